@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * file - the file that is read, and the copies that are written
+ *
+ * Functions that return bool store one line without newline in why, TEXT bytes, when
+ * they return false.
+ */
+#ifndef FILECAST_FILE_H
+#define FILECAST_FILE_H
+
+#include "wire.h"
+
+#include <openssl/evp.h>
+
+struct source {
+	const char *name;
+	int fd;
+	uint64_t length;
+};
+
+bool source_open(struct source *s, const char *name, char *why);
+
+/* Bytes [at, at + length) of the file. */
+bool source_read(struct source *s, void *buf, uint32_t length, uint64_t at, char *why);
+
+struct copy {
+	char name[4096];
+	int fd;
+	bool regular;
+	EVP_MD_CTX *sha;
+	uint64_t written;
+	uint8_t digest[DIGEST]; /* after copy_close */
+};
+
+/* Opens dir/rank and empties it; makes dir if it is missing.  Refuses the source. */
+bool copy_open(
+	struct copy *c, const char *dir, unsigned rank, const char *source, char *why);
+
+/* Appends, and adds to the digest. */
+bool copy_write(struct copy *c, const void *buf, uint32_t length, char *why);
+bool copy_close(struct copy *c, char *why);
+
+/* After a failure: no part of a file stays behind. */
+void copy_discard(struct copy *c);
+
+#endif

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * filecast - copy a file to all ranks of a job
+ *
+ *	yod -sz N filecast FILE OUTDIR
+ *
+ * Rank 0 reads FILE; every rank writes OUTDIR/<rank>.  The file goes down a binomial
+ * tree in chunks, which every rank forwards while more are coming, through 2 MiB of
+ * buffers in each, however long the file is.  See wire.h for the messages, cast.h for
+ * the flow control.
+ */
+#include "cast.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static double now(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* ---- progress ---- */
+
+static double begun;
+
+static void draw_bar(double part, double rate)
+{
+	enum { WIDTH = 40 };
+	static const char full[] = "########################################";
+	int n = (int)(part * WIDTH);
+	fprintf(stderr, "\r[%.*s%*s] %3d%% %7.0f MB/s ", n, full, WIDTH - n, "",
+		(int)(part * 100), rate);
+}
+
+static void progress(uint64_t done, uint64_t all)
+{
+	static double shown;
+	double t = now();
+	if (t - shown < 0.1 && done < all)
+		return;
+	shown = t;
+	draw_bar((double)done / (double)all, (double)done / 1e6 / (t - begun + 1e-9));
+}
+
+static void clear_bar(void)
+{
+	fprintf(stderr, "\r%70s\r", "");
+}
+
+/* ---- results, on rank 0 ---- */
+
+static void print_report(unsigned rank, const struct report *r)
+{
+	printf("rank %u: %llu bytes sha256 ", rank, (unsigned long long)r->length);
+	for (int i = 0; i < DIGEST; i++)
+		printf("%02x", r->digest[i]);
+	putchar('\n');
+}
+
+static void print_summary(const struct cast *c, double seconds)
+{
+	unsigned differ = 0;
+	for (unsigned i = 0; i < c->w.size; i++) {
+		print_report(i, &c->report[i]);
+		differ += !cast_agrees(c, i);
+	}
+	if (differ)
+		printf("%u of %u ranks differ from rank 0", differ, c->w.size);
+	else
+		printf("all %u ranks agree", c->w.size);
+	printf("; %.3f s, %.1f MB/s to each\n", seconds,
+		(double)c->length / 1e6 / (seconds + 1e-9));
+}
+
+/* Lines that are lost are a failure, too: a full disk, a closed pipe. */
+static int print_results(const struct cast *c)
+{
+	if (c->progress)
+		clear_bar();
+	if (c->status == CAST_FAILED) {
+		fprintf(stderr, "filecast: %s\n", c->why);
+		return 1;
+	}
+	print_summary(c, now() - begun);
+	if (fflush(stdout)) {
+		perror("filecast: the results cannot be printed; expected room on "
+		       "stdout");
+		return 1;
+	}
+	return c->status != CAST_OK;
+}
+
+/* ---- */
+
+static void usage(struct wire *w)
+{
+	if (w->rank == 0)
+		fprintf(stderr,
+			"usage: yod -sz N filecast FILE OUTDIR\n"
+			"Copies FILE to OUTDIR/<rank> on every rank of the job.\n");
+	wire_leave(w, 2);
+}
+
+static void prepare(struct cast *c)
+{
+	wire_open(&c->w);
+	if (c->w.rank)
+		return;
+	c->report = calloc(c->w.size, sizeof *c->report);
+	if (!c->report) {
+		fprintf(stderr, "filecast: no memory for %u reports; use fewer ranks\n",
+			c->w.size);
+		exit(1);
+	}
+	if (isatty(STDERR_FILENO))
+		c->progress = progress;
+}
+
+int main(int argc, char **argv)
+{
+	static struct cast c = {.copy.fd = -1};
+	signal(SIGXFSZ, SIG_IGN); /* writes fail instead */
+	signal(SIGPIPE, SIG_IGN);
+	wire_start(&c.w);
+	if (argc != 3)
+		usage(&c.w);
+	prepare(&c);
+	begun = now();
+	cast_run(&c, argv[1], argv[2]);
+	int status = c.w.rank ? c.status != CAST_OK : print_results(&c);
+	free(c.report);
+	wire_leave(&c.w, status);
+}

@@ -1,0 +1,1249 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * portals3.h - the Portals 3.3 message passing interface, over shared memory
+ *
+ * The whole public API: types, constants and functions of Portals 3.3, then the
+ * extensions that existing programs use.  Ranks, maps and the job id are in
+ * portals3_runtime.h, our own additions in portals3x.h.  "P3.3 x.y" is a section of the
+ * Portals 3.3 document.
+ *
+ *
+ * Caveats
+ * =======
+ *
+ * Threads.  Handles belong to the process.  After the first successful PtlInit every
+ * function may be called by any thread at any time, at the same time as every other and
+ * as itself, with no lock of the caller's; each call is atomic with respect to other
+ * calls and to arriving messages.  Sequences of calls are not.  "Any thread" below means
+ * just this, and each exception is named.  The memory of a descriptor is the caller's
+ * business: between START and END of an operation (or, if START events are off, from the
+ * moment the descriptor can match) do not rely on bytes being written, nor alter bytes
+ * being read.
+ *
+ * Blocking.  Only PtlEQWait and PtlEQPoll with a timeout wait for something to happen.
+ * The others return in bounded time, whatever peers do.  A signal does not shorten a
+ * wait, and EINTR never leaks out.
+ *
+ * Progress.  An operation once started is carried through without another call by either
+ * side: both may compute, sleep, or wait in somebody else's barrier.  The library has a
+ * thread of its own for this.  It keeps its distance while the application is inside the
+ * library, and may need some milliseconds to notice that the application has gone to
+ * compute.  Event queue handlers are the exception: they run in the thread that reads the
+ * event.
+ *
+ * Fork.  A forked child has no part in its parent's interfaces: each call answers
+ * PTL_NO_INIT until the child has called PtlInit itself, and its exit does not disturb
+ * the parent.  exec ends the interfaces of a process as its exit does.  Leaving by _exit,
+ * or by a crash, without PtlNIFini is allowed: others clean up.
+ *
+ * Signals.  The library installs no signal handler, uses no signal, and its thread blocks
+ * them all.  A handler that may have interrupted a call into the library (in its own
+ * thread)
+ *	- may read queues: PtlEQGet, PtlEQPeek, PtlEQPoll with timeout 0.  PTL_EQ_EMPTY is
+ *	  possible although a message is on its way;
+ *	- may start operations: PtlPut, PtlGet and their relatives.  They are carried out
+ *	  when the interrupted call goes on;
+ *	- may ask for ids: PtlGetUid, PtlGetId, PtlGetJid, PtlNIHandle;
+ *	- gets PTL_NO_SPACE, without effect, from a call that needs an answer of the
+ *	  interface: those that create, change or remove match entries, descriptors,
+ *	  queues and access control entries;
+ *	- must not call PtlEQWait, PtlEQPoll with a timeout, PtlInit, PtlFini, PtlNIInit
+ *	  or PtlNIFini.
+ * longjmp out of such a handler and asynchronous cancellation of a thread inside the
+ * library are undefined, as for malloc.  No function is a cancellation point.
+ *
+ * Death of a peer.  Only a process that is certainly gone counts as dead.  One that is
+ * stopped or in a debugger is not: operations with it wait, those with others do not.
+ * When a peer has died, and when there never was such a process, what was started with it
+ * ends in bounded time:
+ *	put		SEND_END with ni_fail_type other than PTL_NI_OK, if the data had
+ *			not been handed over; an ACK not yet sent will not come
+ *	get		REPLY_START, then REPLY_END with ni_fail_type other than PTL_NI_OK
+ *			and mlength 0
+ *	getput		the SEND pair or, if that was over, the REPLY pair fails likewise
+ * Afterwards the descriptors can be unlinked.  A descriptor being written by the dead
+ * peer's operation may hold part of the data, and its END says so.  A peer that called
+ * PtlNIFini is no failure: as with any message without a taker the sender sees success,
+ * and no event ever tells the initiator of a get.
+ *
+ * No buffering.  A message that finds no willing descriptor at its target is discarded
+ * and counted there (PTL_SR_DROP_COUNT); its initiator is not told.
+ *
+ *
+ * How to read the function comments
+ * =================================
+ *
+ * Every int function returns PTL_OK on success, and PTL_NO_INIT if PtlInit has not
+ * succeeded, PtlFini has run, or this is a forked child; both are not repeated below.
+ * "in" arguments are read during the call and not kept (memory described by a ptl_md_t
+ * excepted: the interface uses it until the descriptor is unlinked); "out" arguments are
+ * written on PTL_OK only, unless stated otherwise.  A call that fails has no effect.
+ * PTL_SEGV is promised for NULL; other bad addresses may fault.  Which code is returned
+ * when several apply is unspecified.  A handle is valid while its object lives; the
+ * handle of a freed object, of an object of another kind, or of a finalised interface
+ * gives the code listed, and is not reused soon.
+ */
+#ifndef PORTALS3_H
+#define PORTALS3_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- scalar types ------------------------------------------------------- P3.3 3.2 */
+
+typedef uint64_t ptl_size_t; /* bytes */
+typedef uint64_t ptl_match_bits_t;
+typedef uint64_t ptl_hdr_data_t;  /* carried to the target unchanged */
+typedef uint32_t ptl_pt_index_t;  /* entry of a portal table */
+typedef uint32_t ptl_ac_index_t;  /* entry of an access control table */
+typedef uint32_t ptl_interface_t; /* PTL_IFACE_* */
+typedef uint32_t ptl_nid_t;
+typedef uint32_t ptl_pid_t;
+typedef uint32_t ptl_uid_t;
+typedef uint32_t ptl_jid_t;      /* parallel job */
+typedef uint32_t ptl_sr_index_t; /* PTL_SR_* */
+typedef int64_t ptl_sr_value_t;
+typedef uint32_t ptl_time_t;    /* milliseconds */
+typedef uint32_t ptl_seq_t;     /* wraps: use unsigned difference */
+typedef uint32_t ptl_ni_fail_t; /* PTL_NI_* */
+
+/* ---- handles ---------------------------------------------------------- P3.3 3.2.2 */
+
+/* Scalars: compare with ==, pass by value.  Each kind converts to "any" and back. */
+typedef uint64_t ptl_handle_any_t;
+typedef ptl_handle_any_t ptl_handle_ni_t;
+typedef ptl_handle_any_t ptl_handle_eq_t;
+typedef ptl_handle_any_t ptl_handle_me_t;
+typedef ptl_handle_any_t ptl_handle_md_t;
+
+/* None of these three ever names an object.  All are constant expressions. */
+#define PTL_INVALID_HANDLE ((ptl_handle_any_t)UINT64_MAX)
+#define PTL_EQ_NONE        ((ptl_handle_eq_t)(UINT64_MAX - 1))  /* no queue */
+#define PTL_HANDLE_NONE    ((ptl_handle_any_t)(UINT64_MAX - 2)) /* extension */
+
+/* ---- identifiers ---------------------------------------- P3.3 3.2.3, 3.2.5, 3.2.6 */
+
+typedef struct {
+	ptl_nid_t nid;
+	ptl_pid_t pid;
+} ptl_process_id_t;
+
+/* Wildcards.  No process ever has one of them as its id. */
+#define PTL_NID_ANY ((ptl_nid_t)-1)
+#ifndef PTL_PID_ANY
+#define PTL_PID_ANY ((ptl_pid_t)-1)
+#endif
+#define PTL_UID_ANY      ((ptl_uid_t)-1)
+#define PTL_JID_ANY      ((ptl_jid_t)-1)
+#define PTL_JID_NONE     ((ptl_jid_t)0)       /* extension: in no job */
+#define PTL_PT_INDEX_ANY ((ptl_pt_index_t)-1) /* PtlACEntry only */
+
+/*
+ * Interfaces.  The id given to PtlNIInit also chooses the personality:
+ *
+ *	PTL_IFACE_DEFAULT	the Portals 3.3 document: UNLINK event at every automatic
+ *				unlink; a get gives REPLY events only and takes one unit
+ *				of the threshold
+ *	PTL_IFACE_SS		Cray XT: UNLINK only with PTL_MD_EVENT_AUTO_UNLINK_ENABLE
+ *				in the descriptor; a get gives SEND_END as well and takes
+ *				two units; a second PtlNIInit answers PTL_IFACE_DUP
+ *
+ * The Cray names below all lead to PTL_IFACE_SS.
+ */
+#define PTL_IFACE_DEFAULT                          0
+#define PTL_IFACE_SS                               1
+
+#define PTL_BRIDGE_UK                              0
+#define PTL_BRIDGE_QK                              1
+#define CRAY_UK_SSNAL                              PTL_IFACE_SS
+#define CRAY_QK_NAL                                PTL_IFACE_SS
+#define CRAY_USER_NAL                              PTL_IFACE_SS
+#define IFACE_FROM_BRIDGE_AND_NALID(bridge, nalid) ((bridge) | (nalid))
+
+/* ---- return codes ------------------------------------------------------- P3.3 3.3 */
+
+/* The names say what is wrong, each function says when.  They index ptl_err_str. */
+enum {
+	PTL_OK = 0,
+	PTL_AC_INDEX_INVALID = 1,
+	PTL_EQ_DROPPED = 2, /* success: an event, and some before it lost */
+	PTL_EQ_EMPTY = 3,
+	PTL_EQ_INVALID = 4,
+	PTL_FAIL = 5,
+	PTL_HANDLE_INVALID = 6,
+	PTL_IFACE_INVALID = 7,
+	PTL_MD_ILLEGAL = 8,
+	PTL_MD_INVALID = 9,
+	PTL_MD_IN_USE = 10,
+	PTL_MD_NO_UPDATE = 11,
+	PTL_ME_INVALID = 12,
+	PTL_ME_IN_USE = 13,
+	PTL_ME_LIST_TOO_LONG = 14,
+	PTL_NI_INVALID = 15,
+	PTL_NO_INIT = 16,
+	PTL_NO_SPACE = 17,
+	PTL_PID_INVALID = 18,
+	PTL_PROCESS_INVALID = 19,
+	PTL_PT_FULL = 20,
+	PTL_PT_INDEX_INVALID = 21,
+	PTL_SEGV = 22,
+	PTL_SR_INDEX_INVALID = 23,
+	PTL_UNKNOWN_ERROR = 24, /* from here on: not in the document */
+	PTL_IFACE_DUP = 25,     /* success: PtlNIInit again, Cray interface */
+	PTL_EQ_IN_USE = 26,     /* from here on never returned: they are there */
+	PTL_VAL_FAILED = 27,    /*	for programs that name them */
+	PTL_PID_IN_USE = 28,
+	PTL_NOT_IMPLEMENTED = 29,
+	PTL_MAX_ERRNO = 30 /* no code: one more than the largest */
+};
+
+/* For programs that ask with #ifdef whether a name exists. */
+#define PTL_HANDLE_INVALID  PTL_HANDLE_INVALID
+#define PTL_UNKNOWN_ERROR   PTL_UNKNOWN_ERROR
+#define PTL_IFACE_DUP       PTL_IFACE_DUP
+#define PTL_EQ_IN_USE       PTL_EQ_IN_USE
+#define PTL_VAL_FAILED      PTL_VAL_FAILED
+#define PTL_PID_IN_USE      PTL_PID_IN_USE
+#define PTL_NOT_IMPLEMENTED PTL_NOT_IMPLEMENTED
+#define PTL_MAX_ERRNO       PTL_MAX_ERRNO
+
+/*
+ * Extension: the names of the return codes, "PTL_OK" first, indexed by code; one entry
+ * for PTL_MAX_ERRNO and a NULL follow the last.  PtlErrorStr does the same for every
+ * number.
+ */
+extern const char *ptl_err_str[];
+
+/* ---- status registers ------------------------------------------------- P3.3 3.2.7 */
+
+/*
+ * PTL_SR_DROP_COUNT is the document's, the others are extensions.  Lengths are in bytes.
+ * _MAX is the highest value that _CUR has had.
+ */
+enum {
+	PTL_SR_DROP_COUNT = 0, /* messages that arrived and were discarded */
+	PTL_SR_DROP_LENGTH,    /* what they asked to move */
+	PTL_SR_RECV_COUNT,     /* messages accepted, bytes moved for them */
+	PTL_SR_RECV_LENGTH,
+	PTL_SR_SEND_COUNT, /* messages sent, and their bytes */
+	PTL_SR_SEND_LENGTH,
+	PTL_SR_PTLS_MAX, /* portal indexes with a match list */
+	PTL_SR_PTLS_CUR,
+	PTL_SR_MSGS_ALLOC, /* operations begun, ended, most at once, now */
+	PTL_SR_MSGS_FREED,
+	PTL_SR_MSGS_MAX,
+	PTL_SR_MSGS_CUR,
+	PTL_SR_MES_ALLOC, /* match entries */
+	PTL_SR_MES_FREED,
+	PTL_SR_MES_MAX,
+	PTL_SR_MES_CUR,
+	PTL_SR_MDS_ALLOC, /* memory descriptors */
+	PTL_SR_MDS_FREED,
+	PTL_SR_MDS_MAX,
+	PTL_SR_MDS_CUR,
+	PTL_SR_EQS_ALLOC, /* event queues */
+	PTL_SR_EQS_FREED,
+	PTL_SR_EQS_MAX,
+	PTL_SR_EQS_CUR,
+	PTL_SR_MD_ALIGN_128, /* descriptors made, by alignment: the largest */
+	PTL_SR_MD_ALIGN_64,  /*	of these that divides start */
+	PTL_SR_MD_ALIGN_32,
+	PTL_SR_MD_ALIGN_16,
+	PTL_SR_MD_ALIGN_8
+};
+
+/* ---- limits of an interface ------------------------------------------- P3.3 3.5.1 */
+
+typedef struct {
+	int max_mes;       /* match entries at a time */
+	int max_mds;       /* memory descriptors at a time */
+	int max_eqs;       /* event queues at a time */
+	int max_ac_index;  /* largest valid index: entries less one */
+	int max_pt_index;  /* likewise; at least 63 */
+	int max_md_iovecs; /* elements of one PTL_MD_IOVEC descriptor */
+	int max_me_list;   /* match entries on one portal index */
+	int max_getput_md; /* bytes of one PtlGetPut */
+} ptl_ni_limits_t;
+
+/* ---- match entries ---------------------------------------------------- P3.3 3.9.1 */
+
+typedef enum {
+	PTL_RETAIN = 0, /* stays until it is unlinked by a call */
+	PTL_UNLINK = 1  /* goes by itself: see PtlMEAttach, PtlMDAttach */
+} ptl_unlink_t;
+
+typedef enum { PTL_INS_BEFORE = 0, PTL_INS_AFTER = 1 } ptl_ins_pos_t;
+
+/* ---- memory descriptors -------------------------------------- P3.3 3.10.1, 3.10.2 */
+
+/*
+ * The caller's description of a region.  It is copied by each call that takes it.
+ *
+ *	start, length	The bytes; any alignment; NULL only with length 0.  With
+ *			PTL_MD_IOVEC an array of ptl_md_iovec_t and the number of its
+ *			elements, in the order in which they make up the region.  The
+ *			array is copied too.
+ *	threshold	Operations that it still takes part in: a START/END pair is one,
+ *			an ACK is one, so a put with ACK needs 2.  At 0 it is inactive,
+ *			which means that it neither matches nor sends, but takes the ACKs
+ *			and replies that are under way.  PTL_MD_THRESH_INF: no limit.
+ *	max_size	Bytes; read with PTL_MD_MAX_SIZE only.  No limit on a message's
+ *			size: an operation that leaves less room than this behind the
+ *			local offset makes the descriptor inactive.
+ *	options		PTL_MD_*, or-ed.
+ *	user_ptr	Never followed; comes back in the events.
+ *	eq_handle	Queue of the same interface that records the events, or
+ *			PTL_EQ_NONE.
+ *
+ * Accepted requests go one behind the other: the descriptor has a local offset, 0 at
+ * first, where each begins, and which moves by the bytes moved.  With
+ * PTL_MD_MANAGE_REMOTE each request brings its offset with it, the local one stays, and
+ * PTL_MD_MAX_SIZE is void.
+ *
+ * The interface reads and writes the region until the descriptor is unlinked, whoever
+ * does that, and never afterwards.
+ */
+typedef struct {
+	void *start;
+	ptl_size_t length;
+	int threshold;
+	ptl_size_t max_size;
+	unsigned int options;
+	void *user_ptr;
+	ptl_handle_eq_t eq_handle;
+} ptl_md_t;
+
+/* Same members, order and, on 64-bit systems, layout as struct iovec. */
+typedef struct {
+	void *iov_base;
+	ptl_size_t iov_len; /* bytes */
+} ptl_md_iovec_t;
+
+#define PTL_MD_THRESH_INF          (-1)
+
+#define PTL_MD_OP_PUT              0x001u /* accept puts (with OP_GET: getputs) */
+#define PTL_MD_OP_GET              0x002u /* accept gets */
+#define PTL_MD_MANAGE_REMOTE       0x004u /* use the request's offset, not ours */
+#define PTL_MD_TRUNCATE            0x008u /* shorten what does not fit */
+#define PTL_MD_ACK_DISABLE         0x010u /* never acknowledge */
+#define PTL_MD_IOVEC               0x020u /* start is a ptl_md_iovec_t array */
+#define PTL_MD_MAX_SIZE            0x040u /* inactive when room < max_size */
+#define PTL_MD_EVENT_START_DISABLE 0x080u /* record no *_START */
+#define PTL_MD_EVENT_END_DISABLE   0x100u /* record no *_END; ACK and UNLINK stay */
+
+/* Extensions: read by the PTL_IFACE_SS personality, no effect on PTL_IFACE_DEFAULT. */
+#define PTL_MD_EVENT_AUTO_UNLINK_ENABLE   0x200u
+#define PTL_MD_EVENT_MANUAL_UNLINK_ENABLE 0x400u
+
+/* Options of other implementations: accepted, no effect. */
+#define PTL_MD_FLAG_AUTO_UNLINK            0u
+#define PTL_MD_LUSTRE_COMPLETION_SEMANTICS 0u
+#define PTL_MD_LOCAL_ALIGN8                0u
+#define PTL_MD_PHYS                        0u
+
+/* ---- events ------------------------------------------------------ P3.3 3.11.1 - 6 */
+
+/* A side's START says that the bytes are now in use, its END that they no longer are. */
+typedef enum {
+	PTL_EVENT_GET_START = 0, /* target: a get was matched */
+	PTL_EVENT_GET_END,       /* target: its bytes have been read */
+	PTL_EVENT_PUT_START,     /* target: a put was matched */
+	PTL_EVENT_PUT_END,       /* target: its bytes are in place */
+	PTL_EVENT_GETPUT_START,  /* target: a getput was matched */
+	PTL_EVENT_GETPUT_END,    /* target: the bytes are exchanged */
+	PTL_EVENT_REPLY_START,   /* initiator of get, getput: answer begins */
+	PTL_EVENT_REPLY_END,     /* initiator of get, getput: answer is in place */
+	PTL_EVENT_SEND_START,    /* initiator of put, getput: sending begins */
+	PTL_EVENT_SEND_END,      /* initiator: the region may be reused */
+	PTL_EVENT_ACK,           /* initiator of put: the target accepted it */
+	PTL_EVENT_UNLINK         /* the descriptor was unlinked automatically */
+} ptl_event_kind_t;
+
+/* Outcome of an operation, in its END event.  Other values than 0 are failures. */
+#define PTL_NI_OK   0
+#define PTL_NI_FAIL 1
+
+/*
+ * One event.  initiator, uid and jid are of the process that sent the request; in ACK and
+ * REPLY of the one that answered it.  pt_index, match_bits and rlength are the request's.
+ * offset counts in bytes
+ *	PUT, GET, GETPUT	in the region of md, as used: the data are mlength bytes
+ *				at (char *)md.start + offset, unless md is an iovec
+ *	SEND			in the region of the local md: 0, or the call's
+ *				local_offset
+ *	ACK, REPLY		the request's remote_offset
+ * UNLINK repeats the event of the operation that caused it.
+ */
+typedef struct {
+	ptl_event_kind_t type;
+	ptl_process_id_t initiator;
+	ptl_uid_t uid;               /* of initiator */
+	ptl_jid_t jid;               /* of initiator */
+	ptl_pt_index_t pt_index;     /* as requested */
+	ptl_match_bits_t match_bits; /* as requested, not masked */
+	ptl_size_t rlength;          /* bytes asked for */
+	ptl_size_t mlength;          /* bytes moved */
+	ptl_size_t offset;           /* bytes, see above */
+	ptl_handle_md_t md_handle;   /* may be stale once unlinked */
+	ptl_md_t md;                 /* as left by this operation */
+	ptl_hdr_data_t hdr_data;     /* of put and getput, else 0 */
+	ptl_seq_t link;              /* same in all events of one operation */
+	ptl_ni_fail_t ni_fail_type;
+	int unlinked;                /* extension: not 0 in md's last event */
+	volatile ptl_seq_t sequence; /* 1 more than the queue's event before */
+} ptl_event_t;
+
+/*
+ * Called once for each event, by the thread that reads it and before that call returns;
+ * event points to a copy that is gone when the handler returns.  A handler must be
+ * re-entrant, must not block and must not call Portals functions.
+ */
+typedef void (*ptl_eq_handler_t)(ptl_event_t *event);
+
+#ifndef PTL_EQ_HANDLER_NONE
+#define PTL_EQ_HANDLER_NONE NULL
+#endif
+#define PTL_TIME_FOREVER ((ptl_time_t)-1)
+
+/* ---- data movement --------------------------------------------------- P3.3 3.13.1 */
+
+/*
+ * Programs written for one of the two spellings define the other as a macro, before or
+ * after they include this file; so each name is an enumerator and a macro.
+ */
+#undef PTL_NO_ACK_REQ
+#undef PTL_NOACK_REQ
+typedef enum { PTL_ACK_REQ = 0, PTL_NO_ACK_REQ = 1, PTL_NOACK_REQ = 1 } ptl_ack_req_t;
+#define PTL_NOACK_REQ  PTL_NOACK_REQ
+#define PTL_NO_ACK_REQ PTL_NOACK_REQ
+
+/* ---- the library -------------------------------------------------------- P3.3 3.4 */
+
+/*
+ * PtlInit - start the library						P3.3 3.4
+ *
+ *	max_interfaces	out	interfaces that one process may initialise, at least 1
+ *
+ * To be called before anything else.  Further calls succeed and store the same number;
+ * they are not counted: one PtlFini undoes them all.  Initialises no interface.
+ *
+ * PTL_FAIL	the library cannot start (reported on stderr); never PTL_NO_INIT
+ * PTL_SEGV	max_interfaces is NULL
+ *
+ * Any thread, several at once too; does not wait for peers.
+ */
+int PtlInit(int *max_interfaces);
+
+/*
+ * PtlFini - finalise all interfaces and the library			P3.3 3.4
+ *
+ * As PtlNIFini of every interface.  Afterwards calls answer PTL_NO_INIT, and PtlInit may
+ * start again.  Without PtlInit before it: no effect.
+ *
+ * One thread, once per process, when no other thread is in the library; waits for the
+ * library's own threads, not for peers.
+ */
+void PtlFini(void);
+
+/* ---- network interfaces ------------------------------------------- P3.3 3.5 - 3.8 */
+
+/*
+ * PtlNIInit - initialise an interface					P3.3 3.5
+ *
+ *	iface		in	PTL_IFACE_*
+ *	pid		in	wanted process id, or PTL_PID_ANY: a free one is chosen
+ *	desired		in	wishes, or NULL; a member <= 0 asks for the default,
+ *				others are brought into the range that the library
+ *				supports
+ *	actual		out	limits in force, or NULL
+ *	ni_handle	out	the interface; valid until PtlNIFini or PtlFini
+ *
+ * Starts with empty match lists, registers at 0, access control entry 0 admitting all
+ * processes of the own user, the other entries admitting nobody.  For an interface that
+ * the process has already, returns the same handle and the limits in force, and ignores
+ * pid and desired; the Cray personality says PTL_IFACE_DUP then instead of PTL_OK.
+ *
+ * PTL_IFACE_INVALID	iface is unknown or cannot be opened
+ * PTL_PID_INVALID	pid is out of range, or is another process's
+ * PTL_NO_SPACE		no memory, or max_interfaces in use already
+ * PTL_SEGV		ni_handle is NULL
+ * PTL_IFACE_DUP	success, as above; outputs are written
+ *
+ * Any thread; does not wait for peers, but may take the time that reserving memory takes.
+ */
+int PtlNIInit(ptl_interface_t iface, ptl_pid_t pid, ptl_ni_limits_t *desired,
+	ptl_ni_limits_t *actual, ptl_handle_ni_t *ni_handle);
+
+/*
+ * PtlNIFini - finalise an interface					P3.3 3.5
+ *
+ *	ni_handle	in	interface; however often PtlNIInit returned it
+ *
+ * Frees all its match entries, descriptors and queues, whose handles become invalid.
+ * Threads waiting in PtlEQWait or PtlEQPoll get PTL_EQ_INVALID.  After the return no
+ * memory of the caller is touched; messages that peers send later are discarded.
+ *
+ * PTL_NI_INVALID	ni_handle is no live interface
+ *
+ * Any thread; waits for the library's own threads, never for peers.
+ */
+int PtlNIFini(ptl_handle_ni_t ni_handle);
+
+/*
+ * PtlNIStatus - read a status register					P3.3 3.5
+ *
+ *	ni_handle	in	interface
+ *	register_index	in	PTL_SR_*
+ *	status		out	its value; counted from PtlNIInit on, not reset by reading
+ *
+ * PTL_NI_INVALID	ni_handle is no live interface
+ * PTL_SR_INDEX_INVALID	register_index is no register
+ * PTL_SEGV		status is NULL
+ *
+ * Any thread; does not block.
+ */
+int PtlNIStatus(
+	ptl_handle_ni_t ni_handle, ptl_sr_index_t register_index, ptl_sr_value_t *status);
+
+/*
+ * PtlNIDist - how far away is a process?				P3.3 3.5
+ *
+ *	ni_handle	in	interface
+ *	process		in	the other process, or the caller itself
+ *	distance	out	without unit; smallest for processes of this host;
+ *				comparable only with other distances from this interface
+ *
+ * PTL_NI_INVALID	ni_handle is no live interface
+ * PTL_PROCESS_INVALID	process has a wildcard, or can be no process
+ * PTL_SEGV		distance is NULL
+ *
+ * Any thread; does not block.
+ */
+int PtlNIDist(
+	ptl_handle_ni_t ni_handle, ptl_process_id_t process, unsigned long *distance);
+
+/*
+ * PtlNIHandle - the interface of an object				P3.3 3.5
+ *
+ *	handle		in	of an event queue, match entry, descriptor or interface
+ *	ni_handle	out	its interface; of an interface: itself
+ *
+ * PTL_HANDLE_INVALID	handle names no live object, as PTL_INVALID_HANDLE and PTL_EQ_NONE
+ * PTL_SEGV		ni_handle is NULL
+ *
+ * Any thread; does not block.
+ */
+int PtlNIHandle(ptl_handle_any_t handle, ptl_handle_ni_t *ni_handle);
+
+/*
+ * PtlGetUid - the caller's user id on an interface			P3.3 3.6
+ *
+ *	ni_handle	in	interface
+ *	uid		out	what access control of peers and their events see; never a
+ *				wildcard
+ *
+ * PTL_NI_INVALID	ni_handle is no live interface
+ * PTL_SEGV		uid is NULL
+ *
+ * Any thread; does not block.
+ */
+int PtlGetUid(ptl_handle_ni_t ni_handle, ptl_uid_t *uid);
+
+/*
+ * PtlGetId - the caller's process id on an interface			P3.3 3.7
+ *
+ *	ni_handle	in	interface
+ *	id		out	what peers use as target_id; the pid is the one asked for
+ *				in PtlNIInit, if one was; never a wildcard
+ *
+ * PTL_NI_INVALID	ni_handle is no live interface
+ * PTL_SEGV		id is NULL
+ *
+ * Any thread; does not block.
+ */
+int PtlGetId(ptl_handle_ni_t ni_handle, ptl_process_id_t *id);
+
+/*
+ * PtlGetJid - the caller's job id on an interface			P3.3 3.8
+ *
+ *	ni_handle	in	interface
+ *	jid		out	the same for all processes of a launched job; never a
+ *				wildcard
+ *
+ * PTL_NI_INVALID	ni_handle is no live interface
+ * PTL_SEGV		jid is NULL
+ *
+ * Any thread; does not block.
+ */
+int PtlGetJid(ptl_handle_ni_t ni_handle, ptl_jid_t *jid);
+
+/* ---- match entries ------------------------------------------------------ P3.3 3.9 */
+
+/*
+ * PtlMEAttach - put a new match entry at an end of a match list	P3.3 3.9
+ *
+ *	ni_handle	in	interface
+ *	pt_index	in	portal index, 0 to the granted max_pt_index
+ *	match_id	in	processes whose requests match; PTL_NID_ANY and
+ *				PTL_PID_ANY independently of one another
+ *	match_bits	in	what the request's bits must be equal to ...
+ *	ignore_bits	in	... except where a bit is set here
+ *	unlink_op	in	PTL_UNLINK: the entry goes when its descriptor is
+ *				unlinked, in whatever way; PTL_RETAIN: it then stays,
+ *				without one
+ *	position	in	PTL_INS_BEFORE: head of the list, PTL_INS_AFTER: tail
+ *	me_handle	out	the entry; valid until it is unlinked
+ *
+ * The entry has no descriptor yet and matches nothing until PtlMDAttach gives it one.
+ *
+ * PTL_NI_INVALID	ni_handle is no live interface
+ * PTL_PT_INDEX_INVALID	pt_index is larger than max_pt_index
+ * PTL_PROCESS_INVALID	match_id can be no process
+ * PTL_NO_SPACE		no memory, or max_mes entries exist
+ * PTL_ME_LIST_TOO_LONG	the list holds max_me_list entries
+ * PTL_SEGV		me_handle is NULL
+ *
+ * Any thread; does not block.
+ */
+int PtlMEAttach(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index,
+	ptl_process_id_t match_id, ptl_match_bits_t match_bits,
+	ptl_match_bits_t ignore_bits, ptl_unlink_t unlink_op, ptl_ins_pos_t position,
+	ptl_handle_me_t *me_handle);
+
+/*
+ * PtlMEAttachAny - PtlMEAttach on a portal index that is free		P3.3 3.9.3
+ *
+ *	ni_handle	in	interface
+ *	pt_index	out	the index chosen: one whose match list is empty now
+ *	match_id, match_bits, ignore_bits, unlink_op	in	as for PtlMEAttach
+ *	me_handle	out	the entry; valid until it is unlinked
+ *
+ * Choosing and attaching are one step: two callers never get the same index.  Indexes
+ * that the program uses by number should be attached to first.
+ *
+ * PTL_NI_INVALID	ni_handle is no live interface
+ * PTL_PROCESS_INVALID	match_id can be no process
+ * PTL_NO_SPACE		no memory, or max_mes entries exist
+ * PTL_PT_FULL		no index has an empty list
+ * PTL_SEGV		pt_index or me_handle is NULL
+ *
+ * Any thread; does not block.
+ */
+int PtlMEAttachAny(ptl_handle_ni_t ni_handle, ptl_pt_index_t *pt_index,
+	ptl_process_id_t match_id, ptl_match_bits_t match_bits,
+	ptl_match_bits_t ignore_bits, ptl_unlink_t unlink_op, ptl_handle_me_t *me_handle);
+
+/*
+ * PtlMEInsert - put a new match entry next to another			P3.3 3.9
+ *
+ *	base		in	entry whose list and neighbourhood is meant
+ *	match_id, match_bits, ignore_bits, unlink_op	in	as for PtlMEAttach
+ *	position	in	PTL_INS_BEFORE, PTL_INS_AFTER: directly before or after
+ *				base
+ *	me_handle	out	the entry; valid until it is unlinked
+ *
+ * PTL_ME_INVALID	base is no live match entry (it may have been unlinked
+ *			automatically)
+ * PTL_PROCESS_INVALID	match_id can be no process
+ * PTL_ME_LIST_TOO_LONG	the list holds max_me_list entries
+ * PTL_NO_SPACE		no memory, or max_mes entries exist
+ * PTL_SEGV		me_handle is NULL
+ *
+ * Any thread; does not block.
+ */
+int PtlMEInsert(ptl_handle_me_t base, ptl_process_id_t match_id,
+	ptl_match_bits_t match_bits, ptl_match_bits_t ignore_bits, ptl_unlink_t unlink_op,
+	ptl_ins_pos_t position, ptl_handle_me_t *me_handle);
+
+/*
+ * PtlMEUnlink - remove a match entry, and its descriptor		P3.3 3.9
+ *
+ *	me_handle	in	entry; invalid afterwards, as is the handle of the
+ *				descriptor attached to it, whatever unlink_op that was
+ *				given
+ *
+ * Posts no UNLINK event.  ACKs and replies still due to the descriptor will be discarded.
+ *
+ * PTL_ME_INVALID	me_handle is no live match entry
+ * PTL_ME_IN_USE	an operation on the descriptor is between its START and END
+ *
+ * Any thread; does not block: on PTL_ME_IN_USE try again after the END event.
+ */
+int PtlMEUnlink(ptl_handle_me_t me_handle);
+
+/* ---- memory descriptors ------------------------------------------------ P3.3 3.10 */
+
+/*
+ * PtlMDAttach - give a match entry its descriptor			P3.3 3.10
+ *
+ *	me_handle	in	entry without a descriptor
+ *	md		in	description, copied; its memory belongs to the interface
+ *				until the descriptor is unlinked
+ *	unlink_op	in	PTL_UNLINK: unlinked automatically once an operation has
+ *				made it inactive (threshold, PTL_MD_MAX_SIZE) and none is
+ *				under way on it; PTL_RETAIN: only by a call
+ *	md_handle	out	the descriptor, valid until it is unlinked; or NULL
+ *
+ * From here on messages can match.  A threshold of 0 is legal: inactive, not unlinked.
+ *
+ * PTL_ME_INVALID	me_handle is no live match entry
+ * PTL_ME_IN_USE	the entry has a descriptor
+ * PTL_MD_ILLEGAL	md.start is NULL and md.length is not 0; the region wraps around
+ *			the end of memory; an iovec has more than max_md_iovecs elements,
+ *			one that is NULL and not empty, or more bytes than ptl_size_t
+ *			holds; an unknown option bit; a negative threshold other than
+ *			PTL_MD_THRESH_INF; md.eq_handle is of another interface
+ * PTL_EQ_INVALID	md.eq_handle is neither a live queue nor PTL_EQ_NONE
+ * PTL_NO_SPACE		no memory, or max_mds descriptors exist
+ *
+ * PTL_SEGV is not used: md_handle may be NULL.  Any thread; does not block.
+ */
+int PtlMDAttach(ptl_handle_me_t me_handle, ptl_md_t md, ptl_unlink_t unlink_op,
+	ptl_handle_md_t *md_handle);
+
+/*
+ * PtlMDBind - make a descriptor that only its own process uses		P3.3 3.10
+ *
+ *	ni_handle	in	interface
+ *	md		in	description, copied; its memory belongs to the interface
+ *				until the descriptor is unlinked
+ *	unlink_op	in	as for PtlMDAttach
+ *	md_handle	out	the descriptor; valid until it is unlinked
+ *
+ * Source of puts and destination of gets; no request ever matches it.
+ *
+ * PTL_NI_INVALID	ni_handle is no live interface
+ * PTL_MD_ILLEGAL	md is illegal: see PtlMDAttach
+ * PTL_EQ_INVALID	md.eq_handle is neither a live queue nor PTL_EQ_NONE
+ * PTL_NO_SPACE		no memory, or max_mds descriptors exist
+ * PTL_SEGV		md_handle is NULL
+ *
+ * Any thread; does not block.
+ */
+int PtlMDBind(ptl_handle_ni_t ni_handle, ptl_md_t md, ptl_unlink_t unlink_op,
+	ptl_handle_md_t *md_handle);
+
+/*
+ * PtlMDUnlink - remove a descriptor					P3.3 3.10
+ *
+ *	md_handle	in	descriptor; invalid afterwards, as is the handle of its
+ *				match entry if that was made with PTL_UNLINK
+ *
+ * Posts no UNLINK event.  After PTL_OK its memory is not touched again.  An outstanding
+ * ACK, or a reply that has not begun, does not keep a descriptor in use: it is discarded,
+ * and counted, when it comes.
+ *
+ * PTL_MD_INVALID	md_handle is no live descriptor: also when it was unlinked
+ *			automatically
+ * PTL_MD_IN_USE	an operation on it is between START and END; not returned any more
+ *			once the END of the last one can be read
+ *
+ * Any thread; does not block: on PTL_MD_IN_USE try again after the END event.
+ */
+int PtlMDUnlink(ptl_handle_md_t md_handle);
+
+/*
+ * PtlMDUpdate - look at a descriptor, change it if nothing has happened	P3.3 3.10
+ *
+ *	md_handle	in	descriptor; keeps its handle, match entry and unlink_op
+ *	old_md		out	its present state, or NULL; threshold is the count that is
+ *				left; also written on PTL_MD_NO_UPDATE
+ *	new_md		in	its new state, copied; all members are replaced, and the
+ *				local offset becomes 0; NULL: only look
+ *	eq_handle	in	test queue, any of the interface; PTL_EQ_NONE: no
+ *				condition
+ *
+ * Test and update are one step for arriving messages: after PTL_OK the test queue gets no
+ * event of a message that was matched before.  Operations that run while an unconditional
+ * update is done finish with the values they started with.  A threshold of 0 deactivates,
+ * without unlinking.
+ *
+ * To get the elements of an iovec descriptor set, in old_md on input, options to
+ * PTL_MD_IOVEC, start to an array of ptl_md_iovec_t, length to its capacity; as many
+ * elements as fit are stored there.  start and length then come back as given when it was
+ * made.
+ *
+ * PTL_MD_NO_UPDATE	the test queue holds an unread event, or is owed one by an
+ *			operation that was accepted already; nothing was changed.  Never
+ *			spurious: an event can be read there, or is coming
+ * PTL_MD_INVALID	md_handle is no live descriptor
+ * PTL_MD_ILLEGAL	*new_md is illegal: see PtlMDAttach
+ * PTL_EQ_INVALID	eq_handle is neither PTL_EQ_NONE nor a live queue of the
+ *			interface; new_md->eq_handle is neither PTL_EQ_NONE nor a live
+ *			queue
+ * PTL_NO_SPACE		no memory (copy of an iovec)
+ * PTL_SEGV		an iovec descriptor is asked for with start NULL and length not 0
+ *
+ * Any thread; does not block.
+ */
+int PtlMDUpdate(ptl_handle_md_t md_handle, ptl_md_t *old_md, ptl_md_t *new_md,
+	ptl_handle_eq_t eq_handle);
+
+/* ---- event queues ------------------------------------------------------ P3.3 3.11 */
+
+/*
+ * PtlEQAlloc - make an event queue					P3.3 3.11
+ *
+ *	ni_handle	in	interface
+ *	count		in	unread events that it must hold at least; 0 gives
+ *				PTL_EQ_NONE
+ *	eq_handler	in	called for each event when it is read (see
+ *				ptl_eq_handler_t), or PTL_EQ_HANDLER_NONE
+ *	eq_handle	out	the queue; valid until PtlEQFree
+ *
+ * A full queue never refuses a message: the oldest unread events are overwritten, and the
+ * next reader is told by PTL_EQ_DROPPED.
+ *
+ * PTL_NI_INVALID	ni_handle is no live interface
+ * PTL_NO_SPACE		no memory (count is too large), or max_eqs queues exist
+ * PTL_SEGV		eq_handle is NULL
+ *
+ * Any thread; does not block.
+ */
+int PtlEQAlloc(ptl_handle_ni_t ni_handle, ptl_size_t count, ptl_eq_handler_t eq_handler,
+	ptl_handle_eq_t *eq_handle);
+
+/*
+ * PtlEQFree - free an event queue					P3.3 3.11
+ *
+ *	eq_handle	in	queue; invalid afterwards.  No descriptor should name it
+ *				any more; one that does goes on as if it had PTL_EQ_NONE
+ *
+ * Unread events are lost.  Threads waiting on the queue get PTL_EQ_INVALID.
+ *
+ * PTL_EQ_INVALID	eq_handle is no live queue
+ *
+ * Any thread; does not block.
+ */
+int PtlEQFree(ptl_handle_eq_t eq_handle);
+
+/*
+ * PtlEQGet - take the oldest unread event, if there is one		P3.3 3.11
+ *
+ *	eq_handle	in	queue
+ *	event		out	the event; written on PTL_OK and PTL_EQ_DROPPED
+ *
+ * PTL_EQ_DROPPED	success; one event or more before this one were lost, and the jump
+ *			in event->sequence says how many
+ * PTL_EQ_EMPTY		no unread event
+ * PTL_EQ_INVALID	eq_handle is no live queue
+ * PTL_SEGV		event is NULL
+ *
+ * Any thread, and each event goes to one; does not block.
+ */
+int PtlEQGet(ptl_handle_eq_t eq_handle, ptl_event_t *event);
+
+/*
+ * PtlEQWait - wait for an event and take it				P3.3 3.11
+ *
+ *	eq_handle	in	queue
+ *	event		out	the event; written on PTL_OK and PTL_EQ_DROPPED
+ *
+ * PTL_EQ_DROPPED	as for PtlEQGet
+ * PTL_EQ_INVALID	eq_handle is no live queue, or has been freed during the wait
+ * PTL_SEGV		event is NULL
+ *
+ * Any thread; an event wakes one of several waiters, no matter which.  Blocks until there
+ * is an event.
+ */
+int PtlEQWait(ptl_handle_eq_t eq_handle, ptl_event_t *event);
+
+/*
+ * PtlEQPoll - wait for an event in one of several queues		P3.3 3.11.12
+ *
+ *	eq_handles	in	array of queues of one interface; a queue may be in it
+ *				twice
+ *	size		in	number of its elements
+ *	timeout		in	milliseconds; 0: only look; PTL_TIME_FOREVER: no limit
+ *	event		out	the event; written on PTL_OK and PTL_EQ_DROPPED
+ *	which_eq	out	index in eq_handles of its queue; written likewise
+ *
+ * Calls in a row start at different queues, so a busy one does not hide the others.  The
+ * array is checked before an event is taken.
+ *
+ * PTL_EQ_DROPPED	as for PtlEQGet, of queue *which_eq
+ * PTL_EQ_EMPTY		no event within timeout
+ * PTL_EQ_INVALID	an element is no live queue (PTL_EQ_NONE is none) or is freed
+ *			during the wait, they are of different interfaces, or size < 1
+ * PTL_SEGV		eq_handles, event or which_eq is NULL
+ *
+ * Any thread; blocks up to timeout.
+ */
+int PtlEQPoll(ptl_handle_eq_t *eq_handles, int size, ptl_time_t timeout,
+	ptl_event_t *event, int *which_eq);
+
+/* ---- access control -------------------------------------------------- P3.3 3.12.1 */
+
+/*
+ * PtlACEntry - set an entry of the access control table		P3.3 3.12.1
+ *
+ *	ni_handle	in	interface
+ *	ac_index	in	entry, 0 to the granted max_ac_index
+ *	match_id	in	processes admitted; PTL_NID_ANY, PTL_PID_ANY independently
+ *	user_id		in	user admitted, or PTL_UID_ANY
+ *	job_id		in	job admitted, or PTL_JID_ANY
+ *	pt_index	in	portal index they may use, or PTL_PT_INDEX_ANY
+ *
+ * Holds for requests that arrive after the return.  ACKs and replies are never checked.
+ *
+ * PTL_NI_INVALID	ni_handle is no live interface
+ * PTL_AC_INDEX_INVALID	ac_index is larger than max_ac_index
+ * PTL_PROCESS_INVALID	match_id can be no process
+ * PTL_PT_INDEX_INVALID	pt_index is larger than max_pt_index and not PTL_PT_INDEX_ANY
+ *
+ * Any thread; does not block.
+ */
+int PtlACEntry(ptl_handle_ni_t ni_handle, ptl_ac_index_t ac_index,
+	ptl_process_id_t match_id, ptl_uid_t user_id, ptl_jid_t job_id,
+	ptl_pt_index_t pt_index);
+
+/* Programs for Portals 3.2 and Cray XT, which know no job: compile with this defined. */
+#ifdef PTL_ACENTRY_5ARGS
+#define PtlACEntry(ni_handle, ac_index, match_id, user_id, pt_index)                     \
+	PtlACEntry(ni_handle, ac_index, match_id, user_id, PTL_JID_ANY, pt_index)
+#endif
+
+/* ---- data movement ----------------------------------------------------- P3.3 3.13 */
+
+/*
+ * PtlPut - send a descriptor's region to another process		P3.3 3.13.2
+ *
+ *	md_handle	in	what to send: the whole region.  Any active descriptor,
+ *				attached or bound, whatever its PTL_MD_OP_* bits.  Do not
+ *				alter the bytes before SEND_END
+ *	ack_req		in	PTL_ACK_REQ: ask for an ACK event (only if the descriptor
+ *				has a queue); PTL_NO_ACK_REQ: do not
+ *	target_id	in	target process, perhaps the caller
+ *	pt_index	in	portal index there (checked there)
+ *	ac_index	in	access control entry there (checked there)
+ *	match_bits	in	matched there
+ *	remote_offset	in	bytes; for descriptors there with PTL_MD_MANAGE_REMOTE
+ *	hdr_data	in	appears in the target's events
+ *
+ * PTL_OK means that the message will be sent: SEND_START and SEND_END follow, which take
+ * 1 from the threshold, and perhaps ACK, which takes 1 more.  A target without a willing
+ * descriptor discards the message and nobody here is told.  Puts of one thread to one
+ * target start there in order.
+ *
+ * PTL_MD_INVALID	md_handle is no live descriptor, or it is inactive (threshold 0)
+ * PTL_PROCESS_INVALID	target_id has a wildcard, or can be no process
+ * PTL_NO_SPACE		too much is waiting to be sent already
+ *
+ * Any thread; does not block.
+ */
+int PtlPut(ptl_handle_md_t md_handle, ptl_ack_req_t ack_req, ptl_process_id_t target_id,
+	ptl_pt_index_t pt_index, ptl_ac_index_t ac_index, ptl_match_bits_t match_bits,
+	ptl_size_t remote_offset, ptl_hdr_data_t hdr_data);
+
+/*
+ * PtlPutRegion - send a part of a descriptor's region			P3.3 3.13.3
+ *
+ *	md_handle	in	as for PtlPut
+ *	local_offset	in	bytes from the start of the region (for an iovec: of the
+ *				sum of its elements).  The descriptor's own offset plays
+ *				no part
+ *	length		in	bytes to send
+ *	ack_req ... hdr_data	in	as for PtlPut
+ *
+ * PTL_MD_INVALID	md_handle is no live descriptor, or it is inactive (threshold 0)
+ * PTL_MD_ILLEGAL	local_offset, or local_offset + length, is beyond the region's end
+ * PTL_PROCESS_INVALID	target_id has a wildcard, or can be no process
+ * PTL_NO_SPACE		too much is waiting to be sent already
+ *
+ * Any thread; does not block.
+ */
+int PtlPutRegion(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length,
+	ptl_ack_req_t ack_req, ptl_process_id_t target_id, ptl_pt_index_t pt_index,
+	ptl_ac_index_t ac_index, ptl_match_bits_t match_bits, ptl_size_t remote_offset,
+	ptl_hdr_data_t hdr_data);
+
+/*
+ * PtlGet - fetch from another process into a descriptor's region	P3.3 3.13
+ *
+ *	md_handle	in	where the answer goes, from the region's first byte on;
+ *				asks for as many bytes as the region has.  Undefined until
+ *				REPLY_END
+ *	target_id ... match_bits	in	as for PtlPut
+ *	remote_offset	in	bytes; for descriptors there with PTL_MD_MANAGE_REMOTE
+ *
+ * REPLY_START and REPLY_END follow and take 1 from the threshold.  There are no SEND
+ * events (but see PTL_IFACE_SS).  When the target discards the request, no event ever
+ * comes.
+ *
+ * PTL_MD_INVALID	md_handle is no live descriptor, or it is inactive (threshold 0)
+ * PTL_PROCESS_INVALID	target_id has a wildcard, or can be no process
+ * PTL_NO_SPACE		too much is waiting to be sent already
+ *
+ * Any thread; does not block.
+ */
+int PtlGet(ptl_handle_md_t md_handle, ptl_process_id_t target_id, ptl_pt_index_t pt_index,
+	ptl_ac_index_t ac_index, ptl_match_bits_t match_bits, ptl_size_t remote_offset);
+
+/*
+ * PtlGetRegion - fetch into a part of a descriptor's region		P3.3 3.13.5
+ *
+ *	md_handle	in	as for PtlGet
+ *	local_offset	in	bytes from the start of the region; the answer goes there
+ *	length		in	bytes to ask for
+ *	target_id ... remote_offset	in	as for PtlGet
+ *
+ * PTL_MD_INVALID	md_handle is no live descriptor, or it is inactive (threshold 0)
+ * PTL_MD_ILLEGAL	local_offset, or local_offset + length, is beyond the region's end
+ * PTL_PROCESS_INVALID	target_id has a wildcard, or can be no process
+ * PTL_NO_SPACE		too much is waiting to be sent already
+ *
+ * Any thread; does not block.
+ */
+int PtlGetRegion(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length,
+	ptl_process_id_t target_id, ptl_pt_index_t pt_index, ptl_ac_index_t ac_index,
+	ptl_match_bits_t match_bits, ptl_size_t remote_offset);
+
+/*
+ * PtlGetPut - exchange bytes with another process, atomically		P3.3 3.13
+ *
+ *	get_md_handle	in	where the target's old bytes go, from the first byte on
+ *	put_md_handle	in	the new bytes: the whole region.  May be the same
+ *				descriptor; its threshold must then be 2 or more
+ *	target_id ... hdr_data	in	as for PtlPut
+ *
+ * The descriptor at the target must allow both put and get.  The exchange is atomic for
+ * all Portals operations on those bytes, not for loads and stores of the target's
+ * program.  SEND_START, SEND_END (descriptor put) and REPLY_START, REPLY_END (descriptor
+ * get) follow and take 1 each; there is no ACK.
+ *
+ * PTL_MD_INVALID	a handle is no live descriptor, or it is inactive (threshold 0)
+ * PTL_MD_ILLEGAL	the put region exceeds max_getput_md bytes, or the descriptors are
+ *			of different interfaces
+ * PTL_PROCESS_INVALID	target_id has a wildcard, or can be no process
+ * PTL_NO_SPACE		too much is waiting to be sent already
+ *
+ * Any thread; does not block.
+ */
+int PtlGetPut(ptl_handle_md_t get_md_handle, ptl_handle_md_t put_md_handle,
+	ptl_process_id_t target_id, ptl_pt_index_t pt_index, ptl_ac_index_t ac_index,
+	ptl_match_bits_t match_bits, ptl_size_t remote_offset, ptl_hdr_data_t hdr_data);
+
+/* ---- handles --------------------------------------------------------- P3.3 3.14.1 */
+
+/*
+ * PtlHandleIsEqual - do two handles name the same object?		P3.3 3.14.1
+ *
+ *	handle1, handle2	in	any handles; they need not be valid
+ *
+ * PTL_OK	they are equal (mind: PTL_OK is 0)
+ * PTL_FAIL	they are not; never PTL_NO_INIT
+ *
+ * Any thread, signal handlers, before PtlInit; does not block.
+ */
+int PtlHandleIsEqual(ptl_handle_any_t handle1, ptl_handle_any_t handle2);
+
+/* ---- extensions ------------------------------------------------------ not in P3.3 */
+
+/*
+ * PtlMEMDAttach - PtlMEAttach and PtlMDAttach in one step		extension
+ *
+ *	ni_handle ... ignore_bits, position	in	as for PtlMEAttach
+ *	me_unlink_op	in	unlink_op of the match entry
+ *	md		in	as for PtlMDAttach
+ *	md_unlink_op	in	unlink_op of the descriptor
+ *	me_handle	out	the entry
+ *	md_handle	out	the descriptor, or NULL
+ *
+ * No message sees the entry without its descriptor.
+ *
+ * PTL_NI_INVALID	ni_handle is no live interface
+ * PTL_PT_INDEX_INVALID	pt_index is larger than max_pt_index
+ * PTL_PROCESS_INVALID	match_id can be no process
+ * PTL_ME_LIST_TOO_LONG	the list holds max_me_list entries
+ * PTL_MD_ILLEGAL	md is illegal: see PtlMDAttach
+ * PTL_EQ_INVALID	md.eq_handle is neither a live queue nor PTL_EQ_NONE
+ * PTL_NO_SPACE		no memory, or max_mes entries or max_mds descriptors exist
+ * PTL_SEGV		me_handle is NULL
+ *
+ * Any thread; does not block.
+ */
+int PtlMEMDAttach(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index,
+	ptl_process_id_t match_id, ptl_match_bits_t match_bits,
+	ptl_match_bits_t ignore_bits, ptl_unlink_t me_unlink_op, ptl_ins_pos_t position,
+	ptl_md_t md, ptl_unlink_t md_unlink_op, ptl_handle_me_t *me_handle,
+	ptl_handle_md_t *md_handle);
+
+/*
+ * PtlMEMDInsert - PtlMEInsert and PtlMDAttach in one step		extension
+ *
+ *	base		in	as for PtlMEInsert, as are match_id to ignore_bits and
+ *				position
+ *	me_unlink_op, md, md_unlink_op	in	as for PtlMEMDAttach
+ *	me_handle	out	the entry
+ *	md_handle	out	the descriptor, or NULL
+ *
+ * PTL_ME_INVALID	base is no live match entry (it may have been unlinked
+ *			automatically)
+ * PTL_PROCESS_INVALID	match_id can be no process
+ * PTL_ME_LIST_TOO_LONG	the list holds max_me_list entries
+ * PTL_MD_ILLEGAL	md is illegal: see PtlMDAttach
+ * PTL_EQ_INVALID	md.eq_handle is neither a live queue nor PTL_EQ_NONE
+ * PTL_NO_SPACE		no memory, or max_mes entries or max_mds descriptors exist
+ * PTL_SEGV		me_handle is NULL
+ *
+ * Any thread; does not block.
+ */
+int PtlMEMDInsert(ptl_handle_me_t base, ptl_process_id_t match_id,
+	ptl_match_bits_t match_bits, ptl_match_bits_t ignore_bits,
+	ptl_unlink_t me_unlink_op, ptl_ins_pos_t position, ptl_md_t md,
+	ptl_unlink_t md_unlink_op, ptl_handle_me_t *me_handle,
+	ptl_handle_md_t *md_handle);
+
+/*
+ * PtlMEMDPost - PtlMEMDInsert, if a queue is empty			extension
+ *
+ *	ni_handle	in	interface of base
+ *	base ... md_unlink_op	in	as for PtlMEMDInsert
+ *	me_handle	out	the entry
+ *	md_handle	out	the descriptor, or NULL
+ *	eq_handle	in	test queue; PTL_EQ_NONE: no condition
+ *
+ * Posts a receive unless a message that it might have been for has come already: the test
+ * is that of PtlMDUpdate, and one step with the insertion.
+ *
+ * PTL_MD_NO_UPDATE	the test queue holds an unread event or is owed one; nothing was
+ *			made
+ * PTL_NI_INVALID	ni_handle is no live interface
+ * PTL_ME_INVALID	base is no live match entry of it
+ * PTL_PROCESS_INVALID	match_id can be no process
+ * PTL_ME_LIST_TOO_LONG	the list holds max_me_list entries
+ * PTL_MD_ILLEGAL	md is illegal: see PtlMDAttach
+ * PTL_EQ_INVALID	eq_handle is neither PTL_EQ_NONE nor a live queue of the
+ *			interface; md.eq_handle is neither PTL_EQ_NONE nor a live queue
+ * PTL_NO_SPACE		no memory, or max_mes entries or max_mds descriptors exist
+ * PTL_SEGV		me_handle is NULL
+ *
+ * Any thread; does not block.
+ */
+int PtlMEMDPost(ptl_handle_ni_t ni_handle, ptl_handle_me_t base,
+	ptl_process_id_t match_id, ptl_match_bits_t match_bits,
+	ptl_match_bits_t ignore_bits, ptl_unlink_t me_unlink_op, ptl_ins_pos_t position,
+	ptl_md_t md, ptl_unlink_t md_unlink_op, ptl_handle_me_t *me_handle,
+	ptl_handle_md_t *md_handle, ptl_handle_eq_t eq_handle);
+
+/*
+ * PtlEQPeek - copy the oldest unread event, and leave it there		extension
+ *
+ *	eq_handle	in	queue
+ *	event		out	the event; written on PTL_OK and PTL_EQ_DROPPED
+ *
+ * Another thread may take the event meanwhile.  The queue's handler is not called.
+ *
+ * PTL_EQ_DROPPED	success; one event or more before this one were lost.  The
+ *			PtlEQGet that takes it says so again
+ * PTL_EQ_EMPTY		no unread event
+ * PTL_EQ_INVALID	eq_handle is no live queue
+ * PTL_SEGV		event is NULL
+ *
+ * Any thread; does not block.
+ */
+int PtlEQPeek(ptl_handle_eq_t eq_handle, ptl_event_t *event);
+
+/*
+ * PtlGetPutRegion - PtlGetPut of parts of the regions			extension
+ *
+ *	get_md_handle	in	where the target's old bytes go ...
+ *	get_local_offset	in	... from this byte on
+ *	put_md_handle	in	the new bytes ...
+ *	put_local_offset	in	... from this byte on
+ *	length		in	bytes to exchange
+ *	target_id ... hdr_data	in	as for PtlGetPut
+ *
+ * PTL_MD_INVALID	a handle is no live descriptor, or it is inactive (threshold 0)
+ * PTL_MD_ILLEGAL	an offset, or an offset + length, is beyond its region's end;
+ *			length exceeds max_getput_md; the descriptors are of different
+ *			interfaces
+ * PTL_PROCESS_INVALID	target_id has a wildcard, or can be no process
+ * PTL_NO_SPACE		too much is waiting to be sent already
+ *
+ * Any thread; does not block.
+ */
+int PtlGetPutRegion(ptl_handle_md_t get_md_handle, ptl_size_t get_local_offset,
+	ptl_handle_md_t put_md_handle, ptl_size_t put_local_offset, ptl_size_t length,
+	ptl_process_id_t target_id, ptl_pt_index_t pt_index, ptl_ac_index_t ac_index,
+	ptl_match_bits_t match_bits, ptl_size_t remote_offset, ptl_hdr_data_t hdr_data);
+
+/*
+ * PtlErrorStr, PtlNIFailStr, PtlEventKindStr - names of codes		extension
+ *
+ *	code		in	return code of a Portals function
+ *	ni_handle	in	interface that the event is of; not checked
+ *	fail		in	ni_fail_type of an event
+ *	kind		in	type of an event
+ *
+ * The name as it stands in this file.  For other numbers a text that says so, never NULL.
+ * The strings are constant and are not freed.
+ *
+ * Any thread, signal handlers, before PtlInit; do not block.
+ */
+const char *PtlErrorStr(unsigned int code);
+const char *PtlNIFailStr(ptl_handle_ni_t ni_handle, ptl_ni_fail_t fail);
+const char *PtlEventKindStr(ptl_event_kind_t kind);
+
+/*
+ * PtlNIDebug - set the debug mask of an interface			extension
+ *
+ *	ni_handle	in	interface, or PTL_INVALID_HANDLE; not checked
+ *	mask		in	remembered, otherwise without effect: nothing is printed
+ *
+ * Returns the mask set before, 0 at first; no return code.
+ *
+ * Any thread; does not block.
+ */
+unsigned int PtlNIDebug(ptl_handle_ni_t ni_handle, unsigned int mask);
+
+/*
+ * PtlTblDump - print the match list of a portal index			extension
+ *
+ *	ni_handle	in	interface
+ *	pt_index	in	portal index
+ *
+ * To stderr, for people; the format is not promised.
+ *
+ * PTL_NI_INVALID	ni_handle is no live interface
+ * PTL_PT_INDEX_INVALID	pt_index is negative or larger than max_pt_index
+ *
+ * Any thread; does not wait for peers.
+ */
+int PtlTblDump(ptl_handle_ni_t ni_handle, int pt_index);
+
+/*
+ * PtlMEDump - print a match entry and its descriptor			extension
+ *
+ *	me_handle	in	match entry
+ *
+ * To stderr, for people; the format is not promised.
+ *
+ * PTL_ME_INVALID	me_handle is no live match entry
+ *
+ * Any thread; does not wait for peers.
+ */
+int PtlMEDump(ptl_handle_me_t me_handle);
+
+/*
+ * PtlNIEqDump - print the event queues of an interface			extension
+ *
+ *	ni_handle	in	interface
+ *
+ * To stderr, for people; the format is not promised.  Events stay unread.
+ *
+ * PTL_NI_INVALID	ni_handle is no live interface
+ *
+ * Any thread; does not wait for peers.
+ */
+int PtlNIEqDump(ptl_handle_ni_t ni_handle);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* PORTALS3_H */

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * opt - yod's command line
+ *
+ * Options end at the first word that is none: the program.  One table in opt.c makes
+ * the parser and --help; a new option is a row there and a member here.
+ */
+#ifndef P3_LAUNCHER_OPT_H
+#define P3_LAUNCHER_OPT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define P3_OPT_SIZE_MAX 16384 /* the maps in the environment must fit in a string */
+
+struct p3_opt {
+	uint32_t size;
+	bool keep_going;
+	bool tag;
+	int64_t timeout_ms; /* 0: none */
+	const char *mode;   /* NULL: as the environment says */
+	char **argv;        /* the program and its arguments, ends with NULL */
+};
+
+#define P3_OPT_RUN   (-1)
+#define P3_OPT_USAGE 2
+
+/* P3_OPT_RUN, or the status to exit with (0 after --help; all has been said). */
+int p3_opt_parse(int argc, char **argv, struct p3_opt *opt_out);
+
+#endif

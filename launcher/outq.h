@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * outq - packets that wait for one node to read
+ *
+ * A plain list.  Packets about a peer are found by operation, node and incarnation, so
+ * that what is over can be taken out again before the reader has seen it.
+ */
+#ifndef P3_LAUNCHER_OUTQ_H
+#define P3_LAUNCHER_OUTQ_H
+
+#include "shm/job.h"
+
+struct p3_out {
+	struct p3_out *next;
+	struct p3_job_msg msg;
+};
+
+struct p3_outq {
+	struct p3_out *first;
+	struct p3_out **end;
+	uint32_t n;
+};
+
+void p3_outq_init(struct p3_outq *q);
+
+/* -ENOMEM */
+int p3_outq_add(struct p3_outq *q, const struct p3_job_msg *m);
+
+/* The packet of this operation about m's node and incarnation, or NULL. */
+struct p3_out *p3_outq_find(
+	struct p3_outq *q, enum p3_job_op op, const struct p3_job_msg *m);
+void p3_outq_drop(struct p3_outq *q, enum p3_job_op op, const struct p3_job_msg *m);
+
+void p3_outq_drop_first(struct p3_outq *q);
+
+/* All births, ends and pid changes of peers; answers to the node's requests stay. */
+void p3_outq_drop_news(struct p3_outq *q);
+
+void p3_outq_clear(struct p3_outq *q);
+
+#endif

@@ -1,0 +1,883 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "launcher/rdv.h"
+#include "launcher/clock.h"
+#include "launcher/outq.h"
+#include "shm/job.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/timerfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define EVENTS       64   /* epoll events taken at once */
+#define PACKETS      64   /* packets of one node before the others have their turn */
+#define PACKETS_LAST 4096 /* and at its end */
+#define RETRY_MS     10   /* too many descriptors in flight: no event tells when not */
+#define QUEUE_MAX(n) (4 * (size_t)(n) + 64)
+
+enum watch { WATCH_SOCK, WATCH_OWNER, WATCH_TIMER };
+
+enum state { NEW, KNOWN, JOINED, GONE };
+
+struct node {
+	int sock;       /* -1: closed, or not added */
+	int owner_fd;   /* pidfd of the process that said HELLO, or -1 */
+	uint32_t owner; /* its process id, 0 if not known */
+	enum state state;
+	bool ended;   /* p3_rdv_ended() was called */
+	bool waits;   /* in the barrier */
+	bool writes;  /* EPOLLOUT is asked for */
+	bool retry;   /* flush again after RETRY_MS */
+	bool scolded; /* a stranger's packets were reported */
+	uint64_t incarnation;
+	uint64_t seg_len;
+	uint32_t pid[P3_JOB_NIS];
+	int fds[P3_JOB_FDS];
+	int64_t fate_at; /* JOINED with its socket closed: dead then */
+	int64_t reap_at; /* owed is void then */
+	uint64_t *owed;  /* bit per node that must say DROPPED */
+	uint32_t owed_n;
+	struct p3_outq out;
+};
+
+struct p3_rdv {
+	struct p3_rdv_conf conf;
+	int ep;
+	int timer;
+	int64_t timer_at;
+	uint64_t layout; /* of the first node, 0 before */
+	uint32_t layout_node;
+	uint32_t joined_n;
+	uint32_t waits_n;
+	uint32_t gone_n;
+	uint64_t *bits; /* all the owed words */
+	struct node node[];
+};
+
+__attribute__((format(printf, 2, 3))) static void tell(
+	struct p3_rdv *r, const char *fmt, ...)
+{
+	char line[400];
+	va_list args;
+
+	if (!r->conf.say)
+		return;
+	va_start(args, fmt);
+	vsnprintf(line, sizeof line, fmt, args);
+	va_end(args);
+	r->conf.say(r->conf.say_arg, line);
+}
+
+static void close_fds(int *fds, unsigned n)
+{
+	for (unsigned k = 0; k < n; k++) {
+		if (fds[k] >= 0)
+			close(fds[k]);
+		fds[k] = -1;
+	}
+}
+
+/* ---- epoll and timer ---- */
+
+static uint64_t watch_key(enum watch what, uint32_t i)
+{
+	return (uint64_t)what << 32 | i;
+}
+
+static int watch(
+	struct p3_rdv *r, int op, int fd, enum watch what, uint32_t i, uint32_t events)
+{
+	struct epoll_event ev = {.events = events, .data.u64 = watch_key(what, i)};
+	return epoll_ctl(r->ep, op, fd, &ev) ? -errno : 0;
+}
+
+static void timer_set(struct p3_rdv *r, int64_t at)
+{
+	struct itimerspec t = {.it_value = {at / 1000, at % 1000 * 1000000}};
+	r->timer_at = at;
+	timerfd_settime(r->timer, TFD_TIMER_ABSTIME, &t, NULL);
+}
+
+static void timer_arm(struct p3_rdv *r, int64_t at)
+{
+	if (at < r->timer_at)
+		timer_set(r, at);
+}
+
+/* ---- sending ---- */
+
+static struct p3_job_msg message(const struct p3_rdv *r, enum p3_job_op op, uint32_t i)
+{
+	struct p3_job_msg m = {.magic = P3_JOB_MAGIC,
+		.op = op,
+		.node = i,
+		.incarnation = r->node[i].incarnation};
+	return m;
+}
+
+static struct p3_job_msg message_born(const struct p3_rdv *r, uint32_t i)
+{
+	const struct node *n = &r->node[i];
+	struct p3_job_msg m = message(r, P3_JOB_BORN, i);
+	m.size = r->conf.size;
+	m.nid = r->conf.nid_base + i;
+	m.uid = getuid();
+	m.jid = r->conf.jid;
+	m.os_pid = n->owner;
+	m.seg_len = n->seg_len;
+	memcpy(m.pid, n->pid, sizeof m.pid);
+	return m;
+}
+
+static int transmit(struct p3_rdv *r, struct node *to, const struct p3_job_msg *m)
+{
+	if (m->op == P3_JOB_BORN)
+		return p3_job_send(to->sock, m, r->node[m->node].fds, 2);
+	return p3_job_send(to->sock, m, NULL, 0);
+}
+
+/* Is the packet to be sent later (true), or has it gone out or is past help? */
+static bool must_wait(struct p3_rdv *r, struct node *to, int rc)
+{
+	if (rc == -ETOOMANYREFS || rc == -ENOMEM || rc == -ENOBUFS) {
+		to->retry = true;
+		timer_arm(r, p3_now_ms() + RETRY_MS);
+		return true;
+	}
+	return rc == -EAGAIN;
+}
+
+static void want_writes(struct p3_rdv *r, uint32_t i, bool on)
+{
+	struct node *n = &r->node[i];
+	if (n->writes == on)
+		return;
+	n->writes = on;
+	watch(r, EPOLL_CTL_MOD, n->sock, WATCH_SOCK, i,
+		on ? EPOLLIN | EPOLLOUT : EPOLLIN);
+}
+
+static void flush(struct p3_rdv *r, uint32_t i)
+{
+	struct node *n = &r->node[i];
+	if (n->sock < 0)
+		return;
+	n->retry = false;
+	while (n->out.first) {
+		if (must_wait(r, n, transmit(r, n, &n->out.first->msg)))
+			break;
+		p3_outq_drop_first(&n->out);
+	}
+	want_writes(r, i, n->out.first && !n->retry);
+}
+
+/* Closing a socket from inside a broadcast would recurse: the next step sees it. */
+static void overrun(struct p3_rdv *r, uint32_t i)
+{
+	tell(r, "rank %u: does not read what it asks for (%u packets queued); cut off", i,
+		r->node[i].out.n);
+	p3_outq_clear(&r->node[i].out);
+	shutdown(r->node[i].sock, SHUT_RDWR);
+}
+
+/* A failed send is no end: what the node sent before is read first. */
+static void post(struct p3_rdv *r, uint32_t i, const struct p3_job_msg *m)
+{
+	struct node *n = &r->node[i];
+	if (n->sock < 0)
+		return;
+	if (!n->out.first && !must_wait(r, n, transmit(r, n, m)))
+		return;
+	if (n->out.n >= QUEUE_MAX(r->conf.size) || p3_outq_add(&n->out, m)) {
+		overrun(r, i);
+		return;
+	}
+	want_writes(r, i, !n->retry);
+}
+
+static bool listens(const struct node *n)
+{
+	return n->state == JOINED && n->sock >= 0;
+}
+
+static void post_born(struct p3_rdv *r, uint32_t to, uint32_t about)
+{
+	struct p3_job_msg m = message_born(r, about);
+	post(r, to, &m);
+}
+
+static void post_pids(struct p3_rdv *r, uint32_t to, const struct p3_job_msg *m)
+{
+	struct p3_out *o = p3_outq_find(&r->node[to].out, P3_JOB_BORN, m);
+	if (!o)
+		o = p3_outq_find(&r->node[to].out, P3_JOB_PIDS, m);
+	if (!o) {
+		post(r, to, m);
+		return;
+	}
+	memcpy(o->msg.pid, m->pid, sizeof m->pid);
+}
+
+/* ---- deaths: who has to drop the dead before it may be reaped ---- */
+
+static void owe(struct node *dead, uint32_t by)
+{
+	dead->owed[by / 64] |= UINT64_C(1) << by % 64;
+	dead->owed_n++;
+}
+
+static void owe_no_more(struct node *dead, uint32_t by)
+{
+	uint64_t bit = UINT64_C(1) << by % 64;
+	if (!(dead->owed[by / 64] & bit))
+		return;
+	dead->owed[by / 64] &= ~bit;
+	dead->owed_n--;
+}
+
+static void owe_nothing(struct p3_rdv *r, struct node *dead)
+{
+	memset(dead->owed, 0, (r->conf.size + 63) / 64 * sizeof *dead->owed);
+	dead->owed_n = 0;
+	dead->reap_at = P3_NEVER;
+}
+
+static void node_owes_nobody(struct p3_rdv *r, uint32_t i)
+{
+	for (uint32_t d = 0; d < r->conf.size; d++)
+		owe_no_more(&r->node[d], i);
+}
+
+/* Tells one listener of an end; false if it had not even heard of the birth. */
+static bool post_end(struct p3_rdv *r, uint32_t to, const struct p3_job_msg *m)
+{
+	struct node *n = &r->node[to];
+	bool heard = !p3_outq_find(&n->out, P3_JOB_BORN, m);
+	p3_outq_drop(&n->out, P3_JOB_BORN, m);
+	p3_outq_drop(&n->out, P3_JOB_PIDS, m);
+	if (heard)
+		post(r, to, m);
+	return heard;
+}
+
+static void broadcast_end(
+	struct p3_rdv *r, uint32_t i, enum p3_job_op op, int status, bool owed)
+{
+	struct p3_job_msg m = message(r, op, i);
+	m.status = status;
+	owe_nothing(r, &r->node[i]);
+	for (uint32_t to = 0; to < r->conf.size; to++) {
+		if (to == i || !listens(&r->node[to]))
+			continue;
+		if (post_end(r, to, &m) && owed)
+			owe(&r->node[i], to);
+	}
+	if (!r->node[i].owed_n)
+		return;
+	r->node[i].reap_at = p3_now_ms() + P3_JOB_REAP_MS;
+	timer_arm(r, r->node[i].reap_at);
+}
+
+/* ---- barrier ---- */
+
+static void barrier_release(struct p3_rdv *r, int status)
+{
+	for (uint32_t i = 0; i < r->conf.size; i++) {
+		if (!r->node[i].waits)
+			continue;
+		struct p3_job_msg m = {
+			.magic = P3_JOB_MAGIC, .op = P3_JOB_RELEASED, .status = status};
+		r->node[i].waits = false;
+		post(r, i, &m);
+	}
+	r->waits_n = 0;
+}
+
+static void barrier_look(struct p3_rdv *r)
+{
+	if (r->waits_n && r->gone_n)
+		barrier_release(r, EPIPE);
+	if (r->waits_n == r->conf.size)
+		barrier_release(r, 0);
+}
+
+/* ---- ends ---- */
+
+static void owner_forget(struct p3_rdv *r, struct node *n)
+{
+	if (n->owner_fd >= 0) {
+		epoll_ctl(r->ep, EPOLL_CTL_DEL, n->owner_fd, NULL);
+		close(n->owner_fd);
+	}
+	n->owner_fd = -1;
+}
+
+static void sock_close(struct p3_rdv *r, uint32_t i)
+{
+	struct node *n = &r->node[i];
+	if (n->sock < 0)
+		return;
+	epoll_ctl(r->ep, EPOLL_CTL_DEL, n->sock, NULL);
+	close(n->sock);
+	n->sock = -1;
+	n->writes = false;
+	n->retry = false;
+	p3_outq_clear(&n->out);
+	node_owes_nobody(r, i);
+}
+
+static void unjoin(struct p3_rdv *r, uint32_t i, enum p3_job_op op, int status, bool owed)
+{
+	struct node *n = &r->node[i];
+	n->state = KNOWN;
+	n->fate_at = P3_NEVER;
+	r->joined_n--;
+	p3_outq_drop_news(&n->out);
+	node_owes_nobody(r, i);
+	broadcast_end(r, i, op, status, owed);
+	close_fds(n->fds, P3_JOB_FDS);
+}
+
+/*
+ * The node's process is over.  A wrapper that still holds the socket may start
+ * another one, so the node is gone only with its socket.
+ */
+static void node_over(struct p3_rdv *r, uint32_t i)
+{
+	struct node *n = &r->node[i];
+	if (n->state == GONE)
+		return;
+	owner_forget(r, n);
+	if (n->waits) {
+		n->waits = false;
+		r->waits_n--;
+	}
+	n->state = n->sock < 0 ? GONE : NEW;
+	r->gone_n += n->state == GONE;
+	barrier_look(r);
+}
+
+static void node_died(struct p3_rdv *r, uint32_t i, int status)
+{
+	if (r->node[i].state == JOINED) {
+		unjoin(r, i, P3_JOB_DIED, status, true);
+		barrier_release(r, EPIPE);
+	}
+	node_over(r, i);
+}
+
+/* The process or its socket has ended; how, p3_rdv_ended() will say, or has said. */
+static void node_lost(struct p3_rdv *r, uint32_t i)
+{
+	struct node *n = &r->node[i];
+	if (n->state != JOINED) {
+		node_over(r, i);
+		return;
+	}
+	if (!r->conf.eof_ms) {
+		node_died(r, i, 0);
+		return;
+	}
+	if (n->fate_at != P3_NEVER)
+		return;
+	n->fate_at = p3_now_ms() + r->conf.eof_ms;
+	timer_arm(r, n->fate_at);
+}
+
+static void breach(struct p3_rdv *r, uint32_t i, const char *what)
+{
+	tell(r, "rank %u: %s; cut off", i, what);
+	sock_close(r, i);
+	node_died(r, i, 0);
+}
+
+/* ---- what nodes say ---- */
+
+struct packet {
+	struct p3_job_msg msg;
+	struct p3_job_from from;
+	int fds[P3_JOB_FDS];
+	unsigned nfds;
+};
+
+static int owner_watch(struct p3_rdv *r, uint32_t i, uint32_t os_pid)
+{
+	struct node *n = &r->node[i];
+	owner_forget(r, n);
+	n->owner = os_pid;
+	if (!os_pid || os_pid == (uint32_t)getpid())
+		return 0;
+	n->owner_fd = (int)syscall(SYS_pidfd_open, os_pid, 0);
+	if (n->owner_fd < 0)
+		return -errno;
+	return watch(r, EPOLL_CTL_ADD, n->owner_fd, WATCH_OWNER, i, EPOLLIN);
+}
+
+static void refuse(struct p3_rdv *r, uint32_t i, int err)
+{
+	struct p3_job_msg m = message(r, P3_JOB_REFUSED, i);
+	m.incarnation = 0;
+	m.status = err;
+	m.layout = r->layout;
+	post(r, i, &m);
+	if (r->node[i].state == GONE)
+		return;
+	r->node[i].state = GONE;
+	r->gone_n++;
+	barrier_look(r);
+}
+
+static bool same_layout(struct p3_rdv *r, uint32_t i, uint64_t layout)
+{
+	if (!r->layout) {
+		r->layout = layout;
+		r->layout_node = i;
+	}
+	if (layout == r->layout)
+		return true;
+	tell(r,
+		"rank %u: layout %016" PRIx64 " of its libportals is not %016" PRIx64
+		" of rank %u's; run all nodes with one build",
+		i, layout, r->layout, r->layout_node);
+	return false;
+}
+
+static void on_hello(struct p3_rdv *r, uint32_t i, const struct packet *p)
+{
+	struct node *n = &r->node[i];
+	if (n->state == JOINED) {
+		breach(r, i, "says hello while it is joined");
+		return;
+	}
+	if (p->from.uid != getuid()) {
+		tell(r, "rank %u: runs as uid %u, yod as uid %u; start it without setuid",
+			i, p->from.uid, getuid());
+		refuse(r, i, EPERM);
+		return;
+	}
+	if (!same_layout(r, i, p->msg.layout)) {
+		refuse(r, i, EPROTO);
+		return;
+	}
+	if (n->state == GONE)
+		r->gone_n--;
+	n->state = KNOWN;
+	owner_watch(r, i, p->from.os_pid);
+
+	struct p3_job_msg m = message(r, P3_JOB_WELCOME, i);
+	m.size = r->conf.size;
+	m.nid = r->conf.nid_base + i;
+	m.jid = r->conf.jid;
+	m.uid = getuid();
+	m.cpus = r->conf.cpus;
+	m.incarnation = 0;
+	post(r, i, &m);
+}
+
+static bool join_is_sound(const struct packet *p)
+{
+	struct stat st;
+	if (!p->msg.incarnation || fstat(p->fds[0], &st))
+		return false;
+	return S_ISREG(st.st_mode) && (uint64_t)st.st_size >= p->msg.seg_len;
+}
+
+static void on_join(struct p3_rdv *r, uint32_t i, struct packet *p)
+{
+	struct node *n = &r->node[i];
+	if (n->state != KNOWN || p->msg.incarnation == n->incarnation) {
+		breach(r, i, "joins out of turn");
+		return;
+	}
+	if (!join_is_sound(p)) {
+		breach(r, i, "joins with a segment that is shorter than it says");
+		return;
+	}
+	n->state = JOINED;
+	n->incarnation = p->msg.incarnation;
+	n->seg_len = p->msg.seg_len;
+	memcpy(n->pid, p->msg.pid, sizeof n->pid);
+	memcpy(n->fds, p->fds, sizeof n->fds);
+	p->nfds = 0;
+	r->joined_n++;
+
+	for (uint32_t k = 0; k < r->conf.size; k++) {
+		if (r->node[k].state != JOINED)
+			continue;
+		post_born(r, i, k);
+		if (k != i && listens(&r->node[k]))
+			post_born(r, k, i);
+	}
+	struct p3_job_msg m = message(r, P3_JOB_JOINED, i);
+	post(r, i, &m);
+}
+
+static void on_pids(struct p3_rdv *r, uint32_t i, const struct packet *p)
+{
+	struct node *n = &r->node[i];
+	if (n->state != JOINED) {
+		breach(r, i, "changes its pids before it joins");
+		return;
+	}
+	memcpy(n->pid, p->msg.pid, sizeof n->pid);
+	struct p3_job_msg m = message_born(r, i);
+	m.op = P3_JOB_PIDS;
+	for (uint32_t to = 0; to < r->conf.size; to++)
+		if (listens(&r->node[to]))
+			post_pids(r, to, &m);
+}
+
+static void on_leave(struct p3_rdv *r, uint32_t i, const struct packet *p)
+{
+	struct node *n = &r->node[i];
+	if (n->state != JOINED || p->msg.incarnation != n->incarnation) {
+		breach(r, i, "leaves without having joined");
+		return;
+	}
+	unjoin(r, i, P3_JOB_LEFT, 0, false);
+	struct p3_job_msg m = message(r, P3_JOB_LEFT, i);
+	post(r, i, &m);
+}
+
+static void on_dropped(struct p3_rdv *r, uint32_t i, const struct packet *p)
+{
+	if (p->msg.node >= r->conf.size) {
+		breach(r, i, "drops a node that the job does not have");
+		return;
+	}
+	if (r->node[p->msg.node].incarnation == p->msg.incarnation)
+		owe_no_more(&r->node[p->msg.node], i);
+}
+
+static void on_barrier(struct p3_rdv *r, uint32_t i)
+{
+	struct node *n = &r->node[i];
+	if ((n->state != KNOWN && n->state != JOINED) || n->waits) {
+		breach(r, i, "enters the barrier out of turn");
+		return;
+	}
+	n->waits = true;
+	r->waits_n++;
+	barrier_look(r);
+}
+
+static bool owner_lives(const struct node *n)
+{
+	struct pollfd fd = {.fd = n->owner_fd, .events = POLLIN};
+	if (n->owner_fd < 0)
+		return kill((pid_t)n->owner, 0) == 0 || errno != ESRCH;
+	return poll(&fd, 1, 0) == 0;
+}
+
+/* Packets of a forked child are nobody's; a wrapper's next program is the node. */
+static bool is_stranger(struct p3_rdv *r, uint32_t i, const struct packet *p)
+{
+	struct node *n = &r->node[i];
+	if (n->state == NEW || n->state == GONE || p->from.os_pid == n->owner)
+		return false;
+	if (!owner_lives(n)) {
+		if (n->state == JOINED)
+			unjoin(r, i, P3_JOB_DIED, 0, true);
+		node_over(r, i);
+		return false;
+	}
+	if (!n->scolded)
+		tell(r,
+			"rank %u: process %u speaks for the node that process %u is; "
+			"ignored "
+			"(start it by a yod of its own)",
+			i, p->from.os_pid, n->owner);
+	n->scolded = true;
+	return true;
+}
+
+static void dispatch(struct p3_rdv *r, uint32_t i, struct packet *p)
+{
+	unsigned want = p->msg.op == P3_JOB_JOIN ? P3_JOB_FDS : 0;
+	if (p->nfds != want) {
+		breach(r, i, "sends a wrong number of descriptors");
+		return;
+	}
+	if (is_stranger(r, i, p))
+		return;
+	switch (p->msg.op) {
+	case P3_JOB_HELLO:
+		on_hello(r, i, p);
+		return;
+	case P3_JOB_JOIN:
+		on_join(r, i, p);
+		return;
+	case P3_JOB_PIDS:
+		on_pids(r, i, p);
+		return;
+	case P3_JOB_LEAVE:
+		on_leave(r, i, p);
+		return;
+	case P3_JOB_DROPPED:
+		on_dropped(r, i, p);
+		return;
+	case P3_JOB_BARRIER:
+		on_barrier(r, i);
+		return;
+	}
+	breach(r, i, "sends a packet that nodes do not send");
+}
+
+/* Without SO_PASSCRED at the time of sending, the socket's maker sent it. */
+static void know_sender(int sock, struct p3_job_from *from)
+{
+	struct ucred cred;
+	socklen_t len = sizeof cred;
+	if (from->os_pid || getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &cred, &len))
+		return;
+	if (from->uid == UINT32_MAX || from->uid == 65534)
+		*from = (struct p3_job_from){(uint32_t)cred.pid, cred.uid};
+}
+
+/* One packet; false: no more for now, or the socket is gone. */
+static bool take_packet(struct p3_rdv *r, uint32_t i)
+{
+	struct node *n = &r->node[i];
+	struct packet p = {.nfds = 0};
+	int rc = p3_job_recv_from(n->sock, &p.msg, p.fds, &p.nfds, &p.from);
+	if (rc == -EAGAIN)
+		return false;
+	if (rc == -EPROTO) {
+		breach(r, i, "sends what is no packet of this yod (another version?)");
+		return false;
+	}
+	if (rc) {
+		sock_close(r, i);
+		node_lost(r, i);
+		return false;
+	}
+	know_sender(n->sock, &p.from);
+	dispatch(r, i, &p);
+	close_fds(p.fds, p.nfds);
+	return n->sock >= 0;
+}
+
+static void read_sock(struct p3_rdv *r, uint32_t i, unsigned most)
+{
+	for (unsigned k = 0; k < most; k++)
+		if (r->node[i].sock < 0 || !take_packet(r, i))
+			return;
+}
+
+/* ---- the loop ---- */
+
+/* What it has sent counts, however late it is read. */
+static void owner_ended(struct p3_rdv *r, uint32_t i)
+{
+	read_sock(r, i, PACKETS_LAST);
+	if (r->node[i].owner_fd < 0 || owner_lives(&r->node[i]))
+		return;
+	epoll_ctl(r->ep, EPOLL_CTL_DEL, r->node[i].owner_fd, NULL);
+	node_lost(r, i);
+}
+
+static void node_late(struct p3_rdv *r, uint32_t i, int64_t now)
+{
+	struct node *n = &r->node[i];
+	if (n->fate_at <= now)
+		node_died(r, i, 0);
+	if (n->reap_at <= now)
+		owe_nothing(r, n);
+	if (n->retry)
+		flush(r, i);
+}
+
+static void timer_expired(struct p3_rdv *r)
+{
+	uint64_t ticks;
+	if (read(r->timer, &ticks, sizeof ticks) < 0)
+		return;
+	r->timer_at = P3_NEVER;
+	int64_t now = p3_now_ms();
+	for (uint32_t i = 0; i < r->conf.size; i++)
+		node_late(r, i, now);
+	for (uint32_t i = 0; i < r->conf.size; i++)
+		timer_arm(r, p3_earlier(r->node[i].fate_at, r->node[i].reap_at));
+}
+
+static void take_event(struct p3_rdv *r, const struct epoll_event *ev)
+{
+	uint32_t i = (uint32_t)ev->data.u64;
+	switch ((enum watch)(ev->data.u64 >> 32)) {
+	case WATCH_SOCK:
+		if (ev->events & EPOLLOUT)
+			flush(r, i);
+		if (ev->events & (EPOLLIN | EPOLLHUP | EPOLLERR))
+			read_sock(r, i, PACKETS);
+		return;
+	case WATCH_OWNER:
+		if (r->node[i].owner_fd >= 0)
+			owner_ended(r, i);
+		return;
+	case WATCH_TIMER:
+		timer_expired(r);
+		return;
+	}
+}
+
+int p3_rdv_step(struct p3_rdv *r, int timeout_ms)
+{
+	struct epoll_event ev[EVENTS];
+	int n = epoll_wait(r->ep, ev, EVENTS, timeout_ms);
+	if (n < 0)
+		return errno == EINTR ? 0 : -errno;
+	for (int k = 0; k < n; k++)
+		take_event(r, &ev[k]);
+	return 0;
+}
+
+/* ---- yod's side ---- */
+
+static void node_init(struct p3_rdv *r, uint32_t i)
+{
+	struct node *n = &r->node[i];
+	*n = (struct node){.sock = -1,
+		.owner_fd = -1,
+		.fds = {-1, -1, -1},
+		.fate_at = P3_NEVER,
+		.reap_at = P3_NEVER,
+		.owed = r->bits + i * ((size_t)(r->conf.size + 63) / 64)};
+	p3_outq_init(&n->out);
+}
+
+static int rdv_open(struct p3_rdv *r)
+{
+	r->timer_at = P3_NEVER;
+	r->ep = epoll_create1(EPOLL_CLOEXEC);
+	r->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	if (r->ep < 0 || r->timer < 0)
+		return -errno;
+	return watch(r, EPOLL_CTL_ADD, r->timer, WATCH_TIMER, 0, EPOLLIN);
+}
+
+struct p3_rdv *p3_rdv_create(const struct p3_rdv_conf *conf)
+{
+	size_t size = conf->size;
+	struct p3_rdv *r = calloc(1, sizeof *r + size * sizeof r->node[0]);
+	uint64_t *bits = calloc(size * ((size + 63) / 64), sizeof *bits);
+	if (!r || !bits || !size) {
+		free(r);
+		free(bits);
+		errno = size ? ENOMEM : EINVAL;
+		return NULL;
+	}
+	r->conf = *conf;
+	r->bits = bits;
+	for (uint32_t i = 0; i < conf->size; i++)
+		node_init(r, i);
+
+	int rc = rdv_open(r);
+	if (!rc)
+		return r;
+	p3_rdv_destroy(r);
+	errno = -rc;
+	return NULL;
+}
+
+void p3_rdv_destroy(struct p3_rdv *r)
+{
+	if (!r)
+		return;
+	for (uint32_t i = 0; i < r->conf.size; i++) {
+		owner_forget(r, &r->node[i]);
+		sock_close(r, i);
+		close_fds(r->node[i].fds, P3_JOB_FDS);
+	}
+	if (r->timer >= 0)
+		close(r->timer);
+	if (r->ep >= 0)
+		close(r->ep);
+	free(r->bits);
+	free(r);
+}
+
+static int check_user(int sock)
+{
+	struct ucred cred;
+	socklen_t len = sizeof cred;
+	if (getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &cred, &len))
+		return -errno;
+	return cred.uid == geteuid() ? 0 : -EPERM;
+}
+
+static int prepare_sock(int sock)
+{
+	int on = 1;
+	int flags = fcntl(sock, F_GETFL);
+	if (flags < 0 || fcntl(sock, F_SETFL, flags | O_NONBLOCK))
+		return -errno;
+	if (setsockopt(sock, SOL_SOCKET, SO_PASSCRED, &on, sizeof on))
+		return -errno;
+	return check_user(sock);
+}
+
+int p3_rdv_add(struct p3_rdv *r, uint32_t i, int sock)
+{
+	if (i >= r->conf.size)
+		return -EINVAL;
+	struct node *n = &r->node[i];
+	if (n->sock >= 0 || n->state == JOINED)
+		return -EBUSY;
+	int rc = prepare_sock(sock);
+	if (!rc)
+		rc = watch(r, EPOLL_CTL_ADD, sock, WATCH_SOCK, i, EPOLLIN);
+	if (rc)
+		return rc;
+	if (n->state == GONE)
+		r->gone_n--;
+	n->state = NEW;
+	n->ended = false;
+	n->sock = sock;
+	return 0;
+}
+
+int p3_rdv_fd(const struct p3_rdv *r)
+{
+	return r->ep;
+}
+
+void p3_rdv_ended(struct p3_rdv *r, uint32_t i, int wait_status)
+{
+	if (i >= r->conf.size || r->node[i].ended)
+		return;
+	struct node *n = &r->node[i];
+	read_sock(r, i, PACKETS_LAST);
+	n->ended = true;
+	bool orderly = WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == 0;
+	if (n->state == JOINED)
+		unjoin(r, i, orderly ? P3_JOB_LEFT : P3_JOB_DIED, wait_status, true);
+	sock_close(r, i);
+	node_over(r, i);
+}
+
+bool p3_rdv_may_reap(const struct p3_rdv *r, uint32_t i)
+{
+	return i >= r->conf.size || !r->node[i].owed_n;
+}
+
+uint32_t p3_rdv_joined(const struct p3_rdv *r)
+{
+	return r->joined_n;
+}
+
+uint32_t p3_rdv_queued(const struct p3_rdv *r, uint32_t i)
+{
+	return i < r->conf.size ? r->node[i].out.n : 0;
+}

@@ -1,0 +1,546 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "launcher/run.h"
+#include "launcher/clock.h"
+#include "launcher/cpus.h"
+#include "launcher/guard.h"
+#include "launcher/output.h"
+#include "launcher/rdv.h"
+#include "launcher/reap.h"
+#include "launcher/say.h"
+#include "launcher/signals.h"
+#include "launcher/spawn.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define ASK_MS      1000 /* between the user's signal and SIGTERM */
+#define TERM_MS     5000 /* between SIGTERM and SIGKILL */
+#define KILL_MS     5000 /* a killed node is given up after that */
+#define EOF_MS      200  /* between a socket's end and that of its process */
+#define DRAIN_MS    2000 /* for the output of a job that was broken off */
+#define SWEEP_MS    5000
+#define FDS_OF_NODE 8
+#define FDS_OF_YOD  64
+
+enum key { KEY_SIGNALS, KEY_GUARD, KEY_RDV, KEY_OUTPUT };
+
+enum life { UNBORN, RUNS, ENDED, REAPED };
+
+enum stage { GOING, ASKED, TERMED, KILLED };
+
+struct rank {
+	pid_t pid;
+	enum life life;
+};
+
+struct run {
+	const struct p3_opt *opt;
+	struct p3_rdv *rdv;
+	struct p3_output *output;
+	int ep;
+	int give_up; /* readable: stop starting nodes */
+	int end_fd;
+	int signals;
+	int alive_fd;
+	uint32_t runs_n;
+	uint32_t ended_n; /* not reaped yet */
+	enum stage stage;
+	int64_t stage_at;   /* the next stage then */
+	int64_t timeout_at; /* --timeout */
+	int64_t stopped_at; /* by TSTP; 0: not */
+	int64_t drain_at;   /* output is given up then */
+	bool hurry;         /* broken off by a signal: do not wait for readers */
+	bool decided;       /* status is final */
+	int status;
+	struct rank rank[];
+};
+
+static void say_line(void *arg, const char *line)
+{
+	(void)arg;
+	p3_say("%s", line);
+}
+
+static void decide(struct run *r, int status)
+{
+	if (r->decided)
+		return;
+	r->decided = true;
+	r->status = status;
+}
+
+/* ---- signalling ---- */
+
+/* A leader that is not reaped keeps its group's number. */
+static void signal_nodes(struct run *r, int sig)
+{
+	for (uint32_t i = 0; i < r->opt->size; i++)
+		if (r->rank[i].life == RUNS || r->rank[i].life == ENDED)
+			kill(-r->rank[i].pid, sig);
+}
+
+static void ask_nodes(struct run *r, int sig)
+{
+	signal_nodes(r, sig);
+	signal_nodes(r, SIGCONT); /* who is stopped hears nothing else */
+	r->stopped_at = 0;
+}
+
+static void enter(struct run *r, enum stage stage, int64_t ms)
+{
+	r->stage = stage;
+	r->stage_at = ms < 0 ? P3_NEVER : p3_now_ms() + ms;
+}
+
+static void kill_job(struct run *r)
+{
+	ask_nodes(r, SIGKILL);
+	enter(r, KILLED, KILL_MS);
+}
+
+static void end_job(struct run *r)
+{
+	if (r->stage >= TERMED)
+		return;
+	ask_nodes(r, SIGTERM);
+	enter(r, TERMED, TERM_MS);
+}
+
+static void ask_job(struct run *r, int sig)
+{
+	if (sig == SIGTERM) {
+		end_job(r);
+		return;
+	}
+	ask_nodes(r, sig);
+	enter(r, ASKED, ASK_MS);
+}
+
+/* What SIGKILL does not end (a process in the kernel) yod does not wait for. */
+static void give_up(struct run *r)
+{
+	p3_say("%u killed nodes do not end; left behind", r->runs_n);
+	r->runs_n = r->ended_n = 0;
+	enter(r, KILLED, -1);
+}
+
+static void next_stage(struct run *r)
+{
+	if (r->stage == ASKED)
+		end_job(r);
+	else if (r->stage == TERMED)
+		kill_job(r);
+	else if (r->runs_n)
+		give_up(r);
+	else
+		enter(r, r->stage, -1);
+}
+
+static void break_off(struct run *r, int sig)
+{
+	decide(r, 128 + sig);
+	if (r->hurry || r->stage != GOING) {
+		r->hurry = true;
+		kill_job(r);
+		r->drain_at = p3_now_ms();
+		return;
+	}
+	p3_say("signal %d (%s); ending the job", sig, strsignal(sig));
+	r->hurry = true;
+	ask_job(r, sig);
+}
+
+/* Time that the job was stopped does not count. */
+static void go_on(struct run *r)
+{
+	signal_nodes(r, SIGCONT);
+	if (r->stopped_at && r->timeout_at != P3_NEVER)
+		r->timeout_at += p3_now_ms() - r->stopped_at;
+	r->stopped_at = 0;
+}
+
+static void stop(struct run *r)
+{
+	signal_nodes(r, SIGTSTP);
+	if (!r->stopped_at)
+		r->stopped_at = p3_now_ms();
+}
+
+/* ---- fates ---- */
+
+static void how_it_ended(char *text, size_t len, int status)
+{
+	if (WIFSIGNALED(status))
+		snprintf(text, len, "killed by signal %d (%s)%s", WTERMSIG(status),
+			strsignal(WTERMSIG(status)),
+			WCOREDUMP(status) ? ", core dumped" : "");
+	else
+		snprintf(text, len, "exited with status %d", WEXITSTATUS(status));
+}
+
+static void node_failed(struct run *r, uint32_t i, int status)
+{
+	char how[100];
+	if (r->stage != GOING)
+		return;
+	decide(r, WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status));
+	how_it_ended(how, sizeof how, status);
+	p3_say("rank %u (pid %d) %s; %s", i, (int)r->rank[i].pid, how,
+		r->opt->keep_going ? "the others go on" : "ending the job");
+	if (!r->opt->keep_going)
+		end_job(r);
+}
+
+static void node_ended(struct run *r, uint32_t i, int status)
+{
+	r->rank[i].life = ENDED;
+	r->runs_n--;
+	r->ended_n++;
+	p3_rdv_ended(r->rdv, i, status);
+	if (r->output)
+		p3_output_ended(r->output, i);
+	if (status)
+		node_failed(r, i, status);
+}
+
+static void see_fates(struct run *r)
+{
+	int status;
+	for (uint32_t i = 0; i < r->opt->size; i++)
+		if (r->rank[i].life == RUNS && p3_reap_fate(r->rank[i].pid, &status))
+			node_ended(r, i, status);
+}
+
+static void reap_nodes(struct run *r)
+{
+	for (uint32_t i = 0; i < r->opt->size && r->ended_n; i++) {
+		if (r->rank[i].life != ENDED || !p3_rdv_may_reap(r->rdv, i))
+			continue;
+		p3_reap_take(r->rank[i].pid);
+		r->rank[i].life = REAPED;
+		r->ended_n--;
+	}
+}
+
+static bool is_node(const struct run *r, pid_t pid)
+{
+	for (uint32_t i = 0; i < r->opt->size; i++)
+		if (r->rank[i].life != REAPED && r->rank[i].pid == pid)
+			return true;
+	return false;
+}
+
+/* A node that waits to be reaped hides the orphans: they come later. */
+static void reap_orphans(struct run *r)
+{
+	pid_t pid;
+	while (!r->ended_n && (pid = p3_reap_any()) > 0 && !is_node(r, pid))
+		p3_reap_take(pid);
+}
+
+/* ---- events ---- */
+
+static void on_signal(struct run *r, int sig)
+{
+	switch (sig) {
+	case SIGCHLD:
+		see_fates(r);
+		return;
+	case SIGINT:
+	case SIGTERM:
+	case SIGHUP:
+	case SIGQUIT:
+		break_off(r, sig);
+		return;
+	case SIGTSTP:
+		stop(r);
+		return;
+	case SIGCONT:
+		go_on(r);
+		return;
+	default:
+		signal_nodes(r, sig);
+	}
+}
+
+static void on_signals(struct run *r)
+{
+	int sig;
+	while ((sig = p3_signals_next(r->signals)))
+		on_signal(r, sig);
+}
+
+static void on_guard_gone(struct run *r)
+{
+	epoll_ctl(r->ep, EPOLL_CTL_DEL, r->alive_fd, NULL);
+	p3_say("killed; ending the job");
+	decide(r, 128 + SIGKILL);
+	kill_job(r);
+	r->hurry = true;
+	r->drain_at = p3_now_ms();
+}
+
+static void on_event(struct run *r, enum key key)
+{
+	switch (key) {
+	case KEY_SIGNALS:
+		on_signals(r);
+		return;
+	case KEY_GUARD:
+		on_guard_gone(r);
+		return;
+	case KEY_RDV:
+		p3_rdv_step(r->rdv, 0);
+		return;
+	case KEY_OUTPUT:
+		p3_output_step(r->output);
+		return;
+	}
+}
+
+static void on_timeout(struct run *r)
+{
+	r->timeout_at = P3_NEVER;
+	if (r->stage != GOING)
+		return;
+	p3_say("timeout: the job has run for %.3g s (--timeout); ending the job",
+		(double)r->opt->timeout_ms / 1000);
+	decide(r, P3_STATUS_TIMEOUT);
+	end_job(r);
+}
+
+static void on_deadlines(struct run *r)
+{
+	int64_t now = p3_now_ms();
+	if (r->stage_at <= now)
+		next_stage(r);
+	if (!r->stopped_at && r->timeout_at <= now)
+		on_timeout(r);
+}
+
+static bool nodes_left(const struct run *r)
+{
+	return r->runs_n || r->ended_n;
+}
+
+static int wait_ms(const struct run *r)
+{
+	int64_t at = nodes_left(r) ? r->stage_at : p3_earlier(r->stage_at, r->drain_at);
+	if (!r->stopped_at)
+		at = p3_earlier(at, r->timeout_at);
+	if (at == P3_NEVER)
+		return -1;
+	int64_t ms = at - p3_now_ms();
+	if (ms < 0)
+		return 0;
+	return ms > 100000 ? 100000 : (int)ms + 1;
+}
+
+static bool output_left(struct run *r)
+{
+	if (!r->output || p3_output_is_done(r->output))
+		return false;
+	if (r->hurry && r->drain_at == P3_NEVER && !nodes_left(r))
+		r->drain_at = p3_now_ms() + DRAIN_MS;
+	return r->drain_at > p3_now_ms();
+}
+
+static void loop(struct run *r)
+{
+	while (nodes_left(r) || output_left(r)) {
+		struct epoll_event ev[4];
+		int n = epoll_wait(r->ep, ev, 4, wait_ms(r));
+		for (int k = 0; k < n; k++)
+			on_event(r, (enum key)ev[k].data.u32);
+		on_deadlines(r);
+		reap_nodes(r);
+		reap_orphans(r);
+	}
+}
+
+/* ---- starting ---- */
+
+static int watch(int ep, int fd, enum key key)
+{
+	struct epoll_event ev = {.events = EPOLLIN, .data.u32 = key};
+	return fd < 0 || epoll_ctl(ep, EPOLL_CTL_ADD, fd, &ev) ? -errno : 0;
+}
+
+static void say_no_start(
+	const struct run *r, uint32_t i, int err, enum p3_spawn_fault fault)
+{
+	if (fault == P3_SPAWN_EXEC && err == ENOENT)
+		p3_say("%s: cannot be run: no such program (or its interpreter is "
+		       "missing); expected a file, or a name found in PATH",
+			r->opt->argv[0]);
+	else if (fault == P3_SPAWN_EXEC)
+		p3_say("%s: cannot be run: %s; expected an executable file",
+			r->opt->argv[0], strerror(err));
+	else
+		p3_say("rank %u: cannot be started: %s; see ulimit -u and ulimit -n, or "
+		       "use fewer nodes",
+			i, strerror(err));
+}
+
+static int status_of_no_start(int err, enum p3_spawn_fault fault)
+{
+	if (fault != P3_SPAWN_EXEC)
+		return P3_STATUS_YOD;
+	return err == ENOENT || err == ENOTDIR ? P3_STATUS_NO_FILE : P3_STATUS_NO_EXEC;
+}
+
+static int adopt(struct run *r, uint32_t i, const struct p3_spawned *s)
+{
+	r->rank[i] = (struct rank){s->pid, RUNS};
+	r->runs_n++;
+	int rc = p3_rdv_add(r->rdv, i, s->sock);
+	if (rc)
+		close(s->sock);
+	for (int k = 0; k < 2 && !rc && r->output; k++)
+		rc = p3_output_add(r->output, i, k, s->out[k]);
+	return rc;
+}
+
+static int start_one(struct run *r, const struct p3_spawn_conf *conf, uint32_t i)
+{
+	struct p3_spawned s;
+	enum p3_spawn_fault fault = P3_SPAWN_PREPARE;
+	int rc = p3_spawn_node(conf, i, &s, &fault);
+	bool runs = !rc || rc == -EINTR;
+	int rc2 = runs ? adopt(r, i, &s) : 0;
+	if (rc == -EINTR)
+		return rc;
+	if (!rc && !rc2)
+		return 0;
+	rc = rc ? rc : rc2;
+	say_no_start(r, i, -rc, fault);
+	decide(r, status_of_no_start(-rc, fault));
+	kill_job(r);
+	return rc;
+}
+
+/* A signal that ends the job, or a failed start, leaves the rest unborn. */
+static void start_all(struct run *r, const struct p3_spawn_conf *conf)
+{
+	for (uint32_t i = 0; i < r->opt->size; i++)
+		if (start_one(r, conf, i))
+			return;
+}
+
+static void raise_nofile(const struct run *r, struct rlimit *was_out)
+{
+	getrlimit(RLIMIT_NOFILE, was_out);
+	struct rlimit want = *was_out;
+	rlim_t need = (rlim_t)r->opt->size * FDS_OF_NODE + FDS_OF_YOD;
+	if (want.rlim_cur >= need)
+		return;
+	want.rlim_cur = need < want.rlim_max ? need : want.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &want);
+	if (want.rlim_cur < need)
+		p3_say("open files: %llu allowed, %llu needed for %u nodes; raise ulimit "
+		       "-Hn "
+		       "if starting fails",
+			(unsigned long long)want.rlim_cur, (unsigned long long)need,
+			r->opt->size);
+}
+
+static int open_parts(struct run *r, uint32_t jid, const struct p3_guard *guard)
+{
+	static const int to[2] = {STDOUT_FILENO, STDERR_FILENO};
+	struct p3_rdv_conf conf = {.size = r->opt->size,
+		.jid = jid,
+		.cpus = p3_cpus_usable(),
+		.eof_ms = EOF_MS,
+		.say = say_line};
+	r->rdv = p3_rdv_create(&conf);
+	if (r->opt->tag)
+		r->output = p3_output_create(r->opt->size, to);
+	if (!r->rdv || (r->opt->tag && !r->output))
+		return -errno;
+
+	r->alive_fd = guard->alive_fd;
+	r->signals = p3_signals_fd();
+	r->end_fd = p3_signals_end_fd();
+	r->ep = epoll_create1(EPOLL_CLOEXEC);
+	r->give_up = epoll_create1(EPOLL_CLOEXEC);
+	int rc = watch(r->ep, r->signals, KEY_SIGNALS);
+	rc = rc ? rc : watch(r->ep, r->alive_fd, KEY_GUARD);
+	rc = rc ? rc : watch(r->ep, p3_rdv_fd(r->rdv), KEY_RDV);
+	if (r->output)
+		rc = rc ? rc : watch(r->ep, p3_output_fd(r->output), KEY_OUTPUT);
+	rc = rc ? rc : watch(r->give_up, r->end_fd, KEY_SIGNALS);
+	return rc ? rc : watch(r->give_up, r->alive_fd, KEY_GUARD);
+}
+
+static int start(struct run *r, uint32_t jid, const struct p3_guard *guard,
+	const struct p3_signals *signals)
+{
+	struct p3_spawn_conf conf = {.argv = r->opt->argv,
+		.size = r->opt->size,
+		.mode = r->opt->mode,
+		.stdin_fd = guard->stdin_fd,
+		.pipes = r->opt->tag,
+		.signals = signals};
+	raise_nofile(r, &conf.nofile);
+	int rc = open_parts(r, jid, guard);
+	if (!rc && prctl(PR_SET_CHILD_SUBREAPER, 1))
+		rc = -errno;
+	if (!rc)
+		rc = p3_spawn_environment(&conf);
+	if (rc)
+		return rc;
+	conf.give_up_fd = r->give_up;
+	if (r->opt->timeout_ms)
+		r->timeout_at = p3_now_ms() + r->opt->timeout_ms;
+	start_all(r, &conf);
+	if (guard->stdin_fd != STDIN_FILENO)
+		close(guard->stdin_fd);
+	return r->output ? p3_output_start(r->output) : 0;
+}
+
+static void close_parts(struct run *r)
+{
+	p3_rdv_destroy(r->rdv);
+	if (r->output && p3_output_is_done(r->output))
+		p3_output_destroy(r->output);
+	close(r->signals);
+	close(r->end_fd);
+	close(r->give_up);
+	close(r->ep);
+	free(r);
+}
+
+int p3_run_job(const struct p3_opt *opt, uint32_t jid, const struct p3_guard *guard,
+	const struct p3_signals *signals)
+{
+	struct run *r = calloc(1, sizeof *r + opt->size * sizeof r->rank[0]);
+	if (!r) {
+		p3_say("out of memory for %u nodes", opt->size);
+		return P3_STATUS_YOD;
+	}
+	r->opt = opt;
+	r->stage_at = r->timeout_at = r->drain_at = P3_NEVER;
+	int rc = start(r, jid, guard, signals);
+	if (rc) {
+		p3_say("cannot start the job: %s; see ulimit -n and ulimit -u",
+			strerror(-rc));
+		decide(r, P3_STATUS_YOD);
+		kill_job(r);
+		r->drain_at = 0;
+	}
+	loop(r);
+	if (!p3_reap_sweep(SWEEP_MS))
+		p3_say("some processes of the job do not end; see ps");
+	int status = r->status;
+	close_parts(r);
+	return status;
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * run - one job, from the first fork to the last reaped process
+ *
+ * Everything is one thread around one epoll descriptor: signals, the rendezvous, the
+ * output, the guard.  (Only the writing of tagged output has threads of its own.)
+ *
+ * A node ends in three steps: its fate is seen and left unreaped; the rendezvous tells
+ * the survivors; it is reaped when they have dropped it.
+ *
+ * The job is ended in steps, too, each with a deadline:
+ *
+ *	RUNS --^C, HUP, QUIT--> ASKED (the same signal) --1 s--> TERMED
+ *	RUNS --failed node, timeout, TERM--> TERMED (SIGTERM) --5 s--> KILLED (SIGKILL)
+ *	any --second signal, guard gone--> KILLED
+ */
+#ifndef P3_LAUNCHER_RUN_H
+#define P3_LAUNCHER_RUN_H
+
+#include "launcher/opt.h"
+
+#include <stdint.h>
+
+#define P3_STATUS_TIMEOUT 124
+#define P3_STATUS_YOD     125
+#define P3_STATUS_NO_EXEC 126
+#define P3_STATUS_NO_FILE 127
+
+struct p3_guard;
+struct p3_signals;
+
+/* Exit status of yod. */
+int p3_run_job(const struct p3_opt *opt, uint32_t jid, const struct p3_guard *guard,
+	const struct p3_signals *signals);
+
+#endif

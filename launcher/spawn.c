@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "launcher/spawn.h"
+#include "launcher/reap.h"
+#include "launcher/signals.h"
+#include "shm/job.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define SOCKET_FD_MIN  100 /* above what shell scripts redirect */
+#define NUMBER_LEN     12
+#define CLOEXEC_ALWAYS 4u /* CLOSE_RANGE_CLOEXEC */
+
+struct ends {
+	int sock[2];
+	int out[2][2];
+	int report[2]; /* a failed exec is told here */
+};
+
+struct report {
+	int32_t err;
+	int32_t fault;
+};
+
+/* ---- environment ---- */
+
+static int set_map(const char *name, uint32_t n, uint32_t base)
+{
+	char *map = malloc((size_t)n * NUMBER_LEN);
+	size_t len = 0;
+	if (!map)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < n; i++)
+		len += (size_t)snprintf(
+			map + len, NUMBER_LEN, i ? ":%u" : "%u", base + i);
+	int rc = setenv(name, map, 1) ? -errno : 0;
+	free(map);
+	return rc;
+}
+
+int p3_spawn_environment(const struct p3_spawn_conf *conf)
+{
+	int rc = set_map("PTL_NIDMAP", conf->size, conf->nid_base);
+	if (!rc)
+		rc = set_map("PTL_PIDMAP", conf->size, P3_JOB_PID_BASE);
+	if (!rc && setenv("PTL_IFACE", "0", 1))
+		rc = -errno;
+	if (!rc && conf->mode && setenv("PTL3_MODE", conf->mode, 1))
+		rc = -errno;
+	return rc;
+}
+
+static int set_number(const char *name, uint32_t value)
+{
+	char text[NUMBER_LEN];
+	snprintf(text, sizeof text, "%u", value);
+	return setenv(name, text, 1) ? -errno : 0;
+}
+
+/* ---- the child, between fork and exec ---- */
+
+static _Noreturn void fail(int report, int err, enum p3_spawn_fault fault)
+{
+	struct report r = {err, (int32_t)fault};
+	ssize_t n = write(report, &r, sizeof r);
+	_exit(n == sizeof r ? 127 : 126);
+}
+
+/* The report's reader is yod alone: without a reader yod died before the prctl. */
+static int die_with_yod(int report)
+{
+	struct pollfd p = {.fd = report};
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL))
+		return -errno;
+	if (poll(&p, 1, 0) > 0 && (p.revents & POLLERR))
+		_exit(127);
+	return 0;
+}
+
+static int set_stdin(const struct p3_spawn_conf *conf, uint32_t rank)
+{
+	int fd = rank ? open("/dev/null", O_RDONLY) : conf->stdin_fd;
+	if (fd < 0)
+		return -errno;
+	return fd != STDIN_FILENO && dup2(fd, STDIN_FILENO) < 0 ? -errno : 0;
+}
+
+static int set_output(const struct p3_spawn_conf *conf, const struct ends *e)
+{
+	if (!conf->pipes)
+		return 0;
+	if (dup2(e->out[0][1], STDOUT_FILENO) < 0 ||
+		dup2(e->out[1][1], STDERR_FILENO) < 0)
+		return -errno;
+	return 0;
+}
+
+/* A descriptor that yod's own parent left open is not for the nodes either. */
+static int set_socket(int sock)
+{
+	if (syscall(SYS_close_range, 3u, ~0u, CLOEXEC_ALWAYS))
+		for (int fd = 3; fd < 1024; fd++)
+			fcntl(fd, F_SETFD, FD_CLOEXEC);
+	int fd = fcntl(sock, F_DUPFD, SOCKET_FD_MIN);
+	if (fd < 0)
+		fd = fcntl(sock, F_DUPFD, 3);
+	return fd < 0 ? -errno : set_number(P3_JOB_ENV, (uint32_t)fd);
+}
+
+static int prepare(const struct p3_spawn_conf *conf, uint32_t rank, const struct ends *e)
+{
+	setpgid(0, 0);
+	int rc = die_with_yod(e->report[1]);
+	if (!rc)
+		rc = set_stdin(conf, rank);
+	if (!rc)
+		rc = set_output(conf, e);
+	if (!rc)
+		rc = set_socket(e->sock[1]);
+	if (!rc)
+		rc = set_number("PTL_MY_RID", rank);
+	return rc;
+}
+
+static _Noreturn void child(
+	const struct p3_spawn_conf *conf, uint32_t rank, const struct ends *e)
+{
+	close(e->report[0]);
+	int rc = prepare(conf, rank, e);
+	if (rc)
+		fail(e->report[1], -rc, P3_SPAWN_PREPARE);
+	setrlimit(RLIMIT_NOFILE, &conf->nofile);
+	p3_signals_give_back(conf->signals);
+	execvp(conf->argv[0], conf->argv);
+	fail(e->report[1], errno, P3_SPAWN_EXEC);
+}
+
+/* ---- yod ---- */
+
+static void close_end(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+static void close_ends(struct ends *e)
+{
+	for (int side = 0; side < 2; side++) {
+		close_end(&e->sock[side]);
+		close_end(&e->out[0][side]);
+		close_end(&e->out[1][side]);
+		close_end(&e->report[side]);
+	}
+}
+
+static int open_socket(int sock[2])
+{
+	int on = 1;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sock))
+		return -errno;
+	if (setsockopt(sock[0], SOL_SOCKET, SO_PASSCRED, &on, sizeof on))
+		return -errno;
+	return 0;
+}
+
+static int open_ends(const struct p3_spawn_conf *conf, struct ends *e)
+{
+	*e = (struct ends){{-1, -1}, {{-1, -1}, {-1, -1}}, {-1, -1}};
+	int rc = open_socket(e->sock);
+	if (!rc && pipe2(e->report, O_CLOEXEC))
+		rc = -errno;
+	for (int k = 0; k < 2 && !rc && conf->pipes; k++)
+		if (pipe2(e->out[k], O_CLOEXEC))
+			rc = -errno;
+	return rc;
+}
+
+/* End of file: the exec went well.  A node that yod kills meanwhile looks the same. */
+static int await_exec(int report, int give_up_fd, enum p3_spawn_fault *fault_out)
+{
+	struct pollfd p[2] = {
+		{.fd = report, .events = POLLIN}, {.fd = give_up_fd, .events = POLLIN}};
+	while (poll(p, 2, -1) < 0 && errno == EINTR)
+		;
+	if (!p[0].revents)
+		return -EINTR;
+	struct report r;
+	ssize_t n;
+	do
+		n = read(report, &r, sizeof r);
+	while (n < 0 && errno == EINTR);
+	if (n != sizeof r)
+		return 0;
+	*fault_out = (enum p3_spawn_fault)r.fault;
+	return -r.err;
+}
+
+static int settle(const struct p3_spawn_conf *conf, pid_t pid, struct ends *e,
+	struct p3_spawned *spawned_out, enum p3_spawn_fault *fault_out)
+{
+	for (int k = 0; k < 2; k++)
+		close_end(&e->out[k][1]);
+	close_end(&e->sock[1]);
+	close_end(&e->report[1]);
+	int rc = await_exec(e->report[0], conf->give_up_fd, fault_out);
+	if (rc && rc != -EINTR) {
+		p3_reap_take(pid);
+		close_ends(e);
+		return rc;
+	}
+	setpgid(pid, pid);
+	*spawned_out = (struct p3_spawned){pid, e->sock[0], {e->out[0][0], e->out[1][0]}};
+	close_end(&e->report[0]);
+	return rc;
+}
+
+int p3_spawn_node(const struct p3_spawn_conf *conf, uint32_t rank,
+	struct p3_spawned *spawned_out, enum p3_spawn_fault *fault_out)
+{
+	struct ends e;
+	int rc = open_ends(conf, &e);
+	pid_t pid = rc ? -1 : fork();
+	if (pid < 0) {
+		rc = rc ? rc : -errno;
+		close_ends(&e);
+		*fault_out = P3_SPAWN_FORK;
+		return rc;
+	}
+	if (!pid)
+		child(conf, rank, &e);
+	return settle(conf, pid, &e, spawned_out, fault_out);
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "lib/directory.h"
+
+#include <stdlib.h>
+#include <urcu-bp.h>
+
+static p3_a32 readers_done; /* RCU.2 */
+static p3_a32 forked;
+static p3_directory_ptr kept; /* of a forked child: never freed, never lost */
+
+struct p3_directory *p3_directory_new(uint32_t size)
+{
+	struct p3_directory *d = calloc(1, sizeof *d + size * sizeof d->member[0]);
+	if (!d)
+		return NULL;
+	d->size = size;
+	for (uint32_t i = 0; i < size; i++) {
+		p3_set(&d->member[i].nid, P3_UNKNOWN);
+		for (int k = 0; k < P3_JOB_NIS; k++)
+			p3_set(&d->member[i].pid[k], P3_UNKNOWN);
+	}
+	return d;
+}
+
+const struct p3_directory *p3_directory_read(p3_directory_ptr *where)
+{
+	urcu_bp_read_lock();
+	return p3_acquire(where); /* RCU.1 */
+}
+
+void p3_directory_done(void)
+{
+	(void)p3_add32(&readers_done, 1); /* RCU.2 */
+	urcu_bp_read_unlock();
+}
+
+void p3_directory_replace(p3_directory_ptr *where, struct p3_directory *now)
+{
+	P3_HB_WORD(where);
+	P3_HB_BEFORE(where);
+	struct p3_directory *old =
+		atomic_exchange_explicit(where, now, memory_order_acq_rel); /* RCU.1 */
+	P3_HB_AFTER(where);
+	if (!old)
+		return;
+	if (p3_get(&forked)) {
+		old->next_kept =
+			atomic_exchange_explicit(&kept, old, memory_order_acq_rel);
+		return;
+	}
+	urcu_bp_synchronize_rcu();
+	(void)p3_add32(&readers_done, 0); /* RCU.2 */
+	free(old);
+}
+
+void p3_directory_forked(void)
+{
+	p3_set(&forked, 1);
+}

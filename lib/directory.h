@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * directory - which ids the ranks of the job have
+ *
+ * Process-private tables that any thread reads at any time, while another replaces or
+ * frees them: guarded by RCU (liburcu).  Two of them: what the launcher says, one for
+ * each node, its entries kept up to date in place by the life thread; and what the
+ * program itself said through the PtlSet calls, replaced as a whole.
+ *
+ * Who may call what at the same time ("-" no lock, "X" caller serialises):
+ *			read	replace
+ *	read		 -	 -
+ *	replace		 -	 X
+ *
+ * Memory ordering:
+ *	RCU.1	pointer: replace releases -> readers acquire (the table is whole)
+ *	RCU.2	end of reading -> free of the old table: liburcu's grace period; said once
+ *		more by a word of our own, since the checkers cannot see into liburcu
+ *
+ * Reading is wait-free; replacing waits for the readers of this process, which never
+ * block inside.
+ */
+#ifndef P3_LIB_DIRECTORY_H
+#define P3_LIB_DIRECTORY_H
+
+#include "shm/atomics.h"
+#include "shm/job.h"
+
+struct p3_member {
+	p3_a32 nid; /* P3_UNKNOWN: not known */
+	p3_a32 pid[P3_JOB_NIS];
+};
+
+#define P3_UNKNOWN 0xffffffffu
+
+struct p3_directory {
+	struct p3_directory *next_kept;
+	bool ranked; /* rank is known */
+	uint32_t rank;
+	uint32_t size; /* 0: not known */
+	struct p3_member member[];
+};
+
+typedef _Atomic(struct p3_directory *) p3_directory_ptr;
+
+/* All members unknown; NULL without memory.  Plain memory until it is installed. */
+struct p3_directory *p3_directory_new(uint32_t size);
+
+/* Between these two the table (NULL: none) stays; do not block there. */
+const struct p3_directory *p3_directory_read(p3_directory_ptr *where);
+void p3_directory_done(void);
+
+/* Put a new table (or NULL) in place and free the old one. */
+void p3_directory_replace(p3_directory_ptr *where, struct p3_directory *now);
+
+/* A forked child: threads that were reading in the parent are not here, and would be
+ * waited for in vain.  Old tables are kept from now on. */
+void p3_directory_forked(void);
+
+#endif

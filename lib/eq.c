@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Event queues. */
+#include "lib/lib.h"
+
+int PtlEQAlloc(ptl_handle_ni_t ni_handle, ptl_size_t count, ptl_eq_handler_t eq_handler,
+	ptl_handle_eq_t *eq_handle)
+{
+	if (!eq_handle)
+		return PTL_SEGV;
+	P3_CALL(nic, PTL_NI_INVALID);
+	if (!p3_lib_ni(p3_node(), ni_handle))
+		return PTL_NI_INVALID;
+	if (count == 0) {
+		*eq_handle = PTL_EQ_NONE;
+		return PTL_OK;
+	}
+	return p3_nic_eq_alloc(nic, ni_handle, count, eq_handler, eq_handle);
+}
+
+int PtlEQFree(ptl_handle_eq_t eq_handle)
+{
+	P3_CALL(nic, PTL_EQ_INVALID);
+	return p3_nic_eq_free(nic, eq_handle);
+}
+
+/* The handler sees a copy, with nothing of ours held. */
+static int deliver(
+	struct p3_nic *nic, int rc, ptl_handle_eq_t eq, const ptl_event_t *event)
+{
+	if (rc != PTL_OK && rc != PTL_EQ_DROPPED)
+		return rc;
+	ptl_eq_handler_t handler = p3_nic_eq_handler(nic, eq);
+	if (__builtin_expect(handler != PTL_EQ_HANDLER_NONE, 0)) {
+		ptl_event_t copy = *event;
+		handler(&copy);
+	}
+	return rc;
+}
+
+int PtlEQGet(ptl_handle_eq_t eq_handle, ptl_event_t *event)
+{
+	uint32_t which;
+	if (!event)
+		return PTL_SEGV;
+	P3_CALL(nic, PTL_EQ_INVALID);
+	int rc = p3_nic_eq_poll(nic, &eq_handle, 1, 0, 0, event, &which);
+	return deliver(nic, rc, eq_handle, event);
+}
+
+int PtlEQWait(ptl_handle_eq_t eq_handle, ptl_event_t *event)
+{
+	uint32_t which;
+	if (!event)
+		return PTL_SEGV;
+	P3_CALL(nic, PTL_EQ_INVALID);
+	int rc = p3_nic_eq_poll(nic, &eq_handle, 1, 0, UINT64_MAX, event, &which);
+	return deliver(nic, rc, eq_handle, event);
+}
+
+static uint64_t timeout_ns(ptl_time_t ms)
+{
+	return ms == PTL_TIME_FOREVER ? UINT64_MAX : (uint64_t)ms * 1000000;
+}
+
+static bool of_one_interface(const ptl_handle_eq_t *eqs, int size)
+{
+	for (int i = 1; i < size; i++)
+		if (p3_handle_ni(eqs[i]) != p3_handle_ni(eqs[0]))
+			return false;
+	return true;
+}
+
+int PtlEQPoll(ptl_handle_eq_t *eq_handles, int size, ptl_time_t timeout,
+	ptl_event_t *event, int *which_eq)
+{
+	static p3_a32 turn; /* where the next call begins: no queue starves */
+	uint32_t which;
+	if (!eq_handles || !event || !which_eq)
+		return PTL_SEGV;
+	P3_CALL(nic, PTL_EQ_INVALID);
+	if (size <= 0 || !of_one_interface(eq_handles, size))
+		return PTL_EQ_INVALID;
+	uint32_t n = (uint32_t)size, start = 0;
+	if (n > 1) {
+		start = p3_get(&turn) % n;
+		p3_set(&turn, start + 1);
+	}
+	int rc = p3_nic_eq_poll(
+		nic, eq_handles, n, start, timeout_ns(timeout), event, &which);
+	if (rc == PTL_OK || rc == PTL_EQ_DROPPED)
+		*which_eq = (int)which;
+	return deliver(nic, rc, eq_handles[rc == PTL_EQ_EMPTY ? 0 : which], event);
+}

@@ -1,0 +1,520 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * PtlInit and PtlFini; the job and its life thread.
+ *
+ * The life thread receives what yod says: births, deaths, barriers.  yod's end of
+ * file is the end of this process, too (the one case in which the library ends it:
+ * only under yod, and only when yod itself has been killed).
+ *
+ * Memory ordering:
+ *	INIT.1	up, nic: released when all they lead to is ready -> acquired by calls
+ */
+#include "lib/lib.h"
+#include "shm/log.h"
+#include "shm/park.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define P3_SOLO_NID   0x7f000001u /* 127.0.0.1 */
+#define P3_WELCOME_MS 30000
+
+__thread struct p3_thread p3_thread __attribute__((tls_model("initial-exec")));
+struct p3_node p3_process = {.call = PTHREAD_MUTEX_INITIALIZER,
+	.life = PTHREAD_MUTEX_INITIALIZER,
+	.changed = PTHREAD_COND_INITIALIZER,
+	.sock = -1,
+	.stop_fd = -1};
+
+/* ---- what yod says ---- */
+
+static void set_member(struct p3_node *node, const struct p3_job_msg *m)
+{
+	/* With life held, or the only thread: nobody replaces the table meanwhile. */
+	struct p3_directory *d = p3_acquire(&node->directory); /* RCU.1 */
+	struct p3_member *who = &d->member[m->node];
+	p3_set(&who->nid, m->nid);
+	for (int i = 0; i < P3_JOB_NIS; i++)
+		if (m->pid[i] != P3_JOB_NO_PID)
+			p3_set(&who->pid[i], m->pid[i]);
+}
+
+static struct p3_peer_info peer_info(const struct p3_job_msg *m, const int *fds)
+{
+	struct p3_peer_info info = {.node = m->node,
+		.nid = m->nid,
+		.uid = m->uid,
+		.jid = m->jid,
+		.os_pid = m->os_pid,
+		.end = m->op == P3_JOB_DIED ? P3_PEER_DIED : P3_PEER_LEFT,
+		.incarnation = m->incarnation,
+		.seg_len = m->seg_len,
+		.published = fds[0],
+		.doorbell = fds[1]};
+	memcpy(info.pid, m->pid, sizeof info.pid);
+	return info;
+}
+
+static void on_end(struct p3_node *node, struct p3_nic *nic, const struct p3_job_msg *m,
+	struct p3_peer_info *info)
+{
+	if (nic)
+		p3_nic_peer_down(nic, info);
+	if (m->op != P3_JOB_DIED)
+		return;
+	struct p3_job_msg dropped = {.magic = P3_JOB_MAGIC,
+		.op = P3_JOB_DROPPED,
+		.node = m->node,
+		.incarnation = m->incarnation};
+	(void)p3_job_send(node->sock, &dropped, NULL, 0);
+}
+
+/*
+ * Between our LEAVE and yod's LEFT for it, the news are for the incarnation that is
+ * over: the next one will be told everything anew.
+ */
+static bool is_stale(struct p3_node *node, const struct p3_job_msg *m)
+{
+	if (!node->leaving || m->op == P3_JOB_RELEASED)
+		return false;
+	if (m->op == P3_JOB_LEFT && m->node == node->rank)
+		node->leaving = false;
+	return true;
+}
+
+/* With life held. */
+static void on_message(struct p3_node *node, const struct p3_job_msg *m, const int *fds)
+{
+	struct p3_nic *nic = p3_nic(node);
+	struct p3_peer_info info = peer_info(m, fds);
+	if (m->node >= node->size && m->op != P3_JOB_RELEASED && m->op != P3_JOB_JOINED)
+		return;
+	if (is_stale(node, m)) {
+		if (m->op == P3_JOB_DIED)
+			on_end(node, NULL, m, &info);
+		return;
+	}
+	switch (m->op) {
+	case P3_JOB_BORN:
+		set_member(node, m);
+		if (nic)
+			(void)p3_nic_peer_up(nic, &info);
+		break;
+	case P3_JOB_JOINED:
+		node->joined = true;
+		break;
+	case P3_JOB_PIDS:
+		set_member(node, m);
+		if (nic)
+			p3_nic_peer_pids(nic, &info);
+		break;
+	case P3_JOB_LEFT:
+	case P3_JOB_DIED:
+		on_end(node, nic, m, &info);
+		break;
+	case P3_JOB_RELEASED:
+		node->barriers_done++;
+		node->barrier_status = m->status;
+		break;
+	default:
+		break;
+	}
+	pthread_cond_broadcast(&node->changed);
+}
+
+/* yod is gone: nobody is left who would clean up after us. */
+static void on_orphaned(struct p3_node *node)
+{
+	if (!node->harness)
+		(void)kill(getpid(), SIGKILL);
+	pthread_mutex_lock(&node->life);
+	node->barriers_done++;
+	node->barrier_status = EPIPE;
+	node->joined = true;
+	pthread_cond_broadcast(&node->changed);
+	pthread_mutex_unlock(&node->life);
+}
+
+static void *life_main(void *arg)
+{
+	struct p3_node *node = arg;
+	struct pollfd on[2] = {{.fd = node->sock, .events = POLLIN},
+		{.fd = node->stop_fd, .events = POLLIN}};
+	for (;;) {
+		struct p3_job_msg m;
+		int fds[P3_JOB_FDS] = {-1, -1, -1};
+		unsigned nfds = 0;
+		if (poll(on, 2, -1) < 0)
+			continue;
+		if (on[1].revents)
+			return NULL;
+		int rc = p3_job_recv(node->sock, &m, fds, &nfds);
+		if (rc == -EPIPE || rc == -ECONNRESET) {
+			on_orphaned(node);
+			return NULL;
+		}
+		if (rc)
+			continue;
+		pthread_mutex_lock(&node->life);
+		on_message(node, &m, fds);
+		pthread_mutex_unlock(&node->life);
+		for (unsigned i = 0; i < nfds; i++)
+			close(fds[i]);
+	}
+}
+
+/* ---- joining and leaving ---- */
+
+static struct p3_job_msg message(struct p3_node *node, enum p3_job_op op)
+{
+	struct p3_job_msg m = {.magic = P3_JOB_MAGIC,
+		.op = op,
+		.node = node->rank,
+		.incarnation = node->incarnation,
+		.layout = P3_LAYOUT_WORD};
+	for (int i = 0; i < P3_JOB_NIS; i++)
+		m.pid[i] = p3_get(&node->ni[i].open) ? p3_get(&node->ni[i].pid)
+						     : P3_JOB_NO_PID;
+	return m;
+}
+
+/* A job of one: it is its own only peer. */
+static int join_alone(struct p3_node *node, struct p3_nic *nic)
+{
+	struct p3_job_msg m = message(node, P3_JOB_BORN);
+	int fds[P3_JOB_FDS];
+	p3_nic_fds(nic, fds);
+	m.nid = node->nid;
+	m.uid = node->uid;
+	m.jid = node->jid;
+	m.os_pid = (uint32_t)getpid();
+	m.seg_len = p3_nic_seg_len(nic);
+	set_member(node, &m);
+	struct p3_peer_info info = peer_info(&m, fds);
+	return p3_nic_peer_up(nic, &info);
+}
+
+int p3_job_join(struct p3_node *node, struct p3_nic *nic)
+{
+	if (node->sock < 0)
+		return join_alone(node, nic);
+	struct p3_job_msg m = message(node, P3_JOB_JOIN);
+	int fds[P3_JOB_FDS];
+	p3_nic_fds(nic, fds);
+	m.seg_len = p3_nic_seg_len(nic);
+	node->joined = false;
+	int rc = p3_job_send(node->sock, &m, fds, P3_JOB_FDS);
+	while (!rc && !node->joined)
+		pthread_cond_wait(&node->changed, &node->life);
+	return rc;
+}
+
+void p3_job_pids(struct p3_node *node)
+{
+	struct p3_job_msg m = message(node, P3_JOB_PIDS);
+	if (node->sock >= 0) {
+		(void)p3_job_send(node->sock, &m, NULL, 0);
+		return;
+	}
+	m.nid = node->nid;
+	int none[2] = {-1, -1};
+	struct p3_peer_info info = peer_info(&m, none);
+	set_member(node, &m);
+	p3_nic_peer_pids(p3_nic(node), &info);
+}
+
+void p3_job_leave(struct p3_node *node)
+{
+	struct p3_job_msg m = message(node, P3_JOB_LEAVE);
+	if (node->sock >= 0 && node->joined && p3_job_send(node->sock, &m, NULL, 0) == 0)
+		node->leaving = true;
+	node->joined = false;
+}
+
+/* Where the NIC thread may run: where yod may, whatever this thread was pinned to. */
+bool p3_job_cpus(struct p3_node *node, cpu_set_t *set_out)
+{
+	struct ucred yod;
+	socklen_t len = sizeof yod;
+	if (node->sock < 0 || node->harness ||
+		getsockopt(node->sock, SOL_SOCKET, SO_PEERCRED, &yod, &len) != 0)
+		return false;
+	return sched_getaffinity(yod.pid, sizeof *set_out, set_out) == 0;
+}
+
+/* ---- the job ---- */
+
+/* The inherited socket, or -1: the number may be a left-over that names another file. */
+static int inherited_socket(void)
+{
+	const char *text = getenv(P3_JOB_ENV);
+	int type;
+	socklen_t len = sizeof type;
+	if (!text)
+		return -1;
+	int fd = atoi(text);
+	if (fd <= 2 || getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len) != 0 ||
+		type != SOCK_SEQPACKET)
+		return -1;
+	return fcntl(fd, F_SETFD, FD_CLOEXEC) == 0 ? fd : -1;
+}
+
+static int receive_next(int sock, struct p3_job_msg *m)
+{
+	int fds[P3_JOB_FDS];
+	unsigned nfds;
+	struct pollfd on = {.fd = sock, .events = POLLIN};
+	int rc;
+	do
+		rc = poll(&on, 1, P3_WELCOME_MS);
+	while (rc < 0 && errno == EINTR);
+	if (rc <= 0)
+		return rc < 0 ? -errno : -ETIMEDOUT;
+	rc = p3_job_recv(sock, m, fds, &nfds);
+	for (unsigned i = 0; !rc && i < nfds; i++)
+		close(fds[i]);
+	return rc;
+}
+
+/* A program before us may have left news unread: they are not ours. */
+static int receive_welcome(int sock, struct p3_job_msg *m)
+{
+	int rc;
+	do
+		rc = receive_next(sock, m);
+	while (!rc && m->op != P3_JOB_WELCOME && m->op != P3_JOB_REFUSED);
+	return rc;
+}
+
+static int say_hello(struct p3_node *node)
+{
+	struct p3_job_msg m = message(node, P3_JOB_HELLO);
+	int rc = p3_job_send(node->sock, &m, NULL, 0);
+	if (!rc)
+		rc = receive_welcome(node->sock, &m);
+	if (!rc && m.op == P3_JOB_REFUSED) {
+		p3_error("this library has layout %#llx, the launcher's %#llx; link and "
+			 "launch with the same libportals",
+			(unsigned long long)P3_LAYOUT_WORD, (unsigned long long)m.layout);
+		return -EPROTO;
+	}
+	if (!rc && (m.op != P3_JOB_WELCOME || !m.size || m.size > P3_MAX_NODES ||
+			   m.node >= m.size))
+		rc = -EPROTO;
+	if (rc)
+		return rc;
+	node->rank = m.node;
+	node->size = m.size;
+	node->nid = m.nid;
+	node->jid = m.jid;
+	node->uid = m.uid;
+	node->cpus = m.cpus;
+	node->welcomed = true;
+	return 0;
+}
+
+static void be_alone(struct p3_node *node)
+{
+	node->rank = 0;
+	node->size = 1;
+	node->nid = P3_SOLO_NID;
+	node->jid = (uint32_t)getpid();
+	node->uid = (uint32_t)geteuid();
+	node->cpus = p3_usable_cpus();
+}
+
+/* Before they join: their nids are planned, and the pids of those that ask for none. */
+static int make_directory(struct p3_node *node)
+{
+	struct p3_directory *d = p3_directory_new(node->size);
+	if (!d)
+		return -ENOMEM;
+	d->ranked = true;
+	d->rank = node->rank;
+	for (uint32_t i = 0; i < node->size; i++) {
+		p3_set(&d->member[i].nid, node->nid - node->rank + i);
+		p3_set(&d->member[i].pid[0], P3_JOB_PID_BASE + i);
+	}
+	p3_directory_replace(&node->directory, d);
+	return 0;
+}
+
+static int start_life(struct p3_node *node)
+{
+	sigset_t all, old;
+	node->stop_fd = eventfd(0, EFD_CLOEXEC);
+	if (node->stop_fd < 0)
+		return -errno;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	int rc = pthread_create(&node->thread, NULL, life_main, node);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (rc)
+		close(node->stop_fd);
+	return -rc;
+}
+
+int p3_job_begin(struct p3_node *node)
+{
+	if (!node->harness && !node->welcomed)
+		node->sock = inherited_socket();
+	if (node->sock < 0)
+		be_alone(node);
+	int rc = node->sock >= 0 && !node->welcomed ? say_hello(node) : 0;
+	if (!rc)
+		rc = make_directory(node);
+	if (rc)
+		return rc;
+	p3_log_who(node->jid, node->nid);
+	if (node->sock >= 0)
+		rc = start_life(node);
+	if (rc)
+		p3_directory_replace(&node->directory, NULL);
+	return rc;
+}
+
+/* The socket stays open: it is the proof of life, and PtlInit may come again. */
+void p3_job_end(struct p3_node *node)
+{
+	if (node->sock >= 0) {
+		uint64_t one = 1;
+		while (write(node->stop_fd, &one, sizeof one) < 0 && errno == EINTR)
+			;
+		pthread_join(node->thread, NULL);
+		close(node->stop_fd);
+		node->stop_fd = -1;
+	}
+	p3_directory_replace(&node->directory, NULL);
+}
+
+/* ---- PtlInit, PtlFini ---- */
+
+/* One word of a page that the kernel zeroes in forked children. */
+static p3_a32 *make_up_word(void)
+{
+	p3_a32 *up = mmap(NULL, P3_PAGE, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (up == MAP_FAILED)
+		return NULL;
+	(void)madvise(up, P3_PAGE, MADV_WIPEONFORK);
+	return up;
+}
+
+/* What a forked child inherited and cannot use, nor give back: kept in sight of leak
+ * checkers. */
+static struct p3_node inherited __attribute__((used));
+
+/* A forked child begins with nothing: the memory of the parent's node is not there. */
+static void forget_parent(struct p3_node *node)
+{
+	p3_a32 *up = node->up;
+	if (node->sock >= 0)
+		close(node->sock); /* the parent's proof of life */
+	inherited = *node;
+	p3_seg_forget_all();
+	p3_directory_forked();
+	*node = (struct p3_node){.up = up, .sock = -1, .stop_fd = -1, .welcomed = true};
+	pthread_mutex_init(&node->call, NULL);
+	pthread_mutex_init(&node->life, NULL);
+	pthread_cond_init(&node->changed, NULL);
+}
+
+bool p3_is_forked_child(const struct p3_node *node)
+{
+	return node->up && node->up[1] == 0;
+}
+
+static int init(struct p3_node *node)
+{
+	if (!node->up) {
+		node->up = make_up_word();
+		if (!node->up)
+			return -ENOMEM;
+		p3_set(&node->up[1], 1); /* a page that was not wiped */
+	}
+	int rc = p3_job_begin(node);
+	if (!rc)
+		p3_release(node->up, 1); /* INIT.1 */
+	return rc;
+}
+
+int PtlInit(int *max_interfaces)
+{
+	struct p3_node *node = p3_node();
+	if (!max_interfaces)
+		return PTL_SEGV;
+	if (p3_is_forked_child(node)) {
+		forget_parent(node);
+		p3_set(&node->up[1], 1);
+	}
+	int rc = 0, saved = errno;
+	pthread_mutex_lock(&node->call);
+	if (!p3_is_up(node))
+		rc = init(node);
+	pthread_mutex_unlock(&node->call);
+	if (rc) {
+		p3_error("PtlInit: %s", strerror(-rc));
+		errno = saved;
+		return PTL_FAIL;
+	}
+	errno = saved;
+	*max_interfaces = P3_JOB_NIS;
+	return PTL_OK;
+}
+
+void PtlFini(void)
+{
+	struct p3_node *node = p3_node();
+	if (!p3_is_up(node))
+		return;
+	int saved = errno;
+	pthread_mutex_lock(&node->call);
+	if (p3_is_up(node)) {
+		(void)p3_ni_fini_all(node);
+		p3_release(node->up, 0); /* INIT.1 */
+		p3_job_end(node);
+		p3_blocks_free(node);
+	}
+	pthread_mutex_unlock(&node->call);
+	errno = saved;
+}
+
+/* ---- several nodes in one process ---- */
+
+struct p3_node *p3_node_create(int sock)
+{
+	struct p3_node *node = calloc(1, sizeof *node);
+	if (!node)
+		return NULL;
+	*node = (struct p3_node){.sock = sock, .stop_fd = -1, .harness = true};
+	pthread_mutex_init(&node->call, NULL);
+	pthread_mutex_init(&node->life, NULL);
+	pthread_cond_init(&node->changed, NULL);
+	p3_node_enter(node);
+	return node;
+}
+
+void p3_node_enter(struct p3_node *node)
+{
+	p3_thread.node = node;
+}
+
+void p3_node_destroy(struct p3_node *node)
+{
+	PtlFini();
+	p3_node_enter(NULL);
+	if (node->up)
+		munmap(node->up, P3_PAGE);
+	if (node->sock >= 0)
+		close(node->sock);
+	free(node);
+}

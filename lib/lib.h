@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * lib - the Ptl* calls: argument checking and translation into commands of nic/
+ *
+ *	init.c	  PtlInit, PtlFini; the job, its life thread
+ *	ni.c	  PtlNIInit, PtlNIFini, limits, ids
+ *	me.c md.c eq.c move.c	the calls of these names
+ *	directory.c ids of the ranks, under RCU
+ *	runtime.c rank, maps, barrier, statistics
+ *	strerror.c names of codes
+ *
+ * A process is one node.  Tests run several nodes in one process: each of their
+ * threads says which node it belongs to, p3_node_enter().
+ */
+#ifndef P3_LIB_LIB_H
+#define P3_LIB_LIB_H
+
+#include "lib/directory.h"
+#include "nic/nic.h"
+#include "shm/job.h"
+#include "shm/layout.h"
+
+#include <pthread.h>
+
+/* One interface of this process. */
+struct p3_lib_ni {
+	p3_a32 open; /* (any) released when pid and handle are there */
+	p3_a32 pid;
+	p3_a64 handle;
+	ptl_ni_limits_t limits;
+};
+
+struct p3_node {
+	p3_a32 *up;                   /* 1 while initialised; zeroed in a forked child */
+	_Atomic(struct p3_nic *) nic; /* (any) NULL without an interface */
+	pthread_mutex_t call;         /* init, fini, NIInit, NIFini: one at a time */
+	pthread_mutex_t life;         /* guards all below, and the NIC's start and stop */
+	pthread_cond_t changed;
+	struct p3_lib_ni ni[P3_JOB_NIS];
+	uint64_t incarnation;
+	int sock; /* -1: a job of one */
+	int stop_fd;
+	bool harness; /* a node of a test process: yod's end is not ours */
+	bool welcomed;
+	bool joined;
+	bool leaving; /* LEAVE is sent, yod has not said LEFT */
+	pthread_t thread;
+	uint32_t rank, size;
+	uint32_t nid, uid, jid, cpus;
+	p3_directory_ptr directory; /* (any) what yod says of the ranks */
+	uint32_t barriers_done;
+	int barrier_status;
+	void *blocks; /* of PtlXAlloc */
+};
+
+extern struct p3_node p3_process;
+
+struct p3_thread {
+	struct p3_node *node; /* NULL: p3_process */
+};
+extern __thread struct p3_thread p3_thread __attribute__((tls_model("initial-exec")));
+
+static inline struct p3_node *p3_node(void)
+{
+	struct p3_node *node = p3_thread.node;
+	return __builtin_expect(node != NULL, 0) ? node : &p3_process;
+}
+
+static inline bool p3_is_up(struct p3_node *node)
+{
+	p3_a32 *up = node->up;
+	return __builtin_expect(up && p3_acquire(up), 1); /* INIT.1 */
+}
+
+static inline struct p3_nic *p3_nic(struct p3_node *node)
+{
+	return p3_acquire(&node->nic); /* INIT.1 */
+}
+
+/* First lines of most calls: the node's NIC, or return the code. */
+#define P3_CALL(nic_var, no_nic_code)                                                    \
+	if (!p3_is_up(p3_node()))                                                        \
+		return PTL_NO_INIT;                                                      \
+	struct p3_nic *nic_var = p3_nic(p3_node());                                      \
+	if (!nic_var)                                                                    \
+	return no_nic_code
+
+/* The open interface of a handle, or NULL. */
+struct p3_lib_ni *p3_lib_ni(struct p3_node *node, ptl_handle_ni_t handle);
+
+/* Tests: a node of its own on this socket, for this thread and those that enter it. */
+struct p3_node *p3_node_create(int sock);
+void p3_node_enter(struct p3_node *node);
+void p3_node_destroy(struct p3_node *node);
+
+/* ---- init.c ---- */
+
+int p3_job_begin(struct p3_node *node);
+void p3_job_end(struct p3_node *node);
+/* With life held: tell yod, wait for its answer.  0 or -errno. */
+int p3_job_join(struct p3_node *node, struct p3_nic *nic);
+void p3_job_pids(struct p3_node *node);
+void p3_job_leave(struct p3_node *node);
+bool p3_job_cpus(struct p3_node *node, cpu_set_t *set_out);
+/* And has not called PtlInit. */
+bool p3_is_forked_child(const struct p3_node *node);
+
+/* ---- conf.c ---- */
+
+struct p3_conf {
+	enum p3_mode mode;
+	enum p3_huge_policy huge;
+	bool cma;
+	bool bulk;
+	bool base_lanes_only;
+};
+/* From the environment.  -EINVAL with one line that says what is wrong. */
+int p3_conf_read(struct p3_conf *conf_out);
+
+/* ---- ni.c ---- */
+
+int p3_ni_fini_all(struct p3_node *node);
+
+/* ---- runtime.c ---- */
+
+void p3_blocks_free(struct p3_node *node);
+
+#endif

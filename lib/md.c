@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Memory descriptors. */
+#include "lib/lib.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define P3_IOVECS_MOST 65536u
+
+/* A copy of the elements: the caller's array need not survive the call. */
+static int copy_iov(const ptl_md_t *md, struct p3_iov **iov_out)
+{
+	*iov_out = NULL;
+	if (!(md->options & PTL_MD_IOVEC))
+		return PTL_OK;
+	if ((!md->start && md->length) || md->length > P3_IOVECS_MOST)
+		return PTL_MD_ILLEGAL;
+	struct p3_iov *iov = malloc(sizeof *iov + md->length * sizeof iov->v[0]);
+	if (!iov)
+		return PTL_NO_SPACE;
+	iov->n = (uint32_t)md->length;
+	if (md->length)
+		memcpy(iov->v, md->start, md->length * sizeof iov->v[0]);
+	*iov_out = iov;
+	return PTL_OK;
+}
+
+static int make(
+	struct p3_nic *nic, struct p3_cmd *c, const ptl_md_t *md, ptl_unlink_t unlink)
+{
+	c->flag = unlink;
+	c->md.md = *md;
+	int rc = copy_iov(md, &c->md.iov);
+	if (rc != PTL_OK)
+		return rc;
+	rc = p3_nic_do(nic, c);
+	if (rc != PTL_OK)
+		free(c->md.iov);
+	return rc;
+}
+
+int PtlMDAttach(ptl_handle_me_t me_handle, ptl_md_t md, ptl_unlink_t unlink_op,
+	ptl_handle_md_t *md_handle)
+{
+	P3_CALL(nic, PTL_ME_INVALID);
+	struct p3_cmd c = {.op = P3_OP_MD_ATTACH, .handle = me_handle};
+	int rc = make(nic, &c, &md, unlink_op);
+	if (rc == PTL_OK && md_handle)
+		*md_handle = c.handle_out;
+	return rc;
+}
+
+int PtlMDBind(ptl_handle_ni_t ni_handle, ptl_md_t md, ptl_unlink_t unlink_op,
+	ptl_handle_md_t *md_handle)
+{
+	if (!md_handle)
+		return PTL_SEGV;
+	P3_CALL(nic, PTL_NI_INVALID);
+	if (p3_handle_ni(ni_handle) >= P3_JOB_NIS)
+		return PTL_NI_INVALID;
+	struct p3_cmd c = {.op = P3_OP_MD_BIND,
+		.ni = (uint16_t)p3_handle_ni(ni_handle),
+		.handle = ni_handle};
+	int rc = make(nic, &c, &md, unlink_op);
+	if (rc == PTL_OK)
+		*md_handle = c.handle_out;
+	return rc;
+}
+
+int PtlMDUnlink(ptl_handle_md_t md_handle)
+{
+	P3_CALL(nic, PTL_MD_INVALID);
+	struct p3_cmd c = {.op = P3_OP_MD_UNLINK, .handle = md_handle};
+	return p3_nic_do(nic, &c);
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Data movement. */
+#include "lib/lib.h"
+
+static inline bool is_target(ptl_process_id_t id)
+{
+	return id.nid != PTL_NID_ANY && id.pid != PTL_PID_ANY;
+}
+
+/* Indexes that the target cannot have anyhow keep that property. */
+static inline uint16_t narrow(uint32_t index)
+{
+	return index > 0xffff ? 0xffff : (uint16_t)index;
+}
+
+static inline int put(ptl_handle_md_t md_handle, ptl_size_t offset, ptl_size_t length,
+	ptl_ack_req_t ack_req, ptl_process_id_t target_id, ptl_pt_index_t pt_index,
+	ptl_ac_index_t ac_index, ptl_match_bits_t match_bits, ptl_size_t remote_offset,
+	ptl_hdr_data_t hdr_data)
+{
+	P3_CALL(nic, PTL_MD_INVALID);
+	if (!is_target(target_id))
+		return PTL_PROCESS_INVALID;
+	struct p3_cmd c;
+	c.op = P3_OP_PUT;
+	c.handle = md_handle;
+	c.move.target = target_id;
+	c.move.bits = match_bits;
+	c.move.hdr = hdr_data;
+	c.move.remote_offset = remote_offset;
+	c.move.offset = offset;
+	c.move.length = length;
+	c.move.pt_index = pt_index;
+	c.move.ac_index = narrow(ac_index);
+	c.move.ack = ack_req == PTL_ACK_REQ;
+	return p3_nic_do(nic, &c);
+}
+
+int PtlPut(ptl_handle_md_t md_handle, ptl_ack_req_t ack_req, ptl_process_id_t target_id,
+	ptl_pt_index_t pt_index, ptl_ac_index_t ac_index, ptl_match_bits_t match_bits,
+	ptl_size_t remote_offset, ptl_hdr_data_t hdr_data)
+{
+	return put(md_handle, 0, P3_WHOLE, ack_req, target_id, pt_index, ac_index,
+		match_bits, remote_offset, hdr_data);
+}
+
+int PtlPutRegion(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length,
+	ptl_ack_req_t ack_req, ptl_process_id_t target_id, ptl_pt_index_t pt_index,
+	ptl_ac_index_t ac_index, ptl_match_bits_t match_bits, ptl_size_t remote_offset,
+	ptl_hdr_data_t hdr_data)
+{
+	if (length == P3_WHOLE)
+		length--; /* as impossible, but not our word for all of it */
+	return put(md_handle, local_offset, length, ack_req, target_id, pt_index,
+		ac_index, match_bits, remote_offset, hdr_data);
+}
+
+static int get(ptl_handle_md_t md_handle, ptl_size_t offset, ptl_size_t length,
+	ptl_process_id_t target_id, ptl_pt_index_t pt_index, ptl_ac_index_t ac_index,
+	ptl_match_bits_t match_bits, ptl_size_t remote_offset)
+{
+	P3_CALL(nic, PTL_MD_INVALID);
+	if (!is_target(target_id))
+		return PTL_PROCESS_INVALID;
+	struct p3_cmd c = {.op = P3_OP_GET, .handle = md_handle};
+	c.move.target = target_id;
+	c.move.bits = match_bits;
+	c.move.remote_offset = remote_offset;
+	c.move.offset = offset;
+	c.move.length = length;
+	c.move.pt_index = pt_index;
+	c.move.ac_index = narrow(ac_index);
+	return p3_nic_do(nic, &c);
+}
+
+int PtlGet(ptl_handle_md_t md_handle, ptl_process_id_t target_id, ptl_pt_index_t pt_index,
+	ptl_ac_index_t ac_index, ptl_match_bits_t match_bits, ptl_size_t remote_offset)
+{
+	return get(md_handle, 0, P3_WHOLE, target_id, pt_index, ac_index, match_bits,
+		remote_offset);
+}
+
+int PtlGetRegion(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length,
+	ptl_process_id_t target_id, ptl_pt_index_t pt_index, ptl_ac_index_t ac_index,
+	ptl_match_bits_t match_bits, ptl_size_t remote_offset)
+{
+	if (length == P3_WHOLE)
+		length--;
+	return get(md_handle, local_offset, length, target_id, pt_index, ac_index,
+		match_bits, remote_offset);
+}

@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Network interfaces: PtlNIInit, PtlNIFini, limits, ids. */
+#include "lib/lib.h"
+#include "shm/log.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+
+#define P3_PID_MOST       65534u /* pids travel in 16 bits */
+#define P3_PID_BASE_OTHER 16384u /* automatic pids of the second interface */
+#define P3_PENDING_LIMIT  ((uint64_t)64 << 20)
+
+/* What desired may be, and what it is if it says nothing. */
+struct range {
+	int least, most, usual;
+};
+
+static int fit(int desired, struct range r)
+{
+	if (desired <= 0)
+		return r.usual;
+	return desired < r.least ? r.least : desired > r.most ? r.most : desired;
+}
+
+static ptl_ni_limits_t agree(const ptl_ni_limits_t *desired)
+{
+	static const ptl_ni_limits_t none;
+	const ptl_ni_limits_t *d = desired ? desired : &none;
+	ptl_ni_limits_t l = {
+		.max_mes = fit(d->max_mes, (struct range){1, 1 << 17, 1 << 16}),
+		.max_mds = fit(d->max_mds, (struct range){1, 1 << 17, 1 << 16}),
+		.max_eqs = fit(d->max_eqs, (struct range){1, 1 << 12, 1 << 8}),
+		.max_ac_index = fit(d->max_ac_index, (struct range){1, 1023, 63}),
+		.max_pt_index = fit(d->max_pt_index, (struct range){63, 1023, 63}),
+		.max_md_iovecs =
+			fit(d->max_md_iovecs, (struct range){16, 1 << 16, 1 << 10}),
+		.max_me_list = fit(d->max_me_list, (struct range){1, 1 << 17, 1 << 16}),
+		.max_getput_md = fit(d->max_getput_md, (struct range){8, 1024, 64}),
+	};
+	return l;
+}
+
+struct p3_lib_ni *p3_lib_ni(struct p3_node *node, ptl_handle_ni_t handle)
+{
+	uint32_t i = p3_handle_ni(handle);
+	if (p3_handle_kind(handle) != P3_KIND_NI || i >= P3_JOB_NIS)
+		return NULL;
+	struct p3_lib_ni *ni = &node->ni[i];
+	return p3_acquire(&ni->open) && p3_get(&ni->handle) == handle ? ni
+								      : NULL; /* INIT.1 */
+}
+
+/* ---- the NIC comes with the first interface ---- */
+
+static uint64_t new_incarnation(void)
+{
+	uint64_t word = 0;
+	while (!word)
+		if (getrandom(&word, sizeof word, 0) < 0)
+			word = (uint64_t)(uintptr_t)&word ^ (uint64_t)clock();
+	return word;
+}
+
+static int start_nic(struct p3_node *node, struct p3_nic **nic_out)
+{
+	struct p3_conf conf;
+	int rc = p3_conf_read(&conf);
+	if (rc)
+		return rc;
+	node->incarnation = new_incarnation();
+	struct p3_nic_conf c = {.node = node->rank,
+		.nnodes = node->size,
+		.nid = node->nid,
+		.uid = node->uid,
+		.jid = node->jid,
+		.cpus = node->cpus,
+		.incarnation = node->incarnation,
+		.mode = conf.mode,
+		.huge = conf.huge,
+		.cma = conf.cma,
+		.bulk = conf.bulk,
+		.base_lanes_only = conf.base_lanes_only,
+		.pending_limit = P3_PENDING_LIMIT};
+	c.cpuset_known = p3_job_cpus(node, &c.cpuset);
+	rc = p3_nic_start(&c, nic_out);
+	if (rc)
+		p3_error("the network interface cannot start: %s; check free memory, the "
+			 "file size limit (ulimit -f) and, with PTL3_HUGEPAGES=on, free "
+			 "hugepages",
+			strerror(-rc));
+	return rc;
+}
+
+static int open_ni(struct p3_node *node, struct p3_nic *nic, uint32_t i, uint32_t pid,
+	const ptl_ni_limits_t *desired)
+{
+	struct p3_lib_ni *ni = &node->ni[i];
+	ptl_ni_limits_t limits = agree(desired);
+	uint64_t handle;
+	int rc = p3_nic_ni_open(nic, i, pid, &limits, &handle);
+	if (rc != PTL_OK)
+		return rc;
+	ni->limits = limits;
+	p3_set(&ni->pid, pid);
+	p3_set(&ni->handle, handle);
+	p3_release(&ni->open, 1); /* INIT.1 */
+	return PTL_OK;
+}
+
+static void stop_nic(struct p3_node *node)
+{
+	struct p3_nic *nic = p3_nic(node);
+	p3_job_leave(node);
+	p3_release(&node->nic, NULL); /* INIT.1 */
+	p3_nic_stop(nic);
+}
+
+/* First interface: the NIC, then the job hears of both.  With life held. */
+static int begin(
+	struct p3_node *node, uint32_t i, uint32_t pid, const ptl_ni_limits_t *desired)
+{
+	struct p3_nic *nic;
+	if (start_nic(node, &nic) != 0)
+		return PTL_NO_SPACE;
+	p3_release(&node->nic, nic); /* INIT.1 */
+	int rc = open_ni(node, nic, i, pid, desired);
+	if (rc == PTL_OK && p3_job_join(node, nic) != 0)
+		rc = PTL_IFACE_INVALID;
+	if (rc != PTL_OK) {
+		p3_set(&node->ni[i].open, 0);
+		stop_nic(node);
+	}
+	return rc;
+}
+
+/* With life held. */
+static int open_another(
+	struct p3_node *node, uint32_t i, uint32_t pid, const ptl_ni_limits_t *desired)
+{
+	int rc = open_ni(node, p3_nic(node), i, pid, desired);
+	if (rc == PTL_OK)
+		p3_job_pids(node);
+	return rc;
+}
+
+static bool pick_pid(struct p3_node *node, uint32_t i, ptl_pid_t *pid)
+{
+	const struct p3_lib_ni *other = &node->ni[1 - i];
+	if (*pid == PTL_PID_ANY)
+		*pid = P3_JOB_PID_BASE + node->rank + (i ? P3_PID_BASE_OTHER : 0);
+	return *pid <= P3_PID_MOST &&
+	       !(p3_get(&other->open) && p3_get(&other->pid) == *pid);
+}
+
+static int ni_init(
+	struct p3_node *node, uint32_t i, ptl_pid_t pid, const ptl_ni_limits_t *desired)
+{
+	if (p3_get(&node->ni[i].open))
+		return PTL_OK;
+	if (!pick_pid(node, i, &pid))
+		return PTL_PID_INVALID;
+	pthread_mutex_lock(&node->life);
+	int rc = p3_nic(node) ? open_another(node, i, pid, desired)
+			      : begin(node, i, pid, desired);
+	pthread_mutex_unlock(&node->life);
+	return rc;
+}
+
+int PtlNIInit(ptl_interface_t iface, ptl_pid_t pid, ptl_ni_limits_t *desired,
+	ptl_ni_limits_t *actual, ptl_handle_ni_t *ni_handle)
+{
+	struct p3_node *node = p3_node();
+	if (!ni_handle)
+		return PTL_SEGV;
+	if (!p3_is_up(node))
+		return PTL_NO_INIT;
+	if (iface != PTL_IFACE_DEFAULT && iface != PTL_IFACE_SS)
+		return PTL_IFACE_INVALID;
+	uint32_t i = iface == PTL_IFACE_SS;
+	int saved = errno;
+	pthread_mutex_lock(&node->call);
+	int rc = ni_init(node, i, pid, desired);
+	if (rc == PTL_OK) {
+		*ni_handle = p3_get(&node->ni[i].handle);
+		if (actual)
+			*actual = node->ni[i].limits;
+	}
+	pthread_mutex_unlock(&node->call);
+	errno = saved;
+	return rc;
+}
+
+/* With life held. */
+static int close_ni(struct p3_node *node, struct p3_lib_ni *ni)
+{
+	p3_set(&ni->open, 0);
+	if (!p3_get(&node->ni[0].open) && !p3_get(&node->ni[1].open)) {
+		stop_nic(node);
+		return PTL_OK;
+	}
+	int rc = p3_nic_ni_close(p3_nic(node), p3_get(&ni->handle));
+	p3_job_pids(node);
+	return rc;
+}
+
+static int close_locked(struct p3_node *node, struct p3_lib_ni *ni)
+{
+	pthread_mutex_lock(&node->life);
+	int rc = close_ni(node, ni);
+	pthread_mutex_unlock(&node->life);
+	return rc;
+}
+
+int PtlNIFini(ptl_handle_ni_t ni_handle)
+{
+	struct p3_node *node = p3_node();
+	if (!p3_is_up(node))
+		return PTL_NO_INIT;
+	int saved = errno;
+	pthread_mutex_lock(&node->call);
+	struct p3_lib_ni *ni = p3_lib_ni(node, ni_handle);
+	int rc = ni ? close_locked(node, ni) : PTL_NI_INVALID;
+	pthread_mutex_unlock(&node->call);
+	errno = saved;
+	return rc;
+}
+
+int p3_ni_fini_all(struct p3_node *node)
+{
+	for (int i = 0; i < P3_JOB_NIS; i++)
+		if (p3_get(&node->ni[i].open))
+			(void)close_locked(node, &node->ni[i]);
+	return PTL_OK;
+}
+
+/* ---- ids ---- */
+
+int PtlGetId(ptl_handle_ni_t ni_handle, ptl_process_id_t *id)
+{
+	struct p3_node *node = p3_node();
+	if (!id)
+		return PTL_SEGV;
+	if (!p3_is_up(node))
+		return PTL_NO_INIT;
+	struct p3_lib_ni *ni = p3_lib_ni(node, ni_handle);
+	if (!ni)
+		return PTL_NI_INVALID;
+	*id = (ptl_process_id_t){.nid = node->nid, .pid = p3_get(&ni->pid)};
+	return PTL_OK;
+}
+
+int PtlGetUid(ptl_handle_ni_t ni_handle, ptl_uid_t *uid)
+{
+	struct p3_node *node = p3_node();
+	if (!uid)
+		return PTL_SEGV;
+	if (!p3_is_up(node))
+		return PTL_NO_INIT;
+	if (!p3_lib_ni(node, ni_handle))
+		return PTL_NI_INVALID;
+	*uid = node->uid;
+	return PTL_OK;
+}
+
+int PtlGetJid(ptl_handle_ni_t ni_handle, ptl_jid_t *jid)
+{
+	struct p3_node *node = p3_node();
+	if (!jid)
+		return PTL_SEGV;
+	if (!p3_is_up(node))
+		return PTL_NO_INIT;
+	if (!p3_lib_ni(node, ni_handle))
+		return PTL_NI_INVALID;
+	*jid = node->jid;
+	return PTL_OK;
+}

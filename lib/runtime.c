@@ -1,0 +1,478 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What programs find around the API: rank, size, id maps; barrier, memory, version,
+ * statistics.
+ *
+ * Under yod the answers are the launcher's.  Else they are what the Set calls said, or
+ * PTL_MY_RID, PTL_NIDMAP and PTL_PIDMAP when PtlSetRank(…, -1, -1) asked for them; a
+ * process that nobody told anything is rank 0 of 1.
+ */
+#include "lib/lib.h"
+#include "portals3_runtime.h"
+#include "portals3x.h"
+#include "shm/log.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define P3_VERSION "libportals 0.1.0"
+
+/* What the Set calls said: replaced as a whole, one at a time. */
+static p3_directory_ptr said;
+static pthread_mutex_t said_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static int check_ni(ptl_handle_ni_t ni)
+{
+	struct p3_node *node = p3_node();
+	if (p3_is_forked_child(node))
+		return PTL_NO_INIT;
+	if (ni == PTL_INVALID_HANDLE)
+		return PTL_OK;
+	return p3_is_up(node) && p3_lib_ni(node, ni) ? PTL_OK : PTL_NI_INVALID;
+}
+
+static bool by_yod(struct p3_node *node)
+{
+	return p3_is_up(node) && node->sock >= 0;
+}
+
+/* ---- the environment ---- */
+
+static bool number(const char **text, uint32_t *out)
+{
+	char *end;
+	errno = 0;
+	unsigned long v = strtoul(*text, &end, 0);
+	if (end == *text || errno || v > UINT32_MAX)
+		return false;
+	*text = end;
+	*out = (uint32_t)v;
+	return true;
+}
+
+/* A list with colons; its length, 0 if it is none. */
+static uint32_t parse_map(const char *text, uint32_t **map_out)
+{
+	uint32_t n = 0, *map = NULL;
+	while (text && *text && n < P3_MAX_NODES) {
+		uint32_t *more = realloc(map, (n + 1) * sizeof *map);
+		if (more)
+			map = more;
+		if (!more || !number(&text, &map[n++]) || (*text && *text++ != ':')) {
+			free(map);
+			return 0;
+		}
+	}
+	*map_out = map;
+	return n;
+}
+
+static struct p3_directory *from_lists(
+	uint32_t rank, uint32_t size, const uint32_t *nid, const uint32_t *pid)
+{
+	struct p3_directory *d = p3_directory_new(size);
+	if (!d)
+		return NULL;
+	d->ranked = true;
+	d->rank = rank;
+	for (uint32_t i = 0; i < size; i++) {
+		p3_set(&d->member[i].nid, nid[i]);
+		p3_set(&d->member[i].pid[0], pid[i]);
+	}
+	return d;
+}
+
+static int adopt_environment(struct p3_directory **d_out)
+{
+	const char *rid = getenv("PTL_MY_RID");
+	uint32_t rank, *nid = NULL, *pid = NULL;
+	uint32_t nnid = parse_map(getenv("PTL_NIDMAP"), &nid);
+	uint32_t npid = parse_map(getenv("PTL_PIDMAP"), &pid);
+	bool ok = rid && number(&rid, &rank) && !*rid && nnid && nnid == npid &&
+		  rank < nnid;
+	*d_out = ok ? from_lists(rank, nnid, nid, pid) : NULL;
+	free(nid);
+	free(pid);
+	return *d_out ? PTL_OK : PTL_FAIL;
+}
+
+/* ---- what was said ---- */
+
+/* A copy to change, of this size; what is there already must have that size. */
+static int copy_said(int size, struct p3_directory **d_out)
+{
+	const struct p3_directory *now = p3_acquire(&said);
+	if (size < 1 || size > (int)P3_MAX_NODES || (now && now->size != (uint32_t)size))
+		return PTL_PROCESS_INVALID;
+	struct p3_directory *d = p3_directory_new((uint32_t)size);
+	if (!d)
+		return PTL_FAIL;
+	if (now) {
+		d->ranked = now->ranked;
+		d->rank = now->rank;
+		memcpy(d->member, now->member, (uint32_t)size * sizeof d->member[0]);
+	}
+	*d_out = d;
+	return PTL_OK;
+}
+
+static int say_rank(int rank, int size, struct p3_directory **d_out)
+{
+	if (rank == -1 && size == -1)
+		return adopt_environment(d_out);
+	if (rank < 0 || rank >= size)
+		return PTL_PROCESS_INVALID;
+	int rc = copy_said(size, d_out);
+	if (rc != PTL_OK)
+		return rc;
+	(*d_out)->ranked = true;
+	(*d_out)->rank = (uint32_t)rank;
+	return PTL_OK;
+}
+
+static int say_map(const uint32_t *map, int size, bool pids, struct p3_directory **d_out)
+{
+	for (int i = 0; i < size; i++)
+		if (map[i] == P3_UNKNOWN)
+			return PTL_PROCESS_INVALID;
+	int rc = copy_said(size, d_out);
+	for (int i = 0; rc == PTL_OK && i < size; i++) {
+		struct p3_member *m = &(*d_out)->member[i];
+		p3_set(pids ? &m->pid[0] : &m->nid, map[i]);
+	}
+	return rc;
+}
+
+/* The table that answers: yod's; else what was said; else that of a job of one. */
+static const struct p3_directory *read_answers(struct p3_node *node)
+{
+	if (!by_yod(node)) {
+		const struct p3_directory *d = p3_directory_read(&said);
+		if (d)
+			return d;
+		p3_directory_done();
+	}
+	return p3_directory_read(&node->directory);
+}
+
+/* ---- rank ---- */
+
+int PtlSetRank(ptl_handle_ni_t ni_handle, int rank, int size)
+{
+	struct p3_node *node = p3_node();
+	struct p3_directory *d = NULL;
+	int rc = check_ni(ni_handle);
+	if (rc != PTL_OK)
+		return rc;
+	if (by_yod(node)) {
+		bool same = (rank == -1 || (uint32_t)rank == node->rank) &&
+			    (size == -1 || (uint32_t)size == node->size);
+		return same ? PTL_OK : PTL_FAIL;
+	}
+	pthread_mutex_lock(&said_lock);
+	rc = say_rank(rank, size, &d);
+	if (rc == PTL_OK)
+		p3_directory_replace(&said, d);
+	pthread_mutex_unlock(&said_lock);
+	return rc;
+}
+
+int PtlGetRank(ptl_handle_ni_t ni_handle, unsigned int *rank, unsigned int *size)
+{
+	if (!rank || !size)
+		return PTL_SEGV;
+	int rc = check_ni(ni_handle);
+	if (rc != PTL_OK)
+		return rc;
+	const struct p3_directory *d = read_answers(p3_node());
+	rc = d && d->ranked ? PTL_OK : PTL_FAIL;
+	if (rc == PTL_OK) {
+		*rank = d->rank;
+		*size = d->size;
+	}
+	p3_directory_done();
+	return rc;
+}
+
+/* ---- ids and maps ---- */
+
+static int id_in(
+	const struct p3_directory *d, uint32_t iface, uint32_t rank, ptl_process_id_t *id)
+{
+	if (!d)
+		return PTL_FAIL;
+	if (rank >= d->size)
+		return PTL_PROCESS_INVALID;
+	id->nid = p3_get(&d->member[rank].nid);
+	id->pid = p3_get(&d->member[rank].pid[iface]);
+	return PTL_OK;
+}
+
+static uint32_t iface_of(ptl_handle_ni_t ni)
+{
+	return ni == PTL_INVALID_HANDLE ? 0 : p3_handle_ni(ni);
+}
+
+int PtlGetRankId(ptl_handle_ni_t ni_handle, unsigned int rank, ptl_process_id_t *id)
+{
+	ptl_process_id_t found;
+	if (!id)
+		return PTL_SEGV;
+	int rc = check_ni(ni_handle);
+	if (rc != PTL_OK)
+		return rc;
+	rc = id_in(read_answers(p3_node()), iface_of(ni_handle), rank, &found);
+	p3_directory_done();
+	if (rc == PTL_OK && (found.nid == P3_UNKNOWN || found.pid == P3_UNKNOWN))
+		rc = PTL_FAIL;
+	if (rc == PTL_OK)
+		*id = found;
+	return rc;
+}
+
+/* yod's map stands: setting the same is fine. */
+static int agree_with_yod(struct p3_node *node, const uint32_t *map, int size, bool pids)
+{
+	if (size < 1 || (uint32_t)size != node->size)
+		return PTL_PROCESS_INVALID;
+	const struct p3_directory *d = p3_directory_read(&node->directory);
+	int rc = PTL_OK;
+	for (uint32_t i = 0; d && i < d->size; i++)
+		if (map[i] != p3_get(pids ? &d->member[i].pid[0] : &d->member[i].nid))
+			rc = PTL_FAIL;
+	p3_directory_done();
+	return rc;
+}
+
+static int set_map(ptl_handle_ni_t ni, const uint32_t *map, int size, bool pids)
+{
+	struct p3_node *node = p3_node();
+	struct p3_directory *d = NULL;
+	if (!map)
+		return PTL_SEGV;
+	int rc = check_ni(ni);
+	if (rc != PTL_OK)
+		return rc;
+	if (by_yod(node))
+		return agree_with_yod(node, map, size, pids);
+	pthread_mutex_lock(&said_lock);
+	rc = say_map(map, size, pids, &d);
+	if (rc == PTL_OK)
+		p3_directory_replace(&said, d);
+	else
+		free(d);
+	pthread_mutex_unlock(&said_lock);
+	return rc;
+}
+
+int PtlSetNIDMap(ptl_handle_ni_t ni_handle, ptl_nid_t *map, int size)
+{
+	return set_map(ni_handle, map, size, false);
+}
+
+int PtlSetPIDMap(ptl_handle_ni_t ni_handle, ptl_pid_t *map, int size)
+{
+	return set_map(ni_handle, map, size, true);
+}
+
+static int map_in(
+	const struct p3_directory *d, uint32_t iface, uint32_t *map, int size, bool pids)
+{
+	if (!d)
+		return PTL_FAIL;
+	if (size < 1 || (uint32_t)size > d->size)
+		return PTL_PROCESS_INVALID;
+	for (int i = 0; i < size; i++) {
+		const struct p3_member *m = &d->member[i];
+		if (p3_get(pids ? &m->pid[iface] : &m->nid) == P3_UNKNOWN)
+			return PTL_FAIL;
+	}
+	for (int i = 0; i < size; i++) {
+		const struct p3_member *m = &d->member[i];
+		map[i] = p3_get(pids ? &m->pid[iface] : &m->nid);
+	}
+	return PTL_OK;
+}
+
+static int get_map(ptl_handle_ni_t ni, uint32_t *map, int size, bool pids)
+{
+	if (!map)
+		return PTL_SEGV;
+	int rc = check_ni(ni);
+	if (rc != PTL_OK)
+		return rc;
+	rc = map_in(read_answers(p3_node()), iface_of(ni), map, size, pids);
+	p3_directory_done();
+	return rc;
+}
+
+int PtlGetNIDMap(ptl_handle_ni_t ni_handle, ptl_nid_t *map, int size)
+{
+	return get_map(ni_handle, map, size, false);
+}
+
+int PtlGetPIDMap(ptl_handle_ni_t ni_handle, ptl_pid_t *map, int size)
+{
+	return get_map(ni_handle, map, size, true);
+}
+
+/* The job id of a process that nobody launched: for interfaces opened from now on. */
+int PtlSetJID(ptl_handle_ni_t ni_handle, ptl_jid_t jid)
+{
+	struct p3_node *node = p3_node();
+	int rc = check_ni(ni_handle);
+	if (rc != PTL_OK)
+		return rc;
+	if (jid == PTL_JID_ANY || !p3_is_up(node))
+		return PTL_FAIL;
+	if (node->sock >= 0 || p3_nic(node))
+		return jid == node->jid ? PTL_OK : PTL_FAIL;
+	node->jid = jid;
+	return PTL_OK;
+}
+
+/* ---- barrier ---- */
+
+int PtlXBarrier(void)
+{
+	struct p3_node *node = p3_node();
+	if (!p3_is_up(node))
+		return PTL_NO_INIT;
+	if (node->sock < 0)
+		return PTL_OK;
+	struct p3_job_msg m = {
+		.magic = P3_JOB_MAGIC, .op = P3_JOB_BARRIER, .node = node->rank};
+	pthread_mutex_lock(&node->life);
+	uint32_t done = node->barriers_done;
+	int rc = p3_job_send(node->sock, &m, NULL, 0);
+	while (!rc && node->barriers_done == done)
+		pthread_cond_wait(&node->changed, &node->life);
+	if (!rc)
+		rc = node->barrier_status;
+	pthread_mutex_unlock(&node->life);
+	return rc ? PTL_FAIL : PTL_OK;
+}
+
+/* ---- memory ---- */
+
+/* In front of every block, so that PtlFini can give all of them back. */
+struct block {
+	struct block *next, **prev;
+	uint64_t magic;
+	uint8_t pad[40];
+};
+
+_Static_assert(sizeof(struct block) == 64, "blocks are aligned to 64 bytes");
+
+#define P3_BLOCK_MAGIC 0x50334c6f636b2121u
+
+int PtlXAlloc(ptl_size_t length, void **addr)
+{
+	struct p3_node *node = p3_node();
+	struct block *b;
+	if (!addr)
+		return PTL_SEGV;
+	if (!p3_is_up(node))
+		return PTL_NO_INIT;
+	if (length == 0) {
+		*addr = NULL;
+		return PTL_OK;
+	}
+	if (length > SIZE_MAX / 2)
+		return PTL_NO_SPACE;
+	b = aligned_alloc(64, p3_round_up(length, 64) + sizeof *b);
+	if (!b)
+		return PTL_NO_SPACE;
+	b->magic = P3_BLOCK_MAGIC;
+	pthread_mutex_lock(&node->life);
+	b->next = node->blocks;
+	b->prev = (struct block **)&node->blocks;
+	if (b->next)
+		b->next->prev = &b->next;
+	node->blocks = b;
+	pthread_mutex_unlock(&node->life);
+	*addr = b + 1;
+	return PTL_OK;
+}
+
+int PtlXFree(void *addr)
+{
+	struct p3_node *node = p3_node();
+	if (!p3_is_up(node))
+		return PTL_NO_INIT;
+	if (!addr)
+		return PTL_OK;
+	struct block *b = (struct block *)addr - 1;
+	if ((uintptr_t)addr % 64 || b->magic != P3_BLOCK_MAGIC)
+		return PTL_FAIL;
+	pthread_mutex_lock(&node->life);
+	*b->prev = b->next;
+	if (b->next)
+		b->next->prev = b->prev;
+	pthread_mutex_unlock(&node->life);
+	b->magic = 0;
+	free(b);
+	return PTL_OK;
+}
+
+void p3_blocks_free(struct p3_node *node)
+{
+	struct block *b = node->blocks;
+	node->blocks = NULL;
+	while (b) {
+		struct block *next = b->next;
+		free(b);
+		b = next;
+	}
+}
+
+/* ---- version, statistics ---- */
+
+const char *PtlXVersion(void)
+{
+	return P3_VERSION;
+}
+
+static void fill(struct p3_nic *nic, ptlx_stats_t *s)
+{
+	s->msgs_sent = p3_nic_counter(nic, P3_C_SENT);
+	s->msgs_received = p3_nic_counter(nic, P3_C_RECEIVED);
+	s->bytes_sent = p3_nic_counter(nic, P3_C_SENT_BYTES);
+	s->bytes_received = p3_nic_counter(nic, P3_C_RECEIVED_BYTES);
+	s->drops = p3_nic_counter(nic, P3_C_DROPS);
+	s->puts_inline = p3_nic_counter(nic, P3_C_PUT_INLINE);
+	s->puts_eager = p3_nic_counter(nic, P3_C_PUT_EAGER);
+	s->moved_bulk_bytes = p3_nic_counter(nic, P3_C_BULK_BYTES);
+	s->moved_cma_bytes = p3_nic_counter(nic, P3_C_CMA_BYTES);
+	s->passes = p3_nic_counter(nic, P3_C_PASSES);
+	s->passes_drained = p3_nic_counter(nic, P3_C_DRAINED);
+	s->pass_overruns = p3_nic_counter(nic, P3_C_OVERRUNS);
+	s->lease_host = p3_nic_counter(nic, P3_C_LEASE_HOST);
+	s->lease_nic = p3_nic_counter(nic, P3_C_LEASE_NIC);
+	s->kicks_sent = p3_nic_counter(nic, P3_C_KICKS);
+	s->wakes_sent = p3_nic_counter(nic, P3_C_WAKES);
+	s->park_late = p3_nic_counter(nic, P3_C_PARK_LATE);
+	s->cma_fallback = p3_nic_counter(nic, P3_C_CMA_FALLBACK);
+	s->peers_alive = p3_nic_peers_alive(nic);
+	s->lanes_full = p3_nic_counter(nic, P3_C_QUEUED);
+	s->hugepages = p3_nic_is_huge(nic);
+	s->bad_headers = p3_nic_counter(nic, P3_C_BAD_HEADERS);
+}
+
+int PtlXStats(ptl_handle_ni_t ni_handle, ptlx_stats_t *stats)
+{
+	ptlx_stats_t s = {.struct_size = sizeof s};
+	if (!stats)
+		return PTL_SEGV;
+	P3_CALL(nic, PTL_NI_INVALID);
+	if (!p3_lib_ni(p3_node(), ni_handle))
+		return PTL_NI_INVALID;
+	uint32_t room = stats->struct_size;
+	if (room < sizeof s)
+		return PTL_FAIL;
+	fill(nic, &s);
+	memset(stats, 0, room);
+	memcpy(stats, &s, sizeof s);
+	return PTL_OK;
+}

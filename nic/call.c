@@ -1,0 +1,508 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Host threads: commands under the lease or through the mailbox, and waiting. */
+#include "nic/fw.h"
+
+#include <sched.h>
+#include <stdlib.h>
+
+/* ---- waiting ---- */
+
+struct wait {
+	struct p3_waiter idle;
+	bool held;          /* this thread holds the lease */
+	uint64_t since;     /* 0: not looked at the clock yet */
+	uint64_t deadline;  /* UINT64_MAX: none */
+	uint64_t kick_wait; /* next kick when this long has passed */
+	bool unlooked;      /* armed the doorbell for the NIC thread, no pass since */
+	uint64_t nap_ns;    /* longest sleep while a peer may have to be seen to */
+};
+
+#define P3_BRIEF_TURNS 64u
+
+#define P3_NAP_NS      100000u
+#define P3_NAP_MOST    10000000u
+
+static void let_go(struct p3_nic *n, struct wait *w)
+{
+	if (w->held)
+		p3_fw_leave(n);
+	w->held = false;
+}
+
+/* One try to make progress; true if something happened. */
+static bool progress(struct p3_nic *n, struct wait *w)
+{
+	if (!w->held)
+		w->held = p3_fw_enter(n, P3_LEASE_HOST);
+	if (w->held) {
+		w->unlooked = false;
+		return p3_fw_pass(n);
+	}
+	if (!p3_get(&n->lease.want))
+		p3_set(&n->lease.want, 1);
+	return false;
+}
+
+/* Somebody should have answered by now: make sure that he is awake. */
+static void maybe_kick(struct p3_nic *n, struct wait *w, uint64_t now)
+{
+	if (!w->since) {
+		w->since = now;
+		w->kick_wait = n->kick_after_ns;
+	}
+	if (!w->held || now - w->since < w->kick_wait)
+		return;
+	w->kick_wait *= 2;
+	p3_fw_kick_idle(n);
+}
+
+static uint64_t sleep_ns(const struct wait *w, uint64_t most)
+{
+	if (w->deadline == UINT64_MAX)
+		return most;
+	uint64_t now = p3_now_ns();
+	uint64_t left = w->deadline > now ? w->deadline - now : 0;
+	return left < most ? left : most;
+}
+
+/* With something on its way to or from a peer that may not look: sleep briefly. */
+static uint64_t longest_sleep(struct p3_nic *n, struct wait *w)
+{
+	if (!p3_fw_is_restless(n)) {
+		w->nap_ns = 0;
+		return P3_BELT_NS;
+	}
+	w->nap_ns = w->nap_ns ? 2 * w->nap_ns : P3_NAP_NS;
+	if (w->nap_ns > P3_NAP_MOST)
+		w->nap_ns = P3_NAP_MOST;
+	return w->nap_ns;
+}
+
+/* The doorbell's word is ours no more: arm it for the NIC thread if that sleeps.  False
+ * if somebody has rung. */
+static bool disarm(struct p3_nic *n, struct wait *w)
+{
+	uint32_t to = p3_get(&n->nic_asleep) ? P3_ASLEEP_NIC : P3_AWAKE;
+	uint32_t was = P3_ASLEEP_HOST;
+	p3_set(&n->watcher, 0);
+	bool unrung = p3_cas32(&n->doorbell->asleep, &was, to);
+	if (!unrung && was == P3_AWAKE)
+		(void)p3_cas32(&n->doorbell->asleep, &was, to);
+	w->unlooked = to == P3_ASLEEP_NIC;
+	p3_fence(); /* PARK.1: the caller's next pass is the last look */
+	return unrung;
+}
+
+/* The belt ended the sleep: is there work that nobody rang for? */
+static void look_late(struct p3_nic *n, struct wait *w)
+{
+	w->held = p3_fw_enter(n, P3_LEASE_HOST);
+	if (w->held && p3_fw_pass(n))
+		p3_count(&n->count[P3_C_PARK_LATE], 1);
+}
+
+/* Sleep on the doorbell: a peer's message wakes this thread.  False: nobody did. */
+static bool sleep_as_watcher(
+	struct p3_nic *n, struct wait *w, bool (*ready)(void *), void *arg)
+{
+	p3_set(&n->watcher, 1);
+	p3_set(&n->doorbell->asleep, P3_ASLEEP_HOST);
+	p3_fence(); /* PARK.1 */
+	p3_fw_sweep(n);
+	bool news = p3_fw_pass(n) || ready(arg) || p3_get(&n->closing);
+	uint64_t ns = sleep_ns(w, longest_sleep(n, w));
+	let_go(n, w);
+	bool woken = news || p3_futex_wait(&n->doorbell->asleep, P3_ASLEEP_HOST, ns,
+				     P3_ASLEEP_HOST, true);
+	if (disarm(n, w) && !woken && ns == P3_BELT_NS)
+		look_late(n, w);
+	return woken;
+}
+
+/* Somebody else runs the firmware, or watches the doorbell, and will tell. */
+static bool sleep_for_news(
+	struct p3_nic *n, struct wait *w, bool (*ready)(void *), void *arg)
+{
+	uint32_t seen = p3_acquire(&n->news);
+	let_go(n, w);
+	p3_fence(); /* PARK.1, LEASE.2 */
+	bool tended = p3_get(&n->watcher) || p3_lease_held_by(&n->lease) != P3_LEASE_FREE;
+	if (!tended || ready(arg) || p3_get(&n->closing))
+		return true;
+	return p3_futex_wait(&n->news, seen, sleep_ns(w, P3_BELT_NS), ~0u, false);
+}
+
+static void park(struct p3_nic *n, struct wait *w, bool (*ready)(void *), void *arg)
+{
+	p3_add32(&n->parked, 1);
+	bool watch = w->held && !p3_get(&n->watcher);
+	bool woken = watch ? sleep_as_watcher(n, w, ready, arg)
+			   : sleep_for_news(n, w, ready, arg);
+	p3_add32(&n->parked, (uint32_t)-1);
+	/* After a time-out it parks again: idle nodes do not yield to each other. */
+	if (woken)
+		p3_waiter_reset(&w->idle);
+}
+
+/* Nothing found in this turn.  False when the deadline has passed. */
+static bool idle(struct p3_nic *n, struct wait *w, bool (*ready)(void *), void *arg)
+{
+	enum p3_idle what = p3_waiter_turn(&w->idle, &n->idle);
+	if (what == P3_IDLE_SPIN && w->idle.turns % 64)
+		return true; /* a pause of the CPU costs as much as half a message */
+	uint64_t now = p3_now_ns();
+	if (now >= w->deadline)
+		return false;
+	maybe_kick(n, w, now);
+	if (what == P3_IDLE_YIELD) {
+		let_go(n, w);
+		p3_waiter_yield(&w->idle);
+	} else if (what == P3_IDLE_PARK) {
+		park(n, w, ready, arg);
+	}
+	return true;
+}
+
+/* Leaving without the last look that an armed doorbell needs: the NIC thread has it. */
+static void ring_nic(struct p3_nic *n)
+{
+	uint32_t was = P3_ASLEEP_NIC;
+	if (p3_cas32(&n->doorbell->asleep, &was, P3_AWAKE))
+		p3_futex_wake(&n->doorbell->asleep, P3_ASLEEP_NIC, true);
+}
+
+/* Until ready(arg), or the deadline, or the NIC's end; true if ready. */
+static bool wait_until(struct p3_nic *n, uint64_t ns, bool (*ready)(void *), void *arg)
+{
+	struct wait w = {.deadline = ns == UINT64_MAX ? ns : p3_now_ns() + ns};
+	bool is_ready = false, look = true;
+	p3_add32(&n->waiting, 1);
+	for (;;) {
+		bool worked = progress(n, &w);
+		/* Who holds the lease knows: without work in this pass nothing came. */
+		if ((worked || look) && (is_ready = ready(arg)))
+			break;
+		if (p3_get(&n->closing))
+			break;
+		if (worked)
+			p3_waiter_reset(&w.idle);
+		else if (!idle(n, &w, ready, arg))
+			break;
+		look = !w.held;
+	}
+	let_go(n, &w);
+	if (w.unlooked)
+		ring_nic(n);
+	p3_add32(&n->waiting, (uint32_t)-1);
+	return is_ready || ready(arg);
+}
+
+/* ---- commands ---- */
+
+static bool slot_is_done(void *slot)
+{
+	return p3_mbx_is_done(slot);
+}
+
+static int post_and_wait(struct p3_nic *n, struct p3_cmd *c)
+{
+	uint32_t slot;
+	while ((slot = p3_mbx_alloc(n->mailbox)) == P3_MBX_NONE)
+		sched_yield(); /* more threads than slots: a pass frees them */
+	struct p3_mbx_slot *s = p3_mbx_slot(n->mailbox, slot);
+	p3_mbx_post(n->mailbox, slot, c);
+	p3_fence(); /* MBX.4 */
+	while (!wait_until(n, UINT64_MAX, slot_is_done, s))
+		sched_yield(); /* closing: p3_nic_stop empties the mailbox */
+	int rc = s->result;
+	p3_mbx_free(n->mailbox, slot);
+	return rc;
+}
+
+/* What a command's handle is once the NIC closes. */
+static int closed_code(uint32_t op)
+{
+	switch (op) {
+	case P3_OP_ME_UNLINK:
+	case P3_OP_MD_ATTACH:
+		return PTL_ME_INVALID;
+	case P3_OP_MD_UNLINK:
+	case P3_OP_PUT:
+	case P3_OP_GET:
+		return PTL_MD_INVALID;
+	case P3_OP_EQ_FREE:
+		return PTL_EQ_INVALID;
+	default:
+		return PTL_NI_INVALID;
+	}
+}
+
+static int post(struct p3_nic *n, struct p3_cmd *c)
+{
+	int rc = closed_code(c->op);
+	p3_add32(&n->waiting, 1);
+	p3_fence(); /* STOP.1: counted before the look at closing */
+	if (!p3_get(&n->closing))
+		rc = post_and_wait(n, c);
+	p3_add32(&n->waiting, (uint32_t)-1);
+	return rc;
+}
+
+/*
+ * Calls of this thread that are in the library now.  A signal handler that interrupted
+ * one must not wait for what only the interrupted call can give.
+ */
+static __thread uint32_t inside __attribute__((tls_model("initial-exec")));
+
+static inline int do_once(struct p3_nic *n, struct p3_cmd *c)
+{
+	int rc;
+	inside++;
+	atomic_signal_fence(memory_order_seq_cst);
+	if (__builtin_expect(p3_fw_enter(n, P3_LEASE_HOST), 1)) {
+		rc = c->op == P3_OP_PUT ? p3_fw_put(n, c) : p3_fw_exec(n, c);
+		p3_fw_leave(n);
+	} else {
+		rc = post(n, c);
+	}
+	atomic_signal_fence(memory_order_seq_cst);
+	inside--;
+	return rc;
+}
+
+static void *new_chunk(struct p3_nic *n, enum p3_table_id id)
+{
+	uint64_t len = (uint64_t)n->table[id].elem * P3_TABLE_EACH;
+	if (id != P3_T_PENDING)
+		return calloc(1, len);
+	/* A race of two threads may go over the limit by a chunk each. */
+	if ((p3_get(&n->table[id].nchunks) + 1) * len > n->conf.pending_limit)
+		return NULL;
+	return p3_host_alloc(n, len);
+}
+
+static int add_chunk(struct p3_nic *n, enum p3_table_id id)
+{
+	struct p3_cmd c = {.op = P3_OP_GROW, .flag = id};
+	c.grow.life = p3_get(&n->life);
+	c.grow.chunk = new_chunk(n, id);
+	if (!c.grow.chunk)
+		return PTL_NO_SPACE;
+	int rc = do_once(n, &c);
+	if (rc != PTL_OK && id != P3_T_PENDING)
+		free(c.grow.chunk);
+	return rc;
+}
+
+int p3_nic_do(struct p3_nic *n, struct p3_cmd *c)
+{
+	if (__builtin_expect(inside != 0, 0))
+		return PTL_NO_SPACE;
+	int rc = do_once(n, c);
+	while (__builtin_expect(rc < 0 && rc >= -(int)P3_TABLES, 0)) {
+		rc = add_chunk(n, (enum p3_table_id)(-rc - 1));
+		if (rc == PTL_OK)
+			rc = do_once(n, c);
+	}
+	return rc;
+}
+
+/* ---- interfaces and queues: the host brings the memory ---- */
+
+int p3_nic_ni_open(struct p3_nic *n, uint32_t ni, uint32_t pid,
+	const ptl_ni_limits_t *limits, uint64_t *handle_out)
+{
+	struct p3_cmd c = {.op = P3_OP_NI_OPEN, .ni = (uint16_t)ni};
+	c.ni_open.pid = pid;
+	c.ni_open.limits = *limits;
+	c.ni_open.portals =
+		calloc((size_t)limits->max_pt_index + 1, sizeof(struct p3_portal));
+	c.ni_open.acs = calloc((size_t)limits->max_ac_index + 1, sizeof(struct p3_ac));
+	int rc = PTL_NO_SPACE;
+	if (c.ni_open.portals && c.ni_open.acs)
+		rc = p3_nic_do(n, &c);
+	if (rc != PTL_OK) {
+		free(c.ni_open.portals);
+		free(c.ni_open.acs);
+		return rc;
+	}
+	*handle_out = c.handle_out;
+	return PTL_OK;
+}
+
+int p3_nic_ni_close(struct p3_nic *n, uint64_t handle)
+{
+	struct p3_cmd c = {.op = P3_OP_NI_CLOSE, .handle = handle};
+	int rc = p3_nic_do(n, &c);
+	if (rc != PTL_OK)
+		return rc;
+	free(c.ni_open.portals);
+	free(c.ni_open.acs);
+	return PTL_OK;
+}
+
+static uint32_t power_of_two(ptl_size_t n)
+{
+	uint32_t p = 1;
+	while (p < n)
+		p *= 2;
+	return p;
+}
+
+int p3_nic_eq_alloc(struct p3_nic *n, uint64_t ni_handle, ptl_size_t count,
+	ptl_eq_handler_t handler, uint64_t *handle_out)
+{
+	struct p3_cmd c = {.op = P3_OP_EQ_ALLOC,
+		.ni = (uint16_t)p3_handle_ni(ni_handle),
+		.handle = ni_handle};
+	uint64_t life = p3_get(&n->life);
+	c.eq.handler = handler;
+	if (count > P3_EQ_MOST)
+		return PTL_NO_SPACE;
+	c.eq.n = power_of_two(count);
+	c.eq.ring = p3_host_ring(n, c.eq.n);
+	if (!c.eq.ring)
+		return p3_get(&n->closing) ? PTL_NI_INVALID : PTL_NO_SPACE;
+	int rc = p3_nic_do(n, &c);
+	if (rc != PTL_OK) {
+		p3_host_ring_free(n, c.eq.ring, c.eq.n, life);
+		return rc;
+	}
+	*handle_out = c.handle_out;
+	return PTL_OK;
+}
+
+int p3_nic_eq_free(struct p3_nic *n, uint64_t handle)
+{
+	struct p3_cmd c = {.op = P3_OP_EQ_FREE, .handle = handle};
+	uint64_t life = p3_get(&n->life);
+	int rc = p3_nic_do(n, &c);
+	if (rc == PTL_OK)
+		p3_host_ring_free(n, c.eq.ring, c.eq.n, life);
+	return rc;
+}
+
+/* ---- taking events ---- */
+
+/* A number for the calling thread, never 0. */
+static uint32_t this_thread(void)
+{
+	static p3_a32 last;
+	static __thread uint32_t number __attribute__((tls_model("initial-exec")));
+	if (__builtin_expect(!number, 0))
+		number = p3_add32(&last, 1) + 1;
+	return number;
+}
+
+static struct p3_eq *queue_of(struct p3_nic *n, uint64_t handle)
+{
+	uint32_t gen = p3_handle_gen(handle);
+	struct p3_eq *eq = p3_table_at(&n->table[P3_T_EQ], p3_handle_index(handle));
+	if (p3_handle_kind(handle) != P3_KIND_EQ || !eq || !(gen & 1) ||
+		p3_acquire(&eq->o.gen) != gen || /* TABLE.2 */
+		p3_get(&eq->ni) != p3_handle_ni(handle))
+		return NULL;
+	return eq;
+}
+
+ptl_eq_handler_t p3_nic_eq_handler(struct p3_nic *n, uint64_t handle)
+{
+	struct p3_eq *eq = queue_of(n, handle);
+	return eq ? eq->handler : PTL_EQ_HANDLER_NONE;
+}
+
+static int take(struct p3_eq *eq, uint64_t handle, ptl_event_t *ev)
+{
+	uint64_t w[P3_EVQ_WORDS], sequence;
+	enum p3_evq_got got = p3_evq_get(&eq->rx, this_thread(), w, &sequence);
+	if (got == P3_EVQ_EMPTY)
+		return PTL_EQ_EMPTY;
+	p3_event_from_record(w, sequence, handle, ev);
+	return got == P3_EVQ_LOST ? PTL_EQ_DROPPED : PTL_OK;
+}
+
+struct poll {
+	struct p3_nic *nic;
+	const uint64_t *handles;
+	ptl_event_t *event;
+	uint32_t n;
+	uint32_t start;
+	uint32_t which;
+	int rc; /* PTL_EQ_EMPTY until something is known */
+};
+
+/* One look at every queue, in turn from start; all must be valid before one is read. */
+static bool poll_ready(void *arg)
+{
+	struct poll *p = arg;
+	if (p->rc != PTL_EQ_EMPTY)
+		return true;
+	for (uint32_t i = 0; i < p->n; i++)
+		if (!queue_of(p->nic, p->handles[i])) {
+			p->rc = PTL_EQ_INVALID;
+			return true;
+		}
+	for (uint32_t i = 0, q = p->start; i < p->n; i++, q = q + 1 < p->n ? q + 1 : 0) {
+		struct p3_eq *eq = queue_of(p->nic, p->handles[q]);
+		if (!eq || !p3_evq_any(&eq->rx))
+			continue;
+		p->rc = take(eq, p->handles[q], p->event);
+		p->which = q;
+		if (p->rc != PTL_EQ_EMPTY)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * The common wait: one queue, and the partner answers soon.  Passes under one hold of the
+ * lease, without the bookkeeping of a wait that may end in sleep.
+ */
+static bool wait_briefly(struct p3_nic *n, struct poll *p)
+{
+	struct p3_eq *eq = queue_of(n, p->handles[0]);
+	if (p->n != 1 || !n->idle.spin_ns || !eq || !p3_fw_enter(n, P3_LEASE_HOST))
+		return false;
+	for (uint32_t turn = 0; turn < P3_BRIEF_TURNS; turn++)
+		if (p3_fw_pass(n) && p3_evq_any(&eq->rx))
+			break;
+	bool ready = poll_ready(p);
+	p3_fw_leave(n);
+	return ready;
+}
+
+static void wait_for_event(struct p3_nic *n, struct poll *p, uint64_t ns)
+{
+	if (ns) {
+		if (!wait_briefly(n, p))
+			(void)wait_until(n, ns, poll_ready, p);
+	} else if (p3_fw_enter(n, P3_LEASE_HOST)) {
+		(void)p3_fw_pass(n);
+		p3_fw_leave(n);
+		(void)poll_ready(p);
+	}
+}
+
+int p3_nic_eq_poll(struct p3_nic *n, const uint64_t *handles, uint32_t nq, uint32_t start,
+	uint64_t ns, ptl_event_t *event_out, uint32_t *which_out)
+{
+	struct poll p = {.nic = n,
+		.handles = handles,
+		.event = event_out,
+		.n = nq,
+		.start = start,
+		.rc = PTL_EQ_EMPTY};
+	if (poll_ready(&p) || inside) {
+		*which_out = p.which;
+		return p.rc;
+	}
+	inside++;
+	atomic_signal_fence(memory_order_seq_cst);
+	wait_for_event(n, &p, ns);
+	atomic_signal_fence(memory_order_seq_cst);
+	inside--;
+	if (p.rc == PTL_EQ_EMPTY && p3_get(&n->closing))
+		p.rc = PTL_EQ_INVALID;
+	*which_out = p.which;
+	return p.rc;
+}

@@ -1,0 +1,636 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * fw - the firmware's private structures.  Only nic/ includes this.
+ *
+ * Everything here is touched by the holder of the lease only, except where a member
+ * says (any): then it is an atomic, or constant once others can reach it.
+ *
+ *	nic.c	 start, stop, the NIC thread (tick, take-over, asleep)
+ *	call.c	 host threads: command under the lease or through the mailbox, waiting
+ *	pass.c	 one bounded pass, command dispatch, wake-ups at its end
+ *	object.c tables of NIs, MEs, MDs, EQs and pendings
+ *	match.c	 access control, match list walk, descriptor acceptance, unlinking
+ *	event.c	 event records
+ *	tx.c	 put and get: lanes, send queues, reservations, responses received
+ *	rx.c	 requests received: delivery, responses sent
+ *	xfer.c	 long transfers: transfer table, windows, the movers
+ *	peer.c	 birth and death of peers, lanes
+ */
+#ifndef P3_NIC_FW_H
+#define P3_NIC_FW_H
+
+#include "nic/nic.h"
+#include "shm/lane.h"
+#include "shm/lease.h"
+#include "shm/mailbox.h"
+#include "shm/park.h"
+
+#include <pthread.h>
+
+#define P3_NONE 0xffffffffu
+
+/* ---- lists ---- */
+
+struct p3_link {
+	struct p3_link *next, *prev;
+};
+
+static inline void p3_list_init(struct p3_link *l)
+{
+	l->next = l->prev = l;
+}
+
+static inline bool p3_list_empty(const struct p3_link *l)
+{
+	return l->next == l;
+}
+
+static inline void p3_list_add(struct p3_link *list, struct p3_link *item)
+{
+	item->prev = list->prev;
+	item->next = list;
+	list->prev->next = item;
+	list->prev = item;
+}
+
+static inline void p3_list_del(struct p3_link *item)
+{
+	item->prev->next = item->next;
+	item->next->prev = item->prev;
+	item->next = item->prev = item;
+}
+
+#define p3_item(link, type, member) ((type *)((char *)(link)-offsetof(type, member)))
+
+/* Goes on safely if the body takes the item itself off the list. */
+#define p3_list_each(it, list)                                                           \
+	for (struct p3_link *it = (list)->next, *p3_next_ = it->next; it != (list);      \
+		it = p3_next_, p3_next_ = it->next)
+
+/* ---- tables: type-stable, grown by chunks that a host call brings ---- */
+
+#define P3_TABLE_CHUNKS 256u
+#define P3_TABLE_EACH   1024u
+
+/* First member of every object of a table. */
+struct p3_object {
+	p3_a32 gen; /* (any) odd while the object lives */
+	uint32_t index;
+	uint32_t next_free;
+	uint32_t ni;
+};
+
+struct p3_table {
+	uint32_t elem;                 /* bytes of one object */
+	p3_a32 nchunks;                /* (any) */
+	uint32_t free_head, free_tail; /* oldest first: handles come back late */
+	uint32_t live;
+	_Atomic(char *) chunk[P3_TABLE_CHUNKS]; /* (any) */
+};
+
+enum p3_table_id { P3_T_ME, P3_T_MD, P3_T_EQ, P3_T_PENDING, P3_TABLES };
+
+/* ---- memory regions ---- */
+
+struct p3_region {
+	char *start;
+	uint64_t size;      /* bytes in all */
+	struct p3_iov *iov; /* NULL: contiguous */
+};
+
+/* ---- objects ---- */
+
+struct p3_eq {
+	struct p3_object o;
+	struct p3_evq_rx rx; /* (any) */
+	struct p3_evq_tx tx;
+	ptl_eq_handler_t handler; /* (any) */
+	p3_a32 ni;                /* (any) as o.ni */
+	uint32_t n;
+	uint32_t owed; /* events of operations under way that will come here */
+};
+
+enum { P3_EV_START = 11, P3_W_MD = 5 };
+
+/*
+ * Words of an event record, see event.c.  5..10 are the descriptor's snapshot.
+ *	0 match_bits  1 rlength  2 mlength  3 offset  4 hdr_data
+ *	5 md_handle  6 start  7 length  8 max_size  9 user_ptr  10 options:threshold
+ *	11 pid:nid  12 jid:uid  13 link:(unlinked, kind, pt_index)  14 ni_fail_type
+ */
+struct p3_rec {
+	uint64_t w[P3_EVQ_WORDS];
+};
+
+struct p3_md {
+	struct p3_object o;
+	struct p3_region region;
+	int32_t threshold;
+	uint32_t options;
+	bool active;    /* may match */
+	bool exhausted; /* became inactive by an operation */
+	bool unlink;
+	uint32_t me; /* index, P3_NONE: free floating */
+	struct p3_eq *eq;
+	uint32_t eq_gen;
+	uint32_t pending; /* operations between START and END */
+	uint64_t max_size;
+	uint64_t local_offset;
+	uint64_t snap[6]; /* words 5..10 of its events but for the threshold */
+};
+
+struct p3_me {
+	struct p3_object o;
+	ptl_process_id_t id;
+	ptl_match_bits_t bits;
+	ptl_match_bits_t ignore;
+	struct p3_md *md;
+	struct p3_me *next, *prev;
+	uint32_t pt_index;
+	bool unlink;
+};
+
+struct p3_portal {
+	struct p3_me *head, *tail;
+	uint32_t n;
+};
+
+struct p3_ac {
+	bool valid;
+	ptl_process_id_t id;
+	ptl_uid_t uid;
+	ptl_jid_t jid;
+	ptl_pt_index_t pt_index;
+};
+
+struct p3_ni {
+	p3_a32 gen; /* (any) odd while open */
+	uint32_t pid;
+	ptl_ni_limits_t limits;
+	struct p3_portal *portal;
+	struct p3_ac *ac;
+	uint32_t nme, nmd, neq;
+	uint64_t drops;
+};
+
+/* ---- operations under way ---- */
+
+enum p3_req_kind {
+	P3_REQ_PAD = P3_KIND_PAD,
+	P3_REQ_SWITCH, /* go on in the full ring */
+	P3_REQ_PUT,
+	P3_REQ_GET,
+};
+
+enum p3_rsp_kind {
+	P3_RSP_PAD = P3_KIND_PAD,
+	P3_RSP_SWITCH,
+	P3_RSP_NONE,       /* dropped: the reservation comes back, no event */
+	P3_RSP_ACK,        /* eager put accepted */
+	P3_RSP_DONE,       /* long put read: SEND_END, and ACK if flagged */
+	P3_RSP_REPLY,      /* data inside */
+	P3_RSP_REPLY_LONG, /* data to be pulled */
+};
+
+/*
+ * Requests: word 1 rsp cells:ac:pt:target pid, 2 eager length:pending, 3 match bits,
+ * 4 hdr_data, 5 remote offset, 6 and 7 up to 16 bytes of data, or length and transfer.
+ * Responses: word 1 status:pending, 2 manipulated length, 3.. up to 40 bytes of data, or
+ * transfer and address.  Longer data go on in the cells behind the header.
+ */
+#define P3_REQ_INLINE 16u
+#define P3_RSP_INLINE 40u
+
+static inline uint32_t p3_request_cells(uint64_t len)
+{
+	return len <= P3_REQ_INLINE ? 1 : 1 + (uint32_t)((len - P3_REQ_INLINE + 63) / 64);
+}
+
+static inline uint32_t p3_reply_cells(uint64_t len)
+{
+	return len <= P3_RSP_INLINE ? 1 : 1 + (uint32_t)((len - P3_RSP_INLINE + 63) / 64);
+}
+
+enum { P3_F_ACK = 1, P3_F_LONG = 2, P3_F_NI1 = 4 };
+
+enum p3_pending_state {
+	P3_PEND_QUEUED, /* in the send queue of its target */
+	P3_PEND_SENT,   /* waits for its response */
+	P3_PEND_PULLING /* get: data are being read */
+};
+
+/* TX pending: one put or get of this node that is not over. */
+struct p3_pending {
+	struct p3_object o;
+	struct p3_link link; /* peer's queue, then peer's outstanding */
+	struct p3_peer *peer;
+	struct p3_md *md;
+	uint32_t md_gen;
+	uint8_t state;
+	uint8_t kind; /* p3_req_kind */
+	uint8_t ni;
+	bool ack;
+	bool is_long;
+	bool owed; /* an END that a conditional update must wait for */
+	uint16_t ac_index;
+	uint16_t target_pid;
+	uint32_t rsp_cells; /* reserved in the response ring */
+	struct p3_xfer_slot *xfer;
+	uint64_t local_offset;
+	uint64_t length;
+	uint64_t remote_offset;
+	struct p3_rec rec; /* SEND, or the echo for REPLY */
+};
+
+/* What requests call a pending: never 0. */
+#define P3_PENDING_INDEX (P3_TABLE_CHUNKS * P3_TABLE_EACH - 1)
+
+static inline uint32_t p3_pending_name(const struct p3_pending *t)
+{
+	uint32_t gen = p3_get(&t->o.gen) >> 1;
+	return (gen | 1u << 13) << 18 | t->o.index;
+}
+
+enum p3_mover { P3_MOVE_START, P3_MOVE_BULK, P3_MOVE_CMA, P3_MOVE_DIRECT };
+
+/* One long transfer into this process's memory: its firmware pulls. */
+struct p3_pull {
+	struct p3_link link; /* n->pulls */
+	struct p3_peer *peer;
+	struct p3_md *md;        /* cannot go while pending > 0 */
+	struct p3_region region; /* values of the START */
+	uint64_t xfer_id;        /* at the source */
+	uint64_t addr;           /* there, 0: only through a window */
+	uint64_t length;         /* to read */
+	uint64_t offset;         /* in the region */
+	uint64_t done;
+	uint64_t moved_ns; /* when something moved last */
+	uint64_t kick_ns;
+	enum p3_mover mover;
+	bool ack;
+	bool dedicated; /* the peer's own one, not from the pool */
+	bool in_use;
+	struct p3_pending *get; /* of this node, or NULL: a put into this node */
+	uint32_t peer_pending;  /* put: the initiator's pending id */
+	struct p3_rec rec;
+	bool owed;
+};
+
+/* Private half of a slot of the transfer table. */
+struct p3_xfer_slot {
+	struct p3_link link; /* n->sources while id is published */
+	struct p3_xfer *pub; /* own published half */
+	uint32_t slot;
+	uint32_t gen;
+	struct p3_peer *peer;
+	bool in_use;
+	bool releasing;   /* get released: waits for the target to notice */
+	uint64_t peer_id; /* serving a get: the initiator's slot; own get: the target's */
+	struct p3_region region; /* what may be read, */
+	uint64_t offset;         /* from here, */
+	uint64_t length;         /* so much */
+	uint32_t window;         /* number, P3_NONE */
+	uint64_t produced;
+	struct p3_md *md; /* serving a get: whose END is owed */
+	bool serving;
+	bool owed;
+	struct p3_rec rec;
+	struct p3_pull pull; /* own get */
+};
+
+/* ---- peers ---- */
+
+enum p3_peer_state { P3_ABSENT, P3_LIVE, P3_GONE, P3_DEAD };
+
+struct p3_peer {
+	struct p3_ring_rx req_in, rsp_in;
+	struct p3_ring_tx req_out, rsp_out;
+	struct p3_peer_entry *mine;         /* in own segment, about the peer */
+	const struct p3_peer_entry *theirs; /* in the peer's, about this node */
+	struct p3_doorbell *doorbell;       /* the peer's */
+	struct p3_nic *nic;
+	uint32_t index;
+	uint32_t nid;
+	uint32_t pid[P3_JOB_NIS];
+	uint32_t uid, jid;
+	uint32_t os_pid;
+	uint8_t state;
+	bool ready;   /* its lane is for this incarnation of ours */
+	bool acked;   /* it has set our credits */
+	bool bad;     /* what it wrote makes no sense: not listened to any more */
+	bool touched; /* in n->touched */
+	bool hot;     /* in n->hot */
+	bool blocked; /* in n->blocked: its send queue waits for room */
+	bool cma_off; /* cross-memory reads do not work here */
+	bool req_full, rsp_full; /* we produce in the full rings */
+	bool switching;
+	uint32_t nsent, nanswered;
+	uint64_t full_off; /* of the full lane in own arena, 0 not carved */
+	uint32_t rsp_used; /* cells of its response ring that our requests may need */
+	uint32_t rsp_cap;
+	uint32_t quiet; /* passes without news */
+	uint64_t incarnation;
+	uint64_t kick_ns, kick_wait_ns;
+	char *base;                 /* its published segment, read-only */
+	struct p3_link queue;       /* pendings not sent */
+	struct p3_link outstanding; /* pendings sent */
+	struct p3_link blocked_link;
+	struct p3_pull *bulk; /* the one of this pair that uses a window */
+	struct p3_pull own_pull;
+	uint32_t npulls;   /* from the shared pool */
+	uint32_t nxfer[2]; /* of the shared slots of each class */
+};
+
+#define P3_TOUCHED 16u
+#define P3_ALL_HOT 64u /* up to so many lanes it is as good to poll them all */
+#define P3_PULLS   128u
+
+struct p3_host; /* layout of the host segment, host.c */
+
+struct p3_nic {
+	/* (any) */
+	struct p3_lease lease;
+	_Alignas(P3_LINE) p3_a32 parked; /* host threads asleep or about to be */
+	p3_a32 waiting;                  /* host threads inside a blocking call */
+	p3_a32 closing;
+	p3_a32 news;    /* private futex: bumped for parked threads */
+	p3_a64 drained; /* passes that found nothing left */
+	p3_a32 nic_asleep;
+	p3_a32 alive;   /* live peers, this node included */
+	p3_a32 watcher; /* a host thread sleeps on the doorbell */
+	struct p3_nic_conf conf;
+	struct p3_layout layout;
+	struct p3_seg published, doorbell_seg, host_seg[2];
+	struct p3_doorbell *doorbell;
+	struct p3_mailbox *mailbox;
+	struct p3_idle_policy idle;
+	uint64_t kick_after_ns;
+	uint64_t tick_ns;
+	bool may_rest; /* dedicated by plan, not by order */
+	pthread_t thread;
+	p3_a32 stop;
+	struct p3_nic *next_kept;
+	p3_a64 life; /* goes up when the host segments go: what is from before is void */
+	pthread_mutex_t
+		arena_lock; /* guards life, the host segments, and the two below */
+	uint64_t host_used[2];
+	struct p3_evq_ring *free_rings[32]; /* by log2 of their size */
+	/* firmware */
+	_Alignas(P3_LINE) p3_a64 *count; /* own published counters */
+	struct p3_peer *peer;            /* nnodes */
+	struct p3_peer *touched[P3_TOUCHED];
+	uint32_t ntouched;
+	uint32_t unlooked; /* passes since the last look */
+	bool posted;       /* an event or result was made since the last look */
+	bool worked;       /* this pass found something */
+	bool some_bad;
+	uint32_t msgs;  /* taken in this pass */
+	uint64_t bytes; /* moved in this pass */
+	struct p3_peer **hot;
+	uint32_t nhot;
+	uint32_t turn;
+	struct p3_ni ni[P3_JOB_NIS];
+	struct p3_table table[P3_TABLES];
+	uint32_t next_link;
+	struct p3_link blocked;
+	struct p3_link pulls;
+	struct p3_link sources;
+	struct p3_xfer_slot *xfer;
+	struct p3_pull *pull; /* the shared pool */
+	uint64_t arena_used;
+	uint64_t window_off[P3_WINDOWS];
+	uint32_t window_free; /* bits */
+	uint32_t windows;     /* carved */
+};
+
+/* ---- object.c ---- */
+
+void p3_table_init(struct p3_table *t, uint32_t elem);
+void *p3_table_at(struct p3_table *t, uint32_t index); /* NULL beyond the end */
+void *p3_table_alloc(struct p3_table *t);              /* NULL: grow first */
+void p3_table_release(struct p3_table *t, struct p3_object *o);
+void p3_table_add(struct p3_table *t, void *chunk);
+
+int p3_fw_ni_open(struct p3_nic *n, struct p3_cmd *c);
+int p3_fw_ni_close(struct p3_nic *n, struct p3_cmd *c);
+int p3_fw_ni_check(struct p3_nic *n, struct p3_cmd *c);
+int p3_fw_me_attach(struct p3_nic *n, struct p3_cmd *c);
+int p3_fw_me_unlink(struct p3_nic *n, struct p3_cmd *c);
+int p3_fw_md_attach(struct p3_nic *n, struct p3_cmd *c);
+int p3_fw_md_bind(struct p3_nic *n, struct p3_cmd *c);
+int p3_fw_md_unlink(struct p3_nic *n, struct p3_cmd *c);
+int p3_fw_eq_alloc(struct p3_nic *n, struct p3_cmd *c);
+int p3_fw_eq_free(struct p3_nic *n, struct p3_cmd *c);
+
+/* Take off and free; the ME goes too if it is flagged so. */
+void p3_fw_md_drop(struct p3_nic *n, struct p3_md *md);
+void p3_fw_drop_all(struct p3_nic *n); /* the NIC ends: iovec copies, tables */
+
+static inline struct p3_ni *p3_ni_of(struct p3_nic *n, const struct p3_object *o)
+{
+	return &n->ni[o->ni];
+}
+
+static inline bool p3_lives(const struct p3_object *o, uint32_t gen)
+{
+	return p3_get(&o->gen) == gen;
+}
+
+/* Live object named by a handle of this kind, or NULL. */
+void *p3_fw_named(struct p3_nic *n, enum p3_kind kind, uint64_t handle);
+
+static inline uint64_t p3_handle_of(enum p3_kind kind, const struct p3_object *o)
+{
+	return p3_handle(kind, o->ni, o->index, p3_get(&o->gen));
+}
+
+/* ---- match.c ---- */
+
+/* What a request asks, from the lane or from this node itself. */
+struct p3_ask {
+	uint8_t kind; /* p3_req_kind */
+	uint32_t pt_index;
+	uint32_t ac_index;
+	uint64_t bits;
+	uint64_t hdr;
+	uint64_t remote_offset;
+	uint64_t length;
+	ptl_process_id_t id; /* initiator */
+	uint32_t uid, jid;
+};
+
+struct p3_hit {
+	struct p3_md *md;
+	uint64_t offset;
+	uint64_t mlength;
+};
+
+bool p3_fw_match(struct p3_ni *ni, const struct p3_ask *ask, struct p3_hit *hit_out);
+/* Count the operation on the descriptor: threshold, local offset, activity. */
+void p3_fw_commit(struct p3_md *md, const struct p3_hit *hit);
+void p3_fw_threshold(struct p3_md *md);
+/* After an END: the automatic unlink, with its event made from rec. */
+void p3_fw_maybe_unlink(struct p3_nic *n, struct p3_md *md, const struct p3_rec *rec);
+
+/* Bytes between a region and plain memory. */
+void p3_region_write(
+	const struct p3_region *r, uint64_t off, const void *src, uint64_t len);
+void p3_region_read(const struct p3_region *r, uint64_t off, void *dst, uint64_t len);
+/* Longest contiguous piece at off. */
+char *p3_region_at(const struct p3_region *r, uint64_t off, uint64_t *len_out);
+
+/* ---- event.c ---- */
+
+void p3_rec_snap(struct p3_rec *rec, const struct p3_md *md);
+void p3_rec_who(struct p3_rec *rec, ptl_process_id_t id, uint32_t uid, uint32_t jid);
+void p3_rec_link(struct p3_nic *n, struct p3_rec *rec, uint32_t pt_index);
+/* Post one event of rec to the descriptor's queue, if it has one and wants it. */
+void p3_fw_event(struct p3_nic *n, const struct p3_md *md, const struct p3_rec *rec,
+	ptl_event_kind_t kind, uint32_t fail);
+struct p3_eq *p3_md_eq(const struct p3_md *md);
+void p3_event_from_record(
+	const uint64_t w[P3_EVQ_WORDS], uint64_t sequence, uint64_t eq, ptl_event_t *ev);
+void p3_fw_owe(struct p3_md *md, bool *owed);
+void p3_fw_paid(struct p3_md *md, bool *owed);
+
+/* ---- tx.c ---- */
+
+int p3_fw_put(struct p3_nic *n, struct p3_cmd *c);
+int p3_fw_get(struct p3_nic *n, struct p3_cmd *c);
+void p3_fw_push(struct p3_nic *n, struct p3_peer *p); /* send what has room now */
+void p3_fw_unblock(struct p3_nic *n);
+bool p3_fw_take_response(struct p3_nic *n, struct p3_peer *p);
+void p3_fw_get_done(struct p3_nic *n, struct p3_pending *t, uint32_t fail);
+void p3_fw_fail_pending(struct p3_nic *n, struct p3_pending *t, bool died);
+void p3_fw_forget(struct p3_nic *n, uint32_t ni);
+
+/* ---- rx.c ---- */
+
+/* Takes one request off the lane: false if there is none, or it must wait. */
+bool p3_fw_take_request(struct p3_nic *n, struct p3_peer *p);
+void p3_fw_drop(struct p3_nic *n, struct p3_ni *ni, uint64_t length);
+/* A response of one cell; flags P3_F_ACK: DONE with acknowledgement. */
+struct p3_answer {
+	enum p3_rsp_kind kind;
+	uint32_t flags;
+	uint32_t pending;
+	uint32_t status;
+	uint64_t mlength;
+	uint64_t extra[2];
+};
+void p3_fw_respond(struct p3_nic *n, struct p3_peer *p, const struct p3_answer *a);
+
+/* ---- xfer.c ----
+ *
+ * Memory ordering of long transfers, between processes:
+ *	XFER.1	id: owner releases after address, length and bytes are final -> reader
+ *		acquires; the owner changes it before the bytes may go, and the reader
+ *		looks
+ *		again after every slice, before the slice counts (a load fence between)
+ *	XFER.2	produced: owner releases (the window is filled) -> reader acquires;
+ *		bulk_read: reader releases (the window was read) -> owner acquires
+ *	XFER.3	released: initiator of a get releases (it has read all) -> target acquires
+ *	XFER.4	bulk_slot: reader releases (want and read are set) -> owner acquires
+ */
+
+/* The peer's published half of a slot; the number was range-checked. */
+static inline const struct p3_xfer *p3_peer_xfer(
+	const struct p3_nic *n, const struct p3_peer *p, uint64_t id)
+{
+	return (const struct p3_xfer *)(p->base + n->layout.xfers_off) + (uint32_t)id;
+}
+
+void p3_xfer_start(struct p3_nic *n);
+enum p3_xfer_class { P3_X_OWN, P3_X_SERVE };
+struct p3_xfer_slot *p3_xfer_alloc(
+	struct p3_nic *n, struct p3_peer *p, enum p3_xfer_class class);
+void p3_xfer_publish(struct p3_nic *n, struct p3_xfer_slot *x);
+void p3_xfer_free(struct p3_nic *n, struct p3_xfer_slot *x);
+/* Its memory goes: nobody may read it any more; the slot stays until it is answered. */
+void p3_xfer_withdraw(struct p3_nic *n, struct p3_xfer_slot *x);
+static inline uint64_t p3_xfer_name(const struct p3_xfer_slot *x)
+{
+	return p3_xfer_id(x->slot, x->gen);
+}
+struct p3_pull *p3_pull_alloc(struct p3_nic *n, struct p3_peer *p);
+void p3_pull_begin(struct p3_nic *n, struct p3_pull *pull);
+void p3_fw_move(struct p3_nic *n);   /* a slice of every pull that can go on */
+void p3_fw_source(struct p3_nic *n); /* fill windows, notice releases */
+void p3_fw_end_pull(struct p3_nic *n, struct p3_pull *pull, uint32_t fail);
+void p3_xfer_finish_serving(struct p3_nic *n, struct p3_xfer_slot *x, uint32_t fail);
+void p3_xfer_forget(struct p3_nic *n, uint32_t ni);
+/* NIC stop: nobody may read our memory from here on. */
+void p3_xfer_revoke_all(struct p3_nic *n);
+
+/* ---- peer.c ---- */
+
+int p3_fw_peer_up(struct p3_nic *n, struct p3_cmd *c);
+int p3_fw_peer_pids(struct p3_nic *n, struct p3_cmd *c);
+int p3_fw_peer_down(struct p3_nic *n, struct p3_cmd *c);
+/* The node that has this nid, or NULL. */
+struct p3_peer *p3_fw_find(struct p3_nic *n, ptl_nid_t nid);
+bool p3_fw_ready(struct p3_nic *n, struct p3_peer *p);
+bool p3_fw_full_ring_ok(struct p3_nic *n, uint64_t off, uint32_t cells);
+bool p3_fw_acked(struct p3_peer *p);
+bool p3_fw_room(struct p3_peer *p, struct p3_ring_tx *r, uint32_t k);
+void p3_fw_grow_lane(struct p3_nic *n, struct p3_peer *p);
+bool p3_fw_arena(struct p3_nic *n, uint64_t len, uint64_t align, uint64_t *off_out);
+void p3_fw_bad_peer(struct p3_nic *n, struct p3_peer *p, const char *what);
+void p3_fw_lose_bad(struct p3_nic *n);
+void p3_fw_heat(struct p3_nic *n, struct p3_peer *p);
+void p3_fw_cool(struct p3_nic *n);
+void p3_fw_answer_doorbell(struct p3_nic *n);
+void p3_fw_sweep(struct p3_nic *n);
+
+/* ---- pass.c ---- */
+
+int p3_fw_exec(struct p3_nic *n, struct p3_cmd *c);
+void p3_fw_mail(struct p3_nic *n); /* execute all posted commands */
+/* One pass; true if it found anything to do. */
+bool p3_fw_pass(struct p3_nic *n);
+/* Give up the lease, and all looks that belong to that. */
+void p3_fw_leave(struct p3_nic *n);
+/* A fence and the looks in the middle of a long hold. */
+void p3_fw_look(struct p3_nic *n);
+void p3_wake_peer(struct p3_nic *n, struct p3_doorbell *d);
+void p3_wake_hosts(struct p3_nic *n);
+
+static inline void p3_fw_touch(struct p3_nic *n, struct p3_peer *p)
+{
+	if (p->touched)
+		return;
+	if (__builtin_expect(n->ntouched == P3_TOUCHED, 0))
+		p3_fw_look(n);
+	p->touched = true;
+	n->touched[n->ntouched++] = p;
+}
+
+static inline bool p3_fw_enter(struct p3_nic *n, enum p3_lease_holder who)
+{
+	if (!p3_lease_take(&n->lease, who))
+		return false;
+	p3_count(&n->count[who == P3_LEASE_NIC ? P3_C_LEASE_NIC : P3_C_LEASE_HOST], 1);
+	if (__builtin_expect(p3_mbx_any(n->mailbox), 0))
+		p3_fw_mail(n);
+	return true;
+}
+
+/* ---- nic.c ---- */
+
+/* Is a pull under way, or something that we sent not taken yet? */
+bool p3_fw_is_restless(struct p3_nic *n);
+/* Kick peers that have not looked at what we sent them. */
+void p3_fw_kick_idle(struct p3_nic *n);
+void p3_kick_peer(struct p3_nic *n, struct p3_peer *p);
+
+/* ---- host.c ---- */
+
+int p3_host_create(struct p3_nic *n);
+void *p3_host_alloc(struct p3_nic *n, uint64_t len); /* host side, zeroed */
+struct p3_evq_ring *p3_host_ring(struct p3_nic *n, uint32_t records);
+/* life: as it was when the ring was in use for certain. */
+void p3_host_ring_free(
+	struct p3_nic *n, struct p3_evq_ring *ring, uint32_t records, uint64_t life);
+void p3_host_drop(struct p3_nic *n);
+
+#endif

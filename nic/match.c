@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Translation of a request: the match list walk, and what a descriptor accepts. */
+#include "nic/fw.h"
+
+#include <string.h>
+
+static bool id_matches(ptl_process_id_t want, ptl_process_id_t is)
+{
+	return (want.nid == PTL_NID_ANY || want.nid == is.nid) &&
+	       (want.pid == PTL_PID_ANY || want.pid == is.pid);
+}
+
+static bool is_allowed(const struct p3_ni *ni, const struct p3_ask *ask)
+{
+	if (ask->ac_index > (uint32_t)ni->limits.max_ac_index)
+		return false;
+	const struct p3_ac *e = &ni->ac[ask->ac_index];
+	return e->valid && id_matches(e->id, ask->id) &&
+	       (e->uid == PTL_UID_ANY || e->uid == ask->uid) &&
+	       (e->jid == PTL_JID_ANY || e->jid == ask->jid) &&
+	       (e->pt_index == PTL_PT_INDEX_ANY || e->pt_index == ask->pt_index);
+}
+
+static bool accepts(struct p3_md *md, const struct p3_ask *ask, struct p3_hit *hit)
+{
+	uint32_t op = ask->kind == P3_REQ_PUT ? PTL_MD_OP_PUT : PTL_MD_OP_GET;
+	if (!md->active || !(md->options & op))
+		return false;
+	uint64_t off = md->options & PTL_MD_MANAGE_REMOTE ? ask->remote_offset
+							  : md->local_offset;
+	if (off > md->region.size)
+		return false;
+	uint64_t room = md->region.size - off;
+	if (ask->length > room && !(md->options & PTL_MD_TRUNCATE))
+		return false;
+	hit->md = md;
+	hit->offset = off;
+	hit->mlength = ask->length <= room ? ask->length : room;
+	return true;
+}
+
+bool p3_fw_match(struct p3_ni *ni, const struct p3_ask *ask, struct p3_hit *hit_out)
+{
+	if (ask->pt_index > (uint32_t)ni->limits.max_pt_index || !is_allowed(ni, ask))
+		return false;
+	for (struct p3_me *me = ni->portal[ask->pt_index].head; me; me = me->next) {
+		if ((ask->bits ^ me->bits) & ~me->ignore)
+			continue;
+		if (!me->md || !id_matches(me->id, ask->id))
+			continue;
+		if (accepts(me->md, ask, hit_out))
+			return true;
+	}
+	return false;
+}
+
+void p3_fw_threshold(struct p3_md *md)
+{
+	if (md->threshold <= 0)
+		return; /* infinite, or used up */
+	if (--md->threshold == 0) {
+		md->active = false;
+		md->exhausted = true;
+	}
+}
+
+void p3_fw_commit(struct p3_md *md, const struct p3_hit *hit)
+{
+	p3_fw_threshold(md);
+	if (md->options & PTL_MD_MANAGE_REMOTE)
+		return;
+	md->local_offset += hit->mlength;
+	if ((md->options & PTL_MD_MAX_SIZE) &&
+		md->region.size - md->local_offset < md->max_size) {
+		md->active = false;
+		md->exhausted = true;
+	}
+}
+
+void p3_fw_maybe_unlink(struct p3_nic *n, struct p3_md *md, const struct p3_rec *rec)
+{
+	if (__builtin_expect(!md->exhausted || !md->unlink || md->pending, 1))
+		return;
+	struct p3_rec last = *rec;
+	p3_rec_snap(&last, md);
+	/* Gone first, then the event says so: what it names can be reused at once. */
+	struct p3_md gone = *md;
+	p3_fw_md_drop(n, md);
+	p3_fw_event(n, &gone, &last, PTL_EVENT_UNLINK, PTL_NI_OK);
+}
+
+/* ---- regions ---- */
+
+char *p3_region_at(const struct p3_region *r, uint64_t off, uint64_t *len_out)
+{
+	if (!r->iov) {
+		*len_out = r->size - off;
+		return r->start + off;
+	}
+	for (uint32_t i = 0; i < r->iov->n; i++) {
+		const ptl_md_iovec_t *v = &r->iov->v[i];
+		if (off < v->iov_len) {
+			*len_out = v->iov_len - off;
+			return (char *)v->iov_base + off;
+		}
+		off -= v->iov_len;
+	}
+	*len_out = 0;
+	return NULL;
+}
+
+/* Where a walk over a region's pieces is. */
+struct walk {
+	const struct p3_region *region;
+	uint32_t element;
+	uint64_t offset; /* in it */
+};
+
+static struct walk walk_from(const struct p3_region *r, uint64_t off)
+{
+	struct walk w = {.region = r, .offset = off};
+	if (r->iov)
+		while (w.element < r->iov->n && w.offset >= r->iov->v[w.element].iov_len)
+			w.offset -= r->iov->v[w.element++].iov_len;
+	return w;
+}
+
+/* The next piece, at most len bytes of it; NULL behind the end. */
+static char *walk_on(struct walk *w, uint64_t len, uint64_t *piece_out)
+{
+	const struct p3_region *r = w->region;
+	if (!r->iov) {
+		*piece_out = len;
+		w->offset += len;
+		return r->start + w->offset - len;
+	}
+	while (w->element < r->iov->n && w->offset == r->iov->v[w->element].iov_len) {
+		w->element++;
+		w->offset = 0;
+	}
+	if (w->element == r->iov->n)
+		return NULL;
+	const ptl_md_iovec_t *v = &r->iov->v[w->element];
+	*piece_out = v->iov_len - w->offset < len ? v->iov_len - w->offset : len;
+	w->offset += *piece_out;
+	return (char *)v->iov_base + w->offset - *piece_out;
+}
+
+void p3_region_write(
+	const struct p3_region *r, uint64_t off, const void *src, uint64_t len)
+{
+	const char *from = src;
+	struct walk w = walk_from(r, off);
+	for (uint64_t piece; len; from += piece, len -= piece) {
+		char *to = walk_on(&w, len, &piece);
+		if (!to)
+			return;
+		memmove(to, from, piece);
+	}
+}
+
+void p3_region_read(const struct p3_region *r, uint64_t off, void *dst, uint64_t len)
+{
+	char *to = dst;
+	struct walk w = walk_from(r, off);
+	for (uint64_t piece; len; to += piece, len -= piece) {
+		const char *from = walk_on(&w, len, &piece);
+		if (!from)
+			return;
+		memcpy(to, from, piece);
+	}
+}

@@ -1,0 +1,648 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The NIC's life and its thread.
+ *
+ * The thread gives application bypass.  Dedicated, it holds the lease and runs passes
+ * for good.  Otherwise it sleeps and looks after the node now and then:
+ *
+ *	tick	every tick_ns.  No drained pass since the last one, and the lease is
+ *		free: it takes over and runs passes until all is drained or a host wants
+ *		the lease.
+ *	kick	a peer has waited long for us to look: a tick at once.
+ *	asleep	quiet for P3_QUIET_TICKS ticks with no host inside, or drained after a
+ *		take-over: it sets ASLEEP, and the next message wakes it at once.
+ *
+ * Memory ordering:
+ *	STOP.1	Dekker: p3_nic_stop stores closing, fences, loads waiting; a host thread
+ *		adds to waiting, fences, loads closing.  Without it a command is posted
+ *		to a mailbox that nobody will ever empty.
+ *	STOP.2	waiting: a host thread's last step, adding -1, releases -> p3_nic_stop
+ *		acquires 0 (it looks at nothing any more)
+ *	SEG.1	header state: released when the segment is formatted -> acquired by peers
+ */
+#include "nic/fw.h"
+#include "shm/log.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define P3_TICK_NS      2000000u
+#define P3_BUSY_TICK_NS 200000u
+#define P3_QUIET_TICKS  5u
+#define P3_REST_TURNS   (1u << 20) /* empty passes, some 50 ms */
+#define P3_KICK_NS      100000u
+#define P3_KICK_MOST    10000000u
+#define P3_LOOK_NS      1000000u
+#define P3_SHARED_NS    100000000u /* away from a CPU that others want, for so long */
+#define P3_SHARED_MOST  10000000000u
+#define P3_LASTING_NS   1000000000u
+
+/* ---- kicks ---- */
+
+void p3_kick_peer(struct p3_nic *n, struct p3_peer *p)
+{
+	struct p3_doorbell *d = p->doorbell;
+	p3_count(&n->count[P3_C_KICKS], 1);
+	if (p3_get(&d->asleep) != P3_AWAKE) {
+		p3_wake_peer(n, d);
+		return;
+	}
+	p3_add32(&d->kick, 1);
+	p3_futex_wake(&d->kick, ~0u, true);
+}
+
+static bool is_unread(struct p3_peer *p, const struct p3_ring_tx *r)
+{
+	return p3_fw_acked(p) && p3_acquire(r->credit) != r->pos; /* LANE.2 */
+}
+
+bool p3_fw_is_restless(struct p3_nic *n)
+{
+	if (!p3_list_empty(&n->pulls) || !p3_list_empty(&n->blocked))
+		return true;
+	for (uint32_t i = 0; i < n->nhot; i++) {
+		struct p3_peer *p = n->hot[i];
+		if (is_unread(p, &p->req_out) || is_unread(p, &p->rsp_out))
+			return true;
+	}
+	return false;
+}
+
+void p3_fw_kick_idle(struct p3_nic *n)
+{
+	uint64_t now = p3_now_ns();
+	for (uint32_t i = 0; i < n->nhot; i++) {
+		struct p3_peer *p = n->hot[i];
+		if (p->index == n->conf.node || now - p->kick_ns < p->kick_wait_ns)
+			continue;
+		if (!is_unread(p, &p->req_out) && !is_unread(p, &p->rsp_out)) {
+			p->kick_wait_ns = 0;
+			continue;
+		}
+		p->kick_ns = now;
+		p->kick_wait_ns = 2 * p->kick_wait_ns + P3_KICK_NS;
+		if (p->kick_wait_ns > P3_KICK_MOST)
+			p->kick_wait_ns = P3_KICK_MOST;
+		p3_kick_peer(n, p);
+	}
+}
+
+/* ---- the thread ---- */
+
+struct nic_thread {
+	struct p3_nic *n;
+	uint64_t drained; /* at the last tick */
+	uint32_t quiet;   /* ticks without anything */
+	bool busy;        /* a transfer or a full lane moves on: look again soon */
+	bool resting;     /* dedicated by plan, but nothing has come for long */
+	uint64_t shared_until;
+	uint64_t shared_ns;
+	uint64_t began_ns;  /* of dedication */
+	uint64_t looked_ns; /* the last look at the clocks: real, and own */
+	uint64_t ran_ns;
+};
+
+/* The kernel's sched_attr, which libc does not declare. */
+struct slice {
+	uint32_t size, policy;
+	uint64_t flags;
+	int32_t nice;
+	uint32_t priority;
+	uint64_t runtime, deadline, period;
+};
+
+static void settle(struct p3_nic *n)
+{
+	char name[16];
+	snprintf(name, sizeof name, "p3nic.%u", n->conf.nid);
+	(void)prctl(PR_SET_NAME, name);
+	(void)prctl(PR_SET_TIMERSLACK, 1);
+	if (n->conf.cpuset_known)
+		(void)sched_setaffinity(0, sizeof n->conf.cpuset, &n->conf.cpuset);
+	/* A short slice: it runs briefly and often (honoured since Linux 6.12). */
+	struct slice attr = {.size = sizeof attr, .runtime = 100000};
+	(void)syscall(SYS_sched_setattr, 0, &attr, 0);
+}
+
+/* Passes until nothing is left, or a host wants to run them itself. */
+static bool run_passes(struct nic_thread *t)
+{
+	struct p3_nic *n = t->n;
+	struct p3_waiter idle = {0};
+	bool worked = false;
+	for (;;) {
+		bool now = p3_fw_pass(n);
+		worked |= now;
+		if (p3_get(&n->lease.want) || p3_get(&n->stop))
+			break;
+		if (now)
+			p3_waiter_reset(&idle);
+		else if (!worked || p3_waiter_turn(&idle, &n->idle) != P3_IDLE_SPIN)
+			break;
+	}
+	p3_set(&n->lease.want, 0);
+	t->drained = p3_get(&n->drained);
+	return worked;
+}
+
+static bool host_is_inside(struct p3_nic *n)
+{
+	return p3_get(&n->waiting) && !p3_get(&n->watcher);
+}
+
+/* With the lease: arm the doorbell, look once more, give the lease up, sleep. */
+static bool sleep_until_rung(struct nic_thread *t)
+{
+	struct p3_nic *n = t->n;
+	uint32_t none = P3_AWAKE, was = P3_ASLEEP_NIC;
+	p3_set(&n->nic_asleep, 1);
+	(void)p3_cas32(&n->doorbell->asleep, &none, P3_ASLEEP_NIC);
+	uint32_t word = p3_get(&n->doorbell->asleep);
+	p3_fence(); /* PARK.1 */
+	p3_fw_sweep(n);
+	bool news = p3_fw_pass(n) || p3_get(&n->stop);
+	p3_fw_leave(n);
+	t->drained = p3_get(&n->drained);
+	bool woken = news || p3_futex_wait(&n->doorbell->asleep, word, P3_BELT_NS,
+				     P3_ASLEEP_NIC, true);
+	p3_set(&n->nic_asleep, 0);
+	bool armed = p3_cas32(&n->doorbell->asleep, &was, P3_AWAKE);
+	p3_fence(); /* PARK.1: the caller's passes are the last look */
+	return woken || !armed;
+}
+
+static bool is_blocked(struct p3_nic *n)
+{
+	return !p3_list_empty(&n->blocked);
+}
+
+/* Woken, or the belt ended the sleep: with the lease, serve what came. */
+static bool serve(struct nic_thread *t, bool rung)
+{
+	struct p3_nic *n = t->n;
+	bool worked = run_passes(t);
+	if (worked && !rung)
+		p3_count(&n->count[P3_C_PARK_LATE], 1);
+	t->busy = !p3_list_empty(&n->pulls) || (worked && is_blocked(n));
+	if (t->resting && worked) {
+		t->resting = false;
+		return false;
+	}
+	/* Nobody rings for room in a lane. */
+	return !t->busy && !is_blocked(n) && !host_is_inside(n) && !p3_get(&n->stop);
+}
+
+/* Asleep but for messages, until a host comes.  Without the lease after. */
+static void stay_asleep(struct nic_thread *t)
+{
+	struct p3_nic *n = t->n;
+	bool again = true;
+	t->quiet = 0;
+	while (again) {
+		bool rung = sleep_until_rung(t);
+		/* Armed while hosts poll, every message would ring. */
+		bool host_ran = p3_get(&n->drained) != t->drained;
+		if (!p3_fw_enter(n, P3_LEASE_NIC))
+			return;
+		again = serve(t, rung) && !host_ran;
+	}
+	p3_fw_leave(n);
+}
+
+static void tick(struct nic_thread *t)
+{
+	struct p3_nic *n = t->n;
+	p3_count(&n->count[P3_C_TICKS], 1);
+	if (p3_get(&n->drained) != t->drained || !p3_fw_enter(n, P3_LEASE_NIC)) {
+		t->drained = p3_get(&n->drained);
+		t->quiet = 0;
+		t->busy = false;
+		return;
+	}
+	p3_count(&n->count[P3_C_HEARTBEAT], 1);
+	bool worked = run_passes(t);
+	if (worked) {
+		t->resting = false;
+		p3_count(&n->count[P3_C_TAKEOVERS], 1);
+	}
+	t->quiet = worked ? P3_QUIET_TICKS : t->quiet + 1;
+	t->busy = !p3_list_empty(&n->pulls) || (worked && is_blocked(n));
+	if (t->busy || is_blocked(n) || host_is_inside(n) || t->quiet < P3_QUIET_TICKS)
+		p3_fw_leave(n);
+	else
+		stay_asleep(t);
+}
+
+static uint64_t thread_ran_ns(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static void begin_dedicated(struct nic_thread *t)
+{
+	t->began_ns = t->looked_ns = p3_now_ns();
+	t->ran_ns = thread_ran_ns();
+}
+
+/*
+ * Does somebody else want this CPU?  Then the host threads are better served without.
+ * This thread never sleeps meanwhile: when it did not run, somebody else did.
+ */
+static bool cpu_is_shared(struct nic_thread *t)
+{
+	uint64_t now = p3_now_ns(), since = now - t->looked_ns;
+	if (since < P3_LOOK_NS)
+		return false;
+	uint64_t ran = thread_ran_ns(), mine = ran - t->ran_ns;
+	t->looked_ns = now;
+	t->ran_ns = ran;
+	return since > mine && since - mine > P3_LOOK_NS / 2;
+}
+
+/* Away from a shared CPU, each time longer, unless it was ours for long. */
+static void end_dedicated(struct nic_thread *t)
+{
+	uint64_t now = p3_now_ns();
+	bool lasted = now - t->began_ns > P3_LASTING_NS;
+	t->shared_ns = lasted || !t->shared_ns ? P3_SHARED_NS : 2 * t->shared_ns;
+	if (t->shared_ns > P3_SHARED_MOST)
+		t->shared_ns = P3_SHARED_MOST;
+	t->shared_until = now + t->shared_ns;
+}
+
+/* Hold the lease and run, as long as nobody else needs the CPU. */
+static void run_dedicated(struct nic_thread *t)
+{
+	struct p3_nic *n = t->n;
+	uint32_t turns = 0, empty = 0;
+	if (!p3_fw_enter(n, P3_LEASE_NIC)) {
+		sched_yield(); /* a host thread is about to leave */
+		return;
+	}
+	begin_dedicated(t);
+	while (!p3_get(&n->stop)) {
+		empty = p3_fw_pass(n) ? 0 : empty + 1;
+		if (empty)
+			p3_relax();
+#ifdef P3_VALGRIND
+		sched_yield();
+#endif
+		if (++turns % 1024)
+			continue;
+		if (cpu_is_shared(t)) {
+			end_dedicated(t);
+			break;
+		}
+		if (n->may_rest && empty > P3_REST_TURNS) {
+			t->resting = true;
+			break;
+		}
+		p3_count(&n->count[P3_C_HEARTBEAT], 1);
+		if (turns % 65536 == 0)
+			p3_fw_sweep(n);
+	}
+	p3_fw_leave(n);
+}
+
+static bool is_dedicated(struct nic_thread *t)
+{
+	struct p3_nic *n = t->n;
+	if (n->conf.mode != P3_MODE_DEDICATED || t->resting)
+		return false;
+	if (t->shared_until && p3_now_ns() < t->shared_until)
+		return false;
+	t->shared_until = 0;
+	return true;
+}
+
+static void *nic_main(void *arg)
+{
+	struct nic_thread t = {.n = arg};
+	struct p3_nic *n = arg;
+	settle(n);
+	while (!p3_get(&n->stop)) {
+		if (is_dedicated(&t)) {
+			run_dedicated(&t);
+			continue;
+		}
+		uint32_t kicks = p3_get(&n->doorbell->kick);
+		uint64_t ns = t.busy ? P3_BUSY_TICK_NS : n->tick_ns;
+		(void)p3_futex_wait(&n->doorbell->kick, kicks, ns, ~0u, true);
+		if (!p3_get(&n->stop))
+			tick(&t);
+	}
+	return NULL;
+}
+
+/* ---- start ---- */
+
+/* NICs are never freed: a thread that comes late finds a closed one. */
+static pthread_mutex_t kept_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct p3_nic *kept;
+
+static void init_tables(struct p3_nic *n)
+{
+	p3_table_init(&n->table[P3_T_ME], sizeof(struct p3_me));
+	p3_table_init(&n->table[P3_T_MD], sizeof(struct p3_md));
+	p3_table_init(&n->table[P3_T_EQ], sizeof(struct p3_eq));
+}
+
+static struct p3_nic *nic_alloc(void)
+{
+	pthread_mutex_lock(&kept_lock);
+	struct p3_nic *n = kept;
+	if (n)
+		kept = n->next_kept;
+	pthread_mutex_unlock(&kept_lock);
+	if (n)
+		return n;
+	n = aligned_alloc(P3_LINE, p3_round_up(sizeof *n, P3_LINE));
+	if (!n)
+		return NULL;
+	memset(n, 0, sizeof *n);
+	p3_set(&n->lease.word, P3_LEASE_HOST);
+	pthread_mutex_init(&n->arena_lock, NULL);
+	n->host_seg[0].fd = n->host_seg[1].fd = -1;
+	init_tables(n);
+	return n;
+}
+
+static void nic_keep(struct p3_nic *n)
+{
+	pthread_mutex_lock(&kept_lock);
+	n->next_kept = kept;
+	kept = n;
+	pthread_mutex_unlock(&kept_lock);
+}
+
+static void plan(struct p3_nic *n)
+{
+	struct p3_nic_conf *c = &n->conf;
+	uint32_t cpus = c->cpus ? c->cpus : 1;
+	uint32_t crowd = (c->nnodes + cpus - 1) / cpus; /* nodes on one CPU */
+	n->may_rest = c->mode == P3_MODE_AUTO;
+	if (c->mode == P3_MODE_AUTO)
+		c->mode = cpus >= 2 * c->nnodes ? P3_MODE_DEDICATED : P3_MODE_LEASE;
+	n->idle.spin_ns = crowd > 1 ? 0 : P3_SPIN_NS;
+	n->idle.yield_ns = P3_YIELD_NS;
+	if (c->mode == P3_MODE_PARK)
+		n->idle = (struct p3_idle_policy){0, 0};
+	n->tick_ns = (uint64_t)P3_TICK_NS * crowd;
+	n->kick_after_ns = crowd > 1 ? 4ull * P3_KICK_NS * crowd : P3_KICK_NS;
+}
+
+/* parked and waiting stay: a thread that came late to the life before may still count. */
+static void reset_state(struct p3_nic *n)
+{
+	p3_set(&n->alive, 0);
+	p3_set(&n->closing, 0);
+	p3_set(&n->drained, 0);
+	p3_set(&n->nic_asleep, 0);
+	p3_set(&n->watcher, 0);
+	p3_set(&n->stop, 0);
+	p3_set(&n->lease.want, 0);
+	p3_table_init(&n->table[P3_T_PENDING], sizeof(struct p3_pending));
+	n->next_link = 0xfffffff0; /* wraps in every run */
+	n->ntouched = n->nhot = n->turn = 0;
+	n->posted = n->some_bad = false;
+	n->windows = n->window_free = 0;
+	n->arena_used = n->layout.ctl_len;
+	p3_list_init(&n->blocked);
+	p3_list_init(&n->pulls);
+	p3_list_init(&n->sources);
+}
+
+static void init_peers(struct p3_nic *n)
+{
+	char *base = n->published.base;
+	struct p3_peer_entry *mine = (struct p3_peer_entry *)(base + n->layout.peers_off);
+	for (uint32_t i = 0; i < n->conf.nnodes; i++) {
+		struct p3_peer *p = &n->peer[i];
+		p->nic = n;
+		p->index = i;
+		p->mine = &mine[i];
+		p3_list_init(&p->queue);
+		p3_list_init(&p->outstanding);
+		p3_list_init(&p->blocked_link);
+	}
+}
+
+static void warn_small_pages(const struct p3_nic *n, int why)
+{
+	if (n->conf.node != 0) /* once a job */
+		return;
+	uint64_t need = 2ull * n->conf.nnodes;
+	p3_warn("no hugepages (%s): ordinary pages are used, which costs some speed; a "
+		"job "
+		"of %u nodes wants about %llu of 2 MiB: echo %llu | sudo tee "
+		"/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages, or set "
+		"PTL3_HUGEPAGES=off",
+		strerror(why), n->conf.nnodes, (unsigned long long)need,
+		(unsigned long long)need);
+}
+
+static int make_published(struct p3_nic *n)
+{
+	int fell_back;
+	n->layout = p3_layout_of(n->conf.nnodes);
+	int rc = p3_seg_create("p3-published", n->layout.seg_len, n->layout.ctl_len,
+		n->conf.huge, &n->published, &fell_back);
+	if (rc)
+		return rc;
+	if (fell_back)
+		warn_small_pages(n, fell_back);
+	p3_seg_bind_here(&n->published);
+	struct p3_seg_header *h = n->published.base;
+	h->magic = P3_SEG_MAGIC;
+	h->version = P3_SEG_VERSION;
+	h->layout = P3_LAYOUT_WORD;
+	h->incarnation = n->conf.incarnation;
+	h->seg_len = n->layout.seg_len;
+	h->nnodes = n->conf.nnodes;
+	h->node = n->conf.node;
+	n->count = (p3_a64 *)((char *)n->published.base + n->layout.counters_off);
+	return p3_seg_seal(&n->published);
+}
+
+static int make_segments(struct p3_nic *n)
+{
+	int rc = make_published(n);
+	if (rc)
+		return rc;
+	rc = p3_seg_create_doorbell(&n->doorbell_seg);
+	if (rc)
+		goto drop_published;
+	n->doorbell = n->doorbell_seg.base;
+	rc = p3_host_create(n);
+	if (!rc)
+		return 0;
+	p3_seg_destroy(&n->doorbell_seg);
+drop_published:
+	p3_seg_destroy(&n->published);
+	return rc;
+}
+
+static int make_private(struct p3_nic *n)
+{
+	n->peer = aligned_alloc(
+		P3_LINE, p3_round_up(n->conf.nnodes * sizeof *n->peer, P3_LINE));
+	n->hot = calloc(n->conf.nnodes, sizeof *n->hot);
+	n->xfer = calloc(n->layout.nxfers, sizeof *n->xfer);
+	n->pull = calloc(P3_PULLS, sizeof *n->pull);
+	if (!n->peer || !n->hot || !n->xfer || !n->pull)
+		return -ENOMEM;
+	memset(n->peer, 0, n->conf.nnodes * sizeof *n->peer);
+	return 0;
+}
+
+static void drop_private(struct p3_nic *n)
+{
+	free(n->peer);
+	free(n->hot);
+	free(n->xfer);
+	free(n->pull);
+	n->peer = NULL;
+}
+
+static void drop_segments(struct p3_nic *n)
+{
+	p3_seg_destroy(&n->published);
+	p3_seg_destroy(&n->doorbell_seg);
+	p3_host_drop(n);
+}
+
+/* The thread takes no signals: they belong to the program. */
+static int start_thread(struct p3_nic *n)
+{
+	sigset_t all, old;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	int rc = pthread_create(&n->thread, NULL, nic_main, n);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return -rc;
+}
+
+int p3_nic_start(const struct p3_nic_conf *conf, struct p3_nic **nic_out)
+{
+	struct p3_nic *n = nic_alloc();
+	if (!n)
+		return -ENOMEM;
+	n->conf = *conf;
+	plan(n);
+	int rc = make_segments(n);
+	if (rc)
+		goto keep;
+	rc = make_private(n);
+	if (rc)
+		goto drop;
+	reset_state(n);
+	init_peers(n);
+	p3_xfer_start(n);
+	p3_release(&((struct p3_seg_header *)n->published.base)->state,
+		P3_SEG_LIVE); /* SEG.1 */
+	p3_release(&n->lease.word, P3_LEASE_FREE);
+	rc = start_thread(n);
+	if (rc)
+		goto drop;
+	*nic_out = n;
+	return 0;
+
+drop:
+	drop_private(n);
+	drop_segments(n);
+keep:
+	nic_keep(n);
+	return rc;
+}
+
+/* ---- stop ---- */
+
+static void wake_everybody(struct p3_nic *n)
+{
+	p3_wake_hosts(n);
+	p3_set(&n->doorbell->asleep, P3_AWAKE);
+	p3_futex_wake(&n->doorbell->asleep, ~0u, true);
+	p3_add32(&n->doorbell->kick, 1);
+	p3_futex_wake(&n->doorbell->kick, ~0u, true);
+}
+
+/* All own threads leave; posted commands are answered meanwhile.  Returns with the
+ * lease, for good. */
+static void drain_threads(struct p3_nic *n)
+{
+	bool held = false;
+	for (;;) {
+		wake_everybody(n);
+		if (!held)
+			held = p3_fw_enter(n, P3_LEASE_HOST);
+		else if (p3_mbx_any(n->mailbox))
+			p3_fw_mail(n);
+		if (held && !p3_acquire(&n->waiting)) /* STOP.2 */
+			return;
+		sched_yield();
+	}
+}
+
+void p3_nic_stop(struct p3_nic *n)
+{
+	p3_set(&n->closing, 1);
+	p3_set(&n->stop, 1);
+	p3_fence(); /* STOP.1 */
+	wake_everybody(n);
+	pthread_join(n->thread, NULL);
+	drain_threads(n);
+	p3_xfer_revoke_all(n);
+	struct p3_seg_header *h = n->published.base;
+	p3_release(&h->state, P3_SEG_FINISHED); /* SEG.1 */
+	p3_fw_drop_all(n);
+	for (uint32_t i = 0; i < n->conf.nnodes; i++) {
+		struct p3_peer *p = &n->peer[i];
+		if (p->state != P3_LIVE)
+			continue;
+		p3_seg_unmap(p->doorbell, P3_PAGE);
+		p3_seg_unmap(p->base, n->layout.seg_len);
+	}
+	drop_private(n);
+	drop_segments(n);
+	nic_keep(n);
+}
+
+/* ---- looking from outside ---- */
+
+void p3_nic_fds(struct p3_nic *n, int fds_out[P3_JOB_FDS])
+{
+	fds_out[0] = n->published.fd;
+	fds_out[1] = n->doorbell_seg.fd;
+	fds_out[2] = n->host_seg[0].fd;
+}
+
+uint64_t p3_nic_seg_len(struct p3_nic *n)
+{
+	return n->layout.seg_len;
+}
+
+uint64_t p3_nic_counter(struct p3_nic *n, enum p3_counter c)
+{
+	return c == P3_C_DRAINED ? p3_get(&n->drained) : p3_get(&n->count[c]);
+}
+
+bool p3_nic_is_huge(struct p3_nic *n)
+{
+	return n->published.page == P3_HUGE;
+}
+
+uint32_t p3_nic_peers_alive(struct p3_nic *n)
+{
+	return p3_get(&n->alive);
+}

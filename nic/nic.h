@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * nic - the node's network interface controller, as lib/ sees it
+ *
+ * A NIC is firmware (a loop that takes commands from its host and packets from other
+ * NICs, walks the match lists, moves the data and posts events) and one thread that
+ * runs it when no host thread does.  Host threads reach it by p3_nic_do(): with the
+ * lease they execute the command themselves, without it they post it in the mailbox
+ * and wait for its result.
+ *
+ * Return values named PTL_* are the API's codes, the others 0 or -errno.  All
+ * functions may be called by any thread at any time unless they say otherwise.
+ */
+#ifndef P3_NIC_NIC_H
+#define P3_NIC_NIC_H
+
+#include "portals3.h"
+#include "shm/evq.h"
+#include "shm/job.h"
+#include "shm/seg.h"
+
+#include <sched.h>
+
+struct p3_nic;
+
+enum p3_mode { P3_MODE_AUTO, P3_MODE_LEASE, P3_MODE_DEDICATED, P3_MODE_PARK };
+
+struct p3_nic_conf {
+	uint32_t node;   /* rank of this node, < nnodes */
+	uint32_t nnodes; /* nodes of the domain at most */
+	uint32_t nid;
+	uint32_t uid;
+	uint32_t jid;
+	uint32_t cpus; /* CPUs that all nodes share */
+	uint64_t incarnation;
+	enum p3_mode mode;
+	enum p3_huge_policy huge;
+	bool cma;               /* cross-memory reads may be tried */
+	bool bulk;              /* windows may be used */
+	bool base_lanes_only;   /* tests: never carve a full lane */
+	uint64_t pending_limit; /* bytes of pendings at most */
+	bool cpuset_known;
+	cpu_set_t cpuset; /* where the NIC thread may run */
+};
+
+/* Makes the segments and starts the NIC thread.  -ENOSPC, -ENOMEM, -errno. */
+int p3_nic_start(const struct p3_nic_conf *conf, struct p3_nic **nic_out);
+
+/*
+ * Ends it: peers that read this node's memory are told off, all waiters leave with
+ * PTL_EQ_INVALID, the thread is joined, the segments are unmapped.  When it returns
+ * nothing touches user memory any more.  Waits for no peer.
+ */
+void p3_nic_stop(struct p3_nic *nic);
+
+/* Descriptors to hand on, sealed: published, doorbell, host.  They stay the NIC's. */
+void p3_nic_fds(struct p3_nic *nic, int fds_out[P3_JOB_FDS]);
+uint64_t p3_nic_seg_len(struct p3_nic *nic);
+
+/* ---- handles: kind, interface, index, generation ---- */
+
+enum p3_kind { P3_KIND_NI = 1, P3_KIND_ME, P3_KIND_MD, P3_KIND_EQ };
+
+#define P3_HANDLE_INDEX_BITS 24
+
+static inline uint64_t p3_handle(
+	enum p3_kind kind, uint32_t ni, uint32_t index, uint32_t gen)
+{
+	return (uint64_t)kind << 60 | (uint64_t)ni << 56 | (uint64_t)gen << 24 | index;
+}
+
+static inline enum p3_kind p3_handle_kind(uint64_t h)
+{
+	return (enum p3_kind)(h >> 60);
+}
+
+static inline uint32_t p3_handle_ni(uint64_t h)
+{
+	return (uint32_t)(h >> 56) & 0xf;
+}
+
+static inline uint32_t p3_handle_index(uint64_t h)
+{
+	return (uint32_t)h & ((1u << P3_HANDLE_INDEX_BITS) - 1);
+}
+
+static inline uint32_t p3_handle_gen(uint64_t h)
+{
+	return (uint32_t)(h >> P3_HANDLE_INDEX_BITS);
+}
+
+/* ---- commands ---- */
+
+enum p3_op {
+	P3_OP_NI_OPEN = 1, /* handle_out: the NI */
+	P3_OP_NI_CLOSE,
+	P3_OP_NI_CHECK, /* is the handle that of an open interface? */
+	P3_OP_ME_ATTACH,
+	P3_OP_ME_UNLINK,
+	P3_OP_MD_ATTACH,
+	P3_OP_MD_BIND,
+	P3_OP_MD_UNLINK,
+	P3_OP_EQ_ALLOC,
+	P3_OP_EQ_FREE,
+	P3_OP_PUT,
+	P3_OP_GET,
+	P3_OP_GROW, /* the host adds memory to a table */
+	P3_OP_PEER_UP,
+	P3_OP_PEER_PIDS,
+	P3_OP_PEER_DOWN,
+	P3_OPS
+};
+
+#define P3_WHOLE   UINT64_MAX /* length of a put or get: all of the descriptor */
+#define P3_EQ_MOST ((ptl_size_t)1 << 20) /* events of one queue */
+
+struct p3_iov {
+	uint32_t n;
+	ptl_md_iovec_t v[];
+};
+
+struct p3_cmd {
+	uint16_t op; /* p3_op */
+	uint16_t ni;
+	uint32_t flag; /* ME, MD: ptl_unlink_t; GROW: which table */
+	uint64_t handle;
+	uint64_t handle_out;
+	union {
+		struct {
+			uint32_t pid;
+			ptl_ni_limits_t limits;
+			void *portals; /* zeroed memory for both tables, */
+			void *acs;     /* the NI's from success on */
+		} ni_open;
+		struct {
+			ptl_process_id_t id;
+			ptl_match_bits_t bits;
+			ptl_match_bits_t ignore;
+			uint32_t pt_index;
+			uint32_t position; /* ptl_ins_pos_t */
+		} me;
+		struct {
+			ptl_md_t md;
+			struct p3_iov *iov; /* IOVEC: a copy, the MD's from success on */
+		} md;
+		struct {
+			struct p3_evq_ring *ring;
+			ptl_eq_handler_t handler;
+			uint32_t n;
+		} eq;
+		struct {
+			ptl_process_id_t target;
+			ptl_match_bits_t bits;
+			ptl_hdr_data_t hdr;
+			uint64_t remote_offset;
+			uint64_t offset; /* in the descriptor */
+			uint64_t length; /* or P3_WHOLE */
+			uint32_t pt_index;
+			uint16_t ac_index; /* 0xffff: does not fit, never valid */
+			uint16_t ack;
+		} move;
+		struct {
+			void *chunk;
+			uint64_t life; /* that the chunk belongs to */
+		} grow;
+		struct p3_peer_info *peer;
+	};
+};
+
+/*
+ * Execute a command.  Returns its PTL_* code.  Adds memory to the NIC's tables when
+ * the command needs it (PTL_NO_SPACE when there is none).  Waits at most for the
+ * holder of the lease to finish its pass.
+ */
+int p3_nic_do(struct p3_nic *nic, struct p3_cmd *cmd);
+
+/*
+ * Open interface ni with these limits (all checked by the caller) and pid.  PTL_*
+ * code; closing takes all its objects along and forgets what is under way.
+ */
+int p3_nic_ni_open(struct p3_nic *nic, uint32_t ni, uint32_t pid,
+	const ptl_ni_limits_t *limits, uint64_t *handle_out);
+int p3_nic_ni_close(struct p3_nic *nic, uint64_t handle);
+
+/* Event queue of n >= 1 events; the ring's memory is the NIC's.  PTL_* code. */
+int p3_nic_eq_alloc(struct p3_nic *nic, uint64_t ni_handle, ptl_size_t n,
+	ptl_eq_handler_t handler, uint64_t *handle_out);
+int p3_nic_eq_free(struct p3_nic *nic, uint64_t handle);
+
+/* What the queue's events are shown to before they are returned; NULL: nothing. */
+ptl_eq_handler_t p3_nic_eq_handler(struct p3_nic *nic, uint64_t handle);
+
+/*
+ * Next event of any of n queues, waiting up to ns (0: one look; UINT64_MAX: no
+ * limit).  PTL_OK, PTL_EQ_DROPPED, PTL_EQ_EMPTY (timeout), PTL_EQ_INVALID.  Starts
+ * looking at queue *start.  n == 1 is the hot case.
+ */
+int p3_nic_eq_poll(struct p3_nic *nic, const uint64_t *handles, uint32_t n,
+	uint32_t start, uint64_t ns, ptl_event_t *event_out, uint32_t *which_out);
+
+/* ---- peers ---- */
+
+enum p3_peer_end { P3_PEER_LEFT, P3_PEER_DIED };
+
+/* What the launcher says about a node (BORN).  The descriptors stay the caller's. */
+struct p3_peer_info {
+	uint32_t node;
+	uint32_t nid;
+	uint32_t pid[P3_JOB_NIS];
+	uint32_t uid;
+	uint32_t jid;
+	uint32_t os_pid;
+	uint32_t end; /* PEER_DOWN: p3_peer_end */
+	uint64_t incarnation;
+	uint64_t seg_len;
+	int published;
+	int doorbell;
+	void *base; /* mapped by p3_nic_peer_up */
+	void *doorbell_at;
+};
+
+/* -EPROTO if the segment is not of this build, with one line that says so. */
+int p3_nic_peer_up(struct p3_nic *nic, struct p3_peer_info *info);
+void p3_nic_peer_pids(struct p3_nic *nic, struct p3_peer_info *info);
+void p3_nic_peer_down(struct p3_nic *nic, struct p3_peer_info *info);
+
+/* ---- looking from outside ---- */
+
+uint64_t p3_nic_counter(struct p3_nic *nic, enum p3_counter c);
+bool p3_nic_is_huge(struct p3_nic *nic);
+uint32_t p3_nic_peers_alive(struct p3_nic *nic);
+
+#endif

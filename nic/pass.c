@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The firmware's main loop, one bounded pass of it; command dispatch; wake-ups. */
+#include "nic/fw.h"
+
+#define P3_PASS_MSGS  16u
+#define P3_PASS_BYTES 65536u
+#define P3_PASS_NS    10000u
+#define P3_UNLOOKED   8u /* passes at most between two looks */
+
+/* ---- commands ---- */
+
+static int grow(struct p3_nic *n, struct p3_cmd *c)
+{
+	if (c->flag >= P3_TABLES || p3_get(&n->table[c->flag].nchunks) == P3_TABLE_CHUNKS)
+		return PTL_NO_SPACE;
+	if (c->flag == P3_T_PENDING && c->grow.life != p3_get(&n->life))
+		return PTL_NI_INVALID;
+	p3_table_add(&n->table[c->flag], c->grow.chunk);
+	return PTL_OK;
+}
+
+typedef int command(struct p3_nic *n, struct p3_cmd *c);
+
+static command *const commands[P3_OPS] = {
+	[P3_OP_NI_OPEN] = p3_fw_ni_open,
+	[P3_OP_NI_CLOSE] = p3_fw_ni_close,
+	[P3_OP_NI_CHECK] = p3_fw_ni_check,
+	[P3_OP_ME_ATTACH] = p3_fw_me_attach,
+	[P3_OP_ME_UNLINK] = p3_fw_me_unlink,
+	[P3_OP_MD_ATTACH] = p3_fw_md_attach,
+	[P3_OP_MD_BIND] = p3_fw_md_bind,
+	[P3_OP_MD_UNLINK] = p3_fw_md_unlink,
+	[P3_OP_EQ_ALLOC] = p3_fw_eq_alloc,
+	[P3_OP_EQ_FREE] = p3_fw_eq_free,
+	[P3_OP_PUT] = p3_fw_put,
+	[P3_OP_GET] = p3_fw_get,
+	[P3_OP_GROW] = grow,
+	[P3_OP_PEER_UP] = p3_fw_peer_up,
+	[P3_OP_PEER_PIDS] = p3_fw_peer_pids,
+	[P3_OP_PEER_DOWN] = p3_fw_peer_down,
+};
+
+int p3_fw_exec(struct p3_nic *n, struct p3_cmd *c)
+{
+	if (c->op >= P3_OPS || !commands[c->op])
+		return PTL_FAIL;
+	return commands[c->op](n, c);
+}
+
+void p3_fw_mail(struct p3_nic *n)
+{
+	uint32_t slot = p3_mbx_take_all(n->mailbox);
+	while (slot != P3_MBX_NONE) {
+		struct p3_mbx_slot *s = p3_mbx_slot(n->mailbox, slot);
+		slot = p3_get(&s->next);
+		p3_mbx_done(s, p3_fw_exec(n, s->cmd));
+		n->worked = n->posted = true;
+	}
+}
+
+/* ---- wake-ups ---- */
+
+void p3_wake_peer(struct p3_nic *n, struct p3_doorbell *d)
+{
+	uint32_t who = p3_exchange32(&d->asleep, P3_AWAKE);
+	if (who == P3_AWAKE)
+		return;
+	/* Anybody may write the word: if it makes no sense, all who sleep on it look. */
+	bool known = who == P3_ASLEEP_HOST || who == P3_ASLEEP_NIC;
+	p3_count(&n->count[P3_C_WAKES], 1);
+	p3_futex_wake(&d->asleep, known ? who : ~0u, true);
+}
+
+void p3_wake_hosts(struct p3_nic *n)
+{
+	uint32_t who = P3_ASLEEP_HOST;
+	p3_add32(&n->news, 1);
+	p3_futex_wake(&n->news, ~0u, false);
+	if (p3_get(&n->watcher) && p3_cas32(&n->doorbell->asleep, &who, P3_AWAKE))
+		p3_futex_wake(&n->doorbell->asleep, P3_ASLEEP_HOST, true);
+}
+
+/* Where to look after the fence, copied while the lease was held. */
+struct looks {
+	uint32_t n;
+	bool posted;
+	struct {
+		struct p3_doorbell *bell;
+		const p3_a32 *cold;
+	} at[P3_TOUCHED];
+};
+
+static inline void gather(struct p3_nic *n, struct looks *l)
+{
+	l->n = n->ntouched;
+	l->posted = n->posted;
+	for (uint32_t i = 0; i < n->ntouched; i++) {
+		n->touched[i]->touched = false;
+		l->at[i].bell = n->touched[i]->doorbell;
+		l->at[i].cold = &n->touched[i]->theirs->cold;
+	}
+	n->ntouched = 0;
+	n->unlooked = 0;
+	n->posted = false;
+}
+
+/* PARK.1, COLD.1: what we wrote is visible; does anybody need to be told? */
+static inline void look(struct p3_nic *n, const struct looks *l)
+{
+	for (uint32_t i = 0; i < l->n; i++) {
+		struct p3_doorbell *d = l->at[i].bell;
+		if (__builtin_expect(p3_get(l->at[i].cold) != 0, 0))
+			p3_or64(&d->lanes[n->conf.node / 64],
+				(uint64_t)1 << n->conf.node % 64);
+		if (__builtin_expect(p3_get(&d->asleep) != P3_AWAKE, 0))
+			p3_wake_peer(n, d);
+	}
+}
+
+void p3_fw_look(struct p3_nic *n)
+{
+	struct looks l;
+	gather(n, &l);
+	p3_fence(); /* PARK.1 */
+	look(n, &l);
+	if (l.posted && p3_get(&n->parked))
+		p3_wake_hosts(n);
+}
+
+/* A parked thread must hear of its event, and of a free lease that nobody watches for. */
+static bool must_wake_hosts(struct p3_nic *n, bool posted)
+{
+	return p3_get(&n->parked) && (posted || !p3_get(&n->watcher));
+}
+
+void p3_fw_leave(struct p3_nic *n)
+{
+	struct looks l;
+	struct p3_mailbox *mailbox = n->mailbox; /* still ours to read */
+	do {
+		gather(n, &l);
+		p3_lease_give(&n->lease); /* LEASE.2, PARK.1 */
+		look(n, &l);
+		if (__builtin_expect(must_wake_hosts(n, l.posted), 0))
+			p3_wake_hosts(n);
+		/* MBX.4: a command that came meanwhile has nobody else */
+	} while (__builtin_expect(p3_mbx_any(mailbox), 0) &&
+		 p3_fw_enter(n, P3_LEASE_HOST));
+}
+
+/* ---- the pass ---- */
+
+static inline void poll_peer(struct p3_nic *n, struct p3_peer *p)
+{
+	if (__builtin_expect(p->bad || !p3_fw_ready(n, p), 0))
+		return;
+	uint32_t before = n->msgs;
+	while (p3_fw_take_response(n, p))
+		;
+	while (n->msgs < P3_PASS_MSGS && n->bytes < P3_PASS_BYTES && !p->bad &&
+		p3_fw_take_request(n, p))
+		;
+	if (n->msgs != before)
+		p->quiet = 0;
+}
+
+static inline void poll_lanes(struct p3_nic *n)
+{
+	if (++n->turn >= n->nhot)
+		n->turn = 0;
+	for (uint32_t i = n->turn; i < n->nhot; i++)
+		poll_peer(n, n->hot[i]);
+	for (uint32_t i = 0; i < n->turn && i < n->nhot; i++)
+		poll_peer(n, n->hot[i]);
+}
+
+static void work_on_transfers(struct p3_nic *n)
+{
+	uint64_t start = p3_now_ns();
+	p3_fw_move(n);
+	p3_fw_source(n);
+	if (p3_now_ns() - start > P3_PASS_NS)
+		p3_count(&n->count[P3_C_OVERRUNS], 1);
+}
+
+static void rare(struct p3_nic *n)
+{
+	if (n->some_bad)
+		p3_fw_lose_bad(n);
+	if (n->conf.nnodes > P3_ALL_HOT) {
+		p3_fw_answer_doorbell(n);
+		p3_fw_cool(n);
+	}
+}
+
+bool p3_fw_pass(struct p3_nic *n)
+{
+	n->worked = false;
+	n->msgs = 0;
+	n->bytes = 0;
+	if (__builtin_expect(p3_mbx_any(n->mailbox), 0))
+		p3_fw_mail(n);
+	poll_lanes(n);
+	if (!p3_list_empty(&n->pulls) || !p3_list_empty(&n->sources))
+		work_on_transfers(n);
+	if (!p3_list_empty(&n->blocked))
+		p3_fw_unblock(n);
+	if (__builtin_expect(n->some_bad || n->conf.nnodes > P3_ALL_HOT, 0))
+		rare(n);
+	/* What a busy holder wrote is visible; sleepers are told when it pauses. */
+	if ((n->ntouched || n->posted) && (!n->worked || ++n->unlooked >= P3_UNLOOKED))
+		p3_fw_look(n);
+	p3_count(&n->count[P3_C_PASSES], 1);
+	if (!n->worked)
+		p3_count(&n->drained, 1);
+	return n->worked;
+}

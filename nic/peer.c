@@ -1,0 +1,403 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Peers: birth and death, the lanes to and from them, hot and cold. */
+#include "nic/fw.h"
+#include "shm/log.h"
+
+#include <errno.h>
+#include <string.h>
+
+struct p3_peer *p3_fw_find(struct p3_nic *n, ptl_nid_t nid)
+{
+	uint32_t index = nid - n->conf.nid + n->conf.node;
+	return index < n->conf.nnodes ? &n->peer[index] : NULL;
+}
+
+/* ---- room ---- */
+
+/* Until the peer has set them for this incarnation, its credits are somebody else's. */
+bool p3_fw_acked(struct p3_peer *p)
+{
+	if (!p->acked)
+		p->acked = p3_acquire(&p->theirs->rx_for) ==
+			   p->nic->conf.incarnation; /* PEER.1 */
+	return p->acked;
+}
+
+bool p3_fw_room(struct p3_peer *p, struct p3_ring_tx *r, uint32_t k)
+{
+	if (__builtin_expect(p3_ring_fits(r, k + p3_ring_pad(r, k)), 1))
+		return true;
+	return p3_fw_acked(p) && p3_ring_room(r, k);
+}
+
+/* ---- full lanes ---- */
+
+bool p3_fw_arena(struct p3_nic *n, uint64_t len, uint64_t align, uint64_t *off_out)
+{
+	uint64_t off = p3_round_up(n->arena_used, align);
+	if (off + len > n->layout.seg_len)
+		return false;
+	if (p3_seg_reserve(&n->published, off + len) != 0)
+		return false;
+	n->arena_used = off + len;
+	*off_out = off;
+	return true;
+}
+
+bool p3_fw_full_ring_ok(struct p3_nic *n, uint64_t off, uint32_t cells)
+{
+	uint64_t len = (uint64_t)cells * P3_CELL;
+	return off >= n->layout.ctl_len && off <= n->layout.seg_len - len &&
+	       off % P3_CELL == 0;
+}
+
+static bool carve_lane(struct p3_nic *n, struct p3_peer *p)
+{
+	if (p->full_off)
+		return true; /* of an earlier life of the peer */
+	if (!p3_fw_arena(n, p3_full_lane_len(&n->layout), P3_LINE, &p->full_off))
+		return false;
+	p3_count(&n->count[P3_C_LANES_FULL], 1);
+	return true;
+}
+
+static struct p3_cell *own_cells(struct p3_nic *n, uint64_t off)
+{
+	return (struct p3_cell *)((char *)n->published.base + off);
+}
+
+/* Announce where it is, say so in the old ring, go on in the new one. */
+static void switch_ring(struct p3_nic *n, struct p3_peer *p, struct p3_ring_tx *r,
+	p3_a64 *where, uint64_t off, uint32_t cells, const p3_a64 *credit, uint32_t kind)
+{
+	p3_set(&own_cells(n, off)->w[0], 0); /* a header of an earlier life of the peer */
+	p3_release(where, off);              /* LANE.1: seen through the switch cell */
+	(void)p3_ring_begin(r, 1);
+	p3_ring_publish(r, p3_word0(kind, 0, 1), 1);
+	p3_ring_tx_init(r, own_cells(n, off), cells, credit);
+	p3_fw_touch(n, p);
+}
+
+/* A pair that has really talked gets a full lane; if there is no room, the base lane
+ * carries on. */
+void p3_fw_grow_lane(struct p3_nic *n, struct p3_peer *p)
+{
+	if (n->conf.base_lanes_only || !carve_lane(n, p)) {
+		p->nsent = p->nanswered = 0; /* ask again later */
+		return;
+	}
+	uint64_t rsp_off = p->full_off + (uint64_t)n->layout.req_cells * P3_CELL;
+	if (!p->req_full && p3_fw_room(p, &p->req_out, 1)) {
+		switch_ring(n, p, &p->req_out, &p->mine->full_req, p->full_off,
+			n->layout.req_cells, &p->theirs->req_credit[1], P3_REQ_SWITCH);
+		p->req_full = true;
+	}
+	if (!p->rsp_full && p3_fw_room(p, &p->rsp_out, 1)) {
+		switch_ring(n, p, &p->rsp_out, &p->mine->full_rsp, rsp_off,
+			n->layout.rsp_cells, &p->theirs->rsp_credit[1], P3_RSP_SWITCH);
+		p->rsp_full = true;
+	}
+}
+
+/* ---- hot and cold ---- */
+
+void p3_fw_heat(struct p3_nic *n, struct p3_peer *p)
+{
+	p->quiet = 0;
+	if (p->hot)
+		return;
+	p->hot = true;
+	p3_set(&p->mine->cold, 0);
+	n->hot[n->nhot++] = p;
+}
+
+static bool has_news(struct p3_peer *p)
+{
+	uint64_t w0;
+	return p3_ring_peek(&p->req_in, &w0) || p3_ring_peek(&p->rsp_in, &w0);
+}
+
+static void make_cold(struct p3_nic *n, uint32_t at)
+{
+	struct p3_peer *p = n->hot[at];
+	p->hot = false;
+	n->hot[at] = n->hot[--n->nhot];
+	p3_set(&p->mine->cold, 1);
+	p3_fence(); /* COLD.1: cold is stored before the last look at the lane */
+	if (has_news(p))
+		p3_fw_heat(n, p);
+}
+
+/* Lanes that have been quiet for long leave the hot list, if it is worth it. */
+void p3_fw_cool(struct p3_nic *n)
+{
+	if (n->nhot < P3_ALL_HOT)
+		return;
+	for (uint32_t i = n->nhot; i-- > 0;)
+		if (++n->hot[i]->quiet > 64 && n->hot[i]->rsp_used == 0)
+			make_cold(n, i);
+}
+
+/* The belt: what a doorbell, which anybody may write, did not tell. */
+void p3_fw_sweep(struct p3_nic *n)
+{
+	if (n->conf.nnodes <= P3_ALL_HOT)
+		return;
+	for (uint32_t i = 0; i < n->conf.nnodes; i++) {
+		struct p3_peer *p = &n->peer[i];
+		if (p->state == P3_LIVE && !p->hot && !p->bad && has_news(p))
+			p3_fw_heat(n, p);
+	}
+}
+
+void p3_fw_answer_doorbell(struct p3_nic *n)
+{
+	for (uint32_t i = 0; i < (n->conf.nnodes + 63) / 64; i++) {
+		if (!p3_get(&n->doorbell->lanes[i]))
+			continue;
+		uint64_t bits = p3_exchange64(&n->doorbell->lanes[i], 0);
+		for (; bits; bits &= bits - 1) {
+			uint32_t peer = i * 64 + (uint32_t)__builtin_ctzll(bits);
+			if (peer >= n->conf.nnodes || n->peer[peer].state != P3_LIVE)
+				continue;
+			p3_fw_heat(n, &n->peer[peer]);
+			n->worked = true; /* its lane is looked at in the next pass */
+		}
+	}
+}
+
+/* ---- birth ---- */
+
+static void reset_out(struct p3_nic *n, struct p3_peer *p)
+{
+	p3_ring_tx_init(&p->req_out, own_cells(n, p3_base_req_off(&n->layout, p->index)),
+		P3_BASE_CELLS, &p->theirs->req_credit[0]);
+	p3_ring_tx_init(&p->rsp_out, own_cells(n, p3_base_rsp_off(&n->layout, p->index)),
+		P3_BASE_CELLS, &p->theirs->rsp_credit[0]);
+	p3_set(&p->mine->full_req, 0);
+	p3_set(&p->mine->full_rsp, 0);
+	p->req_full = p->rsp_full = p->acked = false;
+	p->nsent = p->nanswered = 0;
+	p->rsp_used = 0;
+	p->rsp_cap = P3_BASE_CELLS - 2; /* one stays free, one is for a switch */
+	p3_release(&p->mine->tx_for, p->incarnation); /* PEER.2 */
+}
+
+static void reset_in(struct p3_nic *n, struct p3_peer *p)
+{
+	char *base = p->base;
+	p3_ring_rx_init(&p->req_in,
+		(struct p3_cell *)(base + p3_base_req_off(&n->layout, n->conf.node)),
+		P3_BASE_CELLS, &p->mine->req_credit[0]);
+	p3_ring_rx_init(&p->rsp_in,
+		(struct p3_cell *)(base + p3_base_rsp_off(&n->layout, n->conf.node)),
+		P3_BASE_CELLS, &p->mine->rsp_credit[0]);
+	p3_set(&p->mine->req_credit[1], 0);
+	p3_set(&p->mine->rsp_credit[1], 0);
+	p3_set(&p->mine->bulk_slot, 0);
+	p->ready = p->bad = false;
+	p3_release(&p->mine->rx_for, p->incarnation); /* PEER.1 */
+}
+
+/* The peer's lane must be for this incarnation of ours before we listen to it. */
+bool p3_fw_ready(struct p3_nic *n, struct p3_peer *p)
+{
+	if (!p->ready)
+		p->ready = p3_acquire(&p->theirs->tx_for) ==
+			   n->conf.incarnation; /* PEER.2 */
+	return p->ready;
+}
+
+static void take_over(struct p3_peer *p, const struct p3_peer_info *info)
+{
+	p->nid = info->nid;
+	memcpy(p->pid, info->pid, sizeof p->pid);
+	p->uid = info->uid;
+	p->jid = info->jid;
+	p->os_pid = info->os_pid;
+	p->incarnation = info->incarnation;
+	p->base = info->base;
+	p->doorbell = info->doorbell_at;
+	p->cma_off = false;
+	p->kick_ns = 0;
+}
+
+int p3_fw_peer_up(struct p3_nic *n, struct p3_cmd *c)
+{
+	struct p3_peer_info *info = c->peer;
+	struct p3_peer *p = &n->peer[info->node];
+	if (p->state == P3_LIVE)
+		return -EEXIST;
+	take_over(p, info);
+	const struct p3_peer_entry *entries =
+		(const struct p3_peer_entry *)(p->base + n->layout.peers_off);
+	p->theirs = &entries[n->conf.node];
+	reset_in(n, p);
+	reset_out(n, p);
+	p->state = P3_LIVE;
+	p3_count(&n->alive, 1);
+	if (p->index != n->conf.node) /* its own lane is polled from the first use on */
+		p3_fw_heat(n, p);
+	n->posted = true; /* waiting hosts look again, and poll it */
+	return 0;
+}
+
+int p3_fw_peer_pids(struct p3_nic *n, struct p3_cmd *c)
+{
+	struct p3_peer *p = &n->peer[c->peer->node];
+	if (p->state != P3_LIVE || p->incarnation != c->peer->incarnation)
+		return -ESTALE;
+	/* A closed interface keeps its pid for what it sent before. */
+	for (int i = 0; i < P3_JOB_NIS; i++)
+		if (c->peer->pid[i] != P3_JOB_NO_PID)
+			p->pid[i] = c->peer->pid[i];
+	n->posted = true;
+	return 0;
+}
+
+/* ---- death ---- */
+
+/* The peer may have read all, said so, and gone before we looked. */
+static uint32_t serving_status(struct p3_nic *n, const struct p3_xfer_slot *x)
+{
+	const struct p3_xfer *theirs = p3_peer_xfer(n, x->peer, x->peer_id);
+	bool seen = p3_acquire(&theirs->released) == x->peer_id; /* XFER.3 */
+	return seen && !p3_get(&theirs->status) ? PTL_NI_OK : PTL_NI_FAIL;
+}
+
+static void end_transfers(struct p3_nic *n, struct p3_peer *p)
+{
+	p3_list_each(it, &n->pulls) {
+		struct p3_pull *pull = p3_item(it, struct p3_pull, link);
+		if (pull->peer == p)
+			p3_fw_end_pull(n, pull,
+				pull->done == pull->length ? PTL_NI_OK : PTL_NI_FAIL);
+	}
+	p3_list_each(src, &n->sources) {
+		struct p3_xfer_slot *x = p3_item(src, struct p3_xfer_slot, link);
+		if (x->peer != p)
+			continue;
+		if (x->serving)
+			p3_xfer_finish_serving(n, x, serving_status(n, x));
+		else if (x->releasing)
+			p3_xfer_free(n, x);
+	}
+}
+
+static void end_pendings(struct p3_nic *n, struct p3_link *list, bool died)
+{
+	p3_list_each(it, list)
+		p3_fw_fail_pending(n, p3_item(it, struct p3_pending, link), died);
+}
+
+/* What it had published is still taken; then everything with it ends. */
+static void lose(struct p3_nic *n, struct p3_peer *p, bool died)
+{
+	/* No more than rings hold: who goes on publishing is not waited for. */
+	uint32_t most = 2 * (P3_BASE_CELLS + n->layout.req_cells);
+	for (uint32_t i = 0; i < most && !p->bad && p3_fw_ready(n, p); i++)
+		if (!p3_fw_take_response(n, p))
+			break;
+	for (uint32_t i = 0; i < most && !p->bad && p3_fw_ready(n, p); i++)
+		if (!p3_fw_take_request(n, p))
+			break;
+	p->state = died ? P3_DEAD : P3_GONE;
+	p3_count(&n->alive, (uint32_t)-1);
+	end_transfers(n, p);
+	end_pendings(n, &p->outstanding, died);
+	end_pendings(n, &p->queue, died);
+	if (p->blocked)
+		p3_list_del(&p->blocked_link);
+	p->blocked = false;
+	p->rsp_used = 0;
+	for (uint32_t i = 0; i < n->nhot; i++)
+		if (n->hot[i] == p)
+			n->hot[i] = n->hot[--n->nhot];
+	p->hot = false;
+	n->posted = true;
+}
+
+void p3_fw_bad_peer(struct p3_nic *n, struct p3_peer *p, const char *what)
+{
+	if (p->bad)
+		return;
+	p->bad = true;
+	n->some_bad = true;
+	p3_count(&n->count[P3_C_BAD_HEADERS], 1);
+	p3_warn("node %u (nid %u, process %u) sent %s; it is not listened to any more, "
+		"operations with it fail",
+		p->index, p->nid, p->os_pid, what);
+}
+
+void p3_fw_lose_bad(struct p3_nic *n)
+{
+	n->some_bad = false;
+	for (uint32_t i = 0; i < n->conf.nnodes; i++)
+		if (n->peer[i].bad && n->peer[i].state == P3_LIVE)
+			lose(n, &n->peer[i], true);
+}
+
+int p3_fw_peer_down(struct p3_nic *n, struct p3_cmd *c)
+{
+	struct p3_peer *p = &n->peer[c->peer->node];
+	if (p->state == P3_ABSENT || p->incarnation != c->peer->incarnation)
+		return -ESTALE;
+	if (p->state == P3_LIVE)
+		lose(n, p, c->peer->end == P3_PEER_DIED);
+	c->peer->base = p->base;
+	c->peer->doorbell_at = p->doorbell;
+	return 0;
+}
+
+/* ---- host side: mapping ---- */
+
+static int check_header(struct p3_nic *n, const struct p3_peer_info *info)
+{
+	const struct p3_seg_header *h = info->base;
+	if (h->magic == P3_SEG_MAGIC && h->layout == P3_LAYOUT_WORD &&
+		h->nnodes == n->conf.nnodes && h->node == info->node &&
+		h->incarnation == info->incarnation)
+		return p3_acquire(&h->state) == P3_SEG_LIVE ? 0 : -ESTALE; /* SEG.1 */
+	p3_error("node %u: its segment has layout %#llx, this library %#llx; "
+		 "link all programs of a job with the same libportals",
+		info->node, (unsigned long long)h->layout,
+		(unsigned long long)P3_LAYOUT_WORD);
+	return -EPROTO;
+}
+
+int p3_nic_peer_up(struct p3_nic *n, struct p3_peer_info *info)
+{
+	if (info->node >= n->conf.nnodes || info->seg_len != n->layout.seg_len)
+		return -EPROTO;
+	int rc = p3_seg_map(info->published, info->seg_len, false, &info->base);
+	if (rc)
+		return rc;
+	rc = p3_seg_map(info->doorbell, P3_PAGE, true, &info->doorbell_at);
+	if (!rc)
+		rc = check_header(n, info);
+	struct p3_cmd c = {.op = P3_OP_PEER_UP, .peer = info};
+	if (!rc)
+		rc = p3_nic_do(n, &c);
+	if (!rc)
+		return 0;
+	if (info->doorbell_at)
+		p3_seg_unmap(info->doorbell_at, P3_PAGE);
+	p3_seg_unmap(info->base, info->seg_len);
+	return rc;
+}
+
+void p3_nic_peer_pids(struct p3_nic *n, struct p3_peer_info *info)
+{
+	struct p3_cmd c = {.op = P3_OP_PEER_PIDS, .peer = info};
+	if (info->node < n->conf.nnodes)
+		(void)p3_nic_do(n, &c);
+}
+
+void p3_nic_peer_down(struct p3_nic *n, struct p3_peer_info *info)
+{
+	struct p3_cmd c = {.op = P3_OP_PEER_DOWN, .peer = info};
+	if (info->node >= n->conf.nnodes || p3_nic_do(n, &c) != 0)
+		return;
+	p3_seg_unmap(info->doorbell_at, P3_PAGE);
+	p3_seg_unmap(info->base, n->layout.seg_len);
+}

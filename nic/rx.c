@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Requests received: header check, translation, delivery, responses sent. */
+#include "nic/fw.h"
+
+#include <string.h>
+
+/* A request as copied, once, from its header cell. */
+struct request {
+	struct p3_ask ask;
+	const struct p3_cell *cell;
+	uint32_t flags;
+	uint32_t ncells;
+	uint32_t pending; /* the initiator's, 0: no response wanted */
+	uint32_t rsp;     /* cells reserved for the response */
+	uint32_t target_pid;
+	uint64_t data[2];
+	uint64_t xfer; /* the initiator's slot */
+	uint64_t addr;
+};
+
+/* ---- responses ---- */
+
+void p3_fw_respond(struct p3_nic *n, struct p3_peer *p, const struct p3_answer *a)
+{
+	if (p->state != P3_LIVE || p->bad)
+		return;
+	if (!p3_fw_room(p, &p->rsp_out, 1)) {
+		p3_fw_bad_peer(n, p, "more requests than it reserved room for");
+		return;
+	}
+	struct p3_cell *c = p3_ring_begin(&p->rsp_out, 1);
+	p3_set(&c->w[1], (uint64_t)a->status << 32 | a->pending);
+	p3_set(&c->w[2], a->mlength);
+	p3_set(&c->w[3], a->extra[0]);
+	p3_set(&c->w[4], a->extra[1]);
+	p3_ring_publish(&p->rsp_out, p3_word0(a->kind, a->flags, 1), 1);
+	p3_fw_touch(n, p);
+	if (__builtin_expect(++p->nanswered >= 8 && !p->rsp_full, 0))
+		p3_fw_grow_lane(n, p);
+}
+
+static void respond(struct p3_nic *n, struct p3_peer *p, const struct request *r,
+	enum p3_rsp_kind kind, uint32_t flags, uint64_t mlength)
+{
+	if (!r->pending)
+		return;
+	struct p3_answer a = {
+		.kind = kind, .flags = flags, .pending = r->pending, .mlength = mlength};
+	p3_fw_respond(n, p, &a);
+}
+
+void p3_fw_drop(struct p3_nic *n, struct p3_ni *ni, uint64_t length)
+{
+	if (ni)
+		ni->drops++;
+	p3_count(&n->count[P3_C_DROPS], 1);
+	p3_count(&n->count[P3_C_DROP_BYTES], length);
+}
+
+/* Nobody wanted it: its reservation goes back all the same. */
+static void discard(
+	struct p3_nic *n, struct p3_peer *p, struct p3_ni *ni, const struct request *r)
+{
+	bool long_put = r->ask.kind == P3_REQ_PUT && (r->flags & P3_F_LONG);
+	p3_fw_drop(n, ni, r->ask.length);
+	respond(n, p, r, long_put ? P3_RSP_DONE : P3_RSP_NONE, 0, 0);
+}
+
+/* ---- delivery ---- */
+
+static void record(struct p3_nic *n, const struct request *r, const struct p3_hit *hit,
+	struct p3_rec *rec)
+{
+	rec->w[0] = r->ask.bits;
+	rec->w[1] = r->ask.length;
+	rec->w[2] = hit->mlength;
+	rec->w[3] = hit->offset;
+	rec->w[4] = r->ask.kind == P3_REQ_GET ? 0 : r->ask.hdr;
+	p3_rec_snap(rec, hit->md);
+	p3_rec_who(rec, r->ask.id, r->ask.uid, r->ask.jid);
+	p3_rec_link(n, rec, r->ask.pt_index);
+}
+
+static void deposit(const struct request *r, const struct p3_hit *hit)
+{
+	const struct p3_region *to = &hit->md->region;
+	if (r->ask.length > P3_REQ_INLINE)
+		p3_region_write(
+			to, hit->offset, (const char *)r->cell + 48, hit->mlength);
+	else if (__builtin_expect(hit->mlength == 8 && !to->iov, 1))
+		memcpy(to->start + hit->offset, r->data, 8);
+	else
+		p3_region_write(to, hit->offset, r->data, hit->mlength);
+}
+
+static bool wants_ack(const struct request *r, const struct p3_md *md)
+{
+	return (r->flags & P3_F_ACK) && !(md->options & PTL_MD_ACK_DISABLE);
+}
+
+static void put_eager(struct p3_nic *n, struct p3_peer *p, const struct request *r,
+	const struct p3_hit *hit)
+{
+	struct p3_md *md = hit->md;
+	struct p3_rec rec;
+	bool ack = wants_ack(r, md);
+	p3_fw_commit(md, hit);
+	record(n, r, hit, &rec);
+	p3_fw_event(n, md, &rec, PTL_EVENT_PUT_START, PTL_NI_OK);
+	deposit(r, hit);
+	p3_fw_event(n, md, &rec, PTL_EVENT_PUT_END, PTL_NI_OK);
+	p3_fw_maybe_unlink(n, md, &rec);
+	respond(n, p, r, ack ? P3_RSP_ACK : P3_RSP_NONE, 0, hit->mlength);
+}
+
+/* False: no pull is free for this source, the request must wait. */
+static bool put_long(struct p3_nic *n, struct p3_peer *p, const struct request *r,
+	const struct p3_hit *hit)
+{
+	struct p3_pull *pull = p3_pull_alloc(n, p);
+	if (!pull)
+		return false;
+	struct p3_md *md = hit->md;
+	pull->md = md;
+	pull->region = md->region;
+	pull->xfer_id = r->xfer;
+	pull->addr = r->addr;
+	pull->length = hit->mlength;
+	pull->offset = hit->offset;
+	pull->ack = wants_ack(r, md);
+	pull->peer_pending = r->pending;
+	p3_fw_commit(md, hit);
+	record(n, r, hit, &pull->rec);
+	md->pending++;
+	p3_fw_owe(md, &pull->owed);
+	p3_fw_event(n, md, &pull->rec, PTL_EVENT_PUT_START, PTL_NI_OK);
+	p3_pull_begin(n, pull);
+	return true;
+}
+
+static bool get_eager(struct p3_nic *n, struct p3_peer *p, const struct request *r,
+	const struct p3_hit *hit)
+{
+	uint32_t k = p3_reply_cells(hit->mlength);
+	struct p3_rec rec;
+	if (!p3_fw_room(p, &p->rsp_out, k))
+		return false;
+	struct p3_md *md = hit->md;
+	p3_fw_commit(md, hit);
+	record(n, r, hit, &rec);
+	p3_fw_event(n, md, &rec, PTL_EVENT_GET_START, PTL_NI_OK);
+	struct p3_cell *c = p3_ring_begin(&p->rsp_out, k);
+	p3_set(&c->w[1], r->pending);
+	p3_set(&c->w[2], hit->mlength);
+	p3_region_read(&md->region, hit->offset, (char *)c + 24, hit->mlength);
+	p3_ring_publish(&p->rsp_out, p3_word0(P3_RSP_REPLY, 0, k), k);
+	p3_fw_touch(n, p);
+	p3_fw_event(n, md, &rec, PTL_EVENT_GET_END, PTL_NI_OK);
+	p3_fw_maybe_unlink(n, md, &rec);
+	if (++p->nanswered >= 8 && !p->rsp_full)
+		p3_fw_grow_lane(n, p);
+	return true;
+}
+
+static bool get_long(struct p3_nic *n, struct p3_peer *p, const struct request *r,
+	const struct p3_hit *hit)
+{
+	struct p3_xfer_slot *x = p3_xfer_alloc(n, p, P3_X_SERVE);
+	if (!x)
+		return false;
+	struct p3_md *md = hit->md;
+	x->serving = true;
+	x->peer_id = r->xfer;
+	x->md = md;
+	x->region = md->region;
+	x->offset = hit->offset;
+	x->length = hit->mlength;
+	p3_fw_commit(md, hit);
+	record(n, r, hit, &x->rec);
+	md->pending++;
+	p3_fw_owe(md, &x->owed);
+	p3_fw_event(n, md, &x->rec, PTL_EVENT_GET_START, PTL_NI_OK);
+	p3_xfer_publish(n, x);
+	struct p3_answer a = {.kind = P3_RSP_REPLY_LONG,
+		.pending = r->pending,
+		.mlength = hit->mlength,
+		.extra = {p3_xfer_name(x), p3_get(&x->pub->addr)}};
+	p3_fw_respond(n, p, &a);
+	return true;
+}
+
+static bool deliver(struct p3_nic *n, struct p3_peer *p, const struct request *r,
+	const struct p3_hit *hit)
+{
+	bool is_long = r->flags & P3_F_LONG;
+	if (r->ask.kind == P3_REQ_GET)
+		return is_long && hit->mlength > P3_RSP_INLINE ? get_long(n, p, r, hit)
+							       : get_eager(n, p, r, hit);
+	if (is_long)
+		return put_long(n, p, r, hit);
+	put_eager(n, p, r, hit);
+	return true;
+}
+
+/* ---- header check ---- */
+
+static void load(
+	struct p3_peer *p, const struct p3_cell *c, uint64_t w0, struct request *r)
+{
+	uint64_t w1 = p3_get(&c->w[1]), w2 = p3_get(&c->w[2]);
+	r->cell = c;
+	r->flags = p3_word0_flags(w0);
+	r->ncells = p3_word0_ncells(w0);
+	r->target_pid = (uint32_t)w1 & 0xffff;
+	r->rsp = (uint32_t)(w1 >> 48);
+	r->pending = (uint32_t)w2;
+	r->data[0] = p3_get(&c->w[6]);
+	r->data[1] = p3_get(&c->w[7]);
+	bool big = (r->flags & P3_F_LONG) || p3_word0_kind(w0) == P3_REQ_GET;
+	r->xfer = big ? r->data[1] : 0;
+	r->addr = 0;
+	r->ask = (struct p3_ask){.kind = (uint8_t)p3_word0_kind(w0),
+		.pt_index = (uint32_t)(w1 >> 16) & 0xffff,
+		.ac_index = (uint32_t)(w1 >> 32) & 0xffff,
+		.bits = p3_get(&c->w[3]),
+		.hdr = p3_get(&c->w[4]),
+		.remote_offset = p3_get(&c->w[5]),
+		.length = big ? r->data[0] : w2 >> 32,
+		.id = {p->nid, p->pid[r->flags & P3_F_NI1 ? 1 : 0]},
+		.uid = p->uid,
+		.jid = p->jid};
+}
+
+/* Why a header cannot be right, or NULL. */
+static const char *wrong(const struct p3_nic *n, const struct request *r)
+{
+	bool is_long = r->flags & P3_F_LONG;
+	uint64_t len = r->ask.length;
+	uint32_t slots = n->layout.nxfers / 2;
+	if (r->ask.kind != P3_REQ_PUT && r->ask.kind != P3_REQ_GET)
+		return "a request of no kind";
+	if (r->ask.kind == P3_REQ_PUT && !is_long)
+		return r->ncells == p3_request_cells(len) ? NULL
+							  : "a put of impossible length";
+	if (r->ncells != 1 || !r->pending)
+		return "a request that wants no answer";
+	if (is_long)
+		return (uint32_t)r->xfer < slots ? NULL : "a transfer out of the table";
+	return len <= P3_RSP_INLINE + 64ull * n->layout.rsp_cells &&
+			       2 * p3_reply_cells(len) - 1 <= r->rsp
+		       ? NULL
+		       : "a get without room for its reply";
+}
+
+static struct p3_ni *interface(struct p3_nic *n, uint32_t pid)
+{
+	for (uint32_t i = 0; i < P3_JOB_NIS; i++)
+		if ((p3_get(&n->ni[i].gen) & 1) && n->ni[i].pid == pid)
+			return &n->ni[i];
+	return NULL;
+}
+
+/* Where a long put's bytes lie, from the source's own table. */
+static void load_source(struct p3_nic *n, struct p3_peer *p, struct request *r)
+{
+	if (r->ask.kind != P3_REQ_PUT || !(r->flags & P3_F_LONG))
+		return;
+	r->addr = p3_get(&p3_peer_xfer(n, p, r->xfer)->addr);
+}
+
+static bool enter_full_requests(struct p3_nic *n, struct p3_peer *p)
+{
+	uint64_t off =
+		p3_acquire(&p->theirs->full_req); /* LANE.1: before the switch cell */
+	if (!p3_fw_full_ring_ok(n, off, n->layout.req_cells))
+		return false;
+	p3_ring_rx_init(&p->req_in, (struct p3_cell *)(p->base + off),
+		n->layout.req_cells, &p->mine->req_credit[1]);
+	return true;
+}
+
+/* Cells that carry no request. */
+static bool control_cell(
+	struct p3_nic *n, struct p3_peer *p, uint32_t kind, uint32_t ncells)
+{
+	if (kind == P3_REQ_PAD) {
+		p3_ring_take(&p->req_in, ncells);
+		return true;
+	}
+	/* Once, or one cell of a peer could keep us here for ever. */
+	if (p->req_in.n == P3_BASE_CELLS && enter_full_requests(n, p))
+		return true;
+	p3_fw_bad_peer(n, p, "a lane out of its segment");
+	return false;
+}
+
+bool p3_fw_take_request(struct p3_nic *n, struct p3_peer *p)
+{
+	uint64_t w0;
+	struct request r;
+	struct p3_hit hit;
+	const struct p3_cell *c = p3_ring_peek(&p->req_in, &w0);
+	if (!c) {
+		if (p->req_in.given != p->req_in.pos)
+			p3_ring_take_now(&p->req_in, 0);
+		return false;
+	}
+	uint32_t kind = p3_word0_kind(w0), ncells = p3_word0_ncells(w0);
+	if (__builtin_expect(!p3_ring_sane(&p->req_in, kind, ncells), 0)) {
+		p3_fw_bad_peer(n, p, "a request of impossible size");
+		return false;
+	}
+	if (__builtin_expect(kind <= P3_REQ_SWITCH, 0))
+		return control_cell(n, p, kind, ncells);
+	load(p, c, w0, &r);
+	if (__builtin_expect(r.ask.id.pid == P3_JOB_NO_PID, 0))
+		return false; /* its interface is new, yod's word is on the way */
+	const char *why = wrong(n, &r);
+	if (__builtin_expect(why != NULL, 0)) {
+		p3_fw_bad_peer(n, p, why);
+		return false;
+	}
+	load_source(n, p, &r);
+	struct p3_ni *ni = interface(n, r.target_pid);
+	if (!ni || !p3_fw_match(ni, &r.ask, &hit))
+		discard(n, p, ni, &r);
+	else if (!deliver(n, p, &r, &hit))
+		return false;
+	p3_ring_take(&p->req_in, ncells);
+	n->worked = true;
+	n->msgs++;
+	n->bytes += r.flags & P3_F_LONG ? 0 : r.ask.length;
+	p3_count(&n->count[P3_C_RECEIVED], 1);
+	p3_count(&n->count[P3_C_RECEIVED_BYTES],
+		r.ask.kind == P3_REQ_PUT ? r.ask.length : 0);
+	return true;
+}

@@ -1,0 +1,511 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Long transfers.  Only a process's own firmware writes its user memory, so all
+ * movers pull: for a put the target reads, for a get the initiator.
+ *
+ *	bulk	both sides work: the owner copies chunks into a window of its published
+ *		segment, the reader copies them out.  One such transfer for each ordered
+ *		pair.
+ *	cma	the reader copies from the owner's address space (process_vm_readv).
+ *	direct	a node's transfer to itself.
+ *
+ * A transfer begins as bulk; when the window has not moved for P3_STALL_NS the reader
+ * takes the rest by cma, at a chunk's border; where that is not allowed it kicks the
+ * owner's NIC and waits.
+ */
+#include "nic/fw.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
+
+#define P3_STALL_NS 100000u
+#define P3_SLICE    65536u /* bytes of one pass */
+
+/* ---- the transfer table ---- */
+
+void p3_xfer_start(struct p3_nic *n)
+{
+	struct p3_xfer *pub =
+		(struct p3_xfer *)((char *)n->published.base + n->layout.xfers_off);
+	for (uint32_t i = 0; i < n->layout.nxfers; i++) {
+		n->xfer[i].slot = i;
+		n->xfer[i].pub = &pub[i];
+		n->xfer[i].gen = 0xfffffff0; /* wraps in every run */
+		n->xfer[i].window = P3_NONE;
+		p3_list_init(&n->xfer[i].link);
+	}
+}
+
+/* The peer's own slot, else one of those that a quarter at most may be one peer's. */
+static struct p3_xfer_slot *free_slot(
+	struct p3_nic *n, struct p3_peer *p, enum p3_xfer_class class)
+{
+	struct p3_xfer_slot *half = &n->xfer[class * (n->layout.nxfers / 2)];
+	if (!half[p->index].in_use)
+		return &half[p->index];
+	if (p->nxfer[class] >= P3_XFERS_SHARED / 4)
+		return NULL;
+	struct p3_xfer_slot *shared = half + n->conf.nnodes;
+	for (uint32_t i = 0; i < P3_XFERS_SHARED; i++)
+		if (!shared[i].in_use)
+			return &shared[i];
+	return NULL;
+}
+
+struct p3_xfer_slot *p3_xfer_alloc(
+	struct p3_nic *n, struct p3_peer *p, enum p3_xfer_class class)
+{
+	struct p3_xfer_slot *x = free_slot(n, p, class);
+	if (!x)
+		return NULL;
+	x->in_use = true;
+	x->peer = p;
+	x->releasing = x->serving = x->owed = false;
+	x->md = NULL;
+	x->peer_id = 0;
+	x->produced = 0;
+	if (++x->gen == 0)
+		++x->gen; /* id 0 means none */
+	p->nxfer[class] += x->slot % (n->layout.nxfers / 2) >= n->conf.nnodes;
+	return x;
+}
+
+static uint64_t readable_address(const struct p3_xfer_slot *x)
+{
+	uint64_t piece;
+	char *at = p3_region_at(&x->region, x->offset, &piece);
+	return piece >= x->length ? (uintptr_t)at : 0;
+}
+
+void p3_xfer_publish(struct p3_nic *n, struct p3_xfer_slot *x)
+{
+	p3_set(&x->pub->addr, readable_address(x));
+	p3_set(&x->pub->len, x->length);
+	p3_set(&x->pub->window, 0);
+	p3_set(&x->pub->produced, 0);
+	p3_release(&x->pub->id, p3_xfer_name(x)); /* XFER.1 */
+	p3_list_add(&n->sources, &x->link);
+}
+
+static void free_window(struct p3_nic *n, struct p3_xfer_slot *x)
+{
+	if (x->window != P3_NONE)
+		n->window_free |= 1u << x->window;
+	x->window = P3_NONE;
+}
+
+void p3_xfer_free(struct p3_nic *n, struct p3_xfer_slot *x)
+{
+	uint32_t half = n->layout.nxfers / 2;
+	p3_release(&x->pub->id, 0); /* XFER.1 */
+	p3_list_del(&x->link);
+	free_window(n, x);
+	if (x->slot % half >= n->conf.nnodes)
+		x->peer->nxfer[x->slot / half]--;
+	x->in_use = false;
+	n->worked = true;
+}
+
+void p3_xfer_withdraw(struct p3_nic *n, struct p3_xfer_slot *x)
+{
+	p3_release(&x->pub->id, 0); /* XFER.1 */
+	p3_list_del(&x->link);
+	free_window(n, x);
+	x->region = (struct p3_region){0};
+	x->length = 0;
+}
+
+/* ---- the owner's side ---- */
+
+static bool take_window(struct p3_nic *n, struct p3_xfer_slot *x)
+{
+	if (!n->window_free && n->windows < P3_WINDOWS) {
+		uint64_t off;
+		if (p3_fw_arena(n, P3_WINDOW_LEN, P3_PAGE, &off)) {
+			n->window_free |= 1u << n->windows;
+			n->window_off[n->windows++] = off;
+		}
+	}
+	if (!n->window_free)
+		return false;
+	x->window = (uint32_t)__builtin_ctz(n->window_free);
+	n->window_free &= n->window_free - 1;
+	p3_set(&x->pub->window, n->window_off[x->window]);
+	return true;
+}
+
+static void fill_window(struct p3_nic *n, struct p3_xfer_slot *x)
+{
+	const struct p3_peer_entry *theirs = x->peer->theirs;
+	uint64_t want = p3_get(&theirs->bulk_want);
+	uint64_t read = p3_acquire(&theirs->bulk_read); /* XFER.2 */
+	if (want > x->length)
+		want = x->length;
+	if (x->produced >= want || (x->window == P3_NONE && !take_window(n, x)))
+		return;
+	char *window = (char *)n->published.base + n->window_off[x->window];
+	while (x->produced < want && n->bytes < P3_SLICE &&
+		x->produced - read + P3_CHUNK_LEN <= P3_WINDOW_LEN) {
+		/* want is the reader's word and may change: stay inside the chunk */
+		uint64_t piece = P3_CHUNK_LEN - x->produced % P3_CHUNK_LEN;
+		if (piece > want - x->produced)
+			piece = want - x->produced;
+		p3_region_read(&x->region, x->offset + x->produced,
+			window + x->produced % P3_WINDOW_LEN, piece);
+		x->produced += piece;
+		p3_release(&x->pub->produced, x->produced); /* XFER.2 */
+		n->bytes += piece;
+		n->worked = true;
+	}
+	p3_fw_touch(n, x->peer);
+}
+
+void p3_xfer_finish_serving(struct p3_nic *n, struct p3_xfer_slot *x, uint32_t fail)
+{
+	struct p3_md *md = x->md;
+	struct p3_rec rec = x->rec;
+	bool owed = x->owed;
+	if (x->peer->state == P3_LIVE)
+		p3_fw_touch(n, x->peer); /* its slot waits for us to let go of ours */
+	p3_xfer_free(n, x);
+	if (!md)
+		return;
+	md->pending--;
+	p3_fw_paid(md, &owed);
+	p3_fw_event(n, md, &rec, PTL_EVENT_GET_END, fail);
+	p3_fw_maybe_unlink(n, md, &rec);
+}
+
+/* The target of our get has seen that we are done, and took its id back. */
+static bool release_was_seen(struct p3_nic *n, const struct p3_xfer_slot *x)
+{
+	return p3_acquire(&p3_peer_xfer(n, x->peer, x->peer_id)->id) != x->peer_id;
+}
+
+static void look_after(struct p3_nic *n, struct p3_xfer_slot *x)
+{
+	if (x->releasing) {
+		if (release_was_seen(n, x))
+			p3_xfer_free(n, x);
+		return;
+	}
+	if (x->serving) {
+		const struct p3_xfer *theirs = p3_peer_xfer(n, x->peer, x->peer_id);
+		if (p3_acquire(&theirs->released) == x->peer_id) { /* XFER.3 */
+			p3_xfer_finish_serving(
+				n, x, p3_get(&theirs->status) ? PTL_NI_FAIL : PTL_NI_OK);
+			return;
+		}
+	}
+	if (p3_acquire(&x->peer->theirs->bulk_slot) != p3_xfer_name(x)) /* XFER.4 */
+		free_window(n, x);
+	else if (p3_fw_acked(x->peer))
+		fill_window(n, x);
+}
+
+void p3_fw_source(struct p3_nic *n)
+{
+	p3_list_each(it, &n->sources)
+		look_after(n, p3_item(it, struct p3_xfer_slot, link));
+}
+
+/* ---- the reader's side ---- */
+
+struct p3_pull *p3_pull_alloc(struct p3_nic *n, struct p3_peer *p)
+{
+	struct p3_pull *pull = NULL;
+	if (!p->own_pull.in_use)
+		pull = &p->own_pull;
+	for (uint32_t i = 0; !pull && p->npulls < P3_PULLS / 4 && i < P3_PULLS; i++)
+		if (!n->pull[i].in_use)
+			pull = &n->pull[i];
+	if (!pull)
+		return NULL;
+	bool own = pull == &p->own_pull;
+	*pull = (struct p3_pull){.peer = p, .in_use = true, .dedicated = own};
+	p->npulls += !own;
+	return pull;
+}
+
+static void free_pull(struct p3_pull *pull)
+{
+	pull->in_use = false;
+	pull->peer->npulls -= !pull->dedicated;
+}
+
+static void leave_bulk(struct p3_pull *pull)
+{
+	struct p3_peer *p = pull->peer;
+	if (p->bulk != pull)
+		return;
+	p->bulk = NULL;
+	p3_release(&p->mine->bulk_slot, 0); /* XFER.4 */
+}
+
+static void enter_bulk(struct p3_nic *n, struct p3_pull *pull)
+{
+	struct p3_peer *p = pull->peer;
+	p->bulk = pull;
+	pull->mover = P3_MOVE_BULK;
+	p3_set(&p->mine->bulk_want, pull->length);
+	p3_set(&p->mine->bulk_read, 0);
+	p3_release(&p->mine->bulk_slot, pull->xfer_id); /* XFER.4 */
+	p3_fw_touch(n, p);
+}
+
+static bool may_cma(const struct p3_nic *n, const struct p3_pull *pull)
+{
+	return n->conf.cma && !pull->peer->cma_off && pull->addr;
+}
+
+static bool may_bulk(const struct p3_nic *n, const struct p3_pull *pull)
+{
+	return (n->conf.bulk || !may_cma(n, pull)) && !pull->peer->bulk &&
+	       pull->done == 0;
+}
+
+static void choose(struct p3_nic *n, struct p3_pull *pull)
+{
+	if (pull->peer->index == n->conf.node)
+		pull->mover = P3_MOVE_DIRECT;
+	else if (may_bulk(n, pull))
+		enter_bulk(n, pull);
+	else if (may_cma(n, pull))
+		pull->mover = P3_MOVE_CMA;
+}
+
+void p3_pull_begin(struct p3_nic *n, struct p3_pull *pull)
+{
+	p3_list_add(&n->pulls, &pull->link);
+	pull->moved_ns = 0;
+	pull->kick_ns = P3_STALL_NS;
+	if (pull->length)
+		choose(n, pull);
+	n->worked = true;
+}
+
+/* The put's or get's bytes are there, or never will be. */
+void p3_fw_end_pull(struct p3_nic *n, struct p3_pull *pull, uint32_t fail)
+{
+	p3_list_del(&pull->link);
+	leave_bulk(pull);
+	n->worked = true;
+	if (pull->get) {
+		p3_fw_get_done(n, pull->get, fail);
+		return;
+	}
+	struct p3_answer a = {.kind = P3_RSP_DONE,
+		.flags = pull->ack && !fail ? P3_F_ACK : 0,
+		.pending = pull->peer_pending,
+		.status = fail,
+		.mlength = pull->length};
+	struct p3_md *md = pull->md;
+	struct p3_rec rec = pull->rec;
+	p3_fw_respond(n, pull->peer, &a);
+	bool owed = pull->owed;
+	free_pull(pull);
+	if (!md)
+		return;
+	md->pending--;
+	p3_fw_paid(md, &owed);
+	p3_fw_event(n, md, &rec, PTL_EVENT_PUT_END, fail);
+	p3_fw_maybe_unlink(n, md, &rec);
+}
+
+enum moved { MOVED_NOTHING, MOVED, MOVE_FAILED };
+
+/* Before a slice counts: is what was read still what the owner offered? */
+static bool still_offered(struct p3_nic *n, const struct p3_pull *pull)
+{
+	p3_load_fence(); /* XFER.1 */
+	return p3_get(&p3_peer_xfer(n, pull->peer, pull->xfer_id)->id) == pull->xfer_id;
+}
+
+static void count_slice(
+	struct p3_nic *n, struct p3_pull *pull, uint64_t len, enum p3_counter c)
+{
+	pull->done += len;
+	pull->moved_ns = 0;
+	n->bytes += len;
+	n->worked = true;
+	p3_count(&n->count[c], len);
+}
+
+static bool window_ok(const struct p3_nic *n, uint64_t off)
+{
+	return off >= n->layout.ctl_len && off <= n->layout.seg_len - P3_WINDOW_LEN &&
+	       off % P3_PAGE == 0;
+}
+
+static enum moved move_bulk(struct p3_nic *n, struct p3_pull *pull)
+{
+	struct p3_peer *p = pull->peer;
+	const struct p3_xfer *src = p3_peer_xfer(n, p, pull->xfer_id);
+	uint64_t produced = p3_acquire(&src->produced); /* XFER.2 */
+	uint64_t window = p3_get(&src->window);
+	if (p3_acquire(&src->id) != pull->xfer_id) /* XFER.1 */
+		return MOVE_FAILED;
+	if (produced <= pull->done)
+		return MOVED_NOTHING;
+	if (produced > pull->length || !window_ok(n, window))
+		return MOVE_FAILED;
+	while (pull->done < produced && n->bytes < P3_SLICE) {
+		uint64_t piece = P3_CHUNK_LEN - pull->done % P3_CHUNK_LEN;
+		if (piece > produced - pull->done)
+			piece = produced - pull->done;
+		p3_region_write(&pull->region, pull->offset + pull->done,
+			p->base + window + pull->done % P3_WINDOW_LEN, piece);
+		if (!still_offered(n, pull))
+			return MOVE_FAILED;
+		count_slice(n, pull, piece, P3_C_BULK_BYTES);
+		p3_release(&p->mine->bulk_read, pull->done); /* XFER.2 */
+	}
+	p3_fw_touch(n, p);
+	return MOVED;
+}
+
+static enum moved cma_failed(struct p3_nic *n, struct p3_pull *pull)
+{
+	if (errno == ESRCH || errno == EFAULT || errno == ENOMEM)
+		return MOVE_FAILED;
+	/* Not allowed here: this pair does without from now on. */
+	if (!pull->peer->cma_off)
+		p3_count(&n->count[P3_C_CMA_FALLBACK], 1);
+	pull->peer->cma_off = true;
+	if (pull->mover == P3_MOVE_BULK)
+		return MOVED_NOTHING;
+	if (pull->done)
+		return MOVE_FAILED; /* it was allowed a moment ago */
+	pull->mover = P3_MOVE_START;
+	return MOVED_NOTHING;
+}
+
+static enum moved move_cma(struct p3_nic *n, struct p3_pull *pull)
+{
+	uint64_t piece;
+	char *to = p3_region_at(&pull->region, pull->offset + pull->done, &piece);
+	if (piece > pull->length - pull->done)
+		piece = pull->length - pull->done;
+	if (piece > P3_SLICE)
+		piece = P3_SLICE;
+	struct iovec here = {to, piece};
+	struct iovec there = {(void *)(uintptr_t)(pull->addr + pull->done), piece};
+	ssize_t got = process_vm_readv((pid_t)pull->peer->os_pid, &here, 1, &there, 1, 0);
+	if (got <= 0)
+		return cma_failed(n, pull);
+	if (!still_offered(n, pull))
+		return MOVE_FAILED;
+	count_slice(n, pull, (uint64_t)got, P3_C_CMA_BYTES);
+	return MOVED;
+}
+
+static enum moved move_direct(struct p3_nic *n, struct p3_pull *pull)
+{
+	const struct p3_xfer_slot *x = &n->xfer[(uint32_t)pull->xfer_id];
+	if (!x->in_use || p3_get(&x->pub->id) != pull->xfer_id)
+		return MOVE_FAILED;
+	uint64_t piece;
+	char *from = p3_region_at(&x->region, x->offset + pull->done, &piece);
+	if (piece > pull->length - pull->done)
+		piece = pull->length - pull->done;
+	if (piece > P3_SLICE)
+		piece = P3_SLICE;
+	p3_region_write(&pull->region, pull->offset + pull->done, from, piece);
+	count_slice(n, pull, piece, P3_C_BULK_BYTES);
+	return MOVED;
+}
+
+/* Nothing moved for a while: another mover, or wake the owner's NIC. */
+static enum moved unstall(struct p3_nic *n, struct p3_pull *pull)
+{
+	uint64_t now = p3_now_ns();
+	if (!pull->moved_ns)
+		pull->moved_ns = now;
+	if (now - pull->moved_ns < P3_STALL_NS)
+		return MOVED_NOTHING;
+	if (may_cma(n, pull)) {
+		/* The window stays until a first slice has shown that it can be done. */
+		enum moved moved = move_cma(n, pull);
+		if (moved == MOVED) {
+			leave_bulk(pull);
+			pull->mover = P3_MOVE_CMA;
+		}
+		return moved;
+	}
+	if (now - pull->moved_ns >= pull->kick_ns) {
+		pull->kick_ns *= 2;
+		p3_kick_peer(n, pull->peer);
+	}
+	return MOVED_NOTHING;
+}
+
+static void move_one(struct p3_nic *n, struct p3_pull *pull)
+{
+	enum moved moved = MOVED_NOTHING;
+	if (pull->done == pull->length) {
+		p3_fw_end_pull(n, pull, PTL_NI_OK);
+		return;
+	}
+	if (pull->mover == P3_MOVE_START)
+		choose(n, pull);
+	if (pull->mover == P3_MOVE_BULK)
+		moved = move_bulk(n, pull);
+	else if (pull->mover == P3_MOVE_CMA)
+		moved = move_cma(n, pull);
+	else if (pull->mover == P3_MOVE_DIRECT)
+		moved = move_direct(n, pull);
+	if (moved == MOVED_NOTHING)
+		moved = unstall(n, pull);
+	if (moved == MOVE_FAILED)
+		p3_fw_end_pull(n, pull, PTL_NI_FAIL);
+	else if (pull->done == pull->length)
+		p3_fw_end_pull(n, pull, PTL_NI_OK);
+}
+
+void p3_fw_move(struct p3_nic *n)
+{
+	p3_list_each(it, &n->pulls) {
+		if (n->bytes >= P3_SLICE)
+			break;
+		move_one(n, p3_item(it, struct p3_pull, link));
+	}
+	if (p3_list_empty(&n->pulls) || n->pulls.next->next == &n->pulls)
+		return;
+	struct p3_link *first = n->pulls.next; /* everybody's turn comes */
+	p3_list_del(first);
+	p3_list_add(&n->pulls, first);
+}
+
+/* ---- ends ---- */
+
+static void forget_pull(struct p3_nic *n, struct p3_pull *pull, uint32_t ni)
+{
+	if (!pull->md || pull->md->o.ni != ni)
+		return;
+	pull->md = NULL;
+	pull->ack = false;
+	if (pull->get)
+		pull->get->md = NULL;
+	p3_fw_end_pull(n, pull, PTL_NI_OK); /* dropped here, no failure there */
+}
+
+void p3_xfer_forget(struct p3_nic *n, uint32_t ni)
+{
+	p3_list_each(it, &n->pulls)
+		forget_pull(n, p3_item(it, struct p3_pull, link), ni);
+	p3_list_each(src, &n->sources) {
+		struct p3_xfer_slot *x = p3_item(src, struct p3_xfer_slot, link);
+		if (!x->serving || !x->md || x->md->o.ni != ni)
+			continue;
+		x->md = NULL;
+		p3_xfer_finish_serving(n, x, PTL_NI_FAIL);
+	}
+}
+
+void p3_xfer_revoke_all(struct p3_nic *n)
+{
+	for (uint32_t i = 0; i < n->layout.nxfers; i++)
+		p3_release(&n->xfer[i].pub->id, 0); /* XFER.1 */
+}

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "shm/evq.h"
+
+#include <linux/membarrier.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static void format_at(struct p3_evq_ring *ring, uint32_t n, uint64_t start,
+	struct p3_evq_tx *tx, struct p3_evq_rx *rx)
+{
+	for (uint32_t i = 0; i < n; i++)
+		p3_set(&ring->rec[i].sequence, P3_EVQ_BUSY);
+	p3_release(&ring->head, start); /* EVQ.3 */
+	p3_set(&ring->tail, start);
+	*tx = (struct p3_evq_tx){.ring = ring, .tail = start, .head_seen = start, .n = n};
+	rx->ring = ring;
+	rx->n = n;
+	p3_set(&rx->inside, 0);
+	p3_set(&rx->shared, 0);
+	p3_set(&rx->owner, 0);
+	p3_set(&rx->retired, 0);
+}
+
+void p3_evq_format(
+	struct p3_evq_ring *ring, uint32_t n, struct p3_evq_tx *tx, struct p3_evq_rx *rx)
+{
+	format_at(ring, n, P3_EVQ_START, tx, rx);
+}
+
+void p3_evq_reformat(
+	struct p3_evq_ring *ring, uint32_t n, struct p3_evq_tx *tx, struct p3_evq_rx *rx)
+{
+	format_at(ring, n, p3_get(&ring->tail) + n, tx, rx);
+}
+
+void p3_evq_make_room(struct p3_evq_tx *q, struct p3_event_record *rec)
+{
+	q->head_seen = p3_acquire(&q->ring->head); /* EVQ.3 */
+	if (q->tail - q->head_seen < q->n)
+		return;
+	/* EVQ.2: an old event is torn from here on; who reads it must see that. */
+	p3_release(&rec->sequence, P3_EVQ_BUSY);
+}
+
+static bool copy_record(
+	struct p3_event_record *rec, uint64_t head, uint64_t w[P3_EVQ_WORDS])
+{
+	for (int i = 0; i < P3_EVQ_WORDS; i++)
+		w[i] = p3_acquire(&rec->w[i]); /* EVQ.2 */
+	return p3_get(&rec->sequence) == head + 1;
+}
+
+/*
+ * Where to look next when the record of head was not intact, having had *sequence.  With
+ * n events unread, either it is being overwritten, and is marked; or it was written
+ * between that look and the look at the tail, and nothing is lost.
+ */
+static uint64_t step(struct p3_evq_rx *q, uint64_t head, uint64_t *sequence)
+{
+	uint64_t unread = p3_acquire(&q->ring->tail) - head; /* EVQ.1 */
+	if (unread > q->n)
+		return head + (unread - q->n);
+	if (unread < q->n)
+		return head;
+	*sequence = p3_acquire(&q->ring->rec[head & (q->n - 1)].sequence); /* EVQ.1 */
+	return *sequence == P3_EVQ_BUSY ? head + 1 : head;
+}
+
+/* One look at the queue from head; *head_out is the event found. */
+static enum p3_evq_got look(
+	struct p3_evq_rx *q, uint64_t head, uint64_t w[P3_EVQ_WORDS], uint64_t *head_out)
+{
+	enum p3_evq_got got = P3_EVQ_EVENT;
+	for (;;) {
+		struct p3_event_record *rec = &q->ring->rec[head & (q->n - 1)];
+		uint64_t seq = p3_acquire(&rec->sequence); /* EVQ.1 */
+		if (seq == head + 1 && copy_record(rec, head, w)) {
+			*head_out = head;
+			return got;
+		}
+		uint64_t next = step(q, head, &seq);
+		if (next == head && seq <= head)
+			return P3_EVQ_EMPTY;
+		if (next != head)
+			got = P3_EVQ_LOST;
+		head = next;
+	}
+}
+
+enum p3_evq_got p3_evq_peek(
+	struct p3_evq_rx *q, uint64_t w[P3_EVQ_WORDS], uint64_t *sequence_out)
+{
+	for (;;) {
+		uint64_t head = p3_acquire(&q->ring->head), at;
+		enum p3_evq_got got = look(q, head, w, &at);
+		if (got == P3_EVQ_EMPTY)
+			return got;
+		/* EVQ.3: a record that was taken may be rewritten unmarked. */
+		if (p3_acquire(&q->ring->head) != head)
+			continue;
+		*sequence_out = at + 1;
+		return got;
+	}
+}
+
+static enum p3_evq_got get_shared(
+	struct p3_evq_rx *q, uint64_t w[P3_EVQ_WORDS], uint64_t *sequence_out)
+{
+	for (;;) {
+		uint64_t head = p3_acquire(&q->ring->head), at; /* EVQ.3 */
+		if (p3_acquire(&q->retired)) /* EVQ.5: head may be the next queue's */
+			return P3_EVQ_EMPTY;
+		enum p3_evq_got got = look(q, head, w, &at);
+		if (got == P3_EVQ_EMPTY)
+			return got;
+		if (p3_cas64(&q->ring->head, &head, at + 1)) { /* EVQ.3 */
+			*sequence_out = at + 1;
+			return got;
+		}
+	}
+}
+
+static enum p3_evq_got get_owned(
+	struct p3_evq_rx *q, uint64_t w[P3_EVQ_WORDS], uint64_t *sequence_out)
+{
+	uint64_t at;
+	enum p3_evq_got got = look(q, p3_get(&q->ring->head), w, &at);
+	if (got != P3_EVQ_EMPTY) {
+		p3_release(&q->ring->head, at + 1); /* EVQ.3 */
+		*sequence_out = at + 1;
+	}
+	return got;
+}
+
+static void barrier_everywhere(void)
+{
+#ifdef P3_TSAN
+	p3_fence();
+#else
+	static p3_a32 registered;
+	if (!p3_get(&registered)) {
+		(void)syscall(
+			SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0);
+		p3_set(&registered, 1);
+	}
+	if (syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) != 0)
+		(void)syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0);
+#endif
+}
+
+static void revoke_bias(struct p3_evq_rx *q)
+{
+	if (p3_acquire(&q->shared) == 2)
+		return;
+	p3_release(&q->shared, 1);
+	barrier_everywhere(); /* EVQ.4 */
+	while (p3_acquire(&q->inside))
+		sched_yield();
+	p3_release(&q->shared, 2);
+}
+
+void p3_evq_retire(struct p3_evq_rx *q)
+{
+	p3_release(&q->retired, 1); /* EVQ.5 */
+	p3_set(&q->owner, P3_EVQ_NOBODY);
+	revoke_bias(q);
+}
+
+enum p3_evq_got p3_evq_get(struct p3_evq_rx *q, uint32_t thread, uint64_t w[P3_EVQ_WORDS],
+	uint64_t *sequence_out)
+{
+	uint32_t none = 0;
+	if (!p3_get(&q->owner))
+		(void)p3_cas32(&q->owner, &none, thread);
+	if (p3_get(&q->owner) != thread) {
+		revoke_bias(q);
+		return get_shared(q, w, sequence_out);
+	}
+	if (p3_get(&q->inside))
+		return P3_EVQ_EMPTY; /* in a handler that interrupted this very thread */
+	p3_set(&q->inside, 1);
+#ifdef P3_TSAN
+	p3_fence();
+#else
+	atomic_signal_fence(memory_order_seq_cst);
+#endif
+	enum p3_evq_got got = p3_acquire(&q->shared) ? get_shared(q, w, sequence_out)
+						     : get_owned(q, w, sequence_out);
+	p3_release(&q->inside, 0); /* EVQ.4 */
+	return got;
+}

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * evq - event ring: firmware writes, any host thread reads
+ *
+ *	firmware  --post-->  [ record 0 .. record n-1 ]  --get-->  host threads
+ *
+ * A record is 15 words and a sequence word, moved word by word with atomics.  Event
+ * number i (free-running) lies in record i mod n and has sequence i + 1.  A full
+ * queue overwrites the oldest unread event and holds nothing up; a reader that was
+ * overtaken never returns a torn event: it goes on with the oldest intact one and
+ * says that some were lost.
+ *
+ * Who may call what at the same time:
+ *			post	get
+ *	post		 X	 -
+ *	get		 -	 -
+ *
+ * Progress: post is wait-free, get lock-free (it repeats only if the writer
+ * overtook it, or another reader took the event).
+ *
+ * Memory ordering:
+ *	EVQ.1	sequence: post releases -> get acquires (the words are there); tail: the
+ *		same (the sequences of the events before the last one are there)
+ *	EVQ.2	each word: post releases -> get acquires, so that a get that saw a word of
+ *		a newer event sees the sequence busy or newer when it looks again
+ *	EVQ.3	head: get's compare-and-swap releases -> post acquires (the words were
+ *		read)
+ *
+ * Readers.  The first thread that reads owns the queue: it moves the head by a
+ * plain store.  A second thread revokes that once: it sets shared, makes every
+ * thread of the process pass a barrier (membarrier), waits until the owner is not
+ * between enter and leave, and from then on all move the head by
+ * compare-and-swap.
+ *	EVQ.4	shared: revoker stores, membarrier, loads inside;
+ *		owner: stores inside, (compiler barrier), loads shared
+ *	EVQ.5	retired: retire releases, before the ring's memory can be formatted anew
+ *		(head is released then) -> a reader that saw the new head acquires 1
+ *
+ * Numbers start so that the low 32 bits wrap after a few events.
+ */
+#ifndef P3_SHM_EVQ_H
+#define P3_SHM_EVQ_H
+
+#include "shm/layout.h"
+
+#define P3_EVQ_WORDS  15
+#define P3_EVQ_START  (((uint64_t)1 << 32) - 5)
+#define P3_EVQ_NOBODY 0xffffffffu
+#define P3_EVQ_BUSY   0 /* sequence of a record being rewritten */
+
+struct p3_event_record {
+	p3_a64 w[P3_EVQ_WORDS];
+	p3_a64 sequence;
+};
+
+/* At the start of the ring's memory: one line for each writer. */
+struct p3_evq_ring {
+	p3_a64 tail; /* (firmware) events posted */
+	uint64_t pad0[15];
+	p3_a64 head; /* (hosts) events read */
+	uint64_t pad1[15];
+	struct p3_event_record rec[];
+};
+
+_Static_assert(sizeof(struct p3_event_record) == P3_LINE, "one event, one line pair");
+
+/* Firmware's side. */
+struct p3_evq_tx {
+	struct p3_evq_ring *ring;
+	uint64_t tail;
+	uint64_t head_seen;
+	uint32_t n; /* records, a power of two */
+};
+
+/* Hosts' side, in memory that all threads of the process share. */
+struct p3_evq_rx {
+	struct p3_evq_ring *ring;
+	uint32_t n;
+	p3_a32 owner;   /* thread that moves head plainly, 0 none yet */
+	p3_a32 inside;  /* the owner is in the middle of a get */
+	p3_a32 shared;  /* the bias was revoked */
+	p3_a32 retired; /* the queue is no more: nothing may be taken from its ring */
+};
+
+enum p3_evq_got { P3_EVQ_EMPTY = 0, P3_EVQ_EVENT = 1, P3_EVQ_LOST = 2 };
+
+static inline uint64_t p3_evq_bytes(uint32_t n)
+{
+	return sizeof(struct p3_evq_ring) + (uint64_t)n * sizeof(struct p3_event_record);
+}
+
+/* ring: memory of p3_evq_bytes(n); n a power of two. */
+void p3_evq_format(
+	struct p3_evq_ring *ring, uint32_t n, struct p3_evq_tx *tx, struct p3_evq_rx *rx);
+
+/*
+ * The same for the ring of a retired queue of the same n.  Numbers go on where that one
+ * stopped: a reader that slept since finds neither its event nor its head.
+ */
+void p3_evq_reformat(
+	struct p3_evq_ring *ring, uint32_t n, struct p3_evq_tx *tx, struct p3_evq_rx *rx);
+
+/* The queue ends: when this returns no reader takes anything from its ring any more. */
+void p3_evq_retire(struct p3_evq_rx *q);
+
+/* Slow half of post: the queue looks full. */
+void p3_evq_make_room(struct p3_evq_tx *q, struct p3_event_record *rec);
+
+/* Start writing the next event: fill all words with p3_release, then commit. */
+static inline struct p3_event_record *p3_evq_begin(struct p3_evq_tx *q)
+{
+	struct p3_event_record *rec = &q->ring->rec[q->tail & (q->n - 1)];
+	if (__builtin_expect(q->tail - q->head_seen >= q->n, 0))
+		p3_evq_make_room(q, rec);
+	return rec;
+}
+
+static inline void p3_evq_commit(struct p3_evq_tx *q, struct p3_event_record *rec)
+{
+	q->tail++;
+	p3_release(&q->ring->tail, q->tail); /* EVQ.1 */
+	p3_release(&rec->sequence, q->tail); /* EVQ.1 */
+}
+
+/*
+ * Take the oldest event: its words in w and its sequence, or P3_EVQ_EMPTY.
+ * P3_EVQ_LOST is an event, too; at least one before it was overwritten.  thread
+ * is a number that names the calling thread, never 0; a thread that is
+ * interrupted inside by a signal handler that calls again gets P3_EVQ_EMPTY.
+ */
+enum p3_evq_got p3_evq_get(struct p3_evq_rx *q, uint32_t thread, uint64_t w[P3_EVQ_WORDS],
+	uint64_t *sequence_out);
+
+/* The same without taking it. */
+enum p3_evq_got p3_evq_peek(
+	struct p3_evq_rx *q, uint64_t w[P3_EVQ_WORDS], uint64_t *sequence_out);
+
+/* Is there an event to take?  A hint that costs one load of the next sequence. */
+static inline bool p3_evq_any(struct p3_evq_rx *q)
+{
+	uint64_t head = p3_get(&q->ring->head);
+	uint64_t seq = p3_acquire(&q->ring->rec[head & (q->n - 1)].sequence); /* EVQ.1 */
+	return seq > head || (seq == P3_EVQ_BUSY && p3_get(&q->ring->tail) != head);
+}
+
+#endif

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "shm/job.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#define FDS_LEN (P3_JOB_FDS * sizeof(int))
+
+/* Room for one descriptor too many, so that it is seen. */
+#define FDS_ROOM (FDS_LEN + sizeof(int))
+
+union send_control {
+	struct cmsghdr align;
+	char bytes[CMSG_SPACE(FDS_LEN)];
+};
+
+union recv_control {
+	struct cmsghdr align;
+	char bytes[CMSG_SPACE(FDS_ROOM) + CMSG_SPACE(sizeof(struct ucred))];
+};
+
+static void put_fds(
+	struct msghdr *hdr, union send_control *control, const int *fds, unsigned nfds)
+{
+	memset(control, 0, sizeof *control);
+	hdr->msg_control = control->bytes;
+	hdr->msg_controllen = CMSG_SPACE(nfds * sizeof(int));
+
+	struct cmsghdr *c = CMSG_FIRSTHDR(hdr);
+	c->cmsg_level = SOL_SOCKET;
+	c->cmsg_type = SCM_RIGHTS;
+	c->cmsg_len = CMSG_LEN(nfds * sizeof(int));
+	memcpy(CMSG_DATA(c), fds, nfds * sizeof(int));
+}
+
+/* A reset is the end of file of a peer that left packets unread. */
+static int send_error(int err)
+{
+	return err == ECONNRESET || err == ECONNREFUSED || err == ENOTCONN ? -EPIPE
+									   : -err;
+}
+
+int p3_job_send(int sock, const struct p3_job_msg *msg, const int *fds, unsigned nfds)
+{
+	if (nfds > P3_JOB_FDS)
+		return -EINVAL;
+
+	union send_control control;
+	struct iovec iov = {(void *)(uintptr_t)msg, sizeof *msg};
+	struct msghdr hdr = {.msg_iov = &iov, .msg_iovlen = 1};
+	if (nfds)
+		put_fds(&hdr, &control, fds, nfds);
+
+	ssize_t n;
+	do
+		n = sendmsg(sock, &hdr, MSG_NOSIGNAL);
+	while (n < 0 && errno == EINTR);
+	return n < 0 ? send_error(errno) : 0;
+}
+
+struct arrival {
+	int fds[P3_JOB_FDS];
+	unsigned nfds;
+	bool too_many;
+};
+
+static void take_fd(struct arrival *a, int fd)
+{
+	if (a->nfds == P3_JOB_FDS) {
+		a->too_many = true;
+		close(fd);
+		return;
+	}
+	a->fds[a->nfds++] = fd;
+}
+
+static void take_fds(struct arrival *a, struct cmsghdr *c)
+{
+	size_t n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+	for (size_t i = 0; i < n; i++) {
+		int fd;
+		memcpy(&fd, CMSG_DATA(c) + i * sizeof fd, sizeof fd);
+		take_fd(a, fd);
+	}
+}
+
+static void take_cred(struct p3_job_from *from, struct cmsghdr *c)
+{
+	struct ucred cred;
+	memcpy(&cred, CMSG_DATA(c), sizeof cred);
+	from->os_pid = (uint32_t)cred.pid;
+	from->uid = cred.uid;
+}
+
+static void take_control(struct msghdr *hdr, struct arrival *a, struct p3_job_from *from)
+{
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(hdr); c; c = CMSG_NXTHDR(hdr, c)) {
+		if (c->cmsg_level != SOL_SOCKET)
+			continue;
+		if (c->cmsg_type == SCM_RIGHTS)
+			take_fds(a, c);
+		if (c->cmsg_type == SCM_CREDENTIALS &&
+			c->cmsg_len >= CMSG_LEN(sizeof(struct ucred)))
+			take_cred(from, c);
+	}
+}
+
+static void drop_fds(const struct arrival *a)
+{
+	for (unsigned i = 0; i < a->nfds; i++)
+		close(a->fds[i]);
+}
+
+/*
+ * The kernel reports a reset once and then hands out what was sent before it, the
+ * peer's LEAVE perhaps; so a reset is no reason to stop reading.
+ */
+static ssize_t receive(int sock, struct msghdr *hdr)
+{
+	ssize_t n;
+	do
+		n = recvmsg(sock, hdr, MSG_CMSG_CLOEXEC);
+	while (n < 0 && (errno == EINTR || errno == ECONNRESET));
+	return n;
+}
+
+int p3_job_recv_from(int sock, struct p3_job_msg *msg_out, int *fds_out,
+	unsigned *nfds_out, struct p3_job_from *from_out)
+{
+	struct p3_job_msg msg;
+	union recv_control control;
+	struct iovec iov = {&msg, sizeof msg};
+	struct msghdr hdr = {.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = control.bytes,
+		.msg_controllen = sizeof control.bytes};
+	struct arrival a = {.nfds = 0};
+	struct p3_job_from from = {0, UINT32_MAX};
+
+	ssize_t n = receive(sock, &hdr);
+	if (n < 0)
+		return -errno;
+	take_control(&hdr, &a, &from);
+
+	int rc = 0;
+	if (n == 0)
+		rc = -EPIPE;
+	else if (n != sizeof msg || msg.magic != P3_JOB_MAGIC || a.too_many ||
+		 (hdr.msg_flags & (MSG_TRUNC | MSG_CTRUNC)))
+		rc = -EPROTO;
+	if (rc) {
+		drop_fds(&a);
+		return rc;
+	}
+	*msg_out = msg;
+	memcpy(fds_out, a.fds, a.nfds * sizeof(int));
+	*nfds_out = a.nfds;
+	*from_out = from;
+	return 0;
+}
+
+int p3_job_recv(int sock, struct p3_job_msg *msg_out, int *fds_out, unsigned *nfds_out)
+{
+	struct p3_job_from from;
+	return p3_job_recv_from(sock, msg_out, fds_out, nfds_out, &from);
+}

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * job - what a node and the launcher say to each other
+ *
+ *	node  --HELLO-->  yod  --WELCOME-->  node		at PtlInit
+ *	node  --JOIN (3 descriptors)-->  yod			at PtlNIInit
+ *	      yod  --BORN (2 descriptors)-->  every joined node, the new one included
+ *	node  --LEAVE-->  yod  --LEFT-->  every joined node, the leaver included
+ *	      yod  --DIED-->  every other node, --DROPPED-->	socket closed, or killed
+ *	node  --BARRIER-->  yod  --RELEASED-->  all		PtlXBarrier
+ *
+ * One connected SOCK_SEQPACKET socket per node, inherited under the number in
+ * the environment (P3_JOB_ENV).  One message is one packet; descriptors travel
+ * as SCM_RIGHTS of the packet that names them.  The socket is the node's
+ * *lifeline*: its end of file is the node's end (exec included, since it is
+ * close-on-exec from PtlInit on), and for a node its end of file means that
+ * yod is gone.
+ *
+ * Rules that both sides keep:
+ *  - A node that joins is told of all joined nodes, itself included, in BORN
+ *    messages, then gets JOINED; only then PtlNIInit returns.
+ *  - LEFT and DIED name the incarnation that ended.  A node that leaves gets a
+ *    LEFT of its own as the last word about peers: what came before belongs to the
+ *    incarnation that left and may be skipped, nothing comes until the next JOIN.
+ *  - A node that reads slowly is not told of what is over: a BORN still queued in
+ *    yod and its LEFT or DIED cancel each other out.
+ *  - A process that ends with status 0 and without LEAVE has ended in order (LEFT);
+ *    a killed or failing one has DIED.
+ *  - Only the process that said HELLO speaks for the node while it lives: what
+ *    another process (a forked child) sends through the same socket is ignored.
+ *    When it is gone, the next program of a wrapper script may say HELLO.
+ *  - After DIED every joined node that is alive answers DROPPED with the same node
+ *    and incarnation, once it has dropped all that belonged to the dead (it may do
+ *    so after LEFT, too); yod reaps the process only then (or when nobody is left,
+ *    or after P3_JOB_REAP_MS), so that its pid cannot name somebody else while a
+ *    peer might still read its memory.
+ *  - A node may LEAVE and JOIN again (PtlNIFini, PtlNIInit) any number of times,
+ *    each time with a new incarnation.
+ *  - BARRIER: yod sends RELEASED to all that wait when every node of the job
+ *    waits; if a node of the job has ended, or ends, before, all that wait are
+ *    sent RELEASED with status EPIPE.
+ *  - yod believes its own table, the kernel's word about a packet's sender
+ *    (SCM_CREDENTIALS) and the socket that it came through, never a node number or
+ *    uid inside a packet.
+ *  - Nobody blocks on sending for ever: yod's sockets are non-blocking with an
+ *    outgoing queue per node; a stopped node holds up nobody else.
+ */
+#ifndef P3_SHM_JOB_H
+#define P3_SHM_JOB_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define P3_JOB_ENV      "PTL3_YOD_FD" /* number of the inherited socket */
+#define P3_JOB_MAGIC    0x33504a00u   /* protocol, low byte is its version */
+#define P3_JOB_FDS      3
+#define P3_JOB_REAP_MS  1000
+#define P3_JOB_PID_BASE 100 /* pid of rank r when the program asks for none */
+
+enum p3_job_op {
+	P3_JOB_HELLO = 1, /* node: magic, layout word */
+	P3_JOB_WELCOME,   /* yod: node, size, nid, jid, uid, cpus */
+	P3_JOB_REFUSED,   /* yod: status is an errno, layout is what others have */
+	P3_JOB_JOIN,      /* node: incarnation, pid[], seg_len; fds: published, doorbell,
+		      * host */
+	P3_JOB_BORN,    /* yod: node, incarnation, nid, pid[], uid, jid, os_pid, seg_len;
+			   * fds: published, doorbell */
+	P3_JOB_JOINED,  /* yod: all BORN of today's nodes have been sent */
+	P3_JOB_PIDS,    /* node, then yod to all: pid[] of a joined node changed */
+	P3_JOB_LEAVE,   /* node: incarnation */
+	P3_JOB_LEFT,    /* yod: node, incarnation */
+	P3_JOB_DIED,    /* yod: node, incarnation, status is the wait status, 0 unknown */
+	P3_JOB_DROPPED, /* node: node, incarnation of the dead */
+	P3_JOB_BARRIER, /* node */
+	P3_JOB_RELEASED, /* yod: status 0 or EPIPE */
+	P3_JOB_OPS
+};
+
+#define P3_JOB_NIS    2           /* interfaces of one node */
+#define P3_JOB_NO_PID 0xffffffffu /* that interface is not initialised */
+
+/* One packet.  Unused members are zero. */
+struct p3_job_msg {
+	uint32_t magic;
+	uint32_t op;
+	uint32_t node; /* rank: which node this packet is about */
+	uint32_t size; /* nodes of the job */
+	uint32_t nid;
+	uint32_t pid[P3_JOB_NIS]; /* Portals pids by interface */
+	uint32_t uid;
+	uint32_t jid;
+	uint32_t os_pid; /* process id, for cross-memory reads */
+	uint32_t cpus;   /* CPUs the job may use (affinity, cgroup quota) */
+	int32_t status;
+	uint64_t incarnation; /* never 0, new for every JOIN of this job */
+	uint64_t layout;      /* P3_LAYOUT_WORD of the sender's library */
+	uint64_t seg_len;     /* bytes of the published segment */
+};
+
+_Static_assert(sizeof(struct p3_job_msg) == 72, "the packet is a format");
+
+/*
+ * Send one packet with nfds (0..P3_JOB_FDS) descriptors.  Retries EINTR.
+ * Returns 0 or -errno (-EAGAIN on a full non-blocking socket, -EPIPE when the
+ * other side is gone; no signal is raised).  The descriptors stay the caller's.
+ */
+int p3_job_send(int sock, const struct p3_job_msg *msg, const int *fds, unsigned nfds);
+
+/*
+ * Receive one packet.  *nfds_out descriptors (close-on-exec) become the
+ * caller's; a packet of wrong size or magic, or with too many descriptors, has
+ * all its descriptors closed and is -EPROTO.  0 on success, -EPIPE at end of
+ * file, else -errno.  Blocks if the socket does.
+ */
+int p3_job_recv(int sock, struct p3_job_msg *msg_out, int *fds_out, unsigned *nfds_out);
+
+/* Who sent a packet, by the kernel's word; os_pid 0: not known here. */
+struct p3_job_from {
+	uint32_t os_pid;
+	uint32_t uid;
+};
+
+/*
+ * As p3_job_recv(), and tells the sender of this very packet.  The socket must have
+ * had SO_PASSCRED when it was sent: SO_PEERCRED of a socketpair names who made the
+ * pair, which is yod.
+ */
+int p3_job_recv_from(int sock, struct p3_job_msg *msg_out, int *fds_out,
+	unsigned *nfds_out, struct p3_job_from *from_out);
+
+#endif

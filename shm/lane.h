@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * lane - ring of 64-byte cells from one producer to one consumer
+ *
+ *	producer  --begin, fill, publish-->  [ cells 0 .. n-1 ]  --peek, take-->  consumer
+ *
+ * The cells are in the producer's published segment, the credit (cells taken) in
+ * the consumer's: one writer for every byte.  A pair has two rings, requests and
+ * responses, so that a request that must wait never holds up a response.
+ *
+ * A message is k contiguous cells, k at most a quarter of the ring.  Only the
+ * first cell of a message, its header, has a validity word: the low half of word
+ * 0 holds (lap << 1 | 1), never 0, lap being the number of times that the ring
+ * went round.  Before the producer publishes a header at p it stores 0 in word 0
+ * of cell p + k (it always owns one cell more than it fills), so that old payload
+ * there can never look like a header; the consumer looks at no other cell.
+ *
+ * Who may call what at the same time: producer functions X against each other,
+ * consumer functions X against each other, producer - consumer no lock.
+ *
+ * Progress: all functions are wait-free.  If the other process is killed between
+ * any two instructions, this side sees a full or an empty ring, never half a
+ * message, and waits for nobody.
+ *
+ * Memory ordering:
+ *	LANE.1	word 0 of a header: publish releases -> peek acquires (cells are filled)
+ *	LANE.2	credit: take releases -> room acquires (cells were read)
+ *
+ * Positions are free-running 64-bit numbers, compared by unsigned difference;
+ * they start so that the 32-bit validity wraps in the third lap of every run.
+ * What the peer may have overwritten with anything is checked: a credit out of
+ * range counts as no room, a header's cell count is range-checked by the caller's
+ * peek, and every word of a cell is loaded once, into private memory.
+ */
+#ifndef P3_SHM_LANE_H
+#define P3_SHM_LANE_H
+
+#include "shm/layout.h"
+
+struct p3_ring_tx {
+	struct p3_cell *cells;
+	const p3_a64 *credit; /* the consumer's, in its segment */
+	uint64_t pos;         /* next header */
+	uint64_t seen;        /* credit as last read */
+	uint32_t n;           /* cells, a power of two */
+	uint32_t log2n;
+};
+
+struct p3_ring_rx {
+	struct p3_cell *cells; /* read-only mapping of the producer's segment */
+	p3_a64 *credit;        /* own segment */
+	uint64_t pos;
+	uint64_t given; /* credit as last written */
+	uint32_t n;
+	uint32_t log2n;
+};
+
+static inline uint32_t p3_log2(uint32_t n)
+{
+	return 31 - (uint32_t)__builtin_clz(n);
+}
+
+/* Where positions start: two laps below the wrap of the validity word. */
+static inline uint64_t p3_ring_start(uint32_t n)
+{
+	return (uint64_t)0x7ffffffe * n;
+}
+
+static inline uint32_t p3_ring_valid(uint64_t pos, uint32_t log2n)
+{
+	return (uint32_t)(pos >> log2n) << 1 | 1;
+}
+
+static inline struct p3_cell *p3_cell_at(struct p3_cell *cells, uint64_t pos, uint32_t n)
+{
+	return &cells[pos & (n - 1)];
+}
+
+/* Most cells of one message. */
+static inline uint32_t p3_ring_most(uint32_t n)
+{
+	return n / 4;
+}
+
+/* Producer: an empty ring whose first header is not valid. */
+static inline void p3_ring_tx_init(
+	struct p3_ring_tx *r, struct p3_cell *cells, uint32_t n, const p3_a64 *credit)
+{
+	r->cells = cells;
+	r->credit = credit;
+	r->n = n;
+	r->log2n = p3_log2(n);
+	r->pos = r->seen = p3_ring_start(n);
+	p3_set(&cells[0].w[0], 0);
+}
+
+static inline void p3_ring_rx_init(
+	struct p3_ring_rx *r, struct p3_cell *cells, uint32_t n, p3_a64 *credit)
+{
+	r->cells = cells;
+	r->credit = credit;
+	r->n = n;
+	r->log2n = p3_log2(n);
+	r->pos = r->given = p3_ring_start(n);
+	p3_set(credit, r->pos);
+}
+
+/* Cells wasted at the ring's end by a message of k cells at pos. */
+static inline uint32_t p3_ring_pad(const struct p3_ring_tx *r, uint32_t k)
+{
+	uint32_t left = r->n - (uint32_t)(r->pos & (r->n - 1));
+	return k <= left ? 0 : left;
+}
+
+static inline bool p3_ring_fits(const struct p3_ring_tx *r, uint32_t cells)
+{
+	uint64_t used = r->pos - r->seen;
+	return used + cells < r->n; /* one cell more than is filled */
+}
+
+/* Is there room for a message of k cells?  Refreshes the credit if need be. */
+static inline bool p3_ring_room(struct p3_ring_tx *r, uint32_t k)
+{
+	uint32_t need = k + p3_ring_pad(r, k);
+	if (__builtin_expect(p3_ring_fits(r, need), 1))
+		return true;
+	uint64_t credit = p3_acquire(r->credit); /* LANE.2 */
+	if (r->pos - credit > r->pos - r->seen)
+		return false; /* went back, or ahead of what was sent */
+	r->seen = credit;
+	return p3_ring_fits(r, need);
+}
+
+enum { P3_KIND_PAD = 0 };
+
+static inline uint64_t p3_word0(uint32_t kind, uint32_t flags, uint32_t ncells)
+{
+	return (uint64_t)kind << 32 | (uint64_t)flags << 40 | (uint64_t)ncells << 48;
+}
+
+static inline uint32_t p3_word0_kind(uint64_t w0)
+{
+	return (uint32_t)(w0 >> 32) & 0xff;
+}
+
+static inline uint32_t p3_word0_flags(uint64_t w0)
+{
+	return (uint32_t)(w0 >> 40) & 0xff;
+}
+
+static inline uint32_t p3_word0_ncells(uint64_t w0)
+{
+	return (uint32_t)(w0 >> 48);
+}
+
+/*
+ * Ask for a line that will be written soon.  The consumer still has it from the last lap:
+ * to take it back costs as much as a message, and must not lie between fill and publish.
+ */
+static inline void p3_ring_own_soon(struct p3_ring_tx *r, uint32_t ahead)
+{
+	struct p3_cell *c = p3_cell_at(r->cells, r->pos + ahead, r->n);
+#if defined(__x86_64__)
+	__asm__ __volatile__("prefetchw %0" ::"m"(*c));
+#else
+	__builtin_prefetch(c, 1);
+#endif
+}
+
+/* Publish the message of k cells that was filled at the current position. */
+static inline void p3_ring_publish(struct p3_ring_tx *r, uint64_t word0, uint32_t k)
+{
+	struct p3_cell *c = p3_cell_at(r->cells, r->pos, r->n);
+	p3_set(&p3_cell_at(r->cells, r->pos + k, r->n)->w[0], 0);
+	word0 |= p3_ring_valid(r->pos, r->log2n);
+	r->pos += k;
+	p3_release(&c->w[0], word0); /* LANE.1: nothing after this may touch the cells */
+	p3_ring_own_soon(r, 1);      /* to be cleared by the next message, */
+	p3_ring_own_soon(r, 6);      /* and by one of a stream */
+}
+
+/*
+ * Where to fill the next message of k cells; p3_ring_room(r, k) must have said
+ * yes.  Fill words 1..7 of the first cell and all of the next k - 1 cells, then
+ * publish with the same k.
+ */
+static inline struct p3_cell *p3_ring_begin(struct p3_ring_tx *r, uint32_t k)
+{
+	uint32_t pad = p3_ring_pad(r, k);
+	if (__builtin_expect(pad != 0, 0))
+		p3_ring_publish(r, p3_word0(P3_KIND_PAD, 0, pad), pad);
+	return p3_cell_at(r->cells, r->pos, r->n);
+}
+
+/*
+ * Consumer: the next header cell, its word 0 in *word0_out, or NULL.  The words
+ * are in shared memory: copy each once.
+ */
+static inline struct p3_cell *p3_ring_peek(struct p3_ring_rx *r, uint64_t *word0_out)
+{
+	struct p3_cell *c = p3_cell_at(r->cells, r->pos, r->n);
+	uint64_t w0 = p3_acquire(&c->w[0]); /* LANE.1 */
+	if ((uint32_t)w0 != p3_ring_valid(r->pos, r->log2n))
+		return NULL;
+	*word0_out = w0;
+	return c;
+}
+
+/* Is a count of cells, as found in a header at the current position, possible? */
+static inline bool p3_ring_sane(const struct p3_ring_rx *r, uint32_t kind, uint32_t k)
+{
+	uint32_t left = r->n - (uint32_t)(r->pos & (r->n - 1));
+	if (kind == P3_KIND_PAD)
+		return k == left && k < p3_ring_most(r->n);
+	return k >= 1 && k <= left && k <= p3_ring_most(r->n);
+}
+
+/* Give k cells back; lazily: the credit is written once an eighth is owed. */
+static inline void p3_ring_take(struct p3_ring_rx *r, uint32_t k)
+{
+	r->pos += k;
+	if (r->pos - r->given < r->n / 8)
+		return;
+	r->given = r->pos;
+	p3_release(r->credit, r->pos); /* LANE.2 */
+}
+
+static inline void p3_ring_take_now(struct p3_ring_rx *r, uint32_t k)
+{
+	r->pos += k;
+	r->given = r->pos;
+	p3_release(r->credit, r->pos); /* LANE.2 */
+}
+
+#endif

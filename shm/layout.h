@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * layout - map of a node's published segment and of its doorbell page
+ *
+ * Every byte has one writing process.  The published segment is written by its
+ * owner, and mapped read-only by all others (sealed before its descriptor leaves
+ * the process).  Offsets are computed from the number of nodes by p3_layout_of(),
+ * on both sides by the same code; nothing that a peer wrote is used as a bound.
+ *
+ *   0       +-----------------+
+ *           | header          |  magic, layout word, incarnation, state
+ *           +-----------------+
+ *           | counters        |  NIC control block: heartbeat, counters
+ *           +-----------------+
+ *           | peer[nnodes]    |  what this node says to each peer: credits of the
+ *           |                 |  lanes that it receives on, where its own lanes are
+ *           +-----------------+
+ *           | base[nnodes]    |  base lanes to each peer: 8 request, 8 response cells
+ *           +-----------------+
+ *           | xfer[nxfers]    |  transfer table: long sends in progress
+ *           +-----------------+  ctl_len: reserved at creation, up to here
+ *           | arena           |  full lanes and bulk windows, in order of first use,
+ *           |                 |  reserved chunk by chunk before they are announced
+ *           +-----------------+  seg_len
+ *
+ * The doorbell page is the one page that others write.  All of it is a hint.
+ */
+#ifndef P3_SHM_LAYOUT_H
+#define P3_SHM_LAYOUT_H
+
+#include "shm/atomics.h"
+
+#include <stddef.h>
+
+#define P3_SEG_MAGIC     0x33736f50u /* "Pos3" */
+#define P3_SEG_VERSION   1u
+#define P3_MAX_NODES     1024u
+#define P3_PAGE          4096u
+#define P3_HUGE          (2u << 20)
+
+#define P3_BASE_CELLS    8u     /* of each of the two rings of a base lane */
+#define P3_XFERS_SHARED  128u   /* transfer slots of each class beyond one a peer */
+#define P3_CHUNK_LEN     32768u /* bytes of one chunk of a bulk window */
+#define P3_WINDOW_CHUNKS 8u
+#define P3_WINDOW_LEN    ((uint64_t)P3_CHUNK_LEN * P3_WINDOW_CHUNKS)
+#define P3_WINDOWS       4u
+
+/* Cells of 64 bytes, moved as words; the first word of a header cell is its
+ * validity (low half) with kind, flags and number of cells. */
+struct p3_cell {
+	p3_a64 w[8];
+};
+
+enum p3_seg_state { P3_SEG_LIVE = 1, P3_SEG_FINISHED = 2 };
+
+struct p3_seg_header {
+	uint32_t magic;
+	uint32_t version;
+	uint64_t layout;
+	uint64_t incarnation;
+	uint64_t seg_len;
+	uint32_t nnodes;
+	uint32_t node;
+	p3_a32 state; /* p3_seg_state, released last */
+	uint32_t pad0;
+	uint8_t pad[80];
+};
+
+/* The NIC control block: written by the lease holder only, read by tools. */
+enum p3_counter {
+	P3_C_HEARTBEAT,
+	P3_C_PASSES,
+	P3_C_DRAINED,
+	P3_C_OVERRUNS,
+	P3_C_SENT,
+	P3_C_SENT_BYTES,
+	P3_C_RECEIVED,
+	P3_C_RECEIVED_BYTES,
+	P3_C_DROPS,
+	P3_C_DROP_BYTES,
+	P3_C_PUT_INLINE,
+	P3_C_PUT_EAGER,
+	P3_C_BULK_BYTES,
+	P3_C_CMA_BYTES,
+	P3_C_CMA_FALLBACK,
+	P3_C_KICKS,
+	P3_C_WAKES,
+	P3_C_PARK_LATE,
+	P3_C_TICKS,
+	P3_C_TAKEOVERS,
+	P3_C_BAD_HEADERS,
+	P3_C_LANES_FULL,
+	P3_C_QUEUED,
+	P3_C_LEASE_HOST,
+	P3_C_LEASE_NIC,
+	P3_COUNTERS = 32
+};
+
+/*
+ * What this node tells one peer.  Line one belongs to the lane peer -> this
+ * node (this node consumes) and changes all the time; line two to the lane this
+ * node -> peer, and the peer looks at cold there after every message: it must not
+ * lie beside the credits.
+ */
+struct p3_peer_entry {
+	/* consumer's side */
+	p3_a64 rx_for;        /* incarnation of the peer that line one is about */
+	p3_a64 req_credit[2]; /* cells taken, of the base ring and of the full ring */
+	p3_a64 rsp_credit[2];
+	p3_a64 bulk_slot; /* 0, or transfer (p3_xfer_id) being read through a window */
+	p3_a64 bulk_want; /* bytes of it that will be read */
+	p3_a64 bulk_read; /* bytes of it read so far */
+	uint64_t pad0[8];
+	/* producer's side, and what hardly changes but is looked at all the time */
+	p3_a64 tx_for;   /* incarnation of the peer that line two is for */
+	p3_a64 full_req; /* offset of the full request ring, 0 none */
+	p3_a64 full_rsp;
+	p3_a32 cold; /* this node does not poll the peer's lane: ring its doorbell */
+	uint32_t pad1;
+	uint64_t pad2[12];
+};
+
+/*
+ * One long send in progress (put: at the initiator, get: at the target), or the
+ * release word of a long get (at the initiator).  The first half of the table is
+ * for requests of this node, the second for requests that it serves: so two nodes
+ * that get from each other never wait for each other's slots.
+ */
+struct p3_xfer {
+	p3_a64 id;   /* p3_xfer_id while the bytes may be read, else 0 */
+	p3_a64 addr; /* in the owner's address space; 0: only through the window */
+	p3_a64 len;
+	p3_a64 window;   /* offset of the window in the segment, 0 none */
+	p3_a64 produced; /* bytes put into the window */
+	p3_a64 released; /* long get: the initiator's slot's id when it is done */
+	p3_a64 status;   /* of that release: bytes taken, or UINT64_MAX for a failure */
+	uint64_t pad[9];
+};
+
+/* Transfers are named by slot and generation; 0 names none. */
+static inline uint64_t p3_xfer_id(uint32_t slot, uint32_t gen)
+{
+	return (uint64_t)gen << 32 | slot;
+}
+
+enum p3_asleep { P3_AWAKE = 0, P3_ASLEEP_HOST = 1, P3_ASLEEP_NIC = 2 };
+
+struct p3_doorbell {
+	p3_a32 asleep; /* p3_asleep: whom to wake when a message is there */
+	p3_a32 pad0[31];
+	p3_a32 kick; /* number of kicks: the NIC thread sleeps its tick on it */
+	p3_a32 pad1[31];
+	p3_a64 lanes[P3_MAX_NODES / 64]; /* cold lanes with news */
+	uint8_t pad[P3_PAGE - 256 - P3_MAX_NODES / 8];
+};
+
+_Static_assert(sizeof(struct p3_cell) == P3_CELL, "one cell, one line");
+_Static_assert(sizeof(struct p3_seg_header) == P3_LINE, "layout is part of the format");
+_Static_assert(sizeof(struct p3_peer_entry) == 2 * P3_LINE, "one line for each side");
+_Static_assert(offsetof(struct p3_peer_entry, tx_for) == P3_LINE, "one side a line");
+_Static_assert(sizeof(struct p3_xfer) == P3_LINE, "layout is part of the format");
+_Static_assert(sizeof(struct p3_doorbell) == P3_PAGE, "one page");
+_Static_assert(P3_WINDOW_LEN % P3_PAGE == 0, "windows are whole pages");
+
+#define P3_LAYOUT_WORD                                                                   \
+	((uint64_t)P3_SEG_VERSION << 56 ^ (uint64_t)sizeof(struct p3_peer_entry) << 44 ^ \
+		(uint64_t)sizeof(struct p3_xfer) << 34 ^                                 \
+		(uint64_t)P3_XFERS_SHARED << 22 ^ (uint64_t)P3_BASE_CELLS << 16 ^        \
+		(uint64_t)P3_COUNTERS << 10 ^ (uint64_t)P3_CHUNK_LEN << 4 ^              \
+		(uint64_t)P3_WINDOW_CHUNKS)
+
+struct p3_layout {
+	uint32_t nnodes;
+	uint32_t nxfers;
+	uint32_t req_cells; /* of a full request ring: a power of two */
+	uint32_t rsp_cells;
+	uint64_t counters_off;
+	uint64_t peers_off;
+	uint64_t base_off;
+	uint64_t xfers_off;
+	uint64_t ctl_len; /* end of the part that is reserved at creation */
+	uint64_t seg_len;
+};
+
+static inline uint64_t p3_round_up(uint64_t n, uint64_t to)
+{
+	return (n + to - 1) / to * to;
+}
+
+static inline uint64_t p3_full_lane_len(const struct p3_layout *l)
+{
+	return (uint64_t)(l->req_cells + l->rsp_cells) * P3_CELL;
+}
+
+/* nnodes 1..P3_MAX_NODES.  The same whatever the page size turns out to be. */
+static inline struct p3_layout p3_layout_of(uint32_t nnodes)
+{
+	struct p3_layout l = {.nnodes = nnodes};
+	l.nxfers = 2 * (nnodes + P3_XFERS_SHARED);
+	l.req_cells = nnodes <= 16 ? 1024 : 256;
+	l.rsp_cells = nnodes <= 16 ? 256 : 64;
+	l.counters_off = sizeof(struct p3_seg_header);
+	l.peers_off = l.counters_off + P3_COUNTERS * sizeof(p3_a64);
+	l.base_off = l.peers_off + nnodes * sizeof(struct p3_peer_entry);
+	l.xfers_off = l.base_off + (uint64_t)nnodes * 2 * P3_BASE_CELLS * P3_CELL;
+	l.ctl_len = p3_round_up(l.xfers_off + l.nxfers * sizeof(struct p3_xfer), P3_PAGE);
+	uint64_t arena = nnodes * p3_full_lane_len(&l) + P3_WINDOWS * P3_WINDOW_LEN;
+	l.seg_len = p3_round_up(l.ctl_len + arena, P3_HUGE);
+	return l;
+}
+
+static inline uint64_t p3_base_req_off(const struct p3_layout *l, uint32_t peer)
+{
+	return l->base_off + (uint64_t)peer * 2 * P3_BASE_CELLS * P3_CELL;
+}
+
+static inline uint64_t p3_base_rsp_off(const struct p3_layout *l, uint32_t peer)
+{
+	return p3_base_req_off(l, peer) + P3_BASE_CELLS * P3_CELL;
+}
+
+#endif

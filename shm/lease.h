@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * lease - who runs the firmware
+ *
+ * One word in memory of the process.  Whoever holds it may touch the engine's
+ * private state and run passes.  Nobody spins on it: who cannot get it posts its
+ * command in the mailbox, sets WANT, and waits for its result or event, trying again
+ * at each turn.
+ *
+ * Memory ordering:
+ *	LEASE.1	word: give releases -> take acquires (the engine's state is whole)
+ *	LEASE.2	Dekker, with MBX.4: give stores FREE, fences, and then its caller looks at
+ *		the mailbox, at the parked threads, and at ASLEEP and cold of the peers
+ *		that it wrote to; a poster pushes, fences, and looks at the word.  A
+ *		command posted after the holder's last look at the mailbox is thus seen
+ *		either by the holder (who takes the lease again) or by the poster (who
+ *		finds it free).  Without the fence: the poster waits for a result that
+ *		nobody computes.
+ *
+ * WANT is a hint: a lost one costs the wait for the holder's next leave.
+ */
+#ifndef P3_SHM_LEASE_H
+#define P3_SHM_LEASE_H
+
+#include "shm/atomics.h"
+
+enum p3_lease_holder { P3_LEASE_FREE = 0, P3_LEASE_HOST = 1, P3_LEASE_NIC = 2 };
+
+struct p3_lease {
+	_Alignas(P3_LINE) p3_a32 word; /* p3_lease_holder */
+	_Alignas(P3_LINE) p3_a32 want; /* a host thread waits for it */
+};
+
+static inline bool p3_lease_take(struct p3_lease *l, enum p3_lease_holder who)
+{
+	return p3_get(&l->word) == P3_LEASE_FREE &&
+	       p3_cas_acquire32(&l->word, P3_LEASE_FREE, who); /* LEASE.1 */
+}
+
+/* The caller must do its looks (LEASE.2) afterwards. */
+static inline void p3_lease_give(struct p3_lease *l)
+{
+	p3_release(&l->word, P3_LEASE_FREE); /* LEASE.1 */
+	p3_fence();                          /* LEASE.2 */
+}
+
+static inline enum p3_lease_holder p3_lease_held_by(struct p3_lease *l)
+{
+	return (enum p3_lease_holder)p3_get(&l->word);
+}
+
+#endif

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "shm/mailbox.h"
+
+void p3_mbx_format(struct p3_mailbox *m)
+{
+	p3_set(&m->head, P3_MBX_NONE);
+	for (uint32_t i = 1; i <= P3_MBX_SLOTS; i++)
+		p3_set(&m->slot[i - 1].next, i < P3_MBX_SLOTS ? i + 1 : P3_MBX_NONE);
+	p3_set(&m->free, (uint64_t)0xfffffffe << 32 | 1);
+}
+
+uint32_t p3_mbx_alloc(struct p3_mailbox *m)
+{
+	uint64_t old = p3_acquire(&m->free); /* MBX.3 */
+	for (;;) {
+		uint32_t slot = (uint32_t)old;
+		if (slot == P3_MBX_NONE)
+			return P3_MBX_NONE;
+		/* The tag makes a swap fail if the list changed: next may be stale. */
+		uint32_t next = p3_get(&m->slot[slot - 1].next);
+		if (p3_cas64(&m->free, &old, ((old >> 32) + 1) << 32 | next))
+			return slot;
+	}
+}
+
+void p3_mbx_free(struct p3_mailbox *m, uint32_t slot)
+{
+	uint64_t old = p3_get(&m->free);
+	do
+		p3_set(&m->slot[slot - 1].next, (uint32_t)old);
+	while (!p3_cas64(&m->free, &old, ((old >> 32) + 1) << 32 | slot)); /* MBX.3 */
+}
+
+void p3_mbx_post(struct p3_mailbox *m, uint32_t slot, void *cmd)
+{
+	struct p3_mbx_slot *s = p3_mbx_slot(m, slot);
+	s->cmd = cmd;
+	p3_set(&s->state, P3_MBX_POSTED);
+	uint32_t old = p3_get(&m->head);
+	do
+		p3_set(&s->next, old);
+	while (!p3_cas32(&m->head, &old, slot)); /* MBX.1 */
+}
+
+uint32_t p3_mbx_take_all(struct p3_mailbox *m)
+{
+	uint32_t slot = p3_exchange32(&m->head, P3_MBX_NONE); /* MBX.1 */
+	uint32_t oldest = P3_MBX_NONE;
+	while (slot != P3_MBX_NONE) {
+		uint32_t next = p3_get(&m->slot[slot - 1].next);
+		p3_set(&m->slot[slot - 1].next, oldest);
+		oldest = slot;
+		slot = next;
+	}
+	return oldest;
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * mailbox - command list and result words between host threads and firmware
+ *
+ *	host threads  --post--> [ newest -> .. -> oldest ] --all, reversed--> firmware
+ *	host threads  <--result word of the slot--  firmware
+ *
+ * A push-all/pop-all list of slots linked by index.  One compare-and-swap publishes
+ * a command and gives it its place; the firmware takes the whole list with one
+ * exchange and reverses it.  So no claimed-but-empty place exists, and a command that
+ * happens after another is executed after it.
+ *
+ * A slot belongs to the thread that allocated it until it posts, then to the
+ * firmware until the result word is done, then to the thread again, which frees it.
+ *
+ * Who may call what at the same time: everything with everything, except that
+ * take_all and done are the lease holder's.
+ *
+ * Progress: alloc, post and free are lock-free among the threads of one process;
+ * take_all is wait-free.  A thread that is killed dies with the whole process.
+ *
+ * Memory ordering:
+ *	MBX.1	head: post releases -> take_all acquires (the command is written)
+ *	MBX.2	done: done releases -> result acquires (the result is written)
+ *	MBX.3	free list: free releases -> alloc acquires (the slot is unused)
+ *	MBX.4	Dekker: poster = push, fence, look at the lease;
+ *		lease holder = store FREE, fence, look at head.  Without either fence a
+ *		command is left in the list with nobody to execute it (see lease.h)
+ */
+#ifndef P3_SHM_MAILBOX_H
+#define P3_SHM_MAILBOX_H
+
+#include "shm/atomics.h"
+
+#define P3_MBX_SLOTS 256u
+#define P3_MBX_NONE  0u /* slot numbers are index + 1 */
+
+enum { P3_MBX_POSTED = 1, P3_MBX_DONE = 2 };
+
+struct p3_mbx_slot {
+	p3_a32 next;  /* slot number of the older one */
+	p3_a32 state; /* P3_MBX_* */
+	int32_t result;
+	uint32_t pad;
+	void *cmd; /* the poster's, alive until the state is DONE */
+	uint8_t pad1[40];
+};
+
+_Static_assert(sizeof(struct p3_mbx_slot) == 64, "slots do not share lines");
+
+struct p3_mailbox {
+	_Alignas(P3_LINE) p3_a32 head;
+	_Alignas(P3_LINE) p3_a64 free; /* tag << 32 | slot number */
+	_Alignas(P3_LINE) struct p3_mbx_slot slot[P3_MBX_SLOTS];
+};
+
+void p3_mbx_format(struct p3_mailbox *m);
+
+/* A slot number, or P3_MBX_NONE when all are in use. */
+uint32_t p3_mbx_alloc(struct p3_mailbox *m);
+void p3_mbx_free(struct p3_mailbox *m, uint32_t slot);
+void p3_mbx_post(struct p3_mailbox *m, uint32_t slot, void *cmd);
+
+static inline struct p3_mbx_slot *p3_mbx_slot(struct p3_mailbox *m, uint32_t slot)
+{
+	return &m->slot[slot - 1];
+}
+
+static inline bool p3_mbx_any(struct p3_mailbox *m)
+{
+	return p3_get(&m->head) != P3_MBX_NONE;
+}
+
+/* All posted commands, oldest first, linked by next; P3_MBX_NONE if none. */
+uint32_t p3_mbx_take_all(struct p3_mailbox *m);
+
+static inline void p3_mbx_done(struct p3_mbx_slot *s, int32_t result)
+{
+	s->result = result;
+	p3_release(&s->state, P3_MBX_DONE); /* MBX.2 */
+}
+
+static inline bool p3_mbx_is_done(struct p3_mbx_slot *s)
+{
+	return p3_acquire(&s->state) == P3_MBX_DONE; /* MBX.2 */
+}
+
+#endif

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "shm/park.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <sched.h>
+#include <stdio.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+uint64_t p3_now_ns(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+bool p3_futex_wait(p3_a32 *word, uint32_t val, uint64_t ns, uint32_t mask, bool shared)
+{
+	uint64_t at = p3_now_ns() + ns; /* the bitset form takes an absolute time */
+	struct timespec t = {(time_t)(at / 1000000000u), (long)(at % 1000000000u)};
+	int op = FUTEX_WAIT_BITSET | (shared ? 0 : FUTEX_PRIVATE_FLAG);
+	int saved = errno;
+	long rc = syscall(SYS_futex, word, op, val, &t, NULL, mask);
+	bool timeout = rc != 0 && errno == ETIMEDOUT;
+	errno = saved;
+	return !timeout;
+}
+
+void p3_futex_wake(p3_a32 *word, uint32_t mask, bool shared)
+{
+	int op = FUTEX_WAKE_BITSET | (shared ? 0 : FUTEX_PRIVATE_FLAG);
+	int saved = errno;
+	syscall(SYS_futex, word, op, 0x7fffffff, NULL, NULL, mask);
+	errno = saved;
+}
+
+static enum p3_idle spin_or_yield(struct p3_waiter *w, const struct p3_idle_policy *p)
+{
+	uint64_t now = p3_now_ns();
+	if (!w->since)
+		w->since = now;
+	uint64_t waited = now - w->since;
+	if (waited < p->spin_ns)
+		return P3_IDLE_SPIN;
+	w->spun = true;
+	if (w->alone_since && now - w->alone_since >= P3_ALONE_NS)
+		return P3_IDLE_PARK;
+	return waited - p->spin_ns < p->yield_ns ? P3_IDLE_YIELD : P3_IDLE_PARK;
+}
+
+enum p3_idle p3_waiter_turn(struct p3_waiter *w, const struct p3_idle_policy *p)
+{
+#ifdef P3_VALGRIND
+	sched_yield(); /* threads take turns there: a spin would never end */
+#endif
+	if (p->spin_ns && !w->spun && w->turns++ % 64 != 63)
+		return P3_IDLE_SPIN;
+	return spin_or_yield(w, p);
+}
+
+void p3_waiter_yield(struct p3_waiter *w)
+{
+	uint64_t before = p3_now_ns();
+	sched_yield();
+	uint64_t after = p3_now_ns();
+	if (after - before > P3_AT_ONCE_NS)
+		w->alone_since = 0;
+	else if (!w->alone_since)
+		w->alone_since = before;
+}
+
+/* cgroup v2: "quota period" or "max period". */
+static uint32_t quota_cpus(void)
+{
+	long quota = 0, period = 0;
+	FILE *f = fopen("/sys/fs/cgroup/cpu.max", "re");
+	if (f) {
+		if (fscanf(f, "%ld %ld", &quota, &period) != 2)
+			quota = 0;
+		fclose(f);
+	}
+	if (quota <= 0 || period <= 0)
+		return UINT32_MAX;
+	return quota < period ? 1 : (uint32_t)(quota / period);
+}
+
+uint32_t p3_usable_cpus(void)
+{
+	cpu_set_t set;
+	if (sched_getaffinity(0, sizeof set, &set) != 0)
+		return 1;
+	uint32_t n = (uint32_t)CPU_COUNT(&set);
+	uint32_t quota = quota_cpus();
+	return n < quota ? n : quota;
+}

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "shm/seg.h"
+#include "shm/layout.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/memfd.h>
+#include <numa.h>
+#include <numaif.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#ifndef F_SEAL_FUTURE_WRITE
+#define F_SEAL_FUTURE_WRITE 0x0010
+#endif
+
+/* A mapping of this process, or (refs 0) a range that is kept for the next one. */
+struct range {
+	struct range *next;
+	void *base;
+	uint64_t len;
+	ino_t ino;
+	dev_t dev;
+	unsigned refs;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards ranges */
+static struct range *ranges;
+/* A forked child's left-over, in sight of leak checkers. */
+static struct range *inherited __attribute__((used));
+
+static struct range *find_base(const void *base)
+{
+	for (struct range *r = ranges; r; r = r->next)
+		if (r->base == base)
+			return r;
+	return NULL;
+}
+
+static struct range *find_file(const struct stat *st)
+{
+	for (struct range *r = ranges; r; r = r->next)
+		if (r->refs && r->ino == st->st_ino && r->dev == st->st_dev)
+			return r;
+	return NULL;
+}
+
+static struct range *find_unused(uint64_t len)
+{
+	for (struct range *r = ranges; r; r = r->next)
+		if (!r->refs && r->len == len)
+			return r;
+	return NULL;
+}
+
+/*
+ * mmap(), unseen by ThreadSanitizer, to which a new mapping is a write of the whole
+ * range: a thread that comes late may look at words of what was mapped before.
+ */
+static void *map_at(void *at, uint64_t len, int prot, int flags, int fd)
+{
+	/* Whole words: the kernel takes the offset from the stack as one. */
+	return (void *)syscall(SYS_mmap, at, len, (long)prot, (long)flags, (long)fd, 0L);
+}
+
+/* Zero pages, readable and writable, without cost until touched. */
+static void *blank(void *at, uint64_t len)
+{
+	int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (at ? MAP_FIXED : 0);
+	return map_at(at, len, PROT_READ | PROT_WRITE, flags, -1);
+}
+
+/* A range of address space aligned to hugepages where len allows for them. */
+static void *fresh_range(uint64_t len)
+{
+	uint64_t align = len % P3_HUGE == 0 ? P3_HUGE : P3_PAGE;
+	char *p = blank(NULL, len + align);
+	if (p == MAP_FAILED)
+		return MAP_FAILED;
+	char *at = (char *)p3_round_up((uintptr_t)p, align);
+	if (at > p)
+		munmap(p, (size_t)(at - p));
+	munmap(at + len, (size_t)(p + align - at));
+	return at;
+}
+
+static struct range *new_range(uint64_t len)
+{
+	struct range *r = find_unused(len);
+	if (r)
+		return r;
+	r = calloc(1, sizeof *r);
+	if (!r)
+		return NULL;
+	r->base = fresh_range(len);
+	if (r->base == MAP_FAILED) {
+		free(r);
+		return NULL;
+	}
+	r->len = len;
+	r->next = ranges;
+	ranges = r;
+	return r;
+}
+
+static int map_fd(int fd, uint64_t len, int prot, void **base_out)
+{
+	struct stat st;
+	if (fstat(fd, &st) != 0)
+		return -errno;
+	if (!len || st.st_size < 0 || (uint64_t)st.st_size != len)
+		return -EPROTO;
+	struct range *r = find_file(&st);
+	if (r) {
+		r->refs++;
+		*base_out = r->base;
+		return 0;
+	}
+	r = new_range(len);
+	if (!r)
+		return -ENOMEM;
+	int flags = MAP_SHARED | MAP_FIXED | MAP_NORESERVE;
+	if (map_at(r->base, len, prot, flags, fd) == MAP_FAILED)
+		return -errno;
+	(void)madvise(r->base, len, MADV_DONTFORK);
+	r->ino = st.st_ino;
+	r->dev = st.st_dev;
+	r->refs = 1;
+	*base_out = r->base;
+	return 0;
+}
+
+static int map_locked(int fd, uint64_t len, int prot, void **base_out)
+{
+	pthread_mutex_lock(&lock);
+	int rc = map_fd(fd, len, prot, base_out);
+	pthread_mutex_unlock(&lock);
+	return rc;
+}
+
+static bool is_sealed(int fd, bool writable)
+{
+	int size = F_SEAL_SHRINK | F_SEAL_GROW;
+	int seals = fcntl(fd, F_GET_SEALS);
+	if (seals < 0 || (seals & size) != size)
+		return false;
+	if (writable) /* or the mapping would fail, after its range was given away */
+		return !(seals & (F_SEAL_WRITE | F_SEAL_FUTURE_WRITE));
+	return seals & F_SEAL_FUTURE_WRITE;
+}
+
+int p3_seg_map(int fd, uint64_t len, bool writable, void **base_out)
+{
+	if (!is_sealed(fd, writable))
+		return -EPROTO;
+	return map_locked(
+		fd, len, writable ? PROT_READ | PROT_WRITE : PROT_READ, base_out);
+}
+
+void p3_seg_unmap(void *base, uint64_t len)
+{
+	pthread_mutex_lock(&lock);
+	struct range *r = find_base(base);
+	if (r && r->refs && --r->refs == 0)
+		(void)blank(base, len);
+	pthread_mutex_unlock(&lock);
+}
+
+void p3_seg_forget_all(void)
+{
+	/* The child has neither mappings nor other threads: the list is a leftover. */
+	pthread_mutex_init(&lock, NULL);
+	inherited = ranges;
+	ranges = NULL;
+}
+
+int p3_seg_reserve(struct p3_seg *seg, uint64_t len)
+{
+	if (len > seg->len)
+		return -ENOSPC;
+	len = p3_round_up(len, seg->page);
+	if (len <= seg->reserved)
+		return 0;
+	int rc;
+	do
+		/* libc's fallocate is a cancellation point, and a lease may be held */
+		rc = (int)syscall(SYS_fallocate, seg->fd, 0, (off_t)seg->reserved,
+			(off_t)(len - seg->reserved));
+	while (rc != 0 && errno == EINTR);
+	if (rc != 0)
+		return errno == ENOMEM ? -ENOSPC : -errno;
+	seg->reserved = len;
+	return 0;
+}
+
+static int create_with(
+	const char *name, uint64_t len, uint64_t reserve, bool huge, struct p3_seg *out)
+{
+	struct p3_seg seg = {.len = len, .page = huge ? P3_HUGE : P3_PAGE};
+	struct rlimit most;
+	/* Over the limit the kernel would send a signal, not an error. */
+	if (getrlimit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur < len)
+		return -EFBIG;
+	unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
+	seg.fd = memfd_create(name, flags | (huge ? MFD_HUGETLB | MFD_HUGE_2MB : 0));
+	if (seg.fd < 0)
+		return -errno;
+	int rc = 0;
+	if (ftruncate(seg.fd, (off_t)len) != 0)
+		rc = -errno;
+	if (!rc)
+		rc = p3_seg_reserve(&seg, reserve);
+	if (!rc)
+		rc = map_locked(seg.fd, len, PROT_READ | PROT_WRITE, &seg.base);
+	if (rc) {
+		close(seg.fd); /* gives partly reserved hugepages back, too */
+		return rc;
+	}
+	*out = seg;
+	return 0;
+}
+
+int p3_seg_create(const char *name, uint64_t len, uint64_t reserve,
+	enum p3_huge_policy huge, struct p3_seg *seg_out, int *fell_back_out)
+{
+	*fell_back_out = 0;
+	if (huge != P3_HUGE_OFF) {
+		int rc = create_with(name, len, reserve, true, seg_out);
+		if (!rc || huge == P3_HUGE_ON)
+			return rc;
+		*fell_back_out = -rc;
+	}
+	return create_with(name, len, reserve, false, seg_out);
+}
+
+int p3_seg_create_doorbell(struct p3_seg *seg_out)
+{
+	int rc = create_with("p3-doorbell", P3_PAGE, P3_PAGE, false, seg_out);
+	if (rc)
+		return rc;
+	if (fcntl(seg_out->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) ==
+		0)
+		return 0;
+	rc = -errno;
+	p3_seg_destroy(seg_out);
+	return rc;
+}
+
+int p3_seg_seal(const struct p3_seg *seg)
+{
+	int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL;
+	return fcntl(seg->fd, F_ADD_SEALS, seals) == 0 ? 0 : -errno;
+}
+
+void p3_seg_destroy(struct p3_seg *seg)
+{
+	p3_seg_unmap(seg->base, seg->len);
+	close(seg->fd);
+	seg->fd = -1;
+}
+
+void p3_seg_bind_here(const struct p3_seg *seg)
+{
+	if (numa_available() < 0 || numa_num_configured_nodes() < 2)
+		return;
+	int cpu = sched_getcpu();
+	int node = cpu < 0 ? -1 : numa_node_of_cpu(cpu);
+	if (node < 0 || node >= 64)
+		return;
+	unsigned long mask = 1ul << node;
+	/* Refused in many containers: first touch by the owner serves as well. */
+	(void)mbind(seg->base, seg->len, MPOL_PREFERRED, &mask, 64, 0);
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * seg - shared memory segments: memfds, hugepages, seals, mappings
+ *
+ * A segment is a memfd of its owner's making, without a name.  Its size is final at
+ * creation and sparse; room is reserved with fallocate before it is used, so a short
+ * machine gives an error and never SIGBUS.  The owner maps it, seals SHRINK | GROW |
+ * FUTURE_WRITE | SEAL, and may then hand the descriptor on: others can map it
+ * read-only and do nothing else to it.
+ *
+ * Address ranges are never given back while the process lives: a dropped mapping is
+ * replaced by zero pages and its range kept for the next one of the same length, so a
+ * thread that still looks through an old pointer reads zeros (no news) and never
+ * faults.
+ *
+ * Several nodes may live in one process (tests do that so that ThreadSanitizer and
+ * helgrind see every access): a segment of this process is mapped once and shared.
+ *
+ * All functions may be called by any thread at the same time (one mutex inside; they
+ * make system calls).  Returns are 0 or -errno.
+ */
+#ifndef P3_SHM_SEG_H
+#define P3_SHM_SEG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum p3_huge_policy { P3_HUGE_AUTO, P3_HUGE_ON, P3_HUGE_OFF };
+
+struct p3_seg {
+	void *base;
+	uint64_t len;
+	uint64_t page;     /* size of its pages, bytes */
+	uint64_t reserved; /* bytes from the start that may be touched */
+	int fd;
+};
+
+/*
+ * Make a segment of len bytes (a multiple of P3_HUGE) with the first reserve bytes
+ * reserved.  AUTO falls back to ordinary pages and says so in *fell_back_out
+ * (errno of the attempt, else 0); ON fails instead.  name appears in /proc/self/maps.
+ */
+int p3_seg_create(const char *name, uint64_t len, uint64_t reserve,
+	enum p3_huge_policy huge, struct p3_seg *seg_out, int *fell_back_out);
+
+/* Make the first len bytes usable.  -ENOSPC when the machine has no room. */
+int p3_seg_reserve(struct p3_seg *seg, uint64_t len);
+
+/* Seal it; done once, before the descriptor leaves the process. */
+int p3_seg_seal(const struct p3_seg *seg);
+
+/* The page that all nodes may write: a small memfd, sealed in size only. */
+int p3_seg_create_doorbell(struct p3_seg *seg_out);
+
+/* Prefer memory of the NUMA node of the CPU that runs this.  Best effort, silent. */
+void p3_seg_bind_here(const struct p3_seg *seg);
+
+/*
+ * Map a peer's descriptor: its size must be len exactly, it must be a sealed memfd
+ * (writable: a doorbell).  The descriptor stays the caller's.  -EPROTO if it is not
+ * what it should be.
+ */
+int p3_seg_map(int fd, uint64_t len, bool writable, void **base_out);
+
+/* End of a mapping (of a peer's, or an own segment's: closes the descriptor). */
+void p3_seg_unmap(void *base, uint64_t len);
+void p3_seg_destroy(struct p3_seg *seg);
+
+/* A forked child starts without segments. */
+void p3_seg_forget_all(void);
+
+#endif

@@ -1,0 +1,39 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# A job of four that waits, in PtlEQWait or in sleep(), uses less than 1 % of one CPU
+# over 5 s: run time of all threads of all its processes, yod's too, as the kernel counts
+# it (schedstat: nanoseconds; other people's load does not count).
+# usage: idle.sh [limit in percent]
+
+. "$(dirname "$0")/mp.sh"
+limit=${1:-1}
+
+ran() { # nanoseconds that the marked processes have run
+	local p
+	for p in $(marked); do
+		cat "/proc/$p/task/"*/schedstat 2>/dev/null
+	done | awk '{ns += $1} END {printf "%.0f", ns}'
+}
+
+measure() { # what, wait or sleep
+	local before after percent k
+	start "$P3_YOD" -sz 4 --timeout 30 "$MP_BIN/mp_idle" "$2" 7
+	for ((k = 0; k < 100; k++)); do
+		grep -q idle "$dir/out" && break
+		sleep 0.05
+	done
+	sleep 0.5
+	before=$(ran)
+	sleep 5
+	after=$(ran)
+	percent=$(awk -v ns=$((after - before)) 'BEGIN {printf "%.3f", ns / 5e7}')
+	echo "$1: $percent % of one CPU"
+	awk -v p="$percent" -v l="$limit" 'BEGIN {exit !(p < l)}' ||
+		fail "$1: $percent %, limit $limit"
+	wait "$pid" || fail "$1: status $?"
+}
+
+measure "in PtlEQWait" wait
+measure "in sleep()" sleep
+finish idle

@@ -1,0 +1,87 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# kill -9 of a random node, of yod or of its launcher process at a random moment of a job
+# of four under verified traffic: nothing is left, the status says so, the survivors have
+# ended, and none saw wrong data.  In every second run (--keep-going) the survivors must
+# notice by themselves.
+# usage: killer.sh [runs]; P3_KILLS overrides it, P3_SEED repeats a sequence
+
+. "$(dirname "$0")/mp.sh"
+runs=${P3_KILLS:-${1:-200}}
+RANDOM=${P3_SEED:=$((RANDOM % 32768))}
+echo "$runs kills, P3_SEED=$P3_SEED"
+
+free_hugepages() {
+	awk '/HugePages_Free/ {print $2}' /proc/meminfo
+}
+
+children() { # of a process
+	cat "/proc/$1/task/$1/children" 2>/dev/null
+}
+
+pick_victim() { # sets victim and what; nothing if it is not born yet
+	local inner nodes
+	victim=
+	inner=$(children "$pid") || return
+	inner=${inner% }
+	case $1 in
+	4) victim=$pid what=yod ;;
+	5) victim=$inner what=launcher ;;
+	*)
+		read -ra nodes <<<"$(children "$inner")"
+		victim=${nodes[$1]}
+		what="rank $1"
+		;;
+	esac
+}
+
+others_run() { # does anybody else on this machine have segments?
+	grep -slE 'memfd:p3-' /proc/[0-9]*/maps | grep -q .
+}
+
+# Our processes are gone: missing hugepages are ours unless others run.
+same_as_before() {
+	local k
+	for ((k = 0; k < 100; k++)); do
+		[ "$(free_hugepages)" -ge "$pages" ] && break
+		others_run && break
+		sleep 0.05
+	done
+	[ "$(free_hugepages)" -ge "$pages" ] || others_run ||
+		fail "run $i ($what): $(free_hugepages) free hugepages, $pages before"
+	[ "$(ls -A /dev/shm)" = "$shm" ] ||
+		fail "run $i ($what): /dev/shm: $(ls -A /dev/shm)"
+}
+
+check_run() {
+	[ "$status" = 137 ] || fail "run $i ($what, $ms ms): status $status"
+	nothing_left 10
+	! grep -Eq 'traffic\.c|mp\.c' "$dir/err" || fail "run $i ($what, $ms ms): wrong"
+	same_as_before
+}
+
+one_run() {
+	local keep=
+	[ $((i % 2)) = 0 ] || keep=--keep-going
+	pages=$(free_hugepages)
+	shm=$(ls -A /dev/shm)
+	ms=$((RANDOM % 300))
+	which=$((RANDOM % 6))
+	# shellcheck disable=SC2086
+	start "$P3_YOD" -sz 4 --timeout 30 $keep "$MP_BIN/mp_traffic"
+	sleep "$(printf '0.%03d' "$ms")"
+	until pick_victim "$which" && [ -n "$victim" ]; do
+		kill -0 "$pid" 2>/dev/null || break
+	done
+	kill -KILL "$victim"
+	wait "$pid" 2>/dev/null
+	status=$?
+	check_run
+}
+
+for ((i = 0; i < runs && failures < 5; i++)); do
+	one_run 2>>"$dir/own"
+done
+grep -v Killed "$dir/own" | head -5
+finish killer

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "mp.h"
+
+#include <sched.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+struct mp mp;
+unsigned char *mp_pattern;
+
+void mp_fail(const char *where, int line, const char *format, ...)
+{
+	char text[400];
+	const char *name = strrchr(where, '/');
+	va_list args;
+	va_start(args, format);
+	vsnprintf(text, sizeof text, format, args);
+	va_end(args);
+	fprintf(stderr, "rank %u: %s:%d: %s\n", mp.rank, name ? name + 1 : where, line,
+		text);
+	exit(1);
+}
+
+/* ---- life ---- */
+
+uint64_t mp_mix(uint64_t x)
+{
+	x ^= x >> 33;
+	x *= 0xff51afd7ed558ccdull;
+	x ^= x >> 33;
+	x *= 0xc4ceb9fe1a85ec53ull;
+	return x ^ x >> 33;
+}
+
+static void make_pattern(void)
+{
+	uint64_t *words = malloc(MP_PATTERN);
+	mp_check(words, "no memory");
+	for (size_t i = 0; i < MP_PATTERN / sizeof *words; i++)
+		words[i] = mp_mix(i + 1);
+	mp_pattern = (unsigned char *)words;
+}
+
+void mp_start(void)
+{
+	int most;
+	mp_ok(PtlInit(&most));
+	mp_ok(PtlNIInit(PTL_IFACE_DEFAULT, PTL_PID_ANY, NULL, NULL, &mp.ni));
+	mp_ok(PtlGetRank(mp.ni, &mp.rank, &mp.size));
+	mp_check(mp.size <= MP_MOST, "%u ranks are too many", mp.size);
+	for (unsigned i = 0; i < mp.size; i++)
+		mp_ok(PtlGetRankId(mp.ni, i, &mp.id[i]));
+	make_pattern();
+}
+
+void mp_barrier(void)
+{
+	mp_ok(PtlXBarrier());
+}
+
+void mp_end(void)
+{
+	ptlx_stats_t st = {.struct_size = sizeof st};
+	mp_ok(PtlXStats(mp.ni, &st));
+	mp_check(st.bad_headers == 0, "%llu bad headers",
+		(unsigned long long)st.bad_headers);
+	mp_barrier();
+	PtlFini();
+	free(mp_pattern);
+}
+
+/* ---- objects ---- */
+
+static unsigned md_options(unsigned options)
+{
+	return options & MP_STARTS ? options & ~MP_STARTS
+				   : options | PTL_MD_EVENT_START_DISABLE;
+}
+
+ptl_handle_eq_t mp_queue(ptl_size_t events)
+{
+	ptl_handle_eq_t eq;
+	mp_ok(PtlEQAlloc(mp.ni, events, PTL_EQ_HANDLER_NONE, &eq));
+	return eq;
+}
+
+ptl_handle_md_t mp_bind(
+	void *start, ptl_size_t length, ptl_handle_eq_t eq, unsigned options)
+{
+	ptl_md_t md = {.start = start,
+		.length = length,
+		.threshold = PTL_MD_THRESH_INF,
+		.options = md_options(options),
+		.eq_handle = eq};
+	ptl_handle_md_t handle;
+	mp_ok(PtlMDBind(mp.ni, md, PTL_RETAIN, &handle));
+	return handle;
+}
+
+ptl_handle_md_t mp_attach(ptl_match_bits_t bits, void *start, ptl_size_t length,
+	unsigned options, ptl_handle_eq_t eq)
+{
+	ptl_process_id_t anyone = {PTL_NID_ANY, PTL_PID_ANY};
+	ptl_md_t md = {.start = start,
+		.length = length,
+		.threshold = PTL_MD_THRESH_INF,
+		.options = md_options(options),
+		.eq_handle = eq};
+	ptl_handle_me_t me;
+	ptl_handle_md_t handle;
+	mp_ok(PtlMEAttach(
+		mp.ni, MP_PORTAL, anyone, bits, 0, PTL_RETAIN, PTL_INS_AFTER, &me));
+	mp_ok(PtlMDAttach(me, md, PTL_RETAIN, &handle));
+	return handle;
+}
+
+ptl_event_t mp_next(ptl_handle_eq_t eq)
+{
+	ptl_event_t ev;
+	mp_ok(PtlEQWait(eq, &ev));
+	return ev;
+}
+
+ptl_event_t mp_expect(ptl_handle_eq_t eq, ptl_event_kind_t type)
+{
+	ptl_event_t ev = mp_next(eq);
+	mp_check(ev.type == type, "%s came, not %s", PtlEventKindStr(ev.type),
+		PtlEventKindStr(type));
+	mp_check(ev.ni_fail_type == PTL_NI_OK, "%s failed", PtlEventKindStr(type));
+	return ev;
+}
+
+bool mp_next_within(ptl_handle_eq_t eq, unsigned ms, ptl_event_t *ev)
+{
+	int which, rc = PtlEQPoll(&eq, 1, ms, ev, &which);
+	if (rc == PTL_EQ_EMPTY)
+		return false;
+	mp_ok(rc);
+	return true;
+}
+
+bool mp_poll(ptl_handle_eq_t eq, ptl_event_t *ev)
+{
+	int rc = PtlEQGet(eq, ev);
+	if (rc == PTL_EQ_EMPTY)
+		return false;
+	mp_ok(rc);
+	return true;
+}
+
+void mp_put(ptl_handle_md_t md, ptl_size_t offset, ptl_size_t length, ptl_ack_req_t ack,
+	unsigned rank, ptl_match_bits_t bits, ptl_size_t remote, ptl_hdr_data_t hdr)
+{
+	int rc;
+	do
+		rc = PtlPutRegion(md, offset, length, ack, mp.id[rank], MP_PORTAL, 0,
+			bits, remote, hdr);
+	while (rc == PTL_NO_SPACE);
+	mp_ok(rc);
+}
+
+void mp_get(ptl_handle_md_t md, ptl_size_t offset, ptl_size_t length, unsigned rank,
+	ptl_match_bits_t bits, ptl_size_t remote)
+{
+	int rc;
+	do
+		rc = PtlGetRegion(
+			md, offset, length, mp.id[rank], MP_PORTAL, 0, bits, remote);
+	while (rc == PTL_NO_SPACE);
+	mp_ok(rc);
+}
+
+/* ---- data ---- */
+
+ptl_size_t mp_cut(unsigned from, unsigned to, uint64_t seq)
+{
+	uint64_t where = mp_mix(seq << 20 | (uint64_t)from << 10 | to);
+	return where % (MP_PATTERN - MP_LONGEST);
+}
+
+bool mp_same(const void *got, unsigned from, unsigned to, uint64_t seq, ptl_size_t length)
+{
+	return memcmp(got, mp_pattern + mp_cut(from, to, seq), length) == 0;
+}
+
+/* ---- time ---- */
+
+uint64_t mp_ns(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+void mp_sleep_ms(unsigned ms)
+{
+	struct timespec t = {ms / 1000, (long)(ms % 1000) * 1000000};
+	while (nanosleep(&t, &t) != 0)
+		;
+}
+
+void mp_compute_ms(unsigned ms)
+{
+	uint64_t until = mp_ns() + (uint64_t)ms * 1000000;
+	while (mp_ns() < until)
+		;
+}
+
+static int ascending(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+	return x < y ? -1 : x > y;
+}
+
+uint64_t mp_median(uint64_t *ns, size_t n)
+{
+	qsort(ns, n, sizeof *ns, ascending);
+	return ns[n / 2];
+}
+
+uint64_t mp_percentile(const uint64_t *sorted, size_t n, double p)
+{
+	size_t at = (size_t)((double)n * p / 100);
+	return sorted[at < n ? at : n - 1];
+}
+
+void mp_pin(unsigned nth)
+{
+	cpu_set_t may, one;
+	mp_check(sched_getaffinity(0, sizeof may, &may) == 0, "sched_getaffinity");
+	nth %= (unsigned)CPU_COUNT(&may);
+	for (unsigned cpu = 0; cpu < CPU_SETSIZE; cpu++)
+		if (CPU_ISSET(cpu, &may) && nth-- == 0) {
+			CPU_ZERO(&one);
+			CPU_SET(cpu, &one);
+			(void)sched_setaffinity(0, sizeof one, &one);
+			return;
+		}
+}

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * stopped - rank 1 is stopped (SIGSTOP) while rank 0 keeps sending to it and talks to the
+ * others; these notice nothing, nothing fails, and all arrives once rank 1 goes on.
+ */
+#include "mp.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { ROUNDS = 200, PUTS = 600, GETS = 60, BITS = 1, HELLO = 2, VICTIM = 1 };
+
+static ptl_handle_eq_t eq;
+
+static ptl_size_t length_of(uint64_t seq)
+{
+	uint64_t dice = mp_mix(seq);
+	if (seq % 100 == 50)
+		return 1 << 20;
+	return (dice >> 8) % (dice % 4 ? 300 : 30000);
+}
+
+/* ---- with those that run ---- */
+
+static void put_and_ack(unsigned to, ptl_handle_md_t md, ptl_size_t length)
+{
+	mp_put(md, 0, length, PTL_ACK_REQ, to, BITS, 0, 0);
+	(void)mp_expect(eq, PTL_EVENT_SEND_END);
+	ptl_event_t ev = mp_expect(eq, PTL_EVENT_ACK);
+	mp_check(ev.mlength == length, "short ACK");
+}
+
+static void get_and_look(unsigned from, uint64_t seq)
+{
+	static char got[50000];
+	ptl_handle_md_t md = mp_bind(got, sizeof got, eq, 0);
+	memset(got, 0, sizeof got);
+	mp_get(md, 0, sizeof got, from, BITS, mp_cut(from, 0, seq));
+	(void)mp_expect(eq, PTL_EVENT_REPLY_END);
+	mp_check(mp_same(got, from, 0, seq, sizeof got), "wrong bytes in a get");
+	mp_ok(PtlMDUnlink(md));
+}
+
+static double talk_to_others(ptl_handle_md_t md)
+{
+	uint64_t start = mp_ns();
+	for (uint64_t i = 0; i < ROUNDS; i++)
+		for (unsigned r = VICTIM + 1; r < mp.size; r++) {
+			put_and_ack(r, md, 100);
+			put_and_ack(r, md, 100000);
+			get_and_look(r, i);
+		}
+	return (double)(mp_ns() - start) / 1e9;
+}
+
+/* ---- with the stopped one ---- */
+
+static char *got[GETS];
+static ptl_handle_eq_t theirs;
+static unsigned sends, acks, replies;
+
+static void start_with_victim(ptl_handle_md_t md)
+{
+	for (uint64_t seq = 0; seq < PUTS; seq++)
+		mp_put(md, mp_cut(0, VICTIM, seq), length_of(seq), PTL_ACK_REQ, VICTIM,
+			BITS, 0, seq);
+	for (uint64_t i = 0; i < GETS; i++) {
+		ptl_size_t length = i % 2 ? 1000 : 100000;
+		got[i] = calloc(1, length);
+		mp_check(got[i], "no memory");
+		ptl_handle_md_t here = mp_bind(got[i], length, theirs, 0);
+		mp_get(here, 0, length, VICTIM, HELLO, mp_cut(VICTIM, 0, i));
+	}
+}
+
+static void account(const ptl_event_t *ev)
+{
+	mp_check(ev->ni_fail_type == PTL_NI_OK && ev->mlength == ev->rlength,
+		"%s: fail %u", PtlEventKindStr(ev->type), ev->ni_fail_type);
+	sends += ev->type == PTL_EVENT_SEND_END;
+	acks += ev->type == PTL_EVENT_ACK;
+	replies += ev->type == PTL_EVENT_REPLY_END;
+}
+
+static void finish_with_victim(void)
+{
+	ptl_event_t ev;
+	while (sends < PUTS || acks < PUTS || replies < GETS) {
+		mp_check(mp_next_within(theirs, 10000, &ev),
+			"of %d puts %u were sent, %u acknowledged; %u of %d gets", PUTS,
+			sends, acks, replies, GETS);
+		account(&ev);
+	}
+	for (uint64_t i = 0; i < GETS; i++)
+		mp_check(mp_same(got[i], VICTIM, 0, i, i % 2 ? 1000 : 100000),
+			"wrong bytes in a get from the stopped one");
+}
+
+static void source(void)
+{
+	pid_t victim = 0;
+	ptl_event_t ev;
+	ptl_handle_md_t pid = mp_bind(&victim, sizeof victim, eq, 0);
+	ptl_handle_md_t md = mp_bind(mp_pattern, MP_PATTERN, eq, 0);
+	ptl_handle_md_t to_victim = mp_bind(mp_pattern, MP_PATTERN, theirs, 0);
+	mp_get(pid, 0, sizeof victim, VICTIM, HELLO + 1, 0);
+	(void)mp_expect(eq, PTL_EVENT_REPLY_END);
+	mp_check(victim > 1, "pid %d", (int)victim);
+
+	double before = talk_to_others(md);
+	mp_check(kill(victim, SIGSTOP) == 0, "SIGSTOP");
+	start_with_victim(to_victim);
+	double during = talk_to_others(md);
+	for (int i = 0; i < 4 && during >= 3 * before + 0.5; i++)
+		during = talk_to_others(md); /* other people's load comes and goes */
+	while (mp_poll(theirs, &ev))
+		account(&ev);
+	mp_check(acks < PUTS, "a stopped node acknowledged everything");
+	mp_check(kill(victim, SIGCONT) == 0, "SIGCONT");
+	uint64_t start = mp_ns();
+	finish_with_victim();
+	printf("others: %.3f s before, %.3f s while one is stopped; it caught up in %.1f "
+	       "ms\n",
+		before, during, (double)(mp_ns() - start) / 1e6);
+	mp_check(during < 3 * before + 0.5, "the others were slowed");
+}
+
+static void victim(ptl_handle_eq_t in, const char *buffer)
+{
+	ptl_size_t offset[PUTS + 1] = {0};
+	for (uint64_t seq = 0; seq < PUTS; seq++)
+		offset[seq + 1] = offset[seq] + length_of(seq);
+	for (uint64_t started = 0, ended = 0; ended < PUTS;) {
+		ptl_event_t ev = mp_next(in);
+		uint64_t seq = ev.hdr_data;
+		mp_check(ev.ni_fail_type == PTL_NI_OK && seq < PUTS &&
+				 ev.offset == offset[seq] && ev.mlength == length_of(seq),
+			"message %llu", (unsigned long long)seq);
+		if (ev.type == PTL_EVENT_PUT_START) {
+			mp_check(seq == started, "out of order");
+			started++;
+			continue;
+		}
+		mp_check(mp_same(buffer + ev.offset, 0, VICTIM, seq, ev.mlength),
+			"message %llu: wrong bytes", (unsigned long long)seq);
+		ended++;
+	}
+}
+
+static char *open_victim(ptl_handle_eq_t in)
+{
+	static pid_t me;
+	ptl_size_t bytes = 0;
+	me = getpid();
+	for (uint64_t seq = 0; seq < PUTS; seq++)
+		bytes += length_of(seq);
+	char *buffer = malloc(bytes);
+	mp_check(buffer, "no memory");
+	mp_attach(HELLO + 1, &me, sizeof me, PTL_MD_OP_GET, PTL_EQ_NONE);
+	mp_attach(HELLO, mp_pattern, MP_PATTERN, PTL_MD_OP_GET | PTL_MD_MANAGE_REMOTE,
+		PTL_EQ_NONE);
+	mp_attach(BITS, buffer, bytes, PTL_MD_OP_PUT | MP_STARTS, in);
+	return buffer;
+}
+
+int main(void)
+{
+	static char sink[100000];
+	char *buffer = NULL;
+	mp_start();
+	mp_check(mp.size >= 3, "three ranks at least, please");
+	eq = mp_queue(4 * PUTS);
+	theirs = mp_queue(4 * PUTS);
+	if (mp.rank == VICTIM) {
+		buffer = open_victim(eq);
+	} else {
+		mp_attach(BITS, sink, sizeof sink, PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE,
+			PTL_EQ_NONE);
+		mp_attach(BITS, mp_pattern, MP_PATTERN,
+			PTL_MD_OP_GET | PTL_MD_MANAGE_REMOTE, PTL_EQ_NONE);
+	}
+	mp_barrier();
+	if (mp.rank == 0)
+		source();
+	if (mp.rank == VICTIM)
+		victim(eq, buffer);
+	mp_end();
+	return 0;
+}

@@ -1,0 +1,572 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# yod without the library: its nodes are /bin/sh programs.
+# usage: test_yod.sh path/to/yod [case...]
+# YOD_NODE: path of yod_node; without it the cases about what is said are skipped.
+#
+# Every run carries a mark in its environment; after each case no process with that
+# mark may be left.
+
+yod=${1:?usage: test_yod.sh path/to/yod [case...]}
+shift
+only="$*"
+dir=$(mktemp -d) || exit 1
+trap 'rm -rf "$dir"' EXIT
+failures=0
+runs=0
+mark=
+case_name=
+
+fail() {
+	echo "FAIL $case_name: $*"
+	sed 's/^/     stderr: /' "$dir/err" 2>/dev/null | head -5
+	failures=$((failures + 1))
+}
+
+same() { # what, expected, got
+	runs=$((runs + 1))
+	[ "$2" = "$3" ] || fail "$1: expected '$2', got '$3'"
+}
+
+says() { # pattern in stderr
+	runs=$((runs + 1))
+	grep -Eq -- "$1" "$dir/err" || fail "stderr does not say '$1'"
+}
+
+marked() { # pids with this run's mark
+	local e
+	for e in /proc/[0-9]*/environ; do
+		tr '\0' '\n' 2>/dev/null <"$e" | grep -qx "YOD_TEST_MARK=$mark" && echo "$e"
+	done 2>/dev/null | tr -dc '0-9\n'
+}
+
+nothing_left() { # seconds
+	local k
+	for k in $(seq $(($1 * 10))); do
+		[ -z "$(marked)" ] && break
+		sleep 0.1
+	done
+	same "processes left" "" "$(marked | tr '\n' ' ')"
+}
+
+new_mark() {
+	mark=$$.$RANDOM.$SECONDS
+	: >"$dir/out"
+	: >"$dir/err"
+}
+
+run() { # yod's arguments; status in $status
+	new_mark
+	YOD_TEST_MARK=$mark "$yod" "$@" >"$dir/out" 2>"$dir/err"
+	status=$?
+}
+
+start() { # in the background; its pid in $pid
+	new_mark
+	YOD_TEST_MARK=$mark "$yod" "$@" >"$dir/out" 2>"$dir/err" &
+	pid=$!
+}
+
+await() { # pattern in stdout
+	local k
+	for k in $(seq 100); do
+		grep -Eq -- "$1" "$dir/out" && return
+		sleep 0.1
+	done
+	fail "nodes never printed '$1'"
+}
+
+await_lines() {
+	local k
+	for k in $(seq 100); do
+		[ "$(wc -l <"$dir/out")" -ge "$1" ] && return
+		sleep 0.1
+	done
+	fail "nodes never printed $1 lines"
+}
+
+ends() { # collect $pid; status in $status, seconds in $took
+	local before=$SECONDS
+	wait "$pid"
+	status=$?
+	took=$((SECONDS - before))
+}
+
+within() { # seconds
+	runs=$((runs + 1))
+	[ "$took" -le "$1" ] || fail "took $took s, expected at most $1"
+}
+
+launcher() { # the inner process of yod $pid
+	cat "/proc/$pid/task/$pid/children" | tr -d ' '
+}
+
+state_of() { # pid
+	sed 's/.*) \(.\).*/\1/' "/proc/$1/stat" 2>/dev/null
+}
+
+# ---- exit status ----
+
+case_exit_status() {
+	run -sz 3 sh -c 'exit 0'
+	same status 0 $status
+	same stderr "" "$(cat "$dir/err")"
+	run -sz 4 sh -c '[ $PTL_MY_RID != 2 ] || exit 3; sleep 30'
+	same status 3 $status
+	says '^yod: rank 2 \(pid [0-9]+\) exited with status 3; ending the job$'
+	nothing_left 1
+	run -sz 2 sh -c '[ $PTL_MY_RID = 1 ] || kill -9 $$; sleep 30'
+	same status 137 $status
+	says '^yod: rank 0 \(pid [0-9]+\) killed by signal 9 \(Killed\); ending the job$'
+	run -sz 2 sh -c 'ulimit -c 0; kill -SEGV $$'
+	same status 139 $status
+	same lines 1 "$(wc -l <"$dir/err")"
+	nothing_left 1
+}
+
+case_keep_going() {
+	run -sz 3 --keep-going sh -c \
+		'[ $PTL_MY_RID != 1 ] || exit 7; sleep 1; echo late $PTL_MY_RID'
+	same status 7 $status
+	same survivors 2 "$(grep -c late "$dir/out")"
+	says 'rank 1 \(pid [0-9]+\) exited with status 7; the others go on'
+}
+
+case_program() {
+	local took
+	run -sz 2 ./no-such-program
+	same status 127 $status
+	says '^yod: ./no-such-program: cannot be run: no such program'
+	PATH=/usr/bin:/bin run -sz 2 no-such-program-in-path
+	same status 127 $status
+	: >"$dir/plain"
+	run -sz 2 "$dir/plain"
+	same status 126 $status
+	says 'Permission denied'
+	run -sz 2 "$dir"
+	same status 126 $status
+	same lines 1 "$(wc -l <"$dir/err")"
+}
+
+case_usage() {
+	local bad
+	for bad in '' '-sz' '-sz 0 true' '-sz x true' '-sz 4x true' '-sz -1 true' \
+		'-sz 99999999999 true' '-sz 2' 'true' '-sz 2 --nonsense true' \
+		'-sz 2 --timeout soon true' '-sz 2 --timeout -1 true' \
+		'-sz 2 --timeout nan true' '-sz 2 --mode fast true' '-sz 2 --tag=1 true'; do
+		# shellcheck disable=SC2086
+		run $bad
+		same "status of '$bad'" 2 $status
+		same "lines of '$bad'" 1 "$(wc -l <"$dir/err")"
+	done
+	run -sz 4 --mode fast true
+	says "^yod: --mode: 'fast' is no mode; expected auto, lease, dedicated or park$"
+	run -sz none true
+	says "^yod: -sz: 'none'"
+	run --help
+	same status 0 $status
+	same "options in help" 5 "$(grep -Ec -- '-sz|--tag|--timeout|--mode|--keep-going' \
+		<(grep '^  ' "$dir/out"))"
+	run --version
+	same status 0 $status
+}
+
+case_size_forms() {
+	local form
+	for form in '-sz 3' '-np 3' '-n 3' '-n3' '--sz 3' '--np=3' '-sz=3'; do
+		# shellcheck disable=SC2086
+		run $form sh -c 'echo $PTL_MY_RID'
+		same "ranks of $form" "0 1 2" "$(sort "$dir/out" | tr '\n' ' ' | sed 's/ $//')"
+	done
+	run -sz 1 echo -sz 2 --tag
+	same "arguments of the program" "-sz 2 --tag" "$(cat "$dir/out")"
+}
+
+# ---- what a node gets ----
+
+case_environment() {
+	run -sz 3 --mode park sh -c \
+		'echo "$PTL_MY_RID $PTL_NIDMAP $PTL_PIDMAP $PTL_IFACE $PTL3_MODE"'
+	same maps "0 0:1:2 100:101:102 0 park" "$(grep '^0' "$dir/out")"
+	run -sz 2 sh -c 'ls -l /proc/$$/fd | grep -c "$PTL3_YOD_FD -> socket:"'
+	same sockets "1 1" "$(tr '\n' ' ' <"$dir/out" | sed 's/ $//')"
+	run -sz 2 sh -c 'for f in 0 1 2 3 4 5 6 7 8 9 100 101; do
+			[ ! -e /proc/$$/fd/$f ] || echo -n "$f "; done; echo $PTL3_YOD_FD' 7</dev/null
+	same descriptors "0 1 2 100 100" "$(sort -u "$dir/out")"
+	run -sz 2 sh -c 'read -r pid comm st ppid pgrp sid rest </proc/$$/stat
+		echo $((pgrp == $$)) $sid'
+	same "group and session" "1 $(cut -d' ' -f6 /proc/$$/stat)" "$(sort -u "$dir/out")"
+}
+
+case_stdin() {
+	new_mark
+	printf 'one\ntwo\n' | YOD_TEST_MARK=$mark "$yod" -sz 3 \
+		sh -c 'echo $PTL_MY_RID $(cat)' >"$dir/out" 2>"$dir/err"
+	same "what ranks read" "0 one two,1,2," "$(sort "$dir/out" | tr '\n' ',')"
+	run -sz 2 sh -c 'echo fine; cat' <&-
+	same "without stdin" 0 $status
+	new_mark
+	YOD_TEST_MARK=$mark "$yod" -sz 2 sh -c 'exit 4' <&- >&- 2>&-
+	same "without descriptors" 4 $?
+}
+
+case_terminal_input() {
+	command -v script >/dev/null || return 0
+	new_mark
+	(sleep 1; printf 'typed\n'; sleep 1; printf '\004') | YOD_TEST_MARK=$mark \
+		timeout 20 script -qec "$yod -sz 2 sh -c 'echo got \$PTL_MY_RID \$(cat)'" \
+		/dev/null >"$dir/out" 2>"$dir/err"
+	same "rank 0 read" 1 "$(tr -d '\r' <"$dir/out" | grep -cx 'got 0 typed')"
+	same "rank 1 read" 1 "$(tr -d '\r' <"$dir/out" | grep -cx 'got 1')"
+	nothing_left 2
+}
+
+case_signal_dispositions() {
+	run -sz 1 sh -c 'grep -E "Sig(Blk|Ign)" /proc/$$/status | tr -d "\n\t"'
+	same "blocked and ignored" "SigBlk:0000000000000000SigIgn:0000000000000000" \
+		"$(cat "$dir/out")"
+}
+
+# ---- ending ----
+
+case_signals() {
+	local sig
+	for sig in INT:130 TERM:143 HUP:129 QUIT:131; do
+		start -sz 3 sh -c 'ulimit -c 0; echo up; sleep 60 & wait'
+		await_lines 3
+		kill -"${sig%:*}" $pid
+		ends
+		same "status after ${sig%:*}" "${sig#*:}" $status
+		within 5
+		nothing_left 1
+	done
+	start -sz 2 sh -c 'trap "echo tidy; exit 0" INT; echo up; while :; do sleep 0.1; done'
+	await_lines 2
+	kill -INT $pid
+	ends
+	same "tidied up" 2 "$(grep -c tidy "$dir/out")"
+	same status 130 $status
+}
+
+case_stubborn() {
+	start -sz 2 sh -c 'trap "" TERM INT; echo up; while :; do sleep 0.2; done'
+	await_lines 2
+	kill -TERM $pid
+	ends
+	same status 143 $status
+	within 9
+	runs=$((runs + 1))
+	[ "$took" -ge 4 ] || fail "killed after $took s, expected 5"
+	nothing_left 1
+}
+
+case_second_interrupt() {
+	start -sz 2 sh -c 'trap "" TERM INT; echo up; while :; do sleep 0.2; done'
+	await_lines 2
+	kill -INT $pid
+	sleep 0.5
+	kill -INT $pid
+	ends
+	same status 130 $status
+	within 3
+	nothing_left 1
+}
+
+case_timeout() {
+	local took
+	run --timeout 1 -sz 2 sleep 30
+	same status 124 $status
+	says '^yod: timeout: the job has run for 1 s \(--timeout\); ending the job$'
+	nothing_left 1
+	run --timeout 20.5 -sz 2 true
+	same status 0 $status
+}
+
+case_stopped_node() {
+	start -sz 2 sh -c '[ $PTL_MY_RID = 0 ] && kill -STOP $$
+		sleep 1; exit 5'
+	ends
+	same status 5 $status
+	within 7
+	nothing_left 1
+}
+
+case_user_signals() {
+	start -sz 2 sh -c 'trap "echo one" USR1; trap "echo two; exit 0" USR2; echo up
+		while :; do sleep 0.1; done'
+	await_lines 2
+	kill -USR1 $pid
+	await_lines 4
+	kill -USR2 $pid
+	ends
+	same status 0 $status
+	same counts "2 2" "$(grep -c one "$dir/out") $(grep -c two "$dir/out")"
+}
+
+case_stop_and_continue() {
+	local p states
+	start -sz 2 --timeout 3 sh -c 'echo $$; while :; do sleep 0.1; done'
+	await_lines 2
+	kill -TSTP $pid
+	sleep 4
+	states=$(for p in $pid $(cat "$dir/out"); do state_of "$p"; done | tr -d '\n')
+	same "states when stopped" TTT "$states"
+	kill -CONT $pid
+	sleep 0.3
+	states=$(for p in $(cat "$dir/out"); do state_of "$p"; done | tr -d '\nRD')
+	same "none is stopped" "" "${states//S/}"
+	ends
+	same "timeout goes on counting" 124 $status
+	nothing_left 1
+}
+
+# ---- nothing left behind ----
+
+spawner='sleep 300 & (setsid sleep 300 &) ; (setsid sh -c "sleep 300 & sleep 300" &)
+	echo up; '
+
+case_killed_yod() {
+	start -sz 3 sh -c "$spawner"'sleep 300'
+	await_lines 3
+	kill -KILL $pid
+	ends
+	same status 137 $status
+	nothing_left 10
+}
+
+case_killed_launcher() {
+	start -sz 3 sh -c "$spawner"'sleep 300'
+	await_lines 3
+	kill -KILL "$(launcher)"
+	ends
+	same status 137 $status
+	says 'launcher \(pid [0-9]+\) was killed by signal 9'
+	nothing_left 2
+}
+
+case_killed_both() {
+	local inner
+	start -sz 3 sh -c 'echo up; exec sleep 300'
+	await_lines 3
+	inner=$(launcher)
+	kill -KILL $pid "$inner"
+	ends
+	nothing_left 10
+}
+
+case_background_child() {
+	start -sz 2 sh -c "$spawner"'exit 0'
+	ends
+	same status 0 $status
+	within 4
+	nothing_left 1
+	start -sz 2 sh -c "$spawner"'kill -KILL $$'
+	ends
+	same status 137 $status
+	within 4
+	nothing_left 1
+}
+
+case_orphans_are_reaped() {
+	start -sz 1 sh -c 'for i in 1 2 3 4 5 6 7 8; do (sleep 0.1 &) ; done; echo up; sleep 2'
+	await_lines 1
+	sleep 1
+	same "zombies" 0 "$(cat /proc/"$(launcher)"/task/*/children | tr ' ' '\n' |
+		while read -r p; do [ -z "$p" ] || state_of "$p"; done | grep -c Z)"
+	ends
+	same status 0 $status
+}
+
+# ---- what is said (shm/job.h) ----
+
+sorted_out() {
+	sort "$dir/out" | tr '\n' ','
+}
+
+case_said_barrier() {
+	run -sz 4 "$YOD_NODE" hello join barrier barrier leave join:2 barrier leave
+	same status 0 $status
+	same released 12 "$(grep -c 'released 0' "$dir/out")"
+	run -sz 3 "$YOD_NODE" hello 2:exit:0 barrier
+	same released "0 released 32,1 released 32," "$(sorted_out)"
+}
+
+case_said_died() {
+	run -sz 3 --keep-going "$YOD_NODE" hello join barrier 1:die:9 wait:DIED drop leave
+	same status 137 $status
+	same heard "0 DIED 1 9,0 released 0,1 released 0,2 DIED 1 9,2 released 0," \
+		"$(sorted_out)"
+	run -sz 2 --keep-going "$YOD_NODE" hello join barrier 1:exit:3 wait:DIED drop leave
+	same heard "0 DIED 1 768,0 released 0,1 released 0," "$(sorted_out)"
+}
+
+case_said_left() {
+	run -sz 3 "$YOD_NODE" hello join barrier 1:leave 1:exit:0 wait:LEFT
+	same status 0 $status
+	same heard "0 LEFT 1 0,0 released 0,1 released 0,2 LEFT 1 0,2 released 0," \
+		"$(sorted_out)"
+	run -sz 2 "$YOD_NODE" hello join barrier 1:exit:0 wait:LEFT drop
+	same "heard of one that just ends" "0 LEFT 1 0,0 released 0,1 released 0," \
+		"$(sorted_out)"
+}
+
+case_said_exec() {
+	run -sz 2 "$YOD_NODE" hello join barrier 1:exec:3 wait:DIED state leave
+	same status 0 $status
+	same heard "0 DIED 1 0,0 released 0,0 state S,1 released 0," "$(sorted_out)"
+}
+
+case_said_reaped_late() {
+	run -sz 2 --keep-going "$YOD_NODE" hello join barrier 1:die:15 wait:DIED \
+		nap:300 state drop nap:300 state leave
+	same states "0 state -,0 state Z," "$(sorted_out | grep -o '0 state.*' |
+		sed 's/1 rel.*//')"
+	run -sz 2 --keep-going "$YOD_NODE" hello join barrier 1:die:15 wait:DIED \
+		nap:1800 state leave
+	same "state without an answer" "0 state -," "$(sorted_out | grep -o '0 state.*' |
+		sed 's/1 rel.*//')"
+}
+
+case_said_wrapper() {
+	run -sz 2 sh -c "$YOD_NODE hello join barrier leave; $YOD_NODE hello barrier
+		$YOD_NODE hello join barrier leave; :"
+	same status 0 $status
+	same released 6 "$(grep -c 'released 0' "$dir/out")"
+}
+
+case_said_nonsense() {
+	run -sz 2 --keep-going "$YOD_NODE" hello join barrier 1:babble:hey wait:DIED leave
+	says '^yod: rank 1: sends what is no packet of this yod'
+	same heard 1 "$(grep -c '^0 DIED 1' "$dir/out")"
+	run -sz 2 --timeout 2 --keep-going "$YOD_NODE" 1:nap:500 0:hello:1 1:hello:2
+	says '^yod: rank 1: layout 0+3 of its libportals is not 0+2 of rank 0'
+}
+
+# ---- output ----
+
+untag() { # rank
+	sed -n "s/^\[$1\] //p" "$dir/out"
+}
+
+case_tags() {
+	run -sz 3 --tag sh -c 'echo out $PTL_MY_RID; echo; echo err $PTL_MY_RID >&2'
+	same status 0 $status
+	same stdout "[0] ,[0] out 0,[1] ,[1] out 1,[2] ,[2] out 2," \
+		"$(sort "$dir/out" | tr '\n' ',')"
+	same stderr "[0] err 0,[1] err 1,[2] err 2," "$(sort "$dir/err" | tr '\n' ',')"
+}
+
+case_tag_partial_lines() {
+	run -sz 1 --tag sh -c 'printf a; sleep 0.6; printf b; sleep 0.1; echo c; printf d'
+	same bytes "[0] abc,[0] d" "$(tr '\n' ',' <"$dir/out")"
+	start -sz 1 --tag sh -c 'printf prompt; sleep 3; echo'
+	sleep 1.5
+	same "partial line is out" "[0] prompt" "$(cat "$dir/out")"
+	ends
+	run -sz 2 --tag sh -c '[ $PTL_MY_RID = 1 ] && sleep 0.8 && echo other && exit 0
+		printf begin; sleep 2; echo end'
+	same "another node in between" "[0] begin,[1] other,[0] end," \
+		"$(tr '\n' ',' <"$dir/out")"
+}
+
+case_tag_bytes() {
+	local r
+	for r in 0 1; do
+		head -c 300000 /dev/urandom >"$dir/in$r"
+		echo >>"$dir/in$r"
+	done
+	run -sz 2 --tag sh -c "cat $dir/in\$PTL_MY_RID"
+	for r in 0 1; do
+		LC_ALL=C sed -n "s/^\[$r\] //p" "$dir/out" | cmp -s - "$dir/in$r" ||
+			fail "bytes of rank $r differ"
+		runs=$((runs + 1))
+	done
+}
+
+case_tag_long_lines() {
+	run -sz 3 --tag sh -c 'head -c 1048576 /dev/zero | tr "\0" "$PTL_MY_RID"; echo
+		echo short; kill -KILL $$'
+	same status 137 $status
+	run -sz 3 --tag --keep-going sh -c \
+		'head -c 1048576 /dev/zero | tr "\0" "$PTL_MY_RID"; echo; echo short; kill -KILL $$'
+	same lines 6 "$(wc -l <"$dir/out")"
+	same lengths "[0] 1048576,[1] 1048576,[2] 1048576," \
+		"$(awk 'length($0) > 100 {print $1, length($2)}' "$dir/out" | sort | tr '\n' ',')"
+	same "what was written before the crash" 3 "$(grep -c short "$dir/out")"
+}
+
+case_tag_slow_reader() {
+	new_mark
+	took=$(YOD_TEST_MARK=$mark "$yod" -sz 2 --tag sh -c 'yes | head -c 4000000' \
+		2>"$dir/err" | (sleep 3; wc -l))
+	same "lines through a slow reader" 4000000 "$took"
+	new_mark
+	took=$(YOD_TEST_MARK=$mark "$yod" -sz 2 --tag sh -c 'echo first; yes' 2>"$dir/err" |
+		head -1 | cut -c5-)
+	same "a reader that leaves" first "$took"
+	nothing_left 3
+	new_mark
+	(YOD_TEST_MARK=$mark exec "$yod" -sz 2 --tag yes 2>"$dir/err") |
+		sh -c 'read -r x; sleep 4' &
+	sleep 1
+	pid=$(marked | sort -n | head -1)
+	kill -INT "$pid"
+	sleep 0.3
+	kill -INT "$pid"
+	sleep 1
+	same "interrupted with a reader that sleeps" "" "$(marked | tr '\n' ' ')"
+	wait
+}
+
+case_tag_grandchild() {
+	start -sz 1 --tag sh -c '(sleep 1; echo late) & echo early'
+	ends
+	same output "[0] early,[0] late," "$(tr '\n' ',' <"$dir/out")"
+	start -sz 1 --tag sh -c 'sleep 60 & echo early'
+	ends
+	same status 0 $status
+	within 5
+	nothing_left 1
+	start -sz 1 --tag sh -c 'yes >&2 & echo early'
+	ends
+	within 6
+	nothing_left 1
+}
+
+case_untagged_is_direct() {
+	run -sz 1 sh -c 'readlink /proc/$$/fd/1'
+	same "stdout is yod's" "$dir/out" "$(cat "$dir/out")"
+}
+
+case_many_nodes() {
+	run -sz 100 sh -c 'echo $PTL_MY_RID'
+	same status 0 $status
+	same lines 100 "$(sort -u "$dir/out" | wc -l)"
+	run -sz 100 --tag sh -c 'echo $PTL_MY_RID'
+	same lines 100 "$(sort -u "$dir/out" | wc -l)"
+}
+
+case_no_files() {
+	mkdir "$dir/empty"
+	ls -A /dev/shm | sort >"$dir/shm"
+	cd "$dir/empty" || exit 1
+	TMPDIR=$dir/empty HOME=$dir/empty run -sz 2 sh -c 'sleep 0.2; ls -A'
+	same "files while it runs" "" "$(cat "$dir/out")"
+	cd - >/dev/null || exit 1
+}
+
+case $yod in
+/*) ;;
+*) yod=$PWD/$yod ;;
+esac
+for case_name in $(declare -F | sed -n 's/^declare -f case_//p'); do
+	[[ $case_name != said_* ]] || [ -n "$YOD_NODE" ] || continue
+	[ -z "$only" ] || [[ " $only " == *" $case_name "* ]] || continue
+	before=$failures
+	began=$SECONDS
+	"case_$case_name"
+	[ "$failures" = "$before" ] && echo "ok   $case_name ($((SECONDS - began)) s)"
+done
+echo "$runs checks, $failures failures"
+[ "$failures" = 0 ]

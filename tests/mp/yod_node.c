@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A node that speaks shm/job.h word by word, for test_yod.sh:
+ *
+ *	yod_node hello join barrier wait:DIED drop leave
+ *
+ * "R:" before a word: only rank R does it.  What it hears of ends and barriers it
+ * prints.
+ */
+#include "shm/job.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define SEG  4096
+#define MOST 64
+
+static int sock;
+static uint32_t rank;
+static uint64_t incarnation;
+static uint32_t os_pid[MOST];
+static struct p3_job_msg last;
+
+static void give_up(const char *what, int rc)
+{
+	printf("%u %s: %s\n", rank, what, strerror(-rc));
+	exit(99);
+}
+
+static void send_msg(struct p3_job_msg m, const int *fds, unsigned nfds)
+{
+	m.magic = P3_JOB_MAGIC;
+	int rc = p3_job_send(sock, &m, fds, nfds);
+	if (rc)
+		give_up("send", rc);
+}
+
+static void hear(enum p3_job_op op)
+{
+	int fds[P3_JOB_FDS];
+	unsigned nfds;
+	do {
+		int rc = p3_job_recv(sock, &last, fds, &nfds);
+		if (rc)
+			give_up("recv", rc);
+		for (unsigned k = 0; k < nfds; k++)
+			close(fds[k]);
+		if (last.op == P3_JOB_BORN && last.node < MOST)
+			os_pid[last.node] = last.os_pid;
+	} while (last.op != op);
+}
+
+static void hello(const char *arg)
+{
+	send_msg((struct p3_job_msg){.op = P3_JOB_HELLO,
+			 .layout = strtoull(arg, NULL, 0) + 1},
+		NULL, 0);
+	hear(P3_JOB_WELCOME);
+	if (last.node != rank)
+		give_up("wrong rank", -EPROTO);
+}
+
+static void join(const char *arg)
+{
+	int fds[P3_JOB_FDS];
+	for (int k = 0; k < P3_JOB_FDS; k++) {
+		fds[k] = memfd_create("yod_node", MFD_CLOEXEC);
+		if (fds[k] < 0 || ftruncate(fds[k], SEG))
+			give_up("memfd", -errno);
+	}
+	incarnation = (uint64_t)getpid() << 20 | (uint64_t)atoi(arg) << 10 | 1;
+	send_msg((struct p3_job_msg){.op = P3_JOB_JOIN,
+			 .incarnation = incarnation,
+			 .seg_len = SEG,
+			 .pid = {P3_JOB_PID_BASE + rank, P3_JOB_NO_PID}},
+		fds, P3_JOB_FDS);
+	for (int k = 0; k < P3_JOB_FDS; k++)
+		close(fds[k]);
+	hear(P3_JOB_JOINED);
+}
+
+static void leave(const char *arg)
+{
+	(void)arg;
+	send_msg((struct p3_job_msg){.op = P3_JOB_LEAVE, .incarnation = incarnation},
+		NULL, 0);
+	do
+		hear(P3_JOB_LEFT);
+	while (last.node != rank || last.incarnation != incarnation);
+}
+
+static void barrier(const char *arg)
+{
+	(void)arg;
+	send_msg((struct p3_job_msg){.op = P3_JOB_BARRIER}, NULL, 0);
+	hear(P3_JOB_RELEASED);
+	printf("%u released %d\n", rank, last.status);
+}
+
+static void wait_for(const char *arg)
+{
+	hear(strcmp(arg, "LEFT") ? P3_JOB_DIED : P3_JOB_LEFT);
+	printf("%u %s %u %d\n", rank, arg, last.node, last.status);
+}
+
+static void drop(const char *arg)
+{
+	(void)arg;
+	send_msg((struct p3_job_msg){.op = P3_JOB_DROPPED,
+			 .node = last.node,
+			 .incarnation = last.incarnation},
+		NULL, 0);
+}
+
+/* Prints the state of the process that the last end was about, or "gone". */
+static void state(const char *arg)
+{
+	char name[40], line[200] = "", *at;
+	(void)arg;
+	snprintf(name, sizeof name, "/proc/%u/stat", os_pid[last.node]);
+	int fd = open(name, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? 0 : read(fd, line, sizeof line - 1);
+	at = n > 0 ? strrchr(line, ')') : NULL;
+	printf("%u state %.1s\n", rank, at ? at + 2 : "-");
+	if (fd >= 0)
+		close(fd);
+}
+
+static void nap(const char *arg)
+{
+	usleep((useconds_t)atoi(arg) * 1000);
+}
+
+static void die(const char *arg)
+{
+	raise(atoi(arg));
+}
+
+static void end(const char *arg)
+{
+	_exit(atoi(arg));
+}
+
+static void become_sleep(const char *arg)
+{
+	fcntl(sock, F_SETFD, FD_CLOEXEC);
+	execlp("sleep", "sleep", arg, (char *)NULL);
+}
+
+static void babble(const char *arg)
+{
+	ssize_t n = send(sock, arg, strlen(arg), MSG_NOSIGNAL);
+	(void)n;
+}
+
+static const struct word {
+	const char *name;
+	void (*say)(const char *arg);
+} words[] = {
+	{"hello", hello},
+	{"join", join},
+	{"leave", leave},
+	{"barrier", barrier},
+	{"wait", wait_for},
+	{"drop", drop},
+	{"state", state},
+	{"nap", nap},
+	{"die", die},
+	{"exit", end},
+	{"exec", become_sleep},
+	{"babble", babble},
+};
+
+static void say(const char *text)
+{
+	const char *arg = strchr(text, ':');
+	size_t len = arg ? (size_t)(arg - text) : strlen(text);
+	for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+		if (strlen(words[i].name) == len && !strncmp(text, words[i].name, len)) {
+			words[i].say(arg ? arg + 1 : "");
+			return;
+		}
+	give_up(text, -EINVAL);
+}
+
+int main(int argc, char **argv)
+{
+	const char *fd = getenv(P3_JOB_ENV), *me = getenv("PTL_MY_RID");
+	if (!fd || !me)
+		give_up("not started by yod", -EINVAL);
+	sock = atoi(fd);
+	rank = (uint32_t)atoi(me);
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	for (int i = 1; i < argc; i++) {
+		const char *text = argv[i];
+		if (text[0] >= '0' && text[0] <= '9') {
+			if ((uint32_t)atoi(text) != rank)
+				continue;
+			text = strchr(text, ':') + 1;
+		}
+		say(text);
+	}
+	return 0;
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What every test program of this directory includes. */
+#ifndef P3_TESTS_CASES_H
+#define P3_TESTS_CASES_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "shm/atomics.h"
+#include "support/nodes.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* A case that is one run of some nodes: NODES_CASE(put_arrives, 2) { ... } */
+#define NODES_CASE(name, nodes)                                                          \
+	static nodes_fn name##_node;                                                     \
+	static void name(void **state)                                                   \
+	{                                                                                \
+		(void)state;                                                             \
+		run_nodes(nodes, name##_node, NULL);                                     \
+	}                                                                                \
+	static void name##_node(                                                         \
+		unsigned rank, unsigned size, ptl_handle_ni_t ni, void *arg)
+
+/* Rank 0 initiates, the others answer: silence about what a case does not use. */
+#define UNUSED_ARGS ((void)rank, (void)size, (void)ni, (void)arg)
+
+/* All cases, or those that a pattern in P3_CASE selects. */
+#define RUN_CASES(cases)                                                                 \
+	(getenv("P3_CASE") ? cmocka_set_test_filter(getenv("P3_CASE")) : (void)0,        \
+		cmocka_run_group_tests(cases, NULL, NULL))
+
+#endif

@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Exactly the codes that include/portals3.h promises: one fault for each call, and a call
+ * that fails leaves no trace. */
+#include "nic/cases.h"
+
+#define PT 5
+
+/* Handles that are never valid for this kind of object. */
+struct stock {
+	ptl_handle_ni_t ni;
+	ptl_process_id_t id;
+	ptl_handle_eq_t eq;
+	ptl_handle_me_t me;
+	ptl_handle_md_t md;
+	ptl_handle_eq_t freed_eq;
+	ptl_handle_me_t freed_me;
+	ptl_handle_md_t freed_md;
+	unsigned char *buf;
+};
+
+static struct stock stock_new(ptl_handle_ni_t ni)
+{
+	struct stock s = {.ni = ni, .buf = node_alloc(4096)};
+	CHECK_OK(PtlGetId(ni, &s.id));
+	s.eq = eq_new(ni, 16);
+	s.freed_eq = eq_new(ni, 16);
+	CHECK_OK(PtlEQFree(s.freed_eq));
+	s.me = me_last(ni, PT, 1, 0, PTL_RETAIN);
+	s.freed_me = me_last(ni, PT, 1, 0, PTL_RETAIN);
+	CHECK_OK(PtlMEUnlink(s.freed_me));
+	s.md = bind_md(ni, md_of(s.buf, 64, MD_ANY, s.eq));
+	s.freed_md = bind_md(ni, md_of(s.buf, 64, MD_ANY, PTL_EQ_NONE));
+	CHECK_OK(PtlMDUnlink(s.freed_md));
+	return s;
+}
+
+/* Handles that name no live object of the kind whose one live object is given. */
+static unsigned wrong_handles(
+	const struct stock *s, ptl_handle_any_t live, ptl_handle_any_t out[20])
+{
+	const ptl_handle_any_t all[] = {PTL_INVALID_HANDLE, PTL_EQ_NONE, PTL_HANDLE_NONE,
+		0, 1, s->ni, s->eq, s->me, s->md, s->freed_eq, s->freed_me, s->freed_md,
+		live + 2 * ((ptl_handle_any_t)1 << 24), live + 1, live | 0xffffff,
+		live ^ (ptl_handle_any_t)1 << 56, live | (ptl_handle_any_t)0xf << 56,
+		live ^ (ptl_handle_any_t)1 << 24};
+	unsigned n = 0;
+	for (unsigned i = 0; i < sizeof all / sizeof *all; i++)
+		if (all[i] != live)
+			out[n++] = all[i];
+	return n;
+}
+
+/* P3.3 3.4, 3.5 */
+NODES_CASE(init_answers_bad_arguments, 1)
+{
+	UNUSED_ARGS;
+	int most = 0;
+	ptl_handle_ni_t again = 0;
+	ptl_ni_limits_t actual;
+	CHECK_RC(PtlInit(NULL), PTL_SEGV);
+	CHECK_OK(PtlInit(&most));
+	CHECK(most >= 1);
+	CHECK_RC(
+		PtlNIInit(PTL_IFACE_DEFAULT, PTL_PID_ANY, NULL, &actual, NULL), PTL_SEGV);
+	CHECK_RC(PtlNIInit(99, PTL_PID_ANY, NULL, &actual, &again), PTL_IFACE_INVALID);
+	/* again: the same handle, pid and desired ignored */
+	ptl_ni_limits_t desired = {.max_mes = 3};
+	CHECK_OK(PtlNIInit(PTL_IFACE_DEFAULT, 4711, &desired, &actual, &again));
+	CHECK_EQ(again, ni);
+	CHECK(actual.max_mes > 3);
+	CHECK(actual.max_pt_index >= 63);
+	CHECK_OK(PtlNIInit(PTL_IFACE_DEFAULT, PTL_PID_ANY, NULL, NULL, &again));
+	ptl_handle_any_t wrong[20];
+	struct stock s = stock_new(ni);
+	unsigned n = wrong_handles(&s, ni, wrong);
+	for (unsigned i = 0; i < n; i++)
+		CHECK_RC(PtlNIFini(wrong[i]), PTL_NI_INVALID);
+}
+
+/* P3.3 3.6 to 3.8 */
+NODES_CASE(ids_answer_bad_arguments, 1)
+{
+	UNUSED_ARGS;
+	struct stock s = stock_new(ni);
+	ptl_handle_any_t wrong[20];
+	ptl_process_id_t id;
+	ptl_uid_t uid;
+	ptl_jid_t jid;
+	unsigned n = wrong_handles(&s, ni, wrong);
+	CHECK_RC(PtlGetId(ni, NULL), PTL_SEGV);
+	CHECK_RC(PtlGetUid(ni, NULL), PTL_SEGV);
+	CHECK_RC(PtlGetJid(ni, NULL), PTL_SEGV);
+	for (unsigned i = 0; i < n; i++) {
+		CHECK_RC(PtlGetId(wrong[i], &id), PTL_NI_INVALID);
+		CHECK_RC(PtlGetUid(wrong[i], &uid), PTL_NI_INVALID);
+		CHECK_RC(PtlGetJid(wrong[i], &jid), PTL_NI_INVALID);
+	}
+}
+
+/* P3.3 3.9 */
+NODES_CASE(match_entries_answer_bad_arguments, 1)
+{
+	UNUSED_ARGS;
+	struct stock s = stock_new(ni);
+	ptl_handle_any_t wrong[20];
+	ptl_handle_me_t me = 42;
+	unsigned n = wrong_handles(&s, ni, wrong);
+	for (unsigned i = 0; i < n; i++)
+		CHECK_RC(PtlMEAttach(wrong[i], PT, s.id, 1, 0, PTL_RETAIN, PTL_INS_AFTER,
+				 &me),
+			PTL_NI_INVALID);
+	CHECK_RC(PtlMEAttach(ni, PT, s.id, 1, 0, PTL_RETAIN, PTL_INS_AFTER, NULL),
+		PTL_SEGV);
+	CHECK_RC(PtlMEAttach(ni, 64, s.id, 1, 0, PTL_RETAIN, PTL_INS_AFTER, &me),
+		PTL_PT_INDEX_INVALID);
+	CHECK_RC(PtlMEAttach(ni, UINT32_MAX, s.id, 1, 0, PTL_RETAIN, PTL_INS_AFTER, &me),
+		PTL_PT_INDEX_INVALID);
+	CHECK_EQ(me, 42);
+	CHECK_OK(PtlMEAttach(ni, 63, s.id, 1, 0, PTL_RETAIN, PTL_INS_AFTER, &me));
+	CHECK_OK(PtlMEUnlink(me));
+	n = wrong_handles(&s, s.me, wrong);
+	for (unsigned i = 0; i < n; i++)
+		CHECK_RC(PtlMEUnlink(wrong[i]), PTL_ME_INVALID);
+	CHECK_OK(PtlMEUnlink(s.me));
+}
+
+static void check_illegal(struct stock *s, const ptl_md_t *md, int code)
+{
+	ptl_handle_md_t h = 42;
+	CHECK_RC(PtlMDAttach(s->me, *md, PTL_RETAIN, &h), code);
+	CHECK_RC(PtlMDBind(s->ni, *md, PTL_RETAIN, &h), code);
+	CHECK_EQ(h, 42);
+}
+
+/* P3.3 3.10.1: what is no descriptor */
+NODES_CASE(descriptor_contents_are_checked, 1)
+{
+	UNUSED_ARGS;
+	struct stock s = stock_new(ni);
+	const ptl_md_t good = md_of(s.buf, 64, MD_ANY, s.eq);
+	ptl_md_iovec_t *iov = (ptl_md_iovec_t *)(void *)node_alloc(2000 * sizeof *iov);
+	ptl_md_t md = good;
+	md.start = NULL;
+	check_illegal(&s, &md, PTL_MD_ILLEGAL);
+	md = good;
+	md.length = UINT64_MAX;
+	check_illegal(&s, &md, PTL_MD_ILLEGAL);
+	md = good;
+	md.options |= 0x8000;
+	check_illegal(&s, &md, PTL_MD_ILLEGAL);
+	md = good;
+	md.threshold = -2;
+	check_illegal(&s, &md, PTL_MD_ILLEGAL);
+	const ptl_handle_eq_t no_eq[] = {s.freed_eq, PTL_INVALID_HANDLE, s.me, s.ni};
+	for (unsigned i = 0; i < 4; i++) {
+		md = good;
+		md.eq_handle = no_eq[i];
+		check_illegal(&s, &md, PTL_EQ_INVALID);
+	}
+	md = md_of(iov, 2, PTL_MD_IOVEC, s.eq);
+	iov[1] = (ptl_md_iovec_t){NULL, 1};
+	check_illegal(&s, &md, PTL_MD_ILLEGAL);
+	iov[0] = (ptl_md_iovec_t){s.buf, UINT64_MAX};
+	iov[1] = (ptl_md_iovec_t){s.buf, 2};
+	check_illegal(&s, &md, PTL_MD_ILLEGAL);
+	memset(iov, 0, 2000 * sizeof *iov);
+	md.length = 1025; /* the default of max_md_iovecs is 1024 */
+	check_illegal(&s, &md, PTL_MD_ILLEGAL);
+	md.length = 100000;
+	check_illegal(&s, &md, PTL_MD_ILLEGAL);
+	md.length = 1;
+	md.start = NULL;
+	check_illegal(&s, &md, PTL_MD_ILLEGAL);
+	/* and what is one, though it looks odd */
+	md = md_of(NULL, 0, MD_ANY, PTL_EQ_NONE);
+	md.max_size = 77;
+	CHECK_OK(PtlMDUnlink(bind_md(ni, md)));
+	md.options = PTL_MD_IOVEC;
+	CHECK_OK(PtlMDUnlink(bind_md(ni, md)));
+}
+
+/* P3.3 3.10 */
+NODES_CASE(descriptors_answer_bad_handles, 1)
+{
+	UNUSED_ARGS;
+	struct stock s = stock_new(ni);
+	const ptl_md_t good = md_of(s.buf, 64, MD_ANY, s.eq);
+	ptl_handle_any_t wrong[20];
+	ptl_handle_md_t h;
+	unsigned n = wrong_handles(&s, s.me, wrong);
+	for (unsigned i = 0; i < n; i++)
+		CHECK_RC(PtlMDAttach(wrong[i], good, PTL_RETAIN, &h), PTL_ME_INVALID);
+	CHECK_OK(PtlMDAttach(s.me, good, PTL_RETAIN, NULL)); /* NULL is allowed here */
+	CHECK_RC(PtlMDAttach(s.me, good, PTL_RETAIN, &h), PTL_ME_IN_USE);
+	n = wrong_handles(&s, ni, wrong);
+	for (unsigned i = 0; i < n; i++)
+		CHECK_RC(PtlMDBind(wrong[i], good, PTL_RETAIN, &h), PTL_NI_INVALID);
+	CHECK_RC(PtlMDBind(ni, good, PTL_RETAIN, NULL), PTL_SEGV);
+	n = wrong_handles(&s, s.md, wrong);
+	for (unsigned i = 0; i < n; i++)
+		CHECK_RC(PtlMDUnlink(wrong[i]), PTL_MD_INVALID);
+	CHECK_OK(PtlMDUnlink(s.md));
+	CHECK_RC(PtlMDUnlink(s.md), PTL_MD_INVALID);
+}
+
+/* P3.3 3.11 */
+NODES_CASE(queues_answer_bad_arguments, 1)
+{
+	UNUSED_ARGS;
+	struct stock s = stock_new(ni);
+	ptl_handle_any_t wrong[20];
+	ptl_handle_eq_t eq = 42;
+	ptl_event_t ev;
+	int which;
+	unsigned n = wrong_handles(&s, ni, wrong);
+	for (unsigned i = 0; i < n; i++)
+		CHECK_RC(PtlEQAlloc(wrong[i], 8, NULL, &eq), PTL_NI_INVALID);
+	CHECK_RC(PtlEQAlloc(ni, 8, NULL, NULL), PTL_SEGV);
+	CHECK_RC(PtlEQAlloc(ni, UINT64_MAX, NULL, &eq), PTL_NO_SPACE);
+	CHECK_RC(PtlEQAlloc(ni, (ptl_size_t)1 << 40, NULL, &eq), PTL_NO_SPACE);
+	CHECK_EQ(eq, 42);
+	CHECK_OK(PtlEQAlloc(ni, 0, NULL, &eq));
+	CHECK_EQ(eq, PTL_EQ_NONE);
+	n = wrong_handles(&s, s.eq, wrong);
+	for (unsigned i = 0; i < n; i++) {
+		ptl_handle_eq_t both[2] = {s.eq, wrong[i]};
+		CHECK_RC(PtlEQFree(wrong[i]), PTL_EQ_INVALID);
+		CHECK_RC(PtlEQGet(wrong[i], &ev), PTL_EQ_INVALID);
+		CHECK_RC(PtlEQWait(wrong[i], &ev), PTL_EQ_INVALID);
+		CHECK_RC(PtlEQPoll(&both[1], 1, 0, &ev, &which), PTL_EQ_INVALID);
+		CHECK_RC(PtlEQPoll(both, 2, PTL_TIME_FOREVER, &ev, &which),
+			PTL_EQ_INVALID);
+	}
+	CHECK_RC(PtlEQGet(s.eq, NULL), PTL_SEGV);
+	CHECK_RC(PtlEQWait(s.eq, NULL), PTL_SEGV);
+	CHECK_RC(PtlEQPoll(NULL, 1, 0, &ev, &which), PTL_SEGV);
+	CHECK_RC(PtlEQPoll(&s.eq, 1, 0, NULL, &which), PTL_SEGV);
+	CHECK_RC(PtlEQPoll(&s.eq, 1, 0, &ev, NULL), PTL_SEGV);
+	CHECK_RC(PtlEQPoll(&s.eq, 0, 0, &ev, &which), PTL_EQ_INVALID);
+	CHECK_RC(PtlEQPoll(&s.eq, -1, 0, &ev, &which), PTL_EQ_INVALID);
+	CHECK_RC(PtlEQGet(s.eq, &ev), PTL_EQ_EMPTY);
+}
+
+/* P3.3 3.11.12: the array is checked before an event is taken */
+NODES_CASE(poll_takes_no_event_with_a_bad_queue, 1)
+{
+	UNUSED_ARGS;
+	struct stock s = stock_new(ni);
+	ptl_event_t ev;
+	int which;
+	CHECK_OK(PtlPut(s.md, PTL_NO_ACK_REQ, s.id, PT, 0, 9, 0, 0));
+	sleep_ms(5);
+	ptl_handle_eq_t both[2] = {s.eq, s.freed_eq};
+	for (unsigned i = 0; i < 4; i++)
+		CHECK_RC(PtlEQPoll(both, 2, 0, &ev, &which), PTL_EQ_INVALID);
+	expect(s.eq, PTL_EVENT_SEND_START);
+	expect(s.eq, PTL_EVENT_SEND_END);
+}
+
+/* P3.3 3.13 */
+NODES_CASE(data_movement_answers_bad_arguments, 1)
+{
+	UNUSED_ARGS;
+	struct stock s = stock_new(ni);
+	ptl_handle_any_t wrong[20];
+	unsigned n = wrong_handles(&s, s.md, wrong);
+	for (unsigned i = 0; i < n; i++) {
+		CHECK_RC(PtlPut(wrong[i], PTL_ACK_REQ, s.id, PT, 0, 1, 0, 0),
+			PTL_MD_INVALID);
+		CHECK_RC(PtlPutRegion(wrong[i], 0, 0, PTL_ACK_REQ, s.id, PT, 0, 1, 0, 0),
+			PTL_MD_INVALID);
+		CHECK_RC(PtlGet(wrong[i], s.id, PT, 0, 1, 0), PTL_MD_INVALID);
+		CHECK_RC(PtlGetRegion(wrong[i], 0, 0, s.id, PT, 0, 1, 0), PTL_MD_INVALID);
+	}
+	static const struct {
+		ptl_size_t offset, length;
+	} beyond[] = {{0, 65}, {1, 64}, {65, 0}, {64, 1}, {0, UINT64_MAX},
+		{1, UINT64_MAX}, {UINT64_MAX, 1}, {UINT64_MAX, 0}, {32, UINT64_MAX - 16}};
+	for (unsigned i = 0; i < sizeof beyond / sizeof *beyond; i++) {
+		CHECK_RC(PtlPutRegion(s.md, beyond[i].offset, beyond[i].length,
+				 PTL_ACK_REQ, s.id, PT, 0, 1, 0, 0),
+			PTL_MD_ILLEGAL);
+		CHECK_RC(PtlGetRegion(s.md, beyond[i].offset, beyond[i].length, s.id, PT,
+				 0, 1, 0),
+			PTL_MD_ILLEGAL);
+	}
+	const ptl_process_id_t nobody[] = {{PTL_NID_ANY, s.id.pid},
+		{s.id.nid, PTL_PID_ANY}, {PTL_NID_ANY, PTL_PID_ANY}};
+	for (unsigned i = 0; i < 3; i++) {
+		CHECK_RC(PtlPut(s.md, PTL_ACK_REQ, nobody[i], PT, 0, 1, 0, 0),
+			PTL_PROCESS_INVALID);
+		CHECK_RC(PtlPutRegion(s.md, 0, 1, PTL_ACK_REQ, nobody[i], PT, 0, 1, 0, 0),
+			PTL_PROCESS_INVALID);
+		CHECK_RC(PtlGet(s.md, nobody[i], PT, 0, 1, 0), PTL_PROCESS_INVALID);
+		CHECK_RC(PtlGetRegion(s.md, 0, 1, nobody[i], PT, 0, 1, 0),
+			PTL_PROCESS_INVALID);
+	}
+	expect_empty(s.eq);
+	CHECK_EQ(drops_of(ni), 0);
+	/* the very end is in the region */
+	CHECK_OK(PtlPutRegion(s.md, 64, 0, PTL_NO_ACK_REQ, s.id, PT, 0, 1, 0, 0));
+	CHECK_EQ(expect(s.eq, PTL_EVENT_SEND_START).offset, 64);
+	expect(s.eq, PTL_EVENT_SEND_END);
+}
+
+/* P3.3 3.5.1: at the limit PTL_NO_SPACE, one freed makes room for one */
+static void limits_node(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *arg)
+{
+	UNUSED_ARGS;
+	unsigned char *buf = node_alloc(64);
+	const ptl_md_t md = md_of(buf, 64, MD_ANY, PTL_EQ_NONE);
+	ptl_handle_any_t h[40];
+	for (unsigned round = 0; round < 3; round++) {
+		unsigned n = 0;
+		while (n < 40 && PtlMDBind(ni, md, PTL_RETAIN, &h[n]) == PTL_OK)
+			n++;
+		CHECK_EQ(n, 10);
+		CHECK_RC(PtlMDBind(ni, md, PTL_RETAIN, &h[n]), PTL_NO_SPACE);
+		CHECK_OK(PtlMDUnlink(h[3]));
+		CHECK_OK(PtlMDBind(ni, md, PTL_RETAIN, &h[3]));
+		while (n)
+			CHECK_OK(PtlMDUnlink(h[--n]));
+		while (n < 40 && PtlEQAlloc(ni, 4, NULL, &h[n]) == PTL_OK)
+			n++;
+		CHECK_EQ(n, 7);
+		CHECK_RC(PtlEQAlloc(ni, 4, NULL, &h[n]), PTL_NO_SPACE);
+		while (n)
+			CHECK_OK(PtlEQFree(h[--n]));
+		for (; n < 12; n++)
+			h[n] = me_last(ni, n / 6, 1, 0, PTL_RETAIN);
+		CHECK_RC(PtlMEAttach(ni, 3, anybody(), 1, 0, PTL_RETAIN, PTL_INS_AFTER,
+				 &h[n]),
+			PTL_NO_SPACE);
+		CHECK_OK(PtlMEUnlink(h[11]));
+		CHECK_RC(PtlMEAttach(ni, 0, anybody(), 1, 0, PTL_RETAIN, PTL_INS_AFTER,
+				 &h[n]),
+			PTL_ME_LIST_TOO_LONG);
+		for (n = 11; n;)
+			CHECK_OK(PtlMEUnlink(h[--n]));
+	}
+}
+
+static void limits_are_kept_and_given_back(void **state)
+{
+	ptl_ni_limits_t limits = {
+		.max_mes = 12, .max_mds = 10, .max_eqs = 7, .max_me_list = 6};
+	(void)state;
+	run_nodes_opt(1, limits_node, NULL, &(struct nodes_opt){.limits = &limits});
+}
+
+/* P3.3 3.4: everything else, before PtlInit and after PtlFini */
+NODES_CASE(calls_answer_no_init_after_fini, 1)
+{
+	UNUSED_ARGS;
+	struct stock s = stock_new(ni);
+	ptl_md_t md = md_of(s.buf, 64, MD_ANY, PTL_EQ_NONE);
+	ptl_handle_any_t h;
+	ptl_process_id_t id;
+	ptl_uid_t uid;
+	ptl_jid_t jid;
+	ptl_event_t ev;
+	int which;
+	ptlx_stats_t st = {.struct_size = sizeof st};
+	CHECK_OK(PtlNIFini(ni));
+	CHECK_RC(PtlNIFini(ni), PTL_NI_INVALID);
+	CHECK_RC(PtlGetId(ni, &id), PTL_NI_INVALID);
+	CHECK_RC(PtlXStats(ni, &st), PTL_NI_INVALID);
+	CHECK_RC(PtlMEUnlink(s.me), PTL_ME_INVALID);
+	CHECK_RC(PtlMDUnlink(s.md), PTL_MD_INVALID);
+	CHECK_RC(PtlEQGet(s.eq, &ev), PTL_EQ_INVALID);
+	CHECK_RC(PtlPut(s.md, PTL_ACK_REQ, s.id, PT, 0, 1, 0, 0), PTL_MD_INVALID);
+	PtlFini();
+	CHECK_RC(PtlNIInit(PTL_IFACE_DEFAULT, PTL_PID_ANY, NULL, NULL, &h), PTL_NO_INIT);
+	CHECK_RC(PtlNIFini(ni), PTL_NO_INIT);
+	CHECK_RC(PtlGetId(ni, &id), PTL_NO_INIT);
+	CHECK_RC(PtlGetUid(ni, &uid), PTL_NO_INIT);
+	CHECK_RC(PtlGetJid(ni, &jid), PTL_NO_INIT);
+	CHECK_RC(PtlMEAttach(ni, PT, s.id, 1, 0, PTL_RETAIN, PTL_INS_AFTER, &h),
+		PTL_NO_INIT);
+	CHECK_RC(PtlMEUnlink(s.me), PTL_NO_INIT);
+	CHECK_RC(PtlMDAttach(s.me, md, PTL_RETAIN, &h), PTL_NO_INIT);
+	CHECK_RC(PtlMDBind(ni, md, PTL_RETAIN, &h), PTL_NO_INIT);
+	CHECK_RC(PtlMDUnlink(s.md), PTL_NO_INIT);
+	CHECK_RC(PtlEQAlloc(ni, 4, NULL, &h), PTL_NO_INIT);
+	CHECK_RC(PtlEQFree(s.eq), PTL_NO_INIT);
+	CHECK_RC(PtlEQGet(s.eq, &ev), PTL_NO_INIT);
+	CHECK_RC(PtlEQWait(s.eq, &ev), PTL_NO_INIT);
+	CHECK_RC(PtlEQPoll(&s.eq, 1, 0, &ev, &which), PTL_NO_INIT);
+	CHECK_RC(PtlPut(s.md, PTL_ACK_REQ, s.id, PT, 0, 1, 0, 0), PTL_NO_INIT);
+	CHECK_RC(
+		PtlPutRegion(s.md, 0, 0, PTL_ACK_REQ, s.id, PT, 0, 1, 0, 0), PTL_NO_INIT);
+	CHECK_RC(PtlGet(s.md, s.id, PT, 0, 1, 0), PTL_NO_INIT);
+	CHECK_RC(PtlGetRegion(s.md, 0, 0, s.id, PT, 0, 1, 0), PTL_NO_INIT);
+	CHECK_RC(PtlXBarrier(), PTL_NO_INIT);
+	CHECK_RC(PtlXStats(ni, &st), PTL_NO_INIT);
+	PtlFini();
+}
+
+int main(void)
+{
+	const struct CMUnitTest cases[] = {
+		cmocka_unit_test(init_answers_bad_arguments),
+		cmocka_unit_test(ids_answer_bad_arguments),
+		cmocka_unit_test(match_entries_answer_bad_arguments),
+		cmocka_unit_test(descriptor_contents_are_checked),
+		cmocka_unit_test(descriptors_answer_bad_handles),
+		cmocka_unit_test(queues_answer_bad_arguments),
+		cmocka_unit_test(poll_takes_no_event_with_a_bad_queue),
+		cmocka_unit_test(data_movement_answers_bad_arguments),
+		cmocka_unit_test(limits_are_kept_and_given_back),
+		cmocka_unit_test(calls_answer_no_init_after_fini),
+	};
+	return RUN_CASES(cases);
+}

@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Room: reservations, back-pressure, many threads, long transfers both ways. */
+#include "nic/cases.h"
+
+#define PT 9
+
+/* P3.3 chapter 4: who sent what is dropped sees nothing; the target counts it, and
+ * the room reserved for the answers comes back */
+NODES_CASE(drops_are_counted_and_give_room_back, 2)
+{
+	UNUSED_ARGS;
+	unsigned n = rounds(20000);
+	ptl_handle_eq_t eq = eq_new(ni, 64), sent = eq_new(ni, 64);
+	unsigned char *buf = node_alloc(100000);
+	static const size_t len[] = {8, 2000, 100000};
+	if (rank == 1)
+		post_md(ni, PT, 1, md_of(buf, 100000, MD_ANY, PTL_EQ_NONE));
+	sync_nodes();
+	if (rank == 0) {
+		ptl_handle_md_t md[3];
+		for (unsigned i = 0; i < 3; i++)
+			md[i] = bind_md(ni, md_of(buf, len[i], 0, eq));
+		for (unsigned i = 0; i < n; i++)
+			CHECK_OK(get_from(ni, md[i % 50 ? i % 2 : 2], 1, PT, 2));
+		ptl_handle_md_t put = bind_md(ni, md_of(buf, 100000, 0, sent));
+		for (unsigned i = 0; i < 30; i++) {
+			CHECK_OK(PtlPutRegion(put, 0, len[i % 3], PTL_ACK_REQ,
+				id_of(ni, 1), PT, 0, 2, 0, 0));
+			expect(sent, PTL_EVENT_SEND_START);
+			CHECK_EQ(expect(sent, PTL_EVENT_SEND_END).mlength, len[i % 3]);
+		}
+		expect_empty(eq);
+		for (unsigned i = 0; i < 3; i++) {
+			CHECK_OK(get_from(ni, md[i], 1, PT, 1));
+			expect(eq, PTL_EVENT_REPLY_START);
+			CHECK_EQ(expect(eq, PTL_EVENT_REPLY_END).mlength, len[i]);
+		}
+		CHECK_OK(put_to(ni, put, 1, PT, 1, PTL_ACK_REQ));
+		expect(sent, PTL_EVENT_SEND_START);
+		expect(sent, PTL_EVENT_SEND_END);
+		expect(sent, PTL_EVENT_ACK);
+		expect_empty(sent);
+	}
+	sync_nodes();
+	CHECK_EQ(drops_of(ni), rank ? n + 30 : 0);
+}
+
+/* ---- many threads ---- */
+
+#define THREADS 8
+
+struct crowd {
+	ptl_handle_ni_t ni;
+	unsigned rank, number, n;
+	ptl_handle_md_t md;
+};
+
+static size_t crowd_length(unsigned i)
+{
+	return (size_t[]){
+		8, 8, 100, 0, 16, 2500, 1, 40000}[i % 8 - (i % 8 == 7 && i % 64 != 7)];
+}
+
+static void crowd_sends(void *arg)
+{
+	struct crowd *c = arg;
+	for (unsigned i = 0; i < c->n; i++) {
+		ptl_hdr_data_t hdr = (ptl_hdr_data_t)c->number << 32 | i;
+		int rc;
+		while ((rc = PtlPutRegion(c->md, 0, crowd_length(i), PTL_NO_ACK_REQ,
+				id_of(c->ni, 1 - c->rank), PT, 0, 1, 0, hdr)) ==
+			PTL_NO_SPACE)
+			sleep_ms(1);
+		CHECK_EQ(rc, PTL_OK);
+	}
+}
+
+/* Each message once, and those of one thread in its order (P3.3 3.13) */
+NODES_CASE(threads_put_at_once_in_order, 2)
+{
+	(void)size;
+	(void)arg;
+	unsigned n = rounds(500);
+	unsigned next[THREADS] = {0};
+	unsigned char *buf = node_alloc(40000);
+	ptl_handle_eq_t eq = eq_new(ni, 8192);
+	struct crowd crowd[THREADS];
+	struct side *side[THREADS];
+	ptl_handle_md_t md =
+		bind_md(ni, md_of(node_alloc(40000), 40000, MD_QUIET, PTL_EQ_NONE));
+	post_md(ni, PT, 1, md_of(buf, 40000, MD_ANY | PTL_MD_EVENT_END_DISABLE, eq));
+	sync_nodes();
+	for (unsigned i = 0; i < THREADS; i++) {
+		crowd[i] = (struct crowd){ni, rank, i, n, md};
+		side[i] = side_start(crowd_sends, &crowd[i]);
+	}
+	for (unsigned i = 0; i < THREADS * n; i++) {
+		ptl_event_t ev = expect(eq, PTL_EVENT_PUT_START);
+		unsigned who = (unsigned)(ev.hdr_data >> 32), k = (unsigned)ev.hdr_data;
+		CHECK(who < THREADS);
+		CHECK_EQ(k, next[who]);
+		CHECK_EQ(ev.rlength, crowd_length(k));
+		next[who]++;
+	}
+	for (unsigned i = 0; i < THREADS; i++)
+		side_join(side[i]);
+	expect_empty(eq);
+	sync_nodes();
+}
+
+/* ---- back-pressure ---- */
+
+static void flood(ptl_handle_ni_t ni, unsigned rank, size_t len, unsigned n)
+{
+	ptl_handle_eq_t eq = eq_new(ni, 4 * n);
+	unsigned char *buf = node_alloc(len);
+	if (rank == 1)
+		post_md(ni, PT, 1,
+			md_of(buf, len, MD_ANY | PTL_MD_EVENT_START_DISABLE, eq));
+	sync_nodes();
+	if (rank == 0) {
+		ptl_handle_md_t md = bind_md(ni, md_of(buf, len, 0, eq));
+		for (unsigned i = 0; i < n; i++)
+			CHECK_OK(PtlPut(md, PTL_ACK_REQ, id_of(ni, 1), PT, 0, 1, 0, i));
+		for (unsigned i = 0; i < 3 * n; i++)
+			CHECK_EQ(next_event(eq).ni_fail_type, PTL_NI_OK);
+		expect_empty(eq);
+	}
+	sync_nodes(); /* node 1 sits in here all the time: no Portals call of its own */
+	for (unsigned i = 0; rank == 1 && i < n; i++)
+		expect(eq, PTL_EVENT_PUT_END);
+	expect_empty(eq);
+	sync_nodes();
+}
+
+/* P3.3 2: progress needs no call by the target; a source that is too fast is held back,
+ * nothing is lost */
+NODES_CASE(flood_arrives_at_an_idle_host_short, 2)
+{
+	UNUSED_ARGS;
+	flood(ni, rank, 8, rounds(20000));
+}
+
+NODES_CASE(flood_arrives_at_an_idle_host_medium, 2)
+{
+	UNUSED_ARGS;
+	flood(ni, rank, 3000, rounds(4000));
+}
+
+NODES_CASE(flood_arrives_at_an_idle_host_long, 2)
+{
+	UNUSED_ARGS;
+	flood(ni, rank, 50000, rounds(500));
+}
+
+/* All nodes flood all */
+NODES_CASE(flood_of_all_by_all_arrives, 4)
+{
+	(void)arg;
+	unsigned n = rounds(400);
+	static const size_t len[] = {8, 1200, 20000};
+	ptl_handle_eq_t in = eq_new(ni, 8192), out = eq_new(ni, 16384);
+	unsigned char *buf = node_alloc(20000), *src = node_alloc(20000);
+	post_md(ni, PT, 1, md_of(buf, 20000, MD_ANY | PTL_MD_EVENT_START_DISABLE, in));
+	ptl_handle_md_t md =
+		bind_md(ni, md_of(src, 20000, PTL_MD_EVENT_START_DISABLE, out));
+	sync_nodes();
+	for (unsigned i = 0; i < n; i++)
+		for (unsigned to = 0; to < size; to++)
+			CHECK_OK(PtlPutRegion(md, 0, len[i % 3], PTL_ACK_REQ,
+				id_of(ni, to), PT, 0, 1, 0, rank));
+	for (unsigned i = 0; i < size * n; i++)
+		expect(in, PTL_EVENT_PUT_END);
+	for (unsigned i = 0; i < 2 * size * n; i++)
+		CHECK_EQ(next_event(out).ni_fail_type, PTL_NI_OK);
+	expect_empty(in);
+	expect_empty(out);
+	sync_nodes();
+}
+
+/* ---- long transfers both ways ---- */
+
+/* Every class of message has its own room: two nodes that long-get one another do not
+ * stop, however narrow the lanes (registered with PTL3_LANES=base, too) */
+static void get_both_ways(ptl_handle_ni_t ni, unsigned rank, size_t len, unsigned n)
+{
+	ptl_handle_eq_t eq = eq_new(ni, 4096), in = eq_new(ni, 4096);
+	unsigned char *from = node_pattern(len, rank), *to = node_alloc(len);
+	post_md(ni, PT, 1, md_of(from, len, MD_ANY, in));
+	ptl_handle_md_t md = bind_md(ni, md_of(to, len, 0, eq));
+	sync_nodes();
+	for (unsigned i = 0; i < n; i++)
+		CHECK_OK(get_from(ni, md, 1 - rank, PT, 1));
+	for (unsigned i = 0; i < 2 * n; i++)
+		CHECK_EQ(next_event(eq).ni_fail_type, PTL_NI_OK);
+	CHECK_PATTERN(to, 0, len, 1 - rank);
+	for (unsigned i = 0; i < 2 * n; i++)
+		CHECK_EQ(next_event(in).ni_fail_type, PTL_NI_OK);
+	expect_empty(eq);
+	expect_empty(in);
+	sync_nodes();
+}
+
+NODES_CASE(long_gets_cross_many_at_once, 2)
+{
+	UNUSED_ARGS;
+	get_both_ways(ni, rank, 30000, rounds(400));
+}
+
+NODES_CASE(long_gets_cross_very_long, 2)
+{
+	UNUSED_ARGS;
+	get_both_ways(ni, rank, 3000001, rounds(8));
+}
+
+/* P3.3 3.10: PTL_MD_IN_USE between START and END, PTL_OK once the END can be read */
+static void unlink_while_moving(ptl_handle_ni_t ni, unsigned rank, bool put)
+{
+	const size_t len = 16 << 20;
+	ptl_handle_eq_t eq = eq_new(ni, 16);
+	unsigned char *buf = node_alloc(len);
+	unsigned in_use = 0;
+	for (unsigned i = 0; i < rounds(20); i++) {
+		ptl_handle_md_t md;
+		ptl_handle_me_t me = PTL_INVALID_HANDLE;
+		if (rank == 1) {
+			me = me_last(ni, PT, 1, 0, PTL_RETAIN);
+			CHECK_OK(PtlMDAttach(
+				me, md_of(buf, len, MD_ANY, eq), PTL_RETAIN, &md));
+		} else {
+			md = bind_md(ni, md_of(buf, len, 0, eq));
+		}
+		sync_nodes();
+		if (rank == 0)
+			CHECK_OK(put ? put_to(ni, md, 1, PT, 1, PTL_NO_ACK_REQ)
+				     : get_from(ni, md, 1, PT, 1));
+		ptl_event_t start = next_event(eq), end;
+		int rc, got;
+		while ((got = PtlEQGet(eq, &end)) == PTL_EQ_EMPTY) {
+			rc = i % 2 && rank ? PtlMEUnlink(me) : PtlMDUnlink(md);
+			if (rc == PTL_OK)
+				break; /* the END was posted since */
+			CHECK_EQ(rc, i % 2 && rank ? PTL_ME_IN_USE : PTL_MD_IN_USE);
+			in_use++;
+		}
+		if (got == PTL_EQ_EMPTY)
+			CHECK_OK(PtlEQGet(eq, &end));
+		else
+			CHECK_OK(PtlMDUnlink(md));
+		CHECK_EQ(end.link, start.link);
+		CHECK_EQ(end.ni_fail_type, PTL_NI_OK);
+		CHECK_EQ(end.type, start.type + 1);
+		CHECK_RC(PtlMDUnlink(md), PTL_MD_INVALID);
+		if (rank == 1)
+			(void)PtlMEUnlink(me);
+		expect_empty(eq);
+		sync_nodes();
+	}
+	/* Whether any was seen in time is up to the scheduler. */
+	if (!in_use)
+		print_message("node %u saw no transfer in progress\n", rank);
+}
+
+NODES_CASE(unlink_says_in_use_during_long_puts, 2)
+{
+	UNUSED_ARGS;
+	unlink_while_moving(ni, rank, true);
+}
+
+NODES_CASE(unlink_says_in_use_during_long_gets, 2)
+{
+	UNUSED_ARGS;
+	unlink_while_moving(ni, rank, false);
+}
+
+/* An unlinked get descriptor: the reply is dropped and counted, its room comes back */
+NODES_CASE(reply_to_an_unlinked_descriptor_is_dropped, 2)
+{
+	UNUSED_ARGS;
+	static const size_t len[] = {8, 3000, 200000};
+	unsigned n = rounds(300), served = 0;
+	unsigned char *buf = node_alloc(200000);
+	ptl_handle_eq_t eq = eq_new(ni, 64), in = eq_new(ni, 4096);
+	if (rank == 1)
+		post_md(ni, PT, 1, md_of(buf, 200000, MD_ANY, in));
+	sync_nodes();
+	for (unsigned i = 0; rank == 0 && i < n; i++) {
+		ptl_handle_md_t md = bind_md(ni, md_of(buf, len[i % 3], 0, eq));
+		CHECK_OK(get_from(ni, md, 1, PT, 1));
+		ptl_event_t ev;
+		if (PtlMDUnlink(md) == PTL_OK) {
+			while (PtlEQGet(eq, &ev) != PTL_EQ_EMPTY)
+				;
+			continue;
+		}
+		expect(eq, PTL_EVENT_REPLY_START); /* it was quicker */
+		expect(eq, PTL_EVENT_REPLY_END);
+		CHECK_OK(PtlMDUnlink(md));
+	}
+	if (rank == 0) {
+		ptl_handle_md_t md = bind_md(ni, md_of(buf, 100, 0, eq));
+		CHECK_OK(get_from(ni, md, 1, PT, 1));
+		expect(eq, PTL_EVENT_REPLY_START);
+		expect(eq, PTL_EVENT_REPLY_END);
+		expect_empty(eq);
+	}
+	while (rank == 1 && served < 2 * (n + 1)) {
+		ptl_event_t ev = next_event(in);
+		CHECK(ev.type == PTL_EVENT_GET_START || ev.type == PTL_EVENT_GET_END);
+		served++;
+	}
+	sync_nodes();
+}
+
+int main(void)
+{
+	const struct CMUnitTest cases[] = {
+		cmocka_unit_test(drops_are_counted_and_give_room_back),
+		cmocka_unit_test(threads_put_at_once_in_order),
+		cmocka_unit_test(flood_arrives_at_an_idle_host_short),
+		cmocka_unit_test(flood_arrives_at_an_idle_host_medium),
+		cmocka_unit_test(flood_arrives_at_an_idle_host_long),
+		cmocka_unit_test(flood_of_all_by_all_arrives),
+		cmocka_unit_test(long_gets_cross_many_at_once),
+		cmocka_unit_test(long_gets_cross_very_long),
+		cmocka_unit_test(unlink_says_in_use_during_long_puts),
+		cmocka_unit_test(unlink_says_in_use_during_long_gets),
+		cmocka_unit_test(reply_to_an_unlinked_descriptor_is_dropped),
+	};
+	return RUN_CASES(cases);
+}

@@ -1,0 +1,464 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Interfaces and peers come and go: incarnations, finalising in mid-air, death. */
+#include "nic/cases.h"
+
+#include <sys/mman.h>
+
+#define PT 11
+
+static const struct nodes_opt by_hand = {.no_ni = true};
+
+#define HAND_CASE(name, nodes)                                                           \
+	static nodes_fn name##_node;                                                     \
+	static void name(void **state)                                                   \
+	{                                                                                \
+		(void)state;                                                             \
+		run_nodes_opt(nodes, name##_node, NULL, &by_hand);                       \
+	}                                                                                \
+	static void name##_node(                                                         \
+		unsigned rank, unsigned size, ptl_handle_ni_t ni, void *arg)
+
+/* ---- incarnations ---- */
+
+static void exchange(ptl_handle_ni_t ni, unsigned rank, unsigned size, unsigned round)
+{
+	static const size_t len[] = {8, 700, 50000};
+	size_t n = len[round % 3];
+	ptl_handle_eq_t in = eq_new(ni, 64), out = eq_new(ni, 64);
+	unsigned char *buf = node_alloc(size * n);
+	unsigned char *src = node_pattern(n, rank);
+	post_md(ni, PT, round,
+		md_of(buf, size * n, MD_ANY | PTL_MD_EVENT_START_DISABLE, in));
+	ptl_handle_md_t md = bind_md(ni, md_of(src, n, 0, out));
+	sync_nodes();
+	for (unsigned to = 0; to < size; to++)
+		CHECK_OK(PtlPut(
+			md, PTL_ACK_REQ, id_of(ni, to), PT, 0, round, rank * n, rank));
+	for (unsigned i = 0; i < size; i++)
+		expect(in, PTL_EVENT_PUT_END);
+	for (unsigned i = 0; i < size; i++)
+		CHECK_PATTERN(buf + i * n, 0, n, i);
+	for (unsigned i = 0; i < 3 * size; i++)
+		CHECK_EQ(next_event(out).ni_fail_type, PTL_NI_OK);
+	expect_empty(in);
+	expect_empty(out);
+	CHECK_EQ(drops_of(ni), 0);
+}
+
+/* P3.3 3.5: after PtlNIFini PtlNIInit works again, all counts at 0, old handles dead */
+HAND_CASE(interface_works_again_after_fini, 3)
+{
+	(void)arg;
+	ptl_handle_ni_t before = PTL_INVALID_HANDLE;
+	ptl_process_id_t id;
+	for (unsigned round = 0; round < rounds(20); round++) {
+		ni = node_ni();
+		CHECK(ni != before);
+		sync_nodes();
+		exchange(ni, rank, size, round);
+		sync_nodes();
+		CHECK_OK(PtlNIFini(ni));
+		CHECK_RC(PtlGetId(ni, &id), PTL_NI_INVALID);
+		before = ni;
+		sync_nodes();
+	}
+}
+
+/* One node comes and goes, the others stay, and meet a new incarnation each time */
+HAND_CASE(peer_is_new_after_its_fini, 3)
+{
+	(void)arg;
+	if (rank)
+		ni = node_ni();
+	for (unsigned round = 0; round < rounds(20); round++) {
+		if (rank == 0)
+			ni = node_ni();
+		sync_nodes();
+		exchange(ni, rank, size, round);
+		sync_nodes();
+		if (rank == 0 && round % 2)
+			CHECK_OK(PtlNIFini(ni));
+		if (rank == 0 && round % 2 == 0) {
+			int most;
+			PtlFini();
+			CHECK_OK(PtlInit(&most));
+		}
+	}
+}
+
+/* Without any barrier: it goes while others send to it */
+HAND_CASE(peer_may_go_at_any_time, 3)
+{
+	(void)size;
+	(void)arg;
+	static const size_t len[] = {8, 8, 700, 50000};
+	if (rank == 0) {
+		for (unsigned round = 0; round < rounds(30); round++) {
+			ni = node_ni();
+			ptl_handle_eq_t eq = eq_new(ni, 16);
+			post_md(ni, PT, 1, md_of(node_alloc(50000), 50000, MD_ANY, eq));
+			ptl_event_t ev;
+			int rc = round % 3 ? PtlEQWait(eq, &ev) : PTL_OK;
+			CHECK(rc == PTL_OK || rc == PTL_EQ_DROPPED);
+			CHECK_OK(PtlNIFini(ni));
+		}
+		sync_nodes();
+		return;
+	}
+	ni = node_ni();
+	ptl_handle_eq_t eq = eq_new(ni, 4096);
+	unsigned char *buf = node_alloc(50000);
+	ptl_handle_md_t md = bind_md(ni, md_of(buf, 50000, 0, eq));
+	struct side *barrier = side_start((void (*)(void *))sync_nodes, NULL);
+	unsigned sent = 0, ended = 0;
+	uint64_t end = now_ms() + (getenv("P3_QUICK") ? 500 : 2000);
+	for (unsigned i = 0; now_ms() < end; i++) {
+		if (sent - ended < 100) {
+			CHECK_OK(PtlPutRegion(md, 0, len[i % 4], PTL_NO_ACK_REQ,
+				id_of(ni, 0), PT, 0, 1, 0, 0));
+			sent++;
+		}
+		ptl_event_t ev;
+		while (PtlEQGet(eq, &ev) == PTL_OK) {
+			CHECK_EQ(ev.ni_fail_type, PTL_NI_OK); /* going is no failure */
+			ended += ev.type == PTL_EVENT_SEND_END;
+		}
+	}
+	while (ended < sent) {
+		ptl_event_t ev = next_event(eq);
+		CHECK_EQ(ev.ni_fail_type, PTL_NI_OK);
+		ended += ev.type == PTL_EVENT_SEND_END;
+	}
+	side_join(barrier);
+}
+
+/* ---- finalising ---- */
+
+static void wait_forever(void *arg)
+{
+	ptl_handle_eq_t *eq = arg;
+	ptl_event_t ev;
+	int which;
+	if (eq[1] == PTL_EQ_NONE)
+		CHECK_RC(PtlEQWait(eq[0], &ev), PTL_EQ_INVALID);
+	else
+		CHECK_RC(PtlEQPoll(eq, 2, PTL_TIME_FOREVER, &ev, &which), PTL_EQ_INVALID);
+}
+
+/* P3.3 3.5: threads that wait get PTL_EQ_INVALID */
+HAND_CASE(fini_ends_the_waits_of_other_threads, 2)
+{
+	UNUSED_ARGS;
+	for (unsigned round = 0; round < rounds(20); round++) {
+		ni = node_ni();
+		ptl_handle_eq_t eq[4] = {
+			eq_new(ni, 8), PTL_EQ_NONE, eq_new(ni, 8), eq_new(ni, 8)};
+		struct side *side[3];
+		for (unsigned i = 0; i < 3; i++)
+			side[i] = side_start(wait_forever, i == 2 ? &eq[2] : &eq[0]);
+		sleep_ms(round % 4 * 15);
+		CHECK_OK(PtlNIFini(ni));
+		for (unsigned i = 0; i < 3; i++)
+			side_join(side[i]);
+	}
+}
+
+static void call_until_fini(void *arg)
+{
+	ptl_handle_ni_t ni = *(ptl_handle_ni_t *)arg;
+	unsigned char buf[64];
+	for (;;) {
+		ptl_handle_md_t md;
+		ptl_handle_eq_t eq;
+		ptl_handle_me_t me;
+		int rc = PtlEQAlloc(ni, 8, NULL, &eq);
+		if (rc == PTL_OK)
+			rc = PtlMDBind(ni, md_of(buf, 0, MD_ANY, eq), PTL_RETAIN, &md);
+		if (rc == PTL_OK)
+			rc = PtlMEAttach(
+				ni, PT, anybody(), 1, 0, PTL_RETAIN, PTL_INS_AFTER, &me);
+		if (rc == PTL_OK && PtlMEUnlink(me) == PTL_OK &&
+			PtlMDUnlink(md) == PTL_OK && PtlEQFree(eq) == PTL_OK)
+			continue;
+		/* an EQ of the interface that just went is PTL_EQ_INVALID to a bind */
+		if (rc != PTL_OK && rc != PTL_EQ_INVALID)
+			CHECK_EQ(rc, PTL_NI_INVALID);
+		return;
+	}
+}
+
+/* P3.3 3.5: other threads are in the middle of calls; each ends with a code */
+HAND_CASE(fini_ends_the_calls_of_other_threads, 1)
+{
+	UNUSED_ARGS;
+	for (unsigned round = 0; round < rounds(30); round++) {
+		ptl_handle_ni_t here = node_ni();
+		struct side *side[4];
+		for (unsigned i = 0; i < 4; i++)
+			side[i] = side_start(call_until_fini, &here);
+		sleep_ms(round % 5);
+		CHECK_OK(PtlNIFini(here));
+		for (unsigned i = 0; i < 4; i++)
+			side_join(side[i]);
+	}
+}
+
+/* P3.3 3.5: after the return no memory of the caller is touched.  Both ways at once:
+ * node 0 finalises while long puts and gets of either side are under way, and its
+ * memory goes at once. */
+HAND_CASE(fini_in_mid_transfer_touches_nothing_after, 2)
+{
+	UNUSED_ARGS;
+	const size_t len = 8 << 20;
+	for (unsigned round = 0; round < rounds(12); round++) {
+		ni = node_ni();
+		unsigned char *in = mmap(NULL, 2 * len, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		CHECK(in != MAP_FAILED);
+		unsigned char *out = in + len;
+		ptl_handle_eq_t eq = eq_new(ni, 64), started = eq_new(ni, 64);
+		post_md(ni, PT, 1, md_of(in, len, MD_ANY, started));
+		post_md(ni, PT, 2, md_of(out, len, MD_ANY, started));
+		ptl_handle_md_t put = bind_md(ni, md_of(out, len, 0, eq));
+		ptl_handle_md_t get = bind_md(ni, md_of(in, len, 0, eq));
+		sync_nodes();
+		CHECK_OK(put_to(ni, put, 1 - rank, PT, 1, PTL_ACK_REQ));
+		CHECK_OK(get_from(ni, get, 1 - rank, PT, 2));
+		(void)next_event(round % 2 ? started : eq);
+		if (rank == round / 2 % 2) {
+			CHECK_OK(PtlNIFini(ni));
+			CHECK_EQ(munmap(in, 2 * len), 0);
+			sync_nodes();
+			continue;
+		}
+		/* what was started with it ends, well or badly: all can be unlinked */
+		int rc;
+		uint64_t end = now_ms() + 20000;
+		while ((rc = PtlMDUnlink(put)) == PTL_MD_IN_USE && now_ms() < end)
+			sleep_ms(1);
+		CHECK_EQ(rc, PTL_OK);
+		while ((rc = PtlMDUnlink(get)) == PTL_MD_IN_USE && now_ms() < end)
+			sleep_ms(1);
+		CHECK_EQ(rc, PTL_OK);
+		sync_nodes();
+		CHECK_OK(PtlNIFini(ni));
+		CHECK_EQ(munmap(in, 2 * len), 0);
+	}
+}
+
+/* ---- targets that are not there ---- */
+
+/* Not yet initialised, or finalised: nobody takes it, no failure (P3.3 5.6) */
+HAND_CASE(message_to_an_absent_peer_is_no_failure, 2)
+{
+	UNUSED_ARGS;
+	static const size_t len[] = {8, 3000, 100000};
+	if (rank == 0) {
+		ni = node_ni();
+		ptl_handle_eq_t eq = eq_new(ni, 64), got = eq_new(ni, 64);
+		unsigned char *buf = node_alloc(100000);
+		for (unsigned phase = 0; phase < 2; phase++) {
+			ptl_process_id_t to = id_of(ni, 1);
+			for (unsigned i = 0; i < 3; i++) {
+				ptl_md_t md = md_of(buf, len[i], 0, eq);
+				ptl_handle_md_t h = bind_md(ni, md);
+				md.eq_handle = got;
+				ptl_handle_md_t g = bind_md(ni, md);
+				CHECK_OK(PtlPut(h, PTL_ACK_REQ, to, PT, 0, 1, 0, 0));
+				CHECK_OK(PtlGet(g, to, PT, 0, 1, 0));
+				expect(eq, PTL_EVENT_SEND_START);
+				expect(eq, PTL_EVENT_SEND_END);
+				CHECK_OK(PtlMDUnlink(h));
+				CHECK_OK(PtlMDUnlink(g));
+			}
+			expect_empty(eq);
+			expect_empty(got);
+			sync_nodes();
+			sync_nodes(); /* node 1 has been there */
+		}
+		return;
+	}
+	sync_nodes();
+	ni = node_ni();
+	CHECK_OK(PtlNIFini(ni));
+	sync_nodes();
+	sync_nodes();
+	sync_nodes();
+}
+
+/* P3.3 5.6: no such process: put SEND_START, failing SEND_END; get REPLY_START, failing
+ * REPLY_END with nothing moved */
+NODES_CASE(message_to_nobody_fails, 2)
+{
+	UNUSED_ARGS;
+	ptl_handle_eq_t eq = eq_new(ni, 64);
+	unsigned char *buf = node_alloc(100000);
+	ptl_process_id_t mine = id_of(ni, rank);
+	const ptl_process_id_t nobody[] = {{mine.nid + 1000, mine.pid}, {9, 100},
+		{12, 102}, {0, 0}, {0xfffffffe, 5}};
+	static const size_t len[] = {8, 3000, 100000};
+	for (unsigned i = 0; i < 5; i++)
+		for (unsigned k = 0; k < 3; k++) {
+			ptl_md_t md = md_of(buf, len[k], 0, eq);
+			md.threshold = 2;
+			ptl_handle_md_t h = bind_md(ni, md);
+			CHECK_OK(PtlPut(h, PTL_ACK_REQ, nobody[i], PT, 0, 1, 0, 3));
+			CHECK_EQ(expect(eq, PTL_EVENT_SEND_START).md.threshold, 1);
+			ptl_event_t ev = next_event(eq);
+			CHECK_EQ(ev.type, PTL_EVENT_SEND_END);
+			CHECK(ev.ni_fail_type != PTL_NI_OK);
+			CHECK_EQ(ev.hdr_data, 3);
+			CHECK_OK(PtlGet(h, nobody[i], PT, 0, 1, 0));
+			CHECK_EQ(expect(eq, PTL_EVENT_REPLY_START).md.threshold, 0);
+			ev = next_event(eq);
+			CHECK_EQ(ev.type, PTL_EVENT_REPLY_END);
+			CHECK(ev.ni_fail_type != PTL_NI_OK);
+			CHECK_EQ(ev.mlength, 0);
+			CHECK_OK(PtlMDUnlink(h));
+		}
+	expect_empty(eq);
+	CHECK_EQ(drops_of(ni), 0);
+	sync_nodes();
+}
+
+/* A node of the job that has no interface with this pid, perhaps not yet: whoever tells
+ * the initiator what, the put ends, and everything can be unlinked */
+NODES_CASE(message_to_a_foreign_pid_ends, 2)
+{
+	UNUSED_ARGS;
+	ptl_handle_eq_t eq = eq_new(ni, 64), silent = eq_new(ni, 64);
+	unsigned char *buf = node_alloc(100000);
+	ptl_process_id_t to = id_of(ni, 1 - rank);
+	const ptl_pid_t pid[] = {to.pid + 500, 0xfffe, 0x10000 + to.pid, 0xfffffffe};
+	static const size_t len[] = {8, 3000, 100000};
+	sync_nodes();
+	for (unsigned i = 0; i < 4; i++)
+		for (unsigned k = 0; k < 3; k++) {
+			ptl_handle_md_t h = bind_md(ni, md_of(buf, len[k], 0, eq));
+			ptl_handle_md_t g = bind_md(ni, md_of(buf, len[k], 0, silent));
+			to.pid = pid[i];
+			CHECK_OK(PtlPut(h, PTL_ACK_REQ, to, PT, 0, 1, 0, 3));
+			CHECK_OK(PtlGet(g, to, PT, 0, 1, 0));
+			expect(eq, PTL_EVENT_SEND_START);
+			CHECK_EQ(next_event(eq).type, PTL_EVENT_SEND_END);
+			CHECK_OK(PtlMDUnlink(h));
+			CHECK_OK(PtlMDUnlink(g));
+		}
+	expect_empty(eq);
+	sync_nodes();
+	CHECK_EQ(drops_of(ni), 0);
+}
+
+/* ---- death ---- */
+
+struct doomed {
+	struct gate *all;
+	struct gate *dead;
+};
+
+static bool ends(const ptl_event_t *ev)
+{
+	return ev->type == PTL_EVENT_SEND_END || ev->type == PTL_EVENT_REPLY_END ||
+	       ev->type == PTL_EVENT_PUT_END || ev->type == PTL_EVENT_GET_END;
+}
+
+/* Every START has its END, those with the dead one may fail; unlinking works. */
+static void drain_all(ptl_handle_eq_t eq, unsigned starts_due, bool *failed)
+{
+	unsigned starts = 0, finished = 0;
+	while (starts < starts_due || finished < starts) {
+		ptl_event_t ev = next_event(eq);
+		if (ends(&ev)) {
+			finished++;
+			*failed |= ev.ni_fail_type != PTL_NI_OK;
+		} else if (ev.type != PTL_EVENT_ACK) {
+			CHECK_EQ(ev.ni_fail_type, PTL_NI_OK);
+			starts++;
+		}
+	}
+}
+
+/* A node dies with operations of either side pending, short, long, and not yet sent */
+static void death_node(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *arg)
+{
+	UNUSED_ARGS;
+	struct doomed *d = arg;
+	const size_t len = 30 << 20;
+	unsigned char *buf = node_alloc(len);
+	ptl_handle_eq_t eq = eq_new(ni, 1024), in = eq_new(ni, 1024);
+	post_md(ni, PT, 1, md_of(buf, len, MD_ANY, in));
+	ptl_handle_md_t md = bind_md(ni, md_of(buf, len, 0, eq));
+	sync_nodes();
+	if (rank == 2) {
+		CHECK_OK(put_to(ni, md, 0, PT, 1, PTL_ACK_REQ));
+		CHECK_OK(get_from(ni, md, 1, PT, 1));
+		(void)next_event(in);
+		node_die();
+		gate_wait(d->dead);
+		return;
+	}
+	for (unsigned i = 0; i < 10; i++) {
+		CHECK_OK(put_to(ni, md, 2, PT, 1, PTL_ACK_REQ));
+		CHECK_OK(get_from(ni, md, 2, PT, 1));
+	}
+	bool failed = false;
+	drain_all(eq, 20, &failed);
+	int rc;
+	uint64_t end = now_ms() + 20000;
+	while (!failed && now_ms() < end) { /* all was over before it died */
+		CHECK_OK(put_to(ni, md, 2, PT, 1, PTL_ACK_REQ));
+		drain_all(eq, 1, &failed);
+	}
+	CHECK(failed);
+	while ((rc = PtlMDUnlink(md)) == PTL_MD_IN_USE && now_ms() < end)
+		sleep_ms(1);
+	CHECK_EQ(rc, PTL_OK);
+	gate_wait(d->dead);
+	/* the others go on, and what is sent to the dead one fails at once */
+	ptl_handle_eq_t after = eq_new(ni, 64), there = eq_new(ni, 64);
+	post_md(ni, PT, 7, md_of(buf, 100, MD_ANY, there));
+	md = bind_md(ni, md_of(buf, 100, 0, after));
+	gate_wait(d->all);
+	CHECK_OK(put_to(ni, md, 1 - rank, PT, 7, PTL_ACK_REQ));
+	expect(after, PTL_EVENT_SEND_START);
+	expect(after, PTL_EVENT_SEND_END);
+	expect(after, PTL_EVENT_ACK);
+	expect(there, PTL_EVENT_PUT_START);
+	expect(there, PTL_EVENT_PUT_END);
+	CHECK_OK(put_to(ni, md, 2, PT, 7, PTL_ACK_REQ));
+	expect(after, PTL_EVENT_SEND_START);
+	CHECK(next_event(after).ni_fail_type != PTL_NI_OK);
+	CHECK_OK(get_from(ni, md, 2, PT, 7));
+	expect(after, PTL_EVENT_REPLY_START);
+	CHECK(next_event(after).ni_fail_type != PTL_NI_OK);
+	CHECK_RC(PtlXBarrier(), PTL_FAIL);
+	gate_wait(d->all);
+}
+
+static void death_ends_what_is_pending_with_the_dead(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < rounds(4); i++) {
+		struct doomed d = {gate_new(2), gate_new(3)};
+		run_nodes(3, death_node, &d);
+		gate_free(d.all);
+		gate_free(d.dead);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest cases[] = {
+		cmocka_unit_test(interface_works_again_after_fini),
+		cmocka_unit_test(peer_is_new_after_its_fini),
+		cmocka_unit_test(peer_may_go_at_any_time),
+		cmocka_unit_test(fini_ends_the_waits_of_other_threads),
+		cmocka_unit_test(fini_ends_the_calls_of_other_threads),
+		cmocka_unit_test(fini_in_mid_transfer_touches_nothing_after),
+		cmocka_unit_test(message_to_an_absent_peer_is_no_failure),
+		cmocka_unit_test(message_to_nobody_fails),
+		cmocka_unit_test(message_to_a_foreign_pid_ends),
+		cmocka_unit_test(death_ends_what_is_pending_with_the_dead),
+	};
+	return RUN_CASES(cases);
+}

@@ -1,0 +1,740 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Data movement: every length class, every field of every event, truncation, offsets,
+ * IOVEC, acknowledgements. */
+#include "nic/cases.h"
+
+#define PT 4
+
+static const size_t lengths[] = {0, 1, 8, 15, 16, 17, 63, 64, 65, 80, 81, 4096,
+	16384 - 100, 16384, 16384 + 100, 65536, (1 << 20) + 3, 5 << 20};
+#define NLENGTHS (sizeof lengths / sizeof *lengths)
+#define LONGEST  (5u << 20)
+
+/* What an event says, but for its kind. */
+struct want {
+	ptl_handle_ni_t ni;
+	unsigned who;
+	ptl_match_bits_t bits;
+	size_t rlength, mlength, offset;
+	ptl_handle_md_t md_handle;
+	const ptl_md_t *md;
+	int threshold;
+	ptl_hdr_data_t hdr;
+};
+
+static void check_who(const ptl_event_t *ev, const struct want *w)
+{
+	ptl_uid_t uid;
+	ptl_jid_t jid;
+	ptl_process_id_t id = id_of(w->ni, w->who);
+	CHECK_OK(PtlGetUid(w->ni, &uid));
+	CHECK_OK(PtlGetJid(w->ni, &jid));
+	CHECK_EQ(ev->initiator.nid, id.nid);
+	CHECK_EQ(ev->initiator.pid, id.pid);
+	CHECK_EQ(ev->uid, uid);
+	CHECK_EQ(ev->jid, jid);
+}
+
+static void check_md(const ptl_event_t *ev, const struct want *w)
+{
+	CHECK_EQ(ev->md_handle, w->md_handle);
+	CHECK(ev->md.start == w->md->start);
+	CHECK_EQ(ev->md.length, w->md->length);
+	CHECK_EQ(ev->md.threshold, w->threshold);
+	CHECK_EQ(ev->md.max_size, w->md->max_size);
+	CHECK_EQ(ev->md.options, w->md->options);
+	CHECK(ev->md.user_ptr == w->md->user_ptr);
+	CHECK_EQ(ev->md.eq_handle, w->md->eq_handle);
+}
+
+/* P3.3 3.11.4 */
+static void check_event(
+	const ptl_event_t *ev, ptl_event_kind_t kind, const struct want *w)
+{
+	CHECK_EQ(ev->type, kind);
+	check_who(ev, w);
+	CHECK_EQ(ev->pt_index, PT);
+	CHECK_EQ(ev->match_bits, w->bits);
+	CHECK_EQ(ev->rlength, w->rlength);
+	CHECK_EQ(ev->mlength, w->mlength);
+	CHECK_EQ(ev->offset, w->offset);
+	CHECK_EQ(ev->hdr_data, w->hdr);
+	CHECK_EQ(ev->ni_fail_type, PTL_NI_OK);
+	CHECK_EQ(ev->unlinked, 0);
+	check_md(ev, w);
+}
+
+/* Every node with every node, itself included. */
+struct mesh {
+	unsigned rank, size;
+	ptl_handle_ni_t ni;
+	ptl_handle_eq_t target_eq;
+	ptl_handle_eq_t eq[4]; /* by peer */
+	unsigned char *out;
+	unsigned char *in[4];
+	ptl_handle_me_t me[4];
+	ptl_handle_md_t at[4];
+	ptl_md_t at_md[4];
+	ptl_seq_t sequence;
+};
+
+static struct mesh mesh_new(unsigned rank, unsigned size, ptl_handle_ni_t ni)
+{
+	struct mesh m = {.rank = rank, .size = size, .ni = ni};
+	m.target_eq = eq_new(ni, 64);
+	m.out = node_pattern(LONGEST, rank);
+	for (unsigned i = 0; i < size; i++) {
+		m.eq[i] = eq_new(ni, 16);
+		m.in[i] = node_alloc(LONGEST + 64);
+	}
+	return m;
+}
+
+static void mesh_post(struct mesh *m, size_t len, unsigned op)
+{
+	for (unsigned i = 0; i < m->size; i++) {
+		void *start = op == PTL_MD_OP_PUT ? m->in[i] : m->out;
+		m->at_md[i] = md_of(start, len, op, m->target_eq);
+		m->me[i] = me_last(m->ni, PT, 100 + i, 0, PTL_RETAIN);
+		CHECK_OK(PtlMDAttach(m->me[i], m->at_md[i], PTL_RETAIN, &m->at[i]));
+	}
+	sync_nodes();
+}
+
+static void mesh_unpost(struct mesh *m)
+{
+	sync_nodes();
+	for (unsigned i = 0; i < m->size; i++) {
+		CHECK_OK(PtlMEUnlink(m->me[i]));
+		expect_empty(m->eq[i]);
+	}
+	expect_empty(m->target_eq);
+}
+
+static struct want at_target(struct mesh *m, const ptl_event_t *ev, size_t len)
+{
+	unsigned who = (unsigned)ev->match_bits - 100;
+	CHECK(who < m->size);
+	struct want w = {.ni = m->ni,
+		.who = who,
+		.bits = 100 + who,
+		.rlength = len,
+		.mlength = len,
+		.md_handle = m->at[who],
+		.md = &m->at_md[who],
+		.threshold = PTL_MD_THRESH_INF};
+	return w;
+}
+
+/* A START and an END from everybody, each START first (P3.3 3.11.2). */
+static void mesh_serve(struct mesh *m, size_t len, bool put)
+{
+	ptl_seq_t link[4] = {0};
+	unsigned state[4] = {0};
+	for (unsigned i = 0; i < 2 * m->size; i++) {
+		ptl_event_t ev = next_event(m->target_eq);
+		struct want w = at_target(m, &ev, len);
+		w.hdr = put ? 1000 * w.who + len : 0;
+		unsigned start = put ? PTL_EVENT_PUT_START : PTL_EVENT_GET_START;
+		unsigned end = put ? PTL_EVENT_PUT_END : PTL_EVENT_GET_END;
+		check_event(&ev, state[w.who] ? end : start, &w);
+		CHECK(state[w.who] < 2);
+		if (state[w.who]++)
+			CHECK_EQ(ev.link, link[w.who]);
+		link[w.who] = ev.link;
+		if (m->sequence)
+			CHECK_EQ(ev.sequence, (ptl_seq_t)(m->sequence + 1));
+		m->sequence = ev.sequence;
+		if (put && state[w.who] == 2)
+			CHECK_PATTERN(m->in[w.who], 0, len, w.who);
+	}
+}
+
+static void mesh_clear(struct mesh *m, size_t len)
+{
+	for (unsigned i = 0; i < m->size; i++)
+		memset(m->in[i], 0, len);
+}
+
+/* P3.3 3.13.2: SEND_START, SEND_END, ACK */
+static void put_with_ack(struct mesh *m, size_t len)
+{
+	ptl_md_t md[4];
+	ptl_handle_md_t h[4];
+	mesh_clear(m, len);
+	mesh_post(m, len, PTL_MD_OP_PUT);
+	for (unsigned i = 0; i < m->size; i++) {
+		md[i] = md_of(m->out, len, 0, m->eq[i]);
+		h[i] = bind_md(m->ni, md[i]);
+		CHECK_OK(PtlPut(h[i], PTL_ACK_REQ, id_of(m->ni, i), PT, 0, 100 + m->rank,
+			77, 1000 * m->rank + len));
+	}
+	mesh_serve(m, len, true);
+	for (unsigned i = 0; i < m->size; i++) {
+		struct want w = {.ni = m->ni,
+			.who = m->rank,
+			.bits = 100 + m->rank,
+			.rlength = len,
+			.mlength = len,
+			.md_handle = h[i],
+			.md = &md[i],
+			.threshold = PTL_MD_THRESH_INF,
+			.hdr = 1000 * m->rank + len};
+		ptl_event_t start = next_event(m->eq[i]);
+		check_event(&start, PTL_EVENT_SEND_START, &w);
+		ptl_event_t end = next_event(m->eq[i]);
+		check_event(&end, PTL_EVENT_SEND_END, &w);
+		CHECK_EQ(end.link, start.link);
+		ptl_event_t ack = next_event(m->eq[i]);
+		w.who = i;
+		w.offset = 77;
+		w.hdr = 0;
+		check_event(&ack, PTL_EVENT_ACK, &w);
+		CHECK(ack.link != start.link);
+		CHECK_OK(PtlMDUnlink(h[i]));
+	}
+	mesh_unpost(m);
+}
+
+/* P3.3 3.13: no SEND events, REPLY_START, REPLY_END */
+static void get_whole(struct mesh *m, size_t len)
+{
+	ptl_md_t md[4];
+	ptl_handle_md_t h[4];
+	mesh_clear(m, len);
+	mesh_post(m, len, PTL_MD_OP_GET);
+	for (unsigned i = 0; i < m->size; i++) {
+		md[i] = md_of(m->in[i], len, 0, m->eq[i]);
+		h[i] = bind_md(m->ni, md[i]);
+		CHECK_OK(PtlGet(h[i], id_of(m->ni, i), PT, 0, 100 + m->rank, 55));
+	}
+	mesh_serve(m, len, false);
+	for (unsigned i = 0; i < m->size; i++) {
+		struct want w = {.ni = m->ni,
+			.who = i,
+			.bits = 100 + m->rank,
+			.rlength = len,
+			.mlength = len,
+			.offset = 55,
+			.md_handle = h[i],
+			.md = &md[i],
+			.threshold = PTL_MD_THRESH_INF};
+		ptl_event_t start = next_event(m->eq[i]);
+		check_event(&start, PTL_EVENT_REPLY_START, &w);
+		ptl_event_t end = next_event(m->eq[i]);
+		check_event(&end, PTL_EVENT_REPLY_END, &w);
+		CHECK_EQ(end.link, start.link);
+		CHECK_PATTERN(m->in[i], 0, len, i);
+		CHECK_OK(PtlMDUnlink(h[i]));
+	}
+	mesh_unpost(m);
+}
+
+static void every_length(struct mesh *m, void (*move)(struct mesh *m, size_t len))
+{
+	bool quick = getenv("P3_QUICK") != NULL; /* test_flow.c has long ones then */
+	for (unsigned again = 0; again < (quick ? 1 : 3); again++)
+		for (unsigned i = 0; i < NLENGTHS; i++)
+			if (!quick || lengths[i] <= 20000)
+				move(m, lengths[i]);
+}
+
+NODES_CASE(put_arrives_every_length_two_nodes, 2)
+{
+	(void)arg;
+	struct mesh m = mesh_new(rank, size, ni);
+	every_length(&m, put_with_ack);
+}
+
+NODES_CASE(put_arrives_every_length_four_nodes, 4)
+{
+	(void)arg;
+	struct mesh m = mesh_new(rank, size, ni);
+	every_length(&m, put_with_ack);
+}
+
+NODES_CASE(put_arrives_every_length_alone, 1)
+{
+	(void)arg;
+	struct mesh m = mesh_new(rank, size, ni);
+	every_length(&m, put_with_ack);
+}
+
+NODES_CASE(get_arrives_every_length_two_nodes, 2)
+{
+	(void)arg;
+	struct mesh m = mesh_new(rank, size, ni);
+	every_length(&m, get_whole);
+}
+
+NODES_CASE(get_arrives_every_length_four_nodes, 4)
+{
+	(void)arg;
+	struct mesh m = mesh_new(rank, size, ni);
+	every_length(&m, get_whole);
+}
+
+NODES_CASE(get_arrives_every_length_alone, 1)
+{
+	(void)arg;
+	struct mesh m = mesh_new(rank, size, ni);
+	every_length(&m, get_whole);
+}
+
+/* ---- acknowledgements ---- */
+
+/* P3.3 3.13.2: asked for, and not forbidden by the target's descriptor */
+NODES_CASE(ack_comes_only_when_asked_and_allowed, 2)
+{
+	UNUSED_ARGS;
+	static const size_t some[] = {8, 100, 200000};
+	unsigned char *buf = node_alloc(200000);
+	ptl_handle_eq_t eq = eq_new(ni, 64);
+	if (rank == 1) {
+		post_md(ni, PT, 1, md_of(buf, 200000, MD_ANY, PTL_EQ_NONE));
+		post_md(ni, PT, 2,
+			md_of(buf, 200000, MD_ANY | PTL_MD_ACK_DISABLE, PTL_EQ_NONE));
+		sync_nodes();
+		sync_nodes();
+		return;
+	}
+	sync_nodes();
+	for (unsigned i = 0; i < 3; i++) {
+		ptl_handle_md_t md = bind_md(ni, md_of(buf, some[i], 0, eq));
+		ptl_handle_md_t mute = bind_md(ni, md_of(buf, some[i], 0, PTL_EQ_NONE));
+		CHECK_OK(put_to(ni, md, 1, PT, 1, PTL_NO_ACK_REQ));
+		expect(eq, PTL_EVENT_SEND_START);
+		expect(eq, PTL_EVENT_SEND_END);
+		CHECK_OK(put_to(ni, md, 1, PT, 2, PTL_ACK_REQ));
+		expect(eq, PTL_EVENT_SEND_START);
+		expect(eq, PTL_EVENT_SEND_END);
+		CHECK_OK(put_to(ni, mute, 1, PT, 1, PTL_ACK_REQ)); /* no queue: no ACK */
+		CHECK_OK(put_to(ni, md, 1, PT, 1, PTL_ACK_REQ));
+		expect(eq, PTL_EVENT_SEND_START);
+		expect(eq, PTL_EVENT_SEND_END);
+		ptl_event_t ack = expect(eq, PTL_EVENT_ACK);
+		CHECK_EQ(ack.mlength, some[i]);
+		expect_empty(eq);
+	}
+	sync_nodes();
+	CHECK_EQ(drops_of(ni), 0);
+}
+
+/* P3.3 3.11: no queue, nothing recorded, the data move all the same */
+NODES_CASE(put_and_get_move_data_without_queues, 2)
+{
+	UNUSED_ARGS;
+	unsigned char *buf = node_alloc(300000);
+	if (rank == 1) {
+		fill_pattern(buf + 100000, 200000, 9);
+		post_md(ni, PT, 1, md_of(buf, 300000, MD_ANY, PTL_EQ_NONE));
+	}
+	sync_nodes();
+	if (rank == 0) {
+		ptl_handle_eq_t eq = eq_new(ni, 8);
+		unsigned char *src = node_pattern(100000, 3);
+		ptl_handle_md_t put = bind_md(ni, md_of(src, 100000, 0, PTL_EQ_NONE));
+		ptl_handle_md_t get = bind_md(ni, md_of(buf, 200000, 0, PTL_EQ_NONE));
+		ptl_handle_md_t last = bind_md(ni, md_of(buf + 200000, 100000, 0, eq));
+		CHECK_OK(put_to(ni, put, 1, PT, 1, PTL_ACK_REQ));
+		CHECK_OK(PtlGet(get, id_of(ni, 1), PT, 0, 1, 100000));
+		while (PtlMDUnlink(put) == PTL_MD_IN_USE)
+			sleep_ms(1);
+		CHECK_OK(PtlGet(last, id_of(ni, 1), PT, 0, 1, 0));
+		expect(eq, PTL_EVENT_REPLY_START);
+		expect(eq, PTL_EVENT_REPLY_END);
+		CHECK_PATTERN(buf + 200000, 0, 100000, 3);
+		ptlx_stats_t st = {.struct_size = sizeof st};
+		do
+			CHECK_OK(PtlXStats(ni, &st));
+		while (st.moved_bulk_bytes + st.moved_cma_bytes < 300000);
+		while (PtlMDUnlink(get) == PTL_MD_IN_USE)
+			sleep_ms(1);
+		CHECK_PATTERN(buf, 0, 200000, 9);
+	}
+	sync_nodes();
+	if (rank == 1)
+		CHECK_PATTERN(buf, 0, 100000, 3);
+}
+
+/* ---- truncation and offsets ---- */
+
+/* P3.3 3.10.1 PTL_MD_TRUNCATE: shortened to the room left, perhaps to nothing */
+NODES_CASE(put_is_shortened_with_truncate, 2)
+{
+	UNUSED_ARGS;
+	static const size_t room[] = {0, 5, 16, 17, 100, 5000, 70000};
+	ptl_handle_eq_t eq = eq_new(ni, 64);
+	unsigned char *buf = rank ? node_alloc(200000) : node_pattern(200000, 5);
+	if (rank == 1)
+		for (unsigned i = 0; i < 7; i++)
+			post_md(ni, PT, i,
+				md_of(room[i] ? buf : NULL, room[i],
+					PTL_MD_OP_PUT | PTL_MD_TRUNCATE, eq));
+	sync_nodes();
+	for (unsigned i = 0; i < 7; i++) {
+		size_t len = room[i] + 1 + (i & 1) * 80000;
+		if (rank == 0) {
+			ptl_handle_md_t md = bind_md(ni, md_of(buf, len, 0, eq));
+			CHECK_OK(put_to(ni, md, 1, PT, i, PTL_ACK_REQ));
+			expect(eq, PTL_EVENT_SEND_START);
+			ptl_event_t end = expect(eq, PTL_EVENT_SEND_END);
+			CHECK_EQ(end.mlength, len);
+			ptl_event_t ack = expect(eq, PTL_EVENT_ACK);
+			CHECK_EQ(ack.rlength, len);
+			CHECK_EQ(ack.mlength, room[i]);
+		} else {
+			expect(eq, PTL_EVENT_PUT_START);
+			ptl_event_t end = expect(eq, PTL_EVENT_PUT_END);
+			CHECK_EQ(end.rlength, len);
+			CHECK_EQ(end.mlength, room[i]);
+			CHECK_PATTERN(buf, 0, room[i], 5);
+			CHECK_ZERO(buf + room[i], 200000 - room[i]);
+			memset(buf, 0, 200000);
+		}
+		sync_nodes();
+	}
+}
+
+/* The same for gets: the reply brings what there is */
+NODES_CASE(get_is_shortened_with_truncate, 2)
+{
+	UNUSED_ARGS;
+	static const size_t room[] = {0, 5, 40, 41, 100, 5000, 70000};
+	ptl_handle_eq_t eq = eq_new(ni, 64);
+	unsigned char *buf = rank ? node_pattern(200000, 6) : node_alloc(200000);
+	if (rank == 1)
+		for (unsigned i = 0; i < 7; i++)
+			post_md(ni, PT, i,
+				md_of(room[i] ? buf : NULL, room[i],
+					PTL_MD_OP_GET | PTL_MD_TRUNCATE, eq));
+	sync_nodes();
+	for (unsigned i = 0; i < 7; i++) {
+		size_t len = room[i] + 1 + (i & 1) * 80000;
+		if (rank == 0) {
+			ptl_handle_md_t md = bind_md(ni, md_of(buf, len, 0, eq));
+			CHECK_OK(get_from(ni, md, 1, PT, i));
+			expect(eq, PTL_EVENT_REPLY_START);
+			ptl_event_t end = expect(eq, PTL_EVENT_REPLY_END);
+			CHECK_EQ(end.rlength, len);
+			CHECK_EQ(end.mlength, room[i]);
+			CHECK_PATTERN(buf, 0, room[i], 6);
+			CHECK_ZERO(buf + room[i], 200000 - room[i]);
+			memset(buf, 0, 200000);
+		} else {
+			expect(eq, PTL_EVENT_GET_START);
+			ptl_event_t end = expect(eq, PTL_EVENT_GET_END);
+			CHECK_EQ(end.rlength, len);
+			CHECK_EQ(end.mlength, room[i]);
+		}
+		sync_nodes();
+	}
+}
+
+/* P3.3 3.10.1: locally managed, one request behind the other; the rest is refused */
+NODES_CASE(put_goes_behind_the_last_local_offset, 2)
+{
+	UNUSED_ARGS;
+	static const size_t len[] = {10, 0, 16, 17, 300, 40000, 3};
+	size_t at = 0, total = 0;
+	ptl_handle_eq_t eq = eq_new(ni, 64);
+	for (unsigned i = 0; i < 7; i++)
+		total += len[i];
+	unsigned char *buf = rank ? node_alloc(total + 10) : node_pattern(total, 5);
+	if (rank == 1)
+		post_md(ni, PT, 1, md_of(buf, total, PTL_MD_OP_PUT, eq));
+	sync_nodes();
+	ptl_handle_md_t md = bind_md(ni, md_of(buf, total, 0, eq));
+	for (unsigned i = 0; i < 7; i++, at += len[i - 1]) {
+		if (rank == 0) {
+			CHECK_OK(PtlPutRegion(md, at, len[i], PTL_NO_ACK_REQ,
+				id_of(ni, 1), PT, 0, 1, 12345, i));
+			CHECK_EQ(expect(eq, PTL_EVENT_SEND_START).offset, at);
+			ptl_event_t end = expect(eq, PTL_EVENT_SEND_END);
+			CHECK_EQ(end.offset, at); /* P3.3 3.11.4: local displacement */
+			CHECK_EQ(end.rlength, len[i]);
+		} else {
+			CHECK_EQ(expect(eq, PTL_EVENT_PUT_START).offset, at);
+			CHECK_EQ(expect(eq, PTL_EVENT_PUT_END).offset, at);
+			CHECK_PATTERN(buf, 0, at + len[i], 5);
+		}
+	}
+	if (rank == 0) {
+		CHECK_OK(PtlPutRegion(
+			md, 0, 1, PTL_NO_ACK_REQ, id_of(ni, 1), PT, 0, 1, 0, 0));
+		expect(eq, PTL_EVENT_SEND_START);
+		expect(eq, PTL_EVENT_SEND_END);
+	} else {
+		run_for_drops(ni, 1);
+		expect_empty(eq);
+		CHECK_ZERO(buf + total, 10);
+	}
+	sync_nodes();
+}
+
+/* P3.3 3.10.1 PTL_MD_MANAGE_REMOTE: the request's offset; beyond the end refused even
+ * with TRUNCATE, at the end accepted with nothing moved */
+NODES_CASE(remote_offset_is_used_and_bounded, 2)
+{
+	UNUSED_ARGS;
+	unsigned char *buf = rank ? node_alloc(1000) : node_pattern(1000, 5);
+	ptl_handle_eq_t eq = eq_new(ni, 64);
+	if (rank == 1)
+		post_md(ni, PT, 1,
+			md_of(buf, 1000,
+				PTL_MD_OP_PUT | PTL_MD_OP_GET | PTL_MD_TRUNCATE |
+					PTL_MD_MANAGE_REMOTE,
+				eq));
+	sync_nodes();
+	static const uint64_t offset[] = {990, 0, 500, 1000, 3};
+	static const size_t moved[] = {10, 20, 20, 0, 20};
+	if (rank == 0) {
+		ptl_handle_md_t md = bind_md(ni, md_of(buf, 20, 0, PTL_EQ_NONE));
+		CHECK_OK(PtlPut(md, PTL_NO_ACK_REQ, id_of(ni, 1), PT, 0, 1, 1001, 0));
+		CHECK_OK(PtlPut(
+			md, PTL_NO_ACK_REQ, id_of(ni, 1), PT, 0, 1, UINT64_MAX, 0));
+		for (unsigned i = 0; i < 5; i++)
+			CHECK_OK(PtlPut(md, PTL_NO_ACK_REQ, id_of(ni, 1), PT, 0, 1,
+				offset[i], 0));
+	} else {
+		for (unsigned i = 0; i < 5; i++) {
+			expect(eq, PTL_EVENT_PUT_START);
+			ptl_event_t end = expect(eq, PTL_EVENT_PUT_END);
+			CHECK_EQ(end.offset, offset[i]);
+			CHECK_EQ(end.mlength, moved[i]);
+		}
+		CHECK_PATTERN(buf + 990, 0, 10, 5);
+		CHECK_PATTERN(buf + 500, 0, 20, 5);
+		CHECK_PATTERN(buf + 3, 0, 20, 5);
+		CHECK_PATTERN(buf, 0, 3, 5);
+		CHECK_EQ(drops_of(ni), 2);
+	}
+	sync_nodes();
+}
+
+/* P3.3 3.13.5: answer at local_offset, from remote_offset */
+NODES_CASE(get_region_fills_its_part_only, 2)
+{
+	UNUSED_ARGS;
+	static const size_t len[] = {1, 40, 41, 3000, 100000};
+	ptl_handle_eq_t eq = eq_new(ni, 64);
+	unsigned char *buf = rank ? node_pattern(200000, 8) : node_alloc(200000);
+	if (rank == 1)
+		post_md(ni, PT, 1, md_of(buf, 200000, MD_ANY, PTL_EQ_NONE));
+	sync_nodes();
+	for (unsigned i = 0; rank == 0 && i < 5; i++) {
+		ptl_handle_md_t md = bind_md(ni, md_of(buf, 200000, 0, eq));
+		CHECK_OK(PtlGetRegion(md, 777, len[i], id_of(ni, 1), PT, 0, 1, 60000));
+		CHECK_EQ(expect(eq, PTL_EVENT_REPLY_START).mlength, len[i]);
+		ptl_event_t end = expect(eq, PTL_EVENT_REPLY_END);
+		CHECK_EQ(end.rlength, len[i]);
+		CHECK_EQ(end.offset, 60000);
+		CHECK_ZERO(buf, 777);
+		CHECK_PATTERN(buf + 777, 60000, len[i], 8);
+		CHECK_ZERO(buf + 777 + len[i], 1000);
+		memset(buf, 0, 200000);
+		CHECK_OK(PtlMDUnlink(md));
+	}
+	sync_nodes();
+}
+
+/* ---- IOVEC ---- */
+
+#define IOV_TOTAL 100003u
+
+/* Cut IOV_TOTAL bytes of buf in pieces that lie apart, in reverse order in memory. */
+static unsigned cut(unsigned char *buf, unsigned how, ptl_md_iovec_t *iov)
+{
+	size_t step = (size_t[]){IOV_TOTAL, 1009, 65536, 63, 20000}[how];
+	size_t left = IOV_TOTAL;
+	unsigned char *end = buf + 3 * IOV_TOTAL;
+	unsigned n = 0;
+	while (left) {
+		size_t len = left < step ? left : step;
+		end -= len + 3;
+		iov[n++] = (ptl_md_iovec_t){end, len};
+		if (n % 5 == 0)
+			iov[n++] = (ptl_md_iovec_t){NULL, 0}; /* skipped */
+		left -= len;
+	}
+	return n;
+}
+
+static void scatter(const ptl_md_iovec_t *iov, unsigned n, unsigned seed)
+{
+	size_t at = 0;
+	for (unsigned i = 0; i < n; i++)
+		for (size_t k = 0; k < iov[i].iov_len; k++)
+			((unsigned char *)iov[i].iov_base)[k] = pattern(seed, at++);
+}
+
+static void check_scattered(
+	const ptl_md_iovec_t *iov, unsigned n, size_t len, unsigned seed)
+{
+	size_t at = 0;
+	for (unsigned i = 0; i < n && at < len; i++) {
+		size_t piece = iov[i].iov_len < len - at ? iov[i].iov_len : len - at;
+		CHECK_PATTERN(iov[i].iov_base, at, piece, seed);
+		at += piece;
+	}
+	CHECK_EQ(at, len);
+}
+
+struct iov_side {
+	ptl_handle_ni_t ni;
+	ptl_handle_eq_t eq;
+	unsigned char *buf;
+	ptl_md_iovec_t *iov;
+};
+
+static ptl_md_t iov_md(
+	struct iov_side *s, unsigned how, unsigned options, unsigned *n_out)
+{
+	memset(s->buf, 0, 3 * IOV_TOTAL);
+	*n_out = cut(s->buf, how, s->iov);
+	return md_of(s->iov, *n_out, options | PTL_MD_IOVEC, s->eq);
+}
+
+static void iov_initiate(struct iov_side *s, unsigned how, size_t len, unsigned seed)
+{
+	unsigned n;
+	ptl_md_t md = iov_md(s, how, 0, &n);
+	ptl_handle_md_t h = bind_md(s->ni, md);
+	ptl_md_iovec_t copy[2000];
+	memcpy(copy, s->iov, n * sizeof *copy);
+	memset(s->iov, 0x5a, n * sizeof *copy); /* the array need not survive the call */
+	scatter(copy, n, seed);
+	CHECK_OK(PtlPutRegion(h, 0, len, PTL_ACK_REQ, id_of(s->ni, 1), PT, 0, 1, 0, 0));
+	expect(s->eq, PTL_EVENT_SEND_START);
+	ptl_event_t end = expect(s->eq, PTL_EVENT_SEND_END);
+	CHECK(end.md.start == s->iov && end.md.length == n); /* as they were given */
+	CHECK_EQ(expect(s->eq, PTL_EVENT_ACK).mlength, len);
+	scatter(copy, n, seed + 1);
+	CHECK_OK(PtlGetRegion(h, 0, len, id_of(s->ni, 1), PT, 0, 2, 0));
+	expect(s->eq, PTL_EVENT_REPLY_START);
+	expect(s->eq, PTL_EVENT_REPLY_END);
+	check_scattered(copy, n, len, seed);
+	CHECK_OK(PtlMDUnlink(h));
+}
+
+static void iov_serve(struct iov_side *s, unsigned how, size_t len, unsigned seed)
+{
+	unsigned n;
+	ptl_md_t md = iov_md(s, how, PTL_MD_OP_PUT, &n);
+	ptl_handle_me_t me = me_last(s->ni, PT, 1, 0, PTL_RETAIN);
+	ptl_handle_me_t get = me_last(s->ni, PT, 2, 0, PTL_RETAIN);
+	CHECK_OK(PtlMDAttach(me, md, PTL_RETAIN, NULL));
+	md.options = PTL_MD_OP_GET | PTL_MD_IOVEC;
+	CHECK_OK(PtlMDAttach(get, md, PTL_RETAIN, NULL));
+	sync_nodes();
+	expect(s->eq, PTL_EVENT_PUT_START);
+	expect(s->eq, PTL_EVENT_PUT_END);
+	check_scattered(s->iov, n, len, seed);
+	expect(s->eq, PTL_EVENT_GET_START);
+	expect(s->eq, PTL_EVENT_GET_END);
+	CHECK_OK(PtlMEUnlink(me));
+	CHECK_OK(PtlMEUnlink(get));
+}
+
+/* P3.3 3.10.2: the elements are one region in their order, on either side */
+NODES_CASE(iovec_is_one_region_at_both_sides, 2)
+{
+	UNUSED_ARGS;
+	static const size_t len[] = {1, 17, 64, 1009, 1010, 16400, 65537, IOV_TOTAL};
+	struct iov_side s = {.ni = ni, .eq = eq_new(ni, 16)};
+	s.buf = node_alloc(3 * IOV_TOTAL);
+	s.iov = (ptl_md_iovec_t *)(void *)node_alloc(2000 * sizeof *s.iov);
+	for (unsigned how = 0; how < rounds(5); how++)
+		for (unsigned i = 0; i < 8; i++) {
+			unsigned mine = rank ? how : (how + i) % 5;
+			if (mine == 3)
+				mine = 1; /* 63 bytes a piece: more than max_md_iovecs */
+			if (rank == 0) {
+				sync_nodes();
+				iov_initiate(&s, mine, len[i], how);
+			} else {
+				iov_serve(&s, mine, len[i], how);
+			}
+			sync_nodes();
+		}
+}
+
+/* ---- disabled events ---- */
+
+/* P3.3 3.10.1: START_DISABLE, END_DISABLE hide just those; ACK stays */
+NODES_CASE(disabled_events_are_not_recorded, 2)
+{
+	UNUSED_ARGS;
+	static const unsigned off[] = {
+		0, PTL_MD_EVENT_START_DISABLE, PTL_MD_EVENT_END_DISABLE, MD_QUIET};
+	static const size_t len[] = {8, 200, 100000};
+	unsigned char *buf = node_alloc(100000);
+	ptl_handle_eq_t eq = eq_new(ni, 64);
+	for (unsigned i = 0; i < 12; i++) {
+		bool start = !(off[i % 4] & PTL_MD_EVENT_START_DISABLE);
+		bool end = !(off[i % 4] & PTL_MD_EVENT_END_DISABLE);
+		ptl_handle_me_t me = 0;
+		if (rank == 1) {
+			me = me_last(ni, PT, 1, 0, PTL_RETAIN);
+			CHECK_OK(PtlMDAttach(me,
+				md_of(buf, 100000, MD_ANY | off[i % 4], eq), PTL_RETAIN,
+				NULL));
+		}
+		sync_nodes();
+		if (rank == 0) {
+			ptl_handle_md_t md =
+				bind_md(ni, md_of(buf, len[i / 4], off[i % 4], eq));
+			CHECK_OK(put_to(ni, md, 1, PT, 1, PTL_ACK_REQ));
+			if (start)
+				expect(eq, PTL_EVENT_SEND_START);
+			if (end)
+				expect(eq, PTL_EVENT_SEND_END);
+			expect(eq, PTL_EVENT_ACK);
+			CHECK_OK(get_from(ni, md, 1, PT, 1));
+			if (start)
+				expect(eq, PTL_EVENT_REPLY_START);
+			if (end)
+				expect(eq, PTL_EVENT_REPLY_END);
+			while (PtlMDUnlink(md) != PTL_OK)
+				sleep_ms(1);
+			expect_empty(eq);
+		}
+		sync_nodes();
+		if (rank == 1) {
+			if (start)
+				expect(eq, PTL_EVENT_PUT_START);
+			if (end)
+				expect(eq, PTL_EVENT_PUT_END);
+			if (start)
+				expect(eq, PTL_EVENT_GET_START);
+			if (end)
+				expect(eq, PTL_EVENT_GET_END);
+			while (PtlMEUnlink(me) != PTL_OK)
+				sleep_ms(1);
+			expect_empty(eq);
+		}
+	}
+	sync_nodes();
+}
+
+int main(void)
+{
+	const struct CMUnitTest cases[] = {
+		cmocka_unit_test(put_arrives_every_length_two_nodes),
+		cmocka_unit_test(put_arrives_every_length_four_nodes),
+		cmocka_unit_test(put_arrives_every_length_alone),
+		cmocka_unit_test(get_arrives_every_length_two_nodes),
+		cmocka_unit_test(get_arrives_every_length_four_nodes),
+		cmocka_unit_test(get_arrives_every_length_alone),
+		cmocka_unit_test(ack_comes_only_when_asked_and_allowed),
+		cmocka_unit_test(put_and_get_move_data_without_queues),
+		cmocka_unit_test(put_is_shortened_with_truncate),
+		cmocka_unit_test(get_is_shortened_with_truncate),
+		cmocka_unit_test(put_goes_behind_the_last_local_offset),
+		cmocka_unit_test(remote_offset_is_used_and_bounded),
+		cmocka_unit_test(get_region_fills_its_part_only),
+		cmocka_unit_test(iovec_is_one_region_at_both_sides),
+		cmocka_unit_test(disabled_events_are_not_recorded),
+	};
+	return RUN_CASES(cases);
+}

@@ -1,0 +1,486 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Event queues: order, overflow, several readers, polling, freeing. */
+#include "nic/cases.h"
+
+#define PT 3
+
+/* ---- order ---- */
+
+enum { OP_SHORT_PUT, OP_MEDIUM_PUT, OP_LONG_PUT, OP_SHORT_GET, OP_LONG_GET, OPS };
+
+static const size_t op_length[OPS] = {8, 700, 40000, 30, 30000};
+
+static unsigned op_of(unsigned i)
+{
+	unsigned x = i * 2654435761u;
+	unsigned op = (x >> 16) % 16;
+	return op < 6    ? OP_SHORT_PUT
+	       : op < 9  ? OP_MEDIUM_PUT
+	       : op < 11 ? OP_LONG_PUT
+	       : op < 14 ? OP_SHORT_GET
+			 : OP_LONG_GET;
+}
+
+static void start_mixed(ptl_handle_ni_t ni, unsigned n)
+{
+	unsigned char *buf = node_alloc(OPS * 40000);
+	ptl_handle_md_t md[OPS];
+	for (unsigned op = 0; op < OPS; op++)
+		md[op] = bind_md(ni,
+			md_of(buf + op * 40000, op_length[op], MD_QUIET, PTL_EQ_NONE));
+	for (unsigned i = 0; i < n; i++) {
+		unsigned op = op_of(i);
+		if (op < OP_SHORT_GET)
+			CHECK_OK(PtlPut(md[op], PTL_NO_ACK_REQ, id_of(ni, 1), PT + i % 5,
+				0, i, 0, i));
+		else
+			CHECK_OK(PtlGet(md[op], id_of(ni, 1), PT + i % 5, 0, i, 0));
+	}
+}
+
+/* P3.3 3.11.2: STARTs at the target in the order of the calls, across portals, kinds and
+ * lengths; each END after its START */
+NODES_CASE(start_events_come_in_call_order_mixed, 2)
+{
+	UNUSED_ARGS;
+	unsigned n = rounds(1000), started = 0, ended = 0;
+	ptl_handle_eq_t eq = eq_new(ni, 4096);
+	unsigned char *buf = node_alloc(40000);
+	for (unsigned i = 0; rank == 1 && i < 5; i++) {
+		ptl_handle_me_t me = me_last(ni, PT + i, 0, UINT64_MAX, PTL_RETAIN);
+		CHECK_OK(
+			PtlMDAttach(me, md_of(buf, 40000, MD_ANY, eq), PTL_RETAIN, NULL));
+	}
+	sync_nodes();
+	if (rank == 0) {
+		start_mixed(ni, n);
+		sync_nodes();
+		return;
+	}
+	bool *seen = (bool *)node_alloc(n);
+	while (ended < n) {
+		ptl_event_t ev = next_event(eq);
+		CHECK_EQ(ev.ni_fail_type, PTL_NI_OK);
+		unsigned op = op_of((unsigned)ev.match_bits);
+		bool put = op < OP_SHORT_GET;
+		CHECK_EQ(ev.rlength, op_length[op]);
+		CHECK_EQ(ev.pt_index, PT + ev.match_bits % 5);
+		if (ev.type == (put ? PTL_EVENT_PUT_START : PTL_EVENT_GET_START)) {
+			CHECK_EQ(ev.match_bits, started);
+			started++;
+			continue;
+		}
+		CHECK_EQ(ev.type, put ? PTL_EVENT_PUT_END : PTL_EVENT_GET_END);
+		CHECK(ev.match_bits < started && !seen[ev.match_bits]);
+		seen[ev.match_bits] = true;
+		ended++;
+	}
+	expect_empty(eq);
+	sync_nodes();
+}
+
+/* P3.3 3.11.2: SEND_START, SEND_END, then ACK, for each put, whatever its length */
+NODES_CASE(send_end_comes_before_ack, 2)
+{
+	UNUSED_ARGS;
+	unsigned n = rounds(300);
+	ptl_handle_eq_t eq = eq_new(ni, 2048);
+	unsigned char *buf = node_alloc(100000);
+	if (rank == 1)
+		post_md(ni, PT, 1, md_of(buf, 100000, MD_ANY, PTL_EQ_NONE));
+	sync_nodes();
+	if (rank == 0) {
+		unsigned *state = (unsigned *)(void *)node_alloc(n * sizeof *state);
+		ptl_handle_md_t md = bind_md(ni, md_of(buf, 100000, 0, eq));
+		for (unsigned i = 0; i < n; i++)
+			CHECK_OK(PtlPutRegion(md, 0, i % 7 ? i : 100000, PTL_ACK_REQ,
+				id_of(ni, 1), PT, 0, 1, i, i));
+		for (unsigned i = 0; i < 3 * n; i++) {
+			ptl_event_t ev = next_event(eq);
+			bool ack = ev.type == PTL_EVENT_ACK;
+			uint64_t who =
+				ack ? ev.offset : ev.hdr_data; /* remote offset i */
+			CHECK(who < n);
+			static const unsigned order[] = {
+				PTL_EVENT_SEND_START, PTL_EVENT_SEND_END, PTL_EVENT_ACK};
+			CHECK(state[who] < 3);
+			CHECK_EQ(ev.type, order[state[who]]);
+			state[who]++;
+		}
+	}
+	sync_nodes();
+}
+
+/* ---- overflow ---- */
+
+/* P3.3 3.11: the oldest are overwritten; DROPPED once, with the first survivor, and the
+ * survivors in their order */
+NODES_CASE(overflow_is_told_once_at_the_gap, 2)
+{
+	UNUSED_ARGS;
+	unsigned char *buf = node_alloc(64);
+	ptl_handle_eq_t eq = eq_new(ni, 16);
+	ptl_handle_eq_t last = eq_new(ni, 4);
+	if (rank == 1) {
+		post_md(ni, PT, 1,
+			md_of(buf, 64, MD_ANY | PTL_MD_EVENT_START_DISABLE, eq));
+		post_md(ni, PT, 2,
+			md_of(buf, 64, MD_ANY | PTL_MD_EVENT_START_DISABLE, last));
+	}
+	ptl_handle_md_t md = bind_md(ni, md_of(buf, 8, MD_QUIET, PTL_EQ_NONE));
+	ptl_seq_t next = 0;
+	for (unsigned round = 0; round < 5; round++) {
+		unsigned n = (unsigned[]){40, 10, 16, 17, 1000}[round];
+		sync_nodes();
+		if (rank == 0) {
+			for (unsigned i = 0; i < n; i++)
+				CHECK_OK(PtlPut(md, PTL_NO_ACK_REQ, id_of(ni, 1), PT, 0,
+					1, 0, i));
+			CHECK_OK(put_to(ni, md, 1, PT, 2, PTL_NO_ACK_REQ));
+			continue;
+		}
+		expect(last, PTL_EVENT_PUT_END);
+		unsigned first = n > 16 ? n - 16 : 0;
+		for (unsigned i = first; i < n; i++) {
+			ptl_event_t ev;
+			int rc = PtlEQGet(eq, &ev);
+			CHECK_EQ(rc, i == first && first ? PTL_EQ_DROPPED : PTL_OK);
+			CHECK_EQ(ev.hdr_data, i);
+			if (i == first)
+				CHECK(!next || ev.sequence == (ptl_seq_t)(next + first));
+			else
+				CHECK_EQ(ev.sequence, next);
+			next = ev.sequence + 1;
+		}
+		expect_empty(eq);
+	}
+	sync_nodes();
+}
+
+struct lapped {
+	ptl_handle_eq_t eq;
+	uint64_t n;
+	uint64_t read; /* events taken by this reader */
+	bool alone;
+	p3_a32 *done; /* the last one was read */
+};
+
+/* Reads until number n - 1: always upwards, DROPPED exactly where one is missing. */
+static void read_lapped(void *arg)
+{
+	struct lapped *l = arg;
+	ptl_seq_t sequence = 0;
+	uint64_t next = 0, end = now_ms() + 60000;
+	while (!p3_acquire(l->done)) {
+		ptl_event_t ev;
+		int which;
+		int rc = PtlEQPoll(&l->eq, 1, 20, &ev, &which);
+		CHECK(now_ms() < end);
+		if (rc == PTL_EQ_EMPTY)
+			continue;
+		CHECK(rc == PTL_OK || rc == PTL_EQ_DROPPED);
+		CHECK(ev.hdr_data >= next);
+		CHECK_EQ(ev.type, PTL_EVENT_PUT_END);
+		if (l->alone)
+			CHECK_EQ(rc == PTL_EQ_DROPPED, ev.hdr_data != next);
+		if (l->read)
+			CHECK_EQ((ptl_seq_t)(ev.sequence - sequence),
+				ev.hdr_data - next + 1);
+		sequence = ev.sequence;
+		next = ev.hdr_data + 1;
+		l->read++;
+		if (next == l->n)
+			p3_release(l->done, 1);
+	}
+}
+
+static void overflow_while_reading(ptl_handle_ni_t ni, unsigned rank, unsigned nreaders)
+{
+	unsigned char *buf = node_alloc(64);
+	p3_a32 done = 0;
+	struct lapped l[2] = {{.eq = eq_new(ni, 4), .n = rounds(50000), .done = &done}};
+	if (rank == 1)
+		post_md(ni, PT, 1,
+			md_of(buf, 64, MD_ANY | PTL_MD_EVENT_START_DISABLE, l[0].eq));
+	l[0].alone = nreaders == 1;
+	l[1] = l[0];
+	sync_nodes();
+	if (rank == 0) {
+		ptl_handle_md_t md = bind_md(ni, md_of(buf, 8, MD_QUIET, PTL_EQ_NONE));
+		for (unsigned i = 0; i < l[0].n; i++)
+			CHECK_OK(
+				PtlPut(md, PTL_NO_ACK_REQ, id_of(ni, 1), PT, 0, 1, 0, i));
+	} else {
+		struct side *other =
+			nreaders == 2 ? side_start(read_lapped, &l[1]) : NULL;
+		read_lapped(&l[0]);
+		if (other)
+			side_join(other);
+		CHECK(l[0].read + l[1].read <= l[0].n);
+		CHECK(l[0].read + l[1].read >= 4);
+	}
+	sync_nodes();
+}
+
+/* A reader that is overtaken never sees a torn event, nor one twice */
+NODES_CASE(overflow_under_a_reader_shows_each_gap, 2)
+{
+	UNUSED_ARGS;
+	overflow_while_reading(ni, rank, 1);
+}
+
+NODES_CASE(overflow_under_two_readers_stays_in_order, 2)
+{
+	UNUSED_ARGS;
+	overflow_while_reading(ni, rank, 2);
+}
+
+struct readers {
+	ptl_handle_eq_t eq;
+	unsigned n;
+	unsigned char *seen; /* times that each number was read */
+	p3_a32 left;
+};
+
+static void read_some(void *arg)
+{
+	struct readers *r = arg;
+	uint64_t last = 0;
+	while (p3_acquire(&r->left)) {
+		ptl_event_t ev;
+		int which;
+		int rc = PtlEQPoll(&r->eq, 1, 20, &ev, &which);
+		if (rc == PTL_EQ_EMPTY)
+			continue;
+		CHECK_EQ(rc, PTL_OK);
+		CHECK(ev.hdr_data < r->n);
+		CHECK(ev.hdr_data + 1 > last); /* each reader sees them in order */
+		last = ev.hdr_data + 1;
+		r->seen[ev.hdr_data]++;
+		(void)p3_add32(&r->left, UINT32_MAX);
+	}
+}
+
+/* P3.3 3.11: each event goes to one reader */
+static void several_readers(ptl_handle_ni_t ni, unsigned rank, unsigned nreaders)
+{
+	unsigned n = rounds(4000);
+	unsigned char *buf = node_alloc(64);
+	struct readers r = {.eq = eq_new(ni, 8192), .n = n, .left = n};
+	r.seen = node_alloc(n);
+	if (rank == 1)
+		post_md(ni, PT, 1,
+			md_of(buf, 64, MD_ANY | PTL_MD_EVENT_START_DISABLE, r.eq));
+	sync_nodes();
+	if (rank == 0) {
+		ptl_handle_md_t md = bind_md(ni, md_of(buf, 8, MD_QUIET, PTL_EQ_NONE));
+		for (unsigned i = 0; i < n; i++)
+			CHECK_OK(
+				PtlPut(md, PTL_NO_ACK_REQ, id_of(ni, 1), PT, 0, 1, 0, i));
+	} else {
+		struct side *side[3];
+		for (unsigned i = 1; i < nreaders; i++)
+			side[i] = side_start(read_some, &r);
+		read_some(&r);
+		for (unsigned i = 1; i < nreaders; i++)
+			side_join(side[i]);
+		for (unsigned i = 0; i < n; i++)
+			CHECK_EQ(r.seen[i], 1);
+		expect_empty(r.eq);
+	}
+	sync_nodes();
+}
+
+NODES_CASE(each_event_goes_to_one_of_two_readers, 2)
+{
+	UNUSED_ARGS;
+	several_readers(ni, rank, 2);
+}
+
+NODES_CASE(each_event_goes_to_one_of_three_readers, 2)
+{
+	UNUSED_ARGS;
+	several_readers(ni, rank, 3);
+}
+
+/* ---- polling ---- */
+
+#define MANY 40
+
+/* P3.3 3.11.12 */
+NODES_CASE(poll_finds_the_queue_with_the_event, 2)
+{
+	UNUSED_ARGS;
+	ptl_handle_eq_t eq[MANY + 1];
+	unsigned char *buf = node_alloc(64);
+	ptl_event_t ev;
+	int which = -1;
+	for (unsigned i = 0; i < MANY; i++) {
+		eq[i] = eq_new(ni, 8);
+		if (rank == 1)
+			post_md(ni, PT, i,
+				md_of(buf, 64, MD_ANY | PTL_MD_EVENT_START_DISABLE,
+					eq[i]));
+	}
+	eq[MANY] = eq[3]; /* a queue may be in it twice */
+	sync_nodes();
+	ptl_handle_md_t md = bind_md(ni, md_of(buf, 8, MD_QUIET, PTL_EQ_NONE));
+	CHECK_RC(PtlEQPoll(eq, MANY + 1, 0, &ev, &which), PTL_EQ_EMPTY);
+	uint64_t before = now_ms();
+	CHECK_RC(PtlEQPoll(eq, MANY + 1, 50, &ev, &which), PTL_EQ_EMPTY);
+	CHECK(now_ms() - before >= 49);
+	CHECK(now_ms() - before < 5000);
+	CHECK_EQ(which, -1);
+	for (unsigned i = 0; i < rounds(200); i++) {
+		unsigned q = i * 7 % MANY;
+		sync_nodes();
+		if (rank == 0) {
+			if (i % 50 == 1)
+				sleep_ms(30); /* time to park */
+			CHECK_OK(put_to(ni, md, 1, PT, q, PTL_NO_ACK_REQ));
+			continue;
+		}
+		ptl_time_t t = i % 2 ? PTL_TIME_FOREVER : 20000;
+		CHECK_OK(PtlEQPoll(eq, MANY + 1, t, &ev, &which));
+		CHECK(which == (int)q || (q == 3 && which == MANY));
+		CHECK_EQ(ev.match_bits, q);
+		CHECK_EQ(ev.md.eq_handle, eq[q]);
+	}
+	sync_nodes();
+}
+
+/* Calls in a row start at different queues: a busy one does not hide the others */
+NODES_CASE(poll_does_not_starve_a_queue, 1)
+{
+	UNUSED_ARGS;
+	ptl_handle_eq_t eq[2] = {eq_new(ni, 512), eq_new(ni, 512)};
+	unsigned char *buf = node_alloc(64);
+	ptl_handle_md_t md = bind_md(ni, md_of(buf, 8, MD_QUIET, PTL_EQ_NONE));
+	for (unsigned i = 0; i < 2; i++)
+		post_md(ni, PT, i,
+			md_of(buf, 64, MD_ANY | PTL_MD_EVENT_START_DISABLE, eq[i]));
+	for (unsigned i = 0; i < 100; i++)
+		CHECK_OK(put_to(ni, md, 0, PT, 0, PTL_NO_ACK_REQ));
+	CHECK_OK(put_to(ni, md, 0, PT, 1, PTL_NO_ACK_REQ));
+	int which = 0;
+	for (unsigned i = 0; i < 10 && which == 0; i++) {
+		ptl_event_t ev;
+		CHECK_OK(PtlEQPoll(eq, 2, 10000, &ev, &which));
+		if (i == 3) /* all have arrived by then */
+			sleep_ms(20);
+	}
+	CHECK_EQ(which, 1);
+}
+
+/* ---- handlers ---- */
+
+static p3_a32 handled;
+
+static void count_event(ptl_event_t *event)
+{
+	if (event->type == PTL_EVENT_PUT_END)
+		(void)p3_add32(&handled, 1);
+}
+
+/* P3.3 3.11.6: once for each event, by the reading thread before the call returns */
+NODES_CASE(handler_sees_each_event_once, 1)
+{
+	UNUSED_ARGS;
+	unsigned char *buf = node_alloc(64);
+	ptl_handle_eq_t eq;
+	p3_set(&handled, 0);
+	CHECK_OK(PtlEQAlloc(ni, 64, count_event, &eq));
+	post_md(ni, PT, 1, md_of(buf, 64, MD_ANY, eq));
+	ptl_handle_md_t md = bind_md(ni, md_of(buf, 8, MD_QUIET, PTL_EQ_NONE));
+	for (unsigned i = 0; i < 20; i++)
+		CHECK_OK(put_to(ni, md, 0, PT, 1, PTL_NO_ACK_REQ));
+	for (unsigned i = 0; i < 20; i++) {
+		CHECK_EQ(p3_get(&handled), i);
+		expect(eq, PTL_EVENT_PUT_START);
+		expect(eq, PTL_EVENT_PUT_END);
+	}
+	CHECK_EQ(p3_get(&handled), 20);
+}
+
+/* ---- freeing ---- */
+
+struct waiter {
+	ptl_handle_eq_t eq;
+	ptl_handle_eq_t other; /* PTL_EQ_NONE: EQWait */
+};
+
+static void wait_for_end(void *arg)
+{
+	struct waiter *w = arg;
+	ptl_event_t ev;
+	int which;
+	if (w->other == PTL_EQ_NONE) {
+		CHECK_RC(PtlEQWait(w->eq, &ev), PTL_EQ_INVALID);
+		return;
+	}
+	ptl_handle_eq_t both[2] = {w->other, w->eq};
+	CHECK_RC(PtlEQPoll(both, 2, PTL_TIME_FOREVER, &ev, &which), PTL_EQ_INVALID);
+}
+
+/* P3.3 3.11: threads that wait on the queue get PTL_EQ_INVALID */
+NODES_CASE(free_ends_the_waits_on_a_queue, 2)
+{
+	UNUSED_ARGS;
+	for (unsigned i = 0; i < rounds(20); i++) {
+		ptl_handle_eq_t keep = eq_new(ni, 8);
+		struct waiter w[3] = {
+			{eq_new(ni, 8), PTL_EQ_NONE}, {0, PTL_EQ_NONE}, {0, keep}};
+		struct side *side[3];
+		for (unsigned k = 0; k < 3; k++) {
+			w[k].eq = w[0].eq;
+			side[k] = side_start(wait_for_end, &w[k]);
+		}
+		sleep_ms(i % 4 * 15);
+		CHECK_OK(PtlEQFree(w[0].eq));
+		for (unsigned k = 0; k < 3; k++)
+			side_join(side[k]);
+		ptl_event_t ev;
+		CHECK_RC(PtlEQGet(w[0].eq, &ev), PTL_EQ_INVALID);
+		CHECK_RC(PtlEQFree(w[0].eq), PTL_EQ_INVALID);
+		CHECK_OK(PtlEQFree(keep));
+	}
+	sync_nodes();
+}
+
+/* A descriptor that names a freed queue goes on without; the ring's memory is reused */
+NODES_CASE(free_leaves_descriptors_without_a_queue, 1)
+{
+	UNUSED_ARGS;
+	unsigned char *buf = node_alloc(64);
+	ptl_handle_eq_t eq = eq_new(ni, 8);
+	post_md(ni, PT, 1, md_of(buf, 64, MD_ANY, eq));
+	ptl_handle_md_t md = bind_md(ni, md_of(buf, 8, 0, eq));
+	CHECK_OK(PtlEQFree(eq));
+	for (unsigned i = 0; i < 300; i++) {
+		ptl_handle_eq_t again = eq_new(ni, 8);
+		CHECK(again != eq);
+		CHECK_OK(put_to(ni, md, 0, PT, 1, PTL_ACK_REQ));
+		expect_empty(again);
+		CHECK_OK(PtlEQFree(again));
+	}
+	CHECK_EQ(drops_of(ni), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest cases[] = {
+		cmocka_unit_test(start_events_come_in_call_order_mixed),
+		cmocka_unit_test(send_end_comes_before_ack),
+		cmocka_unit_test(overflow_is_told_once_at_the_gap),
+		cmocka_unit_test(overflow_under_a_reader_shows_each_gap),
+		cmocka_unit_test(overflow_under_two_readers_stays_in_order),
+		cmocka_unit_test(each_event_goes_to_one_of_two_readers),
+		cmocka_unit_test(each_event_goes_to_one_of_three_readers),
+		cmocka_unit_test(poll_finds_the_queue_with_the_event),
+		cmocka_unit_test(poll_does_not_starve_a_queue),
+		cmocka_unit_test(handler_sees_each_event_once),
+		cmocka_unit_test(free_ends_the_waits_on_a_queue),
+		cmocka_unit_test(free_leaves_descriptors_without_a_queue),
+	};
+	return RUN_CASES(cases);
+}

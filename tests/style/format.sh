@@ -1,0 +1,16 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# C files are as clang-format leaves them.
+. "${0%/*}/sources.sh"
+format=${CLANG_FORMAT:-clang-format}
+
+command -v "$format" >/dev/null || {
+	echo "skipped: no $format"
+	exit 77
+}
+for file in $(sources '*.c' '*.h'); do
+	"$format" --dry-run -Werror "$file" >/dev/null 2>&1 ||
+		complain "$file: differs from $format in" \
+			"$("$format" "$file" | diff "$file" - | grep -c '^[<0-9]') lines"
+done
+exit $status

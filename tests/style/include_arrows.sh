@@ -1,0 +1,43 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# Who may include whom: shm <- nic <- lib, shm <- launcher; programs know the public
+# headers only; nic/fw.h and lib/lib.h are private, but for tests.
+. "${0%/*}/sources.sh"
+
+include='^#[ 	]*include[ 	]*'
+files_of() {
+	sources '*.c' '*.h' '*.cc' | grep "^$1/"
+}
+
+# allow dir pattern [own]: what files of dir include in quotes matches the pattern, or
+# lies beside them
+allow() {
+	for file in $(files_of "$1"); do
+		for header in $(sed -n "s/$include\"\([^\"]*\)\".*/\1/p" "$file"); do
+			[ "$3" = own ] && [ -f "${file%/*}/$header" ] && continue
+			printf '%s\n' "$header" | grep -Eqx "$2" ||
+				complain "$file includes \"$header\""
+		done
+	done
+}
+
+# forbid dir pattern: no file of dir includes that in angle brackets
+forbid() {
+	grep -nE "$include<($2)>" $(files_of "$1") /dev/null &&
+		complain "$1 includes what it must not know"
+}
+
+public='portals3(_runtime|x)?\.h'
+allow shm 'shm/[a-z]+\.h'
+allow nic "(nic|shm)/[a-z]+\.h|$public"
+allow lib "(lib|shm)/[a-z]+\.h|nic/nic\.h|$public"
+allow launcher '(launcher|shm)/[a-z]+\.h'
+allow include 'none'
+allow examples "$public" own
+allow bench "$public" own
+forbid shm 'portals.*|p3rt/.*'
+forbid launcher 'portals.*|p3rt/.*'
+forbid include 'portals/.*|p3rt/.*|[^p].*/.*'
+
+[ -n "$(sources '*.h' | grep '^shm/')" ] || complain "no headers in $root/shm"
+exit $status

@@ -1,0 +1,601 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "support/nodes.h"
+
+#include "launcher/rdv.h"
+#include "lib/lib.h"
+#include "nic/fw.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#define WAIT_MS    30000u
+#define WATCHDOG_S 60u
+#define FAILURES   8
+#define LATE_MOST  5
+#define JID        77
+#define NID_BASE   10
+
+struct block {
+	struct block *next;
+	_Alignas(64) unsigned char bytes[];
+};
+
+struct member;
+
+struct side {
+	struct member *member;
+	struct side *next;
+	pthread_t thread;
+	void (*fn)(void *arg);
+	void *arg;
+	bool joined;
+};
+
+struct member {
+	struct run *run;
+	unsigned rank;
+	int sock;
+	pthread_t thread;
+	struct p3_node *node;
+	ptl_handle_ni_t ni;
+	struct block *blocks;
+	struct side *sides;
+	bool frozen;
+	pthread_mutex_t lock; /* guards blocks and sides */
+	p3_a64 file;          /* where its threads were last: a string's address, */
+	p3_a32 line;
+};
+
+struct run {
+	unsigned n;
+	nodes_fn *fn;
+	void *arg;
+	struct nodes_opt opt;
+	struct p3_rdv *rdv;
+	p3_a32 rdv_stop;
+	p3_a32 met; /* barriers: what the checkers do not see through a socket */
+	struct member member[NODES_MAX];
+};
+
+static __thread struct member *self;
+static __thread jmp_buf *way_out;
+static p3_a32 failures;
+
+/* ---- checks ---- */
+
+void check_at(const char *file, int line)
+{
+	if (!self)
+		return;
+	p3_set(&self->file, (uintptr_t)file);
+	p3_set(&self->line, (uint32_t)line);
+}
+
+void check_failed(const char *file, int line, const char *fmt, ...)
+{
+	va_list ap;
+	char text[400];
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof text, fmt, ap);
+	va_end(ap);
+	if (p3_add32(&failures, 1) < FAILURES)
+		fprintf(stderr, "%s:%d: node %u: %s\n", file, line, self ? self->rank : 0,
+			text);
+	if (!way_out)
+		abort();
+	longjmp(*way_out, 1);
+}
+
+/* ---- watchdog ---- */
+
+static pthread_mutex_t dog_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct run *dog_run;
+static uint64_t dog_deadline;
+
+static unsigned time_scale(void)
+{
+#if defined(P3_VALGRIND) || defined(P3_TSAN) || defined(__SANITIZE_ADDRESS__)
+	return 6;
+#else
+	return 1;
+#endif
+}
+
+static void dump_member(struct member *m)
+{
+	struct p3_node *node = m->node;
+	struct p3_nic *nic = node ? p3_nic(node) : NULL;
+	const char *file = (const char *)(uintptr_t)p3_get(&m->file);
+	fprintf(stderr, "node %u: last check at %s:%u\n", m->rank, file ? file : "-",
+		p3_get(&m->line));
+	if (!nic)
+		return;
+	static const char *const names[] = {"heartbeat", "passes", "drained", "overruns",
+		"sent", "sent bytes", "received", "received bytes", "drops", "drop bytes",
+		"inline", "eager", "bulk", "cma", "fallback", "kicks", "wakes", "late",
+		"ticks", "takeovers", "bad", "lanes full", "queued"};
+	for (unsigned i = 0; i < sizeof names / sizeof *names; i++)
+		fprintf(stderr, "%s %llu%s", names[i],
+			(unsigned long long)p3_nic_counter(nic, (enum p3_counter)i),
+			names[i + 1 < sizeof names / sizeof *names ? i + 1 : 0] ? ", "
+										: "");
+	fprintf(stderr, "\n");
+}
+
+static void *dog_main(void *arg)
+{
+	(void)arg;
+	for (;;) {
+		sleep_ms(200);
+		pthread_mutex_lock(&dog_lock);
+		if (dog_run && now_ms() > dog_deadline) {
+			fprintf(stderr, "watchdog: this run hangs\n");
+			for (unsigned i = 0; i < dog_run->n; i++)
+				dump_member(&dog_run->member[i]);
+			abort();
+		}
+		pthread_mutex_unlock(&dog_lock);
+	}
+	return NULL;
+}
+
+static void dog_watch(struct run *run)
+{
+	static bool started;
+	const char *text = getenv("P3_WATCHDOG");
+	unsigned s = text ? (unsigned)atoi(text) : WATCHDOG_S * time_scale();
+	pthread_mutex_lock(&dog_lock);
+	dog_run = run;
+	dog_deadline = now_ms() + 1000ull * s;
+	if (!started) {
+		pthread_t t;
+		started = true;
+		if (pthread_create(&t, NULL, dog_main, NULL) == 0)
+			pthread_detach(t);
+	}
+	pthread_mutex_unlock(&dog_lock);
+}
+
+/* ---- memory ---- */
+
+unsigned rounds(unsigned n)
+{
+	return !getenv("P3_QUICK") ? n : n > 40 ? n / 20 : n > 2 ? 2 : n;
+}
+
+unsigned char *node_alloc(size_t len)
+{
+	struct block *b = aligned_alloc(64, (sizeof *b + len + 63) / 64 * 64);
+	if (!b)
+		abort();
+	memset(b->bytes, 0, len);
+	pthread_mutex_lock(&self->lock);
+	b->next = self->blocks;
+	self->blocks = b;
+	pthread_mutex_unlock(&self->lock);
+	return b->bytes;
+}
+
+static void free_blocks(struct member *m)
+{
+	while (m->blocks) {
+		struct block *next = m->blocks->next;
+		free(m->blocks);
+		m->blocks = next;
+	}
+}
+
+unsigned char pattern(unsigned seed, size_t i)
+{
+	return (unsigned char)(seed * 89 + i * 7 + (i >> 8) * 13 + (i >> 16) * 5 + 1);
+}
+
+void fill_pattern(void *at, size_t len, unsigned seed)
+{
+	unsigned char *p = at;
+	for (size_t i = 0; i < len; i++)
+		p[i] = pattern(seed, i);
+}
+
+unsigned char *node_pattern(size_t len, unsigned seed)
+{
+	unsigned char *p = node_alloc(len);
+	fill_pattern(p, len, seed);
+	return p;
+}
+
+void check_pattern(const char *file, int line, const void *at, size_t from, size_t len,
+	unsigned seed)
+{
+	const unsigned char *p = at;
+	check_at(file, line);
+	for (size_t i = 0; i < len; i++)
+		if (p[i] != pattern(seed, from + i))
+			check_failed(file, line, "byte %zu of %zu is %u, not %u", i, len,
+				p[i], pattern(seed, from + i));
+}
+
+void check_zero(const char *file, int line, const void *at, size_t len)
+{
+	const unsigned char *p = at;
+	for (size_t i = 0; i < len; i++)
+		if (p[i])
+			check_failed(
+				file, line, "byte %zu of %zu is %u, not 0", i, len, p[i]);
+}
+
+/* ---- time ---- */
+
+uint64_t now_ms(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+void sleep_ms(unsigned ms)
+{
+	struct timespec t = {ms / 1000, (long)(ms % 1000) * 1000000};
+	nanosleep(&t, NULL);
+}
+
+/* ---- threads ---- */
+
+struct gate {
+	unsigned n;
+	p3_a32 come;
+};
+
+struct gate *gate_new(unsigned n)
+{
+	struct gate *g = calloc(1, sizeof *g);
+	if (!g)
+		abort();
+	g->n = n;
+	return g;
+}
+
+void gate_wait(struct gate *g)
+{
+	unsigned round = p3_add32(&g->come, 1) / g->n;
+	while (p3_acquire(&g->come) < (round + 1) * g->n) {
+		if (p3_get(&failures))
+			check_failed(__FILE__, __LINE__, "not all can come to the gate");
+		sleep_ms(1);
+	}
+}
+
+void gate_free(struct gate *g)
+{
+	free(g);
+}
+
+static void *side_main(void *arg)
+{
+	struct side *s = arg;
+	jmp_buf out;
+	self = s->member;
+	p3_node_enter(s->member->node);
+	way_out = &out;
+	if (setjmp(out) == 0)
+		s->fn(s->arg);
+	return NULL;
+}
+
+struct side *side_start(void (*fn)(void *arg), void *arg)
+{
+	struct side *s = calloc(1, sizeof *s);
+	if (!s)
+		abort();
+	s->member = self;
+	s->fn = fn;
+	s->arg = arg;
+	pthread_mutex_lock(&self->lock);
+	s->next = self->sides;
+	self->sides = s;
+	pthread_mutex_unlock(&self->lock);
+	if (pthread_create(&s->thread, NULL, side_main, s) != 0)
+		abort();
+	return s;
+}
+
+void side_join(struct side *s)
+{
+	if (s->joined)
+		return;
+	pthread_join(s->thread, NULL);
+	s->joined = true;
+}
+
+static void join_sides(struct member *m)
+{
+	while (m->sides) {
+		struct side *s = m->sides;
+		side_join(s);
+		m->sides = s->next;
+		free(s);
+	}
+}
+
+/* ---- one node ---- */
+
+/* The firmware stops where it is: its thread ends, the lease is never given back. */
+static void freeze(struct p3_nic *nic)
+{
+	p3_set(&nic->stop, 1);
+	while (!p3_fw_enter(nic, P3_LEASE_HOST)) {
+		p3_add32(&nic->doorbell->kick, 1);
+		p3_futex_wake(&nic->doorbell->kick, ~0u, true);
+		sched_yield();
+	}
+	self->frozen = true;
+}
+
+void node_die(void)
+{
+	freeze(p3_nic(self->node));
+	(void)shutdown(self->sock, SHUT_RDWR);
+}
+
+ptl_handle_ni_t node_ni(void)
+{
+	ptl_ni_limits_t actual;
+	CHECK_OK(PtlNIInit(PTL_IFACE_DEFAULT, PTL_PID_ANY, self->run->opt.limits, &actual,
+		&self->ni));
+	return self->ni;
+}
+
+/* Counters that say that something went wrong unnoticed. */
+static void check_stats(struct member *m)
+{
+	ptlx_stats_t st = {.struct_size = sizeof st};
+	if (m->frozen || PtlXStats(m->ni, &st) != PTL_OK)
+		return; /* the test has finalised it */
+	if (st.bad_headers && !m->run->opt.bad_headers)
+		CHECK_EQ(st.bad_headers, 0);
+	/* A wake-up that crosses the end of a sleep may count; more are lost ones. */
+	if (time_scale() == 1)
+		CHECK(st.park_late <= LATE_MOST);
+	if (st.park_late)
+		fprintf(stderr, "node %u: park_late %llu\n", m->rank,
+			(unsigned long long)st.park_late);
+}
+
+static void live(struct member *m)
+{
+	int most;
+	CHECK_OK(PtlInit(&most));
+	m->ni = PTL_INVALID_HANDLE;
+	if (!m->run->opt.no_ni)
+		node_ni();
+	m->run->fn(m->rank, m->run->n, m->ni, m->run->arg);
+	check_stats(m);
+}
+
+static void *member_main(void *arg)
+{
+	struct member *m = arg;
+	jmp_buf out;
+	self = m;
+	m->node = p3_node_create(m->sock);
+	way_out = &out;
+	if (setjmp(out) == 0)
+		live(m);
+	way_out = NULL;
+	join_sides(m);
+	if (m->frozen)
+		p3_fw_leave(p3_nic(m->node));
+	struct p3_node *node = m->node;
+	pthread_mutex_lock(&dog_lock);
+	m->node = NULL;
+	pthread_mutex_unlock(&dog_lock);
+	p3_node_destroy(node);
+	free_blocks(m);
+	return NULL;
+}
+
+/* ---- a run ---- */
+
+static void say(void *arg, const char *line)
+{
+	(void)arg;
+	fprintf(stderr, "rendezvous: %s\n", line);
+}
+
+static void *rdv_main(void *arg)
+{
+	struct run *run = arg;
+	while (!p3_acquire(&run->rdv_stop))
+		(void)p3_rdv_step(run->rdv, 20);
+	return NULL;
+}
+
+static void wire(struct run *run, unsigned i)
+{
+	int pair[2];
+	struct member *m = &run->member[i];
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+	assert_int_equal(p3_rdv_add(run->rdv, i, pair[0]), 0);
+	m->run = run;
+	m->rank = i;
+	m->sock = pair[1];
+	pthread_mutex_init(&m->lock, NULL);
+}
+
+void run_nodes_opt(unsigned n, nodes_fn *fn, void *arg, const struct nodes_opt *opt)
+{
+	static const struct nodes_opt none;
+	struct run *run = calloc(1, sizeof *run);
+	pthread_t rdv;
+	run->n = n;
+	run->fn = fn;
+	run->arg = arg;
+	run->opt = opt ? *opt : none;
+	struct p3_rdv_conf conf = {.size = n,
+		.nid_base = NID_BASE,
+		.jid = JID,
+		.cpus = (uint32_t)sysconf(_SC_NPROCESSORS_ONLN),
+		.say = say};
+	run->rdv = p3_rdv_create(&conf);
+	assert_non_null(run->rdv);
+	for (unsigned i = 0; i < n; i++)
+		wire(run, i);
+	p3_set(&failures, 0);
+	dog_watch(run);
+	assert_int_equal(pthread_create(&rdv, NULL, rdv_main, run), 0);
+	for (unsigned i = 0; i < n; i++)
+		assert_int_equal(pthread_create(&run->member[i].thread, NULL, member_main,
+					 &run->member[i]),
+			0);
+	for (unsigned i = 0; i < n; i++)
+		pthread_join(run->member[i].thread, NULL);
+	p3_release(&run->rdv_stop, 1);
+	pthread_join(rdv, NULL);
+	p3_rdv_destroy(run->rdv);
+	pthread_mutex_lock(&dog_lock);
+	dog_run = NULL;
+	pthread_mutex_unlock(&dog_lock);
+	free(run);
+	assert_int_equal(p3_acquire(&failures), 0);
+}
+
+void run_nodes(unsigned n, nodes_fn *fn, void *arg)
+{
+	run_nodes_opt(n, fn, arg, NULL);
+}
+
+void sync_nodes(void)
+{
+	(void)p3_add32(&self->run->met, 1);
+	CHECK_OK(PtlXBarrier());
+	(void)p3_acquire(&self->run->met);
+}
+
+/* ---- Portals in one line ---- */
+
+ptl_process_id_t id_of(ptl_handle_ni_t ni, unsigned rank)
+{
+	ptl_process_id_t id;
+	CHECK_OK(PtlGetRankId(ni, rank, &id));
+	return id;
+}
+
+ptl_process_id_t anybody(void)
+{
+	return (ptl_process_id_t){PTL_NID_ANY, PTL_PID_ANY};
+}
+
+ptl_handle_eq_t eq_new(ptl_handle_ni_t ni, ptl_size_t n)
+{
+	ptl_handle_eq_t eq;
+	CHECK_OK(PtlEQAlloc(ni, n, PTL_EQ_HANDLER_NONE, &eq));
+	return eq;
+}
+
+ptl_md_t md_of(void *start, size_t len, unsigned options, ptl_handle_eq_t eq)
+{
+	return (ptl_md_t){.start = start,
+		.length = len,
+		.threshold = PTL_MD_THRESH_INF,
+		.options = options,
+		.user_ptr = start,
+		.eq_handle = eq};
+}
+
+ptl_handle_md_t bind_md(ptl_handle_ni_t ni, ptl_md_t md)
+{
+	ptl_handle_md_t h;
+	CHECK_OK(PtlMDBind(ni, md, PTL_RETAIN, &h));
+	return h;
+}
+
+ptl_handle_me_t me_last(ptl_handle_ni_t ni, ptl_pt_index_t pt, ptl_match_bits_t bits,
+	ptl_match_bits_t ignore, ptl_unlink_t unlink)
+{
+	ptl_handle_me_t me;
+	CHECK_OK(
+		PtlMEAttach(ni, pt, anybody(), bits, ignore, unlink, PTL_INS_AFTER, &me));
+	return me;
+}
+
+ptl_handle_md_t post_md(
+	ptl_handle_ni_t ni, ptl_pt_index_t pt, ptl_match_bits_t bits, ptl_md_t md)
+{
+	ptl_handle_md_t h;
+	CHECK_OK(PtlMDAttach(me_last(ni, pt, bits, 0, PTL_RETAIN), md, PTL_RETAIN, &h));
+	return h;
+}
+
+int put_to(ptl_handle_ni_t ni, ptl_handle_md_t md, unsigned rank, ptl_pt_index_t pt,
+	ptl_match_bits_t bits, ptl_ack_req_t ack)
+{
+	return PtlPut(md, ack, id_of(ni, rank), pt, 0, bits, 0, 0);
+}
+
+int get_from(ptl_handle_ni_t ni, ptl_handle_md_t md, unsigned rank, ptl_pt_index_t pt,
+	ptl_match_bits_t bits)
+{
+	return PtlGet(md, id_of(ni, rank), pt, 0, bits, 0);
+}
+
+ptl_event_t next_event_at(const char *file, int line, ptl_handle_eq_t eq)
+{
+	ptl_event_t ev;
+	int which;
+	check_at(file, line);
+	int rc = PtlEQPoll(&eq, 1, WAIT_MS * time_scale() / 2, &ev, &which);
+	if (rc != PTL_OK)
+		check_failed(file, line, "waiting for an event gives %s",
+			PtlErrorStr((unsigned)rc));
+	return ev;
+}
+
+ptl_event_t expect_at(
+	const char *file, int line, ptl_handle_eq_t eq, ptl_event_kind_t kind)
+{
+	ptl_event_t ev = next_event_at(file, line, eq);
+	if (ev.type != kind)
+		check_failed(file, line, "event %s, not %s", PtlEventKindStr(ev.type),
+			PtlEventKindStr(kind));
+	if (ev.ni_fail_type != PTL_NI_OK)
+		check_failed(file, line, "event %s says %s", PtlEventKindStr(ev.type),
+			PtlNIFailStr(PTL_INVALID_HANDLE, ev.ni_fail_type));
+	return ev;
+}
+
+void expect_empty_at(const char *file, int line, ptl_handle_eq_t eq)
+{
+	ptl_event_t ev;
+	int rc = PtlEQGet(eq, &ev);
+	check_at(file, line);
+	if (rc == PTL_EQ_EMPTY)
+		return;
+	check_failed(file, line, "an event too many: %s, %s",
+		rc == PTL_OK ? PtlEventKindStr(ev.type) : "", PtlErrorStr((unsigned)rc));
+}
+
+uint64_t drops_of(ptl_handle_ni_t ni)
+{
+	ptlx_stats_t st = {.struct_size = sizeof st};
+	CHECK_OK(PtlXStats(ni, &st));
+	return st.drops;
+}
+
+void run_for_drops(ptl_handle_ni_t ni, uint64_t drops)
+{
+	uint64_t end = now_ms() + WAIT_MS * time_scale() / 2;
+	while (drops_of(ni) < drops && now_ms() < end)
+		sleep_ms(1);
+	CHECK_EQ(drops_of(ni), drops);
+}

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * nodes - several nodes in one test process, each with threads of its own
+ *
+ *	run_nodes(n, fn, arg)
+ *	  rendezvous thread    the launcher's side of every node's socket
+ *	  node threads 0..n-1  node, PtlInit, PtlNIInit, fn(rank, size, ni, arg), PtlFini
+ *	  side threads	       side_start() by a node's thread: they act on its node
+ *	  watchdog	       says where everybody is and aborts, instead of hanging
+ *
+ * cmocka's assertions work in the main thread only.  Here CHECK records the first
+ * failures with file and line and ends the thread that failed (side threads are joined,
+ * the node is finalised, its socket closed: the others' barriers fail, their next_event()
+ * times out); run_nodes() then fails the test.
+ *
+ * Memory that descriptors name comes from node_alloc(): it outlives the node.
+ */
+#ifndef P3_TESTS_NODES_H
+#define P3_TESTS_NODES_H
+
+#include "portals3.h"
+#include "portals3_runtime.h"
+#include "portals3x.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define NODES_MAX 8
+
+typedef void nodes_fn(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *arg);
+
+void run_nodes(unsigned n, nodes_fn *fn, void *arg);
+
+struct nodes_opt {
+	bool no_ni;              /* fn calls PtlNIInit itself; ni is PTL_INVALID_HANDLE */
+	bool bad_headers;        /* peers are expected to complain */
+	ptl_ni_limits_t *limits; /* desired, or NULL */
+};
+void run_nodes_opt(unsigned n, nodes_fn *fn, void *arg, const struct nodes_opt *opt);
+
+/* ---- checks, in any thread of a node ---- */
+
+void check_failed(const char *file, int line, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4), noreturn));
+void check_at(const char *file, int line);
+
+#define CHECK(cond)                                                                      \
+	do {                                                                             \
+		check_at(__FILE__, __LINE__);                                            \
+		if (!(cond))                                                             \
+			check_failed(__FILE__, __LINE__, "%s", #cond);                   \
+	} while (0)
+
+#define CHECK_EQ(is, want)                                                               \
+	do {                                                                             \
+		check_at(__FILE__, __LINE__);                                            \
+		unsigned long long is_ = (unsigned long long)(is);                       \
+		unsigned long long want_ = (unsigned long long)(want);                   \
+		if (is_ != want_)                                                        \
+			check_failed(__FILE__, __LINE__, "%s is %llu (%#llx), not %llu", \
+				#is, is_, is_, want_);                                   \
+	} while (0)
+
+#define CHECK_OK(call) CHECK_RC(call, PTL_OK)
+#define CHECK_RC(call, want)                                                             \
+	do {                                                                             \
+		check_at(__FILE__, __LINE__);                                            \
+		int rc_ = (call);                                                        \
+		if (rc_ != (want))                                                       \
+			check_failed(__FILE__, __LINE__, "%s gives %s, not %s", #call,   \
+				PtlErrorStr((unsigned)rc_), #want);                      \
+	} while (0)
+
+/* ---- around a node ---- */
+
+/* Few rounds under valgrind (P3_QUICK=1): n, or a small part of it. */
+unsigned rounds(unsigned n);
+
+/* Zeroed or patterned memory of the calling node, freed after its PtlFini. */
+unsigned char *node_alloc(size_t len);
+unsigned char *node_pattern(size_t len, unsigned seed);
+
+unsigned char pattern(unsigned seed, size_t i);
+void fill_pattern(void *at, size_t len, unsigned seed);
+/* Bytes from..from+len of a pattern lie at. */
+void check_pattern(const char *file, int line, const void *at, size_t from, size_t len,
+	unsigned seed);
+#define CHECK_PATTERN(at, from, len, seed)                                               \
+	check_pattern(__FILE__, __LINE__, at, from, len, seed)
+void check_zero(const char *file, int line, const void *at, size_t len);
+#define CHECK_ZERO(at, len) check_zero(__FILE__, __LINE__, at, len)
+
+/* All nodes; fails the test if a node is gone. */
+void sync_nodes(void);
+/* The same among n threads of one node or several, without the library. */
+struct gate;
+struct gate *gate_new(unsigned n);
+void gate_wait(struct gate *g);
+void gate_free(struct gate *g);
+
+/* A thread of the calling node. */
+struct side;
+struct side *side_start(void (*fn)(void *arg), void *arg);
+void side_join(struct side *s);
+
+/* As if it was killed: its firmware stops where it is, its socket breaks.  Called by
+ * the node's only thread, which makes no call of the library any more. */
+void node_die(void);
+/* To be called before the node's own interface calls, when opt.no_ni. */
+ptl_handle_ni_t node_ni(void);
+
+uint64_t now_ms(void);
+void sleep_ms(unsigned ms);
+void run_for_drops(ptl_handle_ni_t ni, uint64_t drops); /* until that many are counted */
+uint64_t drops_of(ptl_handle_ni_t ni);
+
+/* ---- Portals in one line ---- */
+
+#define MD_QUIET (PTL_MD_EVENT_START_DISABLE | PTL_MD_EVENT_END_DISABLE)
+#define MD_ANY   (PTL_MD_OP_PUT | PTL_MD_OP_GET | PTL_MD_MANAGE_REMOTE | PTL_MD_TRUNCATE)
+
+ptl_process_id_t id_of(ptl_handle_ni_t ni, unsigned rank);
+ptl_process_id_t anybody(void);
+ptl_handle_eq_t eq_new(ptl_handle_ni_t ni, ptl_size_t n);
+ptl_md_t md_of(void *start, size_t len, unsigned options, ptl_handle_eq_t eq);
+ptl_handle_md_t bind_md(ptl_handle_ni_t ni, ptl_md_t md);
+ptl_handle_me_t me_last(ptl_handle_ni_t ni, ptl_pt_index_t pt, ptl_match_bits_t bits,
+	ptl_match_bits_t ignore, ptl_unlink_t unlink);
+/* Entry at the list's end with this descriptor, both retained. */
+ptl_handle_md_t post_md(
+	ptl_handle_ni_t ni, ptl_pt_index_t pt, ptl_match_bits_t bits, ptl_md_t md);
+int put_to(ptl_handle_ni_t ni, ptl_handle_md_t md, unsigned rank, ptl_pt_index_t pt,
+	ptl_match_bits_t bits, ptl_ack_req_t ack);
+int get_from(ptl_handle_ni_t ni, ptl_handle_md_t md, unsigned rank, ptl_pt_index_t pt,
+	ptl_match_bits_t bits);
+
+/* The next event within half a minute; PTL_EQ_DROPPED is a failure. */
+ptl_event_t next_event_at(const char *file, int line, ptl_handle_eq_t eq);
+#define next_event(eq) next_event_at(__FILE__, __LINE__, eq)
+/* It must be of this kind, and without failure. */
+ptl_event_t expect_at(
+	const char *file, int line, ptl_handle_eq_t eq, ptl_event_kind_t kind);
+#define expect(eq, kind) expect_at(__FILE__, __LINE__, eq, kind)
+/* The queue is empty now. */
+void expect_empty_at(const char *file, int line, ptl_handle_eq_t eq);
+#define expect_empty(eq) expect_empty_at(__FILE__, __LINE__, eq)
+
+#endif

@@ -1,0 +1,426 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The rules of evq.h without concurrency; test_evq_torture.c has the rest. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include "shm/evq.h"
+#include "unit/torture.h"
+
+#define FIRST (P3_EVQ_START + 1) /* sequence of the first event */
+#define ME    11
+#ifdef P3_VALGRIND
+#define ROUNDS 100
+#else
+#define ROUNDS 3000
+#endif
+#define OTHER 12
+
+struct rig {
+	struct p3_evq_ring *ring;
+	struct p3_evq_tx tx;
+	struct p3_evq_rx rx;
+	uint64_t head; /* what a queue without limits would hold: head to tail */
+};
+
+static const uint32_t sizes[] = {1, 2, 4, 64};
+
+#define EACH_SIZE(i)                                                                     \
+	unsigned i = 0;                                                                  \
+	i < sizeof sizes / sizeof sizes[0];                                              \
+	i++
+
+static struct rig *rig_new(uint32_t n)
+{
+	struct rig *r = calloc(1, sizeof *r);
+	assert_non_null(r);
+	r->ring = aligned_alloc(P3_LINE, p3_evq_bytes(n));
+	assert_non_null(r->ring);
+	memset(r->ring, 0xa5, p3_evq_bytes(n));
+	p3_evq_format(r->ring, n, &r->tx, &r->rx);
+	r->head = P3_EVQ_START;
+	return r;
+}
+
+static void rig_free(struct rig *r)
+{
+	free(r->ring);
+	free(r);
+}
+
+static uint64_t word_of(uint64_t sequence, unsigned i)
+{
+	return mix(sequence * 16 + i);
+}
+
+static struct p3_event_record *begin(struct rig *r, unsigned words)
+{
+	struct p3_event_record *rec = p3_evq_begin(&r->tx);
+	for (unsigned i = 0; i < words; i++)
+		p3_release(&rec->w[i], word_of(r->tx.tail + 1, i));
+	return rec;
+}
+
+static void post(struct rig *r, uint64_t events)
+{
+	while (events--)
+		p3_evq_commit(&r->tx, begin(r, P3_EVQ_WORDS));
+}
+
+static void assert_event(const uint64_t w[P3_EVQ_WORDS], uint64_t got, uint64_t sequence)
+{
+	assert_int_equal(got, sequence);
+	for (unsigned i = 0; i < P3_EVQ_WORDS; i++)
+		assert_int_equal(w[i], word_of(sequence, i));
+}
+
+static void get(struct rig *r, uint32_t thread, enum p3_evq_got want, uint64_t sequence)
+{
+	uint64_t w[P3_EVQ_WORDS], seq = 0;
+	assert_int_equal(p3_evq_get(&r->rx, thread, w, &seq), want);
+	assert_event(w, seq, sequence);
+}
+
+static void peek(struct rig *r, enum p3_evq_got want, uint64_t sequence)
+{
+	uint64_t w[P3_EVQ_WORDS], seq = 0;
+	assert_int_equal(p3_evq_peek(&r->rx, w, &seq), want);
+	assert_event(w, seq, sequence);
+}
+
+static void assert_empty(struct rig *r, uint32_t thread)
+{
+	uint64_t w[P3_EVQ_WORDS], seq = 77, head = p3_get(&r->ring->head);
+	assert_int_equal(p3_evq_peek(&r->rx, w, &seq), P3_EVQ_EMPTY);
+	assert_int_equal(p3_evq_get(&r->rx, thread, w, &seq), P3_EVQ_EMPTY);
+	assert_int_equal(seq, 77);
+	assert_int_equal(p3_get(&r->ring->head), head);
+}
+
+static void evq_is_empty_at_first_whatever_the_memory_held(void **state)
+{
+	(void)state;
+	for (EACH_SIZE(i)) {
+		struct rig *r = rig_new(sizes[i]);
+		assert_false(p3_evq_any(&r->rx));
+		assert_empty(r, ME);
+		post(r, 3 * sizes[i] + 7);
+		p3_evq_format(r->ring, sizes[i], &r->tx, &r->rx);
+		assert_false(p3_evq_any(&r->rx));
+		assert_empty(r, OTHER);
+		rig_free(r);
+	}
+}
+
+static void evq_starts_five_below_the_32_bit_wrap(void **state)
+{
+	(void)state;
+	struct rig *r = rig_new(64);
+	post(r, 12);
+	for (uint64_t i = 0; i < 12; i++)
+		get(r, ME, P3_EVQ_EVENT, FIRST + i);
+	assert_int_equal((uint32_t)(FIRST + 4), 0);
+	assert_empty(r, ME);
+	rig_free(r);
+}
+
+static void evq_holds_n_unread_events(void **state)
+{
+	(void)state;
+	for (EACH_SIZE(i)) {
+		struct rig *r = rig_new(sizes[i]);
+		uint64_t seq = FIRST;
+		for (unsigned round = 0; round < 9; round++) {
+			post(r, sizes[i]);
+			for (uint32_t j = 0; j < sizes[i]; j++) {
+				assert_true(p3_evq_any(&r->rx));
+				get(r, ME, P3_EVQ_EVENT, seq++);
+			}
+			assert_false(p3_evq_any(&r->rx));
+			assert_empty(r, ME);
+		}
+		rig_free(r);
+	}
+}
+
+static void evq_says_lost_once_and_gives_all_survivors(void **state)
+{
+	(void)state;
+	for (EACH_SIZE(i)) {
+		uint32_t n = sizes[i];
+		for (uint64_t over = 1; over <= 2 * n + 1; over++) {
+			struct rig *r = rig_new(n);
+			post(r, n + over);
+			assert_true(p3_evq_any(&r->rx));
+			get(r, ME, P3_EVQ_LOST, FIRST + over);
+			for (uint32_t j = 1; j < n; j++)
+				get(r, ME, P3_EVQ_EVENT, FIRST + over + j);
+			assert_empty(r, ME);
+			post(r, 1);
+			get(r, ME, P3_EVQ_EVENT, FIRST + over + n);
+			rig_free(r);
+		}
+	}
+}
+
+static void evq_says_lost_at_the_gap_not_before(void **state)
+{
+	(void)state;
+	struct rig *r = rig_new(4);
+	post(r, 4);
+	get(r, ME, P3_EVQ_EVENT, FIRST);
+	get(r, ME, P3_EVQ_EVENT, FIRST + 1);
+	post(r, 3); /* one too many: FIRST + 2 goes */
+	get(r, ME, P3_EVQ_LOST, FIRST + 3);
+	get(r, ME, P3_EVQ_EVENT, FIRST + 4);
+	post(r, 2);
+	get(r, ME, P3_EVQ_EVENT, FIRST + 5);
+	rig_free(r);
+}
+
+static enum p3_evq_got model_next(struct rig *r, uint64_t *sequence)
+{
+	if (r->tx.tail == r->head)
+		return P3_EVQ_EMPTY;
+	uint64_t oldest = r->head;
+	if (r->tx.tail - oldest > r->tx.n)
+		oldest = r->tx.tail - r->tx.n;
+	*sequence = oldest + 1;
+	return oldest == r->head ? P3_EVQ_EVENT : P3_EVQ_LOST;
+}
+
+static void model_read(struct rig *r, uint32_t thread)
+{
+	uint64_t sequence = 0;
+	enum p3_evq_got want = model_next(r, &sequence);
+	assert_int_equal(p3_evq_any(&r->rx), want != P3_EVQ_EMPTY);
+	if (want == P3_EVQ_EMPTY) {
+		assert_empty(r, thread);
+		return;
+	}
+	peek(r, want, sequence);
+	get(r, thread, want, sequence);
+	r->head = sequence;
+}
+
+/* Any mixture of posts and reads gives what a simple model says; both kinds of reader. */
+static void evq_agrees_with_its_model(void **state)
+{
+	(void)state;
+	for (EACH_SIZE(i)) {
+		for (uint32_t readers = 1; readers <= 2; readers++) {
+			struct rig *r = rig_new(sizes[i]);
+			uint64_t seed = sizes[i];
+			for (int round = 0; round < ROUNDS; round++) {
+				post(r, dice(&seed, 2 * sizes[i] + 2));
+				uint32_t reads = dice(&seed, 2 * sizes[i] + 2);
+				while (reads--)
+					model_read(r, ME + dice(&seed, readers));
+			}
+			rig_free(r);
+		}
+	}
+}
+
+static void evq_peek_takes_nothing(void **state)
+{
+	(void)state;
+	struct rig *r = rig_new(2);
+	post(r, 2);
+	peek(r, P3_EVQ_EVENT, FIRST);
+	peek(r, P3_EVQ_EVENT, FIRST);
+	post(r, 1);
+	peek(r, P3_EVQ_LOST, FIRST + 1);
+	peek(r, P3_EVQ_LOST, FIRST + 1);
+	get(r, ME, P3_EVQ_LOST, FIRST + 1);
+	peek(r, P3_EVQ_EVENT, FIRST + 2);
+	get(r, ME, P3_EVQ_EVENT, FIRST + 2);
+	assert_empty(r, ME);
+	rig_free(r);
+}
+
+static void evq_shows_nothing_of_an_event_being_written(void **state)
+{
+	(void)state;
+	for (EACH_SIZE(i)) {
+		for (unsigned words = 0; words <= P3_EVQ_WORDS; words++) {
+			struct rig *r = rig_new(sizes[i]);
+			for (uint64_t seq = FIRST; seq < FIRST + 9; seq++) {
+				begin(r, words);
+				assert_false(p3_evq_any(&r->rx));
+				assert_empty(r, ME);
+				post(r, 1);
+				get(r, ME, P3_EVQ_EVENT, seq);
+			}
+			rig_free(r);
+		}
+	}
+}
+
+/* The writer stands in the middle of overwriting the oldest. */
+static void evq_skips_an_event_being_overwritten(void **state)
+{
+	(void)state;
+	for (unsigned i = 1; i < sizeof sizes / sizeof sizes[0]; i++) {
+		for (unsigned words = 0; words <= P3_EVQ_WORDS; words++) {
+			struct rig *r = rig_new(sizes[i]);
+			post(r, sizes[i]);
+			struct p3_event_record *rec = begin(r, words);
+			peek(r, P3_EVQ_LOST, FIRST + 1);
+			get(r, ME, P3_EVQ_LOST, FIRST + 1);
+			for (uint32_t j = 2; j < sizes[i]; j++)
+				get(r, ME, P3_EVQ_EVENT, FIRST + j);
+			assert_empty(r, ME);
+			begin(r, P3_EVQ_WORDS);
+			p3_evq_commit(&r->tx, rec);
+			get(r, ME, P3_EVQ_EVENT, FIRST + sizes[i]);
+			assert_empty(r, ME);
+			rig_free(r);
+		}
+	}
+}
+
+static void evq_of_one_is_empty_while_its_event_is_overwritten(void **state)
+{
+	(void)state;
+	struct rig *r = rig_new(1);
+	post(r, 1);
+	struct p3_event_record *rec = begin(r, 7);
+	assert_empty(r, ME);
+	begin(r, P3_EVQ_WORDS);
+	p3_evq_commit(&r->tx, rec);
+	get(r, ME, P3_EVQ_LOST, FIRST + 1);
+	assert_empty(r, ME);
+	rig_free(r);
+}
+
+/* The number of an event is there before its sequence: it is not yet there. */
+static void evq_is_empty_between_tail_and_sequence(void **state)
+{
+	(void)state;
+	for (EACH_SIZE(i)) {
+		struct rig *r = rig_new(sizes[i]);
+		for (uint64_t seq = FIRST; seq < FIRST + 9; seq++) {
+			begin(r, P3_EVQ_WORDS);
+			p3_set(&r->ring->tail, r->tx.tail + 1);
+			assert_empty(r, ME);
+			post(r, 1);
+			get(r, ME, P3_EVQ_EVENT, seq);
+		}
+		rig_free(r);
+	}
+}
+
+static void evq_second_reader_ends_the_first_ones_privilege(void **state)
+{
+	(void)state;
+	struct rig *r = rig_new(64);
+	post(r, 40);
+	for (uint64_t i = 0; i < 10; i++)
+		get(r, ME, P3_EVQ_EVENT, FIRST + i);
+	assert_int_equal(p3_get(&r->rx.owner), ME);
+	assert_int_equal(p3_get(&r->rx.shared), 0);
+	for (uint64_t i = 10; i < 40; i++)
+		get(r, i % 3 ? OTHER : ME, P3_EVQ_EVENT, FIRST + i);
+	assert_int_equal(p3_get(&r->rx.owner), ME);
+	assert_int_not_equal(p3_get(&r->rx.shared), 0);
+	assert_int_equal(p3_get(&r->rx.inside), 0);
+	assert_empty(r, ME);
+	assert_empty(r, OTHER);
+	rig_free(r);
+}
+
+struct other {
+	struct rig *rig;
+	p3_a32 returned;
+	enum p3_evq_got got;
+	uint64_t sequence;
+};
+
+static void *get_as_other(void *arg)
+{
+	struct other *o = arg;
+	uint64_t w[P3_EVQ_WORDS];
+	o->got = p3_evq_get(&o->rig->rx, OTHER, w, &o->sequence);
+	p3_release(&o->returned, 1);
+	return NULL;
+}
+
+/* The owner may have looked at shared already, and will move the head plainly. */
+static void evq_second_reader_waits_until_the_owner_is_outside(void **state)
+{
+	(void)state;
+	pthread_t thread;
+	struct other o = {.rig = rig_new(4)};
+	post(o.rig, 3);
+	get(o.rig, ME, P3_EVQ_EVENT, FIRST);
+	p3_set(&o.rig->rx.inside, 1);
+	assert_int_equal(pthread_create(&thread, NULL, get_as_other, &o), 0);
+	while (!p3_acquire(&o.rig->rx.shared))
+		sched_yield();
+	usleep(20000);
+	assert_int_equal(p3_acquire(&o.returned), 0);
+	p3_release(&o.rig->ring->head, FIRST + 1); /* the owner takes one */
+	p3_release(&o.rig->rx.inside, 0);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_int_equal(o.got, P3_EVQ_EVENT);
+	assert_int_equal(o.sequence, FIRST + 2);
+	rig_free(o.rig);
+}
+
+/* The owner was interrupted inside a get, by a handler that gets. */
+static void evq_nested_read_of_the_owner_is_empty(void **state)
+{
+	(void)state;
+	uint64_t w[P3_EVQ_WORDS], seq = 77;
+	struct rig *r = rig_new(4);
+	post(r, 2);
+	get(r, ME, P3_EVQ_EVENT, FIRST);
+	p3_set(&r->rx.inside, 1);
+	assert_int_equal(p3_evq_get(&r->rx, ME, w, &seq), P3_EVQ_EMPTY);
+	assert_int_equal(seq, 77);
+	assert_int_equal(p3_get(&r->rx.inside), 1);
+	peek(r, P3_EVQ_EVENT, FIRST + 1);
+	p3_set(&r->rx.inside, 0);
+	get(r, ME, P3_EVQ_EVENT, FIRST + 1);
+	rig_free(r);
+}
+
+static void evq_has_one_line_for_each_writer(void **state)
+{
+	(void)state;
+	assert_int_equal(offsetof(struct p3_evq_ring, head), P3_LINE);
+	assert_int_equal(offsetof(struct p3_evq_ring, rec), 2 * P3_LINE);
+	assert_int_equal(p3_evq_bytes(1), 3 * P3_LINE);
+	assert_int_equal(p3_evq_bytes(1024), 1026 * P3_LINE);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(evq_is_empty_at_first_whatever_the_memory_held),
+		cmocka_unit_test(evq_starts_five_below_the_32_bit_wrap),
+		cmocka_unit_test(evq_holds_n_unread_events),
+		cmocka_unit_test(evq_says_lost_once_and_gives_all_survivors),
+		cmocka_unit_test(evq_says_lost_at_the_gap_not_before),
+		cmocka_unit_test(evq_agrees_with_its_model),
+		cmocka_unit_test(evq_peek_takes_nothing),
+		cmocka_unit_test(evq_shows_nothing_of_an_event_being_written),
+		cmocka_unit_test(evq_skips_an_event_being_overwritten),
+		cmocka_unit_test(evq_of_one_is_empty_while_its_event_is_overwritten),
+		cmocka_unit_test(evq_is_empty_between_tail_and_sequence),
+		cmocka_unit_test(evq_second_reader_ends_the_first_ones_privilege),
+		cmocka_unit_test(evq_second_reader_waits_until_the_owner_is_outside),
+		cmocka_unit_test(evq_nested_read_of_the_owner_is_empty),
+		cmocka_unit_test(evq_has_one_line_for_each_writer),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

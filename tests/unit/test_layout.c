@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The map of a segment, for every number of nodes. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "shm/lane.h"
+
+static void layout_parts_follow_each_other(void **state)
+{
+	(void)state;
+	for (uint32_t n = 1; n <= P3_MAX_NODES; n++) {
+		struct p3_layout l = p3_layout_of(n);
+		assert_int_equal(l.nnodes, n);
+		assert_int_equal(l.counters_off, sizeof(struct p3_seg_header));
+		assert_int_equal(l.peers_off, l.counters_off + P3_COUNTERS * 8);
+		assert_int_equal(
+			l.base_off, l.peers_off + n * sizeof(struct p3_peer_entry));
+		assert_int_equal(l.xfers_off, p3_base_req_off(&l, n));
+		uint64_t end = l.xfers_off + l.nxfers * sizeof(struct p3_xfer);
+		assert_in_range(l.ctl_len, end, end + P3_PAGE - 1);
+	}
+}
+
+static void layout_parts_start_on_lines(void **state)
+{
+	(void)state;
+	for (uint32_t n = 1; n <= P3_MAX_NODES; n++) {
+		struct p3_layout l = p3_layout_of(n);
+		assert_int_equal(l.counters_off % P3_LINE, 0);
+		assert_int_equal(l.peers_off % P3_LINE, 0);
+		assert_int_equal(l.base_off % P3_LINE, 0);
+		assert_int_equal(l.xfers_off % P3_LINE, 0);
+		assert_int_equal(l.ctl_len % P3_PAGE, 0);
+		assert_int_equal(l.seg_len % P3_HUGE, 0);
+	}
+}
+
+/* Base lanes of two peers, and the two rings of one, do not overlap. */
+static void layout_base_lanes_are_apart(void **state)
+{
+	(void)state;
+	uint64_t ring = P3_BASE_CELLS * sizeof(struct p3_cell);
+	for (uint32_t n = 1; n <= P3_MAX_NODES; n++) {
+		struct p3_layout l = p3_layout_of(n);
+		assert_int_equal(p3_base_req_off(&l, 0), l.base_off);
+		for (uint32_t i = 0; i < n; i++) {
+			uint64_t req = p3_base_req_off(&l, i);
+			assert_int_equal(p3_base_rsp_off(&l, i), req + ring);
+			assert_int_equal(p3_base_req_off(&l, i + 1), req + 2 * ring);
+		}
+	}
+}
+
+static void layout_rings_are_powers_of_two_with_room_for_messages(void **state)
+{
+	(void)state;
+	assert_int_equal(P3_BASE_CELLS & (P3_BASE_CELLS - 1), 0);
+	assert_in_range(p3_ring_most(P3_BASE_CELLS), 1, P3_BASE_CELLS);
+	for (uint32_t n = 1; n <= P3_MAX_NODES; n++) {
+		struct p3_layout l = p3_layout_of(n);
+		assert_int_equal(l.req_cells & (l.req_cells - 1), 0);
+		assert_int_equal(l.rsp_cells & (l.rsp_cells - 1), 0);
+		assert_in_range(l.rsp_cells, P3_BASE_CELLS, l.req_cells);
+	}
+}
+
+static void layout_arena_holds_all_full_lanes_and_windows(void **state)
+{
+	(void)state;
+	for (uint32_t n = 1; n <= P3_MAX_NODES; n++) {
+		struct p3_layout l = p3_layout_of(n);
+		uint64_t lane =
+			(uint64_t)(l.req_cells + l.rsp_cells) * sizeof(struct p3_cell);
+		assert_int_equal(p3_full_lane_len(&l), lane);
+		assert_int_equal(lane % P3_PAGE, 0);
+		uint64_t need = l.ctl_len + n * lane + P3_WINDOWS * P3_WINDOW_LEN;
+		assert_in_range(l.seg_len, need, need + P3_HUGE - 1);
+	}
+}
+
+static void layout_has_transfers_of_both_classes_for_every_peer(void **state)
+{
+	(void)state;
+	for (uint32_t n = 1; n <= P3_MAX_NODES; n++) {
+		struct p3_layout l = p3_layout_of(n);
+		assert_int_equal(l.nxfers % 2, 0);
+		assert_int_equal(l.nxfers / 2, n + P3_XFERS_SHARED);
+	}
+}
+
+static void layout_lines_have_one_writer(void **state)
+{
+	(void)state;
+	assert_int_equal(offsetof(struct p3_peer_entry, tx_for), P3_LINE);
+	assert_true(offsetof(struct p3_peer_entry, bulk_read) < P3_LINE);
+	assert_true(offsetof(struct p3_peer_entry, cold) >= P3_LINE);
+	assert_int_equal(offsetof(struct p3_doorbell, kick), P3_LINE);
+	assert_int_equal(offsetof(struct p3_doorbell, lanes), 2 * P3_LINE);
+	assert_int_equal(sizeof((struct p3_doorbell *)0)->lanes, P3_MAX_NODES / 8);
+}
+
+static void layout_transfer_ids_are_distinct_and_not_zero(void **state)
+{
+	(void)state;
+	assert_int_equal(p3_xfer_id(0, 1), (uint64_t)1 << 32);
+	assert_int_equal(p3_xfer_id(5, 0x80000001u), 0x8000000100000005u);
+	for (uint32_t slot = 0; slot < 4; slot++)
+		for (uint32_t gen = 1; gen < 4; gen++) {
+			assert_int_not_equal(p3_xfer_id(slot, gen), 0);
+			assert_int_equal((uint32_t)p3_xfer_id(slot, gen), slot);
+			assert_int_equal(p3_xfer_id(slot, gen) >> 32, gen);
+		}
+}
+
+static void layout_rounds_up(void **state)
+{
+	(void)state;
+	assert_int_equal(p3_round_up(0, P3_PAGE), 0);
+	assert_int_equal(p3_round_up(1, P3_PAGE), P3_PAGE);
+	assert_int_equal(p3_round_up(P3_PAGE, P3_PAGE), P3_PAGE);
+	assert_int_equal(p3_round_up(P3_PAGE + 1, P3_PAGE), 2 * P3_PAGE);
+	assert_int_equal(p3_round_up(UINT64_C(5) << 32, P3_HUGE), UINT64_C(5) << 32);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(layout_parts_follow_each_other),
+		cmocka_unit_test(layout_parts_start_on_lines),
+		cmocka_unit_test(layout_base_lanes_are_apart),
+		cmocka_unit_test(layout_rings_are_powers_of_two_with_room_for_messages),
+		cmocka_unit_test(layout_arena_holds_all_full_lanes_and_windows),
+		cmocka_unit_test(layout_has_transfers_of_both_classes_for_every_peer),
+		cmocka_unit_test(layout_lines_have_one_writer),
+		cmocka_unit_test(layout_transfer_ids_are_distinct_and_not_zero),
+		cmocka_unit_test(layout_rounds_up),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

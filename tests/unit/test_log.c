@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* One line, one write: stderr is a socket that keeps the borders of writes. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "shm/log.h"
+
+static int wire[2], real_stderr;
+static char line[4096];
+
+static int catch_stderr(void **state)
+{
+	(void)state;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, wire), 0);
+	real_stderr = dup(STDERR_FILENO);
+	p3_log_who(7741, 3);
+	return dup2(wire[1], STDERR_FILENO) == STDERR_FILENO ? 0 : -1;
+}
+
+static int restore_stderr(void **state)
+{
+	(void)state;
+	int rc = dup2(real_stderr, STDERR_FILENO) == STDERR_FILENO ? 0 : -1;
+	close(real_stderr);
+	close(wire[0]);
+	close(wire[1]);
+	return rc;
+}
+
+/* Length of the one write, which is in line; 0: none. */
+static size_t written(void)
+{
+	ssize_t n = recv(wire[0], line, sizeof line - 1, 0);
+	if (n < 0)
+		return 0;
+	line[n] = 0;
+	return (size_t)n;
+}
+
+static void assert_line(const char *level, const char *text)
+{
+	char want[sizeof line];
+	snprintf(want, sizeof want, "p3[job 7741 nid 3 pid %d] %s: %s\n", (int)getpid(),
+		level, text);
+	assert_int_not_equal(written(), 0);
+	assert_string_equal(line, want);
+	assert_int_equal(written(), 0);
+}
+
+static void log_writes_one_line_with_one_write(void **state)
+{
+	(void)state;
+	p3_warn("hugepages off: need %d, free %s", 12, "4");
+	assert_line("warn", "hugepages off: need 12, free 4");
+	p3_error("plain");
+	assert_line("error", "plain");
+}
+
+static void log_says_who_speaks_from_then_on(void **state)
+{
+	(void)state;
+	p3_log_who(UINT32_MAX, UINT32_MAX - 1);
+	p3_error("x");
+	assert_int_not_equal(written(), 0);
+	assert_non_null(strstr(line, "p3[job 4294967295 nid 4294967294 pid "));
+	p3_log_who(7741, 3);
+	p3_error("y");
+	assert_line("error", "y");
+}
+
+static void log_keeps_errno_and_can_name_it(void **state)
+{
+	(void)state;
+	char want[200];
+	snprintf(want, sizeof want, "open: %s (5)", strerror(ENOENT));
+	errno = ENOENT;
+	p3_error("open: %m (%d)", 5);
+	assert_int_equal(errno, ENOENT);
+	assert_line("error", want);
+	errno = EILSEQ;
+	p3_warn("w");
+	assert_int_equal(errno, EILSEQ);
+	assert_line("warn", "w");
+}
+
+static void log_cuts_a_long_line_and_ends_it(void **state)
+{
+	(void)state;
+	char text[2000];
+	memset(text, 'x', sizeof text);
+	for (size_t len = 400; len < sizeof text; len += 13) {
+		text[len] = 0;
+		p3_warn("%s", text);
+		size_t n = written();
+		assert_in_range(n, 400, 512);
+		assert_int_equal(strlen(line), n);
+		assert_int_equal(strchr(line, '\n') - line, n - 1);
+		assert_non_null(strstr(line, "warn: xxxx"));
+		assert_int_equal(written(), 0);
+		text[len] = 'x';
+	}
+}
+
+static void log_loses_no_byte_at_the_longest_line(void **state)
+{
+	(void)state;
+	char text[600];
+	size_t before = 0, n;
+	for (size_t len = 1; len < sizeof text; len++) {
+		memset(text, 'y', len);
+		text[len] = 0;
+		p3_warn("%s", text);
+		n = written();
+		assert_int_equal(line[n - 1], '\n');
+		assert_int_equal(line[n - 2], 'y');
+		assert_in_range(n, before, before ? before + 1 : sizeof line);
+		before = n;
+	}
+	assert_in_range(before, 500, 512);
+}
+
+static void log_survives_a_closed_stderr_and_keeps_errno(void **state)
+{
+	(void)state;
+	close(STDERR_FILENO);
+	errno = ERANGE;
+	p3_error("nobody reads this");
+	int err = errno;
+	assert_int_equal(dup2(wire[1], STDERR_FILENO), STDERR_FILENO);
+	assert_int_equal(err, ERANGE);
+	assert_int_equal(written(), 0);
+	p3_error("back");
+	assert_line("error", "back");
+}
+
+/* For each case, so that the report of a failure reaches the real stderr. */
+#define CAUGHT(f) cmocka_unit_test_setup_teardown(f, catch_stderr, restore_stderr)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CAUGHT(log_writes_one_line_with_one_write),
+		CAUGHT(log_says_who_speaks_from_then_on),
+		CAUGHT(log_keeps_errno_and_can_name_it),
+		CAUGHT(log_cuts_a_long_line_and_ends_it),
+		CAUGHT(log_loses_no_byte_at_the_longest_line),
+		CAUGHT(log_survives_a_closed_stderr_and_keeps_errno),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The rules of mailbox.h, one thread; test_mailbox_torture.c has more. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "shm/mailbox.h"
+#include "unit/torture.h"
+
+static struct p3_mailbox box;
+
+static int format(void **state)
+{
+	(void)state;
+	memset(&box, 0xff, sizeof box);
+	p3_mbx_format(&box);
+	return 0;
+}
+
+static uint32_t alloc(void)
+{
+	uint32_t slot = p3_mbx_alloc(&box);
+	assert_in_range(slot, 1, P3_MBX_SLOTS);
+	return slot;
+}
+
+static void *command(uint64_t number)
+{
+	return (void *)(uintptr_t)(number + 1);
+}
+
+static uint32_t next_of(uint32_t slot)
+{
+	return p3_get(&p3_mbx_slot(&box, slot)->next);
+}
+
+static void mailbox_is_empty_at_first_whatever_the_memory_held(void **state)
+{
+	(void)state;
+	assert_false(p3_mbx_any(&box));
+	assert_int_equal(p3_mbx_take_all(&box), P3_MBX_NONE);
+}
+
+static void mailbox_has_each_slot_once_then_none(void **state)
+{
+	(void)state;
+	bool seen[P3_MBX_SLOTS + 1] = {false};
+	for (unsigned i = 0; i < P3_MBX_SLOTS; i++) {
+		uint32_t slot = alloc();
+		assert_false(seen[slot]);
+		seen[slot] = true;
+		assert_ptr_equal(p3_mbx_slot(&box, slot), &box.slot[slot - 1]);
+	}
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(p3_mbx_alloc(&box), P3_MBX_NONE);
+}
+
+static void mailbox_reuses_freed_slots_after_exhaustion(void **state)
+{
+	(void)state;
+	uint32_t slot[P3_MBX_SLOTS];
+	for (unsigned i = 0; i < P3_MBX_SLOTS; i++)
+		slot[i] = alloc();
+	for (unsigned i = 0; i < P3_MBX_SLOTS; i += 3) {
+		p3_mbx_free(&box, slot[i]);
+		assert_int_equal(p3_mbx_alloc(&box), slot[i]);
+		assert_int_equal(p3_mbx_alloc(&box), P3_MBX_NONE);
+	}
+	for (unsigned i = 0; i < P3_MBX_SLOTS; i++)
+		p3_mbx_free(&box, slot[i]);
+	mailbox_has_each_slot_once_then_none(state);
+}
+
+/* A swap with a stale view of the list fails, also when the tag wraps. */
+static void mailbox_free_list_never_looks_the_same_twice(void **state)
+{
+	(void)state;
+	uint64_t before = p3_get(&box.free);
+	assert_true(before >> 32 >= 0xfffffff0);
+	for (int i = 0; i < 40; i++) {
+		uint32_t slot = alloc();
+		p3_mbx_free(&box, slot);
+		assert_int_equal((uint32_t)p3_get(&box.free), (uint32_t)before);
+		assert_int_not_equal(p3_get(&box.free), before);
+		assert_int_equal((uint32_t)(p3_get(&box.free) >> 32),
+			(uint32_t)(before >> 32) + 2 * (uint32_t)(i + 1));
+	}
+}
+
+static void mailbox_gives_commands_in_the_order_of_posts(void **state)
+{
+	(void)state;
+	uint32_t posted[P3_MBX_SLOTS];
+	uint64_t seed = 3;
+	for (int round = 0; round < 50; round++) {
+		unsigned n = 1 + dice(&seed, P3_MBX_SLOTS);
+		for (unsigned i = 0; i < n; i++) {
+			posted[i] = alloc();
+			p3_mbx_post(&box, posted[i], command(i));
+			assert_true(p3_mbx_any(&box));
+		}
+		uint32_t slot = p3_mbx_take_all(&box);
+		assert_false(p3_mbx_any(&box));
+		for (unsigned i = 0; i < n; i++, slot = next_of(slot)) {
+			assert_int_equal(slot, posted[i]);
+			assert_ptr_equal(p3_mbx_slot(&box, slot)->cmd, command(i));
+		}
+		assert_int_equal(slot, P3_MBX_NONE);
+		for (unsigned i = 0; i < n; i++)
+			p3_mbx_free(&box, posted[i]);
+	}
+}
+
+static void mailbox_keeps_what_comes_after_take_all_for_the_next(void **state)
+{
+	(void)state;
+	uint32_t a = alloc(), b = alloc(), c = alloc();
+	p3_mbx_post(&box, a, command(1));
+	p3_mbx_post(&box, b, command(2));
+	assert_int_equal(p3_mbx_take_all(&box), a);
+	p3_mbx_post(&box, c, command(3));
+	assert_int_equal(next_of(a), b);
+	assert_int_equal(next_of(b), P3_MBX_NONE);
+	assert_int_equal(p3_mbx_take_all(&box), c);
+	assert_int_equal(next_of(c), P3_MBX_NONE);
+	assert_int_equal(p3_mbx_take_all(&box), P3_MBX_NONE);
+}
+
+static void mailbox_command_is_done_when_its_result_is_there(void **state)
+{
+	(void)state;
+	uint32_t slot = alloc();
+	struct p3_mbx_slot *s = p3_mbx_slot(&box, slot);
+	for (int32_t result = -2; result <= 2; result++) {
+		p3_mbx_post(&box, slot, command(1));
+		assert_false(p3_mbx_is_done(s)); /* also when its last use was done */
+		assert_int_equal(p3_mbx_take_all(&box), slot);
+		assert_false(p3_mbx_is_done(s));
+		p3_mbx_done(s, result);
+		assert_true(p3_mbx_is_done(s));
+		assert_int_equal(s->result, result);
+	}
+}
+
+static void mailbox_words_of_different_writers_are_on_lines_of_their_own(void **state)
+{
+	(void)state;
+	assert_int_equal(offsetof(struct p3_mailbox, free), P3_LINE);
+	assert_int_equal(offsetof(struct p3_mailbox, slot), 2 * P3_LINE);
+	assert_int_equal((uintptr_t)&box % P3_LINE, 0);
+}
+
+#define FORMATTED(f) cmocka_unit_test_setup(f, format)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		FORMATTED(mailbox_is_empty_at_first_whatever_the_memory_held),
+		FORMATTED(mailbox_has_each_slot_once_then_none),
+		FORMATTED(mailbox_reuses_freed_slots_after_exhaustion),
+		FORMATTED(mailbox_free_list_never_looks_the_same_twice),
+		FORMATTED(mailbox_gives_commands_in_the_order_of_posts),
+		FORMATTED(mailbox_keeps_what_comes_after_take_all_for_the_next),
+		FORMATTED(mailbox_command_is_done_when_its_result_is_there),
+		FORMATTED(mailbox_words_of_different_writers_are_on_lines_of_their_own),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

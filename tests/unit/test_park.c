@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Sleeping, waking, and the phases of a wait.  Upper limits of times are generous. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <unistd.h>
+
+#include "shm/park.h"
+#include "unit/torture.h"
+
+#define MS   1000000u
+#define SOON (20u * MS)
+#define LATE (20000u * (uint64_t)MS) /* nobody sleeps so long, if woken */
+
+/* Statuses of a child that counts CPUs. */
+#define ALL_CPUS 100
+#define CANNOT   101
+
+static void park_clock_is_monotonic_and_in_nanoseconds(void **state)
+{
+	(void)state;
+	uint64_t before = p3_now_ns(), last = before;
+	usleep(20000);
+	for (int i = 0; i < 1000; i++) {
+		uint64_t now = p3_now_ns();
+		assert_true(now >= last);
+		last = now;
+	}
+	assert_in_range(last - before, 20 * MS, LATE);
+}
+
+static void park_wait_returns_at_once_when_the_word_differs(void **state)
+{
+	(void)state;
+	p3_a32 word;
+	uint64_t before = p3_now_ns();
+	p3_set(&word, 5);
+	for (int shared = 0; shared <= 1; shared++)
+		assert_true(p3_futex_wait(&word, 4, LATE, ~0u, shared));
+	assert_in_range(p3_now_ns() - before, 0, LATE / 2);
+}
+
+static void park_wait_ends_after_its_time_and_keeps_errno(void **state)
+{
+	(void)state;
+	p3_a32 word;
+	p3_set(&word, 5);
+	for (int shared = 0; shared <= 1; shared++) {
+		for (uint64_t ns = 0; ns <= SOON; ns += SOON / 2) {
+			uint64_t before = p3_now_ns();
+			errno = EILSEQ;
+			assert_false(p3_futex_wait(&word, 5, ns, ~0u, shared));
+			assert_int_equal(errno, EILSEQ);
+			assert_in_range(p3_now_ns() - before, ns, LATE);
+		}
+	}
+}
+
+/* A thread that sleeps once. */
+struct sleeper {
+	p3_a32 word, awake;
+	uint32_t mask;
+	bool shared;
+	uint64_t ns;
+	bool woken;
+	pthread_t thread;
+};
+
+static void *sleep_once(void *arg)
+{
+	struct sleeper *s = arg;
+	s->woken = p3_futex_wait(&s->word, 0, s->ns, s->mask, s->shared);
+	p3_release(&s->awake, 1);
+	return NULL;
+}
+
+static void sleeper_start(struct sleeper *s, uint32_t mask, bool shared, uint64_t ns)
+{
+	*s = (struct sleeper){.mask = mask, .shared = shared, .ns = ns};
+	assert_int_equal(pthread_create(&s->thread, NULL, sleep_once, s), 0);
+}
+
+/* Wakes with mask again and again until the thread is awake: it may not sleep yet. */
+static void sleeper_wake(struct sleeper *s, uint32_t mask)
+{
+	uint64_t end = p3_now_ns() + LATE;
+	while (!p3_acquire(&s->awake) && p3_now_ns() < end) {
+		p3_futex_wake(&s->word, mask, s->shared);
+		usleep(1000);
+	}
+}
+
+static void sleeper_join(struct sleeper *s)
+{
+	assert_int_equal(pthread_join(s->thread, NULL), 0);
+}
+
+static void park_wake_wakes_those_whose_mask_it_meets(void **state)
+{
+	(void)state;
+	static const uint32_t masks[][2] = {{1, 1}, {2, 3}, {~0u, 4}, {6, ~0u}};
+	for (int shared = 0; shared <= 1; shared++) {
+		for (unsigned i = 0; i < 4; i++) {
+			struct sleeper s;
+			sleeper_start(&s, masks[i][0], shared, 2 * LATE);
+			sleeper_wake(&s, masks[i][1]);
+			sleeper_join(&s);
+			assert_true(s.woken);
+		}
+	}
+}
+
+static void park_wake_with_another_mask_wakes_nobody(void **state)
+{
+	(void)state;
+	for (int shared = 0; shared <= 1; shared++) {
+		struct sleeper s;
+		sleeper_start(&s, 1, shared, 5 * SOON);
+		sleeper_wake(&s, 2);
+		sleeper_join(&s);
+		assert_false(s.woken);
+	}
+}
+
+static void park_wake_keeps_errno_when_it_fails(void **state)
+{
+	(void)state;
+	p3_a32 word;
+	p3_set(&word, 0);
+	errno = EILSEQ;
+	p3_futex_wake(&word, 0, true); /* no mask at all: EINVAL */
+	assert_int_equal(errno, EILSEQ);
+}
+
+/* All on one word: one wake is enough for all that sleep. */
+static p3_a32 common;
+
+static void *sleep_on_common(void *arg)
+{
+	p3_a32 *asleep = arg;
+	p3_add32(asleep, 1);
+	bool woken = p3_futex_wait(&common, 0, 2 * LATE, ~0u, false);
+	return woken ? arg : NULL;
+}
+
+static void park_one_wake_is_enough_for_all(void **state)
+{
+	(void)state;
+	pthread_t thread[3];
+	p3_a32 asleep;
+	p3_set(&asleep, 0);
+	p3_set(&common, 0);
+	for (int i = 0; i < 3; i++)
+		pthread_create(&thread[i], NULL, sleep_on_common, &asleep);
+	while (p3_acquire(&asleep) < 3)
+		usleep(1000);
+	p3_release(&common, 1); /* those who are not in the kernel yet see this */
+	p3_futex_wake(&common, ~0u, false);
+	for (int i = 0; i < 3; i++) {
+		void *woken;
+		pthread_join(thread[i], &woken);
+		assert_non_null(woken);
+	}
+}
+
+static int sleep_in_child(void *arg)
+{
+	p3_a32 *word = arg;
+	p3_release(&word[1], 1);
+	return p3_futex_wait(&word[0], 0, 2 * LATE, 2, true) ? 0 : 1;
+}
+
+static void park_shared_word_wakes_another_process(void **state)
+{
+	(void)state;
+	p3_a32 *word = mmap(
+		NULL, P3_LINE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	assert_ptr_not_equal(word, MAP_FAILED);
+	pid_t pid = run_child(sleep_in_child, word);
+	while (!p3_acquire(&word[1]))
+		usleep(1000);
+	usleep(20000); /* likely asleep; if not, it sees the word */
+	p3_release(&word[0], 1);
+	p3_futex_wake(&word[0], 2, true);
+	assert_int_equal(wait_child(pid), 0);
+	munmap(word, P3_LINE);
+}
+
+static void on_signal(int signal)
+{
+	(void)signal;
+}
+
+static void park_wait_counts_as_woken_after_a_signal(void **state)
+{
+	(void)state;
+	struct sigaction act = {.sa_handler = on_signal}, before;
+	struct sleeper s;
+	sigaction(SIGUSR1, &act, &before);
+	sleeper_start(&s, ~0u, false, 2 * LATE);
+	uint64_t end = p3_now_ns() + LATE;
+	while (!p3_acquire(&s.awake) && p3_now_ns() < end) {
+		pthread_kill(s.thread, SIGUSR1);
+		usleep(1000);
+	}
+	sleeper_join(&s);
+	assert_true(s.woken);
+	sigaction(SIGUSR1, &before, NULL);
+}
+
+static void park_waiter_parks_at_once_without_spin_and_yield(void **state)
+{
+	(void)state;
+	struct p3_waiter w = {0};
+	const struct p3_idle_policy p = {0, 0};
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(p3_waiter_turn(&w, &p), P3_IDLE_PARK);
+}
+
+static void park_waiter_does_not_spin_when_told_so(void **state)
+{
+	(void)state;
+	struct p3_waiter w = {0};
+	const struct p3_idle_policy p = {0, SOON};
+	uint64_t before = p3_now_ns();
+	enum p3_idle idle = p3_waiter_turn(&w, &p);
+	assert_int_equal(idle, P3_IDLE_YIELD);
+	while ((idle = p3_waiter_turn(&w, &p)) == P3_IDLE_YIELD)
+		assert_in_range(p3_now_ns() - before, 0, LATE);
+	assert_int_equal(idle, P3_IDLE_PARK);
+	assert_true(p3_now_ns() - before >= SOON);
+}
+
+/* The clock is read in every 64th turn only; after spinning, in every turn. */
+static void park_waiter_spins_then_yields_then_parks(void **state)
+{
+	(void)state;
+	struct p3_waiter w = {0};
+	const struct p3_idle_policy p = {SOON / 2, SOON};
+	enum p3_idle idle, phase = P3_IDLE_SPIN;
+	uint64_t before = p3_now_ns(), yields_at = 0;
+	for (unsigned turn = 1; phase != P3_IDLE_PARK; turn++) {
+		idle = p3_waiter_turn(&w, &p);
+		assert_true(idle >= phase);
+		assert_true(idle == phase || phase != P3_IDLE_SPIN || turn % 64 == 0);
+		if (idle == P3_IDLE_YIELD && phase == P3_IDLE_SPIN)
+			yields_at = p3_now_ns();
+		phase = idle;
+	}
+	if (yields_at)
+		assert_true(yields_at - before >= p.spin_ns);
+	assert_true(p3_now_ns() - before >= p.spin_ns + p.yield_ns);
+	assert_in_range(p3_now_ns() - before, 0, LATE);
+	assert_int_equal(p3_waiter_turn(&w, &p), P3_IDLE_PARK);
+}
+
+static void park_waiter_starts_again_after_news(void **state)
+{
+	(void)state;
+	struct p3_waiter w = {0};
+	const struct p3_idle_policy p = {1, SOON};
+	while (p3_waiter_turn(&w, &p) != P3_IDLE_PARK)
+		;
+	w.alone_since = 1;
+	p3_waiter_reset(&w);
+	uint64_t before = p3_now_ns();
+	assert_int_equal(p3_waiter_turn(&w, &p), P3_IDLE_SPIN);
+	assert_int_equal(w.since, 0); /* without a look at the clock */
+	while (p3_waiter_turn(&w, &p) != P3_IDLE_PARK)
+		;
+	assert_true(p3_now_ns() - before >= SOON);
+}
+
+static void park_waiter_parks_once_yields_returned_at_once_for_long(void **state)
+{
+	(void)state;
+	const struct p3_idle_policy p = {0, UINT32_MAX};
+	uint64_t now = p3_now_ns();
+	struct p3_waiter w = {.since = now, .alone_since = now - P3_ALONE_NS};
+	assert_int_equal(p3_waiter_turn(&w, &p), P3_IDLE_PARK);
+}
+
+/* With real yields: neither before they were short for P3_ALONE_NS, nor never. */
+static void park_waiter_parks_after_real_yields(void **state)
+{
+	(void)state;
+	const struct p3_idle_policy p = {0, P3_YIELD_NS};
+	for (int i = 0; i < 20; i++) {
+		struct p3_waiter w = {0};
+		uint64_t before = p3_now_ns();
+		while (p3_waiter_turn(&w, &p) == P3_IDLE_YIELD) {
+			p3_waiter_yield(&w);
+			assert_in_range(p3_now_ns() - before, 0, LATE);
+		}
+		uint64_t took = p3_now_ns() - before;
+		assert_true(took >= (w.alone_since ? P3_ALONE_NS : P3_YIELD_NS));
+	}
+}
+
+struct hog {
+	p3_a32 stop;
+	cpu_set_t cpu;
+};
+
+static void *run_hog(void *arg)
+{
+	struct hog *h = arg;
+	sched_setaffinity(0, sizeof h->cpu, &h->cpu);
+	while (!p3_acquire(&h->stop)) {
+#ifdef P3_VALGRIND
+		sched_yield();
+#endif
+	}
+	return NULL;
+}
+
+/* Another thread wants this CPU: yields take long, so the wait is not alone. */
+static void park_waiter_is_not_alone_when_a_yield_takes_long(void **state)
+{
+	(void)state;
+	cpu_set_t all;
+	pthread_t thread;
+	struct hog h = {0};
+	assert_int_equal(sched_getaffinity(0, sizeof all, &all), 0);
+	CPU_ZERO(&h.cpu);
+	CPU_SET((size_t)sched_getcpu(), &h.cpu);
+	assert_int_equal(sched_setaffinity(0, sizeof h.cpu, &h.cpu), 0);
+	assert_int_equal(pthread_create(&thread, NULL, run_hog, &h), 0);
+	struct p3_waiter w = {.alone_since = 1};
+	uint64_t end = p3_now_ns() + LATE;
+	while (w.alone_since && p3_now_ns() < end)
+		p3_waiter_yield(&w);
+	p3_release(&h.stop, 1);
+	pthread_join(thread, NULL);
+	assert_int_equal(sched_setaffinity(0, sizeof all, &all), 0);
+	assert_int_equal(w.alone_since, 0);
+}
+
+static void park_usable_cpus_follow_the_affinity(void **state)
+{
+	(void)state;
+	cpu_set_t all, one;
+	assert_int_equal(sched_getaffinity(0, sizeof all, &all), 0);
+	assert_in_range(p3_usable_cpus(), 1, (uint32_t)CPU_COUNT(&all));
+	CPU_ZERO(&one);
+	CPU_SET((size_t)sched_getcpu(), &one);
+	assert_int_equal(sched_setaffinity(0, sizeof one, &one), 0);
+	uint32_t cpus = p3_usable_cpus();
+	assert_int_equal(sched_setaffinity(0, sizeof all, &all), 0);
+	assert_int_equal(cpus, 1);
+}
+
+/* In a name space of its own: the child sees another cgroup. */
+static int count_cpus_under_quota(void *arg)
+{
+	const char *quota = arg;
+	cpu_set_t all;
+	if (unshare(CLONE_NEWNS) || mount("none", "/", "none", MS_REC | MS_PRIVATE, "") ||
+		mount("none", "/sys/fs/cgroup", "tmpfs", 0, ""))
+		return CANNOT;
+	FILE *f = fopen("/sys/fs/cgroup/cpu.max", "we");
+	if (!f || fputs(quota, f) < 0 || fclose(f) ||
+		sched_getaffinity(0, sizeof all, &all))
+		return CANNOT;
+	uint32_t cpus = p3_usable_cpus();
+	return cpus == (uint32_t)CPU_COUNT(&all) ? ALL_CPUS : (int)cpus;
+}
+
+static void park_usable_cpus_follow_the_quota(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *text;
+		int cpus;
+	} quota[] = {{"max 100000\n", ALL_CPUS}, {"100000000 100000\n", ALL_CPUS},
+		{"", ALL_CPUS}, {"50000 100000\n", 1}, {"100000 100000\n", 1},
+		{"199999 100000\n", 1}};
+	for (size_t i = 0; i < sizeof quota / sizeof quota[0]; i++) {
+		char text[40];
+		strcpy(text, quota[i].text);
+		int cpus = wait_child(run_child(count_cpus_under_quota, text));
+		if (cpus == CANNOT) {
+			print_message("skipped: no name space of its own\n");
+			skip();
+		}
+		if (sysconf(_SC_NPROCESSORS_ONLN) > 1)
+			assert_int_equal(cpus, quota[i].cpus);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(park_clock_is_monotonic_and_in_nanoseconds),
+		cmocka_unit_test(park_wait_returns_at_once_when_the_word_differs),
+		cmocka_unit_test(park_wait_ends_after_its_time_and_keeps_errno),
+		cmocka_unit_test(park_wake_wakes_those_whose_mask_it_meets),
+		cmocka_unit_test(park_wake_with_another_mask_wakes_nobody),
+		cmocka_unit_test(park_wake_keeps_errno_when_it_fails),
+		cmocka_unit_test(park_one_wake_is_enough_for_all),
+		cmocka_unit_test(park_shared_word_wakes_another_process),
+		cmocka_unit_test(park_wait_counts_as_woken_after_a_signal),
+		cmocka_unit_test(park_waiter_parks_at_once_without_spin_and_yield),
+		cmocka_unit_test(park_waiter_does_not_spin_when_told_so),
+		cmocka_unit_test(park_waiter_spins_then_yields_then_parks),
+		cmocka_unit_test(park_waiter_starts_again_after_news),
+		cmocka_unit_test(park_waiter_parks_once_yields_returned_at_once_for_long),
+		cmocka_unit_test(park_waiter_parks_after_real_yields),
+		cmocka_unit_test(park_waiter_is_not_alone_when_a_yield_takes_long),
+		cmocka_unit_test(park_usable_cpus_follow_the_affinity),
+		cmocka_unit_test(park_usable_cpus_follow_the_quota),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,911 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The rendezvous, driven through socketpairs by nodes that live in this test.  Nothing
+ * sleeps but the cases about deadlines; settle() runs the server until it is idle.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "launcher/clock.h"
+#include "launcher/rdv.h"
+#include "shm/job.h"
+
+#define NODES  4
+#define LAYOUT UINT64_C(0xabcdef)
+#define SEG    UINT64_C(8192)
+
+struct world {
+	struct p3_rdv *rdv;
+	int sock[NODES];
+	char said[2000];
+	int open_before;
+};
+
+struct got {
+	struct p3_job_msg msg;
+	int fds[P3_JOB_FDS];
+	unsigned nfds;
+};
+
+static int open_fds(void)
+{
+	DIR *d = opendir("/proc/self/fd");
+	int n = 0;
+	while (readdir(d))
+		n++;
+	closedir(d);
+	return n;
+}
+
+static void hear(void *arg, const char *line)
+{
+	struct world *w = arg;
+	strncat(w->said, line, sizeof w->said - strlen(w->said) - 2);
+	strcat(w->said, "\n");
+}
+
+static void settle(struct world *w)
+{
+	struct pollfd p = {.fd = p3_rdv_fd(w->rdv), .events = POLLIN};
+	while (poll(&p, 1, 0) > 0)
+		assert_int_equal(p3_rdv_step(w->rdv, 0), 0);
+}
+
+static void settle_for(struct world *w, int ms)
+{
+	int64_t end = p3_now_ms() + ms;
+	do
+		assert_int_equal(p3_rdv_step(w->rdv, 5), 0);
+	while (p3_now_ms() < end);
+	settle(w);
+}
+
+static void wire(struct world *w, uint32_t i)
+{
+	int pair[2];
+	assert_int_equal(socketpair(AF_UNIX,
+				 SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair),
+		0);
+	assert_int_equal(p3_rdv_add(w->rdv, i, pair[0]), 0);
+	w->sock[i] = pair[1];
+}
+
+static struct world *world_new(uint32_t eof_ms)
+{
+	struct world *w = calloc(1, sizeof *w);
+	w->open_before = open_fds();
+	struct p3_rdv_conf conf = {.size = NODES,
+		.nid_base = 10,
+		.jid = 77,
+		.cpus = 2,
+		.eof_ms = eof_ms,
+		.say = hear,
+		.say_arg = w};
+	w->rdv = p3_rdv_create(&conf);
+	assert_non_null(w->rdv);
+	for (uint32_t i = 0; i < NODES; i++)
+		wire(w, i);
+	return w;
+}
+
+static void hang_up(struct world *w, uint32_t i)
+{
+	if (w->sock[i] >= 0)
+		close(w->sock[i]);
+	w->sock[i] = -1;
+}
+
+static int setup(void **state)
+{
+	*state = world_new(0);
+	return 0;
+}
+
+static int setup_with_fates(void **state)
+{
+	*state = world_new(200);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct world *w = *state;
+	p3_rdv_destroy(w->rdv);
+	for (uint32_t i = 0; i < NODES; i++)
+		hang_up(w, i);
+	int left = open_fds() - w->open_before;
+	free(w);
+	return left != 0;
+}
+
+/* ---- a node's side ---- */
+
+static void say_msg(struct world *w, uint32_t i, struct p3_job_msg m)
+{
+	m.magic = P3_JOB_MAGIC;
+	assert_int_equal(p3_job_send(w->sock[i], &m, NULL, 0), 0);
+	settle(w);
+}
+
+static void say(struct world *w, uint32_t i, enum p3_job_op op)
+{
+	say_msg(w, i, (struct p3_job_msg){.op = op});
+}
+
+static bool hear_any(struct world *w, uint32_t i, struct got *g)
+{
+	memset(g, 0, sizeof *g);
+	return w->sock[i] >= 0 && p3_job_recv(w->sock[i], &g->msg, g->fds, &g->nfds) == 0;
+}
+
+static void got_free(struct got *g)
+{
+	for (unsigned k = 0; k < g->nfds; k++)
+		close(g->fds[k]);
+}
+
+static struct p3_job_msg expect(struct world *w, uint32_t i, enum p3_job_op op)
+{
+	struct got g;
+	assert_true(hear_any(w, i, &g));
+	assert_int_equal(g.msg.op, op);
+	assert_int_equal(g.nfds, op == P3_JOB_BORN ? 2 : 0);
+	got_free(&g);
+	return g.msg;
+}
+
+static void expect_about(struct world *w, uint32_t i, enum p3_job_op op, uint32_t about,
+	uint64_t incarnation)
+{
+	struct p3_job_msg m = expect(w, i, op);
+	assert_int_equal(m.node, about);
+	assert_int_equal(m.incarnation, incarnation);
+}
+
+static void expect_silence(struct world *w, uint32_t i)
+{
+	struct p3_job_msg m;
+	int fds[P3_JOB_FDS];
+	unsigned n;
+	assert_int_equal(p3_job_recv(w->sock[i], &m, fds, &n), -EAGAIN);
+}
+
+static void expect_cut_off(struct world *w, uint32_t i)
+{
+	struct got g;
+	while (hear_any(w, i, &g))
+		got_free(&g);
+	assert_int_equal(p3_job_recv(w->sock[i], &g.msg, g.fds, &g.nfds), -EPIPE);
+}
+
+static void skip_all(struct world *w, uint32_t i)
+{
+	struct got g;
+	while (hear_any(w, i, &g))
+		got_free(&g);
+}
+
+static void hello(struct world *w, uint32_t i)
+{
+	say_msg(w, i, (struct p3_job_msg){.op = P3_JOB_HELLO, .layout = LAYOUT});
+}
+
+static void segments(int fds[P3_JOB_FDS])
+{
+	for (int k = 0; k < P3_JOB_FDS; k++) {
+		fds[k] = memfd_create("segment", MFD_CLOEXEC);
+		assert_int_equal(ftruncate(fds[k], (off_t)SEG * (k + 1)), 0);
+	}
+}
+
+static void join_with(struct world *w, uint32_t i, uint64_t incarnation, unsigned nfds)
+{
+	int fds[P3_JOB_FDS];
+	struct p3_job_msg m = {.magic = P3_JOB_MAGIC,
+		.op = P3_JOB_JOIN,
+		.pid = {100 + i, P3_JOB_NO_PID},
+		.seg_len = SEG,
+		.incarnation = incarnation};
+	segments(fds);
+	assert_int_equal(p3_job_send(w->sock[i], &m, fds, nfds), 0);
+	for (int k = 0; k < P3_JOB_FDS; k++)
+		close(fds[k]);
+	settle(w);
+}
+
+static void join(struct world *w, uint32_t i, uint64_t incarnation)
+{
+	join_with(w, i, incarnation, P3_JOB_FDS);
+}
+
+/* Nodes 0..n-1 joined as incarnations 1..n, everything read. */
+static void job_of(struct world *w, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		hello(w, i);
+		join(w, i, i + 1);
+	}
+	for (uint32_t i = 0; i < n; i++)
+		skip_all(w, i);
+}
+
+/* ---- cases: births ---- */
+
+static void rdv_welcomes_with_rank_and_job(void **state)
+{
+	struct world *w = *state;
+	hello(w, 2);
+	struct p3_job_msg m = expect(w, 2, P3_JOB_WELCOME);
+	assert_int_equal(m.node, 2);
+	assert_int_equal(m.size, NODES);
+	assert_int_equal(m.nid, 12);
+	assert_int_equal(m.jid, 77);
+	assert_int_equal(m.cpus, 2);
+	assert_int_equal(m.uid, getuid());
+	expect_silence(w, 2);
+}
+
+static void rdv_tells_all_of_a_birth_then_joined(void **state)
+{
+	struct world *w = *state;
+	hello(w, 0);
+	join(w, 0, 5);
+	expect(w, 0, P3_JOB_WELCOME);
+	expect_about(w, 0, P3_JOB_BORN, 0, 5);
+	expect(w, 0, P3_JOB_JOINED);
+
+	hello(w, 3);
+	join(w, 3, 6);
+	expect(w, 3, P3_JOB_WELCOME);
+	expect_about(w, 3, P3_JOB_BORN, 0, 5);
+	struct p3_job_msg m = expect(w, 3, P3_JOB_BORN);
+	assert_int_equal(m.node, 3);
+	assert_int_equal(m.nid, 13);
+	assert_int_equal(m.pid[0], 103);
+	assert_int_equal(m.pid[1], P3_JOB_NO_PID);
+	assert_int_equal(m.jid, 77);
+	assert_int_equal(m.uid, getuid());
+	assert_int_equal(m.os_pid, getpid());
+	assert_int_equal(m.seg_len, SEG);
+	expect(w, 3, P3_JOB_JOINED);
+	expect_silence(w, 3);
+
+	expect_about(w, 0, P3_JOB_BORN, 3, 6);
+	expect_silence(w, 0);
+	expect_silence(w, 1);
+	assert_int_equal(p3_rdv_joined(w->rdv), 2);
+}
+
+static void rdv_hands_on_published_and_doorbell(void **state)
+{
+	struct world *w = *state;
+	struct got g;
+	struct stat st;
+	hello(w, 1);
+	join(w, 1, 9);
+	expect(w, 1, P3_JOB_WELCOME);
+	assert_true(hear_any(w, 1, &g));
+	assert_int_equal(g.nfds, 2);
+	for (unsigned k = 0; k < 2; k++) {
+		assert_int_equal(fstat(g.fds[k], &st), 0);
+		assert_int_equal(st.st_size, SEG * (k + 1));
+		assert_int_equal(fcntl(g.fds[k], F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
+	}
+	got_free(&g);
+}
+
+static void rdv_tells_all_of_new_pids(void **state)
+{
+	struct world *w = *state;
+	job_of(w, 2);
+	say_msg(w, 1, (struct p3_job_msg){.op = P3_JOB_PIDS, .pid = {7, 8}});
+	for (uint32_t i = 0; i < 2; i++) {
+		struct p3_job_msg m = expect(w, i, P3_JOB_PIDS);
+		assert_int_equal(m.node, 1);
+		assert_int_equal(m.incarnation, 2);
+		assert_int_equal(m.pid[1], 8);
+	}
+}
+
+/* ---- cases: ends ---- */
+
+static void rdv_says_left_to_all_joined(void **state)
+{
+	struct world *w = *state;
+	job_of(w, 3);
+	say_msg(w, 1, (struct p3_job_msg){.op = P3_JOB_LEAVE, .incarnation = 2});
+	for (uint32_t i = 0; i < 3; i++) {
+		expect_about(w, i, P3_JOB_LEFT, 1, 2);
+		expect_silence(w, i);
+	}
+	hang_up(w, 1);
+	settle(w);
+	expect_silence(w, 0);
+	assert_true(p3_rdv_may_reap(w->rdv, 1));
+}
+
+static void rdv_lets_a_node_join_again(void **state)
+{
+	struct world *w = *state;
+	job_of(w, 2);
+	say_msg(w, 1, (struct p3_job_msg){.op = P3_JOB_LEAVE, .incarnation = 2});
+	join(w, 1, 22);
+	expect_about(w, 0, P3_JOB_LEFT, 1, 2);
+	expect_about(w, 0, P3_JOB_BORN, 1, 22);
+	expect_about(w, 1, P3_JOB_LEFT, 1, 2);
+	expect_about(w, 1, P3_JOB_BORN, 0, 1);
+	expect_about(w, 1, P3_JOB_BORN, 1, 22);
+	expect(w, 1, P3_JOB_JOINED);
+}
+
+static void rdv_tells_a_leaver_nothing_more(void **state)
+{
+	struct world *w = *state;
+	job_of(w, 3);
+	say_msg(w, 0, (struct p3_job_msg){.op = P3_JOB_LEAVE, .incarnation = 1});
+	hang_up(w, 1);
+	settle(w);
+	expect_about(w, 0, P3_JOB_LEFT, 0, 1);
+	expect_silence(w, 0);
+}
+
+static void rdv_says_died_on_end_of_file(void **state)
+{
+	struct world *w = *state;
+	job_of(w, 3);
+	hang_up(w, 2);
+	settle(w);
+	expect_about(w, 0, P3_JOB_DIED, 2, 3);
+	expect_about(w, 1, P3_JOB_DIED, 2, 3);
+	assert_int_equal(p3_rdv_joined(w->rdv), 2);
+}
+
+static void rdv_reads_leave_before_end_of_file(void **state)
+{
+	struct world *w = *state;
+	struct p3_job_msg m = {
+		.magic = P3_JOB_MAGIC, .op = P3_JOB_LEAVE, .incarnation = 2};
+	for (uint32_t i = 0; i < 2; i++) {
+		hello(w, i);
+		join(w, i, i + 1);
+	}
+	skip_all(w, 0);
+	p3_job_send(w->sock[1], &m, NULL, 0);
+	hang_up(w, 1); /* with unread packets: the server sees a reset first */
+	settle(w);
+	expect_about(w, 0, P3_JOB_LEFT, 1, 2);
+	expect_silence(w, 0);
+}
+
+static void rdv_reaps_when_all_have_dropped(void **state)
+{
+	struct world *w = *state;
+	struct p3_job_msg m = {.op = P3_JOB_DROPPED, .node = 2, .incarnation = 3};
+	job_of(w, 3);
+	p3_rdv_ended(w->rdv, 2, 9);
+	assert_int_equal(expect(w, 0, P3_JOB_DIED).status, 9);
+	assert_false(p3_rdv_may_reap(w->rdv, 2));
+	say_msg(w, 0, m);
+	say_msg(w, 0, m);
+	assert_false(p3_rdv_may_reap(w->rdv, 2));
+	m.incarnation = 4;
+	say_msg(w, 1, m);
+	assert_false(p3_rdv_may_reap(w->rdv, 2));
+	m.incarnation = 3;
+	say_msg(w, 1, m);
+	assert_true(p3_rdv_may_reap(w->rdv, 2));
+}
+
+static void rdv_reaps_when_nobody_is_left(void **state)
+{
+	struct world *w = *state;
+	job_of(w, 3);
+	p3_rdv_ended(w->rdv, 2, 9);
+	hang_up(w, 0);
+	settle(w);
+	assert_false(p3_rdv_may_reap(w->rdv, 2));
+	say_msg(w, 1, (struct p3_job_msg){.op = P3_JOB_LEAVE, .incarnation = 2});
+	assert_true(p3_rdv_may_reap(w->rdv, 2));
+	assert_true(p3_rdv_may_reap(w->rdv, 0));
+}
+
+static void rdv_reaps_in_spite_of_a_stopped_survivor(void **state)
+{
+	struct world *w = *state;
+	job_of(w, 2);
+	p3_rdv_ended(w->rdv, 1, 9);
+	settle_for(w, P3_JOB_REAP_MS / 2);
+	assert_false(p3_rdv_may_reap(w->rdv, 1));
+	settle_for(w, P3_JOB_REAP_MS);
+	assert_true(p3_rdv_may_reap(w->rdv, 1));
+}
+
+static void rdv_waits_for_the_fate_and_says_left(void **state)
+{
+	struct world *w = *state;
+	job_of(w, 2);
+	hang_up(w, 1);
+	settle(w);
+	expect_silence(w, 0);
+	p3_rdv_ended(w->rdv, 1, 0);
+	expect_about(w, 0, P3_JOB_LEFT, 1, 2);
+	assert_false(p3_rdv_may_reap(w->rdv, 1));
+	say_msg(w, 0,
+		(struct p3_job_msg){.op = P3_JOB_DROPPED, .node = 1, .incarnation = 2});
+	assert_true(p3_rdv_may_reap(w->rdv, 1));
+}
+
+static void rdv_waits_for_the_fate_and_says_died(void **state)
+{
+	struct world *w = *state;
+	job_of(w, 2);
+	hang_up(w, 1);
+	settle(w);
+	p3_rdv_ended(w->rdv, 1, 3 << 8);
+	assert_int_equal(expect(w, 0, P3_JOB_DIED).status, 3 << 8);
+	expect_silence(w, 0);
+}
+
+static void rdv_says_died_when_no_fate_comes(void **state)
+{
+	struct world *w = *state;
+	job_of(w, 2);
+	hang_up(w, 1);
+	settle_for(w, 100);
+	expect_silence(w, 0);
+	settle_for(w, 300);
+	expect_about(w, 0, P3_JOB_DIED, 1, 2);
+	p3_rdv_ended(w->rdv, 1, 0);
+	settle(w);
+	expect_silence(w, 0);
+}
+
+/* ---- cases: barrier ---- */
+
+static void rdv_releases_when_all_wait(void **state)
+{
+	struct world *w = *state;
+	for (uint32_t i = 0; i < NODES; i++) {
+		hello(w, i);
+		skip_all(w, i);
+	}
+	for (int round = 0; round < 3; round++) {
+		for (uint32_t i = 0; i < NODES; i++) {
+			expect_silence(w, 0);
+			say(w, i, P3_JOB_BARRIER);
+		}
+		for (uint32_t i = 0; i < NODES; i++)
+			assert_int_equal(expect(w, i, P3_JOB_RELEASED).status, 0);
+	}
+}
+
+static void rdv_fails_the_barrier_when_a_node_ends(void **state)
+{
+	struct world *w = *state;
+	for (uint32_t i = 0; i < 2; i++) {
+		hello(w, i);
+		skip_all(w, i);
+		say(w, i, P3_JOB_BARRIER);
+		expect_silence(w, i);
+	}
+	hang_up(w, 3);
+	settle(w);
+	for (uint32_t i = 0; i < 2; i++)
+		assert_int_equal(expect(w, i, P3_JOB_RELEASED).status, EPIPE);
+	say(w, 0, P3_JOB_BARRIER);
+	assert_int_equal(expect(w, 0, P3_JOB_RELEASED).status, EPIPE);
+}
+
+static void rdv_fails_the_barrier_when_a_waiter_ends(void **state)
+{
+	struct world *w = *state;
+	job_of(w, 2);
+	say(w, 0, P3_JOB_BARRIER);
+	say(w, 1, P3_JOB_BARRIER);
+	hang_up(w, 1);
+	settle(w);
+	skip_all(w, 1);
+	struct got g;
+	unsigned released = 0;
+	while (hear_any(w, 0, &g))
+		released += g.msg.op == P3_JOB_RELEASED && g.msg.status == EPIPE;
+	assert_int_equal(released, 1);
+}
+
+/* ---- cases: misbehaviour ---- */
+
+static void rdv_refuses_another_layout(void **state)
+{
+	struct world *w = *state;
+	hello(w, 0);
+	say_msg(w, 1, (struct p3_job_msg){.op = P3_JOB_HELLO, .layout = 0x999});
+	struct p3_job_msg m = expect(w, 1, P3_JOB_REFUSED);
+	assert_int_equal(m.layout, LAYOUT);
+	assert_int_not_equal(m.status, 0);
+	assert_non_null(strstr(w->said, "999"));
+	assert_non_null(strstr(w->said, "abcdef"));
+	say(w, 0, P3_JOB_BARRIER);
+	expect(w, 0, P3_JOB_WELCOME);
+	assert_int_equal(expect(w, 0, P3_JOB_RELEASED).status, EPIPE);
+}
+
+static void rdv_cuts_off_garbage(void **state)
+{
+	struct world *w = *state;
+	struct p3_job_msg m = {.magic = P3_JOB_MAGIC ^ 1, .op = P3_JOB_BARRIER};
+	job_of(w, 4);
+	send(w->sock[1], "rubbish", 7, 0);
+	send(w->sock[2], &m, sizeof m, 0);
+	char longer[200] = {0};
+	send(w->sock[3], longer, sizeof longer, 0);
+	settle(w);
+	for (uint32_t i = 1; i < 4; i++) {
+		expect_cut_off(w, i);
+		expect_about(w, 0, P3_JOB_DIED, i, i + 1);
+	}
+	assert_int_equal(p3_rdv_joined(w->rdv), 1);
+}
+
+static void rdv_cuts_off_an_empty_packet(void **state)
+{
+	struct world *w = *state;
+	job_of(w, 2);
+	send(w->sock[1], "", 0, 0);
+	settle(w);
+	expect_cut_off(w, 1);
+	expect_about(w, 0, P3_JOB_DIED, 1, 2);
+}
+
+static void rdv_cuts_off_unknown_and_foreign_operations(void **state)
+{
+	static const enum p3_job_op bad[] = {0, P3_JOB_WELCOME, P3_JOB_BORN, P3_JOB_OPS};
+	struct world *w = *state;
+	for (uint32_t i = 0; i < 4; i++) {
+		say(w, i, bad[i]);
+		expect_cut_off(w, i);
+	}
+}
+
+static void rdv_cuts_off_what_comes_out_of_turn(void **state)
+{
+	struct world *w = *state;
+	say(w, 0, P3_JOB_BARRIER);
+	expect_cut_off(w, 0);
+	join(w, 1, 1);
+	expect_cut_off(w, 1);
+	hello(w, 2);
+	say_msg(w, 2, (struct p3_job_msg){.op = P3_JOB_LEAVE, .incarnation = 1});
+	expect_cut_off(w, 2);
+	hello(w, 3);
+	join(w, 3, 4);
+	join(w, 3, 5);
+	expect_cut_off(w, 3);
+}
+
+static void rdv_cuts_off_a_wrong_number_of_descriptors(void **state)
+{
+	struct world *w = *state;
+	for (uint32_t i = 0; i < 3; i++) {
+		hello(w, i);
+		join_with(w, i, 1, i);
+		expect_cut_off(w, i);
+	}
+	hello(w, 3);
+	struct p3_job_msg m = {.magic = P3_JOB_MAGIC, .op = P3_JOB_BARRIER};
+	int fd = 0;
+	assert_int_equal(p3_job_send(w->sock[3], &m, &fd, 1), 0);
+	settle(w);
+	expect_cut_off(w, 3);
+}
+
+static void rdv_cuts_off_too_many_descriptors(void **state)
+{
+	struct world *w = *state;
+	enum { MANY = 9 };
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(MANY * sizeof(int))];
+	} control = {{0}};
+	struct p3_job_msg m = {
+		.magic = P3_JOB_MAGIC, .op = P3_JOB_JOIN, .incarnation = 1};
+	struct iovec iov = {&m, sizeof m};
+
+	for (unsigned many = 4; many <= MANY; many += 5) {
+		uint32_t i = many == 4;
+		struct msghdr hdr = {.msg_iov = &iov,
+			.msg_iovlen = 1,
+			.msg_control = control.bytes,
+			.msg_controllen = CMSG_SPACE(many * sizeof(int))};
+		struct cmsghdr *c = CMSG_FIRSTHDR(&hdr);
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN(many * sizeof(int));
+		memset(CMSG_DATA(c), 0, many * sizeof(int));
+		hello(w, i);
+		int before = open_fds();
+		assert_true(sendmsg(w->sock[i], &hdr, 0) > 0);
+		settle(w);
+		assert_int_equal(open_fds(), before - 1); /* its socket */
+		expect_cut_off(w, i);
+	}
+}
+
+static void rdv_cuts_off_a_segment_shorter_than_told(void **state)
+{
+	struct world *w = *state;
+	int fds[P3_JOB_FDS];
+	struct p3_job_msg m = {.magic = P3_JOB_MAGIC,
+		.op = P3_JOB_JOIN,
+		.incarnation = 1,
+		.seg_len = SEG + 1};
+	hello(w, 0);
+	segments(fds);
+	p3_job_send(w->sock[0], &m, fds, P3_JOB_FDS);
+	for (int k = 0; k < P3_JOB_FDS; k++)
+		close(fds[k]);
+	settle(w);
+	expect_cut_off(w, 0);
+}
+
+static void rdv_cuts_off_a_drop_of_no_node(void **state)
+{
+	struct world *w = *state;
+	job_of(w, 1);
+	say_msg(w, 0, (struct p3_job_msg){.op = P3_JOB_DROPPED, .node = NODES});
+	expect_cut_off(w, 0);
+}
+
+static void rdv_ignores_a_forked_child(void **state)
+{
+	struct world *w = *state;
+	job_of(w, 2);
+	pid_t pid = fork();
+	if (!pid) {
+		struct p3_job_msg m = {
+			.magic = P3_JOB_MAGIC, .op = P3_JOB_LEAVE, .incarnation = 1};
+		_exit(p3_job_send(w->sock[0], &m, NULL, 0) != 0);
+	}
+	int status;
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	settle(w);
+	expect_silence(w, 0);
+	expect_silence(w, 1);
+	assert_int_equal(p3_rdv_joined(w->rdv), 2);
+	assert_non_null(strstr(w->said, "ignored"));
+}
+
+/* ---- cases: programs one after the other behind one wrapper ---- */
+
+static pid_t program(struct world *w, uint32_t i, uint64_t incarnation, bool stays)
+{
+	pid_t pid = fork();
+	if (pid)
+		return pid;
+	int fds[P3_JOB_FDS];
+	struct p3_job_msg m = {
+		.magic = P3_JOB_MAGIC, .op = P3_JOB_HELLO, .layout = LAYOUT};
+	segments(fds);
+	p3_job_send(w->sock[i], &m, NULL, 0);
+	m = (struct p3_job_msg){.magic = P3_JOB_MAGIC,
+		.op = P3_JOB_JOIN,
+		.incarnation = incarnation,
+		.seg_len = SEG};
+	p3_job_send(w->sock[i], &m, fds, P3_JOB_FDS);
+	if (stays)
+		pause();
+	_exit(0);
+}
+
+static void rdv_sees_a_wrapped_program_die(void **state)
+{
+	struct world *w = *state;
+	int self = (int)syscall(SYS_pidfd_open, getpid(), 0);
+	if (self < 0)
+		skip(); /* without pidfds (valgrind) only the wrapper's end tells */
+	close(self);
+	hello(w, 0);
+	join(w, 0, 1);
+	skip_all(w, 0);
+	for (uint64_t run = 2; run < 4; run++) {
+		pid_t pid = program(w, 1, run, true);
+		settle_for(w, 100);
+		struct p3_job_msg m = expect(w, 0, P3_JOB_BORN);
+		assert_int_equal(m.os_pid, pid);
+		kill(pid, SIGKILL);
+		settle_for(w, 100);
+		expect_about(w, 0, P3_JOB_DIED, 1, run);
+		waitpid(pid, NULL, 0);
+	}
+}
+
+static void rdv_lets_a_wrappers_next_program_take_over(void **state)
+{
+	struct world *w = *state;
+	int status;
+	hello(w, 0);
+	join(w, 0, 1);
+	skip_all(w, 0);
+	say(w, 0, P3_JOB_BARRIER);
+	for (uint64_t run = 2; run < 4; run++)
+		assert_true(waitpid(program(w, 1, run, false), &status, 0) > 0);
+	settle(w);
+	expect_about(w, 0, P3_JOB_BORN, 1, 2);
+	expect_about(w, 0, P3_JOB_DIED, 1, 2);
+	expect_about(w, 0, P3_JOB_BORN, 1, 3);
+}
+
+/* ---- cases: those who do not read ---- */
+
+static void cycle(struct world *w, uint32_t i, uint64_t incarnation)
+{
+	join(w, i, incarnation);
+	say_msg(w, i, (struct p3_job_msg){.op = P3_JOB_PIDS, .pid = {1, 2}});
+	say_msg(w, i, (struct p3_job_msg){.op = P3_JOB_PIDS, .pid = {3, 4}});
+	say_msg(w, i,
+		(struct p3_job_msg){.op = P3_JOB_LEAVE, .incarnation = incarnation});
+	skip_all(w, i);
+}
+
+static void rdv_bounds_the_queue_of_one_that_never_reads(void **state)
+{
+	struct world *w = *state;
+	hello(w, 0);
+	join(w, 0, 1);
+	hello(w, 1);
+	for (uint64_t k = 0; k < 2000; k++) {
+		cycle(w, 1, 100 + k);
+		assert_true(p3_rdv_queued(w->rdv, 0) < 4 * NODES);
+	}
+	join(w, 1, 5000);
+	assert_true(p3_rdv_queued(w->rdv, 0) > 0);
+
+	int64_t alive = 0;
+	struct got g;
+	for (int k = 0; k < 20000; k++) {
+		settle(w);
+		if (!hear_any(w, 0, &g))
+			break;
+		if (g.msg.node == 1 && g.msg.op == P3_JOB_BORN)
+			alive = (int64_t)g.msg.incarnation;
+		if (g.msg.node == 1 && g.msg.op == P3_JOB_LEFT) {
+			assert_int_equal(alive, g.msg.incarnation);
+			alive = 0;
+		}
+		got_free(&g);
+	}
+	assert_int_equal(alive, 5000);
+	assert_int_equal(p3_rdv_queued(w->rdv, 0), 0);
+}
+
+static void rdv_cuts_off_one_that_asks_and_never_reads(void **state)
+{
+	struct world *w = *state;
+	struct p3_job_msg m = {
+		.magic = P3_JOB_MAGIC, .op = P3_JOB_HELLO, .layout = LAYOUT};
+	int rc = 0;
+	for (int k = 0; k < 5000 && !rc; k++) {
+		rc = p3_job_send(w->sock[0], &m, NULL, 0);
+		settle(w);
+		assert_true(p3_rdv_queued(w->rdv, 0) <= 4 * NODES + 64);
+	}
+	assert_int_equal(rc, -EPIPE);
+	assert_non_null(strstr(w->said, "does not read"));
+	hello(w, 1);
+	expect(w, 1, P3_JOB_WELCOME);
+}
+
+/* Descriptors in flight are limited per user: a sleeper must not lose a birth. */
+static void rdv_outlasts_too_many_descriptors_in_flight(void **state)
+{
+	struct world *w = *state;
+	struct rlimit was, low = {64, 64};
+	if (geteuid() == 0)
+		skip(); /* root has no such limit */
+	getrlimit(RLIMIT_NOFILE, &was);
+	low.rlim_max = was.rlim_max;
+	hello(w, 0);
+	join(w, 0, 1);
+	hello(w, 1);
+	setrlimit(RLIMIT_NOFILE, &low);
+	for (uint64_t k = 0; k < 40; k++)
+		cycle(w, 1, 100 + k);
+	join(w, 1, 5000);
+	bool born = false;
+	struct got g;
+	for (int k = 0; k < 400 && !born; k++) {
+		settle_for(w, 10);
+		while (hear_any(w, 0, &g)) {
+			born |= g.msg.op == P3_JOB_BORN && g.msg.incarnation == 5000;
+			got_free(&g);
+		}
+	}
+	setrlimit(RLIMIT_NOFILE, &was);
+	assert_true(born);
+}
+
+/* ---- cases: adding ---- */
+
+static void rdv_takes_a_socket_once(void **state)
+{
+	struct world *w = *state;
+	int pair[2];
+	socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair);
+	assert_int_equal(p3_rdv_add(w->rdv, NODES, pair[0]), -EINVAL);
+	assert_int_equal(p3_rdv_add(w->rdv, 0, pair[0]), -EBUSY);
+	hang_up(w, 0);
+	settle(w);
+	assert_int_equal(p3_rdv_add(w->rdv, 0, pair[0]), 0);
+	close(pair[1]);
+}
+
+static void job_send_refuses_too_many_descriptors(void **state)
+{
+	struct world *w = *state;
+	int fds[P3_JOB_FDS + 1] = {0};
+	struct p3_job_msg m = {.magic = P3_JOB_MAGIC};
+	assert_int_equal(p3_job_send(w->sock[0], &m, fds, P3_JOB_FDS + 1), -EINVAL);
+}
+
+#define CASE(f)       cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define CASE_FATES(f) cmocka_unit_test_setup_teardown(f, setup_with_fates, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(rdv_welcomes_with_rank_and_job),
+		CASE(rdv_tells_all_of_a_birth_then_joined),
+		CASE(rdv_hands_on_published_and_doorbell),
+		CASE(rdv_tells_all_of_new_pids),
+		CASE(rdv_says_left_to_all_joined),
+		CASE(rdv_lets_a_node_join_again),
+		CASE(rdv_tells_a_leaver_nothing_more),
+		CASE(rdv_says_died_on_end_of_file),
+		CASE(rdv_reads_leave_before_end_of_file),
+		CASE_FATES(rdv_reaps_when_all_have_dropped),
+		CASE(rdv_reaps_when_nobody_is_left),
+		CASE_FATES(rdv_reaps_in_spite_of_a_stopped_survivor),
+		CASE_FATES(rdv_waits_for_the_fate_and_says_left),
+		CASE_FATES(rdv_waits_for_the_fate_and_says_died),
+		CASE_FATES(rdv_says_died_when_no_fate_comes),
+		CASE(rdv_releases_when_all_wait),
+		CASE(rdv_fails_the_barrier_when_a_node_ends),
+		CASE(rdv_fails_the_barrier_when_a_waiter_ends),
+		CASE(rdv_refuses_another_layout),
+		CASE(rdv_cuts_off_garbage),
+		CASE(rdv_cuts_off_an_empty_packet),
+		CASE(rdv_cuts_off_unknown_and_foreign_operations),
+		CASE(rdv_cuts_off_what_comes_out_of_turn),
+		CASE(rdv_cuts_off_a_wrong_number_of_descriptors),
+		CASE(rdv_cuts_off_too_many_descriptors),
+		CASE(rdv_cuts_off_a_segment_shorter_than_told),
+		CASE(rdv_cuts_off_a_drop_of_no_node),
+		CASE(rdv_ignores_a_forked_child),
+		CASE(rdv_sees_a_wrapped_program_die),
+		CASE_FATES(rdv_lets_a_wrappers_next_program_take_over),
+		CASE(rdv_bounds_the_queue_of_one_that_never_reads),
+		CASE(rdv_cuts_off_one_that_asks_and_never_reads),
+		CASE(rdv_outlasts_too_many_descriptors_in_flight),
+		CASE(rdv_takes_a_socket_once),
+		CASE(job_send_refuses_too_many_descriptors),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,796 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Segments: page sizes, what the seals promise, ranges.  Cases about hugepages are
+ * skipped where there are none and none can be had.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/falloc.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "shm/layout.h"
+#include "shm/seg.h"
+#include "unit/torture.h"
+
+#ifndef F_SEAL_FUTURE_WRITE
+#define F_SEAL_FUTURE_WRITE 0x0010
+#endif
+
+#define HUGE       ((uint64_t)P3_HUGE)
+#define PAGE       ((uint64_t)P3_PAGE)
+#define SEALS      (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE)
+#define BELL_SEALS (F_SEAL_SHRINK | F_SEAL_GROW)
+#define NR_HUGE    "/proc/sys/vm/nr_hugepages"
+#define MOST_POOL  1024 /* pages: a larger pool is not emptied for a test */
+
+/* ---- what the system says ---- */
+
+static long meminfo(const char *name)
+{
+	char line[200];
+	long value = -1;
+	FILE *f = fopen("/proc/meminfo", "re");
+	assert_non_null(f);
+	while (value < 0 && fgets(line, sizeof line, f))
+		if (strncmp(line, name, strlen(name)) == 0)
+			value = strtol(line + strlen(name) + 1, NULL, 10);
+	fclose(f);
+	return value;
+}
+
+static long read_long(const char *path)
+{
+	long value = -1;
+	FILE *f = fopen(path, "re");
+	if (f) {
+		if (fscanf(f, "%ld", &value) != 1)
+			value = -1;
+		fclose(f);
+	}
+	return value;
+}
+
+static bool write_long(const char *path, long value)
+{
+	FILE *f = fopen(path, "we");
+	if (!f)
+		return false;
+	bool ok = fprintf(f, "%ld\n", value) > 0;
+	return fclose(f) == 0 && ok;
+}
+
+static int count_fds(void)
+{
+	DIR *d = opendir("/proc/self/fd");
+	int n = 0;
+	while (readdir(d))
+		n++;
+	closedir(d);
+	return n;
+}
+
+/* Of the mapping that holds base: a number in smaps, in bytes; or its name. */
+static uint64_t smaps(const void *base, const char *field, char *name)
+{
+	char line[500];
+	bool here = false;
+	uint64_t value = 0;
+	FILE *f = fopen("/proc/self/smaps", "re");
+	assert_non_null(f);
+	while (fgets(line, sizeof line, f)) {
+		unsigned long from, to;
+		if (sscanf(line, "%lx-%lx %*s %*s %*s %*s %250s", &from, &to, name) >= 2)
+			here = from <= (uintptr_t)base && (uintptr_t)base < to;
+		else if (here && strncmp(line, field, strlen(field)) == 0) {
+			value = strtoull(line + strlen(field) + 1, NULL, 10) * 1024;
+			break;
+		}
+	}
+	fclose(f);
+	return value;
+}
+
+static uint64_t page_of(const void *base)
+{
+	char name[251];
+	return smaps(base, "KernelPageSize", name);
+}
+
+/* ---- hugepages ---- */
+
+static long first_nr_huge;
+static bool raised;
+
+/* At least n free hugepages, if need be by asking for more; false: not to be had. */
+static bool have_huge(long n)
+{
+	long missing = n - meminfo("HugePages_Free");
+	if (missing > 0) {
+		raised = write_long(NR_HUGE, read_long(NR_HUGE) + missing);
+		missing = n - meminfo("HugePages_Free");
+	}
+	return missing <= 0;
+}
+
+static void need_huge(long n)
+{
+	if (have_huge(n))
+		return;
+	print_message("skipped: %ld free hugepages needed\n", n);
+	skip();
+}
+
+/* More hugepages than can be had. */
+static uint64_t too_long(void)
+{
+	long over = read_long("/proc/sys/vm/nr_overcommit_hugepages");
+	long pages = meminfo("HugePages_Free") + (over > 0 ? over : 0) + 16;
+	if (pages > MOST_POOL) {
+		print_message("skipped: a pool of %ld pages is too large\n", pages);
+		skip();
+	}
+	return (uint64_t)pages * HUGE;
+}
+
+/* Others may use hugepages, too: waits a while for them. */
+static void assert_free_again(long before)
+{
+	for (int i = 0; i < 200 && meminfo("HugePages_Free") < before; i++)
+		usleep(10000);
+	assert_true(meminfo("HugePages_Free") >= before);
+}
+
+static int open_fds;
+
+static int setup(void **state)
+{
+	(void)state;
+	first_nr_huge = read_long(NR_HUGE);
+	open_fds = count_fds();
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	if (raised && !write_long(NR_HUGE, first_nr_huge))
+		return -1;
+	return count_fds() == open_fds ? 0 : -1;
+}
+
+/* ---- segments ---- */
+
+static struct p3_seg create(uint64_t len, uint64_t reserve, enum p3_huge_policy huge)
+{
+	struct p3_seg seg;
+	int fell_back = 99;
+	assert_int_equal(
+		p3_seg_create("p3-test", len, reserve, huge, &seg, &fell_back), 0);
+	assert_int_equal(fell_back, 0);
+	return seg;
+}
+
+static void seg_has_small_pages_when_huge_is_off(void **state)
+{
+	(void)state;
+	struct p3_seg seg = create(2 * HUGE, 1, P3_HUGE_OFF);
+	assert_int_equal(seg.len, 2 * HUGE);
+	assert_int_equal(seg.page, PAGE);
+	assert_int_equal(seg.reserved, PAGE);
+	assert_int_equal(page_of(seg.base), PAGE);
+	p3_seg_destroy(&seg);
+	assert_int_equal(seg.fd, -1);
+}
+
+static void seg_has_huge_pages_when_huge_is_on_or_auto(void **state)
+{
+	(void)state;
+	need_huge(2);
+	for (int i = 0; i < 2; i++) {
+		long before = meminfo("HugePages_Free");
+		struct p3_seg seg = create(2 * HUGE, 1, i ? P3_HUGE_ON : P3_HUGE_AUTO);
+		assert_int_equal(seg.page, HUGE);
+		assert_int_equal(seg.reserved, HUGE);
+		assert_int_equal(page_of(seg.base), HUGE);
+		memset(seg.base, 1, HUGE);
+		p3_seg_destroy(&seg);
+		assert_free_again(before);
+	}
+}
+
+static void seg_falls_back_and_says_so_when_huge_is_auto(void **state)
+{
+	(void)state;
+	uint64_t len = too_long();
+	long before = meminfo("HugePages_Free");
+	struct p3_seg seg;
+	int fell_back = 0;
+	assert_int_equal(
+		p3_seg_create("p3-test", len, len, P3_HUGE_AUTO, &seg, &fell_back), 0);
+	assert_free_again(before);
+	assert_in_range(fell_back, 1, 200);
+	assert_int_equal(seg.page, PAGE);
+	assert_int_equal(page_of(seg.base), PAGE);
+	p3_seg_destroy(&seg);
+}
+
+static void seg_fails_and_leaves_nothing_when_huge_is_on(void **state)
+{
+	(void)state;
+	uint64_t len = too_long();
+	long before = meminfo("HugePages_Free");
+	struct p3_seg seg = {.fd = 1234};
+	int fell_back, fds = count_fds();
+	int rc = p3_seg_create("p3-test", len, len, P3_HUGE_ON, &seg, &fell_back);
+	assert_int_equal(rc, -ENOSPC);
+	assert_int_equal(seg.fd, 1234);
+	assert_int_equal(count_fds(), fds);
+	assert_free_again(before);
+}
+
+static void seg_shows_its_name_in_maps(void **state)
+{
+	(void)state;
+	char name[251] = "";
+	struct p3_seg seg = create(HUGE, 0, P3_HUGE_OFF);
+	smaps(seg.base, "KernelPageSize", name);
+	assert_string_equal(name, "/memfd:p3-test");
+	p3_seg_destroy(&seg);
+}
+
+static void seg_descriptors_do_not_survive_exec(void **state)
+{
+	(void)state;
+	struct p3_seg seg = create(HUGE, 0, P3_HUGE_OFF), bell;
+	assert_int_equal(p3_seg_create_doorbell(&bell), 0);
+	assert_int_equal(fcntl(seg.fd, F_GETFD), FD_CLOEXEC);
+	assert_int_equal(fcntl(bell.fd, F_GETFD), FD_CLOEXEC);
+	p3_seg_destroy(&seg);
+	p3_seg_destroy(&bell);
+}
+
+static uint64_t allocated(int fd)
+{
+	struct stat st;
+	assert_int_equal(fstat(fd, &st), 0);
+	return (uint64_t)st.st_blocks * 512;
+}
+
+static void seg_reserve_allocates_what_it_promises(void **state)
+{
+	(void)state;
+	struct p3_seg seg = create(HUGE, 0, P3_HUGE_OFF);
+	assert_int_equal(allocated(seg.fd), 0);
+	for (uint64_t len = 1; len < 40 * PAGE; len += 3 * PAGE) {
+		uint64_t want = p3_round_up(len, PAGE);
+		assert_int_equal(p3_seg_reserve(&seg, len), 0);
+		assert_int_equal(seg.reserved, want);
+		assert_true(allocated(seg.fd) >= want);
+		assert_int_equal(p3_seg_reserve(&seg, len / 2), 0);
+		assert_int_equal(seg.reserved, want);
+	}
+	assert_int_equal(p3_seg_reserve(&seg, HUGE), 0);
+	assert_int_equal(seg.reserved, HUGE);
+	p3_seg_destroy(&seg);
+}
+
+static void seg_reserve_beyond_the_end_has_no_room(void **state)
+{
+	(void)state;
+	static const uint64_t len[] = {HUGE + 1, 2 * HUGE, UINT64_MAX / 2,
+		UINT64_MAX - HUGE, UINT64_MAX - PAGE + 2, UINT64_MAX};
+	struct p3_seg seg = create(HUGE, PAGE, P3_HUGE_OFF);
+	for (size_t i = 0; i < sizeof len / sizeof len[0]; i++) {
+		assert_int_equal(p3_seg_reserve(&seg, len[i]), -ENOSPC);
+		assert_int_equal(seg.reserved, PAGE);
+	}
+	p3_seg_destroy(&seg);
+}
+
+static void seg_reserve_has_no_room_when_hugepages_run_out(void **state)
+{
+	(void)state;
+	need_huge(1);
+	uint64_t len = too_long();
+	long before = meminfo("HugePages_Free");
+	struct p3_seg seg = create(len, 1, P3_HUGE_ON);
+	assert_int_equal(p3_seg_reserve(&seg, len), -ENOSPC);
+	assert_int_equal(seg.reserved, HUGE);
+	memset(seg.base, 1, HUGE);
+	p3_seg_destroy(&seg);
+	assert_free_again(before);
+}
+
+static int create_over_the_limit(void *arg)
+{
+	const struct rlimit limit = {HUGE, HUGE};
+	struct p3_seg seg;
+	int fell_back;
+	(void)arg;
+	signal(SIGXFSZ, SIG_DFL);
+	if (setrlimit(RLIMIT_FSIZE, &limit) ||
+		p3_seg_create("p3-test", HUGE, PAGE, P3_HUGE_OFF, &seg, &fell_back))
+		return 1;
+	int rc = p3_seg_create("p3-test", 2 * HUGE, PAGE, P3_HUGE_OFF, &seg, &fell_back);
+	return rc == -EFBIG ? 0 : 2;
+}
+
+static void seg_over_the_limit_of_file_sizes_is_an_error_not_a_signal(void **state)
+{
+	(void)state;
+	assert_int_equal(wait_child(run_child(create_over_the_limit, NULL)), 0);
+}
+
+/* ---- what others can do with a descriptor ---- */
+
+/* EINVAL: files of hugepages have no write() at all. */
+static void refused(long rc, int err, const char *what)
+{
+	if (rc != -1 || (err != EPERM && err != EACCES && err != EINVAL))
+		fail_msg("%s: %ld, %s", what, rc, strerror(err));
+}
+
+#define assert_refused(call)                                                             \
+	do {                                                                             \
+		errno = 0;                                                               \
+		long rc_ = (call);                                                       \
+		refused(rc_, errno, #call);                                              \
+	} while (0)
+
+static void assert_not_mapped_writable(int fd, uint64_t len)
+{
+	void *p = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	assert_ptr_equal(p, MAP_FAILED);
+	assert_in_range(errno, EPERM, EACCES);
+	p = mmap(NULL, len, PROT_WRITE, MAP_SHARED, fd, 0);
+	assert_ptr_equal(p, MAP_FAILED);
+	p = mmap(NULL, len, PROT_READ, MAP_SHARED, fd, 0);
+	assert_ptr_not_equal(p, MAP_FAILED);
+	assert_refused(mprotect(p, len, PROT_READ | PROT_WRITE));
+	assert_refused(madvise(p, len, MADV_REMOVE));
+	munmap(p, len);
+}
+
+static void assert_not_written(int fd)
+{
+	char byte = 'x';
+	assert_refused(pwrite(fd, &byte, 1, 0));
+	assert_refused(
+		fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, HUGE));
+}
+
+static void assert_size_fixed(int fd, uint64_t len)
+{
+	assert_refused(ftruncate(fd, 0));
+	assert_refused(ftruncate(fd, (off_t)(len - HUGE)));
+	assert_refused(ftruncate(fd, (off_t)(len + HUGE)));
+	assert_refused(fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE));
+	assert_refused(fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL));
+}
+
+/* A new description of the file may be opened; it can do no more. */
+static void assert_not_reopened(int fd, uint64_t len)
+{
+	char path[40];
+	snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+	assert_refused(open(path, O_RDWR | O_TRUNC | O_CLOEXEC));
+	int again = open(path, O_RDWR | O_CLOEXEC);
+	if (again < 0)
+		return;
+	assert_not_mapped_writable(again, len);
+	assert_not_written(again);
+	assert_size_fixed(again, len);
+	close(again);
+}
+
+/* Its own view of the pages, through /proc. */
+static void assert_not_poked(int fd, uint64_t len)
+{
+	char byte = 'x';
+	void *p = mmap(NULL, len, PROT_READ, MAP_SHARED, fd, 0);
+	assert_ptr_not_equal(p, MAP_FAILED);
+	int mem = open("/proc/self/mem", O_RDWR | O_CLOEXEC);
+	if (mem >= 0) {
+		assert_int_equal(pwrite(mem, &byte, 1, (off_t)(uintptr_t)p), -1);
+		close(mem);
+	}
+	munmap(p, len);
+}
+
+static void seg_keeps_its_seals(enum p3_huge_policy huge)
+{
+	struct p3_seg seg = create(2 * HUGE, 1, huge);
+	char *own = seg.base;
+	own[0] = 'a';
+	assert_int_equal(p3_seg_seal(&seg), 0);
+	assert_int_equal(fcntl(seg.fd, F_GET_SEALS), SEALS | F_SEAL_SEAL);
+	assert_not_mapped_writable(seg.fd, seg.len);
+	assert_not_written(seg.fd);
+	assert_size_fixed(seg.fd, seg.len);
+	assert_not_reopened(seg.fd, seg.len);
+	assert_not_poked(seg.fd, seg.len);
+	assert_int_equal(own[0], 'a');
+	own[0] = 'b'; /* its owner still writes, and reserves more */
+	assert_int_equal(p3_seg_reserve(&seg, 2 * HUGE), 0);
+	own[2 * HUGE - 1] = 'c';
+	assert_int_equal(own[0], 'b');
+	p3_seg_destroy(&seg);
+}
+
+static void seg_small_pages_keep_their_seals(void **state)
+{
+	(void)state;
+	seg_keeps_its_seals(P3_HUGE_OFF);
+}
+
+static void seg_huge_pages_keep_their_seals(void **state)
+{
+	(void)state;
+	need_huge(2);
+	seg_keeps_its_seals(P3_HUGE_ON);
+}
+
+/* ---- mapping what others made ---- */
+
+/* A descriptor of len bytes, the first of them byte, made by somebody else. */
+static int foreign(uint64_t len, int seals, char byte)
+{
+	int fd = memfd_create("foreign", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	assert_true(fd >= 0);
+	assert_int_equal(ftruncate(fd, (off_t)len), 0);
+	if (len)
+		assert_int_equal(pwrite(fd, &byte, 1, 0), 1);
+	assert_int_equal(fcntl(fd, F_ADD_SEALS, seals), 0);
+	return fd;
+}
+
+static const char *map(int fd, uint64_t len)
+{
+	void *base = NULL;
+	assert_int_equal(p3_seg_map(fd, len, false, &base), 0);
+	assert_non_null(base);
+	return base;
+}
+
+static void assert_not_mapped(int fd, uint64_t len, bool writable)
+{
+	void *base = &base;
+	int fds = count_fds();
+	assert_int_equal(p3_seg_map(fd, len, writable, &base), -EPROTO);
+	assert_ptr_equal(base, &base);
+	assert_int_equal(count_fds(), fds); /* the descriptor stays the caller's */
+}
+
+static void seg_map_shows_the_bytes_of_the_peer(void **state)
+{
+	(void)state;
+	int fd = foreign(HUGE, SEALS, 'p');
+	const char *base = map(fd, HUGE);
+	assert_int_equal(fcntl(fd, F_GETFD), FD_CLOEXEC);
+	close(fd);
+	assert_int_equal(base[0], 'p');
+	assert_int_equal(base[HUGE - 1], 0);
+	assert_int_equal((uintptr_t)base % HUGE, 0);
+	p3_seg_unmap((void *)(uintptr_t)base, HUGE);
+}
+
+static void seg_map_refuses_a_wrong_size(void **state)
+{
+	(void)state;
+	static const uint64_t wrong[] = {0, PAGE, HUGE - PAGE, HUGE + PAGE, 2 * HUGE};
+	for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+		int fd = foreign(wrong[i], SEALS, 'p');
+		assert_not_mapped(fd, HUGE, false);
+		close(fd);
+	}
+}
+
+static void seg_map_refuses_what_is_not_sealed(void **state)
+{
+	(void)state;
+	static const int some[] = {0, F_SEAL_SHRINK, F_SEAL_SHRINK | F_SEAL_GROW,
+		F_SEAL_GROW | F_SEAL_FUTURE_WRITE, F_SEAL_SHRINK | F_SEAL_FUTURE_WRITE};
+	for (size_t i = 0; i < sizeof some / sizeof some[0]; i++) {
+		int fd = foreign(HUGE, some[i], 'p');
+		assert_not_mapped(fd, HUGE, false);
+		close(fd);
+	}
+	int fd = foreign(PAGE, F_SEAL_SHRINK, 'p');
+	assert_not_mapped(fd, PAGE, true);
+	close(fd);
+	fd = foreign(PAGE, F_SEAL_GROW, 'p');
+	assert_not_mapped(fd, PAGE, true);
+	close(fd);
+}
+
+static void seg_map_refuses_a_doorbell_that_cannot_be_written(void **state)
+{
+	(void)state;
+	int fd = foreign(PAGE, SEALS, 'p');
+	assert_not_mapped(fd, PAGE, true);
+	close(fd);
+	fd = foreign(PAGE, BELL_SEALS | F_SEAL_WRITE, 'p');
+	assert_not_mapped(fd, PAGE, true);
+	close(fd);
+}
+
+static void seg_map_refuses_what_is_no_memfd(void **state)
+{
+	(void)state;
+	int fds[2], null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	FILE *file = tmpfile();
+	assert_non_null(file);
+	assert_int_equal(ftruncate(fileno(file), (off_t)HUGE), 0);
+	assert_int_equal(pipe(fds), 0);
+	for (int writable = 0; writable <= 1; writable++) {
+		assert_not_mapped(null, HUGE, writable);
+		assert_not_mapped(fds[0], HUGE, writable);
+		assert_not_mapped(fileno(file), HUGE, writable);
+		assert_not_mapped(-1, HUGE, writable);
+	}
+	close(null);
+	close(fds[0]);
+	close(fds[1]);
+	fclose(file);
+}
+
+/* Nothing has no base address that could be given back later. */
+static void seg_map_refuses_nothing_at_all(void **state)
+{
+	(void)state;
+	int fd = foreign(0, SEALS, 0);
+	assert_not_mapped(fd, 0, false);
+	close(fd);
+}
+
+static void seg_dropped_mapping_reads_as_zeros(void **state)
+{
+	(void)state;
+	int fd = foreign(HUGE, SEALS, 'p');
+	const volatile char *base = map(fd, HUGE);
+	close(fd);
+	assert_int_equal(base[0], 'p');
+	p3_seg_unmap((void *)(uintptr_t)base, HUGE);
+	for (uint64_t i = 0; i < HUGE; i += 512)
+		assert_int_equal(base[i], 0);
+	p3_seg_unmap((void *)(uintptr_t)base, HUGE); /* once more: nothing to do */
+	assert_int_equal(base[0], 0);
+}
+
+static void seg_dropped_ranges_are_used_again_for_the_same_length(void **state)
+{
+	(void)state;
+	const char *base[3];
+	for (int i = 0; i < 3; i++) {
+		int fd = foreign(3 * HUGE, SEALS, (char)('0' + i));
+		base[i] = map(fd, 3 * HUGE);
+		close(fd);
+	}
+	assert_ptr_not_equal(base[0], base[1]);
+	for (int round = 0; round < 20; round++) {
+		int fd = foreign(3 * HUGE, SEALS, 'n');
+		p3_seg_unmap((void *)(uintptr_t)base[1], 3 * HUGE);
+		assert_ptr_equal(map(fd, 3 * HUGE), base[1]);
+		assert_int_equal(base[1][0], 'n');
+		close(fd);
+	}
+	assert_int_equal(base[0][0], '0');
+	assert_int_equal(base[2][0], '2');
+	for (int i = 0; i < 3; i++)
+		p3_seg_unmap((void *)(uintptr_t)base[i], 3 * HUGE);
+	int fd = foreign(4 * HUGE, SEALS, 'x');
+	const char *other = map(fd, 4 * HUGE);
+	for (int i = 0; i < 3; i++) {
+		assert_true(other >= base[i] + 3 * HUGE || other + 4 * HUGE <= base[i]);
+		assert_int_equal(base[i][0], 0);
+	}
+	p3_seg_unmap((void *)(uintptr_t)other, 4 * HUGE);
+	close(fd);
+}
+
+/* The range of an own segment, too, whatever the size of its pages was. */
+static void seg_destroyed_segment_reads_as_zeros(void **state)
+{
+	(void)state;
+	for (int huge = 0; huge < 2; huge++) {
+		if (huge && !have_huge(1))
+			break;
+		struct p3_seg seg = create(HUGE, 1, huge ? P3_HUGE_ON : P3_HUGE_OFF);
+		volatile char *own = seg.base;
+		own[5] = 'z';
+		p3_seg_destroy(&seg);
+		assert_int_equal(own[5], 0);
+		assert_int_equal(own[HUGE - 1], 0);
+		assert_int_equal(page_of((void *)(uintptr_t)own), PAGE);
+	}
+}
+
+static void seg_is_mapped_once_in_a_process(void **state)
+{
+	(void)state;
+	struct p3_seg seg = create(HUGE, 1, P3_HUGE_OFF);
+	volatile char *own = seg.base;
+	assert_int_equal(p3_seg_seal(&seg), 0);
+	assert_ptr_equal(map(seg.fd, HUGE), own);
+	assert_ptr_equal(map(seg.fd, HUGE), own);
+	own[0] = 'o';
+	p3_seg_unmap(seg.base, HUGE);
+	p3_seg_unmap(seg.base, HUGE);
+	assert_int_equal(own[0], 'o');
+	p3_seg_destroy(&seg);
+	assert_int_equal(own[0], 0);
+}
+
+/* ---- other processes ---- */
+
+static int write_peer(void *arg)
+{
+	const int *fd = arg;
+	void *base;
+	signal(SIGSEGV, SIG_DFL); /* a sanitizer's handler would turn it into an exit */
+	p3_seg_forget_all();
+	if (p3_seg_map(*fd, HUGE, false, &base))
+		return 1;
+	if (*(volatile char *)base != 'a')
+		return 2;
+	*(volatile char *)base = 'b';
+	return 0;
+}
+
+static void seg_of_a_peer_is_read_only(void **state)
+{
+	(void)state;
+	struct p3_seg seg = create(HUGE, 1, P3_HUGE_OFF);
+	volatile char *own = seg.base;
+	own[0] = 'a';
+	assert_int_equal(p3_seg_seal(&seg), 0);
+	assert_int_equal(wait_child(run_child(write_peer, &seg.fd)), 128 + SIGSEGV);
+	assert_int_equal(own[0], 'a');
+	p3_seg_destroy(&seg);
+}
+
+static int read_inherited(void *arg)
+{
+	const struct p3_seg *seg = arg;
+	signal(SIGSEGV, SIG_DFL);
+	return *(volatile char *)seg->base;
+}
+
+static void seg_is_not_inherited(void **state)
+{
+	(void)state;
+	struct p3_seg seg = create(HUGE, 1, P3_HUGE_OFF);
+	assert_int_equal(wait_child(run_child(read_inherited, &seg)), 128 + SIGSEGV);
+	p3_seg_destroy(&seg);
+}
+
+static int ring_doorbell(void *arg)
+{
+	const int *fd = arg;
+	void *base;
+	p3_seg_forget_all();
+	if (p3_seg_map(*fd, PAGE, true, &base))
+		return 1;
+	struct p3_doorbell *bell = base;
+	p3_release(&bell->kick, 7);
+	p3_or64(&bell->lanes[P3_MAX_NODES / 64 - 1], 5);
+	return p3_acquire(&bell->asleep) == P3_ASLEEP_NIC ? 0 : 2;
+}
+
+static void seg_doorbell_is_written_by_all_and_fixed_in_size(void **state)
+{
+	(void)state;
+	struct p3_seg seg;
+	assert_int_equal(p3_seg_create_doorbell(&seg), 0);
+	struct p3_doorbell *bell = seg.base;
+	assert_int_equal(seg.len, PAGE);
+	assert_int_equal(allocated(seg.fd), PAGE);
+	assert_int_equal(fcntl(seg.fd, F_GET_SEALS), BELL_SEALS | F_SEAL_SEAL);
+	assert_refused(ftruncate(seg.fd, 0));
+	assert_refused(ftruncate(seg.fd, (off_t)HUGE));
+	assert_refused(fcntl(seg.fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE));
+	p3_release(&bell->asleep, P3_ASLEEP_NIC);
+	assert_int_equal(wait_child(run_child(ring_doorbell, &seg.fd)), 0);
+	assert_int_equal(p3_acquire(&bell->kick), 7);
+	assert_int_equal(p3_get(&bell->lanes[P3_MAX_NODES / 64 - 1]), 5);
+	p3_seg_destroy(&seg);
+}
+
+/* ---- threads ---- */
+
+struct mapper {
+	int fd[2];
+	uint64_t until;
+	struct verdict verdict;
+};
+
+static void *run_mapper(void *arg)
+{
+	struct mapper *m = arg;
+	for (unsigned i = 0; p3_now_ns() < m->until && !m->verdict.why; i++) {
+		void *base;
+		int rc = p3_seg_map(m->fd[i % 2], HUGE, false, &base);
+		if (!SIDE_CHECK(&m->verdict, rc == 0, i))
+			break;
+		const volatile char *byte = base;
+		SIDE_CHECK(&m->verdict, *byte == (i % 2 ? 'r' : 'q'), i);
+		p3_seg_unmap(base, HUGE);
+	}
+	return NULL;
+}
+
+static void seg_maps_and_unmaps_in_several_threads(void **state)
+{
+	(void)state;
+	int q = foreign(HUGE, SEALS, 'q'), r = foreign(HUGE, SEALS, 'r');
+	struct mapper m[2];
+	for (int i = 0; i < 2; i++)
+		m[i] = (struct mapper){{q, r}, p3_now_ns() + torture_ns(4), {NULL, 0}};
+	run_threads(2, (torture_side *const[]){run_mapper, run_mapper},
+		(void *const[]){&m[0], &m[1]});
+	assert_side_is_well("first", &m[0].verdict);
+	assert_side_is_well("second", &m[1].verdict);
+	close(q);
+	close(r);
+}
+
+static void seg_binding_does_no_harm(void **state)
+{
+	(void)state;
+	struct p3_seg seg = create(HUGE, HUGE, P3_HUGE_OFF);
+	memset(seg.base, 'm', HUGE);
+	p3_seg_bind_here(&seg);
+	for (uint64_t i = 0; i < HUGE; i += PAGE)
+		assert_int_equal(((char *)seg.base)[i], 'm');
+	p3_seg_destroy(&seg);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(seg_has_small_pages_when_huge_is_off),
+		cmocka_unit_test(seg_has_huge_pages_when_huge_is_on_or_auto),
+		cmocka_unit_test(seg_falls_back_and_says_so_when_huge_is_auto),
+		cmocka_unit_test(seg_fails_and_leaves_nothing_when_huge_is_on),
+		cmocka_unit_test(seg_shows_its_name_in_maps),
+		cmocka_unit_test(seg_descriptors_do_not_survive_exec),
+		cmocka_unit_test(seg_reserve_allocates_what_it_promises),
+		cmocka_unit_test(seg_reserve_beyond_the_end_has_no_room),
+		cmocka_unit_test(seg_reserve_has_no_room_when_hugepages_run_out),
+		cmocka_unit_test(
+			seg_over_the_limit_of_file_sizes_is_an_error_not_a_signal),
+		cmocka_unit_test(seg_small_pages_keep_their_seals),
+		cmocka_unit_test(seg_huge_pages_keep_their_seals),
+		cmocka_unit_test(seg_map_shows_the_bytes_of_the_peer),
+		cmocka_unit_test(seg_map_refuses_a_wrong_size),
+		cmocka_unit_test(seg_map_refuses_what_is_not_sealed),
+		cmocka_unit_test(seg_map_refuses_a_doorbell_that_cannot_be_written),
+		cmocka_unit_test(seg_map_refuses_what_is_no_memfd),
+		cmocka_unit_test(seg_map_refuses_nothing_at_all),
+		cmocka_unit_test(seg_dropped_mapping_reads_as_zeros),
+		cmocka_unit_test(seg_dropped_ranges_are_used_again_for_the_same_length),
+		cmocka_unit_test(seg_destroyed_segment_reads_as_zeros),
+		cmocka_unit_test(seg_is_mapped_once_in_a_process),
+		cmocka_unit_test(seg_of_a_peer_is_read_only),
+		cmocka_unit_test(seg_is_not_inherited),
+		cmocka_unit_test(seg_doorbell_is_written_by_all_and_fixed_in_size),
+		cmocka_unit_test(seg_maps_and_unmaps_in_several_threads),
+		cmocka_unit_test(seg_binding_does_no_harm),
+	};
+	return cmocka_run_group_tests(tests, setup, teardown);
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * torture - what the torture tests share: how long, how to spin, who failed
+ *
+ * A side of a torture is a thread or a process.  It may not use assert_*() of cmocka,
+ * which jumps into the test's own thread: it notes its first failure in a verdict and
+ * ends; the test asserts the verdict when all sides have ended.
+ */
+#ifndef P3_UNIT_TORTURE_H
+#define P3_UNIT_TORTURE_H
+
+#include "shm/atomics.h"
+#include "shm/park.h"
+
+#include <sched.h>
+#include <sys/types.h>
+
+struct verdict {
+	const char *why; /* NULL: all went well */
+	uint64_t at;     /* number of the message, event or command */
+};
+
+/* Notes a failure unless one was noted; true if the condition holds. */
+#define SIDE_CHECK(v, condition, number)                                                 \
+	side_check((v), (condition), #condition, (uint64_t)(number))
+
+static inline bool side_check(struct verdict *v, bool ok, const char *why, uint64_t at)
+{
+	if (!ok && !v->why)
+		*v = (struct verdict){why, at};
+	return ok;
+}
+
+/* Fails the test and says why if the side failed. */
+void assert_side_is_well(const char *side, const struct verdict *v);
+
+/* A part of P3_TORTURE_MS milliseconds (1000 if not set), in nanoseconds. */
+uint64_t torture_ns(unsigned parts);
+
+/* splitmix64 */
+static inline uint64_t mix(uint64_t x)
+{
+	x += 0x9e3779b97f4a7c15u;
+	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
+	x = (x ^ x >> 27) * 0x94d049bb133111ebu;
+	return x ^ x >> 31;
+}
+
+static inline uint32_t dice(uint64_t *seed, uint32_t sides)
+{
+	return (uint32_t)(mix(++*seed) % sides);
+}
+
+/* One wait for the other side. */
+struct spin {
+	uint32_t turns;
+	uint64_t since;
+};
+
+/*
+ * One turn: a few relaxed, then yielding ones, all yielding where threads take turns.
+ * False once the other side has not moved for so long that it never will.
+ */
+bool spin_on(struct spin *s);
+
+/* Runs the sides as threads until all have ended. */
+typedef void *torture_side(void *arg);
+void run_threads(unsigned n, torture_side *const side[], void *const arg[]);
+
+/* Runs side(arg) in a child; its result is the exit status. */
+pid_t run_child(int (*side)(void *arg), void *arg);
+
+/* For children: says what failed; 0 or 1. */
+int side_status(const char *side, const struct verdict *v);
+
+/* Waits for a child: exit status, or 128 + signal. */
+int wait_child(pid_t pid);
+
+#endif
