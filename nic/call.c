@@ -261,6 +261,9 @@ static inline int do_once(struct p3_nic *n, struct p3_cmd *c)
 	atomic_signal_fence(memory_order_seq_cst);
 	if (__builtin_expect(p3_fw_enter(n, P3_LEASE_HOST), 1)) {
 		rc = c->op == P3_OP_PUT ? p3_fw_put(n, c) : p3_fw_exec(n, c);
+		/* A caller that only sends must still see the room that comes back. */
+		if (__builtin_expect(!p3_list_empty(&n->blocked), 0))
+			(void)p3_fw_pass(n);
 		p3_fw_leave(n);
 	} else {
 		rc = post(n, c);
@@ -304,6 +307,8 @@ int p3_nic_do(struct p3_nic *n, struct p3_cmd *c)
 		if (rc == PTL_OK)
 			rc = do_once(n, c);
 	}
+	if (__builtin_expect(rc == PTL_NO_SPACE, 0))
+		sched_yield(); /* who tries again lets the targets answer */
 	return rc;
 }
 
