@@ -1190,6 +1190,22 @@ const char *PtlNIFailStr(ptl_handle_ni_t ni_handle, ptl_ni_fail_t fail);
 const char *PtlEventKindStr(ptl_event_kind_t kind);
 
 /*
+ * PtlProgress - give the network some of this thread's time		extension
+ *
+ *	handle		in	any live handle; its interface is served
+ *	timeout		in	milliseconds to go on at most while there is work;
+ *				0: one look; PTL_TIME_FOREVER: until nothing is left
+ *
+ * Never needed: operations go on without calls.  For programs written for libraries
+ * without that.
+ *
+ * PTL_HANDLE_INVALID	handle names no live object
+ *
+ * Any thread; does not wait for peers.
+ */
+int PtlProgress(ptl_handle_any_t handle, ptl_time_t timeout);
+
+/*
  * PtlNIDebug - set the debug mask of an interface			extension
  *
  *	ni_handle	in	interface, or PTL_INVALID_HANDLE; not checked

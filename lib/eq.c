@@ -2,6 +2,11 @@
 /* Event queues. */
 #include "lib/lib.h"
 
+static uint64_t timeout_ns(ptl_time_t ms)
+{
+	return ms == PTL_TIME_FOREVER ? UINT64_MAX : (uint64_t)ms * 1000000;
+}
+
 int PtlEQAlloc(ptl_handle_ni_t ni_handle, ptl_size_t count, ptl_eq_handler_t eq_handler,
 	ptl_handle_eq_t *eq_handle)
 {
@@ -47,6 +52,14 @@ int PtlEQGet(ptl_handle_eq_t eq_handle, ptl_event_t *event)
 	return deliver(nic, rc, eq_handle, event);
 }
 
+int PtlEQPeek(ptl_handle_eq_t eq_handle, ptl_event_t *event)
+{
+	if (!event)
+		return PTL_SEGV;
+	P3_CALL(nic, PTL_EQ_INVALID);
+	return p3_nic_eq_peek(nic, eq_handle, event);
+}
+
 int PtlEQWait(ptl_handle_eq_t eq_handle, ptl_event_t *event)
 {
 	uint32_t which;
@@ -55,11 +68,6 @@ int PtlEQWait(ptl_handle_eq_t eq_handle, ptl_event_t *event)
 	P3_CALL(nic, PTL_EQ_INVALID);
 	int rc = p3_nic_eq_poll(nic, &eq_handle, 1, 0, UINT64_MAX, event, &which);
 	return deliver(nic, rc, eq_handle, event);
-}
-
-static uint64_t timeout_ns(ptl_time_t ms)
-{
-	return ms == PTL_TIME_FOREVER ? UINT64_MAX : (uint64_t)ms * 1000000;
 }
 
 static bool of_one_interface(const ptl_handle_eq_t *eqs, int size)
@@ -90,4 +98,15 @@ int PtlEQPoll(ptl_handle_eq_t *eq_handles, int size, ptl_time_t timeout,
 	if (rc == PTL_OK || rc == PTL_EQ_DROPPED)
 		*which_eq = (int)which;
 	return deliver(nic, rc, eq_handles[rc == PTL_EQ_EMPTY ? 0 : which], event);
+}
+
+int PtlProgress(ptl_handle_any_t handle, ptl_time_t timeout)
+{
+	ptl_handle_ni_t ni;
+	int rc = PtlNIHandle(handle, &ni);
+	if (rc != PTL_OK)
+		return rc;
+	P3_CALL(nic, PTL_HANDLE_INVALID);
+	p3_nic_progress(nic, timeout_ns(timeout));
+	return PTL_OK;
 }

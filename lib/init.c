@@ -398,7 +398,10 @@ void p3_job_end(struct p3_node *node)
 
 /* ---- PtlInit, PtlFini ---- */
 
-/* One word of a page that the kernel zeroes in forked children. */
+/*
+ * Two words of a page that the kernel zeroes in forked children: the second says that it
+ * did not.
+ */
 static p3_a32 *make_up_word(void)
 {
 	p3_a32 *up = mmap(NULL, P3_PAGE, PROT_READ | PROT_WRITE,
@@ -406,6 +409,7 @@ static p3_a32 *make_up_word(void)
 	if (up == MAP_FAILED)
 		return NULL;
 	(void)madvise(up, P3_PAGE, MADV_WIPEONFORK);
+	p3_set(&up[1], 1);
 	return up;
 }
 
@@ -416,7 +420,7 @@ static struct p3_node inherited __attribute__((used));
 /* A forked child begins with nothing: the memory of the parent's node is not there. */
 static void forget_parent(struct p3_node *node)
 {
-	p3_a32 *up = node->up;
+	p3_a32 *up = p3_get(&node->up);
 	if (node->sock >= 0)
 		close(node->sock); /* the parent's proof of life */
 	inherited = *node;
@@ -430,20 +434,22 @@ static void forget_parent(struct p3_node *node)
 
 bool p3_is_forked_child(const struct p3_node *node)
 {
-	return node->up && node->up[1] == 0;
+	p3_a32 *up = p3_acquire(&node->up); /* INIT.1 */
+	return up && p3_get(&up[1]) == 0;
 }
 
 static int init(struct p3_node *node)
 {
-	if (!node->up) {
-		node->up = make_up_word();
-		if (!node->up)
+	p3_a32 *up = p3_get(&node->up);
+	if (!up) {
+		up = make_up_word();
+		if (!up)
 			return -ENOMEM;
-		p3_set(&node->up[1], 1); /* a page that was not wiped */
+		p3_release(&node->up, up); /* INIT.1: others look for up[1] in PtlInit */
 	}
 	int rc = p3_job_begin(node);
 	if (!rc)
-		p3_release(node->up, 1); /* INIT.1 */
+		p3_release(up, 1); /* INIT.1 */
 	return rc;
 }
 
@@ -454,7 +460,7 @@ int PtlInit(int *max_interfaces)
 		return PTL_SEGV;
 	if (p3_is_forked_child(node)) {
 		forget_parent(node);
-		p3_set(&node->up[1], 1);
+		p3_set(&p3_get(&node->up)[1], 1);
 	}
 	int rc = 0, saved = errno;
 	pthread_mutex_lock(&node->call);
@@ -480,7 +486,7 @@ void PtlFini(void)
 	pthread_mutex_lock(&node->call);
 	if (p3_is_up(node)) {
 		(void)p3_ni_fini_all(node);
-		p3_release(node->up, 0); /* INIT.1 */
+		p3_release(p3_get(&node->up), 0); /* INIT.1 */
 		p3_job_end(node);
 		p3_blocks_free(node);
 	}
@@ -512,8 +518,8 @@ void p3_node_destroy(struct p3_node *node)
 {
 	PtlFini();
 	p3_node_enter(NULL);
-	if (node->up)
-		munmap(node->up, P3_PAGE);
+	if (p3_get(&node->up))
+		munmap(p3_get(&node->up), P3_PAGE);
 	if (node->sock >= 0)
 		close(node->sock);
 	free(node);

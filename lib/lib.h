@@ -5,6 +5,7 @@
  *	init.c	  PtlInit, PtlFini; the job, its life thread
  *	ni.c	  PtlNIInit, PtlNIFini, limits, ids
  *	me.c md.c eq.c move.c	the calls of these names
+ *	debug.c	  printing, for people
  *	directory.c ids of the ranks, under RCU
  *	runtime.c rank, maps, barrier, statistics
  *	strerror.c names of codes
@@ -31,7 +32,7 @@ struct p3_lib_ni {
 };
 
 struct p3_node {
-	p3_a32 *up;                   /* 1 while initialised; zeroed in a forked child */
+	_Atomic(p3_a32 *) up;         /* 1 while initialised; zeroed in a forked child */
 	_Atomic(struct p3_nic *) nic; /* (any) NULL without an interface */
 	pthread_mutex_t call;         /* init, fini, NIInit, NIFini: one at a time */
 	pthread_mutex_t life;         /* guards all below, and the NIC's start and stop */
@@ -68,7 +69,7 @@ static inline struct p3_node *p3_node(void)
 
 static inline bool p3_is_up(struct p3_node *node)
 {
-	p3_a32 *up = node->up;
+	p3_a32 *up = p3_acquire(&node->up);               /* INIT.1 */
 	return __builtin_expect(up && p3_acquire(up), 1); /* INIT.1 */
 }
 
@@ -116,6 +117,12 @@ struct p3_conf {
 };
 /* From the environment.  -EINVAL with one line that says what is wrong. */
 int p3_conf_read(struct p3_conf *conf_out);
+
+/* ---- md.c ---- */
+
+/* Execute a command that makes a descriptor of *md.  PTL_* code. */
+int p3_md_make(
+	struct p3_nic *nic, struct p3_cmd *c, const ptl_md_t *md, ptl_unlink_t unlink);
 
 /* ---- ni.c ---- */
 

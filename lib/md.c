@@ -26,10 +26,10 @@ static int copy_iov(const ptl_md_t *md, struct p3_iov **iov_out)
 	return PTL_OK;
 }
 
-static int make(
+int p3_md_make(
 	struct p3_nic *nic, struct p3_cmd *c, const ptl_md_t *md, ptl_unlink_t unlink)
 {
-	c->flag = unlink;
+	c->md.unlink = (uint8_t)unlink;
 	c->md.md = *md;
 	int rc = copy_iov(md, &c->md.iov);
 	if (rc != PTL_OK)
@@ -45,9 +45,9 @@ int PtlMDAttach(ptl_handle_me_t me_handle, ptl_md_t md, ptl_unlink_t unlink_op,
 {
 	P3_CALL(nic, PTL_ME_INVALID);
 	struct p3_cmd c = {.op = P3_OP_MD_ATTACH, .handle = me_handle};
-	int rc = make(nic, &c, &md, unlink_op);
+	int rc = p3_md_make(nic, &c, &md, unlink_op);
 	if (rc == PTL_OK && md_handle)
-		*md_handle = c.handle_out;
+		*md_handle = c.md.handle_out;
 	return rc;
 }
 
@@ -57,14 +57,12 @@ int PtlMDBind(ptl_handle_ni_t ni_handle, ptl_md_t md, ptl_unlink_t unlink_op,
 	if (!md_handle)
 		return PTL_SEGV;
 	P3_CALL(nic, PTL_NI_INVALID);
-	if (p3_handle_ni(ni_handle) >= P3_JOB_NIS)
-		return PTL_NI_INVALID;
 	struct p3_cmd c = {.op = P3_OP_MD_BIND,
 		.ni = (uint16_t)p3_handle_ni(ni_handle),
 		.handle = ni_handle};
-	int rc = make(nic, &c, &md, unlink_op);
+	int rc = p3_md_make(nic, &c, &md, unlink_op);
 	if (rc == PTL_OK)
-		*md_handle = c.handle_out;
+		*md_handle = c.md.handle_out;
 	return rc;
 }
 
@@ -73,4 +71,29 @@ int PtlMDUnlink(ptl_handle_md_t md_handle)
 	P3_CALL(nic, PTL_MD_INVALID);
 	struct p3_cmd c = {.op = P3_OP_MD_UNLINK, .handle = md_handle};
 	return p3_nic_do(nic, &c);
+}
+
+int PtlMDUpdate(ptl_handle_md_t md_handle, ptl_md_t *old_md, ptl_md_t *new_md,
+	ptl_handle_eq_t eq_handle)
+{
+	P3_CALL(nic, PTL_MD_INVALID);
+	if (old_md && (old_md->options & PTL_MD_IOVEC) && !old_md->start &&
+		old_md->length)
+		return PTL_SEGV;
+	struct p3_cmd c = {.op = P3_OP_MD_UPDATE, .handle = md_handle};
+	c.md.test_eq = eq_handle;
+	c.md.change = new_md != NULL;
+	c.old = old_md ? *old_md : (ptl_md_t){.options = 0};
+	int rc = PTL_OK;
+	if (new_md) {
+		c.md.md = *new_md;
+		rc = copy_iov(new_md, &c.md.iov);
+	}
+	if (rc != PTL_OK)
+		return rc;
+	rc = p3_nic_do(nic, &c);
+	free(c.md.iov); /* the new elements, or those that they replaced */
+	if (old_md && (rc == PTL_OK || rc == PTL_MD_NO_UPDATE))
+		*old_md = c.old;
+	return rc;
 }

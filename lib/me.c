@@ -1,6 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Match entries. */
+/* Match entries, alone and with their descriptors. */
 #include "lib/lib.h"
+
+#include <stdlib.h>
+
+/* A new entry; the caller says where. */
+static struct p3_cmd entry(ptl_handle_ni_t ni, ptl_process_id_t id, ptl_match_bits_t bits,
+	ptl_match_bits_t ignore, ptl_unlink_t unlink, ptl_ins_pos_t position)
+{
+	struct p3_cmd c = {
+		.op = P3_OP_ME_ATTACH, .ni = (uint16_t)p3_handle_ni(ni), .handle = ni};
+	c.me = (struct p3_cmd_me){.base = PTL_INVALID_HANDLE,
+		.id = id,
+		.bits = bits,
+		.ignore = ignore,
+		.position = (uint8_t)position,
+		.unlink = (uint8_t)unlink};
+	c.md.test_eq = PTL_EQ_NONE;
+	return c;
+}
 
 int PtlMEAttach(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index,
 	ptl_process_id_t match_id, ptl_match_bits_t match_bits,
@@ -10,17 +28,45 @@ int PtlMEAttach(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index,
 	if (!me_handle)
 		return PTL_SEGV;
 	P3_CALL(nic, PTL_NI_INVALID);
-	if (p3_handle_ni(ni_handle) >= P3_JOB_NIS)
-		return PTL_NI_INVALID;
-	struct p3_cmd c = {.op = P3_OP_ME_ATTACH,
-		.ni = (uint16_t)p3_handle_ni(ni_handle),
-		.flag = unlink,
-		.handle = ni_handle};
-	c.me.id = match_id;
-	c.me.bits = match_bits;
-	c.me.ignore = ignore_bits;
+	struct p3_cmd c =
+		entry(ni_handle, match_id, match_bits, ignore_bits, unlink, position);
 	c.me.pt_index = pt_index;
-	c.me.position = position;
+	int rc = p3_nic_do(nic, &c);
+	if (rc == PTL_OK)
+		*me_handle = c.handle_out;
+	return rc;
+}
+
+int PtlMEAttachAny(ptl_handle_ni_t ni_handle, ptl_pt_index_t *pt_index,
+	ptl_process_id_t match_id, ptl_match_bits_t match_bits,
+	ptl_match_bits_t ignore_bits, ptl_unlink_t unlink_op, ptl_handle_me_t *me_handle)
+{
+	if (!pt_index || !me_handle)
+		return PTL_SEGV;
+	P3_CALL(nic, PTL_NI_INVALID);
+	struct p3_cmd c = entry(
+		ni_handle, match_id, match_bits, ignore_bits, unlink_op, PTL_INS_AFTER);
+	c.me.any_index = true;
+	int rc = p3_nic_do(nic, &c);
+	if (rc != PTL_OK)
+		return rc;
+	*pt_index = c.me.pt_index;
+	*me_handle = c.handle_out;
+	return PTL_OK;
+}
+
+int PtlMEInsert(ptl_handle_me_t base, ptl_process_id_t match_id,
+	ptl_match_bits_t match_bits, ptl_match_bits_t ignore_bits, ptl_unlink_t unlink_op,
+	ptl_ins_pos_t position, ptl_handle_me_t *me_handle)
+{
+	if (!me_handle)
+		return PTL_SEGV;
+	P3_CALL(nic, PTL_ME_INVALID);
+	if (base == PTL_INVALID_HANDLE)
+		return PTL_ME_INVALID;
+	struct p3_cmd c = entry(PTL_INVALID_HANDLE, match_id, match_bits, ignore_bits,
+		unlink_op, position);
+	c.me.base = base;
 	int rc = p3_nic_do(nic, &c);
 	if (rc == PTL_OK)
 		*me_handle = c.handle_out;
@@ -32,4 +78,70 @@ int PtlMEUnlink(ptl_handle_me_t me_handle)
 	P3_CALL(nic, PTL_ME_INVALID);
 	struct p3_cmd c = {.op = P3_OP_ME_UNLINK, .handle = me_handle};
 	return p3_nic_do(nic, &c);
+}
+
+/* ---- entry and descriptor in one step ---- */
+
+static int post(struct p3_nic *nic, struct p3_cmd *c, const ptl_md_t *md,
+	ptl_unlink_t md_unlink_op, ptl_handle_me_t *me_handle, ptl_handle_md_t *md_handle)
+{
+	c->me.with_md = true;
+	int rc = p3_md_make(nic, c, md, md_unlink_op);
+	if (rc != PTL_OK)
+		return rc;
+	*me_handle = c->handle_out;
+	if (md_handle)
+		*md_handle = c->md.handle_out;
+	return PTL_OK;
+}
+
+int PtlMEMDAttach(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index,
+	ptl_process_id_t match_id, ptl_match_bits_t match_bits,
+	ptl_match_bits_t ignore_bits, ptl_unlink_t me_unlink_op, ptl_ins_pos_t position,
+	ptl_md_t md, ptl_unlink_t md_unlink_op, ptl_handle_me_t *me_handle,
+	ptl_handle_md_t *md_handle)
+{
+	if (!me_handle)
+		return PTL_SEGV;
+	P3_CALL(nic, PTL_NI_INVALID);
+	struct p3_cmd c = entry(
+		ni_handle, match_id, match_bits, ignore_bits, me_unlink_op, position);
+	c.me.pt_index = pt_index;
+	return post(nic, &c, &md, md_unlink_op, me_handle, md_handle);
+}
+
+int PtlMEMDInsert(ptl_handle_me_t base, ptl_process_id_t match_id,
+	ptl_match_bits_t match_bits, ptl_match_bits_t ignore_bits,
+	ptl_unlink_t me_unlink_op, ptl_ins_pos_t position, ptl_md_t md,
+	ptl_unlink_t md_unlink_op, ptl_handle_me_t *me_handle, ptl_handle_md_t *md_handle)
+{
+	if (!me_handle)
+		return PTL_SEGV;
+	P3_CALL(nic, PTL_ME_INVALID);
+	if (base == PTL_INVALID_HANDLE)
+		return PTL_ME_INVALID;
+	struct p3_cmd c = entry(PTL_INVALID_HANDLE, match_id, match_bits, ignore_bits,
+		me_unlink_op, position);
+	c.me.base = base;
+	return post(nic, &c, &md, md_unlink_op, me_handle, md_handle);
+}
+
+int PtlMEMDPost(ptl_handle_ni_t ni_handle, ptl_handle_me_t base,
+	ptl_process_id_t match_id, ptl_match_bits_t match_bits,
+	ptl_match_bits_t ignore_bits, ptl_unlink_t me_unlink_op, ptl_ins_pos_t position,
+	ptl_md_t md, ptl_unlink_t md_unlink_op, ptl_handle_me_t *me_handle,
+	ptl_handle_md_t *md_handle, ptl_handle_eq_t eq_handle)
+{
+	if (!me_handle)
+		return PTL_SEGV;
+	P3_CALL(nic, PTL_NI_INVALID);
+	if (ni_handle == PTL_INVALID_HANDLE)
+		return PTL_NI_INVALID;
+	if (base == PTL_INVALID_HANDLE)
+		return PTL_ME_INVALID;
+	struct p3_cmd c = entry(
+		ni_handle, match_id, match_bits, ignore_bits, me_unlink_op, position);
+	c.me.base = base;
+	c.md.test_eq = eq_handle;
+	return post(nic, &c, &md, md_unlink_op, me_handle, md_handle);
 }

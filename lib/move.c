@@ -89,3 +89,45 @@ int PtlGetRegion(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t 
 	return get(md_handle, local_offset, length, target_id, pt_index, ac_index,
 		match_bits, remote_offset);
 }
+
+static int getput(ptl_handle_md_t get_md, ptl_size_t get_offset, ptl_handle_md_t put_md,
+	ptl_size_t put_offset, ptl_size_t length, ptl_process_id_t target_id,
+	ptl_pt_index_t pt_index, ptl_ac_index_t ac_index, ptl_match_bits_t match_bits,
+	ptl_size_t remote_offset, ptl_hdr_data_t hdr_data)
+{
+	P3_CALL(nic, PTL_MD_INVALID);
+	if (!is_target(target_id))
+		return PTL_PROCESS_INVALID;
+	struct p3_cmd c = {.op = P3_OP_GETPUT, .handle = get_md};
+	c.move.target = target_id;
+	c.move.bits = match_bits;
+	c.move.hdr = hdr_data;
+	c.move.remote_offset = remote_offset;
+	c.move.offset = get_offset;
+	c.move.length = length;
+	c.move.pt_index = pt_index;
+	c.move.ac_index = narrow(ac_index);
+	c.move.put_handle = put_md;
+	c.move.put_offset = put_offset;
+	return p3_nic_do(nic, &c);
+}
+
+int PtlGetPut(ptl_handle_md_t get_md_handle, ptl_handle_md_t put_md_handle,
+	ptl_process_id_t target_id, ptl_pt_index_t pt_index, ptl_ac_index_t ac_index,
+	ptl_match_bits_t match_bits, ptl_size_t remote_offset, ptl_hdr_data_t hdr_data)
+{
+	return getput(get_md_handle, 0, put_md_handle, 0, P3_WHOLE, target_id, pt_index,
+		ac_index, match_bits, remote_offset, hdr_data);
+}
+
+int PtlGetPutRegion(ptl_handle_md_t get_md_handle, ptl_size_t get_local_offset,
+	ptl_handle_md_t put_md_handle, ptl_size_t put_local_offset, ptl_size_t length,
+	ptl_process_id_t target_id, ptl_pt_index_t pt_index, ptl_ac_index_t ac_index,
+	ptl_match_bits_t match_bits, ptl_size_t remote_offset, ptl_hdr_data_t hdr_data)
+{
+	if (length == P3_WHOLE)
+		length--;
+	return getput(get_md_handle, get_local_offset, put_md_handle, put_local_offset,
+		length, target_id, pt_index, ac_index, match_bits, remote_offset,
+		hdr_data);
+}

@@ -38,7 +38,8 @@ static ptl_ni_limits_t agree(const ptl_ni_limits_t *desired)
 		.max_md_iovecs =
 			fit(d->max_md_iovecs, (struct range){16, 1 << 16, 1 << 10}),
 		.max_me_list = fit(d->max_me_list, (struct range){1, 1 << 17, 1 << 16}),
-		.max_getput_md = fit(d->max_getput_md, (struct range){8, 1024, 64}),
+		/* An exchange travels in one message, also in a base lane. */
+		.max_getput_md = fit(d->max_getput_md, (struct range){8, 64, 64}),
 	};
 	return l;
 }
@@ -276,4 +277,70 @@ int PtlGetJid(ptl_handle_ni_t ni_handle, ptl_jid_t *jid)
 		return PTL_NI_INVALID;
 	*jid = node->jid;
 	return PTL_OK;
+}
+
+/* ---- status ---- */
+
+int PtlNIStatus(
+	ptl_handle_ni_t ni_handle, ptl_sr_index_t register_index, ptl_sr_value_t *status)
+{
+	if (!status)
+		return PTL_SEGV;
+	P3_CALL(nic, PTL_NI_INVALID);
+	struct p3_cmd c = {.op = P3_OP_NI_STATUS, .handle = ni_handle};
+	c.status.index = register_index;
+	int rc = p3_nic_do(nic, &c);
+	if (rc == PTL_OK)
+		*status = c.status.value;
+	return rc;
+}
+
+/* All that a nid of the job can name is on this host. */
+int PtlNIDist(
+	ptl_handle_ni_t ni_handle, ptl_process_id_t process, unsigned long *distance)
+{
+	struct p3_node *node = p3_node();
+	if (!distance)
+		return PTL_SEGV;
+	if (!p3_is_up(node))
+		return PTL_NO_INIT;
+	if (!p3_lib_ni(node, ni_handle))
+		return PTL_NI_INVALID;
+	if (process.nid == PTL_NID_ANY || process.pid == PTL_PID_ANY)
+		return PTL_PROCESS_INVALID;
+	*distance = process.nid - (node->nid - node->rank) < node->size ? 0 : 1;
+	return PTL_OK;
+}
+
+int PtlNIHandle(ptl_handle_any_t handle, ptl_handle_ni_t *ni_handle)
+{
+	if (!ni_handle)
+		return PTL_SEGV;
+	P3_CALL(nic, PTL_HANDLE_INVALID);
+	struct p3_cmd c = {.op = P3_OP_WHOSE, .handle = handle};
+	int rc = p3_nic_do(nic, &c);
+	if (rc == PTL_OK)
+		*ni_handle = c.handle_out;
+	return rc;
+}
+
+int PtlHandleIsEqual(ptl_handle_any_t handle1, ptl_handle_any_t handle2)
+{
+	return handle1 == handle2 ? PTL_OK : PTL_FAIL;
+}
+
+/* ---- access control ---- */
+
+int PtlACEntry(ptl_handle_ni_t ni_handle, ptl_ac_index_t ac_index,
+	ptl_process_id_t match_id, ptl_uid_t user_id, ptl_jid_t job_id,
+	ptl_pt_index_t pt_index)
+{
+	P3_CALL(nic, PTL_NI_INVALID);
+	struct p3_cmd c = {.op = P3_OP_AC_ENTRY, .handle = ni_handle};
+	c.ac.id = match_id;
+	c.ac.index = ac_index;
+	c.ac.uid = user_id;
+	c.ac.jid = job_id;
+	c.ac.pt_index = pt_index;
+	return p3_nic_do(nic, &c);
 }

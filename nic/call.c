@@ -4,6 +4,9 @@
 
 #include <sched.h>
 #include <stdlib.h>
+#include <string.h>
+
+_Static_assert(sizeof(struct p3_cmd) <= P3_MBX_CMD, "a command fits its slot");
 
 /* ---- waiting ---- */
 
@@ -210,26 +213,35 @@ static int post_and_wait(struct p3_nic *n, struct p3_cmd *c)
 	while ((slot = p3_mbx_alloc(n->mailbox)) == P3_MBX_NONE)
 		sched_yield(); /* more threads than slots: a pass frees them */
 	struct p3_mbx_slot *s = p3_mbx_slot(n->mailbox, slot);
-	p3_mbx_post(n->mailbox, slot, c);
+	p3_mbx_post(n->mailbox, slot, c, sizeof *c);
 	p3_fence(); /* MBX.4 */
 	while (!wait_until(n, UINT64_MAX, slot_is_done, s))
 		sched_yield(); /* closing: p3_nic_stop empties the mailbox */
 	int rc = s->result;
+	memcpy(c, p3_mbx_cmd(s), sizeof *c);
 	p3_mbx_free(n->mailbox, slot);
 	return rc;
 }
 
 /* What a command's handle is once the NIC closes. */
-static int closed_code(uint32_t op)
+static int closed_code(const struct p3_cmd *c)
 {
-	switch (op) {
+	switch (c->op) {
+	case P3_OP_ME_ATTACH:
+		return c->me.base == PTL_INVALID_HANDLE ? PTL_NI_INVALID : PTL_ME_INVALID;
 	case P3_OP_ME_UNLINK:
 	case P3_OP_MD_ATTACH:
 		return PTL_ME_INVALID;
 	case P3_OP_MD_UNLINK:
+	case P3_OP_MD_UPDATE:
 	case P3_OP_PUT:
 	case P3_OP_GET:
+	case P3_OP_GETPUT:
 		return PTL_MD_INVALID;
+	case P3_OP_WHOSE:
+		return PTL_HANDLE_INVALID;
+	case P3_OP_DUMP:
+		return c->flag == P3_DUMP_ME ? PTL_ME_INVALID : PTL_NI_INVALID;
 	case P3_OP_EQ_FREE:
 		return PTL_EQ_INVALID;
 	default:
@@ -239,7 +251,7 @@ static int closed_code(uint32_t op)
 
 static int post(struct p3_nic *n, struct p3_cmd *c)
 {
-	int rc = closed_code(c->op);
+	int rc = closed_code(c);
 	p3_add32(&n->waiting, 1);
 	p3_fence(); /* STOP.1: counted before the look at closing */
 	if (!p3_get(&n->closing))
@@ -423,6 +435,45 @@ static int take(struct p3_eq *eq, uint64_t handle, ptl_event_t *ev)
 	if (got == P3_EVQ_EMPTY)
 		return PTL_EQ_EMPTY;
 	p3_event_from_record(w, sequence, handle, ev);
+	return got == P3_EVQ_LOST ? PTL_EQ_DROPPED : PTL_OK;
+}
+
+/* False: nothing was left to do, or somebody else does it. */
+static bool pass_once(struct p3_nic *n)
+{
+	bool worked = false;
+	if (inside)
+		return false;
+	inside++;
+	atomic_signal_fence(memory_order_seq_cst);
+	if (p3_fw_enter(n, P3_LEASE_HOST)) {
+		worked = p3_fw_pass(n);
+		p3_fw_leave(n);
+	}
+	atomic_signal_fence(memory_order_seq_cst);
+	inside--;
+	return worked;
+}
+
+void p3_nic_progress(struct p3_nic *n, uint64_t ns)
+{
+	uint64_t start = p3_now_ns();
+	while (pass_once(n) && p3_now_ns() - start < ns)
+		;
+}
+
+int p3_nic_eq_peek(struct p3_nic *n, uint64_t handle, ptl_event_t *event_out)
+{
+	uint64_t w[P3_EVQ_WORDS], sequence;
+	struct p3_eq *eq = queue_of(n, handle);
+	if (!eq)
+		return PTL_EQ_INVALID;
+	if (!p3_evq_any(&eq->rx))
+		(void)pass_once(n);
+	enum p3_evq_got got = p3_evq_peek(&eq->rx, w, &sequence);
+	if (got == P3_EVQ_EMPTY)
+		return queue_of(n, handle) ? PTL_EQ_EMPTY : PTL_EQ_INVALID;
+	p3_event_from_record(w, sequence, handle, event_out);
 	return got == P3_EVQ_LOST ? PTL_EQ_DROPPED : PTL_OK;
 }
 

@@ -23,9 +23,9 @@ void p3_rec_link(struct p3_nic *n, struct p3_rec *rec, uint32_t pt_index)
 	rec->w[13] = (uint64_t)n->next_link++ << 32 | (pt_index & 0xffff);
 }
 
-struct p3_eq *p3_md_eq(const struct p3_md *md)
+struct p3_eq *p3_sink_eq(const struct p3_sink *sink)
 {
-	return md->eq && p3_lives(&md->eq->o, md->eq_gen) ? md->eq : NULL;
+	return sink->eq && p3_lives(&sink->eq->o, sink->eq_gen) ? sink->eq : NULL;
 }
 
 static bool is_start(ptl_event_kind_t kind)
@@ -35,22 +35,22 @@ static bool is_start(ptl_event_kind_t kind)
 	       kind == PTL_EVENT_SEND_START;
 }
 
-static bool is_wanted(const struct p3_md *md, ptl_event_kind_t kind)
+static bool is_wanted(const struct p3_sink *sink, ptl_event_kind_t kind)
 {
 	uint32_t off = PTL_MD_EVENT_START_DISABLE | PTL_MD_EVENT_END_DISABLE;
-	if (__builtin_expect(!(md->options & off), 1))
+	if (__builtin_expect(!(sink->options & off), 1))
 		return true;
 	if (kind == PTL_EVENT_ACK || kind == PTL_EVENT_UNLINK)
 		return true;
-	return !(md->options & (is_start(kind) ? PTL_MD_EVENT_START_DISABLE
-					       : PTL_MD_EVENT_END_DISABLE));
+	return !(sink->options & (is_start(kind) ? PTL_MD_EVENT_START_DISABLE
+						 : PTL_MD_EVENT_END_DISABLE));
 }
 
-void p3_fw_event(struct p3_nic *n, const struct p3_md *md, const struct p3_rec *rec,
+void p3_fw_event(struct p3_nic *n, const struct p3_sink *sink, const struct p3_rec *rec,
 	ptl_event_kind_t kind, uint32_t fail)
 {
-	struct p3_eq *eq = p3_md_eq(md);
-	if (!eq || !is_wanted(md, kind))
+	struct p3_eq *eq = p3_sink_eq(sink);
+	if (!eq || !is_wanted(sink, kind))
 		return;
 	struct p3_event_record *e = p3_evq_begin(&eq->tx);
 	for (int i = 0; i < 13; i++)
@@ -63,21 +63,51 @@ void p3_fw_event(struct p3_nic *n, const struct p3_md *md, const struct p3_rec *
 	n->posted = true;
 }
 
-/* Events of operations under way, counted where a conditional update will look. */
-void p3_fw_owe(struct p3_md *md, bool *owed)
+/* ---- operations ---- */
+
+void p3_md_owe_unlink(struct p3_md *md)
 {
-	struct p3_eq *eq = p3_md_eq(md);
-	*owed = eq && is_wanted(md, PTL_EVENT_PUT_END);
-	if (*owed)
-		eq->owed++;
+	struct p3_eq *eq = p3_sink_eq(&md->sink);
+	if (!eq || md->owes_unlink)
+		return;
+	md->owes_unlink = true;
+	eq->owed++;
 }
 
-void p3_fw_paid(struct p3_md *md, bool *owed)
+void p3_md_forgive_unlink(struct p3_md *md)
 {
-	struct p3_eq *eq = p3_md_eq(md);
-	if (*owed && eq)
+	struct p3_eq *eq = p3_sink_eq(&md->sink);
+	if (eq && md->owes_unlink)
 		eq->owed--;
-	*owed = false;
+	md->owes_unlink = false;
+}
+
+void p3_span_begin(struct p3_span *span, struct p3_md *md, uint64_t offset)
+{
+	span->md = md;
+	span->sink = md->sink;
+	span->region = md->region;
+	span->offset = offset;
+	md->pending++;
+	struct p3_eq *eq = p3_sink_eq(&span->sink);
+	span->owed = eq && is_wanted(&span->sink, PTL_EVENT_PUT_END);
+	if (span->owed)
+		eq->owed++;
+	if (md->exhausted && md->unlink)
+		p3_md_owe_unlink(md);
+}
+
+void p3_span_end(
+	struct p3_nic *n, struct p3_span *span, ptl_event_kind_t kind, uint32_t fail)
+{
+	struct p3_md *md = span->md;
+	struct p3_eq *eq = p3_sink_eq(&span->sink);
+	if (eq && span->owed)
+		eq->owed--;
+	p3_fw_event(n, &span->sink, &span->rec, kind, fail);
+	if (--md->pending == 0 && __builtin_expect(md->former != NULL, 0))
+		p3_fw_free_former(md);
+	p3_fw_maybe_unlink(n, md, &span->rec);
 }
 
 void p3_event_from_record(

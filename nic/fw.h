@@ -10,11 +10,12 @@
  *	pass.c	 one bounded pass, command dispatch, wake-ups at its end
  *	object.c tables of NIs, MEs, MDs, EQs and pendings
  *	match.c	 access control, match list walk, descriptor acceptance, unlinking
- *	event.c	 event records
+ *	event.c	 event records, operations between START and END
  *	tx.c	 put and get: lanes, send queues, reservations, responses received
  *	rx.c	 requests received: delivery, responses sent
  *	xfer.c	 long transfers: transfer table, windows, the movers
  *	peer.c	 birth and death of peers, lanes
+ *	dump.c	 tables as text, for people
  */
 #ifndef P3_NIC_FW_H
 #define P3_NIC_FW_H
@@ -122,18 +123,25 @@ struct p3_rec {
 	uint64_t w[P3_EVQ_WORDS];
 };
 
+/* Where a descriptor's events go, and which. */
+struct p3_sink {
+	struct p3_eq *eq; /* NULL: nowhere */
+	uint32_t eq_gen;  /* of eq when it was named: it may have been freed */
+	uint32_t options;
+};
+
 struct p3_md {
 	struct p3_object o;
 	struct p3_region region;
 	int32_t threshold;
-	uint32_t options;
-	bool active;    /* may match */
-	bool exhausted; /* became inactive by an operation */
-	bool unlink;
-	uint32_t me; /* index, P3_NONE: free floating */
-	struct p3_eq *eq;
-	uint32_t eq_gen;
-	uint32_t pending; /* operations between START and END */
+	bool active;      /* may match */
+	bool exhausted;   /* became inactive by an operation */
+	bool unlink;      /* automatically */
+	bool owes_unlink; /* its UNLINK is counted in its queue's owed */
+	struct p3_sink sink;
+	uint32_t me;           /* index, P3_NONE: free floating */
+	uint32_t pending;      /* operations between START and END */
+	struct p3_iov *former; /* of before updates: operations under way use them */
 	uint64_t max_size;
 	uint64_t local_offset;
 	uint64_t snap[6]; /* words 5..10 of its events but for the threshold */
@@ -163,15 +171,39 @@ struct p3_ac {
 	ptl_pt_index_t pt_index;
 };
 
+/* How many of something an interface has. */
+struct p3_use {
+	uint32_t cur, max;
+	uint64_t made;
+};
+
+enum p3_use_id { P3_U_ME, P3_U_MD, P3_U_EQ, P3_U_LIST, P3_U_OP, P3_USES };
+
 struct p3_ni {
 	p3_a32 gen; /* (any) odd while open */
 	uint32_t pid;
 	ptl_ni_limits_t limits;
 	struct p3_portal *portal;
 	struct p3_ac *ac;
-	uint32_t nme, nmd, neq;
-	uint64_t drops;
+	uint64_t drops, drop_bytes;
+	uint64_t received, received_bytes; /* requests accepted */
+	uint64_t sent, sent_bytes;         /* requests */
+	struct p3_use use[P3_USES];
+	uint64_t aligned[PTL_SR_MD_ALIGN_8 - PTL_SR_MD_ALIGN_128 + 1];
 };
+
+static inline void p3_use_more(struct p3_ni *ni, enum p3_use_id id)
+{
+	struct p3_use *u = &ni->use[id];
+	u->made++;
+	if (++u->cur > u->max)
+		u->max = u->cur;
+}
+
+static inline void p3_use_less(struct p3_ni *ni, enum p3_use_id id)
+{
+	ni->use[id].cur--;
+}
 
 /* ---- operations under way ---- */
 
@@ -180,6 +212,20 @@ enum p3_req_kind {
 	P3_REQ_SWITCH, /* go on in the full ring */
 	P3_REQ_PUT,
 	P3_REQ_GET,
+	P3_REQ_GETPUT, /* never long: PTL_NI limit max_getput_md fits every lane */
+};
+
+/*
+ * One operation on one descriptor, from START to END.  The descriptor may be updated
+ * meanwhile: what is here stays as it was.
+ */
+struct p3_span {
+	struct p3_md *md; /* cannot go meanwhile; NULL: its interface has closed */
+	struct p3_sink sink;
+	struct p3_region region;
+	uint64_t offset; /* of the bytes in the region */
+	bool owed;       /* its END is counted in its queue's owed */
+	struct p3_rec rec;
 };
 
 enum p3_rsp_kind {
@@ -219,27 +265,29 @@ enum p3_pending_state {
 	P3_PEND_PULLING /* get: data are being read */
 };
 
-/* TX pending: one put or get of this node that is not over. */
+/* TX pending: one put, get or getput of this node that is not over. */
 struct p3_pending {
 	struct p3_object o;
 	struct p3_link link; /* peer's queue, then peer's outstanding */
 	struct p3_peer *peer;
-	struct p3_md *md;
+	struct p3_md *md; /* that the ACK or the REPLY is for */
 	uint32_t md_gen;
 	uint8_t state;
 	uint8_t kind; /* p3_req_kind */
 	uint8_t ni;
 	bool ack;
 	bool is_long;
-	bool owed; /* an END that a conditional update must wait for */
 	uint16_t ac_index;
+	uint16_t pt_index;
 	uint16_t target_pid;
 	uint32_t rsp_cells; /* reserved in the response ring */
 	struct p3_xfer_slot *xfer;
-	uint64_t local_offset;
+	ptl_match_bits_t bits;
+	ptl_hdr_data_t hdr;
 	uint64_t length;
 	uint64_t remote_offset;
-	struct p3_rec rec; /* SEND, or the echo for REPLY */
+	uint64_t reply_offset; /* in md, where a reply goes */
+	struct p3_span send;   /* put, getput */
 };
 
 /* What requests call a pending: never 0. */
@@ -257,12 +305,10 @@ enum p3_mover { P3_MOVE_START, P3_MOVE_BULK, P3_MOVE_CMA, P3_MOVE_DIRECT };
 struct p3_pull {
 	struct p3_link link; /* n->pulls */
 	struct p3_peer *peer;
-	struct p3_md *md;        /* cannot go while pending > 0 */
-	struct p3_region region; /* values of the START */
-	uint64_t xfer_id;        /* at the source */
-	uint64_t addr;           /* there, 0: only through a window */
-	uint64_t length;         /* to read */
-	uint64_t offset;         /* in the region */
+	struct p3_span span; /* where the bytes go */
+	uint64_t xfer_id;    /* at the source */
+	uint64_t addr;       /* there, 0: only through a window */
+	uint64_t length;     /* to read */
 	uint64_t done;
 	uint64_t moved_ns; /* when something moved last */
 	uint64_t kick_ns;
@@ -272,8 +318,6 @@ struct p3_pull {
 	bool in_use;
 	struct p3_pending *get; /* of this node, or NULL: a put into this node */
 	uint32_t peer_pending;  /* put: the initiator's pending id */
-	struct p3_rec rec;
-	bool owed;
 };
 
 /* Private half of a slot of the transfer table. */
@@ -285,16 +329,12 @@ struct p3_xfer_slot {
 	struct p3_peer *peer;
 	bool in_use;
 	bool releasing;   /* get released: waits for the target to notice */
+	bool serving;     /* a get of the peer: op has an END to come */
 	uint64_t peer_id; /* serving a get: the initiator's slot; own get: the target's */
-	struct p3_region region; /* what may be read, */
-	uint64_t offset;         /* from here, */
-	uint64_t length;         /* so much */
-	uint32_t window;         /* number, P3_NONE */
+	struct p3_span span; /* what may be read: region, offset */
+	uint64_t length;
+	uint32_t window; /* number, P3_NONE */
 	uint64_t produced;
-	struct p3_md *md; /* serving a get: whose END is owed */
-	bool serving;
-	bool owed;
-	struct p3_rec rec;
 	struct p3_pull pull; /* own get */
 };
 
@@ -419,12 +459,18 @@ int p3_fw_me_unlink(struct p3_nic *n, struct p3_cmd *c);
 int p3_fw_md_attach(struct p3_nic *n, struct p3_cmd *c);
 int p3_fw_md_bind(struct p3_nic *n, struct p3_cmd *c);
 int p3_fw_md_unlink(struct p3_nic *n, struct p3_cmd *c);
+int p3_fw_md_update(struct p3_nic *n, struct p3_cmd *c);
+int p3_fw_ac_entry(struct p3_nic *n, struct p3_cmd *c);
+int p3_fw_ni_status(struct p3_nic *n, struct p3_cmd *c);
+int p3_fw_whose(struct p3_nic *n, struct p3_cmd *c);
 int p3_fw_eq_alloc(struct p3_nic *n, struct p3_cmd *c);
 int p3_fw_eq_free(struct p3_nic *n, struct p3_cmd *c);
 
 /* Take off and free; the ME goes too if it is flagged so. */
 void p3_fw_md_drop(struct p3_nic *n, struct p3_md *md);
 void p3_fw_drop_all(struct p3_nic *n); /* the NIC ends: iovec copies, tables */
+/* Elements from before an update; nothing is under way on md any more. */
+void p3_fw_free_former(struct p3_md *md);
 
 static inline struct p3_ni *p3_ni_of(struct p3_nic *n, const struct p3_object *o)
 {
@@ -478,29 +524,41 @@ void p3_region_write(
 void p3_region_read(const struct p3_region *r, uint64_t off, void *dst, uint64_t len);
 /* Longest contiguous piece at off. */
 char *p3_region_at(const struct p3_region *r, uint64_t off, uint64_t *len_out);
+/* Have len bytes of a and b, from these offsets on, any in common? */
+bool p3_region_overlaps(const struct p3_region *a, uint64_t aoff, uint64_t alen,
+	const struct p3_region *b, uint64_t boff, uint64_t blen);
 
 /* ---- event.c ---- */
 
 void p3_rec_snap(struct p3_rec *rec, const struct p3_md *md);
 void p3_rec_who(struct p3_rec *rec, ptl_process_id_t id, uint32_t uid, uint32_t jid);
 void p3_rec_link(struct p3_nic *n, struct p3_rec *rec, uint32_t pt_index);
-/* Post one event of rec to the descriptor's queue, if it has one and wants it. */
-void p3_fw_event(struct p3_nic *n, const struct p3_md *md, const struct p3_rec *rec,
+/* Post one event of rec where it is wanted. */
+void p3_fw_event(struct p3_nic *n, const struct p3_sink *sink, const struct p3_rec *rec,
 	ptl_event_kind_t kind, uint32_t fail);
-struct p3_eq *p3_md_eq(const struct p3_md *md);
+struct p3_eq *p3_sink_eq(const struct p3_sink *sink); /* NULL: none, or freed */
 void p3_event_from_record(
 	const uint64_t w[P3_EVQ_WORDS], uint64_t sequence, uint64_t eq, ptl_event_t *ev);
-void p3_fw_owe(struct p3_md *md, bool *owed);
-void p3_fw_paid(struct p3_md *md, bool *owed);
+
+/* An operation on md, from offset on.  The caller makes its record, counts it on the
+ * descriptor before, and posts its START after. */
+void p3_span_begin(struct p3_span *span, struct p3_md *md, uint64_t offset);
+/* Its END, and what that ends. */
+void p3_span_end(
+	struct p3_nic *n, struct p3_span *span, ptl_event_kind_t kind, uint32_t fail);
+/* An UNLINK that waits for operations under way is owed to the queue. */
+void p3_md_owe_unlink(struct p3_md *md);
+void p3_md_forgive_unlink(struct p3_md *md);
 
 /* ---- tx.c ---- */
 
 int p3_fw_put(struct p3_nic *n, struct p3_cmd *c);
 int p3_fw_get(struct p3_nic *n, struct p3_cmd *c);
+int p3_fw_getput(struct p3_nic *n, struct p3_cmd *c);
 void p3_fw_push(struct p3_nic *n, struct p3_peer *p); /* send what has room now */
 void p3_fw_unblock(struct p3_nic *n);
 bool p3_fw_take_response(struct p3_nic *n, struct p3_peer *p);
-void p3_fw_get_done(struct p3_nic *n, struct p3_pending *t, uint32_t fail);
+void p3_fw_get_done(struct p3_nic *n, struct p3_pull *pull, uint32_t fail);
 void p3_fw_fail_pending(struct p3_nic *n, struct p3_pending *t, bool died);
 void p3_fw_forget(struct p3_nic *n, uint32_t ni);
 
@@ -559,6 +617,9 @@ void p3_fw_source(struct p3_nic *n); /* fill windows, notice releases */
 void p3_fw_end_pull(struct p3_nic *n, struct p3_pull *pull, uint32_t fail);
 void p3_xfer_finish_serving(struct p3_nic *n, struct p3_xfer_slot *x, uint32_t fail);
 void p3_xfer_forget(struct p3_nic *n, uint32_t ni);
+/* Are these bytes being read or written by a long transfer? */
+bool p3_xfer_touches(
+	struct p3_nic *n, const struct p3_region *r, uint64_t off, uint64_t len);
 /* NIC stop: nobody may read our memory from here on. */
 void p3_xfer_revoke_all(struct p3_nic *n);
 
@@ -614,6 +675,10 @@ static inline bool p3_fw_enter(struct p3_nic *n, enum p3_lease_holder who)
 		p3_fw_mail(n);
 	return true;
 }
+
+/* ---- dump.c ---- */
+
+int p3_fw_dump(struct p3_nic *n, struct p3_cmd *c);
 
 /* ---- nic.c ---- */
 

@@ -23,15 +23,18 @@ static bool is_allowed(const struct p3_ni *ni, const struct p3_ask *ask)
 
 static bool accepts(struct p3_md *md, const struct p3_ask *ask, struct p3_hit *hit)
 {
-	uint32_t op = ask->kind == P3_REQ_PUT ? PTL_MD_OP_PUT : PTL_MD_OP_GET;
-	if (!md->active || !(md->options & op))
+	static const uint8_t needs[] = {[P3_REQ_PUT] = PTL_MD_OP_PUT,
+		[P3_REQ_GET] = PTL_MD_OP_GET,
+		[P3_REQ_GETPUT] = PTL_MD_OP_PUT | PTL_MD_OP_GET};
+	uint32_t options = md->sink.options;
+	if (!md->active || (options & needs[ask->kind]) != needs[ask->kind])
 		return false;
-	uint64_t off = md->options & PTL_MD_MANAGE_REMOTE ? ask->remote_offset
-							  : md->local_offset;
+	uint64_t off =
+		options & PTL_MD_MANAGE_REMOTE ? ask->remote_offset : md->local_offset;
 	if (off > md->region.size)
 		return false;
 	uint64_t room = md->region.size - off;
-	if (ask->length > room && !(md->options & PTL_MD_TRUNCATE))
+	if (ask->length > room && !(options & PTL_MD_TRUNCATE))
 		return false;
 	hit->md = md;
 	hit->offset = off;
@@ -67,10 +70,10 @@ void p3_fw_threshold(struct p3_md *md)
 void p3_fw_commit(struct p3_md *md, const struct p3_hit *hit)
 {
 	p3_fw_threshold(md);
-	if (md->options & PTL_MD_MANAGE_REMOTE)
+	if (md->sink.options & PTL_MD_MANAGE_REMOTE)
 		return;
 	md->local_offset += hit->mlength;
-	if ((md->options & PTL_MD_MAX_SIZE) &&
+	if ((md->sink.options & PTL_MD_MAX_SIZE) &&
 		md->region.size - md->local_offset < md->max_size) {
 		md->active = false;
 		md->exhausted = true;
@@ -79,14 +82,19 @@ void p3_fw_commit(struct p3_md *md, const struct p3_hit *hit)
 
 void p3_fw_maybe_unlink(struct p3_nic *n, struct p3_md *md, const struct p3_rec *rec)
 {
-	if (__builtin_expect(!md->exhausted || !md->unlink || md->pending, 1))
+	if (__builtin_expect(!md->exhausted || !md->unlink, 1))
 		return;
+	if (md->pending) {
+		p3_md_owe_unlink(md);
+		return;
+	}
+	p3_md_forgive_unlink(md);
 	struct p3_rec last = *rec;
 	p3_rec_snap(&last, md);
 	/* Gone first, then the event says so: what it names can be reused at once. */
 	struct p3_md gone = *md;
 	p3_fw_md_drop(n, md);
-	p3_fw_event(n, &gone, &last, PTL_EVENT_UNLINK, PTL_NI_OK);
+	p3_fw_event(n, &gone.sink, &last, PTL_EVENT_UNLINK, PTL_NI_OK);
 }
 
 /* ---- regions ---- */
@@ -169,4 +177,40 @@ void p3_region_read(const struct p3_region *r, uint64_t off, void *dst, uint64_t
 			return;
 		memcpy(to, from, piece);
 	}
+}
+
+/* The piece of r that begins at off, len bytes at most. */
+static char *piece_at(
+	const struct p3_region *r, uint64_t off, uint64_t len, uint64_t *piece_out)
+{
+	char *at = p3_region_at(r, off, piece_out);
+	if (*piece_out > len)
+		*piece_out = len;
+	return at;
+}
+
+static bool piece_overlaps(const char *at, uint64_t len, const struct p3_region *r,
+	uint64_t off, uint64_t rest)
+{
+	for (uint64_t piece; rest; off += piece, rest -= piece) {
+		const char *other = piece_at(r, off, rest, &piece);
+		if (!other)
+			return false;
+		if (at < other + piece && other < at + len)
+			return true;
+	}
+	return false;
+}
+
+bool p3_region_overlaps(const struct p3_region *a, uint64_t aoff, uint64_t alen,
+	const struct p3_region *b, uint64_t boff, uint64_t blen)
+{
+	for (uint64_t piece; alen; aoff += piece, alen -= piece) {
+		const char *at = piece_at(a, aoff, alen, &piece);
+		if (!at)
+			return false;
+		if (piece_overlaps(at, piece, b, boff, blen))
+			return true;
+	}
+	return false;
 }

@@ -95,15 +95,21 @@ enum p3_op {
 	P3_OP_NI_OPEN = 1, /* handle_out: the NI */
 	P3_OP_NI_CLOSE,
 	P3_OP_NI_CHECK, /* is the handle that of an open interface? */
-	P3_OP_ME_ATTACH,
+	P3_OP_NI_STATUS,
+	P3_OP_WHOSE, /* handle_out: the interface of any handle */
+	P3_OP_AC_ENTRY,
+	P3_OP_ME_ATTACH, /* MEMD too */
 	P3_OP_ME_UNLINK,
 	P3_OP_MD_ATTACH,
 	P3_OP_MD_BIND,
 	P3_OP_MD_UNLINK,
+	P3_OP_MD_UPDATE,
 	P3_OP_EQ_ALLOC,
 	P3_OP_EQ_FREE,
 	P3_OP_PUT,
 	P3_OP_GET,
+	P3_OP_GETPUT,
+	P3_OP_DUMP,
 	P3_OP_GROW, /* the host adds memory to a table */
 	P3_OP_PEER_UP,
 	P3_OP_PEER_PIDS,
@@ -114,15 +120,40 @@ enum p3_op {
 #define P3_WHOLE   UINT64_MAX /* length of a put or get: all of the descriptor */
 #define P3_EQ_MOST ((ptl_size_t)1 << 20) /* events of one queue */
 
+enum p3_dump { P3_DUMP_LIST, P3_DUMP_ME, P3_DUMP_QUEUES };
+
 struct p3_iov {
+	struct p3_iov *next; /* of those that an update has replaced */
 	uint32_t n;
 	ptl_md_iovec_t v[];
+};
+
+/* Where a new match entry goes: next to base, else at an end of pt_index's list. */
+struct p3_cmd_me {
+	uint64_t base; /* PTL_INVALID_HANDLE: none */
+	ptl_process_id_t id;
+	ptl_match_bits_t bits;
+	ptl_match_bits_t ignore;
+	uint32_t pt_index;
+	uint8_t position; /* ptl_ins_pos_t */
+	uint8_t unlink;   /* ptl_unlink_t */
+	bool any_index;   /* whose list is empty; pt_index: out */
+	bool with_md;     /* a descriptor, too */
+};
+
+struct p3_cmd_md {
+	ptl_md_t md;
+	struct p3_iov *iov;  /* IOVEC: a copy, the MD's from success on */
+	uint64_t test_eq;    /* UPDATE, MEMD: nothing is done unless it is at rest */
+	uint64_t handle_out; /* MEMD */
+	uint8_t unlink;      /* ptl_unlink_t */
+	bool change;         /* UPDATE: to md */
 };
 
 struct p3_cmd {
 	uint16_t op; /* p3_op */
 	uint16_t ni;
-	uint32_t flag; /* ME, MD: ptl_unlink_t; GROW: which table */
+	uint32_t flag; /* GROW: which table; DUMP: p3_dump */
 	uint64_t handle;
 	uint64_t handle_out;
 	union {
@@ -133,16 +164,18 @@ struct p3_cmd {
 			void *acs;     /* the NI's from success on */
 		} ni_open;
 		struct {
-			ptl_process_id_t id;
-			ptl_match_bits_t bits;
-			ptl_match_bits_t ignore;
-			uint32_t pt_index;
-			uint32_t position; /* ptl_ins_pos_t */
-		} me;
+			uint32_t index;
+			int64_t value; /* out */
+		} status;
 		struct {
-			ptl_md_t md;
-			struct p3_iov *iov; /* IOVEC: a copy, the MD's from success on */
-		} md;
+			ptl_process_id_t id;
+			uint32_t index, uid, jid, pt_index;
+		} ac;
+		struct {
+			struct p3_cmd_me me;
+			struct p3_cmd_md md;
+			ptl_md_t old; /* UPDATE: out, and where elements go */
+		};
 		struct {
 			struct p3_evq_ring *ring;
 			ptl_eq_handler_t handler;
@@ -158,7 +191,14 @@ struct p3_cmd {
 			uint32_t pt_index;
 			uint16_t ac_index; /* 0xffff: does not fit, never valid */
 			uint16_t ack;
+			uint64_t put_handle; /* GETPUT: whose bytes are sent, */
+			uint64_t put_offset; /* from here */
 		} move;
+		struct {
+			char *text; /* out, ends with 0 */
+			size_t size;
+			uint32_t pt_index;
+		} dump;
 		struct {
 			void *chunk;
 			uint64_t life; /* that the chunk belongs to */
@@ -186,6 +226,12 @@ int p3_nic_ni_close(struct p3_nic *nic, uint64_t handle);
 int p3_nic_eq_alloc(struct p3_nic *nic, uint64_t ni_handle, ptl_size_t n,
 	ptl_eq_handler_t handler, uint64_t *handle_out);
 int p3_nic_eq_free(struct p3_nic *nic, uint64_t handle);
+
+/* Passes by this thread, for ns at most, until one finds nothing to do. */
+void p3_nic_progress(struct p3_nic *nic, uint64_t ns);
+
+/* The oldest unread event, which stays; codes as those of eq_poll without waiting. */
+int p3_nic_eq_peek(struct p3_nic *nic, uint64_t handle, ptl_event_t *event_out);
 
 /* What the queue's events are shown to before they are returned; NULL: nothing. */
 ptl_eq_handler_t p3_nic_eq_handler(struct p3_nic *nic, uint64_t handle);

@@ -86,26 +86,48 @@ void *p3_fw_named(struct p3_nic *n, enum p3_kind kind, uint64_t handle)
 	return o;
 }
 
-/* A new object of interface ni, not yet live; NULL with *rc_out: why. */
-static void *new_object(struct p3_nic *n, enum p3_table_id id, uint32_t ni, uint32_t used,
-	int most, int *rc_out)
+static int most_of(const struct p3_ni *ni, enum p3_table_id id)
 {
-	if (used >= (uint32_t)most) {
-		*rc_out = PTL_NO_SPACE;
-		return NULL;
-	}
+	return id == P3_T_ME   ? ni->limits.max_mes
+	       : id == P3_T_MD ? ni->limits.max_mds
+			       : ni->limits.max_eqs;
+}
+
+/* Tables and what interfaces count have the same order. */
+_Static_assert((int)P3_U_ME == (int)P3_T_ME && (int)P3_U_MD == (int)P3_T_MD &&
+		       (int)P3_U_EQ == (int)P3_T_EQ,
+	"one number for both");
+
+/* May interface ni have one more?  PTL_OK, PTL_NO_SPACE, or which table must grow. */
+static int room_for(struct p3_nic *n, enum p3_table_id id, uint32_t ni)
+{
+	if (n->ni[ni].use[id].cur >= (uint32_t)most_of(&n->ni[ni], id))
+		return PTL_NO_SPACE;
+	/* call.c adds a chunk and comes again */
+	return n->table[id].free_head == P3_NONE ? -(1 + (int)id) : PTL_OK;
+}
+
+/* A new object of interface ni, not yet live; there is room. */
+static void *new_object(struct p3_nic *n, enum p3_table_id id, uint32_t ni)
+{
 	struct p3_object *o = p3_table_alloc(&n->table[id]);
-	if (!o)
-		*rc_out = -(1 + (int)id); /* call.c adds a chunk and comes again */
-	else
-		o->ni = ni;
+	o->ni = ni;
+	p3_use_more(&n->ni[ni], (enum p3_use_id)id);
 	return o;
+}
+
+static void free_object(struct p3_nic *n, enum p3_table_id id, struct p3_object *o)
+{
+	p3_use_less(p3_ni_of(n, o), (enum p3_use_id)id);
+	p3_table_release(&n->table[id], o);
 }
 
 /* ---- network interfaces ---- */
 
 static bool ni_is(struct p3_nic *n, uint32_t ni, uint64_t handle)
 {
+	if (ni >= P3_JOB_NIS)
+		return false;
 	uint32_t gen = p3_get(&n->ni[ni].gen);
 	return (gen & 1) && handle == p3_handle(P3_KIND_NI, ni, 0, gen);
 }
@@ -113,20 +135,23 @@ static bool ni_is(struct p3_nic *n, uint32_t ni, uint64_t handle)
 int p3_fw_ni_check(struct p3_nic *n, struct p3_cmd *c)
 {
 	uint32_t ni = p3_handle_ni(c->handle);
-	return ni < P3_JOB_NIS && ni_is(n, ni, c->handle) ? PTL_OK : PTL_NI_INVALID;
+	return ni_is(n, ni, c->handle) ? PTL_OK : PTL_NI_INVALID;
 }
 
 int p3_fw_ni_open(struct p3_nic *n, struct p3_cmd *c)
 {
-	struct p3_ni *ni = &n->ni[c->ni];
-	if (p3_get(&ni->gen) & 1)
+	if (c->ni >= P3_JOB_NIS || (p3_get(&n->ni[c->ni].gen) & 1))
 		return PTL_NO_SPACE;
+	struct p3_ni *ni = &n->ni[c->ni];
 	ni->pid = c->ni_open.pid;
 	ni->limits = c->ni_open.limits;
 	ni->portal = c->ni_open.portals;
 	ni->ac = c->ni_open.acs;
-	ni->nme = ni->nmd = ni->neq = 0;
-	ni->drops = 0;
+	ni->drops = ni->drop_bytes = 0;
+	ni->received = ni->received_bytes = 0;
+	ni->sent = ni->sent_bytes = 0;
+	memset(ni->use, 0, sizeof ni->use);
+	memset(ni->aligned, 0, sizeof ni->aligned);
 	/* Same user, any process, any portal. */
 	ni->ac[0] = (struct p3_ac){.valid = true,
 		.id = {PTL_NID_ANY, PTL_PID_ANY},
@@ -139,18 +164,105 @@ int p3_fw_ni_open(struct p3_nic *n, struct p3_cmd *c)
 	return PTL_OK;
 }
 
+static struct p3_ni *open_ni(struct p3_nic *n, uint64_t handle)
+{
+	uint32_t ni = p3_handle_ni(handle);
+	return ni_is(n, ni, handle) ? &n->ni[ni] : NULL;
+}
+
+int p3_fw_ac_entry(struct p3_nic *n, struct p3_cmd *c)
+{
+	struct p3_ni *ni = open_ni(n, c->handle);
+	if (!ni)
+		return PTL_NI_INVALID;
+	if (c->ac.index > (uint32_t)ni->limits.max_ac_index)
+		return PTL_AC_INDEX_INVALID;
+	if (c->ac.pt_index != PTL_PT_INDEX_ANY &&
+		c->ac.pt_index > (uint32_t)ni->limits.max_pt_index)
+		return PTL_PT_INDEX_INVALID;
+	ni->ac[c->ac.index] = (struct p3_ac){.valid = true,
+		.id = c->ac.id,
+		.uid = c->ac.uid,
+		.jid = c->ac.jid,
+		.pt_index = c->ac.pt_index};
+	return PTL_OK;
+}
+
+/* Registers of one p3_use: made, ended, most at once, now. */
+static uint64_t use_register(const struct p3_use *u, uint32_t which)
+{
+	uint64_t value[] = {u->made, u->made - u->cur, u->max, u->cur};
+	return value[which];
+}
+
+/* Most operations are over in the step that begins them: those are not in the p3_use. */
+static uint64_t operation_register(const struct p3_ni *ni, uint32_t which)
+{
+	struct p3_use all = ni->use[P3_U_OP];
+	all.made = ni->sent + ni->received;
+	if (all.made && !all.max)
+		all.max = 1;
+	return use_register(&all, which);
+}
+
+static uint64_t register_of(const struct p3_ni *ni, uint32_t i)
+{
+	const uint64_t plain[] = {[PTL_SR_DROP_COUNT] = ni->drops,
+		[PTL_SR_DROP_LENGTH] = ni->drop_bytes,
+		[PTL_SR_RECV_COUNT] = ni->received,
+		[PTL_SR_RECV_LENGTH] = ni->received_bytes,
+		[PTL_SR_SEND_COUNT] = ni->sent,
+		[PTL_SR_SEND_LENGTH] = ni->sent_bytes,
+		[PTL_SR_PTLS_MAX] = ni->use[P3_U_LIST].max,
+		[PTL_SR_PTLS_CUR] = ni->use[P3_U_LIST].cur};
+	if (i < PTL_SR_MSGS_ALLOC)
+		return plain[i];
+	if (i < PTL_SR_MES_ALLOC)
+		return operation_register(ni, i - PTL_SR_MSGS_ALLOC);
+	if (i < PTL_SR_MDS_ALLOC)
+		return use_register(&ni->use[P3_U_ME], i - PTL_SR_MES_ALLOC);
+	if (i < PTL_SR_EQS_ALLOC)
+		return use_register(&ni->use[P3_U_MD], i - PTL_SR_MDS_ALLOC);
+	if (i < PTL_SR_MD_ALIGN_128)
+		return use_register(&ni->use[P3_U_EQ], i - PTL_SR_EQS_ALLOC);
+	return ni->aligned[i - PTL_SR_MD_ALIGN_128];
+}
+
+int p3_fw_ni_status(struct p3_nic *n, struct p3_cmd *c)
+{
+	const struct p3_ni *ni = open_ni(n, c->handle);
+	if (!ni)
+		return PTL_NI_INVALID;
+	if (c->status.index > PTL_SR_MD_ALIGN_8)
+		return PTL_SR_INDEX_INVALID;
+	c->status.value = (int64_t)register_of(ni, c->status.index);
+	return PTL_OK;
+}
+
+int p3_fw_whose(struct p3_nic *n, struct p3_cmd *c)
+{
+	enum p3_kind kind = p3_handle_kind(c->handle);
+	uint32_t ni = p3_handle_ni(c->handle);
+	bool lives = kind == P3_KIND_NI ? open_ni(n, c->handle) != NULL
+		     : kind == P3_KIND_ME || kind == P3_KIND_MD || kind == P3_KIND_EQ
+			     ? p3_fw_named(n, kind, c->handle) != NULL
+			     : false;
+	if (!lives)
+		return PTL_HANDLE_INVALID;
+	c->handle_out = p3_handle(P3_KIND_NI, ni, 0, p3_get(&n->ni[ni].gen));
+	return PTL_OK;
+}
+
 /* ---- event queues ---- */
 
 int p3_fw_eq_alloc(struct p3_nic *n, struct p3_cmd *c)
 {
-	struct p3_ni *ni = &n->ni[c->ni];
-	int rc = PTL_OK;
 	if (!ni_is(n, c->ni, c->handle))
 		return PTL_NI_INVALID;
-	struct p3_eq *eq =
-		new_object(n, P3_T_EQ, c->ni, ni->neq, ni->limits.max_eqs, &rc);
-	if (!eq)
+	int rc = room_for(n, P3_T_EQ, c->ni);
+	if (rc != PTL_OK)
 		return rc;
+	struct p3_eq *eq = new_object(n, P3_T_EQ, c->ni);
 	eq->n = c->eq.n;
 	eq->owed = 0;
 	eq->handler = c->eq.handler;
@@ -159,7 +271,6 @@ int p3_fw_eq_alloc(struct p3_nic *n, struct p3_cmd *c)
 		p3_evq_reformat(c->eq.ring, c->eq.n, &eq->tx, &eq->rx);
 	else
 		p3_evq_format(c->eq.ring, c->eq.n, &eq->tx, &eq->rx);
-	ni->neq++;
 	object_born(&eq->o);
 	c->handle_out = p3_handle_of(P3_KIND_EQ, &eq->o);
 	return PTL_OK;
@@ -173,8 +284,7 @@ int p3_fw_eq_free(struct p3_nic *n, struct p3_cmd *c)
 		return PTL_EQ_INVALID;
 	c->eq.ring = eq->tx.ring;
 	c->eq.n = eq->n;
-	p3_ni_of(n, &eq->o)->neq--;
-	p3_table_release(&n->table[P3_T_EQ], &eq->o);
+	free_object(n, P3_T_EQ, &eq->o);
 	n->posted = true; /* its waiters must look */
 	return PTL_OK;
 }
@@ -200,49 +310,106 @@ static void list_remove(struct p3_portal *list, struct p3_me *me)
 	list->n--;
 }
 
-int p3_fw_me_attach(struct p3_nic *n, struct p3_cmd *c)
+/* Where a new match entry goes. */
+struct place {
+	struct p3_portal *list;
+	struct p3_me *base; /* NULL: the list is empty */
+	uint32_t position;
+};
+
+static bool free_index(struct p3_ni *ni, uint32_t *index_out)
 {
-	struct p3_ni *ni = &n->ni[c->ni];
-	int rc = PTL_OK;
-	if (!ni_is(n, c->ni, c->handle))
-		return PTL_NI_INVALID;
-	if (c->me.pt_index > (uint32_t)ni->limits.max_pt_index)
+	for (uint32_t i = 0; i <= (uint32_t)ni->limits.max_pt_index; i++)
+		if (!ni->portal[i].head) {
+			*index_out = i;
+			return true;
+		}
+	return false;
+}
+
+static int place_at_end(struct p3_ni *ni, struct p3_cmd_me *me, struct place *out)
+{
+	if (me->any_index && !free_index(ni, &me->pt_index))
+		return PTL_PT_FULL;
+	if (me->pt_index > (uint32_t)ni->limits.max_pt_index)
 		return PTL_PT_INDEX_INVALID;
-	struct p3_portal *list = &ni->portal[c->me.pt_index];
-	if (list->n >= (uint32_t)ni->limits.max_me_list)
-		return PTL_ME_LIST_TOO_LONG;
-	struct p3_me *me =
-		new_object(n, P3_T_ME, c->ni, ni->nme, ni->limits.max_mes, &rc);
-	if (!me)
+	struct p3_portal *list = &ni->portal[me->pt_index];
+	struct p3_me *base = me->position == PTL_INS_AFTER ? list->tail : list->head;
+	*out = (struct place){list, base, me->position};
+	return PTL_OK;
+}
+
+static int place_by_base(struct p3_nic *n, struct p3_cmd *c, struct place *out)
+{
+	struct p3_me *base = p3_fw_named(n, P3_KIND_ME, c->me.base);
+	if (!base || (c->handle != PTL_INVALID_HANDLE && base->o.ni != c->ni))
+		return PTL_ME_INVALID;
+	c->ni = (uint16_t)base->o.ni;
+	c->me.pt_index = base->pt_index;
+	struct p3_portal *list = &n->ni[c->ni].portal[base->pt_index];
+	*out = (struct place){list, base, c->me.position};
+	return PTL_OK;
+}
+
+/* handle: of the interface; of an insertion it may be left out. */
+static int find_place(struct p3_nic *n, struct p3_cmd *c, struct place *out)
+{
+	bool by_base = c->me.base != PTL_INVALID_HANDLE;
+	if ((!by_base || c->handle != PTL_INVALID_HANDLE) && !ni_is(n, c->ni, c->handle))
+		return PTL_NI_INVALID;
+	int rc = by_base ? place_by_base(n, c, out)
+			 : place_at_end(&n->ni[c->ni], &c->me, out);
+	if (rc != PTL_OK)
 		return rc;
+	if (out->list->n >= (uint32_t)n->ni[c->ni].limits.max_me_list)
+		return PTL_ME_LIST_TOO_LONG;
+	return room_for(n, P3_T_ME, c->ni);
+}
+
+static struct p3_me *me_make(
+	struct p3_nic *n, struct p3_cmd *c, const struct place *place)
+{
+	struct p3_me *me = new_object(n, P3_T_ME, c->ni);
 	me->id = c->me.id;
 	me->bits = c->me.bits;
 	me->ignore = c->me.ignore;
 	me->md = NULL;
 	me->pt_index = c->me.pt_index;
-	me->unlink = c->flag == PTL_UNLINK;
-	list_insert(list, me, c->me.position == PTL_INS_AFTER ? list->tail : list->head,
-		c->me.position);
-	ni->nme++;
+	me->unlink = c->me.unlink == PTL_UNLINK;
+	if (place->list->n == 0)
+		p3_use_more(&n->ni[c->ni], P3_U_LIST);
+	list_insert(place->list, me, place->base, place->position);
 	object_born(&me->o);
 	c->handle_out = p3_handle_of(P3_KIND_ME, &me->o);
-	return PTL_OK;
+	return me;
 }
 
 static void me_remove(struct p3_nic *n, struct p3_me *me)
 {
 	struct p3_ni *ni = p3_ni_of(n, &me->o);
-	list_remove(&ni->portal[me->pt_index], me);
-	ni->nme--;
-	p3_table_release(&n->table[P3_T_ME], &me->o);
+	struct p3_portal *list = &ni->portal[me->pt_index];
+	list_remove(list, me);
+	if (list->n == 0)
+		p3_use_less(ni, P3_U_LIST);
+	free_object(n, P3_T_ME, &me->o);
+}
+
+void p3_fw_free_former(struct p3_md *md)
+{
+	while (md->former) {
+		struct p3_iov *iov = md->former;
+		md->former = iov->next;
+		free(iov);
+	}
 }
 
 static void md_remove(struct p3_nic *n, struct p3_md *md)
 {
-	p3_ni_of(n, &md->o)->nmd--;
+	p3_md_forgive_unlink(md);
+	p3_fw_free_former(md);
 	free(md->region.iov);
 	md->region.iov = NULL;
-	p3_table_release(&n->table[P3_T_MD], &md->o);
+	free_object(n, P3_T_MD, &md->o);
 }
 
 int p3_fw_me_unlink(struct p3_nic *n, struct p3_cmd *c)
@@ -294,31 +461,40 @@ static int md_region(
 	return PTL_OK;
 }
 
-static int md_queue(struct p3_nic *n, const struct p3_cmd *c, struct p3_eq **eq_out)
+static int md_queue(struct p3_nic *n, const struct p3_cmd *c, struct p3_sink *sink_out)
 {
-	*eq_out = NULL;
+	*sink_out = (struct p3_sink){.options = c->md.md.options};
 	if (c->md.md.eq_handle == PTL_EQ_NONE)
 		return PTL_OK;
 	struct p3_eq *eq = p3_fw_named(n, P3_KIND_EQ, c->md.md.eq_handle);
 	if (!eq)
 		return PTL_EQ_INVALID;
-	*eq_out = eq;
+	sink_out->eq = eq;
+	sink_out->eq_gen = p3_get(&eq->o.gen);
 	return eq->o.ni == c->ni ? PTL_OK : PTL_MD_ILLEGAL;
 }
 
-static void md_fill(struct p3_md *md, const ptl_md_t *user,
-	const struct p3_region *region, struct p3_eq *eq)
+/* What a descriptor's contents mean, if they are legal. */
+struct meaning {
+	struct p3_region region;
+	struct p3_sink sink;
+};
+
+static int understand(struct p3_nic *n, const struct p3_cmd *c, struct meaning *out)
 {
-	md->region = *region;
+	int rc = md_region(&n->ni[c->ni], c, &out->region);
+	return rc == PTL_OK ? md_queue(n, c, &out->sink) : rc;
+}
+
+static void md_fill(struct p3_md *md, const ptl_md_t *user, const struct meaning *meaning)
+{
+	md->region = meaning->region;
+	md->sink = meaning->sink;
 	md->threshold = user->threshold;
-	md->options = user->options;
 	md->active = user->threshold != 0;
 	md->exhausted = false;
 	md->max_size = user->max_size;
 	md->local_offset = 0;
-	md->pending = 0;
-	md->eq = eq;
-	md->eq_gen = eq ? p3_get(&eq->o.gen) : 0;
 	md->snap[1] = (uintptr_t)user->start;
 	md->snap[2] = user->length;
 	md->snap[3] = user->max_size;
@@ -326,28 +502,47 @@ static void md_fill(struct p3_md *md, const ptl_md_t *user,
 	md->snap[5] = (uint64_t)user->options << 32;
 }
 
+static void count_alignment(struct p3_ni *ni, const ptl_md_t *md)
+{
+	for (unsigned i = 0, align = 128; align >= 8; i++, align /= 2)
+		if ((uintptr_t)md->start % align == 0) {
+			ni->aligned[i]++;
+			return;
+		}
+}
+
+/* It is legal, and there is room for it. */
+static struct p3_md *md_make(
+	struct p3_nic *n, struct p3_cmd *c, const struct meaning *meaning)
+{
+	struct p3_md *md = new_object(n, P3_T_MD, c->ni);
+	md_fill(md, &c->md.md, meaning);
+	md->unlink = c->md.unlink == PTL_UNLINK;
+	md->owes_unlink = false;
+	md->me = P3_NONE;
+	md->pending = 0;
+	md->former = NULL;
+	count_alignment(&n->ni[c->ni], &c->md.md);
+	object_born(&md->o);
+	c->md.handle_out = md->snap[0] = p3_handle_of(P3_KIND_MD, &md->o);
+	return md;
+}
+
 static int md_new(struct p3_nic *n, struct p3_cmd *c, struct p3_md **md_out)
 {
-	struct p3_ni *ni = &n->ni[c->ni];
-	struct p3_region region;
-	struct p3_eq *eq;
-	int rc = md_region(ni, c, &region);
+	struct meaning meaning;
+	int rc = understand(n, c, &meaning);
 	if (rc == PTL_OK)
-		rc = md_queue(n, c, &eq);
-	if (rc != PTL_OK)
-		return rc;
-	struct p3_md *md =
-		new_object(n, P3_T_MD, c->ni, ni->nmd, ni->limits.max_mds, &rc);
-	if (!md)
-		return rc;
-	md_fill(md, &c->md.md, &region, eq);
-	md->unlink = c->flag == PTL_UNLINK;
-	md->me = P3_NONE;
-	ni->nmd++;
-	object_born(&md->o);
-	c->handle_out = md->snap[0] = p3_handle_of(P3_KIND_MD, &md->o);
-	*md_out = md;
-	return PTL_OK;
+		rc = room_for(n, P3_T_MD, c->ni);
+	if (rc == PTL_OK)
+		*md_out = md_make(n, c, &meaning);
+	return rc;
+}
+
+static void join(struct p3_me *me, struct p3_md *md)
+{
+	md->me = me->o.index;
+	me->md = md;
 }
 
 int p3_fw_md_attach(struct p3_nic *n, struct p3_cmd *c)
@@ -360,11 +555,9 @@ int p3_fw_md_attach(struct p3_nic *n, struct p3_cmd *c)
 		return PTL_ME_IN_USE;
 	c->ni = (uint16_t)me->o.ni;
 	int rc = md_new(n, c, &md);
-	if (rc != PTL_OK)
-		return rc;
-	md->me = me->o.index;
-	me->md = md;
-	return PTL_OK;
+	if (rc == PTL_OK)
+		join(me, md);
+	return rc;
 }
 
 int p3_fw_md_bind(struct p3_nic *n, struct p3_cmd *c)
@@ -373,6 +566,97 @@ int p3_fw_md_bind(struct p3_nic *n, struct p3_cmd *c)
 	if (!ni_is(n, c->ni, c->handle))
 		return PTL_NI_INVALID;
 	return md_new(n, c, &md);
+}
+
+/*
+ * Does the condition of a conditional command hold?  Matching is done in the same
+ * passes: a message was matched before, then its events are in the queue or owed to it,
+ * or it will be matched after what the command does.
+ */
+static int at_rest(struct p3_nic *n, const struct p3_cmd *c)
+{
+	if (c->md.test_eq == PTL_EQ_NONE)
+		return PTL_OK;
+	struct p3_eq *eq = p3_fw_named(n, P3_KIND_EQ, c->md.test_eq);
+	if (!eq || eq->o.ni != c->ni)
+		return PTL_EQ_INVALID;
+	return eq->owed || p3_evq_any(&eq->rx) ? PTL_MD_NO_UPDATE : PTL_OK;
+}
+
+/* Match entry and descriptor in one step. */
+static int memd_new(struct p3_nic *n, struct p3_cmd *c, const struct place *place)
+{
+	struct meaning meaning;
+	int rc = understand(n, c, &meaning);
+	if (rc == PTL_OK)
+		rc = room_for(n, P3_T_MD, c->ni);
+	if (rc == PTL_OK)
+		rc = at_rest(n, c);
+	if (rc == PTL_OK)
+		join(me_make(n, c, place), md_make(n, c, &meaning));
+	return rc;
+}
+
+int p3_fw_me_attach(struct p3_nic *n, struct p3_cmd *c)
+{
+	struct place place;
+	int rc = find_place(n, c, &place);
+	if (rc != PTL_OK)
+		return rc;
+	if (c->me.with_md)
+		return memd_new(n, c, &place);
+	(void)me_make(n, c, &place);
+	return PTL_OK;
+}
+
+/* The descriptor as its user would describe it now. */
+static void md_tell(const struct p3_md *md, ptl_md_t *out)
+{
+	ptl_md_iovec_t *to = out->start;
+	uint64_t room = out->options & PTL_MD_IOVEC ? out->length : 0;
+	const struct p3_iov *iov = md->region.iov;
+	for (uint64_t i = 0; iov && i < iov->n && i < room; i++)
+		to[i] = iov->v[i];
+	struct p3_eq *eq = p3_sink_eq(&md->sink);
+	*out = (ptl_md_t){.start = (void *)(uintptr_t)md->snap[1],
+		.length = md->snap[2],
+		.threshold = md->threshold,
+		.max_size = md->snap[3],
+		.options = md->sink.options,
+		.user_ptr = (void *)(uintptr_t)md->snap[4],
+		.eq_handle = eq ? p3_handle_of(P3_KIND_EQ, &eq->o) : PTL_EQ_NONE};
+}
+
+/* The elements of before: for operations under way, else for the caller to free. */
+static void replace(struct p3_md *md, struct p3_cmd *c, const struct meaning *meaning)
+{
+	struct p3_iov *before = md->region.iov;
+	p3_md_forgive_unlink(md);
+	md_fill(md, &c->md.md, meaning);
+	c->md.iov = md->pending ? NULL : before;
+	if (!md->pending || !before)
+		return;
+	before->next = md->former;
+	md->former = before;
+}
+
+int p3_fw_md_update(struct p3_nic *n, struct p3_cmd *c)
+{
+	struct meaning meaning;
+	struct p3_md *md = p3_fw_named(n, P3_KIND_MD, c->handle);
+	if (!md)
+		return PTL_MD_INVALID;
+	c->ni = (uint16_t)md->o.ni;
+	int legal = c->md.change ? understand(n, c, &meaning) : PTL_OK;
+	int rest = at_rest(n, c);
+	if (legal != PTL_OK || rest == PTL_EQ_INVALID)
+		return legal != PTL_OK ? legal : rest;
+	md_tell(md, &c->old);
+	if (!c->md.change)
+		return PTL_OK;
+	if (rest == PTL_OK)
+		replace(md, c, &meaning);
+	return rest;
 }
 
 void p3_fw_md_drop(struct p3_nic *n, struct p3_md *md)
@@ -418,14 +702,14 @@ static void drop_objects(struct p3_nic *n, uint32_t ni)
 		i++) {
 		struct p3_eq *eq = p3_table_at(&n->table[P3_T_EQ], i);
 		if ((p3_get(&eq->o.gen) & 1) && eq->o.ni == ni)
-			p3_table_release(&n->table[P3_T_EQ], &eq->o);
+			free_object(n, P3_T_EQ, &eq->o);
 	}
 }
 
 int p3_fw_ni_close(struct p3_nic *n, struct p3_cmd *c)
 {
 	uint32_t i = p3_handle_ni(c->handle);
-	if (i >= P3_JOB_NIS || !ni_is(n, i, c->handle))
+	if (!ni_is(n, i, c->handle))
 		return PTL_NI_INVALID;
 	struct p3_ni *ni = &n->ni[i];
 	p3_release(&ni->gen, p3_get(&ni->gen) + 1); /* TABLE.2 */

@@ -25,15 +25,21 @@ static command *const commands[P3_OPS] = {
 	[P3_OP_NI_OPEN] = p3_fw_ni_open,
 	[P3_OP_NI_CLOSE] = p3_fw_ni_close,
 	[P3_OP_NI_CHECK] = p3_fw_ni_check,
+	[P3_OP_NI_STATUS] = p3_fw_ni_status,
+	[P3_OP_WHOSE] = p3_fw_whose,
+	[P3_OP_AC_ENTRY] = p3_fw_ac_entry,
 	[P3_OP_ME_ATTACH] = p3_fw_me_attach,
 	[P3_OP_ME_UNLINK] = p3_fw_me_unlink,
 	[P3_OP_MD_ATTACH] = p3_fw_md_attach,
 	[P3_OP_MD_BIND] = p3_fw_md_bind,
 	[P3_OP_MD_UNLINK] = p3_fw_md_unlink,
+	[P3_OP_MD_UPDATE] = p3_fw_md_update,
 	[P3_OP_EQ_ALLOC] = p3_fw_eq_alloc,
 	[P3_OP_EQ_FREE] = p3_fw_eq_free,
 	[P3_OP_PUT] = p3_fw_put,
 	[P3_OP_GET] = p3_fw_get,
+	[P3_OP_GETPUT] = p3_fw_getput,
+	[P3_OP_DUMP] = p3_fw_dump,
 	[P3_OP_GROW] = grow,
 	[P3_OP_PEER_UP] = p3_fw_peer_up,
 	[P3_OP_PEER_PIDS] = p3_fw_peer_pids,
@@ -53,7 +59,7 @@ void p3_fw_mail(struct p3_nic *n)
 	while (slot != P3_MBX_NONE) {
 		struct p3_mbx_slot *s = p3_mbx_slot(n->mailbox, slot);
 		slot = p3_get(&s->next);
-		p3_mbx_done(s, p3_fw_exec(n, s->cmd));
+		p3_mbx_done(s, p3_fw_exec(n, p3_mbx_cmd(s)));
 		n->worked = n->posted = true;
 	}
 }

@@ -51,8 +51,10 @@ static void respond(struct p3_nic *n, struct p3_peer *p, const struct request *r
 
 void p3_fw_drop(struct p3_nic *n, struct p3_ni *ni, uint64_t length)
 {
-	if (ni)
+	if (ni) {
 		ni->drops++;
+		ni->drop_bytes += length;
+	}
 	p3_count(&n->count[P3_C_DROPS], 1);
 	p3_count(&n->count[P3_C_DROP_BYTES], length);
 }
@@ -93,9 +95,20 @@ static void deposit(const struct request *r, const struct p3_hit *hit)
 		p3_region_write(to, hit->offset, r->data, hit->mlength);
 }
 
+/* The operation counts on the descriptor; what its events will say. */
+static void accept(struct p3_nic *n, const struct request *r, const struct p3_hit *hit,
+	struct p3_rec *rec)
+{
+	struct p3_ni *ni = p3_ni_of(n, &hit->md->o);
+	ni->received++;
+	ni->received_bytes += hit->mlength;
+	p3_fw_commit(hit->md, hit);
+	record(n, r, hit, rec);
+}
+
 static bool wants_ack(const struct request *r, const struct p3_md *md)
 {
-	return (r->flags & P3_F_ACK) && !(md->options & PTL_MD_ACK_DISABLE);
+	return (r->flags & P3_F_ACK) && !(md->sink.options & PTL_MD_ACK_DISABLE);
 }
 
 static void put_eager(struct p3_nic *n, struct p3_peer *p, const struct request *r,
@@ -104,11 +117,10 @@ static void put_eager(struct p3_nic *n, struct p3_peer *p, const struct request 
 	struct p3_md *md = hit->md;
 	struct p3_rec rec;
 	bool ack = wants_ack(r, md);
-	p3_fw_commit(md, hit);
-	record(n, r, hit, &rec);
-	p3_fw_event(n, md, &rec, PTL_EVENT_PUT_START, PTL_NI_OK);
+	accept(n, r, hit, &rec);
+	p3_fw_event(n, &md->sink, &rec, PTL_EVENT_PUT_START, PTL_NI_OK);
 	deposit(r, hit);
-	p3_fw_event(n, md, &rec, PTL_EVENT_PUT_END, PTL_NI_OK);
+	p3_fw_event(n, &md->sink, &rec, PTL_EVENT_PUT_END, PTL_NI_OK);
 	p3_fw_maybe_unlink(n, md, &rec);
 	respond(n, p, r, ack ? P3_RSP_ACK : P3_RSP_NONE, 0, hit->mlength);
 }
@@ -121,41 +133,67 @@ static bool put_long(struct p3_nic *n, struct p3_peer *p, const struct request *
 	if (!pull)
 		return false;
 	struct p3_md *md = hit->md;
-	pull->md = md;
-	pull->region = md->region;
 	pull->xfer_id = r->xfer;
 	pull->addr = r->addr;
 	pull->length = hit->mlength;
-	pull->offset = hit->offset;
 	pull->ack = wants_ack(r, md);
 	pull->peer_pending = r->pending;
-	p3_fw_commit(md, hit);
-	record(n, r, hit, &pull->rec);
-	md->pending++;
-	p3_fw_owe(md, &pull->owed);
-	p3_fw_event(n, md, &pull->rec, PTL_EVENT_PUT_START, PTL_NI_OK);
+	accept(n, r, hit, &pull->span.rec);
+	p3_span_begin(&pull->span, md, hit->offset);
+	p3_use_more(p3_ni_of(n, &md->o), P3_U_OP);
+	p3_fw_event(n, &md->sink, &pull->span.rec, PTL_EVENT_PUT_START, PTL_NI_OK);
 	p3_pull_begin(n, pull);
 	return true;
+}
+
+/* Reply with the descriptor's bytes as they are now; the room was looked for. */
+static void reply(struct p3_nic *n, struct p3_peer *p, const struct request *r,
+	const struct p3_hit *hit)
+{
+	uint32_t k = p3_reply_cells(hit->mlength);
+	struct p3_cell *c = p3_ring_begin(&p->rsp_out, k);
+	p3_set(&c->w[1], r->pending);
+	p3_set(&c->w[2], hit->mlength);
+	p3_region_read(&hit->md->region, hit->offset, (char *)c + 24, hit->mlength);
+	p3_ring_publish(&p->rsp_out, p3_word0(P3_RSP_REPLY, 0, k), k);
+	p3_fw_touch(n, p);
 }
 
 static bool get_eager(struct p3_nic *n, struct p3_peer *p, const struct request *r,
 	const struct p3_hit *hit)
 {
-	uint32_t k = p3_reply_cells(hit->mlength);
 	struct p3_rec rec;
-	if (!p3_fw_room(p, &p->rsp_out, k))
-		return false;
 	struct p3_md *md = hit->md;
-	p3_fw_commit(md, hit);
-	record(n, r, hit, &rec);
-	p3_fw_event(n, md, &rec, PTL_EVENT_GET_START, PTL_NI_OK);
-	struct p3_cell *c = p3_ring_begin(&p->rsp_out, k);
-	p3_set(&c->w[1], r->pending);
-	p3_set(&c->w[2], hit->mlength);
-	p3_region_read(&md->region, hit->offset, (char *)c + 24, hit->mlength);
-	p3_ring_publish(&p->rsp_out, p3_word0(P3_RSP_REPLY, 0, k), k);
-	p3_fw_touch(n, p);
-	p3_fw_event(n, md, &rec, PTL_EVENT_GET_END, PTL_NI_OK);
+	if (!p3_fw_room(p, &p->rsp_out, p3_reply_cells(hit->mlength)))
+		return false;
+	accept(n, r, hit, &rec);
+	p3_fw_event(n, &md->sink, &rec, PTL_EVENT_GET_START, PTL_NI_OK);
+	reply(n, p, r, hit);
+	p3_fw_event(n, &md->sink, &rec, PTL_EVENT_GET_END, PTL_NI_OK);
+	p3_fw_maybe_unlink(n, md, &rec);
+	if (++p->nanswered >= 8 && !p->rsp_full)
+		p3_fw_grow_lane(n, p);
+	return true;
+}
+
+/*
+ * The exchange is one step of one pass, so nothing else that this firmware does comes
+ * between.  Long transfers go on over many passes, and peers read by themselves: while
+ * one has to do with these bytes the request waits.
+ */
+static bool getput(struct p3_nic *n, struct p3_peer *p, const struct request *r,
+	const struct p3_hit *hit)
+{
+	struct p3_rec rec;
+	struct p3_md *md = hit->md;
+	if (!p3_fw_room(p, &p->rsp_out, p3_reply_cells(hit->mlength)) ||
+		p3_xfer_touches(n, &md->region, hit->offset, hit->mlength))
+		return false;
+	accept(n, r, hit, &rec);
+	p3_fw_event(n, &md->sink, &rec, PTL_EVENT_GETPUT_START, PTL_NI_OK);
+	reply(n, p, r, hit);
+	deposit(r, hit);
+	p3_fw_event(n, &md->sink, &rec, PTL_EVENT_GETPUT_END, PTL_NI_OK);
 	p3_fw_maybe_unlink(n, md, &rec);
 	if (++p->nanswered >= 8 && !p->rsp_full)
 		p3_fw_grow_lane(n, p);
@@ -171,15 +209,11 @@ static bool get_long(struct p3_nic *n, struct p3_peer *p, const struct request *
 	struct p3_md *md = hit->md;
 	x->serving = true;
 	x->peer_id = r->xfer;
-	x->md = md;
-	x->region = md->region;
-	x->offset = hit->offset;
 	x->length = hit->mlength;
-	p3_fw_commit(md, hit);
-	record(n, r, hit, &x->rec);
-	md->pending++;
-	p3_fw_owe(md, &x->owed);
-	p3_fw_event(n, md, &x->rec, PTL_EVENT_GET_START, PTL_NI_OK);
+	accept(n, r, hit, &x->span.rec);
+	p3_span_begin(&x->span, md, hit->offset);
+	p3_use_more(p3_ni_of(n, &md->o), P3_U_OP);
+	p3_fw_event(n, &md->sink, &x->span.rec, PTL_EVENT_GET_START, PTL_NI_OK);
 	p3_xfer_publish(n, x);
 	struct p3_answer a = {.kind = P3_RSP_REPLY_LONG,
 		.pending = r->pending,
@@ -196,6 +230,8 @@ static bool deliver(struct p3_nic *n, struct p3_peer *p, const struct request *r
 	if (r->ask.kind == P3_REQ_GET)
 		return is_long && hit->mlength > P3_RSP_INLINE ? get_long(n, p, r, hit)
 							       : get_eager(n, p, r, hit);
+	if (r->ask.kind == P3_REQ_GETPUT)
+		return getput(n, p, r, hit);
 	if (is_long)
 		return put_long(n, p, r, hit);
 	put_eager(n, p, r, hit);
@@ -231,25 +267,34 @@ static void load(
 		.jid = p->jid};
 }
 
+static bool has_reply_room(const struct p3_nic *n, const struct request *r)
+{
+	uint64_t len = r->ask.length;
+	return len <= P3_RSP_INLINE + 64ull * n->layout.rsp_cells &&
+	       2 * p3_reply_cells(len) - 1 <= r->rsp;
+}
+
 /* Why a header cannot be right, or NULL. */
 static const char *wrong(const struct p3_nic *n, const struct request *r)
 {
 	bool is_long = r->flags & P3_F_LONG;
-	uint64_t len = r->ask.length;
-	uint32_t slots = n->layout.nxfers / 2;
-	if (r->ask.kind != P3_REQ_PUT && r->ask.kind != P3_REQ_GET)
+	uint32_t kind = r->ask.kind, slots = n->layout.nxfers / 2;
+	if (kind < P3_REQ_PUT || kind > P3_REQ_GETPUT)
 		return "a request of no kind";
-	if (r->ask.kind == P3_REQ_PUT && !is_long)
-		return r->ncells == p3_request_cells(len) ? NULL
-							  : "a put of impossible length";
+	if (kind != P3_REQ_GET && !is_long &&
+		r->ncells != p3_request_cells(r->ask.length))
+		return "data of impossible length";
+	if (kind == P3_REQ_PUT && !is_long)
+		return NULL;
+	if (kind == P3_REQ_GETPUT)
+		return r->pending && !is_long && has_reply_room(n, r)
+			       ? NULL
+			       : "an exchange without room for its reply";
 	if (r->ncells != 1 || !r->pending)
 		return "a request that wants no answer";
 	if (is_long)
 		return (uint32_t)r->xfer < slots ? NULL : "a transfer out of the table";
-	return len <= P3_RSP_INLINE + 64ull * n->layout.rsp_cells &&
-			       2 * p3_reply_cells(len) - 1 <= r->rsp
-		       ? NULL
-		       : "a get without room for its reply";
+	return has_reply_room(n, r) ? NULL : "a get without room for its reply";
 }
 
 static struct p3_ni *interface(struct p3_nic *n, uint32_t pid)
@@ -332,6 +377,6 @@ bool p3_fw_take_request(struct p3_nic *n, struct p3_peer *p)
 	n->bytes += r.flags & P3_F_LONG ? 0 : r.ask.length;
 	p3_count(&n->count[P3_C_RECEIVED], 1);
 	p3_count(&n->count[P3_C_RECEIVED_BYTES],
-		r.ask.kind == P3_REQ_PUT ? r.ask.length : 0);
+		r.ask.kind == P3_REQ_GET ? 0 : r.ask.length);
 	return true;
 }

@@ -38,9 +38,11 @@ static struct need need_of(struct p3_peer *p, struct p3_pending *t)
 		need.slot = t->is_long;
 		return need;
 	}
-	t->is_long = t->length > eager_most(&p->req_out);
+	t->is_long = t->kind == P3_REQ_PUT && t->length > eager_most(&p->req_out);
 	need.slot = t->is_long;
 	need.rsp = t->is_long || t->ack;
+	if (t->kind == P3_REQ_GETPUT)
+		need.rsp = reply_room(t->length);
 	if (!t->is_long)
 		need.cells = p3_request_cells(t->length);
 	return need;
@@ -56,16 +58,16 @@ static bool has_room(struct p3_peer *p, const struct need *need)
 
 static void fill_data(struct p3_cell *c, const struct p3_pending *t)
 {
-	const struct p3_region *r = &t->md->region;
+	const struct p3_region *r = &t->send.region;
 	if (t->length > P3_REQ_INLINE) {
-		p3_region_read(r, t->local_offset, (char *)c + 48, t->length);
+		p3_region_read(r, t->send.offset, (char *)c + 48, t->length);
 		return;
 	}
 	uint64_t d[2] = {0, 0};
 	if (__builtin_expect(t->length == 8 && !r->iov, 1))
-		memcpy(d, r->start + t->local_offset, 8);
+		memcpy(d, r->start + t->send.offset, 8);
 	else
-		p3_region_read(r, t->local_offset, d, t->length);
+		p3_region_read(r, t->send.offset, d, t->length);
 	p3_set(&c->w[6], d[0]);
 	p3_set(&c->w[7], d[1]);
 }
@@ -82,10 +84,10 @@ static void emit(struct p3_nic *n, struct p3_peer *p, const struct p3_pending *t
 	struct p3_cell *c = p3_ring_begin(&p->req_out, need->cells);
 	uint64_t eager = t->is_long || t->kind == P3_REQ_GET ? 0 : t->length;
 	p3_set(&c->w[1], (uint64_t)need->rsp << 48 | (uint64_t)t->ac_index << 32 |
-				 (t->rec.w[13] & 0xffff) << 16 | t->target_pid);
+				 (uint64_t)t->pt_index << 16 | t->target_pid);
 	p3_set(&c->w[2], eager << 32 | name);
-	p3_set(&c->w[3], t->rec.w[0]);
-	p3_set(&c->w[4], t->rec.w[4]);
+	p3_set(&c->w[3], t->bits);
+	p3_set(&c->w[4], t->hdr);
 	p3_set(&c->w[5], t->remote_offset);
 	if (t->is_long || t->kind == P3_REQ_GET)
 		fill_long(c, t);
@@ -100,27 +102,30 @@ static void emit(struct p3_nic *n, struct p3_peer *p, const struct p3_pending *t
 	p3_fw_touch(n, p);
 	n->worked = true;
 	p3_count(&n->count[P3_C_SENT], 1);
-	p3_count(&n->count[P3_C_SENT_BYTES], t->kind == P3_REQ_PUT ? t->length : 0);
+	p3_count(&n->count[P3_C_SENT_BYTES], t->kind == P3_REQ_GET ? 0 : t->length);
 	if (__builtin_expect(++p->nsent >= 8 && !p->req_full, 0))
 		p3_fw_grow_lane(n, p);
 }
 
 /* ---- the send's events ---- */
 
+static bool sends_data(const struct p3_pending *t)
+{
+	return t->kind != P3_REQ_GET;
+}
+
 static void send_start(struct p3_nic *n, struct p3_pending *t)
 {
-	if (t->kind == P3_REQ_PUT)
-		p3_fw_event(n, t->md, &t->rec, PTL_EVENT_SEND_START, PTL_NI_OK);
+	if (sends_data(t))
+		p3_fw_event(
+			n, &t->send.sink, &t->send.rec, PTL_EVENT_SEND_START, PTL_NI_OK);
 }
 
 static void send_end(struct p3_nic *n, struct p3_pending *t, uint32_t fail)
 {
 	if (fail)
-		t->rec.w[2] = 0;
-	t->md->pending--;
-	p3_fw_paid(t->md, &t->owed);
-	p3_fw_event(n, t->md, &t->rec, PTL_EVENT_SEND_END, fail);
-	p3_fw_maybe_unlink(n, t->md, &t->rec);
+		t->send.rec.w[2] = 0;
+	p3_span_end(n, &t->send, PTL_EVENT_SEND_END, fail);
 }
 
 static void free_pending(struct p3_nic *n, struct p3_pending *t)
@@ -129,6 +134,7 @@ static void free_pending(struct p3_nic *n, struct p3_pending *t)
 	if (t->xfer)
 		p3_xfer_free(n, t->xfer);
 	t->xfer = NULL;
+	p3_use_less(&n->ni[t->ni], P3_U_OP);
 	p3_table_release(&n->table[P3_T_PENDING], &t->o);
 }
 
@@ -151,48 +157,72 @@ static bool is_failure(const struct p3_peer *p, ptl_pid_t pid)
 	return !p || p->state == P3_DEAD || (p->state == P3_LIVE && !has_pid(p, pid));
 }
 
+static bool fits(const struct p3_md *md, uint64_t offset, uint64_t length)
+{
+	uint64_t size = md->region.size;
+	return offset <= size && length <= size - offset;
+}
+
+static struct p3_md *active_md(struct p3_nic *n, uint64_t handle)
+{
+	struct p3_md *md = p3_fw_named(n, P3_KIND_MD, handle);
+	return md && md->threshold != 0 ? md : NULL;
+}
+
 static int check(struct p3_nic *n, struct p3_cmd *c, struct p3_md **md_out)
 {
-	struct p3_md *md = p3_fw_named(n, P3_KIND_MD, c->handle);
-	if (!md || md->threshold == 0)
+	struct p3_md *md = active_md(n, c->handle);
+	if (!md)
 		return PTL_MD_INVALID;
-	uint64_t size = md->region.size;
 	if (c->move.length == P3_WHOLE) {
 		c->move.offset = 0;
-		c->move.length = size;
-	} else if (c->move.offset > size || c->move.length > size - c->move.offset) {
+		c->move.length = md->region.size;
+	} else if (!fits(md, c->move.offset, c->move.length)) {
 		return PTL_MD_ILLEGAL;
 	}
 	*md_out = md;
 	return PTL_OK;
 }
 
-static void describe(struct p3_nic *n, struct p3_pending *t, const struct p3_cmd *c,
-	struct p3_md *md, uint8_t kind)
+static void describe(
+	struct p3_pending *t, const struct p3_cmd *c, struct p3_md *md, uint8_t kind)
 {
 	t->md = md;
 	t->ni = (uint8_t)md->o.ni;
 	t->kind = kind;
-	t->ack = kind == P3_REQ_PUT && c->move.ack && p3_md_eq(md);
+	t->ack = kind == P3_REQ_PUT && c->move.ack && p3_sink_eq(&md->sink);
 	t->ac_index = c->move.ac_index;
+	t->pt_index = c->move.pt_index > 0xffff ? 0xffff : (uint16_t)c->move.pt_index;
 	t->target_pid = (uint16_t)c->move.target.pid;
 	t->xfer = NULL;
-	t->local_offset = c->move.offset;
+	t->bits = c->move.bits;
+	t->hdr = c->move.hdr;
 	t->length = c->move.length;
 	t->remote_offset = c->move.remote_offset;
-	t->owed = false;
-	t->rec.w[0] = c->move.bits;
-	t->rec.w[1] = t->rec.w[2] = c->move.length;
-	t->rec.w[3] = kind == P3_REQ_PUT ? c->move.offset : c->move.remote_offset;
-	t->rec.w[4] = kind == P3_REQ_PUT ? c->move.hdr : 0;
-	p3_rec_link(n, &t->rec, c->move.pt_index > 0xffff ? 0xffff : c->move.pt_index);
+	t->reply_offset = c->move.offset;
 }
 
-static void describe_self(struct p3_nic *n, struct p3_pending *t)
+/* Counted on the descriptor: what the SEND events will say. */
+static void describe_send(
+	struct p3_nic *n, struct p3_pending *t, struct p3_md *md, uint64_t offset)
 {
-	ptl_process_id_t self = {n->conf.nid, n->ni[t->md->o.ni].pid};
-	p3_rec_snap(&t->rec, t->md);
-	p3_rec_who(&t->rec, self, n->conf.uid, n->conf.jid);
+	struct p3_rec *rec = &t->send.rec;
+	ptl_process_id_t self = {n->conf.nid, n->ni[t->ni].pid};
+	p3_fw_threshold(md);
+	rec->w[0] = t->bits;
+	rec->w[1] = rec->w[2] = t->length;
+	rec->w[3] = offset;
+	rec->w[4] = t->hdr;
+	p3_rec_snap(rec, md);
+	p3_rec_who(rec, self, n->conf.uid, n->conf.jid);
+	p3_rec_link(n, rec, t->pt_index);
+}
+
+static void count_sent(struct p3_nic *n, const struct p3_pending *t)
+{
+	struct p3_ni *ni = &n->ni[t->ni];
+	ni->sent++;
+	ni->sent_bytes += sends_data(t) ? t->length : 0;
 }
 
 /* The one-cell case and every eager put without acknowledgement: no pending needed. */
@@ -203,18 +233,23 @@ static bool put_now(struct p3_nic *n, struct p3_peer *p, struct p3_pending *t)
 	struct need need = need_of(p, t);
 	if (t->is_long || !has_room(p, &need))
 		return false;
-	p3_fw_threshold(t->md);
-	describe_self(n, t);
+	struct p3_md *md = t->md;
+	t->send.region = md->region;
+	t->send.offset = t->reply_offset;
+	describe_send(n, t, md, t->send.offset);
 	emit(n, p, t, 0, &need);
-	p3_fw_event(n, t->md, &t->rec, PTL_EVENT_SEND_START, PTL_NI_OK);
-	p3_fw_event(n, t->md, &t->rec, PTL_EVENT_SEND_END, PTL_NI_OK);
-	p3_fw_maybe_unlink(n, t->md, &t->rec);
+	count_sent(n, t);
+	p3_fw_event(n, &md->sink, &t->send.rec, PTL_EVENT_SEND_START, PTL_NI_OK);
+	p3_fw_event(n, &md->sink, &t->send.rec, PTL_EVENT_SEND_END, PTL_NI_OK);
+	p3_fw_maybe_unlink(n, md, &t->send.rec);
 	p3_count(&n->count[need.cells == 1 ? P3_C_PUT_INLINE : P3_C_PUT_EAGER], 1);
 	return true;
 }
 
-/* Keep it as a pending, in the send queue of its target. */
-static int admit(struct p3_nic *n, struct p3_peer *p, const struct p3_pending *from)
+/* Keep it as a pending, in the send queue of its target.  source: whose bytes are sent,
+ * from offset on. */
+static int admit(struct p3_nic *n, struct p3_peer *p, const struct p3_pending *from,
+	struct p3_md *source, uint64_t offset)
 {
 	struct p3_pending *t = p3_table_alloc(&n->table[P3_T_PENDING]);
 	if (!t)
@@ -228,31 +263,29 @@ static int admit(struct p3_nic *n, struct p3_peer *p, const struct p3_pending *f
 	t->state = P3_PEND_QUEUED;
 	t->md_gen = p3_get(&t->md->o.gen);
 	t->rsp_cells = 0;
-	if (t->kind == P3_REQ_PUT) {
-		p3_fw_threshold(t->md);
-		t->md->pending++;
-		p3_fw_owe(t->md, &t->owed);
+	t->send.md = NULL;
+	if (source) {
+		describe_send(n, t, source, offset);
+		p3_span_begin(&t->send, source, offset);
 	}
-	describe_self(n, t);
+	p3_use_more(&n->ni[t->ni], P3_U_OP);
+	count_sent(n, t);
 	p3_list_add(&p->queue, &t->link);
 	p3_fw_push(n, p);
 	return PTL_OK;
 }
 
-/* Target not there: over at once. */
-static void send_nowhere(struct p3_nic *n, struct p3_pending *t, bool failure)
+/* A put or getput whose target is not there: over at once. */
+static void send_nowhere(struct p3_nic *n, struct p3_pending *t, struct p3_md *md,
+	uint64_t offset, bool failure)
 {
-	struct p3_md *md = t->md;
-	p3_fw_threshold(md);
-	describe_self(n, t);
+	describe_send(n, t, md, offset);
 	if (failure)
-		t->rec.w[2] = 0;
-	uint32_t fail = failure ? PTL_NI_FAIL : PTL_NI_OK;
-	bool put = t->kind == P3_REQ_PUT;
-	p3_fw_event(
-		n, md, &t->rec, put ? PTL_EVENT_SEND_START : PTL_EVENT_REPLY_START, 0);
-	p3_fw_event(n, md, &t->rec, put ? PTL_EVENT_SEND_END : PTL_EVENT_REPLY_END, fail);
-	p3_fw_maybe_unlink(n, md, &t->rec);
+		t->send.rec.w[2] = 0;
+	p3_fw_event(n, &md->sink, &t->send.rec, PTL_EVENT_SEND_START, PTL_NI_OK);
+	p3_fw_event(n, &md->sink, &t->send.rec, PTL_EVENT_SEND_END,
+		failure ? PTL_NI_FAIL : PTL_NI_OK);
+	p3_fw_maybe_unlink(n, md, &t->send.rec);
 }
 
 int p3_fw_put(struct p3_nic *n, struct p3_cmd *c)
@@ -263,26 +296,67 @@ int p3_fw_put(struct p3_nic *n, struct p3_cmd *c)
 		return rc;
 	struct p3_peer *p = p3_fw_find(n, c->move.target.nid);
 	struct p3_pending t;
-	describe(n, &t, c, md, P3_REQ_PUT);
+	describe(&t, c, md, P3_REQ_PUT);
 	if (__builtin_expect(is_live(p, c->move.target.pid), 1))
-		return put_now(n, p, &t) ? PTL_OK : admit(n, p, &t);
-	send_nowhere(n, &t, is_failure(p, c->move.target.pid));
+		return put_now(n, p, &t) ? PTL_OK : admit(n, p, &t, md, t.reply_offset);
+	send_nowhere(n, &t, md, t.reply_offset, is_failure(p, c->move.target.pid));
 	return PTL_OK;
 }
+
+static void reply_fails(struct p3_nic *n, struct p3_pending *t, ptl_process_id_t id,
+	const struct p3_peer *p);
 
 int p3_fw_get(struct p3_nic *n, struct p3_cmd *c)
 {
 	struct p3_md *md;
+	c->move.hdr = 0;
 	int rc = check(n, c, &md);
 	if (rc != PTL_OK)
 		return rc;
 	struct p3_peer *p = p3_fw_find(n, c->move.target.nid);
 	struct p3_pending t;
-	describe(n, &t, c, md, P3_REQ_GET);
+	describe(&t, c, md, P3_REQ_GET);
 	if (is_live(p, c->move.target.pid))
-		return admit(n, p, &t);
+		return admit(n, p, &t, NULL, 0);
 	if (is_failure(p, c->move.target.pid))
-		send_nowhere(n, &t, true);
+		reply_fails(n, &t, c->move.target, p);
+	return PTL_OK;
+}
+
+static int check_exchange(struct p3_nic *n, struct p3_cmd *c, struct p3_md **get_out,
+	struct p3_md **put_out)
+{
+	struct p3_md *get = active_md(n, c->handle);
+	struct p3_md *put = active_md(n, c->move.put_handle);
+	if (!get || !put)
+		return PTL_MD_INVALID;
+	if (get->o.ni != put->o.ni)
+		return PTL_MD_ILLEGAL;
+	if (c->move.length == P3_WHOLE) {
+		c->move.offset = c->move.put_offset = 0;
+		c->move.length = put->region.size;
+	} else if (!fits(get, c->move.offset, c->move.length) ||
+		   !fits(put, c->move.put_offset, c->move.length)) {
+		return PTL_MD_ILLEGAL;
+	}
+	*get_out = get;
+	*put_out = put;
+	uint64_t most = (uint64_t)n->ni[get->o.ni].limits.max_getput_md;
+	return c->move.length <= most ? PTL_OK : PTL_MD_ILLEGAL;
+}
+
+int p3_fw_getput(struct p3_nic *n, struct p3_cmd *c)
+{
+	struct p3_md *get, *put;
+	int rc = check_exchange(n, c, &get, &put);
+	if (rc != PTL_OK)
+		return rc;
+	struct p3_peer *p = p3_fw_find(n, c->move.target.nid);
+	struct p3_pending t;
+	describe(&t, c, get, P3_REQ_GETPUT);
+	if (is_live(p, c->move.target.pid))
+		return admit(n, p, &t, put, c->move.put_offset);
+	send_nowhere(n, &t, put, c->move.put_offset, is_failure(p, c->move.target.pid));
 	return PTL_OK;
 }
 
@@ -299,8 +373,8 @@ static bool send_one(struct p3_nic *n, struct p3_peer *p, struct p3_pending *t)
 			return false;
 	}
 	if (need.slot && t->kind == P3_REQ_PUT) {
-		t->xfer->region = t->md->region;
-		t->xfer->offset = t->local_offset;
+		t->xfer->span.region = t->send.region;
+		t->xfer->span.offset = t->send.offset;
 		t->xfer->length = t->length;
 		p3_xfer_publish(n, t->xfer);
 	}
@@ -310,7 +384,7 @@ static bool send_one(struct p3_nic *n, struct p3_peer *p, struct p3_pending *t)
 	p3_list_del(&t->link);
 	p3_list_add(&p->outstanding, &t->link);
 	t->state = P3_PEND_SENT;
-	if (t->kind == P3_REQ_PUT && !t->is_long)
+	if (sends_data(t) && !t->is_long)
 		send_end(n, t, PTL_NI_OK);
 	if (!need.rsp)
 		free_pending(n, t);
@@ -354,10 +428,11 @@ static struct p3_pending *named_pending(
 	return t->peer == p && t->state == P3_PEND_SENT ? t : NULL;
 }
 
-static void answer_who(struct p3_pending *t, const struct p3_peer *p)
+static void answer_who(
+	const struct p3_pending *t, const struct p3_peer *p, struct p3_rec *rec)
 {
 	ptl_process_id_t id = {p->nid, t->target_pid};
-	p3_rec_who(&t->rec, id, p->uid, p->jid);
+	p3_rec_who(rec, id, p->uid, p->jid);
 }
 
 static bool md_lives(struct p3_nic *n, struct p3_pending *t)
@@ -368,31 +443,41 @@ static bool md_lives(struct p3_nic *n, struct p3_pending *t)
 	return lives;
 }
 
+/* What ACK and REPLY echo of the request, after the descriptor was counted down. */
+static void describe_answer(
+	struct p3_nic *n, struct p3_pending *t, uint64_t mlength, struct p3_rec *rec)
+{
+	p3_fw_threshold(t->md);
+	rec->w[0] = t->bits;
+	rec->w[1] = t->length;
+	rec->w[2] = mlength;
+	rec->w[3] = t->remote_offset;
+	rec->w[4] = 0;
+	p3_rec_snap(rec, t->md);
+	p3_rec_link(n, rec, t->pt_index);
+}
+
 static void got_ack(
 	struct p3_nic *n, struct p3_peer *p, struct p3_pending *t, uint64_t mlength)
 {
+	struct p3_rec rec;
 	if (!md_lives(n, t))
 		return;
 	struct p3_md *md = t->md;
-	if (!p3_md_eq(md)) {
+	if (!p3_sink_eq(&md->sink)) {
 		p3_fw_drop(n, p3_ni_of(n, &md->o), t->length);
 		return;
 	}
-	p3_fw_threshold(md);
-	p3_rec_snap(&t->rec, md);
-	answer_who(t, p);
-	t->rec.w[2] = mlength;
-	t->rec.w[3] = t->remote_offset;
-	t->rec.w[4] = 0;
-	p3_rec_link(n, &t->rec, (uint32_t)t->rec.w[13] & 0xffff);
-	p3_fw_event(n, md, &t->rec, PTL_EVENT_ACK, PTL_NI_OK);
-	p3_fw_maybe_unlink(n, md, &t->rec);
+	describe_answer(n, t, mlength, &rec);
+	answer_who(t, p, &rec);
+	p3_fw_event(n, &md->sink, &rec, PTL_EVENT_ACK, PTL_NI_OK);
+	p3_fw_maybe_unlink(n, md, &rec);
 }
 
 static void got_done(struct p3_nic *n, struct p3_peer *p, struct p3_pending *t,
 	uint64_t mlength, uint32_t status, bool ack)
 {
-	if (t->md)
+	if (t->send.md)
 		send_end(n, t, status);
 	if (ack && t->ack && !status)
 		got_ack(n, p, t, mlength);
@@ -402,30 +487,37 @@ static void got_done(struct p3_nic *n, struct p3_peer *p, struct p3_pending *t,
 static uint64_t reply_space(const struct p3_pending *t, uint64_t len)
 {
 	uint64_t size = t->md->region.size;
-	uint64_t space = size > t->local_offset ? size - t->local_offset : 0;
+	uint64_t space = size > t->reply_offset ? size - t->reply_offset : 0;
 	return len < space ? len : space;
-}
-
-static void reply_start(
-	struct p3_nic *n, struct p3_peer *p, struct p3_pending *t, uint64_t len)
-{
-	p3_fw_threshold(t->md);
-	p3_rec_snap(&t->rec, t->md);
-	answer_who(t, p);
-	t->rec.w[2] = len;
-	p3_fw_event(n, t->md, &t->rec, PTL_EVENT_REPLY_START, PTL_NI_OK);
 }
 
 static void got_reply(struct p3_nic *n, struct p3_peer *p, struct p3_pending *t,
 	const struct p3_cell *c, uint64_t mlength)
 {
+	struct p3_rec rec;
 	if (!md_lives(n, t))
 		return;
+	struct p3_md *md = t->md;
 	uint64_t len = reply_space(t, mlength);
-	reply_start(n, p, t, len);
-	p3_region_write(&t->md->region, t->local_offset, (const char *)c + 24, len);
-	p3_fw_event(n, t->md, &t->rec, PTL_EVENT_REPLY_END, PTL_NI_OK);
-	p3_fw_maybe_unlink(n, t->md, &t->rec);
+	describe_answer(n, t, len, &rec);
+	answer_who(t, p, &rec);
+	p3_fw_event(n, &md->sink, &rec, PTL_EVENT_REPLY_START, PTL_NI_OK);
+	p3_region_write(&md->region, t->reply_offset, (const char *)c + 24, len);
+	p3_fw_event(n, &md->sink, &rec, PTL_EVENT_REPLY_END, PTL_NI_OK);
+	p3_fw_maybe_unlink(n, md, &rec);
+}
+
+/* No reply will ever come; id and p say from whom, as far as is known. */
+static void reply_fails(struct p3_nic *n, struct p3_pending *t, ptl_process_id_t id,
+	const struct p3_peer *p)
+{
+	struct p3_rec rec;
+	struct p3_md *md = t->md;
+	describe_answer(n, t, 0, &rec);
+	p3_rec_who(&rec, id, p ? p->uid : PTL_UID_ANY, p ? p->jid : PTL_JID_ANY);
+	p3_fw_event(n, &md->sink, &rec, PTL_EVENT_REPLY_START, PTL_NI_OK);
+	p3_fw_event(n, &md->sink, &rec, PTL_EVENT_REPLY_END, PTL_NI_FAIL);
+	p3_fw_maybe_unlink(n, md, &rec);
 }
 
 /* Tell the target that its bytes are no longer needed; the slot waits until it knows. */
@@ -453,31 +545,27 @@ static void got_long_reply(struct p3_nic *n, struct p3_peer *p, struct p3_pendin
 	}
 	struct p3_pull *pull = &x->pull;
 	*pull = (struct p3_pull){.peer = p,
-		.md = t->md,
-		.region = t->md->region,
 		.xfer_id = source,
 		.addr = addr,
 		.length = reply_space(t, mlength),
-		.offset = t->local_offset,
 		.get = t};
-	reply_start(n, p, t, pull->length);
-	t->md->pending++;
-	p3_fw_owe(t->md, &t->owed);
+	describe_answer(n, t, pull->length, &pull->span.rec);
+	answer_who(t, p, &pull->span.rec);
+	p3_span_begin(&pull->span, t->md, t->reply_offset);
+	p3_fw_event(
+		n, &pull->span.sink, &pull->span.rec, PTL_EVENT_REPLY_START, PTL_NI_OK);
 	t->state = P3_PEND_PULLING;
 	p3_pull_begin(n, pull);
 }
 
 /* The last byte of a long get is there, or never will be. */
-void p3_fw_get_done(struct p3_nic *n, struct p3_pending *t, uint32_t fail)
+void p3_fw_get_done(struct p3_nic *n, struct p3_pull *pull, uint32_t fail)
 {
-	struct p3_md *md = t->md;
+	struct p3_pending *t = pull->get;
+	struct p3_span span = pull->span;
 	release_get(n, t, fail);
-	if (md) {
-		md->pending--;
-		p3_fw_paid(md, &t->owed);
-		p3_fw_event(n, md, &t->rec, PTL_EVENT_REPLY_END, fail);
-		p3_fw_maybe_unlink(n, md, &t->rec);
-	}
+	if (span.md)
+		p3_span_end(n, &span, PTL_EVENT_REPLY_END, fail);
 	free_pending(n, t);
 }
 
@@ -495,7 +583,7 @@ static bool answer(struct p3_nic *n, struct p3_peer *p, struct p3_pending *t,
 	uint32_t kind = p3_word0_kind(w0), ncells = p3_word0_ncells(w0);
 	uint32_t status = (uint32_t)(p3_get(&c->w[1]) >> 32) ? PTL_NI_FAIL : PTL_NI_OK;
 	uint64_t mlength = p3_get(&c->w[2]);
-	bool put = t->kind == P3_REQ_PUT;
+	bool put = t->kind == P3_REQ_PUT; /* that is answered by ACK or DONE */
 	if (mlength > t->length)
 		return false;
 	switch (kind) {
@@ -581,19 +669,17 @@ void p3_fw_fail_pending(struct p3_nic *n, struct p3_pending *t, bool died)
 {
 	uint32_t fail = died ? PTL_NI_FAIL : PTL_NI_OK;
 	bool queued = t->state == P3_PEND_QUEUED;
+	ptl_process_id_t id = {t->peer->nid, t->target_pid};
 	if (!t->md) {
 		free_pending(n, t);
 		return;
 	}
-	if (t->kind == P3_REQ_PUT && queued)
+	if (queued)
 		send_start(n, t);
-	if (t->kind == P3_REQ_PUT && (queued || t->is_long))
+	if (sends_data(t) && (queued || t->is_long))
 		send_end(n, t, fail);
-	if (t->kind == P3_REQ_GET && died && p3_lives(&t->md->o, t->md_gen)) {
-		reply_start(n, t->peer, t, 0);
-		p3_fw_event(n, t->md, &t->rec, PTL_EVENT_REPLY_END, fail);
-		p3_fw_maybe_unlink(n, t->md, &t->rec);
-	}
+	else if (t->kind != P3_REQ_PUT && died && p3_lives(&t->md->o, t->md_gen))
+		reply_fails(n, t, id, t->peer);
 	free_pending(n, t);
 }
 
@@ -603,7 +689,7 @@ static void forget_pendings(struct p3_nic *n, struct p3_link *list, uint32_t ni)
 		struct p3_pending *t = p3_item(it, struct p3_pending, link);
 		if (!t->md || t->ni != ni)
 			continue;
-		t->md = NULL;
+		t->md = t->send.md = NULL;
 		if (t->xfer)
 			p3_xfer_withdraw(n, t->xfer);
 		if (t->state == P3_PEND_QUEUED)

@@ -62,8 +62,8 @@ struct p3_xfer_slot *p3_xfer_alloc(
 		return NULL;
 	x->in_use = true;
 	x->peer = p;
-	x->releasing = x->serving = x->owed = false;
-	x->md = NULL;
+	x->releasing = x->serving = false;
+	x->span.md = NULL;
 	x->peer_id = 0;
 	x->produced = 0;
 	if (++x->gen == 0)
@@ -75,7 +75,7 @@ struct p3_xfer_slot *p3_xfer_alloc(
 static uint64_t readable_address(const struct p3_xfer_slot *x)
 {
 	uint64_t piece;
-	char *at = p3_region_at(&x->region, x->offset, &piece);
+	char *at = p3_region_at(&x->span.region, x->span.offset, &piece);
 	return piece >= x->length ? (uintptr_t)at : 0;
 }
 
@@ -113,7 +113,7 @@ void p3_xfer_withdraw(struct p3_nic *n, struct p3_xfer_slot *x)
 	p3_release(&x->pub->id, 0); /* XFER.1 */
 	p3_list_del(&x->link);
 	free_window(n, x);
-	x->region = (struct p3_region){0};
+	x->span.region = (struct p3_region){0};
 	x->length = 0;
 }
 
@@ -152,7 +152,7 @@ static void fill_window(struct p3_nic *n, struct p3_xfer_slot *x)
 		uint64_t piece = P3_CHUNK_LEN - x->produced % P3_CHUNK_LEN;
 		if (piece > want - x->produced)
 			piece = want - x->produced;
-		p3_region_read(&x->region, x->offset + x->produced,
+		p3_region_read(&x->span.region, x->span.offset + x->produced,
 			window + x->produced % P3_WINDOW_LEN, piece);
 		x->produced += piece;
 		p3_release(&x->pub->produced, x->produced); /* XFER.2 */
@@ -164,18 +164,14 @@ static void fill_window(struct p3_nic *n, struct p3_xfer_slot *x)
 
 void p3_xfer_finish_serving(struct p3_nic *n, struct p3_xfer_slot *x, uint32_t fail)
 {
-	struct p3_md *md = x->md;
-	struct p3_rec rec = x->rec;
-	bool owed = x->owed;
+	struct p3_span span = x->span;
 	if (x->peer->state == P3_LIVE)
 		p3_fw_touch(n, x->peer); /* its slot waits for us to let go of ours */
 	p3_xfer_free(n, x);
-	if (!md)
+	if (!span.md)
 		return;
-	md->pending--;
-	p3_fw_paid(md, &owed);
-	p3_fw_event(n, md, &rec, PTL_EVENT_GET_END, fail);
-	p3_fw_maybe_unlink(n, md, &rec);
+	p3_use_less(p3_ni_of(n, &span.md->o), P3_U_OP);
+	p3_span_end(n, &span, PTL_EVENT_GET_END, fail);
 }
 
 /* The target of our get has seen that we are done, and took its id back. */
@@ -293,7 +289,7 @@ void p3_fw_end_pull(struct p3_nic *n, struct p3_pull *pull, uint32_t fail)
 	leave_bulk(pull);
 	n->worked = true;
 	if (pull->get) {
-		p3_fw_get_done(n, pull->get, fail);
+		p3_fw_get_done(n, pull, fail);
 		return;
 	}
 	struct p3_answer a = {.kind = P3_RSP_DONE,
@@ -301,17 +297,13 @@ void p3_fw_end_pull(struct p3_nic *n, struct p3_pull *pull, uint32_t fail)
 		.pending = pull->peer_pending,
 		.status = fail,
 		.mlength = pull->length};
-	struct p3_md *md = pull->md;
-	struct p3_rec rec = pull->rec;
+	struct p3_span span = pull->span;
 	p3_fw_respond(n, pull->peer, &a);
-	bool owed = pull->owed;
 	free_pull(pull);
-	if (!md)
+	if (!span.md)
 		return;
-	md->pending--;
-	p3_fw_paid(md, &owed);
-	p3_fw_event(n, md, &rec, PTL_EVENT_PUT_END, fail);
-	p3_fw_maybe_unlink(n, md, &rec);
+	p3_use_less(p3_ni_of(n, &span.md->o), P3_U_OP);
+	p3_span_end(n, &span, PTL_EVENT_PUT_END, fail);
 }
 
 enum moved { MOVED_NOTHING, MOVED, MOVE_FAILED };
@@ -355,7 +347,7 @@ static enum moved move_bulk(struct p3_nic *n, struct p3_pull *pull)
 		uint64_t piece = P3_CHUNK_LEN - pull->done % P3_CHUNK_LEN;
 		if (piece > produced - pull->done)
 			piece = produced - pull->done;
-		p3_region_write(&pull->region, pull->offset + pull->done,
+		p3_region_write(&pull->span.region, pull->span.offset + pull->done,
 			p->base + window + pull->done % P3_WINDOW_LEN, piece);
 		if (!still_offered(n, pull))
 			return MOVE_FAILED;
@@ -385,7 +377,8 @@ static enum moved cma_failed(struct p3_nic *n, struct p3_pull *pull)
 static enum moved move_cma(struct p3_nic *n, struct p3_pull *pull)
 {
 	uint64_t piece;
-	char *to = p3_region_at(&pull->region, pull->offset + pull->done, &piece);
+	char *to =
+		p3_region_at(&pull->span.region, pull->span.offset + pull->done, &piece);
 	if (piece > pull->length - pull->done)
 		piece = pull->length - pull->done;
 	if (piece > P3_SLICE)
@@ -407,12 +400,12 @@ static enum moved move_direct(struct p3_nic *n, struct p3_pull *pull)
 	if (!x->in_use || p3_get(&x->pub->id) != pull->xfer_id)
 		return MOVE_FAILED;
 	uint64_t piece;
-	char *from = p3_region_at(&x->region, x->offset + pull->done, &piece);
+	char *from = p3_region_at(&x->span.region, x->span.offset + pull->done, &piece);
 	if (piece > pull->length - pull->done)
 		piece = pull->length - pull->done;
 	if (piece > P3_SLICE)
 		piece = P3_SLICE;
-	p3_region_write(&pull->region, pull->offset + pull->done, from, piece);
+	p3_region_write(&pull->span.region, pull->span.offset + pull->done, from, piece);
 	count_slice(n, pull, piece, P3_C_BULK_BYTES);
 	return MOVED;
 }
@@ -478,13 +471,31 @@ void p3_fw_move(struct p3_nic *n)
 	p3_list_add(&n->pulls, first);
 }
 
+bool p3_xfer_touches(
+	struct p3_nic *n, const struct p3_region *r, uint64_t off, uint64_t len)
+{
+	p3_list_each(it, &n->pulls) {
+		const struct p3_pull *pull = p3_item(it, struct p3_pull, link);
+		if (p3_region_overlaps(r, off, len, &pull->span.region, pull->span.offset,
+			    pull->length))
+			return true;
+	}
+	p3_list_each(src, &n->sources) {
+		const struct p3_xfer_slot *x = p3_item(src, struct p3_xfer_slot, link);
+		if (!x->releasing && p3_region_overlaps(r, off, len, &x->span.region,
+					     x->span.offset, x->length))
+			return true;
+	}
+	return false;
+}
+
 /* ---- ends ---- */
 
 static void forget_pull(struct p3_nic *n, struct p3_pull *pull, uint32_t ni)
 {
-	if (!pull->md || pull->md->o.ni != ni)
+	if (!pull->span.md || pull->span.md->o.ni != ni)
 		return;
-	pull->md = NULL;
+	pull->span.md = NULL;
 	pull->ack = false;
 	if (pull->get)
 		pull->get->md = NULL;
@@ -497,9 +508,9 @@ void p3_xfer_forget(struct p3_nic *n, uint32_t ni)
 		forget_pull(n, p3_item(it, struct p3_pull, link), ni);
 	p3_list_each(src, &n->sources) {
 		struct p3_xfer_slot *x = p3_item(src, struct p3_xfer_slot, link);
-		if (!x->serving || !x->md || x->md->o.ni != ni)
+		if (!x->serving || !x->span.md || x->span.md->o.ni != ni)
 			continue;
-		x->md = NULL;
+		x->span.md = NULL;
 		p3_xfer_finish_serving(n, x, PTL_NI_FAIL);
 	}
 }

@@ -92,7 +92,9 @@ enum p3_evq_got p3_evq_peek(
 	struct p3_evq_rx *q, uint64_t w[P3_EVQ_WORDS], uint64_t *sequence_out)
 {
 	for (;;) {
-		uint64_t head = p3_acquire(&q->ring->head), at;
+		uint64_t head = p3_acquire(&q->ring->head), at; /* EVQ.3 */
+		if (p3_acquire(&q->retired)) /* EVQ.5: head may be the next queue's */
+			return P3_EVQ_EMPTY;
 		enum p3_evq_got got = look(q, head, w, &at);
 		if (got == P3_EVQ_EMPTY)
 			return got;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "shm/mailbox.h"
 
+#include <string.h>
+
 void p3_mbx_format(struct p3_mailbox *m)
 {
 	p3_set(&m->head, P3_MBX_NONE);
@@ -31,10 +33,10 @@ void p3_mbx_free(struct p3_mailbox *m, uint32_t slot)
 	while (!p3_cas64(&m->free, &old, ((old >> 32) + 1) << 32 | slot)); /* MBX.3 */
 }
 
-void p3_mbx_post(struct p3_mailbox *m, uint32_t slot, void *cmd)
+void p3_mbx_post(struct p3_mailbox *m, uint32_t slot, const void *cmd, size_t len)
 {
 	struct p3_mbx_slot *s = p3_mbx_slot(m, slot);
-	s->cmd = cmd;
+	memcpy(s->cmd, cmd, len);
 	p3_set(&s->state, P3_MBX_POSTED);
 	uint32_t old = p3_get(&m->head);
 	do
@@ -46,7 +48,8 @@ uint32_t p3_mbx_take_all(struct p3_mailbox *m)
 {
 	uint32_t slot = p3_exchange32(&m->head, P3_MBX_NONE); /* MBX.1 */
 	uint32_t oldest = P3_MBX_NONE;
-	while (slot != P3_MBX_NONE) {
+	/* Whatever the words say, no slot but the mailbox's, and no loop without end. */
+	for (uint32_t n = 0; slot - 1 < P3_MBX_SLOTS && n < P3_MBX_SLOTS; n++) {
 		uint32_t next = p3_get(&m->slot[slot - 1].next);
 		p3_set(&m->slot[slot - 1].next, oldest);
 		oldest = slot;

@@ -10,6 +10,8 @@
  * exchange and reverses it.  So no claimed-but-empty place exists, and a command that
  * happens after another is executed after it.
  *
+ * A slot carries its command by value, and whatever the firmware answers in it.
+ *
  * A slot belongs to the thread that allocated it until it posts, then to the
  * firmware until the result word is done, then to the thread again, which frees it.
  *
@@ -32,21 +34,24 @@
 
 #include "shm/atomics.h"
 
+#include <stddef.h>
+
 #define P3_MBX_SLOTS 256u
 #define P3_MBX_NONE  0u /* slot numbers are index + 1 */
 
 enum { P3_MBX_POSTED = 1, P3_MBX_DONE = 2 };
+
+#define P3_MBX_CMD 240u /* bytes of a command at most */
 
 struct p3_mbx_slot {
 	p3_a32 next;  /* slot number of the older one */
 	p3_a32 state; /* P3_MBX_* */
 	int32_t result;
 	uint32_t pad;
-	void *cmd; /* the poster's, alive until the state is DONE */
-	uint8_t pad1[40];
+	uint8_t cmd[P3_MBX_CMD];
 };
 
-_Static_assert(sizeof(struct p3_mbx_slot) == 64, "slots do not share lines");
+_Static_assert(sizeof(struct p3_mbx_slot) == 256, "slots do not share lines");
 
 struct p3_mailbox {
 	_Alignas(P3_LINE) p3_a32 head;
@@ -59,11 +64,16 @@ void p3_mbx_format(struct p3_mailbox *m);
 /* A slot number, or P3_MBX_NONE when all are in use. */
 uint32_t p3_mbx_alloc(struct p3_mailbox *m);
 void p3_mbx_free(struct p3_mailbox *m, uint32_t slot);
-void p3_mbx_post(struct p3_mailbox *m, uint32_t slot, void *cmd);
+void p3_mbx_post(struct p3_mailbox *m, uint32_t slot, const void *cmd, size_t len);
 
 static inline struct p3_mbx_slot *p3_mbx_slot(struct p3_mailbox *m, uint32_t slot)
 {
 	return &m->slot[slot - 1];
+}
+
+static inline void *p3_mbx_cmd(struct p3_mbx_slot *s)
+{
+	return s->cmd;
 }
 
 static inline bool p3_mbx_any(struct p3_mailbox *m)

@@ -118,7 +118,7 @@ static void execute_all(struct verdict *v)
 	uint32_t slot = p3_mbx_take_all(&box);
 	while (slot != P3_MBX_NONE) {
 		struct p3_mbx_slot *m = p3_mbx_slot(&box, slot);
-		const struct command *c = m->cmd;
+		const struct command *c = p3_mbx_cmd(m);
 		slot = p3_get(&m->next);
 		SIDE_CHECK(v, engine.executed[c->poster]++ == c->number, c->number);
 		use_engine(v);
@@ -151,7 +151,7 @@ static bool post_and_wait(struct side *s, uint32_t slot, uint64_t *seed)
 	struct command c = {s->index, s->count};
 	struct spin spin = {0, 0};
 	dawdle(seed);
-	p3_mbx_post(&box, slot, &c);
+	p3_mbx_post(&box, slot, &c, sizeof c);
 	p3_fence(); /* MBX.4 */
 	run_engine_if_free(&s->verdict, seed);
 	while (!p3_mbx_is_done(m))

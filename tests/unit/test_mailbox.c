@@ -29,9 +29,16 @@ static uint32_t alloc(void)
 	return slot;
 }
 
-static void *command(uint64_t number)
+static void post(uint32_t slot, uint64_t number)
 {
-	return (void *)(uintptr_t)(number + 1);
+	p3_mbx_post(&box, slot, &number, sizeof number);
+}
+
+static uint64_t number_in(uint32_t slot)
+{
+	uint64_t number;
+	memcpy(&number, p3_mbx_cmd(p3_mbx_slot(&box, slot)), sizeof number);
+	return number;
 }
 
 static uint32_t next_of(uint32_t slot)
@@ -101,14 +108,14 @@ static void mailbox_gives_commands_in_the_order_of_posts(void **state)
 		unsigned n = 1 + dice(&seed, P3_MBX_SLOTS);
 		for (unsigned i = 0; i < n; i++) {
 			posted[i] = alloc();
-			p3_mbx_post(&box, posted[i], command(i));
+			post(posted[i], i);
 			assert_true(p3_mbx_any(&box));
 		}
 		uint32_t slot = p3_mbx_take_all(&box);
 		assert_false(p3_mbx_any(&box));
 		for (unsigned i = 0; i < n; i++, slot = next_of(slot)) {
 			assert_int_equal(slot, posted[i]);
-			assert_ptr_equal(p3_mbx_slot(&box, slot)->cmd, command(i));
+			assert_int_equal(number_in(slot), i);
 		}
 		assert_int_equal(slot, P3_MBX_NONE);
 		for (unsigned i = 0; i < n; i++)
@@ -120,10 +127,10 @@ static void mailbox_keeps_what_comes_after_take_all_for_the_next(void **state)
 {
 	(void)state;
 	uint32_t a = alloc(), b = alloc(), c = alloc();
-	p3_mbx_post(&box, a, command(1));
-	p3_mbx_post(&box, b, command(2));
+	post(a, 1);
+	post(b, 2);
 	assert_int_equal(p3_mbx_take_all(&box), a);
-	p3_mbx_post(&box, c, command(3));
+	post(c, 3);
 	assert_int_equal(next_of(a), b);
 	assert_int_equal(next_of(b), P3_MBX_NONE);
 	assert_int_equal(p3_mbx_take_all(&box), c);
@@ -137,7 +144,7 @@ static void mailbox_command_is_done_when_its_result_is_there(void **state)
 	uint32_t slot = alloc();
 	struct p3_mbx_slot *s = p3_mbx_slot(&box, slot);
 	for (int32_t result = -2; result <= 2; result++) {
-		p3_mbx_post(&box, slot, command(1));
+		post(slot, 1);
 		assert_false(p3_mbx_is_done(s)); /* also when its last use was done */
 		assert_int_equal(p3_mbx_take_all(&box), slot);
 		assert_false(p3_mbx_is_done(s));
@@ -145,6 +152,22 @@ static void mailbox_command_is_done_when_its_result_is_there(void **state)
 		assert_true(p3_mbx_is_done(s));
 		assert_int_equal(s->result, result);
 	}
+}
+
+/* Links that make no sense: numbers out of range, a circle. */
+static void mailbox_take_all_ends_whatever_the_links_say(void **state)
+{
+	(void)state;
+	uint32_t a = alloc(), b = alloc();
+	post(a, 1);
+	post(b, 2);
+	p3_set(&p3_mbx_slot(&box, a)->next, b);
+	(void)p3_mbx_take_all(&box);
+	post(a, 1);
+	p3_set(&p3_mbx_slot(&box, a)->next, P3_MBX_SLOTS + 1);
+	assert_int_equal(p3_mbx_take_all(&box), a);
+	p3_set(&box.head, UINT32_MAX);
+	assert_int_equal(p3_mbx_take_all(&box), P3_MBX_NONE);
 }
 
 static void mailbox_words_of_different_writers_are_on_lines_of_their_own(void **state)
@@ -167,6 +190,7 @@ int main(void)
 		FORMATTED(mailbox_gives_commands_in_the_order_of_posts),
 		FORMATTED(mailbox_keeps_what_comes_after_take_all_for_the_next),
 		FORMATTED(mailbox_command_is_done_when_its_result_is_there),
+		FORMATTED(mailbox_take_all_ends_whatever_the_links_say),
 		FORMATTED(mailbox_words_of_different_writers_are_on_lines_of_their_own),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -58,7 +58,7 @@ static bool post(struct poster *p, uint32_t i)
 			return false;
 	}
 	p->cmd[i] = (struct command){p->index, p->posted, mix(p->posted)};
-	p3_mbx_post(&box, p->slot[i], &p->cmd[i]);
+	p3_mbx_post(&box, p->slot[i], &p->cmd[i], sizeof p->cmd[i]);
 	p->posted++;
 	return true;
 }
@@ -92,7 +92,7 @@ static void *run_poster(void *arg)
 
 static void execute(struct firmware *f, struct p3_mbx_slot *s)
 {
-	const struct command *c = s->cmd;
+	const struct command *c = p3_mbx_cmd(s);
 	if (!SIDE_CHECK(&f->verdict, c->poster < POSTERS, c->poster))
 		return;
 	uint64_t number = f->executed[c->poster]++;
