@@ -350,6 +350,12 @@ bool p3_fw_take_request(struct p3_nic *n, struct p3_peer *p)
 			p3_ring_take_now(&p->req_in, 0);
 		return false;
 	}
+	/* LANE.1: what the peer answered before it sent this comes first, so that an
+	 * operation's END is there before the partner's own message about it. */
+	while (p3_fw_take_response(n, p))
+		;
+	if (__builtin_expect(p->bad, 0))
+		return false;
 	uint32_t kind = p3_word0_kind(w0), ncells = p3_word0_ncells(w0);
 	if (__builtin_expect(!p3_ring_sane(&p->req_in, kind, ncells), 0)) {
 		p3_fw_bad_peer(n, p, "a request of impossible size");
