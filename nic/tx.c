@@ -602,7 +602,8 @@ static bool answer(struct p3_nic *n, struct p3_peer *p, struct p3_pending *t,
 		got_done(n, p, t, mlength, status, p3_word0_flags(w0) & P3_F_ACK);
 		break;
 	case P3_RSP_REPLY:
-		if (put || ncells != p3_reply_cells(mlength))
+		if (put || mlength > reply_most(&p->rsp_in) ||
+			ncells != p3_reply_cells(mlength))
 			return false;
 		got_reply(n, p, t, c, mlength);
 		break;

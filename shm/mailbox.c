@@ -16,7 +16,7 @@ uint32_t p3_mbx_alloc(struct p3_mailbox *m)
 	uint64_t old = p3_acquire(&m->free); /* MBX.3 */
 	for (;;) {
 		uint32_t slot = (uint32_t)old;
-		if (slot == P3_MBX_NONE)
+		if (slot - 1 >= P3_MBX_SLOTS)
 			return P3_MBX_NONE;
 		/* The tag makes a swap fail if the list changed: next may be stale. */
 		uint32_t next = p3_get(&m->slot[slot - 1].next);
@@ -48,9 +48,11 @@ uint32_t p3_mbx_take_all(struct p3_mailbox *m)
 {
 	uint32_t slot = p3_exchange32(&m->head, P3_MBX_NONE); /* MBX.1 */
 	uint32_t oldest = P3_MBX_NONE;
-	/* Whatever the words say, no slot but the mailbox's, and no loop without end. */
-	for (uint32_t n = 0; slot - 1 < P3_MBX_SLOTS && n < P3_MBX_SLOTS; n++) {
+	/* Whatever the words say: no slot but its own, none twice, none unposted. */
+	while (slot - 1 < P3_MBX_SLOTS &&
+		p3_get(&m->slot[slot - 1].state) == P3_MBX_POSTED) {
 		uint32_t next = p3_get(&m->slot[slot - 1].next);
+		p3_set(&m->slot[slot - 1].state, P3_MBX_TAKEN);
 		p3_set(&m->slot[slot - 1].next, oldest);
 		oldest = slot;
 		slot = next;

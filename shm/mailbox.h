@@ -39,7 +39,7 @@
 #define P3_MBX_SLOTS 256u
 #define P3_MBX_NONE  0u /* slot numbers are index + 1 */
 
-enum { P3_MBX_POSTED = 1, P3_MBX_DONE = 2 };
+enum { P3_MBX_POSTED = 1, P3_MBX_DONE = 2, P3_MBX_TAKEN = 3 };
 
 #define P3_MBX_CMD 240u /* bytes of a command at most */
 
