@@ -326,21 +326,37 @@ int p3_nic_do(struct p3_nic *n, struct p3_cmd *c)
 
 /* ---- interfaces and queues: the host brings the memory ---- */
 
+static uint32_t power_of_two(ptl_size_t n)
+{
+	uint32_t p = 1;
+	while (p < n)
+		p *= 2;
+	return p;
+}
+
+static void free_tables(struct p3_cmd *c)
+{
+	free(c->ni_open.portals);
+	free(c->ni_open.buckets);
+	free(c->ni_open.acs);
+}
+
 int p3_nic_ni_open(struct p3_nic *n, uint32_t ni, uint32_t pid,
 	const ptl_ni_limits_t *limits, uint64_t *handle_out)
 {
 	struct p3_cmd c = {.op = P3_OP_NI_OPEN, .ni = (uint16_t)ni};
 	c.ni_open.pid = pid;
 	c.ni_open.limits = *limits;
+	c.ni_open.nbuckets = power_of_two((ptl_size_t)limits->max_mes);
 	c.ni_open.portals =
 		calloc((size_t)limits->max_pt_index + 1, sizeof(struct p3_portal));
+	c.ni_open.buckets = calloc(c.ni_open.nbuckets, sizeof(struct p3_bucket));
 	c.ni_open.acs = calloc((size_t)limits->max_ac_index + 1, sizeof(struct p3_ac));
 	int rc = PTL_NO_SPACE;
-	if (c.ni_open.portals && c.ni_open.acs)
+	if (c.ni_open.portals && c.ni_open.buckets && c.ni_open.acs)
 		rc = p3_nic_do(n, &c);
 	if (rc != PTL_OK) {
-		free(c.ni_open.portals);
-		free(c.ni_open.acs);
+		free_tables(&c);
 		return rc;
 	}
 	*handle_out = c.handle_out;
@@ -351,19 +367,9 @@ int p3_nic_ni_close(struct p3_nic *n, uint64_t handle)
 {
 	struct p3_cmd c = {.op = P3_OP_NI_CLOSE, .handle = handle};
 	int rc = p3_nic_do(n, &c);
-	if (rc != PTL_OK)
-		return rc;
-	free(c.ni_open.portals);
-	free(c.ni_open.acs);
-	return PTL_OK;
-}
-
-static uint32_t power_of_two(ptl_size_t n)
-{
-	uint32_t p = 1;
-	while (p < n)
-		p *= 2;
-	return p;
+	if (rc == PTL_OK)
+		free_tables(&c);
+	return rc;
 }
 
 int p3_nic_eq_alloc(struct p3_nic *n, uint64_t ni_handle, ptl_size_t count,

@@ -9,6 +9,7 @@
  *	call.c	 host threads: command under the lease or through the mailbox, waiting
  *	pass.c	 one bounded pass, command dispatch, wake-ups at its end
  *	object.c tables of NIs, MEs, MDs, EQs and pendings
+ *	index.c	 match lists and their hash index
  *	match.c	 access control, match list walk, descriptor acceptance, unlinking
  *	event.c	 event records, operations between START and END
  *	tx.c	 put and get: lanes, send queues, reservations, responses received
@@ -154,14 +155,55 @@ struct p3_me {
 	ptl_match_bits_t ignore;
 	struct p3_md *md;
 	struct p3_me *next, *prev;
+	struct p3_me *bucket_next, *bucket_prev;
+	uint64_t label; /* orders the list */
 	uint32_t pt_index;
+	uint8_t tuple; /* of an indexed list; P3_TUPLES: loose */
 	bool unlink;
 };
+
+/* One way to look at requests. */
+struct p3_tuple {
+	ptl_match_bits_t ignore;
+	uint32_t n;  /* entries; 0: not used */
+	uint8_t any; /* P3_ANY_* */
+};
+
+enum { P3_ANY_NID = 1, P3_ANY_PID = 2 };
+
+#define P3_TUPLES 8u
 
 struct p3_portal {
 	struct p3_me *head, *tail;
 	uint32_t n;
+	uint32_t loose; /* entries that no tuple could be found for */
+	bool indexed;
+	struct p3_tuple tuple[P3_TUPLES];
 };
+
+struct p3_bucket {
+	struct p3_me *head, *tail;
+};
+
+static inline uint64_t p3_mix(uint64_t x)
+{
+	x *= 0x9e3779b97f4a7c15;
+	return x ^ x >> 32;
+}
+
+/* Of a request, or of an entry of this tuple, by what the tuple looks at. */
+static inline uint64_t p3_tuple_hash(const struct p3_tuple *t, uint32_t number,
+	ptl_match_bits_t bits, ptl_process_id_t id)
+{
+	uint64_t nid = t->any & P3_ANY_NID ? 0 : id.nid;
+	uint64_t pid = t->any & P3_ANY_PID ? 0 : id.pid;
+	return p3_mix(p3_mix((bits & ~t->ignore) + number) ^ (nid << 32 | pid));
+}
+
+static inline bool p3_label_before(uint64_t a, uint64_t b)
+{
+	return (int64_t)(a - b) < 0;
+}
 
 struct p3_ac {
 	bool valid;
@@ -184,6 +226,8 @@ struct p3_ni {
 	uint32_t pid;
 	ptl_ni_limits_t limits;
 	struct p3_portal *portal;
+	struct p3_bucket *bucket;
+	uint64_t bucket_mask;
 	struct p3_ac *ac;
 	uint64_t drops, drop_bytes;
 	uint64_t received, received_bytes; /* requests accepted */
@@ -489,6 +533,13 @@ static inline uint64_t p3_handle_of(enum p3_kind kind, const struct p3_object *o
 {
 	return p3_handle(kind, o->ni, o->index, p3_get(&o->gen));
 }
+
+/* ---- index.c ---- */
+
+/* Next to base, or as the only one; the entry says which portal index. */
+void p3_match_list_insert(
+	struct p3_ni *ni, struct p3_me *me, struct p3_me *base, uint32_t position);
+void p3_match_list_remove(struct p3_ni *ni, struct p3_me *me);
 
 /* ---- match.c ---- */
 

@@ -42,19 +42,52 @@ static bool accepts(struct p3_md *md, const struct p3_ask *ask, struct p3_hit *h
 	return true;
 }
 
+static bool fits(const struct p3_me *me, const struct p3_ask *ask, struct p3_hit *hit_out)
+{
+	return ((ask->bits ^ me->bits) & ~me->ignore) == 0 && me->md &&
+	       id_matches(me->id, ask->id) && accepts(me->md, ask, hit_out);
+}
+
+static bool walk(
+	const struct p3_portal *list, const struct p3_ask *ask, struct p3_hit *hit_out)
+{
+	for (const struct p3_me *me = list->head; me; me = me->next)
+		if (fits(me, ask, hit_out))
+			return true;
+	return false;
+}
+
+/* The first entry of one tuple that fits, unless it is behind best. */
+static const struct p3_me *look_up(const struct p3_ni *ni, const struct p3_ask *ask,
+	uint32_t tuple, const struct p3_me *best, struct p3_hit *hit_out)
+{
+	const struct p3_tuple *t = &ni->portal[ask->pt_index].tuple[tuple];
+	uint64_t hash =
+		p3_tuple_hash(t, ask->pt_index * P3_TUPLES + tuple, ask->bits, ask->id);
+	const struct p3_me *me = ni->bucket[hash & ni->bucket_mask].head;
+	for (; me; me = me->bucket_next) {
+		if (me->pt_index != ask->pt_index || me->tuple != tuple)
+			continue;
+		if (best && p3_label_before(best->label, me->label))
+			break;
+		if (fits(me, ask, hit_out))
+			return me;
+	}
+	return best;
+}
+
 bool p3_fw_match(struct p3_ni *ni, const struct p3_ask *ask, struct p3_hit *hit_out)
 {
+	const struct p3_me *best = NULL;
 	if (ask->pt_index > (uint32_t)ni->limits.max_pt_index || !is_allowed(ni, ask))
 		return false;
-	for (struct p3_me *me = ni->portal[ask->pt_index].head; me; me = me->next) {
-		if ((ask->bits ^ me->bits) & ~me->ignore)
-			continue;
-		if (!me->md || !id_matches(me->id, ask->id))
-			continue;
-		if (accepts(me->md, ask, hit_out))
-			return true;
-	}
-	return false;
+	const struct p3_portal *list = &ni->portal[ask->pt_index];
+	if (!list->indexed || list->loose)
+		return walk(list, ask, hit_out);
+	for (uint32_t i = 0; i < P3_TUPLES; i++)
+		if (list->tuple[i].n)
+			best = look_up(ni, ask, i, best, hit_out);
+	return best != NULL;
 }
 
 void p3_fw_threshold(struct p3_md *md)
@@ -118,15 +151,15 @@ char *p3_region_at(const struct p3_region *r, uint64_t off, uint64_t *len_out)
 }
 
 /* Where a walk over a region's pieces is. */
-struct walk {
+struct region_walk {
 	const struct p3_region *region;
 	uint32_t element;
 	uint64_t offset; /* in it */
 };
 
-static struct walk walk_from(const struct p3_region *r, uint64_t off)
+static struct region_walk walk_from(const struct p3_region *r, uint64_t off)
 {
-	struct walk w = {.region = r, .offset = off};
+	struct region_walk w = {.region = r, .offset = off};
 	if (r->iov)
 		while (w.element < r->iov->n && w.offset >= r->iov->v[w.element].iov_len)
 			w.offset -= r->iov->v[w.element++].iov_len;
@@ -134,7 +167,7 @@ static struct walk walk_from(const struct p3_region *r, uint64_t off)
 }
 
 /* The next piece, at most len bytes of it; NULL behind the end. */
-static char *walk_on(struct walk *w, uint64_t len, uint64_t *piece_out)
+static char *walk_on(struct region_walk *w, uint64_t len, uint64_t *piece_out)
 {
 	const struct p3_region *r = w->region;
 	if (!r->iov) {
@@ -158,7 +191,7 @@ void p3_region_write(
 	const struct p3_region *r, uint64_t off, const void *src, uint64_t len)
 {
 	const char *from = src;
-	struct walk w = walk_from(r, off);
+	struct region_walk w = walk_from(r, off);
 	for (uint64_t piece; len; from += piece, len -= piece) {
 		char *to = walk_on(&w, len, &piece);
 		if (!to)
@@ -170,7 +203,7 @@ void p3_region_write(
 void p3_region_read(const struct p3_region *r, uint64_t off, void *dst, uint64_t len)
 {
 	char *to = dst;
-	struct walk w = walk_from(r, off);
+	struct region_walk w = walk_from(r, off);
 	for (uint64_t piece; len; to += piece, len -= piece) {
 		const char *from = walk_on(&w, len, &piece);
 		if (!from)

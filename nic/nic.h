@@ -160,8 +160,10 @@ struct p3_cmd {
 		struct {
 			uint32_t pid;
 			ptl_ni_limits_t limits;
-			void *portals; /* zeroed memory for both tables, */
-			void *acs;     /* the NI's from success on */
+			void *portals; /* zeroed memory for three tables, */
+			void *buckets; /* the NI's from success on */
+			void *acs;
+			uint32_t nbuckets; /* a power of two */
 		} ni_open;
 		struct {
 			uint32_t index;

@@ -146,6 +146,8 @@ int p3_fw_ni_open(struct p3_nic *n, struct p3_cmd *c)
 	ni->pid = c->ni_open.pid;
 	ni->limits = c->ni_open.limits;
 	ni->portal = c->ni_open.portals;
+	ni->bucket = c->ni_open.buckets;
+	ni->bucket_mask = c->ni_open.nbuckets - 1;
 	ni->ac = c->ni_open.acs;
 	ni->drops = ni->drop_bytes = 0;
 	ni->received = ni->received_bytes = 0;
@@ -291,25 +293,6 @@ int p3_fw_eq_free(struct p3_nic *n, struct p3_cmd *c)
 
 /* ---- match entries ---- */
 
-static void list_insert(
-	struct p3_portal *list, struct p3_me *me, struct p3_me *base, uint32_t position)
-{
-	struct p3_me *prev = position == PTL_INS_AFTER ? base : base ? base->prev : NULL;
-	struct p3_me *next = prev ? prev->next : list->head;
-	me->prev = prev;
-	me->next = next;
-	*(prev ? &prev->next : &list->head) = me;
-	*(next ? &next->prev : &list->tail) = me;
-	list->n++;
-}
-
-static void list_remove(struct p3_portal *list, struct p3_me *me)
-{
-	*(me->prev ? &me->prev->next : &list->head) = me->next;
-	*(me->next ? &me->next->prev : &list->tail) = me->prev;
-	list->n--;
-}
-
 /* Where a new match entry goes. */
 struct place {
 	struct p3_portal *list;
@@ -378,7 +361,7 @@ static struct p3_me *me_make(
 	me->unlink = c->me.unlink == PTL_UNLINK;
 	if (place->list->n == 0)
 		p3_use_more(&n->ni[c->ni], P3_U_LIST);
-	list_insert(place->list, me, place->base, place->position);
+	p3_match_list_insert(&n->ni[c->ni], me, place->base, place->position);
 	object_born(&me->o);
 	c->handle_out = p3_handle_of(P3_KIND_ME, &me->o);
 	return me;
@@ -388,7 +371,7 @@ static void me_remove(struct p3_nic *n, struct p3_me *me)
 {
 	struct p3_ni *ni = p3_ni_of(n, &me->o);
 	struct p3_portal *list = &ni->portal[me->pt_index];
-	list_remove(list, me);
+	p3_match_list_remove(ni, me);
 	if (list->n == 0)
 		p3_use_less(ni, P3_U_LIST);
 	free_object(n, P3_T_ME, &me->o);
@@ -716,8 +699,10 @@ int p3_fw_ni_close(struct p3_nic *n, struct p3_cmd *c)
 	p3_fw_forget(n, i);
 	drop_objects(n, i);
 	c->ni_open.portals = ni->portal;
+	c->ni_open.buckets = ni->bucket;
 	c->ni_open.acs = ni->ac;
 	ni->portal = NULL;
+	ni->bucket = NULL;
 	ni->ac = NULL;
 	n->posted = true;
 	return PTL_OK;
@@ -731,8 +716,10 @@ void p3_fw_drop_all(struct p3_nic *n)
 		p3_release(&ni->gen, gen + (gen & 1)); /* TABLE.2 */
 		drop_objects(n, i);
 		free(ni->portal);
+		free(ni->bucket);
 		free(ni->ac);
 		ni->portal = NULL;
+		ni->bucket = NULL;
 		ni->ac = NULL;
 	}
 }

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The match list of a portal index, and its hash index.
+ *
+ *	list	 head <-> entry <-> entry <-> tail	labels grow along the list
+ *	tuples	 the ways in which its entries look at a request: ignore bits, and
+ *		 whether nid and pid count; few lists have more than three
+ *	buckets	 of the interface: entries of one tuple whose bits and ids hash alike, in
+ *		 list order
+ *
+ * A request is looked up once for each tuple, and of the entries found the one with the
+ * smallest label is the first in the list (match.c).  Short lists are walked: they have
+ * no index, and entries that fit no tuple any more ("loose") make the walk necessary.
+ */
+#include "nic/fw.h"
+
+#define P3_INDEX_FROM 16u /* entries: from so many on a list is indexed, */
+#define P3_INDEX_TO   4u  /* until it has so few */
+#define P3_STEP       ((uint64_t)1 << 32)
+#define P3_SPAN_MOST  ((uint64_t)1 << 62) /* of a list's labels: differences have a sign */
+
+/* ---- the index ---- */
+
+static uint8_t any_of(ptl_process_id_t id)
+{
+	return (uint8_t)((id.nid == PTL_NID_ANY ? P3_ANY_NID : 0) |
+			 (id.pid == PTL_PID_ANY ? P3_ANY_PID : 0));
+}
+
+static struct p3_bucket *bucket_of(struct p3_ni *ni, const struct p3_me *me)
+{
+	const struct p3_tuple *t = &ni->portal[me->pt_index].tuple[me->tuple];
+	return &ni->bucket[p3_tuple_hash(t, me->pt_index * P3_TUPLES + me->tuple,
+				   me->bits, me->id) &
+			   ni->bucket_mask];
+}
+
+static bool same_view(const struct p3_tuple *t, const struct p3_me *me)
+{
+	return t->n && t->ignore == me->ignore && t->any == any_of(me->id);
+}
+
+/* The tuple that the entry belongs to; P3_TUPLES when there is room for no other one. */
+static uint32_t find_tuple(const struct p3_portal *list, const struct p3_me *me)
+{
+	uint32_t vacant = P3_TUPLES;
+	for (uint32_t i = P3_TUPLES; i-- > 0;) {
+		if (same_view(&list->tuple[i], me))
+			return i;
+		if (!list->tuple[i].n)
+			vacant = i;
+	}
+	return vacant;
+}
+
+/* The entry of this bucket that comes right before me in the list; NULL: none. */
+static struct p3_me *before_in(const struct p3_bucket *b, const struct p3_me *me)
+{
+	if (!me->prev)
+		return NULL;
+	struct p3_me *at = b->tail;
+	while (at && (at->pt_index != me->pt_index || at->tuple != me->tuple ||
+			     !p3_label_before(at->label, me->label)))
+		at = at->bucket_prev;
+	return at;
+}
+
+/* last: it is behind all of the list's that are indexed. */
+static void index_add(
+	struct p3_ni *ni, struct p3_portal *list, struct p3_me *me, bool last)
+{
+	me->tuple = (uint8_t)find_tuple(list, me);
+	if (me->tuple == P3_TUPLES) {
+		list->loose++;
+		return;
+	}
+	struct p3_tuple *t = &list->tuple[me->tuple];
+	t->ignore = me->ignore;
+	t->any = any_of(me->id);
+	t->n++;
+	struct p3_bucket *b = bucket_of(ni, me);
+	struct p3_me *prev = last ? b->tail : before_in(b, me);
+	struct p3_me *next = prev ? prev->bucket_next : b->head;
+	me->bucket_prev = prev;
+	me->bucket_next = next;
+	*(prev ? &prev->bucket_next : &b->head) = me;
+	*(next ? &next->bucket_prev : &b->tail) = me;
+}
+
+static void index_remove(struct p3_ni *ni, struct p3_portal *list, struct p3_me *me)
+{
+	if (me->tuple == P3_TUPLES) {
+		list->loose--;
+		return;
+	}
+	struct p3_bucket *b = bucket_of(ni, me);
+	struct p3_me *prev = me->bucket_prev, *next = me->bucket_next;
+	*(prev ? &prev->bucket_next : &b->head) = next;
+	*(next ? &next->bucket_prev : &b->tail) = prev;
+	list->tuple[me->tuple].n--;
+}
+
+/* In list order, so that every entry is behind those that its bucket holds already. */
+static void build(struct p3_ni *ni, struct p3_portal *list)
+{
+	list->indexed = true;
+	for (struct p3_me *me = list->head; me; me = me->next)
+		index_add(ni, list, me, true);
+}
+
+static void tear_down(struct p3_ni *ni, struct p3_portal *list)
+{
+	for (struct p3_me *me = list->head; me; me = me->next)
+		index_remove(ni, list, me);
+	list->indexed = false;
+}
+
+/* ---- labels ---- */
+
+static void relabel(struct p3_portal *list)
+{
+	uint64_t label = 0;
+	for (struct p3_me *me = list->head; me; me = me->next)
+		me->label = label += P3_STEP;
+}
+
+/* One between those of its neighbours; the whole list gets new ones when there is none. */
+static void label(struct p3_portal *list, struct p3_me *me)
+{
+	if (!me->prev && !me->next)
+		me->label = 0;
+	else if (!me->next)
+		me->label = me->prev->label + P3_STEP;
+	else if (!me->prev)
+		me->label = me->next->label - P3_STEP;
+	else
+		me->label = me->prev->label + (me->next->label - me->prev->label) / 2;
+	bool full = me->prev && me->label == me->prev->label;
+	if (full || list->tail->label - list->head->label > P3_SPAN_MOST)
+		relabel(list);
+}
+
+/* ---- the list ---- */
+
+void p3_match_list_insert(
+	struct p3_ni *ni, struct p3_me *me, struct p3_me *base, uint32_t position)
+{
+	struct p3_portal *list = &ni->portal[me->pt_index];
+	struct p3_me *prev = position == PTL_INS_AFTER ? base : base ? base->prev : NULL;
+	struct p3_me *next = prev ? prev->next : list->head;
+	me->prev = prev;
+	me->next = next;
+	*(prev ? &prev->next : &list->head) = me;
+	*(next ? &next->prev : &list->tail) = me;
+	label(list, me);
+	list->n++;
+	if (list->indexed)
+		index_add(ni, list, me, !me->next);
+	else if (list->n == P3_INDEX_FROM)
+		build(ni, list);
+}
+
+void p3_match_list_remove(struct p3_ni *ni, struct p3_me *me)
+{
+	struct p3_portal *list = &ni->portal[me->pt_index];
+	if (list->indexed)
+		index_remove(ni, list, me);
+	*(me->prev ? &me->prev->next : &list->head) = me->next;
+	*(me->next ? &me->next->prev : &list->tail) = me->prev;
+	list->n--;
+	if (list->indexed && list->n == P3_INDEX_TO)
+		tear_down(ni, list);
+}
