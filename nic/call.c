@@ -139,9 +139,11 @@ static void park(struct p3_nic *n, struct wait *w, bool (*ready)(void *), void *
 {
 	p3_add32(&n->parked, 1);
 	bool watch = w->held && !p3_get(&n->watcher);
+	P3_PROBE1(park, n->conf.nid);
 	bool woken = watch ? sleep_as_watcher(n, w, ready, arg)
 			   : sleep_for_news(n, w, ready, arg);
 	p3_add32(&n->parked, (uint32_t)-1);
+	P3_PROBE1(wake, n->conf.nid);
 	/* After a time-out it parks again: idle nodes do not yield to each other. */
 	if (woken)
 		p3_waiter_reset(&w->idle);
@@ -269,6 +271,7 @@ static __thread uint32_t inside __attribute__((tls_model("initial-exec")));
 static inline int do_once(struct p3_nic *n, struct p3_cmd *c)
 {
 	int rc;
+	P3_PROBE2(command, c->op, n->conf.nid);
 	inside++;
 	atomic_signal_fence(memory_order_seq_cst);
 	if (__builtin_expect(p3_fw_enter(n, P3_LEASE_HOST), 1)) {

@@ -60,6 +60,7 @@ void p3_fw_event(struct p3_nic *n, const struct p3_sink *sink, const struct p3_r
 		rec->w[13] | (uint64_t)kind << 16 | unlinked << 24); /* EVQ.2 */
 	p3_release(&e->w[14], fail);                                 /* EVQ.2 */
 	p3_evq_commit(&eq->tx, e);
+	P3_PROBE2(event, kind, eq->tx.tail);
 	n->posted = true;
 }
 

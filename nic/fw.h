@@ -26,6 +26,7 @@
 #include "shm/lease.h"
 #include "shm/mailbox.h"
 #include "shm/park.h"
+#include "shm/probe.h"
 
 #include <pthread.h>
 

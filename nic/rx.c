@@ -373,10 +373,13 @@ bool p3_fw_take_request(struct p3_nic *n, struct p3_peer *p)
 	}
 	load_source(n, p, &r);
 	struct p3_ni *ni = interface(n, r.target_pid);
-	if (!ni || !p3_fw_match(ni, &r.ask, &hit))
+	bool wanted = ni && p3_fw_match(ni, &r.ask, &hit);
+	P3_PROBE3(match, r.ask.bits, r.ask.length, wanted);
+	if (!wanted)
 		discard(n, p, ni, &r);
 	else if (!deliver(n, p, &r, &hit))
 		return false;
+	P3_PROBE2(deliver, r.ask.kind, r.ask.length);
 	p3_ring_take(&p->req_in, ncells);
 	n->worked = true;
 	n->msgs++;
