@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define P3_TEXT_LEN ((size_t)1 << 20) /* of one dump at most */
+#define P3_TEXT_LEN ((size_t)1 << 18) /* of one dump at most: the rest is cut off */
 
 unsigned int PtlNIDebug(ptl_handle_ni_t ni_handle, unsigned int mask)
 {
@@ -23,10 +23,12 @@ static int dump(struct p3_nic *nic, struct p3_cmd *c)
 	if (!c->dump.text)
 		return PTL_NO_SPACE;
 	c->dump.text[0] = 0;
-	int rc = p3_nic_do(nic, c);
+	int before, rc = p3_nic_do(nic, c);
+	(void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
 	if (rc == PTL_OK)
 		(void)fputs(c->dump.text, stderr);
 	free(c->dump.text);
+	(void)pthread_setcancelstate(before, &before);
 	return rc;
 }
 

@@ -19,7 +19,7 @@ static int copy_iov(const ptl_md_t *md, struct p3_iov **iov_out)
 	struct p3_iov *iov = malloc(sizeof *iov + md->length * sizeof iov->v[0]);
 	if (!iov)
 		return PTL_NO_SPACE;
-	iov->n = (uint32_t)md->length;
+	*iov = (struct p3_iov){.refs = 1, .n = (uint32_t)md->length};
 	if (md->length)
 		memcpy(iov->v, md->start, md->length * sizeof iov->v[0]);
 	*iov_out = iov;
@@ -77,13 +77,14 @@ int PtlMDUpdate(ptl_handle_md_t md_handle, ptl_md_t *old_md, ptl_md_t *new_md,
 	ptl_handle_eq_t eq_handle)
 {
 	P3_CALL(nic, PTL_MD_INVALID);
-	if (old_md && (old_md->options & PTL_MD_IOVEC) && !old_md->start &&
-		old_md->length)
-		return PTL_SEGV;
 	struct p3_cmd c = {.op = P3_OP_MD_UPDATE, .handle = md_handle};
+	c.md.iov = NULL;
 	c.md.test_eq = eq_handle;
 	c.md.change = new_md != NULL;
-	c.old = old_md ? *old_md : (ptl_md_t){.options = 0};
+	if (old_md)
+		c.old = *old_md; /* where elements go, if the descriptor has any */
+	else
+		c.old = (ptl_md_t){.options = 0};
 	int rc = PTL_OK;
 	if (new_md) {
 		c.md.md = *new_md;
@@ -92,7 +93,8 @@ int PtlMDUpdate(ptl_handle_md_t md_handle, ptl_md_t *old_md, ptl_md_t *new_md,
 	if (rc != PTL_OK)
 		return rc;
 	rc = p3_nic_do(nic, &c);
-	free(c.md.iov); /* the new elements, or those that they replaced */
+	if (rc != PTL_OK)
+		free(c.md.iov);
 	if (old_md && (rc == PTL_OK || rc == PTL_MD_NO_UPDATE))
 		*old_md = c.old;
 	return rc;

@@ -268,12 +268,22 @@ static int post(struct p3_nic *n, struct p3_cmd *c)
  */
 static __thread uint32_t inside __attribute__((tls_model("initial-exec")));
 
+static inline void come_in(void)
+{
+	inside++;
+	atomic_signal_fence(memory_order_seq_cst);
+}
+
+static inline void go_out(void)
+{
+	atomic_signal_fence(memory_order_seq_cst);
+	inside--;
+}
+
 static inline int do_once(struct p3_nic *n, struct p3_cmd *c)
 {
 	int rc;
 	P3_PROBE2(command, c->op, n->conf.nid);
-	inside++;
-	atomic_signal_fence(memory_order_seq_cst);
 	if (__builtin_expect(p3_fw_enter(n, P3_LEASE_HOST), 1)) {
 		rc = c->op == P3_OP_PUT ? p3_fw_put(n, c) : p3_fw_exec(n, c);
 		/* A caller that only sends must still see the room that comes back. */
@@ -283,8 +293,6 @@ static inline int do_once(struct p3_nic *n, struct p3_cmd *c)
 	} else {
 		rc = post(n, c);
 	}
-	atomic_signal_fence(memory_order_seq_cst);
-	inside--;
 	return rc;
 }
 
@@ -312,18 +320,29 @@ static int add_chunk(struct p3_nic *n, enum p3_table_id id)
 	return rc;
 }
 
-int p3_nic_do(struct p3_nic *n, struct p3_cmd *c)
+/* This thread has come in. */
+static int do_inside(struct p3_nic *n, struct p3_cmd *c)
 {
-	if (__builtin_expect(inside != 0, 0))
-		return PTL_NO_SPACE;
 	int rc = do_once(n, c);
 	while (__builtin_expect(rc < 0 && rc >= -(int)P3_TABLES, 0)) {
 		rc = add_chunk(n, (enum p3_table_id)(-rc - 1));
 		if (rc == PTL_OK)
 			rc = do_once(n, c);
+		else if (rc == PTL_NI_INVALID)
+			rc = closed_code(c);
 	}
 	if (__builtin_expect(rc == PTL_NO_SPACE, 0))
 		sched_yield(); /* who tries again lets the targets answer */
+	return rc;
+}
+
+int p3_nic_do(struct p3_nic *n, struct p3_cmd *c)
+{
+	if (__builtin_expect(inside != 0, 0))
+		return PTL_NO_SPACE;
+	come_in();
+	int rc = do_inside(n, c);
+	go_out();
 	return rc;
 }
 
@@ -366,12 +385,48 @@ int p3_nic_ni_open(struct p3_nic *n, uint32_t ni, uint32_t pid,
 	return PTL_OK;
 }
 
+/*
+ * Their readers leave, then rings and places are free again.  life: as it was when the
+ * rings were in use for certain.
+ */
+static void retire(struct p3_nic *n, struct p3_eq *dead, uint64_t life)
+{
+	struct p3_cmd c = {.op = P3_OP_EQ_BURY};
+	if (!dead)
+		return;
+	for (struct p3_eq *eq = dead; eq; eq = eq->next_dead) {
+		p3_evq_retire(&eq->rx);
+		p3_host_ring_free(n, eq->tx.ring, eq->n, life);
+	}
+	c.eq.dead = dead;
+	(void)do_inside(n, &c);
+}
+
 int p3_nic_ni_close(struct p3_nic *n, uint64_t handle)
 {
 	struct p3_cmd c = {.op = P3_OP_NI_CLOSE, .handle = handle};
-	int rc = p3_nic_do(n, &c);
-	if (rc == PTL_OK)
+	uint64_t life = p3_get(&n->life);
+	if (inside)
+		return PTL_NO_SPACE;
+	come_in();
+	int rc = do_inside(n, &c);
+	if (rc == PTL_OK) {
+		retire(n, c.ni_open.dead, life);
 		free_tables(&c);
+	}
+	go_out();
+	return rc;
+}
+
+static int eq_alloc(struct p3_nic *n, struct p3_cmd *c)
+{
+	uint64_t life = p3_get(&n->life);
+	c->eq.ring = p3_host_ring(n, c->eq.n);
+	if (!c->eq.ring)
+		return p3_get(&n->closing) ? PTL_NI_INVALID : PTL_NO_SPACE;
+	int rc = do_inside(n, c);
+	if (rc != PTL_OK)
+		p3_host_ring_free(n, c->eq.ring, c->eq.n, life);
 	return rc;
 }
 
@@ -381,30 +436,29 @@ int p3_nic_eq_alloc(struct p3_nic *n, uint64_t ni_handle, ptl_size_t count,
 	struct p3_cmd c = {.op = P3_OP_EQ_ALLOC,
 		.ni = (uint16_t)p3_handle_ni(ni_handle),
 		.handle = ni_handle};
-	uint64_t life = p3_get(&n->life);
-	c.eq.handler = handler;
-	if (count > P3_EQ_MOST)
+	if (count > P3_EQ_MOST || inside)
 		return PTL_NO_SPACE;
+	c.eq.handler = handler;
 	c.eq.n = power_of_two(count);
-	c.eq.ring = p3_host_ring(n, c.eq.n);
-	if (!c.eq.ring)
-		return p3_get(&n->closing) ? PTL_NI_INVALID : PTL_NO_SPACE;
-	int rc = p3_nic_do(n, &c);
-	if (rc != PTL_OK) {
-		p3_host_ring_free(n, c.eq.ring, c.eq.n, life);
-		return rc;
-	}
-	*handle_out = c.handle_out;
-	return PTL_OK;
+	come_in();
+	int rc = eq_alloc(n, &c);
+	go_out();
+	if (rc == PTL_OK)
+		*handle_out = c.handle_out;
+	return rc;
 }
 
 int p3_nic_eq_free(struct p3_nic *n, uint64_t handle)
 {
 	struct p3_cmd c = {.op = P3_OP_EQ_FREE, .handle = handle};
 	uint64_t life = p3_get(&n->life);
-	int rc = p3_nic_do(n, &c);
+	if (inside)
+		return PTL_NO_SPACE;
+	come_in();
+	int rc = do_inside(n, &c);
 	if (rc == PTL_OK)
-		p3_host_ring_free(n, c.eq.ring, c.eq.n, life);
+		retire(n, c.eq.dead, life);
+	go_out();
 	return rc;
 }
 
@@ -440,7 +494,8 @@ ptl_eq_handler_t p3_nic_eq_handler(struct p3_nic *n, uint64_t handle)
 static int take(struct p3_eq *eq, uint64_t handle, ptl_event_t *ev)
 {
 	uint64_t w[P3_EVQ_WORDS], sequence;
-	enum p3_evq_got got = p3_evq_get(&eq->rx, this_thread(), w, &sequence);
+	uint32_t epoch = p3_handle_gen(handle);
+	enum p3_evq_got got = p3_evq_get(&eq->rx, epoch, this_thread(), w, &sequence);
 	if (got == P3_EVQ_EMPTY)
 		return PTL_EQ_EMPTY;
 	p3_event_from_record(w, sequence, handle, ev);
@@ -453,14 +508,12 @@ static bool pass_once(struct p3_nic *n)
 	bool worked = false;
 	if (inside)
 		return false;
-	inside++;
-	atomic_signal_fence(memory_order_seq_cst);
+	come_in();
 	if (p3_fw_enter(n, P3_LEASE_HOST)) {
 		worked = p3_fw_pass(n);
 		p3_fw_leave(n);
 	}
-	atomic_signal_fence(memory_order_seq_cst);
-	inside--;
+	go_out();
 	return worked;
 }
 
@@ -479,7 +532,7 @@ int p3_nic_eq_peek(struct p3_nic *n, uint64_t handle, ptl_event_t *event_out)
 		return PTL_EQ_INVALID;
 	if (!p3_evq_any(&eq->rx))
 		(void)pass_once(n);
-	enum p3_evq_got got = p3_evq_peek(&eq->rx, w, &sequence);
+	enum p3_evq_got got = p3_evq_peek(&eq->rx, p3_handle_gen(handle), w, &sequence);
 	if (got == P3_EVQ_EMPTY)
 		return queue_of(n, handle) ? PTL_EQ_EMPTY : PTL_EQ_INVALID;
 	p3_event_from_record(w, sequence, handle, event_out);
@@ -561,11 +614,9 @@ int p3_nic_eq_poll(struct p3_nic *n, const uint64_t *handles, uint32_t nq, uint3
 		*which_out = p.which;
 		return p.rc;
 	}
-	inside++;
-	atomic_signal_fence(memory_order_seq_cst);
+	come_in();
 	wait_for_event(n, &p, ns);
-	atomic_signal_fence(memory_order_seq_cst);
-	inside--;
+	go_out();
 	if (p.rc == PTL_EQ_EMPTY && p3_get(&n->closing))
 		p.rc = PTL_EQ_INVALID;
 	*which_out = p.which;

@@ -16,6 +16,8 @@ __attribute__((format(printf, 2, 3))) static void say(
 	struct text *t, const char *format, ...)
 {
 	va_list args;
+	if (t->left <= 1)
+		return;
 	va_start(args, format);
 	int len = vsnprintf(t->at, t->left, format, args);
 	va_end(args);
@@ -82,7 +84,7 @@ static int dump_list(struct p3_nic *n, struct p3_cmd *c, struct text *t)
 	const struct p3_portal *list = &ni->portal[c->dump.pt_index];
 	say(t, "portal index %" PRIu32 ": %" PRIu32 " match entries\n", c->dump.pt_index,
 		list->n);
-	for (const struct p3_me *me = list->head; me; me = me->next)
+	for (const struct p3_me *me = list->head; me && t->left > 1; me = me->next)
 		say_me(t, me);
 	return PTL_OK;
 }

@@ -20,7 +20,8 @@ void p3_rec_who(struct p3_rec *rec, ptl_process_id_t id, uint32_t uid, uint32_t 
 /* A link of its own for this operation. */
 void p3_rec_link(struct p3_nic *n, struct p3_rec *rec, uint32_t pt_index)
 {
-	rec->w[13] = (uint64_t)n->next_link++ << 32 | (pt_index & 0xffff);
+	rec->w[13] = (uint64_t)n->next_link++ << 32;
+	rec->w[14] = (uint64_t)pt_index << 32;
 }
 
 struct p3_eq *p3_sink_eq(const struct p3_sink *sink)
@@ -56,9 +57,8 @@ void p3_fw_event(struct p3_nic *n, const struct p3_sink *sink, const struct p3_r
 	for (int i = 0; i < 13; i++)
 		p3_release(&e->w[i], rec->w[i]); /* EVQ.2 */
 	uint64_t unlinked = kind == PTL_EVENT_UNLINK;
-	p3_release(&e->w[13],
-		rec->w[13] | (uint64_t)kind << 16 | unlinked << 24); /* EVQ.2 */
-	p3_release(&e->w[14], fail);                                 /* EVQ.2 */
+	p3_release(&e->w[13], rec->w[13] | (uint64_t)kind | unlinked << 8); /* EVQ.2 */
+	p3_release(&e->w[14], rec->w[14] | fail);                           /* EVQ.2 */
 	p3_evq_commit(&eq->tx, e);
 	P3_PROBE2(event, kind, eq->tx.tail);
 	n->posted = true;
@@ -91,23 +91,46 @@ void p3_span_begin(struct p3_span *span, struct p3_md *md, uint64_t offset)
 	span->offset = offset;
 	md->pending++;
 	struct p3_eq *eq = p3_sink_eq(&span->sink);
-	span->owed = eq && is_wanted(&span->sink, PTL_EVENT_PUT_END);
+	span->owed = eq && (is_wanted(&span->sink, PTL_EVENT_SEND_END) ||
+				   is_wanted(&span->sink, PTL_EVENT_SEND_START));
 	if (span->owed)
 		eq->owed++;
+	if (span->region.iov)
+		span->region.iov->refs++;
 	if (md->exhausted && md->unlink)
 		p3_md_owe_unlink(md);
+}
+
+static void pay(struct p3_span *span)
+{
+	struct p3_eq *eq = p3_sink_eq(&span->sink);
+	if (eq && span->owed)
+		eq->owed--;
+	span->owed = false;
+}
+
+void p3_span_start(struct p3_nic *n, struct p3_span *span, ptl_event_kind_t kind)
+{
+	p3_fw_event(n, &span->sink, &span->rec, kind, PTL_NI_OK);
+	if (!is_wanted(&span->sink, PTL_EVENT_SEND_END))
+		pay(span);
+}
+
+void p3_span_forget(struct p3_span *span)
+{
+	p3_iov_drop(span->region.iov);
+	span->md = NULL;
+	span->region = (struct p3_region){0};
 }
 
 void p3_span_end(
 	struct p3_nic *n, struct p3_span *span, ptl_event_kind_t kind, uint32_t fail)
 {
 	struct p3_md *md = span->md;
-	struct p3_eq *eq = p3_sink_eq(&span->sink);
-	if (eq && span->owed)
-		eq->owed--;
+	pay(span);
 	p3_fw_event(n, &span->sink, &span->rec, kind, fail);
-	if (--md->pending == 0 && __builtin_expect(md->former != NULL, 0))
-		p3_fw_free_former(md);
+	md->pending--;
+	p3_iov_drop(span->region.iov);
 	p3_fw_maybe_unlink(n, md, &span->rec);
 }
 
@@ -115,11 +138,11 @@ void p3_event_from_record(
 	const uint64_t w[P3_EVQ_WORDS], uint64_t sequence, uint64_t eq, ptl_event_t *ev)
 {
 	*ev = (ptl_event_t){
-		.type = (ptl_event_kind_t)(w[13] >> 16 & 0xff),
+		.type = (ptl_event_kind_t)(w[13] & 0xff),
 		.initiator = {.nid = (uint32_t)w[11], .pid = (uint32_t)(w[11] >> 32)},
 		.uid = (uint32_t)w[12],
 		.jid = (uint32_t)(w[12] >> 32),
-		.pt_index = (uint32_t)w[13] & 0xffff,
+		.pt_index = (uint32_t)(w[14] >> 32),
 		.match_bits = w[0],
 		.rlength = w[1],
 		.mlength = w[2],
@@ -134,8 +157,8 @@ void p3_event_from_record(
 			.eq_handle = eq},
 		.hdr_data = w[4],
 		.link = (ptl_seq_t)(w[13] >> 32),
-		.ni_fail_type = (ptl_ni_fail_t)w[14],
-		.unlinked = (int)(w[13] >> 24 & 1),
+		.ni_fail_type = (ptl_ni_fail_t)(uint32_t)w[14],
+		.unlinked = (int)(w[13] >> 8 & 1),
 		.sequence = (ptl_seq_t)sequence,
 	};
 }

@@ -29,6 +29,7 @@
 #include "shm/probe.h"
 
 #include <pthread.h>
+#include <sys/uio.h>
 
 #define P3_NONE 0xffffffffu
 
@@ -101,11 +102,17 @@ struct p3_region {
 	struct p3_iov *iov; /* NULL: contiguous */
 };
 
+/* Addresses between which bytes of a region lie; a hint, for iovecs it may be too wide. */
+struct p3_bounds {
+	const char *lo, *hi;
+};
+
 /* ---- objects ---- */
 
 struct p3_eq {
 	struct p3_object o;
-	struct p3_evq_rx rx; /* (any) */
+	struct p3_eq *next_dead; /* on the way to be retired by a host thread */
+	struct p3_evq_rx rx;     /* (any) */
 	struct p3_evq_tx tx;
 	ptl_eq_handler_t handler; /* (any) */
 	p3_a32 ni;                /* (any) as o.ni */
@@ -119,7 +126,7 @@ enum { P3_EV_START = 11, P3_W_MD = 5 };
  * Words of an event record, see event.c.  5..10 are the descriptor's snapshot.
  *	0 match_bits  1 rlength  2 mlength  3 offset  4 hdr_data
  *	5 md_handle  6 start  7 length  8 max_size  9 user_ptr  10 options:threshold
- *	11 pid:nid  12 jid:uid  13 link:(unlinked, kind, pt_index)  14 ni_fail_type
+ *	11 pid:nid  12 jid:uid  13 link:(unlinked, kind)  14 pt_index:ni_fail_type
  */
 struct p3_rec {
 	uint64_t w[P3_EVQ_WORDS];
@@ -141,9 +148,8 @@ struct p3_md {
 	bool unlink;      /* automatically */
 	bool owes_unlink; /* its UNLINK is counted in its queue's owed */
 	struct p3_sink sink;
-	uint32_t me;           /* index, P3_NONE: free floating */
-	uint32_t pending;      /* operations between START and END */
-	struct p3_iov *former; /* of before updates: operations under way use them */
+	uint32_t me;      /* index, P3_NONE: free floating */
+	uint32_t pending; /* operations between START and END */
 	uint64_t max_size;
 	uint64_t local_offset;
 	uint64_t snap[6]; /* words 5..10 of its events but for the threshold */
@@ -269,7 +275,7 @@ struct p3_span {
 	struct p3_sink sink;
 	struct p3_region region;
 	uint64_t offset; /* of the bytes in the region */
-	bool owed;       /* its END is counted in its queue's owed */
+	bool owed;       /* START or END to come: counted in its queue's owed */
 	struct p3_rec rec;
 };
 
@@ -323,8 +329,8 @@ struct p3_pending {
 	bool ack;
 	bool is_long;
 	uint16_t ac_index;
-	uint16_t pt_index;
 	uint16_t target_pid;
+	uint32_t pt_index;
 	uint32_t rsp_cells; /* reserved in the response ring */
 	struct p3_xfer_slot *xfer;
 	ptl_match_bits_t bits;
@@ -359,6 +365,8 @@ struct p3_pull {
 	uint64_t kick_ns;
 	enum p3_mover mover;
 	bool ack;
+	bool announced; /* counted in what we tell the peer that we read */
+	bool may_read;  /* and no exchange was under way there: see XFER.5 */
 	bool dedicated; /* the peer's own one, not from the pool */
 	bool in_use;
 	struct p3_pending *get; /* of this node, or NULL: a put into this node */
@@ -374,7 +382,8 @@ struct p3_xfer_slot {
 	struct p3_peer *peer;
 	bool in_use;
 	bool releasing;   /* get released: waits for the target to notice */
-	bool serving;     /* a get of the peer: op has an END to come */
+	bool serving;     /* a get of the peer: span has an END to come */
+	bool swapped;     /* an exchange on its bytes is being done */
 	uint64_t peer_id; /* serving a get: the initiator's slot; own get: the target's */
 	struct p3_span span; /* what may be read: region, offset */
 	uint64_t length;
@@ -423,6 +432,7 @@ struct p3_peer {
 	struct p3_pull *bulk; /* the one of this pair that uses a window */
 	struct p3_pull own_pull;
 	uint32_t npulls;   /* from the shared pool */
+	uint32_t nreading; /* pulls announced */
 	uint32_t nxfer[2]; /* of the shared slots of each class */
 };
 
@@ -484,8 +494,10 @@ struct p3_nic {
 	struct p3_pull *pull; /* the shared pool */
 	uint64_t arena_used;
 	uint64_t window_off[P3_WINDOWS];
-	uint32_t window_free; /* bits */
-	uint32_t windows;     /* carved */
+	uint32_t window_free;           /* bits */
+	uint32_t windows;               /* carved */
+	struct p3_peer *swapper;        /* whose getput waits for transfers to end */
+	struct p3_bounds swapper_wants; /* no other transfer begins there meanwhile */
 };
 
 /* ---- object.c ---- */
@@ -494,6 +506,9 @@ void p3_table_init(struct p3_table *t, uint32_t elem);
 void *p3_table_at(struct p3_table *t, uint32_t index); /* NULL beyond the end */
 void *p3_table_alloc(struct p3_table *t);              /* NULL: grow first */
 void p3_table_release(struct p3_table *t, struct p3_object *o);
+/* The same in two steps: its handle is void; its place may be used again. */
+void p3_table_kill(struct p3_table *t, struct p3_object *o);
+void p3_table_bury(struct p3_table *t, struct p3_object *o);
 void p3_table_add(struct p3_table *t, void *chunk);
 
 int p3_fw_ni_open(struct p3_nic *n, struct p3_cmd *c);
@@ -510,12 +525,11 @@ int p3_fw_ni_status(struct p3_nic *n, struct p3_cmd *c);
 int p3_fw_whose(struct p3_nic *n, struct p3_cmd *c);
 int p3_fw_eq_alloc(struct p3_nic *n, struct p3_cmd *c);
 int p3_fw_eq_free(struct p3_nic *n, struct p3_cmd *c);
+int p3_fw_eq_bury(struct p3_nic *n, struct p3_cmd *c);
 
 /* Take off and free; the ME goes too if it is flagged so. */
 void p3_fw_md_drop(struct p3_nic *n, struct p3_md *md);
 void p3_fw_drop_all(struct p3_nic *n); /* the NIC ends: iovec copies, tables */
-/* Elements from before an update; nothing is under way on md any more. */
-void p3_fw_free_former(struct p3_md *md);
 
 static inline struct p3_ni *p3_ni_of(struct p3_nic *n, const struct p3_object *o)
 {
@@ -576,9 +590,15 @@ void p3_region_write(
 void p3_region_read(const struct p3_region *r, uint64_t off, void *dst, uint64_t len);
 /* Longest contiguous piece at off. */
 char *p3_region_at(const struct p3_region *r, uint64_t off, uint64_t *len_out);
-/* Have len bytes of a and b, from these offsets on, any in common? */
-bool p3_region_overlaps(const struct p3_region *a, uint64_t aoff, uint64_t alen,
-	const struct p3_region *b, uint64_t boff, uint64_t blen);
+struct p3_bounds p3_region_bounds(const struct p3_region *r, uint64_t off, uint64_t len);
+bool p3_bounds_meet(
+	struct p3_bounds b, const struct p3_region *r, uint64_t off, uint64_t len);
+/* Have these bytes of a region any in common with few ones of another? */
+bool p3_region_overlaps(const struct p3_region *few, uint64_t foff, uint64_t flen,
+	const struct p3_region *r, uint64_t off, uint64_t len);
+/* The pieces that the bytes lie in, most at most; returns how many. */
+unsigned p3_region_iovecs(const struct p3_region *r, uint64_t off, uint64_t len,
+	struct iovec *out, unsigned most);
 
 /* ---- event.c ---- */
 
@@ -592,12 +612,17 @@ struct p3_eq *p3_sink_eq(const struct p3_sink *sink); /* NULL: none, or freed */
 void p3_event_from_record(
 	const uint64_t w[P3_EVQ_WORDS], uint64_t sequence, uint64_t eq, ptl_event_t *ev);
 
-/* An operation on md, from offset on.  The caller makes its record, counts it on the
- * descriptor before, and posts its START after. */
+/* An operation on md, from offset on.  The caller makes its record, and has counted it on
+ * the descriptor. */
 void p3_span_begin(struct p3_span *span, struct p3_md *md, uint64_t offset);
+void p3_span_start(struct p3_nic *n, struct p3_span *span, ptl_event_kind_t kind);
 /* Its END, and what that ends. */
 void p3_span_end(
 	struct p3_nic *n, struct p3_span *span, ptl_event_kind_t kind, uint32_t fail);
+/* Instead: its interface closes, nothing of it may be touched any more. */
+void p3_span_forget(struct p3_span *span);
+/* One user less of a copy of iovec elements; the last one frees it.  NULL: nothing. */
+void p3_iov_drop(struct p3_iov *iov);
 /* An UNLINK that waits for operations under way is owed to the queue. */
 void p3_md_owe_unlink(struct p3_md *md);
 void p3_md_forgive_unlink(struct p3_md *md);
@@ -618,6 +643,8 @@ void p3_fw_forget(struct p3_nic *n, uint32_t ni);
 
 /* Takes one request off the lane: false if there is none, or it must wait. */
 bool p3_fw_take_request(struct p3_nic *n, struct p3_peer *p);
+/* Of a peer that is gone: discards the one that must wait; false if there is none. */
+bool p3_fw_refuse_request(struct p3_nic *n, struct p3_peer *p);
 void p3_fw_drop(struct p3_nic *n, struct p3_ni *ni, uint64_t length);
 /* A response of one cell; flags P3_F_ACK: DONE with acknowledgement. */
 struct p3_answer {
@@ -641,6 +668,10 @@ void p3_fw_respond(struct p3_nic *n, struct p3_peer *p, const struct p3_answer *
  *		bulk_read: reader releases (the window was read) -> owner acquires
  *	XFER.3	released: initiator of a get releases (it has read all) -> target acquires
  *	XFER.4	bulk_slot: reader releases (want and read are set) -> owner acquires
+ *	XFER.5	Dekker, between the first cross-memory read of a put and a getput at its
+ *		source: reader stores reading, fences, acquires swapping; the owner stores
+ *		swapping, fences, loads reading, exchanges, releases swapping.  Without it
+ *		the put could carry one half of an exchange.
  */
 
 /* The peer's published half of a slot; the number was range-checked. */
@@ -669,9 +700,11 @@ void p3_fw_source(struct p3_nic *n); /* fill windows, notice releases */
 void p3_fw_end_pull(struct p3_nic *n, struct p3_pull *pull, uint32_t fail);
 void p3_xfer_finish_serving(struct p3_nic *n, struct p3_xfer_slot *x, uint32_t fail);
 void p3_xfer_forget(struct p3_nic *n, uint32_t ni);
-/* Are these bytes being read or written by a long transfer? */
-bool p3_xfer_touches(
+/* May these few bytes be exchanged now, or does a long transfer that has begun read or
+ * write some of them?  After true: exchange, then p3_xfer_swapped. */
+bool p3_xfer_may_swap(
 	struct p3_nic *n, const struct p3_region *r, uint64_t off, uint64_t len);
+void p3_xfer_swapped(struct p3_nic *n);
 /* NIC stop: nobody may read our memory from here on. */
 void p3_xfer_revoke_all(struct p3_nic *n);
 

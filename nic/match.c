@@ -212,21 +212,44 @@ void p3_region_read(const struct p3_region *r, uint64_t off, void *dst, uint64_t
 	}
 }
 
-/* The piece of r that begins at off, len bytes at most. */
-static char *piece_at(
-	const struct p3_region *r, uint64_t off, uint64_t len, uint64_t *piece_out)
+/* Addresses between which the bytes lie. */
+static struct p3_bounds bounds_of(const struct p3_region *r, uint64_t off, uint64_t len)
 {
-	char *at = p3_region_at(r, off, piece_out);
-	if (*piece_out > len)
-		*piece_out = len;
-	return at;
+	if (r->iov)
+		return (struct p3_bounds){r->iov->lo, r->iov->hi};
+	return (struct p3_bounds){r->start + off, r->start + off + len};
+}
+
+struct p3_bounds p3_region_bounds(const struct p3_region *r, uint64_t off, uint64_t len)
+{
+	struct p3_bounds b = bounds_of(r, 0, 0);
+	struct region_walk w = walk_from(r, off);
+	bool first = true;
+	for (uint64_t piece; len; len -= piece, first = false) {
+		char *at = walk_on(&w, len, &piece);
+		if (!at)
+			break;
+		if (first || at < b.lo)
+			b.lo = at;
+		if (first || at + piece > b.hi)
+			b.hi = at + piece;
+	}
+	return first ? (struct p3_bounds){NULL, NULL} : b;
+}
+
+bool p3_bounds_meet(
+	struct p3_bounds b, const struct p3_region *r, uint64_t off, uint64_t len)
+{
+	struct p3_bounds other = bounds_of(r, off, len);
+	return len && b.lo < other.hi && other.lo < b.hi;
 }
 
 static bool piece_overlaps(const char *at, uint64_t len, const struct p3_region *r,
 	uint64_t off, uint64_t rest)
 {
-	for (uint64_t piece; rest; off += piece, rest -= piece) {
-		const char *other = piece_at(r, off, rest, &piece);
+	struct region_walk w = walk_from(r, off);
+	for (uint64_t piece; rest; rest -= piece) {
+		const char *other = walk_on(&w, rest, &piece);
 		if (!other)
 			return false;
 		if (at < other + piece && other < at + len)
@@ -235,15 +258,33 @@ static bool piece_overlaps(const char *at, uint64_t len, const struct p3_region 
 	return false;
 }
 
-bool p3_region_overlaps(const struct p3_region *a, uint64_t aoff, uint64_t alen,
-	const struct p3_region *b, uint64_t boff, uint64_t blen)
+/* Each piece of the long one against the few of the short one. */
+bool p3_region_overlaps(const struct p3_region *few, uint64_t foff, uint64_t flen,
+	const struct p3_region *r, uint64_t off, uint64_t len)
 {
-	for (uint64_t piece; alen; aoff += piece, alen -= piece) {
-		const char *at = piece_at(a, aoff, alen, &piece);
+	if (!flen || !p3_bounds_meet(p3_region_bounds(few, foff, flen), r, off, len))
+		return false;
+	struct region_walk w = walk_from(r, off);
+	for (uint64_t piece; len; len -= piece) {
+		const char *at = walk_on(&w, len, &piece);
 		if (!at)
 			return false;
-		if (piece_overlaps(at, piece, b, boff, blen))
+		if (piece_overlaps(at, piece, few, foff, flen))
 			return true;
 	}
 	return false;
+}
+
+unsigned p3_region_iovecs(const struct p3_region *r, uint64_t off, uint64_t len,
+	struct iovec *out, unsigned most)
+{
+	struct region_walk w = walk_from(r, off);
+	unsigned n = 0;
+	for (uint64_t piece; len && n < most; len -= piece, n++) {
+		char *at = walk_on(&w, len, &piece);
+		if (!at)
+			break;
+		out[n] = (struct iovec){at, piece};
+	}
+	return n;
 }

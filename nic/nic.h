@@ -106,6 +106,7 @@ enum p3_op {
 	P3_OP_MD_UPDATE,
 	P3_OP_EQ_ALLOC,
 	P3_OP_EQ_FREE,
+	P3_OP_EQ_BURY, /* queues that were freed, and have no reader any more */
 	P3_OP_PUT,
 	P3_OP_GET,
 	P3_OP_GETPUT,
@@ -123,8 +124,9 @@ enum p3_op {
 enum p3_dump { P3_DUMP_LIST, P3_DUMP_ME, P3_DUMP_QUEUES };
 
 struct p3_iov {
-	struct p3_iov *next; /* of those that an update has replaced */
+	uint32_t refs; /* the descriptor and operations under way */
 	uint32_t n;
+	char *lo, *hi; /* no byte lies below lo, nor at hi or above */
 	ptl_md_iovec_t v[];
 };
 
@@ -163,7 +165,8 @@ struct p3_cmd {
 			void *portals; /* zeroed memory for three tables, */
 			void *buckets; /* the NI's from success on */
 			void *acs;
-			uint32_t nbuckets; /* a power of two */
+			uint32_t nbuckets;  /* a power of two */
+			struct p3_eq *dead; /* CLOSE: as for EQ_FREE */
 		} ni_open;
 		struct {
 			uint32_t index;
@@ -181,6 +184,7 @@ struct p3_cmd {
 		struct {
 			struct p3_evq_ring *ring;
 			ptl_eq_handler_t handler;
+			struct p3_eq *dead; /* FREE: out, BURY: in; a list */
 			uint32_t n;
 		} eq;
 		struct {

@@ -64,12 +64,22 @@ static void object_born(struct p3_object *o)
 	p3_release(&o->gen, p3_get(&o->gen) + 1); /* TABLE.2 */
 }
 
-void p3_table_release(struct p3_table *t, struct p3_object *o)
+void p3_table_kill(struct p3_table *t, struct p3_object *o)
 {
 	uint32_t gen = p3_get(&o->gen);
 	p3_release(&o->gen, gen + (gen & 1)); /* TABLE.2 */
 	t->live--;
+}
+
+void p3_table_bury(struct p3_table *t, struct p3_object *o)
+{
 	put_free(t, o);
+}
+
+void p3_table_release(struct p3_table *t, struct p3_object *o)
+{
+	p3_table_kill(t, o);
+	p3_table_bury(t, o);
 }
 
 void *p3_fw_named(struct p3_nic *n, enum p3_kind kind, uint64_t handle)
@@ -273,21 +283,41 @@ int p3_fw_eq_alloc(struct p3_nic *n, struct p3_cmd *c)
 		p3_evq_reformat(c->eq.ring, c->eq.n, &eq->tx, &eq->rx);
 	else
 		p3_evq_format(c->eq.ring, c->eq.n, &eq->tx, &eq->rx);
+	p3_release(&eq->rx.epoch, p3_get(&eq->o.gen) + 1); /* EVQ.5 */
 	object_born(&eq->o);
 	c->handle_out = p3_handle_of(P3_KIND_EQ, &eq->o);
 	return PTL_OK;
 }
 
-/* Descriptors that still name it find its generation changed: no queue. */
+/*
+ * Descriptors that still name it find its generation changed: no queue.  Its place and its
+ * ring are used again only when no reader can be in it any more: the caller sees to that.
+ */
+static void eq_kill(struct p3_nic *n, struct p3_eq *eq, struct p3_eq **dead)
+{
+	p3_use_less(p3_ni_of(n, &eq->o), P3_U_EQ);
+	p3_table_kill(&n->table[P3_T_EQ], &eq->o);
+	eq->next_dead = *dead;
+	*dead = eq;
+}
+
 int p3_fw_eq_free(struct p3_nic *n, struct p3_cmd *c)
 {
 	struct p3_eq *eq = p3_fw_named(n, P3_KIND_EQ, c->handle);
 	if (!eq)
 		return PTL_EQ_INVALID;
-	c->eq.ring = eq->tx.ring;
-	c->eq.n = eq->n;
-	free_object(n, P3_T_EQ, &eq->o);
+	c->eq.dead = NULL;
+	eq_kill(n, eq, &c->eq.dead);
 	n->posted = true; /* its waiters must look */
+	return PTL_OK;
+}
+
+int p3_fw_eq_bury(struct p3_nic *n, struct p3_cmd *c)
+{
+	for (struct p3_eq *eq = c->eq.dead, *next; eq; eq = next) {
+		next = eq->next_dead;
+		p3_table_bury(&n->table[P3_T_EQ], &eq->o);
+	}
 	return PTL_OK;
 }
 
@@ -377,20 +407,16 @@ static void me_remove(struct p3_nic *n, struct p3_me *me)
 	free_object(n, P3_T_ME, &me->o);
 }
 
-void p3_fw_free_former(struct p3_md *md)
+void p3_iov_drop(struct p3_iov *iov)
 {
-	while (md->former) {
-		struct p3_iov *iov = md->former;
-		md->former = iov->next;
+	if (iov && --iov->refs == 0)
 		free(iov);
-	}
 }
 
 static void md_remove(struct p3_nic *n, struct p3_md *md)
 {
 	p3_md_forgive_unlink(md);
-	p3_fw_free_former(md);
-	free(md->region.iov);
+	p3_iov_drop(md->region.iov);
 	md->region.iov = NULL;
 	free_object(n, P3_T_MD, &md->o);
 }
@@ -416,6 +442,31 @@ static const uint32_t known_options =
 	PTL_MD_EVENT_END_DISABLE | PTL_MD_EVENT_AUTO_UNLINK_ENABLE |
 	PTL_MD_EVENT_MANUAL_UNLINK_ENABLE;
 
+static bool wraps(const void *start, uint64_t len)
+{
+	return (uintptr_t)start + len < len;
+}
+
+/* Size and bounds of an iovec; false: an element is illegal. */
+static bool sum_up(struct p3_region *r)
+{
+	struct p3_iov *iov = r->iov;
+	r->size = 0;
+	iov->lo = iov->hi = NULL;
+	for (uint32_t i = 0; i < iov->n; i++) {
+		char *at = iov->v[i].iov_base;
+		uint64_t len = iov->v[i].iov_len;
+		if ((!at && len) || wraps(at, len) || r->size + len < r->size)
+			return false;
+		r->size += len;
+		if (len && (!iov->hi || at < iov->lo))
+			iov->lo = at;
+		if (len && at + len > iov->hi)
+			iov->hi = at + len;
+	}
+	return true;
+}
+
 /* PTL_OK and the region, or the code that the contents deserve. */
 static int md_region(
 	const struct p3_ni *ni, const struct p3_cmd *c, struct p3_region *out)
@@ -429,19 +480,11 @@ static int md_region(
 	if (!md->start && md->length)
 		return PTL_MD_ILLEGAL;
 	if (!(md->options & PTL_MD_IOVEC))
-		return (uintptr_t)md->start + md->length < md->length ? PTL_MD_ILLEGAL
-								      : PTL_OK;
+		return wraps(md->start, md->length) ? PTL_MD_ILLEGAL : PTL_OK;
 	if (md->length > (ptl_size_t)ni->limits.max_md_iovecs)
 		return PTL_MD_ILLEGAL;
 	out->iov = c->md.iov;
-	out->size = 0;
-	for (uint32_t i = 0; i < out->iov->n; i++) {
-		const ptl_md_iovec_t *v = &out->iov->v[i];
-		if ((!v->iov_base && v->iov_len) || out->size + v->iov_len < out->size)
-			return PTL_MD_ILLEGAL;
-		out->size += v->iov_len;
-	}
-	return PTL_OK;
+	return sum_up(out) ? PTL_OK : PTL_MD_ILLEGAL;
 }
 
 static int md_queue(struct p3_nic *n, const struct p3_cmd *c, struct p3_sink *sink_out)
@@ -504,7 +547,6 @@ static struct p3_md *md_make(
 	md->owes_unlink = false;
 	md->me = P3_NONE;
 	md->pending = 0;
-	md->former = NULL;
 	count_alignment(&n->ni[c->ni], &c->md.md);
 	object_born(&md->o);
 	c->md.handle_out = md->snap[0] = p3_handle_of(P3_KIND_MD, &md->o);
@@ -595,10 +637,10 @@ int p3_fw_me_attach(struct p3_nic *n, struct p3_cmd *c)
 /* The descriptor as its user would describe it now. */
 static void md_tell(const struct p3_md *md, ptl_md_t *out)
 {
-	ptl_md_iovec_t *to = out->start;
-	uint64_t room = out->options & PTL_MD_IOVEC ? out->length : 0;
 	const struct p3_iov *iov = md->region.iov;
-	for (uint64_t i = 0; iov && i < iov->n && i < room; i++)
+	ptl_md_iovec_t *to = out->start;
+	uint64_t room = iov && (out->options & PTL_MD_IOVEC) ? out->length : 0;
+	for (uint64_t i = 0; i < room && i < iov->n; i++)
 		to[i] = iov->v[i];
 	struct p3_eq *eq = p3_sink_eq(&md->sink);
 	*out = (ptl_md_t){.start = (void *)(uintptr_t)md->snap[1],
@@ -610,17 +652,12 @@ static void md_tell(const struct p3_md *md, ptl_md_t *out)
 		.eq_handle = eq ? p3_handle_of(P3_KIND_EQ, &eq->o) : PTL_EQ_NONE};
 }
 
-/* The elements of before: for operations under way, else for the caller to free. */
+/* Operations under way keep the elements of before. */
 static void replace(struct p3_md *md, struct p3_cmd *c, const struct meaning *meaning)
 {
-	struct p3_iov *before = md->region.iov;
 	p3_md_forgive_unlink(md);
+	p3_iov_drop(md->region.iov);
 	md_fill(md, &c->md.md, meaning);
-	c->md.iov = md->pending ? NULL : before;
-	if (!md->pending || !before)
-		return;
-	before->next = md->former;
-	md->former = before;
 }
 
 int p3_fw_md_update(struct p3_nic *n, struct p3_cmd *c)
@@ -634,6 +671,9 @@ int p3_fw_md_update(struct p3_nic *n, struct p3_cmd *c)
 	int rest = at_rest(n, c);
 	if (legal != PTL_OK || rest == PTL_EQ_INVALID)
 		return legal != PTL_OK ? legal : rest;
+	if (md->region.iov && (c->old.options & PTL_MD_IOVEC) && !c->old.start &&
+		c->old.length)
+		return PTL_SEGV;
 	md_tell(md, &c->old);
 	if (!c->md.change)
 		return PTL_OK;
@@ -667,7 +707,8 @@ int p3_fw_md_unlink(struct p3_nic *n, struct p3_cmd *c)
 
 /* ---- the end of an interface ---- */
 
-static void drop_objects(struct p3_nic *n, uint32_t ni)
+/* The queues go to dead: their readers may still be there. */
+static void drop_objects(struct p3_nic *n, uint32_t ni, struct p3_eq **dead)
 {
 	for (uint32_t i = 0; i < p3_get(&n->table[P3_T_MD].nchunks) * P3_TABLE_EACH;
 		i++) {
@@ -685,7 +726,7 @@ static void drop_objects(struct p3_nic *n, uint32_t ni)
 		i++) {
 		struct p3_eq *eq = p3_table_at(&n->table[P3_T_EQ], i);
 		if ((p3_get(&eq->o.gen) & 1) && eq->o.ni == ni)
-			free_object(n, P3_T_EQ, &eq->o);
+			eq_kill(n, eq, dead);
 	}
 }
 
@@ -697,7 +738,8 @@ int p3_fw_ni_close(struct p3_nic *n, struct p3_cmd *c)
 	struct p3_ni *ni = &n->ni[i];
 	p3_release(&ni->gen, p3_get(&ni->gen) + 1); /* TABLE.2 */
 	p3_fw_forget(n, i);
-	drop_objects(n, i);
+	c->ni_open.dead = NULL;
+	drop_objects(n, i, &c->ni_open.dead);
 	c->ni_open.portals = ni->portal;
 	c->ni_open.buckets = ni->bucket;
 	c->ni_open.acs = ni->ac;
@@ -710,11 +752,13 @@ int p3_fw_ni_close(struct p3_nic *n, struct p3_cmd *c)
 
 void p3_fw_drop_all(struct p3_nic *n)
 {
+	struct p3_cmd c = {.op = P3_OP_EQ_BURY};
+	c.eq.dead = NULL;
 	for (uint32_t i = 0; i < P3_JOB_NIS; i++) {
 		struct p3_ni *ni = &n->ni[i];
 		uint32_t gen = p3_get(&ni->gen);
 		p3_release(&ni->gen, gen + (gen & 1)); /* TABLE.2 */
-		drop_objects(n, i);
+		drop_objects(n, i, &c.eq.dead);
 		free(ni->portal);
 		free(ni->bucket);
 		free(ni->ac);
@@ -722,4 +766,7 @@ void p3_fw_drop_all(struct p3_nic *n)
 		ni->bucket = NULL;
 		ni->ac = NULL;
 	}
+	for (struct p3_eq *eq = c.eq.dead; eq; eq = eq->next_dead)
+		p3_evq_retire(&eq->rx);
+	(void)p3_fw_eq_bury(n, &c);
 }

@@ -36,6 +36,7 @@ static command *const commands[P3_OPS] = {
 	[P3_OP_MD_UPDATE] = p3_fw_md_update,
 	[P3_OP_EQ_ALLOC] = p3_fw_eq_alloc,
 	[P3_OP_EQ_FREE] = p3_fw_eq_free,
+	[P3_OP_EQ_BURY] = p3_fw_eq_bury,
 	[P3_OP_PUT] = p3_fw_put,
 	[P3_OP_GET] = p3_fw_get,
 	[P3_OP_GETPUT] = p3_fw_getput,

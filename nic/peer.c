@@ -176,6 +176,7 @@ static void reset_out(struct p3_nic *n, struct p3_peer *p)
 		P3_BASE_CELLS, &p->theirs->rsp_credit[0]);
 	p3_set(&p->mine->full_req, 0);
 	p3_set(&p->mine->full_rsp, 0);
+	p3_set(&p->mine->swapping, 0);
 	p->req_full = p->rsp_full = p->acked = false;
 	p->nsent = p->nanswered = 0;
 	p->rsp_used = 0;
@@ -195,6 +196,8 @@ static void reset_in(struct p3_nic *n, struct p3_peer *p)
 	p3_set(&p->mine->req_credit[1], 0);
 	p3_set(&p->mine->rsp_credit[1], 0);
 	p3_set(&p->mine->bulk_slot, 0);
+	p3_set(&p->mine->reading, 0);
+	p->nreading = 0;
 	p->ready = p->bad = false;
 	p3_release(&p->mine->rx_for, p->incarnation); /* PEER.1 */
 }
@@ -299,8 +302,10 @@ static void lose(struct p3_nic *n, struct p3_peer *p, bool died)
 		if (!p3_fw_take_response(n, p))
 			break;
 	for (uint32_t i = 0; i < most && !p->bad && p3_fw_ready(n, p); i++)
-		if (!p3_fw_take_request(n, p))
+		if (!p3_fw_take_request(n, p) && !p3_fw_refuse_request(n, p))
 			break;
+	if (n->swapper == p)
+		n->swapper = NULL;
 	p->state = died ? P3_DEAD : P3_GONE;
 	p3_count(&n->alive, (uint32_t)-1);
 	end_transfers(n, p);

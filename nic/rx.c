@@ -125,11 +125,32 @@ static void put_eager(struct p3_nic *n, struct p3_peer *p, const struct request 
 	respond(n, p, r, ack ? P3_RSP_ACK : P3_RSP_NONE, 0, hit->mlength);
 }
 
+/* While an exchange waits, no transfer begins on its bytes: it is not for ever. */
+static bool may_swap(struct p3_nic *n, struct p3_peer *p, const struct p3_hit *hit)
+{
+	const struct p3_region *r = &hit->md->region;
+	bool may = p3_xfer_may_swap(n, r, hit->offset, hit->mlength);
+	if (may && n->swapper == p)
+		n->swapper = NULL;
+	if (!may && (!n->swapper || n->swapper == p)) {
+		n->swapper = p;
+		n->swapper_wants = p3_region_bounds(r, hit->offset, hit->mlength);
+	}
+	return may;
+}
+
+static bool must_yield(struct p3_nic *n, struct p3_peer *p, const struct p3_hit *hit)
+{
+	return __builtin_expect(n->swapper && n->swapper != p, 0) &&
+	       p3_bounds_meet(
+		       n->swapper_wants, &hit->md->region, hit->offset, hit->mlength);
+}
+
 /* False: no pull is free for this source, the request must wait. */
 static bool put_long(struct p3_nic *n, struct p3_peer *p, const struct request *r,
 	const struct p3_hit *hit)
 {
-	struct p3_pull *pull = p3_pull_alloc(n, p);
+	struct p3_pull *pull = must_yield(n, p, hit) ? NULL : p3_pull_alloc(n, p);
 	if (!pull)
 		return false;
 	struct p3_md *md = hit->md;
@@ -141,22 +162,29 @@ static bool put_long(struct p3_nic *n, struct p3_peer *p, const struct request *
 	accept(n, r, hit, &pull->span.rec);
 	p3_span_begin(&pull->span, md, hit->offset);
 	p3_use_more(p3_ni_of(n, &md->o), P3_U_OP);
-	p3_fw_event(n, &md->sink, &pull->span.rec, PTL_EVENT_PUT_START, PTL_NI_OK);
+	p3_span_start(n, &pull->span, PTL_EVENT_PUT_START);
 	p3_pull_begin(n, pull);
 	return true;
 }
 
-/* Reply with the descriptor's bytes as they are now; the room was looked for. */
-static void reply(struct p3_nic *n, struct p3_peer *p, const struct request *r,
-	const struct p3_hit *hit)
+/* The descriptor's bytes as they are now, in a reply that is not published yet; the room
+ * was looked for. */
+static void fill_reply(
+	struct p3_peer *p, const struct request *r, const struct p3_hit *hit)
 {
-	uint32_t k = p3_reply_cells(hit->mlength);
-	struct p3_cell *c = p3_ring_begin(&p->rsp_out, k);
+	struct p3_cell *c = p3_ring_begin(&p->rsp_out, p3_reply_cells(hit->mlength));
 	p3_set(&c->w[1], r->pending);
 	p3_set(&c->w[2], hit->mlength);
 	p3_region_read(&hit->md->region, hit->offset, (char *)c + 24, hit->mlength);
+}
+
+static void send_reply(struct p3_nic *n, struct p3_peer *p, const struct p3_hit *hit)
+{
+	uint32_t k = p3_reply_cells(hit->mlength);
 	p3_ring_publish(&p->rsp_out, p3_word0(P3_RSP_REPLY, 0, k), k);
 	p3_fw_touch(n, p);
+	if (++p->nanswered >= 8 && !p->rsp_full)
+		p3_fw_grow_lane(n, p);
 }
 
 static bool get_eager(struct p3_nic *n, struct p3_peer *p, const struct request *r,
@@ -168,18 +196,17 @@ static bool get_eager(struct p3_nic *n, struct p3_peer *p, const struct request 
 		return false;
 	accept(n, r, hit, &rec);
 	p3_fw_event(n, &md->sink, &rec, PTL_EVENT_GET_START, PTL_NI_OK);
-	reply(n, p, r, hit);
+	fill_reply(p, r, hit);
+	send_reply(n, p, hit);
 	p3_fw_event(n, &md->sink, &rec, PTL_EVENT_GET_END, PTL_NI_OK);
 	p3_fw_maybe_unlink(n, md, &rec);
-	if (++p->nanswered >= 8 && !p->rsp_full)
-		p3_fw_grow_lane(n, p);
 	return true;
 }
 
 /*
  * The exchange is one step of one pass, so nothing else that this firmware does comes
  * between.  Long transfers go on over many passes, and peers read by themselves: while
- * one has to do with these bytes the request waits.
+ * one that has begun has to do with these bytes the request waits.
  */
 static bool getput(struct p3_nic *n, struct p3_peer *p, const struct request *r,
 	const struct p3_hit *hit)
@@ -187,23 +214,24 @@ static bool getput(struct p3_nic *n, struct p3_peer *p, const struct request *r,
 	struct p3_rec rec;
 	struct p3_md *md = hit->md;
 	if (!p3_fw_room(p, &p->rsp_out, p3_reply_cells(hit->mlength)) ||
-		p3_xfer_touches(n, &md->region, hit->offset, hit->mlength))
+		!may_swap(n, p, hit))
 		return false;
 	accept(n, r, hit, &rec);
 	p3_fw_event(n, &md->sink, &rec, PTL_EVENT_GETPUT_START, PTL_NI_OK);
-	reply(n, p, r, hit);
+	fill_reply(p, r, hit);
 	deposit(r, hit);
+	p3_xfer_swapped(n);
+	send_reply(n, p, hit);
 	p3_fw_event(n, &md->sink, &rec, PTL_EVENT_GETPUT_END, PTL_NI_OK);
 	p3_fw_maybe_unlink(n, md, &rec);
-	if (++p->nanswered >= 8 && !p->rsp_full)
-		p3_fw_grow_lane(n, p);
 	return true;
 }
 
 static bool get_long(struct p3_nic *n, struct p3_peer *p, const struct request *r,
 	const struct p3_hit *hit)
 {
-	struct p3_xfer_slot *x = p3_xfer_alloc(n, p, P3_X_SERVE);
+	struct p3_xfer_slot *x =
+		must_yield(n, p, hit) ? NULL : p3_xfer_alloc(n, p, P3_X_SERVE);
 	if (!x)
 		return false;
 	struct p3_md *md = hit->md;
@@ -213,7 +241,7 @@ static bool get_long(struct p3_nic *n, struct p3_peer *p, const struct request *
 	accept(n, r, hit, &x->span.rec);
 	p3_span_begin(&x->span, md, hit->offset);
 	p3_use_more(p3_ni_of(n, &md->o), P3_U_OP);
-	p3_fw_event(n, &md->sink, &x->span.rec, PTL_EVENT_GET_START, PTL_NI_OK);
+	p3_span_start(n, &x->span, PTL_EVENT_GET_START);
 	p3_xfer_publish(n, x);
 	struct p3_answer a = {.kind = P3_RSP_REPLY_LONG,
 		.pending = r->pending,
@@ -339,6 +367,17 @@ static bool control_cell(
 	return false;
 }
 
+static void taken(struct p3_nic *n, struct p3_peer *p, const struct request *r)
+{
+	p3_ring_take(&p->req_in, r->ncells);
+	n->worked = true;
+	n->msgs++;
+	n->bytes += r->flags & P3_F_LONG ? 0 : r->ask.length;
+	p3_count(&n->count[P3_C_RECEIVED], 1);
+	p3_count(&n->count[P3_C_RECEIVED_BYTES],
+		r->ask.kind == P3_REQ_GET ? 0 : r->ask.length);
+}
+
 bool p3_fw_take_request(struct p3_nic *n, struct p3_peer *p)
 {
 	uint64_t w0;
@@ -380,12 +419,22 @@ bool p3_fw_take_request(struct p3_nic *n, struct p3_peer *p)
 	else if (!deliver(n, p, &r, &hit))
 		return false;
 	P3_PROBE2(deliver, r.ask.kind, r.ask.length);
-	p3_ring_take(&p->req_in, ncells);
-	n->worked = true;
-	n->msgs++;
-	n->bytes += r.flags & P3_F_LONG ? 0 : r.ask.length;
-	p3_count(&n->count[P3_C_RECEIVED], 1);
-	p3_count(&n->count[P3_C_RECEIVED_BYTES],
-		r.ask.kind == P3_REQ_GET ? 0 : r.ask.length);
+	taken(n, p, &r);
+	return true;
+}
+
+bool p3_fw_refuse_request(struct p3_nic *n, struct p3_peer *p)
+{
+	uint64_t w0;
+	struct request r;
+	const struct p3_cell *c = p->bad ? NULL : p3_ring_peek(&p->req_in, &w0);
+	if (!c || p->bad)
+		return false;
+	load(p, c, w0, &r);
+	if (r.ask.kind <= P3_REQ_SWITCH || wrong(n, &r) ||
+		!p3_ring_sane(&p->req_in, r.ask.kind, r.ncells))
+		return false;
+	discard(n, p, interface(n, r.target_pid), &r);
+	taken(n, p, &r);
 	return true;
 }

@@ -84,7 +84,9 @@ static void emit(struct p3_nic *n, struct p3_peer *p, const struct p3_pending *t
 	struct p3_cell *c = p3_ring_begin(&p->req_out, need->cells);
 	uint64_t eager = t->is_long || t->kind == P3_REQ_GET ? 0 : t->length;
 	p3_set(&c->w[1], (uint64_t)need->rsp << 48 | (uint64_t)t->ac_index << 32 |
-				 (uint64_t)t->pt_index << 16 | t->target_pid);
+				 (uint64_t)(t->pt_index > 0xffff ? 0xffff : t->pt_index)
+					 << 16 |
+				 t->target_pid);
 	p3_set(&c->w[2], eager << 32 | name);
 	p3_set(&c->w[3], t->bits);
 	p3_set(&c->w[4], t->hdr);
@@ -117,8 +119,7 @@ static bool sends_data(const struct p3_pending *t)
 static void send_start(struct p3_nic *n, struct p3_pending *t)
 {
 	if (sends_data(t))
-		p3_fw_event(
-			n, &t->send.sink, &t->send.rec, PTL_EVENT_SEND_START, PTL_NI_OK);
+		p3_span_start(n, &t->send, PTL_EVENT_SEND_START);
 }
 
 static void send_end(struct p3_nic *n, struct p3_pending *t, uint32_t fail)
@@ -126,6 +127,7 @@ static void send_end(struct p3_nic *n, struct p3_pending *t, uint32_t fail)
 	if (fail)
 		t->send.rec.w[2] = 0;
 	p3_span_end(n, &t->send, PTL_EVENT_SEND_END, fail);
+	t->send.md = NULL; /* over: there is nothing to forget */
 }
 
 static void free_pending(struct p3_nic *n, struct p3_pending *t)
@@ -134,7 +136,8 @@ static void free_pending(struct p3_nic *n, struct p3_pending *t)
 	if (t->xfer)
 		p3_xfer_free(n, t->xfer);
 	t->xfer = NULL;
-	p3_use_less(&n->ni[t->ni], P3_U_OP);
+	if (t->md)
+		p3_use_less(&n->ni[t->ni], P3_U_OP);
 	p3_table_release(&n->table[P3_T_PENDING], &t->o);
 }
 
@@ -192,7 +195,7 @@ static void describe(
 	t->kind = kind;
 	t->ack = kind == P3_REQ_PUT && c->move.ack && p3_sink_eq(&md->sink);
 	t->ac_index = c->move.ac_index;
-	t->pt_index = c->move.pt_index > 0xffff ? 0xffff : (uint16_t)c->move.pt_index;
+	t->pt_index = c->move.pt_index;
 	t->target_pid = (uint16_t)c->move.target.pid;
 	t->xfer = NULL;
 	t->bits = c->move.bits;
@@ -552,8 +555,7 @@ static void got_long_reply(struct p3_nic *n, struct p3_peer *p, struct p3_pendin
 	describe_answer(n, t, pull->length, &pull->span.rec);
 	answer_who(t, p, &pull->span.rec);
 	p3_span_begin(&pull->span, t->md, t->reply_offset);
-	p3_fw_event(
-		n, &pull->span.sink, &pull->span.rec, PTL_EVENT_REPLY_START, PTL_NI_OK);
+	p3_span_start(n, &pull->span, PTL_EVENT_REPLY_START);
 	t->state = P3_PEND_PULLING;
 	p3_pull_begin(n, pull);
 }
@@ -690,9 +692,12 @@ static void forget_pendings(struct p3_nic *n, struct p3_link *list, uint32_t ni)
 		struct p3_pending *t = p3_item(it, struct p3_pending, link);
 		if (!t->md || t->ni != ni)
 			continue;
-		t->md = t->send.md = NULL;
 		if (t->xfer)
 			p3_xfer_withdraw(n, t->xfer);
+		if (t->send.md)
+			p3_span_forget(&t->send);
+		p3_use_less(&n->ni[ni], P3_U_OP);
+		t->md = NULL;
 		if (t->state == P3_PEND_QUEUED)
 			free_pending(n, t);
 	}

@@ -22,6 +22,7 @@
 
 #define P3_STALL_NS 100000u
 #define P3_SLICE    65536u /* bytes of one pass */
+#define P3_IOVECS   128u   /* of the region in one cross-memory read */
 
 /* ---- the transfer table ---- */
 
@@ -62,7 +63,7 @@ struct p3_xfer_slot *p3_xfer_alloc(
 		return NULL;
 	x->in_use = true;
 	x->peer = p;
-	x->releasing = x->serving = false;
+	x->releasing = x->serving = x->swapped = false;
 	x->span.md = NULL;
 	x->peer_id = 0;
 	x->produced = 0;
@@ -231,6 +232,102 @@ static void free_pull(struct p3_pull *pull)
 	pull->peer->npulls -= !pull->dedicated;
 }
 
+/* ---- exchanges: XFER.5 ---- */
+
+/* A put's bytes may be read from its source's memory, and are until the pull ends. */
+static bool announce(struct p3_nic *n, struct p3_pull *pull)
+{
+	struct p3_peer *p = pull->peer;
+	if (pull->may_read || pull->get || p->index == n->conf.node)
+		return true;
+	if (!pull->announced) {
+		pull->announced = true;
+		p3_set(&p->mine->reading, ++p->nreading);
+		p3_fence(); /* XFER.5 */
+	}
+	pull->may_read = !p3_acquire(&p->theirs->swapping); /* XFER.5 */
+	return pull->may_read;
+}
+
+static void recant(struct p3_pull *pull)
+{
+	struct p3_peer *p = pull->peer;
+	if (pull->announced)
+		p3_release(&p->mine->reading, --p->nreading); /* XFER.5 */
+	pull->announced = pull->may_read = false;
+}
+
+static bool is_pulled_here(struct p3_nic *n, const struct p3_xfer_slot *x)
+{
+	p3_list_each(it, &n->pulls) {
+		const struct p3_pull *pull = p3_item(it, struct p3_pull, link);
+		if (pull->peer == x->peer && pull->xfer_id == p3_xfer_name(x))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Has the reader of this source begun?  A put that it has not even matched does not hold
+ * up an exchange: its request may be in a lane behind that.
+ */
+static bool has_begun(struct p3_nic *n, const struct p3_xfer_slot *x)
+{
+	if (x->serving || x->produced)
+		return true;
+	return x->peer->index == n->conf.node
+		       ? is_pulled_here(n, x)
+		       : p3_get(&x->peer->theirs->reading) != 0; /* XFER.5 */
+}
+
+static bool writes_there(
+	struct p3_nic *n, const struct p3_region *r, uint64_t off, uint64_t len)
+{
+	p3_list_each(it, &n->pulls) {
+		const struct p3_pull *pull = p3_item(it, struct p3_pull, link);
+		if (p3_region_overlaps(r, off, len, &pull->span.region, pull->span.offset,
+			    pull->length))
+			return true;
+	}
+	return false;
+}
+
+bool p3_xfer_may_swap(
+	struct p3_nic *n, const struct p3_region *r, uint64_t off, uint64_t len)
+{
+	bool any = false, busy = writes_there(n, r, off, len);
+	p3_list_each(it, &n->sources) {
+		struct p3_xfer_slot *x = p3_item(it, struct p3_xfer_slot, link);
+		x->swapped = !busy && !x->releasing &&
+			     p3_region_overlaps(r, off, len, &x->span.region,
+				     x->span.offset, x->length);
+		if (x->swapped)
+			p3_set(&x->peer->mine->swapping, 1);
+		any |= x->swapped;
+	}
+	if (any)
+		p3_fence(); /* XFER.5 */
+	p3_list_each(src, &n->sources) {
+		struct p3_xfer_slot *x = p3_item(src, struct p3_xfer_slot, link);
+		busy |= x->swapped && has_begun(n, x);
+	}
+	if (busy)
+		p3_xfer_swapped(n);
+	return !busy;
+}
+
+void p3_xfer_swapped(struct p3_nic *n)
+{
+	p3_list_each(it, &n->sources) {
+		struct p3_xfer_slot *x = p3_item(it, struct p3_xfer_slot, link);
+		if (x->swapped)
+			p3_release(&x->peer->mine->swapping, 0); /* XFER.5 */
+		x->swapped = false;
+	}
+}
+
+/* ---- bulk, cma, direct ---- */
+
 static void leave_bulk(struct p3_pull *pull)
 {
 	struct p3_peer *p = pull->peer;
@@ -287,6 +384,7 @@ void p3_fw_end_pull(struct p3_nic *n, struct p3_pull *pull, uint32_t fail)
 {
 	p3_list_del(&pull->link);
 	leave_bulk(pull);
+	recant(pull);
 	n->worked = true;
 	if (pull->get) {
 		p3_fw_get_done(n, pull, fail);
@@ -376,16 +474,18 @@ static enum moved cma_failed(struct p3_nic *n, struct p3_pull *pull)
 
 static enum moved move_cma(struct p3_nic *n, struct p3_pull *pull)
 {
-	uint64_t piece;
-	char *to =
-		p3_region_at(&pull->span.region, pull->span.offset + pull->done, &piece);
-	if (piece > pull->length - pull->done)
-		piece = pull->length - pull->done;
+	struct iovec here[P3_IOVECS];
+	uint64_t piece = pull->length - pull->done, room = 0;
+	if (!announce(n, pull))
+		return MOVED_NOTHING;
 	if (piece > P3_SLICE)
 		piece = P3_SLICE;
-	struct iovec here = {to, piece};
-	struct iovec there = {(void *)(uintptr_t)(pull->addr + pull->done), piece};
-	ssize_t got = process_vm_readv((pid_t)pull->peer->os_pid, &here, 1, &there, 1, 0);
+	unsigned k = p3_region_iovecs(&pull->span.region, pull->span.offset + pull->done,
+		piece, here, P3_IOVECS);
+	for (unsigned i = 0; i < k; i++)
+		room += here[i].iov_len;
+	struct iovec there = {(void *)(uintptr_t)(pull->addr + pull->done), room};
+	ssize_t got = process_vm_readv((pid_t)pull->peer->os_pid, here, k, &there, 1, 0);
 	if (got <= 0)
 		return cma_failed(n, pull);
 	if (!still_offered(n, pull))
@@ -471,31 +571,13 @@ void p3_fw_move(struct p3_nic *n)
 	p3_list_add(&n->pulls, first);
 }
 
-bool p3_xfer_touches(
-	struct p3_nic *n, const struct p3_region *r, uint64_t off, uint64_t len)
-{
-	p3_list_each(it, &n->pulls) {
-		const struct p3_pull *pull = p3_item(it, struct p3_pull, link);
-		if (p3_region_overlaps(r, off, len, &pull->span.region, pull->span.offset,
-			    pull->length))
-			return true;
-	}
-	p3_list_each(src, &n->sources) {
-		const struct p3_xfer_slot *x = p3_item(src, struct p3_xfer_slot, link);
-		if (!x->releasing && p3_region_overlaps(r, off, len, &x->span.region,
-					     x->span.offset, x->length))
-			return true;
-	}
-	return false;
-}
-
 /* ---- ends ---- */
 
 static void forget_pull(struct p3_nic *n, struct p3_pull *pull, uint32_t ni)
 {
 	if (!pull->span.md || pull->span.md->o.ni != ni)
 		return;
-	pull->span.md = NULL;
+	p3_span_forget(&pull->span);
 	pull->ack = false;
 	if (pull->get)
 		pull->get->md = NULL;
@@ -510,7 +592,7 @@ void p3_xfer_forget(struct p3_nic *n, uint32_t ni)
 		struct p3_xfer_slot *x = p3_item(src, struct p3_xfer_slot, link);
 		if (!x->serving || !x->span.md || x->span.md->o.ni != ni)
 			continue;
-		x->span.md = NULL;
+		p3_span_forget(&x->span);
 		p3_xfer_finish_serving(n, x, PTL_NI_FAIL);
 	}
 }

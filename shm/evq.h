@@ -33,8 +33,9 @@
  * compare-and-swap.
  *	EVQ.4	shared: revoker stores, membarrier, loads inside;
  *		owner: stores inside, (compiler barrier), loads shared
- *	EVQ.5	retired: retire releases, before the ring's memory can be formatted anew
- *		(head is released then) -> a reader that saw the new head acquires 1
+ *	EVQ.5	epoch: retire releases 0, before the ring's memory can be formatted anew
+ *		(head is released then) and before the queue's place gets another epoch ->
+ *		a reader that saw the new head acquires another epoch than its own
  *
  * Numbers start so that the low 32 bits wrap after a few events.
  */
@@ -76,10 +77,10 @@ struct p3_evq_tx {
 struct p3_evq_rx {
 	struct p3_evq_ring *ring;
 	uint32_t n;
-	p3_a32 owner;   /* thread that moves head plainly, 0 none yet */
-	p3_a32 inside;  /* the owner is in the middle of a get */
-	p3_a32 shared;  /* the bias was revoked */
-	p3_a32 retired; /* the queue is no more: nothing may be taken from its ring */
+	p3_a32 owner;  /* thread that moves head plainly, 0 none yet */
+	p3_a32 inside; /* the owner is in the middle of a get */
+	p3_a32 shared; /* the bias was revoked */
+	p3_a32 epoch;  /* which queue this is; 0: none, nothing may be taken */
 };
 
 enum p3_evq_got { P3_EVQ_EMPTY = 0, P3_EVQ_EVENT = 1, P3_EVQ_LOST = 2 };
@@ -88,6 +89,8 @@ static inline uint64_t p3_evq_bytes(uint32_t n)
 {
 	return sizeof(struct p3_evq_ring) + (uint64_t)n * sizeof(struct p3_event_record);
 }
+
+#define P3_EVQ_FIRST 1u /* epoch of a queue as formatted */
 
 /* ring: memory of p3_evq_bytes(n); n a power of two. */
 void p3_evq_format(
@@ -124,16 +127,17 @@ static inline void p3_evq_commit(struct p3_evq_tx *q, struct p3_event_record *re
 
 /*
  * Take the oldest event: its words in w and its sequence, or P3_EVQ_EMPTY.
- * P3_EVQ_LOST is an event, too; at least one before it was overwritten.  thread
+ * P3_EVQ_LOST is an event, too; at least one before it was overwritten.  epoch is that
+ * of the queue that is meant: P3_EVQ_EMPTY if another one has its place.  thread
  * is a number that names the calling thread, never 0; a thread that is
  * interrupted inside by a signal handler that calls again gets P3_EVQ_EMPTY.
  */
-enum p3_evq_got p3_evq_get(struct p3_evq_rx *q, uint32_t thread, uint64_t w[P3_EVQ_WORDS],
-	uint64_t *sequence_out);
+enum p3_evq_got p3_evq_get(struct p3_evq_rx *q, uint32_t epoch, uint32_t thread,
+	uint64_t w[P3_EVQ_WORDS], uint64_t *sequence_out);
 
 /* The same without taking it. */
-enum p3_evq_got p3_evq_peek(
-	struct p3_evq_rx *q, uint64_t w[P3_EVQ_WORDS], uint64_t *sequence_out);
+enum p3_evq_got p3_evq_peek(struct p3_evq_rx *q, uint32_t epoch, uint64_t w[P3_EVQ_WORDS],
+	uint64_t *sequence_out);
 
 /* Is there an event to take?  A hint that costs one load of the next sequence. */
 static inline bool p3_evq_any(struct p3_evq_rx *q)

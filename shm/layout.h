@@ -110,13 +110,15 @@ struct p3_peer_entry {
 	p3_a64 bulk_slot; /* 0, or transfer (p3_xfer_id) being read through a window */
 	p3_a64 bulk_want; /* bytes of it that will be read */
 	p3_a64 bulk_read; /* bytes of it read so far */
-	uint64_t pad0[8];
+	p3_a32 reading;   /* puts of the peer being read from its memory: XFER.5 */
+	uint32_t pad0;
+	uint64_t pad1[7];
 	/* producer's side, and what hardly changes but is looked at all the time */
 	p3_a64 tx_for;   /* incarnation of the peer that line two is for */
 	p3_a64 full_req; /* offset of the full request ring, 0 none */
 	p3_a64 full_rsp;
-	p3_a32 cold; /* this node does not poll the peer's lane: ring its doorbell */
-	uint32_t pad1;
+	p3_a32 cold;     /* this node does not poll the peer's lane: ring its doorbell */
+	p3_a32 swapping; /* an exchange is being done on bytes of a put to the peer */
 	uint64_t pad2[12];
 };
 

@@ -5,7 +5,7 @@
  */
 #include "cases.h"
 
-enum { PT = 5, MOST = 400, TUPLES = 3, ROUNDS = 20000 };
+enum { PT = 5, MOST = 400, TUPLES = 3, ROUNDS = 4000 };
 
 struct entry {
 	ptl_handle_me_t me;

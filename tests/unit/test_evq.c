@@ -85,22 +85,22 @@ static void assert_event(const uint64_t w[P3_EVQ_WORDS], uint64_t got, uint64_t 
 static void get(struct rig *r, uint32_t thread, enum p3_evq_got want, uint64_t sequence)
 {
 	uint64_t w[P3_EVQ_WORDS], seq = 0;
-	assert_int_equal(p3_evq_get(&r->rx, thread, w, &seq), want);
+	assert_int_equal(p3_evq_get(&r->rx, P3_EVQ_FIRST, thread, w, &seq), want);
 	assert_event(w, seq, sequence);
 }
 
 static void peek(struct rig *r, enum p3_evq_got want, uint64_t sequence)
 {
 	uint64_t w[P3_EVQ_WORDS], seq = 0;
-	assert_int_equal(p3_evq_peek(&r->rx, w, &seq), want);
+	assert_int_equal(p3_evq_peek(&r->rx, P3_EVQ_FIRST, w, &seq), want);
 	assert_event(w, seq, sequence);
 }
 
 static void assert_empty(struct rig *r, uint32_t thread)
 {
 	uint64_t w[P3_EVQ_WORDS], seq = 77, head = p3_get(&r->ring->head);
-	assert_int_equal(p3_evq_peek(&r->rx, w, &seq), P3_EVQ_EMPTY);
-	assert_int_equal(p3_evq_get(&r->rx, thread, w, &seq), P3_EVQ_EMPTY);
+	assert_int_equal(p3_evq_peek(&r->rx, P3_EVQ_FIRST, w, &seq), P3_EVQ_EMPTY);
+	assert_int_equal(p3_evq_get(&r->rx, P3_EVQ_FIRST, thread, w, &seq), P3_EVQ_EMPTY);
 	assert_int_equal(seq, 77);
 	assert_int_equal(p3_get(&r->ring->head), head);
 }
@@ -349,7 +349,7 @@ static void *get_as_other(void *arg)
 {
 	struct other *o = arg;
 	uint64_t w[P3_EVQ_WORDS];
-	o->got = p3_evq_get(&o->rig->rx, OTHER, w, &o->sequence);
+	o->got = p3_evq_get(&o->rig->rx, P3_EVQ_FIRST, OTHER, w, &o->sequence);
 	p3_release(&o->returned, 1);
 	return NULL;
 }
@@ -385,7 +385,7 @@ static void evq_nested_read_of_the_owner_is_empty(void **state)
 	post(r, 2);
 	get(r, ME, P3_EVQ_EVENT, FIRST);
 	p3_set(&r->rx.inside, 1);
-	assert_int_equal(p3_evq_get(&r->rx, ME, w, &seq), P3_EVQ_EMPTY);
+	assert_int_equal(p3_evq_get(&r->rx, P3_EVQ_FIRST, ME, w, &seq), P3_EVQ_EMPTY);
 	assert_int_equal(seq, 77);
 	assert_int_equal(p3_get(&r->rx.inside), 1);
 	peek(r, P3_EVQ_EVENT, FIRST + 1);

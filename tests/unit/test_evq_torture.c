@@ -131,7 +131,8 @@ static void *run_reader(void *arg)
 	struct spin spin = {0, 0};
 	for (;;) {
 		uint64_t w[P3_EVQ_WORDS], sequence;
-		enum p3_evq_got got = p3_evq_get(r->rx, r->thread, w, &sequence);
+		enum p3_evq_got got =
+			p3_evq_get(r->rx, P3_EVQ_FIRST, r->thread, w, &sequence);
 		if (got != P3_EVQ_EMPTY) {
 			spin = (struct spin){0, 0};
 			if (!take(r, got, w, sequence))
@@ -150,7 +151,7 @@ static void *run_peeker(void *arg)
 	struct spin spin = {0, 0};
 	while (!at_end(r)) {
 		uint64_t w[P3_EVQ_WORDS], sequence;
-		if (p3_evq_peek(r->rx, w, &sequence) == P3_EVQ_EMPTY) {
+		if (p3_evq_peek(r->rx, P3_EVQ_FIRST, w, &sequence) == P3_EVQ_EMPTY) {
 			if (!SIDE_CHECK(&r->verdict, spin_on(&spin), r->before))
 				break;
 			continue;
@@ -291,8 +292,8 @@ static void on_alarm(int signal)
 {
 	uint64_t w[P3_EVQ_WORDS], sequence;
 	(void)signal;
-	if (p3_evq_get(interrupted->rx, interrupted->thread, w, &sequence) ==
-		P3_EVQ_EMPTY)
+	if (p3_evq_get(interrupted->rx, P3_EVQ_FIRST, interrupted->thread, w,
+		    &sequence) == P3_EVQ_EMPTY)
 		return;
 	if (is_whole(interrupted, w, sequence))
 		mark_seen(interrupted, sequence);
@@ -306,7 +307,8 @@ static void *run_interrupted_reader(void *arg)
 	struct spin spin = {0, 0};
 	while (!at_end(r)) {
 		uint64_t w[P3_EVQ_WORDS], sequence;
-		enum p3_evq_got got = p3_evq_get(r->rx, r->thread, w, &sequence);
+		enum p3_evq_got got =
+			p3_evq_get(r->rx, P3_EVQ_FIRST, r->thread, w, &sequence);
 		if (got == P3_EVQ_EMPTY) {
 			if (!SIDE_CHECK(&r->verdict, spin_on(&spin), 0))
 				break;
@@ -385,7 +387,8 @@ static void *run_writer_that_takes(void *arg)
 	while (p3_now_ns() < r->writer.until && !r->writer.verdict.why)
 		for (int i = 0; i < 64; i++) {
 			post(&r->writer);
-			enum p3_evq_got got = p3_evq_get(&r->rx, 1, w, &sequence);
+			enum p3_evq_got got =
+				p3_evq_get(&r->rx, P3_EVQ_FIRST, 1, w, &sequence);
 			SIDE_CHECK(&r->writer.verdict, got == P3_EVQ_EVENT, sequence);
 			SIDE_CHECK(&r->writer.verdict, sequence == r->writer.tx.tail,
 				sequence);
