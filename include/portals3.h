@@ -924,6 +924,8 @@ int PtlACEntry(ptl_handle_ni_t ni_handle, ptl_ac_index_t ac_index,
  *	remote_offset	in	bytes; for descriptors there with PTL_MD_MANAGE_REMOTE
  *	hdr_data	in	appears in the target's events
  *
+ * A descriptor that PTL_MD_MAX_SIZE has made inactive, with threshold left, can be sent.
+ *
  * PTL_OK means that the message will be sent: SEND_START and SEND_END follow, which take
  * 1 from the threshold, and perhaps ACK, which takes 1 more.  A target without a willing
  * descriptor discards the message and nobody here is told.  Puts of one thread to one

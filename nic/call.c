@@ -280,14 +280,20 @@ static inline void go_out(void)
 	inside--;
 }
 
+static inline bool is_in_use(int rc)
+{
+	return rc == PTL_MD_IN_USE || rc == PTL_ME_IN_USE;
+}
+
 static inline int do_once(struct p3_nic *n, struct p3_cmd *c)
 {
 	int rc;
 	P3_PROBE2(command, c->op, n->conf.nid);
 	if (__builtin_expect(p3_fw_enter(n, P3_LEASE_HOST), 1)) {
 		rc = c->op == P3_OP_PUT ? p3_fw_put(n, c) : p3_fw_exec(n, c);
-		/* A caller that only sends must still see the room that comes back. */
-		if (__builtin_expect(!p3_list_empty(&n->blocked), 0))
+		/* A caller that only tries again must still see what it waits for: room,
+		 * or the end of a transfer. */
+		if (__builtin_expect(!p3_list_empty(&n->blocked) || is_in_use(rc), 0))
 			(void)p3_fw_pass(n);
 		p3_fw_leave(n);
 	} else {

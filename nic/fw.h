@@ -497,7 +497,8 @@ struct p3_nic {
 	uint32_t window_free;           /* bits */
 	uint32_t windows;               /* carved */
 	struct p3_peer *swapper;        /* whose getput waits for transfers to end */
-	struct p3_bounds swapper_wants; /* no other transfer begins there meanwhile */
+	struct p3_bounds swapper_wants; /* no other transfer begins there meanwhile, */
+	uint64_t swapper_until;         /* until then: a peer could make it last */
 };
 
 /* ---- object.c ---- */
@@ -740,6 +741,8 @@ void p3_fw_leave(struct p3_nic *n);
 void p3_fw_look(struct p3_nic *n);
 void p3_wake_peer(struct p3_nic *n, struct p3_doorbell *d);
 void p3_wake_hosts(struct p3_nic *n);
+/* Work has begun that no peer rings for: who sleeps here must look again soon. */
+void p3_fw_rouse(struct p3_nic *n);
 
 static inline void p3_fw_touch(struct p3_nic *n, struct p3_peer *p)
 {

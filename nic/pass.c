@@ -78,6 +78,12 @@ void p3_wake_peer(struct p3_nic *n, struct p3_doorbell *d)
 	p3_futex_wake(&d->asleep, known ? who : ~0u, true);
 }
 
+void p3_fw_rouse(struct p3_nic *n)
+{
+	if (p3_get(&n->doorbell->asleep) != P3_AWAKE)
+		p3_wake_peer(n, n->doorbell);
+}
+
 void p3_wake_hosts(struct p3_nic *n)
 {
 	uint32_t who = P3_ASLEEP_HOST;

@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#define P3_SWAP_NS 50000000u /* transfers yield to a waiting exchange so long */
+
 /* A request as copied, once, from its header cell. */
 struct request {
 	struct p3_ask ask;
@@ -130,10 +132,9 @@ static bool may_swap(struct p3_nic *n, struct p3_peer *p, const struct p3_hit *h
 {
 	const struct p3_region *r = &hit->md->region;
 	bool may = p3_xfer_may_swap(n, r, hit->offset, hit->mlength);
-	if (may && n->swapper == p)
-		n->swapper = NULL;
-	if (!may && (!n->swapper || n->swapper == p)) {
+	if (!may && (!n->swapper || p3_now_ns() >= n->swapper_until)) {
 		n->swapper = p;
+		n->swapper_until = p3_now_ns() + P3_SWAP_NS;
 		n->swapper_wants = p3_region_bounds(r, hit->offset, hit->mlength);
 	}
 	return may;
@@ -143,7 +144,8 @@ static bool must_yield(struct p3_nic *n, struct p3_peer *p, const struct p3_hit 
 {
 	return __builtin_expect(n->swapper && n->swapper != p, 0) &&
 	       p3_bounds_meet(
-		       n->swapper_wants, &hit->md->region, hit->offset, hit->mlength);
+		       n->swapper_wants, &hit->md->region, hit->offset, hit->mlength) &&
+	       p3_now_ns() < n->swapper_until;
 }
 
 /* False: no pull is free for this source, the request must wait. */
@@ -370,6 +372,8 @@ static bool control_cell(
 static void taken(struct p3_nic *n, struct p3_peer *p, const struct request *r)
 {
 	p3_ring_take(&p->req_in, r->ncells);
+	if (__builtin_expect(n->swapper == p, 0))
+		n->swapper = NULL;
 	n->worked = true;
 	n->msgs++;
 	n->bytes += r->flags & P3_F_LONG ? 0 : r->ask.length;

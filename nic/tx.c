@@ -403,9 +403,7 @@ void p3_fw_push(struct p3_nic *n, struct p3_peer *p)
 	if (blocked && !p->blocked) {
 		p3_list_add(&n->blocked, &p->blocked_link);
 		p3_count(&n->count[P3_C_QUEUED], 1);
-		/* Nobody rings for room: whoever sleeps here must look again soon. */
-		if (p3_get(&n->doorbell->asleep) != P3_AWAKE)
-			p3_wake_peer(n, n->doorbell);
+		p3_fw_rouse(n); /* nobody rings for room */
 	} else if (!blocked && p->blocked) {
 		p3_list_del(&p->blocked_link);
 	}

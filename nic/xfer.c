@@ -377,6 +377,7 @@ void p3_pull_begin(struct p3_nic *n, struct p3_pull *pull)
 	if (pull->length)
 		choose(n, pull);
 	n->worked = true;
+	p3_fw_rouse(n); /* the peer may ring no more: this side pulls */
 }
 
 /* The put's or get's bytes are there, or never will be. */

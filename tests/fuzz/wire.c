@@ -1,0 +1,440 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What peers write: well-formed for the most part, with something wrong now and then. */
+#include "fuzz/rig.h"
+
+#include <string.h>
+
+#define CELLS_MOST 256u
+
+/* One message as it will lie in a ring. */
+struct message {
+	uint64_t w[CELLS_MOST * 8];
+	uint32_t ncells; /* that are written, */
+	uint32_t says;   /* and that it says */
+	uint32_t kind, flags;
+};
+
+static struct message m; /* built anew for each */
+
+/* ---- rings ---- */
+
+static uint64_t ring_off(const struct fake *f, const struct p3_ring_rx *r)
+{
+	return (uint64_t)((char *)r->cells - (char *)f->seg.base);
+}
+
+static void write_cells(struct fake *f, const struct p3_ring_rx *r, uint64_t pos,
+	const uint64_t *w, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		uint64_t at = (pos + i) & (r->n - 1);
+		memcpy(fake_at(f, ring_off(f, r) + at * P3_CELL, P3_CELL), w + 8 * i,
+			P3_CELL);
+	}
+}
+
+static void clear_cell(struct fake *f, const struct p3_ring_rx *r, uint64_t pos)
+{
+	uint64_t at = pos & (r->n - 1);
+	*(uint64_t *)fake_at(f, ring_off(f, r) + at * P3_CELL, 8) = 0;
+}
+
+static void publish(struct fake *f, const struct p3_ring_rx *r, uint64_t *pos,
+	uint64_t *w, uint64_t word0, uint32_t n)
+{
+	clear_cell(f, r, *pos + n);
+	w[0] = word0 | p3_ring_valid(*pos, r->log2n);
+	write_cells(f, r, *pos, w, n);
+	*pos += n;
+}
+
+static void pad(struct fake *f, const struct p3_ring_rx *r, uint64_t *pos)
+{
+	uint64_t w[8] = {0};
+	uint32_t left = r->n - (uint32_t)(*pos & (r->n - 1));
+	clear_cell(f, r, *pos + left);
+	w[0] = p3_word0(P3_KIND_PAD, 0, left) | p3_ring_valid(*pos, r->log2n);
+	write_cells(f, r, *pos, w, 1);
+	*pos += left;
+}
+
+/* The message goes behind those that the node has not read yet. */
+static void send(struct fake *f, bool request)
+{
+	struct p3_peer *p = rig_peer(f);
+	const struct p3_ring_rx *r = request ? &p->req_in : &p->rsp_in;
+	uint64_t *pos = request ? &f->req_pos : &f->rsp_pos;
+	if (p->base != f->seg.base)
+		return;
+	if (*pos - r->pos > r->n)
+		*pos = r->pos;
+	if (m.ncells > p3_ring_most(r->n))
+		m.ncells = p3_ring_most(r->n); /* it may say more */
+	if (m.ncells > r->n - (uint32_t)(*pos & (r->n - 1)))
+		pad(f, r, pos);
+	if (*pos + m.ncells - r->pos >= r->n)
+		rig_passes(1);
+	publish(f, r, pos, m.w, p3_word0(m.kind, m.flags, m.says), m.ncells);
+}
+
+static void fill(uint32_t from, uint8_t with)
+{
+	memset((char *)m.w + from, with, sizeof m.w - from);
+}
+
+/* Now and then one word of a message, or of what its header says, is another. */
+static void spoil(struct input *in, const struct fake *f)
+{
+	uint8_t how = in_u8(in);
+	if (how < 0xc0)
+		return;
+	switch (how & 7) {
+	case 0:
+		m.says = (uint32_t)in_bytes(in, 2);
+		break;
+	case 1:
+		m.kind = in_u8(in) % 9;
+		break;
+	case 2:
+		m.flags = in_u8(in);
+		break;
+	case 3:
+		m.w[in_below(in, 8)] ^= 1ull << in_below(in, 64);
+		break;
+	default:
+		m.w[in_below(in, 8)] = rig_number(in, f);
+	}
+}
+
+/* ---- requests ---- */
+
+static const uint32_t lengths[] = {0, 1, 8, 16, 17, 40, 80, 200, 500, 1500, 4096, 40000,
+	P3_CHUNK_LEN, 100000, 300000, 0x7fffffff};
+
+static uint64_t length_of(struct input *in)
+{
+	uint8_t how = in_u8(in);
+	uint64_t len = lengths[how % 16];
+	return how & 0x80 ? len + 1 : len;
+}
+
+/* Its bytes are offered: where, and how many lie in a window already. */
+static void offer(struct fake *f, struct input *in, uint64_t id, uint64_t len)
+{
+	struct p3_xfer *x = fake_xfer(f, id);
+	uint8_t how = in_u8(in);
+	uint64_t window = rig.nic->layout.ctl_len + (how >> 4) * (uint64_t)P3_PAGE;
+	p3_set(&x->addr, how & 1 ? host_readable(len) : how & 2 ? rig_number(in, f) : 0);
+	p3_set(&x->len, len);
+	p3_set(&x->window, how & 4 ? window : 0);
+	p3_set(&x->produced, how & 8 ? len : 0);
+	p3_set(&x->id, id);
+}
+
+static void put_words(const struct fake *f, struct input *in, uint32_t rsp, uint64_t len)
+{
+	uint8_t to = in_u8(in), bits = in_u8(in);
+	uint32_t pid = to & 0x40 ? 200 + RIG_NODE : 100 + RIG_NODE;
+	uint32_t pt = to & 3, ac = to & 0x80 ? in_u8(in) : 0;
+	uint32_t pending = to & 0x10 ? 0 : 0x40000 + to;
+	m.w[1] = (uint64_t)rsp << 48 | (uint64_t)ac << 32 | pt << 16 | pid;
+	m.w[2] = len << 32 | pending;
+	m.w[3] = bits & 3;
+	m.w[4] = bits;
+	m.w[5] = bits & 0x80 ? rig_number(in, f) : bits & 0x38;
+}
+
+static uint64_t transfer_name(struct input *in, bool serve)
+{
+	uint32_t slot = in_u8(in) % (rig.nic->layout.nxfers / 2);
+	uint32_t half = serve ? rig.nic->layout.nxfers / 2 : 0;
+	return p3_xfer_id(half + slot, 1 + in_below(in, 4));
+}
+
+static void eager_put(struct fake *f, struct input *in)
+{
+	uint32_t most = (p3_ring_most(rig_peer(f)->req_in.n) - 1) * P3_CELL;
+	uint64_t len = length_of(in) % (P3_REQ_INLINE + most + 1);
+	put_words(f, in, 1, len);
+	m.kind = P3_REQ_PUT;
+	m.ncells = m.says = p3_request_cells(len);
+}
+
+static void long_request(struct fake *f, struct input *in, uint32_t kind)
+{
+	uint64_t len = length_of(in), id = transfer_name(in, false);
+	put_words(f, in, 1, 0);
+	m.kind = kind;
+	m.flags |= P3_F_LONG;
+	m.w[2] |= 1;
+	m.w[6] = len;
+	m.w[7] = id;
+	offer(f, in, id, len);
+}
+
+static void short_get(struct fake *f, struct input *in)
+{
+	uint64_t len = length_of(in) % 2000;
+	put_words(f, in, 2 * p3_reply_cells(len) - 1, 0);
+	m.kind = P3_REQ_GET;
+	m.w[2] |= 1;
+	m.w[6] = len;
+}
+
+static void exchange(struct fake *f, struct input *in)
+{
+	eager_put(f, in);
+	m.kind = P3_REQ_GETPUT;
+	m.w[2] |= 1;
+	uint64_t rsp = 2 * p3_reply_cells(m.w[2] >> 32) - 1;
+	m.w[1] = (m.w[1] & UINT64_C(0xffffffffffff)) | rsp << 48;
+}
+
+static void request(struct fake *f, struct input *in)
+{
+	uint8_t how = in_u8(in);
+	m.ncells = m.says = 1;
+	m.flags = (how & 0x10 ? P3_F_ACK : 0u) | (how & 0x20 ? P3_F_NI1 : 0u);
+	fill(48, how);
+	switch (how & 7) {
+	case 0:
+	case 1:
+		eager_put(f, in);
+		break;
+	case 2:
+		exchange(f, in);
+		break;
+	case 3:
+	case 4:
+		long_request(f, in, P3_REQ_PUT);
+		break;
+	case 5:
+		long_request(f, in, P3_REQ_GET);
+		break;
+	default:
+		short_get(f, in);
+	}
+	spoil(in, f);
+	for (uint32_t times = how >= 0xf8 ? 40 : 1; times; times--) {
+		send(f, true);
+		if (times > 1)
+			rig_passes(1);
+	}
+}
+
+/* ---- responses ---- */
+
+static struct p3_pending *pick_outstanding(struct fake *f, struct input *in)
+{
+	struct p3_peer *p = rig_peer(f);
+	uint32_t n = 0, which = in_u8(in);
+	p3_list_each(it, &p->outstanding)
+		n++;
+	if (!n)
+		return NULL;
+	which %= n;
+	p3_list_each(it2, &p->outstanding)
+		if (!which--)
+			return p3_item(it2, struct p3_pending, link);
+	return NULL;
+}
+
+static void reply(struct fake *f, struct input *in, const struct p3_pending *t)
+{
+	uint32_t most = (p3_ring_most(rig_peer(f)->rsp_in.n) - 1) * P3_CELL;
+	bool fits = t->length <= P3_RSP_INLINE + most;
+	uint8_t how = in_u8(in);
+	if (t->is_long && !(how & 1)) {
+		uint64_t id = transfer_name(in, true);
+		m.kind = P3_RSP_REPLY_LONG;
+		m.w[3] = id;
+		offer(f, in, id, m.w[2]);
+		m.w[4] = p3_get(&fake_xfer(f, id)->addr);
+		return;
+	}
+	m.kind = how & 2 ? P3_RSP_NONE : P3_RSP_REPLY;
+	if (!fits && !(how & 4))
+		m.w[2] %= P3_RSP_INLINE + most + 1;
+	m.ncells = m.says = p3_reply_cells(m.w[2]);
+	fill(24, how);
+}
+
+static void response(struct fake *f, struct input *in)
+{
+	const struct p3_pending *t = pick_outstanding(f, in);
+	uint8_t how = in_u8(in);
+	memset(m.w, 0, P3_CELL);
+	m.ncells = m.says = 1;
+	m.flags = how & 1 ? P3_F_ACK : 0;
+	m.kind = how >> 4 & 7;
+	m.w[1] = how & 2 ? (uint64_t)in_u8(in) << 32 : 0;
+	if (t) {
+		m.w[1] |= p3_pending_name(t);
+		m.w[2] = how & 4 && t->length ? rig_number(in, f) % t->length : t->length;
+		if ((how & 4) && t->length >> 38)
+			m.w[2] = (1ull << 38) + how; /* as many cells as of a few bytes */
+		if (t->kind != P3_REQ_PUT)
+			reply(f, in, t);
+		else if (t->is_long)
+			m.kind = P3_RSP_DONE;
+		else
+			m.kind = how & 8 ? P3_RSP_ACK : P3_RSP_NONE;
+		if (how >= 0xf0)
+			m.kind = in_u8(in) % 8;
+	} else if (!(how & 0x80)) {
+		return;
+	}
+	spoil(in, f);
+	send(f, false);
+}
+
+/* ---- long transfers ---- */
+
+/* The owner of what the node pulls makes its bytes readable, or takes them back. */
+static void pump(struct fake *f, struct input *in)
+{
+	uint8_t how = in_u8(in);
+	p3_list_each(it, &rig.nic->pulls) {
+		const struct p3_pull *pull = p3_item(it, struct p3_pull, link);
+		if (pull->peer != rig_peer(f))
+			continue;
+		struct p3_xfer *x = fake_xfer(f, pull->xfer_id);
+		uint64_t left = pull->length - pull->done;
+		uint64_t step = how & 2 ? left : left / 2 + 1;
+		p3_set(&x->id, how & 1 ? rig_number(in, f) : pull->xfer_id);
+		p3_set(&x->window, how & 8 ? rig_number(in, f)
+					   : rig.nic->layout.ctl_len +
+						     (how >> 4) * (uint64_t)P3_PAGE);
+		p3_set(&x->produced,
+			how & 4 ? rig_number(in, f) + pull->done : pull->done + step);
+	}
+}
+
+/* The reader of what the node offers takes a piece of it, or says that it is done. */
+static void take(struct fake *f, const struct p3_xfer_slot *x, struct input *in)
+{
+	struct p3_peer_entry *e = fake_entry(f);
+	uint8_t how = in_u8(in);
+	uint64_t id = p3_xfer_name(x);
+	if (x->releasing) {
+		p3_set(&fake_xfer(f, x->peer_id)->id, how & 1 ? x->peer_id : 0);
+	} else if (x->serving && (how & 2)) {
+		p3_set(&fake_xfer(f, x->peer_id)->status, how & 4 ? UINT64_MAX : 0);
+		p3_set(&fake_xfer(f, x->peer_id)->released, x->peer_id);
+	} else {
+		p3_set(&e->bulk_want, how & 8 ? rig_number(in, f) : x->length);
+		p3_set(&e->bulk_read, how & 16 ? rig_number(in, f) : x->produced);
+		p3_set(&e->bulk_slot, how & 32 ? 0 : id);
+	}
+}
+
+static void read_sources(struct fake *f, struct input *in)
+{
+	uint32_t which = in_below(in, 4);
+	p3_list_each(it, &rig.nic->sources) {
+		const struct p3_xfer_slot *x = p3_item(it, struct p3_xfer_slot, link);
+		if (x->peer == rig_peer(f) && !which--)
+			take(f, x, in);
+	}
+}
+
+/* ---- single words ---- */
+
+/* Cells of the node's lane are read, all or some. */
+static void credit(struct fake *f, struct input *in)
+{
+	struct p3_peer_entry *e = fake_entry(f);
+	const struct p3_peer *p = rig_peer(f);
+	uint8_t how = in_u8(in);
+	uint64_t less = how & 3;
+	p3_set(&e->req_credit[p->req_full], p->req_out.pos - less);
+	p3_set(&e->rsp_credit[p->rsp_full], p->rsp_out.pos - less);
+	if (how & 4)
+		p3_set(&e->cold, how & 8 ? 1 : 0);
+	if (how & 16)
+		p3_set(&((struct p3_doorbell *)f->bell.base)->asleep, how >> 5);
+}
+
+static void switch_ring(struct fake *f, struct input *in)
+{
+	struct p3_peer_entry *e = fake_entry(f);
+	const struct p3_layout *l = &rig.nic->layout;
+	uint8_t how = in_u8(in);
+	bool requests = how & 1;
+	uint64_t off = how & 0x80 ? rig_number(in, f)
+				  : l->ctl_len + (how >> 2 & 7) * P3_WINDOW_LEN;
+	p3_set(requests ? &e->full_req : &e->full_rsp, off);
+	memset(m.w, 0, P3_CELL);
+	m.ncells = m.says = 1;
+	m.flags = 0;
+	m.kind = P3_REQ_SWITCH;
+	spoil(in, f);
+	send(f, requests);
+	rig_passes(2);
+	const struct p3_peer *p = rig_peer(f);
+	*(requests ? &f->req_pos : &f->rsp_pos) =
+		requests ? p->req_in.pos : p->rsp_in.pos;
+}
+
+static uint64_t where(struct fake *f, struct input *in)
+{
+	const struct p3_layout *l = &rig.nic->layout;
+	const struct p3_peer *p = rig_peer(f);
+	switch (in_below(in, 6)) {
+	case 0:
+		return l->peers_off + RIG_NODE * sizeof(struct p3_peer_entry) +
+		       8ull * in_below(in, sizeof(struct p3_peer_entry) / 8);
+	case 1:
+		return l->xfers_off +
+		       (in_u8(in) % l->nxfers) * (uint64_t)sizeof(struct p3_xfer) +
+		       8ull * in_below(in, 7);
+	case 2:
+		return p->base == f->seg.base
+			       ? ring_off(f, &p->req_in) + 8ull * in_below(in, 64)
+			       : 0;
+	case 3:
+		return p->base == f->seg.base
+			       ? ring_off(f, &p->rsp_in) + 8ull * in_below(in, 64)
+			       : 0;
+	case 4:
+		return 8ull * in_below(in, sizeof(struct p3_seg_header) / 8);
+	default:
+		return in_bytes(in, 3) % l->seg_len & ~7ull;
+	}
+}
+
+static void poke(struct fake *f, struct input *in)
+{
+	uint64_t off = where(f, in);
+	*(uint64_t *)fake_at(f, off, 8) = rig_number(in, f);
+}
+
+static void raw_cell(struct fake *f, struct input *in)
+{
+	uint8_t how = in_u8(in);
+	m.ncells = 1;
+	for (int i = 1; i < 8; i++)
+		m.w[i] = how & 0x80 ? in_bytes(in, 8) : rig_number(in, f);
+	m.kind = in_u8(in);
+	m.flags = in_u8(in);
+	m.says = how & 2 ? 1 : (uint32_t)in_bytes(in, 2);
+	send(f, how & 1);
+}
+
+static void other_bell(struct fake *f, struct input *in)
+{
+	rig.fickle = true;
+	uint64_t *w = f->bell.base;
+	w[in_below(in, 64)] = rig_number(in, f);
+}
+
+typedef void step(struct fake *f, struct input *in);
+
+void wire_step(struct input *in)
+{
+	static step *const steps[] = {request, request, request, request, response,
+		response, response, pump, pump, read_sources, read_sources, credit,
+		credit, switch_ring, poke, raw_cell, other_bell};
+	step *what = steps[in_below(in, sizeof steps / sizeof *steps)];
+	what(rig_pick(in), in);
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* generate - the next operation of a random program, given what the model knows */
+#ifndef P3_TESTS_MODEL_GENERATE_H
+#define P3_TESTS_MODEL_GENERATE_H
+
+#include "model/model.h"
+
+struct generator {
+	uint64_t state;
+	unsigned nodes;
+	unsigned made;
+	/* What this program is like, in percent. */
+	unsigned longs;  /* lengths beyond what travels in one piece */
+	unsigned faults; /* bad handles and arguments */
+	unsigned bursts;
+	unsigned iovecs;
+	unsigned events; /* taken from queues, as opposed to left to be lost */
+};
+
+void generate_begin(struct generator *g, uint64_t seed);
+struct m_op generate_op(struct generator *g, const struct model *m);
+uint64_t generate_random(uint64_t *state);
+
+#endif

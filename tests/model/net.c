@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "model/net.h"
+
+#include "launcher/rdv.h"
+#include "lib/lib.h"
+#include "nic/fw.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#define JID       77
+#define NID_BASE  10
+#define HANGS_NS  20000000000u
+#define LOOK_EACH 1024u
+
+uint64_t net_now_ns(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+static void must(bool ok, const char *what)
+{
+	if (ok)
+		return;
+	fprintf(stderr, "model_test: %s\n", what);
+	exit(2);
+}
+
+static void say(void *arg, const char *line)
+{
+	(void)arg;
+	fprintf(stderr, "rendezvous: %s\n", line);
+}
+
+static void *rdv_main(void *arg)
+{
+	struct net *net = arg;
+	while (!p3_acquire(&net->stop))
+		(void)p3_rdv_step(net->rdv, 20);
+	return NULL;
+}
+
+static int wire(struct net *net, unsigned i)
+{
+	int pair[2];
+	must(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0,
+		"no sockets");
+	must(p3_rdv_add(net->rdv, i, pair[0]) == 0, "the rendezvous takes no socket");
+	return pair[1];
+}
+
+void net_enter(const struct net *net, unsigned node)
+{
+	p3_node_enter(net->node[node]);
+}
+
+static void node_up(struct net *net, unsigned i)
+{
+	int most;
+	ptl_ni_limits_t desired = net->limits[i];
+	net_enter(net, i);
+	must(PtlInit(&most) == PTL_OK, "PtlInit fails");
+	must(PtlNIInit(PTL_IFACE_DEFAULT, PTL_PID_ANY, &desired, &net->limits[i],
+		     &net->ni[i]) == PTL_OK,
+		"PtlNIInit fails");
+	must(PtlGetId(net->ni[i], &net->id[i]) == PTL_OK, "PtlGetId fails");
+	must(PtlGetUid(net->ni[i], &net->uid) == PTL_OK, "PtlGetUid fails");
+	must(PtlGetJid(net->ni[i], &net->jid) == PTL_OK, "PtlGetJid fails");
+}
+
+static bool all_met(const struct net *net)
+{
+	for (unsigned i = 0; i < net->n; i++)
+		if (p3_nic_peers_alive(p3_nic(net->node[i])) != net->n)
+			return false;
+	return true;
+}
+
+void net_up(struct net *net, unsigned n)
+{
+	struct p3_rdv_conf conf = {.size = n,
+		.nid_base = NID_BASE,
+		.jid = JID,
+		.cpus = (uint32_t)sysconf(_SC_NPROCESSORS_ONLN),
+		.say = say};
+	int sock[NET_NODES];
+	net->n = n;
+	p3_set(&net->stop, 0);
+	net->rdv = p3_rdv_create(&conf);
+	must(net->rdv != NULL, "no rendezvous");
+	for (unsigned i = 0; i < n; i++)
+		sock[i] = wire(net, i);
+	must(pthread_create(&net->thread, NULL, rdv_main, net) == 0, "no thread");
+	for (unsigned i = 0; i < n; i++)
+		net->node[i] = p3_node_create(sock[i]);
+	for (unsigned i = 0; i < n; i++)
+		node_up(net, i);
+	uint64_t end = net_now_ns() + HANGS_NS;
+	while (!all_met(net)) {
+		must(net_now_ns() < end, "the nodes do not meet");
+		usleep(200);
+	}
+}
+
+void net_down(struct net *net)
+{
+	for (unsigned i = 0; i < net->n; i++) {
+		net_enter(net, i);
+		p3_node_destroy(net->node[i]);
+	}
+	p3_release(&net->stop, 1);
+	pthread_join(net->thread, NULL);
+	p3_rdv_destroy(net->rdv);
+}
+
+/* One pass; is the node without work and without operations under way? */
+static bool rests(const struct net *net, unsigned node)
+{
+	struct p3_nic *nic = p3_nic(net->node[node]);
+	if (!p3_fw_enter(nic, P3_LEASE_HOST)) {
+		p3_set(&nic->lease.want, 1);
+		sched_yield();
+		return false;
+	}
+	bool worked = p3_fw_pass(nic);
+	bool quiet = nic->table[P3_T_PENDING].live == 0 && p3_list_empty(&nic->pulls) &&
+		     p3_list_empty(&nic->sources);
+	p3_fw_leave(nic);
+	return quiet && !worked;
+}
+
+bool net_settle(const struct net *net, unsigned nodes)
+{
+	uint64_t end = 0;
+	for (unsigned turn = 1;; turn++) {
+		bool all = true;
+		for (unsigned i = 0; i < net->n; i++)
+			if (nodes & 1u << i)
+				all = rests(net, i) && all;
+		if (all)
+			return true;
+		if (turn % LOOK_EACH)
+			continue;
+		uint64_t now = net_now_ns();
+		end = end ? end : now + HANGS_NS;
+		if (now > end)
+			return false;
+		sched_yield();
+	}
+}
+
+uint64_t net_drops(const struct net *net, unsigned node)
+{
+	return p3_nic_counter(p3_nic(net->node[node]), P3_C_DROPS);
+}
