@@ -1,77 +1,97 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * perf - the parts of portalperf
+ * perf - messages between ranks, for portalperf and pipeperf
  *
- *	portalperf.c	Portals: descriptors, the timed loops, the checks of the data
+ *	perf_node.c	descriptors; begin and end of a test at one size
+ *	perf_data.h	what is in the messages, and the checks of it
+ *	perf_pair.c	put, get, bidir: one message at a time
+ *	perf_stream.c	stream, rate, nto1: windows of messages
  *	perf_raw.c	the raw hand-over of a cache line between the same two CPUs
- *	perf_opt.c	options, and how many rounds a size gets
- *	perf_report.c	percentiles, warnings, table, JSON
+ *
+ * Ranks 2k and 2k + 1 are a pair; in nto1 all send to rank 0.  Each rank has a match
+ * entry with a descriptor for puts and one for gets, and one free-floating descriptor per
+ * message size; all of them are there before a timed loop begins.  The loops use
+ * START_DISABLE and no ACK, and call nothing but PtlPut, PtlGet and PtlEQWait (or
+ * PtlEQPoll).
+ *
+ * Data: in "full" rounds messages are filled, and checked, from end to end, with the
+ * bytes behind them.  Otherwise the first and the last word of every message, and one
+ * that wanders through long ones, are changed and checked.  Messages of a window are the
+ * same; what tells them apart is hdr_data.
  */
-#ifndef PORTALPERF_PERF_H
-#define PORTALPERF_PERF_H
+#ifndef BENCH_PERF_H
+#define BENCH_PERF_H
 
-#include <portals3.h>
+#include "bench.h"
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-
-enum perf_test { PERF_PUT, PERF_GET, PERF_BIDIR, PERF_TESTS };
-enum { PERF_SIZES = 256, PERF_BATCHES = 200 };
-
-struct perf_opt {
-	bool test[PERF_TESTS];
-	uint64_t size[PERF_SIZES];
-	unsigned nsizes;
-	uint64_t largest;
-	uint64_t iters; /* 0: by size */
-	bool quick, raw, poll, pin;
-	const char *json; /* file, "-" for stdout, or NULL */
-};
-
-struct perf_plan {
-	uint64_t warm, batches, each; /* rounds: warm, then batches * each */
-};
-
-/* What a rank tells rank 0 after each test and size.  Times are of one batch, means. */
-struct perf_result {
-	uint32_t test; /* perf_test */
-	uint32_t rank; /* pairs are (rank, rank + 1) */
-	uint64_t bytes, rounds, batches;
-	double median_ns, p99_ns, min_ns;
-	uint64_t errors; /* messages with wrong bytes, in this rank */
-};
-
-/* The same for raw: 8-byte puts and hand-overs in turns. */
-struct perf_raw {
-	uint32_t pairs; /* 0: not measured */
-	uint32_t each;  /* round trips in each half of a pair */
-	double put_ns, raw_ns;
-	double ratio, ratio_p10, ratio_p90;
-};
-
-/* What else the report says. */
-struct perf_setting {
-	const struct perf_opt *opt;
-	unsigned ranks;
-	unsigned ncpus;
-	int *cpu; /* of each rank, or -1 */
+enum perf_test {
+	PERF_PUT,
+	PERF_GET,
+	PERF_BIDIR,
+	PERF_STREAM,
+	PERF_RATE,
+	PERF_NTO1,
+	PERF_TESTS
 };
 
 extern const char *const perf_test_name[PERF_TESTS];
 
-/* One line "portalperf: ..." and exit. */
-_Noreturn void perf_die(int status, const char *fmt, ...)
-	__attribute__((format(printf, 2, 3)));
+enum { PERF_PORTAL_PUT = 4, PERF_PORTAL_GET = 5 };
+enum { PERF_GUARD = 64, PERF_SHIFTS = 16, PERF_RATE_BYTES = 8 };
 
-/* ---- perf_opt.c ---- */
+struct perf_node {
+	struct bench *b;
+	struct bench_watch w;
+	ptl_process_id_t peer;
+	bool paired, first; /* first of its pair: starts, and keeps the time */
+	uint64_t largest;   /* message, set by the caller */
+	unsigned window;    /* messages, likewise */
+	bool silent;        /* stream, rate, nto1: no SEND_END, likewise */
+	/* the test */
+	enum perf_test test;
+	uint64_t length;
+	bool active;          /* takes part */
+	bool full;            /* messages are filled and checked from end to end */
+	uint64_t message;     /* number; in window tests, of the window */
+	uint64_t told;        /* get: notes that the peer's bytes are ready */
+	uint64_t hdr_sum;     /* of the window's messages */
+	ptl_handle_md_t out;  /* free-floating, length bytes; of tx, for gets of rx */
+	ptl_handle_md_t note; /* empty */
+	struct perf_sender {
+		uint64_t messages, hdr_sum;
+	} * sender; /* nto1, rank 0: by rank */
+	/* memory: the receiver's is cut into slots of pitch bytes */
+	char *tx, *rx;
+	uint64_t pitch, slots;
+};
 
-/* False: there was an error, or help was asked for; *text_out is to be printed. */
-bool perf_opt_parse(struct perf_opt *o, int argc, char **argv, int *status_out,
-	char *text_out, size_t room);
-struct perf_plan perf_plan_of(const struct perf_opt *o, uint64_t bytes);
-struct perf_plan perf_plan_raw(const struct perf_opt *o); /* batches are pairs */
+/* ---- perf_node.c ---- */
+
+/* b, largest, window, silent, w.poll are set. */
+void perf_open(struct perf_node *n);
+/* All ranks.  No rank sends before all have come out of begin's barrier. */
+void perf_begin(struct perf_node *n, enum perf_test test, uint64_t length);
+/* Checks that there were as many events as messages. */
+void perf_end(struct perf_node *n);
+/* Ranks that take part: count round trips or windows. */
+void perf_rounds(struct perf_node *n, uint64_t count);
+/* Two of a pair, before messages or between rounds: what the first has. */
+uint64_t perf_agree(struct perf_node *n, uint64_t value);
+/* A few full rounds. */
+void perf_full_rounds(struct perf_node *n);
+
+void perf_put(struct perf_node *n, uint64_t remote, ptl_hdr_data_t hdr);
+void perf_tell(struct perf_node *n, ptl_process_id_t whom, ptl_hdr_data_t what);
+void perf_wrong(struct perf_node *n, uint64_t at);
+
+/* Messages of count rounds, and how many times a message's bytes go by in each. */
+uint64_t perf_messages(const struct perf_node *n, uint64_t count);
+
+/* ---- perf_pair.c, perf_stream.c ---- */
+
+void perf_pair_rounds(struct perf_node *n, uint64_t count);
+void perf_stream_rounds(struct perf_node *n, uint64_t count);
+void perf_stream_expect(struct perf_node *n);
 
 /* ---- perf_raw.c ---- */
 
@@ -84,19 +104,5 @@ void perf_page_close(struct perf_page *p);
 
 /* rounds round trips, the first rank hands over first; both call it. */
 void perf_page_bounce(struct perf_page *p, bool first, uint64_t rounds);
-
-/* ---- perf_report.c ---- */
-
-double perf_now_ns(void);
-double perf_percentile(double *sample, uint64_t n, double part); /* sorts */
-
-/* Lines to stderr, at most one for each cause; call it while the other ranks sleep. */
-void perf_warn(const struct perf_setting *s);
-void perf_report_begin(const struct perf_setting *s);
-void perf_report_row(const struct perf_result *r);
-void perf_report_raw(unsigned rank, const struct perf_raw *raw);
-void perf_report_note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-/* The last line, and the JSON; false if that cannot be written (said on stderr). */
-bool perf_report_end(uint64_t errors);
 
 #endif

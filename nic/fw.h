@@ -102,7 +102,7 @@ struct p3_region {
 	struct p3_iov *iov; /* NULL: contiguous */
 };
 
-/* Addresses between which bytes of a region lie; a hint, for iovecs it may be too wide. */
+/* Addresses between which bytes of a region lie; a hint: for iovecs perhaps too wide. */
 struct p3_bounds {
 	const char *lo, *hi;
 };

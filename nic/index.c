@@ -17,7 +17,7 @@
 #define P3_INDEX_FROM 16u /* entries: from so many on a list is indexed, */
 #define P3_INDEX_TO   4u  /* until it has so few */
 #define P3_STEP       ((uint64_t)1 << 32)
-#define P3_SPAN_MOST  ((uint64_t)1 << 62) /* of a list's labels: differences have a sign */
+#define P3_SPAN_MOST  ((uint64_t)1 << 62) /* of the labels: differences have a sign */
 
 /* ---- the index ---- */
 
@@ -124,7 +124,7 @@ static void relabel(struct p3_portal *list)
 		me->label = label += P3_STEP;
 }
 
-/* One between those of its neighbours; the whole list gets new ones when there is none. */
+/* One between those of its neighbours; when there is none the list gets new ones. */
 static void label(struct p3_portal *list, struct p3_me *me)
 {
 	if (!me->prev && !me->next)

@@ -290,8 +290,8 @@ int p3_fw_eq_alloc(struct p3_nic *n, struct p3_cmd *c)
 }
 
 /*
- * Descriptors that still name it find its generation changed: no queue.  Its place and its
- * ring are used again only when no reader can be in it any more: the caller sees to that.
+ * Descriptors that still name it find its generation changed: no queue.  Its place and
+ * its ring are used again only when no reader can be in it: the caller sees to that.
  */
 static void eq_kill(struct p3_nic *n, struct p3_eq *eq, struct p3_eq **dead)
 {

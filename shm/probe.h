@@ -2,14 +2,15 @@
 /*
  * probe - places that perf, bpftrace and systemtap can watch in a production build
  *
- * A probe is one no-operation instruction and a note in the library that says where it is
- * and where its arguments lie; it costs nothing while nobody watches.  Provider: libportals.
+ * A probe is one no-operation instruction, and a note in the library that says where it
+ * is and where its arguments lie.  Provider: libportals.
  *
- *	command		opcode, node		a call's command is about to be executed or posted
- *	match		bits, length, hit	a request was looked up; hit: by a descriptor
- *	deliver		kind, length		a request is done with, or handed to a mover
- *	event		kind, sequence		an event was posted
- *	park, wake	node			a thread goes to sleep; came back
+ *	command	 opcode, node	    a call's command is about to be executed or posted
+ *	match	 bits, length, hit  a request was looked up; hit: one accepts it
+ *	deliver	 kind, length	    a request is done with, or handed to a mover
+ *	event	 kind, sequence	    an event was posted
+ *	park	 node		    a thread goes to sleep,
+ *	wake	 node		    and has come back
  *
  *	perf buildid-cache --add libportals.so; perf list sdt
  */

@@ -69,7 +69,7 @@ NODES_CASE(long_puts_cross_without_being_late, 2)
 {
 	UNUSED_ARGS;
 	struct bytes b = make_bytes(ni);
-	for (unsigned i = 0; i < rounds(5 * MANY); i++) {
+	for (unsigned i = 0; i < rounds(2 * MANY); i++) {
 		sync_nodes();
 		CHECK_OK(put_to(ni, b.all, !rank, PT_Y, 0, PTL_NO_ACK_REQ));
 		expect(b.eq, PTL_EVENT_SEND_END);

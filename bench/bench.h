@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * bench - what the benchmark programs share
+ *
+ *	bench_opt.c	options, by a table
+ *	bench_node.c	start, barrier, leave; descriptors, events, results to rank 0
+ *	bench_report.c	percentiles, warnings, table, JSON
+ *
+ * A program calls bench_start, bench_options, bench_begin, then bench_row on rank 0 for
+ * each result, and bench_finish.  Wrong data are counted with bench_wrong; they make the
+ * status 1.  All ranks must come to bench_finish.
+ */
+#ifndef BENCH_BENCH_H
+#define BENCH_BENCH_H
+
+#include <portals3.h>
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+struct bench {
+	const char *program;
+	const char *about;  /* for --help: usage, and what is measured */
+	const char *legend; /* printed above the table; may be NULL */
+	/* options that all programs have */
+	bool quick, no_pin;
+	const char *json; /* file, "-" for stdout, or NULL */
+	/* who we are */
+	ptl_handle_ni_t ni;
+	unsigned rank, size;
+	unsigned ncpus; /* that the job may use */
+	int *cpu;       /* of each rank */
+	uint64_t errors;
+	/* rank 0: the report */
+	FILE *table;
+	json_t *document, *rows, *warnings;
+	char columns[600];      /* of the row before */
+	uint64_t stolen, ticks; /* of all CPUs, at bench_begin */
+};
+
+/* ---- bench_node.c ---- */
+
+/* The interface, the ranks, the CPUs; desired may be NULL. */
+void bench_start(struct bench *b, ptl_ni_limits_t *desired);
+/* Pins the rank, warns, and begins the report. */
+void bench_begin(struct bench *b);
+/* Collects the errors of all ranks, ends the report, leaves. */
+_Noreturn void bench_finish(struct bench *b);
+_Noreturn void bench_leave(int status);
+void bench_barrier(void);
+
+/* One line "program: ..." and exit. */
+_Noreturn void bench_die(int status, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+/* Counts an error, and prints the first few of this rank. */
+void bench_wrong(struct bench *b, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+/* Ends the program unless rc is PTL_OK. */
+void bench_check(int rc, const char *what);
+
+void *bench_allocate(uint64_t length);
+ptl_process_id_t bench_id(const struct bench *b, unsigned rank);
+ptl_handle_eq_t bench_queue(const struct bench *b, uint64_t count);
+/* A descriptor that only this node uses: no START events, no threshold. */
+ptl_handle_md_t bench_bind(
+	const struct bench *b, void *start, uint64_t length, ptl_handle_eq_t eq);
+/* One for all, at the end of the portal's list: remote offsets, no START events. */
+ptl_handle_me_t bench_post(const struct bench *b, ptl_pt_index_t portal,
+	ptl_match_bits_t bits, unsigned op, void *start, uint64_t length,
+	ptl_handle_eq_t eq);
+
+/* All ranks: puts length bytes of each into all[rank] at rank 0; others pass NULL. */
+void bench_gather(const struct bench *b, const void *mine, uint64_t length, void *all);
+
+/* ---- events ---- */
+
+enum { BENCH_KINDS = 12, BENCH_BITS = 0x9e4f };
+enum { BENCH_LOSE_NONE = -1 };
+
+struct bench_watch {
+	ptl_handle_eq_t eq;
+	bool poll;    /* PtlEQPoll instead of PtlEQWait */
+	int may_lose; /* kind of event that a full queue may drop, or none */
+	uint64_t seen[BENCH_KINDS];
+	ptl_seq_t sequence;
+	ptl_event_t last;
+};
+
+/* Counts are from here on; the queue must be empty. */
+void bench_watch_reset(struct bench_watch *w, int may_lose);
+void bench_watch_odd(struct bench_watch *w, int rc);
+/* True: there was one. */
+bool bench_try(struct bench_watch *w);
+/* Counts exactly as expected, and nothing left in the queue; else an error is counted. */
+void bench_expect(struct bench *b, struct bench_watch *w, const char *test,
+	ptl_event_kind_t kind, uint64_t count);
+
+static inline void bench_took(struct bench_watch *w, int rc)
+{
+	if (__builtin_expect(rc != PTL_OK || w->last.ni_fail_type != PTL_NI_OK, 0))
+		bench_watch_odd(w, rc);
+	w->sequence = w->last.sequence;
+	w->seen[w->last.type]++;
+}
+
+static inline void bench_take(struct bench_watch *w)
+{
+	int which;
+	bench_took(w, w->poll ? PtlEQPoll(&w->eq, 1, PTL_TIME_FOREVER, &w->last, &which)
+			      : PtlEQWait(w->eq, &w->last));
+}
+
+static inline void bench_await(
+	struct bench_watch *w, ptl_event_kind_t kind, uint64_t count)
+{
+	while (w->seen[kind] < count)
+		bench_take(w);
+}
+
+/* ---- bench_opt.c ---- */
+
+struct bench_option {
+	const char *name;
+	const char *arg; /* NULL: takes none */
+	const char *help;
+	const char *expect; /* of a value, for the message when set says false */
+	bool (*set)(void *to, const char *value);
+	void *to;
+};
+
+struct bench_number {
+	uint64_t value, least, most;
+};
+
+enum { BENCH_LIST = 512 };
+
+struct bench_list {
+	uint64_t at[BENCH_LIST];
+	unsigned n;
+	uint64_t most;
+};
+
+/* A choice of words: none chosen means all of them. */
+struct bench_words {
+	const char *const *name;
+	unsigned n;
+	bool *on;
+};
+
+bool bench_set_flag(void *to, const char *value);   /* bool */
+bool bench_clear_flag(void *to, const char *value); /* bool */
+bool bench_set_text(void *to, const char *value);   /* const char * */
+bool bench_set_number(void *to, const char *value); /* struct bench_number; K, M, G */
+bool bench_set_list(void *to, const char *value);   /* struct bench_list; replaces it */
+bool bench_set_words(void *to, const char *value);  /* struct bench_words */
+void bench_all_words(struct bench_words *w);        /* if none is on */
+
+/* own ends with a row of zeros.  On error, and after --help, all ranks leave. */
+void bench_options(
+	struct bench *b, const struct bench_option *own, int argc, char **argv);
+
+/* ---- bench_report.c ---- */
+
+double bench_now_ns(void);
+
+struct bench_stat {
+	uint64_t n;
+	double min, p10, p50, p90, p99, p999, max;
+};
+
+struct bench_stat bench_stat_of(double *sample, uint64_t n); /* sorts */
+
+/* A column: name is also the key in JSON, and says the unit. */
+struct bench_cell {
+	const char *name;
+	const char *text; /* NULL: it is a number */
+	double number;
+	int digits; /* behind the point; 0: a whole number */
+};
+
+#define BENCH_TEXT(name, text)                                                           \
+	{                                                                                \
+		name, text, 0, 0                                                         \
+	}
+#define BENCH_COUNT(name, number)                                                        \
+	{                                                                                \
+		name, NULL, (double)(number), 0                                          \
+	}
+#define BENCH_REAL(name, number, digits)                                                 \
+	{                                                                                \
+		name, NULL, number, digits                                               \
+	}
+/* Rank 0: a line of the table, with its head if the names are new, and of the JSON. */
+#define BENCH_ROW(b, ...)                                                                \
+	bench_row(b, (const struct bench_cell[]){__VA_ARGS__, {NULL, NULL, 0, 0}})
+
+void bench_row(struct bench *b, const struct bench_cell *cells);
+/* Rows go to another array of the JSON from here on. */
+void bench_section(struct bench *b, const char *name);
+void bench_note(struct bench *b, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+void bench_warn(struct bench *b, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+
+/* For bench_node.c: rank 0 only. */
+void bench_report_begin(struct bench *b);
+bool bench_report_end(struct bench *b);
+
+#endif

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "bench.h"
+
+#include <portals3_runtime.h>
+#include <portals3x.h>
+
+#include <errno.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PORTAL_GATHER = 60, ERRORS_SHOWN = 3 };
+
+static const char *program = "bench";
+static unsigned own_rank;
+
+/* ---- saying what is wrong ---- */
+
+__attribute__((format(printf, 1, 0))) static void say(const char *fmt, va_list args)
+{
+	char line[400];
+	vsnprintf(line, sizeof line, fmt, args);
+	fprintf(stderr, "%s: rank %u: %s\n", program, own_rank, line);
+}
+
+void bench_die(int status, const char *fmt, ...)
+{
+	va_list args;
+	va_start(args, fmt);
+	say(fmt, args);
+	va_end(args);
+	exit(status);
+}
+
+void bench_wrong(struct bench *b, const char *fmt, ...)
+{
+	va_list args;
+	if (b->errors++ >= ERRORS_SHOWN)
+		return;
+	va_start(args, fmt);
+	say(fmt, args);
+	va_end(args);
+}
+
+void bench_check(int rc, const char *what)
+{
+	if (rc != PTL_OK)
+		bench_die(1, "%s answers %s, expected PTL_OK; see portals3.h", what,
+			PtlErrorStr((unsigned)rc));
+}
+
+/* ---- start and end ---- */
+
+void bench_barrier(void)
+{
+	bench_check(PtlXBarrier(), "PtlXBarrier");
+}
+
+void bench_leave(int status)
+{
+	fflush(stdout);
+	(void)PtlXBarrier(); /* if somebody is gone: leave all the same */
+	PtlFini();
+	exit(status);
+}
+
+/* Rank r gets the r-th CPU that the job may use, from the first again if need be. */
+static int cpu_of(unsigned rank, const cpu_set_t *set)
+{
+	int left = (int)rank % CPU_COUNT(set);
+	for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
+		if (CPU_ISSET((size_t)cpu, set) && left-- == 0)
+			return cpu;
+	return -1;
+}
+
+static void place(struct bench *b)
+{
+	cpu_set_t set;
+	if (sched_getaffinity(0, sizeof set, &set))
+		bench_die(1, "the CPUs cannot be asked for: %s", strerror(errno));
+	b->ncpus = (unsigned)CPU_COUNT(&set);
+	b->cpu = bench_allocate(b->size * sizeof *b->cpu);
+	for (unsigned i = 0; i < b->size; i++)
+		b->cpu[i] = cpu_of(i, &set);
+}
+
+void bench_start(struct bench *b, ptl_ni_limits_t *desired)
+{
+	int most, rc;
+	program = b->program;
+	bench_check(PtlInit(&most), "PtlInit");
+	rc = PtlNIInit(PTL_IFACE_DEFAULT, PTL_PID_ANY, desired, NULL, &b->ni);
+	bench_check(rc, "PtlNIInit");
+	if (PtlGetRank(b->ni, &b->rank, &b->size) != PTL_OK)
+		b->rank = 0, b->size = 1;
+	own_rank = b->rank;
+	place(b);
+}
+
+static void pin(const struct bench *b)
+{
+	cpu_set_t one;
+	CPU_ZERO(&one);
+	CPU_SET((size_t)b->cpu[b->rank], &one);
+	if (!b->no_pin && sched_setaffinity(0, sizeof one, &one))
+		fprintf(stderr,
+			"%s: rank %u cannot be pinned to CPU %d: %s; use --no-pin\n",
+			b->program, b->rank, b->cpu[b->rank], strerror(errno));
+}
+
+void bench_begin(struct bench *b)
+{
+	pin(b);
+	bench_barrier();
+	if (b->rank == 0)
+		bench_report_begin(b); /* the others sleep in the barrier */
+	bench_barrier();
+}
+
+static uint64_t errors_of_all(const struct bench *b)
+{
+	uint64_t sum = 0, *all = bench_allocate(b->size * sizeof *all);
+	bench_gather(b, &b->errors, sizeof b->errors, all);
+	for (unsigned i = 0; i < b->size; i++)
+		sum += all[i];
+	free(all);
+	return sum;
+}
+
+void bench_finish(struct bench *b)
+{
+	bool ok = true;
+	uint64_t errors = errors_of_all(b);
+	if (b->rank == 0) {
+		b->errors = errors;
+		ok = bench_report_end(b);
+	}
+	free(b->cpu);
+	bench_leave(b->errors || !ok);
+}
+
+/* ---- memory and descriptors ---- */
+
+void *bench_allocate(uint64_t length)
+{
+	uint64_t whole = (length + 4095) / 4096 * 4096;
+	void *p = aligned_alloc(4096, whole ? whole : 4096);
+	if (!p)
+		bench_die(1,
+			"no memory for %llu bytes of buffers; expected that they fit; "
+			"use smaller sizes or fewer ranks",
+			(unsigned long long)length);
+	memset(p, 0, length);
+	return p;
+}
+
+ptl_process_id_t bench_id(const struct bench *b, unsigned rank)
+{
+	ptl_process_id_t id;
+	if (b->size == 1)
+		bench_check(PtlGetId(b->ni, &id), "PtlGetId");
+	else
+		bench_check(PtlGetRankId(b->ni, rank, &id), "PtlGetRankId");
+	return id;
+}
+
+ptl_handle_eq_t bench_queue(const struct bench *b, uint64_t count)
+{
+	ptl_handle_eq_t eq;
+	bench_check(PtlEQAlloc(b->ni, count, PTL_EQ_HANDLER_NONE, &eq), "PtlEQAlloc");
+	return eq;
+}
+
+ptl_handle_md_t bench_bind(
+	const struct bench *b, void *start, uint64_t length, ptl_handle_eq_t eq)
+{
+	ptl_handle_md_t handle;
+	ptl_md_t md = {.start = start,
+		.length = length,
+		.threshold = PTL_MD_THRESH_INF,
+		.options = PTL_MD_EVENT_START_DISABLE,
+		.eq_handle = eq};
+	bench_check(PtlMDBind(b->ni, md, PTL_RETAIN, &handle), "PtlMDBind");
+	return handle;
+}
+
+ptl_handle_me_t bench_post(const struct bench *b, ptl_pt_index_t portal,
+	ptl_match_bits_t bits, unsigned op, void *start, uint64_t length,
+	ptl_handle_eq_t eq)
+{
+	ptl_handle_me_t me;
+	ptl_process_id_t anyone = {PTL_NID_ANY, PTL_PID_ANY};
+	ptl_md_t md = {.start = start,
+		.length = length,
+		.threshold = PTL_MD_THRESH_INF,
+		.options = op | PTL_MD_MANAGE_REMOTE | PTL_MD_EVENT_START_DISABLE,
+		.eq_handle = eq};
+	int rc = PtlMEAttach(
+		b->ni, portal, anyone, bits, 0, PTL_UNLINK, PTL_INS_AFTER, &me);
+	bench_check(rc, "PtlMEAttach");
+	bench_check(PtlMDAttach(me, md, PTL_RETAIN, NULL), "PtlMDAttach");
+	return me;
+}
+
+static void send_part(const struct bench *b, const void *mine, uint64_t length)
+{
+	struct bench_watch w = {.eq = bench_queue(b, 8), .may_lose = BENCH_LOSE_NONE};
+	ptl_handle_md_t md = bench_bind(b, (void *)(uintptr_t)mine, length, w.eq);
+	bench_check(PtlPut(md, PTL_NO_ACK_REQ, bench_id(b, 0), PORTAL_GATHER, 0,
+			    BENCH_BITS, b->rank * length, 0),
+		"PtlPut");
+	bench_await(&w, PTL_EVENT_SEND_END, 1);
+	bench_check(PtlMDUnlink(md), "PtlMDUnlink");
+	bench_check(PtlEQFree(w.eq), "PtlEQFree");
+}
+
+static void take_parts(const struct bench *b, struct bench_watch *w, ptl_handle_me_t me)
+{
+	bench_await(w, PTL_EVENT_PUT_END, b->size - 1);
+	bench_check(PtlMEUnlink(me), "PtlMEUnlink");
+	bench_check(PtlEQFree(w->eq), "PtlEQFree");
+}
+
+void bench_gather(const struct bench *b, const void *mine, uint64_t length, void *all)
+{
+	if (b->rank) {
+		bench_barrier();
+		send_part(b, mine, length);
+		return;
+	}
+	struct bench_watch w = {
+		.eq = bench_queue(b, b->size + 8), .may_lose = BENCH_LOSE_NONE};
+	ptl_handle_me_t me = bench_post(
+		b, PORTAL_GATHER, BENCH_BITS, PTL_MD_OP_PUT, all, b->size * length, w.eq);
+	bench_barrier();
+	memcpy(all, mine, length);
+	take_parts(b, &w, me);
+}
+
+/* ---- events ---- */
+
+void bench_watch_reset(struct bench_watch *w, int may_lose)
+{
+	memset(w->seen, 0, sizeof w->seen);
+	w->may_lose = may_lose;
+}
+
+/*
+ * Gets are served whether or not the target's program runs: while that is off its CPU the
+ * queue may overflow.  All that it can lose then are GET_ENDs; sequence says how many.
+ */
+void bench_watch_odd(struct bench_watch *w, int rc)
+{
+	if (rc == PTL_EQ_DROPPED && w->may_lose != BENCH_LOSE_NONE) {
+		w->seen[w->may_lose] += (ptl_seq_t)(w->last.sequence - w->sequence - 1);
+		rc = PTL_OK;
+	}
+	bench_check(rc, "waiting for an event");
+	if (w->last.ni_fail_type != PTL_NI_OK)
+		bench_die(1,
+			"%s with ni_fail_type %u, expected PTL_NI_OK; is the peer gone?",
+			PtlEventKindStr(w->last.type), w->last.ni_fail_type);
+}
+
+bool bench_try(struct bench_watch *w)
+{
+	int rc = PtlEQGet(w->eq, &w->last);
+	if (rc == PTL_EQ_EMPTY)
+		return false;
+	bench_took(w, rc);
+	return true;
+}
+
+void bench_expect(struct bench *b, struct bench_watch *w, const char *test,
+	ptl_event_kind_t kind, uint64_t count)
+{
+	if (w->may_lose == BENCH_LOSE_NONE)
+		while (bench_try(w))
+			;
+	if (w->seen[kind] != count)
+		bench_wrong(b,
+			"%s: %llu events %s; expected %llu; the library loses or "
+			"invents events",
+			test, (unsigned long long)w->seen[kind], PtlEventKindStr(kind),
+			(unsigned long long)count);
+}

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "bench.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { OPTIONS = 32, FIRST = 256 }; /* FIRST: getopt's value of the first row */
+
+struct table {
+	struct bench_option row[OPTIONS];
+	unsigned n;
+};
+
+bool bench_set_flag(void *to, const char *value)
+{
+	(void)value;
+	return *(bool *)to = true;
+}
+
+bool bench_clear_flag(void *to, const char *value)
+{
+	(void)value;
+	*(bool *)to = false;
+	return true;
+}
+
+bool bench_set_text(void *to, const char *value)
+{
+	*(const char **)to = value;
+	return *value != '\0';
+}
+
+/* A whole number with an optional K, M or G behind it. */
+static const char *parse(const char *s, uint64_t most, uint64_t *n_out)
+{
+	char *end;
+	errno = 0;
+	unsigned long long n = strtoull(s, &end, 10);
+	unsigned shift = *end == 'K' ? 10 : *end == 'M' ? 20 : *end == 'G' ? 30 : 0;
+	if (end == s || *s < '0' || *s > '9' || errno || n > most >> shift)
+		return NULL;
+	*n_out = (uint64_t)n << shift;
+	return end + (shift != 0);
+}
+
+bool bench_set_number(void *to, const char *value)
+{
+	struct bench_number *n = to;
+	const char *end = parse(value, n->most, &n->value);
+	return end && !*end && n->value >= n->least;
+}
+
+bool bench_set_list(void *to, const char *value)
+{
+	struct bench_list *list = to;
+	for (list->n = 0; list->n < BENCH_LIST;) {
+		value = parse(value, list->most, &list->at[list->n++]);
+		if (!value || (*value && *value != ','))
+			return false;
+		if (!*value++)
+			return true;
+	}
+	return false;
+}
+
+static bool add_word(struct bench_words *w, const char *word, size_t length)
+{
+	for (unsigned i = 0; i < w->n; i++)
+		if (strlen(w->name[i]) == length && !strncmp(word, w->name[i], length))
+			return w->on[i] = true;
+	return false;
+}
+
+bool bench_set_words(void *to, const char *value)
+{
+	for (;; value++) {
+		size_t length = strcspn(value, ",");
+		if (!add_word(to, value, length))
+			return false;
+		value += length;
+		if (!*value)
+			return true;
+	}
+}
+
+void bench_all_words(struct bench_words *w)
+{
+	for (unsigned i = 0; i < w->n; i++)
+		if (w->on[i])
+			return;
+	for (unsigned i = 0; i < w->n; i++)
+		w->on[i] = true;
+}
+
+static void add(struct table *t, const struct bench_option *row)
+{
+	for (; row->name && t->n < OPTIONS; row++)
+		t->row[t->n++] = *row;
+}
+
+/* --help has no setter: it is what getopt finds without one. */
+static void add_common(struct table *t, struct bench *b)
+{
+	const struct bench_option rows[] = {
+		{"quick", NULL,
+			"little work: tests that results are right, not the speed", NULL,
+			bench_set_flag, &b->quick},
+		{"json", "FILE",
+			"write the results as JSON, too; - is stdout (table to stderr)",
+			"a file, or -", bench_set_text, &b->json},
+		{"no-pin", NULL, "leave the ranks where the scheduler puts them", NULL,
+			bench_set_flag, &b->no_pin},
+		{"help", NULL, "print this", NULL, NULL, NULL},
+		{NULL, NULL, NULL, NULL, NULL, NULL}};
+	add(t, rows);
+}
+
+static void print_help(const struct bench *b, const struct table *t)
+{
+	printf("%s\n", b->about);
+	for (unsigned i = 0; i < t->n; i++) {
+		char left[40];
+		const struct bench_option *row = &t->row[i];
+		snprintf(left, sizeof left, "--%s %s", row->name,
+			row->arg ? row->arg : "");
+		printf("  %-17s %s\n", left, row->help);
+	}
+	printf("\nstatus: 0, 1 wrong data or no JSON, 2 usage.\n");
+}
+
+static void fill_longs(const struct table *t, struct option *longs)
+{
+	for (unsigned i = 0; i < t->n; i++)
+		longs[i] = (struct option){
+			t->row[i].name, t->row[i].arg != NULL, NULL, FIRST + (int)i};
+	longs[t->n] = (struct option){NULL, 0, NULL, 0};
+}
+
+static int complain_word(const struct bench *b, const char *word)
+{
+	if (b->rank == 0)
+		fprintf(stderr,
+			"%s: '%.60s': not an option, or its value is missing; expected "
+			"one of those that --help lists\n",
+			b->program, word);
+	return 2;
+}
+
+static int complain_value(
+	const struct bench *b, const struct bench_option *row, const char *value)
+{
+	if (b->rank == 0)
+		fprintf(stderr, "%s: --%s: '%.60s'; expected %s\n", b->program, row->name,
+			value, row->expect);
+	return 2;
+}
+
+static int take(const struct bench *b, const struct table *t, int c, const char *value)
+{
+	const struct bench_option *row = &t->row[c - FIRST];
+	if (row->set)
+		return row->set(row->to, value) ? -1 : complain_value(b, row, value);
+	if (b->rank == 0)
+		print_help(b, t);
+	return 0;
+}
+
+/* The status to leave with, or -1. */
+static int read_all(const struct bench *b, const struct table *t, int argc, char **argv)
+{
+	struct option longs[OPTIONS + 1];
+	int c, status = -1;
+	fill_longs(t, longs);
+	opterr = 0;
+	while (status < 0 && (c = getopt_long(argc, argv, "+:", longs, NULL)) != -1)
+		status = c < FIRST ? complain_word(b, argv[optind - 1])
+				   : take(b, t, c, optarg);
+	if (status < 0 && optind < argc)
+		return complain_word(b, argv[optind]);
+	return status;
+}
+
+void bench_options(struct bench *b, const struct bench_option *own, int argc, char **argv)
+{
+	struct table t = {.n = 0};
+	add(&t, own);
+	add_common(&t, b);
+	int status = read_all(b, &t, argc, argv);
+	if (status >= 0)
+		bench_leave(status);
+}

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "peer.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+const char *peer_program = "peer";
+
+void peer_die(const char *fmt, ...)
+{
+	char line[300];
+	va_list args;
+	va_start(args, fmt);
+	vsnprintf(line, sizeof line, fmt, args);
+	va_end(args);
+	fprintf(stderr, "%s: %s\n", peer_program, line);
+	exit(1);
+}
+
+double peer_now_ns(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
+}
+
+static int compare(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+	return (x > y) - (x < y);
+}
+
+double peer_median(double *sample, uint64_t n)
+{
+	qsort(sample, n, sizeof *sample, compare);
+	return n % 2 ? sample[n / 2] : (sample[n / 2 - 1] + sample[n / 2]) / 2;
+}
+
+void *peer_allocate(size_t bytes)
+{
+	size_t whole = (bytes + 4095) / 4096 * 4096;
+	void *p = aligned_alloc(4096, whole ? whole : 4096);
+	if (!p)
+		peer_die("no memory for %zu bytes; expected that they fit; use smaller "
+			 "sizes",
+			bytes);
+	memset(p, 0, whole);
+	return p;
+}
+
+void peer_pin(unsigned rank)
+{
+	static cpu_set_t set; /* as we were started */
+	static bool known;
+	cpu_set_t one;
+	if (!known && sched_getaffinity(0, sizeof set, &set))
+		peer_die("the CPUs cannot be asked for: %s", strerror(errno));
+	known = true;
+	int left = (int)rank % CPU_COUNT(&set), cpu = 0;
+	for (; !CPU_ISSET((size_t)cpu, &set) || left--; cpu++)
+		;
+	CPU_ZERO(&one);
+	CPU_SET((size_t)cpu, &one);
+	if (sched_setaffinity(0, sizeof one, &one))
+		peer_die("cannot be pinned to CPU %d: %s", cpu, strerror(errno));
+}
+
+/* ---- how much ---- */
+
+static uint64_t usual_rounds(uint64_t bytes)
+{
+	return bytes <= 1 << 10    ? 20000
+	       : bytes <= 64 << 10 ? 5000
+	       : bytes <= 1 << 20  ? 1000
+				   : 200;
+}
+
+struct peer_plan peer_plan_of(bool quick, bool windows, uint64_t bytes)
+{
+	uint64_t rounds = quick ? 20 : usual_rounds(bytes);
+	rounds = windows ? rounds / 16 + 1 : rounds;
+	uint64_t batches = rounds < PEER_BATCHES ? rounds : PEER_BATCHES;
+	return (struct peer_plan){rounds / 10 + 1, batches, rounds / batches};
+}
+
+/* ---- arguments ---- */
+
+static void each_x(const char *arg, bool quick, peer_run *run)
+{
+	char test[32];
+	char *end;
+	size_t length = strcspn(arg, "=");
+	if (!arg[length] || length >= sizeof test)
+		peer_die("'%.60s': expected test=list, as in latency=8,1024", arg);
+	memcpy(test, arg, length);
+	test[length] = '\0';
+	for (const char *at = arg + length + 1;; at = end + 1) {
+		uint64_t x = strtoull(at, &end, 10);
+		if (end == at || (*end && *end != ','))
+			peer_die("'%.60s': expected numbers, as in latency=8,1024", arg);
+		run(test, x, quick);
+		if (!*end)
+			return;
+	}
+}
+
+void peer_each(int argc, char **argv, peer_run *run)
+{
+	if (argc < 3 || (strcmp(argv[1], "quick") && strcmp(argv[1], "full")))
+		peer_die("expected quick or full, then test=list, as in latency=8,1024");
+	for (int i = 2; i < argc; i++)
+		each_x(argv[i], argv[1][0] == 'q', run);
+}
+
+void peer_print(const char *who, const char *test, uint64_t x, double value)
+{
+	printf("%s\t%s\t%llu\t%.6g\n", who, test, (unsigned long long)x, value);
+	fflush(stdout);
+}
+
+/* ---- data ---- */
+
+void peer_stamp(char *at, uint64_t bytes, uint64_t round)
+{
+	if (bytes < PEER_WORD)
+		return;
+	memcpy(at, &round, sizeof round);
+	memcpy(at + bytes - sizeof round, &round, sizeof round);
+}
+
+void peer_check(const char *at, uint64_t bytes, uint64_t round)
+{
+	if (bytes >= PEER_WORD &&
+		(memcmp(at, &round, sizeof round) ||
+			memcmp(at + bytes - sizeof round, &round, sizeof round)))
+		peer_die(
+			"message %llu of %llu bytes: wrong bytes; expected what was sent",
+			(unsigned long long)round, (unsigned long long)bytes);
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * peer - what the programs of bench/compare share
+ *
+ * Arguments are "quick" or "full", then test=x,y,z: sizes in bytes, list lengths, or any.
+ * For each a line comes out: who, test, x, value, with tabs between them.
+ *
+ *	latency		ns, half a round trip
+ *	stream		MB/s (10^6 bytes), windows of 64 one way, an empty message back
+ *	rate		10^6 messages of 8 bytes a second, windows of 64
+ *	match		ns for a message behind a list of x others
+ *	alltoall	10^6 messages of 64 bytes a second, of all; x is the nodes
+ */
+#ifndef BENCH_COMPARE_PEER_H
+#define BENCH_COMPARE_PEER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { PEER_WINDOW = 64, PEER_BATCHES = 100, PEER_BYTES = 64, PEER_WORD = 8 };
+
+struct peer_plan {
+	uint64_t warm, batches, each; /* rounds: warm, then batches * each */
+};
+
+extern const char *peer_program;
+
+_Noreturn void peer_die(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+double peer_now_ns(void);
+double peer_median(double *sample, uint64_t n); /* sorts */
+void *peer_allocate(size_t bytes);
+
+/* Before the rank is known to a library: the rank-th CPU that we may use. */
+void peer_pin(unsigned rank);
+
+/* As many as portalperf does; a window is a round of 64 messages. */
+struct peer_plan peer_plan_of(bool quick, bool windows, uint64_t bytes);
+
+/* Calls run for each test=x of the arguments; rank 0 prints. */
+typedef void peer_run(const char *test, uint64_t x, bool quick);
+void peer_each(int argc, char **argv, peer_run *run);
+void peer_print(const char *who, const char *test, uint64_t x, double value);
+
+/* First and last word of a message: the number of its round. */
+void peer_stamp(char *at, uint64_t bytes, uint64_t round);
+void peer_check(const char *at, uint64_t bytes, uint64_t round);
+
+#endif

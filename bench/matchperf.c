@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * matchperf - what a message costs when the match list is long
+ *
+ *	yod -sz 2 matchperf [options]
+ *
+ * Rank 1 has two lists, of one entry and of --depth entries.  Rank 0 puts windows of
+ * empty messages to either in turns, so that each window has its own yardstick.  Nothing
+ * is unlinked: the lists stay as they are.  Rank 1 takes every event, and sees by the
+ * descriptor's user_ptr whether the right entry took the message.
+ *
+ * Entry i of a list has its number in the upper half of its match bits; the lower half is
+ *	exact	0, compared
+ *	wild	ignored, by one mask
+ *	mixed	compared or ignored, by three masks in turns, every other entry from rank
+ *		0 only: six shapes of entries
+ *	many	the same with six masks: twelve shapes
+ * behind all of them is one that ignores all bits: what takes unexpected messages.
+ */
+#include "bench.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { PORTAL_BASE = 4, PORTAL_DEEP = 5, PORTAL_TALK = 6 };
+enum { WINDOW = 64, MOST_PAIRS = 200, MOST_DEPTH = 131000 };
+enum { NUMBER_SHIFT = 32, TALK_WINDOW = 1, TALK_END = 2 };
+enum kind { EXACT, WILD, MIXED, MANY, KINDS };
+enum hit { HEAD, MIDDLE, TAIL, RANDOM, UNEXPECTED, HITS };
+
+static const char *const kind_name[KINDS] = {"exact", "wild", "mixed", "many"};
+static const char *const hit_name[HITS] = {
+	"head", "middle", "end", "random", "unexpected"};
+
+struct program {
+	struct bench b;
+	struct bench_list depths;
+	bool list[KINDS], hits[HITS];
+	struct bench_number budget_ms;
+	struct bench_watch w; /* rank 1: messages; rank 0: answers */
+	ptl_process_id_t peer;
+	ptl_handle_md_t empty;
+	enum kind kind;
+	enum hit hit;
+	uint64_t depth, random;
+	ptl_handle_me_t *entry; /* rank 1: of the long list */
+	ptl_handle_me_t one, last;
+	double attach_ns; /* of an entry, at rank 1 */
+	char byte;
+};
+
+/* ---- entries and the bits that find them ---- */
+
+static ptl_match_bits_t mask_of(enum kind kind, uint64_t i)
+{
+	static const ptl_match_bits_t mask[] = {
+		0, 0xffff, 0xff, 0xfff, 0xffffff00, 0xf0f0f0f0};
+	static const uint64_t used[KINDS] = {1, 2, 3, 6};
+	return kind == WILD ? mask[1] : mask[i / 2 % used[kind]];
+}
+
+static ptl_process_id_t source_of(const struct program *p, uint64_t i)
+{
+	ptl_process_id_t anyone = {PTL_NID_ANY, PTL_PID_ANY};
+	return p->kind >= MIXED && i % 2 ? p->peer : anyone;
+}
+
+static ptl_handle_me_t post(struct program *p, ptl_pt_index_t portal,
+	ptl_process_id_t from, ptl_match_bits_t bits, ptl_match_bits_t ignore,
+	uint64_t number)
+{
+	ptl_handle_me_t me;
+	ptl_md_t md = {.start = &p->byte,
+		.length = 1,
+		.threshold = PTL_MD_THRESH_INF,
+		.options =
+			PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE | PTL_MD_EVENT_START_DISABLE,
+		.user_ptr = (void *)(uintptr_t)number,
+		.eq_handle = p->w.eq};
+	int rc = PtlMEMDAttach(p->b.ni, portal, from, bits, ignore, PTL_UNLINK,
+		PTL_INS_AFTER, md, PTL_RETAIN, &me, NULL);
+	if (rc != PTL_OK)
+		bench_die(1,
+			"entry %llu: PtlMEMDAttach answers %s, expected PTL_OK; use a "
+			"smaller --depth",
+			(unsigned long long)number, PtlErrorStr((unsigned)rc));
+	return me;
+}
+
+static void build(struct program *p)
+{
+	double t = bench_now_ns();
+	p->entry = bench_allocate(p->depth * sizeof *p->entry);
+	for (uint64_t i = 0; i < p->depth; i++)
+		p->entry[i] = post(p, PORTAL_DEEP, source_of(p, i), i << NUMBER_SHIFT,
+			mask_of(p->kind, i), i);
+	p->attach_ns = (bench_now_ns() - t) / (double)p->depth;
+	ptl_process_id_t anyone = {PTL_NID_ANY, PTL_PID_ANY};
+	p->last = post(p, PORTAL_DEEP, anyone, 0, ~(ptl_match_bits_t)0, p->depth);
+	p->one = post(p, PORTAL_BASE, source_of(p, 0), 0, mask_of(p->kind, 0), 0);
+}
+
+static void tear_down(struct program *p)
+{
+	for (uint64_t i = 0; i < p->depth; i++)
+		bench_check(PtlMEUnlink(p->entry[i]), "PtlMEUnlink");
+	bench_check(PtlMEUnlink(p->last), "PtlMEUnlink");
+	bench_check(PtlMEUnlink(p->one), "PtlMEUnlink");
+	free(p->entry);
+}
+
+static uint64_t next_random(struct program *p)
+{
+	p->random ^= p->random << 13;
+	p->random ^= p->random >> 7;
+	p->random ^= p->random << 17;
+	return p->random;
+}
+
+/* Both ranks come to the same numbers. */
+static uint64_t number_of(struct program *p, ptl_pt_index_t portal)
+{
+	if (portal == PORTAL_BASE)
+		return 0;
+	switch (p->hit) {
+	case HEAD:
+		return 0;
+	case MIDDLE:
+		return p->depth / 2;
+	case TAIL:
+		return p->depth - 1;
+	case RANDOM:
+		return next_random(p) % p->depth;
+	default:
+		return p->depth;
+	}
+}
+
+/* ---- windows ---- */
+
+static void put(struct program *p, ptl_pt_index_t portal, ptl_match_bits_t bits,
+	ptl_hdr_data_t hdr)
+{
+	int rc;
+	do
+		rc = PtlPut(p->empty, PTL_NO_ACK_REQ, p->peer, portal, 0, bits, 0, hdr);
+	while (rc == PTL_NO_SPACE);
+	bench_check(rc, "PtlPut");
+}
+
+static double send_window(struct program *p, ptl_pt_index_t portal)
+{
+	uint64_t answers = p->w.seen[PTL_EVENT_PUT_END] + 1;
+	double t = bench_now_ns();
+	for (unsigned i = 0; i < WINDOW; i++) {
+		uint64_t number = number_of(p, portal);
+		ptl_match_bits_t junk = i & mask_of(p->kind, number);
+		put(p, portal, number << NUMBER_SHIFT | junk, number);
+	}
+	bench_await(&p->w, PTL_EVENT_PUT_END, answers);
+	return (bench_now_ns() - t) / WINDOW;
+}
+
+static void check_message(struct program *p)
+{
+	const ptl_event_t *ev = &p->w.last;
+	uint64_t want = number_of(p, ev->pt_index);
+	if (ev->hdr_data == want && (uintptr_t)ev->md.user_ptr == want)
+		return;
+	bench_wrong(&p->b,
+		"message for entry %llu (hdr_data %llu) was taken by entry %llu; "
+		"expected %llu; matching is wrong",
+		(unsigned long long)want, (unsigned long long)ev->hdr_data,
+		(unsigned long long)(uintptr_t)ev->md.user_ptr, (unsigned long long)want);
+}
+
+static void serve(struct program *p)
+{
+	for (uint64_t n = 0;;) {
+		bench_take(&p->w);
+		if (p->w.last.pt_index == PORTAL_TALK)
+			return;
+		check_message(p);
+		if (++n % WINDOW == 0)
+			put(p, PORTAL_TALK, BENCH_BITS, TALK_WINDOW);
+	}
+}
+
+static void print(
+	struct program *p, double *base, double *deep, double *ratio, uint64_t pairs)
+{
+	struct bench_stat b = bench_stat_of(base, pairs), d = bench_stat_of(deep, pairs);
+	struct bench_stat r = bench_stat_of(ratio, pairs);
+	BENCH_ROW(&p->b, BENCH_TEXT("list", kind_name[p->kind]),
+		BENCH_TEXT("hit", hit_name[p->hit]), BENCH_COUNT("depth", p->depth),
+		BENCH_COUNT("windows", pairs), BENCH_REAL("p50_ns", d.p50, 1),
+		BENCH_REAL("p99_ns", d.p99, 1), BENCH_REAL("depth1_ns", b.p50, 1),
+		BENCH_REAL("ratio", r.p50, 2), BENCH_REAL("ratio_p10", r.p10, 2),
+		BENCH_REAL("ratio_p90", r.p90, 2));
+}
+
+static void drive(struct program *p)
+{
+	double base[MOST_PAIRS], deep[MOST_PAIRS], ratio[MOST_PAIRS];
+	double end = bench_now_ns() + (double)p->budget_ms.value * 1e6;
+	uint64_t n = 0, most = p->b.quick ? 2 : MOST_PAIRS;
+	send_window(p, PORTAL_BASE);
+	send_window(p, PORTAL_DEEP);
+	for (; n < most && (n < 2 || bench_now_ns() < end); n++) {
+		base[n] = send_window(p, PORTAL_BASE);
+		deep[n] = send_window(p, PORTAL_DEEP);
+		ratio[n] = deep[n] / base[n];
+	}
+	put(p, PORTAL_TALK, BENCH_BITS, TALK_END);
+	print(p, base, deep, ratio, n);
+}
+
+/* ---- */
+
+static void run_hits(struct program *p)
+{
+	for (int hit = 0; hit < HITS; hit++) {
+		if (!p->hits[hit])
+			continue;
+		p->hit = (enum hit)hit;
+		p->random = 0x2545f4914f6cdd1d;
+		bench_watch_reset(&p->w, BENCH_LOSE_NONE);
+		bench_barrier();
+		if (p->b.rank == 0)
+			drive(p);
+		else if (p->b.rank == 1)
+			serve(p);
+		bench_barrier();
+	}
+}
+
+static void print_attach(struct program *p)
+{
+	double ns[2];
+	bench_gather(&p->b, &p->attach_ns, sizeof p->attach_ns, p->b.rank ? NULL : ns);
+	if (p->b.rank == 0 && p->depth >= 1000)
+		bench_note(&p->b, "posting %llu %s entries: %.1f ns each",
+			(unsigned long long)p->depth, kind_name[p->kind], ns[1]);
+}
+
+static void run(struct program *p, enum kind kind, uint64_t depth)
+{
+	p->kind = kind;
+	p->depth = depth;
+	if (p->b.rank == 1)
+		build(p);
+	run_hits(p);
+	print_attach(p);
+	if (p->b.rank == 1)
+		tear_down(p);
+}
+
+static const char about[] =
+	"usage: yod -sz 2 matchperf [options]\n"
+	"Cost of a message by the length of the match list, against a list of one "
+	"entry.\n";
+
+static const char legend[] =
+	"Time of one empty message in windows of 64, all events taken: p50, p99 of "
+	"windows.\n"
+	"depth1: the same to a list of one entry, in turns; ratio: median, p10, p90 of "
+	"the pairs' ratios.\n"
+	"unexpected: matches none of the list, and goes to the entry behind it that "
+	"takes all.\n";
+
+static void parse(struct program *p, int argc, char **argv)
+{
+	struct bench_words lists = {kind_name, KINDS, p->list};
+	struct bench_words hits = {hit_name, HITS, p->hits};
+	const struct bench_option rows[] = {
+		{"depth", "LIST", "of list lengths; default 1,10,100 to 100000",
+			"entries, 1 to 131000, as in 1,100,10000", bench_set_list,
+			&p->depths},
+		{"list", "LIST", "of exact, wild, mixed, many; default all",
+			"exact, wild, mixed, many, or several, as in exact,wild",
+			bench_set_words, &lists},
+		{"hit", "LIST", "of head, middle, end, random, unexpected; default all",
+			"head, middle, end, random, unexpected, or several, as in "
+			"head,end",
+			bench_set_words, &hits},
+		{"time", "MS", "for each line, at most, about; default 300",
+			"milliseconds, 1 to 100000", bench_set_number, &p->budget_ms},
+		{NULL, NULL, NULL, NULL, NULL, NULL}};
+	static const uint64_t quick[] = {1, 10, 1000},
+			      all[] = {1, 10, 100, 1000, 10000, 100000};
+	bench_options(&p->b, rows, argc, argv);
+	bench_all_words(&lists);
+	bench_all_words(&hits);
+	if (p->depths.n)
+		return;
+	p->depths.n = p->b.quick ? 3 : 6;
+	memcpy(p->depths.at, p->b.quick ? quick : all, p->depths.n * sizeof *all);
+}
+
+static void want(const struct program *p)
+{
+	bool zero = false;
+	for (unsigned i = 0; i < p->depths.n; i++)
+		zero |= p->depths.at[i] == 0;
+	if (p->b.size == 2 && !zero)
+		return;
+	if (p->b.rank == 0 && zero)
+		fprintf(stderr, "matchperf: --depth: 0; expected 1 to 131000\n");
+	else if (p->b.rank == 0)
+		fprintf(stderr, "matchperf: %u ranks; expected 2; use yod -sz 2\n",
+			p->b.size);
+	bench_leave(2);
+}
+
+static void open_node(struct program *p)
+{
+	p->peer = bench_id(&p->b, p->b.rank ^ 1);
+	p->w.eq = bench_queue(&p->b, 1024);
+	p->empty = bench_bind(&p->b, NULL, 0, PTL_EQ_NONE);
+	bench_post(&p->b, PORTAL_TALK, BENCH_BITS, PTL_MD_OP_PUT, NULL, 0, p->w.eq);
+}
+
+int main(int argc, char **argv)
+{
+	static struct program p = {
+		.b = {.program = "matchperf", .about = about, .legend = legend},
+		.depths = {.most = MOST_DEPTH},
+		.budget_ms = {300, 1, 100000}};
+	ptl_ni_limits_t much = {
+		.max_mes = 1 << 17, .max_mds = 1 << 17, .max_me_list = 1 << 17};
+	bench_start(&p.b, &much);
+	parse(&p, argc, argv);
+	want(&p);
+	open_node(&p);
+	bench_begin(&p.b);
+	for (int kind = 0; kind < KINDS; kind++)
+		for (unsigned i = 0; p.list[kind] && i < p.depths.n; i++)
+			run(&p, (enum kind)kind, p.depths.at[i]);
+	bench_finish(&p.b);
+}

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * overlap - application bypass: are messages moved while the program computes?
+ *
+ *	yod -sz 2 overlap [options]
+ *
+ * Rank 0 puts with an ACK to rank 1, which
+ *	waits	in PtlEQWait
+ *	target	computes, with no call to the library
+ * and then with rank 0, which computes after PtlPut, while rank 1 waits
+ *	source
+ * Times are from PtlPut to the ACK, and to PUT_END at rank 1 where rank 0 computes: both
+ * read the same clock.
+ *
+ * How much is hidden: rank 1 knows what the work takes without a message.  What it takes
+ * longer with one, as a part of what the message takes with both waiting, is not hidden.
+ */
+#include "bench.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { PORTAL_DATA = 4, PORTAL_TALK = 5, MOST_BYTES = 1 << 30, MOST_ROUNDS = 100000 };
+enum way { WAITS, TARGET, SOURCE, WAYS };
+
+static const char *const way_name[WAYS] = {"nobody", "target", "source"};
+
+struct program {
+	struct bench b;
+	struct bench_list sizes;
+	struct bench_number rounds, work_us, delay_us;
+	struct bench_watch w;
+	ptl_process_id_t peer;
+	ptl_handle_md_t out, empty;
+	char *memory;
+	uint64_t length, largest, loops;
+	double *sample, *work; /* ns */
+	double alone_ns;       /* work without a message */
+	double waits_ns[2];    /* a message with both waiting */
+	volatile uint64_t sink;
+};
+
+/* What a rank tells rank 0: sample of its message times, and its work. */
+struct part {
+	struct bench_stat message, work;
+	double alone_ns;
+};
+
+/* ---- work ---- */
+
+static double compute(struct program *p)
+{
+	double t = bench_now_ns();
+	uint64_t x = p->sink | 1;
+	for (uint64_t i = 0; i < p->loops; i++)
+		x = x * 6364136223846793005u + 1442695040888963407u;
+	p->sink = x;
+	return bench_now_ns() - t;
+}
+
+static void spin(double ns)
+{
+	for (double end = bench_now_ns() + ns; bench_now_ns() < end;)
+		;
+}
+
+/* As many loops as take --work, and what they take. */
+static void calibrate(struct program *p)
+{
+	enum { TRIALS = 5 };
+	double ns[TRIALS];
+	p->loops = 1000000;
+	p->loops = (uint64_t)((double)p->loops * (double)p->work_us.value * 1e3 /
+			      compute(p));
+	for (unsigned i = 0; i < TRIALS; i++)
+		ns[i] = compute(p);
+	p->alone_ns = bench_stat_of(ns, TRIALS).p50;
+}
+
+/* ---- messages ---- */
+
+static void tell(struct program *p)
+{
+	int rc = PtlPut(
+		p->empty, PTL_NO_ACK_REQ, p->peer, PORTAL_TALK, 0, BENCH_BITS, 0, 0);
+	bench_check(rc, "PtlPut");
+}
+
+/* hdr_data is the time at which it started. */
+static double start(struct program *p, uint64_t round)
+{
+	uint64_t *words = (uint64_t *)p->memory;
+	words[0] = words[p->length / 8 - 1] = round;
+	double t = bench_now_ns();
+	int rc = PtlPut(
+		p->out, PTL_ACK_REQ, p->peer, PORTAL_DATA, 0, BENCH_BITS, 0, (uint64_t)t);
+	bench_check(rc, "PtlPut");
+	return t;
+}
+
+static void check_data(struct program *p, uint64_t round)
+{
+	const uint64_t *words = (const uint64_t *)p->memory;
+	if (words[0] != round || words[p->length / 8 - 1] != round)
+		bench_wrong(&p->b,
+			"round %llu of %llu bytes: first word %llu, last %llu; expected "
+			"the round; the library damages data",
+			(unsigned long long)round, (unsigned long long)p->length,
+			(unsigned long long)words[0],
+			(unsigned long long)words[p->length / 8 - 1]);
+}
+
+/* Rank 0.  The target has said that it is ready; it is left alone to begin its work. */
+static void source_round(struct program *p, enum way way, uint64_t round)
+{
+	bench_await(&p->w, PTL_EVENT_PUT_END, round + 1);
+	spin((double)p->delay_us.value * 1e3);
+	double t = start(p, round);
+	if (way == SOURCE)
+		p->work[round] = compute(p);
+	bench_await(&p->w, PTL_EVENT_ACK, round + 1);
+	p->sample[round] = bench_now_ns() - t;
+	bench_await(&p->w, PTL_EVENT_SEND_END, round + 1);
+}
+
+static void target_round(struct program *p, enum way way, uint64_t round)
+{
+	tell(p);
+	if (way == TARGET)
+		p->work[round] = compute(p);
+	bench_await(&p->w, PTL_EVENT_PUT_END, round + 1);
+	p->sample[round] = bench_now_ns() - (double)p->w.last.hdr_data;
+	check_data(p, round);
+}
+
+static void run_rounds(struct program *p, enum way way)
+{
+	bench_watch_reset(&p->w, BENCH_LOSE_NONE);
+	bench_barrier();
+	for (uint64_t i = 0; i < p->rounds.value && p->b.rank < 2; i++)
+		if (p->b.rank == 0)
+			source_round(p, way, i);
+		else
+			target_round(p, way, i);
+	bench_barrier();
+	bench_expect(&p->b, &p->w, way_name[way], PTL_EVENT_PUT_END,
+		p->b.rank < 2 ? p->rounds.value : 0);
+}
+
+/* ---- results ---- */
+
+/* From 0: the work took as much longer as the message takes, to 1: no longer. */
+static double hidden(const struct program *p, unsigned side, const struct part *worker)
+{
+	double more = worker->work.p50 - worker->alone_ns;
+	double part = 1 - more / p->waits_ns[side];
+	return part < 0 ? 0 : part > 1 ? 1 : part;
+}
+
+/* side is the rank whose times these are: 0 to the ACK, 1 to PUT_END. */
+static void print(struct program *p, enum way way, unsigned side, const struct part *all)
+{
+	const struct bench_stat *m = &all[side].message;
+	const struct part *worker = &all[way == TARGET];
+	if (way == WAITS)
+		p->waits_ns[side] = m->p50;
+	BENCH_ROW(&p->b, BENCH_COUNT("bytes", p->length),
+		BENCH_TEXT("computes", way_name[way]),
+		BENCH_TEXT("until", side ? "PUT_END" : "ACK"),
+		BENCH_COUNT("rounds", m->n), BENCH_REAL("p50_us", m->p50 / 1e3, 1),
+		BENCH_REAL("p90_us", m->p90 / 1e3, 1),
+		BENCH_REAL("p99_us", m->p99 / 1e3, 1),
+		BENCH_REAL("max_us", m->max / 1e3, 1),
+		BENCH_REAL("ratio", m->p50 / p->waits_ns[side], 2),
+		BENCH_REAL("work_us", way == WAITS ? 0 : worker->work.p50 / 1e3, 1),
+		BENCH_REAL("hidden", way == WAITS ? 0 : hidden(p, side, worker), 2));
+}
+
+static void run(struct program *p, enum way way)
+{
+	struct part all[2], mine = {.alone_ns = p->alone_ns};
+	run_rounds(p, way);
+	mine.message = bench_stat_of(p->sample, p->rounds.value);
+	mine.work = bench_stat_of(p->work, p->rounds.value);
+	bench_gather(&p->b, &mine, sizeof mine, p->b.rank ? NULL : all);
+	if (p->b.rank == 0 && way != SOURCE)
+		print(p, way, 0, all);
+	if (p->b.rank == 0 && way != TARGET)
+		print(p, way, 1, all);
+}
+
+static void run_size(struct program *p, uint64_t bytes)
+{
+	p->length = (bytes + 7) / 8 * 8;
+	p->length = p->length ? p->length : 8;
+	p->out = bench_bind(&p->b, p->memory, p->length, p->w.eq);
+	for (int way = 0; way < WAYS; way++)
+		run(p, (enum way)way);
+	bench_check(PtlMDUnlink(p->out), "PtlMDUnlink");
+}
+
+/* ---- */
+
+static const char about[] =
+	"usage: yod -sz 2 overlap [options]\n"
+	"Puts into a node that computes, and from one, against puts with both waiting.\n";
+
+static const char legend[] =
+	"From PtlPut to ACK, or to PUT_END at the target where the source computes.\n"
+	"ratio: of the median to that with nobody computing.  work: median with a "
+	"message;\n"
+	"hidden: part of the message's time that the work did not take longer for.\n";
+
+static void parse(struct program *p, int argc, char **argv)
+{
+	const struct bench_option rows[] = {
+		{"sizes", "LIST", "in bytes, with K or M; default 8,64K,1M,16M",
+			"bytes, 0 to 1024M, as in 8,1M", bench_set_list, &p->sizes},
+		{"rounds", "N", "for each line; default 100", "rounds, 1 to 100000",
+			bench_set_number, &p->rounds},
+		{"work", "US", "that a node computes in each round; default 10000",
+			"microseconds, 10 to 10000000", bench_set_number, &p->work_us},
+		{"delay", "US",
+			"from the target's word that it is ready to the put; default "
+			"500",
+			"microseconds, 0 to 1000000", bench_set_number, &p->delay_us},
+		{NULL, NULL, NULL, NULL, NULL, NULL}};
+	static const uint64_t sizes[] = {8, 64 << 10, 1 << 20, 16 << 20};
+	bench_options(&p->b, rows, argc, argv);
+	if (!p->sizes.n) {
+		p->sizes.n = p->b.quick ? 3 : 4;
+		memcpy(p->sizes.at, sizes, p->sizes.n * sizeof *sizes);
+	}
+	if (p->b.quick)
+		p->rounds.value = 3;
+	for (unsigned i = 0; i < p->sizes.n; i++)
+		if (p->sizes.at[i] > p->largest)
+			p->largest = p->sizes.at[i];
+}
+
+static void want_ranks(const struct bench *b)
+{
+	if (b->size == 2)
+		return;
+	if (b->rank == 0)
+		fprintf(stderr, "overlap: %u ranks; expected 2; use yod -sz 2\n",
+			b->size);
+	bench_leave(2);
+}
+
+static void open_node(struct program *p)
+{
+	p->memory = bench_allocate(p->largest + 8);
+	p->sample = bench_allocate(p->rounds.value * sizeof *p->sample);
+	p->work = bench_allocate(p->rounds.value * sizeof *p->work);
+	p->peer = bench_id(&p->b, p->b.rank ^ 1);
+	p->w.eq = bench_queue(&p->b, 64);
+	p->empty = bench_bind(&p->b, NULL, 0, PTL_EQ_NONE);
+	bench_post(&p->b, PORTAL_TALK, BENCH_BITS, PTL_MD_OP_PUT, NULL, 0, p->w.eq);
+	bench_post(&p->b, PORTAL_DATA, BENCH_BITS, PTL_MD_OP_PUT, p->memory,
+		p->largest + 8, p->w.eq);
+}
+
+int main(int argc, char **argv)
+{
+	static struct program p = {
+		.b = {.program = "overlap", .about = about, .legend = legend},
+		.sizes = {.most = MOST_BYTES},
+		.rounds = {100, 1, MOST_ROUNDS},
+		.work_us = {10000, 10, 10000000},
+		.delay_us = {500, 0, 1000000}};
+	bench_start(&p.b, NULL);
+	parse(&p, argc, argv);
+	want_ranks(&p.b);
+	open_node(&p);
+	bench_begin(&p.b);
+	calibrate(&p);
+	for (unsigned i = 0; i < p.sizes.n; i++)
+		run_size(&p, p.sizes.at[i]);
+	bench_finish(&p.b);
+}
