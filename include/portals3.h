@@ -42,7 +42,9 @@
  *	- may read queues: PtlEQGet, PtlEQPeek, PtlEQPoll with timeout 0.  PTL_EQ_EMPTY is
  *	  possible although a message is on its way;
  *	- may start operations: PtlPut, PtlGet and their relatives.  They are carried out
- *	  when the interrupted call goes on;
+ *	  when the interrupted call goes on; of what can be wrong with them only a dead
+ *	  descriptor and a bad target are noticed at once, what is noticed then has no
+ *	  effect;
  *	- may ask for ids: PtlGetUid, PtlGetId, PtlGetJid, PtlNIHandle;
  *	- gets PTL_NO_SPACE, without effect, from a call that needs an answer of the
  *	  interface: those that create, change or remove match entries, descriptors,

@@ -264,9 +264,11 @@ static int post(struct p3_nic *n, struct p3_cmd *c)
 
 /*
  * Calls of this thread that are in the library now.  A signal handler that interrupted
- * one must not wait for what only the interrupted call can give.
+ * one must not wait for what only the interrupted call can give: it leaves its commands
+ * behind, and the interrupted call sees to them when it goes.
  */
 static __thread uint32_t inside __attribute__((tls_model("initial-exec")));
+static __thread bool left_behind __attribute__((tls_model("initial-exec")));
 
 static inline void come_in(void)
 {
@@ -274,10 +276,15 @@ static inline void come_in(void)
 	atomic_signal_fence(memory_order_seq_cst);
 }
 
-static inline void go_out(void)
+static void see_to_them(struct p3_nic *n);
+
+static inline void go_out(struct p3_nic *n)
 {
 	atomic_signal_fence(memory_order_seq_cst);
 	inside--;
+	atomic_signal_fence(memory_order_seq_cst);
+	if (__builtin_expect(left_behind, 0))
+		see_to_them(n);
 }
 
 static inline bool is_in_use(int rc)
@@ -342,13 +349,80 @@ static int do_inside(struct p3_nic *n, struct p3_cmd *c)
 	return rc;
 }
 
+/* ---- from a signal handler that interrupted a call ---- */
+
+static void see_to_them(struct p3_nic *n)
+{
+	/* Whoever runs the firmware: what was posted before this is executed before. */
+	struct p3_cmd none = {.op = P3_OP_NI_CHECK};
+	come_in();
+	left_behind = false;
+	(void)do_once(n, &none);
+	if (p3_get(&n->hungry) != P3_MBX_NONE)
+		(void)add_chunk(n, P3_T_PENDING);
+	go_out(n);
+}
+
+static bool is_live(struct p3_nic *n, enum p3_table_id table, uint64_t handle)
+{
+	uint32_t gen = p3_handle_gen(handle);
+	struct p3_object *o = p3_table_at(&n->table[table], p3_handle_index(handle));
+	return o && (gen & 1) && p3_lives(o, gen);
+}
+
+static int leave_behind(struct p3_nic *n, struct p3_cmd *c)
+{
+	if (p3_handle_kind(c->handle) != P3_KIND_MD || !is_live(n, P3_T_MD, c->handle))
+		return PTL_MD_INVALID;
+	/* Those who can wait need slots, too. */
+	bool most = p3_add32(&n->detached, 1) >= P3_MBX_SLOTS / 2;
+	uint32_t slot = most ? P3_MBX_NONE : p3_mbx_alloc(n->mailbox);
+	if (slot == P3_MBX_NONE) {
+		p3_add32(&n->detached, (uint32_t)-1);
+		return PTL_NO_SPACE;
+	}
+	p3_mbx_post_detached(n->mailbox, slot, c, sizeof *c);
+	left_behind = true;
+	return PTL_OK;
+}
+
+/* Without the lease: the generation alone says whether the object lives. */
+static int whose(struct p3_nic *n, struct p3_cmd *c)
+{
+	static const uint8_t table[] = {
+		[P3_KIND_ME] = P3_T_ME, [P3_KIND_MD] = P3_T_MD, [P3_KIND_EQ] = P3_T_EQ};
+	enum p3_kind kind = p3_handle_kind(c->handle);
+	uint32_t ni = p3_handle_ni(c->handle);
+	if (ni >= P3_JOB_NIS || kind < P3_KIND_NI || kind > P3_KIND_EQ)
+		return PTL_HANDLE_INVALID;
+	uint32_t gen = p3_acquire(&n->ni[ni].gen); /* TABLE.2 */
+	c->handle_out = p3_handle(P3_KIND_NI, ni, 0, gen);
+	bool lives = kind == P3_KIND_NI ? (gen & 1) && c->handle == c->handle_out
+					: is_live(n, table[kind], c->handle);
+	return lives ? PTL_OK : PTL_HANDLE_INVALID;
+}
+
+static int do_interrupting(struct p3_nic *n, struct p3_cmd *c)
+{
+	switch (c->op) {
+	case P3_OP_PUT:
+	case P3_OP_GET:
+	case P3_OP_GETPUT:
+		return leave_behind(n, c);
+	case P3_OP_WHOSE:
+		return whose(n, c);
+	default:
+		return PTL_NO_SPACE;
+	}
+}
+
 int p3_nic_do(struct p3_nic *n, struct p3_cmd *c)
 {
 	if (__builtin_expect(inside != 0, 0))
-		return PTL_NO_SPACE;
+		return do_interrupting(n, c);
 	come_in();
 	int rc = do_inside(n, c);
-	go_out();
+	go_out(n);
 	return rc;
 }
 
@@ -420,7 +494,7 @@ int p3_nic_ni_close(struct p3_nic *n, uint64_t handle)
 		retire(n, c.ni_open.dead, life);
 		free_tables(&c);
 	}
-	go_out();
+	go_out(n);
 	return rc;
 }
 
@@ -448,7 +522,7 @@ int p3_nic_eq_alloc(struct p3_nic *n, uint64_t ni_handle, ptl_size_t count,
 	c.eq.n = power_of_two(count);
 	come_in();
 	int rc = eq_alloc(n, &c);
-	go_out();
+	go_out(n);
 	if (rc == PTL_OK)
 		*handle_out = c.handle_out;
 	return rc;
@@ -464,7 +538,7 @@ int p3_nic_eq_free(struct p3_nic *n, uint64_t handle)
 	int rc = do_inside(n, &c);
 	if (rc == PTL_OK)
 		retire(n, c.eq.dead, life);
-	go_out();
+	go_out(n);
 	return rc;
 }
 
@@ -519,7 +593,7 @@ static bool pass_once(struct p3_nic *n)
 		worked = p3_fw_pass(n);
 		p3_fw_leave(n);
 	}
-	go_out();
+	go_out(n);
 	return worked;
 }
 
@@ -622,7 +696,7 @@ int p3_nic_eq_poll(struct p3_nic *n, const uint64_t *handles, uint32_t nq, uint3
 	}
 	come_in();
 	wait_for_event(n, &p, ns);
-	go_out();
+	go_out(n);
 	if (p.rc == PTL_EQ_EMPTY && p3_get(&n->closing))
 		p.rc = PTL_EQ_INVALID;
 	*which_out = p.which;

@@ -451,8 +451,10 @@ struct p3_nic {
 	p3_a32 news;    /* private futex: bumped for parked threads */
 	p3_a64 drained; /* passes that found nothing left */
 	p3_a32 nic_asleep;
-	p3_a32 alive;   /* live peers, this node included */
-	p3_a32 watcher; /* a host thread sleeps on the doorbell */
+	p3_a32 alive;    /* live peers, this node included */
+	p3_a32 watcher;  /* a host thread sleeps on the doorbell */
+	p3_a32 detached; /* mailbox slots that nobody waits for, */
+	p3_a32 hungry;   /* and the first of those whose command waits for memory */
 	struct p3_nic_conf conf;
 	struct p3_layout layout;
 	struct p3_seg published, doorbell_seg, host_seg[2];

@@ -415,6 +415,8 @@ static void reset_state(struct p3_nic *n)
 	p3_table_init(&n->table[P3_T_PENDING], sizeof(struct p3_pending));
 	n->next_link = 0xfffffff0; /* wraps in every run */
 	n->ntouched = n->nhot = n->turn = 0;
+	p3_set(&n->hungry, P3_MBX_NONE);
+	p3_set(&n->detached, 0);
 	n->posted = n->some_bad = false;
 	n->windows = n->window_free = 0;
 	n->arena_used = n->layout.ctl_len;

@@ -9,6 +9,47 @@
 
 /* ---- commands ---- */
 
+static void append_hungry(struct p3_nic *n, uint32_t slot)
+{
+	uint32_t at = p3_get(&n->hungry);
+	p3_set(&p3_mbx_slot(n->mailbox, slot)->next, P3_MBX_NONE);
+	if (at == P3_MBX_NONE) {
+		p3_set(&n->hungry, slot);
+		return;
+	}
+	while (p3_get(&p3_mbx_slot(n->mailbox, at)->next) != P3_MBX_NONE)
+		at = p3_get(&p3_mbx_slot(n->mailbox, at)->next);
+	p3_set(&p3_mbx_slot(n->mailbox, at)->next, slot);
+}
+
+/*
+ * A command that nobody waits for.  What needs memory that only a host call can bring
+ * waits for that, and what comes after it waits behind it.
+ */
+static void execute_detached(struct p3_nic *n, uint32_t slot)
+{
+	int rc = -1;
+	if (p3_get(&n->hungry) == P3_MBX_NONE)
+		rc = p3_fw_exec(n, p3_mbx_cmd(p3_mbx_slot(n->mailbox, slot)));
+	if (rc < 0) {
+		append_hungry(n, slot);
+		return;
+	}
+	p3_mbx_free(n->mailbox, slot);
+	p3_add32(&n->detached, (uint32_t)-1);
+}
+
+static void feed(struct p3_nic *n)
+{
+	uint32_t slot = p3_get(&n->hungry);
+	p3_set(&n->hungry, P3_MBX_NONE);
+	while (slot != P3_MBX_NONE) {
+		uint32_t next = p3_get(&p3_mbx_slot(n->mailbox, slot)->next);
+		execute_detached(n, slot);
+		slot = next;
+	}
+}
+
 static int grow(struct p3_nic *n, struct p3_cmd *c)
 {
 	if (c->flag >= P3_TABLES || p3_get(&n->table[c->flag].nchunks) == P3_TABLE_CHUNKS)
@@ -16,6 +57,8 @@ static int grow(struct p3_nic *n, struct p3_cmd *c)
 	if (c->flag == P3_T_PENDING && c->grow.life != p3_get(&n->life))
 		return PTL_NI_INVALID;
 	p3_table_add(&n->table[c->flag], c->grow.chunk);
+	if (p3_get(&n->hungry) != P3_MBX_NONE)
+		feed(n);
 	return PTL_OK;
 }
 
@@ -59,8 +102,12 @@ void p3_fw_mail(struct p3_nic *n)
 	uint32_t slot = p3_mbx_take_all(n->mailbox);
 	while (slot != P3_MBX_NONE) {
 		struct p3_mbx_slot *s = p3_mbx_slot(n->mailbox, slot);
+		uint32_t here = slot;
 		slot = p3_get(&s->next);
-		p3_mbx_done(s, p3_fw_exec(n, p3_mbx_cmd(s)));
+		if (s->detached)
+			execute_detached(n, here);
+		else
+			p3_mbx_done(s, p3_fw_exec(n, p3_mbx_cmd(s)));
 		n->worked = n->posted = true;
 	}
 }

@@ -12,6 +12,9 @@
  *
  * A slot carries its command by value, and whatever the firmware answers in it.
  *
+ * A command may be posted detached, when its poster cannot wait (a signal handler): its
+ * slot is then the firmware's to free.
+ *
  * A slot belongs to the thread that allocated it until it posts, then to the
  * firmware until the result word is done, then to the thread again, which frees it.
  *
@@ -47,7 +50,7 @@ struct p3_mbx_slot {
 	p3_a32 next;  /* slot number of the older one */
 	p3_a32 state; /* P3_MBX_* */
 	int32_t result;
-	uint32_t pad;
+	uint32_t detached; /* nobody waits */
 	uint8_t cmd[P3_MBX_CMD];
 };
 
@@ -65,6 +68,8 @@ void p3_mbx_format(struct p3_mailbox *m);
 uint32_t p3_mbx_alloc(struct p3_mailbox *m);
 void p3_mbx_free(struct p3_mailbox *m, uint32_t slot);
 void p3_mbx_post(struct p3_mailbox *m, uint32_t slot, const void *cmd, size_t len);
+void p3_mbx_post_detached(
+	struct p3_mailbox *m, uint32_t slot, const void *cmd, size_t len);
 
 static inline struct p3_mbx_slot *p3_mbx_slot(struct p3_mailbox *m, uint32_t slot)
 {

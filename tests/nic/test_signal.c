@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Calls from a signal handler that interrupts the same thread anywhere, also in the middle
+ * of the library: none waits, and what was accepted is carried out.
+ */
+#include "cases.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+
+enum { PT = 4, SIGNALS = 20000, MOST = 1 << 30 };
+
+static struct {
+	ptl_handle_ni_t ni;
+	ptl_handle_md_t md, get;
+	ptl_handle_eq_t eq;
+	ptl_process_id_t self;
+	p3_a32 handled, put, got, refused, wrong, calling, stop;
+} storm;
+
+static void count(int rc, p3_a32 *ok)
+{
+	if (rc == PTL_OK)
+		p3_add32(ok, 1);
+	else if (rc == PTL_NO_SPACE)
+		p3_add32(&storm.refused, 1);
+	else
+		p3_add32(&storm.wrong, 1);
+}
+
+static void handler(int number)
+{
+	int saved = errno, rc;
+	ptl_handle_ni_t ni;
+	ptl_handle_eq_t eq;
+	ptl_event_t ev;
+	ptl_process_id_t id;
+	(void)number;
+	count(PtlPut(storm.md, PTL_NO_ACK_REQ, storm.self, PT, 0, 0, 0, 0), &storm.put);
+	count(PtlGet(storm.get, storm.self, PT, 0, 1, 0), &storm.got);
+	rc = PtlEQGet(storm.eq, &ev);
+	bool wrong = rc != PTL_OK && rc != PTL_EQ_EMPTY && rc != PTL_EQ_DROPPED;
+	wrong |= PtlNIHandle(storm.md, &ni) != PTL_OK || ni != storm.ni;
+	wrong |= PtlNIHandle(PTL_EQ_NONE, &ni) != PTL_HANDLE_INVALID;
+	wrong |= PtlGetId(storm.ni, &id) != PTL_OK;
+	rc = PtlEQAlloc(storm.ni, 4, PTL_EQ_HANDLER_NONE, &eq);
+	wrong |= rc != PTL_OK && rc != PTL_NO_SPACE;
+	if (rc == PTL_OK && PtlEQFree(eq) != PTL_OK)
+		wrong = true;
+	if (wrong)
+		p3_add32(&storm.wrong, 1);
+	p3_add32(&storm.handled, 1);
+	errno = saved;
+}
+
+/* One signal after another, each when the one before was handled. */
+static void *thunder(void *arg)
+{
+	pthread_t *victim = arg;
+	for (uint32_t i = 0; i < rounds(SIGNALS) && !p3_get(&storm.stop); i++) {
+		(void)pthread_kill(*victim, SIGUSR1);
+		while (p3_get(&storm.handled) <= i && !p3_get(&storm.stop))
+			sched_yield();
+	}
+	p3_set(&storm.stop, 1);
+	return NULL;
+}
+
+static int left_of(ptl_handle_md_t md)
+{
+	ptl_md_t d = {.options = 0};
+	CHECK_OK(PtlMDUpdate(md, &d, NULL, PTL_EQ_NONE));
+	return d.threshold;
+}
+
+static void call_on_and_on(ptl_handle_ni_t ni)
+{
+	ptl_event_t ev;
+	int which;
+	while (!p3_get(&storm.stop)) {
+		ptl_handle_md_t md = bind_md(ni, md_of(NULL, 0, 0, PTL_EQ_NONE));
+		CHECK_OK(PtlMDUnlink(md));
+		ptl_handle_eq_t eq = eq_new(ni, 8);
+		CHECK_RC(PtlEQPoll(&eq, 1, 1, &ev, &which), PTL_EQ_EMPTY);
+		CHECK_OK(PtlEQFree(eq));
+	}
+}
+
+/* Everything that was accepted has taken one from the threshold of its descriptor. */
+static void wait_for_all(ptl_handle_md_t puts, ptl_handle_md_t gets)
+{
+	uint64_t deadline = now_ms() + 30000;
+	ptl_event_t ev;
+	while (left_of(puts) != MOST - (int)p3_get(&storm.put) ||
+		left_of(gets) != MOST - (int)p3_get(&storm.got)) {
+		(void)PtlEQGet(storm.eq, &ev);
+		CHECK(now_ms() < deadline);
+	}
+}
+
+NODES_CASE(handlers_never_wait_and_lose_nothing, 1)
+{
+	UNUSED_ARGS;
+	struct sigaction act = {.sa_handler = handler}, before;
+	pthread_t self = pthread_self(), other;
+	ptl_md_t d = md_of(node_alloc(8), 8, MD_ANY | MD_QUIET, PTL_EQ_NONE);
+	memset(&storm, 0, sizeof storm);
+	storm.ni = ni;
+	storm.eq = eq_new(ni, 64);
+	CHECK_OK(PtlGetId(ni, &storm.self));
+	storm.md = bind_md(ni, md_of(node_alloc(8), 8, 0, storm.eq));
+	storm.get = bind_md(ni, md_of(node_alloc(8), 8, 0, storm.eq));
+	d.threshold = MOST;
+	ptl_handle_md_t puts = post_md(ni, PT, 0, d), gets = post_md(ni, PT, 1, d);
+	CHECK(sigaction(SIGUSR1, &act, &before) == 0);
+	CHECK(pthread_create(&other, NULL, thunder, &self) == 0);
+	call_on_and_on(ni);
+	CHECK(pthread_join(other, NULL) == 0);
+	CHECK(sigaction(SIGUSR1, &before, NULL) == 0);
+	CHECK_EQ(p3_get(&storm.wrong), 0);
+	CHECK(p3_get(&storm.put) > 0 && p3_get(&storm.got) > 0);
+	wait_for_all(puts, gets);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(handlers_never_wait_and_lose_nothing),
+	};
+	return RUN_CASES(tests);
+}
