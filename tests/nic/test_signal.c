@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Calls from a signal handler that interrupts the same thread anywhere, also in the middle
- * of the library: none waits, and what was accepted is carried out.
+ * Calls from a signal handler that interrupts the same thread anywhere, also in the
+ * middle of the library: none waits, and what was accepted is carried out.
  */
 #include "cases.h"
 

@@ -592,11 +592,15 @@ static ptl_handle_md_t with_options(
 		with_threshold(spec_md(start, length, options, eq), 10), PTL_RETAIN);
 }
 
+/* The operation counts from its START on; it is over when nothing is under way. */
 static void wait_for_threshold(ptl_handle_md_t md, int threshold)
 {
 	uint64_t deadline = spec_ms() + 20000;
-	while (query(md).threshold != threshold)
+	ptl_sr_value_t under_way = 1;
+	while (query(md).threshold != threshold || under_way) {
+		CHECK_OK(PtlNIStatus(spec.ni, PTL_SR_MSGS_CUR, &under_way));
 		CHECK(spec_ms() < deadline);
+	}
 }
 
 /* A put, then a get, then a getput, each alone; both sides with these options. */
