@@ -596,11 +596,13 @@ static ptl_handle_md_t with_options(
 static void wait_for_threshold(ptl_handle_md_t md, int threshold)
 {
 	uint64_t deadline = spec_ms() + 20000;
-	ptl_sr_value_t under_way = 1;
-	while (query(md).threshold != threshold || under_way) {
+	ptl_sr_value_t under_way;
+	while (query(md).threshold != threshold)
+		CHECK(spec_ms() < deadline);
+	do {
 		CHECK_OK(PtlNIStatus(spec.ni, PTL_SR_MSGS_CUR, &under_way));
 		CHECK(spec_ms() < deadline);
-	}
+	} while (under_way);
 }
 
 /* A put, then a get, then a getput, each alone; both sides with these options. */
