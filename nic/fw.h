@@ -178,18 +178,18 @@ struct p3_tuple {
 
 enum { P3_ANY_NID = 1, P3_ANY_PID = 2 };
 
-#define P3_TUPLES 8u
+#define P3_TUPLES 16u
+
+struct p3_bucket {
+	struct p3_me *head, *tail;
+};
 
 struct p3_portal {
 	struct p3_me *head, *tail;
 	uint32_t n;
-	uint32_t loose; /* entries that no tuple could be found for */
 	bool indexed;
+	struct p3_bucket loose; /* entries for which no tuple was left */
 	struct p3_tuple tuple[P3_TUPLES];
-};
-
-struct p3_bucket {
-	struct p3_me *head, *tail;
 };
 
 static inline uint64_t p3_mix(uint64_t x)

@@ -9,8 +9,8 @@
  *		 list order
  *
  * A request is looked up once for each tuple, and of the entries found the one with the
- * smallest label is the first in the list (match.c).  Short lists are walked: they have
- * no index, and entries that fit no tuple any more ("loose") make the walk necessary.
+ * smallest label is the first in the list (match.c).  Entries for which no tuple is left
+ * ("loose") are in a bucket of their own, which is walked.  Short lists have no index.
  */
 #include "nic/fw.h"
 
@@ -29,7 +29,10 @@ static uint8_t any_of(ptl_process_id_t id)
 
 static struct p3_bucket *bucket_of(struct p3_ni *ni, const struct p3_me *me)
 {
-	const struct p3_tuple *t = &ni->portal[me->pt_index].tuple[me->tuple];
+	struct p3_portal *list = &ni->portal[me->pt_index];
+	if (me->tuple == P3_TUPLES)
+		return &list->loose;
+	const struct p3_tuple *t = &list->tuple[me->tuple];
 	return &ni->bucket[p3_tuple_hash(t, me->pt_index * P3_TUPLES + me->tuple,
 				   me->bits, me->id) &
 			   ni->bucket_mask];
@@ -70,14 +73,12 @@ static void index_add(
 	struct p3_ni *ni, struct p3_portal *list, struct p3_me *me, bool last)
 {
 	me->tuple = (uint8_t)find_tuple(list, me);
-	if (me->tuple == P3_TUPLES) {
-		list->loose++;
-		return;
+	if (me->tuple < P3_TUPLES) {
+		struct p3_tuple *t = &list->tuple[me->tuple];
+		t->ignore = me->ignore;
+		t->any = any_of(me->id);
+		t->n++;
 	}
-	struct p3_tuple *t = &list->tuple[me->tuple];
-	t->ignore = me->ignore;
-	t->any = any_of(me->id);
-	t->n++;
 	struct p3_bucket *b = bucket_of(ni, me);
 	struct p3_me *prev = last ? b->tail : before_in(b, me);
 	struct p3_me *next = prev ? prev->bucket_next : b->head;
@@ -89,15 +90,12 @@ static void index_add(
 
 static void index_remove(struct p3_ni *ni, struct p3_portal *list, struct p3_me *me)
 {
-	if (me->tuple == P3_TUPLES) {
-		list->loose--;
-		return;
-	}
 	struct p3_bucket *b = bucket_of(ni, me);
 	struct p3_me *prev = me->bucket_prev, *next = me->bucket_next;
 	*(prev ? &prev->bucket_next : &b->head) = next;
 	*(next ? &next->bucket_prev : &b->tail) = prev;
-	list->tuple[me->tuple].n--;
+	if (me->tuple < P3_TUPLES)
+		list->tuple[me->tuple].n--;
 }
 
 /* In list order, so that every entry is behind those that its bucket holds already. */

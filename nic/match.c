@@ -57,15 +57,11 @@ static bool walk(
 	return false;
 }
 
-/* The first entry of one tuple that fits, unless it is behind best. */
-static const struct p3_me *look_up(const struct p3_ni *ni, const struct p3_ask *ask,
-	uint32_t tuple, const struct p3_me *best, struct p3_hit *hit_out)
+/* The first entry of a bucket and of this tuple that fits, unless it is behind best. */
+static const struct p3_me *look_up(const struct p3_bucket *bucket, uint32_t tuple,
+	const struct p3_ask *ask, const struct p3_me *best, struct p3_hit *hit_out)
 {
-	const struct p3_tuple *t = &ni->portal[ask->pt_index].tuple[tuple];
-	uint64_t hash =
-		p3_tuple_hash(t, ask->pt_index * P3_TUPLES + tuple, ask->bits, ask->id);
-	const struct p3_me *me = ni->bucket[hash & ni->bucket_mask].head;
-	for (; me; me = me->bucket_next) {
+	for (const struct p3_me *me = bucket->head; me; me = me->bucket_next) {
 		if (me->pt_index != ask->pt_index || me->tuple != tuple)
 			continue;
 		if (best && p3_label_before(best->label, me->label))
@@ -76,18 +72,28 @@ static const struct p3_me *look_up(const struct p3_ni *ni, const struct p3_ask *
 	return best;
 }
 
-bool p3_fw_match(struct p3_ni *ni, const struct p3_ask *ask, struct p3_hit *hit_out)
+static bool search(const struct p3_ni *ni, const struct p3_portal *list,
+	const struct p3_ask *ask, struct p3_hit *hit_out)
 {
 	const struct p3_me *best = NULL;
+	uint32_t number = ask->pt_index * P3_TUPLES;
+	for (uint32_t i = 0; i < P3_TUPLES; i++) {
+		const struct p3_tuple *t = &list->tuple[i];
+		if (!t->n)
+			continue;
+		uint64_t hash = p3_tuple_hash(t, number + i, ask->bits, ask->id);
+		best = look_up(
+			&ni->bucket[hash & ni->bucket_mask], i, ask, best, hit_out);
+	}
+	return look_up(&list->loose, P3_TUPLES, ask, best, hit_out) != NULL;
+}
+
+bool p3_fw_match(struct p3_ni *ni, const struct p3_ask *ask, struct p3_hit *hit_out)
+{
 	if (ask->pt_index > (uint32_t)ni->limits.max_pt_index || !is_allowed(ni, ask))
 		return false;
 	const struct p3_portal *list = &ni->portal[ask->pt_index];
-	if (!list->indexed || list->loose)
-		return walk(list, ask, hit_out);
-	for (uint32_t i = 0; i < P3_TUPLES; i++)
-		if (list->tuple[i].n)
-			best = look_up(ni, ask, i, best, hit_out);
-	return best != NULL;
+	return list->indexed ? search(ni, list, ask, hit_out) : walk(list, ask, hit_out);
 }
 
 void p3_fw_threshold(struct p3_md *md)

@@ -155,7 +155,7 @@ NODES_CASE(long_lists_match_as_they_are_ordered, 1)
 NODES_CASE(lists_with_too_many_ways_to_look_do_too, 1)
 {
 	UNUSED_ARGS;
-	run_list(ni, 24, 2);
+	run_list(ni, 40, 2);
 }
 
 /* Every new entry directly behind the first one, or before the last one. */
