@@ -363,7 +363,9 @@ struct p3_pull {
 	uint64_t done;
 	uint64_t moved_ns; /* when something moved last */
 	uint64_t kick_ns;
+	uint64_t began_ns;
 	enum p3_mover mover;
+	enum p3_mover began; /* with, if there was a choice */
 	bool ack;
 	bool announced; /* counted in what we tell the peer that we read */
 	bool may_read;  /* and no exchange was under way there: see XFER.5 */
@@ -371,6 +373,12 @@ struct p3_pull {
 	bool in_use;
 	struct p3_pending *get; /* of this node, or NULL: a put into this node */
 	uint32_t peer_pending;  /* put: the initiator's pending id */
+};
+
+/* What transfers of similar length took lately, 0: not known. */
+struct p3_pace {
+	uint64_t bulk_ns, cma_ns;
+	uint32_t turns;
 };
 
 /* Private half of a slot of the transfer table. */
@@ -498,6 +506,7 @@ struct p3_nic {
 	uint64_t window_off[P3_WINDOWS];
 	uint32_t window_free;           /* bits */
 	uint32_t windows;               /* carved */
+	struct p3_pace pace[64];        /* by log2 of the length */
 	struct p3_peer *swapper;        /* whose getput waits for transfers to end */
 	struct p3_bounds swapper_wants; /* no other transfer begins there meanwhile, */
 	uint64_t swapper_until;         /* until then: a peer could make it last */

@@ -419,6 +419,7 @@ static void reset_state(struct p3_nic *n)
 	p3_set(&n->detached, 0);
 	n->posted = n->some_bad = false;
 	n->windows = n->window_free = 0;
+	memset(n->pace, 0, sizeof n->pace);
 	n->arena_used = n->layout.ctl_len;
 	p3_list_init(&n->blocked);
 	p3_list_init(&n->pulls);

@@ -9,9 +9,11 @@
  *	cma	the reader copies from the owner's address space (process_vm_readv).
  *	direct	a node's transfer to itself.
  *
- * A transfer begins as bulk; when the window has not moved for P3_STALL_NS the reader
- * takes the rest by cma, at a chunk's border; where that is not allowed it kicks the
- * owner's NIC and waits.
+ * Which of the first two a transfer begins with is measured: for every power of two of
+ * lengths the reader keeps what each took lately, takes the faster one, and now and then
+ * the other (which wins depends on the machine, the length, and on whether the owner
+ * helps).  When the window has not moved for P3_STALL_NS the reader takes the rest by cma;
+ * where that is not allowed it kicks the owner's NIC and waits.
  */
 #include "nic/fw.h"
 
@@ -22,6 +24,8 @@
 
 #define P3_STALL_NS 100000u
 #define P3_SLICE    65536u /* bytes of one pass */
+#define P3_EXPLORE  64u    /* of so many transfers one by the mover that looks slower */
+#define P3_PIECES   8u     /* of a transfer through a window, at least */
 #define P3_IOVECS   128u   /* of the region in one cross-memory read */
 
 /* ---- the transfer table ---- */
@@ -137,6 +141,13 @@ static bool take_window(struct p3_nic *n, struct p3_xfer_slot *x)
 	return true;
 }
 
+/* A short transfer in short pieces: both sides copy at the same time. */
+static uint64_t piece_of(const struct p3_xfer_slot *x)
+{
+	uint64_t piece = x->length / P3_PIECES / P3_PAGE * P3_PAGE;
+	return piece < P3_PAGE ? P3_PAGE : piece > P3_CHUNK_LEN ? P3_CHUNK_LEN : piece;
+}
+
 static void fill_window(struct p3_nic *n, struct p3_xfer_slot *x)
 {
 	const struct p3_peer_entry *theirs = x->peer->theirs;
@@ -147,10 +158,13 @@ static void fill_window(struct p3_nic *n, struct p3_xfer_slot *x)
 	if (x->produced >= want || (x->window == P3_NONE && !take_window(n, x)))
 		return;
 	char *window = (char *)n->published.base + n->window_off[x->window];
+	uint64_t most = piece_of(x);
 	while (x->produced < want && n->bytes < P3_SLICE &&
 		x->produced - read + P3_CHUNK_LEN <= P3_WINDOW_LEN) {
 		/* want is the reader's word and may change: stay inside the chunk */
 		uint64_t piece = P3_CHUNK_LEN - x->produced % P3_CHUNK_LEN;
+		if (piece > most)
+			piece = most;
 		if (piece > want - x->produced)
 			piece = want - x->produced;
 		p3_region_read(&x->span.region, x->span.offset + x->produced,
@@ -359,14 +373,45 @@ static bool may_bulk(const struct p3_nic *n, const struct p3_pull *pull)
 	       pull->done == 0;
 }
 
+static struct p3_pace *pace_of(struct p3_nic *n, uint64_t length)
+{
+	return &n->pace[63 - __builtin_clzll(length)];
+}
+
+/* Of the two: the one not known yet, or the faster one, or now and then the other. */
+static bool bulk_is_better(struct p3_nic *n, const struct p3_pull *pull)
+{
+	struct p3_pace *pace = pace_of(n, pull->length);
+	if (!pace->bulk_ns || !pace->cma_ns)
+		return !pace->bulk_ns;
+	return (pace->bulk_ns <= pace->cma_ns) != (++pace->turns % P3_EXPLORE == 0);
+}
+
 static void choose(struct p3_nic *n, struct p3_pull *pull)
 {
-	if (pull->peer->index == n->conf.node)
+	bool cma = may_cma(n, pull), bulk = may_bulk(n, pull);
+	if (pull->peer->index == n->conf.node) {
 		pull->mover = P3_MOVE_DIRECT;
-	else if (may_bulk(n, pull))
+	} else if (bulk && (!cma || bulk_is_better(n, pull))) {
 		enter_bulk(n, pull);
-	else if (may_cma(n, pull))
+		pull->began = P3_MOVE_BULK;
+	} else if (cma) {
 		pull->mover = P3_MOVE_CMA;
+		pull->began = bulk ? P3_MOVE_CMA : P3_MOVE_START;
+	}
+}
+
+/* Where there was a choice: what it took counts for the next one. */
+static void learn(struct p3_nic *n, const struct p3_pull *pull)
+{
+	if (pull->began != P3_MOVE_BULK && pull->began != P3_MOVE_CMA)
+		return;
+	struct p3_pace *pace = pace_of(n, pull->length);
+	uint64_t *mean = pull->began == P3_MOVE_BULK ? &pace->bulk_ns : &pace->cma_ns;
+	uint64_t took = p3_now_ns() - pull->began_ns + 1;
+	if (*mean && took > 4 * *mean)
+		took = 4 * *mean; /* whoever was preempted */
+	*mean = *mean ? *mean - *mean / 8 + took / 8 : took;
 }
 
 void p3_pull_begin(struct p3_nic *n, struct p3_pull *pull)
@@ -374,6 +419,8 @@ void p3_pull_begin(struct p3_nic *n, struct p3_pull *pull)
 	p3_list_add(&n->pulls, &pull->link);
 	pull->moved_ns = 0;
 	pull->kick_ns = P3_STALL_NS;
+	pull->began = P3_MOVE_START;
+	pull->began_ns = p3_now_ns();
 	if (pull->length)
 		choose(n, pull);
 	n->worked = true;
@@ -386,6 +433,8 @@ void p3_fw_end_pull(struct p3_nic *n, struct p3_pull *pull, uint32_t fail)
 	p3_list_del(&pull->link);
 	leave_bulk(pull);
 	recant(pull);
+	if (fail == PTL_NI_OK && pull->span.md)
+		learn(n, pull);
 	n->worked = true;
 	if (pull->get) {
 		p3_fw_get_done(n, pull, fail);

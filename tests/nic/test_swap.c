@@ -190,7 +190,8 @@ NODES_CASE(registers_begin_anew_whatever_was_under_way, 1)
 	CHECK_OK(PtlNIInit(PTL_IFACE_SS, PTL_PID_ANY, NULL, NULL, &other));
 	ptl_handle_md_t md = bind_md(other, md_of(node_alloc(8), 8, 0, PTL_EQ_NONE));
 	ptl_process_id_t self;
-	CHECK_OK(PtlGetId(ni, &self)); /* what comes late is dropped, and counted, there */
+	/* drops that come late are counted there */
+	CHECK_OK(PtlGetId(ni, &self));
 	for (int i = 0; i < 3; i++)
 		CHECK_OK(PtlGet(md, self, PT_X, 0, 99, 0));
 	CHECK_OK(PtlNIFini(other));
