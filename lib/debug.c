@@ -17,6 +17,8 @@ unsigned int PtlNIDebug(ptl_handle_ni_t ni_handle, unsigned int mask)
 /* The firmware writes the text, and this thread prints it without the lease. */
 static int dump(struct p3_nic *nic, struct p3_cmd *c)
 {
+	if (p3_nic_interrupts())
+		return PTL_NO_SPACE;
 	c->op = P3_OP_DUMP;
 	c->dump.size = P3_TEXT_LEN;
 	c->dump.text = malloc(P3_TEXT_LEN);

@@ -16,6 +16,8 @@ static int copy_iov(const ptl_md_t *md, struct p3_iov **iov_out)
 		return PTL_OK;
 	if ((!md->start && md->length) || md->length > P3_IOVECS_MOST)
 		return PTL_MD_ILLEGAL;
+	if (p3_nic_interrupts())
+		return PTL_NO_SPACE; /* perhaps in the middle of malloc */
 	struct p3_iov *iov = malloc(sizeof *iov + md->length * sizeof iov->v[0]);
 	if (!iov)
 		return PTL_NO_SPACE;

@@ -370,10 +370,8 @@ static bool is_live(struct p3_nic *n, enum p3_table_id table, uint64_t handle)
 	return o && (gen & 1) && p3_lives(o, gen);
 }
 
-static int leave_behind(struct p3_nic *n, struct p3_cmd *c)
+static int post_detached(struct p3_nic *n, struct p3_cmd *c)
 {
-	if (p3_handle_kind(c->handle) != P3_KIND_MD || !is_live(n, P3_T_MD, c->handle))
-		return PTL_MD_INVALID;
 	/* Those who can wait need slots, too. */
 	bool most = p3_add32(&n->detached, 1) >= P3_MBX_SLOTS / 2;
 	uint32_t slot = most ? P3_MBX_NONE : p3_mbx_alloc(n->mailbox);
@@ -383,7 +381,24 @@ static int leave_behind(struct p3_nic *n, struct p3_cmd *c)
 	}
 	p3_mbx_post_detached(n->mailbox, slot, c, sizeof *c);
 	left_behind = true;
+	/* The interrupted call may be about to sleep. */
+	p3_add32(&n->news, 1);
+	p3_set(&n->doorbell->asleep, P3_AWAKE);
+	p3_futex_wake(&n->doorbell->asleep, ~0u, true);
 	return PTL_OK;
+}
+
+static int leave_behind(struct p3_nic *n, struct p3_cmd *c)
+{
+	if (p3_handle_kind(c->handle) != P3_KIND_MD || !is_live(n, P3_T_MD, c->handle))
+		return PTL_MD_INVALID;
+	int rc = closed_code(c);
+	p3_add32(&n->waiting, 1);
+	p3_fence(); /* STOP.1 */
+	if (!p3_get(&n->closing))
+		rc = post_detached(n, c);
+	p3_add32(&n->waiting, (uint32_t)-1);
+	return rc;
 }
 
 /* Without the lease: the generation alone says whether the object lives. */
@@ -400,6 +415,11 @@ static int whose(struct p3_nic *n, struct p3_cmd *c)
 	bool lives = kind == P3_KIND_NI ? (gen & 1) && c->handle == c->handle_out
 					: is_live(n, table[kind], c->handle);
 	return lives ? PTL_OK : PTL_HANDLE_INVALID;
+}
+
+bool p3_nic_interrupts(void)
+{
+	return inside != 0;
 }
 
 static int do_interrupting(struct p3_nic *n, struct p3_cmd *c)
@@ -690,12 +710,14 @@ int p3_nic_eq_poll(struct p3_nic *n, const uint64_t *handles, uint32_t nq, uint3
 		.n = nq,
 		.start = start,
 		.rc = PTL_EQ_EMPTY};
-	if (poll_ready(&p) || inside) {
+	if (__builtin_expect(inside != 0, 0)) {
+		(void)poll_ready(&p);
 		*which_out = p.which;
 		return p.rc;
 	}
 	come_in();
-	wait_for_event(n, &p, ns);
+	if (!poll_ready(&p))
+		wait_for_event(n, &p, ns);
 	go_out(n);
 	if (p.rc == PTL_EQ_EMPTY && p3_get(&n->closing))
 		p.rc = PTL_EQ_INVALID;

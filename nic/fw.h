@@ -655,6 +655,8 @@ void p3_fw_forget(struct p3_nic *n, uint32_t ni);
 
 /* Takes one request off the lane: false if there is none, or it must wait. */
 bool p3_fw_take_request(struct p3_nic *n, struct p3_peer *p);
+/* Is an exchange waiting, and others must let it go first? */
+bool p3_fw_swap_waits(struct p3_nic *n);
 /* Of a peer that is gone: discards the one that must wait; false if there is none. */
 bool p3_fw_refuse_request(struct p3_nic *n, struct p3_peer *p);
 void p3_fw_drop(struct p3_nic *n, struct p3_ni *ni, uint64_t length);

@@ -420,6 +420,7 @@ static void reset_state(struct p3_nic *n)
 	n->posted = n->some_bad = false;
 	n->windows = n->window_free = 0;
 	memset(n->pace, 0, sizeof n->pace);
+	n->swapper = NULL;
 	n->arena_used = n->layout.ctl_len;
 	p3_list_init(&n->blocked);
 	p3_list_init(&n->pulls);

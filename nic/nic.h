@@ -220,6 +220,9 @@ struct p3_cmd {
  */
 int p3_nic_do(struct p3_nic *nic, struct p3_cmd *cmd);
 
+/* Is this a signal handler that has interrupted a call of the library? */
+bool p3_nic_interrupts(void);
+
 /*
  * Open interface ni with these limits (all checked by the caller) and pid.  PTL_*
  * code; closing takes all its objects along and forgets what is under way.

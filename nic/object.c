@@ -750,10 +750,39 @@ int p3_fw_ni_close(struct p3_nic *n, struct p3_cmd *c)
 	return PTL_OK;
 }
 
+static void forget_sends(struct p3_link *list)
+{
+	p3_list_each(it, list) {
+		struct p3_pending *t = p3_item(it, struct p3_pending, link);
+		if (t->send.md)
+			p3_span_forget(&t->send);
+	}
+}
+
+/* What is under way ends with the NIC; its shares of iovec copies go back. */
+static void forget_spans(struct p3_nic *n)
+{
+	p3_list_each(it, &n->pulls) {
+		struct p3_pull *pull = p3_item(it, struct p3_pull, link);
+		if (pull->span.md)
+			p3_span_forget(&pull->span);
+	}
+	p3_list_each(src, &n->sources) {
+		struct p3_xfer_slot *x = p3_item(src, struct p3_xfer_slot, link);
+		if (x->serving && x->span.md)
+			p3_span_forget(&x->span);
+	}
+	for (uint32_t i = 0; i < n->conf.nnodes; i++) {
+		forget_sends(&n->peer[i].queue);
+		forget_sends(&n->peer[i].outstanding);
+	}
+}
+
 void p3_fw_drop_all(struct p3_nic *n)
 {
 	struct p3_cmd c = {.op = P3_OP_EQ_BURY};
 	c.eq.dead = NULL;
+	forget_spans(n);
 	for (uint32_t i = 0; i < P3_JOB_NIS; i++) {
 		struct p3_ni *ni = &n->ni[i];
 		uint32_t gen = p3_get(&ni->gen);

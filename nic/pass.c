@@ -265,6 +265,9 @@ bool p3_fw_pass(struct p3_nic *n)
 		work_on_transfers(n);
 	if (!p3_list_empty(&n->blocked))
 		p3_fw_unblock(n);
+	if (__builtin_expect(p3_get(&n->hungry) != P3_MBX_NONE, 0) &&
+		n->table[P3_T_PENDING].free_head != P3_NONE)
+		feed(n);
 	if (__builtin_expect(n->some_bad || n->conf.nnodes > P3_ALL_HOT, 0))
 		rare(n);
 	/* What a busy holder wrote is visible; sleepers are told when it pauses. */

@@ -127,12 +127,18 @@ static void put_eager(struct p3_nic *n, struct p3_peer *p, const struct request 
 	respond(n, p, r, ack ? P3_RSP_ACK : P3_RSP_NONE, 0, hit->mlength);
 }
 
-/* While an exchange waits, no transfer begins on its bytes: it is not for ever. */
+bool p3_fw_swap_waits(struct p3_nic *n)
+{
+	return n->swapper && p3_now_ns() < n->swapper_until;
+}
+
+/* While an exchange waits, no transfer begins on its bytes, for a while. */
 static bool may_swap(struct p3_nic *n, struct p3_peer *p, const struct p3_hit *hit)
 {
 	const struct p3_region *r = &hit->md->region;
 	bool may = p3_xfer_may_swap(n, r, hit->offset, hit->mlength);
-	if (!may && (!n->swapper || p3_now_ns() >= n->swapper_until)) {
+	bool vacant = !n->swapper || (n->swapper != p && !p3_fw_swap_waits(n));
+	if (!may && vacant) {
 		n->swapper = p;
 		n->swapper_until = p3_now_ns() + P3_SWAP_NS;
 		n->swapper_wants = p3_region_bounds(r, hit->offset, hit->mlength);
@@ -145,7 +151,7 @@ static bool must_yield(struct p3_nic *n, struct p3_peer *p, const struct p3_hit 
 	return __builtin_expect(n->swapper && n->swapper != p, 0) &&
 	       p3_bounds_meet(
 		       n->swapper_wants, &hit->md->region, hit->offset, hit->mlength) &&
-	       p3_now_ns() < n->swapper_until;
+	       p3_fw_swap_waits(n);
 }
 
 /* False: no pull is free for this source, the request must wait. */

@@ -365,12 +365,28 @@ int p3_fw_getput(struct p3_nic *n, struct p3_cmd *c)
 
 /* ---- send queues ---- */
 
+/* A long transfer on bytes that an exchange here waits for lets it go first. */
+static bool must_wait(struct p3_nic *n, const struct p3_pending *t)
+{
+	const struct p3_region *r = &t->send.region;
+	uint64_t off = t->send.offset;
+	if (t->kind == P3_REQ_GET) {
+		if (!t->md || !p3_lives(&t->md->o, t->md_gen))
+			return false;
+		r = &t->md->region;
+		off = t->reply_offset;
+	}
+	return p3_bounds_meet(n->swapper_wants, r, off, t->length) && p3_fw_swap_waits(n);
+}
+
 static bool send_one(struct p3_nic *n, struct p3_peer *p, struct p3_pending *t)
 {
 	struct need need = need_of(p, t);
 	if (!has_room(p, &need))
 		return false;
 	if (need.slot) {
+		if (__builtin_expect(n->swapper != NULL, 0) && must_wait(n, t))
+			return false;
 		t->xfer = p3_xfer_alloc(n, p, P3_X_OWN);
 		if (!t->xfer)
 			return false;
