@@ -55,22 +55,30 @@ int PtlPutRegion(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t 
 		ac_index, match_bits, remote_offset, hdr_data);
 }
 
-static int get(ptl_handle_md_t md_handle, ptl_size_t offset, ptl_size_t length,
-	ptl_process_id_t target_id, ptl_pt_index_t pt_index, ptl_ac_index_t ac_index,
-	ptl_match_bits_t match_bits, ptl_size_t remote_offset)
+/* What gets and exchanges have in common; c says the rest. */
+static int ask(struct p3_cmd *c, ptl_size_t length, ptl_process_id_t target_id,
+	ptl_pt_index_t pt_index, ptl_ac_index_t ac_index, ptl_match_bits_t match_bits,
+	ptl_size_t remote_offset)
 {
 	P3_CALL(nic, PTL_MD_INVALID);
 	if (!is_target(target_id))
 		return PTL_PROCESS_INVALID;
+	c->move.target = target_id;
+	c->move.bits = match_bits;
+	c->move.remote_offset = remote_offset;
+	c->move.length = length;
+	c->move.pt_index = pt_index;
+	c->move.ac_index = narrow(ac_index);
+	return p3_nic_do(nic, c);
+}
+
+static int get(ptl_handle_md_t md_handle, ptl_size_t offset, ptl_size_t length,
+	ptl_process_id_t target_id, ptl_pt_index_t pt_index, ptl_ac_index_t ac_index,
+	ptl_match_bits_t match_bits, ptl_size_t remote_offset)
+{
 	struct p3_cmd c = {.op = P3_OP_GET, .handle = md_handle};
-	c.move.target = target_id;
-	c.move.bits = match_bits;
-	c.move.remote_offset = remote_offset;
 	c.move.offset = offset;
-	c.move.length = length;
-	c.move.pt_index = pt_index;
-	c.move.ac_index = narrow(ac_index);
-	return p3_nic_do(nic, &c);
+	return ask(&c, length, target_id, pt_index, ac_index, match_bits, remote_offset);
 }
 
 int PtlGet(ptl_handle_md_t md_handle, ptl_process_id_t target_id, ptl_pt_index_t pt_index,
@@ -95,21 +103,12 @@ static int getput(ptl_handle_md_t get_md, ptl_size_t get_offset, ptl_handle_md_t
 	ptl_pt_index_t pt_index, ptl_ac_index_t ac_index, ptl_match_bits_t match_bits,
 	ptl_size_t remote_offset, ptl_hdr_data_t hdr_data)
 {
-	P3_CALL(nic, PTL_MD_INVALID);
-	if (!is_target(target_id))
-		return PTL_PROCESS_INVALID;
 	struct p3_cmd c = {.op = P3_OP_GETPUT, .handle = get_md};
-	c.move.target = target_id;
-	c.move.bits = match_bits;
 	c.move.hdr = hdr_data;
-	c.move.remote_offset = remote_offset;
 	c.move.offset = get_offset;
-	c.move.length = length;
-	c.move.pt_index = pt_index;
-	c.move.ac_index = narrow(ac_index);
 	c.move.put_handle = put_md;
 	c.move.put_offset = put_offset;
-	return p3_nic_do(nic, &c);
+	return ask(&c, length, target_id, pt_index, ac_index, match_bits, remote_offset);
 }
 
 int PtlGetPut(ptl_handle_md_t get_md_handle, ptl_handle_md_t put_md_handle,
