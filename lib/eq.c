@@ -29,12 +29,8 @@ int PtlEQFree(ptl_handle_eq_t eq_handle)
 }
 
 /* The handler sees a copy, with nothing of ours held. */
-static int deliver(
-	struct p3_nic *nic, int rc, ptl_handle_eq_t eq, const ptl_event_t *event)
+static inline int show(int rc, ptl_eq_handler_t handler, const ptl_event_t *event)
 {
-	if (rc != PTL_OK && rc != PTL_EQ_DROPPED)
-		return rc;
-	ptl_eq_handler_t handler = p3_nic_eq_handler(nic, eq);
 	if (__builtin_expect(handler != PTL_EQ_HANDLER_NONE, 0)) {
 		ptl_event_t copy = *event;
 		handler(&copy);
@@ -42,14 +38,44 @@ static int deliver(
 	return rc;
 }
 
-int PtlEQGet(ptl_handle_eq_t eq_handle, ptl_event_t *event)
+static int deliver(int rc, const struct p3_took *took, const ptl_event_t *event)
 {
-	uint32_t which;
+	bool any = rc == PTL_OK || rc == PTL_EQ_DROPPED;
+	return any ? show(rc, took->handler, event) : rc;
+}
+
+/* Nothing there at the first look. */
+static __attribute__((noinline)) int wait_for(
+	struct p3_nic *nic, ptl_handle_eq_t eq, uint64_t ns, ptl_event_t *event)
+{
+	struct p3_took took;
+	ptl_eq_handler_t handler;
+	if (ns && p3_nic_eq_await(nic, eq) &&
+		p3_nic_eq_take(nic, eq, event, &handler) == PTL_OK)
+		return show(PTL_OK, handler, event);
+	int rc = p3_nic_eq_poll(nic, &eq, 1, 0, ns, event, &took);
+	return deliver(rc, &took, event);
+}
+
+static inline int take(ptl_handle_eq_t eq, uint64_t ns, ptl_event_t *event)
+{
+	ptl_eq_handler_t handler;
 	if (!event)
 		return PTL_SEGV;
 	P3_CALL(nic, PTL_EQ_INVALID);
-	int rc = p3_nic_eq_poll(nic, &eq_handle, 1, 0, 0, event, &which);
-	return deliver(nic, rc, eq_handle, event);
+	if (__builtin_expect(p3_nic_eq_take(nic, eq, event, &handler) == PTL_OK, 1))
+		return show(PTL_OK, handler, event);
+	return wait_for(nic, eq, ns, event);
+}
+
+int PtlEQGet(ptl_handle_eq_t eq_handle, ptl_event_t *event)
+{
+	return take(eq_handle, 0, event);
+}
+
+int PtlEQWait(ptl_handle_eq_t eq_handle, ptl_event_t *event)
+{
+	return take(eq_handle, UINT64_MAX, event);
 }
 
 int PtlEQPeek(ptl_handle_eq_t eq_handle, ptl_event_t *event)
@@ -58,16 +84,6 @@ int PtlEQPeek(ptl_handle_eq_t eq_handle, ptl_event_t *event)
 		return PTL_SEGV;
 	P3_CALL(nic, PTL_EQ_INVALID);
 	return p3_nic_eq_peek(nic, eq_handle, event);
-}
-
-int PtlEQWait(ptl_handle_eq_t eq_handle, ptl_event_t *event)
-{
-	uint32_t which;
-	if (!event)
-		return PTL_SEGV;
-	P3_CALL(nic, PTL_EQ_INVALID);
-	int rc = p3_nic_eq_poll(nic, &eq_handle, 1, 0, UINT64_MAX, event, &which);
-	return deliver(nic, rc, eq_handle, event);
 }
 
 static bool of_one_interface(const ptl_handle_eq_t *eqs, int size)
@@ -82,7 +98,7 @@ int PtlEQPoll(ptl_handle_eq_t *eq_handles, int size, ptl_time_t timeout,
 	ptl_event_t *event, int *which_eq)
 {
 	static p3_a32 turn; /* where the next call begins: no queue starves */
-	uint32_t which;
+	struct p3_took took;
 	if (!eq_handles || !event || !which_eq)
 		return PTL_SEGV;
 	P3_CALL(nic, PTL_EQ_INVALID);
@@ -94,10 +110,10 @@ int PtlEQPoll(ptl_handle_eq_t *eq_handles, int size, ptl_time_t timeout,
 		p3_set(&turn, start + 1);
 	}
 	int rc = p3_nic_eq_poll(
-		nic, eq_handles, n, start, timeout_ns(timeout), event, &which);
+		nic, eq_handles, n, start, timeout_ns(timeout), event, &took);
 	if (rc == PTL_OK || rc == PTL_EQ_DROPPED)
-		*which_eq = (int)which;
-	return deliver(nic, rc, eq_handles[rc == PTL_EQ_EMPTY ? 0 : which], event);
+		*which_eq = (int)took.which;
+	return deliver(rc, &took, event);
 }
 
 int PtlProgress(ptl_handle_any_t handle, ptl_time_t timeout)

@@ -251,7 +251,7 @@ static int closed_code(const struct p3_cmd *c)
 	}
 }
 
-static int post(struct p3_nic *n, struct p3_cmd *c)
+static P3_RARE int post(struct p3_nic *n, struct p3_cmd *c)
 {
 	int rc = closed_code(c);
 	p3_add32(&n->waiting, 1);
@@ -276,7 +276,7 @@ static inline void come_in(void)
 	atomic_signal_fence(memory_order_seq_cst);
 }
 
-static void see_to_them(struct p3_nic *n);
+static P3_RARE void see_to_them(struct p3_nic *n);
 
 static inline void go_out(struct p3_nic *n)
 {
@@ -320,7 +320,7 @@ static void *new_chunk(struct p3_nic *n, enum p3_table_id id)
 	return p3_host_alloc(n, len);
 }
 
-static int add_chunk(struct p3_nic *n, enum p3_table_id id)
+static P3_RARE int add_chunk(struct p3_nic *n, enum p3_table_id id)
 {
 	struct p3_cmd c = {.op = P3_OP_GROW, .flag = id};
 	c.grow.life = p3_get(&n->life);
@@ -333,25 +333,31 @@ static int add_chunk(struct p3_nic *n, enum p3_table_id id)
 	return rc;
 }
 
-/* This thread has come in. */
-static int do_inside(struct p3_nic *n, struct p3_cmd *c)
+/* The command needs memory: bring it, once more. */
+static P3_RARE int feed_and_do(struct p3_nic *n, struct p3_cmd *c, int rc)
 {
-	int rc = do_once(n, c);
-	while (__builtin_expect(rc < 0 && rc >= -(int)P3_TABLES, 0)) {
+	while (rc < 0 && rc >= -(int)P3_TABLES) {
 		rc = add_chunk(n, (enum p3_table_id)(-rc - 1));
 		if (rc == PTL_OK)
 			rc = do_once(n, c);
 		else if (rc == PTL_NI_INVALID)
 			rc = closed_code(c);
 	}
-	if (__builtin_expect(rc == PTL_NO_SPACE, 0))
+	if (rc == PTL_NO_SPACE)
 		sched_yield(); /* who tries again lets the targets answer */
 	return rc;
 }
 
+/* This thread has come in. */
+static inline int do_inside(struct p3_nic *n, struct p3_cmd *c)
+{
+	int rc = do_once(n, c);
+	return __builtin_expect(rc == PTL_OK, 1) ? rc : feed_and_do(n, c, rc);
+}
+
 /* ---- from a signal handler that interrupted a call ---- */
 
-static void see_to_them(struct p3_nic *n)
+static P3_RARE void see_to_them(struct p3_nic *n)
 {
 	/* Whoever runs the firmware: what was posted before this is executed before. */
 	struct p3_cmd none = {.op = P3_OP_NI_CHECK};
@@ -422,7 +428,7 @@ bool p3_nic_interrupts(void)
 	return inside != 0;
 }
 
-static int do_interrupting(struct p3_nic *n, struct p3_cmd *c)
+static P3_RARE int do_interrupting(struct p3_nic *n, struct p3_cmd *c)
 {
 	switch (c->op) {
 	case P3_OP_PUT:
@@ -574,7 +580,7 @@ static uint32_t this_thread(void)
 	return number;
 }
 
-static struct p3_eq *queue_of(struct p3_nic *n, uint64_t handle)
+static inline struct p3_eq *queue_of(struct p3_nic *n, uint64_t handle)
 {
 	uint32_t gen = p3_handle_gen(handle);
 	struct p3_eq *eq = p3_table_at(&n->table[P3_T_EQ], p3_handle_index(handle));
@@ -585,17 +591,24 @@ static struct p3_eq *queue_of(struct p3_nic *n, uint64_t handle)
 	return eq;
 }
 
-ptl_eq_handler_t p3_nic_eq_handler(struct p3_nic *n, uint64_t handle)
+int p3_nic_eq_take(struct p3_nic *n, uint64_t handle, ptl_event_t *event_out,
+	ptl_eq_handler_t *handler_out)
 {
+	uint64_t w[P3_EVQ_WORDS], sequence;
 	struct p3_eq *eq = queue_of(n, handle);
-	return eq ? eq->handler : PTL_EQ_HANDLER_NONE;
+	if (!eq ||
+		!p3_evq_take(&eq->rx, p3_handle_gen(handle), this_thread(), w, &sequence))
+		return PTL_EQ_EMPTY;
+	p3_event_from_record(w, sequence, handle, event_out);
+	*handler_out = eq->handler;
+	return PTL_OK;
 }
 
 static int take(struct p3_eq *eq, uint64_t handle, ptl_event_t *ev)
 {
 	uint64_t w[P3_EVQ_WORDS], sequence;
-	uint32_t epoch = p3_handle_gen(handle);
-	enum p3_evq_got got = p3_evq_get(&eq->rx, epoch, this_thread(), w, &sequence);
+	enum p3_evq_got got =
+		p3_evq_get(&eq->rx, p3_handle_gen(handle), this_thread(), w, &sequence);
 	if (got == P3_EVQ_EMPTY)
 		return PTL_EQ_EMPTY;
 	p3_event_from_record(w, sequence, handle, ev);
@@ -645,55 +658,40 @@ struct poll {
 	ptl_event_t *event;
 	uint32_t n;
 	uint32_t start;
-	uint32_t which;
+	struct p3_took *took;
 	int rc; /* PTL_EQ_EMPTY until something is known */
 };
+
+static bool all_valid(const struct poll *p)
+{
+	for (uint32_t i = 0; i < p->n; i++)
+		if (!queue_of(p->nic, p->handles[i]))
+			return false;
+	return true;
+}
 
 /* One look at every queue, in turn from start; all must be valid before one is read. */
 static bool poll_ready(void *arg)
 {
 	struct poll *p = arg;
-	if (p->rc != PTL_EQ_EMPTY)
-		return true;
-	for (uint32_t i = 0; i < p->n; i++)
-		if (!queue_of(p->nic, p->handles[i])) {
-			p->rc = PTL_EQ_INVALID;
-			return true;
-		}
-	for (uint32_t i = 0, q = p->start; i < p->n; i++, q = q + 1 < p->n ? q + 1 : 0) {
+	if (p->rc == PTL_EQ_EMPTY && !all_valid(p))
+		p->rc = PTL_EQ_INVALID;
+	for (uint32_t i = 0, q = p->start; i < p->n && p->rc == PTL_EQ_EMPTY;
+		i++, q = q + 1 < p->n ? q + 1 : 0) {
 		struct p3_eq *eq = queue_of(p->nic, p->handles[q]);
 		if (!eq || !p3_evq_any(&eq->rx))
 			continue;
 		p->rc = take(eq, p->handles[q], p->event);
-		p->which = q;
-		if (p->rc != PTL_EQ_EMPTY)
-			return true;
+		*p->took = (struct p3_took){q, eq->handler};
 	}
-	return false;
+	return p->rc != PTL_EQ_EMPTY;
 }
 
-/*
- * The common wait: one queue, and the partner answers soon.  Passes under one hold of the
- * lease, without the bookkeeping of a wait that may end in sleep.
- */
-static bool wait_briefly(struct p3_nic *n, struct poll *p)
-{
-	struct p3_eq *eq = queue_of(n, p->handles[0]);
-	if (p->n != 1 || !n->idle.spin_ns || !eq || !p3_fw_enter(n, P3_LEASE_HOST))
-		return false;
-	for (uint32_t turn = 0; turn < P3_BRIEF_TURNS; turn++)
-		if (p3_fw_pass(n) && p3_evq_any(&eq->rx))
-			break;
-	bool ready = poll_ready(p);
-	p3_fw_leave(n);
-	return ready;
-}
-
+/* All but the first look. */
 static void wait_for_event(struct p3_nic *n, struct poll *p, uint64_t ns)
 {
 	if (ns) {
-		if (!wait_briefly(n, p))
-			(void)wait_until(n, ns, poll_ready, p);
+		(void)wait_until(n, ns, poll_ready, p);
 	} else if (p3_fw_enter(n, P3_LEASE_HOST)) {
 		(void)p3_fw_pass(n);
 		p3_fw_leave(n);
@@ -702,17 +700,11 @@ static void wait_for_event(struct p3_nic *n, struct poll *p, uint64_t ns)
 }
 
 int p3_nic_eq_poll(struct p3_nic *n, const uint64_t *handles, uint32_t nq, uint32_t start,
-	uint64_t ns, ptl_event_t *event_out, uint32_t *which_out)
+	uint64_t ns, ptl_event_t *event_out, struct p3_took *took_out)
 {
-	struct poll p = {.nic = n,
-		.handles = handles,
-		.event = event_out,
-		.n = nq,
-		.start = start,
-		.rc = PTL_EQ_EMPTY};
+	struct poll p = {n, handles, event_out, nq, start, took_out, PTL_EQ_EMPTY};
 	if (__builtin_expect(inside != 0, 0)) {
 		(void)poll_ready(&p);
-		*which_out = p.which;
 		return p.rc;
 	}
 	come_in();
@@ -721,6 +713,19 @@ int p3_nic_eq_poll(struct p3_nic *n, const uint64_t *handles, uint32_t nq, uint3
 	go_out(n);
 	if (p.rc == PTL_EQ_EMPTY && p3_get(&n->closing))
 		p.rc = PTL_EQ_INVALID;
-	*which_out = p.which;
 	return p.rc;
+}
+
+bool p3_nic_eq_await(struct p3_nic *n, uint64_t handle)
+{
+	struct p3_eq *eq = queue_of(n, handle);
+	bool any = false;
+	if (!eq || inside || !n->idle.spin_ns || !p3_fw_enter(n, P3_LEASE_HOST))
+		return false;
+	come_in();
+	for (uint32_t turn = 0; turn < P3_BRIEF_TURNS && !any; turn++)
+		any = p3_fw_pass(n) && p3_evq_any(&eq->rx);
+	p3_fw_leave(n);
+	go_out(n);
+	return any;
 }

@@ -107,6 +107,38 @@ struct p3_bounds {
 	const char *lo, *hi;
 };
 
+/* ---- who asks ---- */
+
+/* Two identifiers in a word, and what an entry wants of them: those that may be any are
+ * masked out. */
+struct p3_want {
+	uint64_t is, mask;
+};
+
+static inline uint64_t p3_pair(uint32_t high, uint32_t low)
+{
+	return (uint64_t)high << 32 | low;
+}
+
+static inline struct p3_want p3_want_id(ptl_process_id_t id)
+{
+	uint32_t pid = id.pid == PTL_PID_ANY ? 0 : UINT32_MAX;
+	uint32_t nid = id.nid == PTL_NID_ANY ? 0 : UINT32_MAX;
+	return (struct p3_want){p3_pair(id.pid, id.nid), p3_pair(pid, nid)};
+}
+
+static inline struct p3_want p3_want_owner(ptl_uid_t uid, ptl_jid_t jid)
+{
+	uint32_t any_jid = jid == PTL_JID_ANY ? 0 : UINT32_MAX;
+	uint32_t any_uid = uid == PTL_UID_ANY ? 0 : UINT32_MAX;
+	return (struct p3_want){p3_pair(jid, uid), p3_pair(any_jid, any_uid)};
+}
+
+static inline bool p3_is_wanted(struct p3_want want, uint64_t word)
+{
+	return ((word ^ want.is) & want.mask) == 0;
+}
+
 /* ---- objects ---- */
 
 struct p3_eq {
@@ -158,6 +190,7 @@ struct p3_md {
 struct p3_me {
 	struct p3_object o;
 	ptl_process_id_t id;
+	struct p3_want who; /* pid:nid */
 	ptl_match_bits_t bits;
 	ptl_match_bits_t ignore;
 	struct p3_md *md;
@@ -172,11 +205,9 @@ struct p3_me {
 /* One way to look at requests. */
 struct p3_tuple {
 	ptl_match_bits_t ignore;
-	uint32_t n;  /* entries; 0: not used */
-	uint8_t any; /* P3_ANY_* */
+	uint64_t mask; /* of pid:nid */
+	uint32_t n;    /* entries; 0: not used */
 };
-
-enum { P3_ANY_NID = 1, P3_ANY_PID = 2 };
 
 #define P3_TUPLES 16u
 
@@ -199,12 +230,10 @@ static inline uint64_t p3_mix(uint64_t x)
 }
 
 /* Of a request, or of an entry of this tuple, by what the tuple looks at. */
-static inline uint64_t p3_tuple_hash(const struct p3_tuple *t, uint32_t number,
-	ptl_match_bits_t bits, ptl_process_id_t id)
+static inline uint64_t p3_tuple_hash(
+	const struct p3_tuple *t, uint32_t number, ptl_match_bits_t bits, uint64_t who)
 {
-	uint64_t nid = t->any & P3_ANY_NID ? 0 : id.nid;
-	uint64_t pid = t->any & P3_ANY_PID ? 0 : id.pid;
-	return p3_mix(p3_mix((bits & ~t->ignore) + number) ^ (nid << 32 | pid));
+	return p3_mix(p3_mix((bits & ~t->ignore) + number) ^ (who & t->mask));
 }
 
 static inline bool p3_label_before(uint64_t a, uint64_t b)
@@ -213,11 +242,10 @@ static inline bool p3_label_before(uint64_t a, uint64_t b)
 }
 
 struct p3_ac {
-	bool valid;
-	ptl_process_id_t id;
-	ptl_uid_t uid;
-	ptl_jid_t jid;
+	struct p3_want who;   /* pid:nid */
+	struct p3_want owner; /* jid:uid */
 	ptl_pt_index_t pt_index;
+	bool valid;
 };
 
 /* How many of something an interface has. */
@@ -326,19 +354,11 @@ struct p3_pending {
 	uint8_t state;
 	uint8_t kind; /* p3_req_kind */
 	uint8_t ni;
-	bool ack;
 	bool is_long;
-	uint16_t ac_index;
-	uint16_t target_pid;
-	uint32_t pt_index;
 	uint32_t rsp_cells; /* reserved in the response ring */
 	struct p3_xfer_slot *xfer;
-	ptl_match_bits_t bits;
-	ptl_hdr_data_t hdr;
-	uint64_t length;
-	uint64_t remote_offset;
-	uint64_t reply_offset; /* in md, where a reply goes */
-	struct p3_span send;   /* put, getput */
+	struct p3_move move; /* offset: in md, where a reply goes */
+	struct p3_span send; /* put, getput */
 };
 
 /* What requests call a pending: never 0. */
@@ -579,8 +599,8 @@ struct p3_ask {
 	uint64_t hdr;
 	uint64_t remote_offset;
 	uint64_t length;
-	ptl_process_id_t id; /* initiator */
-	uint32_t uid, jid;
+	uint64_t who;   /* the initiator, pid:nid, */
+	uint64_t owner; /* and whose it is, jid:uid */
 };
 
 struct p3_hit {
@@ -590,11 +610,42 @@ struct p3_hit {
 };
 
 bool p3_fw_match(struct p3_ni *ni, const struct p3_ask *ask, struct p3_hit *hit_out);
+
+static inline void p3_fw_exhaust(struct p3_md *md)
+{
+	md->active = false;
+	md->exhausted = true;
+}
+
+static inline void p3_fw_threshold(struct p3_md *md)
+{
+	if (md->threshold > 0 && --md->threshold == 0) /* else infinite, or used up */
+		p3_fw_exhaust(md);
+}
+
 /* Count the operation on the descriptor: threshold, local offset, activity. */
-void p3_fw_commit(struct p3_md *md, const struct p3_hit *hit);
-void p3_fw_threshold(struct p3_md *md);
+static inline void p3_fw_commit(struct p3_md *md, const struct p3_hit *hit)
+{
+	p3_fw_threshold(md);
+	if (md->sink.options & PTL_MD_MANAGE_REMOTE)
+		return;
+	md->local_offset += hit->mlength;
+	if ((md->sink.options & PTL_MD_MAX_SIZE) &&
+		md->region.size - md->local_offset < md->max_size)
+		p3_fw_exhaust(md);
+}
+
 /* After an END: the automatic unlink, with its event made from rec. */
-void p3_fw_maybe_unlink(struct p3_nic *n, struct p3_md *md, const struct p3_rec *rec);
+void p3_fw_unlink_exhausted(struct p3_nic *n, struct p3_md *md, const struct p3_rec *rec);
+
+static inline void p3_fw_maybe_unlink(
+	struct p3_nic *n, struct p3_md *md, const struct p3_rec *rec)
+{
+	if (__builtin_expect(!md->exhausted || !md->unlink, 1))
+		return;
+	struct p3_rec copy = *rec; /* the caller's need not be in memory */
+	p3_fw_unlink_exhausted(n, md, &copy);
+}
 
 /* Bytes between a region and plain memory. */
 void p3_region_write(
@@ -614,15 +665,109 @@ unsigned p3_region_iovecs(const struct p3_region *r, uint64_t off, uint64_t len,
 
 /* ---- event.c ---- */
 
-void p3_rec_snap(struct p3_rec *rec, const struct p3_md *md);
-void p3_rec_who(struct p3_rec *rec, ptl_process_id_t id, uint32_t uid, uint32_t jid);
-void p3_rec_link(struct p3_nic *n, struct p3_rec *rec, uint32_t pt_index);
+/* Words 5..10: the descriptor as it is after the operation's accounting. */
+static inline void p3_rec_snap(struct p3_rec *rec, const struct p3_md *md)
+{
+	for (int i = 0; i < 6; i++)
+		rec->w[P3_W_MD + i] = md->snap[i];
+	rec->w[P3_W_MD + 5] |= (uint32_t)md->threshold;
+}
+
+static inline void p3_rec_who(
+	struct p3_rec *rec, ptl_process_id_t id, uint32_t uid, uint32_t jid)
+{
+	rec->w[11] = p3_pair(id.pid, id.nid);
+	rec->w[12] = p3_pair(jid, uid);
+}
+
+/* A link of its own for this operation. */
+static inline void p3_rec_link(struct p3_nic *n, struct p3_rec *rec, uint32_t pt_index)
+{
+	rec->w[13] = (uint64_t)n->next_link++ << 32;
+	rec->w[14] = (uint64_t)pt_index << 32;
+}
+
+/* NULL: none, or freed. */
+static inline struct p3_eq *p3_sink_eq(const struct p3_sink *sink)
+{
+	return sink->eq && p3_lives(&sink->eq->o, sink->eq_gen) ? sink->eq : NULL;
+}
+
+/* ACK and UNLINK come always. */
+static inline bool p3_wants(const struct p3_sink *sink, ptl_event_kind_t kind)
+{
+	const uint32_t starts = 1u << PTL_EVENT_GET_START | 1u << PTL_EVENT_PUT_START |
+				1u << PTL_EVENT_GETPUT_START |
+				1u << PTL_EVENT_REPLY_START | 1u << PTL_EVENT_SEND_START;
+	const uint32_t always = 1u << PTL_EVENT_ACK | 1u << PTL_EVENT_UNLINK;
+	uint32_t off = starts >> kind & 1   ? PTL_MD_EVENT_START_DISABLE
+		       : always >> kind & 1 ? 0
+					    : PTL_MD_EVENT_END_DISABLE;
+	return !(sink->options & off);
+}
+
+/* The queue that such an event goes to, or NULL. */
+static inline struct p3_eq *p3_sink_for(const struct p3_sink *sink, ptl_event_kind_t kind)
+{
+	return p3_wants(sink, kind) ? p3_sink_eq(sink) : NULL;
+}
+
+static inline void p3_event_write(struct p3_nic *n, struct p3_eq *eq,
+	const struct p3_rec *rec, ptl_event_kind_t kind, uint32_t fail)
+{
+	if (!eq)
+		return;
+	uint64_t unlinked = kind == PTL_EVENT_UNLINK;
+	struct p3_event_record *e = p3_evq_begin(&eq->tx);
+#pragma GCC unroll 13
+	for (int i = 0; i < 13; i++)
+		p3_release(&e->w[i], rec->w[i]);                            /* EVQ.2 */
+	p3_release(&e->w[13], rec->w[13] | (uint64_t)kind | unlinked << 8); /* EVQ.2 */
+	p3_release(&e->w[14], rec->w[14] | fail);                           /* EVQ.2 */
+	p3_evq_commit(&eq->tx, e);
+	P3_PROBE2(event, kind, eq->tx.tail);
+	n->posted = true;
+}
+
 /* Post one event of rec where it is wanted. */
 void p3_fw_event(struct p3_nic *n, const struct p3_sink *sink, const struct p3_rec *rec,
 	ptl_event_kind_t kind, uint32_t fail);
-struct p3_eq *p3_sink_eq(const struct p3_sink *sink); /* NULL: none, or freed */
-void p3_event_from_record(
-	const uint64_t w[P3_EVQ_WORDS], uint64_t sequence, uint64_t eq, ptl_event_t *ev);
+
+/* The same for a message that is over in one step: the record is never in memory. */
+static inline void p3_event_quick(struct p3_nic *n, const struct p3_sink *sink,
+	const struct p3_rec *rec, ptl_event_kind_t kind)
+{
+	p3_event_write(n, p3_sink_for(sink, kind), rec, kind, PTL_NI_OK);
+}
+
+static inline void p3_event_from_record(
+	const uint64_t w[P3_EVQ_WORDS], uint64_t sequence, uint64_t eq, ptl_event_t *ev)
+{
+	*ev = (ptl_event_t){
+		.type = (ptl_event_kind_t)(w[13] & 0xff),
+		.initiator = {.nid = (uint32_t)w[11], .pid = (uint32_t)(w[11] >> 32)},
+		.uid = (uint32_t)w[12],
+		.jid = (uint32_t)(w[12] >> 32),
+		.pt_index = (uint32_t)(w[14] >> 32),
+		.match_bits = w[0],
+		.rlength = w[1],
+		.mlength = w[2],
+		.offset = w[3],
+		.md_handle = w[5],
+		.md = {.start = (void *)(uintptr_t)w[6],
+			.length = w[7],
+			.threshold = (int32_t)(uint32_t)w[10],
+			.max_size = w[8],
+			.options = (uint32_t)(w[10] >> 32),
+			.user_ptr = (void *)(uintptr_t)w[9],
+			.eq_handle = eq},
+		.hdr_data = w[4],
+		.link = (ptl_seq_t)(w[13] >> 32),
+		.ni_fail_type = (ptl_ni_fail_t)(uint32_t)w[14],
+		.unlinked = (int)(w[13] >> 8 & 1),
+		.sequence = (ptl_seq_t)sequence,
+	};
+}
 
 /* An operation on md, from offset on.  The caller makes its record, and has counted it on
  * the descriptor. */
@@ -647,6 +792,13 @@ int p3_fw_getput(struct p3_nic *n, struct p3_cmd *c);
 void p3_fw_push(struct p3_nic *n, struct p3_peer *p); /* send what has room now */
 void p3_fw_unblock(struct p3_nic *n);
 bool p3_fw_take_response(struct p3_nic *n, struct p3_peer *p);
+static inline void p3_fw_take_responses(struct p3_nic *n, struct p3_peer *p)
+{
+	uint64_t w0;
+	while (__builtin_expect(p3_ring_peek(&p->rsp_in, &w0) != NULL, 0))
+		if (!p3_fw_take_response(n, p))
+			break;
+}
 void p3_fw_get_done(struct p3_nic *n, struct p3_pull *pull, uint32_t fail);
 void p3_fw_fail_pending(struct p3_nic *n, struct p3_pending *t, bool died);
 void p3_fw_forget(struct p3_nic *n, uint32_t ni);

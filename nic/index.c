@@ -21,12 +21,6 @@
 
 /* ---- the index ---- */
 
-static uint8_t any_of(ptl_process_id_t id)
-{
-	return (uint8_t)((id.nid == PTL_NID_ANY ? P3_ANY_NID : 0) |
-			 (id.pid == PTL_PID_ANY ? P3_ANY_PID : 0));
-}
-
 static struct p3_bucket *bucket_of(struct p3_ni *ni, const struct p3_me *me)
 {
 	struct p3_portal *list = &ni->portal[me->pt_index];
@@ -34,13 +28,13 @@ static struct p3_bucket *bucket_of(struct p3_ni *ni, const struct p3_me *me)
 		return &list->loose;
 	const struct p3_tuple *t = &list->tuple[me->tuple];
 	return &ni->bucket[p3_tuple_hash(t, me->pt_index * P3_TUPLES + me->tuple,
-				   me->bits, me->id) &
+				   me->bits, me->who.is) &
 			   ni->bucket_mask];
 }
 
 static bool same_view(const struct p3_tuple *t, const struct p3_me *me)
 {
-	return t->n && t->ignore == me->ignore && t->any == any_of(me->id);
+	return t->n && t->ignore == me->ignore && t->mask == me->who.mask;
 }
 
 /* The tuple that the entry belongs to; P3_TUPLES when there is room for no other one. */
@@ -76,7 +70,7 @@ static void index_add(
 	if (me->tuple < P3_TUPLES) {
 		struct p3_tuple *t = &list->tuple[me->tuple];
 		t->ignore = me->ignore;
-		t->any = any_of(me->id);
+		t->mask = me->who.mask;
 		t->n++;
 	}
 	struct p3_bucket *b = bucket_of(ni, me);

@@ -4,24 +4,17 @@
 
 #include <string.h>
 
-static bool id_matches(ptl_process_id_t want, ptl_process_id_t is)
-{
-	return (want.nid == PTL_NID_ANY || want.nid == is.nid) &&
-	       (want.pid == PTL_PID_ANY || want.pid == is.pid);
-}
-
-static bool is_allowed(const struct p3_ni *ni, const struct p3_ask *ask)
+static inline bool is_allowed(const struct p3_ni *ni, const struct p3_ask *ask)
 {
 	if (ask->ac_index > (uint32_t)ni->limits.max_ac_index)
 		return false;
 	const struct p3_ac *e = &ni->ac[ask->ac_index];
-	return e->valid && id_matches(e->id, ask->id) &&
-	       (e->uid == PTL_UID_ANY || e->uid == ask->uid) &&
-	       (e->jid == PTL_JID_ANY || e->jid == ask->jid) &&
+	return e->valid && p3_is_wanted(e->who, ask->who) &&
+	       p3_is_wanted(e->owner, ask->owner) &&
 	       (e->pt_index == PTL_PT_INDEX_ANY || e->pt_index == ask->pt_index);
 }
 
-static bool accepts(struct p3_md *md, const struct p3_ask *ask, struct p3_hit *hit)
+static inline bool accepts(struct p3_md *md, const struct p3_ask *ask, struct p3_hit *hit)
 {
 	static const uint8_t needs[] = {[P3_REQ_PUT] = PTL_MD_OP_PUT,
 		[P3_REQ_GET] = PTL_MD_OP_GET,
@@ -42,10 +35,11 @@ static bool accepts(struct p3_md *md, const struct p3_ask *ask, struct p3_hit *h
 	return true;
 }
 
-static bool fits(const struct p3_me *me, const struct p3_ask *ask, struct p3_hit *hit_out)
+static inline bool fits(
+	const struct p3_me *me, const struct p3_ask *ask, struct p3_hit *hit_out)
 {
 	return ((ask->bits ^ me->bits) & ~me->ignore) == 0 && me->md &&
-	       id_matches(me->id, ask->id) && accepts(me->md, ask, hit_out);
+	       p3_is_wanted(me->who, ask->who) && accepts(me->md, ask, hit_out);
 }
 
 static bool walk(
@@ -81,7 +75,7 @@ static bool search(const struct p3_ni *ni, const struct p3_portal *list,
 		const struct p3_tuple *t = &list->tuple[i];
 		if (!t->n)
 			continue;
-		uint64_t hash = p3_tuple_hash(t, number + i, ask->bits, ask->id);
+		uint64_t hash = p3_tuple_hash(t, number + i, ask->bits, ask->who);
 		best = look_up(
 			&ni->bucket[hash & ni->bucket_mask], i, ask, best, hit_out);
 	}
@@ -96,33 +90,8 @@ bool p3_fw_match(struct p3_ni *ni, const struct p3_ask *ask, struct p3_hit *hit_
 	return list->indexed ? search(ni, list, ask, hit_out) : walk(list, ask, hit_out);
 }
 
-void p3_fw_threshold(struct p3_md *md)
+void p3_fw_unlink_exhausted(struct p3_nic *n, struct p3_md *md, const struct p3_rec *rec)
 {
-	if (md->threshold <= 0)
-		return; /* infinite, or used up */
-	if (--md->threshold == 0) {
-		md->active = false;
-		md->exhausted = true;
-	}
-}
-
-void p3_fw_commit(struct p3_md *md, const struct p3_hit *hit)
-{
-	p3_fw_threshold(md);
-	if (md->sink.options & PTL_MD_MANAGE_REMOTE)
-		return;
-	md->local_offset += hit->mlength;
-	if ((md->sink.options & PTL_MD_MAX_SIZE) &&
-		md->region.size - md->local_offset < md->max_size) {
-		md->active = false;
-		md->exhausted = true;
-	}
-}
-
-void p3_fw_maybe_unlink(struct p3_nic *n, struct p3_md *md, const struct p3_rec *rec)
-{
-	if (__builtin_expect(!md->exhausted || !md->unlink, 1))
-		return;
 	if (md->pending) {
 		p3_md_owe_unlink(md);
 		return;

@@ -152,6 +152,21 @@ struct p3_cmd_md {
 	bool change;         /* UPDATE: to md */
 };
 
+/* PUT, GET, GETPUT: as the call gave it. */
+struct p3_move {
+	ptl_process_id_t target;
+	ptl_match_bits_t bits;
+	ptl_hdr_data_t hdr;
+	uint64_t remote_offset;
+	uint64_t offset; /* in the descriptor */
+	uint64_t length; /* or P3_WHOLE */
+	uint32_t pt_index;
+	uint16_t ac_index; /* 0xffff: does not fit, never valid */
+	bool ack;
+	uint64_t put_handle; /* GETPUT: whose bytes are sent, */
+	uint64_t put_offset; /* from here */
+};
+
 struct p3_cmd {
 	uint16_t op; /* p3_op */
 	uint16_t ni;
@@ -187,19 +202,7 @@ struct p3_cmd {
 			struct p3_eq *dead; /* FREE: out, BURY: in; a list */
 			uint32_t n;
 		} eq;
-		struct {
-			ptl_process_id_t target;
-			ptl_match_bits_t bits;
-			ptl_hdr_data_t hdr;
-			uint64_t remote_offset;
-			uint64_t offset; /* in the descriptor */
-			uint64_t length; /* or P3_WHOLE */
-			uint32_t pt_index;
-			uint16_t ac_index; /* 0xffff: does not fit, never valid */
-			uint16_t ack;
-			uint64_t put_handle; /* GETPUT: whose bytes are sent, */
-			uint64_t put_offset; /* from here */
-		} move;
+		struct p3_move move;
 		struct {
 			char *text; /* out, ends with 0 */
 			size_t size;
@@ -242,16 +245,30 @@ void p3_nic_progress(struct p3_nic *nic, uint64_t ns);
 /* The oldest unread event, which stays; codes as those of eq_poll without waiting. */
 int p3_nic_eq_peek(struct p3_nic *nic, uint64_t handle, ptl_event_t *event_out);
 
-/* What the queue's events are shown to before they are returned; NULL: nothing. */
-ptl_eq_handler_t p3_nic_eq_handler(struct p3_nic *nic, uint64_t handle);
+/*
+ * The common case of the next one: one queue, read by one thread, and an event lies
+ * there.  PTL_EQ_EMPTY: perhaps none, ask p3_nic_eq_poll.  The handler is what the event
+ * is shown to before it is returned; NULL: nothing.
+ */
+int p3_nic_eq_take(struct p3_nic *nic, uint64_t handle, ptl_event_t *event_out,
+	ptl_eq_handler_t *handler_out);
+
+/* Passes of the firmware until this queue has an event: true; but only a few. */
+bool p3_nic_eq_await(struct p3_nic *nic, uint64_t handle);
+
+/* Which queue an event is from, and what it is shown to before it is returned. */
+struct p3_took {
+	uint32_t which;
+	ptl_eq_handler_t handler; /* NULL: nothing */
+};
 
 /*
  * Next event of any of n queues, waiting up to ns (0: one look; UINT64_MAX: no
  * limit).  PTL_OK, PTL_EQ_DROPPED, PTL_EQ_EMPTY (timeout), PTL_EQ_INVALID.  Starts
- * looking at queue *start.  n == 1 is the hot case.
+ * looking at queue start.  n == 1 is the hot case.
  */
 int p3_nic_eq_poll(struct p3_nic *nic, const uint64_t *handles, uint32_t n,
-	uint32_t start, uint64_t ns, ptl_event_t *event_out, uint32_t *which_out);
+	uint32_t start, uint64_t ns, ptl_event_t *event_out, struct p3_took *took_out);
 
 /* ---- peers ---- */
 

@@ -166,9 +166,8 @@ int p3_fw_ni_open(struct p3_nic *n, struct p3_cmd *c)
 	memset(ni->aligned, 0, sizeof ni->aligned);
 	/* Same user, any process, any portal. */
 	ni->ac[0] = (struct p3_ac){.valid = true,
-		.id = {PTL_NID_ANY, PTL_PID_ANY},
-		.uid = n->conf.uid,
-		.jid = PTL_JID_ANY,
+		.who = p3_want_id((ptl_process_id_t){PTL_NID_ANY, PTL_PID_ANY}),
+		.owner = p3_want_owner(n->conf.uid, PTL_JID_ANY),
 		.pt_index = PTL_PT_INDEX_ANY};
 	uint32_t gen = p3_get(&ni->gen) + 1;
 	p3_release(&ni->gen, gen); /* TABLE.2 */
@@ -193,9 +192,8 @@ int p3_fw_ac_entry(struct p3_nic *n, struct p3_cmd *c)
 		c->ac.pt_index > (uint32_t)ni->limits.max_pt_index)
 		return PTL_PT_INDEX_INVALID;
 	ni->ac[c->ac.index] = (struct p3_ac){.valid = true,
-		.id = c->ac.id,
-		.uid = c->ac.uid,
-		.jid = c->ac.jid,
+		.who = p3_want_id(c->ac.id),
+		.owner = p3_want_owner(c->ac.uid, c->ac.jid),
 		.pt_index = c->ac.pt_index};
 	return PTL_OK;
 }
@@ -384,6 +382,7 @@ static struct p3_me *me_make(
 {
 	struct p3_me *me = new_object(n, P3_T_ME, c->ni);
 	me->id = c->me.id;
+	me->who = p3_want_id(c->me.id);
 	me->bits = c->me.bits;
 	me->ignore = c->me.ignore;
 	me->md = NULL;

@@ -215,8 +215,7 @@ static inline void poll_peer(struct p3_nic *n, struct p3_peer *p)
 	if (__builtin_expect(p->bad || !p3_fw_ready(n, p), 0))
 		return;
 	uint32_t before = n->msgs;
-	while (p3_fw_take_response(n, p))
-		;
+	p3_fw_take_responses(n, p);
 	while (n->msgs < P3_PASS_MSGS && n->bytes < P3_PASS_BYTES && !p->bad &&
 		p3_fw_take_request(n, p))
 		;

@@ -62,7 +62,7 @@ void p3_fw_drop(struct p3_nic *n, struct p3_ni *ni, uint64_t length)
 }
 
 /* Nobody wanted it: its reservation goes back all the same. */
-static void discard(
+static P3_RARE void discard(
 	struct p3_nic *n, struct p3_peer *p, struct p3_ni *ni, const struct request *r)
 {
 	bool long_put = r->ask.kind == P3_REQ_PUT && (r->flags & P3_F_LONG);
@@ -72,8 +72,8 @@ static void discard(
 
 /* ---- delivery ---- */
 
-static void record(struct p3_nic *n, const struct request *r, const struct p3_hit *hit,
-	struct p3_rec *rec)
+static inline void record(struct p3_nic *n, const struct request *r,
+	const struct p3_hit *hit, struct p3_rec *rec)
 {
 	rec->w[0] = r->ask.bits;
 	rec->w[1] = r->ask.length;
@@ -81,11 +81,12 @@ static void record(struct p3_nic *n, const struct request *r, const struct p3_hi
 	rec->w[3] = hit->offset;
 	rec->w[4] = r->ask.kind == P3_REQ_GET ? 0 : r->ask.hdr;
 	p3_rec_snap(rec, hit->md);
-	p3_rec_who(rec, r->ask.id, r->ask.uid, r->ask.jid);
+	rec->w[11] = r->ask.who;
+	rec->w[12] = r->ask.owner;
 	p3_rec_link(n, rec, r->ask.pt_index);
 }
 
-static void deposit(const struct request *r, const struct p3_hit *hit)
+static inline void deposit(const struct request *r, const struct p3_hit *hit)
 {
 	const struct p3_region *to = &hit->md->region;
 	if (r->ask.length > P3_REQ_INLINE)
@@ -98,8 +99,8 @@ static void deposit(const struct request *r, const struct p3_hit *hit)
 }
 
 /* The operation counts on the descriptor; what its events will say. */
-static void accept(struct p3_nic *n, const struct request *r, const struct p3_hit *hit,
-	struct p3_rec *rec)
+static inline void accept(struct p3_nic *n, const struct request *r,
+	const struct p3_hit *hit, struct p3_rec *rec)
 {
 	struct p3_ni *ni = p3_ni_of(n, &hit->md->o);
 	ni->received++;
@@ -113,16 +114,16 @@ static bool wants_ack(const struct request *r, const struct p3_md *md)
 	return (r->flags & P3_F_ACK) && !(md->sink.options & PTL_MD_ACK_DISABLE);
 }
 
-static void put_eager(struct p3_nic *n, struct p3_peer *p, const struct request *r,
+static inline void put_eager(struct p3_nic *n, struct p3_peer *p, const struct request *r,
 	const struct p3_hit *hit)
 {
 	struct p3_md *md = hit->md;
 	struct p3_rec rec;
 	bool ack = wants_ack(r, md);
 	accept(n, r, hit, &rec);
-	p3_fw_event(n, &md->sink, &rec, PTL_EVENT_PUT_START, PTL_NI_OK);
+	p3_event_quick(n, &md->sink, &rec, PTL_EVENT_PUT_START);
 	deposit(r, hit);
-	p3_fw_event(n, &md->sink, &rec, PTL_EVENT_PUT_END, PTL_NI_OK);
+	p3_event_quick(n, &md->sink, &rec, PTL_EVENT_PUT_END);
 	p3_fw_maybe_unlink(n, md, &rec);
 	respond(n, p, r, ack ? P3_RSP_ACK : P3_RSP_NONE, 0, hit->mlength);
 }
@@ -155,8 +156,8 @@ static bool must_yield(struct p3_nic *n, struct p3_peer *p, const struct p3_hit 
 }
 
 /* False: no pull is free for this source, the request must wait. */
-static bool put_long(struct p3_nic *n, struct p3_peer *p, const struct request *r,
-	const struct p3_hit *hit)
+static __attribute__((noinline)) bool put_long(struct p3_nic *n, struct p3_peer *p,
+	const struct request *r, const struct p3_hit *hit)
 {
 	struct p3_pull *pull = must_yield(n, p, hit) ? NULL : p3_pull_alloc(n, p);
 	if (!pull)
@@ -195,8 +196,8 @@ static void send_reply(struct p3_nic *n, struct p3_peer *p, const struct p3_hit 
 		p3_fw_grow_lane(n, p);
 }
 
-static bool get_eager(struct p3_nic *n, struct p3_peer *p, const struct request *r,
-	const struct p3_hit *hit)
+static __attribute__((noinline)) bool get_eager(struct p3_nic *n, struct p3_peer *p,
+	const struct request *r, const struct p3_hit *hit)
 {
 	struct p3_rec rec;
 	struct p3_md *md = hit->md;
@@ -216,8 +217,8 @@ static bool get_eager(struct p3_nic *n, struct p3_peer *p, const struct request 
  * between.  Long transfers go on over many passes, and peers read by themselves: while
  * one that has begun has to do with these bytes the request waits.
  */
-static bool getput(struct p3_nic *n, struct p3_peer *p, const struct request *r,
-	const struct p3_hit *hit)
+static __attribute__((noinline)) bool getput(struct p3_nic *n, struct p3_peer *p,
+	const struct request *r, const struct p3_hit *hit)
 {
 	struct p3_rec rec;
 	struct p3_md *md = hit->md;
@@ -235,8 +236,8 @@ static bool getput(struct p3_nic *n, struct p3_peer *p, const struct request *r,
 	return true;
 }
 
-static bool get_long(struct p3_nic *n, struct p3_peer *p, const struct request *r,
-	const struct p3_hit *hit)
+static __attribute__((noinline)) bool get_long(struct p3_nic *n, struct p3_peer *p,
+	const struct request *r, const struct p3_hit *hit)
 {
 	struct p3_xfer_slot *x =
 		must_yield(n, p, hit) ? NULL : p3_xfer_alloc(n, p, P3_X_SERVE);
@@ -276,7 +277,7 @@ static bool deliver(struct p3_nic *n, struct p3_peer *p, const struct request *r
 
 /* ---- header check ---- */
 
-static void load(
+static inline void load(
 	struct p3_peer *p, const struct p3_cell *c, uint64_t w0, struct request *r)
 {
 	uint64_t w1 = p3_get(&c->w[1]), w2 = p3_get(&c->w[2]);
@@ -298,9 +299,8 @@ static void load(
 		.hdr = p3_get(&c->w[4]),
 		.remote_offset = p3_get(&c->w[5]),
 		.length = big ? r->data[0] : w2 >> 32,
-		.id = {p->nid, p->pid[r->flags & P3_F_NI1 ? 1 : 0]},
-		.uid = p->uid,
-		.jid = p->jid};
+		.who = p3_pair(p->pid[r->flags & P3_F_NI1 ? 1 : 0], p->nid),
+		.owner = p3_pair(p->jid, p->uid)};
 }
 
 static bool has_reply_room(const struct p3_nic *n, const struct request *r)
@@ -311,7 +311,7 @@ static bool has_reply_room(const struct p3_nic *n, const struct request *r)
 }
 
 /* Why a header cannot be right, or NULL. */
-static const char *wrong(const struct p3_nic *n, const struct request *r)
+static inline const char *wrong(const struct p3_nic *n, const struct request *r)
 {
 	bool is_long = r->flags & P3_F_LONG;
 	uint32_t kind = r->ask.kind, slots = n->layout.nxfers / 2;
@@ -361,7 +361,7 @@ static bool enter_full_requests(struct p3_nic *n, struct p3_peer *p)
 }
 
 /* Cells that carry no request. */
-static bool control_cell(
+static P3_RARE bool control_cell(
 	struct p3_nic *n, struct p3_peer *p, uint32_t kind, uint32_t ncells)
 {
 	if (kind == P3_REQ_PAD) {
@@ -375,7 +375,7 @@ static bool control_cell(
 	return false;
 }
 
-static void taken(struct p3_nic *n, struct p3_peer *p, const struct request *r)
+static inline void taken(struct p3_nic *n, struct p3_peer *p, const struct request *r)
 {
 	p3_ring_take(&p->req_in, r->ncells);
 	if (__builtin_expect(n->swapper == p, 0))
@@ -401,8 +401,7 @@ bool p3_fw_take_request(struct p3_nic *n, struct p3_peer *p)
 	}
 	/* LANE.1: what the peer answered before it sent this comes first, so that an
 	 * operation's END is there before the partner's own message about it. */
-	while (p3_fw_take_response(n, p))
-		;
+	p3_fw_take_responses(n, p);
 	if (__builtin_expect(p->bad, 0))
 		return false;
 	uint32_t kind = p3_word0_kind(w0), ncells = p3_word0_ncells(w0);
@@ -413,7 +412,7 @@ bool p3_fw_take_request(struct p3_nic *n, struct p3_peer *p)
 	if (__builtin_expect(kind <= P3_REQ_SWITCH, 0))
 		return control_cell(n, p, kind, ncells);
 	load(p, c, w0, &r);
-	if (__builtin_expect(r.ask.id.pid == P3_JOB_NO_PID, 0))
+	if (__builtin_expect(r.ask.who >> 32 == P3_JOB_NO_PID, 0))
 		return false; /* its interface is new, yod's word is on the way */
 	const char *why = wrong(n, &r);
 	if (__builtin_expect(why != NULL, 0)) {

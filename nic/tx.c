@@ -26,29 +26,28 @@ static uint32_t reply_room(uint64_t len)
 struct need {
 	uint32_t cells;
 	uint32_t rsp;
-	bool slot;
+	bool slot; /* long: by rendezvous */
 };
 
-static struct need need_of(struct p3_peer *p, struct p3_pending *t)
+static inline struct need need_of(
+	const struct p3_peer *p, uint32_t kind, const struct p3_move *m)
 {
 	struct need need = {.cells = 1};
-	if (t->kind == P3_REQ_GET) {
-		t->is_long = t->length > reply_most(&p->rsp_in);
-		need.rsp = t->is_long ? 1 : reply_room(t->length);
-		need.slot = t->is_long;
+	if (kind == P3_REQ_GET) {
+		need.slot = m->length > reply_most(&p->rsp_in);
+		need.rsp = need.slot ? 1 : reply_room(m->length);
 		return need;
 	}
-	t->is_long = t->kind == P3_REQ_PUT && t->length > eager_most(&p->req_out);
-	need.slot = t->is_long;
-	need.rsp = t->is_long || t->ack;
-	if (t->kind == P3_REQ_GETPUT)
-		need.rsp = reply_room(t->length);
-	if (!t->is_long)
-		need.cells = p3_request_cells(t->length);
+	need.slot = kind == P3_REQ_PUT && m->length > eager_most(&p->req_out);
+	need.rsp = need.slot || m->ack;
+	if (kind == P3_REQ_GETPUT)
+		need.rsp = reply_room(m->length);
+	if (!need.slot)
+		need.cells = p3_request_cells(m->length);
 	return need;
 }
 
-static bool has_room(struct p3_peer *p, const struct need *need)
+static inline bool has_room(struct p3_peer *p, const struct need *need)
 {
 	return need->rsp + p->rsp_used <= p->rsp_cap &&
 	       p3_fw_room(p, &p->req_out, need->cells);
@@ -56,57 +55,71 @@ static bool has_room(struct p3_peer *p, const struct need *need)
 
 /* ---- one request into the lane ---- */
 
-static void fill_data(struct p3_cell *c, const struct p3_pending *t)
+static inline struct p3_cell *begin(struct p3_peer *p, const struct p3_move *m,
+	const struct need *need, uint64_t eager, uint32_t name)
 {
-	const struct p3_region *r = &t->send.region;
-	if (t->length > P3_REQ_INLINE) {
-		p3_region_read(r, t->send.offset, (char *)c + 48, t->length);
+	struct p3_cell *c = p3_ring_begin(&p->req_out, need->cells);
+	uint64_t pt = m->pt_index > 0xffff ? 0xffff : m->pt_index;
+	p3_set(&c->w[1], (uint64_t)need->rsp << 48 | (uint64_t)m->ac_index << 32 |
+				 pt << 16 | (uint16_t)m->target.pid);
+	p3_set(&c->w[2], eager << 32 | name);
+	p3_set(&c->w[3], m->bits);
+	p3_set(&c->w[4], m->hdr);
+	p3_set(&c->w[5], m->remote_offset);
+	return c;
+}
+
+static inline void fill_data(
+	struct p3_cell *c, const struct p3_region *r, uint64_t offset, uint64_t length)
+{
+	uint64_t d[2] = {0, 0};
+	if (length > P3_REQ_INLINE) {
+		p3_region_read(r, offset, (char *)c + 48, length);
 		return;
 	}
-	uint64_t d[2] = {0, 0};
-	if (__builtin_expect(t->length == 8 && !r->iov, 1))
-		memcpy(d, r->start + t->send.offset, 8);
+	if (__builtin_expect(length == 8 && !r->iov, 1))
+		memcpy(d, r->start + offset, 8);
 	else
-		p3_region_read(r, t->send.offset, d, t->length);
+		p3_region_read(r, offset, d, length);
 	p3_set(&c->w[6], d[0]);
 	p3_set(&c->w[7], d[1]);
 }
 
 static void fill_long(struct p3_cell *c, const struct p3_pending *t)
 {
-	p3_set(&c->w[6], t->length);
+	p3_set(&c->w[6], t->move.length);
 	p3_set(&c->w[7], t->xfer ? p3_xfer_name(t->xfer) : 0);
 }
 
-static void emit(struct p3_nic *n, struct p3_peer *p, const struct p3_pending *t,
-	uint32_t name, const struct need *need)
+static inline void publish(struct p3_nic *n, struct p3_peer *p, uint64_t word0,
+	const struct need *need, uint64_t sent)
 {
-	struct p3_cell *c = p3_ring_begin(&p->req_out, need->cells);
-	uint64_t eager = t->is_long || t->kind == P3_REQ_GET ? 0 : t->length;
-	p3_set(&c->w[1], (uint64_t)need->rsp << 48 | (uint64_t)t->ac_index << 32 |
-				 (uint64_t)(t->pt_index > 0xffff ? 0xffff : t->pt_index)
-					 << 16 |
-				 t->target_pid);
-	p3_set(&c->w[2], eager << 32 | name);
-	p3_set(&c->w[3], t->bits);
-	p3_set(&c->w[4], t->hdr);
-	p3_set(&c->w[5], t->remote_offset);
-	if (t->is_long || t->kind == P3_REQ_GET)
-		fill_long(c, t);
-	else
-		fill_data(c, t);
-	uint32_t flags = (t->ack ? P3_F_ACK : 0u) | (t->is_long ? P3_F_LONG : 0u) |
-			 (t->ni ? P3_F_NI1 : 0u);
-	p3_ring_publish(&p->req_out, p3_word0(t->kind, flags, need->cells), need->cells);
+	p3_ring_publish(&p->req_out, word0, need->cells);
 	p->rsp_used += need->rsp;
 	if (__builtin_expect(!p->hot, 0))
 		p3_fw_heat(n, p); /* answers will come; or it is this node itself */
 	p3_fw_touch(n, p);
 	n->worked = true;
 	p3_count(&n->count[P3_C_SENT], 1);
-	p3_count(&n->count[P3_C_SENT_BYTES], t->kind == P3_REQ_GET ? 0 : t->length);
+	p3_count(&n->count[P3_C_SENT_BYTES], sent);
 	if (__builtin_expect(++p->nsent >= 8 && !p->req_full, 0))
 		p3_fw_grow_lane(n, p);
+}
+
+static void emit(struct p3_nic *n, struct p3_peer *p, const struct p3_pending *t,
+	uint32_t name, const struct need *need)
+{
+	const struct p3_move *m = &t->move;
+	bool data_inside = !t->is_long && t->kind != P3_REQ_GET;
+	struct p3_cell *c = begin(p, m, need, data_inside ? m->length : 0, name);
+	if (data_inside)
+		fill_data(c, &t->send.region, t->send.offset, m->length);
+	else
+		fill_long(c, t);
+	uint32_t flags = (m->ack ? P3_F_ACK : 0u) | (t->is_long ? P3_F_LONG : 0u) |
+			 (t->ni ? P3_F_NI1 : 0u);
+	publish(n, p, p3_word0(t->kind, flags, need->cells), need,
+		t->kind == P3_REQ_GET ? 0 : m->length);
 }
 
 /* ---- the send's events ---- */
@@ -187,127 +200,116 @@ static int check(struct p3_nic *n, struct p3_cmd *c, struct p3_md **md_out)
 	return PTL_OK;
 }
 
-static void describe(
-	struct p3_pending *t, const struct p3_cmd *c, struct p3_md *md, uint8_t kind)
+/* What the SEND events will say; the operation was counted on the descriptor. */
+static inline void describe_send(struct p3_nic *n, const struct p3_move *m,
+	const struct p3_md *md, uint64_t offset, struct p3_rec *rec)
 {
-	t->md = md;
-	t->ni = (uint8_t)md->o.ni;
-	t->kind = kind;
-	t->ack = kind == P3_REQ_PUT && c->move.ack && p3_sink_eq(&md->sink);
-	t->ac_index = c->move.ac_index;
-	t->pt_index = c->move.pt_index;
-	t->target_pid = (uint16_t)c->move.target.pid;
-	t->xfer = NULL;
-	t->bits = c->move.bits;
-	t->hdr = c->move.hdr;
-	t->length = c->move.length;
-	t->remote_offset = c->move.remote_offset;
-	t->reply_offset = c->move.offset;
-}
-
-/* Counted on the descriptor: what the SEND events will say. */
-static void describe_send(
-	struct p3_nic *n, struct p3_pending *t, struct p3_md *md, uint64_t offset)
-{
-	struct p3_rec *rec = &t->send.rec;
-	ptl_process_id_t self = {n->conf.nid, n->ni[t->ni].pid};
-	p3_fw_threshold(md);
-	rec->w[0] = t->bits;
-	rec->w[1] = rec->w[2] = t->length;
+	ptl_process_id_t self = {n->conf.nid, p3_ni_of(n, &md->o)->pid};
+	rec->w[0] = m->bits;
+	rec->w[1] = rec->w[2] = m->length;
 	rec->w[3] = offset;
-	rec->w[4] = t->hdr;
+	rec->w[4] = m->hdr;
 	p3_rec_snap(rec, md);
 	p3_rec_who(rec, self, n->conf.uid, n->conf.jid);
-	p3_rec_link(n, rec, t->pt_index);
+	p3_rec_link(n, rec, m->pt_index);
 }
 
-static void count_sent(struct p3_nic *n, const struct p3_pending *t)
+static inline void count_sent(struct p3_ni *ni, uint64_t length)
 {
-	struct p3_ni *ni = &n->ni[t->ni];
 	ni->sent++;
-	ni->sent_bytes += sends_data(t) ? t->length : 0;
+	ni->sent_bytes += length;
 }
 
 /* The one-cell case and every eager put without acknowledgement: no pending needed. */
-static bool put_now(struct p3_nic *n, struct p3_peer *p, struct p3_pending *t)
+static inline bool put_now(
+	struct p3_nic *n, struct p3_peer *p, const struct p3_move *m, struct p3_md *md)
 {
-	if (t->ack || !p3_list_empty(&p->queue))
+	if (m->ack || !p3_list_empty(&p->queue))
 		return false;
-	struct need need = need_of(p, t);
-	if (t->is_long || !has_room(p, &need))
+	struct need need = need_of(p, P3_REQ_PUT, m);
+	if (need.slot || !has_room(p, &need))
 		return false;
-	struct p3_md *md = t->md;
-	t->send.region = md->region;
-	t->send.offset = t->reply_offset;
-	describe_send(n, t, md, t->send.offset);
-	emit(n, p, t, 0, &need);
-	count_sent(n, t);
-	p3_fw_event(n, &md->sink, &t->send.rec, PTL_EVENT_SEND_START, PTL_NI_OK);
-	p3_fw_event(n, &md->sink, &t->send.rec, PTL_EVENT_SEND_END, PTL_NI_OK);
-	p3_fw_maybe_unlink(n, md, &t->send.rec);
+	struct p3_rec rec;
+	struct p3_cell *c = begin(p, m, &need, m->length, 0);
+	fill_data(c, &md->region, m->offset, m->length);
+	publish(n, p, p3_word0(P3_REQ_PUT, md->o.ni ? P3_F_NI1 : 0u, need.cells), &need,
+		m->length);
+	count_sent(p3_ni_of(n, &md->o), m->length);
 	p3_count(&n->count[need.cells == 1 ? P3_C_PUT_INLINE : P3_C_PUT_EAGER], 1);
+	p3_fw_threshold(md);
+	describe_send(n, m, md, m->offset, &rec);
+	p3_event_quick(n, &md->sink, &rec, PTL_EVENT_SEND_START);
+	p3_event_quick(n, &md->sink, &rec, PTL_EVENT_SEND_END);
+	p3_fw_maybe_unlink(n, md, &rec);
 	return true;
 }
 
 /* Keep it as a pending, in the send queue of its target.  source: whose bytes are sent,
  * from offset on. */
-static int admit(struct p3_nic *n, struct p3_peer *p, const struct p3_pending *from,
-	struct p3_md *source, uint64_t offset)
+static P3_RARE int admit(struct p3_nic *n, struct p3_peer *p, uint32_t kind,
+	const struct p3_move *m, struct p3_md *md, struct p3_md *source, uint64_t offset)
 {
 	struct p3_pending *t = p3_table_alloc(&n->table[P3_T_PENDING]);
 	if (!t)
 		return -(1 + (int)P3_T_PENDING);
-	struct p3_object o = {.index = t->o.index};
-	uint32_t gen = p3_get(&t->o.gen);
-	*t = *from;
-	t->o.index = o.index;
-	p3_set(&t->o.gen, gen + 1);
+	p3_set(&t->o.gen, p3_get(&t->o.gen) + 1);
+	t->kind = (uint8_t)kind;
+	t->ni = (uint8_t)md->o.ni;
 	t->peer = p;
 	t->state = P3_PEND_QUEUED;
-	t->md_gen = p3_get(&t->md->o.gen);
+	t->md = md;
+	t->md_gen = p3_get(&md->o.gen);
+	t->move = *m;
+	t->is_long = false;
+	t->xfer = NULL;
 	t->rsp_cells = 0;
 	t->send.md = NULL;
 	if (source) {
-		describe_send(n, t, source, offset);
+		p3_fw_threshold(source);
+		describe_send(n, m, source, offset, &t->send.rec);
 		p3_span_begin(&t->send, source, offset);
 	}
 	p3_use_more(&n->ni[t->ni], P3_U_OP);
-	count_sent(n, t);
+	count_sent(&n->ni[t->ni], source ? m->length : 0);
 	p3_list_add(&p->queue, &t->link);
 	p3_fw_push(n, p);
 	return PTL_OK;
 }
 
 /* A put or getput whose target is not there: over at once. */
-static void send_nowhere(struct p3_nic *n, struct p3_pending *t, struct p3_md *md,
-	uint64_t offset, bool failure)
+static P3_RARE void send_nowhere(struct p3_nic *n, const struct p3_move *m,
+	struct p3_md *md, uint64_t offset, bool failure)
 {
-	describe_send(n, t, md, offset);
+	struct p3_rec rec;
+	p3_fw_threshold(md);
+	describe_send(n, m, md, offset, &rec);
 	if (failure)
-		t->send.rec.w[2] = 0;
-	p3_fw_event(n, &md->sink, &t->send.rec, PTL_EVENT_SEND_START, PTL_NI_OK);
-	p3_fw_event(n, &md->sink, &t->send.rec, PTL_EVENT_SEND_END,
+		rec.w[2] = 0;
+	p3_fw_event(n, &md->sink, &rec, PTL_EVENT_SEND_START, PTL_NI_OK);
+	p3_fw_event(n, &md->sink, &rec, PTL_EVENT_SEND_END,
 		failure ? PTL_NI_FAIL : PTL_NI_OK);
-	p3_fw_maybe_unlink(n, md, &t->send.rec);
+	p3_fw_maybe_unlink(n, md, &rec);
 }
 
 int p3_fw_put(struct p3_nic *n, struct p3_cmd *c)
 {
 	struct p3_md *md;
+	struct p3_move *m = &c->move;
 	int rc = check(n, c, &md);
 	if (rc != PTL_OK)
 		return rc;
-	struct p3_peer *p = p3_fw_find(n, c->move.target.nid);
-	struct p3_pending t;
-	describe(&t, c, md, P3_REQ_PUT);
-	if (__builtin_expect(is_live(p, c->move.target.pid), 1))
-		return put_now(n, p, &t) ? PTL_OK : admit(n, p, &t, md, t.reply_offset);
-	send_nowhere(n, &t, md, t.reply_offset, is_failure(p, c->move.target.pid));
+	m->ack = m->ack && p3_sink_eq(&md->sink);
+	struct p3_peer *p = p3_fw_find(n, m->target.nid);
+	if (__builtin_expect(is_live(p, m->target.pid), 1))
+		return put_now(n, p, m, md)
+			       ? PTL_OK
+			       : admit(n, p, P3_REQ_PUT, m, md, md, m->offset);
+	send_nowhere(n, m, md, m->offset, is_failure(p, m->target.pid));
 	return PTL_OK;
 }
 
-static void reply_fails(struct p3_nic *n, struct p3_pending *t, ptl_process_id_t id,
-	const struct p3_peer *p);
+static void reply_fails(struct p3_nic *n, const struct p3_move *m, struct p3_md *md,
+	ptl_process_id_t id, const struct p3_peer *p);
 
 int p3_fw_get(struct p3_nic *n, struct p3_cmd *c)
 {
@@ -316,13 +318,12 @@ int p3_fw_get(struct p3_nic *n, struct p3_cmd *c)
 	int rc = check(n, c, &md);
 	if (rc != PTL_OK)
 		return rc;
+	c->move.ack = false;
 	struct p3_peer *p = p3_fw_find(n, c->move.target.nid);
-	struct p3_pending t;
-	describe(&t, c, md, P3_REQ_GET);
 	if (is_live(p, c->move.target.pid))
-		return admit(n, p, &t, NULL, 0);
+		return admit(n, p, P3_REQ_GET, &c->move, md, NULL, 0);
 	if (is_failure(p, c->move.target.pid))
-		reply_fails(n, &t, c->move.target, p);
+		reply_fails(n, &c->move, md, c->move.target, p);
 	return PTL_OK;
 }
 
@@ -354,12 +355,12 @@ int p3_fw_getput(struct p3_nic *n, struct p3_cmd *c)
 	int rc = check_exchange(n, c, &get, &put);
 	if (rc != PTL_OK)
 		return rc;
-	struct p3_peer *p = p3_fw_find(n, c->move.target.nid);
-	struct p3_pending t;
-	describe(&t, c, get, P3_REQ_GETPUT);
-	if (is_live(p, c->move.target.pid))
-		return admit(n, p, &t, put, c->move.put_offset);
-	send_nowhere(n, &t, put, c->move.put_offset, is_failure(p, c->move.target.pid));
+	struct p3_move *m = &c->move;
+	m->ack = false;
+	struct p3_peer *p = p3_fw_find(n, m->target.nid);
+	if (is_live(p, m->target.pid))
+		return admit(n, p, P3_REQ_GETPUT, m, get, put, m->put_offset);
+	send_nowhere(n, m, put, m->put_offset, is_failure(p, m->target.pid));
 	return PTL_OK;
 }
 
@@ -374,14 +375,16 @@ static bool must_wait(struct p3_nic *n, const struct p3_pending *t)
 		if (!t->md || !p3_lives(&t->md->o, t->md_gen))
 			return false;
 		r = &t->md->region;
-		off = t->reply_offset;
+		off = t->move.offset;
 	}
-	return p3_bounds_meet(n->swapper_wants, r, off, t->length) && p3_fw_swap_waits(n);
+	return p3_bounds_meet(n->swapper_wants, r, off, t->move.length) &&
+	       p3_fw_swap_waits(n);
 }
 
 static bool send_one(struct p3_nic *n, struct p3_peer *p, struct p3_pending *t)
 {
-	struct need need = need_of(p, t);
+	struct need need = need_of(p, t->kind, &t->move);
+	t->is_long = need.slot;
 	if (!has_room(p, &need))
 		return false;
 	if (need.slot) {
@@ -394,7 +397,7 @@ static bool send_one(struct p3_nic *n, struct p3_peer *p, struct p3_pending *t)
 	if (need.slot && t->kind == P3_REQ_PUT) {
 		t->xfer->span.region = t->send.region;
 		t->xfer->span.offset = t->send.offset;
-		t->xfer->length = t->length;
+		t->xfer->length = t->move.length;
 		p3_xfer_publish(n, t->xfer);
 	}
 	send_start(n, t);
@@ -448,7 +451,7 @@ static struct p3_pending *named_pending(
 static void answer_who(
 	const struct p3_pending *t, const struct p3_peer *p, struct p3_rec *rec)
 {
-	ptl_process_id_t id = {p->nid, t->target_pid};
+	ptl_process_id_t id = {p->nid, t->move.target.pid};
 	p3_rec_who(rec, id, p->uid, p->jid);
 }
 
@@ -456,22 +459,22 @@ static bool md_lives(struct p3_nic *n, struct p3_pending *t)
 {
 	bool lives = t->md && p3_lives(&t->md->o, t->md_gen);
 	if (!lives && t->md)
-		p3_fw_drop(n, &n->ni[t->ni], t->length);
+		p3_fw_drop(n, &n->ni[t->ni], t->move.length);
 	return lives;
 }
 
 /* What ACK and REPLY echo of the request, after the descriptor was counted down. */
-static void describe_answer(
-	struct p3_nic *n, struct p3_pending *t, uint64_t mlength, struct p3_rec *rec)
+static void describe_answer(struct p3_nic *n, const struct p3_move *m, struct p3_md *md,
+	uint64_t mlength, struct p3_rec *rec)
 {
-	p3_fw_threshold(t->md);
-	rec->w[0] = t->bits;
-	rec->w[1] = t->length;
+	p3_fw_threshold(md);
+	rec->w[0] = m->bits;
+	rec->w[1] = m->length;
 	rec->w[2] = mlength;
-	rec->w[3] = t->remote_offset;
+	rec->w[3] = m->remote_offset;
 	rec->w[4] = 0;
-	p3_rec_snap(rec, t->md);
-	p3_rec_link(n, rec, t->pt_index);
+	p3_rec_snap(rec, md);
+	p3_rec_link(n, rec, m->pt_index);
 }
 
 static void got_ack(
@@ -482,10 +485,10 @@ static void got_ack(
 		return;
 	struct p3_md *md = t->md;
 	if (!p3_sink_eq(&md->sink)) {
-		p3_fw_drop(n, p3_ni_of(n, &md->o), t->length);
+		p3_fw_drop(n, p3_ni_of(n, &md->o), t->move.length);
 		return;
 	}
-	describe_answer(n, t, mlength, &rec);
+	describe_answer(n, &t->move, md, mlength, &rec);
 	answer_who(t, p, &rec);
 	p3_fw_event(n, &md->sink, &rec, PTL_EVENT_ACK, PTL_NI_OK);
 	p3_fw_maybe_unlink(n, md, &rec);
@@ -496,7 +499,7 @@ static void got_done(struct p3_nic *n, struct p3_peer *p, struct p3_pending *t,
 {
 	if (t->send.md)
 		send_end(n, t, status);
-	if (ack && t->ack && !status)
+	if (ack && t->move.ack && !status)
 		got_ack(n, p, t, mlength);
 }
 
@@ -504,7 +507,7 @@ static void got_done(struct p3_nic *n, struct p3_peer *p, struct p3_pending *t,
 static uint64_t reply_space(const struct p3_pending *t, uint64_t len)
 {
 	uint64_t size = t->md->region.size;
-	uint64_t space = size > t->reply_offset ? size - t->reply_offset : 0;
+	uint64_t space = size > t->move.offset ? size - t->move.offset : 0;
 	return len < space ? len : space;
 }
 
@@ -516,21 +519,20 @@ static void got_reply(struct p3_nic *n, struct p3_peer *p, struct p3_pending *t,
 		return;
 	struct p3_md *md = t->md;
 	uint64_t len = reply_space(t, mlength);
-	describe_answer(n, t, len, &rec);
+	describe_answer(n, &t->move, md, len, &rec);
 	answer_who(t, p, &rec);
 	p3_fw_event(n, &md->sink, &rec, PTL_EVENT_REPLY_START, PTL_NI_OK);
-	p3_region_write(&md->region, t->reply_offset, (const char *)c + 24, len);
+	p3_region_write(&md->region, t->move.offset, (const char *)c + 24, len);
 	p3_fw_event(n, &md->sink, &rec, PTL_EVENT_REPLY_END, PTL_NI_OK);
 	p3_fw_maybe_unlink(n, md, &rec);
 }
 
 /* No reply will ever come; id and p say from whom, as far as is known. */
-static void reply_fails(struct p3_nic *n, struct p3_pending *t, ptl_process_id_t id,
-	const struct p3_peer *p)
+static void reply_fails(struct p3_nic *n, const struct p3_move *m, struct p3_md *md,
+	ptl_process_id_t id, const struct p3_peer *p)
 {
 	struct p3_rec rec;
-	struct p3_md *md = t->md;
-	describe_answer(n, t, 0, &rec);
+	describe_answer(n, m, md, 0, &rec);
 	p3_rec_who(&rec, id, p ? p->uid : PTL_UID_ANY, p ? p->jid : PTL_JID_ANY);
 	p3_fw_event(n, &md->sink, &rec, PTL_EVENT_REPLY_START, PTL_NI_OK);
 	p3_fw_event(n, &md->sink, &rec, PTL_EVENT_REPLY_END, PTL_NI_FAIL);
@@ -566,9 +568,9 @@ static void got_long_reply(struct p3_nic *n, struct p3_peer *p, struct p3_pendin
 		.addr = addr,
 		.length = reply_space(t, mlength),
 		.get = t};
-	describe_answer(n, t, pull->length, &pull->span.rec);
+	describe_answer(n, &t->move, t->md, pull->length, &pull->span.rec);
 	answer_who(t, p, &pull->span.rec);
-	p3_span_begin(&pull->span, t->md, t->reply_offset);
+	p3_span_begin(&pull->span, t->md, t->move.offset);
 	p3_span_start(n, &pull->span, PTL_EVENT_REPLY_START);
 	t->state = P3_PEND_PULLING;
 	p3_pull_begin(n, pull);
@@ -600,7 +602,7 @@ static bool answer(struct p3_nic *n, struct p3_peer *p, struct p3_pending *t,
 	uint32_t status = (uint32_t)(p3_get(&c->w[1]) >> 32) ? PTL_NI_FAIL : PTL_NI_OK;
 	uint64_t mlength = p3_get(&c->w[2]);
 	bool put = t->kind == P3_REQ_PUT; /* that is answered by ACK or DONE */
-	if (mlength > t->length)
+	if (mlength > t->move.length)
 		return false;
 	switch (kind) {
 	case P3_RSP_NONE:
@@ -608,7 +610,7 @@ static bool answer(struct p3_nic *n, struct p3_peer *p, struct p3_pending *t,
 			return false;
 		break;
 	case P3_RSP_ACK:
-		if (!put || t->is_long || !t->ack)
+		if (!put || t->is_long || !t->move.ack)
 			return false;
 		got_ack(n, p, t, mlength);
 		break;
@@ -686,7 +688,7 @@ void p3_fw_fail_pending(struct p3_nic *n, struct p3_pending *t, bool died)
 {
 	uint32_t fail = died ? PTL_NI_FAIL : PTL_NI_OK;
 	bool queued = t->state == P3_PEND_QUEUED;
-	ptl_process_id_t id = {t->peer->nid, t->target_pid};
+	ptl_process_id_t id = {t->peer->nid, t->move.target.pid};
 	if (!t->md) {
 		free_pending(n, t);
 		return;
@@ -696,7 +698,7 @@ void p3_fw_fail_pending(struct p3_nic *n, struct p3_pending *t, bool died)
 	if (sends_data(t) && (queued || t->is_long))
 		send_end(n, t, fail);
 	else if (t->kind != P3_REQ_PUT && died && p3_lives(&t->md->o, t->md_gen))
-		reply_fails(n, t, id, t->peer);
+		reply_fails(n, &t->move, t->md, id, t->peer);
 	free_pending(n, t);
 }
 

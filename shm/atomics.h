@@ -51,6 +51,9 @@
 #endif
 #endif
 
+/* Off the common path: the callers keep their registers and cache lines. */
+#define P3_RARE __attribute__((cold, noinline))
+
 /* Two x86 lines: the adjacent-line prefetcher pulls pairs. */
 #define P3_LINE 128
 #define P3_CELL 64

@@ -43,14 +43,6 @@ void p3_evq_make_room(struct p3_evq_tx *q, struct p3_event_record *rec)
 	p3_release(&rec->sequence, P3_EVQ_BUSY);
 }
 
-static bool copy_record(
-	struct p3_event_record *rec, uint64_t head, uint64_t w[P3_EVQ_WORDS])
-{
-	for (int i = 0; i < P3_EVQ_WORDS; i++)
-		w[i] = p3_acquire(&rec->w[i]); /* EVQ.2 */
-	return p3_get(&rec->sequence) == head + 1;
-}
-
 /*
  * Where to look next when the record of head was not intact, having had *sequence.  With
  * n events unread, either it is being overwritten, and is marked; or it was written
@@ -75,7 +67,7 @@ static enum p3_evq_got look(
 	for (;;) {
 		struct p3_event_record *rec = &q->ring->rec[head & (q->n - 1)];
 		uint64_t seq = p3_acquire(&rec->sequence); /* EVQ.1 */
-		if (seq == head + 1 && copy_record(rec, head, w)) {
+		if (seq == head + 1 && p3_evq_copy(rec, head, w)) {
 			*head_out = head;
 			return got;
 		}
@@ -182,12 +174,7 @@ enum p3_evq_got p3_evq_get(struct p3_evq_rx *q, uint32_t epoch, uint32_t thread,
 	}
 	if (p3_get(&q->inside))
 		return P3_EVQ_EMPTY; /* in a handler that interrupted this very thread */
-	p3_set(&q->inside, 1);
-#ifdef P3_TSAN
-	p3_fence();
-#else
-	atomic_signal_fence(memory_order_seq_cst);
-#endif
+	p3_evq_enter(q);
 	enum p3_evq_got got = P3_EVQ_EMPTY;
 	if (p3_acquire(&q->shared))
 		got = get_shared(q, epoch, w, sequence_out);

@@ -125,6 +125,25 @@ static inline void p3_evq_commit(struct p3_evq_tx *q, struct p3_event_record *re
 	p3_release(&rec->sequence, q->tail); /* EVQ.1 */
 }
 
+static inline bool p3_evq_copy(
+	struct p3_event_record *rec, uint64_t head, uint64_t w[P3_EVQ_WORDS])
+{
+#pragma GCC unroll 15
+	for (int i = 0; i < P3_EVQ_WORDS; i++)
+		w[i] = p3_acquire(&rec->w[i]); /* EVQ.2 */
+	return p3_get(&rec->sequence) == head + 1;
+}
+
+static inline void p3_evq_enter(struct p3_evq_rx *q)
+{
+	p3_set(&q->inside, 1);
+#ifdef P3_TSAN
+	p3_fence();
+#else
+	atomic_signal_fence(memory_order_seq_cst);
+#endif
+}
+
 /*
  * Take the oldest event: its words in w and its sequence, or P3_EVQ_EMPTY.
  * P3_EVQ_LOST is an event, too; at least one before it was overwritten.  epoch is that
@@ -134,6 +153,27 @@ static inline void p3_evq_commit(struct p3_evq_tx *q, struct p3_event_record *re
  */
 enum p3_evq_got p3_evq_get(struct p3_evq_rx *q, uint32_t epoch, uint32_t thread,
 	uint64_t w[P3_EVQ_WORDS], uint64_t *sequence_out);
+
+/* The common case of it: the owner's event lies there.  False: ask p3_evq_get. */
+static inline bool p3_evq_take(struct p3_evq_rx *q, uint32_t epoch, uint32_t thread,
+	uint64_t w[P3_EVQ_WORDS], uint64_t *sequence_out)
+{
+	bool taken = false;
+	if (p3_get(&q->owner) != thread || p3_get(&q->inside))
+		return false;
+	p3_evq_enter(q);
+	uint64_t head = p3_get(&q->ring->head);
+	struct p3_event_record *rec = &q->ring->rec[head & (q->n - 1)];
+	if (!p3_acquire(&q->shared) && p3_get(&q->epoch) == epoch &&
+		p3_acquire(&rec->sequence) == head + 1 && /* EVQ.1 */
+		p3_evq_copy(rec, head, w)) {
+		p3_release(&q->ring->head, head + 1); /* EVQ.3 */
+		*sequence_out = head + 1;
+		taken = true;
+	}
+	p3_release(&q->inside, 0); /* EVQ.4 */
+	return taken;
+}
 
 /* The same without taking it. */
 enum p3_evq_got p3_evq_peek(struct p3_evq_rx *q, uint32_t epoch, uint64_t w[P3_EVQ_WORDS],

@@ -488,12 +488,13 @@ static void eq_peek(struct input *in)
 static void eq_get(struct input *in)
 {
 	ptl_event_t ev;
-	uint32_t which, n = 1 + in_below(in, 3);
+	uint32_t n = 1 + in_below(in, 3);
+	struct p3_took took;
 	uint64_t handles[4];
 	for (uint32_t i = 0; i < n; i++)
 		handles[i] = eqs[in_below(in, EQS)];
 	for (uint32_t i = 0; i < 16; i++) {
-		int rc = p3_nic_eq_poll(rig.nic, handles, n, 0, 0, &ev, &which);
+		int rc = p3_nic_eq_poll(rig.nic, handles, n, 0, 0, &ev, &took);
 		if (rc != PTL_OK && rc != PTL_EQ_DROPPED)
 			break;
 		check_event(&ev);

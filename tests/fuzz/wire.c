@@ -242,7 +242,7 @@ static struct p3_pending *pick_outstanding(struct fake *f, struct input *in)
 static void reply(struct fake *f, struct input *in, const struct p3_pending *t)
 {
 	uint32_t most = (p3_ring_most(rig_peer(f)->rsp_in.n) - 1) * P3_CELL;
-	bool fits = t->length <= P3_RSP_INLINE + most;
+	bool fits = t->move.length <= P3_RSP_INLINE + most;
 	uint8_t how = in_u8(in);
 	if (t->is_long && !(how & 1)) {
 		uint64_t id = transfer_name(in, true);
@@ -270,8 +270,9 @@ static void response(struct fake *f, struct input *in)
 	m.w[1] = how & 2 ? (uint64_t)in_u8(in) << 32 : 0;
 	if (t) {
 		m.w[1] |= p3_pending_name(t);
-		m.w[2] = how & 4 && t->length ? rig_number(in, f) % t->length : t->length;
-		if ((how & 4) && t->length >> 38)
+		m.w[2] = how & 4 && t->move.length ? rig_number(in, f) % t->move.length
+						   : t->move.length;
+		if ((how & 4) && t->move.length >> 38)
 			m.w[2] = (1ull << 38) + how; /* as many cells as of a few bytes */
 		if (t->kind != P3_REQ_PUT)
 			reply(f, in, t);
