@@ -18,6 +18,8 @@
 
 #define SOCKET_FD_MIN  100 /* above what shell scripts redirect */
 #define NUMBER_LEN     12
+#define TUNABLES       "GLIBC_TUNABLES"
+#define STATIC_TLS     "glibc.rtld.optional_static_tls"
 #define CLOEXEC_ALWAYS 4u /* CLOSE_RANGE_CLOEXEC */
 
 struct ends {
@@ -47,6 +49,24 @@ static int set_map(const char *name, uint32_t n, uint32_t base)
 	return rc;
 }
 
+/*
+ * Room for the thread storage of the shared heap's allocator, which is loaded late: the
+ * usual 512 bytes are too few.  Who has set it knows better.
+ */
+static int set_tunables(void)
+{
+	const char *was = getenv(TUNABLES);
+	char *text;
+	if (was && strstr(was, STATIC_TLS))
+		return 0;
+	if (asprintf(&text, "%s%s" STATIC_TLS "=8192", was ? was : "",
+		    was && *was ? ":" : "") < 0)
+		return -ENOMEM;
+	int rc = setenv(TUNABLES, text, 1) ? -errno : 0;
+	free(text);
+	return rc;
+}
+
 int p3_spawn_environment(const struct p3_spawn_conf *conf)
 {
 	int rc = set_map("PTL_NIDMAP", conf->size, conf->nid_base);
@@ -54,6 +74,8 @@ int p3_spawn_environment(const struct p3_spawn_conf *conf)
 		rc = set_map("PTL_PIDMAP", conf->size, P3_JOB_PID_BASE);
 	if (!rc && setenv("PTL_IFACE", "0", 1))
 		rc = -errno;
+	if (!rc)
+		rc = set_tunables();
 	if (!rc && conf->mode && setenv("PTL3_MODE", conf->mode, 1))
 		rc = -errno;
 	return rc;
