@@ -141,8 +141,8 @@ static void after_fork_here(void)
 	if (copied[0] < 0)
 		return;
 	close(copied[1]);
-	while (read(copied[0], &byte, 1) < 0 && errno == EINTR)
-		; /* a byte, or the end of the child */
+	while (syscall(SYS_read, copied[0], &byte, 1ul) < 0 && errno == EINTR)
+		; /* a byte, or the end of the child; read() could be cancelled */
 	close(copied[0]);
 }
 
