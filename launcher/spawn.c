@@ -21,6 +21,7 @@
 #define SOCKET_FD_MIN  100 /* above what shell scripts redirect */
 #define NUMBER_LEN     12
 #define PRELOAD        "libportals-heap.so"
+#define INSTALLED      "../" P3_LIBDIR
 #define TUNABLES       "GLIBC_TUNABLES"
 #define STATIC_TLS     "glibc.rtld.optional_static_tls"
 #define CLOEXEC_ALWAYS 4u /* CLOSE_RANGE_CLOEXEC */
@@ -73,7 +74,7 @@ static int set_tunables(void)
 /* Beside yod: installed, or in the build. */
 static bool find_preload(char *path, size_t room)
 {
-	static const char *const where[] = {"../" P3_LIBDIR, "..", "../lib"};
+	static const char *const where[] = {INSTALLED, ".."};
 	char self[PATH_MAX - 64];
 	ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
 	if (n <= 0)

@@ -73,10 +73,14 @@ static bool find_calls(struct p3_heap_calls *calls)
 
 static bool arm(struct p3_heap *heap)
 {
+	static pthread_mutex_t first = PTHREAD_MUTEX_INITIALIZER; /* several nodes */
 	struct p3_heap_calls calls;
 	if (p3_heap_is_armed(heap))
 		return true;
-	return find_calls(&calls) && p3_heap_arm(heap, &calls) == 0;
+	pthread_mutex_lock(&first);
+	bool ok = find_calls(&calls) && p3_heap_arm(heap, &calls) == 0;
+	pthread_mutex_unlock(&first);
+	return ok;
 }
 
 struct p3_heap *p3_heap_for_blocks(struct p3_node *node)

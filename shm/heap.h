@@ -29,7 +29,7 @@
  * puts private memory of its own at the same addresses and reads the contents from the
  * memfd, while the thread that forked waits in the parent.  Then both go on: the child's
  * blocks are private, its allocations too, nobody can map them.  So a fork copies what
- * the heap holds (about 0.3 ms a MiB).  If the child cannot get the memory it says so
+ * the heap holds (about 0.5 ms a MiB).  If the child cannot get the memory it says so
  * in one line and ends with status 127.  posix_spawn, vfork and system share or
  * leave the address space and copy nothing; a bare clone() or _Fork() leaves a hole.
  *

@@ -176,7 +176,7 @@ static void use_blocks(void *arg)
 	}
 }
 
-NODES_CASE(threads_share_a_heap, 2)
+NODES_CASE(threads_share_a_heap, 1)
 {
 	struct side *side[3];
 	UNUSED_ARGS;
