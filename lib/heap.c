@@ -35,7 +35,7 @@ static void make_heap(struct p3_node *node)
 	if (p3_conf_read(&conf) != 0 || !conf.heap)
 		return;
 	int rc = p3_heap_create(conf.heap, conf.huge, &node->heap);
-	if (rc)
+	if (rc && node->rank == 0) /* once a job */
 		p3_warn("no shared heap of %llu bytes: %s; PtlXAlloc gives ordinary "
 			"memory; set PTL3_HEAP to a size that fits, or to 0",
 			(unsigned long long)conf.heap, strerror(-rc));
@@ -47,7 +47,7 @@ struct p3_heap *p3_node_heap(struct p3_node *node)
 		return node->heap;
 	node->heap_tried = true;
 	node->heap = node->harness ? NULL : program_heap();
-	if (!node->heap)
+	if (!node->heap && node->size > 1) /* else nobody could read it */
 		make_heap(node);
 	return node->heap;
 }

@@ -379,9 +379,11 @@ static void map_heap(struct p3_nic *n, struct p3_peer_info *info)
 	info->view = (struct p3_heap_view){0};
 	if (!info->heap_len || info->node == n->conf.node)
 		return;
+	static p3_a32 told;
 	int rc = p3_heap_view_open(info->heap, info->heap_len, &info->view);
-	if (rc)
-		p3_warn("node %u: its shared heap cannot be mapped (%s); it is not used",
+	if (rc && !p3_exchange32(&told, 1))
+		p3_warn("node %u: its shared heap cannot be mapped (%s); its long "
+			"messages are moved otherwise, and those of other nodes perhaps",
 			info->node, strerror(-rc));
 }
 

@@ -11,11 +11,11 @@
  *		(shm/heap.h); or the transfer is a node's to itself.
  *
  * Bytes in a shared heap are always moved direct.  Which of the first two other transfers
- * begin with is measured: for every power of two of
- * lengths the reader keeps what each took lately, takes the faster one, and now and then
- * the other; which wins depends on the machine, the length, and on whether the owner
- * helps.  When the window has not moved for P3_STALL_NS the reader takes the rest by
- * cma; where that is not allowed it kicks the owner's NIC and waits.
+ * begin with is measured: for every power of two of lengths the reader keeps what each
+ * took lately, takes the faster one, and now and then the other; which wins depends on
+ * the machine, the length, and on whether the owner helps.  When the window has not moved
+ * for P3_STALL_NS the reader takes the rest by cma; where that is not allowed it kicks
+ * the owner's NIC and waits.
  */
 #include "nic/fw.h"
 
@@ -586,7 +586,10 @@ static uint64_t take_slice(struct p3_pull *pull, const char *from, uint64_t len)
 	for (unsigned i = 0; i < k; i++)
 		there.iov_len += here[i].iov_len;
 	ssize_t got = process_vm_readv(getpid(), here, k, &there, 1, 0);
-	return got < 0 ? 0 : (uint64_t)got;
+	if (got > 0)
+		return (uint64_t)got;
+	p3_region_write(&pull->span.region, pull->span.offset + pull->done, from, len);
+	return len;
 }
 #else
 static uint64_t take_slice(struct p3_pull *pull, const char *from, uint64_t len)

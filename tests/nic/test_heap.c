@@ -176,10 +176,12 @@ static void use_blocks(void *arg)
 	}
 }
 
-NODES_CASE(threads_share_a_heap, 1)
+NODES_CASE(threads_share_a_heap, 2)
 {
 	struct side *side[3];
 	UNUSED_ARGS;
+	if (rank != 0) /* helgrind: glibc's cached stacks go from thread to thread */
+		return;
 	for (unsigned i = 0; i < 3; i++)
 		side[i] = side_start(use_blocks, NULL);
 	use_blocks(NULL);
