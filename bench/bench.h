@@ -47,6 +47,8 @@ struct bench {
 void bench_start(struct bench *b, ptl_ni_limits_t *desired);
 /* Pins the rank, warns, and begins the report. */
 void bench_begin(struct bench *b);
+/* Memory as bench_allocate gives, of the shared heap if there is room. */
+void *bench_allocate_shared(uint64_t length);
 /* Collects the errors of all ranks, ends the report, leaves. */
 _Noreturn void bench_finish(struct bench *b);
 _Noreturn void bench_leave(int status);

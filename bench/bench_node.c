@@ -156,6 +156,20 @@ void *bench_allocate(uint64_t length)
 	return p;
 }
 
+/* Blocks of PtlXAlloc are aligned to a cache line: these are to a page. */
+void *bench_allocate_shared(uint64_t length)
+{
+	void *block;
+	if (PtlXAlloc(length + 4096, &block) != PTL_OK)
+		bench_die(1,
+			"no memory for %llu bytes of buffers; expected that they fit; "
+			"use smaller sizes",
+			(unsigned long long)length);
+	char *at = (char *)(((uintptr_t)block + 4095) / 4096 * 4096);
+	memset(at, 0, length);
+	return at;
+}
+
 ptl_process_id_t bench_id(const struct bench *b, unsigned rank)
 {
 	ptl_process_id_t id;

@@ -47,6 +47,7 @@ struct perf_node {
 	uint64_t largest;   /* message, set by the caller */
 	unsigned window;    /* messages, likewise */
 	bool silent;        /* stream, rate, nto1: no SEND_END, likewise */
+	bool heap;          /* buffers of the shared heap, likewise */
 	/* the test */
 	enum perf_test test;
 	uint64_t length;
@@ -67,7 +68,7 @@ struct perf_node {
 
 /* ---- perf_node.c ---- */
 
-/* b, largest, window, silent, w.poll are set. */
+/* b, largest, window, silent, heap, w.poll are set. */
 void perf_open(struct perf_node *n);
 /* All ranks.  No rank sends before all have come out of begin's barrier. */
 void perf_begin(struct perf_node *n, enum perf_test test, uint64_t length);

@@ -235,8 +235,8 @@ void perf_open(struct perf_node *n)
 	uint64_t tx = n->largest + PERF_SHIFTS * 64, rx = rx_bytes(n);
 	uint64_t events = 3ull * n->window * n->b->size;
 	n->paired = (n->b->rank ^ 1) < n->b->size;
-	n->tx = bench_allocate(tx);
-	n->rx = bench_allocate(rx);
+	n->tx = n->heap ? bench_allocate_shared(tx) : bench_allocate(tx);
+	n->rx = n->heap ? bench_allocate_shared(rx) : bench_allocate(rx);
 	n->sender = bench_allocate(n->b->size * sizeof *n->sender);
 	n->w.eq = bench_queue(n->b, events < QUEUE_LEAST ? QUEUE_LEAST : events);
 	bench_post(n->b, PERF_PORTAL_PUT, BENCH_BITS, PTL_MD_OP_PUT, n->rx, rx, n->w.eq);

@@ -49,6 +49,8 @@ void perf_opt_parse(struct perf_opt *o, struct bench *b, int argc, char **argv)
 		{"no-send-end", NULL,
 			"stream, rate, nto1: descriptors without SEND_END events", NULL,
 			bench_set_flag, &o->silent},
+		{"heap", NULL, "buffers from PtlXAlloc: in the shared heap", NULL,
+			bench_set_flag, &o->heap},
 		{"raw", NULL, "compare with a raw cache line hand-over: the default",
 			NULL, bench_set_flag, &raw},
 		{"no-raw", NULL, "leave that out", NULL, bench_set_flag, &o->no_raw},

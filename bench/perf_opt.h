@@ -12,7 +12,7 @@ struct perf_opt {
 	struct bench_list sizes;
 	struct bench_number iters;  /* 0: by size */
 	struct bench_number window; /* messages */
-	bool no_raw, poll, each, silent;
+	bool no_raw, poll, each, silent, heap;
 };
 
 struct perf_plan {

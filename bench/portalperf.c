@@ -251,6 +251,7 @@ static void open_node(struct program *p)
 	p->n.largest = perf_opt_largest(&p->opt);
 	p->n.window = (unsigned)p->opt.window.value;
 	p->n.silent = p->opt.silent;
+	p->n.heap = p->opt.heap;
 	p->n.w.poll = p->opt.poll;
 	p->all = p->b.rank ? NULL : bench_allocate(p->b.size * sizeof *p->all);
 	perf_open(&p->n);

@@ -40,8 +40,9 @@ int PtlXBarrier(void);
  *
  * Puts from and gets of such memory save a copy.  It comes from the node's shared heap if
  * there is one with room for it, else it is ordinary memory, and all works the same,
- * slower.  Peers of the same user can read the shared heap at any time: keep secrets
- * elsewhere.
+ * slower.  PTL3_HEAP in the environment is the heap's size (default 256M; 0: none), of
+ * which memory is used as blocks need it.  Peers of the same user can read the shared
+ * heap at any time: keep secrets elsewhere.  fork() copies what it holds.
  *
  * PTL_NO_INIT	PtlInit has not succeeded, PtlFini has run, or this is a forked child
  * PTL_NO_SPACE	no memory
@@ -106,6 +107,8 @@ typedef struct {
 	uint64_t lanes_full;     /* (node) sends that had to wait for room */
 	uint64_t hugepages;      /* (node) 1: segments in hugepages, 0: not */
 	uint64_t bad_headers;    /* (node) headers from peers that made no sense */
+
+	uint64_t moved_direct_bytes; /* copied from a peer's shared heap, or own memory */
 } ptlx_stats_t;
 
 /*

@@ -29,6 +29,8 @@
 
 enum watch { WATCH_SOCK, WATCH_OWNER, WATCH_TIMER };
 
+enum { FD_PUBLISHED, FD_DOORBELL, FD_HOST, FD_HEAP };
+
 enum state { NEW, KNOWN, JOINED, GONE };
 
 struct node {
@@ -43,6 +45,7 @@ struct node {
 	bool scolded; /* a stranger's packets were reported */
 	uint64_t incarnation;
 	uint64_t seg_len;
+	uint64_t heap_len;
 	uint32_t pid[P3_JOB_NIS];
 	int fds[P3_JOB_FDS];
 	int64_t fate_at; /* JOINED with its socket closed: dead then */
@@ -137,14 +140,22 @@ static struct p3_job_msg message_born(const struct p3_rdv *r, uint32_t i)
 	m.jid = r->conf.jid;
 	m.os_pid = n->owner;
 	m.seg_len = n->seg_len;
+	m.heap_len = n->heap_len;
 	memcpy(m.pid, n->pid, sizeof m.pid);
 	return m;
+}
+
+static int transmit_born(
+	struct node *to, const struct node *born, const struct p3_job_msg *m)
+{
+	int fds[] = {born->fds[FD_PUBLISHED], born->fds[FD_DOORBELL], born->fds[FD_HEAP]};
+	return p3_job_send(to->sock, m, fds, born->heap_len ? 3 : 2);
 }
 
 static int transmit(struct p3_rdv *r, struct node *to, const struct p3_job_msg *m)
 {
 	if (m->op == P3_JOB_BORN)
-		return p3_job_send(to->sock, m, r->node[m->node].fds, 2);
+		return transmit_born(to, &r->node[m->node], m);
 	return p3_job_send(to->sock, m, NULL, 0);
 }
 
@@ -486,12 +497,16 @@ static void on_hello(struct p3_rdv *r, uint32_t i, const struct packet *p)
 	post(r, i, &m);
 }
 
-static bool join_is_sound(const struct packet *p)
+static bool is_as_long(int fd, uint64_t len)
 {
 	struct stat st;
-	if (!p->msg.incarnation || fstat(p->fds[0], &st))
-		return false;
-	return S_ISREG(st.st_mode) && (uint64_t)st.st_size >= p->msg.seg_len;
+	return !fstat(fd, &st) && S_ISREG(st.st_mode) && (uint64_t)st.st_size >= len;
+}
+
+static bool join_is_sound(const struct packet *p)
+{
+	return p->msg.incarnation && is_as_long(p->fds[FD_PUBLISHED], p->msg.seg_len) &&
+	       (!p->msg.heap_len || is_as_long(p->fds[FD_HEAP], p->msg.heap_len));
 }
 
 static void on_join(struct p3_rdv *r, uint32_t i, struct packet *p)
@@ -508,8 +523,10 @@ static void on_join(struct p3_rdv *r, uint32_t i, struct packet *p)
 	n->state = JOINED;
 	n->incarnation = p->msg.incarnation;
 	n->seg_len = p->msg.seg_len;
+	n->heap_len = p->msg.heap_len;
 	memcpy(n->pid, p->msg.pid, sizeof n->pid);
-	memcpy(n->fds, p->fds, sizeof n->fds);
+	for (unsigned k = 0; k < P3_JOB_FDS; k++)
+		n->fds[k] = k < p->nfds ? p->fds[k] : -1;
 	p->nfds = 0;
 	r->joined_n++;
 
@@ -605,7 +622,8 @@ static bool is_stranger(struct p3_rdv *r, uint32_t i, const struct packet *p)
 
 static void dispatch(struct p3_rdv *r, uint32_t i, struct packet *p)
 {
-	unsigned want = p->msg.op == P3_JOB_JOIN ? P3_JOB_FDS : 0;
+	unsigned join = p->msg.heap_len ? P3_JOB_FDS : P3_JOB_FDS - 1;
+	unsigned want = p->msg.op == P3_JOB_JOIN ? join : 0;
 	if (p->nfds != want) {
 		breach(r, i, "sends a wrong number of descriptors");
 		return;
@@ -750,7 +768,7 @@ static void node_init(struct p3_rdv *r, uint32_t i)
 	struct node *n = &r->node[i];
 	*n = (struct node){.sock = -1,
 		.owner_fd = -1,
-		.fds = {-1, -1, -1},
+		.fds = {-1, -1, -1, -1},
 		.fate_at = P3_NEVER,
 		.reap_at = P3_NEVER,
 		.owed = r->bits + i * ((size_t)(r->conf.size + 63) / 64)};

@@ -35,6 +35,20 @@ static int choose(const char *name, const struct choice *choices, int without, i
 	return without;
 }
 
+static uint64_t heap_size(int *rc)
+{
+	uint64_t len;
+	const char *text = getenv(P3_HEAP_ENV);
+	if (p3_heap_size(text, &len))
+		return len;
+	p3_error(P3_HEAP_ENV
+		" is '%s'; expected bytes, or with K, M or G, 1024G at most, "
+		"as in 64M; unset it for the default",
+		text);
+	*rc = -EINVAL;
+	return 0;
+}
+
 int p3_conf_read(struct p3_conf *conf_out)
 {
 	int rc = 0;
@@ -45,6 +59,7 @@ int p3_conf_read(struct p3_conf *conf_out)
 		.cma = choose("PTL3_CMA", onoff, 1, &rc),
 		.bulk = choose("PTL3_BULK", onoff, 1, &rc),
 		.base_lanes_only = choose("PTL3_LANES", lanes, 0, &rc),
+		.heap = heap_size(&rc),
 	};
 	if (!rc)
 		*conf_out = c;

@@ -58,8 +58,10 @@ static struct p3_peer_info peer_info(const struct p3_job_msg *m, const int *fds)
 		.end = m->op == P3_JOB_DIED ? P3_PEER_DIED : P3_PEER_LEFT,
 		.incarnation = m->incarnation,
 		.seg_len = m->seg_len,
+		.heap_len = fds[2] < 0 ? 0 : m->heap_len,
 		.published = fds[0],
-		.doorbell = fds[1]};
+		.doorbell = fds[1],
+		.heap = fds[2]};
 	memcpy(info.pid, m->pid, sizeof info.pid);
 	return info;
 }
@@ -151,7 +153,7 @@ static void *life_main(void *arg)
 		{.fd = node->stop_fd, .events = POLLIN}};
 	for (;;) {
 		struct p3_job_msg m;
-		int fds[P3_JOB_FDS] = {-1, -1, -1};
+		int fds[P3_JOB_FDS] = {-1, -1, -1, -1};
 		unsigned nfds = 0;
 		if (poll(on, 2, -1) < 0)
 			continue;
@@ -192,7 +194,7 @@ static int join_alone(struct p3_node *node, struct p3_nic *nic)
 {
 	struct p3_job_msg m = message(node, P3_JOB_BORN);
 	int fds[P3_JOB_FDS];
-	p3_nic_fds(nic, fds);
+	(void)p3_nic_fds(nic, fds);
 	m.nid = node->nid;
 	m.uid = node->uid;
 	m.jid = node->jid;
@@ -209,10 +211,11 @@ int p3_job_join(struct p3_node *node, struct p3_nic *nic)
 		return join_alone(node, nic);
 	struct p3_job_msg m = message(node, P3_JOB_JOIN);
 	int fds[P3_JOB_FDS];
-	p3_nic_fds(nic, fds);
+	unsigned nfds = p3_nic_fds(nic, fds);
 	m.seg_len = p3_nic_seg_len(nic);
+	m.heap_len = p3_nic_heap_len(nic);
 	node->joined = false;
-	int rc = p3_job_send(node->sock, &m, fds, P3_JOB_FDS);
+	int rc = p3_job_send(node->sock, &m, fds, nfds);
 	while (!rc && !node->joined)
 		pthread_cond_wait(&node->changed, &node->life);
 	return rc;
@@ -226,7 +229,7 @@ void p3_job_pids(struct p3_node *node)
 		return;
 	}
 	m.nid = node->nid;
-	int none[2] = {-1, -1};
+	int none[3] = {-1, -1, -1};
 	struct p3_peer_info info = peer_info(&m, none);
 	set_member(node, &m);
 	p3_nic_peer_pids(p3_nic(node), &info);
@@ -517,6 +520,7 @@ void p3_node_enter(struct p3_node *node)
 void p3_node_destroy(struct p3_node *node)
 {
 	PtlFini();
+	p3_heap_leave(node);
 	p3_node_enter(NULL);
 	if (p3_get(&node->up))
 		munmap(p3_get(&node->up), P3_PAGE);

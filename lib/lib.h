@@ -6,6 +6,7 @@
  *	ni.c	  PtlNIInit, PtlNIFini, limits, ids
  *	me.c md.c eq.c move.c	the calls of these names
  *	debug.c	  printing, for people
+ *	heap.c	  the node's shared heap
  *	directory.c ids of the ranks, under RCU
  *	runtime.c rank, maps, barrier, statistics
  *	strerror.c names of codes
@@ -52,6 +53,9 @@ struct p3_node {
 	uint32_t barriers_done;
 	int barrier_status;
 	void *blocks; /* of PtlXAlloc */
+	struct p3_heap *heap;
+	bool heap_tried; /* to make it, */
+	bool heap_mute;  /* to find its allocator; both without success if heap is NULL */
 };
 
 extern struct p3_node p3_process;
@@ -114,9 +118,19 @@ struct p3_conf {
 	bool cma;
 	bool bulk;
 	bool base_lanes_only;
+	uint64_t heap; /* bytes, 0: none */
 };
 /* From the environment.  -EINVAL with one line that says what is wrong. */
 int p3_conf_read(struct p3_conf *conf_out);
+
+/* ---- heap.c ---- */
+
+/* The node's heap, made when it is asked for first, or NULL.  With life held. */
+struct p3_heap *p3_node_heap(struct p3_node *node);
+/* The same with an allocator inside that is ours to call. */
+struct p3_heap *p3_heap_for_blocks(struct p3_node *node);
+/* The node ends: its blocks are free. */
+void p3_heap_leave(struct p3_node *node);
 
 /* ---- md.c ---- */
 

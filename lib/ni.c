@@ -84,6 +84,7 @@ static int start_nic(struct p3_node *node, struct p3_nic **nic_out)
 		.cma = conf.cma,
 		.bulk = conf.bulk,
 		.base_lanes_only = conf.base_lanes_only,
+		.heap = p3_node_heap(node),
 		.pending_limit = P3_PENDING_LIMIT};
 	c.cpuset_known = p3_job_cpus(node, &c.cpuset);
 	rc = p3_nic_start(&c, nic_out);

@@ -360,17 +360,51 @@ int PtlXBarrier(void)
 struct block {
 	struct block *next, **prev;
 	uint64_t magic;
-	uint8_t pad[40];
+	struct p3_heap *heap; /* NULL: ordinary memory */
+	uint8_t pad[32];
 };
 
 _Static_assert(sizeof(struct block) == 64, "blocks are aligned to 64 bytes");
 
 #define P3_BLOCK_MAGIC 0x50334c6f636b2121u
 
+static struct block *block_alloc(struct p3_heap *heap, size_t length)
+{
+	size_t size = p3_round_up(length, 64) + sizeof(struct block);
+	struct block *b = heap ? p3_heap_alloc(heap, size) : NULL;
+	if (!b) {
+		heap = NULL;
+		b = aligned_alloc(64, size);
+	}
+	if (b) {
+		b->heap = heap;
+		b->magic = P3_BLOCK_MAGIC;
+	}
+	return b;
+}
+
+static void block_free(struct block *b)
+{
+	b->magic = 0;
+	if (b->heap)
+		p3_heap_free(b->heap, b);
+	else
+		free(b);
+}
+
+/* With life held. */
+static void block_link(struct p3_node *node, struct block *b)
+{
+	b->next = node->blocks;
+	b->prev = (struct block **)&node->blocks;
+	if (b->next)
+		b->next->prev = &b->next;
+	node->blocks = b;
+}
+
 int PtlXAlloc(ptl_size_t length, void **addr)
 {
 	struct p3_node *node = p3_node();
-	struct block *b;
 	if (!addr)
 		return PTL_SEGV;
 	if (!p3_is_up(node))
@@ -381,16 +415,13 @@ int PtlXAlloc(ptl_size_t length, void **addr)
 	}
 	if (length > SIZE_MAX / 2)
 		return PTL_NO_SPACE;
-	b = aligned_alloc(64, p3_round_up(length, 64) + sizeof *b);
+	int saved = errno;
+	struct block *b = block_alloc(p3_heap_for_blocks(node), length);
+	errno = saved;
 	if (!b)
 		return PTL_NO_SPACE;
-	b->magic = P3_BLOCK_MAGIC;
 	pthread_mutex_lock(&node->life);
-	b->next = node->blocks;
-	b->prev = (struct block **)&node->blocks;
-	if (b->next)
-		b->next->prev = &b->next;
-	node->blocks = b;
+	block_link(node, b);
 	pthread_mutex_unlock(&node->life);
 	*addr = b + 1;
 	return PTL_OK;
@@ -411,8 +442,7 @@ int PtlXFree(void *addr)
 	if (b->next)
 		b->next->prev = b->prev;
 	pthread_mutex_unlock(&node->life);
-	b->magic = 0;
-	free(b);
+	block_free(b);
 	return PTL_OK;
 }
 
@@ -422,7 +452,7 @@ void p3_blocks_free(struct p3_node *node)
 	node->blocks = NULL;
 	while (b) {
 		struct block *next = b->next;
-		free(b);
+		block_free(b);
 		b = next;
 	}
 }
@@ -458,7 +488,11 @@ static void fill(struct p3_nic *nic, ptlx_stats_t *s)
 	s->lanes_full = p3_nic_counter(nic, P3_C_QUEUED);
 	s->hugepages = p3_nic_is_huge(nic);
 	s->bad_headers = p3_nic_counter(nic, P3_C_BAD_HEADERS);
+	s->moved_direct_bytes = p3_nic_counter(nic, P3_C_DIRECT_BYTES);
 }
+
+/* Of the first version, which programs may have been compiled with. */
+#define STATS_LEAST offsetof(ptlx_stats_t, moved_direct_bytes)
 
 int PtlXStats(ptl_handle_ni_t ni_handle, ptlx_stats_t *stats)
 {
@@ -469,10 +503,10 @@ int PtlXStats(ptl_handle_ni_t ni_handle, ptlx_stats_t *stats)
 	if (!p3_lib_ni(p3_node(), ni_handle))
 		return PTL_NI_INVALID;
 	uint32_t room = stats->struct_size;
-	if (room < sizeof s)
+	if (room < STATS_LEAST)
 		return PTL_FAIL;
 	fill(nic, &s);
 	memset(stats, 0, room);
-	memcpy(stats, &s, sizeof s);
+	memcpy(stats, &s, room < sizeof s ? room : sizeof s);
 	return PTL_OK;
 }

@@ -379,6 +379,7 @@ struct p3_pull {
 	struct p3_span span; /* where the bytes go */
 	uint64_t xfer_id;    /* at the source */
 	uint64_t addr;       /* there, 0: only through a window */
+	uint64_t heap;       /* in the source's shared heap, plus 1; 0: not there */
 	uint64_t length;     /* to read */
 	uint64_t done;
 	uint64_t moved_ns; /* when something moved last */
@@ -454,6 +455,7 @@ struct p3_peer {
 	uint64_t incarnation;
 	uint64_t kick_ns, kick_wait_ns;
 	char *base;                 /* its published segment, read-only */
+	struct p3_heap_view heap;   /* its shared heap, read-only */
 	struct p3_link queue;       /* pendings not sent */
 	struct p3_link outstanding; /* pendings sent */
 	struct p3_link blocked_link;

@@ -612,6 +612,7 @@ void p3_nic_stop(struct p3_nic *n)
 	p3_fw_drop_all(n);
 	for (uint32_t i = 0; i < n->conf.nnodes; i++) {
 		struct p3_peer *p = &n->peer[i];
+		p3_heap_view_close(&p->heap);
 		if (p->state != P3_LIVE)
 			continue;
 		p3_seg_unmap(p->doorbell, P3_PAGE);
@@ -624,11 +625,19 @@ void p3_nic_stop(struct p3_nic *n)
 
 /* ---- looking from outside ---- */
 
-void p3_nic_fds(struct p3_nic *n, int fds_out[P3_JOB_FDS])
+unsigned p3_nic_fds(struct p3_nic *n, int fds_out[P3_JOB_FDS])
 {
 	fds_out[0] = n->published.fd;
 	fds_out[1] = n->doorbell_seg.fd;
 	fds_out[2] = n->host_seg[0].fd;
+	fds_out[3] = n->conf.heap ? p3_heap_fd(n->conf.heap) : -1;
+	return fds_out[3] < 0 ? 3 : 4;
+}
+
+uint64_t p3_nic_heap_len(struct p3_nic *n)
+{
+	int fds[P3_JOB_FDS];
+	return p3_nic_fds(n, fds) == P3_JOB_FDS ? p3_heap_len(n->conf.heap) : 0;
 }
 
 uint64_t p3_nic_seg_len(struct p3_nic *n)

@@ -16,6 +16,7 @@
 
 #include "portals3.h"
 #include "shm/evq.h"
+#include "shm/heap.h"
 #include "shm/job.h"
 #include "shm/seg.h"
 
@@ -38,6 +39,7 @@ struct p3_nic_conf {
 	bool cma;               /* cross-memory reads may be tried */
 	bool bulk;              /* windows may be used */
 	bool base_lanes_only;   /* tests: never carve a full lane */
+	struct p3_heap *heap;   /* of this node, or NULL */
 	uint64_t pending_limit; /* bytes of pendings at most */
 	bool cpuset_known;
 	cpu_set_t cpuset; /* where the NIC thread may run */
@@ -53,9 +55,11 @@ int p3_nic_start(const struct p3_nic_conf *conf, struct p3_nic **nic_out);
  */
 void p3_nic_stop(struct p3_nic *nic);
 
-/* Descriptors to hand on, sealed: published, doorbell, host.  They stay the NIC's. */
-void p3_nic_fds(struct p3_nic *nic, int fds_out[P3_JOB_FDS]);
+/* Descriptors to hand on, sealed: published, doorbell, host, heap.  They stay the NIC's;
+ * returns how many there are. */
+unsigned p3_nic_fds(struct p3_nic *nic, int fds_out[P3_JOB_FDS]);
 uint64_t p3_nic_seg_len(struct p3_nic *nic);
+uint64_t p3_nic_heap_len(struct p3_nic *nic); /* 0: there is none to hand on */
 
 /* ---- handles: kind, interface, index, generation ---- */
 
@@ -285,10 +289,13 @@ struct p3_peer_info {
 	uint32_t end; /* PEER_DOWN: p3_peer_end */
 	uint64_t incarnation;
 	uint64_t seg_len;
+	uint64_t heap_len; /* 0: it has none */
 	int published;
 	int doorbell;
+	int heap;
 	void *base; /* mapped by p3_nic_peer_up */
 	void *doorbell_at;
+	struct p3_heap_view view; /* of its heap */
 };
 
 /* -EPROTO if the segment is not of this build, with one line that says so. */

@@ -7,13 +7,15 @@
  *		segment, the reader copies them out.  One such transfer for each ordered
  *		pair.
  *	cma	the reader copies from the owner's address space (process_vm_readv).
- *	direct	a node's transfer to itself.
+ *	direct	the reader copies from the owner's shared heap, which it has mapped
+ *		(shm/heap.h); or the transfer is a node's to itself.
  *
- * Which of the first two a transfer begins with is measured: for every power of two of
- * lengths the reader keeps what each took lately, takes the faster one, and now and then
- * the other; which wins depends on the machine, the length, and on whether the owner
- * helps.  When the window has not moved for P3_STALL_NS the reader takes the rest by
- * cma; where that is not allowed it kicks the owner's NIC and waits.
+ * Bytes in a shared heap are always moved direct.  Which of the first two other transfers
+ * begin with is measured: for every power of two of lengths the reader keeps what each
+ * took lately, takes the faster one, and now and then the other; which wins depends on
+ * the machine, the length, and on whether the owner helps.  When the window has not moved
+ * for P3_STALL_NS the reader takes the rest by cma; where that is not allowed it kicks
+ * the owner's NIC and waits.
  */
 #include "nic/fw.h"
 
@@ -21,6 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
 #define P3_STALL_NS 100000u
 #define P3_SLICE    65536u /* bytes of one pass */
@@ -84,9 +87,21 @@ static uint64_t readable_address(const struct p3_xfer_slot *x)
 	return piece >= x->length ? (uintptr_t)at : 0;
 }
 
+/* Offset in the shared heap plus 1, or 0: they do not all lie there. */
+static uint64_t heap_word(const struct p3_nic *n, const struct p3_xfer_slot *x)
+{
+	const struct p3_heap *heap = n->conf.heap;
+	uint64_t at = readable_address(x);
+	if (!heap || !at || !x->length || p3_heap_fd(heap) < 0)
+		return 0;
+	uint64_t off = at - (uintptr_t)p3_heap_base(heap), len = p3_heap_len(heap);
+	return off < len && x->length <= len - off ? off + 1 : 0;
+}
+
 void p3_xfer_publish(struct p3_nic *n, struct p3_xfer_slot *x)
 {
 	p3_set(&x->pub->addr, readable_address(x));
+	p3_set(&x->pub->heap, heap_word(n, x));
 	p3_set(&x->pub->len, x->length);
 	p3_set(&x->pub->window, 0);
 	p3_set(&x->pub->produced, 0);
@@ -373,6 +388,11 @@ static bool may_bulk(const struct p3_nic *n, const struct p3_pull *pull)
 	       pull->done == 0;
 }
 
+static bool may_direct(const struct p3_pull *pull)
+{
+	return pull->heap && pull->peer->heap.base;
+}
+
 static struct p3_pace *pace_of(struct p3_nic *n, uint64_t length)
 {
 	return &n->pace[63 - __builtin_clzll(length)];
@@ -390,7 +410,7 @@ static bool bulk_is_better(struct p3_nic *n, const struct p3_pull *pull)
 static void choose(struct p3_nic *n, struct p3_pull *pull)
 {
 	bool cma = may_cma(n, pull), bulk = may_bulk(n, pull);
-	if (pull->peer->index == n->conf.node) {
+	if (pull->peer->index == n->conf.node || may_direct(pull)) {
 		pull->mover = P3_MOVE_DIRECT;
 	} else if (bulk && (!cma || bulk_is_better(n, pull))) {
 		enter_bulk(n, pull);
@@ -421,6 +441,7 @@ void p3_pull_begin(struct p3_nic *n, struct p3_pull *pull)
 	pull->kick_ns = P3_STALL_NS;
 	pull->began = P3_MOVE_START;
 	pull->began_ns = p3_now_ns();
+	pull->heap = p3_get(&p3_peer_xfer(n, pull->peer, pull->xfer_id)->heap);
 	if (pull->length)
 		choose(n, pull);
 	n->worked = true;
@@ -544,8 +565,64 @@ static enum moved move_cma(struct p3_nic *n, struct p3_pull *pull)
 	return MOVED;
 }
 
+/* No memory for the pages: begin anew by another way, or what of it needs no start. */
+static enum moved heap_failed(struct p3_nic *n, struct p3_pull *pull)
+{
+	pull->heap = 0;
+	if (pull->done && !may_cma(n, pull))
+		return MOVE_FAILED;
+	pull->mover = pull->done ? P3_MOVE_CMA : P3_MOVE_START;
+	return MOVED_NOTHING;
+}
+
+#if defined(P3_TSAN) || defined(P3_VALGRIND)
+/* The owner may write what it has taken back while we still read it: XFER.1 sees that,
+ * the checkers must not.  They do not see into a system call. */
+static uint64_t take_slice(struct p3_pull *pull, const char *from, uint64_t len)
+{
+	struct iovec here[P3_IOVECS], there = {(void *)(uintptr_t)from, 0};
+	unsigned k = p3_region_iovecs(
+		&pull->span.region, pull->span.offset + pull->done, len, here, P3_IOVECS);
+	for (unsigned i = 0; i < k; i++)
+		there.iov_len += here[i].iov_len;
+	ssize_t got = process_vm_readv(getpid(), here, k, &there, 1, 0);
+	if (got > 0)
+		return (uint64_t)got;
+	p3_region_write(&pull->span.region, pull->span.offset + pull->done, from, len);
+	return len;
+}
+#else
+static uint64_t take_slice(struct p3_pull *pull, const char *from, uint64_t len)
+{
+	p3_region_write(&pull->span.region, pull->span.offset + pull->done, from, len);
+	return len;
+}
+#endif
+
+/* The offer is the owner's word: the view says whether it can be true. */
+static enum moved move_from_heap(struct p3_nic *n, struct p3_pull *pull)
+{
+	struct p3_heap_view *view = &pull->peer->heap;
+	uint64_t piece = pull->length - pull->done, off = pull->heap - 1;
+	if (!announce(n, pull))
+		return MOVED_NOTHING;
+	if (!p3_heap_view_holds(view, off, pull->length))
+		return MOVE_FAILED;
+	if (piece > P3_SLICE)
+		piece = P3_SLICE;
+	if (!p3_heap_view_reach(view, off + pull->done, piece))
+		return heap_failed(n, pull);
+	piece = take_slice(pull, view->base + off + pull->done, piece);
+	if (!still_offered(n, pull))
+		return MOVE_FAILED;
+	count_slice(n, pull, piece, P3_C_DIRECT_BYTES);
+	return MOVED;
+}
+
 static enum moved move_direct(struct p3_nic *n, struct p3_pull *pull)
 {
+	if (pull->peer->index != n->conf.node)
+		return move_from_heap(n, pull);
 	const struct p3_xfer_slot *x = &n->xfer[(uint32_t)pull->xfer_id];
 	if (!x->in_use || p3_get(&x->pub->id) != pull->xfer_id)
 		return MOVE_FAILED;
@@ -556,7 +633,7 @@ static enum moved move_direct(struct p3_nic *n, struct p3_pull *pull)
 	if (piece > P3_SLICE)
 		piece = P3_SLICE;
 	p3_region_write(&pull->span.region, pull->span.offset + pull->done, from, piece);
-	count_slice(n, pull, piece, P3_C_BULK_BYTES);
+	count_slice(n, pull, piece, P3_C_DIRECT_BYTES);
 	return MOVED;
 }
 

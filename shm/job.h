@@ -3,8 +3,8 @@
  * job - what a node and the launcher say to each other
  *
  *	node  --HELLO-->  yod  --WELCOME-->  node		at PtlInit
- *	node  --JOIN (3 descriptors)-->  yod			at PtlNIInit
- *	      yod  --BORN (2 descriptors)-->  every joined node, the new one included
+ *	node  --JOIN (3 or 4 descriptors)-->  yod			at PtlNIInit
+ *	      yod  --BORN (2 or 3 descriptors)-->  every joined node, the new one included
  *	node  --LEAVE-->  yod  --LEFT-->  every joined node, the leaver included
  *	      yod  --DIED-->  every other node, --DROPPED-->	socket closed, or killed
  *	node  --BARRIER-->  yod  --RELEASED-->  all		PtlXBarrier
@@ -52,8 +52,8 @@
 #include <stdint.h>
 
 #define P3_JOB_ENV      "PTL3_YOD_FD" /* number of the inherited socket */
-#define P3_JOB_MAGIC    0x33504a00u   /* protocol, low byte is its version */
-#define P3_JOB_FDS      3
+#define P3_JOB_MAGIC    0x33504a01u   /* protocol, low byte is its version */
+#define P3_JOB_FDS      4             /* at most; without a shared heap one less */
 #define P3_JOB_REAP_MS  1000
 #define P3_JOB_PID_BASE 100 /* pid of rank r when the program asks for none */
 
@@ -61,10 +61,10 @@ enum p3_job_op {
 	P3_JOB_HELLO = 1, /* node: magic, layout word */
 	P3_JOB_WELCOME,   /* yod: node, size, nid, jid, uid, cpus */
 	P3_JOB_REFUSED,   /* yod: status is an errno, layout is what others have */
-	P3_JOB_JOIN,      /* node: incarnation, pid[], seg_len; fds: published, doorbell,
-		      * host */
-	P3_JOB_BORN,    /* yod: node, incarnation, nid, pid[], uid, jid, os_pid, seg_len;
-			   * fds: published, doorbell */
+	P3_JOB_JOIN,      /* node: incarnation, pid[], seg_len, heap_len; fds: published,
+		      * doorbell, host, and with a heap_len the shared heap */
+	P3_JOB_BORN,    /* yod: node, incarnation, nid, pid[], uid, jid, os_pid, seg_len,
+			   * heap_len; fds: published, doorbell, shared heap */
 	P3_JOB_JOINED,  /* yod: all BORN of today's nodes have been sent */
 	P3_JOB_PIDS,    /* node, then yod to all: pid[] of a joined node changed */
 	P3_JOB_LEAVE,   /* node: incarnation */
@@ -95,9 +95,10 @@ struct p3_job_msg {
 	uint64_t incarnation; /* never 0, new for every JOIN of this job */
 	uint64_t layout;      /* P3_LAYOUT_WORD of the sender's library */
 	uint64_t seg_len;     /* bytes of the published segment */
+	uint64_t heap_len;    /* bytes of the shared heap, 0: there is none */
 };
 
-_Static_assert(sizeof(struct p3_job_msg) == 72, "the packet is a format");
+_Static_assert(sizeof(struct p3_job_msg) == 80, "the packet is a format");
 
 /*
  * Send one packet with nfds (0..P3_JOB_FDS) descriptors.  Retries EINTR.

@@ -33,7 +33,7 @@
 #include <stddef.h>
 
 #define P3_SEG_MAGIC     0x33736f50u /* "Pos3" */
-#define P3_SEG_VERSION   1u
+#define P3_SEG_VERSION   2u
 #define P3_MAX_NODES     1024u
 #define P3_PAGE          4096u
 #define P3_HUGE          (2u << 20)
@@ -93,6 +93,7 @@ enum p3_counter {
 	P3_C_QUEUED,
 	P3_C_LEASE_HOST,
 	P3_C_LEASE_NIC,
+	P3_C_DIRECT_BYTES,
 	P3_COUNTERS = 32
 };
 
@@ -136,7 +137,8 @@ struct p3_xfer {
 	p3_a64 produced; /* bytes put into the window */
 	p3_a64 released; /* long get: the initiator's slot's id when it is done */
 	p3_a64 status;   /* of that release: bytes taken, or UINT64_MAX for a failure */
-	uint64_t pad[9];
+	p3_a64 heap; /* where the bytes lie in the owner's shared heap, plus 1; 0: not */
+	uint64_t pad[8];
 };
 
 /* Transfers are named by slot and generation; 0 names none. */

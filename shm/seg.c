@@ -181,6 +181,18 @@ void p3_seg_forget_all(void)
 	ranges = NULL;
 }
 
+int p3_seg_reserve_range(const struct p3_seg *seg, uint64_t off, uint64_t len)
+{
+	int rc;
+	do
+		/* libc's fallocate is a cancellation point, and a lease may be held */
+		rc = (int)syscall(SYS_fallocate, seg->fd, 0, (off_t)off, (off_t)len);
+	while (rc != 0 && errno == EINTR);
+	if (rc != 0)
+		return errno == ENOMEM ? -ENOSPC : -errno;
+	return 0;
+}
+
 int p3_seg_reserve(struct p3_seg *seg, uint64_t len)
 {
 	if (len > seg->len)
@@ -188,16 +200,10 @@ int p3_seg_reserve(struct p3_seg *seg, uint64_t len)
 	len = p3_round_up(len, seg->page);
 	if (len <= seg->reserved)
 		return 0;
-	int rc;
-	do
-		/* libc's fallocate is a cancellation point, and a lease may be held */
-		rc = (int)syscall(SYS_fallocate, seg->fd, 0, (off_t)seg->reserved,
-			(off_t)(len - seg->reserved));
-	while (rc != 0 && errno == EINTR);
-	if (rc != 0)
-		return errno == ENOMEM ? -ENOSPC : -errno;
-	seg->reserved = len;
-	return 0;
+	int rc = p3_seg_reserve_range(seg, seg->reserved, len - seg->reserved);
+	if (!rc)
+		seg->reserved = len;
+	return rc;
 }
 
 static int create_with(

@@ -46,6 +46,9 @@ int p3_seg_create(const char *name, uint64_t len, uint64_t reserve,
 /* Make the first len bytes usable.  -ENOSPC when the machine has no room. */
 int p3_seg_reserve(struct p3_seg *seg, uint64_t len);
 
+/* The same for some bytes in the middle, whole pages; any threads at the same time. */
+int p3_seg_reserve_range(const struct p3_seg *seg, uint64_t off, uint64_t len);
+
 /* Seal it; done once, before the descriptor leaves the process. */
 int p3_seg_seal(const struct p3_seg *seg);
 

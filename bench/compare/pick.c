@@ -2,6 +2,8 @@
 /*
  * pick - lines for tally from the JSON of our programs, on standard input
  *
+ *	pick [WHO]	default ours
+ *
  * Comes out as from the peers (peer.h): who, test, x, value.
  */
 #include <jansson.h>
@@ -21,6 +23,8 @@ static const struct pick {
 	{"oversub", NULL, NULL, "alltoall", "nodes", "Mmsg_per_s"},
 };
 
+static const char *who = "ours";
+
 static const char *text(const json_t *object, const char *key)
 {
 	const char *s = json_string_value(json_object_get(object, key));
@@ -31,7 +35,7 @@ static void print(const struct pick *p, const json_t *row)
 {
 	double x = json_number_value(json_object_get(row, p->x));
 	double value = json_number_value(json_object_get(row, p->value));
-	printf("ours\t%s\t%.0f\t%.6g\n", p->test, x, value);
+	printf("%s\t%s\t%.0f\t%.6g\n", who, p->test, x, value);
 }
 
 static void pick_row(const char *program, const json_t *row)
@@ -44,12 +48,14 @@ static void pick_row(const char *program, const json_t *row)
 	}
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	json_error_t error;
 	json_t *doc = json_loadf(stdin, 0, &error);
 	size_t i;
 	json_t *row;
+	if (argc > 1)
+		who = argv[1];
 	if (!doc) {
 		fprintf(stderr,
 			"pick: standard input: %s; expected JSON of a program of "

@@ -6,7 +6,8 @@
  *
  * SAMPLES has lines: round, slot, who, test, x, value.  In a slot ours and others ran one
  * directly after the other, so only values of one slot are divided by one another.  ratio
- * is how much faster ours was, times and rates alike: above 1 is faster.
+ * is how much faster ours was, times and rates alike: above 1 is faster.  What stands
+ * beside ours_heap (ours from the shared heap) is how much faster it was than raw_memcpy.
  *
  * Prints a table; writes compare.json and, for gnuplot, TEST.WHO.dat (x, median, p10,
  * p90) into DIRECTORY.
@@ -102,12 +103,18 @@ static bool is_time(const struct sample *s)
 	return !strcmp(s->test, "latency") || !strcmp(s->test, "match");
 }
 
-static const struct sample *ours_of(const struct sample *s)
+static bool is_heap(const struct sample *s)
+{
+	return !strcmp(s->who, "ours_heap");
+}
+
+/* What ran beside it. */
+static const struct sample *beside(const struct sample *s, const char *who)
 {
 	for (size_t i = 0; i < samples; i++)
 		if (sample[i].round == s->round && sample[i].slot == s->slot &&
 			sample[i].x == s->x && !strcmp(sample[i].test, s->test) &&
-			!strcmp(sample[i].who, "ours"))
+			!strcmp(sample[i].who, who))
 			return &sample[i];
 	return NULL;
 }
@@ -121,14 +128,20 @@ static void sum_values(struct group *g)
 	spread(g->n, &g->p10, &g->median, &g->p90);
 }
 
+static double ratio_of(const struct sample *ours, const struct sample *other)
+{
+	return is_time(ours) ? other->value / ours->value : ours->value / other->value;
+}
+
 static void sum_ratios(struct group *g)
 {
+	bool heap = is_heap(g->first);
 	for (size_t i = 0; i < samples; i++) {
-		const struct sample *s = &sample[i], *ours;
-		if (!same_kind(s, g->first) || !(ours = ours_of(s)))
-			continue;
-		values[g->pairs++] =
-			is_time(s) ? s->value / ours->value : ours->value / s->value;
+		const struct sample *s = &sample[i], *other;
+		if (same_kind(s, g->first) &&
+			(other = beside(s, heap ? "raw_memcpy" : "ours")))
+			values[g->pairs++] =
+				heap ? ratio_of(s, other) : ratio_of(other, s);
 	}
 	if (g->pairs)
 		spread(g->pairs, &g->ratio_p10, &g->ratio, &g->ratio_p90);
@@ -194,7 +207,8 @@ static void print_group(const struct group *g)
 static void print_table(void)
 {
 	const char *test = "";
-	printf("ratio: how much faster ours is, by pairs that ran one after the other\n");
+	printf("ratio: how much faster ours is, by pairs that ran one after the other\n"
+	       "(beside ours_heap: how much faster that is than raw_memcpy)\n");
 	for (unsigned i = 0; i < groups; i++) {
 		if (strcmp(test, group[i].first->test))
 			printf("\n%-9s %9s %-12s %4s %12s %-4s %10s %10s %8s %8s %8s\n",

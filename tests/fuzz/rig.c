@@ -144,6 +144,10 @@ static void make(struct fake *f, uint32_t nnodes)
 		    "p3-fake", l.seg_len, l.seg_len, P3_HUGE_OFF, &f->seg, &fell_back) ||
 		p3_seg_seal(&f->seg) || p3_seg_create_doorbell(&f->bell))
 		abort();
+	if (p3_seg_create("p3-fake-heap", P3_HUGE, P3_HUGE / 2, P3_HUGE_OFF, &f->heap,
+		    &fell_back) ||
+		p3_seg_seal(&f->heap))
+		abort();
 	f->dirty = calloc(l.seg_len / P3_PAGE, sizeof *f->dirty);
 }
 
@@ -202,8 +206,10 @@ static struct p3_peer_info info_of(struct fake *f, uint32_t index)
 		.os_pid = (uint32_t)getpid(),
 		.incarnation = f->incarnation,
 		.seg_len = f->seg.len,
+		.heap_len = f->heap.len,
 		.published = f->seg.fd,
-		.doorbell = f->bell.fd};
+		.doorbell = f->bell.fd,
+		.heap = f->heap.fd};
 }
 
 static bool peer_up(struct fake *f, uint32_t index)
@@ -281,6 +287,8 @@ void rig_peer_cmd_done(const struct p3_cmd *c, int rc)
 			abort();
 		return;
 	}
+	struct p3_heap_view view = info->view;
+	p3_heap_view_close(&view);
 	p3_seg_unmap(info->doorbell_at, P3_PAGE);
 	p3_seg_unmap(info->base, rig.nic->layout.seg_len);
 }

@@ -32,7 +32,8 @@
 /* A peer that is nothing but memory. */
 struct fake {
 	struct p3_seg seg, bell;
-	uint32_t index; /* node number */
+	struct p3_seg heap; /* half of it reserved */
+	uint32_t index;     /* node number */
 	uint64_t incarnation;
 	uint64_t req_pos, rsp_pos; /* where its next cells go */
 	bool *dirty;               /* pages of seg that were written to */

@@ -118,6 +118,14 @@ static uint64_t length_of(struct input *in)
 	return how & 0x80 ? len + 1 : len;
 }
 
+/* In the heap, or not quite. */
+static uint64_t heap_word(uint8_t how, uint64_t len)
+{
+	const uint64_t of[] = {1, P3_HUGE / 2, P3_HUGE - len + 1, P3_HUGE - len + 2,
+		P3_HUGE, P3_HUGE + 1, UINT64_MAX, UINT64_MAX - len};
+	return how & 0x80 ? of[how >> 4 & 7] : 0;
+}
+
 /* Its bytes are offered: where, and how many lie in a window already. */
 static void offer(struct fake *f, struct input *in, uint64_t id, uint64_t len)
 {
@@ -126,6 +134,7 @@ static void offer(struct fake *f, struct input *in, uint64_t id, uint64_t len)
 	uint64_t window = rig.nic->layout.ctl_len + (how >> 4) * (uint64_t)P3_PAGE;
 	p3_set(&x->addr, how & 1 ? host_readable(len) : how & 2 ? rig_number(in, f) : 0);
 	p3_set(&x->len, len);
+	p3_set(&x->heap, heap_word(how, len));
 	p3_set(&x->window, how & 4 ? window : 0);
 	p3_set(&x->produced, how & 8 ? len : 0);
 	p3_set(&x->id, id);

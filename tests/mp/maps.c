@@ -33,7 +33,7 @@ static void traffic(void)
 }
 
 struct count {
-	unsigned own, peers, doorbells, hosts;
+	unsigned own, peers, doorbells, hosts, heaps, own_heaps;
 };
 
 static void try_to_write(unsigned long from, unsigned long to)
@@ -54,6 +54,12 @@ static void look_at(const char *line, struct count *c)
 	} else if (strstr(line, "p3-published")) {
 		mp_check(strcmp(mode, "rw-s") == 0, "%s", line);
 		c->own++;
+	} else if (strstr(line, "p3-heap") && strcmp(mode, "r--s") == 0) {
+		c->heaps++;
+		try_to_write(from, to);
+	} else if (strstr(line, "p3-heap")) {
+		mp_check(strcmp(mode, "rw-s") == 0, "%s", line);
+		c->own_heaps++;
 	} else if (strstr(line, "p3-doorbell")) {
 		mp_check(strcmp(mode, "rw-s") == 0 && to - from == 4096, "%s", line);
 		c->doorbells++;
@@ -77,6 +83,8 @@ static void check_maps(void)
 			 c.hosts <= 2,
 		"%u own segments, %u of peers, %u doorbells, %u host segments", c.own,
 		c.peers, c.doorbells, c.hosts);
+	mp_check(c.own_heaps == 1 && c.heaps == mp.size - 1, "%u own heaps, %u of peers",
+		c.own_heaps, c.heaps);
 }
 
 static void check_child(void)

@@ -79,6 +79,7 @@ static void join(const char *arg)
 	send_msg((struct p3_job_msg){.op = P3_JOB_JOIN,
 			 .incarnation = incarnation,
 			 .seg_len = SEG,
+			 .heap_len = SEG,
 			 .pid = {P3_JOB_PID_BASE + rank, P3_JOB_NO_PID}},
 		fds, P3_JOB_FDS);
 	for (int k = 0; k < P3_JOB_FDS; k++)

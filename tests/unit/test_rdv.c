@@ -31,6 +31,7 @@
 #define NODES  4
 #define LAYOUT UINT64_C(0xabcdef)
 #define SEG    UINT64_C(8192)
+#define HEAP   (4 * SEG)
 
 struct world {
 	struct p3_rdv *rdv;
@@ -167,7 +168,7 @@ static struct p3_job_msg expect(struct world *w, uint32_t i, enum p3_job_op op)
 	struct got g;
 	assert_true(hear_any(w, i, &g));
 	assert_int_equal(g.msg.op, op);
-	assert_int_equal(g.nfds, op == P3_JOB_BORN ? 2 : 0);
+	assert_int_equal(g.nfds, op == P3_JOB_BORN ? 3 : 0);
 	got_free(&g);
 	return g.msg;
 }
@@ -223,6 +224,7 @@ static void join_with(struct world *w, uint32_t i, uint64_t incarnation, unsigne
 		.op = P3_JOB_JOIN,
 		.pid = {100 + i, P3_JOB_NO_PID},
 		.seg_len = SEG,
+		.heap_len = HEAP,
 		.incarnation = incarnation};
 	segments(fds);
 	assert_int_equal(p3_job_send(w->sock[i], &m, fds, nfds), 0);
@@ -285,6 +287,7 @@ static void rdv_tells_all_of_a_birth_then_joined(void **state)
 	assert_int_equal(m.uid, getuid());
 	assert_int_equal(m.os_pid, getpid());
 	assert_int_equal(m.seg_len, SEG);
+	assert_int_equal(m.heap_len, HEAP);
 	expect(w, 3, P3_JOB_JOINED);
 	expect_silence(w, 3);
 
@@ -294,7 +297,7 @@ static void rdv_tells_all_of_a_birth_then_joined(void **state)
 	assert_int_equal(p3_rdv_joined(w->rdv), 2);
 }
 
-static void rdv_hands_on_published_and_doorbell(void **state)
+static void rdv_hands_on_published_doorbell_and_heap(void **state)
 {
 	struct world *w = *state;
 	struct got g;
@@ -303,10 +306,10 @@ static void rdv_hands_on_published_and_doorbell(void **state)
 	join(w, 1, 9);
 	expect(w, 1, P3_JOB_WELCOME);
 	assert_true(hear_any(w, 1, &g));
-	assert_int_equal(g.nfds, 2);
-	for (unsigned k = 0; k < 2; k++) {
+	assert_int_equal(g.nfds, 3);
+	for (unsigned k = 0; k < 3; k++) {
 		assert_int_equal(fstat(g.fds[k], &st), 0);
-		assert_int_equal(st.st_size, SEG * (k + 1));
+		assert_int_equal(st.st_size, k == 2 ? HEAP : SEG * (k + 1));
 		assert_int_equal(fcntl(g.fds[k], F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
 	}
 	got_free(&g);
@@ -628,8 +631,8 @@ static void rdv_cuts_off_too_many_descriptors(void **state)
 		.magic = P3_JOB_MAGIC, .op = P3_JOB_JOIN, .incarnation = 1};
 	struct iovec iov = {&m, sizeof m};
 
-	for (unsigned many = 4; many <= MANY; many += 5) {
-		uint32_t i = many == 4;
+	for (unsigned many = P3_JOB_FDS + 1; many <= MANY; many += 4) {
+		uint32_t i = many == MANY;
 		struct msghdr hdr = {.msg_iov = &iov,
 			.msg_iovlen = 1,
 			.msg_control = control.bytes,
@@ -655,7 +658,8 @@ static void rdv_cuts_off_a_segment_shorter_than_told(void **state)
 	struct p3_job_msg m = {.magic = P3_JOB_MAGIC,
 		.op = P3_JOB_JOIN,
 		.incarnation = 1,
-		.seg_len = SEG + 1};
+		.seg_len = SEG + 1,
+		.heap_len = HEAP};
 	hello(w, 0);
 	segments(fds);
 	p3_job_send(w->sock[0], &m, fds, P3_JOB_FDS);
@@ -708,7 +712,8 @@ static pid_t program(struct world *w, uint32_t i, uint64_t incarnation, bool sta
 	m = (struct p3_job_msg){.magic = P3_JOB_MAGIC,
 		.op = P3_JOB_JOIN,
 		.incarnation = incarnation,
-		.seg_len = SEG};
+		.seg_len = SEG,
+		.heap_len = HEAP};
 	p3_job_send(w->sock[i], &m, fds, P3_JOB_FDS);
 	if (stays)
 		pause();
@@ -873,7 +878,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(rdv_welcomes_with_rank_and_job),
 		CASE(rdv_tells_all_of_a_birth_then_joined),
-		CASE(rdv_hands_on_published_and_doorbell),
+		CASE(rdv_hands_on_published_doorbell_and_heap),
 		CASE(rdv_tells_all_of_new_pids),
 		CASE(rdv_says_left_to_all_joined),
 		CASE(rdv_lets_a_node_join_again),

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The node's shared heap, for PtlXAlloc; under yod --shared-heap that of the whole
+ * program.
+ *
+ * jemalloc is loaded when the first block is wanted, and privately: linked to us it would
+ * be the malloc of programs that link us, and could not be loaded with us by dlopen (it
+ * needs static thread storage, for which yod has its nodes leave room).
+ */
+#include "lib/lib.h"
+#include "shm/log.h"
+
+#include <dlfcn.h>
+#include <string.h>
+
+#define JEMALLOC "libjemalloc.so.2"
+
+/* What the preloaded library of yod --shared-heap answers. */
+typedef struct p3_heap *program_heap_fn(uint64_t layout);
+
+static struct p3_heap *program_heap(void)
+{
+	void *fn = dlsym(RTLD_DEFAULT, "p3_program_heap");
+	program_heap_fn *ask;
+	if (!fn)
+		return NULL;
+	memcpy(&ask, &fn, sizeof ask);
+	struct p3_heap *heap = ask(P3_LAYOUT_WORD);
+	return heap && p3_heap_fd(heap) >= 0 ? heap : NULL;
+}
+
+static void make_heap(struct p3_node *node)
+{
+	struct p3_conf conf;
+	if (p3_conf_read(&conf) != 0 || !conf.heap)
+		return;
+	int rc = p3_heap_create(conf.heap, conf.huge, &node->heap);
+	if (rc && node->rank == 0) /* once a job */
+		p3_warn("no shared heap of %llu bytes: %s; PtlXAlloc gives ordinary "
+			"memory; set PTL3_HEAP to a size that fits, or to 0",
+			(unsigned long long)conf.heap, strerror(-rc));
+}
+
+struct p3_heap *p3_node_heap(struct p3_node *node)
+{
+	if (node->heap_tried)
+		return node->heap;
+	node->heap_tried = true;
+	node->heap = node->harness ? NULL : program_heap();
+	if (!node->heap && node->size > 1) /* else nobody could read it */
+		make_heap(node);
+	return node->heap;
+}
+
+static bool find_calls(struct p3_heap_calls *calls)
+{
+	void *lib = dlopen(JEMALLOC, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+	void *fn[3] = {NULL};
+	if (!lib) {
+		p3_warn("no allocator for the shared heap: %s; PtlXAlloc gives ordinary "
+			"memory",
+			dlerror());
+		return false;
+	}
+	fn[0] = dlsym(lib, "mallctl");
+	fn[1] = dlsym(lib, "mallocx");
+	fn[2] = dlsym(lib, "dallocx");
+	memcpy(&calls->mallctl, &fn[0], sizeof fn[0]);
+	memcpy(&calls->mallocx, &fn[1], sizeof fn[1]);
+	memcpy(&calls->dallocx, &fn[2], sizeof fn[2]);
+	return fn[0] && fn[1] && fn[2];
+}
+
+static bool arm(struct p3_heap *heap)
+{
+	static pthread_mutex_t first = PTHREAD_MUTEX_INITIALIZER; /* several nodes */
+	struct p3_heap_calls calls;
+	if (p3_heap_is_armed(heap))
+		return true;
+	pthread_mutex_lock(&first);
+	bool ok = find_calls(&calls) && p3_heap_arm(heap, &calls) == 0;
+	pthread_mutex_unlock(&first);
+	return ok;
+}
+
+struct p3_heap *p3_heap_for_blocks(struct p3_node *node)
+{
+	pthread_mutex_lock(&node->life);
+	struct p3_heap *heap = p3_node_heap(node);
+	if (heap && (node->heap_mute || !arm(heap))) {
+		node->heap_mute = true;
+		heap = NULL;
+	}
+	pthread_mutex_unlock(&node->life);
+	return heap;
+}
+
+void p3_heap_leave(struct p3_node *node)
+{
+	if (node->heap)
+		p3_heap_keep(node->heap);
+	node->heap = NULL;
+	node->heap_tried = false;
+}

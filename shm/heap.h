@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * heap - memory of this process that peers can map: the shared heap
+ *
+ *   base                         used                             base + len
+ *	+---------------------------+---------------------------------+
+ *	| handed to the allocator,  | never touched: address space    |
+ *	| reserved                  | only                            |
+ *	+---------------------------+---------------------------------+
+ *
+ * A segment (shm/seg.h): a memfd of final size, sealed SHRINK | GROW | FUTURE_WRITE |
+ * SEAL when it is made.  What is inside is jemalloc's business: an arena of its own
+ * whose extents come from here, piece by piece, each reserved with fallocate before
+ * jemalloc sees it.  Pieces never go back (a sealed memfd takes no holes), they stay the
+ * arena's.  jemalloc keeps its books outside, in private memory, and nothing in the
+ * blocks: what a peer reads is users' data only.
+ *
+ * Why a peer that reads at any offset below len cannot fault.  Size and pages cannot go
+ * away: the seals forbid truncation and holes.  A page that was never reserved would be
+ * allocated by the reader's touch, and a machine without room would send SIGBUS.  So a
+ * reader believes nothing that the owner says about its reservation: before it first
+ * touches a block it lets the kernel bring the pages in (p3_heap_view_reach,
+ * MADV_POPULATE_READ, which fails with an error and no signal).  It remembers that for
+ * good.  A lying owner costs at most the pages of its heap.  What remains (a page that
+ * cannot be read back from swap) is the same as for published segments.
+ *
+ * fork.  A child that wrote here would write its parent's memory.  The mapping does not
+ * go to the child (MADV_DONTFORK); instead, in a handler of pthread_atfork, the child
+ * puts private memory of its own at the same addresses and reads the contents from the
+ * memfd, while the thread that forked waits in the parent.  Then both go on: the child's
+ * blocks are private, its allocations too, nobody can map them.  So a fork copies what
+ * the heap holds (about 0.5 ms a MiB).  If the child cannot get the memory it says so
+ * in one line and ends with status 127.  posix_spawn, vfork and system share or
+ * leave the address space and copy nothing; a bare clone() or _Fork() leaves a hole.
+ *
+ * p3_heap_create and p3_heap_arm: one thread at a time.  The others may be called by any
+ * thread at the same time.
+ *
+ * Memory ordering, between threads:
+ *	HEAP.1	list of heaps: released when the heap is made -> acquired in fork handlers
+ */
+#ifndef P3_SHM_HEAP_H
+#define P3_SHM_HEAP_H
+
+#include "shm/seg.h"
+
+#include <stddef.h>
+
+#define P3_HEAP_ENV   "PTL3_HEAP" /* bytes, or with K, M or G */
+#define P3_HEAP_USUAL ((uint64_t)256 << 20)
+#define P3_HEAP_MOST  ((uint64_t)1 << 40)
+
+struct p3_heap;
+
+/* Of P3_HEAP_ENV's value (NULL, empty: as usual); false: it is no size. */
+bool p3_heap_size(const char *text, uint64_t *len_out);
+
+/* jemalloc's calls, wherever it was found. */
+struct p3_heap_calls {
+	int (*mallctl)(const char *, void *, size_t *, void *, size_t);
+	void *(*mallocx)(size_t, int);
+	void (*dallocx)(void *, int);
+};
+
+/*
+ * The segment, of len bytes rounded up to P3_HUGE; no memory is used yet.  AUTO takes
+ * hugepages if there are enough free ones for all of it.  0 or -errno.
+ */
+int p3_heap_create(uint64_t len, enum p3_huge_policy huge, struct p3_heap **heap_out);
+
+/* The arena inside; once for each heap.  0 or -errno. */
+int p3_heap_arm(struct p3_heap *heap, const struct p3_heap_calls *calls);
+bool p3_heap_is_armed(const struct p3_heap *heap);
+unsigned p3_heap_arena(const struct p3_heap *heap);
+
+/* Blocks aligned to 64 bytes; NULL when there is no room. */
+void *p3_heap_alloc(struct p3_heap *heap, size_t len);
+void p3_heap_free(struct p3_heap *heap, void *block);
+
+bool p3_heap_has(const struct p3_heap *heap, const void *at);
+void *p3_heap_base(const struct p3_heap *heap);
+uint64_t p3_heap_len(const struct p3_heap *heap);
+/* The descriptor to hand on, or -1: this is a forked child, its heap is private. */
+int p3_heap_fd(const struct p3_heap *heap);
+
+/* A heap that its node needs no more waits for the next p3_heap_create of its size. */
+void p3_heap_keep(struct p3_heap *heap);
+
+/* ---- a peer's heap ---- */
+
+struct p3_heap_view {
+	const char *base; /* NULL: not mapped */
+	uint64_t len;
+	uint64_t *ready; /* bit for each block whose pages are known to be there */
+};
+
+/* -EPROTO if it is no heap, -ENOMEM: no address space. */
+int p3_heap_view_open(int fd, uint64_t len, struct p3_heap_view *view_out);
+void p3_heap_view_close(struct p3_heap_view *view);
+
+static inline bool p3_heap_view_holds(
+	const struct p3_heap_view *view, uint64_t off, uint64_t len)
+{
+	return view->base && off < view->len && len <= view->len - off;
+}
+
+/*
+ * Bytes that the view holds may be read from now on; false: there is no memory for their
+ * pages.  A system call for each block (256 KiB) once.
+ */
+bool p3_heap_view_reach(struct p3_heap_view *view, uint64_t off, uint64_t len);
+
+#endif

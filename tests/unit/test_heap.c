@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A shared heap by itself: sizes, seals, growth, views, and what a fork leaves behind. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "shm/heap.h"
+#include "shm/layout.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define LEN ((uint64_t)32 << 20)
+
+static bool find_calls(struct p3_heap_calls *calls)
+{
+	void *lib = dlopen("libjemalloc.so.2", RTLD_NOW | RTLD_NODELETE), *fn[3];
+	if (!lib) {
+		print_message("skipped: %s\n", dlerror());
+		return false;
+	}
+	fn[0] = dlsym(lib, "mallctl");
+	fn[1] = dlsym(lib, "mallocx");
+	fn[2] = dlsym(lib, "dallocx");
+	memcpy(calls, fn, sizeof *calls);
+	return true;
+}
+
+static struct p3_heap *heap_new(void)
+{
+	static struct p3_heap_calls calls;
+	struct p3_heap *h;
+	if (!find_calls(&calls))
+		skip();
+	assert_int_equal(p3_heap_create(LEN, P3_HUGE_OFF, &h), 0);
+	if (!p3_heap_is_armed(h))
+		assert_int_equal(p3_heap_arm(h, &calls), 0);
+	return h;
+}
+
+static uint64_t used_kib(const struct p3_heap *h)
+{
+	struct stat st;
+	assert_int_equal(fstat(p3_heap_fd(h), &st), 0);
+	return (uint64_t)st.st_blocks / 2;
+}
+
+/* ---- sizes in words ---- */
+
+static void size_is_read_strictly(void **state)
+{
+	static const char *const wrong[] = {
+		"x", "-1", " 1", "1KB", "1X", "K", "2048G", "99999999999999999999", "+1"};
+	uint64_t len;
+	(void)state;
+	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+		assert_false(p3_heap_size(wrong[i], &len));
+	assert_true(p3_heap_size(NULL, &len) && len == P3_HEAP_USUAL);
+	assert_true(p3_heap_size("", &len) && len == P3_HEAP_USUAL);
+	assert_true(p3_heap_size("0", &len) && len == 0);
+	assert_true(p3_heap_size("4096", &len) && len == 4096);
+	assert_true(p3_heap_size("3k", &len) && len == 3072);
+	assert_true(p3_heap_size("64M", &len) && len == 64u << 20);
+	assert_true(p3_heap_size("1024G", &len) && len == P3_HEAP_MOST);
+}
+
+/* ---- one process ---- */
+
+static void memory_is_used_as_blocks_need_it(void **state)
+{
+	struct p3_heap *h = heap_new();
+	(void)state;
+	char *small = p3_heap_alloc(h, 100), *big = p3_heap_alloc(h, 10 << 20);
+	assert_true(small && big && p3_heap_has(h, small) && p3_heap_has(h, big));
+	assert_true(used_kib(h) >= 10 << 10 && used_kib(h) <= 24 << 10);
+	memset(big, 1, 10 << 20);
+	p3_heap_free(h, big);
+	p3_heap_free(h, small);
+	p3_heap_keep(h);
+}
+
+static void full_heap_gives_nothing(void **state)
+{
+	struct p3_heap *h = heap_new();
+	void *block[64];
+	unsigned n = 0;
+	(void)state;
+	assert_null(p3_heap_alloc(h, LEN + 1));
+	assert_null(p3_heap_alloc(h, SIZE_MAX));
+	assert_null(p3_heap_alloc(h, 0));
+	while (n < 64 && (block[n] = p3_heap_alloc(h, 1 << 20)))
+		n++;
+	assert_in_range(n, 16, 32);
+	while (n)
+		p3_heap_free(h, block[--n]);
+	block[0] = p3_heap_alloc(h, 1 << 20);
+	assert_non_null(block[0]);
+	p3_heap_free(h, block[0]);
+	p3_heap_keep(h);
+}
+
+static void nobody_can_take_pages_away(void **state)
+{
+	struct p3_heap *h = heap_new();
+	int fd = p3_heap_fd(h), hole = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
+	(void)state;
+	assert_int_equal(fallocate(fd, hole, 0, P3_PAGE), -1);
+	assert_int_equal(errno, EPERM);
+	assert_int_equal(ftruncate(fd, 0), -1);
+	assert_int_equal(errno, EPERM);
+	assert_int_equal(madvise(p3_heap_base(h), P3_PAGE, MADV_REMOVE), -1);
+	assert_true(mmap(NULL, P3_PAGE, PROT_WRITE, MAP_SHARED, fd, 0) == MAP_FAILED);
+	p3_heap_keep(h);
+}
+
+static void kept_heap_is_used_again(void **state)
+{
+	struct p3_heap *h = heap_new();
+	(void)state;
+	p3_heap_keep(h);
+	assert_ptr_equal(heap_new(), h);
+	p3_heap_keep(h);
+}
+
+/* ---- another process ---- */
+
+static int wait_for(pid_t pid)
+{
+	int status;
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	return status;
+}
+
+/* The child reads where nobody has reserved anything. */
+static void reader_reaches_every_page(void **state)
+{
+	struct p3_heap *h = heap_new();
+	char *block = p3_heap_alloc(h, 3 << 20);
+	uint64_t off = (uint64_t)(block - (char *)p3_heap_base(h));
+	int fd = fcntl(p3_heap_fd(h), F_DUPFD_CLOEXEC, 3);
+	(void)state;
+	memset(block, 5, 3 << 20);
+	pid_t pid = fork();
+	if (!pid) {
+		struct p3_heap_view v;
+		p3_seg_forget_all();
+		if (p3_heap_view_open(fd, LEN, &v) ||
+			!p3_heap_view_reach(&v, off, 3 << 20))
+			_exit(1);
+		if (v.base[off] != 5 || v.base[off + (3 << 20) - 1] != 5)
+			_exit(2);
+		if (!p3_heap_view_reach(&v, 0, LEN) || v.base[LEN - 1] != 0)
+			_exit(3);
+		if (mprotect((void *)(uintptr_t)v.base, LEN, PROT_READ | PROT_WRITE) == 0)
+			_exit(4);
+		p3_heap_view_close(&v);
+		_exit(0);
+	}
+	assert_int_equal(wait_for(pid), 0);
+	close(fd);
+	p3_heap_free(h, block);
+	p3_heap_keep(h);
+}
+
+static void view_of_no_heap_is_refused(void **state)
+{
+	struct p3_heap *h = heap_new();
+	struct p3_heap_view v;
+	int plain = memfd_create("plain", MFD_CLOEXEC);
+	(void)state;
+	assert_int_equal(ftruncate(plain, (off_t)LEN), 0);
+	assert_int_equal(p3_heap_view_open(plain, LEN, &v), -EPROTO);
+	assert_int_equal(p3_heap_view_open(p3_heap_fd(h), LEN + P3_HUGE, &v), -EPROTO);
+	assert_int_equal(p3_heap_view_open(p3_heap_fd(h), LEN - 1, &v), -EPROTO);
+	assert_int_equal(p3_heap_view_open(p3_heap_fd(h), 0, &v), -EPROTO);
+	assert_int_equal(p3_heap_view_open(p3_heap_fd(h), P3_HEAP_MOST * 2, &v), -EPROTO);
+	close(plain);
+	p3_heap_keep(h);
+}
+
+static int write_all_over(struct p3_heap *h, char *block, size_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		if (block[i] != 7)
+			return 1;
+	memset(block, 9, len);
+	p3_heap_free(h, block);
+	for (int i = 0; i < 100; i++) {
+		char *more = p3_heap_alloc(h, 50000);
+		if (!more)
+			return 2;
+		memset(more, 9, 50000);
+	}
+	return p3_heap_fd(h) == -1 ? 0 : 3;
+}
+
+static void forked_child_has_its_own_copy(void **state)
+{
+	struct p3_heap *h = heap_new();
+	size_t len = 5 << 20;
+	char *block = p3_heap_alloc(h, len), *other;
+	(void)state;
+	memset(block, 7, len);
+	pid_t pid = fork();
+	if (!pid)
+		_exit(write_all_over(h, block, len));
+	for (size_t i = 0; i < len; i++)
+		assert_int_equal(block[i], 7);
+	assert_int_equal(wait_for(pid), 0);
+	other = p3_heap_alloc(h, 50000);
+	memset(other, 8, 50000);
+	for (size_t i = 0; i < len; i++)
+		assert_int_equal(block[i], 7);
+	p3_heap_free(h, other);
+	p3_heap_free(h, block);
+	p3_heap_keep(h);
+}
+
+static void grandchild_has_its_own_copy(void **state)
+{
+	struct p3_heap *h = heap_new();
+	size_t len = 1 << 20;
+	char *block = p3_heap_alloc(h, len);
+	(void)state;
+	memset(block, 7, len);
+	pid_t pid = fork();
+	if (!pid) {
+		pid_t next = fork();
+		if (!next)
+			_exit(write_all_over(h, block, len));
+		int bad = wait_for(next);
+		_exit(bad ? 4 : write_all_over(h, block, len));
+	}
+	assert_int_equal(wait_for(pid), 0);
+	p3_heap_free(h, block);
+	p3_heap_keep(h);
+}
+
+int main(void)
+{
+	const struct CMUnitTest cases[] = {
+		cmocka_unit_test(size_is_read_strictly),
+		cmocka_unit_test(memory_is_used_as_blocks_need_it),
+		cmocka_unit_test(full_heap_gives_nothing),
+		cmocka_unit_test(nobody_can_take_pages_away),
+		cmocka_unit_test(kept_heap_is_used_again),
+		cmocka_unit_test(reader_reaches_every_page),
+		cmocka_unit_test(view_of_no_heap_is_refused),
+		cmocka_unit_test(forked_child_has_its_own_copy),
+		cmocka_unit_test(grandchild_has_its_own_copy),
+	};
+	return cmocka_run_group_tests(cases, NULL, NULL);
+}
