@@ -98,6 +98,8 @@ static void emit(struct p3_nic *n, struct p3_peer *p, const struct p3_pending *t
 	uint32_t flags = (t->ack ? P3_F_ACK : 0u) | (t->is_long ? P3_F_LONG : 0u) |
 			 (t->ni ? P3_F_NI1 : 0u);
 	p3_ring_publish(&p->req_out, p3_word0(t->kind, flags, need->cells), need->cells);
+	if (need->cells > 1)
+		p3_ring_own_more(&p->req_out, need->cells);
 	p->rsp_used += need->rsp;
 	if (__builtin_expect(!p->hot, 0))
 		p3_fw_heat(n, p); /* answers will come; or it is this node itself */
