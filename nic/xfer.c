@@ -22,11 +22,15 @@
 #include <string.h>
 #include <sys/uio.h>
 
-#define P3_STALL_NS 100000u
-#define P3_SLICE    65536u /* bytes of one pass */
-#define P3_EXPLORE  64u    /* of so many transfers one by the mover that looks slower */
-#define P3_PIECES   8u     /* of a transfer through a window, at least */
-#define P3_IOVECS   128u   /* of the region in one cross-memory read */
+#define P3_STALL_NS    100000u
+#define P3_SLICE_NS    8000u   /* what a slice may take, */
+#define P3_SLICE_LEAST 65536u  /* but at least so many bytes, */
+#define P3_SLICE_MOST  524288u /* and at most so many */
+#define P3_LEARN       16u     /* so many transfers by either mover in turns, */
+#define P3_EXPLORE     64u     /* then one of so many by the one that looks slower, */
+#define P3_TIMED       8u      /* and of the short ones one of so many is timed */
+#define P3_PIECES      8u      /* of a transfer through a window, at least */
+#define P3_IOVECS      128u    /* of the region in one cross-memory read */
 
 /* ---- the transfer table ---- */
 
@@ -34,6 +38,7 @@ void p3_xfer_start(struct p3_nic *n)
 {
 	struct p3_xfer *pub =
 		(struct p3_xfer *)((char *)n->published.base + n->layout.xfers_off);
+	n->slice = P3_SLICE_LEAST;
 	for (uint32_t i = 0; i < n->layout.nxfers; i++) {
 		n->xfer[i].slot = i;
 		n->xfer[i].pub = &pub[i];
@@ -159,7 +164,7 @@ static void fill_window(struct p3_nic *n, struct p3_xfer_slot *x)
 		return;
 	char *window = (char *)n->published.base + n->window_off[x->window];
 	uint64_t most = piece_of(x);
-	while (x->produced < want && n->bytes < P3_SLICE &&
+	while (x->produced < want && n->bytes < P3_SLICE_LEAST &&
 		x->produced - read + P3_CHUNK_LEN <= P3_WINDOW_LEN) {
 		/* want is the reader's word and may change: stay inside the chunk */
 		uint64_t piece = P3_CHUNK_LEN - x->produced % P3_CHUNK_LEN;
@@ -378,13 +383,25 @@ static struct p3_pace *pace_of(struct p3_nic *n, uint64_t length)
 	return &n->pace[63 - __builtin_clzll(length)];
 }
 
-/* Of the two: the one not known yet, or the faster one, or now and then the other. */
-static bool bulk_is_better(struct p3_nic *n, const struct p3_pull *pull)
+/* Of the two: in turns, later the faster one, and now and then the other. */
+static bool bulk_is_better(const struct p3_pace *pace)
+{
+	if (pace->turns < P3_LEARN)
+		return pace->turns % 2;
+	return (pace->bulk_ns <= pace->cma_ns) != (pace->turns % P3_EXPLORE == 0);
+}
+
+/* True: by bulk.  Long ones are timed always. */
+static bool pick(struct p3_nic *n, struct p3_pull *pull)
 {
 	struct p3_pace *pace = pace_of(n, pull->length);
-	if (!pace->bulk_ns || !pace->cma_ns)
-		return !pace->bulk_ns;
-	return (pace->bulk_ns <= pace->cma_ns) != (++pace->turns % P3_EXPLORE == 0);
+	bool bulk = bulk_is_better(pace);
+	pull->began = bulk ? P3_MOVE_BULK : P3_MOVE_CMA;
+	if (pull->length >= P3_SLICE_LEAST || pace->turns < P3_LEARN ||
+		pace->turns % P3_TIMED == 0)
+		pull->began_ns = p3_now_ns();
+	pace->turns++;
+	return bulk;
 }
 
 static void choose(struct p3_nic *n, struct p3_pull *pull)
@@ -392,26 +409,25 @@ static void choose(struct p3_nic *n, struct p3_pull *pull)
 	bool cma = may_cma(n, pull), bulk = may_bulk(n, pull);
 	if (pull->peer->index == n->conf.node) {
 		pull->mover = P3_MOVE_DIRECT;
-	} else if (bulk && (!cma || bulk_is_better(n, pull))) {
+	} else if (bulk && (!cma || pick(n, pull))) {
 		enter_bulk(n, pull);
-		pull->began = P3_MOVE_BULK;
 	} else if (cma) {
 		pull->mover = P3_MOVE_CMA;
-		pull->began = bulk ? P3_MOVE_CMA : P3_MOVE_START;
 	}
 }
 
 /* Where there was a choice: what it took counts for the next one. */
 static void learn(struct p3_nic *n, const struct p3_pull *pull)
 {
-	if (pull->began != P3_MOVE_BULK && pull->began != P3_MOVE_CMA)
+	if (!pull->began_ns)
 		return;
 	struct p3_pace *pace = pace_of(n, pull->length);
 	uint64_t *mean = pull->began == P3_MOVE_BULK ? &pace->bulk_ns : &pace->cma_ns;
 	uint64_t took = p3_now_ns() - pull->began_ns + 1;
-	if (*mean && took > 4 * *mean)
-		took = 4 * *mean; /* whoever was preempted */
-	*mean = *mean ? *mean - *mean / 8 + took / 8 : took;
+	if (!*mean || took < *mean)
+		*mean = *mean ? (*mean + took) / 2 : took;
+	else /* not by much: perhaps somebody was preempted */
+		*mean += (took < 4 * *mean ? took - *mean : 3 * *mean) / 8;
 }
 
 void p3_pull_begin(struct p3_nic *n, struct p3_pull *pull)
@@ -419,8 +435,8 @@ void p3_pull_begin(struct p3_nic *n, struct p3_pull *pull)
 	p3_list_add(&n->pulls, &pull->link);
 	pull->moved_ns = 0;
 	pull->kick_ns = P3_STALL_NS;
-	pull->began = P3_MOVE_START;
-	pull->began_ns = p3_now_ns();
+	pull->began_ns = 0;
+	pull->end = pull->length;
 	if (pull->length)
 		choose(n, pull);
 	n->worked = true;
@@ -466,7 +482,6 @@ static bool still_offered(struct p3_nic *n, const struct p3_pull *pull)
 static void count_slice(
 	struct p3_nic *n, struct p3_pull *pull, uint64_t len, enum p3_counter c)
 {
-	pull->done += len;
 	pull->moved_ns = 0;
 	n->bytes += len;
 	n->worked = true;
@@ -491,7 +506,9 @@ static enum moved move_bulk(struct p3_nic *n, struct p3_pull *pull)
 		return MOVED_NOTHING;
 	if (produced > pull->length || !window_ok(n, window))
 		return MOVE_FAILED;
-	while (pull->done < produced && n->bytes < P3_SLICE) {
+	if (produced > pull->end)
+		produced = pull->end;
+	while (pull->done < produced && n->bytes < P3_SLICE_LEAST) {
 		uint64_t piece = P3_CHUNK_LEN - pull->done % P3_CHUNK_LEN;
 		if (piece > produced - pull->done)
 			piece = produced - pull->done;
@@ -499,6 +516,7 @@ static enum moved move_bulk(struct p3_nic *n, struct p3_pull *pull)
 			p->base + window + pull->done % P3_WINDOW_LEN, piece);
 		if (!still_offered(n, pull))
 			return MOVE_FAILED;
+		pull->done += piece;
 		count_slice(n, pull, piece, P3_C_BULK_BYTES);
 		p3_release(&p->mine->bulk_read, pull->done); /* XFER.2 */
 	}
@@ -522,24 +540,48 @@ static enum moved cma_failed(struct p3_nic *n, struct p3_pull *pull)
 	return MOVED_NOTHING;
 }
 
-static enum moved move_cma(struct p3_nic *n, struct p3_pull *pull)
+/* As long as a slice takes about P3_SLICE_NS: memory is faster or slower. */
+static void fit_slices(struct p3_nic *n, uint64_t len, uint64_t ns)
+{
+	uint64_t fit = len * P3_SLICE_NS / (ns + 1);
+	fit = fit > P3_SLICE_MOST ? P3_SLICE_MOST : fit;
+	n->slice = (3 * n->slice + fit) / 4 / P3_PAGE * P3_PAGE;
+	if (n->slice < P3_SLICE_LEAST)
+		n->slice = P3_SLICE_LEAST;
+	if (ns > 2 * P3_SLICE_NS)
+		p3_count(&n->count[P3_C_OVERRUNS], 1);
+}
+
+/* Bytes read from the owner's memory, or -1. */
+static ssize_t read_there(
+	struct p3_nic *n, const struct p3_pull *pull, uint64_t at, uint64_t len)
 {
 	struct iovec here[P3_IOVECS];
-	uint64_t piece = pull->length - pull->done, room = 0;
-	if (!announce(n, pull))
-		return MOVED_NOTHING;
-	if (piece > P3_SLICE)
-		piece = P3_SLICE;
-	unsigned k = p3_region_iovecs(&pull->span.region, pull->span.offset + pull->done,
-		piece, here, P3_IOVECS);
+	uint64_t room = 0, start = len >= P3_SLICE_LEAST ? p3_now_ns() : 0;
+	unsigned k = p3_region_iovecs(
+		&pull->span.region, pull->span.offset + at, len, here, P3_IOVECS);
 	for (unsigned i = 0; i < k; i++)
 		room += here[i].iov_len;
-	struct iovec there = {(void *)(uintptr_t)(pull->addr + pull->done), room};
+	struct iovec there = {(void *)(uintptr_t)(pull->addr + at), room};
 	ssize_t got = process_vm_readv((pid_t)pull->peer->os_pid, here, k, &there, 1, 0);
+	if (start && got >= (ssize_t)P3_SLICE_LEAST)
+		fit_slices(n, (uint64_t)got, p3_now_ns() - start);
+	return got;
+}
+
+static enum moved move_cma(struct p3_nic *n, struct p3_pull *pull)
+{
+	uint64_t piece = pull->end - pull->done;
+	if (!announce(n, pull))
+		return MOVED_NOTHING;
+	if (piece > n->slice)
+		piece = n->slice;
+	ssize_t got = read_there(n, pull, pull->done, piece);
 	if (got <= 0)
 		return cma_failed(n, pull);
 	if (!still_offered(n, pull))
 		return MOVE_FAILED;
+	pull->done += (uint64_t)got;
 	count_slice(n, pull, (uint64_t)got, P3_C_CMA_BYTES);
 	return MOVED;
 }
@@ -553,9 +595,10 @@ static enum moved move_direct(struct p3_nic *n, struct p3_pull *pull)
 	char *from = p3_region_at(&x->span.region, x->span.offset + pull->done, &piece);
 	if (piece > pull->length - pull->done)
 		piece = pull->length - pull->done;
-	if (piece > P3_SLICE)
-		piece = P3_SLICE;
+	if (piece > P3_SLICE_LEAST)
+		piece = P3_SLICE_LEAST;
 	p3_region_write(&pull->span.region, pull->span.offset + pull->done, from, piece);
+	pull->done += piece;
 	count_slice(n, pull, piece, P3_C_BULK_BYTES);
 	return MOVED;
 }
@@ -587,7 +630,7 @@ static enum moved unstall(struct p3_nic *n, struct p3_pull *pull)
 static void move_one(struct p3_nic *n, struct p3_pull *pull)
 {
 	enum moved moved = MOVED_NOTHING;
-	if (pull->done == pull->length) {
+	if (pull->done == pull->end) {
 		p3_fw_end_pull(n, pull, PTL_NI_OK);
 		return;
 	}
@@ -603,14 +646,14 @@ static void move_one(struct p3_nic *n, struct p3_pull *pull)
 		moved = unstall(n, pull);
 	if (moved == MOVE_FAILED)
 		p3_fw_end_pull(n, pull, PTL_NI_FAIL);
-	else if (pull->done == pull->length)
+	else if (pull->done == pull->end)
 		p3_fw_end_pull(n, pull, PTL_NI_OK);
 }
 
 void p3_fw_move(struct p3_nic *n)
 {
 	p3_list_each(it, &n->pulls) {
-		if (n->bytes >= P3_SLICE)
+		if (n->bytes >= P3_SLICE_LEAST)
 			break;
 		move_one(n, p3_item(it, struct p3_pull, link));
 	}
