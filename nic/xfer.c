@@ -494,36 +494,6 @@ static bool window_ok(const struct p3_nic *n, uint64_t off)
 	       off % P3_PAGE == 0;
 }
 
-static enum moved move_bulk(struct p3_nic *n, struct p3_pull *pull)
-{
-	struct p3_peer *p = pull->peer;
-	const struct p3_xfer *src = p3_peer_xfer(n, p, pull->xfer_id);
-	uint64_t produced = p3_acquire(&src->produced); /* XFER.2 */
-	uint64_t window = p3_get(&src->window);
-	if (p3_acquire(&src->id) != pull->xfer_id) /* XFER.1 */
-		return MOVE_FAILED;
-	if (produced <= pull->done)
-		return MOVED_NOTHING;
-	if (produced > pull->length || !window_ok(n, window))
-		return MOVE_FAILED;
-	if (produced > pull->end)
-		produced = pull->end;
-	while (pull->done < produced && n->bytes < P3_SLICE_LEAST) {
-		uint64_t piece = P3_CHUNK_LEN - pull->done % P3_CHUNK_LEN;
-		if (piece > produced - pull->done)
-			piece = produced - pull->done;
-		p3_region_write(&pull->span.region, pull->span.offset + pull->done,
-			p->base + window + pull->done % P3_WINDOW_LEN, piece);
-		if (!still_offered(n, pull))
-			return MOVE_FAILED;
-		pull->done += piece;
-		count_slice(n, pull, piece, P3_C_BULK_BYTES);
-		p3_release(&p->mine->bulk_read, pull->done); /* XFER.2 */
-	}
-	p3_fw_touch(n, p);
-	return MOVED;
-}
-
 static enum moved cma_failed(struct p3_nic *n, struct p3_pull *pull)
 {
 	if (errno == ESRCH || errno == EFAULT || errno == ENOMEM)
@@ -534,7 +504,7 @@ static enum moved cma_failed(struct p3_nic *n, struct p3_pull *pull)
 	pull->peer->cma_off = true;
 	if (pull->mover == P3_MOVE_BULK)
 		return MOVED_NOTHING;
-	if (pull->done)
+	if (pull->done || pull->end < pull->length)
 		return MOVE_FAILED; /* it was allowed a moment ago */
 	pull->mover = P3_MOVE_START;
 	return MOVED_NOTHING;
@@ -567,6 +537,62 @@ static ssize_t read_there(
 	if (start && got >= (ssize_t)P3_SLICE_LEAST)
 		fit_slices(n, (uint64_t)got, p3_now_ns() - start);
 	return got;
+}
+
+/*
+ * Nothing is in the window: rather than wait, read from the other end.  Half of what is
+ * left at most, since the owner goes on meanwhile; or all, if that is not much.
+ */
+static enum moved move_tail(struct p3_nic *n, struct p3_pull *pull)
+{
+	uint64_t rest = pull->end - pull->done, piece = rest / 2 / P3_PAGE * P3_PAGE;
+	if (!may_cma(n, pull) || pull->span.region.iov || !announce(n, pull))
+		return MOVED_NOTHING;
+	if (piece > n->slice)
+		piece = n->slice;
+	if (rest <= P3_SLICE_LEAST)
+		piece = rest;
+	ssize_t got = read_there(n, pull, pull->end - piece, piece);
+	if (got <= 0)
+		return cma_failed(n, pull);
+	if ((uint64_t)got < piece)
+		return MOVED_NOTHING;
+	if (!still_offered(n, pull))
+		return MOVE_FAILED;
+	pull->end -= piece;
+	p3_set(&pull->peer->mine->bulk_want, pull->end);
+	count_slice(n, pull, piece, P3_C_CMA_BYTES);
+	return MOVED;
+}
+
+static enum moved move_bulk(struct p3_nic *n, struct p3_pull *pull)
+{
+	struct p3_peer *p = pull->peer;
+	const struct p3_xfer *src = p3_peer_xfer(n, p, pull->xfer_id);
+	uint64_t produced = p3_acquire(&src->produced); /* XFER.2 */
+	uint64_t window = p3_get(&src->window);
+	if (p3_acquire(&src->id) != pull->xfer_id) /* XFER.1 */
+		return MOVE_FAILED;
+	if (produced <= pull->done)
+		return move_tail(n, pull);
+	if (produced > pull->length || !window_ok(n, window))
+		return MOVE_FAILED;
+	if (produced > pull->end)
+		produced = pull->end;
+	while (pull->done < produced && n->bytes < P3_SLICE_LEAST) {
+		uint64_t piece = P3_CHUNK_LEN - pull->done % P3_CHUNK_LEN;
+		if (piece > produced - pull->done)
+			piece = produced - pull->done;
+		p3_region_write(&pull->span.region, pull->span.offset + pull->done,
+			p->base + window + pull->done % P3_WINDOW_LEN, piece);
+		if (!still_offered(n, pull))
+			return MOVE_FAILED;
+		pull->done += piece;
+		count_slice(n, pull, piece, P3_C_BULK_BYTES);
+		p3_release(&p->mine->bulk_read, pull->done); /* XFER.2 */
+	}
+	p3_fw_touch(n, p);
+	return MOVED;
 }
 
 static enum moved move_cma(struct p3_nic *n, struct p3_pull *pull)
