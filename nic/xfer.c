@@ -12,8 +12,9 @@
  * Which of the first two a transfer begins with is measured: for every power of two of
  * lengths the reader keeps what each took lately, takes the faster one, and now and then
  * the other; which wins depends on the machine, the length, and on whether the owner
- * helps.  When the window has not moved for P3_STALL_NS the reader takes the rest by
- * cma; where that is not allowed it kicks the owner's NIC and waits.
+ * helps.  A reader that finds its window empty reads a slice from the message's other
+ * end by cma meanwhile.  Where it cannot, it waits: after P3_STALL_NS it takes the rest
+ * by cma, and where that is not allowed it kicks the owner's NIC.
  */
 #include "nic/fw.h"
 
