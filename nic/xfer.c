@@ -24,7 +24,7 @@
 #include <sys/uio.h>
 
 #define P3_STALL_NS    100000u
-#define P3_SLICE_NS    8000u   /* what a slice may take, */
+#define P3_SLICE_NS    10000u  /* what a slice may take, */
 #define P3_SLICE_LEAST 65536u  /* but at least so many bytes, */
 #define P3_SLICE_MOST  524288u /* and at most so many */
 #define P3_LEARN       16u     /* so many transfers by either mover in turns, */
@@ -601,7 +601,7 @@ static enum moved move_cma(struct p3_nic *n, struct p3_pull *pull)
 	uint64_t piece = pull->end - pull->done;
 	if (!announce(n, pull))
 		return MOVED_NOTHING;
-	if (piece > n->slice)
+	if (piece > n->slice + n->slice / 4) /* a small rest goes along */
 		piece = n->slice;
 	ssize_t got = read_there(n, pull, pull->done, piece);
 	if (got <= 0)
