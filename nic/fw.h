@@ -381,12 +381,13 @@ struct p3_pull {
 	uint64_t addr;       /* there, 0: only through a window */
 	uint64_t heap;       /* in the source's shared heap, plus 1; 0: not there */
 	uint64_t length;     /* to read */
-	uint64_t done;
-	uint64_t moved_ns; /* when something moved last */
+	uint64_t done;       /* of it, from the front */
+	uint64_t end;        /* behind this all has been read, too */
+	uint64_t moved_ns;   /* when something moved last */
 	uint64_t kick_ns;
-	uint64_t began_ns;
+	uint64_t began_ns; /* 0: not timed */
 	enum p3_mover mover;
-	enum p3_mover began; /* with, if there was a choice */
+	enum p3_mover began; /* with, when it is timed */
 	bool ack;
 	bool announced; /* counted in what we tell the peer that we read */
 	bool may_read;  /* and no exchange was under way there: see XFER.5 */
@@ -529,6 +530,7 @@ struct p3_nic {
 	uint32_t window_free;           /* bits */
 	uint32_t windows;               /* carved */
 	struct p3_pace pace[64];        /* by log2 of the length */
+	uint64_t slice;                 /* bytes of one cross-memory read */
 	struct p3_peer *swapper;        /* whose getput waits for transfers to end */
 	struct p3_bounds swapper_wants; /* no other transfer begins there meanwhile, */
 	uint64_t swapper_until;         /* until then: a peer could make it last */

@@ -4,7 +4,6 @@
 
 #define P3_PASS_MSGS  16u
 #define P3_PASS_BYTES 65536u
-#define P3_PASS_NS    10000u
 #define P3_UNLOOKED   8u /* passes at most between two looks */
 
 /* ---- commands ---- */
@@ -233,15 +232,6 @@ static inline void poll_lanes(struct p3_nic *n)
 		poll_peer(n, n->hot[i]);
 }
 
-static void work_on_transfers(struct p3_nic *n)
-{
-	uint64_t start = p3_now_ns();
-	p3_fw_move(n);
-	p3_fw_source(n);
-	if (p3_now_ns() - start > P3_PASS_NS)
-		p3_count(&n->count[P3_C_OVERRUNS], 1);
-}
-
 static void rare(struct p3_nic *n)
 {
 	if (n->some_bad)
@@ -260,8 +250,10 @@ bool p3_fw_pass(struct p3_nic *n)
 	if (__builtin_expect(p3_mbx_any(n->mailbox), 0))
 		p3_fw_mail(n);
 	poll_lanes(n);
-	if (!p3_list_empty(&n->pulls) || !p3_list_empty(&n->sources))
-		work_on_transfers(n);
+	if (!p3_list_empty(&n->pulls))
+		p3_fw_move(n);
+	if (!p3_list_empty(&n->sources))
+		p3_fw_source(n);
 	if (!p3_list_empty(&n->blocked))
 		p3_fw_unblock(n);
 	if (__builtin_expect(p3_get(&n->hungry) != P3_MBX_NONE, 0) &&

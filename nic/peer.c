@@ -275,7 +275,7 @@ static void end_transfers(struct p3_nic *n, struct p3_peer *p)
 		struct p3_pull *pull = p3_item(it, struct p3_pull, link);
 		if (pull->peer == p)
 			p3_fw_end_pull(n, pull,
-				pull->done == pull->length ? PTL_NI_OK : PTL_NI_FAIL);
+				pull->done == pull->end ? PTL_NI_OK : PTL_NI_FAIL);
 	}
 	p3_list_each(src, &n->sources) {
 		struct p3_xfer_slot *x = p3_item(src, struct p3_xfer_slot, link);

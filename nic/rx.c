@@ -347,6 +347,7 @@ static void load_source(struct p3_nic *n, struct p3_peer *p, struct request *r)
 	if (r->ask.kind != P3_REQ_PUT || !(r->flags & P3_F_LONG))
 		return;
 	r->addr = p3_get(&p3_peer_xfer(n, p, r->xfer)->addr);
+	p3_own_soon(&p->mine->reading); /* to be announced */
 }
 
 static bool enter_full_requests(struct p3_nic *n, struct p3_peer *p)
@@ -411,6 +412,8 @@ bool p3_fw_take_request(struct p3_nic *n, struct p3_peer *p)
 	}
 	if (__builtin_expect(kind <= P3_REQ_SWITCH, 0))
 		return control_cell(n, p, kind, ncells);
+	if (ncells > 1)
+		p3_cells_soon(c, ncells);
 	load(p, c, w0, &r);
 	if (__builtin_expect(r.ask.who >> 32 == P3_JOB_NO_PID, 0))
 		return false; /* its interface is new, yod's word is on the way */

@@ -95,6 +95,8 @@ static inline void publish(struct p3_nic *n, struct p3_peer *p, uint64_t word0,
 	const struct need *need, uint64_t sent)
 {
 	p3_ring_publish(&p->req_out, word0, need->cells);
+	if (need->cells > 1)
+		p3_ring_own_more(&p->req_out, need->cells);
 	p->rsp_used += need->rsp;
 	if (__builtin_expect(!p->hot, 0))
 		p3_fw_heat(n, p); /* answers will come; or it is this node itself */

@@ -13,9 +13,10 @@
  * Bytes in a shared heap are always moved direct.  Which of the first two other transfers
  * begin with is measured: for every power of two of lengths the reader keeps what each
  * took lately, takes the faster one, and now and then the other; which wins depends on
- * the machine, the length, and on whether the owner helps.  When the window has not moved
- * for P3_STALL_NS the reader takes the rest by cma; where that is not allowed it kicks
- * the owner's NIC and waits.
+ * the machine, the length, and on whether the owner helps.  A reader that finds its
+ * window empty reads a slice from the message's other end by cma meanwhile.  Where it
+ * cannot, it waits: after P3_STALL_NS it takes the rest by cma, and where that is not
+ * allowed it kicks the owner's NIC.
  */
 #include "nic/fw.h"
 
@@ -25,11 +26,15 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#define P3_STALL_NS 100000u
-#define P3_SLICE    65536u /* bytes of one pass */
-#define P3_EXPLORE  64u    /* of so many transfers one by the mover that looks slower */
-#define P3_PIECES   8u     /* of a transfer through a window, at least */
-#define P3_IOVECS   128u   /* of the region in one cross-memory read */
+#define P3_STALL_NS    100000u
+#define P3_SLICE_NS    10000u  /* what a slice may take, */
+#define P3_SLICE_LEAST 65536u  /* but at least so many bytes, */
+#define P3_SLICE_MOST  524288u /* and at most so many */
+#define P3_LEARN       16u     /* so many transfers by either mover in turns, */
+#define P3_EXPLORE     64u     /* then one of so many by the one that looks slower, */
+#define P3_TIMED       8u      /* and of the short ones one of so many is timed */
+#define P3_PIECES      8u      /* of a transfer through a window, at least */
+#define P3_IOVECS      128u    /* of the region in one cross-memory read */
 
 /* ---- the transfer table ---- */
 
@@ -37,6 +42,7 @@ void p3_xfer_start(struct p3_nic *n)
 {
 	struct p3_xfer *pub =
 		(struct p3_xfer *)((char *)n->published.base + n->layout.xfers_off);
+	n->slice = P3_SLICE_LEAST;
 	for (uint32_t i = 0; i < n->layout.nxfers; i++) {
 		n->xfer[i].slot = i;
 		n->xfer[i].pub = &pub[i];
@@ -174,7 +180,7 @@ static void fill_window(struct p3_nic *n, struct p3_xfer_slot *x)
 		return;
 	char *window = (char *)n->published.base + n->window_off[x->window];
 	uint64_t most = piece_of(x);
-	while (x->produced < want && n->bytes < P3_SLICE &&
+	while (x->produced < want && n->bytes < P3_SLICE_LEAST &&
 		x->produced - read + P3_CHUNK_LEN <= P3_WINDOW_LEN) {
 		/* want is the reader's word and may change: stay inside the chunk */
 		uint64_t piece = P3_CHUNK_LEN - x->produced % P3_CHUNK_LEN;
@@ -398,13 +404,25 @@ static struct p3_pace *pace_of(struct p3_nic *n, uint64_t length)
 	return &n->pace[63 - __builtin_clzll(length)];
 }
 
-/* Of the two: the one not known yet, or the faster one, or now and then the other. */
-static bool bulk_is_better(struct p3_nic *n, const struct p3_pull *pull)
+/* Of the two: in turns, later the faster one, and now and then the other. */
+static bool bulk_is_better(const struct p3_pace *pace)
+{
+	if (pace->turns < P3_LEARN)
+		return pace->turns % 2;
+	return (pace->bulk_ns <= pace->cma_ns) != (pace->turns % P3_EXPLORE == 0);
+}
+
+/* True: by bulk.  Long ones are timed always. */
+static bool pick(struct p3_nic *n, struct p3_pull *pull)
 {
 	struct p3_pace *pace = pace_of(n, pull->length);
-	if (!pace->bulk_ns || !pace->cma_ns)
-		return !pace->bulk_ns;
-	return (pace->bulk_ns <= pace->cma_ns) != (++pace->turns % P3_EXPLORE == 0);
+	bool bulk = bulk_is_better(pace);
+	pull->began = bulk ? P3_MOVE_BULK : P3_MOVE_CMA;
+	if (pull->length >= P3_SLICE_LEAST || pace->turns < P3_LEARN ||
+		pace->turns % P3_TIMED == 0)
+		pull->began_ns = p3_now_ns();
+	pace->turns++;
+	return bulk;
 }
 
 static void choose(struct p3_nic *n, struct p3_pull *pull)
@@ -412,26 +430,25 @@ static void choose(struct p3_nic *n, struct p3_pull *pull)
 	bool cma = may_cma(n, pull), bulk = may_bulk(n, pull);
 	if (pull->peer->index == n->conf.node || may_direct(pull)) {
 		pull->mover = P3_MOVE_DIRECT;
-	} else if (bulk && (!cma || bulk_is_better(n, pull))) {
+	} else if (bulk && (!cma || pick(n, pull))) {
 		enter_bulk(n, pull);
-		pull->began = P3_MOVE_BULK;
 	} else if (cma) {
 		pull->mover = P3_MOVE_CMA;
-		pull->began = bulk ? P3_MOVE_CMA : P3_MOVE_START;
 	}
 }
 
 /* Where there was a choice: what it took counts for the next one. */
 static void learn(struct p3_nic *n, const struct p3_pull *pull)
 {
-	if (pull->began != P3_MOVE_BULK && pull->began != P3_MOVE_CMA)
+	if (!pull->began_ns)
 		return;
 	struct p3_pace *pace = pace_of(n, pull->length);
 	uint64_t *mean = pull->began == P3_MOVE_BULK ? &pace->bulk_ns : &pace->cma_ns;
 	uint64_t took = p3_now_ns() - pull->began_ns + 1;
-	if (*mean && took > 4 * *mean)
-		took = 4 * *mean; /* whoever was preempted */
-	*mean = *mean ? *mean - *mean / 8 + took / 8 : took;
+	if (!*mean || took < *mean)
+		*mean = *mean ? (*mean + took) / 2 : took;
+	else /* not by much: perhaps somebody was preempted */
+		*mean += (took < 4 * *mean ? took - *mean : 3 * *mean) / 8;
 }
 
 void p3_pull_begin(struct p3_nic *n, struct p3_pull *pull)
@@ -439,8 +456,8 @@ void p3_pull_begin(struct p3_nic *n, struct p3_pull *pull)
 	p3_list_add(&n->pulls, &pull->link);
 	pull->moved_ns = 0;
 	pull->kick_ns = P3_STALL_NS;
-	pull->began = P3_MOVE_START;
-	pull->began_ns = p3_now_ns();
+	pull->began_ns = 0;
+	pull->end = pull->length;
 	pull->heap = p3_get(&p3_peer_xfer(n, pull->peer, pull->xfer_id)->heap);
 	if (pull->length)
 		choose(n, pull);
@@ -487,7 +504,6 @@ static bool still_offered(struct p3_nic *n, const struct p3_pull *pull)
 static void count_slice(
 	struct p3_nic *n, struct p3_pull *pull, uint64_t len, enum p3_counter c)
 {
-	pull->done += len;
 	pull->moved_ns = 0;
 	n->bytes += len;
 	n->worked = true;
@@ -500,33 +516,6 @@ static bool window_ok(const struct p3_nic *n, uint64_t off)
 	       off % P3_PAGE == 0;
 }
 
-static enum moved move_bulk(struct p3_nic *n, struct p3_pull *pull)
-{
-	struct p3_peer *p = pull->peer;
-	const struct p3_xfer *src = p3_peer_xfer(n, p, pull->xfer_id);
-	uint64_t produced = p3_acquire(&src->produced); /* XFER.2 */
-	uint64_t window = p3_get(&src->window);
-	if (p3_acquire(&src->id) != pull->xfer_id) /* XFER.1 */
-		return MOVE_FAILED;
-	if (produced <= pull->done)
-		return MOVED_NOTHING;
-	if (produced > pull->length || !window_ok(n, window))
-		return MOVE_FAILED;
-	while (pull->done < produced && n->bytes < P3_SLICE) {
-		uint64_t piece = P3_CHUNK_LEN - pull->done % P3_CHUNK_LEN;
-		if (piece > produced - pull->done)
-			piece = produced - pull->done;
-		p3_region_write(&pull->span.region, pull->span.offset + pull->done,
-			p->base + window + pull->done % P3_WINDOW_LEN, piece);
-		if (!still_offered(n, pull))
-			return MOVE_FAILED;
-		count_slice(n, pull, piece, P3_C_BULK_BYTES);
-		p3_release(&p->mine->bulk_read, pull->done); /* XFER.2 */
-	}
-	p3_fw_touch(n, p);
-	return MOVED;
-}
-
 static enum moved cma_failed(struct p3_nic *n, struct p3_pull *pull)
 {
 	if (errno == ESRCH || errno == EFAULT || errno == ENOMEM)
@@ -537,30 +526,110 @@ static enum moved cma_failed(struct p3_nic *n, struct p3_pull *pull)
 	pull->peer->cma_off = true;
 	if (pull->mover == P3_MOVE_BULK)
 		return MOVED_NOTHING;
-	if (pull->done)
+	if (pull->done || pull->end < pull->length)
 		return MOVE_FAILED; /* it was allowed a moment ago */
 	pull->mover = P3_MOVE_START;
 	return MOVED_NOTHING;
 }
 
-static enum moved move_cma(struct p3_nic *n, struct p3_pull *pull)
+/* As long as a slice takes about P3_SLICE_NS: memory is faster or slower. */
+static void fit_slices(struct p3_nic *n, uint64_t len, uint64_t ns)
+{
+	uint64_t fit = len * P3_SLICE_NS / (ns + 1);
+	fit = fit > P3_SLICE_MOST ? P3_SLICE_MOST : fit;
+	n->slice = (3 * n->slice + fit) / 4 / P3_PAGE * P3_PAGE;
+	if (n->slice < P3_SLICE_LEAST)
+		n->slice = P3_SLICE_LEAST;
+	if (ns > 2 * P3_SLICE_NS)
+		p3_count(&n->count[P3_C_OVERRUNS], 1);
+}
+
+/* Bytes read from the owner's memory, or -1. */
+static ssize_t read_there(
+	struct p3_nic *n, const struct p3_pull *pull, uint64_t at, uint64_t len)
 {
 	struct iovec here[P3_IOVECS];
-	uint64_t piece = pull->length - pull->done, room = 0;
-	if (!announce(n, pull))
-		return MOVED_NOTHING;
-	if (piece > P3_SLICE)
-		piece = P3_SLICE;
-	unsigned k = p3_region_iovecs(&pull->span.region, pull->span.offset + pull->done,
-		piece, here, P3_IOVECS);
+	uint64_t room = 0, start = len >= P3_SLICE_LEAST ? p3_now_ns() : 0;
+	unsigned k = p3_region_iovecs(
+		&pull->span.region, pull->span.offset + at, len, here, P3_IOVECS);
 	for (unsigned i = 0; i < k; i++)
 		room += here[i].iov_len;
-	struct iovec there = {(void *)(uintptr_t)(pull->addr + pull->done), room};
+	struct iovec there = {(void *)(uintptr_t)(pull->addr + at), room};
 	ssize_t got = process_vm_readv((pid_t)pull->peer->os_pid, here, k, &there, 1, 0);
+	if (start && got >= (ssize_t)P3_SLICE_LEAST)
+		fit_slices(n, (uint64_t)got, p3_now_ns() - start);
+	return got;
+}
+
+/*
+ * Nothing is in the window: rather than wait, read from the other end.  Half of what is
+ * left at most, since the owner goes on meanwhile; or all, if that is not much.
+ */
+static enum moved move_tail(struct p3_nic *n, struct p3_pull *pull)
+{
+	uint64_t rest = pull->end - pull->done, piece = rest / 2 / P3_PAGE * P3_PAGE;
+	if (!may_cma(n, pull) || pull->span.region.iov || !announce(n, pull))
+		return MOVED_NOTHING;
+	if (piece > n->slice)
+		piece = n->slice;
+	if (rest <= P3_SLICE_LEAST)
+		piece = rest;
+	ssize_t got = read_there(n, pull, pull->end - piece, piece);
+	if (got <= 0)
+		return cma_failed(n, pull);
+	if ((uint64_t)got < piece)
+		return MOVED_NOTHING;
+	if (!still_offered(n, pull))
+		return MOVE_FAILED;
+	pull->end -= piece;
+	p3_set(&pull->peer->mine->bulk_want, pull->end);
+	count_slice(n, pull, piece, P3_C_CMA_BYTES);
+	return MOVED;
+}
+
+static enum moved move_bulk(struct p3_nic *n, struct p3_pull *pull)
+{
+	struct p3_peer *p = pull->peer;
+	const struct p3_xfer *src = p3_peer_xfer(n, p, pull->xfer_id);
+	uint64_t produced = p3_acquire(&src->produced); /* XFER.2 */
+	uint64_t window = p3_get(&src->window);
+	if (p3_acquire(&src->id) != pull->xfer_id) /* XFER.1 */
+		return MOVE_FAILED;
+	if (produced <= pull->done)
+		return move_tail(n, pull);
+	if (produced > pull->length || !window_ok(n, window))
+		return MOVE_FAILED;
+	if (produced > pull->end)
+		produced = pull->end;
+	while (pull->done < produced && n->bytes < P3_SLICE_LEAST) {
+		uint64_t piece = P3_CHUNK_LEN - pull->done % P3_CHUNK_LEN;
+		if (piece > produced - pull->done)
+			piece = produced - pull->done;
+		p3_region_write(&pull->span.region, pull->span.offset + pull->done,
+			p->base + window + pull->done % P3_WINDOW_LEN, piece);
+		if (!still_offered(n, pull))
+			return MOVE_FAILED;
+		pull->done += piece;
+		count_slice(n, pull, piece, P3_C_BULK_BYTES);
+		p3_release(&p->mine->bulk_read, pull->done); /* XFER.2 */
+	}
+	p3_fw_touch(n, p);
+	return MOVED;
+}
+
+static enum moved move_cma(struct p3_nic *n, struct p3_pull *pull)
+{
+	uint64_t piece = pull->end - pull->done;
+	if (!announce(n, pull))
+		return MOVED_NOTHING;
+	if (piece > n->slice + n->slice / 4) /* a small rest goes along */
+		piece = n->slice;
+	ssize_t got = read_there(n, pull, pull->done, piece);
 	if (got <= 0)
 		return cma_failed(n, pull);
 	if (!still_offered(n, pull))
 		return MOVE_FAILED;
+	pull->done += (uint64_t)got;
 	count_slice(n, pull, (uint64_t)got, P3_C_CMA_BYTES);
 	return MOVED;
 }
@@ -608,13 +677,14 @@ static enum moved move_from_heap(struct p3_nic *n, struct p3_pull *pull)
 		return MOVED_NOTHING;
 	if (!p3_heap_view_holds(view, off, pull->length))
 		return MOVE_FAILED;
-	if (piece > P3_SLICE)
-		piece = P3_SLICE;
+	if (piece > P3_SLICE_LEAST)
+		piece = P3_SLICE_LEAST;
 	if (!p3_heap_view_reach(view, off + pull->done, piece))
 		return heap_failed(n, pull);
 	piece = take_slice(pull, view->base + off + pull->done, piece);
 	if (!still_offered(n, pull))
 		return MOVE_FAILED;
+	pull->done += piece;
 	count_slice(n, pull, piece, P3_C_DIRECT_BYTES);
 	return MOVED;
 }
@@ -630,9 +700,10 @@ static enum moved move_direct(struct p3_nic *n, struct p3_pull *pull)
 	char *from = p3_region_at(&x->span.region, x->span.offset + pull->done, &piece);
 	if (piece > pull->length - pull->done)
 		piece = pull->length - pull->done;
-	if (piece > P3_SLICE)
-		piece = P3_SLICE;
+	if (piece > P3_SLICE_LEAST)
+		piece = P3_SLICE_LEAST;
 	p3_region_write(&pull->span.region, pull->span.offset + pull->done, from, piece);
+	pull->done += piece;
 	count_slice(n, pull, piece, P3_C_DIRECT_BYTES);
 	return MOVED;
 }
@@ -664,7 +735,7 @@ static enum moved unstall(struct p3_nic *n, struct p3_pull *pull)
 static void move_one(struct p3_nic *n, struct p3_pull *pull)
 {
 	enum moved moved = MOVED_NOTHING;
-	if (pull->done == pull->length) {
+	if (pull->done == pull->end) {
 		p3_fw_end_pull(n, pull, PTL_NI_OK);
 		return;
 	}
@@ -680,14 +751,14 @@ static void move_one(struct p3_nic *n, struct p3_pull *pull)
 		moved = unstall(n, pull);
 	if (moved == MOVE_FAILED)
 		p3_fw_end_pull(n, pull, PTL_NI_FAIL);
-	else if (pull->done == pull->length)
+	else if (pull->done == pull->end)
 		p3_fw_end_pull(n, pull, PTL_NI_OK);
 }
 
 void p3_fw_move(struct p3_nic *n)
 {
 	p3_list_each(it, &n->pulls) {
-		if (n->bytes >= P3_SLICE)
+		if (n->bytes >= P3_SLICE_LEAST)
 			break;
 		move_one(n, p3_item(it, struct p3_pull, link));
 	}

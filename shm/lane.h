@@ -159,12 +159,21 @@ static inline uint32_t p3_word0_ncells(uint64_t w0)
  */
 static inline void p3_ring_own_soon(struct p3_ring_tx *r, uint32_t ahead)
 {
-	struct p3_cell *c = p3_cell_at(r->cells, r->pos + ahead, r->n);
-#if defined(__x86_64__)
-	__asm__ __volatile__("prefetchw %0" ::"m"(*c));
-#else
-	__builtin_prefetch(c, 1);
-#endif
+	p3_own_soon(p3_cell_at(r->cells, r->pos + ahead, r->n));
+}
+
+/* The same for the cells of another message of k. */
+static inline void p3_ring_own_more(struct p3_ring_tx *r, uint32_t k)
+{
+	for (uint32_t i = 2; i <= k; i++)
+		p3_ring_own_soon(r, i);
+}
+
+/* Ask for the cells behind a header, all at once: they are the producer's still. */
+static inline void p3_cells_soon(const struct p3_cell *c, uint32_t k)
+{
+	for (uint32_t i = 1; i < k; i++)
+		__builtin_prefetch(&c[i], 0, 2);
 }
 
 /* Publish the message of k cells that was filled at the current position. */

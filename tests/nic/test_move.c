@@ -717,6 +717,90 @@ NODES_CASE(disabled_events_are_not_recorded, 2)
 	sync_nodes();
 }
 
+/* ---- long transfers ---- */
+
+/* Around the lengths at which another mover, another slice, another piece begins; often
+ * enough that either mover has its turns. */
+NODES_CASE(long_puts_arrive_by_either_mover, 2)
+{
+	UNUSED_ARGS;
+	static const size_t around[] = {16336, 65536, 131072, 262144, 524288, 1 << 20};
+	enum { MOST = (1 << 20) + 64 };
+	ptl_handle_eq_t eq = eq_new(ni, 8);
+	unsigned char *buf = node_alloc(MOST);
+	if (rank == 1)
+		post_md(ni, PT, 1, md_of(buf, MOST, MD_ANY | MD_QUIET, eq));
+	sync_nodes();
+	for (unsigned i = 0; i < 6 * rounds(40); i++) {
+		size_t len = around[i % 6] + i % 3 - 1;
+		if (rank == 0) {
+			fill_pattern(buf, len, i);
+			ptl_handle_md_t md = bind_md(ni, md_of(buf, len, 0, eq));
+			CHECK_OK(put_to(ni, md, 1, PT, 1, PTL_ACK_REQ));
+			expect(eq, PTL_EVENT_SEND_START);
+			expect(eq, PTL_EVENT_SEND_END);
+			CHECK_EQ(expect(eq, PTL_EVENT_ACK).mlength, len);
+			CHECK_OK(PtlMDUnlink(md));
+		}
+		sync_nodes();
+		if (rank == 1) {
+			CHECK_PATTERN(buf, 0, len, i);
+			CHECK_ZERO(buf + len, MOST - len);
+			memset(buf, 0, len);
+		}
+		sync_nodes();
+	}
+}
+
+static uint64_t moved_by(ptl_handle_ni_t ni)
+{
+	ptlx_stats_t st = {.struct_size = sizeof st};
+	CHECK_OK(PtlXStats(ni, &st));
+	return st.moved_bulk_bytes + st.moved_cma_bytes;
+}
+
+/* How much of a long put has been moved when the short one behind it is there? */
+static void overtake(unsigned rank, ptl_handle_ni_t ni, ptl_handle_eq_t eq,
+	ptl_handle_md_t md[2], unsigned *soon)
+{
+	enum { SOON = 8 << 20 };
+	uint64_t before = moved_by(ni);
+	sync_nodes();
+	if (rank == 0) {
+		CHECK_OK(put_to(ni, md[0], 1, PT, 1, PTL_NO_ACK_REQ));
+		CHECK_OK(put_to(ni, md[1], 1, PT, 2, PTL_NO_ACK_REQ));
+		for (int i = 0; i < 4; i++)
+			next_event(eq);
+	} else {
+		ptl_event_t first = expect(eq, PTL_EVENT_PUT_END);
+		*soon += first.mlength == 8 && moved_by(ni) - before < SOON;
+		expect(eq, PTL_EVENT_PUT_END);
+	}
+	sync_nodes();
+}
+
+/* A pass does a slice: a short message comes between.  Not in every round: the
+ * sender may lose its CPU between the two. */
+NODES_CASE(short_put_overtakes_a_long_one, 2)
+{
+	UNUSED_ARGS;
+	enum { LONG = 64 << 20 };
+	ptl_handle_eq_t eq = eq_new(ni, 16);
+	unsigned char *buf = node_alloc(LONG);
+	ptl_handle_md_t md[2];
+	unsigned soon = 0, most = rounds(12);
+	for (unsigned i = 0; i < 2; i++) {
+		ptl_md_t d = md_of(buf, i ? 8 : LONG, MD_ANY, eq);
+		d.options |= PTL_MD_EVENT_START_DISABLE;
+		md[i] = rank ? post_md(ni, PT, i + 1, d)
+			     : bind_md(ni, md_of(buf, d.length, 0, eq));
+	}
+	for (unsigned i = 0; i < most; i++)
+		overtake(rank, ni, eq, md, &soon);
+	if (rank == 1)
+		CHECK(soon > 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest cases[] = {
@@ -735,6 +819,8 @@ int main(void)
 		cmocka_unit_test(get_region_fills_its_part_only),
 		cmocka_unit_test(iovec_is_one_region_at_both_sides),
 		cmocka_unit_test(disabled_events_are_not_recorded),
+		cmocka_unit_test(long_puts_arrive_by_either_mover),
+		cmocka_unit_test(short_put_overtakes_a_long_one),
 	};
 	return RUN_CASES(cases);
 }
