@@ -48,10 +48,19 @@ static struct need need_of(struct p3_peer *p, struct p3_pending *t)
 	return need;
 }
 
-static bool has_room(struct p3_peer *p, const struct need *need)
+/* To go round in full rings costs cache lines and pages: if all of them are more than a
+ * CPU holds, only a pair whose base ring is too short gets one. */
+static bool wants_full_ring(const struct p3_nic *n, const struct p3_pending *t)
 {
-	return need->rsp + p->rsp_used <= p->rsp_cap &&
-	       p3_fw_room(p, &p->req_out, need->cells);
+	return !n->sparing || (t->is_long && t->kind == P3_REQ_PUT);
+}
+
+static bool has_room(struct p3_nic *n, struct p3_peer *p, const struct need *need)
+{
+	if (need->rsp + p->rsp_used > p->rsp_cap)
+		return false;
+	return p3_fw_room(p, &p->req_out, need->cells) ||
+	       (p3_fw_grow_requests(n, p) && p3_fw_room(p, &p->req_out, need->cells));
 }
 
 /* ---- one request into the lane ---- */
@@ -105,8 +114,8 @@ static void emit(struct p3_nic *n, struct p3_peer *p, const struct p3_pending *t
 	n->worked = true;
 	p3_count(&n->count[P3_C_SENT], 1);
 	p3_count(&n->count[P3_C_SENT_BYTES], t->kind == P3_REQ_GET ? 0 : t->length);
-	if (__builtin_expect(++p->nsent >= 8 && !p->req_full, 0))
-		p3_fw_grow_lane(n, p);
+	if (__builtin_expect(!p->req_full, 0) && wants_full_ring(n, t) && ++p->nsent >= 8)
+		(void)p3_fw_grow_requests(n, p);
 }
 
 /* ---- the send's events ---- */
@@ -234,7 +243,7 @@ static bool put_now(struct p3_nic *n, struct p3_peer *p, struct p3_pending *t)
 	if (t->ack || !p3_list_empty(&p->queue))
 		return false;
 	struct need need = need_of(p, t);
-	if (t->is_long || !has_room(p, &need))
+	if (t->is_long || !has_room(n, p, &need))
 		return false;
 	struct p3_md *md = t->md;
 	t->send.region = md->region;
@@ -382,7 +391,7 @@ static bool must_wait(struct p3_nic *n, const struct p3_pending *t)
 static bool send_one(struct p3_nic *n, struct p3_peer *p, struct p3_pending *t)
 {
 	struct need need = need_of(p, t);
-	if (!has_room(p, &need))
+	if (!has_room(n, p, &need))
 		return false;
 	if (need.slot) {
 		if (__builtin_expect(n->swapper != NULL, 0) && must_wait(n, t))
