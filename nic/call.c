@@ -155,7 +155,7 @@ static bool idle(struct p3_nic *n, struct wait *w, bool (*ready)(void *), void *
 	enum p3_idle what = p3_waiter_turn(&w->idle, &n->idle);
 	if (what == P3_IDLE_SPIN && w->idle.turns % 64)
 		return true; /* a pause of the CPU costs as much as half a message */
-	uint64_t now = p3_now_ns();
+	uint64_t now = w->idle.now;
 	if (now >= w->deadline)
 		return false;
 	maybe_kick(n, w, now);

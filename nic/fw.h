@@ -495,6 +495,8 @@ struct p3_nic {
 	uint64_t kick_after_ns;
 	uint64_t tick_ns;
 	bool may_rest; /* dedicated by plan, not by order */
+	bool sparing;  /* full rings of all pairs on a CPU are more than it caches */
+	bool crowded;  /* more nodes than CPUs: a peer has a CPU now and then only */
 	pthread_t thread;
 	p3_a32 stop;
 	struct p3_nic *next_kept;
@@ -889,7 +891,8 @@ bool p3_fw_ready(struct p3_nic *n, struct p3_peer *p);
 bool p3_fw_full_ring_ok(struct p3_nic *n, uint64_t off, uint32_t cells);
 bool p3_fw_acked(struct p3_peer *p);
 bool p3_fw_room(struct p3_peer *p, struct p3_ring_tx *r, uint32_t k);
-void p3_fw_grow_lane(struct p3_nic *n, struct p3_peer *p);
+bool p3_fw_grow_requests(struct p3_nic *n, struct p3_peer *p); /* true: now */
+void p3_fw_grow_responses(struct p3_nic *n, struct p3_peer *p);
 bool p3_fw_arena(struct p3_nic *n, uint64_t len, uint64_t align, uint64_t *off_out);
 void p3_fw_bad_peer(struct p3_nic *n, struct p3_peer *p, const char *what);
 void p3_fw_lose_bad(struct p3_nic *n);

@@ -45,6 +45,7 @@
 #define P3_SHARED_NS    100000000u /* away from a CPU that others want, for so long */
 #define P3_SHARED_MOST  10000000000u
 #define P3_LASTING_NS   1000000000u
+#define P3_CACHED_CELLS 32768u /* 2 MiB */
 
 /* ---- kicks ---- */
 
@@ -394,7 +395,10 @@ static void plan(struct p3_nic *n)
 	n->may_rest = c->mode == P3_MODE_AUTO;
 	if (c->mode == P3_MODE_AUTO)
 		c->mode = cpus >= 2 * c->nnodes ? P3_MODE_DEDICATED : P3_MODE_LEASE;
-	n->idle.spin_ns = crowd > 1 ? 0 : P3_SPIN_NS;
+	n->crowded = crowd > 1;
+	n->sparing = (uint64_t)crowd * c->nnodes * p3_layout_of(c->nnodes).req_cells >
+		     P3_CACHED_CELLS;
+	n->idle.spin_ns = n->crowded ? 0 : P3_SPIN_NS;
 	n->idle.yield_ns = P3_YIELD_NS;
 	if (c->mode == P3_MODE_PARK)
 		n->idle = (struct p3_idle_policy){0, 0};

@@ -5,6 +5,7 @@
 #define P3_PASS_MSGS  16u
 #define P3_PASS_BYTES 65536u
 #define P3_UNLOOKED   8u /* passes at most between two looks */
+#define P3_AHEAD      8u /* lanes asked for before they are polled */
 
 /* ---- commands ---- */
 
@@ -209,6 +210,16 @@ void p3_fw_leave(struct p3_nic *n)
 
 /* ---- the pass ---- */
 
+/* Who sends to us is soon sent to, and looked at then. */
+static inline void expect_to_answer(struct p3_peer *p)
+{
+	p3_ring_own_soon(&p->req_out, 0);
+	p3_ring_own_soon(&p->req_out, 1);
+	__builtin_prefetch((const void *)p->req_out.credit);
+	__builtin_prefetch((const void *)&p->theirs->cold);
+	__builtin_prefetch((const void *)&p->doorbell->asleep);
+}
+
 static inline void poll_peer(struct p3_nic *n, struct p3_peer *p)
 {
 	if (__builtin_expect(p->bad || !p3_fw_ready(n, p), 0))
@@ -218,12 +229,51 @@ static inline void poll_peer(struct p3_nic *n, struct p3_peer *p)
 	while (n->msgs < P3_PASS_MSGS && n->bytes < P3_PASS_BYTES && !p->bad &&
 		p3_fw_take_request(n, p))
 		;
-	if (n->msgs != before)
-		p->quiet = 0;
+	if (n->msgs == before)
+		return;
+	p->quiet = 0;
+	if (n->crowded)
+		expect_to_answer(p);
+}
+
+/* Something to take, or to give back. */
+static inline bool has_news(struct p3_peer *p)
+{
+	uint64_t w0;
+	return p3_ring_peek(&p->req_in, &w0) || p3_ring_peek(&p->rsp_in, &w0) ||
+	       p->req_in.given != p->req_in.pos;
+}
+
+static inline struct p3_ring_rx *lane_at(struct p3_nic *n, uint32_t i)
+{
+	return &n->hot[i < n->nhot ? i : i - n->nhot]->req_in;
+}
+
+/*
+ * Many lanes: the lines that came from another CPU are asked for while the lanes before
+ * are worked on.  The next pass begins behind the lane that this one stops at.
+ */
+static void poll_many(struct p3_nic *n)
+{
+	uint32_t i = n->turn < n->nhot ? n->turn : 0;
+	for (uint32_t k = 0; k < P3_AHEAD; k++)
+		p3_ring_ask(lane_at(n, i + k));
+	for (uint32_t left = n->nhot; left && n->msgs < P3_PASS_MSGS; left--) {
+		p3_ring_ask(lane_at(n, i + P3_AHEAD));
+		p3_ring_ask_more(lane_at(n, i + P3_AHEAD / 2));
+		if (has_news(n->hot[i]))
+			poll_peer(n, n->hot[i]);
+		i = i + 1 < n->nhot ? i + 1 : 0;
+	}
+	n->turn = i;
 }
 
 static inline void poll_lanes(struct p3_nic *n)
 {
+	if (n->nhot > P3_AHEAD) {
+		poll_many(n);
+		return;
+	}
 	if (++n->turn >= n->nhot)
 		n->turn = 0;
 	for (uint32_t i = n->turn; i < n->nhot; i++)

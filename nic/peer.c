@@ -78,25 +78,32 @@ static void switch_ring(struct p3_nic *n, struct p3_peer *p, struct p3_ring_tx *
 	p3_fw_touch(n, p);
 }
 
-/* A pair that has really talked gets a full lane; if there is no room, the base lane
- * carries on. */
-void p3_fw_grow_lane(struct p3_nic *n, struct p3_peer *p)
+/*
+ * A pair that has really talked gets a full lane; if there is no room, the base lane
+ * carries on.
+ */
+bool p3_fw_grow_requests(struct p3_nic *n, struct p3_peer *p)
 {
-	if (n->conf.base_lanes_only || !carve_lane(n, p)) {
-		p->nsent = p->nanswered = 0; /* ask again later */
+	p->nsent = 0; /* ask again later */
+	if (p->req_full || n->conf.base_lanes_only || !carve_lane(n, p) ||
+		!p3_fw_room(p, &p->req_out, 1))
+		return false;
+	switch_ring(n, p, &p->req_out, &p->mine->full_req, p->full_off,
+		n->layout.req_cells, &p->theirs->req_credit[1], P3_REQ_SWITCH);
+	p->req_full = true;
+	return true;
+}
+
+void p3_fw_grow_responses(struct p3_nic *n, struct p3_peer *p)
+{
+	p->nanswered = 0;
+	if (p->rsp_full || n->conf.base_lanes_only || !carve_lane(n, p) ||
+		!p3_fw_room(p, &p->rsp_out, 1))
 		return;
-	}
-	uint64_t rsp_off = p->full_off + (uint64_t)n->layout.req_cells * P3_CELL;
-	if (!p->req_full && p3_fw_room(p, &p->req_out, 1)) {
-		switch_ring(n, p, &p->req_out, &p->mine->full_req, p->full_off,
-			n->layout.req_cells, &p->theirs->req_credit[1], P3_REQ_SWITCH);
-		p->req_full = true;
-	}
-	if (!p->rsp_full && p3_fw_room(p, &p->rsp_out, 1)) {
-		switch_ring(n, p, &p->rsp_out, &p->mine->full_rsp, rsp_off,
-			n->layout.rsp_cells, &p->theirs->rsp_credit[1], P3_RSP_SWITCH);
-		p->rsp_full = true;
-	}
+	uint64_t off = p->full_off + (uint64_t)n->layout.req_cells * P3_CELL;
+	switch_ring(n, p, &p->rsp_out, &p->mine->full_rsp, off, n->layout.rsp_cells,
+		&p->theirs->rsp_credit[1], P3_RSP_SWITCH);
+	p->rsp_full = true;
 }
 
 /* ---- hot and cold ---- */

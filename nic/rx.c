@@ -38,7 +38,7 @@ void p3_fw_respond(struct p3_nic *n, struct p3_peer *p, const struct p3_answer *
 	p3_ring_publish(&p->rsp_out, p3_word0(a->kind, a->flags, 1), 1);
 	p3_fw_touch(n, p);
 	if (__builtin_expect(++p->nanswered >= 8 && !p->rsp_full, 0))
-		p3_fw_grow_lane(n, p);
+		p3_fw_grow_responses(n, p);
 }
 
 static void respond(struct p3_nic *n, struct p3_peer *p, const struct request *r,
@@ -193,7 +193,7 @@ static void send_reply(struct p3_nic *n, struct p3_peer *p, const struct p3_hit 
 	p3_ring_publish(&p->rsp_out, p3_word0(P3_RSP_REPLY, 0, k), k);
 	p3_fw_touch(n, p);
 	if (++p->nanswered >= 8 && !p->rsp_full)
-		p3_fw_grow_lane(n, p);
+		p3_fw_grow_responses(n, p);
 }
 
 static __attribute__((noinline)) bool get_eager(struct p3_nic *n, struct p3_peer *p,

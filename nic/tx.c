@@ -47,10 +47,19 @@ static inline struct need need_of(
 	return need;
 }
 
-static inline bool has_room(struct p3_peer *p, const struct need *need)
+/* To go round in full rings costs cache lines and pages: if all of them are more than a
+ * CPU holds, only a pair whose base ring is too short gets one. */
+static inline bool wants_full_ring(const struct p3_nic *n, const struct need *need)
 {
-	return need->rsp + p->rsp_used <= p->rsp_cap &&
-	       p3_fw_room(p, &p->req_out, need->cells);
+	return !n->sparing || need->slot;
+}
+
+static inline bool has_room(struct p3_nic *n, struct p3_peer *p, const struct need *need)
+{
+	if (need->rsp + p->rsp_used > p->rsp_cap)
+		return false;
+	return p3_fw_room(p, &p->req_out, need->cells) ||
+	       (p3_fw_grow_requests(n, p) && p3_fw_room(p, &p->req_out, need->cells));
 }
 
 /* ---- one request into the lane ---- */
@@ -104,8 +113,9 @@ static inline void publish(struct p3_nic *n, struct p3_peer *p, uint64_t word0,
 	n->worked = true;
 	p3_count(&n->count[P3_C_SENT], 1);
 	p3_count(&n->count[P3_C_SENT_BYTES], sent);
-	if (__builtin_expect(++p->nsent >= 8 && !p->req_full, 0))
-		p3_fw_grow_lane(n, p);
+	if (__builtin_expect(!p->req_full, 0) && wants_full_ring(n, need) &&
+		++p->nsent >= 8)
+		(void)p3_fw_grow_requests(n, p);
 }
 
 static void emit(struct p3_nic *n, struct p3_peer *p, const struct p3_pending *t,
@@ -229,7 +239,7 @@ static inline bool put_now(
 	if (m->ack || !p3_list_empty(&p->queue))
 		return false;
 	struct need need = need_of(p, P3_REQ_PUT, m);
-	if (need.slot || !has_room(p, &need))
+	if (need.slot || !has_room(n, p, &need))
 		return false;
 	struct p3_rec rec;
 	struct p3_cell *c = begin(p, m, &need, m->length, 0);
@@ -387,7 +397,7 @@ static bool send_one(struct p3_nic *n, struct p3_peer *p, struct p3_pending *t)
 {
 	struct need need = need_of(p, t->kind, &t->move);
 	t->is_long = need.slot;
-	if (!has_room(p, &need))
+	if (!has_room(n, p, &need))
 		return false;
 	if (need.slot) {
 		if (__builtin_expect(n->swapper != NULL, 0) && must_wait(n, t))

@@ -215,6 +215,19 @@ static inline struct p3_cell *p3_ring_peek(struct p3_ring_rx *r, uint64_t *word0
 	return c;
 }
 
+/* Ask for the next header; later, if one is there, for the cell behind it. */
+static inline void p3_ring_ask(const struct p3_ring_rx *r)
+{
+	__builtin_prefetch(p3_cell_at(r->cells, r->pos, r->n));
+}
+
+static inline void p3_ring_ask_more(struct p3_ring_rx *r)
+{
+	uint64_t w0;
+	if (p3_ring_peek(r, &w0) && p3_word0_ncells(w0) > 1)
+		__builtin_prefetch(p3_cell_at(r->cells, r->pos + 1, r->n));
+}
+
 /* Is a count of cells, as found in a header at the current position, possible? */
 static inline bool p3_ring_sane(const struct p3_ring_rx *r, uint32_t kind, uint32_t k)
 {

@@ -38,7 +38,11 @@ void p3_futex_wake(p3_a32 *word, uint32_t mask, bool shared)
 
 static enum p3_idle spin_or_yield(struct p3_waiter *w, const struct p3_idle_policy *p)
 {
-	uint64_t now = p3_now_ns();
+	w->earlier = w->yielded;
+	w->yielded = false;
+	if (!w->earlier)
+		w->now = p3_now_ns();
+	uint64_t now = w->now;
 	if (!w->since)
 		w->since = now;
 	uint64_t waited = now - w->since;
@@ -62,10 +66,11 @@ enum p3_idle p3_waiter_turn(struct p3_waiter *w, const struct p3_idle_policy *p)
 
 void p3_waiter_yield(struct p3_waiter *w)
 {
-	uint64_t before = p3_now_ns();
+	uint64_t before = w->earlier ? p3_now_ns() : w->now;
 	sched_yield();
-	uint64_t after = p3_now_ns();
-	if (after - before > P3_AT_ONCE_NS)
+	w->now = p3_now_ns();
+	w->yielded = true;
+	if (w->now - before > P3_AT_ONCE_NS)
 		w->alone_since = 0;
 	else if (!w->alone_since)
 		w->alone_since = before;

@@ -42,8 +42,11 @@ enum p3_idle { P3_IDLE_SPIN, P3_IDLE_YIELD, P3_IDLE_PARK };
 struct p3_waiter {
 	uint64_t since;       /* of this phase of waiting, 0 not started */
 	uint64_t alone_since; /* yields have returned at once since, 0 not */
+	uint64_t now;         /* of this turn; after a yield when that ended */
 	uint32_t turns;
-	bool spun; /* the spinning phase is over */
+	bool spun;    /* the spinning phase is over */
+	bool yielded; /* the next turn need not read the clock */
+	bool earlier; /* and this one did not */
 };
 
 /* How many nanoseconds to spin and yield first; both 0: park at once. */
@@ -59,6 +62,7 @@ static inline void p3_waiter_reset(struct p3_waiter *w)
 	w->alone_since = 0;
 	w->turns = 0;
 	w->spun = false;
+	w->yielded = false;
 }
 
 /*

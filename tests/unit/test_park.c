@@ -308,6 +308,22 @@ static void park_waiter_parks_after_real_yields(void **state)
 	}
 }
 
+/* A turn right after a yield takes its time from there; the one after that must not. */
+static void park_waiter_reads_the_clock_in_turns_without_a_yield(void **state)
+{
+	(void)state;
+	struct p3_waiter w = {0};
+	const struct p3_idle_policy p = {0, SOON};
+	assert_int_equal(p3_waiter_turn(&w, &p), P3_IDLE_YIELD);
+	p3_waiter_yield(&w);
+	uint64_t ended = w.now;
+	(void)p3_waiter_turn(&w, &p);
+	assert_int_equal(w.now, ended);
+	usleep(1000);
+	(void)p3_waiter_turn(&w, &p);
+	assert_true(w.now >= ended + 1000000);
+}
+
 struct hog {
 	p3_a32 stop;
 	cpu_set_t cpu;
@@ -338,9 +354,12 @@ static void park_waiter_is_not_alone_when_a_yield_takes_long(void **state)
 	assert_int_equal(sched_setaffinity(0, sizeof h.cpu, &h.cpu), 0);
 	assert_int_equal(pthread_create(&thread, NULL, run_hog, &h), 0);
 	struct p3_waiter w = {.alone_since = 1};
+	const struct p3_idle_policy p = {0, P3_YIELD_NS};
 	uint64_t end = p3_now_ns() + LATE;
-	while (w.alone_since && p3_now_ns() < end)
+	while (w.alone_since && p3_now_ns() < end) {
+		(void)p3_waiter_turn(&w, &p);
 		p3_waiter_yield(&w);
+	}
 	p3_release(&h.stop, 1);
 	pthread_join(thread, NULL);
 	assert_int_equal(sched_setaffinity(0, sizeof all, &all), 0);
@@ -417,6 +436,7 @@ int main(void)
 		cmocka_unit_test(park_waiter_starts_again_after_news),
 		cmocka_unit_test(park_waiter_parks_once_yields_returned_at_once_for_long),
 		cmocka_unit_test(park_waiter_parks_after_real_yields),
+		cmocka_unit_test(park_waiter_reads_the_clock_in_turns_without_a_yield),
 		cmocka_unit_test(park_waiter_is_not_alone_when_a_yield_takes_long),
 		cmocka_unit_test(park_usable_cpus_follow_the_affinity),
 		cmocka_unit_test(park_usable_cpus_follow_the_quota),
