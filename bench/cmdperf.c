@@ -204,6 +204,17 @@ static void fill_queue(struct program *p)
 	}
 }
 
+/* Whole messages: sent, matched, delivered, PUT_END taken. */
+static void put_to_oneself(struct program *p)
+{
+	for (unsigned i = 0; i < BATCH; i++) {
+		bench_check(PtlPut(p->empty, PTL_NO_ACK_REQ, p->self, PORTAL, 0,
+				    BENCH_BITS, 0, i),
+			"PtlPut");
+		bench_take(&p->w);
+	}
+}
+
 /* ---- */
 
 static const struct test {
@@ -221,6 +232,7 @@ static const struct test {
 	{"EQGet, empty", get_empty, NULL, NULL, NULL},
 	{"EQGet, full", get_full, fill_queue, receive, receive_no_more},
 	{"EQWait, full", wait_full, fill_queue, receive, receive_no_more},
+	{"Put to oneself, EQWait", put_to_oneself, NULL, receive, receive_no_more},
 };
 
 static void print(struct program *p, const char *name, const struct bench_stat *s)

@@ -394,7 +394,8 @@ static void plan(struct p3_nic *n)
 	uint32_t crowd = (c->nnodes + cpus - 1) / cpus; /* nodes on one CPU */
 	n->may_rest = c->mode == P3_MODE_AUTO;
 	if (c->mode == P3_MODE_AUTO)
-		c->mode = cpus >= 2 * c->nnodes ? P3_MODE_DEDICATED : P3_MODE_LEASE;
+		c->mode = c->nnodes > 1 && cpus >= 2 * c->nnodes ? P3_MODE_DEDICATED
+								 : P3_MODE_LEASE;
 	n->crowded = crowd > 1;
 	n->sparing = (uint64_t)crowd * c->nnodes * p3_layout_of(c->nnodes).req_cells >
 		     P3_CACHED_CELLS;
