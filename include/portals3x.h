@@ -96,7 +96,7 @@ typedef struct {
 
 	uint64_t passes;         /* (node) turns of the firmware */
 	uint64_t passes_drained; /* (node) those that left nothing to do */
-	uint64_t pass_overruns;  /* (node) those that took too long */
+	uint64_t pass_overruns;  /* (node) those whose read took twice its share */
 	uint64_t lease_host;     /* (node) lease taken by program's threads */
 	uint64_t lease_nic;      /* (node) lease taken by the library's thread */
 	uint64_t kicks_sent;     /* (node) peers woken that took no cell */

@@ -283,7 +283,7 @@ static inline void go_out(struct p3_nic *n)
 	atomic_signal_fence(memory_order_seq_cst);
 	inside--;
 	atomic_signal_fence(memory_order_seq_cst);
-	if (__builtin_expect(left_behind, 0))
+	if (__builtin_expect(left_behind && !inside, 0))
 		see_to_them(n);
 }
 
@@ -596,11 +596,16 @@ int p3_nic_eq_take(struct p3_nic *n, uint64_t handle, ptl_event_t *event_out,
 {
 	uint64_t w[P3_EVQ_WORDS], sequence;
 	struct p3_eq *eq = queue_of(n, handle);
-	if (!eq ||
-		!p3_evq_take(&eq->rx, p3_handle_gen(handle), this_thread(), w, &sequence))
+	if (!eq)
+		return PTL_EQ_EMPTY;
+	*handler_out = eq->handler; /* it is the queue's if the take succeeds */
+	come_in();
+	bool taken =
+		p3_evq_take(&eq->rx, p3_handle_gen(handle), this_thread(), w, &sequence);
+	go_out(n);
+	if (!taken)
 		return PTL_EQ_EMPTY;
 	p3_event_from_record(w, sequence, handle, event_out);
-	*handler_out = eq->handler;
 	return PTL_OK;
 }
 
@@ -681,8 +686,8 @@ static bool poll_ready(void *arg)
 		struct p3_eq *eq = queue_of(p->nic, p->handles[q]);
 		if (!eq || !p3_evq_any(&eq->rx))
 			continue;
-		p->rc = take(eq, p->handles[q], p->event);
 		*p->took = (struct p3_took){q, eq->handler};
+		p->rc = take(eq, p->handles[q], p->event);
 	}
 	return p->rc != PTL_EQ_EMPTY;
 }
@@ -716,16 +721,24 @@ int p3_nic_eq_poll(struct p3_nic *n, const uint64_t *handles, uint32_t nq, uint3
 	return p.rc;
 }
 
-bool p3_nic_eq_await(struct p3_nic *n, uint64_t handle)
+static bool passes_until_any(struct p3_nic *n, struct p3_eq *eq)
 {
-	struct p3_eq *eq = queue_of(n, handle);
 	bool any = false;
-	if (!eq || inside || !n->idle.spin_ns || !p3_fw_enter(n, P3_LEASE_HOST))
+	if (!p3_fw_enter(n, P3_LEASE_HOST))
 		return false;
-	come_in();
 	for (uint32_t turn = 0; turn < P3_BRIEF_TURNS && !any; turn++)
 		any = p3_fw_pass(n) && p3_evq_any(&eq->rx);
 	p3_fw_leave(n);
+	return any;
+}
+
+bool p3_nic_eq_await(struct p3_nic *n, uint64_t handle)
+{
+	struct p3_eq *eq = queue_of(n, handle);
+	if (!eq || inside || !n->idle.spin_ns)
+		return false;
+	come_in();
+	bool any = passes_until_any(n, eq);
 	go_out(n);
 	return any;
 }

@@ -166,7 +166,7 @@ struct p3_move {
 	uint64_t length; /* or P3_WHOLE */
 	uint32_t pt_index;
 	uint16_t ac_index; /* 0xffff: does not fit, never valid */
-	bool ack;
+	uint16_t ack;
 	uint64_t put_handle; /* GETPUT: whose bytes are sent, */
 	uint64_t put_offset; /* from here */
 };

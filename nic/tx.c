@@ -303,10 +303,22 @@ static P3_RARE void send_nowhere(struct p3_nic *n, const struct p3_move *m,
 	p3_fw_maybe_unlink(n, md, &rec);
 }
 
+/* What the call said, if the command is to be executed again. */
+static int restored(struct p3_move *m, uint64_t length, uint16_t ack, int rc)
+{
+	if (rc != PTL_OK) {
+		m->length = length;
+		m->ack = ack;
+	}
+	return rc;
+}
+
 int p3_fw_put(struct p3_nic *n, struct p3_cmd *c)
 {
 	struct p3_md *md;
 	struct p3_move *m = &c->move;
+	uint64_t length = m->length;
+	uint16_t ack = m->ack;
 	int rc = check(n, c, &md);
 	if (rc != PTL_OK)
 		return rc;
@@ -315,7 +327,8 @@ int p3_fw_put(struct p3_nic *n, struct p3_cmd *c)
 	if (__builtin_expect(is_live(p, m->target.pid), 1))
 		return put_now(n, p, m, md)
 			       ? PTL_OK
-			       : admit(n, p, P3_REQ_PUT, m, md, md, m->offset);
+			       : restored(m, length, ack,
+					 admit(n, p, P3_REQ_PUT, m, md, md, m->offset));
 	send_nowhere(n, m, md, m->offset, is_failure(p, m->target.pid));
 	return PTL_OK;
 }
@@ -326,16 +339,18 @@ static void reply_fails(struct p3_nic *n, const struct p3_move *m, struct p3_md 
 int p3_fw_get(struct p3_nic *n, struct p3_cmd *c)
 {
 	struct p3_md *md;
-	c->move.hdr = 0;
+	struct p3_move *m = &c->move;
+	uint64_t length = m->length;
+	m->hdr = 0;
+	m->ack = false;
 	int rc = check(n, c, &md);
 	if (rc != PTL_OK)
 		return rc;
-	c->move.ack = false;
-	struct p3_peer *p = p3_fw_find(n, c->move.target.nid);
-	if (is_live(p, c->move.target.pid))
-		return admit(n, p, P3_REQ_GET, &c->move, md, NULL, 0);
-	if (is_failure(p, c->move.target.pid))
-		reply_fails(n, &c->move, md, c->move.target, p);
+	struct p3_peer *p = p3_fw_find(n, m->target.nid);
+	if (is_live(p, m->target.pid))
+		return restored(m, length, 0, admit(n, p, P3_REQ_GET, m, md, NULL, 0));
+	if (is_failure(p, m->target.pid))
+		reply_fails(n, m, md, m->target, p);
 	return PTL_OK;
 }
 
@@ -364,14 +379,16 @@ static int check_exchange(struct p3_nic *n, struct p3_cmd *c, struct p3_md **get
 int p3_fw_getput(struct p3_nic *n, struct p3_cmd *c)
 {
 	struct p3_md *get, *put;
+	struct p3_move *m = &c->move;
+	uint64_t length = m->length;
 	int rc = check_exchange(n, c, &get, &put);
 	if (rc != PTL_OK)
-		return rc;
-	struct p3_move *m = &c->move;
+		return restored(m, length, 0, rc);
 	m->ack = false;
 	struct p3_peer *p = p3_fw_find(n, m->target.nid);
 	if (is_live(p, m->target.pid))
-		return admit(n, p, P3_REQ_GETPUT, m, get, put, m->put_offset);
+		return restored(m, length, 0,
+			admit(n, p, P3_REQ_GETPUT, m, get, put, m->put_offset));
 	send_nowhere(n, m, put, m->put_offset, is_failure(p, m->target.pid));
 	return PTL_OK;
 }

@@ -239,6 +239,7 @@ static void look_after(struct p3_nic *n, struct p3_xfer_slot *x)
 
 void p3_fw_source(struct p3_nic *n)
 {
+	n->bytes = 0; /* its own share of the pass */
 	p3_list_each(it, &n->sources)
 		look_after(n, p3_item(it, struct p3_xfer_slot, link));
 }
@@ -445,8 +446,10 @@ static void learn(struct p3_nic *n, const struct p3_pull *pull)
 	struct p3_pace *pace = pace_of(n, pull->length);
 	uint64_t *mean = pull->began == P3_MOVE_BULK ? &pace->bulk_ns : &pace->cma_ns;
 	uint64_t took = p3_now_ns() - pull->began_ns + 1;
-	if (!*mean || took < *mean)
-		*mean = *mean ? (*mean + took) / 2 : took;
+	if (took < *mean / 4 || !*mean)
+		*mean = took;
+	else if (took < *mean)
+		*mean = (*mean + took) / 2;
 	else /* not by much: perhaps somebody was preempted */
 		*mean += (took < 4 * *mean ? took - *mean : 3 * *mean) / 8;
 }
@@ -518,6 +521,10 @@ static bool window_ok(const struct p3_nic *n, uint64_t off)
 
 static enum moved cma_failed(struct p3_nic *n, struct p3_pull *pull)
 {
+	if (pull->mover == P3_MOVE_BULK && errno == EFAULT) {
+		pull->addr = 0; /* memory that only its owner can read */
+		return MOVED_NOTHING;
+	}
 	if (errno == ESRCH || errno == EFAULT || errno == ENOMEM)
 		return MOVE_FAILED;
 	/* Not allowed here: this pair does without from now on. */
@@ -757,6 +764,7 @@ static void move_one(struct p3_nic *n, struct p3_pull *pull)
 
 void p3_fw_move(struct p3_nic *n)
 {
+	n->bytes = 0; /* streams through the lanes hold up no transfer */
 	p3_list_each(it, &n->pulls) {
 		if (n->bytes >= P3_SLICE_LEAST)
 			break;

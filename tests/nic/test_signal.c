@@ -17,6 +17,8 @@ static struct {
 	ptl_handle_eq_t eq;
 	ptl_process_id_t self;
 	p3_a32 handled, put, got, refused, wrong, calling, stop;
+	p3_a64 mine; /* the queue that the interrupted thread reads */
+	bool may_free;
 } storm;
 
 static void count(int rc, p3_a32 *ok)
@@ -48,6 +50,8 @@ static void handler(int number)
 	wrong |= rc != PTL_OK && rc != PTL_NO_SPACE;
 	if (rc == PTL_OK && PtlEQFree(eq) != PTL_OK)
 		wrong = true;
+	rc = storm.may_free ? PtlEQFree(p3_get(&storm.mine)) : PTL_OK;
+	wrong |= rc != PTL_OK && rc != PTL_NO_SPACE && rc != PTL_EQ_INVALID;
 	if (wrong)
 		p3_add32(&storm.wrong, 1);
 	p3_add32(&storm.handled, 1);
@@ -87,6 +91,52 @@ static void call_on_and_on(ptl_handle_ni_t ni)
 	}
 }
 
+/* A new queue again and again: only its first reader, alone, takes the short way. */
+static void read_own(ptl_handle_ni_t ni, ptl_handle_md_t src)
+{
+	ptl_event_t ev;
+	ptl_handle_eq_t eq = eq_new(ni, 8);
+	ptl_md_t d = md_of(NULL, 0, MD_ANY | PTL_MD_EVENT_START_DISABLE, eq);
+	ptl_handle_md_t md = post_md(ni, PT, 2, d);
+	p3_set(&storm.mine, eq);
+	int rc = PTL_OK;
+	for (unsigned i = 0; i < 20 && rc != PTL_EQ_INVALID; i++) {
+		CHECK_OK(PtlPut(src, PTL_NO_ACK_REQ, storm.self, PT, 0, 2, 0, 0));
+		rc = storm.may_free ? PtlEQGet(eq, &ev) : PtlEQWait(eq, &ev);
+	}
+	while ((rc = PtlMDUnlink(md)) == PTL_MD_IN_USE)
+		;
+	CHECK_OK(rc);
+	rc = PtlEQFree(eq);
+	CHECK(rc == PTL_OK || rc == PTL_EQ_INVALID);
+}
+
+static void read_on_and_on(ptl_handle_ni_t ni)
+{
+	ptl_handle_md_t src = bind_md(ni, md_of(NULL, 0, 0, PTL_EQ_NONE));
+	while (!p3_get(&storm.stop))
+		read_own(ni, src);
+}
+
+static void look_into_it(void *arg)
+{
+	ptl_event_t ev;
+	int which;
+	(void)arg;
+	while (!p3_get(&storm.stop)) {
+		ptl_handle_eq_t eq = p3_get(&storm.mine);
+		(void)PtlEQPoll(&eq, 1, 1, &ev, &which);
+	}
+}
+
+static void read_with_another(ptl_handle_ni_t ni)
+{
+	storm.may_free = true;
+	struct side *other = side_start(look_into_it, NULL);
+	read_on_and_on(ni);
+	side_join(other);
+}
+
 /* Everything that was accepted has taken one from the threshold of its descriptor. */
 static void wait_for_all(ptl_handle_md_t puts, ptl_handle_md_t gets)
 {
@@ -99,14 +149,14 @@ static void wait_for_all(ptl_handle_md_t puts, ptl_handle_md_t gets)
 	}
 }
 
-NODES_CASE(handlers_never_wait_and_lose_nothing, 1)
+static void under_thunder(ptl_handle_ni_t ni, void (*calls)(ptl_handle_ni_t ni))
 {
-	UNUSED_ARGS;
 	struct sigaction act = {.sa_handler = handler}, before;
 	pthread_t self = pthread_self(), other;
 	ptl_md_t d = md_of(node_alloc(8), 8, MD_ANY | MD_QUIET, PTL_EQ_NONE);
 	memset(&storm, 0, sizeof storm);
 	storm.ni = ni;
+	p3_set(&storm.mine, PTL_EQ_NONE);
 	storm.eq = eq_new(ni, 64);
 	CHECK_OK(PtlGetId(ni, &storm.self));
 	storm.md = bind_md(ni, md_of(node_alloc(8), 8, 0, storm.eq));
@@ -115,7 +165,7 @@ NODES_CASE(handlers_never_wait_and_lose_nothing, 1)
 	ptl_handle_md_t puts = post_md(ni, PT, 0, d), gets = post_md(ni, PT, 1, d);
 	CHECK(sigaction(SIGUSR1, &act, &before) == 0);
 	CHECK(pthread_create(&other, NULL, thunder, &self) == 0);
-	call_on_and_on(ni);
+	calls(ni);
 	CHECK(pthread_join(other, NULL) == 0);
 	CHECK(sigaction(SIGUSR1, &before, NULL) == 0);
 	CHECK_EQ(p3_get(&storm.wrong), 0);
@@ -123,10 +173,30 @@ NODES_CASE(handlers_never_wait_and_lose_nothing, 1)
 	wait_for_all(puts, gets);
 }
 
+NODES_CASE(handlers_never_wait_and_lose_nothing, 1)
+{
+	UNUSED_ARGS;
+	under_thunder(ni, call_on_and_on);
+}
+
+NODES_CASE(handlers_may_interrupt_a_reader, 1)
+{
+	UNUSED_ARGS;
+	under_thunder(ni, read_on_and_on);
+}
+
+NODES_CASE(handlers_may_interrupt_one_of_two_readers, 1)
+{
+	UNUSED_ARGS;
+	under_thunder(ni, read_with_another);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(handlers_never_wait_and_lose_nothing),
+		cmocka_unit_test(handlers_may_interrupt_a_reader),
+		cmocka_unit_test(handlers_may_interrupt_one_of_two_readers),
 	};
 	return RUN_CASES(tests);
 }
