@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The node's shared heap, for PtlXAlloc; under yod --shared-heap that of the whole
- * program.
+ * The node's shared heap, for PtlXAlloc.
  *
  * jemalloc is loaded when the first block is wanted, and privately: linked to us it would
  * be the malloc of programs that link us, and could not be loaded with us by dlopen (it
@@ -14,20 +13,6 @@
 #include <string.h>
 
 #define JEMALLOC "libjemalloc.so.2"
-
-/* What the preloaded library of yod --shared-heap answers. */
-typedef struct p3_heap *program_heap_fn(uint64_t layout);
-
-static struct p3_heap *program_heap(void)
-{
-	void *fn = dlsym(RTLD_DEFAULT, "p3_program_heap");
-	program_heap_fn *ask;
-	if (!fn)
-		return NULL;
-	memcpy(&ask, &fn, sizeof ask);
-	struct p3_heap *heap = ask(P3_LAYOUT_WORD);
-	return heap && p3_heap_fd(heap) >= 0 ? heap : NULL;
-}
 
 static void make_heap(struct p3_node *node)
 {
@@ -46,8 +31,7 @@ struct p3_heap *p3_node_heap(struct p3_node *node)
 	if (node->heap_tried)
 		return node->heap;
 	node->heap_tried = true;
-	node->heap = node->harness ? NULL : program_heap();
-	if (!node->heap && node->size > 1) /* else nobody could read it */
+	if (node->size > 1) /* else nobody could read it */
 		make_heap(node);
 	return node->heap;
 }

@@ -71,7 +71,6 @@ int p3_heap_create(uint64_t len, enum p3_huge_policy huge, struct p3_heap **heap
 /* The arena inside; once for each heap.  0 or -errno. */
 int p3_heap_arm(struct p3_heap *heap, const struct p3_heap_calls *calls);
 bool p3_heap_is_armed(const struct p3_heap *heap);
-unsigned p3_heap_arena(const struct p3_heap *heap);
 
 /* Blocks aligned to 64 bytes; NULL when there is no room. */
 void *p3_heap_alloc(struct p3_heap *heap, size_t len);
