@@ -4,7 +4,8 @@
  *
  * jemalloc is loaded when the first block is wanted, and privately: linked to us it would
  * be the malloc of programs that link us, and could not be loaded with us by dlopen (it
- * needs static thread storage, for which yod has its nodes leave room).
+ * needs static thread storage, for which yod has its nodes leave room).  And without life
+ * held: under the loader's lock, constructors may call us, who take life.
  */
 #include "lib/lib.h"
 #include "shm/log.h"
@@ -55,28 +56,31 @@ static bool find_calls(struct p3_heap_calls *calls)
 	return fn[0] && fn[1] && fn[2];
 }
 
-static bool arm(struct p3_heap *heap)
+static struct p3_heap *heap_of(struct p3_node *node, bool *armed_out)
 {
-	static pthread_mutex_t first = PTHREAD_MUTEX_INITIALIZER; /* several nodes */
+	pthread_mutex_lock(&node->life);
+	struct p3_heap *heap = node->heap_mute ? NULL : p3_node_heap(node);
+	*armed_out = heap && p3_heap_is_armed(heap);
+	pthread_mutex_unlock(&node->life);
+	return heap;
+}
+
+static bool arm(struct p3_node *node, struct p3_heap *heap)
+{
 	struct p3_heap_calls calls;
-	if (p3_heap_is_armed(heap))
-		return true;
-	pthread_mutex_lock(&first);
-	bool ok = find_calls(&calls) && p3_heap_arm(heap, &calls) == 0;
-	pthread_mutex_unlock(&first);
+	bool found = find_calls(&calls);
+	pthread_mutex_lock(&node->life);
+	bool ok = p3_heap_is_armed(heap) || (found && p3_heap_arm(heap, &calls) == 0);
+	node->heap_mute |= !ok;
+	pthread_mutex_unlock(&node->life);
 	return ok;
 }
 
 struct p3_heap *p3_heap_for_blocks(struct p3_node *node)
 {
-	pthread_mutex_lock(&node->life);
-	struct p3_heap *heap = p3_node_heap(node);
-	if (heap && (node->heap_mute || !arm(heap))) {
-		node->heap_mute = true;
-		heap = NULL;
-	}
-	pthread_mutex_unlock(&node->life);
-	return heap;
+	bool armed;
+	struct p3_heap *heap = heap_of(node, &armed);
+	return heap && (armed || arm(node, heap)) ? heap : NULL;
 }
 
 void p3_heap_leave(struct p3_node *node)
