@@ -34,7 +34,7 @@
  * that forks reads the contents from the memfd into private memory, which the child
  * moves to the heap's addresses and the parent drops: the child's blocks are private,
  * its allocations too, nobody can map them.  So a fork copies what the heap holds (about
- * 0.5 ms a MiB).  It needs no descriptors.  If there is no memory for it the child says
+ * 1 ms a MiB).  It needs no descriptors.  If there is no memory for it the child says
  * so in one line and ends with status 127.
  *
  *	signals		are blocked meanwhile: their handlers could look at blocks
