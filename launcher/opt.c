@@ -50,13 +50,6 @@ static int set_tag(struct p3_opt *opt, const char *name, const char *value)
 	return P3_OPT_RUN;
 }
 
-static int set_shared_heap(struct p3_opt *opt, const char *name, const char *value)
-{
-	(void)name, (void)value;
-	opt->shared_heap = true;
-	return P3_OPT_RUN;
-}
-
 static int set_timeout(struct p3_opt *opt, const char *name, const char *value)
 {
 	char *end;
@@ -102,8 +95,6 @@ static const struct row rows[] = {
 	{"tag", NULL, "put [rank] before each line that a node prints", set_tag},
 	{"timeout", "SEC", "end the job after SEC seconds, status 124", set_timeout},
 	{"mode", "MODE", "how NICs run: auto, lease, dedicated or park", set_mode},
-	{"shared-heap", NULL, "all of malloc in memory that peers can read (PTL3_HEAP)",
-		set_shared_heap},
 	{"help", NULL, "print this", show_help},
 	{"version", NULL, "print the version", show_version},
 };

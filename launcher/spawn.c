@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "launcher/spawn.h"
 #include "launcher/reap.h"
-#include "launcher/say.h"
 #include "launcher/signals.h"
 #include "shm/job.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -20,8 +18,6 @@
 
 #define SOCKET_FD_MIN  100 /* above what shell scripts redirect */
 #define NUMBER_LEN     12
-#define PRELOAD        "libportals-heap.so"
-#define INSTALLED      "../" P3_LIBDIR
 #define TUNABLES       "GLIBC_TUNABLES"
 #define STATIC_TLS     "glibc.rtld.optional_static_tls"
 #define CLOEXEC_ALWAYS 4u /* CLOSE_RANGE_CLOEXEC */
@@ -71,40 +67,6 @@ static int set_tunables(void)
 	return rc;
 }
 
-/* Beside yod: installed, or in the build. */
-static bool find_preload(char *path, size_t room)
-{
-	static const char *const where[] = {INSTALLED, ".."};
-	char self[PATH_MAX - 64];
-	ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
-	if (n <= 0)
-		return false;
-	self[n] = 0;
-	*strrchr(self, '/') = 0;
-	for (size_t i = 0; i < sizeof where / sizeof where[0]; i++) {
-		int len = snprintf(path, room, "%s/%s/" PRELOAD, self, where[i]);
-		if (len > 0 && (size_t)len < room && access(path, R_OK) == 0)
-			return true;
-	}
-	return false;
-}
-
-static int set_preload(void)
-{
-	char path[PATH_MAX], *text;
-	const char *was = getenv("LD_PRELOAD");
-	if (!find_preload(path, sizeof path)) {
-		p3_say("--shared-heap: " PRELOAD " is not where yod was installed; "
-		       "install all of libportals (sanitizer builds have none)");
-		return -ENOENT;
-	}
-	if (asprintf(&text, "%s%s%s", path, was && *was ? ":" : "", was ? was : "") < 0)
-		return -ENOMEM;
-	int rc = setenv("LD_PRELOAD", text, 1) ? -errno : 0;
-	free(text);
-	return rc;
-}
-
 int p3_spawn_environment(const struct p3_spawn_conf *conf)
 {
 	int rc = set_map("PTL_NIDMAP", conf->size, conf->nid_base);
@@ -114,8 +76,6 @@ int p3_spawn_environment(const struct p3_spawn_conf *conf)
 		rc = -errno;
 	if (!rc)
 		rc = set_tunables();
-	if (!rc && conf->shared_heap)
-		rc = set_preload();
 	if (!rc && conf->mode && setenv("PTL3_MODE", conf->mode, 1))
 		rc = -errno;
 	return rc;

@@ -21,7 +21,6 @@ struct p3_spawn_conf {
 	uint32_t size;
 	uint32_t nid_base;
 	const char *mode; /* NULL: leave PTL3_MODE as it is */
-	bool shared_heap; /* preload the library for it */
 	int stdin_fd;     /* for rank 0 */
 	int give_up_fd;   /* readable: stop waiting for the exec */
 	bool pipes;       /* stdout and stderr through pipes */
@@ -37,8 +36,7 @@ struct p3_spawned {
 
 enum p3_spawn_fault { P3_SPAWN_FORK = 1, P3_SPAWN_PREPARE, P3_SPAWN_EXEC };
 
-/* The environment that all nodes have in common; once, in yod.  0 or -errno;
- * -ENOENT: it is not installed, which has been said. */
+/* The environment that all nodes have in common; once, in yod.  0 or -errno. */
 int p3_spawn_environment(const struct p3_spawn_conf *conf);
 
 /*

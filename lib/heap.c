@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The node's shared heap, for PtlXAlloc; under yod --shared-heap that of the whole
- * program.
+ * The node's shared heap, for PtlXAlloc.
  *
  * jemalloc is loaded when the first block is wanted, and privately: linked to us it would
  * be the malloc of programs that link us, and could not be loaded with us by dlopen (it
- * needs static thread storage, for which yod has its nodes leave room).
+ * needs static thread storage, for which yod has its nodes leave room).  And without life
+ * held: under the loader's lock, constructors may call us, who take life.
  */
 #include "lib/lib.h"
 #include "shm/log.h"
@@ -14,20 +14,6 @@
 #include <string.h>
 
 #define JEMALLOC "libjemalloc.so.2"
-
-/* What the preloaded library of yod --shared-heap answers. */
-typedef struct p3_heap *program_heap_fn(uint64_t layout);
-
-static struct p3_heap *program_heap(void)
-{
-	void *fn = dlsym(RTLD_DEFAULT, "p3_program_heap");
-	program_heap_fn *ask;
-	if (!fn)
-		return NULL;
-	memcpy(&ask, &fn, sizeof ask);
-	struct p3_heap *heap = ask(P3_LAYOUT_WORD);
-	return heap && p3_heap_fd(heap) >= 0 ? heap : NULL;
-}
 
 static void make_heap(struct p3_node *node)
 {
@@ -46,8 +32,7 @@ struct p3_heap *p3_node_heap(struct p3_node *node)
 	if (node->heap_tried)
 		return node->heap;
 	node->heap_tried = true;
-	node->heap = node->harness ? NULL : program_heap();
-	if (!node->heap && node->size > 1) /* else nobody could read it */
+	if (node->size > 1) /* else nobody could read it */
 		make_heap(node);
 	return node->heap;
 }
@@ -71,28 +56,31 @@ static bool find_calls(struct p3_heap_calls *calls)
 	return fn[0] && fn[1] && fn[2];
 }
 
-static bool arm(struct p3_heap *heap)
+static struct p3_heap *heap_of(struct p3_node *node, bool *armed_out)
 {
-	static pthread_mutex_t first = PTHREAD_MUTEX_INITIALIZER; /* several nodes */
+	pthread_mutex_lock(&node->life);
+	struct p3_heap *heap = node->heap_mute ? NULL : p3_node_heap(node);
+	*armed_out = heap && p3_heap_is_armed(heap);
+	pthread_mutex_unlock(&node->life);
+	return heap;
+}
+
+static bool arm(struct p3_node *node, struct p3_heap *heap)
+{
 	struct p3_heap_calls calls;
-	if (p3_heap_is_armed(heap))
-		return true;
-	pthread_mutex_lock(&first);
-	bool ok = find_calls(&calls) && p3_heap_arm(heap, &calls) == 0;
-	pthread_mutex_unlock(&first);
+	bool found = find_calls(&calls);
+	pthread_mutex_lock(&node->life);
+	bool ok = p3_heap_is_armed(heap) || (found && p3_heap_arm(heap, &calls) == 0);
+	node->heap_mute |= !ok;
+	pthread_mutex_unlock(&node->life);
 	return ok;
 }
 
 struct p3_heap *p3_heap_for_blocks(struct p3_node *node)
 {
-	pthread_mutex_lock(&node->life);
-	struct p3_heap *heap = p3_node_heap(node);
-	if (heap && (node->heap_mute || !arm(heap))) {
-		node->heap_mute = true;
-		heap = NULL;
-	}
-	pthread_mutex_unlock(&node->life);
-	return heap;
+	bool armed;
+	struct p3_heap *heap = heap_of(node, &armed);
+	return heap && (armed || arm(node, heap)) ? heap : NULL;
 }
 
 void p3_heap_leave(struct p3_node *node)

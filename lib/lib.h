@@ -127,7 +127,7 @@ int p3_conf_read(struct p3_conf *conf_out);
 
 /* The node's heap, made when it is asked for first, or NULL.  With life held. */
 struct p3_heap *p3_node_heap(struct p3_node *node);
-/* The same with an allocator inside that is ours to call. */
+/* The same with an allocator inside that is ours to call.  Without life held. */
 struct p3_heap *p3_heap_for_blocks(struct p3_node *node);
 /* The node ends: its blocks are free. */
 void p3_heap_leave(struct p3_node *node);

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/resource.h>
 
 struct p3_peer *p3_fw_find(struct p3_nic *n, ptl_nid_t nid)
 {
@@ -380,6 +381,13 @@ static int check_header(struct p3_nic *n, const struct p3_peer_info *info)
 	return -EPROTO;
 }
 
+/* Views would take what the program itself needs. */
+static bool is_space_limited(void)
+{
+	struct rlimit space;
+	return getrlimit(RLIMIT_AS, &space) == 0 && space.rlim_cur != RLIM_INFINITY;
+}
+
 /* Without it all works the same, slower. */
 static void map_heap(struct p3_nic *n, struct p3_peer_info *info)
 {
@@ -387,8 +395,10 @@ static void map_heap(struct p3_nic *n, struct p3_peer_info *info)
 	if (!info->heap_len || info->node == n->conf.node)
 		return;
 	static p3_a32 told;
+	if (is_space_limited())
+		return;
 	int rc = p3_heap_view_open(info->heap, info->heap_len, &info->view);
-	if (rc && !p3_exchange32(&told, 1))
+	if (rc && n->conf.node == 0 && !p3_exchange32(&told, 1))
 		p3_warn("node %u: its shared heap cannot be mapped (%s); its long "
 			"messages are moved otherwise, and those of other nodes perhaps",
 			info->node, strerror(-rc));

@@ -7,10 +7,12 @@
 #include <fcntl.h>
 #include <jemalloc/jemalloc.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -18,6 +20,11 @@
 #define MADV_POPULATE_READ 22
 #endif
 
+#ifndef MAP_FIXED_NOREPLACE
+#define MAP_FIXED_NOREPLACE 0x100000
+#endif
+
+#define FD_MIN     200 /* above the numbers that programs give their files */
 #define HEAP_ALIGN 64
 #define VIEW_BLOCK ((uint64_t)256 << 10)
 #define GROW_MOST  ((size_t)4 << 20) /* what the arena asks for beyond its need */
@@ -26,6 +33,8 @@
 struct p3_heap {
 	extent_hooks_t hooks; /* first: hooks lead back to their heap */
 	struct p3_seg seg;
+	dev_t dev; /* of its file: programs close and replace descriptors */
+	ino_t ino;
 	p3_a64 used;
 	bool mine; /* private memory of a forked child */
 	bool armed;
@@ -38,11 +47,17 @@ struct p3_heap {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards kept, and additions */
 static _Atomic(struct p3_heap *) heaps;                  /* HEAP.1 */
 
+static bool is_ours(const struct p3_heap *h)
+{
+	struct stat st;
+	return fstat(h->seg.fd, &st) == 0 && st.st_ino == h->ino && st.st_dev == h->dev;
+}
+
 /* ---- extents ---- */
 
 static bool reserve(struct p3_heap *h, uint64_t off, uint64_t len)
 {
-	return h->mine || p3_seg_reserve_range(&h->seg, off, len) == 0;
+	return h->mine || (is_ours(h) && p3_seg_reserve_range(&h->seg, off, len) == 0);
 }
 
 /* Never says that memory is zero: of a forked child's that is not certain. */
@@ -50,12 +65,12 @@ static void *extent_alloc(extent_hooks_t *hooks, void *at, size_t size, size_t a
 	bool *zero, bool *commit, unsigned arena)
 {
 	struct p3_heap *h = (struct p3_heap *)hooks;
-	uint64_t used = p3_get(&h->used), off, end;
+	uint64_t base = (uintptr_t)h->seg.base, used = p3_get(&h->used), off, end;
 	(void)arena;
 	if (align < h->seg.page)
 		align = h->seg.page;
 	do {
-		off = p3_round_up(used, align);
+		off = p3_round_up(base + used, align) - base;
 		if (off > h->seg.len || size > h->seg.len - off)
 			return NULL;
 		end = p3_round_up(off + size, h->seg.page);
@@ -86,21 +101,40 @@ static bool extent_merge(extent_hooks_t *hooks, void *a, size_t size_a, void *b,
 
 /* ---- fork ---- */
 
-static __thread int copied[2] __attribute__((tls_model("initial-exec")));
+/* In front of a heap's contents, copied for a child. */
+struct copy {
+	struct copy *next;
+	struct p3_heap *heap;
+	uint64_t len;
+};
 
-static _Noreturn void give_up(void)
+static __thread struct {
+	sigset_t mask;
+	struct copy *copies;
+	const char *trouble; /* why the child cannot have its copy */
+} forking __attribute__((tls_model("initial-exec")));
+
+static bool watched;
+
+static void complain(const char *text)
 {
-	static const char line[] = "libportals: a forked child has no room for a copy of "
-				   "the shared heap, or "
-				   "too many files are open; it ends\n";
-	ssize_t n = write(STDERR_FILENO, line, sizeof line - 1);
-	_exit(n < 0 ? 126 : 127);
+	ssize_t n = write(STDERR_FILENO, text, strlen(text));
+	(void)n;
+}
+
+static _Noreturn void give_up(const char *why)
+{
+	complain("libportals: a forked child cannot copy the shared heap: ");
+	complain(why);
+	complain("; it ends\n");
+	_exit(127);
 }
 
 static bool read_contents(int fd, char *to, uint64_t len)
 {
 	for (uint64_t at = 0; at < len;) {
-		ssize_t n = pread(fd, to + at, len - at, (off_t)at);
+		/* libc's pread is a cancellation point */
+		long n = syscall(SYS_pread64, fd, to + at, len - at, (off_t)at);
 		if (n <= 0 && !(n < 0 && errno == EINTR))
 			return false;
 		at += n > 0 ? (uint64_t)n : 0;
@@ -108,68 +142,90 @@ static bool read_contents(int fd, char *to, uint64_t len)
 	return true;
 }
 
-static void make_mine(struct p3_heap *h)
+static void *private_memory(void *at, uint64_t len)
 {
-	int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
-	void *at = mmap(h->seg.base, h->seg.len, PROT_READ | PROT_WRITE, flags, -1, 0);
-	if (at == MAP_FAILED || !read_contents(h->seg.fd, at, p3_get(&h->used)))
-		give_up();
-	close(h->seg.fd);
-	h->seg.fd = -1;
-	h->mine = true;
+	int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+	return mmap(at, len, PROT_READ | PROT_WRITE,
+		flags | (at ? MAP_FIXED_NOREPLACE : 0), -1, 0);
 }
 
-static bool is_shared(const struct p3_heap *h)
+static const char *copy_contents(struct p3_heap *h)
 {
-	return !h->mine && p3_get(&h->used);
+	uint64_t len = p3_get(&h->used);
+	if (!is_ours(h))
+		return "its descriptor was closed, or names another file";
+	struct copy *c = private_memory(NULL, P3_PAGE + len);
+	if (c == MAP_FAILED)
+		return "there is no memory for it";
+	*c = (struct copy){forking.copies, h, len};
+	forking.copies = c;
+	return read_contents(h->seg.fd, (char *)c + P3_PAGE, len) ? NULL
+								  : "reading it failed";
 }
 
 static void before_fork(void)
 {
-	copied[0] = copied[1] = -1;
+	sigset_t all;
+	sigfillset(&all);
+	pthread_sigmask(SIG_BLOCK, &all, &forking.mask);
+	forking.copies = NULL;
+	forking.trouble = NULL;
 	for (struct p3_heap *h = p3_acquire(&heaps); h; h = h->next) /* HEAP.1 */
-		if (is_shared(h)) {
-			if (pipe2(copied, O_CLOEXEC) != 0)
-				copied[0] = copied[1] = -2;
-			return;
-		}
+		if (!h->mine && p3_get(&h->used) && !forking.trouble)
+			forking.trouble = copy_contents(h);
 }
 
 static void after_fork_here(void)
 {
-	char byte;
-	if (copied[0] < 0)
-		return;
-	close(copied[1]);
-	while (syscall(SYS_read, copied[0], &byte, 1ul) < 0 && errno == EINTR)
-		; /* a byte, or the end of the child; read() could be cancelled */
-	close(copied[0]);
+	while (forking.copies) {
+		struct copy *c = forking.copies;
+		forking.copies = c->next;
+		munmap(c, P3_PAGE + c->len);
+	}
+	pthread_sigmask(SIG_SETMASK, &forking.mask, NULL);
+}
+
+static void make_mine(struct p3_heap *h)
+{
+	void *at = private_memory(h->seg.base, h->seg.len);
+	if (at == MAP_FAILED && errno != EEXIST)
+		give_up("there is no memory for it");
+	if (at != h->seg.base)
+		give_up("something else is mapped at its addresses");
+	if (is_ours(h))
+		close(h->seg.fd);
+	h->seg.fd = -1;
+	h->mine = true;
+}
+
+static void move_in(struct copy *c)
+{
+	char *from = (char *)c + P3_PAGE;
+	int flags = MREMAP_MAYMOVE | MREMAP_FIXED;
+	if (mremap(from, c->len, c->len, flags, c->heap->seg.base) == MAP_FAILED)
+		give_up("there is no memory for it");
 }
 
 static void after_fork_in_child(void)
 {
-	if (copied[0] == -2)
-		give_up();
+	if (forking.trouble)
+		give_up(forking.trouble);
 	for (struct p3_heap *h = p3_acquire(&heaps); h; h = h->next) /* HEAP.1 */
 		if (!h->mine)
 			make_mine(h);
+	while (forking.copies) {
+		struct copy *c = forking.copies;
+		forking.copies = c->next;
+		move_in(c);
+		munmap(c, P3_PAGE);
+	}
 	pthread_mutex_init(&lock, NULL);
-	if (copied[0] < 0)
-		return;
-	ssize_t n = write(copied[1], "", 1);
-	close(copied[0]);
-	close(copied[1]);
-	if (n < 0 && errno != EPIPE)
-		give_up();
+	pthread_sigmask(SIG_SETMASK, &forking.mask, NULL);
 }
 
-static int watch_forks(void)
+__attribute__((constructor)) static void watch_forks(void)
 {
-	static bool watched;
-	if (!watched && pthread_atfork(before_fork, after_fork_here, after_fork_in_child))
-		return -ENOMEM;
-	watched = true;
-	return 0;
+	watched = !pthread_atfork(before_fork, after_fork_here, after_fork_in_child);
 }
 
 /* ---- birth ---- */
@@ -209,6 +265,15 @@ static uint64_t free_hugepages(void)
 	return n;
 }
 
+static void move_up(struct p3_seg *seg)
+{
+	int fd = fcntl(seg->fd, F_DUPFD_CLOEXEC, FD_MIN);
+	if (fd < 0)
+		return;
+	close(seg->fd);
+	seg->fd = fd;
+}
+
 static int make_segment(uint64_t len, enum p3_huge_policy huge, struct p3_seg *seg)
 {
 	int fell_back, rc = 0;
@@ -222,13 +287,25 @@ static int make_segment(uint64_t len, enum p3_huge_policy huge, struct p3_seg *s
 	rc = p3_seg_seal(seg);
 	if (rc)
 		p3_seg_destroy(seg);
+	else
+		move_up(seg);
 	return rc;
+}
+
+static int remember_file(struct p3_heap *h)
+{
+	struct stat st;
+	if (fstat(h->seg.fd, &st) != 0)
+		return -errno;
+	h->dev = st.st_dev;
+	h->ino = st.st_ino;
+	return 0;
 }
 
 static struct p3_heap *take_kept(uint64_t len)
 {
 	for (struct p3_heap *h = p3_acquire(&heaps); h; h = h->next) /* HEAP.1 */
-		if (h->kept && !h->mine && h->seg.len == len) {
+		if (h->kept && !h->mine && h->seg.len == len && is_ours(h)) {
 			h->kept = false;
 			return h;
 		}
@@ -238,9 +315,9 @@ static struct p3_heap *take_kept(uint64_t len)
 static int make_new(uint64_t len, enum p3_huge_policy huge, struct p3_heap **heap_out)
 {
 	struct p3_heap *h = calloc(1, sizeof *h);
-	int rc = h ? watch_forks() : -ENOMEM;
+	int rc = h && watched ? make_segment(len, huge, &h->seg) : -ENOMEM;
 	if (!rc)
-		rc = make_segment(len, huge, &h->seg);
+		rc = remember_file(h);
 	if (rc) {
 		free(h);
 		return rc;

@@ -24,14 +24,27 @@
  * good.  A lying owner costs at most the pages of its heap.  What remains (a page that
  * cannot be read back from swap) is the same as for published segments.
  *
+ * The descriptor.  Programs close descriptors that they do not know, and give their
+ * numbers to other files.  It has a number above those that programs use, and before
+ * each use its file is compared with the one that was made: if it is another the heap
+ * grows no more, the descriptor is left alone, and children cannot have a copy.
+ *
  * fork.  A child that wrote here would write its parent's memory.  The mapping does not
- * go to the child (MADV_DONTFORK); instead, in a handler of pthread_atfork, the child
- * puts private memory of its own at the same addresses and reads the contents from the
- * memfd, while the thread that forked waits in the parent.  Then both go on: the child's
- * blocks are private, its allocations too, nobody can map them.  So a fork copies what
- * the heap holds (about 0.5 ms a MiB).  If the child cannot get the memory it says so
- * in one line and ends with status 127.  posix_spawn, vfork and system share or
- * leave the address space and copy nothing; a bare clone() or _Fork() leaves a hole.
+ * go to the child (MADV_DONTFORK); instead, in handlers of pthread_atfork, the thread
+ * that forks reads the contents from the memfd into private memory, which the child
+ * moves to the heap's addresses and the parent drops: the child's blocks are private,
+ * its allocations too, nobody can map them.  So a fork copies what the heap holds (about
+ * 1 ms a MiB).  It needs no descriptors.  If there is no memory for it the child says
+ * so in one line and ends with status 127.
+ *
+ *	signals		are blocked meanwhile: their handlers could look at blocks
+ *	handlers	of pthread_atfork are registered when the library is loaded;
+ *			those that are registered later find the heap in the child
+ *	no fork		posix_spawn, vfork and system share or leave the address space
+ *			and copy nothing
+ *	no handlers	children of a bare clone() or of _Fork() have no heap: a hole
+ *	stacks		of threads or coroutines in blocks of the heap do not survive a
+ *			fork on them: the child has none until the handler has run
  *
  * p3_heap_create and p3_heap_arm: one thread at a time.  The others may be called by any
  * thread at the same time.

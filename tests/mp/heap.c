@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * heap - long messages out of shared heaps, of a program that only calls malloc (under
- * yod --shared-heap), or PtlXAlloc
- *
- *	heap malloc|xalloc	how buffers are got
+ * heap - long messages out of shared heaps, from memory of PtlXAlloc
  *
  * Each node puts to and gets from its neighbours; meanwhile threads allocate and free,
  * and children are forked that write all over their memory: nothing of that may be seen
@@ -31,16 +28,11 @@ enum { BITS_IN = 1, BITS_OUT = 2 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards stop */
 static bool stop;
-static int by_malloc;
 
 static unsigned char *get_memory(size_t n)
 {
 	void *at;
-	if (by_malloc)
-		at = malloc(n);
-	else
-		mp_check(PtlXAlloc(n, &at) == PTL_OK, "PtlXAlloc");
-	mp_check(at, "memory");
+	mp_check(PtlXAlloc(n, &at) == PTL_OK && at, "PtlXAlloc");
 	return at;
 }
 
@@ -111,8 +103,6 @@ static void child(unsigned char *mine, unsigned seed)
 	memset(mine, 0xee, LENGTH);
 	for (int i = 0; i < FORKED_CHURN; i++)
 		churn_once(&state);
-	if (by_malloc)
-		free(mine);
 	_exit(0);
 }
 
@@ -187,12 +177,11 @@ static struct buffers open_buffers(void)
 	return b;
 }
 
-int main(int argc, char **argv)
+int main(void)
 {
 	pthread_t thread[THREADS];
 	unsigned seed[THREADS];
 	mp_start();
-	by_malloc = argc > 1 && !strcmp(argv[1], "malloc");
 	struct buffers b = open_buffers();
 	unsigned char *mine = get_memory(LENGTH);
 	for (unsigned i = 0; i < THREADS; i++) {

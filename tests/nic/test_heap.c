@@ -11,6 +11,7 @@
 #include <sched.h>
 #include <stdio.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { PT_IN = 4, PT_OUT = 5, MOST = 3 << 20, LONG = 1 << 20, GUARD = 64 };
@@ -314,6 +315,25 @@ static void view_holds_what_lies_inside(void **state)
 	assert_false(p3_heap_view_holds(&none, 0, 1));
 }
 
+/* Programs close descriptors that they do not know, and give them to others. */
+NODES_CASE(lost_descriptor_costs_the_heap_only, 2)
+{
+	UNUSED_ARGS;
+	struct p3_heap *heap = p3_node()->heap;
+	int other = memfd_create("other", MFD_CLOEXEC);
+	struct stat st;
+	(void)ni;
+	CHECK(shared(LONG) && p3_heap_fd(heap) >= 0 && other >= 0);
+	CHECK(dup2(other, p3_heap_fd(heap)) >= 0);
+	unsigned char *at = shared(LONG);
+	for (unsigned i = 0; i < 300 && p3_heap_has(heap, at); i++)
+		at = shared(LONG);
+	CHECK(!p3_heap_has(heap, at));
+	memset(at, 1, LONG);
+	CHECK(fstat(other, &st) == 0 && st.st_size == 0);
+	close(other);
+}
+
 /* ---- bytes that go away in the middle ---- */
 
 /* What ends well has the bytes as they were, whatever the owner did to them later. */
@@ -371,6 +391,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(put_from_out_of_the_heap_fails),
 		cmocka_unit_test(get_from_out_of_the_heap_fails),
 		cmocka_unit_test(view_holds_what_lies_inside),
+		cmocka_unit_test(lost_descriptor_costs_the_heap_only),
 		cmocka_unit_test(bytes_taken_back_are_never_delivered),
 	};
 	return RUN_CASES(cases);

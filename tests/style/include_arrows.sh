@@ -32,12 +32,10 @@ allow shm 'shm/[a-z]+\.h'
 allow nic "(nic|shm)/[a-z]+\.h|$public"
 allow lib "(lib|shm)/[a-z]+\.h|nic/nic\.h|$public"
 allow launcher '(launcher|shm)/[a-z]+\.h'
-allow preload 'shm/[a-z]+\.h'
 allow include 'none'
 allow examples "$public" own
 allow bench "$public" own
 forbid shm 'portals.*|p3rt/.*'
-forbid preload 'portals.*|p3rt/.*'
 forbid launcher 'portals.*|p3rt/.*'
 forbid include 'portals/.*|p3rt/.*|[^p].*/.*'
 

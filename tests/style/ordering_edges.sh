@@ -5,7 +5,7 @@
 . "${0%/*}/sources.sh"
 doc=docs/ordering.md
 name='\b[A-Z]{2,}\.[0-9]+\b'
-code=$(sources '*.c' '*.h' | grep -E '^(shm|nic|lib|launcher|preload)/')
+code=$(sources '*.c' '*.h' | grep -E '^(shm|nic|lib|launcher)/')
 cited() {
 	grep -hoE "$name" $code | sort -u
 }

@@ -6,7 +6,7 @@ status=0
 
 # Files of the tree, not of a binary directory inside it: sources 'pattern'... in dirs
 sources() {
-	find .ci bench cmake examples include launcher lib nic preload shm tests \
+	find .ci bench cmake examples include launcher lib nic shm tests \
 		-type f \( -name "$1" ${2:+-o -name "$2"} ${3:+-o -name "$3"} \) \
 		2>/dev/null | sort
 }

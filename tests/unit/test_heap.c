@@ -13,9 +13,13 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <jemalloc/jemalloc.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -246,6 +250,96 @@ static void grandchild_has_its_own_copy(void **state)
 	p3_heap_keep(h);
 }
 
+static void blocks_are_aligned_as_asked(void **state)
+{
+	static struct p3_heap_calls calls;
+	size_t align = 8 << 20;
+	struct p3_heap *h;
+	void *block;
+	unsigned n = 0;
+	(void)state;
+	if (!find_calls(&calls))
+		skip();
+	assert_int_equal(p3_heap_create(20 << 20, P3_HUGE_OFF, &h), 0);
+	assert_int_equal(p3_heap_arm(h, &calls), 0);
+	int flags = MALLOCX_ARENA(p3_heap_arena(h)) | MALLOCX_TCACHE_NONE;
+	while ((block = calls.mallocx(4096, flags | MALLOCX_ALIGN(align)))) {
+		assert_true(p3_heap_has(h, block));
+		assert_int_equal((uintptr_t)block % align, 0);
+		n++;
+	}
+	assert_in_range(n, 1, 3);
+	p3_heap_keep(h);
+}
+
+/* ---- what programs do to processes ---- */
+
+static int child_status(void)
+{
+	pid_t pid = fork();
+	if (!pid)
+		_exit(0);
+	return wait_for(pid);
+}
+
+static void fork_needs_no_descriptors(void **state)
+{
+	struct p3_heap *h = heap_new();
+	struct rlimit was, none;
+	char *block = p3_heap_alloc(h, 100);
+	(void)state;
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &was), 0);
+	none = (struct rlimit){0, was.rlim_max};
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	assert_int_equal(child_status(), 0);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &was), 0);
+	p3_heap_free(h, block);
+	p3_heap_keep(h);
+}
+
+static void fork_leaves_signals_as_they_were(void **state)
+{
+	struct p3_heap *h = heap_new();
+	sigset_t usr, now;
+	(void)state;
+	sigemptyset(&usr);
+	sigaddset(&usr, SIGUSR1);
+	assert_int_equal(pthread_sigmask(SIG_BLOCK, &usr, NULL), 0);
+	pid_t pid = fork();
+	pthread_sigmask(SIG_SETMASK, NULL, &now);
+	bool same = sigismember(&now, SIGUSR1) && !sigismember(&now, SIGUSR2);
+	if (!pid)
+		_exit(!same);
+	assert_int_equal(wait_for(pid), 0);
+	assert_true(same);
+	assert_int_equal(pthread_sigmask(SIG_UNBLOCK, &usr, NULL), 0);
+	p3_heap_keep(h);
+}
+
+/* The last test: children cannot have a copy of this heap any more. */
+static void foreign_file_is_left_alone(void **state)
+{
+	struct p3_heap *h = heap_new();
+	char *block = p3_heap_alloc(h, 100), *more;
+	int other = memfd_create("other", MFD_CLOEXEC), fd = p3_heap_fd(h);
+	struct stat st;
+	(void)state;
+	assert_true(fd >= 200 && fcntl(fd, F_GETFD) == FD_CLOEXEC);
+	assert_non_null(block);
+	assert_int_equal(dup2(other, fd), fd);
+	for (unsigned n = 0; n < 64 && (more = p3_heap_alloc(h, 1 << 20)); n++)
+		memset(more, 1, 1 << 20);
+	assert_null(more);
+	assert_int_equal(fstat(other, &st), 0);
+	assert_int_equal(st.st_size, 0);
+	assert_int_equal(st.st_blocks, 0);
+	assert_int_equal(WEXITSTATUS(child_status()), 127);
+	assert_int_equal(fcntl(fd, F_GETFD), 0);
+	p3_heap_keep(h);
+	assert_ptr_not_equal(heap_new(), h);
+	close(other);
+}
+
 int main(void)
 {
 	const struct CMUnitTest cases[] = {
@@ -258,6 +352,10 @@ int main(void)
 		cmocka_unit_test(view_of_no_heap_is_refused),
 		cmocka_unit_test(forked_child_has_its_own_copy),
 		cmocka_unit_test(grandchild_has_its_own_copy),
+		cmocka_unit_test(blocks_are_aligned_as_asked),
+		cmocka_unit_test(fork_needs_no_descriptors),
+		cmocka_unit_test(fork_leaves_signals_as_they_were),
+		cmocka_unit_test(foreign_file_is_left_alone),
 	};
 	return cmocka_run_group_tests(cases, NULL, NULL);
 }
