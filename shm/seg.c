@@ -21,6 +21,8 @@
 #define F_SEAL_FUTURE_WRITE 0x0010
 #endif
 
+#define P3_REMOTE ((uintptr_t)256 << 30)
+
 /* A mapping of this process, or (refs 0) a range that is kept for the next one. */
 struct range {
 	struct range *next;
@@ -77,11 +79,30 @@ static void *blank(void *at, uint64_t len)
 	return map_at(at, len, PROT_READ | PROT_WRITE, flags, -1);
 }
 
+/*
+ * Far below what the kernel gives to those who do not care: a range does not go to a
+ * forked child, and must still be free there when the child takes it for its copy.
+ */
+static void *remote_blank(uint64_t len)
+{
+	static uintptr_t lowest;
+	if (!lowest) {
+		void *usual = blank(NULL, P3_PAGE);
+		if (usual == MAP_FAILED)
+			return usual;
+		munmap(usual, P3_PAGE);
+		lowest = (uintptr_t)usual - P3_REMOTE;
+	}
+	lowest -= len;
+	int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+	return map_at((void *)lowest, len, PROT_READ | PROT_WRITE, flags, -1);
+}
+
 /* A range of address space aligned to hugepages where len allows for them. */
 static void *fresh_range(uint64_t len)
 {
 	uint64_t align = len % P3_HUGE == 0 ? P3_HUGE : P3_PAGE;
-	char *p = blank(NULL, len + align);
+	char *p = remote_blank(len + align);
 	if (p == MAP_FAILED)
 		return MAP_FAILED;
 	char *at = (char *)p3_round_up((uintptr_t)p, align);
