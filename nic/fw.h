@@ -496,6 +496,7 @@ struct p3_nic {
 	uint64_t tick_ns;
 	bool may_rest; /* dedicated by plan, not by order */
 	bool sparing;  /* full rings of all pairs on a CPU are more than it caches */
+	bool tight;    /* fewer CPUs than host and NIC threads */
 	bool crowded;  /* more nodes than CPUs: a peer has a CPU now and then only */
 	pthread_t thread;
 	p3_a32 stop;

@@ -38,6 +38,9 @@
 #define P3_TICK_NS      2000000u
 #define P3_BUSY_TICK_NS 200000u
 #define P3_QUIET_TICKS  5u
+#define P3_TIGHT_TURNS  64u /* empty passes between offers of a CPU that may be shared */
+#define P3_LOOK_TURNS   1024u
+#define P3_TAKEN_NS     3000u /* an offer that took so long was accepted */
 #define P3_REST_TURNS   (1u << 20) /* empty passes, some 50 ms */
 #define P3_KICK_NS      100000u
 #define P3_KICK_MOST    10000000u
@@ -271,6 +274,21 @@ static bool cpu_is_shared(struct nic_thread *t)
 	return since > mine && since - mine > P3_LOOK_NS / 2;
 }
 
+/* Offers the CPU: did anybody take it? */
+static bool somebody_waits(void)
+{
+	uint64_t before = p3_now_ns();
+	sched_yield();
+	return p3_now_ns() - before > P3_TAKEN_NS;
+}
+
+static bool has_company(struct nic_thread *t, uint32_t turns, uint32_t empty)
+{
+	bool offer = t->n->tight && empty % P3_TIGHT_TURNS == 1;
+	return (offer && somebody_waits()) ||
+	       (turns % P3_LOOK_TURNS == 0 && cpu_is_shared(t));
+}
+
 /* Away from a shared CPU, each time longer, unless it was ours for long. */
 static void end_dedicated(struct nic_thread *t)
 {
@@ -299,12 +317,13 @@ static void run_dedicated(struct nic_thread *t)
 #ifdef P3_VALGRIND
 		sched_yield();
 #endif
-		if (++turns % 1024)
-			continue;
-		if (cpu_is_shared(t)) {
+		turns++;
+		if (has_company(t, turns, empty)) {
 			end_dedicated(t);
 			break;
 		}
+		if (turns % P3_LOOK_TURNS)
+			continue;
 		if (n->may_rest && empty > P3_REST_TURNS) {
 			t->resting = true;
 			break;
@@ -397,6 +416,7 @@ static void plan(struct p3_nic *n)
 		c->mode = c->nnodes > 1 && cpus >= 2 * c->nnodes ? P3_MODE_DEDICATED
 								 : P3_MODE_LEASE;
 	n->crowded = crowd > 1;
+	n->tight = cpus < 2 * c->nnodes;
 	n->sparing = (uint64_t)crowd * c->nnodes * p3_layout_of(c->nnodes).req_cells >
 		     P3_CACHED_CELLS;
 	n->idle.spin_ns = n->crowded ? 0 : P3_SPIN_NS;

@@ -433,6 +433,18 @@ static void wire(struct run *run, unsigned i)
 	pthread_mutex_init(&m->lock, NULL);
 }
 
+/*
+ * Told of too few CPUs a dedicated NIC thread goes away as soon as a host wants to run:
+ * it would hardly be tested.
+ */
+static uint32_t cpus_for(unsigned n)
+{
+	const char *mode = getenv("PTL3_MODE");
+	uint32_t cpus = (uint32_t)sysconf(_SC_NPROCESSORS_ONLN);
+	bool dedicated = mode && strcmp(mode, "dedicated") == 0;
+	return dedicated && cpus < 2 * n ? 2 * n : cpus;
+}
+
 void run_nodes_opt(unsigned n, nodes_fn *fn, void *arg, const struct nodes_opt *opt)
 {
 	static const struct nodes_opt none;
@@ -445,7 +457,7 @@ void run_nodes_opt(unsigned n, nodes_fn *fn, void *arg, const struct nodes_opt *
 	struct p3_rdv_conf conf = {.size = n,
 		.nid_base = NID_BASE,
 		.jid = JID,
-		.cpus = (uint32_t)sysconf(_SC_NPROCESSORS_ONLN),
+		.cpus = cpus_for(n),
 		.say = say};
 	run->rdv = p3_rdv_create(&conf);
 	assert_non_null(run->rdv);
