@@ -23,7 +23,7 @@
 #define P3_BELT_NS    100000000u /* longest sleep of anybody */
 #define P3_SPIN_NS    20000u     /* one to one: spin so long before yielding */
 #define P3_AT_ONCE_NS 2000u      /* a yield this short found nothing else to run */
-#define P3_ALONE_NS   50000u     /* park after such yields for this long */
+#define P3_ALONE_NS   1000000u   /* park after such yields for this long */
 #define P3_YIELD_NS   20000000u  /* park after yielding this long in any case */
 
 /* Monotonic nanoseconds. */
