@@ -167,10 +167,11 @@ static bool host_is_inside(struct p3_nic *n)
 static bool sleep_until_rung(struct nic_thread *t)
 {
 	struct p3_nic *n = t->n;
-	uint32_t none = P3_AWAKE, was = P3_ASLEEP_NIC;
+	uint32_t word = P3_AWAKE, was = P3_ASLEEP_NIC;
 	p3_set(&n->nic_asleep, 1);
-	(void)p3_cas32(&n->doorbell->asleep, &none, P3_ASLEEP_NIC);
-	uint32_t word = p3_get(&n->doorbell->asleep);
+	/* As armed, or a watcher's: who sleeps on AWAKE is not rung for. */
+	if (p3_cas32(&n->doorbell->asleep, &word, P3_ASLEEP_NIC))
+		word = P3_ASLEEP_NIC;
 	p3_fence(); /* PARK.1 */
 	p3_fw_sweep(n);
 	bool news = p3_fw_pass(n) || p3_get(&n->stop);
