@@ -1,0 +1,38 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# Each ordering edge of the protocols that are modelled has a counter-example: edges.sh tree
+# So has each place in the code that cites one, by the name of its function.
+. "${0%/*}/../style/sources.sh"
+here=tests/promela
+modelled='(LANE|LEASE|MBX|PARK|COLD)[.][0-9]+'
+
+ends() { # of an edge, that are necessary
+	sed -n "s/^[a-z]* \($1_[a-z0-9_]*\)\$/\1/p" $here/edges
+}
+
+# In code, not in a comment of its own: edge and function.
+cited() {
+	awk -v edge="$modelled" '
+		/^[a-z].*[a-z_0-9]\(/ { f = $0; sub(/\(.*/, "", f); sub(/.*[ *]/, "", f) }
+		/;.*\/\*|\{.*\/\*/ {
+			line = $0; sub(/^[^;{]*[;{]/, "", line)
+			while (match(line, edge)) {
+				print substr(line, RSTART, RLENGTH), f
+				line = substr(line, RSTART + RLENGTH)
+			}
+		}' $(sources '*.c' '*.h' | grep -E '^(shm|nic)/') | tr . _ | sort -u
+}
+
+for edge in $(grep -oE "^\| $modelled" docs/ordering.md | tr -d '| ' | tr . _); do
+	[ "$(ends "$edge")" ] || complain "no model shows that $edge is necessary"
+done
+for end in $(sed -n 's/^#define \([A-Z]*_[0-9]_[a-z0-9_]*\).*/\1/p' $here/*.pml $here/*.h); do
+	grep -q " $end\$" $here/edges || complain "not in $here/edges: $end"
+done
+[ "$(cited)" ] || complain "the code cites no edge"
+cited | while read -r edge function; do
+	grep -q " ${edge}_$function\$" $here/edges && continue
+	grep -q "^# $edge in $function: " $here/edges && continue
+	echo "not in $here/edges: $edge, cited in $function"
+done | grep . && status=1
+exit $status

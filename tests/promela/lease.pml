@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The lease of shm/lease.h: a host thread waits for a message, another has a command.
+ */
+#define PROCS    2
+#define WATCHING end_watching /* there may be no message */
+#include "node.h"
+
+active proctype waiter()
+{
+	HOST_S;
+	wait_until(EVENTS, 1)
+}
+
+active proctype poster()
+{
+	HOST_S;
+	p3_fw_enter(HOST, ok);
+	if
+	:: ok -> p3_fw_leave()
+	:: else ->
+		p3_rmw(MBX, 1, 0, ALWAYS);
+		p3_fence(MBX_4_post_and_wait);
+		wait_until(DONE, 1)
+	fi
+}

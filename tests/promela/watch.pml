@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A host thread that waits for messages and sleeps on the doorbell meanwhile: PARK.1 of
+ * nic/call.c.  No NIC thread: whoever is not rung stays asleep.
+ */
+#ifndef MESSAGES
+#define MESSAGES 3
+#endif
+#define PROCS 2
+#include "node.h"
+
+active proctype host()
+{
+	HOST_S;
+	byte number;
+	do
+	:: number < MESSAGES -> number++; wait_until(EVENTS, number)
+	:: else -> break
+	od
+}
+
+active proctype peer()
+{
+	byte x, number;
+	do
+	:: number < MESSAGES -> number++; send(number)
+	:: else -> break
+	od;
+	taken == MESSAGES
+}
