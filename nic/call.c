@@ -16,7 +16,7 @@ struct wait {
 	uint64_t since;     /* 0: not looked at the clock yet */
 	uint64_t deadline;  /* UINT64_MAX: none */
 	uint64_t kick_wait; /* next kick when this long has passed */
-	bool unlooked;      /* armed the doorbell for the NIC thread, no pass since */
+	bool unlooked;      /* armed the doorbell for the NIC thread, no full look yet */
 	uint64_t nap_ns;    /* longest sleep while a peer may have to be seen to */
 };
 
@@ -38,8 +38,9 @@ static bool progress(struct p3_nic *n, struct wait *w)
 	if (!w->held)
 		w->held = p3_fw_enter(n, P3_LEASE_HOST);
 	if (w->held) {
-		w->unlooked = false;
-		return p3_fw_pass(n);
+		bool worked = p3_fw_pass(n);
+		w->unlooked &= p3_fw_was_cut(n);
+		return worked;
 	}
 	if (!p3_get(&n->lease.want))
 		p3_set(&n->lease.want, 1);
@@ -85,13 +86,13 @@ static uint64_t longest_sleep(struct p3_nic *n, struct wait *w)
  * if somebody has rung. */
 static bool disarm(struct p3_nic *n, struct wait *w)
 {
-	uint32_t to = p3_get(&n->nic_asleep) ? P3_ASLEEP_NIC : P3_AWAKE;
-	uint32_t was = P3_ASLEEP_HOST;
+	uint32_t was = P3_ASLEEP_HOST, awake = P3_AWAKE;
 	p3_set(&n->watcher, 0);
-	bool unrung = p3_cas32(&n->doorbell->asleep, &was, to);
-	if (!unrung && was == P3_AWAKE)
-		(void)p3_cas32(&n->doorbell->asleep, &was, to);
-	w->unlooked = to == P3_ASLEEP_NIC;
+	bool unrung = p3_cas32(&n->doorbell->asleep, &was, P3_AWAKE);
+	p3_fence(); /* PARK.1: the NIC thread may have gone to sleep on the old word */
+	w->unlooked = p3_get(&n->nic_asleep);
+	if (w->unlooked)
+		(void)p3_cas32(&n->doorbell->asleep, &awake, P3_ASLEEP_NIC);
 	p3_fence(); /* PARK.1: the caller's next pass is the last look */
 	return unrung;
 }

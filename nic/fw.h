@@ -908,6 +908,8 @@ int p3_fw_exec(struct p3_nic *n, struct p3_cmd *c);
 void p3_fw_mail(struct p3_nic *n); /* execute all posted commands */
 /* One pass; true if it found anything to do. */
 bool p3_fw_pass(struct p3_nic *n);
+/* Did the last pass reach its bounds, and may have left messages in lanes? */
+bool p3_fw_was_cut(const struct p3_nic *n);
 /* Give up the lease, and all looks that belong to that. */
 void p3_fw_leave(struct p3_nic *n);
 /* A fence and the looks in the middle of a long hold. */

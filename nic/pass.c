@@ -282,6 +282,11 @@ static inline void poll_lanes(struct p3_nic *n)
 		poll_peer(n, n->hot[i]);
 }
 
+bool p3_fw_was_cut(const struct p3_nic *n)
+{
+	return n->msgs >= P3_PASS_MSGS || n->bytes >= P3_PASS_BYTES;
+}
+
 static void rare(struct p3_nic *n)
 {
 	if (n->some_bad)

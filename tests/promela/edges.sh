@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# Each ordering edge of the protocols that are modelled has a counter-example: edges.sh tree
+# Each ordering edge of the modelled protocols has a counter-example: edges.sh tree
 # So has each place in the code that cites one, by the name of its function.
 . "${0%/*}/../style/sources.sh"
 here=tests/promela
@@ -26,8 +26,12 @@ cited() {
 for edge in $(grep -oE "^\| $modelled" docs/ordering.md | tr -d '| ' | tr . _); do
 	[ "$(ends "$edge")" ] || complain "no model shows that $edge is necessary"
 done
-for end in $(sed -n 's/^#define \([A-Z]*_[0-9]_[a-z0-9_]*\).*/\1/p' $here/*.pml $here/*.h); do
+defined='s/^#define \([A-Z]*_[0-9]_[a-z0-9_]*\).*/\1/p'
+for end in $(sed -n "$defined" $here/*.pml $here/*.h); do
 	grep -q " $end\$" $here/edges || complain "not in $here/edges: $end"
+done
+for end in $(sed -n 's/^[a-z].* //p' $here/edges); do
+	grep -q "^#define $end " $here/*.pml $here/*.h || complain "in no model: $end"
 done
 [ "$(cited)" ] || complain "the code cites no edge"
 cited | while read -r edge function; do

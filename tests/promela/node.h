@@ -24,6 +24,8 @@
 #define PARK_1_sleep_until_rung     10
 #define PARK_1_word                 11
 #define PARK_1_last_look          12
+#define PARK_1_cut                  13
+#define PARK_1_disarm_word          14
 
 #define LEASE      0
 #define MBX        1
@@ -80,7 +82,9 @@ inline p3_futex_wake(mask)
 	d_step {
 		i_ = 0;
 		do
-		:: i_ < PROCS -> sleeping[i_] = (sleeping[i_] & (mask) -> 0 : sleeping[i_]); i_++
+		:: i_ < PROCS ->
+			sleeping[i_] = (sleeping[i_] & (mask) -> 0 : sleeping[i_]);
+			i_++
 		:: else -> break
 		od;
 		i_ = 0
@@ -268,23 +272,24 @@ inline progress(worked)
 	:: else
 	fi;
 	if
-	:: held -> unlooked = false; p3_fw_pass(worked)
+	:: held ->
+		p3_fw_pass(worked);
+		unlooked = unlooked && worked && HAS(PARK_1_cut) /* p3_fw_was_cut */
 	:: else -> worked = false
 	fi
 }
 
 inline disarm()
 {
-	p3_get(NIC_ASLEEP, x);
-	to = (x -> ASLEEP_NIC : AWAKE);
 	p3_set(WATCHER, 0);
-	p3_cas(ASLEEP, ASLEEP_HOST, to, x, 0, 0);
+	p3_cas(ASLEEP, ASLEEP_HOST, AWAKE, x, 0, 0);
+	p3_fence(PARK_1_disarm_word);
+	p3_get(NIC_ASLEEP, x);
+	unlooked = x;
 	if
-	:: x == AWAKE -> p3_cas(ASLEEP, AWAKE, to, x, 0, 0)
+	:: unlooked -> p3_cas(ASLEEP, AWAKE, ASLEEP_NIC, x, 0, 0)
 	:: else
 	fi;
-	unlooked = (to == ASLEEP_NIC);
-	to = 0;
 	x = 0;
 	p3_fence(PARK_1_disarm)
 }
@@ -389,7 +394,7 @@ inline wait_until(w, want)
 
 /* Of each process that may hold the lease, and of each host thread. */
 #define HOLDER_S byte x; bool ok, looks_posted, worked
-#define HOST_S   HOLDER_S; byte to; bool held, look, unlooked, news, is_ready
+#define HOST_S   HOLDER_S; bool held, look, unlooked, news, is_ready
 
 /* ---- nic/nic.c ---- */
 

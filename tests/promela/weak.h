@@ -12,7 +12,7 @@
  *	p3_acquire		who reads that store adds what it carries
  *	exchange, add, cas	read the last value.  They are no fences.  A cas may fail
  *				over an old value
- *	p3_fence		adds the view that all fences have in common, and adds to it
+ *	p3_fence		adds the view that all fences share, and adds to that
  *	access(d)		plain memory: its last access must be in the view, whoever
  *				made it, or this one may be done before or after that one
  *
