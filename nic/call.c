@@ -39,7 +39,8 @@ static bool progress(struct p3_nic *n, struct wait *w)
 		w->held = p3_fw_enter(n, P3_LEASE_HOST);
 	if (w->held) {
 		bool worked = p3_fw_pass(n);
-		w->unlooked &= p3_fw_was_cut(n);
+		if (__builtin_expect(w->unlooked, 0))
+			w->unlooked = p3_fw_was_cut(n);
 		return worked;
 	}
 	if (!p3_get(&n->lease.want))

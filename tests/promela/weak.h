@@ -98,7 +98,7 @@ inline tidy()
 	common_ = 0
 }
 
-inline push(w, v)
+inline store_later(w, v)
 {
 	prev[w] = mem[w];
 	carried_before[w] = carried[w];
@@ -108,7 +108,7 @@ inline push(w, v)
 inline store(w, v, is_release)
 {
 	d_step {
-		push(w, v);
+		store_later(w, v);
 		only_i_know(w);
 		carried[w] = (is_release -> view[me] : BIT(w));
 		tidy()
@@ -139,7 +139,7 @@ inline read_last(w, end)
 
 inline write_next(w, v, end)
 {
-	push(w, v);
+	store_later(w, v);
 	only_i_know(w);
 	carried[w] = carried[w] | BIT(w) | (HAS(end) -> view[me] : 0)
 }
