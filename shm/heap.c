@@ -28,11 +28,12 @@
 #define MAP_FIXED_NOREPLACE 0x100000
 #endif
 
-#define FD_MIN     200 /* above the numbers that programs give their files */
-#define HEAP_ALIGN 64
-#define VIEW_BLOCK ((uint64_t)256 << 10)
-#define GROW_MOST  ((size_t)4 << 20) /* what the arena asks for beyond its need */
-#define FREE_PAGES "/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages"
+#define FD_MIN      200 /* above the numbers that programs give their files */
+#define HEAP_ALIGN  64
+#define VIEW_BLOCK  ((uint64_t)256 << 10)
+#define CARVE_LEAST ((uint64_t)16 << 10)
+#define GROW_MOST   ((size_t)4 << 20) /* what the arena asks for beyond its need */
+#define FREE_PAGES  "/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages"
 
 struct p3_heap {
 	extent_hooks_t own;     /* of the arena for p3_heap_alloc */
@@ -43,7 +44,9 @@ struct p3_heap {
 	p3_a64 used;
 	p3_a32 mine; /* HEAP.2: private memory, of a forked child or since a fork */
 	bool armed;
-	bool serves; /* the program's malloc, too */
+	bool carving;
+	uint64_t carved; /* not 0: all is the arena's since it was armed */
+	bool serves;     /* the program's malloc, too */
 	bool kept;
 	unsigned arena;
 	struct p3_heap_calls calls;
@@ -88,16 +91,61 @@ static void *take(struct p3_heap *h, const void *at, size_t size, size_t align)
 	return NULL;
 }
 
+/* ---- extents of the arena for p3_heap_alloc ---- */
+
+static struct p3_heap *owner(extent_hooks_t *hooks)
+{
+	return (struct p3_heap *)((char *)hooks - offsetof(struct p3_heap, own));
+}
+
+/* While the heap is carved: address space only, of which nothing is reserved. */
+static void *take_space(struct p3_heap *h, size_t size, size_t align)
+{
+	uint64_t base = (uintptr_t)h->seg.base;
+	uint64_t off = p3_round_up(base + h->carved, align) - base;
+	if (!h->carving || off > h->seg.len || size > h->seg.len - off)
+		return NULL;
+	h->carved = off + size;
+	return (char *)h->seg.base + off;
+}
+
 /* Never says that memory is zero: of a forked child's that is not certain. */
 static void *own_alloc(extent_hooks_t *hooks, void *at, size_t size, size_t align,
 	bool *zero, bool *commit, unsigned arena)
 {
-	struct p3_heap *h =
-		(struct p3_heap *)((char *)hooks - offsetof(struct p3_heap, own));
+	struct p3_heap *h = owner(hooks);
 	(void)arena;
 	*zero = false;
 	*commit = true;
+	if (h->carving || h->carved)
+		return at ? NULL : take_space(h, size, align);
 	return take(h, at, size, align);
+}
+
+/* All below used is reserved, what lies between blocks, too. */
+static bool own_commit(extent_hooks_t *hooks, void *at, size_t size, size_t off,
+	size_t len, unsigned arena)
+{
+	struct p3_heap *h = owner(hooks);
+	uint64_t end = (uintptr_t)at + off + len - (uintptr_t)h->seg.base,
+		 used = p3_get(&h->used);
+	(void)size, (void)arena;
+	end = p3_round_up(end, h->seg.page);
+	while (used < end) {
+		if (!reserve(h, used, end - used))
+			return true;
+		if (p3_cas64(&h->used, &used, end))
+			break;
+	}
+	return false;
+}
+
+/* A mark only: pages do not go back.  With it they merge with what never had any. */
+static bool own_decommit(extent_hooks_t *hooks, void *at, size_t size, size_t off,
+	size_t len, unsigned arena)
+{
+	(void)hooks, (void)at, (void)size, (void)off, (void)len, (void)arena;
+	return false;
 }
 
 static bool extent_split(extent_hooks_t *hooks, void *at, size_t size, size_t a, size_t b,
@@ -553,27 +601,75 @@ static int set_option(struct p3_heap *h, unsigned arena, const char *option,
 	return -h->calls.mallctl(name, NULL, NULL, (void *)(uintptr_t)value, len);
 }
 
-/* What is freed stays, so aging it would be work for nothing. */
+/*
+ * What is freed merges at once with all that is free.  In jemalloc's cache for young
+ * extents long ones are not split for short blocks: those would use fresh memory.
+ */
 static void settle(struct p3_heap *h)
 {
-	ssize_t never = -1;
+	ssize_t at_once = 0;
 	size_t most = GROW_MOST;
-	(void)set_option(h, h->arena, "dirty_decay_ms", &never, sizeof never);
-	(void)set_option(h, h->arena, "muzzy_decay_ms", &never, sizeof never);
+	(void)set_option(h, h->arena, "dirty_decay_ms", &at_once, sizeof at_once);
+	(void)set_option(h, h->arena, "muzzy_decay_ms", &at_once, sizeof at_once);
 	(void)set_option(h, h->arena, "retain_grow_limit", &most, sizeof most);
+}
+
+static bool is_on(const struct p3_heap *h, const char *option)
+{
+	bool on = false;
+	size_t len = sizeof on;
+	(void)h->calls.mallctl(option, &on, &len, NULL, 0);
+	return on;
+}
+
+/* Fresh blocks are not written to. */
+static bool leaves_alone(const struct p3_heap *h)
+{
+	const char *junk = "";
+	size_t len = sizeof junk;
+	(void)h->calls.mallctl("opt.junk", &junk, &len, NULL, 0);
+	return !is_on(h, "opt.zero") && !strcmp(junk, "false");
+}
+
+/*
+ * jemalloc never merges extents of several calls of the hook (opt.retain): a heap that
+ * has once been full of short blocks would have no room for long ones.  So it takes all
+ * now, in few pieces, and gives them back as space without memory, which it splits,
+ * commits and merges as it likes.
+ */
+static void carve(struct p3_heap *h)
+{
+	void *piece[64];
+	unsigned n = 0;
+	int flags = MALLOCX_ARENA(h->arena) | MALLOCX_TCACHE_NONE;
+	h->carving = true;
+	for (uint64_t size = h->seg.len; size >= CARVE_LEAST && n < 64;)
+		if ((piece[n] = h->calls.mallocx(size, flags)))
+			n++;
+		else
+			size -= size / 8; /* to the next class */
+	while (n)
+		h->calls.dallocx(piece[--n], MALLOCX_TCACHE_NONE);
+	(void)set_option(h, h->arena, "purge", NULL, 0);
+	h->carving = false;
 }
 
 int p3_heap_arm(struct p3_heap *h, const struct p3_heap_calls *calls)
 {
 	struct arena_config config = {&h->own, false};
 	size_t len = sizeof h->arena;
-	h->own = (extent_hooks_t){
-		.alloc = own_alloc, .split = extent_split, .merge = extent_merge};
+	h->own = (extent_hooks_t){.alloc = own_alloc,
+		.commit = own_commit,
+		.decommit = own_decommit,
+		.split = extent_split,
+		.merge = extent_merge};
 	h->calls = *calls;
 	int rc = calls->mallctl("experimental.arenas_create_ext", &h->arena, &len,
 		&config, sizeof config);
 	if (rc)
 		return -rc;
+	if (!h->serves && is_on(h, "opt.retain") && leaves_alone(h))
+		carve(h);
 	settle(h);
 	h->armed = true;
 	return 0;
@@ -674,7 +770,9 @@ void *p3_heap_alloc(struct p3_heap *h, size_t len)
 {
 	int flags =
 		MALLOCX_ARENA(h->arena) | MALLOCX_TCACHE_NONE | MALLOCX_ALIGN(HEAP_ALIGN);
-	return len && len <= h->seg.len ? h->calls.mallocx(len, flags) : NULL;
+	if (!len || len > h->seg.len)
+		return NULL;
+	return h->calls.mallocx(len, flags);
 }
 
 void p3_heap_free(struct p3_heap *h, void *block)

@@ -4,16 +4,16 @@
  *
  *   base                         used                             base + len
  *	+---------------------------+---------------------------------+
- *	| handed to the allocator,  | never touched: address space    |
- *	| reserved                  | only                            |
+ *	| reserved for blocks at    | never touched: address space    |
+ *	| some time                 | only                            |
  *	+---------------------------+---------------------------------+
  *
  * A segment (shm/seg.h): a memfd of final size, sealed SHRINK | GROW | FUTURE_WRITE |
- * SEAL when it is made.  What is inside is jemalloc's business: an arena of its own
- * whose extents come from here, piece by piece, each reserved with fallocate before
- * jemalloc sees it.  Pieces never go back (a sealed memfd takes no holes), they stay the
- * arena's.  jemalloc keeps its books outside, in private memory, and nothing in the
- * blocks: what a peer reads is users' data only.
+ * SEAL when it is made.  What is inside is jemalloc's business: an arena of its own has
+ * all of it as address space, and commits pieces to blocks, each reserved with fallocate
+ * then.  Memory never goes back (a sealed memfd takes no holes).  jemalloc keeps its
+ * books outside, in private memory, and nothing in the blocks: what a peer reads is
+ * users' data only.
  *
  * Why a peer that reads at any offset below len cannot fault.  Size and pages cannot go
  * away: the seals forbid truncation and holes.  A page that was never reserved would be

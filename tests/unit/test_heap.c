@@ -114,6 +114,70 @@ static void full_heap_gives_nothing(void **state)
 	p3_heap_keep(h);
 }
 
+static unsigned fill_up(struct p3_heap *h, size_t len)
+{
+	void *block[64];
+	unsigned n = 0;
+	while (n < 64 && (block[n] = p3_heap_alloc(h, len)))
+		memset(block[n++], 1, len);
+	for (unsigned i = 0; i < n; i++)
+		p3_heap_free(h, block[i]);
+	return n;
+}
+
+static void freed_neighbours_merge(void **state)
+{
+	struct p3_heap *h = heap_new();
+	(void)state;
+	for (size_t mib = 1; mib <= 16; mib *= 2)
+		assert_in_range(fill_up(h, mib << 20), 32 / mib * 3 / 4, 32 / mib);
+	assert_in_range(fill_up(h, 28 << 20), 1, 1);
+	assert_in_range(fill_up(h, 700 << 10), 40, 46);
+	p3_heap_keep(h);
+}
+
+/* What is free is used before what never was. */
+static void free_memory_is_used_first(void **state)
+{
+	static struct p3_heap_calls calls;
+	struct p3_heap *h;
+	void *block[100];
+	(void)state;
+	if (!find_calls(&calls))
+		skip();
+	assert_int_equal(p3_heap_create(48 << 20, P3_HUGE_OFF, &h), 0);
+	assert_int_equal(p3_heap_arm(h, &calls), 0);
+	for (unsigned round = 0; round < 50; round++) {
+		for (unsigned i = 0; i < 100; i++)
+			assert_non_null(block[i] = p3_heap_alloc(h, 1 + i * 977));
+		for (unsigned i = 0; i < 100; i++)
+			p3_heap_free(h, block[i]);
+	}
+	assert_true(used_kib(h) <= 8 << 10);
+	p3_heap_keep(h);
+}
+
+/* Half of it was in use, the other never: a long block takes of both. */
+static void used_and_unused_memory_merge(void **state)
+{
+	struct p3_heap *h;
+	void *block[16];
+	(void)state;
+	static struct p3_heap_calls calls;
+	if (!find_calls(&calls))
+		skip();
+	assert_int_equal(p3_heap_create(24 << 20, P3_HUGE_OFF, &h), 0);
+	assert_int_equal(p3_heap_arm(h, &calls), 0);
+	for (unsigned i = 0; i < 12; i++)
+		assert_non_null(block[i] = p3_heap_alloc(h, 1 << 20));
+	assert_true(used_kib(h) <= 13 << 10);
+	for (unsigned i = 0; i < 12; i++)
+		p3_heap_free(h, block[i]);
+	assert_non_null(block[0] = p3_heap_alloc(h, 20 << 20));
+	p3_heap_free(h, block[0]);
+	p3_heap_keep(h);
+}
+
 static void nobody_can_take_pages_away(void **state)
 {
 	struct p3_heap *h = heap_new();
@@ -454,6 +518,9 @@ int main(void)
 		cmocka_unit_test(size_is_read_strictly),
 		cmocka_unit_test(memory_is_used_as_blocks_need_it),
 		cmocka_unit_test(full_heap_gives_nothing),
+		cmocka_unit_test(freed_neighbours_merge),
+		cmocka_unit_test(free_memory_is_used_first),
+		cmocka_unit_test(used_and_unused_memory_merge),
 		cmocka_unit_test(nobody_can_take_pages_away),
 		cmocka_unit_test(kept_heap_is_used_again),
 		cmocka_unit_test(reader_reaches_every_page),
