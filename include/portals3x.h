@@ -44,6 +44,9 @@ int PtlXBarrier(void);
  * which memory is used as blocks need it.  Peers of the same user can read the shared
  * heap at any time: keep secrets elsewhere.  fork() copies what it holds.
  *
+ * Under yod --shared-heap long blocks of malloc are of the same kind, from 16 KiB on, and
+ * the size is 1G.  There the first fork() ends the sharing, of these blocks, too.
+ *
  * PTL_NO_INIT	PtlInit has not succeeded, PtlFini has run, or this is a forked child
  * PTL_NO_SPACE	no memory
  * PTL_SEGV	addr is NULL

@@ -7,6 +7,7 @@
  */
 #include "launcher/guard.h"
 #include "launcher/opt.h"
+#include "launcher/preload.h"
 #include "launcher/run.h"
 #include "launcher/say.h"
 #include "launcher/signals.h"
@@ -42,6 +43,9 @@ int main(int argc, char **argv)
 	rc = p3_opt_parse(argc, argv, &opt);
 	if (rc != P3_OPT_RUN)
 		return rc;
+
+	if (opt.shared_heap && !p3_preload_is_there())
+		return P3_STATUS_YOD;
 
 	uint32_t jid = (uint32_t)getpid(); /* what the user sees as yod; never 0 or ~0 */
 	const struct p3_signals *signals = p3_signals_take();

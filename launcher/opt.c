@@ -50,6 +50,13 @@ static int set_tag(struct p3_opt *opt, const char *name, const char *value)
 	return P3_OPT_RUN;
 }
 
+static int set_shared_heap(struct p3_opt *opt, const char *name, const char *value)
+{
+	(void)name, (void)value;
+	opt->shared_heap = true;
+	return P3_OPT_RUN;
+}
+
 static int set_timeout(struct p3_opt *opt, const char *name, const char *value)
 {
 	char *end;
@@ -95,6 +102,8 @@ static const struct row rows[] = {
 	{"tag", NULL, "put [rank] before each line that a node prints", set_tag},
 	{"timeout", "SEC", "end the job after SEC seconds, status 124", set_timeout},
 	{"mode", "MODE", "how NICs run: auto, lease, dedicated or park", set_mode},
+	{"shared-heap", NULL, "malloc's long blocks lie where other nodes read them",
+		set_shared_heap},
 	{"help", NULL, "print this", show_help},
 	{"version", NULL, "print the version", show_version},
 };

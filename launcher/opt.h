@@ -17,6 +17,7 @@ struct p3_opt {
 	uint32_t size;
 	bool keep_going;
 	bool tag;
+	bool shared_heap;
 	int64_t timeout_ms; /* 0: none */
 	const char *mode;   /* NULL: as the environment says */
 	char **argv;        /* the program and its arguments, ends with NULL */

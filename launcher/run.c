@@ -487,6 +487,7 @@ static int start(struct run *r, uint32_t jid, const struct p3_guard *guard,
 	struct p3_spawn_conf conf = {.argv = r->opt->argv,
 		.size = r->opt->size,
 		.mode = r->opt->mode,
+		.shared_heap = r->opt->shared_heap,
 		.stdin_fd = guard->stdin_fd,
 		.pipes = r->opt->tag,
 		.signals = signals};

@@ -2,6 +2,7 @@
 #include "launcher/spawn.h"
 #include "launcher/reap.h"
 #include "launcher/signals.h"
+#include "shm/heapenv.h"
 #include "shm/job.h"
 
 #include <errno.h>
@@ -67,6 +68,31 @@ static int set_tunables(void)
 	return rc;
 }
 
+/* Ours in front of what the user has set. */
+static int set_in_front(const char *name, const char *ours, char between)
+{
+	const char *was = getenv(name);
+	char *text;
+	if (!was || !*was)
+		return setenv(name, ours, 1) ? -errno : 0;
+	if (asprintf(&text, "%s%c%s", ours, between, was) < 0)
+		return -ENOMEM;
+	int rc = setenv(name, text, 1) ? -errno : 0;
+	free(text);
+	return rc;
+}
+
+/* The last word of MALLOC_CONF counts: the user's. */
+static int set_shared_heap(void)
+{
+	int rc = set_in_front("LD_PRELOAD", P3_HEAP_JEMALLOC, ':');
+	if (!rc)
+		rc = set_in_front("MALLOC_CONF", P3_HEAP_MALLOC_CONF, ',');
+	if (!rc && setenv(P3_HEAP_SHARED_ENV, "on", 1))
+		rc = -errno;
+	return rc;
+}
+
 int p3_spawn_environment(const struct p3_spawn_conf *conf)
 {
 	int rc = set_map("PTL_NIDMAP", conf->size, conf->nid_base);
@@ -76,6 +102,8 @@ int p3_spawn_environment(const struct p3_spawn_conf *conf)
 		rc = -errno;
 	if (!rc)
 		rc = set_tunables();
+	if (!rc && conf->shared_heap)
+		rc = set_shared_heap();
 	if (!rc && conf->mode && setenv("PTL3_MODE", conf->mode, 1))
 		rc = -errno;
 	return rc;

@@ -35,11 +35,11 @@ static int choose(const char *name, const struct choice *choices, int without, i
 	return without;
 }
 
-static uint64_t heap_size(int *rc)
+static uint64_t heap_size(bool shared, int *rc)
 {
 	uint64_t len;
 	const char *text = getenv(P3_HEAP_ENV);
-	if (p3_heap_size(text, &len))
+	if (p3_heap_size(text, shared ? P3_HEAP_LARGE : P3_HEAP_USUAL, &len))
 		return len;
 	p3_error(P3_HEAP_ENV
 		" is '%s'; expected bytes, or with K, M or G, 1024G at most, "
@@ -59,8 +59,9 @@ int p3_conf_read(struct p3_conf *conf_out)
 		.cma = choose("PTL3_CMA", onoff, 1, &rc),
 		.bulk = choose("PTL3_BULK", onoff, 1, &rc),
 		.base_lanes_only = choose("PTL3_LANES", lanes, 0, &rc),
-		.heap = heap_size(&rc),
+		.shared_heap = choose(P3_HEAP_SHARED_ENV, onoff, 0, &rc),
 	};
+	c.heap = heap_size(c.shared_heap, &rc);
 	if (!rc)
 		*conf_out = c;
 	return rc;

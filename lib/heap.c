@@ -11,16 +11,48 @@
 #include "shm/log.h"
 
 #include <dlfcn.h>
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
-#define JEMALLOC "libjemalloc.so.2"
+/* Of the program's malloc, or NULL; found by any thread, always the same. */
+static _Atomic(void *) program_mallctl;
+
+void p3_heap_look_for_malloc(void)
+{
+	if (getenv(P3_HEAP_SHARED_ENV) && !p3_get(&program_mallctl))
+		p3_set(&program_mallctl, dlsym(RTLD_DEFAULT, "mallctl"));
+}
+
+static const char *why_not(int rc)
+{
+	return rc == -ENXIO     ? "the program's malloc is not jemalloc's"
+	       : rc == -ENOTSUP ? "MALLOC_CONF leaves long blocks no arena of their own"
+				: strerror(-rc);
+}
+
+static void serve_malloc(struct p3_node *node)
+{
+	struct p3_heap_calls calls = {NULL};
+	void *mallctl = p3_get(&program_mallctl);
+	memcpy(&calls.mallctl, &mallctl, sizeof mallctl);
+	int rc = mallctl ? p3_heap_serve(node->heap, &calls) : -ENXIO;
+	if (rc && node->rank == 0) /* once a job */
+		p3_warn("malloc gives ordinary memory: %s; " P3_HEAP_SHARED_ENV
+			"=on is for programs under yod --shared-heap",
+			why_not(rc));
+}
 
 static void make_heap(struct p3_node *node)
 {
 	struct p3_conf conf;
 	if (p3_conf_read(&conf) != 0 || !conf.heap)
 		return;
-	int rc = p3_heap_create(conf.heap, conf.huge, &node->heap);
+	/* Pages of a malloc must be there for private copies, too: no hugepages. */
+	enum p3_huge_policy huge = conf.shared_heap ? P3_HUGE_OFF : conf.huge;
+	int rc = p3_heap_create(conf.heap, huge, &node->heap);
+	if (!rc && conf.shared_heap)
+		serve_malloc(node);
 	if (rc && node->rank == 0) /* once a job */
 		p3_warn("no shared heap of %llu bytes: %s; PtlXAlloc gives ordinary "
 			"memory; set PTL3_HEAP to a size that fits, or to 0",
@@ -39,7 +71,7 @@ struct p3_heap *p3_node_heap(struct p3_node *node)
 
 static bool find_calls(struct p3_heap_calls *calls)
 {
-	void *lib = dlopen(JEMALLOC, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+	void *lib = dlopen(P3_HEAP_JEMALLOC, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
 	void *fn[3] = {NULL};
 	if (!lib) {
 		p3_warn("no allocator for the shared heap: %s; PtlXAlloc gives ordinary "

@@ -466,6 +466,7 @@ int PtlInit(int *max_interfaces)
 		p3_set(&p3_get(&node->up)[1], 1);
 	}
 	int rc = 0, saved = errno;
+	p3_heap_look_for_malloc();
 	pthread_mutex_lock(&node->call);
 	if (!p3_is_up(node))
 		rc = init(node);

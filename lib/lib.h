@@ -118,12 +118,16 @@ struct p3_conf {
 	bool cma;
 	bool bulk;
 	bool base_lanes_only;
-	uint64_t heap; /* bytes, 0: none */
+	bool shared_heap; /* serves the program's malloc */
+	uint64_t heap;    /* bytes, 0: none */
 };
 /* From the environment.  -EINVAL with one line that says what is wrong. */
 int p3_conf_read(struct p3_conf *conf_out);
 
 /* ---- heap.c ---- */
+
+/* Before all that may make the heap.  Without locks: it asks the loader. */
+void p3_heap_look_for_malloc(void);
 
 /* The node's heap, made when it is asked for first, or NULL.  With life held. */
 struct p3_heap *p3_node_heap(struct p3_node *node);

@@ -4,16 +4,16 @@
  *
  *   base                         used                             base + len
  *	+---------------------------+---------------------------------+
- *	| handed to the allocator,  | never touched: address space    |
- *	| reserved                  | only                            |
+ *	| reserved for blocks at    | never touched: address space    |
+ *	| some time                 | only                            |
  *	+---------------------------+---------------------------------+
  *
  * A segment (shm/seg.h): a memfd of final size, sealed SHRINK | GROW | FUTURE_WRITE |
- * SEAL when it is made.  What is inside is jemalloc's business: an arena of its own
- * whose extents come from here, piece by piece, each reserved with fallocate before
- * jemalloc sees it.  Pieces never go back (a sealed memfd takes no holes), they stay the
- * arena's.  jemalloc keeps its books outside, in private memory, and nothing in the
- * blocks: what a peer reads is users' data only.
+ * SEAL when it is made.  What is inside is jemalloc's business: an arena of its own has
+ * all of it as address space, and commits pieces to blocks, each reserved with fallocate
+ * then.  Memory never goes back (a sealed memfd takes no holes).  jemalloc keeps its
+ * books outside, in private memory, and nothing in the blocks: what a peer reads is
+ * users' data only.
  *
  * Why a peer that reads at any offset below len cannot fault.  Size and pages cannot go
  * away: the seals forbid truncation and holes.  A page that was never reserved would be
@@ -43,30 +43,56 @@
  *	no fork		posix_spawn, vfork and system share or leave the address space
  *			and copy nothing
  *	no handlers	children of a bare clone() or of _Fork() have no heap: a hole
- *	stacks		of threads or coroutines in blocks of the heap do not survive a
- *			fork on them: the child has none until the handler has run
+ *	other stacks	of threads may not lie in a heap when there is a fork: libc looks
+ *			at them in the child before the handler has run
+ *	protections	that the program has set are not the child's
  *
- * p3_heap_create and p3_heap_arm: one thread at a time.  The others may be called by any
- * thread at the same time.
+ * The end of sharing.  A fork on a stack in the heap cannot be served by a copy, and one
+ * of a program whose malloc is served need not have its stacks and other libraries'
+ * handlers elsewhere.  There the thread that forks first maps the file anew over the
+ * heap, privately: one call, before which writes are in the file and after which they are
+ * not, and an ordinary fork follows.  It is the end of sharing for good, said in one
+ * line: nothing is announced any more, and the descriptor is -1.  What has been announced
+ * is still read from the file.  It costs no copy, but other threads that sleep on a
+ * shared futex in the heap (pthread_join of a thread whose stack is there) sleep at the
+ * file's word; /proc/self/task tells who they are, and they are woken to sleep again.
+ * Protections that the program has set there are lost.  It is no way for all forks: who
+ * asked for PtlXAlloc's memory wants it shared behind a fork, too.
+ *
+ * The program's malloc (p3_heap_serve).  jemalloc in front of libc's malloc has an arena
+ * that nothing but long blocks comes from (shm/heapenv.h): it gets hooks of ours, when
+ * the program has run for a while.  Blocks of before stay ordinary memory, which goes
+ * back where it came from when it is free long enough.  No hook may fail: when the heap
+ * is full they give ordinary memory, and do not let both kinds merge.  Short blocks,
+ * libc's and jemalloc's own data stay in the other arenas, which peers do not see; the
+ * books of this one, too, since it was there before the hooks were.  The heap's pages are
+ * reserved for a block when it is given, not when it is touched.
+ *
+ * p3_heap_create, p3_heap_arm and p3_heap_serve: one thread at a time.  The others may be
+ * called by any thread at the same time.
  *
  * Memory ordering, between threads:
  *	HEAP.1	list of heaps: released when the heap is made -> acquired in fork handlers
+ *	HEAP.2	mine: set before the private mapping -> seen by who announces bytes that
+ *		were written after it.  The kernel orders them: who writes to a page of
+ *		the new mapping has met its lock.
  */
 #ifndef P3_SHM_HEAP_H
 #define P3_SHM_HEAP_H
 
+#include "shm/heapenv.h"
 #include "shm/seg.h"
 
 #include <stddef.h>
 
-#define P3_HEAP_ENV   "PTL3_HEAP" /* bytes, or with K, M or G */
 #define P3_HEAP_USUAL ((uint64_t)256 << 20)
+#define P3_HEAP_LARGE ((uint64_t)1 << 30) /* usual where malloc is served */
 #define P3_HEAP_MOST  ((uint64_t)1 << 40)
 
 struct p3_heap;
 
-/* Of P3_HEAP_ENV's value (NULL, empty: as usual); false: it is no size. */
-bool p3_heap_size(const char *text, uint64_t *len_out);
+/* Of P3_HEAP_ENV's value (NULL, empty: the usual one); false: it is no size. */
+bool p3_heap_size(const char *text, uint64_t usual, uint64_t *len_out);
 
 /* jemalloc's calls, wherever it was found. */
 struct p3_heap_calls {
@@ -86,6 +112,14 @@ int p3_heap_arm(struct p3_heap *heap, const struct p3_heap_calls *calls);
 bool p3_heap_is_armed(const struct p3_heap *heap);
 unsigned p3_heap_arena(const struct p3_heap *heap);
 
+/*
+ * The program's malloc, which must be jemalloc's, takes its long blocks from this heap
+ * from now on.  Of calls mallctl is used only.  0, or
+ *	-ENXIO		malloc is another one
+ *	-ENOTSUP	its long blocks have no arena of their own
+ */
+int p3_heap_serve(struct p3_heap *heap, const struct p3_heap_calls *calls);
+
 /* Blocks aligned to 64 bytes; NULL when there is no room. */
 void *p3_heap_alloc(struct p3_heap *heap, size_t len);
 void p3_heap_free(struct p3_heap *heap, void *block);
@@ -93,7 +127,7 @@ void p3_heap_free(struct p3_heap *heap, void *block);
 bool p3_heap_has(const struct p3_heap *heap, const void *at);
 void *p3_heap_base(const struct p3_heap *heap);
 uint64_t p3_heap_len(const struct p3_heap *heap);
-/* The descriptor to hand on, or -1: this is a forked child, its heap is private. */
+/* The descriptor to hand on, or -1: the heap is private now. */
 int p3_heap_fd(const struct p3_heap *heap);
 
 /* A heap that its node needs no more waits for the next p3_heap_create of its size. */

@@ -166,7 +166,7 @@ case_usage() {
 	says "^yod: -sz: 'none'"
 	run --help
 	same status 0 $status
-	same "options in help" 5 "$(grep -Ec -- '-sz|--tag|--timeout|--mode|--keep-going' \
+	same "options in help" 6 "$(grep -Ec -- '-sz|--tag|--timeout|--mode|--keep-going|--shared-heap' \
 		<(grep '^  ' "$dir/out"))"
 	run --version
 	same status 0 $status

@@ -22,6 +22,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #define LEN ((uint64_t)32 << 20)
@@ -68,14 +69,14 @@ static void size_is_read_strictly(void **state)
 	uint64_t len;
 	(void)state;
 	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
-		assert_false(p3_heap_size(wrong[i], &len));
-	assert_true(p3_heap_size(NULL, &len) && len == P3_HEAP_USUAL);
-	assert_true(p3_heap_size("", &len) && len == P3_HEAP_USUAL);
-	assert_true(p3_heap_size("0", &len) && len == 0);
-	assert_true(p3_heap_size("4096", &len) && len == 4096);
-	assert_true(p3_heap_size("3k", &len) && len == 3072);
-	assert_true(p3_heap_size("64M", &len) && len == 64u << 20);
-	assert_true(p3_heap_size("1024G", &len) && len == P3_HEAP_MOST);
+		assert_false(p3_heap_size(wrong[i], 7, &len));
+	assert_true(p3_heap_size(NULL, 7, &len) && len == 7);
+	assert_true(p3_heap_size("", 7, &len) && len == 7);
+	assert_true(p3_heap_size("0", 7, &len) && len == 0);
+	assert_true(p3_heap_size("4096", 7, &len) && len == 4096);
+	assert_true(p3_heap_size("3k", 7, &len) && len == 3072);
+	assert_true(p3_heap_size("64M", 7, &len) && len == 64u << 20);
+	assert_true(p3_heap_size("1024G", 7, &len) && len == P3_HEAP_MOST);
 }
 
 /* ---- one process ---- */
@@ -109,6 +110,70 @@ static void full_heap_gives_nothing(void **state)
 		p3_heap_free(h, block[--n]);
 	block[0] = p3_heap_alloc(h, 1 << 20);
 	assert_non_null(block[0]);
+	p3_heap_free(h, block[0]);
+	p3_heap_keep(h);
+}
+
+static unsigned fill_up(struct p3_heap *h, size_t len)
+{
+	void *block[64];
+	unsigned n = 0;
+	while (n < 64 && (block[n] = p3_heap_alloc(h, len)))
+		memset(block[n++], 1, len);
+	for (unsigned i = 0; i < n; i++)
+		p3_heap_free(h, block[i]);
+	return n;
+}
+
+static void freed_neighbours_merge(void **state)
+{
+	struct p3_heap *h = heap_new();
+	(void)state;
+	for (size_t mib = 1; mib <= 16; mib *= 2)
+		assert_in_range(fill_up(h, mib << 20), 32 / mib * 3 / 4, 32 / mib);
+	assert_in_range(fill_up(h, 28 << 20), 1, 1);
+	assert_in_range(fill_up(h, 700 << 10), 40, 46);
+	p3_heap_keep(h);
+}
+
+/* What is free is used before what never was. */
+static void free_memory_is_used_first(void **state)
+{
+	static struct p3_heap_calls calls;
+	struct p3_heap *h;
+	void *block[100];
+	(void)state;
+	if (!find_calls(&calls))
+		skip();
+	assert_int_equal(p3_heap_create(48 << 20, P3_HUGE_OFF, &h), 0);
+	assert_int_equal(p3_heap_arm(h, &calls), 0);
+	for (unsigned round = 0; round < 50; round++) {
+		for (unsigned i = 0; i < 100; i++)
+			assert_non_null(block[i] = p3_heap_alloc(h, 1 + i * 977));
+		for (unsigned i = 0; i < 100; i++)
+			p3_heap_free(h, block[i]);
+	}
+	assert_true(used_kib(h) <= 8 << 10);
+	p3_heap_keep(h);
+}
+
+/* Half of it was in use, the other never: a long block takes of both. */
+static void used_and_unused_memory_merge(void **state)
+{
+	struct p3_heap *h;
+	void *block[16];
+	(void)state;
+	static struct p3_heap_calls calls;
+	if (!find_calls(&calls))
+		skip();
+	assert_int_equal(p3_heap_create(24 << 20, P3_HUGE_OFF, &h), 0);
+	assert_int_equal(p3_heap_arm(h, &calls), 0);
+	for (unsigned i = 0; i < 12; i++)
+		assert_non_null(block[i] = p3_heap_alloc(h, 1 << 20));
+	assert_true(used_kib(h) <= 13 << 10);
+	for (unsigned i = 0; i < 12; i++)
+		p3_heap_free(h, block[i]);
+	assert_non_null(block[0] = p3_heap_alloc(h, 20 << 20));
 	p3_heap_free(h, block[0]);
 	p3_heap_keep(h);
 }
@@ -316,6 +381,113 @@ static void fork_leaves_signals_as_they_were(void **state)
 	p3_heap_keep(h);
 }
 
+/* ---- stacks ---- */
+
+enum { STACK = 128 << 10 };
+
+static ucontext_t main_context, other_context;
+static struct p3_heap *stack_heap;
+static int fork_status;
+
+static void *fork_on_this_stack(void *arg)
+{
+	volatile char mine = 1;
+	usleep(arg ? 50000 : 0); /* the main thread waits in pthread_join by now */
+	pid_t pid = fork();
+	if (!pid) {
+		char *more = p3_heap_alloc(stack_heap, 50000);
+		memset(more, 9, 50000);
+		mine = 2;
+		p3_heap_free(stack_heap, more);
+		_exit(mine != 2);
+	}
+	fork_status = wait_for(pid) | (mine != 1);
+	return NULL;
+}
+
+static void coroutine(void)
+{
+	fork_on_this_stack(NULL);
+}
+
+/* Forks on a stack in h; from then on h is private, and all works. */
+static void check_end_of_sharing(struct p3_heap *h, void (*run)(void *stack))
+{
+	struct p3_heap_view v;
+	char *stack = p3_heap_alloc(h, STACK), *block = p3_heap_alloc(h, 100000);
+	int fd = fcntl(p3_heap_fd(h), F_DUPFD_CLOEXEC, 3);
+	uint64_t off = (uint64_t)(block - (char *)p3_heap_base(h));
+	memset(block, 5, 100000);
+	stack_heap = h;
+	run(stack);
+	assert_int_equal(fork_status, 0);
+	assert_int_equal(p3_heap_fd(h), -1);
+	assert_int_equal(block[99999], 5);
+	memset(block, 6, 100000);
+	assert_int_equal(p3_heap_view_open(fd, LEN, &v), 0);
+	assert_int_equal(v.base[off], p3_heap_base(h) == v.base ? 6 : 5);
+	p3_heap_view_close(&v);
+	close(fd);
+	p3_heap_free(h, block);
+	for (int i = 0; i < 100; i++)
+		assert_non_null(memset(p3_heap_alloc(h, 100000), 3, 100000));
+	assert_int_equal(child_status(), 0);
+	p3_heap_free(h, stack);
+	p3_heap_keep(h);
+	assert_ptr_not_equal(heap_new(), h);
+}
+
+static void run_coroutine(void *stack)
+{
+	getcontext(&other_context);
+	other_context.uc_stack = (stack_t){.ss_sp = stack, .ss_size = STACK};
+	other_context.uc_link = &main_context;
+	makecontext(&other_context, coroutine, 0);
+	swapcontext(&main_context, &other_context);
+}
+
+static void run_thread(void *stack)
+{
+	pthread_attr_t attr;
+	pthread_t t;
+	pthread_attr_init(&attr);
+	assert_int_equal(pthread_attr_setstack(&attr, stack, STACK), 0);
+	assert_int_equal(pthread_create(&t, &attr, fork_on_this_stack, stack), 0);
+	pthread_attr_destroy(&attr);
+	alarm(20);
+	assert_int_equal(pthread_join(t, NULL), 0);
+	alarm(0);
+}
+
+static void fork_on_a_coroutines_stack_ends_sharing(void **state)
+{
+	(void)state;
+	check_end_of_sharing(heap_new(), run_coroutine);
+}
+
+static void fork_on_a_threads_stack_ends_sharing(void **state)
+{
+	(void)state;
+	check_end_of_sharing(heap_new(), run_thread);
+}
+
+static void child_has_no_guards(void **state)
+{
+	struct p3_heap *h = heap_new();
+	char *block = p3_heap_alloc(h, 64 << 10);
+	(void)state;
+	char *page = (char *)p3_round_up((uintptr_t)block, P3_PAGE);
+	memset(block, 7, 64 << 10);
+	assert_int_equal(mprotect(page, P3_PAGE, PROT_NONE), 0);
+	pid_t pid = fork();
+	if (!pid)
+		_exit(write_all_over(h, block, 64 << 10));
+	assert_int_equal(wait_for(pid), 0);
+	assert_int_equal(mprotect(page, P3_PAGE, PROT_READ | PROT_WRITE), 0);
+	p3_heap_free(h, block);
+	p3_heap_keep(h);
+}
+
 /* The last test: children cannot have a copy of this heap any more. */
 static void foreign_file_is_left_alone(void **state)
 {
@@ -346,6 +518,9 @@ int main(void)
 		cmocka_unit_test(size_is_read_strictly),
 		cmocka_unit_test(memory_is_used_as_blocks_need_it),
 		cmocka_unit_test(full_heap_gives_nothing),
+		cmocka_unit_test(freed_neighbours_merge),
+		cmocka_unit_test(free_memory_is_used_first),
+		cmocka_unit_test(used_and_unused_memory_merge),
 		cmocka_unit_test(nobody_can_take_pages_away),
 		cmocka_unit_test(kept_heap_is_used_again),
 		cmocka_unit_test(reader_reaches_every_page),
@@ -355,6 +530,9 @@ int main(void)
 		cmocka_unit_test(blocks_are_aligned_as_asked),
 		cmocka_unit_test(fork_needs_no_descriptors),
 		cmocka_unit_test(fork_leaves_signals_as_they_were),
+		cmocka_unit_test(child_has_no_guards),
+		cmocka_unit_test(fork_on_a_coroutines_stack_ends_sharing),
+		cmocka_unit_test(fork_on_a_threads_stack_ends_sharing),
 		cmocka_unit_test(foreign_file_is_left_alone),
 	};
 	return cmocka_run_group_tests(cases, NULL, NULL);

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "launcher/preload.h"
+#include "launcher/say.h"
+#include "shm/heapenv.h"
+
+#include <dlfcn.h>
+#include <string.h>
+
+/* Found, and too late for its thread storage: only for those that start with it there. */
+static bool is_too_late(const char *why)
+{
+	return strstr(why, "static TLS") != NULL;
+}
+
+bool p3_preload_is_there(void)
+{
+	if (dlopen(P3_HEAP_JEMALLOC, RTLD_LAZY | RTLD_LOCAL))
+		return true;
+	const char *why = dlerror();
+	if (is_too_late(why))
+		return true;
+	p3_say("--shared-heap: %s; install the package libjemalloc2", why);
+	return false;
+}
