@@ -33,7 +33,7 @@ static const char *why_not(int rc)
 
 static void serve_malloc(struct p3_node *node)
 {
-	struct p3_heap_calls calls = {NULL};
+	struct p3_heap_calls calls = {0};
 	void *mallctl = p3_get(&program_mallctl);
 	memcpy(&calls.mallctl, &mallctl, sizeof mallctl);
 	int rc = mallctl ? p3_heap_serve(node->heap, &calls) : -ENXIO;

@@ -18,6 +18,7 @@ struct wait {
 	uint64_t kick_wait; /* next kick when this long has passed */
 	bool unlooked;      /* armed the doorbell for the NIC thread, no full look yet */
 	uint64_t nap_ns;    /* longest sleep while a peer may have to be seen to */
+	uint32_t belt_ns;   /* and else */
 };
 
 #define P3_BRIEF_TURNS 64u
@@ -75,7 +76,7 @@ static uint64_t longest_sleep(struct p3_nic *n, struct wait *w)
 {
 	if (!p3_fw_is_restless(n)) {
 		w->nap_ns = 0;
-		return P3_BELT_NS;
+		return w->belt_ns;
 	}
 	w->nap_ns = w->nap_ns ? 2 * w->nap_ns : P3_NAP_NS;
 	if (w->nap_ns > P3_NAP_MOST)
@@ -119,7 +120,7 @@ static bool sleep_as_watcher(
 	let_go(n, w);
 	bool woken = news || p3_futex_wait(&n->doorbell->asleep, P3_ASLEEP_HOST, ns,
 				     P3_ASLEEP_HOST, true);
-	if (disarm(n, w) && !woken && ns == P3_BELT_NS)
+	if (disarm(n, w) && !woken && ns == w->belt_ns)
 		look_late(n, w);
 	return woken;
 }
@@ -134,7 +135,7 @@ static bool sleep_for_news(
 	bool tended = p3_get(&n->watcher) || p3_lease_held_by(&n->lease) != P3_LEASE_FREE;
 	if (!tended || ready(arg) || p3_get(&n->closing))
 		return true;
-	return p3_futex_wait(&n->news, seen, sleep_ns(w, P3_BELT_NS), ~0u, false);
+	return p3_futex_wait(&n->news, seen, sleep_ns(w, w->belt_ns), ~0u, false);
 }
 
 static void park(struct p3_nic *n, struct wait *w, bool (*ready)(void *), void *arg)
@@ -149,6 +150,7 @@ static void park(struct p3_nic *n, struct wait *w, bool (*ready)(void *), void *
 	/* After a time-out it parks again: idle nodes do not yield to each other. */
 	if (woken)
 		p3_waiter_reset(&w->idle);
+	w->belt_ns = woken ? P3_BELT_NS : p3_longer_belt(w->belt_ns);
 }
 
 /* Nothing found in this turn.  False when the deadline has passed. */
@@ -181,7 +183,8 @@ static void ring_nic(struct p3_nic *n)
 /* Until ready(arg), or the deadline, or the NIC's end; true if ready. */
 static bool wait_until(struct p3_nic *n, uint64_t ns, bool (*ready)(void *), void *arg)
 {
-	struct wait w = {.deadline = ns == UINT64_MAX ? ns : p3_now_ns() + ns};
+	struct wait w = {.deadline = ns == UINT64_MAX ? ns : p3_now_ns() + ns,
+		.belt_ns = P3_BELT_NS};
 	bool is_ready = false, look = true;
 	p3_add32(&n->waiting, 1);
 	for (;;) {

@@ -38,9 +38,10 @@
 #define P3_TICK_NS      2000000u
 #define P3_BUSY_TICK_NS 200000u
 #define P3_QUIET_TICKS  5u
+#define P3_FEW_PASSES   16u /* of a host that does not poll */
 #define P3_TIGHT_TURNS  64u /* empty passes between offers of a CPU that may be shared */
 #define P3_LOOK_TURNS   1024u
-#define P3_TAKEN_NS     3000u /* an offer that took so long was accepted */
+#define P3_TAKEN_NS     3000u      /* an offer that took so long was accepted */
 #define P3_REST_TURNS   (1u << 20) /* empty passes, some 50 ms */
 #define P3_KICK_NS      100000u
 #define P3_KICK_MOST    10000000u
@@ -106,6 +107,7 @@ struct nic_thread {
 	struct p3_nic *n;
 	uint64_t drained; /* at the last tick */
 	uint32_t quiet;   /* ticks without anything */
+	uint32_t belt_ns; /* longest sleep */
 	bool busy;        /* a transfer or a full lane moves on: look again soon */
 	bool resting;     /* dedicated by plan, but nothing has come for long */
 	uint64_t shared_until;
@@ -177,8 +179,9 @@ static bool sleep_until_rung(struct nic_thread *t)
 	bool news = p3_fw_pass(n) || p3_get(&n->stop);
 	p3_fw_leave(n);
 	t->drained = p3_get(&n->drained);
-	bool woken = news || p3_futex_wait(&n->doorbell->asleep, word, P3_BELT_NS,
+	bool woken = news || p3_futex_wait(&n->doorbell->asleep, word, t->belt_ns,
 				     P3_ASLEEP_NIC, true);
+	t->belt_ns = woken ? P3_BELT_NS : p3_longer_belt(t->belt_ns);
 	p3_set(&n->nic_asleep, 0);
 	bool armed = p3_cas32(&n->doorbell->asleep, &was, P3_AWAKE);
 	p3_fence(); /* PARK.1: the caller's passes are the last look */
@@ -215,7 +218,7 @@ static void stay_asleep(struct nic_thread *t)
 	while (again) {
 		bool rung = sleep_until_rung(t);
 		/* Armed while hosts poll, every message would ring. */
-		bool host_ran = p3_get(&n->drained) != t->drained;
+		bool host_ran = p3_get(&n->drained) - t->drained > P3_FEW_PASSES;
 		if (!p3_fw_enter(n, P3_LEASE_NIC))
 			return;
 		again = serve(t, rung) && !host_ran;
@@ -349,7 +352,7 @@ static bool is_dedicated(struct nic_thread *t)
 
 static void *nic_main(void *arg)
 {
-	struct nic_thread t = {.n = arg};
+	struct nic_thread t = {.n = arg, .belt_ns = P3_BELT_NS};
 	struct p3_nic *n = arg;
 	settle(n);
 	while (!p3_get(&n->stop)) {

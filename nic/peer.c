@@ -367,13 +367,15 @@ int p3_fw_peer_down(struct p3_nic *n, struct p3_cmd *c)
 
 /* ---- host side: mapping ---- */
 
+/* Who has finished since may have sent something before. */
 static int check_header(struct p3_nic *n, const struct p3_peer_info *info)
 {
 	const struct p3_seg_header *h = info->base;
+	uint32_t state = p3_acquire(&h->state); /* SEG.1 */
 	if (h->magic == P3_SEG_MAGIC && h->layout == P3_LAYOUT_WORD &&
 		h->nnodes == n->conf.nnodes && h->node == info->node &&
 		h->incarnation == info->incarnation)
-		return p3_acquire(&h->state) == P3_SEG_LIVE ? 0 : -ESTALE; /* SEG.1 */
+		return state == P3_SEG_LIVE || state == P3_SEG_FINISHED ? 0 : -ESTALE;
 	p3_error("node %u: its segment has layout %#llx, this library %#llx; "
 		 "link all programs of a job with the same libportals",
 		info->node, (unsigned long long)h->layout,

@@ -11,7 +11,7 @@
  *		only then waits in the kernel; the other makes the news visible, fences
  *		(LEASE.2, or the fence at the end of a pass), and looks at the word.
  *		Without either fence: a message lies in the lane and the target sleeps
- *		until the belt of P3_BELT_NS wakes it.
+ *		until the belt of P3_BELT_NS or more wakes it.
  *	The kernel compares the word again under its own lock, so a wake between the
  *	last look and the wait is not lost.
  */
@@ -20,11 +20,17 @@
 
 #include "shm/atomics.h"
 
-#define P3_BELT_NS    100000000u /* longest sleep of anybody */
+#define P3_BELT_NS    100000000u /* longest sleep of anybody, at first; */
+#define P3_BELT_MOST  800000000u /* twice as long after each that was for nothing */
 #define P3_SPIN_NS    20000u     /* one to one: spin so long before yielding */
 #define P3_AT_ONCE_NS 2000u      /* a yield this short found nothing else to run */
 #define P3_ALONE_NS   1000000u   /* park after such yields for this long */
 #define P3_YIELD_NS   20000000u  /* park after yielding this long in any case */
+
+static inline uint32_t p3_longer_belt(uint32_t ns)
+{
+	return ns < P3_BELT_MOST ? 2 * ns : ns;
+}
 
 /* Monotonic nanoseconds. */
 uint64_t p3_now_ns(void);

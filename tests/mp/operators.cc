@@ -69,7 +69,7 @@ void all_forms()
 	delete[] wides;
 	void *raw = ::operator new(length);
 	put("operator new", raw, length);
-	::operator delete(raw, length);
+	::operator delete(raw);
 	auto unique = std::make_unique<Wide>();
 	put("unique_ptr", unique.get(), sizeof *unique);
 	std::string text(length, 'x');
@@ -94,7 +94,8 @@ void throw_and_catch()
 		mp_check(false, "there is memory for all");
 	} catch (const std::bad_alloc &) {
 	}
-	mp_check(!new (std::nothrow) char[static_cast<std::size_t>(-1) / 4], "nothrow");
+	volatile std::size_t too_much = static_cast<std::size_t>(-1) / 4;
+	mp_check(!::operator new(too_much, std::nothrow), "nothrow");
 }
 
 /* Made before main, gone behind it. */

@@ -86,6 +86,33 @@ HAND_CASE(peer_is_new_after_its_fini, 3)
 	}
 }
 
+/* What was published before PtlNIFini is taken, also by who had not met the node yet */
+HAND_CASE(put_of_one_who_leaves_at_once_arrives, 2)
+{
+	UNUSED_ARGS;
+	ptl_handle_eq_t eq = PTL_EQ_NONE;
+	if (rank) {
+		ni = node_ni();
+		eq = eq_new(ni, 8);
+		post_md(ni, PT, 0,
+			md_of(node_alloc(8), 8, MD_ANY | PTL_MD_EVENT_START_DISABLE, eq));
+	}
+	for (unsigned round = 0; round < rounds(200); round++) {
+		if (rank == 0)
+			ni = node_ni();
+		sync_nodes();
+		if (rank == 0) {
+			ptl_handle_md_t md = bind_md(ni, md_of(NULL, 0, 0, PTL_EQ_NONE));
+			CHECK_OK(PtlPut(
+				md, PTL_NO_ACK_REQ, id_of(ni, 1), PT, 0, 0, 0, round));
+			CHECK_OK(PtlNIFini(ni));
+		} else {
+			CHECK_EQ(expect(eq, PTL_EVENT_PUT_END).hdr_data, round);
+		}
+		sync_nodes();
+	}
+}
+
 static void meet(void *arg)
 {
 	p3_a32 *met = arg;
@@ -458,6 +485,7 @@ int main(void)
 	const struct CMUnitTest cases[] = {
 		cmocka_unit_test(interface_works_again_after_fini),
 		cmocka_unit_test(peer_is_new_after_its_fini),
+		cmocka_unit_test(put_of_one_who_leaves_at_once_arrives),
 		cmocka_unit_test(peer_may_go_at_any_time),
 		cmocka_unit_test(fini_ends_the_waits_of_other_threads),
 		cmocka_unit_test(fini_ends_the_calls_of_other_threads),

@@ -20,7 +20,7 @@
 #define BELL  2 /* doorbell->lanes */
 #define WORDS 3
 #define DATA  0
-#include "weak.h"
+#include "weak.inc"
 
 inline p3_fw_look()
 {

@@ -27,11 +27,11 @@ for edge in $(grep -oE "^\| $modelled" docs/ordering.md | tr -d '| ' | tr . _); 
 	[ "$(ends "$edge")" ] || complain "no model shows that $edge is necessary"
 done
 defined='s/^#define \([A-Z]*_[0-9]_[a-z0-9_]*\).*/\1/p'
-for end in $(sed -n "$defined" $here/*.pml $here/*.h); do
+for end in $(sed -n "$defined" $here/*.pml $here/*.inc); do
 	grep -q " $end\$" $here/edges || complain "not in $here/edges: $end"
 done
 for end in $(sed -n 's/^[a-z].* //p' $here/edges); do
-	grep -q "^#define $end " $here/*.pml $here/*.h || complain "in no model: $end"
+	grep -q "^#define $end " $here/*.pml $here/*.inc || complain "in no model: $end"
 done
 [ "$(cited)" ] || complain "the code cites no edge"
 cited | while read -r edge function; do

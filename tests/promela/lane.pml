@@ -25,7 +25,7 @@
 #define WORDS  (CELLS + 1)
 #define DATA   CELLS
 #define CREDIT CELLS
-#include "weak.h"
+#include "weak.inc"
 
 bool formatted;
 byte cells[CELLS]; /* what they hold: the message's number */

@@ -4,7 +4,7 @@
  */
 #define PROCS    2
 #define WATCHING end_watching /* there may be no message */
-#include "node.h"
+#include "node.inc"
 
 active proctype waiter()
 {

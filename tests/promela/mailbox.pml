@@ -31,7 +31,7 @@
 #define WORDS       (2 + 2 * SLOTS)
 #define DATA        SLOTS
 #define IN(slot)    ((slot) - 1)
-#include "weak.h"
+#include "weak.inc"
 
 #define NONE   0
 #define POSTED 1

@@ -8,7 +8,7 @@
 #endif
 #define PROCS 3
 #define WEAK  (BIT(ASLEEP) | BIT(LANE))
-#include "node.h"
+#include "node.inc"
 
 bool inside = true; /* the host, in the library */
 

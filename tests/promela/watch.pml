@@ -7,7 +7,7 @@
 #define MESSAGES 3
 #endif
 #define PROCS 2
-#include "node.h"
+#include "node.inc"
 
 active proctype host()
 {
