@@ -383,7 +383,7 @@ static void fork_leaves_signals_as_they_were(void **state)
 
 /* ---- stacks ---- */
 
-enum { STACK = 128 << 10 };
+enum { STACK = 2 << 20 };
 
 static ucontext_t main_context, other_context;
 static struct p3_heap *stack_heap;
