@@ -22,6 +22,7 @@
 #define P3_NIC_FW_H
 
 #include "nic/nic.h"
+#include "shm/fault.h"
 #include "shm/lane.h"
 #include "shm/lease.h"
 #include "shm/mailbox.h"
@@ -726,12 +727,15 @@ static inline void p3_event_write(struct p3_nic *n, struct p3_eq *eq,
 		return;
 	uint64_t unlinked = kind == PTL_EVENT_UNLINK;
 	struct p3_event_record *e = p3_evq_begin(&eq->tx);
+	FAULT_POINT("event.begun");
 #pragma GCC unroll 13
 	for (int i = 0; i < 13; i++)
 		p3_release(&e->w[i], rec->w[i]);                            /* EVQ.2 */
 	p3_release(&e->w[13], rec->w[13] | (uint64_t)kind | unlinked << 8); /* EVQ.2 */
 	p3_release(&e->w[14], rec->w[14] | fail);                           /* EVQ.2 */
+	FAULT_POINT("event.written");
 	p3_evq_commit(&eq->tx, e);
+	FAULT_POINT("event.posted");
 	P3_PROBE2(event, kind, eq->tx.tail);
 	n->posted = true;
 }
@@ -934,6 +938,7 @@ static inline bool p3_fw_enter(struct p3_nic *n, enum p3_lease_holder who)
 	if (!p3_lease_take(&n->lease, who))
 		return false;
 	p3_count(&n->count[who == P3_LEASE_NIC ? P3_C_LEASE_NIC : P3_C_LEASE_HOST], 1);
+	FAULT_POINT("lease.taken");
 	if (__builtin_expect(p3_mbx_any(n->mailbox), 0))
 		p3_fw_mail(n);
 	return true;

@@ -62,6 +62,7 @@ void p3_kick_peer(struct p3_nic *n, struct p3_peer *p)
 		return;
 	}
 	p3_add32(&d->kick, 1);
+	FAULT_POINT("kick.counted");
 	p3_futex_wake(&d->kick, ~0u, true);
 }
 
@@ -174,10 +175,12 @@ static bool sleep_until_rung(struct nic_thread *t)
 	/* As armed, or a watcher's: who sleeps on AWAKE is not rung for. */
 	if (p3_cas32(&n->doorbell->asleep, &word, P3_ASLEEP_NIC))
 		word = P3_ASLEEP_NIC;
+	FAULT_POINT("nic.armed");
 	p3_fence(); /* PARK.1 */
 	p3_fw_sweep(n);
 	bool news = p3_fw_pass(n) || p3_get(&n->stop);
 	p3_fw_leave(n);
+	FAULT_POINT("nic.asleep");
 	t->drained = p3_get(&n->drained);
 	bool woken = news || p3_futex_wait(&n->doorbell->asleep, word, t->belt_ns,
 				     P3_ASLEEP_NIC, true);
@@ -237,6 +240,7 @@ static void tick(struct nic_thread *t)
 		return;
 	}
 	p3_count(&n->count[P3_C_HEARTBEAT], 1);
+	FAULT_POINT("nic.took_over");
 	bool worked = run_passes(t);
 	if (worked) {
 		t->resting = false;
@@ -582,9 +586,11 @@ int p3_nic_start(const struct p3_nic_conf *conf, struct p3_nic **nic_out)
 	reset_state(n);
 	init_peers(n);
 	p3_xfer_start(n);
+	FAULT_POINT("init.formatted");
 	p3_release(&((struct p3_seg_header *)n->published.base)->state,
 		P3_SEG_LIVE); /* SEG.1 */
 	p3_release(&n->lease.word, P3_LEASE_FREE);
+	FAULT_POINT("init.live");
 	rc = start_thread(n);
 	if (rc)
 		goto drop;
@@ -633,12 +639,15 @@ void p3_nic_stop(struct p3_nic *n)
 	p3_set(&n->stop, 1);
 	p3_fence(); /* STOP.1 */
 	wake_everybody(n);
+	FAULT_POINT("fini.closing");
 	pthread_join(n->thread, NULL);
 	drain_threads(n);
 	p3_xfer_revoke_all(n);
+	FAULT_POINT("fini.revoked");
 	struct p3_seg_header *h = n->published.base;
 	p3_release(&h->state, P3_SEG_FINISHED); /* SEG.1 */
 	p3_fw_drop_all(n);
+	FAULT_POINT("fini.finished");
 	for (uint32_t i = 0; i < n->conf.nnodes; i++) {
 		struct p3_peer *p = &n->peer[i];
 		p3_heap_view_close(&p->heap);

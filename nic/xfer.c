@@ -111,7 +111,9 @@ void p3_xfer_publish(struct p3_nic *n, struct p3_xfer_slot *x)
 	p3_set(&x->pub->len, x->length);
 	p3_set(&x->pub->window, 0);
 	p3_set(&x->pub->produced, 0);
+	FAULT_POINT("transfer.filled");
 	p3_release(&x->pub->id, p3_xfer_name(x)); /* XFER.1 */
+	FAULT_POINT("transfer.published");
 	p3_list_add(&n->sources, &x->link);
 }
 
@@ -126,6 +128,7 @@ void p3_xfer_free(struct p3_nic *n, struct p3_xfer_slot *x)
 {
 	uint32_t half = n->layout.nxfers / 2;
 	p3_release(&x->pub->id, 0); /* XFER.1 */
+	FAULT_POINT("transfer.taken_back");
 	p3_list_del(&x->link);
 	free_window(n, x);
 	if (x->slot % half >= n->conf.nnodes)
@@ -159,6 +162,7 @@ static bool take_window(struct p3_nic *n, struct p3_xfer_slot *x)
 	x->window = (uint32_t)__builtin_ctz(n->window_free);
 	n->window_free &= n->window_free - 1;
 	p3_set(&x->pub->window, n->window_off[x->window]);
+	FAULT_POINT("window.named");
 	return true;
 }
 
@@ -190,8 +194,10 @@ static void fill_window(struct p3_nic *n, struct p3_xfer_slot *x)
 			piece = want - x->produced;
 		p3_region_read(&x->span.region, x->span.offset + x->produced,
 			window + x->produced % P3_WINDOW_LEN, piece);
+		FAULT_POINT("window.filled");
 		x->produced += piece;
 		p3_release(&x->pub->produced, x->produced); /* XFER.2 */
+		FAULT_POINT("window.produced");
 		n->bytes += piece;
 		n->worked = true;
 	}
@@ -280,6 +286,7 @@ static bool announce(struct p3_nic *n, struct p3_pull *pull)
 		pull->announced = true;
 		p3_set(&p->mine->reading, ++p->nreading);
 		p3_fence(); /* XFER.5 */
+		FAULT_POINT("reading.announced");
 	}
 	pull->may_read = !p3_acquire(&p->theirs->swapping); /* XFER.5 */
 	return pull->may_read;
@@ -341,8 +348,10 @@ bool p3_xfer_may_swap(
 			p3_set(&x->peer->mine->swapping, 1);
 		any |= x->swapped;
 	}
-	if (any)
+	if (any) {
 		p3_fence(); /* XFER.5 */
+		FAULT_POINT("swap.announced");
+	}
 	p3_list_each(src, &n->sources) {
 		struct p3_xfer_slot *x = p3_item(src, struct p3_xfer_slot, link);
 		busy |= x->swapped && has_begun(n, x);
@@ -371,6 +380,7 @@ static void leave_bulk(struct p3_pull *pull)
 		return;
 	p->bulk = NULL;
 	p3_release(&p->mine->bulk_slot, 0); /* XFER.4 */
+	FAULT_POINT("window.left");
 }
 
 static void enter_bulk(struct p3_nic *n, struct p3_pull *pull)
@@ -380,7 +390,9 @@ static void enter_bulk(struct p3_nic *n, struct p3_pull *pull)
 	pull->mover = P3_MOVE_BULK;
 	p3_set(&p->mine->bulk_want, pull->length);
 	p3_set(&p->mine->bulk_read, 0);
+	FAULT_POINT("window.wanted");
 	p3_release(&p->mine->bulk_slot, pull->xfer_id); /* XFER.4 */
+	FAULT_POINT("window.entered");
 	p3_fw_touch(n, p);
 }
 
@@ -465,6 +477,7 @@ void p3_pull_begin(struct p3_nic *n, struct p3_pull *pull)
 	if (pull->length)
 		choose(n, pull);
 	n->worked = true;
+	FAULT_POINT("pull.begun");
 	p3_fw_rouse(n); /* the peer may ring no more: this side pulls */
 }
 
@@ -487,7 +500,9 @@ void p3_fw_end_pull(struct p3_nic *n, struct p3_pull *pull, uint32_t fail)
 		.status = fail,
 		.mlength = pull->length};
 	struct p3_span span = pull->span;
+	FAULT_POINT("pull.unanswered");
 	p3_fw_respond(n, pull->peer, &a);
+	FAULT_POINT("pull.answered");
 	free_pull(pull);
 	if (!span.md)
 		return;
@@ -563,6 +578,7 @@ static ssize_t read_there(
 		room += here[i].iov_len;
 	struct iovec there = {(void *)(uintptr_t)(pull->addr + at), room};
 	ssize_t got = process_vm_readv((pid_t)pull->peer->os_pid, here, k, &there, 1, 0);
+	FAULT_POINT("cma.read");
 	if (start && got >= (ssize_t)P3_SLICE_LEAST)
 		fit_slices(n, (uint64_t)got, p3_now_ns() - start);
 	return got;
@@ -590,6 +606,7 @@ static enum moved move_tail(struct p3_nic *n, struct p3_pull *pull)
 		return MOVE_FAILED;
 	pull->end -= piece;
 	p3_set(&pull->peer->mine->bulk_want, pull->end);
+	FAULT_POINT("window.tail_taken");
 	count_slice(n, pull, piece, P3_C_CMA_BYTES);
 	return MOVED;
 }
@@ -614,11 +631,13 @@ static enum moved move_bulk(struct p3_nic *n, struct p3_pull *pull)
 			piece = produced - pull->done;
 		p3_region_write(&pull->span.region, pull->span.offset + pull->done,
 			p->base + window + pull->done % P3_WINDOW_LEN, piece);
+		FAULT_POINT("window.copied");
 		if (!still_offered(n, pull))
 			return MOVE_FAILED;
 		pull->done += piece;
 		count_slice(n, pull, piece, P3_C_BULK_BYTES);
 		p3_release(&p->mine->bulk_read, pull->done); /* XFER.2 */
+		FAULT_POINT("window.read");
 	}
 	p3_fw_touch(n, p);
 	return MOVED;
@@ -637,6 +656,7 @@ static enum moved move_cma(struct p3_nic *n, struct p3_pull *pull)
 	if (!still_offered(n, pull))
 		return MOVE_FAILED;
 	pull->done += (uint64_t)got;
+	FAULT_POINT("cma.between");
 	count_slice(n, pull, (uint64_t)got, P3_C_CMA_BYTES);
 	return MOVED;
 }
@@ -689,6 +709,7 @@ static enum moved move_from_heap(struct p3_nic *n, struct p3_pull *pull)
 	if (!p3_heap_view_reach(view, off + pull->done, piece))
 		return heap_failed(n, pull);
 	piece = take_slice(pull, view->base + off + pull->done, piece);
+	FAULT_POINT("heap.copied");
 	if (!still_offered(n, pull))
 		return MOVE_FAILED;
 	pull->done += piece;
