@@ -394,6 +394,7 @@ struct p3_pull {
 	bool may_read;  /* and no exchange was under way there: see XFER.5 */
 	bool dedicated; /* the peer's own one, not from the pool */
 	bool in_use;
+	bool windowed; /* has used a window: what is missing begins where that ended */
 	struct p3_pending *get; /* of this node, or NULL: a put into this node */
 	uint32_t peer_pending;  /* put: the initiator's pending id */
 };
@@ -456,6 +457,7 @@ struct p3_peer {
 	uint32_t quiet; /* passes without news */
 	uint64_t incarnation;
 	uint64_t kick_ns, kick_wait_ns;
+	uint64_t proof; /* where in its memory its incarnation lies: see xfer.c */
 	char *base;                 /* its published segment, read-only */
 	struct p3_heap_view heap;   /* its shared heap, read-only */
 	struct p3_link queue;       /* pendings not sent */

@@ -508,6 +508,7 @@ static int make_published(struct p3_nic *n)
 	h->seg_len = n->layout.seg_len;
 	h->nnodes = n->conf.nnodes;
 	h->node = n->conf.node;
+	h->self = (uintptr_t)h;
 	n->count = (p3_a64 *)((char *)n->published.base + n->layout.counters_off);
 	return p3_seg_seal(&n->published);
 }

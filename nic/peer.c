@@ -233,6 +233,8 @@ static void take_over(struct p3_peer *p, const struct p3_peer_info *info)
 	p->os_pid = info->os_pid;
 	p->incarnation = info->incarnation;
 	p->base = info->base;
+	p->proof = ((const struct p3_seg_header *)info->base)->self +
+		   offsetof(struct p3_seg_header, incarnation);
 	p->doorbell = info->doorbell_at;
 	p->heap = info->view;
 	p->cma_off = false;

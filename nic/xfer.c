@@ -17,6 +17,23 @@
  * window empty reads a slice from the message's other end by cma meanwhile.  Where it
  * cannot, it waits: after P3_STALL_NS it takes the rest by cma, and where that is not
  * allowed it kicks the owner's NIC.
+ *
+ * Whose memory was it?  A process id names whoever has it now: another process, once
+ * the owner is dead and reaped (its parent need not be yod, which waits for us), or
+ * another program, after exec.  The transfer's id in the published segment does not
+ * tell: that memory outlives the process.  So each cross-memory read takes a proof along,
+ * the owner's incarnation (64 random bits) from its own mapping of its segment's header,
+ * and counts only if that is right:
+ *
+ *	- The kernel looks the address space up once for a call, and holds it: what else
+ *	  the call reads is from where the proof is from.
+ *	- Only the owner's address space has the proof at that address.  Forked children
+ *	  do not inherit the mapping (MADV_DONTFORK), exec and exit drop it, and PtlNIFini
+ *	  puts zeros in its place, after all transfers' ids are taken back.
+ *	- The id, looked at afterwards (XFER.1), says that the bytes were still offered.
+ *
+ * A pidfd would tell death from a new process, but not from exec; and each peer would
+ * cost a descriptor, which programs close.
  */
 #include "nic/fw.h"
 
@@ -387,6 +404,7 @@ static void enter_bulk(struct p3_nic *n, struct p3_pull *pull)
 {
 	struct p3_peer *p = pull->peer;
 	p->bulk = pull;
+	pull->windowed = true;
 	pull->mover = P3_MOVE_BULK;
 	p3_set(&p->mine->bulk_want, pull->length);
 	p3_set(&p->mine->bulk_read, 0);
@@ -472,6 +490,7 @@ void p3_pull_begin(struct p3_nic *n, struct p3_pull *pull)
 	pull->moved_ns = 0;
 	pull->kick_ns = P3_STALL_NS;
 	pull->began_ns = 0;
+	pull->windowed = false;
 	pull->end = pull->length;
 	pull->heap = p3_get(&p3_peer_xfer(n, pull->peer, pull->xfer_id)->heap);
 	if (pull->length)
@@ -534,24 +553,31 @@ static bool window_ok(const struct p3_nic *n, uint64_t off)
 	       off % P3_PAGE == 0;
 }
 
+/* By a window, from its first byte: it cannot begin anywhere else. */
+static enum moved begin_anew(struct p3_pull *pull)
+{
+	if (pull->windowed)
+		return MOVE_FAILED;
+	pull->done = 0;
+	pull->end = pull->length;
+	pull->mover = P3_MOVE_START;
+	return MOVED_NOTHING;
+}
+
 static enum moved cma_failed(struct p3_nic *n, struct p3_pull *pull)
 {
 	if (pull->mover == P3_MOVE_BULK && errno == EFAULT) {
 		pull->addr = 0; /* memory that only its owner can read */
 		return MOVED_NOTHING;
 	}
-	if (errno == ESRCH || errno == EFAULT || errno == ENOMEM)
+	if (errno == EFAULT || errno == ENOMEM)
 		return MOVE_FAILED;
-	/* Not allowed here: this pair does without from now on. */
-	if (!pull->peer->cma_off)
+	/* Not allowed, or nobody is there.  If the owner is dead yod will say so; until then
+	 * this pair does without. */
+	if (!pull->peer->cma_off && errno != ESRCH)
 		p3_count(&n->count[P3_C_CMA_FALLBACK], 1);
 	pull->peer->cma_off = true;
-	if (pull->mover == P3_MOVE_BULK)
-		return MOVED_NOTHING;
-	if (pull->done || pull->end < pull->length)
-		return MOVE_FAILED; /* it was allowed a moment ago */
-	pull->mover = P3_MOVE_START;
-	return MOVED_NOTHING;
+	return pull->mover == P3_MOVE_BULK ? MOVED_NOTHING : begin_anew(pull);
 }
 
 /* As long as a slice takes about P3_SLICE_NS: memory is faster or slower. */
@@ -566,18 +592,33 @@ static void fit_slices(struct p3_nic *n, uint64_t len, uint64_t ns)
 		p3_count(&n->count[P3_C_OVERRUNS], 1);
 }
 
+/* As process_vm_readv, but proven to be the owner's; here[0] is for the proof. */
+static ssize_t read_proven(
+	const struct p3_peer *p, struct iovec *here, unsigned k, uint64_t at, uint64_t len)
+{
+	uint64_t proof;
+	struct iovec there[2] = {
+		{(void *)(uintptr_t)p->proof, sizeof proof}, {(void *)(uintptr_t)at, len}};
+	here[0] = (struct iovec){&proof, sizeof proof};
+	ssize_t got = process_vm_readv((pid_t)p->os_pid, here, k + 1, there, 2, 0);
+	if (got > (ssize_t)sizeof proof && proof == p->incarnation)
+		return got - (ssize_t)sizeof proof;
+	if (got >= 0 || errno == EFAULT)
+		errno = got == sizeof proof && proof == p->incarnation ? EFAULT : ESRCH;
+	return -1;
+}
+
 /* Bytes read from the owner's memory, or -1. */
 static ssize_t read_there(
 	struct p3_nic *n, const struct p3_pull *pull, uint64_t at, uint64_t len)
 {
-	struct iovec here[P3_IOVECS];
+	struct iovec here[1 + P3_IOVECS];
 	uint64_t room = 0, start = len >= P3_SLICE_LEAST ? p3_now_ns() : 0;
 	unsigned k = p3_region_iovecs(
-		&pull->span.region, pull->span.offset + at, len, here, P3_IOVECS);
-	for (unsigned i = 0; i < k; i++)
+		&pull->span.region, pull->span.offset + at, len, here + 1, P3_IOVECS);
+	for (unsigned i = 1; i <= k; i++)
 		room += here[i].iov_len;
-	struct iovec there = {(void *)(uintptr_t)(pull->addr + at), room};
-	ssize_t got = process_vm_readv((pid_t)pull->peer->os_pid, here, k, &there, 1, 0);
+	ssize_t got = read_proven(pull->peer, here, k, pull->addr + at, room);
 	FAULT_POINT("cma.read");
 	if (start && got >= (ssize_t)P3_SLICE_LEAST)
 		fit_slices(n, (uint64_t)got, p3_now_ns() - start);

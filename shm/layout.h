@@ -33,7 +33,7 @@
 #include <stddef.h>
 
 #define P3_SEG_MAGIC     0x33736f50u /* "Pos3" */
-#define P3_SEG_VERSION   2u
+#define P3_SEG_VERSION   3u
 #define P3_MAX_NODES     1024u
 #define P3_PAGE          4096u
 #define P3_HUGE          (2u << 20)
@@ -63,7 +63,8 @@ struct p3_seg_header {
 	uint32_t node;
 	p3_a32 state; /* p3_seg_state, released last */
 	uint32_t pad0;
-	uint8_t pad[80];
+	uint64_t self; /* where its owner has this header mapped */
+	uint8_t pad[72];
 };
 
 /* The NIC control block: written by the lease holder only, read by tools. */
