@@ -384,6 +384,7 @@ struct p3_pull {
 	uint64_t length;     /* to read */
 	uint64_t done;       /* of it, from the front */
 	uint64_t end;        /* behind this all has been read, too */
+	uint64_t again;      /* the source's, when this began */
 	uint64_t moved_ns;   /* when something moved last */
 	uint64_t kick_ns;
 	uint64_t began_ns; /* 0: not timed */
@@ -421,6 +422,7 @@ struct p3_xfer_slot {
 	uint64_t length;
 	uint32_t window; /* number, P3_NONE */
 	uint64_t produced;
+	uint64_t again;
 	struct p3_pull pull; /* own get */
 };
 
@@ -457,6 +459,7 @@ struct p3_peer {
 	uint32_t quiet; /* passes without news */
 	uint64_t incarnation;
 	uint64_t kick_ns, kick_wait_ns;
+	uint64_t passes, passed_ns; /* of its firmware, and when they were fewer */
 	uint64_t proof; /* where in its memory its incarnation lies: see xfer.c */
 	char *base;                 /* its published segment, read-only */
 	struct p3_heap_view heap;   /* its shared heap, read-only */
@@ -851,6 +854,10 @@ void p3_fw_respond(struct p3_nic *n, struct p3_peer *p, const struct p3_answer *
  *		source: reader stores reading, fences, acquires swapping; the owner stores
  *		swapping, fences, loads reading, exchanges, releases swapping.  Without it
  *		the put could carry one half of an exchange.
+ *	XFER.6	seqlock, for readers that have begun and do not move (stopped): the owner
+ *		makes again odd, fences, exchanges, releases it even; a reader looks at it
+ *		with the id (XFER.1) and begins anew.  Without it as XFER.5, or all other
+ *		nodes' exchanges would wait for the stopped one.
  */
 
 /* The peer's published half of a slot; the number was range-checked. */

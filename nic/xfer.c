@@ -51,6 +51,7 @@
 #define P3_EXPLORE     64u     /* then one of so many by the one that looks slower, */
 #define P3_TIMED       8u      /* and of the short ones one of so many is timed */
 #define P3_PIECES      8u      /* of a transfer through a window, at least */
+#define P3_STILL_TICKS 10u     /* so long without a pass: an exchange does not wait */
 #define P3_IOVECS      128u    /* of the region in one cross-memory read */
 
 /* ---- the transfer table ---- */
@@ -96,7 +97,7 @@ struct p3_xfer_slot *p3_xfer_alloc(
 	x->releasing = x->serving = x->swapped = false;
 	x->span.md = NULL;
 	x->peer_id = 0;
-	x->produced = 0;
+	x->produced = x->again = 0;
 	if (++x->gen == 0)
 		++x->gen; /* id 0 means none */
 	p->nxfer[class] += x->slot % (n->layout.nxfers / 2) >= n->conf.nnodes;
@@ -125,7 +126,7 @@ void p3_xfer_publish(struct p3_nic *n, struct p3_xfer_slot *x)
 {
 	p3_set(&x->pub->addr, readable_address(x));
 	p3_set(&x->pub->heap, heap_word(n, x));
-	p3_set(&x->pub->len, x->length);
+	p3_set(&x->pub->again, 0);
 	p3_set(&x->pub->window, 0);
 	p3_set(&x->pub->produced, 0);
 	FAULT_POINT("transfer.filled");
@@ -197,7 +198,8 @@ static void fill_window(struct p3_nic *n, struct p3_xfer_slot *x)
 	uint64_t read = p3_acquire(&theirs->bulk_read); /* XFER.2 */
 	if (want > x->length)
 		want = x->length;
-	if (x->produced >= want || (x->window == P3_NONE && !take_window(n, x)))
+	if (x->produced >= want || read > x->produced || /* it has to begin anew */
+		(x->window == P3_NONE && !take_window(n, x)))
 		return;
 	char *window = (char *)n->published.base + n->window_off[x->window];
 	uint64_t most = piece_of(x);
@@ -352,6 +354,33 @@ static bool writes_there(
 	return false;
 }
 
+/* Its firmware has made no pass for long: it is stopped, or has no CPU. */
+static bool is_still(const struct p3_nic *n, struct p3_peer *p)
+{
+	const p3_a64 *count = (const p3_a64 *)(p->base + n->layout.counters_off);
+	uint64_t passes = p3_get(&count[P3_C_PASSES]), now = p3_now_ns();
+	if (p->index == n->conf.node)
+		return false;
+	if (passes != p->passes || !p->passed_ns)
+		p->passed_ns = now;
+	p->passes = passes;
+	return now - p->passed_ns >= P3_STILL_TICKS * n->tick_ns;
+}
+
+/* Readers that hold up an exchange, and do not move, have to read all once more. */
+static void offer_anew(struct p3_nic *n)
+{
+	p3_list_each(it, &n->sources) {
+		struct p3_xfer_slot *x = p3_item(it, struct p3_xfer_slot, link);
+		if (!x->swapped || !has_begun(n, x))
+			continue;
+		x->produced = 0;
+		p3_set(&x->pub->again, ++x->again);
+		p3_set(&x->pub->produced, 0);
+	}
+	p3_fence(); /* XFER.6: before the bytes change */
+}
+
 bool p3_xfer_may_swap(
 	struct p3_nic *n, const struct p3_region *r, uint64_t off, uint64_t len)
 {
@@ -371,10 +400,12 @@ bool p3_xfer_may_swap(
 	}
 	p3_list_each(src, &n->sources) {
 		struct p3_xfer_slot *x = p3_item(src, struct p3_xfer_slot, link);
-		busy |= x->swapped && has_begun(n, x);
+		busy |= x->swapped && has_begun(n, x) && !is_still(n, x->peer);
 	}
 	if (busy)
 		p3_xfer_swapped(n);
+	else if (any)
+		offer_anew(n);
 	return !busy;
 }
 
@@ -384,6 +415,8 @@ void p3_xfer_swapped(struct p3_nic *n)
 		struct p3_xfer_slot *x = p3_item(it, struct p3_xfer_slot, link);
 		if (x->swapped)
 			p3_release(&x->peer->mine->swapping, 0); /* XFER.5 */
+		if (x->again % 2)
+			p3_release(&x->pub->again, ++x->again); /* XFER.6 */
 		x->swapped = false;
 	}
 }
@@ -492,6 +525,8 @@ void p3_pull_begin(struct p3_nic *n, struct p3_pull *pull)
 	pull->began_ns = 0;
 	pull->windowed = false;
 	pull->end = pull->length;
+	pull->again = p3_acquire(
+		&p3_peer_xfer(n, pull->peer, pull->xfer_id)->again); /* XFER.6 */
 	pull->heap = p3_get(&p3_peer_xfer(n, pull->peer, pull->xfer_id)->heap);
 	if (pull->length)
 		choose(n, pull);
@@ -531,11 +566,33 @@ void p3_fw_end_pull(struct p3_nic *n, struct p3_pull *pull, uint32_t fail)
 
 enum moved { MOVED_NOTHING, MOVED, MOVE_FAILED };
 
-/* Before a slice counts: is what was read still what the owner offered? */
-static bool still_offered(struct p3_nic *n, const struct p3_pull *pull)
+/* The bytes have changed: none of those that were read count. */
+static P3_RARE void read_anew(struct p3_pull *pull, uint64_t again)
 {
-	p3_load_fence(); /* XFER.1 */
-	return p3_get(&p3_peer_xfer(n, pull->peer, pull->xfer_id)->id) == pull->xfer_id;
+	struct p3_peer *p = pull->peer;
+	if (again % 2)
+		return; /* they change now */
+	pull->again = again;
+	pull->done = 0;
+	pull->end = pull->length;
+	if (p->bulk != pull)
+		return;
+	p3_set(&p->mine->bulk_want, pull->length);
+	p3_release(&p->mine->bulk_read, 0); /* XFER.2 */
+}
+
+/* Before a slice counts: is what was read still what the owner offered? */
+static inline enum moved judge(struct p3_nic *n, struct p3_pull *pull)
+{
+	const struct p3_xfer *src = p3_peer_xfer(n, pull->peer, pull->xfer_id);
+	p3_load_fence(); /* XFER.1, XFER.6 */
+	uint64_t again = p3_acquire(&src->again);
+	if (p3_get(&src->id) != pull->xfer_id)
+		return MOVE_FAILED;
+	if (__builtin_expect(again == pull->again, 1))
+		return MOVED;
+	read_anew(pull, again);
+	return MOVED_NOTHING;
 }
 
 static void count_slice(
@@ -643,8 +700,9 @@ static enum moved move_tail(struct p3_nic *n, struct p3_pull *pull)
 		return cma_failed(n, pull);
 	if ((uint64_t)got < piece)
 		return MOVED_NOTHING;
-	if (!still_offered(n, pull))
-		return MOVE_FAILED;
+	enum moved good = judge(n, pull);
+	if (good != MOVED)
+		return good;
 	pull->end -= piece;
 	p3_set(&pull->peer->mine->bulk_want, pull->end);
 	FAULT_POINT("window.tail_taken");
@@ -658,8 +716,9 @@ static enum moved move_bulk(struct p3_nic *n, struct p3_pull *pull)
 	const struct p3_xfer *src = p3_peer_xfer(n, p, pull->xfer_id);
 	uint64_t produced = p3_acquire(&src->produced); /* XFER.2 */
 	uint64_t window = p3_get(&src->window);
-	if (p3_acquire(&src->id) != pull->xfer_id) /* XFER.1 */
-		return MOVE_FAILED;
+	enum moved good = judge(n, pull);
+	if (good != MOVED)
+		return good;
 	if (produced <= pull->done)
 		return move_tail(n, pull);
 	if (produced > pull->length || !window_ok(n, window))
@@ -673,8 +732,8 @@ static enum moved move_bulk(struct p3_nic *n, struct p3_pull *pull)
 		p3_region_write(&pull->span.region, pull->span.offset + pull->done,
 			p->base + window + pull->done % P3_WINDOW_LEN, piece);
 		FAULT_POINT("window.copied");
-		if (!still_offered(n, pull))
-			return MOVE_FAILED;
+		if ((good = judge(n, pull)) != MOVED)
+			return good;
 		pull->done += piece;
 		count_slice(n, pull, piece, P3_C_BULK_BYTES);
 		p3_release(&p->mine->bulk_read, pull->done); /* XFER.2 */
@@ -694,8 +753,9 @@ static enum moved move_cma(struct p3_nic *n, struct p3_pull *pull)
 	ssize_t got = read_there(n, pull, pull->done, piece);
 	if (got <= 0)
 		return cma_failed(n, pull);
-	if (!still_offered(n, pull))
-		return MOVE_FAILED;
+	enum moved good = judge(n, pull);
+	if (good != MOVED)
+		return good;
 	pull->done += (uint64_t)got;
 	FAULT_POINT("cma.between");
 	count_slice(n, pull, (uint64_t)got, P3_C_CMA_BYTES);
@@ -751,8 +811,9 @@ static enum moved move_from_heap(struct p3_nic *n, struct p3_pull *pull)
 		return heap_failed(n, pull);
 	piece = take_slice(pull, view->base + off + pull->done, piece);
 	FAULT_POINT("heap.copied");
-	if (!still_offered(n, pull))
-		return MOVE_FAILED;
+	enum moved good = judge(n, pull);
+	if (good != MOVED)
+		return good;
 	pull->done += piece;
 	count_slice(n, pull, piece, P3_C_DIRECT_BYTES);
 	return MOVED;

@@ -133,7 +133,7 @@ struct p3_peer_entry {
 struct p3_xfer {
 	p3_a64 id;   /* p3_xfer_id while the bytes may be read, else 0 */
 	p3_a64 addr; /* in the owner's address space; 0: only through the window */
-	p3_a64 len;
+	p3_a64 again; /* odd: the bytes change; even, but another: they did, read anew */
 	p3_a64 window;   /* offset of the window in the segment, 0 none */
 	p3_a64 produced; /* bytes put into the window */
 	p3_a64 released; /* long get: the initiator's slot's id when it is done */
