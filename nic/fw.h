@@ -461,7 +461,7 @@ struct p3_peer {
 	uint64_t kick_ns, kick_wait_ns;
 	uint64_t passes, passed_ns; /* of its firmware, and when they were fewer */
 	uint64_t proof; /* where in its memory its incarnation lies: see xfer.c */
-	char *base;                 /* its published segment, read-only */
+	char *base;     /* its published segment, read-only */
 	struct p3_heap_view heap;   /* its shared heap, read-only */
 	struct p3_link queue;       /* pendings not sent */
 	struct p3_link outstanding; /* pendings sent */

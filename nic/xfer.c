@@ -629,8 +629,8 @@ static enum moved cma_failed(struct p3_nic *n, struct p3_pull *pull)
 	}
 	if (errno == EFAULT || errno == ENOMEM)
 		return MOVE_FAILED;
-	/* Not allowed, or nobody is there.  If the owner is dead yod will say so; until then
-	 * this pair does without. */
+	/* Not allowed, or nobody is there.  If the owner is dead yod will say so; until
+	 * then this pair does without. */
 	if (!pull->peer->cma_off && errno != ESRCH)
 		p3_count(&n->count[P3_C_CMA_FALLBACK], 1);
 	pull->peer->cma_off = true;
@@ -650,12 +650,12 @@ static void fit_slices(struct p3_nic *n, uint64_t len, uint64_t ns)
 }
 
 /* As process_vm_readv, but proven to be the owner's; here[0] is for the proof. */
-static ssize_t read_proven(
-	const struct p3_peer *p, struct iovec *here, unsigned k, uint64_t at, uint64_t len)
+static ssize_t read_proven(const struct p3_peer *p, struct iovec *here, unsigned k,
+	uint64_t at, uint64_t len)
 {
 	uint64_t proof;
-	struct iovec there[2] = {
-		{(void *)(uintptr_t)p->proof, sizeof proof}, {(void *)(uintptr_t)at, len}};
+	struct iovec there[2] = {{(void *)(uintptr_t)p->proof, sizeof proof},
+		{(void *)(uintptr_t)at, len}};
 	here[0] = (struct iovec){&proof, sizeof proof};
 	ssize_t got = process_vm_readv((pid_t)p->os_pid, here, k + 1, there, 2, 0);
 	if (got > (ssize_t)sizeof proof && proof == p->incarnation)

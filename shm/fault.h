@@ -42,9 +42,8 @@ void p3_fault_reached(struct p3_fault *here);
 
 #define FAULT_POINT(text)                                                                \
 	do {                                                                             \
-		static struct p3_fault p3_here_                                          \
-			__attribute__((section("p3_faults"), used, aligned(16))) = {     \
-				.name = (text)};                                         \
+		static struct p3_fault p3_here_ __attribute__((                          \
+			section("p3_faults"), used, aligned(16))) = {.name = (text)};    \
 		if (__builtin_expect(p3_get(&p3_here_.armed) != 0, 0))                   \
 			p3_fault_reached(&p3_here_);                                     \
 	} while (0)

@@ -131,10 +131,10 @@ struct p3_peer_entry {
  * that get from each other never wait for each other's slots.
  */
 struct p3_xfer {
-	p3_a64 id;   /* p3_xfer_id while the bytes may be read, else 0 */
-	p3_a64 addr; /* in the owner's address space; 0: only through the window */
-	p3_a64 again; /* odd: the bytes change; even, but another: they did, read anew */
-	p3_a64 window;   /* offset of the window in the segment, 0 none */
+	p3_a64 id;     /* p3_xfer_id while the bytes may be read, else 0 */
+	p3_a64 addr;   /* in the owner's address space; 0: only through the window */
+	p3_a64 again;  /* odd: the bytes change; even, but another: they did, read anew */
+	p3_a64 window; /* offset of the window in the segment, 0 none */
 	p3_a64 produced; /* bytes put into the window */
 	p3_a64 released; /* long get: the initiator's slot's id when it is done */
 	p3_a64 status;   /* of that release: bytes taken, or UINT64_MAX for a failure */

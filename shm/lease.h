@@ -43,7 +43,7 @@ static inline void p3_lease_give(struct p3_lease *l)
 {
 	p3_release(&l->word, P3_LEASE_FREE); /* LEASE.1 */
 	FAULT_POINT("lease.freed");
-	p3_fence();                          /* LEASE.2 */
+	p3_fence(); /* LEASE.2 */
 }
 
 static inline enum p3_lease_holder p3_lease_held_by(struct p3_lease *l)

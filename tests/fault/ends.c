@@ -18,7 +18,17 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { SINK, HEAP_SINK, SOURCE, HEAP_SOURCE, PID, OKAY, LONG = 1 << 20, PAINT = 0xee, REST_MS = 300 };
+enum {
+	SINK,
+	HEAP_SINK,
+	SOURCE,
+	HEAP_SOURCE,
+	PID,
+	OKAY,
+	LONG = 1 << 20,
+	PAINT = 0xee,
+	REST_MS = 300
+};
 enum { PUT, PUT_HEAP, GET, GET_HEAP, FLOWS };
 
 static ptl_handle_eq_t eq;

@@ -73,8 +73,8 @@ static bool told;
 static ptl_size_t length_of(unsigned from, unsigned to, enum kind kind, uint64_t seq)
 {
 	static const ptl_size_t least[] = {0, 17, 20000, 20000, 0, 20000, 20000, 8};
-	static const ptl_size_t most[] = {17, 1000, 300000, 300000, 2000, 300000, 300000,
-		9};
+	static const ptl_size_t most[] = {
+		17, 1000, 300000, 300000, 2000, 300000, 300000, 9};
 	uint64_t dice = mp_mix(seq * 65537 + from * 257 + to * 17 + kind);
 	ptl_size_t len = least[kind] + dice % (most[kind] - least[kind]);
 	return kind == LONG ? CELLS + len : len;
@@ -162,8 +162,8 @@ static void call_it(struct peer *p, unsigned r)
 {
 	mp_put(p->probe.md, 0, 8, PTL_ACK_REQ, r, INLINE, 0, 0);
 	mp_get(p->probe.md, 0, 8, r, GET, 0);
-	mp_ok(PtlGetPutRegion(p->probe.md, 0, p->probe.out, 0, 8, mp.id[r], MP_PORTAL, 0,
-		SWAP, 0, 0));
+	mp_ok(PtlGetPutRegion(
+		p->probe.md, 0, p->probe.out, 0, 8, mp.id[r], MP_PORTAL, 0, SWAP, 0, 0));
 }
 
 static void maybe_buried(struct peer *p, unsigned r)
@@ -275,14 +275,15 @@ static void on_theirs(const ptl_event_t *ev)
 
 static void on_reply(struct stream *s, const ptl_event_t *ev)
 {
-	ptl_size_t len = length_of(mp.rank, s->to, s->kind == PROBE ? SWAP : s->kind,
-		s->seq);
+	ptl_size_t len =
+		length_of(mp.rank, s->to, s->kind == PROBE ? SWAP : s->kind, s->seq);
 	if (s->kind == SWAP)
 		mp_check(peer[s->to].swap[1] == s->seq - 1, "exchange %llu gave %llu",
 			(unsigned long long)s->seq,
 			(unsigned long long)peer[s->to].swap[1]);
 	else if (s->kind != PROBE)
-		mp_check(!memcmp(s->in, mp_pattern + cut_of(mp.rank, s->to, s->kind, s->seq),
+		mp_check(!memcmp(s->in,
+				 mp_pattern + cut_of(mp.rank, s->to, s->kind, s->seq),
 				 len),
 			"get %llu of kind %d from rank %u is wrong",
 			(unsigned long long)s->seq, s->kind, s->to);
@@ -317,6 +318,15 @@ static void on_event(const ptl_event_t *ev)
 
 /* ---- the clock ---- */
 
+static bool is_over(const struct peer *p, unsigned r)
+{
+	if (r == mp.rank)
+		return true;
+	if (p->state == DEAD)
+		return p->refused == 3;
+	return p->said_bye && p->heard_bye;
+}
+
 static void look_at_clock(struct peer *p, unsigned r)
 {
 	uint64_t now = mp_ns();
@@ -325,19 +335,11 @@ static void look_at_clock(struct peer *p, unsigned r)
 			"after %d ms operations with rank %u have not ended", LATE_MS, r);
 	if (p->state != ALIVE || r == mp.rank)
 		return;
-	if (now - p->heard < SILENT_MS * 1000000ull || p->probe.waits || p->heard_bye)
-		return; /* who has left in order does not answer, and does not fail */
+	/* Who has left in order does not answer, and does not fail. */
+	if (now - p->heard < SILENT_MS * 1000000ull || p->probe.waits || is_over(p, r))
+		return;
 	p->probe.waits = W_REPLY;
 	mp_get(p->probe.md, 0, 8, r, SMALL, 0);
-}
-
-static bool is_over(const struct peer *p, unsigned r)
-{
-	if (r == mp.rank)
-		return true;
-	if (p->state == DEAD)
-		return p->refused == 3;
-	return p->said_bye && p->heard_bye;
 }
 
 /* It should be over by now: what is missing? */
@@ -350,8 +352,10 @@ static void lose_patience(void)
 		if (is_over(p, r))
 			continue;
 		snprintf(text + at, sizeof text - at,
-			" rank %u: state %d, bye said %d, heard %d, probe %u, refused %u;", r,
-			p->state, p->said_bye, p->heard_bye, p->probe.waits, p->refused);
+			" rank %u: state %d, bye said %d, heard %d, probe %u, refused "
+			"%u;",
+			r, p->state, p->said_bye, p->heard_bye, p->probe.waits,
+			p->refused);
 		for (int k = 0; k < KINDS; k++)
 			if (!p->stream[k].over && (at = strlen(text)) < sizeof text)
 				snprintf(text + at, sizeof text - at, " %d: %llu, %u", k,
@@ -613,7 +617,7 @@ static const char *left(unsigned *of)
 		;
 	*of = mp.rank;
 	for (unsigned r = 0; r < mp.size && !what; r++)
-		what = left_of_peer(n, &n->peer[*of = r]);
+		what = left_of_peer(n, &n->peer[ *of = r]);
 	if (!what)
 		what = left_of_tables(n);
 	(void)p3_fw_pass(n);
