@@ -3,14 +3,13 @@
 
 #ifdef P3_FAULTS
 
-#include "shm/park.h"
-
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #define ENV "PTL3_FAULT"
@@ -42,8 +41,10 @@ static _Noreturn void refuse(const char *text, const char *why)
 static void announce(const char *what)
 {
 	char line[160];
-	int n = snprintf(line, sizeof line, "fault: %s at %s, pid %d, %llu ns\n", what,
-		rule.name, (int)getpid(), (unsigned long long)p3_now_ns());
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	int n = snprintf(line, sizeof line, "fault: %s at %s, pid %d, %lld%09ld ns\n",
+		what, rule.name, (int)getpid(), (long long)t.tv_sec, t.tv_nsec);
 	long rc = syscall(SYS_write, STDERR_FILENO, line, (size_t)n);
 	(void)rc;
 }
