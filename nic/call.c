@@ -503,6 +503,16 @@ int p3_nic_ni_open(struct p3_nic *n, uint32_t ni, uint32_t pid,
 	return PTL_OK;
 }
 
+/* Queues whose places nobody could free, since the NIC was closing; and these. */
+static struct p3_eq *with_unburied(struct p3_nic *n, struct p3_eq *dead)
+{
+	struct p3_eq *last = dead;
+	while (last->next_dead)
+		last = last->next_dead;
+	last->next_dead = p3_host_unburied(n, NULL);
+	return dead;
+}
+
 /*
  * Their readers leave, then rings and places are free again.  life: as it was when the
  * rings were in use for certain.
@@ -516,8 +526,10 @@ static void retire(struct p3_nic *n, struct p3_eq *dead, uint64_t life)
 		p3_evq_retire(&eq->rx);
 		p3_host_ring_free(n, eq->tx.ring, eq->n, life);
 	}
-	c.eq.dead = dead;
-	(void)do_inside(n, &c);
+	FAULT_POINT("queue.unburied");
+	c.eq.dead = with_unburied(n, dead);
+	if (do_inside(n, &c) != PTL_OK)
+		(void)p3_host_unburied(n, c.eq.dead);
 }
 
 int p3_nic_ni_close(struct p3_nic *n, uint64_t handle)

@@ -509,9 +509,10 @@ struct p3_nic {
 	struct p3_nic *next_kept;
 	p3_a64 life; /* goes up when the host segments go: what is from before is void */
 	pthread_mutex_t
-		arena_lock; /* guards life, the host segments, and the two below */
+		arena_lock; /* guards life, the host segments, and the three below */
 	uint64_t host_used[2];
 	struct p3_evq_ring *free_rings[32]; /* by log2 of their size */
+	struct p3_eq *unburied; /* freed queues whose places are not free yet */
 	/* firmware */
 	_Alignas(P3_LINE) p3_a64 *count; /* own published counters */
 	struct p3_peer *peer;            /* nnodes */
@@ -974,5 +975,7 @@ struct p3_evq_ring *p3_host_ring(struct p3_nic *n, uint32_t records);
 void p3_host_ring_free(
 	struct p3_nic *n, struct p3_evq_ring *ring, uint32_t records, uint64_t life);
 void p3_host_drop(struct p3_nic *n);
+/* Adds to those that wait to be buried; NULL: takes all away.  Those that were there. */
+struct p3_eq *p3_host_unburied(struct p3_nic *n, struct p3_eq *more);
 
 #endif

@@ -579,6 +579,7 @@ static void *nag(void *arg)
 		}
 		(void)mp_next_within(quiet, 5, &ev);
 	}
+	mp_ok(PtlEQFree(quiet));
 	return NULL;
 }
 
