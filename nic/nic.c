@@ -449,7 +449,7 @@ static void reset_state(struct p3_nic *n)
 	struct p3_cmd left = {.op = P3_OP_EQ_BURY};
 	left.eq.dead = p3_host_unburied(n, NULL);
 	(void)p3_fw_eq_bury(n, &left); /* of the life before */
-	n->next_link = 0xfffffff0; /* wraps in every run */
+	n->next_link = 0xfffffff0;     /* wraps in every run */
 	n->ntouched = n->nhot = n->turn = 0;
 	p3_set(&n->hungry, P3_MBX_NONE);
 	p3_set(&n->detached, 0);

@@ -34,6 +34,7 @@ enum {
 	CELLS = 64 * RANKS, /* for exchanges, in front of what long puts send */
 	MOST = CELLS + 300000,
 	SILENT_MS = 50,
+	AWAY_MS = 60,
 	LATE_MS = 1000
 };
 
@@ -531,9 +532,10 @@ static void overflow_theirs(void)
 			mp_get(md, 0, sizeof got, r, SMALL, 0);
 }
 
-/* So long that threads go to sleep. */
+/* So long that the NIC's thread goes to sleep, and then this one. */
 static void rest(void)
 {
+	mp_sleep_ms(AWAY_MS);
 	uint64_t until = mp_ns() + 40000000u;
 	ptl_event_t ev;
 	while (mp_ns() < until)
@@ -571,6 +573,7 @@ static void *nag(void *arg)
 	ptl_event_t ev;
 	ptl_handle_eq_t quiet = mp_queue(4);
 	(void)arg;
+	mp_sleep_ms(AWAY_MS);
 	while (!p3_get(&over)) {
 		struct timespec t = {0, 50000};
 		for (int i = 0; i < 20; i++) {
