@@ -29,6 +29,7 @@
 #include "shm/park.h"
 #include "shm/probe.h"
 
+#include <linux/futex.h>
 #include <pthread.h>
 #include <sys/uio.h>
 
@@ -461,6 +462,8 @@ struct p3_peer {
 	uint64_t kick_ns, kick_wait_ns;
 	uint64_t passes, passed_ns; /* of its firmware, and when they were fewer */
 	uint64_t proof; /* where in its memory its incarnation lies: see xfer.c */
+	uint32_t owner; /* its header's, 0: the kernel does not tell its end */
+	bool proven;    /* os_pid is its process, until the owner's word changes */
 	char *base;     /* its published segment, read-only */
 	struct p3_heap_view heap;   /* its shared heap, read-only */
 	struct p3_link queue;       /* pendings not sent */
@@ -505,6 +508,9 @@ struct p3_nic {
 	bool tight;    /* fewer CPUs than host and NIC threads */
 	bool crowded;  /* more nodes than CPUs: a peer has a CPU now and then only */
 	pthread_t thread;
+	struct robust_list_head last_will; /* of the thread: the header's owner */
+	struct robust_list heir;
+	p3_a32 started;
 	p3_a32 stop;
 	struct p3_nic *next_kept;
 	p3_a64 life; /* goes up when the host segments go: what is from before is void */

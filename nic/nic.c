@@ -18,7 +18,8 @@
  *		to a mailbox that nobody will ever empty.
  *	STOP.2	waiting: a host thread's last step, adding -1, releases -> p3_nic_stop
  *		acquires 0 (it looks at nothing any more)
- *	SEG.1	header state: released when the segment is formatted -> acquired by peers
+ *	SEG.1	header state, and owner: released when the segment is formatted, and the
+ *		thread's will is made -> acquired by peers
  */
 #include "nic/fw.h"
 #include "shm/log.h"
@@ -354,10 +355,28 @@ static bool is_dedicated(struct nic_thread *t)
 	return true;
 }
 
+/*
+ * However this process ends, or becomes another by exec, the kernel marks the word of the
+ * header that names this thread, before it gives the memory up, let alone the process id:
+ * a robust futex, which nobody waits for.
+ */
+static void leave_a_will(struct p3_nic *n)
+{
+	struct p3_seg_header *h = n->published.base;
+	n->heir.next = &n->last_will.list;
+	n->last_will.list.next = &n->heir;
+	n->last_will.futex_offset = (char *)&h->owner - (char *)&n->heir;
+	n->last_will.list_op_pending = NULL;
+	if (syscall(SYS_set_robust_list, &n->last_will, sizeof n->last_will) == 0)
+		p3_release(&h->owner, (uint32_t)syscall(SYS_gettid)); /* SEG.1 */
+	p3_release(&n->started, 1);                                   /* SEG.1 */
+}
+
 static void *nic_main(void *arg)
 {
 	struct nic_thread t = {.n = arg, .belt_ns = P3_BELT_NS};
 	struct p3_nic *n = arg;
+	leave_a_will(n);
 	settle(n);
 	while (!p3_get(&n->stop)) {
 		if (is_dedicated(&t)) {
@@ -370,6 +389,7 @@ static void *nic_main(void *arg)
 		if (!p3_get(&n->stop))
 			tick(&t);
 	}
+	p3_set(&((struct p3_seg_header *)n->published.base)->owner, 0);
 	return NULL;
 }
 
@@ -444,6 +464,7 @@ static void reset_state(struct p3_nic *n)
 	p3_set(&n->nic_asleep, 0);
 	p3_set(&n->watcher, 0);
 	p3_set(&n->stop, 0);
+	p3_set(&n->started, 0);
 	p3_set(&n->lease.want, 0);
 	p3_table_init(&n->table[P3_T_PENDING], sizeof(struct p3_pending));
 	struct p3_cmd left = {.op = P3_OP_EQ_BURY};
@@ -571,6 +592,8 @@ static int start_thread(struct p3_nic *n)
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	int rc = pthread_create(&n->thread, NULL, nic_main, n);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	while (!rc && !p3_acquire(&n->started)) /* SEG.1 */
+		sched_yield();
 	return -rc;
 }
 

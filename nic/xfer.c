@@ -21,9 +21,9 @@
  * Whose memory was it?  A process id names whoever has it now: another process, once
  * the owner is dead and reaped (its parent need not be yod, which waits for us), or
  * another program, after exec.  The transfer's id in the published segment does not
- * tell: that memory outlives the process.  So each cross-memory read takes a proof along,
- * the owner's incarnation (64 random bits) from its own mapping of its segment's header,
- * and counts only if that is right:
+ * tell: that memory outlives the process.  So the first cross-memory read takes a proof
+ * along, the owner's incarnation (64 random bits) from its own mapping of its segment's
+ * header, and counts only if that is right:
  *
  *	- The kernel looks the address space up once for a call, and holds it: what else
  *	  the call reads is from where the proof is from.
@@ -32,8 +32,16 @@
  *	  puts zeros in its place, after all transfers' ids are taken back.
  *	- The id, looked at afterwards (XFER.1), says that the bytes were still offered.
  *
- * A pidfd would tell death from a new process, but not from exec; and each peer would
- * cost a descriptor, which programs close.
+ * From then on the process id is the owner's until its process ends or executes another
+ * program.  The kernel says so in the header: owner names the NIC's thread, and is the
+ * futex of its robust list (leave_a_will in nic.c).  When that thread ends, as it does
+ * with the process and before exec, the kernel marks the word, before the address space
+ * goes, and long before the process id is free.  So a read behind which the word is
+ * unchanged was of the owner's memory.  Where there is no such word each read takes the
+ * proof along.
+ *
+ * A pidfd would tell death from a new process by a second system call, but not exec; and
+ * each peer would cost a descriptor, which programs close.
  */
 #include "nic/fw.h"
 
@@ -665,6 +673,35 @@ static ssize_t read_proven(const struct p3_peer *p, struct iovec *here, unsigned
 	return -1;
 }
 
+/* Has its process neither ended nor become another program? */
+static bool is_there(const struct p3_peer *p)
+{
+	p3_load_fence(); /* SEG.1 */
+	return p->owner &&
+	       p3_get(&((const struct p3_seg_header *)p->base)->owner) == p->owner;
+}
+
+static ssize_t read_known(const struct p3_peer *p, struct iovec *here, unsigned k,
+	uint64_t at, uint64_t len)
+{
+	struct iovec there = {(void *)(uintptr_t)at, len};
+	ssize_t got = process_vm_readv((pid_t)p->os_pid, here + 1, k, &there, 1, 0);
+	if (is_there(p))
+		return got;
+	errno = ESRCH;
+	return -1;
+}
+
+static ssize_t read_process(
+	struct p3_peer *p, struct iovec *here, unsigned k, uint64_t at, uint64_t len)
+{
+	if (p->proven)
+		return read_known(p, here, k, at, len);
+	ssize_t got = read_proven(p, here, k, at, len);
+	p->proven = got > 0 && is_there(p);
+	return got;
+}
+
 /* Bytes read from the owner's memory, or -1. */
 static ssize_t read_there(
 	struct p3_nic *n, const struct p3_pull *pull, uint64_t at, uint64_t len)
@@ -675,7 +712,7 @@ static ssize_t read_there(
 		&pull->span.region, pull->span.offset + at, len, here + 1, P3_IOVECS);
 	for (unsigned i = 1; i <= k; i++)
 		room += here[i].iov_len;
-	ssize_t got = read_proven(pull->peer, here, k, pull->addr + at, room);
+	ssize_t got = read_process(pull->peer, here, k, pull->addr + at, room);
 	FAULT_POINT("cma.read");
 	if (start && got >= (ssize_t)P3_SLICE_LEAST)
 		fit_slices(n, (uint64_t)got, p3_now_ns() - start);

@@ -61,8 +61,8 @@ struct p3_seg_header {
 	uint64_t seg_len;
 	uint32_t nnodes;
 	uint32_t node;
-	p3_a32 state; /* p3_seg_state, released last */
-	uint32_t pad0;
+	p3_a32 state;  /* p3_seg_state, released last */
+	p3_a32 owner;  /* a thread; the kernel changes it when the process ends */
 	uint64_t self; /* where its owner has this header mapped */
 	uint8_t pad[72];
 };

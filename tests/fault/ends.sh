@@ -24,7 +24,10 @@ for ((i = 0; i < times; i++)); do
 		for how in fini unlink exec; do
 			[ $failures -lt 5 ] || break
 			rule="$point:$((RANDOM % 6 + 1)):stop@1"
-			start env "PTL3_FAULT=$rule" timeout 30 "$P3_YOD" -sz 2 --timeout 20 \
+			# The same addresses in the next program, if that can be had.
+			setarch -R true 2>/dev/null && same="setarch -R" || same=
+			# shellcheck disable=SC2086
+			start env "PTL3_FAULT=$rule" $same timeout 30 "$P3_YOD" -sz 2 --timeout 20 \
 				"$FAULT_BIN/fault_ends" $how
 			wait "$pid"
 			status=$?
