@@ -510,7 +510,6 @@ struct p3_nic {
 	pthread_t thread;
 	struct robust_list_head last_will; /* of the thread: the header's owner */
 	struct robust_list heir;
-	p3_a32 started;
 	p3_a32 stop;
 	struct p3_nic *next_kept;
 	p3_a64 life; /* goes up when the host segments go: what is from before is void */

@@ -369,7 +369,6 @@ static void leave_a_will(struct p3_nic *n)
 	n->last_will.list_op_pending = NULL;
 	if (syscall(SYS_set_robust_list, &n->last_will, sizeof n->last_will) == 0)
 		p3_release(&h->owner, (uint32_t)syscall(SYS_gettid)); /* SEG.1 */
-	p3_release(&n->started, 1);                                   /* SEG.1 */
 }
 
 static void *nic_main(void *arg)
@@ -464,7 +463,6 @@ static void reset_state(struct p3_nic *n)
 	p3_set(&n->nic_asleep, 0);
 	p3_set(&n->watcher, 0);
 	p3_set(&n->stop, 0);
-	p3_set(&n->started, 0);
 	p3_set(&n->lease.want, 0);
 	p3_table_init(&n->table[P3_T_PENDING], sizeof(struct p3_pending));
 	struct p3_cmd left = {.op = P3_OP_EQ_BURY};
@@ -592,8 +590,6 @@ static int start_thread(struct p3_nic *n)
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	int rc = pthread_create(&n->thread, NULL, nic_main, n);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	while (!rc && !p3_acquire(&n->started)) /* SEG.1 */
-		sched_yield();
 	return -rc;
 }
 

@@ -235,7 +235,7 @@ static void take_over(struct p3_peer *p, const struct p3_peer_info *info)
 	p->base = info->base;
 	p->proof = ((const struct p3_seg_header *)info->base)->self +
 		   offsetof(struct p3_seg_header, incarnation);
-	p->owner = p3_acquire(&((const struct p3_seg_header *)info->base)->owner);
+	p->owner = 0;
 	p->proven = false;
 	p->doorbell = info->doorbell_at;
 	p->heap = info->view;

@@ -697,6 +697,9 @@ static ssize_t read_process(
 {
 	if (p->proven)
 		return read_known(p, here, k, at, len);
+	/* Before the proof; and perhaps its thread has just begun. */
+	p->owner =
+		p3_acquire(&((const struct p3_seg_header *)p->base)->owner); /* SEG.1 */
 	ssize_t got = read_proven(p, here, k, at, len);
 	p->proven = got > 0 && is_there(p);
 	return got;
