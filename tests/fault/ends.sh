@@ -4,6 +4,7 @@
 # A peer is stopped inside each mover while the other side ends the use of the memory:
 # see ends.c.
 # usage: ends.sh [times]; settings of the library are those of the environment
+# With FAULT_QUICK each point ends the use in one way only.
 
 : "${FAULT_BIN:?folder of fault_ends}"
 MP_BIN=$FAULT_BIN
@@ -21,7 +22,9 @@ mapfile -t points < <(PTL3_FAULT=list "$FAULT_BIN/fault_ends" x |
 stops=0
 for ((i = 0; i < times; i++)); do
 	for point in "${points[@]}"; do
-		for how in fini unlink exec; do
+		ways=(fini unlink exec)
+		[ -z "$FAULT_QUICK" ] || ways=("${ways[RANDOM % 3]}")
+		for how in "${ways[@]}"; do
 			[ $failures -lt 5 ] || break
 			rule="$point:$((RANDOM % 6 + 1)):stop@1"
 			# The same addresses in the next program, if that can be had.
