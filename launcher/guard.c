@@ -4,6 +4,7 @@
 #include "launcher/reap.h"
 #include "launcher/say.h"
 #include "launcher/signals.h"
+#include "shm/fault.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -68,7 +69,9 @@ static void sweep(void)
 
 static _Noreturn void guard(pid_t yod, int signals, struct p3_input *in)
 {
+	FAULT_POINT("yod.guard_began");
 	int status = watch(yod, signals, in);
+	FAULT_POINT("yod.guard_unswept");
 	if (WIFSIGNALED(status))
 		p3_say("the launcher (pid %d) was killed by signal %d (%s); ending the "
 		       "job",
@@ -112,6 +115,7 @@ int p3_guard_split(struct p3_guard *guard_out)
 			close(g.stdin_fd);
 		guard(yod, e.signals, &e.in);
 	}
+	FAULT_POINT("yod.split");
 	setpgid(0, 0);
 	close(e.signals);
 	close(e.alive[1]);

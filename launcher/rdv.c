@@ -2,6 +2,7 @@
 #include "launcher/rdv.h"
 #include "launcher/clock.h"
 #include "launcher/outq.h"
+#include "shm/fault.h"
 #include "shm/job.h"
 
 #include <errno.h>
@@ -294,6 +295,7 @@ static void broadcast_end(
 			continue;
 		if (post_end(r, to, &m) && owed)
 			owe(&r->node[i], to);
+		FAULT_POINT("yod.end_half_told");
 	}
 	if (!r->node[i].owed_n)
 		return;
@@ -312,6 +314,7 @@ static void barrier_release(struct p3_rdv *r, int status)
 			.magic = P3_JOB_MAGIC, .op = P3_JOB_RELEASED, .status = status};
 		r->node[i].waits = false;
 		post(r, i, &m);
+		FAULT_POINT("yod.barrier_half");
 	}
 	r->waits_n = 0;
 }
@@ -494,7 +497,9 @@ static void on_hello(struct p3_rdv *r, uint32_t i, const struct packet *p)
 	m.uid = getuid();
 	m.cpus = r->conf.cpus;
 	m.incarnation = 0;
+	FAULT_POINT("yod.unwelcomed");
 	post(r, i, &m);
+	FAULT_POINT("yod.welcomed");
 }
 
 static bool is_as_long(int fd, uint64_t len)
@@ -529,15 +534,18 @@ static void on_join(struct p3_rdv *r, uint32_t i, struct packet *p)
 		n->fds[k] = k < p->nfds ? p->fds[k] : -1;
 	p->nfds = 0;
 	r->joined_n++;
+	FAULT_POINT("yod.join_taken");
 
 	for (uint32_t k = 0; k < r->conf.size; k++) {
 		if (r->node[k].state != JOINED)
 			continue;
 		post_born(r, i, k);
+		FAULT_POINT("yod.births_half");
 		if (k != i && listens(&r->node[k]))
 			post_born(r, k, i);
 	}
 	struct p3_job_msg m = message(r, P3_JOB_JOINED, i);
+	FAULT_POINT("yod.births_published");
 	post(r, i, &m);
 }
 
@@ -552,8 +560,10 @@ static void on_pids(struct p3_rdv *r, uint32_t i, const struct packet *p)
 	struct p3_job_msg m = message_born(r, i);
 	m.op = P3_JOB_PIDS;
 	for (uint32_t to = 0; to < r->conf.size; to++)
-		if (listens(&r->node[to]))
+		if (listens(&r->node[to])) {
 			post_pids(r, to, &m);
+			FAULT_POINT("yod.pids_half");
+		}
 }
 
 static void on_leave(struct p3_rdv *r, uint32_t i, const struct packet *p)
@@ -564,6 +574,7 @@ static void on_leave(struct p3_rdv *r, uint32_t i, const struct packet *p)
 		return;
 	}
 	unjoin(r, i, P3_JOB_LEFT, 0, false);
+	FAULT_POINT("yod.leave_taken");
 	struct p3_job_msg m = message(r, P3_JOB_LEFT, i);
 	post(r, i, &m);
 }

@@ -9,6 +9,7 @@
 #include "launcher/say.h"
 #include "launcher/signals.h"
 #include "launcher/spawn.h"
+#include "shm/fault.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -202,10 +203,12 @@ static void node_failed(struct run *r, uint32_t i, int status)
 
 static void node_ended(struct run *r, uint32_t i, int status)
 {
+	FAULT_POINT("yod.end_seen");
 	r->rank[i].life = ENDED;
 	r->runs_n--;
 	r->ended_n++;
 	p3_rdv_ended(r->rdv, i, status);
+	FAULT_POINT("yod.end_told");
 	if (r->output)
 		p3_output_ended(r->output, i);
 	if (status)
@@ -225,7 +228,9 @@ static void reap_nodes(struct run *r)
 	for (uint32_t i = 0; i < r->opt->size && r->ended_n; i++) {
 		if (r->rank[i].life != ENDED || !p3_rdv_may_reap(r->rdv, i))
 			continue;
+		FAULT_POINT("yod.unreaped");
 		p3_reap_take(r->rank[i].pid);
+		FAULT_POINT("yod.reaped");
 		r->rank[i].life = REAPED;
 		r->ended_n--;
 	}
@@ -402,6 +407,7 @@ static int adopt(struct run *r, uint32_t i, const struct p3_spawned *s)
 {
 	r->rank[i] = (struct rank){s->pid, RUNS};
 	r->runs_n++;
+	FAULT_POINT("yod.adopted");
 	int rc = p3_rdv_add(r->rdv, i, s->sock);
 	if (rc)
 		close(s->sock);
@@ -503,6 +509,7 @@ static int start(struct run *r, uint32_t jid, const struct p3_guard *guard,
 	if (r->opt->timeout_ms)
 		r->timeout_at = p3_now_ms() + r->opt->timeout_ms;
 	start_all(r, &conf);
+	FAULT_POINT("yod.started");
 	if (guard->stdin_fd != STDIN_FILENO)
 		close(guard->stdin_fd);
 	return r->output ? p3_output_start(r->output) : 0;
@@ -539,6 +546,7 @@ int p3_run_job(const struct p3_opt *opt, uint32_t jid, const struct p3_guard *gu
 		r->drain_at = 0;
 	}
 	loop(r);
+	FAULT_POINT("yod.unswept");
 	if (!p3_reap_sweep(SWEEP_MS))
 		p3_say("some processes of the job do not end; see ps");
 	int status = r->status;

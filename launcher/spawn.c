@@ -2,6 +2,7 @@
 #include "launcher/spawn.h"
 #include "launcher/reap.h"
 #include "launcher/signals.h"
+#include "shm/fault.h"
 #include "shm/heapenv.h"
 #include "shm/job.h"
 
@@ -190,6 +191,7 @@ static _Noreturn void child(
 		fail(e->report[1], -rc, P3_SPAWN_PREPARE);
 	setrlimit(RLIMIT_NOFILE, &conf->nofile);
 	p3_signals_give_back(conf->signals);
+	FAULT_POINT("yod.child_prepared");
 	execvp(conf->argv[0], conf->argv);
 	fail(e->report[1], errno, P3_SPAWN_EXEC);
 }
@@ -288,5 +290,6 @@ int p3_spawn_node(const struct p3_spawn_conf *conf, uint32_t rank,
 	}
 	if (!pid)
 		child(conf, rank, &e);
+	FAULT_POINT("yod.spawned");
 	return settle(conf, pid, &e, spawned_out, fault_out);
 }

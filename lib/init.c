@@ -10,6 +10,7 @@
  *	INIT.1	up, nic: released when all they lead to is ready -> acquired by calls
  */
 #include "lib/lib.h"
+#include "shm/fault.h"
 #include "shm/log.h"
 #include "shm/park.h"
 
@@ -71,6 +72,7 @@ static void on_end(struct p3_node *node, struct p3_nic *nic, const struct p3_job
 {
 	if (nic)
 		p3_nic_peer_down(nic, info);
+	FAULT_POINT("peer.undropped");
 	if (m->op != P3_JOB_DIED)
 		return;
 	struct p3_job_msg dropped = {.magic = P3_JOB_MAGIC,
@@ -215,7 +217,9 @@ int p3_job_join(struct p3_node *node, struct p3_nic *nic)
 	m.seg_len = p3_nic_seg_len(nic);
 	m.heap_len = p3_nic_heap_len(nic);
 	node->joined = false;
+	FAULT_POINT("init.unjoined");
 	int rc = p3_job_send(node->sock, &m, fds, nfds);
+	FAULT_POINT("init.handed_over");
 	while (!rc && !node->joined)
 		pthread_cond_wait(&node->changed, &node->life);
 	return rc;
@@ -225,7 +229,9 @@ void p3_job_pids(struct p3_node *node)
 {
 	struct p3_job_msg m = message(node, P3_JOB_PIDS);
 	if (node->sock >= 0) {
+		FAULT_POINT("pids.unsaid");
 		(void)p3_job_send(node->sock, &m, NULL, 0);
+		FAULT_POINT("pids.said");
 		return;
 	}
 	m.nid = node->nid;
@@ -240,6 +246,7 @@ void p3_job_leave(struct p3_node *node)
 	struct p3_job_msg m = message(node, P3_JOB_LEAVE);
 	if (node->sock >= 0 && node->joined && p3_job_send(node->sock, &m, NULL, 0) == 0)
 		node->leaving = true;
+	FAULT_POINT("fini.left");
 	node->joined = false;
 }
 
@@ -302,6 +309,7 @@ static int say_hello(struct p3_node *node)
 {
 	struct p3_job_msg m = message(node, P3_JOB_HELLO);
 	int rc = p3_job_send(node->sock, &m, NULL, 0);
+	FAULT_POINT("init.said_hello");
 	if (!rc)
 		rc = receive_welcome(node->sock, &m);
 	if (!rc && m.op == P3_JOB_REFUSED) {
@@ -322,6 +330,7 @@ static int say_hello(struct p3_node *node)
 	node->uid = m.uid;
 	node->cpus = m.cpus;
 	node->welcomed = true;
+	FAULT_POINT("init.welcomed");
 	return 0;
 }
 
@@ -393,6 +402,7 @@ void p3_job_end(struct p3_node *node)
 		while (write(node->stop_fd, &one, sizeof one) < 0 && errno == EINTR)
 			;
 		pthread_join(node->thread, NULL);
+		FAULT_POINT("fini.job_over");
 		close(node->stop_fd);
 		node->stop_fd = -1;
 	}

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Network interfaces: PtlNIInit, PtlNIFini, limits, ids. */
 #include "lib/lib.h"
+#include "shm/fault.h"
 #include "shm/log.h"
 
 #include <errno.h>
@@ -115,6 +116,7 @@ static int open_ni(struct p3_node *node, struct p3_nic *nic, uint32_t i, uint32_
 static void stop_nic(struct p3_node *node)
 {
 	struct p3_nic *nic = p3_nic(node);
+	FAULT_POINT("fini.begun");
 	p3_job_leave(node);
 	p3_release(&node->nic, NULL); /* INIT.1 */
 	p3_nic_stop(nic);

@@ -8,6 +8,7 @@
  * process that nobody told anything is rank 0 of 1.
  */
 #include "lib/lib.h"
+#include "shm/fault.h"
 #include "portals3_runtime.h"
 #include "portals3x.h"
 #include "shm/log.h"
@@ -346,6 +347,7 @@ int PtlXBarrier(void)
 	pthread_mutex_lock(&node->life);
 	uint32_t done = node->barriers_done;
 	int rc = p3_job_send(node->sock, &m, NULL, 0);
+	FAULT_POINT("barrier.entered");
 	while (!rc && node->barriers_done == done)
 		pthread_cond_wait(&node->changed, &node->life);
 	if (!rc)

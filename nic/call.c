@@ -46,6 +46,7 @@ static bool progress(struct p3_nic *n, struct wait *w)
 	}
 	if (!p3_get(&n->lease.want))
 		p3_set(&n->lease.want, 1);
+	FAULT_POINT("lease.wanted");
 	return false;
 }
 
@@ -114,10 +115,12 @@ static bool sleep_as_watcher(
 	p3_set(&n->watcher, 1);
 	p3_set(&n->doorbell->asleep, P3_ASLEEP_HOST);
 	p3_fence(); /* PARK.1 */
+	FAULT_POINT("park.armed");
 	p3_fw_sweep(n);
 	bool news = p3_fw_pass(n) || ready(arg) || p3_get(&n->closing);
 	uint64_t ns = sleep_ns(w, longest_sleep(n, w));
 	let_go(n, w);
+	FAULT_POINT("park.asleep");
 	bool woken = news || p3_futex_wait(&n->doorbell->asleep, P3_ASLEEP_HOST, ns,
 				     P3_ASLEEP_HOST, true);
 	if (disarm(n, w) && !woken && ns == w->belt_ns)
@@ -132,6 +135,7 @@ static bool sleep_for_news(
 	uint32_t seen = p3_acquire(&n->news);
 	let_go(n, w);
 	p3_fence(); /* PARK.1, LEASE.2 */
+	FAULT_POINT("park.for_news");
 	bool tended = p3_get(&n->watcher) || p3_lease_held_by(&n->lease) != P3_LEASE_FREE;
 	if (!tended || ready(arg) || p3_get(&n->closing))
 		return true;
@@ -147,6 +151,7 @@ static void park(struct p3_nic *n, struct wait *w, bool (*ready)(void *), void *
 			   : sleep_for_news(n, w, ready, arg);
 	p3_add32(&n->parked, (uint32_t)-1);
 	P3_PROBE1(wake, n->conf.nid);
+	FAULT_POINT("park.woken");
 	/* After a time-out it parks again: idle nodes do not yield to each other. */
 	if (woken)
 		p3_waiter_reset(&w->idle);
@@ -302,7 +307,9 @@ static inline int do_once(struct p3_nic *n, struct p3_cmd *c)
 	int rc;
 	P3_PROBE2(command, c->op, n->conf.nid);
 	if (__builtin_expect(p3_fw_enter(n, P3_LEASE_HOST), 1)) {
+		FAULT_POINT("command.held");
 		rc = c->op == P3_OP_PUT ? p3_fw_put(n, c) : p3_fw_exec(n, c);
+		FAULT_POINT("command.executed");
 		/* A caller that only tries again must still see what it waits for: room,
 		 * or the end of a transfer. */
 		if (__builtin_expect(!p3_list_empty(&n->blocked) || is_in_use(rc), 0))
@@ -496,6 +503,16 @@ int p3_nic_ni_open(struct p3_nic *n, uint32_t ni, uint32_t pid,
 	return PTL_OK;
 }
 
+/* Queues whose places nobody could free, since the NIC was closing; and these. */
+static struct p3_eq *with_unburied(struct p3_nic *n, struct p3_eq *dead)
+{
+	struct p3_eq *last = dead;
+	while (last->next_dead)
+		last = last->next_dead;
+	last->next_dead = p3_host_unburied(n, NULL);
+	return dead;
+}
+
 /*
  * Their readers leave, then rings and places are free again.  life: as it was when the
  * rings were in use for certain.
@@ -509,8 +526,10 @@ static void retire(struct p3_nic *n, struct p3_eq *dead, uint64_t life)
 		p3_evq_retire(&eq->rx);
 		p3_host_ring_free(n, eq->tx.ring, eq->n, life);
 	}
-	c.eq.dead = dead;
-	(void)do_inside(n, &c);
+	FAULT_POINT("queue.unburied");
+	c.eq.dead = with_unburied(n, dead);
+	if (do_inside(n, &c) != PTL_OK)
+		(void)p3_host_unburied(n, c.eq.dead);
 }
 
 int p3_nic_ni_close(struct p3_nic *n, uint64_t handle)

@@ -22,12 +22,14 @@
 #define P3_NIC_FW_H
 
 #include "nic/nic.h"
+#include "shm/fault.h"
 #include "shm/lane.h"
 #include "shm/lease.h"
 #include "shm/mailbox.h"
 #include "shm/park.h"
 #include "shm/probe.h"
 
+#include <linux/futex.h>
 #include <pthread.h>
 #include <sys/uio.h>
 
@@ -383,6 +385,7 @@ struct p3_pull {
 	uint64_t length;     /* to read */
 	uint64_t done;       /* of it, from the front */
 	uint64_t end;        /* behind this all has been read, too */
+	uint64_t again;      /* the source's, when this began */
 	uint64_t moved_ns;   /* when something moved last */
 	uint64_t kick_ns;
 	uint64_t began_ns; /* 0: not timed */
@@ -393,6 +396,7 @@ struct p3_pull {
 	bool may_read;  /* and no exchange was under way there: see XFER.5 */
 	bool dedicated; /* the peer's own one, not from the pool */
 	bool in_use;
+	bool windowed; /* has used a window: what is missing begins where that ended */
 	struct p3_pending *get; /* of this node, or NULL: a put into this node */
 	uint32_t peer_pending;  /* put: the initiator's pending id */
 };
@@ -419,6 +423,7 @@ struct p3_xfer_slot {
 	uint64_t length;
 	uint32_t window; /* number, P3_NONE */
 	uint64_t produced;
+	uint64_t again;
 	struct p3_pull pull; /* own get */
 };
 
@@ -455,7 +460,11 @@ struct p3_peer {
 	uint32_t quiet; /* passes without news */
 	uint64_t incarnation;
 	uint64_t kick_ns, kick_wait_ns;
-	char *base;                 /* its published segment, read-only */
+	uint64_t passes, passed_ns; /* of its firmware, and when they were fewer */
+	uint64_t proof; /* where in its memory its incarnation lies: see xfer.c */
+	uint32_t owner; /* its header's, 0: the kernel does not tell its end */
+	bool proven;    /* os_pid is its process, until the owner's word changes */
+	char *base;     /* its published segment, read-only */
 	struct p3_heap_view heap;   /* its shared heap, read-only */
 	struct p3_link queue;       /* pendings not sent */
 	struct p3_link outstanding; /* pendings sent */
@@ -499,13 +508,16 @@ struct p3_nic {
 	bool tight;    /* fewer CPUs than host and NIC threads */
 	bool crowded;  /* more nodes than CPUs: a peer has a CPU now and then only */
 	pthread_t thread;
+	struct robust_list_head last_will; /* of the thread: the header's owner */
+	struct robust_list heir;
 	p3_a32 stop;
 	struct p3_nic *next_kept;
 	p3_a64 life; /* goes up when the host segments go: what is from before is void */
 	pthread_mutex_t
-		arena_lock; /* guards life, the host segments, and the two below */
+		arena_lock; /* guards life, the host segments, and the three below */
 	uint64_t host_used[2];
 	struct p3_evq_ring *free_rings[32]; /* by log2 of their size */
+	struct p3_eq *unburied; /* freed queues whose places are not free yet */
 	/* firmware */
 	_Alignas(P3_LINE) p3_a64 *count; /* own published counters */
 	struct p3_peer *peer;            /* nnodes */
@@ -726,12 +738,15 @@ static inline void p3_event_write(struct p3_nic *n, struct p3_eq *eq,
 		return;
 	uint64_t unlinked = kind == PTL_EVENT_UNLINK;
 	struct p3_event_record *e = p3_evq_begin(&eq->tx);
+	FAULT_POINT("event.begun");
 #pragma GCC unroll 13
 	for (int i = 0; i < 13; i++)
 		p3_release(&e->w[i], rec->w[i]);                            /* EVQ.2 */
 	p3_release(&e->w[13], rec->w[13] | (uint64_t)kind | unlinked << 8); /* EVQ.2 */
 	p3_release(&e->w[14], rec->w[14] | fail);                           /* EVQ.2 */
+	FAULT_POINT("event.written");
 	p3_evq_commit(&eq->tx, e);
+	FAULT_POINT("event.posted");
 	P3_PROBE2(event, kind, eq->tx.tail);
 	n->posted = true;
 }
@@ -845,6 +860,10 @@ void p3_fw_respond(struct p3_nic *n, struct p3_peer *p, const struct p3_answer *
  *		source: reader stores reading, fences, acquires swapping; the owner stores
  *		swapping, fences, loads reading, exchanges, releases swapping.  Without it
  *		the put could carry one half of an exchange.
+ *	XFER.6	seqlock, for readers that have begun and do not move (stopped): the owner
+ *		makes again odd, fences, exchanges, releases it even; a reader looks at it
+ *		with the id (XFER.1) and begins anew.  Without it as XFER.5, or all other
+ *		nodes' exchanges would wait for the stopped one.
  */
 
 /* The peer's published half of a slot; the number was range-checked. */
@@ -934,6 +953,7 @@ static inline bool p3_fw_enter(struct p3_nic *n, enum p3_lease_holder who)
 	if (!p3_lease_take(&n->lease, who))
 		return false;
 	p3_count(&n->count[who == P3_LEASE_NIC ? P3_C_LEASE_NIC : P3_C_LEASE_HOST], 1);
+	FAULT_POINT("lease.taken");
 	if (__builtin_expect(p3_mbx_any(n->mailbox), 0))
 		p3_fw_mail(n);
 	return true;
@@ -960,5 +980,7 @@ struct p3_evq_ring *p3_host_ring(struct p3_nic *n, uint32_t records);
 void p3_host_ring_free(
 	struct p3_nic *n, struct p3_evq_ring *ring, uint32_t records, uint64_t life);
 void p3_host_drop(struct p3_nic *n);
+/* Adds to those that wait to be buried; NULL: takes all away.  Those that were there. */
+struct p3_eq *p3_host_unburied(struct p3_nic *n, struct p3_eq *more);
 
 #endif

@@ -18,7 +18,8 @@
  *		to a mailbox that nobody will ever empty.
  *	STOP.2	waiting: a host thread's last step, adding -1, releases -> p3_nic_stop
  *		acquires 0 (it looks at nothing any more)
- *	SEG.1	header state: released when the segment is formatted -> acquired by peers
+ *	SEG.1	header state, and owner: released when the segment is formatted, and the
+ *		thread's will is made -> acquired by peers
  */
 #include "nic/fw.h"
 #include "shm/log.h"
@@ -62,6 +63,7 @@ void p3_kick_peer(struct p3_nic *n, struct p3_peer *p)
 		return;
 	}
 	p3_add32(&d->kick, 1);
+	FAULT_POINT("kick.counted");
 	p3_futex_wake(&d->kick, ~0u, true);
 }
 
@@ -174,10 +176,12 @@ static bool sleep_until_rung(struct nic_thread *t)
 	/* As armed, or a watcher's: who sleeps on AWAKE is not rung for. */
 	if (p3_cas32(&n->doorbell->asleep, &word, P3_ASLEEP_NIC))
 		word = P3_ASLEEP_NIC;
+	FAULT_POINT("nic.armed");
 	p3_fence(); /* PARK.1 */
 	p3_fw_sweep(n);
 	bool news = p3_fw_pass(n) || p3_get(&n->stop);
 	p3_fw_leave(n);
+	FAULT_POINT("nic.asleep");
 	t->drained = p3_get(&n->drained);
 	bool woken = news || p3_futex_wait(&n->doorbell->asleep, word, t->belt_ns,
 				     P3_ASLEEP_NIC, true);
@@ -237,6 +241,7 @@ static void tick(struct nic_thread *t)
 		return;
 	}
 	p3_count(&n->count[P3_C_HEARTBEAT], 1);
+	FAULT_POINT("nic.took_over");
 	bool worked = run_passes(t);
 	if (worked) {
 		t->resting = false;
@@ -350,10 +355,27 @@ static bool is_dedicated(struct nic_thread *t)
 	return true;
 }
 
+/*
+ * However this process ends, or becomes another by exec, the kernel marks the word of the
+ * header that names this thread, before it gives the memory up, let alone the process id:
+ * a robust futex, which nobody waits for.
+ */
+static void leave_a_will(struct p3_nic *n)
+{
+	struct p3_seg_header *h = n->published.base;
+	n->heir.next = &n->last_will.list;
+	n->last_will.list.next = &n->heir;
+	n->last_will.futex_offset = (char *)&h->owner - (char *)&n->heir;
+	n->last_will.list_op_pending = NULL;
+	if (syscall(SYS_set_robust_list, &n->last_will, sizeof n->last_will) == 0)
+		p3_release(&h->owner, (uint32_t)syscall(SYS_gettid)); /* SEG.1 */
+}
+
 static void *nic_main(void *arg)
 {
 	struct nic_thread t = {.n = arg, .belt_ns = P3_BELT_NS};
 	struct p3_nic *n = arg;
+	leave_a_will(n);
 	settle(n);
 	while (!p3_get(&n->stop)) {
 		if (is_dedicated(&t)) {
@@ -366,6 +388,7 @@ static void *nic_main(void *arg)
 		if (!p3_get(&n->stop))
 			tick(&t);
 	}
+	p3_set(&((struct p3_seg_header *)n->published.base)->owner, 0);
 	return NULL;
 }
 
@@ -442,7 +465,10 @@ static void reset_state(struct p3_nic *n)
 	p3_set(&n->stop, 0);
 	p3_set(&n->lease.want, 0);
 	p3_table_init(&n->table[P3_T_PENDING], sizeof(struct p3_pending));
-	n->next_link = 0xfffffff0; /* wraps in every run */
+	struct p3_cmd left = {.op = P3_OP_EQ_BURY};
+	left.eq.dead = p3_host_unburied(n, NULL);
+	(void)p3_fw_eq_bury(n, &left); /* of the life before */
+	n->next_link = 0xfffffff0;     /* wraps in every run */
 	n->ntouched = n->nhot = n->turn = 0;
 	p3_set(&n->hungry, P3_MBX_NONE);
 	p3_set(&n->detached, 0);
@@ -504,6 +530,7 @@ static int make_published(struct p3_nic *n)
 	h->seg_len = n->layout.seg_len;
 	h->nnodes = n->conf.nnodes;
 	h->node = n->conf.node;
+	h->self = (uintptr_t)h;
 	n->count = (p3_a64 *)((char *)n->published.base + n->layout.counters_off);
 	return p3_seg_seal(&n->published);
 }
@@ -582,9 +609,11 @@ int p3_nic_start(const struct p3_nic_conf *conf, struct p3_nic **nic_out)
 	reset_state(n);
 	init_peers(n);
 	p3_xfer_start(n);
+	FAULT_POINT("init.formatted");
 	p3_release(&((struct p3_seg_header *)n->published.base)->state,
 		P3_SEG_LIVE); /* SEG.1 */
 	p3_release(&n->lease.word, P3_LEASE_FREE);
+	FAULT_POINT("init.live");
 	rc = start_thread(n);
 	if (rc)
 		goto drop;
@@ -633,12 +662,15 @@ void p3_nic_stop(struct p3_nic *n)
 	p3_set(&n->stop, 1);
 	p3_fence(); /* STOP.1 */
 	wake_everybody(n);
+	FAULT_POINT("fini.closing");
 	pthread_join(n->thread, NULL);
 	drain_threads(n);
 	p3_xfer_revoke_all(n);
+	FAULT_POINT("fini.revoked");
 	struct p3_seg_header *h = n->published.base;
 	p3_release(&h->state, P3_SEG_FINISHED); /* SEG.1 */
 	p3_fw_drop_all(n);
+	FAULT_POINT("fini.finished");
 	for (uint32_t i = 0; i < n->conf.nnodes; i++) {
 		struct p3_peer *p = &n->peer[i];
 		p3_heap_view_close(&p->heap);

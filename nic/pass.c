@@ -97,6 +97,13 @@ int p3_fw_exec(struct p3_nic *n, struct p3_cmd *c)
 	return commands[c->op](n, c);
 }
 
+static void finish(struct p3_nic *n, struct p3_mbx_slot *s)
+{
+	int rc = p3_fw_exec(n, p3_mbx_cmd(s));
+	FAULT_POINT("mailbox.executed");
+	p3_mbx_done(s, rc);
+}
+
 void p3_fw_mail(struct p3_nic *n)
 {
 	uint32_t slot = p3_mbx_take_all(n->mailbox);
@@ -107,7 +114,7 @@ void p3_fw_mail(struct p3_nic *n)
 		if (s->detached)
 			execute_detached(n, here);
 		else
-			p3_mbx_done(s, p3_fw_exec(n, p3_mbx_cmd(s)));
+			finish(n, s);
 		n->worked = n->posted = true;
 	}
 }
@@ -122,6 +129,7 @@ void p3_wake_peer(struct p3_nic *n, struct p3_doorbell *d)
 	/* Anybody may write the word: if it makes no sense, all who sleep on it look. */
 	bool known = who == P3_ASLEEP_HOST || who == P3_ASLEEP_NIC;
 	p3_count(&n->count[P3_C_WAKES], 1);
+	FAULT_POINT("wake.disarmed");
 	p3_futex_wake(&d->asleep, known ? who : ~0u, true);
 }
 
@@ -135,6 +143,7 @@ void p3_wake_hosts(struct p3_nic *n)
 {
 	uint32_t who = P3_ASLEEP_HOST;
 	p3_add32(&n->news, 1);
+	FAULT_POINT("wake.news");
 	p3_futex_wake(&n->news, ~0u, false);
 	if (p3_get(&n->watcher) && p3_cas32(&n->doorbell->asleep, &who, P3_AWAKE))
 		p3_futex_wake(&n->doorbell->asleep, P3_ASLEEP_HOST, true);
@@ -164,14 +173,19 @@ static inline void gather(struct p3_nic *n, struct looks *l)
 	n->posted = false;
 }
 
+static P3_RARE void ring(struct p3_nic *n, struct p3_doorbell *d)
+{
+	p3_or64(&d->lanes[n->conf.node / 64], (uint64_t)1 << n->conf.node % 64);
+	FAULT_POINT("doorbell.written");
+}
+
 /* PARK.1, COLD.1: what we wrote is visible; does anybody need to be told? */
 static inline void look(struct p3_nic *n, const struct looks *l)
 {
 	for (uint32_t i = 0; i < l->n; i++) {
 		struct p3_doorbell *d = l->at[i].bell;
 		if (__builtin_expect(p3_get(l->at[i].cold) != 0, 0))
-			p3_or64(&d->lanes[n->conf.node / 64],
-				(uint64_t)1 << n->conf.node % 64);
+			ring(n, d);
 		if (__builtin_expect(p3_get(&d->asleep) != P3_AWAKE, 0))
 			p3_wake_peer(n, d);
 	}
@@ -302,6 +316,7 @@ bool p3_fw_pass(struct p3_nic *n)
 	n->worked = false;
 	n->msgs = 0;
 	n->bytes = 0;
+	FAULT_POINT("pass.begun");
 	if (__builtin_expect(p3_mbx_any(n->mailbox), 0))
 		p3_fw_mail(n);
 	poll_lanes(n);
@@ -319,6 +334,7 @@ bool p3_fw_pass(struct p3_nic *n)
 	/* What a busy holder wrote is visible; sleepers are told when it pauses. */
 	if ((n->ntouched || n->posted) && (!n->worked || ++n->unlooked >= P3_UNLOOKED))
 		p3_fw_look(n);
+	FAULT_POINT("pass.done");
 	p3_count(&n->count[P3_C_PASSES], 1);
 	if (!n->worked)
 		p3_count(&n->drained, 1);

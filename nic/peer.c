@@ -40,6 +40,7 @@ bool p3_fw_arena(struct p3_nic *n, uint64_t len, uint64_t align, uint64_t *off_o
 		return false;
 	if (p3_seg_reserve(&n->published, off + len) != 0)
 		return false;
+	FAULT_POINT("arena.reserved");
 	n->arena_used = off + len;
 	*off_out = off;
 	return true;
@@ -73,8 +74,10 @@ static void switch_ring(struct p3_nic *n, struct p3_peer *p, struct p3_ring_tx *
 {
 	p3_set(&own_cells(n, off)->w[0], 0); /* a header of an earlier life of the peer */
 	p3_release(where, off);              /* LANE.1: seen through the switch cell */
+	FAULT_POINT("ring.announced");
 	(void)p3_ring_begin(r, 1);
 	p3_ring_publish(r, p3_word0(kind, 0, 1), 1);
+	FAULT_POINT("ring.switched");
 	p3_ring_tx_init(r, own_cells(n, off), cells, credit);
 	p3_fw_touch(n, p);
 }
@@ -188,6 +191,7 @@ static void reset_out(struct p3_nic *n, struct p3_peer *p)
 	p->req_full = p->rsp_full = p->acked = false;
 	p->nsent = p->nanswered = 0;
 	p->rsp_used = 0;
+	FAULT_POINT("peer.lanes_reset");
 	p->rsp_cap = P3_BASE_CELLS - 2; /* one stays free, one is for a switch */
 	p3_release(&p->mine->tx_for, p->incarnation); /* PEER.2 */
 }
@@ -207,6 +211,7 @@ static void reset_in(struct p3_nic *n, struct p3_peer *p)
 	p3_set(&p->mine->reading, 0);
 	p->nreading = 0;
 	p->ready = p->bad = false;
+	FAULT_POINT("peer.credits_reset");
 	p3_release(&p->mine->rx_for, p->incarnation); /* PEER.1 */
 }
 
@@ -228,6 +233,10 @@ static void take_over(struct p3_peer *p, const struct p3_peer_info *info)
 	p->os_pid = info->os_pid;
 	p->incarnation = info->incarnation;
 	p->base = info->base;
+	p->proof = ((const struct p3_seg_header *)info->base)->self +
+		   offsetof(struct p3_seg_header, incarnation);
+	p->owner = 0;
+	p->proven = false;
 	p->doorbell = info->doorbell_at;
 	p->heap = info->view;
 	p->cma_off = false;
@@ -247,6 +256,7 @@ int p3_fw_peer_up(struct p3_nic *n, struct p3_cmd *c)
 	reset_in(n, p);
 	reset_out(n, p);
 	p->state = P3_LIVE;
+	FAULT_POINT("peer.up");
 	p3_count(&n->alive, 1);
 	if (p->index != n->conf.node) /* its own lane is polled from the first use on */
 		p3_fw_heat(n, p);
@@ -259,6 +269,7 @@ int p3_fw_peer_pids(struct p3_nic *n, struct p3_cmd *c)
 	struct p3_peer *p = &n->peer[c->peer->node];
 	if (p->state != P3_LIVE || p->incarnation != c->peer->incarnation)
 		return -ESTALE;
+	FAULT_POINT("peer.pids");
 	/* A closed interface keeps its pid for what it sent before. */
 	for (int i = 0; i < P3_JOB_NIS; i++)
 		if (c->peer->pid[i] != P3_JOB_NO_PID)
@@ -313,11 +324,13 @@ static void lose(struct p3_nic *n, struct p3_peer *p, bool died)
 	for (uint32_t i = 0; i < most && !p->bad && p3_fw_ready(n, p); i++)
 		if (!p3_fw_take_request(n, p) && !p3_fw_refuse_request(n, p))
 			break;
+	FAULT_POINT("peer.drained");
 	if (n->swapper == p)
 		n->swapper = NULL;
 	p->state = died ? P3_DEAD : P3_GONE;
 	p3_count(&n->alive, (uint32_t)-1);
 	end_transfers(n, p);
+	FAULT_POINT("peer.half_lost");
 	end_pendings(n, &p->outstanding, died);
 	end_pendings(n, &p->queue, died);
 	if (p->blocked)
@@ -418,6 +431,7 @@ int p3_nic_peer_up(struct p3_nic *n, struct p3_peer_info *info)
 		rc = check_header(n, info);
 	struct p3_cmd c = {.op = P3_OP_PEER_UP, .peer = info};
 	map_heap(n, info);
+	FAULT_POINT("peer.mapped");
 	if (!rc)
 		rc = p3_nic_do(n, &c);
 	if (!rc)

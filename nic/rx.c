@@ -35,7 +35,9 @@ void p3_fw_respond(struct p3_nic *n, struct p3_peer *p, const struct p3_answer *
 	p3_set(&c->w[2], a->mlength);
 	p3_set(&c->w[3], a->extra[0]);
 	p3_set(&c->w[4], a->extra[1]);
+	FAULT_POINT("response.filled");
 	p3_ring_publish(&p->rsp_out, p3_word0(a->kind, a->flags, 1), 1);
+	FAULT_POINT("response.published");
 	p3_fw_touch(n, p);
 	if (__builtin_expect(++p->nanswered >= 8 && !p->rsp_full, 0))
 		p3_fw_grow_responses(n, p);
@@ -123,6 +125,7 @@ static inline void put_eager(struct p3_nic *n, struct p3_peer *p, const struct r
 	accept(n, r, hit, &rec);
 	p3_event_quick(n, &md->sink, &rec, PTL_EVENT_PUT_START);
 	deposit(r, hit);
+	FAULT_POINT("put.deposited");
 	p3_event_quick(n, &md->sink, &rec, PTL_EVENT_PUT_END);
 	p3_fw_maybe_unlink(n, md, &rec);
 	respond(n, p, r, ack ? P3_RSP_ACK : P3_RSP_NONE, 0, hit->mlength);
@@ -190,7 +193,9 @@ static void fill_reply(
 static void send_reply(struct p3_nic *n, struct p3_peer *p, const struct p3_hit *hit)
 {
 	uint32_t k = p3_reply_cells(hit->mlength);
+	FAULT_POINT("reply.filled");
 	p3_ring_publish(&p->rsp_out, p3_word0(P3_RSP_REPLY, 0, k), k);
+	FAULT_POINT("reply.published");
 	p3_fw_touch(n, p);
 	if (++p->nanswered >= 8 && !p->rsp_full)
 		p3_fw_grow_responses(n, p);
@@ -228,7 +233,9 @@ static __attribute__((noinline)) bool getput(struct p3_nic *n, struct p3_peer *p
 	accept(n, r, hit, &rec);
 	p3_fw_event(n, &md->sink, &rec, PTL_EVENT_GETPUT_START, PTL_NI_OK);
 	fill_reply(p, r, hit);
+	FAULT_POINT("swap.read");
 	deposit(r, hit);
+	FAULT_POINT("swap.written");
 	p3_xfer_swapped(n);
 	send_reply(n, p, hit);
 	p3_fw_event(n, &md->sink, &rec, PTL_EVENT_GETPUT_END, PTL_NI_OK);
@@ -252,6 +259,7 @@ static __attribute__((noinline)) bool get_long(struct p3_nic *n, struct p3_peer 
 	p3_use_more(p3_ni_of(n, &md->o), P3_U_OP);
 	p3_span_start(n, &x->span, PTL_EVENT_GET_START);
 	p3_xfer_publish(n, x);
+	FAULT_POINT("serve.published");
 	struct p3_answer a = {.kind = P3_RSP_REPLY_LONG,
 		.pending = r->pending,
 		.mlength = hit->mlength,
@@ -356,6 +364,7 @@ static bool enter_full_requests(struct p3_nic *n, struct p3_peer *p)
 		p3_acquire(&p->theirs->full_req); /* LANE.1: before the switch cell */
 	if (!p3_fw_full_ring_ok(n, off, n->layout.req_cells))
 		return false;
+	FAULT_POINT("ring.entering_requests");
 	p3_ring_rx_init(&p->req_in, (struct p3_cell *)(p->base + off),
 		n->layout.req_cells, &p->mine->req_credit[1]);
 	return true;
@@ -431,6 +440,7 @@ bool p3_fw_take_request(struct p3_nic *n, struct p3_peer *p)
 	else if (!deliver(n, p, &r, &hit))
 		return false;
 	P3_PROBE2(deliver, r.ask.kind, r.ask.length);
+	FAULT_POINT("request.delivered");
 	taken(n, p, &r);
 	return true;
 }

@@ -103,7 +103,9 @@ static void fill_long(struct p3_cell *c, const struct p3_pending *t)
 static inline void publish(struct p3_nic *n, struct p3_peer *p, uint64_t word0,
 	const struct need *need, uint64_t sent)
 {
+	FAULT_POINT("request.filled");
 	p3_ring_publish(&p->req_out, word0, need->cells);
+	FAULT_POINT("request.published");
 	if (need->cells > 1)
 		p3_ring_own_more(&p->req_out, need->cells);
 	p->rsp_used += need->rsp;
@@ -281,6 +283,7 @@ static P3_RARE int admit(struct p3_nic *n, struct p3_peer *p, uint32_t kind,
 		describe_send(n, m, source, offset, &t->send.rec);
 		p3_span_begin(&t->send, source, offset);
 	}
+	FAULT_POINT("request.admitted");
 	p3_use_more(&n->ni[t->ni], P3_U_OP);
 	count_sent(&n->ni[t->ni], source ? m->length : 0);
 	p3_list_add(&p->queue, &t->link);
@@ -430,11 +433,13 @@ static bool send_one(struct p3_nic *n, struct p3_peer *p, struct p3_pending *t)
 		p3_xfer_publish(n, t->xfer);
 	}
 	send_start(n, t);
+	FAULT_POINT("request.started");
 	t->rsp_cells = need.rsp;
 	emit(n, p, t, need.rsp ? p3_pending_name(t) : 0, &need);
 	p3_list_del(&t->link);
 	p3_list_add(&p->outstanding, &t->link);
 	t->state = P3_PEND_SENT;
+	FAULT_POINT("request.sent");
 	if (sends_data(t) && !t->is_long)
 		send_end(n, t, PTL_NI_OK);
 	if (!need.rsp)
@@ -574,7 +579,9 @@ static void release_get(struct p3_nic *n, struct p3_pending *t, uint32_t fail)
 	struct p3_xfer_slot *x = t->xfer;
 	t->xfer = NULL;
 	p3_set(&x->pub->status, fail ? UINT64_MAX : 0);
+	FAULT_POINT("release.filled");
 	p3_release(&x->pub->released, p3_xfer_name(x)); /* XFER.3 */
+	FAULT_POINT("release.published");
 	x->releasing = true;
 	p3_list_add(&n->sources, &x->link);
 	p3_fw_touch(n, x->peer);
@@ -672,6 +679,7 @@ static bool enter_full_responses(struct p3_nic *n, struct p3_peer *p)
 		p3_acquire(&p->theirs->full_rsp); /* LANE.1: before the switch cell */
 	if (!p3_fw_full_ring_ok(n, off, n->layout.rsp_cells))
 		return false;
+	FAULT_POINT("ring.entering_responses");
 	p3_ring_rx_init(&p->rsp_in, (struct p3_cell *)(p->base + off),
 		n->layout.rsp_cells, &p->mine->rsp_credit[1]);
 	p->rsp_cap = n->layout.rsp_cells - 1;
@@ -706,6 +714,7 @@ bool p3_fw_take_response(struct p3_nic *n, struct p3_peer *p)
 		p3_fw_bad_peer(n, p, "a response to no request");
 		return false;
 	}
+	FAULT_POINT("response.handled");
 	p3_ring_take_now(&p->rsp_in, ncells);
 	p->rsp_used -= rsp; /* only now is its room free again */
 	return true;

@@ -17,6 +17,31 @@
  * window empty reads a slice from the message's other end by cma meanwhile.  Where it
  * cannot, it waits: after P3_STALL_NS it takes the rest by cma, and where that is not
  * allowed it kicks the owner's NIC.
+ *
+ * Whose memory was it?  A process id names whoever has it now: another process, once
+ * the owner is dead and reaped (its parent need not be yod, which waits for us), or
+ * another program, after exec.  The transfer's id in the published segment does not
+ * tell: that memory outlives the process.  So the first cross-memory read takes a proof
+ * along, the owner's incarnation (64 random bits) from its own mapping of its segment's
+ * header, and counts only if that is right:
+ *
+ *	- The kernel looks the address space up once for a call, and holds it: what else
+ *	  the call reads is from where the proof is from.
+ *	- Only the owner's address space has the proof at that address.  Forked children
+ *	  do not inherit the mapping (MADV_DONTFORK), exec and exit drop it, and PtlNIFini
+ *	  puts zeros in its place, after all transfers' ids are taken back.
+ *	- The id, looked at afterwards (XFER.1), says that the bytes were still offered.
+ *
+ * From then on the process id is the owner's until its process ends or executes another
+ * program.  The kernel says so in the header: owner names the NIC's thread, and is the
+ * futex of its robust list (leave_a_will in nic.c).  When that thread ends, as it does
+ * with the process and before exec, the kernel marks the word, before the address space
+ * goes, and long before the process id is free.  So a read behind which the word is
+ * unchanged was of the owner's memory.  Where there is no such word each read takes the
+ * proof along.
+ *
+ * A pidfd would tell death from a new process by a second system call, but not exec; and
+ * each peer would cost a descriptor, which programs close.
  */
 #include "nic/fw.h"
 
@@ -34,6 +59,7 @@
 #define P3_EXPLORE     64u     /* then one of so many by the one that looks slower, */
 #define P3_TIMED       8u      /* and of the short ones one of so many is timed */
 #define P3_PIECES      8u      /* of a transfer through a window, at least */
+#define P3_STILL_TICKS 10u     /* so long without a pass: an exchange does not wait */
 #define P3_IOVECS      128u    /* of the region in one cross-memory read */
 
 /* ---- the transfer table ---- */
@@ -79,7 +105,7 @@ struct p3_xfer_slot *p3_xfer_alloc(
 	x->releasing = x->serving = x->swapped = false;
 	x->span.md = NULL;
 	x->peer_id = 0;
-	x->produced = 0;
+	x->produced = x->again = 0;
 	if (++x->gen == 0)
 		++x->gen; /* id 0 means none */
 	p->nxfer[class] += x->slot % (n->layout.nxfers / 2) >= n->conf.nnodes;
@@ -108,10 +134,12 @@ void p3_xfer_publish(struct p3_nic *n, struct p3_xfer_slot *x)
 {
 	p3_set(&x->pub->addr, readable_address(x));
 	p3_set(&x->pub->heap, heap_word(n, x));
-	p3_set(&x->pub->len, x->length);
+	p3_set(&x->pub->again, 0);
 	p3_set(&x->pub->window, 0);
 	p3_set(&x->pub->produced, 0);
+	FAULT_POINT("transfer.filled");
 	p3_release(&x->pub->id, p3_xfer_name(x)); /* XFER.1 */
+	FAULT_POINT("transfer.published");
 	p3_list_add(&n->sources, &x->link);
 }
 
@@ -126,6 +154,7 @@ void p3_xfer_free(struct p3_nic *n, struct p3_xfer_slot *x)
 {
 	uint32_t half = n->layout.nxfers / 2;
 	p3_release(&x->pub->id, 0); /* XFER.1 */
+	FAULT_POINT("transfer.taken_back");
 	p3_list_del(&x->link);
 	free_window(n, x);
 	if (x->slot % half >= n->conf.nnodes)
@@ -159,6 +188,7 @@ static bool take_window(struct p3_nic *n, struct p3_xfer_slot *x)
 	x->window = (uint32_t)__builtin_ctz(n->window_free);
 	n->window_free &= n->window_free - 1;
 	p3_set(&x->pub->window, n->window_off[x->window]);
+	FAULT_POINT("window.named");
 	return true;
 }
 
@@ -176,7 +206,8 @@ static void fill_window(struct p3_nic *n, struct p3_xfer_slot *x)
 	uint64_t read = p3_acquire(&theirs->bulk_read); /* XFER.2 */
 	if (want > x->length)
 		want = x->length;
-	if (x->produced >= want || (x->window == P3_NONE && !take_window(n, x)))
+	if (x->produced >= want || read > x->produced || /* it has to begin anew */
+		(x->window == P3_NONE && !take_window(n, x)))
 		return;
 	char *window = (char *)n->published.base + n->window_off[x->window];
 	uint64_t most = piece_of(x);
@@ -190,8 +221,10 @@ static void fill_window(struct p3_nic *n, struct p3_xfer_slot *x)
 			piece = want - x->produced;
 		p3_region_read(&x->span.region, x->span.offset + x->produced,
 			window + x->produced % P3_WINDOW_LEN, piece);
+		FAULT_POINT("window.filled");
 		x->produced += piece;
 		p3_release(&x->pub->produced, x->produced); /* XFER.2 */
+		FAULT_POINT("window.produced");
 		n->bytes += piece;
 		n->worked = true;
 	}
@@ -280,6 +313,7 @@ static bool announce(struct p3_nic *n, struct p3_pull *pull)
 		pull->announced = true;
 		p3_set(&p->mine->reading, ++p->nreading);
 		p3_fence(); /* XFER.5 */
+		FAULT_POINT("reading.announced");
 	}
 	pull->may_read = !p3_acquire(&p->theirs->swapping); /* XFER.5 */
 	return pull->may_read;
@@ -328,6 +362,33 @@ static bool writes_there(
 	return false;
 }
 
+/* Its firmware has made no pass for long: it is stopped, or has no CPU. */
+static bool is_still(const struct p3_nic *n, struct p3_peer *p)
+{
+	const p3_a64 *count = (const p3_a64 *)(p->base + n->layout.counters_off);
+	uint64_t passes = p3_get(&count[P3_C_PASSES]), now = p3_now_ns();
+	if (p->index == n->conf.node)
+		return false;
+	if (passes != p->passes || !p->passed_ns)
+		p->passed_ns = now;
+	p->passes = passes;
+	return now - p->passed_ns >= P3_STILL_TICKS * n->tick_ns;
+}
+
+/* Readers that hold up an exchange, and do not move, have to read all once more. */
+static void offer_anew(struct p3_nic *n)
+{
+	p3_list_each(it, &n->sources) {
+		struct p3_xfer_slot *x = p3_item(it, struct p3_xfer_slot, link);
+		if (!x->swapped || !has_begun(n, x))
+			continue;
+		x->produced = 0;
+		p3_set(&x->pub->again, ++x->again);
+		p3_set(&x->pub->produced, 0);
+	}
+	p3_fence(); /* XFER.6: before the bytes change */
+}
+
 bool p3_xfer_may_swap(
 	struct p3_nic *n, const struct p3_region *r, uint64_t off, uint64_t len)
 {
@@ -341,14 +402,18 @@ bool p3_xfer_may_swap(
 			p3_set(&x->peer->mine->swapping, 1);
 		any |= x->swapped;
 	}
-	if (any)
+	if (any) {
 		p3_fence(); /* XFER.5 */
+		FAULT_POINT("swap.announced");
+	}
 	p3_list_each(src, &n->sources) {
 		struct p3_xfer_slot *x = p3_item(src, struct p3_xfer_slot, link);
-		busy |= x->swapped && has_begun(n, x);
+		busy |= x->swapped && has_begun(n, x) && !is_still(n, x->peer);
 	}
 	if (busy)
 		p3_xfer_swapped(n);
+	else if (any)
+		offer_anew(n);
 	return !busy;
 }
 
@@ -358,6 +423,8 @@ void p3_xfer_swapped(struct p3_nic *n)
 		struct p3_xfer_slot *x = p3_item(it, struct p3_xfer_slot, link);
 		if (x->swapped)
 			p3_release(&x->peer->mine->swapping, 0); /* XFER.5 */
+		if (x->again % 2)
+			p3_release(&x->pub->again, ++x->again); /* XFER.6 */
 		x->swapped = false;
 	}
 }
@@ -371,16 +438,20 @@ static void leave_bulk(struct p3_pull *pull)
 		return;
 	p->bulk = NULL;
 	p3_release(&p->mine->bulk_slot, 0); /* XFER.4 */
+	FAULT_POINT("window.left");
 }
 
 static void enter_bulk(struct p3_nic *n, struct p3_pull *pull)
 {
 	struct p3_peer *p = pull->peer;
 	p->bulk = pull;
+	pull->windowed = true;
 	pull->mover = P3_MOVE_BULK;
 	p3_set(&p->mine->bulk_want, pull->length);
 	p3_set(&p->mine->bulk_read, 0);
+	FAULT_POINT("window.wanted");
 	p3_release(&p->mine->bulk_slot, pull->xfer_id); /* XFER.4 */
+	FAULT_POINT("window.entered");
 	p3_fw_touch(n, p);
 }
 
@@ -460,11 +531,15 @@ void p3_pull_begin(struct p3_nic *n, struct p3_pull *pull)
 	pull->moved_ns = 0;
 	pull->kick_ns = P3_STALL_NS;
 	pull->began_ns = 0;
+	pull->windowed = false;
 	pull->end = pull->length;
+	pull->again = p3_acquire(
+		&p3_peer_xfer(n, pull->peer, pull->xfer_id)->again); /* XFER.6 */
 	pull->heap = p3_get(&p3_peer_xfer(n, pull->peer, pull->xfer_id)->heap);
 	if (pull->length)
 		choose(n, pull);
 	n->worked = true;
+	FAULT_POINT("pull.begun");
 	p3_fw_rouse(n); /* the peer may ring no more: this side pulls */
 }
 
@@ -487,7 +562,9 @@ void p3_fw_end_pull(struct p3_nic *n, struct p3_pull *pull, uint32_t fail)
 		.status = fail,
 		.mlength = pull->length};
 	struct p3_span span = pull->span;
+	FAULT_POINT("pull.unanswered");
 	p3_fw_respond(n, pull->peer, &a);
+	FAULT_POINT("pull.answered");
 	free_pull(pull);
 	if (!span.md)
 		return;
@@ -497,11 +574,33 @@ void p3_fw_end_pull(struct p3_nic *n, struct p3_pull *pull, uint32_t fail)
 
 enum moved { MOVED_NOTHING, MOVED, MOVE_FAILED };
 
-/* Before a slice counts: is what was read still what the owner offered? */
-static bool still_offered(struct p3_nic *n, const struct p3_pull *pull)
+/* The bytes have changed: none of those that were read count. */
+static P3_RARE void read_anew(struct p3_pull *pull, uint64_t again)
 {
-	p3_load_fence(); /* XFER.1 */
-	return p3_get(&p3_peer_xfer(n, pull->peer, pull->xfer_id)->id) == pull->xfer_id;
+	struct p3_peer *p = pull->peer;
+	if (again % 2)
+		return; /* they change now */
+	pull->again = again;
+	pull->done = 0;
+	pull->end = pull->length;
+	if (p->bulk != pull)
+		return;
+	p3_set(&p->mine->bulk_want, pull->length);
+	p3_release(&p->mine->bulk_read, 0); /* XFER.2 */
+}
+
+/* Before a slice counts: is what was read still what the owner offered? */
+static inline enum moved judge(struct p3_nic *n, struct p3_pull *pull)
+{
+	const struct p3_xfer *src = p3_peer_xfer(n, pull->peer, pull->xfer_id);
+	p3_load_fence(); /* XFER.1, XFER.6 */
+	uint64_t again = p3_acquire(&src->again);
+	if (p3_get(&src->id) != pull->xfer_id)
+		return MOVE_FAILED;
+	if (__builtin_expect(again == pull->again, 1))
+		return MOVED;
+	read_anew(pull, again);
+	return MOVED_NOTHING;
 }
 
 static void count_slice(
@@ -519,24 +618,31 @@ static bool window_ok(const struct p3_nic *n, uint64_t off)
 	       off % P3_PAGE == 0;
 }
 
+/* By a window, from its first byte: it cannot begin anywhere else. */
+static enum moved begin_anew(struct p3_pull *pull)
+{
+	if (pull->windowed)
+		return MOVE_FAILED;
+	pull->done = 0;
+	pull->end = pull->length;
+	pull->mover = P3_MOVE_START;
+	return MOVED_NOTHING;
+}
+
 static enum moved cma_failed(struct p3_nic *n, struct p3_pull *pull)
 {
 	if (pull->mover == P3_MOVE_BULK && errno == EFAULT) {
 		pull->addr = 0; /* memory that only its owner can read */
 		return MOVED_NOTHING;
 	}
-	if (errno == ESRCH || errno == EFAULT || errno == ENOMEM)
+	if (errno == EFAULT || errno == ENOMEM)
 		return MOVE_FAILED;
-	/* Not allowed here: this pair does without from now on. */
-	if (!pull->peer->cma_off)
+	/* Not allowed, or nobody is there.  If the owner is dead yod will say so; until
+	 * then this pair does without. */
+	if (!pull->peer->cma_off && errno != ESRCH)
 		p3_count(&n->count[P3_C_CMA_FALLBACK], 1);
 	pull->peer->cma_off = true;
-	if (pull->mover == P3_MOVE_BULK)
-		return MOVED_NOTHING;
-	if (pull->done || pull->end < pull->length)
-		return MOVE_FAILED; /* it was allowed a moment ago */
-	pull->mover = P3_MOVE_START;
-	return MOVED_NOTHING;
+	return pull->mover == P3_MOVE_BULK ? MOVED_NOTHING : begin_anew(pull);
 }
 
 /* As long as a slice takes about P3_SLICE_NS: memory is faster or slower. */
@@ -551,18 +657,66 @@ static void fit_slices(struct p3_nic *n, uint64_t len, uint64_t ns)
 		p3_count(&n->count[P3_C_OVERRUNS], 1);
 }
 
+/* As process_vm_readv, but proven to be the owner's; here[0] is for the proof. */
+static ssize_t read_proven(const struct p3_peer *p, struct iovec *here, unsigned k,
+	uint64_t at, uint64_t len)
+{
+	uint64_t proof;
+	struct iovec there[2] = {{(void *)(uintptr_t)p->proof, sizeof proof},
+		{(void *)(uintptr_t)at, len}};
+	here[0] = (struct iovec){&proof, sizeof proof};
+	ssize_t got = process_vm_readv((pid_t)p->os_pid, here, k + 1, there, 2, 0);
+	if (got > (ssize_t)sizeof proof && proof == p->incarnation)
+		return got - (ssize_t)sizeof proof;
+	if (got >= 0 || errno == EFAULT)
+		errno = got == sizeof proof && proof == p->incarnation ? EFAULT : ESRCH;
+	return -1;
+}
+
+/* Has its process neither ended nor become another program? */
+static bool is_there(const struct p3_peer *p)
+{
+	p3_load_fence(); /* SEG.1 */
+	return p->owner &&
+	       p3_get(&((const struct p3_seg_header *)p->base)->owner) == p->owner;
+}
+
+static ssize_t read_known(const struct p3_peer *p, struct iovec *here, unsigned k,
+	uint64_t at, uint64_t len)
+{
+	struct iovec there = {(void *)(uintptr_t)at, len};
+	ssize_t got = process_vm_readv((pid_t)p->os_pid, here + 1, k, &there, 1, 0);
+	if (is_there(p))
+		return got;
+	errno = ESRCH;
+	return -1;
+}
+
+static ssize_t read_process(
+	struct p3_peer *p, struct iovec *here, unsigned k, uint64_t at, uint64_t len)
+{
+	if (p->proven)
+		return read_known(p, here, k, at, len);
+	/* Before the proof; and perhaps its thread has just begun. */
+	p->owner =
+		p3_acquire(&((const struct p3_seg_header *)p->base)->owner); /* SEG.1 */
+	ssize_t got = read_proven(p, here, k, at, len);
+	p->proven = got > 0 && is_there(p);
+	return got;
+}
+
 /* Bytes read from the owner's memory, or -1. */
 static ssize_t read_there(
 	struct p3_nic *n, const struct p3_pull *pull, uint64_t at, uint64_t len)
 {
-	struct iovec here[P3_IOVECS];
+	struct iovec here[1 + P3_IOVECS];
 	uint64_t room = 0, start = len >= P3_SLICE_LEAST ? p3_now_ns() : 0;
 	unsigned k = p3_region_iovecs(
-		&pull->span.region, pull->span.offset + at, len, here, P3_IOVECS);
-	for (unsigned i = 0; i < k; i++)
+		&pull->span.region, pull->span.offset + at, len, here + 1, P3_IOVECS);
+	for (unsigned i = 1; i <= k; i++)
 		room += here[i].iov_len;
-	struct iovec there = {(void *)(uintptr_t)(pull->addr + at), room};
-	ssize_t got = process_vm_readv((pid_t)pull->peer->os_pid, here, k, &there, 1, 0);
+	ssize_t got = read_process(pull->peer, here, k, pull->addr + at, room);
+	FAULT_POINT("cma.read");
 	if (start && got >= (ssize_t)P3_SLICE_LEAST)
 		fit_slices(n, (uint64_t)got, p3_now_ns() - start);
 	return got;
@@ -586,10 +740,12 @@ static enum moved move_tail(struct p3_nic *n, struct p3_pull *pull)
 		return cma_failed(n, pull);
 	if ((uint64_t)got < piece)
 		return MOVED_NOTHING;
-	if (!still_offered(n, pull))
-		return MOVE_FAILED;
+	enum moved good = judge(n, pull);
+	if (good != MOVED)
+		return good;
 	pull->end -= piece;
 	p3_set(&pull->peer->mine->bulk_want, pull->end);
+	FAULT_POINT("window.tail_taken");
 	count_slice(n, pull, piece, P3_C_CMA_BYTES);
 	return MOVED;
 }
@@ -600,8 +756,9 @@ static enum moved move_bulk(struct p3_nic *n, struct p3_pull *pull)
 	const struct p3_xfer *src = p3_peer_xfer(n, p, pull->xfer_id);
 	uint64_t produced = p3_acquire(&src->produced); /* XFER.2 */
 	uint64_t window = p3_get(&src->window);
-	if (p3_acquire(&src->id) != pull->xfer_id) /* XFER.1 */
-		return MOVE_FAILED;
+	enum moved good = judge(n, pull);
+	if (good != MOVED)
+		return good;
 	if (produced <= pull->done)
 		return move_tail(n, pull);
 	if (produced > pull->length || !window_ok(n, window))
@@ -614,11 +771,13 @@ static enum moved move_bulk(struct p3_nic *n, struct p3_pull *pull)
 			piece = produced - pull->done;
 		p3_region_write(&pull->span.region, pull->span.offset + pull->done,
 			p->base + window + pull->done % P3_WINDOW_LEN, piece);
-		if (!still_offered(n, pull))
-			return MOVE_FAILED;
+		FAULT_POINT("window.copied");
+		if ((good = judge(n, pull)) != MOVED)
+			return good;
 		pull->done += piece;
 		count_slice(n, pull, piece, P3_C_BULK_BYTES);
 		p3_release(&p->mine->bulk_read, pull->done); /* XFER.2 */
+		FAULT_POINT("window.read");
 	}
 	p3_fw_touch(n, p);
 	return MOVED;
@@ -634,9 +793,11 @@ static enum moved move_cma(struct p3_nic *n, struct p3_pull *pull)
 	ssize_t got = read_there(n, pull, pull->done, piece);
 	if (got <= 0)
 		return cma_failed(n, pull);
-	if (!still_offered(n, pull))
-		return MOVE_FAILED;
+	enum moved good = judge(n, pull);
+	if (good != MOVED)
+		return good;
 	pull->done += (uint64_t)got;
+	FAULT_POINT("cma.between");
 	count_slice(n, pull, (uint64_t)got, P3_C_CMA_BYTES);
 	return MOVED;
 }
@@ -689,8 +850,10 @@ static enum moved move_from_heap(struct p3_nic *n, struct p3_pull *pull)
 	if (!p3_heap_view_reach(view, off + pull->done, piece))
 		return heap_failed(n, pull);
 	piece = take_slice(pull, view->base + off + pull->done, piece);
-	if (!still_offered(n, pull))
-		return MOVE_FAILED;
+	FAULT_POINT("heap.copied");
+	enum moved good = judge(n, pull);
+	if (good != MOVED)
+		return good;
 	pull->done += piece;
 	count_slice(n, pull, piece, P3_C_DIRECT_BYTES);
 	return MOVED;

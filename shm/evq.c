@@ -41,6 +41,7 @@ void p3_evq_make_room(struct p3_evq_tx *q, struct p3_event_record *rec)
 		return;
 	/* EVQ.2: an old event is torn from here on; who reads it must see that. */
 	p3_release(&rec->sequence, P3_EVQ_BUSY);
+	FAULT_POINT("event.overwriting");
 }
 
 /*

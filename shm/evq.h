@@ -42,6 +42,7 @@
 #ifndef P3_SHM_EVQ_H
 #define P3_SHM_EVQ_H
 
+#include "shm/fault.h"
 #include "shm/layout.h"
 
 #define P3_EVQ_WORDS  15
@@ -122,6 +123,7 @@ static inline void p3_evq_commit(struct p3_evq_tx *q, struct p3_event_record *re
 {
 	q->tail++;
 	p3_release(&q->ring->tail, q->tail); /* EVQ.1 */
+	FAULT_POINT("event.tail_moved");
 	p3_release(&rec->sequence, q->tail); /* EVQ.1 */
 }
 

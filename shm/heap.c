@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "shm/heap.h"
 #include "shm/atomics.h"
+#include "shm/fault.h"
 #include "shm/layout.h"
 
 #include <errno.h>
@@ -134,6 +135,7 @@ static bool own_commit(extent_hooks_t *hooks, void *at, size_t size, size_t off,
 	while (used < end) {
 		if (!reserve(h, used, end - used))
 			return true;
+		FAULT_POINT("heap.grown");
 		if (p3_cas64(&h->used, &used, end))
 			break;
 	}

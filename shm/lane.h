@@ -35,6 +35,7 @@
 #ifndef P3_SHM_LANE_H
 #define P3_SHM_LANE_H
 
+#include "shm/fault.h"
 #include "shm/layout.h"
 
 struct p3_ring_tx {
@@ -180,12 +181,15 @@ static inline void p3_cells_soon(const struct p3_cell *c, uint32_t k)
 static inline void p3_ring_publish(struct p3_ring_tx *r, uint64_t word0, uint32_t k)
 {
 	struct p3_cell *c = p3_cell_at(r->cells, r->pos, r->n);
+	FAULT_POINT("lane.filled");
 	p3_set(&p3_cell_at(r->cells, r->pos + k, r->n)->w[0], 0);
 	word0 |= p3_ring_valid(r->pos, r->log2n);
 	r->pos += k;
+	FAULT_POINT("lane.cleared");
 	p3_release(&c->w[0], word0); /* LANE.1: nothing after this may touch the cells */
 	p3_ring_own_soon(r, 1);      /* to be cleared by the next message, */
 	p3_ring_own_soon(r, 6);      /* and by one of a stream */
+	FAULT_POINT("lane.published");
 }
 
 /*
@@ -198,6 +202,7 @@ static inline struct p3_cell *p3_ring_begin(struct p3_ring_tx *r, uint32_t k)
 	uint32_t pad = p3_ring_pad(r, k);
 	if (__builtin_expect(pad != 0, 0))
 		p3_ring_publish(r, p3_word0(P3_KIND_PAD, 0, pad), pad);
+	FAULT_POINT("lane.begun");
 	return p3_cell_at(r->cells, r->pos, r->n);
 }
 
@@ -243,6 +248,7 @@ static inline void p3_ring_take(struct p3_ring_rx *r, uint32_t k)
 	r->pos += k;
 	if (r->pos - r->given < r->n / 8)
 		return;
+	FAULT_POINT("credit.due");
 	r->given = r->pos;
 	p3_release(r->credit, r->pos); /* LANE.2 */
 }
@@ -252,6 +258,7 @@ static inline void p3_ring_take_now(struct p3_ring_rx *r, uint32_t k)
 	r->pos += k;
 	r->given = r->pos;
 	p3_release(r->credit, r->pos); /* LANE.2 */
+	FAULT_POINT("credit.given");
 }
 
 #endif

@@ -33,7 +33,7 @@
 #include <stddef.h>
 
 #define P3_SEG_MAGIC     0x33736f50u /* "Pos3" */
-#define P3_SEG_VERSION   2u
+#define P3_SEG_VERSION   3u
 #define P3_MAX_NODES     1024u
 #define P3_PAGE          4096u
 #define P3_HUGE          (2u << 20)
@@ -61,9 +61,10 @@ struct p3_seg_header {
 	uint64_t seg_len;
 	uint32_t nnodes;
 	uint32_t node;
-	p3_a32 state; /* p3_seg_state, released last */
-	uint32_t pad0;
-	uint8_t pad[80];
+	p3_a32 state;  /* p3_seg_state, released last */
+	p3_a32 owner;  /* a thread; the kernel changes it when the process ends */
+	uint64_t self; /* where its owner has this header mapped */
+	uint8_t pad[72];
 };
 
 /* The NIC control block: written by the lease holder only, read by tools. */
@@ -130,10 +131,10 @@ struct p3_peer_entry {
  * that get from each other never wait for each other's slots.
  */
 struct p3_xfer {
-	p3_a64 id;   /* p3_xfer_id while the bytes may be read, else 0 */
-	p3_a64 addr; /* in the owner's address space; 0: only through the window */
-	p3_a64 len;
-	p3_a64 window;   /* offset of the window in the segment, 0 none */
+	p3_a64 id;     /* p3_xfer_id while the bytes may be read, else 0 */
+	p3_a64 addr;   /* in the owner's address space; 0: only through the window */
+	p3_a64 again;  /* odd: the bytes change; even, but another: they did, read anew */
+	p3_a64 window; /* offset of the window in the segment, 0 none */
 	p3_a64 produced; /* bytes put into the window */
 	p3_a64 released; /* long get: the initiator's slot's id when it is done */
 	p3_a64 status;   /* of that release: bytes taken, or UINT64_MAX for a failure */

@@ -23,6 +23,7 @@
 #define P3_SHM_LEASE_H
 
 #include "shm/atomics.h"
+#include "shm/fault.h"
 
 enum p3_lease_holder { P3_LEASE_FREE = 0, P3_LEASE_HOST = 1, P3_LEASE_NIC = 2 };
 
@@ -41,7 +42,8 @@ static inline bool p3_lease_take(struct p3_lease *l, enum p3_lease_holder who)
 static inline void p3_lease_give(struct p3_lease *l)
 {
 	p3_release(&l->word, P3_LEASE_FREE); /* LEASE.1 */
-	p3_fence();                          /* LEASE.2 */
+	FAULT_POINT("lease.freed");
+	p3_fence(); /* LEASE.2 */
 }
 
 static inline enum p3_lease_holder p3_lease_held_by(struct p3_lease *l)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "shm/mailbox.h"
+#include "shm/fault.h"
 
 #include <string.h>
 
@@ -20,8 +21,10 @@ uint32_t p3_mbx_alloc(struct p3_mailbox *m)
 			return P3_MBX_NONE;
 		/* The tag makes a swap fail if the list changed: next may be stale. */
 		uint32_t next = p3_get(&m->slot[slot - 1].next);
-		if (p3_cas64(&m->free, &old, ((old >> 32) + 1) << 32 | next))
+		if (p3_cas64(&m->free, &old, ((old >> 32) + 1) << 32 | next)) {
+			FAULT_POINT("mailbox.claimed");
 			return slot;
+		}
 	}
 }
 
@@ -40,10 +43,12 @@ static void push(struct p3_mailbox *m, uint32_t slot, const void *cmd, size_t le
 	memcpy(s->cmd, cmd, len);
 	s->detached = detached;
 	p3_set(&s->state, P3_MBX_POSTED);
+	FAULT_POINT("mailbox.filled");
 	uint32_t old = p3_get(&m->head);
 	do
 		p3_set(&s->next, old);
 	while (!p3_cas32(&m->head, &old, slot)); /* MBX.1 */
+	FAULT_POINT("mailbox.pushed");
 }
 
 void p3_mbx_post(struct p3_mailbox *m, uint32_t slot, const void *cmd, size_t len)
@@ -61,6 +66,7 @@ uint32_t p3_mbx_take_all(struct p3_mailbox *m)
 {
 	uint32_t slot = p3_exchange32(&m->head, P3_MBX_NONE); /* MBX.1 */
 	uint32_t oldest = P3_MBX_NONE;
+	FAULT_POINT("mailbox.taken");
 	/* Whatever the words say: no slot but its own, none twice, none unposted. */
 	while (slot - 1 < P3_MBX_SLOTS &&
 		p3_get(&m->slot[slot - 1].state) == P3_MBX_POSTED) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "shm/seg.h"
+#include "shm/fault.h"
 #include "shm/layout.h"
 
 #include <errno.h>
@@ -240,10 +241,12 @@ static int create_with(
 	if (seg.fd < 0)
 		return -errno;
 	int rc = 0;
+	FAULT_POINT("seg.created");
 	if (ftruncate(seg.fd, (off_t)len) != 0)
 		rc = -errno;
 	if (!rc)
 		rc = p3_seg_reserve(&seg, reserve);
+	FAULT_POINT("seg.reserved");
 	if (!rc)
 		rc = map_locked(seg.fd, len, PROT_READ | PROT_WRITE, &seg.base);
 	if (rc) {
@@ -251,6 +254,7 @@ static int create_with(
 		return rc;
 	}
 	*out = seg;
+	FAULT_POINT("seg.mapped");
 	return 0;
 }
 
@@ -283,6 +287,7 @@ int p3_seg_create_doorbell(struct p3_seg *seg_out)
 int p3_seg_seal(const struct p3_seg *seg)
 {
 	int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL;
+	FAULT_POINT("seg.unsealed");
 	return fcntl(seg->fd, F_ADD_SEALS, seals) == 0 ? 0 : -errno;
 }
 

@@ -181,7 +181,7 @@ RIG_UNSEEN static void check_published(void)
 			rig_fail("a transfer that is none is offered", i, id);
 #ifdef GUARDED
 		void *at = (void *)(uintptr_t)p3_get(&x->pub->addr);
-		size_t len = p3_get(&x->pub->len);
+		size_t len = x->length;
 		if (at && len < VAST / 2 && __asan_region_is_poisoned(at, len))
 			rig_fail("memory that is gone is offered", (uintptr_t)at, len);
 #endif

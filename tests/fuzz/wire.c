@@ -133,7 +133,7 @@ static void offer(struct fake *f, struct input *in, uint64_t id, uint64_t len)
 	uint8_t how = in_u8(in);
 	uint64_t window = rig.nic->layout.ctl_len + (how >> 4) * (uint64_t)P3_PAGE;
 	p3_set(&x->addr, how & 1 ? host_readable(len) : how & 2 ? rig_number(in, f) : 0);
-	p3_set(&x->len, len);
+	p3_set(&x->again, (how & 0xe0) == 0xe0 ? len : 0);
 	p3_set(&x->heap, heap_word(how, len));
 	p3_set(&x->window, how & 4 ? window : 0);
 	p3_set(&x->produced, how & 8 ? len : 0);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Interfaces and peers come and go: incarnations, finalising in mid-air, death. */
 #include "nic/cases.h"
+#include "lib/lib.h"
+#include "nic/fw.h"
 
 #include <sys/mman.h>
 
@@ -480,6 +482,46 @@ static void death_ends_what_is_pending_with_the_dead(void **state)
 	}
 }
 
+/* ---- queues that are freed while their interface closes ---- */
+
+static void make_and_free_queues(void *arg)
+{
+	ptl_handle_ni_t ni = *(ptl_handle_ni_t *)arg;
+	ptl_handle_eq_t eq;
+	while (PtlEQAlloc(ni, 4, PTL_EQ_HANDLER_NONE, &eq) == PTL_OK)
+		if (PtlEQFree(eq) != PTL_OK)
+			return;
+}
+
+/* Of a node without queues, all places in the table are free. */
+static void check_places(void)
+{
+	struct p3_table *t = &p3_nic(p3_node())->table[P3_T_EQ];
+	uint32_t n = 0, at = t->free_head;
+	while (at != P3_NONE) {
+		at = ((struct p3_object *)p3_table_at(t, at))->next_free;
+		n++;
+	}
+	CHECK_EQ(n, p3_get(&t->nchunks) * P3_TABLE_EACH);
+}
+
+HAND_CASE(queues_freed_while_the_interface_closes_leave_their_places, 1)
+{
+	UNUSED_ARGS;
+	for (unsigned i = 0; i < rounds(500); i++) {
+		ptl_handle_ni_t mine = node_ni();
+		check_places();
+		struct side *s = side_start(make_and_free_queues, &mine);
+		uint64_t until = p3_now_ns() + 100000 + i * 500;
+		while (p3_now_ns() < until)
+			sched_yield();
+		CHECK_OK(PtlNIFini(mine));
+		side_join(s);
+	}
+	(void)node_ni();
+	check_places();
+}
+
 int main(void)
 {
 	const struct CMUnitTest cases[] = {
@@ -494,6 +536,8 @@ int main(void)
 		cmocka_unit_test(message_to_nobody_fails),
 		cmocka_unit_test(message_to_a_foreign_pid_ends),
 		cmocka_unit_test(death_ends_what_is_pending_with_the_dead),
+		cmocka_unit_test(
+			queues_freed_while_the_interface_closes_leave_their_places),
 	};
 	return RUN_CASES(cases);
 }

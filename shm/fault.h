@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * fault - places where a process can be made to die or stop
+ *
+ *	FAULT_POINT("lane.filled");
+ *
+ * stands wherever others can see a step half done.  Cost: none, the release build has no
+ * code for it (P3_FAULTS=OFF); with P3_FAULTS=ON one load and one branch.
+ *
+ * A build with points obeys PTL3_FAULT in the environment:
+ *
+ *	name[:nth][:action][@who]	when the point is reached for the nth time (1st)
+ *					in process who (a rank, or yod; any), do this:
+ *					kill  (usual) SIGKILL to itself
+ *					stop  SIGSTOP to itself, somebody continues it
+ *					exit  _exit(1)
+ *	list				print the names of all points, and exit
+ *	count				at exit say how often each was reached
+ *
+ * What is none of these is an error, and the process exits with status 2.  A point says
+ * in one line that it strikes.  Points of yod are named yod.*, in its program; all others
+ * are in the library.  The names are found in a section of the binary: a new point needs
+ * no other line.  tests/fault/walk goes through all of them.
+ */
+#ifndef P3_SHM_FAULT_H
+#define P3_SHM_FAULT_H
+
+#ifdef P3_FAULTS
+
+#include "shm/atomics.h"
+
+/* One place; inline functions have one in each file, under one name. */
+struct p3_fault {
+	const char *name;
+	p3_a32 armed;
+	p3_a32 hits;
+};
+
+_Static_assert(sizeof(struct p3_fault) == 16, "the section is an array of these");
+
+void p3_fault_reached(struct p3_fault *here);
+
+#define FAULT_POINT(text)                                                                \
+	do {                                                                             \
+		static struct p3_fault p3_here_ __attribute__((                          \
+			section("p3_faults"), used, aligned(16))) = {.name = (text)};    \
+		if (__builtin_expect(p3_get(&p3_here_.armed) != 0, 0))                   \
+			p3_fault_reached(&p3_here_);                                     \
+	} while (0)
+
+#else
+#define FAULT_POINT(text) ((void)0)
+#endif
+
+#endif
