@@ -192,7 +192,7 @@ case_environment() {
 	run -sz 2 sh -c 'ls -l /proc/$$/fd | grep -c "$PTL3_YOD_FD -> socket:"'
 	same sockets "1 1" "$(tr '\n' ' ' <"$dir/out" | sed 's/ $//')"
 	run -sz 2 sh -c 'for f in 0 1 2 3 4 5 6 7 8 9 100 101; do
-			[ ! -e /proc/$$/fd/$f ] || echo -n "$f "; done; echo $PTL3_YOD_FD' 7</dev/null
+			[ ! -e /proc/$$/fd/$f ] || all="$all$f "; done; echo "$all$PTL3_YOD_FD"' 7</dev/null
 	same descriptors "0 1 2 100 100" "$(sort -u "$dir/out")"
 	run -sz 2 sh -c 'read -r pid comm st ppid pgrp sid rest </proc/$$/stat
 		echo $((pgrp == $$)) $sid'
