@@ -239,7 +239,10 @@ static void post_pids(struct p3_rdv *r, uint32_t to, const struct p3_job_msg *m)
 		post(r, to, m);
 		return;
 	}
-	memcpy(o->msg.pid, m->pid, sizeof m->pid);
+	/* A closed interface keeps its pid for what it sent before. */
+	for (int k = 0; k < P3_JOB_NIS; k++)
+		if (m->pid[k] != P3_JOB_NO_PID)
+			o->msg.pid[k] = m->pid[k];
 }
 
 /* ---- deaths: who has to drop the dead before it may be reaped ---- */

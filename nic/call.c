@@ -90,8 +90,8 @@ static uint64_t longest_sleep(struct p3_nic *n, struct wait *w)
 static bool disarm(struct p3_nic *n, struct wait *w)
 {
 	uint32_t was = P3_ASLEEP_HOST, awake = P3_AWAKE;
-	p3_set(&n->watcher, 0);
 	bool unrung = p3_cas32(&n->doorbell->asleep, &was, P3_AWAKE);
+	p3_set(&n->watcher, 0); /* after the word, or it could be the next watcher's */
 	p3_fence(); /* PARK.1: the NIC thread may have gone to sleep on the old word */
 	w->unlooked = p3_get(&n->nic_asleep);
 	if (w->unlooked)
@@ -206,7 +206,7 @@ static bool wait_until(struct p3_nic *n, uint64_t ns, bool (*ready)(void *), voi
 		look = !w.held;
 	}
 	let_go(n, &w);
-	if (w.unlooked)
+	if (w.unlooked || p3_get(&n->closing))
 		ring_nic(n);
 	p3_add32(&n->waiting, (uint32_t)-1);
 	return is_ready || ready(arg);

@@ -320,6 +320,8 @@ bool p3_fw_pass(struct p3_nic *n)
 	if (__builtin_expect(p3_mbx_any(n->mailbox), 0))
 		p3_fw_mail(n);
 	poll_lanes(n);
+	if (__builtin_expect(n->bytes >= P3_PASS_BYTES, 0))
+		n->msgs = P3_PASS_MSGS; /* cut: transfers count bytes anew */
 	if (!p3_list_empty(&n->pulls))
 		p3_fw_move(n);
 	if (!p3_list_empty(&n->sources))

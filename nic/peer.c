@@ -260,7 +260,8 @@ int p3_fw_peer_up(struct p3_nic *n, struct p3_cmd *c)
 	p3_count(&n->alive, 1);
 	if (p->index != n->conf.node) /* its own lane is polled from the first use on */
 		p3_fw_heat(n, p);
-	n->posted = true; /* waiting hosts look again, and poll it */
+	n->posted = true; /* waiting hosts look again, and poll it; */
+	p3_fw_rouse(n);   /* if there are none, the NIC thread */
 	return 0;
 }
 
@@ -275,6 +276,7 @@ int p3_fw_peer_pids(struct p3_nic *n, struct p3_cmd *c)
 		if (c->peer->pid[i] != P3_JOB_NO_PID)
 			p->pid[i] = c->peer->pid[i];
 	n->posted = true;
+	p3_fw_rouse(n);
 	return 0;
 }
 

@@ -283,6 +283,17 @@ static const char *why_end(const struct p3_heap *h)
 	return NULL;
 }
 
+/* A private mapping of hugepages wants free ones, and one that fails leaves a gap. */
+static bool may_be_private(const struct p3_heap *h, int prot)
+{
+	if (h->seg.page == P3_PAGE)
+		return true;
+	void *p = mmap(NULL, h->seg.len, prot, MAP_PRIVATE, h->seg.fd, 0);
+	if (p != MAP_FAILED)
+		munmap(p, h->seg.len);
+	return p != MAP_FAILED;
+}
+
 /*
  * From now on this process writes to pages of its own.  One call: what was written
  * before is in the file, what comes later is not.
@@ -292,9 +303,10 @@ static bool end_sharing(struct p3_heap *h)
 	int flags = MAP_PRIVATE | MAP_FIXED, prot = PROT_READ | PROT_WRITE;
 	if (h->seg.page == P3_PAGE)
 		flags |= MAP_NORESERVE;
+	if (!is_ours(h) || !may_be_private(h, prot))
+		return false;
 	p3_set(&h->mine, 1); /* HEAP.2 */
-	if (is_ours(h) &&
-		mmap(h->seg.base, h->seg.len, prot, flags, h->seg.fd, 0) != MAP_FAILED)
+	if (mmap(h->seg.base, h->seg.len, prot, flags, h->seg.fd, 0) != MAP_FAILED)
 		return true;
 	p3_set(&h->mine, 0);
 	return false;
