@@ -60,7 +60,6 @@
 #define P3_TIMED       8u      /* and of the short ones one of so many is timed */
 #define P3_PIECES      8u      /* of a transfer through a window, at least */
 #define P3_STILL_TICKS 10u     /* so long without a pass: an exchange does not wait */
-#define P3_ANEW_MOST   32u     /* twice as often as a reader has to begin anew */
 #define P3_IOVECS      128u    /* of the region in one cross-memory read */
 
 /* ---- the transfer table ---- */
@@ -409,8 +408,7 @@ bool p3_xfer_may_swap(
 	}
 	p3_list_each(src, &n->sources) {
 		struct p3_xfer_slot *x = p3_item(src, struct p3_xfer_slot, link);
-		busy |= x->swapped && has_begun(n, x) &&
-			(x->again >= P3_ANEW_MOST || !is_still(n, x->peer));
+		busy |= x->swapped && has_begun(n, x) && !is_still(n, x->peer);
 	}
 	if (busy)
 		p3_xfer_swapped(n);
