@@ -36,23 +36,6 @@ static unsigned char *get_memory(size_t n)
 	return at;
 }
 
-static unsigned char byte_of(unsigned seed, size_t i)
-{
-	return (unsigned char)(seed * 31 + i * 7 + (i >> 9));
-}
-
-static void fill(unsigned char *at, size_t n, unsigned seed)
-{
-	for (size_t i = 0; i < n; i++)
-		at[i] = byte_of(seed, i);
-}
-
-static void compare(const unsigned char *at, size_t n, unsigned seed, const char *what)
-{
-	for (size_t i = 0; i < n; i++)
-		mp_check(at[i] == byte_of(seed, i), "%s: byte %zu is %u", what, i, at[i]);
-}
-
 /* ---- beside the messages ---- */
 
 static void churn_once(unsigned *seed)
@@ -99,7 +82,7 @@ static void *churn(void *arg)
 static void child(unsigned char *mine, unsigned seed)
 {
 	unsigned state = seed;
-	compare(mine, LENGTH, seed, "in a forked child");
+	mp_compare(mine, LENGTH, seed, "in a forked child");
 	memset(mine, 0xee, LENGTH);
 	for (int i = 0; i < FORKED_CHURN; i++)
 		churn_once(&state);
@@ -109,15 +92,15 @@ static void child(unsigned char *mine, unsigned seed)
 static void fork_one(unsigned char *mine, unsigned seed)
 {
 	int status;
-	fill(mine, LENGTH, seed);
+	mp_fill(mine, LENGTH, seed);
 	pid_t pid = fork();
 	mp_check(pid >= 0, "fork: %s", strerror(errno));
 	if (!pid)
 		child(mine, seed);
-	compare(mine, LENGTH, seed, "in the parent");
+	mp_compare(mine, LENGTH, seed, "in the parent");
 	mp_check(waitpid(pid, &status, 0) == pid && status == 0, "a child failed: %#x",
 		(unsigned)status);
-	compare(mine, LENGTH, seed, "in the parent, behind the child");
+	mp_compare(mine, LENGTH, seed, "in the parent, behind the child");
 }
 
 static void run_a_program(void)
@@ -139,17 +122,17 @@ struct buffers {
 static void exchange(struct buffers *b, unsigned round)
 {
 	unsigned next = (mp.rank + 1) % mp.size, last = (mp.rank + mp.size - 1) % mp.size;
-	fill(b->sent, LENGTH, round + mp.rank);
+	mp_fill(b->sent, LENGTH, round + mp.rank);
 	mp_barrier();
 	mp_put(b->put, 0, LENGTH, PTL_ACK_REQ, next, BITS_IN, 0, 0);
 	(void)mp_expect(b->eq, PTL_EVENT_SEND_END);
 	(void)mp_expect(b->eq, PTL_EVENT_ACK);
 	(void)mp_expect(b->in_eq, PTL_EVENT_PUT_END);
-	compare(b->in, LENGTH, round + last, "put");
+	mp_compare(b->in, LENGTH, round + last, "put");
 	memset(b->got, 0, LENGTH);
 	mp_get(b->get, 0, LENGTH, next, BITS_OUT, 0);
 	(void)mp_expect(b->eq, PTL_EVENT_REPLY_END);
-	compare(b->got, LENGTH, 1000 + next, "get");
+	mp_compare(b->got, LENGTH, 1000 + next, "get");
 	mp_barrier();
 }
 
@@ -167,7 +150,7 @@ static struct buffers open_buffers(void)
 {
 	struct buffers b = {get_memory(LENGTH), get_memory(LENGTH), get_memory(LENGTH),
 		get_memory(LENGTH), mp_queue(64), mp_queue(64), 0, 0};
-	fill(b.out, LENGTH, 1000 + mp.rank);
+	mp_fill(b.out, LENGTH, 1000 + mp.rank);
 	mp_attach(BITS_IN, (char *)b.in, LENGTH, PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE,
 		b.in_eq);
 	mp_attach(BITS_OUT, (char *)b.out, LENGTH, PTL_MD_OP_GET | PTL_MD_MANAGE_REMOTE,

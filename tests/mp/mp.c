@@ -26,6 +26,23 @@ void mp_fail(const char *where, int line, const char *format, ...)
 
 /* ---- life ---- */
 
+static unsigned char byte_of(unsigned seed, size_t i)
+{
+	return (unsigned char)(seed * 31 + i * 7 + (i >> 9));
+}
+
+void mp_fill(unsigned char *at, size_t n, unsigned seed)
+{
+	for (size_t i = 0; i < n; i++)
+		at[i] = byte_of(seed, i);
+}
+
+void mp_compare(const unsigned char *at, size_t n, unsigned seed, const char *what)
+{
+	for (size_t i = 0; i < n; i++)
+		mp_check(at[i] == byte_of(seed, i), "%s: byte %zu is %u", what, i, at[i]);
+}
+
 uint64_t mp_mix(uint64_t x)
 {
 	x ^= x >> 33;

@@ -84,6 +84,9 @@ ptl_size_t mp_cut(unsigned from, unsigned to, uint64_t seq);
 bool mp_same(
 	const void *got, unsigned from, unsigned to, uint64_t seq, ptl_size_t length);
 uint64_t mp_mix(uint64_t x);
+/* Bytes that follow from a seed and their place. */
+void mp_fill(unsigned char *at, size_t n, unsigned seed);
+void mp_compare(const unsigned char *at, size_t n, unsigned seed, const char *what);
 
 /* ---- time ---- */
 

@@ -27,23 +27,6 @@ static ptl_handle_eq_t eq, in_eq;
 
 /* ---- messages ---- */
 
-static unsigned char byte_of(unsigned seed, size_t i)
-{
-	return (unsigned char)(seed * 31 + i * 7 + (i >> 9));
-}
-
-static void fill(unsigned char *at, size_t n, unsigned seed)
-{
-	for (size_t i = 0; i < n; i++)
-		at[i] = byte_of(seed, i);
-}
-
-static void compare(const unsigned char *at, size_t n, unsigned seed, const char *what)
-{
-	for (size_t i = 0; i < n; i++)
-		mp_check(at[i] == byte_of(seed, i), "%s: byte %zu is %u", what, i, at[i]);
-}
-
 static uint64_t direct(void)
 {
 	ptlx_stats_t st = {.struct_size = sizeof st};
@@ -57,7 +40,7 @@ static uint64_t exchange(unsigned char *out, unsigned char *in, size_t n)
 	static unsigned seed;
 	unsigned other = 1 - mp.rank;
 	uint64_t before = direct();
-	fill(out, n, ++seed + mp.rank);
+	mp_fill(out, n, ++seed + mp.rank);
 	memset(in, 0, n);
 	unsigned target = PTL_MD_MANAGE_REMOTE | PTL_MD_EVENT_START_DISABLE;
 	ptl_handle_md_t md[] = {mp_attach(BITS_IN, in, n, target | PTL_MD_OP_PUT, in_eq),
@@ -67,12 +50,12 @@ static uint64_t exchange(unsigned char *out, unsigned char *in, size_t n)
 	mp_put(md[2], 0, n, PTL_NO_ACK_REQ, other, BITS_IN, 0, 0);
 	(void)mp_expect(eq, PTL_EVENT_SEND_END);
 	(void)mp_expect(in_eq, PTL_EVENT_PUT_END);
-	compare(in, n, seed + other, "put");
+	mp_compare(in, n, seed + other, "put");
 	memset(in, 0, n);
 	mp_get(md[3], 0, n, other, BITS_OUT, 0);
 	(void)mp_expect(eq, PTL_EVENT_REPLY_END);
 	(void)mp_expect(in_eq, PTL_EVENT_GET_END);
-	compare(in, n, seed + other, "get");
+	mp_compare(in, n, seed + other, "get");
 	mp_barrier();
 	for (unsigned i = 0; i < 4; i++)
 		mp_ok(PtlMDUnlink(md[i]));
@@ -146,10 +129,10 @@ static void churn(unsigned seed, unsigned rounds)
 				"calloc is not zero");
 			if (i % 5 == 0)
 				b[i] = realloc(b[i], n *= 3);
-			fill(b[i], n, i);
+			mp_fill(b[i], n, i);
 		}
 		for (unsigned i = 0; i < BLOCKS; i++) {
-			compare(b[i], 1, i, "a block has changed");
+			mp_compare(b[i], 1, i, "a block has changed");
 			free(b[i]);
 		}
 	}
@@ -158,7 +141,7 @@ static void churn(unsigned seed, unsigned rounds)
 /* In the child: all is there, may be written and freed, malloc goes on. */
 static void be_a_child(unsigned char *block, unsigned seed)
 {
-	compare(block, LENGTH, seed, "in a child");
+	mp_compare(block, LENGTH, seed, "in a child");
 	memset(block, 0xee, LENGTH);
 	free(block);
 	churn(seed, 10);
@@ -167,15 +150,15 @@ static void be_a_child(unsigned char *block, unsigned seed)
 static void fork_one(unsigned seed)
 {
 	unsigned char *block = malloc(LENGTH);
-	fill(block, LENGTH, seed);
+	mp_fill(block, LENGTH, seed);
 	pid_t pid = fork();
 	if (!pid) {
 		be_a_child(block, seed);
 		exit(0);
 	}
-	compare(block, LENGTH, seed, "in the parent");
+	mp_compare(block, LENGTH, seed, "in the parent");
 	succeed(pid, "a child");
-	compare(block, LENGTH, seed, "in the parent, behind the child");
+	mp_compare(block, LENGTH, seed, "in the parent, behind the child");
 	free(block);
 }
 
@@ -455,7 +438,7 @@ static void *free_all(void *arg)
 		unsigned char *b;
 		while (!(b = passed[i]))
 			sched_yield();
-		compare(b, 500, i, "passed");
+		mp_compare(b, 500, i, "passed");
 		free(b);
 		if (i % 100 == 0)
 			churn(i, 1);
@@ -467,7 +450,7 @@ static void *allocate_all(void *arg)
 {
 	for (unsigned i = 0; i < PASSED; i++) {
 		unsigned char *b = malloc(500 + i * 37 % 90000);
-		fill(b, 500, i);
+		mp_fill(b, 500, i);
 		passed[i] = b;
 	}
 	return arg;
@@ -496,7 +479,7 @@ static void allocate_early(void)
 {
 	for (unsigned i = 0; i < 64; i++) {
 		early[i] = malloc(LENGTH);
-		fill(early[i], LENGTH, i);
+		mp_fill(early[i], LENGTH, i);
 	}
 	for (unsigned i = 0; i < 64; i += 2) /* what is free by now is not used again */
 		free(early[i]);
@@ -505,13 +488,13 @@ static void allocate_early(void)
 static void blocks_of_before(void)
 {
 	come_otherwise(early[1], LENGTH, "a block of before");
-	fill(early[1], LENGTH, 1);
+	mp_fill(early[1], LENGTH, 1);
 	for (unsigned i = 0; i < 40; i++)
 		come_direct(malloc(LENGTH), LENGTH, "a block of now");
 	for (unsigned i = 1; i < 64; i += 2) {
-		compare(early[i], LENGTH, i, "a block of before");
+		mp_compare(early[i], LENGTH, i, "a block of before");
 		early[i] = realloc(early[i], LENGTH * 2);
-		compare(early[i], LENGTH, i, "a block of before, longer");
+		mp_compare(early[i], LENGTH, i, "a block of before, longer");
 		free(early[i]);
 	}
 }
@@ -521,9 +504,9 @@ static void init_again(void)
 	for (unsigned i = 0; i < 5; i++) {
 		unsigned char *kept = malloc(LENGTH);
 		a_block_comes_direct("before PtlFini");
-		fill(kept, LENGTH, i);
+		mp_fill(kept, LENGTH, i);
 		mp_end();
-		compare(kept, LENGTH, i, "behind PtlFini");
+		mp_compare(kept, LENGTH, i, "behind PtlFini");
 		churn(i, 5);
 		start();
 		come_direct(kept, LENGTH, "a block of the last time");

@@ -50,6 +50,18 @@ static void put_new_bytes(ptl_handle_ni_t ni, unsigned char *bytes)
 	(void)expect(eq, PTL_EVENT_ACK);
 }
 
+static void send_new_bytes(
+	ptl_handle_ni_t ni, unsigned rank, unsigned char *bytes, ptl_handle_eq_t eq)
+{
+	if (rank == 0) {
+		put_new_bytes(ni, bytes);
+	} else {
+		(void)expect(eq, PTL_EVENT_PUT_END);
+		CHECK_PATTERN(bytes, 0, LONG, NEW);
+	}
+	sync_nodes();
+}
+
 static pid_t sleeper;
 
 /* The other process has the bytes of before: they must not come. */
@@ -68,13 +80,7 @@ NODES_CASE(bytes_of_another_process_do_not_count, 2)
 	else
 		believe(sleeper);
 	sync_nodes();
-	if (rank == 0)
-		put_new_bytes(ni, bytes);
-	else
-		(void)expect(eq, PTL_EVENT_PUT_END);
-	if (rank == 1)
-		CHECK_PATTERN(bytes, 0, LONG, NEW);
-	sync_nodes();
+	send_new_bytes(ni, rank, bytes, eq);
 	if (rank == 0)
 		end(sleeper);
 }
@@ -90,13 +96,7 @@ NODES_CASE(transfer_goes_on_without_the_process_id, 2)
 	if (rank == 1)
 		believe(0x7ffffffe); /* above all process ids */
 	sync_nodes();
-	if (rank == 0)
-		put_new_bytes(ni, bytes);
-	else
-		(void)expect(eq, PTL_EVENT_PUT_END);
-	if (rank == 1)
-		CHECK_PATTERN(bytes, 0, LONG, NEW);
-	sync_nodes();
+	send_new_bytes(ni, rank, bytes, eq);
 }
 
 /* ---- a reader that has begun, and stops ---- */
