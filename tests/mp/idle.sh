@@ -3,9 +3,8 @@
 #
 # A job of four that waits, in PtlEQWait or in sleep(), uses less than 1 % of one CPU
 # over 5 s: run time of all threads of all its processes, yod's too, as the kernel counts
-# it (schedstat: nanoseconds; other people's load does not count).  There are machines where
-# to wake up and touch a page costs a millisecond of that, whoever does it: more than 1 % is
-# excused if all of them woke up fewer than 40 times a second.
+# it (schedstat: nanoseconds; other people's load does not count).  How often they woke up is
+# told beside it.
 # usage: idle.sh [limit in percent]
 
 . "$(dirname "$0")/mp.sh"
@@ -40,8 +39,8 @@ measure() { # what, wait or sleep
 	wakes=$((($(woke) - wakes) / 5))
 	percent=$(awk -v ns=$((after - before)) 'BEGIN {printf "%.3f", ns / 5e7}')
 	echo "$1: $percent % of one CPU, $wakes wake-ups a second"
-	awk -v p="$percent" -v l="$limit" 'BEGIN {exit !(p < l)}' || ((wakes < 40)) ||
-		fail "$1: $percent %, limit $limit; $wakes wake-ups a second, limit 40"
+	awk -v p="$percent" -v l="$limit" 'BEGIN {exit !(p < l)}' ||
+		fail "$1: $percent %, limit $limit; $wakes wake-ups a second"
 	wait "$pid" || fail "$1: status $?"
 }
 
