@@ -618,19 +618,21 @@ static inline struct p3_eq *queue_of(struct p3_nic *n, uint64_t handle)
 int p3_nic_eq_take(struct p3_nic *n, uint64_t handle, ptl_event_t *event_out,
 	ptl_eq_handler_t *handler_out)
 {
-	uint64_t w[P3_EVQ_WORDS], sequence;
+	uint64_t head;
+	bool taken = false;
 	struct p3_eq *eq = queue_of(n, handle);
 	if (!eq)
 		return PTL_EQ_EMPTY;
 	*handler_out = eq->handler; /* it is the queue's if the take succeeds */
 	come_in();
-	bool taken =
-		p3_evq_take(&eq->rx, p3_handle_gen(handle), this_thread(), w, &sequence);
+	struct p3_event_record *rec =
+		p3_evq_look(&eq->rx, p3_handle_gen(handle), this_thread(), &head);
+	if (__builtin_expect(rec != NULL, 1)) {
+		p3_event_from_record(&rec->words, head + 1, handle, event_out);
+		taken = p3_evq_took(&eq->rx, rec, head);
+	}
 	go_out(n);
-	if (!taken)
-		return PTL_EQ_EMPTY;
-	p3_event_from_record(w, sequence, handle, event_out);
-	return PTL_OK;
+	return taken ? PTL_OK : PTL_EQ_EMPTY;
 }
 
 static int take(struct p3_eq *eq, uint64_t handle, ptl_event_t *ev)
@@ -640,7 +642,7 @@ static int take(struct p3_eq *eq, uint64_t handle, ptl_event_t *ev)
 		p3_evq_get(&eq->rx, p3_handle_gen(handle), this_thread(), w, &sequence);
 	if (got == P3_EVQ_EMPTY)
 		return PTL_EQ_EMPTY;
-	p3_event_from_record(w, sequence, handle, ev);
+	p3_event_from_words(w, sequence, handle, ev);
 	return got == P3_EVQ_LOST ? PTL_EQ_DROPPED : PTL_OK;
 }
 
@@ -677,7 +679,7 @@ int p3_nic_eq_peek(struct p3_nic *n, uint64_t handle, ptl_event_t *event_out)
 	enum p3_evq_got got = p3_evq_peek(&eq->rx, p3_handle_gen(handle), w, &sequence);
 	if (got == P3_EVQ_EMPTY)
 		return queue_of(n, handle) ? PTL_EQ_EMPTY : PTL_EQ_INVALID;
-	p3_event_from_record(w, sequence, handle, event_out);
+	p3_event_from_words(w, sequence, handle, event_out);
 	return got == P3_EVQ_LOST ? PTL_EQ_DROPPED : PTL_OK;
 }
 

@@ -4,10 +4,19 @@
 
 #include <string.h>
 
-void p3_fw_event(struct p3_nic *n, const struct p3_sink *sink, const struct p3_rec *rec,
-	ptl_event_kind_t kind, uint32_t fail)
+void p3_fw_event(struct p3_nic *n, const struct p3_sink *sink,
+	const struct p3_event_words *rec, ptl_event_kind_t kind, uint32_t fail)
 {
-	p3_event_write(n, p3_sink_for(sink, kind), rec, kind, fail);
+	uint64_t unlinked = kind == PTL_EVENT_UNLINK;
+	struct p3_eq *eq = p3_sink_for(sink, kind);
+	if (!eq)
+		return;
+	struct p3_event_record *e = p3_event_begin(eq);
+	for (int i = 0; i < 13; i++)
+		p3_say(&e->words, i, p3_get(&rec->w[i]));
+	p3_say(&e->words, 13, p3_get(&rec->w[13]) | (uint64_t)kind | unlinked << 8);
+	p3_say(&e->words, 14, p3_get(&rec->w[14]) | fail);
+	p3_event_post(n, eq, e, kind);
 }
 
 /* ---- operations ---- */

@@ -154,17 +154,13 @@ struct p3_eq {
 	uint32_t owed; /* events of operations under way that will come here */
 };
 
-enum { P3_EV_START = 11, P3_W_MD = 5 };
-
 /*
- * Words of an event record, see event.c.  5..10 are the descriptor's snapshot.
+ * Words of an event record.  5..10 are the descriptor's snapshot.
  *	0 match_bits  1 rlength  2 mlength  3 offset  4 hdr_data
  *	5 md_handle  6 start  7 length  8 max_size  9 user_ptr  10 options:threshold
  *	11 pid:nid  12 jid:uid  13 link:(unlinked, kind)  14 pt_index:ni_fail_type
  */
-struct p3_rec {
-	uint64_t w[P3_EVQ_WORDS];
-};
+enum { P3_W_MD = 5 };
 
 /* Where a descriptor's events go, and which. */
 struct p3_sink {
@@ -306,7 +302,7 @@ struct p3_span {
 	struct p3_region region;
 	uint64_t offset; /* of the bytes in the region */
 	bool owed;       /* START or END to come: counted in its queue's owed */
-	struct p3_rec rec;
+	struct p3_event_words rec;
 };
 
 enum p3_rsp_kind {
@@ -655,15 +651,20 @@ static inline void p3_fw_commit(struct p3_md *md, const struct p3_hit *hit)
 }
 
 /* After an END: the automatic unlink, with its event made from rec. */
-void p3_fw_unlink_exhausted(struct p3_nic *n, struct p3_md *md, const struct p3_rec *rec);
+void p3_fw_unlink_exhausted(
+	struct p3_nic *n, struct p3_md *md, const struct p3_event_words *rec);
+
+static inline bool p3_fw_may_unlink(const struct p3_md *md)
+{
+	return __builtin_expect(md->exhausted && md->unlink, 0);
+}
 
 static inline void p3_fw_maybe_unlink(
-	struct p3_nic *n, struct p3_md *md, const struct p3_rec *rec)
+	struct p3_nic *n, struct p3_md *md, const struct p3_event_words *rec)
 {
-	if (__builtin_expect(!md->exhausted || !md->unlink, 1))
+	if (!p3_fw_may_unlink(md))
 		return;
-	struct p3_rec copy = *rec; /* the caller's need not be in memory */
-	p3_fw_unlink_exhausted(n, md, &copy);
+	p3_fw_unlink_exhausted(n, md, rec);
 }
 
 /* Bytes between a region and plain memory. */
@@ -684,26 +685,34 @@ unsigned p3_region_iovecs(const struct p3_region *r, uint64_t off, uint64_t len,
 
 /* ---- event.c ---- */
 
+/* One word of an event that is being described, in its queue or anywhere. */
+static inline void p3_say(struct p3_event_words *rec, int i, uint64_t word)
+{
+	p3_release(&rec->w[i], word); /* EVQ.2 */
+}
+
 /* Words 5..10: the descriptor as it is after the operation's accounting. */
-static inline void p3_rec_snap(struct p3_rec *rec, const struct p3_md *md)
+static inline void p3_say_md(struct p3_event_words *rec, const struct p3_md *md)
 {
-	for (int i = 0; i < 6; i++)
-		rec->w[P3_W_MD + i] = md->snap[i];
-	rec->w[P3_W_MD + 5] |= (uint32_t)md->threshold;
+#pragma GCC unroll 5
+	for (int i = 0; i < 5; i++)
+		p3_say(rec, P3_W_MD + i, md->snap[i]);
+	p3_say(rec, P3_W_MD + 5, md->snap[5] | (uint32_t)md->threshold);
 }
 
-static inline void p3_rec_who(
-	struct p3_rec *rec, ptl_process_id_t id, uint32_t uid, uint32_t jid)
+static inline void p3_say_who(
+	struct p3_event_words *rec, ptl_process_id_t id, uint32_t uid, uint32_t jid)
 {
-	rec->w[11] = p3_pair(id.pid, id.nid);
-	rec->w[12] = p3_pair(jid, uid);
+	p3_say(rec, 11, p3_pair(id.pid, id.nid));
+	p3_say(rec, 12, p3_pair(jid, uid));
 }
 
-/* A link of its own for this operation. */
-static inline void p3_rec_link(struct p3_nic *n, struct p3_rec *rec, uint32_t pt_index)
+/* Each operation has a link of its own; kind: 0 if that is said later. */
+static inline void p3_say_what(
+	struct p3_event_words *rec, uint32_t link, uint32_t pt_index, uint32_t kind)
 {
-	rec->w[13] = (uint64_t)n->next_link++ << 32;
-	rec->w[14] = (uint64_t)pt_index << 32;
+	p3_say(rec, 13, (uint64_t)link << 32 | kind);
+	p3_say(rec, 14, (uint64_t)pt_index << 32);
 }
 
 /* NULL: none, or freed. */
@@ -731,19 +740,17 @@ static inline struct p3_eq *p3_sink_for(const struct p3_sink *sink, ptl_event_ki
 	return p3_wants(sink, kind) ? p3_sink_eq(sink) : NULL;
 }
 
-static inline void p3_event_write(struct p3_nic *n, struct p3_eq *eq,
-	const struct p3_rec *rec, ptl_event_kind_t kind, uint32_t fail)
+/* The next event of a queue: to be described whole, then posted. */
+static inline struct p3_event_record *p3_event_begin(struct p3_eq *eq)
 {
-	if (!eq)
-		return;
-	uint64_t unlinked = kind == PTL_EVENT_UNLINK;
 	struct p3_event_record *e = p3_evq_begin(&eq->tx);
 	FAULT_POINT("event.begun");
-#pragma GCC unroll 13
-	for (int i = 0; i < 13; i++)
-		p3_release(&e->w[i], rec->w[i]);                            /* EVQ.2 */
-	p3_release(&e->w[13], rec->w[13] | (uint64_t)kind | unlinked << 8); /* EVQ.2 */
-	p3_release(&e->w[14], rec->w[14] | fail);                           /* EVQ.2 */
+	return e;
+}
+
+static inline void p3_event_post(
+	struct p3_nic *n, struct p3_eq *eq, struct p3_event_record *e, uint32_t kind)
+{
 	FAULT_POINT("event.written");
 	p3_evq_commit(&eq->tx, e);
 	FAULT_POINT("event.posted");
@@ -751,44 +758,52 @@ static inline void p3_event_write(struct p3_nic *n, struct p3_eq *eq,
 	n->posted = true;
 }
 
-/* Post one event of rec where it is wanted. */
-void p3_fw_event(struct p3_nic *n, const struct p3_sink *sink, const struct p3_rec *rec,
-	ptl_event_kind_t kind, uint32_t fail);
+/* Post one event of rec, which says nothing of kind and failure, where it is wanted. */
+void p3_fw_event(struct p3_nic *n, const struct p3_sink *sink,
+	const struct p3_event_words *rec, ptl_event_kind_t kind, uint32_t fail);
 
-/* The same for a message that is over in one step: the record is never in memory. */
-static inline void p3_event_quick(struct p3_nic *n, const struct p3_sink *sink,
-	const struct p3_rec *rec, ptl_event_kind_t kind)
+/* Each word of the record is read once, and none is kept: they are too many. */
+static inline void p3_event_from_record(
+	const struct p3_event_words *rec, uint64_t sequence, uint64_t eq, ptl_event_t *ev)
 {
-	p3_event_write(n, p3_sink_for(sink, kind), rec, kind, PTL_NI_OK);
+	uint64_t w = p3_acquire(&rec->w[13]); /* EVQ.2, all that follow, too */
+	ev->type = (ptl_event_kind_t)(w & 0xff);
+	ev->link = (ptl_seq_t)(w >> 32);
+	ev->unlinked = (int)(w >> 8 & 1);
+	w = p3_acquire(&rec->w[14]);
+	ev->pt_index = (uint32_t)(w >> 32);
+	ev->ni_fail_type = (ptl_ni_fail_t)(uint32_t)w;
+	w = p3_acquire(&rec->w[11]);
+	ev->initiator =
+		(ptl_process_id_t){.nid = (uint32_t)w, .pid = (uint32_t)(w >> 32)};
+	w = p3_acquire(&rec->w[12]);
+	ev->uid = (uint32_t)w;
+	ev->jid = (uint32_t)(w >> 32);
+	ev->match_bits = p3_acquire(&rec->w[0]);
+	ev->rlength = p3_acquire(&rec->w[1]);
+	ev->mlength = p3_acquire(&rec->w[2]);
+	ev->offset = p3_acquire(&rec->w[3]);
+	ev->hdr_data = p3_acquire(&rec->w[4]);
+	ev->md_handle = p3_acquire(&rec->w[5]);
+	ev->md.start = (void *)(uintptr_t)p3_acquire(&rec->w[6]);
+	ev->md.length = p3_acquire(&rec->w[7]);
+	ev->md.max_size = p3_acquire(&rec->w[8]);
+	ev->md.user_ptr = (void *)(uintptr_t)p3_acquire(&rec->w[9]);
+	w = p3_acquire(&rec->w[10]);
+	ev->md.threshold = (int32_t)(uint32_t)w;
+	ev->md.options = (uint32_t)(w >> 32);
+	ev->md.eq_handle = eq;
+	ev->sequence = (ptl_seq_t)sequence;
 }
 
-static inline void p3_event_from_record(
+/* The same of words that were copied. */
+static inline void p3_event_from_words(
 	const uint64_t w[P3_EVQ_WORDS], uint64_t sequence, uint64_t eq, ptl_event_t *ev)
 {
-	*ev = (ptl_event_t){
-		.type = (ptl_event_kind_t)(w[13] & 0xff),
-		.initiator = {.nid = (uint32_t)w[11], .pid = (uint32_t)(w[11] >> 32)},
-		.uid = (uint32_t)w[12],
-		.jid = (uint32_t)(w[12] >> 32),
-		.pt_index = (uint32_t)(w[14] >> 32),
-		.match_bits = w[0],
-		.rlength = w[1],
-		.mlength = w[2],
-		.offset = w[3],
-		.md_handle = w[5],
-		.md = {.start = (void *)(uintptr_t)w[6],
-			.length = w[7],
-			.threshold = (int32_t)(uint32_t)w[10],
-			.max_size = w[8],
-			.options = (uint32_t)(w[10] >> 32),
-			.user_ptr = (void *)(uintptr_t)w[9],
-			.eq_handle = eq},
-		.hdr_data = w[4],
-		.link = (ptl_seq_t)(w[13] >> 32),
-		.ni_fail_type = (ptl_ni_fail_t)(uint32_t)w[14],
-		.unlinked = (int)(w[13] >> 8 & 1),
-		.sequence = (ptl_seq_t)sequence,
-	};
+	struct p3_event_words rec;
+	for (int i = 0; i < P3_EVQ_WORDS; i++)
+		p3_set(&rec.w[i], w[i]);
+	p3_event_from_record(&rec, sequence, eq, ev);
 }
 
 /* An operation on md, from offset on.  The caller makes its record, and has counted it on

@@ -42,7 +42,7 @@ static inline bool fits(
 	       p3_is_wanted(me->who, ask->who) && accepts(me->md, ask, hit_out);
 }
 
-static bool walk(
+static inline bool walk(
 	const struct p3_portal *list, const struct p3_ask *ask, struct p3_hit *hit_out)
 {
 	for (const struct p3_me *me = list->head; me; me = me->next)
@@ -66,20 +66,22 @@ static const struct p3_me *look_up(const struct p3_bucket *bucket, uint32_t tupl
 	return best;
 }
 
-static bool search(const struct p3_ni *ni, const struct p3_portal *list,
-	const struct p3_ask *ask, struct p3_hit *hit_out)
+/* By value: who walks a short list has neither in memory. */
+static __attribute__((noinline)) struct p3_hit search(
+	const struct p3_ni *ni, const struct p3_portal *list, struct p3_ask ask)
 {
+	struct p3_hit hit = {.md = NULL};
 	const struct p3_me *best = NULL;
-	uint32_t number = ask->pt_index * P3_TUPLES;
+	uint32_t number = ask.pt_index * P3_TUPLES;
 	for (uint32_t i = 0; i < P3_TUPLES; i++) {
 		const struct p3_tuple *t = &list->tuple[i];
 		if (!t->n)
 			continue;
-		uint64_t hash = p3_tuple_hash(t, number + i, ask->bits, ask->who);
-		best = look_up(
-			&ni->bucket[hash & ni->bucket_mask], i, ask, best, hit_out);
+		uint64_t hash = p3_tuple_hash(t, number + i, ask.bits, ask.who);
+		best = look_up(&ni->bucket[hash & ni->bucket_mask], i, &ask, best, &hit);
 	}
-	return look_up(&list->loose, P3_TUPLES, ask, best, hit_out) != NULL;
+	(void)look_up(&list->loose, P3_TUPLES, &ask, best, &hit);
+	return hit;
 }
 
 bool p3_fw_match(struct p3_ni *ni, const struct p3_ask *ask, struct p3_hit *hit_out)
@@ -87,18 +89,22 @@ bool p3_fw_match(struct p3_ni *ni, const struct p3_ask *ask, struct p3_hit *hit_
 	if (ask->pt_index > (uint32_t)ni->limits.max_pt_index || !is_allowed(ni, ask))
 		return false;
 	const struct p3_portal *list = &ni->portal[ask->pt_index];
-	return list->indexed ? search(ni, list, ask, hit_out) : walk(list, ask, hit_out);
+	if (!list->indexed)
+		return walk(list, ask, hit_out);
+	*hit_out = search(ni, list, *ask);
+	return hit_out->md != NULL;
 }
 
-void p3_fw_unlink_exhausted(struct p3_nic *n, struct p3_md *md, const struct p3_rec *rec)
+void p3_fw_unlink_exhausted(
+	struct p3_nic *n, struct p3_md *md, const struct p3_event_words *rec)
 {
 	if (md->pending) {
 		p3_md_owe_unlink(md);
 		return;
 	}
 	p3_md_forgive_unlink(md);
-	struct p3_rec last = *rec;
-	p3_rec_snap(&last, md);
+	struct p3_event_words last = *rec;
+	p3_say_md(&last, md);
 	/* Gone first, then the event says so: what it names can be reused at once. */
 	struct p3_md gone = *md;
 	p3_fw_md_drop(n, md);

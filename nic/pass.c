@@ -159,11 +159,12 @@ struct looks {
 	} at[P3_TOUCHED];
 };
 
-static inline void gather(struct p3_nic *n, struct looks *l)
+/* most: as many as n->ntouched, or more. */
+static inline void gather(struct p3_nic *n, struct looks *l, uint32_t most)
 {
 	l->n = n->ntouched;
 	l->posted = n->posted;
-	for (uint32_t i = 0; i < n->ntouched; i++) {
+	for (uint32_t i = 0; i < most && i < l->n; i++) {
 		n->touched[i]->touched = false;
 		l->at[i].bell = n->touched[i]->doorbell;
 		l->at[i].cold = &n->touched[i]->theirs->cold;
@@ -180,9 +181,9 @@ static P3_RARE void ring(struct p3_nic *n, struct p3_doorbell *d)
 }
 
 /* PARK.1, COLD.1: what we wrote is visible; does anybody need to be told? */
-static inline void look(struct p3_nic *n, const struct looks *l)
+static inline void look(struct p3_nic *n, const struct looks *l, uint32_t most)
 {
-	for (uint32_t i = 0; i < l->n; i++) {
+	for (uint32_t i = 0; i < most && i < l->n; i++) {
 		struct p3_doorbell *d = l->at[i].bell;
 		if (__builtin_expect(p3_get(l->at[i].cold) != 0, 0))
 			ring(n, d);
@@ -194,9 +195,9 @@ static inline void look(struct p3_nic *n, const struct looks *l)
 void p3_fw_look(struct p3_nic *n)
 {
 	struct looks l;
-	gather(n, &l);
+	gather(n, &l, P3_TOUCHED);
 	p3_fence(); /* PARK.1 */
-	look(n, &l);
+	look(n, &l, P3_TOUCHED);
 	if (l.posted && p3_get(&n->parked))
 		p3_wake_hosts(n);
 }
@@ -207,19 +208,29 @@ static bool must_wake_hosts(struct p3_nic *n, bool posted)
 	return p3_get(&n->parked) && (posted || !p3_get(&n->watcher));
 }
 
-void p3_fw_leave(struct p3_nic *n)
+/* True: a command came meanwhile, and has nobody else. */
+static inline bool leave(struct p3_nic *n, uint32_t most)
 {
 	struct looks l;
 	struct p3_mailbox *mailbox = n->mailbox; /* still ours to read */
-	do {
-		gather(n, &l);
-		p3_lease_give(&n->lease); /* LEASE.2, PARK.1 */
-		look(n, &l);
-		if (__builtin_expect(must_wake_hosts(n, l.posted), 0))
-			p3_wake_hosts(n);
-		/* MBX.4: a command that came meanwhile has nobody else */
-	} while (__builtin_expect(p3_mbx_any(mailbox), 0) &&
-		 p3_fw_enter(n, P3_LEASE_HOST));
+	gather(n, &l, most);
+	p3_lease_give(&n->lease); /* LEASE.2, PARK.1 */
+	look(n, &l, most);
+	if (__builtin_expect(must_wake_hosts(n, l.posted), 0))
+		p3_wake_hosts(n);
+	return __builtin_expect(p3_mbx_any(mailbox), 0); /* MBX.4 */
+}
+
+static __attribute__((noinline)) bool leave_many(struct p3_nic *n)
+{
+	return leave(n, P3_TOUCHED);
+}
+
+void p3_fw_leave(struct p3_nic *n)
+{
+	while ((n->ntouched > 1 ? leave_many(n) : leave(n, 1)) &&
+		p3_fw_enter(n, P3_LEASE_HOST))
+		;
 }
 
 /* ---- the pass ---- */

@@ -43,13 +43,10 @@ void p3_fw_respond(struct p3_nic *n, struct p3_peer *p, const struct p3_answer *
 		p3_fw_grow_responses(n, p);
 }
 
-static void respond(struct p3_nic *n, struct p3_peer *p, const struct request *r,
-	enum p3_rsp_kind kind, uint32_t flags, uint64_t mlength)
+static void respond(struct p3_nic *n, struct p3_peer *p, uint32_t pending,
+	enum p3_rsp_kind kind, uint64_t mlength)
 {
-	if (!r->pending)
-		return;
-	struct p3_answer a = {
-		.kind = kind, .flags = flags, .pending = r->pending, .mlength = mlength};
+	struct p3_answer a = {.kind = kind, .pending = pending, .mlength = mlength};
 	p3_fw_respond(n, p, &a);
 }
 
@@ -65,27 +62,28 @@ void p3_fw_drop(struct p3_nic *n, struct p3_ni *ni, uint64_t length)
 
 /* Nobody wanted it: its reservation goes back all the same. */
 static P3_RARE void discard(
-	struct p3_nic *n, struct p3_peer *p, struct p3_ni *ni, const struct request *r)
+	struct p3_nic *n, struct p3_peer *p, struct p3_ni *ni, struct request r)
 {
-	bool long_put = r->ask.kind == P3_REQ_PUT && (r->flags & P3_F_LONG);
-	p3_fw_drop(n, ni, r->ask.length);
-	respond(n, p, r, long_put ? P3_RSP_DONE : P3_RSP_NONE, 0, 0);
+	bool long_put = r.ask.kind == P3_REQ_PUT && (r.flags & P3_F_LONG);
+	p3_fw_drop(n, ni, r.ask.length);
+	if (r.pending)
+		respond(n, p, r.pending, long_put ? P3_RSP_DONE : P3_RSP_NONE, 0);
 }
 
 /* ---- delivery ---- */
 
-static inline void record(struct p3_nic *n, const struct request *r,
-	const struct p3_hit *hit, struct p3_rec *rec)
+static inline void describe(const struct request *r, const struct p3_hit *hit,
+	uint32_t link, uint32_t kind, struct p3_event_words *rec)
 {
-	rec->w[0] = r->ask.bits;
-	rec->w[1] = r->ask.length;
-	rec->w[2] = hit->mlength;
-	rec->w[3] = hit->offset;
-	rec->w[4] = r->ask.kind == P3_REQ_GET ? 0 : r->ask.hdr;
-	p3_rec_snap(rec, hit->md);
-	rec->w[11] = r->ask.who;
-	rec->w[12] = r->ask.owner;
-	p3_rec_link(n, rec, r->ask.pt_index);
+	p3_say(rec, 0, r->ask.bits);
+	p3_say(rec, 1, r->ask.length);
+	p3_say(rec, 2, hit->mlength);
+	p3_say(rec, 3, hit->offset);
+	p3_say(rec, 4, r->ask.kind == P3_REQ_GET ? 0 : r->ask.hdr);
+	p3_say_md(rec, hit->md);
+	p3_say(rec, 11, r->ask.who);
+	p3_say(rec, 12, r->ask.owner);
+	p3_say_what(rec, link, r->ask.pt_index, kind);
 }
 
 static inline void deposit(const struct request *r, const struct p3_hit *hit)
@@ -100,35 +98,72 @@ static inline void deposit(const struct request *r, const struct p3_hit *hit)
 		p3_region_write(to, hit->offset, r->data, hit->mlength);
 }
 
-/* The operation counts on the descriptor; what its events will say. */
-static inline void accept(struct p3_nic *n, const struct request *r,
-	const struct p3_hit *hit, struct p3_rec *rec)
+/* The operation counts on the descriptor; its link. */
+static inline uint32_t count_in(struct p3_nic *n, const struct p3_hit *hit)
 {
 	struct p3_ni *ni = p3_ni_of(n, &hit->md->o);
 	ni->received++;
 	ni->received_bytes += hit->mlength;
 	p3_fw_commit(hit->md, hit);
-	record(n, r, hit, rec);
+	return n->next_link++;
 }
 
-static bool wants_ack(const struct request *r, const struct p3_md *md)
+/* The same, and what its events will say. */
+static void accept(struct p3_nic *n, const struct request *r, const struct p3_hit *hit,
+	struct p3_event_words *rec)
+{
+	uint32_t link = count_in(n, hit);
+	describe(r, hit, link, 0, rec);
+}
+
+static inline bool wants_ack(const struct request *r, const struct p3_md *md)
 {
 	return (r->flags & P3_F_ACK) && !(md->sink.options & PTL_MD_ACK_DISABLE);
+}
+
+/* What few ask for.  By value: the common case's request is never in memory. */
+static __attribute__((noinline)) void put_started(
+	struct p3_nic *n, struct request r, struct p3_hit hit, uint32_t link)
+{
+	struct p3_event_words rec;
+	describe(&r, &hit, link, 0, &rec);
+	p3_fw_event(n, &hit.md->sink, &rec, PTL_EVENT_PUT_START, PTL_NI_OK);
+}
+
+static __attribute__((noinline)) void put_unlinks(
+	struct p3_nic *n, struct request r, struct p3_hit hit, uint32_t link)
+{
+	struct p3_event_words rec;
+	describe(&r, &hit, link, 0, &rec);
+	p3_fw_unlink_exhausted(n, hit.md, &rec);
+}
+
+/* The END is described where it is read. */
+static inline void put_ended(struct p3_nic *n, const struct request *r,
+	const struct p3_hit *hit, uint32_t link)
+{
+	struct p3_eq *eq = p3_sink_for(&hit->md->sink, PTL_EVENT_PUT_END);
+	if (!eq)
+		return;
+	struct p3_event_record *e = p3_event_begin(eq);
+	describe(r, hit, link, PTL_EVENT_PUT_END, &e->words);
+	p3_event_post(n, eq, e, PTL_EVENT_PUT_END);
 }
 
 static inline void put_eager(struct p3_nic *n, struct p3_peer *p, const struct request *r,
 	const struct p3_hit *hit)
 {
-	struct p3_md *md = hit->md;
-	struct p3_rec rec;
-	bool ack = wants_ack(r, md);
-	accept(n, r, hit, &rec);
-	p3_event_quick(n, &md->sink, &rec, PTL_EVENT_PUT_START);
+	bool ack = wants_ack(r, hit->md);
+	uint32_t link = count_in(n, hit);
+	if (__builtin_expect(p3_wants(&hit->md->sink, PTL_EVENT_PUT_START), 0))
+		put_started(n, *r, *hit, link);
 	deposit(r, hit);
 	FAULT_POINT("put.deposited");
-	p3_event_quick(n, &md->sink, &rec, PTL_EVENT_PUT_END);
-	p3_fw_maybe_unlink(n, md, &rec);
-	respond(n, p, r, ack ? P3_RSP_ACK : P3_RSP_NONE, 0, hit->mlength);
+	put_ended(n, r, hit, link);
+	if (p3_fw_may_unlink(hit->md))
+		put_unlinks(n, *r, *hit, link);
+	if (r->pending)
+		respond(n, p, r->pending, ack ? P3_RSP_ACK : P3_RSP_NONE, hit->mlength);
 }
 
 bool p3_fw_swap_waits(struct p3_nic *n)
@@ -159,8 +194,8 @@ static bool must_yield(struct p3_nic *n, struct p3_peer *p, const struct p3_hit 
 }
 
 /* False: no pull is free for this source, the request must wait. */
-static __attribute__((noinline)) bool put_long(struct p3_nic *n, struct p3_peer *p,
-	const struct request *r, const struct p3_hit *hit)
+static bool put_long(struct p3_nic *n, struct p3_peer *p, const struct request *r,
+	const struct p3_hit *hit)
 {
 	struct p3_pull *pull = must_yield(n, p, hit) ? NULL : p3_pull_alloc(n, p);
 	if (!pull)
@@ -201,10 +236,10 @@ static void send_reply(struct p3_nic *n, struct p3_peer *p, const struct p3_hit 
 		p3_fw_grow_responses(n, p);
 }
 
-static __attribute__((noinline)) bool get_eager(struct p3_nic *n, struct p3_peer *p,
-	const struct request *r, const struct p3_hit *hit)
+static bool get_eager(struct p3_nic *n, struct p3_peer *p, const struct request *r,
+	const struct p3_hit *hit)
 {
-	struct p3_rec rec;
+	struct p3_event_words rec;
 	struct p3_md *md = hit->md;
 	if (!p3_fw_room(p, &p->rsp_out, p3_reply_cells(hit->mlength)))
 		return false;
@@ -222,10 +257,10 @@ static __attribute__((noinline)) bool get_eager(struct p3_nic *n, struct p3_peer
  * between.  Long transfers go on over many passes, and peers read by themselves: while
  * one that has begun has to do with these bytes the request waits.
  */
-static __attribute__((noinline)) bool getput(struct p3_nic *n, struct p3_peer *p,
-	const struct request *r, const struct p3_hit *hit)
+static bool getput(struct p3_nic *n, struct p3_peer *p, const struct request *r,
+	const struct p3_hit *hit)
 {
-	struct p3_rec rec;
+	struct p3_event_words rec;
 	struct p3_md *md = hit->md;
 	if (!p3_fw_room(p, &p->rsp_out, p3_reply_cells(hit->mlength)) ||
 		!may_swap(n, p, hit))
@@ -243,8 +278,8 @@ static __attribute__((noinline)) bool getput(struct p3_nic *n, struct p3_peer *p
 	return true;
 }
 
-static __attribute__((noinline)) bool get_long(struct p3_nic *n, struct p3_peer *p,
-	const struct request *r, const struct p3_hit *hit)
+static bool get_long(struct p3_nic *n, struct p3_peer *p, const struct request *r,
+	const struct p3_hit *hit)
 {
 	struct p3_xfer_slot *x =
 		must_yield(n, p, hit) ? NULL : p3_xfer_alloc(n, p, P3_X_SERVE);
@@ -268,17 +303,24 @@ static __attribute__((noinline)) bool get_long(struct p3_nic *n, struct p3_peer 
 	return true;
 }
 
-static bool deliver(struct p3_nic *n, struct p3_peer *p, const struct request *r,
+/* All but the eager put. */
+static __attribute__((noinline)) bool deliver_other(
+	struct p3_nic *n, struct p3_peer *p, struct request r, struct p3_hit hit)
+{
+	bool is_long = r.flags & P3_F_LONG;
+	if (r.ask.kind == P3_REQ_PUT)
+		return put_long(n, p, &r, &hit);
+	if (r.ask.kind == P3_REQ_GETPUT)
+		return getput(n, p, &r, &hit);
+	return is_long && hit.mlength > P3_RSP_INLINE ? get_long(n, p, &r, &hit)
+						      : get_eager(n, p, &r, &hit);
+}
+
+static inline bool deliver(struct p3_nic *n, struct p3_peer *p, const struct request *r,
 	const struct p3_hit *hit)
 {
-	bool is_long = r->flags & P3_F_LONG;
-	if (r->ask.kind == P3_REQ_GET)
-		return is_long && hit->mlength > P3_RSP_INLINE ? get_long(n, p, r, hit)
-							       : get_eager(n, p, r, hit);
-	if (r->ask.kind == P3_REQ_GETPUT)
-		return getput(n, p, r, hit);
-	if (is_long)
-		return put_long(n, p, r, hit);
+	if (r->ask.kind != P3_REQ_PUT || (r->flags & P3_F_LONG))
+		return deliver_other(n, p, *r, *hit);
 	put_eager(n, p, r, hit);
 	return true;
 }
@@ -311,7 +353,7 @@ static inline void load(
 		.owner = p3_pair(p->jid, p->uid)};
 }
 
-static bool has_reply_room(const struct p3_nic *n, const struct request *r)
+static inline bool has_reply_room(const struct p3_nic *n, const struct request *r)
 {
 	uint64_t len = r->ask.length;
 	return len <= P3_RSP_INLINE + 64ull * n->layout.rsp_cells &&
@@ -350,7 +392,7 @@ static struct p3_ni *interface(struct p3_nic *n, uint32_t pid)
 }
 
 /* Where a long put's bytes lie, from the source's own table. */
-static void load_source(struct p3_nic *n, struct p3_peer *p, struct request *r)
+static inline void load_source(struct p3_nic *n, struct p3_peer *p, struct request *r)
 {
 	if (r->ask.kind != P3_REQ_PUT || !(r->flags & P3_F_LONG))
 		return;
@@ -436,7 +478,7 @@ bool p3_fw_take_request(struct p3_nic *n, struct p3_peer *p)
 	bool wanted = ni && p3_fw_match(ni, &r.ask, &hit);
 	P3_PROBE3(match, r.ask.bits, r.ask.length, wanted);
 	if (!wanted)
-		discard(n, p, ni, &r);
+		discard(n, p, ni, r);
 	else if (!deliver(n, p, &r, &hit))
 		return false;
 	P3_PROBE2(deliver, r.ask.kind, r.ask.length);
@@ -456,7 +498,7 @@ bool p3_fw_refuse_request(struct p3_nic *n, struct p3_peer *p)
 	if (r.ask.kind <= P3_REQ_SWITCH || wrong(n, &r) ||
 		!p3_ring_sane(&p->req_in, r.ask.kind, r.ncells))
 		return false;
-	discard(n, p, interface(n, r.target_pid), &r);
+	discard(n, p, interface(n, r.target_pid), r);
 	taken(n, p, &r);
 	return true;
 }

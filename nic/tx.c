@@ -152,7 +152,7 @@ static void send_start(struct p3_nic *n, struct p3_pending *t)
 static void send_end(struct p3_nic *n, struct p3_pending *t, uint32_t fail)
 {
 	if (fail)
-		t->send.rec.w[2] = 0;
+		p3_say(&t->send.rec, 2, 0);
 	p3_span_end(n, &t->send, PTL_EVENT_SEND_END, fail);
 	t->send.md = NULL; /* over: there is nothing to forget */
 }
@@ -216,16 +216,52 @@ static int check(struct p3_nic *n, struct p3_cmd *c, struct p3_md **md_out)
 
 /* What the SEND events will say; the operation was counted on the descriptor. */
 static inline void describe_send(struct p3_nic *n, const struct p3_move *m,
-	const struct p3_md *md, uint64_t offset, struct p3_rec *rec)
+	const struct p3_md *md, uint64_t offset, uint32_t link, uint32_t kind,
+	struct p3_event_words *rec)
 {
 	ptl_process_id_t self = {n->conf.nid, p3_ni_of(n, &md->o)->pid};
-	rec->w[0] = m->bits;
-	rec->w[1] = rec->w[2] = m->length;
-	rec->w[3] = offset;
-	rec->w[4] = m->hdr;
-	p3_rec_snap(rec, md);
-	p3_rec_who(rec, self, n->conf.uid, n->conf.jid);
-	p3_rec_link(n, rec, m->pt_index);
+	p3_say(rec, 0, m->bits);
+	p3_say(rec, 1, m->length);
+	p3_say(rec, 2, m->length);
+	p3_say(rec, 3, offset);
+	p3_say(rec, 4, m->hdr);
+	p3_say_md(rec, md);
+	p3_say_who(rec, self, n->conf.uid, n->conf.jid);
+	p3_say_what(rec, link, m->pt_index, kind);
+}
+
+/* The same, of a send whose events are not posted where they are described. */
+static void describe_slow(struct p3_nic *n, const struct p3_move *m,
+	const struct p3_md *md, uint64_t offset, struct p3_event_words *rec)
+{
+	describe_send(n, m, md, offset, n->next_link++, 0, rec);
+}
+
+static __attribute__((noinline)) void send_started(
+	struct p3_nic *n, const struct p3_move *m, struct p3_md *md, uint32_t link)
+{
+	struct p3_event_words rec;
+	describe_send(n, m, md, m->offset, link, 0, &rec);
+	p3_fw_event(n, &md->sink, &rec, PTL_EVENT_SEND_START, PTL_NI_OK);
+}
+
+static __attribute__((noinline)) void send_unlinks(
+	struct p3_nic *n, const struct p3_move *m, struct p3_md *md, uint32_t link)
+{
+	struct p3_event_words rec;
+	describe_send(n, m, md, m->offset, link, 0, &rec);
+	p3_fw_unlink_exhausted(n, md, &rec);
+}
+
+static inline void send_ended(
+	struct p3_nic *n, const struct p3_move *m, struct p3_md *md, uint32_t link)
+{
+	struct p3_eq *eq = p3_sink_for(&md->sink, PTL_EVENT_SEND_END);
+	if (!eq)
+		return;
+	struct p3_event_record *e = p3_event_begin(eq);
+	describe_send(n, m, md, m->offset, link, PTL_EVENT_SEND_END, &e->words);
+	p3_event_post(n, eq, e, PTL_EVENT_SEND_END);
 }
 
 static inline void count_sent(struct p3_ni *ni, uint64_t length)
@@ -243,7 +279,6 @@ static inline bool put_now(
 	struct need need = need_of(p, P3_REQ_PUT, m);
 	if (need.slot || !has_room(n, p, &need))
 		return false;
-	struct p3_rec rec;
 	struct p3_cell *c = begin(p, m, &need, m->length, 0);
 	fill_data(c, &md->region, m->offset, m->length);
 	publish(n, p, p3_word0(P3_REQ_PUT, md->o.ni ? P3_F_NI1 : 0u, need.cells), &need,
@@ -251,10 +286,12 @@ static inline bool put_now(
 	count_sent(p3_ni_of(n, &md->o), m->length);
 	p3_count(&n->count[need.cells == 1 ? P3_C_PUT_INLINE : P3_C_PUT_EAGER], 1);
 	p3_fw_threshold(md);
-	describe_send(n, m, md, m->offset, &rec);
-	p3_event_quick(n, &md->sink, &rec, PTL_EVENT_SEND_START);
-	p3_event_quick(n, &md->sink, &rec, PTL_EVENT_SEND_END);
-	p3_fw_maybe_unlink(n, md, &rec);
+	uint32_t link = n->next_link++;
+	if (__builtin_expect(p3_wants(&md->sink, PTL_EVENT_SEND_START), 0))
+		send_started(n, m, md, link);
+	send_ended(n, m, md, link);
+	if (p3_fw_may_unlink(md))
+		send_unlinks(n, m, md, link);
 	return true;
 }
 
@@ -280,7 +317,7 @@ static P3_RARE int admit(struct p3_nic *n, struct p3_peer *p, uint32_t kind,
 	t->send.md = NULL;
 	if (source) {
 		p3_fw_threshold(source);
-		describe_send(n, m, source, offset, &t->send.rec);
+		describe_slow(n, m, source, offset, &t->send.rec);
 		p3_span_begin(&t->send, source, offset);
 	}
 	FAULT_POINT("request.admitted");
@@ -295,11 +332,11 @@ static P3_RARE int admit(struct p3_nic *n, struct p3_peer *p, uint32_t kind,
 static P3_RARE void send_nowhere(struct p3_nic *n, const struct p3_move *m,
 	struct p3_md *md, uint64_t offset, bool failure)
 {
-	struct p3_rec rec;
+	struct p3_event_words rec;
 	p3_fw_threshold(md);
-	describe_send(n, m, md, offset, &rec);
+	describe_slow(n, m, md, offset, &rec);
 	if (failure)
-		rec.w[2] = 0;
+		p3_say(&rec, 2, 0);
 	p3_fw_event(n, &md->sink, &rec, PTL_EVENT_SEND_START, PTL_NI_OK);
 	p3_fw_event(n, &md->sink, &rec, PTL_EVENT_SEND_END,
 		failure ? PTL_NI_FAIL : PTL_NI_OK);
@@ -483,10 +520,10 @@ static struct p3_pending *named_pending(
 }
 
 static void answer_who(
-	const struct p3_pending *t, const struct p3_peer *p, struct p3_rec *rec)
+	const struct p3_pending *t, const struct p3_peer *p, struct p3_event_words *rec)
 {
 	ptl_process_id_t id = {p->nid, t->move.target.pid};
-	p3_rec_who(rec, id, p->uid, p->jid);
+	p3_say_who(rec, id, p->uid, p->jid);
 }
 
 static bool md_lives(struct p3_nic *n, struct p3_pending *t)
@@ -499,22 +536,22 @@ static bool md_lives(struct p3_nic *n, struct p3_pending *t)
 
 /* What ACK and REPLY echo of the request, after the descriptor was counted down. */
 static void describe_answer(struct p3_nic *n, const struct p3_move *m, struct p3_md *md,
-	uint64_t mlength, struct p3_rec *rec)
+	uint64_t mlength, struct p3_event_words *rec)
 {
 	p3_fw_threshold(md);
-	rec->w[0] = m->bits;
-	rec->w[1] = m->length;
-	rec->w[2] = mlength;
-	rec->w[3] = m->remote_offset;
-	rec->w[4] = 0;
-	p3_rec_snap(rec, md);
-	p3_rec_link(n, rec, m->pt_index);
+	p3_say(rec, 0, m->bits);
+	p3_say(rec, 1, m->length);
+	p3_say(rec, 2, mlength);
+	p3_say(rec, 3, m->remote_offset);
+	p3_say(rec, 4, 0);
+	p3_say_md(rec, md);
+	p3_say_what(rec, n->next_link++, m->pt_index, 0);
 }
 
 static void got_ack(
 	struct p3_nic *n, struct p3_peer *p, struct p3_pending *t, uint64_t mlength)
 {
-	struct p3_rec rec;
+	struct p3_event_words rec;
 	if (!md_lives(n, t))
 		return;
 	struct p3_md *md = t->md;
@@ -548,7 +585,7 @@ static uint64_t reply_space(const struct p3_pending *t, uint64_t len)
 static void got_reply(struct p3_nic *n, struct p3_peer *p, struct p3_pending *t,
 	const struct p3_cell *c, uint64_t mlength)
 {
-	struct p3_rec rec;
+	struct p3_event_words rec;
 	if (!md_lives(n, t))
 		return;
 	struct p3_md *md = t->md;
@@ -565,9 +602,9 @@ static void got_reply(struct p3_nic *n, struct p3_peer *p, struct p3_pending *t,
 static void reply_fails(struct p3_nic *n, const struct p3_move *m, struct p3_md *md,
 	ptl_process_id_t id, const struct p3_peer *p)
 {
-	struct p3_rec rec;
+	struct p3_event_words rec;
 	describe_answer(n, m, md, 0, &rec);
-	p3_rec_who(&rec, id, p ? p->uid : PTL_UID_ANY, p ? p->jid : PTL_JID_ANY);
+	p3_say_who(&rec, id, p ? p->uid : PTL_UID_ANY, p ? p->jid : PTL_JID_ANY);
 	p3_fw_event(n, &md->sink, &rec, PTL_EVENT_REPLY_START, PTL_NI_OK);
 	p3_fw_event(n, &md->sink, &rec, PTL_EVENT_REPLY_END, PTL_NI_FAIL);
 	p3_fw_maybe_unlink(n, md, &rec);

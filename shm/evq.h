@@ -50,8 +50,16 @@
 #define P3_EVQ_NOBODY 0xffffffffu
 #define P3_EVQ_BUSY   0 /* sequence of a record being rewritten */
 
-struct p3_event_record {
+/* What an event says. */
+struct p3_event_words {
 	p3_a64 w[P3_EVQ_WORDS];
+};
+
+struct p3_event_record {
+	union {
+		struct p3_event_words words;
+		p3_a64 w[P3_EVQ_WORDS];
+	};
 	p3_a64 sequence;
 };
 
@@ -121,10 +129,11 @@ static inline struct p3_event_record *p3_evq_begin(struct p3_evq_tx *q)
 
 static inline void p3_evq_commit(struct p3_evq_tx *q, struct p3_event_record *rec)
 {
-	q->tail++;
-	p3_release(&q->ring->tail, q->tail); /* EVQ.1 */
+	uint64_t tail = q->tail + 1;
+	q->tail = tail;
+	p3_release(&q->ring->tail, tail); /* EVQ.1 */
 	FAULT_POINT("event.tail_moved");
-	p3_release(&rec->sequence, q->tail); /* EVQ.1 */
+	p3_release(&rec->sequence, tail); /* EVQ.1 */
 }
 
 static inline bool p3_evq_copy(
@@ -156,24 +165,36 @@ static inline void p3_evq_enter(struct p3_evq_rx *q)
 enum p3_evq_got p3_evq_get(struct p3_evq_rx *q, uint32_t epoch, uint32_t thread,
 	uint64_t w[P3_EVQ_WORDS], uint64_t *sequence_out);
 
-/* The common case of it: the owner's event lies there.  False: ask p3_evq_get. */
-static inline bool p3_evq_take(struct p3_evq_rx *q, uint32_t epoch, uint32_t thread,
-	uint64_t w[P3_EVQ_WORDS], uint64_t *sequence_out)
+/*
+ * The common case of it, in two steps: the owner's event lies there, or NULL: ask
+ * p3_evq_get.  Then read the words of the record, each once by p3_acquire (EVQ.2), and
+ * p3_evq_took says whether they are one event's, which is taken then.  No call between
+ * the two that may not return.
+ */
+static inline struct p3_event_record *p3_evq_look(
+	struct p3_evq_rx *q, uint32_t epoch, uint32_t thread, uint64_t *head_out)
 {
-	bool taken = false;
 	if (p3_get(&q->owner) != thread || p3_get(&q->inside))
-		return false;
+		return NULL;
 	p3_evq_enter(q);
 	uint64_t head = p3_get(&q->ring->head);
 	struct p3_event_record *rec = &q->ring->rec[head & (q->n - 1)];
-	if (!p3_acquire(&q->shared) && p3_get(&q->epoch) == epoch &&
-		p3_acquire(&rec->sequence) == head + 1 && /* EVQ.1 */
-		p3_evq_copy(rec, head, w)) {
-		p3_release(&q->ring->head, head + 1); /* EVQ.3 */
-		*sequence_out = head + 1;
-		taken = true;
-	}
+	*head_out = head;
+	if (__builtin_expect(!p3_acquire(&q->shared) && p3_get(&q->epoch) == epoch &&
+				     p3_acquire(&rec->sequence) == head + 1, /* EVQ.1 */
+		    1))
+		return rec;
 	p3_release(&q->inside, 0); /* EVQ.4 */
+	return NULL;
+}
+
+static inline bool p3_evq_took(
+	struct p3_evq_rx *q, struct p3_event_record *rec, uint64_t head)
+{
+	bool taken = p3_get(&rec->sequence) == head + 1;
+	if (__builtin_expect(taken, 1))
+		p3_release(&q->ring->head, head + 1); /* EVQ.3 */
+	p3_release(&q->inside, 0);                    /* EVQ.4 */
 	return taken;
 }
 
