@@ -250,12 +250,15 @@ static inline void poll_peer(struct p3_nic *n, struct p3_peer *p)
 	if (__builtin_expect(p->bad || !p3_fw_ready(n, p), 0))
 		return;
 	uint32_t before = n->msgs;
+	uint64_t from = p->req_in.pos;
+	p3_ring_ask_some(&p->req_in);
 	p3_fw_take_responses(n, p);
 	while (n->msgs < P3_PASS_MSGS && n->bytes < P3_PASS_BYTES && !p->bad &&
 		p3_fw_take_request(n, p))
 		;
 	if (n->msgs == before)
 		return;
+	p3_ring_expect(&p->req_in, n->msgs - before, from, n->msgs < P3_PASS_MSGS);
 	p->quiet = 0;
 	if (n->crowded)
 		expect_to_answer(p);

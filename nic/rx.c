@@ -451,6 +451,7 @@ bool p3_fw_take_request(struct p3_nic *n, struct p3_peer *p)
 			p3_ring_take_now(&p->req_in, 0);
 		return false;
 	}
+	p3_ring_ask_at(&p->req_in, P3_RING_AHEAD);
 	/* LANE.1: what the peer answered before it sent this comes first, so that an
 	 * operation's END is there before the partner's own message about it. */
 	p3_fw_take_responses(n, p);

@@ -54,6 +54,7 @@ struct p3_ring_rx {
 	uint64_t given; /* credit as last written */
 	uint32_t n;
 	uint32_t log2n;
+	uint64_t sure; /* cells before this are most likely filled: see p3_ring_expect */
 };
 
 static inline uint32_t p3_log2(uint32_t n)
@@ -102,7 +103,7 @@ static inline void p3_ring_rx_init(
 	r->credit = credit;
 	r->n = n;
 	r->log2n = p3_log2(n);
-	r->pos = r->given = p3_ring_start(n);
+	r->pos = r->given = r->sure = p3_ring_start(n);
 	p3_set(credit, r->pos);
 }
 
@@ -218,6 +219,37 @@ static inline struct p3_cell *p3_ring_peek(struct p3_ring_rx *r, uint64_t *word0
 		return NULL;
 	*word0_out = w0;
 	return c;
+}
+
+/*
+ * A consumer that lags behind asks for cells before it comes to them: each costs as much
+ * as its message else.  But a line that is asked for before it was filled is taken from
+ * the producer, who then waits for it.  So only cells are asked for that must be there:
+ * while the consumer was away the producer filled about as many as the consumer took when
+ * it was here.
+ */
+#define P3_RING_AHEAD 4u
+
+static inline void p3_ring_ask_at(const struct p3_ring_rx *r, uint32_t ahead)
+{
+	if (r->pos + ahead < r->sure)
+		__builtin_prefetch(p3_cell_at(r->cells, r->pos + ahead, r->n));
+}
+
+/* Coming back. */
+static inline void p3_ring_ask_some(const struct p3_ring_rx *r)
+{
+	for (uint32_t i = 1; i < P3_RING_AHEAD; i++)
+		p3_ring_ask_at(r, i);
+}
+
+/* Going away, having taken so many messages from there on; all: there were no more.  Few
+ * say nothing: where each side waits for the other's message no cell is there. */
+static inline void p3_ring_expect(
+	struct p3_ring_rx *r, uint32_t messages, uint64_t from, bool all)
+{
+	uint64_t took = messages < P3_RING_AHEAD ? 0 : r->pos - from;
+	r->sure = r->pos + (all ? took / 2 : took);
 }
 
 /* Ask for the next header; later, if one is there, for the cell behind it. */
