@@ -878,7 +878,11 @@ void p3_fw_respond(struct p3_nic *n, struct p3_peer *p, const struct p3_answer *
  *	XFER.6	seqlock, for readers that have begun and do not move (stopped): the owner
  *		makes again odd, fences, exchanges, releases it even; a reader looks at it
  *		with the id (XFER.1) and begins anew.  Without it as XFER.5, or all other
- *		nodes' exchanges would wait for the stopped one.
+ *		nodes' exchanges would wait for the stopped one.  And back: the reader
+ *		sets bulk_read to 0, then releases bulk_again; the owner acquires
+ *		bulk_again, then bulk_read, and fills the window only for the bytes that
+ *		it offers now.  Without it a late word about the bytes of before would
+ *		let the owner write over what is not read yet.
  */
 
 /* The peer's published half of a slot; the number was range-checked. */

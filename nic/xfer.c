@@ -202,11 +202,12 @@ static uint64_t piece_of(const struct p3_xfer_slot *x)
 static void fill_window(struct p3_nic *n, struct p3_xfer_slot *x)
 {
 	const struct p3_peer_entry *theirs = x->peer->theirs;
+	uint64_t again = p3_acquire(&theirs->bulk_again); /* XFER.6 */
 	uint64_t want = p3_get(&theirs->bulk_want);
 	uint64_t read = p3_acquire(&theirs->bulk_read); /* XFER.2 */
 	if (want > x->length)
 		want = x->length;
-	if (x->produced >= want || read > x->produced || /* it has to begin anew */
+	if (again != x->again || x->produced >= want || read > x->produced ||
 		(x->window == P3_NONE && !take_window(n, x)))
 		return;
 	char *window = (char *)n->published.base + n->window_off[x->window];
@@ -449,6 +450,7 @@ static void enter_bulk(struct p3_nic *n, struct p3_pull *pull)
 	pull->mover = P3_MOVE_BULK;
 	p3_set(&p->mine->bulk_want, pull->length);
 	p3_set(&p->mine->bulk_read, 0);
+	p3_set(&p->mine->bulk_again, pull->again);
 	FAULT_POINT("window.wanted");
 	p3_release(&p->mine->bulk_slot, pull->xfer_id); /* XFER.4 */
 	FAULT_POINT("window.entered");
@@ -587,7 +589,8 @@ static P3_RARE void read_anew(struct p3_pull *pull, uint64_t again)
 	if (p->bulk != pull)
 		return;
 	p3_set(&p->mine->bulk_want, pull->length);
-	p3_release(&p->mine->bulk_read, 0); /* XFER.2 */
+	p3_set(&p->mine->bulk_read, 0);
+	p3_release(&p->mine->bulk_again, again); /* XFER.6 */
 }
 
 /* Before a slice counts: is what was read still what the owner offered? */

@@ -33,7 +33,7 @@
 #include <stddef.h>
 
 #define P3_SEG_MAGIC     0x33736f50u /* "Pos3" */
-#define P3_SEG_VERSION   3u
+#define P3_SEG_VERSION   4u
 #define P3_MAX_NODES     1024u
 #define P3_PAGE          4096u
 #define P3_HUGE          (2u << 20)
@@ -114,7 +114,8 @@ struct p3_peer_entry {
 	p3_a64 bulk_read; /* bytes of it read so far */
 	p3_a32 reading;   /* puts of the peer being read from its memory: XFER.5 */
 	uint32_t pad0;
-	uint64_t pad1[7];
+	p3_a64 bulk_again; /* of the bytes that bulk_read is about: XFER.6 */
+	uint64_t pad1[6];
 	/* producer's side, and what hardly changes but is looked at all the time */
 	p3_a64 tx_for;   /* incarnation of the peer that line two is for */
 	p3_a64 full_req; /* offset of the full request ring, 0 none */

@@ -334,6 +334,7 @@ static void take(struct fake *f, const struct p3_xfer_slot *x, struct input *in)
 	} else {
 		p3_set(&e->bulk_want, how & 8 ? rig_number(in, f) : x->length);
 		p3_set(&e->bulk_read, how & 16 ? rig_number(in, f) : x->produced);
+		p3_set(&e->bulk_again, x->again);
 		p3_set(&e->bulk_slot, how & 32 ? 0 : id);
 	}
 }

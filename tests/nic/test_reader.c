@@ -119,6 +119,19 @@ static bool has_read_some(struct p3_nic *n)
 	return pull->done || pull->end < pull->length;
 }
 
+static bool stops_before_it_says; /* how far it has read */
+
+/* The owner has time to act on it. */
+static void say_read(struct p3_nic *n, bool any)
+{
+	const struct p3_pull *pull = p3_item(n->pulls.next, struct p3_pull, link);
+	if (!stops_before_it_says || pull->mover != P3_MOVE_BULK)
+		return;
+	p3_release(&pull->peer->mine->bulk_read, any ? pull->done : 0);
+	p3_kick_peer(n, pull->peer);
+	sleep_ms(20);
+}
+
 /* Holds the firmware where it is until others have done their exchange. */
 static void read_and_stop(ptl_handle_eq_t eq)
 {
@@ -128,8 +141,11 @@ static void read_and_stop(ptl_handle_eq_t eq)
 	sync_nodes();
 	while (!has_read_some(n))
 		(void)p3_fw_pass(n);
+	say_read(n, false);
 	gate_wait(begun);
 	gate_wait(swapped);
+	say_read(n, false);
+	say_read(n, true);
 	p3_fw_leave(n);
 	(void)expect(eq, PTL_EVENT_PUT_END);
 }
@@ -164,9 +180,8 @@ static void send_to_reader(ptl_handle_ni_t ni, unsigned char *bytes)
 }
 
 /* An exchange does not wait for it; and the put does not carry half of the exchange. */
-NODES_CASE(exchange_does_not_wait_for_a_stopped_reader, 3)
+static void swap_and_stop(unsigned rank, ptl_handle_ni_t ni)
 {
-	UNUSED_ARGS;
 	unsigned char *bytes = node_pattern(HUGE, rank ? 0 : NEW);
 	ptl_handle_eq_t eq = eq_new(ni, 8);
 	ptl_md_t md = md_of(bytes, HUGE, MD_ANY | PTL_MD_EVENT_START_DISABLE, eq);
@@ -184,6 +199,27 @@ NODES_CASE(exchange_does_not_wait_for_a_stopped_reader, 3)
 	CHECK_PATTERN(bytes + 8, 8, HUGE - 8, NEW);
 }
 
+static void stopped_reader(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *arg)
+{
+	UNUSED_ARGS;
+	swap_and_stop(rank, ni);
+}
+
+static void exchange_does_not_wait_for_a_stopped_reader(void **state)
+{
+	(void)state;
+	stops_before_it_says = false;
+	run_nodes(3, stopped_reader, NULL);
+}
+
+/* What it says about the bytes of before must not count for the new ones. */
+static void late_word_of_a_stopped_reader_does_not_count(void **state)
+{
+	(void)state;
+	stops_before_it_says = true;
+	run_nodes(3, stopped_reader, NULL);
+}
+
 int main(void)
 {
 	setenv("PTL3_MODE", "lease", 1); /* who is to stop has to hold the lease */
@@ -192,6 +228,7 @@ int main(void)
 		cmocka_unit_test(bytes_of_another_process_do_not_count),
 		cmocka_unit_test(transfer_goes_on_without_the_process_id),
 		cmocka_unit_test(exchange_does_not_wait_for_a_stopped_reader),
+		cmocka_unit_test(late_word_of_a_stopped_reader_does_not_count),
 	};
 	return RUN_CASES(tests);
 }

@@ -97,6 +97,7 @@ static void layout_lines_have_one_writer(void **state)
 	(void)state;
 	assert_int_equal(offsetof(struct p3_peer_entry, tx_for), P3_LINE);
 	assert_true(offsetof(struct p3_peer_entry, bulk_read) < P3_LINE);
+	assert_true(offsetof(struct p3_peer_entry, bulk_again) < P3_LINE);
 	assert_true(offsetof(struct p3_peer_entry, cold) >= P3_LINE);
 	assert_int_equal(offsetof(struct p3_doorbell, kick), P3_LINE);
 	assert_int_equal(offsetof(struct p3_doorbell, lanes), 2 * P3_LINE);
