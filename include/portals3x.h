@@ -112,6 +112,17 @@ typedef struct {
 	uint64_t bad_headers;    /* (node) headers from peers that made no sense */
 
 	uint64_t moved_direct_bytes; /* copied from a peer's shared heap, or own memory */
+
+	/* (node) With PTL3_WIRE=faulty, else 0. */
+	uint64_t wire_dropped; /* frames of this node that were made to suffer so, ... */
+	uint64_t wire_corrupted;
+	uint64_t wire_delayed;
+	uint64_t wire_doubled;
+	uint64_t wire_reordered;
+	uint64_t wire_resent;   /* ... and that it sent once more */
+	uint64_t wire_bad_sums; /* frames that came with a wrong checksum, ... */
+	uint64_t wire_doubles;  /* ... for the second time, ... */
+	uint64_t wire_gaps;     /* ... and behind a missing one */
 } ptlx_stats_t;
 
 /*

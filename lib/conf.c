@@ -49,6 +49,73 @@ static uint64_t heap_size(bool shared, int *rc)
 	return 0;
 }
 
+/* ---- the wire ---- */
+
+/* A number and what stands behind it; NULL: none, or too great. */
+static const char *number(const char *text, uint64_t *out)
+{
+	char *end;
+	errno = 0;
+	unsigned long long value = strtoull(text, &end, 10);
+	*out = value;
+	return *text >= '0' && *text <= '9' && !errno ? end : NULL;
+}
+
+/* As in 1% or 0.25%, in millionths; half of all at most. */
+static const char *share(const char *text, uint32_t *ppm_out)
+{
+	uint64_t ppm, digit = 1000;
+	text = number(text, &ppm);
+	if (!text || ppm > 50)
+		return NULL;
+	ppm *= 10000;
+	if (*text == '.')
+		for (text++; *text >= '0' && *text <= '9' && digit; digit /= 10)
+			ppm += (uint64_t)(*text++ - '0') * digit;
+	*ppm_out = (uint32_t)ppm;
+	return *text == '%' && ppm <= 500000 ? text + 1 : NULL;
+}
+
+/* One word of the list, as in drop=1%; what stands behind it, or NULL. */
+static const char *one_fault(const char *text, struct p3_faults *f)
+{
+	static const char *const names[P3_FAULT_KINDS] = {
+		"drop=", "corrupt=", "delay=", "dup=", "reorder="};
+	for (int i = 0; i < P3_FAULT_KINDS; i++)
+		if (strncmp(text, names[i], strlen(names[i])) == 0)
+			return share(text + strlen(names[i]), &f->ppm[i]);
+	return strncmp(text, "seed=", 5) == 0 ? number(text + 5, &f->seed) : NULL;
+}
+
+static bool parse_wire(const char *text, struct p3_faults *f)
+{
+	static const char faulty[] = "faulty";
+	*f = (struct p3_faults){.on = false};
+	if (!text || !*text || strcmp(text, "shm") == 0)
+		return true;
+	if (strncmp(text, faulty, sizeof faulty - 1) != 0)
+		return false;
+	text += sizeof faulty - 1;
+	f->on = true;
+	for (char before = ':'; text && *text; before = ',')
+		text = *text == before ? one_fault(text + 1, f) : NULL;
+	return text != NULL;
+}
+
+static struct p3_faults wire(int *rc)
+{
+	struct p3_faults f;
+	const char *text = getenv("PTL3_WIRE");
+	if (parse_wire(text, &f))
+		return f;
+	p3_error("PTL3_WIRE is '%s'; expected shm, or faulty with any of drop, corrupt, "
+		 "delay, dup and reorder (50%% at most) and a seed, as in "
+		 "faulty:drop=1%%,dup=0.5%%,seed=7; unset it for the default",
+		text);
+	*rc = -EINVAL;
+	return f;
+}
+
 int p3_conf_read(struct p3_conf *conf_out)
 {
 	int rc = 0;
@@ -60,6 +127,7 @@ int p3_conf_read(struct p3_conf *conf_out)
 		.bulk = choose("PTL3_BULK", onoff, 1, &rc),
 		.base_lanes_only = choose("PTL3_LANES", lanes, 0, &rc),
 		.shared_heap = choose(P3_HEAP_SHARED_ENV, onoff, 0, &rc),
+		.faults = wire(&rc),
 	};
 	c.heap = heap_size(c.shared_heap, &rc);
 	if (!rc)

@@ -110,8 +110,8 @@ static void on_message(struct p3_node *node, const struct p3_job_msg *m, const i
 	switch (m->op) {
 	case P3_JOB_BORN:
 		set_member(node, m);
-		if (nic)
-			(void)p3_nic_peer_up(nic, &info);
+		if (nic && p3_nic_peer_up(nic, &info) == -EPROTO)
+			node->alien = true;
 		break;
 	case P3_JOB_JOINED:
 		node->joined = true;
@@ -216,13 +216,13 @@ int p3_job_join(struct p3_node *node, struct p3_nic *nic)
 	unsigned nfds = p3_nic_fds(nic, fds);
 	m.seg_len = p3_nic_seg_len(nic);
 	m.heap_len = p3_nic_heap_len(nic);
-	node->joined = false;
+	node->joined = node->alien = false;
 	FAULT_POINT("init.unjoined");
 	int rc = p3_job_send(node->sock, &m, fds, nfds);
 	FAULT_POINT("init.handed_over");
 	while (!rc && !node->joined)
 		pthread_cond_wait(&node->changed, &node->life);
-	return rc;
+	return rc || !node->alien ? rc : -EPROTO;
 }
 
 void p3_job_pids(struct p3_node *node)

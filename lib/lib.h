@@ -46,6 +46,7 @@ struct p3_node {
 	bool welcomed;
 	bool joined;
 	bool leaving; /* LEAVE is sent, yod has not said LEFT */
+	bool alien;   /* who was there before we joined cannot be talked to */
 	pthread_t thread;
 	uint32_t rank, size;
 	uint32_t nid, uid, jid, cpus;
@@ -81,6 +82,8 @@ static inline struct p3_nic *p3_nic(struct p3_node *node)
 {
 	return p3_acquire(&node->nic); /* INIT.1 */
 }
+
+#define P3_SETTLE_NS 1000000000u /* a peer that does not look is not waited for longer */
 
 /* First lines of most calls: the node's NIC, or return the code. */
 #define P3_CALL(nic_var, no_nic_code)                                                    \
@@ -120,6 +123,7 @@ struct p3_conf {
 	bool base_lanes_only;
 	bool shared_heap; /* serves the program's malloc */
 	uint64_t heap;    /* bytes, 0: none */
+	struct p3_faults faults;
 };
 /* From the environment.  -EINVAL with one line that says what is wrong. */
 int p3_conf_read(struct p3_conf *conf_out);

@@ -85,6 +85,7 @@ static int start_nic(struct p3_node *node, struct p3_nic **nic_out)
 		.cma = conf.cma,
 		.bulk = conf.bulk,
 		.base_lanes_only = conf.base_lanes_only,
+		.faults = conf.faults.on ? &conf.faults : NULL,
 		.heap = p3_node_heap(node),
 		.pending_limit = P3_PENDING_LIMIT};
 	c.cpuset_known = p3_job_cpus(node, &c.cpuset);
@@ -210,8 +211,11 @@ static int close_ni(struct p3_node *node, struct p3_lib_ni *ni)
 	return rc;
 }
 
+/* What was sent arrives, also when its sender has gone: peers may be lost meanwhile, so
+ * life is not held. */
 static int close_locked(struct p3_node *node, struct p3_lib_ni *ni)
 {
+	p3_nic_settle(p3_nic(node), P3_SETTLE_NS);
 	pthread_mutex_lock(&node->life);
 	int rc = close_ni(node, ni);
 	pthread_mutex_unlock(&node->life);

@@ -344,6 +344,8 @@ int PtlXBarrier(void)
 		return PTL_OK;
 	struct p3_job_msg m = {
 		.magic = P3_JOB_MAGIC, .op = P3_JOB_BARRIER, .node = node->rank};
+	if (p3_nic(node))
+		p3_nic_settle(p3_nic(node), P3_SETTLE_NS);
 	pthread_mutex_lock(&node->life);
 	uint32_t done = node->barriers_done;
 	int rc = p3_job_send(node->sock, &m, NULL, 0);
@@ -491,6 +493,15 @@ static void fill(struct p3_nic *nic, ptlx_stats_t *s)
 	s->hugepages = p3_nic_is_huge(nic);
 	s->bad_headers = p3_nic_counter(nic, P3_C_BAD_HEADERS);
 	s->moved_direct_bytes = p3_nic_counter(nic, P3_C_DIRECT_BYTES);
+	s->wire_dropped = p3_nic_wire_counter(nic, P3_W_FAULTS + P3_FAULT_DROP);
+	s->wire_corrupted = p3_nic_wire_counter(nic, P3_W_FAULTS + P3_FAULT_CORRUPT);
+	s->wire_delayed = p3_nic_wire_counter(nic, P3_W_FAULTS + P3_FAULT_DELAY);
+	s->wire_doubled = p3_nic_wire_counter(nic, P3_W_FAULTS + P3_FAULT_DUP);
+	s->wire_reordered = p3_nic_wire_counter(nic, P3_W_FAULTS + P3_FAULT_REORDER);
+	s->wire_resent = p3_nic_wire_counter(nic, P3_W_RESENT);
+	s->wire_bad_sums = p3_nic_wire_counter(nic, P3_W_BAD_SUMS);
+	s->wire_doubles = p3_nic_wire_counter(nic, P3_W_DOUBLES);
+	s->wire_gaps = p3_nic_wire_counter(nic, P3_W_GAPS);
 }
 
 /* Of the first version, which programs may have been compiled with. */

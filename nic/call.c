@@ -5,6 +5,7 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 _Static_assert(sizeof(struct p3_cmd) <= P3_MBX_CMD, "a command fits its slot");
 
@@ -666,6 +667,19 @@ void p3_nic_progress(struct p3_nic *n, uint64_t ns)
 	uint64_t start = p3_now_ns();
 	while (pass_once(n) && p3_now_ns() - start < ns)
 		;
+}
+
+/* Calls are numbered; the wire says up to which of them all is done. */
+void p3_nic_settle(struct p3_nic *n, uint64_t ns)
+{
+	const struct timespec nap = {.tv_nsec = 20000};
+	uint64_t start = p3_now_ns();
+	if (!n->wire || inside)
+		return;
+	uint32_t call = p3_add32(&n->settle, 1) + 1;
+	while ((int32_t)(p3_get(&n->settled) - call) < 0 && p3_now_ns() - start < ns)
+		if (!pass_once(n))
+			(void)nanosleep(&nap, NULL);
 }
 
 int p3_nic_eq_peek(struct p3_nic *n, uint64_t handle, ptl_event_t *event_out)

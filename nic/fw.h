@@ -16,12 +16,14 @@
  *	rx.c	 requests received: delivery, responses sent
  *	xfer.c	 long transfers: transfer table, windows, the movers
  *	peer.c	 birth and death of peers, lanes
+ *	faulty.c a wire for tests (wire.h), with frame.c, faults.c and crc.c below it
  *	dump.c	 tables as text, for people
  */
 #ifndef P3_NIC_FW_H
 #define P3_NIC_FW_H
 
 #include "nic/nic.h"
+#include "nic/wire.h"
 #include "shm/fault.h"
 #include "shm/lane.h"
 #include "shm/lease.h"
@@ -430,8 +432,9 @@ enum p3_peer_state { P3_ABSENT, P3_LIVE, P3_GONE, P3_DEAD };
 struct p3_peer {
 	struct p3_ring_rx req_in, rsp_in;
 	struct p3_ring_tx req_out, rsp_out;
-	struct p3_peer_entry *mine;         /* in own segment, about the peer */
-	const struct p3_peer_entry *theirs; /* in the peer's, about this node */
+	struct p3_peer_entry *mine;         /* what this node says to the peer */
+	const struct p3_peer_entry *theirs; /* and the peer to this node, */
+	const p3_a32 *cold;                 /* that it does not poll us among them */
 	struct p3_doorbell *doorbell;       /* the peer's */
 	struct p3_nic *nic;
 	uint32_t index;
@@ -470,6 +473,7 @@ struct p3_peer {
 	uint32_t npulls;   /* from the shared pool */
 	uint32_t nreading; /* pulls announced */
 	uint32_t nxfer[2]; /* of the shared slots of each class */
+	const char *image; /* base as the wire shows it */
 };
 
 #define P3_TOUCHED 16u
@@ -545,6 +549,11 @@ struct p3_nic {
 	struct p3_peer *swapper;        /* whose getput waits for transfers to end */
 	struct p3_bounds swapper_wants; /* no other transfer begins there meanwhile, */
 	uint64_t swapper_until;         /* until then: a peer could make it last */
+	const struct p3_wire *wire;     /* NULL: shared memory */
+	void *wire_state;
+	p3_a64 wire_count[P3_W_COUNTERS]; /* (any) */
+	p3_a32 settle;                    /* (any) number of calls of p3_nic_settle, */
+	p3_a32 settled;                   /* (any) and which of them the wire has done */
 };
 
 /* ---- object.c ---- */
@@ -889,7 +898,7 @@ void p3_fw_respond(struct p3_nic *n, struct p3_peer *p, const struct p3_answer *
 static inline const struct p3_xfer *p3_peer_xfer(
 	const struct p3_nic *n, const struct p3_peer *p, uint64_t id)
 {
-	return (const struct p3_xfer *)(p->base + n->layout.xfers_off) + (uint32_t)id;
+	return (const struct p3_xfer *)(p->image + n->layout.xfers_off) + (uint32_t)id;
 }
 
 void p3_xfer_start(struct p3_nic *n);

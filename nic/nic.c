@@ -76,6 +76,8 @@ bool p3_fw_is_restless(struct p3_nic *n)
 {
 	if (!p3_list_empty(&n->pulls) || !p3_list_empty(&n->blocked))
 		return true;
+	if (n->wire && n->wire->waits(n))
+		return true;
 	for (uint32_t i = 0; i < n->nhot; i++) {
 		struct p3_peer *p = n->hot[i];
 		if (is_unread(p, &p->req_out) || is_unread(p, &p->rsp_out))
@@ -192,9 +194,10 @@ static bool sleep_until_rung(struct nic_thread *t)
 	return woken || !armed;
 }
 
+/* Nobody rings for room in a lane, nor for what a wire must put once more. */
 static bool is_blocked(struct p3_nic *n)
 {
-	return !p3_list_empty(&n->blocked);
+	return !p3_list_empty(&n->blocked) || (n->wire && n->wire->waits(n));
 }
 
 /* Woken, or the belt ended the sleep: with the lease, serve what came. */
@@ -209,7 +212,6 @@ static bool serve(struct nic_thread *t, bool rung)
 		t->resting = false;
 		return false;
 	}
-	/* Nobody rings for room in a lane. */
 	return !t->busy && !is_blocked(n) && !host_is_inside(n) && !p3_get(&n->stop);
 }
 
@@ -478,6 +480,8 @@ static void reset_state(struct p3_nic *n)
 	n->ntouched = n->nhot = n->turn = 0;
 	p3_set(&n->hungry, P3_MBX_NONE);
 	p3_set(&n->detached, 0);
+	p3_set(&n->settle, 0);
+	p3_set(&n->settled, 0);
 	n->posted = n->some_bad = false;
 	n->windows = n->window_free = 0;
 	memset(n->pace, 0, sizeof n->pace);
@@ -599,6 +603,13 @@ static int start_thread(struct p3_nic *n)
 	return -rc;
 }
 
+static int start_wire(struct p3_nic *n)
+{
+	n->wire = n->conf.faults ? &p3_wire_faulty : NULL;
+	((struct p3_seg_header *)n->published.base)->wire = n->wire ? n->wire->id : 0;
+	return n->wire ? n->wire->start(n) : 0;
+}
+
 int p3_nic_start(const struct p3_nic_conf *conf, struct p3_nic **nic_out)
 {
 	struct p3_nic *n = nic_alloc();
@@ -615,6 +626,9 @@ int p3_nic_start(const struct p3_nic_conf *conf, struct p3_nic **nic_out)
 	reset_state(n);
 	init_peers(n);
 	p3_xfer_start(n);
+	rc = start_wire(n);
+	if (rc)
+		goto drop;
 	FAULT_POINT("init.formatted");
 	p3_release(&((struct p3_seg_header *)n->published.base)->state,
 		P3_SEG_LIVE); /* SEG.1 */
@@ -622,10 +636,13 @@ int p3_nic_start(const struct p3_nic_conf *conf, struct p3_nic **nic_out)
 	FAULT_POINT("init.live");
 	rc = start_thread(n);
 	if (rc)
-		goto drop;
+		goto stop_wire;
 	*nic_out = n;
 	return 0;
 
+stop_wire:
+	if (n->wire)
+		n->wire->stop(n);
 drop:
 	drop_private(n);
 	drop_segments(n);
@@ -685,6 +702,8 @@ void p3_nic_stop(struct p3_nic *n)
 		p3_seg_unmap(p->doorbell, P3_PAGE);
 		p3_seg_unmap(p->base, n->layout.seg_len);
 	}
+	if (n->wire)
+		n->wire->stop(n);
 	drop_private(n);
 	drop_segments(n);
 	nic_keep(n);
@@ -715,6 +734,11 @@ uint64_t p3_nic_seg_len(struct p3_nic *n)
 uint64_t p3_nic_counter(struct p3_nic *n, enum p3_counter c)
 {
 	return c == P3_C_DRAINED ? p3_get(&n->drained) : p3_get(&n->count[c]);
+}
+
+uint64_t p3_nic_wire_counter(struct p3_nic *n, unsigned c)
+{
+	return p3_get(&n->wire_count[c]);
 }
 
 bool p3_nic_is_huge(struct p3_nic *n)

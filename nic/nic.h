@@ -26,6 +26,32 @@ struct p3_nic;
 
 enum p3_mode { P3_MODE_AUTO, P3_MODE_LEASE, P3_MODE_DEDICATED, P3_MODE_PARK };
 
+/* What a wire for tests does to frames (nic/faults.h). */
+enum p3_wire_fault {
+	P3_FAULT_DROP,
+	P3_FAULT_CORRUPT,
+	P3_FAULT_DELAY,
+	P3_FAULT_DUP,
+	P3_FAULT_REORDER,
+	P3_FAULT_KINDS
+};
+
+/* What was done to frames of this node, and what it mended. */
+enum p3_wire_counter {
+	P3_W_FAULTS, /* one of each kind */
+	P3_W_RESENT = P3_W_FAULTS + P3_FAULT_KINDS,
+	P3_W_BAD_SUMS,
+	P3_W_DOUBLES,
+	P3_W_GAPS,
+	P3_W_COUNTERS
+};
+
+struct p3_faults {
+	bool on;                      /* or there is no such wire */
+	uint32_t ppm[P3_FAULT_KINDS]; /* frames of a million that meet it */
+	uint64_t seed;
+};
+
 struct p3_nic_conf {
 	uint32_t node;   /* rank of this node, < nnodes */
 	uint32_t nnodes; /* nodes of the domain at most */
@@ -36,11 +62,12 @@ struct p3_nic_conf {
 	uint64_t incarnation;
 	enum p3_mode mode;
 	enum p3_huge_policy huge;
-	bool cma;               /* cross-memory reads may be tried */
-	bool bulk;              /* windows may be used */
-	bool base_lanes_only;   /* tests: never carve a full lane */
-	struct p3_heap *heap;   /* of this node, or NULL */
-	uint64_t pending_limit; /* bytes of pendings at most */
+	bool cma;                       /* cross-memory reads may be tried */
+	bool bulk;                      /* windows may be used */
+	bool base_lanes_only;           /* tests: never carve a full lane */
+	const struct p3_faults *faults; /* tests: a wire that has them; or NULL */
+	struct p3_heap *heap;           /* of this node, or NULL */
+	uint64_t pending_limit;         /* bytes of pendings at most */
 	bool cpuset_known;
 	cpu_set_t cpuset; /* where the NIC thread may run */
 };
@@ -54,6 +81,12 @@ int p3_nic_start(const struct p3_nic_conf *conf, struct p3_nic **nic_out);
  * nothing touches user memory any more.  Waits for no peer.
  */
 void p3_nic_stop(struct p3_nic *nic);
+
+/*
+ * All that was published until now is with the peers, as on shared memory it is at once:
+ * only then may this node say by another way that it is.  Waits for them, ns at most.
+ */
+void p3_nic_settle(struct p3_nic *nic, uint64_t ns);
 
 /* Descriptors to hand on, sealed: published, doorbell, host, heap.  They stay the NIC's;
  * returns how many there are. */
@@ -306,6 +339,7 @@ void p3_nic_peer_down(struct p3_nic *nic, struct p3_peer_info *info);
 /* ---- looking from outside ---- */
 
 uint64_t p3_nic_counter(struct p3_nic *nic, enum p3_counter c);
+uint64_t p3_nic_wire_counter(struct p3_nic *nic, unsigned c); /* p3_wire_counter */
 bool p3_nic_is_huge(struct p3_nic *nic);
 uint32_t p3_nic_peers_alive(struct p3_nic *nic);
 

@@ -167,7 +167,7 @@ static inline void gather(struct p3_nic *n, struct looks *l, uint32_t most)
 	for (uint32_t i = 0; i < most && i < l->n; i++) {
 		n->touched[i]->touched = false;
 		l->at[i].bell = n->touched[i]->doorbell;
-		l->at[i].cold = &n->touched[i]->theirs->cold;
+		l->at[i].cold = n->touched[i]->cold;
 	}
 	n->ntouched = 0;
 	n->unlooked = 0;
@@ -195,6 +195,8 @@ static inline void look(struct p3_nic *n, const struct looks *l, uint32_t most)
 void p3_fw_look(struct p3_nic *n)
 {
 	struct looks l;
+	if (n->wire)
+		n->wire->flush(n);
 	gather(n, &l, P3_TOUCHED);
 	p3_fence(); /* PARK.1 */
 	look(n, &l, P3_TOUCHED);
@@ -223,12 +225,14 @@ static inline bool leave(struct p3_nic *n, uint32_t most)
 
 static __attribute__((noinline)) bool leave_many(struct p3_nic *n)
 {
+	if (n->wire)
+		n->wire->flush(n);
 	return leave(n, P3_TOUCHED);
 }
 
 void p3_fw_leave(struct p3_nic *n)
 {
-	while ((n->ntouched > 1 ? leave_many(n) : leave(n, 1)) &&
+	while ((n->ntouched > 1 || n->wire ? leave_many(n) : leave(n, 1)) &&
 		p3_fw_enter(n, P3_LEASE_HOST))
 		;
 }
@@ -325,6 +329,11 @@ static void rare(struct p3_nic *n)
 	}
 }
 
+static P3_RARE void poll_wire(struct p3_nic *n)
+{
+	n->wire->poll(n);
+}
+
 bool p3_fw_pass(struct p3_nic *n)
 {
 	n->worked = false;
@@ -333,6 +342,8 @@ bool p3_fw_pass(struct p3_nic *n)
 	FAULT_POINT("pass.begun");
 	if (__builtin_expect(p3_mbx_any(n->mailbox), 0))
 		p3_fw_mail(n);
+	if (__builtin_expect(n->wire != NULL, 0))
+		poll_wire(n);
 	poll_lanes(n);
 	if (__builtin_expect(n->bytes >= P3_PASS_BYTES, 0))
 		n->msgs = P3_PASS_MSGS; /* cut: transfers count bytes anew */

@@ -142,8 +142,8 @@ static void make_cold(struct p3_nic *n, uint32_t at)
 /* Lanes that have been quiet for long leave the hot list, if it is worth it. */
 void p3_fw_cool(struct p3_nic *n)
 {
-	if (n->nhot < P3_ALL_HOT)
-		return;
+	if (n->nhot < P3_ALL_HOT || n->wire)
+		return; /* a wire is polled as a whole */
 	for (uint32_t i = n->nhot; i-- > 0;)
 		if (++n->hot[i]->quiet > 64 && n->hot[i]->rsp_used == 0)
 			make_cold(n, i);
@@ -179,32 +179,46 @@ void p3_fw_answer_doorbell(struct p3_nic *n)
 
 /* ---- birth ---- */
 
-static void reset_out(struct p3_nic *n, struct p3_peer *p)
+/* Shared memory: the published segments themselves. */
+static void base_lane(struct p3_nic *n, struct p3_peer *p, struct p3_lane *lane_out)
 {
-	p3_ring_tx_init(&p->req_out, own_cells(n, p3_base_req_off(&n->layout, p->index)),
-		P3_BASE_CELLS, &p->theirs->req_credit[0]);
-	p3_ring_tx_init(&p->rsp_out, own_cells(n, p3_base_rsp_off(&n->layout, p->index)),
-		P3_BASE_CELLS, &p->theirs->rsp_credit[0]);
+	const struct p3_layout *l = &n->layout;
+	char *here = n->published.base, *there = p->base;
+	uint32_t self = n->conf.node;
+	p->theirs = &((const struct p3_peer_entry *)(there + l->peers_off))[self];
+	p->cold = &p->theirs->cold;
+	p->image = there;
+	*lane_out = (struct p3_lane){
+		.req_out = (struct p3_cell *)(here + p3_base_req_off(l, p->index)),
+		.rsp_out = (struct p3_cell *)(here + p3_base_rsp_off(l, p->index)),
+		.req_in = (struct p3_cell *)(there + p3_base_req_off(l, self)),
+		.rsp_in = (struct p3_cell *)(there + p3_base_rsp_off(l, self)),
+		.cells = P3_BASE_CELLS,
+		.base = true};
+}
+
+static void reset_out(struct p3_peer *p, const struct p3_lane *lane)
+{
+	p3_ring_tx_init(
+		&p->req_out, lane->req_out, lane->cells, &p->theirs->req_credit[0]);
+	p3_ring_tx_init(
+		&p->rsp_out, lane->rsp_out, lane->cells, &p->theirs->rsp_credit[0]);
 	p3_set(&p->mine->full_req, 0);
 	p3_set(&p->mine->full_rsp, 0);
 	p3_set(&p->mine->swapping, 0);
-	p->req_full = p->rsp_full = p->acked = false;
+	p->req_full = p->rsp_full = !lane->base;
+	p->acked = false;
 	p->nsent = p->nanswered = 0;
 	p->rsp_used = 0;
+	p->rsp_cap = lane->cells - 2; /* one stays free, one is for a switch */
 	FAULT_POINT("peer.lanes_reset");
-	p->rsp_cap = P3_BASE_CELLS - 2; /* one stays free, one is for a switch */
 	p3_release(&p->mine->tx_for, p->incarnation); /* PEER.2 */
 }
 
-static void reset_in(struct p3_nic *n, struct p3_peer *p)
+static void reset_in(struct p3_peer *p, const struct p3_lane *lane)
 {
-	char *base = p->base;
-	p3_ring_rx_init(&p->req_in,
-		(struct p3_cell *)(base + p3_base_req_off(&n->layout, n->conf.node)),
-		P3_BASE_CELLS, &p->mine->req_credit[0]);
-	p3_ring_rx_init(&p->rsp_in,
-		(struct p3_cell *)(base + p3_base_rsp_off(&n->layout, n->conf.node)),
-		P3_BASE_CELLS, &p->mine->rsp_credit[0]);
+	p3_ring_rx_init(&p->req_in, lane->req_in, lane->cells, &p->mine->req_credit[0]);
+	p3_ring_rx_init(&p->rsp_in, lane->rsp_in, lane->cells, &p->mine->rsp_credit[0]);
 	p3_set(&p->mine->req_credit[1], 0);
 	p3_set(&p->mine->rsp_credit[1], 0);
 	p3_set(&p->mine->bulk_slot, 0);
@@ -249,12 +263,14 @@ int p3_fw_peer_up(struct p3_nic *n, struct p3_cmd *c)
 	struct p3_peer *p = &n->peer[info->node];
 	if (p->state == P3_LIVE)
 		return -EEXIST;
+	struct p3_lane lane;
 	take_over(p, info);
-	const struct p3_peer_entry *entries =
-		(const struct p3_peer_entry *)(p->base + n->layout.peers_off);
-	p->theirs = &entries[n->conf.node];
-	reset_in(n, p);
-	reset_out(n, p);
+	base_lane(n, p, &lane);
+	int rc = n->wire ? n->wire->attach(n, p, &lane) : 0;
+	if (rc)
+		return rc;
+	reset_in(p, &lane);
+	reset_out(p, &lane);
 	p->state = P3_LIVE;
 	FAULT_POINT("peer.up");
 	p3_count(&n->alive, 1);
@@ -318,6 +334,8 @@ static void end_pendings(struct p3_nic *n, struct p3_link *list, bool died)
 /* What it had published is still taken; then everything with it ends. */
 static void lose(struct p3_nic *n, struct p3_peer *p, bool died)
 {
+	if (n->wire)
+		n->wire->drain(n, p);
 	/* No more than rings hold: who goes on publishing is not waited for. */
 	uint32_t most = 2 * (P3_BASE_CELLS + n->layout.req_cells);
 	for (uint32_t i = 0; i < most && !p->bad && p3_fw_ready(n, p); i++)
@@ -344,6 +362,8 @@ static void lose(struct p3_nic *n, struct p3_peer *p, bool died)
 			n->hot[i] = n->hot[--n->nhot];
 	p->hot = false;
 	n->posted = true;
+	if (n->wire)
+		n->wire->detach(n, p);
 }
 
 void p3_fw_bad_peer(struct p3_nic *n, struct p3_peer *p, const char *what)
@@ -382,6 +402,17 @@ int p3_fw_peer_down(struct p3_nic *n, struct p3_cmd *c)
 
 /* ---- host side: mapping ---- */
 
+static int check_wire(const struct p3_nic *n, const struct p3_peer_info *info)
+{
+	uint32_t own = n->wire ? n->wire->id : 0;
+	if (((const struct p3_seg_header *)info->base)->wire == own)
+		return 0;
+	p3_error("node %u does not have the same wire as node %u; set PTL3_WIRE for all "
+		 "nodes of a job alike, or for none",
+		info->node, n->conf.node);
+	return -EPROTO;
+}
+
 /* Who has finished since may have sent something before. */
 static int check_header(struct p3_nic *n, const struct p3_peer_info *info)
 {
@@ -390,7 +421,9 @@ static int check_header(struct p3_nic *n, const struct p3_peer_info *info)
 	if (h->magic == P3_SEG_MAGIC && h->layout == P3_LAYOUT_WORD &&
 		h->nnodes == n->conf.nnodes && h->node == info->node &&
 		h->incarnation == info->incarnation)
-		return state == P3_SEG_LIVE || state == P3_SEG_FINISHED ? 0 : -ESTALE;
+		return state == P3_SEG_LIVE || state == P3_SEG_FINISHED
+			       ? check_wire(n, info)
+			       : -ESTALE;
 	p3_error("node %u: its segment has layout %#llx, this library %#llx; "
 		 "link all programs of a job with the same libportals",
 		info->node, (unsigned long long)h->layout,
@@ -409,7 +442,7 @@ static bool is_space_limited(void)
 static void map_heap(struct p3_nic *n, struct p3_peer_info *info)
 {
 	info->view = (struct p3_heap_view){0};
-	if (!info->heap_len || info->node == n->conf.node)
+	if (!info->heap_len || info->node == n->conf.node || n->wire)
 		return;
 	static p3_a32 told;
 	if (is_space_limited())

@@ -774,7 +774,7 @@ static enum moved move_bulk(struct p3_nic *n, struct p3_pull *pull)
 		if (piece > produced - pull->done)
 			piece = produced - pull->done;
 		p3_region_write(&pull->span.region, pull->span.offset + pull->done,
-			p->base + window + pull->done % P3_WINDOW_LEN, piece);
+			p->image + window + pull->done % P3_WINDOW_LEN, piece);
 		FAULT_POINT("window.copied");
 		if ((good = judge(n, pull)) != MOVED)
 			return good;

@@ -64,7 +64,8 @@ struct p3_seg_header {
 	p3_a32 state;  /* p3_seg_state, released last */
 	p3_a32 owner;  /* a thread; the kernel changes it when the process ends */
 	uint64_t self; /* where its owner has this header mapped */
-	uint8_t pad[72];
+	uint32_t wire; /* what this node speaks: 0 these segments, else another wire's */
+	uint8_t pad[68];
 };
 
 /* The NIC control block: written by the lease holder only, read by tools. */

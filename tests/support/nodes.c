@@ -4,6 +4,7 @@
 #include "launcher/rdv.h"
 #include "lib/lib.h"
 #include "nic/fw.h"
+#include "support/wire.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -103,7 +104,7 @@ static pthread_mutex_t dog_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct run *dog_run;
 static uint64_t dog_deadline;
 
-static unsigned time_scale(void)
+unsigned time_scale(void)
 {
 #if defined(P3_VALGRIND) || defined(P3_TSAN) || defined(__SANITIZE_ADDRESS__)
 	return 6;
@@ -356,12 +357,20 @@ ptl_handle_ni_t node_ni(void)
 	return self->ni;
 }
 
+static struct wire_sum wire_sum; /* of all nodes and cases */
+
+int nodes_missed_faults(void)
+{
+	return wire_missed(&wire_sum) && !getenv("P3_CASE");
+}
+
 /* Counters that say that something went wrong unnoticed. */
 static void check_stats(struct member *m)
 {
 	ptlx_stats_t st = {.struct_size = sizeof st};
 	if (m->frozen || PtlXStats(m->ni, &st) != PTL_OK)
 		return; /* the test has finalised it */
+	wire_count(&wire_sum, &st);
 	if (st.bad_headers && !m->run->opt.bad_headers)
 		CHECK_EQ(st.bad_headers, 0);
 	/* A wake-up that crosses the end of a sleep may count; more are lost ones. */

@@ -74,6 +74,12 @@ void check_at(const char *file, int line);
 
 /* ---- around a node ---- */
 
+/* How much slower the checkers make everything. */
+unsigned time_scale(void);
+
+/* 1 if there should have been faults on the wire (PTL3_WIRE), and were none. */
+int nodes_missed_faults(void);
+
 /* Few rounds under valgrind (P3_QUICK=1): n, or a small part of it. */
 unsigned rounds(unsigned n);
 
