@@ -204,5 +204,5 @@ int main(int argc, char **argv)
 	if (ok && a.races)
 		ok = race(
 			a.seed, a.rounds, (a.seconds ? a.seconds : 1000) * 1000000000ull);
-	return ok ? 0 : 1;
+	return ok && !net_missed_faults() ? 0 : 1;
 }

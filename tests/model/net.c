@@ -4,6 +4,7 @@
 #include "launcher/rdv.h"
 #include "lib/lib.h"
 #include "nic/fw.h"
+#include "support/wire.h"
 
 #include <sched.h>
 #include <stdio.h>
@@ -109,8 +110,25 @@ void net_up(struct net *net, unsigned n)
 	}
 }
 
+static struct wire_sum wire_sum; /* of all nets */
+
+static void count_faults(const struct net *net, unsigned node)
+{
+	ptlx_stats_t st = {.struct_size = sizeof st};
+	net_enter(net, node);
+	must(PtlXStats(net->ni[node], &st) == PTL_OK, "no counters");
+	wire_count(&wire_sum, &st);
+}
+
+bool net_missed_faults(void)
+{
+	return wire_missed(&wire_sum);
+}
+
 void net_down(struct net *net)
 {
+	for (unsigned i = 0; i < net->n; i++)
+		count_faults(net, i);
 	for (unsigned i = 0; i < net->n; i++) {
 		net_enter(net, i);
 		p3_node_destroy(net->node[i]);
@@ -131,7 +149,8 @@ static bool rests(const struct net *net, unsigned node)
 	}
 	bool worked = p3_fw_pass(nic);
 	bool quiet = nic->table[P3_T_PENDING].live == 0 && p3_list_empty(&nic->pulls) &&
-		     p3_list_empty(&nic->sources);
+		     p3_list_empty(&nic->sources) &&
+		     !(nic->wire && nic->wire->waits(nic));
 	p3_fw_leave(nic);
 	return quiet && !worked;
 }

@@ -32,6 +32,8 @@ struct net {
 
 void net_up(struct net *net, unsigned n);
 void net_down(struct net *net);
+/* Were there to be faults on the wire (PTL3_WIRE), and were none? */
+bool net_missed_faults(void);
 void net_enter(const struct net *net, unsigned node);
 /* False if there is no end of it; nodes: bits. */
 bool net_settle(const struct net *net, unsigned nodes);

@@ -33,6 +33,6 @@
 /* All cases, or those that a pattern in P3_CASE selects. */
 #define RUN_CASES(cases)                                                                 \
 	(getenv("P3_CASE") ? cmocka_set_test_filter(getenv("P3_CASE")) : (void)0,        \
-		cmocka_run_group_tests(cases, NULL, NULL))
+		cmocka_run_group_tests(cases, NULL, NULL) + nodes_missed_faults())
 
 #endif

@@ -306,7 +306,8 @@ static void huge_setup(ptl_handle_eq_t eq_a, ptl_handle_eq_t eq_b, unsigned char
 static bool huge_is_wanted(void)
 {
 	const char *mode = getenv("PTL3_MODE");
-	return spec.size <= 2 && mode && strcmp(mode, "lease") == 0;
+	return spec.size <= 2 && mode && strcmp(mode, "lease") == 0 &&
+	       !getenv("PTL3_WIRE"); /* not in frames of 2 KiB */
 }
 
 /* Ten seconds at most for each way, on a machine that has other things to do as well. */

@@ -1,0 +1,447 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Frames, checksums, go-back-n and the faults that it is for, on a clock of its own. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "lib/lib.h"
+#include "nic/crc.h"
+#include "nic/faults.h"
+#include "nic/frame.h"
+#include "support/wire.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define KEY_AB  0x1234u
+#define KEY_BA  0xabcdu
+#define DEPTH   48u
+#define STEP_NS 20000u
+
+/* One direction of the medium. */
+struct pipe {
+	uint32_t head, tail;
+	uint32_t len[DEPTH];
+	struct p3_frame f[DEPTH];
+};
+
+struct end {
+	struct p3_gbn gbn;
+	struct p3_frame queue[P3_FRAME_WINDOW];
+	struct p3_injector faults;
+	struct pipe *out, *in;
+	uint64_t made, got; /* frames with data */
+};
+
+struct pair {
+	struct pipe ab, ba;
+	struct end a, b;
+	uint64_t now;
+};
+
+static bool put(void *arg, const struct p3_frame *f, uint32_t len)
+{
+	struct pipe *p = arg;
+	if (p->tail - p->head == DEPTH)
+		return false;
+	memcpy(&p->f[p->tail % DEPTH], f, len);
+	p->len[p->tail++ % DEPTH] = len;
+	return true;
+}
+
+static uint64_t *now_of_put;
+
+static bool put_faulty(void *arg, const struct p3_frame *f, uint32_t len)
+{
+	struct end *e = arg;
+	return p3_faults_put(&e->faults, f, len, *now_of_put, put, e->out);
+}
+
+static struct pair *pair_new(const struct p3_faults *faults)
+{
+	struct pair *p = calloc(1, sizeof *p);
+	assert_non_null(p);
+	p3_gbn_init(&p->a.gbn, p->a.queue, KEY_AB, KEY_BA);
+	p3_gbn_init(&p->b.gbn, p->b.queue, KEY_BA, KEY_AB);
+	p3_faults_init(&p->a.faults, faults, 1);
+	p3_faults_init(&p->b.faults, faults, 2);
+	p->a.out = p->b.in = &p->ab;
+	p->b.out = p->a.in = &p->ba;
+	now_of_put = &p->now;
+	return p;
+}
+
+/* What the i-th frame holds, from end to end. */
+static uint32_t cells_of(uint64_t i)
+{
+	return 1 + (uint32_t)(i * 7 % P3_FRAME_CELLS);
+}
+
+static void fill(struct p3_frame *f, uint64_t i)
+{
+	f->kind = P3_FRAME_REQUEST;
+	f->cells = (uint16_t)cells_of(i);
+	f->at = i << 32;
+	f->len = i;
+	for (uint32_t k = 0; k < 64u * f->cells; k++)
+		f->data[k] = (unsigned char)(i * 31 + k);
+}
+
+static void check(const struct p3_frame *f, uint64_t i)
+{
+	assert_int_equal(f->len, i);
+	assert_int_equal(f->at, i << 32);
+	assert_int_equal(f->cells, cells_of(i));
+	for (uint32_t k = 0; k < 64u * f->cells; k++)
+		assert_int_equal(f->data[k], (unsigned char)(i * 31 + k));
+}
+
+static void make(struct end *e, uint64_t most, uint64_t now)
+{
+	struct p3_frame *f;
+	while (e->made < most && (f = p3_gbn_begin(&e->gbn))) {
+		fill(f, e->made++);
+		p3_gbn_commit(&e->gbn, now);
+	}
+}
+
+static void receive(struct end *e, uint64_t now)
+{
+	struct p3_frame f;
+	while (e->in->head != e->in->tail) {
+		uint32_t at = e->in->head++ % DEPTH, len = e->in->len[at];
+		memcpy(&f, &e->in->f[at], len);
+		if (p3_gbn_take(&e->gbn, &f, len, now))
+			check(&f, e->got++);
+	}
+}
+
+static void turn(struct pair *p, struct end *e, uint64_t most)
+{
+	receive(e, p->now);
+	make(e, most, p->now);
+	p3_gbn_send(&e->gbn, p->now, put_faulty, e);
+	p3_faults_release(&e->faults, p->now, put, e->out);
+}
+
+static bool is_over(const struct pair *p, uint64_t n)
+{
+	return p->a.got == n && p->b.got == n && !p3_gbn_waits(&p->a.gbn) &&
+	       !p3_gbn_waits(&p->b.gbn);
+}
+
+/* n frames each way. */
+static void run(struct pair *p, uint64_t n)
+{
+	for (uint64_t turns = 0; !is_over(p, n); turns++) {
+		assert_true(turns < 10000000);
+		p->now += STEP_NS;
+		turn(p, &p->a, n);
+		turn(p, &p->b, n);
+	}
+	for (int i = 0; i < 100; i++, p->now += STEP_NS) { /* what is late comes now */
+		turn(p, &p->a, n);
+		turn(p, &p->b, n);
+	}
+	assert_true(is_over(p, n));
+}
+
+static struct p3_faults faults_of(uint32_t which, uint32_t ppm, uint64_t seed)
+{
+	struct p3_faults f = {.on = true, .seed = seed};
+	for (uint32_t i = 0; i < P3_FAULT_KINDS; i++)
+		f.ppm[i] = which >> i & 1 ? ppm : 0;
+	return f;
+}
+
+/* ---- cases ---- */
+
+static void sums_are_crc32c(void **state)
+{
+	(void)state;
+	unsigned char bytes[300];
+	for (size_t i = 0; i < sizeof bytes; i++)
+		bytes[i] = (unsigned char)(i * i + 3);
+	assert_int_equal(p3_crc32c(0, "123456789", 9), 0xe3069283);
+	assert_int_equal(p3_crc32c_portable(0, "123456789", 9), 0xe3069283);
+	for (size_t i = 0; i < sizeof bytes; i++) {
+		uint32_t whole = p3_crc32c(0, bytes, i),
+			 half = p3_crc32c(0, bytes, i / 2);
+		assert_int_equal(whole, p3_crc32c_portable(0, bytes, i));
+		assert_int_equal(whole, p3_crc32c(half, bytes + i / 2, i - i / 2));
+	}
+}
+
+/* One frame of a, as it lies on the medium. */
+static uint32_t one_frame(struct pair *p, struct p3_frame *f)
+{
+	make(&p->a, 1, p->now);
+	p3_gbn_send(&p->a.gbn, p->now, put, &p->ab);
+	assert_int_equal(p->ab.tail, 1);
+	memcpy(f, &p->ab.f[0], p->ab.len[0]);
+	return p->ab.len[0];
+}
+
+static void every_flipped_bit_is_seen(void **state)
+{
+	(void)state;
+	struct p3_faults none = {.on = true};
+	struct p3_frame f;
+	struct pair *p = pair_new(&none);
+	uint32_t len = one_frame(p, &f);
+	for (uint32_t bit = 64; bit < 8 * len; bit++) {
+		((unsigned char *)&f)[bit / 8] ^= (unsigned char)(1u << bit % 8);
+		assert_false(p3_gbn_take(&p->b.gbn, &f, len, p->now));
+		assert_int_equal(p->b.gbn.bad_sums, bit - 63);
+		((unsigned char *)&f)[bit / 8] ^= (unsigned char)(1u << bit % 8);
+	}
+	assert_int_equal(p->b.gbn.expected, P3_FRAME_START);
+	assert_false(p->b.gbn.owes_ack);
+	assert_false(p3_gbn_take(&p->b.gbn, &f, len - 64, p->now));
+	assert_false(p3_gbn_take(&p->b.gbn, &f, len + 64, p->now));
+	assert_true(p3_gbn_take(&p->b.gbn, &f, len, p->now));
+	free(p);
+}
+
+static void frames_of_another_life_are_damaged(void **state)
+{
+	(void)state;
+	struct p3_faults none = {.on = true};
+	struct p3_frame f;
+	struct pair *p = pair_new(&none);
+	uint32_t len = one_frame(p, &f);
+	p3_gbn_init(&p->b.gbn, p->b.queue, KEY_BA, KEY_AB + 1);
+	assert_false(p3_gbn_take(&p->b.gbn, &f, len, p->now));
+	assert_int_equal(p->b.gbn.bad_sums, 1);
+	free(p);
+}
+
+static void nothing_is_sent_twice_without_faults(void **state)
+{
+	(void)state;
+	struct p3_faults none = {.on = true};
+	struct pair *p = pair_new(&none);
+	run(p, 5000);
+	assert_int_equal(p->a.gbn.resent + p->b.gbn.resent, 0);
+	assert_int_equal(p->a.gbn.doubles + p->b.gbn.doubles, 0);
+	assert_int_equal(p->a.gbn.gaps + p->b.gbn.gaps, 0);
+	assert_int_equal(p->a.gbn.next, P3_FRAME_START + 5000); /* wrapped */
+	free(p);
+}
+
+static void queue_is_full_until_acknowledged(void **state)
+{
+	(void)state;
+	struct p3_faults none = {.on = true};
+	struct pair *p = pair_new(&none);
+	make(&p->a, 1000, p->now);
+	assert_int_equal(p->a.made, P3_FRAME_WINDOW);
+	assert_null(p3_gbn_begin(&p->a.gbn));
+	turn(p, &p->a, 1000);
+	turn(p, &p->b, 0);
+	assert_null(p3_gbn_begin(&p->a.gbn));
+	receive(&p->a, p->now);
+	assert_non_null(p3_gbn_begin(&p->a.gbn));
+	free(p);
+}
+
+/* It waits twice as long each time, and begins anew when it gets on. */
+static void lost_frame_is_sent_again_and_again(void **state)
+{
+	(void)state;
+	struct p3_faults none = {.on = true};
+	struct pair *p = pair_new(&none);
+	uint64_t waited = P3_RESEND_NS;
+	turn(p, &p->a, 1);
+	for (uint32_t i = 0; i < 8; i++) {
+		p->ab.head = p->ab.tail; /* lost */
+		p->now += waited - 1;
+		turn(p, &p->a, 1);
+		assert_int_equal(p->a.gbn.resent, i);
+		p->now += 1;
+		turn(p, &p->a, 1);
+		assert_int_equal(p->a.gbn.resent, i + 1);
+		waited = 2 * waited < P3_RESEND_MOST ? 2 * waited : P3_RESEND_MOST;
+	}
+	turn(p, &p->b, 0);
+	turn(p, &p->a, 1);
+	assert_false(p3_gbn_waits(&p->a.gbn));
+	assert_int_equal(p->a.gbn.wait_ns, P3_RESEND_NS);
+	free(p);
+}
+
+/* One that was held up says nothing new, nor does one of frames that were not sent. */
+static void old_acknowledgement_changes_nothing(void **state)
+{
+	(void)state;
+	struct p3_faults none = {.on = true};
+	struct pair *p = pair_new(&none);
+	turn(p, &p->a, 1);
+	turn(p, &p->b, 0);
+	struct p3_frame old = p->ba.f[0];
+	run(p, 100);
+	assert_false(p3_gbn_take(&p->a.gbn, &old, 64, p->now));
+	assert_int_equal(p->a.gbn.base, P3_FRAME_START + 100);
+	assert_int_equal(p->a.gbn.bad_sums + p->a.gbn.resent, 0);
+	free(p);
+}
+
+/* Which counter must have moved. */
+static uint64_t trace_of(const struct pair *p, int fault)
+{
+	const struct p3_gbn *a = &p->a.gbn, *b = &p->b.gbn;
+	return fault == P3_FAULT_DROP      ? a->resent + b->resent
+	       : fault == P3_FAULT_CORRUPT ? a->bad_sums + b->bad_sums
+	       : fault == P3_FAULT_DUP     ? a->doubles + b->doubles
+					   : a->gaps + b->gaps;
+}
+
+static struct wire_sum all;
+
+static void count_end(const struct end *e)
+{
+	const uint64_t *n = e->faults.injected;
+	wire_count(&all, &(ptlx_stats_t){.wire_dropped = n[P3_FAULT_DROP],
+				 .wire_corrupted = n[P3_FAULT_CORRUPT],
+				 .wire_delayed = n[P3_FAULT_DELAY],
+				 .wire_doubled = n[P3_FAULT_DUP],
+				 .wire_reordered = n[P3_FAULT_REORDER],
+				 .wire_resent = e->gbn.resent,
+				 .wire_bad_sums = e->gbn.bad_sums,
+				 .wire_doubles = e->gbn.doubles,
+				 .wire_gaps = e->gbn.gaps});
+}
+
+static void survives(uint32_t which, uint32_t ppm, uint64_t seed, uint64_t frames)
+{
+	struct p3_faults f = faults_of(which, ppm, seed);
+	struct pair *p = pair_new(&f);
+	run(p, frames);
+	for (int i = 0; i < P3_FAULT_KINDS; i++) {
+		bool on = which >> i & 1;
+		assert_int_equal(p->a.faults.injected[i] > 0, on);
+		assert_int_equal(p->b.faults.injected[i] > 0, on);
+		assert_true(!on || trace_of(p, i) > 0);
+	}
+	count_end(&p->a);
+	count_end(&p->b);
+	free(p);
+}
+
+static uint64_t frames(void)
+{
+	const char *text = getenv("P3_FRAMES");
+	return text ? strtoull(text, NULL, 10) : getenv("P3_QUICK") ? 300 : 2000;
+}
+
+static void each_fault_alone_is_survived(void **state)
+{
+	(void)state;
+	for (uint32_t i = 0; i < P3_FAULT_KINDS; i++)
+		for (uint64_t seed = 1; seed <= 3; seed++)
+			survives(1u << i, 300000, seed, frames());
+}
+
+static void all_faults_together_are_survived(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= 3; seed++)
+		survives((1u << P3_FAULT_KINDS) - 1, 300000, seed, frames());
+	survives((1u << P3_FAULT_KINDS) - 1, 10000, 4, 10 * frames());
+}
+
+/* What the medium gets from an injector. */
+static uint32_t digest(uint64_t seed, uint64_t stream)
+{
+	static struct pipe pipe;
+	struct p3_faults conf = faults_of(31, 200000, seed);
+	struct p3_injector *x = calloc(1, sizeof *x);
+	struct p3_frame f = {.medium = 0};
+	uint32_t sum = 0;
+	assert_non_null(x);
+	p3_faults_init(x, &conf, stream);
+	for (uint64_t i = 0; i < 500; i++) {
+		fill(&f, i);
+		(void)p3_faults_put(x, &f, p3_frame_len(&f), i * 100000, put, &pipe);
+		p3_faults_release(x, i * 100000, put, &pipe);
+		for (; pipe.head != pipe.tail; pipe.head++)
+			sum = p3_crc32c(sum, &pipe.f[pipe.head % DEPTH].seq,
+				pipe.len[pipe.head % DEPTH] - 8);
+	}
+	free(x);
+	return sum;
+}
+
+static void seed_decides_what_happens(void **state)
+{
+	(void)state;
+	assert_int_equal(digest(1, 1), digest(1, 1));
+	assert_int_not_equal(digest(1, 1), digest(2, 1));
+	assert_int_not_equal(digest(1, 1), digest(1, 2));
+}
+
+static bool is_taken(const char *text, struct p3_faults *out)
+{
+	struct p3_conf conf;
+	assert_int_equal(setenv("PTL3_WIRE", text, 1), 0);
+	int rc = p3_conf_read(&conf);
+	unsetenv("PTL3_WIRE");
+	assert_true(rc == 0 || rc == -22);
+	*out = conf.faults;
+	return rc == 0;
+}
+
+static void settings_are_understood(void **state)
+{
+	(void)state;
+	struct p3_faults f;
+	assert_true(is_taken("", &f) && !f.on);
+	assert_true(is_taken("shm", &f) && !f.on);
+	assert_true(is_taken("faulty", &f) && f.on && !f.seed && !f.ppm[0]);
+	assert_true(is_taken("faulty:drop=1%,corrupt=0.5%,delay=0.0025%,dup=50%,"
+			     "reorder=12%,seed=18446744073709551615",
+		&f));
+	static const uint32_t ppm[P3_FAULT_KINDS] = {10000, 5000, 25, 500000, 120000};
+	assert_memory_equal(f.ppm, ppm, sizeof ppm);
+	assert_int_equal(f.seed, UINT64_MAX);
+}
+
+static void other_settings_are_refused(void **state)
+{
+	(void)state;
+	static const char *const bad[] = {"x", "shm:", "shmx", "faultyx",
+		"faulty:", "faulty,drop=1%", "faulty:drop=1", "faulty:drop=1%,",
+		"faulty:drop=%", "faulty:drop=51%", "faulty:drop=50.0001%",
+		"faulty:drop=-1%", "faulty:drop=1%:dup=1%", "faulty:drop=1%%",
+		"faulty:lose=1%", "faulty:seed=", "faulty:seed=-1", "faulty:seed=1x",
+		"faulty:seed=1%", "faulty:seed=18446744073709551616", "faulty:drop=1.%5",
+		"Faulty", "faulty:drop=99999999999999999999%", "faulty:drop=0.12345%"};
+	struct p3_faults f;
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+		if (is_taken(bad[i], &f))
+			fail_msg("taken: %s", bad[i]);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(sums_are_crc32c),
+		cmocka_unit_test(every_flipped_bit_is_seen),
+		cmocka_unit_test(frames_of_another_life_are_damaged),
+		cmocka_unit_test(nothing_is_sent_twice_without_faults),
+		cmocka_unit_test(queue_is_full_until_acknowledged),
+		cmocka_unit_test(lost_frame_is_sent_again_and_again),
+		cmocka_unit_test(old_acknowledgement_changes_nothing),
+		cmocka_unit_test(each_fault_alone_is_survived),
+		cmocka_unit_test(all_faults_together_are_survived),
+		cmocka_unit_test(seed_decides_what_happens),
+		cmocka_unit_test(settings_are_understood),
+		cmocka_unit_test(other_settings_are_refused),
+	};
+	int failed = cmocka_run_group_tests(tests, NULL, NULL);
+	wire_print(stdout, &all);
+	return failed;
+}
