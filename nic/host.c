@@ -26,7 +26,10 @@ static int create(struct p3_nic *n)
 	n->host_used[0] = sizeof *n->mailbox;
 	n->host_seg[1].fd = -1;
 	p3_mbx_format(n->mailbox);
-	return p3_seg_seal(&n->host_seg[0]);
+	rc = p3_seg_seal(&n->host_seg[0]);
+	if (rc)
+		p3_seg_destroy(&n->host_seg[0]);
+	return rc;
 }
 
 int p3_host_create(struct p3_nic *n)
@@ -66,9 +69,13 @@ static bool have_second(struct p3_nic *n)
 	if (n->host_seg[0].page == P3_PAGE)
 		return false; /* the first had ordinary pages already */
 	n->host_used[1] = 0;
-	return p3_seg_create("p3-host", P3_HOST_LEN, 0, P3_HUGE_OFF, &n->host_seg[1],
-		       &fell_back) == 0 &&
-	       p3_seg_seal(&n->host_seg[1]) == 0;
+	if (p3_seg_create("p3-host", P3_HOST_LEN, 0, P3_HUGE_OFF, &n->host_seg[1],
+		    &fell_back) != 0)
+		return false;
+	if (p3_seg_seal(&n->host_seg[1]) == 0)
+		return true;
+	p3_seg_destroy(&n->host_seg[1]);
+	return false;
 }
 
 void *p3_host_alloc(struct p3_nic *n, uint64_t len)

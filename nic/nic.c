@@ -542,7 +542,10 @@ static int make_published(struct p3_nic *n)
 	h->node = n->conf.node;
 	h->self = (uintptr_t)h;
 	n->count = (p3_a64 *)((char *)n->published.base + n->layout.counters_off);
-	return p3_seg_seal(&n->published);
+	rc = p3_seg_seal(&n->published);
+	if (rc)
+		p3_seg_destroy(&n->published);
+	return rc;
 }
 
 static int make_segments(struct p3_nic *n)
@@ -592,6 +595,32 @@ static void drop_segments(struct p3_nic *n)
 	p3_host_drop(n);
 }
 
+static void wake_everybody(struct p3_nic *n)
+{
+	p3_wake_hosts(n);
+	p3_set(&n->doorbell->asleep, P3_AWAKE);
+	p3_futex_wake(&n->doorbell->asleep, ~0u, true);
+	p3_add32(&n->doorbell->kick, 1);
+	p3_futex_wake(&n->doorbell->kick, ~0u, true);
+}
+
+/* All own threads leave; posted commands are answered meanwhile.  Returns with the
+ * lease, for good. */
+static void drain_threads(struct p3_nic *n)
+{
+	bool held = false;
+	for (;;) {
+		wake_everybody(n);
+		if (!held)
+			held = p3_fw_enter(n, P3_LEASE_HOST);
+		else if (p3_mbx_any(n->mailbox))
+			p3_fw_mail(n);
+		if (held && !p3_acquire(&n->waiting)) /* STOP.2 */
+			return;
+		sched_yield();
+	}
+}
+
 /* The thread takes no signals: they belong to the program. */
 static int start_thread(struct p3_nic *n)
 {
@@ -636,11 +665,14 @@ int p3_nic_start(const struct p3_nic_conf *conf, struct p3_nic **nic_out)
 	FAULT_POINT("init.live");
 	rc = start_thread(n);
 	if (rc)
-		goto stop_wire;
+		goto close;
 	*nic_out = n;
 	return 0;
 
-stop_wire:
+close: /* to threads that come late, with handles of an earlier life */
+	p3_set(&n->closing, 1);
+	p3_fence(); /* STOP.1 */
+	drain_threads(n);
 	if (n->wire)
 		n->wire->stop(n);
 drop:
@@ -652,32 +684,6 @@ keep:
 }
 
 /* ---- stop ---- */
-
-static void wake_everybody(struct p3_nic *n)
-{
-	p3_wake_hosts(n);
-	p3_set(&n->doorbell->asleep, P3_AWAKE);
-	p3_futex_wake(&n->doorbell->asleep, ~0u, true);
-	p3_add32(&n->doorbell->kick, 1);
-	p3_futex_wake(&n->doorbell->kick, ~0u, true);
-}
-
-/* All own threads leave; posted commands are answered meanwhile.  Returns with the
- * lease, for good. */
-static void drain_threads(struct p3_nic *n)
-{
-	bool held = false;
-	for (;;) {
-		wake_everybody(n);
-		if (!held)
-			held = p3_fw_enter(n, P3_LEASE_HOST);
-		else if (p3_mbx_any(n->mailbox))
-			p3_fw_mail(n);
-		if (held && !p3_acquire(&n->waiting)) /* STOP.2 */
-			return;
-		sched_yield();
-	}
-}
 
 void p3_nic_stop(struct p3_nic *n)
 {
