@@ -394,7 +394,6 @@ struct p3_pull {
 	bool may_read;  /* and no exchange was under way there: see XFER.5 */
 	bool dedicated; /* the peer's own one, not from the pool */
 	bool in_use;
-	bool windowed; /* has used a window: what is missing begins where that ended */
 	struct p3_pending *get; /* of this node, or NULL: a put into this node */
 	uint32_t peer_pending;  /* put: the initiator's pending id */
 };

@@ -483,10 +483,11 @@ static void reset_state(struct p3_nic *n)
 	p3_set(&n->settle, 0);
 	p3_set(&n->settled, 0);
 	n->posted = n->some_bad = false;
-	n->windows = n->window_free = 0;
+	n->windows = n->window_free = 1; /* where the kernel refuses reads, all need it */
+	n->window_off[0] = n->layout.ctl_len;
 	memset(n->pace, 0, sizeof n->pace);
 	n->swapper = NULL;
-	n->arena_used = n->layout.ctl_len;
+	n->arena_used = n->layout.ctl_len + P3_WINDOW_LEN;
 	p3_list_init(&n->blocked);
 	p3_list_init(&n->pulls);
 	p3_list_init(&n->sources);
@@ -525,8 +526,9 @@ static int make_published(struct p3_nic *n)
 {
 	int fell_back;
 	n->layout = p3_layout_of(n->conf.nnodes);
-	int rc = p3_seg_create("p3-published", n->layout.seg_len, n->layout.ctl_len,
-		n->conf.huge, &n->published, &fell_back);
+	int rc = p3_seg_create("p3-published", n->layout.seg_len,
+		n->layout.ctl_len + P3_WINDOW_LEN, n->conf.huge, &n->published,
+		&fell_back);
 	if (rc)
 		return rc;
 	if (fell_back)

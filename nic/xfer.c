@@ -446,7 +446,6 @@ static void enter_bulk(struct p3_nic *n, struct p3_pull *pull)
 {
 	struct p3_peer *p = pull->peer;
 	p->bulk = pull;
-	pull->windowed = true;
 	pull->mover = P3_MOVE_BULK;
 	p3_set(&p->mine->bulk_want, pull->length);
 	p3_set(&p->mine->bulk_read, 0);
@@ -533,7 +532,6 @@ void p3_pull_begin(struct p3_nic *n, struct p3_pull *pull)
 	pull->moved_ns = 0;
 	pull->kick_ns = P3_STALL_NS;
 	pull->began_ns = 0;
-	pull->windowed = false;
 	pull->end = pull->length;
 	/* Odd: the bytes change now, what is read of them does not count. */
 	pull->again = p3_acquire(&p3_peer_xfer(n, pull->peer, pull->xfer_id)->again) &
@@ -622,14 +620,15 @@ static bool window_ok(const struct p3_nic *n, uint64_t off)
 	       off % P3_PAGE == 0;
 }
 
-/* By a window, from its first byte: it cannot begin anywhere else. */
+/* By a window, from its first byte, or from where it stands. */
 static enum moved begin_anew(struct p3_pull *pull)
 {
-	if (pull->windowed)
-		return MOVE_FAILED;
-	pull->done = 0;
-	pull->end = pull->length;
-	pull->mover = P3_MOVE_START;
+	struct p3_peer *p = pull->peer;
+	bool kept = p->bulk == pull;
+	pull->done = kept ? p3_get(&p->mine->bulk_read) : 0;
+	if (!kept)
+		pull->end = pull->length;
+	pull->mover = kept ? P3_MOVE_BULK : P3_MOVE_START;
 	return MOVED_NOTHING;
 }
 
@@ -639,8 +638,10 @@ static enum moved cma_failed(struct p3_nic *n, struct p3_pull *pull)
 		pull->addr = 0; /* memory that only its owner can read */
 		return MOVED_NOTHING;
 	}
-	if (errno == EFAULT || errno == ENOMEM)
+	if (errno == EFAULT)
 		return MOVE_FAILED;
+	if (errno == ENOMEM) /* not now */
+		return pull->mover == P3_MOVE_BULK ? MOVED_NOTHING : begin_anew(pull);
 	/* Not allowed, or nobody is there.  If the owner is dead yod will say so; until
 	 * then this pair does without. */
 	if (!pull->peer->cma_off && errno != ESRCH)
@@ -811,7 +812,7 @@ static enum moved heap_failed(struct p3_nic *n, struct p3_pull *pull)
 {
 	pull->heap = 0;
 	if (pull->done && !may_cma(n, pull))
-		return MOVE_FAILED;
+		return begin_anew(pull);
 	pull->mover = pull->done ? P3_MOVE_CMA : P3_MOVE_START;
 	return MOVED_NOTHING;
 }
@@ -891,12 +892,10 @@ static enum moved unstall(struct p3_nic *n, struct p3_pull *pull)
 	if (now - pull->moved_ns < P3_STALL_NS)
 		return MOVED_NOTHING;
 	if (may_cma(n, pull)) {
-		/* The window stays until a first slice has shown that it can be done. */
+		/* The window stays: the kernel may refuse any later slice. */
 		enum moved moved = move_cma(n, pull);
-		if (moved == MOVED) {
-			leave_bulk(pull);
+		if (moved == MOVED)
 			pull->mover = P3_MOVE_CMA;
-		}
 		return moved;
 	}
 	if (now - pull->moved_ns >= pull->kick_ns) {

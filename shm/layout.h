@@ -19,8 +19,9 @@
  *           +-----------------+
  *           | xfer[nxfers]    |  transfer table: long sends in progress
  *           +-----------------+  ctl_len: reserved at creation, up to here
- *           | arena           |  full lanes and bulk windows, in order of first use,
- *           |                 |  reserved chunk by chunk before they are announced
+ *           | arena           |  one bulk window, reserved at creation, too; full lanes
+ *           |                 |  and more windows in order of first use, each
+ *           |                 |  reserved before it is announced
  *           +-----------------+  seg_len
  *
  * The doorbell page is the one page that others write.  All of it is a hint.
