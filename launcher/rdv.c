@@ -592,6 +592,20 @@ static void on_dropped(struct p3_rdv *r, uint32_t i, const struct packet *p)
 		owe_no_more(&r->node[p->msg.node], i);
 }
 
+/* It had no room for a birth: once more, unless that is over. */
+static void on_again(struct p3_rdv *r, uint32_t i, const struct packet *p)
+{
+	if (p->msg.node >= r->conf.size) {
+		breach(r, i, "asks for a node that the job does not have");
+		return;
+	}
+	const struct node *born = &r->node[p->msg.node];
+	if (listens(&r->node[i]) && born->state == JOINED &&
+		born->incarnation == p->msg.incarnation &&
+		!p3_outq_find(&r->node[i].out, P3_JOB_BORN, &p->msg))
+		post_born(r, i, p->msg.node);
+}
+
 static void on_barrier(struct p3_rdv *r, uint32_t i)
 {
 	struct node *n = &r->node[i];
@@ -663,6 +677,9 @@ static void dispatch(struct p3_rdv *r, uint32_t i, struct packet *p)
 	case P3_JOB_BARRIER:
 		on_barrier(r, i);
 		return;
+	case P3_JOB_AGAIN:
+		on_again(r, i, p);
+		return;
 	}
 	breach(r, i, "sends a packet that nodes do not send");
 }
@@ -686,6 +703,10 @@ static bool take_packet(struct p3_rdv *r, uint32_t i)
 	int rc = p3_job_recv_from(n->sock, &p.msg, p.fds, &p.nfds, &p.from);
 	if (rc == -EAGAIN)
 		return false;
+	if (rc == -EMFILE) {
+		breach(r, i, "yod has no descriptors left for it; raise ulimit -Hn");
+		return false;
+	}
 	if (rc == -EPROTO) {
 		breach(r, i, "sends what is no packet of this yod (another version?)");
 		return false;

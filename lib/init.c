@@ -28,6 +28,8 @@
 
 #define P3_SOLO_NID   0x7f000001u /* 127.0.0.1 */
 #define P3_WELCOME_MS 30000
+#define P3_AGAIN_MS   10 /* asks for nodes that there was no room for, doubling */
+#define P3_AGAIN_MOST 1000
 
 __thread struct p3_thread p3_thread __attribute__((tls_model("initial-exec")));
 struct p3_node p3_process = {.call = PTHREAD_MUTEX_INITIALIZER,
@@ -82,6 +84,75 @@ static void on_end(struct p3_node *node, struct p3_nic *nic, const struct p3_job
 	(void)p3_job_send(node->sock, &dropped, NULL, 0);
 }
 
+/* ---- nodes that there was no room for ---- */
+
+bool p3_job_passes(int rc)
+{
+	return rc == -EMFILE || rc == -ENFILE || rc == -ENOMEM || rc == -ENOSPC ||
+	       rc == -EAGAIN || rc == -ENOBUFS || rc == -ETOOMANYREFS;
+}
+
+/* Since when the node is missed, or no more: 0. */
+static void set_missing(struct p3_node *node, uint32_t who, uint64_t incarnation)
+{
+	node->nmissing += incarnation && !node->missing[who];
+	node->nmissing -= !incarnation && node->missing[who];
+	node->missing[who] = incarnation;
+}
+
+static void miss_nobody(struct p3_node *node)
+{
+	for (uint32_t i = 0; i < node->size; i++)
+		set_missing(node, i, 0);
+}
+
+/* What is sent to it waits, and what it sends waits there; or it fails for good. */
+static void miss(
+	struct p3_node *node, struct p3_nic *nic, struct p3_peer_info *info, int why)
+{
+	bool first = !node->nmissing;
+	p3_nic_peer_expect(nic, info);
+	if (!p3_job_passes(why)) {
+		p3_error("node %u cannot be attached: %s; operations with it fail",
+			info->node, strerror(-why));
+		info->end = P3_PEER_DIED;
+		p3_nic_peer_down(nic, info);
+		return;
+	}
+	set_missing(node, info->node, info->incarnation);
+	if (first)
+		p3_warn("node %u cannot be attached: %s; messages to and from it wait "
+			"until it can (open files: ulimit -n; memory; mappings: "
+			"vm.max_map_count)",
+			info->node, strerror(-why));
+}
+
+/* There may be room now: yod is asked for them once more. */
+static void ask_again(struct p3_node *node)
+{
+	struct p3_job_msg m = {.magic = P3_JOB_MAGIC, .op = P3_JOB_AGAIN};
+	for (uint32_t i = 0; i < node->size; i++) {
+		m.node = i;
+		m.incarnation = node->missing[i];
+		if (m.incarnation)
+			(void)p3_job_send(node->sock, &m, NULL, 0);
+	}
+}
+
+/* fds[0] < 0: they could not be received. */
+static void on_birth(struct p3_node *node, struct p3_nic *nic, const struct p3_job_msg *m,
+	struct p3_peer_info *info)
+{
+	set_member(node, m);
+	if (!nic)
+		return;
+	int rc = info->published < 0 ? -EMFILE : p3_nic_peer_up(nic, info);
+	if (!rc || rc == -EEXIST)
+		set_missing(node, m->node, 0);
+	else
+		miss(node, nic, info, rc);
+}
+
 /*
  * Between our LEAVE and yod's LEFT for it, the news are for the incarnation that is
  * over: the next one will be told everything anew.
@@ -109,9 +180,7 @@ static void on_message(struct p3_node *node, const struct p3_job_msg *m, const i
 	}
 	switch (m->op) {
 	case P3_JOB_BORN:
-		set_member(node, m);
-		if (nic && p3_nic_peer_up(nic, &info) == -EPROTO)
-			node->alien = true;
+		on_birth(node, nic, m, &info);
 		break;
 	case P3_JOB_JOINED:
 		node->joined = true;
@@ -123,6 +192,8 @@ static void on_message(struct p3_node *node, const struct p3_job_msg *m, const i
 		break;
 	case P3_JOB_LEFT:
 	case P3_JOB_DIED:
+		if (node->missing[m->node] == m->incarnation)
+			set_missing(node, m->node, 0);
 		on_end(node, nic, m, &info);
 		break;
 	case P3_JOB_RELEASED:
@@ -148,31 +219,55 @@ static void on_orphaned(struct p3_node *node)
 	pthread_mutex_unlock(&node->life);
 }
 
+/* One message; false: yod is gone. */
+static bool hear(struct p3_node *node)
+{
+	struct p3_job_msg m;
+	int fds[P3_JOB_FDS] = {-1, -1, -1, -1};
+	unsigned nfds = 0;
+	int rc = p3_job_recv(node->sock, &m, fds, &nfds);
+	if (rc == -EPIPE || rc == -ECONNRESET)
+		return false;
+	if (rc && rc != -EMFILE)
+		return true;
+	pthread_mutex_lock(&node->life);
+	on_message(node, &m, fds);
+	pthread_mutex_unlock(&node->life);
+	for (unsigned i = 0; i < nfds; i++)
+		close(fds[i]);
+	return true;
+}
+
+/* How long until those that are missing are asked for, -1: there are none. */
+static int patience(struct p3_node *node, int last)
+{
+	pthread_mutex_lock(&node->life);
+	bool any = node->nmissing != 0;
+	pthread_mutex_unlock(&node->life);
+	return !any ? -1 : last < 0 ? P3_AGAIN_MS : last;
+}
+
 static void *life_main(void *arg)
 {
 	struct p3_node *node = arg;
 	struct pollfd on[2] = {{.fd = node->sock, .events = POLLIN},
 		{.fd = node->stop_fd, .events = POLLIN}};
-	for (;;) {
-		struct p3_job_msg m;
-		int fds[P3_JOB_FDS] = {-1, -1, -1, -1};
-		unsigned nfds = 0;
-		if (poll(on, 2, -1) < 0)
+	for (int ms = -1;;) {
+		ms = patience(node, ms);
+		int n = poll(on, 2, ms);
+		if (n < 0)
 			continue;
 		if (on[1].revents)
 			return NULL;
-		int rc = p3_job_recv(node->sock, &m, fds, &nfds);
-		if (rc == -EPIPE || rc == -ECONNRESET) {
+		if (n == 0) {
+			pthread_mutex_lock(&node->life);
+			ask_again(node);
+			pthread_mutex_unlock(&node->life);
+			ms = ms < P3_AGAIN_MOST ? 2 * ms : ms;
+		} else if (!hear(node)) {
 			on_orphaned(node);
 			return NULL;
 		}
-		if (rc)
-			continue;
-		pthread_mutex_lock(&node->life);
-		on_message(node, &m, fds);
-		pthread_mutex_unlock(&node->life);
-		for (unsigned i = 0; i < nfds; i++)
-			close(fds[i]);
 	}
 }
 
@@ -204,7 +299,11 @@ static int join_alone(struct p3_node *node, struct p3_nic *nic)
 	m.seg_len = p3_nic_seg_len(nic);
 	set_member(node, &m);
 	struct p3_peer_info info = peer_info(&m, fds);
-	return p3_nic_peer_up(nic, &info);
+	int rc = p3_nic_peer_up(nic, &info);
+	if (rc)
+		p3_error("the network interface cannot map its own memory: %s",
+			strerror(-rc));
+	return rc;
 }
 
 int p3_job_join(struct p3_node *node, struct p3_nic *nic)
@@ -216,13 +315,15 @@ int p3_job_join(struct p3_node *node, struct p3_nic *nic)
 	unsigned nfds = p3_nic_fds(nic, fds);
 	m.seg_len = p3_nic_seg_len(nic);
 	m.heap_len = p3_nic_heap_len(nic);
-	node->joined = node->alien = false;
+	node->joined = false;
 	FAULT_POINT("init.unjoined");
 	int rc = p3_job_send(node->sock, &m, fds, nfds);
 	FAULT_POINT("init.handed_over");
+	if (rc)
+		p3_error("the network interface cannot join the job: %s", strerror(-rc));
 	while (!rc && !node->joined)
 		pthread_cond_wait(&node->changed, &node->life);
-	return rc || !node->alien ? rc : -EPROTO;
+	return rc;
 }
 
 void p3_job_pids(struct p3_node *node)
@@ -248,6 +349,8 @@ void p3_job_leave(struct p3_node *node)
 		node->leaving = true;
 	FAULT_POINT("fini.left");
 	node->joined = false;
+	if (node->sock >= 0)
+		miss_nobody(node);
 }
 
 /* Where the NIC thread may run: where yod may, whatever this thread was pinned to. */
@@ -348,8 +451,13 @@ static void be_alone(struct p3_node *node)
 static int make_directory(struct p3_node *node)
 {
 	struct p3_directory *d = p3_directory_new(node->size);
-	if (!d)
+	node->missing = calloc(node->size, sizeof *node->missing);
+	node->nmissing = 0;
+	if (!d || !node->missing) {
+		free(node->missing);
+		free(d);
 		return -ENOMEM;
+	}
 	d->ranked = true;
 	d->rank = node->rank;
 	for (uint32_t i = 0; i < node->size; i++) {
@@ -358,6 +466,13 @@ static int make_directory(struct p3_node *node)
 	}
 	p3_directory_replace(&node->directory, d);
 	return 0;
+}
+
+static void drop_directory(struct p3_node *node)
+{
+	p3_directory_replace(&node->directory, NULL);
+	free(node->missing);
+	node->missing = NULL;
 }
 
 static int start_life(struct p3_node *node)
@@ -390,7 +505,7 @@ int p3_job_begin(struct p3_node *node)
 	if (node->sock >= 0)
 		rc = start_life(node);
 	if (rc)
-		p3_directory_replace(&node->directory, NULL);
+		drop_directory(node);
 	return rc;
 }
 
@@ -406,7 +521,7 @@ void p3_job_end(struct p3_node *node)
 		close(node->stop_fd);
 		node->stop_fd = -1;
 	}
-	p3_directory_replace(&node->directory, NULL);
+	drop_directory(node);
 }
 
 /* ---- PtlInit, PtlFini ---- */

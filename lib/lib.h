@@ -45,8 +45,9 @@ struct p3_node {
 	bool harness; /* a node of a test process: yod's end is not ours */
 	bool welcomed;
 	bool joined;
-	bool leaving; /* LEAVE is sent, yod has not said LEFT */
-	bool alien;   /* who was there before we joined cannot be talked to */
+	bool leaving;      /* LEAVE is sent, yod has not said LEFT */
+	uint64_t *missing; /* incarnations of nodes that could not be mapped yet */
+	uint32_t nmissing;
 	pthread_t thread;
 	uint32_t rank, size;
 	uint32_t nid, uid, jid, cpus;
@@ -107,6 +108,8 @@ int p3_job_begin(struct p3_node *node);
 void p3_job_end(struct p3_node *node);
 /* With life held: tell yod, wait for its answer.  0 or -errno. */
 int p3_job_join(struct p3_node *node, struct p3_nic *nic);
+/* Is this error one of those that pass, when there is room again? */
+bool p3_job_passes(int rc);
 void p3_job_pids(struct p3_node *node);
 void p3_job_leave(struct p3_node *node);
 bool p3_job_cpus(struct p3_node *node, cpu_set_t *set_out);

@@ -105,6 +105,9 @@ static int open_ni(struct p3_node *node, struct p3_nic *nic, uint32_t i, uint32_
 	ptl_ni_limits_t limits = agree(desired);
 	uint64_t handle;
 	int rc = p3_nic_ni_open(nic, i, pid, &limits, &handle);
+	if (rc == PTL_NO_SPACE)
+		p3_error("no memory for the tables of an interface with %d match entries",
+			limits.max_mes);
 	if (rc != PTL_OK)
 		return rc;
 	ni->limits = limits;
@@ -132,8 +135,9 @@ static int begin(
 		return PTL_NO_SPACE;
 	p3_release(&node->nic, nic); /* INIT.1 */
 	int rc = open_ni(node, nic, i, pid, desired);
-	if (rc == PTL_OK && p3_job_join(node, nic) != 0)
-		rc = PTL_IFACE_INVALID;
+	int joined = rc == PTL_OK ? p3_job_join(node, nic) : 0;
+	if (joined)
+		rc = p3_job_passes(joined) ? PTL_NO_SPACE : PTL_IFACE_INVALID;
 	if (rc != PTL_OK) {
 		p3_set(&node->ni[i].open, 0);
 		stop_nic(node);

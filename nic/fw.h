@@ -426,7 +426,8 @@ struct p3_xfer_slot {
 
 /* ---- peers ---- */
 
-enum p3_peer_state { P3_ABSENT, P3_LIVE, P3_GONE, P3_DEAD };
+/* EXPECTED: it lives, but is not mapped here yet; what is sent to it waits. */
+enum p3_peer_state { P3_ABSENT, P3_LIVE, P3_GONE, P3_DEAD, P3_EXPECTED };
 
 struct p3_peer {
 	struct p3_ring_rx req_in, rsp_in;
@@ -461,8 +462,10 @@ struct p3_peer {
 	uint64_t passes, passed_ns; /* of its firmware, and when they were fewer */
 	uint64_t proof; /* where in its memory its incarnation lies: see xfer.c */
 	uint32_t owner; /* its header's, 0: the kernel does not tell its end */
-	bool proven;    /* os_pid is its process, until the owner's word changes */
-	char *base;     /* its published segment, read-only */
+	uint64_t window_at[P3_WINDOWS]; /* windows of its that there is memory behind */
+	uint32_t nwindows;
+	bool proven; /* os_pid is its process, until the owner's word changes */
+	char *base;  /* its published segment, read-only */
 	struct p3_heap_view heap;   /* its shared heap, read-only */
 	struct p3_link queue;       /* pendings not sent */
 	struct p3_link outstanding; /* pendings sent */
@@ -935,7 +938,8 @@ int p3_fw_peer_down(struct p3_nic *n, struct p3_cmd *c);
 /* The node that has this nid, or NULL. */
 struct p3_peer *p3_fw_find(struct p3_nic *n, ptl_nid_t nid);
 bool p3_fw_ready(struct p3_nic *n, struct p3_peer *p);
-bool p3_fw_full_ring_ok(struct p3_nic *n, uint64_t off, uint32_t cells);
+bool p3_fw_full_ring_ok(
+	struct p3_nic *n, const struct p3_peer *p, uint64_t off, uint32_t cells);
 bool p3_fw_acked(struct p3_peer *p);
 bool p3_fw_room(struct p3_peer *p, struct p3_ring_tx *r, uint32_t k);
 bool p3_fw_grow_requests(struct p3_nic *n, struct p3_peer *p); /* true: now */

@@ -326,13 +326,17 @@ struct p3_peer_info {
 	int published;
 	int doorbell;
 	int heap;
-	void *base; /* mapped by p3_nic_peer_up */
+	void *base; /* mapped by p3_nic_peer_up; NULL: expected only */
 	void *doorbell_at;
 	struct p3_heap_view view; /* of its heap */
 };
 
 /* -EPROTO if the segment is not of this build, with one line that says so. */
 int p3_nic_peer_up(struct p3_nic *nic, struct p3_peer_info *info);
+/*
+ * It is there, but could not be mapped: what is sent to it waits for p3_nic_peer_up().
+ */
+void p3_nic_peer_expect(struct p3_nic *nic, struct p3_peer_info *info);
 void p3_nic_peer_pids(struct p3_nic *nic, struct p3_peer_info *info);
 void p3_nic_peer_down(struct p3_nic *nic, struct p3_peer_info *info);
 

@@ -46,11 +46,12 @@ bool p3_fw_arena(struct p3_nic *n, uint64_t len, uint64_t align, uint64_t *off_o
 	return true;
 }
 
-bool p3_fw_full_ring_ok(struct p3_nic *n, uint64_t off, uint32_t cells)
+bool p3_fw_full_ring_ok(
+	struct p3_nic *n, const struct p3_peer *p, uint64_t off, uint32_t cells)
 {
 	uint64_t len = (uint64_t)cells * P3_CELL;
 	return off >= n->layout.ctl_len && off <= n->layout.seg_len - len &&
-	       off % P3_CELL == 0;
+	       off % P3_CELL == 0 && p3_seg_reach(p->base + off, len) != -EFAULT;
 }
 
 static bool carve_lane(struct p3_nic *n, struct p3_peer *p)
@@ -238,7 +239,7 @@ bool p3_fw_ready(struct p3_nic *n, struct p3_peer *p)
 	return p->ready;
 }
 
-static void take_over(struct p3_peer *p, const struct p3_peer_info *info)
+static void know(struct p3_peer *p, const struct p3_peer_info *info)
 {
 	p->nid = info->nid;
 	memcpy(p->pid, info->pid, sizeof p->pid);
@@ -246,10 +247,16 @@ static void take_over(struct p3_peer *p, const struct p3_peer_info *info)
 	p->jid = info->jid;
 	p->os_pid = info->os_pid;
 	p->incarnation = info->incarnation;
+}
+
+static void take_over(struct p3_peer *p, const struct p3_peer_info *info)
+{
+	know(p, info);
 	p->base = info->base;
 	p->proof = ((const struct p3_seg_header *)info->base)->self +
 		   offsetof(struct p3_seg_header, incarnation);
 	p->owner = 0;
+	p->nwindows = 0;
 	p->proven = false;
 	p->doorbell = info->doorbell_at;
 	p->heap = info->view;
@@ -264,6 +271,12 @@ int p3_fw_peer_up(struct p3_nic *n, struct p3_cmd *c)
 	if (p->state == P3_LIVE)
 		return -EEXIST;
 	struct p3_lane lane;
+	if (!info->base) {
+		know(p, info);
+		p->base = NULL;
+		p->state = P3_EXPECTED;
+		return 0;
+	}
 	take_over(p, info);
 	base_lane(n, p, &lane);
 	int rc = n->wire ? n->wire->attach(n, p, &lane) : 0;
@@ -284,7 +297,8 @@ int p3_fw_peer_up(struct p3_nic *n, struct p3_cmd *c)
 int p3_fw_peer_pids(struct p3_nic *n, struct p3_cmd *c)
 {
 	struct p3_peer *p = &n->peer[c->peer->node];
-	if (p->state != P3_LIVE || p->incarnation != c->peer->incarnation)
+	if ((p->state != P3_LIVE && p->state != P3_EXPECTED) ||
+		p->incarnation != c->peer->incarnation)
 		return -ESTALE;
 	FAULT_POINT("peer.pids");
 	/* A closed interface keeps its pid for what it sent before. */
@@ -331,6 +345,17 @@ static void end_pendings(struct p3_nic *n, struct p3_link *list, bool died)
 		p3_fw_fail_pending(n, p3_item(it, struct p3_pending, link), died);
 }
 
+static void end_queues(struct p3_nic *n, struct p3_peer *p, bool died)
+{
+	p->state = died ? P3_DEAD : P3_GONE;
+	end_pendings(n, &p->outstanding, died);
+	end_pendings(n, &p->queue, died);
+	if (p->blocked)
+		p3_list_del(&p->blocked_link);
+	p->blocked = false;
+	n->posted = true;
+}
+
 /* What it had published is still taken; then everything with it ends. */
 static void lose(struct p3_nic *n, struct p3_peer *p, bool died)
 {
@@ -351,17 +376,12 @@ static void lose(struct p3_nic *n, struct p3_peer *p, bool died)
 	p3_count(&n->alive, (uint32_t)-1);
 	end_transfers(n, p);
 	FAULT_POINT("peer.half_lost");
-	end_pendings(n, &p->outstanding, died);
-	end_pendings(n, &p->queue, died);
-	if (p->blocked)
-		p3_list_del(&p->blocked_link);
-	p->blocked = false;
+	end_queues(n, p, died);
 	p->rsp_used = 0;
 	for (uint32_t i = 0; i < n->nhot; i++)
 		if (n->hot[i] == p)
 			n->hot[i] = n->hot[--n->nhot];
 	p->hot = false;
-	n->posted = true;
 	if (n->wire)
 		n->wire->detach(n, p);
 }
@@ -393,6 +413,11 @@ int p3_fw_peer_down(struct p3_nic *n, struct p3_cmd *c)
 		return -ESTALE;
 	if (p->state == P3_LIVE)
 		lose(n, p, c->peer->end == P3_PEER_DIED);
+	if (p->state == P3_EXPECTED) {
+		end_queues(n, p, c->peer->end == P3_PEER_DIED);
+		c->peer->base = NULL;
+		return 0;
+	}
 	c->peer->base = p->base;
 	c->peer->doorbell_at = p->doorbell;
 	c->peer->view = p->heap;
@@ -431,6 +456,13 @@ static int check_header(struct p3_nic *n, const struct p3_peer_info *info)
 	return -EPROTO;
 }
 
+/* All that is touched without looking again. */
+static int reach(const struct p3_nic *n, const struct p3_peer_info *info)
+{
+	int rc = p3_seg_reach(info->base, n->layout.ctl_len);
+	return rc ? rc : p3_seg_reach(info->doorbell_at, P3_PAGE);
+}
+
 /* Views would take what the program itself needs. */
 static bool is_space_limited(void)
 {
@@ -441,7 +473,6 @@ static bool is_space_limited(void)
 /* Without it all works the same, slower. */
 static void map_heap(struct p3_nic *n, struct p3_peer_info *info)
 {
-	info->view = (struct p3_heap_view){0};
 	if (!info->heap_len || info->node == n->conf.node || n->wire)
 		return;
 	static p3_a32 told;
@@ -458,14 +489,19 @@ int p3_nic_peer_up(struct p3_nic *n, struct p3_peer_info *info)
 {
 	if (info->node >= n->conf.nnodes || info->seg_len != n->layout.seg_len)
 		return -EPROTO;
+	info->doorbell_at = NULL;
+	info->view = (struct p3_heap_view){0};
 	int rc = p3_seg_map(info->published, info->seg_len, false, &info->base);
 	if (rc)
 		return rc;
 	rc = p3_seg_map(info->doorbell, P3_PAGE, true, &info->doorbell_at);
 	if (!rc)
+		rc = reach(n, info);
+	if (!rc)
 		rc = check_header(n, info);
 	struct p3_cmd c = {.op = P3_OP_PEER_UP, .peer = info};
-	map_heap(n, info);
+	if (!rc)
+		map_heap(n, info);
 	FAULT_POINT("peer.mapped");
 	if (!rc)
 		rc = p3_nic_do(n, &c);
@@ -478,6 +514,14 @@ int p3_nic_peer_up(struct p3_nic *n, struct p3_peer_info *info)
 	return rc;
 }
 
+void p3_nic_peer_expect(struct p3_nic *n, struct p3_peer_info *info)
+{
+	struct p3_cmd c = {.op = P3_OP_PEER_UP, .peer = info};
+	info->base = NULL;
+	if (info->node < n->conf.nnodes)
+		(void)p3_nic_do(n, &c);
+}
+
 void p3_nic_peer_pids(struct p3_nic *n, struct p3_peer_info *info)
 {
 	struct p3_cmd c = {.op = P3_OP_PEER_PIDS, .peer = info};
@@ -488,7 +532,7 @@ void p3_nic_peer_pids(struct p3_nic *n, struct p3_peer_info *info)
 void p3_nic_peer_down(struct p3_nic *n, struct p3_peer_info *info)
 {
 	struct p3_cmd c = {.op = P3_OP_PEER_DOWN, .peer = info};
-	if (info->node >= n->conf.nnodes || p3_nic_do(n, &c) != 0)
+	if (info->node >= n->conf.nnodes || p3_nic_do(n, &c) != 0 || !info->base)
 		return;
 	p3_seg_unmap(info->doorbell_at, P3_PAGE);
 	p3_seg_unmap(info->base, n->layout.seg_len);

@@ -181,10 +181,16 @@ static bool is_live(const struct p3_peer *p, ptl_pid_t pid)
 	return p && p->state == P3_LIVE && has_pid(p, pid);
 }
 
+static bool is_expected(const struct p3_peer *p, ptl_pid_t pid)
+{
+	return p && p->state == P3_EXPECTED && has_pid(p, pid);
+}
+
 /* Nobody will answer: is that a failure, or the silence of one who is not there yet? */
 static bool is_failure(const struct p3_peer *p, ptl_pid_t pid)
 {
-	return !p || p->state == P3_DEAD || (p->state == P3_LIVE && !has_pid(p, pid));
+	return !p || p->state == P3_DEAD ||
+	       ((p->state == P3_LIVE || p->state == P3_EXPECTED) && !has_pid(p, pid));
 }
 
 static bool fits(const struct p3_md *md, uint64_t offset, uint64_t length)
@@ -369,6 +375,9 @@ int p3_fw_put(struct p3_nic *n, struct p3_cmd *c)
 			       ? PTL_OK
 			       : restored(m, length, ack,
 					 admit(n, p, P3_REQ_PUT, m, md, md, m->offset));
+	if (is_expected(p, m->target.pid))
+		return restored(
+			m, length, ack, admit(n, p, P3_REQ_PUT, m, md, md, m->offset));
 	send_nowhere(n, m, md, m->offset, is_failure(p, m->target.pid));
 	return PTL_OK;
 }
@@ -387,7 +396,7 @@ int p3_fw_get(struct p3_nic *n, struct p3_cmd *c)
 	if (rc != PTL_OK)
 		return rc;
 	struct p3_peer *p = p3_fw_find(n, m->target.nid);
-	if (is_live(p, m->target.pid))
+	if (is_live(p, m->target.pid) || is_expected(p, m->target.pid))
 		return restored(m, length, 0, admit(n, p, P3_REQ_GET, m, md, NULL, 0));
 	if (is_failure(p, m->target.pid))
 		reply_fails(n, m, md, m->target, p);
@@ -426,7 +435,7 @@ int p3_fw_getput(struct p3_nic *n, struct p3_cmd *c)
 		return restored(m, length, 0, rc);
 	m->ack = false;
 	struct p3_peer *p = p3_fw_find(n, m->target.nid);
-	if (is_live(p, m->target.pid))
+	if (is_live(p, m->target.pid) || is_expected(p, m->target.pid))
 		return restored(m, length, 0,
 			admit(n, p, P3_REQ_GETPUT, m, get, put, m->put_offset));
 	send_nowhere(n, m, put, m->put_offset, is_failure(p, m->target.pid));
@@ -486,7 +495,7 @@ static bool send_one(struct p3_nic *n, struct p3_peer *p, struct p3_pending *t)
 
 void p3_fw_push(struct p3_nic *n, struct p3_peer *p)
 {
-	while (!p3_list_empty(&p->queue))
+	while (p->state == P3_LIVE && !p3_list_empty(&p->queue))
 		if (!send_one(n, p, p3_item(p->queue.next, struct p3_pending, link)))
 			break;
 	bool blocked = !p3_list_empty(&p->queue);
@@ -714,7 +723,7 @@ static bool enter_full_responses(struct p3_nic *n, struct p3_peer *p)
 {
 	uint64_t off =
 		p3_acquire(&p->theirs->full_rsp); /* LANE.1: before the switch cell */
-	if (!p3_fw_full_ring_ok(n, off, n->layout.rsp_cells))
+	if (!p3_fw_full_ring_ok(n, p, off, n->layout.rsp_cells))
 		return false;
 	FAULT_POINT("ring.entering_responses");
 	p3_ring_rx_init(&p->rsp_in, (struct p3_cell *)(p->base + off),

@@ -614,10 +614,23 @@ static void count_slice(
 	p3_count(&n->count[c], len);
 }
 
-static bool window_ok(const struct p3_nic *n, uint64_t off)
+/* An honest owner has no more than P3_WINDOWS. */
+static bool reach_window(struct p3_peer *p, uint64_t off)
+{
+	uint32_t known = p->nwindows < P3_WINDOWS ? p->nwindows : P3_WINDOWS;
+	for (uint32_t i = 0; i < known; i++)
+		if (p->window_at[i] == off)
+			return true;
+	if (p3_seg_reach(p->base + off, P3_WINDOW_LEN) == -EFAULT)
+		return false;
+	p->window_at[p->nwindows++ % P3_WINDOWS] = off;
+	return true;
+}
+
+static bool window_ok(const struct p3_nic *n, struct p3_peer *p, uint64_t off)
 {
 	return off >= n->layout.ctl_len && off <= n->layout.seg_len - P3_WINDOW_LEN &&
-	       off % P3_PAGE == 0;
+	       off % P3_PAGE == 0 && reach_window(p, off);
 }
 
 /* By a window, from its first byte, or from where it stands. */
@@ -766,7 +779,7 @@ static enum moved move_bulk(struct p3_nic *n, struct p3_pull *pull)
 		return good;
 	if (produced <= pull->done)
 		return move_tail(n, pull);
-	if (produced > pull->length || !window_ok(n, window))
+	if (produced > pull->length || !window_ok(n, p, window))
 		return MOVE_FAILED;
 	if (produced > pull->end)
 		produced = pull->end;

@@ -149,13 +149,20 @@ int p3_job_recv_from(int sock, struct p3_job_msg *msg_out, int *fds_out,
 	if (n == 0)
 		rc = -EPIPE;
 	else if (n != sizeof msg || msg.magic != P3_JOB_MAGIC || a.too_many ||
-		 (hdr.msg_flags & (MSG_TRUNC | MSG_CTRUNC)))
+		 (hdr.msg_flags & MSG_TRUNC))
 		rc = -EPROTO;
-	if (rc) {
+	else if (hdr.msg_flags & MSG_CTRUNC)
+		rc = a.nfds < P3_JOB_FDS ? -EMFILE : -EPROTO;
+	if (rc)
 		drop_fds(&a);
+	if (rc && rc != -EMFILE)
+		return rc;
+	*msg_out = msg;
+	if (rc) {
+		*nfds_out = 0;
+		*from_out = from;
 		return rc;
 	}
-	*msg_out = msg;
 	memcpy(fds_out, a.fds, a.nfds * sizeof(int));
 	*nfds_out = a.nfds;
 	*from_out = from;

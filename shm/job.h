@@ -6,6 +6,7 @@
  *	node  --JOIN (3 or 4 descriptors)-->  yod			at PtlNIInit
  *	      yod  --BORN (2 or 3 descriptors)-->  every joined node, the new one included
  *	node  --LEAVE-->  yod  --LEFT-->  every joined node, the leaver included
+ *	node  --AGAIN-->  yod  --BORN-->  node		what it had no room for
  *	      yod  --DIED-->  every other node, --DROPPED-->	socket closed, or killed
  *	node  --BARRIER-->  yod  --RELEASED-->  all		PtlXBarrier
  *
@@ -34,6 +35,8 @@
  *    so after LEFT, too); yod reaps the process only then (or when nobody is left,
  *    or after P3_JOB_REAP_MS), so that its pid cannot name somebody else while a
  *    peer might still read its memory.
+ *  - A node that could not take a BORN, for want of descriptors or memory, asks for it
+ *    with AGAIN, as often as it has to.  What is over is not told again.
  *  - A node may LEAVE and JOIN again (PtlNIFini, PtlNIInit) any number of times,
  *    each time with a new incarnation.
  *  - BARRIER: yod sends RELEASED to all that wait when every node of the job
@@ -52,7 +55,7 @@
 #include <stdint.h>
 
 #define P3_JOB_ENV      "PTL3_YOD_FD" /* number of the inherited socket */
-#define P3_JOB_MAGIC    0x33504a01u   /* protocol, low byte is its version */
+#define P3_JOB_MAGIC    0x33504a02u   /* protocol, low byte is its version */
 #define P3_JOB_FDS      4             /* at most; without a shared heap one less */
 #define P3_JOB_REAP_MS  1000
 #define P3_JOB_PID_BASE 100 /* pid of rank r when the program asks for none */
@@ -73,6 +76,7 @@ enum p3_job_op {
 	P3_JOB_DROPPED, /* node: node, incarnation of the dead */
 	P3_JOB_BARRIER, /* node */
 	P3_JOB_RELEASED, /* yod: status 0 or EPIPE */
+	P3_JOB_AGAIN,    /* node: node, incarnation of a BORN that it needs once more */
 	P3_JOB_OPS
 };
 
@@ -112,6 +116,9 @@ int p3_job_send(int sock, const struct p3_job_msg *msg, const int *fds, unsigned
  * caller's; a packet of wrong size or magic, or with too many descriptors, has
  * all its descriptors closed and is -EPROTO.  0 on success, -EPIPE at end of
  * file, else -errno.  Blocks if the socket does.
+ *
+ * -EMFILE: the packet is in *msg_out, but this process could not have all its
+ * descriptors, and has none of them.
  */
 int p3_job_recv(int sock, struct p3_job_msg *msg_out, int *fds_out, unsigned *nfds_out);
 

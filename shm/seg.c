@@ -22,6 +22,10 @@
 #define F_SEAL_FUTURE_WRITE 0x0010
 #endif
 
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ 22
+#endif
+
 #define P3_REMOTE ((uintptr_t)256 << 30)
 
 /* A mapping of this process, or (refs 0) a range that is kept for the next one. */
@@ -149,8 +153,11 @@ static int map_fd(int fd, uint64_t len, int prot, void **base_out)
 	if (!r)
 		return -ENOMEM;
 	int flags = MAP_SHARED | MAP_FIXED | MAP_NORESERVE;
-	if (map_at(r->base, len, prot, flags, fd) == MAP_FAILED)
-		return -errno;
+	if (map_at(r->base, len, prot, flags, fd) == MAP_FAILED) {
+		int rc = -errno;
+		(void)blank(r->base, len); /* it may have taken away what was there */
+		return rc;
+	}
 	(void)madvise(r->base, len, MADV_DONTFORK);
 	r->ino = st.st_ino;
 	r->dev = st.st_dev;
@@ -184,6 +191,19 @@ int p3_seg_map(int fd, uint64_t len, bool writable, void **base_out)
 		return -EPROTO;
 	return map_locked(
 		fd, len, writable ? PROT_READ | PROT_WRITE : PROT_READ, base_out);
+}
+
+int p3_seg_reach(const void *at, uint64_t len)
+{
+	uintptr_t from = (uintptr_t)at & ~(uintptr_t)(P3_PAGE - 1);
+	uint64_t all = p3_round_up((uintptr_t)at + len - from, P3_PAGE);
+	int rc;
+	do
+		rc = (int)syscall(SYS_madvise, from, all, MADV_POPULATE_READ);
+	while (rc != 0 && errno == EINTR);
+	if (rc == 0 || errno == EINVAL) /* EINVAL: before Linux 5.14 */
+		return 0;
+	return errno == EFAULT ? -EFAULT : -ENOMEM;
 }
 
 void p3_seg_unmap(void *base, uint64_t len)

@@ -4,7 +4,8 @@
  *
  * A segment is a memfd of its owner's making, without a name.  Its size is final at
  * creation and sparse; room is reserved with fallocate before it is used, so a short
- * machine gives an error and never SIGBUS.  The owner maps it, seals SHRINK | GROW |
+ * machine gives an error and never SIGBUS.  Readers do not believe that: they reach out
+ * for the pages first.  The owner maps it, seals SHRINK | GROW |
  * FUTURE_WRITE | SEAL, and may then hand the descriptor on: others can map it
  * read-only and do nothing else to it.
  *
@@ -64,6 +65,13 @@ void p3_seg_bind_here(const struct p3_seg *seg);
  * what it should be.
  */
 int p3_seg_map(int fd, uint64_t len, bool writable, void **base_out);
+
+/*
+ * Before some bytes of a peer's segment are looked at for the first time: is there memory
+ * behind them?  What its owner never reserved could not be had on a machine without room,
+ * and the touch would be SIGBUS.  -EFAULT: there is none, -ENOMEM: not now.
+ */
+int p3_seg_reach(const void *at, uint64_t len);
 
 /* End of a mapping (of a peer's, or an own segment's: closes the descriptor). */
 void p3_seg_unmap(void *base, uint64_t len);
