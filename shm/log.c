@@ -3,10 +3,15 @@
 #include "shm/atomics.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
+
+#define P3_SIGSET 8u /* bytes of the kernel's */
 
 static p3_a32 log_jid, log_nid;
 
@@ -14,6 +19,27 @@ void p3_log_who(uint32_t jid, uint32_t nid)
 {
 	p3_set(&log_jid, jid);
 	p3_set(&log_nid, nid);
+}
+
+/*
+ * A line that goes nowhere (a pipe without readers, a file at the limit of its size) is
+ * no reason to end the program by a signal.
+ */
+static void write_quietly(const char *line, size_t len)
+{
+	static const struct timespec at_once;
+	sigset_t ours, was, pending;
+	sigemptyset(&ours);
+	sigaddset(&ours, SIGPIPE);
+	sigaddset(&ours, SIGXFSZ);
+	pthread_sigmask(SIG_BLOCK, &ours, &was);
+	sigpending(&pending);
+	/* not write(): that is a cancellation point */
+	bool failed = syscall(SYS_write, STDERR_FILENO, line, len) < 0;
+	bool theirs = sigismember(&pending, SIGPIPE) || sigismember(&pending, SIGXFSZ);
+	if (failed && (errno == EPIPE || errno == EFBIG) && !theirs)
+		(void)syscall(SYS_rt_sigtimedwait, &ours, NULL, &at_once, P3_SIGSET);
+	pthread_sigmask(SIG_SETMASK, &was, NULL);
 }
 
 static void say(const char *level, const char *fmt, va_list args)
@@ -29,9 +55,7 @@ static void say(const char *level, const char *fmt, va_list args)
 	if (len > sizeof line - 2)
 		len = sizeof line - 2;
 	line[len++] = '\n';
-	/* not write(): that is a cancellation point */
-	if (syscall(SYS_write, STDERR_FILENO, line, len) < 0)
-		errno = saved;
+	write_quietly(line, len);
 	errno = saved;
 }
 

@@ -10,7 +10,10 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <signal.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "shm/log.h"
@@ -143,6 +146,37 @@ static void log_survives_a_closed_stderr_and_keeps_errno(void **state)
 	assert_line("error", "back");
 }
 
+/* In a child, whose stderr is fd; its wait status. */
+static int status_of_line_to(int fd)
+{
+	int status = -1;
+	pid_t pid = fork();
+	if (!pid) {
+		struct rlimit none = {0, RLIM_INFINITY};
+		dup2(fd, STDERR_FILENO);
+		setrlimit(RLIMIT_FSIZE, &none);
+		p3_error("nobody reads this");
+		raise(0); /* what was left behind would come now */
+		_exit(0);
+	}
+	waitpid(pid, &status, 0);
+	return status;
+}
+
+static void log_raises_no_signal_where_nothing_can_be_written(void **state)
+{
+	(void)state;
+	int ends[2];
+	FILE *full = tmpfile();
+	assert_non_null(full);
+	assert_int_equal(status_of_line_to(fileno(full)), 0); /* SIGXFSZ */
+	fclose(full);
+	assert_int_equal(pipe(ends), 0);
+	close(ends[0]);
+	assert_int_equal(status_of_line_to(ends[1]), 0); /* SIGPIPE */
+	close(ends[1]);
+}
+
 /* For each case, so that the report of a failure reaches the real stderr. */
 #define CAUGHT(f) cmocka_unit_test_setup_teardown(f, catch_stderr, restore_stderr)
 
@@ -155,6 +189,7 @@ int main(void)
 		CAUGHT(log_cuts_a_long_line_and_ends_it),
 		CAUGHT(log_loses_no_byte_at_the_longest_line),
 		CAUGHT(log_survives_a_closed_stderr_and_keeps_errno),
+		cmocka_unit_test(log_raises_no_signal_where_nothing_can_be_written),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
