@@ -92,8 +92,8 @@ static int start_nic(struct p3_node *node, struct p3_nic **nic_out)
 	rc = p3_nic_start(&c, nic_out);
 	if (rc)
 		p3_error("the network interface cannot start: %s; check free memory, the "
-			 "file size limit (ulimit -f) and, with PTL3_HUGEPAGES=on, free "
-			 "hugepages",
+			 "limits of open files, file size and address space (ulimit -n, "
+			 "-f, -v) and, with PTL3_HUGEPAGES=on, free hugepages",
 			strerror(-rc));
 	return rc;
 }

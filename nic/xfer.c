@@ -51,16 +51,17 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#define P3_STALL_NS    100000u
-#define P3_SLICE_NS    10000u  /* what a slice may take, */
-#define P3_SLICE_LEAST 65536u  /* but at least so many bytes, */
-#define P3_SLICE_MOST  524288u /* and at most so many */
-#define P3_LEARN       16u     /* so many transfers by either mover in turns, */
-#define P3_EXPLORE     64u     /* then one of so many by the one that looks slower, */
-#define P3_TIMED       8u      /* and of the short ones one of so many is timed */
-#define P3_PIECES      8u      /* of a transfer through a window, at least */
-#define P3_STILL_TICKS 10u     /* so long without a pass: an exchange does not wait */
-#define P3_IOVECS      128u    /* of the region in one cross-memory read */
+#define P3_STALL_NS     100000u
+#define P3_NO_MEMORY_NS 100000000u
+#define P3_SLICE_NS     10000u  /* what a slice may take, */
+#define P3_SLICE_LEAST  65536u  /* but at least so many bytes, */
+#define P3_SLICE_MOST   524288u /* and at most so many */
+#define P3_LEARN        16u     /* so many transfers by either mover in turns, */
+#define P3_EXPLORE      64u     /* then one of so many by the one that looks slower, */
+#define P3_TIMED        8u      /* and of the short ones one of so many is timed */
+#define P3_PIECES       8u      /* of a transfer through a window, at least */
+#define P3_STILL_TICKS  10u     /* so long without a pass: an exchange does not wait */
+#define P3_IOVECS       128u    /* of the region in one cross-memory read */
 
 /* ---- the transfer table ---- */
 
@@ -645,6 +646,15 @@ static enum moved begin_anew(struct p3_pull *pull)
 	return MOVED_NOTHING;
 }
 
+/* The kernel has no memory for a read: again, but by another way before long. */
+static bool must_change(const struct p3_pull *pull)
+{
+	if (pull->mover == P3_MOVE_BULK)
+		return false;
+	return !pull->done || pull->peer->bulk == pull ||
+	       (pull->moved_ns && p3_now_ns() - pull->moved_ns > P3_NO_MEMORY_NS);
+}
+
 static enum moved cma_failed(struct p3_nic *n, struct p3_pull *pull)
 {
 	if (pull->mover == P3_MOVE_BULK && errno == EFAULT) {
@@ -654,7 +664,7 @@ static enum moved cma_failed(struct p3_nic *n, struct p3_pull *pull)
 	if (errno == EFAULT)
 		return MOVE_FAILED;
 	if (errno == ENOMEM) /* not now */
-		return pull->mover == P3_MOVE_BULK ? MOVED_NOTHING : begin_anew(pull);
+		return must_change(pull) ? begin_anew(pull) : MOVED_NOTHING;
 	/* Not allowed, or nobody is there.  If the owner is dead yod will say so; until
 	 * then this pair does without. */
 	if (!pull->peer->cma_off && errno != ESRCH)
