@@ -677,6 +677,31 @@ static void rdv_cuts_off_a_drop_of_no_node(void **state)
 	expect_cut_off(w, 0);
 }
 
+static void say_again(struct world *w, uint32_t i, uint32_t about, uint64_t incarnation)
+{
+	say_msg(w, i,
+		(struct p3_job_msg){
+			.op = P3_JOB_AGAIN, .node = about, .incarnation = incarnation});
+}
+
+static void rdv_tells_a_birth_again(void **state)
+{
+	struct world *w = *state;
+	job_of(w, 2);
+	say_again(w, 0, 1, 2);
+	expect_about(w, 0, P3_JOB_BORN, 1, 2);
+	expect_silence(w, 1);
+	say_again(w, 0, 1, 77); /* another life */
+	expect_silence(w, 0);
+	hang_up(w, 1);
+	settle(w);
+	expect_about(w, 0, P3_JOB_DIED, 1, 2);
+	say_again(w, 0, 1, 2); /* it is over */
+	expect_silence(w, 0);
+	say_again(w, 0, NODES, 2);
+	expect_cut_off(w, 0);
+}
+
 static void rdv_ignores_a_forked_child(void **state)
 {
 	struct world *w = *state;
@@ -903,6 +928,7 @@ int main(void)
 		CASE(rdv_cuts_off_too_many_descriptors),
 		CASE(rdv_cuts_off_a_segment_shorter_than_told),
 		CASE(rdv_cuts_off_a_drop_of_no_node),
+		CASE(rdv_tells_a_birth_again),
 		CASE(rdv_ignores_a_forked_child),
 		CASE(rdv_sees_a_wrapped_program_die),
 		CASE_FATES(rdv_lets_a_wrappers_next_program_take_over),

@@ -558,6 +558,23 @@ static void seg_map_refuses_nothing_at_all(void **state)
 	close(fd);
 }
 
+/* One page of file under two of a mapping: touched, the second would be SIGBUS, as is a
+ * page that its owner did not reserve on a machine without room. */
+static void seg_reach_finds_pages_that_are_not_there(void **state)
+{
+	(void)state;
+	int fd = memfd_create("short", MFD_CLOEXEC);
+	assert_int_equal(ftruncate(fd, P3_PAGE), 0);
+	char *at = mmap(NULL, 2 * P3_PAGE, PROT_READ, MAP_SHARED, fd, 0);
+	assert_ptr_not_equal(at, MAP_FAILED);
+	assert_int_equal(p3_seg_reach(at, P3_PAGE), 0);
+	assert_int_equal(p3_seg_reach(at + 100, 8), 0);
+	assert_int_equal(p3_seg_reach(at + P3_PAGE - 1, 2), -EFAULT);
+	assert_int_equal(p3_seg_reach(at + P3_PAGE, 1), -EFAULT);
+	munmap(at, 2 * P3_PAGE);
+	close(fd);
+}
+
 static void seg_dropped_mapping_reads_as_zeros(void **state)
 {
 	(void)state;
@@ -782,6 +799,7 @@ int main(void)
 		cmocka_unit_test(seg_map_refuses_a_doorbell_that_cannot_be_written),
 		cmocka_unit_test(seg_map_refuses_what_is_no_memfd),
 		cmocka_unit_test(seg_map_refuses_nothing_at_all),
+		cmocka_unit_test(seg_reach_finds_pages_that_are_not_there),
 		cmocka_unit_test(seg_dropped_mapping_reads_as_zeros),
 		cmocka_unit_test(seg_dropped_ranges_are_used_again_for_the_same_length),
 		cmocka_unit_test(seg_destroyed_segment_reads_as_zeros),
