@@ -16,6 +16,7 @@
 #include "../mp/mp.h"
 #include "lib/lib.h"
 #include "nic/fw.h"
+#include "support/pools.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -588,47 +589,6 @@ static void *nag(void *arg)
 
 /* ---- the end: what is left? ---- */
 
-static const char *left_of_peer(const struct p3_nic *n, const struct p3_peer *p)
-{
-	if (!p3_list_empty(&p->queue) || !p3_list_empty(&p->outstanding))
-		return "operations";
-	if (p->rsp_used)
-		return "reserved responses";
-	if (p->npulls || p->own_pull.in_use || p->bulk || p->nreading)
-		return "a pull";
-	if (p->nxfer[0] || p->nxfer[1])
-		return "transfer slots";
-	return p->bad ? "no sense" : n->swapper == p ? "an exchange" : NULL;
-}
-
-static const char *left_of_tables(const struct p3_nic *n)
-{
-	for (uint32_t i = 0; i < n->layout.nxfers; i++)
-		if (n->xfer[i].in_use || p3_get(&n->xfer[i].pub->id))
-			return "a transfer slot";
-	if (n->window_free != (1u << n->windows) - 1)
-		return "a window";
-	if (n->table[P3_T_PENDING].live)
-		return "a pending";
-	return n->ni[0].use[P3_U_OP].cur ? "an operation" : NULL;
-}
-
-static const char *left(unsigned *of)
-{
-	struct p3_nic *n = p3_nic(p3_node());
-	const char *what = NULL;
-	while (!p3_fw_enter(n, P3_LEASE_HOST))
-		;
-	*of = mp.rank;
-	for (unsigned r = 0; r < mp.size && !what; r++)
-		what = left_of_peer(n, &n->peer[ *of = r]);
-	if (!what)
-		what = left_of_tables(n);
-	(void)p3_fw_pass(n);
-	p3_fw_leave(n);
-	return what;
-}
-
 static bool any_open(unsigned *of)
 {
 	ptl_event_t ev;
@@ -645,7 +605,8 @@ static void check_clean(void)
 	uint64_t until = mp_ns() + 5000000000ull;
 	const char *what;
 	unsigned of;
-	while (((what = left(&of)) || any_open(&of)) && mp_ns() < until)
+	while (((what = pools_left(p3_nic(p3_node()), &of)) || any_open(&of)) &&
+		mp_ns() < until)
 		mp_sleep_ms(1);
 	mp_check(!what, "%s is left of rank %u", what, of);
 	mp_check(!any_open(&of), "%d operations of rank %u have no END", peer[of].open,

@@ -26,7 +26,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define NODES_MAX 8
+#define NODES_MAX 18
 
 typedef void nodes_fn(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *arg);
 

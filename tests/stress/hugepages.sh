@@ -1,0 +1,71 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# 0, 1, one too few and enough hugepages for a job of two; what is free before is free
+# after, one line says what is missing, once a job, and PTL3_HUGEPAGES=on is an error then.
+# The number is the machine's: it is changed only where P3_HUGE_PAGES=1 allows for that,
+# and put back.  As it is, the machine counts as one case.
+
+bin=${STRESS_BIN:?where the programs are} yod=${P3_YOD:?}
+number=/proc/sys/vm/nr_hugepages
+out=$(mktemp)
+was=$(cat $number)
+bad=0
+restore() {
+	[ -z "$P3_HUGE_PAGES" ] || echo "$was" >$number
+	rm -f "$out"
+}
+trap restore EXIT
+
+free() {
+	awk '/HugePages_Free/ { print $2 }' /proc/meminfo
+}
+
+complain() {
+	echo "$1"
+	sed 's/^/    /' "$out" | head
+	bad=1
+}
+
+job() { # policy
+	before=$(free)
+	PTL3_HUGEPAGES=$1 PTL3_HEAP=8M timeout -k 1 60 "$yod" -sz 2 "$bin/stress_lives" \
+		>"$out" 2>&1
+	status=$?
+	lines=$(grep -c 'no hugepages' "$out")
+	[ "$(free)" = "$before" ] || [ -z "$P3_HUGE_PAGES" ] ||
+		complain "$1 of $before: $(free) are free after"
+	seen+=" $before:$1:$status"
+}
+
+auto_works() {
+	job auto
+	[ $status = 0 ] || complain "auto with $before: status $status"
+	[ "$lines" -le 3 ] || complain "auto with $before: $lines lines" # of three lives
+}
+
+with() { # pages
+	echo "$1" >$number
+	[ "$(cat $number)" = "$1" ] && auto_works
+}
+
+if [ -z "$P3_HUGE_PAGES" ]; then
+	auto_works
+	if [ "$before" = 0 ]; then
+		[ "$lines" = 3 ] || complain "$lines lines in three lives"
+		# Refused calls are repeated for ever: it is told, and does not work.
+		PTL3_HUGEPAGES=on timeout -k 1 2 "$yod" -sz 2 "$bin/stress_lives" >"$out" 2>&1
+		grep -q 'error: .*free hugepages' "$out" || complain "on: no word"
+		grep -q '^fine' "$out" && complain "on: it works?"
+	fi
+	echo "free:policy:status$seen"
+	exit $bad
+fi
+for n in 0 1 2 3 4 5 6 8 9 10 11 12 13 14 15 16 18 20 24 32; do
+	with $n || { echo "this machine gives no $n hugepages"; break; }
+	grep -q '^fine 0: .* 1 huge' "$out" && enough=${enough:-$n}
+done
+[ -n "$enough" ] || complain "hugepages are never used"
+echo "from $enough on the segments of rank 0 are in hugepages"
+echo "free:policy:status$seen"
+exit $bad

@@ -1,0 +1,469 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Each fixed pool of the firmware driven to zero, with nodes as threads of one process.
+ * A node stands still while a thread of its own holds the lease and makes no pass, as if
+ * its process was stopped.
+ *
+ * After each case a round of ordinary traffic between all, and each pool is full again.
+ */
+#include "nic/cases.h"
+
+#include "lib/lib.h"
+#include "support/pools.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+
+#define PT 9
+
+enum { WANTED = 1, UNWANTED, PING, LONG_PUT, GET, ROUND };
+
+/* ---- what all cases use ---- */
+
+static struct p3_nic *nic(void)
+{
+	return p3_nic(p3_node());
+}
+
+static void stand_still(void)
+{
+	struct p3_nic *n = nic();
+	while (!p3_fw_enter(n, P3_LEASE_HOST)) {
+		p3_set(&n->lease.want, 1);
+		sched_yield();
+	}
+}
+
+static void go_on(void)
+{
+	p3_fw_leave(nic());
+}
+
+/* So many chunks of 1,024 pendings at most. */
+static void limit_pendings(unsigned chunks)
+{
+	struct p3_nic *n = nic();
+	stand_still();
+	n->conf.pending_limit = chunks * P3_TABLE_EACH * sizeof(struct p3_pending);
+	go_on();
+}
+
+static uint64_t resident(void)
+{
+	unsigned long pages = 0;
+	FILE *f = fopen("/proc/self/statm", "re");
+	CHECK(f && fscanf(f, "%*u %lu", &pages) == 1);
+	fclose(f);
+	return pages * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static int upwards(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+	return x < y ? -1 : x > y;
+}
+
+static void expect_full(void)
+{
+	uint64_t until = now_ms() + 20000;
+	const char *what;
+	unsigned of;
+	while ((what = pools_left(nic(), &of)) && now_ms() < until)
+		sleep_ms(1);
+	if (what)
+		check_failed(__FILE__, __LINE__, "%s is left of node %u", what, of);
+}
+
+/* Ordinary traffic: each node with the next one, all ways to move bytes. */
+static void round_of_all(ptl_handle_ni_t ni, unsigned rank, unsigned size)
+{
+	static const size_t len[] = {8, 1000, 100000};
+	unsigned next = (rank + 1) % size, before = (rank + size - 1) % size;
+	ptl_handle_eq_t out = eq_new(ni, 64), in = eq_new(ni, 64);
+	unsigned char *src = node_pattern(100000, rank), *dst = node_alloc(100000);
+	unsigned char *got = node_alloc(100000);
+	unsigned quiet = PTL_MD_EVENT_START_DISABLE;
+	post_md(ni, PT, ROUND, md_of(dst, 100000, PTL_MD_OP_PUT | MD_ANY | quiet, in));
+	post_md(ni, PT, ROUND + 1, md_of(src, 100000, MD_ANY, PTL_EQ_NONE));
+	sync_nodes();
+	ptl_handle_md_t put = bind_md(ni, md_of(src, 100000, quiet, out));
+	ptl_handle_md_t get = bind_md(ni, md_of(got, 100000, quiet, out));
+	for (unsigned i = 0; i < 3; i++) {
+		memset(dst, 0, 100000);
+		memset(got, 0, 100000);
+		sync_nodes();
+		CHECK_OK(PtlPutRegion(put, 0, len[i], PTL_ACK_REQ, id_of(ni, next), PT, 0,
+			ROUND, 0, i));
+		CHECK_EQ(expect(out, PTL_EVENT_SEND_END).mlength, len[i]);
+		CHECK_EQ(expect(out, PTL_EVENT_ACK).mlength, len[i]);
+		CHECK_OK(PtlGetRegion(
+			get, 0, len[i], id_of(ni, next), PT, 0, ROUND + 1, 0));
+		CHECK_EQ(expect(out, PTL_EVENT_REPLY_END).mlength, len[i]);
+		CHECK_PATTERN(got, 0, len[i], next);
+		CHECK_EQ(expect(in, PTL_EVENT_PUT_END).hdr_data, i);
+		CHECK_PATTERN(dst, 0, len[i], before);
+	}
+	sync_nodes();
+	expect_empty(out);
+	expect_empty(in);
+	expect_full();
+	sync_nodes();
+}
+
+/* ---- pendings ---- */
+
+/* Accepted puts, until the limit says no. */
+static unsigned outrun(ptl_handle_ni_t ni, ptl_handle_md_t md, unsigned to)
+{
+	unsigned n = 0;
+	int rc;
+	while ((rc = PtlPut(md, PTL_ACK_REQ, id_of(ni, to), PT, 0, WANTED, 0, n)) ==
+		PTL_OK)
+		n++;
+	CHECK_EQ(rc, PTL_NO_SPACE);
+	return n;
+}
+
+static void refused_for_long(ptl_handle_ni_t ni, ptl_handle_md_t md, unsigned to)
+{
+	uint64_t host = nic()->host_used[0], before = resident();
+	for (unsigned i = 0; i < rounds(2000); i++)
+		CHECK_RC(PtlPut(md, PTL_ACK_REQ, id_of(ni, to), PT, 0, WANTED, 0, i),
+			PTL_NO_SPACE);
+	CHECK_EQ(nic()->host_used[0], host);
+	CHECK(resident() < before + (4 << 20));
+}
+
+/* PTL_NO_SPACE at the limit, whoever stands still; all that was accepted arrives in its
+ * order, and others notice nothing */
+NODES_CASE(pendings_run_out_before_a_target_that_stands_still, 3)
+{
+	(void)arg;
+	static p3_a32 accepted;
+	ptl_handle_eq_t eq = eq_new(ni, 1 << 14);
+	unsigned char *buf = node_alloc(64);
+	unsigned quiet = MD_ANY | PTL_MD_EVENT_START_DISABLE;
+	post_md(ni, PT, WANTED, md_of(buf, 8, quiet, eq));
+	ptl_handle_md_t md = bind_md(ni, md_of(buf + 8, 8, MD_QUIET, eq));
+	if (rank == 0)
+		limit_pendings(2);
+	sync_nodes();
+	if (rank == 1)
+		stand_still();
+	sync_nodes();
+	if (rank == 0) {
+		unsigned n = outrun(ni, md, 1);
+		CHECK(n >= 2 * P3_TABLE_EACH - 1);
+		p3_set(&accepted, n);
+		refused_for_long(ni, md, 1);
+	}
+	for (unsigned i = 0; rank == 2 && i < rounds(1000); i++) {
+		CHECK_OK(put_to(ni, md, 0, PT, WANTED, PTL_ACK_REQ));
+		expect(eq, PTL_EVENT_ACK);
+	}
+	sync_nodes();
+	if (rank == 1)
+		go_on();
+	unsigned n = p3_get(&accepted), mine = rank == 0 ? rounds(1000) : 0;
+	for (unsigned i = 0; rank == 1 && i < n; i++)
+		CHECK_EQ(expect(eq, PTL_EVENT_PUT_END).hdr_data, i);
+	for (unsigned i = 0; rank == 0 && i < n + mine;) {
+		ptl_event_t ev = next_event(eq);
+		CHECK(ev.type == PTL_EVENT_ACK || ev.type == PTL_EVENT_PUT_END);
+		i++;
+	}
+	sync_nodes();
+	expect_empty(eq);
+	CHECK_EQ(drops_of(ni), 0);
+	round_of_all(ni, rank, size);
+}
+
+/* ---- the mailbox ---- */
+
+static void ask_status(void *arg)
+{
+	ptl_sr_value_t drops;
+	CHECK_OK(PtlNIStatus(*(ptl_handle_ni_t *)arg, PTL_SR_DROP_COUNT, &drops));
+	CHECK_EQ(drops, 0);
+}
+
+static bool mailbox_is_full(void)
+{
+	return (uint32_t)p3_get(&nic()->mailbox->free) == P3_MBX_NONE;
+}
+
+/* More threads wait for the firmware than there are places for their commands */
+NODES_CASE(mailbox_runs_out, 2)
+{
+	(void)arg;
+	enum { CALLERS = P3_MBX_SLOTS + 20 };
+	struct side *side[CALLERS];
+	sync_nodes();
+	for (unsigned r = 0; rank == 0 && r < 3; r++) {
+		stand_still();
+		for (unsigned i = 0; i < CALLERS; i++)
+			side[i] = side_start(ask_status, &ni);
+		while (!mailbox_is_full())
+			sleep_ms(1);
+		sleep_ms(5);
+		go_on();
+		for (unsigned i = 0; i < CALLERS; i++)
+			side_join(side[i]);
+		CHECK(!mailbox_is_full());
+	}
+	sync_nodes();
+	round_of_all(ni, rank, size);
+}
+
+/* ---- transfer slots, pulls, windows ---- */
+
+enum { LONGS = 150, LENGTH = 40000 };
+
+static void start_longs(ptl_handle_ni_t ni, ptl_handle_md_t put, ptl_handle_md_t get,
+	unsigned to, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		CHECK_OK(PtlPut(put, PTL_ACK_REQ, id_of(ni, to), PT, 0, LONG_PUT, 0, i));
+		CHECK_OK(PtlGet(get, id_of(ni, to), PT, 0, GET, 0));
+	}
+}
+
+static void finish_longs(ptl_handle_eq_t eq, unsigned n)
+{
+	unsigned seen[PTL_EVENT_UNLINK + 1] = {0};
+	for (unsigned i = 0; i < 3 * n; i++) {
+		ptl_event_t ev = next_event(eq);
+		CHECK_EQ(ev.ni_fail_type, PTL_NI_OK);
+		CHECK_EQ(ev.mlength, LENGTH);
+		seen[ev.type]++;
+	}
+	CHECK_EQ(seen[PTL_EVENT_SEND_END], n);
+	CHECK_EQ(seen[PTL_EVENT_ACK], n);
+	CHECK_EQ(seen[PTL_EVENT_REPLY_END], n);
+}
+
+/* Sources wait for slots, their target for pulls; who has nothing to do with it goes on.
+ * Nodes 0 and 2 send to node 1, which stands still, and to node 3, which does not. */
+static void longs_node(ptl_handle_ni_t ni, unsigned rank, unsigned size)
+{
+	unsigned n = rounds(LONGS), few = rounds(20);
+	ptl_handle_eq_t eq = eq_new(ni, 4096), other = eq_new(ni, 4096);
+	unsigned char *src = node_pattern(LENGTH, rank), *dst = node_alloc(LENGTH);
+	unsigned char *got = node_alloc(2 * LENGTH);
+	unsigned quiet = PTL_MD_EVENT_START_DISABLE;
+	bool sends = rank == 0 || rank == 2;
+	post_md(ni, PT, LONG_PUT, md_of(dst, LENGTH, MD_ANY, PTL_EQ_NONE));
+	post_md(ni, PT, GET, md_of(src, LENGTH, MD_ANY, PTL_EQ_NONE));
+	ptl_handle_md_t put[2], get[2];
+	for (unsigned i = 0; i < 2; i++) {
+		ptl_handle_eq_t to = i ? other : eq;
+		put[i] = bind_md(ni, md_of(src, LENGTH, quiet, to));
+		get[i] = bind_md(ni, md_of(got + i * LENGTH, LENGTH, quiet, to));
+	}
+	sync_nodes();
+	if (rank == 1)
+		stand_still();
+	sync_nodes();
+	if (sends) {
+		start_longs(ni, put[0], get[0], 1, n);
+		start_longs(ni, put[1], get[1], 3, few);
+		finish_longs(other, few); /* now, not when node 1 goes on */
+		CHECK_PATTERN(got + LENGTH, 0, LENGTH, 3);
+		expect_empty(eq);
+	}
+	sync_nodes();
+	if (rank == 1)
+		go_on();
+	if (sends) {
+		finish_longs(eq, n);
+		CHECK_PATTERN(got, 0, LENGTH, 1);
+	}
+	sync_nodes();
+	if (!sends) /* the last of the two */
+		CHECK(dst[5] == pattern(0, 5) || dst[5] == pattern(2, 5));
+	CHECK_EQ(drops_of(ni), 0);
+	round_of_all(ni, rank, size);
+}
+
+NODES_CASE(transfer_slots_and_pulls_run_out, 4)
+{
+	(void)arg;
+	longs_node(ni, rank, size);
+}
+
+/* The machine has no room: base lanes and one window do all of it */
+NODES_CASE(lanes_and_windows_run_out, 4)
+{
+	(void)arg;
+	stand_still();
+	nic()->arena_used = nic()->layout.seg_len;
+	go_on();
+	sync_nodes();
+	longs_node(ni, rank, size);
+	CHECK_EQ(nic()->windows, 1);
+	CHECK_EQ(p3_nic_counter(nic(), P3_C_LANES_FULL), 0);
+}
+
+/* ---- reserved responses ---- */
+
+NODES_CASE(reserved_responses_run_out, 2)
+{
+	(void)arg;
+	unsigned n = rounds(1500);
+	ptl_handle_eq_t eq = eq_new(ni, 4096);
+	unsigned char *src = node_pattern(2000, 7), *got = node_alloc(2000);
+	if (rank == 1)
+		post_md(ni, PT, GET, md_of(src, 2000, MD_ANY, PTL_EQ_NONE));
+	ptl_handle_md_t md =
+		bind_md(ni, md_of(got, 2000, PTL_MD_EVENT_START_DISABLE, eq));
+	sync_nodes();
+	if (rank == 1)
+		stand_still();
+	sync_nodes();
+	for (unsigned i = 0; rank == 0 && i < n; i++)
+		CHECK_OK(PtlGetRegion(
+			md, i % 100, 1000 + i % 900, id_of(ni, 1), PT, 0, GET, i % 100));
+	struct p3_peer *p = &nic()->peer[1];
+	if (rank == 0)
+		CHECK(!p3_list_empty(&p->queue));
+	sync_nodes();
+	if (rank == 1)
+		go_on();
+	/* Long ones are read while short ones pass by. */
+	unsigned of_length[900] = {0};
+	for (unsigned i = 0; rank == 0 && i < n; i++)
+		of_length[(expect(eq, PTL_EVENT_REPLY_END).mlength - 1000) % 900]++;
+	for (unsigned i = 0; rank == 0 && i < 900; i++)
+		CHECK_EQ(of_length[i], n / 900 + (i < n % 900));
+	if (rank == 0)
+		CHECK_PATTERN(got + 100, 100, 1800, 7);
+	expect_empty(eq);
+	round_of_all(ni, rank, size);
+}
+
+/* ---- 16 flood, and a seventeenth ---- */
+
+enum { FLOODERS = 16, TARGET = 0, PINGER = FLOODERS + 1, NODES = FLOODERS + 2 };
+
+static p3_a32 flooding;
+
+/* Two of three are wanted; they carry who sent them, and which. */
+static void flood(ptl_handle_ni_t ni, unsigned rank, unsigned n)
+{
+	uint64_t *word = (uint64_t *)(void *)node_alloc(8 * n);
+	ptl_handle_md_t md = bind_md(ni, md_of(word, 8 * n, MD_QUIET, PTL_EQ_NONE));
+	for (unsigned i = 0; i < n; i++) {
+		int rc;
+		word[i] = (uint64_t)rank << 32 | i;
+		while ((rc = PtlPutRegion(md, 8 * i, 8, PTL_NO_ACK_REQ, id_of(ni, TARGET),
+				PT, 0, i % 3 == 2 ? UNWANTED : WANTED, 0, 0)) ==
+			PTL_NO_SPACE)
+			sched_yield();
+		CHECK_EQ(rc, PTL_OK);
+	}
+}
+
+enum { TIMES = 100000 };
+
+static void ping_meanwhile(ptl_handle_ni_t ni)
+{
+	static uint64_t ns[TIMES];
+	unsigned n = 0;
+	ptl_handle_eq_t eq = eq_new(ni, 16);
+	ptl_handle_md_t md = bind_md(ni, md_of(node_alloc(8), 8, MD_QUIET, eq));
+	while (p3_get(&flooding)) {
+		uint64_t t = now_ns();
+		CHECK_OK(put_to(ni, md, TARGET, PT, PING, PTL_ACK_REQ));
+		expect(eq, PTL_EVENT_ACK);
+		ns[n++ % TIMES] = now_ns() - t;
+	}
+	CHECK(n >= 20);
+	unsigned k = n < TIMES ? n : TIMES;
+	qsort(ns, k, sizeof *ns, upwards);
+	print_message("16 flood: %u round trips of a 17th, %.1f us in the median, "
+		      "99 %% within %.1f us\n",
+		n, (double)ns[k / 2] / 1e3, (double)ns[k - 1 - k / 100] / 1e3);
+}
+
+/* As slow as a host can be: it looks at its counters now and then. */
+static uint64_t grown_meanwhile(ptl_handle_ni_t ni, uint64_t drops)
+{
+	while (drops_of(ni) < drops / 2)
+		sleep_ms(1);
+	uint64_t half = resident();
+	run_for_drops(ni, drops);
+	uint64_t all = resident();
+	return all > half ? all - half : 0;
+}
+
+static void check_flood(const uint64_t *word, unsigned n)
+{
+	unsigned next[NODES] = {0}, all = FLOODERS * (n - n / 3);
+	for (unsigned i = 0; i < all; i++) {
+		unsigned from = (unsigned)(word[i] >> 32);
+		CHECK(from >= 1 && from <= FLOODERS);
+		CHECK_EQ((uint32_t)word[i], next[from]);
+		next[from] += next[from] % 3 == 1 ? 2 : 1;
+	}
+}
+
+/* A slow host: matched messages are all there in the order of each source, others are
+ * counted, memory stays as it is, and a seventeenth sender progresses */
+NODES_CASE(sixteen_flood_a_slow_host, NODES)
+{
+	(void)arg;
+	unsigned n = rounds(6000), wanted = FLOODERS * (n - n / 3);
+	uint64_t *all = NULL, grown = 0;
+	if (rank == TARGET) {
+		all = (uint64_t *)(void *)node_alloc(wanted * 8);
+		post_md(ni, PT, WANTED,
+			md_of(all, wanted * 8, PTL_MD_OP_PUT | MD_QUIET, PTL_EQ_NONE));
+		post_md(ni, PT, PING, md_of(node_alloc(8), 8, MD_ANY, PTL_EQ_NONE));
+		p3_set(&flooding, FLOODERS);
+	} else {
+		limit_pendings(1);
+	}
+	sync_nodes();
+	if (rank >= 1 && rank <= FLOODERS) {
+		flood(ni, rank, n);
+		p3_add32(&flooding, (uint32_t)-1);
+	} else if (rank == PINGER) {
+		ping_meanwhile(ni);
+	} else {
+		grown = grown_meanwhile(ni, FLOODERS * (n / 3));
+	}
+	sync_nodes();
+	if (rank == TARGET) {
+		ptl_sr_value_t drops;
+		CHECK_OK(PtlNIStatus(ni, PTL_SR_DROP_COUNT, &drops));
+		CHECK_EQ(drops, FLOODERS * (n / 3));
+		check_flood(all, n);
+		print_message("memory: %.1f MiB more while the second half came\n",
+			(double)grown / 1048576);
+		CHECK(grown < (8 << 20));
+	}
+	sync_nodes();
+	round_of_all(ni, rank, size);
+}
+
+int main(void)
+{
+	const struct CMUnitTest cases[] = {
+		cmocka_unit_test(pendings_run_out_before_a_target_that_stands_still),
+		cmocka_unit_test(mailbox_runs_out),
+		cmocka_unit_test(transfer_slots_and_pulls_run_out),
+		cmocka_unit_test(lanes_and_windows_run_out),
+		cmocka_unit_test(reserved_responses_run_out),
+		cmocka_unit_test(sixteen_flood_a_slow_host),
+	};
+	return RUN_CASES(cases);
+}
