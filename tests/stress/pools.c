@@ -407,44 +407,52 @@ NODES_CASE(memory_of_the_host_runs_out, 2)
 
 enum { FLOODERS = 16, TARGET = 0, PINGER = FLOODERS + 1, NODES = FLOODERS + 2 };
 
-static p3_a32 flooding;
+static p3_a32 pinging, extra;
 
-/* Two of three are wanted; they carry who sent them, and which. */
+static void put_one(
+	ptl_handle_ni_t ni, ptl_handle_md_t md, size_t off, ptl_match_bits_t bits)
+{
+	int rc;
+	while ((rc = PtlPutRegion(md, off, 8, PTL_NO_ACK_REQ, id_of(ni, TARGET), PT, 0,
+			bits, 0, 0)) == PTL_NO_SPACE)
+		sched_yield();
+	CHECK_EQ(rc, PTL_OK);
+}
+
+/* Two of three are wanted; they carry who sent them, and which.  Then unwanted ones, as
+ * long as the seventeenth has to be disturbed. */
 static void flood(ptl_handle_ni_t ni, unsigned rank, unsigned n)
 {
 	uint64_t *word = (uint64_t *)(void *)node_alloc(8 * n);
 	ptl_handle_md_t md = bind_md(ni, md_of(word, 8 * n, MD_QUIET, PTL_EQ_NONE));
 	for (unsigned i = 0; i < n; i++) {
-		int rc;
 		word[i] = (uint64_t)rank << 32 | i;
-		while ((rc = PtlPutRegion(md, 8 * i, 8, PTL_NO_ACK_REQ, id_of(ni, TARGET),
-				PT, 0, i % 3 == 2 ? UNWANTED : WANTED, 0, 0)) ==
-			PTL_NO_SPACE)
-			sched_yield();
-		CHECK_EQ(rc, PTL_OK);
+		put_one(ni, md, 8 * i, i % 3 == 2 ? UNWANTED : WANTED);
 	}
+	for (; p3_get(&pinging); p3_add32(&extra, 1))
+		put_one(ni, md, 0, UNWANTED);
 }
-
-enum { TIMES = 100000 };
 
 static void ping_meanwhile(ptl_handle_ni_t ni)
 {
+	enum { TIMES = 2000 };
 	static uint64_t ns[TIMES];
-	unsigned n = 0;
+	unsigned n = rounds(TIMES);
 	ptl_handle_eq_t eq = eq_new(ni, 16);
 	ptl_handle_md_t md = bind_md(ni, md_of(node_alloc(8), 8, MD_QUIET, eq));
-	while (p3_get(&flooding)) {
+	for (unsigned i = 0; i < n; i++) {
 		uint64_t t = now_ns();
 		CHECK_OK(put_to(ni, md, TARGET, PT, PING, PTL_ACK_REQ));
 		expect(eq, PTL_EVENT_ACK);
-		ns[n++ % TIMES] = now_ns() - t;
+		ns[i] = now_ns() - t;
 	}
-	CHECK(n >= rounds(20));
-	unsigned k = n < TIMES ? n : TIMES;
-	qsort(ns, k, sizeof *ns, upwards);
-	print_message("16 flood: %u round trips of a 17th, %.1f us in the median, "
-		      "99 %% within %.1f us\n",
-		n, (double)ns[k / 2] / 1e3, (double)ns[k - 1 - k / 100] / 1e3);
+	p3_set(&pinging, 0);
+	qsort(ns, n, sizeof *ns, upwards);
+	print_message("16 flood: round trips of a 17th %.1f us in the median, 99 %% "
+		      "within %.1f us, all within %.1f us\n",
+		(double)ns[n / 2] / 1e3, (double)ns[n - 1 - n / 100] / 1e3,
+		(double)ns[n - 1] / 1e3);
+	CHECK(ns[n - 1 - n / 100] < 5000000000u);
 }
 
 /* As slow as a host can be: it looks at its counters now and then. */
@@ -453,7 +461,8 @@ static uint64_t grown_meanwhile(ptl_handle_ni_t ni, uint64_t drops)
 	while (drops_of(ni) < drops / 2)
 		sleep_ms(1);
 	uint64_t half = resident();
-	run_for_drops(ni, drops);
+	while (p3_get(&pinging))
+		sleep_ms(1);
 	uint64_t all = resident();
 	return all > half ? all - half : 0;
 }
@@ -481,14 +490,14 @@ NODES_CASE(sixteen_flood_a_slow_host, NODES)
 		post_md(ni, PT, WANTED,
 			md_of(all, wanted * 8, PTL_MD_OP_PUT | MD_QUIET, PTL_EQ_NONE));
 		post_md(ni, PT, PING, md_of(node_alloc(8), 8, MD_ANY, PTL_EQ_NONE));
-		p3_set(&flooding, FLOODERS);
+		p3_set(&pinging, 1);
+		p3_set(&extra, 0);
 	} else {
 		limit_pendings(1);
 	}
 	sync_nodes();
 	if (rank >= 1 && rank <= FLOODERS) {
 		flood(ni, rank, n);
-		p3_add32(&flooding, (uint32_t)-1);
 	} else if (rank == PINGER) {
 		ping_meanwhile(ni);
 	} else {
@@ -497,8 +506,9 @@ NODES_CASE(sixteen_flood_a_slow_host, NODES)
 	sync_nodes();
 	if (rank == TARGET) {
 		ptl_sr_value_t drops;
+		run_for_drops(ni, FLOODERS * (n / 3) + p3_get(&extra));
 		CHECK_OK(PtlNIStatus(ni, PTL_SR_DROP_COUNT, &drops));
-		CHECK_EQ(drops, FLOODERS * (n / 3));
+		CHECK_EQ(drops, FLOODERS * (n / 3) + p3_get(&extra));
 		check_flood(all, n);
 		print_message("memory: %.1f MiB more while the second half came\n",
 			(double)grown / 1048576);
