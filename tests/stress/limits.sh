@@ -4,7 +4,7 @@
 # Limits that the first rank of a job of two reaches at each stage of its life (lives.c):
 # descriptors, file size (SIGXFSZ), address space; and a kernel that refuses cross-memory
 # reads from some call on, reads little at a time, or binds no memory.
-# usage: limits.sh [descriptors|files|space|reads|numa]...
+# usage: limits.sh [descriptors|files|space|reads|numa|devshm]...
 
 bin=${STRESS_BIN:?where the programs are} yod=${P3_YOD:?}
 failures=0 jobs=0
@@ -72,6 +72,17 @@ reads() {
 numa() {
 	P3_SHIM_NUMA=1 job 2 env LD_PRELOAD="$bin/libstress_shim.so" "$bin/stress_lives"
 	says '^fine 0: [0-9]+ calls, [1-9][0-9]* failed'
+}
+
+# Segments are no files of /dev/shm: its size does not matter.
+devshm() {
+	if ! unshare -m mount -t tmpfs -o size=64k none /dev/shm 2>/dev/null; then
+		echo "skipped: no mounts here"
+		return
+	fi
+	job 2 unshare -m sh -c 'mount -t tmpfs -o size=64k none /dev/shm && exec "$0"' \
+		"$bin/stress_lives"
+	[ "$(grep -c '^fine' "$out")" = 2 ] || failures=$((failures + 1))
 }
 
 for what in "${@:-descriptors}"; do
