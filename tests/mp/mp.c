@@ -10,6 +10,7 @@
 
 struct mp mp;
 unsigned char *mp_pattern;
+char mp_note[80];
 
 void mp_fail(const char *where, int line, const char *format, ...)
 {
@@ -19,8 +20,8 @@ void mp_fail(const char *where, int line, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(text, sizeof text, format, args);
 	va_end(args);
-	fprintf(stderr, "rank %u: %s:%d: %s\n", mp.rank, name ? name + 1 : where, line,
-		text);
+	fprintf(stderr, "rank %u: %s:%d: %s%s%s\n", mp.rank, name ? name + 1 : where,
+		line, text, *mp_note ? "; " : "", mp_note);
 	exit(1);
 }
 
@@ -155,7 +156,9 @@ bool mp_next_within(ptl_handle_eq_t eq, unsigned ms, ptl_event_t *ev)
 	int which, rc = PtlEQPoll(&eq, 1, ms, ev, &which);
 	if (rc == PTL_EQ_EMPTY)
 		return false;
-	mp_ok(rc);
+	mp_check(rc == PTL_OK, "%s before a %s of %llu, sequence %u",
+		PtlErrorStr((unsigned)rc), PtlEventKindStr(ev->type),
+		(unsigned long long)ev->match_bits, ev->sequence);
 	return true;
 }
 

@@ -37,6 +37,9 @@ void mp_end(void);
 _Noreturn void mp_fail(const char *where, int line, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
+/* What it says behind the reason: how to repeat this run, for one. */
+extern char mp_note[80];
+
 #define mp_ok(call)                                                                      \
 	do {                                                                             \
 		int rc_ = (call);                                                        \
