@@ -465,6 +465,7 @@ struct p3_peer {
 	uint32_t owner; /* its header's, 0: the kernel does not tell its end */
 	bool proven;    /* os_pid is its process, until the owner's word changes */
 	char *base;     /* its published segment, read-only */
+	uint64_t there; /* bit for each of its hugepages that may be looked at */
 	struct p3_heap_view heap;   /* its shared heap, read-only */
 	struct p3_link queue;       /* pendings not sent */
 	struct p3_link outstanding; /* pendings sent */
@@ -909,6 +910,8 @@ int p3_fw_peer_down(struct p3_nic *n, struct p3_cmd *c);
 struct p3_peer *p3_fw_find(struct p3_nic *n, ptl_nid_t nid);
 bool p3_fw_ready(struct p3_nic *n, struct p3_peer *p);
 bool p3_fw_full_ring_ok(struct p3_nic *n, uint64_t off, uint32_t cells);
+/* May these bytes of the peer's segment, inside it, be looked at? */
+bool p3_fw_reach(struct p3_peer *p, uint64_t off, uint64_t len);
 bool p3_fw_acked(struct p3_peer *p);
 bool p3_fw_room(struct p3_peer *p, struct p3_ring_tx *r, uint32_t k);
 bool p3_fw_grow_requests(struct p3_nic *n, struct p3_peer *p); /* true: now */

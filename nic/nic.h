@@ -293,7 +293,8 @@ struct p3_peer_info {
 	int published;
 	int doorbell;
 	int heap;
-	void *base; /* mapped by p3_nic_peer_up */
+	void *base;     /* mapped by p3_nic_peer_up */
+	uint64_t there; /* bit for each hugepage of it that is known to be there */
 	void *doorbell_at;
 	struct p3_heap_view view; /* of its heap */
 };

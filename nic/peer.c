@@ -53,6 +53,25 @@ bool p3_fw_full_ring_ok(struct p3_nic *n, uint64_t off, uint32_t cells)
 	       off % P3_CELL == 0;
 }
 
+/*
+ * A hugepage that its owner never reserved would be allocated by the look at it, and
+ * where there is none that is SIGBUS.  Nothing that the owner says is believed: pages
+ * beyond those of the tables are brought in first, once, and stay (the seals forbid
+ * holes).
+ */
+bool p3_fw_reach(struct p3_peer *p, uint64_t off, uint64_t len)
+{
+	for (uint64_t i = off / P3_HUGE; i * P3_HUGE < off + len; i++) {
+		uint64_t bit = UINT64_C(1) << i;
+		if (__builtin_expect((p->there & bit) != 0, 1))
+			continue;
+		if (p3_seg_bring_in(p->base + i * P3_HUGE, P3_HUGE) != 0)
+			return false;
+		p->there |= bit;
+	}
+	return true;
+}
+
 static bool carve_lane(struct p3_nic *n, struct p3_peer *p)
 {
 	if (p->full_off)
@@ -233,6 +252,7 @@ static void take_over(struct p3_peer *p, const struct p3_peer_info *info)
 	p->os_pid = info->os_pid;
 	p->incarnation = info->incarnation;
 	p->base = info->base;
+	p->there = info->there;
 	p->proof = ((const struct p3_seg_header *)info->base)->self +
 		   offsetof(struct p3_seg_header, incarnation);
 	p->owner = 0;
@@ -387,15 +407,36 @@ static int check_header(struct p3_nic *n, const struct p3_peer_info *info)
 {
 	const struct p3_seg_header *h = info->base;
 	uint32_t state = p3_acquire(&h->state); /* SEG.1 */
-	if (h->magic == P3_SEG_MAGIC && h->layout == P3_LAYOUT_WORD &&
-		h->nnodes == n->conf.nnodes && h->node == info->node &&
-		h->incarnation == info->incarnation)
+	uint64_t layout = h->layout;
+	if (h->magic != P3_SEG_MAGIC || h->nnodes != n->conf.nnodes ||
+		h->node != info->node || h->incarnation != info->incarnation)
+		return -EPROTO;
+	if (layout == P3_LAYOUT_WORD)
 		return state == P3_SEG_LIVE || state == P3_SEG_FINISHED ? 0 : -ESTALE;
 	p3_error("node %u: its segment has layout %#llx, this library %#llx; "
 		 "link all programs of a job with the same libportals",
-		info->node, (unsigned long long)h->layout,
+		info->node, (unsigned long long)layout,
 		(unsigned long long)P3_LAYOUT_WORD);
 	return -EPROTO;
+}
+
+/* The tables of a segment that may lie in hugepages nobody has reserved. */
+static int bring_in_tables(struct p3_nic *n, struct p3_peer_info *info)
+{
+	uint64_t pages = p3_round_up(n->layout.ctl_len, P3_HUGE) / P3_HUGE;
+	info->there = UINT64_MAX;
+	if (p3_seg_page(info->published) < P3_HUGE)
+		return 0;
+	info->there = (UINT64_C(1) << pages) - 1;
+	return p3_seg_bring_in(info->base, pages * P3_HUGE);
+}
+
+/* One line for each life, or its messages would be lost in silence. */
+static void tell_unusable(const struct p3_peer_info *info, int err)
+{
+	p3_warn("node %u (nid %u, process %u): what it gave as its memory cannot be used "
+		"(%s); messages to it are lost",
+		info->node, info->nid, info->os_pid, strerror(err));
 }
 
 /* Views would take what the program itself needs. */
@@ -421,27 +462,46 @@ static void map_heap(struct p3_nic *n, struct p3_peer_info *info)
 			info->node, strerror(-rc));
 }
 
-int p3_nic_peer_up(struct p3_nic *n, struct p3_peer_info *info)
+static void unmap_all(struct p3_peer_info *info)
 {
-	if (info->node >= n->conf.nnodes || info->seg_len != n->layout.seg_len)
-		return -EPROTO;
-	int rc = p3_seg_map(info->published, info->seg_len, false, &info->base);
-	if (rc)
-		return rc;
-	rc = p3_seg_map(info->doorbell, P3_PAGE, true, &info->doorbell_at);
-	if (!rc)
-		rc = check_header(n, info);
-	struct p3_cmd c = {.op = P3_OP_PEER_UP, .peer = info};
-	map_heap(n, info);
-	FAULT_POINT("peer.mapped");
-	if (!rc)
-		rc = p3_nic_do(n, &c);
-	if (!rc)
-		return 0;
 	p3_heap_view_close(&info->view);
 	if (info->doorbell_at)
 		p3_seg_unmap(info->doorbell_at, P3_PAGE);
-	p3_seg_unmap(info->base, info->seg_len);
+	if (info->base)
+		p3_seg_unmap(info->base, info->seg_len);
+}
+
+static int map_all(struct p3_nic *n, struct p3_peer_info *info)
+{
+	if (info->seg_len != n->layout.seg_len)
+		return -EPROTO;
+	int rc = p3_seg_map(info->published, info->seg_len, false, &info->base);
+	if (!rc)
+		rc = p3_seg_map(info->doorbell, P3_PAGE, true, &info->doorbell_at);
+	if (!rc)
+		rc = bring_in_tables(n, info);
+	if (!rc)
+		rc = check_header(n, info);
+	if (!rc)
+		map_heap(n, info);
+	return rc;
+}
+
+int p3_nic_peer_up(struct p3_nic *n, struct p3_peer_info *info)
+{
+	if (info->node >= n->conf.nnodes)
+		return -EPROTO;
+	info->base = info->doorbell_at = NULL;
+	info->view = (struct p3_heap_view){0};
+	int rc = map_all(n, info);
+	if (rc)
+		tell_unusable(info, -rc);
+	FAULT_POINT("peer.mapped");
+	struct p3_cmd c = {.op = P3_OP_PEER_UP, .peer = info};
+	if (!rc)
+		rc = p3_nic_do(n, &c);
+	if (rc)
+		unmap_all(info);
 	return rc;
 }
 

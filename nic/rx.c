@@ -362,7 +362,8 @@ static bool enter_full_requests(struct p3_nic *n, struct p3_peer *p)
 {
 	uint64_t off =
 		p3_acquire(&p->theirs->full_req); /* LANE.1: before the switch cell */
-	if (!p3_fw_full_ring_ok(n, off, n->layout.req_cells))
+	if (!p3_fw_full_ring_ok(n, off, n->layout.req_cells) ||
+		!p3_fw_reach(p, off, (uint64_t)n->layout.req_cells * P3_CELL))
 		return false;
 	FAULT_POINT("ring.entering_requests");
 	p3_ring_rx_init(&p->req_in, (struct p3_cell *)(p->base + off),

@@ -677,7 +677,8 @@ static bool enter_full_responses(struct p3_nic *n, struct p3_peer *p)
 {
 	uint64_t off =
 		p3_acquire(&p->theirs->full_rsp); /* LANE.1: before the switch cell */
-	if (!p3_fw_full_ring_ok(n, off, n->layout.rsp_cells))
+	if (!p3_fw_full_ring_ok(n, off, n->layout.rsp_cells) ||
+		!p3_fw_reach(p, off, (uint64_t)n->layout.rsp_cells * P3_CELL))
 		return false;
 	FAULT_POINT("ring.entering_responses");
 	p3_ring_rx_init(&p->rsp_in, (struct p3_cell *)(p->base + off),

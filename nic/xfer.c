@@ -762,7 +762,8 @@ static enum moved move_bulk(struct p3_nic *n, struct p3_pull *pull)
 		return good;
 	if (produced <= pull->done)
 		return move_tail(n, pull);
-	if (produced > pull->length || !window_ok(n, window))
+	if (produced > pull->length || !window_ok(n, window) ||
+		!p3_fw_reach(p, window, P3_WINDOW_LEN))
 		return MOVE_FAILED;
 	if (produced > pull->end)
 		produced = pull->end;

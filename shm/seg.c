@@ -22,6 +22,10 @@
 #define F_SEAL_FUTURE_WRITE 0x0010
 #endif
 
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ 22
+#endif
+
 #define P3_REMOTE ((uintptr_t)256 << 30)
 
 /* A mapping of this process, or (refs 0) a range that is kept for the next one. */
@@ -184,6 +188,18 @@ int p3_seg_map(int fd, uint64_t len, bool writable, void **base_out)
 		return -EPROTO;
 	return map_locked(
 		fd, len, writable ? PROT_READ | PROT_WRITE : PROT_READ, base_out);
+}
+
+uint64_t p3_seg_page(int fd)
+{
+	struct stat st;
+	return fstat(fd, &st) == 0 ? (uint64_t)st.st_blksize : P3_PAGE;
+}
+
+int p3_seg_bring_in(const void *at, uint64_t len)
+{
+	int rc = (int)syscall(SYS_madvise, at, len, MADV_POPULATE_READ);
+	return rc == 0 || errno == EINVAL ? 0 : -errno;
 }
 
 void p3_seg_unmap(void *base, uint64_t len)

@@ -65,6 +65,16 @@ void p3_seg_bind_here(const struct p3_seg *seg);
  */
 int p3_seg_map(int fd, uint64_t len, bool writable, void **base_out);
 
+/* Size of the pages of a descriptor's file. */
+uint64_t p3_seg_page(int fd);
+
+/*
+ * Before the first look at bytes that only their owner's word says are reserved: the
+ * kernel brings their pages in, or says that it cannot, where the look would be a signal.
+ * A kernel that does not know the call (before 5.14) is taken to have done it.
+ */
+int p3_seg_bring_in(const void *at, uint64_t len);
+
 /* End of a mapping (of a peer's, or an own segment's: closes the descriptor). */
 void p3_seg_unmap(void *base, uint64_t len);
 void p3_seg_destroy(struct p3_seg *seg);
