@@ -198,8 +198,10 @@ uint64_t p3_seg_page(int fd)
 
 int p3_seg_bring_in(const void *at, uint64_t len)
 {
-	int rc = (int)syscall(SYS_madvise, at, len, MADV_POPULATE_READ);
-	return rc == 0 || errno == EINVAL ? 0 : -errno;
+	int saved = errno;
+	int rc = syscall(SYS_madvise, at, len, MADV_POPULATE_READ) == 0 ? 0 : -errno;
+	errno = saved;
+	return rc == -EINVAL ? 0 : rc;
 }
 
 void p3_seg_unmap(void *base, uint64_t len)
@@ -221,14 +223,14 @@ void p3_seg_forget_all(void)
 
 int p3_seg_reserve_range(const struct p3_seg *seg, uint64_t off, uint64_t len)
 {
-	int rc;
+	int rc, saved = errno;
 	do
 		/* libc's fallocate is a cancellation point, and a lease may be held */
-		rc = (int)syscall(SYS_fallocate, seg->fd, 0, (off_t)off, (off_t)len);
-	while (rc != 0 && errno == EINTR);
-	if (rc != 0)
-		return errno == ENOMEM ? -ENOSPC : -errno;
-	return 0;
+		rc = syscall(SYS_fallocate, seg->fd, 0, (off_t)off, (off_t)len) ? -errno
+										: 0;
+	while (rc == -EINTR);
+	errno = saved; /* a program's, in the middle of a put */
+	return rc == -ENOMEM ? -ENOSPC : rc;
 }
 
 int p3_seg_reserve(struct p3_seg *seg, uint64_t len)

@@ -153,7 +153,8 @@ ptl_event_t mp_expect(ptl_handle_eq_t eq, ptl_event_kind_t type)
 
 bool mp_next_within(ptl_handle_eq_t eq, unsigned ms, ptl_event_t *ev)
 {
-	int which, rc = PtlEQPoll(&eq, 1, ms, ev, &which);
+	int which, rc;
+	mp_keeps_errno(rc, PtlEQPoll(&eq, 1, ms, ev, &which));
 	if (rc == PTL_EQ_EMPTY)
 		return false;
 	mp_check(rc == PTL_OK, "%s before a %s of %llu, sequence %u",
@@ -164,7 +165,8 @@ bool mp_next_within(ptl_handle_eq_t eq, unsigned ms, ptl_event_t *ev)
 
 bool mp_poll(ptl_handle_eq_t eq, ptl_event_t *ev)
 {
-	int rc = PtlEQGet(eq, ev);
+	int rc;
+	mp_keeps_errno(rc, PtlEQGet(eq, ev));
 	if (rc == PTL_EQ_EMPTY)
 		return false;
 	mp_ok(rc);
@@ -176,8 +178,8 @@ void mp_put(ptl_handle_md_t md, ptl_size_t offset, ptl_size_t length, ptl_ack_re
 {
 	int rc;
 	do
-		rc = PtlPutRegion(md, offset, length, ack, mp.id[rank], MP_PORTAL, 0,
-			bits, remote, hdr);
+		mp_keeps_errno(rc, PtlPutRegion(md, offset, length, ack, mp.id[rank],
+					   MP_PORTAL, 0, bits, remote, hdr));
 	while (rc == PTL_NO_SPACE);
 	mp_ok(rc);
 }
@@ -187,8 +189,8 @@ void mp_get(ptl_handle_md_t md, ptl_size_t offset, ptl_size_t length, unsigned r
 {
 	int rc;
 	do
-		rc = PtlGetRegion(
-			md, offset, length, mp.id[rank], MP_PORTAL, 0, bits, remote);
+		mp_keeps_errno(rc, PtlGetRegion(md, offset, length, mp.id[rank],
+					   MP_PORTAL, 0, bits, remote));
 	while (rc == PTL_NO_SPACE);
 	mp_ok(rc);
 }

@@ -235,8 +235,8 @@ static void start_swap(struct stream *s, ptl_size_t len)
 	s->waits = W_SEND_START | W_SEND | W_REPLY_START | W_REPLY | W_OKAY;
 	fill_cell(p->swap_out, mp.rank, s->to, s->seq);
 	do
-		rc = PtlGetPutRegion(s->md, 0, s->out, 0, len, mp.id[s->to], MP_PORTAL, 0,
-			S_SWAP, mp.rank * CELL, s->seq);
+		mp_keeps_errno(rc, PtlGetPutRegion(s->md, 0, s->out, 0, len, mp.id[s->to],
+					   MP_PORTAL, 0, S_SWAP, mp.rank * CELL, s->seq));
 	while (rc == PTL_NO_SPACE);
 	mp_ok(rc);
 }
@@ -578,6 +578,23 @@ bool streams_heard_all(void)
 const uint64_t *streams_heard(unsigned from)
 {
 	return heard[from];
+}
+
+void streams_round(const bool *with, unsigned ms)
+{
+	static const uint64_t nothing[S_TALLY];
+	uint64_t until = mp_ns() + ms * 1000000ull;
+	streams_begin(with);
+	while (mp_ns() < until)
+		(void)streams_step();
+	streams_stop();
+	while (streams_step())
+		;
+	for (unsigned r = 0; r < mp.size; r++)
+		if (with[r] && r != mp.rank)
+			streams_bye(r, nothing);
+	while (!streams_heard_all())
+		(void)streams_step();
 }
 
 /* Exchanges begin anew, perhaps with a partner who has forgotten. */
