@@ -13,6 +13,7 @@
 #include "shm/fault.h"
 #include "shm/log.h"
 #include "shm/park.h"
+#include "shm/seg.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -363,7 +364,7 @@ static int make_directory(struct p3_node *node)
 static int start_life(struct p3_node *node)
 {
 	sigset_t all, old;
-	node->stop_fd = eventfd(0, EFD_CLOEXEC);
+	node->stop_fd = p3_fd_above_std(eventfd(0, EFD_CLOEXEC));
 	if (node->stop_fd < 0)
 		return -errno;
 	sigfillset(&all);

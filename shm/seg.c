@@ -190,6 +190,16 @@ int p3_seg_map(int fd, uint64_t len, bool writable, void **base_out)
 		fd, len, writable ? PROT_READ | PROT_WRITE : PROT_READ, base_out);
 }
 
+int p3_fd_above_std(int fd)
+{
+	if (fd < 0 || fd > STDERR_FILENO)
+		return fd;
+	int above = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1), saved = errno;
+	close(fd);
+	errno = saved;
+	return above;
+}
+
 uint64_t p3_seg_page(int fd)
 {
 	struct stat st;
@@ -255,7 +265,8 @@ static int create_with(
 	if (getrlimit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur < len)
 		return -EFBIG;
 	unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
-	seg.fd = memfd_create(name, flags | (huge ? MFD_HUGETLB | MFD_HUGE_2MB : 0));
+	seg.fd = p3_fd_above_std(
+		memfd_create(name, flags | (huge ? MFD_HUGETLB | MFD_HUGE_2MB : 0)));
 	if (seg.fd < 0)
 		return -errno;
 	int rc = 0;

@@ -65,6 +65,12 @@ void p3_seg_bind_here(const struct p3_seg *seg);
  */
 int p3_seg_map(int fd, uint64_t len, bool writable, void **base_out);
 
+/*
+ * The same file under a number above 2, where programs do not write unasked, even if
+ * they run with these closed; -1 with errno if there is none, and fd is closed.
+ */
+int p3_fd_above_std(int fd);
+
 /* Size of the pages of a descriptor's file. */
 uint64_t p3_seg_page(int fd);
 
