@@ -274,19 +274,7 @@ static void settle(void)
 
 static double round_of(const bool *with, unsigned ms)
 {
-	static const uint64_t nothing[S_TALLY];
-	uint64_t until = mp_ns() + ms * 1000000ull;
-	streams_begin(with);
-	while (mp_ns() < until)
-		(void)streams_step();
-	streams_stop();
-	while (streams_step())
-		;
-	for (unsigned r = 0; r < mp.size; r++)
-		if (with[r] && r != mp.rank)
-			streams_bye(r, nothing);
-	while (!streams_heard_all())
-		(void)streams_step();
+	streams_round(with, ms);
 	return streams_median_us();
 }
 

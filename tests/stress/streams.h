@@ -68,6 +68,9 @@ void streams_bye(unsigned to, const uint64_t words[S_TALLY]);
 bool streams_heard_all(void);
 const uint64_t *streams_heard(unsigned from);
 
+/* All of that: operations for so long, then byes. */
+void streams_round(const bool *with, unsigned ms);
+
 /* Between two rounds: before the barrier that all come to, when all was heard. */
 void streams_rest(void);
 
