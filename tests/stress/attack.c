@@ -288,11 +288,14 @@ _Noreturn void attack_live(bool first, unsigned quiet_ms)
 	if (pthread_create(&thread, NULL, be_busy, (void *)(uintptr_t)attack_dice()))
 		_exit(1);
 	uint64_t life = 5000000 + attack_dice() % 60000000, until = mp_ns() + life;
-	unsigned some = (unsigned)attack_dice() % ATTACKS;
+	const char *only = getenv("HOSTILE_ONLY"); /* for people: which attack */
+	unsigned some =
+		only ? (unsigned)atoi(only) % ATTACKS : (unsigned)attack_dice() % ATTACKS;
 	mp_sleep_ms((unsigned)attack_dice() % 10); /* let operations begin */
 	while (mp_ns() < until) {
-		unsigned which =
-			attack_dice() % 4 ? some : (unsigned)attack_dice() % ATTACKS;
+		unsigned which = only || attack_dice() % 4
+					 ? some
+					 : (unsigned)attack_dice() % ATTACKS;
 		attack_once(n, which);
 		if (attack_dice() % 4 == 0)
 			usleep((useconds_t)attack_dice() % 300);

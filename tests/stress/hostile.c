@@ -261,12 +261,14 @@ static void settle(void)
 			take_outcome(&ev);
 		look_at_prey();
 	} while (mp_ns() < until &&
-		 (alive() != honest_ones() || under_way() || deal.sent != deal.puts));
+		 (alive() > honest_ones() || under_way() || deal.sent != deal.puts));
 	mp_check(deal.sent == deal.puts && !under_way(),
 		"%d ms after the end %llu operations are under way, %llu of %llu sends "
 		"are over, %llu nodes alive",
 		END_MS, (unsigned long long)under_way(), (unsigned long long)deal.sent,
 		(unsigned long long)deal.puts, (unsigned long long)alive());
+	mp_check(alive() <= honest_ones(), "%llu nodes are said to be alive",
+		(unsigned long long)alive());
 	mp_check(deal.replies <= deal.gets + deal.swaps, "more replies than gets");
 }
 

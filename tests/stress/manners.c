@@ -9,6 +9,7 @@
  *	closed	descriptors 0, 1 and 2 are closed before PtlInit
  *	moved	chdir, umask, setgid and setuid after PtlNIInit, and before another one
  *	stack	operations of all kinds by a thread with the smallest stack
+ *	pinned	the program's thread is on one CPU, the library's are not
  *	far	with much address space taken, differently in each rank
  */
 #include "stress/streams.h"
@@ -18,6 +19,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -301,6 +303,44 @@ static void stack(void)
 	again();
 }
 
+/* ---- pinned ---- */
+
+static unsigned check_cpus(pid_t tid, const cpu_set_t *want)
+{
+	char path[64], name[32] = "";
+	cpu_set_t has;
+	snprintf(path, sizeof path, "/proc/self/task/%d/comm", (int)tid);
+	FILE *f = fopen(path, "re");
+	if (f) {
+		(void)!fgets(name, sizeof name, f);
+		fclose(f);
+	}
+	if (strncmp(name, "p3nic.", 6))
+		return 0;
+	mp_check(!sched_getaffinity(tid, sizeof has, &has) && CPU_EQUAL(&has, want),
+		"the NIC's thread is pinned as the program's");
+	mp_check((unsigned)atoi(name + 6) == mp.id[mp.rank].nid, "its name is %s", name);
+	return 1;
+}
+
+static void pinned(void)
+{
+	cpu_set_t before;
+	struct dirent *e;
+	unsigned found = 0;
+	mp_check(!sched_getaffinity(0, sizeof before, &before), "affinity");
+	mp_pin(0);
+	begin();
+	busy(200);
+	DIR *d = opendir("/proc/self/task");
+	while (d && (e = readdir(d)))
+		if (e->d_name[0] != '.')
+			found += check_cpus(atoi(e->d_name), &before);
+	if (d)
+		closedir(d);
+	mp_check(found == 1, "%u threads of NICs", found);
+}
+
 /* ---- far ---- */
 
 static void say_where(void)
@@ -336,7 +376,8 @@ int main(int argc, char **argv)
 		const char *name;
 		void (*scene)(void);
 	} scenes[] = {{"signals", signals}, {"storm", storm}, {"forks", forks},
-		{"closed", closed}, {"moved", moved}, {"stack", stack}, {"far", far}};
+		{"closed", closed}, {"moved", moved}, {"stack", stack},
+		{"pinned", pinned}, {"far", far}};
 	const char *what = argc > 1 ? argv[1] : "";
 	bool found = false;
 	memset(all, true, sizeof all);

@@ -7,7 +7,8 @@
 
 # Each way to leave, with the movers that the kernel helps, and without.
 case_ends() {
-	for set in PTL3_CMA=on PTL3_CMA=off; do
+	for set in ${P3_QUICK:-PTL3_CMA=on} PTL3_CMA=off; do
+		[ "$set" = 1 ] && continue
 		for how in nifini fini return exit _exit thread atexit destructor; do
 			run env $set timeout 30 "$P3_YOD" -sz 3 --timeout 25 \
 				"$STRESS_BIN/stress_ends" $how

@@ -33,6 +33,7 @@ enum { LOST = S_FREE, NOGET, FLICKER, FLOOD, PIDS, PING };
 
 enum {
 	ROUND_MS = 900,
+	LEAST = 8, /* rounds */
 	SLOTS = 32,
 	SLOT = 96,
 	GUST_MOST = 100000,
@@ -572,10 +573,13 @@ static void options(int argc, char **argv)
 /* The number of rounds is the same everywhere, whatever clocks say. */
 static void all_rounds(struct size *first, struct size *second)
 {
-	unsigned rounds = seconds * 1000 / (ROUND_MS + 100);
-	rounds = rounds < 8 ? 8 : rounds;
+	unsigned rounds = seconds * 1000 / (ROUND_MS + 100), ms = ROUND_MS;
+	if (rounds < LEAST) {
+		rounds = LEAST;
+		ms = seconds * 1000 / LEAST;
+	}
 	for (unsigned n = 0; n < rounds; n++) {
-		one_round(n, ROUND_MS);
+		one_round(n, ms);
 		measure(n < rounds / 2 ? first : second);
 	}
 }
