@@ -77,6 +77,7 @@
  *
  * Every int function returns PTL_OK on success, and PTL_NO_INIT if PtlInit has not
  * succeeded, PtlFini has run, or this is a forked child; both are not repeated below.
+ * No function changes errno.
  * "in" arguments are read during the call and not kept (memory described by a ptl_md_t
  * excepted: the interface uses it until the descriptor is unlinked); "out" arguments are
  * written on PTL_OK only, unless stated otherwise.  A call that fails has no effect.

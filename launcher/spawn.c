@@ -53,7 +53,8 @@ static int set_map(const char *name, uint32_t n, uint32_t base)
 
 /*
  * Room for the thread storage of the shared heap's allocator, which is loaded late: the
- * usual 512 bytes are too few.  Who has set it knows better.
+ * usual 512 bytes are too few, 2.6 KiB are needed.  It is taken from the stack of every
+ * thread, and the smallest has 16 KiB.  Who has set it knows better.
  */
 static int set_tunables(void)
 {
@@ -61,7 +62,7 @@ static int set_tunables(void)
 	char *text;
 	if (was && strstr(was, STATIC_TLS))
 		return 0;
-	if (asprintf(&text, "%s%s" STATIC_TLS "=8192", was ? was : "",
+	if (asprintf(&text, "%s%s" STATIC_TLS "=4096", was ? was : "",
 		    was && *was ? ":" : "") < 0)
 		return -ENOMEM;
 	int rc = setenv(TUNABLES, text, 1) ? -errno : 0;

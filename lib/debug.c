@@ -2,6 +2,7 @@
 /* What people print when they look for a fault. */
 #include "lib/lib.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -19,9 +20,11 @@ static int dump(struct p3_nic *nic, struct p3_cmd *c)
 {
 	if (p3_nic_interrupts())
 		return PTL_NO_SPACE;
+	int saved = errno;
 	c->op = P3_OP_DUMP;
 	c->dump.size = P3_TEXT_LEN;
 	c->dump.text = malloc(P3_TEXT_LEN);
+	errno = saved;
 	if (!c->dump.text)
 		return PTL_NO_SPACE;
 	c->dump.text[0] = 0;
@@ -31,6 +34,7 @@ static int dump(struct p3_nic *nic, struct p3_cmd *c)
 		(void)fputs(c->dump.text, stderr);
 	free(c->dump.text);
 	(void)pthread_setcancelstate(before, &before);
+	errno = saved;
 	return rc;
 }
 

@@ -13,6 +13,7 @@
 #include "shm/fault.h"
 #include "shm/log.h"
 #include "shm/park.h"
+#include "shm/seg.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -113,8 +114,9 @@ static void miss(
 	bool first = !node->nmissing;
 	p3_nic_peer_expect(nic, info);
 	if (!p3_job_passes(why)) {
-		p3_error("node %u cannot be attached: %s; operations with it fail",
-			info->node, strerror(-why));
+		p3_error("node %u (nid %u, process %u) cannot be attached: %s; "
+			 "operations with it fail",
+			info->node, info->nid, info->os_pid, strerror(-why));
 		info->end = P3_PEER_DIED;
 		p3_nic_peer_down(nic, info);
 		return;
@@ -478,7 +480,7 @@ static void drop_directory(struct p3_node *node)
 static int start_life(struct p3_node *node)
 {
 	sigset_t all, old;
-	node->stop_fd = eventfd(0, EFD_CLOEXEC);
+	node->stop_fd = p3_fd_above_std(eventfd(0, EFD_CLOEXEC));
 	if (node->stop_fd < 0)
 		return -errno;
 	sigfillset(&all);

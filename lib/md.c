@@ -18,7 +18,9 @@ static int copy_iov(const ptl_md_t *md, struct p3_iov **iov_out)
 		return PTL_MD_ILLEGAL;
 	if (p3_nic_interrupts())
 		return PTL_NO_SPACE; /* perhaps in the middle of malloc */
+	int saved = errno;
 	struct p3_iov *iov = malloc(sizeof *iov + md->length * sizeof iov->v[0]);
+	errno = saved;
 	if (!iov)
 		return PTL_NO_SPACE;
 	*iov = (struct p3_iov){.refs = 1, .n = (uint32_t)md->length};

@@ -171,11 +171,13 @@ int PtlSetRank(ptl_handle_ni_t ni_handle, int rank, int size)
 			    (size == -1 || (uint32_t)size == node->size);
 		return same ? PTL_OK : PTL_FAIL;
 	}
+	int saved = errno; /* numbers are read */
 	pthread_mutex_lock(&said_lock);
 	rc = say_rank(rank, size, &d);
 	if (rc == PTL_OK)
 		p3_directory_replace(&said, d);
 	pthread_mutex_unlock(&said_lock);
+	errno = saved;
 	return rc;
 }
 
@@ -344,6 +346,7 @@ int PtlXBarrier(void)
 		return PTL_OK;
 	struct p3_job_msg m = {
 		.magic = P3_JOB_MAGIC, .op = P3_JOB_BARRIER, .node = node->rank};
+	int saved = errno;
 	if (p3_nic(node))
 		p3_nic_settle(p3_nic(node), P3_SETTLE_NS);
 	pthread_mutex_lock(&node->life);
@@ -355,6 +358,7 @@ int PtlXBarrier(void)
 	if (!rc)
 		rc = node->barrier_status;
 	pthread_mutex_unlock(&node->life);
+	errno = saved;
 	return rc ? PTL_FAIL : PTL_OK;
 }
 
@@ -389,11 +393,13 @@ static struct block *block_alloc(struct p3_heap *heap, size_t length)
 
 static void block_free(struct block *b)
 {
+	int saved = errno;
 	b->magic = 0;
 	if (b->heap)
 		p3_heap_free(b->heap, b);
 	else
 		free(b);
+	errno = saved;
 }
 
 /* With life held. */

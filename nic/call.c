@@ -2,6 +2,7 @@
 /* Host threads: commands under the lease or through the mailbox, and waiting. */
 #include "nic/fw.h"
 
+#include <errno.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -325,8 +326,12 @@ static inline int do_once(struct p3_nic *n, struct p3_cmd *c)
 static void *new_chunk(struct p3_nic *n, enum p3_table_id id)
 {
 	uint64_t len = (uint64_t)n->table[id].elem * P3_TABLE_EACH;
-	if (id != P3_T_PENDING)
-		return calloc(1, len);
+	if (id != P3_T_PENDING) {
+		int saved = errno;
+		void *chunk = calloc(1, len);
+		errno = saved;
+		return chunk;
+	}
 	/* A race of two threads may go over the limit by a chunk each. */
 	if ((p3_get(&n->table[id].nchunks) + 1) * len > n->conf.pending_limit)
 		return NULL;

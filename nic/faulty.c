@@ -100,7 +100,7 @@ static bool listens(struct p3_nic *n, struct link *l)
 	if (p3_acquire(&l->there->tx_for) != n->conf.incarnation) /* PEER.2 */
 		return false;
 	uint64_t off = p3_get(&l->there->full_req);
-	if (!p3_fw_full_ring_ok(n, off, n->layout.req_cells)) {
+	if (!p3_fw_full_ring_ok(n, l->peer, off, n->layout.req_cells)) {
 		p3_fw_bad_peer(n, l->peer, "no frames (has it the same PTL3_WIRE?)");
 		return false;
 	}

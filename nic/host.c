@@ -80,12 +80,14 @@ static bool have_second(struct p3_nic *n)
 
 void *p3_host_alloc(struct p3_nic *n, uint64_t len)
 {
+	int saved = errno;
 	pthread_mutex_lock(&n->arena_lock);
 	bool here = n->host_seg[0].fd >= 0;
 	void *p = here ? carve(n, 0, len) : NULL;
 	if (!p && here && have_second(n))
 		p = carve(n, 1, len);
 	pthread_mutex_unlock(&n->arena_lock);
+	errno = saved;
 	return p;
 }
 

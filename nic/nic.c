@@ -510,7 +510,8 @@ static void init_peers(struct p3_nic *n)
 
 static void warn_small_pages(const struct p3_nic *n, int why)
 {
-	if (n->conf.node != 0) /* once a job */
+	static p3_a32 told;
+	if (n->conf.node != 0 || p3_exchange32(&told, 1)) /* once a job */
 		return;
 	uint64_t need = 2ull * n->conf.nnodes;
 	p3_warn("no hugepages (%s): ordinary pages are used, which costs some speed; a "

@@ -443,15 +443,17 @@ static int check_header(struct p3_nic *n, const struct p3_peer_info *info)
 {
 	const struct p3_seg_header *h = info->base;
 	uint32_t state = p3_acquire(&h->state); /* SEG.1 */
-	if (h->magic == P3_SEG_MAGIC && h->layout == P3_LAYOUT_WORD &&
-		h->nnodes == n->conf.nnodes && h->node == info->node &&
-		h->incarnation == info->incarnation)
+	uint64_t layout = h->layout;
+	if (h->magic != P3_SEG_MAGIC || h->nnodes != n->conf.nnodes ||
+		h->node != info->node || h->incarnation != info->incarnation)
+		return -EPROTO;
+	if (layout == P3_LAYOUT_WORD)
 		return state == P3_SEG_LIVE || state == P3_SEG_FINISHED
 			       ? check_wire(n, info)
 			       : -ESTALE;
 	p3_error("node %u: its segment has layout %#llx, this library %#llx; "
 		 "link all programs of a job with the same libportals",
-		info->node, (unsigned long long)h->layout,
+		info->node, (unsigned long long)layout,
 		(unsigned long long)P3_LAYOUT_WORD);
 	return -EPROTO;
 }
@@ -485,32 +487,44 @@ static void map_heap(struct p3_nic *n, struct p3_peer_info *info)
 			info->node, strerror(-rc));
 }
 
-int p3_nic_peer_up(struct p3_nic *n, struct p3_peer_info *info)
+static void unmap_all(struct p3_peer_info *info)
 {
-	if (info->node >= n->conf.nnodes || info->seg_len != n->layout.seg_len)
+	p3_heap_view_close(&info->view);
+	if (info->doorbell_at)
+		p3_seg_unmap(info->doorbell_at, P3_PAGE);
+	if (info->base)
+		p3_seg_unmap(info->base, info->seg_len);
+}
+
+static int map_all(struct p3_nic *n, struct p3_peer_info *info)
+{
+	if (info->seg_len != n->layout.seg_len)
 		return -EPROTO;
-	info->doorbell_at = NULL;
-	info->view = (struct p3_heap_view){0};
 	int rc = p3_seg_map(info->published, info->seg_len, false, &info->base);
-	if (rc)
-		return rc;
-	rc = p3_seg_map(info->doorbell, P3_PAGE, true, &info->doorbell_at);
+	if (!rc)
+		rc = p3_seg_map(info->doorbell, P3_PAGE, true, &info->doorbell_at);
 	if (!rc)
 		rc = reach(n, info);
 	if (!rc)
 		rc = check_header(n, info);
-	struct p3_cmd c = {.op = P3_OP_PEER_UP, .peer = info};
 	if (!rc)
 		map_heap(n, info);
+	return rc;
+}
+
+int p3_nic_peer_up(struct p3_nic *n, struct p3_peer_info *info)
+{
+	if (info->node >= n->conf.nnodes)
+		return -EPROTO;
+	info->base = info->doorbell_at = NULL;
+	info->view = (struct p3_heap_view){0};
+	int rc = map_all(n, info);
 	FAULT_POINT("peer.mapped");
+	struct p3_cmd c = {.op = P3_OP_PEER_UP, .peer = info};
 	if (!rc)
 		rc = p3_nic_do(n, &c);
-	if (!rc)
-		return 0;
-	p3_heap_view_close(&info->view);
-	if (info->doorbell_at)
-		p3_seg_unmap(info->doorbell_at, P3_PAGE);
-	p3_seg_unmap(info->base, info->seg_len);
+	if (rc)
+		unmap_all(info);
 	return rc;
 }
 

@@ -655,19 +655,19 @@ static bool must_change(const struct p3_pull *pull)
 	       (pull->moved_ns && p3_now_ns() - pull->moved_ns > P3_NO_MEMORY_NS);
 }
 
-static enum moved cma_failed(struct p3_nic *n, struct p3_pull *pull)
+static enum moved cma_failed(struct p3_nic *n, struct p3_pull *pull, ssize_t err)
 {
-	if (pull->mover == P3_MOVE_BULK && errno == EFAULT) {
+	if (pull->mover == P3_MOVE_BULK && err == -EFAULT) {
 		pull->addr = 0; /* memory that only its owner can read */
 		return MOVED_NOTHING;
 	}
-	if (errno == EFAULT)
+	if (err == -EFAULT)
 		return MOVE_FAILED;
-	if (errno == ENOMEM) /* not now */
+	if (err == -ENOMEM) /* not now */
 		return must_change(pull) ? begin_anew(pull) : MOVED_NOTHING;
 	/* Not allowed, or nobody is there.  If the owner is dead yod will say so; until
 	 * then this pair does without. */
-	if (!pull->peer->cma_off && errno != ESRCH)
+	if (!pull->peer->cma_off && err != -ESRCH)
 		p3_count(&n->count[P3_C_CMA_FALLBACK], 1);
 	pull->peer->cma_off = true;
 	return pull->mover == P3_MOVE_BULK ? MOVED_NOTHING : begin_anew(pull);
@@ -685,7 +685,20 @@ static void fit_slices(struct p3_nic *n, uint64_t len, uint64_t ns)
 		p3_count(&n->count[P3_C_OVERRUNS], 1);
 }
 
-/* As process_vm_readv, but proven to be the owner's; here[0] is for the proof. */
+/* Bytes read, or -errno; errno itself is the program's. */
+static ssize_t read_memory(uint32_t os_pid, const struct iovec *here, unsigned k,
+	const struct iovec *there, unsigned l)
+{
+	int saved = errno;
+	ssize_t got = process_vm_readv((pid_t)os_pid, here, k, there, l, 0);
+	if (got >= 0)
+		return got;
+	got = -errno;
+	errno = saved;
+	return got;
+}
+
+/* The same, but proven to be the owner's; here[0] is for the proof. */
 static ssize_t read_proven(const struct p3_peer *p, struct iovec *here, unsigned k,
 	uint64_t at, uint64_t len)
 {
@@ -693,12 +706,12 @@ static ssize_t read_proven(const struct p3_peer *p, struct iovec *here, unsigned
 	struct iovec there[2] = {{(void *)(uintptr_t)p->proof, sizeof proof},
 		{(void *)(uintptr_t)at, len}};
 	here[0] = (struct iovec){&proof, sizeof proof};
-	ssize_t got = process_vm_readv((pid_t)p->os_pid, here, k + 1, there, 2, 0);
+	ssize_t got = read_memory(p->os_pid, here, k + 1, there, 2);
 	if (got > (ssize_t)sizeof proof && proof == p->incarnation)
 		return got - (ssize_t)sizeof proof;
-	if (got >= 0 || errno == EFAULT)
-		errno = got == sizeof proof && proof == p->incarnation ? EFAULT : ESRCH;
-	return -1;
+	if (got >= 0 || got == -EFAULT)
+		return got == sizeof proof && proof == p->incarnation ? -EFAULT : -ESRCH;
+	return got;
 }
 
 /* Has its process neither ended nor become another program? */
@@ -713,11 +726,8 @@ static ssize_t read_known(const struct p3_peer *p, struct iovec *here, unsigned 
 	uint64_t at, uint64_t len)
 {
 	struct iovec there = {(void *)(uintptr_t)at, len};
-	ssize_t got = process_vm_readv((pid_t)p->os_pid, here + 1, k, &there, 1, 0);
-	if (is_there(p))
-		return got;
-	errno = ESRCH;
-	return -1;
+	ssize_t got = read_memory(p->os_pid, here + 1, k, &there, 1);
+	return is_there(p) ? got : -ESRCH;
 }
 
 static ssize_t read_process(
@@ -733,7 +743,7 @@ static ssize_t read_process(
 	return got;
 }
 
-/* Bytes read from the owner's memory, or -1. */
+/* Bytes read from the owner's memory, or -errno. */
 static ssize_t read_there(
 	struct p3_nic *n, const struct p3_pull *pull, uint64_t at, uint64_t len)
 {
@@ -765,7 +775,7 @@ static enum moved move_tail(struct p3_nic *n, struct p3_pull *pull)
 		piece = rest;
 	ssize_t got = read_there(n, pull, pull->end - piece, piece);
 	if (got <= 0)
-		return cma_failed(n, pull);
+		return cma_failed(n, pull, got);
 	if ((uint64_t)got < piece)
 		return MOVED_NOTHING;
 	enum moved good = judge(n, pull);
@@ -820,7 +830,7 @@ static enum moved move_cma(struct p3_nic *n, struct p3_pull *pull)
 		piece = n->slice;
 	ssize_t got = read_there(n, pull, pull->done, piece);
 	if (got <= 0)
-		return cma_failed(n, pull);
+		return cma_failed(n, pull, got);
 	enum moved good = judge(n, pull);
 	if (good != MOVED)
 		return good;
@@ -850,7 +860,7 @@ static uint64_t take_slice(struct p3_pull *pull, const char *from, uint64_t len)
 		&pull->span.region, pull->span.offset + pull->done, len, here, P3_IOVECS);
 	for (unsigned i = 0; i < k; i++)
 		there.iov_len += here[i].iov_len;
-	ssize_t got = process_vm_readv(getpid(), here, k, &there, 1, 0);
+	ssize_t got = read_memory((uint32_t)getpid(), here, k, &there, 1);
 	if (got > 0)
 		return (uint64_t)got;
 	p3_region_write(&pull->span.region, pull->span.offset + pull->done, from, len);

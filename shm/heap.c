@@ -853,8 +853,11 @@ static bool bring_in(struct p3_heap_view *v, uint64_t block)
 	if (v->ready[block / 64] & bit)
 		return true;
 	void *at = (void *)(uintptr_t)(v->base + block * VIEW_BLOCK);
-	if (syscall(SYS_madvise, at, VIEW_BLOCK, MADV_POPULATE_READ) != 0)
+	int saved = errno;
+	if (syscall(SYS_madvise, at, VIEW_BLOCK, MADV_POPULATE_READ) != 0) {
+		errno = saved;
 		return false;
+	}
 	v->ready[block / 64] |= bit;
 	return true;
 }

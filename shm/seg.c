@@ -193,17 +193,28 @@ int p3_seg_map(int fd, uint64_t len, bool writable, void **base_out)
 		fd, len, writable ? PROT_READ | PROT_WRITE : PROT_READ, base_out);
 }
 
+int p3_fd_above_std(int fd)
+{
+	if (fd < 0 || fd > STDERR_FILENO)
+		return fd;
+	int above = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1), saved = errno;
+	close(fd);
+	errno = saved;
+	return above;
+}
+
 int p3_seg_reach(const void *at, uint64_t len)
 {
 	uintptr_t from = (uintptr_t)at & ~(uintptr_t)(P3_PAGE - 1);
 	uint64_t all = p3_round_up((uintptr_t)at + len - from, P3_PAGE);
-	int rc;
+	int rc, saved = errno;
 	do
 		rc = (int)syscall(SYS_madvise, from, all, MADV_POPULATE_READ);
 	while (rc != 0 && errno == EINTR);
-	if (rc == 0 || errno == EINVAL) /* EINVAL: before Linux 5.14 */
-		return 0;
-	return errno == EFAULT ? -EFAULT : -ENOMEM;
+	bool reached = rc == 0 || errno == EINVAL; /* EINVAL: before Linux 5.14 */
+	rc = errno == EFAULT ? -EFAULT : -ENOMEM;
+	errno = saved;
+	return reached ? 0 : rc;
 }
 
 void p3_seg_unmap(void *base, uint64_t len)
@@ -225,14 +236,14 @@ void p3_seg_forget_all(void)
 
 int p3_seg_reserve_range(const struct p3_seg *seg, uint64_t off, uint64_t len)
 {
-	int rc;
+	int rc, saved = errno;
 	do
 		/* libc's fallocate is a cancellation point, and a lease may be held */
-		rc = (int)syscall(SYS_fallocate, seg->fd, 0, (off_t)off, (off_t)len);
-	while (rc != 0 && errno == EINTR);
-	if (rc != 0)
-		return errno == ENOMEM ? -ENOSPC : -errno;
-	return 0;
+		rc = syscall(SYS_fallocate, seg->fd, 0, (off_t)off, (off_t)len) ? -errno
+										: 0;
+	while (rc == -EINTR);
+	errno = saved; /* a program's, in the middle of a put */
+	return rc == -ENOMEM ? -ENOSPC : rc;
 }
 
 int p3_seg_reserve(struct p3_seg *seg, uint64_t len)
@@ -257,7 +268,8 @@ static int create_with(
 	if (getrlimit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur < len)
 		return -EFBIG;
 	unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
-	seg.fd = memfd_create(name, flags | (huge ? MFD_HUGETLB | MFD_HUGE_2MB : 0));
+	seg.fd = p3_fd_above_std(
+		memfd_create(name, flags | (huge ? MFD_HUGETLB | MFD_HUGE_2MB : 0)));
 	if (seg.fd < 0)
 		return -errno;
 	int rc = 0;

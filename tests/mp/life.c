@@ -67,6 +67,47 @@ static void traffic(void)
 	mp_check((call) == PTL_NO_INIT, "%s: %s in a forked child", #call,               \
 		PtlErrorStr((unsigned)(call)))
 
+static void others_say_no_init(void)
+{
+	ptl_handle_any_t h;
+	ptl_process_id_t id = mp.id[0];
+	ptl_md_t d = {.eq_handle = PTL_EQ_NONE};
+	ptl_event_t ev;
+	ptl_sr_value_t value;
+	ptl_nid_t map[MP_MOST] = {0};
+	ptl_pt_index_t pt;
+	unsigned long distance;
+	void *block;
+	no_init(PtlNIStatus(mp.ni, PTL_SR_DROP_COUNT, &value));
+	no_init(PtlNIDist(mp.ni, id, &distance));
+	no_init(PtlNIHandle(md, &h));
+	no_init(PtlACEntry(mp.ni, 1, id, 0, 0, 1));
+	no_init(PtlMEAttachAny(mp.ni, &pt, id, 0, 0, PTL_RETAIN, &h));
+	no_init(PtlMEInsert(md, id, 0, 0, PTL_RETAIN, PTL_INS_AFTER, &h));
+	no_init(PtlMEMDAttach(
+		mp.ni, 1, id, 0, 0, PTL_RETAIN, PTL_INS_AFTER, d, PTL_RETAIN, &h, NULL));
+	no_init(PtlMEMDInsert(
+		md, id, 0, 0, PTL_RETAIN, PTL_INS_AFTER, d, PTL_RETAIN, &h, NULL));
+	no_init(PtlMEMDPost(mp.ni, md, id, 0, 0, PTL_RETAIN, PTL_INS_AFTER, d, PTL_RETAIN,
+		&h, NULL, PTL_EQ_NONE));
+	no_init(PtlMDUpdate(md, NULL, &d, PTL_EQ_NONE));
+	no_init(PtlEQPeek(eq, &ev));
+	no_init(PtlGetPut(md, md, id, MP_PORTAL, 0, BITS, 0, 0));
+	no_init(PtlGetPutRegion(md, 0, md, 0, 8, id, MP_PORTAL, 0, BITS, 0, 0));
+	no_init(PtlProgress(mp.ni, 1));
+	no_init(PtlTblDump(mp.ni, 1));
+	no_init(PtlMEDump(md));
+	no_init(PtlNIEqDump(mp.ni));
+	no_init(PtlSetRank(mp.ni, 0, 1));
+	no_init(PtlSetNIDMap(mp.ni, map, 1));
+	no_init(PtlSetPIDMap(mp.ni, map, 1));
+	no_init(PtlGetNIDMap(mp.ni, map, 1));
+	no_init(PtlGetPIDMap(mp.ni, map, 1));
+	no_init(PtlSetJID(mp.ni, 1));
+	no_init(PtlXAlloc(8, &block));
+	no_init(PtlXFree(sink));
+}
+
 static void all_say_no_init(void)
 {
 	ptl_handle_any_t h;
@@ -101,6 +142,7 @@ static void all_say_no_init(void)
 	no_init(PtlGet(md, id, MP_PORTAL, 0, BITS, 0));
 	no_init(PtlGetRegion(md, 0, 8, id, MP_PORTAL, 0, BITS, 0));
 	no_init(PtlXBarrier());
+	others_say_no_init();
 	no_init(PtlXStats(mp.ni, &st));
 	PtlFini();
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "mp.h"
-#include "support/wire.h"
+#include "../support/wire.h"
 
 #include <sched.h>
 #include <stdarg.h>
@@ -11,6 +11,7 @@
 
 struct mp mp;
 unsigned char *mp_pattern;
+char mp_note[80];
 
 void mp_fail(const char *where, int line, const char *format, ...)
 {
@@ -20,8 +21,8 @@ void mp_fail(const char *where, int line, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(text, sizeof text, format, args);
 	va_end(args);
-	fprintf(stderr, "rank %u: %s:%d: %s\n", mp.rank, name ? name + 1 : where, line,
-		text);
+	fprintf(stderr, "rank %u: %s:%d: %s%s%s\n", mp.rank, name ? name + 1 : where,
+		line, text, *mp_note ? "; " : "", mp_note);
 	exit(1);
 }
 
@@ -164,16 +165,20 @@ ptl_event_t mp_expect(ptl_handle_eq_t eq, ptl_event_kind_t type)
 
 bool mp_next_within(ptl_handle_eq_t eq, unsigned ms, ptl_event_t *ev)
 {
-	int which, rc = PtlEQPoll(&eq, 1, ms, ev, &which);
+	int which, rc;
+	mp_keeps_errno(rc, PtlEQPoll(&eq, 1, ms, ev, &which));
 	if (rc == PTL_EQ_EMPTY)
 		return false;
-	mp_ok(rc);
+	mp_check(rc == PTL_OK, "%s before a %s of %llu, sequence %u",
+		PtlErrorStr((unsigned)rc), PtlEventKindStr(ev->type),
+		(unsigned long long)ev->match_bits, ev->sequence);
 	return true;
 }
 
 bool mp_poll(ptl_handle_eq_t eq, ptl_event_t *ev)
 {
-	int rc = PtlEQGet(eq, ev);
+	int rc;
+	mp_keeps_errno(rc, PtlEQGet(eq, ev));
 	if (rc == PTL_EQ_EMPTY)
 		return false;
 	mp_ok(rc);
@@ -185,8 +190,8 @@ void mp_put(ptl_handle_md_t md, ptl_size_t offset, ptl_size_t length, ptl_ack_re
 {
 	int rc;
 	do
-		rc = PtlPutRegion(md, offset, length, ack, mp.id[rank], MP_PORTAL, 0,
-			bits, remote, hdr);
+		mp_keeps_errno(rc, PtlPutRegion(md, offset, length, ack, mp.id[rank],
+					   MP_PORTAL, 0, bits, remote, hdr));
 	while (rc == PTL_NO_SPACE);
 	mp_ok(rc);
 }
@@ -196,8 +201,8 @@ void mp_get(ptl_handle_md_t md, ptl_size_t offset, ptl_size_t length, unsigned r
 {
 	int rc;
 	do
-		rc = PtlGetRegion(
-			md, offset, length, mp.id[rank], MP_PORTAL, 0, bits, remote);
+		mp_keeps_errno(rc, PtlGetRegion(md, offset, length, mp.id[rank],
+					   MP_PORTAL, 0, bits, remote));
 	while (rc == PTL_NO_SPACE);
 	mp_ok(rc);
 }

@@ -12,6 +12,7 @@
 #include <portals3_runtime.h>
 #include <portals3x.h>
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -37,9 +38,24 @@ void mp_end(void);
 _Noreturn void mp_fail(const char *where, int line, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
+/* What it says behind the reason: how to repeat this run, for one. */
+extern char mp_note[80];
+
+/* No call of the library changes errno, whatever becomes of it. */
+#define MP_ERRNO 0x5eed
+#define mp_keeps_errno(rc, call)                                                         \
+	do {                                                                             \
+		errno = MP_ERRNO;                                                        \
+		(rc) = (call);                                                           \
+		if (errno != MP_ERRNO)                                                   \
+			mp_fail(__FILE__, __LINE__, "%s sets errno to %d", #call,        \
+				errno);                                                  \
+	} while (0)
+
 #define mp_ok(call)                                                                      \
 	do {                                                                             \
-		int rc_ = (call);                                                        \
+		int rc_;                                                                 \
+		mp_keeps_errno(rc_, call);                                               \
 		if (rc_ != PTL_OK)                                                       \
 			mp_fail(__FILE__, __LINE__, "%s: %s", #call,                     \
 				PtlErrorStr((unsigned)rc_));                             \

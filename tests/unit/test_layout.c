@@ -82,6 +82,14 @@ static void layout_arena_holds_all_full_lanes_and_windows(void **state)
 	}
 }
 
+/* A bit for each of them (p3_fw_reach). */
+static void layout_has_64_hugepages_at_most(void **state)
+{
+	(void)state;
+	struct p3_layout l = p3_layout_of(P3_MAX_NODES);
+	assert_in_range(l.seg_len / P3_HUGE, 1, 63);
+}
+
 static void layout_has_transfers_of_both_classes_for_every_peer(void **state)
 {
 	(void)state;
@@ -135,6 +143,7 @@ int main(void)
 		cmocka_unit_test(layout_base_lanes_are_apart),
 		cmocka_unit_test(layout_rings_are_powers_of_two_with_room_for_messages),
 		cmocka_unit_test(layout_arena_holds_all_full_lanes_and_windows),
+		cmocka_unit_test(layout_has_64_hugepages_at_most),
 		cmocka_unit_test(layout_has_transfers_of_both_classes_for_every_peer),
 		cmocka_unit_test(layout_lines_have_one_writer),
 		cmocka_unit_test(layout_transfer_ids_are_distinct_and_not_zero),

@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "stress/attack.h"
+#include "lib/lib.h"
+#include "mp/mp.h"
+#include "nic/fw.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static __thread uint64_t state;
+
+void attack_seed(uint64_t seed)
+{
+	state = mp_mix(seed);
+}
+
+uint64_t attack_dice(void)
+{
+	return mp_mix(state += 0x9e3779b97f4a7c15);
+}
+
+uint64_t attack_number(void)
+{
+	uint64_t d = attack_dice();
+	switch (d % 8) {
+	case 0:
+		return d >> 8;
+	case 1:
+		return (d >> 8) % 1024;
+	case 2:
+		return UINT64_MAX - (d >> 8) % 1024;
+	case 3:
+		return UINT64_C(1) << (d >> 8) % 64;
+	case 4:
+		return (UINT64_C(1) << (d >> 8) % 64) - (d >> 16) % 3;
+	case 5:
+		return (d >> 8) % 1024 * P3_PAGE;
+	default:
+		return 0;
+	}
+}
+
+/* ---- words of all that can be written ---- */
+
+static void write_words(void *at, uint64_t len, unsigned n)
+{
+	p3_a64 *words = at;
+	while (n--)
+		p3_set(&words[attack_dice() % (len / 8)], attack_number());
+}
+
+static void flip_bit(void *at, uint64_t len)
+{
+	p3_a64 *word = (p3_a64 *)at + attack_dice() % (len / 8);
+	p3_set(word, p3_get(word) ^ UINT64_C(1) << attack_dice() % 64);
+}
+
+static void over_segment(struct p3_nic *n, struct p3_peer *p)
+{
+	(void)p;
+	write_words(n->published.base, n->published.reserved, 64);
+}
+
+static void bits_of_segment(struct p3_nic *n, struct p3_peer *p)
+{
+	(void)p;
+	for (int i = 0; i < 16; i++)
+		flip_bit(n->published.base, n->layout.ctl_len);
+}
+
+static void over_header(struct p3_nic *n, struct p3_peer *p)
+{
+	(void)p;
+	write_words(n->published.base, sizeof(struct p3_seg_header), 2);
+}
+
+static void over_entry(struct p3_nic *n, struct p3_peer *p)
+{
+	(void)n;
+	write_words(p->mine, sizeof *p->mine, 3);
+}
+
+static void over_counters(struct p3_nic *n, struct p3_peer *p)
+{
+	(void)p;
+	write_words(n->count, P3_COUNTERS * 8, 8);
+}
+
+static void over_doorbell(struct p3_nic *n, struct p3_peer *p)
+{
+	(void)n;
+	write_words(p->doorbell, P3_PAGE, 16);
+}
+
+/* What a doorbell is most sensitive to: who sleeps is said to be awake. */
+static void hush(struct p3_nic *n, struct p3_peer *p)
+{
+	(void)n;
+	p3_set(&p->doorbell->asleep, (uint32_t)attack_dice() % 3);
+	p3_set(&p->doorbell->kick, (uint32_t)attack_dice());
+}
+
+static void over_transfers(struct p3_nic *n, struct p3_peer *p)
+{
+	struct p3_xfer *x = n->xfer[attack_dice() % n->layout.nxfers].pub;
+	(void)p;
+	if (attack_dice() % 2)
+		p3_set(&x->id, p3_xfer_id((uint32_t)attack_dice() % n->layout.nxfers,
+				       (uint32_t)attack_number()));
+	write_words(x, sizeof *x, 2);
+}
+
+static void over_heap(struct p3_nic *n, struct p3_peer *p)
+{
+	(void)p;
+	if (n->conf.heap)
+		write_words(p3_heap_base(n->conf.heap), P3_HUGE, 16);
+}
+
+/* ---- messages that are valid but for what they say ---- */
+
+static uint32_t length32(void)
+{
+	static const uint32_t of[] = {
+		0, 1, 8, 16, 17, 40, 500, 4096, 40000, 300000, 0x7fffffff, 0xffffffff};
+	return of[attack_dice() % 12] + (uint32_t)(attack_dice() % 2);
+}
+
+static uint64_t transfer(const struct p3_nic *n)
+{
+	return p3_xfer_id(
+		(uint32_t)attack_dice() % n->layout.nxfers, (uint32_t)attack_dice() % 4);
+}
+
+/* Who it says it is for, and by which right. */
+static uint64_t addressed(const struct p3_peer *p)
+{
+	uint64_t d = attack_dice();
+	uint64_t pid = d % 8 ? p->pid[0] : d >> 48;
+	uint64_t pt = d % 16 < 8 ? MP_PORTAL : d % 16 < 15 ? FORBIDDEN_PORTAL : d >> 48;
+	uint64_t ac = (d >> 8) % 5, rsp = (d >> 16) % 64;
+	return rsp << 48 | ac << 32 | pt << 16 | (pid & 0xffff);
+}
+
+static uint64_t bits(void)
+{
+	uint64_t d = attack_dice();
+	return d % 4 == 0 ? BAIT : d % 4 == 1 ? FORBIDDEN : (d >> 8) % 24;
+}
+
+static void fill_request(
+	struct p3_nic *n, struct p3_peer *p, struct p3_cell *c, uint32_t flags)
+{
+	uint32_t len = flags & P3_F_LONG ? 0 : length32();
+	p3_set(&c->w[1], addressed(p));
+	p3_set(&c->w[2], (uint64_t)len << 32 | (uint32_t)attack_dice());
+	p3_set(&c->w[3], bits());
+	p3_set(&c->w[4], attack_dice());
+	p3_set(&c->w[5], attack_dice() % 2 ? attack_dice() % 9000 : attack_number());
+	p3_set(&c->w[6], flags & P3_F_LONG ? length32() : attack_dice());
+	p3_set(&c->w[7], transfer(n));
+	if (attack_dice() % 4 == 0)
+		p3_set(&c->w[1 + attack_dice() % 7], attack_number());
+}
+
+/* Of the right number of cells, for the most part. */
+static uint32_t cells_for(const struct p3_ring_tx *r, uint64_t len)
+{
+	uint32_t k = attack_dice() % 8 ? p3_request_cells(len % 600)
+				       : (uint32_t)attack_dice() % (r->n / 4) + 1;
+	return k > p3_ring_most(r->n) ? p3_ring_most(r->n) : k;
+}
+
+static void wild_request(struct p3_nic *n, struct p3_peer *p)
+{
+	uint32_t kind = attack_dice() % 16 ? P3_REQ_PUT + (uint32_t)attack_dice() % 3
+					   : (uint32_t)attack_dice() % 9;
+	uint32_t flags = (uint32_t)attack_dice() % 8;
+	uint32_t k = flags & P3_F_LONG || kind == P3_REQ_GET
+			     ? 1
+			     : cells_for(&p->req_out, attack_dice());
+	if (!p3_fw_room(p, &p->req_out, k))
+		return;
+	struct p3_cell *c = p3_ring_begin(&p->req_out, k);
+	fill_request(n, p, c, flags);
+	if (attack_dice() % 4 && kind != P3_REQ_GET && !(flags & P3_F_LONG))
+		p3_set(&c->w[2], (uint64_t)(P3_REQ_INLINE + (k - 1) * 64) << 32 |
+					 (uint32_t)attack_dice());
+	p3_ring_publish(&p->req_out, p3_word0(kind, flags, k), k);
+	p3_fw_touch(n, p);
+}
+
+static uint32_t pending_name(const struct p3_peer *p)
+{
+	if (p3_list_empty(&p->outstanding) || attack_dice() % 4 == 0)
+		return (uint32_t)attack_dice() % 0x100000;
+	return p3_pending_name(p3_item(p->outstanding.next, struct p3_pending, link));
+}
+
+static void wild_response(struct p3_nic *n, struct p3_peer *p)
+{
+	uint32_t k = attack_dice() % 4 ? 1 : (uint32_t)attack_dice() % 2 + 1;
+	if (!p3_fw_room(p, &p->rsp_out, k))
+		return;
+	struct p3_cell *c = p3_ring_begin(&p->rsp_out, k);
+	p3_set(&c->w[1], (attack_dice() % 2) << 32 | pending_name(p));
+	p3_set(&c->w[2], length32());
+	p3_set(&c->w[3], transfer(n));
+	p3_set(&c->w[4], attack_number());
+	p3_ring_publish(&p->rsp_out,
+		p3_word0((uint32_t)attack_dice() % 8, (uint32_t)attack_dice() % 4, k), k);
+	p3_fw_touch(n, p);
+}
+
+/* ---- a life ---- */
+
+typedef void attack(struct p3_nic *n, struct p3_peer *p);
+
+static attack *const attacks[] = {over_segment, bits_of_segment, over_header, over_entry,
+	over_counters, over_doorbell, hush, over_transfers, over_heap, wild_request,
+	wild_response};
+
+enum { ATTACKS = sizeof attacks / sizeof attacks[0], LATE = 9 };
+
+/* Messages need the node's private state to hold still. */
+static void attack_once(struct p3_nic *n, unsigned which)
+{
+	struct p3_peer *p = &n->peer[attack_dice() % n->conf.nnodes];
+	if (p->state != P3_LIVE || p->index == n->conf.node)
+		return;
+	if (which < LATE) {
+		attacks[which](n, p);
+		return;
+	}
+	int tries = 100;
+	while (tries-- && !p3_fw_enter(n, P3_LEASE_HOST))
+		usleep(10);
+	if (tries < 0)
+		return;
+	for (uint64_t k = attack_dice() % 8; k && p->state == P3_LIVE; k--)
+		attacks[which](n, p);
+	p3_fw_leave(n);
+}
+
+/* Operations with the honest ones, so that there is something to spoil. */
+static void *be_busy(void *arg)
+{
+	static char got[200000];
+	ptl_handle_md_t out = mp_bind(mp_pattern, MP_PATTERN, PTL_EQ_NONE, 0);
+	ptl_handle_md_t in = mp_bind(got, sizeof got, PTL_EQ_NONE, 0);
+	attack_seed((uint64_t)(uintptr_t)arg);
+	for (;;) {
+		uint64_t d = attack_dice();
+		ptl_size_t len = (d >> 32) % (d % 2 ? 2000 : sizeof got);
+		ptl_process_id_t to = mp.id[(d >> 8) % mp.size];
+		if (d % 8 < 4)
+			(void)PtlPutRegion(out, 0, len, PTL_ACK_REQ, to, MP_PORTAL, 0,
+				BAIT, d >> 40, 0);
+		else
+			(void)PtlGetRegion(in, 0, len, to, MP_PORTAL, 0, BAIT, 0);
+		usleep((useconds_t)(d >> 16) % 500);
+	}
+	return NULL;
+}
+
+static void offer_something(void)
+{
+	void *block;
+	char *prey = calloc(1, 200000);
+	mp_ok(PtlXAlloc(P3_HUGE, &block));
+	mp_attach(BAIT, prey, 200000,
+		PTL_MD_OP_PUT | PTL_MD_OP_GET | PTL_MD_MANAGE_REMOTE | PTL_MD_TRUNCATE,
+		PTL_EQ_NONE);
+}
+
+_Noreturn void attack_live(bool first, unsigned quiet_ms)
+{
+	pthread_t thread;
+	mp_start();
+	struct p3_nic *n = p3_nic(p3_node());
+	offer_something();
+	if (first)
+		mp_barrier();
+	mp_sleep_ms(quiet_ms);
+	if (pthread_create(&thread, NULL, be_busy, (void *)(uintptr_t)attack_dice()))
+		_exit(1);
+	uint64_t life = 5000000 + attack_dice() % 60000000, until = mp_ns() + life;
+	const char *only = getenv("HOSTILE_ONLY"); /* for people: which attack */
+	unsigned some =
+		only ? (unsigned)atoi(only) % ATTACKS : (unsigned)attack_dice() % ATTACKS;
+	mp_sleep_ms((unsigned)attack_dice() % 10); /* let operations begin */
+	while (mp_ns() < until) {
+		unsigned which = only || attack_dice() % 4
+					 ? some
+					 : (unsigned)attack_dice() % ATTACKS;
+		attack_once(n, which);
+		if (attack_dice() % 4 == 0)
+			usleep((useconds_t)attack_dice() % 300);
+	}
+	_exit(1);
+}

@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * manners WHAT - what a library must not do to its program, and must bear from it; under
+ * yod, with verified traffic (streams.c) between all ranks meanwhile
+ *
+ *	signals	no handler is installed, the library's threads block all signals
+ *	storm	signals all the time, without SA_RESTART, from PtlInit to PtlFini
+ *	forks	fork, posix_spawn, system and popen by a thread
+ *	closed	descriptors 0, 1 and 2 are closed before PtlInit
+ *	moved	chdir, umask, setgid and setuid after PtlNIInit, and before another one
+ *	stack	operations of all kinds by a thread with the smallest stack
+ *	pinned	the program's thread is on one CPU, the library's are not
+ *	far	with much address space taken, differently in each rank
+ */
+#include "stress/streams.h"
+#include "shm/atomics.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static bool all[S_RANKS];
+
+static void begin(void)
+{
+	mp_start();
+	streams_open(1, all);
+	mp_barrier();
+}
+
+static void busy(unsigned ms)
+{
+	streams_round(all, ms);
+	streams_rest();
+	mp_barrier();
+}
+
+/* The interface again, with everything in it. */
+static void again(void)
+{
+	mp_barrier();
+	mp_ok(PtlNIFini(mp.ni));
+	mp_ok(PtlNIInit(PTL_IFACE_DEFAULT, PTL_PID_ANY, NULL, NULL, &mp.ni));
+	streams_open(1, all);
+	mp_barrier();
+}
+
+/* ---- signals ---- */
+
+enum { SIGNALS = 65 };
+
+static void read_table(struct sigaction *table)
+{
+	memset(table, 0, SIGNALS * sizeof *table);
+	for (int i = 1; i < SIGNALS; i++)
+		(void)sigaction(i, NULL, &table[i]);
+}
+
+static void check_table(const struct sigaction *was)
+{
+	struct sigaction is[SIGNALS];
+	read_table(is);
+	for (int i = 1; i < SIGNALS; i++)
+		mp_check(is[i].sa_handler == was[i].sa_handler &&
+				 is[i].sa_flags == was[i].sa_flags,
+			"the action of signal %d has changed", i);
+}
+
+/* KILL and STOP cannot be blocked, 32 and 33 are libc's. */
+static void check_mask(const char *tid)
+{
+	const unsigned long long must_not =
+		1ull << (SIGKILL - 1) | 1ull << (SIGSTOP - 1) | 3ull << 31;
+	unsigned long long mask = 0;
+	char line[200];
+	snprintf(line, sizeof line, "/proc/self/task/%.20s/status", tid);
+	FILE *f = fopen(line, "re");
+	while (f && fgets(line, sizeof line, f))
+		(void)sscanf(line, "SigBlk: %llx", &mask);
+	if (f)
+		fclose(f);
+	mp_check((mask | must_not) == ~0ull, "thread %s blocks %llx only", tid, mask);
+}
+
+static unsigned check_threads(void)
+{
+	unsigned n = 0;
+	struct dirent *e;
+	DIR *d = opendir("/proc/self/task");
+	while (d && (e = readdir(d)))
+		if (e->d_name[0] != '.' && atoi(e->d_name) != getpid()) {
+			check_mask(e->d_name);
+			n++;
+		}
+	if (d)
+		closedir(d);
+	return n;
+}
+
+static void signals(void)
+{
+	struct sigaction was[SIGNALS];
+	read_table(was);
+	begin();
+	check_table(was);
+	mp_check(check_threads() >= 2, "where are the library's threads?");
+	busy(200);
+	check_table(was);
+	(void)check_threads();
+	again();
+	check_table(was);
+}
+
+/* ---- storm ---- */
+
+static p3_a32 drops;
+
+static void on_alarm(int number)
+{
+	(void)number;
+	p3_add32(&drops, 1);
+}
+
+static void let_it_rain(void)
+{
+	struct sigaction act = {.sa_handler = on_alarm};
+	struct itimerval often = {{0, 150}, {0, 150}};
+	mp_check(!sigaction(SIGALRM, &act, NULL) && !setitimer(ITIMER_REAL, &often, NULL),
+		"no storm");
+}
+
+static void storm(void)
+{
+	int most;
+	let_it_rain();
+	for (int i = 0; i < 10; i++) {
+		mp_start();
+		mp_barrier();
+		PtlFini();
+		free(mp_pattern);
+	}
+	mp_ok(PtlInit(&most));
+	begin();
+	for (int i = 0; i < 5; i++) {
+		busy(150);
+		again();
+	}
+	mp_check(p3_get(&drops) > 1000, "%u signals only", p3_get(&drops));
+	struct itimerval never = {{0, 0}, {0, 0}};
+	(void)setitimer(ITIMER_REAL, &never, NULL);
+}
+
+/* ---- forks ---- */
+
+extern char **environ;
+static p3_a32 forking;
+
+static void end_well(pid_t child, const char *what)
+{
+	int status;
+	while (waitpid(child, &status, 0) < 0)
+		mp_check(errno == EINTR, "%s: no child", what);
+	mp_check(status == 0, "%s: status %#x", what, status);
+}
+
+/* A child calls, and goes, by one of three ways. */
+static void fork_once(unsigned n)
+{
+	ptl_sr_value_t value;
+	ptl_handle_eq_t eq;
+	pid_t child = fork();
+	mp_check(child >= 0, "fork");
+	if (child) {
+		end_well(child, "fork");
+		return;
+	}
+	if (PtlNIStatus(mp.ni, PTL_SR_DROP_COUNT, &value) != PTL_NO_INIT ||
+		PtlEQAlloc(mp.ni, 4, PTL_EQ_HANDLER_NONE, &eq) != PTL_NO_INIT ||
+		PtlNIFini(mp.ni) != PTL_NO_INIT || PtlXBarrier() != PTL_NO_INIT)
+		_exit(1);
+	if (n % 3 == 0)
+		execl("/bin/true", "true", (char *)NULL);
+	if (n % 3 == 1)
+		exit(0);
+	_exit(0);
+}
+
+static void spawn_once(void)
+{
+	char *argv[] = {"true", NULL};
+	pid_t child;
+	mp_check(posix_spawn(&child, "/bin/true", NULL, NULL, argv, environ) == 0,
+		"posix_spawn");
+	end_well(child, "posix_spawn");
+}
+
+static void ask_once(void)
+{
+	char line[20] = "";
+	FILE *f = popen("echo hello", "re");
+	mp_check(f && fgets(line, sizeof line, f) && !strcmp(line, "hello\n"), "popen");
+	mp_check(pclose(f) == 0, "pclose");
+	mp_check(system("exit 3") == 3 << 8, "system");
+}
+
+static void *fork_on(void *arg)
+{
+	unsigned *n = arg;
+	while (p3_get(&forking)) {
+		fork_once(*n);
+		if (*n % 4 == 0)
+			spawn_once();
+		if (*n % 4 == 2)
+			ask_once();
+		++*n;
+	}
+	return NULL;
+}
+
+static void forks(void)
+{
+	pthread_t thread;
+	unsigned n = 0;
+	begin();
+	fflush(NULL);
+	p3_set(&forking, 1);
+	mp_check(!pthread_create(&thread, NULL, fork_on, &n), "no thread");
+	streams_round(all, 1500);
+	p3_set(&forking, 0);
+	pthread_join(thread, NULL);
+	streams_rest();
+	mp_barrier();
+	busy(100);
+	mp_check(n >= 3, "%u forks only", n);
+}
+
+/* ---- closed ---- */
+
+/* Numbers that programs write to without having opened them. */
+static void closed(void)
+{
+	for (int fd = 0; fd < 3; fd++)
+		close(fd);
+	begin();
+	busy(200);
+	again();
+	busy(100);
+	for (int fd = 0; fd < 3; fd++)
+		mp_check(fcntl(fd, F_GETFD) < 0, "descriptor %d is the library's", fd);
+}
+
+/* ---- moved ---- */
+
+static void moved(void)
+{
+	begin();
+	busy(100);
+	mp_check(chdir("/") == 0, "chdir");
+	(void)umask(0777);
+	if (getuid() == 0)
+		mp_check(setgid(65534) == 0 && setuid(65534) == 0, "setuid");
+	mp_barrier();
+	busy(200);
+	again();
+	busy(200);
+}
+
+/* ---- stack ---- */
+
+static void *on_little_stack(void *arg)
+{
+	(void)arg;
+	streams_round(all, 300);
+	return NULL;
+}
+
+static void stack(void)
+{
+	pthread_t thread;
+	pthread_attr_t attr;
+	long least = sysconf(_SC_THREAD_STACK_MIN);
+	begin();
+	pthread_attr_init(&attr);
+	mp_check(pthread_attr_setstacksize(
+			 &attr, (size_t)(least > 16384 ? least : 16384)) == 0,
+		"no stack of %ld", least);
+	mp_check(!pthread_create(&thread, &attr, on_little_stack, NULL), "no thread");
+	pthread_join(thread, NULL);
+	streams_rest();
+	mp_barrier();
+	again();
+}
+
+/* ---- pinned ---- */
+
+static unsigned check_cpus(pid_t tid, const cpu_set_t *want)
+{
+	char path[64], name[32] = "";
+	cpu_set_t has;
+	snprintf(path, sizeof path, "/proc/self/task/%d/comm", (int)tid);
+	FILE *f = fopen(path, "re");
+	if (f) {
+		(void)!fgets(name, sizeof name, f);
+		fclose(f);
+	}
+	if (strncmp(name, "p3nic.", 6))
+		return 0;
+	mp_check(!sched_getaffinity(tid, sizeof has, &has) && CPU_EQUAL(&has, want),
+		"the NIC's thread is pinned as the program's");
+	mp_check((unsigned)atoi(name + 6) == mp.id[mp.rank].nid, "its name is %s", name);
+	return 1;
+}
+
+static void pinned(void)
+{
+	cpu_set_t before;
+	struct dirent *e;
+	unsigned found = 0;
+	mp_check(!sched_getaffinity(0, sizeof before, &before), "affinity");
+	mp_pin(0);
+	begin();
+	busy(200);
+	DIR *d = opendir("/proc/self/task");
+	while (d && (e = readdir(d)))
+		if (e->d_name[0] != '.')
+			found += check_cpus(atoi(e->d_name), &before);
+	if (d)
+		closedir(d);
+	mp_check(found == 1, "%u threads of NICs", found);
+}
+
+/* ---- far ---- */
+
+static void say_where(void)
+{
+	char line[400];
+	FILE *f = fopen("/proc/self/maps", "re");
+	while (f && fgets(line, sizeof line, f))
+		if (strstr(line, "p3-host")) {
+			printf("at %s", line);
+			break;
+		}
+	if (f)
+		fclose(f);
+}
+
+static void far(void)
+{
+	const char *rank = getenv("PTL_MY_RID");
+	size_t much = (size_t)(1 + 7 * atoi(rank ? rank : "0")) << 34;
+	void *taken = mmap(NULL, much, PROT_NONE,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	mp_check(taken != MAP_FAILED, "no address space");
+	begin();
+	say_where();
+	busy(300);
+}
+
+/* ---- all ---- */
+
+int main(int argc, char **argv)
+{
+	static const struct {
+		const char *name;
+		void (*scene)(void);
+	} scenes[] = {{"signals", signals}, {"storm", storm}, {"forks", forks},
+		{"closed", closed}, {"moved", moved}, {"stack", stack},
+		{"pinned", pinned}, {"far", far}};
+	const char *what = argc > 1 ? argv[1] : "";
+	bool found = false;
+	memset(all, true, sizeof all);
+	for (size_t i = 0; i < sizeof scenes / sizeof scenes[0]; i++)
+		if (!strcmp(scenes[i].name, what)) {
+			found = true;
+			scenes[i].scene();
+		}
+	mp_check(found, "manners: what is %s?", what);
+	mp_end();
+	return 0;
+}

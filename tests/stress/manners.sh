@@ -1,0 +1,54 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# manners.sh ends|builds|alarms: what manners.c cannot do alone.
+. "$(dirname "$0")/../mp/mp.sh"
+: "${STRESS_BIN:?folder of the stress_ programs}"
+
+# Each way to leave, with the movers that the kernel helps, and without.
+case_ends() {
+	for set in ${P3_QUICK:-PTL3_CMA=on} PTL3_CMA=off; do
+		[ "$set" = 1 ] && continue
+		for how in nifini fini return exit _exit thread atexit destructor; do
+			run env $set timeout 30 "$P3_YOD" -sz 3 --timeout 25 \
+				"$STRESS_BIN/stress_ends" $how
+			[ $status = 0 ] && grep -qx fine "$dir/out" ||
+				fail "$how, $set: status $status"
+			nothing_left 2
+		done
+	done
+}
+
+# Two builds in a job: refused, and both layouts are named, by yod and by the node.
+case_builds() {
+	# shellcheck disable=SC2016
+	run timeout 30 "$P3_YOD" -sz 2 --keep-going --timeout 5 sh -c \
+		'[ $PTL_MY_RID = 0 ] || sleep 0.3
+		[ $PTL_MY_RID = 0 ] && exec "$0" self; exec "$1" self' \
+		"$MP_BIN/mp_life" "$STRESS_BIN/stress_other_build"
+	[ $status != 0 ] || fail "another build was taken"
+	ours=$(sed -nE 's/.*is not ([0-9a-f]{16}) of rank 0.*/\1/p' "$dir/err")
+	other=$(sed -nE 's/.*rank 1: layout ([0-9a-f]{16}) of its.*/\1/p' "$dir/err")
+	[ -n "$ours" ] && [ -n "$other" ] && [ "$ours" != "$other" ] || fail "yod names no layouts"
+	grep -Eq "this library has layout 0x0*${other##*(0)}, the launcher's 0x0*${ours##*(0)};" \
+		"$dir/err" || fail "the node names no layouts"
+	nothing_left 5
+}
+
+# Signals to yod, of the kinds that it takes and of those that it has no use for.
+case_alarms() {
+	start "$P3_YOD" -sz 3 --timeout 30 "$STRESS_BIN/stress_manners" storm
+	for ((k = 0; k < 400; k++)); do
+		kill -CHLD "$pid" 2>/dev/null && kill -CONT "$pid" && kill -WINCH "$pid" &&
+			kill -URG "$pid" || break
+	done
+	wait "$pid"
+	status=$?
+	[ $status = 0 ] || fail "status $status after $k rounds of signals"
+	[ $k -gt 50 ] || fail "only $k rounds of signals"
+	nothing_left 5
+}
+
+shopt -s extglob
+"case_$1"
+finish "$1"

@@ -1,0 +1,89 @@
+# Everything at once, for long; hostile neighbours; manners.
+add_library(stress_streams STATIC streams.c)
+target_link_libraries(stress_streams PUBLIC mp_common p3_build)
+target_include_directories(stress_streams PUBLIC ${CMAKE_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/tests)
+
+# soak_program(name sources...)
+function(soak_program name)
+  add_executable(stress_${name} ${ARGN})
+  target_link_libraries(stress_${name} PRIVATE stress_streams)
+  if(P3_SANITIZE)
+    target_compile_definitions(stress_${name} PRIVATE P3_SANITIZED)
+  endif()
+endfunction()
+
+soak_program(soak soak.c)
+
+# soak_job(name seconds nodes program arguments...)
+function(soak_job name seconds nodes program)
+  math(EXPR limit "${seconds} * ${P3_TEST_SCALE} - 1")
+  p3_add_test(stress_${name} stress ${seconds} $<TARGET_FILE:yod> -sz ${nodes}
+    --timeout ${limit} $<TARGET_FILE:stress_${program}> ${ARGN})
+  set_tests_properties(stress_${name} PROPERTIES RUN_SERIAL TRUE)
+endfunction()
+
+set(SOAK_S 10)
+set(LANES_S 6)
+if(P3_SANITIZE OR P3_VALGRIND)
+  set(SOAK_S 4)
+  set(LANES_S 3)
+endif()
+soak_job(soak 60 4 soak --seconds ${SOAK_S})
+
+# Hostile nodes: with the library's internals, and nothing between.
+add_executable(stress_hostile hostile.c attack.c lifeline.c streams.c ../mp/mp.c)
+target_link_libraries(stress_hostile PRIVATE portals_static p3_build)
+target_include_directories(stress_hostile PRIVATE ${CMAKE_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/tests)
+
+# soak_driver(name seconds script arguments...)
+function(soak_driver name seconds script)
+  p3_add_test(stress_${name} stress ${seconds} ${CMAKE_CURRENT_SOURCE_DIR}/${script} ${ARGN})
+  set_property(TEST stress_${name} APPEND PROPERTY ENVIRONMENT
+    "STRESS_BIN=${CMAKE_CURRENT_BINARY_DIR}" "MP_BIN=${CMAKE_CURRENT_BINARY_DIR}/../mp"
+    PTL3_HUGEPAGES=off)
+  set_tests_properties(stress_${name} PROPERTIES RUN_SERIAL TRUE)
+endfunction()
+
+soak_driver(hostile_lanes 60 hostile.sh lanes 4 "[023]" ${LANES_S})
+soak_driver(hostile_lifeline 60 hostile.sh lifeline 10 "[012]" 1)
+if(NOT P3_SANITIZE AND NOT P3_VALGRIND) # more lives, and sleepers, whose doorbells count
+  soak_driver(hostile_park 60 hostile.sh lanes 4 "[023]" 4)
+  set_property(TEST stress_hostile_park APPEND PROPERTY ENVIRONMENT PTL3_MODE=park)
+endif()
+if(NOT P3_FUZZ) # whose preset builds the fuzzers only
+  set_property(TEST stress_hostile_lanes stress_hostile_lifeline APPEND PROPERTY LABELS fuzz)
+endif()
+
+add_executable(stress_stranger stranger.c)
+target_link_libraries(stress_stranger PRIVATE p3_build)
+soak_driver(stranger 60 stranger.sh)
+
+soak_program(manners manners.c)
+foreach(scene signals forks closed moved pinned far) # storm: by manners.sh alarms
+  soak_job(${scene} 60 3 manners ${scene})
+endforeach()
+if(NOT P3_SANITIZE AND NOT P3_VALGRIND)
+  soak_job(stack 60 3 manners stack)
+endif()
+
+soak_program(ends ends.c)
+# A node whose library has another layout word.
+add_executable(stress_other_build ../mp/life.c ../mp/mp.c ${CMAKE_SOURCE_DIR}/lib/init.c
+  ${CMAKE_SOURCE_DIR}/nic/nic.c ${CMAKE_SOURCE_DIR}/nic/peer.c)
+target_compile_options(stress_other_build PRIVATE
+  -include ${CMAKE_CURRENT_SOURCE_DIR}/other_layout.h)
+target_include_directories(stress_other_build PRIVATE ${CMAKE_SOURCE_DIR})
+target_link_libraries(stress_other_build PRIVATE portals_static p3_build)
+foreach(case ends builds alarms)
+  soak_driver(${case} 60 manners.sh ${case})
+endforeach()
+add_executable(stress_loader loader.c)
+target_link_libraries(stress_loader PRIVATE p3_build ${CMAKE_DL_LIBS})
+if(P3_SANITIZE)
+  target_compile_definitions(stress_loader PRIVATE P3_SANITIZED)
+endif()
+if(P3_SANITIZE OR P3_VALGRIND)
+  p3_add_test(stress_loader stress 60 $<TARGET_FILE:stress_loader> $<TARGET_FILE:portals> 40)
+else()
+  p3_add_test(stress_loader stress 60 $<TARGET_FILE:stress_loader> $<TARGET_FILE:portals> 1000)
+endif()
