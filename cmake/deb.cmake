@@ -15,7 +15,7 @@ set(P3_MAN_PACKED ${CMAKE_BINARY_DIR}/man.gz)
 add_custom_command(OUTPUT packed.stamp
   COMMAND ${CMAKE_COMMAND} -E rm -rf ${P3_MAN_PACKED}
   COMMAND ${CMAKE_COMMAND} -E copy_directory ${P3_MAN} ${P3_MAN_PACKED}
-  COMMAND find ${P3_MAN_PACKED} -name "*.stamp" -delete
+  COMMAND ${CMAKE_COMMAND} -E rm -rf ${P3_MAN_PACKED}/functions.stamp ${P3_MAN_PACKED}/help
   COMMAND gzip -9nr ${P3_MAN_PACKED}
   COMMAND gzip -9nkf ${P3_CHANGES}
   COMMAND ${CMAKE_COMMAND} -E touch packed.stamp

@@ -56,13 +56,17 @@ set(P3_MAN_MADE ${P3_MAN}/functions.stamp)
 find_program(HELP2MAN help2man)
 file(MAKE_DIRECTORY ${P3_MAN}/man1)
 if(HELP2MAN AND NOT P3_SANITIZE AND NOT P3_VALGRIND)
+  set(P3_TOOL_DIR ${CMAKE_BINARY_DIR}/bin)
   foreach(tool ${P3_TOOLS})
+    configure_file(cmake/man/help.in ${P3_MAN}/help/${tool} @ONLY
+      FILE_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE)
     add_custom_command(OUTPUT ${P3_MAN}/man1/${tool}.1
       COMMAND ${CMAKE_COMMAND} -E env PTL3_HUGEPAGES=off ${HELP2MAN}
         --no-info --output=${P3_MAN}/man1/${tool}.1 --manual=libportals
         --source=libportals "--version-string=libportals ${PROJECT_VERSION}"
-        --include=${CMAKE_SOURCE_DIR}/cmake/man/${tool}.h2m $<TARGET_FILE:${tool}>
-      DEPENDS ${tool} portals ${CMAKE_SOURCE_DIR}/cmake/man/${tool}.h2m VERBATIM)
+        --include=${CMAKE_SOURCE_DIR}/cmake/man/${tool}.h2m ${P3_MAN}/help/${tool}
+      DEPENDS ${tool} portals ${CMAKE_SOURCE_DIR}/cmake/man/${tool}.h2m
+        ${P3_MAN}/help/${tool} VERBATIM)
     list(APPEND P3_MAN_MADE ${P3_MAN}/man1/${tool}.1)
   endforeach()
 endif()

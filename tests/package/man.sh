@@ -46,8 +46,14 @@ for page in man3/*.3; do
 		complain "$page: of no function that there is"
 done
 
+for page in man1/*.1; do
+	[ -f "$page" ] || continue # made by help2man, which need not be there
+	grep -q '^\.SH SYNOPSIS' "$page" && grep -q -- '-help' "$page" ||
+		complain "$page: no synopsis, or no options"
+done
+
 said=$(MANWIDTH=80 LC_ALL=C.UTF-8 man --warnings -l man[137]/* 2>&1 >/dev/null)
 [ -z "$said" ] || complain "$said"
 # Those of help2man are for the man(7) of GNU.
-said=$(mandoc -Tlint -Wwarning $(grep -L '^\.so' man3/*) man7/*) || complain "$said"
+grep -L '^\.so' man3/* man7/* | xargs mandoc -Tlint -Wwarning || status=1
 exit $status
