@@ -1,7 +1,7 @@
-#!/bin/sh
+#!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Manual pages: every exported function has one, with all that belongs in it, and no tool
-# complains.  man.sh source-tree man-directory libportals.so.  77: skipped.
+# Manual pages: every exported function has one, with every return code of its header, and
+# no tool complains.  man.sh source-tree man-directory libportals.so.  77: skipped.
 src=$1 man=$2 lib=$3
 status=0
 
@@ -17,34 +17,43 @@ for tool in mandoc man nm; do
 	}
 done
 cd "$man" || exit 1
-functions=$(nm -D --defined-only "$lib" | awk '{ sub("@.*", "", $NF); print $NF }' | grep '^Ptl')
-[ -n "$functions" ] || complain "no functions in $lib"
 
-# Codes that the comment in front of the function's declaration lists
-codes() {
-	awk -v name="$1" '
+# Functions that programs can call, and those that have a page
+exported() {
+	nm -D --defined-only "$lib" | awk '{ sub("@.*", "", $NF); print $NF }' | grep '^Ptl'
+}
+[ "$(exported | wc -l)" -gt 50 ] || complain "too few functions in $lib"
+said=$(diff <(exported | sort) <(ls man3 | sed 's/\.3$//' | sort)) ||
+	complain "functions (<) and pages (>): $said"
+
+# "function code": what the comments in front of the declarations list ...
+promised() {
+	awk '
 		/^\/\*/ { codes = "" }
 		/^ \* PTL_[A-Z_0-9]+\t/ { codes = codes " " $2 }
-		$0 ~ "^[a-z].*[ *]" name "\\(" { print codes; exit }' "$src"/include/portals3*.h
+		/^(int|void|unsigned int|const char) .*Ptl[A-Za-z]+\(/ {
+			match($0, /Ptl[A-Za-z]+\(/)
+			name = substr($0, RSTART, RLENGTH - 1)
+			if (/^int/)
+				print name, "PTL_OK"
+			n = split(codes, code, " ")
+			for (i = 1; i <= n; i++)
+				print name, code[i]
+		}' "$src"/include/portals3*.h | sort -u
 }
 
-for name in $functions; do
-	page=man3/$name.3
-	[ -f "$page" ] || {
-		complain "no page: $name"
-		continue
-	}
-	shown=$(mandoc -T ascii "$page" 2>/dev/null | col -b)
-	for word in NAME SYNOPSIS "$name(" $(codes "$name"); do
-		printf '%s\n' "$shown" | grep -qF "$word" || complain "$page: no $word"
-	done
-	grep -qE "^int $name\(" "$src"/include/*.h || continue
-	printf '%s\n' "$shown" | grep -q "^RETURN VALUES" || complain "$page: no return values"
-done
-for page in man3/*.3; do
-	printf '%s\n' "$functions" | grep -qx "$(basename "$page" .3)" ||
-		complain "$page: of no function that there is"
-done
+# ... and what the pages do
+written() {
+	awk '
+		FNR == 1 { split("", names) }
+		/^\.Fn / { names[$2] }
+		/^\.It Dv / { for (name in names) print name, $3 }' man3/*.3 | sort -u
+}
+[ "$(promised | wc -l)" -gt 200 ] || complain "too few return codes in the headers"
+said=$(comm -23 <(promised) <(written))
+[ -z "$said" ] || complain "not in the pages: $said"
+said=$(grep -L -e '^\.Sh SYNOPSIS' -e '^\.so' man3/*)
+[ -z "$said" ] || complain "no synopsis: $said"
 
 for page in man1/*.1; do
 	[ -f "$page" ] || continue # made by help2man, which need not be there
