@@ -17,8 +17,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define P3_VERSION "libportals 0.1.0"
-
 /* What the Set calls said: replaced as a whole, one at a time. */
 static p3_directory_ptr said;
 static pthread_mutex_t said_lock = PTHREAD_MUTEX_INITIALIZER;

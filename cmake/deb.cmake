@@ -1,0 +1,75 @@
+# Debian packages: cmake --preset deb && cmake --build --preset deb && cpack --preset deb
+# Pages and changelog are compressed, without a time in them; copyright is in each package.
+set(P3_PACKAGES runtime=libportals${PROJECT_VERSION_MAJOR} tools=portals-tools
+  development=libportals-dev)
+set(P3_CHANGES ${CMAKE_BINARY_DIR}/changelog.Debian)
+string(TIMESTAMP P3_CHANGE_DATE "%a, %d %b %Y %H:%M:%S +0000" UTC)
+configure_file(cmake/deb/changelog.in ${P3_CHANGES} @ONLY)
+file(READ LICENSE P3_LICENSE)
+string(STRIP "${P3_LICENSE}" P3_LICENSE)
+string(REPLACE "\n\n" "\n.\n" P3_LICENSE "${P3_LICENSE}")
+string(REPLACE "\n" "\n " P3_LICENSE " ${P3_LICENSE}")
+configure_file(cmake/deb/copyright.in ${CMAKE_BINARY_DIR}/copyright @ONLY)
+
+set(P3_MAN_PACKED ${CMAKE_BINARY_DIR}/man.gz)
+add_custom_command(OUTPUT packed.stamp
+  COMMAND ${CMAKE_COMMAND} -E rm -rf ${P3_MAN_PACKED}
+  COMMAND ${CMAKE_COMMAND} -E copy_directory ${P3_MAN} ${P3_MAN_PACKED}
+  COMMAND ${CMAKE_COMMAND} -E rm -rf ${P3_MAN_PACKED}/functions.stamp ${P3_MAN_PACKED}/help
+  COMMAND gzip -9nr ${P3_MAN_PACKED}
+  COMMAND gzip -9nkf ${P3_CHANGES}
+  COMMAND ${CMAKE_COMMAND} -E touch packed.stamp
+  DEPENDS ${P3_MAN_MADE} ${P3_CHANGES} VERBATIM)
+add_custom_target(packed ALL DEPENDS packed.stamp)
+install(DIRECTORY ${P3_MAN_PACKED}/man1 DESTINATION ${CMAKE_INSTALL_MANDIR} COMPONENT tools)
+install(DIRECTORY ${P3_MAN_PACKED}/man3 ${P3_MAN_PACKED}/man7
+  DESTINATION ${CMAKE_INSTALL_MANDIR} COMPONENT development)
+
+set(CPACK_GENERATOR DEB)
+set(CPACK_DEB_COMPONENT_INSTALL ON)
+set(CPACK_COMPONENTS_ALL runtime tools development)
+set(CPACK_STRIP_FILES ON)
+set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
+set(CPACK_PACKAGE_CONTACT "the libportals authors <libportals@localhost>")
+set(CPACK_DEBIAN_PACKAGE_MAINTAINER ${CPACK_PACKAGE_CONTACT})
+set(CPACK_DEBIAN_PACKAGE_RELEASE 1)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${CMAKE_BINARY_DIR})
+set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
+set(CPACK_DEBIAN_ENABLE_COMPONENT_DEPENDS OFF)
+
+foreach(pair ${P3_PACKAGES})
+  string(REGEX MATCH "(.*)=(.*)" whole ${pair})
+  set(component ${CMAKE_MATCH_1})
+  set(package ${CMAKE_MATCH_2})
+  string(TOUPPER ${component} COMPONENT)
+  set(CPACK_DEBIAN_${COMPONENT}_PACKAGE_NAME ${package})
+  install(FILES ${CMAKE_BINARY_DIR}/copyright ${P3_CHANGES}.gz
+    DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/${package} COMPONENT ${component})
+endforeach()
+set(P3_THIS "(= ${PROJECT_VERSION}-${CPACK_DEBIAN_PACKAGE_RELEASE})")
+set(CPACK_DEBIAN_RUNTIME_PACKAGE_SECTION libs)
+file(WRITE ${CMAKE_BINARY_DIR}/shlibs "libportals ${PROJECT_VERSION_MAJOR} "
+  "libportals${PROJECT_VERSION_MAJOR} (>= ${PROJECT_VERSION})\n")
+file(WRITE ${CMAKE_BINARY_DIR}/triggers "activate-noawait ldconfig\n")
+set(CPACK_DEBIAN_RUNTIME_PACKAGE_CONTROL_EXTRA
+  ${CMAKE_BINARY_DIR}/shlibs ${CMAKE_BINARY_DIR}/triggers)
+set(CPACK_DEBIAN_TOOLS_PACKAGE_DEPENDS
+  "libportals${PROJECT_VERSION_MAJOR} (>= ${PROJECT_VERSION})")
+set(CPACK_DEBIAN_TOOLS_PACKAGE_SECTION utils)
+set(CPACK_DEBIAN_TOOLS_PACKAGE_RECOMMENDS libjemalloc2)
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS
+  "libportals${PROJECT_VERSION_MAJOR} ${P3_THIS}, libnuma-dev, liburcu-dev")
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SUGGESTS portals-tools)
+
+set(P3_ABOUT "A Portals 3.3 network for one machine, in user space: a job is a number of
+ processes that send, receive and complete messages without a system call,
+ through shared memory.")
+set(CPACK_COMPONENT_RUNTIME_DESCRIPTION "Portals 3.3 message passing (library)\n${P3_ABOUT}")
+set(CPACK_COMPONENT_TOOLS_DESCRIPTION "Portals 3.3 message passing (launcher and benchmarks)
+${P3_ABOUT}")
+set(CPACK_COMPONENT_DEVELOPMENT_DESCRIPTION "Portals 3.3 message passing (development)
+${P3_ABOUT}")
+include(CPack)

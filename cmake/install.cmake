@@ -1,0 +1,84 @@
+# What is installed, in three components: runtime (the library), tools (yod, benches) and
+# development (headers, static library, manual pages of functions, files for CMake and
+# pkg-config).  With P3_DEB each is a package.
+include(CMakePackageConfigHelpers)
+
+set(P3_CONFIG_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/Portals3)
+set(P3_TOOLS yod portalperf pipeperf matchperf)
+
+install(TARGETS portals EXPORT Portals3
+  LIBRARY COMPONENT runtime NAMELINK_COMPONENT development
+  INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(TARGETS portals_static EXPORT Portals3
+  ARCHIVE COMPONENT development INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(TARGETS ${P3_TOOLS} RUNTIME COMPONENT tools)
+
+# Headers, and the names that some of them have elsewhere.
+install(DIRECTORY include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development)
+install(FILES include/portals3.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/portals
+  COMPONENT development)
+install(FILES include/portals3_runtime.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/p3rt
+  RENAME p3rt.h COMPONENT development)
+
+# find_package(Portals3), pkg-config portals3
+install(EXPORT Portals3 NAMESPACE Portals3:: FILE Portals3Targets.cmake
+  DESTINATION ${P3_CONFIG_DIR} COMPONENT development)
+configure_package_config_file(cmake/Portals3Config.cmake.in Portals3Config.cmake
+  INSTALL_DESTINATION ${P3_CONFIG_DIR})
+write_basic_package_version_file(Portals3ConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${CMAKE_BINARY_DIR}/Portals3Config.cmake
+  ${CMAKE_BINARY_DIR}/Portals3ConfigVersion.cmake
+  DESTINATION ${P3_CONFIG_DIR} COMPONENT development)
+file(RELATIVE_PATH P3_PC_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+set(P3_PC_PREFIX \${pcfiledir}/${P3_PC_PREFIX})
+string(REGEX REPLACE "/$" "" P3_PC_PREFIX ${P3_PC_PREFIX})
+if(P3_DEB)
+  set(P3_PC_PREFIX ${CMAKE_INSTALL_PREFIX})
+endif()
+configure_file(cmake/portals3.pc.in portals3.pc @ONLY)
+install(FILES ${CMAKE_BINARY_DIR}/portals3.pc
+  DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT development)
+
+# Manual pages: of functions from the headers, of programs by help2man, if it is there.
+set(P3_MAN ${CMAKE_BINARY_DIR}/man)
+set(P3_MAN_SOURCES ${CMAKE_SOURCE_DIR}/README.md ${CMAKE_SOURCE_DIR}/include/portals3.h
+  ${CMAKE_SOURCE_DIR}/include/portals3_runtime.h ${CMAKE_SOURCE_DIR}/include/portals3x.h)
+string(TIMESTAMP P3_MAN_DATE %Y-%m-%d UTC) # heeds SOURCE_DATE_EPOCH
+add_custom_command(OUTPUT ${P3_MAN}/functions.stamp
+  COMMAND ${CMAKE_COMMAND} -E rm -rf ${P3_MAN}/man3 ${P3_MAN}/man7
+  COMMAND ${CMAKE_COMMAND} -E make_directory ${P3_MAN}/man3 ${P3_MAN}/man7
+  COMMAND awk -v out=${P3_MAN} -v date=${P3_MAN_DATE} -f ${CMAKE_SOURCE_DIR}/cmake/man.awk
+    ${P3_MAN_SOURCES}
+  COMMAND ${CMAKE_COMMAND} -E touch ${P3_MAN}/functions.stamp
+  DEPENDS ${P3_MAN_SOURCES} ${CMAKE_SOURCE_DIR}/cmake/man.awk VERBATIM)
+set(P3_MAN_MADE ${P3_MAN}/functions.stamp)
+
+find_program(HELP2MAN help2man)
+file(MAKE_DIRECTORY ${P3_MAN}/man1)
+if(HELP2MAN AND NOT P3_SANITIZE AND NOT P3_VALGRIND)
+  set(P3_TOOL_DIR ${CMAKE_BINARY_DIR}/bin)
+  foreach(tool ${P3_TOOLS})
+    configure_file(cmake/man/help.in ${P3_MAN}/help/${tool} @ONLY
+      FILE_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE)
+    add_custom_command(OUTPUT ${P3_MAN}/man1/${tool}.1
+      COMMAND ${CMAKE_COMMAND} -E env PTL3_HUGEPAGES=off ${HELP2MAN}
+        --no-info --output=${P3_MAN}/man1/${tool}.1 --manual=libportals
+        --source=libportals "--version-string=libportals ${PROJECT_VERSION}"
+        --include=${CMAKE_SOURCE_DIR}/cmake/man/${tool}.h2m ${P3_MAN}/help/${tool}
+      DEPENDS ${tool} portals ${CMAKE_SOURCE_DIR}/cmake/man/${tool}.h2m
+        ${P3_MAN}/help/${tool} VERBATIM)
+    list(APPEND P3_MAN_MADE ${P3_MAN}/man1/${tool}.1)
+  endforeach()
+endif()
+add_custom_target(man ALL DEPENDS ${P3_MAN_MADE})
+
+if(P3_DEB)
+  include(cmake/deb.cmake)
+else()
+  install(DIRECTORY ${P3_MAN}/man1 DESTINATION ${CMAKE_INSTALL_MANDIR} COMPONENT tools)
+  install(DIRECTORY ${P3_MAN}/man3 ${P3_MAN}/man7 DESTINATION ${CMAKE_INSTALL_MANDIR}
+    COMPONENT development)
+endif()
+install(FILES launcher/yod.bash
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME yod
+  COMPONENT tools)

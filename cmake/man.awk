@@ -1,0 +1,370 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Manual pages from the comments of the public headers:
+#
+#	awk -v out=DIR -v date=2026-01-31 -f man.awk README.md include/portals3*.h
+#
+# DIR/man3 gets a page for each comment that documents functions, and a link for each
+# further function of that comment; DIR/man7/portals3.7 what stands at the head of
+# portals3.h, the types, a list of all functions, and the README's settings.
+#
+# What a comment is made of is said at the head of portals3.h.  Lines that begin with a
+# tab are arguments, lists or examples:
+#	<tab>name<tab>in|out<tab>text	an argument, before the first paragraph
+#	PTL_CODE<tab>text		a return code
+#	<tab>term<tab>text, <tab>- text	an item of a list
+#	<tab>anything			an example
+# More tabs in front go on with what stands above.
+
+function text(s) {
+	gsub(/\\/, "\\e", s)
+	gsub(/\t+/, " ", s)
+	sub(/^ +/, "", s)
+	gsub(/\.  +/, ".\n", s)
+	gsub(/\?  +/, "?\n", s)
+	gsub(/\)  +/, ")\n", s)
+	gsub(/\n[.']/, "\n\\\\\\&&", s)
+	sub(/^[.']/, "\\\\\\&&", s)
+	return s
+}
+
+function put(s) { body = body s "\n" }
+
+# ---- the parts of a comment ----
+
+function list(kind) {
+	if (inside == kind)
+		return
+	leave()
+	if (kind == "tag")
+		put(".Bl -tag -width Ds")
+	else if (kind == "bullet")
+		put(".Bl -bullet -compact")
+	else if (kind == "literal")
+		put(".Bd -literal -offset indent")
+	inside = kind
+}
+
+function leave() {
+	if (inside == "tag" || inside == "bullet")
+		put(".El")
+	else if (inside == "literal")
+		put(".Ed")
+	if (inside != "")
+		gap = 1
+	inside = ""
+}
+
+# mdoc reads words of a macro's line as macros if they look like some: quote them
+function item(term) { put(".It \"" text(term) "\"") }
+
+function paragraph() {
+	leave()
+	if (gap && body != "" && body !~ /\.Sh [^\n]*\n$/)
+		put(".Pp")
+}
+
+function section(name) {
+	leave()
+	put(".Sh " name)
+	part = name
+}
+
+function argument(s,   f, n, words) {
+	n = split(s, f, /\t+/)
+	if (part != "ARGUMENTS")
+		section("ARGUMENTS")
+	list("tag")
+	item(f[2] " (" f[3] ")")
+	words = f[4]
+	if (n > 4)
+		words = words " " f[5]
+	put(text(words))
+}
+
+function code(s,   f) {
+	split(s, f, /\t+/)
+	if (part != "RETURN VALUES")
+		begin_codes()
+	list("tag")
+	put(".It Dv " f[1])
+	put(text(f[2]))
+	coded[f[1]] = 1
+	in_code = 1
+}
+
+function begin_codes() {
+	section("RETURN VALUES")
+	list("tag")
+	if (returns != "int")
+		return
+	if (comment !~ /\nPTL_OK\t/) {
+		put(".It Dv PTL_OK")
+		put("success")
+	}
+	if (comment !~ /\nPTL_NO_INIT\t/ && comment !~ /never PTL_NO_INIT/) {
+		put(".It Dv PTL_NO_INIT")
+		put(file ~ /runtime/ ? "this is a forked child that has not called PtlInit" : \
+			"PtlInit has not succeeded, PtlFini has run, or this is a forked child")
+	}
+}
+
+function contract(s) {
+	return s ~ /^(Any thread|One thread)/ || s ~ /  Any thread; (does|blocks)/
+}
+
+function line(s,   f) {
+	if (s == "") {
+		gap = 1
+		in_code = 0
+		return
+	}
+	if (s ~ /^PTL_[A-Z_0-9]+\t/)
+		code(s)
+	else if (in_code && s ~ /^\t/)
+		put(text(s))
+	else if (s ~ /^\t[^\t]+\t+(in|out)\t/)
+		argument(s)
+	else if (s ~ /^\t- /) {
+		list("bullet")
+		put(".It\n" text(substr(s, 4)))
+	} else if (s ~ /^\t\t+out\t/) {
+		sub(/^\t+out\t/, "", s)
+		put(".br\nout: " text(s))
+	} else if (s ~ /^(\t\t|\t  )/ && inside != "" && inside != "literal")
+		put(text(s))
+	else if (s ~ /^\t[^\t]+\t+[^\t]/) {
+		list("tag")
+		split(s, f, /\t+/)
+		item(f[2])
+		put(text(f[3]))
+	} else if (s ~ /^\t/) {
+		list("literal")
+		sub(/^\t/, "", s)
+		gsub(/\\/, "\\e", s)
+		put(s)
+	} else {
+		if (contract(s) && part != "THREADS AND BLOCKING" && function_page) {
+			if (part != "RETURN VALUES" && returns == "int")
+				begin_codes()
+			section("THREADS AND BLOCKING")
+		} else if (function_page && (part == "ARGUMENTS" || part == "")) {
+			section("DESCRIPTION")
+		} else
+			paragraph()
+		put(text(s))
+	}
+	gap = 0
+}
+
+function lines(comment,   all, n, i) {
+	body = inside = part = ""
+	gap = in_code = 0
+	n = split(comment, all, "\n")
+	for (i = 1; i <= n; i++)
+		if (all[i + 1] ~ /^====/) {
+			section(all[i] == "Caveats" ? "RULES" : toupper(all[i]))
+			i++
+		} else
+			line(all[i])
+	leave()
+}
+
+# ---- pages ----
+
+function head(name, sec) {
+	return ".\\\" made from " file ": change it there\n.Dd " date "\n.Dt " toupper(name) \
+		" " sec "\n.Os libportals\n.Sh NAME\n"
+}
+
+# .Ft and .Fn of a prototype without its semicolon
+function prototype(p,   name, type, args, f, n, i) {
+	match(p, /Ptl[A-Za-z]+\(/)
+	name = substr(p, RSTART, RLENGTH - 1)
+	type = substr(p, 1, RSTART - 1)
+	args = substr(p, RSTART + RLENGTH)
+	sub(/\).*$/, "", args)
+	sub(/ +$/, "", type)
+	n = split(args, f, /, */)
+	for (i = 1; i <= n; i++)
+		type = type (i == 1 ? "\n.Fn " name : "") " \"" f[i] "\""
+	return ".Ft " type
+}
+
+function see_also(own,   rest, name, seen, result) {
+	rest = comment
+	while (match(rest, /PtlX?[A-Z][A-Za-z]+/)) {
+		name = substr(rest, RSTART, RLENGTH)
+		rest = substr(rest, RSTART + RLENGTH)
+		if (index(own, " " name " ") || seen[name]++)
+			continue
+		result = result name "\n"
+	}
+	return result
+}
+
+function sorted_refs(names,   f, n, i, j, t, s) {
+	n = split(names, f, "\n") - 1
+	for (i = 2; i <= n; i++)
+		for (j = i; j > 1 && tolower(f[j]) < tolower(f[j - 1]); j--) {
+			t = f[j]
+			f[j] = f[j - 1]
+			f[j - 1] = t
+		}
+	for (i = 1; i <= n; i++)
+		s = s ".Xr " f[i] " 3 ,\n"
+	return s
+}
+
+# The page of the comment, whose prototypes are protos[1..count]
+function page(   title, names, what, where, f, n, i, synopsis, name, own) {
+	title = comment
+	sub(/\n.*/, "", title)
+	if (title !~ /^Ptl.* - /)
+		return
+	where = "libportals"
+	if (match(title, /\t+[^\t]+$/)) {
+		where = substr(title, RSTART)
+		gsub(/\t/, "", where)
+		title = substr(title, 1, RSTART - 1)
+	}
+	i = index(title, " - ")
+	names = substr(title, 1, i - 1)
+	what = substr(title, i + 3)
+	n = split(names, f, /, */)
+	returns = protos[1]
+	sub(/ *\**Ptl.*/, "", returns)
+	function_page = 1
+	sub(/^[^\n]*\n/, "", comment)
+	lines(comment)
+	own = " "
+	for (i = 1; i <= n; i++) {
+		synopsis = synopsis prototype(protos[i]) "\n"
+		own = own f[i] " "
+		summary = summary ".It Xr " f[i] " 3\n" text(what) "\n"
+	}
+	name = out "/man3/" f[1] ".3"
+	printf "%s", head(f[1], 3) > name
+	for (i = 1; i <= n; i++)
+		print ".Nm " f[i] (i < n ? " ," : "") > name
+	print ".Nd " text(what) "\n.Sh LIBRARY\nPortals 3.3 (libportals, \\-lportals)\n" \
+		".Sh SYNOPSIS\n.In " base "\n" synopsis body ".Sh SEE ALSO\n" \
+		sorted_refs(see_also(own)) ".Xr portals3 7\n.Sh STANDARDS" > name
+	if (where ~ /^P3/) {
+		sub(/^P3.3 /, "", where)
+		print "Portals 3.3, section " where "." > name
+	} else
+		print "An extension, not in the Portals 3.3 document." > name
+	close(name)
+	for (i = 2; i <= n; i++) {
+		name = out "/man3/" f[i] ".3"
+		print ".so man3/" f[1] ".3" > name
+		close(name)
+	}
+}
+
+function overview_part(s) {
+	function_page = 0
+	lines(s)
+	return body
+}
+
+# ---- reading ----
+
+FNR == 1 {
+	file = FILENAME
+	sub(/.*\/include\//, "include/", file)
+	base = FILENAME
+	sub(/.*\//, "", base)
+	first = 1
+	comment = ""
+	settings = 0
+}
+
+base == "README.md" {
+	if (/^## /)
+		settings = /Settings/
+	else if (settings && /^\| `/) {
+		n = split($0, cell, / *\| */)
+		gsub(/`/, "", cell[2])
+		gsub(/`/, "", cell[3])
+		gsub(/`/, "", cell[4])
+		gsub(/\. /, ".  ", cell[4])
+		environment = environment ".It Ev " cell[2] " No = " cell[3] "\n" text(cell[4]) "\n"
+	}
+	next
+}
+
+/^\/\*/ {
+	reading = 1
+	comment = ""
+	count = 0
+	if (/\*\/$/) {
+		reading = 0
+		next
+	}
+	next
+}
+
+reading && /^ \*\/$/ {
+	reading = 0
+	sub(/\n+$/, "", comment)
+	if (first && base == "portals3.h")
+		top = comment
+	if (first && base == "portals3_runtime.h")
+		runtime = comment
+	first = 0
+	next
+}
+
+reading {
+	sub(/^ \* ?/, "")
+	comment = comment $0 "\n"
+	next
+}
+
+/^typedef struct \{/ { definition = ""; defining = 1; above = comment }
+defining { definition = definition $0 "\n" }
+defining && /^\} ptl_(md|event)_t;/ {
+	type = $2
+	sub(/;/, "", type)
+	types = types overview_part(above) ".Bd -literal\n" definition ".Ed\n"
+}
+defining && /^\}/ { defining = 0; comment = "" ; next }
+defining { next }
+
+/^(int|void|unsigned int|const char) .*Ptl[A-Z]/ { proto = ""; joining = 1 }
+joining {
+	proto = proto " " $0
+	if (/;/) {
+		joining = 0
+		gsub(/[ \t]+/, " ", proto)
+		gsub(/\( /, "(", proto)
+		sub(/^ /, "", proto)
+		sub(/;.*/, "", proto)
+		protos[++count] = proto
+	}
+	next
+}
+
+/^$/ && count && comment != "" {
+	page()
+	comment = ""
+	count = 0
+}
+
+END {
+	sub(/^[^\n]*\n/, "", top)
+	sub(/^[^\n]*\n/, "", runtime)
+	file = "include/"
+	name = out "/man7/portals3.7"
+	printf "%s", head("portals3", 7) > name
+	print ".Nm portals3\n.Nd Portals 3.3 message passing on one machine\n" \
+		".Sh SYNOPSIS\n.In portals3.h\n.In portals3_runtime.h\n.In portals3x.h\n" \
+		".Sh DESCRIPTION" > name
+	printf "%s", overview_part(top) > name
+	printf "%s", ".Sh RANKS AND JOBS\n" overview_part(runtime) > name
+	printf "%s", ".Sh DESCRIPTORS AND EVENTS\n" types > name
+	printf "%s", ".Sh FUNCTIONS\n.Bl -tag -width PtlMEAttachAny -compact\n" summary ".El\n" > name
+	printf "%s", ".Sh ENVIRONMENT\n.Bl -tag -width Ds\n" environment ".El\n" > name
+	print ".Sh SEE ALSO\n.Xr yod 1\n.Sh STANDARDS\nPortals 3.3." > name
+}

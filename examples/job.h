@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * job.h - how each of these programs begins, waits for the others, and asks for one event
+ *
+ * job_start() opens the interface.  job_meet() is a barrier made of puts: a rank has a
+ * word in rank 0, and writes the number of the meeting there.  If rank 0 is not listening
+ * yet it discards what comes and says nothing, so the put is repeated until it is
+ * acknowledged.  Repeating does no harm: it writes the same number again.  Rank 0 answers
+ * when all have come; they do listen by then.
+ */
+#ifndef JOB_H
+#define JOB_H
+
+#include <portals3.h>
+#include <portals3_runtime.h>
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { JOB_PORTAL = 1, JOB_RANKS = 1024, JOB_RETRY_MS = 20 };
+
+static const ptl_process_id_t job_anyone = {PTL_NID_ANY, PTL_PID_ANY};
+
+static struct {
+	ptl_handle_ni_t ni;
+	ptl_handle_eq_t eq;
+	ptl_handle_md_t mine;     /* the number of the meeting that I am in ... */
+	uint32_t meeting;         /* ... */
+	uint32_t came[JOB_RANKS]; /* ... and that of each rank */
+	unsigned rank, size;
+} job;
+
+/* Every call says how it went; an example that cannot go on ends the job. */
+static inline void check(int rc, const char *what)
+{
+	if (rc != PTL_OK) {
+		fprintf(stderr, "%s: %s\n", what, PtlErrorStr((unsigned)rc));
+		exit(1);
+	}
+}
+
+/* A result that is wrong ends the job, too. */
+static inline void expect(int right, const char *what)
+{
+	if (!right) {
+		fprintf(stderr, "rank %u: wrong: %s\n", job.rank, what);
+		exit(1);
+	}
+}
+
+static inline ptl_process_id_t job_id(unsigned rank)
+{
+	ptl_process_id_t id;
+	check(PtlGetRankId(job.ni, rank, &id), "PtlGetRankId");
+	return id;
+}
+
+/* The next event of that type; others are passed over. */
+static inline ptl_event_t job_await(ptl_handle_eq_t eq, ptl_event_kind_t type)
+{
+	ptl_event_t ev;
+	do
+		check(PtlEQWait(eq, &ev), "PtlEQWait");
+	while (ev.type != type);
+	expect(ev.ni_fail_type == PTL_NI_OK, PtlEventKindStr(type));
+	return ev;
+}
+
+static inline ptl_handle_eq_t job_queue(ptl_size_t events)
+{
+	ptl_handle_eq_t eq;
+	check(PtlEQAlloc(job.ni, events, PTL_EQ_HANDLER_NONE, &eq), "PtlEQAlloc");
+	return eq;
+}
+
+/*
+ * A match entry for anyone, at the end of the portal's list, and its descriptor.  With
+ * PTL_UNLINK both go when the descriptor has had what it is for.
+ */
+static inline void job_append(ptl_pt_index_t portal, ptl_match_bits_t bits,
+	ptl_match_bits_t ignore, ptl_md_t md, ptl_unlink_t unlink)
+{
+	ptl_handle_me_t me;
+	check(PtlMEAttach(job.ni, portal, job_anyone, bits, ignore, unlink, PTL_INS_AFTER,
+		      &me),
+		"PtlMEAttach");
+	check(PtlMDAttach(me, md, unlink, NULL), "PtlMDAttach");
+}
+
+/* Whatever anyone sends to that portal meets md, which stays. */
+static inline void job_listen(ptl_pt_index_t portal, ptl_md_t md)
+{
+	job_append(portal, 0, ~(ptl_match_bits_t)0, md, PTL_RETAIN);
+}
+
+/* A descriptor of some memory here, to put from or to get into. */
+static inline ptl_handle_md_t job_bind(void *start, ptl_size_t length, ptl_handle_eq_t eq)
+{
+	ptl_md_t md = {.start = start,
+		.length = length,
+		.threshold = PTL_MD_THRESH_INF,
+		.eq_handle = eq};
+	ptl_handle_md_t mdh;
+	check(PtlMDBind(job.ni, md, PTL_RETAIN, &mdh), "PtlMDBind");
+	return mdh;
+}
+
+static inline void job_start(void)
+{
+	int most;
+	check(PtlInit(&most), "PtlInit");
+	check(PtlNIInit(PTL_IFACE_DEFAULT, PTL_PID_ANY, NULL, NULL, &job.ni),
+		"PtlNIInit");
+	check(PtlGetRank(job.ni, &job.rank, &job.size), "PtlGetRank");
+	job.eq = job_queue(4096);
+	job.mine = job_bind(&job.meeting, sizeof job.meeting, job.eq);
+	job_listen(JOB_PORTAL, (ptl_md_t){.start = job.came,
+				       .length = sizeof job.came,
+				       .threshold = PTL_MD_THRESH_INF,
+				       .options = PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE,
+				       .eq_handle = job.eq});
+}
+
+static inline void job_tell(unsigned rank, ptl_ack_req_t ack)
+{
+	check(PtlPut(job.mine, ack, job_id(rank), JOB_PORTAL, 0, 0,
+		      job.rank * sizeof job.meeting, 0),
+		"PtlPut");
+}
+
+static inline void job_knock(void)
+{
+	ptl_event_t ev = {.type = PTL_EVENT_SEND_END};
+	int which;
+	do {
+		job_tell(0, PTL_ACK_REQ);
+		while (PtlEQPoll(&job.eq, 1, JOB_RETRY_MS, &ev, &which) == PTL_OK &&
+			ev.type != PTL_EVENT_ACK)
+			;
+	} while (ev.type != PTL_EVENT_ACK);
+}
+
+static inline void job_wait_for(unsigned rank)
+{
+	ptl_event_t ev;
+	while (job.came[rank] < job.meeting)
+		check(PtlEQWait(job.eq, &ev), "PtlEQWait");
+}
+
+static inline void job_gather(void)
+{
+	for (unsigned i = 1; i < job.size; i++)
+		job_wait_for(i);
+	for (unsigned i = 1; i < job.size; i++) {
+		job_tell(i, PTL_NO_ACK_REQ);
+		job_await(job.eq, PTL_EVENT_SEND_END);
+	}
+}
+
+/* All tell rank 0 that they are there; when all are, it tells them. */
+static inline void job_meet(void)
+{
+	job.meeting++;
+	if (job.rank == 0) {
+		job_gather();
+		return;
+	}
+	job_knock();
+	job_wait_for(0);
+}
+
+static inline void job_end(void)
+{
+	job_meet();
+	PtlFini();
+}
+
+#endif /* JOB_H */

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * pingpong - two ranks throw a message to each other, and measure how long it flies
+ *
+ *	yod -sz 2 pingpong
+ *
+ * Each rank has one match entry with one descriptor behind it, into which the other one
+ * puts.  With PTL_MD_MANAGE_REMOTE each message lands where its sender says, here at the
+ * start, again and again; without it they would go one behind the other.
+ */
+#include "job.h"
+
+#include <time.h>
+
+enum { PORTAL = 4, LONGEST = 1 << 20, ROUNDS = 200 };
+
+static unsigned char out[LONGEST], in[LONGEST];
+static ptl_handle_eq_t arrivals;
+static ptl_handle_md_t sending;
+
+/* What may come: puts of any length up to LONGEST, each leaving one event. */
+static void open_portal(void)
+{
+	ptl_md_t md = {.start = in,
+		.length = LONGEST,
+		.threshold = PTL_MD_THRESH_INF,
+		.options = PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE |
+			   PTL_MD_EVENT_START_DISABLE};
+	ptl_handle_me_t me;
+	md.eq_handle = arrivals = job_queue(16);
+	check(PtlMEAttach(job.ni, PORTAL, job_id(1 - job.rank), 0, 0, PTL_RETAIN,
+		      PTL_INS_AFTER, &me),
+		"PtlMEAttach");
+	check(PtlMDAttach(me, md, PTL_RETAIN, NULL), "PtlMDAttach");
+}
+
+/* What goes: parts of out.  Nobody wants events of it, the answer says enough. */
+static void bind_source(void)
+{
+	ptl_md_t md = {.start = out,
+		.length = LONGEST,
+		.threshold = PTL_MD_THRESH_INF,
+		.eq_handle = PTL_EQ_NONE};
+	check(PtlMDBind(job.ni, md, PTL_RETAIN, &sending), "PtlMDBind");
+}
+
+static void throw(ptl_size_t length)
+{
+	check(PtlPutRegion(sending, 0, length, PTL_NO_ACK_REQ, job_id(1 - job.rank),
+		      PORTAL, 0, 0, 0, 0),
+		"PtlPutRegion");
+}
+
+static void catch (ptl_size_t length)
+{
+	ptl_event_t ev = job_await(arrivals, PTL_EVENT_PUT_END);
+	expect(ev.mlength == length, "the length of what came");
+}
+
+static double seconds(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* Rank 1 returns what it caught, so rank 0 must find its own bytes. */
+static void play(ptl_size_t length)
+{
+	if (job.rank == 0)
+		memset(in, 0, length);
+	for (ptl_size_t i = 0; i < length && job.rank == 0; i++)
+		out[i] = (unsigned char)(i * 7 + length);
+	double begun = seconds();
+	for (int i = 0; i < ROUNDS; i++) {
+		if (job.rank == 0)
+			throw(length);
+		catch (length);
+		if (job.rank == 1) {
+			if (i == 0)
+				memcpy(out, in, length);
+			throw(length);
+		}
+	}
+	double half = (seconds() - begun) / (2 * ROUNDS);
+	if (job.rank == 0) {
+		expect(!memcmp(in, out, length), "the bytes that came back");
+		printf("%8llu bytes %10.2f us\n", (unsigned long long)length, half * 1e6);
+	}
+}
+
+int main(void)
+{
+	job_start();
+	expect(job.size == 2, "pingpong is for two: yod -sz 2 pingpong");
+	open_portal();
+	bind_source();
+	job_meet();
+	for (ptl_size_t length = 1; length <= LONGEST; length *= 8)
+		play(length);
+	job_end();
+	return 0;
+}

@@ -1,0 +1,71 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# Installs the build into a prefix, and uses it from there as strangers do:
+# install.sh source-tree build-tree scratch.  77: skipped.
+set -e
+src=$1 build=$2 scratch=$3
+prefix=$scratch/prefix
+export PTL3_HUGEPAGES=off
+
+fail() {
+	echo "$*"
+	exit 1
+}
+
+quietly() {
+	"$@" >"$scratch/log" 2>&1 || {
+		cat "$scratch/log"
+		fail "failed: $*"
+	}
+}
+
+rm -rf "$scratch"
+mkdir -p "$scratch/cmake" "$scratch/make"
+command -v pkg-config make >/dev/null || {
+	echo "skipped: no make or no pkg-config"
+	exit 77
+}
+
+# Each component by itself has its part, and together they are everything.
+for component in runtime tools development; do
+	quietly cmake --install "$build" --prefix "$prefix" --component $component
+done
+quietly cmake --install "$build" --prefix "$scratch/whole"
+(cd "$prefix" && find . | sort) >"$scratch/parts"
+(cd "$scratch/whole" && find . | sort) | diff - "$scratch/parts" ||
+	fail "the components are not all that is installed"
+
+# Nothing installed knows the trees that it comes from.
+grep -rlI -e "$build" -e "$src" "$prefix" && fail "paths of the build are installed"
+for file in "$prefix"/bin/*; do
+	readelf -d "$file" | grep -E 'R(UN)?PATH' | grep -v '\[$ORIGIN/\.\./lib[^:]*\]' &&
+		fail "$file: a path that is not relative"
+done
+mv "$prefix" "$scratch/moved"
+prefix=$scratch/moved
+"$prefix/bin/yod" -sz 2 "$prefix/bin/portalperf" --quick --sizes 8 >/dev/null ||
+	fail "the installed portalperf does not run where it was moved to"
+
+run() {
+	said=$("$prefix/bin/yod" -sz 3 "$1") || fail "$1: $said"
+	[ "$said" = "libportals $version: 3 ranks" ] || fail "$1 said: $said"
+	ldd "$1" | grep libportals | grep -v "$prefix" && fail "$1 found another library"
+	:
+}
+
+libdir=$(dirname "$(find "$prefix" -name libportals.so)")
+export PKG_CONFIG_PATH="$libdir/pkgconfig"
+version=$(pkg-config --modversion portals3)
+[ "$("$prefix/bin/yod" --version)" = "yod (libportals $version, Portals 3.3)" ] ||
+	fail "yod and portals3.pc are of different versions"
+[ -e "$libdir/libportals.so.${version%%.*}" ] || fail "no libportals.so.${version%%.*}"
+
+quietly cmake -S "$src/tests/package/consumer" -B "$scratch/cmake" \
+	-DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_C_COMPILER_WORKS=1 -DCMAKE_CXX_COMPILER_WORKS=1
+quietly cmake --build "$scratch/cmake"
+quietly make -C "$scratch/make" -f "$src/tests/package/consumer/Makefile"
+for program in "$scratch"/*/consumer_*; do
+	run "$program"
+	ran=$((${ran:-0} + 1))
+done
+[ "$ran" = 6 ] || fail "$ran consumers, not 6"
