@@ -12,7 +12,7 @@ job() { # what, setting of the first, of the others
 	first=$2 others=$3 run timeout 20 "$P3_YOD" -sz 3 env first="$2" others="$3" \
 		PTL3_WIRE= sh -c 'mkdir "$0" 2>/dev/null && others=$first
 			export PTL3_WIRE="$others"
-			exec "$1" small 20' "$dir/first" "$alltoall"
+			exec "$1" mixed 20' "$dir/first" "$alltoall"
 	rmdir "$dir/first"
 	nothing_left 2
 }
