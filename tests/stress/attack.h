@@ -26,7 +26,7 @@ uint64_t attack_number(void);
  * one comes to the barrier and is quiet for quiet_ms. */
 _Noreturn void attack_live(bool first, unsigned quiet_ms);
 
-/* As node rank, until then. */
-void lifeline_attack(unsigned rank, uint64_t until_ns);
+/* As node rank, until then; how often. */
+unsigned lifeline_attack(unsigned rank, uint64_t until_ns);
 
 #endif

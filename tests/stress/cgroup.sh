@@ -49,4 +49,5 @@ for mib in 5 6 8 10 12 14 16 18 20 24 1024; do
 done
 [ "$status" = 0 ] || complain "there is room, and it does not work"
 echo "limit in MiB: status$seen"
+echo "# tried: $(wc -w <<<"$seen") limits"
 exit $bad

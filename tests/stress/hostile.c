@@ -344,6 +344,6 @@ int main(int argc, char **argv)
 	else if (lanes)
 		printf("%u lives\n", live_on(until));
 	else
-		lifeline_attack((unsigned)atoi(rank), until);
+		printf("%u attacks\n", lifeline_attack((unsigned)atoi(rank), until));
 	return 0;
 }

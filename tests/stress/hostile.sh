@@ -23,6 +23,7 @@ status=$?
 [ $status = 0 ] || fail "status $status"
 grep "^rank $honest:" "$dir/out" | sort
 [ "$(grep -c "^rank $honest:" "$dir/out")" = 3 ] || fail "not all honest ones were fine"
+awk '/^[0-9]+ (lives|attacks)$/ {n += $1} END {print "# tried: " n + 0 " attacks"}' "$dir/out"
 
 # Who is named, by nodes and by yod?
 named=$(sed -nE 's/^(p3\[.*\] (warn|error): node|yod: rank) ([0-9]+)[ :].*/\3/p' "$dir/err" | sort -u)

@@ -38,6 +38,11 @@ job() { # policy
 	seen+=" $before:$1:$status"
 }
 
+count() {
+	echo "free:policy:status$seen"
+	echo "# tried: $(wc -w <<<"$seen") numbers of hugepages"
+}
+
 auto_works() {
 	job auto
 	[ $status = 0 ] || complain "auto with $before: status $status"
@@ -58,7 +63,7 @@ if [ -z "$P3_HUGE_PAGES" ]; then
 		grep -q 'error: .*free hugepages' "$out" || complain "on: no word"
 		grep -q '^fine' "$out" && complain "on: it works?"
 	fi
-	echo "free:policy:status$seen"
+	count
 	exit $bad
 fi
 for n in 0 1 2 3 4 5 6 8 9 10 11 12 13 14 15 16 18 20 24 32; do
@@ -67,5 +72,5 @@ for n in 0 1 2 3 4 5 6 8 9 10 11 12 13 14 15 16 18 20 24 32; do
 done
 [ -n "$enough" ] || complain "hugepages are never used"
 echo "from $enough on the segments of rank 0 are in hugepages"
-echo "free:policy:status$seen"
+count
 exit $bad

@@ -268,7 +268,7 @@ static int shout(void)
 	return rc ? rc : say(P3_JOB_LEAVE);
 }
 
-void lifeline_attack(unsigned rank, uint64_t until_ns)
+unsigned lifeline_attack(unsigned rank, uint64_t until_ns)
 {
 	static int (*const kinds[])(void) = {
 		join_and_leave, join_and_leave, join_and_leave, babble, talk, shout};
@@ -278,13 +278,15 @@ void lifeline_attack(unsigned rank, uint64_t until_ns)
 	attack_seed(until_ns * 64 + rank);
 	if (say(P3_JOB_HELLO) || !hear_of(P3_JOB_WELCOME) || say(P3_JOB_BARRIER) ||
 		!hear_of(P3_JOB_RELEASED))
-		return;
+		return 0;
 	us.layout = p3_layout_of(us.size);
 	usleep(1200000);
 	int rc = 0;
-	while (!rc && mp_ns() < until_ns)
+	unsigned n = 0;
+	for (; !rc && mp_ns() < until_ns; n++)
 		rc = kinds[rank % (sizeof kinds / sizeof kinds[0])]();
 	/* yod has closed the lifeline; the process stays. */
 	while (mp_ns() < until_ns)
 		usleep(1000);
+	return n;
 }

@@ -387,6 +387,7 @@ int main(int argc, char **argv)
 			scenes[i].scene();
 		}
 	mp_check(found, "manners: what is %s?", what);
+	printf("# tried: %llu messages\n", (unsigned long long)streams.messages);
 	mp_end();
 	return 0;
 }

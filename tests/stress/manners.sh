@@ -5,6 +5,8 @@
 . "$(dirname "$0")/../mp/mp.sh"
 : "${STRESS_BIN:?folder of the stress_ programs}"
 
+tried=0
+
 # Each way to leave, with the movers that the kernel helps, and without.
 case_ends() {
 	for set in ${P3_QUICK:-PTL3_CMA=on} PTL3_CMA=off; do
@@ -15,8 +17,10 @@ case_ends() {
 			[ $status = 0 ] && grep -qx fine "$dir/out" ||
 				fail "$how, $set: status $status"
 			nothing_left 2
+			tried=$((tried + 1))
 		done
 	done
+	echo "# tried: $tried ends"
 }
 
 # Two builds in a job: refused, and both layouts are named, by yod and by the node.
@@ -33,6 +37,7 @@ case_builds() {
 	grep -Eq "this library has layout 0x0*${other##*(0)}, the launcher's 0x0*${ours##*(0)};" \
 		"$dir/err" || fail "the node names no layouts"
 	nothing_left 5
+	echo "# tried: 1 job"
 }
 
 # Signals to yod, of the kinds that it takes and of those that it has no use for.
@@ -47,6 +52,7 @@ case_alarms() {
 	[ $status = 0 ] || fail "status $status after $k rounds of signals"
 	[ $k -gt 50 ] || fail "only $k rounds of signals"
 	nothing_left 5
+	echo "# tried: $((4 * k)) signals"
 }
 
 shopt -s extglob

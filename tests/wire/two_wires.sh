@@ -14,6 +14,7 @@ job() { # what, setting of the first, of the others
 			export PTL3_WIRE="$others"
 			exec "$1" mixed 20' "$dir/first" "$alltoall"
 	rmdir "$dir/first"
+	tried=$((tried + 1))
 	nothing_left 2
 }
 
@@ -31,4 +32,5 @@ for _ in 1 2 3; do
 done
 job "one wire, two settings" faulty faulty:drop=10%,seed=3
 [ "$status" = 0 ] || fail "one wire, two settings: status $status"
+echo "# tried: $tried jobs"
 finish two_wires
