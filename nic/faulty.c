@@ -366,9 +366,14 @@ static void count(struct p3_nic *n, struct link *l)
 		tell(n, P3_W_FAULTS + (unsigned)i, &l->faults.injected[i]);
 }
 
+static bool is_open(const struct link *l)
+{
+	return l->up && !l->peer->bad;
+}
+
 static bool is_settled(struct link *l)
 {
-	if (!l->up)
+	if (!is_open(l))
 		return true;
 	if (!l->has_goal && l->all_captured) {
 		l->goal = l->gbn.next;
@@ -404,11 +409,6 @@ static void send(struct p3_nic *n, struct link *l)
 	if (idle && p3_gbn_waits(&l->gbn))
 		p3_fw_rouse(n); /* nobody rings for what may be lost */
 	count(n, l);
-}
-
-static bool is_open(const struct link *l)
-{
-	return l->up && !l->peer->bad;
 }
 
 static void poll(struct p3_nic *n)
@@ -493,11 +493,13 @@ static void reset_protocol(struct p3_nic *n, struct link *l)
 	uint64_t stream = life << 32 | n->conf.node << 16 | l->peer->index;
 	p3_gbn_init(&l->gbn, l->queue, key(self, other), key(other, self));
 	p3_faults_init(&l->faults, &wire_of(n)->faults, stream);
-	l->up = true;
 	l->listening = l->heard = l->has_goal = l->all_captured = false;
 }
 
-/* The ring stays where it was in an earlier life of the peer. */
+/*
+ * The ring stays where it was in an earlier life of the peer.  Without it the link is not
+ * up: a peer that there is no room for is unmapped, and attached later.
+ */
 static int reset_medium(struct p3_nic *n, struct link *l)
 {
 	uint32_t cells = n->layout.req_cells;
@@ -511,6 +513,7 @@ static int reset_medium(struct p3_nic *n, struct link *l)
 	p3_set(&l->here->full_req, p->full_off);
 	p3_release(&l->here->rx_for, p->incarnation); /* PEER.1 */
 	p3_release(&l->here->tx_for, p->incarnation); /* PEER.2 */
+	l->up = true;
 	return 0;
 }
 
