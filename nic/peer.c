@@ -291,6 +291,7 @@ int p3_fw_peer_up(struct p3_nic *n, struct p3_cmd *c)
 		p3_fw_heat(n, p);
 	n->posted = true; /* waiting hosts look again, and poll it; */
 	p3_fw_rouse(n);   /* if there are none, the NIC thread */
+	p3_fw_push(n, p); /* what was sent to it before */
 	return 0;
 }
 

@@ -493,9 +493,12 @@ static bool send_one(struct p3_nic *n, struct p3_peer *p, struct p3_pending *t)
 	return true;
 }
 
+/* What a peer that is expected will get waits for its birth, which nobody polls for. */
 void p3_fw_push(struct p3_nic *n, struct p3_peer *p)
 {
-	while (p->state == P3_LIVE && !p3_list_empty(&p->queue))
+	if (p->state == P3_EXPECTED)
+		return;
+	while (!p3_list_empty(&p->queue))
 		if (!send_one(n, p, p3_item(p->queue.next, struct p3_pending, link)))
 			break;
 	bool blocked = !p3_list_empty(&p->queue);
