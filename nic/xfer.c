@@ -657,12 +657,12 @@ static bool must_change(const struct p3_pull *pull)
 
 static enum moved cma_failed(struct p3_nic *n, struct p3_pull *pull, ssize_t err)
 {
-	if (pull->mover == P3_MOVE_BULK && err == -EFAULT) {
-		pull->addr = 0; /* memory that only its owner can read */
-		return MOVED_NOTHING;
-	}
-	if (err == -EFAULT)
+	if (err == -EFAULT && pull->peer->bulk != pull)
 		return MOVE_FAILED;
+	if (err == -EFAULT) {
+		pull->addr = 0; /* memory that only its owner can read */
+		return begin_anew(pull);
+	}
 	if (err == -ENOMEM) /* not now */
 		return must_change(pull) ? begin_anew(pull) : MOVED_NOTHING;
 	/* Not allowed, or nobody is there.  If the owner is dead yod will say so; until
@@ -929,7 +929,8 @@ static enum moved unstall(struct p3_nic *n, struct p3_pull *pull)
 		enum moved moved = move_cma(n, pull);
 		if (moved == MOVED)
 			pull->mover = P3_MOVE_CMA;
-		return moved;
+		if (moved != MOVED_NOTHING || pull->mover != P3_MOVE_BULK)
+			return moved;
 	}
 	if (now - pull->moved_ns >= pull->kick_ns) {
 		pull->kick_ns *= 2;
