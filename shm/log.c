@@ -36,8 +36,8 @@ static void write_quietly(const char *line, size_t len)
 	sigpending(&pending);
 	/* not write(): that is a cancellation point */
 	bool failed = syscall(SYS_write, STDERR_FILENO, line, len) < 0;
-	bool theirs = sigismember(&pending, SIGPIPE) || sigismember(&pending, SIGXFSZ);
-	if (failed && (errno == EPIPE || errno == EFBIG) && !theirs)
+	int ended = errno == EPIPE ? SIGPIPE : errno == EFBIG ? SIGXFSZ : 0;
+	if (failed && ended && !sigismember(&pending, ended))
 		(void)syscall(SYS_rt_sigtimedwait, &ours, NULL, &at_once, P3_SIGSET);
 	pthread_sigmask(SIG_SETMASK, &was, NULL);
 }
