@@ -588,22 +588,22 @@ int PtlInit(int *max_interfaces)
 	struct p3_node *node = p3_node();
 	if (!max_interfaces)
 		return PTL_SEGV;
+	struct p3_caller caller = p3_caller_save();
 	if (p3_is_forked_child(node)) {
 		forget_parent(node);
 		p3_set(&p3_get(&node->up)[1], 1);
 	}
-	int rc = 0, saved = errno;
+	int rc = 0;
 	p3_heap_look_for_malloc();
 	pthread_mutex_lock(&node->call);
 	if (!p3_is_up(node))
 		rc = init(node);
 	pthread_mutex_unlock(&node->call);
-	if (rc) {
+	if (rc)
 		p3_error("PtlInit: %s", strerror(-rc));
-		errno = saved;
+	p3_caller_restore(caller);
+	if (rc)
 		return PTL_FAIL;
-	}
-	errno = saved;
 	*max_interfaces = P3_JOB_NIS;
 	return PTL_OK;
 }
@@ -613,7 +613,7 @@ void PtlFini(void)
 	struct p3_node *node = p3_node();
 	if (!p3_is_up(node))
 		return;
-	int saved = errno;
+	struct p3_caller caller = p3_caller_save();
 	pthread_mutex_lock(&node->call);
 	if (p3_is_up(node)) {
 		(void)p3_ni_fini_all(node);
@@ -622,7 +622,7 @@ void PtlFini(void)
 		p3_blocks_free(node);
 	}
 	pthread_mutex_unlock(&node->call);
-	errno = saved;
+	p3_caller_restore(caller);
 }
 
 /* ---- several nodes in one process ---- */

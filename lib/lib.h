@@ -22,6 +22,7 @@
 #include "shm/job.h"
 #include "shm/layout.h"
 
+#include <errno.h>
 #include <pthread.h>
 
 /* One interface of this process. */
@@ -82,6 +83,27 @@ static inline bool p3_is_up(struct p3_node *node)
 static inline struct p3_nic *p3_nic(struct p3_node *node)
 {
 	return p3_acquire(&node->nic); /* INIT.1 */
+}
+
+/*
+ * Around the calls that wait, or ask much of the system: errno stays the program's, and
+ * they are no cancellation points, as locks are held.
+ */
+struct p3_caller {
+	int err, cancel;
+};
+
+static inline struct p3_caller p3_caller_save(void)
+{
+	struct p3_caller c = {.err = errno};
+	(void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &c.cancel);
+	return c;
+}
+
+static inline void p3_caller_restore(struct p3_caller c)
+{
+	(void)pthread_setcancelstate(c.cancel, &c.cancel);
+	errno = c.err;
 }
 
 #define P3_SETTLE_NS 1000000000u /* a peer that does not look is not waited for longer */

@@ -189,7 +189,7 @@ int PtlNIInit(ptl_interface_t iface, ptl_pid_t pid, ptl_ni_limits_t *desired,
 	if (iface != PTL_IFACE_DEFAULT && iface != PTL_IFACE_SS)
 		return PTL_IFACE_INVALID;
 	uint32_t i = iface == PTL_IFACE_SS;
-	int saved = errno;
+	struct p3_caller caller = p3_caller_save();
 	pthread_mutex_lock(&node->call);
 	int rc = ni_init(node, i, pid, desired);
 	if (rc == PTL_OK) {
@@ -198,7 +198,7 @@ int PtlNIInit(ptl_interface_t iface, ptl_pid_t pid, ptl_ni_limits_t *desired,
 			*actual = node->ni[i].limits;
 	}
 	pthread_mutex_unlock(&node->call);
-	errno = saved;
+	p3_caller_restore(caller);
 	return rc;
 }
 
@@ -231,12 +231,12 @@ int PtlNIFini(ptl_handle_ni_t ni_handle)
 	struct p3_node *node = p3_node();
 	if (!p3_is_up(node))
 		return PTL_NO_INIT;
-	int saved = errno;
+	struct p3_caller caller = p3_caller_save();
 	pthread_mutex_lock(&node->call);
 	struct p3_lib_ni *ni = p3_lib_ni(node, ni_handle);
 	int rc = ni ? close_locked(node, ni) : PTL_NI_INVALID;
 	pthread_mutex_unlock(&node->call);
-	errno = saved;
+	p3_caller_restore(caller);
 	return rc;
 }
 

@@ -344,7 +344,7 @@ int PtlXBarrier(void)
 		return PTL_OK;
 	struct p3_job_msg m = {
 		.magic = P3_JOB_MAGIC, .op = P3_JOB_BARRIER, .node = node->rank};
-	int saved = errno;
+	struct p3_caller caller = p3_caller_save();
 	if (p3_nic(node))
 		p3_nic_settle(p3_nic(node), P3_SETTLE_NS);
 	pthread_mutex_lock(&node->life);
@@ -356,7 +356,7 @@ int PtlXBarrier(void)
 	if (!rc)
 		rc = node->barrier_status;
 	pthread_mutex_unlock(&node->life);
-	errno = saved;
+	p3_caller_restore(caller);
 	return rc ? PTL_FAIL : PTL_OK;
 }
 
@@ -423,9 +423,9 @@ int PtlXAlloc(ptl_size_t length, void **addr)
 	}
 	if (length > SIZE_MAX / 2)
 		return PTL_NO_SPACE;
-	int saved = errno;
+	struct p3_caller caller = p3_caller_save();
 	struct block *b = block_alloc(p3_heap_for_blocks(node), length);
-	errno = saved;
+	p3_caller_restore(caller);
 	if (!b)
 		return PTL_NO_SPACE;
 	pthread_mutex_lock(&node->life);

@@ -10,6 +10,8 @@
  *	moved	chdir, umask, setgid and setuid after PtlNIInit, and before another one
  *	stack	operations of all kinds by a thread with the smallest stack
  *	pinned	the program's thread is on one CPU, the library's are not
+ *	cancel	a thread that is to be cancelled makes calls that wait: none is a
+ *		cancellation point
  *	far	with much address space taken, differently in each rank
  */
 #include "stress/streams.h"
@@ -303,6 +305,44 @@ static void stack(void)
 	again();
 }
 
+/* ---- cancel ---- */
+
+/* It returns only if no call took the chance to end it. */
+static void *go_on_cancelled(void *arg)
+{
+	int most;
+	void *block;
+	(void)pthread_cancel(pthread_self());
+	for (int i = 0; i < 3; i++) {
+		mp_ok(PtlXBarrier());
+		mp_ok(PtlXAlloc(100, &block));
+		mp_ok(PtlXFree(block));
+		mp_ok(PtlNIFini(mp.ni));
+		PtlFini();
+		mp_ok(PtlInit(&most));
+		mp_ok(PtlNIInit(PTL_IFACE_DEFAULT, PTL_PID_ANY, NULL, NULL, &mp.ni));
+	}
+	*(bool *)arg = true;
+	pthread_testcancel();
+	return NULL;
+}
+
+static void cancel(void)
+{
+	pthread_t thread;
+	void *end = NULL;
+	bool through = false;
+	begin();
+	busy(100);
+	mp_check(!pthread_create(&thread, NULL, go_on_cancelled, &through), "no thread");
+	pthread_join(thread, &end);
+	mp_check(through, "a call was a cancellation point");
+	mp_check(end == PTHREAD_CANCELED, "the thread was not cancelled after");
+	streams_open(1, all);
+	mp_barrier();
+	busy(100);
+}
+
 /* ---- pinned ---- */
 
 static unsigned check_cpus(pid_t tid, const cpu_set_t *want)
@@ -377,7 +417,7 @@ int main(int argc, char **argv)
 		void (*scene)(void);
 	} scenes[] = {{"signals", signals}, {"storm", storm}, {"forks", forks},
 		{"closed", closed}, {"moved", moved}, {"stack", stack},
-		{"pinned", pinned}, {"far", far}};
+		{"pinned", pinned}, {"cancel", cancel}, {"far", far}};
 	const char *what = argc > 1 ? argv[1] : "";
 	bool found = false;
 	memset(all, true, sizeof all);

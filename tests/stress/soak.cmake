@@ -59,7 +59,7 @@ target_link_libraries(stress_stranger PRIVATE p3_build)
 soak_driver(stranger 60 stranger.sh)
 
 soak_program(manners manners.c)
-foreach(scene signals forks closed moved pinned far) # storm: by manners.sh alarms
+foreach(scene signals forks closed moved pinned cancel far) # storm: by manners.sh alarms
   soak_job(${scene} 60 3 manners ${scene})
 endforeach()
 if(NOT P3_SANITIZE AND NOT P3_VALGRIND)
