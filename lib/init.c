@@ -240,13 +240,40 @@ static bool hear(struct p3_node *node)
 	return true;
 }
 
-/* How long until those that are missing are asked for, -1: there are none. */
-static int patience(struct p3_node *node, int last)
+/* When those that are missing are asked for, whatever comes until then; 0: none are. */
+struct again {
+	uint64_t at;
+	uint32_t ms; /* between the last time and then */
+};
+
+static void wait_again(struct again *a, uint32_t ms)
+{
+	a->ms = ms < P3_AGAIN_MOST ? ms : P3_AGAIN_MOST;
+	a->at = p3_now_ns() + a->ms * UINT64_C(1000000);
+}
+
+/* For poll(). */
+static int patience(struct p3_node *node, struct again *a)
 {
 	pthread_mutex_lock(&node->life);
 	bool any = node->nmissing != 0;
 	pthread_mutex_unlock(&node->life);
-	return !any ? -1 : last < 0 ? P3_AGAIN_MS : last;
+	if (any && !a->at)
+		wait_again(a, P3_AGAIN_MS);
+	if (!any)
+		*a = (struct again){0};
+	uint64_t now = p3_now_ns();
+	return !any ? -1 : a->at > now ? (int)((a->at - now) / 1000000 + 1) : 0;
+}
+
+static void ask_if_due(struct p3_node *node, struct again *a)
+{
+	if (!a->at || p3_now_ns() < a->at)
+		return;
+	pthread_mutex_lock(&node->life);
+	ask_again(node);
+	pthread_mutex_unlock(&node->life);
+	wait_again(a, 2 * a->ms);
 }
 
 static void *life_main(void *arg)
@@ -254,19 +281,15 @@ static void *life_main(void *arg)
 	struct p3_node *node = arg;
 	struct pollfd on[2] = {{.fd = node->sock, .events = POLLIN},
 		{.fd = node->stop_fd, .events = POLLIN}};
-	for (int ms = -1;;) {
-		ms = patience(node, ms);
-		int n = poll(on, 2, ms);
+	struct again again = {0};
+	for (;;) {
+		int n = poll(on, 2, patience(node, &again));
 		if (n < 0)
 			continue;
 		if (on[1].revents)
 			return NULL;
-		if (n == 0) {
-			pthread_mutex_lock(&node->life);
-			ask_again(node);
-			pthread_mutex_unlock(&node->life);
-			ms = ms < P3_AGAIN_MOST ? 2 * ms : ms;
-		} else if (!hear(node)) {
+		ask_if_due(node, &again);
+		if (n > 0 && !hear(node)) {
 			on_orphaned(node);
 			return NULL;
 		}
