@@ -345,8 +345,9 @@ int PtlXBarrier(void)
 	struct p3_job_msg m = {
 		.magic = P3_JOB_MAGIC, .op = P3_JOB_BARRIER, .node = node->rank};
 	struct p3_caller caller = p3_caller_save();
-	if (p3_nic(node))
-		p3_nic_settle(p3_nic(node), P3_SETTLE_NS);
+	struct p3_nic *nic = p3_nic(node);
+	if (nic)
+		p3_nic_settle(nic, P3_SETTLE_NS);
 	pthread_mutex_lock(&node->life);
 	uint32_t done = node->barriers_done;
 	int rc = p3_job_send(node->sock, &m, NULL, 0);
