@@ -10,7 +10,7 @@
  * PtlNIInit.  Any other process may describe its job with the Set functions, or have it
  * read from the environment (see PtlSetRank).  What is set here only answers the Get
  * functions: it changes neither the ids of the process nor the reach of its messages.
- * PtlSetJID is the exception.
+ * PtlSetJID is the exception, and has to wait for PtlInit.
  *
  * ni_handle is a live interface, which then answers for itself; or PTL_INVALID_HANDLE,
  * which means the process, and thereby each interface for which nothing of its own was
@@ -120,15 +120,17 @@ int PtlGetPIDMap(ptl_handle_ni_t ni_handle, ptl_pid_t *map, int size);
 /*
  * PtlSetJID - say which job this process belongs to
  *
- *	ni_handle	in	interface, whose requests carry the id from now on; or
- *				PTL_INVALID_HANDLE: for interfaces initialised from now on
+ *	ni_handle	in	interface, or PTL_INVALID_HANDLE: of no importance, since
+ *				there is one id for all
  *	jid		in	what PtlGetJid answers and peers see in events and access
  *				control
  *
- * Under yod the job's id is not the process's to choose.
+ * To be called between PtlInit and the first PtlNIInit; later the id stays as it is.
+ * Under yod it is not the process's to choose.  Saying what holds anyhow is a success.
  *
  * PTL_NI_INVALID	ni_handle is neither a live interface nor PTL_INVALID_HANDLE
- * PTL_FAIL		jid is PTL_JID_ANY; or yod gave the job another id
+ * PTL_FAIL		jid is PTL_JID_ANY; PtlInit has not succeeded; yod gave the job
+ *			another id, or an interface has another already
  *
  * Any thread; does not block.
  */
