@@ -13,12 +13,8 @@ install(TARGETS portals_static EXPORT Portals3
   ARCHIVE COMPONENT development INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(TARGETS ${P3_TOOLS} RUNTIME COMPONENT tools)
 
-# Headers, and the names that some of them have elsewhere.
+# Headers, also under the names that some of them have elsewhere.
 install(DIRECTORY include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development)
-install(FILES include/portals3.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/portals
-  COMPONENT development)
-install(FILES include/portals3_runtime.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/p3rt
-  RENAME p3rt.h COMPONENT development)
 
 # find_package(Portals3), pkg-config portals3
 install(EXPORT Portals3 NAMESPACE Portals3:: FILE Portals3Targets.cmake
@@ -42,7 +38,8 @@ install(FILES ${CMAKE_BINARY_DIR}/portals3.pc
 # Manual pages: of functions from the headers, of programs by help2man, if it is there.
 set(P3_MAN ${CMAKE_BINARY_DIR}/man)
 set(P3_MAN_SOURCES ${CMAKE_SOURCE_DIR}/README.md ${CMAKE_SOURCE_DIR}/include/portals3.h
-  ${CMAKE_SOURCE_DIR}/include/portals3_runtime.h ${CMAKE_SOURCE_DIR}/include/portals3x.h)
+  ${CMAKE_SOURCE_DIR}/include/portals3_runtime.h ${CMAKE_SOURCE_DIR}/include/portals3x.h
+  ${CMAKE_SOURCE_DIR}/include/cnos_mpi_os.h ${CMAKE_SOURCE_DIR}/include/p3nal_tcp.h)
 string(TIMESTAMP P3_MAN_DATE %Y-%m-%d UTC) # heeds SOURCE_DATE_EPOCH
 add_custom_command(OUTPUT ${P3_MAN}/functions.stamp
   COMMAND ${CMAKE_COMMAND} -E rm -rf ${P3_MAN}/man3 ${P3_MAN}/man7

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Manual pages from the comments of the public headers:
 #
-#	awk -v out=DIR -v date=2026-01-31 -f man.awk README.md include/portals3*.h
+#	awk -v out=DIR -v date=2026-01-31 -f man.awk README.md include/portals3.h ...
 #
 # DIR/man3 gets a page for each comment that documents functions, and a link for each
 # further function of that comment; DIR/man7/portals3.7 what stands at the head of
@@ -178,7 +178,7 @@ function head(name, sec) {
 
 # .Ft and .Fn of a prototype without its semicolon
 function prototype(p,   name, type, args, f, n, i) {
-	match(p, /Ptl[A-Za-z]+\(/)
+	match(p, /(Ptl|cnos_|p3tcp_)[A-Za-z_]+\(/)
 	name = substr(p, RSTART, RLENGTH - 1)
 	type = substr(p, 1, RSTART - 1)
 	args = substr(p, RSTART + RLENGTH)
@@ -219,7 +219,7 @@ function sorted_refs(names,   f, n, i, j, t, s) {
 function page(   title, names, what, where, f, n, i, synopsis, name, own) {
 	title = comment
 	sub(/\n.*/, "", title)
-	if (title !~ /^Ptl.* - /)
+	if (title !~ /^(Ptl|cnos_|p3tcp_).* - /)
 		return
 	where = "libportals"
 	if (match(title, /\t+[^\t]+$/)) {
@@ -232,7 +232,9 @@ function page(   title, names, what, where, f, n, i, synopsis, name, own) {
 	what = substr(title, i + 3)
 	n = split(names, f, /, */)
 	returns = protos[1]
-	sub(/ *\**Ptl.*/, "", returns)
+	sub(/ *\**(Ptl|cnos_|p3tcp_).*/, "", returns)
+	if (title !~ /^Ptl/)
+		returns = "" # what it returns the comment says
 	function_page = 1
 	sub(/^[^\n]*\n/, "", comment)
 	lines(comment)
@@ -332,7 +334,7 @@ defining && /^\} ptl_(md|event)_t;/ {
 defining && /^\}/ { defining = 0; comment = "" ; next }
 defining { next }
 
-/^(int|void|unsigned int|const char) .*Ptl[A-Z]/ { proto = ""; joining = 1 }
+/^(int|void|unsigned int|const char) .*(Ptl[A-Z]|cnos_|p3tcp_)/ { proto = ""; joining = 1 }
 joining {
 	proto = proto " " $0
 	if (/;/) {

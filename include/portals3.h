@@ -155,9 +155,12 @@ typedef struct {
  *				in the descriptor; a get gives SEND_END as well and takes
  *				two units; a second PtlNIInit answers PTL_IFACE_DUP
  *
- * The Cray names below all lead to PTL_IFACE_SS.
+ * The Cray names below all lead to PTL_IFACE_SS.  A program that means that by
+ * PTL_IFACE_DEFAULT says so before it includes this file.
  */
-#define PTL_IFACE_DEFAULT                          0
+#ifndef PTL_IFACE_DEFAULT
+#define PTL_IFACE_DEFAULT 0
+#endif
 #define PTL_IFACE_SS                               1
 
 #define PTL_BRIDGE_UK                              0

@@ -672,6 +672,7 @@ void p3_node_destroy(struct p3_node *node)
 {
 	PtlFini();
 	p3_heap_leave(node);
+	p3_maps_free(node);
 	p3_node_enter(NULL);
 	if (p3_get(&node->up))
 		munmap(p3_get(&node->up), P3_PAGE);

@@ -8,6 +8,7 @@
  *	debug.c	  printing, for people
  *	heap.c	  the node's shared heap
  *	directory.c ids of the ranks, under RCU
+ *	cnos.c	  what runtime.c knows, under other names
  *	runtime.c rank, maps, barrier, statistics
  *	strerror.c names of codes
  *
@@ -55,7 +56,8 @@ struct p3_node {
 	p3_directory_ptr directory; /* (any) what yod says of the ranks */
 	uint32_t barriers_done;
 	int barrier_status;
-	void *blocks; /* of PtlXAlloc */
+	void *blocks;     /* of PtlXAlloc */
+	struct map *maps; /* of cnos_get_nidpid_map, under a lock of its own */
 	struct p3_heap *heap;
 	bool heap_tried; /* to make it, */
 	bool heap_mute;  /* to find its allocator; both without success if heap is NULL */
@@ -78,6 +80,11 @@ static inline bool p3_is_up(struct p3_node *node)
 {
 	p3_a32 *up = p3_acquire(&node->up);               /* INIT.1 */
 	return __builtin_expect(up && p3_acquire(up), 1); /* INIT.1 */
+}
+
+static inline bool p3_by_yod(struct p3_node *node)
+{
+	return p3_is_up(node) && node->sock >= 0;
 }
 
 static inline struct p3_nic *p3_nic(struct p3_node *node)
@@ -178,5 +185,9 @@ int p3_ni_fini_all(struct p3_node *node);
 /* ---- runtime.c ---- */
 
 void p3_blocks_free(struct p3_node *node);
+
+/* ---- cnos.c ---- */
+
+void p3_maps_free(struct p3_node *node);
 
 #endif

@@ -31,11 +31,6 @@ static int check_ni(ptl_handle_ni_t ni)
 	return p3_is_up(node) && p3_lib_ni(node, ni) ? PTL_OK : PTL_NI_INVALID;
 }
 
-static bool by_yod(struct p3_node *node)
-{
-	return p3_is_up(node) && node->sock >= 0;
-}
-
 /* ---- the environment ---- */
 
 static bool number(const char **text, uint32_t *out)
@@ -146,7 +141,7 @@ static int say_map(const uint32_t *map, int size, bool pids, struct p3_directory
 /* The table that answers: yod's; else what was said; else that of a job of one. */
 static const struct p3_directory *read_answers(struct p3_node *node)
 {
-	if (!by_yod(node)) {
+	if (!p3_by_yod(node)) {
 		const struct p3_directory *d = p3_directory_read(&said);
 		if (d)
 			return d;
@@ -164,7 +159,7 @@ int PtlSetRank(ptl_handle_ni_t ni_handle, int rank, int size)
 	int rc = check_ni(ni_handle);
 	if (rc != PTL_OK)
 		return rc;
-	if (by_yod(node)) {
+	if (p3_by_yod(node)) {
 		bool same = (rank == -1 || (uint32_t)rank == node->rank) &&
 			    (size == -1 || (uint32_t)size == node->size);
 		return same ? PTL_OK : PTL_FAIL;
@@ -255,7 +250,7 @@ static int set_map(ptl_handle_ni_t ni, const uint32_t *map, int size, bool pids)
 	int rc = check_ni(ni);
 	if (rc != PTL_OK)
 		return rc;
-	if (by_yod(node))
+	if (p3_by_yod(node))
 		return agree_with_yod(node, map, size, pids);
 	pthread_mutex_lock(&said_lock);
 	rc = say_map(map, size, pids, &d);

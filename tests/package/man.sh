@@ -20,7 +20,7 @@ cd "$man" || exit 1
 
 # Functions that programs can call, and those that have a page
 exported() {
-	nm -D --defined-only "$lib" | awk '{ sub("@.*", "", $NF); print $NF }' | grep '^Ptl'
+	nm -D --defined-only "$lib" | awk '{ sub("@.*", "", $NF); print $NF }' | grep -E '^(Ptl|cnos_|p3tcp_)'
 }
 [ "$(exported | wc -l)" -gt 50 ] || complain "too few functions in $lib"
 said=$(diff <(exported | sort) <(ls man3 | sed 's/\.3$//' | sort)) ||
@@ -31,15 +31,15 @@ promised() {
 	awk '
 		/^\/\*/ { codes = "" }
 		/^ \* PTL_[A-Z_0-9]+\t/ { codes = codes " " $2 }
-		/^(int|void|unsigned int|const char) .*Ptl[A-Za-z]+\(/ {
-			match($0, /Ptl[A-Za-z]+\(/)
+		/^(int|void|unsigned int|const char) .*(Ptl|cnos_|p3tcp_)[A-Za-z_]+\(/ {
+			match($0, /(Ptl|cnos_|p3tcp_)[A-Za-z_]+\(/)
 			name = substr($0, RSTART, RLENGTH - 1)
-			if (/^int/)
+			if (/^int/ && name ~ /^Ptl/)
 				print name, "PTL_OK"
 			n = split(codes, code, " ")
 			for (i = 1; i <= n; i++)
 				print name, code[i]
-		}' "$src"/include/portals3*.h | sort -u
+		}' "$src"/include/*.h | sort -u
 }
 
 # ... and what the pages do

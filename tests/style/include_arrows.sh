@@ -27,12 +27,12 @@ forbid() {
 		complain "$1 includes what it must not know"
 }
 
-public='portals3(_runtime|x)?\.h'
+public='(portals3(_runtime|x)?|cnos_mpi_os|p3nal_tcp)\.h'
 allow shm 'shm/[a-z]+\.h'
 allow nic "(nic|shm)/[a-z]+\.h|$public"
 allow lib "(lib|shm)/[a-z]+\.h|nic/nic\.h|$public"
 allow launcher '(launcher|shm)/[a-z]+\.h'
-allow include 'none'
+allow include '(\.\./)*(p3rt/|p3api/)?[a-z0-9_]+\.h' # other names
 allow examples "$public" own
 allow bench "$public" own
 forbid shm 'portals.*|p3rt/.*'

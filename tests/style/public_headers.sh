@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# Each public header compiles alone, and twice, as C99, C11 and C++17, under its own name
-# and under the names of other Portals: public_headers.sh tree c-compiler c++-compiler
+# Each public header compiles alone, and twice, as C99, C11 and C++17, also
+# those under the names of other Portals: public_headers.sh tree c-compiler c++-compiler
 . "${0%/*}/sources.sh"
 cc=$2 cxx=$3
 strict='-Wall -Wextra -pedantic-errors -Werror -fsyntax-only'
@@ -14,10 +14,9 @@ for compiler in "$cc" "$cxx"; do
 done
 tmp=$(mktemp -d) || exit 1
 trap 'rm -rf "$tmp"' EXIT
-mkdir "$tmp/portals" "$tmp/p3rt"
-cp include/*.h "$tmp"
-cp include/portals3.h "$tmp/portals/portals3.h"
-cp include/portals3_runtime.h "$tmp/p3rt/p3rt.h"
+cp -R include/. "$tmp"
+headers=$(cd include && find . -name '*.h' | sed 's,^\./,,' | sort)
+[ "$(echo "$headers" | wc -l)" -gt 3 ] || complain "too few headers in $root"
 
 # compile header dir command...
 compile() {
@@ -33,7 +32,7 @@ each_language() {
 	compile "$1" "$cxx" $strict -std=c++17 -x c++ -I "$tmp"
 }
 
-for header in portals3.h portals3_runtime.h portals3x.h portals/portals3.h p3rt/p3rt.h; do
+for header in $headers; do
 	each_language "$header"
 done
 

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Names that programs of Cray XT and of the reference implementation have for what
+ * runtime.c knows. */
+#include "cnos_mpi_os.h"
+#include "lib/lib.h"
+#include "p3nal_tcp.h"
+#include "portals3_runtime.h"
+#include "portals3x.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/* Is the library there?  Programs ask all this before PtlInit. */
+static bool begun(struct p3_node *node)
+{
+	int most;
+	return p3_is_up(node) || (!p3_is_forked_child(node) && PtlInit(&most) == PTL_OK);
+}
+
+static bool ask(unsigned *rank, unsigned *size)
+{
+	return begun(p3_node()) && PtlGetRank(PTL_INVALID_HANDLE, rank, size) == PTL_OK;
+}
+
+int cnos_get_rank(void)
+{
+	unsigned rank, size;
+	return ask(&rank, &size) ? (int)rank : -1;
+}
+
+int cnos_get_size(void)
+{
+	unsigned rank, size;
+	return ask(&rank, &size) ? (int)size : -1;
+}
+
+int cnos_launcher(void)
+{
+	if (!begun(p3_node()))
+		return -1;
+	return p3_by_yod(p3_node()) ? CNOS_LAUNCHER_YOD : 0;
+}
+
+/* ---- the map ---- */
+
+/* One that was handed out: it stays. */
+struct map {
+	struct map *older;
+	unsigned size;
+	cnos_nidpid_map_t at[];
+};
+
+static pthread_mutex_t maps_lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* With maps_lock held. */
+static struct map *map_of(struct p3_node *node, unsigned size)
+{
+	struct map *m = node->maps;
+	while (m && m->size != size)
+		m = m->older;
+	if (m)
+		return m;
+	m = calloc(1, sizeof *m + size * sizeof m->at[0]);
+	if (!m)
+		return NULL;
+	m->size = size;
+	m->older = node->maps;
+	node->maps = m;
+	return m;
+}
+
+void p3_maps_free(struct p3_node *node)
+{
+	while (node->maps) {
+		struct map *m = node->maps;
+		node->maps = m->older;
+		free(m);
+	}
+}
+
+/* Others may be reading: what is right already is not touched. */
+static cnos_nidpid_map_t *write_map(
+	struct p3_node *node, const uint32_t *nid, const uint32_t *pid, unsigned size)
+{
+	struct map *m = map_of(node, size);
+	for (unsigned i = 0; m && i < size; i++) {
+		if (m->at[i].nid != nid[i])
+			m->at[i].nid = nid[i];
+		if (m->at[i].pid != pid[i])
+			m->at[i].pid = pid[i];
+	}
+	return m ? m->at : NULL;
+}
+
+/* Whose pids are asked for: PTL_IFACE_SS counts while there is no other. */
+static ptl_handle_ni_t asked_for(struct p3_node *node)
+{
+	bool other = !p3_acquire(&node->ni[0].open) && p3_acquire(&node->ni[1].open);
+	return other ? p3_get(&node->ni[1].handle) : PTL_INVALID_HANDLE;
+}
+
+static cnos_nidpid_map_t *make_map(struct p3_node *node, unsigned size)
+{
+	ptl_handle_ni_t ni = asked_for(node);
+	uint32_t *ids = calloc(size, 2 * sizeof *ids);
+	cnos_nidpid_map_t *map = NULL;
+	if (ids && PtlGetNIDMap(ni, ids, (int)size) == PTL_OK &&
+		PtlGetPIDMap(ni, ids + size, (int)size) == PTL_OK) {
+		pthread_mutex_lock(&maps_lock);
+		map = write_map(node, ids, ids + size, size);
+		pthread_mutex_unlock(&maps_lock);
+	}
+	free(ids);
+	return map;
+}
+
+int cnos_get_nidpid_map(cnos_nidpid_map_t **map)
+{
+	unsigned rank, size;
+	if (!map || !ask(&rank, &size))
+		return -1;
+	int saved = errno;
+	cnos_nidpid_map_t *made = make_map(p3_node(), size);
+	errno = saved;
+	if (!made)
+		return -1;
+	*map = made;
+	return (int)size;
+}
+
+int cnos_register_ptlid(ptl_process_id_t id)
+{
+	(void)id;
+	return 0;
+}
+
+/* ---- barrier ---- */
+
+int cnos_barrier(void)
+{
+	return begun(p3_node()) && PtlXBarrier() == PTL_OK ? 0 : -1;
+}
+
+int cnos_pm_barrier(int flag)
+{
+	(void)flag;
+	return cnos_barrier();
+}
+
+int cnos_barrier_init(ptl_handle_ni_t ni_handle)
+{
+	(void)ni_handle;
+	return 0;
+}
+
+/* ---- the network's header ---- */
+
+int p3tcp_my_nid(const char *if_str, unsigned int *nid)
+{
+	struct p3_node *node = p3_node();
+	(void)if_str;
+	if (!nid)
+		return PTL_SEGV;
+	if (!begun(node))
+		return PTL_FAIL;
+	*nid = node->nid;
+	return PTL_OK;
+}
