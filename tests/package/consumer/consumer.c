@@ -4,6 +4,10 @@
  *
  * Knows the installed headers and library only.  Compiles as C99 and as C++17.
  */
+#include <catamount/cnos_mpi_os.h>
+#include <p3api/debug.h>
+#include <p3rt/p3rt.h>
+#include <portals/p3nal_utcp.h>
 #include <portals/portals3.h>
 #include <portals3.h>
 #include <portals3_runtime.h>

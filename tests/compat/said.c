@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * said - a process that yod did not start is who it says it is: by the environment, by
+ * the Set calls; its job's id; five arguments for PtlACEntry; a forked child is nobody.
+ */
+#define PTL_ACENTRY_5ARGS
+#include <catamount/cnos_mpi_os.h>
+#include <p3nal_tcp.h>
+#include <p3rt/p3rt.h>
+#include <portals/portals3.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { BITS = 3, PORTAL = 5, ENTRY = 2, JOB = 77 };
+
+#define CHECK(truth)                                                                     \
+	do {                                                                             \
+		if (!(truth)) {                                                          \
+			printf("line %d: %s\n", __LINE__, #truth);                       \
+			exit(1);                                                         \
+		}                                                                        \
+	} while (0)
+
+static void environment(const char *rid, const char *nids, const char *pids)
+{
+	CHECK(setenv("PTL_MY_RID", rid, 1) == 0);
+	CHECK(setenv("PTL_NIDMAP", nids, 1) == 0 && setenv("PTL_PIDMAP", pids, 1) == 0);
+}
+
+static int adopt(void)
+{
+	return PtlSetRank(PTL_INVALID_HANDLE, -1, -1);
+}
+
+static void bad_environments_are_refused(void)
+{
+	CHECK(adopt() == PTL_FAIL);
+	environment("3", "5:6:7", "10:11:12");
+	CHECK(adopt() == PTL_FAIL);
+	environment("1", "5:6:7", "10:11");
+	CHECK(adopt() == PTL_FAIL);
+	environment("1", "5:6:x", "10:11:12");
+	CHECK(adopt() == PTL_FAIL);
+	environment("", "5:6:7", "10:11:12");
+	CHECK(adopt() == PTL_FAIL);
+}
+
+static void is(unsigned wanted_rank, ptl_nid_t first_nid, ptl_pid_t first_pid)
+{
+	unsigned rank, size;
+	ptl_process_id_t id;
+	ptl_nid_t nid[3];
+	ptl_pid_t pid[3];
+	CHECK(PtlGetRank(PTL_INVALID_HANDLE, &rank, &size) == PTL_OK);
+	CHECK(rank == wanted_rank && size == 3);
+	CHECK(PtlGetRankId(PTL_INVALID_HANDLE, 2, &id) == PTL_OK);
+	CHECK(id.nid == first_nid + 2 && id.pid == first_pid + 2);
+	CHECK(PtlGetNIDMap(PTL_INVALID_HANDLE, nid, 3) == PTL_OK);
+	CHECK(PtlGetPIDMap(PTL_INVALID_HANDLE, pid, 3) == PTL_OK);
+	for (unsigned i = 0; i < 3; i++)
+		CHECK(nid[i] == first_nid + i && pid[i] == first_pid + i);
+}
+
+static void the_environment_is_adopted(void)
+{
+	environment("1", "5:6:7", "10:11:12");
+	CHECK(adopt() == PTL_OK);
+	is(1, 5, 10);
+}
+
+static void what_is_said_counts(void)
+{
+	ptl_nid_t nid[] = {20, 21, 22};
+	ptl_pid_t pid[] = {30, 31, 32};
+	CHECK(PtlSetRank(PTL_INVALID_HANDLE, 2, 3) == PTL_OK);
+	CHECK(PtlSetRank(PTL_INVALID_HANDLE, 2, 4) == PTL_PROCESS_INVALID);
+	CHECK(PtlSetNIDMap(PTL_INVALID_HANDLE, nid, 2) == PTL_PROCESS_INVALID);
+	CHECK(PtlSetNIDMap(PTL_INVALID_HANDLE, nid, 3) == PTL_OK);
+	CHECK(PtlSetPIDMap(PTL_INVALID_HANDLE, pid, 3) == PTL_OK);
+	is(2, 20, 30);
+}
+
+static void cnos_says_the_same(void)
+{
+	cnos_nidpid_map_t *map, *again;
+	CHECK(cnos_get_rank() == 2 && cnos_get_size() == 3 && cnos_launcher() == 0);
+	CHECK(cnos_get_nidpid_map(&map) == 3);
+	CHECK(map[1].nid == 21 && map[1].pid == 31);
+	the_environment_is_adopted();
+	CHECK(cnos_get_nidpid_map(&again) == 3 && again == map);
+	CHECK(map[1].nid == 6 && map[1].pid == 11);
+}
+
+static ptl_handle_ni_t enter(void)
+{
+	int most;
+	unsigned nid;
+	ptl_jid_t jid;
+	ptl_handle_ni_t ni;
+	ptl_process_id_t self;
+	CHECK(PtlInit(&most) == PTL_OK);
+	CHECK(PtlSetJID(PTL_INVALID_HANDLE, JOB) == PTL_OK);
+	CHECK(PtlSetJID(PTL_INVALID_HANDLE, PTL_JID_ANY) == PTL_FAIL);
+	CHECK(PtlNIInit(PTL_IFACE_DEFAULT, PTL_PID_ANY, NULL, NULL, &ni) == PTL_OK);
+	CHECK(PtlGetJid(ni, &jid) == PTL_OK && jid == JOB);
+	CHECK(PtlSetJID(ni, JOB) == PTL_OK && PtlSetJID(ni, JOB + 1) == PTL_FAIL);
+	CHECK(PtlGetId(ni, &self) == PTL_OK && p3tcp_my_nid("lo", &nid) == PTL_OK);
+	CHECK(self.nid == nid);
+	return ni;
+}
+
+static ptl_handle_eq_t receive(ptl_handle_ni_t ni, unsigned *got)
+{
+	ptl_process_id_t anybody = {PTL_NID_ANY, PTL_PID_ANY};
+	ptl_handle_me_t me;
+	ptl_handle_md_t md_handle;
+	ptl_md_t md = {.start = got,
+		.length = sizeof *got,
+		.threshold = PTL_MD_THRESH_INF,
+		.options = PTL_MD_OP_PUT | PTL_MD_EVENT_START_DISABLE};
+	CHECK(PtlEQAlloc(ni, 16, PTL_EQ_HANDLER_NONE, &md.eq_handle) == PTL_OK);
+	CHECK(PtlMEAttach(ni, PORTAL, anybody, BITS, 0, PTL_RETAIN, PTL_INS_AFTER, &me) ==
+		PTL_OK);
+	CHECK(PtlMDAttach(me, md, PTL_RETAIN, &md_handle) == PTL_OK);
+	return md.eq_handle;
+}
+
+static void put_to_self(ptl_handle_ni_t ni, unsigned *word, ptl_ac_index_t entry)
+{
+	ptl_process_id_t self;
+	ptl_handle_md_t md_handle;
+	ptl_md_t md = {.start = word,
+		.length = sizeof *word,
+		.threshold = 1,
+		.eq_handle = PTL_EQ_NONE};
+	CHECK(PtlGetId(ni, &self) == PTL_OK);
+	CHECK(PtlMDBind(ni, md, PTL_UNLINK, &md_handle) == PTL_OK);
+	CHECK(PtlPut(md_handle, PTL_NO_ACK_REQ, self, PORTAL, entry, BITS, 0, 0) ==
+		PTL_OK);
+}
+
+/* The entry admits nobody, then everybody on this portal index, of whatever job. */
+static void five_arguments_admit(ptl_handle_ni_t ni)
+{
+	static unsigned word = 0xabad1dea, got;
+	ptl_process_id_t anybody = {PTL_NID_ANY, PTL_PID_ANY};
+	ptl_handle_eq_t eq = receive(ni, &got);
+	ptl_event_t event;
+	int which;
+	put_to_self(ni, &word, ENTRY);
+	CHECK(PtlEQPoll(&eq, 1, 50, &event, &which) == PTL_EQ_EMPTY);
+	CHECK(PtlACEntry(ni, ENTRY, anybody, PTL_UID_ANY, PORTAL) == PTL_OK);
+	put_to_self(ni, &word, ENTRY);
+	CHECK(PtlEQWait(eq, &event) == PTL_OK && event.type == PTL_EVENT_PUT_END);
+	CHECK(event.jid == JOB && got == word);
+}
+
+static void a_child_is_nobody(void)
+{
+	int status;
+	pid_t child = fork();
+	if (child == 0) {
+		unsigned nid;
+		cnos_nidpid_map_t *map;
+		CHECK(cnos_get_rank() == -1 && cnos_get_size() == -1);
+		CHECK(cnos_get_nidpid_map(&map) == -1 && cnos_launcher() == -1);
+		CHECK(cnos_barrier() == -1 && p3tcp_my_nid("lo", &nid) == PTL_FAIL);
+		_exit(0);
+	}
+	CHECK(child > 0 && waitpid(child, &status, 0) == child && status == 0);
+}
+
+int main(void)
+{
+	bad_environments_are_refused();
+	the_environment_is_adopted();
+	what_is_said_counts();
+	cnos_says_the_same();
+	ptl_handle_ni_t ni = enter();
+	five_arguments_admit(ni);
+	a_child_is_nobody();
+	CHECK(cnos_barrier() == 0 && PtlNIFini(ni) == PTL_OK);
+	PtlFini();
+	return 0;
+}
