@@ -3,6 +3,8 @@
  * that fails leaves no trace. */
 #include "nic/cases.h"
 
+#include <stdio.h>
+
 #define PT 5
 
 /* A call that must fail, counted. */
