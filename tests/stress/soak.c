@@ -59,7 +59,7 @@ static struct {
 	uint64_t gusts, bytes, events, drops, expected, overtaken, flickers, takes, left;
 } sum;
 
-static ptl_handle_eq_t gust_eq, flicker_eq, flood_eq, ping_eq;
+static ptl_handle_eq_t gust_eq, flicker_eq, flood_eq, ping_eq, pids_eq;
 static pid_t pids[S_RANKS];
 static ptl_handle_md_t gust_md, gust_get, flood_md;
 static unsigned char flicker[S_RANKS * SLOTS * SLOT], flood[64], nothing[4096];
@@ -312,8 +312,8 @@ static void open_all(void)
 	flood_last = mp_expect(flood_eq, PTL_EVENT_PUT_END).sequence;
 	ping_eq = mp_queue(16);
 	mp_attach(PING, nothing, 0, PTL_MD_OP_PUT, PTL_EQ_NONE);
-	mp_attach(PIDS, pids, sizeof pids, PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE,
-		PTL_EQ_NONE);
+	pids_eq = mp_queue(S_RANKS);
+	mp_attach(PIDS, pids, sizeof pids, PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE, pids_eq);
 }
 
 /* What this rank sent before has been matched there. */
@@ -598,6 +598,8 @@ int main(int argc, char **argv)
 	mp_barrier();
 	pid_t self = getpid();
 	put_and_ack(0, PIDS, &self, sizeof self);
+	for (unsigned n = 0; mp.rank == 0 && n < mp.size; n++)
+		(void)mp_expect(pids_eq, PTL_EVENT_PUT_END);
 	mp_barrier();
 	if (child)
 		mp_check(write(pipe, pids, sizeof pids) == sizeof pids, "driver?");
