@@ -146,14 +146,14 @@ typedef struct {
 #define PTL_PT_INDEX_ANY ((ptl_pt_index_t)-1) /* PtlACEntry only */
 
 /*
- * Interfaces.  The id given to PtlNIInit also chooses the personality:
+ * Interfaces.  A process may have both:
  *
- *	PTL_IFACE_DEFAULT	the Portals 3.3 document: UNLINK event at every automatic
- *				unlink; a get gives REPLY events only and takes one unit
- *				of the threshold
- *	PTL_IFACE_SS		Cray XT: UNLINK only with PTL_MD_EVENT_AUTO_UNLINK_ENABLE
- *				in the descriptor; a get gives SEND_END as well and takes
- *				two units; a second PtlNIInit answers PTL_IFACE_DUP
+ *	PTL_IFACE_DEFAULT	the usual one
+ *	PTL_IFACE_SS		for programs of Cray XT
+ *
+ * Both behave as the Portals 3.3 document says: an UNLINK event at every automatic
+ * unlink; a get gives REPLY events only and takes one unit of the threshold; PtlNIInit
+ * once more answers PTL_OK.  A Cray XT differed in all three (docs/porting.md).
  *
  * The Cray names below all lead to PTL_IFACE_SS.  A program that means that by
  * PTL_IFACE_DEFAULT says so before it includes this file.
@@ -199,7 +199,7 @@ enum {
 	PTL_SEGV = 22,
 	PTL_SR_INDEX_INVALID = 23,
 	PTL_UNKNOWN_ERROR = 24, /* from here on: not in the document */
-	PTL_IFACE_DUP = 25,     /* success: PtlNIInit again, Cray interface */
+	PTL_IFACE_DUP = 25,     /* Cray's for PtlNIInit again: not given */
 	PTL_EQ_IN_USE = 26,     /* from here on never returned: they are there */
 	PTL_VAL_FAILED = 27,    /*	for programs that name them */
 	PTL_PID_IN_USE = 28,
@@ -341,7 +341,7 @@ typedef struct {
 #define PTL_MD_EVENT_START_DISABLE 0x080u /* record no *_START */
 #define PTL_MD_EVENT_END_DISABLE   0x100u /* record no *_END; ACK and UNLINK stay */
 
-/* Extensions: read by the PTL_IFACE_SS personality, no effect on PTL_IFACE_DEFAULT. */
+/* Cray's: accepted, no effect. */
 #define PTL_MD_EVENT_AUTO_UNLINK_ENABLE   0x200u
 #define PTL_MD_EVENT_MANUAL_UNLINK_ENABLE 0x400u
 
@@ -471,7 +471,7 @@ void PtlFini(void);
  * Starts with empty match lists, registers at 0, access control entry 0 admitting all
  * processes of the own user, the other entries admitting nobody.  For an interface that
  * the process has already, returns the same handle and the limits in force, and ignores
- * pid and desired; the Cray personality says PTL_IFACE_DUP then instead of PTL_OK.
+ * pid and desired.
  *
  * PTL_IFACE_INVALID	iface is unknown or cannot be opened
  * PTL_PID_INVALID	pid is out of range, or is another process's
@@ -979,8 +979,7 @@ int PtlPutRegion(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t 
  *	remote_offset	in	bytes; for descriptors there with PTL_MD_MANAGE_REMOTE
  *
  * REPLY_START and REPLY_END follow and take 1 from the threshold.  There are no SEND
- * events (but see PTL_IFACE_SS).  When the target discards the request, no event ever
- * comes.
+ * events.  When the target discards the request, no event ever comes.
  *
  * PTL_MD_INVALID	md_handle is no live descriptor, or it is inactive (threshold 0)
  * PTL_PROCESS_INVALID	target_id has a wildcard, or can be no process

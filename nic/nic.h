@@ -331,7 +331,7 @@ struct p3_peer_info {
 	struct p3_heap_view view; /* of its heap */
 };
 
-/* -EPROTO if the segment is not of this build, with one line that says so. */
+/* -EPROTO if the segment is not of this build (with a line that says so), or none. */
 int p3_nic_peer_up(struct p3_nic *nic, struct p3_peer_info *info);
 /*
  * It is there, but could not be mapped: what is sent to it waits for p3_nic_peer_up().
