@@ -32,6 +32,7 @@ struct p3_lib_ni {
 	p3_a32 pid;
 	p3_a64 handle;
 	ptl_ni_limits_t limits;
+	bool cray; /* gets, unlinks and PtlNIInit are those of a Cray XT */
 };
 
 struct p3_node {

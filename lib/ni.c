@@ -104,7 +104,8 @@ static int open_ni(struct p3_node *node, struct p3_nic *nic, uint32_t i, uint32_
 	struct p3_lib_ni *ni = &node->ni[i];
 	ptl_ni_limits_t limits = agree(desired);
 	uint64_t handle;
-	int rc = p3_nic_ni_open(nic, i, pid, &limits, &handle);
+	ni->cray = i == 1;
+	int rc = p3_nic_ni_open(nic, i, pid, ni->cray, &limits, &handle);
 	if (rc == PTL_NO_SPACE)
 		p3_error("no memory for the tables of an interface with %d match entries",
 			limits.max_mes);
@@ -168,7 +169,7 @@ static int ni_init(
 	struct p3_node *node, uint32_t i, ptl_pid_t pid, const ptl_ni_limits_t *desired)
 {
 	if (p3_get(&node->ni[i].open))
-		return PTL_OK;
+		return node->ni[i].cray ? PTL_IFACE_DUP : PTL_OK;
 	if (!pick_pid(node, i, &pid))
 		return PTL_PID_INVALID;
 	pthread_mutex_lock(&node->life);
@@ -192,7 +193,7 @@ int PtlNIInit(ptl_interface_t iface, ptl_pid_t pid, ptl_ni_limits_t *desired,
 	struct p3_caller caller = p3_caller_save();
 	pthread_mutex_lock(&node->call);
 	int rc = ni_init(node, i, pid, desired);
-	if (rc == PTL_OK) {
+	if (rc == PTL_OK || rc == PTL_IFACE_DUP) {
 		*ni_handle = p3_get(&node->ni[i].handle);
 		if (actual)
 			*actual = node->ni[i].limits;
