@@ -665,6 +665,8 @@ void p3_fw_get_done(struct p3_nic *n, struct p3_pull *pull, uint32_t fail)
 	struct p3_pending *t = pull->get;
 	struct p3_span span = pull->span;
 	release_get(n, t, fail);
+	if (fail)
+		p3_say(&span.rec, 2, 0);
 	if (span.md)
 		p3_span_end(n, &span, PTL_EVENT_REPLY_END, fail);
 	free_pending(n, t);
