@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "launcher/run.h"
 #include "launcher/clock.h"
-#include "launcher/cpus.h"
 #include "launcher/guard.h"
 #include "launcher/output.h"
 #include "launcher/rdv.h"
@@ -45,6 +44,7 @@ struct rank {
 
 struct run {
 	const struct p3_opt *opt;
+	const struct p3_place *place;
 	struct p3_rdv *rdv;
 	struct p3_output *output;
 	int ep;
@@ -380,27 +380,21 @@ static int watch(int ep, int fd, enum key key)
 	return fd < 0 || epoll_ctl(ep, EPOLL_CTL_ADD, fd, &ev) ? -errno : 0;
 }
 
-static void say_no_start(
-	const struct run *r, uint32_t i, int err, enum p3_spawn_fault fault)
+static const struct p3_prog *prog_of(const struct run *r, uint32_t i)
 {
-	if (fault == P3_SPAWN_EXEC && err == ENOENT)
-		p3_say("%s: cannot be run: no such program (or its interpreter is "
-		       "missing); expected a file, or a name found in PATH",
-			r->opt->argv[0]);
-	else if (fault == P3_SPAWN_EXEC)
-		p3_say("%s: cannot be run: %s; expected an executable file",
-			r->opt->argv[0], strerror(err));
-	else
-		p3_say("rank %u: cannot be started: %s; see ulimit -u and ulimit -n, or "
-		       "use fewer nodes",
-			i, strerror(err));
+	return p3_prog_of(r->opt->prog, r->opt->prog_n, i);
 }
 
-static int status_of_no_start(int err, enum p3_spawn_fault fault)
+/* The status of yod then. */
+static int say_no_start(
+	const struct run *r, uint32_t i, int err, enum p3_spawn_fault fault)
 {
-	if (fault != P3_SPAWN_EXEC)
-		return P3_STATUS_YOD;
-	return err == ENOENT || err == ENOTDIR ? P3_STATUS_NO_FILE : P3_STATUS_NO_EXEC;
+	if (fault == P3_SPAWN_EXEC)
+		return p3_prog_say_cannot(prog_of(r, i), err);
+	p3_say("rank %u: cannot be started: %s; see ulimit -u and ulimit -n, or use "
+	       "fewer nodes",
+		i, strerror(err));
+	return P3_STATUS_YOD;
 }
 
 static int adopt(struct run *r, uint32_t i, const struct p3_spawned *s)
@@ -420,7 +414,7 @@ static int start_one(struct run *r, const struct p3_spawn_conf *conf, uint32_t i
 {
 	struct p3_spawned s;
 	enum p3_spawn_fault fault = P3_SPAWN_PREPARE;
-	int rc = p3_spawn_node(conf, i, &s, &fault);
+	int rc = p3_spawn_node(conf, prog_of(r, i), i, &s, &fault);
 	bool runs = !rc || rc == -EINTR;
 	int rc2 = runs ? adopt(r, i, &s) : 0;
 	if (rc == -EINTR)
@@ -428,8 +422,7 @@ static int start_one(struct run *r, const struct p3_spawn_conf *conf, uint32_t i
 	if (!rc && !rc2)
 		return 0;
 	rc = rc ? rc : rc2;
-	say_no_start(r, i, -rc, fault);
-	decide(r, status_of_no_start(-rc, fault));
+	decide(r, say_no_start(r, i, -rc, fault));
 	kill_job(r);
 	return rc;
 }
@@ -464,7 +457,7 @@ static int open_parts(struct run *r, uint32_t jid, const struct p3_guard *guard)
 	static const int to[2] = {STDOUT_FILENO, STDERR_FILENO};
 	struct p3_rdv_conf conf = {.size = r->opt->size,
 		.jid = jid,
-		.cpus = p3_cpus_usable(),
+		.cpus = r->place->cpus,
 		.eof_ms = EOF_MS,
 		.say = say_line};
 	r->rdv = p3_rdv_create(&conf);
@@ -490,8 +483,8 @@ static int open_parts(struct run *r, uint32_t jid, const struct p3_guard *guard)
 static int start(struct run *r, uint32_t jid, const struct p3_guard *guard,
 	const struct p3_signals *signals)
 {
-	struct p3_spawn_conf conf = {.argv = r->opt->argv,
-		.size = r->opt->size,
+	struct p3_spawn_conf conf = {.size = r->opt->size,
+		.place = r->place,
 		.mode = r->opt->mode,
 		.shared_heap = r->opt->shared_heap,
 		.stdin_fd = guard->stdin_fd,
@@ -527,8 +520,8 @@ static void close_parts(struct run *r)
 	free(r);
 }
 
-int p3_run_job(const struct p3_opt *opt, uint32_t jid, const struct p3_guard *guard,
-	const struct p3_signals *signals)
+int p3_run_job(const struct p3_opt *opt, const struct p3_place *place, uint32_t jid,
+	const struct p3_guard *guard, const struct p3_signals *signals)
 {
 	struct run *r = calloc(1, sizeof *r + opt->size * sizeof r->rank[0]);
 	if (!r) {
@@ -536,6 +529,7 @@ int p3_run_job(const struct p3_opt *opt, uint32_t jid, const struct p3_guard *gu
 		return P3_STATUS_YOD;
 	}
 	r->opt = opt;
+	r->place = place;
 	r->stage_at = r->timeout_at = r->drain_at = P3_NEVER;
 	int rc = start(r, jid, guard, signals);
 	if (rc) {
