@@ -8,6 +8,7 @@
 #include "launcher/say.h"
 #include "launcher/signals.h"
 #include "launcher/spawn.h"
+#include "launcher/stats.h"
 #include "shm/fault.h"
 
 #include <errno.h>
@@ -28,7 +29,7 @@
 #define EOF_MS      200  /* between a socket's end and that of its process */
 #define DRAIN_MS    2000 /* for the output of a job that was broken off */
 #define SWEEP_MS    5000
-#define FDS_OF_NODE 8
+#define FDS_OF_NODE 9
 #define FDS_OF_YOD  64
 
 enum key { KEY_SIGNALS, KEY_GUARD, KEY_RDV, KEY_OUTPUT };
@@ -47,6 +48,7 @@ struct run {
 	const struct p3_place *place;
 	struct p3_rdv *rdv;
 	struct p3_output *output;
+	struct p3_stats *stats; /* NULL: nobody asked for them */
 	int ep;
 	int give_up; /* readable: stop starting nodes */
 	int end_fd;
@@ -209,6 +211,8 @@ static void node_ended(struct run *r, uint32_t i, int status)
 	r->ended_n++;
 	p3_rdv_ended(r->rdv, i, status);
 	FAULT_POINT("yod.end_told");
+	if (r->stats)
+		p3_stats_ended(r->stats, i, r->rank[i].pid, status);
 	if (r->output)
 		p3_output_ended(r->output, i);
 	if (status)
@@ -402,6 +406,8 @@ static int adopt(struct run *r, uint32_t i, const struct p3_spawned *s)
 	r->rank[i] = (struct rank){s->pid, RUNS};
 	r->runs_n++;
 	FAULT_POINT("yod.adopted");
+	if (r->stats)
+		p3_stats_started(r->stats, i);
 	int rc = p3_rdv_add(r->rdv, i, s->sock);
 	if (rc)
 		close(s->sock);
@@ -459,7 +465,11 @@ static int open_parts(struct run *r, uint32_t jid, const struct p3_guard *guard)
 		.jid = jid,
 		.cpus = r->place->cpus,
 		.eof_ms = EOF_MS,
-		.say = say_line};
+		.say = say_line,
+		.joined = r->opt->stats ? p3_stats_joined : NULL};
+	if (r->opt->stats && !(r->stats = p3_stats_create(r->opt->size)))
+		return -ENOMEM;
+	conf.joined_arg = r->stats;
 	r->rdv = p3_rdv_create(&conf);
 	if (r->opt->tag)
 		r->output = p3_output_create(r->opt->size, to);
@@ -511,6 +521,7 @@ static int start(struct run *r, uint32_t jid, const struct p3_guard *guard,
 static void close_parts(struct run *r)
 {
 	p3_rdv_destroy(r->rdv);
+	p3_stats_destroy(r->stats);
 	if (r->output && p3_output_is_done(r->output))
 		p3_output_destroy(r->output);
 	close(r->signals);
@@ -544,6 +555,8 @@ int p3_run_job(const struct p3_opt *opt, const struct p3_place *place, uint32_t 
 	if (!p3_reap_sweep(SWEEP_MS))
 		p3_say("some processes of the job do not end; see ps");
 	int status = r->status;
+	if (r->stats)
+		p3_stats_print(r->stats);
 	close_parts(r);
 	return status;
 }
