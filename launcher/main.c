@@ -12,6 +12,7 @@
 #include "launcher/preload.h"
 #include "launcher/run.h"
 #include "launcher/say.h"
+#include "launcher/settings.h"
 #include "launcher/signals.h"
 
 #include <errno.h>
@@ -59,6 +60,8 @@ int main(int argc, char **argv)
 	if (rc != P3_OPT_RUN)
 		return rc;
 
+	if (p3_settings_check(&opt))
+		return P3_OPT_USAGE;
 	for (uint32_t i = 0; i < opt.prog_n; i++)
 		if ((rc = p3_prog_check(&opt.prog[i])))
 			return rc;

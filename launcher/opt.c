@@ -3,6 +3,7 @@
 #include "launcher/loadfile.h"
 #include "launcher/say.h"
 #include "launcher/words.h"
+#include "shm/conf.h"
 #include "shm/cpulist.h"
 #include "shm/job.h"
 
@@ -226,6 +227,14 @@ static int show_version(struct p3_opt *opt, const char *name, const char *value)
 	return 0;
 }
 
+static int show_settings(struct p3_opt *opt, const char *name, const char *value)
+{
+	(void)opt, (void)name, (void)value;
+	puts("Settings of the library, from the environment: name (default): values\n");
+	p3_conf_print(stdout, P3_CONF_TEXT);
+	return 0;
+}
+
 /* ---- the table ---- */
 
 static const struct row rows[] = {
@@ -261,6 +270,8 @@ static const struct row rows[] = {
 	{"plan", 0, NULL, "memory, CPUs and limits of the job, and start nothing",
 		set_plan, false},
 	{"help", 'h', NULL, "print this", show_help, false},
+	{"help-env", 0, NULL, "print the settings of the library (PTL3_*)", show_settings,
+		false},
 	{"version", 0, NULL, "print the version", show_version, false},
 };
 

@@ -239,6 +239,16 @@ int p3_place_make(const struct p3_place_machine *here, const struct p3_place_wan
 	return rc;
 }
 
+bool p3_place_is_possible(const cpu_set_t *set)
+{
+	cpu_set_t was;
+	if (sched_getaffinity(0, sizeof was, &was))
+		return true; /* more CPUs than a set has: nobody knows */
+	bool ok = sched_setaffinity(0, sizeof *set, set) == 0;
+	(void)sched_setaffinity(0, sizeof was, &was);
+	return ok;
+}
+
 void p3_place_free(struct p3_place *place)
 {
 	free(place->node);

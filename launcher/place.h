@@ -49,6 +49,8 @@ int p3_place_here(struct p3_place_machine *here_out);
 /* For another bind than NONE.  0; -ERANGE, -ENOMEM, -EINVAL: it has been said. */
 int p3_place_make(const struct p3_place_machine *here, const struct p3_place_want *want,
 	uint32_t size, struct p3_place *place_out);
+/* May a process like this one run on any of them?  Tried by doing it. */
+bool p3_place_is_possible(const cpu_set_t *set);
 void p3_place_free(struct p3_place *place);
 
 #endif

@@ -22,10 +22,11 @@ const struct p3_prog *p3_prog_of(const struct p3_prog *progs, uint32_t n, uint32
 
 int p3_prog_env_add(struct p3_prog *prog, const char *pair)
 {
-	const char **env = realloc(prog->env, (prog->env_n + 1) * sizeof *env);
+	const char **env = realloc(prog->env, (prog->env_n + 2) * sizeof *env);
 	if (!env)
 		return -ENOMEM;
 	env[prog->env_n++] = pair;
+	env[prog->env_n] = NULL;
 	prog->env = env;
 	return 0;
 }

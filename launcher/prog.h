@@ -20,7 +20,7 @@ struct p3_prog {
 	uint32_t size;    /* nodes; 0: not said yet */
 	char **argv;      /* ends with NULL */
 	const char *dir;  /* NULL: yod's */
-	const char **env; /* NAME=VALUE, env_n of them */
+	const char **env; /* NAME=VALUE, env_n of them, then NULL */
 	uint32_t env_n;
 	const char *place; /* where it was read, as in "jobs:3"; NULL: command line */
 };

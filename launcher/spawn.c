@@ -4,6 +4,7 @@
 #include "launcher/prog.h"
 #include "launcher/reap.h"
 #include "launcher/signals.h"
+#include "shm/conf.h"
 #include "shm/cpulist.h"
 #include "shm/fault.h"
 #include "shm/heapenv.h"
@@ -139,7 +140,7 @@ static int set_cpus(const struct p3_place *place, uint32_t rank)
 	if (sched_setaffinity(0, sizeof place->node[rank], &place->node[rank]))
 		return -errno;
 	p3_cpulist_print(&place->nic[rank], list, sizeof list);
-	return setenv(P3_NIC_CPUS_ENV, list, 0) ? -errno : 0;
+	return setenv(P3_CONF_NIC_CPUS_ENV, list, 0) ? -errno : 0;
 }
 
 static _Noreturn void fail(int report, int err, enum p3_spawn_fault fault)
