@@ -9,6 +9,7 @@
 #include "launcher/guard.h"
 #include "launcher/opt.h"
 #include "launcher/place.h"
+#include "launcher/plan.h"
 #include "launcher/preload.h"
 #include "launcher/run.h"
 #include "launcher/say.h"
@@ -69,6 +70,8 @@ int main(int argc, char **argv)
 		return P3_STATUS_YOD;
 	if (opt.shared_heap && !p3_preload_is_there())
 		return P3_STATUS_YOD;
+	if (opt.plan)
+		return p3_plan_print(&opt, &place);
 
 	uint32_t jid = (uint32_t)getpid(); /* what the user sees as yod; never 0 or ~0 */
 	const struct p3_signals *signals = p3_signals_take();

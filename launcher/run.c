@@ -3,6 +3,7 @@
 #include "launcher/clock.h"
 #include "launcher/guard.h"
 #include "launcher/output.h"
+#include "launcher/plan.h"
 #include "launcher/rdv.h"
 #include "launcher/reap.h"
 #include "launcher/say.h"
@@ -23,14 +24,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define ASK_MS      1000 /* between the user's signal and SIGTERM */
-#define TERM_MS     5000 /* between SIGTERM and SIGKILL */
-#define KILL_MS     5000 /* a killed node is given up after that */
-#define EOF_MS      200  /* between a socket's end and that of its process */
-#define DRAIN_MS    2000 /* for the output of a job that was broken off */
-#define SWEEP_MS    5000
-#define FDS_OF_NODE 9
-#define FDS_OF_YOD  64
+#define ASK_MS   1000 /* between the user's signal and SIGTERM */
+#define TERM_MS  5000 /* between SIGTERM and SIGKILL */
+#define KILL_MS  5000 /* a killed node is given up after that */
+#define EOF_MS   200  /* between a socket's end and that of its process */
+#define DRAIN_MS 2000 /* for the output of a job that was broken off */
+#define SWEEP_MS 5000
 
 enum key { KEY_SIGNALS, KEY_GUARD, KEY_RDV, KEY_OUTPUT };
 
@@ -445,7 +444,7 @@ static void raise_nofile(const struct run *r, struct rlimit *was_out)
 {
 	getrlimit(RLIMIT_NOFILE, was_out);
 	struct rlimit want = *was_out;
-	rlim_t need = (rlim_t)r->opt->size * FDS_OF_NODE + FDS_OF_YOD;
+	rlim_t need = (rlim_t)p3_plan_yod_fds(r->opt->size);
 	if (want.rlim_cur >= need)
 		return;
 	want.rlim_cur = need < want.rlim_max ? need : want.rlim_max;

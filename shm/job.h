@@ -55,8 +55,8 @@
 #include <stdint.h>
 
 #define P3_JOB_ENV      "PTL3_YOD_FD" /* number of the inherited socket */
-#define P3_JOB_MAGIC    0x33504a02u /* protocol, low byte is its version */
-#define P3_JOB_FDS      4           /* at most; without a shared heap one less */
+#define P3_JOB_MAGIC    0x33504a02u   /* protocol, low byte is its version */
+#define P3_JOB_FDS      4             /* at most; without a shared heap one less */
 #define P3_JOB_REAP_MS  1000
 #define P3_JOB_PID_BASE 100 /* pid of rank r when the program asks for none */
 
