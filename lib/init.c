@@ -601,6 +601,8 @@ static int init(struct p3_node *node)
 		p3_release(&node->up, up); /* INIT.1: others look for up[1] in PtlInit */
 	}
 	int rc = p3_job_begin(node);
+	if (!rc && node->sock < 0) /* else yod said it, once a job */
+		p3_conf_warn_unknown();
 	if (!rc)
 		p3_release(up, 1); /* INIT.1 */
 	return rc;

@@ -157,8 +157,10 @@ struct p3_conf {
 	uint64_t heap;    /* bytes, 0: none */
 	struct p3_faults faults;
 };
-/* From the environment.  -EINVAL with one line that says what is wrong. */
+/* From the environment.  -EINVAL with one line for each that is wrong. */
 int p3_conf_read(struct p3_conf *conf_out);
+/* One line for each name that is no setting. */
+void p3_conf_warn_unknown(void);
 
 /* ---- heap.c ---- */
 
