@@ -37,22 +37,35 @@
  * or by a crash, without PtlNIFini is allowed: others clean up.
  *
  * Signals.  The library installs no signal handler, uses no signal, and its thread blocks
- * them all.  A handler that may have interrupted a call into the library (in its own
- * thread)
- *	- may read queues: PtlEQGet, PtlEQPeek, PtlEQPoll with timeout 0.  PTL_EQ_EMPTY is
- *	  possible although a message is on its way;
- *	- may start operations: PtlPut, PtlGet and their relatives.  They are carried out
- *	  when the interrupted call goes on; of what can be wrong with them only a dead
- *	  descriptor and a bad target are noticed at once, what is noticed then has no
- *	  effect;
- *	- may ask for ids: PtlGetUid, PtlGetId, PtlGetJid, PtlNIHandle;
- *	- gets PTL_NO_SPACE, without effect, from a call that needs an answer of the
- *	  interface: those that create, change or remove match entries, descriptors,
- *	  queues and access control entries;
- *	- must not call PtlEQWait, PtlEQPoll with a timeout, PtlInit, PtlFini, PtlNIInit
- *	  or PtlNIFini.
- * longjmp out of such a handler and asynchronous cancellation of a thread inside the
- * library are undefined, as for malloc.  No function is a cancellation point.
+ * them all.  A handler, whatever of its own thread it has interrupted,
+ *	- may read queues: PtlEQGet, PtlEQPeek, PtlEQPoll with timeout 0;
+ *	- may start operations: PtlPut, PtlGet and their relatives;
+ *	- may ask for ids, ranks, names and counters: PtlGetUid, PtlGetId, PtlGetJid,
+ *	  PtlNIHandle, PtlNIDist, PtlGetRank, PtlGetRankId, PtlGetNIDMap, PtlGetPIDMap,
+ *	  PtlXStats, PtlErrorStr and its relatives, cnos_get_rank, cnos_get_size;
+ *	- may make, change and remove match entries, descriptors without PTL_MD_IOVEC,
+ *	  queues and access control entries, and call PtlNIStatus and PtlProgress;
+ *	- may do all that needs malloc, too, if what it has interrupted is not malloc
+ *	  itself: descriptors with PTL_MD_IOVEC, PtlXAlloc, PtlXFree, PtlSetRank, the
+ *	  maps' Set functions, cnos_get_nidpid_map, and the Dump functions;
+ *	- must not call what waits, starts or ends: PtlEQWait, PtlEQPoll with a timeout,
+ *	  PtlXBarrier and cnos_barrier, PtlInit, PtlFini, PtlNIInit, PtlNIFini.
+ * None of these hangs or does harm if the handler has interrupted the library (its own
+ * thread in a call), but there
+ *	- PTL_EQ_EMPTY is possible although an event is there or on its way;
+ *	- operations are carried out when the interrupted call goes on; of what can be
+ *	  wrong with them only a dead descriptor and a bad target are noticed at once,
+ *	  what is noticed then has no effect;
+ *	- PTL_NO_SPACE, without effect, is the answer of a call that needs one of the
+ *	  interface, or memory: of those that make, change or remove something, of
+ *	  PtlNIStatus, PtlXAlloc, PtlXFree and the Dump functions.  Where a function has
+ *	  no such code it is PTL_FAIL, of cnos functions -1;
+ *	- and what must not be called answers so, too, at once: PtlEQWait and PtlEQPoll
+ *	  PTL_EQ_EMPTY, PtlNIInit and PtlNIFini PTL_NO_SPACE, PtlInit and PtlXBarrier
+ *	  PTL_FAIL, and PtlFini does nothing.
+ * longjmp and siglongjmp out of a handler that has interrupted the library are undefined,
+ * as out of malloc, and so is asynchronous cancellation of a thread inside the library.
+ * No function is a cancellation point.
  *
  * Death of a peer.  Only a process that is certainly gone counts as dead.  One that is
  * stopped or in a debugger is not: operations with it wait, those with others do not.

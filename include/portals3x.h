@@ -63,6 +63,7 @@ int PtlXAlloc(ptl_size_t length, void **addr);
  *
  * PTL_NO_INIT	PtlInit has not succeeded, PtlFini has run, or this is a forked child
  * PTL_FAIL	addr is no block in use, as far as this can be seen
+ * PTL_NO_SPACE	only to a signal handler that has interrupted the library: not now
  *
  * Any thread, not only that which got it; does not block.
  */

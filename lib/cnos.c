@@ -111,9 +111,11 @@ int cnos_get_nidpid_map(cnos_nidpid_map_t **map)
 	unsigned rank, size;
 	if (!map || !ask(&rank, &size))
 		return -1;
-	int saved = errno;
+	if (p3_is_busy())
+		return -1;
+	struct p3_caller caller = p3_caller_save();
 	cnos_nidpid_map_t *made = make_map(p3_node(), size);
-	errno = saved;
+	p3_caller_restore(caller);
 	if (!made)
 		return -1;
 	*map = made;

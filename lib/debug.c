@@ -18,23 +18,21 @@ unsigned int PtlNIDebug(ptl_handle_ni_t ni_handle, unsigned int mask)
 /* The firmware writes the text, and this thread prints it without the lease. */
 static int dump(struct p3_nic *nic, struct p3_cmd *c)
 {
-	if (p3_nic_interrupts())
+	if (p3_is_busy())
 		return PTL_NO_SPACE;
-	int saved = errno;
+	struct p3_caller caller = p3_caller_save();
+	int rc = PTL_NO_SPACE;
 	c->op = P3_OP_DUMP;
 	c->dump.size = P3_TEXT_LEN;
 	c->dump.text = malloc(P3_TEXT_LEN);
-	errno = saved;
-	if (!c->dump.text)
-		return PTL_NO_SPACE;
-	c->dump.text[0] = 0;
-	int before, rc = p3_nic_do(nic, c);
-	(void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+	if (c->dump.text) {
+		c->dump.text[0] = 0;
+		rc = p3_nic_do(nic, c);
+	}
 	if (rc == PTL_OK)
 		(void)fputs(c->dump.text, stderr);
 	free(c->dump.text);
-	(void)pthread_setcancelstate(before, &before);
-	errno = saved;
+	p3_caller_restore(caller);
 	return rc;
 }
 

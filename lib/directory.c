@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "lib/directory.h"
+#include "lib/lib.h"
 
 #include <stdlib.h>
 #include <urcu-bp.h>
@@ -24,6 +25,7 @@ struct p3_directory *p3_directory_new(uint32_t size)
 
 const struct p3_directory *p3_directory_read(p3_directory_ptr *where)
 {
+	p3_busy();
 	urcu_bp_read_lock();
 	return p3_acquire(where); /* RCU.1 */
 }
@@ -32,6 +34,7 @@ void p3_directory_done(void)
 {
 	(void)p3_add32(&readers_done, 1); /* RCU.2 */
 	urcu_bp_read_unlock();
+	p3_idle();
 }
 
 void p3_directory_replace(p3_directory_ptr *where, struct p3_directory *now)

@@ -628,6 +628,8 @@ int PtlInit(int *max_interfaces)
 	struct p3_node *node = p3_node();
 	if (!max_interfaces)
 		return PTL_SEGV;
+	if (p3_is_busy())
+		return PTL_FAIL;
 	struct p3_caller caller = p3_caller_save();
 	if (p3_is_forked_child(node)) {
 		forget_parent(node);
@@ -651,7 +653,7 @@ int PtlInit(int *max_interfaces)
 void PtlFini(void)
 {
 	struct p3_node *node = p3_node();
-	if (!p3_is_up(node))
+	if (!p3_is_up(node) || p3_is_busy())
 		return;
 	struct p3_caller caller = p3_caller_save();
 	pthread_mutex_lock(&node->call);

@@ -72,6 +72,7 @@ extern struct p3_node p3_process;
 
 struct p3_thread {
 	struct p3_node *node; /* NULL: p3_process */
+	uint32_t busy;        /* locks are held, or memory is being allocated */
 };
 extern __thread struct p3_thread p3_thread __attribute__((tls_model("initial-exec")));
 
@@ -98,6 +99,28 @@ static inline struct p3_nic *p3_nic(struct p3_node *node)
 }
 
 /*
+ * A signal handler may find the thread that it interrupts in the middle of this library:
+ * with a lock, or in malloc, or reading what RCU guards.  There, between busy and idle,
+ * it must not do the same; each call that would asks first whether it may.
+ */
+static inline void p3_busy(void)
+{
+	p3_thread.busy++;
+	atomic_signal_fence(memory_order_seq_cst);
+}
+
+static inline void p3_idle(void)
+{
+	atomic_signal_fence(memory_order_seq_cst);
+	p3_thread.busy--;
+}
+
+static inline bool p3_is_busy(void)
+{
+	return p3_thread.busy || p3_nic_interrupts();
+}
+
+/*
  * Around the calls that wait, or ask much of the system: errno stays the program's, and
  * they are no cancellation points, as locks are held.
  */
@@ -109,11 +132,13 @@ static inline struct p3_caller p3_caller_save(void)
 {
 	struct p3_caller c = {.err = errno};
 	(void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &c.cancel);
+	p3_busy();
 	return c;
 }
 
 static inline void p3_caller_restore(struct p3_caller c)
 {
+	p3_idle();
 	(void)pthread_setcancelstate(c.cancel, &c.cancel);
 	errno = c.err;
 }

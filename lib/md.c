@@ -8,6 +8,30 @@
 
 #define P3_IOVECS_MOST 65536u
 
+static struct p3_iov *alloc_iov(ptl_size_t n)
+{
+	struct p3_iov *iov;
+	if (p3_is_busy())
+		return NULL;
+	int saved = errno;
+	p3_busy();
+	p3_nic_free_iovs();
+	iov = malloc(sizeof *iov + n * sizeof iov->v[0]);
+	p3_idle();
+	errno = saved;
+	return iov;
+}
+
+/* One that no descriptor has taken. */
+static void free_iov(struct p3_iov *iov)
+{
+	if (!iov)
+		return;
+	p3_busy();
+	free(iov);
+	p3_idle();
+}
+
 /* A copy of the elements: the caller's array need not survive the call. */
 static int copy_iov(const ptl_md_t *md, struct p3_iov **iov_out)
 {
@@ -16,11 +40,7 @@ static int copy_iov(const ptl_md_t *md, struct p3_iov **iov_out)
 		return PTL_OK;
 	if ((!md->start && md->length) || md->length > P3_IOVECS_MOST)
 		return PTL_MD_ILLEGAL;
-	if (p3_nic_interrupts())
-		return PTL_NO_SPACE; /* perhaps in the middle of malloc */
-	int saved = errno;
-	struct p3_iov *iov = malloc(sizeof *iov + md->length * sizeof iov->v[0]);
-	errno = saved;
+	struct p3_iov *iov = alloc_iov(md->length);
 	if (!iov)
 		return PTL_NO_SPACE;
 	*iov = (struct p3_iov){.refs = 1, .n = (uint32_t)md->length};
@@ -40,7 +60,7 @@ int p3_md_make(
 		return rc;
 	rc = p3_nic_do(nic, c);
 	if (rc != PTL_OK)
-		free(c->md.iov);
+		free_iov(c->md.iov);
 	return rc;
 }
 
@@ -98,7 +118,7 @@ int PtlMDUpdate(ptl_handle_md_t md_handle, ptl_md_t *old_md, ptl_md_t *new_md,
 		return rc;
 	rc = p3_nic_do(nic, &c);
 	if (rc != PTL_OK)
-		free(c.md.iov);
+		free_iov(c.md.iov);
 	if (old_md && (rc == PTL_OK || rc == PTL_MD_NO_UPDATE))
 		*old_md = c.old;
 	return rc;

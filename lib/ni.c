@@ -195,6 +195,8 @@ int PtlNIInit(ptl_interface_t iface, ptl_pid_t pid, ptl_ni_limits_t *desired,
 		return PTL_NO_INIT;
 	if (iface != PTL_IFACE_DEFAULT && iface != PTL_IFACE_SS)
 		return PTL_IFACE_INVALID;
+	if (p3_is_busy())
+		return PTL_NO_SPACE;
 	uint32_t i = iface == PTL_IFACE_SS;
 	struct p3_caller caller = p3_caller_save();
 	pthread_mutex_lock(&node->call);
@@ -238,6 +240,8 @@ int PtlNIFini(ptl_handle_ni_t ni_handle)
 	struct p3_node *node = p3_node();
 	if (!p3_is_up(node))
 		return PTL_NO_INIT;
+	if (p3_is_busy())
+		return PTL_NO_SPACE;
 	struct p3_caller caller = p3_caller_save();
 	pthread_mutex_lock(&node->call);
 	struct p3_lib_ni *ni = p3_lib_ni(node, ni_handle);

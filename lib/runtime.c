@@ -164,13 +164,15 @@ int PtlSetRank(ptl_handle_ni_t ni_handle, int rank, int size)
 			    (size == -1 || (uint32_t)size == node->size);
 		return same ? PTL_OK : PTL_FAIL;
 	}
-	int saved = errno; /* numbers are read */
+	if (p3_is_busy())
+		return PTL_FAIL;
+	struct p3_caller caller = p3_caller_save(); /* numbers are read, too */
 	pthread_mutex_lock(&said_lock);
 	rc = say_rank(rank, size, &d);
 	if (rc == PTL_OK)
 		p3_directory_replace(&said, d);
 	pthread_mutex_unlock(&said_lock);
-	errno = saved;
+	p3_caller_restore(caller);
 	return rc;
 }
 
@@ -260,6 +262,9 @@ static int set_map(ptl_handle_ni_t ni, const uint32_t *map, int size, bool pids)
 		return rc;
 	if (p3_by_yod(node))
 		return agree_with_yod(node, iface_of(ni), map, size, pids);
+	if (p3_is_busy())
+		return PTL_FAIL;
+	struct p3_caller caller = p3_caller_save();
 	pthread_mutex_lock(&said_lock);
 	rc = say_map(map, size, pids, &d);
 	if (rc == PTL_OK)
@@ -267,6 +272,7 @@ static int set_map(ptl_handle_ni_t ni, const uint32_t *map, int size, bool pids)
 	else
 		free(d);
 	pthread_mutex_unlock(&said_lock);
+	p3_caller_restore(caller);
 	return rc;
 }
 
@@ -343,6 +349,8 @@ int PtlXBarrier(void)
 	struct p3_node *node = p3_node();
 	if (!p3_is_up(node))
 		return PTL_NO_INIT;
+	if (p3_is_busy())
+		return PTL_FAIL;
 	if (node->sock < 0)
 		return PTL_OK;
 	struct p3_job_msg m = {
@@ -425,18 +433,18 @@ int PtlXAlloc(ptl_size_t length, void **addr)
 		*addr = NULL;
 		return PTL_OK;
 	}
-	if (length > SIZE_MAX / 2)
+	if (length > SIZE_MAX / 2 || p3_is_busy())
 		return PTL_NO_SPACE;
 	struct p3_caller caller = p3_caller_save();
 	struct block *b = block_alloc(p3_heap_for_blocks(node), length);
+	if (b) {
+		pthread_mutex_lock(&node->life);
+		block_link(node, b);
+		pthread_mutex_unlock(&node->life);
+		*addr = b + 1;
+	}
 	p3_caller_restore(caller);
-	if (!b)
-		return PTL_NO_SPACE;
-	pthread_mutex_lock(&node->life);
-	block_link(node, b);
-	pthread_mutex_unlock(&node->life);
-	*addr = b + 1;
-	return PTL_OK;
+	return b ? PTL_OK : PTL_NO_SPACE;
 }
 
 int PtlXFree(void *addr)
@@ -449,12 +457,16 @@ int PtlXFree(void *addr)
 	struct block *b = (struct block *)addr - 1;
 	if ((uintptr_t)addr % 64 || b->magic != P3_BLOCK_MAGIC)
 		return PTL_FAIL;
+	if (p3_is_busy())
+		return PTL_NO_SPACE;
+	struct p3_caller caller = p3_caller_save();
 	pthread_mutex_lock(&node->life);
 	*b->prev = b->next;
 	if (b->next)
 		b->next->prev = b->prev;
 	pthread_mutex_unlock(&node->life);
 	block_free(b);
+	p3_caller_restore(caller);
 	return PTL_OK;
 }
 

@@ -6,6 +6,7 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 
 _Static_assert(sizeof(struct p3_cmd) <= P3_MBX_CMD, "a command fits its slot");
@@ -323,15 +324,24 @@ static inline int do_once(struct p3_nic *n, struct p3_cmd *c)
 	return rc;
 }
 
+/* What programs keep in descriptors only is no leak. */
+extern void __lsan_register_root_region(const void *at, size_t len) __attribute__((weak));
+
+/* Not from malloc, which a signal handler may have interrupted. */
+static void *map_chunk(uint64_t len)
+{
+	int saved = errno;
+	void *at = mmap(
+		NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	errno = saved;
+	return at == MAP_FAILED ? NULL : at;
+}
+
 static void *new_chunk(struct p3_nic *n, enum p3_table_id id)
 {
 	uint64_t len = (uint64_t)n->table[id].elem * P3_TABLE_EACH;
-	if (id != P3_T_PENDING) {
-		int saved = errno;
-		void *chunk = calloc(1, len);
-		errno = saved;
-		return chunk;
-	}
+	if (id != P3_T_PENDING)
+		return map_chunk(len);
 	/* A race of two threads may go over the limit by a chunk each. */
 	if ((p3_get(&n->table[id].nchunks) + 1) * len > n->conf.pending_limit)
 		return NULL;
@@ -341,13 +351,18 @@ static void *new_chunk(struct p3_nic *n, enum p3_table_id id)
 static P3_RARE int add_chunk(struct p3_nic *n, enum p3_table_id id)
 {
 	struct p3_cmd c = {.op = P3_OP_GROW, .flag = id};
+	uint64_t len = (uint64_t)n->table[id].elem * P3_TABLE_EACH;
 	c.grow.life = p3_get(&n->life);
 	c.grow.chunk = new_chunk(n, id);
 	if (!c.grow.chunk)
 		return PTL_NO_SPACE;
 	int rc = do_once(n, &c);
-	if (rc != PTL_OK && id != P3_T_PENDING)
-		free(c.grow.chunk);
+	if (id == P3_T_PENDING)
+		return rc;
+	if (rc != PTL_OK)
+		(void)munmap(c.grow.chunk, len);
+	else if (__lsan_register_root_region)
+		__lsan_register_root_region(c.grow.chunk, len);
 	return rc;
 }
 
@@ -710,7 +725,8 @@ struct poll {
 	uint32_t n;
 	uint32_t start;
 	struct p3_took *took;
-	int rc; /* PTL_EQ_EMPTY until something is known */
+	int rc;          /* PTL_EQ_EMPTY until something is known */
+	bool interrupts; /* a handler: does not wait for other readers */
 };
 
 static bool all_valid(const struct poll *p)
@@ -731,6 +747,8 @@ static bool poll_ready(void *arg)
 		i++, q = q + 1 < p->n ? q + 1 : 0) {
 		struct p3_eq *eq = queue_of(p->nic, p->handles[q]);
 		if (!eq || !p3_evq_any(&eq->rx))
+			continue;
+		if (p->interrupts && !p3_evq_may_get(&eq->rx, this_thread()))
 			continue;
 		*p->took = (struct p3_took){q, eq->handler};
 		p->rc = take(eq, p->handles[q], p->event);
@@ -753,8 +771,9 @@ static void wait_for_event(struct p3_nic *n, struct poll *p, uint64_t ns)
 int p3_nic_eq_poll(struct p3_nic *n, const uint64_t *handles, uint32_t nq, uint32_t start,
 	uint64_t ns, ptl_event_t *event_out, struct p3_took *took_out)
 {
-	struct poll p = {n, handles, event_out, nq, start, took_out, PTL_EQ_EMPTY};
-	if (__builtin_expect(inside != 0, 0)) {
+	struct poll p = {
+		n, handles, event_out, nq, start, took_out, PTL_EQ_EMPTY, inside != 0};
+	if (__builtin_expect(p.interrupts, 0)) {
 		(void)poll_ready(&p);
 		return p.rc;
 	}

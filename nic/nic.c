@@ -713,6 +713,7 @@ void p3_nic_stop(struct p3_nic *n)
 	struct p3_seg_header *h = n->published.base;
 	p3_release(&h->state, P3_SEG_FINISHED); /* SEG.1 */
 	p3_fw_drop_all(n);
+	p3_nic_free_iovs();
 	FAULT_POINT("fini.finished");
 	for (uint32_t i = 0; i < n->conf.nnodes; i++) {
 		struct p3_peer *p = &n->peer[i];

@@ -146,11 +146,19 @@ enum p3_op {
 enum p3_dump { P3_DUMP_LIST, P3_DUMP_ME, P3_DUMP_QUEUES };
 
 struct p3_iov {
-	uint32_t refs; /* the descriptor and operations under way */
+	struct p3_iov *next; /* among those that nobody uses any more */
+	uint32_t refs;       /* the descriptor and operations under way */
 	uint32_t n;
 	char *lo, *hi; /* no byte lies below lo, nor at hi or above */
 	ptl_md_iovec_t v[];
 };
+
+/*
+ * The firmware never frees memory: the program's malloc may be locked by a thread that a
+ * signal handler waits in for the lease.  Copies that nobody uses wait until somebody
+ * makes the next one, or the NIC stops.
+ */
+void p3_nic_free_iovs(void);
 
 /* Where a new match entry goes: next to base, else at an end of pt_index's list. */
 struct p3_cmd_me {

@@ -407,10 +407,29 @@ static void me_remove(struct p3_nic *n, struct p3_me *me)
 	free_object(n, P3_T_ME, &me->o);
 }
 
+/* Of all NICs of the process. */
+static p3_a64 unused_iovs;
+
 void p3_iov_drop(struct p3_iov *iov)
 {
-	if (iov && --iov->refs == 0)
+	if (!iov || --iov->refs)
+		return;
+	uint64_t first = p3_get(&unused_iovs);
+	do
+		iov->next = (struct p3_iov *)(uintptr_t)first;
+	while (!p3_cas64(&unused_iovs, &first, (uintptr_t)iov)); /* IOV.1 */
+}
+
+void p3_nic_free_iovs(void)
+{
+	if (!p3_get(&unused_iovs))
+		return;
+	uint64_t all = p3_exchange64(&unused_iovs, 0); /* IOV.1 */
+	for (struct p3_iov *iov = (struct p3_iov *)(uintptr_t)all, *next; iov;
+		iov = next) {
+		next = iov->next;
 		free(iov);
+	}
 }
 
 static void md_remove(struct p3_nic *n, struct p3_md *md)

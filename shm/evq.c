@@ -145,15 +145,33 @@ static void barrier_everywhere(void)
 #endif
 }
 
+/* Once asked for; true if the owner is not inside, or knows. */
+static bool try_to_share(struct p3_evq_rx *q)
+{
+	if (p3_acquire(&q->inside))
+		return false;
+	p3_release(&q->shared, 2);
+	return true;
+}
+
 static void revoke_bias(struct p3_evq_rx *q)
 {
 	if (p3_acquire(&q->shared) == 2)
 		return;
 	p3_release(&q->shared, 1);
 	barrier_everywhere(); /* EVQ.4 */
-	while (p3_acquire(&q->inside))
+	while (!try_to_share(q))
 		sched_yield();
-	p3_release(&q->shared, 2);
+}
+
+bool p3_evq_may_get(struct p3_evq_rx *q, uint32_t thread)
+{
+	uint32_t owner = p3_get(&q->owner);
+	if (!owner || owner == thread || p3_acquire(&q->shared) == 2)
+		return true;
+	p3_release(&q->shared, 1);
+	barrier_everywhere(); /* EVQ.4 */
+	return try_to_share(q);
 }
 
 void p3_evq_retire(struct p3_evq_rx *q)

@@ -166,6 +166,13 @@ enum p3_evq_got p3_evq_get(struct p3_evq_rx *q, uint32_t epoch, uint32_t thread,
 	uint64_t w[P3_EVQ_WORDS], uint64_t *sequence_out);
 
 /*
+ * Would that not wait for another thread?  One that is inside, which a signal handler
+ * must not wait for: that one's handler may wait for this thread likewise.  False: not
+ * now; the owner makes room the next time.
+ */
+bool p3_evq_may_get(struct p3_evq_rx *q, uint32_t thread);
+
+/*
  * The common case of it, in two steps: the owner's event lies there, or NULL: ask
  * p3_evq_get.  Then read the words of the record, each once by p3_acquire (EVQ.2), and
  * p3_evq_took says whether they are one event's, which is taken then.  No call between

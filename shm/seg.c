@@ -166,11 +166,19 @@ static int map_fd(int fd, uint64_t len, int prot, void **base_out)
 	return 0;
 }
 
+/* A signal handler that finds its own thread here gets no mapping now. */
 static int map_locked(int fd, uint64_t len, int prot, void **base_out)
 {
+	static __thread bool here __attribute__((tls_model("initial-exec")));
+	if (here)
+		return -EAGAIN;
+	here = true;
+	atomic_signal_fence(memory_order_seq_cst);
 	pthread_mutex_lock(&lock);
 	int rc = map_fd(fd, len, prot, base_out);
 	pthread_mutex_unlock(&lock);
+	atomic_signal_fence(memory_order_seq_cst);
+	here = false;
 	return rc;
 }
 
