@@ -79,3 +79,15 @@ endif()
 install(FILES launcher/yod.bash
   DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME yod
   COMPONENT tools)
+
+# For old configure scripts, which name the libraries of the reference implementation: empty
+# ones.  By themselves: cmake --install BUILD --component old.
+set(P3_OLD_COMPONENT old EXCLUDE_FROM_ALL)
+if(P3_OLD_LIBRARIES)
+  set(P3_OLD_COMPONENT development)
+endif()
+foreach(old p3api p3lib p3rt p3utcp pct)
+  file(WRITE ${CMAKE_BINARY_DIR}/old/lib${old}.a "!<arch>\n")
+  install(FILES ${CMAKE_BINARY_DIR}/old/lib${old}.a DESTINATION ${CMAKE_INSTALL_LIBDIR}
+    COMPONENT ${P3_OLD_COMPONENT})
+endforeach()

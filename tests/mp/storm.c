@@ -19,7 +19,6 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/time.h>
@@ -30,9 +29,9 @@ enum {
 	WORDS = 4,
 	OTHER = 5,
 	ROUNDS = 20,
-	PHASE_MS = 800,
+	PHASE_MS = 400,
 	LIVES = 25,
-	REQUESTS = 1500
+	REQUESTS = 800
 };
 enum { DATA = 1, TALE = 2, REQUEST = 3, REPLY = 4 };
 

@@ -69,3 +69,16 @@ for program in "$scratch"/*/consumer_*; do
 	ran=$((${ran:-0} + 1))
 done
 [ "$ran" = 6 ] || fail "$ran consumers, not 6"
+
+# Old configure scripts: DIR/include, DIR/lib, and libraries that are not there by default.
+[ "$libdir" = "$prefix/lib" ] || ln -s "$libdir" "$prefix/lib"
+old="-lp3utcp -lp3api -lp3lib -lp3rt -lpct"
+configured() {
+	quietly env -C "$scratch" "$src/tests/package/configure.sh" --with-portals="$prefix" "$@"
+	quietly "$prefix/bin/yod" -sz 2 "$scratch/conftest"
+}
+configured
+[ -e "$prefix/lib/libp3api.a" ] && fail "libp3api.a is installed, and nobody asked for it"
+quietly cmake --install "$build" --prefix "$prefix" --component old
+configured --with-portals-libs="$old"
+configured --with-portals-libs="$old" --static
