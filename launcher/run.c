@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "launcher/run.h"
+#include "launcher/attach.h"
 #include "launcher/clock.h"
 #include "launcher/guard.h"
 #include "launcher/output.h"
@@ -31,7 +32,7 @@
 #define DRAIN_MS 2000 /* for the output of a job that was broken off */
 #define SWEEP_MS 5000
 
-enum key { KEY_SIGNALS, KEY_GUARD, KEY_RDV, KEY_OUTPUT };
+enum key { KEY_SIGNALS, KEY_GUARD, KEY_RDV, KEY_OUTPUT, KEY_ATTACH };
 
 enum life { UNBORN, RUNS, ENDED, REAPED };
 
@@ -47,7 +48,8 @@ struct run {
 	const struct p3_place *place;
 	struct p3_rdv *rdv;
 	struct p3_output *output;
-	struct p3_stats *stats; /* NULL: nobody asked for them */
+	struct p3_stats *stats;   /* NULL: nobody asked for them */
+	struct p3_attach *attach; /* NULL: nobody can look at the job */
 	int ep;
 	int give_up; /* readable: stop starting nodes */
 	int end_fd;
@@ -312,6 +314,9 @@ static void on_event(struct run *r, enum key key)
 	case KEY_OUTPUT:
 		p3_output_step(r->output);
 		return;
+	case KEY_ATTACH:
+		p3_attach_step(r->attach);
+		return;
 	}
 }
 
@@ -489,6 +494,27 @@ static int open_parts(struct run *r, uint32_t jid, const struct p3_guard *guard)
 	return rc ? rc : watch(r->give_up, r->alive_fd, KEY_GUARD);
 }
 
+static uint32_t started_pid(void *arg, uint32_t i)
+{
+	const struct run *r = arg;
+	return (uint32_t)r->rank[i].pid;
+}
+
+/* A job that nobody can look at is a job all the same. */
+static void open_attach(struct run *r, uint32_t jid)
+{
+	struct p3_attach_conf conf = {.jid = jid,
+		.size = r->opt->size,
+		.rdv = r->rdv,
+		.started_pid = started_pid,
+		.arg = r};
+	int rc = p3_attach_create(&conf, &r->attach);
+	if (!rc)
+		rc = watch(r->ep, p3_attach_fd(r->attach), KEY_ATTACH);
+	if (rc)
+		p3_say("ptlstat will not find this job: %s", strerror(-rc));
+}
+
 static int start(struct run *r, uint32_t jid, const struct p3_guard *guard,
 	const struct p3_signals *signals)
 {
@@ -501,6 +527,8 @@ static int start(struct run *r, uint32_t jid, const struct p3_guard *guard,
 		.signals = signals};
 	raise_nofile(r, &conf.nofile);
 	int rc = open_parts(r, jid, guard);
+	if (!rc)
+		open_attach(r, jid);
 	if (!rc && prctl(PR_SET_CHILD_SUBREAPER, 1))
 		rc = -errno;
 	if (!rc)
@@ -519,6 +547,7 @@ static int start(struct run *r, uint32_t jid, const struct p3_guard *guard,
 
 static void close_parts(struct run *r)
 {
+	p3_attach_destroy(r->attach);
 	p3_rdv_destroy(r->rdv);
 	p3_stats_destroy(r->stats);
 	if (r->output && p3_output_is_done(r->output))
