@@ -293,14 +293,14 @@ static void show_row(const struct row *row)
 	else
 		snprintf(left, sizeof left, "%s%s %s", brief ? "-" : "--", row->name,
 			value_of(row));
-	printf("  %-20s %s\n", left, row->help);
+	printf("  %-20s  %s\n", left, row->help);
 }
 
 static int show_help(struct p3_opt *opt, const char *name, const char *value)
 {
 	(void)opt, (void)name, (void)value;
 	puts("usage: yod -sz N [options] program [arguments] [: -sz N program ...]\n"
-	     "       yod [options] -F FILE\n"
+	     "  or:  yod [options] -F FILE\n"
 	     "Runs a Portals job of N nodes, each a process of this machine.");
 	for (size_t i = 0; i < ROWS; i++)
 		if (!rows[i].name)
