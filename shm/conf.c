@@ -57,6 +57,12 @@ static const struct p3_conf_row rows[P3_CONF_ROWS] = {
 		.help = "long blocks of malloc come from it; yod --shared-heap sets it, "
 			"and "
 			"LD_PRELOAD and MALLOC_CONF, before which it is of no use"},
+	[P3_CONF_PERSONALITY] = {.name = "PTL3_PERSONALITY",
+		.range = "auto|document|cray",
+		.usual = "auto",
+		.help = "of both interfaces: as the document says, or as a Cray XT; "
+			"auto: "
+			"PTL_IFACE_SS is Cray's"},
 	[P3_CONF_LANES] = {.name = "PTL3_LANES",
 		.range = "full|base",
 		.usual = "full",
