@@ -54,7 +54,8 @@ check() { # name, needs, wanted
 		echo "skipped: $1 needs root"
 		return
 	fi
-	got=$(perform "$(sed -n 's/^run: //p' <<<"$3")")
+	perform "$(sed -n 's/^run: //p' <<<"$3")" >"$dir/got"
+	got=$(<"$dir/got")
 	cases=$((cases + 1))
 	if [ "$print" ]; then
 		printf 'case: %s\n%s%s\n\n' "$1" "${2:+needs: $2$'\n'}" "$got"
@@ -62,7 +63,7 @@ check() { # name, needs, wanted
 		fail "$1: expected (<) and got (>):"
 		diff <(echo "$3") <(echo "$got") | sed 's/^/     /'
 	fi
-	nothing_left 3
+	nothing_left 3 >&2
 }
 
 read_table() {
