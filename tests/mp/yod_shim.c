@@ -4,6 +4,7 @@
  *
  *	YOD_SHIM_FAIL=call:N:ERRNO  the Nth call of that name in a process fails so; the
  *				children of a process go on with its count
+ *	YOD_SHIM_LEAST=LEN	calls for less memory than that are not counted
  *	YOD_SHIM_FILES=DIR	files that are read by fopen are looked for in DIR first
  *	YOD_SHIM_SPARES=1	kill() kills nobody, and time runs fifty times as fast
  *
@@ -31,6 +32,7 @@ void *__libc_realloc(void *block, size_t len);
 
 static char call[40];
 static int calls_left, failure;
+static size_t least;
 static bool spares;
 static const char *files;
 
@@ -39,6 +41,8 @@ __attribute__((constructor)) static void begin(void)
 	const char *fail = getenv("YOD_SHIM_FAIL");
 	if (fail)
 		sscanf(fail, "%39[^:]:%d:%d", call, &calls_left, &failure);
+	const char *len = getenv("YOD_SHIM_LEAST");
+	least = len ? strtoul(len, NULL, 10) : 0;
 	files = getenv("YOD_SHIM_FILES");
 	spares = getenv("YOD_SHIM_SPARES") != NULL;
 	unsetenv("LD_PRELOAD");
@@ -56,12 +60,12 @@ static bool fails(const char *name)
 
 void *calloc(size_t n, size_t each)
 {
-	return fails("calloc") ? NULL : __libc_calloc(n, each);
+	return n * each >= least && fails("calloc") ? NULL : __libc_calloc(n, each);
 }
 
 void *realloc(void *block, size_t len)
 {
-	return fails("realloc") ? NULL : __libc_realloc(block, len);
+	return len >= least && fails("realloc") ? NULL : __libc_realloc(block, len);
 }
 
 pid_t fork(void)
