@@ -67,9 +67,9 @@ static int check(const struct p3_opt *opt, struct p3_place *place_out)
 
 int main(int argc, char **argv)
 {
-	struct p3_opt opt;
+	static struct p3_opt opt;
+	static struct p3_place place;
 	struct p3_guard guard;
-	struct p3_place place;
 	int rc = open_missing_standard_fds();
 	if (rc)
 		return say_cannot("cannot open /dev/null", rc,

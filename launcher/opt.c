@@ -510,10 +510,8 @@ static int say_bad_lines(const struct p3_opt *opt, int err, uint32_t line)
 	return P3_OPT_USAGE;
 }
 
-/* The array of the first program becomes what all lines begin with. */
-static int take_lines(struct p3_opt *opt, char *text)
+static int take_lines(struct p3_opt *opt, const struct p3_prog *base, char *text)
 {
-	const struct p3_prog base = opt->prog[0];
 	struct p3_words words = {text, 1};
 	opt->prog_n = 0;
 	for (;;) {
@@ -525,12 +523,13 @@ static int take_lines(struct p3_opt *opt, char *text)
 			return P3_OPT_RUN;
 		if (rc)
 			return say_bad_lines(opt, rc, line);
-		rc = take_line(opt, &base, line, argc, argv);
+		rc = take_line(opt, base, line, argc, argv);
 		if (rc != P3_OPT_RUN)
 			return rc;
 	}
 }
 
+/* What the command line says of a program is what all lines begin with. */
 static int take_load(struct p3_opt *opt)
 {
 	const struct p3_prog *first = &opt->prog[0];
@@ -541,7 +540,12 @@ static int take_load(struct p3_opt *opt)
 		return P3_OPT_USAGE;
 	}
 	char *text = p3_loadfile_read(opt->load);
-	return text ? take_lines(opt, text) : P3_OPT_USAGE;
+	if (!text)
+		return P3_OPT_USAGE;
+	const struct p3_prog base = *first;
+	int rc = take_lines(opt, &base, text);
+	free(base.env);
+	return rc;
 }
 
 /* ---- all of it ---- */
