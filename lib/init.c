@@ -311,6 +311,13 @@ static struct p3_job_msg message(struct p3_node *node, enum p3_job_op op)
 	return m;
 }
 
+/* Before anybody says so: the own entry of the map is right when PtlNIInit returns. */
+static void know_self(struct p3_node *node, struct p3_job_msg m)
+{
+	m.nid = node->nid;
+	set_member(node, &m);
+}
+
 /* A job of one: it is its own only peer. */
 static int join_alone(struct p3_node *node, struct p3_nic *nic)
 {
@@ -341,6 +348,7 @@ int p3_job_join(struct p3_node *node, struct p3_nic *nic)
 	m.seg_len = p3_nic_seg_len(nic);
 	m.heap_len = p3_nic_heap_len(nic);
 	node->joined = false;
+	know_self(node, m);
 	FAULT_POINT("init.unjoined");
 	int rc = p3_job_send(node->sock, &m, fds, nfds);
 	FAULT_POINT("init.handed_over");
@@ -354,6 +362,7 @@ int p3_job_join(struct p3_node *node, struct p3_nic *nic)
 void p3_job_pids(struct p3_node *node)
 {
 	struct p3_job_msg m = message(node, P3_JOB_PIDS);
+	know_self(node, m);
 	if (node->sock >= 0) {
 		FAULT_POINT("pids.unsaid");
 		(void)p3_job_send(node->sock, &m, NULL, 0);
@@ -363,7 +372,6 @@ void p3_job_pids(struct p3_node *node)
 	m.nid = node->nid;
 	int none[3] = {-1, -1, -1};
 	struct p3_peer_info info = peer_info(&m, none);
-	set_member(node, &m);
 	p3_nic_peer_pids(p3_nic(node), &info);
 }
 
@@ -487,7 +495,9 @@ static int make_directory(struct p3_node *node)
 	d->rank = node->rank;
 	for (uint32_t i = 0; i < node->size; i++) {
 		p3_set(&d->member[i].nid, node->nid - node->rank + i);
-		p3_set(&d->member[i].pid[0], P3_JOB_PID_BASE + i);
+		for (uint32_t k = 0; k < P3_JOB_NIS; k++)
+			p3_set(&d->member[i].pid[k],
+				P3_JOB_PID_BASE + i + k * P3_JOB_PID_STEP);
 	}
 	p3_directory_replace(&node->directory, d);
 	return 0;
@@ -601,6 +611,8 @@ static int init(struct p3_node *node)
 		p3_release(&node->up, up); /* INIT.1: others look for up[1] in PtlInit */
 	}
 	int rc = p3_job_begin(node);
+	if (!rc && node->sock < 0) /* else yod said it, once a job */
+		p3_conf_warn_unknown();
 	if (!rc)
 		p3_release(up, 1); /* INIT.1 */
 	return rc;

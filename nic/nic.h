@@ -17,6 +17,7 @@
 #include "portals3.h"
 #include "shm/evq.h"
 #include "shm/heap.h"
+#include "shm/conf.h"
 #include "shm/job.h"
 #include "shm/seg.h"
 
@@ -26,16 +27,6 @@ struct p3_nic;
 
 enum p3_mode { P3_MODE_AUTO, P3_MODE_LEASE, P3_MODE_DEDICATED, P3_MODE_PARK };
 
-/* What a wire for tests does to frames (nic/faults.h). */
-enum p3_wire_fault {
-	P3_FAULT_DROP,
-	P3_FAULT_CORRUPT,
-	P3_FAULT_DELAY,
-	P3_FAULT_DUP,
-	P3_FAULT_REORDER,
-	P3_FAULT_KINDS
-};
-
 /* What was done to frames of this node, and what it mended. */
 enum p3_wire_counter {
 	P3_W_FAULTS, /* one of each kind */
@@ -44,12 +35,6 @@ enum p3_wire_counter {
 	P3_W_DOUBLES,
 	P3_W_GAPS,
 	P3_W_COUNTERS
-};
-
-struct p3_faults {
-	bool on;                      /* or there is no such wire */
-	uint32_t ppm[P3_FAULT_KINDS]; /* frames of a million that meet it */
-	uint64_t seed;
 };
 
 struct p3_nic_conf {
@@ -213,6 +198,7 @@ struct p3_cmd {
 	union {
 		struct {
 			uint32_t pid;
+			bool cray;
 			ptl_ni_limits_t limits;
 			void *portals; /* zeroed memory for three tables, */
 			void *buckets; /* the NI's from success on */
@@ -264,10 +250,11 @@ int p3_nic_do(struct p3_nic *nic, struct p3_cmd *cmd);
 bool p3_nic_interrupts(void);
 
 /*
- * Open interface ni with these limits (all checked by the caller) and pid.  PTL_*
- * code; closing takes all its objects along and forgets what is under way.
+ * Open interface ni with these limits (all checked by the caller) and pid; cray: its
+ * gets and automatic unlinks are those of a Cray XT.  PTL_* code; closing takes all its
+ * objects along and forgets what is under way.
  */
-int p3_nic_ni_open(struct p3_nic *nic, uint32_t ni, uint32_t pid,
+int p3_nic_ni_open(struct p3_nic *nic, uint32_t ni, uint32_t pid, bool cray,
 	const ptl_ni_limits_t *limits, uint64_t *handle_out);
 int p3_nic_ni_close(struct p3_nic *nic, uint64_t handle);
 

@@ -478,29 +478,6 @@ __attribute__((constructor)) static void watch_forks(void)
 
 /* ---- birth ---- */
 
-static unsigned shift_of(const char *unit)
-{
-	static const char units[] = "KMG";
-	const char *at = *unit && !unit[1] ? strchr(units, *unit & ~0x20) : NULL;
-	return !*unit ? 0 : at ? 10 * (unsigned)(at - units + 1) : 64;
-}
-
-bool p3_heap_size(const char *text, uint64_t usual, uint64_t *len_out)
-{
-	char *unit;
-	*len_out = usual;
-	if (!text || !*text)
-		return true;
-	errno = 0;
-	unsigned long long n = strtoull(text, &unit, 10);
-	unsigned shift = shift_of(unit);
-	if (*text < '0' || *text > '9' || errno || shift > 30 ||
-		n > P3_HEAP_MOST >> shift)
-		return false;
-	*len_out = (uint64_t)n << shift;
-	return true;
-}
-
 static uint64_t free_hugepages(void)
 {
 	unsigned long n = 0;

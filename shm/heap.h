@@ -85,14 +85,9 @@
 
 #include <stddef.h>
 
-#define P3_HEAP_USUAL ((uint64_t)256 << 20)
 #define P3_HEAP_LARGE ((uint64_t)1 << 30) /* usual where malloc is served */
-#define P3_HEAP_MOST  ((uint64_t)1 << 40)
 
 struct p3_heap;
-
-/* Of P3_HEAP_ENV's value (NULL, empty: the usual one); false: it is no size. */
-bool p3_heap_size(const char *text, uint64_t usual, uint64_t *len_out);
 
 /* jemalloc's calls, wherever it was found. */
 struct p3_heap_calls {

@@ -10,8 +10,11 @@
 #ifndef P3_SHM_HEAPENV_H
 #define P3_SHM_HEAPENV_H
 
+#include <stdint.h>
+
 #define P3_HEAP_ENV         "PTL3_HEAP"        /* bytes, or with K, M or G */
 #define P3_HEAP_SHARED_ENV  "PTL3_SHARED_HEAP" /* on: serve the program's malloc */
+#define P3_HEAP_MOST        ((uint64_t)1 << 40)
 #define P3_HEAP_JEMALLOC    "libjemalloc.so.2"
 #define P3_HEAP_MALLOC_CONF "oversize_threshold:16384,tcache_max:14336,retain:false"
 

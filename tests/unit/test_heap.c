@@ -60,25 +60,6 @@ static uint64_t used_kib(const struct p3_heap *h)
 	return (uint64_t)st.st_blocks / 2;
 }
 
-/* ---- sizes in words ---- */
-
-static void size_is_read_strictly(void **state)
-{
-	static const char *const wrong[] = {
-		"x", "-1", " 1", "1KB", "1X", "K", "2048G", "99999999999999999999", "+1"};
-	uint64_t len;
-	(void)state;
-	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
-		assert_false(p3_heap_size(wrong[i], 7, &len));
-	assert_true(p3_heap_size(NULL, 7, &len) && len == 7);
-	assert_true(p3_heap_size("", 7, &len) && len == 7);
-	assert_true(p3_heap_size("0", 7, &len) && len == 0);
-	assert_true(p3_heap_size("4096", 7, &len) && len == 4096);
-	assert_true(p3_heap_size("3k", 7, &len) && len == 3072);
-	assert_true(p3_heap_size("64M", 7, &len) && len == 64u << 20);
-	assert_true(p3_heap_size("1024G", 7, &len) && len == P3_HEAP_MOST);
-}
-
 /* ---- one process ---- */
 
 static void memory_is_used_as_blocks_need_it(void **state)
@@ -515,7 +496,6 @@ static void foreign_file_is_left_alone(void **state)
 int main(void)
 {
 	const struct CMUnitTest cases[] = {
-		cmocka_unit_test(size_is_read_strictly),
 		cmocka_unit_test(memory_is_used_as_blocks_need_it),
 		cmocka_unit_test(full_heap_gives_nothing),
 		cmocka_unit_test(freed_neighbours_merge),

@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "shm/conf.h"
+#include "shm/heapenv.h"
+#include "shm/job.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LINE_MAX_LEN 480
+#define NAME_LEN     40 /* of the longest name worth comparing */
+#define NEAR         3  /* edits between names that may be meant to be the same */
+
+static bool is_wire(const char *text)
+{
+	struct p3_faults f;
+	return p3_conf_wire(text, &f);
+}
+
+static const struct p3_conf_row rows[P3_CONF_ROWS] = {
+	[P3_CONF_MODE] = {.name = "PTL3_MODE",
+		.range = "auto|lease|dedicated|park",
+		.usual = "auto",
+		.help = "who runs the firmware; auto: the NIC thread if every thread can "
+			"have a CPU, else the lease"},
+	[P3_CONF_HUGEPAGES] = {.name = "PTL3_HUGEPAGES",
+		.range = "auto|on|off",
+		.usual = "auto",
+		.help = "auto: ordinary pages with one warning when hugepages are short"},
+	[P3_CONF_CMA] = {.name = "PTL3_CMA",
+		.range = "on|off",
+		.usual = "on",
+		.help = "cross-memory reads (process_vm_readv) for long messages"},
+	[P3_CONF_BULK] = {.name = "PTL3_BULK",
+		.range = "on|off",
+		.usual = "on",
+		.help = "the copy through a shared window for long messages"},
+	[P3_CONF_HEAP] = {.name = P3_HEAP_ENV,
+		.kind = P3_CONF_BYTES,
+		.range = "0 to 1024G",
+		.usual = "256M",
+		.expected = "bytes, or with K, M or G, 1024G at most, as in 64M",
+		.help = "size of the shared heap, usually 1G with --shared-heap; 0: "
+			"none. "
+			"Memory is used as blocks need it",
+		.most = P3_HEAP_MOST},
+	[P3_CONF_SHARED_HEAP] = {.name = P3_HEAP_SHARED_ENV,
+		.range = "on|off",
+		.usual = "off",
+		.help = "long blocks of malloc come from it; yod --shared-heap sets it, "
+			"and "
+			"LD_PRELOAD and MALLOC_CONF, before which it is of no use"},
+	[P3_CONF_PERSONALITY] = {.name = "PTL3_PERSONALITY",
+		.range = "auto|document|cray",
+		.usual = "auto",
+		.help = "of both interfaces: as the document says, or as a Cray XT; "
+			"auto: "
+			"PTL_IFACE_SS is Cray's"},
+	[P3_CONF_LANES] = {.name = "PTL3_LANES",
+		.range = "full|base",
+		.usual = "full",
+		.help = "base: never carve a full lane (for tests)"},
+	[P3_CONF_WIRE] = {.name = "PTL3_WIRE",
+		.kind = P3_CONF_FORM,
+		.range = "shm, faulty:drop=1%,seed=7 ...",
+		.usual = "shm",
+		.expected =
+			"shm, or faulty with any of drop, corrupt, delay, dup and "
+			"reorder "
+			"(50% at most) and a seed, as in faulty:drop=1%,dup=0.5%,seed=7",
+		.help = "faulty: a wire that loses and recovers (for tests), for all "
+			"nodes of "
+			"a job or none",
+		.is_form = is_wire},
+};
+
+/* Names that are ours and no settings. */
+static const char *const reserved[] = {P3_JOB_ENV, "PTL3_FAULT"};
+
+const struct p3_conf_row *p3_conf_row(enum p3_conf_id id)
+{
+	return &rows[id];
+}
+
+const char *p3_conf_text(enum p3_conf_id id)
+{
+	const char *text = getenv(rows[id].name);
+	return text && *text ? text : NULL;
+}
+
+/* ---- values ---- */
+
+static bool word_value(const char *words, const char *text, uint64_t *value_out)
+{
+	size_t len = strlen(text);
+	for (*value_out = 0; *words; ++*value_out) {
+		size_t n = strcspn(words, "|");
+		if (n == len && memcmp(words, text, n) == 0)
+			return true;
+		words += n + (words[n] == '|');
+	}
+	return false;
+}
+
+static unsigned shift_of(const char *unit)
+{
+	static const char units[] = "KMG";
+	const char *at = *unit && !unit[1] ? strchr(units, *unit & ~0x20) : NULL;
+	return !*unit ? 0 : at ? 10 * (unsigned)(at - units + 1) : 64;
+}
+
+bool p3_conf_size(const char *text, uint64_t usual, uint64_t most, uint64_t *len_out)
+{
+	char *unit;
+	*len_out = usual;
+	if (!text || !*text)
+		return true;
+	int saved = errno;
+	errno = 0;
+	unsigned long long n = strtoull(text, &unit, 10);
+	bool fits = !errno;
+	errno = saved;
+	unsigned shift = shift_of(unit);
+	if (*text < '0' || *text > '9' || !fits || shift > 30 || n > most >> shift)
+		return false;
+	*len_out = (uint64_t)n << shift;
+	return true;
+}
+
+static bool number_value(const struct p3_conf_row *row, const char *text, uint64_t *out)
+{
+	bool digits = text[strspn(text, "0123456789")] == '\0';
+	return digits && p3_conf_size(text, 0, row->most, out) && *out >= row->least;
+}
+
+bool p3_conf_value(const struct p3_conf_row *row, const char *text, uint64_t *value_out)
+{
+	if (!text || !*text)
+		text = row->usual;
+	*value_out = 0;
+	switch (row->kind) {
+	case P3_CONF_WORDS:
+		return word_value(row->range, text, value_out);
+	case P3_CONF_BYTES:
+		return p3_conf_size(text, 0, row->most, value_out) &&
+		       *value_out >= row->least;
+	case P3_CONF_NUMBER:
+		return number_value(row, text, value_out);
+	default:
+		return row->is_form(text);
+	}
+}
+
+/* ---- what is wrong ---- */
+
+/* "a, b, c" of "a|b|c". */
+static void spell_out(const char *words, const char *between, char *out, size_t size)
+{
+	size_t n = 0;
+	for (; *words && n + strlen(between) + 2 < size; words++)
+		if (*words == '|')
+			n += (size_t)sprintf(out + n, "%s", between);
+		else
+			out[n++] = *words;
+	out[n] = '\0';
+}
+
+void p3_conf_complain(
+	const struct p3_conf_row *row, const char *text, char *line, size_t size)
+{
+	char words[128];
+	spell_out(row->range, ", ", words, sizeof words);
+	snprintf(line, size, "%s is '%.64s'; expected %s; unset it for the default",
+		row->name, text, row->expected ? row->expected : words);
+}
+
+int p3_conf_check(p3_conf_say *say, void *arg)
+{
+	int rc = 0;
+	for (enum p3_conf_id id = 0; id < P3_CONF_ROWS; id++) {
+		char line[LINE_MAX_LEN];
+		uint64_t value;
+		const char *text = p3_conf_text(id);
+		if (p3_conf_value(&rows[id], text, &value))
+			continue;
+		p3_conf_complain(&rows[id], text, line, sizeof line);
+		say(arg, line);
+		rc = -EINVAL;
+	}
+	return rc;
+}
+
+/* ---- names ---- */
+
+/* How many letters to put in, to take out or to change; one row of the usual table. */
+static unsigned edits(const char *a, const char *b)
+{
+	unsigned at[NAME_LEN + 1], len = (unsigned)strlen(b);
+	for (unsigned j = 0; j <= len; j++)
+		at[j] = j;
+	for (unsigned i = 1; *a; a++, i++) {
+		unsigned corner = at[0];
+		at[0] = i;
+		for (unsigned j = 1; j <= len; j++) {
+			unsigned best = corner + (*a != b[j - 1]);
+			corner = at[j];
+			best = at[j] + 1 < best ? at[j] + 1 : best;
+			at[j] = at[j - 1] + 1 < best ? at[j - 1] + 1 : best;
+		}
+	}
+	return at[len];
+}
+
+const char *p3_conf_nearest(const char *name)
+{
+	const char *best = NULL;
+	size_t own = strlen(name) - strlen(P3_CONF_PREFIX);
+	unsigned least = own < NEAR ? (unsigned)own : NEAR + 1;
+	for (enum p3_conf_id id = 0; id < P3_CONF_ROWS; id++) {
+		unsigned n = edits(name, rows[id].name);
+		if (n < least) {
+			least = n;
+			best = rows[id].name;
+		}
+	}
+	return best;
+}
+
+static bool is_name(const char *word, size_t len, const char *name)
+{
+	return strlen(name) == len && memcmp(word, name, len) == 0;
+}
+
+static bool is_known(const char *word, size_t len)
+{
+	for (enum p3_conf_id id = 0; id < P3_CONF_ROWS; id++)
+		if (is_name(word, len, rows[id].name))
+			return true;
+	for (size_t i = 0; i < sizeof reserved / sizeof reserved[0]; i++)
+		if (is_name(word, len, reserved[i]))
+			return true;
+	return false;
+}
+
+static void say_unknown(const char *word, size_t len, p3_conf_say *say, void *arg)
+{
+	char line[LINE_MAX_LEN], name[NAME_LEN + 1];
+	snprintf(name, sizeof name, "%.*s", (int)len, word);
+	const char *near = p3_conf_nearest(name);
+	snprintf(line, sizeof line, "%s is no setting; %s%s%syod --help-env lists them",
+		name, near ? "did you mean " : "", near ? near : "", near ? "? " : "");
+	say(arg, line);
+}
+
+void p3_conf_unknown(char *const *env, p3_conf_say *say, void *arg)
+{
+	for (; *env; env++) {
+		size_t len = strcspn(*env, "=");
+		if (strncmp(*env, P3_CONF_PREFIX, sizeof P3_CONF_PREFIX - 1) == 0 &&
+			!is_known(*env, len))
+			say_unknown(*env, len, say, arg);
+	}
+}
+
+/* ---- the table for people ---- */
+
+static void print_text(FILE *out, const struct p3_conf_row *row)
+{
+	char range[128];
+	spell_out(row->range, ", ", range, sizeof range);
+	fprintf(out, "%s (%s): %s\n    %s\n", row->name, row->usual, range, row->help);
+}
+
+static void print_markdown(FILE *out, const struct p3_conf_row *row)
+{
+	char range[128];
+	spell_out(row->range, "` `", range, sizeof range);
+	fprintf(out, "| `%s` | `%s` | `%s` | %s |\n", row->name, range, row->usual,
+		row->help);
+}
+
+void p3_conf_print(FILE *out, enum p3_conf_format format)
+{
+	if (format == P3_CONF_MARKDOWN)
+		fputs("| variable | values | default | |\n|---|---|---|---|\n", out);
+	for (enum p3_conf_id id = 0; id < P3_CONF_ROWS; id++)
+		if (format == P3_CONF_MARKDOWN)
+			print_markdown(out, &rows[id]);
+		else
+			print_text(out, &rows[id]);
+}
+
+/* ---- the wire ---- */
+
+/* A number and what stands behind it; NULL: none, or too great. */
+static const char *number(const char *text, uint64_t *out)
+{
+	char *end;
+	int saved = errno;
+	errno = 0;
+	unsigned long long value = strtoull(text, &end, 10);
+	bool fits = !errno;
+	errno = saved;
+	*out = value;
+	return *text >= '0' && *text <= '9' && fits ? end : NULL;
+}
+
+/* As in 1% or 0.25%, in millionths; half of all at most. */
+static const char *share(const char *text, uint32_t *ppm_out)
+{
+	uint64_t ppm, digit = 1000;
+	text = number(text, &ppm);
+	if (!text || ppm > 50)
+		return NULL;
+	ppm *= 10000;
+	if (*text == '.')
+		for (text++; *text >= '0' && *text <= '9' && digit; digit /= 10)
+			ppm += (uint64_t)(*text++ - '0') * digit;
+	*ppm_out = (uint32_t)ppm;
+	return *text == '%' && ppm <= 500000 ? text + 1 : NULL;
+}
+
+/* One word of the list, as in drop=1%; what stands behind it, or NULL. */
+static const char *one_fault(const char *text, struct p3_faults *f)
+{
+	static const char *const names[P3_FAULT_KINDS] = {
+		"drop=", "corrupt=", "delay=", "dup=", "reorder="};
+	for (int i = 0; i < P3_FAULT_KINDS; i++)
+		if (strncmp(text, names[i], strlen(names[i])) == 0)
+			return share(text + strlen(names[i]), &f->ppm[i]);
+	return strncmp(text, "seed=", 5) == 0 ? number(text + 5, &f->seed) : NULL;
+}
+
+bool p3_conf_wire(const char *text, struct p3_faults *faults_out)
+{
+	static const char faulty[] = "faulty";
+	struct p3_faults *f = faults_out;
+	*f = (struct p3_faults){.on = false};
+	if (!text || !*text || strcmp(text, "shm") == 0)
+		return true;
+	if (strncmp(text, faulty, sizeof faulty - 1) != 0)
+		return false;
+	text += sizeof faulty - 1;
+	f->on = true;
+	for (char before = ':'; text && *text; before = ',')
+		text = *text == before ? one_fault(text + 1, f) : NULL;
+	return text != NULL;
+}

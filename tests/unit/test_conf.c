@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The table of settings: what it takes, what it refuses, what it says, and README. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "shm/conf.h"
+
+static char said[4096];
+static unsigned lines;
+
+static void hear(void *arg, const char *line)
+{
+	(void)arg;
+	lines++;
+	strncat(said, line, sizeof said - strlen(said) - 2);
+	strcat(said, "\n");
+}
+
+static void forget(void)
+{
+	said[0] = '\0';
+	lines = 0;
+}
+
+static void defaults_are_values(void **state)
+{
+	(void)state;
+	for (enum p3_conf_id id = 0; id < P3_CONF_ROWS; id++) {
+		const struct p3_conf_row *row = p3_conf_row(id);
+		uint64_t without, empty, usual;
+		assert_true(p3_conf_value(row, row->usual, &usual));
+		assert_true(p3_conf_value(row, NULL, &without) && without == usual);
+		assert_true(p3_conf_value(row, "", &empty) && empty == usual);
+		assert_true(row->help && row->range && strlen(row->name) <= 40);
+		assert_true(row->kind == P3_CONF_WORDS || row->expected);
+	}
+}
+
+static void words_count_from_0(void **state)
+{
+	(void)state;
+	uint64_t v;
+	const struct p3_conf_row *mode = p3_conf_row(P3_CONF_MODE);
+	static const char *const words[] = {"auto", "lease", "dedicated", "park"};
+	for (uint64_t i = 0; i < 4; i++)
+		assert_true(p3_conf_value(mode, words[i], &v) && v == i);
+	static const char *const no[] = {
+		"Auto", "aut", "autolease", "auto|lease", "|", "auto ", "park|"};
+	for (size_t i = 0; i < sizeof no / sizeof *no; i++)
+		assert_false(p3_conf_value(mode, no[i], &v));
+}
+
+static void size_is_read_strictly(void **state)
+{
+	static const char *const wrong[] = {
+		"x", "-1", " 1", "1KB", "1X", "K", "2048G", "99999999999999999999", "+1"};
+	const uint64_t most = (uint64_t)1 << 40;
+	uint64_t len;
+	(void)state;
+	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+		assert_false(p3_conf_size(wrong[i], 7, most, &len));
+	assert_true(p3_conf_size(NULL, 7, most, &len) && len == 7);
+	assert_true(p3_conf_size("", 7, most, &len) && len == 7);
+	assert_true(p3_conf_size("0", 7, most, &len) && len == 0);
+	assert_true(p3_conf_size("4096", 7, most, &len) && len == 4096);
+	assert_true(p3_conf_size("3k", 7, most, &len) && len == 3072);
+	assert_true(p3_conf_size("64M", 7, most, &len) && len == 64u << 20);
+	assert_true(p3_conf_size("1024G", 7, most, &len) && len == most);
+}
+
+static void numbers_have_bounds(void **state)
+{
+	(void)state;
+	const struct p3_conf_row row = {
+		.kind = P3_CONF_NUMBER, .usual = "5", .least = 2, .most = 10};
+	uint64_t v;
+	assert_true(p3_conf_value(&row, NULL, &v) && v == 5);
+	assert_true(p3_conf_value(&row, "2", &v) && v == 2);
+	assert_true(p3_conf_value(&row, "10", &v) && v == 10);
+	static const char *const no[] = {"1", "11", "3K", "-3", "x", "3 ", "0x3"};
+	for (size_t i = 0; i < sizeof no / sizeof *no; i++)
+		assert_false(p3_conf_value(&row, no[i], &v));
+}
+
+static void garbage_is_named(void **state)
+{
+	(void)state;
+	for (enum p3_conf_id id = 0; id < P3_CONF_ROWS; id++) {
+		const struct p3_conf_row *row = p3_conf_row(id);
+		forget();
+		assert_int_equal(setenv(row->name, "no such value", 1), 0);
+		assert_int_equal(p3_conf_check(hear, NULL), -22);
+		unsetenv(row->name);
+		assert_int_equal(lines, 1);
+		assert_true(strncmp(said, row->name, strlen(row->name)) == 0);
+		assert_non_null(strstr(said, " is 'no such value'; expected "));
+		assert_non_null(strstr(said, row->expected ? row->expected : ", "));
+		assert_non_null(strstr(said, "; unset it for the default\n"));
+	}
+}
+
+static void all_that_is_wrong_is_said(void **state)
+{
+	(void)state;
+	forget();
+	assert_int_equal(p3_conf_check(hear, NULL), 0);
+	assert_int_equal(lines, 0);
+	setenv("PTL3_MODE", "fast", 1);
+	setenv("PTL3_HEAP", "1TB", 1);
+	assert_int_equal(p3_conf_check(hear, NULL), -22);
+	unsetenv("PTL3_MODE");
+	unsetenv("PTL3_HEAP");
+	assert_string_equal(said, "PTL3_MODE is 'fast'; expected auto, lease, dedicated, "
+				  "park; unset it for "
+				  "the default\n"
+				  "PTL3_HEAP is '1TB'; expected bytes, or with K, M or "
+				  "G, 1024G at most, as "
+				  "in 64M; unset it for the default\n");
+}
+
+static void unknown_names_are_told_with_the_nearest(void **state)
+{
+	(void)state;
+	char *env[] = {"PTL3_MOD=lease", "HOME=/", "PTL3_MODE=lease",
+		"PTL3_HUGE_PAGES=on", "PTL3_FAULT=list", "PTL3_YOD_FD=100", "PTL_IFACE=0",
+		"PTL3_=1", "PTL3_SOMETHING_ELSE=1", NULL};
+	forget();
+	p3_conf_unknown(env, hear, NULL);
+	assert_string_equal(said,
+		"PTL3_MOD is no setting; did you mean PTL3_MODE? yod --help-env lists "
+		"them\n"
+		"PTL3_HUGE_PAGES is no setting; did you mean PTL3_HUGEPAGES? yod "
+		"--help-env "
+		"lists them\n"
+		"PTL3_ is no setting; yod --help-env lists them\n"
+		"PTL3_SOMETHING_ELSE is no setting; yod --help-env lists them\n");
+	char name[1000] = "PTL3_";
+	memset(name + 5, 'X', sizeof name - 6);
+	char *long_one[] = {name, NULL};
+	forget();
+	p3_conf_unknown(long_one, hear, NULL);
+	assert_int_equal(lines, 1);
+}
+
+/* The file of README, or NULL. */
+static char *read_all(const char *path)
+{
+	FILE *f = fopen(path, "re");
+	char *text = calloc(1, 1 << 20);
+	assert_true(f && text);
+	assert_true(fread(text, 1, (1 << 20) - 1, f) > 0);
+	fclose(f);
+	return text;
+}
+
+static char *table(enum p3_conf_format format)
+{
+	char *text;
+	size_t len;
+	FILE *f = open_memstream(&text, &len);
+	p3_conf_print(f, format);
+	fclose(f);
+	return text;
+}
+
+static void readme_has_the_table(void **state)
+{
+	(void)state;
+	char *readme = read_all(getenv("README")), *rows = table(P3_CONF_MARKDOWN);
+	if (!strstr(readme, rows))
+		fail_msg("README.md, Settings: expected this table\n%s", rows);
+	free(readme);
+	free(rows);
+}
+
+static void help_has_every_name(void **state)
+{
+	(void)state;
+	char *help = table(P3_CONF_TEXT);
+	for (enum p3_conf_id id = 0; id < P3_CONF_ROWS; id++)
+		assert_non_null(strstr(help, p3_conf_row(id)->name));
+	assert_non_null(strstr(help, "PTL3_MODE (auto): auto, lease, dedicated, park\n"));
+	free(help);
+}
+
+int main(int argc, char **argv)
+{
+	if (argc > 1 && strcmp(argv[1], "--table") == 0) {
+		p3_conf_print(stdout, P3_CONF_MARKDOWN);
+		return 0;
+	}
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(defaults_are_values),
+		cmocka_unit_test(words_count_from_0),
+		cmocka_unit_test(size_is_read_strictly),
+		cmocka_unit_test(numbers_have_bounds),
+		cmocka_unit_test(garbage_is_named),
+		cmocka_unit_test(all_that_is_wrong_is_said),
+		cmocka_unit_test(unknown_names_are_told_with_the_nearest),
+		cmocka_unit_test(readme_has_the_table),
+		cmocka_unit_test(help_has_every_name),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
