@@ -386,11 +386,16 @@ void p3_job_leave(struct p3_node *node)
 		miss_nobody(node);
 }
 
-/* Where the NIC thread may run: where yod may, whatever this thread was pinned to. */
+/*
+ * Where the NIC thread may run: what the user says, or yod's plan, which it says in the
+ * same place; else where yod may, whatever this thread was pinned to.
+ */
 bool p3_job_cpus(struct p3_node *node, cpu_set_t *set_out)
 {
 	struct ucred yod;
 	socklen_t len = sizeof yod;
+	if (p3_conf_nic_cpus(p3_conf_text(P3_CONF_NIC_CPUS), set_out))
+		return true;
 	if (node->sock < 0 || node->harness ||
 		getsockopt(node->sock, SOL_SOCKET, SO_PEERCRED, &yod, &len) != 0)
 		return false;
