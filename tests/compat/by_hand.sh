@@ -10,8 +10,8 @@ dir=$(mktemp -d) || exit 1
 pids=()
 trap 'kill "${pids[@]}" 2>/dev/null; rm -rf "$dir"' EXIT
 
-words=("$work")
-[ "$kind" = rpc ] && words=("$dir" "$work")
+read -ra words <<<"$work"
+[ "$kind" = rpc ] && words=("$dir" "${words[@]}")
 nid=$((0x7f000001)) first=$((5000 + $$ % 20000))
 for ((i = 0; i < processes; i++)); do
 	nids+=${nids:+:}$nid

@@ -6,9 +6,9 @@ shift 4
 dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT
 
-words=("$work")
+read -ra words <<<"$work"
 if [ "$kind" = rpc ]; then # a server has a fixed address
-	words=("$dir" "$work")
+	words=("$dir" "${words[@]}")
 	set -- "$@" -p 4000
 fi
 "${P3_YOD:?path of yod}" -sz "$nodes" --timeout "$seconds" \

@@ -229,7 +229,8 @@ static bool put_copy(struct mpi_request *r, ptl_match_bits_t bits)
 		return false;
 	mpi.next_copy++;
 	mpi.copy_used[n] = 1;
-	memcpy(mpi.copy[n], r->bytes, r->length);
+	if (r->length > 0)
+		memcpy(mpi.copy[n], r->bytes, r->length);
 	DO(PtlPutRegion(mpi.copies, (ptl_size_t)n * COPY, r->length, PTL_NOACK_REQ,
 		r->from, SEND_PORTAL, 0, bits, 0, r->length));
 	r->sent = r->acked = r->ended = true;
@@ -374,7 +375,7 @@ static void receive_unexpected(struct mpi_request *r, struct unexpected **at)
 		mpi.last = at;
 	set_status(r, u->bits, u->length);
 	r->status.unexpected = true;
-	if (u->bytes)
+	if (u->bytes && r->status.length > 0)
 		memcpy(r->bytes, u->bytes, r->status.length);
 	if (u->header & EXPOSED)
 		fetch(r, u->header, u->bytes ? 0 : r->status.length, u->from);

@@ -2,7 +2,7 @@
 /*
  * mpi_program - an MPI-like program above mpi_layer, all forms one after the other
  *
- *	mpi_program [options of job.h] [rounds]
+ *	mpi_program [options of job.h] [rounds [longest]]
  *
  * Ping-pong of all sizes; truncation, cancelling, ready and synchronous sends; random
  * traffic with wildcards, checked against what matching promises; everybody to
@@ -17,6 +17,7 @@ enum { TRAFFIC = 1, CONTROL, PAIR, TREE };
 enum { MOST = 4 << 20, EACH = 10, TAGS = 4, WORDS = 500 };
 
 static unsigned long tried;
+static size_t longest = MOST;
 static char *out, *in;
 
 static uint64_t number(int from, int to, int what)
@@ -81,7 +82,7 @@ static void pingpong(void)
 	if (partner >= job.size)
 		return;
 	both(0, partner, 0);
-	for (size_t length = 1; length <= MOST; length *= 2)
+	for (size_t length = 1; length <= longest; length *= 2)
 		for (size_t l = length - 1; l <= length + 1; l++)
 			both(l, partner, (int)l);
 }
@@ -522,6 +523,8 @@ int main(int argc, char **argv)
 {
 	job_begin(argc, argv);
 	int rounds = job.words[0] ? atoi(job.words[0]) : 20;
+	if (job.words[0] && job.words[1])
+		longest = strtoul(job.words[1], NULL, 0);
 	out = malloc(MOST + 2);
 	in = malloc(MOST + 2);
 	everything(MPI_EAGER_LONG, MPI_BY_UPDATE, rounds);

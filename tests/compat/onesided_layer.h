@@ -18,7 +18,8 @@
 
 enum { OS_SEGMENT = 1 << 30, OS_OPERATIONS = 256, OS_LOCKS = 16 };
 
-/* Returns the own segment; its first page is the layer's. */
+/* Returns the own segment, to write there what is to be put; its first page is the
+ * layer's.  What others have put there os_look reads. */
 char *os_begin(void);
 void os_end(void);
 
@@ -43,5 +44,9 @@ void os_accumulate(int to, size_t offset, const uint64_t *add, size_t words);
 
 /* Flags of the segments, looked at in memory: no call while it waits. */
 void os_barrier(void);
+
+/* Own bytes as they are in memory now, by words of 8 bytes. */
+void os_look(void *bytes, size_t offset, size_t length);
+uint64_t os_word(size_t offset);
 
 #endif

@@ -121,13 +121,14 @@ static void read_back(void)
 
 static void look_at_own(void)
 {
-	struct head head;
+	static char bytes[BLOCK];
 	for (int writer = 0; writer < job.size; writer++)
 		for (int n = 0; n < PLACES; n++) {
-			char *bytes = segment + place(writer, n);
-			memcpy(&head, bytes, sizeof head);
-			if (head.number)
-				check(bytes, head.number);
+			uint64_t number = os_word(place(writer, n));
+			if (number == 0)
+				continue;
+			os_look(bytes, place(writer, n), sizeof bytes);
+			check(bytes, number);
 		}
 }
 
@@ -144,7 +145,8 @@ static void big(void)
 	CHECK(memcmp(bytes, again, BIG) == 0);
 	os_barrier();
 	uint64_t before = (uint64_t)((job.rank + job.size - 1) % job.size);
-	CHECK(job_wrong(segment + at, BIG, before) == BIG);
+	os_look(again, at, BIG);
+	CHECK(job_wrong(again, BIG, before) == BIG);
 	free(bytes);
 	free(again);
 	os_barrier();
@@ -165,11 +167,10 @@ static void sums(int times)
 	os_barrier();
 	uint64_t ranks = (uint64_t)(job.size * (job.size + 1) / 2);
 	for (int w = 0; w < WORDS; w++) {
-		uint64_t sum = 0, is;
+		uint64_t sum = 0;
 		for (int i = job.rank; i < times; i += job.size)
 			sum += (uint64_t)(w + i) * ranks;
-		memcpy(&is, segment + SUMS + (size_t)w * 8, 8);
-		CHECK(is == sum);
+		CHECK(os_word(SUMS + (size_t)w * 8) == sum);
 	}
 	os_barrier();
 }
@@ -191,11 +192,10 @@ static void list(int times)
 	os_barrier();
 	int all = times * job.size;
 	for (int entry = 0; entry < all && job.rank == 0; entry++) {
-		uint64_t *words = (uint64_t *)(segment + LIST);
 		int found = 0;
 		for (int i = 1; i <= all; i++)
-			found += words[i] == (uint64_t)entry;
-		CHECK(words[0] == (uint64_t)all && found == 1);
+			found += os_word(LIST + 8 * (size_t)i) == (uint64_t)entry;
+		CHECK(os_word(LIST) == (uint64_t)all && found == 1);
 	}
 	os_barrier();
 }
@@ -204,10 +204,9 @@ static void list(int times)
 static void served_asleep(void)
 {
 	int last = job.size - 1;
-	volatile uint64_t *count = (volatile uint64_t *)(segment + SHARED);
 	uint64_t one = 1, bytes[512], back[512];
 	if (job.rank == last) {
-		while (*count < (uint64_t)last)
+		while (os_word(SHARED) < (uint64_t)last)
 			usleep(1000);
 	} else {
 		size_t at = SHARED + 4096 * ((size_t)job.rank + 1);
