@@ -14,7 +14,7 @@
 
 enum { REQUEST_PORTAL = 20, LONG_PORTAL, REPLY_PORTAL };
 enum { REQUEST = 1, LONG, REPLY }; /* kinds */
-enum { BUFFERS = 3, CHUNKS = 64, NO_HANDLER = 255, EVENTS = 4096 };
+enum { BUFFERS = 3, CHUNKS = 64, NO_HANDLER = 255, EVENTS = 4096, MOST = 1 << 20 };
 
 /* Match bits: kind 4, handler 8, chunk 16, credits 8, rank 16. */
 #define KIND_BITS 15ull
@@ -27,11 +27,12 @@ enum { BUFFERS = 3, CHUNKS = 64, NO_HANDLER = 255, EVENTS = 4096 };
 #define CREDITS_OF(bits) ((int)((bits) >> 28 & 255))
 #define RANK_OF(bits)    ((int)((bits) >> 36 & 0xffff))
 
-/* Bytes of it may still be unread when UNLINK says that it is full. */
+/* Messages in it may still be unread when UNLINK says that it is full, and how many it
+ * has taken: by the threshold that is left. */
 struct buffer {
 	char *bytes;
 	bool full;
-	ptl_size_t filled, handled;
+	int taken, handled;
 };
 
 struct chunk {
@@ -56,6 +57,19 @@ static struct {
 	struct am_count count;
 } am;
 
+/* Between these a signal handler leaves all alone. */
+static void enter(void)
+{
+	am.busy = 1;
+	__asm__ volatile("" ::: "memory");
+}
+
+static void leave(void)
+{
+	__asm__ volatile("" ::: "memory");
+	am.busy = 0;
+}
+
 static const ptl_process_id_t anybody = {PTL_NID_ANY, PTL_PID_ANY};
 
 /* ---- request buffers ---- */
@@ -64,7 +78,7 @@ static const ptl_process_id_t anybody = {PTL_NID_ANY, PTL_PID_ANY};
 static bool open_buffer(struct buffer *b)
 {
 	ptl_handle_me_t me;
-	ptl_md_t md = job_md(b->bytes, am.buffer_size, PTL_MD_THRESH_INF,
+	ptl_md_t md = job_md(b->bytes, am.buffer_size, MOST,
 		PTL_MD_OP_PUT | PTL_MD_MAX_SIZE | PTL_MD_EVENT_START_DISABLE |
 			PTL_MD_EVENT_AUTO_UNLINK_ENABLE,
 		am.eqs[0]);
@@ -78,7 +92,7 @@ static bool open_buffer(struct buffer *b)
 
 static void reopen(struct buffer *b)
 {
-	if (!b->full || b->handled != b->filled)
+	if (!b->full || b->handled != b->taken)
 		return;
 	b->full = false;
 	b->handled = 0;
@@ -87,7 +101,7 @@ static void reopen(struct buffer *b)
 		return;
 	}
 	b->full = true;
-	b->handled = b->filled;
+	b->handled = b->taken;
 	am.count.refused++;
 }
 
@@ -177,13 +191,13 @@ static void request_event(const ptl_event_t *event)
 	struct buffer *b = event->md.user_ptr;
 	if (event->type == PTL_EVENT_UNLINK) {
 		b->full = true;
-		b->filled = event->offset + event->mlength;
+		b->taken = MOST - event->md.threshold;
 		return;
 	}
 	CHECK(event->type == PTL_EVENT_PUT_END);
 	request_arrived(event);
 	if (KIND_OF(event->match_bits) == REQUEST)
-		b->handled += event->mlength;
+		b->handled++;
 }
 
 static void chunk_done(unsigned n)
@@ -239,14 +253,14 @@ static bool handle_one(ptl_time_t patience)
 	CHECK(rc == PTL_OK || rc == PTL_EQ_EMPTY);
 	if (rc == PTL_EQ_EMPTY)
 		return false;
-	am.busy = 1;
+	enter();
 	if (which == 0)
 		request_event(&event);
 	else
 		return_event(&event);
 	for (int i = 0; i < BUFFERS; i++)
 		reopen(&am.buffer[i]);
-	am.busy = 0;
+	leave();
 	return true;
 }
 
@@ -264,10 +278,10 @@ bool am_poll(void)
 /* A request that is put back late would be the reason why nothing comes. */
 static void wait_a_little(void)
 {
-	am.busy = 1;
+	enter();
 	for (int i = 0; i < BUFFERS; i++)
 		reopen(&am.buffer[i]);
-	am.busy = 0;
+	leave();
 	if (handle_one(1))
 		am_poll();
 }
@@ -287,7 +301,7 @@ void am_signal_ends(void)
 static int try_chunk(int to)
 {
 	int found = -1;
-	am.busy = 1;
+	enter();
 	for (int i = 0; i < CHUNKS && found < 0 && am.credit[to] > 0; i++)
 		if (!am.chunk[i].used)
 			found = i;
@@ -296,7 +310,7 @@ static int try_chunk(int to)
 		am.credit[to]--;
 		am.outstanding++;
 	}
-	am.busy = 0;
+	leave();
 	return found;
 }
 

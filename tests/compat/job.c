@@ -193,15 +193,28 @@ static void open_door(void)
 		PTL_RETAIN, &door.source));
 }
 
-/* That of an earlier attempt is no answer to a later barrier. */
-static bool acknowledged(int rank)
+/* The ACK of an earlier attempt is no answer to a later barrier. */
+static bool is_answer(const ptl_event_t *event, int rank)
+{
+	return event->type == PTL_EVENT_ACK && event->match_bits == door.number &&
+	       event->initiator.nid == job.ids[rank].nid &&
+	       event->initiator.pid == job.ids[rank].pid;
+}
+
+/* Who was here once and is not any more has seen what he waited for, and left. */
+static bool has_left(const ptl_event_t *event, int rank)
+{
+	return door.number > 1 && event->type == PTL_EVENT_SEND_END &&
+	       event->ni_fail_type != PTL_NI_OK && event->match_bits == door.number &&
+	       event->hdr_data == (ptl_hdr_data_t)rank;
+}
+
+static bool answered(int rank)
 {
 	ptl_event_t event;
 	int which;
 	while (PtlEQPoll(&door.eq, 1, RETRY_MS, &event, &which) == PTL_OK)
-		if (event.type == PTL_EVENT_ACK && event.match_bits == door.number &&
-			event.initiator.nid == job.ids[rank].nid &&
-			event.initiator.pid == job.ids[rank].pid)
+		if (is_answer(&event, rank) || has_left(&event, rank))
 			return true;
 	return false;
 }
@@ -210,8 +223,8 @@ static void tell(int rank, int word)
 {
 	do
 		DO(PtlPut(door.source, PTL_ACK_REQ, job.ids[rank], DOOR, 0, door.number,
-			8 * (ptl_size_t)word, 0));
-	while (!acknowledged(rank));
+			8 * (ptl_size_t)word, (ptl_hdr_data_t)rank));
+	while (!answered(rank));
 }
 
 static void wait_word(int word)

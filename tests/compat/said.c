@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * said - a process that yod did not start is who it says it is: by the environment, by
- * the Set calls, on each interface; its job's id; five arguments for PtlACEntry; a forked child is nobody.
+ * the Set calls, on each interface; its job's id; five arguments for PtlACEntry; a forked
+ * child is nobody.
  */
 #define PTL_ACENTRY_5ARGS
 #include <catamount/cnos_mpi_os.h>
