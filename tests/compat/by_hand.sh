@@ -1,33 +1,54 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# One client, its processes started by hand: by_hand.sh kind processes work options...
-# Each is told who it is, and who the others are, as the reference implementation's
-# start scripts did it.
-kind=$1 processes=$2 work=$3
-shift 3
-unset PTL3_JOB
+# One client, whose processes yod does not start: by_hand.sh shell|mpirun kind processes
+# work options-of-job.h...  Each is told who it is and who the others are, as the start
+# scripts of the reference implementation did, and meets them in a domain.
+starter=$1 kind=$2 processes=$3 work=$4
+shift 4
+
+"${P3_YOD:?path of yod}" --help | grep -q -- --domain || {
+	echo "skipped: no domains, processes started by hand do not reach each other"
+	exit 77
+}
 dir=$(mktemp -d) || exit 1
-pids=()
-trap 'kill "${pids[@]}" 2>/dev/null; rm -rf "$dir"' EXIT
+started=()
+trap 'kill "${started[@]}" 2>/dev/null; rm -rf "$dir"' EXIT
 
 read -ra words <<<"$work"
 [ "$kind" = rpc ] && words=("$dir" "${words[@]}")
-nid=$((0x7f000001)) first=$((5000 + $$ % 20000))
+export program=${COMPAT_BIN:?folder of the clients}/compat_$kind
+export PTL3_DOMAIN=compat-$$ PTL_NIDMAP PTL_PIDMAP
 for ((i = 0; i < processes; i++)); do
-	nids+=${nids:+:}$nid
-	ids+=${ids:+:}$((first + i))
+	PTL_NIDMAP+=${PTL_NIDMAP:+:}$((0x7f000001))
+	PTL_PIDMAP+=${PTL_PIDMAP:+:}$((700 + i))
 done
 
 # The last one first: who comes early waits for the others.
-for ((i = processes - 1; i >= 0; i--)); do
-	PTL_MY_RID=$i PTL_NIDMAP=$nids PTL_PIDMAP=$ids \
-		"${COMPAT_BIN:?folder of the clients}/compat_$kind" "$@" "${words[@]}" &
-	pids+=($!)
-	[ $((i % 2)) = 0 ] || sleep 0.1
-done
-status=0
-for pid in "${pids[@]}"; do
-	wait "$pid" || status=1
-done
-pids=()
-exit $status
+by_shell() {
+	local i status=0
+	for ((i = processes - 1; i >= 0; i--)); do
+		PTL_MY_RID=$i "$program" "$@" &
+		started+=($!)
+		[ $((i % 2)) = 0 ] || sleep 0.1
+	done
+	for i in "${started[@]}"; do
+		wait "$i" || status=1
+	done
+	started=()
+	return $status
+}
+
+# Open MPI's and MPICH's, which say the rank in different words.
+# shellcheck disable=SC2016
+by_mpirun() {
+	local run=(mpirun -n "$processes") rank='${OMPI_COMM_WORLD_RANK:-$PMI_RANK}'
+	command -v mpirun >/dev/null || {
+		echo "skipped: no mpirun"
+		return 77
+	}
+	mpirun --version | grep -q 'Open MPI' && run+=(--oversubscribe)
+	export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+	"${run[@]}" sh -c "PTL_MY_RID=$rank exec \"\$program\" \"\$@\"" sh "$@"
+}
+
+by_"$starter" "$@" "${words[@]}"
