@@ -45,7 +45,7 @@ static void unlink_after(
 	post(n, &sink, &last, PTL_EVENT_UNLINK, PTL_NI_OK, true);
 }
 
-P3_RARE void p3_fw_event_unlinks(struct p3_nic *n, struct p3_md *md,
+void P3_RARE p3_fw_event_unlinks(struct p3_nic *n, struct p3_md *md,
 	const struct p3_sink *sink, const struct p3_event_words *rec,
 	ptl_event_kind_t kind, uint32_t fail)
 {
