@@ -79,6 +79,8 @@ if [ -n "$second" ]; then
 	same "explicit CPUs before the plan" "$first $second" "$(own_and_nic 0)"
 	yod -sz 1 --bind "$second" "$options" cpus
 	same "a list without a spare CPU" "$second $second" "$(own_and_nic 0)"
+	yod -sz 1 --bind "$second" -x PTL3_NIC_CPUS=auto "$options" cpus
+	same "the plan, asked for" "$second $second" "$(own_and_nic 0)"
 	run timeout 30 taskset -c "$first" "$P3_YOD" -sz 1 "$options" cpus
 	same "yod's own mask" "$first $first" "$(own_and_nic 0)"
 	run timeout 30 taskset -c "$first,$second" "$P3_YOD" --bind "$second,$first" -sz 2 sh -c \
