@@ -135,12 +135,15 @@ static int set_environment(const struct p3_spawn_conf *conf, const struct p3_pro
 static int set_cpus(const struct p3_place *place, uint32_t rank)
 {
 	char list[P3_CPULIST_LEN];
+	cpu_set_t said;
 	if (!place->bound)
 		return 0;
 	if (sched_setaffinity(0, sizeof place->node[rank], &place->node[rank]))
 		return -errno;
+	if (p3_conf_nic_cpus(getenv(P3_CONF_NIC_CPUS_ENV), &said))
+		return 0;
 	p3_cpulist_print(&place->nic[rank], list, sizeof list);
-	return setenv(P3_CONF_NIC_CPUS_ENV, list, 0) ? -errno : 0;
+	return setenv(P3_CONF_NIC_CPUS_ENV, list, 1) ? -errno : 0;
 }
 
 static _Noreturn void fail(int report, int err, enum p3_spawn_fault fault)

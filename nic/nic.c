@@ -144,11 +144,11 @@ static void settle(struct p3_nic *n)
 {
 	char name[16];
 	snprintf(name, sizeof name, "p3nic.%u", n->conf.nid);
-	(void)prctl(PR_SET_NAME, name);
-	(void)prctl(PR_SET_TIMERSLACK, 1);
 	if (n->conf.cpuset_known &&
 		sched_setaffinity(0, sizeof n->conf.cpuset, &n->conf.cpuset) != 0)
 		warn_no_cpus(n, errno);
+	(void)prctl(PR_SET_NAME, name); /* who sees it sees the CPUs, too */
+	(void)prctl(PR_SET_TIMERSLACK, 1);
 	/* A short slice: it runs briefly and often (honoured since Linux 6.12). */
 	struct slice attr = {.size = sizeof attr, .runtime = 100000};
 	(void)syscall(SYS_sched_setattr, 0, &attr, 0);

@@ -19,7 +19,7 @@ static const char *number(const char *text, int *out)
 /* "2" or "2-5"; behind it, or NULL. */
 static const char *range(const char *text, cpu_set_t *set)
 {
-	int from, to;
+	int from = 0, to;
 	text = number(text, &from);
 	to = from;
 	if (text && *text == '-')

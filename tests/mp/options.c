@@ -31,20 +31,28 @@ static void read_key(const char *file, const char *key, char value[200])
 		fclose(f);
 }
 
-static void print_cpus(void)
+/* Where the thread of that name may run; false: there is none (yet). */
+static bool find_thread(const char *wanted, char cpus[200])
 {
-	char file[300], name[200], nic[200] = "", own[200], wanted[200];
-	ptl_process_id_t id;
+	char file[300], name[200] = "";
 	DIR *d = opendir("/proc/self/task");
-	mp_ok(PtlGetId(mp.ni, &id));
-	snprintf(wanted, sizeof wanted, "p3nic.%u", id.nid);
-	for (struct dirent *e; (e = readdir(d));) {
+	for (struct dirent *e; strcmp(name, wanted) != 0 && (e = readdir(d));) {
 		snprintf(file, sizeof file, "/proc/self/task/%s/status", e->d_name);
 		read_key(file, "Name:", name);
-		if (!strcmp(name, wanted))
-			read_key(file, "Cpus_allowed_list:", nic);
+		read_key(file, "Cpus_allowed_list:", cpus);
 	}
 	closedir(d);
+	return !strcmp(name, wanted);
+}
+
+static void print_cpus(void)
+{
+	char wanted[40], own[200], nic[200];
+	ptl_process_id_t id;
+	mp_ok(PtlGetId(mp.ni, &id));
+	snprintf(wanted, sizeof wanted, "p3nic.%u", id.nid);
+	while (!find_thread(wanted, nic))
+		mp_sleep_ms(1);
 	read_key("/proc/thread-self/status", "Cpus_allowed_list:", own);
 	printf("rank %u own %s nic %s\n", mp.rank, own, nic);
 }

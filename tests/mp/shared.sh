@@ -48,7 +48,7 @@ err_says "malloc of libc" "warn: malloc gives ordinary memory: .* not jemalloc's
 [ "$(wc -l <"$dir/err")" = 1 ] || fail "malloc of libc: more than one line"
 MALLOC_CONF=oversize_threshold:0 scene "no arena" 0 nothing
 err_says "no arena" 'warn: malloc gives ordinary memory: MALLOC_CONF'
-PTL3_SHARED_HEAP=perhaps job "no choice" 1 "$P3_YOD" -sz 2 "$MP_BIN/mp_shared" nothing
+PTL3_SHARED_HEAP=perhaps job "no choice" 2 "$P3_YOD" -sz 2 "$MP_BIN/mp_shared" nothing
 err_says "no choice" "PTL3_SHARED_HEAP is 'perhaps'; expected on, off"
 
 # Settings that change how jemalloc gets its memory.

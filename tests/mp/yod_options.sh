@@ -79,6 +79,8 @@ if [ -n "$second" ]; then
 	same "explicit CPUs before the plan" "$first $second" "$(own_and_nic 0)"
 	yod -sz 1 --bind "$second" "$options" cpus
 	same "a list without a spare CPU" "$second $second" "$(own_and_nic 0)"
+	yod -sz 1 --bind "$second" -x PTL3_NIC_CPUS=auto "$options" cpus
+	same "the plan, asked for" "$second $second" "$(own_and_nic 0)"
 	run timeout 30 taskset -c "$first" "$P3_YOD" -sz 1 "$options" cpus
 	same "yod's own mask" "$first $first" "$(own_and_nic 0)"
 	run timeout 30 taskset -c "$first,$second" "$P3_YOD" --bind "$second,$first" -sz 2 sh -c \
@@ -98,7 +100,9 @@ same "-VN that does not fit" 125 "$(taskset -c "$first" "$P3_YOD" -VN 2 -sz 3 tr
 # ---- the plan ----
 
 footprint=$MP_BIN/../stress/stress_footprint
+[ -x "$footprint" ] || echo "skipped: the plan's bytes, no $footprint"
 for n in 2 5; do
+	[ -x "$footprint" ] || break
 	yod --timeout 25 -sz $n "$footprint"
 	measured=$(sed -n 's/.* descriptors, \([0-9]*\) bytes$/\1/p' "$dir/out")
 	fds=$(sed -n 's/.*each node \([0-9]*\) descriptors.*/\1/p' "$dir/out")
