@@ -17,7 +17,7 @@
 
 enum { REQUESTS = 8, BULK, ANSWERS };               /* portal indexes */
 enum { OWN_USER = 2, SERVER_ONLY = 3, NOBODY = 5 }; /* access control entries */
-enum { BUFFERS = 4, EACH = 16, SLOTS = 16, PAGE = 4096, PAGES = RPC_MOST / PAGE };
+enum { BUFFERS = 4, EACH = 64, SLOTS = 16, PAGE = 4096, PAGES = RPC_MOST / PAGE };
 enum { EVENTS = 4096, QUEUE = 1024, FILES = 4096, LATE_S = 1 };
 
 #define REQUEST_BITS (0xf5ull << 56)
@@ -44,7 +44,10 @@ static void admit(ptl_ac_index_t entry, ptl_process_id_t whom, ptl_pt_index_t po
 	DO(PtlACEntry(job.ni, entry, whom, uid, portal));
 }
 
-/* ---- server: requests ---- */
+/* ---- server: requests ----
+ * One that finds no room is lost, and its client waits for ever: there is room for those
+ * of all clients, and of what they were before they were killed.
+ */
 
 struct buffer {
 	ptl_handle_me_t me;
@@ -326,6 +329,7 @@ void rpc_serve(const char *directory, int clients)
 	admit(OWN_USER, anybody, REQUESTS);
 	open_slots();
 	open_buffers();
+	long dropped = job_drops();
 	while (server.byes < clients || busy()) {
 		int rc = PtlEQPoll(server.eqs, 2, 100, &event, &which);
 		CHECK(rc == PTL_OK || rc == PTL_EQ_EMPTY);
@@ -337,6 +341,7 @@ void rpc_serve(const char *directory, int clients)
 			work_event(&event);
 		start_waiting();
 	}
+	server.served.dropped = job_drops() - dropped;
 	for (int i = 0; i < FILES; i++)
 		if (server.file[i] > 0)
 			close(server.file[i]);

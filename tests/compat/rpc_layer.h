@@ -27,6 +27,7 @@ void rpc_serve(const char *directory, int clients);
 
 struct rpc_served {
 	unsigned long requests, writes, reads, lost, late;
+	long dropped; /* messages, since it can take them */
 };
 struct rpc_served rpc_served(void);
 

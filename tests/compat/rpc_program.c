@@ -206,6 +206,16 @@ static unsigned long check_file(const char *directory, unsigned file, bool whole
 	return good;
 }
 
+/* What was not admitted was dropped, and nothing else: but for answers after a time. */
+static void check_drops(struct rpc_served served, int lives)
+{
+	long trespasses = 0;
+	for (int life = 0; life < lives; life++)
+		trespasses += (job.size - 1) * (end_of(life) == EXIT);
+	CHECK(served.dropped >= trespasses);
+	CHECK(served.dropped <= trespasses + (long)served.late);
+}
+
 static void be_server(int argc, char **argv, const char *directory, int lives)
 {
 	unsigned long good = 0;
@@ -218,6 +228,7 @@ static void be_server(int argc, char **argv, const char *directory, int lives)
 	struct rpc_served served = rpc_served();
 	CHECK(served.writes >= good && served.reads > 0);
 	CHECK(lives < 2 || served.lost + served.late > 0);
+	check_drops(served, lives);
 	job_end("requests to a file server", served.requests);
 }
 
