@@ -5,11 +5,15 @@
  * guard.h says how no process is left behind, run.h how a job runs, rdv.h what is said
  * between yod and its nodes.  yod makes no files.
  */
+#include "launcher/cpus.h"
 #include "launcher/guard.h"
 #include "launcher/opt.h"
+#include "launcher/place.h"
+#include "launcher/plan.h"
 #include "launcher/preload.h"
 #include "launcher/run.h"
 #include "launcher/say.h"
+#include "launcher/settings.h"
 #include "launcher/signals.h"
 
 #include <errno.h>
@@ -33,10 +37,23 @@ static int say_cannot(const char *what, int rc)
 	return P3_STATUS_YOD;
 }
 
+static int place_nodes(const struct p3_opt *opt, struct p3_place *place_out)
+{
+	struct p3_place_machine here;
+	*place_out = (struct p3_place){.cpus = p3_cpus_usable()};
+	if (opt->place.bind == P3_BIND_NONE)
+		return 0;
+	int rc = p3_place_here(&here);
+	if (rc)
+		return say_cannot("cannot read the CPUs that yod may use", rc);
+	return p3_place_make(&here, &opt->place, opt->size, place_out);
+}
+
 int main(int argc, char **argv)
 {
 	struct p3_opt opt;
 	struct p3_guard guard;
+	struct p3_place place;
 	int rc = open_missing_standard_fds();
 	if (rc)
 		return say_cannot("cannot open /dev/null", rc);
@@ -44,13 +61,22 @@ int main(int argc, char **argv)
 	if (rc != P3_OPT_RUN)
 		return rc;
 
+	if (p3_settings_check(&opt))
+		return P3_OPT_USAGE;
+	for (uint32_t i = 0; i < opt.prog_n; i++)
+		if ((rc = p3_prog_check(&opt.prog[i])))
+			return rc;
+	if (place_nodes(&opt, &place))
+		return P3_STATUS_YOD;
 	if (opt.shared_heap && !p3_preload_is_there())
 		return P3_STATUS_YOD;
+	if (opt.plan)
+		return p3_plan_print(&opt, &place);
 
 	uint32_t jid = (uint32_t)getpid(); /* what the user sees as yod; never 0 or ~0 */
 	const struct p3_signals *signals = p3_signals_take();
 	rc = p3_guard_split(&guard);
 	if (rc)
 		return say_cannot("cannot start the launcher", rc);
-	return p3_run_job(&opt, jid, &guard, signals);
+	return p3_run_job(&opt, &place, jid, &guard, signals);
 }

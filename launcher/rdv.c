@@ -553,6 +553,8 @@ static void on_join(struct p3_rdv *r, uint32_t i, struct packet *p)
 		n->fds[k] = k < p->nfds ? p->fds[k] : -1;
 	p->nfds = 0;
 	r->joined_n++;
+	if (r->conf.joined)
+		r->conf.joined(r->conf.joined_arg, i, n->fds[FD_PUBLISHED]);
 	FAULT_POINT("yod.join_taken");
 
 	for (uint32_t k = 0; k < r->conf.size; k++) {

@@ -14,11 +14,13 @@
 #include <sys/resource.h>
 #include <sys/types.h>
 
+struct p3_place;
+struct p3_prog;
 struct p3_signals;
 
 struct p3_spawn_conf {
-	char **argv;
 	uint32_t size;
+	const struct p3_place *place;
 	uint32_t nid_base;
 	const char *mode; /* NULL: leave PTL3_MODE as it is */
 	bool shared_heap; /* preload the allocator that the shared heap needs */
@@ -45,7 +47,7 @@ int p3_spawn_environment(const struct p3_spawn_conf *conf);
  * of the node then.  -EINTR: give_up_fd became readable first; the node may run,
  * *spawned_out is valid.
  */
-int p3_spawn_node(const struct p3_spawn_conf *conf, uint32_t rank,
-	struct p3_spawned *spawned_out, enum p3_spawn_fault *fault_out);
+int p3_spawn_node(const struct p3_spawn_conf *conf, const struct p3_prog *prog,
+	uint32_t rank, struct p3_spawned *spawned_out, enum p3_spawn_fault *fault_out);
 
 #endif
