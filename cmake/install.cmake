@@ -4,7 +4,7 @@
 include(CMakePackageConfigHelpers)
 
 set(P3_CONFIG_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/Portals3)
-set(P3_TOOLS yod portalperf pipeperf matchperf)
+set(P3_TOOLS yod ptlstat portalperf pipeperf matchperf)
 
 install(TARGETS portals EXPORT Portals3
   LIBRARY COMPONENT runtime NAMELINK_COMPONENT development
@@ -76,6 +76,8 @@ else()
   install(DIRECTORY ${P3_MAN}/man3 ${P3_MAN}/man7 DESTINATION ${CMAKE_INSTALL_MANDIR}
     COMPONENT development)
 endif()
-install(FILES launcher/yod.bash
-  DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME yod
-  COMPONENT tools)
+foreach(tool yod ptlstat)
+  install(FILES launcher/${tool}.bash
+    DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME ${tool}
+    COMPONENT tools)
+endforeach()
