@@ -166,8 +166,8 @@ case_usage() {
 	says "^yod: -sz: 'none'"
 	run --help
 	same status 0 $status
-	same "options in help" 6 "$(grep -Ec -- '-sz|--tag|--timeout|--mode|--keep-going|--shared-heap' \
-		<(grep '^  ' "$dir/out"))"
+	same "options in help" 6 "$(grep -Ec \
+		'^  (-sz|--tag|--timeout|--mode|--keep-going|--shared-heap) ' "$dir/out")"
 	run --version
 	same status 0 $status
 }
