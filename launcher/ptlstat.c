@@ -178,8 +178,8 @@ static int say_no_look(uint32_t job, int rc)
 			job);
 		break;
 	case ETIMEDOUT:
-		complain("%u: its yod does not answer within %d s; if it is stopped, "
-			 "kill -CONT it",
+		complain("%u: its yod does not answer within %d s: it is starting nodes, "
+			 "or was stopped (then kill -CONT it)",
 			job, P3_LOOK_MS / 1000);
 		break;
 	case EPIPE:
