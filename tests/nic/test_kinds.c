@@ -92,8 +92,8 @@ static ptl_event_t not_last(ptl_handle_eq_t eq, ptl_event_kind_t kind)
 	return ev;
 }
 
-/* The next event is of this kind, and behind it the descriptor is gone: an UNLINK says so,
- * or on Cray's, where none was asked for, that event itself. */
+/* The next event is of this kind, and behind it the descriptor is gone: an UNLINK says
+ * so, or on Cray's, where none was asked for, that event itself. */
 static void then_gone(const struct side_of *s, ptl_handle_eq_t eq, ptl_event_kind_t kind,
 	unsigned options)
 {
