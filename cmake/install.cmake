@@ -4,7 +4,7 @@
 include(CMakePackageConfigHelpers)
 
 set(P3_CONFIG_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/Portals3)
-set(P3_TOOLS yod portalperf pipeperf matchperf)
+set(P3_TOOLS yod ptlstat portalperf pipeperf matchperf)
 
 install(TARGETS portals EXPORT Portals3
   LIBRARY COMPONENT runtime NAMELINK_COMPONENT development
@@ -76,9 +76,11 @@ else()
   install(DIRECTORY ${P3_MAN}/man3 ${P3_MAN}/man7 DESTINATION ${CMAKE_INSTALL_MANDIR}
     COMPONENT development)
 endif()
-install(FILES launcher/yod.bash
-  DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME yod
-  COMPONENT tools)
+foreach(tool yod ptlstat)
+  install(FILES launcher/${tool}.bash
+    DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME ${tool}
+    COMPONENT tools)
+endforeach()
 
 # For old configure scripts, which name the libraries of the reference implementation: empty
 # ones.  By themselves: cmake --install BUILD --component old.
@@ -87,7 +89,8 @@ if(P3_OLD_LIBRARIES)
   set(P3_OLD_COMPONENT development)
 endif()
 foreach(old p3api p3lib p3rt p3utcp pct)
-  file(WRITE ${CMAKE_BINARY_DIR}/old/lib${old}.a "!<arch>\n")
+  file(WRITE ${CMAKE_BINARY_DIR}/old/lib${old}.a "!<arch>
+")
   install(FILES ${CMAKE_BINARY_DIR}/old/lib${old}.a DESTINATION ${CMAKE_INSTALL_LIBDIR}
     COMPONENT ${P3_OLD_COMPONENT})
 endforeach()

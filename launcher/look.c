@@ -349,7 +349,8 @@ static bool reach(struct p3_look_map *m, uint64_t off, uint64_t len)
 	uint64_t from = off / PAGE * PAGE, to = WHOLE_PAGE(off + len);
 	if (off + len <= m->reached)
 		return true;
-	if (madvise((void *)(uintptr_t)(m->base + from), to - from, MADV_POPULATE_READ))
+	if (madvise((void *)(uintptr_t)(m->base + from), to - from, MADV_POPULATE_READ) &&
+		errno != EINVAL) /* before Linux 5.14 */
 		return false;
 	if (from <= m->reached)
 		m->reached = to;

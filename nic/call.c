@@ -20,8 +20,11 @@ struct wait {
 	uint64_t deadline;  /* UINT64_MAX: none */
 	uint64_t kick_wait; /* next kick when this long has passed */
 	bool unlooked;      /* armed the doorbell for the NIC thread, no full look yet */
-	uint64_t nap_ns;    /* longest sleep while a peer may have to be seen to */
-	uint32_t belt_ns;   /* and else */
+	bool dozes;         /* the last sleep was for nothing */
+	const struct p3_wants *wants;
+	struct p3_wait_line *line; /* where that is said, NULL: nowhere */
+	uint64_t nap_ns;           /* longest sleep while a peer may have to be seen to */
+	uint32_t belt_ns;          /* and else */
 };
 
 #define P3_BRIEF_TURNS 64u
@@ -145,9 +148,21 @@ static bool sleep_for_news(
 	return p3_futex_wait(&n->news, seen, sleep_ns(w, w->belt_ns), ~0u, false);
 }
 
+/* For tools, once a sleep was for nothing: why it sleeps again, and how things are. */
+static void mirror(struct p3_nic *n, struct wait *w)
+{
+	if (!w->dozes)
+		return;
+	if (!w->line)
+		w->line = p3_mirror_wait(n, w->wants, w->since, w->deadline);
+	if (w->held)
+		p3_fw_mirror(n, P3_LEASE_FREE);
+}
+
 static void park(struct p3_nic *n, struct wait *w, bool (*ready)(void *), void *arg)
 {
 	p3_add32(&n->parked, 1);
+	mirror(n, w);
 	bool watch = w->held && !p3_get(&n->watcher);
 	P3_PROBE1(park, n->conf.nid);
 	bool woken = watch ? sleep_as_watcher(n, w, ready, arg)
@@ -156,6 +171,7 @@ static void park(struct p3_nic *n, struct wait *w, bool (*ready)(void *), void *
 	P3_PROBE1(wake, n->conf.nid);
 	FAULT_POINT("park.woken");
 	/* After a time-out it parks again: idle nodes do not yield to each other. */
+	w->dozes = !woken;
 	if (woken)
 		p3_waiter_reset(&w->idle);
 	w->belt_ns = woken ? P3_BELT_NS : p3_longer_belt(w->belt_ns);
@@ -189,9 +205,11 @@ static void ring_nic(struct p3_nic *n)
 }
 
 /* Until ready(arg), or the deadline, or the NIC's end; true if ready. */
-static bool wait_until(struct p3_nic *n, uint64_t ns, bool (*ready)(void *), void *arg)
+static bool wait_until(struct p3_nic *n, uint64_t ns, const struct p3_wants *wants,
+	bool (*ready)(void *), void *arg)
 {
 	struct wait w = {.deadline = ns == UINT64_MAX ? ns : p3_now_ns() + ns,
+		.wants = wants,
 		.belt_ns = P3_BELT_NS};
 	bool is_ready = false, look = true;
 	p3_add32(&n->waiting, 1);
@@ -209,6 +227,7 @@ static bool wait_until(struct p3_nic *n, uint64_t ns, bool (*ready)(void *), voi
 		look = !w.held;
 	}
 	let_go(n, &w);
+	p3_mirror_waited(w.line);
 	if (w.unlooked || p3_get(&n->closing))
 		ring_nic(n);
 	p3_add32(&n->waiting, (uint32_t)-1);
@@ -230,7 +249,9 @@ static int post_and_wait(struct p3_nic *n, struct p3_cmd *c)
 	struct p3_mbx_slot *s = p3_mbx_slot(n->mailbox, slot);
 	p3_mbx_post(n->mailbox, slot, c, sizeof *c);
 	p3_fence(); /* MBX.4 */
-	while (!wait_until(n, UINT64_MAX, slot_is_done, s))
+	const uint64_t op = c->op;
+	const struct p3_wants wants = {P3_WAIT_COMMAND, 1, &op};
+	while (!wait_until(n, UINT64_MAX, &wants, slot_is_done, s))
 		sched_yield(); /* closing: p3_nic_stop empties the mailbox */
 	int rc = s->result;
 	memcpy(c, p3_mbx_cmd(s), sizeof *c);
@@ -759,8 +780,9 @@ static bool poll_ready(void *arg)
 /* All but the first look. */
 static void wait_for_event(struct p3_nic *n, struct poll *p, uint64_t ns)
 {
+	const struct p3_wants wants = {P3_WAIT_EVENT, p->n, p->handles};
 	if (ns) {
-		(void)wait_until(n, ns, poll_ready, p);
+		(void)wait_until(n, ns, &wants, poll_ready, p);
 	} else if (p3_fw_enter(n, P3_LEASE_HOST)) {
 		(void)p3_fw_pass(n);
 		p3_fw_leave(n);

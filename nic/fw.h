@@ -17,6 +17,7 @@
  *	xfer.c	 long transfers: transfer table, windows, the movers
  *	peer.c	 birth and death of peers, lanes
  *	faulty.c a wire for tests (wire.h), with frame.c, faults.c and crc.c below it
+ *	mirror.c what tools outside see of the state: the control block's gauges
  *	dump.c	 tables as text, for people
  */
 #ifndef P3_NIC_FW_H
@@ -476,6 +477,9 @@ struct p3_peer {
 	struct p3_link blocked_link;
 	struct p3_pull *bulk; /* the one of this pair that uses a window */
 	struct p3_pull own_pull;
+	uint32_t nqueued;  /* pendings in queue, */
+	uint32_t nout;     /* and in outstanding, or pulling */
+	uint64_t taken;    /* what the peer had taken when that was mirrored last */
 	uint32_t npulls;   /* from the shared pool */
 	uint32_t nreading; /* pulls announced */
 	uint32_t nxfer[2]; /* of the shared slots of each class */
@@ -640,6 +644,8 @@ struct p3_hit {
 };
 
 bool p3_fw_match(struct p3_ni *ni, const struct p3_ask *ask, struct p3_hit *hit_out);
+/* Does the access control list let it in? */
+bool p3_fw_allows(const struct p3_ni *ni, const struct p3_ask *ask);
 
 static inline void p3_fw_exhaust(struct p3_md *md)
 {
@@ -1003,6 +1009,32 @@ static inline bool p3_fw_enter(struct p3_nic *n, enum p3_lease_holder who)
 		p3_fw_mail(n);
 	return true;
 }
+
+/* ---- mirror.c ---- */
+
+#define P3_MIRROR_PASSES 4096u /* a power of two */
+
+/* The gauges, as they are now; next: who will hold the lease. */
+P3_RARE void p3_fw_mirror(struct p3_nic *n, enum p3_lease_holder next);
+void p3_fw_mirror_peer(struct p3_peer *p, uint64_t now_ns);
+/* A peer is gone: nothing waits for it. */
+void p3_fw_mirror_lost(struct p3_peer *p);
+void p3_fw_mirror_queue(struct p3_nic *n, const struct p3_eq *eq);
+void p3_fw_mirror_no_queue(struct p3_nic *n, const struct p3_eq *eq);
+/* The settings in effect; once. */
+void p3_mirror_conf(struct p3_nic *n);
+
+/* What a thread waits for. */
+struct p3_wants {
+	enum p3_wait_kind kind;
+	uint32_t n;
+	const uint64_t *handles; /* COMMAND: its p3_op */
+};
+
+/* (any) The calling thread is about to sleep; NULL: there is no line left. */
+struct p3_wait_line *p3_mirror_wait(struct p3_nic *n, const struct p3_wants *wants,
+	uint64_t since_ns, uint64_t deadline_ns);
+void p3_mirror_waited(struct p3_wait_line *line);
 
 /* ---- dump.c ---- */
 

@@ -14,6 +14,11 @@ static inline bool is_allowed(const struct p3_ni *ni, const struct p3_ask *ask)
 	       (e->pt_index == PTL_PT_INDEX_ANY || e->pt_index == ask->pt_index);
 }
 
+bool p3_fw_allows(const struct p3_ni *ni, const struct p3_ask *ask)
+{
+	return is_allowed(ni, ask);
+}
+
 static inline bool accepts(struct p3_md *md, const struct p3_ask *ask, struct p3_hit *hit)
 {
 	static const uint8_t needs[] = {[P3_REQ_PUT] = PTL_MD_OP_PUT,

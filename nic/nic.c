@@ -186,6 +186,7 @@ static bool sleep_until_rung(struct nic_thread *t)
 	struct p3_nic *n = t->n;
 	uint32_t word = P3_AWAKE, was = P3_ASLEEP_NIC;
 	p3_set(&n->nic_asleep, 1);
+	p3_set(&n->count[P3_G_NIC_ASLEEP], 1);
 	/* As armed, or a watcher's: who sleeps on AWAKE is not rung for. */
 	if (p3_cas32(&n->doorbell->asleep, &word, P3_ASLEEP_NIC))
 		word = P3_ASLEEP_NIC;
@@ -200,6 +201,7 @@ static bool sleep_until_rung(struct nic_thread *t)
 				     P3_ASLEEP_NIC, true);
 	t->belt_ns = woken ? P3_BELT_NS : p3_longer_belt(t->belt_ns);
 	p3_set(&n->nic_asleep, 0);
+	p3_set(&n->count[P3_G_NIC_ASLEEP], 0);
 	bool armed = p3_cas32(&n->doorbell->asleep, &was, P3_AWAKE);
 	p3_fence(); /* PARK.1: the caller's passes are the last look */
 	return woken || !armed;
@@ -218,6 +220,8 @@ static bool serve(struct nic_thread *t, bool rung)
 	bool worked = run_passes(t);
 	if (worked && !rung)
 		p3_count(&n->count[P3_C_PARK_LATE], 1);
+	if (!rung)
+		p3_fw_mirror(n, P3_LEASE_FREE);
 	t->busy = !p3_list_empty(&n->pulls) || (worked && is_blocked(n));
 	if (t->resting && worked) {
 		t->resting = false;
@@ -253,9 +257,9 @@ static void tick(struct nic_thread *t)
 		t->busy = false;
 		return;
 	}
-	p3_count(&n->count[P3_C_HEARTBEAT], 1);
 	FAULT_POINT("nic.took_over");
 	bool worked = run_passes(t);
+	p3_fw_mirror(n, P3_LEASE_FREE);
 	if (worked) {
 		t->resting = false;
 		p3_count(&n->count[P3_C_TAKEOVERS], 1);
@@ -356,7 +360,6 @@ static void run_dedicated(struct nic_thread *t)
 			t->resting = true;
 			break;
 		}
-		p3_count(&n->count[P3_C_HEARTBEAT], 1);
 		if (turns % 65536 == 0)
 			p3_fw_sweep(n);
 	}
@@ -396,6 +399,7 @@ static void *nic_main(void *arg)
 	struct p3_nic *n = arg;
 	leave_a_will(n);
 	settle(n);
+	p3_set(&n->count[P3_G_NIC_TID], (uint64_t)syscall(SYS_gettid));
 	while (!p3_get(&n->stop)) {
 		if (is_dedicated(&t)) {
 			run_dedicated(&t);
@@ -672,6 +676,7 @@ int p3_nic_start(const struct p3_nic_conf *conf, struct p3_nic **nic_out)
 	rc = start_wire(n);
 	if (rc)
 		goto drop;
+	p3_mirror_conf(n);
 	FAULT_POINT("init.formatted");
 	p3_release(&((struct p3_seg_header *)n->published.base)->state,
 		P3_SEG_LIVE); /* SEG.1 */

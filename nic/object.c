@@ -284,6 +284,7 @@ int p3_fw_eq_alloc(struct p3_nic *n, struct p3_cmd *c)
 		p3_evq_format(c->eq.ring, c->eq.n, &eq->tx, &eq->rx);
 	p3_release(&eq->rx.epoch, p3_get(&eq->o.gen) + 1); /* EVQ.5 */
 	object_born(&eq->o);
+	p3_fw_mirror_queue(n, eq);
 	c->handle_out = p3_handle_of(P3_KIND_EQ, &eq->o);
 	return PTL_OK;
 }
@@ -296,6 +297,7 @@ static void eq_kill(struct p3_nic *n, struct p3_eq *eq, struct p3_eq **dead)
 {
 	p3_use_less(p3_ni_of(n, &eq->o), P3_U_EQ);
 	p3_table_kill(&n->table[P3_T_EQ], &eq->o);
+	p3_fw_mirror_no_queue(n, eq);
 	eq->next_dead = *dead;
 	*dead = eq;
 }

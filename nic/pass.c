@@ -362,8 +362,11 @@ bool p3_fw_pass(struct p3_nic *n)
 	if ((n->ntouched || n->posted) && (!n->worked || ++n->unlooked >= P3_UNLOOKED))
 		p3_fw_look(n);
 	FAULT_POINT("pass.done");
-	p3_count(&n->count[P3_C_PASSES], 1);
+	uint64_t passes = p3_get(&n->count[P3_C_PASSES]) + 1;
+	p3_set(&n->count[P3_C_PASSES], passes);
 	if (!n->worked)
 		p3_count(&n->drained, 1);
+	if (__builtin_expect(passes % P3_MIRROR_PASSES == 0, 0))
+		p3_fw_mirror(n, p3_lease_held_by(&n->lease));
 	return n->worked;
 }

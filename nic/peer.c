@@ -419,6 +419,7 @@ int p3_fw_peer_down(struct p3_nic *n, struct p3_cmd *c)
 		c->peer->base = NULL;
 		return 0;
 	}
+	p3_fw_mirror_lost(p);
 	c->peer->base = p->base;
 	c->peer->doorbell_at = p->doorbell;
 	c->peer->view = p->heap;

@@ -60,12 +60,33 @@ void p3_fw_drop(struct p3_nic *n, struct p3_ni *ni, uint64_t length)
 	p3_count(&n->count[P3_C_DROP_BYTES], length);
 }
 
+static enum p3_drop_why why_dropped(const struct p3_ni *ni, const struct p3_ask *ask)
+{
+	if (!ni)
+		return P3_DROP_NO_PROCESS;
+	return p3_fw_allows(ni, ask) ? P3_DROP_NO_MATCH : P3_DROP_DENIED;
+}
+
+/* For tools. */
+static void describe_drop(struct p3_nic *n, const struct p3_peer *p,
+	const struct p3_ni *ni, const struct p3_ask *ask)
+{
+	enum p3_drop_why why = why_dropped(ni, ask);
+	p3_set(&n->count[P3_C_DROP_WHO], ask->who);
+	p3_set(&n->count[P3_C_DROP_WHY], p3_pair(why, ask->pt_index));
+	p3_set(&n->count[P3_C_DROP_BITS], ask->bits);
+	p3_set(&n->count[P3_C_DROP_NODE], p->index);
+	if (why == P3_DROP_DENIED)
+		p3_count(&n->count[P3_C_DENIED], 1);
+}
+
 /* Nobody wanted it: its reservation goes back all the same. */
 static P3_RARE void discard(
 	struct p3_nic *n, struct p3_peer *p, struct p3_ni *ni, struct request r)
 {
 	bool long_put = r.ask.kind == P3_REQ_PUT && (r.flags & P3_F_LONG);
 	p3_fw_drop(n, ni, r.ask.length);
+	describe_drop(n, p, ni, &r.ask);
 	if (r.pending)
 		respond(n, p, r.pending, long_put ? P3_RSP_DONE : P3_RSP_NONE, 0);
 }

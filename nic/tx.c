@@ -155,6 +155,10 @@ static void send_end(struct p3_nic *n, struct p3_pending *t, uint32_t fail)
 static void free_pending(struct p3_nic *n, struct p3_pending *t)
 {
 	p3_list_del(&t->link);
+	if (t->state == P3_PEND_QUEUED)
+		t->peer->nqueued--;
+	else
+		t->peer->nout--;
 	if (t->xfer)
 		p3_xfer_free(n, t->xfer);
 	t->xfer = NULL;
@@ -328,6 +332,7 @@ static P3_RARE int admit(struct p3_nic *n, struct p3_peer *p, uint32_t kind,
 	p3_use_more(&n->ni[t->ni], P3_U_OP);
 	count_sent(&n->ni[t->ni], kind == P3_REQ_GET ? 0 : m->length);
 	p3_list_add(&p->queue, &t->link);
+	p->nqueued++;
 	p3_fw_push(n, p);
 	return PTL_OK;
 }
@@ -486,6 +491,8 @@ static bool send_one(struct p3_nic *n, struct p3_peer *p, struct p3_pending *t)
 	p3_list_del(&t->link);
 	p3_list_add(&p->outstanding, &t->link);
 	t->state = P3_PEND_SENT;
+	p->nqueued--;
+	p->nout++;
 	FAULT_POINT("request.sent");
 	if (t->send.md && !(t->is_long && t->kind == P3_REQ_PUT))
 		send_end(n, t, PTL_NI_OK);
@@ -497,8 +504,10 @@ static bool send_one(struct p3_nic *n, struct p3_peer *p, struct p3_pending *t)
 /* What a peer that is expected will get waits for its birth, which nobody polls for. */
 void p3_fw_push(struct p3_nic *n, struct p3_peer *p)
 {
-	if (p->state == P3_EXPECTED)
+	if (p->state == P3_EXPECTED) {
+		p3_fw_mirror_peer(p, p3_now_ns());
 		return;
+	}
 	while (!p3_list_empty(&p->queue))
 		if (!send_one(n, p, p3_item(p->queue.next, struct p3_pending, link)))
 			break;

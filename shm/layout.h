@@ -10,7 +10,10 @@
  *   0       +-----------------+
  *           | header          |  magic, layout word, incarnation, state
  *           +-----------------+
- *           | counters        |  NIC control block: heartbeat, counters
+ *           | counters        |  NIC control block: heartbeat, counters, gauges
+ *           +-----------------+
+ *           | waits[8]        |  what host threads sleep for
+ *           | queues[64]      |  where event queues lie in the host segment
  *           +-----------------+
  *           | peer[nnodes]    |  what this node says to each peer: credits of the
  *           |                 |  lanes that it receives on, where its own lanes are
@@ -34,7 +37,7 @@
 #include <stddef.h>
 
 #define P3_SEG_MAGIC     0x33736f50u /* "Pos3" */
-#define P3_SEG_VERSION   4u
+#define P3_SEG_VERSION   5u
 #define P3_MAX_NODES     1024u
 #define P3_PAGE          4096u
 #define P3_HUGE          (2u << 20)
@@ -45,6 +48,8 @@
 #define P3_WINDOW_CHUNKS 8u
 #define P3_WINDOW_LEN    ((uint64_t)P3_CHUNK_LEN * P3_WINDOW_CHUNKS)
 #define P3_WINDOWS       4u
+#define P3_WAITS         8u  /* host threads that say what they sleep for */
+#define P3_QUEUES_SHOWN  64u /* event queues, by their number */
 
 /* Cells of 64 bytes, moved as words; the first word of a header cell is its
  * validity (low half) with kind, flags and number of cells. */
@@ -69,7 +74,13 @@ struct p3_seg_header {
 	uint8_t pad[68];
 };
 
-/* The NIC control block: written by the lease holder only, read by tools. */
+/*
+ * The NIC control block: read by tools, never by peers, and nothing is decided by it.
+ * Counters change with what they count.  Gauges are a picture: the lease holder draws it
+ * every P3_MIRROR_PASSES passes, before it sleeps a second time for nothing, and at each
+ * tick of the NIC thread that finds the lease free; HEARTBEAT counts the pictures, NOW_NS
+ * dates the last one.  All words are relaxed: a group may be torn (docs/ordering.md).
+ */
 enum p3_counter {
 	P3_C_HEARTBEAT,
 	P3_C_PASSES,
@@ -97,7 +108,74 @@ enum p3_counter {
 	P3_C_LEASE_HOST,
 	P3_C_LEASE_NIC,
 	P3_C_DIRECT_BYTES,
-	P3_COUNTERS = 32
+	P3_C_DENIED,    /* drops for the access control list's sake */
+	P3_C_DROP_WHO,  /* the last one: pid:nid of its initiator, */
+	P3_C_DROP_WHY,  /* p3_drop_why:portal index, */
+	P3_C_DROP_BITS, /* its match bits, */
+	P3_C_DROP_NODE, /* and from which node it came */
+
+	P3_G_NOW_NS = 32, /* CLOCK_MONOTONIC */
+	P3_G_LEASE,       /* p3_lease_holder, as the holder left it */
+	P3_G_MES,         /* in use */
+	P3_G_MDS,
+	P3_G_EQS,
+	P3_G_PENDINGS,
+	P3_G_PENDINGS_MOST,
+	P3_G_QUEUED,  /* of these: in send queues, */
+	P3_G_BLOCKED, /* of so many peers */
+	P3_G_HOT,     /* lanes that are polled */
+	P3_G_ALIVE,   /* peers, this node too */
+	P3_G_PULLS,   /* long transfers into this node's memory */
+	P3_G_SOURCES, /* and out of it */
+	P3_G_PARKED,  /* host threads asleep, */
+	P3_G_WAITING, /* and inside a blocking call */
+	P3_G_WATCHER, /* one sleeps on the doorbell */
+	P3_G_CARVED,  /* bytes of the arena in use */
+
+	P3_G_NIC_ASLEEP = 52, /* (NIC thread) until a message comes */
+	P3_G_NIC_TID,
+
+	P3_G_MODE = 54, /* set once: p3_mode, */
+	P3_G_PAGE,      /* bytes, */
+	P3_G_NUMA,      /* node that the memory is on, plus 1; 0: not asked for, */
+	P3_G_CPUS,      /* of the job, */
+	P3_G_CMA,
+	P3_G_BULK,
+	P3_G_BASE_LANES,
+	P3_G_WIRE,
+	P3_G_HEAP, /* bytes, */
+	P3_G_SPIN, /* idle threads spin so long, ns */
+	P3_COUNTERS = 64
+};
+
+enum p3_drop_why {
+	P3_DROP_NO_PROCESS = 1, /* no interface has the target's pid */
+	P3_DROP_DENIED,
+	P3_DROP_NO_MATCH
+};
+
+/*
+ * What one host thread sleeps for: written by it when it begins to sleep, free again when
+ * it has what it waited for.  A thread that finds none free says nothing.
+ */
+enum p3_wait_kind { P3_WAIT_EVENT = 1, P3_WAIT_COMMAND };
+
+#define P3_WAIT_HANDLES 8u
+
+struct p3_wait_line {
+	p3_a32 tid;  /* 0: free */
+	p3_a32 kind; /* p3_wait_kind */
+	p3_a64 since_ns;
+	p3_a64 deadline_ns;             /* UINT64_MAX: none */
+	p3_a64 n;                       /* EVENT: queues */
+	p3_a64 handle[P3_WAIT_HANDLES]; /* the first of them; COMMAND: its p3_op */
+	uint64_t pad[4];
+};
+
+/* Where an event queue's ring is: written by the lease holder as it is made or freed. */
+struct p3_queue_line {
+	p3_a64 at;  /* in the host segment, plus 1; 0: there is none, or elsewhere */
+	p3_a64 how; /* generation:records */
 };
 
 /*
@@ -117,7 +195,10 @@ struct p3_peer_entry {
 	p3_a32 reading;   /* puts of the peer being read from its memory: XFER.5 */
 	uint32_t pad0;
 	p3_a64 bulk_again; /* of the bytes that bulk_read is about: XFER.6 */
-	uint64_t pad1[6];
+	/* gauges of this node's sends to the peer, for tools: see p3_counter */
+	p3_a64 shown_ops;   /* sent and not answered:in the send queue */
+	p3_a64 shown_since; /* since then the peer has taken nothing; 0: nothing waits */
+	uint64_t pad1[4];
 	/* producer's side, and what hardly changes but is looked at all the time */
 	p3_a64 tx_for;   /* incarnation of the peer that line two is for */
 	p3_a64 full_req; /* offset of the full request ring, 0 none */
@@ -167,6 +248,9 @@ _Static_assert(sizeof(struct p3_seg_header) == P3_LINE, "layout is part of the f
 _Static_assert(sizeof(struct p3_peer_entry) == 2 * P3_LINE, "one line for each side");
 _Static_assert(offsetof(struct p3_peer_entry, tx_for) == P3_LINE, "one side a line");
 _Static_assert(sizeof(struct p3_xfer) == P3_LINE, "layout is part of the format");
+_Static_assert(sizeof(struct p3_wait_line) == P3_LINE, "one thread a line");
+_Static_assert(sizeof(struct p3_queue_line) == 16, "layout is part of the format");
+_Static_assert(P3_G_WATCHER < P3_G_NIC_ASLEEP && P3_G_SPIN < P3_COUNTERS, "all fit");
 _Static_assert(sizeof(struct p3_doorbell) == P3_PAGE, "one page");
 _Static_assert(P3_WINDOW_LEN % P3_PAGE == 0, "windows are whole pages");
 
@@ -183,6 +267,8 @@ struct p3_layout {
 	uint32_t req_cells; /* of a full request ring: a power of two */
 	uint32_t rsp_cells;
 	uint64_t counters_off;
+	uint64_t waits_off;
+	uint64_t queues_off;
 	uint64_t peers_off;
 	uint64_t base_off;
 	uint64_t xfers_off;
@@ -208,7 +294,9 @@ static inline struct p3_layout p3_layout_of(uint32_t nnodes)
 	l.req_cells = nnodes <= 16 ? 1024 : 256;
 	l.rsp_cells = nnodes <= 16 ? 256 : 64;
 	l.counters_off = sizeof(struct p3_seg_header);
-	l.peers_off = l.counters_off + P3_COUNTERS * sizeof(p3_a64);
+	l.waits_off = l.counters_off + P3_COUNTERS * sizeof(p3_a64);
+	l.queues_off = l.waits_off + P3_WAITS * sizeof(struct p3_wait_line);
+	l.peers_off = l.queues_off + P3_QUEUES_SHOWN * sizeof(struct p3_queue_line);
 	l.base_off = l.peers_off + nnodes * sizeof(struct p3_peer_entry);
 	l.xfers_off = l.base_off + (uint64_t)nnodes * 2 * P3_BASE_CELLS * P3_CELL;
 	l.ctl_len = p3_round_up(l.xfers_off + l.nxfers * sizeof(struct p3_xfer), P3_PAGE);

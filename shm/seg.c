@@ -350,3 +350,13 @@ void p3_seg_bind_here(const struct p3_seg *seg)
 	/* Refused in many containers: first touch by the owner serves as well. */
 	(void)mbind(seg->base, seg->len, MPOL_PREFERRED, &mask, 64, 0);
 }
+
+int p3_seg_numa_node(const struct p3_seg *seg)
+{
+	int node = -1;
+	if (numa_available() < 0 || numa_num_configured_nodes() < 2)
+		return -1;
+	if (get_mempolicy(&node, NULL, 0, seg->base, MPOL_F_NODE | MPOL_F_ADDR) != 0)
+		return -1;
+	return node;
+}

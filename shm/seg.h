@@ -56,6 +56,9 @@ int p3_seg_seal(const struct p3_seg *seg);
 /* The page that all nodes may write: a small memfd, sealed in size only. */
 int p3_seg_create_doorbell(struct p3_seg *seg_out);
 
+/* NUMA node of its first page; -1: not known here, or there is one only. */
+int p3_seg_numa_node(const struct p3_seg *seg);
+
 /* Prefer memory of the NUMA node of the CPU that runs this.  Best effort, silent. */
 void p3_seg_bind_here(const struct p3_seg *seg);
 

@@ -1,13 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# yod's completion offers what yod --help lists: completion.sh source-tree yod
+# Completion offers what --help lists: completion.sh source-tree yod ptlstat
 . "$1/launcher/yod.bash"
+. "$1/launcher/ptlstat.bash"
 status=0
 
 # offers words...: what completes the last of them
 offers() {
 	COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) COMPREPLY=()
-	_yod
+	"_$1"
 	printf '%s\n' "${COMPREPLY[@]}" | sort -u
 }
 
@@ -31,4 +32,13 @@ expect "$(offers yod -sz 4 ls : -sz 2 --wd)" --wdir
 expect "$(offers yod -sz 4 ls : -sz 2 /etc/host)" "$(compgen -f /etc/host | sort)"
 expect "$(offers yod -sz 4 /etc/host)" "$(compgen -f /etc/host | sort)"
 expect "$(offers yod -sz 4 ls --ti)" ""
+
+ptlstat() {
+	printf 'job uid\n4711 0\n'
+}
+help=$("$3" --help | grep -oE '^  -.*' | grep -oE -- '(^| )--?[a-z]+' | tr -d ' ')
+expect "$(offers ptlstat -)" "$(printf '%s\n' $help | sort)"
+expect "$(offers ptlstat '')" "$(printf '%s\n' 4711 conf why)"
+expect "$(offers ptlstat why 47)" 4711
+expect "$(offers ptlstat -i '')" ""
 exit $status

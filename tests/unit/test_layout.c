@@ -16,7 +16,11 @@ static void layout_parts_follow_each_other(void **state)
 		struct p3_layout l = p3_layout_of(n);
 		assert_int_equal(l.nnodes, n);
 		assert_int_equal(l.counters_off, sizeof(struct p3_seg_header));
-		assert_int_equal(l.peers_off, l.counters_off + P3_COUNTERS * 8);
+		assert_int_equal(l.waits_off, l.counters_off + P3_COUNTERS * 8);
+		assert_int_equal(l.queues_off,
+			l.waits_off + P3_WAITS * sizeof(struct p3_wait_line));
+		assert_int_equal(l.peers_off,
+			l.queues_off + P3_QUEUES_SHOWN * sizeof(struct p3_queue_line));
 		assert_int_equal(
 			l.base_off, l.peers_off + n * sizeof(struct p3_peer_entry));
 		assert_int_equal(l.xfers_off, p3_base_req_off(&l, n));
@@ -31,6 +35,8 @@ static void layout_parts_start_on_lines(void **state)
 	for (uint32_t n = 1; n <= P3_MAX_NODES; n++) {
 		struct p3_layout l = p3_layout_of(n);
 		assert_int_equal(l.counters_off % P3_LINE, 0);
+		assert_int_equal(l.waits_off % P3_LINE, 0);
+		assert_int_equal(l.queues_off % P3_LINE, 0);
 		assert_int_equal(l.peers_off % P3_LINE, 0);
 		assert_int_equal(l.base_off % P3_LINE, 0);
 		assert_int_equal(l.xfers_off % P3_LINE, 0);

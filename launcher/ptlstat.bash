@@ -1,0 +1,15 @@
+# Completion of ptlstat(1) in bash: options, why and conf, and the numbers of jobs.
+_ptlstat() {
+	local cur=${COMP_WORDS[COMP_CWORD]}
+	case ${COMP_WORDS[COMP_CWORD - 1]} in
+	-i | --interval | -c | --count) return ;;
+	esac
+	if [[ $cur == -* ]]; then
+		mapfile -t COMPREPLY < <(compgen -W '-i --interval -c --count -j --json -h --help
+			--version' -- "$cur")
+	else
+		mapfile -t COMPREPLY < <(compgen -W "why conf $(ptlstat 2>/dev/null |
+			awk 'NR > 1 { print $1 }')" -- "$cur")
+	fi
+}
+complete -F _ptlstat ptlstat

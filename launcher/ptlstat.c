@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "launcher/ptlstat.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#ifndef P3_VERSION
+#define P3_VERSION "unversioned"
+#endif
+
+enum { STATUS_OK, STATUS_NO_JOB, STATUS_USAGE };
+
+enum what { LOOK, WHY, CONF };
+
+struct opt {
+	enum what what;
+	uint32_t job; /* 0: not said */
+	double interval;
+	long count; /* 0: not said */
+	bool json;
+};
+
+__attribute__((format(printf, 1, 2))) static void complain(const char *fmt, ...)
+{
+	va_list args;
+	fputs("ptlstat: ", stderr);
+	va_start(args, fmt);
+	vfprintf(stderr, fmt, args);
+	va_end(args);
+	fputc('\n', stderr);
+}
+
+/* ---- the command line ---- */
+
+static int show_help(void)
+{
+	puts("usage: ptlstat [options] [why | conf] [JOB]\n"
+	     "Looks at a Portals job from outside: running, stopped, hung or with dead "
+	     "nodes.\n"
+	     "JOB is its number, as \"ptlstat\" alone lists them, or the pid of its yod "
+	     "or "
+	     "of a\n"
+	     "node.  why and conf need none if there is one job only.\n\n"
+	     "  ptlstat             list your jobs\n"
+	     "  ptlstat JOB         what each node does: rates, queues, drops; on a "
+	     "terminal\n"
+	     "                      drawn anew until ^C\n"
+	     "  ptlstat why [JOB]   who waits for what, and for whom\n"
+	     "  ptlstat conf [JOB]  the settings, and what each node got\n\n"
+	     "  -i, --interval SEC  time that rates are measured over; default 1\n"
+	     "  -c, --count N       so many pictures; default: no end on a terminal, "
+	     "else "
+	     "1\n"
+	     "  -j, --json          for programs: one object a line\n"
+	     "  -h, --help          print this\n"
+	     "  --version           print the version\n\n"
+	     "status: 0, 1 there is no such job or it cannot be looked at, 2 usage.");
+	return STATUS_OK;
+}
+
+static int bad_option(const char *word)
+{
+	complain("%s: not an option, or its value is missing; see ptlstat --help", word);
+	return STATUS_USAGE;
+}
+
+static int take_interval(struct opt *opt, const char *text)
+{
+	char *end;
+	opt->interval = strtod(text, &end);
+	if (end != text && !*end && opt->interval >= 0.01 && opt->interval <= 86400)
+		return -1;
+	complain(
+		"-i: '%s' is no time; expected seconds, 0.01 to 86400, as in -i 2", text);
+	return STATUS_USAGE;
+}
+
+static int take_count(struct opt *opt, const char *text)
+{
+	char *end;
+	errno = 0;
+	opt->count = strtol(text, &end, 10);
+	if (end != text && !*end && !errno && opt->count >= 1)
+		return -1;
+	complain("-c: '%s' is no number of pictures; expected 1 or more, as in -c 5",
+		text);
+	return STATUS_USAGE;
+}
+
+static int take_word(struct opt *opt, const char *word)
+{
+	char *end;
+	bool bare = opt->what == LOOK && !opt->job;
+	if (bare && !strcmp(word, "why")) {
+		opt->what = WHY;
+		return -1;
+	}
+	if (bare && !strcmp(word, "conf")) {
+		opt->what = CONF;
+		return -1;
+	}
+	errno = 0;
+	unsigned long n = strtoul(word, &end, 10);
+	if (opt->job || *word < '0' || *word > '9' || *end || errno || !n ||
+		n > INT32_MAX) {
+		complain("'%s': not expected here; expected a job's number or a pid, or "
+			 "why, or conf; see ptlstat --help",
+			word);
+		return STATUS_USAGE;
+	}
+	opt->job = (uint32_t)n;
+	return -1;
+}
+
+static int take_option(struct opt *opt, int c, const char *word)
+{
+	switch (c) {
+	case 'i':
+		return take_interval(opt, optarg);
+	case 'c':
+		return take_count(opt, optarg);
+	case 'j':
+		opt->json = true;
+		return -1;
+	case 'h':
+		return show_help();
+	case 'v':
+		puts("ptlstat (libportals " P3_VERSION ", Portals 3.3)");
+		return STATUS_OK;
+	case 1:
+		return take_word(opt, optarg);
+	default:
+		return bad_option(word);
+	}
+}
+
+/* -1: go on; else the status to exit with. */
+static int parse(int argc, char **argv, struct opt *opt)
+{
+	static const struct option longs[] = {{"interval", required_argument, NULL, 'i'},
+		{"count", required_argument, NULL, 'c'}, {"json", no_argument, NULL, 'j'},
+		{"help", no_argument, NULL, 'h'}, {"version", no_argument, NULL, 'v'},
+		{NULL, 0, NULL, 0}};
+	opterr = 0;
+	for (;;) {
+		int at = optind;
+		int c = getopt_long(argc, argv, "-:i:c:jh", longs, NULL);
+		if (c < 0)
+			break;
+		int rc = take_option(opt, c, argv[at]);
+		if (rc >= 0)
+			return rc;
+	}
+	for (; optind < argc; optind++)
+		if (take_word(opt, argv[optind]) >= 0)
+			return STATUS_USAGE;
+	return -1;
+}
+
+/* ---- jobs ---- */
+
+static int say_no_look(uint32_t job, int rc)
+{
+	switch (-rc) {
+	case ESRCH:
+		complain("%u: no job of this user, nor a pid of one; ptlstat alone lists "
+			 "them (a job whose yod was killed is gone)",
+			job);
+		break;
+	case EPERM:
+		complain("%u: another user's job; only that user and root may look at it",
+			job);
+		break;
+	case ETIMEDOUT:
+		complain("%u: its yod does not answer within %d s: it is starting nodes, "
+			 "or was stopped (then kill -CONT it)",
+			job, P3_LOOK_MS / 1000);
+		break;
+	case EPIPE:
+		complain("%u: the job has ended", job);
+		break;
+	case EPROTO:
+		complain("%u: its yod is of another version; use the ptlstat that came "
+			 "with "
+			 "it",
+			job);
+		break;
+	default:
+		complain("%u: cannot look at it: %s", job, strerror(-rc));
+	}
+	return STATUS_NO_JOB;
+}
+
+struct jobs {
+	uint32_t n, last;
+};
+
+static void count_job(void *arg, uint32_t uid, uint32_t jid)
+{
+	struct jobs *jobs = arg;
+	(void)uid;
+	jobs->n++;
+	jobs->last = jid;
+}
+
+static void list_job(void *arg, uint32_t uid, uint32_t jid)
+{
+	struct p3_look *look;
+	uint32_t *n = arg;
+	unsigned joined = 0;
+	if (!(*n)++)
+		printf("%10s %6s %6s %6s\n", "job", "uid", "nodes", "joined");
+	int rc = p3_look_open(jid, &look);
+	if (rc) {
+		printf("%10u %6u  %s\n", jid, uid,
+			rc == -ETIMEDOUT ? "its yod does not answer" : strerror(-rc));
+		return;
+	}
+	uint32_t size = p3_look_job(look)->size;
+	for (uint32_t i = 0; i < size; i++)
+		joined += p3_look_node(look, i)->msg.state == P3_RDV_JOINED;
+	printf("%10u %6u %6u %6u\n", jid, uid, size, joined);
+	p3_look_close(look);
+}
+
+static int list_jobs(const struct opt *opt)
+{
+	uint32_t n = 0;
+	if (opt->json) {
+		ptl_json_jobs();
+		return STATUS_OK;
+	}
+	p3_look_jobs(list_job, &n);
+	if (!n)
+		puts("no jobs");
+	return STATUS_OK;
+}
+
+/* Which one is meant, if none was named; 0: that is not clear. */
+static uint32_t only_job(void)
+{
+	struct jobs jobs = {0, 0};
+	p3_look_jobs(count_job, &jobs);
+	return jobs.n == 1 ? jobs.last : 0;
+}
+
+/* ---- looking ---- */
+
+static void pause_for(double seconds)
+{
+	struct timespec t = {
+		(time_t)seconds, (long)((seconds - (double)(time_t)seconds) * 1e9)};
+	while (nanosleep(&t, &t) && errno == EINTR)
+		;
+}
+
+static void show(const struct opt *opt, const struct ptl_picture *was,
+	const struct ptl_picture *is)
+{
+	if (opt->json)
+		ptl_json_job(was, is);
+	else
+		ptl_top(was, is, isatty(STDOUT_FILENO) && opt->count != 1);
+	fflush(stdout);
+}
+
+/* A table at once, before there are rates. */
+static bool shows_at_once(const struct opt *opt)
+{
+	return !opt->json && isatty(STDOUT_FILENO) && opt->count != 1;
+}
+
+static int look_on(const struct opt *opt, struct p3_look *look)
+{
+	struct ptl_picture was, is;
+	int rc = ptl_picture_take(look, &was);
+	if (rc)
+		return rc;
+	if (shows_at_once(opt))
+		show(opt, &was, &was);
+	for (long n = 0; !opt->count || n < opt->count; n++) {
+		pause_for(opt->interval);
+		rc = ptl_picture_take(look, &is);
+		if (rc)
+			break;
+		show(opt, &was, &is);
+		ptl_picture_drop(&was);
+		was = is;
+	}
+	ptl_picture_drop(&was);
+	return rc;
+}
+
+static void print_line(void *arg, bool conclusion, const char *text)
+{
+	bool *concludes = arg;
+	if (conclusion && !*concludes)
+		putchar('\n');
+	*concludes = conclusion;
+	puts(text);
+}
+
+static int look_once(const struct opt *opt, struct p3_look *look)
+{
+	struct ptl_picture p;
+	bool concludes = false;
+	int rc = ptl_picture_take(look, &p);
+	if (rc)
+		return rc;
+	if (opt->what == CONF)
+		ptl_conf(&p);
+	else if (opt->json)
+		ptl_json_why(&p);
+	else
+		ptl_why(&p, print_line, &concludes);
+	ptl_picture_drop(&p);
+	return 0;
+}
+
+static int look(struct opt *opt)
+{
+	struct p3_look *look;
+	int rc = p3_look_open(opt->job, &look);
+	if (rc)
+		return say_no_look(opt->job, rc);
+	if (!opt->count && !isatty(STDOUT_FILENO))
+		opt->count = 1;
+	rc = opt->what == LOOK ? look_on(opt, look) : look_once(opt, look);
+	p3_look_close(look);
+	return rc ? say_no_look(opt->job, rc) : STATUS_OK;
+}
+
+int main(int argc, char **argv)
+{
+	struct opt opt = {.interval = 1};
+	int rc = parse(argc, argv, &opt);
+	if (rc >= 0)
+		return rc;
+	if (!opt.job && opt.what == LOOK)
+		return list_jobs(&opt);
+	if (!opt.job)
+		opt.job = only_job();
+	if (opt.job)
+		return look(&opt);
+	if (opt.what == CONF) {
+		ptl_conf(NULL);
+		return STATUS_OK;
+	}
+	complain("why: no job is named, and this user does not have just one; see "
+		 "ptlstat");
+	return STATUS_USAGE;
+}

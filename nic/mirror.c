@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The NIC control block's gauges: a picture of what this node has and waits for, drawn
+ * now and then by the holder of the lease, for tools outside.  Nothing here is read back
+ * but by the same code, and nobody decides anything by it.
+ */
+#include "nic/fw.h"
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define P3_MIRROR_MOST 1000u /* transfers counted */
+
+static uint32_t length_of(const struct p3_link *list)
+{
+	uint32_t n = 0;
+	for (const struct p3_link *l = list->next; l != list && n < P3_MIRROR_MOST;
+		l = l->next)
+		n++;
+	return n;
+}
+
+/* A line that the peer reads, too: leave it alone if nothing is new. */
+static void show(p3_a64 *word, uint64_t value)
+{
+	if (p3_get(word) != value)
+		p3_set(word, value);
+}
+
+static bool waits_for(struct p3_peer *p)
+{
+	return p->nqueued || p->nout ||
+	       (p->acked && p3_get(p->req_out.credit) != p->req_out.pos);
+}
+
+/* What changes when the peer takes something of ours, or answers. */
+static uint64_t taken_by(const struct p3_peer *p)
+{
+	return p->acked ? p3_get(p->req_out.credit) + p->rsp_in.pos : 0;
+}
+
+void p3_fw_mirror_peer(struct p3_peer *p, uint64_t now)
+{
+	uint64_t taken = taken_by(p);
+	uint64_t since = p3_get(&p->mine->shown_since);
+	if (!waits_for(p))
+		since = 0;
+	else if (!since || taken != p->taken)
+		since = now;
+	p->taken = taken;
+	show(&p->mine->shown_since, since);
+	show(&p->mine->shown_ops, p3_pair(p->nout, p->nqueued));
+}
+
+static uint32_t mirror_peers(struct p3_nic *n, uint64_t now)
+{
+	uint32_t queued = 0;
+	for (uint32_t i = 0; i < n->nhot; i++) {
+		p3_fw_mirror_peer(n->hot[i], now);
+		queued += n->hot[i]->nqueued;
+	}
+	return queued;
+}
+
+static uint64_t pendings_most(const struct p3_nic *n)
+{
+	uint64_t chunk = sizeof(struct p3_pending) * P3_TABLE_EACH;
+	uint64_t chunks = n->conf.pending_limit / chunk;
+	return (chunks < P3_TABLE_CHUNKS ? chunks : P3_TABLE_CHUNKS) * P3_TABLE_EACH;
+}
+
+void p3_fw_mirror(struct p3_nic *n, enum p3_lease_holder next)
+{
+	uint64_t now = p3_now_ns();
+	const uint64_t gauge[] = {
+		now,
+		next,
+		n->table[P3_T_ME].live,
+		n->table[P3_T_MD].live,
+		n->table[P3_T_EQ].live,
+		n->table[P3_T_PENDING].live,
+		pendings_most(n),
+		mirror_peers(n, now),
+		length_of(&n->blocked),
+		n->nhot,
+		p3_get(&n->alive),
+		length_of(&n->pulls),
+		length_of(&n->sources),
+		p3_get(&n->parked),
+		p3_get(&n->waiting),
+		p3_get(&n->watcher),
+		n->arena_used - n->layout.ctl_len,
+	};
+	_Static_assert(P3_G_NOW_NS + sizeof gauge / sizeof gauge[0] == P3_G_CARVED + 1,
+		"one value for each");
+	for (uint32_t i = 0; i < sizeof gauge / sizeof gauge[0]; i++)
+		p3_set(&n->count[P3_G_NOW_NS + i], gauge[i]);
+	p3_set(&n->count[P3_C_DRAINED], p3_get(&n->drained));
+	p3_count(&n->count[P3_C_HEARTBEAT], 1);
+}
+
+void p3_fw_mirror_lost(struct p3_peer *p)
+{
+	p3_set(&p->mine->shown_since, 0);
+	p3_set(&p->mine->shown_ops, 0);
+}
+
+void p3_mirror_conf(struct p3_nic *n)
+{
+	const struct p3_nic_conf *c = &n->conf;
+	p3_set(&n->count[P3_G_MODE], c->mode);
+	p3_set(&n->count[P3_G_PAGE], n->published.page);
+	p3_set(&n->count[P3_G_NUMA], (uint64_t)(p3_seg_numa_node(&n->published) + 1));
+	p3_set(&n->count[P3_G_CPUS], c->cpus);
+	p3_set(&n->count[P3_G_CMA], c->cma);
+	p3_set(&n->count[P3_G_BULK], c->bulk);
+	p3_set(&n->count[P3_G_BASE_LANES], c->base_lanes_only);
+	p3_set(&n->count[P3_G_WIRE], n->wire != NULL);
+	p3_set(&n->count[P3_G_HEAP], c->heap ? p3_heap_len(c->heap) : 0);
+	p3_set(&n->count[P3_G_SPIN], n->idle.spin_ns);
+	p3_set(&n->count[P3_G_NOW_NS], p3_now_ns());
+	p3_set(&n->count[P3_G_ALIVE], p3_get(&n->alive));
+}
+
+/* ---- event queues ---- */
+
+static struct p3_queue_line *queue_line(struct p3_nic *n, const struct p3_eq *eq)
+{
+	char *base = n->published.base;
+	struct p3_queue_line *lines =
+		(struct p3_queue_line *)(base + n->layout.queues_off);
+	return eq->o.index < P3_QUEUES_SHOWN ? &lines[eq->o.index] : NULL;
+}
+
+void p3_fw_mirror_queue(struct p3_nic *n, const struct p3_eq *eq)
+{
+	struct p3_queue_line *line = queue_line(n, eq);
+	uint64_t at = (uint64_t)((char *)eq->tx.ring - (char *)n->host_seg[0].base);
+	if (!line)
+		return;
+	p3_set(&line->how, p3_pair(p3_get(&eq->o.gen), eq->n));
+	p3_set(&line->at, at < n->host_seg[0].len ? at + 1 : 0);
+}
+
+void p3_fw_mirror_no_queue(struct p3_nic *n, const struct p3_eq *eq)
+{
+	struct p3_queue_line *line = queue_line(n, eq);
+	if (line)
+		p3_set(&line->at, 0);
+}
+
+/* ---- what threads sleep for ---- */
+
+static struct p3_wait_line *claim(struct p3_nic *n, uint32_t tid)
+{
+	char *base = n->published.base;
+	struct p3_wait_line *lines = (struct p3_wait_line *)(base + n->layout.waits_off);
+	for (uint32_t i = 0; i < P3_WAITS; i++) {
+		uint32_t none = 0;
+		if (!p3_get(&lines[i].tid) && p3_cas32(&lines[i].tid, &none, tid))
+			return &lines[i];
+	}
+	return NULL;
+}
+
+struct p3_wait_line *p3_mirror_wait(struct p3_nic *n, const struct p3_wants *wants,
+	uint64_t since_ns, uint64_t deadline_ns)
+{
+	struct p3_wait_line *line = claim(n, (uint32_t)syscall(SYS_gettid));
+	if (!line)
+		return NULL;
+	p3_set(&line->kind, wants->kind);
+	p3_set(&line->since_ns, since_ns);
+	p3_set(&line->deadline_ns, deadline_ns);
+	p3_set(&line->n, wants->n);
+	for (uint32_t i = 0; i < wants->n && i < P3_WAIT_HANDLES; i++)
+		p3_set(&line->handle[i], wants->handles[i]);
+	return line;
+}
+
+void p3_mirror_waited(struct p3_wait_line *line)
+{
+	if (!line)
+		return;
+	p3_set(&line->kind, 0);
+	p3_set(&line->tid, 0);
+}

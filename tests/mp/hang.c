@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * hang SCENE - jobs that hang, each in its own way, for ptlstat to explain
+ *
+ *	stopped	 rank 2 stops itself, the others are in the barrier
+ *	barrier	 rank 1 computes, and never comes to the barrier
+ *	event	 rank 0 waits for an event that nobody sends, the others for rank 0
+ *	drop	 rank 0 waits for the ACK of a put that nothing at rank 1 accepts
+ *	denied	 the same, but rank 1's access control list refuses it
+ *	queued	 rank 0 sends to rank 1, which stopped itself, more than its lane holds
+ *	killed	 rank 1 kills itself; rank 0 waits for its message
+ *	late	 rank 2 has not called PtlInit, the others are in the barrier
+ *	idle	 all sleep outside of Portals
+ *	talk	 all talk to their neighbours for good
+ */
+#include "mp.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { BITS = 7, MANY = 3000 };
+
+static char bytes[64];
+
+static _Noreturn void sleep_for_good(void)
+{
+	for (;;)
+		pause();
+}
+
+static void stopped(void)
+{
+	if (mp.rank == 2)
+		raise(SIGSTOP);
+	mp_barrier();
+}
+
+static void barrier(void)
+{
+	volatile unsigned turns = 0;
+	while (mp.rank == 1)
+		turns++;
+	mp_barrier();
+}
+
+static void event(void)
+{
+	ptl_event_t ev;
+	if (mp.rank == 0)
+		(void)PtlEQWait(mp_queue(8), &ev);
+	mp_barrier();
+}
+
+static void put_and_wait(ptl_ac_index_t access)
+{
+	ptl_event_t ev;
+	ptl_handle_eq_t eq = mp_queue(8);
+	if (mp.rank == 0) {
+		ptl_handle_md_t md = mp_bind(bytes, sizeof bytes, eq, 0);
+		mp_ok(PtlPut(md, PTL_ACK_REQ, mp.id[1], MP_PORTAL, access, BITS, 0, 0));
+		while (PtlEQWait(eq, &ev) == PTL_OK && ev.type != PTL_EVENT_ACK)
+			;
+	}
+	mp_barrier();
+}
+
+static void drop(void)
+{
+	mp_barrier();
+	put_and_wait(0);
+}
+
+static void denied(void)
+{
+	(void)mp_attach(BITS, bytes, sizeof bytes, PTL_MD_OP_PUT, PTL_EQ_NONE);
+	mp_barrier();
+	put_and_wait(3);
+}
+
+static void queued(void)
+{
+	ptl_event_t ev;
+	ptl_handle_eq_t eq = mp_queue(2 * MANY);
+	(void)mp_attach(BITS, bytes, sizeof bytes, PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE,
+		PTL_EQ_NONE);
+	mp_barrier();
+	if (mp.rank == 1)
+		raise(SIGSTOP);
+	if (mp.rank == 0) {
+		ptl_handle_md_t md = mp_bind(bytes, sizeof bytes, eq, 0);
+		sleep(1);
+		for (int i = 0; i < MANY; i++)
+			mp_ok(PtlPut(
+				md, PTL_ACK_REQ, mp.id[1], MP_PORTAL, 0, BITS, 0, 0));
+		for (;;)
+			(void)PtlEQWait(eq, &ev);
+	}
+	sleep_for_good();
+}
+
+static void killed(void)
+{
+	ptl_event_t ev;
+	mp_barrier();
+	if (mp.rank == 1)
+		raise(SIGKILL);
+	if (mp.rank == 0)
+		(void)PtlEQWait(mp_queue(8), &ev);
+	sleep_for_good();
+}
+
+static void late(void)
+{
+	mp_barrier();
+}
+
+static void idle(void)
+{
+	mp_barrier();
+	sleep_for_good();
+}
+
+static void talk(void)
+{
+	ptl_event_t ev;
+	unsigned next = (mp.rank + 1) % mp.size;
+	ptl_handle_eq_t eq = mp_queue(64);
+	(void)mp_attach(
+		BITS, bytes, sizeof bytes, PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE, eq);
+	ptl_handle_md_t md = mp_bind(bytes, 8, PTL_EQ_NONE, 0);
+	mp_barrier();
+	for (;;) {
+		mp_ok(PtlPut(md, PTL_NOACK_REQ, mp.id[next], MP_PORTAL, 0, BITS, 0, 0));
+		mp_ok(PtlEQWait(eq, &ev));
+	}
+}
+
+int main(int argc, char **argv)
+{
+	static const struct {
+		const char *name;
+		void (*play)(void);
+	} scenes[] = {{"stopped", stopped}, {"barrier", barrier}, {"event", event},
+		{"drop", drop}, {"denied", denied}, {"queued", queued},
+		{"killed", killed}, {"late", late}, {"idle", idle}, {"talk", talk}};
+	const char *rank = getenv("PTL_MY_RID");
+	if (argc > 1 && !strcmp(argv[1], "late") && rank && !strcmp(rank, "2"))
+		sleep_for_good();
+	mp_start();
+	for (size_t i = 0; i < sizeof scenes / sizeof scenes[0]; i++)
+		if (argc > 1 && !strcmp(argv[1], scenes[i].name))
+			scenes[i].play();
+	mp_check(false, "no such scene, or it ended");
+}

@@ -1,0 +1,284 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""ptlstat against jobs that hang, die, talk and are stopped: ptlstat.py YOD PTLSTAT HANG
+
+Jobs are started all at once, since most of them only wait.  What is said of them is asked
+for until it is right, at most PATIENCE seconds: a loaded machine is slow, not wrong."""
+import json
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import sys
+import time
+
+YOD, PTLSTAT, HANG = sys.argv[1:4]
+PATIENCE = 40
+failures = 0
+started = []
+
+
+def fail(what):
+    global failures
+    failures += 1
+    print('FAILED:', what)
+
+
+def start(nodes, scene, *options, env=None):
+    command = [YOD, '-sz', str(nodes), '--timeout', '100', *options, HANG, scene]
+    job = subprocess.Popen(command, env={**os.environ, **(env or {})},
+                           stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    started.append(job)
+    return job
+
+
+def ptlstat(*words, expected=0):
+    run = subprocess.run([PTLSTAT, *map(str, words)], capture_output=True, text=True,
+                         timeout=60)
+    if run.returncode != expected:
+        fail(f'ptlstat {words}: status {run.returncode}: {run.stdout}{run.stderr}')
+    return run.stdout + run.stderr
+
+
+def picture(job, interval=0.1, count=1):
+    out = ptlstat('--json', '-i', interval, '-c', count, job)
+    return [json.loads(line) for line in out.splitlines()]
+
+
+def is_there(job):
+    return any(j['job'] == job.pid and j['answers']
+               for j in json.loads(ptlstat('--json'))['jobs'])
+
+
+def until(what, truth):
+    """Asks again and again; the last answer is returned."""
+    end = time.monotonic() + PATIENCE
+    while True:
+        answer = truth()
+        if answer:
+            return answer
+        if time.monotonic() > end:
+            fail(what)
+            return answer
+        time.sleep(0.2)
+
+
+def end(*jobs):
+    for job in jobs:
+        if job.poll() is None:
+            job.send_signal(signal.SIGTERM)
+    for job in jobs:
+        job.wait(timeout=60)
+
+
+# ---- why ----
+
+STOPPED = r'stopped \(SIGSTOP; kill -CONT \d+ lets it go on\)'
+SCENES = {
+    ('stopped', 4): [rf'node 2 is {STOPPED}, and has not come to the barrier; '
+                     r'3 nodes wait for it: 0, 1 and 3',
+                     r'node 0 .*waits in PtlXBarrier since .* s; has not come: 2'],
+    ('barrier', 3): [r'node 1 computes outside of Portals, and has not come to the '
+                     r'barrier; 2 nodes wait for it: 0 and 2'],
+    ('event', 3): [r'node 0 waits for an event that nobody has sent, and has not come to '
+                   r'the barrier; 2 nodes wait for it: 1 and 2',
+                   r'node 0 .*waits in PtlEQWait on EQ \d+ with 0 events unread'],
+    ('drop', 2): [r'node 1 has dropped 1 message, the last one node 0\'s for portal 4, '
+                  r'bits 0x7: no match entry accepted it; node 0'],
+    ('denied', 2): [r'node 1 has dropped 1 message, .* access control list denied it'],
+    ('queued', 2): [rf'node 1 is {STOPPED}; 1 node waits for it: 0; [1-9]\d* messages? '
+                    r'lie in its lanes, [1-9]\d* more are queued',
+                    r'node 0 .*for node 1: [1-9]\d* in its lane'],
+    ('late', 3): [r'node 2 has not called PtlInit, and has not come to the barrier; '
+                  r'2 nodes wait for it: 0 and 1'],
+    ('killed', 3): [r'node 0 waits for an event that nobody has sent',
+                    r'node 1 is dead \(killed by signal 9\)'],
+    ('idle', 2): [r'nobody waits for long; 2 of 2 nodes are alive'],
+}
+
+
+def start_scenes():
+    return {scene: start(scene[1], scene[0], '--keep-going') for scene in SCENES}
+
+
+def check_why(jobs):
+    for scene, patterns in SCENES.items():
+        said = {}
+
+        def explains():
+            said['it'] = ptlstat('why', jobs[scene].pid)
+            return all(re.search(p, said['it']) for p in patterns)
+        until(f'why {scene}', explains) or print(said['it'])
+    why = json.loads(ptlstat('--json', 'why', jobs[('stopped', 4)].pid))
+    if len(why['nodes']) != 4 or not re.search('node 2 is stopped', why['why'][0]):
+        fail(f'why as JSON: {why}')
+
+
+# ---- pictures ----
+
+NODE = {'rank': int, 'nid': int, 'pid': int, 'state': str, 'stopped': bool,
+        'barrier': (float, type(None)), 'unseen': (str, type(None))}
+SEEN = {'age': float, 'lease': str, 'counters': dict, 'rates': dict, 'gauges': dict,
+        'settings': dict, 'waits': list, 'queues': list, 'peers': list}
+WAIT = {'for': str, 'tid': int, 'seconds': float, 'forever': bool, 'queues': list}
+QUEUE = {'number': int, 'size': int, 'unread': int}
+PEER = {'rank': int, 'queued': int, 'unanswered': int, 'unread': int, 'reading': int,
+        'cold': bool, 'seconds': float}
+
+
+def has(thing, schema, what):
+    for key, kind in schema.items():
+        if key not in thing or not isinstance(thing[key], kind):
+            fail(f'{what}: {key} is {thing.get(key)!r}')
+
+
+def check_schema(job):
+    has(job, {'job': int, 'yod': int, 'size': int, 'interval': float, 'nodes': list},
+        'job')
+    if [n['rank'] for n in job['nodes']] != list(range(job['size'])):
+        fail('not all ranks are there')
+    for node in job['nodes']:
+        has(node, NODE, 'node')
+        if node['unseen'] is not None:
+            continue
+        has(node, SEEN, 'node')
+        for name, schema in (('waits', WAIT), ('queues', QUEUE), ('peers', PEER)):
+            for thing in node[name]:
+                has(thing, schema, name)
+        for name in ('counters', 'gauges'):
+            has(node[name], {k: int for k in node[name]}, name)
+
+
+def check_talk(job):
+    """16 nodes that send each other as many messages as they receive."""
+    def rates():
+        first, last = picture(job.pid, 0.3, 2)
+        check_schema(last)
+        sent = sum(n['rates']['sent'] for n in last['nodes'])
+        received = sum(n['rates']['received'] for n in last['nodes'])
+        grown = all(b['counters']['sent'] > a['counters']['sent'] and
+                    b['counters']['heartbeat'] > a['counters']['heartbeat']
+                    for a, b in zip(first['nodes'], last['nodes']))
+        return sent > 100 and 0.5 < sent / received < 2 and grown
+    until('rates of a job that talks', rates)
+    nodes = picture(job.pid)[0]['nodes']
+    for n in nodes:
+        g = n['gauges']
+        if (g['match_entries'], g['memory_descriptors'], g['event_queues']) != (1, 2, 1):
+            fail(f'objects of node {n["rank"]}: {g}')
+        if g['peers_alive'] != 16 or n['settings']['cma'] != 0:
+            fail(f'node {n["rank"]}: {g} {n["settings"]}')
+    by_node = picture(nodes[3]['pid'])[0]
+    if by_node['job'] != job.pid:
+        fail('a node\'s pid names the job, too')
+    conf = ptlstat('conf', job.pid)
+    if not re.search(r'0 +PTL3_CMA +off +off\n', conf) or 'as node 0' not in conf:
+        fail(f'conf: {conf}')
+    many = [subprocess.Popen([PTLSTAT, '-i', '0.1', '-c', '3', str(job.pid)],
+                             stdout=subprocess.PIPE, text=True) for _ in range(12)]
+    for one in many:
+        out, _ = one.communicate(timeout=60)
+        if one.returncode or len(re.findall(r'^ +15 ', out, re.M)) != 3:
+            fail(f'twelve at once: {out}')
+
+
+def check_live(job):
+    """The table on a terminal, until ^C."""
+    pid, terminal = pty.fork()
+    if not pid:
+        os.execv(PTLSTAT, [PTLSTAT, '-i', '0.1', str(job.pid)])
+    said, until_ = b'', time.monotonic() + PATIENCE
+    while said.count(b'\033[H') < 4 and time.monotonic() < until_:
+        if select.select([terminal], [], [], 1)[0]:
+            said += os.read(terminal, 65536)
+    os.write(terminal, b'\x03')
+    _, status = os.waitpid(pid, 0)
+    os.close(terminal)
+    if said.count(b'\033[H') < 4 or b'16 nodes, 16 joined' not in said:
+        fail(f'live view: {said!r}')
+    if not os.WIFSIGNALED(status) or os.WTERMSIG(status) != signal.SIGINT:
+        fail(f'^C: {status}')
+    widest = max(len(re.sub(rb'\033\[.', b'', line)) for line in said.split(b'\r\n'))
+    if widest > 80:
+        fail(f'the table is {widest} wide')
+
+
+def check_dead(job):
+    def dead():
+        return picture(job.pid)[0]['nodes'][1]['state'] == 'killed by signal 9'
+    until('a killed node is told of', dead)
+    node = picture(job.pid)[0]['nodes'][1]
+    if node['unseen'] is not None or node['counters']['heartbeat'] < 1:
+        fail(f'what the dead left: {node}')
+
+
+# ---- ends ----
+
+def check_stopped_looker(job):
+    """It holds up neither others nor the end of the job."""
+    looker = subprocess.Popen([PTLSTAT, '-i', '0.05', '-c', '100000', str(job.pid)],
+                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    time.sleep(0.2)
+    looker.send_signal(signal.SIGSTOP)
+    picture(job.pid)
+    end(job)
+    looker.send_signal(signal.SIGCONT)
+    if looker.wait(timeout=60) != 1:
+        fail('a looker ends with the job')
+
+
+def check_yod_killed(job):
+    until('the job is there', lambda: is_there(job))
+    os.kill(picture(job.pid)[0]['yod'], signal.SIGKILL)
+    job.wait(timeout=60)
+    said = ptlstat(job.pid, expected=1)
+    if 'no job of this user' not in said or 'whose yod was killed is gone' not in said:
+        fail(f'yod killed: {said}')
+
+
+def check_stranger(job):
+    if os.getuid():
+        return
+    run = subprocess.run([PTLSTAT, str(job.pid)], capture_output=True, text=True,
+                         user=65534, group=65534, extra_groups=[])
+    if run.returncode != 1 or "another user's job" not in run.stderr:
+        fail(f'a stranger: {run}')
+    run = subprocess.run([PTLSTAT], capture_output=True, text=True, user=65534)
+    if str(job.pid) in run.stdout:
+        fail(f'a stranger sees: {run}')
+
+
+def check_usage():
+    for words in (['-i', 'x', '1'], ['-c', '0', '1'], ['why', 'why'], ['1', '2'], ['-z'],
+                  ['-i'], ['4711x'], ['0'], ['-i', '1e9', '1']):
+        said = ptlstat(*words, expected=2)
+        if said.count('\n') != 1 or not said.startswith('ptlstat: '):
+            fail(f'{words}: {said}')
+    ptlstat(2 ** 31 - 1, expected=1)
+
+
+def main():
+    os.environ['PTL3_HUGEPAGES'] = 'off'
+    scenes = start_scenes()
+    doomed, short = start(2, 'idle'), start(2, 'idle')
+    check_usage()
+    check_yod_killed(doomed)
+    until('the job is there', lambda: is_there(short))
+    check_stopped_looker(short)
+    check_why(scenes)
+    check_dead(scenes[('killed', 3)])
+    check_stranger(scenes[('event', 3)])
+    end(*scenes.values())
+    talk = start(16, 'talk', env={'PTL3_CMA': 'off'})
+    until('the job is there', lambda: is_there(talk))
+    check_talk(talk)
+    check_live(talk)
+
+
+try:
+    main()
+finally:
+    end(*started)
+sys.exit(1 if failures else 0)
