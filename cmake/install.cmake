@@ -13,6 +13,11 @@ install(TARGETS portals_static EXPORT Portals3
   ARCHIVE COMPONENT development INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(TARGETS ${P3_TOOLS} RUNTIME COMPONENT tools)
 
+if(P3_VALGRIND_TOO)
+  install(TARGETS portals_valgrind LIBRARY
+    DESTINATION ${CMAKE_INSTALL_LIBDIR}/portals/valgrind COMPONENT tools NAMELINK_SKIP)
+endif()
+
 # Headers, also under the names that some of them have elsewhere.
 install(DIRECTORY include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development)
 

@@ -33,6 +33,18 @@ static int say_cannot(const char *what, int rc)
 	return P3_STATUS_YOD;
 }
 
+/* False: it was asked for, and is not there; this has been said. */
+static bool choose_library(const struct p3_opt *opt, const char **lib_dir_out)
+{
+	*lib_dir_out = NULL;
+	if (opt->valgrind == P3_VALGRIND_OFF)
+		return true;
+	if (opt->valgrind == P3_VALGRIND_AUTO && !p3_valgrind_is_in(opt->argv))
+		return true;
+	*lib_dir_out = p3_valgrind_folder();
+	return *lib_dir_out || opt->valgrind == P3_VALGRIND_AUTO;
+}
+
 int main(int argc, char **argv)
 {
 	struct p3_opt opt;
@@ -47,10 +59,14 @@ int main(int argc, char **argv)
 	if (opt.shared_heap && !p3_preload_is_there())
 		return P3_STATUS_YOD;
 
+	const char *lib_dir;
+	if (!choose_library(&opt, &lib_dir))
+		return P3_STATUS_YOD;
+
 	uint32_t jid = (uint32_t)getpid(); /* what the user sees as yod; never 0 or ~0 */
 	const struct p3_signals *signals = p3_signals_take();
 	rc = p3_guard_split(&guard);
 	if (rc)
 		return say_cannot("cannot start the launcher", rc);
-	return p3_run_job(&opt, jid, &guard, signals);
+	return p3_run_job(&opt, lib_dir, jid, &guard, signals);
 }

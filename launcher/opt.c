@@ -84,6 +84,18 @@ static int set_mode(struct p3_opt *opt, const char *name, const char *value)
 	return P3_OPT_USAGE;
 }
 
+static int set_valgrind(struct p3_opt *opt, const char *name, const char *value)
+{
+	static const char *const words[] = {"auto", "on", "off"};
+	for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+		if (!strcmp(value, words[i])) {
+			opt->valgrind = (enum p3_valgrind)i;
+			return P3_OPT_RUN;
+		}
+	p3_say("--%s: '%s' is no choice; expected auto, on or off", name, value);
+	return P3_OPT_USAGE;
+}
+
 static int show_help(struct p3_opt *opt, const char *name, const char *value);
 
 static int show_version(struct p3_opt *opt, const char *name, const char *value)
@@ -104,6 +116,9 @@ static const struct row rows[] = {
 	{"mode", "MODE", "how NICs run: auto, lease, dedicated or park", set_mode},
 	{"shared-heap", NULL, "malloc's long blocks lie where other nodes read them",
 		set_shared_heap},
+	{"valgrind", "WHEN",
+		"auto, on or off: nodes use a library that tells valgrind about atomics",
+		set_valgrind},
 	{"help", NULL, "print this", show_help},
 	{"version", NULL, "print the version", show_version},
 };

@@ -8,6 +8,8 @@
 #ifndef P3_LAUNCHER_OPT_H
 #define P3_LAUNCHER_OPT_H
 
+#include "launcher/valgrind.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -18,6 +20,7 @@ struct p3_opt {
 	bool keep_going;
 	bool tag;
 	bool shared_heap;
+	enum p3_valgrind valgrind;
 	int64_t timeout_ms; /* 0: none */
 	const char *mode;   /* NULL: as the environment says */
 	char **argv;        /* the program and its arguments, ends with NULL */

@@ -45,6 +45,7 @@ struct rank {
 
 struct run {
 	const struct p3_opt *opt;
+	const char *lib_dir;
 	struct p3_rdv *rdv;
 	struct p3_output *output;
 	int ep;
@@ -494,6 +495,7 @@ static int start(struct run *r, uint32_t jid, const struct p3_guard *guard,
 		.size = r->opt->size,
 		.mode = r->opt->mode,
 		.shared_heap = r->opt->shared_heap,
+		.lib_dir = r->lib_dir,
 		.stdin_fd = guard->stdin_fd,
 		.pipes = r->opt->tag,
 		.signals = signals};
@@ -527,8 +529,8 @@ static void close_parts(struct run *r)
 	free(r);
 }
 
-int p3_run_job(const struct p3_opt *opt, uint32_t jid, const struct p3_guard *guard,
-	const struct p3_signals *signals)
+int p3_run_job(const struct p3_opt *opt, const char *lib_dir, uint32_t jid,
+	const struct p3_guard *guard, const struct p3_signals *signals)
 {
 	struct run *r = calloc(1, sizeof *r + opt->size * sizeof r->rank[0]);
 	if (!r) {
@@ -536,6 +538,7 @@ int p3_run_job(const struct p3_opt *opt, uint32_t jid, const struct p3_guard *gu
 		return P3_STATUS_YOD;
 	}
 	r->opt = opt;
+	r->lib_dir = lib_dir;
 	r->stage_at = r->timeout_at = r->drain_at = P3_NEVER;
 	int rc = start(r, jid, guard, signals);
 	if (rc) {

@@ -29,8 +29,8 @@
 struct p3_guard;
 struct p3_signals;
 
-/* Exit status of yod. */
-int p3_run_job(const struct p3_opt *opt, uint32_t jid, const struct p3_guard *guard,
-	const struct p3_signals *signals);
+/* Exit status of yod.  lib_dir: nodes look there first for libraries; or NULL. */
+int p3_run_job(const struct p3_opt *opt, const char *lib_dir, uint32_t jid,
+	const struct p3_guard *guard, const struct p3_signals *signals);
 
 #endif

@@ -106,6 +106,8 @@ int p3_spawn_environment(const struct p3_spawn_conf *conf)
 		rc = set_tunables();
 	if (!rc && conf->shared_heap)
 		rc = set_shared_heap();
+	if (!rc && conf->lib_dir)
+		rc = set_in_front("LD_LIBRARY_PATH", conf->lib_dir, ':');
 	if (!rc && conf->mode && setenv("PTL3_MODE", conf->mode, 1))
 		rc = -errno;
 	return rc;

@@ -27,6 +27,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#if !defined(P3_VALGRIND) && __has_include(<valgrind/valgrind.h>)
+#include <valgrind/valgrind.h>
+#define IS_WATCHED_UNTOLD RUNNING_ON_VALGRIND
+#else
+#define IS_WATCHED_UNTOLD 0
+#endif
+
 #define P3_SOLO_NID   0x7f000001u /* 127.0.0.1 */
 #define P3_WELCOME_MS 30000
 #define P3_AGAIN_MS   10 /* asks for nodes that there was no room for, doubling */
@@ -433,6 +440,15 @@ static int receive_welcome(int sock, struct p3_job_msg *m)
 	return rc;
 }
 
+static void warn_if_watched(const struct p3_node *node)
+{
+	if (node->rank || !IS_WATCHED_UNTOLD)
+		return;
+	p3_warn("under valgrind with a libportals that does not talk to it: helgrind and "
+		"drd take its atomics for races; link with the shared library, without "
+		"an RPATH, and start it by yod (see docs/testing.md)");
+}
+
 static int say_hello(struct p3_node *node)
 {
 	struct p3_job_msg m = message(node, P3_JOB_HELLO);
@@ -527,6 +543,7 @@ int p3_job_begin(struct p3_node *node)
 	if (rc)
 		return rc;
 	p3_log_who(node->jid, node->nid);
+	warn_if_watched(node);
 	if (node->sock >= 0)
 		rc = start_life(node);
 	if (rc)
