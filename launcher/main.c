@@ -7,6 +7,7 @@
  */
 #include "launcher/guard.h"
 #include "launcher/opt.h"
+#include "launcher/outdir.h"
 #include "launcher/preload.h"
 #include "launcher/run.h"
 #include "launcher/say.h"
@@ -59,6 +60,12 @@ int main(int argc, char **argv)
 	if (opt.shared_heap && !p3_preload_is_there())
 		return P3_STATUS_YOD;
 
+	opt.output_dir_fd = -1;
+	if (opt.output_dir) {
+		opt.output_dir_fd = p3_outdir_open(opt.output_dir, opt.size);
+		if (opt.output_dir_fd < 0)
+			return P3_STATUS_YOD;
+	}
 	const char *lib_dir;
 	if (!choose_library(&opt, &lib_dir))
 		return P3_STATUS_YOD;

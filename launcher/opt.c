@@ -50,6 +50,24 @@ static int set_tag(struct p3_opt *opt, const char *name, const char *value)
 	return P3_OPT_RUN;
 }
 
+static int set_only_rank(struct p3_opt *opt, const char *name, const char *value)
+{
+	opt->only = p3_ranks_parse(value, &opt->only_ranks);
+	if (opt->only)
+		return P3_OPT_RUN;
+	p3_say("--%s: '%s' is no list of ranks; expected ranks and ranges, as in "
+	       "--only-rank 0,2-3",
+		name, value);
+	return P3_OPT_USAGE;
+}
+
+static int set_output_dir(struct p3_opt *opt, const char *name, const char *value)
+{
+	(void)name;
+	opt->output_dir = value;
+	return P3_OPT_RUN;
+}
+
 static int set_shared_heap(struct p3_opt *opt, const char *name, const char *value)
 {
 	(void)name, (void)value;
@@ -112,6 +130,10 @@ static const struct row rows[] = {
 	{"np", "N", NULL, set_size},
 	{"keep-going", NULL, "a failing node does not end the others", set_keep_going},
 	{"tag", NULL, "put [rank] before each line that a node prints", set_tag},
+	{"only-rank", "LIST", "drop what other ranks print; LIST is as in 0,2-3",
+		set_only_rank},
+	{"output-dir", "DIR", "nodes print into DIR/rankN.out and DIR/rankN.err",
+		set_output_dir},
 	{"timeout", "SEC", "end the job after SEC seconds, status 124", set_timeout},
 	{"mode", "MODE", "how NICs run: auto, lease, dedicated or park", set_mode},
 	{"shared-heap", NULL, "malloc's long blocks lie where other nodes read them",
@@ -178,6 +200,22 @@ static int take(struct p3_opt *opt, int c, const char *word)
 	return row->set(opt, row->name, optarg);
 }
 
+static int check_output(const struct p3_opt *opt)
+{
+	uint32_t last = opt->only ? p3_ranks_last(&opt->only_ranks) : 0;
+	if (last >= opt->size) {
+		p3_say("--only-rank: %u is no rank of this job; expected 0 to %u", last,
+			opt->size - 1);
+		return P3_OPT_USAGE;
+	}
+	if (opt->tag && opt->output_dir) {
+		p3_say("--tag: the names of the files say whose they are; expected "
+		       "without --output-dir");
+		return P3_OPT_USAGE;
+	}
+	return P3_OPT_RUN;
+}
+
 static int check(const struct p3_opt *opt)
 {
 	if (!opt->size) {
@@ -189,7 +227,7 @@ static int check(const struct p3_opt *opt)
 		p3_say("program: missing; expected as in yod -sz 4 ./prog");
 		return P3_OPT_USAGE;
 	}
-	return P3_OPT_RUN;
+	return check_output(opt);
 }
 
 int p3_opt_parse(int argc, char **argv, struct p3_opt *opt_out)

@@ -8,6 +8,7 @@
 #ifndef P3_LAUNCHER_OPT_H
 #define P3_LAUNCHER_OPT_H
 
+#include "launcher/ranks.h"
 #include "launcher/valgrind.h"
 
 #include <stdbool.h>
@@ -19,6 +20,10 @@ struct p3_opt {
 	uint32_t size;
 	bool keep_going;
 	bool tag;
+	bool only; /* what ranks print that are not in only_ranks is dropped */
+	struct p3_ranks only_ranks;
+	const char *output_dir; /* NULL: nodes print where yod does */
+	int output_dir_fd;      /* (main) */
 	bool shared_heap;
 	enum p3_valgrind valgrind;
 	int64_t timeout_ms; /* 0: none */

@@ -412,7 +412,7 @@ static int adopt(struct run *r, uint32_t i, const struct p3_spawned *s)
 	int rc = p3_rdv_add(r->rdv, i, s->sock);
 	if (rc)
 		close(s->sock);
-	for (int k = 0; k < 2 && !rc && r->output; k++)
+	for (int k = 0; k < 2 && !rc && s->out[k] >= 0; k++)
 		rc = p3_output_add(r->output, i, k, s->out[k]);
 	return rc;
 }
@@ -498,6 +498,8 @@ static int start(struct run *r, uint32_t jid, const struct p3_guard *guard,
 		.lib_dir = r->lib_dir,
 		.stdin_fd = guard->stdin_fd,
 		.pipes = r->opt->tag,
+		.only = r->opt->only ? &r->opt->only_ranks : NULL,
+		.output_dir_fd = r->opt->output_dir_fd,
 		.signals = signals};
 	raise_nofile(r, &conf.nofile);
 	int rc = open_parts(r, jid, guard);

@@ -14,6 +14,7 @@
 #include <sys/resource.h>
 #include <sys/types.h>
 
+struct p3_ranks;
 struct p3_signals;
 
 struct p3_spawn_conf {
@@ -25,7 +26,9 @@ struct p3_spawn_conf {
 	const char *lib_dir; /* in front of LD_LIBRARY_PATH, or NULL */
 	int stdin_fd;        /* for rank 0 */
 	int give_up_fd;      /* readable: stop waiting for the exec */
-	bool pipes;          /* stdout and stderr through pipes */
+	const struct p3_ranks *only; /* others print to nowhere; NULL: nobody does */
+	int output_dir_fd; /* stdout and stderr are files there (outdir.h); or -1 */
+	bool pipes;        /* stdout and stderr through pipes */
 	const struct p3_signals *signals;
 	struct rlimit nofile; /* what nodes get */
 };

@@ -4,7 +4,8 @@ _yod() {
 	while ((i < COMP_CWORD)) && [[ ${COMP_WORDS[i]} == -* ]]; do
 		case ${COMP_WORDS[i]} in
 		-sz | --sz | -np | --np | -n | -timeout | --timeout | -mode | --mode | \
-			-valgrind | --valgrind) ((i += 2)) ;;
+			-valgrind | --valgrind | -only-rank | --only-rank | \
+			-output-dir | --output-dir) ((i += 2)) ;;
 		*) ((i++)) ;;
 		esac
 	done
@@ -14,11 +15,16 @@ _yod() {
 		case ${COMP_WORDS[COMP_CWORD - 1]} in
 		*-mode) words='auto lease dedicated park' ;;
 		*-valgrind) words='auto on off' ;;
+		*-output-dir)
+			mapfile -t COMPREPLY < <(compgen -d -- "$cur")
+			return
+			;;
 		esac
 		mapfile -t COMPREPLY < <(compgen -W "$words" -- "$cur")
 	elif [[ $cur == -* ]]; then
 		mapfile -t COMPREPLY < <(compgen -W '-sz -np -n --keep-going --tag --timeout
-			--mode --shared-heap --valgrind --help --version' -- "$cur")
+			--only-rank
+			--output-dir --mode --shared-heap --valgrind --help --version' -- "$cur")
 	else
 		mapfile -t COMPREPLY < <(compgen -c -f -- "$cur" | sort -u)
 	fi
