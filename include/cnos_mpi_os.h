@@ -47,10 +47,10 @@ int cnos_get_size(void);
  * untouched: map is NULL, the ids are not all known, or there is no memory.
  *
  * The ids are those on PTL_IFACE_DEFAULT or, while the process has initialised
- * PTL_IFACE_SS only, those on that: known when all have initialised it, so after a
- * barrier.  On PTL_IFACE_DEFAULT they are there before PtlNIInit, if all processes let
+ * PTL_IFACE_SS only, those on that.  All are there before PtlNIInit, if all processes let
  * their pid be chosen (PTL_PID_ANY); those that ask for another one are right after a
- * barrier.  The array stays, also after PtlFini; a further call brings it up to date.
+ * barrier, the own one when PtlNIInit has returned.  The array stays, also after PtlFini;
+ * a further call brings it up to date.
  *
  * Any thread; does not block.
  */

@@ -61,7 +61,8 @@
  *	put		SEND_END with ni_fail_type other than PTL_NI_OK, if the data had
  *			not been handed over; an ACK not yet sent will not come
  *	get		REPLY_START, then REPLY_END with ni_fail_type other than PTL_NI_OK
- *			and mlength 0
+ *			and mlength 0; on PTL_IFACE_SS the SEND pair fails, if that was
+ *			not over
  *	getput		the SEND pair or, if that was over, the REPLY pair fails likewise
  * Afterwards the descriptors can be unlinked.  A descriptor being written by the dead
  * peer's operation may hold part of the data, and its END says so.  A peer that called
@@ -146,14 +147,17 @@ typedef struct {
 #define PTL_PT_INDEX_ANY ((ptl_pt_index_t)-1) /* PtlACEntry only */
 
 /*
- * Interfaces.  A process may have both:
+ * Interfaces.  A process may have both, and each keeps its manner to the other's peers:
  *
- *	PTL_IFACE_DEFAULT	the usual one
- *	PTL_IFACE_SS		for programs of Cray XT
+ *				PTL_IFACE_DEFAULT	PTL_IFACE_SS
+ *	behaves as		the document says	a Cray XT
+ *	automatic unlink	UNLINK event		UNLINK event if the descriptor has
+ *							PTL_MD_EVENT_AUTO_UNLINK_ENABLE
+ *	get			REPLY pair, takes 1	SEND pair and REPLY pair, takes 2
+ *	PtlNIInit once more	PTL_OK			PTL_IFACE_DUP
  *
- * Both behave as the Portals 3.3 document says: an UNLINK event at every automatic
- * unlink; a get gives REPLY events only and takes one unit of the threshold; PtlNIInit
- * once more answers PTL_OK.  A Cray XT differed in all three (docs/porting.md).
+ * In all else they are the same.  PTL3_PERSONALITY in the environment makes both of one
+ * kind (docs/porting.md).
  *
  * The Cray names below all lead to PTL_IFACE_SS.  A program that means that by
  * PTL_IFACE_DEFAULT says so before it includes this file.
@@ -168,7 +172,7 @@ typedef struct {
 #define CRAY_UK_SSNAL                              PTL_IFACE_SS
 #define CRAY_QK_NAL                                PTL_IFACE_SS
 #define CRAY_USER_NAL                              PTL_IFACE_SS
-#define IFACE_FROM_BRIDGE_AND_NALID(bridge, nalid) ((bridge) | (nalid))
+#define IFACE_FROM_BRIDGE_AND_NALID(bridge, nalid) ((bridge) | (nalid) | PTL_IFACE_SS)
 
 /* ---- return codes ------------------------------------------------------- P3.3 3.3 */
 
@@ -199,7 +203,7 @@ enum {
 	PTL_SEGV = 22,
 	PTL_SR_INDEX_INVALID = 23,
 	PTL_UNKNOWN_ERROR = 24, /* from here on: not in the document */
-	PTL_IFACE_DUP = 25,     /* Cray's for PtlNIInit again: not given */
+	PTL_IFACE_DUP = 25,     /* Cray's success of PtlNIInit: it is there already */
 	PTL_EQ_IN_USE = 26,     /* from here on never returned: they are there */
 	PTL_VAL_FAILED = 27,    /*	for programs that name them */
 	PTL_PID_IN_USE = 28,
@@ -294,7 +298,8 @@ typedef enum { PTL_INS_BEFORE = 0, PTL_INS_AFTER = 1 } ptl_ins_pos_t;
  *			elements, in the order in which they make up the region.  The
  *			array is copied too.
  *	threshold	Operations that it still takes part in: a START/END pair is one,
- *			an ACK is one, so a put with ACK needs 2.  At 0 it is inactive,
+ *			an ACK is one, so a put with ACK needs 2, as a get of
+ *			PTL_IFACE_SS does.  At 0 it is inactive,
  *			which means that it neither matches nor sends, but takes the ACKs
  *			and replies that are under way.  PTL_MD_THRESH_INF: no limit.
  *	max_size	Bytes; read with PTL_MD_MAX_SIZE only.  No limit on a message's
@@ -341,7 +346,8 @@ typedef struct {
 #define PTL_MD_EVENT_START_DISABLE 0x080u /* record no *_START */
 #define PTL_MD_EVENT_END_DISABLE   0x100u /* record no *_END; ACK and UNLINK stay */
 
-/* Cray's: accepted, no effect. */
+/* Cray's.  On PTL_IFACE_SS the first asks for the UNLINK event of an automatic unlink; no
+ * other effect.  The second: accepted, no effect. */
 #define PTL_MD_EVENT_AUTO_UNLINK_ENABLE   0x200u
 #define PTL_MD_EVENT_MANUAL_UNLINK_ENABLE 0x400u
 
@@ -363,10 +369,10 @@ typedef enum {
 	PTL_EVENT_GETPUT_END,    /* target: the bytes are exchanged */
 	PTL_EVENT_REPLY_START,   /* initiator of get, getput: answer begins */
 	PTL_EVENT_REPLY_END,     /* initiator of get, getput: answer is in place */
-	PTL_EVENT_SEND_START,    /* initiator of put, getput: sending begins */
-	PTL_EVENT_SEND_END,      /* initiator: the region may be reused */
-	PTL_EVENT_ACK,           /* initiator of put: the target accepted it */
-	PTL_EVENT_UNLINK         /* the descriptor was unlinked automatically */
+	PTL_EVENT_SEND_START, /* initiator of put, getput: sending begins; see PtlGet */
+	PTL_EVENT_SEND_END,   /* initiator: the region may be reused */
+	PTL_EVENT_ACK,        /* initiator of put: the target accepted it */
+	PTL_EVENT_UNLINK      /* the descriptor was unlinked automatically */
 } ptl_event_kind_t;
 
 /* Outcome of an operation, in its END event.  Other values than 0 are failures. */
@@ -382,7 +388,8 @@ typedef enum {
  *	SEND			in the region of the local md: 0, or the call's
  *				local_offset
  *	ACK, REPLY		the request's remote_offset
- * UNLINK repeats the event of the operation that caused it.
+ * UNLINK repeats the event of the operation that caused it.  Where it is not asked for
+ * (PTL_IFACE_SS) that event is the last one, and has unlinked set.
  */
 typedef struct {
 	ptl_event_kind_t type;
@@ -470,14 +477,15 @@ void PtlFini(void);
  *
  * Starts with empty match lists, registers at 0, access control entry 0 admitting all
  * processes of the own user, the other entries admitting nobody.  For an interface that
- * the process has already, returns the same handle and the limits in force, and ignores
- * pid and desired.
+ * the process has already, stores the same handle and the limits in force, and ignores
+ * pid and desired; the answer is PTL_OK or, of PTL_IFACE_SS, PTL_IFACE_DUP.
  *
+ * PTL_IFACE_DUP	success: the process has this interface already; outputs are
+ *			written
  * PTL_IFACE_INVALID	iface is unknown or cannot be opened
  * PTL_PID_INVALID	pid is out of range, or is another process's
  * PTL_NO_SPACE		no memory, or max_interfaces in use already
  * PTL_SEGV		ni_handle is NULL
- * PTL_IFACE_DUP	success, as above; outputs are written
  *
  * Any thread; does not wait for peers, but may take the time that reserving memory takes.
  */
@@ -978,8 +986,11 @@ int PtlPutRegion(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t 
  *	target_id ... match_bits	in	as for PtlPut
  *	remote_offset	in	bytes; for descriptors there with PTL_MD_MANAGE_REMOTE
  *
- * REPLY_START and REPLY_END follow and take 1 from the threshold.  There are no SEND
- * events.  When the target discards the request, no event ever comes.
+ * REPLY_START and REPLY_END follow and take 1 from the threshold.  When the target
+ * discards the request, they never come.  There are no SEND events, except on
+ * PTL_IFACE_SS: SEND_START and SEND_END with mlength 0 when the request is sent, which
+ * take 1 more, before REPLY.  With threshold 1 and PTL_UNLINK such a descriptor is gone
+ * when the reply comes, and the reply is discarded, as an ACK would be.
  *
  * PTL_MD_INVALID	md_handle is no live descriptor, or it is inactive (threshold 0)
  * PTL_PROCESS_INVALID	target_id has a wildcard, or can be no process
@@ -1020,7 +1031,7 @@ int PtlGetRegion(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t 
  * The descriptor at the target must allow both put and get.  The exchange is atomic for
  * all Portals operations on those bytes, not for loads and stores of the target's
  * program.  SEND_START, SEND_END (descriptor put) and REPLY_START, REPLY_END (descriptor
- * get) follow and take 1 each; there is no ACK.
+ * get) follow and take 1 each, on PTL_IFACE_SS, too; there is no ACK.
  *
  * PTL_MD_INVALID	a handle is no live descriptor, or it is inactive (threshold 0)
  * PTL_MD_ILLEGAL	the put region exceeds max_getput_md bytes, or the descriptors are

@@ -14,7 +14,8 @@
  *
  * ni_handle is a live interface, which then answers for itself; or PTL_INVALID_HANDLE,
  * which means the process, and thereby each interface for which nothing of its own was
- * set.
+ * set; under yod its answers are those of PTL_IFACE_DEFAULT or, in a process that has
+ * initialised PTL_IFACE_SS only, of that.
  *
  * All return PTL_OK on success.  They work before PtlInit and PtlNIInit, too, and answer
  * PTL_NO_INIT only in a forked child that has not called PtlInit.  On error nothing is

@@ -5,12 +5,16 @@
  * guard.h says how no process is left behind, run.h how a job runs, rdv.h what is said
  * between yod and its nodes.  yod makes no files.
  */
+#include "launcher/cpus.h"
 #include "launcher/guard.h"
 #include "launcher/opt.h"
 #include "launcher/outdir.h"
+#include "launcher/place.h"
+#include "launcher/plan.h"
 #include "launcher/preload.h"
 #include "launcher/run.h"
 #include "launcher/say.h"
+#include "launcher/settings.h"
 #include "launcher/signals.h"
 
 #include <errno.h>
@@ -34,22 +38,53 @@ static int say_cannot(const char *what, int rc)
 	return P3_STATUS_YOD;
 }
 
-/* False: it was asked for, and is not there; this has been said. */
-static bool choose_library(const struct p3_opt *opt, const char **lib_dir_out)
+static int place_nodes(const struct p3_opt *opt, struct p3_place *place_out)
 {
-	*lib_dir_out = NULL;
-	if (opt->valgrind == P3_VALGRIND_OFF)
-		return true;
-	if (opt->valgrind == P3_VALGRIND_AUTO && !p3_valgrind_is_in(opt->argv))
-		return true;
-	*lib_dir_out = p3_valgrind_folder();
-	return *lib_dir_out || opt->valgrind == P3_VALGRIND_AUTO;
+	struct p3_place_machine here;
+	*place_out = (struct p3_place){.cpus = p3_cpus_usable()};
+	if (opt->place.bind == P3_BIND_NONE)
+		return 0;
+	int rc = p3_place_here(&here);
+	if (rc)
+		return say_cannot("cannot read the CPUs that yod may use", rc);
+	return p3_place_make(&here, &opt->place, opt->size, place_out);
+}
+
+static bool is_watched(const struct p3_opt *opt, const struct p3_prog *prog)
+{
+	return opt->valgrind == P3_VALGRIND_ON ||
+	       (opt->valgrind == P3_VALGRIND_AUTO && p3_valgrind_is_in(prog->argv));
+}
+
+/* False: the library was asked for, and is not there; this has been said. */
+static bool choose_libraries(struct p3_opt *opt)
+{
+	const char *dir = NULL;
+	bool looked = false;
+	for (uint32_t i = 0; i < opt->prog_n; i++) {
+		if (!is_watched(opt, &opt->prog[i]))
+			continue;
+		if (!looked)
+			dir = p3_valgrind_folder();
+		looked = true;
+		opt->prog[i].lib_dir = dir;
+	}
+	return dir || opt->valgrind != P3_VALGRIND_ON;
+}
+
+static bool open_output_dir(struct p3_opt *opt)
+{
+	opt->output_dir_fd = -1;
+	if (opt->output_dir)
+		opt->output_dir_fd = p3_outdir_open(opt->output_dir, opt->size);
+	return !opt->output_dir || opt->output_dir_fd >= 0;
 }
 
 int main(int argc, char **argv)
 {
 	struct p3_opt opt;
 	struct p3_guard guard;
+	struct p3_place place;
 	int rc = open_missing_standard_fds();
 	if (rc)
 		return say_cannot("cannot open /dev/null", rc);
@@ -57,17 +92,19 @@ int main(int argc, char **argv)
 	if (rc != P3_OPT_RUN)
 		return rc;
 
+	if (p3_settings_check(&opt))
+		return P3_OPT_USAGE;
+	for (uint32_t i = 0; i < opt.prog_n; i++)
+		if ((rc = p3_prog_check(&opt.prog[i])))
+			return rc;
+	if (place_nodes(&opt, &place))
+		return P3_STATUS_YOD;
 	if (opt.shared_heap && !p3_preload_is_there())
 		return P3_STATUS_YOD;
+	if (opt.plan)
+		return p3_plan_print(&opt, &place);
 
-	opt.output_dir_fd = -1;
-	if (opt.output_dir) {
-		opt.output_dir_fd = p3_outdir_open(opt.output_dir, opt.size);
-		if (opt.output_dir_fd < 0)
-			return P3_STATUS_YOD;
-	}
-	const char *lib_dir;
-	if (!choose_library(&opt, &lib_dir))
+	if (!open_output_dir(&opt) || !choose_libraries(&opt))
 		return P3_STATUS_YOD;
 
 	uint32_t jid = (uint32_t)getpid(); /* what the user sees as yod; never 0 or ~0 */
@@ -75,5 +112,5 @@ int main(int argc, char **argv)
 	rc = p3_guard_split(&guard);
 	if (rc)
 		return say_cannot("cannot start the launcher", rc);
-	return p3_run_job(&opt, lib_dir, jid, &guard, signals);
+	return p3_run_job(&opt, &place, jid, &guard, signals);
 }

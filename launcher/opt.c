@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "launcher/opt.h"
+#include "launcher/loadfile.h"
 #include "launcher/say.h"
+#include "launcher/words.h"
+#include "shm/conf.h"
+#include "shm/cpulist.h"
+#include "shm/job.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -16,25 +21,140 @@
 #define ROW_BASE      256 /* getopt's value of the first row; above any character */
 
 struct row {
-	const char *name;
-	const char *arg; /* NULL: takes none */
-	const char *help;
+	const char *name; /* NULL: a heading */
+	char letter;      /* 0: none */
+	const char *arg;  /* NULL: takes none */
+	const char *help; /* NULL: another name of the row above */
 	int (*set)(struct p3_opt *opt, const char *name, const char *value);
+	bool each; /* may stand before each program */
 };
 
-static int set_size(struct p3_opt *opt, const char *name, const char *value)
+/* The program whose options are being read. */
+static struct p3_prog *now(struct p3_opt *opt)
+{
+	return &opt->prog[opt->prog_n - 1];
+}
+
+static int say_no_memory(void)
+{
+	p3_say("out of memory for the command line");
+	return P3_OPT_USAGE;
+}
+
+/* A whole number from 1 to most. */
+static bool parse_count(const char *value, long most, uint32_t *out)
 {
 	char *end;
 	errno = 0;
 	long n = strtol(value, &end, 10);
-	if (end == value || *end || errno || n < 1 || n > P3_OPT_SIZE_MAX) {
-		p3_say("-%s: '%s' is no number of nodes; expected 1 to %d, as in -sz 4",
-			name, value, P3_OPT_SIZE_MAX);
-		return P3_OPT_USAGE;
-	}
-	opt->size = (uint32_t)n;
+	if (end == value || *end || errno || n < 1 || n > most)
+		return false;
+	*out = (uint32_t)n;
+	return true;
+}
+
+static int set_size(struct p3_opt *opt, const char *name, const char *value)
+{
+	if (parse_count(value, P3_OPT_SIZE_MAX, &now(opt)->size))
+		return P3_OPT_RUN;
+	p3_say("-%s: '%s' is no number of nodes; expected 1 to %d, as in -sz 4", name,
+		value, P3_OPT_SIZE_MAX);
+	return P3_OPT_USAGE;
+}
+
+static int set_load(struct p3_opt *opt, const char *name, const char *value)
+{
+	(void)name;
+	opt->load = value;
 	return P3_OPT_RUN;
 }
+
+static int set_dir(struct p3_opt *opt, const char *name, const char *value)
+{
+	(void)name;
+	now(opt)->dir = value;
+	return P3_OPT_RUN;
+}
+
+/* ---- environment ---- */
+
+static bool is_name(const char *text, size_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		if (!(text[i] == '_' || (text[i] >= 'A' && text[i] <= 'Z') ||
+			    (text[i] >= 'a' && text[i] <= 'z') ||
+			    (i && text[i] >= '0' && text[i] <= '9')))
+			return false;
+	return len > 0;
+}
+
+static bool is_ours(const char *text, size_t len)
+{
+	static const char *const ours[] = {
+		"PTL_MY_RID", "PTL_NIDMAP", "PTL_PIDMAP", "PTL_IFACE", P3_JOB_ENV};
+	for (size_t i = 0; i < sizeof ours / sizeof ours[0]; i++)
+		if (strlen(ours[i]) == len && !strncmp(ours[i], text, len))
+			return true;
+	return false;
+}
+
+/* NAME alone: nodes have it anyway, so only a missing one is of interest. */
+static int set_env(struct p3_opt *opt, const char *name, const char *value)
+{
+	size_t len = strcspn(value, "=");
+	if (!is_name(value, len)) {
+		p3_say("--%s: '%s' names no variable; expected NAME=VALUE, as in "
+		       "--env OMP_NUM_THREADS=2",
+			name, value);
+		return P3_OPT_USAGE;
+	}
+	if (is_ours(value, len)) {
+		p3_say("--%s: %.*s is yod's to set; expected another variable", name,
+			(int)len, value);
+		return P3_OPT_USAGE;
+	}
+	if (value[len])
+		return p3_prog_env_add(now(opt), value) ? say_no_memory() : P3_OPT_RUN;
+	if (getenv(value))
+		return P3_OPT_RUN;
+	p3_say("--%s: %s is not set in yod's environment; expected %s=VALUE, or export "
+	       "it before",
+		name, value, value);
+	return P3_OPT_USAGE;
+}
+
+/* ---- placement ---- */
+
+static int set_bind(struct p3_opt *opt, const char *name, const char *value)
+{
+	static const char *const words[] = {"none", "core", "numa"};
+	for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+		if (!strcmp(value, words[i])) {
+			opt->place.bind = (enum p3_bind)i;
+			return P3_OPT_RUN;
+		}
+	opt->place.bind = P3_BIND_LIST;
+	if (p3_cpulist_parse(value, &opt->place.list))
+		return P3_OPT_RUN;
+	p3_say("--%s: '%s' is no placement; expected none, core, numa, or a list of "
+	       "CPUs as in --bind 0,2-3",
+		name, value);
+	return P3_OPT_USAGE;
+}
+
+/* -VN2, -VN 2, -VN=2; getopt takes the first for -V and a value. */
+static int set_per_unit(struct p3_opt *opt, const char *name, const char *value)
+{
+	(void)name;
+	if (parse_count(value + (*value == 'N'), P3_OPT_SIZE_MAX, &opt->place.per_unit))
+		return P3_OPT_RUN;
+	p3_say("-VN: '%s' is no number of nodes; expected 1 to %d for each core, as in "
+	       "-VN2",
+		value + (*value == 'N'), P3_OPT_SIZE_MAX);
+	return P3_OPT_USAGE;
+}
+
+/* ---- the job ---- */
 
 static int set_keep_going(struct p3_opt *opt, const char *name, const char *value)
 {
@@ -72,6 +192,20 @@ static int set_shared_heap(struct p3_opt *opt, const char *name, const char *val
 {
 	(void)name, (void)value;
 	opt->shared_heap = true;
+	return P3_OPT_RUN;
+}
+
+static int set_plan(struct p3_opt *opt, const char *name, const char *value)
+{
+	(void)name, (void)value;
+	opt->plan = true;
+	return P3_OPT_RUN;
+}
+
+static int set_stats(struct p3_opt *opt, const char *name, const char *value)
+{
+	(void)name, (void)value;
+	opt->stats = true;
 	return P3_OPT_RUN;
 }
 
@@ -123,43 +257,93 @@ static int show_version(struct p3_opt *opt, const char *name, const char *value)
 	return 0;
 }
 
-#define ROW_SIZE 0 /* -n is short for it */
+static int show_settings(struct p3_opt *opt, const char *name, const char *value)
+{
+	(void)opt, (void)name, (void)value;
+	puts("Settings of the library, from the environment: name (default): values\n");
+	p3_conf_print(stdout, P3_CONF_TEXT);
+	return 0;
+}
+
+/* ---- the table ---- */
 
 static const struct row rows[] = {
-	{"sz", "N", "run N nodes of the program (-np N and -n N are the same)", set_size},
-	{"np", "N", NULL, set_size},
-	{"keep-going", NULL, "a failing node does not end the others", set_keep_going},
-	{"tag", NULL, "put [rank] before each line that a node prints", set_tag},
-	{"only-rank", "LIST", "drop what other ranks print; LIST is as in 0,2-3",
-		set_only_rank},
-	{"output-dir", "DIR", "nodes print into DIR/rankN.out and DIR/rankN.err",
-		set_output_dir},
-	{"timeout", "SEC", "end the job after SEC seconds, status 124", set_timeout},
-	{"mode", "MODE", "how NICs run: auto, lease, dedicated or park", set_mode},
-	{"shared-heap", NULL, "malloc's long blocks lie where other nodes read them",
-		set_shared_heap},
-	{"valgrind", "WHEN",
+	{.help = "programs, each with its nodes:"},
+	{"sz", 'n', "N", "run N nodes of the program (-np N and -n N are the same)",
+		set_size, true},
+	{"np", 0, "N", NULL, set_size, true},
+	{"load", 'F', "FILE",
+		"programs are in FILE: -sz N program arguments, a line each", set_load,
+		false},
+	{"wdir", 'd', "DIR", "run the program in DIR", set_dir, true},
+	{"env", 'x', "NAME=VALUE", "set it for the program; NAME alone: it must be set",
+		set_env, true},
+	{.help = "where they run:"},
+	{"bind", 0, "HOW",
+		"none, core, numa, or CPUs as in 0,2-3: nodes take one in turn", set_bind,
+		false},
+	{"VN", 'V', "N", "N nodes share a core (of --bind: a CPU, a NUMA node)",
+		set_per_unit, false},
+	{.help = "the job:"},
+	{"keep-going", 0, NULL, "a failing node does not end the others", set_keep_going,
+		false},
+	{"timeout", 0, "SEC", "end the job after SEC seconds, status 124", set_timeout,
+		false},
+	{"mode", 0, "MODE", "how NICs run: auto, lease, dedicated or park", set_mode,
+		false},
+	{"shared-heap", 0, NULL, "malloc's long blocks lie where other nodes read them",
+		set_shared_heap, false},
+	{"valgrind", 0, "WHEN",
 		"auto, on or off: nodes use a library that tells valgrind about atomics",
-		set_valgrind},
-	{"help", NULL, "print this", show_help},
-	{"version", NULL, "print the version", show_version},
+		set_valgrind, false},
+	{.help = "what is printed:"},
+	{"tag", 0, NULL, "put [rank] before each line that a node prints", set_tag,
+		false},
+	{"only-rank", 0, "LIST", "drop what other ranks print; LIST is as in 0,2-3",
+		set_only_rank, false},
+	{"output-dir", 0, "DIR", "nodes print into DIR/rankN.out and DIR/rankN.err",
+		set_output_dir, false},
+	{"stats", 0, NULL, "at the end, what each node did, on stderr", set_stats, false},
+	{"plan", 0, NULL, "memory, CPUs and limits of the job, and start nothing",
+		set_plan, false},
+	{"help", 'h', NULL, "print this", show_help, false},
+	{"help-env", 0, NULL, "print the settings of the library (PTL3_*)", show_settings,
+		false},
+	{"version", 0, NULL, "print the version", show_version, false},
 };
 
 #define ROWS (sizeof rows / sizeof rows[0])
 
+static const char *value_of(const struct row *row)
+{
+	return row->arg ? row->arg : "";
+}
+
+/* -n is not shown beside -sz, and names of two letters are not long ones. */
+static void show_row(const struct row *row)
+{
+	char left[40];
+	bool brief = strlen(row->name) == 2;
+	if (row->letter && !brief)
+		snprintf(left, sizeof left, "-%c, --%s %s", row->letter, row->name,
+			value_of(row));
+	else
+		snprintf(left, sizeof left, "%s%s %s", brief ? "-" : "--", row->name,
+			value_of(row));
+	printf("  %-20s %s\n", left, row->help);
+}
+
 static int show_help(struct p3_opt *opt, const char *name, const char *value)
 {
 	(void)opt, (void)name, (void)value;
-	puts("usage: yod -sz N [options] program [arguments]\n"
-	     "Runs a Portals job of N nodes, each a process of this machine.\n");
-	for (size_t i = 0; i < ROWS; i++) {
-		char left[40];
-		if (!rows[i].help)
-			continue;
-		snprintf(left, sizeof left, "%s%s %s", i == ROW_SIZE ? "-" : "--",
-			rows[i].name, rows[i].arg ? rows[i].arg : "");
-		printf("  %-16s %s\n", left, rows[i].help);
-	}
+	puts("usage: yod -sz N [options] program [arguments] [: -sz N program ...]\n"
+	     "       yod [options] -F FILE\n"
+	     "Runs a Portals job of N nodes, each a process of this machine.");
+	for (size_t i = 0; i < ROWS; i++)
+		if (!rows[i].name)
+			printf("\n%s\n", rows[i].help);
+		else if (rows[i].help)
+			show_row(&rows[i]);
 	puts("\nstatus: that of the node that fails first, 128 + signal if it was "
 	     "killed;\n"
 	     "124 timeout, 126 and 127 the program cannot be run, 125 yod failed, 2 "
@@ -168,13 +352,40 @@ static int show_help(struct p3_opt *opt, const char *name, const char *value)
 	return 0;
 }
 
-static void fill_longs(struct option *longs)
+/* ---- words ---- */
+
+/* As getopt wants the table. */
+struct forms {
+	char letters[2 + 2 * ROWS + 1];
+	struct option longs[ROWS + 1];
+};
+
+static void fill_forms(struct forms *f)
 {
+	char *at = stpcpy(f->letters, "+:");
+	struct option *o = f->longs;
+	for (size_t i = 0; i < ROWS; i++) {
+		int has = rows[i].arg ? required_argument : no_argument;
+		if (rows[i].name)
+			*o++ = (struct option){
+				rows[i].name, has, NULL, ROW_BASE + (int)i};
+		if (rows[i].letter) {
+			*at++ = rows[i].letter;
+			at = stpcpy(at, has ? ":" : "");
+		}
+	}
+	*at = 0;
+	*o = (struct option){NULL, 0, NULL, 0};
+}
+
+static const struct row *row_of(int c)
+{
+	if (c >= ROW_BASE)
+		return &rows[c - ROW_BASE];
 	for (size_t i = 0; i < ROWS; i++)
-		longs[i] = (struct option){rows[i].name,
-			rows[i].arg ? required_argument : no_argument, NULL,
-			ROW_BASE + (int)i};
-	longs[ROWS] = (struct option){NULL, 0, NULL, 0};
+		if (rows[i].letter && rows[i].letter == c)
+			return &rows[i];
+	return NULL;
 }
 
 static int bad_word(int c, const char *word)
@@ -190,14 +401,191 @@ static int bad_word(int c, const char *word)
 
 static int take(struct p3_opt *opt, int c, const char *word)
 {
-	if (c == 'n')
-		return set_size(opt, "n", optarg);
-	if (c == 'h')
-		return show_help(opt, "h", NULL);
-	if (c < ROW_BASE)
+	const struct row *row = row_of(c);
+	if (!row)
 		return bad_word(c, word);
-	const struct row *row = &rows[c - ROW_BASE];
-	return row->set(opt, row->name, optarg);
+	if (!row->each && (opt->prog_n > 1 || now(opt)->place)) {
+		p3_say("%s: is for the whole job; expected before the first program, "
+		       "outside of load files",
+			word);
+		return P3_OPT_USAGE;
+	}
+	const char *name = c >= ROW_BASE ? row->name : (char[]){(char)c, 0};
+	return row->set(opt, name, optarg);
+}
+
+/* Options up to the program, which is at argv + optind then. */
+static int take_options(struct p3_opt *opt, int argc, char **argv)
+{
+	struct forms forms;
+	fill_forms(&forms);
+	opterr = 0;
+	optind = 0; /* from the beginning */
+	for (;;) {
+		int at = optind ? optind : 1;
+		int c = getopt_long_only(argc, argv, forms.letters, forms.longs, NULL);
+		if (c < 0)
+			return P3_OPT_RUN;
+		int rc = take(opt, c, argv[at]);
+		if (rc != P3_OPT_RUN)
+			return rc;
+	}
+}
+
+/* ---- programs ---- */
+
+/* One more, with directory and environment of `like` if there is that. */
+static int start_prog(struct p3_opt *opt, const struct p3_prog *like, const char *place)
+{
+	struct p3_prog *more = realloc(opt->prog, (opt->prog_n + 1) * sizeof *opt->prog);
+	if (!more)
+		return say_no_memory();
+	opt->prog = more;
+	opt->prog[opt->prog_n++] = (struct p3_prog){.place = place};
+	if (!like)
+		return P3_OPT_RUN;
+	now(opt)->dir = like->dir;
+	for (uint32_t i = 0; i < like->env_n; i++)
+		if (p3_prog_env_add(now(opt), like->env[i]))
+			return say_no_memory();
+	return P3_OPT_RUN;
+}
+
+static int check_prog(const struct p3_prog *prog)
+{
+	if (!prog->size) {
+		p3_say("-sz: missing; expected the number of nodes, as in yod -sz 4 "
+		       "./prog");
+		return P3_OPT_USAGE;
+	}
+	if (!prog->argv[0]) {
+		p3_say("program: missing; expected as in yod -sz 4 ./prog");
+		return P3_OPT_USAGE;
+	}
+	return P3_OPT_RUN;
+}
+
+/* Its arguments end at a word ":", which becomes NULL; how many words are before it. */
+static int cut_at_colon(char **argv)
+{
+	int n = 0;
+	while (argv[n] && strcmp(argv[n], ":") != 0)
+		n++;
+	return n;
+}
+
+/* "options program arguments : options program arguments" */
+static int take_programs(struct p3_opt *opt, int argc, char **argv)
+{
+	for (;;) {
+		int rc = take_options(opt, argc, argv);
+		if (rc != P3_OPT_RUN)
+			return rc;
+		int n = optind + cut_at_colon(argv + optind);
+		bool more = argv[n];
+		now(opt)->argv = argv + optind;
+		argv[n] = NULL;
+		if (!more)
+			return P3_OPT_RUN;
+		rc = check_prog(now(opt));
+		if (rc == P3_OPT_RUN)
+			rc = start_prog(opt, NULL, NULL);
+		if (rc != P3_OPT_RUN)
+			return rc;
+		p3_say_at("behind ':'");
+		argv += n;
+		argc -= n;
+	}
+}
+
+/* ---- load files ---- */
+
+static int take_line(struct p3_opt *opt, const struct p3_prog *base, uint32_t line,
+	int argc, char **argv)
+{
+	char *place;
+	if (asprintf(&place, "%s:%u", opt->load, line) < 0)
+		return say_no_memory();
+	argv[0] = place;
+	int rc = start_prog(opt, base, place);
+	p3_say_at(place);
+	if (rc == P3_OPT_RUN)
+		rc = take_options(opt, argc, argv);
+	if (rc == P3_OPT_RUN) {
+		now(opt)->argv = argv + optind;
+		rc = check_prog(now(opt));
+	}
+	p3_say_at(NULL);
+	return rc;
+}
+
+static int say_bad_lines(const struct p3_opt *opt, int err, uint32_t line)
+{
+	if (err == -ENOMEM)
+		return say_no_memory();
+	if (err == -EINVAL)
+		p3_say("%s:%u: a quote is not closed; expected another ' or \"",
+			opt->load, line);
+	else
+		p3_say("-F: '%s' has no programs; expected a line for each, as in: -sz 2 "
+		       "./prog arguments",
+			opt->load);
+	return P3_OPT_USAGE;
+}
+
+/* The array of the first program becomes what all lines begin with. */
+static int take_lines(struct p3_opt *opt, char *text)
+{
+	const struct p3_prog base = opt->prog[0];
+	struct p3_words words = {text, 1};
+	opt->prog_n = 0;
+	for (;;) {
+		char **argv;
+		int argc;
+		uint32_t line = 1;
+		int rc = p3_words_next(&words, 1, &argv, &argc, &line);
+		if (rc == -ENOENT && opt->prog_n)
+			return P3_OPT_RUN;
+		if (rc)
+			return say_bad_lines(opt, rc, line);
+		rc = take_line(opt, &base, line, argc, argv);
+		if (rc != P3_OPT_RUN)
+			return rc;
+	}
+}
+
+static int take_load(struct p3_opt *opt)
+{
+	const struct p3_prog *first = &opt->prog[0];
+	if (opt->prog_n > 1 || first->size || first->argv[0]) {
+		p3_say("-F: '%s' has the programs and their numbers of nodes; expected "
+		       "no -sz and no program beside it",
+			opt->load);
+		return P3_OPT_USAGE;
+	}
+	char *text = p3_loadfile_read(opt->load);
+	return text ? take_lines(opt, text) : P3_OPT_USAGE;
+}
+
+/* ---- all of it ---- */
+
+static int number_ranks(struct p3_opt *opt)
+{
+	uint64_t n = 0;
+	for (uint32_t i = 0; i < opt->prog_n; i++) {
+		opt->prog[i].first = (uint32_t)n;
+		n += opt->prog[i].size;
+		if (n > P3_OPT_SIZE_MAX) {
+			p3_say("-sz: the programs have more than %d nodes; expected no "
+			       "more in all",
+				P3_OPT_SIZE_MAX);
+			return P3_OPT_USAGE;
+		}
+	}
+	opt->size = (uint32_t)n;
+	if (opt->place.per_unit && opt->place.bind == P3_BIND_NONE)
+		opt->place.bind = P3_BIND_CORE;
+	return P3_OPT_RUN;
 }
 
 static int check_output(const struct p3_opt *opt)
@@ -216,36 +604,19 @@ static int check_output(const struct p3_opt *opt)
 	return P3_OPT_RUN;
 }
 
-static int check(const struct p3_opt *opt)
-{
-	if (!opt->size) {
-		p3_say("-sz: missing; expected the number of nodes, as in yod -sz 4 "
-		       "./prog");
-		return P3_OPT_USAGE;
-	}
-	if (!opt->argv[0]) {
-		p3_say("program: missing; expected as in yod -sz 4 ./prog");
-		return P3_OPT_USAGE;
-	}
-	return check_output(opt);
-}
-
 int p3_opt_parse(int argc, char **argv, struct p3_opt *opt_out)
 {
-	struct option longs[ROWS + 1];
 	struct p3_opt opt = {.size = 0};
-	fill_longs(longs);
-	opterr = 0;
-	for (;;) {
-		int at = optind;
-		int c = getopt_long_only(argc, argv, "+:n:h", longs, NULL);
-		if (c < 0)
-			break;
-		int rc = take(&opt, c, argv[at]);
-		if (rc != P3_OPT_RUN)
-			return rc;
-	}
-	opt.argv = argv + optind;
+	int rc = start_prog(&opt, NULL, NULL);
+	if (rc == P3_OPT_RUN)
+		rc = take_programs(&opt, argc, argv);
+	if (rc == P3_OPT_RUN)
+		rc = opt.load ? take_load(&opt) : check_prog(now(&opt));
+	p3_say_at(NULL);
+	if (rc == P3_OPT_RUN)
+		rc = number_ranks(&opt);
+	if (rc == P3_OPT_RUN)
+		rc = check_output(&opt);
 	*opt_out = opt;
-	return check(&opt);
+	return rc;
 }

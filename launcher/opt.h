@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * opt - yod's command line
+ * opt - yod's command line, and load files
+ *
+ *	yod [options] -sz N [--wdir DIR] [--env NAME=VALUE] program [arguments]
+ *		[: -sz N [...] program [arguments]]...
+ *	yod [options] -F file		a line for each program: -sz N [...] program [...]
  *
  * Options end at the first word that is none: the program.  One table in opt.c makes
  * the parser and --help; a new option is a row there and a member here.
@@ -8,6 +12,8 @@
 #ifndef P3_LAUNCHER_OPT_H
 #define P3_LAUNCHER_OPT_H
 
+#include "launcher/place.h"
+#include "launcher/prog.h"
 #include "launcher/ranks.h"
 #include "launcher/valgrind.h"
 
@@ -17,7 +23,9 @@
 #define P3_OPT_SIZE_MAX 16384 /* the maps in the environment must fit in a string */
 
 struct p3_opt {
-	uint32_t size;
+	uint32_t size; /* nodes of all programs */
+	uint32_t prog_n;
+	struct p3_prog *prog; /* at least one */
 	bool keep_going;
 	bool tag;
 	bool only; /* what ranks print that are not in only_ranks is dropped */
@@ -26,9 +34,12 @@ struct p3_opt {
 	int output_dir_fd;      /* (main) */
 	bool shared_heap;
 	enum p3_valgrind valgrind;
+	bool plan;          /* print it, and start nothing */
+	bool stats;         /* print them at the end */
 	int64_t timeout_ms; /* 0: none */
 	const char *mode;   /* NULL: as the environment says */
-	char **argv;        /* the program and its arguments, ends with NULL */
+	const char *load;   /* -F; NULL: no load file */
+	struct p3_place_want place;
 };
 
 #define P3_OPT_RUN   (-1)

@@ -39,7 +39,10 @@ struct node {
 	int owner_fd;   /* pidfd of the process that said HELLO, or -1 */
 	uint32_t owner; /* its process id, 0 if not known */
 	enum state state;
-	bool ended;   /* p3_rdv_ended() was called */
+	enum p3_rdv_state was; /* as others look at it: rdv.h */
+	bool ended;            /* p3_rdv_ended() was called, */
+	int status;            /* with this */
+	int64_t waits_since;
 	bool waits;   /* in the barrier */
 	bool writes;  /* EPOLLOUT is asked for */
 	bool retry;   /* flush again after RETRY_MS */
@@ -332,6 +335,13 @@ static void barrier_look(struct p3_rdv *r)
 
 /* ---- ends ---- */
 
+/* What is kept of the dead costs memory, but no peer's: nobody else has a use for it. */
+static void close_but_for_lookers(struct node *n)
+{
+	close_fds(&n->fds[FD_DOORBELL], 1);
+	close_fds(&n->fds[FD_HEAP], 1);
+}
+
 static void owner_forget(struct p3_rdv *r, struct node *n)
 {
 	if (n->owner_fd >= 0) {
@@ -364,7 +374,11 @@ static void unjoin(struct p3_rdv *r, uint32_t i, enum p3_job_op op, int status, 
 	p3_outq_drop_news(&n->out);
 	node_owes_nobody(r, i);
 	broadcast_end(r, i, op, status, owed);
-	close_fds(n->fds, P3_JOB_FDS);
+	n->was = op == P3_JOB_DIED ? P3_RDV_DIED : P3_RDV_LEFT;
+	if (op == P3_JOB_DIED)
+		close_but_for_lookers(n);
+	else
+		close_fds(n->fds, P3_JOB_FDS);
 }
 
 /*
@@ -529,14 +543,18 @@ static void on_join(struct p3_rdv *r, uint32_t i, struct packet *p)
 		return;
 	}
 	n->state = JOINED;
+	n->was = P3_RDV_JOINED;
 	n->incarnation = p->msg.incarnation;
 	n->seg_len = p->msg.seg_len;
 	n->heap_len = p->msg.heap_len;
 	memcpy(n->pid, p->msg.pid, sizeof n->pid);
+	close_fds(n->fds, P3_JOB_FDS); /* of an incarnation that died */
 	for (unsigned k = 0; k < P3_JOB_FDS; k++)
 		n->fds[k] = k < p->nfds ? p->fds[k] : -1;
 	p->nfds = 0;
 	r->joined_n++;
+	if (r->conf.joined)
+		r->conf.joined(r->conf.joined_arg, i, n->fds[FD_PUBLISHED]);
 	FAULT_POINT("yod.join_taken");
 
 	for (uint32_t k = 0; k < r->conf.size; k++) {
@@ -614,6 +632,7 @@ static void on_barrier(struct p3_rdv *r, uint32_t i)
 		return;
 	}
 	n->waits = true;
+	n->waits_since = p3_now_ms();
 	r->waits_n++;
 	barrier_look(r);
 }
@@ -913,6 +932,7 @@ void p3_rdv_ended(struct p3_rdv *r, uint32_t i, int wait_status)
 	struct node *n = &r->node[i];
 	read_sock(r, i, PACKETS_LAST);
 	n->ended = true;
+	n->status = wait_status;
 	bool orderly = WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == 0;
 	if (n->state == JOINED)
 		unjoin(r, i, orderly ? P3_JOB_LEFT : P3_JOB_DIED, wait_status, true);
@@ -933,4 +953,23 @@ uint32_t p3_rdv_joined(const struct p3_rdv *r)
 uint32_t p3_rdv_queued(const struct p3_rdv *r, uint32_t i)
 {
 	return i < r->conf.size ? r->node[i].out.n : 0;
+}
+
+void p3_rdv_show(const struct p3_rdv *r, uint32_t i, struct p3_rdv_view *out)
+{
+	const struct node *n = &r->node[i];
+	*out = (struct p3_rdv_view){.state = n->was,
+		.inited = n->state == KNOWN || n->state == JOINED,
+		.ended = n->ended,
+		.status = n->status,
+		.barrier_n = n->waits ? r->waits_n : 0,
+		.barrier_since = n->waits_since,
+		.os_pid = n->owner,
+		.nid = r->conf.nid_base + i,
+		.pid = {n->pid[0], n->pid[1]},
+		.incarnation = n->incarnation,
+		.layout = r->layout,
+		.seg_len = n->seg_len,
+		.published = n->fds[FD_PUBLISHED],
+		.host = n->fds[FD_HOST]};
 }

@@ -23,6 +23,9 @@
  * Memory is bounded: a node that does not read has at most a birth, a death and a pid
  * change of every other node queued (what is over cancels out); descriptors are not
  * duplicated, a queued birth uses those of the table.
+ *
+ * For those who look on (attach.h) the published and the host segment of a node that
+ * died are kept until it joins again or the job ends; its doorbell and heap are not.
  */
 #ifndef P3_LAUNCHER_RDV_H
 #define P3_LAUNCHER_RDV_H
@@ -40,6 +43,9 @@ struct p3_rdv_conf {
 	uint32_t eof_ms; /* 0: nobody will call p3_rdv_ended(), an end of file is death */
 	void (*say)(void *arg, const char *line); /* what users must know; or NULL */
 	void *say_arg;
+	/* A node has joined with this published segment, which stays rdv's; or NULL. */
+	void (*joined)(void *arg, uint32_t node, int published);
+	void *joined_arg;
 };
 
 /* NULL with errno on failure. */
@@ -75,5 +81,26 @@ uint32_t p3_rdv_joined(const struct p3_rdv *rdv);
 
 /* Packets queued for a node that does not read. */
 uint32_t p3_rdv_queued(const struct p3_rdv *rdv, uint32_t node);
+
+enum p3_rdv_state { P3_RDV_NEVER_JOINED, P3_RDV_JOINED, P3_RDV_LEFT, P3_RDV_DIED };
+
+/* What the table says of a node; the descriptors stay rdv's, -1: there are none. */
+struct p3_rdv_view {
+	enum p3_rdv_state state;
+	bool inited;        /* its process has said HELLO, and is not gone */
+	bool ended;         /* p3_rdv_ended() was called, */
+	int status;         /* with this */
+	uint32_t barrier_n; /* waits in the barrier: so many have come; 0: it does not */
+	int64_t barrier_since; /* p3_now_ms() */
+	uint32_t os_pid;       /* that said HELLO last, 0: none */
+	uint32_t nid;
+	uint32_t pid[2];      /* as in a BORN */
+	uint64_t incarnation; /* the last one, 0: none */
+	uint64_t layout;
+	uint64_t seg_len;
+	int published, host;
+};
+
+void p3_rdv_show(const struct p3_rdv *rdv, uint32_t node, struct p3_rdv_view *view_out);
 
 #endif

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "launcher/run.h"
+#include "launcher/attach.h"
 #include "launcher/clock.h"
-#include "launcher/cpus.h"
 #include "launcher/guard.h"
 #include "launcher/output.h"
+#include "launcher/plan.h"
 #include "launcher/rdv.h"
 #include "launcher/reap.h"
 #include "launcher/say.h"
 #include "launcher/signals.h"
 #include "launcher/spawn.h"
+#include "launcher/stats.h"
 #include "shm/fault.h"
 
 #include <errno.h>
@@ -23,16 +25,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define ASK_MS      1000 /* between the user's signal and SIGTERM */
-#define TERM_MS     5000 /* between SIGTERM and SIGKILL */
-#define KILL_MS     5000 /* a killed node is given up after that */
-#define EOF_MS      200  /* between a socket's end and that of its process */
-#define DRAIN_MS    2000 /* for the output of a job that was broken off */
-#define SWEEP_MS    5000
-#define FDS_OF_NODE 8
-#define FDS_OF_YOD  64
+#define ASK_MS   1000 /* between the user's signal and SIGTERM */
+#define TERM_MS  5000 /* between SIGTERM and SIGKILL */
+#define KILL_MS  5000 /* a killed node is given up after that */
+#define EOF_MS   200  /* between a socket's end and that of its process */
+#define DRAIN_MS 2000 /* for the output of a job that was broken off */
+#define SWEEP_MS 5000
 
-enum key { KEY_SIGNALS, KEY_GUARD, KEY_RDV, KEY_OUTPUT };
+enum key { KEY_SIGNALS, KEY_GUARD, KEY_RDV, KEY_OUTPUT, KEY_ATTACH };
 
 enum life { UNBORN, RUNS, ENDED, REAPED };
 
@@ -46,9 +46,11 @@ struct rank {
 
 struct run {
 	const struct p3_opt *opt;
-	const char *lib_dir;
+	const struct p3_place *place;
 	struct p3_rdv *rdv;
 	struct p3_output *output;
+	struct p3_stats *stats;   /* NULL: nobody asked for them */
+	struct p3_attach *attach; /* NULL: nobody can look at the job */
 	int ep;
 	int give_up; /* readable: stop starting nodes */
 	int end_fd;
@@ -211,6 +213,8 @@ static void node_ended(struct run *r, uint32_t i, int status)
 	r->ended_n++;
 	p3_rdv_ended(r->rdv, i, status);
 	FAULT_POINT("yod.end_told");
+	if (r->stats)
+		p3_stats_ended(r->stats, i, r->rank[i].pid, status);
 	if (r->output)
 		p3_output_ended(r->output, i);
 	if (status)
@@ -332,6 +336,9 @@ static void on_event(struct run *r, enum key key)
 	case KEY_OUTPUT:
 		p3_output_step(r->output);
 		return;
+	case KEY_ATTACH:
+		p3_attach_step(r->attach);
+		return;
 	}
 }
 
@@ -403,27 +410,21 @@ static int watch(int ep, int fd, enum key key)
 	return fd < 0 || epoll_ctl(ep, EPOLL_CTL_ADD, fd, &ev) ? -errno : 0;
 }
 
-static void say_no_start(
-	const struct run *r, uint32_t i, int err, enum p3_spawn_fault fault)
+static const struct p3_prog *prog_of(const struct run *r, uint32_t i)
 {
-	if (fault == P3_SPAWN_EXEC && err == ENOENT)
-		p3_say("%s: cannot be run: no such program (or its interpreter is "
-		       "missing); expected a file, or a name found in PATH",
-			r->opt->argv[0]);
-	else if (fault == P3_SPAWN_EXEC)
-		p3_say("%s: cannot be run: %s; expected an executable file",
-			r->opt->argv[0], strerror(err));
-	else
-		p3_say("rank %u: cannot be started: %s; see ulimit -u and ulimit -n, or "
-		       "use fewer nodes",
-			i, strerror(err));
+	return p3_prog_of(r->opt->prog, r->opt->prog_n, i);
 }
 
-static int status_of_no_start(int err, enum p3_spawn_fault fault)
+/* The status of yod then. */
+static int say_no_start(
+	const struct run *r, uint32_t i, int err, enum p3_spawn_fault fault)
 {
-	if (fault != P3_SPAWN_EXEC)
-		return P3_STATUS_YOD;
-	return err == ENOENT || err == ENOTDIR ? P3_STATUS_NO_FILE : P3_STATUS_NO_EXEC;
+	if (fault == P3_SPAWN_EXEC)
+		return p3_prog_say_cannot(prog_of(r, i), err);
+	p3_say("rank %u: cannot be started: %s; see ulimit -u and ulimit -n, or use "
+	       "fewer nodes",
+		i, strerror(err));
+	return P3_STATUS_YOD;
 }
 
 static int adopt(struct run *r, uint32_t i, const struct p3_spawned *s)
@@ -431,6 +432,8 @@ static int adopt(struct run *r, uint32_t i, const struct p3_spawned *s)
 	r->rank[i] = (struct rank){.pid = s->pid, .life = RUNS};
 	r->runs_n++;
 	FAULT_POINT("yod.adopted");
+	if (r->stats)
+		p3_stats_started(r->stats, i);
 	int rc = p3_rdv_add(r->rdv, i, s->sock);
 	if (rc)
 		close(s->sock);
@@ -443,7 +446,7 @@ static int start_one(struct run *r, const struct p3_spawn_conf *conf, uint32_t i
 {
 	struct p3_spawned s;
 	enum p3_spawn_fault fault = P3_SPAWN_PREPARE;
-	int rc = p3_spawn_node(conf, i, &s, &fault);
+	int rc = p3_spawn_node(conf, prog_of(r, i), i, &s, &fault);
 	bool runs = !rc || rc == -EINTR;
 	int rc2 = runs ? adopt(r, i, &s) : 0;
 	if (rc == -EINTR)
@@ -451,8 +454,7 @@ static int start_one(struct run *r, const struct p3_spawn_conf *conf, uint32_t i
 	if (!rc && !rc2)
 		return 0;
 	rc = rc ? rc : rc2;
-	say_no_start(r, i, -rc, fault);
-	decide(r, status_of_no_start(-rc, fault));
+	decide(r, say_no_start(r, i, -rc, fault));
 	kill_job(r);
 	return rc;
 }
@@ -469,7 +471,7 @@ static void raise_nofile(const struct run *r, struct rlimit *was_out)
 {
 	getrlimit(RLIMIT_NOFILE, was_out);
 	struct rlimit want = *was_out;
-	rlim_t need = (rlim_t)r->opt->size * FDS_OF_NODE + FDS_OF_YOD;
+	rlim_t need = (rlim_t)p3_plan_yod_fds(r->opt->size);
 	if (want.rlim_cur >= need)
 		return;
 	want.rlim_cur = need < want.rlim_max ? need : want.rlim_max;
@@ -487,9 +489,13 @@ static int open_parts(struct run *r, uint32_t jid, const struct p3_guard *guard)
 	static const int to[2] = {STDOUT_FILENO, STDERR_FILENO};
 	struct p3_rdv_conf conf = {.size = r->opt->size,
 		.jid = jid,
-		.cpus = p3_cpus_usable(),
+		.cpus = r->place->cpus,
 		.eof_ms = EOF_MS,
-		.say = say_line};
+		.say = say_line,
+		.joined = r->opt->stats ? p3_stats_joined : NULL};
+	if (r->opt->stats && !(r->stats = p3_stats_create(r->opt->size)))
+		return -ENOMEM;
+	conf.joined_arg = r->stats;
 	r->rdv = p3_rdv_create(&conf);
 	if (r->opt->tag)
 		r->output = p3_output_create(r->opt->size, to);
@@ -510,14 +516,34 @@ static int open_parts(struct run *r, uint32_t jid, const struct p3_guard *guard)
 	return rc ? rc : watch(r->give_up, r->alive_fd, KEY_GUARD);
 }
 
+static uint32_t started_pid(void *arg, uint32_t i)
+{
+	const struct run *r = arg;
+	return (uint32_t)r->rank[i].pid;
+}
+
+/* A job that nobody can look at is a job all the same. */
+static void open_attach(struct run *r, uint32_t jid)
+{
+	struct p3_attach_conf conf = {.jid = jid,
+		.size = r->opt->size,
+		.rdv = r->rdv,
+		.started_pid = started_pid,
+		.arg = r};
+	int rc = p3_attach_create(&conf, &r->attach);
+	if (!rc)
+		rc = watch(r->ep, p3_attach_fd(r->attach), KEY_ATTACH);
+	if (rc)
+		p3_say("ptlstat will not find this job: %s", strerror(-rc));
+}
+
 static int start(struct run *r, uint32_t jid, const struct p3_guard *guard,
 	const struct p3_signals *signals)
 {
-	struct p3_spawn_conf conf = {.argv = r->opt->argv,
-		.size = r->opt->size,
+	struct p3_spawn_conf conf = {.size = r->opt->size,
+		.place = r->place,
 		.mode = r->opt->mode,
 		.shared_heap = r->opt->shared_heap,
-		.lib_dir = r->lib_dir,
 		.stdin_fd = guard->stdin_fd,
 		.pipes = r->opt->tag,
 		.only = r->opt->only ? &r->opt->only_ranks : NULL,
@@ -525,6 +551,8 @@ static int start(struct run *r, uint32_t jid, const struct p3_guard *guard,
 		.signals = signals};
 	raise_nofile(r, &conf.nofile);
 	int rc = open_parts(r, jid, guard);
+	if (!rc)
+		open_attach(r, jid);
 	if (!rc && prctl(PR_SET_CHILD_SUBREAPER, 1))
 		rc = -errno;
 	if (!rc)
@@ -543,7 +571,9 @@ static int start(struct run *r, uint32_t jid, const struct p3_guard *guard,
 
 static void close_parts(struct run *r)
 {
+	p3_attach_destroy(r->attach);
 	p3_rdv_destroy(r->rdv);
+	p3_stats_destroy(r->stats);
 	if (r->output && p3_output_is_done(r->output))
 		p3_output_destroy(r->output);
 	close(r->signals);
@@ -553,7 +583,7 @@ static void close_parts(struct run *r)
 	free(r);
 }
 
-int p3_run_job(const struct p3_opt *opt, const char *lib_dir, uint32_t jid,
+int p3_run_job(const struct p3_opt *opt, const struct p3_place *place, uint32_t jid,
 	const struct p3_guard *guard, const struct p3_signals *signals)
 {
 	struct run *r = calloc(1, sizeof *r + opt->size * sizeof r->rank[0]);
@@ -562,7 +592,7 @@ int p3_run_job(const struct p3_opt *opt, const char *lib_dir, uint32_t jid,
 		return P3_STATUS_YOD;
 	}
 	r->opt = opt;
-	r->lib_dir = lib_dir;
+	r->place = place;
 	r->stage_at = r->timeout_at = r->drain_at = P3_NEVER;
 	int rc = start(r, jid, guard, signals);
 	if (rc) {
@@ -577,6 +607,8 @@ int p3_run_job(const struct p3_opt *opt, const char *lib_dir, uint32_t jid,
 	if (!p3_reap_sweep(SWEEP_MS))
 		p3_say("some processes of the job do not end; see ps");
 	int status = r->status;
+	if (r->stats)
+		p3_stats_print(r->stats);
 	close_parts(r);
 	return status;
 }

@@ -23,14 +23,12 @@
 
 #define P3_STATUS_TIMEOUT 124
 #define P3_STATUS_YOD     125
-#define P3_STATUS_NO_EXEC 126
-#define P3_STATUS_NO_FILE 127
 
 struct p3_guard;
 struct p3_signals;
 
-/* Exit status of yod.  lib_dir: nodes look there first for libraries; or NULL. */
-int p3_run_job(const struct p3_opt *opt, const char *lib_dir, uint32_t jid,
+/* Exit status of yod. */
+int p3_run_job(const struct p3_opt *opt, const struct p3_place *place, uint32_t jid,
 	const struct p3_guard *guard, const struct p3_signals *signals);
 
 #endif

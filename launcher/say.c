@@ -7,19 +7,33 @@
 #include <string.h>
 #include <unistd.h>
 
+static const char *place_of;
+
+void p3_say_at(const char *place)
+{
+	place_of = place;
+}
+
+/* How many of the n bytes that were wanted are there. */
+static size_t there(int n, size_t room)
+{
+	size_t len = n < 0 ? 0 : (size_t)n;
+	return len < room ? len : room - 1;
+}
+
 void p3_say(const char *fmt, ...)
 {
-	char line[600] = "yod: ";
-	size_t head = strlen(line);
+	char line[800];
 	int saved = errno; /* for %m, and for the caller */
+	size_t room = sizeof line - 1;
+	size_t len = there(snprintf(line, room, "yod: %.200s%s", place_of ? place_of : "",
+				   place_of ? ": " : ""),
+		room);
 	va_list args;
 	va_start(args, fmt);
-	int n = vsnprintf(line + head, sizeof line - head - 1, fmt, args);
+	errno = saved;
+	len += there(vsnprintf(line + len, room - len, fmt, args), room - len);
 	va_end(args);
-
-	size_t len = head + (n < 0 ? 0 : (size_t)n);
-	if (len > sizeof line - 2)
-		len = sizeof line - 2;
 	line[len++] = '\n';
 	ssize_t done = write(STDERR_FILENO, line, len);
 	(void)done;

@@ -11,4 +11,7 @@
 
 void p3_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
+/* What is said from now on is about that place of a file, as in "jobs:3"; NULL: none. */
+void p3_say_at(const char *place);
+
 #endif

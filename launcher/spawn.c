@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "launcher/spawn.h"
 #include "launcher/outdir.h"
+#include "launcher/place.h"
+#include "launcher/prog.h"
 #include "launcher/ranks.h"
 #include "launcher/reap.h"
 #include "launcher/signals.h"
+#include "shm/conf.h"
+#include "shm/cpulist.h"
 #include "shm/fault.h"
 #include "shm/heapenv.h"
 #include "shm/job.h"
@@ -11,6 +15,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -104,12 +109,6 @@ int p3_spawn_environment(const struct p3_spawn_conf *conf)
 		rc = set_map("PTL_PIDMAP", conf->size, P3_JOB_PID_BASE);
 	if (!rc && setenv("PTL_IFACE", "0", 1))
 		rc = -errno;
-	if (!rc)
-		rc = set_tunables();
-	if (!rc && conf->shared_heap)
-		rc = set_shared_heap();
-	if (!rc && conf->lib_dir)
-		rc = set_in_front("LD_LIBRARY_PATH", conf->lib_dir, ':');
 	if (!rc && conf->mode && setenv("PTL3_MODE", conf->mode, 1))
 		rc = -errno;
 	return rc;
@@ -123,6 +122,30 @@ static int set_number(const char *name, uint32_t value)
 }
 
 /* ---- the child, between fork and exec ---- */
+
+/* What programs are told comes first, and what the node needs on top of it. */
+static int set_environment(const struct p3_spawn_conf *conf, const struct p3_prog *prog)
+{
+	for (uint32_t i = 0; i < prog->env_n; i++)
+		if (putenv((char *)(uintptr_t)prog->env[i]))
+			return -errno;
+	int rc = set_tunables();
+	if (!rc && prog->lib_dir)
+		rc = set_in_front("LD_LIBRARY_PATH", prog->lib_dir, ':');
+	return rc || !conf->shared_heap ? rc : set_shared_heap();
+}
+
+/* Whoever has said where NIC threads run knows better. */
+static int set_cpus(const struct p3_place *place, uint32_t rank)
+{
+	char list[P3_CPULIST_LEN];
+	if (!place->bound)
+		return 0;
+	if (sched_setaffinity(0, sizeof place->node[rank], &place->node[rank]))
+		return -errno;
+	p3_cpulist_print(&place->nic[rank], list, sizeof list);
+	return setenv(P3_CONF_NIC_CPUS_ENV, list, 0) ? -errno : 0;
+}
 
 static _Noreturn void fail(int report, int err, enum p3_spawn_fault fault)
 {
@@ -195,7 +218,8 @@ static int set_socket(int sock)
 	return fd < 0 ? -errno : set_number(P3_JOB_ENV, (uint32_t)fd);
 }
 
-static int prepare(const struct p3_spawn_conf *conf, uint32_t rank, const struct ends *e)
+static int prepare(const struct p3_spawn_conf *conf, const struct p3_prog *prog,
+	uint32_t rank, const struct ends *e)
 {
 	setpgid(0, 0);
 	int rc = die_with_yod(e->report[1]);
@@ -206,21 +230,27 @@ static int prepare(const struct p3_spawn_conf *conf, uint32_t rank, const struct
 	if (!rc)
 		rc = set_socket(e->sock[1]);
 	if (!rc)
+		rc = set_environment(conf, prog);
+	if (!rc)
+		rc = set_cpus(conf->place, rank);
+	if (!rc)
 		rc = set_number("PTL_MY_RID", rank);
+	if (!rc && prog->dir && chdir(prog->dir))
+		rc = -errno;
 	return rc;
 }
 
-static _Noreturn void child(
-	const struct p3_spawn_conf *conf, uint32_t rank, const struct ends *e)
+static _Noreturn void child(const struct p3_spawn_conf *conf, const struct p3_prog *prog,
+	uint32_t rank, const struct ends *e)
 {
 	close(e->report[0]);
-	int rc = prepare(conf, rank, e);
+	int rc = prepare(conf, prog, rank, e);
 	if (rc)
 		fail(e->report[1], -rc, P3_SPAWN_PREPARE);
 	setrlimit(RLIMIT_NOFILE, &conf->nofile);
 	p3_signals_give_back(conf->signals);
 	FAULT_POINT("yod.child_prepared");
-	execvp(conf->argv[0], conf->argv);
+	execvp(prog->argv[0], prog->argv);
 	fail(e->report[1], errno, P3_SPAWN_EXEC);
 }
 
@@ -305,8 +335,8 @@ static int settle(const struct p3_spawn_conf *conf, pid_t pid, struct ends *e,
 	return rc;
 }
 
-int p3_spawn_node(const struct p3_spawn_conf *conf, uint32_t rank,
-	struct p3_spawned *spawned_out, enum p3_spawn_fault *fault_out)
+int p3_spawn_node(const struct p3_spawn_conf *conf, const struct p3_prog *prog,
+	uint32_t rank, struct p3_spawned *spawned_out, enum p3_spawn_fault *fault_out)
 {
 	struct ends e;
 	int rc = open_ends(conf, rank, &e);
@@ -318,7 +348,7 @@ int p3_spawn_node(const struct p3_spawn_conf *conf, uint32_t rank,
 		return rc;
 	}
 	if (!pid)
-		child(conf, rank, &e);
+		child(conf, prog, rank, &e);
 	FAULT_POINT("yod.spawned");
 	return settle(conf, pid, &e, spawned_out, fault_out);
 }

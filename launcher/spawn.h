@@ -14,18 +14,19 @@
 #include <sys/resource.h>
 #include <sys/types.h>
 
+struct p3_place;
+struct p3_prog;
 struct p3_ranks;
 struct p3_signals;
 
 struct p3_spawn_conf {
-	char **argv;
 	uint32_t size;
+	const struct p3_place *place;
 	uint32_t nid_base;
-	const char *mode;    /* NULL: leave PTL3_MODE as it is */
-	bool shared_heap;    /* preload the allocator that the shared heap needs */
-	const char *lib_dir; /* in front of LD_LIBRARY_PATH, or NULL */
-	int stdin_fd;        /* for rank 0 */
-	int give_up_fd;      /* readable: stop waiting for the exec */
+	const char *mode; /* NULL: leave PTL3_MODE as it is */
+	bool shared_heap; /* preload the allocator that the shared heap needs */
+	int stdin_fd;     /* for rank 0 */
+	int give_up_fd;   /* readable: stop waiting for the exec */
 	const struct p3_ranks *only; /* others print to nowhere; NULL: nobody does */
 	int output_dir_fd; /* stdout and stderr are files there (outdir.h); or -1 */
 	bool pipes;        /* stdout and stderr through pipes */
@@ -49,7 +50,7 @@ int p3_spawn_environment(const struct p3_spawn_conf *conf);
  * of the node then.  -EINTR: give_up_fd became readable first; the node may run,
  * *spawned_out is valid.
  */
-int p3_spawn_node(const struct p3_spawn_conf *conf, uint32_t rank,
-	struct p3_spawned *spawned_out, enum p3_spawn_fault *fault_out);
+int p3_spawn_node(const struct p3_spawn_conf *conf, const struct p3_prog *prog,
+	uint32_t rank, struct p3_spawned *spawned_out, enum p3_spawn_fault *fault_out);
 
 #endif

@@ -92,20 +92,12 @@ static cnos_nidpid_map_t *write_map(
 	return m ? m->at : NULL;
 }
 
-/* Whose pids are asked for: PTL_IFACE_SS counts while there is no other. */
-static ptl_handle_ni_t asked_for(struct p3_node *node)
-{
-	bool other = !p3_acquire(&node->ni[0].open) && p3_acquire(&node->ni[1].open);
-	return other ? p3_get(&node->ni[1].handle) : PTL_INVALID_HANDLE;
-}
-
 static cnos_nidpid_map_t *make_map(struct p3_node *node, unsigned size)
 {
-	ptl_handle_ni_t ni = asked_for(node);
 	uint32_t *ids = calloc(size, 2 * sizeof *ids);
 	cnos_nidpid_map_t *map = NULL;
-	if (ids && PtlGetNIDMap(ni, ids, (int)size) == PTL_OK &&
-		PtlGetPIDMap(ni, ids + size, (int)size) == PTL_OK) {
+	if (ids && PtlGetNIDMap(PTL_INVALID_HANDLE, ids, (int)size) == PTL_OK &&
+		PtlGetPIDMap(PTL_INVALID_HANDLE, ids + size, (int)size) == PTL_OK) {
 		pthread_mutex_lock(&maps_lock);
 		map = write_map(node, ids, ids + size, size);
 		pthread_mutex_unlock(&maps_lock);

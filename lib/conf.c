@@ -9,6 +9,9 @@
 _Static_assert(P3_MODE_AUTO == 0 && P3_MODE_LEASE == 1 && P3_MODE_DEDICATED == 2 &&
 		       P3_MODE_PARK == 3,
 	"auto|lease|dedicated|park");
+_Static_assert(P3_PERSONALITY_AUTO == 0 && P3_PERSONALITY_DOCUMENT == 1 &&
+		       P3_PERSONALITY_CRAY == 2,
+	"auto|document|cray");
 _Static_assert(P3_HUGE_AUTO == 0 && P3_HUGE_ON == 1 && P3_HUGE_OFF == 2, "auto|on|off");
 
 static void as_error(void *arg, const char *line)
@@ -42,6 +45,7 @@ int p3_conf_read(struct p3_conf *conf_out)
 	if (rc)
 		return rc;
 	struct p3_conf c = {.mode = (enum p3_mode)value(P3_CONF_MODE),
+		.personality = (enum p3_personality)value(P3_CONF_PERSONALITY),
 		.huge = (enum p3_huge_policy)value(P3_CONF_HUGEPAGES),
 		.cma = is_first(P3_CONF_CMA),
 		.bulk = is_first(P3_CONF_BULK),

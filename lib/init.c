@@ -318,6 +318,13 @@ static struct p3_job_msg message(struct p3_node *node, enum p3_job_op op)
 	return m;
 }
 
+/* Before anybody says so: the own entry of the map is right when PtlNIInit returns. */
+static void know_self(struct p3_node *node, struct p3_job_msg m)
+{
+	m.nid = node->nid;
+	set_member(node, &m);
+}
+
 /* A job of one: it is its own only peer. */
 static int join_alone(struct p3_node *node, struct p3_nic *nic)
 {
@@ -348,6 +355,7 @@ int p3_job_join(struct p3_node *node, struct p3_nic *nic)
 	m.seg_len = p3_nic_seg_len(nic);
 	m.heap_len = p3_nic_heap_len(nic);
 	node->joined = false;
+	know_self(node, m);
 	FAULT_POINT("init.unjoined");
 	int rc = p3_job_send(node->sock, &m, fds, nfds);
 	FAULT_POINT("init.handed_over");
@@ -361,6 +369,7 @@ int p3_job_join(struct p3_node *node, struct p3_nic *nic)
 void p3_job_pids(struct p3_node *node)
 {
 	struct p3_job_msg m = message(node, P3_JOB_PIDS);
+	know_self(node, m);
 	if (node->sock >= 0) {
 		FAULT_POINT("pids.unsaid");
 		(void)p3_job_send(node->sock, &m, NULL, 0);
@@ -370,7 +379,6 @@ void p3_job_pids(struct p3_node *node)
 	m.nid = node->nid;
 	int none[3] = {-1, -1, -1};
 	struct p3_peer_info info = peer_info(&m, none);
-	set_member(node, &m);
 	p3_nic_peer_pids(p3_nic(node), &info);
 }
 
@@ -385,11 +393,16 @@ void p3_job_leave(struct p3_node *node)
 		miss_nobody(node);
 }
 
-/* Where the NIC thread may run: where yod may, whatever this thread was pinned to. */
+/*
+ * Where the NIC thread may run: what the user says, or yod's plan, which it says in the
+ * same place; else where yod may, whatever this thread was pinned to.
+ */
 bool p3_job_cpus(struct p3_node *node, cpu_set_t *set_out)
 {
 	struct ucred yod;
 	socklen_t len = sizeof yod;
+	if (p3_conf_nic_cpus(p3_conf_text(P3_CONF_NIC_CPUS), set_out))
+		return true;
 	if (node->sock < 0 || node->harness ||
 		getsockopt(node->sock, SOL_SOCKET, SO_PEERCRED, &yod, &len) != 0)
 		return false;
@@ -503,7 +516,9 @@ static int make_directory(struct p3_node *node)
 	d->rank = node->rank;
 	for (uint32_t i = 0; i < node->size; i++) {
 		p3_set(&d->member[i].nid, node->nid - node->rank + i);
-		p3_set(&d->member[i].pid[0], P3_JOB_PID_BASE + i);
+		for (uint32_t k = 0; k < P3_JOB_NIS; k++)
+			p3_set(&d->member[i].pid[k],
+				P3_JOB_PID_BASE + i + k * P3_JOB_PID_STEP);
 	}
 	p3_directory_replace(&node->directory, d);
 	return 0;

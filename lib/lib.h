@@ -26,12 +26,16 @@
 #include <errno.h>
 #include <pthread.h>
 
+/* Whose manner interfaces have: the words of PTL3_PERSONALITY. */
+enum p3_personality { P3_PERSONALITY_AUTO, P3_PERSONALITY_DOCUMENT, P3_PERSONALITY_CRAY };
+
 /* One interface of this process. */
 struct p3_lib_ni {
 	p3_a32 open; /* (any) released when pid and handle are there */
 	p3_a32 pid;
 	p3_a64 handle;
 	ptl_ni_limits_t limits;
+	bool cray; /* gets, unlinks and PtlNIInit are those of a Cray XT */
 };
 
 struct p3_node {
@@ -41,6 +45,7 @@ struct p3_node {
 	pthread_mutex_t life;         /* guards all below, and the NIC's start and stop */
 	pthread_cond_t changed;
 	struct p3_lib_ni ni[P3_JOB_NIS];
+	enum p3_personality personality;
 	uint64_t incarnation;
 	int sock; /* -1: a job of one */
 	int stop_fd;
@@ -149,6 +154,7 @@ bool p3_is_forked_child(const struct p3_node *node);
 
 struct p3_conf {
 	enum p3_mode mode;
+	enum p3_personality personality;
 	enum p3_huge_policy huge;
 	bool cma;
 	bool bulk;

@@ -10,9 +10,8 @@
 #include <sys/random.h>
 #include <time.h>
 
-#define P3_PID_MOST       65534u /* pids travel in 16 bits */
-#define P3_PID_BASE_OTHER 16384u /* automatic pids of the second interface */
-#define P3_PENDING_LIMIT  ((uint64_t)64 << 20)
+#define P3_PID_MOST      65534u /* pids travel in 16 bits */
+#define P3_PENDING_LIMIT ((uint64_t)64 << 20)
 
 /* What desired may be, and what it is if it says nothing. */
 struct range {
@@ -73,6 +72,7 @@ static int start_nic(struct p3_node *node, struct p3_nic **nic_out)
 	if (rc)
 		return rc;
 	node->incarnation = new_incarnation();
+	node->personality = conf.personality;
 	struct p3_nic_conf c = {.node = node->rank,
 		.nnodes = node->size,
 		.nid = node->nid,
@@ -98,13 +98,20 @@ static int start_nic(struct p3_node *node, struct p3_nic **nic_out)
 	return rc;
 }
 
+static bool is_cray(const struct p3_node *node, uint32_t i)
+{
+	return node->personality == P3_PERSONALITY_CRAY ||
+	       (node->personality == P3_PERSONALITY_AUTO && i == 1);
+}
+
 static int open_ni(struct p3_node *node, struct p3_nic *nic, uint32_t i, uint32_t pid,
 	const ptl_ni_limits_t *desired)
 {
 	struct p3_lib_ni *ni = &node->ni[i];
 	ptl_ni_limits_t limits = agree(desired);
 	uint64_t handle;
-	int rc = p3_nic_ni_open(nic, i, pid, &limits, &handle);
+	ni->cray = is_cray(node, i);
+	int rc = p3_nic_ni_open(nic, i, pid, ni->cray, &limits, &handle);
 	if (rc == PTL_NO_SPACE)
 		p3_error("no memory for the tables of an interface with %d match entries",
 			limits.max_mes);
@@ -159,7 +166,7 @@ static bool pick_pid(struct p3_node *node, uint32_t i, ptl_pid_t *pid)
 {
 	const struct p3_lib_ni *other = &node->ni[1 - i];
 	if (*pid == PTL_PID_ANY)
-		*pid = P3_JOB_PID_BASE + node->rank + (i ? P3_PID_BASE_OTHER : 0);
+		*pid = P3_JOB_PID_BASE + node->rank + i * P3_JOB_PID_STEP;
 	return *pid <= P3_PID_MOST &&
 	       !(p3_get(&other->open) && p3_get(&other->pid) == *pid);
 }
@@ -168,7 +175,7 @@ static int ni_init(
 	struct p3_node *node, uint32_t i, ptl_pid_t pid, const ptl_ni_limits_t *desired)
 {
 	if (p3_get(&node->ni[i].open))
-		return PTL_OK;
+		return node->ni[i].cray ? PTL_IFACE_DUP : PTL_OK;
 	if (!pick_pid(node, i, &pid))
 		return PTL_PID_INVALID;
 	pthread_mutex_lock(&node->life);
@@ -192,7 +199,7 @@ int PtlNIInit(ptl_interface_t iface, ptl_pid_t pid, ptl_ni_limits_t *desired,
 	struct p3_caller caller = p3_caller_save();
 	pthread_mutex_lock(&node->call);
 	int rc = ni_init(node, i, pid, desired);
-	if (rc == PTL_OK) {
+	if (rc == PTL_OK || rc == PTL_IFACE_DUP) {
 		*ni_handle = p3_get(&node->ni[i].handle);
 		if (actual)
 			*actual = node->ni[i].limits;

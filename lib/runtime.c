@@ -205,9 +205,14 @@ static int id_in(
 	return PTL_OK;
 }
 
+/* Of the process: PTL_IFACE_SS counts while there is no other. */
 static uint32_t iface_of(ptl_handle_ni_t ni)
 {
-	return ni == PTL_INVALID_HANDLE ? 0 : p3_handle_ni(ni);
+	struct p3_node *node = p3_node();
+	if (ni != PTL_INVALID_HANDLE)
+		return p3_handle_ni(ni);
+	return !p3_acquire(&node->ni[0].open) &&
+	       p3_acquire(&node->ni[1].open); /* INIT.1 */
 }
 
 int PtlGetRankId(ptl_handle_ni_t ni_handle, unsigned int rank, ptl_process_id_t *id)
@@ -228,15 +233,18 @@ int PtlGetRankId(ptl_handle_ni_t ni_handle, unsigned int rank, ptl_process_id_t 
 }
 
 /* yod's map stands: setting the same is fine. */
-static int agree_with_yod(struct p3_node *node, const uint32_t *map, int size, bool pids)
+static int agree_with_yod(
+	struct p3_node *node, uint32_t iface, const uint32_t *map, int size, bool pids)
 {
 	if (size < 1 || (uint32_t)size != node->size)
 		return PTL_PROCESS_INVALID;
 	const struct p3_directory *d = p3_directory_read(&node->directory);
 	int rc = PTL_OK;
-	for (uint32_t i = 0; d && i < d->size; i++)
-		if (map[i] != p3_get(pids ? &d->member[i].pid[0] : &d->member[i].nid))
+	for (uint32_t i = 0; d && i < d->size; i++) {
+		const struct p3_member *m = &d->member[i];
+		if (map[i] != p3_get(pids ? &m->pid[iface] : &m->nid))
 			rc = PTL_FAIL;
+	}
 	p3_directory_done();
 	return rc;
 }
@@ -251,7 +259,7 @@ static int set_map(ptl_handle_ni_t ni, const uint32_t *map, int size, bool pids)
 	if (rc != PTL_OK)
 		return rc;
 	if (p3_by_yod(node))
-		return agree_with_yod(node, map, size, pids);
+		return agree_with_yod(node, iface_of(ni), map, size, pids);
 	pthread_mutex_lock(&said_lock);
 	rc = say_map(map, size, pids, &d);
 	if (rc == PTL_OK)

@@ -487,11 +487,12 @@ static void free_tables(struct p3_cmd *c)
 	free(c->ni_open.acs);
 }
 
-int p3_nic_ni_open(struct p3_nic *n, uint32_t ni, uint32_t pid,
+int p3_nic_ni_open(struct p3_nic *n, uint32_t ni, uint32_t pid, bool cray,
 	const ptl_ni_limits_t *limits, uint64_t *handle_out)
 {
 	struct p3_cmd c = {.op = P3_OP_NI_OPEN, .ni = (uint16_t)ni};
 	c.ni_open.pid = pid;
+	c.ni_open.cray = cray;
 	c.ni_open.limits = *limits;
 	c.ni_open.nbuckets = power_of_two((ptl_size_t)limits->max_mes);
 	c.ni_open.portals =

@@ -48,8 +48,9 @@ static void say_md(struct text *t, const struct p3_md *md)
 		" bytes, offset %" PRIu64 ", threshold %" PRId32 ", options %#" PRIx32
 		", %s, %" PRIu32 " pending, %s",
 		md->snap[0], md->snap[1], md->region.size, md->local_offset,
-		md->threshold, md->sink.options, md->active ? "active" : "inactive",
-		md->pending, md->unlink ? "unlink" : "retain");
+		md->threshold, (uint32_t)(md->snap[5] >> 32),
+		md->active ? "active" : "inactive", md->pending,
+		md->unlink ? "unlink" : "retain");
 	const struct p3_eq *eq = p3_sink_eq(&md->sink);
 	if (eq)
 		say(t, ", eq %#" PRIx64, p3_handle_of(P3_KIND_EQ, &eq->o));

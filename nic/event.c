@@ -4,19 +4,60 @@
 
 #include <string.h>
 
-void p3_fw_event(struct p3_nic *n, const struct p3_sink *sink,
-	const struct p3_event_words *rec, ptl_event_kind_t kind, uint32_t fail)
+/* unlinked: it is its descriptor's last one. */
+static inline void post(struct p3_nic *n, const struct p3_sink *sink,
+	const struct p3_event_words *rec, ptl_event_kind_t kind, uint32_t fail,
+	bool unlinked)
 {
-	uint64_t unlinked = kind == PTL_EVENT_UNLINK;
 	struct p3_eq *eq = p3_sink_for(sink, kind);
 	if (!eq)
 		return;
 	struct p3_event_record *e = p3_event_begin(eq);
 	for (int i = 0; i < 13; i++)
 		p3_say(&e->words, i, p3_get(&rec->w[i]));
-	p3_say(&e->words, 13, p3_get(&rec->w[13]) | (uint64_t)kind | unlinked << 8);
+	uint64_t what = (uint64_t)kind | (uint64_t)unlinked << 8;
+	p3_say(&e->words, 13, p3_get(&rec->w[13]) | what);
 	p3_say(&e->words, 14, p3_get(&rec->w[14]) | fail);
 	p3_event_post(n, eq, e, kind);
+}
+
+void p3_fw_event(struct p3_nic *n, const struct p3_sink *sink,
+	const struct p3_event_words *rec, ptl_event_kind_t kind, uint32_t fail)
+{
+	post(n, sink, rec, kind, fail, false);
+}
+
+/* Gone first, then its last event says so: what that names can be reused at once. */
+static struct p3_sink drop(struct p3_nic *n, struct p3_md *md)
+{
+	struct p3_sink sink = md->sink;
+	p3_md_forgive_unlink(md);
+	p3_fw_md_drop(n, md);
+	return sink;
+}
+
+static void unlink_after(
+	struct p3_nic *n, struct p3_md *md, const struct p3_event_words *rec)
+{
+	struct p3_event_words last = *rec;
+	p3_say_md(&last, md);
+	struct p3_sink sink = drop(n, md);
+	post(n, &sink, &last, PTL_EVENT_UNLINK, PTL_NI_OK, true);
+}
+
+void P3_RARE p3_fw_event_unlinks(struct p3_nic *n, struct p3_md *md,
+	const struct p3_sink *sink, const struct p3_event_words *rec,
+	ptl_event_kind_t kind, uint32_t fail)
+{
+	struct p3_sink to = *sink;
+	bool over = !md->pending, silently = over && p3_unlinks_silently(md);
+	if (silently)
+		(void)drop(n, md);
+	post(n, &to, rec, kind, fail, silently);
+	if (!over)
+		p3_md_owe_unlink(md);
+	else if (!silently)
+		unlink_after(n, md, rec);
 }
 
 /* ---- operations ---- */
@@ -24,7 +65,7 @@ void p3_fw_event(struct p3_nic *n, const struct p3_sink *sink,
 void p3_md_owe_unlink(struct p3_md *md)
 {
 	struct p3_eq *eq = p3_sink_eq(&md->sink);
-	if (!eq || md->owes_unlink)
+	if (!eq || md->owes_unlink || p3_unlinks_silently(md))
 		return;
 	md->owes_unlink = true;
 	eq->owed++;
@@ -83,8 +124,7 @@ void p3_span_end(
 {
 	struct p3_md *md = span->md;
 	pay(span);
-	p3_fw_event(n, &span->sink, &span->rec, kind, fail);
 	md->pending--;
 	p3_iov_drop(span->region.iov);
-	p3_fw_maybe_unlink(n, md, &span->rec);
+	p3_fw_event_ends(n, md, &span->sink, &span->rec, kind, fail);
 }

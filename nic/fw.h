@@ -164,11 +164,14 @@ struct p3_eq {
  */
 enum { P3_W_MD = 5 };
 
+/* Ours among a descriptor's options: it is of an interface of Cray's kind. */
+#define P3_MD_CRAY 0x80000000u
+
 /* Where a descriptor's events go, and which. */
 struct p3_sink {
 	struct p3_eq *eq; /* NULL: nowhere */
 	uint32_t eq_gen;  /* of eq when it was named: it may have been freed */
-	uint32_t options;
+	uint32_t options; /* the user's, and ours */
 };
 
 struct p3_md {
@@ -259,6 +262,7 @@ enum p3_use_id { P3_U_ME, P3_U_MD, P3_U_EQ, P3_U_LIST, P3_U_OP, P3_USES };
 struct p3_ni {
 	p3_a32 gen; /* (any) odd while open */
 	uint32_t pid;
+	uint32_t options; /* ours, of all its descriptors */
 	ptl_ni_limits_t limits;
 	struct p3_portal *portal;
 	struct p3_bucket *bucket;
@@ -661,21 +665,9 @@ static inline void p3_fw_commit(struct p3_md *md, const struct p3_hit *hit)
 		p3_fw_exhaust(md);
 }
 
-/* After an END: the automatic unlink, with its event made from rec. */
-void p3_fw_unlink_exhausted(
-	struct p3_nic *n, struct p3_md *md, const struct p3_event_words *rec);
-
 static inline bool p3_fw_may_unlink(const struct p3_md *md)
 {
 	return __builtin_expect(md->exhausted && md->unlink, 0);
-}
-
-static inline void p3_fw_maybe_unlink(
-	struct p3_nic *n, struct p3_md *md, const struct p3_event_words *rec)
-{
-	if (!p3_fw_may_unlink(md))
-		return;
-	p3_fw_unlink_exhausted(n, md, rec);
 }
 
 /* Bytes between a region and plain memory. */
@@ -772,6 +764,28 @@ static inline void p3_event_post(
 /* Post one event of rec, which says nothing of kind and failure, where it is wanted. */
 void p3_fw_event(struct p3_nic *n, const struct p3_sink *sink,
 	const struct p3_event_words *rec, ptl_event_kind_t kind, uint32_t fail);
+
+/* UNLINK comes always, but of Cray's to those who ask for it only. */
+static inline bool p3_unlinks_silently(const struct p3_md *md)
+{
+	const uint32_t both = P3_MD_CRAY | PTL_MD_EVENT_AUTO_UNLINK_ENABLE;
+	return (md->sink.options & both) == P3_MD_CRAY;
+}
+
+/* The event of an operation on md that is over, in sink, and the automatic unlink. */
+void p3_fw_event_unlinks(struct p3_nic *n, struct p3_md *md, const struct p3_sink *sink,
+	const struct p3_event_words *rec, ptl_event_kind_t kind, uint32_t fail);
+
+/* The same, if md is to be unlinked; else the event alone. */
+static inline void p3_fw_event_ends(struct p3_nic *n, struct p3_md *md,
+	const struct p3_sink *sink, const struct p3_event_words *rec,
+	ptl_event_kind_t kind, uint32_t fail)
+{
+	if (p3_fw_may_unlink(md))
+		p3_fw_event_unlinks(n, md, sink, rec, kind, fail);
+	else
+		p3_fw_event(n, sink, rec, kind, fail);
+}
 
 /* Each word of the record is read once, and none is kept: they are too many. */
 static inline void p3_event_from_record(

@@ -8,11 +8,10 @@
  *	...	arena: rings (kept by size when freed), chunks of pendings
  */
 #include "nic/fw.h"
+#include "shm/footprint.h"
 
 #include <errno.h>
 #include <string.h>
-
-#define P3_HOST_LEN ((uint64_t)1 << 30) /* sparse */
 
 static int create(struct p3_nic *n)
 {

@@ -95,22 +95,6 @@ bool p3_fw_match(struct p3_ni *ni, const struct p3_ask *ask, struct p3_hit *hit_
 	return hit_out->md != NULL;
 }
 
-void p3_fw_unlink_exhausted(
-	struct p3_nic *n, struct p3_md *md, const struct p3_event_words *rec)
-{
-	if (md->pending) {
-		p3_md_owe_unlink(md);
-		return;
-	}
-	p3_md_forgive_unlink(md);
-	struct p3_event_words last = *rec;
-	p3_say_md(&last, md);
-	/* Gone first, then the event says so: what it names can be reused at once. */
-	struct p3_md gone = *md;
-	p3_fw_md_drop(n, md);
-	p3_fw_event(n, &gone.sink, &last, PTL_EVENT_UNLINK, PTL_NI_OK);
-}
-
 /* ---- regions ---- */
 
 char *p3_region_at(const struct p3_region *r, uint64_t off, uint64_t *len_out)

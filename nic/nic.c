@@ -22,6 +22,7 @@
  *		thread's will is made -> acquired by peers
  */
 #include "nic/fw.h"
+#include "shm/cpulist.h"
 #include "shm/log.h"
 
 #include <errno.h>
@@ -130,14 +131,24 @@ struct slice {
 	uint64_t runtime, deadline, period;
 };
 
+static void warn_no_cpus(const struct p3_nic *n, int why)
+{
+	char list[128];
+	p3_cpulist_print(&n->conf.cpuset, list, sizeof list);
+	p3_warn("the NIC thread cannot run on CPUs %s: %s; it runs where the thread does "
+		"that called PtlNIInit; see PTL3_NIC_CPUS, taskset -p, cpuset cgroups",
+		list, strerror(why));
+}
+
 static void settle(struct p3_nic *n)
 {
 	char name[16];
 	snprintf(name, sizeof name, "p3nic.%u", n->conf.nid);
 	(void)prctl(PR_SET_NAME, name);
 	(void)prctl(PR_SET_TIMERSLACK, 1);
-	if (n->conf.cpuset_known)
-		(void)sched_setaffinity(0, sizeof n->conf.cpuset, &n->conf.cpuset);
+	if (n->conf.cpuset_known &&
+		sched_setaffinity(0, sizeof n->conf.cpuset, &n->conf.cpuset) != 0)
+		warn_no_cpus(n, errno);
 	/* A short slice: it runs briefly and often (honoured since Linux 6.12). */
 	struct slice attr = {.size = sizeof attr, .runtime = 100000};
 	(void)syscall(SYS_sched_setattr, 0, &attr, 0);

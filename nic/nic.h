@@ -198,6 +198,7 @@ struct p3_cmd {
 	union {
 		struct {
 			uint32_t pid;
+			bool cray;
 			ptl_ni_limits_t limits;
 			void *portals; /* zeroed memory for three tables, */
 			void *buckets; /* the NI's from success on */
@@ -249,10 +250,11 @@ int p3_nic_do(struct p3_nic *nic, struct p3_cmd *cmd);
 bool p3_nic_interrupts(void);
 
 /*
- * Open interface ni with these limits (all checked by the caller) and pid.  PTL_*
- * code; closing takes all its objects along and forgets what is under way.
+ * Open interface ni with these limits (all checked by the caller) and pid; cray: its
+ * gets and automatic unlinks are those of a Cray XT.  PTL_* code; closing takes all its
+ * objects along and forgets what is under way.
  */
-int p3_nic_ni_open(struct p3_nic *nic, uint32_t ni, uint32_t pid,
+int p3_nic_ni_open(struct p3_nic *nic, uint32_t ni, uint32_t pid, bool cray,
 	const ptl_ni_limits_t *limits, uint64_t *handle_out);
 int p3_nic_ni_close(struct p3_nic *nic, uint64_t handle);
 

@@ -154,6 +154,7 @@ int p3_fw_ni_open(struct p3_nic *n, struct p3_cmd *c)
 		return PTL_NO_SPACE;
 	struct p3_ni *ni = &n->ni[c->ni];
 	ni->pid = c->ni_open.pid;
+	ni->options = c->ni_open.cray ? P3_MD_CRAY : 0;
 	ni->limits = c->ni_open.limits;
 	ni->portal = c->ni_open.portals;
 	ni->bucket = c->ni_open.buckets;
@@ -488,7 +489,7 @@ static int md_region(
 
 static int md_queue(struct p3_nic *n, const struct p3_cmd *c, struct p3_sink *sink_out)
 {
-	*sink_out = (struct p3_sink){.options = c->md.md.options};
+	*sink_out = (struct p3_sink){.options = c->md.md.options | n->ni[c->ni].options};
 	if (c->md.md.eq_handle == PTL_EQ_NONE)
 		return PTL_OK;
 	struct p3_eq *eq = p3_fw_named(n, P3_KIND_EQ, c->md.md.eq_handle);
@@ -646,7 +647,7 @@ static void md_tell(const struct p3_md *md, ptl_md_t *out)
 		.length = md->snap[2],
 		.threshold = md->threshold,
 		.max_size = md->snap[3],
-		.options = md->sink.options,
+		.options = (uint32_t)(md->snap[5] >> 32),
 		.user_ptr = (void *)(uintptr_t)md->snap[4],
 		.eq_handle = eq ? p3_handle_of(P3_KIND_EQ, &eq->o) : PTL_EQ_NONE};
 }

@@ -135,7 +135,7 @@ static __attribute__((noinline)) void put_unlinks(
 {
 	struct p3_event_words rec;
 	describe(&r, &hit, link, 0, &rec);
-	p3_fw_unlink_exhausted(n, hit.md, &rec);
+	p3_fw_event_unlinks(n, hit.md, &hit.md->sink, &rec, PTL_EVENT_PUT_END, PTL_NI_OK);
 }
 
 /* The END is described where it is read. */
@@ -159,9 +159,10 @@ static inline void put_eager(struct p3_nic *n, struct p3_peer *p, const struct r
 		put_started(n, *r, *hit, link);
 	deposit(r, hit);
 	FAULT_POINT("put.deposited");
-	put_ended(n, r, hit, link);
 	if (p3_fw_may_unlink(hit->md))
 		put_unlinks(n, *r, *hit, link);
+	else
+		put_ended(n, r, hit, link);
 	if (r->pending)
 		respond(n, p, r->pending, ack ? P3_RSP_ACK : P3_RSP_NONE, hit->mlength);
 }
@@ -247,8 +248,7 @@ static bool get_eager(struct p3_nic *n, struct p3_peer *p, const struct request 
 	p3_fw_event(n, &md->sink, &rec, PTL_EVENT_GET_START, PTL_NI_OK);
 	fill_reply(p, r, hit);
 	send_reply(n, p, hit);
-	p3_fw_event(n, &md->sink, &rec, PTL_EVENT_GET_END, PTL_NI_OK);
-	p3_fw_maybe_unlink(n, md, &rec);
+	p3_fw_event_ends(n, md, &md->sink, &rec, PTL_EVENT_GET_END, PTL_NI_OK);
 	return true;
 }
 
@@ -273,8 +273,7 @@ static bool getput(struct p3_nic *n, struct p3_peer *p, const struct request *r,
 	FAULT_POINT("swap.written");
 	p3_xfer_swapped(n);
 	send_reply(n, p, hit);
-	p3_fw_event(n, &md->sink, &rec, PTL_EVENT_GETPUT_END, PTL_NI_OK);
-	p3_fw_maybe_unlink(n, md, &rec);
+	p3_fw_event_ends(n, md, &md->sink, &rec, PTL_EVENT_GETPUT_END, PTL_NI_OK);
 	return true;
 }
 

@@ -138,14 +138,9 @@ static void emit(struct p3_nic *n, struct p3_peer *p, const struct p3_pending *t
 
 /* ---- the send's events ---- */
 
-static bool sends_data(const struct p3_pending *t)
-{
-	return t->kind != P3_REQ_GET;
-}
-
 static void send_start(struct p3_nic *n, struct p3_pending *t)
 {
-	if (sends_data(t))
+	if (t->send.md)
 		p3_span_start(n, &t->send, PTL_EVENT_SEND_START);
 }
 
@@ -256,7 +251,7 @@ static __attribute__((noinline)) void send_unlinks(
 {
 	struct p3_event_words rec;
 	describe_send(n, m, md, m->offset, link, 0, &rec);
-	p3_fw_unlink_exhausted(n, md, &rec);
+	p3_fw_event_unlinks(n, md, &md->sink, &rec, PTL_EVENT_SEND_END, PTL_NI_OK);
 }
 
 static inline void send_ended(
@@ -295,14 +290,15 @@ static inline bool put_now(
 	uint32_t link = n->next_link++;
 	if (__builtin_expect(p3_wants(&md->sink, PTL_EVENT_SEND_START), 0))
 		send_started(n, m, md, link);
-	send_ended(n, m, md, link);
 	if (p3_fw_may_unlink(md))
 		send_unlinks(n, m, md, link);
+	else
+		send_ended(n, m, md, link);
 	return true;
 }
 
-/* Keep it as a pending, in the send queue of its target.  source: whose bytes are sent,
- * from offset on. */
+/* Keep it as a pending, in the send queue of its target.  source: of whose bytes from
+ * offset on there are SEND events. */
 static P3_RARE int admit(struct p3_nic *n, struct p3_peer *p, uint32_t kind,
 	const struct p3_move *m, struct p3_md *md, struct p3_md *source, uint64_t offset)
 {
@@ -324,29 +320,30 @@ static P3_RARE int admit(struct p3_nic *n, struct p3_peer *p, uint32_t kind,
 	if (source) {
 		p3_fw_threshold(source);
 		describe_slow(n, m, source, offset, &t->send.rec);
+		if (kind == P3_REQ_GET)
+			p3_say(&t->send.rec, 2, 0);
 		p3_span_begin(&t->send, source, offset);
 	}
 	FAULT_POINT("request.admitted");
 	p3_use_more(&n->ni[t->ni], P3_U_OP);
-	count_sent(&n->ni[t->ni], source ? m->length : 0);
+	count_sent(&n->ni[t->ni], kind == P3_REQ_GET ? 0 : m->length);
 	p3_list_add(&p->queue, &t->link);
 	p3_fw_push(n, p);
 	return PTL_OK;
 }
 
-/* A put or getput whose target is not there: over at once. */
+/* A request with SEND events whose target is not there: over at once.  length: of what
+ * would have been sent. */
 static P3_RARE void send_nowhere(struct p3_nic *n, const struct p3_move *m,
-	struct p3_md *md, uint64_t offset, bool failure)
+	struct p3_md *md, uint64_t offset, uint64_t length, bool failure)
 {
 	struct p3_event_words rec;
 	p3_fw_threshold(md);
 	describe_slow(n, m, md, offset, &rec);
-	if (failure)
-		p3_say(&rec, 2, 0);
+	p3_say(&rec, 2, failure ? 0 : length);
 	p3_fw_event(n, &md->sink, &rec, PTL_EVENT_SEND_START, PTL_NI_OK);
-	p3_fw_event(n, &md->sink, &rec, PTL_EVENT_SEND_END,
+	p3_fw_event_ends(n, md, &md->sink, &rec, PTL_EVENT_SEND_END,
 		failure ? PTL_NI_FAIL : PTL_NI_OK);
-	p3_fw_maybe_unlink(n, md, &rec);
 }
 
 /* What the call said, if the command is to be executed again. */
@@ -378,7 +375,7 @@ int p3_fw_put(struct p3_nic *n, struct p3_cmd *c)
 	if (is_expected(p, m->target.pid))
 		return restored(
 			m, length, ack, admit(n, p, P3_REQ_PUT, m, md, md, m->offset));
-	send_nowhere(n, m, md, m->offset, is_failure(p, m->target.pid));
+	send_nowhere(n, m, md, m->offset, m->length, is_failure(p, m->target.pid));
 	return PTL_OK;
 }
 
@@ -396,9 +393,13 @@ int p3_fw_get(struct p3_nic *n, struct p3_cmd *c)
 	if (rc != PTL_OK)
 		return rc;
 	struct p3_peer *p = p3_fw_find(n, m->target.nid);
+	bool cray = md->sink.options & P3_MD_CRAY;
 	if (is_live(p, m->target.pid) || is_expected(p, m->target.pid))
-		return restored(m, length, 0, admit(n, p, P3_REQ_GET, m, md, NULL, 0));
-	if (is_failure(p, m->target.pid))
+		return restored(m, length, 0,
+			admit(n, p, P3_REQ_GET, m, md, cray ? md : NULL, m->offset));
+	if (cray)
+		send_nowhere(n, m, md, m->offset, 0, is_failure(p, m->target.pid));
+	else if (is_failure(p, m->target.pid))
 		reply_fails(n, m, md, m->target, p);
 	return PTL_OK;
 }
@@ -438,7 +439,7 @@ int p3_fw_getput(struct p3_nic *n, struct p3_cmd *c)
 	if (is_live(p, m->target.pid) || is_expected(p, m->target.pid))
 		return restored(m, length, 0,
 			admit(n, p, P3_REQ_GETPUT, m, get, put, m->put_offset));
-	send_nowhere(n, m, put, m->put_offset, is_failure(p, m->target.pid));
+	send_nowhere(n, m, put, m->put_offset, m->length, is_failure(p, m->target.pid));
 	return PTL_OK;
 }
 
@@ -486,7 +487,7 @@ static bool send_one(struct p3_nic *n, struct p3_peer *p, struct p3_pending *t)
 	p3_list_add(&p->outstanding, &t->link);
 	t->state = P3_PEND_SENT;
 	FAULT_POINT("request.sent");
-	if (sends_data(t) && !t->is_long)
+	if (t->send.md && !(t->is_long && t->kind == P3_REQ_PUT))
 		send_end(n, t, PTL_NI_OK);
 	if (!need.rsp)
 		free_pending(n, t);
@@ -573,8 +574,7 @@ static void got_ack(
 	}
 	describe_answer(n, &t->move, md, mlength, &rec);
 	answer_who(t, p, &rec);
-	p3_fw_event(n, &md->sink, &rec, PTL_EVENT_ACK, PTL_NI_OK);
-	p3_fw_maybe_unlink(n, md, &rec);
+	p3_fw_event_ends(n, md, &md->sink, &rec, PTL_EVENT_ACK, PTL_NI_OK);
 }
 
 static void got_done(struct p3_nic *n, struct p3_peer *p, struct p3_pending *t,
@@ -606,8 +606,7 @@ static void got_reply(struct p3_nic *n, struct p3_peer *p, struct p3_pending *t,
 	answer_who(t, p, &rec);
 	p3_fw_event(n, &md->sink, &rec, PTL_EVENT_REPLY_START, PTL_NI_OK);
 	p3_region_write(&md->region, t->move.offset, (const char *)c + 24, len);
-	p3_fw_event(n, &md->sink, &rec, PTL_EVENT_REPLY_END, PTL_NI_OK);
-	p3_fw_maybe_unlink(n, md, &rec);
+	p3_fw_event_ends(n, md, &md->sink, &rec, PTL_EVENT_REPLY_END, PTL_NI_OK);
 }
 
 /* No reply will ever come; id and p say from whom, as far as is known. */
@@ -618,8 +617,7 @@ static void reply_fails(struct p3_nic *n, const struct p3_move *m, struct p3_md 
 	describe_answer(n, m, md, 0, &rec);
 	p3_say_who(&rec, id, p ? p->uid : PTL_UID_ANY, p ? p->jid : PTL_JID_ANY);
 	p3_fw_event(n, &md->sink, &rec, PTL_EVENT_REPLY_START, PTL_NI_OK);
-	p3_fw_event(n, &md->sink, &rec, PTL_EVENT_REPLY_END, PTL_NI_FAIL);
-	p3_fw_maybe_unlink(n, md, &rec);
+	p3_fw_event_ends(n, md, &md->sink, &rec, PTL_EVENT_REPLY_END, PTL_NI_FAIL);
 }
 
 /* Tell the target that its bytes are no longer needed; the slot waits until it knows. */
@@ -667,6 +665,8 @@ void p3_fw_get_done(struct p3_nic *n, struct p3_pull *pull, uint32_t fail)
 	struct p3_pending *t = pull->get;
 	struct p3_span span = pull->span;
 	release_get(n, t, fail);
+	if (fail)
+		p3_say(&span.rec, 2, 0);
 	if (span.md)
 		p3_span_end(n, &span, PTL_EVENT_REPLY_END, fail);
 	free_pending(n, t);
@@ -782,7 +782,7 @@ void p3_fw_fail_pending(struct p3_nic *n, struct p3_pending *t, bool died)
 	}
 	if (queued)
 		send_start(n, t);
-	if (sends_data(t) && (queued || t->is_long))
+	if (t->send.md)
 		send_end(n, t, fail);
 	else if (t->kind != P3_REQ_PUT && died && p3_lives(&t->md->o, t->md_gen))
 		reply_fails(n, &t->move, t->md, id, t->peer);

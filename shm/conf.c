@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "shm/conf.h"
+#include "shm/cpulist.h"
 #include "shm/heapenv.h"
 #include "shm/job.h"
 
@@ -15,6 +16,12 @@ static bool is_wire(const char *text)
 {
 	struct p3_faults f;
 	return p3_conf_wire(text, &f);
+}
+
+static bool is_nic_cpus(const char *text)
+{
+	cpu_set_t set;
+	return strcmp(text, "auto") == 0 || p3_cpulist_parse(text, &set);
 }
 
 static const struct p3_conf_row rows[P3_CONF_ROWS] = {
@@ -50,6 +57,12 @@ static const struct p3_conf_row rows[P3_CONF_ROWS] = {
 		.help = "long blocks of malloc come from it; yod --shared-heap sets it, "
 			"and "
 			"LD_PRELOAD and MALLOC_CONF, before which it is of no use"},
+	[P3_CONF_PERSONALITY] = {.name = "PTL3_PERSONALITY",
+		.range = "auto|document|cray",
+		.usual = "auto",
+		.help = "of both interfaces: as the document says, or as a Cray XT; "
+			"auto: "
+			"PTL_IFACE_SS is Cray's"},
 	[P3_CONF_LANES] = {.name = "PTL3_LANES",
 		.range = "full|base",
 		.usual = "full",
@@ -66,6 +79,14 @@ static const struct p3_conf_row rows[P3_CONF_ROWS] = {
 			"nodes of "
 			"a job or none",
 		.is_form = is_wire},
+	[P3_CONF_NIC_CPUS] = {.name = P3_CONF_NIC_CPUS_ENV,
+		.kind = P3_CONF_FORM,
+		.range = "auto, 0,2-3 ...",
+		.usual = "auto",
+		.expected = "auto, or a list of CPUs as in 0,2-3",
+		.help = "where the NIC thread runs; auto: as yod plans (--bind), else "
+			"where yod may run",
+		.is_form = is_nic_cpus},
 };
 
 /* Names that are ours and no settings. */
@@ -282,6 +303,13 @@ void p3_conf_print(FILE *out, enum p3_conf_format format)
 			print_markdown(out, &rows[id]);
 		else
 			print_text(out, &rows[id]);
+}
+
+/* ---- CPUs of the NIC thread ---- */
+
+bool p3_conf_nic_cpus(const char *text, cpu_set_t *set_out)
+{
+	return text && p3_cpulist_parse(text, set_out);
 }
 
 /* ---- the wire ---- */

@@ -11,6 +11,7 @@
 #ifndef P3_SHM_CONF_H
 #define P3_SHM_CONF_H
 
+#include <sched.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -24,8 +25,10 @@ enum p3_conf_id {
 	P3_CONF_BULK,
 	P3_CONF_HEAP,
 	P3_CONF_SHARED_HEAP,
+	P3_CONF_PERSONALITY,
 	P3_CONF_LANES,
 	P3_CONF_WIRE,
+	P3_CONF_NIC_CPUS,
 	P3_CONF_ROWS
 };
 
@@ -76,6 +79,13 @@ void p3_conf_print(FILE *out, enum p3_conf_format format);
 
 /* Bytes of "64M"; usual for NULL and the empty text; false: it is no size. */
 bool p3_conf_size(const char *text, uint64_t usual, uint64_t most, uint64_t *len_out);
+
+/* ---- CPUs of the NIC thread ---- */
+
+#define P3_CONF_NIC_CPUS_ENV "PTL3_NIC_CPUS"
+
+/* Of its text; false: no list is said (NULL, empty, auto). */
+bool p3_conf_nic_cpus(const char *text, cpu_set_t *set_out);
 
 /* ---- the wire for tests ---- */
 

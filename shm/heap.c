@@ -1,479 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "shm/heap.h"
-#include "shm/atomics.h"
-#include "shm/fault.h"
+#include "shm/heapin.h"
 #include "shm/layout.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <jemalloc/jemalloc.h>
-#include <limits.h>
-#include <linux/futex.h>
-#include <pthread.h>
-#include <signal.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
-#ifndef MADV_POPULATE_READ
-#define MADV_POPULATE_READ 22
-#endif
+#define FD_MIN     200 /* above the numbers that programs give their files */
+#define FREE_PAGES "/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages"
 
-#ifndef MAP_FIXED_NOREPLACE
-#define MAP_FIXED_NOREPLACE 0x100000
-#endif
+pthread_mutex_t p3_heaps_lock = PTHREAD_MUTEX_INITIALIZER;
+_Atomic(struct p3_heap *) p3_heaps; /* HEAP.1 */
 
-#define FD_MIN      200 /* above the numbers that programs give their files */
-#define HEAP_ALIGN  64
-#define VIEW_BLOCK  ((uint64_t)256 << 10)
-#define CARVE_LEAST ((uint64_t)16 << 10)
-#define GROW_MOST   ((size_t)4 << 20) /* what the arena asks for beyond its need */
-#define FREE_PAGES  "/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages"
-
-struct p3_heap {
-	extent_hooks_t own;     /* of the arena for p3_heap_alloc */
-	extent_hooks_t program; /* of the arena for the program's long blocks */
-	struct p3_seg seg;
-	dev_t dev; /* of its file: programs close and replace descriptors */
-	ino_t ino;
-	p3_a64 used;
-	p3_a32 mine; /* HEAP.2: private memory, of a forked child or since a fork */
-	bool armed;
-	bool carving;
-	uint64_t carved; /* not 0: all is the arena's since it was armed */
-	bool serves;     /* the program's malloc, too */
-	bool kept;
-	unsigned arena;
-	struct p3_heap_calls calls;
-	struct p3_heap *next;
-};
-
-static pthread_mutex_t lock =
-	PTHREAD_MUTEX_INITIALIZER;      /* guards kept, additions, forks */
-static _Atomic(struct p3_heap *) heaps; /* HEAP.1 */
-
-static bool is_ours(const struct p3_heap *h)
+bool p3_heap_is_ours(const struct p3_heap *h)
 {
 	struct stat st;
 	return fstat(h->seg.fd, &st) == 0 && st.st_ino == h->ino && st.st_dev == h->dev;
-}
-
-/* ---- extents ---- */
-
-static bool reserve(struct p3_heap *h, uint64_t off, uint64_t len)
-{
-	return p3_get(&h->mine) ||
-	       (is_ours(h) && p3_seg_reserve_range(&h->seg, off, len) == 0);
-}
-
-/* At a place, or anywhere; NULL: there is no room. */
-static void *take(struct p3_heap *h, const void *at, size_t size, size_t align)
-{
-	uint64_t base = (uintptr_t)h->seg.base, used = p3_get(&h->used), off, end;
-	if (align < h->seg.page)
-		align = h->seg.page;
-	do {
-		off = p3_round_up(base + used, align) - base;
-		if (off > h->seg.len || size > h->seg.len - off)
-			return NULL;
-		if (at && at != (char *)h->seg.base + off)
-			return NULL;
-		end = p3_round_up(off + size, h->seg.page);
-	} while (!p3_cas64(&h->used, &used, end));
-	if (reserve(h, off, end - off))
-		return (char *)h->seg.base + off;
-	(void)p3_cas64(&h->used, &end, used);
-	return NULL;
-}
-
-/* ---- extents of the arena for p3_heap_alloc ---- */
-
-static struct p3_heap *owner(extent_hooks_t *hooks)
-{
-	return (struct p3_heap *)((char *)hooks - offsetof(struct p3_heap, own));
-}
-
-/* While the heap is carved: address space only, of which nothing is reserved. */
-static void *take_space(struct p3_heap *h, size_t size, size_t align)
-{
-	uint64_t base = (uintptr_t)h->seg.base;
-	uint64_t off = p3_round_up(base + h->carved, align) - base;
-	if (!h->carving || off > h->seg.len || size > h->seg.len - off)
-		return NULL;
-	h->carved = off + size;
-	return (char *)h->seg.base + off;
-}
-
-/* Never says that memory is zero: of a forked child's that is not certain. */
-static void *own_alloc(extent_hooks_t *hooks, void *at, size_t size, size_t align,
-	bool *zero, bool *commit, unsigned arena)
-{
-	struct p3_heap *h = owner(hooks);
-	(void)arena;
-	*zero = false;
-	*commit = true;
-	if (h->carving || h->carved)
-		return at ? NULL : take_space(h, size, align);
-	return take(h, at, size, align);
-}
-
-/* All below used is reserved, what lies between blocks, too. */
-static bool own_commit(extent_hooks_t *hooks, void *at, size_t size, size_t off,
-	size_t len, unsigned arena)
-{
-	struct p3_heap *h = owner(hooks);
-	uint64_t end = (uintptr_t)at + off + len - (uintptr_t)h->seg.base,
-		 used = p3_get(&h->used);
-	(void)size, (void)arena;
-	end = p3_round_up(end, h->seg.page);
-	while (used < end) {
-		if (!reserve(h, used, end - used))
-			return true;
-		FAULT_POINT("heap.grown");
-		if (p3_cas64(&h->used, &used, end))
-			break;
-	}
-	return false;
-}
-
-/* A mark only: pages do not go back.  With it they merge with what never had any. */
-static bool own_decommit(extent_hooks_t *hooks, void *at, size_t size, size_t off,
-	size_t len, unsigned arena)
-{
-	(void)hooks, (void)at, (void)size, (void)off, (void)len, (void)arena;
-	return false;
-}
-
-static bool extent_split(extent_hooks_t *hooks, void *at, size_t size, size_t a, size_t b,
-	bool committed, unsigned arena)
-{
-	(void)hooks, (void)at, (void)size, (void)a, (void)b, (void)committed, (void)arena;
-	return false;
-}
-
-static bool extent_merge(extent_hooks_t *hooks, void *a, size_t size_a, void *b,
-	size_t size_b, bool committed, unsigned arena)
-{
-	(void)hooks, (void)a, (void)size_a, (void)b, (void)size_b, (void)committed;
-	(void)arena;
-	return false;
-}
-
-/* ---- extents of the program's long blocks ---- */
-
-static struct p3_heap *heap_of(extent_hooks_t *hooks)
-{
-	return (struct p3_heap *)((char *)hooks - offsetof(struct p3_heap, program));
-}
-
-static void *ordinary_memory(size_t size, size_t align)
-{
-	size_t more = align > P3_PAGE ? align - P3_PAGE : 0;
-	int flags = MAP_PRIVATE | MAP_ANONYMOUS;
-	if (size > SIZE_MAX - more)
-		return NULL;
-	char *p = mmap(NULL, size + more, PROT_READ | PROT_WRITE, flags, -1, 0);
-	if (p == MAP_FAILED)
-		return NULL;
-	char *at = (char *)p3_round_up((uintptr_t)p, align);
-	if (at > p)
-		munmap(p, (size_t)(at - p));
-	if (at < p + more)
-		munmap(at + size, (size_t)(p + more - at));
-	return at;
-}
-
-/* jemalloc has no other place to go to: where the heap is full, ordinary memory. */
-static void *program_alloc(extent_hooks_t *hooks, void *at, size_t size, size_t align,
-	bool *zero, bool *commit, unsigned arena)
-{
-	void *p = take(heap_of(hooks), at, size, align);
-	(void)arena;
-	*zero = false;
-	*commit = true;
-	if (p || at)
-		return p;
-	*zero = true;
-	return ordinary_memory(size, align);
-}
-
-/* What is the heap's stays; ordinary memory goes back, that of before the heap, too. */
-static bool program_dalloc(
-	extent_hooks_t *hooks, void *at, size_t size, bool committed, unsigned arena)
-{
-	(void)committed, (void)arena;
-	return p3_heap_has(heap_of(hooks), at) || munmap(at, size) != 0;
-}
-
-static bool program_merge(extent_hooks_t *hooks, void *a, size_t size_a, void *b,
-	size_t size_b, bool committed, unsigned arena)
-{
-	(void)size_a, (void)size_b, (void)committed, (void)arena;
-	return p3_heap_has(heap_of(hooks), a) != p3_heap_has(heap_of(hooks), b);
-}
-
-/* ---- fork ---- */
-
-/* In front of a heap's contents, copied for a child. */
-struct copy {
-	struct copy *next;
-	struct p3_heap *heap;
-	uint64_t len;
-};
-
-static __thread struct {
-	sigset_t mask;
-	struct copy *copies;
-	struct p3_heap *ended; /* its sharing, by this fork */
-	const char *trouble;   /* why the child cannot have its copy */
-} forking __attribute__((tls_model("initial-exec")));
-
-static bool watched;
-
-/* One line in one call, without stdio: three texts. */
-static void complain(const char *text, const char *why, const char *end)
-{
-	const char *part[] = {"libportals: ", text, why, end, "\n"};
-	struct iovec io[5];
-	for (unsigned i = 0; i < 5; i++)
-		io[i] = (struct iovec){(void *)(uintptr_t)part[i], strlen(part[i])};
-	ssize_t n = writev(STDERR_FILENO, io, 5);
-	(void)n;
-}
-
-static _Noreturn void give_up(const char *why)
-{
-	complain("a forked child cannot copy the shared heap: ", why, "; it ends");
-	_exit(127);
-}
-
-static bool read_contents(int fd, char *to, uint64_t len)
-{
-	for (uint64_t at = 0; at < len;) {
-		/* libc's pread is a cancellation point */
-		long n = syscall(SYS_pread64, fd, to + at, len - at, (off_t)at);
-		if (n <= 0 && !(n < 0 && errno == EINTR))
-			return false;
-		at += n > 0 ? (uint64_t)n : 0;
-	}
-	return true;
-}
-
-static void *private_memory(void *at, uint64_t len)
-{
-	int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
-	return mmap(at, len, PROT_READ | PROT_WRITE,
-		flags | (at ? MAP_FIXED_NOREPLACE : 0), -1, 0);
-}
-
-/* ---- fork: the end of sharing ---- */
-
-static const char *why_end(const struct p3_heap *h)
-{
-	if (h->serves)
-		return "the program's malloc is there";
-	if (p3_heap_has(h, __builtin_frame_address(0)))
-		return "this stack lies there";
-	return NULL;
-}
-
-/* A private mapping of hugepages wants free ones, and one that fails leaves a gap. */
-static bool may_be_private(const struct p3_heap *h, int prot)
-{
-	if (h->seg.page == P3_PAGE)
-		return true;
-	void *p = mmap(NULL, h->seg.len, prot, MAP_PRIVATE, h->seg.fd, 0);
-	if (p != MAP_FAILED)
-		munmap(p, h->seg.len);
-	return p != MAP_FAILED;
-}
-
-/*
- * From now on this process writes to pages of its own.  One call: what was written
- * before is in the file, what comes later is not.
- */
-static bool end_sharing(struct p3_heap *h)
-{
-	int flags = MAP_PRIVATE | MAP_FIXED, prot = PROT_READ | PROT_WRITE;
-	if (h->seg.page == P3_PAGE)
-		flags |= MAP_NORESERVE;
-	if (!is_ours(h) || !may_be_private(h, prot))
-		return false;
-	p3_set(&h->mine, 1); /* HEAP.2 */
-	if (mmap(h->seg.base, h->seg.len, prot, flags, h->seg.fd, 0) != MAP_FAILED)
-		return true;
-	p3_set(&h->mine, 0);
-	return false;
-}
-
-/* At the file's word, where nobody else would wake them any more. */
-static void wake_at(const struct p3_heap *h, uintptr_t word)
-{
-	uint64_t off = word - (uintptr_t)h->seg.base, at = off & ~(h->seg.page - 1);
-	char *page = mmap(NULL, h->seg.page, PROT_READ, MAP_SHARED, h->seg.fd, (off_t)at);
-	if (page == MAP_FAILED)
-		return;
-	syscall(SYS_futex, page + (off - at), FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
-	munmap(page, h->seg.page);
-}
-
-/* "202 0x7f12a4c8e910 0x109 ...": number and arguments of the call that it sleeps in. */
-static void wake_thread(const struct p3_heap *h, long task, const char *tid)
-{
-	char path[48], call[128], *at;
-	size_t len = 0;
-	while (tid[len] && len < 32)
-		len++;
-	memcpy(path, tid, len);
-	memcpy(path + len, "/syscall", sizeof "/syscall");
-	long fd = syscall(SYS_openat, task, path, O_RDONLY | O_CLOEXEC);
-	long n = fd < 0 ? -1 : syscall(SYS_read, fd, call, sizeof call - 1);
-	if (fd >= 0)
-		syscall(SYS_close, fd);
-	call[n > 0 ? n : 0] = '\0';
-	if (strtol(call, &at, 10) != SYS_futex)
-		return;
-	uintptr_t word = strtoul(at, &at, 16);
-	if (p3_heap_has(h, (void *)word) && !(strtoul(at, NULL, 16) & FUTEX_PRIVATE_FLAG))
-		wake_at(h, word);
-}
-
-struct entry { /* of getdents64 */
-	uint64_t ino, off;
-	uint16_t len;
-	uint8_t type;
-	char name[];
-};
-
-/*
- * Who sleeps on a word that processes may share, as pthread_join does, sleeps at the
- * file's: it was that, and will be woken at the private one.  Awake it sleeps again.
- */
-static void wake_sleepers(const struct p3_heap *h)
-{
-	_Alignas(struct entry) char list[1024];
-	int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
-	long n, task = syscall(SYS_openat, AT_FDCWD, "/proc/self/task", flags);
-	if (task < 0)
-		return;
-	while ((n = syscall(SYS_getdents64, task, list, sizeof list)) > 0)
-		for (long at = 0; at < n;) {
-			const struct entry *e = (const struct entry *)(list + at);
-			wake_thread(h, task, e->name);
-			at += e->len;
-		}
-	syscall(SYS_close, task);
-}
-
-static bool end_if_needed(struct p3_heap *h)
-{
-	const char *why = why_end(h);
-	if (!why || !end_sharing(h))
-		return false;
-	wake_sleepers(h);
-	forking.ended = h;
-	complain("fork ends the sharing of the heap: ", why,
-		"; long messages take other ways from now on");
-	return true;
-}
-
-/* ---- fork: a copy ---- */
-
-static const char *copy_contents(struct p3_heap *h)
-{
-	uint64_t len = p3_get(&h->used);
-	if (!is_ours(h))
-		return "its descriptor was closed, or names another file";
-	struct copy *c = private_memory(NULL, P3_PAGE + len);
-	if (c == MAP_FAILED)
-		return "there is no memory for it";
-	*c = (struct copy){forking.copies, h, len};
-	forking.copies = c;
-	return read_contents(h->seg.fd, (char *)c + P3_PAGE, len) ? NULL
-								  : "reading it failed";
-}
-
-static void before_fork(void)
-{
-	sigset_t all;
-	sigfillset(&all);
-	pthread_sigmask(SIG_BLOCK, &all, &forking.mask);
-	pthread_mutex_lock(&lock); /* until the fork is done: a heap changes hands once */
-	forking.copies = NULL;
-	forking.ended = NULL;
-	forking.trouble = NULL;
-	for (struct p3_heap *h = p3_acquire(&heaps); h; h = h->next) /* HEAP.1 */
-		if (!p3_get(&h->mine) && p3_get(&h->used) && !forking.trouble &&
-			!end_if_needed(h))
-			forking.trouble = copy_contents(h);
-}
-
-static void after_fork_here(void)
-{
-	if (forking.ended) /* again: for those that were just about to sleep */
-		wake_sleepers(forking.ended);
-	while (forking.copies) {
-		struct copy *c = forking.copies;
-		forking.copies = c->next;
-		munmap(c, P3_PAGE + c->len);
-	}
-	pthread_mutex_unlock(&lock);
-	pthread_sigmask(SIG_SETMASK, &forking.mask, NULL);
-}
-
-static void drop_descriptor(struct p3_heap *h)
-{
-	if (h->seg.fd >= 0 && is_ours(h))
-		close(h->seg.fd);
-	h->seg.fd = -1;
-}
-
-static void make_mine(struct p3_heap *h)
-{
-	void *at = private_memory(h->seg.base, h->seg.len);
-	if (at == MAP_FAILED && errno != EEXIST)
-		give_up("there is no memory for it");
-	if (at != h->seg.base)
-		give_up("something else is mapped at its addresses");
-	p3_set(&h->mine, 1);
-}
-
-static void move_in(struct copy *c)
-{
-	char *from = (char *)c + P3_PAGE;
-	int flags = MREMAP_MAYMOVE | MREMAP_FIXED;
-	if (mremap(from, c->len, c->len, flags, c->heap->seg.base) == MAP_FAILED)
-		give_up("there is no memory for it");
-}
-
-static void after_fork_in_child(void)
-{
-	if (forking.trouble)
-		give_up(forking.trouble);
-	for (struct p3_heap *h = p3_acquire(&heaps); h; h = h->next) { /* HEAP.1 */
-		if (!p3_get(&h->mine))
-			make_mine(h);
-		drop_descriptor(h);
-	}
-	while (forking.copies) {
-		struct copy *c = forking.copies;
-		forking.copies = c->next;
-		move_in(c);
-		munmap(c, P3_PAGE);
-	}
-	pthread_mutex_init(&lock, NULL);
-	pthread_sigmask(SIG_SETMASK, &forking.mask, NULL);
-}
-
-__attribute__((constructor)) static void watch_forks(void)
-{
-	watched = !pthread_atfork(before_fork, after_fork_here, after_fork_in_child);
 }
 
 /* ---- birth ---- */
@@ -529,8 +75,9 @@ static int remember_file(struct p3_heap *h)
 
 static struct p3_heap *take_kept(uint64_t len)
 {
-	for (struct p3_heap *h = p3_acquire(&heaps); h; h = h->next) /* HEAP.1 */
-		if (h->kept && !p3_get(&h->mine) && h->seg.len == len && is_ours(h)) {
+	for (struct p3_heap *h = p3_acquire(&p3_heaps); h; h = h->next) /* HEAP.1 */
+		if (h->kept && !p3_get(&h->mine) && h->seg.len == len &&
+			p3_heap_is_ours(h)) {
 			h->kept = false;
 			return h;
 		}
@@ -540,15 +87,16 @@ static struct p3_heap *take_kept(uint64_t len)
 static int make_new(uint64_t len, enum p3_huge_policy huge, struct p3_heap **heap_out)
 {
 	struct p3_heap *h = calloc(1, sizeof *h);
-	int rc = h && watched ? make_segment(len, huge, &h->seg) : -ENOMEM;
+	int rc =
+		h && p3_heap_watches_forks() ? make_segment(len, huge, &h->seg) : -ENOMEM;
 	if (!rc)
 		rc = remember_file(h);
 	if (rc) {
 		free(h);
 		return rc;
 	}
-	h->next = p3_get(&heaps);
-	p3_release(&heaps, h); /* HEAP.1 */
+	h->next = p3_get(&p3_heaps);
+	p3_release(&p3_heaps, h); /* HEAP.1 */
 	*heap_out = h;
 	return 0;
 }
@@ -559,11 +107,11 @@ int p3_heap_create(uint64_t len, enum p3_huge_policy huge, struct p3_heap **heap
 	if (!len || len > P3_HEAP_MOST)
 		return -EINVAL;
 	len = p3_round_up(len, P3_HUGE);
-	pthread_mutex_lock(&lock);
+	pthread_mutex_lock(&p3_heaps_lock);
 	struct p3_heap *h = take_kept(len);
 	if (!h)
 		rc = make_new(len, huge, &h);
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&p3_heaps_lock);
 	if (!rc)
 		*heap_out = h;
 	return rc;
@@ -571,204 +119,9 @@ int p3_heap_create(uint64_t len, enum p3_huge_policy huge, struct p3_heap **heap
 
 void p3_heap_keep(struct p3_heap *heap)
 {
-	pthread_mutex_lock(&lock);
+	pthread_mutex_lock(&p3_heaps_lock);
 	heap->kept = true;
-	pthread_mutex_unlock(&lock);
-}
-
-/* ---- the arena ---- */
-
-/* jemalloc's arena_config_t, which its header does not declare. */
-struct arena_config {
-	extent_hooks_t *hooks;
-	bool books_inside;
-};
-
-static int set_option(struct p3_heap *h, unsigned arena, const char *option,
-	const void *value, size_t len)
-{
-	char name[64];
-	snprintf(name, sizeof name, "arena.%u.%s", arena, option);
-	return -h->calls.mallctl(name, NULL, NULL, (void *)(uintptr_t)value, len);
-}
-
-/*
- * What is freed merges at once with all that is free.  In jemalloc's cache for young
- * extents long ones are not split for short blocks: those would use fresh memory.
- */
-static void settle(struct p3_heap *h)
-{
-	ssize_t at_once = 0;
-	size_t most = GROW_MOST;
-	(void)set_option(h, h->arena, "dirty_decay_ms", &at_once, sizeof at_once);
-	(void)set_option(h, h->arena, "muzzy_decay_ms", &at_once, sizeof at_once);
-	(void)set_option(h, h->arena, "retain_grow_limit", &most, sizeof most);
-}
-
-static bool is_on(const struct p3_heap *h, const char *option)
-{
-	bool on = false;
-	size_t len = sizeof on;
-	(void)h->calls.mallctl(option, &on, &len, NULL, 0);
-	return on;
-}
-
-/* Fresh blocks are not written to. */
-static bool leaves_alone(const struct p3_heap *h)
-{
-	const char *junk = "";
-	size_t len = sizeof junk;
-	(void)h->calls.mallctl("opt.junk", &junk, &len, NULL, 0);
-	return !is_on(h, "opt.zero") && !strcmp(junk, "false");
-}
-
-/*
- * jemalloc never merges extents of several calls of the hook (opt.retain): a heap that
- * has once been full of short blocks would have no room for long ones.  So it takes all
- * now, in few pieces, and gives them back as space without memory, which it splits,
- * commits and merges as it likes.
- */
-static void carve(struct p3_heap *h)
-{
-	void *piece[64];
-	unsigned n = 0;
-	int flags = MALLOCX_ARENA(h->arena) | MALLOCX_TCACHE_NONE;
-	h->carving = true;
-	for (uint64_t size = h->seg.len; size >= CARVE_LEAST && n < 64;)
-		if ((piece[n] = h->calls.mallocx(size, flags)))
-			n++;
-		else
-			size -= size / 8; /* to the next class */
-	while (n)
-		h->calls.dallocx(piece[--n], MALLOCX_TCACHE_NONE);
-	(void)set_option(h, h->arena, "purge", NULL, 0);
-	h->carving = false;
-}
-
-int p3_heap_arm(struct p3_heap *h, const struct p3_heap_calls *calls)
-{
-	struct arena_config config = {&h->own, false};
-	size_t len = sizeof h->arena;
-	h->own = (extent_hooks_t){.alloc = own_alloc,
-		.commit = own_commit,
-		.decommit = own_decommit,
-		.split = extent_split,
-		.merge = extent_merge};
-	h->calls = *calls;
-	int rc = calls->mallctl("experimental.arenas_create_ext", &h->arena, &len,
-		&config, sizeof config);
-	if (rc)
-		return -rc;
-	if (!h->serves && is_on(h, "opt.retain") && leaves_alone(h))
-		carve(h);
-	settle(h);
-	h->armed = true;
-	return 0;
-}
-
-/* ---- the program's malloc ---- */
-
-static bool read_size(const struct p3_heap_calls *calls, const char *name, size_t *out)
-{
-	size_t len = sizeof *out;
-	return calls->mallctl(name, out, &len, NULL, 0) == 0;
-}
-
-static uint64_t allocated(const struct p3_heap_calls *calls)
-{
-	uint64_t n = 0;
-	size_t len = sizeof n;
-	(void)calls->mallctl("thread.allocated", &n, &len, NULL, 0);
-	return n;
-}
-
-/* Of a block that malloc gives for so long; -ENXIO: it is not this jemalloc's. */
-static int arena_of_malloc(
-	const struct p3_heap_calls *calls, size_t size, unsigned *arena_out)
-{
-	size_t len = sizeof *arena_out;
-	uint64_t before = allocated(calls);
-	void *block = malloc(size);
-	if (!block)
-		return -ENOMEM;
-	int rc = ENXIO; /* and asked about foreign blocks it may crash */
-	if (allocated(calls) >= before + size)
-		rc = calls->mallctl(
-			"arenas.lookup", arena_out, &len, &block, sizeof block);
-	free(block);
-	return -rc;
-}
-
-/* The arena that nothing but long blocks comes from. */
-static int find_long_arena(const struct p3_heap_calls *calls, unsigned *arena_out)
-{
-	size_t least, cached, len = sizeof(unsigned);
-	unsigned automatic;
-	if (!read_size(calls, "opt.oversize_threshold", &least) ||
-		!read_size(calls, "opt.tcache_max", &cached) ||
-		calls->mallctl("opt.narenas", &automatic, &len, NULL, 0))
-		return -ENXIO;
-	int rc = arena_of_malloc(calls, least > cached ? least : cached + 1, arena_out);
-	return !rc && (!least || *arena_out < automatic) ? -ENOTSUP : rc;
-}
-
-/*
- * jemalloc gives freed long blocks back at once, which means page faults for the next
- * ones: here they age as others do.  It does not hurry where the second age is endless,
- * and without a hook for it nothing comes to that.
- */
-static void let_age(struct p3_heap *h, unsigned arena)
-{
-	ssize_t age, never = -1;
-	size_t len = sizeof age;
-	(void)set_option(h, arena, "muzzy_decay_ms", &never, sizeof never);
-	if (h->calls.mallctl("arenas.dirty_decay_ms", &age, &len, NULL, 0) == 0)
-		(void)set_option(h, arena, "dirty_decay_ms", &age, sizeof age);
-}
-
-int p3_heap_serve(struct p3_heap *h, const struct p3_heap_calls *calls)
-{
-	unsigned arena;
-	extent_hooks_t *hooks = &h->program;
-	int rc = h->serves ? 0 : find_long_arena(calls, &arena);
-	if (rc || h->serves)
-		return rc;
-	h->program = (extent_hooks_t){.alloc = program_alloc,
-		.dalloc = program_dalloc,
-		.split = extent_split,
-		.merge = program_merge};
-	h->calls.mallctl = calls->mallctl;
-	rc = set_option(h, arena, "extent_hooks", &hooks, sizeof hooks);
-	if (rc)
-		return rc;
-	h->serves = true;
-	(void)set_option(h, arena, "purge", NULL, 0);
-	let_age(h, arena);
-	return 0;
-}
-
-bool p3_heap_is_armed(const struct p3_heap *h)
-{
-	return h->armed;
-}
-
-unsigned p3_heap_arena(const struct p3_heap *h)
-{
-	return h->arena;
-}
-
-void *p3_heap_alloc(struct p3_heap *h, size_t len)
-{
-	int flags =
-		MALLOCX_ARENA(h->arena) | MALLOCX_TCACHE_NONE | MALLOCX_ALIGN(HEAP_ALIGN);
-	if (!len || len > h->seg.len)
-		return NULL;
-	return h->calls.mallocx(len, flags);
-}
-
-void p3_heap_free(struct p3_heap *h, void *block)
-{
-	h->calls.dallocx(block, MALLOCX_TCACHE_NONE);
+	pthread_mutex_unlock(&p3_heaps_lock);
 }
 
 bool p3_heap_has(const struct p3_heap *h, const void *at)
@@ -789,59 +142,4 @@ uint64_t p3_heap_len(const struct p3_heap *h)
 int p3_heap_fd(const struct p3_heap *h)
 {
 	return p3_get(&h->mine) ? -1 : h->seg.fd; /* HEAP.2 */
-}
-
-/* ---- a peer's heap ---- */
-
-static uint64_t blocks_of(uint64_t len)
-{
-	return (len + VIEW_BLOCK - 1) / VIEW_BLOCK;
-}
-
-int p3_heap_view_open(int fd, uint64_t len, struct p3_heap_view *view_out)
-{
-	struct p3_heap_view v = {.len = len};
-	void *base;
-	if (!len || len > P3_HEAP_MOST || len % P3_HUGE)
-		return -EPROTO;
-	v.ready = calloc((blocks_of(len) + 63) / 64, sizeof *v.ready);
-	int rc = v.ready ? p3_seg_map(fd, len, false, &base) : -ENOMEM;
-	if (rc) {
-		free(v.ready);
-		return rc;
-	}
-	v.base = base;
-	*view_out = v;
-	return 0;
-}
-
-void p3_heap_view_close(struct p3_heap_view *v)
-{
-	if (v->base)
-		p3_seg_unmap((void *)(uintptr_t)v->base, v->len);
-	free(v->ready);
-	*v = (struct p3_heap_view){0};
-}
-
-static bool bring_in(struct p3_heap_view *v, uint64_t block)
-{
-	uint64_t bit = UINT64_C(1) << block % 64;
-	if (v->ready[block / 64] & bit)
-		return true;
-	void *at = (void *)(uintptr_t)(v->base + block * VIEW_BLOCK);
-	int saved = errno;
-	if (syscall(SYS_madvise, at, VIEW_BLOCK, MADV_POPULATE_READ) != 0) {
-		errno = saved;
-		return false;
-	}
-	v->ready[block / 64] |= bit;
-	return true;
-}
-
-bool p3_heap_view_reach(struct p3_heap_view *v, uint64_t off, uint64_t len)
-{
-	for (uint64_t b = off / VIEW_BLOCK; b * VIEW_BLOCK < off + len; b++)
-		if (!bring_in(v, b))
-			return false;
-	return true;
 }

@@ -54,11 +54,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define P3_JOB_ENV      "PTL3_YOD_FD" /* number of the inherited socket */
-#define P3_JOB_MAGIC    0x33504a02u   /* protocol, low byte is its version */
-#define P3_JOB_FDS      4             /* at most; without a shared heap one less */
-#define P3_JOB_REAP_MS  1000
-#define P3_JOB_PID_BASE 100 /* pid of rank r when the program asks for none */
+#define P3_JOB_ENV     "PTL3_YOD_FD" /* number of the inherited socket */
+#define P3_JOB_MAGIC   0x33504a02u   /* protocol, low byte is its version */
+#define P3_JOB_FDS     4             /* at most; without a shared heap one less */
+#define P3_JOB_REAP_MS 1000
+/* Pid of rank r when the program asks for none: so much more on interface i. */
+#define P3_JOB_PID_BASE 100
+#define P3_JOB_PID_STEP 16384
 
 enum p3_job_op {
 	P3_JOB_HELLO = 1, /* node: magic, layout word */

@@ -593,7 +593,7 @@ static void ni_open(uint32_t ni, uint8_t how)
 	ptl_ni_limits_t limits = limits_of(how);
 	uint64_t handle;
 	uint32_t pid = ni ? 200 + RIG_NODE : 100 + RIG_NODE;
-	if (p3_nic_ni_open(rig.nic, ni, pid, &limits, &handle) == PTL_OK)
+	if (p3_nic_ni_open(rig.nic, ni, pid, how & 0x40, &limits, &handle) == PTL_OK)
 		rig.ni[ni] = handle;
 }
 

@@ -5,10 +5,24 @@
 # over 5 s: run time of all threads of all its processes, yod's too, as the kernel counts
 # it (schedstat: nanoseconds; other people's load does not count).  How often they woke up is
 # told beside it.
-# usage: idle.sh [limit in percent]
+# usage: idle.sh [limit in percent]: both ways in both modes, beside one another
+#        idle.sh limit mode wait|sleep
 
-. "$(dirname "$0")/mp.sh"
 limit=${1:-1}
+if [ $# -lt 2 ]; then
+	status=0
+	for mode in lease park; do
+		for what in wait sleep; do
+			"$0" "$limit" $mode $what &
+			jobs="$jobs $!"
+		done
+	done
+	for job in $jobs; do
+		wait "$job" || status=1
+	done
+	exit $status
+fi
+. "$(dirname "$0")/mp.sh"
 
 ran() { # nanoseconds that the marked processes have run
 	local p
@@ -24,9 +38,9 @@ woke() { # how often they began to run after a sleep
 	done | awk '/^voluntary_ctxt/ {n += $2} END {printf "%d", n}'
 }
 
-measure() { # what, wait or sleep
+measure() { # wait or sleep
 	local before after percent k wakes
-	start "$P3_YOD" -sz 4 --timeout 30 "$MP_BIN/mp_idle" "$2" 7
+	start "$P3_YOD" -sz 4 --timeout 30 "$MP_BIN/mp_idle" "$1" 7
 	for ((k = 0; k < 100; k++)); do
 		grep -q idle "$dir/out" && break
 		sleep 0.05
@@ -38,12 +52,12 @@ measure() { # what, wait or sleep
 	after=$(ran)
 	wakes=$((($(woke) - wakes) / 5))
 	percent=$(awk -v ns=$((after - before)) 'BEGIN {printf "%.3f", ns / 5e7}')
-	echo "$1: $percent % of one CPU, $wakes wake-ups a second"
+	echo "$PTL3_MODE, $1: $percent % of one CPU, $wakes wake-ups a second"
 	awk -v p="$percent" -v l="$limit" 'BEGIN {exit !(p < l)}' ||
 		fail "$1: $percent %, limit $limit; $wakes wake-ups a second"
 	wait "$pid" || fail "$1: status $?"
 }
 
-measure "in PtlEQWait" wait
-measure "in sleep()" sleep
-finish idle
+export PTL3_MODE=$2
+measure "$3"
+finish "idle, $2, $3"

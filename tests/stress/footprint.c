@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * footprint - what a node has when all have joined and nothing was sent: as many
- * descriptors whatever the job's size, and memory by the formula of docs/decisions.md
+ * descriptors whatever the job's size, and memory by shm/footprint.h
  */
 #include "../mp/mp.h"
-#include "shm/layout.h"
-#include "shm/mailbox.h"
+#include "shm/footprint.h"
 
 #include <dirent.h>
 #include <stdio.h>
@@ -13,8 +12,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-enum { BY_THE_LIBRARY = 6 }; /* lifeline, eventfd, heap and three segments */
 
 struct count {
 	unsigned fds;
@@ -50,16 +47,14 @@ int main(void)
 	mp_start();
 	mp_barrier();
 	struct count now = count();
-	struct p3_layout l = p3_layout_of(mp.size);
-	uint64_t want = l.ctl_len + P3_WINDOW_LEN + P3_PAGE +
-			p3_round_up(sizeof(struct p3_mailbox), P3_PAGE);
-	mp_check(now.fds == before + BY_THE_LIBRARY - 1, "%u descriptors before, %u now",
+	uint64_t want = p3_footprint_of(mp.size, false).start;
+	mp_check(now.fds == before + P3_NODE_FDS - 1, "%u descriptors before, %u now",
 		before, now.fds);
 	mp_check(now.bytes == want, "%llu bytes, not %llu", (unsigned long long)now.bytes,
 		(unsigned long long)want);
 	if (mp.rank == 0)
-		printf("%u nodes: %u descriptors, %llu KiB each\n", mp.size,
-			BY_THE_LIBRARY, (unsigned long long)want >> 10);
+		printf("%u nodes: each node %d descriptors, %llu bytes\n", mp.size,
+			P3_NODE_FDS, (unsigned long long)now.bytes);
 	mp_end();
 	return 0;
 }

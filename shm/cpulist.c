@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "shm/cpulist.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Behind the number, or NULL. */
+static const char *number(const char *text, int *out)
+{
+	char *end;
+	if (*text < '0' || *text > '9')
+		return NULL;
+	unsigned long n = strtoul(text, &end, 10);
+	*out = (int)n;
+	return n < CPU_SETSIZE ? end : NULL;
+}
+
+/* "2" or "2-5"; behind it, or NULL. */
+static const char *range(const char *text, cpu_set_t *set)
+{
+	int from, to;
+	text = number(text, &from);
+	to = from;
+	if (text && *text == '-')
+		text = number(text + 1, &to);
+	if (!text || to < from)
+		return NULL;
+	for (int cpu = from; cpu <= to; cpu++)
+		CPU_SET((unsigned)cpu, set);
+	return text;
+}
+
+bool p3_cpulist_parse(const char *text, cpu_set_t *set_out)
+{
+	cpu_set_t set;
+	CPU_ZERO(&set);
+	text = range(text, &set);
+	while (text && *text == ',')
+		text = range(text + 1, &set);
+	if (!text || strcmp(text, *text == '\n' ? "\n" : "") != 0)
+		return false;
+	*set_out = set;
+	return true;
+}
+
+static unsigned end_of_range(const cpu_set_t *set, unsigned cpu)
+{
+	while (cpu + 1 < CPU_SETSIZE && CPU_ISSET(cpu + 1, set))
+		cpu++;
+	return cpu;
+}
+
+void p3_cpulist_print(const cpu_set_t *set, char *text_out, size_t len)
+{
+	size_t at = 0;
+	*text_out = 0;
+	for (unsigned cpu = 0; cpu < CPU_SETSIZE && at < len; cpu++) {
+		if (!CPU_ISSET(cpu, set))
+			continue;
+		unsigned end = end_of_range(set, cpu);
+		at += (size_t)snprintf(text_out + at, len - at,
+			end > cpu ? "%s%u-%u" : "%s%u", at ? "," : "", cpu, end);
+		cpu = end;
+	}
+}
