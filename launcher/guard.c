@@ -70,7 +70,7 @@ static void sweep(void)
 	for (int i = 0; i < SWEEP_TRIES; i++)
 		if (p3_reap_sweep(SWEEP_MS))
 			return;
-	p3_say("some processes of the job do not end; see ps");
+	p3_say("some processes of the job do not end (see ps: state D?); left behind");
 }
 
 static _Noreturn void guard(pid_t yod, int signals, struct p3_input *in)

@@ -32,9 +32,9 @@ static int open_missing_standard_fds(void)
 	return fd < 0 ? -errno : close(fd);
 }
 
-static int say_cannot(const char *what, int rc)
+static int say_cannot(const char *what, int rc, const char *remedy)
 {
-	p3_say("%s: %s", what, strerror(-rc));
+	p3_say("%s: %s; %s", what, strerror(-rc), remedy);
 	return P3_STATUS_YOD;
 }
 
@@ -46,7 +46,8 @@ static int place_nodes(const struct p3_opt *opt, struct p3_place *place_out)
 		return 0;
 	int rc = p3_place_here(&here);
 	if (rc)
-		return say_cannot("cannot read the CPUs that yod may use", rc);
+		return say_cannot("cannot read the CPUs that yod may use", rc,
+			"do without --bind and -VN");
 	return p3_place_make(&here, &opt->place, opt->size, place_out);
 }
 
@@ -80,27 +81,37 @@ static bool open_output_dir(struct p3_opt *opt)
 	return !opt->output_dir || opt->output_dir_fd >= 0;
 }
 
+/* All that can be seen before anything starts: P3_OPT_RUN, or the status to exit with. */
+static int check(const struct p3_opt *opt, struct p3_place *place_out)
+{
+	if (p3_settings_check(opt))
+		return P3_OPT_USAGE;
+	for (uint32_t i = 0; i < opt->prog_n; i++) {
+		int rc = p3_prog_check(&opt->prog[i]);
+		if (rc)
+			return rc;
+	}
+	if (place_nodes(opt, place_out))
+		return P3_STATUS_YOD;
+	return opt->shared_heap && !p3_preload_is_there() ? P3_STATUS_YOD : P3_OPT_RUN;
+}
+
 int main(int argc, char **argv)
 {
-	struct p3_opt opt;
+	static struct p3_opt opt;
+	static struct p3_place place;
 	struct p3_guard guard;
-	struct p3_place place;
 	int rc = open_missing_standard_fds();
 	if (rc)
-		return say_cannot("cannot open /dev/null", rc);
+		return say_cannot("cannot open /dev/null", rc,
+			"see ulimit -n, and ls -l /dev/null");
 	rc = p3_opt_parse(argc, argv, &opt);
 	if (rc != P3_OPT_RUN)
 		return rc;
 
-	if (p3_settings_check(&opt))
-		return P3_OPT_USAGE;
-	for (uint32_t i = 0; i < opt.prog_n; i++)
-		if ((rc = p3_prog_check(&opt.prog[i])))
-			return rc;
-	if (place_nodes(&opt, &place))
-		return P3_STATUS_YOD;
-	if (opt.shared_heap && !p3_preload_is_there())
-		return P3_STATUS_YOD;
+	rc = check(&opt, &place);
+	if (rc != P3_OPT_RUN)
+		return rc;
 	if (opt.plan)
 		return p3_plan_print(&opt, &place);
 
@@ -111,6 +122,7 @@ int main(int argc, char **argv)
 	const struct p3_signals *signals = p3_signals_take();
 	rc = p3_guard_split(&guard);
 	if (rc)
-		return say_cannot("cannot start the launcher", rc);
+		return say_cannot(
+			"cannot start the launcher", rc, "see ulimit -u and ulimit -n");
 	return p3_run_job(&opt, &place, jid, &guard, signals);
 }

@@ -17,6 +17,7 @@
 #define P3_VERSION "unversioned"
 #endif
 
+#define NAME_LEN      24
 #define TIMEOUT_MAX_S 1e9
 #define ROW_BASE      256 /* getopt's value of the first row; above any character */
 
@@ -25,6 +26,7 @@ struct row {
 	char letter;      /* 0: none */
 	const char *arg;  /* NULL: takes none */
 	const char *help; /* NULL: another name of the row above */
+	/* name is as it was written, with its dashes */
 	int (*set)(struct p3_opt *opt, const char *name, const char *value);
 	bool each; /* may stand before each program */
 };
@@ -37,7 +39,8 @@ static struct p3_prog *now(struct p3_opt *opt)
 
 static int say_no_memory(void)
 {
-	p3_say("out of memory for the command line");
+	p3_say("out of memory for the command line; use fewer programs, or raise ulimit "
+	       "-v");
 	return P3_OPT_USAGE;
 }
 
@@ -57,7 +60,7 @@ static int set_size(struct p3_opt *opt, const char *name, const char *value)
 {
 	if (parse_count(value, P3_OPT_SIZE_MAX, &now(opt)->size))
 		return P3_OPT_RUN;
-	p3_say("-%s: '%s' is no number of nodes; expected 1 to %d, as in -sz 4", name,
+	p3_say("%s: '%s' is no number of nodes; expected 1 to %d, as in -sz 4", name,
 		value, P3_OPT_SIZE_MAX);
 	return P3_OPT_USAGE;
 }
@@ -103,13 +106,13 @@ static int set_env(struct p3_opt *opt, const char *name, const char *value)
 {
 	size_t len = strcspn(value, "=");
 	if (!is_name(value, len)) {
-		p3_say("--%s: '%s' names no variable; expected NAME=VALUE, as in "
+		p3_say("%s: '%s' names no variable; expected NAME=VALUE, as in "
 		       "--env OMP_NUM_THREADS=2",
 			name, value);
 		return P3_OPT_USAGE;
 	}
 	if (is_ours(value, len)) {
-		p3_say("--%s: %.*s is yod's to set; expected another variable", name,
+		p3_say("%s: %.*s is yod's to set; expected another variable", name,
 			(int)len, value);
 		return P3_OPT_USAGE;
 	}
@@ -117,7 +120,7 @@ static int set_env(struct p3_opt *opt, const char *name, const char *value)
 		return p3_prog_env_add(now(opt), value) ? say_no_memory() : P3_OPT_RUN;
 	if (getenv(value))
 		return P3_OPT_RUN;
-	p3_say("--%s: %s is not set in yod's environment; expected %s=VALUE, or export "
+	p3_say("%s: %s is not set in yod's environment; expected %s=VALUE, or export "
 	       "it before",
 		name, value, value);
 	return P3_OPT_USAGE;
@@ -136,7 +139,7 @@ static int set_bind(struct p3_opt *opt, const char *name, const char *value)
 	opt->place.bind = P3_BIND_LIST;
 	if (p3_cpulist_parse(value, &opt->place.list))
 		return P3_OPT_RUN;
-	p3_say("--%s: '%s' is no placement; expected none, core, numa, or a list of "
+	p3_say("%s: '%s' is no placement; expected none, core, numa, or a list of "
 	       "CPUs as in --bind 0,2-3",
 		name, value);
 	return P3_OPT_USAGE;
@@ -175,7 +178,7 @@ static int set_only_rank(struct p3_opt *opt, const char *name, const char *value
 	opt->only = p3_ranks_parse(value, &opt->only_ranks);
 	if (opt->only)
 		return P3_OPT_RUN;
-	p3_say("--%s: '%s' is no list of ranks; expected ranks and ranges, as in "
+	p3_say("%s: '%s' is no list of ranks; expected ranks and ranges, as in "
 	       "--only-rank 0,2-3",
 		name, value);
 	return P3_OPT_USAGE;
@@ -214,7 +217,7 @@ static int set_timeout(struct p3_opt *opt, const char *name, const char *value)
 	char *end;
 	double s = strtod(value, &end);
 	if (end == value || *end || !(s >= 0.001 && s <= TIMEOUT_MAX_S)) {
-		p3_say("--%s: '%s' is no time; expected seconds, 0.001 to %.0f, as in "
+		p3_say("%s: '%s' is no time; expected seconds, 0.001 to %.0f, as in "
 		       "--timeout 60",
 			name, value, TIMEOUT_MAX_S);
 		return P3_OPT_USAGE;
@@ -231,7 +234,7 @@ static int set_mode(struct p3_opt *opt, const char *name, const char *value)
 			opt->mode = value;
 			return P3_OPT_RUN;
 		}
-	p3_say("--%s: '%s' is no mode; expected auto, lease, dedicated or park", name,
+	p3_say("%s: '%s' is no mode; expected auto, lease, dedicated or park", name,
 		value);
 	return P3_OPT_USAGE;
 }
@@ -244,7 +247,7 @@ static int set_valgrind(struct p3_opt *opt, const char *name, const char *value)
 			opt->valgrind = (enum p3_valgrind)i;
 			return P3_OPT_RUN;
 		}
-	p3_say("--%s: '%s' is no choice; expected auto, on or off", name, value);
+	p3_say("%s: '%s' is no choice; expected auto, on or off", name, value);
 	return P3_OPT_USAGE;
 }
 
@@ -319,25 +322,31 @@ static const char *value_of(const struct row *row)
 	return row->arg ? row->arg : "";
 }
 
-/* -n is not shown beside -sz, and names of two letters are not long ones. */
+/* Names of two letters have one dash. */
+static bool is_brief(const struct row *row)
+{
+	return strlen(row->name) == 2;
+}
+
+/* -n is not shown beside -sz. */
 static void show_row(const struct row *row)
 {
 	char left[40];
-	bool brief = strlen(row->name) == 2;
+	bool brief = is_brief(row);
 	if (row->letter && !brief)
 		snprintf(left, sizeof left, "-%c, --%s %s", row->letter, row->name,
 			value_of(row));
 	else
 		snprintf(left, sizeof left, "%s%s %s", brief ? "-" : "--", row->name,
 			value_of(row));
-	printf("  %-20s %s\n", left, row->help);
+	printf("  %-20s  %s\n", left, row->help);
 }
 
 static int show_help(struct p3_opt *opt, const char *name, const char *value)
 {
 	(void)opt, (void)name, (void)value;
 	puts("usage: yod -sz N [options] program [arguments] [: -sz N program ...]\n"
-	     "       yod [options] -F FILE\n"
+	     "  or:  yod [options] -F FILE\n"
 	     "Runs a Portals job of N nodes, each a process of this machine.");
 	for (size_t i = 0; i < ROWS; i++)
 		if (!rows[i].name)
@@ -410,7 +419,12 @@ static int take(struct p3_opt *opt, int c, const char *word)
 			word);
 		return P3_OPT_USAGE;
 	}
-	const char *name = c >= ROW_BASE ? row->name : (char[]){(char)c, 0};
+	char name[NAME_LEN];
+	if (c < ROW_BASE)
+		snprintf(name, sizeof name, "-%c", c);
+	else
+		snprintf(
+			name, sizeof name, "%s%s", is_brief(row) ? "-" : "--", row->name);
 	return row->set(opt, name, optarg);
 }
 
@@ -533,10 +547,8 @@ static int say_bad_lines(const struct p3_opt *opt, int err, uint32_t line)
 	return P3_OPT_USAGE;
 }
 
-/* The array of the first program becomes what all lines begin with. */
-static int take_lines(struct p3_opt *opt, char *text)
+static int take_lines(struct p3_opt *opt, const struct p3_prog *base, char *text)
 {
-	const struct p3_prog base = opt->prog[0];
 	struct p3_words words = {text, 1};
 	opt->prog_n = 0;
 	for (;;) {
@@ -548,12 +560,13 @@ static int take_lines(struct p3_opt *opt, char *text)
 			return P3_OPT_RUN;
 		if (rc)
 			return say_bad_lines(opt, rc, line);
-		rc = take_line(opt, &base, line, argc, argv);
+		rc = take_line(opt, base, line, argc, argv);
 		if (rc != P3_OPT_RUN)
 			return rc;
 	}
 }
 
+/* What the command line says of a program is what all lines begin with. */
 static int take_load(struct p3_opt *opt)
 {
 	const struct p3_prog *first = &opt->prog[0];
@@ -564,7 +577,12 @@ static int take_load(struct p3_opt *opt)
 		return P3_OPT_USAGE;
 	}
 	char *text = p3_loadfile_read(opt->load);
-	return text ? take_lines(opt, text) : P3_OPT_USAGE;
+	if (!text)
+		return P3_OPT_USAGE;
+	const struct p3_prog base = *first;
+	int rc = take_lines(opt, &base, text);
+	free(base.env);
+	return rc;
 }
 
 /* ---- all of it ---- */
@@ -575,12 +593,11 @@ static int number_ranks(struct p3_opt *opt)
 	for (uint32_t i = 0; i < opt->prog_n; i++) {
 		opt->prog[i].first = (uint32_t)n;
 		n += opt->prog[i].size;
-		if (n > P3_OPT_SIZE_MAX) {
-			p3_say("-sz: the programs have more than %d nodes; expected no "
-			       "more in all",
-				P3_OPT_SIZE_MAX);
-			return P3_OPT_USAGE;
-		}
+	}
+	if (n > P3_OPT_SIZE_MAX) {
+		p3_say("-sz: the programs have %llu nodes in all; expected %d at most",
+			(unsigned long long)n, P3_OPT_SIZE_MAX);
+		return P3_OPT_USAGE;
 	}
 	opt->size = (uint32_t)n;
 	if (opt->place.per_unit && opt->place.bind == P3_BIND_NONE)

@@ -231,7 +231,9 @@ int p3_place_make(const struct p3_place_machine *here, const struct p3_place_wan
 		rc = bind_all(here, want, &u, size, &p);
 	free(u.cpus);
 	if (rc == -ENOMEM)
-		p3_say("out of memory for the places of %u nodes", size);
+		p3_say("out of memory for the places of %u nodes; use fewer, or do "
+		       "without --bind and -VN",
+			size);
 	if (rc)
 		p3_place_free(&p);
 	else

@@ -427,11 +427,19 @@ static void node_lost(struct p3_rdv *r, uint32_t i)
 	timer_arm(r, n->fate_at);
 }
 
-static void breach(struct p3_rdv *r, uint32_t i, const char *what)
+static void cut_off(struct p3_rdv *r, uint32_t i)
 {
-	tell(r, "rank %u: %s; cut off", i, what);
 	sock_close(r, i);
 	node_died(r, i, 0);
+}
+
+static void breach(struct p3_rdv *r, uint32_t i, const char *what)
+{
+	tell(r,
+		"rank %u: %s; cut off (run it with the libportals of this yod, and leave "
+		"descriptor %s alone)",
+		i, what, P3_JOB_ENV);
+	cut_off(r, i);
 }
 
 /* ---- what nodes say ---- */
@@ -723,11 +731,16 @@ static bool take_packet(struct p3_rdv *r, uint32_t i)
 	if (rc == -EAGAIN)
 		return false;
 	if (rc == -EMFILE) {
-		breach(r, i, "yod has no descriptors left for it; raise ulimit -Hn");
+		tell(r,
+			"rank %u: joins, and yod has no descriptors left for it; cut "
+			"off; "
+			"raise ulimit -Hn, or use fewer nodes",
+			i);
+		cut_off(r, i);
 		return false;
 	}
 	if (rc == -EPROTO) {
-		breach(r, i, "sends what is no packet of this yod (another version?)");
+		breach(r, i, "sends what is no packet of this yod");
 		return false;
 	}
 	if (rc) {

@@ -133,7 +133,7 @@ static void ask_job(struct run *r, int sig)
 /* What SIGKILL does not end (a process in the kernel) yod does not wait for. */
 static void give_up(struct run *r)
 {
-	p3_say("%u killed nodes do not end; left behind", r->runs_n);
+	p3_say("%u killed nodes do not end (see ps: state D?); left behind", r->runs_n);
 	r->runs_n = r->ended_n = 0;
 	enter(r, KILLED, -1);
 }
@@ -314,7 +314,7 @@ static void on_signals(struct run *r)
 static void on_guard_gone(struct run *r)
 {
 	epoll_ctl(r->ep, EPOLL_CTL_DEL, r->alive_fd, NULL);
-	p3_say("killed; ending the job");
+	p3_say("yod was killed; ending the job");
 	decide(r, 128 + SIGKILL);
 	kill_job(r);
 	r->hurry = true;
@@ -478,8 +478,7 @@ static void raise_nofile(const struct run *r, struct rlimit *was_out)
 	setrlimit(RLIMIT_NOFILE, &want);
 	if (want.rlim_cur < need)
 		p3_say("open files: %llu allowed, %llu needed for %u nodes; raise ulimit "
-		       "-Hn "
-		       "if starting fails",
+		       "-Hn if starting fails",
 			(unsigned long long)want.rlim_cur, (unsigned long long)need,
 			r->opt->size);
 }
@@ -588,7 +587,8 @@ int p3_run_job(const struct p3_opt *opt, const struct p3_place *place, uint32_t 
 {
 	struct run *r = calloc(1, sizeof *r + opt->size * sizeof r->rank[0]);
 	if (!r) {
-		p3_say("out of memory for %u nodes", opt->size);
+		p3_say("out of memory for %u nodes; use fewer, or raise ulimit -v",
+			opt->size);
 		return P3_STATUS_YOD;
 	}
 	r->opt = opt;
@@ -605,7 +605,8 @@ int p3_run_job(const struct p3_opt *opt, const struct p3_place *place, uint32_t 
 	loop(r);
 	FAULT_POINT("yod.unswept");
 	if (!p3_reap_sweep(SWEEP_MS))
-		p3_say("some processes of the job do not end; see ps");
+		p3_say("some processes of the job do not end (see ps: state D?); left "
+		       "behind");
 	int status = r->status;
 	if (r->stats)
 		p3_stats_print(r->stats);

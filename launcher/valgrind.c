@@ -87,14 +87,14 @@ const char *p3_valgrind_folder(void)
 {
 	char *dir = folder();
 	if (dir && has_library(dir)) {
-		p3_say("valgrind: nodes use %s/" P3_SONAME
-		       ", which tells it about atomics (--valgrind off: they do not)",
-			dir);
+		p3_say("valgrind: nodes use %s/%s, which tells it about atomics "
+		       "(--valgrind off: they do not)",
+			dir, P3_SONAME);
 		return dir;
 	}
-	p3_say("valgrind: no " P3_SONAME " in %s; expected the one that tells helgrind "
-	       "about atomics: it is built where valgrind's headers are installed",
-		dir ? dir : "lib/portals/valgrind");
+	p3_say("valgrind: no %s in %s; expected the one that tells helgrind about "
+	       "atomics: it is built where valgrind's headers are installed",
+		P3_SONAME, dir ? dir : "lib/portals/valgrind");
 	free(dir);
 	return NULL;
 }

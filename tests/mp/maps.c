@@ -53,8 +53,7 @@ static void look_at(const char *line, struct count *c)
 		try_to_write(from, to);
 	} else if (strstr(line, "p3-published")) {
 		mp_check(strcmp(mode, "rw-s") == 0, "%s", line);
-		c->own +=
-			!offset; /* what is not reserved yet stands in a line of its own */
+		c->own += !offset; /* what is not reserved is another line */
 	} else if (strstr(line, "p3-heap") && strcmp(mode, "r--s") == 0) {
 		c->heaps++;
 		try_to_write(from, to);

@@ -54,6 +54,8 @@ static void hear(enum p3_job_op op)
 			close(fds[k]);
 		if (last.op == P3_JOB_BORN && last.node < MOST)
 			os_pid[last.node] = last.os_pid;
+		if (last.op == P3_JOB_REFUSED)
+			give_up("refused", -last.status);
 	} while (last.op != op);
 }
 
@@ -161,6 +163,32 @@ static void babble(const char *arg)
 	(void)n;
 }
 
+/* A packet with nothing but what it is, and a node that it is about: "op,node". */
+static void packet(const char *arg)
+{
+	const char *node = strchr(arg, ',');
+	send_msg((struct p3_job_msg){.op = (uint32_t)atoi(arg),
+			 .node = node ? (uint32_t)atoi(node + 1) : 0},
+		NULL, 0);
+}
+
+/* A segment that is shorter than it says. */
+static void join_short(const char *arg)
+{
+	int fd = memfd_create("yod_node", MFD_CLOEXEC), fds[] = {fd, fd, fd};
+	(void)arg;
+	send_msg((struct p3_job_msg){.op = P3_JOB_JOIN, .incarnation = 1, .seg_len = SEG},
+		fds, 3);
+	close(fd);
+}
+
+/* So often, without reading what comes back. */
+static void greet(const char *arg)
+{
+	for (int i = atoi(arg); i > 0; i--)
+		send_msg((struct p3_job_msg){.op = P3_JOB_HELLO, .layout = 1}, NULL, 0);
+}
+
 static const struct word {
 	const char *name;
 	void (*say)(const char *arg);
@@ -177,6 +205,9 @@ static const struct word {
 	{"exit", end},
 	{"exec", become_sleep},
 	{"babble", babble},
+	{"packet", packet},
+	{"short", join_short},
+	{"greet", greet},
 };
 
 static void say(const char *text)

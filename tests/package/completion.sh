@@ -18,7 +18,8 @@ expect() {
 	}
 }
 
-help=$("$2" --help | grep -oE '^  -[a-z-]+' | tr -d ' ')
+# "  -d, --wdir DIR  what it does" has two of them.
+help=$("$2" --help | sed -nE 's/^  (-[^ ,]+)(, (--[a-z-]+))?.*/\1 \3/p')
 expect "$(offers yod -)" "$(printf '%s\n' $help -np -n | sort)"
 expect "$(offers yod -sz 4 --ti)" --timeout
 expect "$(offers yod --mode p)" park
@@ -26,6 +27,11 @@ expect "$(offers yod --mode '')" "$(printf '%s\n' auto lease dedicated park | so
 expect "$(offers yod --output-dir /et)" /etc
 expect "$(offers yod --only-rank 0 --ti)" --timeout
 expect "$(offers yod --valgrind o)" "$(printf '%s\n' off on)"
+expect "$(offers yod --bind c)" core
+expect "$(offers yod --load /etc/host)" "$(compgen -f /etc/host | sort)"
+expect "$(offers yod -sz 4 --wdir /us)" /usr
+expect "$(offers yod -sz 4 ls : -sz 2 --wd)" --wdir
+expect "$(offers yod -sz 4 ls : -sz 2 /etc/host)" "$(compgen -f /etc/host | sort)"
 expect "$(offers yod -sz 4 /etc/host)" "$(compgen -f /etc/host | sort)"
 expect "$(offers yod -sz 4 ls --ti)" ""
 exit $status

@@ -1,0 +1,85 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# Every message of yod, provoked: what yod_errors.txt says is what yod says, to the
+# letter.  usage: yod_errors.sh [--print] [case...]; --print writes the table as yod
+# does it today, for a change of messages that is meant.
+#
+#	case: NAME
+#	needs: root		or it is skipped
+#	run: commands of bash	$yod, $node (yod_node), $shim (for LD_PRELOAD), $cpu (one
+#				that may be used), in an empty directory
+#	status: N
+#	out: line of stdout	in this order
+#	err: line of stderr
+#
+# Numbers of processes are PID, the directory DIR, that CPU CPU.
+
+print=
+[ "$1" != --print ] || {
+	print=yes
+	shift
+}
+only="$*"
+table=$(dirname "$(readlink -f "$0")")/yod_errors.txt
+. "$(dirname "$0")/mp.sh"
+export yod=$P3_YOD node=$MP_BIN/yod_node shim=$MP_BIN/libyod_shim.so
+cpu=$(sed -n 's/^Cpus_allowed_list:[[:space:]]*\([0-9]*\).*/\1/p' /proc/self/status)
+export cpu LC_ALL=C
+unset PTL3_MODE PTL3_HUGEPAGES
+cases=0
+
+plain() { # file: without what differs from run to run
+	sed -E "s#$dir/cwd#DIR#g; s#$MP_BIN/##g; s#${P3_YOD%/bin/yod}/#BUILD/#g; s/\(pid [0-9]+\)/(pid PID)/g
+		s/process [0-9]+/process PID/g; s/some of $cpu /some of CPU /" "$1" | tr -d '\0'
+}
+
+perform() { # commands: prints them and what came of them
+	rm -rf "$dir/cwd"
+	mkdir "$dir/cwd"
+	cd "$dir/cwd" || exit 1
+	run timeout 20 bash -c "$1"
+	cd - >/dev/null || exit 1
+	echo "run: $1"
+	echo "status: $status"
+	plain "$dir/out" | sed 's/^/out: /'
+	plain "$dir/err" | sed 's/^/err: /'
+}
+
+# The lines of a case behind its name.
+check() { # name, needs, wanted
+	local got
+	[ -z "$only" ] || [[ " $only " == *" $1 "* ]] || return
+	if [ "$2" = root ] && [ "$(id -u)" != 0 ]; then
+		echo "skipped: $1 needs root"
+		return
+	fi
+	perform "$(sed -n 's/^run: //p' <<<"$3")" >"$dir/got"
+	got=$(<"$dir/got")
+	cases=$((cases + 1))
+	if [ "$print" ]; then
+		printf 'case: %s\n%s%s\n\n' "$1" "${2:+needs: $2$'\n'}" "$got"
+	elif [ "$got" != "$3" ]; then
+		fail "$1: expected (<) and got (>):"
+		diff <(echo "$3") <(echo "$got") | sed 's/^/     /'
+	fi
+	nothing_left 3 >&2
+}
+
+read_table() {
+	local line name='' needs='' lines=''
+	while IFS= read -r line || [ -n "$line" ]; do
+		case $line in
+		'#'*) [ -z "$print" ] || echo "$line" ;;
+		'case: '*) name=${line#case: } needs='' lines='' ;;
+		'needs: '*) needs=${line#needs: } ;;
+		'') [ -z "$name" ] || check "$name" "$needs" "$lines"; name= ;;
+		*) lines+=${lines:+$'\n'}$line ;;
+		esac
+	done <"$table"
+	[ -z "$name" ] || check "$name" "$needs" "$lines"
+}
+read_table
+[ -z "$print" ] || exit 0
+echo "# tried: $cases messages"
+finish yod_errors

@@ -1,0 +1,147 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# Options of yod with real nodes: programs, directories, environment, places, the NIC
+# thread's CPUs, the plan and the sums at the end.
+
+. "$(dirname "$0")/mp.sh"
+options=$MP_BIN/mp_options
+echo_rank='echo "$PTL_MY_RID $0 $A $(pwd)"'
+export PTL3_HUGEPAGES=off
+
+same() { # what, expected, got
+	tried=$((tried + 1))
+	[ "$2" = "$3" ] || fail "$1: expected '$2', got '$3'"
+}
+
+yod() {
+	run timeout 30 "$P3_YOD" "$@"
+}
+
+ranks() {
+	sort -n "$dir/out" | tr '\n' ','
+}
+
+# ---- programs ----
+
+yod -sz 2 -x A=1 -d /usr sh -c "$echo_rank" one : -n 1 --env A=2 sh -c "$echo_rank" two : \
+	-np 2 -d /usr/bin sh -c "$echo_rank" three
+same status 0 "$status"
+same "programs of the command line" \
+	"0 one 1 /usr,1 one 1 /usr,2 two 2 $PWD,3 three  /usr/bin,4 three  /usr/bin," "$(ranks)"
+
+cat >"$dir/load" <<-'LOAD'
+	# two programs
+	-sz 2 sh -c 'echo "$PTL_MY_RID $0 $A $(pwd)"' "a 'b'\"" # and a comment
+
+	-sz 1 -d /usr --env A='x  y' \
+		sh -c 'echo "$PTL_MY_RID $0 $A $(pwd)"' c\ d#e
+LOAD
+yod -d /usr/bin -x A=base -F "$dir/load"
+same "programs of a load file" \
+	"0 a 'b'\" base /usr/bin,1 a 'b'\" base /usr/bin,2 c d#e x  y /usr," "$(ranks)"
+
+yod -sz 1 sh -c 'echo started' : -sz 1 no-such-program-anywhere
+same "status with a missing program" 127 "$status"
+same "nothing has started" "" "$(cat "$dir/out")"
+grep -q '^yod: no-such-program-anywhere: cannot be run' "$dir/err" || fail "it is not named"
+
+mkdir "$dir/bin"
+printf '#!/bin/sh\necho relative\n' >"$dir/bin/prog"
+chmod +x "$dir/bin/prog"
+yod -sz 1 -d "$dir" bin/prog : -sz 1 -x PATH="$dir/bin:$PATH" prog : -sz 1 -d "$dir/bin" -x PATH=: prog
+same "paths of a program's own" "relative,relative,relative," "$(ranks)"
+
+yod --mode park -sz 1 sh -c 'echo $PTL3_MODE' : -sz 1 -x PTL3_MODE=lease sh -c 'echo $PTL3_MODE'
+same "a program's own setting" "lease,park," "$(ranks)"
+
+# Ranks are numbered through, and Portals goes across.
+yod --timeout 25 -sz 1 "$options" count 10 : -sz 2 "$options" count 10
+same "two programs, one job" 0 "$status"
+same "messages of three ranks" 3 "$(grep -c ': 11 65616 11 65616$' "$dir/out")"
+
+# ---- places ----
+
+mask=$(sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' /proc/self/status)
+cpus=($(tr ',' '\n' <<<"$mask" | awk -F- '{for (i = $1; i <= $NF; i++) print i}'))
+first=${cpus[0]} second=${cpus[1]:-}
+
+own_and_nic() { # rank
+	sed -n "s/^rank $1 own \(.*\) nic \(.*\)$/\1 \2/p" "$dir/out"
+}
+
+yod -sz 1 "$options" cpus
+same "a pinned thread's NIC is where yod may be" "$first $mask" "$(own_and_nic 0)"
+yod -sz 1 -x PTL3_NIC_CPUS="$first" "$options" cpus
+same "explicit CPUs" "$first $first" "$(own_and_nic 0)"
+if [ -n "$second" ]; then
+	yod -sz 1 -x PTL3_NIC_CPUS="$second" --bind "$first" "$options" cpus
+	same "explicit CPUs before the plan" "$first $second" "$(own_and_nic 0)"
+	yod -sz 1 --bind "$second" "$options" cpus
+	same "a list without a spare CPU" "$second $second" "$(own_and_nic 0)"
+	run timeout 30 taskset -c "$first" "$P3_YOD" -sz 1 "$options" cpus
+	same "yod's own mask" "$first $first" "$(own_and_nic 0)"
+	run timeout 30 taskset -c "$first,$second" "$P3_YOD" --bind "$second,$first" -sz 2 sh -c \
+		'echo $PTL_MY_RID $(grep -h Cpus_allowed_list /proc/self/status)'
+	same "a CPU of a list each" \
+		"0 Cpus_allowed_list: $first,1 Cpus_allowed_list: $second," "$(ranks)"
+	run timeout 30 taskset -c "$first,$second" "$P3_YOD" --bind "$first,$second" -VN2 -sz 3 sh -c \
+		'echo $PTL_MY_RID $(grep -h Cpus_allowed_list /proc/self/status)'
+	same "two on each" "0 Cpus_allowed_list: $first,1 Cpus_allowed_list: $first,2 \
+Cpus_allowed_list: $second," "$(ranks)"
+	same "the list is put on one CPU" 125 "$(taskset -c "$first" "$P3_YOD" --bind "$second" \
+		-sz 1 true 2>/dev/null; echo $?)"
+fi
+same "-VN that does not fit" 125 "$(taskset -c "$first" "$P3_YOD" -VN 2 -sz 3 true 2>/dev/null
+	echo $?)"
+
+# ---- the plan ----
+
+footprint=$MP_BIN/../stress/stress_footprint
+for n in 2 5; do
+	yod --timeout 25 -sz $n "$footprint"
+	measured=$(sed -n 's/.* descriptors, \([0-9]*\) bytes$/\1/p' "$dir/out")
+	fds=$(sed -n 's/.*each node \([0-9]*\) descriptors.*/\1/p' "$dir/out")
+	yod --plan -sz $n "$footprint"
+	same "status of a plan" 0 "$status"
+	same "a plan starts nothing" "" "$(grep measured "$dir/out")"
+	same "planned bytes of $n" "$measured" \
+		"$(sed -n 's/^memory *each node \([0-9]*\) bytes.*/\1/p' "$dir/out")"
+	same "planned bytes of all $n" $((measured * n)) \
+		"$(sed -n 's/^ *all nodes \([0-9]*\) bytes.*/\1/p' "$dir/out")"
+	same "planned descriptors" "$fds" \
+		"$(sed -n 's/^descriptors *each node \([0-9]*\),.*/\1/p' "$dir/out")"
+done
+yod --plan --bind "$first" -sz 2 true
+same "a planned place" "CPUs $first, NIC thread $first" \
+	"$(sed -n 's/^ *rank 1: //p' "$dir/out")"
+yod --plan -sz 1025 true
+same "status of a job that cannot be" 125 "$status"
+
+# ---- sums at the end ----
+
+# Of what a node printed itself: sent, bytes, received, bytes.
+counted() { # rank
+	sed -n "s/^rank $1: //p" "$dir/out"
+}
+told() { # rank
+	awk -v rank="$1" '$1 == "yod:" && $2 == rank {print $3, $4, $5, $6}' "$dir/err"
+}
+end_of() { # rank
+	awk -v rank="$1" '$1 == "yod:" && $2 == rank {print $18, $19}' "$dir/err"
+}
+yod --stats --keep-going --timeout 25 -sz 3 "$options" count 100 2 1
+same "status" 137 "$status"
+for rank in 0 1 2; do
+	same "sums of rank $rank" "202 132672 202 132672" "$(counted $rank)"
+	same "yod's sums of rank $rank" "$(counted $rank)" "$(told $rank)"
+done
+same "yod's sums of all" "606 398016 606 398016" "$(told all)"
+same "ends" "status 0,signal 9,status 0" "$(end_of 0),$(end_of 1),$(end_of 2)"
+moved=$(awk '$2 == "all" {print $10 + $11 + $12}' "$dir/err")
+same "bytes that movers moved" $((6 * 65536)) "$moved"
+yod --stats -sz 2 true
+same "nodes that never joined" 2 "$(grep -c 'status 0, never joined$' "$dir/err")"
+
+echo "# tried: $tried options"
+finish yod_options

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Words of load files, and lists of CPUs. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "launcher/words.h"
+#include "shm/cpulist.h"
+
+/* All lines of a text as "line[word|word]", or how it ended. */
+static void expect(const char *text, const char *wanted)
+{
+	char got[500] = "", *copy = strdup(text);
+	struct p3_words w = {copy, 1};
+	char **argv;
+	int argc, rc;
+	uint32_t line = 0;
+	while (!(rc = p3_words_next(&w, 1, &argv, &argc, &line))) {
+		assert_null(argv[0]);
+		assert_null(argv[argc]);
+		sprintf(got + strlen(got), "%u[", line);
+		for (int i = 1; i < argc; i++)
+			sprintf(got + strlen(got), "%s%s", i > 1 ? "|" : "", argv[i]);
+		strcat(got, "]");
+		free(argv);
+	}
+	if (rc == -EINVAL)
+		sprintf(got + strlen(got), "open at %u", line);
+	else
+		assert_int_equal(rc, -ENOENT);
+	assert_string_equal(got, wanted);
+	free(copy);
+}
+
+static void words_blanks_and_lines(void **state)
+{
+	(void)state;
+	expect("", "");
+	expect(" \t\r\n\n", "");
+	expect("a", "1[a]");
+	expect("a b\tc  \n", "1[a|b|c]");
+	expect("a b\r\nc\r\n", "1[a|b]2[c]");
+	expect("\n\n a\n\nb c\n", "3[a]5[b|c]");
+	expect("a \\\n b\nc", "1[a|b]3[c]");
+	expect("a\\\nb\nc", "1[ab]3[c]");
+	expect("1 2 3 4 5 6 7\n1 2 3 4 5 6 7 8\n1 2 3 4 5 6 7 8 9 10 11 12 13 14 15",
+		"1[1|2|3|4|5|6|7]2[1|2|3|4|5|6|7|8]"
+		"3[1|2|3|4|5|6|7|8|9|10|11|12|13|14|15]");
+}
+
+static void words_comments(void **state)
+{
+	(void)state;
+	expect("# a\n  # b\nc # d\n#", "3[c]");
+	expect("a#b c\\# '#' \"#\" #d\ne", "1[a#b|c#|#|#]2[e]");
+}
+
+static void words_quotes(void **state)
+{
+	(void)state;
+	expect("'a b' \"c d\" e\\ f", "1[a b|c d|e f]");
+	expect("'' \"\" a''b", "1[||ab]");
+	expect("'a\\' \"b'c\" 'd\"e'", "1[a\\|b'c|d\"e]");
+	expect("\"\\\"\\\\\\$\\`\\a\" \\'\\\"\\\\\\a", "1[\"\\$`\\a|'\"\\a]");
+	expect("'a\nb' \"c\nd\"\ne", "1[a\nb|c\nd]4[e]");
+	expect("\"a\\\nb\" 'c\\\nd'\ne", "1[ab|c\\\nd]4[e]");
+	expect("a\nb 'c\nd", "1[a]open at 2");
+	expect("a \"b\\\"", "open at 1");
+	expect("a\\", "1[a\\]");
+}
+
+static void cpus(const char *text, const char *wanted)
+{
+	char got[P3_CPULIST_LEN] = "none";
+	cpu_set_t set;
+	if (p3_cpulist_parse(text, &set))
+		p3_cpulist_print(&set, got, sizeof got);
+	assert_string_equal(got, wanted);
+}
+
+static void cpulist_forms(void **state)
+{
+	static const char *const bad[] = {"", ",", "-", "1,", ",1", "1-", "-1", "2-1",
+		"1 2", " 1", "1 ", "a", "1a", "0x1", "1024", "0-1024", "1,,2", "1-2-3",
+		"99999999999999999999", "+1", "1\n\n", "\n"};
+	(void)state;
+	cpus("0", "0");
+	cpus("0,2-3\n", "0,2-3");
+	cpus("3,2,1", "1-3");
+	cpus("5-5,0-1,1-2", "0-2,5");
+	cpus("1023", "1023");
+	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+		cpus(bad[i], "none");
+}
+
+static void cpulist_longest_fits(void **state)
+{
+	char text[P3_CPULIST_LEN], cut[8];
+	cpu_set_t set, back;
+	(void)state;
+	CPU_ZERO(&set);
+	for (unsigned cpu = 0; cpu < CPU_SETSIZE; cpu++)
+		if (cpu % 3)
+			CPU_SET(cpu, &set);
+	p3_cpulist_print(&set, text, sizeof text);
+	assert_true(p3_cpulist_parse(text, &back));
+	assert_true(CPU_EQUAL(&set, &back));
+	p3_cpulist_print(&set, cut, sizeof cut);
+	assert_string_equal(cut, "1-2,4-5");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(words_blanks_and_lines),
+		cmocka_unit_test(words_comments), cmocka_unit_test(words_quotes),
+		cmocka_unit_test(cpulist_forms), cmocka_unit_test(cpulist_longest_fits)};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
