@@ -35,7 +35,8 @@ struct p3_member {
 
 struct p3_directory {
 	struct p3_directory *next_kept;
-	bool ranked; /* rank is known */
+	bool ranked;          /* rank is known */
+	bool own[P3_JOB_NIS]; /* of what was said: for that interface alone */
 	uint32_t rank;
 	uint32_t size; /* 0: not known */
 	struct p3_member member[];

@@ -72,7 +72,8 @@ static struct p3_directory *from_lists(
 	d->rank = rank;
 	for (uint32_t i = 0; i < size; i++) {
 		p3_set(&d->member[i].nid, nid[i]);
-		p3_set(&d->member[i].pid[0], pid[i]);
+		for (uint32_t iface = 0; iface < P3_JOB_NIS; iface++)
+			p3_set(&d->member[i].pid[iface], pid[i]);
 	}
 	return d;
 }
@@ -105,6 +106,7 @@ static int copy_said(int size, struct p3_directory **d_out)
 	if (now) {
 		d->ranked = now->ranked;
 		d->rank = now->rank;
+		memcpy(d->own, now->own, sizeof d->own);
 		memcpy(d->member, now->member, (uint32_t)size * sizeof d->member[0]);
 	}
 	*d_out = d;
@@ -125,16 +127,30 @@ static int say_rank(int rank, int size, struct p3_directory **d_out)
 	return PTL_OK;
 }
 
-static int say_map(const uint32_t *map, int size, bool pids, struct p3_directory **d_out)
+/* Of the process: for each interface that was told nothing of its own. */
+static void say_pids(struct p3_directory *d, ptl_handle_ni_t ni, const uint32_t *map)
+{
+	bool all = ni == PTL_INVALID_HANDLE;
+	for (uint32_t iface = 0; iface < P3_JOB_NIS; iface++) {
+		if (all ? d->own[iface] : iface != p3_handle_ni(ni))
+			continue;
+		d->own[iface] = !all;
+		for (uint32_t i = 0; i < d->size; i++)
+			p3_set(&d->member[i].pid[iface], map[i]);
+	}
+}
+
+static int say_map(ptl_handle_ni_t ni, const uint32_t *map, int size, bool pids,
+	struct p3_directory **d_out)
 {
 	for (int i = 0; i < size; i++)
 		if (map[i] == P3_UNKNOWN)
 			return PTL_PROCESS_INVALID;
 	int rc = copy_said(size, d_out);
-	for (int i = 0; rc == PTL_OK && i < size; i++) {
-		struct p3_member *m = &(*d_out)->member[i];
-		p3_set(pids ? &m->pid[0] : &m->nid, map[i]);
-	}
+	if (rc == PTL_OK && pids)
+		say_pids(*d_out, ni, map);
+	for (int i = 0; rc == PTL_OK && !pids && i < size; i++)
+		p3_set(&(*d_out)->member[i].nid, map[i]);
 	return rc;
 }
 
@@ -261,7 +277,7 @@ static int set_map(ptl_handle_ni_t ni, const uint32_t *map, int size, bool pids)
 	if (p3_by_yod(node))
 		return agree_with_yod(node, iface_of(ni), map, size, pids);
 	pthread_mutex_lock(&said_lock);
-	rc = say_map(map, size, pids, &d);
+	rc = say_map(ni, map, size, pids, &d);
 	if (rc == PTL_OK)
 		p3_directory_replace(&said, d);
 	else

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * said - a process that yod did not start is who it says it is: by the environment, by
- * the Set calls; its job's id; five arguments for PtlACEntry; a forked child is nobody.
+ * the Set calls, on each interface; its job's id; five arguments for PtlACEntry; a forked
+ * child is nobody.
  */
 #define PTL_ACENTRY_5ARGS
 #include <catamount/cnos_mpi_os.h>
@@ -112,6 +113,40 @@ static ptl_handle_ni_t enter(void)
 	return ni;
 }
 
+static ptl_pid_t first_pid(ptl_handle_ni_t ni)
+{
+	ptl_process_id_t id;
+	CHECK(PtlGetRankId(ni, 0, &id) == PTL_OK);
+	return id.pid;
+}
+
+/* What was said of the process holds for an interface, until that is told more. */
+static void each_interface_knows(ptl_handle_ni_t ni)
+{
+	ptl_pid_t pid[] = {40, 41, 42}, other[] = {50, 51, 52};
+	ptl_handle_ni_t ss;
+	CHECK(PtlNIInit(PTL_IFACE_SS, PTL_PID_ANY, NULL, NULL, &ss) == PTL_OK);
+	CHECK(first_pid(ni) == 10 && first_pid(ss) == 10);
+	CHECK(PtlSetPIDMap(ss, pid, 3) == PTL_OK);
+	CHECK(first_pid(ni) == 10 && first_pid(ss) == 40);
+	CHECK(PtlSetPIDMap(PTL_INVALID_HANDLE, other, 3) == PTL_OK);
+	CHECK(first_pid(ni) == 50 && first_pid(ss) == 40);
+	CHECK(PtlNIFini(ss) == PTL_OK);
+}
+
+/* A program of Cray XT has that one alone. */
+static void the_only_interface_knows(void)
+{
+	cnos_nidpid_map_t *map;
+	ptl_handle_ni_t ss;
+	int most;
+	CHECK(PtlInit(&most) == PTL_OK);
+	CHECK(PtlNIInit(PTL_IFACE_SS, PTL_PID_ANY, NULL, NULL, &ss) == PTL_OK);
+	the_environment_is_adopted();
+	CHECK(cnos_get_nidpid_map(&map) == 3 && map[2].nid == 7 && map[2].pid == 12);
+	PtlFini();
+}
+
 static ptl_handle_eq_t receive(ptl_handle_ni_t ni, unsigned *got)
 {
 	ptl_process_id_t anybody = {PTL_NID_ANY, PTL_PID_ANY};
@@ -182,7 +217,9 @@ int main(void)
 	ptl_handle_ni_t ni = enter();
 	five_arguments_admit(ni);
 	a_child_is_nobody();
+	each_interface_knows(ni);
 	CHECK(cnos_barrier() == 0 && PtlNIFini(ni) == PTL_OK);
 	PtlFini();
+	the_only_interface_knows();
 	return 0;
 }

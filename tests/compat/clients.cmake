@@ -1,0 +1,54 @@
+# Clients of each kind that there was: a layer, and a program above it.
+if(P3_SANITIZE OR P3_VALGRIND)
+  set(COMPAT_mpi_work "1 65536")
+  set(COMPAT_am_work 150)
+  set(COMPAT_rpc_work 3)
+  set(COMPAT_onesided_work 100)
+else()
+  set(COMPAT_mpi_work 6)
+  set(COMPAT_am_work 2000)
+  set(COMPAT_rpc_work 9)
+  set(COMPAT_onesided_work 1000)
+endif()
+
+add_library(compat_job STATIC job.c)
+target_link_libraries(compat_job PUBLIC portals p3_build)
+foreach(kind mpi am rpc onesided)
+  add_executable(compat_${kind} ${kind}_program.c ${kind}_layer.c)
+  target_link_libraries(compat_${kind} PRIVATE compat_job)
+endforeach()
+
+# compat_client(kind name nodes options-of-job.h...): one test under yod
+function(compat_client kind name nodes)
+  math(EXPR limit "30 * ${P3_TEST_SCALE} - 1")
+  p3_add_test(compat_${kind}_${name} compat 30
+    ${CMAKE_CURRENT_SOURCE_DIR}/client.sh ${kind} ${nodes} ${limit} "${COMPAT_${kind}_work}" ${ARGN})
+  set_property(TEST compat_${kind}_${name} APPEND PROPERTY ENVIRONMENT
+    "COMPAT_BIN=${CMAKE_CURRENT_BINARY_DIR}")
+endfunction()
+
+foreach(kind mpi am rpc onesided)
+  compat_client(${kind} 2 2 -i default -r cnos)
+  compat_client(${kind} 4_cray 4 -i bridge -r p3rt)
+endforeach()
+if(NOT P3_SANITIZE AND NOT P3_VALGRIND)
+  foreach(kind mpi am rpc onesided)
+    compat_client(${kind} 8 8 -i default -r p3rt)
+  endforeach()
+endif()
+
+# compat_by_hand(starter kind processes options-of-job.h...)
+function(compat_by_hand starter kind processes)
+  set(name compat_${kind}_${starter}_${processes})
+  p3_add_test(${name} compat 30
+    ${CMAKE_CURRENT_SOURCE_DIR}/by_hand.sh ${starter} ${kind} ${processes} "${COMPAT_${kind}_work}" ${ARGN})
+  set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT "COMPAT_BIN=${CMAKE_CURRENT_BINARY_DIR}")
+endfunction()
+
+foreach(kind mpi am rpc onesided)
+  compat_by_hand(shell ${kind} 3 -i default -r p3rt)
+endforeach()
+if(NOT P3_SANITIZE AND NOT P3_VALGRIND)
+  compat_by_hand(mpirun am 2 -i bridge -r cnos)
+  compat_by_hand(mpirun onesided 2 -i bridge -r cnos)
+endif()
