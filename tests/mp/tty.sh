@@ -121,4 +121,5 @@ done
 for pid in "${!pids[@]}"; do
 	wait "$pid" || fail "$(cat "$dir/${pids[$pid]}.said")"
 done
+echo "# tried: 13 sessions"
 finish tty
