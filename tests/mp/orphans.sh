@@ -26,7 +26,7 @@ status_of() {
 
 cause_of() {
 	case $1 in
-	yod-KILL) echo 'killed; ending the job' ;;
+	yod-KILL) echo 'yod was killed; ending the job' ;;
 	yod-*) echo 'signal [0-9]+ \([A-Za-z]+\); ending the job' ;;
 	launcher-KILL) echo 'the launcher \(pid [0-9]+\) was killed by signal 9' ;;
 	*) echo 'rank 1 \(pid [0-9]+\) (killed by signal|exited with status) [0-9]+.*; ending the job' ;;
