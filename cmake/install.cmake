@@ -13,6 +13,11 @@ install(TARGETS portals_static EXPORT Portals3
   ARCHIVE COMPONENT development INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(TARGETS ${P3_TOOLS} RUNTIME COMPONENT tools)
 
+if(P3_VALGRIND_TOO)
+  install(TARGETS portals_valgrind LIBRARY
+    DESTINATION ${CMAKE_INSTALL_LIBDIR}/portals/valgrind COMPONENT tools NAMELINK_SKIP)
+endif()
+
 # Headers, also under the names that some of them have elsewhere.
 install(DIRECTORY include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development)
 
@@ -89,8 +94,7 @@ if(P3_OLD_LIBRARIES)
   set(P3_OLD_COMPONENT development)
 endif()
 foreach(old p3api p3lib p3rt p3utcp pct)
-  file(WRITE ${CMAKE_BINARY_DIR}/old/lib${old}.a "!<arch>
-")
+  file(WRITE ${CMAKE_BINARY_DIR}/old/lib${old}.a "!<arch>\n")
   install(FILES ${CMAKE_BINARY_DIR}/old/lib${old}.a DESTINATION ${CMAKE_INSTALL_LIBDIR}
     COMPONENT ${P3_OLD_COMPONENT})
 endforeach()

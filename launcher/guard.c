@@ -4,6 +4,7 @@
 #include "launcher/reap.h"
 #include "launcher/say.h"
 #include "launcher/signals.h"
+#include "launcher/tty.h"
 #include "shm/fault.h"
 
 #include <errno.h>
@@ -33,12 +34,17 @@ static bool yod_ended(pid_t yod, int *status_out)
 	return false;
 }
 
-/* The group of a stopped job is stopped by yod; here the shell must see a stop. */
+/*
+ * The group of a stopped job is stopped by yod; here the shell must see a stop.  Somebody
+ * may have stopped yod itself: then it hears nothing before it goes on.
+ */
 static void hand_signal_on(pid_t yod, int sig)
 {
 	if (sig == SIGCHLD)
 		return;
 	kill(yod, sig);
+	if (p3_signals_ends(sig))
+		kill(yod, SIGCONT);
 	if (sig == SIGTSTP)
 		raise(SIGSTOP);
 }
@@ -69,6 +75,7 @@ static void sweep(void)
 
 static _Noreturn void guard(pid_t yod, int signals, struct p3_input *in)
 {
+	struct p3_tty tty = p3_tty_keep();
 	FAULT_POINT("yod.guard_began");
 	int status = watch(yod, signals, in);
 	FAULT_POINT("yod.guard_unswept");
@@ -77,6 +84,7 @@ static _Noreturn void guard(pid_t yod, int signals, struct p3_input *in)
 		       "job",
 			(int)yod, WTERMSIG(status), strsignal(WTERMSIG(status)));
 	sweep();
+	p3_tty_restore(&tty);
 	_exit(STATUS_OF(status));
 }
 
@@ -117,6 +125,8 @@ int p3_guard_split(struct p3_guard *guard_out)
 	}
 	FAULT_POINT("yod.split");
 	setpgid(0, 0);
+	prctl(PR_SET_PDEATHSIG,
+		SIGCONT); /* stopped it would not see that alive_fd ends */
 	close(e.signals);
 	close(e.alive[1]);
 	p3_input_close(&e.in);

@@ -8,6 +8,7 @@
 #include "launcher/cpus.h"
 #include "launcher/guard.h"
 #include "launcher/opt.h"
+#include "launcher/outdir.h"
 #include "launcher/place.h"
 #include "launcher/plan.h"
 #include "launcher/preload.h"
@@ -50,6 +51,36 @@ static int place_nodes(const struct p3_opt *opt, struct p3_place *place_out)
 	return p3_place_make(&here, &opt->place, opt->size, place_out);
 }
 
+static bool is_watched(const struct p3_opt *opt, const struct p3_prog *prog)
+{
+	return opt->valgrind == P3_VALGRIND_ON ||
+	       (opt->valgrind == P3_VALGRIND_AUTO && p3_valgrind_is_in(prog->argv));
+}
+
+/* False: the library was asked for, and is not there; this has been said. */
+static bool choose_libraries(struct p3_opt *opt)
+{
+	const char *dir = NULL;
+	bool looked = false;
+	for (uint32_t i = 0; i < opt->prog_n; i++) {
+		if (!is_watched(opt, &opt->prog[i]))
+			continue;
+		if (!looked)
+			dir = p3_valgrind_folder();
+		looked = true;
+		opt->prog[i].lib_dir = dir;
+	}
+	return dir || opt->valgrind != P3_VALGRIND_ON;
+}
+
+static bool open_output_dir(struct p3_opt *opt)
+{
+	opt->output_dir_fd = -1;
+	if (opt->output_dir)
+		opt->output_dir_fd = p3_outdir_open(opt->output_dir, opt->size);
+	return !opt->output_dir || opt->output_dir_fd >= 0;
+}
+
 /* All that can be seen before anything starts: P3_OPT_RUN, or the status to exit with. */
 static int check(const struct p3_opt *opt, struct p3_place *place_out)
 {
@@ -83,6 +114,9 @@ int main(int argc, char **argv)
 		return rc;
 	if (opt.plan)
 		return p3_plan_print(&opt, &place);
+
+	if (!open_output_dir(&opt) || !choose_libraries(&opt))
+		return P3_STATUS_YOD;
 
 	uint32_t jid = (uint32_t)getpid(); /* what the user sees as yod; never 0 or ~0 */
 	const struct p3_signals *signals = p3_signals_take();

@@ -173,6 +173,24 @@ static int set_tag(struct p3_opt *opt, const char *name, const char *value)
 	return P3_OPT_RUN;
 }
 
+static int set_only_rank(struct p3_opt *opt, const char *name, const char *value)
+{
+	opt->only = p3_ranks_parse(value, &opt->only_ranks);
+	if (opt->only)
+		return P3_OPT_RUN;
+	p3_say("%s: '%s' is no list of ranks; expected ranks and ranges, as in "
+	       "--only-rank 0,2-3",
+		name, value);
+	return P3_OPT_USAGE;
+}
+
+static int set_output_dir(struct p3_opt *opt, const char *name, const char *value)
+{
+	(void)name;
+	opt->output_dir = value;
+	return P3_OPT_RUN;
+}
+
 static int set_shared_heap(struct p3_opt *opt, const char *name, const char *value)
 {
 	(void)name, (void)value;
@@ -221,6 +239,18 @@ static int set_mode(struct p3_opt *opt, const char *name, const char *value)
 	return P3_OPT_USAGE;
 }
 
+static int set_valgrind(struct p3_opt *opt, const char *name, const char *value)
+{
+	static const char *const words[] = {"auto", "on", "off"};
+	for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+		if (!strcmp(value, words[i])) {
+			opt->valgrind = (enum p3_valgrind)i;
+			return P3_OPT_RUN;
+		}
+	p3_say("%s: '%s' is no choice; expected auto, on or off", name, value);
+	return P3_OPT_USAGE;
+}
+
 static int show_help(struct p3_opt *opt, const char *name, const char *value);
 
 static int show_version(struct p3_opt *opt, const char *name, const char *value)
@@ -266,9 +296,16 @@ static const struct row rows[] = {
 		false},
 	{"shared-heap", 0, NULL, "malloc's long blocks lie where other nodes read them",
 		set_shared_heap, false},
+	{"valgrind", 0, "WHEN",
+		"auto, on or off: nodes use a library that tells valgrind about atomics",
+		set_valgrind, false},
 	{.help = "what is printed:"},
 	{"tag", 0, NULL, "put [rank] before each line that a node prints", set_tag,
 		false},
+	{"only-rank", 0, "LIST", "drop what other ranks print; LIST is as in 0,2-3",
+		set_only_rank, false},
+	{"output-dir", 0, "DIR", "nodes print into DIR/rankN.out and DIR/rankN.err",
+		set_output_dir, false},
 	{"stats", 0, NULL, "at the end, what each node did, on stderr", set_stats, false},
 	{"plan", 0, NULL, "memory, CPUs and limits of the job, and start nothing",
 		set_plan, false},
@@ -568,6 +605,22 @@ static int number_ranks(struct p3_opt *opt)
 	return P3_OPT_RUN;
 }
 
+static int check_output(const struct p3_opt *opt)
+{
+	uint32_t last = opt->only ? p3_ranks_last(&opt->only_ranks) : 0;
+	if (last >= opt->size) {
+		p3_say("--only-rank: %u is no rank of this job; expected 0 to %u", last,
+			opt->size - 1);
+		return P3_OPT_USAGE;
+	}
+	if (opt->tag && opt->output_dir) {
+		p3_say("--tag: the names of the files say whose they are; expected "
+		       "without --output-dir");
+		return P3_OPT_USAGE;
+	}
+	return P3_OPT_RUN;
+}
+
 int p3_opt_parse(int argc, char **argv, struct p3_opt *opt_out)
 {
 	struct p3_opt opt = {.size = 0};
@@ -579,6 +632,8 @@ int p3_opt_parse(int argc, char **argv, struct p3_opt *opt_out)
 	p3_say_at(NULL);
 	if (rc == P3_OPT_RUN)
 		rc = number_ranks(&opt);
+	if (rc == P3_OPT_RUN)
+		rc = check_output(&opt);
 	*opt_out = opt;
 	return rc;
 }

@@ -14,6 +14,8 @@
 
 #include "launcher/place.h"
 #include "launcher/prog.h"
+#include "launcher/ranks.h"
+#include "launcher/valgrind.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -26,7 +28,12 @@ struct p3_opt {
 	struct p3_prog *prog; /* at least one */
 	bool keep_going;
 	bool tag;
+	bool only; /* what ranks print that are not in only_ranks is dropped */
+	struct p3_ranks only_ranks;
+	const char *output_dir; /* NULL: nodes print where yod does */
+	int output_dir_fd;      /* (main) */
 	bool shared_heap;
+	enum p3_valgrind valgrind;
 	bool plan;          /* print it, and start nothing */
 	bool stats;         /* print them at the end */
 	int64_t timeout_ms; /* 0: none */

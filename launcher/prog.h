@@ -16,11 +16,12 @@
 #define P3_STATUS_NO_FILE 127
 
 struct p3_prog {
-	uint32_t first;   /* its first rank */
-	uint32_t size;    /* nodes; 0: not said yet */
-	char **argv;      /* ends with NULL */
-	const char *dir;  /* NULL: yod's */
-	const char **env; /* NAME=VALUE, env_n of them, then NULL */
+	uint32_t first;      /* its first rank */
+	uint32_t size;       /* nodes; 0: not said yet */
+	char **argv;         /* ends with NULL */
+	const char *dir;     /* NULL: yod's */
+	const char *lib_dir; /* in front of its LD_LIBRARY_PATH; NULL: nothing */
+	const char **env;    /* NAME=VALUE, env_n of them, then NULL */
 	uint32_t env_n;
 	const char *place; /* where it was read, as in "jobs:3"; NULL: command line */
 };

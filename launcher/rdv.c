@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "launcher/rdv.h"
 #include "launcher/clock.h"
+#include "launcher/libof.h"
 #include "launcher/outq.h"
 #include "shm/fault.h"
 #include "shm/job.h"
@@ -76,7 +77,7 @@ struct p3_rdv {
 __attribute__((format(printf, 2, 3))) static void tell(
 	struct p3_rdv *r, const char *fmt, ...)
 {
-	char line[400];
+	char line[700];
 	va_list args;
 
 	if (!r->conf.say)
@@ -478,18 +479,20 @@ static void refuse(struct p3_rdv *r, uint32_t i, int err)
 	barrier_look(r);
 }
 
-static bool same_layout(struct p3_rdv *r, uint32_t i, uint64_t layout)
+static bool same_layout(struct p3_rdv *r, uint32_t i, const struct packet *p)
 {
+	char its[P3_LIBOF_LEN], first[P3_LIBOF_LEN];
 	if (!r->layout) {
-		r->layout = layout;
+		r->layout = p->msg.layout;
 		r->layout_node = i;
 	}
-	if (layout == r->layout)
+	if (p->msg.layout == r->layout)
 		return true;
 	tell(r,
-		"rank %u: layout %016" PRIx64 " of its libportals is not %016" PRIx64
-		" of rank %u's; run all nodes with one build",
-		i, layout, r->layout, r->layout_node);
+		"rank %u: layout %016" PRIx64 " of its libportals (%s) is not %016" PRIx64
+		" of rank %u's (%s); run all nodes with one build",
+		i, p->msg.layout, p3_libof(p->from.os_pid, its), r->layout,
+		r->layout_node, p3_libof(r->node[r->layout_node].owner, first));
 	return false;
 }
 
@@ -506,7 +509,7 @@ static void on_hello(struct p3_rdv *r, uint32_t i, const struct packet *p)
 		refuse(r, i, EPERM);
 		return;
 	}
-	if (!same_layout(r, i, p->msg.layout)) {
+	if (!same_layout(r, i, p)) {
 		refuse(r, i, EPROTO);
 		return;
 	}

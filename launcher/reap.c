@@ -31,6 +31,14 @@ bool p3_reap_fate(pid_t pid, int *status_out)
 	return true;
 }
 
+int p3_reap_stopped(pid_t pid)
+{
+	siginfo_t info = {.si_pid = 0};
+	if (waitid(P_PID, (id_t)pid, &info, WSTOPPED | WNOHANG | WNOWAIT) || !info.si_pid)
+		return 0;
+	return info.si_status;
+}
+
 void p3_reap_take(pid_t pid)
 {
 	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)

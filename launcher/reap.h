@@ -14,6 +14,9 @@
 /* Has this child ended?  Its wait status; it stays to be reaped. */
 bool p3_reap_fate(pid_t pid, int *status_out);
 
+/* Is this child stopped?  The signal that stopped it, or 0. */
+int p3_reap_stopped(pid_t pid);
+
 /* Reaps a child that has ended. */
 void p3_reap_take(pid_t pid);
 

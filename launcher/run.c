@@ -41,6 +41,7 @@ enum stage { GOING, ASKED, TERMED, KILLED };
 struct rank {
 	pid_t pid;
 	enum life life;
+	bool told; /* that it is stopped at the terminal */
 };
 
 struct run {
@@ -220,12 +221,33 @@ static void node_ended(struct run *r, uint32_t i, int status)
 		node_failed(r, i, status);
 }
 
+/* Who waits for a terminal that nodes do not get would wait for ever. */
+static void see_stop(struct run *r, uint32_t i)
+{
+	int sig = p3_reap_stopped(r->rank[i].pid);
+	if (r->rank[i].told || (sig != SIGTTIN && sig != SIGTTOU))
+		return;
+	r->rank[i].told = true;
+	p3_say("rank %u (pid %d) is stopped: it wants to %s the terminal, which is "
+	       "yod's; "
+	       "expected %s; ^C ends the job",
+		i, (int)r->rank[i].pid, sig == SIGTTIN ? "read" : "set",
+		sig == SIGTTIN
+			? "standard input, of rank 0"
+			: "a terminal of its own, as in yod -sz 4 xterm -e ./prog");
+}
+
 static void see_fates(struct run *r)
 {
 	int status;
-	for (uint32_t i = 0; i < r->opt->size; i++)
-		if (r->rank[i].life == RUNS && p3_reap_fate(r->rank[i].pid, &status))
+	for (uint32_t i = 0; i < r->opt->size; i++) {
+		if (r->rank[i].life != RUNS)
+			continue;
+		if (p3_reap_fate(r->rank[i].pid, &status))
 			node_ended(r, i, status);
+		else
+			see_stop(r, i);
+	}
 }
 
 static void reap_nodes(struct run *r)
@@ -407,7 +429,7 @@ static int say_no_start(
 
 static int adopt(struct run *r, uint32_t i, const struct p3_spawned *s)
 {
-	r->rank[i] = (struct rank){s->pid, RUNS};
+	r->rank[i] = (struct rank){.pid = s->pid, .life = RUNS};
 	r->runs_n++;
 	FAULT_POINT("yod.adopted");
 	if (r->stats)
@@ -415,7 +437,7 @@ static int adopt(struct run *r, uint32_t i, const struct p3_spawned *s)
 	int rc = p3_rdv_add(r->rdv, i, s->sock);
 	if (rc)
 		close(s->sock);
-	for (int k = 0; k < 2 && !rc && r->output; k++)
+	for (int k = 0; k < 2 && !rc && s->out[k] >= 0; k++)
 		rc = p3_output_add(r->output, i, k, s->out[k]);
 	return rc;
 }
@@ -523,6 +545,8 @@ static int start(struct run *r, uint32_t jid, const struct p3_guard *guard,
 		.shared_heap = r->opt->shared_heap,
 		.stdin_fd = guard->stdin_fd,
 		.pipes = r->opt->tag,
+		.only = r->opt->only ? &r->opt->only_ranks : NULL,
+		.output_dir_fd = r->opt->output_dir_fd,
 		.signals = signals};
 	raise_nofile(r, &conf.nofile);
 	int rc = open_parts(r, jid, guard);

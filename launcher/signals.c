@@ -24,8 +24,8 @@ static bool is_ignored(int sig)
 
 static void choose(void)
 {
-	static const int always[] = {
-		SIGCHLD, SIGINT, SIGTERM, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT};
+	static const int always[] = {SIGCHLD, SIGINT, SIGTERM, SIGQUIT, SIGUSR1, SIGUSR2,
+		SIGTSTP, SIGCONT, SIGWINCH};
 	sigemptyset(&taken);
 	for (size_t i = 0; i < sizeof always / sizeof always[0]; i++)
 		sigaddset(&taken, always[i]);
@@ -58,9 +58,18 @@ int p3_signals_fd(void)
 	return fd < 0 ? -errno : fd;
 }
 
+static const int ends[] = {SIGINT, SIGTERM, SIGQUIT, SIGHUP};
+
+bool p3_signals_ends(int sig)
+{
+	for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++)
+		if (ends[i] == sig)
+			return true;
+	return false;
+}
+
 int p3_signals_end_fd(void)
 {
-	static const int ends[] = {SIGINT, SIGTERM, SIGQUIT, SIGHUP};
 	sigset_t set;
 	sigemptyset(&set);
 	for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++)

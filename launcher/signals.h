@@ -9,6 +9,8 @@
 #ifndef P3_LAUNCHER_SIGNALS_H
 #define P3_LAUNCHER_SIGNALS_H
 
+#include <stdbool.h>
+
 struct p3_signals; /* as yod was started */
 
 /* Once, before anything else; returns a static. */
@@ -19,6 +21,9 @@ int p3_signals_fd(void);
 
 /* Readable while a signal is pending that ends the job (never read it). */
 int p3_signals_end_fd(void);
+
+/* Does this signal end the job? */
+bool p3_signals_ends(int sig);
 
 /* Next signal that came, 0 if none. */
 int p3_signals_next(int fd);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "launcher/spawn.h"
+#include "launcher/outdir.h"
 #include "launcher/place.h"
 #include "launcher/prog.h"
+#include "launcher/ranks.h"
 #include "launcher/reap.h"
 #include "launcher/signals.h"
 #include "shm/conf.h"
@@ -128,6 +130,8 @@ static int set_environment(const struct p3_spawn_conf *conf, const struct p3_pro
 		if (putenv((char *)(uintptr_t)prog->env[i]))
 			return -errno;
 	int rc = set_tunables();
+	if (!rc && prog->lib_dir)
+		rc = set_in_front("LD_LIBRARY_PATH", prog->lib_dir, ':');
 	return rc || !conf->shared_heap ? rc : set_shared_heap();
 }
 
@@ -172,13 +176,36 @@ static int set_stdin(const struct p3_spawn_conf *conf, uint32_t rank)
 	return fd != STDIN_FILENO && dup2(fd, STDIN_FILENO) < 0 ? -errno : 0;
 }
 
-static int set_output(const struct p3_spawn_conf *conf, const struct ends *e)
+static bool is_silent(const struct p3_spawn_conf *conf, uint32_t rank)
 {
-	if (!conf->pipes)
+	return conf->only && !p3_ranks_has(conf->only, rank);
+}
+
+/* Where a stream goes that does not go where yod's goes, or -errno. */
+static int open_stream(
+	const struct p3_spawn_conf *conf, uint32_t rank, const struct ends *e, int which)
+{
+	if (is_silent(conf, rank)) {
+		int fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
+		return fd < 0 ? -errno : fd;
+	}
+	if (conf->output_dir_fd >= 0)
+		return p3_outdir_file(conf->output_dir_fd, rank, which);
+	return e->out[which][1];
+}
+
+static int set_output(
+	const struct p3_spawn_conf *conf, uint32_t rank, const struct ends *e)
+{
+	if (!is_silent(conf, rank) && conf->output_dir_fd < 0 && !conf->pipes)
 		return 0;
-	if (dup2(e->out[0][1], STDOUT_FILENO) < 0 ||
-		dup2(e->out[1][1], STDERR_FILENO) < 0)
-		return -errno;
+	for (int which = 0; which < 2; which++) {
+		int fd = open_stream(conf, rank, e, which);
+		if (fd < 0)
+			return fd;
+		if (dup2(fd, which ? STDERR_FILENO : STDOUT_FILENO) < 0)
+			return -errno;
+	}
 	return 0;
 }
 
@@ -202,7 +229,7 @@ static int prepare(const struct p3_spawn_conf *conf, const struct p3_prog *prog,
 	if (!rc)
 		rc = set_stdin(conf, rank);
 	if (!rc)
-		rc = set_output(conf, e);
+		rc = set_output(conf, rank, e);
 	if (!rc)
 		rc = set_socket(e->sock[1]);
 	if (!rc)
@@ -259,13 +286,14 @@ static int open_socket(int sock[2])
 	return 0;
 }
 
-static int open_ends(const struct p3_spawn_conf *conf, struct ends *e)
+static int open_ends(const struct p3_spawn_conf *conf, uint32_t rank, struct ends *e)
 {
 	*e = (struct ends){{-1, -1}, {{-1, -1}, {-1, -1}}, {-1, -1}};
 	int rc = open_socket(e->sock);
 	if (!rc && pipe2(e->report, O_CLOEXEC))
 		rc = -errno;
-	for (int k = 0; k < 2 && !rc && conf->pipes; k++)
+	bool pipes = conf->pipes && !is_silent(conf, rank);
+	for (int k = 0; k < 2 && !rc && pipes; k++)
 		if (pipe2(e->out[k], O_CLOEXEC))
 			rc = -errno;
 	return rc;
@@ -314,7 +342,7 @@ int p3_spawn_node(const struct p3_spawn_conf *conf, const struct p3_prog *prog,
 	uint32_t rank, struct p3_spawned *spawned_out, enum p3_spawn_fault *fault_out)
 {
 	struct ends e;
-	int rc = open_ends(conf, &e);
+	int rc = open_ends(conf, rank, &e);
 	pid_t pid = rc ? -1 : fork();
 	if (pid < 0) {
 		rc = rc ? rc : -errno;

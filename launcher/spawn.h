@@ -16,6 +16,7 @@
 
 struct p3_place;
 struct p3_prog;
+struct p3_ranks;
 struct p3_signals;
 
 struct p3_spawn_conf {
@@ -26,7 +27,9 @@ struct p3_spawn_conf {
 	bool shared_heap; /* preload the allocator that the shared heap needs */
 	int stdin_fd;     /* for rank 0 */
 	int give_up_fd;   /* readable: stop waiting for the exec */
-	bool pipes;       /* stdout and stderr through pipes */
+	const struct p3_ranks *only; /* others print to nowhere; NULL: nobody does */
+	int output_dir_fd; /* stdout and stderr are files there (outdir.h); or -1 */
+	bool pipes;        /* stdout and stderr through pipes */
 	const struct p3_signals *signals;
 	struct rlimit nofile; /* what nodes get */
 };

@@ -3,7 +3,8 @@ _yod_value() { # option: completes what it takes; false: it takes nothing, or an
 	case $1 in
 	-mode | --mode) mapfile -t COMPREPLY < <(compgen -W 'auto lease dedicated park' -- "$cur") ;;
 	-bind | --bind) mapfile -t COMPREPLY < <(compgen -W 'none core numa' -- "$cur") ;;
-	-d | -wdir | --wdir) mapfile -t COMPREPLY < <(compgen -d -- "$cur") ;;
+	-valgrind | --valgrind) mapfile -t COMPREPLY < <(compgen -W 'auto on off' -- "$cur") ;;
+	-d | -wdir | --wdir | -output-dir | --output-dir) mapfile -t COMPREPLY < <(compgen -d -- "$cur") ;;
 	-F | -load | --load) mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
 	-x | -env | --env) mapfile -t COMPREPLY < <(compgen -v -- "$cur") ;;
 	esac
@@ -17,7 +18,8 @@ _yod() {
 	while ((i < COMP_CWORD)) && [[ ${COMP_WORDS[i]} == -* ]]; do
 		case ${COMP_WORDS[i]} in
 		-sz | --sz | -np | --np | -n | -timeout | --timeout | -mode | --mode | -bind | --bind | \
-			-VN | --VN | -F | -load | --load | -d | -wdir | --wdir | -x | -env | --env) ((i += 2)) ;;
+			-VN | --VN | -F | -load | --load | -d | -wdir | --wdir | -x | -env | --env | \
+			-valgrind | --valgrind | -only-rank | --only-rank | -output-dir | --output-dir) ((i += 2)) ;;
 		*) ((i++)) ;;
 		esac
 	done
@@ -27,7 +29,8 @@ _yod() {
 		_yod_value "${COMP_WORDS[COMP_CWORD - 1]}"
 	elif [[ $cur == -* ]]; then
 		mapfile -t COMPREPLY < <(compgen -W '-sz -np -n -F --load -d --wdir -x --env --bind -VN
-			--keep-going --timeout --mode --shared-heap --tag --stats --plan -h --help
+			--keep-going --timeout --mode --shared-heap --valgrind --tag --only-rank
+			--output-dir --stats --plan -h --help
 			--help-env --version' -- "$cur")
 	else
 		mapfile -t COMPREPLY < <(compgen -c -f -- "$cur" | sort -u)

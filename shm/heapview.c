@@ -31,7 +31,6 @@ int p3_heap_view_open(int fd, uint64_t len, struct p3_heap_view *view_out)
 		free(v.ready);
 		return rc;
 	}
-	(void)madvise(base, len, MADV_DONTDUMP); /* its owner's core has it */
 	v.base = base;
 	*view_out = v;
 	return 0;

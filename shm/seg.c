@@ -136,7 +136,7 @@ static struct range *new_range(uint64_t len)
 	return r;
 }
 
-static int map_fd(int fd, uint64_t len, int prot, void **base_out)
+static int map_fd(int fd, uint64_t len, int prot, bool own, void **base_out)
 {
 	struct stat st;
 	if (fstat(fd, &st) != 0)
@@ -159,6 +159,8 @@ static int map_fd(int fd, uint64_t len, int prot, void **base_out)
 		return rc;
 	}
 	(void)madvise(r->base, len, MADV_DONTFORK);
+	if (!own)
+		(void)madvise(r->base, len, MADV_DONTDUMP);
 	r->ino = st.st_ino;
 	r->dev = st.st_dev;
 	r->refs = 1;
@@ -167,7 +169,7 @@ static int map_fd(int fd, uint64_t len, int prot, void **base_out)
 }
 
 /* A signal handler that finds its own thread here gets no mapping now. */
-static int map_locked(int fd, uint64_t len, int prot, void **base_out)
+static int map_locked(int fd, uint64_t len, int prot, bool own, void **base_out)
 {
 	static __thread bool here __attribute__((tls_model("initial-exec")));
 	if (here)
@@ -175,7 +177,7 @@ static int map_locked(int fd, uint64_t len, int prot, void **base_out)
 	here = true;
 	atomic_signal_fence(memory_order_seq_cst);
 	pthread_mutex_lock(&lock);
-	int rc = map_fd(fd, len, prot, base_out);
+	int rc = map_fd(fd, len, prot, own, base_out);
 	pthread_mutex_unlock(&lock);
 	atomic_signal_fence(memory_order_seq_cst);
 	here = false;
@@ -197,8 +199,8 @@ int p3_seg_map(int fd, uint64_t len, bool writable, void **base_out)
 {
 	if (!is_sealed(fd, writable))
 		return -EPROTO;
-	return map_locked(
-		fd, len, writable ? PROT_READ | PROT_WRITE : PROT_READ, base_out);
+	int prot = writable ? PROT_READ | PROT_WRITE : PROT_READ;
+	return map_locked(fd, len, prot, false, base_out);
 }
 
 int p3_fd_above_std(int fd)
@@ -250,6 +252,8 @@ int p3_seg_reserve_range(const struct p3_seg *seg, uint64_t off, uint64_t len)
 		rc = syscall(SYS_fallocate, seg->fd, 0, (off_t)off, (off_t)len) ? -errno
 										: 0;
 	while (rc == -EINTR);
+	if (!rc && seg->base)
+		(void)madvise((char *)seg->base + off, len, MADV_DODUMP);
 	errno = saved; /* a program's, in the middle of a put */
 	return rc == -ENOMEM ? -ENOSPC : rc;
 }
@@ -270,7 +274,7 @@ int p3_seg_reserve(struct p3_seg *seg, uint64_t len)
 static int create_with(
 	const char *name, uint64_t len, uint64_t reserve, bool huge, struct p3_seg *out)
 {
-	struct p3_seg seg = {.len = len, .page = huge ? P3_HUGE : P3_PAGE};
+	struct p3_seg seg = {.base = NULL, .len = len, .page = huge ? P3_HUGE : P3_PAGE};
 	struct rlimit most;
 	/* Over the limit the kernel would send a signal, not an error. */
 	if (getrlimit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur < len)
@@ -288,11 +292,12 @@ static int create_with(
 		rc = p3_seg_reserve(&seg, reserve);
 	FAULT_POINT("seg.reserved");
 	if (!rc)
-		rc = map_locked(seg.fd, len, PROT_READ | PROT_WRITE, &seg.base);
+		rc = map_locked(seg.fd, len, PROT_READ | PROT_WRITE, true, &seg.base);
 	if (rc) {
 		close(seg.fd); /* gives partly reserved hugepages back, too */
 		return rc;
 	}
+	(void)madvise((char *)seg.base + seg.reserved, len - seg.reserved, MADV_DONTDUMP);
 	*out = seg;
 	FAULT_POINT("seg.mapped");
 	return 0;

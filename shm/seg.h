@@ -14,6 +14,9 @@
  * thread that still looks through an old pointer reads zeros (no news) and never
  * faults.
  *
+ * A core file holds what this process has reserved in segments of its own, and nothing
+ * of those of others: MADV_DONTDUMP.
+ *
  * Several nodes may live in one process (tests do that so that ThreadSanitizer and
  * helgrind see every access): a segment of this process is mapped once and shared.
  *

@@ -44,27 +44,27 @@ static void try_to_write(unsigned long from, unsigned long to)
 
 static void look_at(const char *line, struct count *c)
 {
-	unsigned long from, to;
+	unsigned long from, to, offset;
 	char mode[8];
-	if (sscanf(line, "%lx-%lx %7s", &from, &to, mode) != 3)
+	if (sscanf(line, "%lx-%lx %7s %lx", &from, &to, mode, &offset) != 4)
 		return;
 	if (strstr(line, "p3-published") && strcmp(mode, "r--s") == 0) {
 		c->peers++;
 		try_to_write(from, to);
 	} else if (strstr(line, "p3-published")) {
 		mp_check(strcmp(mode, "rw-s") == 0, "%s", line);
-		c->own++;
+		c->own += !offset; /* what is not reserved is another line */
 	} else if (strstr(line, "p3-heap") && strcmp(mode, "r--s") == 0) {
 		c->heaps++;
 		try_to_write(from, to);
 	} else if (strstr(line, "p3-heap")) {
 		mp_check(strcmp(mode, "rw-s") == 0, "%s", line);
-		c->own_heaps++;
+		c->own_heaps += !offset;
 	} else if (strstr(line, "p3-doorbell")) {
 		mp_check(strcmp(mode, "rw-s") == 0 && to - from == 4096, "%s", line);
 		c->doorbells++;
 	} else if (strstr(line, "p3-host")) {
-		c->hosts++;
+		c->hosts += !offset;
 	} else {
 		mp_check(!strstr(line, "memfd:") && mode[3] != 's', "%s", line);
 	}

@@ -68,10 +68,10 @@ start() { # in the background; its pid in $pid
 	pid=$!
 }
 
-await() { # pattern in stdout
+await() { # pattern in stdout, or in a file
 	local k
 	for k in $(seq 100); do
-		grep -Eq -- "$1" "$dir/out" && return
+		grep -Eq -- "$1" "${2:-$dir/out}" && return
 		sleep 0.1
 	done
 	fail "nodes never printed '$1'"
@@ -440,7 +440,7 @@ case_said_nonsense() {
 	says '^yod: rank 1: sends what is no packet of this yod'
 	same heard 1 "$(grep -c '^0 DIED 1' "$dir/out")"
 	run -sz 2 --timeout 2 --keep-going "$YOD_NODE" 1:nap:500 0:hello:1 1:hello:2
-	says '^yod: rank 1: layout 0+3 of its libportals is not 0+2 of rank 0'
+	says '^yod: rank 1: layout 0+3 of its libportals \(/.*/yod_node\) is not 0+2 of rank 0'
 }
 
 # ---- output ----
@@ -534,6 +534,78 @@ case_tag_grandchild() {
 	nothing_left 1
 }
 
+# A file has what yod_chunks prints as this rank.
+same_bytes() { # what, rank, file
+	runs=$((runs + 1))
+	[ -s "$dir/chunks$2" ] || "$YOD_CHUNKS" "$2" exit >"$dir/chunks$2"
+	cmp -s "$dir/chunks$2" "$3" || fail "$1: bytes of rank $2 differ"
+}
+
+case_chunks() {
+	local r how
+	for how in exit die; do
+		run -sz 3 --keep-going --only-rank 1 "$YOD_CHUNKS" rank $how
+		same_bytes "one rank, $how" 1 "$dir/out"
+		run -sz 3 --keep-going --only-rank 2 --tag "$YOD_CHUNKS" rank $how
+		LC_ALL=C sed 's/^\[2\] //' <"$dir/out" >"$dir/untagged"
+		same_bytes "one rank with tags, $how" 2 "$dir/untagged"
+		rm -rf "$dir/files"
+		run -sz 3 --keep-going --output-dir "$dir/files" "$YOD_CHUNKS" rank $how
+		for r in 0 1 2; do
+			same_bytes "files, $how" $r "$dir/files/rank$r.out"
+		done
+	done
+	run -sz 2 --tag --only-rank 1 sh -c '"$0" rank exit >&2' "$YOD_CHUNKS"
+	LC_ALL=C sed 's/^\[1\] //' <"$dir/err" >"$dir/untagged"
+	same_bytes "stderr with tags" 1 "$dir/untagged"
+}
+
+case_only_rank() {
+	run -sz 5 --only-rank 1,3-4 sh -c 'echo out $PTL_MY_RID; echo err $PTL_MY_RID >&2'
+	same status 0 $status
+	same stdout "out 1,out 3,out 4," "$(sort "$dir/out" | tr '\n' ',')"
+	same stderr "err 1,err 3,err 4," "$(sort "$dir/err" | tr '\n' ',')"
+	run -sz 3 --keep-going --only-rank 0 --tag sh -c 'echo out; exit $PTL_MY_RID'
+	same "status of one that is not shown" 1 $((status == 1 || status == 2))
+	same stdout "[0] out" "$(cat "$dir/out")"
+	local bad
+	for bad in 3 0-3 1- -1 2-1 0,,1 '' x 99999999999; do
+		run -sz 3 --only-rank "$bad" true
+		same "status of '$bad'" 2 $status
+		same "lines of '$bad'" 1 "$(wc -l <"$dir/err")"
+	done
+}
+
+case_output_dir() {
+	run -sz 3 --output-dir "$dir/o" sh -c 'echo out $PTL_MY_RID; echo err $PTL_MY_RID >&2'
+	same status 0 $status
+	same "beside the files" "" "$(cat "$dir/out" "$dir/err")"
+	same files "rank0.err rank0.out rank1.err rank1.out rank2.err rank2.out" \
+		"$(ls "$dir/o" | tr '\n' ' ' | sed 's/ $//')"
+	same bytes "err 0,out 0,err 1,out 1,err 2,out 2," "$(cat "$dir"/o/* | tr '\n' ',')"
+	run -sz 2 --output-dir "$dir/o" --only-rank 1 echo again
+	same "a second run, of one rank" ",again" "$(cat "$dir/o/rank0.out"),$(cat "$dir/o/rank1.out")"
+	start -sz 2 --output-dir "$dir/o" sh -c 'echo up; exec sleep 60'
+	await up "$dir/o/rank0.out"
+	await up "$dir/o/rank1.out"
+	kill -KILL $pid
+	ends
+	same "written before yod was killed" "up up" "$(echo $(cat "$dir"/o/rank[01].out))"
+	nothing_left 10
+	: >"$dir/file"
+	mkdir "$dir/o/rank1.out.d" && mv -T "$dir/o/rank1.out.d" "$dir/o/rank3.err"
+	local bad
+	for bad in "$dir/file" "$dir/none/below" /proc/none "$dir/o" ''; do
+		run -sz 4 --output-dir "$bad" echo ran
+		same "status of '$bad'" 125 $status
+		same "lines of '$bad'" 1 "$(cat "$dir/err" "$dir/out" | wc -l)"
+	done
+	run -sz 4 --output-dir "$dir/o" true
+	says "^yod: --output-dir: cannot write $dir/o/rank3.err: Is a directory; expected"
+	run -sz 4 --output-dir "$dir/o" --tag true
+	same "tags in files" 2 $status
+}
+
 case_untagged_is_direct() {
 	run -sz 1 sh -c 'readlink /proc/$$/fd/1'
 	same "stdout is yod's" "$dir/out" "$(cat "$dir/out")"
@@ -562,6 +634,7 @@ case $yod in
 esac
 for case_name in $(declare -F | sed -n 's/^declare -f case_//p'); do
 	[[ $case_name != said_* ]] || [ -n "$YOD_NODE" ] || continue
+	[[ $case_name != chunks ]] || [ -n "$YOD_CHUNKS" ] || continue
 	[ -z "$only" ] || [[ " $only " == *" $case_name "* ]] || continue
 	before=$failures
 	began=$SECONDS

@@ -30,7 +30,7 @@ unset PTL3_MODE PTL3_HUGEPAGES
 cases=0
 
 plain() { # file: without what differs from run to run
-	sed -E "s#$dir/cwd#DIR#g; s#$MP_BIN/##g; s/\(pid [0-9]+\)/(pid PID)/g
+	sed -E "s#$dir/cwd#DIR#g; s#$MP_BIN/##g; s#${P3_YOD%/bin/yod}/#BUILD/#g; s/\(pid [0-9]+\)/(pid PID)/g
 		s/process [0-9]+/process PID/g; s/some of $cpu /some of CPU /" "$1" | tr -d '\0'
 }
 

@@ -25,6 +25,9 @@ expect "$(offers yod -)" "$(printf '%s\n' $help -np -n | sort)"
 expect "$(offers yod -sz 4 --ti)" --timeout
 expect "$(offers yod --mode p)" park
 expect "$(offers yod --mode '')" "$(printf '%s\n' auto lease dedicated park | sort)"
+expect "$(offers yod --output-dir /et)" /etc
+expect "$(offers yod --only-rank 0 --ti)" --timeout
+expect "$(offers yod --valgrind o)" "$(printf '%s\n' off on)"
 expect "$(offers yod --bind c)" core
 expect "$(offers yod --load /etc/host)" "$(compgen -f /etc/host | sort)"
 expect "$(offers yod -sz 4 --wdir /us)" /usr

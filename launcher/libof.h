@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* libof - which libportals a process uses */
+#ifndef P3_LAUNCHER_LIBOF_H
+#define P3_LAUNCHER_LIBOF_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define P3_LIBOF_LEN 256
+
+/* Path of its shared library; of its program, if the library is inside; or "?". */
+const char *p3_libof(uint32_t os_pid, char path[P3_LIBOF_LEN]);
+
+#endif

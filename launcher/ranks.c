@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "launcher/ranks.h"
+
+#include <stdlib.h>
+
+/* Digits only: no sign, no blank. */
+static bool take_number(const char **at, uint32_t *out)
+{
+	uint32_t n = 0;
+	if (**at < '0' || **at > '9')
+		return false;
+	for (; **at >= '0' && **at <= '9'; ++*at) {
+		n = 10 * n + (uint32_t)(**at - '0');
+		if (n >= P3_RANKS_MOST)
+			return false;
+	}
+	*out = n;
+	return true;
+}
+
+static bool take_range(const char **at, struct p3_ranks *r)
+{
+	uint32_t first, last;
+	if (!take_number(at, &first))
+		return false;
+	last = first;
+	if (**at == '-' && (++*at, !take_number(at, &last)))
+		return false;
+	for (uint32_t i = first; i <= last; i++)
+		r->bits[i / 64] |= UINT64_C(1) << i % 64;
+	return first <= last;
+}
+
+bool p3_ranks_parse(const char *text, struct p3_ranks *ranks_out)
+{
+	struct p3_ranks r = {{0}};
+	do
+		if (!take_range(&text, &r))
+			return false;
+	while (*text == ',' && text++);
+	*ranks_out = r;
+	return !*text;
+}
+
+bool p3_ranks_has(const struct p3_ranks *r, uint32_t rank)
+{
+	return rank < P3_RANKS_MOST && r->bits[rank / 64] >> rank % 64 & 1;
+}
+
+uint32_t p3_ranks_last(const struct p3_ranks *r)
+{
+	uint32_t i = P3_RANKS_MOST - 1;
+	while (i && !p3_ranks_has(r, i))
+		i--;
+	return i;
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* ranks - a set of ranks, as users write it: 0,2-3 */
+#ifndef P3_LAUNCHER_RANKS_H
+#define P3_LAUNCHER_RANKS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define P3_RANKS_MOST 16384
+
+struct p3_ranks {
+	uint64_t bits[P3_RANKS_MOST / 64];
+};
+
+/* False: not such a list, or not below P3_RANKS_MOST. */
+bool p3_ranks_parse(const char *text, struct p3_ranks *ranks_out);
+
+bool p3_ranks_has(const struct p3_ranks *ranks, uint32_t rank);
+
+/* The greatest of them; the set is not empty after p3_ranks_parse(). */
+uint32_t p3_ranks_last(const struct p3_ranks *ranks);
+
+#endif

@@ -1,0 +1,149 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# orphans.sh: whoever dies, of a job of whatever kind, all at once, as a table.  In each
+# case within 10 s no process of the job is left, the exit status and the one line of yod
+# say why, and what the nodes printed before is there.
+
+. "$(dirname "$0")/mp.sh"
+ulimit -c 0
+kinds='plain tags wrapper forks deaf stopped-node stopped-guard stopped-launcher'
+deaths='yod-KILL yod-INT yod-TERM yod-HUP launcher-KILL node-exit node-SEGV node-KILL'
+node=$MP_BIN/mp_orphan
+base=$$.$RANDOM
+limit=10
+
+status_of() {
+	case $1 in
+	yod-INT) echo 130 ;;
+	yod-TERM) echo 143 ;;
+	yod-HUP) echo 129 ;;
+	node-exit) echo 3 ;;
+	node-SEGV) echo 139 ;;
+	*) echo 137 ;;
+	esac
+}
+
+cause_of() {
+	case $1 in
+	yod-KILL) echo 'yod was killed; ending the job' ;;
+	yod-*) echo 'signal [0-9]+ \([A-Za-z]+\); ending the job' ;;
+	launcher-KILL) echo 'the launcher \(pid [0-9]+\) was killed by signal 9' ;;
+	*) echo 'rank 1 \(pid [0-9]+\) (killed by signal|exited with status) [0-9]+.*; ending the job' ;;
+	esac
+}
+
+start_cell() { # kind: a job in the background, its process in $yod
+	local command=("$node")
+	case $1 in
+	tags) set -- "$1" --tag ;;
+	# shellcheck disable=SC2016
+	wrapper) command=(sh -c '"$0"; exit $?' "$node") ;;
+	forks) command=("$node" forks) ;;
+	deaf) command=("$node" deaf) ;;
+	esac
+	shift
+	"$P3_YOD" -sz 3 "$@" "${command[@]}" >"$cell.out" 2>"$cell.err" &
+	yod=$!
+}
+
+ups() {
+	grep -c 'up ' "$cell.out"
+}
+
+pid_of_rank() {
+	awk -v rank="$1" '{ sub(/.*up /, "") } $1 == rank { print $2 }' "$cell.out"
+}
+
+strike() { # death
+	case $1 in
+	yod-*) kill -"${1#*-}" "$yod" ;;
+	launcher-*) kill -KILL "$launcher" ;;
+	node-exit) kill -USR1 "$(pid_of_rank 1)" ;;
+	node-*) kill -"${1#*-}" "$(pid_of_rank 1)" ;;
+	esac
+}
+
+cell() { # kind, death
+	local yod launcher k cell=$dir/$1.$2
+	export MP_MARK=$base.$1.$2.
+	: >"$cell.out"
+	start_cell "$1"
+	for ((k = 0; k < 300 && $(ups) < 3; k++)); do sleep 0.1; done
+	launcher=$(tr -d ' ' <"/proc/$yod/task/$yod/children")
+	case $1 in
+	stopped-node) kill -STOP "$(pid_of_rank 0)" ;;
+	stopped-guard) kill -STOP "$yod" ;;
+	stopped-launcher) kill -STOP "$launcher" ;;
+	esac
+	strike "$2"
+	: >"$cell.hit"
+	case $1.$2 in # as a shell does behind kill; and what waits for yod's word
+	stopped-guard.* | stopped-launcher.node-*)
+		sleep 0.5
+		kill -CONT "$yod" "$launcher" 2>/dev/null
+		;;
+	esac
+	wait "$yod"
+	echo $? >"$cell.status"
+}
+
+# marks of the processes that are left
+left() {
+	cat /proc/[0-9]*/environ 2>/dev/null | tr '\0' '\n' | sed -n "s/^MP_MARK=$base\.//p" |
+		sort -u
+}
+
+cells() {
+	local kind death
+	for kind in $kinds; do
+		for death in $deaths; do echo "$kind $death"; done
+	done
+}
+
+verdict() { # kind, death; those left in $dir/left
+	local cell=$dir/$1.$2 why= lines
+	grep -q "^$1\.$2\.\$" "$dir/left" && why=left,
+	[ "$(cat "$cell.status" 2>/dev/null)" = "$(status_of "$2")" ] ||
+		why=${why}status:$(cat "$cell.status" 2>/dev/null || echo none),
+	lines=$(grep -c '^yod: ' "$cell.err")
+	[ "$lines" = 1 ] || why=${why}lines:$lines,
+	grep -Eq "^yod: $(cause_of "$2")" "$cell.err" || why=${why}cause,
+	[ "$(ups)" = 3 ] || why=${why}output,
+	echo "${why:-ok}"
+}
+
+while read -r kind death; do
+	cell "$kind" "$death" 2>/dev/null &
+done < <(cells)
+for ((k = 0; k < 600; k++)); do
+	[ "$(find "$dir" -name '*.hit' | wc -l)" = "$(cells | wc -l)" ] && break
+	sleep 0.1
+done
+for ((k = 0; k < 2 * limit; k++)); do
+	left >"$dir/left"
+	[ -s "$dir/left" ] || break
+	sleep 0.5
+done
+
+printf '%-17s' ''
+# shellcheck disable=SC2086
+printf '%-14s' $deaths
+for kind in $kinds; do
+	printf '\n%-17s' "$kind"
+	for death in $deaths; do
+		cell=$dir/$kind.$death
+		why=$(verdict "$kind" "$death")
+		printf '%-14s' "$why"
+		[ "$why" = ok ] || echo "$kind, $death: $why $(grep -m3 '^yod' "$cell.err")" >>"$dir/bad"
+	done
+done
+printf '\n'
+while read -r line; do
+	fail "$line"
+done < <(cat "$dir/bad" 2>/dev/null)
+for pid in $(grep -slaF "MP_MARK=$base." /proc/[0-9]*/environ | tr -dc '0-9\n'); do
+	kill -KILL "$pid"
+done
+echo "# tried: $(cells | wc -l) ends of jobs"
+finish orphans

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Runs a program at a terminal of its own, and types, for tty.sh:
+ *
+ *	yod_tty STEP... -- program arguments
+ *
+ * await:TEXT until it has appeared (behind what was awaited before), 20 s at most;
+ * type:TEXT, in which ^C is that key; nap:MS; size:ROWS.  Then waits for the end of the
+ * program, 20 s at most.  Prints what appeared; the status is the program's, 99 if
+ * something did not happen.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <pty.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define PATIENCE_MS 20000
+
+static int master;
+static pid_t child;
+static char seen[1 << 20];
+static size_t seen_n, awaited;
+
+static long now_ms(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+static _Noreturn void end(int status)
+{
+	fwrite(seen, 1, seen_n, stdout);
+	exit(status);
+}
+
+static _Noreturn void give_up(const char *what)
+{
+	fprintf(stderr, "never happened: %s\n", what);
+	kill(-child, SIGKILL);
+	end(99);
+}
+
+/* False: the terminal is closed. */
+static bool look(int ms)
+{
+	struct pollfd p = {.fd = master, .events = POLLIN};
+	if (poll(&p, 1, ms) <= 0)
+		return true;
+	ssize_t n = read(master, seen + seen_n, sizeof seen - 1 - seen_n);
+	seen_n += n > 0 ? (size_t)n : 0;
+	return n > 0 || errno == EINTR;
+}
+
+static void await(const char *text)
+{
+	long until = now_ms() + PATIENCE_MS;
+	char *at;
+	while (!(at = strstr(seen + awaited, text)))
+		if (now_ms() > until || !look(100))
+			give_up(text);
+	awaited = (size_t)(at - seen) + strlen(text);
+}
+
+static void type(const char *text)
+{
+	for (; *text; text++) {
+		char c = *text;
+		if (c == '^' && text[1])
+			c = (char)(*++text & 0x1f);
+		if (write(master, &c, 1) != 1)
+			give_up("typing");
+	}
+}
+
+static void nap(const char *ms)
+{
+	long until = now_ms() + atol(ms);
+	while (now_ms() < until && look((int)(until - now_ms())))
+		;
+}
+
+static void resize(const char *rows)
+{
+	struct winsize w = {.ws_row = (unsigned short)atoi(rows), .ws_col = 80};
+	ioctl(master, TIOCSWINSZ, &w);
+}
+
+static void step(const char *text)
+{
+	static const struct {
+		const char *name;
+		void (*act)(const char *);
+	} steps[] = {
+		{"await:", await}, {"type:", type}, {"nap:", nap}, {"size:", resize}};
+	for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++)
+		if (!strncmp(text, steps[i].name, strlen(steps[i].name))) {
+			steps[i].act(text + strlen(steps[i].name));
+			return;
+		}
+	give_up(text);
+}
+
+static int last_status(void)
+{
+	long until = now_ms() + PATIENCE_MS;
+	int status;
+	while (waitpid(child, &status, WNOHANG) == 0) {
+		if (now_ms() > until)
+			give_up("the end of the program");
+		look(50);
+	}
+	nap("100"); /* what is in the terminal yet */
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+int main(int argc, char **argv)
+{
+	int first = 1;
+	struct winsize w = {.ws_row = 24, .ws_col = 80};
+	while (first < argc && strcmp(argv[first], "--") != 0)
+		first++;
+	if (first + 1 >= argc)
+		return 2;
+	child = forkpty(&master, NULL, NULL, &w);
+	if (!child) {
+		execvp(argv[first + 1], argv + first + 1);
+		_exit(127);
+	}
+	for (int i = 1; i < first; i++)
+		step(argv[i]);
+	end(last_status());
+}
