@@ -4,7 +4,7 @@
 include(CMakePackageConfigHelpers)
 
 set(P3_CONFIG_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/Portals3)
-set(P3_TOOLS yod ptlstat portalperf pipeperf matchperf)
+set(P3_TOOLS yod ptlstat tracedump portalperf pipeperf matchperf)
 
 install(TARGETS portals EXPORT Portals3
   LIBRARY COMPONENT runtime NAMELINK_COMPONENT development
@@ -81,7 +81,7 @@ else()
   install(DIRECTORY ${P3_MAN}/man3 ${P3_MAN}/man7 DESTINATION ${CMAKE_INSTALL_MANDIR}
     COMPONENT development)
 endif()
-foreach(tool yod ptlstat)
+foreach(tool yod ptlstat tracedump)
   install(FILES launcher/${tool}.bash
     DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME ${tool}
     COMPONENT tools)

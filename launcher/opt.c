@@ -251,6 +251,18 @@ static int set_valgrind(struct p3_opt *opt, const char *name, const char *value)
 	return P3_OPT_USAGE;
 }
 
+static int set_trace(struct p3_opt *opt, const char *name, const char *value)
+{
+	if (!*value) {
+		p3_say("--%s: '' is no file; expected where the nodes' traces go, as in "
+		       "--trace job.trace",
+			name);
+		return P3_OPT_USAGE;
+	}
+	opt->trace = value;
+	return P3_OPT_RUN;
+}
+
 static int show_help(struct p3_opt *opt, const char *name, const char *value);
 
 static int show_version(struct p3_opt *opt, const char *name, const char *value)
@@ -307,6 +319,7 @@ static const struct row rows[] = {
 	{"output-dir", 0, "DIR", "nodes print into DIR/rankN.out and DIR/rankN.err",
 		set_output_dir, false},
 	{"stats", 0, NULL, "at the end, what each node did, on stderr", set_stats, false},
+	{"trace", 0, "FILE", "what each NIC did last, for tracedump", set_trace, false},
 	{"plan", 0, NULL, "memory, CPUs and limits of the job, and start nothing",
 		set_plan, false},
 	{"help", 'h', NULL, "print this", show_help, false},

@@ -37,6 +37,7 @@ struct p3_opt {
 	bool plan;          /* print it, and start nothing */
 	bool stats;         /* print them at the end */
 	int64_t timeout_ms; /* 0: none */
+	const char *trace;  /* a file; NULL: none */
 	const char *mode;   /* NULL: as the environment says */
 	const char *load;   /* -F; NULL: no load file */
 	struct p3_place_want place;

@@ -2,6 +2,7 @@
 #include "launcher/plan.h"
 #include "launcher/run.h"
 #include "launcher/say.h"
+#include "launcher/spawn.h"
 #include "launcher/settings.h"
 #include "shm/conf.h"
 #include "shm/cpulist.h"
@@ -121,10 +122,12 @@ static struct plan make(const struct p3_opt *opt, const struct p3_place *place)
 		.heap = setting(opt, P3_CONF_HEAP),
 		.free_huge = free_hugepages(),
 		.free = free_memory()};
-	struct p3_footprint huge = p3_footprint_of(opt->size, true);
+	struct p3_footprint huge = p3_footprint_of(
+		opt->size, true, p3_spawn_trace_records(opt->trace != NULL));
 	p.huge = p.pages == HUGE_ON ||
 		 (p.pages == HUGE_AUTO && huge.hugepages * opt->size <= p.free_huge);
-	p.node = p3_footprint_of(opt->size, p.huge);
+	p.node = p3_footprint_of(
+		opt->size, p.huge, p3_spawn_trace_records(opt->trace != NULL));
 	if (opt->shared_heap && !p3_settings_text(&opt->prog[0], P3_CONF_HEAP))
 		p.heap = (uint64_t)1 << 30;
 	return p;
@@ -164,7 +167,8 @@ static void print_memory(const struct plan *p)
 static void print_hugepages(const struct plan *p)
 {
 	static const char *const words[] = {"auto", "on", "off"};
-	struct p3_footprint huge = p3_footprint_of(p->opt->size, true);
+	struct p3_footprint huge = p3_footprint_of(
+		p->opt->size, true, p3_spawn_trace_records(p->opt->trace != NULL));
 	printf("hugepages     %" PRIu64 " of 2 MiB needed, %" PRIu64
 	       " free; PTL3_HUGEPAGES is %s: %s\n",
 		p->pages == HUGE_OFF ? 0 : huge.hugepages * p->opt->size, p->free_huge,

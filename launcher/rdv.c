@@ -376,6 +376,9 @@ static void unjoin(struct p3_rdv *r, uint32_t i, enum p3_job_op op, int status, 
 	node_owes_nobody(r, i);
 	broadcast_end(r, i, op, status, owed);
 	n->was = op == P3_JOB_DIED ? P3_RDV_DIED : P3_RDV_LEFT;
+	if (r->conf.over)
+		r->conf.over(
+			r->conf.over_arg, i, n->fds[FD_PUBLISHED], op == P3_JOB_DIED);
 	if (op == P3_JOB_DIED)
 		close_but_for_lookers(n);
 	else

@@ -43,6 +43,9 @@ struct p3_rdv_conf {
 	uint32_t eof_ms; /* 0: nobody will call p3_rdv_ended(), an end of file is death */
 	void (*say)(void *arg, const char *line); /* what users must know; or NULL */
 	void *say_arg;
+	/* An incarnation is over; its published segment is still open.  Or NULL. */
+	void (*over)(void *arg, uint32_t node, int published, bool died);
+	void *over_arg;
 	/* A node has joined with this published segment, which stays rdv's; or NULL. */
 	void (*joined)(void *arg, uint32_t node, int published);
 	void *joined_arg;

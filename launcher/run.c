@@ -11,6 +11,7 @@
 #include "launcher/signals.h"
 #include "launcher/spawn.h"
 #include "launcher/stats.h"
+#include "launcher/tracefile.h"
 #include "shm/fault.h"
 
 #include <errno.h>
@@ -49,8 +50,9 @@ struct run {
 	const struct p3_place *place;
 	struct p3_rdv *rdv;
 	struct p3_output *output;
-	struct p3_stats *stats;   /* NULL: nobody asked for them */
-	struct p3_attach *attach; /* NULL: nobody can look at the job */
+	struct p3_stats *stats;     /* NULL: nobody asked for them */
+	struct p3_tracefile *trace; /* NULL: not wanted */
+	struct p3_attach *attach;   /* NULL: nobody can look at the job */
 	int ep;
 	int give_up; /* readable: stop starting nodes */
 	int end_fd;
@@ -483,6 +485,14 @@ static void raise_nofile(const struct run *r, struct rlimit *was_out)
 			r->opt->size);
 }
 
+static void take_trace(void *arg, uint32_t i, int published, bool died)
+{
+	struct run *r = arg;
+	if (r->trace)
+		p3_tracefile_add(
+			r->trace, i, published, died ? P3_TRACE_DIED : P3_TRACE_LEFT);
+}
+
 static int open_parts(struct run *r, uint32_t jid, const struct p3_guard *guard)
 {
 	static const int to[2] = {STDOUT_FILENO, STDERR_FILENO};
@@ -491,6 +501,8 @@ static int open_parts(struct run *r, uint32_t jid, const struct p3_guard *guard)
 		.cpus = r->place->cpus,
 		.eof_ms = EOF_MS,
 		.say = say_line,
+		.over = take_trace,
+		.over_arg = r,
 		.joined = r->opt->stats ? p3_stats_joined : NULL};
 	if (r->opt->stats && !(r->stats = p3_stats_create(r->opt->size)))
 		return -ENOMEM;
@@ -542,6 +554,7 @@ static int start(struct run *r, uint32_t jid, const struct p3_guard *guard,
 	struct p3_spawn_conf conf = {.size = r->opt->size,
 		.place = r->place,
 		.mode = r->opt->mode,
+		.trace = r->opt->trace != NULL,
 		.shared_heap = r->opt->shared_heap,
 		.stdin_fd = guard->stdin_fd,
 		.pipes = r->opt->tag,
@@ -582,6 +595,17 @@ static void close_parts(struct run *r)
 	free(r);
 }
 
+static bool open_trace(struct run *r, uint32_t jid)
+{
+	const char *path = r->opt->trace;
+	int rc = path ? p3_tracefile_create(path, r->opt->size, jid, &r->trace) : 0;
+	if (rc)
+		p3_say("--trace: '%s' cannot be written: %s; expected a file in a "
+		       "directory that you can write to",
+			path, strerror(-rc));
+	return !rc;
+}
+
 int p3_run_job(const struct p3_opt *opt, const struct p3_place *place, uint32_t jid,
 	const struct p3_guard *guard, const struct p3_signals *signals)
 {
@@ -594,6 +618,10 @@ int p3_run_job(const struct p3_opt *opt, const struct p3_place *place, uint32_t 
 	r->opt = opt;
 	r->place = place;
 	r->stage_at = r->timeout_at = r->drain_at = P3_NEVER;
+	if (!open_trace(r, jid)) {
+		free(r);
+		return P3_STATUS_YOD;
+	}
 	int rc = start(r, jid, guard, signals);
 	if (rc) {
 		p3_say("cannot start the job: %s; see ulimit -n and ulimit -u",
@@ -608,8 +636,9 @@ int p3_run_job(const struct p3_opt *opt, const struct p3_place *place, uint32_t 
 		p3_say("some processes of the job do not end (see ps: state D?); left "
 		       "behind");
 	int status = r->status;
+	bool whole = p3_tracefile_close(r->trace);
 	if (r->stats)
 		p3_stats_print(r->stats);
 	close_parts(r);
-	return status;
+	return status || whole ? status : P3_STATUS_YOD;
 }

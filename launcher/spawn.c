@@ -11,6 +11,7 @@
 #include "shm/fault.h"
 #include "shm/heapenv.h"
 #include "shm/job.h"
+#include "shm/trace.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -102,6 +103,24 @@ static int set_shared_heap(void)
 	return rc;
 }
 
+uint32_t p3_spawn_trace_records(bool wanted)
+{
+	uint32_t records;
+	(void)p3_conf_trace(p3_conf_text(P3_CONF_TRACE), &records);
+	return records || !wanted ? records : P3_TRACE_USUAL;
+}
+
+/* What is wrong stays: the nodes say so. */
+static int set_trace(void)
+{
+	char text[NUMBER_LEN];
+	uint32_t records;
+	if (!p3_conf_trace(p3_conf_text(P3_CONF_TRACE), &records) || records)
+		return 0;
+	snprintf(text, sizeof text, "%u", p3_spawn_trace_records(true));
+	return setenv(p3_conf_row(P3_CONF_TRACE)->name, text, 1) ? -errno : 0;
+}
+
 int p3_spawn_environment(const struct p3_spawn_conf *conf)
 {
 	int rc = set_map("PTL_NIDMAP", conf->size, conf->nid_base);
@@ -109,6 +128,8 @@ int p3_spawn_environment(const struct p3_spawn_conf *conf)
 		rc = set_map("PTL_PIDMAP", conf->size, P3_JOB_PID_BASE);
 	if (!rc && setenv("PTL_IFACE", "0", 1))
 		rc = -errno;
+	if (!rc && conf->trace)
+		rc = set_trace();
 	if (!rc && conf->mode && setenv("PTL3_MODE", conf->mode, 1))
 		rc = -errno;
 	return rc;

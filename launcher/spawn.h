@@ -23,6 +23,7 @@ struct p3_spawn_conf {
 	uint32_t size;
 	const struct p3_place *place;
 	uint32_t nid_base;
+	bool trace;       /* the nodes write one */
 	const char *mode; /* NULL: leave PTL3_MODE as it is */
 	bool shared_heap; /* preload the allocator that the shared heap needs */
 	int stdin_fd;     /* for rank 0 */
@@ -41,6 +42,9 @@ struct p3_spawned {
 };
 
 enum p3_spawn_fault { P3_SPAWN_FORK = 1, P3_SPAWN_PREPARE, P3_SPAWN_EXEC };
+
+/* Of the trace of each node, by the environment; wanted: by yod --trace, too. */
+uint32_t p3_spawn_trace_records(bool wanted);
 
 /* The environment that all nodes have in common; once, in yod.  0 or -errno. */
 int p3_spawn_environment(const struct p3_spawn_conf *conf);

@@ -5,7 +5,7 @@ _yod_value() { # option: completes what it takes; false: it takes nothing, or an
 	-bind | --bind) mapfile -t COMPREPLY < <(compgen -W 'none core numa' -- "$cur") ;;
 	-valgrind | --valgrind) mapfile -t COMPREPLY < <(compgen -W 'auto on off' -- "$cur") ;;
 	-d | -wdir | --wdir | -output-dir | --output-dir) mapfile -t COMPREPLY < <(compgen -d -- "$cur") ;;
-	-F | -load | --load) mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
+	-F | -load | --load | -trace | --trace) mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
 	-x | -env | --env) mapfile -t COMPREPLY < <(compgen -v -- "$cur") ;;
 	esac
 }
@@ -19,7 +19,8 @@ _yod() {
 		case ${COMP_WORDS[i]} in
 		-sz | --sz | -np | --np | -n | -timeout | --timeout | -mode | --mode | -bind | --bind | \
 			-VN | --VN | -F | -load | --load | -d | -wdir | --wdir | -x | -env | --env | \
-			-valgrind | --valgrind | -only-rank | --only-rank | -output-dir | --output-dir) ((i += 2)) ;;
+			-valgrind | --valgrind | -only-rank | --only-rank | -output-dir | --output-dir | \
+			-trace | --trace) ((i += 2)) ;;
 		*) ((i++)) ;;
 		esac
 	done
@@ -30,7 +31,7 @@ _yod() {
 	elif [[ $cur == -* ]]; then
 		mapfile -t COMPREPLY < <(compgen -W '-sz -np -n -F --load -d --wdir -x --env --bind -VN
 			--keep-going --timeout --mode --shared-heap --valgrind --tag --only-rank
-			--output-dir --stats --plan -h --help
+			--output-dir --stats --trace --plan -h --help
 			--help-env --version' -- "$cur")
 	else
 		mapfile -t COMPREPLY < <(compgen -c -f -- "$cur" | sort -u)

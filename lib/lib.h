@@ -184,6 +184,7 @@ struct p3_conf {
 	bool cma;
 	bool bulk;
 	bool base_lanes_only;
+	uint32_t trace;   /* records */
 	bool shared_heap; /* serves the program's malloc */
 	uint64_t heap;    /* bytes, 0: none */
 	struct p3_faults faults;

@@ -165,10 +165,12 @@ static void park(struct p3_nic *n, struct wait *w, bool (*ready)(void *), void *
 	mirror(n, w);
 	bool watch = w->held && !p3_get(&n->watcher);
 	P3_PROBE1(park, n->conf.nid);
+	P3_TRACE(host, n, P3_TRACE_PARK, 0, 0);
 	bool woken = watch ? sleep_as_watcher(n, w, ready, arg)
 			   : sleep_for_news(n, w, ready, arg);
 	p3_add32(&n->parked, (uint32_t)-1);
 	P3_PROBE1(wake, n->conf.nid);
+	P3_TRACE(host, n, P3_TRACE_WAKE, 0, 0);
 	FAULT_POINT("park.woken");
 	/* After a time-out it parks again: idle nodes do not yield to each other. */
 	w->dozes = !woken;
@@ -330,8 +332,10 @@ static inline int do_once(struct p3_nic *n, struct p3_cmd *c)
 {
 	int rc;
 	P3_PROBE2(command, c->op, n->conf.nid);
+	P3_TRACE(command, n, c);
 	if (__builtin_expect(p3_fw_enter(n, P3_LEASE_HOST), 1)) {
 		FAULT_POINT("command.held");
+		P3_TRACE(focus, n, (struct p3_topic){P3_TRACE_NOBODY, 0}, c->trace);
 		rc = c->op == P3_OP_PUT ? p3_fw_put(n, c) : p3_fw_exec(n, c);
 		FAULT_POINT("command.executed");
 		/* A caller that only tries again must still see what it waits for: room,
@@ -637,14 +641,18 @@ int p3_nic_eq_free(struct p3_nic *n, uint64_t handle)
 
 /* ---- taking events ---- */
 
-/* A number for the calling thread, never 0. */
-static uint32_t this_thread(void)
+static inline uint32_t this_thread(void)
 {
 	static p3_a32 last;
 	static __thread uint32_t number __attribute__((tls_model("initial-exec")));
 	if (__builtin_expect(!number, 0))
 		number = p3_add32(&last, 1) + 1;
 	return number;
+}
+
+uint32_t p3_this_thread(void)
+{
+	return this_thread();
 }
 
 static inline struct p3_eq *queue_of(struct p3_nic *n, uint64_t handle)
@@ -673,12 +681,15 @@ int p3_nic_eq_take(struct p3_nic *n, uint64_t handle, ptl_event_t *event_out,
 	if (__builtin_expect(rec != NULL, 1)) {
 		p3_event_from_record(&rec->words, head + 1, handle, event_out);
 		taken = p3_evq_took(&eq->rx, rec, head);
+		if (taken)
+			P3_TRACE(host, n, P3_TRACE_TAKEN, (uint32_t)event_out->type,
+				p3_pair(eq->o.index, (uint32_t)head + 1));
 	}
 	go_out(n);
 	return taken ? PTL_OK : PTL_EQ_EMPTY;
 }
 
-static int take(struct p3_eq *eq, uint64_t handle, ptl_event_t *ev)
+static int take(struct p3_nic *n, struct p3_eq *eq, uint64_t handle, ptl_event_t *ev)
 {
 	uint64_t w[P3_EVQ_WORDS], sequence;
 	enum p3_evq_got got =
@@ -686,6 +697,8 @@ static int take(struct p3_eq *eq, uint64_t handle, ptl_event_t *ev)
 	if (got == P3_EVQ_EMPTY)
 		return PTL_EQ_EMPTY;
 	p3_event_from_words(w, sequence, handle, ev);
+	P3_TRACE(host, n, P3_TRACE_TAKEN, (uint32_t)ev->type,
+		p3_pair(eq->o.index, (uint32_t)sequence));
 	return got == P3_EVQ_LOST ? PTL_EQ_DROPPED : PTL_OK;
 }
 
@@ -772,7 +785,7 @@ static bool poll_ready(void *arg)
 		if (p->interrupts && !p3_evq_may_get(&eq->rx, this_thread()))
 			continue;
 		*p->took = (struct p3_took){q, eq->handler};
-		p->rc = take(eq, p->handles[q], p->event);
+		p->rc = take(p->nic, eq, p->handles[q], p->event);
 	}
 	return p->rc != PTL_EQ_EMPTY;
 }

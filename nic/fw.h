@@ -19,6 +19,7 @@
  *	faulty.c a wire for tests (wire.h), with frame.c, faults.c and crc.c below it
  *	mirror.c what tools outside see of the state: the control block's gauges
  *	dump.c	 tables as text, for people
+ *	trace.c	 records of what was done (shm/trace.h)
  */
 #ifndef P3_NIC_FW_H
 #define P3_NIC_FW_H
@@ -31,12 +32,50 @@
 #include "shm/mailbox.h"
 #include "shm/park.h"
 #include "shm/probe.h"
+#include "shm/trace.h"
 
 #include <linux/futex.h>
 #include <pthread.h>
 #include <sys/uio.h>
 
 #define P3_NONE 0xffffffffu
+
+struct p3_nic;
+struct p3_peer;
+
+/* ---- trace: what is written of it is in trace.c ---- */
+
+/* The message that records are about: peer (P3_TRACE_IN: its message), and its name. */
+struct p3_topic {
+	uint32_t peer;
+	uint32_t message; /* 0: none */
+};
+
+struct p3_trace {
+	struct p3_trace_record *hosts;
+	struct p3_trace_header *header;
+	uintptr_t code;
+	uint32_t clock;
+	/* firmware */
+	uint32_t mask;
+	uint64_t head;
+	struct p3_topic topic;
+	uint32_t command;  /* the record of the one that is executed */
+	bool lease_shown;  /* records of a lease that did nothing would hide all others */
+	uint8_t lease_who; /* p3_lease_holder */
+	uint64_t lease_at;
+};
+
+/* A place that is watched: nothing but one branch of n's while the trace is off. */
+#define P3_TRACE(what, ...)                                                              \
+	do {                                                                             \
+		if (__builtin_expect(n->traced != NULL, 0)) {                            \
+			p3_trace_##what(__VA_ARGS__);                                    \
+			__asm__ __volatile__(""); /* or it returns to the caller */      \
+		}                                                                        \
+	} while (0)
+
+#define P3_TRACED __attribute__((noinline))
 
 /* ---- lists ---- */
 
@@ -364,6 +403,8 @@ struct p3_pending {
 	struct p3_xfer_slot *xfer;
 	struct p3_move move; /* offset: in md, where a reply goes */
 	struct p3_span send; /* put, getput */
+	struct p3_topic topic;
+	uint32_t command; /* its record there, plus 1 */
 };
 
 /* What requests call a pending: never 0. */
@@ -401,6 +442,7 @@ struct p3_pull {
 	bool in_use;
 	struct p3_pending *get; /* of this node, or NULL: a put into this node */
 	uint32_t peer_pending;  /* put: the initiator's pending id */
+	struct p3_topic topic;
 };
 
 /* What transfers of similar length took lately, 0: not known. */
@@ -413,6 +455,7 @@ struct p3_pace {
 struct p3_xfer_slot {
 	struct p3_link link; /* n->sources while id is published */
 	struct p3_xfer *pub; /* own published half */
+	struct p3_topic topic;
 	uint32_t slot;
 	uint32_t gen;
 	struct p3_peer *peer;
@@ -458,6 +501,7 @@ struct p3_peer {
 	bool req_full, rsp_full; /* we produce in the full rings */
 	bool switching;
 	uint32_t nsent, nanswered;
+	uint32_t waits;    /* the message that the trace has as waiting in its lane */
 	uint64_t full_off; /* of the full lane in own arena, 0 not carved */
 	uint32_t rsp_used; /* cells of its response ring that our requests may need */
 	uint32_t rsp_cap;
@@ -484,6 +528,7 @@ struct p3_peer {
 	uint32_t nreading; /* pulls announced */
 	uint32_t nxfer[2]; /* of the shared slots of each class */
 	const char *image; /* base as the wire shows it */
+	uint64_t seg_len;  /* bytes at base */
 };
 
 #define P3_TOUCHED 16u
@@ -531,6 +576,7 @@ struct p3_nic {
 	/* firmware */
 	_Alignas(P3_LINE) p3_a64 *count; /* own published counters */
 	struct p3_peer *peer;            /* nnodes */
+	struct p3_trace_record *traced;  /* (any) the firmware's records; NULL: off */
 	struct p3_peer *touched[P3_TOUCHED];
 	uint32_t ntouched;
 	uint32_t unlooked; /* passes since the last look */
@@ -564,7 +610,49 @@ struct p3_nic {
 	p3_a64 wire_count[P3_W_COUNTERS]; /* (any) */
 	p3_a32 settle;                    /* (any) number of calls of p3_nic_settle, */
 	p3_a32 settled;                   /* (any) and which of them the wire has done */
+	struct p3_trace trace;
 };
+
+/* ---- trace.c: by P3_TRACE only ---- */
+
+void p3_trace_start(struct p3_nic *n); /* but for this one */
+
+/* Of the firmware, about its topic; of a host thread. */
+P3_TRACED void p3_trace_fw(
+	struct p3_nic *n, enum p3_trace_point point, uint32_t value, uint64_t detail);
+P3_TRACED void p3_trace_host(
+	struct p3_nic *n, enum p3_trace_point point, uint32_t value, uint64_t detail);
+
+P3_TRACED void p3_trace_command(struct p3_nic *n, struct p3_cmd *c);
+P3_TRACED void p3_trace_execute(struct p3_nic *n, const struct p3_cmd *c);
+P3_TRACED void p3_trace_lease(struct p3_nic *n, enum p3_lease_holder who);
+P3_TRACED void p3_trace_given(struct p3_nic *n);
+/* A request at the present place of a lane. */
+P3_TRACED void p3_trace_send(
+	struct p3_nic *n, const struct p3_peer *p, uint64_t word0, uint64_t length);
+P3_TRACED void p3_trace_take(
+	struct p3_nic *n, struct p3_peer *p, uint32_t kind, uint64_t length);
+P3_TRACED void p3_trace_match(
+	struct p3_nic *n, struct p3_peer *p, bool hit, uint64_t bits);
+P3_TRACED void p3_trace_wait(struct p3_nic *n, struct p3_peer *p, uint32_t kind);
+P3_TRACED void p3_trace_delivered(
+	struct p3_nic *n, struct p3_peer *p, uint32_t kind, uint64_t length);
+P3_TRACED void p3_trace_begin(struct p3_nic *n, struct p3_pull *pull);
+/* A new topic, as one of these kept it. */
+P3_TRACED void p3_trace_about(struct p3_nic *n, struct p3_topic topic,
+	enum p3_trace_point point, uint32_t value, uint64_t detail);
+
+static inline void p3_trace_keep(struct p3_nic *n, struct p3_topic *topic_out)
+{
+	*topic_out = n->trace.topic;
+}
+
+static inline void p3_trace_focus(
+	struct p3_nic *n, struct p3_topic topic, uint32_t command)
+{
+	n->trace.topic = topic;
+	n->trace.command = command;
+}
 
 /* ---- object.c ---- */
 
@@ -761,6 +849,8 @@ static inline void p3_event_post(
 	struct p3_nic *n, struct p3_eq *eq, struct p3_event_record *e, uint32_t kind)
 {
 	FAULT_POINT("event.written");
+	P3_TRACE(fw, n, P3_TRACE_EVENT, kind,
+		p3_pair(eq->o.index, (uint32_t)eq->tx.tail + 1));
 	p3_evq_commit(&eq->tx, e);
 	FAULT_POINT("event.posted");
 	P3_PROBE2(event, kind, eq->tx.tail);
@@ -1005,6 +1095,7 @@ static inline bool p3_fw_enter(struct p3_nic *n, enum p3_lease_holder who)
 		return false;
 	p3_count(&n->count[who == P3_LEASE_NIC ? P3_C_LEASE_NIC : P3_C_LEASE_HOST], 1);
 	FAULT_POINT("lease.taken");
+	P3_TRACE(lease, n, who);
 	if (__builtin_expect(p3_mbx_any(n->mailbox), 0))
 		p3_fw_mail(n);
 	return true;
@@ -1047,6 +1138,11 @@ bool p3_fw_is_restless(struct p3_nic *n);
 /* Kick peers that have not looked at what we sent them. */
 void p3_fw_kick_idle(struct p3_nic *n);
 void p3_kick_peer(struct p3_nic *n, struct p3_peer *p);
+
+/* ---- call.c ---- */
+
+/* A number for the calling thread, never 0. */
+uint32_t p3_this_thread(void);
 
 /* ---- host.c ---- */
 

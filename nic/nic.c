@@ -196,9 +196,11 @@ static bool sleep_until_rung(struct nic_thread *t)
 	bool news = p3_fw_pass(n) || p3_get(&n->stop);
 	p3_fw_leave(n);
 	FAULT_POINT("nic.asleep");
+	P3_TRACE(host, n, P3_TRACE_PARK, 1, 0);
 	t->drained = p3_get(&n->drained);
 	bool woken = news || p3_futex_wait(&n->doorbell->asleep, word, t->belt_ns,
 				     P3_ASLEEP_NIC, true);
+	P3_TRACE(host, n, P3_TRACE_WAKE, 1, 0);
 	t->belt_ns = woken ? P3_BELT_NS : p3_longer_belt(t->belt_ns);
 	p3_set(&n->nic_asleep, 0);
 	p3_set(&n->count[P3_G_NIC_ASLEEP], 0);
@@ -538,13 +540,30 @@ static void warn_small_pages(const struct p3_nic *n, int why)
 		(unsigned long long)need);
 }
 
+static int reserve_trace(struct p3_nic *n, uint64_t len)
+{
+	uint64_t all = p3_round_up(len, n->published.page);
+	int rc = p3_seg_reserve_range(&n->published, n->layout.seg_len, all);
+	if (rc)
+		p3_error("no room for %llu bytes of trace (%s); set PTL3_TRACE to fewer "
+			 "records, or to off",
+			(unsigned long long)all, strerror(-rc));
+	if (rc)
+		p3_seg_destroy(&n->published);
+	return rc;
+}
+
 static int make_published(struct p3_nic *n)
 {
 	int fell_back;
 	n->layout = p3_layout_of(n->conf.nnodes);
-	int rc = p3_seg_create("p3-published", n->layout.seg_len,
+	uint64_t trace = p3_trace_len(n->conf.trace);
+	int rc = p3_seg_create("p3-published",
+		n->layout.seg_len + p3_round_up(trace, P3_HUGE),
 		n->layout.ctl_len + P3_WINDOW_LEN, n->conf.huge, &n->published,
 		&fell_back);
+	if (!rc && trace)
+		rc = reserve_trace(n, trace);
 	if (rc)
 		return rc;
 	if (fell_back)
@@ -555,7 +574,7 @@ static int make_published(struct p3_nic *n)
 	h->version = P3_SEG_VERSION;
 	h->layout = P3_LAYOUT_WORD;
 	h->incarnation = n->conf.incarnation;
-	h->seg_len = n->layout.seg_len;
+	h->seg_len = n->published.len;
 	h->nnodes = n->conf.nnodes;
 	h->node = n->conf.node;
 	h->self = (uintptr_t)h;
@@ -673,6 +692,7 @@ int p3_nic_start(const struct p3_nic_conf *conf, struct p3_nic **nic_out)
 	reset_state(n);
 	init_peers(n);
 	p3_xfer_start(n);
+	p3_trace_start(n);
 	rc = start_wire(n);
 	if (rc)
 		goto drop;
@@ -726,7 +746,7 @@ void p3_nic_stop(struct p3_nic *n)
 		if (p->state != P3_LIVE)
 			continue;
 		p3_seg_unmap(p->doorbell, P3_PAGE);
-		p3_seg_unmap(p->base, n->layout.seg_len);
+		p3_seg_unmap(p->base, p->seg_len);
 	}
 	if (n->wire)
 		n->wire->stop(n);
@@ -754,7 +774,7 @@ uint64_t p3_nic_heap_len(struct p3_nic *n)
 
 uint64_t p3_nic_seg_len(struct p3_nic *n)
 {
-	return n->layout.seg_len;
+	return n->published.len;
 }
 
 uint64_t p3_nic_counter(struct p3_nic *n, enum p3_counter c)

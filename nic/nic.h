@@ -50,6 +50,7 @@ struct p3_nic_conf {
 	bool cma;                       /* cross-memory reads may be tried */
 	bool bulk;                      /* windows may be used */
 	bool base_lanes_only;           /* tests: never carve a full lane */
+	uint32_t trace;                 /* records of the trace (shm/trace.h), or 0 */
 	const struct p3_faults *faults; /* tests: a wire that has them; or NULL */
 	struct p3_heap *heap;           /* of this node, or NULL */
 	uint64_t pending_limit;         /* bytes of pendings at most */
@@ -200,7 +201,8 @@ struct p3_move {
 struct p3_cmd {
 	uint16_t op; /* p3_op */
 	uint16_t ni;
-	uint32_t flag; /* GROW: which table; DUMP: p3_dump */
+	uint32_t flag;  /* GROW: which table; DUMP: p3_dump */
+	uint32_t trace; /* its record there, plus 1 */
 	uint64_t handle;
 	uint64_t handle_out;
 	union {

@@ -29,8 +29,10 @@ static void append_hungry(struct p3_nic *n, uint32_t slot)
 static void execute_detached(struct p3_nic *n, uint32_t slot)
 {
 	int rc = -1;
+	struct p3_cmd *c = p3_mbx_cmd(p3_mbx_slot(n->mailbox, slot));
+	P3_TRACE(execute, n, c);
 	if (p3_get(&n->hungry) == P3_MBX_NONE)
-		rc = p3_fw_exec(n, p3_mbx_cmd(p3_mbx_slot(n->mailbox, slot)));
+		rc = p3_fw_exec(n, c);
 	if (rc < 0) {
 		append_hungry(n, slot);
 		return;
@@ -99,7 +101,9 @@ int p3_fw_exec(struct p3_nic *n, struct p3_cmd *c)
 
 static void finish(struct p3_nic *n, struct p3_mbx_slot *s)
 {
-	int rc = p3_fw_exec(n, p3_mbx_cmd(s));
+	struct p3_cmd *c = p3_mbx_cmd(s);
+	P3_TRACE(execute, n, c);
+	int rc = p3_fw_exec(n, c);
 	FAULT_POINT("mailbox.executed");
 	p3_mbx_done(s, rc);
 }
@@ -216,6 +220,7 @@ static inline bool leave(struct p3_nic *n, uint32_t most)
 	struct looks l;
 	struct p3_mailbox *mailbox = n->mailbox; /* still ours to read */
 	gather(n, &l, most);
+	P3_TRACE(given, n);
 	p3_lease_give(&n->lease); /* LEASE.2, PARK.1 */
 	look(n, &l, most);
 	if (__builtin_expect(must_wake_hosts(n, l.posted), 0))

@@ -253,6 +253,7 @@ static void take_over(struct p3_peer *p, const struct p3_peer_info *info)
 {
 	know(p, info);
 	p->base = info->base;
+	p->seg_len = info->seg_len;
 	p->proof = ((const struct p3_seg_header *)info->base)->self +
 		   offsetof(struct p3_seg_header, incarnation);
 	p->owner = 0;
@@ -286,6 +287,8 @@ int p3_fw_peer_up(struct p3_nic *n, struct p3_cmd *c)
 	reset_out(p, &lane);
 	p->state = P3_LIVE;
 	FAULT_POINT("peer.up");
+	P3_TRACE(about, n, (struct p3_topic){p->index, 0}, P3_TRACE_BIRTH, 0,
+		p->incarnation);
 	p3_count(&n->alive, 1);
 	if (p->index != n->conf.node) /* its own lane is polled from the first use on */
 		p3_fw_heat(n, p);
@@ -360,6 +363,8 @@ static void end_queues(struct p3_nic *n, struct p3_peer *p, bool died)
 /* What it had published is still taken; then everything with it ends. */
 static void lose(struct p3_nic *n, struct p3_peer *p, bool died)
 {
+	P3_TRACE(about, n, (struct p3_topic){p->index, 0}, P3_TRACE_DEATH, died,
+		p->incarnation);
 	if (n->wire)
 		n->wire->drain(n, p);
 	/* No more than rings hold: who goes on publishing is not waited for. */
@@ -375,6 +380,7 @@ static void lose(struct p3_nic *n, struct p3_peer *p, bool died)
 		n->swapper = NULL;
 	p->state = died ? P3_DEAD : P3_GONE;
 	p3_count(&n->alive, (uint32_t)-1);
+	P3_TRACE(focus, n, (struct p3_topic){p->index, 0}, 0);
 	end_transfers(n, p);
 	FAULT_POINT("peer.half_lost");
 	end_queues(n, p, died);
@@ -421,6 +427,7 @@ int p3_fw_peer_down(struct p3_nic *n, struct p3_cmd *c)
 	}
 	p3_fw_mirror_lost(p);
 	c->peer->base = p->base;
+	c->peer->seg_len = p->seg_len;
 	c->peer->doorbell_at = p->doorbell;
 	c->peer->view = p->heap;
 	p->heap = (struct p3_heap_view){0};
@@ -500,7 +507,7 @@ static void unmap_all(struct p3_peer_info *info)
 
 static int map_all(struct p3_nic *n, struct p3_peer_info *info)
 {
-	if (info->seg_len != n->layout.seg_len)
+	if (!p3_trace_may_follow(&n->layout, info->seg_len))
 		return -EPROTO;
 	int rc = p3_seg_map(info->published, info->seg_len, false, &info->base);
 	if (!rc)
@@ -551,6 +558,6 @@ void p3_nic_peer_down(struct p3_nic *n, struct p3_peer_info *info)
 	if (info->node >= n->conf.nnodes || p3_nic_do(n, &c) != 0 || !info->base)
 		return;
 	p3_seg_unmap(info->doorbell_at, P3_PAGE);
-	p3_seg_unmap(info->base, n->layout.seg_len);
+	p3_seg_unmap(info->base, info->seg_len);
 	p3_heap_view_close(&info->view);
 }

@@ -35,6 +35,7 @@ void p3_fw_respond(struct p3_nic *n, struct p3_peer *p, const struct p3_answer *
 	p3_set(&c->w[2], a->mlength);
 	p3_set(&c->w[3], a->extra[0]);
 	p3_set(&c->w[4], a->extra[1]);
+	P3_TRACE(fw, n, P3_TRACE_ANSWER, a->kind, a->mlength);
 	FAULT_POINT("response.filled");
 	p3_ring_publish(&p->rsp_out, p3_word0(a->kind, a->flags, 1), 1);
 	FAULT_POINT("response.published");
@@ -56,6 +57,7 @@ void p3_fw_drop(struct p3_nic *n, struct p3_ni *ni, uint64_t length)
 		ni->drops++;
 		ni->drop_bytes += length;
 	}
+	P3_TRACE(fw, n, P3_TRACE_DROP, 0, length);
 	p3_count(&n->count[P3_C_DROPS], 1);
 	p3_count(&n->count[P3_C_DROP_BYTES], length);
 }
@@ -251,6 +253,7 @@ static void send_reply(struct p3_nic *n, struct p3_peer *p, const struct p3_hit 
 {
 	uint32_t k = p3_reply_cells(hit->mlength);
 	FAULT_POINT("reply.filled");
+	P3_TRACE(fw, n, P3_TRACE_ANSWER, P3_RSP_REPLY, hit->mlength);
 	p3_ring_publish(&p->rsp_out, p3_word0(P3_RSP_REPLY, 0, k), k);
 	FAULT_POINT("reply.published");
 	p3_fw_touch(n, p);
@@ -309,6 +312,8 @@ static bool get_long(struct p3_nic *n, struct p3_peer *p, const struct request *
 	x->serving = true;
 	x->peer_id = r->xfer;
 	x->length = hit->mlength;
+	P3_TRACE(keep, n, &x->topic);
+	P3_TRACE(fw, n, P3_TRACE_BEGIN, P3_TRACE_SERVED, hit->mlength);
 	accept(n, r, hit, &x->span.rec);
 	p3_span_begin(&x->span, md, hit->offset);
 	p3_use_more(p3_ni_of(n, &md->o), P3_U_OP);
@@ -495,14 +500,19 @@ bool p3_fw_take_request(struct p3_nic *n, struct p3_peer *p)
 		return false;
 	}
 	load_source(n, p, &r);
+	P3_TRACE(take, n, p, kind, r.ask.length);
 	struct p3_ni *ni = interface(n, r.target_pid);
 	bool wanted = ni && p3_fw_match(ni, &r.ask, &hit);
 	P3_PROBE3(match, r.ask.bits, r.ask.length, wanted);
-	if (!wanted)
+	P3_TRACE(match, n, p, wanted, r.ask.bits);
+	if (!wanted) {
 		discard(n, p, ni, r);
-	else if (!deliver(n, p, &r, &hit))
+	} else if (!deliver(n, p, &r, &hit)) {
+		P3_TRACE(wait, n, p, r.ask.kind);
 		return false;
+	}
 	P3_PROBE2(deliver, r.ask.kind, r.ask.length);
+	P3_TRACE(delivered, n, p, r.ask.kind, r.ask.length);
 	FAULT_POINT("request.delivered");
 	taken(n, p, &r);
 	return true;
@@ -519,6 +529,7 @@ bool p3_fw_refuse_request(struct p3_nic *n, struct p3_peer *p)
 	if (r.ask.kind <= P3_REQ_SWITCH || wrong(n, &r) ||
 		!p3_ring_sane(&p->req_in, r.ask.kind, r.ncells))
 		return false;
+	P3_TRACE(take, n, p, r.ask.kind, r.ask.length);
 	discard(n, p, interface(n, r.target_pid), r);
 	taken(n, p, &r);
 	return true;

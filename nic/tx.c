@@ -104,6 +104,7 @@ static inline void publish(struct p3_nic *n, struct p3_peer *p, uint64_t word0,
 	const struct need *need, uint64_t sent)
 {
 	FAULT_POINT("request.filled");
+	P3_TRACE(send, n, p, word0, sent);
 	p3_ring_publish(&p->req_out, word0, need->cells);
 	FAULT_POINT("request.published");
 	if (need->cells > 1)
@@ -329,6 +330,8 @@ static P3_RARE int admit(struct p3_nic *n, struct p3_peer *p, uint32_t kind,
 		p3_span_begin(&t->send, source, offset);
 	}
 	FAULT_POINT("request.admitted");
+	if (__builtin_expect(n->traced != NULL, 0))
+		t->command = n->trace.command;
 	p3_use_more(&n->ni[t->ni], P3_U_OP);
 	count_sent(&n->ni[t->ni], kind == P3_REQ_GET ? 0 : m->length);
 	p3_list_add(&p->queue, &t->link);
@@ -484,10 +487,12 @@ static bool send_one(struct p3_nic *n, struct p3_peer *p, struct p3_pending *t)
 		t->xfer->length = t->move.length;
 		p3_xfer_publish(n, t->xfer);
 	}
+	P3_TRACE(focus, n, (struct p3_topic){p->index, 0}, t->command);
 	send_start(n, t);
 	FAULT_POINT("request.started");
 	t->rsp_cells = need.rsp;
 	emit(n, p, t, need.rsp ? p3_pending_name(t) : 0, &need);
+	P3_TRACE(keep, n, &t->topic);
 	p3_list_del(&t->link);
 	p3_list_add(&p->outstanding, &t->link);
 	t->state = P3_PEND_SENT;
@@ -768,6 +773,8 @@ bool p3_fw_take_response(struct p3_nic *n, struct p3_peer *p)
 	}
 	struct p3_pending *t = named_pending(n, p, (uint32_t)p3_get(&c->w[1]));
 	uint32_t rsp = t ? t->rsp_cells : 0;
+	if (t)
+		P3_TRACE(about, n, t->topic, P3_TRACE_ANSWERED, kind, p3_get(&c->w[2]));
 	if (!t || !answer(n, p, t, c, w0)) {
 		p3_fw_bad_peer(n, p, "a response to no request");
 		return false;

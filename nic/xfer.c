@@ -236,6 +236,7 @@ static void fill_window(struct p3_nic *n, struct p3_xfer_slot *x)
 void p3_xfer_finish_serving(struct p3_nic *n, struct p3_xfer_slot *x, uint32_t fail)
 {
 	struct p3_span span = x->span;
+	P3_TRACE(about, n, x->topic, P3_TRACE_END, fail, x->length);
 	if (x->peer->state == P3_LIVE)
 		p3_fw_touch(n, x->peer); /* its slot waits for us to let go of ours */
 	p3_xfer_free(n, x);
@@ -541,6 +542,7 @@ void p3_pull_begin(struct p3_nic *n, struct p3_pull *pull)
 	if (pull->length)
 		choose(n, pull);
 	n->worked = true;
+	P3_TRACE(begin, n, pull);
 	FAULT_POINT("pull.begun");
 	p3_fw_rouse(n); /* the peer may ring no more: this side pulls */
 }
@@ -548,6 +550,7 @@ void p3_pull_begin(struct p3_nic *n, struct p3_pull *pull)
 /* The put's or get's bytes are there, or never will be. */
 void p3_fw_end_pull(struct p3_nic *n, struct p3_pull *pull, uint32_t fail)
 {
+	P3_TRACE(about, n, pull->topic, P3_TRACE_END, fail, pull->length);
 	p3_list_del(&pull->link);
 	leave_bulk(pull);
 	recant(pull);

@@ -144,6 +144,15 @@ static inline uint32_t p3_add32(p3_a32 *p, uint32_t n)
 	return old;
 }
 
+static inline uint64_t p3_add64(p3_a64 *p, uint64_t n)
+{
+	P3_HB_WORD(p);
+	P3_HB_BEFORE(p);
+	uint64_t old = atomic_fetch_add_explicit(p, n, memory_order_acq_rel);
+	P3_HB_AFTER(p);
+	return old;
+}
+
 static inline void p3_or64(p3_a64 *p, uint64_t bits)
 {
 	P3_HB_WORD(p);

@@ -3,6 +3,7 @@
 #include "shm/cpulist.h"
 #include "shm/heapenv.h"
 #include "shm/job.h"
+#include "shm/trace.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -16,6 +17,12 @@ static bool is_wire(const char *text)
 {
 	struct p3_faults f;
 	return p3_conf_wire(text, &f);
+}
+
+static bool is_trace(const char *text)
+{
+	uint32_t records;
+	return p3_conf_trace(text, &records);
 }
 
 static bool is_nic_cpus(const char *text)
@@ -79,6 +86,17 @@ static const struct p3_conf_row rows[P3_CONF_ROWS] = {
 			"nodes of "
 			"a job or none",
 		.is_form = is_wire},
+	[P3_CONF_TRACE] = {.name = "PTL3_TRACE",
+		.kind = P3_CONF_FORM,
+		.range = "off, 32768, 2M ...",
+		.usual = "off",
+		.expected = "off, a number of records from 64 to 16777216, or bytes with "
+			    "K, M or "
+			    "G, from 7K to 1G, as in 2M",
+		.help = "records of what the firmware did last, for tracedump; bytes: as "
+			"many "
+			"as they hold",
+		.is_form = is_trace},
 	[P3_CONF_NIC_CPUS] = {.name = P3_CONF_NIC_CPUS_ENV,
 		.kind = P3_CONF_FORM,
 		.range = "auto, 0,2-3 ...",
@@ -303,6 +321,41 @@ void p3_conf_print(FILE *out, enum p3_conf_format format)
 			print_markdown(out, &rows[id]);
 		else
 			print_text(out, &rows[id]);
+}
+
+/* ---- the trace ---- */
+
+/* As many as fit. */
+static uint64_t records_in(uint64_t bytes)
+{
+	uint32_t n = P3_TRACE_MOST;
+	while (n >= P3_TRACE_LEAST && p3_trace_len(n) > bytes)
+		n /= 2;
+	return n;
+}
+
+static uint32_t up_to_power(uint64_t n)
+{
+	uint32_t p = P3_TRACE_LEAST;
+	while (p < n)
+		p *= 2;
+	return p;
+}
+
+bool p3_conf_trace(const char *text, uint32_t *records_out)
+{
+	uint64_t n;
+	*records_out = 0;
+	if (!text || !*text || strcmp(text, "off") == 0)
+		return true;
+	if (!p3_conf_size(text, 0, (uint64_t)1 << 30, &n))
+		return false;
+	bool bytes = strpbrk(text, "kKmMgG");
+	n = bytes ? records_in(n) : n;
+	if (n < P3_TRACE_LEAST || n > P3_TRACE_MOST)
+		return false;
+	*records_out = up_to_power(n);
+	return true;
 }
 
 /* ---- CPUs of the NIC thread ---- */

@@ -29,6 +29,7 @@ enum p3_conf_id {
 	P3_CONF_LANES,
 	P3_CONF_WIRE,
 	P3_CONF_NIC_CPUS,
+	P3_CONF_TRACE,
 	P3_CONF_ROWS
 };
 
@@ -79,6 +80,10 @@ void p3_conf_print(FILE *out, enum p3_conf_format format);
 
 /* Bytes of "64M"; usual for NULL and the empty text; false: it is no size. */
 bool p3_conf_size(const char *text, uint64_t usual, uint64_t most, uint64_t *len_out);
+
+/* Records of P3_CONF_TRACE's text (NULL, empty: 0), a power of two; false: no number, or
+ * not between P3_TRACE_LEAST and P3_TRACE_MOST. */
+bool p3_conf_trace(const char *text, uint32_t *records_out);
 
 /* ---- CPUs of the NIC thread ---- */
 

@@ -6,6 +6,8 @@
  *			when they are first used, up to seg_len
  *	doorbell	one page
  *	host		the mailbox at once; event rings and pendings as they are wanted
+ *	trace		what PTL3_TRACE says at once, behind the published part; nothing
+ *			if it is off
  *	shared heap	nothing until a block is wanted
  *
  * Each is in whole pages; published and host are in hugepages where there are some.
@@ -16,6 +18,7 @@
 
 #include "shm/layout.h"
 #include "shm/mailbox.h"
+#include "shm/trace.h"
 
 #include <stdbool.h>
 
@@ -31,15 +34,18 @@ struct p3_footprint {
 	uint64_t hugepages; /* of them, at the start; 0: ordinary pages */
 };
 
-static inline struct p3_footprint p3_footprint_of(uint32_t nnodes, bool huge)
+/* records: of the trace, 0: it is off */
+static inline struct p3_footprint p3_footprint_of(
+	uint32_t nnodes, bool huge, uint32_t records)
 {
 	struct p3_layout l = p3_layout_of(nnodes);
 	uint64_t page = huge ? P3_HUGE : P3_PAGE;
 	struct p3_footprint f = {
-		.published = p3_round_up(l.ctl_len + P3_WINDOW_LEN, page),
+		.published = p3_round_up(l.ctl_len + P3_WINDOW_LEN, page) +
+			     p3_round_up(p3_trace_len(records), page),
 		.doorbell = P3_PAGE,
 		.host = p3_round_up(sizeof(struct p3_mailbox), page),
-		.grown = l.seg_len};
+		.grown = l.seg_len + p3_round_up(p3_trace_len(records), page)};
 	f.start = f.published + f.doorbell + f.host;
 	f.hugepages = huge ? (f.published + f.host) / P3_HUGE : 0;
 	return f;

@@ -1,14 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Completion offers what --help lists: completion.sh source-tree yod ptlstat
+# Completions offer what --help lists: completion.sh source-tree yod ptlstat tracedump
 . "$1/launcher/yod.bash"
 . "$1/launcher/ptlstat.bash"
+. "$1/launcher/tracedump.bash"
 status=0
 
 # offers words...: what completes the last of them
 offers() {
 	COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) COMPREPLY=()
-	"_$1"
+	_"${1##*/}"
 	printf '%s\n' "${COMPREPLY[@]}" | sort -u
 }
 
@@ -44,4 +45,7 @@ expect "$(offers ptlstat -)" "$(printf '%s\n' $help | sort)"
 expect "$(offers ptlstat '')" "$(printf '%s\n' 4711 conf why)"
 expect "$(offers ptlstat why 47)" 4711
 expect "$(offers ptlstat -i '')" ""
+
+expect "$(offers tracedump -)" "$("$4" --help | grep -oE '^  --[a-z-]+' | tr -d ' ' | sort)"
+expect "$(offers tracedump --at 'd')" "$(printf '%s\n' death deliver drop)"
 exit $status

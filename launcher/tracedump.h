@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * tracedump - the parts of the program tracedump
+ *
+ *	tracedump.c	  command line
+ *	tracedump_load.c  traces from a file or a job: one clock, one list
+ *	tracedump_flow.c  which records are about one message
+ *	tracedump_slice.c what took from when to when, and where arrows go
+ *	tracedump_code.c  functions and offsets, by elfutils
+ *	tracedump_text.c  lines, as of the SeaStar's tool of that name
+ *	tracedump_json.c  Trace Event Format, for ui.perfetto.dev and chrome://tracing
+ *	tracedump_svg.c	  a picture
+ *
+ * What is read was written by others, and may be anything: numbers are looked at before
+ * they are used, texts are printable ASCII.
+ */
+#ifndef P3_LAUNCHER_TRACEDUMP_H
+#define P3_LAUNCHER_TRACEDUMP_H
+
+#include "launcher/tracefile.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#define TD_NONE UINT32_MAX
+
+/* One line to stderr: thing, value, what was expected. */
+void td_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/* One incarnation of a node. */
+struct td_block {
+	struct p3_trace_header header;
+	uint32_t node;
+	enum p3_trace_fate fate;
+	struct p3_trace_look now;
+	uint64_t written[P3_TRACE_RINGS];
+	uint64_t lost;
+	uint32_t unsound; /* records whose time cannot be */
+};
+
+struct td_event {
+	struct p3_trace_entry e;
+	int64_t ns; /* since the job began */
+	uint32_t block;
+	uint32_t before;  /* the event before in the same ring; TD_NONE */
+	uint32_t after;   /* of the hosts: the next one of this thread; TD_NONE */
+	uint32_t message; /* TD_NONE */
+};
+
+/* The events of a message's way; TD_NONE: not there. */
+struct td_message {
+	uint16_t from, to;
+	uint32_t name; /* as in its records */
+	uint32_t command, send, take, match, deliver, event, taken;
+};
+
+struct td_trace {
+	uint32_t jid;
+	uint32_t size; /* nodes */
+	struct p3_trace_look began;
+	uint32_t nblocks;
+	struct td_block *block;
+	uint32_t nevents;
+	struct td_event *event; /* by time */
+	uint32_t nmessages;
+	struct td_message *message;
+};
+
+/* ---- tracedump_load.c: 0, or it has been said why not ---- */
+
+int td_load_file(const char *path, struct td_trace *trace_out);
+int td_load_job(uint32_t pid, struct td_trace *trace_out);
+void td_free(struct td_trace *trace);
+
+/* ---- tracedump_flow.c ---- */
+
+int td_find_messages(struct td_trace *trace);
+/* "17", or "b17" in a base ring: so many cells of the lane were before it. */
+struct td_name {
+	char text[16];
+};
+struct td_name td_name_of(uint32_t name);
+
+/* ---- tracedump_code.c ---- */
+
+struct td_code {
+	const char *function; /* never NULL */
+	uint32_t offset;
+};
+
+struct td_code td_code_of(const struct td_trace *trace, const struct td_event *ev);
+void td_code_end(void);
+
+/* ---- what is shown ---- */
+
+struct td_filter {
+	const char *nodes; /* a list as 0,2-3; NULL: all */
+	int64_t since, until;
+	const char *at;   /* a point's name or a function's; NULL: all */
+	int64_t peer;     /* -1: all */
+	uint32_t message; /* TD_NONE: all */
+};
+
+bool td_shows(const struct td_trace *trace, const struct td_filter *f,
+	const struct td_event *ev);
+/* A list of numbers and ranges: is it one, does it hold n? */
+bool td_is_list(const char *list);
+bool td_list_holds(const char *list, uint32_t n);
+
+/* ---- tracedump_slice.c ---- */
+
+/* A thread of a node has a row of slices; 0 is the firmware. */
+struct td_slice {
+	uint32_t node, thread;
+	int64_t from, to;
+	unsigned depth; /* inside how many others */
+	uint32_t event; /* that says what it is, at its end but for those of hosts */
+	const char *name;
+};
+
+/* Where a message's arrow begins, goes through, and ends: inside slices, in order. */
+struct td_stop {
+	uint32_t event, node, thread;
+	int64_t ns;
+};
+#define TD_STOPS 5u
+
+void td_each_slice(const struct td_trace *trace, const struct td_filter *f,
+	void (*show)(void *arg, const struct td_slice *s), void *arg);
+unsigned td_stops(const struct td_trace *trace, const struct td_filter *f,
+	const struct td_message *m, struct td_stop out[TD_STOPS]);
+
+/* ---- names ---- */
+
+const char *td_point(unsigned point);
+/* What the value of a record at this point is called, or "". */
+const char *td_value(unsigned point, unsigned value);
+/* The record in words, without time and place. */
+void td_describe(
+	const struct td_trace *trace, const struct td_event *ev, char *text, size_t size);
+
+/* ---- output ---- */
+
+void td_text(const struct td_trace *trace, const struct td_filter *f, FILE *out);
+int td_json(const struct td_trace *trace, const struct td_filter *f, FILE *out);
+void td_svg(const struct td_trace *trace, const struct td_filter *f, FILE *out);
+
+#endif

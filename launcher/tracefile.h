@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * tracefile - the traces of a job's nodes in one file: yod --trace writes it
+ *
+ *	file header | block | block ...
+ *
+ * A block is what one incarnation of a node had written when it ended, records that were
+ * whole only.  The clock and CLOCK_MONOTONIC are in the file's header and in each block:
+ * two looks, far apart, at how they run.
+ *
+ * All numbers are of this machine; a reader believes none.
+ */
+#ifndef P3_LAUNCHER_TRACEFILE_H
+#define P3_LAUNCHER_TRACEFILE_H
+
+#include "shm/trace.h"
+
+#define P3_TRACEFILE_MAGIC  0x31656361727433ffu /* never text */
+#define P3_TRACEBLOCK_MAGIC 0x6b636f6c62743370u
+
+enum p3_trace_fate { P3_TRACE_RUNS, P3_TRACE_LEFT, P3_TRACE_DIED };
+
+struct p3_trace_look {
+	uint64_t ticks, ns;
+};
+
+struct p3_tracefile_header {
+	uint64_t magic;
+	uint32_t version; /* P3_TRACE_VERSION */
+	uint32_t size;    /* nodes of the job */
+	uint32_t jid;
+	uint32_t clock;
+	struct p3_trace_look began;
+};
+
+struct p3_traceblock_header {
+	uint64_t magic;
+	uint32_t node; /* by yod's word */
+	uint32_t fate; /* p3_trace_fate */
+	struct p3_trace_look now;
+	struct p3_trace_taken taken; /* and its entries behind it */
+};
+
+static inline struct p3_trace_look p3_trace_look_now(uint32_t clock)
+{
+	struct p3_trace_look look = {.ns = p3_trace_ticks(P3_TRACE_MONOTONIC)};
+	look.ticks = p3_trace_ticks(clock);
+	return look;
+}
+
+struct p3_tracefile;
+
+/* Makes or empties it.  0 or -errno. */
+int p3_tracefile_create(
+	const char *path, uint32_t size, uint32_t jid, struct p3_tracefile **file_out);
+
+/* Adds what a published segment holds, if it is traced; says why it cannot, once. */
+void p3_tracefile_add(
+	struct p3_tracefile *file, uint32_t node, int published, enum p3_trace_fate fate);
+
+/* False: not all of it could be written, which was said.  NULL: nothing. */
+bool p3_tracefile_close(struct p3_tracefile *file);
+
+#endif

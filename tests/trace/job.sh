@@ -1,0 +1,175 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Jobs with a trace, and tracedump at work on them: job.sh cast|wire|killed|hostile|wrong
+# P3_YOD, TRACEDUMP, TRACE_NODE, FILECAST say where the programs are.
+here=${0%/*}
+scratch=$(mktemp -d) || exit 1
+trap 'rm -rf "$scratch"; [ -z "$yod" ] || kill "$yod" 2>/dev/null' EXIT
+cd "$scratch" || exit 1
+yod=
+
+fail() {
+	printf '%s\n' "$*" >&2
+	tail -n 20 out err 2>/dev/null >&2
+	exit 1
+}
+
+python3 -c '' 2>/dev/null || {
+	echo "skipped: no python3"
+	exit 77
+}
+
+dump() {
+	timeout 20 "$TRACEDUMP" "$@"
+}
+
+# has file pattern: a line of it
+has() {
+	grep -qE -e "$2" "$1" || fail "$1 has no '$2'"
+}
+
+# The names of functions come from the build that was traced.
+cast() {
+	head -c 700000 /dev/urandom >file
+	timeout 50 "$P3_YOD" -sz 4 --trace trace "$FILECAST" file . >out 2>err || fail filecast
+	for rank in 0 1 2 3; do
+		cmp -s file $rank || fail "rank $rank has another file"
+	done
+	dump trace >text 2>err || fail tracedump
+	[ -s err ] && fail "complaints"
+	[ "$(grep -c '^# node' text)" = 4 ] || fail "not four nodes"
+	has text ': [0-9a-f]{8} [a-z_0-9]*p3_fw[a-z_.0-9]*\+[0-9a-f]{4} \([0-9]+ ns\) (send|match)'
+	has text 'host [0-9]+ command put node [0-3] '
+	awk '$1 ~ /^[0-9.]+:$/ { if ($1 + 0 < last) exit 1; last = $1 + 0 }' text || fail "not by time"
+	dump --json --output json trace || fail json
+	python3 "$here/check.py" json whole || fail "json is not whole"
+	dump --svg --until 1e9 trace >svg || fail svg
+	python3 -c 'import sys, xml.dom.minidom as m; m.parse(sys.argv[1])' svg || fail "no XML"
+	# One message: all of its records, and no other's.
+	message=$(python3 -c 'import json
+for e in json.load(open("json"))["traceEvents"]:
+    if e.get("name") == "deliver put": print(e["args"]["message"]); break')
+	dump --message "$message" --json trace >one || fail "--message $message"
+	[ "$(python3 -c 'import json
+print(*{e["args"]["message"] for e in json.load(open("one"))["traceEvents"] if e["ph"] == "X"})')" = \
+		"$message" ] || fail "--message shows others"
+	python3 "$here/check.py" one whole || fail "one is not whole"
+}
+
+# Positions in lanes are the same on the wire with faults; long messages, gets, responses.
+wire() {
+	for wire in shm faulty:drop=1%,dup=1%,seed=7; do
+		PTL3_WIRE=$wire PTL3_TRACE=4M timeout 50 "$P3_YOD" -sz 3 --trace trace \
+			"$TRACE_NODE" put >out 2>err || fail "$wire"
+		dump --json trace >json || fail "json $wire"
+		python3 "$here/check.py" json whole || fail "json of $wire"
+		dump --at end trace | grep -q 'end ok .*200000 B' || fail "no long transfer"
+		dump --at answered trace | grep -q 'answered ack to' || fail "no ACK"
+	done
+}
+
+begin() {
+	touch out err
+	"$P3_YOD" -sz "$1" --keep-going --trace trace "$TRACE_NODE" "$2" stop >out 2>err &
+	yod=$!
+}
+
+finish() {
+	touch stop
+	timeout 30 tail --pid=$yod -f /dev/null || fail "the job does not end"
+	wait $yod
+	status=$?
+	yod=
+}
+
+# wait_for command...: until it says yes
+wait_for() {
+	for ((i = 0; i < 400; i++)); do
+		"$@" >/dev/null 2>&1 && return
+		sleep 0.05
+	done
+	fail "never: $*"
+}
+
+# What a killed node did last, while the others run, and in the file.
+killed() {
+	begin 3 killed
+	wait_for grep -q 'rank 1 .*killed by signal 9' err
+	wait_for eval 'dump --job $yod --node 0 | grep -q "death died node 1"'
+	dump --job $yod >text 2>said || fail "--job"
+	has text '^# node 0: .*, runs, '
+	has text '^# node 1: .*, died, '
+	has text '^# node 2: .*, runs, '
+	finish
+	[ $status = 137 ] || fail "status $status"
+	dump trace >text || fail "the file"
+	has text '^# node 1: .*, died, '
+	has text '^# node 2: .*, left, '
+	dump --node 1 --at send trace | grep -c 'send put to 0 .* 8 B' >n
+	[ "$(cat n)" = 501 ] || fail "$(cat n) puts of the dead"
+	dump --node 1 --peer 0 --at send trace | tail -n 1 | grep -q 'send put to 0' ||
+		fail "the last put of the dead"
+	dump --json trace >json || fail json
+	python3 "$here/check.py" json || fail "json"
+}
+
+# Rank 1 writes anything over its trace, its header included with four ranks.
+hostile() {
+	for size in 3 4; do
+		rm -f stop
+		begin $size hostile
+		wait_for eval 'dump --job $yod --node 2 | grep -q "send put to 0"'
+		for ((i = 0; i < 3; i++)); do
+			dump --job $yod >text 2>said || fail "--job: $(cat said)"
+			has text '^# node 0: trace_node, .*runs'
+			has text ': 2: .*send put to 0'
+		done
+		dump --job $yod --json >json 2>said || fail "--json: $(cat said)"
+		python3 "$here/check.py" json loose || fail "no JSON"
+		dump --job $yod --svg >svg 2>said || fail "--svg: $(cat said)"
+		finish
+		[ $status = 0 ] || fail "status $status"
+		dump trace >text 2>said || fail "the file: $(cat said)"
+		has text ': 2: .*send put to 0'
+	done
+}
+
+# refused status pattern command...: one line that says why
+refused() {
+	local want=$1 pattern=$2
+	shift 2
+	timeout 20 "$@" >out 2>err </dev/null
+	[ $? = "$want" ] || fail "not $want: $*"
+	[ "$(wc -l <err)" = 1 ] || fail "not one line: $*"
+	has err "$pattern"
+}
+
+wrong() {
+	refused 125 "--trace: '/nowhere/x' cannot be written: No such file" \
+		"$P3_YOD" -sz 1 --trace /nowhere/x true
+	refused 2 "--trace: '' is no file" "$P3_YOD" -sz 1 --trace= true
+	refused 0 "trace is empty: no node had a trace" "$P3_YOD" -sz 1 --trace trace true
+	refused 1 "'trace': no node was traced" "$TRACEDUMP" trace
+	refused 1 "'nothing': No such file" "$TRACEDUMP" nothing
+	refused 1 "'\.': a directory" "$TRACEDUMP" .
+	refused 1 "it is something else" "$TRACEDUMP" "$0"
+	refused 1 "--job 1: " "$TRACEDUMP" --job 1
+	refused 2 "--job: 'x' is not understood; expected" "$TRACEDUMP" --job x
+	refused 2 "--node: '3-1' is not understood" "$TRACEDUMP" --node 3-1 trace
+	refused 2 "--since: 'now' is not understood" "$TRACEDUMP" --since now trace
+	refused 2 "expected one file, or --job" "$TRACEDUMP"
+	refused 2 "expected one file, or --job" "$TRACEDUMP" --job 7 trace
+	refused 2 "--jbo: not an option" "$TRACEDUMP" --jbo
+	for value in on 63 16777217 2T 6K -1; do
+		PTL3_TRACE=$value timeout 20 "$P3_YOD" -sz 2 "$TRACE_NODE" put >out 2>err
+		[ $? = 0 ] && fail "PTL3_TRACE=$value is taken"
+		has err "PTL3_TRACE is '$value'; expected off, a number of records from 64 to 16777216"
+	done
+	PTL3_TRACE=64 timeout 20 "$P3_YOD" -sz 2 --trace trace "$TRACE_NODE" put >out 2>err ||
+		fail "the smallest"
+	[ "$(dump trace | grep -vc '^#')" -le 192 ] || fail "more records than there are"
+	head -c 3000 trace >half
+	refused 1 "'half': it ends in the middle" "$TRACEDUMP" half
+}
+
+"$1"

@@ -1,0 +1,632 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Rings of records, what is read of them, and what tracedump makes of that. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "launcher/tracedump.h"
+#include "nic/fw.h"
+#include "shm/conf.h"
+#include "shm/park.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { RECORDS = 64, HOSTS = RECORDS / 2 };
+
+void td_say(const char *fmt, ...)
+{
+	(void)fmt;
+}
+
+/* ---- a region ---- */
+
+static void *new_region(uint32_t node)
+{
+	void *region = calloc(1, p3_trace_len(RECORDS));
+	const struct p3_trace_who who = {node, 4, 100 + node, 7};
+	assert_non_null(region);
+	p3_trace_format(region, RECORDS, &who, (const void *)(uintptr_t)new_region);
+	return region;
+}
+
+static struct p3_trace_header *header_of(void *region)
+{
+	return region;
+}
+
+/* All of a record follows from its number. */
+static void words_of(uint64_t i, uint64_t w[4])
+{
+	w[0] = 1000 + i;
+	w[1] = p3_trace_where((uint32_t)i * 3, P3_TRACE_MATCH, (uint32_t)i & 0xff,
+		(uint32_t)(i * 5) & P3_TRACE_NOBODY);
+	w[2] = (uint32_t)i * 7;
+	w[3] = i * UINT64_C(0x9e3779b97f4a7c15);
+}
+
+static void write_one(void *region, uint64_t i)
+{
+	uint64_t w[4];
+	words_of(i, w);
+	p3_trace_write(p3_trace_at(region, RECORDS, P3_TRACE_FW), RECORDS - 1, i, w);
+	p3_release(&header_of(region)->head[P3_TRACE_FW], i + 1); /* TRACE.1 */
+}
+
+/* A host's record does not know its number before: its detail says all. */
+static uint64_t write_host(void *region, uint64_t seed)
+{
+	uint64_t w[4];
+	words_of(seed, w);
+	w[3] = seed;
+	return p3_trace_write_shared(
+		header_of(region), p3_trace_at(region, RECORDS, P3_TRACE_HOST), w);
+}
+
+static void assert_whole(const struct p3_trace_entry *e, uint64_t i)
+{
+	assert_int_equal(e->ticks, 1000 + i);
+	assert_int_equal(e->code, (uint32_t)i * 3);
+	assert_int_equal(e->point, P3_TRACE_MATCH);
+	assert_int_equal(e->value, i & 0xff);
+	assert_int_equal(e->peer, (i * 5) & P3_TRACE_NOBODY);
+	assert_int_equal(e->which, (uint32_t)i * 7);
+}
+
+static struct p3_trace_taken *read_region(void *region)
+{
+	struct p3_trace_taken *t = p3_trace_read(region, p3_trace_len(RECORDS));
+	assert_non_null(t);
+	return t;
+}
+
+static void ring_keeps_the_last_records_in_order(void **state)
+{
+	(void)state;
+	void *region = new_region(0);
+	for (uint64_t n = 0; n < 1000; n++) {
+		struct p3_trace_taken *t = read_region(region);
+		uint64_t kept = n < RECORDS ? n : RECORDS;
+		assert_int_equal(t->n, kept);
+		assert_int_equal(t->written[P3_TRACE_FW], n);
+		for (uint64_t k = 0; k < kept; k++)
+			assert_whole(&t->entry[k], n - kept + k);
+		free(t);
+		write_one(region, n);
+	}
+	free(region);
+}
+
+static void ring_of_a_writer_that_died_in_a_record_lacks_that_one(void **state)
+{
+	(void)state;
+	void *region = new_region(0);
+	for (uint64_t n = 0; n < 100; n++)
+		write_one(region, n);
+	struct p3_trace_record *r = p3_trace_at(region, RECORDS, P3_TRACE_FW);
+	p3_set(&r[100 % RECORDS].w[2], p3_trace_state(100) - 1u);
+	p3_set(&r[100 % RECORDS].w[0], 4711);
+	struct p3_trace_taken *t = read_region(region);
+	assert_int_equal(t->n, RECORDS - 1);
+	for (uint32_t k = 0; k < t->n; k++)
+		assert_whole(&t->entry[k], 37 + k);
+	free(t);
+	free(region);
+}
+
+static void ring_of_hosts_goes_round_one_that_is_stuck(void **state)
+{
+	(void)state;
+	void *region = new_region(0);
+	struct p3_trace_record *r = p3_trace_at(region, RECORDS, P3_TRACE_HOST);
+	for (uint64_t n = 0; n < 5; n++)
+		assert_int_equal(write_host(region, n), n);
+	p3_set(&r[5].w[2], p3_trace_state(5) - 1u); /* claimed, and stopped */
+	p3_set(&header_of(region)->head[P3_TRACE_HOST], 6);
+	for (uint64_t n = 6; n < 6 + 3 * HOSTS; n++)
+		assert_int_equal(write_host(region, n), n % HOSTS == 5 ? UINT64_MAX : n);
+	struct p3_trace_taken *t = read_region(region);
+	assert_int_equal(t->lost, 3);
+	assert_int_equal(t->n, HOSTS - 1);
+	for (uint32_t k = 0; k < t->n; k++)
+		assert_int_equal(t->entry[k].detail % HOSTS == 5, false);
+	free(t);
+	free(region);
+}
+
+/* ---- while it is written ---- */
+
+struct torture {
+	void *region;
+	p3_a32 stop;
+	p3_a64 seed;
+};
+
+static void *write_records(void *arg)
+{
+	struct torture *x = arg;
+	for (uint64_t i = 0; !p3_get(&x->stop); i++)
+		write_one(x->region, i);
+	return NULL;
+}
+
+static void *write_hosts(void *arg)
+{
+	struct torture *x = arg;
+	while (!p3_get(&x->stop))
+		(void)write_host(x->region, p3_add64(&x->seed, 1));
+	return NULL;
+}
+
+static uint64_t look_at_all(void *region)
+{
+	struct p3_trace_taken *t = read_region(region);
+	uint64_t n = t->n;
+	for (uint32_t k = 0; k < t->n; k++) {
+		const struct p3_trace_entry *e = &t->entry[k];
+		bool fw = e->ring == P3_TRACE_FW;
+		uint64_t i = fw ? e->ticks - 1000 : e->detail;
+		assert_whole(e, i);
+		assert_int_equal(e->detail,
+			fw ? i * UINT64_C(0x9e3779b97f4a7c15) : e->ticks - 1000);
+	}
+	free(t);
+	return n;
+}
+
+static void reader_of_a_live_ring_sees_no_torn_record(void **state)
+{
+	(void)state;
+	struct torture x = {.region = new_region(0)};
+	pthread_t fw, host[3];
+	assert_int_equal(pthread_create(&fw, NULL, write_records, &x), 0);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(pthread_create(&host[i], NULL, write_hosts, &x), 0);
+	uint64_t seen = 0, end = p3_now_ns() + 200000000;
+	while (p3_now_ns() < end)
+		seen += look_at_all(x.region);
+	p3_set(&x.stop, 1);
+	pthread_join(fw, NULL);
+	for (int i = 0; i < 3; i++)
+		pthread_join(host[i], NULL);
+	print_message("# tried: %llu records read while they were written\n",
+		(unsigned long long)seen);
+	assert_true(seen > 0);
+	seen = look_at_all(x.region);
+	assert_in_range(seen, RECORDS, RECORDS + HOSTS);
+	free(x.region);
+}
+
+static void record_costs(void **state)
+{
+	(void)state;
+	enum { TURNS = 1000000 };
+	void *region = new_region(0);
+	uint64_t w[4], began = p3_now_ns(), between;
+	for (uint64_t i = 0; i < TURNS; i++) {
+		words_of(i, w);
+		w[0] = p3_trace_ticks(header_of(region)->clock);
+		p3_trace_write(
+			p3_trace_at(region, RECORDS, P3_TRACE_FW), RECORDS - 1, i, w);
+		p3_release(&header_of(region)->head[P3_TRACE_FW], i + 1); /* TRACE.1 */
+	}
+	between = p3_now_ns();
+	for (uint64_t i = 0; i < TURNS; i++)
+		(void)write_host(region, p3_trace_ticks(header_of(region)->clock));
+	print_message("# a record of the firmware %.1f ns, of a host thread %.1f ns\n",
+		(double)(between - began) / TURNS,
+		(double)(p3_now_ns() - between) / TURNS);
+	assert_int_equal(header_of(region)->head[P3_TRACE_HOST], TURNS);
+	free(region);
+}
+
+/* ---- what is no region ---- */
+
+static uint64_t random_word(uint64_t *seed)
+{
+	*seed += UINT64_C(0x9e3779b97f4a7c15);
+	uint64_t x = (*seed ^ *seed >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+	x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
+	return x ^ x >> 31;
+}
+
+/* Anywhere, or in what is looked at most: the header, heads, points and messages. */
+static void scribble(void *region, uint64_t *seed)
+{
+	uint64_t *w = region, n = p3_trace_len(RECORDS) / 8;
+	uint64_t what = random_word(seed) % 4, times = random_word(seed) % 200;
+	for (uint64_t i = 0; i < times; i++) {
+		uint64_t at = random_word(seed) % n, is = random_word(seed);
+		if (what == 0)
+			at %= sizeof(struct p3_trace_header) / 8;
+		else if (at < P3_PAGE / 8)
+			at += P3_PAGE / 8;
+		if (what == 2)
+			is &= UINT64_C(0x00000000c00f00ff);
+		w[at % n] = is;
+	}
+	if (what == 3)
+		w[offsetof(struct p3_trace_header, head) / 8] = random_word(seed) % 300;
+}
+
+static void put_block(FILE *out, uint32_t node, const struct p3_trace_taken *t)
+{
+	struct p3_traceblock_header b = {.magic = P3_TRACEBLOCK_MAGIC,
+		.node = node,
+		.fate = P3_TRACE_DIED,
+		.now = {UINT64_MAX / 2, 1u << 30},
+		.taken = *t};
+	fwrite(&b, sizeof b, 1, out);
+	fwrite(t->entry, sizeof t->entry[0], t->n, out);
+}
+
+static const char path[] = "test_trace.tmp";
+
+static FILE *new_file(void)
+{
+	struct p3_tracefile_header h = {.magic = P3_TRACEFILE_MAGIC,
+		.version = P3_TRACE_VERSION,
+		.size = 4,
+		.jid = 11,
+		.clock = P3_TRACE_MONOTONIC};
+	FILE *out = fopen(path, "w");
+	assert_non_null(out);
+	fwrite(&h, sizeof h, 1, out);
+	return out;
+}
+
+static void dump_everything(const struct td_trace *t)
+{
+	const struct td_filter all = {
+		.since = INT64_MIN, .until = INT64_MAX, .peer = -1, .message = TD_NONE};
+	FILE *out = fopen("/dev/null", "w");
+	assert_non_null(out);
+	td_text(t, &all, out);
+	assert_int_equal(td_json(t, &all, out), 0);
+	td_svg(t, &all, out);
+	fclose(out);
+}
+
+/* A fifth of the files is cut, or has anything in it. */
+static void dump_regions(void *a, void *b, uint64_t *seed)
+{
+	struct td_trace t;
+	struct p3_trace_taken *ta = p3_trace_read(a, p3_trace_len(RECORDS));
+	struct p3_trace_taken *tb = p3_trace_read(b, p3_trace_len(RECORDS));
+	FILE *out = new_file();
+	if (ta)
+		put_block(out, 0, ta);
+	if (tb)
+		put_block(out, 1, tb);
+	long len = ftell(out);
+	for (uint64_t i = random_word(seed) % 5 ? 0 : 20; i--;) {
+		uint64_t word = random_word(seed);
+		fseek(out, (long)(random_word(seed) % (uint64_t)len), SEEK_SET);
+		fwrite(&word, 1 + word % 8, 1, out);
+	}
+	fclose(out);
+	if (random_word(seed) % 5 == 0)
+		assert_int_equal(truncate(path, (off_t)(random_word(seed) % 9000)), 0);
+	if (td_load_file(path, &t) == 0) {
+		dump_everything(&t);
+		td_free(&t);
+	}
+	free(ta);
+	free(tb);
+}
+
+static void anything_in_a_ring_is_read_and_shown(void **state)
+{
+	(void)state;
+	uint64_t seed = 20261121, tried = 0, end = p3_now_ns() + 600000000;
+	void *a = new_region(0), *b = new_region(1);
+	for (; p3_now_ns() < end; tried++) {
+		void *region[2] = {new_region(0), new_region(1)};
+		for (uint64_t i = 0; i < 80; i++) {
+			write_one(region[i % 2], i / 2);
+			(void)write_host(region[i % 2], i);
+		}
+		for (int k = 0; k < 2; k++)
+			if (tried % 3 != (uint64_t)k)
+				scribble(region[k], &seed);
+		dump_regions(region[0], region[1], &seed);
+		free(region[0]);
+		free(region[1]);
+	}
+	td_code_end();
+	print_message("# tried: %llu pairs of rings with anything in them\n",
+		(unsigned long long)tried);
+	free(a);
+	free(b);
+	unlink(path);
+}
+
+static void what_is_no_region_is_refused(void **state)
+{
+	(void)state;
+	char *region = new_region(0);
+	struct p3_trace_header *h = header_of(region);
+	assert_null(p3_trace_read(region, P3_PAGE - 1));
+	assert_null(p3_trace_read(region, p3_trace_len(RECORDS) - 1));
+	static const uint32_t bad[] = {0, 63, 65, P3_TRACE_MOST * 2, UINT32_MAX};
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+		h->records = bad[i];
+		assert_null(p3_trace_read(region, p3_trace_len(RECORDS)));
+		assert_int_equal(errno, EPROTO);
+	}
+	h->records = RECORDS;
+	h->magic++;
+	assert_null(p3_trace_read(region, p3_trace_len(RECORDS)));
+	free(region);
+}
+
+/* ---- golden ---- */
+
+struct script {
+	uint32_t node;
+	uint64_t ns;
+	enum p3_trace_ring ring;
+	enum p3_trace_point point;
+	uint32_t value, peer, which;
+	uint64_t detail;
+};
+
+enum { MSG = 0x80000005 }; /* #5 of a full lane */
+
+/* A put of 8 bytes from node 0 to node 1, in disorder. */
+static const struct script script[] = {
+	{1, 5000, P3_TRACE_FW, P3_TRACE_LEASE, 1, P3_TRACE_NOBODY, 0, 0},
+	{1, 5100, P3_TRACE_FW, P3_TRACE_TAKE, 2, P3_TRACE_IN, MSG, 8},
+	{1, 5150, P3_TRACE_FW, P3_TRACE_MATCH, 1, P3_TRACE_IN, MSG, 0xabc},
+	{1, 5190, P3_TRACE_FW, P3_TRACE_EVENT, 3, P3_TRACE_IN, MSG, 2ull << 32 | 9},
+	{1, 5210, P3_TRACE_FW, P3_TRACE_DELIVER, 2, P3_TRACE_IN, MSG, 8},
+	{1, 5220, P3_TRACE_FW, P3_TRACE_GIVEN, 1, P3_TRACE_NOBODY, 0, 0},
+	{1, 5300, P3_TRACE_HOST, P3_TRACE_TAKEN, 3, P3_TRACE_NOBODY, 1, 2ull << 32 | 9},
+	{0, 4500, P3_TRACE_HOST, P3_TRACE_COMMAND, 16, 1, 1, 8},
+	{0, 4510, P3_TRACE_FW, P3_TRACE_LEASE, 1, P3_TRACE_NOBODY, 0, 0},
+	{0, 4560, P3_TRACE_FW, P3_TRACE_SEND, 2, 1, MSG, 1ull << 32 | 8},
+	{0, 4590, P3_TRACE_FW, P3_TRACE_EVENT, 9, 1, MSG, 1ull << 32 | 1},
+	{0, 4600, P3_TRACE_FW, P3_TRACE_GIVEN, 1, P3_TRACE_NOBODY, 0, 0},
+};
+
+static const char golden[] =
+	"# node 1: prog, pid 4711, died, 6+1 records written\n"
+	"# node 0: prog, pid 4711, died, 4+1 records written\n"
+	"#    time us: node: value: code function+offset (since the record before it) "
+	"what\n"
+	"       4.500: 0:  16: 00000000 ?+0000 host 1 command put node 1 8 B\n"
+	"       4.510: 0:   1: 00000000 ?+0000 lease host\n"
+	"       4.560: 0:   2: 00000000 ?+0000 (50 ns) send put to 1 #5 8 B\n"
+	"       4.590: 0:   9: 00000000 ?+0000 (30 ns) event SEND_END to 1 #5 queue 1.1\n"
+	"       4.600: 0:   1: 00000000 ?+0000 (10 ns) given host\n"
+	"       5.000: 1:   1: 00000000 ?+0000 lease host\n"
+	"       5.100: 1:   2: 00000000 ?+0000 (100 ns) take put from 0 #5 8 B\n"
+	"       5.150: 1:   1: 00000000 ?+0000 (50 ns) match hit from 0 #5 bits abc\n"
+	"       5.190: 1:   3: 00000000 ?+0000 (40 ns) event PUT_END from 0 #5 queue "
+	"2.9\n"
+	"       5.210: 1:   2: 00000000 ?+0000 (20 ns) deliver put from 0 #5 8 B\n"
+	"       5.220: 1:   1: 00000000 ?+0000 (10 ns) given host\n"
+	"       5.300: 1:   3: 00000000 ?+0000 host 1 taken PUT_END queue 2.9\n";
+
+static void play(void *region, uint32_t node)
+{
+	struct p3_trace_header *h = header_of(region);
+	uint64_t head = 0;
+	for (size_t i = 0; i < sizeof script / sizeof *script; i++) {
+		const struct script *s = &script[i];
+		const uint64_t w[4] = {s->ns,
+			p3_trace_where(0, s->point, s->value, s->peer), s->which,
+			s->detail};
+		if (s->node != node)
+			continue;
+		if (s->ring == P3_TRACE_HOST)
+			(void)p3_trace_write_shared(
+				h, p3_trace_at(region, RECORDS, P3_TRACE_HOST), w);
+		else
+			p3_trace_write(p3_trace_at(region, RECORDS, P3_TRACE_FW),
+				RECORDS - 1, head++, w);
+	}
+	p3_release(&h->head[P3_TRACE_FW], head); /* TRACE.1 */
+	strcpy(h->program, "prog");
+	h->os_pid = 4711;
+	*h->object = '\0';
+}
+
+static void write_golden(void)
+{
+	FILE *out = new_file();
+	for (uint32_t node = 2; node-- > 0;) {
+		void *region = new_region(node);
+		play(region, node);
+		struct p3_trace_taken *t = read_region(region);
+		put_block(out, node, t);
+		free(t);
+		free(region);
+	}
+	fclose(out);
+}
+
+/* The clock is CLOCK_MONOTONIC, and both looks at it say so. */
+static void load_golden(struct td_trace *t)
+{
+	write_golden();
+	FILE *f = fopen(path, "r+");
+	struct p3_traceblock_header b;
+	struct p3_tracefile_header h;
+	assert_int_equal(fread(&h, sizeof h, 1, f), 1);
+	for (long at = sizeof h; fread(&b, sizeof b, 1, f) == 1; at = ftell(f)) {
+		b.now = (struct p3_trace_look){1000000, 1000000};
+		fseek(f, at, SEEK_SET);
+		fwrite(&b, sizeof b, 1, f);
+		fseek(f, (long)(b.taken.n * sizeof(struct p3_trace_entry)), SEEK_CUR);
+	}
+	fclose(f);
+	assert_int_equal(td_load_file(path, t), 0);
+	unlink(path);
+}
+
+static char *text_of(const struct td_trace *t, const struct td_filter *f)
+{
+	char *text;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+	td_text(t, f, out);
+	fclose(out);
+	return text;
+}
+
+static const struct td_filter everything = {
+	.since = INT64_MIN, .until = INT64_MAX, .peer = -1, .message = TD_NONE};
+
+static void two_rings_are_merged_by_time(void **state)
+{
+	(void)state;
+	struct td_trace t;
+	load_golden(&t);
+	char *text = text_of(&t, &everything);
+	assert_string_equal(text, golden);
+	free(text);
+	td_free(&t);
+	td_code_end();
+}
+
+static unsigned lines_of(const struct td_trace *t, struct td_filter f)
+{
+	unsigned n = 0;
+	char *text = text_of(t, &f);
+	for (const char *at = text; (at = strchr(at, '\n')); at++)
+		n += at[1] && at[1] != '#';
+	free(text);
+	return n;
+}
+
+static void filters_take_what_they_name(void **state)
+{
+	(void)state;
+	struct td_trace t;
+	struct td_filter f = everything;
+	load_golden(&t);
+	assert_int_equal(lines_of(&t, f), 12);
+	f.nodes = "1-3";
+	assert_int_equal(lines_of(&t, f), 7);
+	f.since = 5190;
+	assert_int_equal(lines_of(&t, f), 4);
+	f.until = 5220;
+	assert_int_equal(lines_of(&t, f), 3);
+	f.at = "deliver";
+	assert_int_equal(lines_of(&t, f), 1);
+	f = everything;
+	f.at = "PUT_END";
+	assert_int_equal(lines_of(&t, f), 2);
+	f = everything;
+	f.peer = 0;
+	assert_int_equal(lines_of(&t, f), 4);
+	td_free(&t);
+	td_code_end();
+}
+
+static void a_message_is_found_at_both_ends(void **state)
+{
+	(void)state;
+	struct td_trace t;
+	struct td_stop stop[TD_STOPS];
+	load_golden(&t);
+	assert_int_equal(t.nmessages, 1);
+	const struct td_message *m = &t.message[0];
+	assert_int_equal(m->from, 0);
+	assert_int_equal(m->to, 1);
+	assert_string_equal(td_name_of(m->name).text, "5");
+	assert_int_equal(td_stops(&t, &everything, m, stop), TD_STOPS);
+	static const int64_t at[TD_STOPS] = {4500, 4510, 5100, 5150, 5300};
+	for (unsigned i = 0; i < TD_STOPS; i++)
+		assert_int_equal(stop[i].ns, at[i]);
+	assert_int_equal(t.event[m->match].e.detail, 0xabc);
+	assert_int_equal(t.event[m->deliver].ns, 5210);
+	struct td_filter f = everything;
+	f.message = 0;
+	assert_int_equal(lines_of(&t, f), 8);
+	td_free(&t);
+	td_code_end();
+}
+
+/* ---- names and settings ---- */
+
+static void names_are_those_of_the_code(void **state)
+{
+	(void)state;
+	assert_string_equal(td_value(P3_TRACE_COMMAND, P3_OP_PUT), "put");
+	assert_string_equal(td_value(P3_TRACE_COMMAND, P3_OP_EQ_BURY), "eq_bury");
+	assert_string_equal(td_value(P3_TRACE_COMMAND, P3_OP_PEER_DOWN), "peer_down");
+	assert_string_equal(td_value(P3_TRACE_COMMAND, P3_OPS), "?");
+	assert_string_equal(td_value(P3_TRACE_EVENT, PTL_EVENT_GET_START), "GET_START");
+	assert_string_equal(td_value(P3_TRACE_EVENT, PTL_EVENT_PUT_END), "PUT_END");
+	assert_string_equal(td_value(P3_TRACE_TAKEN, PTL_EVENT_UNLINK), "UNLINK");
+	assert_string_equal(td_value(P3_TRACE_SEND, P3_REQ_GETPUT), "getput");
+	assert_string_equal(td_value(P3_TRACE_ANSWER, P3_RSP_REPLY_LONG), "reply_long");
+	assert_string_equal(td_value(P3_TRACE_BEGIN, P3_MOVE_DIRECT), "direct");
+	assert_string_equal(td_value(P3_TRACE_BEGIN, P3_TRACE_SERVED), "served");
+	assert_string_equal(td_value(P3_TRACE_GIVEN, P3_LEASE_NIC), "nic");
+	assert_string_equal(td_value(P3_TRACE_END, PTL_NI_FAIL), "failed");
+	assert_string_equal(td_value(P3_TRACE_DROP, 77), "");
+	assert_string_equal(td_value(255, 1), "");
+	assert_string_equal(td_point(255), "?");
+}
+
+static void sizes_are_records_or_bytes(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *text;
+		uint32_t records;
+	} good[] = {{NULL, 0}, {"", 0}, {"off", 0}, {"64", 64}, {"65", 128},
+		{"32768", 32768}, {"16777216", P3_TRACE_MOST}, {"7K", 64}, {"2M", 32768},
+		{"1G", P3_TRACE_MOST}};
+	static const char *const bad[] = {"on", "0", "63", "16777217", "6K", "2T", "-64",
+		" 64", "64 ", "64x", "1025M", "99999999999999999999", "0x40", "1.5M"};
+	uint32_t n;
+	for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+		assert_true(p3_conf_trace(good[i].text, &n));
+		assert_int_equal(n, good[i].records);
+	}
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+		assert_false(p3_conf_trace(bad[i], &n));
+	assert_true(p3_trace_len(32768) < P3_HUGE);
+	assert_int_equal(p3_trace_len(0), 0);
+}
+
+static void lists_are_numbers_and_ranges(void **state)
+{
+	(void)state;
+	assert_true(td_is_list("0") && td_is_list("0,2-3") && td_is_list("7-7"));
+	assert_false(td_is_list("") || td_is_list("a") || td_is_list("1,") ||
+		     td_is_list("3-1") || td_is_list("1-") || td_is_list("1 2"));
+	assert_true(td_list_holds("0,2-3", 0) && td_list_holds("0,2-3", 3));
+	assert_false(td_list_holds("0,2-3", 1) || td_list_holds("0,2-3", 4));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(ring_keeps_the_last_records_in_order),
+		cmocka_unit_test(ring_of_a_writer_that_died_in_a_record_lacks_that_one),
+		cmocka_unit_test(ring_of_hosts_goes_round_one_that_is_stuck),
+		cmocka_unit_test(reader_of_a_live_ring_sees_no_torn_record),
+		cmocka_unit_test(record_costs),
+		cmocka_unit_test(anything_in_a_ring_is_read_and_shown),
+		cmocka_unit_test(what_is_no_region_is_refused),
+		cmocka_unit_test(two_rings_are_merged_by_time),
+		cmocka_unit_test(filters_take_what_they_name),
+		cmocka_unit_test(a_message_is_found_at_both_ends),
+		cmocka_unit_test(names_are_those_of_the_code),
+		cmocka_unit_test(sizes_are_records_or_bytes),
+		cmocka_unit_test(lists_are_numbers_and_ranges),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
