@@ -43,6 +43,9 @@ for file in "$prefix"/bin/*; do
 done
 mv "$prefix" "$scratch/moved"
 prefix=$scratch/moved
+"$prefix/bin/yod" -sz 1 echo valgrind 2>&1 |
+	grep -q "nodes use $prefix/.*/portals/valgrind/libportals.so" ||
+	fail "the library for valgrind is not installed"
 "$prefix/bin/yod" -sz 2 "$prefix/bin/portalperf" --quick --sizes 8 >/dev/null ||
 	fail "the installed portalperf does not run where it was moved to"
 
