@@ -75,7 +75,7 @@ struct p3_trace {
 		}                                                                        \
 	} while (0)
 
-#define P3_TRACED __attribute__((noinline))
+#define P3_TRACED P3_RARE
 
 /* ---- lists ---- */
 
