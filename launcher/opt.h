@@ -31,6 +31,7 @@ struct p3_opt {
 	bool stats;         /* print them at the end */
 	int64_t timeout_ms; /* 0: none */
 	const char *mode;   /* NULL: as the environment says */
+	const char *domain; /* where the nodes meet others; NULL: nobody else */
 	const char *load;   /* -F; NULL: no load file */
 	struct p3_place_want place;
 };

@@ -22,11 +22,12 @@ struct p3_spawn_conf {
 	uint32_t size;
 	const struct p3_place *place;
 	uint32_t nid_base;
-	const char *mode; /* NULL: leave PTL3_MODE as it is */
-	bool shared_heap; /* preload the allocator that the shared heap needs */
-	int stdin_fd;     /* for rank 0 */
-	int give_up_fd;   /* readable: stop waiting for the exec */
-	bool pipes;       /* stdout and stderr through pipes */
+	const char *mode;   /* NULL: leave PTL3_MODE as it is */
+	const char *domain; /* or NULL */
+	bool shared_heap;   /* preload the allocator that the shared heap needs */
+	int stdin_fd;       /* for rank 0 */
+	int give_up_fd;     /* readable: stop waiting for the exec */
+	bool pipes;         /* stdout and stderr through pipes */
 	const struct p3_signals *signals;
 	struct rlimit nofile; /* what nodes get */
 };

@@ -17,7 +17,7 @@ _yod() {
 	while ((i < COMP_CWORD)) && [[ ${COMP_WORDS[i]} == -* ]]; do
 		case ${COMP_WORDS[i]} in
 		-sz | --sz | -np | --np | -n | -timeout | --timeout | -mode | --mode | -bind | --bind | \
-			-VN | --VN | -F | -load | --load | -d | -wdir | --wdir | -x | -env | --env) ((i += 2)) ;;
+			-VN | --VN | -F | -load | --load | -d | -wdir | --wdir | -x | -env | --env | -domain | --domain) ((i += 2)) ;;
 		*) ((i++)) ;;
 		esac
 	done
@@ -27,7 +27,7 @@ _yod() {
 		_yod_value "${COMP_WORDS[COMP_CWORD - 1]}"
 	elif [[ $cur == -* ]]; then
 		mapfile -t COMPREPLY < <(compgen -W '-sz -np -n -F --load -d --wdir -x --env --bind -VN
-			--keep-going --timeout --mode --shared-heap --tag --stats --plan -h --help
+			--keep-going --timeout --mode --domain --shared-heap --tag --stats --plan -h --help
 			--help-env --version' -- "$cur")
 	else
 		mapfile -t COMPREPLY < <(compgen -c -f -- "$cur" | sort -u)
