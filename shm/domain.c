@@ -177,6 +177,91 @@ static int open_once(struct p3_domain *d, const char *base, const char *name,
 	return rc;
 }
 
+/* ---- removal ---- */
+
+static void socket_name(uint32_t slot, char name[16])
+{
+	snprintf(name, 16, "%u.sock", slot);
+}
+
+static void unlink_socket(const struct p3_domain *d, uint32_t slot)
+{
+	char name[16];
+	socket_name(slot, name);
+	(void)unlinkat((int)p3_get(&d->dir), name, 0);
+}
+
+static bool is_socket(const char *name, uint32_t *slot_out)
+{
+	char *end;
+	unsigned long slot = strtoul(name, &end, 10);
+	*slot_out = (uint32_t)slot;
+	return *name >= '0' && *name <= '9' && slot < P3_MAX_NODES &&
+	       strcmp(end, ".sock") == 0;
+}
+
+void p3_domain_list(const struct p3_domain *d, uint64_t slots_out[P3_MAX_NODES / 64])
+{
+	uint32_t slot;
+	memset(slots_out, 0, P3_MAX_NODES / 8);
+	int fd = openat((int)p3_get(&d->dir), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	if (!dir && fd >= 0)
+		close(fd);
+	for (struct dirent *e; dir && (e = readdir(dir));)
+		if (is_socket(e->d_name, &slot))
+			slots_out[slot / 64] |= (uint64_t)1 << slot % 64;
+	if (dir)
+		closedir(dir);
+}
+
+/* With PRESENT alone: nobody is in it, and nobody comes in. */
+static void remove_all(const struct p3_domain *d)
+{
+	uint64_t slots[P3_MAX_NODES / 64];
+	p3_domain_list(d, slots);
+	for (uint32_t i = 0; i < P3_MAX_NODES; i++)
+		if (slots[i / 64] >> i % 64 & 1)
+			unlink_socket(d, i);
+	(void)unlinkat((int)p3_get(&d->dir), LOCKS, 0);
+}
+
+/* Of domains beside this one in which nobody is any more. */
+static void sweep_one(int user, const char *path, const char *name)
+{
+	struct p3_domain d;
+	p3_domain_none(&d);
+	snprintf(d.path, sizeof d.path, "%s/%.*s", path, P3_DOMAIN_NAMES, name);
+	p3_set(&d.dir, (uint32_t)openat(user, name,
+			       O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+	p3_set(&d.locks, (uint32_t)openat((int)p3_get(&d.dir), LOCKS,
+				 O_RDWR | O_NOFOLLOW | O_CLOEXEC));
+	bool over = (int)p3_get(&d.locks) >= 0 && lock(&d, F_WRLCK, PRESENT, 1) == 0 &&
+		    is_named(&d);
+	if (over)
+		remove_all(&d);
+	p3_domain_forget(&d);
+	if (over)
+		(void)rmdir(d.path);
+}
+
+static void sweep_others(const char *base, const char *own)
+{
+	char path[60];
+	snprintf(path, sizeof path, "%s/ptl3-%u", base, (unsigned)geteuid());
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	if (!dir && fd >= 0)
+		close(fd);
+	for (struct dirent *e; dir && (e = readdir(dir));)
+		if (p3_domain_is_name(e->d_name) && strcmp(e->d_name, own) != 0)
+			sweep_one(dirfd(dir), path, e->d_name);
+	if (dir)
+		closedir(dir);
+}
+
+/* ---- the way in ---- */
+
 int p3_domain_open(struct p3_domain *d, const char *base, const char *name,
 	struct p3_domain_why *why)
 {
@@ -195,6 +280,8 @@ int p3_domain_open(struct p3_domain *d, const char *base, const char *name,
 		if (i > 10)
 			nanosleep(&pause, NULL);
 	}
+	if (!rc)
+		sweep_others(base, name);
 	if (rc == -EAGAIN)
 		snprintf(why->text, sizeof why->text,
 			"%s is being removed by a process that has stopped; continue or "
@@ -211,18 +298,6 @@ void p3_domain_forget(struct p3_domain *d)
 }
 
 /* ---- sockets ---- */
-
-static void socket_name(uint32_t slot, char name[16])
-{
-	snprintf(name, 16, "%u.sock", slot);
-}
-
-static void unlink_socket(const struct p3_domain *d, uint32_t slot)
-{
-	char name[16];
-	socket_name(slot, name);
-	(void)unlinkat((int)p3_get(&d->dir), name, 0);
-}
 
 static bool socket_path(
 	const struct p3_domain *d, uint32_t slot, struct sockaddr_un *at_out)
@@ -270,30 +345,6 @@ int p3_domain_call(const struct p3_domain *d, uint32_t slot)
 	int rc = -errno;
 	close(fd);
 	return rc;
-}
-
-static bool is_socket(const char *name, uint32_t *slot_out)
-{
-	char *end;
-	unsigned long slot = strtoul(name, &end, 10);
-	*slot_out = (uint32_t)slot;
-	return *name >= '0' && *name <= '9' && slot < P3_MAX_NODES &&
-	       strcmp(end, ".sock") == 0;
-}
-
-void p3_domain_list(const struct p3_domain *d, uint64_t slots_out[P3_MAX_NODES / 64])
-{
-	uint32_t slot;
-	memset(slots_out, 0, P3_MAX_NODES / 8);
-	int fd = openat((int)p3_get(&d->dir), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-	if (!dir && fd >= 0)
-		close(fd);
-	for (struct dirent *e; dir && (e = readdir(dir));)
-		if (is_socket(e->d_name, &slot))
-			slots_out[slot / 64] |= (uint64_t)1 << slot % 64;
-	if (dir)
-		closedir(dir);
 }
 
 /* ---- slots and ids ---- */
@@ -360,17 +411,6 @@ bool p3_domain_is_over(const struct p3_domain *d, uint32_t slot, uint32_t os_pid
 }
 
 /* ---- the end ---- */
-
-/* With PRESENT alone: nobody is in it, and nobody comes in. */
-static void remove_all(const struct p3_domain *d)
-{
-	uint64_t slots[P3_MAX_NODES / 64];
-	p3_domain_list(d, slots);
-	for (uint32_t i = 0; i < P3_MAX_NODES; i++)
-		if (slots[i / 64] >> i % 64 & 1)
-			unlink_socket(d, i);
-	(void)unlinkat((int)p3_get(&d->dir), LOCKS, 0);
-}
 
 static void remove_dirs(const char *path)
 {

@@ -111,6 +111,32 @@ static void scene_killed(void)
 	expect_nothing_left();
 }
 
+/* What is left of a domain whose members are all dead goes when another is entered. */
+static void scene_swept(void)
+{
+	char own[60], other[80];
+	snprintf(own, sizeof own, "%.40s", getenv("PTL3_DOMAIN"));
+	snprintf(other, sizeof other, "%.30s-other", own);
+	struct kid a = kid_start(PTL_PID_ANY), b = kid_start(PTL_PID_ANY);
+	kid_kill(&a);
+	setenv("PTL3_DOMAIN", other, 1);
+	struct kid c = kid_start(PTL_PID_ANY);
+	setenv("PTL3_DOMAIN", own, 1);
+	a = kid_start(PTL_PID_ANY); /* b is in there and alive */
+	talk(&a, &b);
+	kid_kill(&a);
+	kid_kill(&b);
+	setenv("PTL3_DOMAIN", other, 1);
+	struct kid d = kid_start(PTL_PID_ANY);
+	setenv("PTL3_DOMAIN", own, 1);
+	expect_nothing_left();
+	setenv("PTL3_DOMAIN", other, 1);
+	talk(&c, &d);
+	kid_leave(&c);
+	kid_leave(&d);
+	expect_nothing_left();
+}
+
 static void scene_exec(void)
 {
 	struct kid a = kid_start(PTL_PID_ANY), b = kid_start(500), c = kid_start(501);
@@ -339,8 +365,9 @@ static const struct scene {
 	const char *name;
 	void (*play)(void);
 } scenes[] = {{"two", scene_two}, {"child", scene_child}, {"clash", scene_clash},
-	{"killed", scene_killed}, {"exec", scene_exec}, {"reused", scene_reused},
-	{"torn", scene_torn}, {"stopped", scene_stopped}, {"churn", scene_churn}};
+	{"killed", scene_killed}, {"swept", scene_swept}, {"exec", scene_exec},
+	{"reused", scene_reused}, {"torn", scene_torn}, {"stopped", scene_stopped},
+	{"churn", scene_churn}};
 
 static int play(const char *name)
 {
