@@ -14,6 +14,7 @@ fail() {
 }
 
 coproc SERVICE { PTL3_DOMAIN=$name "$meet" member 4000; }
+service=$SERVICE_PID
 read -r nid pid jid uid <&"${SERVICE[0]}"
 
 ask() { # order...
@@ -72,5 +73,5 @@ grep -q "belongs to a job" "/tmp/$name" || fail "clash of node ids: $(cat "/tmp/
 rm -f "/tmp/$name"
 
 eval "exec ${SERVICE[1]}>&-"
-wait "$SERVICE_PID" || fail "the service ended with $?"
+wait "$service" || fail "the service ended with $?"
 [ ! -e "/dev/shm/ptl3-$(id -u)/$name" ] || fail "the domain is left"

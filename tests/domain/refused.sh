@@ -60,18 +60,20 @@ PTL3_DOMAIN_NODES=0 refused "nodes" PTL3_DOMAIN_NODES "'0'" expected
 
 # One that has room for another number than those that are there.
 coproc MEMBER { "$meet" member 4001; }
+member=$MEMBER_PID
 read -r _ <&"${MEMBER[0]}"
 PTL3_DOMAIN_NODES=65 refused "other room" "has room for 64" PTL3_DOMAIN_NODES
 eval "exec ${MEMBER[1]}>&-"
-wait "$MEMBER_PID" || fail "who was there is hurt"
+wait "$member" || fail "who was there is hurt"
 
 # A full one.
 export PTL3_DOMAIN_NODES=1
 coproc ONLY { "$meet" member 4001; }
+only=$ONLY_PID
 read -r _ <&"${ONLY[0]}"
 refused "full" "is full" "room for 1"
 eval "exec ${ONLY[1]}>&-"
-wait "$ONLY_PID" || fail "who was there is hurt"
+wait "$only" || fail "who was there is hurt"
 unset PTL3_DOMAIN_NODES
 
 said=$("$yod" -sz 1 --domain a/b true 2>&1)
