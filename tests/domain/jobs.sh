@@ -26,7 +26,7 @@ ask() { # order...
 job() {
 	said=$("$yod" -sz 3 --domain "$name" --timeout 20 "$node" "$nid" "$pid" "$1" "$2" 2>&1) ||
 		fail "a job with entry $1: $said"
-	read -r jobs_nid _ jobs_jid jobs_uid <<<"$said"
+	read -r _ _ jobs_jid jobs_uid <<<"$said"
 	[ "$jobs_uid" = "$uid" ] && [ "$jobs_jid" != "$jid" ] ||
 		fail "uid and job: $said beside $uid and $jid"
 }
@@ -41,7 +41,7 @@ read -r got _ last <<<"$answer"
 other=$!
 job 0 acked
 wait $other || fail "a job beside another: $(cat "/tmp/$name")"
-read -r other_nid _ other_jid _ <"/tmp/$name"
+read -r _ _ other_jid _ <"/tmp/$name"
 rm -f "/tmp/$name"
 [ "$other_jid" != "$jobs_jid" ] || fail "two jobs are $jobs_jid"
 
