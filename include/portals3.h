@@ -493,14 +493,19 @@ void PtlFini(void);
  * the process has already, stores the same handle and the limits in force, and ignores
  * pid and desired; the answer is PTL_OK or, of PTL_IFACE_SS, PTL_IFACE_DUP.
  *
+ * A process that yod did not start, or yod with --domain, joins its domain here: who was
+ * there before can be reached when the call returns.
+ *
  * PTL_IFACE_DUP	success: the process has this interface already; outputs are
  *			written
- * PTL_IFACE_INVALID	iface is unknown or cannot be opened
+ * PTL_IFACE_INVALID	iface is unknown or cannot be opened; or the domain cannot be
+ *			entered (reported on stderr)
  * PTL_PID_INVALID	pid is out of range, or is another process's
  * PTL_NO_SPACE		no memory, or max_interfaces in use already
  * PTL_SEGV		ni_handle is NULL
  *
- * Any thread; does not wait for peers, but may take the time that reserving memory takes.
+ * Any thread; may take the time that reserving memory takes.  Waits for no peer, but for
+ * those of a domain to tell of themselves, a second at most.
  */
 int PtlNIInit(ptl_interface_t iface, ptl_pid_t pid, ptl_ni_limits_t *desired,
 	ptl_ni_limits_t *actual, ptl_handle_ni_t *ni_handle);

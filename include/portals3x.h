@@ -19,8 +19,8 @@ extern "C" {
  *
  * The nodes are the processes that yod started.  What a node did before its call has
  * happened for every node after its return; this says nothing about messages under way.
- * A process that yod did not start is a job of one and returns at once.  Works before and
- * after PtlNIInit, and after PtlNIFini.  Messages are served meanwhile.
+ * A process that yod did not start returns at once, whoever is in its domain.  Works
+ * before and after PtlNIInit, and after PtlNIFini.  Messages are served meanwhile.
  *
  * PTL_NO_INIT	PtlInit has not succeeded, PtlFini has run, or this is a forked child
  * PTL_FAIL	a node of the job died, or left it, before all had come; every later

@@ -5,6 +5,7 @@
 #include "launcher/words.h"
 #include "shm/conf.h"
 #include "shm/cpulist.h"
+#include "shm/domain.h"
 #include "shm/job.h"
 
 #include <errno.h>
@@ -263,6 +264,18 @@ static int set_trace(struct p3_opt *opt, const char *name, const char *value)
 	return P3_OPT_RUN;
 }
 
+static int set_domain(struct p3_opt *opt, const char *name, const char *value)
+{
+	if (!p3_domain_is_name(value) || strcmp(value, P3_DOMAIN_NONE) == 0) {
+		p3_say("--%s: '%.64s' is no name of a domain; expected letters, digits, "
+		       "'-', '_' and '.', %d at most, as in --domain default",
+			name, value, P3_DOMAIN_NAMES);
+		return P3_OPT_USAGE;
+	}
+	opt->domain = value;
+	return P3_OPT_RUN;
+}
+
 static int show_help(struct p3_opt *opt, const char *name, const char *value);
 
 static int show_version(struct p3_opt *opt, const char *name, const char *value)
@@ -306,6 +319,8 @@ static const struct row rows[] = {
 		false},
 	{"mode", 0, "MODE", "how NICs run: auto, lease, dedicated or park", set_mode,
 		false},
+	{"domain", 0, "NAME", "nodes also meet those of other jobs and services there",
+		set_domain, false},
 	{"shared-heap", 0, NULL, "malloc's long blocks lie where other nodes read them",
 		set_shared_heap, false},
 	{"valgrind", 0, "WHEN",

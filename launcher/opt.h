@@ -39,6 +39,7 @@ struct p3_opt {
 	int64_t timeout_ms; /* 0: none */
 	const char *trace;  /* a file; NULL: none */
 	const char *mode;   /* NULL: as the environment says */
+	const char *domain; /* where the nodes meet others; NULL: nobody else */
 	const char *load;   /* -F; NULL: no load file */
 	struct p3_place_want place;
 };

@@ -527,6 +527,7 @@ static void on_hello(struct p3_rdv *r, uint32_t i, const struct packet *p)
 	m.jid = r->conf.jid;
 	m.uid = getuid();
 	m.cpus = r->conf.cpus;
+	m.status = r->conf.in_domain ? P3_JOB_IN_DOMAIN : 0;
 	m.incarnation = 0;
 	FAULT_POINT("yod.unwelcomed");
 	post(r, i, &m);

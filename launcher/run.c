@@ -11,6 +11,7 @@
 #include "launcher/signals.h"
 #include "launcher/spawn.h"
 #include "launcher/stats.h"
+#include "shm/domain.h"
 #include "launcher/tracefile.h"
 #include "shm/fault.h"
 
@@ -47,6 +48,8 @@ struct rank {
 
 struct run {
 	const struct p3_opt *opt;
+	struct p3_domain domain; /* as opt says, for its nids */
+	uint32_t nid_base;
 	const struct p3_place *place;
 	struct p3_rdv *rdv;
 	struct p3_output *output;
@@ -485,6 +488,20 @@ static void raise_nofile(const struct run *r, struct rlimit *was_out)
 			r->opt->size);
 }
 
+/* Node ids that no other job and no service there has.  0, or -errno after words. */
+static int enter_domain(struct run *r)
+{
+	struct p3_domain_why why;
+	if (!r->opt->domain)
+		return 0;
+	int rc = p3_domain_open(&r->domain, P3_DOMAIN_BASE, r->opt->domain, &why);
+	if (rc)
+		p3_say("%s", why.text);
+	else
+		rc = p3_domain_take_nids(&r->domain, r->opt->size, &r->nid_base);
+	return rc;
+}
+
 static void take_trace(void *arg, uint32_t i, int published, bool died)
 {
 	struct run *r = arg;
@@ -497,8 +514,10 @@ static int open_parts(struct run *r, uint32_t jid, const struct p3_guard *guard)
 {
 	static const int to[2] = {STDOUT_FILENO, STDERR_FILENO};
 	struct p3_rdv_conf conf = {.size = r->opt->size,
+		.nid_base = r->nid_base,
 		.jid = jid,
 		.cpus = r->place->cpus,
+		.in_domain = r->opt->domain != NULL,
 		.eof_ms = EOF_MS,
 		.say = say_line,
 		.over = take_trace,
@@ -555,6 +574,7 @@ static int start(struct run *r, uint32_t jid, const struct p3_guard *guard,
 		.place = r->place,
 		.mode = r->opt->mode,
 		.trace = r->opt->trace != NULL,
+		.domain = r->opt->domain,
 		.shared_heap = r->opt->shared_heap,
 		.stdin_fd = guard->stdin_fd,
 		.pipes = r->opt->tag,
@@ -562,7 +582,11 @@ static int start(struct run *r, uint32_t jid, const struct p3_guard *guard,
 		.output_dir_fd = r->opt->output_dir_fd,
 		.signals = signals};
 	raise_nofile(r, &conf.nofile);
-	int rc = open_parts(r, jid, guard);
+	int rc = enter_domain(r);
+	if (rc)
+		return rc;
+	conf.nid_base = r->nid_base;
+	rc = open_parts(r, jid, guard);
 	if (!rc)
 		open_attach(r, jid);
 	if (!rc && prctl(PR_SET_CHILD_SUBREAPER, 1))
@@ -592,6 +616,7 @@ static void close_parts(struct run *r)
 	close(r->end_fd);
 	close(r->give_up);
 	close(r->ep);
+	p3_domain_leave(&r->domain);
 	free(r);
 }
 
@@ -616,6 +641,7 @@ int p3_run_job(const struct p3_opt *opt, const struct p3_place *place, uint32_t 
 		return P3_STATUS_YOD;
 	}
 	r->opt = opt;
+	p3_domain_none(&r->domain);
 	r->place = place;
 	r->stage_at = r->timeout_at = r->drain_at = P3_NEVER;
 	if (!open_trace(r, jid)) {

@@ -132,6 +132,8 @@ int p3_spawn_environment(const struct p3_spawn_conf *conf)
 		rc = set_trace();
 	if (!rc && conf->mode && setenv("PTL3_MODE", conf->mode, 1))
 		rc = -errno;
+	if (!rc && conf->domain && setenv("PTL3_DOMAIN", conf->domain, 1))
+		rc = -errno;
 	return rc;
 }
 

@@ -23,11 +23,12 @@ struct p3_spawn_conf {
 	uint32_t size;
 	const struct p3_place *place;
 	uint32_t nid_base;
-	bool trace;       /* the nodes write one */
-	const char *mode; /* NULL: leave PTL3_MODE as it is */
-	bool shared_heap; /* preload the allocator that the shared heap needs */
-	int stdin_fd;     /* for rank 0 */
-	int give_up_fd;   /* readable: stop waiting for the exec */
+	const char *mode;   /* NULL: leave PTL3_MODE as it is */
+	const char *domain; /* or NULL */
+	bool trace;         /* the nodes write one */
+	bool shared_heap;   /* preload the allocator that the shared heap needs */
+	int stdin_fd;       /* for rank 0 */
+	int give_up_fd;     /* readable: stop waiting for the exec */
 	const struct p3_ranks *only; /* others print to nowhere; NULL: nobody does */
 	int output_dir_fd; /* stdout and stderr are files there (outdir.h); or -1 */
 	bool pipes;        /* stdout and stderr through pipes */

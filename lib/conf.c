@@ -51,7 +51,8 @@ int p3_conf_read(struct p3_conf *conf_out)
 		.bulk = is_first(P3_CONF_BULK),
 		.base_lanes_only = !is_first(P3_CONF_LANES),
 		.shared_heap = is_first(P3_CONF_SHARED_HEAP),
-		.heap = value(P3_CONF_HEAP)};
+		.heap = value(P3_CONF_HEAP),
+		.domain_nodes = (uint32_t)value(P3_CONF_DOMAIN_NODES)};
 	if (c.shared_heap && !p3_conf_text(P3_CONF_HEAP))
 		c.heap = P3_HEAP_LARGE;
 	(void)p3_conf_trace(p3_conf_text(P3_CONF_TRACE), &c.trace);

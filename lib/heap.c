@@ -64,7 +64,8 @@ struct p3_heap *p3_node_heap(struct p3_node *node)
 	if (node->heap_tried)
 		return node->heap;
 	node->heap_tried = true;
-	if (node->size > 1) /* else nobody could read it */
+	/* Else nobody could read it; or hardly anybody, if it is not asked for. */
+	if (node->size > 1 || (node->domain[0] && p3_conf_text(P3_CONF_HEAP)))
 		make_heap(node);
 	return node->heap;
 }

@@ -20,6 +20,7 @@
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -35,7 +36,6 @@
 #define IS_WATCHED_UNTOLD 0
 #endif
 
-#define P3_SOLO_NID   0x7f000001u /* 127.0.0.1 */
 #define P3_WELCOME_MS 30000
 #define P3_AGAIN_MS   10 /* asks for nodes that there was no room for, doubling */
 #define P3_AGAIN_MOST 1000
@@ -49,15 +49,21 @@ struct p3_node p3_process = {.call = PTHREAD_MUTEX_INITIALIZER,
 
 /* ---- what yod says ---- */
 
+void p3_job_set_ids(
+	struct p3_node *node, uint32_t rank, uint32_t nid, const uint32_t pid[P3_JOB_NIS])
+{
+	/* While an interface is open: nobody replaces the table meanwhile. */
+	struct p3_directory *d = p3_acquire(&node->directory); /* RCU.1 */
+	struct p3_member *who = &d->member[rank];
+	p3_set(&who->nid, nid);
+	for (int i = 0; i < P3_JOB_NIS; i++)
+		if (pid[i] != P3_JOB_NO_PID)
+			p3_set(&who->pid[i], pid[i]);
+}
+
 static void set_member(struct p3_node *node, const struct p3_job_msg *m)
 {
-	/* With life held, or the only thread: nobody replaces the table meanwhile. */
-	struct p3_directory *d = p3_acquire(&node->directory); /* RCU.1 */
-	struct p3_member *who = &d->member[m->node];
-	p3_set(&who->nid, m->nid);
-	for (int i = 0; i < P3_JOB_NIS; i++)
-		if (m->pid[i] != P3_JOB_NO_PID)
-			p3_set(&who->pid[i], m->pid[i]);
+	p3_job_set_ids(node, m->node, m->nid, m->pid);
 }
 
 static struct p3_peer_info peer_info(const struct p3_job_msg *m, const int *fds)
@@ -176,6 +182,12 @@ static bool is_stale(struct p3_node *node, const struct p3_job_msg *m)
 	return true;
 }
 
+/* In a domain peers speak for themselves; yod is told for those who look from outside. */
+static bool is_told_elsewhere(const struct p3_node *node, const struct p3_job_msg *m)
+{
+	return node->domain[0] && m->op != P3_JOB_JOINED && m->op != P3_JOB_RELEASED;
+}
+
 /* With life held. */
 static void on_message(struct p3_node *node, const struct p3_job_msg *m, const int *fds)
 {
@@ -184,6 +196,11 @@ static void on_message(struct p3_node *node, const struct p3_job_msg *m, const i
 	if (m->node >= node->size && m->op != P3_JOB_RELEASED && m->op != P3_JOB_JOINED)
 		return;
 	if (is_stale(node, m)) {
+		if (m->op == P3_JOB_DIED)
+			on_end(node, NULL, m, &info);
+		return;
+	}
+	if (is_told_elsewhere(node, m)) {
 		if (m->op == P3_JOB_DIED)
 			on_end(node, NULL, m, &info);
 		return;
@@ -346,8 +363,28 @@ static int join_alone(struct p3_node *node, struct p3_nic *nic)
 	return rc;
 }
 
+int p3_job_enter(struct p3_node *node)
+{
+	node->index = node->rank;
+	node->capacity = node->size;
+	if (!node->domain[0])
+		return 0;
+	struct p3_conf conf;
+	int rc = p3_conf_read(&conf);
+	node->capacity = conf.domain_nodes;
+	return rc ? rc : p3_meet_enter(node);
+}
+
+void p3_job_exit(struct p3_node *node)
+{
+	p3_meet_exit(node);
+}
+
 int p3_job_join(struct p3_node *node, struct p3_nic *nic)
 {
+	int met = node->meeting ? p3_meet_join(node, nic) : 0;
+	if (met || (node->meeting && node->sock < 0))
+		return met;
 	if (node->sock < 0)
 		return join_alone(node, nic);
 	struct p3_job_msg m = message(node, P3_JOB_JOIN);
@@ -371,12 +408,15 @@ void p3_job_pids(struct p3_node *node)
 {
 	struct p3_job_msg m = message(node, P3_JOB_PIDS);
 	know_self(node, m);
+	if (node->meeting)
+		p3_meet_pids(node);
 	if (node->sock >= 0) {
 		FAULT_POINT("pids.unsaid");
 		(void)p3_job_send(node->sock, &m, NULL, 0);
 		FAULT_POINT("pids.said");
-		return;
 	}
+	if (node->sock >= 0 || node->meeting)
+		return;
 	m.nid = node->nid;
 	int none[3] = {-1, -1, -1};
 	struct p3_peer_info info = peer_info(&m, none);
@@ -386,6 +426,8 @@ void p3_job_pids(struct p3_node *node)
 void p3_job_leave(struct p3_node *node)
 {
 	struct p3_job_msg m = message(node, P3_JOB_LEAVE);
+	if (node->meeting)
+		p3_meet_part(node);
 	if (node->sock >= 0 && node->joined && p3_job_send(node->sock, &m, NULL, 0) == 0)
 		node->leaving = true;
 	FAULT_POINT("fini.left");
@@ -482,6 +524,16 @@ static void warn_if_watched(const struct p3_node *node)
 		"an RPATH, and start it by yod (see docs/testing.md)");
 }
 
+/* The environment says which, if its value is none the table of settings complains. */
+static void set_domain(struct p3_node *node, bool any)
+{
+	const char *name = p3_conf_text(P3_CONF_DOMAIN);
+	if (!name)
+		name = p3_conf_row(P3_CONF_DOMAIN)->usual;
+	any = any && strcmp(name, P3_DOMAIN_NONE) != 0;
+	snprintf(node->domain, sizeof node->domain, "%s", any ? name : "");
+}
+
 static int say_hello(struct p3_node *node)
 {
 	struct p3_job_msg m = message(node, P3_JOB_HELLO);
@@ -506,6 +558,7 @@ static int say_hello(struct p3_node *node)
 	node->jid = m.jid;
 	node->uid = m.uid;
 	node->cpus = m.cpus;
+	set_domain(node, m.status == P3_JOB_IN_DOMAIN);
 	node->welcomed = true;
 	let_nodes_read(node->sock);
 	FAULT_POINT("init.welcomed");
@@ -516,7 +569,9 @@ static void be_alone(struct p3_node *node)
 {
 	node->rank = 0;
 	node->size = 1;
-	node->nid = P3_SOLO_NID;
+	if (!p3_conf_nid(p3_conf_text(P3_CONF_NID), &node->nid))
+		node->nid = P3_DOMAIN_NID;
+	set_domain(node, !node->harness);
 	node->jid = (uint32_t)getpid();
 	node->uid = (uint32_t)geteuid();
 	node->cpus = p3_usable_cpus();
@@ -629,6 +684,7 @@ static void forget_parent(struct p3_node *node)
 	p3_a32 *up = p3_get(&node->up);
 	if (node->sock >= 0)
 		close(node->sock); /* the parent's proof of life */
+	p3_meet_disown(node);
 	inherited = *node;
 	p3_seg_forget_all();
 	p3_directory_forked();

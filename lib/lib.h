@@ -3,6 +3,7 @@
  * lib - the Ptl* calls: argument checking and translation into commands of nic/
  *
  *	init.c	  PtlInit, PtlFini; the job, its life thread
+ *	meet.c	  the domain: nodes that nobody introduces to each other
  *	ni.c	  PtlNIInit, PtlNIFini, limits, ids
  *	me.c md.c eq.c move.c	the calls of these names
  *	debug.c	  printing, for people
@@ -19,7 +20,9 @@
 #define P3_LIB_LIB_H
 
 #include "lib/directory.h"
+#include "lib/meet.h"
 #include "nic/nic.h"
+#include "shm/domain.h"
 #include "shm/job.h"
 #include "shm/layout.h"
 
@@ -47,7 +50,7 @@ struct p3_node {
 	struct p3_lib_ni ni[P3_JOB_NIS];
 	enum p3_personality personality;
 	uint64_t incarnation;
-	int sock; /* -1: a job of one */
+	int sock; /* -1: yod did not start it */
 	int stop_fd;
 	bool harness; /* a node of a test process: yod's end is not ours */
 	bool welcomed;
@@ -56,9 +59,12 @@ struct p3_node {
 	uint64_t *missing; /* incarnations of nodes that could not be mapped yet */
 	uint32_t nmissing;
 	pthread_t thread;
-	uint32_t rank, size;
+	uint32_t rank, size;      /* of the job */
+	uint32_t index, capacity; /* which node of how many the NICs know of */
 	uint32_t nid, uid, jid, cpus;
-	p3_directory_ptr directory; /* (any) what yod says of the ranks */
+	char domain[P3_DOMAIN_NAMES + 1]; /* where others are met; empty: nowhere */
+	struct p3_meeting *meeting;       /* NULL: not there now */
+	p3_directory_ptr directory;       /* (any) what yod says of the ranks */
 	uint32_t barriers_done;
 	int barrier_status;
 	void *blocks;     /* of PtlXAlloc */
@@ -165,7 +171,14 @@ void p3_node_destroy(struct p3_node *node);
 
 int p3_job_begin(struct p3_node *node);
 void p3_job_end(struct p3_node *node);
-/* With life held: tell yod, wait for its answer.  0 or -errno. */
+/* With life held, before the NIC and after it: its place in the domain, if there is one.
+ * 0 or -errno. */
+int p3_job_enter(struct p3_node *node);
+void p3_job_exit(struct p3_node *node);
+/* A rank has these ids. */
+void p3_job_set_ids(struct p3_node *node, uint32_t rank, uint32_t nid,
+	const uint32_t pid[P3_JOB_NIS]);
+/* With life held: tell the others, wait for their answers.  0 or -errno. */
 int p3_job_join(struct p3_node *node, struct p3_nic *nic);
 /* Is this error one of those that pass, when there is room again? */
 bool p3_job_passes(int rc);
@@ -187,6 +200,7 @@ struct p3_conf {
 	uint32_t trace;   /* records */
 	bool shared_heap; /* serves the program's malloc */
 	uint64_t heap;    /* bytes, 0: none */
+	uint32_t domain_nodes;
 	struct p3_faults faults;
 };
 /* From the environment.  -EINVAL with one line for each that is wrong. */

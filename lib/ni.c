@@ -73,8 +73,8 @@ static int start_nic(struct p3_node *node, struct p3_nic **nic_out)
 		return rc;
 	node->incarnation = new_incarnation();
 	node->personality = conf.personality;
-	struct p3_nic_conf c = {.node = node->rank,
-		.nnodes = node->size,
+	struct p3_nic_conf c = {.node = node->index,
+		.nnodes = node->capacity,
 		.nid = node->nid,
 		.uid = node->uid,
 		.jid = node->jid,
@@ -89,6 +89,13 @@ static int start_nic(struct p3_node *node, struct p3_nic **nic_out)
 		.faults = conf.faults.on ? &conf.faults : NULL,
 		.heap = p3_node_heap(node),
 		.pending_limit = P3_PENDING_LIMIT};
+	c.mute = node->rank != 0;
+	if (node->meeting) {
+		c.domain = true;
+		c.job_nid = node->nid - node->rank;
+		c.job_nids = node->sock >= 0 ? node->size : 0;
+		c.crew = p3_meet_crew(node);
+	}
 	c.cpuset_known = p3_job_cpus(node, &c.cpuset);
 	rc = p3_nic_start(&c, nic_out);
 	if (rc)
@@ -132,6 +139,7 @@ static void stop_nic(struct p3_node *node)
 	p3_job_leave(node);
 	p3_release(&node->nic, NULL); /* INIT.1 */
 	p3_nic_stop(nic);
+	p3_job_exit(node);
 }
 
 /* First interface: the NIC, then the job hears of both.  With life held. */
@@ -163,26 +171,36 @@ static int open_another(
 	return rc;
 }
 
-static bool pick_pid(struct p3_node *node, uint32_t i, ptl_pid_t *pid)
+static int pick_pid(struct p3_node *node, uint32_t i, ptl_pid_t *pid)
 {
 	const struct p3_lib_ni *other = &node->ni[1 - i];
-	if (*pid == PTL_PID_ANY)
-		*pid = P3_JOB_PID_BASE + node->rank + i * P3_JOB_PID_STEP;
-	return *pid <= P3_PID_MOST &&
-	       !(p3_get(&other->open) && p3_get(&other->pid) == *pid);
+	ptl_pid_t base = P3_JOB_PID_BASE + node->rank + i * P3_JOB_PID_STEP;
+	bool any = *pid == PTL_PID_ANY;
+	if (any && !node->meeting)
+		*pid = base;
+	if ((!any && *pid > P3_PID_MOST) ||
+		(p3_get(&other->open) && p3_get(&other->pid) == *pid))
+		return PTL_PID_INVALID;
+	return node->meeting ? p3_meet_claim(node, base, pid) : PTL_OK;
 }
 
+/* With life held. */
 static int ni_init(
 	struct p3_node *node, uint32_t i, ptl_pid_t pid, const ptl_ni_limits_t *desired)
 {
+	bool first = !p3_nic(node);
 	if (p3_get(&node->ni[i].open))
 		return node->ni[i].cray ? PTL_IFACE_DUP : PTL_OK;
-	if (!pick_pid(node, i, &pid))
-		return PTL_PID_INVALID;
-	pthread_mutex_lock(&node->life);
-	int rc = p3_nic(node) ? open_another(node, i, pid, desired)
-			      : begin(node, i, pid, desired);
-	pthread_mutex_unlock(&node->life);
+	int rc = first ? p3_job_enter(node) : 0;
+	if (rc)
+		return rc == -EINVAL || p3_job_passes(rc) ? PTL_NO_SPACE
+							  : PTL_IFACE_INVALID;
+	rc = pick_pid(node, i, &pid);
+	if (rc == PTL_OK)
+		rc = first ? begin(node, i, pid, desired)
+			   : open_another(node, i, pid, desired);
+	if (!p3_nic(node))
+		p3_job_exit(node);
 	return rc;
 }
 
@@ -201,7 +219,9 @@ int PtlNIInit(ptl_interface_t iface, ptl_pid_t pid, ptl_ni_limits_t *desired,
 	uint32_t i = iface == PTL_IFACE_SS;
 	struct p3_caller caller = p3_caller_save();
 	pthread_mutex_lock(&node->call);
+	pthread_mutex_lock(&node->life);
 	int rc = ni_init(node, i, pid, desired);
+	pthread_mutex_unlock(&node->life);
 	if (rc == PTL_OK || rc == PTL_IFACE_DUP) {
 		*ni_handle = p3_get(&node->ni[i].handle);
 		if (actual)
@@ -318,7 +338,7 @@ int PtlNIStatus(
 	return rc;
 }
 
-/* All that a nid of the job can name is on this host. */
+/* All that a nid of the job can name is on this host, and so is all of a domain. */
 int PtlNIDist(
 	ptl_handle_ni_t ni_handle, ptl_process_id_t process, unsigned long *distance)
 {
@@ -331,7 +351,8 @@ int PtlNIDist(
 		return PTL_NI_INVALID;
 	if (process.nid == PTL_NID_ANY || process.pid == PTL_PID_ANY)
 		return PTL_PROCESS_INVALID;
-	*distance = process.nid - (node->nid - node->rank) < node->size ? 0 : 1;
+	bool near = process.nid - (node->nid - node->rank) < node->size;
+	*distance = near || node->domain[0] ? 0 : 1;
 	return PTL_OK;
 }
 

@@ -535,6 +535,16 @@ struct p3_peer {
 #define P3_ALL_HOT 64u /* up to so many lanes it is as good to poll them all */
 #define P3_PULLS   128u
 
+struct p3_id {
+	uint64_t key; /* pid and nid */
+	struct p3_peer *peer;
+};
+
+struct p3_ids {
+	uint32_t mask;
+	struct p3_id at[];
+};
+
 struct p3_host; /* layout of the host segment, host.c */
 
 struct p3_nic {
@@ -577,6 +587,8 @@ struct p3_nic {
 	_Alignas(P3_LINE) p3_a64 *count; /* own published counters */
 	struct p3_peer *peer;            /* nnodes */
 	struct p3_trace_record *traced;  /* (any) the firmware's records; NULL: off */
+	uint32_t first_nid, nids;        /* of peer[]; nids 0: ids tell */
+	struct p3_ids *ids;              /* NULL: first_nid does */
 	struct p3_peer *touched[P3_TOUCHED];
 	uint32_t ntouched;
 	uint32_t unlooked; /* passes since the last look */
@@ -611,6 +623,7 @@ struct p3_nic {
 	p3_a32 settle;                    /* (any) number of calls of p3_nic_settle, */
 	p3_a32 settled;                   /* (any) and which of them the wire has done */
 	struct p3_trace trace;
+	struct p3_peer nobody; /* ABSENT: one of the job who has not come */
 };
 
 /* ---- trace.c: by P3_TRACE only ---- */
@@ -1045,8 +1058,8 @@ void p3_xfer_revoke_all(struct p3_nic *n);
 int p3_fw_peer_up(struct p3_nic *n, struct p3_cmd *c);
 int p3_fw_peer_pids(struct p3_nic *n, struct p3_cmd *c);
 int p3_fw_peer_down(struct p3_nic *n, struct p3_cmd *c);
-/* The node that has this nid, or NULL. */
-struct p3_peer *p3_fw_find(struct p3_nic *n, ptl_nid_t nid);
+/* The node that has this nid, or in a domain this id; NULL: there is none. */
+struct p3_peer *p3_fw_find(struct p3_nic *n, ptl_process_id_t who);
 bool p3_fw_ready(struct p3_nic *n, struct p3_peer *p);
 bool p3_fw_full_ring_ok(
 	struct p3_nic *n, const struct p3_peer *p, uint64_t off, uint32_t cells);
@@ -1061,6 +1074,13 @@ void p3_fw_heat(struct p3_nic *n, struct p3_peer *p);
 void p3_fw_cool(struct p3_nic *n);
 void p3_fw_answer_doorbell(struct p3_nic *n);
 void p3_fw_sweep(struct p3_nic *n);
+
+/* ---- ids.c ---- */
+
+int p3_ids_make(struct p3_nic *n);
+void p3_ids_drop(struct p3_nic *n);
+void p3_ids_renew(struct p3_nic *n); /* a peer has come, or has other ids */
+struct p3_peer *p3_ids_find(struct p3_nic *n, ptl_process_id_t who);
 
 /* ---- pass.c ---- */
 

@@ -462,14 +462,15 @@ static void plan(struct p3_nic *n)
 {
 	struct p3_nic_conf *c = &n->conf;
 	uint32_t cpus = c->cpus ? c->cpus : 1;
-	uint32_t crowd = (c->nnodes + cpus - 1) / cpus; /* nodes on one CPU */
+	uint32_t crew = c->crew ? c->crew : c->nnodes;
+	uint32_t crowd = (crew + cpus - 1) / cpus; /* nodes on one CPU */
 	n->may_rest = c->mode == P3_MODE_AUTO;
 	if (c->mode == P3_MODE_AUTO)
-		c->mode = c->nnodes > 1 && cpus >= 2 * c->nnodes ? P3_MODE_DEDICATED
-								 : P3_MODE_LEASE;
+		c->mode = crew > 1 && cpus >= 2 * crew && !c->domain ? P3_MODE_DEDICATED
+								     : P3_MODE_LEASE;
 	n->crowded = crowd > 1;
-	n->tight = cpus < 2 * c->nnodes;
-	n->sparing = (uint64_t)crowd * c->nnodes * p3_layout_of(c->nnodes).req_cells >
+	n->tight = cpus < 2 * crew;
+	n->sparing = (uint64_t)crowd * crew * p3_layout_of(c->nnodes).req_cells >
 		     P3_CACHED_CELLS;
 	n->idle.spin_ns = n->crowded ? 0 : P3_SPIN_NS;
 	n->idle.yield_ns = P3_YIELD_NS;
@@ -500,6 +501,8 @@ static void reset_state(struct p3_nic *n)
 	p3_set(&n->settle, 0);
 	p3_set(&n->settled, 0);
 	n->posted = n->some_bad = false;
+	n->nobody = (struct p3_peer){
+		.state = P3_ABSENT, .pid = {P3_JOB_NO_PID, P3_JOB_NO_PID}};
 	n->windows = n->window_free = 1; /* where the kernel refuses reads, all need it */
 	n->window_off[0] = n->layout.ctl_len;
 	memset(n->pace, 0, sizeof n->pace);
@@ -528,16 +531,16 @@ static void init_peers(struct p3_nic *n)
 static void warn_small_pages(const struct p3_nic *n, int why)
 {
 	static p3_a32 told;
-	if (n->conf.node != 0 || p3_exchange32(&told, 1)) /* once a job */
+	if (n->conf.mute || p3_exchange32(&told, 1)) /* once a job */
 		return;
-	uint64_t need = 2ull * n->conf.nnodes;
+	uint32_t crew = n->conf.crew ? n->conf.crew : n->conf.nnodes;
+	uint64_t need = 2ull * crew;
 	p3_warn("no hugepages (%s): ordinary pages are used, which costs some speed; a "
 		"job "
 		"of %u nodes wants about %llu of 2 MiB: echo %llu | sudo tee "
 		"/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages, or set "
 		"PTL3_HUGEPAGES=off",
-		strerror(why), n->conf.nnodes, (unsigned long long)need,
-		(unsigned long long)need);
+		strerror(why), crew, (unsigned long long)need, (unsigned long long)need);
 }
 
 static int reserve_trace(struct p3_nic *n, uint64_t len)
@@ -610,7 +613,7 @@ static int make_private(struct p3_nic *n)
 	n->hot = calloc(n->conf.nnodes, sizeof *n->hot);
 	n->xfer = calloc(n->layout.nxfers, sizeof *n->xfer);
 	n->pull = calloc(P3_PULLS, sizeof *n->pull);
-	if (!n->peer || !n->hot || !n->xfer || !n->pull)
+	if (!n->peer || !n->hot || !n->xfer || !n->pull || p3_ids_make(n) != 0)
 		return -ENOMEM;
 	memset(n->peer, 0, n->conf.nnodes * sizeof *n->peer);
 	return 0;
@@ -618,6 +621,7 @@ static int make_private(struct p3_nic *n)
 
 static void drop_private(struct p3_nic *n)
 {
+	p3_ids_drop(n);
 	free(n->peer);
 	free(n->hot);
 	free(n->xfer);

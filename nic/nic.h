@@ -38,9 +38,14 @@ enum p3_wire_counter {
 };
 
 struct p3_nic_conf {
-	uint32_t node;   /* rank of this node, < nnodes */
-	uint32_t nnodes; /* nodes of the domain at most */
+	uint32_t node;   /* index of this node, < nnodes */
+	uint32_t nnodes; /* nodes at most */
 	uint32_t nid;
+	bool domain;       /* peers have any ids; else node i has nid - node + i */
+	uint32_t job_nid;  /* domain: the first nid of the own job, */
+	uint32_t job_nids; /* and how many it has; 0: no launcher's */
+	uint32_t crew;     /* nodes that share the CPUs, as far as known; 0: nnodes */
+	bool mute;         /* another node warns of what concerns all of the job */
 	uint32_t uid;
 	uint32_t jid;
 	uint32_t cpus; /* CPUs that all nodes share */

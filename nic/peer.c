@@ -7,10 +7,12 @@
 #include <string.h>
 #include <sys/resource.h>
 
-struct p3_peer *p3_fw_find(struct p3_nic *n, ptl_nid_t nid)
+struct p3_peer *p3_fw_find(struct p3_nic *n, ptl_process_id_t who)
 {
-	uint32_t index = nid - n->conf.nid + n->conf.node;
-	return index < n->conf.nnodes ? &n->peer[index] : NULL;
+	uint32_t index = who.nid - n->first_nid;
+	if (__builtin_expect(index < n->nids, 1))
+		return &n->peer[index];
+	return n->ids ? p3_ids_find(n, who) : NULL;
 }
 
 /* ---- room ---- */
@@ -276,6 +278,7 @@ int p3_fw_peer_up(struct p3_nic *n, struct p3_cmd *c)
 		know(p, info);
 		p->base = NULL;
 		p->state = P3_EXPECTED;
+		p3_ids_renew(n);
 		return 0;
 	}
 	take_over(p, info);
@@ -286,6 +289,7 @@ int p3_fw_peer_up(struct p3_nic *n, struct p3_cmd *c)
 	reset_in(p, &lane);
 	reset_out(p, &lane);
 	p->state = P3_LIVE;
+	p3_ids_renew(n);
 	FAULT_POINT("peer.up");
 	P3_TRACE(about, n, (struct p3_topic){p->index, 0}, P3_TRACE_BIRTH, 0,
 		p->incarnation);
@@ -309,6 +313,7 @@ int p3_fw_peer_pids(struct p3_nic *n, struct p3_cmd *c)
 	for (int i = 0; i < P3_JOB_NIS; i++)
 		if (c->peer->pid[i] != P3_JOB_NO_PID)
 			p->pid[i] = c->peer->pid[i];
+	p3_ids_renew(n);
 	n->posted = true;
 	p3_fw_rouse(n);
 	return 0;
@@ -490,7 +495,7 @@ static void map_heap(struct p3_nic *n, struct p3_peer_info *info)
 	if (is_space_limited())
 		return;
 	int rc = p3_heap_view_open(info->heap, info->heap_len, &info->view);
-	if (rc && n->conf.node == 0 && !p3_exchange32(&told, 1))
+	if (rc && !n->conf.mute && !p3_exchange32(&told, 1))
 		p3_warn("node %u: its shared heap cannot be mapped (%s); its long "
 			"messages are moved otherwise, and those of other nodes perhaps",
 			info->node, strerror(-rc));

@@ -374,7 +374,7 @@ int p3_fw_put(struct p3_nic *n, struct p3_cmd *c)
 	if (rc != PTL_OK)
 		return rc;
 	m->ack = m->ack && p3_sink_eq(&md->sink);
-	struct p3_peer *p = p3_fw_find(n, m->target.nid);
+	struct p3_peer *p = p3_fw_find(n, m->target);
 	if (__builtin_expect(is_live(p, m->target.pid), 1))
 		return put_now(n, p, m, md)
 			       ? PTL_OK
@@ -400,7 +400,7 @@ int p3_fw_get(struct p3_nic *n, struct p3_cmd *c)
 	int rc = check(n, c, &md);
 	if (rc != PTL_OK)
 		return rc;
-	struct p3_peer *p = p3_fw_find(n, m->target.nid);
+	struct p3_peer *p = p3_fw_find(n, m->target);
 	bool cray = md->sink.options & P3_MD_CRAY;
 	if (is_live(p, m->target.pid) || is_expected(p, m->target.pid))
 		return restored(m, length, 0,
@@ -443,7 +443,7 @@ int p3_fw_getput(struct p3_nic *n, struct p3_cmd *c)
 	if (rc != PTL_OK)
 		return restored(m, length, 0, rc);
 	m->ack = false;
-	struct p3_peer *p = p3_fw_find(n, m->target.nid);
+	struct p3_peer *p = p3_fw_find(n, m->target);
 	if (is_live(p, m->target.pid) || is_expected(p, m->target.pid))
 		return restored(m, length, 0,
 			admit(n, p, P3_REQ_GETPUT, m, get, put, m->put_offset));

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "shm/conf.h"
 #include "shm/cpulist.h"
+#include "shm/domain.h"
 #include "shm/heapenv.h"
 #include "shm/job.h"
 #include "shm/trace.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,6 +31,12 @@ static bool is_nic_cpus(const char *text)
 {
 	cpu_set_t set;
 	return strcmp(text, "auto") == 0 || p3_cpulist_parse(text, &set);
+}
+
+static bool is_nid(const char *text)
+{
+	uint32_t nid;
+	return p3_conf_nid(text, &nid);
 }
 
 static const struct p3_conf_row rows[P3_CONF_ROWS] = {
@@ -97,6 +105,31 @@ static const struct p3_conf_row rows[P3_CONF_ROWS] = {
 			"many "
 			"as they hold",
 		.is_form = is_trace},
+	[P3_CONF_DOMAIN] = {.name = "PTL3_DOMAIN",
+		.kind = P3_CONF_FORM,
+		.range = "NAME, none",
+		.usual = "default",
+		.expected = "a name of letters, digits, '-', '_' and '.', 40 at most, or "
+			    "none",
+		.help = "where a process that yod did not start meets others of its "
+			"user; none: nowhere. yod --domain sets it",
+		.is_form = p3_domain_is_name},
+	[P3_CONF_NID] = {.name = "PTL3_NID",
+		.kind = P3_CONF_FORM,
+		.range = "0 to 0xfffffffe",
+		.usual = "127.0.0.1",
+		.expected = "a number below 0xffffffff, or four with dots, as in "
+			    "10.0.0.1",
+		.help = "node id of a process that yod did not start",
+		.is_form = is_nid},
+	[P3_CONF_DOMAIN_NODES] = {.name = "PTL3_DOMAIN_NODES",
+		.kind = P3_CONF_NUMBER,
+		.range = "1 to 1024",
+		.usual = "64",
+		.expected = "a number of processes, 1 to 1024",
+		.help = "how many processes a domain has room for, for all in it alike",
+		.least = 1,
+		.most = P3_MAX_NODES},
 	[P3_CONF_NIC_CPUS] = {.name = P3_CONF_NIC_CPUS_ENV,
 		.kind = P3_CONF_FORM,
 		.range = "auto, 0,2-3 ...",
@@ -182,6 +215,27 @@ bool p3_conf_value(const struct p3_conf_row *row, const char *text, uint64_t *va
 	default:
 		return row->is_form(text);
 	}
+}
+
+bool p3_conf_nid(const char *text, uint32_t *nid_out)
+{
+	char *end;
+	struct in_addr dotted;
+	if (!text || !*text) {
+		*nid_out = P3_DOMAIN_NID;
+		return true;
+	}
+	if (strchr(text, '.') && inet_pton(AF_INET, text, &dotted) == 1) {
+		*nid_out = ntohl(dotted.s_addr);
+		return *nid_out != UINT32_MAX;
+	}
+	int saved = errno;
+	errno = 0;
+	unsigned long nid = strtoul(text, &end, 0);
+	bool fits = !errno && nid < UINT32_MAX;
+	errno = saved;
+	*nid_out = (uint32_t)nid;
+	return *text >= '0' && *text <= '9' && !*end && fits;
 }
 
 /* ---- what is wrong ---- */

@@ -28,6 +28,9 @@ enum p3_conf_id {
 	P3_CONF_PERSONALITY,
 	P3_CONF_LANES,
 	P3_CONF_WIRE,
+	P3_CONF_DOMAIN,
+	P3_CONF_NID,
+	P3_CONF_DOMAIN_NODES,
 	P3_CONF_NIC_CPUS,
 	P3_CONF_TRACE,
 	P3_CONF_ROWS
@@ -84,6 +87,9 @@ bool p3_conf_size(const char *text, uint64_t usual, uint64_t most, uint64_t *len
 /* Records of P3_CONF_TRACE's text (NULL, empty: 0), a power of two; false: no number, or
  * not between P3_TRACE_LEAST and P3_TRACE_MOST. */
 bool p3_conf_trace(const char *text, uint32_t *records_out);
+
+/* A node id of P3_CONF_NID's text (NULL, empty: 127.0.0.1): 0x7f000001 or 127.0.0.1. */
+bool p3_conf_nid(const char *text, uint32_t *nid_out);
 
 /* ---- CPUs of the NIC thread ---- */
 

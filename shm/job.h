@@ -64,7 +64,8 @@
 
 enum p3_job_op {
 	P3_JOB_HELLO = 1, /* node: magic, layout word */
-	P3_JOB_WELCOME,   /* yod: node, size, nid, jid, uid, cpus */
+	P3_JOB_WELCOME,   /* yod: node, size, nid, jid, uid, cpus; status is
+			   * P3_JOB_IN_DOMAIN if nodes meet in a domain, without yod */
 	P3_JOB_REFUSED,   /* yod: status is an errno, layout is what others have */
 	P3_JOB_JOIN,      /* node: incarnation, pid[], seg_len, heap_len; fds: published,
 		      * doorbell, host, and with a heap_len the shared heap */
@@ -82,8 +83,10 @@ enum p3_job_op {
 	P3_JOB_OPS
 };
 
-#define P3_JOB_NIS    2           /* interfaces of one node */
-#define P3_JOB_NO_PID 0xffffffffu /* that interface is not initialised */
+#define P3_JOB_IN_DOMAIN 1
+
+#define P3_JOB_NIS       2           /* interfaces of one node */
+#define P3_JOB_NO_PID    0xffffffffu /* that interface is not initialised */
 
 /* One packet.  Unused members are zero. */
 struct p3_job_msg {

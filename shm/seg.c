@@ -203,16 +203,6 @@ int p3_seg_map(int fd, uint64_t len, bool writable, void **base_out)
 	return map_locked(fd, len, prot, false, base_out);
 }
 
-int p3_fd_above_std(int fd)
-{
-	if (fd < 0 || fd > STDERR_FILENO)
-		return fd;
-	int above = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1), saved = errno;
-	close(fd);
-	errno = saved;
-	return above;
-}
-
 int p3_seg_reach(const void *at, uint64_t len)
 {
 	uintptr_t from = (uintptr_t)at & ~(uintptr_t)(P3_PAGE - 1);

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Which peer has a process id.  The nodes of one launcher's job count up from its first
+ * nid; in a domain, where peers come as they like, a table tells: open addressing, at
+ * most half full, made anew when a peer comes or changes its ids.  With the lease.
+ */
+#include "nic/fw.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define P3_HASH 0x9e3779b97f4a7c15u
+
+static uint32_t first_place(const struct p3_ids *ids, uint64_t key)
+{
+	return (uint32_t)(key * P3_HASH >> 32) & ids->mask;
+}
+
+int p3_ids_make(struct p3_nic *n)
+{
+	uint32_t places = 4;
+	n->first_nid = n->conf.nid - n->conf.node;
+	n->nids = n->conf.nnodes;
+	n->ids = NULL;
+	if (!n->conf.domain)
+		return 0;
+	while (places < 2 * P3_JOB_NIS * n->conf.nnodes)
+		places *= 2;
+	n->ids = calloc(1, sizeof *n->ids + places * sizeof n->ids->at[0]);
+	if (!n->ids)
+		return -ENOMEM;
+	n->ids->mask = places - 1;
+	n->nids = 0;
+	return 0;
+}
+
+void p3_ids_drop(struct p3_nic *n)
+{
+	free(n->ids);
+	n->ids = NULL;
+}
+
+static struct p3_id *place_of(struct p3_ids *ids, uint64_t key)
+{
+	uint32_t i = first_place(ids, key);
+	while (ids->at[i].peer && ids->at[i].key != key)
+		i = (i + 1) & ids->mask;
+	return &ids->at[i];
+}
+
+/* The first that is put there stays. */
+static void put(struct p3_ids *ids, struct p3_peer *p)
+{
+	for (int i = 0; i < P3_JOB_NIS; i++) {
+		uint64_t key = p3_pair(p->pid[i], p->nid);
+		struct p3_id *at = place_of(ids, key);
+		if (p->pid[i] == P3_JOB_NO_PID || at->peer)
+			continue;
+		*at = (struct p3_id){key, p};
+	}
+}
+
+static bool is_here(const struct p3_peer *p)
+{
+	return p->state == P3_LIVE || p->state == P3_EXPECTED;
+}
+
+/* Of the dead one remembers the ids until somebody else has them. */
+void p3_ids_renew(struct p3_nic *n)
+{
+	if (!n->ids)
+		return;
+	memset(n->ids->at, 0, (n->ids->mask + 1) * sizeof n->ids->at[0]);
+	for (uint32_t i = 0; i < n->conf.nnodes; i++)
+		if (is_here(&n->peer[i]))
+			put(n->ids, &n->peer[i]);
+	for (uint32_t i = 0; i < n->conf.nnodes; i++)
+		if (n->peer[i].state == P3_DEAD || n->peer[i].state == P3_GONE)
+			put(n->ids, &n->peer[i]);
+}
+
+/* In the nids of the own job somebody may be yet to come. */
+struct p3_peer *p3_ids_find(struct p3_nic *n, ptl_process_id_t who)
+{
+	struct p3_peer *p = place_of(n->ids, p3_pair(who.pid, who.nid))->peer;
+	if (p)
+		return p;
+	return who.nid - n->conf.job_nid < n->conf.job_nids ? &n->nobody : NULL;
+}

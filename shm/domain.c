@@ -1,0 +1,437 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "shm/domain.h"
+#include "shm/seg.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#define LOCKS   "locks"
+#define PRESENT ((off_t)1 << 20)
+#define NIDS    ((off_t)1 << 32)
+#define IDS     ((off_t)1 << 50)
+#define ALL     ((off_t)0) /* bytes from an offset on */
+#define PATIENT 1000       /* tries, a millisecond apart */
+#define BACKLOG 1024
+
+/* ---- locks ---- */
+
+static int lock(const struct p3_domain *d, short type, off_t at, off_t n)
+{
+	struct flock l = {
+		.l_type = type, .l_whence = SEEK_SET, .l_start = at, .l_len = n};
+	int rc;
+	do
+		rc = fcntl((int)p3_get(&d->locks), F_SETLK, &l);
+	while (rc < 0 && errno == EINTR);
+	return rc == 0 ? 0 : errno == EACCES ? -EAGAIN : -errno;
+}
+
+/* Of whose lock such a lock would be refused; false: of nobody's, or not known. */
+static bool in_the_way(
+	const struct p3_domain *d, short type, off_t at, off_t n, struct flock *l_out)
+{
+	*l_out = (struct flock){
+		.l_type = type, .l_whence = SEEK_SET, .l_start = at, .l_len = n};
+	return fcntl((int)p3_get(&d->locks), F_GETLK, l_out) == 0 &&
+	       l_out->l_type != F_UNLCK;
+}
+
+static uint32_t owner_of(const struct p3_domain *d, short type, off_t at)
+{
+	struct flock l;
+	return in_the_way(d, type, at, 1, &l) && l.l_pid > 0 ? (uint32_t)l.l_pid : 0;
+}
+
+/* -EADDRINUSE and who has it. */
+static int take(struct p3_domain *d, short type, off_t at, uint32_t *os_pid_out)
+{
+	int rc = lock(d, type, at, 1);
+	*os_pid_out = rc == -EAGAIN ? owner_of(d, type, at) : 0;
+	return rc == -EAGAIN ? -EADDRINUSE : rc;
+}
+
+/* ---- the directory ---- */
+
+bool p3_domain_is_name(const char *name)
+{
+	static const char letters[] = "abcdefghijklmnopqrstuvwxyz"
+				      "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
+	size_t n = strspn(name, letters);
+	return n && n <= P3_DOMAIN_NAMES && !name[n] && name[0] != '.';
+}
+
+static void close_fd(p3_a32 *fd)
+{
+	int was = (int)p3_get(fd);
+	p3_set(fd, (uint32_t)-1); /* a child that is forked now loses it, at worst */
+	if (was >= 0)
+		close(was);
+}
+
+static int refuse(const char *path, const char *what, struct p3_domain_why *why)
+{
+	snprintf(why->text, sizeof why->text,
+		"%s %s; expected a directory of uid %u with mode 0700: remove it, or set "
+		"PTL3_DOMAIN=" P3_DOMAIN_NONE " to reach nobody",
+		path, what, (unsigned)geteuid());
+	return -EPERM;
+}
+
+static int cannot(const char *path, int err, struct p3_domain_why *why)
+{
+	snprintf(why->text, sizeof why->text,
+		"%s: %s; see that it can be made and has room, or set "
+		"PTL3_DOMAIN=" P3_DOMAIN_NONE " to reach nobody",
+		path, strerror(err));
+	return -err;
+}
+
+static int check_owner(int fd, const char *path, struct p3_domain_why *why)
+{
+	char what[60];
+	struct stat st;
+	if (fstat(fd, &st) != 0)
+		return cannot(path, errno, why);
+	snprintf(what, sizeof what, "is uid %u's with mode %04o", (unsigned)st.st_uid,
+		(unsigned)st.st_mode & 07777u);
+	return st.st_uid == geteuid() && (st.st_mode & 0777) == 0700
+		       ? 0
+		       : refuse(path, what, why);
+}
+
+/* Its descriptor; -ENOENT: somebody is removing it. */
+static int open_dir(const char *path, struct p3_domain_why *why)
+{
+	if (mkdir(path, 0700) != 0 && errno != EEXIST)
+		return cannot(path, errno, why);
+	int fd = p3_fd_above_std(
+		open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+	if (fd < 0 && (errno == ELOOP || errno == ENOTDIR))
+		return refuse(path, "is no directory", why);
+	if (fd < 0)
+		return cannot(path, errno, why);
+	int rc = check_owner(fd, path, why);
+	if (rc)
+		close(fd);
+	return rc ? rc : fd;
+}
+
+static int open_user(const char *base, struct p3_domain *d, struct p3_domain_why *why)
+{
+	snprintf(d->path, sizeof d->path, "%s/ptl3-%u", base, (unsigned)geteuid());
+	int fd = open_dir(d->path, why);
+	if (fd >= 0)
+		close(fd);
+	return fd < 0 ? fd : 0;
+}
+
+static int open_locks(struct p3_domain *d, const char *name, struct p3_domain_why *why)
+{
+	size_t n = strlen(d->path);
+	snprintf(d->path + n, sizeof d->path - n, "/%s", name);
+	int fd = open_dir(d->path, why);
+	if (fd < 0)
+		return fd;
+	p3_set(&d->dir, (uint32_t)fd);
+	fd = p3_fd_above_std(
+		openat(fd, LOCKS, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
+	p3_set(&d->locks, (uint32_t)fd);
+	return fd < 0 ? cannot(d->path, errno, why) : 0;
+}
+
+static bool is_named(const struct p3_domain *d)
+{
+	struct stat here, there;
+	return fstat((int)p3_get(&d->locks), &here) == 0 &&
+	       fstatat((int)p3_get(&d->dir), LOCKS, &there, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       here.st_ino == there.st_ino && here.st_dev == there.st_dev;
+}
+
+void p3_domain_none(struct p3_domain *d)
+{
+	p3_set(&d->dir, (uint32_t)-1);
+	p3_set(&d->locks, (uint32_t)-1);
+	d->slot = P3_DOMAIN_NO_SLOT;
+}
+
+/* -ENOENT, -EAGAIN: somebody is removing the directory. */
+static int open_once(struct p3_domain *d, const char *base, const char *name,
+	struct p3_domain_why *why)
+{
+	p3_domain_none(d);
+	int rc = open_user(base, d, why);
+	rc = rc ? rc : open_locks(d, name, why);
+	rc = rc ? rc : lock(d, F_RDLCK, PRESENT, 1);
+	rc = rc ? rc : is_named(d) ? 0 : -ENOENT;
+	if (rc)
+		p3_domain_forget(d);
+	return rc;
+}
+
+/* ---- removal ---- */
+
+static void socket_name(uint32_t slot, char name[16])
+{
+	snprintf(name, 16, "%u.sock", slot);
+}
+
+static void unlink_socket(const struct p3_domain *d, uint32_t slot)
+{
+	char name[16];
+	socket_name(slot, name);
+	(void)unlinkat((int)p3_get(&d->dir), name, 0);
+}
+
+static bool is_socket(const char *name, uint32_t *slot_out)
+{
+	char *end;
+	unsigned long slot = strtoul(name, &end, 10);
+	*slot_out = (uint32_t)slot;
+	return *name >= '0' && *name <= '9' && slot < P3_MAX_NODES &&
+	       strcmp(end, ".sock") == 0;
+}
+
+void p3_domain_list(const struct p3_domain *d, uint64_t slots_out[P3_MAX_NODES / 64])
+{
+	uint32_t slot;
+	memset(slots_out, 0, P3_MAX_NODES / 8);
+	int fd = openat((int)p3_get(&d->dir), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	if (!dir && fd >= 0)
+		close(fd);
+	for (struct dirent *e; dir && (e = readdir(dir));)
+		if (is_socket(e->d_name, &slot))
+			slots_out[slot / 64] |= (uint64_t)1 << slot % 64;
+	if (dir)
+		closedir(dir);
+}
+
+/* With PRESENT alone: nobody is in it, and nobody comes in. */
+static void remove_all(const struct p3_domain *d)
+{
+	uint64_t slots[P3_MAX_NODES / 64];
+	p3_domain_list(d, slots);
+	for (uint32_t i = 0; i < P3_MAX_NODES; i++)
+		if (slots[i / 64] >> i % 64 & 1)
+			unlink_socket(d, i);
+	(void)unlinkat((int)p3_get(&d->dir), LOCKS, 0);
+}
+
+/* Of domains beside this one in which nobody is any more. */
+static void sweep_one(int user, const char *path, const char *name)
+{
+	struct p3_domain d;
+	p3_domain_none(&d);
+	snprintf(d.path, sizeof d.path, "%s/%.*s", path, P3_DOMAIN_NAMES, name);
+	p3_set(&d.dir, (uint32_t)openat(user, name,
+			       O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+	p3_set(&d.locks, (uint32_t)openat((int)p3_get(&d.dir), LOCKS,
+				 O_RDWR | O_NOFOLLOW | O_CLOEXEC));
+	bool over = (int)p3_get(&d.locks) >= 0 && lock(&d, F_WRLCK, PRESENT, 1) == 0 &&
+		    is_named(&d);
+	if (over)
+		remove_all(&d);
+	p3_domain_forget(&d);
+	if (over)
+		(void)rmdir(d.path);
+}
+
+static void sweep_others(const char *base, const char *own)
+{
+	char path[60];
+	snprintf(path, sizeof path, "%s/ptl3-%u", base, (unsigned)geteuid());
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	if (!dir && fd >= 0)
+		close(fd);
+	for (struct dirent *e; dir && (e = readdir(dir));)
+		if (p3_domain_is_name(e->d_name) && strcmp(e->d_name, own) != 0)
+			sweep_one(dirfd(dir), path, e->d_name);
+	if (dir)
+		closedir(dir);
+}
+
+/* ---- the way in ---- */
+
+int p3_domain_open(struct p3_domain *d, const char *base, const char *name,
+	struct p3_domain_why *why)
+{
+	static const struct timespec pause = {.tv_nsec = 1000000};
+	int rc = -EINVAL;
+	snprintf(why->text, sizeof why->text,
+		"the name of a domain is '%.64s'; expected letters, digits, '-', '_' and "
+		"'.', %d at most",
+		name, P3_DOMAIN_NAMES);
+	if (!p3_domain_is_name(name))
+		return rc;
+	for (int i = 0; i < PATIENT; i++) {
+		rc = open_once(d, base, name, why);
+		if ((rc != -ENOENT && rc != -EAGAIN) || access(base, F_OK) != 0)
+			break;
+		if (i > 10)
+			nanosleep(&pause, NULL);
+	}
+	if (!rc)
+		sweep_others(base, name);
+	if (rc == -EAGAIN)
+		snprintf(why->text, sizeof why->text,
+			"%s is being removed by a process that has stopped; continue or "
+			"end it",
+			d->path);
+	return rc == -EAGAIN ? -EBUSY : rc;
+}
+
+void p3_domain_forget(struct p3_domain *d)
+{
+	close_fd(&d->locks);
+	close_fd(&d->dir);
+	d->slot = P3_DOMAIN_NO_SLOT;
+}
+
+/* ---- sockets ---- */
+
+static bool socket_path(
+	const struct p3_domain *d, uint32_t slot, struct sockaddr_un *at_out)
+{
+	char name[16];
+	socket_name(slot, name);
+	*at_out = (struct sockaddr_un){.sun_family = AF_UNIX};
+	int n = snprintf(
+		at_out->sun_path, sizeof at_out->sun_path, "%s/%s", d->path, name);
+	return n > 0 && (size_t)n < sizeof at_out->sun_path;
+}
+
+static int make_socket(void)
+{
+	int fd = p3_fd_above_std(
+		socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+	return fd < 0 ? -errno : fd;
+}
+
+static int open_socket(const struct p3_domain *d, uint32_t slot)
+{
+	struct sockaddr_un at;
+	if (!socket_path(d, slot, &at))
+		return -ENAMETOOLONG;
+	int fd = make_socket();
+	if (fd < 0)
+		return fd;
+	unlink_socket(d, slot); /* of a dead owner */
+	if (bind(fd, (struct sockaddr *)&at, sizeof at) == 0 &&
+		chmod(at.sun_path, 0600) == 0 && listen(fd, BACKLOG) == 0)
+		return fd;
+	int rc = -errno;
+	close(fd);
+	return rc;
+}
+
+int p3_domain_call(const struct p3_domain *d, uint32_t slot)
+{
+	struct sockaddr_un at;
+	if (!socket_path(d, slot, &at))
+		return -ENAMETOOLONG;
+	int fd = make_socket();
+	if (fd < 0 || connect(fd, (struct sockaddr *)&at, sizeof at) == 0)
+		return fd;
+	int rc = -errno;
+	close(fd);
+	return rc;
+}
+
+/* ---- slots and ids ---- */
+
+int p3_domain_take_slot(struct p3_domain *d, uint32_t n, int *listen_out)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		int rc = lock(d, F_WRLCK, i, 1);
+		if (rc == -EAGAIN)
+			continue;
+		int fd = rc ? rc : open_socket(d, i);
+		if (fd < 0) {
+			(void)lock(d, F_UNLCK, i, 1);
+			return fd;
+		}
+		d->slot = i;
+		*listen_out = fd;
+		return 0;
+	}
+	return -EUSERS;
+}
+
+int p3_domain_take_id(
+	struct p3_domain *d, uint32_t nid, uint32_t pid, uint32_t *os_pid_out)
+{
+	return take(d, F_WRLCK, IDS + ((off_t)nid << 16) + (off_t)pid, os_pid_out);
+}
+
+int p3_domain_take_nid(struct p3_domain *d, uint32_t nid, uint32_t *os_pid_out)
+{
+	return take(d, F_RDLCK, NIDS + (off_t)nid, os_pid_out);
+}
+
+int p3_domain_take_nids(struct p3_domain *d, uint32_t n, uint32_t *first_out)
+{
+	struct flock l;
+	for (off_t at = 0; at + n < UINT32_MAX;) {
+		int rc = lock(d, F_WRLCK, NIDS + at, n);
+		*first_out = (uint32_t)at;
+		if (rc != -EAGAIN)
+			return rc;
+		if (in_the_way(d, F_WRLCK, NIDS + at, n, &l))
+			at = l.l_start + l.l_len - NIDS;
+	}
+	return -EUSERS;
+}
+
+bool p3_domain_reap(struct p3_domain *d, uint32_t slot)
+{
+	if (slot == d->slot || lock(d, F_WRLCK, slot, 1) != 0)
+		return false;
+	unlink_socket(d, slot);
+	(void)lock(d, F_UNLCK, slot, 1);
+	return true;
+}
+
+bool p3_domain_is_over(const struct p3_domain *d, uint32_t slot, uint32_t os_pid)
+{
+	struct flock l = {
+		.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = slot, .l_len = 1};
+	if (fcntl((int)p3_get(&d->locks), F_GETLK, &l) != 0)
+		return false;
+	return l.l_type == F_UNLCK || l.l_pid != (pid_t)os_pid;
+}
+
+/* ---- the end ---- */
+
+static void remove_dirs(const char *path)
+{
+	char user[108];
+	(void)rmdir(path);
+	snprintf(user, sizeof user, "%s", path);
+	*strrchr(user, '/') = '\0';
+	(void)rmdir(user);
+}
+
+void p3_domain_leave(struct p3_domain *d)
+{
+	if ((int)p3_get(&d->locks) < 0)
+		return;
+	if (d->slot != P3_DOMAIN_NO_SLOT)
+		unlink_socket(d, d->slot);
+	(void)lock(d, F_UNLCK, 0, ALL);
+	bool last = lock(d, F_WRLCK, PRESENT, 1) == 0 && is_named(d);
+	if (last)
+		remove_all(d);
+	p3_domain_forget(d);
+	if (last)
+		remove_dirs(d->path);
+}

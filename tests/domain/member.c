@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "member.h"
+
+#include <portals3.h>
+#include <portals3_runtime.h>
+#include <portals3x.h>
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { PORTAL = 4, FLOODED = 5, BUFFERS = 8, BUFFER = 4 << 20, EVENTS = 1 << 14 };
+enum { FLOOD = 5 }; /* the seed of all bytes of a flood */
+
+static struct {
+	ptl_handle_ni_t ni;
+	ptl_handle_eq_t in, out;
+	char *buffer[BUFFERS];
+	char *source, *flooded;
+	unsigned long got, failed;
+	unsigned last_jid;
+} me;
+
+_Noreturn void fail(const char *format, ...)
+{
+	va_list args;
+	va_start(args, format);
+	fprintf(stderr, "process %d: ", (int)getpid());
+	vfprintf(stderr, format, args);
+	fputc('\n', stderr);
+	va_end(args);
+	exit(1);
+}
+
+static void ok(int rc, const char *what)
+{
+	if (rc != PTL_OK)
+		fail("%s: %s", what, PtlErrorStr((unsigned)rc));
+}
+
+uint64_t now_ms(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+/* ---- bytes that follow from a seed ---- */
+
+static uint64_t mix(uint64_t x)
+{
+	x ^= x >> 31;
+	x *= 0x7fb5d329728ea185u;
+	return x ^ x >> 27;
+}
+
+static void fill(char *at, size_t n, uint64_t seed)
+{
+	for (size_t i = 0; i < n; i += 8) {
+		uint64_t word = mix(seed + i);
+		memcpy(at + i, &word, n - i < 8 ? n - i : 8);
+	}
+}
+
+static void compare(const char *at, size_t n, uint64_t seed)
+{
+	for (size_t i = 0; i < n; i += 8) {
+		uint64_t word = mix(seed + i);
+		if (memcmp(at + i, &word, n - i < 8 ? n - i : 8) != 0)
+			fail("byte %zu or the next of %zu with seed %llx is wrong", i, n,
+				(unsigned long long)seed);
+	}
+}
+
+/* Others write the same bytes over them meanwhile. */
+__attribute__((no_sanitize("thread"))) static void compare_flood(const char *at, size_t n)
+{
+	const volatile uint64_t *word = (const volatile uint64_t *)(const void *)at;
+	for (size_t i = 0; i < n / 8; i += 9)
+		if (word[i] != mix(FLOOD + i * 8))
+			fail("word %zu of a flood is wrong", i);
+}
+
+/* ---- receiving ---- */
+
+static void offer(unsigned i)
+{
+	ptl_process_id_t anyone = {PTL_NID_ANY, PTL_PID_ANY};
+	ptl_md_t md = {.start = me.buffer[i],
+		.length = BUFFER,
+		.threshold = PTL_MD_THRESH_INF,
+		.max_size = MEMBER_LONGEST,
+		.options = PTL_MD_OP_PUT | PTL_MD_MAX_SIZE | PTL_MD_EVENT_START_DISABLE,
+		.user_ptr = (void *)(uintptr_t)i,
+		.eq_handle = me.in};
+	ptl_handle_me_t at;
+	ok(PtlMEAttach(me.ni, PORTAL, anyone, 0, ~0ull, PTL_UNLINK, PTL_INS_AFTER, &at),
+		"PtlMEAttach");
+	ok(PtlMDAttach(at, md, PTL_UNLINK, NULL), "PtlMDAttach");
+}
+
+/* For any number of the same message: they may be written over each other. */
+static void offer_for_floods(void)
+{
+	ptl_process_id_t anyone = {PTL_NID_ANY, PTL_PID_ANY};
+	ptl_md_t md = {.start = me.flooded,
+		.length = MEMBER_LONGEST,
+		.threshold = PTL_MD_THRESH_INF,
+		.options =
+			PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE | PTL_MD_EVENT_START_DISABLE,
+		.eq_handle = me.in};
+	ptl_handle_me_t at;
+	ok(PtlMEAttach(me.ni, FLOODED, anyone, 0, 0, PTL_RETAIN, PTL_INS_AFTER, &at),
+		"PtlMEAttach");
+	ok(PtlMDAttach(at, md, PTL_RETAIN, NULL), "PtlMDAttach");
+}
+
+static void take_event(const ptl_event_t *ev)
+{
+	if (ev->type == PTL_EVENT_UNLINK) {
+		offer((unsigned)(uintptr_t)ev->md.user_ptr);
+		return;
+	}
+	if (ev->type != PTL_EVENT_PUT_END)
+		fail("event %d comes", (int)ev->type);
+	me.last_jid = ev->jid;
+	if (ev->ni_fail_type != PTL_NI_OK) {
+		me.failed++;
+		return;
+	}
+	me.got++;
+	if (ev->pt_index == FLOODED)
+		compare_flood(ev->md.start, ev->mlength);
+	else
+		compare((char *)ev->md.start + ev->offset, ev->mlength, ev->hdr_data);
+}
+
+void member_take(void)
+{
+	ptl_event_t ev;
+	int rc;
+	while ((rc = PtlEQGet(me.in, &ev)) == PTL_OK)
+		take_event(&ev);
+	if (rc != PTL_EQ_EMPTY)
+		ok(rc, "PtlEQGet");
+}
+
+unsigned long member_got(void)
+{
+	return me.got;
+}
+
+/* ---- sending ---- */
+
+static bool next_event(ptl_event_t *ev, uint64_t until)
+{
+	ptl_handle_eq_t both[2] = {me.in, me.out};
+	while (now_ms() < until) {
+		int which, rc = PtlEQPoll(both, 2, 20, ev, &which);
+		if (rc == PTL_EQ_EMPTY)
+			continue;
+		ok(rc, "PtlEQPoll");
+		if (which == 1)
+			return true;
+		take_event(ev);
+	}
+	return false;
+}
+
+static ptl_handle_md_t begin_put(ptl_process_id_t to, size_t n, unsigned entry)
+{
+	static uint64_t seed;
+	ptl_handle_md_t h;
+	seed += mix((uint64_t)getpid() * 77 + now_ms()) | 1;
+	fill(me.source, n, seed);
+	ptl_md_t md = {.start = me.source,
+		.length = n,
+		.threshold = PTL_MD_THRESH_INF,
+		.options = PTL_MD_EVENT_START_DISABLE,
+		.eq_handle = me.out};
+	ok(PtlMDBind(me.ni, md, PTL_RETAIN, &h), "PtlMDBind");
+	ok(PtlPut(h, PTL_ACK_REQ, to, PORTAL, entry, 0, 0, seed), "PtlPut");
+	return h;
+}
+
+enum outcome member_put(ptl_process_id_t to, size_t n, unsigned entry, unsigned ms)
+{
+	ptl_event_t ev;
+	ptl_handle_md_t h = begin_put(to, n, entry);
+	enum outcome out = HUNG;
+	uint64_t until = now_ms() + 10000;
+	while (out != ACKED && out != FAILED && next_event(&ev, until)) {
+		if (ev.md_handle != h)
+			continue; /* late, of one before */
+		if (ev.type == PTL_EVENT_ACK)
+			out = ev.ni_fail_type == PTL_NI_OK ? ACKED : FAILED;
+		else if (ev.type == PTL_EVENT_SEND_END)
+			out = ev.ni_fail_type == PTL_NI_OK ? SENT : FAILED;
+		if (out == SENT)
+			until = now_ms() + ms;
+	}
+	while (PtlMDUnlink(h) == PTL_MD_IN_USE)
+		member_take();
+	return out;
+}
+
+static bool is_acked(void)
+{
+	ptl_event_t ev;
+	return next_event(&ev, now_ms() + 10000) && ev.type == PTL_EVENT_ACK;
+}
+
+void member_flood(ptl_process_id_t to, unsigned pause_ms)
+{
+	int acks = 0;
+	fill(me.source, MEMBER_LONGEST, FLOOD);
+	ptl_md_t md = {.start = me.source,
+		.length = MEMBER_LONGEST,
+		.threshold = PTL_MD_THRESH_INF,
+		.options = PTL_MD_EVENT_START_DISABLE | PTL_MD_EVENT_END_DISABLE,
+		.eq_handle = me.out};
+	ptl_handle_md_t h;
+	ok(PtlMDBind(me.ni, md, PTL_RETAIN, &h), "PtlMDBind");
+	for (;;) {
+		ok(PtlPut(h, PTL_ACK_REQ, to, FLOODED, 0, 0, 0, FLOOD), "PtlPut");
+		for (acks++; acks > 1;)
+			acks -= is_acked();
+		if (pause_ms)
+			poll(NULL, 0, (int)pause_ms);
+	}
+}
+
+/* ---- life ---- */
+
+void member_start(ptl_pid_t pid)
+{
+	int most, rc;
+	ok(PtlInit(&most), "PtlInit");
+	rc = PtlNIInit(PTL_IFACE_DEFAULT, pid, NULL, NULL, &me.ni);
+	if (rc == PTL_PID_INVALID)
+		exit(MEMBER_CLASH);
+	if (rc == PTL_IFACE_INVALID)
+		exit(MEMBER_REFUSED);
+	ok(rc, "PtlNIInit");
+	ok(PtlEQAlloc(me.ni, EVENTS, PTL_EQ_HANDLER_NONE, &me.in), "PtlEQAlloc");
+	ok(PtlEQAlloc(me.ni, EVENTS, PTL_EQ_HANDLER_NONE, &me.out), "PtlEQAlloc");
+	me.source = malloc(MEMBER_LONGEST);
+	me.flooded = calloc(1, MEMBER_LONGEST);
+	offer_for_floods();
+	for (unsigned i = 0; i < BUFFERS; i++) {
+		me.buffer[i] = malloc(BUFFER);
+		offer(i);
+	}
+}
+
+void member_end(void)
+{
+	PtlFini();
+}
+
+ptl_process_id_t member_id(void)
+{
+	ptl_process_id_t id;
+	ok(PtlGetId(me.ni, &id), "PtlGetId");
+	return id;
+}
+
+/* ---- obeying ---- */
+
+static void fork_sleeper(unsigned ms)
+{
+	if (fork() == 0) {
+		for (int fd = 0; fd <= STDERR_FILENO; fd++)
+			close(fd); /* nobody waits for this one */
+		poll(NULL, 0, (int)ms);
+		_exit(0);
+	}
+}
+
+/* The child is a member of its own; says whether the parent hears it. */
+static const char *child_joins(void)
+{
+	ptl_process_id_t parent = member_id();
+	int status;
+	pid_t child = fork();
+	if (child == 0) {
+		member_start(PTL_PID_ANY);
+		enum outcome out = member_put(parent, 5000, 0, 5000);
+		member_end();
+		_exit(out == ACKED ? 0 : 9);
+	}
+	while (waitpid(child, &status, WNOHANG) == 0) {
+		member_take();
+		poll(NULL, 0, 1);
+	}
+	return status == 0 ? "ok" : "no";
+}
+
+static void become_another(void)
+{
+	execlp("sleep", "sleep", "5", NULL);
+	fail("exec: %s", strerror(errno));
+}
+
+/* One line of an order, one of an answer. */
+static bool obey(char *line)
+{
+	static const char *const names[] = {"acked", "sent", "failed", "hung"};
+	unsigned long a = 0, b = 0, c = 0, d = 0, ms = 0;
+	char word[20] = "";
+	sscanf(line, "%19s %lu %lu %lu %lu %lu", word, &a, &b, &c, &d, &ms);
+	ptl_process_id_t to = {(ptl_nid_t)a, (ptl_pid_t)b};
+	if (strcmp(word, "put") == 0)
+		printf("%s\n", names[member_put(to, c, (unsigned)d, (unsigned)ms)]);
+	else if (strcmp(word, "flood") == 0)
+		member_flood(to, 0);
+	else if (strcmp(word, "got") == 0)
+		printf("%lu %lu %u\n", me.got, me.failed, me.last_jid);
+	else if (strcmp(word, "admit") == 0) /* entry uid jid */
+		printf("%d\n", PtlACEntry(me.ni, (ptl_ac_index_t)a,
+				       (ptl_process_id_t){PTL_NID_ANY, PTL_PID_ANY},
+				       (ptl_uid_t)b, (ptl_jid_t)c, PTL_PT_INDEX_ANY));
+	else if (strcmp(word, "sleeper") == 0)
+		fork_sleeper((unsigned)a), puts("ok");
+	else if (strcmp(word, "child") == 0)
+		puts(child_joins());
+	else if (strcmp(word, "exec") == 0)
+		become_another();
+	else
+		return false;
+	fflush(stdout);
+	return true;
+}
+
+/* Orders come line by line; end of file: leave. */
+void member_serve(void)
+{
+	char line[200];
+	size_t n = 0;
+	for (;;) {
+		struct pollfd in = {.fd = STDIN_FILENO, .events = POLLIN};
+		member_take();
+		if (poll(&in, 1, 1) <= 0)
+			continue;
+		ssize_t got = read(STDIN_FILENO, line + n, sizeof line - n - 1);
+		if (got <= 0)
+			return;
+		n += (size_t)got;
+		line[n] = '\0';
+		if (!strchr(line, '\n'))
+			continue;
+		n = 0;
+		if (!obey(line))
+			return;
+	}
+}
+
+void member_say_who(void)
+{
+	ptl_process_id_t id = member_id();
+	ptl_jid_t jid;
+	ptl_uid_t uid;
+	ok(PtlGetJid(me.ni, &jid), "PtlGetJid");
+	ok(PtlGetUid(me.ni, &uid), "PtlGetUid");
+	printf("%u %u %u %u\n", id.nid, id.pid, jid, uid);
+	fflush(stdout);
+}

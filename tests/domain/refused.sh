@@ -1,0 +1,85 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# A domain's directory that is not the user's alone is refused, in one line that says
+# what to do; so are names and numbers that make no sense; none reaches nobody.
+# refused.sh domain_meet yod
+set -u
+meet=$1 yod=$2
+base=/dev/shm/ptl3-$(id -u)
+name=refused-$$
+export PTL3_DOMAIN=$name PTL3_HUGEPAGES=off
+trap 'rm -rf "$base/$name" "$base/$name.far"; rmdir "$base" 2>/dev/null' EXIT
+
+fail() {
+	echo "$*"
+	exit 1
+}
+
+# refused what words...: a member does not start, with one line that has all words
+refused() {
+	local what=$1 said status
+	shift
+	said=$("$meet" member 4000 2>&1 </dev/null)
+	status=$?
+	[ $status -ne 0 ] || fail "$what: is not refused: $said"
+	[ "$(grep -c 'p3\[' <<<"$said")" = 1 ] || fail "$what: not one line: $said"
+	for word; do
+		grep -qF -- "$word" <<<"$said" || fail "$what: no '$word' in: $said"
+	done
+}
+
+mkdir -pm 0700 "$base"
+mkdir -m 0755 "$base/$name"
+refused "mode" "$base/$name" "mode 0755" 0700 PTL3_DOMAIN=none
+chmod 0770 "$base/$name"
+refused "group" "mode 0770"
+rmdir "$base/$name"
+mkdir -m 0700 "$base/$name.far"
+ln -s "$base/$name.far" "$base/$name"
+refused "symlink" "is no directory" "$base/$name"
+rm "$base/$name"
+: >"$base/$name"
+refused "file" "is no directory"
+rm "$base/$name"
+if [ "$(id -u)" = 0 ]; then
+	mkdir -m 0700 "$base/$name"
+	chown 65534 "$base/$name"
+	refused "owner" "uid 65534"
+	rm -rf "${base:?}/$name"
+	mkdir -m 0700 "$base/$name"
+	: >"$base/$name.far/other"
+	ln -s "$base/$name.far/other" "$base/$name/locks"
+	refused "link to other locks" "$base/$name"
+	[ ! -s "$base/$name.far/other" ] || fail "somebody wrote through a link"
+	rm -rf "${base:?}/$name"
+fi
+PTL3_DOMAIN=a/b refused "name" PTL3_DOMAIN "'a/b'" expected
+PTL3_DOMAIN=.. refused "name" PTL3_DOMAIN "'..'" expected
+PTL3_NID=1.2.3 refused "nid" PTL3_NID "'1.2.3'" expected
+PTL3_DOMAIN_NODES=0 refused "nodes" PTL3_DOMAIN_NODES "'0'" expected
+
+# One that has room for another number than those that are there.
+coproc MEMBER { "$meet" member 4001; }
+member=$MEMBER_PID
+read -r _ <&"${MEMBER[0]}"
+PTL3_DOMAIN_NODES=65 refused "other room" "has room for 64" PTL3_DOMAIN_NODES
+eval "exec ${MEMBER[1]}>&-"
+wait "$member" || fail "who was there is hurt"
+
+# A full one.
+export PTL3_DOMAIN_NODES=1
+coproc ONLY { "$meet" member 4001; }
+only=$ONLY_PID
+read -r _ <&"${ONLY[0]}"
+refused "full" "is full" "room for 1"
+eval "exec ${ONLY[1]}>&-"
+wait "$only" || fail "who was there is hurt"
+unset PTL3_DOMAIN_NODES
+
+said=$("$yod" -sz 1 --domain a/b true 2>&1)
+[ $? = 2 ] && grep -q "'a/b' is no name" <<<"$said" || fail "yod: $said"
+[ ! -e "$base/$name" ] || fail "$base/$name is left: $(ls "$base/$name")"
+
+# none: alone, and no file
+said=$(PTL3_DOMAIN=none "$meet" member 4000 </dev/null) || fail "none: $said"
+echo "# tried: 14 domains that must not be entered"
