@@ -16,9 +16,10 @@
  *
  * The later of two calls the earlier one; two that come at once may both call, and the
  * second BORN of one incarnation says nothing new.  An end of file, the end of the
- * process (pidfd: forked children may hold copies of its sockets), or its slot's lock being free
- * or somebody else's (it has become another program, with such children) is the end of
- * the incarnation; without LEAVE before, it has died: nobody here knows exit statuses.
+ * process (pidfd: forked children may hold copies of its sockets), or its slot's lock
+ * being free or somebody else's (it has become another program, with such children) is
+ * the end of the incarnation; without LEAVE before, it has died: nobody here knows exit
+ * statuses.
  *
  * All is done by the domain's thread, which lives between join and part, hence while the
  * NIC does; the others ask it.  It blocks on nobody: sockets do not block, and what finds

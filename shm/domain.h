@@ -63,8 +63,9 @@ struct p3_domain_why {
 bool p3_domain_is_name(const char *name);
 
 /*
- * Go in, making what is not there, and removing other domains where all are dead; base is P3_DOMAIN_BASE but in tests.  0, or -errno
- * and why: -EPERM: a directory is not ours alone, or no directory; -EBUSY; -EINVAL.
+ * Go in, making what is not there, and removing other domains in which all are dead; base
+ * is P3_DOMAIN_BASE but in tests.  0, or -errno and why: -EPERM: a directory is not ours
+ * alone, or no directory; -EBUSY; -EINVAL.
  */
 int p3_domain_open(struct p3_domain *d, const char *base, const char *name,
 	struct p3_domain_why *why);
