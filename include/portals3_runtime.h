@@ -7,10 +7,11 @@
  *
  * A job is a number of processes, ranked 0 to size - 1.  A process under yod need not set
  * anything: its rank, the size and the maps are there after PtlInit, and complete after
- * PtlNIInit.  Any other process may describe its job with the Set functions, or have it
- * read from the environment (see PtlSetRank).  What is set here only answers the Get
- * functions: it changes neither the ids of the process nor the reach of its messages.
- * PtlSetJID is the exception, and has to wait for PtlInit.
+ * PtlNIInit.  What is said of yod here holds for mpirun, mpiexec and srun, too, if all
+ * processes of the job are on one host.  Any other process may describe its job with the
+ * Set functions, or have it read from the environment (see PtlSetRank).  What is set here
+ * only answers the Get functions: it changes neither the ids of the process nor the reach
+ * of its messages.  PtlSetJID is the exception, and has to wait for PtlInit.
  *
  * ni_handle is a live interface, which then answers for itself; or PTL_INVALID_HANDLE,
  * which means the process, and thereby each interface for which nothing of its own was

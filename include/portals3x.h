@@ -17,14 +17,16 @@ extern "C" {
 /*
  * PtlXBarrier - wait until all nodes of the job have come here
  *
- * The nodes are the processes that yod started.  What a node did before its call has
- * happened for every node after its return; this says nothing about messages under way.
- * A process that yod did not start returns at once, whoever is in its domain.  Works
- * before and after PtlNIInit, and after PtlNIFini.  Messages are served meanwhile.
+ * The nodes are the processes that yod or another launcher started.  What a node did
+ * before its call has happened for every node after its return; this says nothing about
+ * messages under way.  A process that nobody launched returns at once, whoever is in its
+ * domain.  Works before and after PtlNIInit, and after PtlNIFini, under yod; in a job of
+ * another launcher only between the two.  Messages are served meanwhile.
  *
  * PTL_NO_INIT	PtlInit has not succeeded, PtlFini has run, or this is a forked child
  * PTL_FAIL	a node of the job died, or left it, before all had come; every later
- *		barrier of the job fails, too
+ *		barrier of the job fails, too.  In a job of another launcher also: this
+ *		process has no interface, or has closed it meanwhile
  *
  * One thread of a process at a time: the caller serialises.  Not from signal handlers.
  * Blocks until all nodes have come or one is gone.

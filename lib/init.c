@@ -9,6 +9,7 @@
  * Memory ordering:
  *	INIT.1	up, nic: released when all they lead to is ready -> acquired by calls
  */
+#include "lib/launched.h"
 #include "lib/lib.h"
 #include "shm/fault.h"
 #include "shm/log.h"
@@ -371,7 +372,7 @@ int p3_job_enter(struct p3_node *node)
 		return 0;
 	struct p3_conf conf;
 	int rc = p3_conf_read(&conf);
-	node->capacity = conf.domain_nodes;
+	node->capacity = node->launched ? node->size : conf.domain_nodes;
 	return rc ? rc : p3_meet_enter(node);
 }
 
@@ -565,7 +566,22 @@ static int say_hello(struct p3_node *node)
 	return 0;
 }
 
-static void be_alone(struct p3_node *node)
+/* A forked child is none of the ranks, and a node of a test is whatever the test says. */
+static int be_launched(struct p3_node *node)
+{
+	struct p3_launched by;
+	int rc = node->harness || node->welcomed ? 0 : p3_launched_read(&by);
+	node->launched = rc > 0;
+	if (rc <= 0)
+		return rc;
+	node->rank = by.rank;
+	node->size = by.size;
+	node->jid = by.jid;
+	memcpy(node->domain, by.domain, sizeof by.domain);
+	return 0;
+}
+
+static int be_without_yod(struct p3_node *node)
 {
 	node->rank = 0;
 	node->size = 1;
@@ -575,6 +591,7 @@ static void be_alone(struct p3_node *node)
 	node->jid = (uint32_t)getpid();
 	node->uid = (uint32_t)geteuid();
 	node->cpus = p3_usable_cpus();
+	return be_launched(node);
 }
 
 /* Before they join: their nids are planned, and the pids of those that ask for none. */
@@ -591,7 +608,8 @@ static int make_directory(struct p3_node *node)
 	d->ranked = true;
 	d->rank = node->rank;
 	for (uint32_t i = 0; i < node->size; i++) {
-		p3_set(&d->member[i].nid, node->nid - node->rank + i);
+		p3_set(&d->member[i].nid,
+			node->launched ? node->nid : node->nid - node->rank + i);
 		for (uint32_t k = 0; k < P3_JOB_NIS; k++)
 			p3_set(&d->member[i].pid[k],
 				P3_JOB_PID_BASE + i + k * P3_JOB_PID_STEP);
@@ -626,9 +644,9 @@ int p3_job_begin(struct p3_node *node)
 {
 	if (!node->harness && !node->welcomed)
 		node->sock = inherited_socket();
-	if (node->sock < 0)
-		be_alone(node);
-	int rc = node->sock >= 0 && !node->welcomed ? say_hello(node) : 0;
+	int rc = node->sock < 0 ? be_without_yod(node) : 0;
+	if (!rc && node->sock >= 0 && !node->welcomed)
+		rc = say_hello(node);
 	if (!rc)
 		rc = make_directory(node);
 	if (rc)
@@ -710,7 +728,7 @@ static int init(struct p3_node *node)
 		p3_release(&node->up, up); /* INIT.1: others look for up[1] in PtlInit */
 	}
 	int rc = p3_job_begin(node);
-	if (!rc && node->sock < 0) /* else yod said it, once a job */
+	if (!rc && node->sock < 0 && !node->rank) /* else yod said it; once a job */
 		p3_conf_warn_unknown();
 	if (!rc)
 		p3_release(up, 1); /* INIT.1 */
@@ -735,7 +753,7 @@ int PtlInit(int *max_interfaces)
 	if (!p3_is_up(node))
 		rc = init(node);
 	pthread_mutex_unlock(&node->call);
-	if (rc)
+	if (rc && rc != -EINVAL) /* which has been said */
 		p3_error("PtlInit: %s", strerror(-rc));
 	p3_caller_restore(caller);
 	if (rc)

@@ -4,6 +4,7 @@
  *
  *	init.c	  PtlInit, PtlFini; the job, its life thread
  *	meet.c	  the domain: nodes that nobody introduces to each other
+ *	launched.c rank, size and job of who was started by mpirun and the like
  *	ni.c	  PtlNIInit, PtlNIFini, limits, ids
  *	me.c md.c eq.c move.c	the calls of these names
  *	debug.c	  printing, for people
@@ -54,6 +55,7 @@ struct p3_node {
 	int stop_fd;
 	bool harness; /* a node of a test process: yod's end is not ours */
 	bool welcomed;
+	bool launched; /* by another launcher: rank, size and jid are its */
 	bool joined;
 	bool leaving;      /* LEAVE is sent, yod has not said LEFT */
 	uint64_t *missing; /* incarnations of nodes that could not be mapped yet */
@@ -97,6 +99,12 @@ static inline bool p3_is_up(struct p3_node *node)
 static inline bool p3_by_yod(struct p3_node *node)
 {
 	return p3_is_up(node) && node->sock >= 0;
+}
+
+/* Somebody has said which rank of how many this is: it is not the program's to say. */
+static inline bool p3_is_placed(struct p3_node *node)
+{
+	return p3_is_up(node) && (node->sock >= 0 || node->launched);
 }
 
 static inline struct p3_nic *p3_nic(struct p3_node *node)

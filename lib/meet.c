@@ -24,6 +24,7 @@
 #define PACKETS  16 /* of one connection in a row */
 #define BELT_MS  1000
 #define AGAIN_MS 50 /* something found no room */
+#define LATE_S   10 /* a rank that has not come is worth a line */
 
 enum watch { LISTEN, WAKE, CONN, LIFE };
 
@@ -41,8 +42,10 @@ struct conn {
 struct member {
 	uint64_t incarnation; /* 0: nobody */
 	uint32_t os_pid;
-	p3_a32 life;  /* pidfd, -1: the belt must do */
-	bool missing; /* it could not be mapped yet */
+	p3_a32 life;   /* pidfd, -1: the belt must do */
+	bool missing;  /* it could not be mapped yet */
+	bool ended;    /* launched: it was a process that is over */
+	uint32_t come; /* at rank 0: the last barrier that it has entered */
 };
 
 struct p3_meeting {
@@ -54,11 +57,16 @@ struct p3_meeting {
 	bool deaf;               /* no descriptors left for who calls */
 	bool unmet;              /* somebody could not be called */
 	uint64_t belt_ns;
-	pthread_mutex_t lock; /* guards the five below */
+	bool broken;                /* at rank 0: no barrier will do any more */
+	struct p3_job_msg released; /* by rank 0; round 0: not heard of */
+	uint32_t told;              /* rank 0, of this barrier, */
+	int32_t told_how;           /* and how it looked */
+	pthread_mutex_t lock;       /* guards those below, and the node's barriers */
 	pthread_cond_t changed;
 	uint32_t awaited;
 	bool stop, scanned, new_pids;
-	bool refused; /* somebody who was there before is of another kind */
+	bool refused;             /* somebody who was there before is of another kind */
+	uint32_t entered, inside; /* the last barrier, and how many threads wait */
 	uint32_t nconn;
 	struct conn *conn;
 	struct member member[];
@@ -154,7 +162,7 @@ static void not_awaited(struct p3_meeting *m, struct conn *c)
 	c->awaited = false;
 	pthread_mutex_lock(&m->lock);
 	m->awaited--;
-	pthread_cond_signal(&m->changed);
+	pthread_cond_broadcast(&m->changed);
 	pthread_mutex_unlock(&m->lock);
 }
 
@@ -273,7 +281,10 @@ static void end_member(struct p3_meeting *m, uint32_t slot, enum p3_peer_end how
 	b->incarnation = 0;
 	b->missing = false;
 	p3_nic_peer_down(m->nic, &info);
-	close_fd(&b->life);
+	if (!m->node->launched || how == P3_PEER_DIED || fd_of(&b->life) < 0) {
+		close_fd(&b->life);
+		b->ended = true;
+	}
 	for (uint32_t i = 0; i < m->nconn; i++)
 		if (m->conn[i].slot == slot && m->conn[i].incarnation == incarnation)
 			hang_up(m, &m->conn[i]);
@@ -317,14 +328,16 @@ static bool is_of_this_kind(
 static void set_rank(struct p3_meeting *m, const struct p3_job_msg *msg)
 {
 	struct p3_node *node = m->node;
-	uint32_t rank = msg->nid - (node->nid - node->rank);
-	if (node->sock >= 0 && msg->jid == node->jid && rank < node->size)
+	uint32_t rank = node->launched ? msg->node : msg->nid - (node->nid - node->rank);
+	bool job = node->launched || node->sock >= 0;
+	if (job && msg->jid == node->jid && rank < node->size)
 		p3_job_set_ids(node, rank, msg->nid, msg->pid);
 }
 
 static void watch_life(struct p3_meeting *m, uint32_t slot)
 {
 	struct member *b = &m->member[slot];
+	close_fd(&b->life); /* it has left, and comes again */
 	int fd = p3_fd_above_std((int)syscall(SYS_pidfd_open, b->os_pid, 0));
 	p3_set(&b->life, (uint32_t)fd);
 	if (fd >= 0 && watch(m, EPOLL_CTL_ADD, fd, LIFE, slot) != 0)
@@ -384,6 +397,7 @@ static void on_born(
 	msg->uid = m->node->uid; /* the kernel has said so */
 	b->incarnation = msg->incarnation;
 	set_rank(m, msg);
+	b->come = known ? b->come : 0;
 	if (!known || b->missing)
 		attach(m, msg, fds);
 	if (!known)
@@ -400,6 +414,159 @@ static void on_pids(struct p3_meeting *m, struct p3_job_msg *msg)
 	p3_nic_peer_pids(m->nic, &info);
 }
 
+/* ---- the barrier ---- */
+
+/* Through all connections with it: the other end may close any of them first. */
+static bool say_barrier(struct p3_meeting *m, enum p3_job_op op, uint32_t to,
+	uint32_t round, int32_t status)
+{
+	struct p3_job_msg msg = message(m, op);
+	bool ok = true;
+	msg.round = round;
+	msg.status = status;
+	for (uint32_t i = 0; i < m->nconn; i++)
+		if (fd_of(&m->conn[i].fd) >= 0 &&
+			m->conn[i].os_pid == m->member[to].os_pid)
+			ok = !p3_job_send(fd_of(&m->conn[i].fd), &msg, NULL, 0) && ok;
+	return ok;
+}
+
+static void release_all(struct p3_meeting *m, uint32_t round, int32_t status)
+{
+	for (uint32_t i = 0; i < m->node->size; i++)
+		if (m->member[i].incarnation)
+			(void)say_barrier(m, P3_JOB_RELEASED, i, round, status);
+}
+
+/* 0: all ranks are met; EPIPE: one of them is over; EAGAIN. */
+static int32_t company(const struct p3_meeting *m)
+{
+	int32_t status = 0;
+	for (uint32_t i = 0; i < m->node->size; i++) {
+		if (i == m->place.slot)
+			continue;
+		if (m->member[i].ended)
+			return EPIPE;
+		if (!m->member[i].incarnation)
+			status = EAGAIN;
+	}
+	return status;
+}
+
+static bool have_all_come(const struct p3_meeting *m, uint32_t round)
+{
+	for (uint32_t i = 0; i < m->node->size; i++)
+		if (i != m->place.slot && m->member[i].come != round)
+			return false;
+	return true;
+}
+
+/* The barrier that this node is in, 0: none. */
+static uint32_t current(struct p3_meeting *m, uint32_t *done_out)
+{
+	pthread_mutex_lock(&m->lock);
+	*done_out = m->node->barriers_done;
+	uint32_t round = m->entered != *done_out ? m->entered : 0;
+	pthread_mutex_unlock(&m->lock);
+	return round;
+}
+
+static void finish(struct p3_meeting *m, uint32_t round, int32_t status)
+{
+	pthread_mutex_lock(&m->lock);
+	if (m->entered == round && m->node->barriers_done + 1 == round) {
+		m->node->barriers_done = round;
+		m->node->barrier_status = status;
+		pthread_cond_broadcast(&m->changed);
+	}
+	pthread_mutex_unlock(&m->lock);
+}
+
+static void lead_barrier(struct p3_meeting *m)
+{
+	uint32_t done, round = current(m, &done);
+	if (!m->broken && company(m) == EPIPE) {
+		m->broken = true;
+		release_all(m, done + 1, EPIPE);
+	}
+	if (!round || (!m->broken && !have_all_come(m, round)))
+		return;
+	if (!m->broken)
+		release_all(m, round, 0);
+	finish(m, round, m->broken ? EPIPE : 0);
+}
+
+/* What the others said before they came, such as new process ids, is heard first. */
+static void leave_barrier(struct p3_meeting *m)
+{
+	struct p3_job_msg msg = m->released;
+	if (!msg.round)
+		return;
+	for (uint32_t i = 0; i < m->nconn; i++)
+		hear(m, &m->conn[i]);
+	m->released.round = 0;
+	finish(m, msg.round, msg.status);
+}
+
+static void follow_barrier(struct p3_meeting *m)
+{
+	leave_barrier(m);
+	uint32_t done, round = current(m, &done);
+	int32_t how = company(m);
+	if (!round)
+		return;
+	if (m->member[0].ended)
+		finish(m, round, EPIPE);
+	else if (m->member[0].incarnation && (m->told != round || m->told_how != how) &&
+		 say_barrier(m, P3_JOB_BARRIER, 0, round, how)) {
+		m->told = round;
+		m->told_how = how;
+	}
+}
+
+static void see_to_barrier(struct p3_meeting *m)
+{
+	if (m->node->launched && m->place.slot == 0)
+		lead_barrier(m);
+	else if (m->node->launched)
+		follow_barrier(m);
+}
+
+/* Out of step is who has begun anew meanwhile. */
+static void on_barrier(struct p3_meeting *m, const struct p3_job_msg *msg)
+{
+	uint32_t done;
+	(void)current(m, &done);
+	bool next = msg->round == done + 1;
+	if (next && msg->status == EPIPE && !m->broken) {
+		m->broken = true;
+		release_all(m, done + 1, EPIPE);
+	} else if (next && !m->broken) {
+		m->member[msg->node].come = msg->status ? 0 : msg->round;
+	} else {
+		bool over = msg->round == done;
+		(void)say_barrier(m, P3_JOB_RELEASED, msg->node, msg->round,
+			over ? m->node->barrier_status : EPIPE);
+	}
+}
+
+/* What is said of the next one, which this node is not in, would hide this one. */
+static void on_released(struct p3_meeting *m, const struct p3_job_msg *msg)
+{
+	uint32_t done;
+	if (msg->round == current(m, &done))
+		m->released = *msg;
+}
+
+/* A process of the job that had left in order. */
+static void bury(struct p3_meeting *m, uint32_t slot)
+{
+	if (!m->node->launched || m->member[slot].incarnation)
+		return;
+	m->member[slot].ended = true;
+	close_fd(&m->member[slot].life);
+}
+
 static void on_message(
 	struct p3_meeting *m, struct conn *c, struct p3_job_msg *msg, const int *fds)
 {
@@ -414,6 +581,10 @@ static void on_message(
 		on_pids(m, msg);
 	else if (msg->op == P3_JOB_LEAVE && known)
 		end_member(m, c->slot, P3_PEER_LEFT);
+	else if (msg->op == P3_JOB_BARRIER && known && m->place.slot == 0)
+		on_barrier(m, msg);
+	else if (msg->op == P3_JOB_RELEASED && known && c->slot == 0)
+		on_released(m, msg);
 }
 
 static void on_end_of_file(struct p3_meeting *m, struct conn *c)
@@ -469,6 +640,7 @@ static void belt(struct p3_meeting *m)
 		m->deaf = watch(m, EPOLL_CTL_ADD, fd_of(&m->listen), LISTEN, 0) != 0;
 	if (m->unmet)
 		scan(m);
+	m->told = 0;
 	for (uint32_t i = 0; i < m->nconn; i++)
 		if (fd_of(&m->conn[i].fd) >= 0)
 			ask_again(m, &m->conn[i]);
@@ -537,8 +709,10 @@ static bool on_event(struct p3_meeting *m, uint64_t what)
 		hear(m, &m->conn[which]);
 		break;
 	case LIFE:
-		if (has_ended(m, which))
+		if (has_ended(m, which)) {
 			lose(m, which);
+			bury(m, which);
+		}
 		break;
 	}
 	return true;
@@ -555,6 +729,7 @@ static bool turn(struct p3_meeting *m)
 		belt(m);
 		m->belt_ns = p3_now_ns();
 	}
+	see_to_barrier(m);
 	return on;
 }
 
@@ -573,7 +748,7 @@ static void *meet(void *arg)
 	m->belt_ns = p3_now_ns();
 	pthread_mutex_lock(&m->lock);
 	m->scanned = true;
-	pthread_cond_signal(&m->changed);
+	pthread_cond_broadcast(&m->changed);
 	pthread_mutex_unlock(&m->lock);
 	while (turn(m))
 		;
@@ -604,6 +779,7 @@ static struct p3_meeting *meeting_new(struct p3_node *node)
 	}
 	m->node = node;
 	m->nconn = nconn;
+	m->entered = node->barriers_done;
 	p3_set(&m->listen, NONE);
 	p3_set(&m->ep, NONE);
 	p3_set(&m->wake, NONE);
@@ -636,6 +812,21 @@ static int say_full(const struct p3_meeting *m)
 	return -ENOSPC;
 }
 
+/* In the domain of a job they are the ranks. */
+static int take_slot(struct p3_meeting *m, int *fd_out)
+{
+	uint32_t holder, rank = m->node->rank;
+	if (!m->node->launched)
+		return p3_domain_take_slot(&m->place, m->node->capacity, fd_out);
+	int rc = p3_domain_take_this_slot(&m->place, rank, fd_out, &holder);
+	if (rc == -EADDRINUSE)
+		p3_error("rank %u of the job in the domain %s is process %u already; "
+			 "start one process of a rank at a time, or set "
+			 "PTL3_LAUNCHED=off for those that are none of the ranks",
+			rank, m->place.path, holder);
+	return rc;
+}
+
 /* Those that yod started have its nids. */
 static int take_nid(struct p3_meeting *m)
 {
@@ -660,7 +851,7 @@ static int go_in(struct p3_meeting *m)
 	}
 	rc = take_nid(m);
 	if (!rc)
-		rc = p3_domain_take_slot(&m->place, m->node->capacity, &fd);
+		rc = take_slot(m, &fd);
 	if (rc == -EUSERS)
 		return say_full(m);
 	if (rc && rc != -EADDRINUSE)
@@ -819,6 +1010,69 @@ void p3_meet_pids(struct p3_node *node)
 	wake(m);
 }
 
+/* With the lock held. */
+static void say_late(struct p3_meeting *m)
+{
+	uint64_t slots[P3_MAX_NODES / 64];
+	uint32_t late = 0, first = 0;
+	p3_domain_list(&m->place, slots);
+	for (uint32_t i = m->node->size; i-- > 0;)
+		if (!(slots[i / 64] >> i % 64 & 1)) {
+			first = i;
+			late++;
+		}
+	if (late)
+		p3_warn("a barrier waits for %u of %u ranks that have no interface in "
+			"the domain %s for %d s, rank %u first; see that all ranks call "
+			"PtlNIInit, and have one job's name in the environment",
+			late, m->node->size, m->place.path, LATE_S, first);
+}
+
+static int wait_for_release(struct p3_meeting *m, uint32_t round)
+{
+	struct timespec late;
+	bool said = false;
+	clock_gettime(CLOCK_MONOTONIC, &late);
+	late.tv_sec += LATE_S;
+	while (m->node->barriers_done != round && !m->stop) {
+		int rc = said ? pthread_cond_wait(&m->changed, &m->lock)
+			      : pthread_cond_timedwait(&m->changed, &m->lock, &late);
+		if (rc != ETIMEDOUT)
+			continue;
+		said = true;
+		say_late(m);
+	}
+	return m->node->barriers_done == round && !m->node->barrier_status ? 0 : -EPIPE;
+}
+
+static int say_early(void)
+{
+	p3_error("PtlXBarrier: this process has no interface; in a job that mpirun or "
+		 "the like has started call it between PtlNIInit and PtlNIFini, or start "
+		 "the job by yod");
+	return -EPIPE;
+}
+
+int p3_meet_barrier(struct p3_node *node)
+{
+	pthread_mutex_lock(&node->life);
+	struct p3_meeting *m = node->meeting;
+	if (!m || !m->nic) {
+		pthread_mutex_unlock(&node->life);
+		return say_early();
+	}
+	pthread_mutex_lock(&m->lock);
+	pthread_mutex_unlock(&node->life);
+	uint32_t round = ++m->entered;
+	m->inside++;
+	wake(m);
+	int rc = wait_for_release(m, round);
+	m->inside--;
+	pthread_cond_broadcast(&m->changed);
+	pthread_mutex_unlock(&m->lock);
+	return rc;
+}
+
 void p3_meet_part(struct p3_node *node)
 {
 	struct p3_meeting *m = node->meeting;
@@ -826,6 +1080,9 @@ void p3_meet_part(struct p3_node *node)
 		return;
 	pthread_mutex_lock(&m->lock);
 	m->stop = true;
+	pthread_cond_broadcast(&m->changed);
+	while (m->inside)
+		pthread_cond_wait(&m->changed, &m->lock);
 	pthread_mutex_unlock(&m->lock);
 	wake(m);
 	pthread_join(m->thread, NULL);

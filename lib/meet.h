@@ -13,6 +13,7 @@
  *	--PIDS-->			my process ids have changed
  *	--AGAIN-->			no room for your BORN: once more
  *	--LEAVE-->			I go, in order
+ *	--BARRIER-->  rank 0  --RELEASED-->	of a job that another launcher started
  *
  * The later of two calls the earlier one; two that come at once may both call, and the
  * second BORN of one incarnation says nothing new.  An end of file, the end of the
@@ -25,6 +26,15 @@
  * NIC does; the others ask it.  It blocks on nobody: sockets do not block, and what finds
  * no room (descriptors, memory) is tried again.  A member that is stopped is not dead; it
  * holds up who joins for P3_SETTLE_NS at most, once.
+ */
+/*
+ * The barrier of such a job, in which rank and slot are one, is rank 0's: a rank tells it
+ * the number of the barrier that it has entered, and whether it has met all the others,
+ * as what the barrier lets it send must reach them; each word goes through all their
+ * connections, so that none is overtaken by a LEAVE, and is told again by the belt.
+ * Rank 0 releases all when all have come, or fails it for all when a process of the job
+ * has ended: for good, a later one in its place is not of this job.  Who has left in
+ * order and lives may come back.
  */
 #ifndef P3_LIB_MEET_H
 #define P3_LIB_MEET_H
@@ -43,6 +53,9 @@ uint32_t p3_meet_crew(const struct p3_node *node);
 /* Until those who were there before have told of themselves, or P3_SETTLE_NS passed. */
 int p3_meet_join(struct p3_node *node, struct p3_nic *nic);
 void p3_meet_pids(struct p3_node *node);
+/* Of a job of mpirun's and the like.  0; -EPIPE: a process of it has ended, or this node
+ * has no interface, or has none any more; the last two are said. */
+int p3_meet_barrier(struct p3_node *node);
 void p3_meet_part(struct p3_node *node);
 void p3_meet_exit(struct p3_node *node);
 /* A forked child: it is not in the domain. */

@@ -92,8 +92,9 @@ static int start_nic(struct p3_node *node, struct p3_nic **nic_out)
 	c.mute = node->rank != 0;
 	if (node->meeting) {
 		c.domain = true;
-		c.job_nid = node->nid - node->rank;
-		c.job_nids = node->sock >= 0 ? node->size : 0;
+		c.job_nid = node->launched ? node->nid : node->nid - node->rank;
+		c.job_nids = node->sock >= 0 ? node->size : node->launched;
+		c.job_alone = node->launched;
 		c.crew = p3_meet_crew(node);
 	}
 	c.cpuset_known = p3_job_cpus(node, &c.cpuset);

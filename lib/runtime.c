@@ -154,10 +154,10 @@ static int say_map(ptl_handle_ni_t ni, const uint32_t *map, int size, bool pids,
 	return rc;
 }
 
-/* The table that answers: yod's; else what was said; else that of a job of one. */
+/* The table that answers: the launcher's; else what was said; else of a job of one. */
 static const struct p3_directory *read_answers(struct p3_node *node)
 {
-	if (!p3_by_yod(node)) {
+	if (!p3_is_placed(node)) {
 		const struct p3_directory *d = p3_directory_read(&said);
 		if (d)
 			return d;
@@ -175,7 +175,7 @@ int PtlSetRank(ptl_handle_ni_t ni_handle, int rank, int size)
 	int rc = check_ni(ni_handle);
 	if (rc != PTL_OK)
 		return rc;
-	if (p3_by_yod(node)) {
+	if (p3_is_placed(node)) {
 		bool same = (rank == -1 || (uint32_t)rank == node->rank) &&
 			    (size == -1 || (uint32_t)size == node->size);
 		return same ? PTL_OK : PTL_FAIL;
@@ -250,8 +250,8 @@ int PtlGetRankId(ptl_handle_ni_t ni_handle, unsigned int rank, ptl_process_id_t 
 	return rc;
 }
 
-/* yod's map stands: setting the same is fine. */
-static int agree_with_yod(
+/* The launcher's map stands: setting the same is fine. */
+static int agree_with_launcher(
 	struct p3_node *node, uint32_t iface, const uint32_t *map, int size, bool pids)
 {
 	if (size < 1 || (uint32_t)size != node->size)
@@ -276,8 +276,8 @@ static int set_map(ptl_handle_ni_t ni, const uint32_t *map, int size, bool pids)
 	int rc = check_ni(ni);
 	if (rc != PTL_OK)
 		return rc;
-	if (p3_by_yod(node))
-		return agree_with_yod(node, iface_of(ni), map, size, pids);
+	if (p3_is_placed(node))
+		return agree_with_launcher(node, iface_of(ni), map, size, pids);
 	if (p3_is_busy())
 		return PTL_FAIL;
 	struct p3_caller caller = p3_caller_save();
@@ -352,13 +352,24 @@ int PtlSetJID(ptl_handle_ni_t ni_handle, ptl_jid_t jid)
 		return rc;
 	if (jid == PTL_JID_ANY || !p3_is_up(node))
 		return PTL_FAIL;
-	if (node->sock >= 0 || p3_nic(node))
+	if (p3_is_placed(node) || p3_nic(node))
 		return jid == node->jid ? PTL_OK : PTL_FAIL;
 	node->jid = jid;
 	return PTL_OK;
 }
 
 /* ---- barrier ---- */
+
+static int barrier_of_domain(struct p3_node *node)
+{
+	struct p3_caller caller = p3_caller_save();
+	struct p3_nic *nic = p3_nic(node);
+	if (nic)
+		p3_nic_settle(nic, P3_SETTLE_NS);
+	int rc = node->size > 1 ? p3_meet_barrier(node) : 0;
+	p3_caller_restore(caller);
+	return rc ? PTL_FAIL : PTL_OK;
+}
 
 int PtlXBarrier(void)
 {
@@ -368,7 +379,7 @@ int PtlXBarrier(void)
 	if (p3_is_busy())
 		return PTL_FAIL;
 	if (node->sock < 0)
-		return PTL_OK;
+		return node->launched ? barrier_of_domain(node) : PTL_OK;
 	struct p3_job_msg m = {
 		.magic = P3_JOB_MAGIC, .op = P3_JOB_BARRIER, .node = node->rank};
 	struct p3_caller caller = p3_caller_save();

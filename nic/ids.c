@@ -80,11 +80,21 @@ void p3_ids_renew(struct p3_nic *n)
 			put(n->ids, &n->peer[i]);
 }
 
+/* Of nodes that are others' we do not know how many belong to the job. */
+static bool is_awaited(const struct p3_nic *n)
+{
+	for (uint32_t i = 0; i < n->conf.nnodes; i++)
+		if (n->peer[i].state == P3_ABSENT)
+			return true;
+	return !n->conf.job_alone;
+}
+
 /* In the nids of the own job somebody may be yet to come. */
 struct p3_peer *p3_ids_find(struct p3_nic *n, ptl_process_id_t who)
 {
 	struct p3_peer *p = place_of(n->ids, p3_pair(who.pid, who.nid))->peer;
 	if (p)
 		return p;
-	return who.nid - n->conf.job_nid < n->conf.job_nids ? &n->nobody : NULL;
+	bool ours = who.nid - n->conf.job_nid < n->conf.job_nids;
+	return ours && is_awaited(n) ? &n->nobody : NULL;
 }

@@ -44,6 +44,7 @@ struct p3_nic_conf {
 	bool domain;       /* peers have any ids; else node i has nid - node + i */
 	uint32_t job_nid;  /* domain: the first nid of the own job, */
 	uint32_t job_nids; /* and how many it has; 0: no launcher's */
+	bool job_alone;    /* domain: all nodes are the job's */
 	uint32_t crew;     /* nodes that share the CPUs, as far as known; 0: nnodes */
 	bool mute;         /* another node warns of what concerns all of the job */
 	uint32_t uid;

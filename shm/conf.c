@@ -130,6 +130,11 @@ static const struct p3_conf_row rows[P3_CONF_ROWS] = {
 		.help = "how many processes a domain has room for, for all in it alike",
 		.least = 1,
 		.most = P3_MAX_NODES},
+	[P3_CONF_LAUNCHED] = {.name = "PTL3_LAUNCHED",
+		.range = "auto|off",
+		.usual = "auto",
+		.help = "auto: rank, size and job of what mpirun, PMI, PMIx or srun has "
+			"started, unless PTL3_DOMAIN is set; off: started by hand"},
 	[P3_CONF_NIC_CPUS] = {.name = P3_CONF_NIC_CPUS_ENV,
 		.kind = P3_CONF_FORM,
 		.range = "auto, 0,2-3 ...",

@@ -349,20 +349,29 @@ int p3_domain_call(const struct p3_domain *d, uint32_t slot)
 
 /* ---- slots and ids ---- */
 
+int p3_domain_take_this_slot(
+	struct p3_domain *d, uint32_t slot, int *listen_out, uint32_t *os_pid_out)
+{
+	int rc = take(d, F_WRLCK, slot, os_pid_out);
+	if (rc)
+		return rc;
+	int fd = open_socket(d, slot);
+	if (fd < 0) {
+		(void)lock(d, F_UNLCK, slot, 1);
+		return fd;
+	}
+	d->slot = slot;
+	*listen_out = fd;
+	return 0;
+}
+
 int p3_domain_take_slot(struct p3_domain *d, uint32_t n, int *listen_out)
 {
+	uint32_t holder;
 	for (uint32_t i = 0; i < n; i++) {
-		int rc = lock(d, F_WRLCK, i, 1);
-		if (rc == -EAGAIN)
-			continue;
-		int fd = rc ? rc : open_socket(d, i);
-		if (fd < 0) {
-			(void)lock(d, F_UNLCK, i, 1);
-			return fd;
-		}
-		d->slot = i;
-		*listen_out = fd;
-		return 0;
+		int rc = p3_domain_take_this_slot(d, i, listen_out, &holder);
+		if (rc != -EADDRINUSE)
+			return rc;
 	}
 	return -EUSERS;
 }

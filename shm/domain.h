@@ -83,6 +83,8 @@ void p3_domain_forget(struct p3_domain *d);
 int p3_domain_take_slot(struct p3_domain *d, uint32_t n, int *listen_out);
 
 /* -EADDRINUSE: it is another process's, whose number is in *os_pid_out. */
+int p3_domain_take_this_slot(
+	struct p3_domain *d, uint32_t slot, int *listen_out, uint32_t *os_pid_out);
 int p3_domain_take_id(
 	struct p3_domain *d, uint32_t nid, uint32_t pid, uint32_t *os_pid_out);
 int p3_domain_take_nid(struct p3_domain *d, uint32_t nid, uint32_t *os_pid_out);

@@ -77,8 +77,8 @@ enum p3_job_op {
 	P3_JOB_LEFT,    /* yod: node, incarnation */
 	P3_JOB_DIED,    /* yod: node, incarnation, status is the wait status, 0 unknown */
 	P3_JOB_DROPPED, /* node: node, incarnation of the dead */
-	P3_JOB_BARRIER, /* node */
-	P3_JOB_RELEASED, /* yod: status 0 or EPIPE */
+	P3_JOB_BARRIER, /* node; without yod (lib/meet.h): round, status */
+	P3_JOB_RELEASED, /* yod, or rank 0: status 0 or EPIPE */
 	P3_JOB_AGAIN,    /* node: node, incarnation of a BORN that it needs once more */
 	P3_JOB_OPS
 };
@@ -99,7 +99,10 @@ struct p3_job_msg {
 	uint32_t uid;
 	uint32_t jid;
 	uint32_t os_pid; /* process id, for cross-memory reads */
-	uint32_t cpus;   /* CPUs the job may use (affinity, cgroup quota) */
+	union {
+		uint32_t cpus;  /* CPUs the job may use (affinity, cgroup quota) */
+		uint32_t round; /* which BARRIER, RELEASED (lib/meet.h) */
+	};
 	int32_t status;
 	uint64_t incarnation; /* never 0, new for every JOIN of this job */
 	uint64_t layout;      /* P3_LAYOUT_WORD of the sender's library */

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "lib/launched.h"
+#include "shm/conf.h"
+#include "shm/job.h"
+#include "shm/log.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define WORDS  4
+#define REMEDY "or set PTL3_LAUNCHED=off to start each process by hand"
+#define STEPS  0xfffffff0u /* of Slurm's, from here on they are none of srun's */
+
+/* Names of variables, the first that is set counts. */
+struct launcher {
+	const char *name;
+	const char *rank;
+	const char *needed; /* without it that is no rank */
+	const char *size[WORDS];
+	const char *here;         /* ranks on this host */
+	const char *hosts[WORDS]; /* if that is not said */
+	const char *job[WORDS];
+	const char *part; /* of the job's name, too */
+};
+
+static const struct launcher launchers[] = {
+	{.name = "ompi",
+		.rank = "OMPI_COMM_WORLD_RANK",
+		.size = {"OMPI_COMM_WORLD_SIZE"},
+		.here = "OMPI_COMM_WORLD_LOCAL_SIZE",
+		.job = {"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid",
+			"OMPI_MCA_orte_hnp_uri"}},
+	{.name = "pmi",
+		.rank = "PMI_RANK",
+		.size = {"PMI_SIZE"},
+		.here = "MPI_LOCALNRANKS",
+		.hosts = {"SLURM_STEP_NUM_NODES", "SLURM_NNODES"},
+		.job = {"PMI_JOBID"}},
+	{.name = "pmix",
+		.rank = "PMIX_RANK",
+		.size = {"OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"},
+		.here = "OMPI_COMM_WORLD_LOCAL_SIZE",
+		.hosts = {"SLURM_STEP_NUM_NODES", "SLURM_NNODES"},
+		.job = {"PMIX_NAMESPACE"}},
+	{.name = "slurm",
+		.rank = "SLURM_PROCID",
+		.needed = "SLURM_STEP_ID",
+		.size = {"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"},
+		.hosts = {"SLURM_STEP_NUM_NODES", "SLURM_NNODES"},
+		.job = {"SLURM_JOB_ID"},
+		.part = "SLURM_STEP_ID"},
+};
+
+static const char *text_of(const char *name)
+{
+	const char *text = name ? getenv(name) : NULL;
+	return text && *text ? text : NULL;
+}
+
+/* The first name that is set; else the first. */
+static const char *first_set(const char *const names[WORDS])
+{
+	for (int i = 0; i < WORDS && names[i]; i++)
+		if (text_of(names[i]))
+			return names[i];
+	return names[0];
+}
+
+static bool number(const char *text, uint32_t *out)
+{
+	char *end;
+	int saved = errno;
+	errno = 0;
+	unsigned long v = strtoul(text, &end, 10);
+	bool ok = *text >= '0' && *text <= '9' && !*end && !errno && v <= UINT32_MAX;
+	errno = saved;
+	*out = (uint32_t)v;
+	return ok;
+}
+
+/* A number of a variable, between these two, or a line. */
+static int read_number(const char *name, uint32_t least, uint32_t most, uint32_t *out)
+{
+	const char *text = text_of(name);
+	if (text && number(text, out) && *out >= least && *out <= most)
+		return 0;
+	p3_error("%s is %s%.60s%s; expected a number from %u to %u: start all ranks by "
+		 "the launcher that sets it, " REMEDY,
+		name, text ? "'" : "not set", text ? text : "", text ? "'" : "", least,
+		most);
+	return -EINVAL;
+}
+
+/* ---- which ---- */
+
+static bool has_started(const struct launcher *l)
+{
+	uint32_t step;
+	const char *needed = text_of(l->needed);
+	return text_of(l->rank) &&
+	       (!l->needed || (needed && (!number(needed, &step) || step < STEPS)));
+}
+
+static const struct launcher *find(void)
+{
+	for (size_t i = 0; i < sizeof launchers / sizeof launchers[0]; i++)
+		if (has_started(&launchers[i]))
+			return &launchers[i];
+	return NULL;
+}
+
+/* ---- the job ---- */
+
+/* Who made the pair of sockets that PMI speaks through; else the parent. */
+static uint32_t starter(const struct launcher *l)
+{
+	uint32_t fd;
+	struct ucred who = {.pid = 0};
+	socklen_t len = sizeof who;
+	const char *text = strcmp(l->name, "pmi") == 0 ? text_of("PMI_FD") : NULL;
+	if (text && number(text, &fd) && fd <= INT32_MAX &&
+		getsockopt((int)fd, SOL_SOCKET, SO_PEERCRED, &who, &len) == 0 &&
+		who.pid > 0)
+		return (uint32_t)who.pid;
+	return (uint32_t)getppid();
+}
+
+static uint64_t hash_of(const char *text)
+{
+	uint64_t h = 0xcbf29ce484222325u; /* FNV-1a */
+	for (; *text; text++)
+		h = (h ^ (unsigned char)*text) * 0x100000001b3u;
+	h ^= h >> 32;
+	h *= 0x9e3779b97f4a7c15u;
+	return h ^ h >> 29;
+}
+
+/* As the launcher calls it, where that can name a domain; else a number for it. */
+static void name_job(const struct launcher *l, struct p3_launched *out)
+{
+	char whole[600], parent[16];
+	const char *job = text_of(first_set(l->job));
+	const char *part = text_of(l->part);
+	snprintf(parent, sizeof parent, "by-%u", job ? 0 : starter(l));
+	int n = snprintf(whole, sizeof whole, "%s-%s%s%s", l->name, job ? job : parent,
+		part ? "." : "", part ? part : "");
+	uint64_t h = hash_of(whole);
+	bool fits = n > 0 && (size_t)n < sizeof whole && p3_domain_is_name(whole);
+	if (fits)
+		snprintf(out->domain, sizeof out->domain, "%.*s", P3_DOMAIN_NAMES, whole);
+	else
+		snprintf(out->domain, sizeof out->domain, "%s-%016llx", l->name,
+			(unsigned long long)h);
+	out->jid = (uint32_t)(h >> 33) | 1;
+}
+
+/* ---- the hosts ---- */
+
+static int say_far(const char *name, uint32_t value, const char *expected, uint32_t size)
+{
+	p3_error("%s is %u; expected %s%u: all ranks of a job have to be on one host: "
+		 "start it on one, " REMEDY,
+		name, value, expected, size);
+	return -EINVAL;
+}
+
+static int check_hosts(const struct launcher *l, uint32_t size)
+{
+	uint32_t n;
+	const char *hosts = l->hosts[0] ? first_set(l->hosts) : NULL;
+	int rc = 0;
+	if (text_of(l->here)) {
+		rc = read_number(l->here, 1, UINT32_MAX, &n);
+		return rc || n == size
+			       ? rc
+			       : say_far(l->here, n, "the number of ranks, ", size);
+	}
+	if (text_of(hosts))
+		rc = read_number(hosts, 1, UINT32_MAX, &n);
+	return rc || !text_of(hosts) || n == 1 ? rc : say_far(hosts, n, "", 1);
+}
+
+static int read_job(const struct launcher *l, struct p3_launched *out)
+{
+	int rc = read_number(first_set(l->size), 1, P3_MAX_NODES, &out->size);
+	rc = rc ? rc : read_number(l->rank, 0, out->size - 1, &out->rank);
+	rc = rc ? rc : check_hosts(l, out->size);
+	if (!rc)
+		name_job(l, out);
+	return rc;
+}
+
+/* 1, 0, or -EINVAL: it is neither word. */
+static int is_asked(void)
+{
+	char line[400];
+	uint64_t off;
+	const struct p3_conf_row *row = p3_conf_row(P3_CONF_LAUNCHED);
+	const char *text = p3_conf_text(P3_CONF_LAUNCHED);
+	if (p3_conf_value(row, text, &off))
+		return !off;
+	p3_conf_complain(row, text, line, sizeof line);
+	p3_error("%s", line);
+	return -EINVAL;
+}
+
+int p3_launched_read(struct p3_launched *out)
+{
+	if (getenv(P3_JOB_ENV) || p3_conf_text(P3_CONF_DOMAIN))
+		return 0;
+	int rc = is_asked();
+	const struct launcher *l = rc > 0 ? find() : NULL;
+	if (!l)
+		return rc < 0 ? rc : 0;
+	rc = read_job(l, out);
+	return rc ? rc : 1;
+}
