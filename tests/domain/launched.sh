@@ -1,0 +1,183 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Processes that find rank, size and job in what a launcher other than yod has left in
+# the environment: launched.sh domain_rank scene
+#	pmi openmpi pmix slurm		four by hand, with that launcher's variables
+#	mpirun.openmpi mpiexec.hydra	by that program, if there is one
+#	killed left again		how the job's barrier ends, and goes on
+#	two wrong clash			two jobs; values that make no sense; one rank twice
+set -u
+rank=$1 scene=$2
+dir=$(mktemp -d) || exit 1
+users=/dev/shm/ptl3-$(id -u)
+trap 'rm -rf "$dir"' EXIT
+# shellcheck disable=SC2086 # names
+unset PTL3_DOMAIN ${!OMPI_@} ${!PMI_@} ${!PMIX_@} ${!SLURM_@} ${!MPI_LOCAL@}
+export PTL3_HUGEPAGES=off
+
+fail() {
+	echo "$*"
+	cat "$dir"/* 2>/dev/null
+	exit 1
+}
+
+# Variables of rank $2 of $3 in job $4 as the launcher $1 sets them.
+variables() {
+	case $1 in
+	pmi) echo PMI_RANK="$2" PMI_SIZE="$3" PMI_JOBID="$4" ;;
+	openmpi) echo OMPI_COMM_WORLD_RANK="$2" OMPI_COMM_WORLD_SIZE="$3" \
+		OMPI_COMM_WORLD_LOCAL_SIZE="$3" PMIX_RANK="$2" PMIX_NAMESPACE="$4" ;;
+	pmix) echo PMIX_RANK="$2" SLURM_NTASKS="$3" SLURM_PROCID=77 SLURM_STEP_ID=1 \
+		PMIX_NAMESPACE="slurm.pmix.a-long-name-of-a-job.$4.0@1" ;;
+	slurm) echo SLURM_PROCID="$2" SLURM_NTASKS="$3" SLURM_JOB_ID="$4" SLURM_STEP_ID=0 \
+		SLURM_NNODES=1 ;;
+	esac
+}
+
+# start launcher job size words of rank...: in the background, the last one first
+start() {
+	local launcher=$1 job=$2 n=$3 i
+	shift 3
+	for ((i = n - 1; i >= 0; i--)); do
+		# shellcheck disable=SC2046 # words without blanks
+		env $(variables "$launcher" $i "$n" "$job") \
+			timeout -s KILL 40 "$rank" "$@" >"$dir/$job.$i" 2>&1 &
+		started[i]=$!
+	done
+}
+
+# ends status...: of ranks 0, 1, ...
+ends() {
+	local i=0 status
+	for want; do
+		wait "${started[i]}"
+		status=$?
+		[ $status = "$want" ] || fail "rank $i ends with $status, not $want"
+		((i++))
+	done
+}
+
+left_nothing() {
+	local left
+	left=$(find "$users" -path "*$1*" 2>/dev/null)
+	[ -z "$left" ] || fail "left: $left"
+}
+
+# What the launcher itself starts.
+by_program() {
+	local run=("$@") out
+	command -v "$1" >/dev/null || {
+		echo "skipped: no $1"
+		exit 77
+	}
+	"${run[@]}" -n 4 "$rank" all 4 "$variable" >"$dir/out" 2>&1 || fail "$scene: $rank"
+	[ -n "$P3_BIN" ] && [ -x "$P3_BIN/hello" ] || return
+	out=$("${run[@]}" -n 4 "$P3_BIN/hello" 2>"$dir/err" | sort)
+	[ "$out" = "$(printf 'hello from rank %d of 4\n' 0 1 2 3)" ] || fail "hello: $out"
+	head -c 3000001 /dev/urandom >"$dir/in"
+	mkdir "$dir/copies"
+	"${run[@]}" -n 4 "$P3_BIN/filecast" "$dir/in" "$dir/copies" >"$dir/out" 2>&1 ||
+		{ rm -f "$dir/in"; fail filecast; }
+	for i in 0 1 2 3; do
+		cmp "$dir/in" "$dir/copies/$i" || fail "rank $i has another file"
+	done
+	rm -rf "$dir/copies" "$dir/in"
+}
+
+# refused words... -- variables...: one line that has all words
+refused() {
+	local words=() said
+	while [ "$1" != -- ]; do
+		words+=("$1")
+		shift
+	done
+	shift
+	said=$(env "$@" timeout -s KILL 20 "$rank" all 2 2>&1) && fail "$*: is not refused"
+	[ "$(grep -c 'p3\[' <<<"$said")" = 1 ] || fail "$*: not one line: $said"
+	for word in "${words[@]}" PTL3_LAUNCHED=off; do
+		grep -qF -- "$word" <<<"$said" || fail "$*: no '$word' in: $said"
+	done
+}
+
+started=()
+job=$scene-$$
+case $scene in
+pmi | openmpi | pmix | slurm)
+	variable=PMI_RANK
+	[ "$scene" = openmpi ] && variable=OMPI_COMM_WORLD_RANK
+	[ "$scene" = pmix ] && variable=PMIX_RANK
+	[ "$scene" = slurm ] && variable=SLURM_PROCID
+	start "$scene" "$job" 4 all 4 "$variable"
+	ends 0 0 0 0
+	left_nothing "$job"
+	;;
+mpirun.openmpi)
+	export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+	variable=OMPI_COMM_WORLD_RANK
+	by_program mpirun.openmpi --oversubscribe
+	;;
+mpiexec.hydra)
+	variable=PMI_RANK
+	by_program mpiexec.hydra
+	;;
+killed)
+	start pmi "$job" 4 killed 4
+	ends 0 0 0 137
+	;;
+left)
+	start pmi "$job" 4 left 4
+	ends 0 0 0 0
+	left_nothing "$job"
+	;;
+again)
+	start pmi "$job" 3 again 3
+	ends 0 0 0
+	left_nothing "$job"
+	;;
+two)
+	start pmi "$job.1" 3 all 3 PMI_RANK
+	first=("${started[@]}")
+	start slurm 4711 2 all 2 SLURM_PROCID
+	ends 0 0
+	started=("${first[@]}")
+	ends 0 0 0
+	;;
+wrong)
+	refused PMI_RANK "'x'" "from 0 to 1" -- PMI_RANK=x PMI_SIZE=2
+	refused PMI_RANK "'2'" "from 0 to 1" -- PMI_RANK=2 PMI_SIZE=2
+	refused PMI_RANK "'-1'" -- PMI_RANK=-1 PMI_SIZE=2
+	refused PMI_SIZE "not set" -- PMI_RANK=1
+	refused PMI_SIZE "'0'" "from 1 to 1024" -- PMI_RANK=0 PMI_SIZE=0
+	refused PMI_SIZE "'1025'" "from 1 to 1024" -- PMI_RANK=0 PMI_SIZE=1025
+	refused PMI_SIZE "'99999999999999999999'" -- PMI_RANK=0 PMI_SIZE=99999999999999999999
+	refused OMPI_COMM_WORLD_SIZE "'2 '" -- OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE='2 '
+	refused OMPI_COMM_WORLD_LOCAL_SIZE "is 1" "2" "one host" -- \
+		OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_SIZE=1
+	refused SLURM_NNODES "is 2" "one host" -- SLURM_PROCID=0 SLURM_NTASKS=2 \
+		SLURM_JOB_ID=1 SLURM_STEP_ID=0 SLURM_NNODES=2
+	refused "not set" -- PMIX_RANK=0 PMIX_NAMESPACE=x
+	# Nobody's ranks: switched off, in a domain, in a batch script of Slurm's.
+	for off in "PTL3_LAUNCHED=off PMI_RANK=x" "PTL3_DOMAIN=none PMI_RANK=x" \
+		"SLURM_PROCID=0 SLURM_NTASKS=9 SLURM_JOB_ID=1" \
+		"SLURM_PROCID=0 SLURM_NTASKS=9 SLURM_JOB_ID=1 SLURM_STEP_ID=4294967291"; do
+		# shellcheck disable=SC2086 # words without blanks
+		env $off timeout -s KILL 20 "$rank" left 1 >"$dir/$job" 2>&1 || fail "$off"
+	done
+	said=$(PTL3_LAUNCHED=no "$rank" all 1 2>&1) && fail "PTL3_LAUNCHED=no"
+	grep -q "PTL3_LAUNCHED is 'no'; expected auto, off" <<<"$said" || fail "$said"
+	;;
+clash)
+	start pmi "$job" 2 stay 2
+	for i in {1..40}; do
+		[ -e "$users/pmi-$job/0.sock" ] && break
+		sleep 0.02
+	done
+	# shellcheck disable=SC2046 # words without blanks
+	said=$(env $(variables pmi 0 2 "$job") timeout -s KILL 20 "$rank" stay 2 2>&1) &&
+		fail "one rank twice: $said"
+	grep -q "rank 0 of the job .* is process [0-9]* already" <<<"$said" || fail "$said"
+	ends 0 0
+	;;
+*) fail "no scene $scene" ;;
+esac
+echo "# tried: $scene"

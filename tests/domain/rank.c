@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * rank - one of a job that a launcher other than yod has started, or what a test has put
+ * into the environment
+ *
+ *	rank scene SIZE [RANK_VARIABLE]
+ *
+ *	all	who is who, before anybody has come; messages of all to all; barriers
+ *	killed	the last rank dies by SIGKILL: barriers of the others fail, for good
+ *	left	the last rank ends in order and is not in the barrier: the same
+ *	again	all leave in order and come back: barriers go on
+ *	stay	for half a second
+ */
+#include "member.h"
+
+#include <cnos_mpi_os.h>
+#include <portals3_runtime.h>
+#include <portals3x.h>
+
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { PORTAL = 4, ROUNDS = 30, MOST = 64, LONG = 50000, SOON_MS = 5000 };
+
+static struct {
+	ptl_handle_ni_t ni;
+	ptl_handle_eq_t eq;
+	ptl_jid_t jid;
+	unsigned rank, size;
+	uint64_t *page; /* LONG words for each rank, written by it */
+	uint64_t *mine; /* as many for each target */
+} me;
+
+#define DO(call)                                                                         \
+	do {                                                                             \
+		int rc_ = (call);                                                        \
+		if (rc_ != PTL_OK)                                                       \
+			fail("%s: %s", #call, PtlErrorStr((unsigned)rc_));               \
+	} while (0)
+
+_Noreturn void fail(const char *format, ...)
+{
+	va_list args;
+	va_start(args, format);
+	fprintf(stderr, "rank %u: ", me.rank);
+	vfprintf(stderr, format, args);
+	fputc('\n', stderr);
+	va_end(args);
+	exit(1);
+}
+
+uint64_t now_ms(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+static uint64_t word(unsigned from, unsigned to, unsigned at)
+{
+	return (((uint64_t)from * MOST + to) << 32 | at) * 0x9e3779b97f4a7c15u;
+}
+
+/* What orders these with the NIC's writing goes through other processes. */
+__attribute__((no_sanitize("thread"))) static uint64_t peek(unsigned from, unsigned at)
+{
+	return *(volatile uint64_t *)&me.page[(size_t)from * LONG + at];
+}
+
+__attribute__((no_sanitize("thread"))) static void clear(unsigned from)
+{
+	*(volatile uint64_t *)&me.page[(size_t)from * LONG] = 0;
+}
+
+/* ---- who is who ---- */
+
+static void check_rank(const char *variable)
+{
+	if (PtlXBarrier() != (me.size > 1 ? PTL_FAIL : PTL_OK))
+		fail("a barrier before PtlNIInit");
+	if (variable &&
+		(!getenv(variable) || me.rank != (unsigned)atoi(getenv(variable))))
+		fail("%s is another", variable);
+	if (cnos_get_rank() != (int)me.rank || cnos_get_size() != (int)me.size)
+		fail("cnos: %d of %d", cnos_get_rank(), cnos_get_size());
+	if (PtlSetRank(PTL_INVALID_HANDLE, (int)me.rank, (int)me.size) != PTL_OK ||
+		PtlSetRank(PTL_INVALID_HANDLE, -1, -1) != PTL_OK ||
+		PtlSetRank(PTL_INVALID_HANDLE, 0, (int)me.size + 1) == PTL_OK)
+		fail("PtlSetRank disagrees with the launcher");
+}
+
+static ptl_process_id_t id_of(unsigned rank)
+{
+	return (ptl_process_id_t){0x7f000001, 100 + rank};
+}
+
+static void check_maps(void)
+{
+	ptl_nid_t nid[MOST];
+	ptl_pid_t pid[MOST];
+	cnos_nidpid_map_t *map;
+	ptl_process_id_t id;
+	DO(PtlGetNIDMap(me.ni, nid, (int)me.size));
+	DO(PtlGetPIDMap(me.ni, pid, (int)me.size));
+	if (cnos_get_nidpid_map(&map) != (int)me.size)
+		fail("no map of cnos");
+	for (unsigned i = 0; i < me.size; i++) {
+		ptl_process_id_t want = id_of(i);
+		DO(PtlGetRankId(me.ni, i, &id));
+		if (memcmp(&id, &want, sizeof id) != 0 || nid[i] != id.nid ||
+			pid[i] != id.pid || map[i].nid != id.nid || map[i].pid != id.pid)
+			fail("rank %u is %u,%u", i, id.nid, id.pid);
+	}
+	DO(PtlGetId(me.ni, &id));
+	if (id.nid != nid[me.rank] || id.pid != pid[me.rank])
+		fail("this is %u,%u", id.nid, id.pid);
+}
+
+static void open_portal(void)
+{
+	ptl_process_id_t anyone = {PTL_NID_ANY, PTL_PID_ANY};
+	ptl_md_t md = {.start = me.page,
+		.length = (ptl_size_t)MOST * LONG * 8,
+		.threshold = PTL_MD_THRESH_INF,
+		.options = PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE |
+			   PTL_MD_EVENT_START_DISABLE};
+	ptl_handle_me_t at;
+	DO(PtlNIInit(PTL_IFACE_DEFAULT, PTL_PID_ANY, NULL, NULL, &me.ni));
+	DO(PtlEQAlloc(me.ni, 4096, PTL_EQ_HANDLER_NONE, &me.eq));
+	md.eq_handle = me.eq;
+	DO(PtlMEAttach(me.ni, PORTAL, anyone, 0, ~0ull, PTL_RETAIN, PTL_INS_AFTER, &at));
+	DO(PtlMDAttach(at, md, PTL_RETAIN, NULL));
+	DO(PtlGetJid(me.ni, &me.jid));
+}
+
+static void begin(unsigned size)
+{
+	int most;
+	DO(PtlInit(&most));
+	DO(PtlGetRank(PTL_INVALID_HANDLE, &me.rank, &me.size));
+	if (me.size != size || size > MOST)
+		fail("one of %u, not of %u", me.size, size);
+	me.page = calloc((size_t)MOST * LONG, 8);
+	me.mine = calloc((size_t)MOST * LONG, 8);
+}
+
+static void end(void)
+{
+	DO(PtlNIFini(me.ni));
+	PtlFini();
+	free(me.page);
+	free(me.mine);
+}
+
+/* ---- messages ---- */
+
+static void put(unsigned to, unsigned n)
+{
+	uint64_t *words = &me.mine[(size_t)to * LONG];
+	ptl_md_t md = {.start = words,
+		.length = (ptl_size_t)n * 8,
+		.threshold = 2,
+		.options = PTL_MD_EVENT_START_DISABLE,
+		.eq_handle = me.eq};
+	ptl_handle_md_t h;
+	for (unsigned i = 0; i < n; i++)
+		words[i] = word(me.rank, to, i);
+	DO(PtlMDBind(me.ni, md, PTL_UNLINK, &h));
+	DO(PtlPut(h, PTL_ACK_REQ, id_of(to), PORTAL, 0, 0, (ptl_size_t)me.rank * LONG * 8,
+		n));
+}
+
+static void take(const ptl_event_t *ev)
+{
+	unsigned from = ev->initiator.pid - 100, n = (unsigned)ev->hdr_data;
+	if (ev->ni_fail_type != PTL_NI_OK)
+		fail("event %d fails", (int)ev->type);
+	if (ev->type != PTL_EVENT_PUT_END)
+		return;
+	if (from >= me.size || ev->jid != me.jid)
+		fail("a message of %u, job %u", ev->initiator.pid, ev->jid);
+	for (unsigned i = 0; i < n; i++)
+		if (peek(from, i) != word(from, me.rank, i))
+			fail("word %u of %u from rank %u is wrong", i, n, from);
+}
+
+/* Until so many puts have come and so many acknowledgements. */
+static void take_all(unsigned puts, unsigned acks)
+{
+	uint64_t until = now_ms() + SOON_MS;
+	while (puts || acks) {
+		ptl_event_t ev;
+		int which;
+		int rc = PtlEQPoll(&me.eq, 1, 100, &ev, &which);
+		if (rc == PTL_EQ_EMPTY && now_ms() > until)
+			fail("%u messages and %u acknowledgements are missing", puts,
+				acks);
+		if (rc == PTL_EQ_EMPTY)
+			continue;
+		DO(rc);
+		take(&ev);
+		puts -= ev.type == PTL_EVENT_PUT_END;
+		acks -= ev.type == PTL_EVENT_ACK;
+	}
+}
+
+static void all_to_all(void)
+{
+	static const unsigned words[] = {1, 300, LONG};
+	for (unsigned k = 0; k < 3; k++) {
+		for (unsigned i = 0; i < me.size; i++)
+			put((me.rank + i) % me.size, words[k]);
+		take_all(me.size, me.size);
+		DO(PtlXBarrier());
+	}
+}
+
+/* A message, now. */
+static bool has_come(void)
+{
+	ptl_event_t ev;
+	while (PtlEQGet(me.eq, &ev) == PTL_OK) {
+		take(&ev);
+		if (ev.type == PTL_EVENT_PUT_END)
+			return true;
+	}
+	return false;
+}
+
+/* What one has put before a barrier is there after it, and not before the one before. */
+static void barriers(void)
+{
+	for (unsigned round = 0; round < ROUNDS; round++) {
+		unsigned from = round % me.size;
+		clear(from);
+		DO(PtlXBarrier());
+		if (peek(from, 0) != 0)
+			fail("round %u: a message of rank %u is early", round, from);
+		DO(PtlXBarrier());
+		for (unsigned i = 0; from == me.rank && i < me.size; i++)
+			put(i, 1);
+		if (from == me.rank)
+			take_all(1, me.size);
+		if (cnos_barrier() != 0)
+			fail("cnos_barrier of round %u", round);
+		if (from != me.rank && !has_come())
+			fail("round %u: nothing of rank %u", round, from);
+		if (peek(from, 0) != word(from, me.rank, 0))
+			fail("round %u: other bytes of rank %u", round, from);
+	}
+}
+
+static void check_alive(void)
+{
+	ptlx_stats_t stats = {.struct_size = sizeof stats};
+	DO(PtlXStats(me.ni, &stats));
+	if (stats.peers_alive != me.size)
+		fail("%llu peers are there", (unsigned long long)stats.peers_alive);
+}
+
+static void all(const char *variable)
+{
+	check_rank(variable);
+	usleep(me.rank * 20000); /* one after the other */
+	open_portal();
+	check_maps();
+	DO(PtlXBarrier());
+	check_alive();
+	all_to_all();
+	barriers();
+	DO(PtlXBarrier());
+}
+
+/* ---- the end of one ---- */
+
+static void lose(bool killed)
+{
+	open_portal();
+	DO(PtlXBarrier());
+	if (me.rank == me.size - 1 && killed)
+		(void)raise(SIGKILL);
+	if (me.rank == me.size - 1)
+		return;
+	uint64_t from = now_ms();
+	for (int i = 0; i < 3; i++) {
+		if (PtlXBarrier() != PTL_FAIL)
+			fail("barrier %d does not fail", i);
+		usleep(10000 * me.rank);
+	}
+	if (now_ms() - from > SOON_MS)
+		fail("it took %d ms", (int)(now_ms() - from));
+}
+
+static void again(void)
+{
+	for (int i = 0; i < 5; i++) {
+		open_portal();
+		DO(PtlXBarrier());
+		put((me.rank + 1) % me.size, 10);
+		take_all(1, 1);
+		DO(PtlXBarrier());
+		if (i < 4)
+			DO(PtlNIFini(me.ni));
+		if (PtlXBarrier() != (i < 4 ? PTL_FAIL : PTL_OK))
+			fail("barrier after life %d", i);
+	}
+}
+
+static void stay(void)
+{
+	open_portal();
+	DO(PtlXBarrier());
+	usleep(500000);
+	DO(PtlXBarrier());
+}
+
+int main(int argc, char **argv)
+{
+	if (argc < 3)
+		return 2;
+	begin((unsigned)atoi(argv[2]));
+	if (strcmp(argv[1], "all") == 0)
+		all(argv[3]);
+	else if (strcmp(argv[1], "again") == 0)
+		again();
+	else if (strcmp(argv[1], "stay") == 0)
+		stay();
+	else
+		lose(strcmp(argv[1], "killed") == 0);
+	end();
+	return 0;
+}
