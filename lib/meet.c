@@ -86,6 +86,14 @@ static int watch(struct p3_meeting *m, int op, int fd, enum watch what, uint32_t
 	return epoll_ctl(fd_of(&m->ep), op, fd, &ev) ? -errno : 0;
 }
 
+/* A forked child may keep what is behind it open, and it would be reported for ever. */
+static void unwatch(struct p3_meeting *m, p3_a32 *fd)
+{
+	if (fd_of(fd) >= 0)
+		(void)watch(m, EPOLL_CTL_DEL, fd_of(fd), CONN, 0);
+	close_fd(fd);
+}
+
 /* ---- what is said ---- */
 
 static struct p3_job_msg message(const struct p3_meeting *m, enum p3_job_op op)
@@ -160,7 +168,7 @@ static void not_awaited(struct p3_meeting *m, struct conn *c)
 
 static void hang_up(struct p3_meeting *m, struct conn *c)
 {
-	close_fd(&c->fd);
+	unwatch(m, &c->fd);
 	not_awaited(m, c);
 	c->called = c->slot = NONE;
 	c->incarnation = 0;
@@ -273,7 +281,7 @@ static void end_member(struct p3_meeting *m, uint32_t slot, enum p3_peer_end how
 	b->incarnation = 0;
 	b->missing = false;
 	p3_nic_peer_down(m->nic, &info);
-	close_fd(&b->life);
+	unwatch(m, &b->life);
 	for (uint32_t i = 0; i < m->nconn; i++)
 		if (m->conn[i].slot == slot && m->conn[i].incarnation == incarnation)
 			hang_up(m, &m->conn[i]);

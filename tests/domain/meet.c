@@ -137,6 +137,30 @@ static void scene_swept(void)
 	expect_nothing_left();
 }
 
+static unsigned long idle_ms(struct kid *k)
+{
+	unsigned long before, after;
+	sscanf(kid_ask(k, "cpu"), "%lu", &before);
+	usleep(600000);
+	sscanf(kid_ask(k, "cpu"), "%lu", &after);
+	return after - before;
+}
+
+/* A child of one that stays holds copies of its ends of who left and who was killed. */
+static void scene_left(void)
+{
+	struct kid a = kid_start(PTL_PID_ANY), b = kid_start(500), c = kid_start(501);
+	kid_ask(&a, "sleeper 2500");
+	kid_leave(&b);
+	kid_kill(&c);
+	kid_lost_within(&a, &c, 2000);
+	unsigned long busy = idle_ms(&a);
+	if (busy > 100)
+		fail("threads of an idle member take %lu ms of 600", busy);
+	kid_leave(&a);
+	expect_nothing_left();
+}
+
 static void scene_exec(void)
 {
 	struct kid a = kid_start(PTL_PID_ANY), b = kid_start(500), c = kid_start(501);
@@ -365,9 +389,9 @@ static const struct scene {
 	const char *name;
 	void (*play)(void);
 } scenes[] = {{"two", scene_two}, {"child", scene_child}, {"clash", scene_clash},
-	{"killed", scene_killed}, {"swept", scene_swept}, {"exec", scene_exec},
-	{"reused", scene_reused}, {"torn", scene_torn}, {"stopped", scene_stopped},
-	{"churn", scene_churn}};
+	{"killed", scene_killed}, {"left", scene_left}, {"swept", scene_swept},
+	{"exec", scene_exec}, {"reused", scene_reused}, {"torn", scene_torn},
+	{"stopped", scene_stopped}, {"churn", scene_churn}};
 
 static int play(const char *name)
 {
