@@ -22,6 +22,7 @@
 #define SPARE    16 /* connections of whom is not known yet */
 #define EVENTS   16
 #define PACKETS  16 /* of one connection in a row */
+#define TURNS    64 /* of such rows, at its end: more than a socket keeps */
 #define BELT_MS  1000
 #define AGAIN_MS 50 /* something found no room */
 
@@ -293,9 +294,11 @@ static void hear(struct p3_meeting *m, struct conn *c);
 static void lose(struct p3_meeting *m, uint32_t slot)
 {
 	uint64_t incarnation = m->member[slot].incarnation;
-	for (uint32_t i = 0; i < m->nconn; i++)
-		if (m->conn[i].slot == slot && m->member[slot].incarnation == incarnation)
-			hear(m, &m->conn[i]);
+	for (uint32_t i = 0; i < TURNS * m->nconn; i++) {
+		struct conn *c = &m->conn[i / TURNS];
+		if (c->slot == slot && m->member[slot].incarnation == incarnation)
+			hear(m, c);
+	}
 	if (incarnation && m->member[slot].incarnation == incarnation)
 		end_member(m, slot, P3_PEER_DIED);
 }

@@ -146,12 +146,18 @@ static unsigned long idle_ms(struct kid *k)
 	return after - before;
 }
 
-/* A child of one that stays holds copies of its ends of who left and who was killed. */
+/* A child of one that stays holds copies of its ends of who left and who was killed; it
+ * was stopped when the first one left, and has much to hear. */
 static void scene_left(void)
 {
 	struct kid a = kid_start(PTL_PID_ANY), b = kid_start(500), c = kid_start(501);
 	kid_ask(&a, "sleeper 2500");
+	kill(a.os_pid, SIGSTOP);
+	kid_ask(&b, "ids 60");
 	kid_leave(&b);
+	kill(a.os_pid, SIGCONT);
+	usleep(200000);
+	expect_put(&a, &b, 100, 0, SENT);
 	kid_kill(&c);
 	kid_lost_within(&a, &c, 2000);
 	unsigned long busy = idle_ms(&a);

@@ -311,6 +311,19 @@ static void become_another(void)
 	fail("exec: %s", strerror(errno));
 }
 
+/* A second interface comes and goes, of which all others are told. */
+static const char *change_ids(unsigned n)
+{
+	ptl_handle_ni_t other;
+	for (unsigned i = 0; i < n; i++) {
+		ok(PtlNIInit(PTL_IFACE_SS, PTL_PID_ANY, NULL, NULL, &other), "PtlNIInit");
+		poll(NULL, 0, 2);
+		ok(PtlNIFini(other), "PtlNIFini");
+		poll(NULL, 0, 2);
+	}
+	return "ok";
+}
+
 /* Of all threads but this one. */
 static unsigned long cpu_ms_of_others(void)
 {
@@ -343,6 +356,8 @@ static bool obey(char *line)
 				       (ptl_uid_t)b, (ptl_jid_t)c, PTL_PT_INDEX_ANY));
 	else if (strcmp(word, "sleeper") == 0)
 		fork_sleeper((unsigned)a), puts("ok");
+	else if (strcmp(word, "ids") == 0)
+		puts(change_ids((unsigned)a));
 	else if (strcmp(word, "cpu") == 0)
 		printf("%lu\n", cpu_ms_of_others());
 	else if (strcmp(word, "child") == 0)
