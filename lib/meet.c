@@ -411,11 +411,29 @@ static void on_pids(struct p3_meeting *m, struct p3_job_msg *msg)
 	p3_nic_peer_pids(m->nic, &info);
 }
 
+static void on_end_of_file(struct p3_meeting *m, struct conn *c)
+{
+	uint32_t slot = c->slot;
+	bool ours = slot != NONE && m->member[slot].incarnation == c->incarnation;
+	hang_up(m, c);
+	if (ours)
+		end_member(m, slot, P3_PEER_DIED);
+}
+
+/* Each incarnation has connections of its own. */
+static bool is_other_birth(const struct conn *c, const struct p3_job_msg *msg)
+{
+	return msg->op == P3_JOB_BORN && c->slot != NONE &&
+	       (c->slot != msg->node || c->incarnation != msg->incarnation);
+}
+
 static void on_message(
 	struct p3_meeting *m, struct conn *c, struct p3_job_msg *msg, const int *fds)
 {
 	bool known = c->slot == msg->node && c->incarnation == msg->incarnation;
-	if (msg->op == P3_JOB_BORN && msg->node < m->node->capacity)
+	if (is_other_birth(c, msg))
+		on_end_of_file(m, c);
+	else if (msg->op == P3_JOB_BORN && msg->node < m->node->capacity)
 		on_born(m, c, msg, fds);
 	else if (msg->op == P3_JOB_BORN)
 		(void)is_of_this_kind(m, c, msg), hang_up(m, c);
@@ -425,15 +443,6 @@ static void on_message(
 		on_pids(m, msg);
 	else if (msg->op == P3_JOB_LEAVE && known)
 		end_member(m, c->slot, P3_PEER_LEFT);
-}
-
-static void on_end_of_file(struct p3_meeting *m, struct conn *c)
-{
-	uint32_t slot = c->slot;
-	bool ours = slot != NONE && m->member[slot].incarnation == c->incarnation;
-	hang_up(m, c);
-	if (ours)
-		end_member(m, slot, P3_PEER_DIED);
 }
 
 static void hear(struct p3_meeting *m, struct conn *c)
