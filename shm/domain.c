@@ -386,8 +386,11 @@ int p3_domain_take_nids(struct p3_domain *d, uint32_t n, uint32_t *first_out)
 		*first_out = (uint32_t)at;
 		if (rc != -EAGAIN)
 			return rc;
-		if (in_the_way(d, F_WRLCK, NIDS + at, n, &l))
-			at = l.l_start + l.l_len - NIDS;
+		if (!in_the_way(d, F_WRLCK, NIDS + at, n, &l))
+			continue;
+		if (!l.l_len) /* no member's: all that follows */
+			break;
+		at = l.l_start + l.l_len - NIDS;
 	}
 	return -EUSERS;
 }
