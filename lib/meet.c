@@ -732,12 +732,22 @@ static int say_clash(const struct p3_node *node, uint32_t pid, uint32_t holder)
 	return PTL_PID_INVALID;
 }
 
+/* The lock of another interface of ours would be had once more. */
+static bool is_own(const struct p3_node *node, uint32_t pid)
+{
+	for (int i = 0; i < P3_JOB_NIS; i++)
+		if (p3_get(&node->ni[i].open) && p3_get(&node->ni[i].pid) == pid)
+			return true;
+	return false;
+}
+
 int p3_meet_claim(struct p3_node *node, ptl_pid_t base, ptl_pid_t *pid)
 {
 	struct p3_domain *place = &node->meeting->place;
 	bool any = *pid == PTL_PID_ANY;
-	uint32_t holder = 0, want = any ? base : *pid;
-	while (p3_domain_take_id(place, node->nid, want, &holder) != 0) {
+	uint32_t holder = (uint32_t)getpid(), want = any ? base : *pid;
+	while (is_own(node, want) ||
+		p3_domain_take_id(place, node->nid, want, &holder) != 0) {
 		if (!any || ++want >= P3_DOMAIN_PIDS)
 			return say_clash(node, want, holder);
 	}

@@ -150,7 +150,8 @@ static unsigned long idle_ms(struct kid *k)
  * was stopped when the first one left, and has much to hear. */
 static void scene_left(void)
 {
-	struct kid a = kid_start(PTL_PID_ANY), b = kid_start(500), c = kid_start(501);
+	struct kid a = kid_start(PTL_PID_ANY), c = kid_start(501);
+	struct kid b = kid_start(100 + 16384); /* where its other interface would begin */
 	kid_ask(&a, "sleeper 2500");
 	kill(a.os_pid, SIGSTOP);
 	kid_ask(&b, "ids 60");

@@ -315,8 +315,12 @@ static void become_another(void)
 static const char *change_ids(unsigned n)
 {
 	ptl_handle_ni_t other;
+	ptl_process_id_t id;
 	for (unsigned i = 0; i < n; i++) {
 		ok(PtlNIInit(PTL_IFACE_SS, PTL_PID_ANY, NULL, NULL, &other), "PtlNIInit");
+		ok(PtlGetId(other, &id), "PtlGetId");
+		if (id.pid == member_id().pid)
+			fail("two interfaces have process id %u", id.pid);
 		poll(NULL, 0, 2);
 		ok(PtlNIFini(other), "PtlNIFini");
 		poll(NULL, 0, 2);
