@@ -264,8 +264,7 @@ static void call(struct p3_meeting *m, uint32_t slot)
 static void scan(struct p3_meeting *m)
 {
 	uint64_t slots[P3_MAX_NODES / 64];
-	m->unmet = false;
-	p3_domain_list(&m->place, slots);
+	m->unmet = p3_domain_list(&m->place, slots) != 0;
 	for (uint32_t i = 0; i < m->node->capacity; i++)
 		if (slots[i / 64] >> i % 64 & 1)
 			call(m, i);
@@ -718,7 +717,7 @@ uint32_t p3_meet_crew(const struct p3_node *node)
 {
 	uint64_t slots[P3_MAX_NODES / 64];
 	uint32_t n = 0;
-	p3_domain_list(&node->meeting->place, slots);
+	(void)p3_domain_list(&node->meeting->place, slots);
 	for (uint32_t i = 0; i < P3_MAX_NODES / 64; i++)
 		n += (uint32_t)__builtin_popcountll(slots[i]);
 	return n < 2 ? 2 : n < node->size ? node->size : n;

@@ -200,12 +200,13 @@ static bool is_socket(const char *name, uint32_t *slot_out)
 	       strcmp(end, ".sock") == 0;
 }
 
-void p3_domain_list(const struct p3_domain *d, uint64_t slots_out[P3_MAX_NODES / 64])
+int p3_domain_list(const struct p3_domain *d, uint64_t slots_out[P3_MAX_NODES / 64])
 {
 	uint32_t slot;
 	memset(slots_out, 0, P3_MAX_NODES / 8);
 	int fd = openat((int)p3_get(&d->dir), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	int rc = dir ? 0 : -errno;
 	if (!dir && fd >= 0)
 		close(fd);
 	for (struct dirent *e; dir && (e = readdir(dir));)
@@ -213,13 +214,15 @@ void p3_domain_list(const struct p3_domain *d, uint64_t slots_out[P3_MAX_NODES /
 			slots_out[slot / 64] |= (uint64_t)1 << slot % 64;
 	if (dir)
 		closedir(dir);
+	return rc;
 }
 
 /* With PRESENT alone: nobody is in it, and nobody comes in. */
 static void remove_all(const struct p3_domain *d)
 {
 	uint64_t slots[P3_MAX_NODES / 64];
-	p3_domain_list(d, slots);
+	if (p3_domain_list(d, slots) != 0)
+		return; /* while locks is there, the next comer removes it */
 	for (uint32_t i = 0; i < P3_MAX_NODES; i++)
 		if (slots[i / 64] >> i % 64 & 1)
 			unlink_socket(d, i);

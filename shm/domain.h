@@ -89,8 +89,8 @@ int p3_domain_take_nid(struct p3_domain *d, uint32_t nid, uint32_t *os_pid_out);
 /* For a launcher: n node ids in a row that nobody uses. */
 int p3_domain_take_nids(struct p3_domain *d, uint32_t n, uint32_t *first_out);
 
-/* Bits of slots where a socket lies. */
-void p3_domain_list(const struct p3_domain *d, uint64_t slots_out[P3_MAX_NODES / 64]);
+/* Bits of slots where a socket lies.  -errno: the directory cannot be read now. */
+int p3_domain_list(const struct p3_domain *d, uint64_t slots_out[P3_MAX_NODES / 64]);
 /* True: the owner was dead, and its socket is unlinked. */
 bool p3_domain_reap(struct p3_domain *d, uint32_t slot);
 /* A connected socket, which does not block; or -errno. */
