@@ -375,6 +375,15 @@ static void attach(struct p3_meeting *m, const struct p3_job_msg *msg, const int
 		miss(m, &info, rc);
 }
 
+/* Who says that it has another's ids has none. */
+static void keep_own_ids(
+	struct p3_meeting *m, const struct conn *c, struct p3_job_msg *msg)
+{
+	for (int i = 0; i < P3_JOB_NIS; i++)
+		if (!p3_domain_has_id(&m->place, msg->nid, msg->pid[i], c->os_pid))
+			msg->pid[i] = P3_JOB_NO_PID;
+}
+
 static void on_born(
 	struct p3_meeting *m, struct conn *c, struct p3_job_msg *msg, const int *fds)
 {
@@ -392,6 +401,7 @@ static void on_born(
 	c->incarnation = msg->incarnation;
 	msg->os_pid = b->os_pid = c->os_pid;
 	msg->uid = m->node->uid; /* the kernel has said so */
+	keep_own_ids(m, c, msg);
 	b->incarnation = msg->incarnation;
 	set_rank(m, msg);
 	if (!known || b->missing)
@@ -403,8 +413,9 @@ static void on_born(
 		lose(m, msg->node); /* the pidfd may be another's */
 }
 
-static void on_pids(struct p3_meeting *m, struct p3_job_msg *msg)
+static void on_pids(struct p3_meeting *m, const struct conn *c, struct p3_job_msg *msg)
 {
+	keep_own_ids(m, c, msg);
 	struct p3_peer_info info = info_of(msg);
 	set_rank(m, msg);
 	p3_nic_peer_pids(m->nic, &info);
@@ -439,7 +450,7 @@ static void on_message(
 	else if (msg->op == P3_JOB_AGAIN)
 		m->unmet |= tell(m, c) == -EAGAIN;
 	else if (msg->op == P3_JOB_PIDS && known)
-		on_pids(m, msg);
+		on_pids(m, c, msg);
 	else if (msg->op == P3_JOB_LEAVE && known)
 		end_member(m, c->slot, P3_PEER_LEFT);
 }

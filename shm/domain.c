@@ -370,10 +370,15 @@ int p3_domain_take_slot(struct p3_domain *d, uint32_t n, int *listen_out)
 	return -EUSERS;
 }
 
+static off_t id_at(uint32_t nid, uint32_t pid)
+{
+	return IDS + ((off_t)nid << 16) + (off_t)pid;
+}
+
 int p3_domain_take_id(
 	struct p3_domain *d, uint32_t nid, uint32_t pid, uint32_t *os_pid_out)
 {
-	return take(d, F_WRLCK, IDS + ((off_t)nid << 16) + (off_t)pid, os_pid_out);
+	return take(d, F_WRLCK, id_at(nid, pid), os_pid_out);
 }
 
 int p3_domain_take_nid(struct p3_domain *d, uint32_t nid, uint32_t *os_pid_out)
@@ -407,13 +412,24 @@ bool p3_domain_reap(struct p3_domain *d, uint32_t slot)
 	return true;
 }
 
-bool p3_domain_is_over(const struct p3_domain *d, uint32_t slot, uint32_t os_pid)
+static bool is_lost(const struct p3_domain *d, off_t at, uint32_t os_pid)
 {
 	struct flock l = {
-		.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = slot, .l_len = 1};
+		.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = at, .l_len = 1};
 	if (fcntl((int)p3_get(&d->locks), F_GETLK, &l) != 0)
 		return false;
 	return l.l_type == F_UNLCK || l.l_pid != (pid_t)os_pid;
+}
+
+bool p3_domain_is_over(const struct p3_domain *d, uint32_t slot, uint32_t os_pid)
+{
+	return is_lost(d, slot, os_pid);
+}
+
+bool p3_domain_has_id(
+	const struct p3_domain *d, uint32_t nid, uint32_t pid, uint32_t os_pid)
+{
+	return pid < P3_DOMAIN_PIDS && !is_lost(d, id_at(nid, pid), os_pid);
 }
 
 /* ---- the end ---- */
