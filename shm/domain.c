@@ -239,13 +239,13 @@ static void sweep_one(int user, const char *path, const char *name)
 			       O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
 	p3_set(&d.locks, (uint32_t)openat((int)p3_get(&d.dir), LOCKS,
 				 O_RDWR | O_NOFOLLOW | O_CLOEXEC));
-	bool over = (int)p3_get(&d.locks) >= 0 && lock(&d, F_WRLCK, PRESENT, 1) == 0 &&
-		    is_named(&d);
+	bool bare = (int)p3_get(&d.locks) < 0; /* who made it, or removed it, died */
+	bool over = !bare && lock(&d, F_WRLCK, PRESENT, 1) == 0 && is_named(&d);
 	if (over)
 		remove_all(&d);
 	p3_domain_forget(&d);
-	if (over)
-		(void)rmdir(d.path);
+	if (over || bare)
+		(void)rmdir(d.path); /* if it is empty */
 }
 
 static void sweep_others(const char *base, const char *own)

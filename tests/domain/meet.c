@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -111,6 +112,29 @@ static void scene_killed(void)
 	expect_nothing_left();
 }
 
+/* A directory whose maker was killed right then. */
+static void bare_path(char path[120])
+{
+	snprintf(path, 120, "/dev/shm/ptl3-%u/%.40s.bare", (unsigned)geteuid(),
+		getenv("PTL3_DOMAIN"));
+}
+
+static void make_bare(void)
+{
+	char path[120];
+	bare_path(path);
+	if (mkdir(path, 0700) != 0)
+		fail("%s cannot be made: %s", path, strerror(errno));
+}
+
+static void expect_no_bare(void)
+{
+	char path[120];
+	bare_path(path);
+	if (rmdir(path) == 0)
+		fail("%s was still there", path);
+}
+
 /* What is left of a domain whose members are all dead goes when another is entered. */
 static void scene_swept(void)
 {
@@ -127,7 +151,9 @@ static void scene_swept(void)
 	kid_kill(&a);
 	kid_kill(&b);
 	setenv("PTL3_DOMAIN", other, 1);
+	make_bare();
 	struct kid d = kid_start(PTL_PID_ANY);
+	expect_no_bare();
 	setenv("PTL3_DOMAIN", own, 1);
 	expect_nothing_left();
 	setenv("PTL3_DOMAIN", other, 1);
