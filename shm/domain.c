@@ -21,6 +21,7 @@
 #define ALL     ((off_t)0) /* bytes from an offset on */
 #define PATIENT 1000       /* tries, a millisecond apart */
 #define BACKLOG 1024
+#define BRIEFLY 50 /* the same, for who is just reaping */
 
 /* ---- locks ---- */
 
@@ -352,7 +353,7 @@ int p3_domain_call(const struct p3_domain *d, uint32_t slot)
 
 /* ---- slots and ids ---- */
 
-int p3_domain_take_slot(struct p3_domain *d, uint32_t n, int *listen_out)
+static int take_slot(struct p3_domain *d, uint32_t n, int *listen_out)
 {
 	for (uint32_t i = 0; i < n; i++) {
 		int rc = lock(d, F_WRLCK, i, 1);
@@ -373,6 +374,18 @@ int p3_domain_take_slot(struct p3_domain *d, uint32_t n, int *listen_out)
 static off_t id_at(uint32_t nid, uint32_t pid)
 {
 	return IDS + ((off_t)nid << 16) + (off_t)pid;
+}
+
+/* A reaper may have had the only free one, for as long as it takes to unlink. */
+int p3_domain_take_slot(struct p3_domain *d, uint32_t n, int *listen_out)
+{
+	static const struct timespec pause = {.tv_nsec = 1000000};
+	int rc = take_slot(d, n, listen_out);
+	for (int i = 1; i < BRIEFLY && rc == -EUSERS; i++) {
+		nanosleep(&pause, NULL);
+		rc = take_slot(d, n, listen_out);
+	}
+	return rc;
 }
 
 int p3_domain_take_id(

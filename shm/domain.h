@@ -30,7 +30,8 @@
  *    finds the earlier one.
  *
  * One thread of a process at a time; nothing here waits, but p3_domain_open for somebody
- * who is just removing the directory (a second at most).
+ * who is just removing the directory (a second at most), and p3_domain_take_slot for who
+ * is reaping the only free slot (50 ms at most).
  */
 #ifndef P3_SHM_DOMAIN_H
 #define P3_SHM_DOMAIN_H
