@@ -14,6 +14,8 @@
  *	--AGAIN-->			no room for your BORN: once more
  *	--LEAVE-->			I go, in order
  *
+ * One connection speaks for one incarnation; another one's BORN is its end.
+ *
  * The later of two calls the earlier one; two that come at once may both call, and the
  * second BORN of one incarnation says nothing new.  An end of file, the end of the
  * process (pidfd: forked children may hold copies of its sockets), or its slot's lock
