@@ -500,7 +500,7 @@ static int check_prog(const struct p3_prog *prog)
 		       "./prog");
 		return P3_OPT_USAGE;
 	}
-	if (!prog->argv[0]) {
+	if (!prog->argv[0] || !*prog->argv[0]) {
 		p3_say("program: missing; expected as in yod -sz 4 ./prog");
 		return P3_OPT_USAGE;
 	}
