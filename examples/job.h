@@ -2,11 +2,11 @@
 /*
  * job.h - how each of these programs begins, waits for the others, and asks for one event
  *
- * job_start() opens the interface.  job_meet() is a barrier made of puts: a rank has a
- * word in rank 0, and writes the number of the meeting there.  If rank 0 is not listening
- * yet it discards what comes and says nothing, so the put is repeated until it is
- * acknowledged.  Repeating does no harm: it writes the same number again.  Rank 0 answers
- * when all have come; they do listen by then.
+ * job_start() opens the interface.  job_meet() is a barrier made of empty puts: their
+ * match bits are the rank, their header data the number of the meeting, and the event at
+ * rank 0 has both.  If rank 0 is not listening yet it discards what comes and says
+ * nothing, so the put is repeated until it is acknowledged.  Repeating does no harm: it
+ * tells the same number again.  Rank 0 answers when all have come; they listen by then.
  */
 #ifndef JOB_H
 #define JOB_H
@@ -26,9 +26,9 @@ static const ptl_process_id_t job_anyone = {PTL_NID_ANY, PTL_PID_ANY};
 static struct {
 	ptl_handle_ni_t ni;
 	ptl_handle_eq_t eq;
-	ptl_handle_md_t mine;     /* the number of the meeting that I am in ... */
-	uint32_t meeting;         /* ... */
-	uint32_t came[JOB_RANKS]; /* ... and that of each rank */
+	ptl_handle_md_t nothing;
+	uint32_t meeting;         /* that I am in ... */
+	uint32_t came[JOB_RANKS]; /* ... and each rank, by its events */
 	unsigned rank, size;
 } job;
 
@@ -115,19 +115,24 @@ static inline void job_start(void)
 		"PtlNIInit");
 	check(PtlGetRank(job.ni, &job.rank, &job.size), "PtlGetRank");
 	job.eq = job_queue(4096);
-	job.mine = job_bind(&job.meeting, sizeof job.meeting, job.eq);
-	job_listen(JOB_PORTAL, (ptl_md_t){.start = job.came,
-				       .length = sizeof job.came,
-				       .threshold = PTL_MD_THRESH_INF,
+	job.nothing = job_bind(NULL, 0, job.eq);
+	job_listen(JOB_PORTAL, (ptl_md_t){.threshold = PTL_MD_THRESH_INF,
 				       .options = PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE,
 				       .eq_handle = job.eq});
 }
 
 static inline void job_tell(unsigned rank, ptl_ack_req_t ack)
 {
-	check(PtlPut(job.mine, ack, job_id(rank), JOB_PORTAL, 0, 0,
-		      job.rank * sizeof job.meeting, 0),
+	check(PtlPut(job.nothing, ack, job_id(rank), JOB_PORTAL, 0, job.rank, 0,
+		      job.meeting),
 		"PtlPut");
+}
+
+/* Somebody is in a meeting. */
+static inline void job_note(const ptl_event_t *ev)
+{
+	if (ev->type == PTL_EVENT_PUT_END && ev->match_bits < JOB_RANKS)
+		job.came[ev->match_bits] = (uint32_t)ev->hdr_data;
 }
 
 static inline void job_knock(void)
@@ -138,25 +143,36 @@ static inline void job_knock(void)
 		job_tell(0, PTL_ACK_REQ);
 		while (PtlEQPoll(&job.eq, 1, JOB_RETRY_MS, &ev, &which) == PTL_OK &&
 			ev.type != PTL_EVENT_ACK)
-			;
+			job_note(&ev);
 	} while (ev.type != PTL_EVENT_ACK);
 }
 
 static inline void job_wait_for(unsigned rank)
 {
 	ptl_event_t ev;
-	while (job.came[rank] < job.meeting)
+	while (job.came[rank] < job.meeting) {
 		check(PtlEQWait(job.eq, &ev), "PtlEQWait");
+		job_note(&ev);
+	}
+}
+
+/* Others may come to the next meeting meanwhile. */
+static inline void job_answer(unsigned rank)
+{
+	ptl_event_t ev;
+	job_tell(rank, PTL_NO_ACK_REQ);
+	do {
+		check(PtlEQWait(job.eq, &ev), "PtlEQWait");
+		job_note(&ev);
+	} while (ev.type != PTL_EVENT_SEND_END);
 }
 
 static inline void job_gather(void)
 {
 	for (unsigned i = 1; i < job.size; i++)
 		job_wait_for(i);
-	for (unsigned i = 1; i < job.size; i++) {
-		job_tell(i, PTL_NO_ACK_REQ);
-		job_await(job.eq, PTL_EVENT_SEND_END);
-	}
+	for (unsigned i = 1; i < job.size; i++)
+		job_answer(i);
 }
 
 /* All tell rank 0 that they are there; when all are, it tells them. */

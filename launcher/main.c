@@ -19,6 +19,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -96,6 +97,15 @@ static int check(const struct p3_opt *opt, struct p3_place *place_out)
 	return opt->shared_heap && !p3_preload_is_there() ? P3_STATUS_YOD : P3_OPT_RUN;
 }
 
+/* What yod itself prints (--help, --plan) may have gone nowhere. */
+static int printed(int status)
+{
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return status;
+	p3_say("cannot write to standard output; see df, and where it leads");
+	return status ? status : P3_STATUS_YOD;
+}
+
 int main(int argc, char **argv)
 {
 	static struct p3_opt opt;
@@ -107,13 +117,13 @@ int main(int argc, char **argv)
 			"see ulimit -n, and ls -l /dev/null");
 	rc = p3_opt_parse(argc, argv, &opt);
 	if (rc != P3_OPT_RUN)
-		return rc;
+		return printed(rc);
 
 	rc = check(&opt, &place);
 	if (rc != P3_OPT_RUN)
 		return rc;
 	if (opt.plan)
-		return p3_plan_print(&opt, &place);
+		return printed(p3_plan_print(&opt, &place));
 
 	if (!open_output_dir(&opt) || !choose_libraries(&opt))
 		return P3_STATUS_YOD;

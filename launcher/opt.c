@@ -255,7 +255,7 @@ static int set_valgrind(struct p3_opt *opt, const char *name, const char *value)
 static int set_trace(struct p3_opt *opt, const char *name, const char *value)
 {
 	if (!*value) {
-		p3_say("--%s: '' is no file; expected where the nodes' traces go, as in "
+		p3_say("%s: '' is no file; expected where the nodes' traces go, as in "
 		       "--trace job.trace",
 			name);
 		return P3_OPT_USAGE;
@@ -267,7 +267,7 @@ static int set_trace(struct p3_opt *opt, const char *name, const char *value)
 static int set_domain(struct p3_opt *opt, const char *name, const char *value)
 {
 	if (!p3_domain_is_name(value) || strcmp(value, P3_DOMAIN_NONE) == 0) {
-		p3_say("--%s: '%.64s' is no name of a domain; expected letters, digits, "
+		p3_say("%s: '%.64s' is no name of a domain; expected letters, digits, "
 		       "'-', '_' and '.', %d at most, as in --domain default",
 			name, value, P3_DOMAIN_NAMES);
 		return P3_OPT_USAGE;
@@ -500,7 +500,7 @@ static int check_prog(const struct p3_prog *prog)
 		       "./prog");
 		return P3_OPT_USAGE;
 	}
-	if (!prog->argv[0]) {
+	if (!prog->argv[0] || !*prog->argv[0]) {
 		p3_say("program: missing; expected as in yod -sz 4 ./prog");
 		return P3_OPT_USAGE;
 	}

@@ -415,6 +415,14 @@ bool p3_output_is_done(const struct p3_output *o)
 	return true;
 }
 
+bool p3_output_is_lost(const struct p3_output *o)
+{
+	for (uint32_t k = 0; k < o->ports; k++)
+		if (o->port[k].sink.err && o->port[k].sink.err != EPIPE)
+			return true;
+	return false;
+}
+
 void p3_output_destroy(struct p3_output *o)
 {
 	if (!o)

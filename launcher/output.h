@@ -44,6 +44,9 @@ void p3_output_ended(struct p3_output *out, uint32_t rank);
 /* All pipes are at their end and all is written. */
 bool p3_output_is_done(const struct p3_output *out);
 
+/* Something could not be written although there is a reader.  That has been said. */
+bool p3_output_is_lost(const struct p3_output *out);
+
 /* Only when it is done, or never started. */
 void p3_output_destroy(struct p3_output *out);
 

@@ -84,12 +84,14 @@ static uint64_t free_hugepages(void)
 	return n == UNKNOWN ? 0 : n;
 }
 
+/* Nobody raises what is set, but yod that of its open files. */
 static uint64_t limit(int which)
 {
 	struct rlimit r;
-	return getrlimit((__rlimit_resource_t)which, &r) || r.rlim_max == RLIM_INFINITY
-		       ? UNKNOWN
-		       : r.rlim_max;
+	if (getrlimit((__rlimit_resource_t)which, &r))
+		return UNKNOWN;
+	rlim_t most = which == RLIMIT_NOFILE ? r.rlim_max : r.rlim_cur;
+	return most == RLIM_INFINITY ? UNKNOWN : most;
 }
 
 /* ---- what is asked for ---- */
@@ -261,9 +263,9 @@ static void check(struct plan *p)
 	check_hugepages(p);
 	check_limit(p, RLIMIT_NOFILE, p3_plan_yod_fds(p->opt->size), "open files",
 		"ulimit -Hn");
-	check_limit(p, RLIMIT_FSIZE, P3_HOST_LEN, "bytes of a file", "ulimit -Hf");
+	check_limit(p, RLIMIT_FSIZE, P3_HOST_LEN, "bytes of a file", "ulimit -f");
 	check_limit(p, RLIMIT_AS, P3_HOST_LEN + heap + p->node.grown * p->opt->size,
-		"bytes of address space", "ulimit -Hv");
+		"bytes of address space", "ulimit -v");
 }
 
 int p3_plan_print(const struct p3_opt *opt, const struct p3_place *place)

@@ -60,7 +60,9 @@ static int show_help(void)
 	     "  -j, --json          for programs: one object a line\n"
 	     "  -h, --help          print this\n"
 	     "  --version           print the version\n\n"
-	     "status: 0, 1 there is no such job or it cannot be looked at, 2 usage.");
+	     "status: 0, 1 there is no such job, it cannot be looked at, or its picture "
+	     "cannot\n"
+	     "be printed, 2 usage.");
 	return STATUS_OK;
 }
 
@@ -284,7 +286,7 @@ static int look_on(const struct opt *opt, struct p3_look *look)
 		return rc;
 	if (shows_at_once(opt))
 		show(opt, &was, &was);
-	for (long n = 0; !opt->count || n < opt->count; n++) {
+	for (long n = 0; (!opt->count || n < opt->count) && !ferror(stdout); n++) {
 		pause_for(opt->interval);
 		rc = ptl_picture_take(look, &is);
 		if (rc)
@@ -336,12 +338,8 @@ static int look(struct opt *opt)
 	return rc ? say_no_look(opt->job, rc) : STATUS_OK;
 }
 
-int main(int argc, char **argv)
+static int perform(struct opt opt)
 {
-	struct opt opt = {.interval = 1};
-	int rc = parse(argc, argv, &opt);
-	if (rc >= 0)
-		return rc;
 	if (!opt.job && opt.what == LOOK)
 		return list_jobs(&opt);
 	if (!opt.job)
@@ -355,4 +353,19 @@ int main(int argc, char **argv)
 	complain("why: no job is named, and this user does not have just one; see "
 		 "ptlstat");
 	return STATUS_USAGE;
+}
+
+static int printed(int status)
+{
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return status;
+	complain("cannot write to standard output; see df, and where it leads");
+	return status ? status : STATUS_NO_JOB;
+}
+
+int main(int argc, char **argv)
+{
+	struct opt opt = {.interval = 1};
+	int rc = parse(argc, argv, &opt);
+	return printed(rc >= 0 ? rc : perform(opt));
 }

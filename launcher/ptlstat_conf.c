@@ -9,6 +9,14 @@
 
 #define ENV_MOST 262144
 
+/* A program may write there what it likes; it is shown on a terminal. */
+static void make_printable(char *env, size_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		if (env[i] && ((unsigned char)env[i] < ' ' || env[i] == 0x7f))
+			env[i] = '?';
+}
+
 /* The environment that its program was started with; NULL: not to be had. */
 static char *environment_of(const struct ptl_node *n, size_t *len_out)
 {
@@ -21,8 +29,10 @@ static char *environment_of(const struct ptl_node *n, size_t *len_out)
 	char *env = malloc(ENV_MOST + 1);
 	*len_out = env ? fread(env, 1, ENV_MOST, f) : 0;
 	fclose(f);
-	if (env)
+	if (env) {
+		make_printable(env, *len_out);
 		env[*len_out] = '\0';
+	}
 	return env;
 }
 

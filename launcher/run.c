@@ -663,6 +663,8 @@ int p3_run_job(const struct p3_opt *opt, const struct p3_place *place, uint32_t 
 		       "behind");
 	int status = r->status;
 	bool whole = p3_tracefile_close(r->trace);
+	if (r->output && p3_output_is_lost(r->output))
+		whole = false;
 	if (r->stats)
 		p3_stats_print(r->stats);
 	close_parts(r);

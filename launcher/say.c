@@ -21,6 +21,14 @@ static size_t there(int n, size_t room)
 	return len < room ? len : room - 1;
 }
 
+/* What somebody else named may hold anything; a message is one line, and text. */
+static void make_printable(char *text, size_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		if ((unsigned char)text[i] < ' ' || text[i] == 0x7f)
+			text[i] = '?';
+}
+
 void p3_say(const char *fmt, ...)
 {
 	char line[800];
@@ -34,6 +42,7 @@ void p3_say(const char *fmt, ...)
 	errno = saved;
 	len += there(vsnprintf(line + len, room - len, fmt, args), room - len);
 	va_end(args);
+	make_printable(line, len);
 	line[len++] = '\n';
 	ssize_t done = write(STDERR_FILENO, line, len);
 	(void)done;

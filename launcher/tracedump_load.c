@@ -9,7 +9,8 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#define PACE_NS 20000000u /* between two looks at the clock */
+#define PACE_NS    20000000u /* between two looks at the clock */
+#define LONGEST_NS 1e18      /* of a job: 31 years */
 
 struct scale {
 	struct p3_trace_look began;
@@ -88,7 +89,7 @@ static int by_time(const void *x, const void *y)
 	return (a->e.number > b->e.number) - (a->e.number < b->e.number);
 }
 
-/* Neither before the job, nor after its records were read. */
+/* Neither before the job, nor after its records were read, nor too far for a clock. */
 static bool has_time(struct td_trace *t, struct td_event *ev, const struct scale *s)
 {
 	struct td_block *b = &t->block[ev->block];
@@ -97,7 +98,12 @@ static bool has_time(struct td_trace *t, struct td_event *ev, const struct scale
 		b->unsound++;
 		return false;
 	}
-	ev->ns = (int64_t)((double)(ticks - s->began.ticks) * s->ns_per_tick);
+	double ns = (double)(ticks - s->began.ticks) * s->ns_per_tick;
+	if (!(ns < LONGEST_NS)) {
+		b->unsound++;
+		return false;
+	}
+	ev->ns = (int64_t)ns;
 	return true;
 }
 
@@ -295,12 +301,23 @@ static struct scale measure(const struct td_trace *t, struct p3_trace_look befor
 	return (struct scale){first_look(t, now, ns_per_tick), ns_per_tick};
 }
 
+static int no_job(uint32_t pid, int rc)
+{
+	td_say("--job %u: %s; expected the number of a job of yours, or a process of one",
+		pid, strerror(-rc));
+	return rc;
+}
+
 static int read_job(struct td_trace *t, struct p3_look *look)
 {
 	struct p3_trace_look before = p3_trace_look_now(p3_trace_clock());
 	int rc = p3_look_again(look);
 	t->jid = p3_look_job(look)->jid;
 	t->size = p3_look_job(look)->size;
+	if (rc)
+		return no_job(t->jid, rc);
+	if (t->size > P3_MAX_NODES)
+		return no_job(t->jid, -EPROTO);
 	for (uint32_t i = 0; !rc && i < t->size; i++)
 		rc = add_node(t, look, i);
 	struct scale s = measure(t, before);
@@ -318,12 +335,8 @@ int td_load_job(uint32_t pid, struct td_trace *trace_out)
 	struct td_trace t = {.jid = 0};
 	struct p3_look *look;
 	int rc = p3_look_open(pid, &look);
-	if (rc) {
-		td_say("--job %u: %s; expected the number of a job of yours, or a "
-		       "process of one",
-			pid, strerror(-rc));
-		return rc;
-	}
+	if (rc)
+		return no_job(pid, rc);
 	rc = read_job(&t, look);
 	p3_look_close(look);
 	if (rc)

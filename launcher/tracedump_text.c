@@ -180,13 +180,15 @@ bool td_shows(
 
 static void line(const struct td_trace *t, const struct td_event *ev, FILE *out)
 {
-	char words[160];
+	char words[160], function[256];
 	struct td_code code = td_code_of(t, ev);
 	const struct td_event *before =
 		ev->before == TD_NONE ? NULL : &t->event[ev->before];
 	td_describe(t, ev, words, sizeof words);
+	snprintf(function, sizeof function, "%s", code.function);
+	p3_trace_printable(function, sizeof function);
 	fprintf(out, "%12.3f: %u: %3u: %08x %s+%04x", (double)ev->ns / 1e3, ev->e.node,
-		ev->e.value, ev->e.code, code.function, code.offset);
+		ev->e.value, ev->e.code, function, code.offset);
 	if (before)
 		fprintf(out, " (%" PRId64 " ns)", ev->ns - before->ns);
 	if (ev->e.ring == P3_TRACE_HOST)

@@ -73,7 +73,7 @@ void p3_tracefile_add(
 	struct p3_traceblock_header b = {.magic = P3_TRACEBLOCK_MAGIC,
 		.node = node,
 		.fate = fate,
-		.now = p3_trace_look_now(t->header.clock),
+		.now = p3_trace_look_now(p3_trace_clock()), /* not by the node's word */
 		.taken = *t};
 	put(f, &b, sizeof b);
 	put(f, t->entry, t->n * sizeof t->entry[0]);

@@ -679,7 +679,7 @@ void p3_job_end(struct p3_node *node)
 
 /*
  * Two words of a page that the kernel zeroes in forked children: the second says that it
- * did not.
+ * did not; 2: that this child is forgetting its parent.
  */
 static p3_a32 *make_up_word(void)
 {
@@ -710,6 +710,19 @@ static void forget_parent(struct p3_node *node)
 	pthread_mutex_init(&node->call, NULL);
 	pthread_mutex_init(&node->life, NULL);
 	pthread_cond_init(&node->changed, NULL);
+}
+
+/* In a forked child, by the first of its threads; the others wait. */
+static void settle_fork(struct p3_node *node)
+{
+	uint32_t forked = 0;
+	p3_a32 *up = p3_acquire(&node->up); /* INIT.1 */
+	if (up && p3_cas32(&up[1], &forked, 2)) {
+		forget_parent(node);
+		p3_release(&up[1], 1); /* INIT.1 */
+	}
+	while (up && p3_acquire(&up[1]) == 2) /* INIT.1 */
+		sched_yield();
 }
 
 bool p3_is_forked_child(const struct p3_node *node)
@@ -743,10 +756,7 @@ int PtlInit(int *max_interfaces)
 	if (p3_is_busy())
 		return PTL_FAIL;
 	struct p3_caller caller = p3_caller_save();
-	if (p3_is_forked_child(node)) {
-		forget_parent(node);
-		p3_set(&p3_get(&node->up)[1], 1);
-	}
+	settle_fork(node);
 	int rc = 0;
 	p3_heap_look_for_malloc();
 	pthread_mutex_lock(&node->call);

@@ -22,6 +22,7 @@
 #define SPARE    16 /* connections of whom is not known yet */
 #define EVENTS   16
 #define PACKETS  16 /* of one connection in a row */
+#define TURNS    64 /* of such rows, at its end: more than a socket keeps */
 #define BELT_MS  1000
 #define AGAIN_MS 50 /* something found no room */
 #define LATE_S   10 /* a rank that has not come is worth a line */
@@ -92,6 +93,14 @@ static int watch(struct p3_meeting *m, int op, int fd, enum watch what, uint32_t
 	struct epoll_event ev = {
 		.events = EPOLLIN, .data.u64 = (uint64_t)what << 32 | which};
 	return epoll_ctl(fd_of(&m->ep), op, fd, &ev) ? -errno : 0;
+}
+
+/* A forked child may keep what is behind it open, and it would be reported for ever. */
+static void unwatch(struct p3_meeting *m, p3_a32 *fd)
+{
+	if (fd_of(fd) >= 0)
+		(void)watch(m, EPOLL_CTL_DEL, fd_of(fd), CONN, 0);
+	close_fd(fd);
 }
 
 /* ---- what is said ---- */
@@ -168,7 +177,7 @@ static void not_awaited(struct p3_meeting *m, struct conn *c)
 
 static void hang_up(struct p3_meeting *m, struct conn *c)
 {
-	close_fd(&c->fd);
+	unwatch(m, &c->fd);
 	not_awaited(m, c);
 	c->called = c->slot = NONE;
 	c->incarnation = 0;
@@ -263,8 +272,7 @@ static void call(struct p3_meeting *m, uint32_t slot)
 static void scan(struct p3_meeting *m)
 {
 	uint64_t slots[P3_MAX_NODES / 64];
-	m->unmet = false;
-	p3_domain_list(&m->place, slots);
+	m->unmet = p3_domain_list(&m->place, slots) != 0;
 	for (uint32_t i = 0; i < m->node->capacity; i++)
 		if (slots[i / 64] >> i % 64 & 1)
 			call(m, i);
@@ -282,7 +290,7 @@ static void end_member(struct p3_meeting *m, uint32_t slot, enum p3_peer_end how
 	b->missing = false;
 	p3_nic_peer_down(m->nic, &info);
 	if (!m->node->launched || how == P3_PEER_DIED || fd_of(&b->life) < 0) {
-		close_fd(&b->life);
+		unwatch(m, &b->life);
 		b->ended = true;
 	}
 	for (uint32_t i = 0; i < m->nconn; i++)
@@ -296,9 +304,11 @@ static void hear(struct p3_meeting *m, struct conn *c);
 static void lose(struct p3_meeting *m, uint32_t slot)
 {
 	uint64_t incarnation = m->member[slot].incarnation;
-	for (uint32_t i = 0; i < m->nconn; i++)
-		if (m->conn[i].slot == slot && m->member[slot].incarnation == incarnation)
-			hear(m, &m->conn[i]);
+	for (uint32_t i = 0; i < TURNS * m->nconn; i++) {
+		struct conn *c = &m->conn[i / TURNS];
+		if (c->slot == slot && m->member[slot].incarnation == incarnation)
+			hear(m, c);
+	}
 	if (incarnation && m->member[slot].incarnation == incarnation)
 		end_member(m, slot, P3_PEER_DIED);
 }
@@ -337,7 +347,7 @@ static void set_rank(struct p3_meeting *m, const struct p3_job_msg *msg)
 static void watch_life(struct p3_meeting *m, uint32_t slot)
 {
 	struct member *b = &m->member[slot];
-	close_fd(&b->life); /* it has left, and comes again */
+	unwatch(m, &b->life); /* it has left, and comes again */
 	int fd = p3_fd_above_std((int)syscall(SYS_pidfd_open, b->os_pid, 0));
 	p3_set(&b->life, (uint32_t)fd);
 	if (fd >= 0 && watch(m, EPOLL_CTL_ADD, fd, LIFE, slot) != 0)
@@ -378,6 +388,15 @@ static void attach(struct p3_meeting *m, const struct p3_job_msg *msg, const int
 		miss(m, &info, rc);
 }
 
+/* Who says that it has another's ids has none. */
+static void keep_own_ids(
+	struct p3_meeting *m, const struct conn *c, struct p3_job_msg *msg)
+{
+	for (int i = 0; i < P3_JOB_NIS; i++)
+		if (!p3_domain_has_id(&m->place, msg->nid, msg->pid[i], c->os_pid))
+			msg->pid[i] = P3_JOB_NO_PID;
+}
+
 static void on_born(
 	struct p3_meeting *m, struct conn *c, struct p3_job_msg *msg, const int *fds)
 {
@@ -395,6 +414,7 @@ static void on_born(
 	c->incarnation = msg->incarnation;
 	msg->os_pid = b->os_pid = c->os_pid;
 	msg->uid = m->node->uid; /* the kernel has said so */
+	keep_own_ids(m, c, msg);
 	b->incarnation = msg->incarnation;
 	set_rank(m, msg);
 	b->come = known ? b->come : 0;
@@ -407,8 +427,9 @@ static void on_born(
 		lose(m, msg->node); /* the pidfd may be another's */
 }
 
-static void on_pids(struct p3_meeting *m, struct p3_job_msg *msg)
+static void on_pids(struct p3_meeting *m, const struct conn *c, struct p3_job_msg *msg)
 {
+	keep_own_ids(m, c, msg);
 	struct p3_peer_info info = info_of(msg);
 	set_rank(m, msg);
 	p3_nic_peer_pids(m->nic, &info);
@@ -564,27 +585,7 @@ static void bury(struct p3_meeting *m, uint32_t slot)
 	if (!m->node->launched || m->member[slot].incarnation)
 		return;
 	m->member[slot].ended = true;
-	close_fd(&m->member[slot].life);
-}
-
-static void on_message(
-	struct p3_meeting *m, struct conn *c, struct p3_job_msg *msg, const int *fds)
-{
-	bool known = c->slot == msg->node && c->incarnation == msg->incarnation;
-	if (msg->op == P3_JOB_BORN && msg->node < m->node->capacity)
-		on_born(m, c, msg, fds);
-	else if (msg->op == P3_JOB_BORN)
-		(void)is_of_this_kind(m, c, msg), hang_up(m, c);
-	else if (msg->op == P3_JOB_AGAIN)
-		m->unmet |= tell(m, c) == -EAGAIN;
-	else if (msg->op == P3_JOB_PIDS && known)
-		on_pids(m, msg);
-	else if (msg->op == P3_JOB_LEAVE && known)
-		end_member(m, c->slot, P3_PEER_LEFT);
-	else if (msg->op == P3_JOB_BARRIER && known && m->place.slot == 0)
-		on_barrier(m, msg);
-	else if (msg->op == P3_JOB_RELEASED && known && c->slot == 0)
-		on_released(m, msg);
+	unwatch(m, &m->member[slot].life);
 }
 
 static void on_end_of_file(struct p3_meeting *m, struct conn *c)
@@ -594,6 +595,35 @@ static void on_end_of_file(struct p3_meeting *m, struct conn *c)
 	hang_up(m, c);
 	if (ours)
 		end_member(m, slot, P3_PEER_DIED);
+}
+
+/* Each incarnation has connections of its own. */
+static bool is_other_birth(const struct conn *c, const struct p3_job_msg *msg)
+{
+	return msg->op == P3_JOB_BORN && c->slot != NONE &&
+	       (c->slot != msg->node || c->incarnation != msg->incarnation);
+}
+
+static void on_message(
+	struct p3_meeting *m, struct conn *c, struct p3_job_msg *msg, const int *fds)
+{
+	bool known = c->slot == msg->node && c->incarnation == msg->incarnation;
+	if (is_other_birth(c, msg))
+		on_end_of_file(m, c);
+	else if (msg->op == P3_JOB_BORN && msg->node < m->node->capacity)
+		on_born(m, c, msg, fds);
+	else if (msg->op == P3_JOB_BORN)
+		(void)is_of_this_kind(m, c, msg), hang_up(m, c);
+	else if (msg->op == P3_JOB_AGAIN)
+		m->unmet |= tell(m, c) == -EAGAIN;
+	else if (msg->op == P3_JOB_PIDS && known)
+		on_pids(m, c, msg);
+	else if (msg->op == P3_JOB_LEAVE && known)
+		end_member(m, c->slot, P3_PEER_LEFT);
+	else if (msg->op == P3_JOB_BARRIER && known && m->place.slot == 0)
+		on_barrier(m, msg);
+	else if (msg->op == P3_JOB_RELEASED && known && c->slot == 0)
+		on_released(m, msg);
 }
 
 static void hear(struct p3_meeting *m, struct conn *c)
@@ -889,7 +919,7 @@ uint32_t p3_meet_crew(const struct p3_node *node)
 {
 	uint64_t slots[P3_MAX_NODES / 64];
 	uint32_t n = 0;
-	p3_domain_list(&node->meeting->place, slots);
+	(void)p3_domain_list(&node->meeting->place, slots);
 	for (uint32_t i = 0; i < P3_MAX_NODES / 64; i++)
 		n += (uint32_t)__builtin_popcountll(slots[i]);
 	return n < 2 ? 2 : n < node->size ? node->size : n;
@@ -903,12 +933,22 @@ static int say_clash(const struct p3_node *node, uint32_t pid, uint32_t holder)
 	return PTL_PID_INVALID;
 }
 
+/* The lock of another interface of ours would be had once more. */
+static bool is_own(const struct p3_node *node, uint32_t pid)
+{
+	for (int i = 0; i < P3_JOB_NIS; i++)
+		if (p3_get(&node->ni[i].open) && p3_get(&node->ni[i].pid) == pid)
+			return true;
+	return false;
+}
+
 int p3_meet_claim(struct p3_node *node, ptl_pid_t base, ptl_pid_t *pid)
 {
 	struct p3_domain *place = &node->meeting->place;
 	bool any = *pid == PTL_PID_ANY;
-	uint32_t holder = 0, want = any ? base : *pid;
-	while (p3_domain_take_id(place, node->nid, want, &holder) != 0) {
+	uint32_t holder = (uint32_t)getpid(), want = any ? base : *pid;
+	while (is_own(node, want) ||
+		p3_domain_take_id(place, node->nid, want, &holder) != 0) {
 		if (!any || ++want >= P3_DOMAIN_PIDS)
 			return say_clash(node, want, holder);
 	}

@@ -15,6 +15,8 @@
  *	--LEAVE-->			I go, in order
  *	--BARRIER-->  rank 0  --RELEASED-->	of a job that another launcher started
  *
+ * One connection speaks for one incarnation; another one's BORN is its end.
+ *
  * The later of two calls the earlier one; two that come at once may both call, and the
  * second BORN of one incarnation says nothing new.  An end of file, the end of the
  * process (pidfd: forked children may hold copies of its sockets), or its slot's lock

@@ -221,7 +221,9 @@ int PtlNIInit(ptl_interface_t iface, ptl_pid_t pid, ptl_ni_limits_t *desired,
 	struct p3_caller caller = p3_caller_save();
 	pthread_mutex_lock(&node->call);
 	pthread_mutex_lock(&node->life);
-	int rc = ni_init(node, i, pid, desired);
+	int rc = PTL_NO_INIT; /* PtlFini of another thread may have been first */
+	if (p3_is_up(node))
+		rc = ni_init(node, i, pid, desired);
 	pthread_mutex_unlock(&node->life);
 	if (rc == PTL_OK || rc == PTL_IFACE_DUP) {
 		*ni_handle = p3_get(&node->ni[i].handle);

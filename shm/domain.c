@@ -21,6 +21,7 @@
 #define ALL     ((off_t)0) /* bytes from an offset on */
 #define PATIENT 1000       /* tries, a millisecond apart */
 #define BACKLOG 1024
+#define BRIEFLY 50 /* the same, for who is just reaping */
 
 /* ---- locks ---- */
 
@@ -200,12 +201,13 @@ static bool is_socket(const char *name, uint32_t *slot_out)
 	       strcmp(end, ".sock") == 0;
 }
 
-void p3_domain_list(const struct p3_domain *d, uint64_t slots_out[P3_MAX_NODES / 64])
+int p3_domain_list(const struct p3_domain *d, uint64_t slots_out[P3_MAX_NODES / 64])
 {
 	uint32_t slot;
 	memset(slots_out, 0, P3_MAX_NODES / 8);
 	int fd = openat((int)p3_get(&d->dir), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	int rc = dir ? 0 : -errno;
 	if (!dir && fd >= 0)
 		close(fd);
 	for (struct dirent *e; dir && (e = readdir(dir));)
@@ -213,13 +215,15 @@ void p3_domain_list(const struct p3_domain *d, uint64_t slots_out[P3_MAX_NODES /
 			slots_out[slot / 64] |= (uint64_t)1 << slot % 64;
 	if (dir)
 		closedir(dir);
+	return rc;
 }
 
 /* With PRESENT alone: nobody is in it, and nobody comes in. */
 static void remove_all(const struct p3_domain *d)
 {
 	uint64_t slots[P3_MAX_NODES / 64];
-	p3_domain_list(d, slots);
+	if (p3_domain_list(d, slots) != 0)
+		return; /* while locks is there, the next comer removes it */
 	for (uint32_t i = 0; i < P3_MAX_NODES; i++)
 		if (slots[i / 64] >> i % 64 & 1)
 			unlink_socket(d, i);
@@ -236,13 +240,13 @@ static void sweep_one(int user, const char *path, const char *name)
 			       O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
 	p3_set(&d.locks, (uint32_t)openat((int)p3_get(&d.dir), LOCKS,
 				 O_RDWR | O_NOFOLLOW | O_CLOEXEC));
-	bool over = (int)p3_get(&d.locks) >= 0 && lock(&d, F_WRLCK, PRESENT, 1) == 0 &&
-		    is_named(&d);
+	bool bare = (int)p3_get(&d.locks) < 0; /* who made it, or removed it, died */
+	bool over = !bare && lock(&d, F_WRLCK, PRESENT, 1) == 0 && is_named(&d);
 	if (over)
 		remove_all(&d);
 	p3_domain_forget(&d);
-	if (over)
-		(void)rmdir(d.path);
+	if (over || bare)
+		(void)rmdir(d.path); /* if it is empty */
 }
 
 static void sweep_others(const char *base, const char *own)
@@ -365,7 +369,7 @@ int p3_domain_take_this_slot(
 	return 0;
 }
 
-int p3_domain_take_slot(struct p3_domain *d, uint32_t n, int *listen_out)
+static int take_slot(struct p3_domain *d, uint32_t n, int *listen_out)
 {
 	uint32_t holder;
 	for (uint32_t i = 0; i < n; i++) {
@@ -376,10 +380,27 @@ int p3_domain_take_slot(struct p3_domain *d, uint32_t n, int *listen_out)
 	return -EUSERS;
 }
 
+static off_t id_at(uint32_t nid, uint32_t pid)
+{
+	return IDS + ((off_t)nid << 16) + (off_t)pid;
+}
+
+/* A reaper may have had the only free one, for as long as it takes to unlink. */
+int p3_domain_take_slot(struct p3_domain *d, uint32_t n, int *listen_out)
+{
+	static const struct timespec pause = {.tv_nsec = 1000000};
+	int rc = take_slot(d, n, listen_out);
+	for (int i = 1; i < BRIEFLY && rc == -EUSERS; i++) {
+		nanosleep(&pause, NULL);
+		rc = take_slot(d, n, listen_out);
+	}
+	return rc;
+}
+
 int p3_domain_take_id(
 	struct p3_domain *d, uint32_t nid, uint32_t pid, uint32_t *os_pid_out)
 {
-	return take(d, F_WRLCK, IDS + ((off_t)nid << 16) + (off_t)pid, os_pid_out);
+	return take(d, F_WRLCK, id_at(nid, pid), os_pid_out);
 }
 
 int p3_domain_take_nid(struct p3_domain *d, uint32_t nid, uint32_t *os_pid_out)
@@ -395,8 +416,11 @@ int p3_domain_take_nids(struct p3_domain *d, uint32_t n, uint32_t *first_out)
 		*first_out = (uint32_t)at;
 		if (rc != -EAGAIN)
 			return rc;
-		if (in_the_way(d, F_WRLCK, NIDS + at, n, &l))
-			at = l.l_start + l.l_len - NIDS;
+		if (!in_the_way(d, F_WRLCK, NIDS + at, n, &l))
+			continue;
+		if (!l.l_len) /* no member's: all that follows */
+			break;
+		at = l.l_start + l.l_len - NIDS;
 	}
 	return -EUSERS;
 }
@@ -410,13 +434,24 @@ bool p3_domain_reap(struct p3_domain *d, uint32_t slot)
 	return true;
 }
 
-bool p3_domain_is_over(const struct p3_domain *d, uint32_t slot, uint32_t os_pid)
+static bool is_lost(const struct p3_domain *d, off_t at, uint32_t os_pid)
 {
 	struct flock l = {
-		.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = slot, .l_len = 1};
+		.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = at, .l_len = 1};
 	if (fcntl((int)p3_get(&d->locks), F_GETLK, &l) != 0)
 		return false;
 	return l.l_type == F_UNLCK || l.l_pid != (pid_t)os_pid;
+}
+
+bool p3_domain_is_over(const struct p3_domain *d, uint32_t slot, uint32_t os_pid)
+{
+	return is_lost(d, slot, os_pid);
+}
+
+bool p3_domain_has_id(
+	const struct p3_domain *d, uint32_t nid, uint32_t pid, uint32_t os_pid)
+{
+	return pid < P3_DOMAIN_PIDS && !is_lost(d, id_at(nid, pid), os_pid);
 }
 
 /* ---- the end ---- */

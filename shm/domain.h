@@ -30,7 +30,8 @@
  *    finds the earlier one.
  *
  * One thread of a process at a time; nothing here waits, but p3_domain_open for somebody
- * who is just removing the directory (a second at most).
+ * who is just removing the directory (a second at most), and p3_domain_take_slot for who
+ * is reaping the only free slot (50 ms at most).
  */
 #ifndef P3_SHM_DOMAIN_H
 #define P3_SHM_DOMAIN_H
@@ -91,13 +92,16 @@ int p3_domain_take_nid(struct p3_domain *d, uint32_t nid, uint32_t *os_pid_out);
 /* For a launcher: n node ids in a row that nobody uses. */
 int p3_domain_take_nids(struct p3_domain *d, uint32_t n, uint32_t *first_out);
 
-/* Bits of slots where a socket lies. */
-void p3_domain_list(const struct p3_domain *d, uint64_t slots_out[P3_MAX_NODES / 64]);
+/* Bits of slots where a socket lies.  -errno: the directory cannot be read now. */
+int p3_domain_list(const struct p3_domain *d, uint64_t slots_out[P3_MAX_NODES / 64]);
 /* True: the owner was dead, and its socket is unlinked. */
 bool p3_domain_reap(struct p3_domain *d, uint32_t slot);
 /* A connected socket, which does not block; or -errno. */
 int p3_domain_call(const struct p3_domain *d, uint32_t slot);
 /* True only if it is certain that this process does not hold the slot any more. */
 bool p3_domain_is_over(const struct p3_domain *d, uint32_t slot, uint32_t os_pid);
+/* False only if it is certain that these ids are not that process's, which is another. */
+bool p3_domain_has_id(
+	const struct p3_domain *d, uint32_t nid, uint32_t pid, uint32_t os_pid);
 
 #endif

@@ -13,7 +13,8 @@
  * 0 holds (lap << 1 | 1), never 0, lap being the number of times that the ring
  * went round.  Before the producer publishes a header at p it stores 0 in word 0
  * of cell p + k (it always owns one cell more than it fills), so that old payload
- * there can never look like a header; the consumer looks at no other cell.
+ * there can never look like a header; the consumer looks at no other cell.  For a next
+ * message of one cell it does that as soon as this one is published.
  *
  * Who may call what at the same time: producer functions X against each other,
  * consumer functions X against each other, producer - consumer no lock.
@@ -43,6 +44,7 @@ struct p3_ring_tx {
 	const p3_a64 *credit; /* the consumer's, in its segment */
 	uint64_t pos;         /* next header */
 	uint64_t seen;        /* credit as last read */
+	uint64_t cleared;     /* a position whose word 0 is 0 already */
 	uint32_t n;           /* cells, a power of two */
 	uint32_t log2n;
 };
@@ -92,7 +94,7 @@ static inline void p3_ring_tx_init(
 	r->credit = credit;
 	r->n = n;
 	r->log2n = p3_log2(n);
-	r->pos = r->seen = p3_ring_start(n);
+	r->pos = r->seen = r->cleared = p3_ring_start(n);
 	p3_set(&cells[0].w[0], 0);
 }
 
@@ -178,18 +180,32 @@ static inline void p3_cells_soon(const struct p3_cell *c, uint32_t k)
 		__builtin_prefetch(&c[i], 0, 2);
 }
 
+/*
+ * What the next message must clear if it has one cell, now that nobody waits for it: the
+ * consumer's prefetcher has taken that line by then, and what is published stands behind
+ * the store in the CPU's buffer.
+ */
+static inline void p3_ring_clear_ahead(struct p3_ring_tx *r)
+{
+	if (__builtin_expect(!p3_ring_fits(r, 1), 0))
+		return;
+	p3_set(&p3_cell_at(r->cells, r->pos + 1, r->n)->w[0], 0);
+	r->cleared = r->pos + 1;
+}
+
 /* Publish the message of k cells that was filled at the current position. */
 static inline void p3_ring_publish(struct p3_ring_tx *r, uint64_t word0, uint32_t k)
 {
 	struct p3_cell *c = p3_cell_at(r->cells, r->pos, r->n);
 	FAULT_POINT("lane.filled");
-	p3_set(&p3_cell_at(r->cells, r->pos + k, r->n)->w[0], 0);
+	if (__builtin_expect(r->cleared != r->pos + k, 0))
+		p3_set(&p3_cell_at(r->cells, r->pos + k, r->n)->w[0], 0);
 	word0 |= p3_ring_valid(r->pos, r->log2n);
 	r->pos += k;
 	FAULT_POINT("lane.cleared");
 	p3_release(&c->w[0], word0); /* LANE.1: nothing after this may touch the cells */
-	p3_ring_own_soon(r, 1);      /* to be cleared by the next message, */
-	p3_ring_own_soon(r, 6);      /* and by one of a stream */
+	p3_ring_clear_ahead(r);
+	p3_ring_own_soon(r, 6); /* to be cleared by one of a stream */
 	FAULT_POINT("lane.published");
 }
 

@@ -45,13 +45,14 @@
 #include "shm/atomics.h"
 #include "shm/layout.h"
 
+#include <stddef.h>
 #include <time.h>
 #if defined(__x86_64__)
 #include <x86intrin.h>
 #endif
 
 #define P3_TRACE_MAGIC   0x33727450u /* "Ptr3" */
-#define P3_TRACE_VERSION 1u
+#define P3_TRACE_VERSION 2u
 #define P3_TRACE_LEAST   64u
 #define P3_TRACE_MOST    (1u << 24) /* records of the firmware */
 #define P3_TRACE_USUAL   32768u     /* of yod --trace: with the rest less than 2 MiB */
@@ -115,12 +116,16 @@ struct p3_trace_header {
 	uint8_t build[20]; /* its build-id */
 	char object[512];  /* its file */
 	char program[32];
-	_Alignas(P3_LINE) p3_a64 head[P3_TRACE_RINGS]; /* (fw) (hosts) records begun */
-	p3_a64 lost;                                   /* (hosts) */
+	uint64_t pad;
+	/* A line of its own in a region; copies lie anywhere, so it is not the type's. */
+	p3_a64 head[P3_TRACE_RINGS]; /* (fw) (hosts) records begun */
+	p3_a64 lost;                 /* (hosts) */
+	uint64_t pad2[13];
 };
 
 _Static_assert(sizeof(struct p3_trace_record) == 32, "layout is part of the format");
-_Static_assert(sizeof(struct p3_trace_header) <= P3_PAGE, "the header is a page");
+_Static_assert(sizeof(struct p3_trace_header) == 768, "layout is part of the format");
+_Static_assert(offsetof(struct p3_trace_header, head) % P3_LINE == 0, "a line of it");
 
 /* ---- layout ---- */
 

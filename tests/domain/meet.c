@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -111,6 +112,29 @@ static void scene_killed(void)
 	expect_nothing_left();
 }
 
+/* A directory whose maker was killed right then. */
+static void bare_path(char path[120])
+{
+	snprintf(path, 120, "/dev/shm/ptl3-%u/%.40s.bare", (unsigned)geteuid(),
+		getenv("PTL3_DOMAIN"));
+}
+
+static void make_bare(void)
+{
+	char path[120];
+	bare_path(path);
+	if (mkdir(path, 0700) != 0)
+		fail("%s cannot be made: %s", path, strerror(errno));
+}
+
+static void expect_no_bare(void)
+{
+	char path[120];
+	bare_path(path);
+	if (rmdir(path) == 0)
+		fail("%s was still there", path);
+}
+
 /* What is left of a domain whose members are all dead goes when another is entered. */
 static void scene_swept(void)
 {
@@ -127,13 +151,46 @@ static void scene_swept(void)
 	kid_kill(&a);
 	kid_kill(&b);
 	setenv("PTL3_DOMAIN", other, 1);
+	make_bare();
 	struct kid d = kid_start(PTL_PID_ANY);
+	expect_no_bare();
 	setenv("PTL3_DOMAIN", own, 1);
 	expect_nothing_left();
 	setenv("PTL3_DOMAIN", other, 1);
 	talk(&c, &d);
 	kid_leave(&c);
 	kid_leave(&d);
+	expect_nothing_left();
+}
+
+static unsigned long idle_ms(struct kid *k)
+{
+	unsigned long before, after;
+	sscanf(kid_ask(k, "cpu"), "%lu", &before);
+	usleep(600000);
+	sscanf(kid_ask(k, "cpu"), "%lu", &after);
+	return after - before;
+}
+
+/* A child of one that stays holds copies of its ends of who left and who was killed; it
+ * was stopped when the first one left, and has much to hear. */
+static void scene_left(void)
+{
+	struct kid a = kid_start(PTL_PID_ANY), c = kid_start(501);
+	struct kid b = kid_start(100 + 16384); /* where its other interface would begin */
+	kid_ask(&a, "sleeper 2500");
+	kill(a.os_pid, SIGSTOP);
+	kid_ask(&b, "ids 60");
+	kid_leave(&b);
+	kill(a.os_pid, SIGCONT);
+	usleep(200000);
+	expect_put(&a, &b, 100, 0, SENT);
+	kid_kill(&c);
+	kid_lost_within(&a, &c, 2000);
+	unsigned long busy = idle_ms(&a);
+	if (busy > 100)
+		fail("threads of an idle member take %lu ms of 600", busy);
+	kid_leave(&a);
 	expect_nothing_left();
 }
 
@@ -365,9 +422,9 @@ static const struct scene {
 	const char *name;
 	void (*play)(void);
 } scenes[] = {{"two", scene_two}, {"child", scene_child}, {"clash", scene_clash},
-	{"killed", scene_killed}, {"swept", scene_swept}, {"exec", scene_exec},
-	{"reused", scene_reused}, {"torn", scene_torn}, {"stopped", scene_stopped},
-	{"churn", scene_churn}};
+	{"killed", scene_killed}, {"left", scene_left}, {"swept", scene_swept},
+	{"exec", scene_exec}, {"reused", scene_reused}, {"torn", scene_torn},
+	{"stopped", scene_stopped}, {"churn", scene_churn}};
 
 static int play(const char *name)
 {

@@ -12,6 +12,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -309,6 +311,35 @@ static void become_another(void)
 	fail("exec: %s", strerror(errno));
 }
 
+/* A second interface comes and goes, of which all others are told. */
+static const char *change_ids(unsigned n)
+{
+	ptl_handle_ni_t other;
+	ptl_process_id_t id;
+	for (unsigned i = 0; i < n; i++) {
+		ok(PtlNIInit(PTL_IFACE_SS, PTL_PID_ANY, NULL, NULL, &other), "PtlNIInit");
+		ok(PtlGetId(other, &id), "PtlGetId");
+		if (id.pid == member_id().pid)
+			fail("two interfaces have process id %u", id.pid);
+		poll(NULL, 0, 2);
+		ok(PtlNIFini(other), "PtlNIFini");
+		poll(NULL, 0, 2);
+	}
+	return "ok";
+}
+
+/* Of all threads but this one. */
+static unsigned long cpu_ms_of_others(void)
+{
+	struct rusage all, own;
+	getrusage(RUSAGE_SELF, &all);
+	getrusage(RUSAGE_THREAD, &own);
+	timersub(&all.ru_utime, &own.ru_utime, &all.ru_utime);
+	timersub(&all.ru_stime, &own.ru_stime, &all.ru_stime);
+	timeradd(&all.ru_utime, &all.ru_stime, &all.ru_utime);
+	return (unsigned long)(all.ru_utime.tv_sec * 1000 + all.ru_utime.tv_usec / 1000);
+}
+
 /* One line of an order, one of an answer. */
 static bool obey(char *line)
 {
@@ -329,6 +360,10 @@ static bool obey(char *line)
 				       (ptl_uid_t)b, (ptl_jid_t)c, PTL_PT_INDEX_ANY));
 	else if (strcmp(word, "sleeper") == 0)
 		fork_sleeper((unsigned)a), puts("ok");
+	else if (strcmp(word, "ids") == 0)
+		puts(change_ids((unsigned)a));
+	else if (strcmp(word, "cpu") == 0)
+		printf("%lu\n", cpu_ms_of_others());
 	else if (strcmp(word, "child") == 0)
 		puts(child_joins());
 	else if (strcmp(word, "exec") == 0)

@@ -259,11 +259,21 @@ def check_usage():
     ptlstat(2 ** 31 - 1, expected=1)
 
 
+def check_full():
+    for words in ([], ['conf'], ['--json'], ['--help']):
+        with open('/dev/full', 'wb') as full:
+            run = subprocess.run([PTLSTAT, *words], stdout=full, stderr=subprocess.PIPE,
+                                 text=True, timeout=60)
+        if run.returncode != 1 or 'standard output' not in run.stderr:
+            fail(f'{words} to a full place: {run.returncode}, {run.stderr}')
+
+
 def main():
     os.environ['PTL3_HUGEPAGES'] = 'off'
     scenes = start_scenes()
     doomed, short = start(2, 'idle'), start(2, 'idle')
     check_usage()
+    check_full()
     check_yod_killed(doomed)
     until('the job is there', lambda: is_there(short))
     check_stopped_looker(short)

@@ -65,11 +65,25 @@ inline p3_ring_room(k)
 	od
 }
 
+inline p3_ring_clear_ahead()
+{
+	if
+	:: FITS(1) ->
+		p3_set(AT(tx_pos + 1), 0);
+		cleared = POS(tx_pos + 1)
+	:: else
+	fi
+}
+
 inline p3_ring_publish(kind, k)
 {
-	p3_set(AT(tx_pos + k), 0);
+	if
+	:: cleared != POS(tx_pos + k) -> p3_set(AT(tx_pos + k), 0)
+	:: else
+	fi;
 	p3_release(AT(tx_pos), WORD0(kind, k) | VALID(tx_pos), LANE_1_p3_ring_publish);
-	tx_pos = POS(tx_pos + k)
+	tx_pos = POS(tx_pos + k);
+	p3_ring_clear_ahead()
 }
 
 inline p3_ring_begin(k)
@@ -98,7 +112,7 @@ inline fill(k)
 
 active proctype producer()
 {
-	byte tx_pos = START, tx_seen = START, credit, pad, k, sent;
+	byte tx_pos = START, tx_seen = START, cleared = START, credit, pad, k, sent;
 	d_step {
 		mem[CREDIT] = START;
 		prev[CREDIT] = START;

@@ -354,17 +354,41 @@ static void lane_has_no_room_when_full_and_keeps_one_cell(void **state)
 	}
 }
 
+static p3_a64 *word0(struct rig *r, uint64_t pos)
+{
+	return &p3_cell_at(r->cells, pos, r->tx.n)->w[0];
+}
+
+/* What lies behind the message, and mostly behind the next one, if that has one cell. */
 static void lane_zeroes_the_cell_after_a_message_before_it_is_valid(void **state)
 {
 	(void)state;
 	struct rig *r = rig_new(16);
+	uint32_t ahead = 0;
 	for (uint32_t i = 0; i < 64; i++) {
-		struct p3_cell *next = p3_cell_at(r->cells, r->tx.pos + 1, 16);
-		p3_set(&next->w[0], UINT64_MAX);
-		send(r, 1, i);
-		assert_int_equal(p3_get(&next->w[0]), 0);
-		receive(r, 1, i);
+		uint32_t k = i % 3 ? 1 : 2;
+		if (k == 2)
+			p3_set(word0(r, r->tx.pos + k), UINT64_MAX);
+		p3_set(word0(r, r->tx.pos + k + 1), UINT64_MAX);
+		send(r, k, i);
+		assert_int_equal(p3_get(word0(r, r->tx.pos)), 0);
+		ahead += p3_get(word0(r, r->tx.pos + 1)) == 0;
+		receive(r, k, i);
 	}
+	assert_true(ahead > 32);
+	free(r);
+}
+
+/* There is nothing to zero ahead where the consumer has not been. */
+static void lane_zeroes_no_cell_that_is_not_read(void **state)
+{
+	(void)state;
+	struct rig *r = rig_new(16);
+	for (uint32_t i = 0; i < 15; i++)
+		send(r, 1, i);
+	assert_int_not_equal(p3_get(word0(r, r->tx.pos + 1)), 0);
+	for (uint32_t i = 0; i < 15; i++)
+		receive(r, 1, i);
 	free(r);
 }
 
@@ -522,6 +546,7 @@ int main(void)
 		cmocka_unit_test(lane_counts_the_pad_as_used),
 		cmocka_unit_test(lane_has_no_room_when_full_and_keeps_one_cell),
 		cmocka_unit_test(lane_zeroes_the_cell_after_a_message_before_it_is_valid),
+		cmocka_unit_test(lane_zeroes_no_cell_that_is_not_read),
 		cmocka_unit_test(lane_credit_is_written_once_an_eighth_is_owed),
 		cmocka_unit_test(lane_lazy_credit_leaves_room_for_the_largest),
 		cmocka_unit_test(lane_looks_at_the_credit_only_when_it_must),
