@@ -214,7 +214,7 @@ struct p3_cmd {
 	union {
 		struct {
 			uint32_t pid;
-			bool cray;
+			uint32_t cray; /* any word but 0 */
 			ptl_ni_limits_t limits;
 			void *portals; /* zeroed memory for three tables, */
 			void *buckets; /* the NI's from success on */
