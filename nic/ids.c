@@ -89,8 +89,10 @@ static bool is_awaited(const struct p3_nic *n)
 	return !n->conf.job_alone;
 }
 
-/* In the nids of the own job somebody may be yet to come. */
-struct p3_peer *p3_ids_find(struct p3_nic *n, ptl_process_id_t who)
+/* In the nids of the own job somebody may be yet to come.  Not inline: with it p3_fw_find
+ * would not be, in every put. */
+__attribute__((noinline)) struct p3_peer *p3_ids_find(
+	struct p3_nic *n, ptl_process_id_t who)
 {
 	struct p3_peer *p = place_of(n->ids, p3_pair(who.pid, who.nid))->peer;
 	if (p)
