@@ -33,7 +33,8 @@ void p3_outq_drop(struct p3_outq *q, enum p3_job_op op, const struct p3_job_msg 
 
 void p3_outq_drop_first(struct p3_outq *q);
 
-/* All births, ends and pid changes of peers; answers to the node's requests stay. */
+/* All births, ends and pid changes of peers, and that there are no more; answers to the
+ * node's other requests stay. */
 void p3_outq_drop_news(struct p3_outq *q);
 
 void p3_outq_clear(struct p3_outq *q);

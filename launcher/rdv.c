@@ -639,6 +639,19 @@ static void on_again(struct p3_rdv *r, uint32_t i, const struct packet *p)
 		post_born(r, i, p->msg.node);
 }
 
+/* The last question counts. */
+static void on_ask(struct p3_rdv *r, uint32_t i, const struct packet *p)
+{
+	struct p3_job_msg m = message(r, P3_JOB_TOLD, i);
+	m.incarnation = p->msg.incarnation;
+	m.round = p->msg.round;
+	if (!listens(&r->node[i]) || r->node[i].incarnation != m.incarnation)
+		return;
+	p3_outq_drop(&r->node[i].out, P3_JOB_TOLD, &m);
+	FAULT_POINT("yod.asked");
+	post(r, i, &m);
+}
+
 static void on_barrier(struct p3_rdv *r, uint32_t i)
 {
 	struct node *n = &r->node[i];
@@ -713,6 +726,9 @@ static void dispatch(struct p3_rdv *r, uint32_t i, struct packet *p)
 		return;
 	case P3_JOB_AGAIN:
 		on_again(r, i, p);
+		return;
+	case P3_JOB_ASK:
+		on_ask(r, i, p);
 		return;
 	}
 	breach(r, i, "sends a packet that nodes do not send");

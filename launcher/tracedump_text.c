@@ -11,7 +11,7 @@
 static const char *const ops[] = {"?", "ni_open", "ni_close", "ni_check", "ni_status",
 	"whose", "ac_entry", "me_attach", "me_unlink", "md_attach", "md_bind",
 	"md_unlink", "md_update", "eq_alloc", "eq_free", "eq_bury", "put", "get",
-	"getput", "dump", "grow", "peer_up", "peer_pids", "peer_down"};
+	"getput", "dump", "grow", "peer_up", "peer_pids", "peer_down", "peer_told"};
 static const char *const events[] = {"GET_START", "GET_END", "PUT_START", "PUT_END",
 	"GETPUT_START", "GETPUT_END", "REPLY_START", "REPLY_END", "SEND_START",
 	"SEND_END", "ACK", "UNLINK"};

@@ -46,7 +46,7 @@ struct p3_node p3_process = {.call = PTHREAD_MUTEX_INITIALIZER,
 	.life = PTHREAD_MUTEX_INITIALIZER,
 	.changed = PTHREAD_COND_INITIALIZER,
 	.sock = -1,
-	.stop_fd = -1};
+	.wake_fd = -1};
 
 /* ---- what yod says ---- */
 
@@ -215,8 +215,14 @@ static void on_message(struct p3_node *node, const struct p3_job_msg *m, const i
 		break;
 	case P3_JOB_PIDS:
 		set_member(node, m);
+		if (m->node == node->rank)
+			memcpy(node->told_pid, m->pid, sizeof node->told_pid);
 		if (nic)
 			p3_nic_peer_pids(nic, &info);
+		break;
+	case P3_JOB_TOLD:
+		if (nic && m->incarnation == node->incarnation)
+			p3_nic_peer_told(nic, m->round);
 		break;
 	case P3_JOB_LEFT:
 	case P3_JOB_DIED:
@@ -242,7 +248,7 @@ static void on_orphaned(struct p3_node *node)
 	pthread_mutex_lock(&node->life);
 	node->barriers_done++;
 	node->barrier_status = EPIPE;
-	node->joined = true;
+	node->joined = node->orphaned = true;
 	pthread_cond_broadcast(&node->changed);
 	pthread_mutex_unlock(&node->life);
 }
@@ -302,20 +308,62 @@ static void ask_if_due(struct p3_node *node, struct again *a)
 	wait_again(a, 2 * a->ms);
 }
 
+static void wake_life(struct p3_node *node)
+{
+	uint64_t one = 1;
+	while (write(node->wake_fd, &one, sizeof one) < 0 && errno == EINTR)
+		;
+}
+
+void p3_job_ask(void *arg, uint32_t question)
+{
+	struct p3_node *node = arg;
+	p3_set(&node->question, question); /* ASK.1 */
+	wake_life(node);
+}
+
+/* With life held: the NIC that asks is there. */
+static void pass_question_on(struct p3_node *node)
+{
+	struct p3_job_msg m = {.magic = P3_JOB_MAGIC,
+		.op = P3_JOB_ASK,
+		.incarnation = node->incarnation,
+		.round = p3_get(&node->question)}; /* ASK.1 */
+	if (m.round == node->asked || !p3_nic(node))
+		return;
+	node->asked = m.round;
+	FAULT_POINT("ask.unsaid");
+	(void)p3_job_send(node->sock, &m, NULL, 0);
+}
+
+/* False: the thread shall end. */
+static bool woken(struct p3_node *node)
+{
+	uint64_t n;
+	while (read(node->wake_fd, &n, sizeof n) < 0 && errno == EINTR)
+		;
+	if (p3_get(&node->ending))
+		return false;
+	pthread_mutex_lock(&node->life);
+	pass_question_on(node);
+	pthread_mutex_unlock(&node->life);
+	return true;
+}
+
 static void *life_main(void *arg)
 {
 	struct p3_node *node = arg;
 	struct pollfd on[2] = {{.fd = node->sock, .events = POLLIN},
-		{.fd = node->stop_fd, .events = POLLIN}};
+		{.fd = node->wake_fd, .events = POLLIN}};
 	struct again again = {0};
 	for (;;) {
 		int n = poll(on, 2, patience(node, &again));
 		if (n < 0)
 			continue;
-		if (on[1].revents)
+		if (on[1].revents && !woken(node))
 			return NULL;
 		ask_if_due(node, &again);
-		if (n > 0 && !hear(node)) {
+		if (on[0].revents && !hear(node)) {
 			on_orphaned(node);
 			return NULL;
 		}
@@ -405,17 +453,33 @@ int p3_job_join(struct p3_node *node, struct p3_nic *nic)
 	return rc;
 }
 
+static bool has_heard(const struct p3_node *node, const struct p3_job_msg *m)
+{
+	for (int i = 0; i < P3_JOB_NIS; i++)
+		if (m->pid[i] != P3_JOB_NO_PID && m->pid[i] != node->told_pid[i])
+			return false;
+	return true;
+}
+
+/* And waits until yod would tell others, too; those of a domain are told otherwise. */
+static void tell_pids(struct p3_node *node, const struct p3_job_msg *m)
+{
+	memset(node->told_pid, 0xff, sizeof node->told_pid);
+	FAULT_POINT("pids.unsaid");
+	int rc = p3_job_send(node->sock, m, NULL, 0);
+	FAULT_POINT("pids.said");
+	while (!rc && !node->domain[0] && !node->orphaned && !has_heard(node, m))
+		pthread_cond_wait(&node->changed, &node->life);
+}
+
 void p3_job_pids(struct p3_node *node)
 {
 	struct p3_job_msg m = message(node, P3_JOB_PIDS);
 	know_self(node, m);
 	if (node->meeting)
 		p3_meet_pids(node);
-	if (node->sock >= 0) {
-		FAULT_POINT("pids.unsaid");
-		(void)p3_job_send(node->sock, &m, NULL, 0);
-		FAULT_POINT("pids.said");
-	}
+	if (node->sock >= 0)
+		tell_pids(node, &m);
 	if (node->sock >= 0 || node->meeting)
 		return;
 	m.nid = node->nid;
@@ -628,15 +692,16 @@ static void drop_directory(struct p3_node *node)
 static int start_life(struct p3_node *node)
 {
 	sigset_t all, old;
-	node->stop_fd = p3_fd_above_std(eventfd(0, EFD_CLOEXEC));
-	if (node->stop_fd < 0)
+	node->wake_fd = p3_fd_above_std(eventfd(0, EFD_CLOEXEC));
+	if (node->wake_fd < 0)
 		return -errno;
+	p3_set(&node->ending, 0);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	int rc = pthread_create(&node->thread, NULL, life_main, node);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (rc)
-		close(node->stop_fd);
+		close(node->wake_fd);
 	return -rc;
 }
 
@@ -664,13 +729,12 @@ int p3_job_begin(struct p3_node *node)
 void p3_job_end(struct p3_node *node)
 {
 	if (node->sock >= 0) {
-		uint64_t one = 1;
-		while (write(node->stop_fd, &one, sizeof one) < 0 && errno == EINTR)
-			;
+		p3_set(&node->ending, 1);
+		wake_life(node);
 		pthread_join(node->thread, NULL);
 		FAULT_POINT("fini.job_over");
-		close(node->stop_fd);
-		node->stop_fd = -1;
+		close(node->wake_fd);
+		node->wake_fd = -1;
 	}
 	drop_directory(node);
 }
@@ -706,7 +770,7 @@ static void forget_parent(struct p3_node *node)
 	inherited = *node;
 	p3_seg_forget_all();
 	p3_directory_forked();
-	*node = (struct p3_node){.up = up, .sock = -1, .stop_fd = -1, .welcomed = true};
+	*node = (struct p3_node){.up = up, .sock = -1, .wake_fd = -1, .welcomed = true};
 	pthread_mutex_init(&node->call, NULL);
 	pthread_mutex_init(&node->life, NULL);
 	pthread_cond_init(&node->changed, NULL);
@@ -796,7 +860,7 @@ struct p3_node *p3_node_create(int sock)
 	struct p3_node *node = calloc(1, sizeof *node);
 	if (!node)
 		return NULL;
-	*node = (struct p3_node){.sock = sock, .stop_fd = -1, .harness = true};
+	*node = (struct p3_node){.sock = sock, .wake_fd = -1, .harness = true};
 	pthread_mutex_init(&node->call, NULL);
 	pthread_mutex_init(&node->life, NULL);
 	pthread_cond_init(&node->changed, NULL);

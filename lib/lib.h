@@ -51,13 +51,18 @@ struct p3_node {
 	struct p3_lib_ni ni[P3_JOB_NIS];
 	enum p3_personality personality;
 	uint64_t incarnation;
-	int sock; /* -1: yod did not start it */
-	int stop_fd;
-	bool harness; /* a node of a test process: yod's end is not ours */
+	int sock;        /* -1: yod did not start it */
+	int wake_fd;     /* for the thread of this job: */
+	p3_a32 ending;   /* it shall end, */
+	p3_a32 question; /* or ask yod (nic.h: ask), */
+	uint32_t asked;  /* as it has done for this one */
+	bool harness;    /* a node of a test process: yod's end is not ours */
 	bool welcomed;
 	bool launched; /* by another launcher: rank, size and jid are its */
 	bool joined;
-	bool leaving;      /* LEAVE is sent, yod has not said LEFT */
+	bool orphaned;                 /* yod is gone */
+	uint32_t told_pid[P3_JOB_NIS]; /* by yod, of this node */
+	bool leaving;                  /* LEAVE is sent, yod has not said LEFT */
 	uint64_t *missing; /* incarnations of nodes that could not be mapped yet */
 	uint32_t nmissing;
 	pthread_t thread;
@@ -191,6 +196,8 @@ int p3_job_join(struct p3_node *node, struct p3_nic *nic);
 /* Is this error one of those that pass, when there is room again? */
 bool p3_job_passes(int rc);
 void p3_job_pids(struct p3_node *node);
+/* As conf.ask of the NIC (nic.h); arg: the node. */
+void p3_job_ask(void *arg, uint32_t question);
 void p3_job_leave(struct p3_node *node);
 bool p3_job_cpus(struct p3_node *node, cpu_set_t *set_out);
 /* And has not called PtlInit. */

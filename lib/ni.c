@@ -90,6 +90,12 @@ static int start_nic(struct p3_node *node, struct p3_nic **nic_out)
 		.heap = p3_node_heap(node),
 		.pending_limit = P3_PENDING_LIMIT};
 	c.mute = node->rank != 0;
+	node->asked = 0;
+	p3_set(&node->question, 0);
+	if (node->sock >= 0 && !node->meeting) {
+		c.ask = p3_job_ask;
+		c.ask_arg = node;
+	}
 	if (node->meeting) {
 		c.domain = true;
 		c.job_nid = node->launched ? node->nid : node->nid - node->rank;

@@ -399,7 +399,10 @@ struct p3_pending {
 	uint8_t kind; /* p3_req_kind */
 	uint8_t ni;
 	bool is_long;
-	uint32_t rsp_cells; /* reserved in the response ring */
+	union {
+		uint32_t rsp_cells; /* sent: reserved in the response ring */
+		uint32_t question;  /* in nobody's queue: whose answer decides */
+	};
 	struct p3_xfer_slot *xfer;
 	struct p3_move move; /* offset: in md, where a reply goes */
 	struct p3_span send; /* put, getput */
@@ -623,7 +626,9 @@ struct p3_nic {
 	p3_a32 settle;                    /* (any) number of calls of p3_nic_settle, */
 	p3_a32 settled;                   /* (any) and which of them the wire has done */
 	struct p3_trace trace;
-	struct p3_peer nobody; /* ABSENT: one of the job who has not come */
+	struct p3_peer nobody; /* ABSENT; its queue: until it is told who is there */
+	uint32_t asked;        /* the last question (nic.h), */
+	uint32_t told;         /* and the last one that was answered */
 };
 
 /* ---- trace.c: by P3_TRACE only ---- */
@@ -961,6 +966,9 @@ int p3_fw_put(struct p3_nic *n, struct p3_cmd *c);
 int p3_fw_get(struct p3_nic *n, struct p3_cmd *c);
 int p3_fw_getput(struct p3_nic *n, struct p3_cmd *c);
 void p3_fw_push(struct p3_nic *n, struct p3_peer *p); /* send what has room now */
+/* Somebody came, or has other ids: requests of nobody's go to the queues of their
+ * targets, in their order, before any later one can. */
+void p3_fw_readdress(struct p3_nic *n);
 void p3_fw_unblock(struct p3_nic *n);
 bool p3_fw_take_response(struct p3_nic *n, struct p3_peer *p);
 static inline void p3_fw_take_responses(struct p3_nic *n, struct p3_peer *p)
@@ -1058,6 +1066,7 @@ void p3_xfer_revoke_all(struct p3_nic *n);
 int p3_fw_peer_up(struct p3_nic *n, struct p3_cmd *c);
 int p3_fw_peer_pids(struct p3_nic *n, struct p3_cmd *c);
 int p3_fw_peer_down(struct p3_nic *n, struct p3_cmd *c);
+int p3_fw_peer_told(struct p3_nic *n, struct p3_cmd *c);
 /* The node that has this nid, or in a domain this id; NULL: there is none. */
 struct p3_peer *p3_fw_find(struct p3_nic *n, ptl_process_id_t who);
 bool p3_fw_ready(struct p3_nic *n, struct p3_peer *p);

@@ -501,8 +501,14 @@ static void reset_state(struct p3_nic *n)
 	p3_set(&n->settle, 0);
 	p3_set(&n->settled, 0);
 	n->posted = n->some_bad = false;
-	n->nobody = (struct p3_peer){
-		.state = P3_ABSENT, .pid = {P3_JOB_NO_PID, P3_JOB_NO_PID}};
+	n->nobody = (struct p3_peer){.nic = n,
+		.index = n->conf.nnodes,
+		.state = P3_ABSENT,
+		.pid = {P3_JOB_NO_PID, P3_JOB_NO_PID},
+		.uid = PTL_UID_ANY,
+		.jid = PTL_JID_ANY};
+	p3_list_init(&n->nobody.queue);
+	n->asked = n->told = 0;
 	n->windows = n->window_free = 1; /* where the kernel refuses reads, all need it */
 	n->window_off[0] = n->layout.ctl_len;
 	memset(n->pace, 0, sizeof n->pace);

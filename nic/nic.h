@@ -60,6 +60,8 @@ struct p3_nic_conf {
 	const struct p3_faults *faults; /* tests: a wire that has them; or NULL */
 	struct p3_heap *heap;           /* of this node, or NULL */
 	uint64_t pending_limit;         /* bytes of pendings at most */
+	void (*ask)(void *arg, uint32_t question); /* p3_nic_peer_told; or NULL */
+	void *ask_arg;
 	bool cpuset_known;
 	cpu_set_t cpuset; /* where the NIC thread may run */
 };
@@ -144,6 +146,7 @@ enum p3_op {
 	P3_OP_PEER_UP,
 	P3_OP_PEER_PIDS,
 	P3_OP_PEER_DOWN,
+	P3_OP_PEER_TOLD, /* handle: which question */
 	P3_OPS
 };
 
@@ -342,6 +345,17 @@ int p3_nic_peer_up(struct p3_nic *nic, struct p3_peer_info *info);
 void p3_nic_peer_expect(struct p3_nic *nic, struct p3_peer_info *info);
 void p3_nic_peer_pids(struct p3_nic *nic, struct p3_peer_info *info);
 void p3_nic_peer_down(struct p3_nic *nic, struct p3_peer_info *info);
+
+/*
+ * A target that is not known here may have come all the same: word of it is on its way,
+ * and overtaken by messages of who has it already.  So a request for it waits, and
+ * conf.ask(arg, question) is called, which must not block nor take locks, with the lease
+ * held.  The answer is this call, when all births that had come about before the question
+ * have been told by p3_nic_peer_up(): whom it still does not know is not there.  A
+ * question that is not the last one's is answered in vain.  Without conf.ask nobody has
+ * more to tell, and such a request ends at once.
+ */
+void p3_nic_peer_told(struct p3_nic *nic, uint32_t question);
 
 /* ---- looking from outside ---- */
 

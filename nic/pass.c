@@ -90,6 +90,7 @@ static command *const commands[P3_OPS] = {
 	[P3_OP_PEER_UP] = p3_fw_peer_up,
 	[P3_OP_PEER_PIDS] = p3_fw_peer_pids,
 	[P3_OP_PEER_DOWN] = p3_fw_peer_down,
+	[P3_OP_PEER_TOLD] = p3_fw_peer_told,
 };
 
 int p3_fw_exec(struct p3_nic *n, struct p3_cmd *c)

@@ -279,6 +279,7 @@ int p3_fw_peer_up(struct p3_nic *n, struct p3_cmd *c)
 		p->base = NULL;
 		p->state = P3_EXPECTED;
 		p3_ids_renew(n);
+		p3_fw_readdress(n);
 		return 0;
 	}
 	take_over(p, info);
@@ -298,6 +299,7 @@ int p3_fw_peer_up(struct p3_nic *n, struct p3_cmd *c)
 		p3_fw_heat(n, p);
 	n->posted = true; /* waiting hosts look again, and poll it; */
 	p3_fw_rouse(n);   /* if there are none, the NIC thread */
+	p3_fw_readdress(n);
 	p3_fw_push(n, p); /* what was sent to it before */
 	return 0;
 }
@@ -314,6 +316,7 @@ int p3_fw_peer_pids(struct p3_nic *n, struct p3_cmd *c)
 		if (c->peer->pid[i] != P3_JOB_NO_PID)
 			p->pid[i] = c->peer->pid[i];
 	p3_ids_renew(n);
+	p3_fw_readdress(n);
 	n->posted = true;
 	p3_fw_rouse(n);
 	return 0;
@@ -555,6 +558,12 @@ void p3_nic_peer_pids(struct p3_nic *n, struct p3_peer_info *info)
 	struct p3_cmd c = {.op = P3_OP_PEER_PIDS, .peer = info};
 	if (info->node < n->conf.nnodes)
 		(void)p3_nic_do(n, &c);
+}
+
+void p3_nic_peer_told(struct p3_nic *n, uint32_t question)
+{
+	struct p3_cmd c = {.op = P3_OP_PEER_TOLD, .handle = question};
+	(void)p3_nic_do(n, &c);
 }
 
 void p3_nic_peer_down(struct p3_nic *n, struct p3_peer_info *info)

@@ -2,6 +2,7 @@
 /* Put and get at the initiator: admission, lanes and send queues, responses received. */
 #include "nic/fw.h"
 
+#include <errno.h>
 #include <string.h>
 
 /* ---- what a request needs ---- */
@@ -193,6 +194,14 @@ static bool is_failure(const struct p3_peer *p, ptl_pid_t pid)
 	       ((p->state == P3_LIVE || p->state == P3_EXPECTED) && !has_pid(p, pid));
 }
 
+/* Whose birth a request waits for that cannot be sent now; NULL: nobody's. */
+static P3_RARE struct p3_peer *awaited(struct p3_nic *n, struct p3_peer *p, ptl_pid_t pid)
+{
+	if (is_expected(p, pid))
+		return p;
+	return n->conf.ask && (p || n->ids) ? &n->nobody : NULL;
+}
+
 static bool fits(const struct p3_md *md, uint64_t offset, uint64_t length)
 {
 	uint64_t size = md->region.size;
@@ -375,20 +384,27 @@ int p3_fw_put(struct p3_nic *n, struct p3_cmd *c)
 		return rc;
 	m->ack = m->ack && p3_sink_eq(&md->sink);
 	struct p3_peer *p = p3_fw_find(n, m->target);
-	if (__builtin_expect(is_live(p, m->target.pid), 1))
-		return put_now(n, p, m, md)
-			       ? PTL_OK
-			       : restored(m, length, ack,
-					 admit(n, p, P3_REQ_PUT, m, md, md, m->offset));
-	if (is_expected(p, m->target.pid))
+	struct p3_peer *to = p;
+	if (__builtin_expect(is_live(p, m->target.pid), 1)) {
+		if (put_now(n, p, m, md))
+			return PTL_OK;
+	} else {
+		to = awaited(n, p, m->target.pid);
+	}
+	if (to)
 		return restored(
-			m, length, ack, admit(n, p, P3_REQ_PUT, m, md, md, m->offset));
+			m, length, ack, admit(n, to, P3_REQ_PUT, m, md, md, m->offset));
 	send_nowhere(n, m, md, m->offset, m->length, is_failure(p, m->target.pid));
 	return PTL_OK;
 }
 
 static void reply_fails(struct p3_nic *n, const struct p3_move *m, struct p3_md *md,
-	ptl_process_id_t id, const struct p3_peer *p);
+	const struct p3_peer *p);
+
+static struct p3_peer *destination(struct p3_nic *n, struct p3_peer *p, ptl_pid_t pid)
+{
+	return is_live(p, pid) ? p : awaited(n, p, pid);
+}
 
 int p3_fw_get(struct p3_nic *n, struct p3_cmd *c)
 {
@@ -401,14 +417,15 @@ int p3_fw_get(struct p3_nic *n, struct p3_cmd *c)
 	if (rc != PTL_OK)
 		return rc;
 	struct p3_peer *p = p3_fw_find(n, m->target);
+	struct p3_peer *to = destination(n, p, m->target.pid);
 	bool cray = md->sink.options & P3_MD_CRAY;
-	if (is_live(p, m->target.pid) || is_expected(p, m->target.pid))
+	if (to)
 		return restored(m, length, 0,
-			admit(n, p, P3_REQ_GET, m, md, cray ? md : NULL, m->offset));
+			admit(n, to, P3_REQ_GET, m, md, cray ? md : NULL, m->offset));
 	if (cray)
 		send_nowhere(n, m, md, m->offset, 0, is_failure(p, m->target.pid));
 	else if (is_failure(p, m->target.pid))
-		reply_fails(n, m, md, m->target, p);
+		reply_fails(n, m, md, p);
 	return PTL_OK;
 }
 
@@ -444,11 +461,71 @@ int p3_fw_getput(struct p3_nic *n, struct p3_cmd *c)
 		return restored(m, length, 0, rc);
 	m->ack = false;
 	struct p3_peer *p = p3_fw_find(n, m->target);
-	if (is_live(p, m->target.pid) || is_expected(p, m->target.pid))
+	struct p3_peer *to = destination(n, p, m->target.pid);
+	if (to)
 		return restored(m, length, 0,
-			admit(n, p, P3_REQ_GETPUT, m, get, put, m->put_offset));
+			admit(n, to, P3_REQ_GETPUT, m, get, put, m->put_offset));
 	send_nowhere(n, m, put, m->put_offset, m->length, is_failure(p, m->target.pid));
 	return PTL_OK;
+}
+
+/* ---- targets that are not known ---- */
+
+/* The newest request there waits for the next answer; one question at a time is open. */
+static void question(struct p3_nic *n)
+{
+	struct p3_pending *newest =
+		p3_item(n->nobody.queue.prev, struct p3_pending, link);
+	newest->question = n->asked + 1;
+	if (n->told == n->asked)
+		n->conf.ask(n->conf.ask_arg, ++n->asked);
+}
+
+static void requeue(struct p3_pending *t, struct p3_peer *p)
+{
+	p3_list_del(&t->link);
+	t->peer->nqueued--;
+	t->peer = p;
+	p->nqueued++;
+	p3_list_add(&p->queue, &t->link);
+}
+
+void p3_fw_readdress(struct p3_nic *n)
+{
+	p3_list_each(it, &n->nobody.queue) {
+		struct p3_pending *t = p3_item(it, struct p3_pending, link);
+		ptl_process_id_t who = t->move.target;
+		struct p3_peer *p = p3_fw_find(n, who);
+		if (!is_live(p, who.pid) && !is_expected(p, who.pid))
+			continue;
+		requeue(t, p);
+		p3_fw_push(n, p);
+	}
+}
+
+static void give_up(struct p3_nic *n, struct p3_pending *t)
+{
+	struct p3_peer *p = p3_fw_find(n, t->move.target);
+	bool failure = is_failure(p, t->move.target.pid);
+	if (p && p != &n->nobody)
+		requeue(t, p);
+	p3_fw_fail_pending(n, t, failure);
+}
+
+int p3_fw_peer_told(struct p3_nic *n, struct p3_cmd *c)
+{
+	if (n->told == n->asked || (uint32_t)c->handle != n->asked)
+		return -ESTALE;
+	n->told = n->asked;
+	p3_list_each(it, &n->nobody.queue) {
+		struct p3_pending *t = p3_item(it, struct p3_pending, link);
+		if (t->question == n->told)
+			give_up(n, t);
+	}
+	if (!p3_list_empty(&n->nobody.queue))
+		n->conf.ask(n->conf.ask_arg, ++n->asked);
+	n->posted = true;
+	return 0;
 }
 
 /* ---- send queues ---- */
@@ -509,6 +586,10 @@ static bool send_one(struct p3_nic *n, struct p3_peer *p, struct p3_pending *t)
 /* What a peer that is expected will get waits for its birth, which nobody polls for. */
 void p3_fw_push(struct p3_nic *n, struct p3_peer *p)
 {
+	if (p == &n->nobody) {
+		question(n);
+		return;
+	}
 	if (p->state == P3_EXPECTED) {
 		p3_fw_mirror_peer(p, p3_now_ns());
 		return;
@@ -625,11 +706,11 @@ static void got_reply(struct p3_nic *n, struct p3_peer *p, struct p3_pending *t,
 
 /* No reply will ever come; id and p say from whom, as far as is known. */
 static void reply_fails(struct p3_nic *n, const struct p3_move *m, struct p3_md *md,
-	ptl_process_id_t id, const struct p3_peer *p)
+	const struct p3_peer *p)
 {
 	struct p3_event_words rec;
 	describe_answer(n, m, md, 0, &rec);
-	p3_say_who(&rec, id, p ? p->uid : PTL_UID_ANY, p ? p->jid : PTL_JID_ANY);
+	p3_say_who(&rec, m->target, p ? p->uid : PTL_UID_ANY, p ? p->jid : PTL_JID_ANY);
 	p3_fw_event(n, &md->sink, &rec, PTL_EVENT_REPLY_START, PTL_NI_OK);
 	p3_fw_event_ends(n, md, &md->sink, &rec, PTL_EVENT_REPLY_END, PTL_NI_FAIL);
 }
@@ -791,7 +872,6 @@ void p3_fw_fail_pending(struct p3_nic *n, struct p3_pending *t, bool died)
 {
 	uint32_t fail = died ? PTL_NI_FAIL : PTL_NI_OK;
 	bool queued = t->state == P3_PEND_QUEUED;
-	ptl_process_id_t id = {t->peer->nid, t->move.target.pid};
 	if (!t->md) {
 		free_pending(n, t);
 		return;
@@ -801,7 +881,7 @@ void p3_fw_fail_pending(struct p3_nic *n, struct p3_pending *t, bool died)
 	if (t->send.md)
 		send_end(n, t, fail);
 	else if (t->kind != P3_REQ_PUT && died && p3_lives(&t->md->o, t->md_gen))
-		reply_fails(n, &t->move, t->md, id, t->peer);
+		reply_fails(n, &t->move, t->md, t->peer);
 	free_pending(n, t);
 }
 
@@ -826,6 +906,7 @@ static void forget_pendings(struct p3_nic *n, struct p3_link *list, uint32_t ni)
 void p3_fw_forget(struct p3_nic *n, uint32_t ni)
 {
 	p3_xfer_forget(n, ni);
+	forget_pendings(n, &n->nobody.queue, ni);
 	for (uint32_t i = 0; i < n->conf.nnodes; i++) {
 		forget_pendings(n, &n->peer[i].queue, ni);
 		forget_pendings(n, &n->peer[i].outstanding, ni);

@@ -7,6 +7,7 @@
  *	      yod  --BORN (2 or 3 descriptors)-->  every joined node, the new one included
  *	node  --LEAVE-->  yod  --LEFT-->  every joined node, the leaver included
  *	node  --AGAIN-->  yod  --BORN-->  node		what it had no room for
+ *	node  --ASK-->  yod  --TOLD-->  node		is there more to tell?
  *	      yod  --DIED-->  every other node, --DROPPED-->	socket closed, or killed
  *	node  --BARRIER-->  yod  --RELEASED-->  all		PtlXBarrier
  *
@@ -37,6 +38,10 @@
  *    peer might still read its memory.
  *  - A node that could not take a BORN, for want of descriptors or memory, asks for it
  *    with AGAIN, as often as it has to.  What is over is not told again.
+ *  - TOLD comes behind all that yod had to tell this node when it read ASK.  Who is told
+ *    JOINED is in yod's table before: whoever hears of a node by its messages, and asks
+ *    then, hears BORN before TOLD.  The same holds for PIDS, as a node that opens another
+ *    interface waits for its own PIDS from yod.
  *  - A node may LEAVE and JOIN again (PtlNIFini, PtlNIInit) any number of times,
  *    each time with a new incarnation.
  *  - BARRIER: yod sends RELEASED to all that wait when every node of the job
@@ -55,7 +60,7 @@
 #include <stdint.h>
 
 #define P3_JOB_ENV     "PTL3_YOD_FD" /* number of the inherited socket */
-#define P3_JOB_MAGIC   0x33504a02u   /* protocol, low byte is its version */
+#define P3_JOB_MAGIC   0x33504a03u   /* protocol, low byte is its version */
 #define P3_JOB_FDS     4             /* at most; without a shared heap one less */
 #define P3_JOB_REAP_MS 1000
 /* Pid of rank r when the program asks for none: so much more on interface i. */
@@ -72,7 +77,7 @@ enum p3_job_op {
 	P3_JOB_BORN,    /* yod: node, incarnation, nid, pid[], uid, jid, os_pid, seg_len,
 			   * heap_len; fds: published, doorbell, shared heap */
 	P3_JOB_JOINED,  /* yod: all BORN of today's nodes have been sent */
-	P3_JOB_PIDS,    /* node, then yod to all: pid[] of a joined node changed */
+	P3_JOB_PIDS,    /* node, then yod to all (it too): its pid[] has changed */
 	P3_JOB_LEAVE,   /* node: incarnation */
 	P3_JOB_LEFT,    /* yod: node, incarnation */
 	P3_JOB_DIED,    /* yod: node, incarnation, status is the wait status, 0 unknown */
@@ -80,6 +85,8 @@ enum p3_job_op {
 	P3_JOB_BARRIER, /* node; without yod (lib/meet.h): round, status */
 	P3_JOB_RELEASED, /* yod, or rank 0: status 0 or EPIPE */
 	P3_JOB_AGAIN,    /* node: node, incarnation of a BORN that it needs once more */
+	P3_JOB_ASK,      /* node: incarnation, round: a number of the node's */
+	P3_JOB_TOLD,     /* yod: the same */
 	P3_JOB_OPS
 };
 
@@ -101,7 +108,7 @@ struct p3_job_msg {
 	uint32_t os_pid; /* process id, for cross-memory reads */
 	union {
 		uint32_t cpus;  /* CPUs the job may use (affinity, cgroup quota) */
-		uint32_t round; /* which BARRIER, RELEASED (lib/meet.h) */
+		uint32_t round; /* which BARRIER, RELEASED (lib/meet.h), ASK, TOLD */
 	};
 	int32_t status;
 	uint64_t incarnation; /* never 0, new for every JOIN of this job */

@@ -874,6 +874,9 @@ void host_prepare(struct host_gift *g, struct input *in)
 	case P3_OP_GROW:
 		give_chunk(g, in);
 		break;
+	case P3_OP_PEER_TOLD:
+		c->handle = rig.nic->asked - in_u8(in) % 2;
+		break;
 	case P3_OP_PEER_UP:
 	case P3_OP_PEER_PIDS:
 	case P3_OP_PEER_DOWN:

@@ -424,6 +424,14 @@ static void raise_self(void)
 	here[RIG_NODE] = true;
 }
 
+/* The answer is a command as others are. */
+static void hear_question(void *arg, uint32_t question)
+{
+	(void)arg;
+	if (question != rig.nic->asked)
+		abort();
+}
+
 void rig_start(struct input *in)
 {
 	uint8_t how = in_u8(in);
@@ -441,7 +449,8 @@ void rig_start(struct input *in)
 		.cma = how & 1,
 		.bulk = !(how & 2),
 		.base_lanes_only = (how & 12) == 12,
-		.pending_limit = 64 << 20};
+		.pending_limit = 64 << 20,
+		.ask = how & 32 ? hear_question : NULL};
 	rig.now = 1000000000;
 	rig.fickle = false;
 	rig.reads_allowed = (how & 12) == 8 ? in_u8(in) % 4 : UINT32_MAX;
@@ -509,6 +518,7 @@ RIG_UNSEEN static void check_peer(const struct p3_peer *p)
 RIG_UNSEEN static void check_idle(struct p3_nic *n)
 {
 	expect("pendings", n->table[P3_T_PENDING].live, 0);
+	expect("requests for nobody", n->nobody.nqueued, 0);
 	expect("pulls", !p3_list_empty(&n->pulls), 0);
 	expect("sources", !p3_list_empty(&n->sources), 0);
 	expect("blocked peers", !p3_list_empty(&n->blocked), 0);
@@ -547,6 +557,8 @@ void rig_stop(void)
 	struct p3_nic *n = rig.nic;
 	for (uint32_t i = 0; i < n->conf.nnodes; i++)
 		peer_down(i, i == RIG_NODE ? P3_PEER_LEFT : P3_PEER_DIED);
+	while (n->told != n->asked)
+		p3_nic_peer_told(n, n->asked);
 	check_idle(n);
 	check_objects(n);
 	host_check();

@@ -702,6 +702,28 @@ static void rdv_tells_a_birth_again(void **state)
 	expect_cut_off(w, 0);
 }
 
+static void ask(struct world *w, uint32_t i, uint32_t round)
+{
+	say_msg(w, i,
+		(struct p3_job_msg){
+			.op = P3_JOB_ASK, .incarnation = i + 1, .round = round});
+}
+
+static void rdv_answers_behind_all_it_had_to_tell(void **state)
+{
+	struct world *w = *state;
+	job_of(w, 2);
+	hang_up(w, 1);
+	settle(w);
+	ask(w, 0, 7);
+	expect_about(w, 0, P3_JOB_DIED, 1, 2);
+	struct p3_job_msg m = expect(w, 0, P3_JOB_TOLD);
+	assert_int_equal(m.round, 7);
+	assert_int_equal(m.incarnation, 1);
+	say_msg(w, 0, (struct p3_job_msg){.op = P3_JOB_ASK, .incarnation = 99});
+	expect_silence(w, 0); /* of another life */
+}
+
 static void rdv_ignores_a_forked_child(void **state)
 {
 	struct world *w = *state;
@@ -929,6 +951,7 @@ int main(void)
 		CASE(rdv_cuts_off_a_segment_shorter_than_told),
 		CASE(rdv_cuts_off_a_drop_of_no_node),
 		CASE(rdv_tells_a_birth_again),
+		CASE(rdv_answers_behind_all_it_had_to_tell),
 		CASE(rdv_ignores_a_forked_child),
 		CASE(rdv_sees_a_wrapped_program_die),
 		CASE_FATES(rdv_lets_a_wrappers_next_program_take_over),

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * births - who is told of a node by messages can send to it, whatever yod's word takes
+ *
+ * Rank 2 comes, comes again, and opens another interface; each time it tells rank 0, that
+ * one rank 1, and rank 1 sends to rank 2 at once: one put without acknowledgement nor
+ * events, which nobody would miss.  What yod says reaches rank 1 SLOW_MS late: recvmsg()
+ * is this program's.  Rank 3 never comes; what is sent to it ends without failure, but
+ * only when yod has said that there is no such node.
+ */
+#include "mp.h"
+
+#include <cnos_mpi_os.h>
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <sys/socket.h>
+
+enum { SLOW_MS = 150, BITS = 1, ROUNDS = 3, PID = 77 };
+
+static volatile bool slow; /* whether a call of the library comes late is all it says */
+static ptl_handle_ni_t ni[ROUNDS]; /* that are spoken through */
+static ptl_handle_eq_t eq[ROUNDS]; /* where is listened */
+static uint64_t word;
+
+ssize_t recvmsg(int fd, struct msghdr *m, int flags)
+{
+	static ssize_t (*real)(int, struct msghdr *, int);
+	if (!real)
+		real = (ssize_t(*)(int, struct msghdr *, int))dlsym(RTLD_NEXT, "recvmsg");
+	ssize_t got = real(fd, m, flags);
+	if (slow)
+		mp_sleep_ms(SLOW_MS);
+	return got;
+}
+
+/* The last round is another interface's. */
+static void open_for(unsigned round)
+{
+	bool last = round == ROUNDS - 1;
+	mp_ok(PtlNIInit(last ? PTL_IFACE_SS : PTL_IFACE_DEFAULT, last ? PID : PTL_PID_ANY,
+		NULL, NULL, &ni[round]));
+}
+
+static void tell(unsigned rank, unsigned round)
+{
+	ptl_process_id_t whom;
+	ptl_md_t md = {.start = &word,
+		.length = sizeof word,
+		.threshold = 1,
+		.eq_handle = PTL_EQ_NONE};
+	ptl_handle_md_t mdh;
+	mp_ok(PtlGetRankId(ni[0], rank, &whom));
+	if (round == ROUNDS - 1)
+		whom.pid = PID;
+	mp_ok(PtlMDBind(ni[round], md, PTL_UNLINK, &mdh));
+	mp_ok(PtlPut(mdh, PTL_NO_ACK_REQ, whom, MP_PORTAL, 0, BITS, 0, round));
+}
+
+static void hear(unsigned round)
+{
+	ptl_event_t ev;
+	mp_check(mp_next_within(eq[round], 10000, &ev), "round %u: nothing came", round);
+	mp_check(ev.type == PTL_EVENT_PUT_END && ev.hdr_data == round, "round %u: %s",
+		round, PtlEventKindStr(ev.type));
+}
+
+static void listen_in(unsigned round)
+{
+	static const ptl_process_id_t anyone = {PTL_NID_ANY, PTL_PID_ANY};
+	ptl_md_t md = {.start = &word,
+		.length = sizeof word,
+		.threshold = PTL_MD_THRESH_INF,
+		.options = PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE |
+			   PTL_MD_EVENT_START_DISABLE};
+	ptl_handle_me_t me;
+	mp_ok(PtlEQAlloc(ni[round], 16, PTL_EQ_HANDLER_NONE, &eq[round]));
+	md.eq_handle = eq[round];
+	mp_ok(PtlMEAttach(
+		ni[round], MP_PORTAL, anyone, BITS, 0, PTL_RETAIN, PTL_INS_AFTER, &me));
+	mp_ok(PtlMDAttach(me, md, PTL_RETAIN, NULL));
+}
+
+/* Rank 3 is not there: that is told, and told late. */
+static void send_into_the_void(void)
+{
+	mp.ni = ni[0];
+	mp_ok(PtlGetRankId(mp.ni, 3, &mp.id[3]));
+	ptl_handle_eq_t sent = mp_queue(8);
+	ptl_handle_md_t md = mp_bind(&word, sizeof word, sent, 0);
+	uint64_t begun = mp_ns();
+	mp_put(md, 0, 8, PTL_ACK_REQ, 3, BITS, 0, 0);
+	ptl_event_t ev;
+	mp_check(!mp_poll(sent, &ev), "%s before yod has answered",
+		PtlEventKindStr(ev.type));
+	mp_check(mp_next_within(sent, 10000, &ev), "the put does not end");
+	mp_check(ev.type == PTL_EVENT_SEND_END && ev.ni_fail_type == PTL_NI_OK, "%s",
+		PtlEventKindStr(ev.type));
+	mp_check(mp_ns() - begun > SLOW_MS * UINT64_C(1000000), "ended too early");
+}
+
+/* A node that has left is not there, and what is sent to it is gone: round 1 is about its
+ * birth. */
+static void all_know_the_end(unsigned round)
+{
+	if (round == 1)
+		mp_ok(PtlXBarrier());
+}
+
+static void relay(void)
+{
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		all_know_the_end(i);
+		hear(i);
+		tell(1, i);
+	}
+}
+
+static void answer(void)
+{
+	slow = true;
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		all_know_the_end(i);
+		hear(i);
+		tell(2, i);
+	}
+	send_into_the_void();
+}
+
+static void come(void)
+{
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		if (i == 1)
+			mp_ok(PtlNIFini(ni[0]));
+		all_know_the_end(i);
+		open_for(i);
+		ni[0] = i == 1 ? ni[1] : ni[0];
+		listen_in(i);
+		tell(0, i);
+		hear(i);
+	}
+}
+
+static void open_all(void)
+{
+	for (unsigned i = 0; i < ROUNDS; i += 2)
+		open_for(i);
+	ni[1] = ni[0];
+	for (unsigned i = 0; i < ROUNDS; i += 2)
+		listen_in(i);
+	eq[1] = eq[0];
+}
+
+int main(void)
+{
+	int most;
+	mp_ok(PtlInit(&most));
+	mp.rank = (unsigned)cnos_get_rank();
+	if (mp.rank < 2)
+		open_all();
+	mp_ok(PtlXBarrier());
+	if (mp.rank == 0)
+		relay();
+	else if (mp.rank == 1)
+		answer();
+	else if (mp.rank == 2)
+		come();
+	else
+		all_know_the_end(1);
+	mp_ok(PtlXBarrier());
+	PtlFini();
+	return 0;
+}
