@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "lib/meetin.h"
+#include "shm/park.h"
+#include "shm/seg.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define EVENTS   16
+#define BELT_MS  1000
+#define AGAIN_MS 50 /* something found no room */
+
+/* ---- descriptors ---- */
+
+void p3_meet_close(p3_a32 *fd)
+{
+	int was = p3_meet_fd(fd);
+	p3_set(fd, P3_MEET_NONE);
+	if (was >= 0)
+		close(was);
+}
+
+int p3_meet_watch(
+	struct p3_meeting *m, int op, int fd, enum p3_meet_watch what, uint32_t which)
+{
+	struct epoll_event ev = {
+		.events = EPOLLIN, .data.u64 = (uint64_t)what << 32 | which};
+	return epoll_ctl(p3_meet_fd(&m->ep), op, fd, &ev) ? -errno : 0;
+}
+
+void p3_meet_unwatch(struct p3_meeting *m, p3_a32 *fd)
+{
+	if (p3_meet_fd(fd) >= 0)
+		(void)p3_meet_watch(m, EPOLL_CTL_DEL, p3_meet_fd(fd), P3_MEET_CONN, 0);
+	p3_meet_close(fd);
+}
+
+/* ---- connections ---- */
+
+void p3_meet_not_awaited(struct p3_meeting *m, struct p3_meet_conn *c)
+{
+	if (!c->awaited)
+		return;
+	c->awaited = false;
+	pthread_mutex_lock(&m->lock);
+	m->awaited--;
+	pthread_cond_broadcast(&m->changed);
+	pthread_mutex_unlock(&m->lock);
+}
+
+void p3_meet_hang_up(struct p3_meeting *m, struct p3_meet_conn *c)
+{
+	p3_meet_unwatch(m, &c->fd);
+	p3_meet_not_awaited(m, c);
+	c->called = c->slot = P3_MEET_NONE;
+	c->incarnation = 0;
+	c->owes = false;
+}
+
+static struct p3_meet_conn *free_conn(struct p3_meeting *m)
+{
+	for (uint32_t i = 0; i < m->nconn; i++)
+		if (p3_meet_fd(&m->conn[i].fd) < 0)
+			return &m->conn[i];
+	return NULL;
+}
+
+static void await(struct p3_meeting *m, struct p3_meet_conn *c)
+{
+	pthread_mutex_lock(&m->lock);
+	c->awaited = !m->scanned;
+	m->awaited += c->awaited;
+	pthread_mutex_unlock(&m->lock);
+}
+
+/* Takes fd, and says who we are. */
+static void greet(struct p3_meeting *m, struct p3_meet_conn *c, int fd, uint32_t called)
+{
+	struct ucred who;
+	socklen_t len = sizeof who;
+	p3_set(&c->fd, (uint32_t)fd);
+	c->called = called;
+	c->slot = P3_MEET_NONE;
+	bool ok = getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len) == 0 &&
+		  who.uid == geteuid();
+	if (ok && called != P3_MEET_NONE)
+		await(m, c);
+	c->os_pid = ok ? (uint32_t)who.pid : 0;
+	int rc = ok ? p3_meet_watch(
+			      m, EPOLL_CTL_ADD, fd, P3_MEET_CONN, (uint32_t)(c - m->conn))
+		    : 0;
+	if (ok && !rc)
+		rc = p3_meet_tell(m, c);
+	m->unmet |= rc && rc != -EPIPE;
+	if (!ok || rc)
+		p3_meet_hang_up(m, c);
+}
+
+static void answer_calls(struct p3_meeting *m)
+{
+	for (;;) {
+		struct p3_meet_conn *c = free_conn(m);
+		int fd = c ? accept4(p3_meet_fd(&m->listen), NULL, NULL,
+				     SOCK_CLOEXEC | SOCK_NONBLOCK)
+			   : -1;
+		fd = p3_fd_above_std(fd);
+		if (fd >= 0) {
+			greet(m, c, fd, P3_MEET_NONE);
+			continue;
+		}
+		if (c && (errno == EINTR || errno == ECONNABORTED))
+			continue;
+		if (c && errno == EAGAIN)
+			return;
+		m->deaf = true;
+		(void)p3_meet_watch(
+			m, EPOLL_CTL_DEL, p3_meet_fd(&m->listen), P3_MEET_LISTEN, 0);
+		return;
+	}
+}
+
+/* ---- others ---- */
+
+static bool is_met(const struct p3_meeting *m, uint32_t slot)
+{
+	if (m->member[slot].incarnation)
+		return true;
+	for (uint32_t i = 0; i < m->nconn; i++)
+		if (p3_meet_fd(&m->conn[i].fd) >= 0 &&
+			(m->conn[i].called == slot || m->conn[i].slot == slot))
+			return true;
+	return false;
+}
+
+/* Who does not listen yet will look for us when it does. */
+static void call(struct p3_meeting *m, uint32_t slot)
+{
+	if (slot == m->place.slot || is_met(m, slot) || p3_domain_reap(&m->place, slot))
+		return;
+	struct p3_meet_conn *c = free_conn(m);
+	int fd = c ? p3_domain_call(&m->place, slot) : -EMFILE;
+	if (fd >= 0)
+		greet(m, c, fd, slot);
+	else
+		m->unmet |= fd != -ECONNREFUSED && fd != -ENOENT;
+}
+
+static void scan(struct p3_meeting *m)
+{
+	uint64_t slots[P3_MAX_NODES / 64];
+	m->unmet = p3_domain_list(&m->place, slots) != 0;
+	for (uint32_t i = 0; i < m->node->capacity; i++)
+		if (slots[i / 64] >> i % 64 & 1)
+			call(m, i);
+}
+
+/* ---- the belt ---- */
+
+static void ask_again(struct p3_meeting *m, struct p3_meet_conn *c)
+{
+	if (c->slot == P3_MEET_NONE && kill((pid_t)c->os_pid, 0) != 0 && errno == ESRCH) {
+		p3_meet_hang_up(
+			m, c); /* it never spoke, and its children hold the other end */
+		return;
+	}
+	struct p3_job_msg msg = p3_meet_message(m, P3_JOB_AGAIN);
+	if (c->slot != P3_MEET_NONE && m->member[c->slot].missing)
+		(void)p3_job_send(p3_meet_fd(&c->fd), &msg, NULL, 0);
+	if (c->owes)
+		p3_meet_tell_pids(m, c);
+}
+
+/* What no descriptor tells, and what found no room. */
+static void belt(struct p3_meeting *m)
+{
+	for (uint32_t i = 0; i < m->node->capacity; i++)
+		if (m->member[i].incarnation &&
+			p3_domain_is_over(&m->place, i, m->member[i].os_pid))
+			p3_meet_lose(m, i);
+	if (m->deaf)
+		m->deaf = p3_meet_watch(m, EPOLL_CTL_ADD, p3_meet_fd(&m->listen),
+				  P3_MEET_LISTEN, 0) != 0;
+	if (m->unmet)
+		scan(m);
+	m->told = 0;
+	for (uint32_t i = 0; i < m->nconn; i++)
+		if (p3_meet_fd(&m->conn[i].fd) >= 0)
+			ask_again(m, &m->conn[i]);
+}
+
+static bool is_short(const struct p3_meeting *m)
+{
+	bool any = m->deaf || m->unmet;
+	for (uint32_t i = 0; i < m->node->capacity && !any; i++)
+		any = m->member[i].missing;
+	return any;
+}
+
+static bool is_company(const struct p3_meeting *m)
+{
+	for (uint32_t i = 0; i < m->nconn; i++)
+		if (p3_meet_fd(&m->conn[i].fd) >= 0)
+			return true;
+	return false;
+}
+
+/* Until the belt's next turn; for ever if there is nobody. */
+static int patience(const struct p3_meeting *m)
+{
+	bool needy = is_short(m);
+	if (!needy && !is_company(m))
+		return -1;
+	uint64_t now = p3_now_ns(), ms = needy ? AGAIN_MS : BELT_MS;
+	uint64_t at = m->belt_ns + ms * 1000000;
+	return at > now ? (int)((at - now) / 1000000 + 1) : 0;
+}
+
+/* ---- the thread ---- */
+
+static bool on_wake(struct p3_meeting *m)
+{
+	uint64_t n;
+	(void)!read(p3_meet_fd(&m->wake), &n, sizeof n);
+	pthread_mutex_lock(&m->lock);
+	bool stop = m->stop, pids = m->new_pids;
+	m->new_pids = false;
+	pthread_mutex_unlock(&m->lock);
+	for (uint32_t i = 0; pids && i < m->nconn; i++)
+		if (p3_meet_fd(&m->conn[i].fd) >= 0)
+			p3_meet_tell_pids(m, &m->conn[i]);
+	return !stop;
+}
+
+/* Not the one before it in this slot. */
+static bool has_ended(const struct p3_meeting *m, uint32_t slot)
+{
+	struct pollfd life = {.fd = p3_meet_fd(&m->member[slot].life), .events = POLLIN};
+	return life.fd >= 0 && poll(&life, 1, 0) > 0;
+}
+
+static bool on_event(struct p3_meeting *m, uint64_t what)
+{
+	uint32_t which = (uint32_t)what;
+	switch ((enum p3_meet_watch)(what >> 32)) {
+	case P3_MEET_WAKE:
+		return on_wake(m);
+	case P3_MEET_LISTEN:
+		answer_calls(m);
+		break;
+	case P3_MEET_CONN:
+		p3_meet_hear(m, &m->conn[which]);
+		break;
+	case P3_MEET_LIFE:
+		if (has_ended(m, which)) {
+			p3_meet_lose(m, which);
+			p3_meet_bury(m, which);
+		}
+		break;
+	}
+	return true;
+}
+
+static bool turn(struct p3_meeting *m)
+{
+	struct epoll_event ev[EVENTS];
+	bool on = true;
+	int n = epoll_wait(p3_meet_fd(&m->ep), ev, EVENTS, patience(m));
+	for (int i = 0; i < n; i++)
+		on = on_event(m, ev[i].data.u64) && on;
+	if (patience(m) == 0) {
+		belt(m);
+		m->belt_ns = p3_now_ns();
+	}
+	p3_meet_see_to_barrier(m);
+	return on;
+}
+
+static void farewell(struct p3_meeting *m)
+{
+	struct p3_job_msg msg = p3_meet_message(m, P3_JOB_LEAVE);
+	for (uint32_t i = 0; i < m->nconn; i++)
+		if (p3_meet_fd(&m->conn[i].fd) >= 0)
+			(void)p3_job_send(p3_meet_fd(&m->conn[i].fd), &msg, NULL, 0);
+}
+
+void *p3_meet_thread(void *arg)
+{
+	struct p3_meeting *m = arg;
+	scan(m);
+	m->belt_ns = p3_now_ns();
+	pthread_mutex_lock(&m->lock);
+	m->scanned = true;
+	pthread_cond_broadcast(&m->changed);
+	pthread_mutex_unlock(&m->lock);
+	while (turn(m))
+		;
+	farewell(m);
+	return NULL;
+}
+
+void p3_meet_wake(struct p3_meeting *m)
+{
+	uint64_t one = 1;
+	while (write(p3_meet_fd(&m->wake), &one, sizeof one) < 0 && errno == EINTR)
+		;
+}
