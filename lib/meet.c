@@ -225,7 +225,7 @@ static bool wait_for_others(struct p3_meeting *m)
 	until.tv_sec += P3_SETTLE_NS / 1000000000;
 	pthread_mutex_lock(&m->lock);
 	int rc = 0;
-	while ((!m->scanned || m->awaited) && rc != ETIMEDOUT)
+	while (!m->met && rc != ETIMEDOUT)
 		rc = pthread_cond_timedwait(&m->changed, &m->lock, &until);
 	bool refused = m->refused;
 	pthread_mutex_unlock(&m->lock);

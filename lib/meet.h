@@ -9,7 +9,7 @@
  *
  * What is said is shm/job.h's, between any two members, on a connection of their own:
  *
- *	--BORN (2 or 3 descriptors)-->	first of all, from both sides
+ *	--BORN (2 or 3 descriptors)-->	first of all; who was called says it in answer
  *	--PIDS-->			my process ids have changed
  *	--AGAIN-->			no room for your BORN: once more
  *	--LEAVE-->			I go, in order
@@ -23,6 +23,11 @@
  * being free or somebody else's (it has become another program, with such children) is
  * the end of the incarnation; without LEAVE before, it has died: nobody here knows exit
  * statuses.
+ *
+ * Who calls and does not say who it is has told us nothing, and heard nothing: after a
+ * while, or for want of room, it is hung up.  If it lives it finds that out, and calls
+ * again; so does a member that was slow.  What does not keep to these rules, or is of
+ * another version, is hung up with a line.
  *
  * All is done by the domain's thread, which lives between join and part, hence while the
  * NIC does; the others ask it.  It blocks on nobody: sockets do not block, and what finds

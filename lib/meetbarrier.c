@@ -18,7 +18,7 @@ static bool say_barrier(struct p3_meeting *m, enum p3_job_op op, uint32_t to,
 	msg.round = round;
 	msg.status = status;
 	for (uint32_t i = 0; i < m->nconn; i++)
-		if (p3_meet_fd(&m->conn[i].fd) >= 0 &&
+		if (p3_meet_talks(&m->conn[i]) &&
 			m->conn[i].os_pid == m->member[to].os_pid)
 			ok = !p3_job_send(p3_meet_fd(&m->conn[i].fd), &msg, NULL, 0) &&
 			     ok;

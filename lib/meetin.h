@@ -30,7 +30,9 @@ struct p3_meet_conn {
 	uint32_t slot;   /* whose it is, or P3_MEET_NONE: it has not said */
 	uint32_t os_pid;
 	uint64_t incarnation;
-	bool awaited; /* by who joins */
+	uint64_t since_ns;
+	bool told;    /* who we are: nothing else is said before */
+	bool awaited; /* by who joins: it was there before */
 	bool owes;    /* PIDS found no room */
 };
 
@@ -52,15 +54,17 @@ struct p3_meeting {
 	bool deaf;               /* no descriptors left for who calls */
 	bool unmet;              /* somebody could not be called */
 	uint64_t belt_ns;
+	bool over;                  /* part has been asked for */
+	uint32_t scolded;           /* the last process that had a line for its manners */
 	bool broken;                /* at rank 0: no barrier will do any more */
 	struct p3_job_msg released; /* by rank 0; round 0: not heard of */
 	uint32_t told;              /* rank 0, of this barrier, */
 	int32_t told_how;           /* and how it looked */
 	pthread_mutex_t lock;       /* guards those below, and the node's barriers */
 	pthread_cond_t changed;
-	uint32_t awaited;
-	bool stop, scanned, new_pids;
-	bool refused;             /* somebody who was there before is of another kind */
+	bool stop, new_pids;
+	bool met;                 /* those who were there before, */
+	bool refused;             /* or one of them is of another kind */
 	uint32_t entered, inside; /* the last barrier, and how many threads wait */
 	uint32_t nconn;
 	struct p3_meet_conn *conn;
@@ -70,6 +74,12 @@ struct p3_meeting {
 static inline int p3_meet_fd(const p3_a32 *fd)
 {
 	return (int)p3_get(fd);
+}
+
+/* It is there, and may be told anything. */
+static inline bool p3_meet_talks(const struct p3_meet_conn *c)
+{
+	return p3_meet_fd(&c->fd) >= 0 && c->told;
 }
 
 /* meetloop.c */
@@ -82,7 +92,6 @@ int p3_meet_watch(
 	struct p3_meeting *m, int op, int fd, enum p3_meet_watch what, uint32_t which);
 /* A forked child may keep what is behind it open, and it would be reported for ever. */
 void p3_meet_unwatch(struct p3_meeting *m, p3_a32 *fd);
-void p3_meet_not_awaited(struct p3_meeting *m, struct p3_meet_conn *c);
 void p3_meet_hang_up(struct p3_meeting *m, struct p3_meet_conn *c);
 void *p3_meet_thread(void *meeting);
 void p3_meet_wake(struct p3_meeting *m);
@@ -91,6 +100,8 @@ void p3_meet_wake(struct p3_meeting *m);
 
 struct p3_job_msg p3_meet_message(const struct p3_meeting *m, enum p3_job_op op);
 struct p3_peer_info p3_meet_info(const struct p3_job_msg *msg);
+/* Once a process: what it does, and that its connection is given up. */
+void p3_meet_scold(struct p3_meeting *m, const struct p3_meet_conn *c, const char *what);
 /* Who we are.  0 or -errno. */
 int p3_meet_tell(struct p3_meeting *m, struct p3_meet_conn *c);
 void p3_meet_tell_pids(struct p3_meeting *m, struct p3_meet_conn *c);

@@ -10,9 +10,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define EVENTS   16
-#define BELT_MS  1000
-#define AGAIN_MS 50 /* something found no room */
+#define EVENTS    16
+#define CALLS     2048 /* answered in a row: more than can be pending */
+#define SILENT_NS (2 * (uint64_t)P3_SETTLE_NS)
+#define BELT_MS   1000
+#define AGAIN_MS  50 /* something found no room */
 
 /* ---- descriptors ---- */
 
@@ -41,24 +43,40 @@ void p3_meet_unwatch(struct p3_meeting *m, p3_a32 *fd)
 
 /* ---- connections ---- */
 
-void p3_meet_not_awaited(struct p3_meeting *m, struct p3_meet_conn *c)
-{
-	if (!c->awaited)
-		return;
-	c->awaited = false;
-	pthread_mutex_lock(&m->lock);
-	m->awaited--;
-	pthread_cond_broadcast(&m->changed);
-	pthread_mutex_unlock(&m->lock);
-}
-
 void p3_meet_hang_up(struct p3_meeting *m, struct p3_meet_conn *c)
 {
 	p3_meet_unwatch(m, &c->fd);
-	p3_meet_not_awaited(m, c);
 	c->called = c->slot = P3_MEET_NONE;
 	c->incarnation = 0;
-	c->owes = false;
+	c->told = c->awaited = c->owes = false;
+}
+
+/* Accepted, and has not said who it is; whom we called is a member, however long it is
+ * stopped. */
+static bool is_silent(const struct p3_meet_conn *c)
+{
+	return p3_meet_fd(&c->fd) >= 0 && c->called == P3_MEET_NONE &&
+	       c->slot == P3_MEET_NONE;
+}
+
+/* It calls again if it lives (p3_meet_hear): it has not heard who we are. */
+static void dismiss(struct p3_meeting *m, struct p3_meet_conn *c, const char *why)
+{
+	p3_meet_hear(m, c);
+	if (!is_silent(c))
+		return;
+	p3_meet_scold(m, c, why);
+	p3_meet_hang_up(m, c);
+}
+
+static struct p3_meet_conn *oldest_silent(struct p3_meeting *m)
+{
+	struct p3_meet_conn *oldest = NULL;
+	for (uint32_t i = 0; i < m->nconn; i++)
+		if (is_silent(&m->conn[i]) &&
+			(!oldest || m->conn[i].since_ns < oldest->since_ns))
+			oldest = &m->conn[i];
+	return oldest;
 }
 
 static struct p3_meet_conn *free_conn(struct p3_meeting *m)
@@ -69,15 +87,19 @@ static struct p3_meet_conn *free_conn(struct p3_meeting *m)
 	return NULL;
 }
 
-static void await(struct p3_meeting *m, struct p3_meet_conn *c)
+/* A free one, be it at the expense of who is silent. */
+static struct p3_meet_conn *find_room(struct p3_meeting *m)
 {
-	pthread_mutex_lock(&m->lock);
-	c->awaited = !m->scanned;
-	m->awaited += c->awaited;
-	pthread_mutex_unlock(&m->lock);
+	struct p3_meet_conn *c = free_conn(m), *silent;
+	while (!c && (silent = oldest_silent(m))) {
+		dismiss(m, silent,
+			"takes the last connection, and does not say who it is");
+		c = free_conn(m);
+	}
+	return c;
 }
 
-/* Takes fd, and says who we are. */
+/* Takes fd, and says who we are to whom we call; who calls us says so first. */
 static void greet(struct p3_meeting *m, struct p3_meet_conn *c, int fd, uint32_t called)
 {
 	struct ucred who;
@@ -85,42 +107,54 @@ static void greet(struct p3_meeting *m, struct p3_meet_conn *c, int fd, uint32_t
 	p3_set(&c->fd, (uint32_t)fd);
 	c->called = called;
 	c->slot = P3_MEET_NONE;
+	c->since_ns = p3_now_ns();
 	bool ok = getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len) == 0 &&
 		  who.uid == geteuid();
-	if (ok && called != P3_MEET_NONE)
-		await(m, c);
+	c->awaited = called != P3_MEET_NONE && !m->met;
 	c->os_pid = ok ? (uint32_t)who.pid : 0;
 	int rc = ok ? p3_meet_watch(
 			      m, EPOLL_CTL_ADD, fd, P3_MEET_CONN, (uint32_t)(c - m->conn))
 		    : 0;
-	if (ok && !rc)
+	if (ok && !rc && called != P3_MEET_NONE)
 		rc = p3_meet_tell(m, c);
-	m->unmet |= rc && rc != -EPIPE;
+	m->unmet |= rc != 0;
 	if (!ok || rc)
 		p3_meet_hang_up(m, c);
 }
 
+/* 0; -EAGAIN: nobody calls; another -errno: there is no room. */
+static int answer_call(struct p3_meeting *m)
+{
+	struct pollfd caller = {.fd = p3_meet_fd(&m->listen), .events = POLLIN};
+	if (poll(&caller, 1, 0) <= 0)
+		return -EAGAIN;
+	struct p3_meet_conn *c = find_room(m);
+	if (!c)
+		return -EMFILE;
+	int fd = p3_fd_above_std(
+		accept4(caller.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK));
+	if (fd < 0)
+		return errno == EINTR || errno == ECONNABORTED ? 0 : -errno;
+	greet(m, c, fd, P3_MEET_NONE);
+	return 0;
+}
+
+/* All that call, in one go. */
 static void answer_calls(struct p3_meeting *m)
 {
-	for (;;) {
-		struct p3_meet_conn *c = free_conn(m);
-		int fd = c ? accept4(p3_meet_fd(&m->listen), NULL, NULL,
-				     SOCK_CLOEXEC | SOCK_NONBLOCK)
-			   : -1;
-		fd = p3_fd_above_std(fd);
-		if (fd >= 0) {
-			greet(m, c, fd, P3_MEET_NONE);
+	struct p3_meet_conn *silent;
+	int rc = 0;
+	for (int i = 0; i < CALLS && !rc; i++) {
+		rc = answer_call(m);
+		if (!rc || rc == -EAGAIN || !(silent = oldest_silent(m)))
 			continue;
-		}
-		if (c && (errno == EINTR || errno == ECONNABORTED))
-			continue;
-		if (c && errno == EAGAIN)
-			return;
-		m->deaf = true;
-		(void)p3_meet_watch(
-			m, EPOLL_CTL_DEL, p3_meet_fd(&m->listen), P3_MEET_LISTEN, 0);
-		return;
+		dismiss(m, silent, "takes a descriptor, and does not say who it is");
+		rc = 0;
 	}
+	if (!rc || rc == -EAGAIN)
+		return;
+	m->deaf = true;
+	(void)p3_meet_watch(m, EPOLL_CTL_DEL, p3_meet_fd(&m->listen), P3_MEET_LISTEN, 0);
 }
 
 /* ---- others ---- */
@@ -160,11 +194,15 @@ static void scan(struct p3_meeting *m)
 
 /* ---- the belt ---- */
 
+/* Who is gone and never spoke may have children that hold the other end. */
 static void ask_again(struct p3_meeting *m, struct p3_meet_conn *c)
 {
 	if (c->slot == P3_MEET_NONE && kill((pid_t)c->os_pid, 0) != 0 && errno == ESRCH) {
-		p3_meet_hang_up(
-			m, c); /* it never spoke, and its children hold the other end */
+		p3_meet_hang_up(m, c);
+		return;
+	}
+	if (is_silent(c) && p3_now_ns() - c->since_ns > SILENT_NS) {
+		dismiss(m, c, "connects, and does not say who it is");
 		return;
 	}
 	struct p3_job_msg msg = p3_meet_message(m, P3_JOB_AGAIN);
@@ -221,18 +259,18 @@ static int patience(const struct p3_meeting *m)
 
 /* ---- the thread ---- */
 
-static bool on_wake(struct p3_meeting *m)
+static void on_wake(struct p3_meeting *m)
 {
 	uint64_t n;
 	(void)!read(p3_meet_fd(&m->wake), &n, sizeof n);
 	pthread_mutex_lock(&m->lock);
-	bool stop = m->stop, pids = m->new_pids;
+	bool pids = m->new_pids;
+	m->over = m->stop;
 	m->new_pids = false;
 	pthread_mutex_unlock(&m->lock);
 	for (uint32_t i = 0; pids && i < m->nconn; i++)
-		if (p3_meet_fd(&m->conn[i].fd) >= 0)
+		if (p3_meet_talks(&m->conn[i]))
 			p3_meet_tell_pids(m, &m->conn[i]);
-	return !stop;
 }
 
 /* Not the one before it in this slot. */
@@ -242,12 +280,13 @@ static bool has_ended(const struct p3_meeting *m, uint32_t slot)
 	return life.fd >= 0 && poll(&life, 1, 0) > 0;
 }
 
-static bool on_event(struct p3_meeting *m, uint64_t what)
+static void on_event(struct p3_meeting *m, uint64_t what)
 {
 	uint32_t which = (uint32_t)what;
 	switch ((enum p3_meet_watch)(what >> 32)) {
 	case P3_MEET_WAKE:
-		return on_wake(m);
+		on_wake(m);
+		break;
 	case P3_MEET_LISTEN:
 		answer_calls(m);
 		break;
@@ -261,29 +300,48 @@ static bool on_event(struct p3_meeting *m, uint64_t what)
 		}
 		break;
 	}
-	return true;
 }
 
-static bool turn(struct p3_meeting *m)
+/* All that is ready within ms; false: nothing was. */
+static bool take_ready(struct p3_meeting *m, int ms)
 {
 	struct epoll_event ev[EVENTS];
-	bool on = true;
-	int n = epoll_wait(p3_meet_fd(&m->ep), ev, EVENTS, patience(m));
+	int n = epoll_wait(p3_meet_fd(&m->ep), ev, EVENTS, ms);
 	for (int i = 0; i < n; i++)
-		on = on_event(m, ev[i].data.u64) && on;
+		on_event(m, ev[i].data.u64);
+	return n > 0;
+}
+
+/* Who joins waits until all who were there before have said who they are. */
+static void look_who_is_met(struct p3_meeting *m)
+{
+	if (m->met || m->unmet)
+		return;
+	for (uint32_t i = 0; i < m->nconn; i++)
+		if (m->conn[i].awaited)
+			return;
+	pthread_mutex_lock(&m->lock);
+	m->met = true;
+	pthread_cond_broadcast(&m->changed);
+	pthread_mutex_unlock(&m->lock);
+}
+
+static void turn(struct p3_meeting *m)
+{
+	(void)take_ready(m, patience(m));
 	if (patience(m) == 0) {
 		belt(m);
 		m->belt_ns = p3_now_ns();
 	}
 	p3_meet_see_to_barrier(m);
-	return on;
+	look_who_is_met(m);
 }
 
 static void farewell(struct p3_meeting *m)
 {
 	struct p3_job_msg msg = p3_meet_message(m, P3_JOB_LEAVE);
 	for (uint32_t i = 0; i < m->nconn; i++)
-		if (p3_meet_fd(&m->conn[i].fd) >= 0)
+		if (p3_meet_talks(&m->conn[i]))
 			(void)p3_job_send(p3_meet_fd(&m->conn[i].fd), &msg, NULL, 0);
 }
 
@@ -292,12 +350,9 @@ void *p3_meet_thread(void *arg)
 	struct p3_meeting *m = arg;
 	scan(m);
 	m->belt_ns = p3_now_ns();
-	pthread_mutex_lock(&m->lock);
-	m->scanned = true;
-	pthread_cond_broadcast(&m->changed);
-	pthread_mutex_unlock(&m->lock);
-	while (turn(m))
-		;
+	look_who_is_met(m);
+	while (!m->over)
+		turn(m);
 	farewell(m);
 	return NULL;
 }

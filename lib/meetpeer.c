@@ -4,6 +4,7 @@
 #include "shm/seg.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/syscall.h>
@@ -44,7 +45,9 @@ int p3_meet_tell(struct p3_meeting *m, struct p3_meet_conn *c)
 	fds[0] = all[0];
 	fds[1] = all[1];
 	fds[2] = all[P3_JOB_FDS - 1];
-	return p3_job_send(p3_meet_fd(&c->fd), &msg, fds, n == P3_JOB_FDS ? 3 : 2);
+	int rc = p3_job_send(p3_meet_fd(&c->fd), &msg, fds, n == P3_JOB_FDS ? 3 : 2);
+	c->told |= !rc;
+	return rc;
 }
 
 void p3_meet_tell_pids(struct p3_meeting *m, struct p3_meet_conn *c)
@@ -52,6 +55,17 @@ void p3_meet_tell_pids(struct p3_meeting *m, struct p3_meet_conn *c)
 	struct p3_job_msg msg = p3_meet_message(m, P3_JOB_PIDS);
 	c->owes = p3_job_send(p3_meet_fd(&c->fd), &msg, NULL, 0) == -EAGAIN;
 	m->unmet |= c->owes;
+}
+
+void p3_meet_scold(struct p3_meeting *m, const struct p3_meet_conn *c, const char *what)
+{
+	if (m->scolded != c->os_pid)
+		p3_warn("process %u %s; it is hung up (run all programs of the domain %s "
+			"with one build of libportals, and let nobody else connect to "
+			"its "
+			"sockets)",
+			c->os_pid, what, m->place.path);
+	m->scolded = c->os_pid;
 }
 
 struct p3_peer_info p3_meet_info(const struct p3_job_msg *msg)
@@ -113,6 +127,14 @@ void p3_meet_bury(struct p3_meeting *m, uint32_t slot)
 
 /* ---- the birth of one ---- */
 
+/* It was there before: then we cannot stay. */
+static void refuse_who_was_there(struct p3_meeting *m, const struct p3_meet_conn *c)
+{
+	pthread_mutex_lock(&m->lock);
+	m->refused |= c->awaited;
+	pthread_mutex_unlock(&m->lock);
+}
+
 static bool is_of_this_kind(
 	struct p3_meeting *m, const struct p3_meet_conn *c, const struct p3_job_msg *msg)
 {
@@ -126,9 +148,8 @@ static bool is_of_this_kind(
 		p3_error("process %u has room for %u nodes in the domain %s, this one "
 			 "for %u; set PTL3_DOMAIN_NODES alike for all in it",
 			c->os_pid, msg->size, m->place.path, m->node->capacity);
-	pthread_mutex_lock(&m->lock);
-	m->refused |= !ok && c->awaited;
-	pthread_mutex_unlock(&m->lock);
+	if (!ok)
+		refuse_who_was_there(m, c);
 	return ok;
 }
 
@@ -220,7 +241,7 @@ static void on_born(struct p3_meeting *m, struct p3_meet_conn *c, struct p3_job_
 		attach(m, msg, fds);
 	if (!known)
 		watch_life(m, msg->node);
-	p3_meet_not_awaited(m, c);
+	c->awaited = false;
 	if (p3_domain_is_over(&m->place, msg->node, c->os_pid))
 		p3_meet_lose(m, msg->node); /* the pidfd may be another's */
 }
@@ -236,13 +257,29 @@ static void on_pids(
 
 /* ---- what is heard ---- */
 
+struct packet {
+	struct p3_job_msg msg;
+	int fds[P3_JOB_FDS];
+	unsigned nfds;
+	bool lost; /* we had no room for its descriptors */
+};
+
+/* Whom we called and who has not said who it is has a reason, or ends: we shall see. */
 static void on_end_of_file(struct p3_meeting *m, struct p3_meet_conn *c)
 {
 	uint32_t slot = c->slot;
 	bool ours = slot != P3_MEET_NONE && m->member[slot].incarnation == c->incarnation;
+	m->unmet |= slot == P3_MEET_NONE && c->called != P3_MEET_NONE;
 	p3_meet_hang_up(m, c);
 	if (ours)
 		end_member(m, slot, P3_PEER_DIED);
+}
+
+static void breach(struct p3_meeting *m, struct p3_meet_conn *c, const char *what)
+{
+	p3_meet_scold(m, c, what);
+	c->called = P3_MEET_NONE;
+	on_end_of_file(m, c);
 }
 
 /* Each incarnation has connections of its own. */
@@ -252,16 +289,48 @@ static bool is_other_birth(const struct p3_meet_conn *c, const struct p3_job_msg
 	       (c->slot != msg->node || c->incarnation != msg->incarnation);
 }
 
-static void on_message(struct p3_meeting *m, struct p3_meet_conn *c,
-	struct p3_job_msg *msg, const int *fds)
+static bool has_its_fds(const struct packet *p)
 {
+	if (p->msg.op != P3_JOB_BORN || p->lost)
+		return p->nfds == 0;
+	return p->nfds == 2 || p->nfds == 3;
+}
+
+/* False: it is hung up, and called by us when there is room. */
+static bool answer(struct p3_meeting *m, struct p3_meet_conn *c)
+{
+	int rc = c->told ? 0 : p3_meet_tell(m, c);
+	m->unmet |= rc != 0;
+	if (rc)
+		p3_meet_hang_up(m, c);
+	return !rc;
+}
+
+static void on_first_packet(
+	struct p3_meeting *m, struct p3_meet_conn *c, struct packet *p)
+{
+	if (p->msg.op != P3_JOB_BORN)
+		breach(m, c, "does not say first who it is");
+	else if (!answer(m, c))
+		return;
+	else if (p->msg.node < m->node->capacity)
+		on_born(m, c, &p->msg, p->fds);
+	else
+		(void)is_of_this_kind(m, c, &p->msg), p3_meet_hang_up(m, c);
+}
+
+static void on_packet(struct p3_meeting *m, struct p3_meet_conn *c, struct packet *p)
+{
+	struct p3_job_msg *msg = &p->msg;
 	bool known = c->slot == msg->node && c->incarnation == msg->incarnation;
-	if (is_other_birth(c, msg))
+	if (!has_its_fds(p))
+		breach(m, c, "sends a wrong number of descriptors");
+	else if (c->slot == P3_MEET_NONE)
+		on_first_packet(m, c, p);
+	else if (is_other_birth(c, msg))
 		on_end_of_file(m, c);
-	else if (msg->op == P3_JOB_BORN && msg->node < m->node->capacity)
-		on_born(m, c, msg, fds);
 	else if (msg->op == P3_JOB_BORN)
-		(void)is_of_this_kind(m, c, msg), p3_meet_hang_up(m, c);
+		on_born(m, c, msg, p->fds);
 	else if (msg->op == P3_JOB_AGAIN)
 		m->unmet |= p3_meet_tell(m, c) == -EAGAIN;
 	else if (msg->op == P3_JOB_PIDS && known)
@@ -274,20 +343,42 @@ static void on_message(struct p3_meeting *m, struct p3_meet_conn *c,
 		p3_meet_on_released(m, msg);
 }
 
+/* It is told who we are, so that it can say the same. */
+static void on_other_version(struct p3_meeting *m, struct p3_meet_conn *c, uint32_t magic)
+{
+	char text[120];
+	snprintf(text, sizeof text,
+		"speaks version %u of the protocol of domains, this one version %u",
+		p3_job_version(magic), p3_job_version(P3_JOB_MAGIC));
+	refuse_who_was_there(m, c);
+	if (!c->told)
+		(void)p3_meet_tell(m, c);
+	breach(m, c, text);
+}
+
+static void on_arrival(
+	struct p3_meeting *m, struct p3_meet_conn *c, struct packet *p, int rc)
+{
+	p->lost = rc == -EMFILE;
+	if (!rc || p->lost)
+		on_packet(m, c, p);
+	else if (rc == -EPROTONOSUPPORT)
+		on_other_version(m, c, p->msg.magic);
+	else if (rc == -EPROTO)
+		breach(m, c, "sends what is no packet of a domain");
+	else
+		on_end_of_file(m, c);
+}
+
 void p3_meet_hear(struct p3_meeting *m, struct p3_meet_conn *c)
 {
 	for (int i = 0; i < PACKETS && p3_meet_fd(&c->fd) >= 0; i++) {
-		struct p3_job_msg msg;
-		int fds[P3_JOB_FDS] = {-1, -1, -1, -1};
-		unsigned nfds = 0;
-		int rc = p3_job_recv(p3_meet_fd(&c->fd), &msg, fds, &nfds);
+		struct packet p = {.fds = {-1, -1, -1, -1}};
+		int rc = p3_job_recv(p3_meet_fd(&c->fd), &p.msg, p.fds, &p.nfds);
 		if (rc == -EAGAIN)
 			return;
-		if (rc && rc != -EMFILE)
-			on_end_of_file(m, c);
-		else
-			on_message(m, c, &msg, fds);
-		for (unsigned k = 0; k < nfds; k++)
-			close(fds[k]);
+		on_arrival(m, c, &p, rc);
+		for (unsigned k = 0; k < p.nfds; k++)
+			close(p.fds[k]);
 	}
 }
