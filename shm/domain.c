@@ -78,12 +78,17 @@ static void close_fd(p3_a32 *fd)
 		close(was);
 }
 
-static int refuse(const char *path, const char *what, struct p3_domain_why *why)
+static int refuse(
+	const char *path, const char *what, uid_t owner, struct p3_domain_why *why)
 {
+	char by[40] = "";
+	if (owner != geteuid() && geteuid() != 0)
+		snprintf(by, sizeof by, owner ? "have uid %u or root " : "have root ",
+			(unsigned)owner);
 	snprintf(why->text, sizeof why->text,
-		"%s %s; expected a directory of uid %u with mode 0700: remove it, or set "
-		"PTL3_DOMAIN=" P3_DOMAIN_NONE " to reach nobody",
-		path, what, (unsigned)geteuid());
+		"%s %s; expected a directory of uid %u with mode 0700: %sremove it, or "
+		"set PTL3_DOMAIN=" P3_DOMAIN_NONE " to reach nobody",
+		path, what, (unsigned)geteuid(), by);
 	return -EPERM;
 }
 
@@ -96,31 +101,38 @@ static int cannot(const char *path, int err, struct p3_domain_why *why)
 	return -err;
 }
 
-static int check_owner(int fd, const char *path, struct p3_domain_why *why)
+static int check(const struct stat *st, const char *path, struct p3_domain_why *why)
 {
 	char what[60];
+	snprintf(what, sizeof what, "is uid %u's with mode %04o", (unsigned)st->st_uid,
+		(unsigned)st->st_mode & 07777u);
+	if (!S_ISDIR(st->st_mode))
+		return refuse(path, "is no directory", st->st_uid, why);
+	if (st->st_uid != geteuid() || (st->st_mode & 0777) != 0700)
+		return refuse(path, what, st->st_uid, why);
+	return 0;
+}
+
+/* It could not be opened: for what it is, if anybody knows. */
+static int say_closed(const char *path, struct p3_domain_why *why)
+{
 	struct stat st;
-	if (fstat(fd, &st) != 0)
-		return cannot(path, errno, why);
-	snprintf(what, sizeof what, "is uid %u's with mode %04o", (unsigned)st.st_uid,
-		(unsigned)st.st_mode & 07777u);
-	return st.st_uid == geteuid() && (st.st_mode & 0777) == 0700
-		       ? 0
-		       : refuse(path, what, why);
+	int err = errno;
+	bool known = err != ENOENT && lstat(path, &st) == 0 && check(&st, path, why) != 0;
+	return known ? -EPERM : cannot(path, err, why);
 }
 
 /* Its descriptor; -ENOENT: somebody is removing it. */
 static int open_dir(const char *path, struct p3_domain_why *why)
 {
+	struct stat st;
 	if (mkdir(path, 0700) != 0 && errno != EEXIST)
 		return cannot(path, errno, why);
 	int fd = p3_fd_above_std(
 		open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-	if (fd < 0 && (errno == ELOOP || errno == ENOTDIR))
-		return refuse(path, "is no directory", why);
 	if (fd < 0)
-		return cannot(path, errno, why);
-	int rc = check_owner(fd, path, why);
+		return say_closed(path, why);
+	int rc = fstat(fd, &st) ? cannot(path, errno, why) : check(&st, path, why);
 	if (rc)
 		close(fd);
 	return rc ? rc : fd;
