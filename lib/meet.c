@@ -154,6 +154,16 @@ static int say_clash(const struct p3_node *node, uint32_t pid, uint32_t holder)
 	return PTL_PID_INVALID;
 }
 
+static int say_no_lock(const struct p3_node *node, uint32_t pid, int why)
+{
+	p3_error("process id %u on node %u cannot be locked in the domain %s: %s; see "
+		 "that "
+		 "the kernel has locks and memory, or set PTL3_DOMAIN=" P3_DOMAIN_NONE
+		 " to reach nobody",
+		pid, node->nid, node->meeting->place.path, strerror(-why));
+	return why == -ENOLCK || p3_job_passes(why) ? PTL_NO_SPACE : PTL_IFACE_INVALID;
+}
+
 /* The lock of another interface of ours would be had once more. */
 static bool is_own(const struct p3_node *node, uint32_t pid)
 {
@@ -163,16 +173,24 @@ static bool is_own(const struct p3_node *node, uint32_t pid)
 	return false;
 }
 
+static int claim(struct p3_node *node, uint32_t pid, uint32_t *holder_out)
+{
+	*holder_out = (uint32_t)getpid();
+	if (is_own(node, pid))
+		return -EADDRINUSE;
+	return p3_domain_take_id(&node->meeting->place, node->nid, pid, holder_out);
+}
+
 int p3_meet_claim(struct p3_node *node, ptl_pid_t base, ptl_pid_t *pid)
 {
-	struct p3_domain *place = &node->meeting->place;
 	bool any = *pid == PTL_PID_ANY;
-	uint32_t holder = (uint32_t)getpid(), want = any ? base : *pid;
-	while (is_own(node, want) ||
-		p3_domain_take_id(place, node->nid, want, &holder) != 0) {
+	uint32_t holder, want = any ? base : *pid;
+	int rc;
+	while ((rc = claim(node, want, &holder)) == -EADDRINUSE)
 		if (!any || ++want >= P3_DOMAIN_PIDS)
 			return say_clash(node, want, holder);
-	}
+	if (rc)
+		return say_no_lock(node, want, rc);
 	*pid = want;
 	return PTL_OK;
 }

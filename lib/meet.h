@@ -53,7 +53,8 @@ struct p3_meeting;
 
 /* 0, or -errno; what is wrong has been said. */
 int p3_meet_enter(struct p3_node *node);
-/* For interface i; PTL_PID_ANY: a free one from base on.  PTL_OK, PTL_PID_INVALID. */
+/* For interface i; PTL_PID_ANY: a free one from base on.  PTL_OK; PTL_PID_INVALID: it is
+ * another's; PTL_NO_SPACE, PTL_IFACE_INVALID: it cannot be locked.  Said. */
 int p3_meet_claim(struct p3_node *node, ptl_pid_t base, ptl_pid_t *pid);
 /* Nodes that are there, this one included. */
 uint32_t p3_meet_crew(const struct p3_node *node);
