@@ -12,7 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define SPARE 16 /* connections of whom is not known yet */
+#define SPARE    16       /* connections of whom is not known yet */
+#define SLICE_NS 50000000 /* of who waits: while it is stopped one passes */
 
 /* ---- entering ---- */
 
@@ -236,15 +237,19 @@ static int start_thread(struct p3_meeting *m)
 	return -rc;
 }
 
+/* A second of our own: while we are stopped nobody can be met. */
 static bool wait_for_others(struct p3_meeting *m)
 {
 	struct timespec until;
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += P3_SETTLE_NS / 1000000000;
 	pthread_mutex_lock(&m->lock);
-	int rc = 0;
-	while (!m->met && rc != ETIMEDOUT)
-		rc = pthread_cond_timedwait(&m->changed, &m->lock, &until);
+	for (int left = P3_SETTLE_NS / SLICE_NS; !m->met && left;) {
+		clock_gettime(CLOCK_MONOTONIC, &until);
+		until.tv_nsec += SLICE_NS;
+		until.tv_sec += until.tv_nsec / 1000000000;
+		until.tv_nsec %= 1000000000;
+		left -= pthread_cond_timedwait(&m->changed, &m->lock, &until) ==
+			ETIMEDOUT;
+	}
 	bool refused = m->refused;
 	pthread_mutex_unlock(&m->lock);
 	return !refused;
