@@ -102,6 +102,7 @@ static int go_in(struct p3_meeting *m)
 		return rc;
 	}
 	rc = take_nid(m);
+	FAULT_POINT("meet.nid_taken");
 	if (!rc)
 		rc = take_slot(m, &fd);
 	if (rc == -EUSERS)
@@ -192,6 +193,7 @@ int p3_meet_claim(struct p3_node *node, ptl_pid_t base, ptl_pid_t *pid)
 			return say_clash(node, want, holder);
 	if (rc)
 		return say_no_lock(node, want, rc);
+	FAULT_POINT("meet.claimed");
 	*pid = want;
 	return PTL_OK;
 }
@@ -272,6 +274,7 @@ int p3_meet_join(struct p3_node *node, struct p3_nic *nic)
 	m->nic = nic;
 	int rc = attach_self(m);
 	rc = rc ? rc : open_ends(m);
+	FAULT_POINT("meet.unmet");
 	rc = rc ? rc : start_thread(m);
 	if (rc) {
 		p3_error("the network interface cannot join the domain %s: %s",
@@ -293,6 +296,7 @@ void p3_meet_pids(struct p3_node *node)
 	pthread_mutex_lock(&m->lock);
 	m->new_pids = true;
 	pthread_mutex_unlock(&m->lock);
+	FAULT_POINT("meet.new_pids");
 	p3_meet_wake(m);
 }
 
@@ -309,6 +313,7 @@ void p3_meet_part(struct p3_node *node)
 	pthread_mutex_unlock(&m->lock);
 	p3_meet_wake(m);
 	pthread_join(m->thread, NULL);
+	FAULT_POINT("meet.left");
 	close_ends(m);
 	m->nic = NULL;
 }

@@ -28,8 +28,10 @@ static bool say_barrier(struct p3_meeting *m, enum p3_job_op op, uint32_t to,
 static void release_all(struct p3_meeting *m, uint32_t round, int32_t status)
 {
 	for (uint32_t i = 0; i < m->node->size; i++)
-		if (m->member[i].incarnation)
+		if (m->member[i].incarnation) {
 			(void)say_barrier(m, P3_JOB_RELEASED, i, round, status);
+			FAULT_POINT("meet.release_half");
+		}
 }
 
 /* 0: all ranks are met; EPIPE: one of them is over; EAGAIN. */
@@ -101,6 +103,7 @@ static void leave_barrier(struct p3_meeting *m)
 	for (uint32_t i = 0; i < m->nconn; i++)
 		p3_meet_hear(m, &m->conn[i]);
 	m->released.round = 0;
+	FAULT_POINT("meet.released");
 	finish(m, msg.round, msg.status);
 }
 
@@ -117,6 +120,7 @@ static void follow_barrier(struct p3_meeting *m)
 		 say_barrier(m, P3_JOB_BARRIER, 0, round, how)) {
 		m->told = round;
 		m->told_how = how;
+		FAULT_POINT("meet.barrier_told");
 	}
 }
 
@@ -139,6 +143,7 @@ void p3_meet_on_barrier(struct p3_meeting *m, const struct p3_job_msg *msg)
 		release_all(m, done + 1, EPIPE);
 	} else if (next && !m->broken) {
 		m->member[msg->node].come = msg->status ? 0 : msg->round;
+		FAULT_POINT("meet.barrier_heard");
 	} else {
 		bool over = msg->round == done;
 		(void)say_barrier(m, P3_JOB_RELEASED, msg->node, msg->round,

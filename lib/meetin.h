@@ -16,6 +16,7 @@
 #include "lib/lib.h"
 #include "lib/meet.h"
 #include "shm/domain.h"
+#include "shm/fault.h"
 
 #include <pthread.h>
 

@@ -115,6 +115,7 @@ static void greet(struct p3_meeting *m, struct p3_meet_conn *c, int fd, uint32_t
 	int rc = ok ? p3_meet_watch(
 			      m, EPOLL_CTL_ADD, fd, P3_MEET_CONN, (uint32_t)(c - m->conn))
 		    : 0;
+	FAULT_POINT("meet.connected");
 	if (ok && !rc && called != P3_MEET_NONE)
 		rc = p3_meet_tell(m, c);
 	m->unmet |= rc != 0;
@@ -188,8 +189,10 @@ static void scan(struct p3_meeting *m)
 	uint64_t slots[P3_MAX_NODES / 64];
 	m->unmet = p3_domain_list(&m->place, slots) != 0;
 	for (uint32_t i = 0; i < m->node->capacity; i++)
-		if (slots[i / 64] >> i % 64 & 1)
+		if (slots[i / 64] >> i % 64 & 1) {
 			call(m, i);
+			FAULT_POINT("meet.calls_half");
+		}
 }
 
 /* ---- the belt ---- */
@@ -269,8 +272,10 @@ static void on_wake(struct p3_meeting *m)
 	m->new_pids = false;
 	pthread_mutex_unlock(&m->lock);
 	for (uint32_t i = 0; pids && i < m->nconn; i++)
-		if (p3_meet_talks(&m->conn[i]))
+		if (p3_meet_talks(&m->conn[i])) {
 			p3_meet_tell_pids(m, &m->conn[i]);
+			FAULT_POINT("meet.pids_half");
+		}
 }
 
 /* Not the one before it in this slot. */
@@ -341,8 +346,10 @@ static void farewell(struct p3_meeting *m)
 {
 	struct p3_job_msg msg = p3_meet_message(m, P3_JOB_LEAVE);
 	for (uint32_t i = 0; i < m->nconn; i++)
-		if (p3_meet_talks(&m->conn[i]))
+		if (p3_meet_talks(&m->conn[i])) {
 			(void)p3_job_send(p3_meet_fd(&m->conn[i].fd), &msg, NULL, 0);
+			FAULT_POINT("meet.leave_half");
+		}
 }
 
 void *p3_meet_thread(void *arg)
@@ -353,6 +360,7 @@ void *p3_meet_thread(void *arg)
 	look_who_is_met(m);
 	while (!m->over)
 		turn(m);
+	FAULT_POINT("meet.leaving");
 	farewell(m);
 	return NULL;
 }

@@ -47,6 +47,7 @@ int p3_meet_tell(struct p3_meeting *m, struct p3_meet_conn *c)
 	fds[2] = all[P3_JOB_FDS - 1];
 	int rc = p3_job_send(p3_meet_fd(&c->fd), &msg, fds, n == P3_JOB_FDS ? 3 : 2);
 	c->told |= !rc;
+	FAULT_POINT("meet.told");
 	return rc;
 }
 
@@ -95,7 +96,9 @@ static void end_member(struct p3_meeting *m, uint32_t slot, enum p3_peer_end how
 	uint64_t incarnation = b->incarnation;
 	b->incarnation = 0;
 	b->missing = false;
+	FAULT_POINT("meet.end_heard");
 	p3_nic_peer_down(m->nic, &info);
+	FAULT_POINT("meet.end_taken");
 	if (!m->node->launched || how == P3_PEER_DIED || p3_meet_fd(&b->life) < 0) {
 		p3_meet_unwatch(m, &b->life);
 		b->ended = true;
@@ -226,6 +229,7 @@ static void on_born(struct p3_meeting *m, struct p3_meet_conn *c, struct p3_job_
 		p3_meet_hang_up(m, c);
 		return;
 	}
+	FAULT_POINT("meet.born_heard");
 	bool known = b->incarnation == msg->incarnation;
 	if (b->incarnation && !known)
 		p3_meet_lose(m, msg->node);
@@ -239,6 +243,7 @@ static void on_born(struct p3_meeting *m, struct p3_meet_conn *c, struct p3_job_
 	b->come = known ? b->come : 0;
 	if (!known || b->missing)
 		attach(m, msg, fds);
+	FAULT_POINT("meet.attached");
 	if (!known)
 		watch_life(m, msg->node);
 	c->awaited = false;
@@ -253,6 +258,7 @@ static void on_pids(
 	struct p3_peer_info info = p3_meet_info(msg);
 	set_rank(m, msg);
 	p3_nic_peer_pids(m->nic, &info);
+	FAULT_POINT("meet.pids_taken");
 }
 
 /* ---- what is heard ---- */

@@ -412,6 +412,8 @@ static bool obey(char *line)
 		puts(limit_files((unsigned)a));
 	else if (strcmp(word, "locks") == 0)
 		puts(open_without_locks());
+	else if (strcmp(word, "barrier") == 0)
+		puts(PtlXBarrier() == PTL_OK ? "released" : "failed");
 	else if (strcmp(word, "cpu") == 0)
 		printf("%lu\n", cpu_ms_of_others());
 	else if (strcmp(word, "child") == 0)
