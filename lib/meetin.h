@@ -55,8 +55,10 @@ struct p3_meeting {
 	bool deaf;               /* no descriptors left for who calls */
 	bool unmet;              /* somebody could not be called */
 	uint64_t belt_ns;
-	bool over;                  /* part has been asked for */
-	uint32_t scolded;           /* the last process that had a line for its manners */
+	bool over;         /* part has been asked for */
+	uint32_t scolded;  /* the last process that had a line for its manners, */
+	uint32_t nscolded; /* and how many had in the second that began then: */
+	uint64_t scolded_ns;
 	bool broken;                /* at rank 0: no barrier will do any more */
 	struct p3_job_msg released; /* by rank 0; round 0: not heard of */
 	uint32_t told;              /* rank 0, of this barrier, */
@@ -101,7 +103,7 @@ void p3_meet_wake(struct p3_meeting *m);
 
 struct p3_job_msg p3_meet_message(const struct p3_meeting *m, enum p3_job_op op);
 struct p3_peer_info p3_meet_info(const struct p3_job_msg *msg);
-/* Once a process: what it does, and that its connection is given up. */
+/* Once a process, and not for ever: what it does, and that its connection is given up. */
 void p3_meet_scold(struct p3_meeting *m, const struct p3_meet_conn *c, const char *what);
 /* Who we are.  0 or -errno. */
 int p3_meet_tell(struct p3_meeting *m, struct p3_meet_conn *c);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "lib/meetin.h"
 #include "shm/log.h"
+#include "shm/park.h"
 #include "shm/seg.h"
 
 #include <errno.h>
@@ -10,8 +11,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define PACKETS 16 /* of one connection in a row */
-#define TURNS   64 /* of such rows, at its end: more than a socket keeps */
+#define PACKETS   16 /* of one connection in a row */
+#define TURNS     64 /* of such rows, at its end: more than a socket keeps */
+#define SCOLDS    8  /* lines about manners, in */
+#define SCOLDS_NS 1000000000
 
 /* ---- what is said ---- */
 
@@ -60,13 +63,19 @@ void p3_meet_tell_pids(struct p3_meeting *m, struct p3_meet_conn *c)
 
 void p3_meet_scold(struct p3_meeting *m, const struct p3_meet_conn *c, const char *what)
 {
-	if (m->scolded != c->os_pid)
-		p3_warn("process %u %s; it is hung up (run all programs of the domain %s "
-			"with one build of libportals, and let nobody else connect to "
-			"its "
-			"sockets)",
-			c->os_pid, what, m->place.path);
+	uint64_t now = p3_now_ns();
+	if (now - m->scolded_ns > SCOLDS_NS) {
+		m->scolded_ns = now;
+		m->nscolded = 0;
+	}
+	if (m->scolded == c->os_pid || m->nscolded == SCOLDS)
+		return;
 	m->scolded = c->os_pid;
+	m->nscolded++;
+	p3_warn("process %u %s; it is hung up (run all programs of the domain %s with "
+		"one "
+		"build of libportals, and let nobody else connect to its sockets)",
+		c->os_pid, what, m->place.path);
 }
 
 struct p3_peer_info p3_meet_info(const struct p3_job_msg *msg)
