@@ -745,6 +745,14 @@ static void know_sender(int sock, struct p3_job_from *from)
 		*from = (struct p3_job_from){(uint32_t)cred.pid, cred.uid};
 }
 
+static void other_version(struct p3_rdv *r, uint32_t i, uint32_t magic)
+{
+	char text[80];
+	snprintf(text, sizeof text, "speaks version %u of yod's protocol, this yod %u",
+		p3_job_version(magic), p3_job_version(P3_JOB_MAGIC));
+	breach(r, i, text);
+}
+
 /* One packet; false: no more for now, or the socket is gone. */
 static bool take_packet(struct p3_rdv *r, uint32_t i)
 {
@@ -760,6 +768,10 @@ static bool take_packet(struct p3_rdv *r, uint32_t i)
 			"raise ulimit -Hn, or use fewer nodes",
 			i);
 		cut_off(r, i);
+		return false;
+	}
+	if (rc == -EPROTONOSUPPORT) {
+		other_version(r, i, p.msg.magic);
 		return false;
 	}
 	if (rc == -EPROTO) {

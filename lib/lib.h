@@ -3,7 +3,7 @@
  * lib - the Ptl* calls: argument checking and translation into commands of nic/
  *
  *	init.c	  PtlInit, PtlFini; the job, its life thread
- *	meet.c	  the domain: nodes that nobody introduces to each other
+ *	meet*.c	  the domain: nodes that nobody introduces to each other (meetin.h)
  *	launched.c rank, size and job of who was started by mpirun and the like
  *	ni.c	  PtlNIInit, PtlNIFini, limits, ids
  *	me.c md.c eq.c move.c	the calls of these names

@@ -9,7 +9,7 @@
  *
  * What is said is shm/job.h's, between any two members, on a connection of their own:
  *
- *	--BORN (2 or 3 descriptors)-->	first of all, from both sides
+ *	--BORN (2 or 3 descriptors)-->	first of all; who was called says it in answer
  *	--PIDS-->			my process ids have changed
  *	--AGAIN-->			no room for your BORN: once more
  *	--LEAVE-->			I go, in order
@@ -23,6 +23,11 @@
  * being free or somebody else's (it has become another program, with such children) is
  * the end of the incarnation; without LEAVE before, it has died: nobody here knows exit
  * statuses.
+ *
+ * Who calls and does not say who it is has told us nothing, and heard nothing: after a
+ * while, or for want of room, it is hung up.  If it lives it finds that out, and calls
+ * again; so does a member that was slow.  What does not keep to these rules, or is of
+ * another version, is hung up with a line.
  *
  * All is done by the domain's thread, which lives between join and part, hence while the
  * NIC does; the others ask it.  It blocks on nobody: sockets do not block, and what finds
@@ -48,7 +53,8 @@ struct p3_meeting;
 
 /* 0, or -errno; what is wrong has been said. */
 int p3_meet_enter(struct p3_node *node);
-/* For interface i; PTL_PID_ANY: a free one from base on.  PTL_OK, PTL_PID_INVALID. */
+/* For interface i; PTL_PID_ANY: a free one from base on.  PTL_OK; PTL_PID_INVALID: it is
+ * another's; PTL_NO_SPACE, PTL_IFACE_INVALID: it cannot be locked.  Said. */
 int p3_meet_claim(struct p3_node *node, ptl_pid_t base, ptl_pid_t *pid);
 /* Nodes that are there, this one included. */
 uint32_t p3_meet_crew(const struct p3_node *node);

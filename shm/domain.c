@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "shm/domain.h"
+#include "shm/fault.h"
 #include "shm/seg.h"
 
 #include <dirent.h>
@@ -78,12 +79,17 @@ static void close_fd(p3_a32 *fd)
 		close(was);
 }
 
-static int refuse(const char *path, const char *what, struct p3_domain_why *why)
+static int refuse(
+	const char *path, const char *what, uid_t owner, struct p3_domain_why *why)
 {
+	char by[40] = "";
+	if (owner != geteuid() && geteuid() != 0)
+		snprintf(by, sizeof by, owner ? "have uid %u or root " : "have root ",
+			(unsigned)owner);
 	snprintf(why->text, sizeof why->text,
-		"%s %s; expected a directory of uid %u with mode 0700: remove it, or set "
-		"PTL3_DOMAIN=" P3_DOMAIN_NONE " to reach nobody",
-		path, what, (unsigned)geteuid());
+		"%s %s; expected a directory of uid %u with mode 0700: %sremove it, or "
+		"set PTL3_DOMAIN=" P3_DOMAIN_NONE " to reach nobody",
+		path, what, (unsigned)geteuid(), by);
 	return -EPERM;
 }
 
@@ -96,31 +102,39 @@ static int cannot(const char *path, int err, struct p3_domain_why *why)
 	return -err;
 }
 
-static int check_owner(int fd, const char *path, struct p3_domain_why *why)
+static int check(const struct stat *st, const char *path, struct p3_domain_why *why)
 {
 	char what[60];
+	snprintf(what, sizeof what, "is uid %u's with mode %04o", (unsigned)st->st_uid,
+		(unsigned)st->st_mode & 07777u);
+	if (!S_ISDIR(st->st_mode))
+		return refuse(path, "is no directory", st->st_uid, why);
+	if (st->st_uid != geteuid() || (st->st_mode & 0777) != 0700)
+		return refuse(path, what, st->st_uid, why);
+	return 0;
+}
+
+/* It could not be opened: for what it is, if anybody knows. */
+static int say_closed(const char *path, struct p3_domain_why *why)
+{
 	struct stat st;
-	if (fstat(fd, &st) != 0)
-		return cannot(path, errno, why);
-	snprintf(what, sizeof what, "is uid %u's with mode %04o", (unsigned)st.st_uid,
-		(unsigned)st.st_mode & 07777u);
-	return st.st_uid == geteuid() && (st.st_mode & 0777) == 0700
-		       ? 0
-		       : refuse(path, what, why);
+	int err = errno;
+	bool known = err != ENOENT && lstat(path, &st) == 0 && check(&st, path, why) != 0;
+	return known ? -EPERM : cannot(path, err, why);
 }
 
 /* Its descriptor; -ENOENT: somebody is removing it. */
 static int open_dir(const char *path, struct p3_domain_why *why)
 {
+	struct stat st;
 	if (mkdir(path, 0700) != 0 && errno != EEXIST)
 		return cannot(path, errno, why);
+	FAULT_POINT("domain.made");
 	int fd = p3_fd_above_std(
 		open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-	if (fd < 0 && (errno == ELOOP || errno == ENOTDIR))
-		return refuse(path, "is no directory", why);
 	if (fd < 0)
-		return cannot(path, errno, why);
-	int rc = check_owner(fd, path, why);
+		return say_closed(path, why);
+	int rc = fstat(fd, &st) ? cannot(path, errno, why) : check(&st, path, why);
 	if (rc)
 		close(fd);
 	return rc ? rc : fd;
@@ -171,7 +185,9 @@ static int open_once(struct p3_domain *d, const char *base, const char *name,
 	p3_domain_none(d);
 	int rc = open_user(base, d, why);
 	rc = rc ? rc : open_locks(d, name, why);
+	FAULT_POINT("domain.opened");
 	rc = rc ? rc : lock(d, F_RDLCK, PRESENT, 1);
+	FAULT_POINT("domain.present");
 	rc = rc ? rc : is_named(d) ? 0 : -ENOENT;
 	if (rc)
 		p3_domain_forget(d);
@@ -227,7 +243,9 @@ static void remove_all(const struct p3_domain *d)
 	for (uint32_t i = 0; i < P3_MAX_NODES; i++)
 		if (slots[i / 64] >> i % 64 & 1)
 			unlink_socket(d, i);
+	FAULT_POINT("domain.sockets_gone");
 	(void)unlinkat((int)p3_get(&d->dir), LOCKS, 0);
+	FAULT_POINT("domain.locks_gone");
 }
 
 /* Of domains beside this one in which nobody is any more. */
@@ -242,6 +260,7 @@ static void sweep_one(int user, const char *path, const char *name)
 				 O_RDWR | O_NOFOLLOW | O_CLOEXEC));
 	bool bare = (int)p3_get(&d.locks) < 0; /* who made it, or removed it, died */
 	bool over = !bare && lock(&d, F_WRLCK, PRESENT, 1) == 0 && is_named(&d);
+	FAULT_POINT("domain.sweeping");
 	if (over)
 		remove_all(&d);
 	p3_domain_forget(&d);
@@ -330,10 +349,12 @@ static int open_socket(const struct p3_domain *d, uint32_t slot)
 	if (fd < 0)
 		return fd;
 	unlink_socket(d, slot); /* of a dead owner */
-	if (bind(fd, (struct sockaddr *)&at, sizeof at) == 0 &&
-		chmod(at.sun_path, 0600) == 0 && listen(fd, BACKLOG) == 0)
+	FAULT_POINT("domain.unbound");
+	int rc = bind(fd, (struct sockaddr *)&at, sizeof at) ? -errno : 0;
+	FAULT_POINT("domain.bound");
+	if (!rc && chmod(at.sun_path, 0600) == 0 && listen(fd, BACKLOG) == 0)
 		return fd;
-	int rc = -errno;
+	rc = rc ? rc : -errno;
 	close(fd);
 	return rc;
 }
@@ -344,6 +365,7 @@ int p3_domain_call(const struct p3_domain *d, uint32_t slot)
 	if (!socket_path(d, slot, &at))
 		return -ENAMETOOLONG;
 	int fd = make_socket();
+	FAULT_POINT("domain.calling");
 	if (fd < 0 || connect(fd, (struct sockaddr *)&at, sizeof at) == 0)
 		return fd;
 	int rc = -errno;
@@ -359,11 +381,13 @@ int p3_domain_take_this_slot(
 	int rc = take(d, F_WRLCK, slot, os_pid_out);
 	if (rc)
 		return rc;
+	FAULT_POINT("domain.slot_taken");
 	int fd = open_socket(d, slot);
 	if (fd < 0) {
 		(void)lock(d, F_UNLCK, slot, 1);
 		return fd;
 	}
+	FAULT_POINT("domain.listens");
 	d->slot = slot;
 	*listen_out = fd;
 	return 0;
@@ -429,7 +453,9 @@ bool p3_domain_reap(struct p3_domain *d, uint32_t slot)
 {
 	if (slot == d->slot || lock(d, F_WRLCK, slot, 1) != 0)
 		return false;
+	FAULT_POINT("domain.reaping");
 	unlink_socket(d, slot);
+	FAULT_POINT("domain.reaped");
 	(void)lock(d, F_UNLCK, slot, 1);
 	return true;
 }
@@ -460,6 +486,7 @@ static void remove_dirs(const char *path)
 {
 	char user[108];
 	(void)rmdir(path);
+	FAULT_POINT("domain.dir_gone");
 	snprintf(user, sizeof user, "%s", path);
 	*strrchr(user, '/') = '\0';
 	(void)rmdir(user);
@@ -471,8 +498,11 @@ void p3_domain_leave(struct p3_domain *d)
 		return;
 	if (d->slot != P3_DOMAIN_NO_SLOT)
 		unlink_socket(d, d->slot);
+	FAULT_POINT("domain.leaving");
 	(void)lock(d, F_UNLCK, 0, ALL);
+	FAULT_POINT("domain.unlocked");
 	bool last = lock(d, F_WRLCK, PRESENT, 1) == 0 && is_named(d);
+	FAULT_POINT("domain.asked");
 	if (last)
 		remove_all(d);
 	p3_domain_forget(d);

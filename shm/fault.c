@@ -136,7 +136,7 @@ static bool is_yods(const char *name)
 static bool we_are_yod(void)
 {
 	for (struct p3_fault *f = __start_p3_faults; f < __stop_p3_faults; f++)
-		if (!is_yods(f->name))
+		if (!is_yods(f->name) && strncmp(f->name, "domain.", 7) != 0)
 			return false;
 	return true;
 }
@@ -179,7 +179,8 @@ static void obey(const char *text, char *words)
 	rule.nth = 1;
 	for (const char *part; (part = strtok_r(NULL, ":", &rest));)
 		set_part(text, part);
-	if (is_yods(name) != we_are_yod() || !is_for_us(text, who))
+	bool yods = is_yods(name) || (who && strcmp(who, "yod") == 0);
+	if (yods != we_are_yod() || !is_for_us(text, who))
 		return;
 	if (!arm(name))
 		refuse(text, "there is no such point");

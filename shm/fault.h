@@ -19,8 +19,9 @@
  *
  * What is none of these is an error, and the process exits with status 2.  A point says
  * in one line that it strikes.  Points of yod are named yod.*, in its program; all others
- * are in the library.  The names are found in a section of the binary: a new point needs
- * no other line.  tests/fault/walk goes through all of them.
+ * are in the library, those of domain.* in both (yod's with @yod).  The names are found
+ * in a section of the binary: a new point needs no other line.  tests/fault/walk goes
+ * through all of them, tests/fault/domain.c through domain.* and meet.*.
  */
 #ifndef P3_SHM_FAULT_H
 #define P3_SHM_FAULT_H

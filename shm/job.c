@@ -108,10 +108,34 @@ static void take_control(struct msghdr *hdr, struct arrival *a, struct p3_job_fr
 	}
 }
 
-static void drop_fds(const struct arrival *a)
+static void drop_fds(struct arrival *a)
 {
 	for (unsigned i = 0; i < a->nfds; i++)
 		close(a->fds[i]);
+	a->nfds = 0;
+}
+
+static bool is_other_version(uint32_t magic)
+{
+	return magic != P3_JOB_MAGIC &&
+	       magic - p3_job_version(magic) ==
+		       P3_JOB_MAGIC - p3_job_version(P3_JOB_MAGIC);
+}
+
+/* A packet of n bytes; 0, or -errno (shm/job.h). */
+static int judge(
+	ssize_t n, const struct p3_job_msg *msg, const struct arrival *a, int flags)
+{
+	if (n == 0)
+		return -EPIPE;
+	if ((size_t)n >= sizeof msg->magic && is_other_version(msg->magic))
+		return -EPROTONOSUPPORT;
+	if (n != sizeof *msg || msg->magic != P3_JOB_MAGIC || a->too_many ||
+		(flags & MSG_TRUNC))
+		return -EPROTO;
+	if (flags & MSG_CTRUNC)
+		return a->nfds < P3_JOB_FDS ? -EMFILE : -EPROTO;
+	return 0;
 }
 
 /*
@@ -130,7 +154,7 @@ static ssize_t receive(int sock, struct msghdr *hdr)
 int p3_job_recv_from(int sock, struct p3_job_msg *msg_out, int *fds_out,
 	unsigned *nfds_out, struct p3_job_from *from_out)
 {
-	struct p3_job_msg msg;
+	struct p3_job_msg msg = {.magic = 0};
 	union recv_control control;
 	struct iovec iov = {&msg, sizeof msg};
 	struct msghdr hdr = {.msg_iov = &iov,
@@ -145,28 +169,16 @@ int p3_job_recv_from(int sock, struct p3_job_msg *msg_out, int *fds_out,
 		return -errno;
 	take_control(&hdr, &a, &from);
 
-	int rc = 0;
-	if (n == 0)
-		rc = -EPIPE;
-	else if (n != sizeof msg || msg.magic != P3_JOB_MAGIC || a.too_many ||
-		 (hdr.msg_flags & MSG_TRUNC))
-		rc = -EPROTO;
-	else if (hdr.msg_flags & MSG_CTRUNC)
-		rc = a.nfds < P3_JOB_FDS ? -EMFILE : -EPROTO;
+	int rc = judge(n, &msg, &a, hdr.msg_flags);
 	if (rc)
 		drop_fds(&a);
-	if (rc && rc != -EMFILE)
+	if (rc && rc != -EMFILE && rc != -EPROTONOSUPPORT)
 		return rc;
 	*msg_out = msg;
-	if (rc) {
-		*nfds_out = 0;
-		*from_out = from;
-		return rc;
-	}
 	memcpy(fds_out, a.fds, a.nfds * sizeof(int));
 	*nfds_out = a.nfds;
 	*from_out = from;
-	return 0;
+	return rc;
 }
 
 int p3_job_recv(int sock, struct p3_job_msg *msg_out, int *fds_out, unsigned *nfds_out)

@@ -119,6 +119,11 @@ struct p3_job_msg {
 
 _Static_assert(sizeof(struct p3_job_msg) == 80, "the packet is a format");
 
+static inline uint32_t p3_job_version(uint32_t magic)
+{
+	return magic & 0xff;
+}
+
 /*
  * Send one packet with nfds (0..P3_JOB_FDS) descriptors.  Retries EINTR.
  * Returns 0 or -errno (-EAGAIN on a full non-blocking socket, -EPIPE when the
@@ -134,6 +139,8 @@ int p3_job_send(int sock, const struct p3_job_msg *msg, const int *fds, unsigned
  *
  * -EMFILE: the packet is in *msg_out, but this process could not have all its
  * descriptors, and has none of them.
+ * -EPROTONOSUPPORT: it is of another version, p3_job_version(msg_out->magic), and no more
+ * of *msg_out means anything.
  */
 int p3_job_recv(int sock, struct p3_job_msg *msg_out, int *fds_out, unsigned *nfds_out);
 

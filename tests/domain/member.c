@@ -6,13 +6,19 @@
 #include <portals3x.h>
 
 #include <errno.h>
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -311,6 +317,46 @@ static void become_another(void)
 	fail("exec: %s", strerror(errno));
 }
 
+/* So many more descriptors can be had; 0: as before. */
+static const char *limit_files(unsigned spare)
+{
+	static struct rlimit had;
+	struct rlimit now;
+	if (!had.rlim_cur)
+		getrlimit(RLIMIT_NOFILE, &had);
+	now = had;
+	if (spare)
+		now.rlim_cur = 0;
+	for (unsigned n = 0; n < spare; now.rlim_cur++)
+		n += fcntl((int)now.rlim_cur, F_GETFD) < 0;
+	return setrlimit(RLIMIT_NOFILE, &now) == 0 ? "ok" : strerror(errno);
+}
+
+/* This thread finds no locks from now on. */
+static void have_no_locks(void)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_fcntl, 0, 3),
+		BPF_STMT(
+			BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[1])),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, F_SETLK, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOLCK),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+	struct sock_fprog all = {sizeof code / sizeof code[0], code};
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+		prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &all) != 0)
+		fail("seccomp: %s", strerror(errno));
+}
+
+static const char *open_without_locks(void)
+{
+	ptl_handle_ni_t other;
+	have_no_locks();
+	return PtlErrorStr(
+		(unsigned)PtlNIInit(PTL_IFACE_SS, PTL_PID_ANY, NULL, NULL, &other));
+}
+
 /* A second interface comes and goes, of which all others are told. */
 static const char *change_ids(unsigned n)
 {
@@ -362,6 +408,12 @@ static bool obey(char *line)
 		fork_sleeper((unsigned)a), puts("ok");
 	else if (strcmp(word, "ids") == 0)
 		puts(change_ids((unsigned)a));
+	else if (strcmp(word, "files") == 0)
+		puts(limit_files((unsigned)a));
+	else if (strcmp(word, "locks") == 0)
+		puts(open_without_locks());
+	else if (strcmp(word, "barrier") == 0)
+		puts(PtlXBarrier() == PTL_OK ? "released" : "failed");
 	else if (strcmp(word, "cpu") == 0)
 		printf("%lu\n", cpu_ms_of_others());
 	else if (strcmp(word, "child") == 0)
@@ -374,25 +426,33 @@ static bool obey(char *line)
 	return true;
 }
 
+/* All whole lines, which go; false: enough. */
+static bool obey_all(char *lines)
+{
+	for (char *end; (end = strchr(lines, '\n')) != NULL;) {
+		*end = '\0';
+		if (!obey(lines))
+			return false;
+		memmove(lines, end + 1, strlen(end + 1) + 1);
+	}
+	return true;
+}
+
 /* Orders come line by line; end of file: leave. */
 void member_serve(void)
 {
-	char line[200];
-	size_t n = 0;
+	char lines[200] = "";
 	for (;;) {
 		struct pollfd in = {.fd = STDIN_FILENO, .events = POLLIN};
+		size_t n = strlen(lines);
 		member_take();
 		if (poll(&in, 1, 1) <= 0)
 			continue;
-		ssize_t got = read(STDIN_FILENO, line + n, sizeof line - n - 1);
+		ssize_t got = read(STDIN_FILENO, lines + n, sizeof lines - n - 1);
 		if (got <= 0)
 			return;
-		n += (size_t)got;
-		line[n] = '\0';
-		if (!strchr(line, '\n'))
-			continue;
-		n = 0;
-		if (!obey(line))
+		lines[n + (size_t)got] = '\0';
+		if (!obey_all(lines))
 			return;
 	}
 }

@@ -46,6 +46,18 @@ if [ "$(id -u)" = 0 ]; then
 	chown 65534 "$base/$name"
 	refused "owner" "uid 65534"
 	rm -rf "${base:?}/$name"
+	# Another user's, for who may not remove it.
+	nobody=/dev/shm/ptl3-65534
+	as=(setpriv --reuid=65534 --regid=65534 --clear-groups)
+	if [ ! -e $nobody ] && "${as[@]}" test -r "$meet" 2>/dev/null; then
+		mkdir -m 0700 $nobody
+		said=$("${as[@]}" "$meet" member 4000 2>&1 </dev/null)
+		rmdir $nobody
+		[[ $said == *"$nobody is uid 0's with mode 0700"*"have root remove it"* ]] ||
+			fail "another user's: $said"
+	else
+		echo "# not tried: a directory of another user's"
+	fi
 	mkdir -m 0700 "$base/$name"
 	: >"$base/$name.far/other"
 	ln -s "$base/$name.far/other" "$base/$name/locks"
@@ -75,6 +87,15 @@ refused "full" "is full" "room for 1"
 eval "exec ${ONLY[1]}>&-"
 wait "$only" || fail "who was there is hurt"
 unset PTL3_DOMAIN_NODES
+
+# No lock to be had is no clash of ids.
+said=$(printf 'locks\nput 2130706433 4000 9000 0 5000\n' | "$meet" member 4000 2>&1) ||
+	fail "locks: $said"
+for word in PTL_NO_SPACE "process id 16484" "No locks available" acked; do
+	grep -qF -- "$word" <<<"$said" || fail "locks: no '$word' in: $said"
+done
+[ "$(grep -c 'p3\[' <<<"$said")" = 1 ] || fail "locks: not one line: $said"
+said=$("$meet" member 4000 2>&1 </dev/null) || fail "after want of locks: $said"
 
 said=$("$yod" -sz 1 --domain a/b true 2>&1)
 [ $? = 2 ] && grep -q "'a/b' is no name" <<<"$said" || fail "yod: $said"

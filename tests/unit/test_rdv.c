@@ -565,6 +565,7 @@ static void rdv_cuts_off_garbage(void **state)
 		expect_about(w, 0, P3_JOB_DIED, i, i + 1);
 	}
 	assert_int_equal(p3_rdv_joined(w->rdv), 1);
+	assert_non_null(strstr(w->said, "rank 2: speaks version 3 of yod's protocol"));
 }
 
 static void rdv_cuts_off_an_empty_packet(void **state)

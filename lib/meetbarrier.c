@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "lib/meetin.h"
+#include "shm/log.h"
+
+#include <errno.h>
+#include <time.h>
+
+#define LATE_S 10 /* a rank that has not come is worth a line */
+
+/* ---- what is said ---- */
+
+/* Through all connections with it: the other end may close any of them first. */
+static bool say_barrier(struct p3_meeting *m, enum p3_job_op op, uint32_t to,
+	uint32_t round, int32_t status)
+{
+	struct p3_job_msg msg = p3_meet_message(m, op);
+	bool ok = true;
+	msg.round = round;
+	msg.status = status;
+	for (uint32_t i = 0; i < m->nconn; i++)
+		if (p3_meet_talks(&m->conn[i]) &&
+			m->conn[i].os_pid == m->member[to].os_pid)
+			ok = !p3_job_send(p3_meet_fd(&m->conn[i].fd), &msg, NULL, 0) &&
+			     ok;
+	return ok;
+}
+
+static void release_all(struct p3_meeting *m, uint32_t round, int32_t status)
+{
+	for (uint32_t i = 0; i < m->node->size; i++)
+		if (m->member[i].incarnation) {
+			(void)say_barrier(m, P3_JOB_RELEASED, i, round, status);
+			FAULT_POINT("meet.release_half");
+		}
+}
+
+/* 0: all ranks are met; EPIPE: one of them is over; EAGAIN. */
+static int32_t company(const struct p3_meeting *m)
+{
+	int32_t status = 0;
+	for (uint32_t i = 0; i < m->node->size; i++) {
+		if (i == m->place.slot)
+			continue;
+		if (m->member[i].ended)
+			return EPIPE;
+		if (!m->member[i].incarnation)
+			status = EAGAIN;
+	}
+	return status;
+}
+
+static bool have_all_come(const struct p3_meeting *m, uint32_t round)
+{
+	for (uint32_t i = 0; i < m->node->size; i++)
+		if (i != m->place.slot && m->member[i].come != round)
+			return false;
+	return true;
+}
+
+/* ---- rank 0, and the others ---- */
+
+/* The barrier that this node is in, 0: none. */
+static uint32_t current(struct p3_meeting *m, uint32_t *done_out)
+{
+	pthread_mutex_lock(&m->lock);
+	*done_out = m->node->barriers_done;
+	uint32_t round = m->entered != *done_out ? m->entered : 0;
+	pthread_mutex_unlock(&m->lock);
+	return round;
+}
+
+static void finish(struct p3_meeting *m, uint32_t round, int32_t status)
+{
+	pthread_mutex_lock(&m->lock);
+	if (m->entered == round && m->node->barriers_done + 1 == round) {
+		m->node->barriers_done = round;
+		m->node->barrier_status = status;
+		pthread_cond_broadcast(&m->changed);
+	}
+	pthread_mutex_unlock(&m->lock);
+}
+
+static void lead_barrier(struct p3_meeting *m)
+{
+	uint32_t done, round = current(m, &done);
+	if (!m->broken && company(m) == EPIPE) {
+		m->broken = true;
+		release_all(m, done + 1, EPIPE);
+	}
+	if (!round || (!m->broken && !have_all_come(m, round)))
+		return;
+	if (!m->broken)
+		release_all(m, round, 0);
+	finish(m, round, m->broken ? EPIPE : 0);
+}
+
+/* What the others said before they came, such as new process ids, is heard first. */
+static void leave_barrier(struct p3_meeting *m)
+{
+	struct p3_job_msg msg = m->released;
+	if (!msg.round)
+		return;
+	for (uint32_t i = 0; i < m->nconn; i++)
+		p3_meet_hear(m, &m->conn[i]);
+	m->released.round = 0;
+	FAULT_POINT("meet.released");
+	finish(m, msg.round, msg.status);
+}
+
+static void follow_barrier(struct p3_meeting *m)
+{
+	leave_barrier(m);
+	uint32_t done, round = current(m, &done);
+	int32_t how = company(m);
+	if (!round)
+		return;
+	if (m->member[0].ended)
+		finish(m, round, EPIPE);
+	else if (m->member[0].incarnation && (m->told != round || m->told_how != how) &&
+		 say_barrier(m, P3_JOB_BARRIER, 0, round, how)) {
+		m->told = round;
+		m->told_how = how;
+		FAULT_POINT("meet.barrier_told");
+	}
+}
+
+void p3_meet_see_to_barrier(struct p3_meeting *m)
+{
+	if (m->node->launched && m->place.slot == 0)
+		lead_barrier(m);
+	else if (m->node->launched)
+		follow_barrier(m);
+}
+
+/* Out of step is who has begun anew meanwhile. */
+void p3_meet_on_barrier(struct p3_meeting *m, const struct p3_job_msg *msg)
+{
+	uint32_t done;
+	(void)current(m, &done);
+	bool next = msg->round == done + 1;
+	if (next && msg->status == EPIPE && !m->broken) {
+		m->broken = true;
+		release_all(m, done + 1, EPIPE);
+	} else if (next && !m->broken) {
+		m->member[msg->node].come = msg->status ? 0 : msg->round;
+		FAULT_POINT("meet.barrier_heard");
+	} else {
+		bool over = msg->round == done;
+		(void)say_barrier(m, P3_JOB_RELEASED, msg->node, msg->round,
+			over ? m->node->barrier_status : EPIPE);
+	}
+}
+
+/* What is said of the next one, which this node is not in, would hide this one. */
+void p3_meet_on_released(struct p3_meeting *m, const struct p3_job_msg *msg)
+{
+	uint32_t done;
+	if (msg->round == current(m, &done))
+		m->released = *msg;
+}
+
+/* ---- who enters it ---- */
+
+/* With the lock held. */
+static void say_late(struct p3_meeting *m)
+{
+	uint64_t slots[P3_MAX_NODES / 64];
+	uint32_t late = 0, first = 0;
+	p3_domain_list(&m->place, slots);
+	for (uint32_t i = m->node->size; i-- > 0;)
+		if (!(slots[i / 64] >> i % 64 & 1)) {
+			first = i;
+			late++;
+		}
+	if (late)
+		p3_warn("a barrier waits for %u of %u ranks that have no interface in "
+			"the domain %s for %d s, rank %u first; see that all ranks call "
+			"PtlNIInit, and have one job's name in the environment",
+			late, m->node->size, m->place.path, LATE_S, first);
+}
+
+static int wait_for_release(struct p3_meeting *m, uint32_t round)
+{
+	struct timespec late;
+	bool said = false;
+	clock_gettime(CLOCK_MONOTONIC, &late);
+	late.tv_sec += LATE_S;
+	while (m->node->barriers_done != round && !m->stop) {
+		int rc = said ? pthread_cond_wait(&m->changed, &m->lock)
+			      : pthread_cond_timedwait(&m->changed, &m->lock, &late);
+		if (rc != ETIMEDOUT)
+			continue;
+		said = true;
+		say_late(m);
+	}
+	return m->node->barriers_done == round && !m->node->barrier_status ? 0 : -EPIPE;
+}
+
+static int say_early(void)
+{
+	p3_error("PtlXBarrier: this process has no interface; in a job that mpirun or "
+		 "the like has started call it between PtlNIInit and PtlNIFini, or start "
+		 "the job by yod");
+	return -EPIPE;
+}
+
+int p3_meet_barrier(struct p3_node *node)
+{
+	pthread_mutex_lock(&node->life);
+	struct p3_meeting *m = node->meeting;
+	if (!m || !m->nic) {
+		pthread_mutex_unlock(&node->life);
+		return say_early();
+	}
+	pthread_mutex_lock(&m->lock);
+	pthread_mutex_unlock(&node->life);
+	uint32_t round = ++m->entered;
+	m->inside++;
+	p3_meet_wake(m);
+	int rc = wait_for_release(m, round);
+	m->inside--;
+	pthread_cond_broadcast(&m->changed);
+	pthread_mutex_unlock(&m->lock);
+	return rc;
+}

@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "lib/meetin.h"
+#include "shm/park.h"
+#include "shm/seg.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define EVENTS    16
+#define CALLS     2048 /* answered in a row: more than can be pending */
+#define SILENT_NS (2 * (uint64_t)P3_SETTLE_NS)
+#define BELT_MS   1000
+#define AGAIN_MS  50 /* something found no room */
+
+/* ---- descriptors ---- */
+
+void p3_meet_close(p3_a32 *fd)
+{
+	int was = p3_meet_fd(fd);
+	p3_set(fd, P3_MEET_NONE);
+	if (was >= 0)
+		close(was);
+}
+
+int p3_meet_watch(
+	struct p3_meeting *m, int op, int fd, enum p3_meet_watch what, uint32_t which)
+{
+	struct epoll_event ev = {
+		.events = EPOLLIN, .data.u64 = (uint64_t)what << 32 | which};
+	return epoll_ctl(p3_meet_fd(&m->ep), op, fd, &ev) ? -errno : 0;
+}
+
+void p3_meet_unwatch(struct p3_meeting *m, p3_a32 *fd)
+{
+	if (p3_meet_fd(fd) >= 0)
+		(void)p3_meet_watch(m, EPOLL_CTL_DEL, p3_meet_fd(fd), P3_MEET_CONN, 0);
+	p3_meet_close(fd);
+}
+
+/* ---- connections ---- */
+
+void p3_meet_hang_up(struct p3_meeting *m, struct p3_meet_conn *c)
+{
+	p3_meet_unwatch(m, &c->fd);
+	c->called = c->slot = P3_MEET_NONE;
+	c->incarnation = 0;
+	c->told = c->awaited = c->owes = false;
+}
+
+/* Accepted, and has not said who it is; whom we called is a member, however long it is
+ * stopped. */
+static bool is_silent(const struct p3_meet_conn *c)
+{
+	return p3_meet_fd(&c->fd) >= 0 && c->called == P3_MEET_NONE &&
+	       c->slot == P3_MEET_NONE;
+}
+
+/* It calls again if it lives (p3_meet_hear): it has not heard who we are. */
+static void dismiss(struct p3_meeting *m, struct p3_meet_conn *c, const char *why)
+{
+	p3_meet_hear(m, c);
+	if (!is_silent(c))
+		return;
+	p3_meet_scold(m, c, why);
+	p3_meet_hang_up(m, c);
+}
+
+static struct p3_meet_conn *oldest_silent(struct p3_meeting *m)
+{
+	struct p3_meet_conn *oldest = NULL;
+	for (uint32_t i = 0; i < m->nconn; i++)
+		if (is_silent(&m->conn[i]) &&
+			(!oldest || m->conn[i].since_ns < oldest->since_ns))
+			oldest = &m->conn[i];
+	return oldest;
+}
+
+static struct p3_meet_conn *free_conn(struct p3_meeting *m)
+{
+	for (uint32_t i = 0; i < m->nconn; i++)
+		if (p3_meet_fd(&m->conn[i].fd) < 0)
+			return &m->conn[i];
+	return NULL;
+}
+
+/* A free one, be it at the expense of who is silent. */
+static struct p3_meet_conn *find_room(struct p3_meeting *m)
+{
+	struct p3_meet_conn *c = free_conn(m), *silent;
+	while (!c && (silent = oldest_silent(m))) {
+		dismiss(m, silent,
+			"takes the last connection, and does not say who it is");
+		c = free_conn(m);
+	}
+	return c;
+}
+
+/* Takes fd, and says who we are to whom we call; who calls us says so first. */
+static void greet(struct p3_meeting *m, struct p3_meet_conn *c, int fd, uint32_t called)
+{
+	struct ucred who;
+	socklen_t len = sizeof who;
+	p3_set(&c->fd, (uint32_t)fd);
+	c->called = called;
+	c->slot = P3_MEET_NONE;
+	c->since_ns = p3_now_ns();
+	bool ok = getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len) == 0 &&
+		  who.uid == geteuid();
+	c->awaited = called != P3_MEET_NONE && !m->met;
+	c->os_pid = ok ? (uint32_t)who.pid : 0;
+	int rc = ok ? p3_meet_watch(
+			      m, EPOLL_CTL_ADD, fd, P3_MEET_CONN, (uint32_t)(c - m->conn))
+		    : 0;
+	FAULT_POINT("meet.connected");
+	if (ok && !rc && called != P3_MEET_NONE)
+		rc = p3_meet_tell(m, c);
+	m->unmet |= rc != 0;
+	if (!ok || rc)
+		p3_meet_hang_up(m, c);
+}
+
+/* 0; -EAGAIN: nobody calls; another -errno: there is no room. */
+static int answer_call(struct p3_meeting *m)
+{
+	struct pollfd caller = {.fd = p3_meet_fd(&m->listen), .events = POLLIN};
+	if (poll(&caller, 1, 0) <= 0)
+		return -EAGAIN;
+	struct p3_meet_conn *c = find_room(m);
+	if (!c)
+		return -EMFILE;
+	int fd = p3_fd_above_std(
+		accept4(caller.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK));
+	if (fd < 0)
+		return errno == EINTR || errno == ECONNABORTED ? 0 : -errno;
+	greet(m, c, fd, P3_MEET_NONE);
+	return 0;
+}
+
+/* All that call, in one go. */
+static void answer_calls(struct p3_meeting *m)
+{
+	struct p3_meet_conn *silent;
+	int rc = 0;
+	for (int i = 0; i < CALLS && !rc; i++) {
+		rc = answer_call(m);
+		if (!rc || rc == -EAGAIN || !(silent = oldest_silent(m)))
+			continue;
+		dismiss(m, silent, "takes a descriptor, and does not say who it is");
+		rc = 0;
+	}
+	if (!rc || rc == -EAGAIN)
+		return;
+	m->deaf = true;
+	(void)p3_meet_watch(m, EPOLL_CTL_DEL, p3_meet_fd(&m->listen), P3_MEET_LISTEN, 0);
+}
+
+/* ---- others ---- */
+
+static bool is_met(const struct p3_meeting *m, uint32_t slot)
+{
+	if (m->member[slot].incarnation)
+		return true;
+	for (uint32_t i = 0; i < m->nconn; i++)
+		if (p3_meet_fd(&m->conn[i].fd) >= 0 &&
+			(m->conn[i].called == slot || m->conn[i].slot == slot))
+			return true;
+	return false;
+}
+
+/* Who does not listen yet will look for us when it does. */
+static void call(struct p3_meeting *m, uint32_t slot)
+{
+	if (slot == m->place.slot || is_met(m, slot) || p3_domain_reap(&m->place, slot))
+		return;
+	struct p3_meet_conn *c = free_conn(m);
+	int fd = c ? p3_domain_call(&m->place, slot) : -EMFILE;
+	if (fd >= 0)
+		greet(m, c, fd, slot);
+	else
+		m->unmet |= fd != -ECONNREFUSED && fd != -ENOENT;
+}
+
+static void scan(struct p3_meeting *m)
+{
+	uint64_t slots[P3_MAX_NODES / 64];
+	m->unmet = p3_domain_list(&m->place, slots) != 0;
+	for (uint32_t i = 0; i < m->node->capacity; i++)
+		if (slots[i / 64] >> i % 64 & 1) {
+			call(m, i);
+			FAULT_POINT("meet.calls_half");
+		}
+}
+
+/* ---- the belt ---- */
+
+/* Who is gone and never spoke may have children that hold the other end. */
+static void ask_again(struct p3_meeting *m, struct p3_meet_conn *c)
+{
+	if (c->slot == P3_MEET_NONE && kill((pid_t)c->os_pid, 0) != 0 && errno == ESRCH) {
+		p3_meet_hang_up(m, c);
+		return;
+	}
+	if (is_silent(c) && p3_now_ns() - c->since_ns > SILENT_NS) {
+		dismiss(m, c, "connects, and does not say who it is");
+		return;
+	}
+	struct p3_job_msg msg = p3_meet_message(m, P3_JOB_AGAIN);
+	if (c->slot != P3_MEET_NONE && m->member[c->slot].missing)
+		(void)p3_job_send(p3_meet_fd(&c->fd), &msg, NULL, 0);
+	if (c->owes)
+		p3_meet_tell_pids(m, c);
+}
+
+/* What no descriptor tells, and what found no room. */
+static void belt(struct p3_meeting *m)
+{
+	for (uint32_t i = 0; i < m->node->capacity; i++)
+		if (m->member[i].incarnation &&
+			p3_domain_is_over(&m->place, i, m->member[i].os_pid))
+			p3_meet_lose(m, i);
+	if (m->deaf)
+		m->deaf = p3_meet_watch(m, EPOLL_CTL_ADD, p3_meet_fd(&m->listen),
+				  P3_MEET_LISTEN, 0) != 0;
+	if (m->unmet)
+		scan(m);
+	m->told = 0;
+	for (uint32_t i = 0; i < m->nconn; i++)
+		if (p3_meet_fd(&m->conn[i].fd) >= 0)
+			ask_again(m, &m->conn[i]);
+}
+
+static bool is_short(const struct p3_meeting *m)
+{
+	bool any = m->deaf || m->unmet;
+	for (uint32_t i = 0; i < m->node->capacity && !any; i++)
+		any = m->member[i].missing;
+	return any;
+}
+
+static bool is_company(const struct p3_meeting *m)
+{
+	for (uint32_t i = 0; i < m->nconn; i++)
+		if (p3_meet_fd(&m->conn[i].fd) >= 0)
+			return true;
+	return false;
+}
+
+/* Until the belt's next turn; for ever if there is nobody. */
+static int patience(const struct p3_meeting *m)
+{
+	bool needy = is_short(m);
+	if (!needy && !is_company(m))
+		return -1;
+	uint64_t now = p3_now_ns(), ms = needy ? AGAIN_MS : BELT_MS;
+	uint64_t at = m->belt_ns + ms * 1000000;
+	return at > now ? (int)((at - now) / 1000000 + 1) : 0;
+}
+
+/* ---- the thread ---- */
+
+static void on_wake(struct p3_meeting *m)
+{
+	uint64_t n;
+	(void)!read(p3_meet_fd(&m->wake), &n, sizeof n);
+	pthread_mutex_lock(&m->lock);
+	bool pids = m->new_pids;
+	m->over = m->stop;
+	m->new_pids = false;
+	pthread_mutex_unlock(&m->lock);
+	for (uint32_t i = 0; pids && i < m->nconn; i++)
+		if (p3_meet_talks(&m->conn[i])) {
+			p3_meet_tell_pids(m, &m->conn[i]);
+			FAULT_POINT("meet.pids_half");
+		}
+}
+
+/* Not the one before it in this slot. */
+static bool has_ended(const struct p3_meeting *m, uint32_t slot)
+{
+	struct pollfd life = {.fd = p3_meet_fd(&m->member[slot].life), .events = POLLIN};
+	return life.fd >= 0 && poll(&life, 1, 0) > 0;
+}
+
+static void on_event(struct p3_meeting *m, uint64_t what)
+{
+	uint32_t which = (uint32_t)what;
+	switch ((enum p3_meet_watch)(what >> 32)) {
+	case P3_MEET_WAKE:
+		on_wake(m);
+		break;
+	case P3_MEET_LISTEN:
+		answer_calls(m);
+		break;
+	case P3_MEET_CONN:
+		p3_meet_hear(m, &m->conn[which]);
+		break;
+	case P3_MEET_LIFE:
+		if (has_ended(m, which)) {
+			p3_meet_lose(m, which);
+			p3_meet_bury(m, which);
+		}
+		break;
+	}
+}
+
+/* All that is ready within ms; false: nothing was. */
+static bool take_ready(struct p3_meeting *m, int ms)
+{
+	struct epoll_event ev[EVENTS];
+	int n = epoll_wait(p3_meet_fd(&m->ep), ev, EVENTS, ms);
+	for (int i = 0; i < n; i++)
+		on_event(m, ev[i].data.u64);
+	return n > 0;
+}
+
+/* Who joins waits until all who were there before have said who they are. */
+static void look_who_is_met(struct p3_meeting *m)
+{
+	if (m->met || m->unmet)
+		return;
+	for (uint32_t i = 0; i < m->nconn; i++)
+		if (m->conn[i].awaited)
+			return;
+	pthread_mutex_lock(&m->lock);
+	m->met = true;
+	pthread_cond_broadcast(&m->changed);
+	pthread_mutex_unlock(&m->lock);
+}
+
+static void turn(struct p3_meeting *m)
+{
+	(void)take_ready(m, patience(m));
+	if (patience(m) == 0) {
+		belt(m);
+		m->belt_ns = p3_now_ns();
+	}
+	p3_meet_see_to_barrier(m);
+	look_who_is_met(m);
+}
+
+static void farewell(struct p3_meeting *m)
+{
+	struct p3_job_msg msg = p3_meet_message(m, P3_JOB_LEAVE);
+	for (uint32_t i = 0; i < m->nconn; i++)
+		if (p3_meet_talks(&m->conn[i])) {
+			(void)p3_job_send(p3_meet_fd(&m->conn[i].fd), &msg, NULL, 0);
+			FAULT_POINT("meet.leave_half");
+		}
+}
+
+void *p3_meet_thread(void *arg)
+{
+	struct p3_meeting *m = arg;
+	scan(m);
+	m->belt_ns = p3_now_ns();
+	look_who_is_met(m);
+	while (!m->over)
+		turn(m);
+	FAULT_POINT("meet.leaving");
+	farewell(m);
+	return NULL;
+}
+
+void p3_meet_wake(struct p3_meeting *m)
+{
+	uint64_t one = 1;
+	while (write(p3_meet_fd(&m->wake), &one, sizeof one) < 0 && errno == EINTR)
+		;
+}

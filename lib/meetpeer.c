@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "lib/meetin.h"
+#include "shm/log.h"
+#include "shm/park.h"
+#include "shm/seg.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define PACKETS   16 /* of one connection in a row */
+#define TURNS     64 /* of such rows, at its end: more than a socket keeps */
+#define SCOLDS    8  /* lines about manners, in */
+#define SCOLDS_NS 1000000000
+
+/* ---- what is said ---- */
+
+struct p3_job_msg p3_meet_message(const struct p3_meeting *m, enum p3_job_op op)
+{
+	struct p3_node *node = m->node;
+	struct p3_job_msg msg = {.magic = P3_JOB_MAGIC,
+		.op = op,
+		.node = node->index,
+		.size = node->capacity,
+		.nid = node->nid,
+		.uid = node->uid,
+		.jid = node->jid,
+		.os_pid = (uint32_t)getpid(),
+		.incarnation = node->incarnation,
+		.layout = P3_LAYOUT_WORD,
+		.seg_len = p3_nic_seg_len(m->nic)};
+	for (int i = 0; i < P3_JOB_NIS; i++)
+		msg.pid[i] = p3_acquire(&node->ni[i].open) /* INIT.1 */
+				     ? p3_get(&node->ni[i].pid)
+				     : P3_JOB_NO_PID;
+	return msg;
+}
+
+int p3_meet_tell(struct p3_meeting *m, struct p3_meet_conn *c)
+{
+	int all[P3_JOB_FDS], fds[3];
+	struct p3_job_msg msg = p3_meet_message(m, P3_JOB_BORN);
+	unsigned n = p3_nic_fds(m->nic, all);
+	msg.heap_len = p3_nic_heap_len(m->nic);
+	fds[0] = all[0];
+	fds[1] = all[1];
+	fds[2] = all[P3_JOB_FDS - 1];
+	int rc = p3_job_send(p3_meet_fd(&c->fd), &msg, fds, n == P3_JOB_FDS ? 3 : 2);
+	c->told |= !rc;
+	FAULT_POINT("meet.told");
+	return rc;
+}
+
+void p3_meet_tell_pids(struct p3_meeting *m, struct p3_meet_conn *c)
+{
+	struct p3_job_msg msg = p3_meet_message(m, P3_JOB_PIDS);
+	c->owes = p3_job_send(p3_meet_fd(&c->fd), &msg, NULL, 0) == -EAGAIN;
+	m->unmet |= c->owes;
+}
+
+void p3_meet_scold(struct p3_meeting *m, const struct p3_meet_conn *c, const char *what)
+{
+	uint64_t now = p3_now_ns();
+	if (now - m->scolded_ns > SCOLDS_NS) {
+		m->scolded_ns = now;
+		m->nscolded = 0;
+	}
+	if (m->scolded == c->os_pid || m->nscolded == SCOLDS)
+		return;
+	m->scolded = c->os_pid;
+	m->nscolded++;
+	p3_warn("process %u %s; it is hung up (run all programs of the domain %s with "
+		"one "
+		"build of libportals, and let nobody else connect to its sockets)",
+		c->os_pid, what, m->place.path);
+}
+
+struct p3_peer_info p3_meet_info(const struct p3_job_msg *msg)
+{
+	struct p3_peer_info info = {.node = msg->node,
+		.nid = msg->nid,
+		.uid = msg->uid,
+		.jid = msg->jid,
+		.os_pid = msg->os_pid,
+		.incarnation = msg->incarnation,
+		.seg_len = msg->seg_len,
+		.heap_len = msg->heap_len,
+		.published = -1,
+		.doorbell = -1,
+		.heap = -1};
+	memcpy(info.pid, msg->pid, sizeof info.pid);
+	return info;
+}
+
+/* ---- the end of one ---- */
+
+static void end_member(struct p3_meeting *m, uint32_t slot, enum p3_peer_end how)
+{
+	struct p3_meet_member *b = &m->member[slot];
+	struct p3_peer_info info = {
+		.node = slot, .incarnation = b->incarnation, .end = how};
+	uint64_t incarnation = b->incarnation;
+	b->incarnation = 0;
+	b->missing = false;
+	FAULT_POINT("meet.end_heard");
+	p3_nic_peer_down(m->nic, &info);
+	FAULT_POINT("meet.end_taken");
+	if (!m->node->launched || how == P3_PEER_DIED || p3_meet_fd(&b->life) < 0) {
+		p3_meet_unwatch(m, &b->life);
+		b->ended = true;
+	}
+	for (uint32_t i = 0; i < m->nconn; i++)
+		if (m->conn[i].slot == slot && m->conn[i].incarnation == incarnation)
+			p3_meet_hang_up(m, &m->conn[i]);
+}
+
+void p3_meet_lose(struct p3_meeting *m, uint32_t slot)
+{
+	uint64_t incarnation = m->member[slot].incarnation;
+	for (uint32_t i = 0; i < TURNS * m->nconn; i++) {
+		struct p3_meet_conn *c = &m->conn[i / TURNS];
+		if (c->slot == slot && m->member[slot].incarnation == incarnation)
+			p3_meet_hear(m, c);
+	}
+	if (incarnation && m->member[slot].incarnation == incarnation)
+		end_member(m, slot, P3_PEER_DIED);
+}
+
+void p3_meet_bury(struct p3_meeting *m, uint32_t slot)
+{
+	if (!m->node->launched || m->member[slot].incarnation)
+		return;
+	m->member[slot].ended = true;
+	p3_meet_unwatch(m, &m->member[slot].life);
+}
+
+/* ---- the birth of one ---- */
+
+/* It was there before: then we cannot stay. */
+static void refuse_who_was_there(struct p3_meeting *m, const struct p3_meet_conn *c)
+{
+	pthread_mutex_lock(&m->lock);
+	m->refused |= c->awaited;
+	pthread_mutex_unlock(&m->lock);
+}
+
+static bool is_of_this_kind(
+	struct p3_meeting *m, const struct p3_meet_conn *c, const struct p3_job_msg *msg)
+{
+	bool ok = msg->layout == P3_LAYOUT_WORD && msg->size == m->node->capacity;
+	if (msg->layout != P3_LAYOUT_WORD)
+		p3_error("process %u of the domain %s has layout %#llx of libportals, "
+			 "this one %#llx; run all programs of a domain with one build",
+			c->os_pid, m->place.path, (unsigned long long)msg->layout,
+			(unsigned long long)P3_LAYOUT_WORD);
+	else if (!ok)
+		p3_error("process %u has room for %u nodes in the domain %s, this one "
+			 "for %u; set PTL3_DOMAIN_NODES alike for all in it",
+			c->os_pid, msg->size, m->place.path, m->node->capacity);
+	if (!ok)
+		refuse_who_was_there(m, c);
+	return ok;
+}
+
+/* In the table of ranks, if it is of our job. */
+static void set_rank(struct p3_meeting *m, const struct p3_job_msg *msg)
+{
+	struct p3_node *node = m->node;
+	uint32_t rank = node->launched ? msg->node : msg->nid - (node->nid - node->rank);
+	bool job = node->launched || node->sock >= 0;
+	if (job && msg->jid == node->jid && rank < node->size)
+		p3_job_set_ids(node, rank, msg->nid, msg->pid);
+}
+
+static void watch_life(struct p3_meeting *m, uint32_t slot)
+{
+	struct p3_meet_member *b = &m->member[slot];
+	p3_meet_unwatch(m, &b->life); /* it has left, and comes again */
+	int fd = p3_fd_above_std((int)syscall(SYS_pidfd_open, b->os_pid, 0));
+	p3_set(&b->life, (uint32_t)fd);
+	if (fd >= 0 && p3_meet_watch(m, EPOLL_CTL_ADD, fd, P3_MEET_LIFE, slot) != 0)
+		p3_meet_close(&b->life);
+}
+
+static void miss(struct p3_meeting *m, struct p3_peer_info *info, int why)
+{
+	struct p3_meet_member *b = &m->member[info->node];
+	bool first = !b->missing;
+	p3_nic_peer_expect(m->nic, info);
+	b->missing = p3_job_passes(why);
+	if (!b->missing) {
+		p3_error("node %u (nid %u, process %u) cannot be attached: %s; "
+			 "operations with it fail",
+			info->node, info->nid, info->os_pid, strerror(-why));
+		info->end = P3_PEER_DIED;
+		p3_nic_peer_down(m->nic, info);
+	} else if (first) {
+		p3_warn("node %u (process %u) cannot be attached: %s; messages to and "
+			"from it wait until it can (open files: ulimit -n; memory; "
+			"mappings: vm.max_map_count)",
+			info->node, info->os_pid, strerror(-why));
+	}
+}
+
+static void attach(struct p3_meeting *m, const struct p3_job_msg *msg, const int *fds)
+{
+	struct p3_peer_info info = p3_meet_info(msg);
+	info.published = fds[0];
+	info.doorbell = fds[1];
+	info.heap = fds[2];
+	info.heap_len = fds[2] < 0 ? 0 : msg->heap_len;
+	int rc = fds[0] < 0 ? -EMFILE : p3_nic_peer_up(m->nic, &info);
+	if (!rc || rc == -EEXIST)
+		m->member[msg->node].missing = false;
+	else if (rc != -ESTALE) /* it is leaving */
+		miss(m, &info, rc);
+}
+
+/* Who says that it has another's ids has none. */
+static void keep_own_ids(
+	struct p3_meeting *m, const struct p3_meet_conn *c, struct p3_job_msg *msg)
+{
+	for (int i = 0; i < P3_JOB_NIS; i++)
+		if (!p3_domain_has_id(&m->place, msg->nid, msg->pid[i], c->os_pid))
+			msg->pid[i] = P3_JOB_NO_PID;
+}
+
+static void on_born(struct p3_meeting *m, struct p3_meet_conn *c, struct p3_job_msg *msg,
+	const int *fds)
+{
+	struct p3_meet_member *b = &m->member[msg->node];
+	if (!is_of_this_kind(m, c, msg) || !msg->incarnation ||
+		msg->node == m->place.slot ||
+		p3_domain_is_over(&m->place, msg->node, c->os_pid)) {
+		p3_meet_hang_up(m, c);
+		return;
+	}
+	FAULT_POINT("meet.born_heard");
+	bool known = b->incarnation == msg->incarnation;
+	if (b->incarnation && !known)
+		p3_meet_lose(m, msg->node);
+	c->slot = msg->node;
+	c->incarnation = msg->incarnation;
+	msg->os_pid = b->os_pid = c->os_pid;
+	msg->uid = m->node->uid; /* the kernel has said so */
+	keep_own_ids(m, c, msg);
+	b->incarnation = msg->incarnation;
+	set_rank(m, msg);
+	b->come = known ? b->come : 0;
+	if (!known || b->missing)
+		attach(m, msg, fds);
+	FAULT_POINT("meet.attached");
+	if (!known)
+		watch_life(m, msg->node);
+	c->awaited = false;
+	if (p3_domain_is_over(&m->place, msg->node, c->os_pid))
+		p3_meet_lose(m, msg->node); /* the pidfd may be another's */
+}
+
+static void on_pids(
+	struct p3_meeting *m, const struct p3_meet_conn *c, struct p3_job_msg *msg)
+{
+	keep_own_ids(m, c, msg);
+	struct p3_peer_info info = p3_meet_info(msg);
+	set_rank(m, msg);
+	p3_nic_peer_pids(m->nic, &info);
+	FAULT_POINT("meet.pids_taken");
+}
+
+/* ---- what is heard ---- */
+
+struct packet {
+	struct p3_job_msg msg;
+	int fds[P3_JOB_FDS];
+	unsigned nfds;
+	bool lost; /* we had no room for its descriptors */
+};
+
+/* Whom we called and who has not said who it is has a reason, or ends: we shall see. */
+static void on_end_of_file(struct p3_meeting *m, struct p3_meet_conn *c)
+{
+	uint32_t slot = c->slot;
+	bool ours = slot != P3_MEET_NONE && m->member[slot].incarnation == c->incarnation;
+	m->unmet |= slot == P3_MEET_NONE && c->called != P3_MEET_NONE;
+	p3_meet_hang_up(m, c);
+	if (ours)
+		end_member(m, slot, P3_PEER_DIED);
+}
+
+static void breach(struct p3_meeting *m, struct p3_meet_conn *c, const char *what)
+{
+	p3_meet_scold(m, c, what);
+	c->called = P3_MEET_NONE;
+	on_end_of_file(m, c);
+}
+
+/* Each incarnation has connections of its own. */
+static bool is_other_birth(const struct p3_meet_conn *c, const struct p3_job_msg *msg)
+{
+	return msg->op == P3_JOB_BORN && c->slot != P3_MEET_NONE &&
+	       (c->slot != msg->node || c->incarnation != msg->incarnation);
+}
+
+static bool has_its_fds(const struct packet *p)
+{
+	if (p->msg.op != P3_JOB_BORN || p->lost)
+		return p->nfds == 0;
+	return p->nfds == 2 || p->nfds == 3;
+}
+
+/* False: it is hung up, and called by us when there is room. */
+static bool answer(struct p3_meeting *m, struct p3_meet_conn *c)
+{
+	int rc = c->told ? 0 : p3_meet_tell(m, c);
+	m->unmet |= rc != 0;
+	if (rc)
+		p3_meet_hang_up(m, c);
+	return !rc;
+}
+
+static void on_first_packet(
+	struct p3_meeting *m, struct p3_meet_conn *c, struct packet *p)
+{
+	if (p->msg.op != P3_JOB_BORN)
+		breach(m, c, "does not say first who it is");
+	else if (!answer(m, c))
+		return;
+	else if (p->msg.node < m->node->capacity)
+		on_born(m, c, &p->msg, p->fds);
+	else
+		(void)is_of_this_kind(m, c, &p->msg), p3_meet_hang_up(m, c);
+}
+
+static void on_packet(struct p3_meeting *m, struct p3_meet_conn *c, struct packet *p)
+{
+	struct p3_job_msg *msg = &p->msg;
+	bool known = c->slot == msg->node && c->incarnation == msg->incarnation;
+	if (!has_its_fds(p))
+		breach(m, c, "sends a wrong number of descriptors");
+	else if (c->slot == P3_MEET_NONE)
+		on_first_packet(m, c, p);
+	else if (is_other_birth(c, msg))
+		on_end_of_file(m, c);
+	else if (msg->op == P3_JOB_BORN)
+		on_born(m, c, msg, p->fds);
+	else if (msg->op == P3_JOB_AGAIN)
+		m->unmet |= p3_meet_tell(m, c) == -EAGAIN;
+	else if (msg->op == P3_JOB_PIDS && known)
+		on_pids(m, c, msg);
+	else if (msg->op == P3_JOB_LEAVE && known)
+		end_member(m, c->slot, P3_PEER_LEFT);
+	else if (msg->op == P3_JOB_BARRIER && known && m->place.slot == 0)
+		p3_meet_on_barrier(m, msg);
+	else if (msg->op == P3_JOB_RELEASED && known && c->slot == 0)
+		p3_meet_on_released(m, msg);
+}
+
+/* It is told who we are, so that it can say the same. */
+static void on_other_version(struct p3_meeting *m, struct p3_meet_conn *c, uint32_t magic)
+{
+	char text[120];
+	snprintf(text, sizeof text,
+		"speaks version %u of the protocol of domains, this one version %u",
+		p3_job_version(magic), p3_job_version(P3_JOB_MAGIC));
+	refuse_who_was_there(m, c);
+	if (!c->told)
+		(void)p3_meet_tell(m, c);
+	breach(m, c, text);
+}
+
+static void on_arrival(
+	struct p3_meeting *m, struct p3_meet_conn *c, struct packet *p, int rc)
+{
+	p->lost = rc == -EMFILE;
+	if (!rc || p->lost)
+		on_packet(m, c, p);
+	else if (rc == -EPROTONOSUPPORT)
+		on_other_version(m, c, p->msg.magic);
+	else if (rc == -EPROTO)
+		breach(m, c, "sends what is no packet of a domain");
+	else
+		on_end_of_file(m, c);
+}
+
+void p3_meet_hear(struct p3_meeting *m, struct p3_meet_conn *c)
+{
+	for (int i = 0; i < PACKETS && p3_meet_fd(&c->fd) >= 0; i++) {
+		struct packet p = {.fds = {-1, -1, -1, -1}};
+		int rc = p3_job_recv(p3_meet_fd(&c->fd), &p.msg, p.fds, &p.nfds);
+		if (rc == -EAGAIN)
+			return;
+		on_arrival(m, c, &p, rc);
+		for (unsigned k = 0; k < p.nfds; k++)
+			close(p.fds[k]);
+	}
+}

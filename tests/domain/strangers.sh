@@ -1,0 +1,129 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Processes of the same user that call a member and say nothing, or what is wrong, are hung
+# up with one line each; they keep nobody from joining, and take nothing for good.
+# strangers.sh domain_meet domain_stranger
+set -u
+meet=$1 stranger=$2
+base=/dev/shm/ptl3-$(id -u)
+export PTL3_DOMAIN=strangers-$$ PTL3_HUGEPAGES=off
+dir=$(mktemp -d) || exit 1
+trap 'rm -rf "$dir" "$base/$PTL3_DOMAIN"; rmdir "$base" 2>/dev/null' EXIT
+
+fail() {
+	echo "$*"
+	cat "$dir"/err.* 2>/dev/null
+	exit 1
+}
+
+# says text: the member has one line more, and this is in it
+lines=0
+says() {
+	for ((i = 0; i < 100; i++)); do
+		[ "$(grep -c 'p3\[' "$dir/err.member")" -gt $lines ] && break
+		sleep 0.05
+	done
+	lines=$((lines + 1))
+	[ "$(grep -c 'p3\[' "$dir/err.member")" = $lines ] || fail "not line $lines: $1"
+	[[ "$(grep 'p3\[' "$dir/err.member" | tail -1)" == *"$1"* ]] || fail "no '$1' in the last line"
+}
+
+# start NAME command...: in the background, until it has said a line
+declare -A pid to
+start() {
+	local name=$1 fd
+	shift
+	mkfifo "$dir/in.$name"
+	"$@" <"$dir/in.$name" >"$dir/out.$name" 2>"$dir/err.$name" &
+	pid[$name]=$!
+	exec {fd}>"$dir/in.$name"
+	to[$name]=$fd
+	for ((i = 0; i < 200; i++)); do
+		[ ! -s "$dir/out.$name" ] || return
+		sleep 0.05
+	done
+	fail "$name does not start"
+}
+
+# end NAME: by the end of its input; the last line that it has said
+end() {
+	eval "exec ${to[$1]}>&-"
+	wait "${pid[$1]}" || fail "$1 ends with $?"
+	last=$(tail -1 "$dir/out.$1")
+}
+
+fds() {
+	find "/proc/$member/fd" -mindepth 1 2>/dev/null | wc -l
+}
+
+# Somebody comes, puts to the member, and goes.
+others_come() {
+	local said
+	said=$(echo "put 2130706433 4000 50000 0 5000" | timeout 20 "$meet" member 4001 |
+		tail -1)
+	[ "$said" = acked ] || fail "$1: a newcomer's put is '$said'"
+}
+
+start member "$meet" member 4000
+member=${pid[member]}
+others_come "alone"
+had=$(fds)
+
+for how in version bare early noise; do
+	said=$("$stranger" $how 0 2>"$dir/err.$how")
+	[ "$said" = gone ] || fail "$how: '$said'"
+	case $how in
+	version) says "speaks version 3 of the protocol of domains, this one version 2" ;;
+	bare) says "a wrong number of descriptors" ;;
+	early) says "does not say first who it is" ;;
+	noise) says "no packet of a domain" ;;
+	esac
+done
+
+# Fewer than there is room for: each has its time.
+start silent "$stranger" silent 0 40
+others_come "40 silent ones"
+[ "$(fds)" -ge $((had + 40)) ] || fail "they were not let in: $(fds)"
+says "connects, and does not say who it is"
+for ((i = 0; i < 100; i++)); do
+	[ "$(fds)" -le "$had" ] && break
+	sleep 0.05
+done
+end silent
+[ "$last" = 40 ] || fail "$last of 40 silent ones are hung up"
+
+# More than there is room for, for ever: each makes room.
+start insists "$stranger" insists 0 400
+for i in 1 2 3; do
+	others_come "400 that insist, $i"
+done
+says "takes the last connection"
+end insists
+[ "$last" -gt 300 ] || fail "$last were hung up"
+others_come "after them"
+[ "$(fds)" -le "$had" ] || fail "$(fds) descriptors, $had before"
+
+# Descriptors that were sent, and for which there is no room here, are no breach.
+echo "files 1" >&"${to[member]}"
+start poor "$meet" member 4002
+says "cannot be attached: Too many open files"
+echo "files 0" >&"${to[member]}"
+echo "put 2130706433 4000 50000 0 5000" >&"${to[poor]}"
+for ((i = 0; i < 100; i++)); do
+	grep -q acked "$dir/out.poor" && break
+	sleep 0.05
+done
+end poor
+[ "$last" = acked ] || fail "after want of descriptors a put is '$last'"
+end member
+
+# A member of another version: no company for anybody.
+start other "$stranger" member
+said=$("$meet" member 4000 2>&1 </dev/null) && fail "version: is not refused"
+[ "$(grep -c 'p3\[' <<<"$said")" = 1 ] || fail "version: not one line: $said"
+for word in "process ${pid[other]}" "version 3" "one build"; do
+	[[ $said == *"$word"* ]] || fail "version: no '$word' in: $said"
+done
+end other
+[ ! -e "$base/$PTL3_DOMAIN" ] || fail "left: $(ls "$base/$PTL3_DOMAIN")"
+echo "# tried: 4 that say what is wrong, 440 that say nothing, another version"
