@@ -25,7 +25,8 @@
  * duplicated, a queued birth uses those of the table.
  *
  * For those who look on (attach.h) the published and the host segment of a node that
- * died are kept until it joins again or the job ends; its doorbell and heap are not.
+ * died are kept until it joins again or the job ends; its doorbell and heap are not.  Of
+ * one that left its counters and its trace are (remains.h).
  */
 #ifndef P3_LAUNCHER_RDV_H
 #define P3_LAUNCHER_RDV_H

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Jobs with a trace, and tracedump at work on them: job.sh cast|wire|killed|hostile|wrong
+# Jobs with a trace, and tracedump at work on them: job.sh cast|wire|killed|left|hostile|wrong
 # P3_YOD, TRACEDUMP, TRACE_NODE, FILECAST say where the programs are.
 here=${0%/*}
 scratch=$(mktemp -d) || exit 1
@@ -111,6 +111,19 @@ killed() {
 		fail "the last put of the dead"
 	dump --json trace >json || fail json
 	python3 "$here/check.py" json || fail "json"
+}
+
+# What a node did that has left, while the others run.
+left() {
+	begin 3 left
+	wait_for eval 'dump --job $yod --node 0 | grep -q "death left node 1"'
+	dump --job $yod >text 2>said || fail "--job: $(cat said)"
+	has text '^# node 0: .*, runs, '
+	has text '^# node 1: .*, left, '
+	dump --job $yod --node 1 --at send | grep -c 'send put to 0 .* 8 B' >n
+	[ "$(cat n)" = 501 ] || fail "$(cat n) puts of the one that left"
+	finish
+	[ $status = 0 ] || fail "status $status"
 }
 
 # Rank 1 writes anything over its trace, its header included with four ranks.

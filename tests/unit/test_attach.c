@@ -261,10 +261,49 @@ static void look_reads_segments_of_the_living_and_of_the_dead(void **state)
 	published(look, 1, "one");
 	leave(w, 0, 5);
 	look_until(look, 0, P3_RDV_LEFT);
-	assert_null(p3_look_bytes(look, 0, P3_LOOK_PUBLISHED, 0, 1));
+	published(look, 0, "zero");
+	assert_null(p3_look_bytes(look, 0, P3_LOOK_HOST, 0, 1));
 	join(w, 0, 50, "zero again");
 	look_until(look, 0, P3_RDV_JOINED);
 	published(look, 0, "zero again");
+	p3_look_close(look);
+}
+
+static unsigned fds_of(pid_t pid)
+{
+	char path[40];
+	unsigned n = 0;
+	snprintf(path, sizeof path, "/proc/%d/fd", (int)pid);
+	DIR *d = opendir(path);
+	assert_non_null(d);
+	while (readdir(d))
+		n++;
+	closedir(d);
+	return n;
+}
+
+/* Whoever looked at it all the time has that one mapped, too. */
+static void only_the_last_remains_are_kept(void **state)
+{
+	enum { LIVES = 200 };
+	struct world *w = *state;
+	struct p3_look *look = look_at(w);
+	unsigned before = 0;
+	char text[20];
+	hello(w, 0);
+	for (uint64_t life = 1; life <= LIVES; life++) {
+		snprintf(text, sizeof text, "life %u", (unsigned)life);
+		join(w, 0, life, text);
+		if (life % 3 == 0)
+			look_until(look, 0, P3_RDV_JOINED);
+		leave(w, 0, life);
+		look_until(look, 0, P3_RDV_LEFT);
+		published(look, 0, text);
+		if (life == 1)
+			before = fds_of(w->yod);
+	}
+	assert_int_equal(fds_of(w->yod), before);
+	assert_int_equal(p3_look_node(look, 0)->mapped, LIVES);
 	p3_look_close(look);
 }
 
@@ -508,6 +547,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(look_tells_of_each_node_what_became_of_it),
 		CASE(look_reads_segments_of_the_living_and_of_the_dead),
+		CASE(only_the_last_remains_are_kept),
 		CASE(look_sees_who_waits_in_the_barrier),
 		CASE(stopped_lookers_hold_up_nobody),
 		CASE(look_that_makes_no_sense_is_hung_up_on),
