@@ -148,6 +148,7 @@ static struct p3_attach_msg message_node(
 	m.barrier_ms = v->barrier_n ? (uint32_t)(p3_now_ms() - v->barrier_since) : 0;
 	m.incarnation = v->incarnation;
 	m.layout = v->layout;
+	m.remains = v->published >= 0 && v->host < 0;
 	m.seg_len = v->seg_len;
 	return m;
 }

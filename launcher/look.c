@@ -321,15 +321,14 @@ static int map_parcel(struct p3_look_node *n, const struct parcel *p)
 		unmap(n);
 	else if (p->nfds)
 		n->mapped = p->msg.incarnation;
-	n->remains = n->mapped && p->msg.state == P3_RDV_LEFT;
+	n->remains = n->mapped && p->msg.remains;
 	return rc;
 }
 
-/* A mapping of what a node had before it left would keep that alive. */
+/* A mapping of what a node had while it was there would keep that alive. */
 static bool is_stale(const struct p3_look_node *n)
 {
-	return n->mapped != n->msg.incarnation ||
-	       n->remains != (n->msg.state == P3_RDV_LEFT);
+	return n->mapped != n->msg.incarnation || n->remains != n->msg.remains;
 }
 
 static int map_node(struct p3_look *look, uint32_t i)

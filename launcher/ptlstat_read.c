@@ -116,9 +116,9 @@ static const void *published(
 	return p3_look_bytes(p->look, i, P3_LOOK_PUBLISHED, off, len);
 }
 
-static bool has_left(const struct ptl_node *n)
+static bool is_all_there(const struct ptl_node *n)
 {
-	return n->msg.state == P3_RDV_LEFT;
+	return !n->msg.remains;
 }
 
 static const char *check_header(const struct ptl_picture *p, uint32_t i)
@@ -128,8 +128,8 @@ static const char *check_header(const struct ptl_picture *p, uint32_t i)
 	if (m->state == P3_RDV_NEVER_JOINED)
 		return "it has not joined";
 	if (!h)
-		return has_left(&p->node[i]) ? "it has left"
-					     : "its segment cannot be mapped";
+		return m->state == P3_RDV_LEFT ? "it has left"
+					       : "its segment cannot be mapped";
 	if (h->magic != P3_SEG_MAGIC || h->layout != P3_LAYOUT_WORD)
 		return "its library is of another build; use the ptlstat that came with "
 		       "it";
@@ -137,7 +137,7 @@ static const char *check_header(const struct ptl_picture *p, uint32_t i)
 		h->incarnation != m->incarnation)
 		return "its segment makes no sense";
 	struct p3_layout l = p3_layout_of(h->nnodes);
-	uint64_t len = has_left(&p->node[i]) ? l.base_off : l.ctl_len;
+	uint64_t len = is_all_there(&p->node[i]) ? l.ctl_len : l.base_off;
 	return published(p, i, 0, len) ? NULL : "its segment is too short";
 }
 
@@ -209,7 +209,7 @@ static void read_node(const struct ptl_picture *p, uint32_t i)
 	n->unseen = check_header(p, i);
 	if (!n->unseen)
 		read_words(p, n, i);
-	if (!n->unseen && !has_left(n)) {
+	if (!n->unseen && is_all_there(n)) {
 		read_waits(p, n, i);
 		read_queues(p, n, i);
 	}
@@ -249,7 +249,7 @@ static const struct p3_peer_entry *entry(
 {
 	struct p3_layout l = p3_layout_of(p->size);
 	const struct p3_peer_entry *e;
-	if (p->node[of].unseen || has_left(&p->node[of]) || p->size > P3_MAX_NODES)
+	if (p->node[of].unseen || !is_all_there(&p->node[of]) || p->size > P3_MAX_NODES)
 		return NULL;
 	return published(p, of, l.peers_off + about * sizeof *e, sizeof *e);
 }

@@ -344,7 +344,7 @@ static void close_but_for_lookers(struct node *n)
 	close_fds(&n->fds[FD_HEAP], 1);
 }
 
-/* Of one that left: a copy, which holds neither its hugepages nor its lanes. */
+/* A copy, which holds neither its hugepages nor its lanes. */
 static void keep_remains(const struct p3_rdv *r, struct node *n)
 {
 	int kept = p3_remains_make(n->fds[FD_PUBLISHED], r->conf.size);
@@ -529,6 +529,8 @@ static void on_hello(struct p3_rdv *r, uint32_t i, const struct packet *p)
 		r->gone_n--;
 	n->state = KNOWN;
 	owner_watch(r, i, p->from.os_pid);
+	if (n->fds[FD_HOST] >= 0)
+		keep_remains(r, n);
 
 	struct p3_job_msg m = message(r, P3_JOB_WELCOME, i);
 	m.size = r->conf.size;

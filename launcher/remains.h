@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * remains - what lookers may want of a node that has left: counters and trace
+ * remains - what lookers may want of a node that is over: counters and trace
  *
  * A copy of its published segment as far as tools read it (header, counters, waits,
  * queues, peers; the trace), as long as the original and with holes for the rest, in
