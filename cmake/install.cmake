@@ -81,10 +81,16 @@ else()
   install(DIRECTORY ${P3_MAN}/man3 ${P3_MAN}/man7 DESTINATION ${CMAKE_INSTALL_MANDIR}
     COMPONENT development)
 endif()
+set(P3_ZSH site-functions)
+if(P3_DEB) # where Debian's zsh looks for those of packages
+  set(P3_ZSH vendor-completions)
+endif()
 foreach(tool yod ptlstat tracedump)
   install(FILES launcher/${tool}.bash
     DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME ${tool}
     COMPONENT tools)
+  install(FILES launcher/${tool}.zsh DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/${P3_ZSH}
+    RENAME _${tool} COMPONENT tools)
 endforeach()
 
 # For old configure scripts, which name the libraries of the reference implementation: empty

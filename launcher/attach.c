@@ -148,6 +148,7 @@ static struct p3_attach_msg message_node(
 	m.barrier_ms = v->barrier_n ? (uint32_t)(p3_now_ms() - v->barrier_since) : 0;
 	m.incarnation = v->incarnation;
 	m.layout = v->layout;
+	m.remains = v->published >= 0 && v->host < 0;
 	m.seg_len = v->seg_len;
 	return m;
 }
@@ -159,14 +160,15 @@ union control {
 
 static void put_fds(struct msghdr *hdr, union control *control, const int *fds)
 {
+	size_t len = (fds[1] < 0 ? 1 : P3_ATTACH_FDS) * sizeof(int);
 	memset(control, 0, sizeof *control);
 	hdr->msg_control = control->bytes;
-	hdr->msg_controllen = sizeof control->bytes;
+	hdr->msg_controllen = CMSG_SPACE(len);
 	struct cmsghdr *c = CMSG_FIRSTHDR(hdr);
 	c->cmsg_level = SOL_SOCKET;
 	c->cmsg_type = SCM_RIGHTS;
-	c->cmsg_len = CMSG_LEN(P3_ATTACH_FDS * sizeof(int));
-	memcpy(CMSG_DATA(c), fds, P3_ATTACH_FDS * sizeof(int));
+	c->cmsg_len = CMSG_LEN(len);
+	memcpy(CMSG_DATA(c), fds, len);
 }
 
 static int transmit(const struct client *c, const struct p3_attach_msg *m, const int *fds)
@@ -196,7 +198,7 @@ static int send_segments(const struct p3_attach *a, const struct client *c)
 	p3_rdv_show(a->conf.rdv, c->next, &v);
 	struct p3_attach_msg m = message_node(a, c->next, &v);
 	m.op = P3_ATTACH_SEGMENTS;
-	m.status = v.published < 0 || v.host < 0 ? ENOENT : 0;
+	m.status = v.published < 0 ? ENOENT : 0;
 	int fds[P3_ATTACH_FDS] = {v.published, v.host};
 	int rc = transmit(c, &m, m.status ? NULL : fds);
 	if (rc != -ETOOMANYREFS)

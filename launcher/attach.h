@@ -16,7 +16,8 @@
  *
  * The segments are the node's published one and its host segment, sealed by their owner:
  * they can be mapped read-only, and do not shrink.  Those of a node that died are kept
- * until it joins again or the job ends.
+ * until its rank begins again or the job ends, and so are the remains (remains.h) of one
+ * that left, which stand for its published segment: there is one descriptor then.
  *
  * yod waits for no looker: an answer is made packet by packet as the looker reads, from
  * the table as it is then, so nothing is queued; a further question is read only when
@@ -34,7 +35,7 @@
 
 #define P3_ATTACH_MAGIC   0x33504c01u /* protocol, low byte is its version */
 #define P3_ATTACH_CLIENTS 16u
-#define P3_ATTACH_FDS     2u /* published, host */
+#define P3_ATTACH_FDS     2u /* published, host; or remains */
 
 enum p3_attach_op {
 	P3_ATTACH_LOOK = 1, /* looker */
@@ -62,7 +63,7 @@ struct p3_attach_msg {
 	int32_t status;       /* with this wait status; SEGMENTS, REFUSED: an errno */
 	uint32_t barrier_n;   /* waits in PtlXBarrier with so many, itself too; 0: not */
 	uint32_t barrier_ms;  /* for so long */
-	uint32_t pad;
+	uint32_t remains;     /* there are no more than these: remains.h */
 	uint64_t incarnation; /* 0: has never joined */
 	uint64_t layout;      /* P3_LAYOUT_WORD of the nodes' library, 0: not known yet */
 	uint64_t seg_len;     /* of the published segment */

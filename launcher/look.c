@@ -308,31 +308,36 @@ static void unmap(struct p3_look_node *n)
 		n->seg[k] = (struct p3_look_map){.base = NULL};
 	}
 	n->mapped = 0;
+	n->remains = false;
 }
 
+/* None: gone meanwhile, or none to spare; the next look tries. */
 static int map_parcel(struct p3_look_node *n, const struct parcel *p)
 {
 	int rc = 0;
-	if (p->nfds != P3_ATTACH_FDS)
-		return 0; /* gone meanwhile, or none to spare: the next look tries */
-	for (unsigned k = 0; k < P3_ATTACH_FDS && !rc; k++)
+	for (unsigned k = 0; k < p->nfds && !rc; k++)
 		rc = map_one(p->fds[k], &n->seg[k]);
 	if (rc)
 		unmap(n);
-	else
+	else if (p->nfds)
 		n->mapped = p->msg.incarnation;
+	n->remains = n->mapped && p->msg.remains;
 	return rc;
 }
 
-/* Of a node that left the segments are gone; of one that died they are kept. */
+/* A mapping of what a node had while it was there would keep that alive. */
+static bool is_stale(const struct p3_look_node *n)
+{
+	return n->mapped != n->msg.incarnation || n->remains != n->msg.remains;
+}
+
 static int map_node(struct p3_look *look, uint32_t i)
 {
 	struct p3_look_node *n = &look->node[i];
 	struct parcel p;
-	bool has = n->msg.state == P3_RDV_JOINED || n->msg.state == P3_RDV_DIED;
-	if (n->mapped && (!has || n->mapped != n->msg.incarnation))
+	if (n->mapped && is_stale(n))
 		unmap(n);
-	if (!has || n->mapped || !n->msg.incarnation)
+	if (n->mapped || !n->msg.incarnation)
 		return 0;
 	int rc = ask(look, P3_ATTACH_SEGMENTS, i);
 	if (!rc)

@@ -28,6 +28,7 @@
 
 #include "launcher/attach.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -59,6 +60,7 @@ struct p3_look_map {
 struct p3_look_node {
 	struct p3_attach_msg msg; /* P3_ATTACH_NODE */
 	uint64_t mapped;          /* incarnation that seg is of, 0: none */
+	bool remains;             /* all that is left of it: remains.h; no host segment */
 	struct p3_look_map seg[P3_ATTACH_FDS];
 };
 

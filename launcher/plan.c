@@ -96,42 +96,113 @@ static uint64_t limit(int which)
 
 /* ---- what is asked for ---- */
 
+/* One program: its nodes are alike. */
+struct part {
+	const struct p3_prog *prog;
+	uint64_t pages; /* PTL3_HUGEPAGES */
+	uint64_t heap;  /* bytes of addresses; 0: it has none */
+	uint32_t trace; /* records */
+	bool huge;
+	struct p3_footprint node;
+};
+
 struct plan {
 	const struct p3_opt *opt;
 	const struct p3_place *place;
-	uint64_t pages; /* PTL3_HUGEPAGES */
-	uint64_t heap;
 	uint64_t free_huge;
 	uint64_t free;
-	struct p3_footprint node;
-	bool huge;   /* all nodes can have them */
-	bool failed; /* something has been said */
+	bool alike;         /* what all programs take */
+	bool failed;        /* something has been said */
+	uint64_t wanted;    /* hugepages, if there were enough */
+	uint64_t hugepages; /* that are taken */
+	uint64_t start;     /* bytes of all nodes, */
+	uint64_t ordinary;  /* of those with ordinary pages, */
+	uint64_t grown;     /* and published ones at their largest */
+	uint64_t heap;      /* of the node with the largest */
 };
 
-static uint64_t setting(const struct p3_opt *opt, enum p3_conf_id id)
+static uint64_t setting(const struct p3_prog *prog, enum p3_conf_id id)
 {
 	uint64_t value = 0;
-	(void)p3_conf_value(
-		p3_conf_row(id), p3_settings_text(&opt->prog[0], (int)id), &value);
+	(void)p3_conf_value(p3_conf_row(id), p3_settings_text(prog, (int)id), &value);
 	return value;
+}
+
+/* What a program's own environment says counts, and is not raised by --trace. */
+static uint32_t trace_of(const struct p3_opt *opt, const struct p3_prog *prog)
+{
+	const char *name = p3_conf_row(P3_CONF_TRACE)->name;
+	const char *text = p3_prog_getenv(prog, name);
+	uint32_t records;
+	if (text == getenv(name))
+		return p3_spawn_trace_records(opt->trace != NULL);
+	(void)p3_conf_trace(text, &records);
+	return records;
+}
+
+static uint64_t heap_of(const struct p3_opt *opt, const struct p3_prog *prog)
+{
+	if (opt->size == 1)
+		return 0;
+	if (opt->shared_heap && !p3_settings_text(prog, P3_CONF_HEAP))
+		return (uint64_t)1 << 30;
+	return setting(prog, P3_CONF_HEAP);
+}
+
+/* Those that insist on hugepages get them, the others if there are enough for all. */
+static struct part part_of(const struct plan *p, uint32_t i)
+{
+	const struct p3_prog *prog = &p->opt->prog[i];
+	struct part part = {.prog = prog,
+		.pages = setting(prog, P3_CONF_HUGEPAGES),
+		.heap = heap_of(p->opt, prog),
+		.trace = trace_of(p->opt, prog)};
+	part.huge = part.pages == HUGE_ON ||
+		    (part.pages == HUGE_AUTO && p->wanted <= p->free_huge);
+	part.node = p3_footprint_of(p->opt->size, part.huge, part.trace);
+	return part;
+}
+
+static bool is_alike(const struct part *a, const struct part *b)
+{
+	return a->pages == b->pages && a->heap == b->heap && a->trace == b->trace;
+}
+
+static void want_hugepages(struct plan *p, const struct part *part)
+{
+	struct p3_footprint huge = p3_footprint_of(p->opt->size, true, part->trace);
+	if (part->pages != HUGE_OFF)
+		p->wanted += huge.hugepages * part->prog->size;
+}
+
+static void add_up(struct plan *p, const struct part *part)
+{
+	uint64_t n = part->prog->size;
+	p->hugepages += part->node.hugepages * n;
+	p->start += part->node.start * n;
+	p->ordinary += part->huge ? 0 : part->node.start * n;
+	p->grown += part->node.grown * n;
+	if (part->heap > p->heap)
+		p->heap = part->heap;
 }
 
 static struct plan make(const struct p3_opt *opt, const struct p3_place *place)
 {
 	struct plan p = {.opt = opt,
 		.place = place,
-		.pages = setting(opt, P3_CONF_HUGEPAGES),
-		.heap = setting(opt, P3_CONF_HEAP),
 		.free_huge = free_hugepages(),
-		.free = free_memory()};
-	struct p3_footprint huge = p3_footprint_of(
-		opt->size, true, p3_spawn_trace_records(opt->trace != NULL));
-	p.huge = p.pages == HUGE_ON ||
-		 (p.pages == HUGE_AUTO && huge.hugepages * opt->size <= p.free_huge);
-	p.node = p3_footprint_of(
-		opt->size, p.huge, p3_spawn_trace_records(opt->trace != NULL));
-	if (opt->shared_heap && !p3_settings_text(&opt->prog[0], P3_CONF_HEAP))
-		p.heap = (uint64_t)1 << 30;
+		.free = free_memory(),
+		.alike = true};
+	struct part part, first = part_of(&p, 0);
+	for (uint32_t i = 0; i < opt->prog_n; i++) {
+		part = part_of(&p, i);
+		want_hugepages(&p, &part);
+		p.alike = p.alike && is_alike(&part, &first);
+	}
+	for (uint32_t i = 0; i < opt->prog_n; i++) {
+		part = part_of(&p, i);
+		add_up(&p, &part);
+	}
 	return p;
 }
 
@@ -147,34 +218,71 @@ static void print_programs(const struct p3_opt *opt)
 	}
 }
 
+/* Behind what is so for a part only. */
+struct whose {
+	char text[40];
+};
+
+static struct whose whose(const struct plan *p, const struct part *part)
+{
+	struct whose w = {""};
+	if (!p->alike)
+		snprintf(w.text, sizeof w.text, " of ranks %u-%u", part->prog->first,
+			part->prog->first + part->prog->size - 1);
+	return w;
+}
+
+/* Parts that are told of: one stands for all that are alike. */
+static uint32_t parts(const struct plan *p)
+{
+	return p->alike ? 1 : p->opt->prog_n;
+}
+
+static void print_start(const struct plan *p)
+{
+	for (uint32_t i = 0; i < parts(p); i++) {
+		struct part part = part_of(p, i);
+		const struct p3_footprint *f = &part.node;
+		printf("%-14seach node%s %" PRIu64
+		       " bytes at the start: published %" PRIu64 ", doorbell %" PRIu64
+		       ", host %" PRIu64 "\n",
+			i ? "" : "memory", whose(p, &part).text, f->start, f->published,
+			f->doorbell, f->host);
+	}
+}
+
 static void print_memory(const struct plan *p)
 {
-	const struct p3_footprint *f = &p->node;
-	uint64_t n = p->opt->size;
-	printf("memory        each node %" PRIu64
-	       " bytes at the start: published %" PRIu64 ", doorbell %" PRIu64
-	       ", host %" PRIu64 "\n",
-		f->start, f->published, f->doorbell, f->host);
-	printf("              all nodes %" PRIu64 " bytes", f->start * n);
+	print_start(p);
+	printf("              all nodes %" PRIu64 " bytes", p->start);
 	if (p->free != UNKNOWN)
 		printf(", %" PRIu64 " free", p->free);
-	printf("\n              with all lanes and windows in use published grows to "
-	       "%" PRIu64 " bytes, %" PRIu64 " for all nodes\n",
-		f->grown, f->grown * n);
-	printf("              shared heap: addresses for %" PRIu64
-	       " KiB a node, memory as blocks need it\n",
-		n > 1 ? KIB(p->heap) : 0);
+	printf("\n              with all lanes and windows in use published");
+	for (uint32_t i = 0; i < parts(p); i++) {
+		struct part part = part_of(p, i);
+		printf("%s%s grows to %" PRIu64 " bytes", i ? "," : "",
+			whose(p, &part).text, part.node.grown);
+	}
+	printf(", %" PRIu64 " for all nodes\n", p->grown);
+	for (uint32_t i = 0; i < parts(p); i++) {
+		struct part part = part_of(p, i);
+		printf("              shared heap%s: addresses for %" PRIu64
+		       " KiB a node, memory as blocks need it\n",
+			whose(p, &part).text, KIB(part.heap));
+	}
 }
 
 static void print_hugepages(const struct plan *p)
 {
 	static const char *const words[] = {"auto", "on", "off"};
-	struct p3_footprint huge = p3_footprint_of(
-		p->opt->size, true, p3_spawn_trace_records(p->opt->trace != NULL));
-	printf("hugepages     %" PRIu64 " of 2 MiB needed, %" PRIu64
-	       " free; PTL3_HUGEPAGES is %s: %s\n",
-		p->pages == HUGE_OFF ? 0 : huge.hugepages * p->opt->size, p->free_huge,
-		words[p->pages], p->huge ? "hugepages" : "ordinary pages");
+	printf("hugepages     %" PRIu64 " of 2 MiB needed, %" PRIu64 " free", p->wanted,
+		p->free_huge);
+	for (uint32_t i = 0; i < parts(p); i++) {
+		struct part part = part_of(p, i);
+		printf("; PTL3_HUGEPAGES%s is %s: %s", whose(p, &part).text,
+			words[part.pages], part.huge ? "hugepages" : "ordinary pages");
+	}
+	printf("\n");
 }
 
 static void print_place(const struct plan *p, uint32_t rank)
@@ -201,8 +309,7 @@ static void print_descriptors(const struct plan *p)
 {
 	uint64_t most = limit(RLIMIT_NOFILE);
 	printf("descriptors   each node %d, yod %" PRIu64 " at most",
-		P3_NODE_FDS - (p->heap == 0 || p->opt->size == 1),
-		p3_plan_yod_fds(p->opt->size));
+		P3_NODE_FDS - (p->heap == 0), p3_plan_yod_fds(p->opt->size));
 	if (most != UNKNOWN)
 		printf("; %" PRIu64 " allowed", most);
 	printf("\n");
@@ -221,8 +328,8 @@ static void check_size(struct plan *p)
 
 static void check_memory(struct plan *p)
 {
-	uint64_t need = p->node.start * p->opt->size;
-	if (p->huge || p->free == UNKNOWN || need <= p->free)
+	uint64_t need = p->ordinary;
+	if (p->free == UNKNOWN || need <= p->free)
 		return;
 	p->failed = true;
 	p3_say("plan: %" PRIu64 " KiB needed, %" PRIu64
@@ -232,7 +339,7 @@ static void check_memory(struct plan *p)
 
 static void check_hugepages(struct plan *p)
 {
-	uint64_t need = p->node.hugepages * p->opt->size;
+	uint64_t need = p->hugepages;
 	if (need <= p->free_huge)
 		return;
 	p->failed = true;
@@ -257,14 +364,13 @@ static void check_limit(
 
 static void check(struct plan *p)
 {
-	uint64_t heap = p->opt->size > 1 ? p->heap : 0;
 	check_size(p);
 	check_memory(p);
 	check_hugepages(p);
 	check_limit(p, RLIMIT_NOFILE, p3_plan_yod_fds(p->opt->size), "open files",
 		"ulimit -Hn");
 	check_limit(p, RLIMIT_FSIZE, P3_HOST_LEN, "bytes of a file", "ulimit -f");
-	check_limit(p, RLIMIT_AS, P3_HOST_LEN + heap + p->node.grown * p->opt->size,
+	check_limit(p, RLIMIT_AS, P3_HOST_LEN + p->heap + p->grown,
 		"bytes of address space", "ulimit -v");
 }
 

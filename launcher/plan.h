@@ -3,8 +3,8 @@
  * plan - what a job will take, before anything starts (--plan)
  *
  * Memory by the formula of shm/footprint.h, hugepages, CPUs and places, descriptors;
- * beside each what there is.  What cannot be is said on stderr.  Settings are those of
- * the first program.
+ * beside each what there is.  What cannot be is said on stderr.  Programs that are told
+ * different settings (-x, a load file) have lines of their own; sums are of all nodes.
  */
 #ifndef P3_LAUNCHER_PLAN_H
 #define P3_LAUNCHER_PLAN_H

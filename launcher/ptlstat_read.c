@@ -116,16 +116,20 @@ static const void *published(
 	return p3_look_bytes(p->look, i, P3_LOOK_PUBLISHED, off, len);
 }
 
+static bool is_all_there(const struct ptl_node *n)
+{
+	return !n->msg.remains;
+}
+
 static const char *check_header(const struct ptl_picture *p, uint32_t i)
 {
 	const struct p3_attach_msg *m = &p->node[i].msg;
 	const struct p3_seg_header *h = published(p, i, 0, sizeof *h);
 	if (m->state == P3_RDV_NEVER_JOINED)
 		return "it has not joined";
-	if (m->state == P3_RDV_LEFT)
-		return "it has left";
 	if (!h)
-		return "its segment cannot be mapped";
+		return m->state == P3_RDV_LEFT ? "it has left"
+					       : "its segment cannot be mapped";
 	if (h->magic != P3_SEG_MAGIC || h->layout != P3_LAYOUT_WORD)
 		return "its library is of another build; use the ptlstat that came with "
 		       "it";
@@ -133,7 +137,8 @@ static const char *check_header(const struct ptl_picture *p, uint32_t i)
 		h->incarnation != m->incarnation)
 		return "its segment makes no sense";
 	struct p3_layout l = p3_layout_of(h->nnodes);
-	return published(p, i, 0, l.ctl_len) ? NULL : "its segment is too short";
+	uint64_t len = is_all_there(&p->node[i]) ? l.ctl_len : l.base_off;
+	return published(p, i, 0, len) ? NULL : "its segment is too short";
 }
 
 static void read_words(const struct ptl_picture *p, struct ptl_node *n, uint32_t i)
@@ -202,8 +207,9 @@ static void read_node(const struct ptl_picture *p, uint32_t i)
 	struct ptl_node *n = &p->node[i];
 	n->msg = p3_look_node(p->look, i)->msg;
 	n->unseen = check_header(p, i);
-	if (!n->unseen) {
+	if (!n->unseen)
 		read_words(p, n, i);
+	if (!n->unseen && is_all_there(n)) {
 		read_waits(p, n, i);
 		read_queues(p, n, i);
 	}
@@ -243,7 +249,7 @@ static const struct p3_peer_entry *entry(
 {
 	struct p3_layout l = p3_layout_of(p->size);
 	const struct p3_peer_entry *e;
-	if (p->node[of].unseen || p->size > P3_MAX_NODES)
+	if (p->node[of].unseen || !is_all_there(&p->node[of]) || p->size > P3_MAX_NODES)
 		return NULL;
 	return published(p, of, l.peers_off + about * sizeof *e, sizeof *e);
 }

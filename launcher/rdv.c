@@ -3,6 +3,7 @@
 #include "launcher/clock.h"
 #include "launcher/libof.h"
 #include "launcher/outq.h"
+#include "launcher/remains.h"
 #include "shm/fault.h"
 #include "shm/job.h"
 
@@ -343,6 +344,14 @@ static void close_but_for_lookers(struct node *n)
 	close_fds(&n->fds[FD_HEAP], 1);
 }
 
+/* A copy, which holds neither its hugepages nor its lanes. */
+static void keep_remains(const struct p3_rdv *r, struct node *n)
+{
+	int kept = p3_remains_make(n->fds[FD_PUBLISHED], r->conf.size);
+	close_fds(n->fds, P3_JOB_FDS);
+	n->fds[FD_PUBLISHED] = kept < 0 ? -1 : kept;
+}
+
 static void owner_forget(struct p3_rdv *r, struct node *n)
 {
 	if (n->owner_fd >= 0) {
@@ -382,7 +391,7 @@ static void unjoin(struct p3_rdv *r, uint32_t i, enum p3_job_op op, int status, 
 	if (op == P3_JOB_DIED)
 		close_but_for_lookers(n);
 	else
-		close_fds(n->fds, P3_JOB_FDS);
+		keep_remains(r, n);
 }
 
 /*
@@ -520,6 +529,8 @@ static void on_hello(struct p3_rdv *r, uint32_t i, const struct packet *p)
 		r->gone_n--;
 	n->state = KNOWN;
 	owner_watch(r, i, p->from.os_pid);
+	if (n->fds[FD_HOST] >= 0)
+		keep_remains(r, n);
 
 	struct p3_job_msg m = message(r, P3_JOB_WELCOME, i);
 	m.size = r->conf.size;
@@ -563,7 +574,7 @@ static void on_join(struct p3_rdv *r, uint32_t i, struct packet *p)
 	n->seg_len = p->msg.seg_len;
 	n->heap_len = p->msg.heap_len;
 	memcpy(n->pid, p->msg.pid, sizeof n->pid);
-	close_fds(n->fds, P3_JOB_FDS); /* of an incarnation that died */
+	close_fds(n->fds, P3_JOB_FDS); /* of an incarnation that is over */
 	for (unsigned k = 0; k < P3_JOB_FDS; k++)
 		n->fds[k] = k < p->nfds ? p->fds[k] : -1;
 	p->nfds = 0;

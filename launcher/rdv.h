@@ -25,7 +25,9 @@
  * duplicated, a queued birth uses those of the table.
  *
  * For those who look on (attach.h) the published and the host segment of a node that
- * died are kept until it joins again or the job ends; its doorbell and heap are not.
+ * died are kept, its doorbell and heap are not; of one that left its counters and its
+ * trace are (remains.h), and of one that died, too, once its rank says HELLO again: the
+ * next one may need its hugepages.  All that goes when it joins again or the job ends.
  */
 #ifndef P3_LAUNCHER_RDV_H
 #define P3_LAUNCHER_RDV_H

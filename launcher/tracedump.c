@@ -47,9 +47,10 @@ static int help(void)
 {
 	puts("usage: tracedump [options] FILE\n"
 	     "       tracedump [options] --job JOB\n"
-	     "Shows what the NICs of a job did last: from a file of yod --trace, or "
-	     "from\n"
-	     "a job that runs, its nodes that died included.\n\n"
+	     "Shows what the NICs of a job did last: from a file of yod --trace, "
+	     "from the\n"
+	     "core of a node, or from a job that runs, its nodes that died or left "
+	     "included.\n\n"
 	     "  --job JOB        of this job; its number, or any process of it\n"
 	     "  --json           for ui.perfetto.dev or chrome://tracing\n"
 	     "  --svg            a picture; best of few microseconds\n"

@@ -3,7 +3,8 @@
  * tracedump - the parts of the program tracedump
  *
  *	tracedump.c	  command line
- *	tracedump_load.c  traces from a file or a job: one clock, one list
+ *	tracedump_load.c  traces from a file, a core or a job: one clock, one list
+ *	tracedump_core.c  what of it is in an ELF core
  *	tracedump_flow.c  which records are about one message
  *	tracedump_slice.c what took from when to when, and where arrows go
  *	tracedump_code.c  functions and offsets, by elfutils
@@ -72,6 +73,11 @@ struct td_trace {
 int td_load_file(const char *path, struct td_trace *trace_out);
 int td_load_job(uint32_t pid, struct td_trace *trace_out);
 void td_free(struct td_trace *trace);
+
+/* ---- tracedump_core.c: calls found for each node of a core; the same ---- */
+
+int td_core_each(const char *path, int fd,
+	int (*found)(void *arg, const struct p3_trace_taken *taken), void *arg);
 
 /* ---- tracedump_flow.c ---- */
 

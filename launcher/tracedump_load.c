@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Traces from a file or a job: each record's time on one clock, all records in order. */
+/* Traces from a file, a core or a job: times on one clock, all records in order. */
 #include "launcher/look.h"
 #include "launcher/tracedump.h"
 
+#include <elf.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -148,11 +149,39 @@ static double pace(struct p3_trace_look a, struct p3_trace_look b)
 	return (double)(b.ns - a.ns) / (double)(b.ticks - a.ticks);
 }
 
+/* When its first node began, by what nodes say, if that can be. */
+static struct p3_trace_look first_look(
+	const struct td_trace *t, struct p3_trace_look now, double ns_per_tick)
+{
+	struct p3_trace_look first = now;
+	for (uint32_t i = 0; i < t->nblocks; i++) {
+		uint64_t ticks = t->block[i].header.ticks;
+		if (ticks < first.ticks &&
+			(double)(now.ticks - ticks) * ns_per_tick < (double)now.ns)
+			first = (struct p3_trace_look){ticks, t->block[i].header.ns};
+	}
+	return first;
+}
+
+static struct scale measure(
+	const struct td_trace *t, uint32_t clock, struct p3_trace_look before)
+{
+	struct p3_trace_look now = p3_trace_look_now(clock);
+	const struct timespec nap = {.tv_nsec = PACE_NS};
+	if (now.ns - before.ns < PACE_NS) {
+		nanosleep(&nap, NULL);
+		now = p3_trace_look_now(clock);
+	}
+	double ns_per_tick = pace(before, now);
+	return (struct scale){first_look(t, now, ns_per_tick), ns_per_tick};
+}
+
 /* ---- a file ---- */
 
 static int bad_file(const char *path, const char *what)
 {
-	td_say("'%s': %s; expected a file of yod --trace, whole", path, what);
+	td_say("'%s': %s; expected a file of yod --trace, whole, or a node's core", path,
+		what);
 	return -EPROTO;
 }
 
@@ -216,19 +245,67 @@ static int read_file(FILE *in, const char *path, struct td_trace *t)
 	return rc ? rc : in_order(t, &s);
 }
 
+/* ---- a core ---- */
+
+static struct p3_trace_look last_look(const struct p3_trace_taken *taken)
+{
+	struct p3_trace_look last = {taken->header.ticks, taken->header.ns};
+	for (uint32_t i = 0; i < taken->n; i++)
+		if (taken->entry[i].ticks > last.ticks)
+			last.ticks = taken->entry[i].ticks;
+	return last;
+}
+
+static int add_dumped(void *arg, const struct p3_trace_taken *taken)
+{
+	struct td_trace *t = arg;
+	struct td_block b = {.header = taken->header,
+		.node = taken->header.node,
+		.fate = P3_TRACE_DUMPED,
+		.now = last_look(taken),
+		.written = {taken->written[0], taken->written[1]},
+		.lost = taken->lost};
+	t->size = taken->header.nnodes;
+	return add_block(t, &b, taken->entry, taken->n);
+}
+
+/* A core has one look at the clock: how it runs, this machine's tells. */
+static int read_core(int fd, const char *path, struct td_trace *t)
+{
+	int rc = td_core_each(path, fd, add_dumped, t);
+	if (rc)
+		return rc;
+	const struct p3_trace_header *first = &t->block[0].header;
+	struct p3_trace_look before = p3_trace_look_now(first->clock);
+	struct scale s = measure(t, first->clock, before);
+	s.began = (struct p3_trace_look){first->ticks, first->ns};
+	for (uint32_t i = 1; i < t->nblocks; i++)
+		if (t->block[i].header.ticks < s.began.ticks)
+			s.began.ticks = t->block[i].header.ticks;
+	return in_order(t, &s);
+}
+
+/* One byte tells, and can be put back into a pipe. */
+static bool is_elf(FILE *in)
+{
+	int c = getc(in);
+	(void)ungetc(c, in);
+	return c == ELFMAG0;
+}
+
 int td_load_file(const char *path, struct td_trace *trace_out)
 {
 	struct td_trace t = {.jid = 0};
 	struct stat st;
 	FILE *in = fopen(path, "re");
 	if (!in || fstat(fileno(in), &st) || S_ISDIR(st.st_mode)) {
-		td_say("'%s': %s; expected a file of yod --trace", path,
+		td_say("'%s': %s; expected a file of yod --trace, or a node's core", path,
 			in ? "a directory" : strerror(errno));
 		if (in)
 			fclose(in);
 		return -ENOENT;
 	}
-	int rc = read_file(in, path, &t);
+	int rc = is_elf(in) ? read_core(fileno(in), path, &t) : read_file(in, path, &t);
 	fclose(in);
 	if (rc)
 		td_free(&t);
@@ -274,33 +351,6 @@ static int add_node(struct td_trace *t, struct p3_look *look, uint32_t i)
 	return rc;
 }
 
-/* When its first node began, by what nodes say, if that can be. */
-static struct p3_trace_look first_look(
-	const struct td_trace *t, struct p3_trace_look now, double ns_per_tick)
-{
-	struct p3_trace_look first = now;
-	for (uint32_t i = 0; i < t->nblocks; i++) {
-		uint64_t ticks = t->block[i].header.ticks;
-		if (ticks < first.ticks &&
-			(double)(now.ticks - ticks) * ns_per_tick < (double)now.ns)
-			first = (struct p3_trace_look){ticks, t->block[i].header.ns};
-	}
-	return first;
-}
-
-static struct scale measure(const struct td_trace *t, struct p3_trace_look before)
-{
-	uint32_t clock = p3_trace_clock();
-	struct p3_trace_look now = p3_trace_look_now(clock);
-	const struct timespec nap = {.tv_nsec = PACE_NS};
-	if (now.ns - before.ns < PACE_NS) {
-		nanosleep(&nap, NULL);
-		now = p3_trace_look_now(clock);
-	}
-	double ns_per_tick = pace(before, now);
-	return (struct scale){first_look(t, now, ns_per_tick), ns_per_tick};
-}
-
 static int no_job(uint32_t pid, int rc)
 {
 	td_say("--job %u: %s; expected the number of a job of yours, or a process of one",
@@ -310,7 +360,8 @@ static int no_job(uint32_t pid, int rc)
 
 static int read_job(struct td_trace *t, struct p3_look *look)
 {
-	struct p3_trace_look before = p3_trace_look_now(p3_trace_clock());
+	uint32_t clock = p3_trace_clock();
+	struct p3_trace_look before = p3_trace_look_now(clock);
 	int rc = p3_look_again(look);
 	t->jid = p3_look_job(look)->jid;
 	t->size = p3_look_job(look)->size;
@@ -320,7 +371,7 @@ static int read_job(struct td_trace *t, struct p3_look *look)
 		return no_job(t->jid, -EPROTO);
 	for (uint32_t i = 0; !rc && i < t->size; i++)
 		rc = add_node(t, look, i);
-	struct scale s = measure(t, before);
+	struct scale s = measure(t, clock, before);
 	if (!rc && !t->nblocks) {
 		td_say("job %u has no trace; expected one that was started with "
 		       "yod --trace FILE, or with PTL3_TRACE set",

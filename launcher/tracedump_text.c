@@ -198,7 +198,7 @@ static void line(const struct td_trace *t, const struct td_event *ev, FILE *out)
 
 static void say_block(const struct td_block *b, FILE *out)
 {
-	static const char *const fates[] = {"runs", "left", "died"};
+	static const char *const fates[] = {"runs", "left", "died", "dumped core"};
 	fprintf(out, "# node %u: %s, pid %u, %s, %" PRIu64 "+%" PRIu64 " records written",
 		b->node, b->header.program, b->header.os_pid, fates[b->fate],
 		b->written[P3_TRACE_FW], b->written[P3_TRACE_HOST]);

@@ -18,7 +18,7 @@
 #define P3_TRACEFILE_MAGIC  0x31656361727433ffu /* never text */
 #define P3_TRACEBLOCK_MAGIC 0x6b636f6c62743370u
 
-enum p3_trace_fate { P3_TRACE_RUNS, P3_TRACE_LEFT, P3_TRACE_DIED };
+enum p3_trace_fate { P3_TRACE_RUNS, P3_TRACE_LEFT, P3_TRACE_DIED, P3_TRACE_DUMPED };
 
 struct p3_trace_look {
 	uint64_t ticks, ns;

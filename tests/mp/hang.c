@@ -9,6 +9,7 @@
  *	denied	 the same, but rank 1's access control list refuses it
  *	queued	 rank 0 sends to rank 1, which stopped itself, more than its lane holds
  *	killed	 rank 1 kills itself; rank 0 waits for its message
+ *	left	 rank 1 sends to rank 0 and leaves, rank 2 ends; rank 0 waits on
  *	late	 rank 2 has not called PtlInit, the others are in the barrier
  *	idle	 all sleep outside of Portals
  *	talk	 all talk to their neighbours for good
@@ -21,7 +22,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { BITS = 7, MANY = 3000 };
+enum { BITS = 7, MANY = 3000, LAST = 5 };
 
 static char bytes[64];
 
@@ -112,6 +113,29 @@ static void killed(void)
 	sleep_for_good();
 }
 
+static void left(void)
+{
+	ptl_event_t ev;
+	ptl_handle_eq_t eq = mp_queue(64);
+	(void)mp_attach(
+		BITS, bytes, sizeof bytes, PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE, eq);
+	mp_barrier();
+	if (mp.rank == 1) {
+		ptl_handle_md_t md = mp_bind(bytes, 8, eq, 0);
+		for (int i = 0; i < LAST; i++) {
+			mp_put(md, 0, 8, PTL_ACK_REQ, 0, BITS, 0, 0);
+			mp_expect(eq, PTL_EVENT_SEND_END);
+			mp_expect(eq, PTL_EVENT_ACK);
+		}
+	}
+	for (int i = 0; mp.rank == 0 && i <= LAST; i++)
+		(void)PtlEQWait(eq, &ev);
+	PtlFini();
+	if (mp.rank == 2)
+		exit(0);
+	sleep_for_good();
+}
+
 static void late(void)
 {
 	mp_barrier();
@@ -145,7 +169,8 @@ int main(int argc, char **argv)
 		void (*play)(void);
 	} scenes[] = {{"stopped", stopped}, {"barrier", barrier}, {"event", event},
 		{"drop", drop}, {"denied", denied}, {"queued", queued},
-		{"killed", killed}, {"late", late}, {"idle", idle}, {"talk", talk}};
+		{"killed", killed}, {"left", left}, {"late", late}, {"idle", idle},
+		{"talk", talk}};
 	const char *rank = getenv("PTL_MY_RID");
 	if (argc > 1 && !strcmp(argv[1], "late") && rank && !strcmp(rank, "2"))
 		sleep_for_good();

@@ -95,6 +95,8 @@ SCENES = {
                   r'2 nodes wait for it: 0 and 1'],
     ('killed', 3): [r'node 0 waits for an event that nobody has sent',
                     r'node 1 is dead \(killed by signal 9\)'],
+    ('left', 3): [r'node 0 waits for an event that nobody has sent',
+                  r'node 1 .*left.*\n.*node 2 .*exited with status 0'],
     ('idle', 2): [r'nobody waits for long; 2 of 2 nodes are alive'],
 }
 
@@ -214,6 +216,19 @@ def check_dead(job):
         fail(f'what the dead left: {node}')
 
 
+def check_left(job):
+    """Counters can be read after their node: it left, and runs; or has ended."""
+    for node, state, sent in ((1, 'left', 5), (2, 'exited with status 0', 0)):
+        node = picture(job.pid)[0]['nodes'][node]
+        check_schema(picture(job.pid)[0])
+        if node['state'] != state or node['unseen'] is not None:
+            fail(f'what is said of a node that left: {node}')
+        elif node['counters']['sent'] != sent or node['peers'] or node['waits']:
+            fail(f'what the one that left had done: {node}')
+    if not re.search(r'^ +1 +\d+ left ', ptlstat(job.pid), re.M):
+        fail('the table shows who left')
+
+
 # ---- ends ----
 
 def check_stopped_looker(job):
@@ -279,6 +294,7 @@ def main():
     check_stopped_looker(short)
     check_why(scenes)
     check_dead(scenes[('killed', 3)])
+    check_left(scenes[('left', 3)])
     check_stranger(scenes[('event', 3)])
     end(*scenes.values())
     talk = start(16, 'talk', env={'PTL3_CMA': 'off'})

@@ -116,6 +116,30 @@ for n in 2 5; do
 	same "planned descriptors" "$fds" \
 		"$(sed -n 's/^descriptors *each node \([0-9]*\),.*/\1/p' "$dir/out")"
 done
+# Several programs: what each is told is its own, and sums are of all nodes.
+if [ -x "$footprint" ]; then
+	mine=(-sz 2 -x PTL3_HUGEPAGES=off -x PTL3_TRACE=4096 -x PTL3_HEAP=8M "$footprint")
+	theirs=(-sz 3 -x PTL3_HUGEPAGES=off -x PTL3_HEAP=16M "$footprint")
+	yod --timeout 25 "${mine[@]}" : "${theirs[@]}" # rank 0 is measured
+	traced=$(sed -n 's/.* descriptors, \([0-9]*\) bytes$/\1/p' "$dir/out")
+	yod --timeout 25 "${theirs[@]}" : "${mine[@]}"
+	plain=$(sed -n 's/.* descriptors, \([0-9]*\) bytes$/\1/p' "$dir/out")
+	yod --plan "${mine[@]}" : "${theirs[@]}"
+	same "planned bytes of each" "0-1 $traced 2-4 $plain" "$(paste -sd' ' < <(
+		sed -n 's/^.*each node of ranks \([0-9-]*\) \([0-9]*\) bytes.*/\1 \2/p' "$dir/out"))"
+	same "planned bytes of all" $((2 * traced + 3 * plain)) \
+		"$(sed -n 's/^ *all nodes \([0-9]*\) bytes.*/\1/p' "$dir/out")"
+	same "planned heaps" "8192 16384" "$(paste -sd' ' < <(
+		sed -n 's/^ *shared heap of.*addresses for \([0-9]*\) KiB.*/\1/p' "$dir/out"))"
+fi
+yod --trace "$dir/trace" --plan -sz 1 -x PTL3_TRACE=off true : -sz 1 true
+same "a trace of one program" 1 "$(grep -c 'each node of ranks 0-0 ' "$dir/out")"
+same "is no other's" 1 "$(grep -c 'each node of ranks 1-1 ' "$dir/out")"
+yod --plan -sz 2 true : -sz 1 -x PTL3_MODE=park true
+same "programs that take alike" 1 "$(grep -c '^memory *each node [0-9]' "$dir/out")"
+yod --plan -sz 1 -x PTL3_HUGEPAGES=off true : -sz 2 -x PTL3_HUGEPAGES=on true
+same "hugepages of the program that wants them" 4 \
+	"$(sed -n 's/^hugepages *\([0-9]*\) of.*0-0 is off: .*1-2 is on: hugepages$/\1/p' "$dir/out")"
 yod --plan --bind "$first" -sz 2 true
 same "a planned place" "CPUs $first, NIC thread $first" \
 	"$(sed -n 's/^ *rank 1: //p' "$dir/out")"

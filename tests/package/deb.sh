@@ -33,6 +33,7 @@ check_library() {
 	ldconfig -p | grep -q "libportals.so.0 .* => /" || fail "ldconfig does not know it"
 	ldd /usr/bin/portalperf | grep -q "libportals.so.0 => /" || fail "no library is found"
 	ptlstat >/dev/null || fail "ptlstat does not run"
+	[ -f /usr/share/zsh/vendor-completions/_yod ] || fail "zsh does not find _yod"
 	PTL3_HUGEPAGES=off yod -sz 2 portalperf --quick --sizes 8 >/dev/null ||
 		fail "portalperf does not run"
 }

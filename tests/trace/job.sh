@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Jobs with a trace, and tracedump at work on them: job.sh cast|wire|killed|hostile|wrong
+# Jobs with a trace, and tracedump at work on them: job.sh cast|wire|killed|left|dumped|gcore|hostile|wrong
 # P3_YOD, TRACEDUMP, TRACE_NODE, FILECAST say where the programs are.
 here=${0%/*}
 scratch=$(mktemp -d) || exit 1
@@ -113,6 +113,75 @@ killed() {
 	python3 "$here/check.py" json || fail "json"
 }
 
+# What a node did that has left, while the others run.
+left() {
+	begin 3 left
+	wait_for eval 'dump --job $yod --node 0 | grep -q "death left node 1"'
+	dump --job $yod >text 2>said || fail "--job: $(cat said)"
+	has text '^# node 0: .*, runs, '
+	has text '^# node 1: .*, left, '
+	dump --job $yod --node 1 --at send | grep -c 'send put to 0 .* 8 B' >n
+	[ "$(cat n)" = 501 ] || fail "$(cat n) puts of the one that left"
+	finish
+	[ $status = 0 ] || fail "status $status"
+}
+
+skip() {
+	echo "skipped: $1"
+	exit 77
+}
+
+# What a core has is what the file has, but for what others know of the dead.
+compare() {
+	plain='s/^ *[0-9.]+: //; s/ \([0-9]+ ns\)//'
+	dump --node 1 trace | grep -v '^#' | sed -E "$plain" >of_file
+	dump "$1" | grep -v '^#' | sed -E "$plain" >of_core
+	[ "$(wc -l <of_core)" -gt 2000 ] || fail "$(wc -l <of_core) records"
+	cmp of_file of_core || fail "the core has others: $(diff of_file of_core | head -4)"
+}
+
+# The kernel's core of a node that dies, with its trace.
+dumped() {
+	case $(cat /proc/sys/kernel/core_pattern) in
+	[\|/]*) skip "core files go elsewhere: $(cat /proc/sys/kernel/core_pattern)" ;;
+	esac
+	ulimit -c unlimited 2>/dev/null || skip "no core files: ulimit -c $(ulimit -c)"
+	begin 3 dumped
+	wait_for grep -q 'rank 1 .*killed by signal 11 .*core dumped' err
+	finish
+	core=$(find . -name 'core*' -size +0)
+	[ -n "$core" ] || fail "there is no core"
+	[ "$(stat -c %s "$core")" -lt $((64 << 20)) ] || fail "$(stat -c %s "$core") bytes"
+	dump "$core" >text 2>said || fail "the core: $(cat said)"
+	has text '^# node 1: trace_node, pid [0-9]+, dumped core, '
+	has text ': [0-9a-f]{8} [a-z_0-9]*p3_fw[a-z_.0-9]*\+[0-9a-f]{4} \([0-9]+ ns\) send put to 0'
+	[ "$(dump --at send "$core" | grep -c 'send put to 0 .* 8 B')" = 501 ] || fail "puts"
+	compare "$core"
+	dump --json "$core" >json || fail json
+	python3 "$here/check.py" json || fail "json of a core"
+	head -c 100000 "$core" >half
+	refused 1 "'half': " "$TRACEDUMP" half
+}
+
+# That of a debugger, of a node that goes on.
+gcore() {
+	command -v gdb >/dev/null || skip "gdb is not installed"
+	begin 3 left
+	wait_for eval 'dump --job $yod --node 2 | grep -q "death left node 1"'
+	pid=$(dump --job $yod | sed -nE 's/^# node 2: .* pid ([0-9]+), .*/\1/p')
+	gdb -batch -p "$pid" -ex 'gcore core' >said 2>&1
+	[ -s core ] || {
+		finish
+		skip "gdb may not attach: $(grep -m 1 -iE 'ptrace|cannot|could not' said)"
+	}
+	dump core >text 2>said || fail "gcore: $(cat said)"
+	has text '^# node 2: .*, dumped core, '
+	has text 'send put to 0 '
+	has text 'death left node 1'
+	finish
+	[ $status = 0 ] || fail "status $status"
+}
+
 # Rank 1 writes anything over its trace, its header included with four ranks.
 hostile() {
 	for size in 3 4; do
@@ -153,6 +222,9 @@ wrong() {
 	refused 1 "'nothing': No such file" "$TRACEDUMP" nothing
 	refused 1 "'\.': a directory" "$TRACEDUMP" .
 	refused 1 "it is something else" "$TRACEDUMP" "$0"
+	refused 1 "an ELF file, but no core" "$TRACEDUMP" "$TRACEDUMP"
+	printf '\177ELF' >elf
+	refused 1 "an ELF file, but no core" "$TRACEDUMP" elf
 	refused 1 "--job 1: " "$TRACEDUMP" --job 1
 	refused 2 "--job: 'x' is not understood; expected" "$TRACEDUMP" --job x
 	refused 2 "--node: '3-1' is not understood" "$TRACEDUMP" --node 3-1 trace

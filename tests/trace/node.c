@@ -5,6 +5,8 @@
  *	put	 everybody puts 20 messages of all kinds to the next rank, and gets some
  *	killed	 1 and 2 put to 0, one after the other; 1 is killed after its 501st, the
  *		 others go on until the file STOP is there
+ *	left	 the same, but 1 ends by exit(0), and others know it as one that left
+ *	dumped	 the same, but 1 dumps core
  *	hostile	 the same, but 1 is not killed: it writes anything into its trace
  */
 #include "mp/mp.h"
@@ -45,12 +47,14 @@ static void put_all(ptl_handle_md_t md, ptl_handle_md_t get)
 
 /* ---- killed, hostile ---- */
 
-static void put_until_death(ptl_handle_md_t md)
+static void put_until_death(ptl_handle_md_t md, int sig)
 {
 	for (unsigned i = 1; i < DEATH; i++)
 		put_one(md, 8, 0);
 	mp_put(md, 0, 8, PTL_ACK_REQ, 0, BITS, 0, 0);
-	kill(getpid(), SIGKILL);
+	if (!sig)
+		exit(0);
+	kill(getpid(), sig);
 }
 
 static void put_until(ptl_handle_md_t md, const char *stop)
@@ -119,13 +123,15 @@ int main(int argc, char **argv)
 		put_all(md, get);
 	else if (mp.rank == 0)
 		take_until_last(came);
-	else if (mp.rank == 1 && !strcmp(what, "killed"))
-		put_until_death(md);
+	else if (mp.rank == 1 && strcmp(what, "hostile"))
+		put_until_death(md, !strcmp(what, "killed")   ? SIGKILL
+				    : !strcmp(what, "dumped") ? SIGSEGV
+							      : 0);
 	else if (mp.rank == 1)
 		scribble(stop);
 	else
 		put_until(md, stop);
-	if (strcmp(what, "killed"))
+	if (!strcmp(what, "put") || !strcmp(what, "hostile"))
 		mp_end();
 	else
 		PtlFini();

@@ -12,7 +12,9 @@
 #include "shm/conf.h"
 #include "shm/park.h"
 
+#include <elf.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -322,6 +324,143 @@ static void dump_regions(void *a, void *b, uint64_t *seed)
 	free(tb);
 }
 
+/* ---- cores ---- */
+
+enum { CORE_MAPS = 6, CORE_NODES = 2 };
+
+struct test_core {
+	Elf64_Ehdr head;
+	Elf64_Phdr map[CORE_MAPS];
+	struct p3_seg_header node[CORE_NODES];
+};
+
+static const struct test_core blank_core = {
+	.head = {.e_ident = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB,
+			 EV_CURRENT},
+		.e_type = ET_CORE,
+		.e_machine = EM_X86_64,
+		.e_version = EV_CURRENT,
+		.e_phoff = offsetof(struct test_core, map),
+		.e_ehsize = sizeof(Elf64_Ehdr),
+		.e_phentsize = sizeof(Elf64_Phdr),
+		.e_phnum = CORE_MAPS},
+};
+
+static Elf64_Phdr map_of(uint64_t at, uint64_t off, uint64_t len)
+{
+	return (Elf64_Phdr){.p_type = PT_LOAD,
+		.p_offset = off,
+		.p_vaddr = at,
+		.p_filesz = len,
+		.p_memsz = len,
+		.p_align = 1};
+}
+
+/* Segments far from each other; a trace may lie in two mappings. */
+static void put_node(struct test_core *c, unsigned k)
+{
+	uint64_t at = UINT64_C(0x7f0000000000) + k * UINT64_C(0x10000000);
+	uint64_t len = p3_trace_len(RECORDS), off = sizeof *c + k * len;
+	c->node[k] = (struct p3_seg_header){
+		.magic = P3_SEG_MAGIC, .nnodes = 4, .node = k, .self = at};
+	c->map[3 * k] = map_of(at, offsetof(struct test_core, node[k]), P3_LINE);
+	at += p3_layout_of(4).seg_len;
+	c->map[3 * k + 1] = map_of(at, off, 5000);
+	c->map[3 * k + 2] = map_of(at + 5000, off + 5000, len - 5000);
+}
+
+static void write_core(void *const region[CORE_NODES])
+{
+	struct test_core c = blank_core;
+	FILE *out = fopen(path, "w");
+	assert_non_null(out);
+	for (unsigned k = 0; k < CORE_NODES; k++)
+		put_node(&c, k);
+	fwrite(&c, sizeof c, 1, out);
+	for (unsigned k = 0; k < CORE_NODES; k++)
+		fwrite(region[k], p3_trace_len(RECORDS), 1, out);
+	fclose(out);
+}
+
+static void fill_regions(void *region[CORE_NODES])
+{
+	for (uint32_t k = 0; k < CORE_NODES; k++)
+		region[k] = new_region(k);
+	for (uint64_t i = 0; i < 80; i++) {
+		write_one(region[i % 2], i / 2);
+		(void)write_host(region[i % 2], i);
+	}
+}
+
+static void core_has_the_traces_of_its_nodes(void **state)
+{
+	(void)state;
+	void *region[CORE_NODES];
+	struct td_trace t;
+	fill_regions(region);
+	write_core(region);
+	assert_int_equal(td_load_file(path, &t), 0);
+	assert_int_equal(t.size, 4);
+	assert_int_equal(t.nblocks, CORE_NODES);
+	for (uint32_t k = 0; k < CORE_NODES; k++) {
+		assert_int_equal(t.block[k].node, k);
+		assert_int_equal(t.block[k].fate, P3_TRACE_DUMPED);
+		assert_int_equal(t.block[k].written[P3_TRACE_FW], 40);
+		assert_int_equal(t.block[k].written[P3_TRACE_HOST], 40);
+		free(region[k]);
+	}
+	td_free(&t);
+	unlink(path);
+}
+
+static int count_sound(void *arg, const struct p3_trace_taken *taken)
+{
+	uint64_t *sound = arg;
+	assert_true(taken->n <= 3 * RECORDS && taken->header.node < P3_MAX_NODES);
+	++*sound;
+	return 0;
+}
+
+static void spoil_core(uint64_t *seed)
+{
+	struct test_core c;
+	FILE *f = fopen(path, "r+");
+	assert_int_equal(fread(&c, sizeof c, 1, f), 1);
+	for (uint64_t i = random_word(seed) % 6; i--;) {
+		uint64_t at = random_word(seed) % (sizeof c / 8),
+			 word = random_word(seed);
+		((uint64_t *)&c)[at] = word >> (word % 64);
+	}
+	rewind(f);
+	fwrite(&c, sizeof c, 1, f);
+	fclose(f);
+	if (random_word(seed) % 5 == 0)
+		assert_int_equal(truncate(path, (off_t)(random_word(seed) % 9000)), 0);
+}
+
+static void anything_in_a_core_is_read(void **state)
+{
+	(void)state;
+	uint64_t seed = 20261122, tried = 0, sound = 0, end = p3_now_ns() + 300000000;
+	for (; p3_now_ns() < end; tried++) {
+		void *region[CORE_NODES];
+		fill_regions(region);
+		if (tried % 3)
+			scribble(region[tried % 2], &seed);
+		write_core(region);
+		spoil_core(&seed);
+		int fd = open(path, O_RDONLY | O_CLOEXEC);
+		(void)td_core_each(path, fd, count_sound, &sound);
+		close(fd);
+		free(region[0]);
+		free(region[1]);
+	}
+	assert_true(sound > tried / 10);
+	print_message("# tried: %llu cores, %llu traces in them\n",
+		(unsigned long long)tried, (unsigned long long)sound);
+	unlink(path);
+}
+
 static void anything_in_a_ring_is_read_and_shown(void **state)
 {
 	(void)state;
@@ -620,6 +759,8 @@ int main(void)
 		cmocka_unit_test(reader_of_a_live_ring_sees_no_torn_record),
 		cmocka_unit_test(record_costs),
 		cmocka_unit_test(anything_in_a_ring_is_read_and_shown),
+		cmocka_unit_test(core_has_the_traces_of_its_nodes),
+		cmocka_unit_test(anything_in_a_core_is_read),
 		cmocka_unit_test(what_is_no_region_is_refused),
 		cmocka_unit_test(two_rings_are_merged_by_time),
 		cmocka_unit_test(filters_take_what_they_name),

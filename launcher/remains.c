@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "launcher/remains.h"
+#include "shm/layout.h"
+#include "shm/trace.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#ifndef F_SEAL_FUTURE_WRITE
+#define F_SEAL_FUTURE_WRITE 0x0010
+#endif
+
+#define PIECE 16384u
+#define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL)
+
+/* Up to its end.  Read, not mapped: it may have holes, and nobody gets a signal. */
+static int copy(int to, int from, uint64_t off, uint64_t len)
+{
+	char piece[PIECE];
+	while (len) {
+		ssize_t n = pread(from, piece, len < PIECE ? len : PIECE, (off_t)off);
+		if (n > 0)
+			n = pwrite(to, piece, (size_t)n, (off_t)off);
+		if (n <= 0)
+			return n ? -errno : 0;
+		off += (uint64_t)n;
+		len -= (uint64_t)n;
+	}
+	return 0;
+}
+
+/* Bytes of its trace, by its owner's word where there is room for so many; 0: none. */
+static uint64_t trace_len(int published, uint64_t off, uint64_t size)
+{
+	struct p3_trace_header h;
+	if (size <= off || pread(published, &h, sizeof h, (off_t)off) != sizeof h)
+		return 0;
+	if (h.magic != P3_TRACE_MAGIC || h.records > P3_TRACE_MOST)
+		return 0;
+	uint64_t len = p3_trace_len(h.records);
+	return len <= size - off ? len : 0;
+}
+
+static int fill(int to, int published, uint32_t nnodes, uint64_t size)
+{
+	struct p3_layout l;
+	struct rlimit most;
+	if (nnodes > P3_MAX_NODES)
+		return -EPROTO;
+	l = p3_layout_of(nnodes);
+	/* Over the limit the kernel would send a signal, not an error. */
+	if (getrlimit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur < size)
+		return -EFBIG;
+	int rc = ftruncate(to, (off_t)size) ? -errno : 0;
+	if (!rc)
+		rc = copy(to, published, 0, l.base_off);
+	if (!rc)
+		rc = copy(
+			to, published, l.seg_len, trace_len(published, l.seg_len, size));
+	return !rc && fcntl(to, F_ADD_SEALS, SEALS) ? -errno : rc;
+}
+
+int p3_remains_make(int published, uint32_t nnodes)
+{
+	struct stat st;
+	if (fstat(published, &st))
+		return -errno;
+	int fd = memfd_create("p3-remains", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (fd < 0)
+		return -errno;
+	int rc = fill(fd, published, nnodes, (uint64_t)st.st_size);
+	if (!rc)
+		return fd;
+	close(fd);
+	return rc;
+}
