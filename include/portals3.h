@@ -472,8 +472,8 @@ int PtlInit(int *max_interfaces);
  * As PtlNIFini of every interface.  Afterwards calls answer PTL_NO_INIT, and PtlInit may
  * start again.  Without PtlInit before it: no effect.
  *
- * One thread, once per process, when no other thread is in the library; waits for the
- * library's own threads, not for peers.
+ * One thread, once per process, when no other thread is in the library, PtlXBarrier
+ * excepted; waits for the library's own threads, not for peers.
  */
 void PtlFini(void);
 
