@@ -47,9 +47,7 @@
  *	  queues and access control entries, and call PtlNIStatus and PtlProgress;
  *	- may do all that needs malloc, too, if what it has interrupted is not malloc
  *	  itself: descriptors with PTL_MD_IOVEC, PtlXAlloc, PtlXFree, PtlSetRank, the
- *	  maps' Set functions, cnos_get_nidpid_map, and the Dump functions; PtlEQAlloc and
- *	  operations, too, in the one case that hugepages have run out and the interface
- *	  has to grow;
+ *	  maps' Set functions, cnos_get_nidpid_map, and the Dump functions;
  *	- must not call what waits, starts or ends: PtlEQWait, PtlEQPoll with a timeout,
  *	  PtlXBarrier and cnos_barrier, PtlInit, PtlFini, PtlNIInit, PtlNIFini.
  * None of these hangs or does harm if the handler has interrupted the library (its own
