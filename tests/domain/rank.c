@@ -316,7 +316,7 @@ static void wait_until_alone(void)
 		fail("%llu peers stay", (unsigned long long)stats.peers_alive);
 }
 
-/* The interface closes while another thread is in a barrier to which one does not come. */
+/* The interface closes while another thread is in a barrier that one does not come to. */
 static void break_off(void)
 {
 	pthread_t other;
