@@ -49,6 +49,13 @@ static _Atomic unsigned handled, refused, wrong_line;
 static _Atomic bool quiet, over; /* no traffic; no signals */
 static pthread_t victim;
 
+/* These handlers may allocate: what they interrupt is never malloc. */
+const char *__tsan_default_options(void);
+const char *__tsan_default_options(void)
+{
+	return "report_signal_unsafe=0";
+}
+
 static void is_right(bool right, unsigned line)
 {
 	if (!right)
