@@ -309,6 +309,15 @@ void job_enter(int argc, char **argv)
 	dropped_before = drop_count();
 }
 
+static void all_are_near(void)
+{
+	unsigned long distance;
+	for (int i = 0; i < job.size; i++) {
+		ptl_process_id_t id = {job.ids[i].nid, job.ids[i].pid};
+		DO(PtlNIDist(job.ni, id, &distance));
+	}
+}
+
 void job_begin(int argc, char **argv)
 {
 	job_enter(argc, argv);
@@ -318,6 +327,7 @@ void job_begin(int argc, char **argv)
 	ask_ids();
 	CHECK(job.ids[job.rank].nid == job.self.nid);
 	CHECK(job.ids[job.rank].pid == job.self.pid);
+	all_are_near();
 	dropped_before = drop_count();
 }
 
