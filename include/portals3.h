@@ -47,9 +47,7 @@
  *	  queues and access control entries, and call PtlNIStatus and PtlProgress;
  *	- may do all that needs malloc, too, if what it has interrupted is not malloc
  *	  itself: descriptors with PTL_MD_IOVEC, PtlXAlloc, PtlXFree, PtlSetRank, the
- *	  maps' Set functions, cnos_get_nidpid_map, and the Dump functions; PtlEQAlloc and
- *	  operations, too, in the one case that hugepages have run out and the interface
- *	  has to grow;
+ *	  maps' Set functions, cnos_get_nidpid_map, and the Dump functions;
  *	- must not call what waits, starts or ends: PtlEQWait, PtlEQPoll with a timeout,
  *	  PtlXBarrier and cnos_barrier, PtlInit, PtlFini, PtlNIInit, PtlNIFini.
  * None of these hangs or does harm if the handler has interrupted the library (its own
@@ -472,8 +470,8 @@ int PtlInit(int *max_interfaces);
  * As PtlNIFini of every interface.  Afterwards calls answer PTL_NO_INIT, and PtlInit may
  * start again.  Without PtlInit before it: no effect.
  *
- * One thread, once per process, when no other thread is in the library; waits for the
- * library's own threads, not for peers.
+ * One thread, once per process, when no other thread is in the library, PtlXBarrier
+ * excepted; waits for the library's own threads, not for peers.
  */
 void PtlFini(void);
 

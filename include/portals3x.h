@@ -25,8 +25,11 @@ extern "C" {
  *
  * PTL_NO_INIT	PtlInit has not succeeded, PtlFini has run, or this is a forked child
  * PTL_FAIL	a node of the job died, or left it, before all had come; every later
- *		barrier of the job fails, too.  In a job of another launcher also: this
- *		process has no interface, or has closed it meanwhile
+ *		barrier of the job fails, too.  Also: PtlFini of another thread has run
+ *		meanwhile; this process has come all the same, and its next call, after
+ *		PtlInit, waits for the same barrier.  In a job of another launcher also:
+ *		this process has no interface, or has closed it meanwhile, which under
+ *		yod does not disturb a barrier
  *
  * One thread of a process at a time: the caller serialises.  Not from signal handlers.
  * Blocks until all nodes have come or one is gone.

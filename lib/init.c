@@ -836,6 +836,15 @@ int PtlInit(int *max_interfaces)
 	return PTL_OK;
 }
 
+/* Nobody hears any more that its barrier is over. */
+static void wake_barrier(struct p3_node *node)
+{
+	pthread_mutex_lock(&node->life);
+	node->fini_calls++;
+	pthread_cond_broadcast(&node->changed);
+	pthread_mutex_unlock(&node->life);
+}
+
 void PtlFini(void)
 {
 	struct p3_node *node = p3_node();
@@ -846,6 +855,7 @@ void PtlFini(void)
 	if (p3_is_up(node)) {
 		(void)p3_ni_fini_all(node);
 		p3_release(p3_get(&node->up), 0); /* INIT.1 */
+		wake_barrier(node);
 		p3_job_end(node);
 		p3_blocks_free(node);
 	}

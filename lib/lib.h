@@ -74,8 +74,11 @@ struct p3_node {
 	p3_directory_ptr directory;       /* (any) what yod says of the ranks */
 	uint32_t barriers_done;
 	int barrier_status;
-	void *blocks;     /* of PtlXAlloc */
-	struct map *maps; /* of cnos_get_nidpid_map, under a lock of its own */
+	uint32_t barriers_taken; /* of those, by callers; yod's only */
+	bool in_barrier;         /* yod has been told, no caller of its answer */
+	uint32_t fini_calls;     /* of PtlFini that ended the node's life */
+	void *blocks;            /* of PtlXAlloc */
+	struct map *maps;        /* of cnos_get_nidpid_map, under a lock of its own */
 	struct p3_heap *heap;
 	bool heap_tried; /* to make it, */
 	bool heap_mute;  /* to find its allocator; both without success if heap is NULL */

@@ -371,6 +371,51 @@ static int barrier_of_domain(struct p3_node *node)
 	return rc ? PTL_FAIL : PTL_OK;
 }
 
+/*
+ * With life held, which PtlFini takes after it has cleared up: who waits then is told.
+ * This process has come to the barrier all the same, and its next call takes it up.
+ */
+static int await_release(struct p3_node *node)
+{
+	uint32_t life = node->fini_calls;
+	while (node->barriers_done == node->barriers_taken && node->fini_calls == life)
+		pthread_cond_wait(&node->changed, &node->life);
+	if (node->barriers_done == node->barriers_taken)
+		return -EPIPE;
+	node->barriers_taken = node->barriers_done;
+	node->in_barrier = false;
+	return node->barrier_status;
+}
+
+/* With life held. */
+static int come_to_barrier(struct p3_node *node)
+{
+	struct p3_job_msg m = {
+		.magic = P3_JOB_MAGIC, .op = P3_JOB_BARRIER, .node = node->rank};
+	if (node->in_barrier)
+		return 0;
+	node->barriers_taken = node->barriers_done;
+	int rc = p3_job_send(node->sock, &m, NULL, 0);
+	FAULT_POINT("barrier.entered");
+	node->in_barrier = !rc;
+	return rc;
+}
+
+static int barrier_of_yod(struct p3_node *node)
+{
+	int rc = PTL_NO_INIT; /* PtlFini of another thread may have been first */
+	struct p3_caller caller = p3_caller_save();
+	struct p3_nic *nic = p3_nic(node);
+	if (nic)
+		p3_nic_settle(nic, P3_SETTLE_NS);
+	pthread_mutex_lock(&node->life);
+	if (p3_is_up(node))
+		rc = come_to_barrier(node) || await_release(node) ? PTL_FAIL : PTL_OK;
+	pthread_mutex_unlock(&node->life);
+	p3_caller_restore(caller);
+	return rc;
+}
+
 int PtlXBarrier(void)
 {
 	struct p3_node *node = p3_node();
@@ -378,25 +423,9 @@ int PtlXBarrier(void)
 		return PTL_NO_INIT;
 	if (p3_is_busy())
 		return PTL_FAIL;
-	if (node->sock < 0)
-		return node->launched ? barrier_of_domain(node) : PTL_OK;
-	struct p3_job_msg m = {
-		.magic = P3_JOB_MAGIC, .op = P3_JOB_BARRIER, .node = node->rank};
-	struct p3_caller caller = p3_caller_save();
-	struct p3_nic *nic = p3_nic(node);
-	if (nic)
-		p3_nic_settle(nic, P3_SETTLE_NS);
-	pthread_mutex_lock(&node->life);
-	uint32_t done = node->barriers_done;
-	int rc = p3_job_send(node->sock, &m, NULL, 0);
-	FAULT_POINT("barrier.entered");
-	while (!rc && node->barriers_done == done)
-		pthread_cond_wait(&node->changed, &node->life);
-	if (!rc)
-		rc = node->barrier_status;
-	pthread_mutex_unlock(&node->life);
-	p3_caller_restore(caller);
-	return rc ? PTL_FAIL : PTL_OK;
+	if (node->sock >= 0)
+		return barrier_of_yod(node);
+	return node->launched ? barrier_of_domain(node) : PTL_OK;
 }
 
 /* ---- memory ---- */

@@ -20,7 +20,6 @@ static int create(struct p3_nic *n)
 		&n->host_seg[0], &fell_back);
 	if (rc)
 		return rc;
-	p3_seg_bind_here(&n->host_seg[0]);
 	n->mailbox = n->host_seg[0].base;
 	n->host_used[0] = sizeof *n->mailbox;
 	n->host_seg[1].fd = -1;
@@ -36,6 +35,8 @@ int p3_host_create(struct p3_nic *n)
 	pthread_mutex_lock(&n->arena_lock);
 	int rc = create(n);
 	pthread_mutex_unlock(&n->arena_lock);
+	if (!rc)
+		p3_seg_bind_here(&n->host_seg[0]);
 	return rc;
 }
 

@@ -10,7 +10,6 @@
 #include <numaif.h>
 #include <pthread.h>
 #include <sched.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -40,8 +39,6 @@ struct range {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards ranges */
 static struct range *ranges;
-/* A forked child's left-over, in sight of leak checkers. */
-static struct range *inherited __attribute__((used));
 
 static struct range *find_base(const void *base)
 {
@@ -117,19 +114,36 @@ static void *fresh_range(uint64_t len)
 	return at;
 }
 
+/*
+ * Not from malloc: the lock is held, and its next owner may be a signal handler that has
+ * interrupted malloc.  A page of them at a time; they are kept as the ranges are.
+ */
+static struct range *new_record(void)
+{
+	static struct range *page;
+	static unsigned left;
+	if (!left) {
+		page = mmap(NULL, P3_PAGE, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		left = page == MAP_FAILED ? 0 : P3_PAGE / sizeof *page;
+	}
+	return left ? &page[--left] : NULL;
+}
+
 static struct range *new_range(uint64_t len)
 {
+	static struct range *unused; /* without a range: there was no room for it */
 	struct range *r = find_unused(len);
 	if (r)
 		return r;
-	r = calloc(1, sizeof *r);
+	r = unused ? unused : new_record();
+	unused = r;
 	if (!r)
 		return NULL;
 	r->base = fresh_range(len);
-	if (r->base == MAP_FAILED) {
-		free(r);
+	if (r->base == MAP_FAILED)
 		return NULL;
-	}
+	unused = NULL;
 	r->len = len;
 	r->next = ranges;
 	ranges = r;
@@ -230,7 +244,6 @@ void p3_seg_forget_all(void)
 {
 	/* The child has neither mappings nor other threads: the list is a leftover. */
 	pthread_mutex_init(&lock, NULL);
-	inherited = ranges;
 	ranges = NULL;
 }
 

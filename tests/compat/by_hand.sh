@@ -25,17 +25,16 @@ done
 
 # The last one first: who comes early waits for the others.
 by_shell() {
-	local i status=0
+	local i
 	for ((i = processes - 1; i >= 0; i--)); do
 		PTL_MY_RID=$i "$program" "$@" &
 		started+=($!)
 		[ $((i % 2)) = 0 ] || sleep 0.1
 	done
-	for i in "${started[@]}"; do
-		wait "$i" || status=1
+	for ((i = 0; i < processes; i++)); do
+		wait -n || return 1 # the others would wait for it
 	done
 	started=()
-	return $status
 }
 
 # Open MPI's and MPICH's, which say the rank in different words.

@@ -60,6 +60,14 @@ for header in $(of_kind header); do
 	look_at in_c "$header"
 done
 
+# Of all that is declared outside of others, no other name than these.
+words='char|const|enum|extern|int|struct|typedef|unsigned|void|u?int(32|64)_t'
+said=$(printf '#include <%s>\n' $(of_kind header) | in_c -E |
+	awk '/^# [0-9]+ "/ { own = $3 ~ /^"include/; next } own' | tr '\n' ' ' |
+	sed -E ':a; s/\{[^{}]*\}|\([^()]*\)|"[^"]*"//g; ta' | grep -oE '[A-Za-z_]\w*' | sort -u |
+	grep -vxE "$words|(Ptl|ptl_|ptlx_|cnos_)\w+|p3tcp_my_nid")
+[ -z "$said" ] || complain "declared: $said"
+
 while read -r _ name macro; do
 	echo '#include <portals3.h>' | expanded in_c -D"$name" | macros | grep -qx "$macro" ||
 		complain "-D$name does not give $macro"

@@ -8,7 +8,7 @@
  *	all	who is who, before anybody has come; messages of all to all; barriers
  *	killed	the last rank dies by SIGKILL: barriers of the others fail, for good
  *	left	the last rank ends in order and is not in the barrier: the same
- *	again	all leave in order and come back: barriers go on
+ *	again	all leave in order and come back: barriers go on; at last from within one
  *	stay	for half a second
  */
 #include "member.h"
@@ -17,6 +17,7 @@
 #include <portals3_runtime.h>
 #include <portals3x.h>
 
+#include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -151,7 +152,8 @@ static void begin(unsigned size)
 
 static void end(void)
 {
-	DO(PtlNIFini(me.ni));
+	if (me.ni != PTL_INVALID_HANDLE)
+		DO(PtlNIFini(me.ni));
 	PtlFini();
 	free(me.page);
 	free(me.mine);
@@ -296,6 +298,42 @@ static void lose(bool killed)
 		fail("it took %d ms", (int)(now_ms() - from));
 }
 
+static void *come(void *rc_out)
+{
+	*(int *)rc_out = PtlXBarrier();
+	return NULL;
+}
+
+static void wait_until_alone(void)
+{
+	ptlx_stats_t stats = {.struct_size = sizeof stats};
+	uint64_t from = now_ms();
+	do {
+		usleep(1000);
+		DO(PtlXStats(me.ni, &stats));
+	} while (stats.peers_alive > 1 && now_ms() - from < 4 * SOON_MS);
+	if (stats.peers_alive > 1)
+		fail("%llu peers stay", (unsigned long long)stats.peers_alive);
+}
+
+/* The interface closes while another thread is in a barrier that one does not come to. */
+static void break_off(void)
+{
+	pthread_t other;
+	int rc = -1;
+	if (me.rank + 1 == me.size) {
+		wait_until_alone();
+		return;
+	}
+	if (pthread_create(&other, NULL, come, &rc))
+		fail("no thread");
+	usleep(20000);
+	DO(PtlNIFini(me.ni));
+	me.ni = PTL_INVALID_HANDLE;
+	if (pthread_join(other, NULL) || rc != PTL_FAIL)
+		fail("the broken barrier says %d", rc);
+}
+
 static void again(void)
 {
 	for (int i = 0; i < 5; i++) {
@@ -309,6 +347,7 @@ static void again(void)
 		if (PtlXBarrier() != (i < 4 ? PTL_FAIL : PTL_OK))
 			fail("barrier after life %d", i);
 	}
+	break_off();
 }
 
 static void stay(void)

@@ -239,6 +239,71 @@ HAND_CASE(fini_ends_the_calls_of_other_threads, 1)
 	}
 }
 
+static p3_a32 left; /* so many times node 0 has broken off */
+
+static void come(void *arg)
+{
+	*(int *)arg = PtlXBarrier();
+}
+
+/* Node 0, of which a thread is in the barrier or on its way, closes what it has. */
+static int break_off(unsigned round, bool all)
+{
+	int rc = -1;
+	ptl_handle_ni_t ni = all && round % 2 ? PTL_INVALID_HANDLE : node_ni();
+	struct side *s = side_start(come, &rc);
+	sleep_ms(round % 4 * 10);
+	if (all)
+		PtlFini();
+	else
+		CHECK_OK(PtlNIFini(ni));
+	if (all)
+		side_join(s);
+	p3_set(&left, round + 1);
+	if (!all)
+		side_join(s);
+	return rc;
+}
+
+static void wait_until_broken_off(unsigned round)
+{
+	while (p3_get(&left) != round + 1)
+		sleep_ms(1);
+}
+
+/* It ends, and the process has come all the same: its next call is for the same one */
+HAND_CASE(fini_of_the_library_ends_the_barrier_of_another_thread, 2)
+{
+	UNUSED_ARGS;
+	int most;
+	p3_set(&left, 0);
+	sync_nodes();
+	for (unsigned round = 0; round < rounds(8); round++) {
+		if (rank) {
+			wait_until_broken_off(round);
+		} else {
+			int rc = break_off(round, true);
+			CHECK(rc == PTL_FAIL || (rc == PTL_NO_INIT && round % 4 == 0));
+			CHECK_RC(PtlXBarrier(), PTL_NO_INIT);
+			sleep_ms(round % 3 * 5);
+			CHECK_OK(PtlInit(&most));
+		}
+		sync_nodes();
+	}
+}
+
+HAND_CASE(fini_of_the_interface_leaves_the_barrier_of_another_thread, 2)
+{
+	UNUSED_ARGS;
+	p3_set(&left, 0);
+	sync_nodes();
+	for (unsigned round = 0; round < rounds(8); round++) {
+		if (rank)
+			wait_until_broken_off(round);
+		CHECK_OK(rank ? PtlXBarrier() : break_off(round, false));
+	}
+}
+
 /* P3.3 3.5: after the return no memory of the caller is touched.  Both ways at once:
  * node 0 finalises while long puts and gets of either side are under way, and its
  * memory goes at once. */
@@ -531,6 +596,9 @@ int main(void)
 		cmocka_unit_test(peer_may_go_at_any_time),
 		cmocka_unit_test(fini_ends_the_waits_of_other_threads),
 		cmocka_unit_test(fini_ends_the_calls_of_other_threads),
+		cmocka_unit_test(fini_of_the_library_ends_the_barrier_of_another_thread),
+		cmocka_unit_test(
+			fini_of_the_interface_leaves_the_barrier_of_another_thread),
 		cmocka_unit_test(fini_in_mid_transfer_touches_nothing_after),
 		cmocka_unit_test(message_to_an_absent_peer_is_no_failure),
 		cmocka_unit_test(message_to_nobody_fails),

@@ -427,12 +427,18 @@ ptl_handle_eq_t spec_eq(ptl_size_t events)
 	return eq;
 }
 
+bool spec_cray(void)
+{
+	const char *personality = getenv("PTL3_PERSONALITY");
+	return personality && strcmp(personality, "cray") == 0;
+}
+
 ptl_md_t spec_md(void *start, ptl_size_t length, unsigned options, ptl_handle_eq_t eq)
 {
 	return (ptl_md_t){.start = start,
 		.length = length,
 		.threshold = PTL_MD_THRESH_INF,
-		.options = options,
+		.options = options | (spec_cray() ? PTL_MD_EVENT_AUTO_UNLINK_ENABLE : 0),
 		.eq_handle = eq};
 }
 

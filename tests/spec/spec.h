@@ -148,6 +148,10 @@ void *spec_alloc(size_t len);
 #define SPEC_PT   4u /* the portal index that most tests use */
 #define SPEC_BITS UINT64_C(0x1234567890abcdef)
 
+/* On interfaces of Cray's manner: a get has SEND events and takes two units, a second
+ * PtlNIInit is PTL_IFACE_DUP, and UNLINK is asked for (spec_md() does). */
+bool spec_cray(void);
+
 ptl_process_id_t spec_any(void); /* both wildcards */
 ptl_handle_eq_t spec_eq(ptl_size_t events);
 /* Start, length, options, queue; threshold infinite, no user_ptr, no max_size. */

@@ -54,6 +54,14 @@ with() { # pages
 	[ "$(cat $number)" = "$1" ] && auto_works
 }
 
+# Two for each rank, and one that is not enough for a queue.
+grows_in_malloc() {
+	echo 5 >$number
+	PTL3_HUGEPAGES=on PTL3_HEAP=0 timeout -k 1 60 "$yod" -sz 2 \
+		"$bin/stress_in_malloc" real >"$out" 2>&1 || complain "a signal handler: $?"
+	seen+=" 5:in_malloc:0"
+}
+
 if [ -z "$P3_HUGE_PAGES" ]; then
 	auto_works
 	if [ "$before" = 0 ]; then
@@ -70,6 +78,7 @@ for n in 0 1 2 3 4 5 6 8 9 10 11 12 13 14 15 16 18 20 24 32; do
 	with $n || { echo "this machine gives no $n hugepages"; break; }
 	grep -q '^fine 0: .* 1 huge' "$out" && enough=${enough:-$n}
 done
+grows_in_malloc
 [ -n "$enough" ] || complain "hugepages are never used"
 echo "from $enough on the segments of rank 0 are in hugepages"
 count
