@@ -194,7 +194,7 @@ static inline void p3_ring_clear_ahead(struct p3_ring_tx *r)
 }
 
 /* Publish the message of k cells that was filled at the current position. */
-static inline void p3_ring_publish(struct p3_ring_tx *r, uint64_t word0, uint32_t k)
+static P3_HOT void p3_ring_publish(struct p3_ring_tx *r, uint64_t word0, uint32_t k)
 {
 	struct p3_cell *c = p3_cell_at(r->cells, r->pos, r->n);
 	FAULT_POINT("lane.filled");
@@ -209,6 +209,13 @@ static inline void p3_ring_publish(struct p3_ring_tx *r, uint64_t word0, uint32_
 	FAULT_POINT("lane.published");
 }
 
+/* The message does not fit before the ring's end. */
+static P3_RARE __attribute__((unused)) void p3_ring_skip(
+	struct p3_ring_tx *r, uint32_t pad)
+{
+	p3_ring_publish(r, p3_word0(P3_KIND_PAD, 0, pad), pad);
+}
+
 /*
  * Where to fill the next message of k cells; p3_ring_room(r, k) must have said
  * yes.  Fill words 1..7 of the first cell and all of the next k - 1 cells, then
@@ -218,7 +225,7 @@ static inline struct p3_cell *p3_ring_begin(struct p3_ring_tx *r, uint32_t k)
 {
 	uint32_t pad = p3_ring_pad(r, k);
 	if (__builtin_expect(pad != 0, 0))
-		p3_ring_publish(r, p3_word0(P3_KIND_PAD, 0, pad), pad);
+		p3_ring_skip(r, pad);
 	FAULT_POINT("lane.begun");
 	return p3_cell_at(r->cells, r->pos, r->n);
 }
