@@ -3,6 +3,7 @@
  * stranger - a process of the same user that speaks to the members of a domain as none of
  * them does
  *
+ *	stranger ours			prints the version of the protocol
  *	stranger silent SLOT N		has N connections, and says nothing
  *	stranger insists SLOT N		the same; what is hung up is made anew
  *	stranger version SLOT		says who it is in the next version of the protocol
@@ -11,7 +12,7 @@
  *	stranger noise SLOT		begins with no packet
  *	stranger member			is one, of the next version
  *
- * The first two say "there" when they have them, and how many were hung up at the end of
+ * Those of N say "there" when they have them, and how many were hung up at the end of
  * their standard input; the next four "gone" when they are hung up, or "kept" after 5 s;
  * the last one says "there", and lives until that end.
  */
@@ -171,6 +172,8 @@ int main(int argc, char **argv)
 	const char *how = argc > 1 ? argv[1] : "";
 	uint32_t slot = argc > 2 ? (uint32_t)atoi(argv[2]) : 0;
 	int n = argc > 3 ? atoi(argv[3]) : 0;
+	if (strcmp(how, "ours") == 0)
+		return printf("%u\n", p3_job_version(P3_JOB_MAGIC)) < 0;
 	enter();
 	if (n > MOST)
 		return 2;

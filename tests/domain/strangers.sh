@@ -64,6 +64,7 @@ others_come() {
 	[ "$said" = acked ] || fail "$1: a newcomer's put is '$said'"
 }
 
+ours=$("$stranger" ours)
 start member "$meet" member 4000
 member=${pid[member]}
 others_come "alone"
@@ -73,7 +74,7 @@ for how in version bare early noise; do
 	said=$("$stranger" $how 0 2>"$dir/err.$how")
 	[ "$said" = gone ] || fail "$how: '$said'"
 	case $how in
-	version) says "speaks version 3 of the protocol of domains, this one version 2" ;;
+	version) says "speaks version $((ours + 1)) of the protocol of domains, this one version $ours" ;;
 	bare) says "a wrong number of descriptors" ;;
 	early) says "does not say first who it is" ;;
 	noise) says "no packet of a domain" ;;
@@ -121,7 +122,7 @@ end member
 start other "$stranger" member
 said=$("$meet" member 4000 2>&1 </dev/null) && fail "version: is not refused"
 [ "$(grep -c 'p3\[' <<<"$said")" = 1 ] || fail "version: not one line: $said"
-for word in "process ${pid[other]}" "version 3" "one build"; do
+for word in "process ${pid[other]}" "version $((ours + 1)) of" "this one version $ours" "one build"; do
 	[[ $said == *"$word"* ]] || fail "version: no '$word' in: $said"
 done
 end other
