@@ -4,8 +4,8 @@
  * PTL_IFACE_DEFAULT, or on each of Cray's names for PTL_IFACE_SS
  *
  * Limits that nobody asked for; a descriptor of 64 GiB; any memory as source and target;
- * odd descriptors; what is done in the moment of an ACK or REPLY.  Each node sends to the
- * next one, which may be itself.
+ * odd descriptors; what is done in the moment of an ACK or REPLY, and in a barrier.  Each
+ * node sends to the next one, which may be itself.
  */
 #include <cnos_mpi_os.h>
 #include <portals3.h>
@@ -164,9 +164,12 @@ static void entries_are_there(void)
 		OK(PtlMEUnlink(me[i]));
 }
 
+/* 512 MiB: by one node only. */
 static void queues_are_there(void)
 {
 	ptl_handle_eq_t eq[QUEUES - 2];
+	if (cnos_get_size() > 1)
+		return;
 	for (int i = 0; i < QUEUES - 2; i++)
 		OK(PtlEQAlloc(ni, 65536, PTL_EQ_HANDLER_NONE, &eq[i]));
 	for (int i = 0; i < QUEUES - 2; i++)
@@ -411,6 +414,27 @@ static void unlinked_at_its_last_event(void)
 	OK(PtlMDUnlink(target));
 }
 
+/* The first one's put is over before it comes to the barrier that the others are in. */
+static void served_in_a_barrier(void)
+{
+	static unsigned char in[LONG], out[LONG];
+	int last = cnos_get_size() > 1 ? 1 : 0;
+	ptl_handle_md_t target =
+		attach(descriptor(in, LONG, PTL_MD_OP_PUT | PTL_MD_OP_GET));
+	ptl_handle_md_t own = bind(descriptor(out, LONG, 0));
+	meet();
+	if (cnos_get_rank() == 0) {
+		put(own, 0);
+		(void)put_is_over();
+	}
+	meet();
+	if (cnos_get_rank() == last)
+		(void)expect(came, PTL_EVENT_PUT_END);
+	OK(PtlMDUnlink(own));
+	nothing_more();
+	OK(PtlMDUnlink(target));
+}
+
 /* ---- interfaces ---- */
 
 static void enter(ptl_interface_t iface)
@@ -442,7 +466,8 @@ static void all_of_it(void)
 	static void (*const cases[])(void) = {limits_are_enough, entries_are_there,
 		queues_are_there, descriptor_of_64_gib, any_memory_will_do,
 		inactive_is_kept, max_size_is_strict, both_ends_at_once,
-		nothing_of_nothing, mark_in_the_list, unlinked_at_its_last_event};
+		nothing_of_nothing, mark_in_the_list, unlinked_at_its_last_event,
+		served_in_a_barrier};
 	for (unsigned i = 0; i < sizeof cases / sizeof cases[0]; i++) {
 		bits = (i + 1) * 1000;
 		cases[i]();
