@@ -199,7 +199,8 @@ static P3_RARE struct p3_peer *awaited(struct p3_nic *n, struct p3_peer *p, ptl_
 {
 	if (is_expected(p, pid))
 		return p;
-	return n->conf.ask && (p || n->ids) ? &n->nobody : NULL;
+	bool may_come = p ? p->state != P3_DEAD : n->ids != NULL;
+	return n->conf.ask && may_come ? &n->nobody : NULL;
 }
 
 static bool fits(const struct p3_md *md, uint64_t offset, uint64_t length)
