@@ -347,13 +347,14 @@ void p3_nic_peer_pids(struct p3_nic *nic, struct p3_peer_info *info);
 void p3_nic_peer_down(struct p3_nic *nic, struct p3_peer_info *info);
 
 /*
- * A target that is not known here, or has left, may have come all the same: word of it is
- * on its way, overtaken by messages of who has it already.  So a request for it waits,
- * and conf.ask(arg, question) is called, which must not block nor take locks, with the lease
- * held.  The answer is this call, when all births that had come about before the question
- * have been told by p3_nic_peer_up(): whom it still does not know is not there.  A
- * question that is not the last one's is answered in vain.  Without conf.ask nobody has
- * more to tell, and such a request ends at once, as all that is for the dead does.
+ * A target that is not known here, or has left, may have come all the same: word of it
+ * is on its way, overtaken by messages of who has it already.  So a request for it
+ * waits, and conf.ask(arg, question) is called, with the lease held: it must not block,
+ * nor take locks.  The answer is this call, when all births that had come about before
+ * the question have been told by p3_nic_peer_up(): whom it still does not know is not
+ * there.  A question that is not the last one's is answered in vain.  Without conf.ask
+ * nobody has more to tell, and such a request ends at once, as all that is for the dead
+ * does.
  */
 void p3_nic_peer_told(struct p3_nic *nic, uint32_t question);
 
