@@ -377,13 +377,15 @@ static int barrier_of_domain(struct p3_node *node)
  */
 static int await_release(struct p3_node *node)
 {
-	uint32_t life = node->fini_calls;
-	while (node->barriers_done == node->barriers_taken && node->fini_calls == life)
+	uint32_t life = node->fini_calls, before = node->barriers_taken;
+	while (node->barriers_done == before && node->fini_calls == life)
 		pthread_cond_wait(&node->changed, &node->life);
-	if (node->barriers_done == node->barriers_taken)
+	if (node->barriers_done == before)
 		return -EPIPE;
-	node->barriers_taken = node->barriers_done;
-	node->in_barrier = false;
+	if (node->barriers_taken == before) { /* no other caller has been first */
+		node->barriers_taken = node->barriers_done;
+		node->in_barrier = false;
+	}
 	return node->barrier_status;
 }
 

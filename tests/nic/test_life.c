@@ -4,6 +4,8 @@
 #include "lib/lib.h"
 #include "nic/fw.h"
 
+#include <pthread.h>
+#include <signal.h>
 #include <sys/mman.h>
 
 #define PT 11
@@ -304,6 +306,85 @@ HAND_CASE(fini_of_the_interface_leaves_the_barrier_of_another_thread, 2)
 	}
 }
 
+/* Two threads of node 0 wait for the barrier that one of them has come to: the other's
+ * PtlFini broke that call off, and its own took the barrier up. */
+enum { BROKEN_OFF, NEXT };
+
+static p3_a32 stays[2]; /* in a signal handler */
+static __thread unsigned which;
+
+static struct {
+	pthread_t thread[2];
+	p3_a32 is_known; /* the first one */
+	p3_a32 broken_off_ends;
+	int rc;
+} two;
+
+static void stay(int number)
+{
+	(void)number;
+	while (p3_get(&stays[which]))
+		sched_yield();
+}
+
+static void make_stay(unsigned i)
+{
+	p3_set(&stays[i], 1);
+	CHECK_EQ(pthread_kill(two.thread[i], SIGUSR2), 0);
+	sleep_ms(20);
+}
+
+static void come_first(void *arg)
+{
+	(void)arg;
+	two.thread[BROKEN_OFF] = pthread_self();
+	p3_release(&two.is_known, 1);
+	two.rc = PtlXBarrier();
+	p3_release(&two.broken_off_ends, 1);
+}
+
+/* Who was broken off hears of the barrier's end before the next one does. */
+static void let_the_first_hear_first(void *arg)
+{
+	(void)arg;
+	sleep_ms(50);
+	make_stay(NEXT);
+	p3_set(&left, 1);
+	sleep_ms(50);
+	p3_set(&stays[BROKEN_OFF], 0);
+	while (!p3_acquire(&two.broken_off_ends))
+		sleep_ms(1);
+	p3_set(&stays[NEXT], 0);
+}
+
+HAND_CASE(barrier_ends_for_all_that_wait_for_it, 2)
+{
+	UNUSED_ARGS;
+	int most;
+	struct sigaction act = {.sa_handler = stay, .sa_flags = SA_RESTART};
+	p3_set(&left, 0);
+	sync_nodes();
+	if (rank) {
+		wait_until_broken_off(0);
+		CHECK_OK(PtlXBarrier());
+		return;
+	}
+	sigaction(SIGUSR2, &act, NULL);
+	which = NEXT;
+	two.thread[NEXT] = pthread_self();
+	(void)side_start(come_first, NULL);
+	while (!p3_acquire(&two.is_known))
+		sleep_ms(1);
+	sleep_ms(20);
+	make_stay(BROKEN_OFF);
+	PtlFini();
+	CHECK_OK(PtlInit(&most));
+	(void)side_start(let_the_first_hear_first, NULL);
+	CHECK_OK(PtlXBarrier());
+	CHECK(p3_acquire(&two.broken_off_ends));
+	CHECK_EQ(two.rc, PTL_OK);
+}
+
 /* P3.3 3.5: after the return no memory of the caller is touched.  Both ways at once:
  * node 0 finalises while long puts and gets of either side are under way, and its
  * memory goes at once. */
@@ -599,6 +680,7 @@ int main(void)
 		cmocka_unit_test(fini_of_the_library_ends_the_barrier_of_another_thread),
 		cmocka_unit_test(
 			fini_of_the_interface_leaves_the_barrier_of_another_thread),
+		cmocka_unit_test(barrier_ends_for_all_that_wait_for_it),
 		cmocka_unit_test(fini_in_mid_transfer_touches_nothing_after),
 		cmocka_unit_test(message_to_an_absent_peer_is_no_failure),
 		cmocka_unit_test(message_to_nobody_fails),
