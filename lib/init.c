@@ -67,6 +67,14 @@ static void set_member(struct p3_node *node, const struct p3_job_msg *m)
 	p3_job_set_ids(node, m->node, m->nid, m->pid);
 }
 
+/* yod puts new ids into a birth that has not gone out yet: that is its word of them. */
+static void hear_ids(struct p3_node *node, const struct p3_job_msg *m)
+{
+	set_member(node, m);
+	if (m->node == node->rank)
+		memcpy(node->told_pid, m->pid, sizeof node->told_pid);
+}
+
 static struct p3_peer_info peer_info(const struct p3_job_msg *m, const int *fds)
 {
 	struct p3_peer_info info = {.node = m->node,
@@ -160,10 +168,12 @@ static void ask_again(struct p3_node *node)
 static void on_birth(struct p3_node *node, struct p3_nic *nic, const struct p3_job_msg *m,
 	struct p3_peer_info *info)
 {
-	set_member(node, m);
+	hear_ids(node, m);
 	if (!nic)
 		return;
 	int rc = info->published < 0 ? -EMFILE : p3_nic_peer_up(nic, info);
+	if (rc == -EEXIST) /* asked for twice: the ids may be new */
+		p3_nic_peer_pids(nic, info);
 	if (!rc || rc == -EEXIST)
 		set_missing(node, m->node, 0);
 	else
@@ -214,9 +224,7 @@ static void on_message(struct p3_node *node, const struct p3_job_msg *m, const i
 		node->joined = true;
 		break;
 	case P3_JOB_PIDS:
-		set_member(node, m);
-		if (m->node == node->rank)
-			memcpy(node->told_pid, m->pid, sizeof node->told_pid);
+		hear_ids(node, m);
 		if (nic)
 			p3_nic_peer_pids(nic, &info);
 		break;
