@@ -45,6 +45,8 @@ struct ptl_node {
 	struct p3_attach_msg msg;
 	struct ptl_proc proc;
 	const char *unseen; /* NULL: what follows is there; else why not */
+	uint32_t slot;      /* what its peers' entries are numbered by, */
+	uint32_t nnodes;    /* and how many there are: rank and size, but in a domain */
 	uint64_t word[P3_COUNTERS];
 	struct ptl_wait wait[P3_WAITS];
 	struct ptl_queue queue[P3_QUEUES_SHOWN];

@@ -121,6 +121,15 @@ static bool is_all_there(const struct ptl_node *n)
 	return !n->msg.remains;
 }
 
+/* Once: it may change any time. */
+static void read_place(const struct ptl_picture *p, uint32_t i)
+{
+	const volatile struct p3_seg_header *h =
+		published(p, i, 0, sizeof(struct p3_seg_header));
+	p->node[i].slot = h ? h->node : i;
+	p->node[i].nnodes = h ? h->nnodes : p->size;
+}
+
 static const char *check_header(const struct ptl_picture *p, uint32_t i)
 {
 	const struct p3_attach_msg *m = &p->node[i].msg;
@@ -133,17 +142,18 @@ static const char *check_header(const struct ptl_picture *p, uint32_t i)
 	if (h->magic != P3_SEG_MAGIC || h->layout != P3_LAYOUT_WORD)
 		return "its library is of another build; use the ptlstat that came with "
 		       "it";
-	if (h->nnodes != p->size || p->size > P3_MAX_NODES ||
+	uint32_t nnodes = p->node[i].nnodes;
+	if (!nnodes || nnodes > P3_MAX_NODES || p->node[i].slot >= nnodes ||
 		h->incarnation != m->incarnation)
 		return "its segment makes no sense";
-	struct p3_layout l = p3_layout_of(h->nnodes);
+	struct p3_layout l = p3_layout_of(nnodes);
 	uint64_t len = is_all_there(&p->node[i]) ? l.ctl_len : l.base_off;
 	return published(p, i, 0, len) ? NULL : "its segment is too short";
 }
 
 static void read_words(const struct ptl_picture *p, struct ptl_node *n, uint32_t i)
 {
-	struct p3_layout l = p3_layout_of(p->size);
+	struct p3_layout l = p3_layout_of(n->nnodes);
 	const p3_a64 *w = published(p, i, l.counters_off, sizeof n->word);
 	for (uint32_t k = 0; w && k < P3_COUNTERS; k++)
 		n->word[k] = p3_get(&w[k]);
@@ -164,7 +174,7 @@ static void read_wait(const struct p3_wait_line *line, struct ptl_wait *out)
 
 static void read_waits(const struct ptl_picture *p, struct ptl_node *n, uint32_t i)
 {
-	struct p3_layout l = p3_layout_of(p->size);
+	struct p3_layout l = p3_layout_of(n->nnodes);
 	const struct p3_wait_line *line =
 		published(p, i, l.waits_off, P3_WAITS * sizeof *line);
 	for (uint32_t k = 0; line && k < P3_WAITS; k++)
@@ -188,7 +198,7 @@ static void read_queue(const struct ptl_picture *p, uint32_t i,
 
 static void read_queues(const struct ptl_picture *p, struct ptl_node *n, uint32_t i)
 {
-	struct p3_layout l = p3_layout_of(p->size);
+	struct p3_layout l = p3_layout_of(n->nnodes);
 	const struct p3_queue_line *line =
 		published(p, i, l.queues_off, P3_QUEUES_SHOWN * sizeof *line);
 	for (uint32_t k = 0; line && k < P3_QUEUES_SHOWN; k++)
@@ -206,6 +216,7 @@ static void read_node(const struct ptl_picture *p, uint32_t i)
 {
 	struct ptl_node *n = &p->node[i];
 	n->msg = p3_look_node(p->look, i)->msg;
+	read_place(p, i);
 	n->unseen = check_header(p, i);
 	if (!n->unseen)
 		read_words(p, n, i);
@@ -214,6 +225,17 @@ static void read_node(const struct ptl_picture *p, uint32_t i)
 		read_queues(p, n, i);
 	}
 	read_proc(n);
+}
+
+/* In a domain only segments say which slot is whose. */
+static void forget_slots(struct ptl_picture *p)
+{
+	bool domain = false;
+	for (uint32_t i = 0; i < p->size; i++)
+		domain |= !p->node[i].unseen && p->node[i].nnodes != p->size;
+	for (uint32_t i = 0; domain && i < p->size; i++)
+		if (p->node[i].unseen)
+			p->node[i].slot = UINT32_MAX;
 }
 
 int ptl_picture_take(struct p3_look *look, struct ptl_picture *out)
@@ -231,6 +253,7 @@ int ptl_picture_take(struct p3_look *look, struct ptl_picture *out)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < p.size; i++)
 		read_node(&p, i);
+	forget_slots(&p);
 	p.at_ns = now_ns(); /* no word is younger */
 	*out = p;
 	return 0;
@@ -247,11 +270,13 @@ void ptl_picture_drop(struct ptl_picture *p)
 static const struct p3_peer_entry *entry(
 	const struct ptl_picture *p, uint32_t of, uint32_t about)
 {
-	struct p3_layout l = p3_layout_of(p->size);
+	const struct ptl_node *n = &p->node[of];
+	uint32_t slot = p->node[about].slot;
 	const struct p3_peer_entry *e;
-	if (p->node[of].unseen || !is_all_there(&p->node[of]) || p->size > P3_MAX_NODES)
+	if (n->unseen || !is_all_there(n) || slot >= n->nnodes)
 		return NULL;
-	return published(p, of, l.peers_off + about * sizeof *e, sizeof *e);
+	uint64_t at = p3_layout_of(n->nnodes).peers_off + slot * sizeof *e;
+	return published(p, of, at, sizeof *e);
 }
 
 #define KIND_SWITCH 1 /* the lane goes on in the full ring */
@@ -282,7 +307,7 @@ static uint32_t unread_of_ring(const struct ptl_picture *p, uint32_t from, uint6
 static uint32_t unread(const struct ptl_picture *p, uint32_t from, uint32_t to,
 	const struct p3_peer_entry *ours)
 {
-	struct p3_layout l = p3_layout_of(p->size);
+	struct p3_layout l = p3_layout_of(p->node[from].nnodes);
 	const struct p3_peer_entry *theirs = entry(p, to, from);
 	uint64_t full = p3_get(&ours->full_req);
 	if (!theirs || p->node[from].word[P3_G_WIRE] ||
@@ -292,8 +317,8 @@ static uint32_t unread(const struct ptl_picture *p, uint32_t from, uint32_t to,
 		p3_get(&theirs->req_credit[0]), p3_get(&theirs->req_credit[1])};
 	uint32_t messages = 0;
 	if (!credit[1]) /* it has not come to the full ring */
-		messages = unread_of_ring(
-			p, from, p3_base_req_off(&l, to), P3_BASE_CELLS, credit[0]);
+		messages = unread_of_ring(p, from, p3_base_req_off(&l, p->node[to].slot),
+			P3_BASE_CELLS, credit[0]);
 	if (full)
 		messages += unread_of_ring(p, from, full, l.req_cells,
 			credit[1] ? credit[1] : p3_ring_start(l.req_cells));

@@ -345,9 +345,9 @@ static void close_but_for_lookers(struct node *n)
 }
 
 /* A copy, which holds neither its hugepages nor its lanes. */
-static void keep_remains(const struct p3_rdv *r, struct node *n)
+static void keep_remains(struct node *n)
 {
-	int kept = p3_remains_make(n->fds[FD_PUBLISHED], r->conf.size);
+	int kept = p3_remains_make(n->fds[FD_PUBLISHED]);
 	close_fds(n->fds, P3_JOB_FDS);
 	n->fds[FD_PUBLISHED] = kept < 0 ? -1 : kept;
 }
@@ -391,7 +391,7 @@ static void unjoin(struct p3_rdv *r, uint32_t i, enum p3_job_op op, int status, 
 	if (op == P3_JOB_DIED)
 		close_but_for_lookers(n);
 	else
-		keep_remains(r, n);
+		keep_remains(n);
 }
 
 /*
@@ -530,7 +530,7 @@ static void on_hello(struct p3_rdv *r, uint32_t i, const struct packet *p)
 	n->state = KNOWN;
 	owner_watch(r, i, p->from.os_pid);
 	if (n->fds[FD_HOST] >= 0)
-		keep_remains(r, n);
+		keep_remains(n);
 
 	struct p3_job_msg m = message(r, P3_JOB_WELCOME, i);
 	m.size = r->conf.size;

@@ -47,11 +47,8 @@ static uint64_t trace_len(int published, uint64_t off, uint64_t size)
 
 static int fill(int to, int published, uint32_t nnodes, uint64_t size)
 {
-	struct p3_layout l;
+	struct p3_layout l = p3_layout_of(nnodes);
 	struct rlimit most;
-	if (nnodes > P3_MAX_NODES)
-		return -EPROTO;
-	l = p3_layout_of(nnodes);
 	/* Over the limit the kernel would send a signal, not an error. */
 	if (getrlimit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur < size)
 		return -EFBIG;
@@ -64,9 +61,12 @@ static int fill(int to, int published, uint32_t nnodes, uint64_t size)
 	return !rc && fcntl(to, F_ADD_SEALS, SEALS) ? -errno : rc;
 }
 
-int p3_remains_make(int published, uint32_t nnodes)
+int p3_remains_make(int published)
 {
 	struct stat st;
+	uint32_t nnodes = p3_trace_nodes(published);
+	if (!nnodes)
+		return -EPROTO;
 	if (fstat(published, &st))
 		return -errno;
 	int fd = memfd_create("p3-remains", MFD_CLOEXEC | MFD_ALLOW_SEALING);

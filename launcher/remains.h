@@ -13,6 +13,6 @@
 #include <stdint.h>
 
 /* A descriptor, sealed as the original is; or -errno. */
-int p3_remains_make(int published, uint32_t nnodes);
+int p3_remains_make(int published);
 
 #endif

@@ -76,6 +76,26 @@ static int add_block(struct td_trace *t, const struct td_block *block,
 	return 0;
 }
 
+/* ---- a domain, in which records name peers by its slots ---- */
+
+static uint32_t rank_in(const struct td_trace *t, uint32_t slot)
+{
+	for (uint32_t i = t->nblocks; i-- > 0;)
+		if (t->block[i].header.node == slot)
+			return t->block[i].node;
+	return P3_TRACE_NOBODY; /* another job's */
+}
+
+static void name_peers(struct td_trace *t)
+{
+	for (uint32_t i = 0; i < t->nevents; i++) {
+		struct td_event *ev = &t->event[i];
+		if (t->block[ev->block].header.nnodes != t->size &&
+			ev->e.peer != P3_TRACE_NOBODY)
+			ev->e.peer = (uint16_t)rank_in(t, ev->e.peer);
+	}
+}
+
 /* ---- order ---- */
 
 static int by_time(const void *x, const void *y)
@@ -137,6 +157,7 @@ static int in_order(struct td_trace *t, const struct scale *s)
 {
 	t->began = s->began;
 	drop_timeless(t, s);
+	name_peers(t);
 	qsort(t->event, t->nevents, sizeof *t->event, by_time);
 	int rc = link_rings(t);
 	return rc ? rc : td_find_messages(t);
@@ -318,7 +339,11 @@ int td_load_file(const char *path, struct td_trace *trace_out)
 
 static struct p3_trace_taken *take_node(struct p3_look *look, uint32_t i)
 {
-	uint64_t off = p3_layout_of(p3_look_job(look)->size).seg_len;
+	const struct p3_seg_header *s =
+		p3_look_bytes(look, i, P3_LOOK_PUBLISHED, 0, sizeof *s);
+	uint32_t nnodes = s ? ((const volatile struct p3_seg_header *)s)->nnodes : 0;
+	uint64_t off =
+		p3_layout_of(nnodes <= P3_MAX_NODES ? nnodes : P3_MAX_NODES).seg_len;
 	const struct p3_trace_header *h =
 		p3_look_bytes(look, i, P3_LOOK_PUBLISHED, off, P3_PAGE);
 	uint32_t records = h ? ((const volatile struct p3_trace_header *)h)->records : 0;

@@ -11,7 +11,6 @@
 struct p3_tracefile {
 	const char *path;
 	int fd;
-	uint32_t size;
 	bool failed;
 	uint32_t blocks;
 };
@@ -42,7 +41,6 @@ int p3_tracefile_create(
 	if (!f)
 		return -ENOMEM;
 	f->path = path;
-	f->size = size;
 	f->fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK, 0666);
 	if (f->fd < 0) {
 		int rc = -errno;
@@ -64,7 +62,7 @@ int p3_tracefile_create(
 void p3_tracefile_add(
 	struct p3_tracefile *f, uint32_t node, int published, enum p3_trace_fate fate)
 {
-	struct p3_trace_taken *t = p3_trace_read_fd(published, f->size);
+	struct p3_trace_taken *t = p3_trace_read_fd(published);
 	if (!t && errno != ENODATA)
 		p3_say("--trace: rank %u: its trace cannot be read: %s", node,
 			errno == EPROTO ? "it holds something else" : strerror(errno));

@@ -280,41 +280,7 @@ static bool hear(struct p3_node *node)
 	return true;
 }
 
-/* When those that are missing are asked for, whatever comes until then; 0: none are. */
-struct again {
-	uint64_t at;
-	uint32_t ms; /* between the last time and then */
-};
-
-static void wait_again(struct again *a, uint32_t ms)
-{
-	a->ms = ms < P3_AGAIN_MOST ? ms : P3_AGAIN_MOST;
-	a->at = p3_now_ns() + a->ms * UINT64_C(1000000);
-}
-
-/* For poll(). */
-static int patience(struct p3_node *node, struct again *a)
-{
-	pthread_mutex_lock(&node->life);
-	bool any = node->nmissing != 0;
-	pthread_mutex_unlock(&node->life);
-	if (any && !a->at)
-		wait_again(a, P3_AGAIN_MS);
-	if (!any)
-		*a = (struct again){0};
-	uint64_t now = p3_now_ns();
-	return !any ? -1 : a->at > now ? (int)((a->at - now) / 1000000 + 1) : 0;
-}
-
-static void ask_if_due(struct p3_node *node, struct again *a)
-{
-	if (!a->at || p3_now_ns() < a->at)
-		return;
-	pthread_mutex_lock(&node->life);
-	ask_again(node);
-	pthread_mutex_unlock(&node->life);
-	wait_again(a, 2 * a->ms);
-}
+/* ---- questions ---- */
 
 static void wake_life(struct p3_node *node)
 {
@@ -331,17 +297,62 @@ void p3_job_ask(void *arg, uint32_t question)
 }
 
 /* With life held: the NIC that asks is there. */
+static bool has_question(struct p3_node *node)
+{
+	return p3_nic(node) && p3_get(&node->question) != node->asked; /* ASK.1 */
+}
+
 static void pass_question_on(struct p3_node *node)
 {
 	struct p3_job_msg m = {.magic = P3_JOB_MAGIC,
 		.op = P3_JOB_ASK,
 		.incarnation = node->incarnation,
 		.round = p3_get(&node->question)}; /* ASK.1 */
-	if (m.round == node->asked || !p3_nic(node))
+	if (!has_question(node))
 		return;
-	node->asked = m.round;
 	FAULT_POINT("ask.unsaid");
-	(void)p3_job_send(node->sock, &m, NULL, 0);
+	if (!p3_job_passes(p3_job_send(node->sock, &m, NULL, 0)))
+		node->asked = m.round;
+}
+
+/* ---- the thread ---- */
+
+/* When those that are missing are asked for, and what could not be asked, whatever comes
+ * until then; 0: nothing is. */
+struct again {
+	uint64_t at;
+	uint32_t ms; /* between the last time and then */
+};
+
+static void wait_again(struct again *a, uint32_t ms)
+{
+	a->ms = ms < P3_AGAIN_MOST ? ms : P3_AGAIN_MOST;
+	a->at = p3_now_ns() + a->ms * UINT64_C(1000000);
+}
+
+/* For poll(). */
+static int patience(struct p3_node *node, struct again *a)
+{
+	pthread_mutex_lock(&node->life);
+	bool any = node->nmissing != 0 || has_question(node);
+	pthread_mutex_unlock(&node->life);
+	if (any && !a->at)
+		wait_again(a, P3_AGAIN_MS);
+	if (!any)
+		*a = (struct again){0};
+	uint64_t now = p3_now_ns();
+	return !any ? -1 : a->at > now ? (int)((a->at - now) / 1000000 + 1) : 0;
+}
+
+static void ask_if_due(struct p3_node *node, struct again *a)
+{
+	if (!a->at || p3_now_ns() < a->at)
+		return;
+	pthread_mutex_lock(&node->life);
+	ask_again(node);
+	pass_question_on(node);
+	pthread_mutex_unlock(&node->life);
+	wait_again(a, 2 * a->ms);
 }
 
 /* False: the thread shall end. */

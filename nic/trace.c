@@ -139,7 +139,7 @@ static uint32_t target_of(const struct p3_nic *n, const struct p3_cmd *c)
 {
 	uint32_t index = c->move.target.nid - n->conf.nid + n->conf.node;
 	bool moves = c->op == P3_OP_PUT || c->op == P3_OP_GET || c->op == P3_OP_GETPUT;
-	return moves && index < n->conf.nnodes ? index : P3_TRACE_NOBODY;
+	return moves && !n->ids && index < n->conf.nnodes ? index : P3_TRACE_NOBODY;
 }
 
 static uint64_t host(struct p3_nic *n, const void *at, enum p3_trace_point point,

@@ -255,16 +255,31 @@ static struct p3_trace_taken *take_mapped(int fd, uint64_t off, uint64_t len)
 	return t;
 }
 
-struct p3_trace_taken *p3_trace_read_fd(int fd, uint32_t nnodes)
+/* Anything may be behind a descriptor that somebody sent. */
+static bool is_sealed(int fd)
+{
+	int seals = fcntl(fd, F_GET_SEALS);
+	return seals >= 0 && seals & F_SEAL_SHRINK;
+}
+
+uint32_t p3_trace_nodes(int published)
+{
+	struct p3_seg_header h;
+	if (!is_sealed(published) || pread(published, &h, sizeof h, 0) != sizeof h)
+		return 0;
+	bool is_one = h.magic == P3_SEG_MAGIC && h.layout == P3_LAYOUT_WORD &&
+		      h.nnodes <= P3_MAX_NODES;
+	return is_one ? h.nnodes : 0;
+}
+
+struct p3_trace_taken *p3_trace_read_fd(int published)
 {
 	struct stat st;
-	int seals = fcntl(fd, F_GET_SEALS);
-	uint64_t off = p3_layout_of(nnodes).seg_len;
+	uint32_t nnodes = p3_trace_nodes(published);
 	errno = EPROTO;
-	if (seals < 0 || !(seals & F_SEAL_SHRINK) || fstat(fd, &st) != 0 ||
-		st.st_size < 0)
+	if (!nnodes || fstat(published, &st) != 0 || st.st_size < 0)
 		return NULL;
 	errno = ENODATA; /* it is not traced */
-	uint64_t size = (uint64_t)st.st_size;
-	return size < off + P3_PAGE ? NULL : take_mapped(fd, off, size - off);
+	uint64_t off = p3_layout_of(nnodes).seg_len, size = (uint64_t)st.st_size;
+	return size < off + P3_PAGE ? NULL : take_mapped(published, off, size - off);
 }

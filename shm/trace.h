@@ -269,8 +269,14 @@ struct p3_trace_taken {
 
 struct p3_trace_taken *p3_trace_read(const void *region, uint64_t len);
 
-/* The same of a node's published segment; the descriptor stays the caller's. */
-struct p3_trace_taken *p3_trace_read_fd(int fd, uint32_t nnodes);
+/*
+ * Of a node's published segment, by its descriptor, which stays the caller's: how many
+ * nodes it is laid out for (those of its job, or of its domain); 0: it is no such
+ * segment, or one that could still shrink.
+ */
+uint32_t p3_trace_nodes(int published);
+/* As p3_trace_read() of its region. */
+struct p3_trace_taken *p3_trace_read_fd(int published);
 
 /* A text that somebody else wrote, made one line of ASCII. */
 void p3_trace_printable(char *text, size_t size);

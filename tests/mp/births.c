@@ -5,8 +5,9 @@
  * Rank 2 comes, comes again, and opens another interface; each time it tells rank 0, that
  * one rank 1, and rank 1 sends to rank 2 at once: one put without acknowledgement nor
  * events, which nobody would miss.  What yod says reaches rank 1 SLOW_MS late: recvmsg()
- * is this program's.  Rank 3 never comes; what is sent to it ends without failure, but
- * only when yod has said that there is no such node.
+ * is this program's; so is sendmsg(), which has no memory for every other packet of the
+ * library's thread there.  Rank 3 never comes; what is sent to it ends without failure,
+ * but only when yod has said that there is no such node.
  */
 #include "mp.h"
 
@@ -15,10 +16,12 @@
 #include <dlfcn.h>
 #include <stdio.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 enum { SLOW_MS = 150, BITS = 1, ROUNDS = 3, PID = 77 };
 
 static volatile bool slow; /* whether a call of the library comes late is all it says */
+static volatile unsigned refused;  /* packets */
 static ptl_handle_ni_t ni[ROUNDS]; /* that are spoken through */
 static ptl_handle_eq_t eq[ROUNDS]; /* where is listened */
 static uint64_t word;
@@ -32,6 +35,21 @@ ssize_t recvmsg(int fd, struct msghdr *m, int flags)
 	if (slow)
 		mp_sleep_ms(SLOW_MS);
 	return got;
+}
+
+ssize_t sendmsg(int fd, const struct msghdr *m, int flags)
+{
+	static ssize_t (*real)(int, const struct msghdr *, int);
+	static unsigned packets;
+	if (!real)
+		real = (ssize_t(*)(int, const struct msghdr *, int))dlsym(
+			RTLD_NEXT, "sendmsg");
+	if (slow && gettid() != getpid() && packets++ % 2 == 0) {
+		refused++;
+		errno = ENOBUFS;
+		return -1;
+	}
+	return real(fd, m, flags);
 }
 
 /* The last round is another interface's. */
@@ -96,6 +114,7 @@ static void send_into_the_void(void)
 	mp_check(mp_next_within(sent, 10000, &ev), "the put does not end");
 	mp_check(ev.type == PTL_EVENT_SEND_END && ev.ni_fail_type == PTL_NI_OK, "%s",
 		PtlEventKindStr(ev.type));
+	mp_check(refused, "nothing was sent in vain");
 	mp_check(mp_ns() - begun > SLOW_MS * UINT64_C(1000000), "ended too early");
 }
 

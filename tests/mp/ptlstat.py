@@ -283,6 +283,23 @@ def check_full():
             fail(f'{words} to a full place: {run.returncode}, {run.stderr}')
 
 
+# Another job has the slots that are the ranks of this one.
+def check_domain():
+    domain = ['--domain', f'ptlstat-{os.getpid()}']
+    first = start(2, 'idle', *domain)
+    until('the job is there', lambda: is_there(first) and all(
+        node['state'] == 'joined' for node in picture(first.pid)[0]['nodes']))
+    second = start(2, 'queued', '--keep-going', *domain)
+    said = {}
+    until('the other one is there', lambda: is_there(second))
+
+    def explains():
+        said['it'] = ptlstat('why', second.pid)
+        return all(re.search(p, said['it']) for p in SCENES[('queued', 2)])
+    until('why in a domain', explains) or print(said['it'])
+    end(first, second)
+
+
 def main():
     os.environ['PTL3_HUGEPAGES'] = 'off'
     scenes = start_scenes()
@@ -296,6 +313,7 @@ def main():
     check_dead(scenes[('killed', 3)])
     check_left(scenes[('left', 3)])
     check_stranger(scenes[('event', 3)])
+    check_domain()
     end(*scenes.values())
     talk = start(16, 'talk', env={'PTL3_CMA': 'off'})
     until('the job is there', lambda: is_there(talk))

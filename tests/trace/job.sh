@@ -1,12 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Jobs with a trace, and tracedump at work on them: job.sh cast|wire|killed|left|dumped|gcore|hostile|wrong
+# Jobs with a trace, and tracedump at work on them: job.sh cast|wire|killed|left|domain|dumped|gcore|hostile|wrong
 # P3_YOD, TRACEDUMP, TRACE_NODE, FILECAST say where the programs are.
 here=${0%/*}
 scratch=$(mktemp -d) || exit 1
-trap 'rm -rf "$scratch"; [ -z "$yod" ] || kill "$yod" 2>/dev/null' EXIT
+trap 'rm -rf "$scratch"; [ -z "$yod$other" ] || kill $yod $other 2>/dev/null' EXIT
 cd "$scratch" || exit 1
-yod=
+yod= other=
 
 fail() {
 	printf '%s\n' "$*" >&2
@@ -68,9 +68,10 @@ wire() {
 	done
 }
 
-begin() {
+begin() { # ranks scene options...
 	touch out err
-	"$P3_YOD" -sz "$1" --keep-going --trace trace "$TRACE_NODE" "$2" stop >out 2>err &
+	"$P3_YOD" -sz "$1" "${@:3}" --keep-going --trace trace "$TRACE_NODE" "$2" stop \
+		>out 2>err &
 	yod=$!
 }
 
@@ -124,6 +125,27 @@ left() {
 	[ "$(cat n)" = 501 ] || fail "$(cat n) puts of the one that left"
 	finish
 	[ $status = 0 ] || fail "status $status"
+}
+
+# The same where ranks are not the numbers by which nodes know each other: another job has
+# the first of those.  Members of a domain do not know each other's status: that one died.
+domain() {
+	"$P3_YOD" -sz 3 --domain "trace-$$" --keep-going --trace others "$TRACE_NODE" left \
+		stop >others.out 2>&1 &
+	other=$!
+	wait_for eval 'dump --job $other --node 0 | grep -q "death died node 1"'
+	begin 3 left --domain "trace-$$"
+	wait_for eval 'dump --job $yod --node 0 | grep -q "death died node 1"'
+	dump --job $yod --node 1 --at send | grep -c 'send put to 0 .* 8 B' >n
+	[ "$(cat n)" = 501 ] || fail "$(cat n) puts of the one that left"
+	finish
+	wait $other
+	other=
+	[ $status = 0 ] || fail "status $status"
+	dump --node 1 --at send trace | grep -c 'send put to 0 .* 8 B' >n
+	[ "$(cat n)" = 501 ] || fail "$(cat n) puts in the file"
+	dump --json trace >json || fail "--json"
+	python3 "$here/check.py" json || fail "no JSON"
 }
 
 skip() {

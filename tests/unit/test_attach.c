@@ -26,6 +26,7 @@
 #include "launcher/clock.h"
 #include "launcher/look.h"
 #include "shm/job.h"
+#include "shm/layout.h"
 
 #define NODES 4
 #define SEG   UINT64_C(8192)
@@ -154,20 +155,30 @@ static void hear(struct world *w, uint32_t i, enum p3_job_op op)
 	} while (m.op != op);
 }
 
-static int segment(const char *text)
+static int segment(const void *head, size_t len, const char *text)
 {
 	int fd = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	assert_int_equal(ftruncate(fd, (off_t)SEG), 0);
-	assert_true(pwrite(fd, text, strlen(text) + 1, 0) > 0);
+	assert_int_equal(pwrite(fd, head, len, 0), len);
+	assert_true(pwrite(fd, text, strlen(text) + 1, (off_t)len) > 0);
 	assert_int_equal(
 		fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | 0x10 | F_SEAL_SEAL),
 		0);
 	return fd;
 }
 
+/* As much of one as yod looks at: the header, which the text is behind. */
+static int published_segment(const char *text)
+{
+	struct p3_seg_header h = {
+		.magic = P3_SEG_MAGIC, .layout = P3_LAYOUT_WORD, .nnodes = NODES};
+	return segment(&h, sizeof h, text);
+}
+
 static void join(struct world *w, uint32_t i, uint64_t incarnation, const char *text)
 {
-	int fds[3] = {segment(text), segment("doorbell"), segment("host")};
+	int fds[3] = {published_segment(text), segment("", 0, "doorbell"),
+		segment("", 0, "host")};
 	say(w, i, P3_JOB_JOIN, incarnation, fds);
 	for (int k = 0; k < 3; k++)
 		close(fds[k]);
@@ -205,7 +216,7 @@ static void published(struct p3_look *look, uint32_t i, const char *text)
 {
 	const char *at = p3_look_bytes(look, i, P3_LOOK_PUBLISHED, 0, SEG);
 	assert_non_null(at);
-	assert_string_equal(at, text);
+	assert_string_equal(at + sizeof(struct p3_seg_header), text);
 }
 
 /* ---- cases ---- */
