@@ -204,8 +204,11 @@ static P3_HOT void p3_ring_publish(struct p3_ring_tx *r, uint64_t word0, uint32_
 	r->pos += k;
 	FAULT_POINT("lane.cleared");
 	p3_release(&c->w[0], word0); /* LANE.1: nothing after this may touch the cells */
-	p3_ring_clear_ahead(r);
+	if (k == 1)
+		p3_ring_clear_ahead(r);
 	p3_ring_own_soon(r, 6); /* to be cleared by one of a stream */
+	if (k > 1)
+		p3_ring_own_soon(r, 7); /* and filled */
 	FAULT_POINT("lane.published");
 }
 

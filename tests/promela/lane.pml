@@ -83,7 +83,10 @@ inline p3_ring_publish(kind, k)
 	fi;
 	p3_release(AT(tx_pos), WORD0(kind, k) | VALID(tx_pos), LANE_1_p3_ring_publish);
 	tx_pos = POS(tx_pos + k);
-	p3_ring_clear_ahead()
+	if
+	:: k == 1 -> p3_ring_clear_ahead()
+	:: else -> cleared = tx_pos /* none: positions do not wrap in the program */
+	fi
 }
 
 inline p3_ring_begin(k)
