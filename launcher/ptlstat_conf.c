@@ -69,6 +69,8 @@ static const char *effective(const uint64_t *w, enum p3_conf_id id, char text[30
 		return w[P3_G_CMA] ? "on" : "off";
 	case P3_CONF_BULK:
 		return w[P3_G_BULK] ? "on" : "off";
+	case P3_CONF_MEMBARRIER:
+		return w[P3_G_MEMBARRIER] ? "on" : "off";
 	case P3_CONF_LANES:
 		return w[P3_G_BASE_LANES] ? "base" : "full";
 	case P3_CONF_WIRE:

@@ -36,9 +36,9 @@ const struct ptl_name ptl_gauges[] = {{P3_G_MES, "match_entries"},
 	{P3_G_NIC_ASLEEP, "nic_asleep"}, {0, NULL}};
 
 const struct ptl_name ptl_settings[] = {{P3_G_PAGE, "page_bytes"}, {P3_G_CPUS, "cpus"},
-	{P3_G_CMA, "cma"}, {P3_G_BULK, "bulk"}, {P3_G_BASE_LANES, "base_lanes_only"},
-	{P3_G_WIRE, "wire_with_faults"}, {P3_G_HEAP, "heap_bytes"},
-	{P3_G_SPIN, "spin_ns"}, {0, NULL}};
+	{P3_G_CMA, "cma"}, {P3_G_BULK, "bulk"}, {P3_G_MEMBARRIER, "membarrier"},
+	{P3_G_BASE_LANES, "base_lanes_only"}, {P3_G_WIRE, "wire_with_faults"},
+	{P3_G_HEAP, "heap_bytes"}, {P3_G_SPIN, "spin_ns"}, {0, NULL}};
 
 static uint64_t now_ns(void)
 {

@@ -49,6 +49,7 @@ int p3_conf_read(struct p3_conf *conf_out)
 		.huge = (enum p3_huge_policy)value(P3_CONF_HUGEPAGES),
 		.cma = is_first(P3_CONF_CMA),
 		.bulk = is_first(P3_CONF_BULK),
+		.membarrier = is_first(P3_CONF_MEMBARRIER),
 		.base_lanes_only = !is_first(P3_CONF_LANES),
 		.shared_heap = is_first(P3_CONF_SHARED_HEAP),
 		.heap = value(P3_CONF_HEAP),

@@ -214,6 +214,7 @@ struct p3_conf {
 	enum p3_huge_policy huge;
 	bool cma;
 	bool bulk;
+	bool membarrier;
 	bool base_lanes_only;
 	uint32_t trace;   /* records */
 	bool shared_heap; /* serves the program's malloc */

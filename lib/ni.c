@@ -84,6 +84,7 @@ static int start_nic(struct p3_node *node, struct p3_nic **nic_out)
 		.huge = conf.huge,
 		.cma = conf.cma,
 		.bulk = conf.bulk,
+		.membarrier = conf.membarrier,
 		.trace = conf.trace,
 		.base_lanes_only = conf.base_lanes_only,
 		.faults = conf.faults.on ? &conf.faults : NULL,

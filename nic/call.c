@@ -102,7 +102,8 @@ static bool disarm(struct p3_nic *n, struct wait *w)
 	w->unlooked = p3_get(&n->nic_asleep);
 	if (w->unlooked)
 		(void)p3_cas32(&n->doorbell->asleep, &awake, P3_ASLEEP_NIC);
-	p3_fence(); /* PARK.1: the caller's next pass is the last look */
+	if (w->unlooked)
+		p3_fw_fence(n, p3_fence_heavy); /* PARK.1: the next pass looks */
 	return unrung;
 }
 
@@ -120,7 +121,7 @@ static bool sleep_as_watcher(
 {
 	p3_set(&n->watcher, 1);
 	p3_set(&n->doorbell->asleep, P3_ASLEEP_HOST);
-	p3_fence(); /* PARK.1 */
+	p3_fw_fence(n, p3_fence_heavy); /* PARK.1 */
 	FAULT_POINT("park.armed");
 	p3_fw_sweep(n);
 	bool news = p3_fw_pass(n) || ready(arg) || p3_get(&n->closing);
@@ -134,16 +135,23 @@ static bool sleep_as_watcher(
 	return woken;
 }
 
+/* Does somebody run the firmware, or watch the doorbell, with nothing left to execute? */
+static bool is_tended(struct p3_nic *n)
+{
+	if (p3_lease_held_by(&n->lease) != P3_LEASE_FREE)
+		return true;
+	return p3_get(&n->watcher) && !p3_mbx_any(n->mailbox); /* MBX.4 */
+}
+
 /* Somebody else runs the firmware, or watches the doorbell, and will tell. */
 static bool sleep_for_news(
 	struct p3_nic *n, struct wait *w, bool (*ready)(void *), void *arg)
 {
 	uint32_t seen = p3_acquire(&n->news);
 	let_go(n, w);
-	p3_fence(); /* PARK.1, LEASE.2 */
+	p3_fw_fence(n, p3_fence_heavy_here); /* PARK.1, LEASE.2, MBX.4 */
 	FAULT_POINT("park.for_news");
-	bool tended = p3_get(&n->watcher) || p3_lease_held_by(&n->lease) != P3_LEASE_FREE;
-	if (!tended || ready(arg) || p3_get(&n->closing))
+	if (!is_tended(n) || ready(arg) || p3_get(&n->closing))
 		return true;
 	return p3_futex_wait(&n->news, seen, sleep_ns(w, w->belt_ns), ~0u, false);
 }
@@ -249,8 +257,7 @@ static int post_and_wait(struct p3_nic *n, struct p3_cmd *c)
 	while ((slot = p3_mbx_alloc(n->mailbox)) == P3_MBX_NONE)
 		sched_yield(); /* more threads than slots: a pass frees them */
 	struct p3_mbx_slot *s = p3_mbx_slot(n->mailbox, slot);
-	p3_mbx_post(n->mailbox, slot, c, sizeof *c);
-	p3_fence(); /* MBX.4 */
+	p3_mbx_post(n->mailbox, slot, c, sizeof *c); /* MBX.4: sleep_for_news */
 	const uint64_t op = c->op;
 	const struct p3_wants wants = {P3_WAIT_COMMAND, 1, &op};
 	while (!wait_until(n, UINT64_MAX, &wants, slot_is_done, s))

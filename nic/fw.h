@@ -27,6 +27,7 @@
 #include "nic/nic.h"
 #include "nic/wire.h"
 #include "shm/fault.h"
+#include "shm/fence.h"
 #include "shm/lane.h"
 #include "shm/lease.h"
 #include "shm/mailbox.h"
@@ -508,7 +509,7 @@ struct p3_peer {
 	uint64_t full_off; /* of the full lane in own arena, 0 not carved */
 	uint32_t rsp_used; /* cells of its response ring that our requests may need */
 	uint32_t rsp_cap;
-	uint32_t quiet; /* passes without news */
+	uint32_t quiet; /* looks of p3_fw_cool without news */
 	uint64_t incarnation;
 	uint64_t kick_ns, kick_wait_ns;
 	uint64_t passes, passed_ns; /* of its firmware, and when they were fewer */
@@ -595,6 +596,7 @@ struct p3_nic {
 	struct p3_peer *touched[P3_TOUCHED];
 	uint32_t ntouched;
 	uint32_t unlooked; /* passes since the last look */
+	bool light;        /* all nodes fence heavily: a message need not */
 	bool posted;       /* an event or result was made since the last look */
 	bool worked;       /* this pass found something */
 	bool some_bad;
@@ -1103,6 +1105,15 @@ bool p3_fw_was_cut(const struct p3_nic *n);
 void p3_fw_leave(struct p3_nic *n);
 /* A fence and the looks in the middle of a long hold. */
 void p3_fw_look(struct p3_nic *n);
+/* (any) Of who is about to sleep, or not to poll any more: heavy, or if nobody's is light
+ * a full one. */
+static inline void p3_fw_fence(struct p3_nic *n, void (*heavy)(void))
+{
+	if (n->conf.membarrier)
+		heavy();
+	else
+		p3_fence();
+}
 void p3_wake_peer(struct p3_nic *n, struct p3_doorbell *d);
 void p3_wake_hosts(struct p3_nic *n);
 /* Work has begun that no peer rings for: who sleeps here must look again soon. */

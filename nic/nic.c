@@ -191,7 +191,7 @@ static bool sleep_until_rung(struct nic_thread *t)
 	if (p3_cas32(&n->doorbell->asleep, &word, P3_ASLEEP_NIC))
 		word = P3_ASLEEP_NIC;
 	FAULT_POINT("nic.armed");
-	p3_fence(); /* PARK.1 */
+	p3_fw_fence(n, p3_fence_heavy); /* PARK.1 */
 	p3_fw_sweep(n);
 	bool news = p3_fw_pass(n) || p3_get(&n->stop);
 	p3_fw_leave(n);
@@ -474,8 +474,10 @@ static void plan(struct p3_nic *n)
 		     P3_CACHED_CELLS;
 	n->idle.spin_ns = n->crowded ? 0 : P3_SPIN_NS;
 	n->idle.yield_ns = P3_YIELD_NS;
-	if (c->mode == P3_MODE_PARK)
+	if (c->mode == P3_MODE_PARK) {
 		n->idle = (struct p3_idle_policy){0, 0};
+		c->membarrier = false; /* sleeps are too many */
+	}
 	n->tick_ns = (uint64_t)P3_TICK_NS * crowd;
 	n->kick_after_ns = crowd > 1 ? 4ull * P3_KICK_NS * crowd : P3_KICK_NS;
 }
@@ -501,6 +503,7 @@ static void reset_state(struct p3_nic *n)
 	p3_set(&n->settle, 0);
 	p3_set(&n->settled, 0);
 	n->posted = n->some_bad = false;
+	n->light = n->conf.membarrier;
 	n->nobody = (struct p3_peer){.nic = n,
 		.index = n->conf.nnodes,
 		.state = P3_ABSENT,
@@ -586,6 +589,7 @@ static int make_published(struct p3_nic *n)
 	h->seg_len = n->published.len;
 	h->nnodes = n->conf.nnodes;
 	h->node = n->conf.node;
+	h->fences = n->conf.membarrier;
 	h->self = (uintptr_t)h;
 	n->count = (p3_a64 *)((char *)n->published.base + n->layout.counters_off);
 	rc = p3_seg_seal(&n->published);
@@ -693,6 +697,7 @@ int p3_nic_start(const struct p3_nic_conf *conf, struct p3_nic **nic_out)
 		return -ENOMEM;
 	n->conf = *conf;
 	plan(n);
+	n->conf.membarrier = p3_fence_join() && n->conf.membarrier;
 	int rc = make_segments(n);
 	if (rc)
 		goto keep;

@@ -55,6 +55,7 @@ struct p3_nic_conf {
 	enum p3_huge_policy huge;
 	bool cma;                       /* cross-memory reads may be tried */
 	bool bulk;                      /* windows may be used */
+	bool membarrier;                /* sleepers may fence for all (shm/fence.h) */
 	bool base_lanes_only;           /* tests: never carve a full lane */
 	uint32_t trace;                 /* records of the trace (shm/trace.h), or 0 */
 	const struct p3_faults *faults; /* tests: a wire that has them; or NULL */

@@ -2,10 +2,11 @@
 /* The firmware's main loop, one bounded pass of it; command dispatch; wake-ups. */
 #include "nic/fw.h"
 
-#define P3_PASS_MSGS  16u
-#define P3_PASS_BYTES 65536u
-#define P3_UNLOOKED   8u /* passes at most between two looks */
-#define P3_AHEAD      8u /* lanes asked for before they are polled */
+#define P3_PASS_MSGS   16u
+#define P3_PASS_BYTES  65536u
+#define P3_UNLOOKED    8u  /* passes at most between two looks */
+#define P3_AHEAD       8u  /* lanes asked for before they are polled */
+#define P3_COOL_PASSES 64u /* between looks for lanes that are quiet */
 
 /* ---- commands ---- */
 
@@ -203,7 +204,7 @@ void p3_fw_look(struct p3_nic *n)
 	if (n->wire)
 		n->wire->flush(n);
 	gather(n, &l, P3_TOUCHED);
-	p3_fence(); /* PARK.1 */
+	p3_fence_light(n->light); /* PARK.1, COLD.1 */
 	look(n, &l, P3_TOUCHED);
 	if (l.posted && p3_get(&n->parked))
 		p3_wake_hosts(n);
@@ -221,8 +222,10 @@ static inline bool leave(struct p3_nic *n, uint32_t most)
 	struct looks l;
 	struct p3_mailbox *mailbox = n->mailbox; /* still ours to read */
 	gather(n, &l, most);
+	bool light = n->light;
 	P3_TRACE(given, n);
-	p3_lease_give(&n->lease); /* LEASE.2, PARK.1 */
+	p3_lease_give(&n->lease);
+	p3_fence_light(light); /* LEASE.2, PARK.1, COLD.1 */
 	look(n, &l, most);
 	if (__builtin_expect(must_wake_hosts(n, l.posted), 0))
 		p3_wake_hosts(n);
@@ -331,7 +334,8 @@ static void rare(struct p3_nic *n)
 		p3_fw_lose_bad(n);
 	if (n->conf.nnodes > P3_ALL_HOT) {
 		p3_fw_answer_doorbell(n);
-		p3_fw_cool(n);
+		if (p3_get(&n->count[P3_C_PASSES]) % P3_COOL_PASSES == 0)
+			p3_fw_cool(n);
 	}
 }
 

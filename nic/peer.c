@@ -131,25 +131,36 @@ static bool has_news(struct p3_peer *p)
 	return p3_ring_peek(&p->req_in, &w0) || p3_ring_peek(&p->rsp_in, &w0);
 }
 
+/* Off the hot list, behind its end. */
 static void make_cold(struct p3_nic *n, uint32_t at)
 {
 	struct p3_peer *p = n->hot[at];
 	p->hot = false;
 	n->hot[at] = n->hot[--n->nhot];
+	n->hot[n->nhot] = p;
 	p3_set(&p->mine->cold, 1);
-	p3_fence(); /* COLD.1: cold is stored before the last look at the lane */
-	if (has_news(p))
-		p3_fw_heat(n, p);
+}
+
+/* The last look at lanes that were just made cold, those behind the end of the list. */
+static void look_at_cold(struct p3_nic *n, uint32_t end)
+{
+	p3_fw_fence(n, p3_fence_heavy); /* COLD.1: cold is stored before */
+	for (uint32_t i = n->nhot; i < end; i++)
+		if (has_news(n->hot[i]))
+			p3_fw_heat(n, n->hot[i]);
 }
 
 /* Lanes that have been quiet for long leave the hot list, if it is worth it. */
 void p3_fw_cool(struct p3_nic *n)
 {
+	uint32_t end = n->nhot;
 	if (n->nhot < P3_ALL_HOT || n->wire)
 		return; /* a wire is polled as a whole */
 	for (uint32_t i = n->nhot; i-- > 0;)
-		if (++n->hot[i]->quiet > 64 && n->hot[i]->rsp_used == 0)
+		if (++n->hot[i]->quiet > 1 && n->hot[i]->rsp_used == 0)
 			make_cold(n, i);
+	if (n->nhot < end)
+		look_at_cold(n, end);
 }
 
 /* The belt: what a doorbell, which anybody may write, did not tell. */
@@ -251,7 +262,8 @@ static void know(struct p3_peer *p, const struct p3_peer_info *info)
 	p->incarnation = info->incarnation;
 }
 
-static void take_over(struct p3_peer *p, const struct p3_peer_info *info)
+static void take_over(
+	struct p3_nic *n, struct p3_peer *p, const struct p3_peer_info *info)
 {
 	know(p, info);
 	p->base = info->base;
@@ -262,6 +274,7 @@ static void take_over(struct p3_peer *p, const struct p3_peer_info *info)
 	p->nwindows = 0;
 	p->proven = false;
 	p->doorbell = info->doorbell_at;
+	n->light = n->light && ((const struct p3_seg_header *)info->base)->fences;
 	p->heap = info->view;
 	p->cma_off = false;
 	p->kick_ns = 0;
@@ -282,7 +295,7 @@ int p3_fw_peer_up(struct p3_nic *n, struct p3_cmd *c)
 		p3_fw_readdress(n);
 		return 0;
 	}
-	take_over(p, info);
+	take_over(n, p, info);
 	base_lane(n, p, &lane);
 	int rc = n->wire ? n->wire->attach(n, p, &lane) : 0;
 	if (rc)

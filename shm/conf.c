@@ -57,6 +57,12 @@ static const struct p3_conf_row rows[P3_CONF_ROWS] = {
 		.range = "on|off",
 		.usual = "on",
 		.help = "the copy through a shared window for long messages"},
+	[P3_CONF_MEMBARRIER] = {.name = "PTL3_MEMBARRIER",
+		.range = "on|off",
+		.usual = "on",
+		.help = "on: who goes to sleep fences for all (a system call that "
+			"interrupts the CPUs of Portals programs); off: each call ends "
+			"with a fence"},
 	[P3_CONF_HEAP] = {.name = P3_HEAP_ENV,
 		.kind = P3_CONF_BYTES,
 		.range = "0 to 1024G",

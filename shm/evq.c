@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "shm/evq.h"
+#include "shm/fence.h"
 
-#include <linux/membarrier.h>
 #include <sched.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 static void format_at(struct p3_evq_ring *ring, uint32_t n, uint64_t start,
 	struct p3_evq_tx *tx, struct p3_evq_rx *rx)
@@ -129,22 +127,6 @@ static enum p3_evq_got get_owned(
 	return got;
 }
 
-static void barrier_everywhere(void)
-{
-#ifdef P3_TSAN
-	p3_fence();
-#else
-	static p3_a32 registered;
-	if (!p3_get(&registered)) {
-		(void)syscall(
-			SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0);
-		p3_set(&registered, 1);
-	}
-	if (syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) != 0)
-		(void)syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0);
-#endif
-}
-
 /* Once asked for; true if the owner is not inside, or knows. */
 static bool try_to_share(struct p3_evq_rx *q)
 {
@@ -159,7 +141,7 @@ static void revoke_bias(struct p3_evq_rx *q)
 	if (p3_acquire(&q->shared) == 2)
 		return;
 	p3_release(&q->shared, 1);
-	barrier_everywhere(); /* EVQ.4 */
+	p3_fence_heavy_here(); /* EVQ.4 */
 	while (!try_to_share(q))
 		sched_yield();
 }
@@ -170,7 +152,7 @@ bool p3_evq_may_get(struct p3_evq_rx *q, uint32_t thread)
 	if (!owner || owner == thread || p3_acquire(&q->shared) == 2)
 		return true;
 	p3_release(&q->shared, 1);
-	barrier_everywhere(); /* EVQ.4 */
+	p3_fence_heavy_here(); /* EVQ.4 */
 	return try_to_share(q);
 }
 

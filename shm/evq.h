@@ -27,12 +27,11 @@
  *		read)
  *
  * Readers.  The first thread that reads owns the queue: it moves the head by a
- * plain store.  A second thread revokes that once: it sets shared, makes every
- * thread of the process pass a barrier (membarrier), waits until the owner is not
- * between enter and leave, and from then on all move the head by
- * compare-and-swap.
- *	EVQ.4	shared: revoker stores, membarrier, loads inside;
- *		owner: stores inside, (compiler barrier), loads shared
+ * plain store.  A second thread revokes that once: it sets shared, fences heavily
+ * (fence.h), waits until the owner is not between enter and leave, and from then on
+ * all move the head by compare-and-swap.
+ *	EVQ.4	shared: revoker stores, fences heavily, loads inside;
+ *		owner: stores inside, fences lightly, loads shared
  *	EVQ.5	epoch: retire releases 0, before the ring's memory can be formatted anew
  *		(head is released then) and before the queue's place gets another epoch ->
  *		a reader that saw the new head acquires another epoch than its own
@@ -43,6 +42,7 @@
 #define P3_SHM_EVQ_H
 
 #include "shm/fault.h"
+#include "shm/fence.h"
 #include "shm/layout.h"
 
 #define P3_EVQ_WORDS  15
@@ -148,11 +148,7 @@ static inline bool p3_evq_copy(
 static inline void p3_evq_enter(struct p3_evq_rx *q)
 {
 	p3_set(&q->inside, 1);
-#ifdef P3_TSAN
-	p3_fence();
-#else
-	atomic_signal_fence(memory_order_seq_cst);
-#endif
+	p3_fence_light(true); /* EVQ.4 */
 }
 
 /*

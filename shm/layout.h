@@ -37,7 +37,7 @@
 #include <stddef.h>
 
 #define P3_SEG_MAGIC     0x33736f50u /* "Pos3" */
-#define P3_SEG_VERSION   5u
+#define P3_SEG_VERSION   6u
 #define P3_MAX_NODES     1024u
 #define P3_PAGE          4096u
 #define P3_HUGE          (2u << 20)
@@ -71,7 +71,8 @@ struct p3_seg_header {
 	p3_a32 owner;  /* a thread; the kernel changes it when the process ends */
 	uint64_t self; /* where its owner has this header mapped */
 	uint32_t wire; /* what this node speaks: 0 these segments, else another wire's */
-	uint8_t pad[68];
+	uint32_t fences; /* 1: it fences heavily before it sleeps (fence.h) */
+	uint8_t pad[64];
 };
 
 /*
@@ -132,7 +133,8 @@ enum p3_counter {
 	P3_G_WATCHER, /* one sleeps on the doorbell */
 	P3_G_CARVED,  /* bytes of the arena in use */
 
-	P3_G_NIC_ASLEEP = 52, /* (NIC thread) until a message comes */
+	P3_G_MEMBARRIER = 51, /* set once */
+	P3_G_NIC_ASLEEP,      /* (NIC thread) until a message comes */
 	P3_G_NIC_TID,
 
 	P3_G_MODE = 54, /* set once: p3_mode, */
@@ -250,7 +252,7 @@ _Static_assert(offsetof(struct p3_peer_entry, tx_for) == P3_LINE, "one side a li
 _Static_assert(sizeof(struct p3_xfer) == P3_LINE, "layout is part of the format");
 _Static_assert(sizeof(struct p3_wait_line) == P3_LINE, "one thread a line");
 _Static_assert(sizeof(struct p3_queue_line) == 16, "layout is part of the format");
-_Static_assert(P3_G_WATCHER < P3_G_NIC_ASLEEP && P3_G_SPIN < P3_COUNTERS, "all fit");
+_Static_assert(P3_G_CARVED < P3_G_MEMBARRIER && P3_G_SPIN < P3_COUNTERS, "all fit");
 _Static_assert(sizeof(struct p3_doorbell) == P3_PAGE, "one page");
 _Static_assert(P3_WINDOW_LEN % P3_PAGE == 0, "windows are whole pages");
 

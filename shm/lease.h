@@ -9,12 +9,13 @@
  *
  * Memory ordering:
  *	LEASE.1	word: give releases -> take acquires (the engine's state is whole)
- *	LEASE.2	Dekker, with MBX.4: give stores FREE, fences, and then its caller looks at
- *		the mailbox, at the parked threads, and at ASLEEP and cold of the peers
- *		that it wrote to; a poster pushes, fences, and looks at the word.  A
- *		command posted after the holder's last look at the mailbox is thus seen
+ *	LEASE.2	Dekker, with MBX.4: the giver stores FREE, fences lightly (fence.h), and
+ *		looks at the mailbox, at the parked threads, and at ASLEEP and cold of the
+ *		peers that it wrote to; who posted a command looks at the word in each
+ *		turn, and before it sleeps fences heavily and looks at word and mailbox.
+ *		A command posted after the holder's last look at the mailbox is thus seen
  *		either by the holder (who takes the lease again) or by the poster (who
- *		finds it free).  Without the fence: the poster waits for a result that
+ *		finds it free).  Without the fences: the poster sleeps for a result that
  *		nobody computes.
  *
  * WANT is a hint: a lost one costs the wait for the holder's next leave.
@@ -38,12 +39,11 @@ static inline bool p3_lease_take(struct p3_lease *l, enum p3_lease_holder who)
 	       p3_cas_acquire32(&l->word, P3_LEASE_FREE, who); /* LEASE.1 */
 }
 
-/* The caller must do its looks (LEASE.2) afterwards. */
+/* The caller must fence and do its looks (LEASE.2) afterwards. */
 static inline void p3_lease_give(struct p3_lease *l)
 {
 	p3_release(&l->word, P3_LEASE_FREE); /* LEASE.1 */
 	FAULT_POINT("lease.freed");
-	p3_fence(); /* LEASE.2 */
 }
 
 static inline enum p3_lease_holder p3_lease_held_by(struct p3_lease *l)

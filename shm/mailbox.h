@@ -28,8 +28,8 @@
  *	MBX.1	head: post releases -> take_all acquires (the command is written)
  *	MBX.2	done: done releases -> result acquires (the result is written)
  *	MBX.3	free list: free releases -> alloc acquires (the slot is unused)
- *	MBX.4	Dekker: poster = push, fence, look at the lease;
- *		lease holder = store FREE, fence, look at head.  Without either fence a
+ *	MBX.4	Dekker: poster = push, heavy fence before it sleeps, look at the lease;
+ *		lease holder = store FREE, light fence, look at head.  Without either a
  *		command is left in the list with nobody to execute it (see lease.h)
  */
 #ifndef P3_SHM_MAILBOX_H

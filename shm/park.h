@@ -7,11 +7,11 @@
  *
  * Memory ordering:
  *	PARK.1	Dekker between a sleeper and whoever makes its news: the sleeper stores
- *		that it sleeps (asleep, parked), fences, looks for news once more, and
- *		only then waits in the kernel; the other makes the news visible, fences
- *		(LEASE.2, or the fence at the end of a pass), and looks at the word.
- *		Without either fence: a message lies in the lane and the target sleeps
- *		until the belt of P3_BELT_NS or more wakes it.
+ *		that it sleeps (asleep, parked), fences heavily (fence.h), looks for news
+ *		once more, and only then waits in the kernel; the other makes the news
+ *		visible, fences lightly (LEASE.2, or the fence at the end of a pass), and
+ *		looks at the word.  Without either fence: a message lies in the lane and
+ *		the target sleeps until the belt of P3_BELT_NS or more wakes it.
  *	The kernel compares the word again under its own lock, so a wake between the
  *	last look and the wait is not lost.
  */

@@ -11,7 +11,7 @@
 #define MESSAGES 3
 #endif
 
-#define COLD_1_make_cold 1
+#define COLD_1_look_at_cold 1
 #define COLD_1_p3_fw_look      2
 
 #define PROCS 2
@@ -24,7 +24,7 @@
 
 inline p3_fw_look()
 {
-	p3_fence(COLD_1_p3_fw_look);
+	p3_fence_light(COLD_1_p3_fw_look);
 	p3_get(COLD, x);
 	if
 	:: x -> p3_rmw(BELL, 1, 0, 0)
@@ -54,7 +54,7 @@ inline make_cold()
 {
 	hot = false;
 	p3_set(COLD, 1);
-	p3_fence(COLD_1_make_cold);
+	p3_fence_heavy(COLD_1_look_at_cold); /* look_at_cold */
 	p3_acquire(LANE, x, ALWAYS);
 	if
 	:: x > taken -> p3_fw_heat()

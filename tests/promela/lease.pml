@@ -20,7 +20,6 @@ active proctype poster()
 	:: ok -> p3_fw_leave()
 	:: else ->
 		p3_rmw(MBX, 1, 0, ALWAYS);
-		p3_fence(MBX_4_post_and_wait);
 		wait_until(DONE, 1)
 	fi
 }

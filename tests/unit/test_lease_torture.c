@@ -2,8 +2,8 @@
 /*
  * The lease, and the lease with the mailbox.  In the second the posters follow the rule
  * of lease.h to the letter: who has posted tries the lease once and then only waits.  If
- * the fences of LEASE.2 and MBX.4 let one command slip through, its poster waits for
- * ever.
+ * the fences of LEASE.2 and MBX.4, full ones or a light one and a heavy one, let one
+ * command slip through, its poster waits for ever.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "shm/fence.h"
 #include "shm/lease.h"
 #include "shm/mailbox.h"
 #include "unit/torture.h"
@@ -28,6 +29,7 @@ struct engine {
 };
 
 static struct p3_lease lease;
+static bool light;
 static struct p3_mailbox box;
 static struct engine engine;
 
@@ -49,6 +51,12 @@ static void use_engine(struct verdict *v)
 	engine.inside--;
 }
 
+static void give(void)
+{
+	p3_lease_give(&lease);
+	p3_fence_light(light); /* LEASE.2 */
+}
+
 static void *run_taker(void *arg)
 {
 	struct side *s = arg;
@@ -66,7 +74,7 @@ static void *run_taker(void *arg)
 		SIDE_CHECK(&s->verdict, p3_lease_held_by(&lease) == who, s->count);
 		bool wanted = p3_get(&lease.want);
 		p3_set(&lease.want, 0);
-		p3_lease_give(&lease);
+		give();
 		s->count++;
 		if (wanted)
 			sched_yield();
@@ -139,7 +147,7 @@ static void run_engine_if_free(struct verdict *v, uint64_t *seed)
 	while (p3_lease_take(&lease, P3_LEASE_HOST)) {
 		execute_all(v);
 		dawdle(seed);
-		p3_lease_give(&lease);
+		give();
 		if (!p3_mbx_any(&box))
 			return;
 	}
@@ -152,7 +160,10 @@ static bool post_and_wait(struct side *s, uint32_t slot, uint64_t *seed)
 	struct spin spin = {0, 0};
 	dawdle(seed);
 	p3_mbx_post(&box, slot, &c, sizeof c);
-	p3_fence(); /* MBX.4 */
+	if (light)
+		p3_fence_heavy_here(); /* MBX.4 */
+	else
+		p3_fence();
 	run_engine_if_free(&s->verdict, seed);
 	while (!p3_mbx_is_done(m))
 		if (!SIDE_CHECK(&s->verdict, spin_on(&spin), s->count))
@@ -209,7 +220,7 @@ static void *run_holder(void *arg)
 		if (!p3_lease_take(&lease, P3_LEASE_NIC))
 			continue;
 		dawdle(&seed);
-		p3_lease_give(&lease); /* and the look at the mailbox: LEASE.2 */
+		give(); /* and the look at the mailbox: LEASE.2 */
 		if (!p3_mbx_any(&box))
 			continue;
 		s->count++;
@@ -250,11 +261,20 @@ static void lease_leaves_no_command_that_comes_as_its_holder_leaves(void **state
 	assert_int_not_equal(s[0].count, 0);
 }
 
+static int with_light_fences(void **state)
+{
+	(void)state;
+	light = p3_fence_join();
+	return light ? 0 : -1;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(lease_holder_is_alone_with_the_engine),
 		cmocka_unit_test(lease_leaves_no_command_behind),
+		cmocka_unit_test(lease_leaves_no_command_that_comes_as_its_holder_leaves),
+		cmocka_unit_test_setup(lease_leaves_no_command_behind, with_light_fences),
 		cmocka_unit_test(lease_leaves_no_command_that_comes_as_its_holder_leaves),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Two sides throw a number to and fro and sleep in between, by the rule of PARK.1.  Each
- * sleep would last longer than the test: the belt must not hide a lost wake.
+ * Two sides throw a number to and fro and sleep in between, by the rule of PARK.1, with
+ * full fences, and with light ones and heavy ones.  Each sleep would last longer than the
+ * test: the belt must not hide a lost wake.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "shm/fence.h"
 #include "shm/park.h"
 #include "unit/pair.h"
 #include "unit/torture.h"
@@ -31,7 +33,7 @@ struct side {
 	const p3_a64 *heard;
 	p3_a32 *asleep; /* own */
 	p3_a32 *peer_asleep;
-	bool shared, first;
+	bool shared, first, light;
 	uint64_t until, rounds, sleeps;
 	uint32_t patience; /* looks for news before it sleeps */
 	struct verdict verdict;
@@ -47,7 +49,7 @@ static void dawdle(uint64_t *seed)
 static void say(struct side *s, uint64_t number)
 {
 	p3_release(s->said, number);
-	p3_fence(); /* PARK.1: the number, then a look at the sleeper */
+	p3_fence_light(s->light); /* PARK.1: the number, then a look at the sleeper */
 	if (p3_get(s->peer_asleep) && p3_exchange32(s->peer_asleep, 0))
 		p3_futex_wake(s->peer_asleep, MASK, s->shared);
 }
@@ -57,7 +59,10 @@ static bool sleep_for_news(struct side *s, uint64_t old)
 {
 	bool woken = true;
 	p3_set(s->asleep, 1);
-	p3_fence(); /* PARK.1: asleep, then a last look for news */
+	if (s->light)
+		p3_fence_heavy(); /* PARK.1: asleep, then a last look for news */
+	else
+		p3_fence();
 	if (p3_acquire(s->heard) == old) {
 		s->sleeps++;
 		woken = p3_futex_wait(s->asleep, 1, TOO_LONG, MASK, s->shared);
@@ -136,19 +141,20 @@ static void *run_second(void *arg)
 	return NULL;
 }
 
-static void park_loses_no_wake_between_threads(void **state)
+static void throw_between_threads(bool light)
 {
-	(void)state;
 	static struct {
 		_Alignas(P3_LINE) p3_a64 said;
 		_Alignas(P3_LINE) p3_a32 asleep;
 	} at[2];
 	struct side s[2];
+	memset(at, 0, sizeof at);
 	for (int i = 0; i < 2; i++)
 		s[i] = (struct side){.said = &at[i].said,
 			.heard = &at[1 - i].said,
 			.asleep = &at[i].asleep,
 			.peer_asleep = &at[1 - i].asleep,
+			.light = light,
 			.until = p3_now_ns() + torture_ns(1)};
 	run_threads(2, (torture_side *const[]){run_first, run_second},
 		(void *const[]){&s[0], &s[1]});
@@ -159,14 +165,29 @@ static void park_loses_no_wake_between_threads(void **state)
 	assert_int_not_equal(s[0].sleeps + s[1].sleeps, 0);
 }
 
+static void park_loses_no_wake_between_threads(void **state)
+{
+	(void)state;
+	throw_between_threads(false);
+}
+
+static void park_with_light_fences_loses_no_wake_between_threads(void **state)
+{
+	(void)state;
+	assert_true(p3_fence_join());
+	throw_between_threads(true);
+}
+
 static struct side side_of(struct pair *half)
 {
+	const bool *light = half->arg;
 	struct p3_doorbell *bell = half->bell.base, *peer_bell = half->peer_bell;
 	return (struct side){.said = half->own.base,
 		.heard = half->peer,
 		.asleep = &bell->asleep,
 		.peer_asleep = &peer_bell->asleep,
 		.shared = true,
+		.light = *light && p3_fence_join(),
 		.until = p3_now_ns() + torture_ns(1)};
 }
 
@@ -178,12 +199,12 @@ static int second_process(struct pair *half)
 	return side_status("second", &s.verdict);
 }
 
-static void park_loses_no_wake_between_processes(void **state)
+static void throw_between_processes(bool light)
 {
-	(void)state;
 	struct pair half;
-	pid_t pid = pair_start(&half, 0, second_process, NULL);
+	pid_t pid = pair_start(&half, 0, second_process, &light);
 	struct side s = side_of(&half);
+	assert_int_equal(s.light, light);
 	assert_true(pair_meet(&half));
 	run_first(&s);
 	assert_side_is_well("first", &s.verdict);
@@ -193,11 +214,25 @@ static void park_loses_no_wake_between_processes(void **state)
 	pair_end(&half);
 }
 
+static void park_loses_no_wake_between_processes(void **state)
+{
+	(void)state;
+	throw_between_processes(false);
+}
+
+static void park_with_light_fences_loses_no_wake_between_processes(void **state)
+{
+	(void)state;
+	throw_between_processes(true);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(park_loses_no_wake_between_threads),
 		cmocka_unit_test(park_loses_no_wake_between_processes),
+		cmocka_unit_test(park_with_light_fences_loses_no_wake_between_threads),
+		cmocka_unit_test(park_with_light_fences_loses_no_wake_between_processes),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
