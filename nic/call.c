@@ -28,6 +28,7 @@ struct wait {
 };
 
 #define P3_BRIEF_TURNS 64u
+#define P3_WHOLE_TURNS 16u
 
 #define P3_NAP_NS      100000u
 #define P3_NAP_MOST    10000000u
@@ -39,17 +40,25 @@ static void let_go(struct p3_nic *n, struct wait *w)
 	w->held = false;
 }
 
+/* The look that an armed doorbell needs: a pass that finds nothing. */
+static bool look_whole(struct p3_nic *n, struct wait *w)
+{
+	bool worked = false;
+	for (uint32_t turn = 0; turn < P3_WHOLE_TURNS && w->unlooked; turn++) {
+		w->unlooked = p3_fw_pass(n);
+		worked |= w->unlooked;
+	}
+	return worked;
+}
+
 /* One try to make progress; true if something happened. */
 static bool progress(struct p3_nic *n, struct wait *w)
 {
 	if (!w->held)
 		w->held = p3_fw_enter(n, P3_LEASE_HOST);
-	if (w->held) {
-		bool worked = p3_fw_pass(n);
-		if (__builtin_expect(w->unlooked, 0))
-			w->unlooked = p3_fw_was_cut(n);
-		return worked;
-	}
+	if (w->held)
+		return __builtin_expect(w->unlooked, 0) ? look_whole(n, w)
+							: p3_fw_pass(n);
 	if (!p3_get(&n->lease.want))
 		p3_set(&n->lease.want, 1);
 	FAULT_POINT("lease.wanted");
@@ -214,6 +223,16 @@ static void ring_nic(struct p3_nic *n)
 		p3_futex_wake(&n->doorbell->asleep, P3_ASLEEP_NIC, true);
 }
 
+/*
+ * Who has just taken all that was there, and sent what that brought about, finds nothing
+ * in the next pass while those who will answer wait for this CPU.
+ */
+static inline void let_others_answer(struct p3_nic *n, const struct p3_wants *wants)
+{
+	if (p3_get(&n->emptied) && wants->kind == P3_WAIT_EVENT && n->idle.yield_ns)
+		sched_yield();
+}
+
 /* Until ready(arg), or the deadline, or the NIC's end; true if ready. */
 static bool wait_until(struct p3_nic *n, uint64_t ns, const struct p3_wants *wants,
 	bool (*ready)(void *), void *arg)
@@ -223,6 +242,7 @@ static bool wait_until(struct p3_nic *n, uint64_t ns, const struct p3_wants *wan
 		.belt_ns = P3_BELT_NS};
 	bool is_ready = false, look = true;
 	p3_add32(&n->waiting, 1);
+	let_others_answer(n, wants);
 	for (;;) {
 		bool worked = progress(n, &w);
 		/* Who holds the lease knows: without work in this pass nothing came. */

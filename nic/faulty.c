@@ -517,9 +517,6 @@ static int reset_medium(struct p3_nic *n, struct link *l)
 	return 0;
 }
 
-/* This wire is polled as a whole. */
-static const p3_a32 warm;
-
 static int attach(struct p3_nic *n, struct p3_peer *p, struct p3_lane *lane_out)
 {
 	struct link *l = &wire_of(n)->link[p->index];
@@ -536,7 +533,7 @@ static int attach(struct p3_nic *n, struct p3_peer *p, struct p3_lane *lane_out)
 	p->mine = &l->mine;
 	p->image = l->image;
 	p->theirs = (const struct p3_peer_entry *)(l->image + at);
-	p->cold = &warm;
+	p->cold = &n->never_cold; /* it is polled as a whole */
 	*lane_out = (struct p3_lane){
 		l->req.out, l->rsp.out, l->req.in, l->rsp.in, cells, false};
 	reset_protocol(n, l);

@@ -481,35 +481,45 @@ struct p3_xfer_slot {
 /* EXPECTED: it lives, but is not mapped here yet; what is sent to it waits. */
 enum p3_peer_state { P3_ABSENT, P3_LIVE, P3_GONE, P3_DEAD, P3_EXPECTED };
 
+/* With many peers each message finds its peer's members in a farther cache, line by line:
+ * what a lane's poll and a message touch lies in the first three. */
 struct p3_peer {
-	struct p3_ring_rx req_in, rsp_in;
-	struct p3_ring_tx req_out, rsp_out;
-	struct p3_peer_entry *mine;         /* what this node says to the peer */
-	const struct p3_peer_entry *theirs; /* and the peer to this node, */
-	const p3_a32 *cold;                 /* that it does not poll us among them */
-	struct p3_doorbell *doorbell;       /* the peer's */
-	struct p3_nic *nic;
-	uint32_t index;
+	/* each look at the lane, each request taken */
+	_Alignas(P3_LINE) struct p3_ring_rx req_in;
+	uint32_t rsp_used; /* cells of its response ring that our requests may need */
+	uint32_t rsp_cap;
+	uint8_t state;
+	bool ready;    /* its lane is for this incarnation of ours */
+	bool acked;    /* it has set our credits */
+	bool bad;      /* what it wrote makes no sense: not listened to any more */
+	bool touched;  /* in n->touched */
+	bool hot;      /* in n->hot */
+	bool req_full; /* we produce in the full ring */
+	uint8_t deep;  /* how many messages a visit takes: see pass.c */
+	/* who it is, to whom requests are */
 	uint32_t nid;
 	uint32_t pid[P3_JOB_NIS];
 	uint32_t uid, jid;
-	uint32_t os_pid;
-	uint8_t state;
-	bool ready;   /* its lane is for this incarnation of ours */
-	bool acked;   /* it has set our credits */
-	bool bad;     /* what it wrote makes no sense: not listened to any more */
-	bool touched; /* in n->touched */
-	bool hot;     /* in n->hot */
-	bool blocked; /* in n->blocked: its send queue waits for room */
-	bool cma_off; /* cross-memory reads do not work here */
-	bool req_full, rsp_full; /* we produce in the full rings */
-	bool switching;
+	uint32_t quiet; /* looks of p3_fw_cool without news */
 	uint32_t nsent, nanswered;
+	struct p3_link queue;               /* pendings not sent */
+	struct p3_peer_entry *mine;         /* what this node says to the peer */
+	const struct p3_peer_entry *theirs; /* and the peer to this node, */
+	/* each request sent */
+	struct p3_ring_tx req_out;
+	const p3_a32 *cold;           /* that it does not poll us among them */
+	struct p3_doorbell *doorbell; /* the peer's */
+	/* all else */
+	struct p3_ring_rx rsp_in;
+	struct p3_ring_tx rsp_out;
+	struct p3_nic *nic;
+	uint32_t index;
+	uint32_t os_pid;
+	bool cma_off;      /* cross-memory reads do not work here */
+	bool rsp_full;     /* as req_full */
+	bool blocked;      /* in n->blocked: its send queue waits for room */
 	uint32_t waits;    /* the message that the trace has as waiting in its lane */
 	uint64_t full_off; /* of the full lane in own arena, 0 not carved */
-	uint32_t rsp_used; /* cells of its response ring that our requests may need */
-	uint32_t rsp_cap;
-	uint32_t quiet; /* looks of p3_fw_cool without news */
 	uint64_t incarnation;
 	uint64_t kick_ns, kick_wait_ns;
 	uint64_t passes, passed_ns; /* of its firmware, and when they were fewer */
@@ -520,7 +530,6 @@ struct p3_peer {
 	bool proven; /* os_pid is its process, until the owner's word changes */
 	char *base;  /* its published segment, read-only */
 	struct p3_heap_view heap;   /* its shared heap, read-only */
-	struct p3_link queue;       /* pendings not sent */
 	struct p3_link outstanding; /* pendings sent */
 	struct p3_link blocked_link;
 	struct p3_pull *bulk; /* the one of this pair that uses a window */
@@ -534,6 +543,11 @@ struct p3_peer {
 	const char *image; /* base as the wire shows it */
 	uint64_t seg_len;  /* bytes at base */
 };
+
+_Static_assert(offsetof(struct p3_peer, nid) == P3_CELL &&
+		       offsetof(struct p3_peer, req_out) == 2 * P3_CELL &&
+		       offsetof(struct p3_peer, rsp_in) == 3 * P3_CELL,
+	"a message touches three lines of its peer's");
 
 #define P3_TOUCHED 16u
 #define P3_ALL_HOT 64u /* up to so many lanes it is as good to poll them all */
@@ -562,6 +576,7 @@ struct p3_nic {
 	p3_a32 nic_asleep;
 	p3_a32 alive;    /* live peers, this node included */
 	p3_a32 watcher;  /* a host thread sleeps on the doorbell */
+	p3_a32 emptied;  /* nodes share CPUs, and the last pass left nothing, it seems */
 	p3_a32 detached; /* mailbox slots that nobody waits for, */
 	p3_a32 hungry;   /* and the first of those whose command waits for memory */
 	struct p3_nic_conf conf;
@@ -604,6 +619,7 @@ struct p3_nic {
 	uint64_t bytes; /* moved in this pass */
 	struct p3_peer **hot;
 	uint32_t nhot;
+	p3_a32 never_cold; /* 0: of peers who poll all their lanes always */
 	uint32_t turn;
 	struct p3_ni ni[P3_JOB_NIS];
 	struct p3_table table[P3_TABLES];
@@ -973,10 +989,16 @@ void p3_fw_push(struct p3_nic *n, struct p3_peer *p); /* send what has room now 
 void p3_fw_readdress(struct p3_nic *n);
 void p3_fw_unblock(struct p3_nic *n);
 bool p3_fw_take_response(struct p3_nic *n, struct p3_peer *p);
-static inline void p3_fw_take_responses(struct p3_nic *n, struct p3_peer *p)
+/* Each answers a reservation; while there is none its ring, another line, is not looked
+ * at: what is there, a switch or nonsense, waits for the next reservation. */
+static inline bool p3_fw_has_response(struct p3_peer *p)
 {
 	uint64_t w0;
-	while (__builtin_expect(p3_ring_peek(&p->rsp_in, &w0) != NULL, 0))
+	return p->rsp_used && p3_ring_peek(&p->rsp_in, &w0);
+}
+static inline void p3_fw_take_responses(struct p3_nic *n, struct p3_peer *p)
+{
+	while (__builtin_expect(p3_fw_has_response(p), 0))
 		if (!p3_fw_take_response(n, p))
 			break;
 }
@@ -1097,10 +1119,8 @@ struct p3_peer *p3_ids_find(struct p3_nic *n, ptl_process_id_t who);
 
 int p3_fw_exec(struct p3_nic *n, struct p3_cmd *c);
 void p3_fw_mail(struct p3_nic *n); /* execute all posted commands */
-/* One pass; true if it found anything to do. */
+/* One pass; true if it found anything to do, and may have left as much. */
 bool p3_fw_pass(struct p3_nic *n);
-/* Did the last pass reach its bounds, and may have left messages in lanes? */
-bool p3_fw_was_cut(const struct p3_nic *n);
 /* Give up the lease, and all looks that belong to that. */
 void p3_fw_leave(struct p3_nic *n);
 /* A fence and the looks in the middle of a long hold. */

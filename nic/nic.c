@@ -253,6 +253,7 @@ static void tick(struct nic_thread *t)
 {
 	struct p3_nic *n = t->n;
 	p3_count(&n->count[P3_C_TICKS], 1);
+	p3_set(&n->emptied, 0); /* that was long ago, perhaps */
 	if (p3_get(&n->drained) != t->drained || !p3_fw_enter(n, P3_LEASE_NIC)) {
 		t->drained = p3_get(&n->drained);
 		t->quiet = 0;

@@ -7,6 +7,8 @@
 #define P3_UNLOOKED    8u  /* passes at most between two looks */
 #define P3_AHEAD       8u  /* lanes asked for before they are polled */
 #define P3_COOL_PASSES 64u /* between looks for lanes that are quiet */
+#define P3_DEEPEST     4u  /* takes all that a pass may, or so many more visits do */
+#define P3_PROBING     64u /* of so many visits one takes all that its lane has */
 
 /* ---- commands ---- */
 
@@ -254,11 +256,24 @@ static inline void expect_to_answer(struct p3_peer *p)
 	p3_ring_own_soon(&p->req_out, 0);
 	p3_ring_own_soon(&p->req_out, 1);
 	__builtin_prefetch((const void *)p->req_out.credit);
-	__builtin_prefetch((const void *)&p->theirs->cold);
+	__builtin_prefetch((const void *)p->cold);
 	__builtin_prefetch((const void *)&p->doorbell->asleep);
 }
 
-static inline void poll_peer(struct p3_nic *n, struct p3_peer *p)
+/*
+ * How many cells lie there, most likely, when this lane is visited again.  One message says
+ * nothing: where each side waits for the other's no cell is there.  all: there were no more.
+ */
+static inline void expect_more(
+	struct p3_ring_rx *r, uint32_t messages, uint64_t from, bool all)
+{
+	uint64_t took = messages > 1 ? r->pos - from : 0;
+	bool grows = messages < P3_PASS_MSGS; /* the visits of one who lags behind do */
+	p3_ring_expect(r, all ? took / 2 : grows ? 2 * took : took);
+}
+
+/* Until so many messages were taken in this pass. */
+static inline void poll_peer(struct p3_nic *n, struct p3_peer *p, uint32_t most)
 {
 	if (__builtin_expect(p->bad || !p3_fw_ready(n, p), 0))
 		return;
@@ -266,12 +281,12 @@ static inline void poll_peer(struct p3_nic *n, struct p3_peer *p)
 	uint64_t from = p->req_in.pos;
 	p3_ring_ask_some(&p->req_in);
 	p3_fw_take_responses(n, p);
-	while (n->msgs < P3_PASS_MSGS && n->bytes < P3_PASS_BYTES && !p->bad &&
+	while (n->msgs < most && n->bytes < P3_PASS_BYTES && !p->bad &&
 		p3_fw_take_request(n, p))
 		;
 	if (n->msgs == before)
 		return;
-	p3_ring_expect(&p->req_in, n->msgs - before, from, n->msgs < P3_PASS_MSGS);
+	expect_more(&p->req_in, n->msgs - before, from, n->msgs < most);
 	p->quiet = 0;
 	if (n->crowded)
 		expect_to_answer(p);
@@ -281,7 +296,7 @@ static inline void poll_peer(struct p3_nic *n, struct p3_peer *p)
 static inline bool has_news(struct p3_peer *p)
 {
 	uint64_t w0;
-	return p3_ring_peek(&p->req_in, &w0) || p3_ring_peek(&p->rsp_in, &w0) ||
+	return p3_ring_peek(&p->req_in, &w0) || p3_fw_has_response(p) ||
 	       p->req_in.given != p->req_in.pos;
 }
 
@@ -291,19 +306,51 @@ static inline struct p3_ring_rx *lane_at(struct p3_nic *n, uint32_t i)
 }
 
 /*
+ * How deep a visit goes.  To look for one more message than there is waits for a line of the
+ * producer's, and takes it away from there, where the next message begins.
+ *
+ * Few lanes: one message, and each next visit takes twice as many, until there are less.
+ */
+static inline void visit(struct p3_nic *n, struct p3_peer *p)
+{
+	uint32_t before = n->msgs, quota = 1u << p->deep;
+	poll_peer(n, p, before + quota < P3_PASS_MSGS ? before + quota : P3_PASS_MSGS);
+	if (n->msgs - before < quota)
+		p->deep = 0;
+	else if (p->deep < P3_DEEPEST)
+		p->deep++;
+}
+
+/*
+ * Many lanes of nodes that share CPUs: most have one message when their consumer comes, so
+ * one is taken, unless the lane had more lately.  Some visits look in order to know.
+ */
+static inline void visit_one_of_many(struct p3_nic *n, struct p3_peer *p, uint64_t number)
+{
+	bool all = !n->crowded || p->deep || number % P3_PROBING == 0;
+	uint32_t before = n->msgs;
+	poll_peer(n, p, all ? P3_PASS_MSGS : before + 1);
+	if (n->msgs - before > 1)
+		p->deep = P3_DEEPEST;
+	else if (p->deep)
+		p->deep--;
+}
+
+/*
  * Many lanes: the lines that came from another CPU are asked for while the lanes before
  * are worked on.  The next pass begins behind the lane that this one stops at.
  */
 static void poll_many(struct p3_nic *n)
 {
 	uint32_t i = n->turn < n->nhot ? n->turn : 0;
+	uint64_t passes = p3_get(&n->count[P3_C_PASSES]);
 	for (uint32_t k = 0; k < P3_AHEAD; k++)
 		p3_ring_ask(lane_at(n, i + k));
 	for (uint32_t left = n->nhot; left && n->msgs < P3_PASS_MSGS; left--) {
 		p3_ring_ask(lane_at(n, i + P3_AHEAD));
 		p3_ring_ask_more(lane_at(n, i + P3_AHEAD / 2));
 		if (has_news(n->hot[i]))
-			poll_peer(n, n->hot[i]);
+			visit_one_of_many(n, n->hot[i], passes + left);
 		i = i + 1 < n->nhot ? i + 1 : 0;
 	}
 	n->turn = i;
@@ -318,14 +365,17 @@ static inline void poll_lanes(struct p3_nic *n)
 	if (++n->turn >= n->nhot)
 		n->turn = 0;
 	for (uint32_t i = n->turn; i < n->nhot; i++)
-		poll_peer(n, n->hot[i]);
+		visit(n, n->hot[i]);
 	for (uint32_t i = 0; i < n->turn && i < n->nhot; i++)
-		poll_peer(n, n->hot[i]);
+		visit(n, n->hot[i]);
 }
 
-bool p3_fw_was_cut(const struct p3_nic *n)
+/* And little can have come since: where all take turns on one CPU, nothing. */
+static bool has_emptied(const struct p3_nic *n)
 {
-	return n->msgs >= P3_PASS_MSGS || n->bytes >= P3_PASS_BYTES;
+	return (n->nhot > P3_AHEAD || n->conf.cpus <= 1) && n->msgs &&
+	       n->msgs < P3_PASS_MSGS && p3_list_empty(&n->pulls) &&
+	       p3_list_empty(&n->sources) && p3_list_empty(&n->blocked);
 }
 
 static void rare(struct p3_nic *n)
@@ -368,6 +418,8 @@ bool p3_fw_pass(struct p3_nic *n)
 		feed(n);
 	if (__builtin_expect(n->some_bad || n->conf.nnodes > P3_ALL_HOT, 0))
 		rare(n);
+	if (n->crowded)
+		p3_set(&n->emptied, has_emptied(n));
 	/* What a busy holder wrote is visible; sleepers are told when it pauses. */
 	if ((n->ntouched || n->posted) && (!n->worked || ++n->unlooked >= P3_UNLOOKED))
 		p3_fw_look(n);

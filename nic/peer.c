@@ -128,7 +128,7 @@ void p3_fw_heat(struct p3_nic *n, struct p3_peer *p)
 static bool has_news(struct p3_peer *p)
 {
 	uint64_t w0;
-	return p3_ring_peek(&p->req_in, &w0) || p3_ring_peek(&p->rsp_in, &w0);
+	return p3_ring_peek(&p->req_in, &w0) || p3_fw_has_response(p);
 }
 
 /* Off the hot list, behind its end. */
@@ -200,7 +200,7 @@ static void base_lane(struct p3_nic *n, struct p3_peer *p, struct p3_lane *lane_
 	char *here = n->published.base, *there = p->base;
 	uint32_t self = n->conf.node;
 	p->theirs = &((const struct p3_peer_entry *)(there + l->peers_off))[self];
-	p->cold = &p->theirs->cold;
+	p->cold = n->conf.nnodes > P3_ALL_HOT ? &p->theirs->cold : &n->never_cold;
 	p->image = there;
 	*lane_out = (struct p3_lane){
 		.req_out = (struct p3_cell *)(here + p3_base_req_off(l, p->index)),
@@ -239,6 +239,7 @@ static void reset_in(struct p3_peer *p, const struct p3_lane *lane)
 	p3_set(&p->mine->reading, 0);
 	p->nreading = 0;
 	p->ready = p->bad = false;
+	p->deep = 0;
 	FAULT_POINT("peer.credits_reset");
 	p3_release(&p->mine->rx_for, p->incarnation); /* PEER.1 */
 }

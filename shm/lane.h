@@ -250,9 +250,8 @@ static inline struct p3_cell *p3_ring_peek(struct p3_ring_rx *r, uint64_t *word0
 /*
  * A consumer that lags behind asks for cells before it comes to them: each costs as much
  * as its message else.  But a line that is asked for before it was filled is taken from
- * the producer, who then waits for it.  So only cells are asked for that must be there:
- * while the consumer was away the producer filled about as many as the consumer took when
- * it was here.
+ * the producer, who then waits for it.  So only cells are asked for that must be there, by
+ * what the consumer took when it was here.
  */
 #define P3_RING_AHEAD 4u
 
@@ -269,13 +268,10 @@ static inline void p3_ring_ask_some(const struct p3_ring_rx *r)
 		p3_ring_ask_at(r, i);
 }
 
-/* Going away, having taken so many messages from there on; all: there were no more.  Few
- * say nothing: where each side waits for the other's message no cell is there. */
-static inline void p3_ring_expect(
-	struct p3_ring_rx *r, uint32_t messages, uint64_t from, bool all)
+/* Going away: so many cells will be there. */
+static inline void p3_ring_expect(struct p3_ring_rx *r, uint64_t cells)
 {
-	uint64_t took = messages < P3_RING_AHEAD ? 0 : r->pos - from;
-	r->sure = r->pos + (all ? took / 2 : took);
+	r->sure = r->pos + cells;
 }
 
 /* Ask for the next header; later, if one is there, for the cell behind it. */
