@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Settings from the environment: what shm/conf.h's table means to this library. */
 #include "lib/lib.h"
+#include "shm/fence.h"
 #include "shm/log.h"
 
 #include <unistd.h>
@@ -60,6 +61,12 @@ int p3_conf_read(struct p3_conf *conf_out)
 	(void)p3_conf_wire(p3_conf_text(P3_CONF_WIRE), &c.faults);
 	*conf_out = c;
 	return 0;
+}
+
+void p3_conf_join_fences(void)
+{
+	if (is_first(P3_CONF_MEMBARRIER) && value(P3_CONF_MODE) != P3_MODE_PARK)
+		(void)p3_fence_join();
 }
 
 void p3_conf_warn_unknown(void)

@@ -224,6 +224,8 @@ struct p3_conf {
 };
 /* From the environment.  -EINVAL with one line for each that is wrong. */
 int p3_conf_read(struct p3_conf *conf_out);
+/* p3_fence_join(), if it is wanted: cheap in a process of one thread. */
+void p3_conf_join_fences(void);
 /* One line for each name that is no setting. */
 void p3_conf_warn_unknown(void);
 

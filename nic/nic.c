@@ -698,7 +698,7 @@ int p3_nic_start(const struct p3_nic_conf *conf, struct p3_nic **nic_out)
 		return -ENOMEM;
 	n->conf = *conf;
 	plan(n);
-	n->conf.membarrier = p3_fence_join() && n->conf.membarrier;
+	n->conf.membarrier = n->conf.membarrier && p3_fence_join();
 	int rc = make_segments(n);
 	if (rc)
 		goto keep;
