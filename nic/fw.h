@@ -1125,14 +1125,15 @@ bool p3_fw_pass(struct p3_nic *n);
 void p3_fw_leave(struct p3_nic *n);
 /* A fence and the looks in the middle of a long hold. */
 void p3_fw_look(struct p3_nic *n);
+void p3_fw_warn_refused(void); /* (any) */
 /* (any) Of who is about to sleep, or not to poll any more: heavy, or if nobody's is light
  * a full one. */
-static inline void p3_fw_fence(struct p3_nic *n, void (*heavy)(void))
+static inline void p3_fw_fence(struct p3_nic *n, bool (*heavy)(void))
 {
-	if (n->conf.membarrier)
-		heavy();
-	else
+	if (!n->conf.membarrier)
 		p3_fence();
+	else if (__builtin_expect(!heavy(), 0))
+		p3_fw_warn_refused();
 }
 void p3_wake_peer(struct p3_nic *n, struct p3_doorbell *d);
 void p3_wake_hosts(struct p3_nic *n);

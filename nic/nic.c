@@ -106,6 +106,17 @@ void p3_fw_kick_idle(struct p3_nic *n)
 	}
 }
 
+/* ---- fences ---- */
+
+P3_RARE void p3_fw_warn_refused(void)
+{
+	static p3_a32 told;
+	if (!p3_exchange32(&told, 1))
+		p3_warn("the kernel refuses membarrier, which it allowed at PtlNIInit: "
+			"who goes to sleep waits a millisecond instead; allow it in "
+			"the filter of system calls, or set PTL3_MEMBARRIER=off");
+}
+
 /* ---- the thread ---- */
 
 struct nic_thread {

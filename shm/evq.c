@@ -141,7 +141,7 @@ static void revoke_bias(struct p3_evq_rx *q)
 	if (p3_acquire(&q->shared) == 2)
 		return;
 	p3_release(&q->shared, 1);
-	p3_fence_heavy_here(); /* EVQ.4 */
+	(void)p3_fence_heavy_here(); /* EVQ.4 */
 	while (!try_to_share(q))
 		sched_yield();
 }
@@ -152,7 +152,7 @@ bool p3_evq_may_get(struct p3_evq_rx *q, uint32_t thread)
 	if (!owner || owner == thread || p3_acquire(&q->shared) == 2)
 		return true;
 	p3_release(&q->shared, 1);
-	p3_fence_heavy_here(); /* EVQ.4 */
+	(void)p3_fence_heavy_here(); /* EVQ.4 */
 	return try_to_share(q);
 }
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "shm/fence.h"
-#include "shm/log.h"
 
 #include <errno.h>
 #include <linux/membarrier.h>
@@ -36,31 +35,28 @@ bool p3_fence_join(void)
 	       membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
 }
 
-static P3_RARE void wait_for_buffers(void)
+static P3_RARE bool wait_for_buffers(void)
 {
-	static p3_a32 told;
-	const struct timespec nap = {.tv_nsec = P3_BUFFERED_NS};
+	struct timespec nap = {.tv_nsec = P3_BUFFERED_NS};
 	int saved = errno;
-	if (!p3_exchange32(&told, 1))
-		p3_warn("the kernel refuses membarrier: who goes to sleep waits a "
-			"millisecond instead; allow it, or set PTL3_MEMBARRIER=off");
 	p3_fence();
-	(void)nanosleep(&nap, NULL);
+	while (nanosleep(&nap, &nap) != 0)
+		; /* a signal */
 	p3_fence();
 	errno = saved;
+	return false;
 }
 
-void p3_fence_heavy(void)
+bool p3_fence_heavy(void)
 {
-	if (!membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED))
-		wait_for_buffers();
+	return membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED) || wait_for_buffers();
 }
 
-/* Who has an event queue and no network interface has not joined: tests. */
-void p3_fence_heavy_here(void)
+/* Who has an event queue and full fences has not joined. */
+bool p3_fence_heavy_here(void)
 {
-	if (!membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) &&
-		!(membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) &&
-			membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED)))
-		wait_for_buffers();
+	return membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) ||
+	       (membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) &&
+		       membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED)) ||
+	       wait_for_buffers();
 }

@@ -25,12 +25,16 @@
 
 #include "shm/atomics.h"
 
-/* From now on this process can pass heavy fences of others, and call them.  False: it
- * cannot.  Any number of times. */
+/*
+ * From now on this process can pass heavy fences of others, and call them.  False: it
+ * cannot.  Any number of times; the first takes the kernel some 16 ms, but microseconds
+ * while the process has one thread only.
+ */
 bool p3_fence_join(void);
 
-void p3_fence_heavy(void);      /* for all processes that have joined */
-void p3_fence_heavy_here(void); /* for the threads of this process */
+/* False: the kernel refused; it took a millisecond instead. */
+bool p3_fence_heavy(void);      /* for all processes that have joined */
+bool p3_fence_heavy_here(void); /* for the threads of this process */
 
 /* light: all others' are heavy; else a full one. */
 static inline void p3_fence_light(bool light)
