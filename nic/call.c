@@ -108,6 +108,8 @@ static bool disarm(struct p3_nic *n, struct wait *w)
 	bool unrung = p3_cas32(&n->doorbell->asleep, &was, P3_AWAKE);
 	p3_set(&n->watcher, 0); /* after the word, or it could be the next watcher's */
 	p3_fence(); /* PARK.1: the NIC thread may have gone to sleep on the old word */
+	if (p3_get(&n->parked) > 1)
+		p3_fw_fence(n, p3_fence_heavy_here); /* LEASE.2 */
 	w->unlooked = p3_get(&n->nic_asleep);
 	if (w->unlooked)
 		(void)p3_cas32(&n->doorbell->asleep, &awake, P3_ASLEEP_NIC);

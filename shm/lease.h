@@ -17,6 +17,9 @@
  *		either by the holder (who takes the lease again) or by the poster (who
  *		finds it free).  Without the fences: the poster sleeps for a result that
  *		nobody computes.
+ *		Who watches no more stores that, fences heavily if others are parked, and
+ *		tries the lease: either the giver sees that nobody watches, and wakes
+ *		them, or who watched takes the lease and wakes them when it gives that.
  *
  * WANT is a hint: a lost one costs the wait for the holder's next leave.
  */

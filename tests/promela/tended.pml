@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Three host threads of one node, without any message: one goes to sleep for news, one
+ * has armed the doorbell when its time is up, one is inside for a moment.  The first must
+ * not sleep while nobody has the lease and nobody watches: who gives the lease looks
+ * whether there is a watcher.
+ */
+#define PROCS    3
+#define WATCHING end_watching
+#define WEAK     (BIT(LEASE) | BIT(WATCHER) | BIT(PARKED))
+#include "node.inc"
+
+active proctype sleeper()
+{
+	HOST_S;
+	p3_rmw(PARKED, mem[PARKED] + 1, 0, 0);
+	sleep_for_news(EVENTS, 1);
+	p3_rmw(PARKED, mem[PARKED] - 1, 0, 0)
+}
+
+/* park and wait_until, with a deadline. */
+active proctype watcher()
+{
+	HOST_S;
+	p3_fw_enter(HOST, held);
+	if
+	:: held ->
+		p3_rmw(PARKED, mem[PARKED] + 1, 0, 0);
+		p3_set(WATCHER, 1);
+		p3_set(ASLEEP, ASLEEP_HOST);
+		p3_fence_heavy(PARK_1_sleep_as_watcher);
+		p3_fw_pass(news);
+		let_go();
+		disarm();
+		p3_rmw(PARKED, mem[PARKED] - 1, 0, 0);
+		progress(worked)
+	:: else
+	fi;
+	let_go()
+}
+
+active proctype passer()
+{
+	HOLDER_S;
+	p3_fw_enter(HOST, ok);
+	if
+	:: ok -> p3_fw_pass(worked); p3_fw_leave()
+	:: else
+	fi
+}
