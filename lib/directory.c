@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "lib/directory.h"
 #include "lib/lib.h"
+#include "shm/fence.h"
 
 #include <stdlib.h>
 #include <urcu-bp.h>
 
 static p3_a32 readers_done; /* RCU.2 */
 static p3_a32 forked;
-static p3_directory_ptr kept; /* of a forked child: never freed, never lost */
+static p3_directory_ptr kept; /* never freed, never lost */
+
+/* 0: liburcu found no membarrier when it was loaded, and does without. */
+extern int urcu_bp_has_sys_membarrier __attribute__((weak));
 
 struct p3_directory *p3_directory_new(uint32_t size)
 {
@@ -37,6 +41,16 @@ void p3_directory_done(void)
 	p3_idle();
 }
 
+/* Not in a forked child; nor if the kernel refuses by now what liburcu was granted when
+ * it was loaded: it would end the process. */
+static bool may_wait_for_readers(void)
+{
+	if (p3_get(&forked))
+		return false;
+	bool needs = !&urcu_bp_has_sys_membarrier || urcu_bp_has_sys_membarrier;
+	return !needs || p3_fence_heavy_here();
+}
+
 void p3_directory_replace(p3_directory_ptr *where, struct p3_directory *now)
 {
 	P3_HB_WORD(where);
@@ -46,7 +60,7 @@ void p3_directory_replace(p3_directory_ptr *where, struct p3_directory *now)
 	P3_HB_AFTER(where);
 	if (!old)
 		return;
-	if (p3_get(&forked)) {
+	if (!may_wait_for_readers()) {
 		old->next_kept =
 			atomic_exchange_explicit(&kept, old, memory_order_acq_rel);
 		return;
