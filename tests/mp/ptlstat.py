@@ -170,14 +170,15 @@ def check_talk(job):
         g = n['gauges']
         if (g['match_entries'], g['memory_descriptors'], g['event_queues']) != (1, 2, 1):
             fail(f'objects of node {n["rank"]}: {g}')
-        if g['peers_alive'] != 16 or n['settings']['cma'] != 0:
+        if g['peers_alive'] != 16 or n['settings']['cma'] or n['settings']['membarrier']:
             fail(f'node {n["rank"]}: {g} {n["settings"]}')
     by_node = picture(nodes[3]['pid'])[0]
     if by_node['job'] != job.pid:
         fail('a node\'s pid names the job, too')
     conf = ptlstat('conf', job.pid)
-    if not re.search(r'0 +PTL3_CMA +off +off\n', conf) or 'as node 0' not in conf:
-        fail(f'conf: {conf}')
+    for row in (r'0 +PTL3_CMA +off +off\n', r'0 +PTL3_MEMBARRIER +off +off\n', 'as node 0'):
+        if not re.search(row, conf):
+            fail(f'conf: no {row} in {conf}')
     many = [subprocess.Popen([PTLSTAT, '-i', '0.1', '-c', '3', str(job.pid)],
                              stdout=subprocess.PIPE, text=True) for _ in range(12)]
     for one in many:
@@ -315,7 +316,7 @@ def main():
     check_stranger(scenes[('event', 3)])
     check_domain()
     end(*scenes.values())
-    talk = start(16, 'talk', env={'PTL3_CMA': 'off'})
+    talk = start(16, 'talk', env={'PTL3_CMA': 'off', 'PTL3_MEMBARRIER': 'off'})
     until('the job is there', lambda: is_there(talk))
     check_talk(talk)
     check_live(talk)

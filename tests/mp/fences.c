@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * fences MS [before|after] - messages that come when somebody is falling asleep
+ *
+ *	compute	both ranks of a pair are outside the library, so that their NIC threads
+ *		sleep: each message must ring.  The second of two comes when the NIC
+ *		thread that the first one woke goes to sleep again
+ *	wait	one rank waits for an event, after so long outside that its NIC thread
+ *		sleeps: the message comes when the waiting thread parks
+ *	both	so, and a second thread of that rank waits all the time for every third
+ *		message: it watches, and wakes the first one
+ *
+ * An even number of ranks: each of the first half with one of the second.  MS of each
+ * scene.  before, after: membarrier is refused from before PtlInit, or from after
+ * PtlNIInit on, which must be said once.
+ *
+ * A wake that is lost is work that the end of a sleep finds: park_late must be 0.  The
+ * sleeper for news has no such counter: it waits for a tenth of a second then.
+ */
+#include "mp.h"
+
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { MEMORY = 1, FIRST = 2, SECOND = 3 }; /* match bits */
+
+#define OUTSIDE_NS 15000000u /* a NIC thread is asleep then */
+#define WOKEN_NS   10000u    /* so late is who was asleep */
+#define LONG_NS    50000000u /* somebody slept until a belt */
+#define NEVER_NS   20000000000u
+
+static struct {
+	unsigned peer;
+	bool first; /* of the pair */
+	ptl_handle_md_t md;
+	ptl_handle_eq_t eq[2];
+	volatile uint64_t heard[2]; /* the peer writes here */
+	uint64_t said;              /* what we write there comes from here */
+	pthread_mutex_t lock;       /* of what is noted: */
+	uint64_t rounds, edges, slow, worst;
+} at = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* ---- the gap that ends when the other falls asleep ---- */
+
+struct gap {
+	uint64_t ns, step, least, most;
+	bool slept; /* last time */
+};
+
+static uint64_t wakes(void)
+{
+	ptlx_stats_t st = {.struct_size = sizeof st};
+	mp_ok(PtlXStats(mp.ni, &st));
+	return st.wakes_sent;
+}
+
+/* Larger steps until it sleeps, or no more, smaller ones then; a little by chance. */
+static void adapt(struct gap *g, bool slept)
+{
+	bool same = slept == g->slept;
+	at.edges += !same;
+	g->slept = slept;
+	g->step = same ? g->step + g->step / 2 : g->step / 2;
+	if (g->step < 256)
+		g->step = 256;
+	if (g->step > g->ns / 2)
+		g->step = g->ns / 2;
+	g->ns += slept ? -g->step : g->step;
+	g->ns += mp_mix(mp_ns()) % 256;
+	if (g->ns < g->least)
+		g->ns = g->least;
+	if (g->ns > g->most)
+		g->ns = g->most;
+}
+
+static void spin_until(uint64_t ns)
+{
+	while (mp_ns() < ns)
+		;
+}
+
+/* Without the library, and with the CPU free for NIC threads. */
+static uint64_t compute_while(unsigned which, uint64_t old)
+{
+	const struct timespec nap = {.tv_nsec = 10000};
+	uint64_t start = mp_ns(), now;
+	while ((now = at.heard[which]) == old) {
+		mp_check(mp_ns() - start < NEVER_NS, "nothing came for 20 s");
+		(void)nanosleep(&nap, NULL);
+	}
+	return now;
+}
+
+static void note(uint64_t ns)
+{
+	pthread_mutex_lock(&at.lock);
+	at.rounds++;
+	at.slow += ns >= LONG_NS;
+	if (ns > at.worst)
+		at.worst = ns;
+	pthread_mutex_unlock(&at.lock);
+}
+
+static void say(unsigned which, uint64_t word)
+{
+	at.said = word; /* copied before the call returns */
+	mp_put(at.md, 0, sizeof at.said, PTL_NO_ACK_REQ, at.peer, MEMORY,
+		which * sizeof at.said, 0);
+}
+
+/* ---- both compute ---- */
+
+static void two_shots(struct gap *g, uint64_t number)
+{
+	say(0, number);
+	spin_until(mp_ns() + g->ns);
+	uint64_t before = wakes();
+	say(1, number);
+	adapt(g, wakes() != before);
+}
+
+/* The last number ends it. */
+static void compute(uint64_t ms)
+{
+	struct gap g = {30000, 1000, 1000, 300000, false};
+	uint64_t end = mp_ns() + ms * 1000000, number = 1;
+	while (at.first) {
+		uint64_t start = mp_ns();
+		number = start < end ? number + 1 : UINT64_MAX;
+		uint64_t old = at.heard[0], old_too = at.heard[1];
+		two_shots(&g, number);
+		if (number == UINT64_MAX)
+			return;
+		(void)compute_while(0, old);
+		(void)compute_while(1, old_too);
+		note(mp_ns() - start);
+	}
+	for (uint64_t old = 0; (number = compute_while(0, old)) != UINT64_MAX;
+		old = number) {
+		while (compute_while(1, old) != number)
+			;
+		two_shots(&g, number);
+	}
+}
+
+/* ---- one waits ---- */
+
+/* The next message, and when it was there; 0: it was the last. */
+static uint64_t answer_next(unsigned queue)
+{
+	ptl_event_t ev = mp_expect(at.eq[queue], PTL_EVENT_PUT_END);
+	uint64_t now = mp_ns();
+	if (!ev.hdr_data)
+		return 0;
+	note(now - ev.hdr_data);
+	say(1, now - ev.hdr_data);
+	say(0, now);
+	return now;
+}
+
+static void *wait_for_second(void *arg)
+{
+	(void)arg;
+	while (answer_next(1))
+		;
+	return NULL;
+}
+
+static void wait_for_first(void)
+{
+	for (uint64_t now; (now = answer_next(0)) != 0;) {
+		mp_sleep_ms(OUTSIDE_NS / 1000000 - 1);
+		spin_until(now + OUTSIDE_NS);
+	}
+}
+
+static void ask(unsigned bits, uint64_t hdr)
+{
+	mp_put(at.md, 0, 8, PTL_NO_ACK_REQ, at.peer, bits, 0, hdr);
+}
+
+/* The other is inside from began + OUTSIDE_NS on. */
+static void ask_often(uint64_t ms, bool both)
+{
+	struct gap g = {1030000, 10000, 20000, 30000000, false};
+	uint64_t end = mp_ns() + ms * 1000000, began = mp_ns();
+	for (unsigned i = 0; mp_ns() < end; i++) {
+		uint64_t old = at.heard[0];
+		bool second = both && i % 3 == 2, late = i % 4 == 3;
+		spin_until(began + OUTSIDE_NS + (late ? g.most : g.ns));
+		ask(second ? SECOND : FIRST, mp_ns());
+		uint64_t now = compute_while(0, old);
+		began = second ? began + OUTSIDE_NS : now;
+		if (!second && !late)
+			adapt(&g, at.heard[1] > WOKEN_NS);
+	}
+	ask(FIRST, 0);
+	if (both)
+		ask(SECOND, 0);
+}
+
+static void wait_scene(uint64_t ms, bool both)
+{
+	pthread_t thread;
+	if (at.first) {
+		ask_often(ms, both);
+		return;
+	}
+	if (both && pthread_create(&thread, NULL, wait_for_second, NULL) != 0)
+		mp_fail(__FILE__, __LINE__, "no thread");
+	wait_for_first();
+	if (both)
+		pthread_join(thread, NULL);
+}
+
+/* ---- refused ---- */
+
+static void refuse_membarrier(void)
+{
+	struct sock_filter filter[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_membarrier, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = {sizeof filter / sizeof filter[0], filter};
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+		syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC,
+			&program) == 0)
+		return;
+	perror("skipped: seccomp");
+	exit(77);
+}
+
+/* What this process prints on stderr from now on. */
+static int catch_stderr(int *own_out)
+{
+	int fd = memfd_create("stderr", MFD_CLOEXEC);
+	*own_out = dup(2);
+	mp_check(fd >= 0 && *own_out >= 0 && dup2(fd, 2) == 2, "no memfd");
+	return fd;
+}
+
+static unsigned count_warnings(int fd, int own)
+{
+	static char text[65536];
+	unsigned n = 0;
+	(void)dup2(own, 2);
+	ssize_t len = pread(fd, text, sizeof text - 1, 0);
+	text[len > 0 ? len : 0] = 0;
+	fputs(text, stderr);
+	for (const char *s = text; (s = strstr(s, "refuses membarrier")); s++)
+		n++;
+	return n;
+}
+
+/* ---- all ---- */
+
+static void prepare(void)
+{
+	static char sink[8];
+	mp_check(mp.size % 2 == 0, "an even number of ranks, please");
+	(void)prctl(PR_SET_TIMERSLACK, 1);
+	at.peer = (mp.rank + mp.size / 2) % mp.size;
+	at.first = mp.rank < at.peer;
+	at.md = mp_bind(&at.said, sizeof at.said, PTL_EQ_NONE, 0);
+	mp_attach(MEMORY, (void *)(uintptr_t)at.heard, sizeof at.heard,
+		PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE, PTL_EQ_NONE);
+	for (unsigned i = 0; i < 2; i++) {
+		at.eq[i] = mp_queue(64);
+		mp_attach(FIRST + i, sink, sizeof sink,
+			PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE, at.eq[i]);
+	}
+	mp_barrier();
+}
+
+static void judge(const char *scene)
+{
+	ptlx_stats_t st = {.struct_size = sizeof st};
+	mp_ok(PtlXStats(mp.ni, &st));
+	printf("rank %u %s: %llu rounds, %llu edges, %llu slow, worst %.3f ms, late "
+	       "%llu\n",
+		mp.rank, scene, (unsigned long long)at.rounds,
+		(unsigned long long)at.edges, (unsigned long long)at.slow,
+		(double)at.worst / 1e6, (unsigned long long)st.park_late);
+	mp_check(st.park_late == 0, "%s: %llu wakes were lost", scene,
+		(unsigned long long)st.park_late);
+	mp_check(at.slow <= 2 + at.rounds / 20, "%s: %llu of %llu waits until the belt",
+		scene, (unsigned long long)at.slow, (unsigned long long)at.rounds);
+	at.rounds = at.edges = at.slow = at.worst = 0;
+	mp_barrier();
+}
+
+int main(int argc, char **argv)
+{
+	uint64_t ms = argc > 1 ? strtoull(argv[1], NULL, 10) : 1000;
+	const char *refused = argc > 2 ? argv[2] : "";
+	bool after = strcmp(refused, "after") == 0;
+	if (strcmp(refused, "before") == 0) {
+		refuse_membarrier();
+		argv[2] = (char[]){"before it was loaded"};
+		execv("/proc/self/exe", argv);
+	}
+	int own, fd = catch_stderr(&own);
+	mp_start();
+	if (after)
+		refuse_membarrier();
+	prepare();
+	compute(ms);
+	judge("compute");
+	wait_scene(ms, false);
+	judge("wait");
+	wait_scene(ms, true);
+	judge("both");
+	unsigned warnings = count_warnings(fd, own);
+	mp_check(warnings == after, "%u warnings of a refused membarrier", warnings);
+	mp_end();
+	return 0;
+}

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Heavy fences: allowed, not joined, refused.  What they order is for the tortures. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "shm/fence.h"
+#include "shm/park.h"
+
+#define A_MS 1000000u
+
+/* In a child, which comes to an end with the number of the first truth that is none. */
+#define TRUTH(truth)                                                                     \
+	do {                                                                             \
+		if (!(truth))                                                            \
+			_exit(__LINE__ % 251 + 1);                                       \
+	} while (0)
+
+static void in_child(void (*fn)(void))
+{
+	int status;
+	pid_t child = fork();
+	if (child == 0) {
+		errno = EXDEV;
+		fn();
+		TRUTH(errno == EXDEV);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+/* Whether it took a millisecond. */
+static bool waits(bool (*heavy)(void), bool *done_out)
+{
+	uint64_t start = p3_now_ns();
+	*done_out = heavy();
+	return p3_now_ns() - start >= A_MS;
+}
+
+static void joins(void)
+{
+	bool done;
+	for (int i = 0; i < 3; i++)
+		TRUTH(p3_fence_join());
+	(void)waits(p3_fence_heavy, &done);
+	TRUTH(done);
+	(void)waits(p3_fence_heavy_here, &done);
+	TRUTH(done);
+}
+
+static void fences_without_joining(void)
+{
+	TRUTH(p3_fence_heavy_here());
+	TRUTH(p3_fence_heavy());
+}
+
+#ifndef P3_TSAN /* where heavy fences ask nothing of the kernel */
+static void refuse_membarrier(void)
+{
+	struct sock_filter filter[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_membarrier, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = {sizeof filter / sizeof filter[0], filter};
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+		prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
+		_exit(0);
+}
+
+static void is_refused(void)
+{
+	bool done;
+	refuse_membarrier();
+	TRUTH(!p3_fence_join());
+	TRUTH(waits(p3_fence_heavy, &done) && !done);
+	TRUTH(waits(p3_fence_heavy_here, &done) && !done);
+}
+
+static void is_refused_after_joining(void)
+{
+	TRUTH(p3_fence_join());
+	is_refused();
+}
+
+static void takes_a_millisecond_if_refused(void **state)
+{
+	(void)state;
+	in_child(is_refused);
+	in_child(is_refused_after_joining);
+}
+#endif
+
+static void joins_any_number_of_times(void **state)
+{
+	(void)state;
+	in_child(joins);
+}
+
+static void needs_not_have_joined(void **state)
+{
+	(void)state;
+	in_child(fences_without_joining);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(joins_any_number_of_times),
+		cmocka_unit_test(needs_not_have_joined),
+#ifndef P3_TSAN
+		cmocka_unit_test(takes_a_millisecond_if_refused),
+#endif
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
