@@ -261,8 +261,9 @@ static inline void expect_to_answer(struct p3_peer *p)
 }
 
 /*
- * How many cells lie there, most likely, when this lane is visited again.  One message says
- * nothing: where each side waits for the other's no cell is there.  all: there were no more.
+ * How many cells lie there, most likely, when this lane is visited again.  One message
+ * says nothing: where each side waits for the other's no cell is there.  all: there were
+ * no more.
  */
 static inline void expect_more(
 	struct p3_ring_rx *r, uint32_t messages, uint64_t from, bool all)
@@ -306,8 +307,8 @@ static inline struct p3_ring_rx *lane_at(struct p3_nic *n, uint32_t i)
 }
 
 /*
- * How deep a visit goes.  To look for one more message than there is waits for a line of the
- * producer's, and takes it away from there, where the next message begins.
+ * How deep a visit goes.  To look for one more message than there is waits for a line of
+ * the producer's, and takes it away from there, where the next message begins.
  *
  * Few lanes: one message, and each next visit takes twice as many, until there are less.
  */
@@ -322,8 +323,8 @@ static inline void visit(struct p3_nic *n, struct p3_peer *p)
 }
 
 /*
- * Many lanes of nodes that share CPUs: most have one message when their consumer comes, so
- * one is taken, unless the lane had more lately.  Some visits look in order to know.
+ * Many lanes of nodes that share CPUs: most have one message when their consumer comes,
+ * so one is taken, unless the lane had more lately.  Some visits look in order to know.
  */
 static inline void visit_one_of_many(struct p3_nic *n, struct p3_peer *p, uint64_t number)
 {

@@ -250,8 +250,8 @@ static inline struct p3_cell *p3_ring_peek(struct p3_ring_rx *r, uint64_t *word0
 /*
  * A consumer that lags behind asks for cells before it comes to them: each costs as much
  * as its message else.  But a line that is asked for before it was filled is taken from
- * the producer, who then waits for it.  So only cells are asked for that must be there, by
- * what the consumer took when it was here.
+ * the producer, who then waits for it.  So only cells are asked for that must be there,
+ * by what the consumer took when it was here.
  */
 #define P3_RING_AHEAD 4u
 
