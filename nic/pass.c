@@ -256,7 +256,6 @@ static inline void expect_to_answer(struct p3_peer *p)
 	p3_ring_own_soon(&p->req_out, 0);
 	p3_ring_own_soon(&p->req_out, 1);
 	__builtin_prefetch((const void *)p->req_out.credit);
-	__builtin_prefetch((const void *)p->cold);
 	__builtin_prefetch((const void *)&p->doorbell->asleep);
 }
 

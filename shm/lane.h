@@ -193,6 +193,14 @@ static inline void p3_ring_clear_ahead(struct p3_ring_tx *r)
 	r->cleared = r->pos + 1;
 }
 
+/* What one of a stream of messages of k will clear, and fill. */
+static inline void p3_ring_own_ahead(struct p3_ring_tx *r, uint32_t k)
+{
+	p3_ring_own_soon(r, 6);
+	if (k > 1)
+		p3_ring_own_soon(r, 7);
+}
+
 /* Publish the message of k cells that was filled at the current position. */
 static P3_HOT void p3_ring_publish(struct p3_ring_tx *r, uint64_t word0, uint32_t k)
 {
@@ -206,9 +214,8 @@ static P3_HOT void p3_ring_publish(struct p3_ring_tx *r, uint64_t word0, uint32_
 	p3_release(&c->w[0], word0); /* LANE.1: nothing after this may touch the cells */
 	if (k == 1)
 		p3_ring_clear_ahead(r);
-	p3_ring_own_soon(r, 6); /* to be cleared by one of a stream */
-	if (k > 1)
-		p3_ring_own_soon(r, 7); /* and filled */
+	if (r->n > P3_BASE_CELLS)
+		p3_ring_own_ahead(r, k);
 	FAULT_POINT("lane.published");
 }
 
