@@ -22,10 +22,19 @@ struct request {
 
 /* ---- responses ---- */
 
+/* The other ring begins with an answer: the peer looks for nothing else, and a switch
+ * with nothing behind it would look for ever like something that it has not taken. */
+static inline void count_answer(struct p3_nic *n, struct p3_peer *p)
+{
+	if (__builtin_expect(++p->nanswered >= 8 && !p->rsp_full, 0))
+		p3_fw_grow_responses(n, p);
+}
+
 void p3_fw_respond(struct p3_nic *n, struct p3_peer *p, const struct p3_answer *a)
 {
 	if (p->state != P3_LIVE || p->bad)
 		return;
+	count_answer(n, p);
 	if (!p3_fw_room(p, &p->rsp_out, 1)) {
 		p3_fw_bad_peer(n, p, "more requests than it reserved room for");
 		return;
@@ -40,8 +49,6 @@ void p3_fw_respond(struct p3_nic *n, struct p3_peer *p, const struct p3_answer *
 	p3_ring_publish(&p->rsp_out, p3_word0(a->kind, a->flags, 1), 1);
 	FAULT_POINT("response.published");
 	p3_fw_touch(n, p);
-	if (__builtin_expect(++p->nanswered >= 8 && !p->rsp_full, 0))
-		p3_fw_grow_responses(n, p);
 }
 
 static void respond(struct p3_nic *n, struct p3_peer *p, uint32_t pending,
@@ -240,9 +247,10 @@ static bool put_long(struct p3_nic *n, struct p3_peer *p, const struct request *
 
 /* The descriptor's bytes as they are now, in a reply that is not published yet; the room
  * was looked for. */
-static void fill_reply(
-	struct p3_peer *p, const struct request *r, const struct p3_hit *hit)
+static void fill_reply(struct p3_nic *n, struct p3_peer *p, const struct request *r,
+	const struct p3_hit *hit)
 {
+	count_answer(n, p);
 	struct p3_cell *c = p3_ring_begin(&p->rsp_out, p3_reply_cells(hit->mlength));
 	p3_set(&c->w[1], r->pending);
 	p3_set(&c->w[2], hit->mlength);
@@ -257,8 +265,6 @@ static void send_reply(struct p3_nic *n, struct p3_peer *p, const struct p3_hit 
 	p3_ring_publish(&p->rsp_out, p3_word0(P3_RSP_REPLY, 0, k), k);
 	FAULT_POINT("reply.published");
 	p3_fw_touch(n, p);
-	if (++p->nanswered >= 8 && !p->rsp_full)
-		p3_fw_grow_responses(n, p);
 }
 
 static bool get_eager(struct p3_nic *n, struct p3_peer *p, const struct request *r,
@@ -270,7 +276,7 @@ static bool get_eager(struct p3_nic *n, struct p3_peer *p, const struct request 
 		return false;
 	accept(n, r, hit, &rec);
 	p3_fw_event(n, &md->sink, &rec, PTL_EVENT_GET_START, PTL_NI_OK);
-	fill_reply(p, r, hit);
+	fill_reply(n, p, r, hit);
 	send_reply(n, p, hit);
 	p3_fw_event_ends(n, md, &md->sink, &rec, PTL_EVENT_GET_END, PTL_NI_OK);
 	return true;
@@ -291,7 +297,7 @@ static bool getput(struct p3_nic *n, struct p3_peer *p, const struct request *r,
 		return false;
 	accept(n, r, hit, &rec);
 	p3_fw_event(n, &md->sink, &rec, PTL_EVENT_GETPUT_START, PTL_NI_OK);
-	fill_reply(p, r, hit);
+	fill_reply(n, p, r, hit);
 	FAULT_POINT("swap.read");
 	deposit(r, hit);
 	FAULT_POINT("swap.written");

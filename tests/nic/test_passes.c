@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What passes take of lanes, and leave there: nothing that keeps the node awake that sent
+ * it.  A node stands still while a thread of its own holds the lease and makes no pass.
+ */
+#include "nic/cases.h"
+
+#include "lib/lib.h"
+#include "nic/fw.h"
+
+#include <sched.h>
+
+#define PT 3
+
+enum { WANTED = 1 };
+
+static struct p3_nic *nic(void)
+{
+	return p3_nic(p3_node());
+}
+
+static void stand_still(void)
+{
+	struct p3_nic *n = nic();
+	while (!p3_fw_enter(n, P3_LEASE_HOST)) {
+		p3_set(&n->lease.want, 1);
+		sched_yield();
+	}
+}
+
+static bool is_restless(void)
+{
+	stand_still();
+	bool is = p3_fw_is_restless(nic());
+	p3_fw_leave(nic());
+	return is;
+}
+
+/* Takes all that comes: a drained pass has seen each lane empty. */
+static void drain(void)
+{
+	stand_still();
+	for (int i = 0; i < 100; i++)
+		(void)p3_fw_pass(nic());
+	p3_fw_leave(nic());
+}
+
+/* Each number of answers: after one of them the other ring begins. */
+NODES_CASE(answers_leave_nobody_restless, 2)
+{
+	(void)arg;
+	(void)size;
+	char *at = (char *)node_alloc(8);
+	ptl_handle_eq_t eq = eq_new(ni, 64);
+	ptl_handle_md_t md = PTL_INVALID_HANDLE;
+	if (rank == 1)
+		post_md(ni, PT, WANTED, md_of(at, 8, MD_ANY, PTL_EQ_NONE));
+	else
+		md = bind_md(ni, md_of(at, 8, PTL_MD_EVENT_START_DISABLE, eq));
+	for (unsigned i = 0; i < 16; i++) {
+		sync_nodes();
+		if (rank == 0) {
+			CHECK_OK(put_to(ni, md, 1, PT, WANTED, PTL_ACK_REQ));
+			(void)expect(eq, PTL_EVENT_SEND_END);
+			(void)expect(eq, PTL_EVENT_ACK);
+			drain();
+		}
+		sync_nodes();
+		CHECK(!is_restless());
+	}
+	sync_nodes();
+}
+
+int main(void)
+{
+	const struct CMUnitTest cases[] = {
+		cmocka_unit_test(answers_leave_nobody_restless),
+	};
+	return RUN_CASES(cases);
+}
