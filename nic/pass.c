@@ -286,6 +286,7 @@ static inline void poll_peer(struct p3_nic *n, struct p3_peer *p, uint32_t most)
 		;
 	if (n->msgs == before)
 		return;
+	p3_ring_give(&p->req_in);
 	expect_more(&p->req_in, n->msgs - before, from, n->msgs < most);
 	p->quiet = 0;
 	if (n->crowded)

@@ -314,6 +314,16 @@ static inline void p3_ring_take(struct p3_ring_rx *r, uint32_t k)
 	p3_release(r->credit, r->pos); /* LANE.2 */
 }
 
+/* All that is owed: who goes away may not come back soon, and the producer waits for what
+ * seems not to be taken. */
+static inline void p3_ring_give(struct p3_ring_rx *r)
+{
+	if (r->given == r->pos)
+		return;
+	r->given = r->pos;
+	p3_release(r->credit, r->pos); /* LANE.2 */
+}
+
 static inline void p3_ring_take_now(struct p3_ring_rx *r, uint32_t k)
 {
 	r->pos += k;

@@ -71,10 +71,48 @@ NODES_CASE(answers_leave_nobody_restless, 2)
 	sync_nodes();
 }
 
+/* Who computes after a message has said that it took it: the other need not kick. */
+NODES_CASE(a_message_taken_is_given_back, 2)
+{
+	(void)arg;
+	(void)size;
+	char *at = (char *)node_alloc(8);
+	ptl_handle_eq_t eq = eq_new(ni, 64);
+	bool restless = false;
+	ptl_handle_md_t md = PTL_INVALID_HANDLE;
+	if (rank == 1)
+		post_md(ni, PT, WANTED,
+			md_of(at, 8, MD_ANY | PTL_MD_EVENT_START_DISABLE, eq));
+	else
+		md = bind_md(ni, md_of(at, 8, MD_QUIET, PTL_EQ_NONE));
+	for (unsigned i = 0; i < 32; i++) {
+		sync_nodes();
+		if (rank == 1)
+			stand_still();
+		sync_nodes();
+		if (rank == 0)
+			CHECK_OK(put_to(ni, md, 1, PT, WANTED, PTL_NOACK_REQ));
+		sync_nodes();
+		if (rank == 1)
+			(void)p3_fw_pass(nic());
+		sync_nodes();
+		if (rank == 0)
+			restless |= is_restless();
+		sync_nodes();
+		if (rank == 1) {
+			p3_fw_leave(nic());
+			(void)expect(eq, PTL_EVENT_PUT_END);
+		}
+	}
+	CHECK(!restless);
+	sync_nodes();
+}
+
 int main(void)
 {
 	const struct CMUnitTest cases[] = {
 		cmocka_unit_test(answers_leave_nobody_restless),
+		cmocka_unit_test(a_message_taken_is_given_back),
 	};
 	return RUN_CASES(cases);
 }
