@@ -318,10 +318,11 @@ static inline void visit(struct p3_nic *n, struct p3_peer *p)
 	uint32_t before = n->msgs,
 		 quota = n->conf.cpus <= 1 ? P3_PASS_MSGS : 1u << p->deep;
 	poll_peer(n, p, before + quota < P3_PASS_MSGS ? before + quota : P3_PASS_MSGS);
-	if (n->msgs - before < quota)
-		p->deep = 0;
-	else if (p->deep < P3_DEEPEST)
+	bool filled = n->msgs - before >= quota;
+	if (filled && p->deep < P3_DEEPEST)
 		p->deep++;
+	if (!filled && n->msgs < P3_PASS_MSGS && n->bytes < P3_PASS_BYTES)
+		p->deep = 0;
 }
 
 /*

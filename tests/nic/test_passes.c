@@ -108,11 +108,52 @@ NODES_CASE(a_message_taken_is_given_back, 2)
 	sync_nodes();
 }
 
+/* Two have sent much to one: but for the first ones, each pass takes all that it may. */
+NODES_CASE(two_full_lanes_are_taken_in_whole_passes, 3)
+{
+	(void)arg;
+	(void)size;
+	enum { EACH = 200, BEFORE = 10 };
+	char *at = (char *)node_alloc(8);
+	unsigned passes = 0;
+	ptl_handle_md_t md = PTL_INVALID_HANDLE;
+	if (rank == 2)
+		post_md(ni, PT, WANTED, md_of(at, 8, MD_ANY, PTL_EQ_NONE));
+	else
+		md = bind_md(ni, md_of(at, 8, MD_QUIET, PTL_EQ_NONE));
+	stand_still();
+	nic()->sparing = false; /* full rings, in a crowd, too */
+	p3_fw_leave(nic());
+	sync_nodes();
+	for (unsigned i = 0; i < BEFORE; i++) {
+		if (rank != 2)
+			CHECK_OK(put_to(ni, md, 2, PT, WANTED, PTL_NOACK_REQ));
+		sync_nodes();
+		drain();
+		sync_nodes();
+	}
+	if (rank == 2)
+		stand_still();
+	sync_nodes();
+	for (unsigned i = 0; i < EACH && rank != 2; i++)
+		CHECK_OK(put_to(ni, md, 2, PT, WANTED, PTL_NOACK_REQ));
+	sync_nodes();
+	if (rank == 2) {
+		while (p3_fw_pass(nic()))
+			passes++;
+		p3_fw_leave(nic());
+		CHECK_EQ(p3_nic_counter(nic(), P3_C_RECEIVED), 2 * (EACH + BEFORE));
+	}
+	CHECK(passes <= 2 * EACH / 16 + 6);
+	sync_nodes();
+}
+
 int main(void)
 {
 	const struct CMUnitTest cases[] = {
 		cmocka_unit_test(answers_leave_nobody_restless),
 		cmocka_unit_test(a_message_taken_is_given_back),
+		cmocka_unit_test(two_full_lanes_are_taken_in_whole_passes),
 	};
 	return RUN_CASES(cases);
 }
