@@ -63,8 +63,9 @@ NODES_CASE(answers_leave_nobody_restless, 2)
 			CHECK_OK(put_to(ni, md, 1, PT, WANTED, PTL_ACK_REQ));
 			(void)expect(eq, PTL_EVENT_SEND_END);
 			(void)expect(eq, PTL_EVENT_ACK);
-			drain();
 		}
+		sync_nodes();
+		drain();
 		sync_nodes();
 		CHECK(!is_restless());
 	}
