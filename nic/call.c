@@ -819,6 +819,16 @@ static bool poll_ready(void *arg)
 	return p->rc != PTL_EQ_EMPTY;
 }
 
+static bool is_any_there(const struct poll *p)
+{
+	for (uint32_t i = 0; i < p->n; i++) {
+		struct p3_eq *eq = queue_of(p->nic, p->handles[i]);
+		if (!eq || p3_evq_any(&eq->rx))
+			return true;
+	}
+	return false;
+}
+
 /* All but the first look. */
 static void wait_for_event(struct p3_nic *n, struct poll *p, uint64_t ns)
 {
@@ -826,7 +836,9 @@ static void wait_for_event(struct p3_nic *n, struct poll *p, uint64_t ns)
 	if (ns) {
 		(void)wait_until(n, ns, &wants, poll_ready, p);
 	} else if (p3_fw_enter(n, P3_LEASE_HOST)) {
-		(void)p3_fw_pass(n);
+		for (uint32_t turn = 0; turn < P3_WHOLE_TURNS; turn++)
+			if (!p3_fw_pass(n) || is_any_there(p))
+				break;
 		p3_fw_leave(n);
 		(void)poll_ready(p);
 	}
