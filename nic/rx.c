@@ -478,8 +478,7 @@ bool p3_fw_take_request(struct p3_nic *n, struct p3_peer *p)
 	struct p3_hit hit;
 	const struct p3_cell *c = p3_ring_peek(&p->req_in, &w0);
 	if (!c) {
-		if (p->req_in.given != p->req_in.pos)
-			p3_ring_take_now(&p->req_in, 0);
+		p3_ring_give(&p->req_in);
 		return false;
 	}
 	p3_ring_ask_at(&p->req_in, P3_RING_AHEAD);

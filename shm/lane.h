@@ -322,14 +322,13 @@ static inline void p3_ring_give(struct p3_ring_rx *r)
 		return;
 	r->given = r->pos;
 	p3_release(r->credit, r->pos); /* LANE.2 */
+	FAULT_POINT("credit.given");
 }
 
 static inline void p3_ring_take_now(struct p3_ring_rx *r, uint32_t k)
 {
 	r->pos += k;
-	r->given = r->pos;
-	p3_release(r->credit, r->pos); /* LANE.2 */
-	FAULT_POINT("credit.given");
+	p3_ring_give(r);
 }
 
 #endif
