@@ -374,12 +374,16 @@ static inline void poll_lanes(struct p3_nic *n)
 		visit(n, n->hot[i]);
 }
 
-/* And little can have come since: where all take turns on one CPU, nothing. */
+/*
+ * And little can have come since: where all take turns on one CPU, nothing.  Not if a few
+ * of many lanes had something, since they may have more.
+ */
 static bool has_emptied(const struct p3_nic *n)
 {
 	return (n->nhot > P3_AHEAD || n->conf.cpus <= 1) && n->msgs &&
-	       n->msgs < P3_PASS_MSGS && p3_list_empty(&n->pulls) &&
-	       p3_list_empty(&n->sources) && p3_list_empty(&n->blocked);
+	       4 * n->msgs >= n->nhot && n->msgs < P3_PASS_MSGS &&
+	       p3_list_empty(&n->pulls) && p3_list_empty(&n->sources) &&
+	       p3_list_empty(&n->blocked);
 }
 
 static void rare(struct p3_nic *n)
