@@ -6,9 +6,7 @@
 #include "nic/cases.h"
 
 #include "lib/lib.h"
-#include "nic/fw.h"
-
-#include <sched.h>
+#include "support/hold.h"
 
 #define PT 3
 
@@ -21,11 +19,7 @@ static struct p3_nic *nic(void)
 
 static void stand_still(void)
 {
-	struct p3_nic *n = nic();
-	while (!p3_fw_enter(n, P3_LEASE_HOST)) {
-		p3_set(&n->lease.want, 1);
-		sched_yield();
-	}
+	nic_hold(nic());
 }
 
 static bool is_restless(void)

@@ -9,9 +9,9 @@
 #include "nic/cases.h"
 
 #include "lib/lib.h"
+#include "support/hold.h"
 #include "support/pools.h"
 
-#include <sched.h>
 #include <stdio.h>
 #include <time.h>
 #include <unistd.h>
@@ -29,11 +29,7 @@ static struct p3_nic *nic(void)
 
 static void stand_still(void)
 {
-	struct p3_nic *n = nic();
-	while (!p3_fw_enter(n, P3_LEASE_HOST)) {
-		p3_set(&n->lease.want, 1);
-		sched_yield();
-	}
+	nic_hold(nic());
 }
 
 static void go_on(void)

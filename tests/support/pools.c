@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "support/pools.h"
 
-#include <sched.h>
+#include "support/hold.h"
 
 static const char *left_of_peer(const struct p3_nic *n, const struct p3_peer *p)
 {
@@ -34,10 +34,7 @@ static const char *left_of_tables(const struct p3_nic *n)
 const char *pools_left(struct p3_nic *n, unsigned *of)
 {
 	const char *what = NULL;
-	while (!p3_fw_enter(n, P3_LEASE_HOST)) {
-		p3_set(&n->lease.want, 1);
-		sched_yield();
-	}
+	nic_hold(n);
 	*of = n->conf.node;
 	for (unsigned r = 0; r < n->conf.nnodes && !what; r++)
 		what = left_of_peer(n, &n->peer[ *of = r]);

@@ -9,15 +9,13 @@
 
 #include <cmocka.h>
 
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "shm/fence.h"
 #include "shm/park.h"
+#include "support/deny.h"
 
 #define A_MS 1000000u
 
@@ -71,15 +69,7 @@ static void fences_without_joining(void)
 #ifndef P3_TSAN /* where heavy fences ask nothing of the kernel */
 static void refuse_membarrier(void)
 {
-	struct sock_filter filter[] = {
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_membarrier, 0, 1),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-	};
-	struct sock_fprog program = {sizeof filter / sizeof filter[0], filter};
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
-		prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
+	if (!deny_call(SYS_membarrier))
 		_exit(0);
 }
 
