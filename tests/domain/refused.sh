@@ -28,13 +28,18 @@ refused() {
 	done
 }
 
+# With something inside: whoever comes to a domain removes empty ones beside it.
+directory() { # mode name
+	mkdir -m "$1" "$base/$2" && : >"$base/$2/kept"
+}
+
 mkdir -pm 0700 "$base"
-mkdir -m 0755 "$base/$name"
+directory 0755 "$name"
 refused "mode" "$base/$name" "mode 0755" 0700 PTL3_DOMAIN=none
 chmod 0770 "$base/$name"
 refused "group" "mode 0770"
-rmdir "$base/$name"
-mkdir -m 0700 "$base/$name.far"
+rm -r "${base:?}/$name"
+directory 0700 "$name.far"
 ln -s "$base/$name.far" "$base/$name"
 refused "symlink" "is no directory" "$base/$name"
 rm "$base/$name"
@@ -42,7 +47,7 @@ rm "$base/$name"
 refused "file" "is no directory"
 rm "$base/$name"
 if [ "$(id -u)" = 0 ]; then
-	mkdir -m 0700 "$base/$name"
+	directory 0700 "$name"
 	chown 65534 "$base/$name"
 	refused "owner" "uid 65534"
 	rm -rf "${base:?}/$name"
