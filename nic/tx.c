@@ -65,9 +65,20 @@ static inline bool has_room(struct p3_nic *n, struct p3_peer *p, const struct ne
 
 /* ---- one request into the lane ---- */
 
-static inline struct p3_cell *begin(struct p3_peer *p, const struct p3_move *m,
-	const struct need *need, uint64_t eager, uint32_t name)
+/* The other ring begins with a request: a switch with nothing behind it could lie there
+ * for long, and look like something that the peer has not taken. */
+static inline void count_request(
+	struct p3_nic *n, struct p3_peer *p, const struct need *need)
 {
+	if (__builtin_expect(!p->req_full, 0) && wants_full_ring(n, need) &&
+		++p->nsent >= 8)
+		(void)p3_fw_grow_requests(n, p);
+}
+
+static inline struct p3_cell *begin(struct p3_nic *n, struct p3_peer *p,
+	const struct p3_move *m, const struct need *need, uint64_t eager, uint32_t name)
+{
+	count_request(n, p, need);
 	struct p3_cell *c = p3_ring_begin(&p->req_out, need->cells);
 	uint64_t pt = m->pt_index > 0xffff ? 0xffff : m->pt_index;
 	p3_set(&c->w[1], (uint64_t)need->rsp << 48 | (uint64_t)m->ac_index << 32 |
@@ -117,9 +128,6 @@ static inline void publish(struct p3_nic *n, struct p3_peer *p, uint64_t word0,
 	n->worked = true;
 	p3_count(&n->count[P3_C_SENT], 1);
 	p3_count(&n->count[P3_C_SENT_BYTES], sent);
-	if (__builtin_expect(!p->req_full, 0) && wants_full_ring(n, need) &&
-		++p->nsent >= 8)
-		(void)p3_fw_grow_requests(n, p);
 }
 
 static void emit(struct p3_nic *n, struct p3_peer *p, const struct p3_pending *t,
@@ -127,7 +135,7 @@ static void emit(struct p3_nic *n, struct p3_peer *p, const struct p3_pending *t
 {
 	const struct p3_move *m = &t->move;
 	bool data_inside = !t->is_long && t->kind != P3_REQ_GET;
-	struct p3_cell *c = begin(p, m, need, data_inside ? m->length : 0, name);
+	struct p3_cell *c = begin(n, p, m, need, data_inside ? m->length : 0, name);
 	if (data_inside)
 		fill_data(c, &t->send.region, t->send.offset, m->length);
 	else
@@ -295,7 +303,7 @@ static inline bool put_now(
 	struct need need = need_of(p, P3_REQ_PUT, m);
 	if (need.slot || !has_room(n, p, &need))
 		return false;
-	struct p3_cell *c = begin(p, m, &need, m->length, 0);
+	struct p3_cell *c = begin(n, p, m, &need, m->length, 0);
 	fill_data(c, &md->region, m->offset, m->length);
 	publish(n, p, p3_word0(P3_REQ_PUT, md->o.ni ? P3_F_NI1 : 0u, need.cells), &need,
 		m->length);
