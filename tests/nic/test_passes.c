@@ -10,7 +10,7 @@
 
 #define PT 3
 
-enum { WANTED = 1 };
+enum { WANTED = 1, OTHER };
 
 static struct p3_nic *nic(void)
 {
@@ -143,12 +143,49 @@ NODES_CASE(two_full_lanes_are_taken_in_whole_passes, 3)
 	sync_nodes();
 }
 
+/* Messages for another queue came before the one that is asked for. */
+NODES_CASE(a_look_without_waiting_goes_on_to_the_event, 2)
+{
+	(void)arg;
+	(void)size;
+	char *at = (char *)node_alloc(8);
+	ptl_handle_eq_t wanted = eq_new(ni, 64), other = eq_new(ni, 64);
+	ptl_handle_md_t md = PTL_INVALID_HANDLE;
+	ptl_event_t event;
+	if (rank == 1) {
+		const unsigned options = MD_ANY | PTL_MD_EVENT_START_DISABLE;
+		post_md(ni, PT, WANTED, md_of(at, 8, options, wanted));
+		post_md(ni, PT, OTHER, md_of(at, 8, options, other));
+	} else {
+		md = bind_md(ni, md_of(at, 8, MD_QUIET, PTL_EQ_NONE));
+	}
+	for (unsigned i = 0; i < 16; i++) {
+		sync_nodes(); /* births need the lease */
+		if (rank == 1)
+			stand_still();
+		sync_nodes();
+		for (unsigned k = 0; k < 4 && rank == 0; k++)
+			CHECK_OK(put_to(
+				ni, md, 1, PT, k < 3 ? OTHER : WANTED, PTL_NOACK_REQ));
+		sync_nodes();
+		if (rank == 1) {
+			p3_fw_leave(nic());
+			CHECK_OK(PtlEQGet(wanted, &event));
+			for (unsigned k = 0; k < 3; k++)
+				(void)expect(other, PTL_EVENT_PUT_END);
+			drain();
+		}
+	}
+	sync_nodes();
+}
+
 int main(void)
 {
 	const struct CMUnitTest cases[] = {
 		cmocka_unit_test(answers_leave_nobody_restless),
 		cmocka_unit_test(a_message_taken_is_given_back),
 		cmocka_unit_test(two_full_lanes_are_taken_in_whole_passes),
+		cmocka_unit_test(a_look_without_waiting_goes_on_to_the_event),
 	};
 	return RUN_CASES(cases);
 }
