@@ -45,6 +45,7 @@ static int deliver(int rc, const struct p3_took *took, const ptl_event_t *event)
 }
 
 /* Nothing there at the first look. */
+P3_PATH
 static __attribute__((noinline)) int wait_for(
 	struct p3_nic *nic, ptl_handle_eq_t eq, uint64_t ns, ptl_event_t *event)
 {
@@ -68,11 +69,13 @@ static inline int take(ptl_handle_eq_t eq, uint64_t ns, ptl_event_t *event)
 	return wait_for(nic, eq, ns, event);
 }
 
+P3_PATH
 int PtlEQGet(ptl_handle_eq_t eq_handle, ptl_event_t *event)
 {
 	return take(eq_handle, 0, event);
 }
 
+P3_PATH
 int PtlEQWait(ptl_handle_eq_t eq_handle, ptl_event_t *event)
 {
 	return take(eq_handle, UINT64_MAX, event);
@@ -94,6 +97,7 @@ static bool of_one_interface(const ptl_handle_eq_t *eqs, int size)
 	return true;
 }
 
+P3_PATH
 int PtlEQPoll(ptl_handle_eq_t *eq_handles, int size, ptl_time_t timeout,
 	ptl_event_t *event, int *which_eq)
 {

@@ -36,6 +36,7 @@ static inline int put(ptl_handle_md_t md_handle, ptl_size_t offset, ptl_size_t l
 	return p3_nic_do(nic, &c);
 }
 
+P3_PATH
 int PtlPut(ptl_handle_md_t md_handle, ptl_ack_req_t ack_req, ptl_process_id_t target_id,
 	ptl_pt_index_t pt_index, ptl_ac_index_t ac_index, ptl_match_bits_t match_bits,
 	ptl_size_t remote_offset, ptl_hdr_data_t hdr_data)
@@ -81,6 +82,7 @@ static int get(ptl_handle_md_t md_handle, ptl_size_t offset, ptl_size_t length,
 	return ask(&c, length, target_id, pt_index, ac_index, match_bits, remote_offset);
 }
 
+P3_PATH
 int PtlGet(ptl_handle_md_t md_handle, ptl_process_id_t target_id, ptl_pt_index_t pt_index,
 	ptl_ac_index_t ac_index, ptl_match_bits_t match_bits, ptl_size_t remote_offset)
 {

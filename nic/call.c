@@ -236,6 +236,7 @@ static inline void let_others_answer(struct p3_nic *n, const struct p3_wants *wa
 }
 
 /* Until ready(arg), or the deadline, or the NIC's end; true if ready. */
+P3_PATH
 static bool wait_until(struct p3_nic *n, uint64_t ns, const struct p3_wants *wants,
 	bool (*ready)(void *), void *arg)
 {
@@ -529,6 +530,7 @@ static P3_RARE int do_interrupting(struct p3_nic *n, struct p3_cmd *c)
 	}
 }
 
+P3_PATH
 int p3_nic_do(struct p3_nic *n, struct p3_cmd *c)
 {
 	if (__builtin_expect(inside != 0, 0))
@@ -695,6 +697,7 @@ static inline struct p3_eq *queue_of(struct p3_nic *n, uint64_t handle)
 	return eq;
 }
 
+P3_PATH
 int p3_nic_eq_take(struct p3_nic *n, uint64_t handle, ptl_event_t *event_out,
 	ptl_eq_handler_t *handler_out)
 {
@@ -801,6 +804,7 @@ static bool all_valid(const struct poll *p)
 }
 
 /* One look at every queue, in turn from start; all must be valid before one is read. */
+P3_PATH
 static bool poll_ready(void *arg)
 {
 	struct poll *p = arg;
@@ -844,6 +848,7 @@ static void wait_for_event(struct p3_nic *n, struct poll *p, uint64_t ns)
 	}
 }
 
+P3_PATH
 int p3_nic_eq_poll(struct p3_nic *n, const uint64_t *handles, uint32_t nq, uint32_t start,
 	uint64_t ns, ptl_event_t *event_out, struct p3_took *took_out)
 {

@@ -157,6 +157,7 @@ static char *walk_on(struct region_walk *w, uint64_t len, uint64_t *piece_out)
 	return (char *)v->iov_base + w->offset - *piece_out;
 }
 
+P3_PATH
 void p3_region_write(
 	const struct p3_region *r, uint64_t off, const void *src, uint64_t len)
 {
@@ -170,6 +171,7 @@ void p3_region_write(
 	}
 }
 
+P3_PATH
 void p3_region_read(const struct p3_region *r, uint64_t off, void *dst, uint64_t len)
 {
 	char *to = dst;

@@ -96,6 +96,7 @@ static command *const commands[P3_OPS] = {
 	[P3_OP_PEER_TOLD] = p3_fw_peer_told,
 };
 
+P3_PATH
 int p3_fw_exec(struct p3_nic *n, struct p3_cmd *c)
 {
 	if (c->op >= P3_OPS || !commands[c->op])
@@ -219,7 +220,7 @@ static bool must_wake_hosts(struct p3_nic *n, bool posted)
 }
 
 /* True: a command came meanwhile, and has nobody else. */
-static inline bool leave(struct p3_nic *n, uint32_t most)
+static P3_HOT bool leave(struct p3_nic *n, uint32_t most)
 {
 	struct looks l;
 	struct p3_mailbox *mailbox = n->mailbox; /* still ours to read */
@@ -234,6 +235,7 @@ static inline bool leave(struct p3_nic *n, uint32_t most)
 	return __builtin_expect(p3_mbx_any(mailbox), 0); /* MBX.4 */
 }
 
+P3_PATH
 static __attribute__((noinline)) bool leave_many(struct p3_nic *n)
 {
 	if (n->wire)
@@ -241,6 +243,7 @@ static __attribute__((noinline)) bool leave_many(struct p3_nic *n)
 	return leave(n, P3_TOUCHED);
 }
 
+P3_PATH
 void p3_fw_leave(struct p3_nic *n)
 {
 	while ((n->ntouched > 1 || n->wire ? leave_many(n) : leave(n, 1)) &&
@@ -402,6 +405,7 @@ static P3_RARE void poll_wire(struct p3_nic *n)
 	n->wire->poll(n);
 }
 
+P3_PATH
 bool p3_fw_pass(struct p3_nic *n)
 {
 	n->worked = false;

@@ -471,6 +471,7 @@ static inline void taken(struct p3_nic *n, struct p3_peer *p, const struct reque
 		r->ask.kind == P3_REQ_GET ? 0 : r->ask.length);
 }
 
+P3_PATH
 bool p3_fw_take_request(struct p3_nic *n, struct p3_peer *p)
 {
 	uint64_t w0;

@@ -382,6 +382,7 @@ static int restored(struct p3_move *m, uint64_t length, uint16_t ack, int rc)
 	return rc;
 }
 
+P3_PATH
 int p3_fw_put(struct p3_nic *n, struct p3_cmd *c)
 {
 	struct p3_md *md;
@@ -415,6 +416,7 @@ static struct p3_peer *destination(struct p3_nic *n, struct p3_peer *p, ptl_pid_
 	return is_live(p, pid) ? p : awaited(n, p, pid);
 }
 
+P3_PATH
 int p3_fw_get(struct p3_nic *n, struct p3_cmd *c)
 {
 	struct p3_md *md;
@@ -839,6 +841,7 @@ static bool enter_full_responses(struct p3_nic *n, struct p3_peer *p)
 	return true;
 }
 
+P3_PATH
 bool p3_fw_take_response(struct p3_nic *n, struct p3_peer *p)
 {
 	uint64_t w0;
