@@ -258,7 +258,8 @@ static inline void expect_to_answer(struct p3_peer *p)
 {
 	p3_ring_own_soon(&p->req_out, 0);
 	p3_ring_own_soon(&p->req_out, 1);
-	__builtin_prefetch((const void *)p->req_out.credit);
+	if (!p3_ring_fits(&p->req_out, 2))
+		__builtin_prefetch((const void *)p->req_out.credit);
 	__builtin_prefetch((const void *)&p->doorbell->asleep);
 }
 
@@ -345,7 +346,8 @@ static inline void visit_one_of_many(struct p3_nic *n, struct p3_peer *p, uint64
 
 /*
  * Many lanes: the lines that came from another CPU are asked for while the lanes before
- * are worked on.  The next pass begins behind the lane that this one stops at.
+ * are worked on, but not those of lanes that had their turn: their producers write there
+ * soon.  The next pass begins behind the lane that this one stops at.
  */
 static void poll_many(struct p3_nic *n)
 {
@@ -354,8 +356,10 @@ static void poll_many(struct p3_nic *n)
 	for (uint32_t k = 0; k < P3_AHEAD; k++)
 		p3_ring_ask(lane_at(n, i + k));
 	for (uint32_t left = n->nhot; left && n->msgs < P3_PASS_MSGS; left--) {
-		p3_ring_ask(lane_at(n, i + P3_AHEAD));
-		p3_ring_ask_more(lane_at(n, i + P3_AHEAD / 2));
+		if (left > P3_AHEAD)
+			p3_ring_ask(lane_at(n, i + P3_AHEAD));
+		if (left > P3_AHEAD / 2)
+			p3_ring_ask_more(lane_at(n, i + P3_AHEAD / 2));
 		if (has_news(n->hot[i]))
 			visit_one_of_many(n, n->hot[i], passes + left);
 		i = i + 1 < n->nhot ? i + 1 : 0;
