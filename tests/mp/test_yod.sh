@@ -199,6 +199,24 @@ case_environment() {
 	same "group and session" "1 $(cut -d' ' -f6 /proc/$$/stat)" "$(sort -u "$dir/out")"
 }
 
+# Restartable sequences cost time at each switch: none where nodes take turns.
+case_tunables() {
+	local one
+	one=$(taskset -cp $$ | sed 's/.*: *//; s/[-,].*//')
+	run -sz 2 sh -c 'echo $GLIBC_TUNABLES'
+	same "room for thread storage" 2 "$(grep -c 'optional_static_tls=' "$dir/out")"
+	new_mark
+	same "taking turns" 2 "$(YOD_TEST_MARK=$mark taskset -c "$one" "$yod" -sz 2 \
+		sh -c 'echo $GLIBC_TUNABLES' | grep -c ':glibc.pthread.rseq=0$')"
+	new_mark
+	same "alone" 0 "$(YOD_TEST_MARK=$mark taskset -c "$one" "$yod" -sz 1 \
+		sh -c 'echo $GLIBC_TUNABLES' | grep -c rseq)"
+	new_mark
+	same "said by the user" 2 "$(GLIBC_TUNABLES=glibc.pthread.rseq=1 YOD_TEST_MARK=$mark \
+		taskset -c "$one" "$yod" -sz 2 sh -c 'echo $GLIBC_TUNABLES' |
+		grep -c '^glibc.pthread.rseq=1:[^:]*$')"
+}
+
 case_stdin() {
 	new_mark
 	printf 'one\ntwo\n' | YOD_TEST_MARK=$mark "$yod" -sz 3 \
