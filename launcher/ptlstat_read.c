@@ -147,7 +147,7 @@ static const char *check_header(const struct ptl_picture *p, uint32_t i)
 		h->incarnation != m->incarnation)
 		return "its segment makes no sense";
 	struct p3_layout l = p3_layout_of(nnodes);
-	uint64_t len = is_all_there(&p->node[i]) ? l.ctl_len : l.base_off;
+	uint64_t len = is_all_there(&p->node[i]) ? l.ctl_len : l.parts_off;
 	return published(p, i, 0, len) ? NULL : "its segment is too short";
 }
 
@@ -275,8 +275,8 @@ static const struct p3_peer_entry *entry(
 	const struct p3_peer_entry *e;
 	if (n->unseen || !is_all_there(n) || slot >= n->nnodes)
 		return NULL;
-	uint64_t at = p3_layout_of(n->nnodes).peers_off + slot * sizeof *e;
-	return published(p, of, at, sizeof *e);
+	struct p3_layout l = p3_layout_of(n->nnodes);
+	return published(p, of, p3_entry_off(&l, slot), sizeof *e);
 }
 
 #define KIND_SWITCH 1 /* the lane goes on in the full ring */

@@ -54,7 +54,7 @@ static int fill(int to, int published, uint32_t nnodes, uint64_t size)
 		return -EFBIG;
 	int rc = ftruncate(to, (off_t)size) ? -errno : 0;
 	if (!rc)
-		rc = copy(to, published, 0, l.base_off);
+		rc = copy(to, published, 0, l.parts_off);
 	if (!rc)
 		rc = copy(
 			to, published, l.seg_len, trace_len(published, l.seg_len, size));

@@ -182,7 +182,7 @@ static bool store(struct link *l, uint64_t at, const void *bytes, uint64_t len)
 
 static bool capture_entry(struct p3_nic *n, struct link *l)
 {
-	uint64_t at = n->layout.peers_off + l->peer->index * sizeof l->mine;
+	uint64_t at = p3_entry_off(&n->layout, l->peer->index);
 	if (memcmp(&l->mine, &l->shown, sizeof l->mine) == 0)
 		return true;
 	memcpy(&l->shown, &l->mine, sizeof l->mine);
@@ -521,11 +521,10 @@ static int attach(struct p3_nic *n, struct p3_peer *p, struct p3_lane *lane_out)
 {
 	struct link *l = &wire_of(n)->link[p->index];
 	uint32_t cells = n->conf.base_lanes_only ? P3_BASE_CELLS : P3_WIRED_CELLS;
-	uint64_t at = n->layout.peers_off + n->conf.node * sizeof l->mine;
+	uint64_t at = p3_entry_off(&n->layout, n->conf.node);
 	l->peer = p;
 	l->here = (struct p3_peer_entry *)((char *)n->published.base +
-					   n->layout.peers_off) +
-		  p->index;
+					   p3_entry_off(&n->layout, p->index));
 	l->there = p->theirs;
 	reset_words(n, l);
 	reset_half(&l->req, cells, &l->mine.req_credit[0]);

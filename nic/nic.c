@@ -538,12 +538,11 @@ static void reset_state(struct p3_nic *n)
 static void init_peers(struct p3_nic *n)
 {
 	char *base = n->published.base;
-	struct p3_peer_entry *mine = (struct p3_peer_entry *)(base + n->layout.peers_off);
 	for (uint32_t i = 0; i < n->conf.nnodes; i++) {
 		struct p3_peer *p = &n->peer[i];
 		p->nic = n;
 		p->index = i;
-		p->mine = &mine[i];
+		p->mine = (struct p3_peer_entry *)(base + p3_entry_off(&n->layout, i));
 		p3_list_init(&p->queue);
 		p3_list_init(&p->outstanding);
 		p3_list_init(&p->blocked_link);

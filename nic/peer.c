@@ -199,7 +199,7 @@ static void base_lane(struct p3_nic *n, struct p3_peer *p, struct p3_lane *lane_
 	const struct p3_layout *l = &n->layout;
 	char *here = n->published.base, *there = p->base;
 	uint32_t self = n->conf.node;
-	p->theirs = &((const struct p3_peer_entry *)(there + l->peers_off))[self];
+	p->theirs = (const struct p3_peer_entry *)(there + p3_entry_off(l, self));
 	p->cold = n->conf.nnodes > P3_ALL_HOT ? &p->theirs->cold : &n->never_cold;
 	p->image = there;
 	*lane_out = (struct p3_lane){

@@ -15,10 +15,10 @@
  *           | waits[8]        |  what host threads sleep for
  *           | queues[64]      |  where event queues lie in the host segment
  *           +-----------------+
- *           | peer[nnodes]    |  what this node says to each peer: credits of the
- *           |                 |  lanes that it receives on, where its own lanes are
- *           +-----------------+
- *           | base[nnodes]    |  base lanes to each peer: 8 request, 8 response cells
+ *           | part[nnodes]    |  for each peer: the base lane to it, 8 request and 8
+ *           |                 |  response cells; between them what this node says to it:
+ *           |                 |  credits of the lanes that it receives on, where its own
+ *           |                 |  lanes are
  *           +-----------------+
  *           | xfer[nxfers]    |  transfer table: long sends in progress
  *           +-----------------+  ctl_len: reserved at creation, up to here
@@ -37,7 +37,7 @@
 #include <stddef.h>
 
 #define P3_SEG_MAGIC     0x33736f50u /* "Pos3" */
-#define P3_SEG_VERSION   6u
+#define P3_SEG_VERSION   7u
 #define P3_MAX_NODES     1024u
 #define P3_PAGE          4096u
 #define P3_HUGE          (2u << 20)
@@ -211,6 +211,16 @@ struct p3_peer_entry {
 };
 
 /*
+ * All that the segment has for one peer, on one page for the most part: where nodes share
+ * CPUs each page of each peer's segment costs a look into the page tables at every turn.
+ */
+struct p3_peer_part {
+	struct p3_cell req[P3_BASE_CELLS];
+	struct p3_peer_entry entry;
+	struct p3_cell rsp[P3_BASE_CELLS];
+};
+
+/*
  * One long send in progress (put: at the initiator, get: at the target), or the
  * release word of a long get (at the initiator).  The first half of the table is
  * for requests of this node, the second for requests that it serves: so two nodes
@@ -249,6 +259,9 @@ _Static_assert(sizeof(struct p3_cell) == P3_CELL, "one cell, one line");
 _Static_assert(sizeof(struct p3_seg_header) == P3_LINE, "layout is part of the format");
 _Static_assert(sizeof(struct p3_peer_entry) == 2 * P3_LINE, "one line for each side");
 _Static_assert(offsetof(struct p3_peer_entry, tx_for) == P3_LINE, "one side a line");
+_Static_assert(sizeof(struct p3_peer_part) % P3_LINE == 0 &&
+		       offsetof(struct p3_peer_part, entry) % P3_LINE == 0,
+	"a peer's lines are its own");
 _Static_assert(sizeof(struct p3_xfer) == P3_LINE, "layout is part of the format");
 _Static_assert(sizeof(struct p3_wait_line) == P3_LINE, "one thread a line");
 _Static_assert(sizeof(struct p3_queue_line) == 16, "layout is part of the format");
@@ -271,8 +284,7 @@ struct p3_layout {
 	uint64_t counters_off;
 	uint64_t waits_off;
 	uint64_t queues_off;
-	uint64_t peers_off;
-	uint64_t base_off;
+	uint64_t parts_off;
 	uint64_t xfers_off;
 	uint64_t ctl_len; /* end of the part that is reserved at creation */
 	uint64_t seg_len;
@@ -298,23 +310,32 @@ static inline struct p3_layout p3_layout_of(uint32_t nnodes)
 	l.counters_off = sizeof(struct p3_seg_header);
 	l.waits_off = l.counters_off + P3_COUNTERS * sizeof(p3_a64);
 	l.queues_off = l.waits_off + P3_WAITS * sizeof(struct p3_wait_line);
-	l.peers_off = l.queues_off + P3_QUEUES_SHOWN * sizeof(struct p3_queue_line);
-	l.base_off = l.peers_off + nnodes * sizeof(struct p3_peer_entry);
-	l.xfers_off = l.base_off + (uint64_t)nnodes * 2 * P3_BASE_CELLS * P3_CELL;
+	l.parts_off = l.queues_off + P3_QUEUES_SHOWN * sizeof(struct p3_queue_line);
+	l.xfers_off = l.parts_off + nnodes * sizeof(struct p3_peer_part);
 	l.ctl_len = p3_round_up(l.xfers_off + l.nxfers * sizeof(struct p3_xfer), P3_PAGE);
 	uint64_t arena = nnodes * p3_full_lane_len(&l) + P3_WINDOWS * P3_WINDOW_LEN;
 	l.seg_len = p3_round_up(l.ctl_len + arena, P3_HUGE);
 	return l;
 }
 
+static inline uint64_t p3_part_off(const struct p3_layout *l, uint32_t peer)
+{
+	return l->parts_off + peer * sizeof(struct p3_peer_part);
+}
+
+static inline uint64_t p3_entry_off(const struct p3_layout *l, uint32_t peer)
+{
+	return p3_part_off(l, peer) + offsetof(struct p3_peer_part, entry);
+}
+
 static inline uint64_t p3_base_req_off(const struct p3_layout *l, uint32_t peer)
 {
-	return l->base_off + (uint64_t)peer * 2 * P3_BASE_CELLS * P3_CELL;
+	return p3_part_off(l, peer) + offsetof(struct p3_peer_part, req);
 }
 
 static inline uint64_t p3_base_rsp_off(const struct p3_layout *l, uint32_t peer)
 {
-	return p3_base_req_off(l, peer) + P3_BASE_CELLS * P3_CELL;
+	return p3_part_off(l, peer) + offsetof(struct p3_peer_part, rsp);
 }
 
 #endif

@@ -174,9 +174,8 @@ void *fake_at(struct fake *f, uint64_t off, uint64_t len)
 
 struct p3_peer_entry *fake_entry(struct fake *f)
 {
-	uint64_t off = rig.nic->layout.peers_off +
-		       RIG_NODE * (uint64_t)sizeof(struct p3_peer_entry);
-	return fake_at(f, off, sizeof(struct p3_peer_entry));
+	return fake_at(f, p3_entry_off(&rig.nic->layout, RIG_NODE),
+		sizeof(struct p3_peer_entry));
 }
 
 struct p3_xfer *fake_xfer(struct fake *f, uint64_t id)

@@ -393,7 +393,7 @@ static uint64_t where(struct fake *f, struct input *in)
 	const struct p3_peer *p = rig_peer(f);
 	switch (in_below(in, 6)) {
 	case 0:
-		return l->peers_off + RIG_NODE * sizeof(struct p3_peer_entry) +
+		return p3_entry_off(l, RIG_NODE) +
 		       8ull * in_below(in, sizeof(struct p3_peer_entry) / 8);
 	case 1:
 		return l->xfers_off +

@@ -19,11 +19,9 @@ static void layout_parts_follow_each_other(void **state)
 		assert_int_equal(l.waits_off, l.counters_off + P3_COUNTERS * 8);
 		assert_int_equal(l.queues_off,
 			l.waits_off + P3_WAITS * sizeof(struct p3_wait_line));
-		assert_int_equal(l.peers_off,
+		assert_int_equal(l.parts_off,
 			l.queues_off + P3_QUEUES_SHOWN * sizeof(struct p3_queue_line));
-		assert_int_equal(
-			l.base_off, l.peers_off + n * sizeof(struct p3_peer_entry));
-		assert_int_equal(l.xfers_off, p3_base_req_off(&l, n));
+		assert_int_equal(l.xfers_off, p3_part_off(&l, n));
 		uint64_t end = l.xfers_off + l.nxfers * sizeof(struct p3_xfer);
 		assert_in_range(l.ctl_len, end, end + P3_PAGE - 1);
 	}
@@ -37,26 +35,27 @@ static void layout_parts_start_on_lines(void **state)
 		assert_int_equal(l.counters_off % P3_LINE, 0);
 		assert_int_equal(l.waits_off % P3_LINE, 0);
 		assert_int_equal(l.queues_off % P3_LINE, 0);
-		assert_int_equal(l.peers_off % P3_LINE, 0);
-		assert_int_equal(l.base_off % P3_LINE, 0);
+		assert_int_equal(l.parts_off % P3_LINE, 0);
 		assert_int_equal(l.xfers_off % P3_LINE, 0);
 		assert_int_equal(l.ctl_len % P3_PAGE, 0);
 		assert_int_equal(l.seg_len % P3_HUGE, 0);
 	}
 }
 
-/* Base lanes of two peers, and the two rings of one, do not overlap. */
-static void layout_base_lanes_are_apart(void **state)
+/* Parts of two peers, and rings and entry of one, do not overlap. */
+static void layout_parts_of_peers_are_apart(void **state)
 {
 	(void)state;
 	uint64_t ring = P3_BASE_CELLS * sizeof(struct p3_cell);
 	for (uint32_t n = 1; n <= P3_MAX_NODES; n++) {
 		struct p3_layout l = p3_layout_of(n);
-		assert_int_equal(p3_base_req_off(&l, 0), l.base_off);
+		assert_int_equal(p3_base_req_off(&l, 0), l.parts_off);
 		for (uint32_t i = 0; i < n; i++) {
-			uint64_t req = p3_base_req_off(&l, i);
-			assert_int_equal(p3_base_rsp_off(&l, i), req + ring);
-			assert_int_equal(p3_base_req_off(&l, i + 1), req + 2 * ring);
+			uint64_t entry = p3_entry_off(&l, i);
+			uint64_t rsp = p3_base_rsp_off(&l, i);
+			assert_int_equal(entry, p3_base_req_off(&l, i) + ring);
+			assert_int_equal(rsp, entry + sizeof(struct p3_peer_entry));
+			assert_int_equal(p3_base_req_off(&l, i + 1), rsp + ring);
 		}
 	}
 }
@@ -146,7 +145,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(layout_parts_follow_each_other),
 		cmocka_unit_test(layout_parts_start_on_lines),
-		cmocka_unit_test(layout_base_lanes_are_apart),
+		cmocka_unit_test(layout_parts_of_peers_are_apart),
 		cmocka_unit_test(layout_rings_are_powers_of_two_with_room_for_messages),
 		cmocka_unit_test(layout_arena_holds_all_full_lanes_and_windows),
 		cmocka_unit_test(layout_has_64_hugepages_at_most),
