@@ -75,6 +75,17 @@ static int add_tunable(const char *name, const char *value)
 	return rc;
 }
 
+/* More nodes than CPUs, of the job or of those that this one is bound to. */
+static bool takes_turns(const struct p3_spawn_conf *conf, uint32_t rank)
+{
+	const struct p3_place *place = conf->place;
+	uint32_t here = 0;
+	for (uint32_t i = 0; place->bound && i < conf->size; i++)
+		here += CPU_EQUAL(&place->node[i], &place->node[rank]) != 0;
+	return conf->size > place->cpus ||
+	       (place->bound && here > (uint32_t)CPU_COUNT(&place->node[rank]));
+}
+
 /*
  * Room for the thread storage of the shared heap's allocator, which is loaded late: the
  * usual 512 bytes are too few, 2.6 KiB are needed.  It is taken from the stack of every
@@ -84,10 +95,10 @@ static int add_tunable(const char *name, const char *value)
  * thread's memory each time that it is given the CPU, some 100 ns of a turn of 4 us.  The
  * C library then registers none; who wants them (rseq(2)) registers its own.
  */
-static int set_tunables(const struct p3_spawn_conf *conf)
+static int set_tunables(const struct p3_spawn_conf *conf, uint32_t rank)
 {
 	int rc = add_tunable(STATIC_TLS, "4096");
-	return rc || conf->size <= conf->place->cpus ? rc : add_tunable(RSEQ, "0");
+	return rc || !takes_turns(conf, rank) ? rc : add_tunable(RSEQ, "0");
 }
 
 /* Ours in front of what the user has set. */
@@ -159,12 +170,13 @@ static int set_number(const char *name, uint32_t value)
 /* ---- the child, between fork and exec ---- */
 
 /* What programs are told comes first, and what the node needs on top of it. */
-static int set_environment(const struct p3_spawn_conf *conf, const struct p3_prog *prog)
+static int set_environment(
+	const struct p3_spawn_conf *conf, const struct p3_prog *prog, uint32_t rank)
 {
 	for (uint32_t i = 0; i < prog->env_n; i++)
 		if (putenv((char *)(uintptr_t)prog->env[i]))
 			return -errno;
-	int rc = set_tunables(conf);
+	int rc = set_tunables(conf, rank);
 	if (!rc && prog->lib_dir)
 		rc = set_in_front("LD_LIBRARY_PATH", prog->lib_dir, ':');
 	return rc || !conf->shared_heap ? rc : set_shared_heap();
@@ -268,7 +280,7 @@ static int prepare(const struct p3_spawn_conf *conf, const struct p3_prog *prog,
 	if (!rc)
 		rc = set_socket(e->sock[1]);
 	if (!rc)
-		rc = set_environment(conf, prog);
+		rc = set_environment(conf, prog, rank);
 	if (!rc)
 		rc = set_cpus(conf->place, rank);
 	if (!rc)

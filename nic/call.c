@@ -178,7 +178,8 @@ static void mirror(struct p3_nic *n, struct wait *w)
 		p3_fw_mirror(n, P3_LEASE_FREE);
 }
 
-static void park(struct p3_nic *n, struct wait *w, bool (*ready)(void *), void *arg)
+static P3_RARE void park(
+	struct p3_nic *n, struct wait *w, bool (*ready)(void *), void *arg)
 {
 	p3_add32(&n->parked, 1);
 	mirror(n, w);

@@ -273,6 +273,8 @@ static inline void expect_more(
 {
 	uint64_t took = messages > 1 ? r->pos - from : 0;
 	bool grows = messages < P3_PASS_MSGS; /* the visits of one who lags behind do */
+	if (took > r->n) /* it went on in the full ring */
+		took = 0;
 	p3_ring_expect(r, all ? took / 2 : grows ? 2 * took : took);
 }
 

@@ -65,8 +65,8 @@ static inline bool has_room(struct p3_nic *n, struct p3_peer *p, const struct ne
 
 /* ---- one request into the lane ---- */
 
-/* The other ring begins with a request: a switch with nothing behind it could lie there
- * for long, and look like something that the peer has not taken. */
+/* The other ring begins with a request: a switch behind one could lie there for long, and
+ * look like something that the peer has not taken. */
 static inline void count_request(
 	struct p3_nic *n, struct p3_peer *p, const struct need *need)
 {

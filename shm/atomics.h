@@ -56,7 +56,8 @@
 /* GCC stops inlining into functions that grew large (tests/style/inlined.sh). */
 #define P3_HOT inline __attribute__((always_inline))
 /* On the path of a message: these lie together.  A node that shares its CPU with many
- * begins each turn with an empty TLB, and waits for each page of code. */
+ * begins each turn with an empty TLB, and waits for each page of code.  GCC splits off no
+ * rare halves there: what is rare is a function of its own. */
 #define P3_PATH __attribute__((section(".text.hot.p3")))
 
 /* Two x86 lines: the adjacent-line prefetcher pulls pairs. */

@@ -244,7 +244,7 @@ static inline struct p3_cell *p3_ring_begin(struct p3_ring_tx *r, uint32_t k)
  * Consumer: the next header cell, its word 0 in *word0_out, or NULL.  The words
  * are in shared memory: copy each once.
  */
-static inline struct p3_cell *p3_ring_peek(struct p3_ring_rx *r, uint64_t *word0_out)
+static P3_HOT struct p3_cell *p3_ring_peek(struct p3_ring_rx *r, uint64_t *word0_out)
 {
 	struct p3_cell *c = p3_cell_at(r->cells, r->pos, r->n);
 	uint64_t w0 = p3_acquire(&c->w[0]); /* LANE.1 */

@@ -201,8 +201,10 @@ case_environment() {
 
 # Restartable sequences cost time at each switch: none where nodes take turns.
 case_tunables() {
-	local one
-	one=$(taskset -cp $$ | sed 's/.*: *//; s/[-,].*//')
+	local one all
+	unset GLIBC_TUNABLES
+	all=$(taskset -cp $$ | sed 's/.*: *//')
+	one=${all%%[-,]*}
 	run -sz 2 sh -c 'echo $GLIBC_TUNABLES'
 	same "room for thread storage" 2 "$(grep -c 'optional_static_tls=' "$dir/out")"
 	new_mark
@@ -215,6 +217,11 @@ case_tunables() {
 	same "said by the user" 2 "$(GLIBC_TUNABLES=glibc.pthread.rseq=1 YOD_TEST_MARK=$mark \
 		taskset -c "$one" "$yod" -sz 2 sh -c 'echo $GLIBC_TUNABLES' |
 		grep -c '^glibc.pthread.rseq=1:[^:]*$')"
+	[ "$one" = "$all" ] && return
+	run -sz 2 --bind "$all" -VN 2 sh -c 'echo $GLIBC_TUNABLES'
+	same "two on one of many" 2 "$(grep -c rseq=0 "$dir/out")"
+	run -sz 2 --bind "$all" sh -c 'echo $GLIBC_TUNABLES'
+	same "one on each" 0 "$(grep -c rseq "$dir/out")"
 }
 
 case_stdin() {

@@ -5,7 +5,7 @@
 Each event has the fields of its phase; slices of a thread nest; flows and asynchronous
 events come in pairs, in order, and flows stop inside slices.  whole: nothing was lost, so
 each put, get and getput that was sent was taken, matched and delivered, unless its target
-leaves: it takes no later one of that sender, and few of others.  loose: a node lies, only
+leaves: a few, each the last of its sender, that nobody answered.  loose: a node lies, only
 the form counts.
 """
 import bisect
@@ -24,7 +24,6 @@ NEEDS = {
 }
 NS = 0.001
 CLOSE = NS / 10  # sums of numbers of microseconds are not exact
-LAST = 16  # messages of others that a node takes at most before it looks at each lane
 
 with open(sys.argv[1], encoding="ascii") as text:
     trace = json.load(text)
@@ -120,30 +119,27 @@ def nodes_of(message):
 
 def check_whole():
     """Every message that was sent has its way at the other end."""
-    ways, when = collections.defaultdict(set), {}
-    takes, taken = collections.defaultdict(list), collections.Counter()
+    ways, when, taken = collections.defaultdict(set), {}, collections.Counter()
     for ev in events:
         if ev["ph"] == "X" and ev["args"]["message"]:
             message, point = ev["args"]["message"], ev["cat"]
             ways[message].add((ev["pid"], point))
             if point == "send":
                 when[message] = ev["ts"] + ev["dur"]
-            if point == "take":
-                takes[ev["pid"]].append(ev["ts"] + ev["dur"])
     for message, way in ways.items():
         lane, (_, dst) = lane_of(message), nodes_of(message)
         if (dst, "take") in way:
             taken[lane] = max(taken[lane], when.get(message, 0))
-    sent = 0
+    sent = left = 0
     for message, way in ways.items():
         src, dst = nodes_of(message)
         if (src, "send") not in way:
             continue
         sent += 1
         check((src, "command") in way, message, "no command")
-        after = sum(ts > when[message] for ts in takes[dst])
-        leaves = when[message] > taken[lane_of(message)] and after <= LAST
-        if (dst, "take") not in way and leaves:
+        is_last = when[message] > taken[lane_of(message)]
+        if not way & {(dst, "take"), (src, "answered")} and is_last:
+            left += 1
             continue
         for point in ("take", "match", "deliver", "event"):
             check((dst, point) in way, message, "has no", point, way)
@@ -154,6 +150,7 @@ def check_whole():
         for ev in events
     )
     check(sent and commands == sent, commands, "commands,", sent, "sent")
+    check(left <= nodes, left, "of", sent, "not taken")
     return sent
 
 
