@@ -266,14 +266,14 @@ static inline void expect_to_answer(struct p3_peer *p)
 /*
  * How many cells lie there, most likely, when this lane is visited again.  One message
  * says nothing: where each side waits for the other's no cell is there.  all: there were
- * no more.
+ * no more.  After a switch positions are of another ring, and say nothing either.
  */
 static inline void expect_more(
 	struct p3_ring_rx *r, uint32_t messages, uint64_t from, bool all)
 {
 	uint64_t took = messages > 1 ? r->pos - from : 0;
 	bool grows = messages < P3_PASS_MSGS; /* the visits of one who lags behind do */
-	if (took > r->n) /* it went on in the full ring */
+	if (took > r->n)
 		took = 0;
 	p3_ring_expect(r, all ? took / 2 : grows ? 2 * took : took);
 }
