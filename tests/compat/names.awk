@@ -34,7 +34,7 @@ $1 == "function" {
 	functions = functions "\t{\"" name "\", (function)" name "},\n"
 	if (NF > 2) {
 		type = $3
-		sub(/^([^ ]+ ){3}/, "")
+		sub(/^[^ ]+ [^ ]+ [^ ]+ /, "")
 		checks = checks "\t{\n\t\t" type " (*is)" $0 " = " name ";\n\t\t(void)is;\n\t}\n"
 	}
 }
