@@ -37,6 +37,7 @@
 
 #include <linux/futex.h>
 #include <pthread.h>
+#include <string.h>
 #include <sys/uio.h>
 
 #define P3_NONE 0xffffffffu
@@ -309,6 +310,8 @@ struct p3_ni {
 	struct p3_bucket *bucket;
 	uint64_t bucket_mask;
 	struct p3_ac *ac;
+	struct p3_want ac0_owner; /* entry 0's, which most requests name, */
+	bool ac0_asks_owner;      /* and it asks for nothing else */
 	uint64_t drops, drop_bytes;
 	uint64_t received, received_bytes; /* requests accepted */
 	uint64_t sent, sent_bytes;         /* requests */
@@ -798,6 +801,31 @@ static inline void p3_fw_commit(struct p3_md *md, const struct p3_hit *hit)
 static inline bool p3_fw_may_unlink(const struct p3_md *md)
 {
 	return __builtin_expect(md->exhausted && md->unlink, 0);
+}
+
+/* So few bytes are copied in place: 8, 32 and 64 of them mostly. */
+#define P3_FEW 64u
+
+/* Two copies of k bytes, which meet or overlap; all is read before any is written. */
+#define P3_COPY_ENDS(k)                                                                  \
+	if (len >= (k)) {                                                                \
+		char head[k], tail[k];                                                   \
+		memcpy(head, from, (k));                                                 \
+		memcpy(tail, from + len - (k), (k));                                     \
+		memcpy(to, head, (k));                                                   \
+		memcpy(to + len - (k), tail, (k));                                       \
+		return;                                                                  \
+	}
+
+/* len <= P3_FEW */
+static P3_HOT void p3_copy_few(char *to, const char *from, uint64_t len)
+{
+	P3_COPY_ENDS(32)
+	P3_COPY_ENDS(16)
+	P3_COPY_ENDS(8)
+	P3_COPY_ENDS(4)
+	P3_COPY_ENDS(2)
+	P3_COPY_ENDS(1)
 }
 
 /* Bytes between a region and plain memory. */

@@ -6,6 +6,8 @@
 
 static inline bool is_allowed(const struct p3_ni *ni, const struct p3_ask *ask)
 {
+	if (ni->ac0_asks_owner && ask->ac_index == 0)
+		return p3_is_wanted(ni->ac0_owner, ask->owner);
 	if (ask->ac_index > (uint32_t)ni->limits.max_ac_index)
 		return false;
 	const struct p3_ac *e = &ni->ac[ask->ac_index];
@@ -19,13 +21,17 @@ bool p3_fw_allows(const struct p3_ni *ni, const struct p3_ask *ask)
 	return is_allowed(ni, ask);
 }
 
+/* What a descriptor must accept; not from a table, which would be one page more. */
+static inline uint32_t needs(uint8_t kind)
+{
+	return (kind == P3_REQ_GET ? 0 : PTL_MD_OP_PUT) |
+	       (kind == P3_REQ_PUT ? 0 : PTL_MD_OP_GET);
+}
+
 static inline bool accepts(struct p3_md *md, const struct p3_ask *ask, struct p3_hit *hit)
 {
-	static const uint8_t needs[] = {[P3_REQ_PUT] = PTL_MD_OP_PUT,
-		[P3_REQ_GET] = PTL_MD_OP_GET,
-		[P3_REQ_GETPUT] = PTL_MD_OP_PUT | PTL_MD_OP_GET};
 	uint32_t options = md->sink.options;
-	if (!md->active || (options & needs[ask->kind]) != needs[ask->kind])
+	if (!md->active || needs(ask->kind) & ~options)
 		return false;
 	uint64_t off =
 		options & PTL_MD_MANAGE_REMOTE ? ask->remote_offset : md->local_offset;

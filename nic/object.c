@@ -148,6 +148,15 @@ int p3_fw_ni_check(struct p3_nic *n, struct p3_cmd *c)
 	return ni_is(n, ni, c->handle) ? PTL_OK : PTL_NI_INVALID;
 }
 
+static void set_ac(struct p3_ni *ni, uint32_t index, const struct p3_ac *entry)
+{
+	ni->ac[index] = *entry;
+	if (index)
+		return;
+	ni->ac0_asks_owner = entry->who.mask == 0 && entry->pt_index == PTL_PT_INDEX_ANY;
+	ni->ac0_owner = entry->owner;
+}
+
 int p3_fw_ni_open(struct p3_nic *n, struct p3_cmd *c)
 {
 	if (c->ni >= P3_JOB_NIS || (p3_get(&n->ni[c->ni].gen) & 1))
@@ -166,10 +175,11 @@ int p3_fw_ni_open(struct p3_nic *n, struct p3_cmd *c)
 	memset(ni->use, 0, sizeof ni->use);
 	memset(ni->aligned, 0, sizeof ni->aligned);
 	/* Same user, any process, any portal. */
-	ni->ac[0] = (struct p3_ac){.valid = true,
+	const struct p3_ac entry = {.valid = true,
 		.who = p3_want_id((ptl_process_id_t){PTL_NID_ANY, PTL_PID_ANY}),
 		.owner = p3_want_owner(n->conf.uid, PTL_JID_ANY),
 		.pt_index = PTL_PT_INDEX_ANY};
+	set_ac(ni, 0, &entry);
 	uint32_t gen = p3_get(&ni->gen) + 1;
 	p3_release(&ni->gen, gen); /* TABLE.2 */
 	c->handle_out = p3_handle(P3_KIND_NI, c->ni, 0, gen);
@@ -192,10 +202,11 @@ int p3_fw_ac_entry(struct p3_nic *n, struct p3_cmd *c)
 	if (c->ac.pt_index != PTL_PT_INDEX_ANY &&
 		c->ac.pt_index > (uint32_t)ni->limits.max_pt_index)
 		return PTL_PT_INDEX_INVALID;
-	ni->ac[c->ac.index] = (struct p3_ac){.valid = true,
+	const struct p3_ac entry = {.valid = true,
 		.who = p3_want_id(c->ac.id),
 		.owner = p3_want_owner(c->ac.uid, c->ac.jid),
 		.pt_index = c->ac.pt_index};
+	set_ac(ni, c->ac.index, &entry);
 	return PTL_OK;
 }
 

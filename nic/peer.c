@@ -18,6 +18,7 @@ struct p3_peer *p3_fw_find(struct p3_nic *n, ptl_process_id_t who)
 /* ---- room ---- */
 
 /* Until the peer has set them for this incarnation, its credits are somebody else's. */
+P3_PATH
 bool p3_fw_acked(struct p3_peer *p)
 {
 	if (!p->acked)
@@ -26,6 +27,7 @@ bool p3_fw_acked(struct p3_peer *p)
 	return p->acked;
 }
 
+P3_PATH
 bool p3_fw_room(struct p3_peer *p, struct p3_ring_tx *r, uint32_t k)
 {
 	if (__builtin_expect(p3_ring_fits(r, k + p3_ring_pad(r, k)), 1))

@@ -119,13 +119,14 @@ static inline void describe(const struct request *r, const struct p3_hit *hit,
 static inline void deposit(const struct request *r, const struct p3_hit *hit)
 {
 	const struct p3_region *to = &hit->md->region;
-	if (r->ask.length > P3_REQ_INLINE)
-		p3_region_write(
-			to, hit->offset, (const char *)r->cell + 48, hit->mlength);
-	else if (__builtin_expect(hit->mlength == 8 && !to->iov, 1))
+	const char *from = (const char *)r->cell + 48;
+	uint64_t len = hit->mlength;
+	if (__builtin_expect(len == 8 && r->ask.length == 8 && !to->iov, 1))
 		memcpy(to->start + hit->offset, r->data, 8);
+	else if (__builtin_expect(len <= P3_FEW && !to->iov, 1))
+		p3_copy_few(to->start + hit->offset, from, len);
 	else
-		p3_region_write(to, hit->offset, r->data, hit->mlength);
+		p3_region_write(to, hit->offset, from, len);
 }
 
 /* The operation counts on the descriptor; its link. */

@@ -94,11 +94,15 @@ static inline void fill_data(
 	struct p3_cell *c, const struct p3_region *r, uint64_t offset, uint64_t length)
 {
 	uint64_t d[2] = {0, 0};
+	bool few = __builtin_expect(length <= P3_FEW && !r->iov, 1);
 	if (length > P3_REQ_INLINE) {
-		p3_region_read(r, offset, (char *)c + 48, length);
+		if (few)
+			p3_copy_few((char *)c + 48, r->start + offset, length);
+		else
+			p3_region_read(r, offset, (char *)c + 48, length);
 		return;
 	}
-	if (__builtin_expect(length == 8 && !r->iov, 1))
+	if (__builtin_expect(length == 8 && few, 1))
 		memcpy(d, r->start + offset, 8);
 	else
 		p3_region_read(r, offset, d, length);

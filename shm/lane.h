@@ -271,7 +271,7 @@ static inline void p3_ring_ask_at(const struct p3_ring_rx *r, uint32_t ahead)
 /* Coming back. */
 static inline void p3_ring_ask_some(const struct p3_ring_rx *r)
 {
-	for (uint32_t i = 1; i < P3_RING_AHEAD; i++)
+	for (uint32_t i = 1; i < P3_RING_AHEAD && r->pos + i < r->sure; i++)
 		p3_ring_ask_at(r, i);
 }
 
