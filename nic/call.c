@@ -105,14 +105,14 @@ static uint64_t longest_sleep(struct p3_nic *n, struct wait *w)
 static bool disarm(struct p3_nic *n, struct wait *w)
 {
 	uint32_t was = P3_ASLEEP_HOST, awake = P3_AWAKE;
-	bool unrung = p3_cas32(&n->doorbell->asleep, &was, P3_AWAKE);
+	bool unrung = p3_cas32(n->asleep, &was, P3_AWAKE);
 	p3_set(&n->watcher, 0); /* after the word, or it could be the next watcher's */
 	p3_fence(); /* PARK.1: the NIC thread may have gone to sleep on the old word */
 	if (p3_get(&n->parked) > 1)
 		p3_fw_fence(n, p3_fence_heavy_here); /* LEASE.2 */
 	w->unlooked = p3_get(&n->nic_asleep);
 	if (w->unlooked)
-		(void)p3_cas32(&n->doorbell->asleep, &awake, P3_ASLEEP_NIC);
+		(void)p3_cas32(n->asleep, &awake, P3_ASLEEP_NIC);
 	if (w->unlooked)
 		p3_fw_fence(n, p3_fence_heavy); /* PARK.1: the next pass looks */
 	return unrung;
@@ -131,7 +131,7 @@ static bool sleep_as_watcher(
 	struct p3_nic *n, struct wait *w, bool (*ready)(void *), void *arg)
 {
 	p3_set(&n->watcher, 1);
-	p3_set(&n->doorbell->asleep, P3_ASLEEP_HOST);
+	p3_set(n->asleep, P3_ASLEEP_HOST);
 	p3_fw_fence(n, p3_fence_heavy); /* PARK.1 */
 	FAULT_POINT("park.armed");
 	p3_fw_sweep(n);
@@ -139,8 +139,8 @@ static bool sleep_as_watcher(
 	uint64_t ns = sleep_ns(w, longest_sleep(n, w));
 	let_go(n, w);
 	FAULT_POINT("park.asleep");
-	bool woken = news || p3_futex_wait(&n->doorbell->asleep, P3_ASLEEP_HOST, ns,
-				     P3_ASLEEP_HOST, true);
+	bool woken = news ||
+		     p3_futex_wait(n->asleep, P3_ASLEEP_HOST, ns, P3_ASLEEP_HOST, true);
 	if (disarm(n, w) && !woken && ns == w->belt_ns)
 		look_late(n, w);
 	return woken;
@@ -222,8 +222,8 @@ static bool idle(struct p3_nic *n, struct wait *w, bool (*ready)(void *), void *
 static void ring_nic(struct p3_nic *n)
 {
 	uint32_t was = P3_ASLEEP_NIC;
-	if (p3_cas32(&n->doorbell->asleep, &was, P3_AWAKE))
-		p3_futex_wake(&n->doorbell->asleep, P3_ASLEEP_NIC, true);
+	if (p3_cas32(n->asleep, &was, P3_AWAKE))
+		p3_futex_wake(n->asleep, P3_ASLEEP_NIC, true);
 }
 
 /*
@@ -478,8 +478,8 @@ static int post_detached(struct p3_nic *n, struct p3_cmd *c)
 	left_behind = true;
 	/* The interrupted call may be about to sleep. */
 	p3_add32(&n->news, 1);
-	p3_set(&n->doorbell->asleep, P3_AWAKE);
-	p3_futex_wake(&n->doorbell->asleep, ~0u, true);
+	p3_set(n->asleep, P3_AWAKE);
+	p3_futex_wake(n->asleep, ~0u, true);
 	return PTL_OK;
 }
 

@@ -510,11 +510,12 @@ struct p3_peer {
 	const struct p3_peer_entry *theirs; /* and the peer to this node, */
 	/* each request sent */
 	struct p3_ring_tx req_out;
-	const p3_a32 *cold;           /* that it does not poll us among them */
-	struct p3_doorbell *doorbell; /* the peer's */
+	const p3_a32 *cold; /* that it does not poll us among them */
+	p3_a32 *asleep;     /* the peer's word */
 	/* all else */
 	struct p3_ring_rx rsp_in;
 	struct p3_ring_tx rsp_out;
+	struct p3_doorbell *doorbell; /* the peer's */
 	struct p3_nic *nic;
 	uint32_t index;
 	uint32_t os_pid;
@@ -586,6 +587,7 @@ struct p3_nic {
 	struct p3_layout layout;
 	struct p3_seg published, doorbell_seg, host_seg[2];
 	struct p3_doorbell *doorbell;
+	p3_a32 *asleep; /* p3_asleep: whom peers wake here */
 	struct p3_mailbox *mailbox;
 	struct p3_idle_policy idle;
 	uint64_t kick_after_ns;
@@ -622,7 +624,8 @@ struct p3_nic {
 	uint64_t bytes; /* moved in this pass */
 	struct p3_peer **hot;
 	uint32_t nhot;
-	p3_a32 never_cold; /* 0: of peers who poll all their lanes always */
+	p3_a32 never_cold;   /* 0: of peers who poll all their lanes always, */
+	p3_a32 never_asleep; /* and of nobody */
 	uint32_t turn;
 	struct p3_ni ni[P3_JOB_NIS];
 	struct p3_table table[P3_TABLES];
@@ -1163,7 +1166,7 @@ static inline void p3_fw_fence(struct p3_nic *n, bool (*heavy)(void))
 	else if (__builtin_expect(!heavy(), 0))
 		p3_fw_warn_refused();
 }
-void p3_wake_peer(struct p3_nic *n, struct p3_doorbell *d);
+void p3_wake_peer(struct p3_nic *n, p3_a32 *asleep);
 void p3_wake_hosts(struct p3_nic *n);
 /* Work has begun that no peer rings for: who sleeps here must look again soon. */
 void p3_fw_rouse(struct p3_nic *n);

@@ -59,8 +59,8 @@ void p3_kick_peer(struct p3_nic *n, struct p3_peer *p)
 {
 	struct p3_doorbell *d = p->doorbell;
 	p3_count(&n->count[P3_C_KICKS], 1);
-	if (p3_get(&d->asleep) != P3_AWAKE) {
-		p3_wake_peer(n, d);
+	if (p3_get(p->asleep) != P3_AWAKE) {
+		p3_wake_peer(n, p->asleep);
 		return;
 	}
 	p3_add32(&d->kick, 1);
@@ -199,7 +199,7 @@ static bool sleep_until_rung(struct nic_thread *t)
 	p3_set(&n->nic_asleep, 1);
 	p3_set(&n->count[P3_G_NIC_ASLEEP], 1);
 	/* As armed, or a watcher's: who sleeps on AWAKE is not rung for. */
-	if (p3_cas32(&n->doorbell->asleep, &word, P3_ASLEEP_NIC))
+	if (p3_cas32(n->asleep, &word, P3_ASLEEP_NIC))
 		word = P3_ASLEEP_NIC;
 	FAULT_POINT("nic.armed");
 	p3_fw_fence(n, p3_fence_heavy); /* PARK.1 */
@@ -209,13 +209,13 @@ static bool sleep_until_rung(struct nic_thread *t)
 	FAULT_POINT("nic.asleep");
 	P3_TRACE(host, n, P3_TRACE_PARK, 1, 0);
 	t->drained = p3_get(&n->drained);
-	bool woken = news || p3_futex_wait(&n->doorbell->asleep, word, t->belt_ns,
-				     P3_ASLEEP_NIC, true);
+	bool woken =
+		news || p3_futex_wait(n->asleep, word, t->belt_ns, P3_ASLEEP_NIC, true);
 	P3_TRACE(host, n, P3_TRACE_WAKE, 1, 0);
 	t->belt_ns = woken ? P3_BELT_NS : p3_longer_belt(t->belt_ns);
 	p3_set(&n->nic_asleep, 0);
 	p3_set(&n->count[P3_G_NIC_ASLEEP], 0);
-	bool armed = p3_cas32(&n->doorbell->asleep, &was, P3_AWAKE);
+	bool armed = p3_cas32(n->asleep, &was, P3_AWAKE);
 	p3_fence(); /* PARK.1: the caller's passes are the last look */
 	return woken || !armed;
 }
@@ -619,6 +619,7 @@ static int make_segments(struct p3_nic *n)
 	if (rc)
 		goto drop_published;
 	n->doorbell = n->doorbell_seg.base;
+	n->asleep = &n->doorbell->asleep;
 	rc = p3_host_create(n);
 	if (!rc)
 		return 0;
@@ -661,8 +662,8 @@ static void drop_segments(struct p3_nic *n)
 static void wake_everybody(struct p3_nic *n)
 {
 	p3_wake_hosts(n);
-	p3_set(&n->doorbell->asleep, P3_AWAKE);
-	p3_futex_wake(&n->doorbell->asleep, ~0u, true);
+	p3_set(n->asleep, P3_AWAKE);
+	p3_futex_wake(n->asleep, ~0u, true);
 	p3_add32(&n->doorbell->kick, 1);
 	p3_futex_wake(&n->doorbell->kick, ~0u, true);
 }

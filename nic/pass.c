@@ -130,22 +130,22 @@ void p3_fw_mail(struct p3_nic *n)
 
 /* ---- wake-ups ---- */
 
-void p3_wake_peer(struct p3_nic *n, struct p3_doorbell *d)
+void p3_wake_peer(struct p3_nic *n, p3_a32 *asleep)
 {
-	uint32_t who = p3_exchange32(&d->asleep, P3_AWAKE);
+	uint32_t who = p3_exchange32(asleep, P3_AWAKE);
 	if (who == P3_AWAKE)
 		return;
 	/* Anybody may write the word: if it makes no sense, all who sleep on it look. */
 	bool known = who == P3_ASLEEP_HOST || who == P3_ASLEEP_NIC;
 	p3_count(&n->count[P3_C_WAKES], 1);
 	FAULT_POINT("wake.disarmed");
-	p3_futex_wake(&d->asleep, known ? who : ~0u, true);
+	p3_futex_wake(asleep, known ? who : ~0u, true);
 }
 
 void p3_fw_rouse(struct p3_nic *n)
 {
-	if (p3_get(&n->doorbell->asleep) != P3_AWAKE)
-		p3_wake_peer(n, n->doorbell);
+	if (p3_get(n->asleep) != P3_AWAKE)
+		p3_wake_peer(n, n->asleep);
 }
 
 void p3_wake_hosts(struct p3_nic *n)
@@ -154,51 +154,59 @@ void p3_wake_hosts(struct p3_nic *n)
 	p3_add32(&n->news, 1);
 	FAULT_POINT("wake.news");
 	p3_futex_wake(&n->news, ~0u, false);
-	if (p3_get(&n->watcher) && p3_cas32(&n->doorbell->asleep, &who, P3_AWAKE))
-		p3_futex_wake(&n->doorbell->asleep, P3_ASLEEP_HOST, true);
+	if (p3_get(&n->watcher) && p3_cas32(n->asleep, &who, P3_AWAKE))
+		p3_futex_wake(n->asleep, P3_ASLEEP_HOST, true);
 }
 
-/* Where to look after the fence, copied while the lease was held. */
+/* Where to look after the fence for one peer, copied while the lease was held. */
+struct look {
+	p3_a32 *asleep;
+	const p3_a32 *cold;
+	struct p3_doorbell *bell; /* NULL: it polls this node's lane always */
+};
+
+static inline struct look look_for(struct p3_nic *n, struct p3_peer *p)
+{
+	p->touched = false;
+	return (struct look){.asleep = p->asleep,
+		.cold = p->cold,
+		.bell = p->cold == &n->never_cold ? NULL : p->doorbell};
+}
+
+static P3_RARE void tell(struct p3_nic *n, struct look l)
+{
+	if (l.bell && p3_get(l.cold)) {
+		p3_or64(&l.bell->lanes[n->conf.node / 64],
+			(uint64_t)1 << n->conf.node % 64);
+		FAULT_POINT("doorbell.written");
+	}
+	if (p3_get(l.asleep) != P3_AWAKE)
+		p3_wake_peer(n, l.asleep);
+}
+
 struct looks {
 	uint32_t n;
 	bool posted;
-	struct {
-		struct p3_doorbell *bell;
-		const p3_a32 *cold;
-	} at[P3_TOUCHED];
+	struct look at[P3_TOUCHED];
 };
 
-/* most: as many as n->ntouched, or more. */
-static inline void gather(struct p3_nic *n, struct looks *l, uint32_t most)
+static inline void gather(struct p3_nic *n, struct looks *l)
 {
 	l->n = n->ntouched;
 	l->posted = n->posted;
-	for (uint32_t i = 0; i < most && i < l->n; i++) {
-		n->touched[i]->touched = false;
-		l->at[i].bell = n->touched[i]->doorbell;
-		l->at[i].cold = n->touched[i]->cold;
-	}
+	for (uint32_t i = 0; i < l->n; i++)
+		l->at[i] = look_for(n, n->touched[i]);
 	n->ntouched = 0;
 	n->unlooked = 0;
 	n->posted = false;
 }
 
-static P3_RARE void ring(struct p3_nic *n, struct p3_doorbell *d)
+/* PARK.1, COLD.1: what we wrote is visible; must anybody be told? */
+static inline void look(struct p3_nic *n, const struct looks *l)
 {
-	p3_or64(&d->lanes[n->conf.node / 64], (uint64_t)1 << n->conf.node % 64);
-	FAULT_POINT("doorbell.written");
-}
-
-/* PARK.1, COLD.1: what we wrote is visible; does anybody need to be told? */
-static inline void look(struct p3_nic *n, const struct looks *l, uint32_t most)
-{
-	for (uint32_t i = 0; i < most && i < l->n; i++) {
-		struct p3_doorbell *d = l->at[i].bell;
-		if (__builtin_expect(p3_get(l->at[i].cold) != 0, 0))
-			ring(n, d);
-		if (__builtin_expect(p3_get(&d->asleep) != P3_AWAKE, 0))
-			p3_wake_peer(n, d);
-	}
+	for (uint32_t i = 0; i < l->n; i++)
+		if (__builtin_expect(p3_get(l->at[i].cold) | p3_get(l->at[i].asleep), 0))
+			tell(n, l->at[i]);
 }
 
 void p3_fw_look(struct p3_nic *n)
@@ -206,9 +214,9 @@ void p3_fw_look(struct p3_nic *n)
 	struct looks l;
 	if (n->wire)
 		n->wire->flush(n);
-	gather(n, &l, P3_TOUCHED);
+	gather(n, &l);
 	p3_fence_light(n->light); /* PARK.1, COLD.1 */
-	look(n, &l, P3_TOUCHED);
+	look(n, &l);
 	if (l.posted && p3_get(&n->parked))
 		p3_wake_hosts(n);
 }
@@ -220,35 +228,63 @@ static bool must_wake_hosts(struct p3_nic *n, bool posted)
 }
 
 /* True: a command came meanwhile, and has nobody else. */
-static P3_HOT bool leave(struct p3_nic *n, uint32_t most)
+static bool leave(struct p3_nic *n)
 {
 	struct looks l;
 	struct p3_mailbox *mailbox = n->mailbox; /* still ours to read */
-	gather(n, &l, most);
+	if (n->wire)
+		n->wire->flush(n);
+	gather(n, &l);
 	bool light = n->light;
 	P3_TRACE(given, n);
 	p3_lease_give(&n->lease);
 	p3_fence_light(light); /* LEASE.2, PARK.1, COLD.1 */
-	look(n, &l, most);
-	if (__builtin_expect(must_wake_hosts(n, l.posted), 0))
+	look(n, &l);
+	if (must_wake_hosts(n, l.posted))
 		p3_wake_hosts(n);
-	return __builtin_expect(p3_mbx_any(mailbox), 0); /* MBX.4 */
+	return p3_mbx_any(mailbox); /* MBX.4 */
 }
 
 P3_PATH
-static __attribute__((noinline)) bool leave_many(struct p3_nic *n)
+static __attribute__((noinline)) void leave_many(struct p3_nic *n)
 {
-	if (n->wire)
-		n->wire->flush(n);
-	return leave(n, P3_TOUCHED);
+	while (leave(n) && p3_fw_enter(n, P3_LEASE_HOST))
+		;
 }
 
+/* The lease is given, and not all was as it mostly is.  Words, not structs: the common
+ * case keeps nothing in memory. */
+static P3_RARE void left(struct p3_nic *n, p3_a32 *asleep, const p3_a32 *cold,
+	struct p3_doorbell *bell, bool posted, struct p3_mailbox *mailbox)
+{
+	tell(n, (struct look){asleep, cold, bell});
+	if (must_wake_hosts(n, posted))
+		p3_wake_hosts(n);
+	if (p3_mbx_any(mailbox) && p3_fw_enter(n, P3_LEASE_HOST)) /* MBX.4 */
+		leave_many(n);
+}
+
+/* The same as leave_many, of who touched one peer at most. */
 P3_PATH
 void p3_fw_leave(struct p3_nic *n)
 {
-	while ((n->ntouched > 1 || n->wire ? leave_many(n) : leave(n, 1)) &&
-		p3_fw_enter(n, P3_LEASE_HOST))
-		;
+	if (n->ntouched > 1 || n->wire || n->traced) {
+		leave_many(n);
+		return;
+	}
+	struct p3_mailbox *mailbox = n->mailbox; /* still ours to read */
+	struct look l = {.asleep = &n->never_asleep, .cold = &n->never_cold};
+	if (n->ntouched)
+		l = look_for(n, n->touched[0]);
+	bool posted = n->posted, light = n->light;
+	n->ntouched = 0;
+	n->unlooked = 0;
+	n->posted = false;
+	p3_lease_give(&n->lease);
+	p3_fence_light(light); /* LEASE.2, PARK.1, COLD.1 */
+	uint32_t news = p3_get(l.cold) | p3_get(l.asleep) | p3_get(&n->parked);
+	if (__builtin_expect(news || p3_mbx_any(mailbox), 0)) /* MBX.4 */
+		left(n, l.asleep, l.cold, l.bell, posted, mailbox);
 }
 
 /* ---- the pass ---- */
@@ -260,7 +296,7 @@ static inline void expect_to_answer(struct p3_peer *p)
 	p3_ring_own_soon(&p->req_out, 1);
 	if (!p3_ring_fits(&p->req_out, 2))
 		__builtin_prefetch((const void *)p->req_out.credit);
-	__builtin_prefetch((const void *)&p->doorbell->asleep);
+	__builtin_prefetch((const void *)p->asleep);
 }
 
 /*

@@ -277,6 +277,7 @@ static void take_over(
 	p->nwindows = 0;
 	p->proven = false;
 	p->doorbell = info->doorbell_at;
+	p->asleep = &p->doorbell->asleep;
 	n->light = n->light && ((const struct p3_seg_header *)info->base)->fences;
 	p->heap = info->view;
 	p->cma_off = false;
