@@ -4,6 +4,7 @@
 #include "launcher/libof.h"
 #include "launcher/outq.h"
 #include "launcher/remains.h"
+#include "launcher/sleepers.h"
 #include "shm/fault.h"
 #include "shm/job.h"
 
@@ -65,6 +66,7 @@ struct p3_rdv {
 	struct p3_rdv_conf conf;
 	int ep;
 	int timer;
+	int sleepers; /* for all nodes; -1: they meet in a domain, or it cannot be had */
 	int64_t timer_at;
 	uint64_t layout; /* of the first node, 0 before */
 	uint32_t layout_node;
@@ -162,7 +164,8 @@ static int transmit(struct p3_rdv *r, struct node *to, const struct p3_job_msg *
 {
 	if (m->op == P3_JOB_BORN)
 		return transmit_born(to, &r->node[m->node], m);
-	return p3_job_send(to->sock, m, NULL, 0);
+	bool hands_on = m->op == P3_JOB_WELCOME && r->sleepers >= 0;
+	return p3_job_send(to->sock, m, &r->sleepers, hands_on ? 1 : 0);
 }
 
 /* Is the packet to be sent later (true), or has it gone out or is past help? */
@@ -888,9 +891,27 @@ static void node_init(struct p3_rdv *r, uint32_t i)
 	p3_outq_init(&n->out);
 }
 
+/* Without it each node has a word of its own, which costs some speed. */
+static void make_sleepers(struct p3_rdv *r)
+{
+	r->sleepers = -1;
+	if (r->conf.in_domain)
+		return;
+	int fd = p3_sleepers_make(r->conf.size);
+	if (fd < 0)
+		tell(r,
+			"no memory for what all nodes sleep on (%s): each has its own, "
+			"which costs some speed; check the limits of open files (ulimit "
+			"-n)",
+			strerror(-fd));
+	else
+		r->sleepers = fd;
+}
+
 static int rdv_open(struct p3_rdv *r)
 {
 	r->timer_at = P3_NEVER;
+	make_sleepers(r);
 	r->ep = epoll_create1(EPOLL_CLOEXEC);
 	r->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 	if (r->ep < 0 || r->timer < 0)
@@ -931,6 +952,8 @@ void p3_rdv_destroy(struct p3_rdv *r)
 		sock_close(r, i);
 		close_fds(r->node[i].fds, P3_JOB_FDS);
 	}
+	if (r->sleepers >= 0)
+		close(r->sleepers);
 	if (r->timer >= 0)
 		close(r->timer);
 	if (r->ep >= 0)

@@ -553,9 +553,10 @@ static int inherited_socket(void)
 	return fcntl(fd, F_SETFD, FD_CLOEXEC) == 0 ? fd : -1;
 }
 
-static int receive_next(int sock, struct p3_job_msg *m)
+/* A descriptor that comes with it is the caller's; or -1. */
+static int receive_next(int sock, struct p3_job_msg *m, int *fd_out)
 {
-	int fds[P3_JOB_FDS];
+	int fds[P3_JOB_FDS] = {-1};
 	unsigned nfds;
 	struct pollfd on = {.fd = sock, .events = POLLIN};
 	int rc;
@@ -565,18 +566,37 @@ static int receive_next(int sock, struct p3_job_msg *m)
 	if (rc <= 0)
 		return rc < 0 ? -errno : -ETIMEDOUT;
 	rc = p3_job_recv(sock, m, fds, &nfds);
-	for (unsigned i = 0; !rc && i < nfds; i++)
+	for (unsigned i = 1; !rc && i < nfds; i++)
 		close(fds[i]);
+	*fd_out = !rc && nfds ? fds[0] : -1;
 	return rc;
 }
 
 /* A program before us may have left news unread: they are not ours. */
-static int receive_welcome(int sock, struct p3_job_msg *m)
+static int receive_welcome(int sock, struct p3_job_msg *m, int *fd_out)
 {
-	int rc;
-	do
-		rc = receive_next(sock, m);
-	while (!rc && m->op != P3_JOB_WELCOME && m->op != P3_JOB_REFUSED);
+	int rc = receive_next(sock, m, fd_out);
+	while (!rc && m->op != P3_JOB_WELCOME && m->op != P3_JOB_REFUSED) {
+		if (*fd_out >= 0)
+			close(*fd_out);
+		rc = receive_next(sock, m, fd_out);
+	}
+	return rc;
+}
+
+/* For good: it is not handed on again. */
+static int map_sleepers(struct p3_node *node, uint32_t size, int fd)
+{
+	uint64_t len = p3_sleepers_len(size);
+	void *base;
+	int rc = p3_seg_map(fd, len, true, &base);
+	if (rc)
+		return rc;
+	rc = p3_seg_reach(base, len);
+	if (rc)
+		p3_seg_unmap(base, len);
+	else
+		node->sleepers = base;
 	return rc;
 }
 
@@ -621,19 +641,23 @@ static void set_domain(struct p3_node *node, bool any)
 static int say_hello(struct p3_node *node)
 {
 	struct p3_job_msg m = message(node, P3_JOB_HELLO);
-	int rc = p3_job_send(node->sock, &m, NULL, 0);
+	int fd = -1, rc = p3_job_send(node->sock, &m, NULL, 0);
 	FAULT_POINT("init.said_hello");
 	if (!rc)
-		rc = receive_welcome(node->sock, &m);
+		rc = receive_welcome(node->sock, &m, &fd);
 	if (!rc && m.op == P3_JOB_REFUSED) {
 		p3_error("this library has layout %#llx, the launcher's %#llx; link and "
 			 "launch with the same libportals",
 			(unsigned long long)P3_LAYOUT_WORD, (unsigned long long)m.layout);
-		return -EPROTO;
+		rc = -EPROTO;
 	}
 	if (!rc && (m.op != P3_JOB_WELCOME || !m.size || m.size > P3_MAX_NODES ||
 			   m.node >= m.size))
 		rc = -EPROTO;
+	if (!rc && fd >= 0)
+		rc = map_sleepers(node, m.size, fd);
+	if (fd >= 0)
+		close(fd);
 	if (rc)
 		return rc;
 	node->rank = m.node;
@@ -913,5 +937,7 @@ void p3_node_destroy(struct p3_node *node)
 		munmap(p3_get(&node->up), P3_PAGE);
 	if (node->sock >= 0)
 		close(node->sock);
+	if (node->sleepers)
+		p3_seg_unmap(node->sleepers, p3_sleepers_len(node->size));
 	free(node);
 }

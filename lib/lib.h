@@ -63,6 +63,7 @@ struct p3_node {
 	bool orphaned;                 /* yod is gone */
 	uint32_t told_pid[P3_JOB_NIS]; /* by yod, of this node */
 	bool leaving;                  /* LEAVE is sent, yod has not said LEFT */
+	void *sleepers;    /* of the job (layout.h); NULL: each node has its own */
 	uint64_t *missing; /* incarnations of nodes that could not be mapped yet */
 	uint32_t nmissing;
 	pthread_t thread;

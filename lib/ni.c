@@ -91,6 +91,7 @@ static int start_nic(struct p3_node *node, struct p3_nic **nic_out)
 		.heap = p3_node_heap(node),
 		.pending_limit = P3_PENDING_LIMIT};
 	c.mute = node->rank != 0;
+	c.sleepers = node->meeting ? NULL : node->sleepers;
 	node->asked = 0;
 	p3_set(&node->question, 0);
 	if (node->sock >= 0 && !node->meeting) {

@@ -1118,6 +1118,14 @@ void p3_xfer_revoke_all(struct p3_nic *n);
 
 /* ---- peer.c ---- */
 
+/* The word that a node sleeps on. */
+static inline p3_a32 *p3_asleep_of(
+	const struct p3_nic *n, uint32_t node, struct p3_doorbell *doorbell)
+{
+	struct p3_sleeper *all = n->conf.sleepers;
+	return all ? &all[node].asleep : &doorbell->asleep;
+}
+
 int p3_fw_peer_up(struct p3_nic *n, struct p3_cmd *c);
 int p3_fw_peer_pids(struct p3_nic *n, struct p3_cmd *c);
 int p3_fw_peer_down(struct p3_nic *n, struct p3_cmd *c);
@@ -1128,7 +1136,13 @@ bool p3_fw_ready(struct p3_nic *n, struct p3_peer *p);
 bool p3_fw_full_ring_ok(
 	struct p3_nic *n, const struct p3_peer *p, uint64_t off, uint32_t cells);
 bool p3_fw_acked(struct p3_peer *p);
-bool p3_fw_room(struct p3_peer *p, struct p3_ring_tx *r, uint32_t k);
+bool p3_fw_look_for_room(struct p3_peer *p, struct p3_ring_tx *r, uint32_t k);
+/* For a message of k cells; looks at the credit if need be. */
+static inline bool p3_fw_room(struct p3_peer *p, struct p3_ring_tx *r, uint32_t k)
+{
+	return __builtin_expect(p3_ring_fits(r, k + p3_ring_pad(r, k)), 1) ||
+	       p3_fw_look_for_room(p, r, k);
+}
 bool p3_fw_grow_requests(struct p3_nic *n, struct p3_peer *p); /* true: now */
 void p3_fw_grow_responses(struct p3_nic *n, struct p3_peer *p);
 bool p3_fw_arena(struct p3_nic *n, uint64_t len, uint64_t align, uint64_t *off_out);

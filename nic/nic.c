@@ -619,7 +619,8 @@ static int make_segments(struct p3_nic *n)
 	if (rc)
 		goto drop_published;
 	n->doorbell = n->doorbell_seg.base;
-	n->asleep = &n->doorbell->asleep;
+	n->asleep = p3_asleep_of(n, n->conf.node, n->doorbell);
+	p3_set(n->asleep, P3_AWAKE); /* of an earlier life it may say anything */
 	rc = p3_host_create(n);
 	if (!rc)
 		return 0;

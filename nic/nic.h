@@ -46,7 +46,8 @@ struct p3_nic_conf {
 	uint32_t job_nids; /* and how many it has; 0: no launcher's */
 	bool job_alone;    /* domain: all nodes are the job's */
 	uint32_t crew;     /* nodes that share the CPUs, as far as known; 0: nnodes */
-	bool mute;         /* another node warns of what concerns all of the job */
+	void *sleepers; /* of all nodes (layout.h); NULL: each has its own doorbell's */
+	bool mute;      /* another node warns of what concerns all of the job */
 	uint32_t uid;
 	uint32_t jid;
 	uint32_t cpus; /* CPUs that all nodes share */

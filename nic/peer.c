@@ -28,10 +28,8 @@ bool p3_fw_acked(struct p3_peer *p)
 }
 
 P3_PATH
-bool p3_fw_room(struct p3_peer *p, struct p3_ring_tx *r, uint32_t k)
+bool p3_fw_look_for_room(struct p3_peer *p, struct p3_ring_tx *r, uint32_t k)
 {
-	if (__builtin_expect(p3_ring_fits(r, k + p3_ring_pad(r, k)), 1))
-		return true;
 	return p3_fw_acked(p) && p3_ring_room(r, k);
 }
 
@@ -277,7 +275,7 @@ static void take_over(
 	p->nwindows = 0;
 	p->proven = false;
 	p->doorbell = info->doorbell_at;
-	p->asleep = &p->doorbell->asleep;
+	p->asleep = p3_asleep_of(n, p->index, p->doorbell);
 	n->light = n->light && ((const struct p3_seg_header *)info->base)->fences;
 	p->heap = info->view;
 	p->cma_off = false;

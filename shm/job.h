@@ -60,7 +60,7 @@
 #include <stdint.h>
 
 #define P3_JOB_ENV     "PTL3_YOD_FD" /* number of the inherited socket */
-#define P3_JOB_MAGIC   0x33504a03u   /* protocol, low byte is its version */
+#define P3_JOB_MAGIC   0x33504a04u   /* protocol, low byte is its version */
 #define P3_JOB_FDS     4             /* at most; without a shared heap one less */
 #define P3_JOB_REAP_MS 1000
 /* Pid of rank r when the program asks for none: so much more on interface i. */
@@ -70,7 +70,8 @@
 enum p3_job_op {
 	P3_JOB_HELLO = 1, /* node: magic, layout word */
 	P3_JOB_WELCOME,   /* yod: node, size, nid, jid, uid, cpus; status is
-			   * P3_JOB_IN_DOMAIN if nodes meet in a domain, without yod */
+			   * P3_JOB_IN_DOMAIN if nodes meet in a domain, without yod;
+			   * fd: sleepers (layout.h), for all nodes or for none */
 	P3_JOB_REFUSED,   /* yod: status is an errno, layout is what others have */
 	P3_JOB_JOIN,      /* node: incarnation, pid[], seg_len, heap_len; fds: published,
 		      * doorbell, host, and with a heap_len the shared heap */

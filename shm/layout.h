@@ -27,7 +27,7 @@
  *           |                 |  reserved before it is announced
  *           +-----------------+  seg_len
  *
- * The doorbell page is the one page that others write.  All of it is a hint.
+ * The doorbell page and the job's sleepers are what others write.  All of it is hints.
  */
 #ifndef P3_SHM_LAYOUT_H
 #define P3_SHM_LAYOUT_H
@@ -247,13 +247,29 @@ static inline uint64_t p3_xfer_id(uint32_t slot, uint32_t gen)
 enum p3_asleep { P3_AWAKE = 0, P3_ASLEEP_HOST = 1, P3_ASLEEP_NIC = 2 };
 
 struct p3_doorbell {
-	p3_a32 asleep; /* p3_asleep: whom to wake when a message is there */
+	p3_a32 asleep; /* p3_asleep: whom to wake for a message; or see p3_sleeper */
 	p3_a32 pad0[31];
 	p3_a32 kick; /* number of kicks: the NIC thread sleeps its tick on it */
 	p3_a32 pad1[31];
 	p3_a64 lanes[P3_MAX_NODES / 64]; /* cold lanes with news */
 	uint8_t pad[P3_PAGE - 256 - P3_MAX_NODES / 8];
 };
+
+/*
+ * The sleepers of a job: the word asleep of each node, in one file that yod makes,
+ * instead of those of the doorbells: who sends to many looks at one page, not at one of
+ * each.  As with doorbells all write it, and all of it is a hint.
+ */
+struct p3_sleeper {
+	p3_a32 asleep;
+	p3_a32 pad[P3_CELL / 4 - 1];
+};
+
+static inline uint64_t p3_sleepers_len(uint32_t nnodes)
+{
+	uint64_t len = (uint64_t)nnodes * sizeof(struct p3_sleeper);
+	return (len + P3_PAGE - 1) / P3_PAGE * P3_PAGE;
+}
 
 _Static_assert(sizeof(struct p3_cell) == P3_CELL, "one cell, one line");
 _Static_assert(sizeof(struct p3_seg_header) == P3_LINE, "layout is part of the format");
@@ -267,6 +283,7 @@ _Static_assert(sizeof(struct p3_wait_line) == P3_LINE, "one thread a line");
 _Static_assert(sizeof(struct p3_queue_line) == 16, "layout is part of the format");
 _Static_assert(P3_G_CARVED < P3_G_MEMBARRIER && P3_G_SPIN < P3_COUNTERS, "all fit");
 _Static_assert(sizeof(struct p3_doorbell) == P3_PAGE, "one page");
+_Static_assert(sizeof(struct p3_sleeper) == P3_CELL, "one node a line");
 _Static_assert(P3_WINDOW_LEN % P3_PAGE == 0, "windows are whole pages");
 
 #define P3_LAYOUT_WORD                                                                   \

@@ -2,8 +2,8 @@
 /*
  * park - sleeping and waking: futex words and the idle policy spin, yield, park
  *
- * Words that threads of one process sleep on are private; the two words of the
- * doorbell page are shared between processes.
+ * Words that threads of one process sleep on are private; a node's word asleep, for
+ * which its peers look, and kick are shared between processes (layout.h).
  *
  * Memory ordering:
  *	PARK.1	Dekker between a sleeper and whoever makes its news: the sleeper stores

@@ -33,7 +33,7 @@ static void traffic(void)
 }
 
 struct count {
-	unsigned own, peers, doorbells, hosts, heaps, own_heaps;
+	unsigned own, peers, doorbells, sleepers, hosts, heaps, own_heaps;
 };
 
 static void try_to_write(unsigned long from, unsigned long to)
@@ -63,6 +63,9 @@ static void look_at(const char *line, struct count *c)
 	} else if (strstr(line, "p3-doorbell")) {
 		mp_check(strcmp(mode, "rw-s") == 0 && to - from == 4096, "%s", line);
 		c->doorbells++;
+	} else if (strstr(line, "p3-sleepers")) {
+		mp_check(strcmp(mode, "rw-s") == 0 && to - from == 4096, "%s", line);
+		c->sleepers++;
 	} else if (strstr(line, "p3-host")) {
 		c->hosts += !offset;
 	} else {
@@ -80,9 +83,10 @@ static void check_maps(void)
 		look_at(line, &c);
 	fclose(f);
 	mp_check(c.own == 1 && c.peers == mp.size - 1 && c.doorbells == mp.size &&
-			 c.hosts <= 2,
-		"%u own segments, %u of peers, %u doorbells, %u host segments", c.own,
-		c.peers, c.doorbells, c.hosts);
+			 c.sleepers == 1 && c.hosts <= 2,
+		"%u own segments, %u of peers, %u doorbells, %u sleepers, %u host "
+		"segments",
+		c.own, c.peers, c.doorbells, c.sleepers, c.hosts);
 	mp_check(c.own_heaps == 1 && c.heaps == mp.size - 1, "%u own heaps, %u of peers",
 		c.own_heaps, c.heaps);
 }

@@ -21,6 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -87,6 +88,13 @@ int open(const char *name, int flags, ...)
 int epoll_create1(int flags)
 {
 	return fails("epoll_create1") ? -1 : NEXT(int (*)(int), "epoll_create1")(flags);
+}
+
+int memfd_create(const char *name, unsigned flags)
+{
+	return fails("memfd_create") ? -1
+				     : NEXT(int (*)(const char *, unsigned),
+					       "memfd_create")(name, flags);
 }
 
 int bind(int sock, const struct sockaddr *at, socklen_t len)

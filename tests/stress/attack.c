@@ -93,13 +93,14 @@ static void over_doorbell(struct p3_nic *n, struct p3_peer *p)
 {
 	(void)n;
 	write_words(p->doorbell, P3_PAGE, 16);
+	p3_set(p->asleep, (uint32_t)attack_number());
 }
 
 /* What a doorbell is most sensitive to: who sleeps is said to be awake. */
 static void hush(struct p3_nic *n, struct p3_peer *p)
 {
 	(void)n;
-	p3_set(&p->doorbell->asleep, (uint32_t)attack_dice() % 3);
+	p3_set(p->asleep, (uint32_t)attack_dice() % 3);
 	p3_set(&p->doorbell->kick, (uint32_t)attack_dice());
 }
 

@@ -32,7 +32,7 @@ while read -r function where what; do
 done <<LIST
 p3_fw_find nic/peer.c each put, get and answer looks up its target with it
 p3_lease_take shm/lease.h each call and each pass begins with it
-p3_fw_room nic/peer.c each message asks it
+p3_fw_room nic/fw.h each message asks it
 p3_ring_fits shm/lane.h each message asks it
 p3_ring_publish shm/lane.h each message is sent by it
 p3_ring_peek shm/lane.h each pass looks into each lane with it

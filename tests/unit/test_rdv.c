@@ -27,6 +27,7 @@
 #include "launcher/clock.h"
 #include "launcher/rdv.h"
 #include "shm/job.h"
+#include "shm/layout.h"
 
 #define NODES  4
 #define LAYOUT UINT64_C(0xabcdef)
@@ -168,7 +169,7 @@ static struct p3_job_msg expect(struct world *w, uint32_t i, enum p3_job_op op)
 	struct got g;
 	assert_true(hear_any(w, i, &g));
 	assert_int_equal(g.msg.op, op);
-	assert_int_equal(g.nfds, op == P3_JOB_BORN ? 3 : 0);
+	assert_int_equal(g.nfds, op == P3_JOB_BORN ? 3 : op == P3_JOB_WELCOME ? 1 : 0);
 	got_free(&g);
 	return g.msg;
 }
@@ -263,6 +264,24 @@ static void rdv_welcomes_with_rank_and_job(void **state)
 	assert_int_equal(m.cpus, 2);
 	assert_int_equal(m.uid, getuid());
 	expect_silence(w, 2);
+}
+
+/* One file for all, which nobody can make shorter. */
+static void rdv_hands_all_nodes_the_same_sleepers(void **state)
+{
+	struct world *w = *state;
+	struct stat st[2];
+	for (uint32_t i = 0; i < 2; i++) {
+		struct got g;
+		hello(w, i);
+		assert_true(hear_any(w, i, &g));
+		assert_int_equal(g.nfds, 1);
+		assert_int_equal(fstat(g.fds[0], &st[i]), 0);
+		assert_int_equal(ftruncate(g.fds[0], 0), -1);
+		got_free(&g);
+	}
+	assert_int_equal(st[0].st_ino, st[1].st_ino);
+	assert_int_equal(st[0].st_size, p3_sleepers_len(NODES));
 }
 
 static void rdv_tells_all_of_a_birth_then_joined(void **state)
@@ -929,6 +948,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(rdv_welcomes_with_rank_and_job),
 		CASE(rdv_tells_all_of_a_birth_then_joined),
+		CASE(rdv_hands_all_nodes_the_same_sleepers),
 		CASE(rdv_hands_on_published_doorbell_and_heap),
 		CASE(rdv_tells_all_of_new_pids),
 		CASE(rdv_says_left_to_all_joined),
