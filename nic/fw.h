@@ -595,7 +595,8 @@ struct p3_nic {
 	bool may_rest; /* dedicated by plan, not by order */
 	bool sparing;  /* full rings of all pairs on a CPU are more than it caches */
 	bool tight;    /* fewer CPUs than host and NIC threads */
-	bool crowded;  /* more nodes than CPUs: a peer has a CPU now and then only */
+	bool crowded;  /* more nodes than CPUs: a peer has a CPU now and then only, */
+	bool dense;    /* a quarter of the time or less */
 	pthread_t thread;
 	struct robust_list_head last_will; /* of the thread: the header's owner */
 	struct robust_list heir;
@@ -624,6 +625,7 @@ struct p3_nic {
 	uint64_t bytes; /* moved in this pass */
 	struct p3_peer **hot;
 	uint32_t nhot;
+	uint32_t few;        /* up to so many of them are polled as few are */
 	p3_a32 never_cold;   /* 0: of peers who poll all their lanes always, */
 	p3_a32 never_asleep; /* and of nobody */
 	uint32_t turn;

@@ -52,6 +52,10 @@
 #define P3_SHARED_MOST  10000000000u
 #define P3_LASTING_NS   1000000000u
 #define P3_CACHED_CELLS 32768u /* 2 MiB */
+/* Up to so many lanes are polled as few are (pass.c); of nodes that share CPUs: a pair's. */
+#define P3_FEW_LANES         8u
+#define P3_FEW_LANES_CROWDED 2u
+#define P3_DENSE             4u /* nodes on one CPU: most do not run when one looks */
 
 /* ---- kicks ---- */
 
@@ -481,6 +485,8 @@ static void plan(struct p3_nic *n)
 		c->mode = crew > 1 && cpus >= 2 * crew && !c->domain ? P3_MODE_DEDICATED
 								     : P3_MODE_LEASE;
 	n->crowded = crowd > 1;
+	n->dense = crowd >= P3_DENSE;
+	n->few = n->crowded ? P3_FEW_LANES_CROWDED : P3_FEW_LANES;
 	n->tight = cpus < 2 * crew;
 	n->sparing = (uint64_t)crowd * crew * p3_layout_of(c->nnodes).req_cells >
 		     P3_CACHED_CELLS;

@@ -391,7 +391,7 @@ static void poll_many(struct p3_nic *n)
 {
 	uint32_t i = n->turn < n->nhot ? n->turn : 0;
 	uint64_t passes = p3_get(&n->count[P3_C_PASSES]);
-	for (uint32_t k = 0; k < P3_AHEAD; k++)
+	for (uint32_t k = 0; k < P3_AHEAD && k < n->nhot; k++)
 		p3_ring_ask(lane_at(n, i + k));
 	for (uint32_t left = n->nhot; left && n->msgs < P3_PASS_MSGS; left--) {
 		if (left > P3_AHEAD)
@@ -407,7 +407,7 @@ static void poll_many(struct p3_nic *n)
 
 static inline void poll_lanes(struct p3_nic *n)
 {
-	if (n->nhot > P3_AHEAD) {
+	if (n->nhot > n->few) {
 		poll_many(n);
 		return;
 	}
@@ -421,11 +421,12 @@ static inline void poll_lanes(struct p3_nic *n)
 
 /*
  * And little can have come since: where all take turns on one CPU, nothing.  Not if a few
- * of many lanes had something, since they may have more.
+ * of many lanes had something, since they may have more; nor if two or three share a CPU,
+ * since those on the others send meanwhile.
  */
 static bool has_emptied(const struct p3_nic *n)
 {
-	return (n->nhot > P3_AHEAD || n->conf.cpus <= 1) && n->msgs &&
+	return ((n->dense && n->nhot > n->few) || n->conf.cpus <= 1) && n->msgs &&
 	       4 * n->msgs >= n->nhot && n->msgs < P3_PASS_MSGS &&
 	       p3_list_empty(&n->pulls) && p3_list_empty(&n->sources) &&
 	       p3_list_empty(&n->blocked);
