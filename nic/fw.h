@@ -138,7 +138,8 @@ struct p3_table {
 	_Atomic(char *) chunk[P3_TABLE_CHUNKS]; /* (any) */
 };
 
-enum p3_table_id { P3_T_ME, P3_T_MD, P3_T_EQ, P3_T_PENDING, P3_TABLES };
+/* Each message asks the first two. */
+enum p3_table_id { P3_T_MD, P3_T_EQ, P3_T_ME, P3_T_PENDING, P3_TABLES };
 
 /* ---- memory regions ---- */
 
@@ -299,7 +300,7 @@ struct p3_use {
 	uint64_t made;
 };
 
-enum p3_use_id { P3_U_ME, P3_U_MD, P3_U_EQ, P3_U_LIST, P3_U_OP, P3_USES };
+enum p3_use_id { P3_U_MD, P3_U_EQ, P3_U_ME, P3_U_LIST, P3_U_OP, P3_USES };
 
 struct p3_ni {
 	p3_a32 gen; /* (any) odd while open */
@@ -606,7 +607,6 @@ struct p3_nic {
 	pthread_mutex_t
 		arena_lock; /* guards life, the host segments, and the three below */
 	uint64_t host_used[2];
-	struct p3_evq_ring *free_rings[32]; /* by log2 of their size */
 	struct p3_eq *unburied; /* freed queues whose places are not free yet */
 	/* firmware */
 	_Alignas(P3_LINE) p3_a64 *count; /* own published counters */
@@ -629,12 +629,16 @@ struct p3_nic {
 	p3_a32 never_cold;   /* 0: of peers who poll all their lanes always, */
 	p3_a32 never_asleep; /* and of nobody */
 	uint32_t turn;
-	struct p3_ni ni[P3_JOB_NIS];
-	struct p3_table table[P3_TABLES];
 	uint32_t next_link;
 	struct p3_link blocked;
 	struct p3_link pulls;
 	struct p3_link sources;
+	const struct p3_wire *wire; /* NULL: shared memory */
+	struct p3_peer *swapper;    /* whose getput waits for transfers to end */
+	struct p3_ni ni[P3_JOB_NIS];
+	struct p3_table table[P3_TABLES];
+	/* all else */
+	struct p3_evq_ring *free_rings[32]; /* by log2 of their size; arena_lock */
 	struct p3_xfer_slot *xfer;
 	struct p3_pull *pull; /* the shared pool */
 	uint64_t arena_used;
@@ -643,10 +647,8 @@ struct p3_nic {
 	uint32_t windows;               /* carved */
 	struct p3_pace pace[64];        /* by log2 of the length */
 	uint64_t slice;                 /* bytes of one cross-memory read */
-	struct p3_peer *swapper;        /* whose getput waits for transfers to end */
 	struct p3_bounds swapper_wants; /* no other transfer begins there meanwhile, */
 	uint64_t swapper_until;         /* until then: a peer could make it last */
-	const struct p3_wire *wire;     /* NULL: shared memory */
 	void *wire_state;
 	p3_a64 wire_count[P3_W_COUNTERS]; /* (any) */
 	p3_a32 settle;                    /* (any) number of calls of p3_nic_settle, */
@@ -656,6 +658,10 @@ struct p3_nic {
 	uint32_t asked;        /* the last question (nic.h), */
 	uint32_t told;         /* and the last one that was answered */
 };
+
+/* Where nodes share CPUs each page of it costs a look into the page tables at every turn. */
+_Static_assert(offsetof(struct p3_nic, table[P3_T_EQ].chunk[1]) <= P3_PAGE,
+	"a message touches one page of its NIC's");
 
 /* ---- trace.c: by P3_TRACE only ---- */
 

@@ -455,7 +455,7 @@ static struct p3_nic *nic_alloc(void)
 	pthread_mutex_unlock(&kept_lock);
 	if (n)
 		return n;
-	n = aligned_alloc(P3_LINE, p3_round_up(sizeof *n, P3_LINE));
+	n = aligned_alloc(P3_PAGE, p3_round_up(sizeof *n, P3_PAGE));
 	if (!n)
 		return NULL;
 	memset(n, 0, sizeof *n);
