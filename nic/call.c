@@ -334,12 +334,15 @@ static P3_RARE int post(struct p3_nic *n, struct p3_cmd *c)
  * one must not wait for what only the interrupted call can give: it leaves its commands
  * behind, and the interrupted call sees to them when it goes.
  */
-static __thread uint32_t inside __attribute__((tls_model("initial-exec")));
-static __thread bool left_behind __attribute__((tls_model("initial-exec")));
+static __thread struct {
+	uint32_t inside;
+	uint32_t number; /* of this thread, 0: it has none yet */
+	bool left_behind;
+} self __attribute__((tls_model("initial-exec")));
 
 static inline void come_in(void)
 {
-	inside++;
+	self.inside++;
 	atomic_signal_fence(memory_order_seq_cst);
 }
 
@@ -348,9 +351,9 @@ static P3_RARE void see_to_them(struct p3_nic *n);
 static inline void go_out(struct p3_nic *n)
 {
 	atomic_signal_fence(memory_order_seq_cst);
-	inside--;
+	self.inside--;
 	atomic_signal_fence(memory_order_seq_cst);
-	if (__builtin_expect(left_behind && !inside, 0))
+	if (__builtin_expect(self.left_behind && !self.inside, 0))
 		see_to_them(n);
 }
 
@@ -451,7 +454,7 @@ static P3_RARE void see_to_them(struct p3_nic *n)
 	/* Whoever runs the firmware: what was posted before this is executed before. */
 	struct p3_cmd none = {.op = P3_OP_NI_CHECK};
 	come_in();
-	left_behind = false;
+	self.left_behind = false;
 	(void)do_once(n, &none);
 	if (p3_get(&n->hungry) != P3_MBX_NONE)
 		(void)add_chunk(n, P3_T_PENDING);
@@ -475,7 +478,7 @@ static int post_detached(struct p3_nic *n, struct p3_cmd *c)
 		return PTL_NO_SPACE;
 	}
 	p3_mbx_post_detached(n->mailbox, slot, c, sizeof *c);
-	left_behind = true;
+	self.left_behind = true;
 	/* The interrupted call may be about to sleep. */
 	p3_add32(&n->news, 1);
 	p3_set(n->asleep, P3_AWAKE);
@@ -514,7 +517,7 @@ static int whose(struct p3_nic *n, struct p3_cmd *c)
 
 bool p3_nic_interrupts(void)
 {
-	return inside != 0;
+	return self.inside != 0;
 }
 
 static P3_RARE int do_interrupting(struct p3_nic *n, struct p3_cmd *c)
@@ -534,7 +537,7 @@ static P3_RARE int do_interrupting(struct p3_nic *n, struct p3_cmd *c)
 P3_PATH
 int p3_nic_do(struct p3_nic *n, struct p3_cmd *c)
 {
-	if (__builtin_expect(inside != 0, 0))
+	if (__builtin_expect(self.inside != 0, 0))
 		return do_interrupting(n, c);
 	come_in();
 	int rc = do_inside(n, c);
@@ -615,7 +618,7 @@ int p3_nic_ni_close(struct p3_nic *n, uint64_t handle)
 {
 	struct p3_cmd c = {.op = P3_OP_NI_CLOSE, .handle = handle};
 	uint64_t life = p3_get(&n->life);
-	if (inside)
+	if (self.inside)
 		return PTL_NO_SPACE;
 	come_in();
 	int rc = do_inside(n, &c);
@@ -645,7 +648,7 @@ int p3_nic_eq_alloc(struct p3_nic *n, uint64_t ni_handle, ptl_size_t count,
 	struct p3_cmd c = {.op = P3_OP_EQ_ALLOC,
 		.ni = (uint16_t)p3_handle_ni(ni_handle),
 		.handle = ni_handle};
-	if (count > P3_EQ_MOST || inside)
+	if (count > P3_EQ_MOST || self.inside)
 		return PTL_NO_SPACE;
 	c.eq.handler = handler;
 	c.eq.n = power_of_two(count);
@@ -661,7 +664,7 @@ int p3_nic_eq_free(struct p3_nic *n, uint64_t handle)
 {
 	struct p3_cmd c = {.op = P3_OP_EQ_FREE, .handle = handle};
 	uint64_t life = p3_get(&n->life);
-	if (inside)
+	if (self.inside)
 		return PTL_NO_SPACE;
 	come_in();
 	int rc = do_inside(n, &c);
@@ -676,10 +679,9 @@ int p3_nic_eq_free(struct p3_nic *n, uint64_t handle)
 static inline uint32_t this_thread(void)
 {
 	static p3_a32 last;
-	static __thread uint32_t number __attribute__((tls_model("initial-exec")));
-	if (__builtin_expect(!number, 0))
-		number = p3_add32(&last, 1) + 1;
-	return number;
+	if (__builtin_expect(!self.number, 0))
+		self.number = p3_add32(&last, 1) + 1;
+	return self.number;
 }
 
 uint32_t p3_this_thread(void)
@@ -739,7 +741,7 @@ static int take(struct p3_nic *n, struct p3_eq *eq, uint64_t handle, ptl_event_t
 static bool pass_once(struct p3_nic *n)
 {
 	bool worked = false;
-	if (inside)
+	if (self.inside)
 		return false;
 	come_in();
 	if (p3_fw_enter(n, P3_LEASE_HOST)) {
@@ -762,7 +764,7 @@ void p3_nic_settle(struct p3_nic *n, uint64_t ns)
 {
 	const struct timespec nap = {.tv_nsec = 20000};
 	uint64_t start = p3_now_ns();
-	if (!n->wire || inside)
+	if (!n->wire || self.inside)
 		return;
 	uint32_t call = p3_add32(&n->settle, 1) + 1;
 	while ((int32_t)(p3_get(&n->settled) - call) < 0 && p3_now_ns() - start < ns)
@@ -853,8 +855,8 @@ P3_PATH
 int p3_nic_eq_poll(struct p3_nic *n, const uint64_t *handles, uint32_t nq, uint32_t start,
 	uint64_t ns, ptl_event_t *event_out, struct p3_took *took_out)
 {
-	struct poll p = {
-		n, handles, event_out, nq, start, took_out, PTL_EQ_EMPTY, inside != 0};
+	struct poll p = {n, handles, event_out, nq, start, took_out, PTL_EQ_EMPTY,
+		self.inside != 0};
 	if (__builtin_expect(p.interrupts, 0)) {
 		(void)poll_ready(&p);
 		return p.rc;
@@ -882,7 +884,7 @@ static bool passes_until_any(struct p3_nic *n, struct p3_eq *eq)
 bool p3_nic_eq_await(struct p3_nic *n, uint64_t handle)
 {
 	struct p3_eq *eq = queue_of(n, handle);
-	if (!eq || inside || !n->idle.spin_ns)
+	if (!eq || self.inside || !n->idle.spin_ns)
 		return false;
 	come_in();
 	bool any = passes_until_any(n, eq);
