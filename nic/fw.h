@@ -659,7 +659,7 @@ struct p3_nic {
 	uint32_t told;         /* and the last one that was answered */
 };
 
-/* Where nodes share CPUs each page of it costs a look into the page tables at every turn. */
+/* Where nodes share CPUs each page costs a look into the page tables at every turn. */
 _Static_assert(offsetof(struct p3_nic, table[P3_T_EQ].chunk[1]) <= P3_PAGE,
 	"a message touches one page of its NIC's");
 
@@ -1097,6 +1097,16 @@ static inline const struct p3_xfer *p3_peer_xfer(
 	return (const struct p3_xfer *)(p->image + n->layout.xfers_off) + (uint32_t)id;
 }
 
+/*
+ * Bytes that fit the lane, but that the target may fetch sooner than a CPU puts them into
+ * cells and the other takes them out: from a heap that it has mapped, or with a
+ * cross-memory read (docs/performance.md).  Only where a SEND_END tells when they may
+ * change: what is put without one is on its way when the call returns.
+ */
+#define P3_EAGER_MOST_HEAP 1536u
+#define P3_EAGER_MOST      8192u
+bool p3_xfer_is_faster(const struct p3_nic *n, const struct p3_peer *p,
+	const struct p3_region *r, uint64_t off, uint64_t len);
 void p3_xfer_start(struct p3_nic *n);
 enum p3_xfer_class { P3_X_OWN, P3_X_SERVE };
 struct p3_xfer_slot *p3_xfer_alloc(
@@ -1141,6 +1151,8 @@ int p3_fw_peer_told(struct p3_nic *n, struct p3_cmd *c);
 /* The node that has this nid, or in a domain this id; NULL: there is none. */
 struct p3_peer *p3_fw_find(struct p3_nic *n, ptl_process_id_t who);
 bool p3_fw_ready(struct p3_nic *n, struct p3_peer *p);
+/* Tells the peer how its puts may be fetched; again when one way turned out closed. */
+void p3_fw_say_reads(struct p3_nic *n, struct p3_peer *p);
 bool p3_fw_full_ring_ok(
 	struct p3_nic *n, const struct p3_peer *p, uint64_t off, uint32_t cells);
 bool p3_fw_acked(struct p3_peer *p);

@@ -52,7 +52,7 @@
 #define P3_SHARED_MOST  10000000000u
 #define P3_LASTING_NS   1000000000u
 #define P3_CACHED_CELLS 32768u /* 2 MiB */
-/* Up to so many lanes are polled as few are (pass.c); of nodes that share CPUs: a pair's. */
+/* Up to so many lanes are polled as few (pass.c); where nodes share CPUs: a pair's. */
 #define P3_FEW_LANES         8u
 #define P3_FEW_LANES_CROWDED 2u
 #define P3_DENSE             4u /* nodes on one CPU: most do not run when one looks */

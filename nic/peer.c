@@ -282,6 +282,12 @@ static void take_over(
 	p->kick_ns = 0;
 }
 
+void p3_fw_say_reads(struct p3_nic *n, struct p3_peer *p)
+{
+	bool heap = p->heap.base, cma = n->conf.cma && !p->cma_off;
+	p3_set(&p->mine->reads, (heap ? P3_READS_HEAP : 0u) | (cma ? P3_READS_CMA : 0u));
+}
+
 int p3_fw_peer_up(struct p3_nic *n, struct p3_cmd *c)
 {
 	struct p3_peer_info *info = c->peer;
@@ -305,6 +311,7 @@ int p3_fw_peer_up(struct p3_nic *n, struct p3_cmd *c)
 	reset_in(p, &lane);
 	reset_out(p, &lane);
 	p->state = P3_LIVE;
+	p3_fw_say_reads(n, p);
 	p3_ids_renew(n);
 	FAULT_POINT("peer.up");
 	P3_TRACE(about, n, (struct p3_topic){p->index, 0}, P3_TRACE_BIRTH, 0,

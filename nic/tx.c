@@ -30,8 +30,24 @@ struct need {
 	bool slot; /* long: by rendezvous */
 };
 
-static inline struct need need_of(
-	const struct p3_peer *p, uint32_t kind, const struct p3_move *m)
+/* Where the bytes lie that a request takes along, and who hears when they are gone. */
+struct load {
+	const struct p3_sink *sink;
+	const struct p3_region *region;
+	uint64_t offset;
+};
+
+static inline bool is_long_put(const struct p3_nic *n, const struct p3_peer *p,
+	const struct load *l, uint64_t len)
+{
+	return len > eager_most(&p->req_out) ||
+	       (__builtin_expect(len > P3_EAGER_MOST_HEAP, 0) &&
+		       p3_sink_for(l->sink, PTL_EVENT_SEND_END) &&
+		       p3_xfer_is_faster(n, p, l->region, l->offset, len));
+}
+
+static inline struct need need_of(const struct p3_nic *n, const struct p3_peer *p,
+	uint32_t kind, const struct p3_move *m, const struct load *l)
 {
 	struct need need = {.cells = 1};
 	if (kind == P3_REQ_GET) {
@@ -39,7 +55,7 @@ static inline struct need need_of(
 		need.rsp = need.slot ? 1 : reply_room(m->length);
 		return need;
 	}
-	need.slot = kind == P3_REQ_PUT && m->length > eager_most(&p->req_out);
+	need.slot = kind == P3_REQ_PUT && is_long_put(n, p, l, m->length);
 	need.rsp = need.slot || m->ack;
 	if (kind == P3_REQ_GETPUT)
 		need.rsp = reply_room(m->length);
@@ -304,7 +320,8 @@ static inline bool put_now(
 {
 	if (m->ack || !p3_list_empty(&p->queue))
 		return false;
-	struct need need = need_of(p, P3_REQ_PUT, m);
+	const struct load l = {&md->sink, &md->region, m->offset};
+	struct need need = need_of(n, p, P3_REQ_PUT, m, &l);
 	if (need.slot || !has_room(n, p, &need))
 		return false;
 	struct p3_cell *c = begin(n, p, m, &need, m->length, 0);
@@ -562,7 +579,8 @@ static bool must_wait(struct p3_nic *n, const struct p3_pending *t)
 
 static bool send_one(struct p3_nic *n, struct p3_peer *p, struct p3_pending *t)
 {
-	struct need need = need_of(p, t->kind, &t->move);
+	const struct load l = {&t->send.sink, &t->send.region, t->send.offset};
+	struct need need = need_of(n, p, t->kind, &t->move, &l);
 	t->is_long = need.slot;
 	if (!has_room(n, p, &need))
 		return false;

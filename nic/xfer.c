@@ -113,28 +113,41 @@ struct p3_xfer_slot *p3_xfer_alloc(
 	return x;
 }
 
-static uint64_t readable_address(const struct p3_xfer_slot *x)
+/* Of these bytes of a region, 0: they lie here and there. */
+static uint64_t address_of(const struct p3_region *r, uint64_t off, uint64_t len)
 {
 	uint64_t piece;
-	char *at = p3_region_at(&x->span.region, x->span.offset, &piece);
-	return piece >= x->length ? (uintptr_t)at : 0;
+	char *at = p3_region_at(r, off, &piece);
+	return piece >= len ? (uintptr_t)at : 0;
 }
 
 /* Offset in the shared heap plus 1, or 0: they do not all lie there. */
-static uint64_t heap_word(const struct p3_nic *n, const struct p3_xfer_slot *x)
+static uint64_t heap_word(const struct p3_nic *n, uint64_t at, uint64_t length)
 {
 	const struct p3_heap *heap = n->conf.heap;
-	uint64_t at = readable_address(x);
-	if (!heap || !at || !x->length || p3_heap_fd(heap) < 0)
+	if (!heap || !at || !length || p3_heap_fd(heap) < 0)
 		return 0;
 	uint64_t off = at - (uintptr_t)p3_heap_base(heap), len = p3_heap_len(heap);
-	return off < len && x->length <= len - off ? off + 1 : 0;
+	return off < len && length <= len - off ? off + 1 : 0;
+}
+
+bool p3_xfer_is_faster(const struct p3_nic *n, const struct p3_peer *p,
+	const struct p3_region *r, uint64_t off, uint64_t len)
+{
+	uint64_t at = address_of(r, off, len);
+	uint32_t reads = p3_get(&p->theirs->reads);
+	if (!at || p->index == n->conf.node)
+		return false;
+	if (len > P3_EAGER_MOST && (reads & P3_READS_CMA))
+		return true;
+	return (reads & P3_READS_HEAP) && heap_word(n, at, len);
 }
 
 void p3_xfer_publish(struct p3_nic *n, struct p3_xfer_slot *x)
 {
-	p3_set(&x->pub->addr, readable_address(x));
-	p3_set(&x->pub->heap, heap_word(n, x));
+	uint64_t at = address_of(&x->span.region, x->span.offset, x->length);
+	p3_set(&x->pub->addr, at);
+	p3_set(&x->pub->heap, heap_word(n, at, x->length));
 	p3_set(&x->pub->again, 0);
 	p3_set(&x->pub->window, 0);
 	p3_set(&x->pub->produced, 0);
@@ -673,6 +686,7 @@ static enum moved cma_failed(struct p3_nic *n, struct p3_pull *pull, ssize_t err
 	if (!pull->peer->cma_off && err != -ESRCH)
 		p3_count(&n->count[P3_C_CMA_FALLBACK], 1);
 	pull->peer->cma_off = true;
+	p3_fw_say_reads(n, pull->peer);
 	return pull->mover == P3_MOVE_BULK ? MOVED_NOTHING : begin_anew(pull);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * layout - map of a node's published segment and of its doorbell page
+ * layout - map of a node's published segment, of its doorbell page and of the sleepers
  *
  * Every byte has one writing process.  The published segment is written by its
  * owner, and mapped read-only by all others (sealed before its descriptor leaves
@@ -207,8 +207,12 @@ struct p3_peer_entry {
 	p3_a64 full_rsp;
 	p3_a32 cold;     /* this node does not poll the peer's lane: ring its doorbell */
 	p3_a32 swapping; /* an exchange is being done on bytes of a put to the peer */
-	uint64_t pad2[12];
+	p3_a32 reads; /* p3_reads: how this node may fetch what the peer puts, a hint */
+	uint32_t pad3;
+	uint64_t pad2[11];
 };
+
+enum p3_reads { P3_READS_HEAP = 1, P3_READS_CMA = 2 };
 
 /*
  * All that the segment has for one peer, on one page for the most part: where nodes share

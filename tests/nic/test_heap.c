@@ -148,6 +148,119 @@ static void without_a_heap_all_works(void **state)
 	unsetenv("PTL3_HEAP");
 }
 
+/* ---- what fits the lane ---- */
+
+enum how {
+	AS_USUAL,
+	NOBODY_HEARS, /* no SEND_END */
+	UNREADABLE    /* the target can neither see the heap nor read memory */
+};
+
+static const struct step {
+	bool in_heap;
+	size_t len;
+	bool is_long;
+	enum how how;
+} steps[] = {
+	{true, P3_EAGER_MOST_HEAP, false, AS_USUAL},
+	{true, P3_EAGER_MOST_HEAP + 1, true, AS_USUAL},
+	{true, 15000, true, AS_USUAL},
+	{false, P3_EAGER_MOST, false, AS_USUAL},
+	{false, P3_EAGER_MOST + 1, true, AS_USUAL},
+	{false, 15000, true, AS_USUAL},
+	{true, 15000, false, NOBODY_HEARS},
+	{false, 15000, false, NOBODY_HEARS},
+	{true, 15000, false, UNREADABLE},
+	{false, 15000, false, UNREADABLE},
+};
+enum { STEPS = sizeof steps / sizeof *steps };
+
+static ptlx_stats_t moved(ptl_handle_ni_t ni)
+{
+	ptlx_stats_t st = {.struct_size = sizeof st};
+	CHECK_OK(PtlXStats(ni, &st));
+	return st;
+}
+
+/* Bytes of a heap are copied from there, others are read if that is allowed. */
+static void check_mover(const struct step *s, ptlx_stats_t was, ptlx_stats_t is)
+{
+	const struct p3_nic *n = p3_nic(p3_node());
+	uint64_t direct = is.moved_direct_bytes - was.moved_direct_bytes;
+	uint64_t other = is.moved_cma_bytes - was.moved_cma_bytes + is.moved_bulk_bytes -
+			 was.moved_bulk_bytes;
+	if (n->conf.base_lanes_only || n->wire)
+		return;
+	CHECK_EQ(direct, s->in_heap && s->is_long ? s->len : 0);
+	CHECK_EQ(other, !s->in_heap && s->is_long && n->conf.cma ? s->len : 0);
+}
+
+/* The first few requests go through the base ring, which is short. */
+static void enter_the_full_ring(
+	ptl_handle_ni_t ni, unsigned char *src, ptl_handle_eq_t eq)
+{
+	ptl_handle_md_t md = bind_md(ni, md_of(src, 8, MD_QUIET, eq));
+	sync_nodes();
+	for (int i = 0; i < 16; i++) {
+		CHECK_OK(put_to(ni, md, 1, PT_IN, STEPS, PTL_ACK_REQ));
+		expect(eq, PTL_EVENT_ACK);
+	}
+	CHECK_OK(PtlMDUnlink(md));
+}
+
+static void put_steps(ptl_handle_ni_t ni, ptl_handle_eq_t eq)
+{
+	unsigned char *heap = shared(MOST), *own = plain(MOST);
+	enter_the_full_ring(ni, own, eq);
+	for (unsigned i = 0; i < STEPS; i++) {
+		unsigned char *src = steps[i].in_heap ? heap : own;
+		fill_pattern(src, steps[i].len, i);
+		bool hears = steps[i].how != NOBODY_HEARS;
+		uint32_t options = hears ? PTL_MD_EVENT_START_DISABLE : MD_QUIET;
+		ptl_handle_md_t md = bind_md(ni, md_of(src, steps[i].len, options, eq));
+		sync_nodes();
+		CHECK_OK(put_to(ni, md, 1, PT_IN, i, PTL_NO_ACK_REQ));
+		if (hears)
+			expect(eq, PTL_EVENT_SEND_END);
+		sync_nodes();
+		if (hears) /* else it is not known to be over */
+			CHECK_OK(PtlMDUnlink(md));
+	}
+}
+
+static void take_steps(ptl_handle_ni_t ni, ptl_handle_eq_t eq)
+{
+	static unsigned char dst[15000 + GUARD];
+	post_md(ni, PT_IN, STEPS, md_of(dst, 8, MD_ANY | MD_QUIET, PTL_EQ_NONE));
+	sync_nodes();
+	for (unsigned i = 0; i < STEPS; i++) {
+		memset(dst, 0, sizeof dst);
+		ptl_handle_md_t md = post_md(ni, PT_IN, i,
+			md_of(dst, steps[i].len,
+				PTL_MD_OP_PUT | PTL_MD_EVENT_START_DISABLE, eq));
+		ptlx_stats_t was = moved(ni);
+		if (steps[i].how == UNREADABLE)
+			p3_set(&p3_nic(p3_node())->peer[0].mine->reads, 0);
+		sync_nodes();
+		expect(eq, PTL_EVENT_PUT_END);
+		check_mover(&steps[i], was, moved(ni));
+		CHECK_PATTERN(dst, 0, steps[i].len, i);
+		CHECK_ZERO(dst + steps[i].len, GUARD);
+		sync_nodes();
+		CHECK_OK(PtlMDUnlink(md));
+	}
+}
+
+NODES_CASE(what_fits_the_lane_goes_the_faster_way, 2)
+{
+	UNUSED_ARGS;
+	ptl_handle_eq_t eq = eq_new(ni, 64);
+	if (rank == 0)
+		put_steps(ni, eq);
+	else
+		take_steps(ni, eq);
+}
+
 /* ---- blocks ---- */
 
 NODES_CASE(blocks_of_a_heap_do_not_overlap, 2)
@@ -384,6 +497,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(puts_of_all_sizes),
 		cmocka_unit_test(gets_of_all_sizes),
 		cmocka_unit_test(without_a_heap_all_works),
+		cmocka_unit_test(what_fits_the_lane_goes_the_faster_way),
 		cmocka_unit_test(blocks_of_a_heap_do_not_overlap),
 		cmocka_unit_test(threads_share_a_heap),
 		cmocka_unit_test(bytes_across_the_end_of_a_heap_arrive),
