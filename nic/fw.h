@@ -814,7 +814,11 @@ static inline bool p3_fw_may_unlink(const struct p3_md *md)
 	return __builtin_expect(md->exhausted && md->unlink, 0);
 }
 
-/* So few bytes are copied in place: 8, 32 and 64 of them mostly. */
+/*
+ * So few bytes are copied in place where nodes share CPUs, and each instruction and page
+ * counts.  Between two CPUs memcpy is as good, and better for messages of two cells
+ * (docs/performance.md).
+ */
 #define P3_FEW 64u
 
 /* Two copies of k bytes, which meet or overlap; all is read before any is written. */
@@ -837,6 +841,12 @@ static P3_HOT void p3_copy_few(char *to, const char *from, uint64_t len)
 	P3_COPY_ENDS(4)
 	P3_COPY_ENDS(2)
 	P3_COPY_ENDS(1)
+}
+
+static inline bool p3_copies_few(
+	const struct p3_nic *n, const struct p3_region *r, uint64_t len)
+{
+	return n->crowded && len <= P3_FEW && !r->iov;
 }
 
 /* Bytes between a region and plain memory. */

@@ -116,14 +116,15 @@ static inline void describe(const struct request *r, const struct p3_hit *hit,
 	p3_say_what(rec, link, r->ask.pt_index, kind);
 }
 
-static inline void deposit(const struct request *r, const struct p3_hit *hit)
+static inline void deposit(
+	const struct p3_nic *n, const struct request *r, const struct p3_hit *hit)
 {
 	const struct p3_region *to = &hit->md->region;
 	const char *from = (const char *)r->cell + 48;
 	uint64_t len = hit->mlength;
 	if (__builtin_expect(len == 8 && r->ask.length == 8 && !to->iov, 1))
 		memcpy(to->start + hit->offset, r->data, 8);
-	else if (__builtin_expect(len <= P3_FEW && !to->iov, 1))
+	else if (p3_copies_few(n, to, len))
 		p3_copy_few(to->start + hit->offset, from, len);
 	else
 		p3_region_write(to, hit->offset, from, len);
@@ -188,7 +189,7 @@ static inline void put_eager(struct p3_nic *n, struct p3_peer *p, const struct r
 	uint32_t link = count_in(n, hit);
 	if (__builtin_expect(p3_wants(&hit->md->sink, PTL_EVENT_PUT_START), 0))
 		put_started(n, *r, *hit, link);
-	deposit(r, hit);
+	deposit(n, r, hit);
 	FAULT_POINT("put.deposited");
 	if (p3_fw_may_unlink(hit->md))
 		put_unlinks(n, *r, *hit, link);
@@ -300,7 +301,7 @@ static bool getput(struct p3_nic *n, struct p3_peer *p, const struct request *r,
 	p3_fw_event(n, &md->sink, &rec, PTL_EVENT_GETPUT_START, PTL_NI_OK);
 	fill_reply(n, p, r, hit);
 	FAULT_POINT("swap.read");
-	deposit(r, hit);
+	deposit(n, r, hit);
 	FAULT_POINT("swap.written");
 	p3_xfer_swapped(n);
 	send_reply(n, p, hit);

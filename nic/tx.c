@@ -91,11 +91,20 @@ static inline void count_request(
 		(void)p3_fw_grow_requests(n, p);
 }
 
-static inline struct p3_cell *begin(struct p3_nic *n, struct p3_peer *p,
-	const struct p3_move *m, const struct need *need, uint64_t eager, uint32_t name)
+static inline struct p3_cell *begin(
+	struct p3_nic *n, struct p3_peer *p, const struct need *need)
 {
 	count_request(n, p, need);
-	struct p3_cell *c = p3_ring_begin(&p->req_out, need->cells);
+	return p3_ring_begin(&p->req_out, need->cells);
+}
+
+/*
+ * After the data: who looks for the header takes its line away at the first store, and a
+ * copy of what the program has just written may wait for the program's stores.
+ */
+static inline void fill_header(struct p3_cell *c, const struct p3_move *m,
+	const struct need *need, uint64_t eager, uint32_t name)
+{
 	uint64_t pt = m->pt_index > 0xffff ? 0xffff : m->pt_index;
 	p3_set(&c->w[1], (uint64_t)need->rsp << 48 | (uint64_t)m->ac_index << 32 |
 				 pt << 16 | (uint16_t)m->target.pid);
@@ -103,22 +112,20 @@ static inline struct p3_cell *begin(struct p3_nic *n, struct p3_peer *p,
 	p3_set(&c->w[3], m->bits);
 	p3_set(&c->w[4], m->hdr);
 	p3_set(&c->w[5], m->remote_offset);
-	return c;
 }
 
-static inline void fill_data(
-	struct p3_cell *c, const struct p3_region *r, uint64_t offset, uint64_t length)
+static inline void fill_data(const struct p3_nic *n, struct p3_cell *c,
+	const struct p3_region *r, uint64_t offset, uint64_t length)
 {
 	uint64_t d[2] = {0, 0};
-	bool few = __builtin_expect(length <= P3_FEW && !r->iov, 1);
 	if (length > P3_REQ_INLINE) {
-		if (few)
+		if (p3_copies_few(n, r, length))
 			p3_copy_few((char *)c + 48, r->start + offset, length);
 		else
 			p3_region_read(r, offset, (char *)c + 48, length);
 		return;
 	}
-	if (__builtin_expect(length == 8 && few, 1))
+	if (__builtin_expect(length == 8 && !r->iov, 1))
 		memcpy(d, r->start + offset, 8);
 	else
 		p3_region_read(r, offset, d, length);
@@ -155,11 +162,12 @@ static void emit(struct p3_nic *n, struct p3_peer *p, const struct p3_pending *t
 {
 	const struct p3_move *m = &t->move;
 	bool data_inside = !t->is_long && t->kind != P3_REQ_GET;
-	struct p3_cell *c = begin(n, p, m, need, data_inside ? m->length : 0, name);
+	struct p3_cell *c = begin(n, p, need);
 	if (data_inside)
-		fill_data(c, &t->send.region, t->send.offset, m->length);
+		fill_data(n, c, &t->send.region, t->send.offset, m->length);
 	else
 		fill_long(c, t);
+	fill_header(c, m, need, data_inside ? m->length : 0, name);
 	uint32_t flags = (m->ack ? P3_F_ACK : 0u) | (t->is_long ? P3_F_LONG : 0u) |
 			 (t->ni ? P3_F_NI1 : 0u);
 	publish(n, p, p3_word0(t->kind, flags, need->cells), need,
@@ -324,8 +332,9 @@ static inline bool put_now(
 	struct need need = need_of(n, p, P3_REQ_PUT, m, &l);
 	if (need.slot || !has_room(n, p, &need))
 		return false;
-	struct p3_cell *c = begin(n, p, m, &need, m->length, 0);
-	fill_data(c, &md->region, m->offset, m->length);
+	struct p3_cell *c = begin(n, p, &need);
+	fill_data(n, c, &md->region, m->offset, m->length);
+	fill_header(c, m, &need, m->length, 0);
 	publish(n, p, p3_word0(P3_REQ_PUT, md->o.ni ? P3_F_NI1 : 0u, need.cells), &need,
 		m->length);
 	count_sent(p3_ni_of(n, &md->o), m->length);
