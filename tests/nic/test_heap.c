@@ -206,6 +206,7 @@ static void enter_the_full_ring(
 		expect(eq, PTL_EVENT_ACK);
 	}
 	CHECK_OK(PtlMDUnlink(md));
+	sync_nodes(); /* only now the target may write where they went */
 }
 
 static void put_steps(ptl_handle_ni_t ni, ptl_handle_eq_t eq)
@@ -232,6 +233,7 @@ static void take_steps(ptl_handle_ni_t ni, ptl_handle_eq_t eq)
 {
 	static unsigned char dst[15000 + GUARD];
 	post_md(ni, PT_IN, STEPS, md_of(dst, 8, MD_ANY | MD_QUIET, PTL_EQ_NONE));
+	sync_nodes();
 	sync_nodes();
 	for (unsigned i = 0; i < STEPS; i++) {
 		memset(dst, 0, sizeof dst);
