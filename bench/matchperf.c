@@ -23,7 +23,7 @@
 #include <string.h>
 
 enum { PORTAL_BASE = 4, PORTAL_DEEP = 5, PORTAL_TALK = 6 };
-enum { WINDOW = 64, MOST_PAIRS = 200, MOST_DEPTH = 131000 };
+enum { WINDOW = 64, MOST_PAIRS = 4000, MOST_DEPTH = 131000 };
 enum { NUMBER_SHIFT = 32, TALK_WINDOW = 1, TALK_END = 2 };
 enum kind { EXACT, WILD, MIXED, MANY, KINDS };
 enum hit { HEAD, MIDDLE, TAIL, RANDOM, UNEXPECTED, HITS };
@@ -201,7 +201,7 @@ static void print(
 
 static void drive(struct program *p)
 {
-	double base[MOST_PAIRS], deep[MOST_PAIRS], ratio[MOST_PAIRS];
+	static double base[MOST_PAIRS], deep[MOST_PAIRS], ratio[MOST_PAIRS];
 	double end = bench_now_ns() + (double)p->budget_ms.value * 1e6;
 	uint64_t n = 0, most = p->b.quick ? 2 : MOST_PAIRS;
 	send_window(p, PORTAL_BASE);

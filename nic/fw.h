@@ -218,7 +218,7 @@ struct p3_sink {
 };
 
 struct p3_md {
-	struct p3_object o;
+	_Alignas(P3_LINE) struct p3_object o;
 	struct p3_region region;
 	int32_t threshold;
 	bool active;      /* may match */
@@ -228,31 +228,37 @@ struct p3_md {
 	struct p3_sink sink;
 	uint32_t me;      /* index, P3_NONE: free floating */
 	uint32_t pending; /* operations between START and END */
-	uint64_t max_size;
 	uint64_t local_offset;
 	uint64_t snap[6]; /* words 5..10 of its events but for the threshold */
 };
 
+_Static_assert(sizeof(struct p3_md) == 2 * P3_CELL, "what a message takes is two lines");
+
+/* A long list is in no cache: one line says whether a request fits. */
 struct p3_me {
-	struct p3_object o;
-	ptl_process_id_t id;
+	_Alignas(P3_LINE) struct p3_object o;
 	struct p3_want who; /* pid:nid */
 	ptl_match_bits_t bits;
 	ptl_match_bits_t ignore;
 	struct p3_md *md;
-	struct p3_me *next, *prev;
-	struct p3_me *bucket_next, *bucket_prev;
-	uint64_t label; /* orders the list */
 	uint32_t pt_index;
 	uint8_t tuple; /* of an indexed list; P3_TUPLES: loose */
 	bool unlink;
+	/* the other line */
+	uint64_t label; /* orders the list */
+	struct p3_me *next, *prev;
+	struct p3_me *bucket_next, *bucket_prev;
+	ptl_process_id_t id;
 };
+
+_Static_assert(offsetof(struct p3_me, label) == P3_CELL, "the first line is full");
 
 /* One way to look at requests. */
 struct p3_tuple {
 	ptl_match_bits_t ignore;
-	uint64_t mask; /* of pid:nid */
-	uint32_t n;    /* entries; 0: not used */
+	uint64_t mask;  /* of pid:nid */
+	uint64_t first; /* no entry's label is before this */
+	uint32_t n;     /* entries */
 };
 
 #define P3_TUPLES 16u
@@ -265,6 +271,7 @@ struct p3_portal {
 	struct p3_me *head, *tail;
 	uint32_t n;
 	bool indexed;
+	uint16_t used;          /* tuples that have entries, a bit each */
 	struct p3_bucket loose; /* entries for which no tuple was left */
 	struct p3_tuple tuple[P3_TUPLES];
 };
@@ -273,13 +280,6 @@ static inline uint64_t p3_mix(uint64_t x)
 {
 	x *= 0x9e3779b97f4a7c15;
 	return x ^ x >> 32;
-}
-
-/* Of a request, or of an entry of this tuple, by what the tuple looks at. */
-static inline uint64_t p3_tuple_hash(
-	const struct p3_tuple *t, uint32_t number, ptl_match_bits_t bits, uint64_t who)
-{
-	return p3_mix(p3_mix((bits & ~t->ignore) + number) ^ (who & t->mask));
 }
 
 static inline bool p3_label_before(uint64_t a, uint64_t b)
@@ -319,6 +319,16 @@ struct p3_ni {
 	struct p3_use use[P3_USES];
 	uint64_t aligned[PTL_SR_MD_ALIGN_8 - PTL_SR_MD_ALIGN_128 + 1];
 };
+
+/* Of requests and entries in which all is alike that this tuple looks at. */
+static inline struct p3_bucket *p3_bucket_at(const struct p3_ni *ni,
+	const struct p3_tuple *t, uint32_t pt_index, uint32_t tuple,
+	ptl_match_bits_t bits, uint64_t who)
+{
+	uint64_t number = pt_index * P3_TUPLES + tuple;
+	uint64_t hash = p3_mix(p3_mix((bits & ~t->ignore) + number) ^ (who & t->mask));
+	return &ni->bucket[hash & ni->bucket_mask];
+}
 
 static inline void p3_use_more(struct p3_ni *ni, enum p3_use_id id)
 {
@@ -372,6 +382,16 @@ enum p3_rsp_kind {
  * Responses: word 1 status:pending, 2 manipulated length, 3.. up to 40 bytes of data, or
  * transfer and address.  Longer data go on in the cells behind the header.
  */
+static inline uint32_t p3_request_pid(uint64_t w1)
+{
+	return (uint32_t)w1 & 0xffff;
+}
+
+static inline uint32_t p3_request_portal(uint64_t w1)
+{
+	return (uint32_t)(w1 >> 16) & 0xffff;
+}
+
 #define P3_REQ_INLINE 16u
 #define P3_RSP_INLINE 40u
 
@@ -547,12 +567,22 @@ struct p3_peer {
 	uint32_t nxfer[2]; /* of the shared slots of each class */
 	const char *image; /* base as the wire shows it */
 	uint64_t seg_len;  /* bytes at base */
+	uint64_t ahead;    /* of req_in: up to here requests were looked at ahead */
 };
 
 _Static_assert(offsetof(struct p3_peer, nid) == P3_CELL &&
 		       offsetof(struct p3_peer, req_out) == 2 * P3_CELL &&
 		       offsetof(struct p3_peer, rsp_in) == 3 * P3_CELL,
 	"a message touches three lines of its peer's");
+
+/* Buckets that requests will be looked up in: see ahead.c. */
+#define P3_SOON   16u
+#define P3_STAGES 4u
+
+struct p3_soon {
+	uint32_t n;
+	const struct p3_bucket *bucket[P3_SOON];
+};
 
 #define P3_TOUCHED 16u
 #define P3_ALL_HOT 64u /* up to so many lanes it is as good to poll them all */
@@ -629,6 +659,7 @@ struct p3_nic {
 	p3_a32 never_cold;   /* 0: of peers who poll all their lanes always, */
 	p3_a32 never_asleep; /* and of nobody */
 	uint32_t turn;
+	uint32_t nlong; /* match lists of P3_LONG entries and more */
 	uint32_t next_link;
 	struct p3_link blocked;
 	struct p3_link pulls;
@@ -638,6 +669,8 @@ struct p3_nic {
 	struct p3_ni ni[P3_JOB_NIS];
 	struct p3_table table[P3_TABLES];
 	/* all else */
+	uint32_t nsoon;
+	struct p3_soon soon[P3_STAGES];
 	struct p3_evq_ring *free_rings[32]; /* by log2 of their size; arena_lock */
 	struct p3_xfer_slot *xfer;
 	struct p3_pull *pull; /* the shared pool */
@@ -760,6 +793,31 @@ void p3_match_list_insert(
 	struct p3_ni *ni, struct p3_me *me, struct p3_me *base, uint32_t position);
 void p3_match_list_remove(struct p3_ni *ni, struct p3_me *me);
 
+/* ---- rx.c: what a request's header says ---- */
+
+static inline uint64_t p3_request_who(const struct p3_peer *p, uint32_t flags)
+{
+	return p3_pair(p->pid[flags & P3_F_NI1 ? 1 : 0], p->nid);
+}
+
+/* NULL: none of this node's has that pid. */
+static inline struct p3_ni *p3_fw_interface(struct p3_nic *n, uint32_t pid)
+{
+	for (uint32_t i = 0; i < P3_JOB_NIS; i++)
+		if ((p3_get(&n->ni[i].gen) & 1) && n->ni[i].pid == pid)
+			return &n->ni[i];
+	return NULL;
+}
+
+/* ---- ahead.c ---- */
+
+#define P3_LONG 1024u /* entries: shorter lists are in the near cache */
+
+/* The request at hand, of ncells cells, is about to be matched. */
+void p3_fw_look_ahead(struct p3_nic *n, struct p3_peer *p, uint32_t ncells);
+/* Buckets are about to go. */
+void p3_fw_look_no_more(struct p3_nic *n);
+
 /* ---- match.c ---- */
 
 /* What a request asks, from the lane or from this node itself. */
@@ -797,6 +855,11 @@ static inline void p3_fw_threshold(struct p3_md *md)
 		p3_fw_exhaust(md);
 }
 
+static inline uint64_t p3_max_size(const struct p3_md *md)
+{
+	return md->snap[3];
+}
+
 /* Count the operation on the descriptor: threshold, local offset, activity. */
 static inline void p3_fw_commit(struct p3_md *md, const struct p3_hit *hit)
 {
@@ -805,7 +868,7 @@ static inline void p3_fw_commit(struct p3_md *md, const struct p3_hit *hit)
 		return;
 	md->local_offset += hit->mlength;
 	if ((md->sink.options & PTL_MD_MAX_SIZE) &&
-		md->region.size - md->local_offset < md->max_size)
+		md->region.size - md->local_offset < p3_max_size(md))
 		p3_fw_exhaust(md);
 }
 

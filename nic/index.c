@@ -26,10 +26,8 @@ static struct p3_bucket *bucket_of(struct p3_ni *ni, const struct p3_me *me)
 	struct p3_portal *list = &ni->portal[me->pt_index];
 	if (me->tuple == P3_TUPLES)
 		return &list->loose;
-	const struct p3_tuple *t = &list->tuple[me->tuple];
-	return &ni->bucket[p3_tuple_hash(t, me->pt_index * P3_TUPLES + me->tuple,
-				   me->bits, me->who.is) &
-			   ni->bucket_mask];
+	return p3_bucket_at(ni, &list->tuple[me->tuple], me->pt_index, me->tuple,
+		me->bits, me->who.is);
 }
 
 static bool same_view(const struct p3_tuple *t, const struct p3_me *me)
@@ -62,17 +60,29 @@ static struct p3_me *before_in(const struct p3_bucket *b, const struct p3_me *me
 	return at;
 }
 
+static void tuple_add(struct p3_portal *list, const struct p3_me *me)
+{
+	struct p3_tuple *t = &list->tuple[me->tuple];
+	t->ignore = me->ignore;
+	t->mask = me->who.mask;
+	if (t->n++ == 0 || p3_label_before(me->label, t->first))
+		t->first = me->label;
+	list->used |= (uint16_t)(1u << me->tuple);
+}
+
+static void tuple_remove(struct p3_portal *list, const struct p3_me *me)
+{
+	if (--list->tuple[me->tuple].n == 0)
+		list->used &= (uint16_t) ~(1u << me->tuple);
+}
+
 /* last: it is behind all of the list's that are indexed. */
 static void index_add(
 	struct p3_ni *ni, struct p3_portal *list, struct p3_me *me, bool last)
 {
 	me->tuple = (uint8_t)find_tuple(list, me);
-	if (me->tuple < P3_TUPLES) {
-		struct p3_tuple *t = &list->tuple[me->tuple];
-		t->ignore = me->ignore;
-		t->mask = me->who.mask;
-		t->n++;
-	}
+	if (me->tuple < P3_TUPLES)
+		tuple_add(list, me);
 	struct p3_bucket *b = bucket_of(ni, me);
 	struct p3_me *prev = last ? b->tail : before_in(b, me);
 	struct p3_me *next = prev ? prev->bucket_next : b->head;
@@ -89,7 +99,7 @@ static void index_remove(struct p3_ni *ni, struct p3_portal *list, struct p3_me 
 	*(prev ? &prev->bucket_next : &b->head) = next;
 	*(next ? &next->bucket_prev : &b->tail) = prev;
 	if (me->tuple < P3_TUPLES)
-		list->tuple[me->tuple].n--;
+		tuple_remove(list, me);
 }
 
 /* In list order, so that every entry is behind those that its bucket holds already. */
@@ -114,6 +124,8 @@ static void relabel(struct p3_portal *list)
 	uint64_t label = 0;
 	for (struct p3_me *me = list->head; me; me = me->next)
 		me->label = label += P3_STEP;
+	for (uint32_t i = 0; i < P3_TUPLES; i++)
+		list->tuple[i].first = list->head->label; /* or behind it */
 }
 
 /* One between those of its neighbours; when there is none the list gets new ones. */

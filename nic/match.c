@@ -63,36 +63,49 @@ static inline bool walk(
 }
 
 /* The first entry of a bucket and of this tuple that fits, unless it is behind best. */
-static const struct p3_me *look_up(const struct p3_bucket *bucket, uint32_t tuple,
-	const struct p3_ask *ask, const struct p3_me *best, struct p3_hit *hit_out)
+static inline const struct p3_me *look_up(const struct p3_bucket *bucket, uint32_t tuple,
+	const struct p3_ask *ask, const struct p3_me *best)
 {
+	struct p3_hit hit;
 	for (const struct p3_me *me = bucket->head; me; me = me->bucket_next) {
 		if (me->pt_index != ask->pt_index || me->tuple != tuple)
 			continue;
 		if (best && p3_label_before(best->label, me->label))
 			break;
-		if (fits(me, ask, hit_out))
+		if (fits(me, ask, &hit))
 			return me;
 	}
 	return best;
 }
 
-/* By value: who walks a short list has neither in memory. */
-static __attribute__((noinline)) struct p3_hit search(
-	const struct p3_ni *ni, const struct p3_portal *list, struct p3_ask ask)
+static inline bool has_earlier(const struct p3_tuple *t, const struct p3_me *best)
 {
-	struct p3_hit hit = {.md = NULL};
+	return !best || p3_label_before(t->first, best->label);
+}
+
+/* Words, not a struct: the request is never in memory. */
+static __attribute__((noinline)) struct p3_md *search(const struct p3_ni *ni,
+	uint32_t pt_index, uint8_t kind, uint64_t bits, uint64_t who, uint64_t length,
+	uint64_t remote_offset)
+{
+	const struct p3_ask ask = {.kind = kind,
+		.pt_index = pt_index,
+		.bits = bits,
+		.who = who,
+		.length = length,
+		.remote_offset = remote_offset};
+	const struct p3_portal *list = &ni->portal[pt_index];
 	const struct p3_me *best = NULL;
-	uint32_t number = ask.pt_index * P3_TUPLES;
-	for (uint32_t i = 0; i < P3_TUPLES; i++) {
+	for (uint32_t left = list->used; left; left &= left - 1) {
+		uint32_t i = (uint32_t)__builtin_ctz(left);
 		const struct p3_tuple *t = &list->tuple[i];
-		if (!t->n)
-			continue;
-		uint64_t hash = p3_tuple_hash(t, number + i, ask.bits, ask.who);
-		best = look_up(&ni->bucket[hash & ni->bucket_mask], i, &ask, best, &hit);
+		if (has_earlier(t, best))
+			best = look_up(p3_bucket_at(ni, t, pt_index, i, bits, who), i,
+				&ask, best);
 	}
-	(void)look_up(&list->loose, P3_TUPLES, &ask, best, &hit);
-	return hit;
+	if (list->loose.head)
+		best = look_up(&list->loose, P3_TUPLES, &ask, best);
+	return best ? best->md : NULL;
 }
 
 bool p3_fw_match(struct p3_ni *ni, const struct p3_ask *ask, struct p3_hit *hit_out)
@@ -102,8 +115,9 @@ bool p3_fw_match(struct p3_ni *ni, const struct p3_ask *ask, struct p3_hit *hit_
 	const struct p3_portal *list = &ni->portal[ask->pt_index];
 	if (!list->indexed)
 		return walk(list, ask, hit_out);
-	*hit_out = search(ni, list, *ask);
-	return hit_out->md != NULL;
+	struct p3_md *md = search(ni, ask->pt_index, ask->kind, ask->bits, ask->who,
+		ask->length, ask->remote_offset);
+	return md && accepts(md, ask, hit_out);
 }
 
 /* ---- regions ---- */

@@ -405,6 +405,7 @@ static struct p3_me *me_make(
 	if (place->list->n == 0)
 		p3_use_more(&n->ni[c->ni], P3_U_LIST);
 	p3_match_list_insert(&n->ni[c->ni], me, place->base, place->position);
+	n->nlong += place->list->n == P3_LONG;
 	object_born(&me->o);
 	c->handle_out = p3_handle_of(P3_KIND_ME, &me->o);
 	return me;
@@ -414,6 +415,7 @@ static void me_remove(struct p3_nic *n, struct p3_me *me)
 {
 	struct p3_ni *ni = p3_ni_of(n, &me->o);
 	struct p3_portal *list = &ni->portal[me->pt_index];
+	n->nlong -= list->n == P3_LONG;
 	p3_match_list_remove(ni, me);
 	if (list->n == 0)
 		p3_use_less(ni, P3_U_LIST);
@@ -551,7 +553,6 @@ static void md_fill(struct p3_md *md, const ptl_md_t *user, const struct meaning
 	md->threshold = user->threshold;
 	md->active = user->threshold != 0;
 	md->exhausted = false;
-	md->max_size = user->max_size;
 	md->local_offset = 0;
 	md->snap[1] = (uintptr_t)user->start;
 	md->snap[2] = user->length;
@@ -678,7 +679,7 @@ static void md_tell(const struct p3_md *md, ptl_md_t *out)
 	*out = (ptl_md_t){.start = (void *)(uintptr_t)md->snap[1],
 		.length = md->snap[2],
 		.threshold = md->threshold,
-		.max_size = md->snap[3],
+		.max_size = p3_max_size(md),
 		.options = (uint32_t)(md->snap[5] >> 32),
 		.user_ptr = (void *)(uintptr_t)md->snap[4],
 		.eq_handle = eq ? p3_handle_of(P3_KIND_EQ, &eq->o) : PTL_EQ_NONE};
@@ -770,6 +771,7 @@ int p3_fw_ni_close(struct p3_nic *n, struct p3_cmd *c)
 	struct p3_ni *ni = &n->ni[i];
 	p3_release(&ni->gen, p3_get(&ni->gen) + 1); /* TABLE.2 */
 	p3_fw_forget(n, i);
+	p3_fw_look_no_more(n);
 	c->ni_open.dead = NULL;
 	drop_objects(n, i, &c->ni_open.dead);
 	c->ni_open.portals = ni->portal;
@@ -816,6 +818,7 @@ void p3_fw_drop_all(struct p3_nic *n)
 	struct p3_cmd c = {.op = P3_OP_EQ_BURY};
 	c.eq.dead = NULL;
 	forget_spans(n);
+	p3_fw_look_no_more(n);
 	for (uint32_t i = 0; i < P3_JOB_NIS; i++) {
 		struct p3_ni *ni = &n->ni[i];
 		uint32_t gen = p3_get(&ni->gen);

@@ -367,7 +367,7 @@ static inline void load(
 	r->cell = c;
 	r->flags = p3_word0_flags(w0);
 	r->ncells = p3_word0_ncells(w0);
-	r->target_pid = (uint32_t)w1 & 0xffff;
+	r->target_pid = p3_request_pid(w1);
 	r->rsp = (uint32_t)(w1 >> 48);
 	r->pending = (uint32_t)w2;
 	r->data[0] = p3_get(&c->w[6]);
@@ -376,13 +376,13 @@ static inline void load(
 	r->xfer = big ? r->data[1] : 0;
 	r->addr = 0;
 	r->ask = (struct p3_ask){.kind = (uint8_t)p3_word0_kind(w0),
-		.pt_index = (uint32_t)(w1 >> 16) & 0xffff,
+		.pt_index = p3_request_portal(w1),
 		.ac_index = (uint32_t)(w1 >> 32) & 0xffff,
 		.bits = p3_get(&c->w[3]),
 		.hdr = p3_get(&c->w[4]),
 		.remote_offset = p3_get(&c->w[5]),
 		.length = big ? r->data[0] : w2 >> 32,
-		.who = p3_pair(p->pid[r->flags & P3_F_NI1 ? 1 : 0], p->nid),
+		.who = p3_request_who(p, r->flags),
 		.owner = p3_pair(p->jid, p->uid)};
 }
 
@@ -414,14 +414,6 @@ static inline const char *wrong(const struct p3_nic *n, const struct request *r)
 	if (is_long)
 		return (uint32_t)r->xfer < slots ? NULL : "a transfer out of the table";
 	return has_reply_room(n, r) ? NULL : "a get without room for its reply";
-}
-
-static struct p3_ni *interface(struct p3_nic *n, uint32_t pid)
-{
-	for (uint32_t i = 0; i < P3_JOB_NIS; i++)
-		if ((p3_get(&n->ni[i].gen) & 1) && n->ni[i].pid == pid)
-			return &n->ni[i];
-	return NULL;
 }
 
 /* Where a long put's bytes lie, from the source's own table. */
@@ -499,6 +491,8 @@ bool p3_fw_take_request(struct p3_nic *n, struct p3_peer *p)
 		return control_cell(n, p, kind, ncells);
 	if (ncells > 1)
 		p3_cells_soon(c, ncells);
+	if (__builtin_expect(n->nlong, 0))
+		p3_fw_look_ahead(n, p, ncells);
 	load(p, c, w0, &r);
 	if (__builtin_expect(r.ask.who >> 32 == P3_JOB_NO_PID, 0))
 		return false; /* its interface is new, yod's word is on the way */
@@ -509,7 +503,7 @@ bool p3_fw_take_request(struct p3_nic *n, struct p3_peer *p)
 	}
 	load_source(n, p, &r);
 	P3_TRACE(take, n, p, kind, r.ask.length);
-	struct p3_ni *ni = interface(n, r.target_pid);
+	struct p3_ni *ni = p3_fw_interface(n, r.target_pid);
 	bool wanted = ni && p3_fw_match(ni, &r.ask, &hit);
 	P3_PROBE3(match, r.ask.bits, r.ask.length, wanted);
 	P3_TRACE(match, n, p, wanted, r.ask.bits);
@@ -538,7 +532,7 @@ bool p3_fw_refuse_request(struct p3_nic *n, struct p3_peer *p)
 		!p3_ring_sane(&p->req_in, r.ask.kind, r.ncells))
 		return false;
 	P3_TRACE(take, n, p, r.ask.kind, r.ask.length);
-	discard(n, p, interface(n, r.target_pid), r);
+	discard(n, p, p3_fw_interface(n, r.target_pid), r);
 	taken(n, p, &r);
 	return true;
 }

@@ -240,18 +240,25 @@ static inline struct p3_cell *p3_ring_begin(struct p3_ring_tx *r, uint32_t k)
 	return p3_cell_at(r->cells, r->pos, r->n);
 }
 
+/* The header cell at pos, if all before it were headers' and what they counted. */
+static P3_HOT struct p3_cell *p3_ring_peek_at(
+	const struct p3_ring_rx *r, uint64_t pos, uint64_t *word0_out)
+{
+	struct p3_cell *c = p3_cell_at(r->cells, pos, r->n);
+	uint64_t w0 = p3_acquire(&c->w[0]); /* LANE.1 */
+	if ((uint32_t)w0 != p3_ring_valid(pos, r->log2n))
+		return NULL;
+	*word0_out = w0;
+	return c;
+}
+
 /*
  * Consumer: the next header cell, its word 0 in *word0_out, or NULL.  The words
  * are in shared memory: copy each once.
  */
 static P3_HOT struct p3_cell *p3_ring_peek(struct p3_ring_rx *r, uint64_t *word0_out)
 {
-	struct p3_cell *c = p3_cell_at(r->cells, r->pos, r->n);
-	uint64_t w0 = p3_acquire(&c->w[0]); /* LANE.1 */
-	if ((uint32_t)w0 != p3_ring_valid(r->pos, r->log2n))
-		return NULL;
-	*word0_out = w0;
-	return c;
+	return p3_ring_peek_at(r, r->pos, word0_out);
 }
 
 /*

@@ -5,6 +5,9 @@
  */
 #include "cases.h"
 
+#include "lib/lib.h"
+#include "nic/fw.h"
+
 enum { PT = 5, MOST = 400, TUPLES = 3, ROUNDS = 4000 };
 
 struct entry {
@@ -202,6 +205,82 @@ NODES_CASE(entries_always_fit_before_one, 1)
 	gap_keeps_order(ni, PTL_INS_BEFORE);
 }
 
+/* ---- requests that are looked at ahead ---- */
+
+enum { LONG = P3_LONG + 100, BURST = 48, BYTES = 200 };
+
+/* Both sides come to the same entries, and lengths of one to four cells. */
+static unsigned entry_of(unsigned i)
+{
+	return i * 2654435761u % LONG;
+}
+
+static size_t bytes_of(unsigned i)
+{
+	return i % 3 ? i % 17 : i % BYTES;
+}
+
+static void post_long_list(
+	ptl_handle_ni_t ni, ptl_handle_eq_t eq, unsigned char *to, ptl_handle_me_t *me)
+{
+	for (unsigned i = 0; i < LONG; i++) {
+		ptl_md_t md = md_of(to, BYTES, MD_ANY | PTL_MD_EVENT_START_DISABLE, eq);
+		md.user_ptr = (void *)(uintptr_t)i;
+		CHECK_OK(PtlMEMDAttach(ni, PT, anybody(), (ptl_match_bits_t)i << 8, 255,
+			PTL_RETAIN, PTL_INS_AFTER, md, PTL_RETAIN, &me[i], NULL));
+	}
+}
+
+static void send_bursts(ptl_handle_ni_t ni, unsigned n)
+{
+	ptl_handle_md_t md =
+		bind_md(ni, md_of(node_pattern(BYTES, 1), BYTES, 0, PTL_EQ_NONE));
+	for (unsigned i = 0; i < n; i++) {
+		if (i % BURST == 0)
+			sync_nodes();
+		CHECK_OK(PtlPutRegion(md, 0, bytes_of(i), PTL_NO_ACK_REQ, id_of(ni, 1),
+			PT, 0, (ptl_match_bits_t)entry_of(i) << 8 | (i & 255), 0, i));
+	}
+}
+
+static void take_bursts(ptl_handle_eq_t eq, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		if (i % BURST == 0)
+			sync_nodes();
+		ptl_event_t ev = expect(eq, PTL_EVENT_PUT_END);
+		CHECK_EQ(ev.hdr_data, i);
+		CHECK_EQ((uintptr_t)ev.md.user_ptr, entry_of(i));
+		CHECK_EQ(ev.mlength, bytes_of(i));
+	}
+}
+
+/* A burst is in the lane before it is looked at, so that there is something ahead. */
+NODES_CASE(long_lists_are_looked_at_ahead, 2)
+{
+	static ptl_handle_me_t me[LONG];
+	const unsigned n = BURST * rounds(40);
+	UNUSED_ARGS;
+	if (rank == 0) {
+		send_bursts(ni, n);
+		sync_nodes();
+		return;
+	}
+	const struct p3_nic *nic = p3_nic(p3_node());
+	ptl_handle_eq_t eq = eq_new(ni, 4 * BURST);
+	post_long_list(ni, eq, node_alloc(BYTES), me);
+	CHECK_EQ(nic->nlong, 1);
+	take_bursts(eq, n);
+	CHECK(nic->nsoon > 0);
+	for (unsigned i = 0; i < 200; i++)
+		CHECK_OK(PtlMEUnlink(me[i]));
+	CHECK_EQ(nic->nlong, 0);
+	CHECK_OK(PtlNIFini(ni));
+	for (unsigned i = 0; i < P3_STAGES; i++)
+		CHECK_EQ(nic->soon[i].n, 0); /* what it named is gone */
+	sync_nodes();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -209,6 +288,7 @@ int main(void)
 		cmocka_unit_test(lists_with_too_many_ways_to_look_do_too),
 		cmocka_unit_test(entries_always_fit_behind_one),
 		cmocka_unit_test(entries_always_fit_before_one),
+		cmocka_unit_test(long_lists_are_looked_at_ahead),
 	};
 	return RUN_CASES(tests);
 }

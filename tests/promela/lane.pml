@@ -16,7 +16,7 @@
 #endif
 
 #define LANE_1_p3_ring_publish 1
-#define LANE_1_p3_ring_peek    2
+#define LANE_1_p3_ring_peek_at    2
 #define LANE_2_p3_ring_take    3
 #define LANE_2_p3_ring_room    4
 
@@ -139,7 +139,7 @@ active proctype producer()
 inline p3_ring_peek(out)
 {
 	do
-	:: p3_acquire(AT(rx_pos), out, LANE_1_p3_ring_peek);
+	:: p3_acquire(AT(rx_pos), out, LANE_1_p3_ring_peek_at);
 		if
 		:: IS_VALID(out, rx_pos) -> break
 		:: else -> mem[AT(rx_pos)] != out /* look again then */

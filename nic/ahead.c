@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the requests will look at that lie behind in a lane.
+ *
+ * The entries of a long list are in no near cache, and a request has to wait three times:
+ * the bucket names the entry, the entry its descriptor.  So these are asked for while the
+ * requests before are worked on, of each request one at a time:
+ *
+ *	cells behind	1		2	3	8
+ *	asked for	descriptor	entry	bucket	the cell
+ *
+ * Nothing is decided here.  What was asked for in vain costs time, and no more.  Buckets
+ * that are remembered go with their interface only, and then they are forgotten.
+ */
+#include "nic/fw.h"
+
+#define P3_DISTANCE 3u  /* cells, to the last request that is looked at */
+#define P3_ASKED    8u  /* and to the cell that is asked for, to be there by then */
+#define P3_SMALL    64u /* entries of a tuple: they are near anyway */
+
+static inline struct p3_soon *stage(struct p3_nic *n, uint32_t before)
+{
+	return &n->soon[(n->nsoon - before) % P3_STAGES];
+}
+
+static inline void ask_for_entries(const struct p3_soon *soon)
+{
+	for (uint32_t i = 0; i < soon->n; i++)
+		__builtin_prefetch(soon->bucket[i]->head);
+}
+
+static inline void ask_for_descriptors(const struct p3_soon *soon)
+{
+	for (uint32_t i = 0; i < soon->n; i++) {
+		const struct p3_me *me = soon->bucket[i]->head;
+		if (!me)
+			continue;
+		__builtin_prefetch(&me->label);
+		__builtin_prefetch(&me->md->o);
+		__builtin_prefetch(&me->md->me);
+	}
+}
+
+static inline void ask_for_buckets(const struct p3_ni *ni, uint32_t pt_index,
+	uint64_t bits, uint64_t who, struct p3_soon *soon)
+{
+	const struct p3_portal *list = &ni->portal[pt_index];
+	for (uint32_t left = list->used; left && soon->n < P3_SOON; left &= left - 1) {
+		uint32_t i = (uint32_t)__builtin_ctz(left);
+		const struct p3_tuple *t = &list->tuple[i];
+		if (t->n < P3_SMALL)
+			continue;
+		soon->bucket[soon->n] = p3_bucket_at(ni, t, pt_index, i, bits, who);
+		__builtin_prefetch(soon->bucket[soon->n++]);
+	}
+}
+
+/* False: no request is there, or none that can be right. */
+static inline bool look_at(struct p3_nic *n, struct p3_peer *p, struct p3_soon *soon)
+{
+	uint64_t w0;
+	const struct p3_cell *c = p3_ring_peek_at(&p->req_in, p->ahead, &w0);
+	if (!c || p3_word0_kind(w0) <= P3_REQ_SWITCH)
+		return false;
+	uint32_t ncells = p3_word0_ncells(w0);
+	if (ncells == 0 || ncells > p3_ring_most(p->req_in.n))
+		return false;
+	uint64_t w1 = p3_get(&c->w[1]);
+	uint32_t pt_index = p3_request_portal(w1);
+	const struct p3_ni *ni = p3_fw_interface(n, p3_request_pid(w1));
+	p->ahead += ncells;
+	if (ni && pt_index <= (uint32_t)ni->limits.max_pt_index &&
+		ni->portal[pt_index].n >= P3_LONG)
+		ask_for_buckets(ni, pt_index, p3_get(&c->w[3]),
+			p3_request_who(p, p3_word0_flags(w0)), soon);
+	return true;
+}
+
+P3_PATH
+__attribute__((noinline)) void p3_fw_look_ahead(
+	struct p3_nic *n, struct p3_peer *p, uint32_t ncells)
+{
+	const struct p3_ring_rx *r = &p->req_in;
+	struct p3_soon *now = stage(n, 0);
+	now->n = 0;
+	p3_ring_ask_at(r, P3_ASKED);
+	/* fallen behind, or of another ring */
+	if (p->ahead - r->pos > r->n || p->ahead == r->pos)
+		p->ahead = r->pos + ncells;
+	while (p->ahead - r->pos <= P3_DISTANCE && p->ahead < r->sure &&
+		look_at(n, p, now))
+		;
+	ask_for_entries(stage(n, 1));
+	ask_for_descriptors(stage(n, 2));
+	n->nsoon++;
+}
+
+void p3_fw_look_no_more(struct p3_nic *n)
+{
+	for (uint32_t i = 0; i < P3_STAGES; i++)
+		n->soon[i].n = 0;
+}
