@@ -77,8 +77,7 @@ static inline bool look_at(struct p3_nic *n, struct p3_peer *p, struct p3_soon *
 }
 
 P3_PATH
-__attribute__((noinline)) void p3_fw_look_ahead(
-	struct p3_nic *n, struct p3_peer *p, uint32_t ncells)
+void p3_fw_look_ahead(struct p3_nic *n, struct p3_peer *p, uint32_t ncells)
 {
 	const struct p3_ring_rx *r = &p->req_in;
 	struct p3_soon *now = stage(n, 0);

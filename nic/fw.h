@@ -814,7 +814,8 @@ static inline struct p3_ni *p3_fw_interface(struct p3_nic *n, uint32_t pid)
 #define P3_LONG 1024u /* entries: shorter lists are in the near cache */
 
 /* The request at hand, of ncells cells, is about to be matched. */
-void p3_fw_look_ahead(struct p3_nic *n, struct p3_peer *p, uint32_t ncells);
+__attribute__((noinline)) void p3_fw_look_ahead(
+	struct p3_nic *n, struct p3_peer *p, uint32_t ncells);
 /* Buckets are about to go. */
 void p3_fw_look_no_more(struct p3_nic *n);
 

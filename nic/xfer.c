@@ -12,11 +12,11 @@
  *
  * Bytes in a shared heap are always moved direct.  Which of the first two other transfers
  * begin with is measured: for every power of two of lengths the reader keeps what each
- * took lately, takes the faster one, and now and then the other; which wins depends on
- * the machine, the length, and on whether the owner helps.  A reader that finds its
- * window empty reads a slice from the message's other end by cma meanwhile.  Where it
- * cannot, it waits: after P3_STALL_NS it takes the rest by cma, and where that is not
- * allowed it kicks the owner's NIC.
+ * took lately, takes the faster one, and now and then the other, some times in a row;
+ * which wins depends on the machine, the length, and on whether the owner helps.  A
+ * reader that finds its window empty reads a slice from the message's other end by cma
+ * meanwhile.  Where it cannot, it waits: after P3_STALL_NS it takes the rest by cma, and
+ * where that is not allowed it kicks the owner's NIC.
  *
  * Whose memory was it?  A process id names whoever has it now: another process, once
  * the owner is dead and reaped (its parent need not be yod, which waits for us), or
@@ -56,12 +56,12 @@
 #define P3_SLICE_NS     10000u  /* what a slice may take, */
 #define P3_SLICE_LEAST  65536u  /* but at least so many bytes, */
 #define P3_SLICE_MOST   524288u /* and at most so many */
-#define P3_LEARN        16u     /* so many transfers by either mover in turns, */
-#define P3_EXPLORE      64u     /* then one of so many by the one that looks slower, */
-#define P3_TIMED        8u      /* and of the short ones one of so many is timed */
-#define P3_PIECES       8u      /* of a transfer through a window, at least */
-#define P3_STILL_TICKS  10u     /* so long without a pass: an exchange does not wait */
-#define P3_IOVECS       128u    /* of the region in one cross-memory read */
+#define P3_RUN          8u   /* transfers in a row by one mover: each leaves its caches */
+#define P3_LEARN        2u   /* so many runs by either mover in turns, */
+#define P3_EXPLORE      64u  /* then one of so many by the one that looks slower */
+#define P3_PIECES       8u   /* of a transfer through a window, at least */
+#define P3_STILL_TICKS  10u  /* so long without a pass: an exchange does not wait */
+#define P3_IOVECS       128u /* of the region in one cross-memory read */
 
 /* ---- the transfer table ---- */
 
@@ -495,19 +495,29 @@ static struct p3_pace *pace_of(struct p3_nic *n, uint64_t length)
 /* Of the two: in turns, later the faster one, and now and then the other. */
 static bool bulk_is_better(const struct p3_pace *pace)
 {
-	if (pace->turns < P3_LEARN)
-		return pace->turns % 2;
-	return (pace->bulk_ns <= pace->cma_ns) != (pace->turns % P3_EXPLORE == 0);
+	uint32_t run = pace->turns / P3_RUN;
+	if (run < P3_LEARN)
+		return run % 2 == 0;
+	/* Both CPUs have to gain something: a window slows the peer's own reads down. */
+	return (pace->bulk_ns < pace->cma_ns - pace->cma_ns * 3 / 32) !=
+	       (run % P3_EXPLORE == 0);
 }
 
-/* True: by bulk.  Long ones are timed always. */
+/* The first of a run find what the other mover left in the caches.  Short ones are timed
+ * as rarely as can be. */
+static bool counts(const struct p3_pace *pace, uint64_t length)
+{
+	bool rarely = length < P3_SLICE_LEAST && pace->turns >= P3_LEARN * P3_RUN;
+	return pace->turns % P3_RUN >= (rarely ? P3_RUN - 1 : P3_RUN / 2);
+}
+
+/* True: by bulk. */
 static bool pick(struct p3_nic *n, struct p3_pull *pull)
 {
 	struct p3_pace *pace = pace_of(n, pull->length);
 	bool bulk = bulk_is_better(pace);
 	pull->began = bulk ? P3_MOVE_BULK : P3_MOVE_CMA;
-	if (pull->length >= P3_SLICE_LEAST || pace->turns < P3_LEARN ||
-		pace->turns % P3_TIMED == 0)
+	if (counts(pace, pull->length))
 		pull->began_ns = p3_now_ns();
 	pace->turns++;
 	return bulk;
