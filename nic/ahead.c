@@ -14,9 +14,9 @@
  */
 #include "nic/fw.h"
 
-#define P3_DISTANCE 3u  /* cells, to the last request that is looked at */
-#define P3_ASKED    8u  /* and to the cell that is asked for, to be there by then */
-#define P3_SMALL    64u /* entries of a tuple: they are near anyway */
+#define P3_DISTANCE 3u /* cells, to the last request that is looked at */
+#define P3_ASKED    8u /* and to the cell that is asked for, to be there by then */
+#define P3_SMALL    (P3_LONG / 16) /* entries of a tuple: they are near anyway */
 
 static inline struct p3_soon *stage(struct p3_nic *n, uint32_t before)
 {
@@ -33,7 +33,7 @@ static inline void ask_for_descriptors(const struct p3_soon *soon)
 {
 	for (uint32_t i = 0; i < soon->n; i++) {
 		const struct p3_me *me = soon->bucket[i]->head;
-		if (!me)
+		if (!me || !me->md)
 			continue;
 		__builtin_prefetch(&me->label);
 		__builtin_prefetch(&me->md->o);

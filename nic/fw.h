@@ -811,7 +811,9 @@ static inline struct p3_ni *p3_fw_interface(struct p3_nic *n, uint32_t pid)
 
 /* ---- ahead.c ---- */
 
+#ifndef P3_LONG
 #define P3_LONG 1024u /* entries: shorter lists are in the near cache */
+#endif
 
 /* The request at hand, of ncells cells, is about to be matched. */
 __attribute__((noinline)) void p3_fw_look_ahead(

@@ -14,10 +14,14 @@
  */
 #include "nic/fw.h"
 
+#ifndef P3_INDEX_FROM
 #define P3_INDEX_FROM 16u /* entries: from so many on a list is indexed, */
-#define P3_INDEX_TO   4u  /* until it has so few */
-#define P3_STEP       ((uint64_t)1 << 32)
-#define P3_SPAN_MOST  ((uint64_t)1 << 62) /* of the labels: differences have a sign */
+#endif
+#define P3_INDEX_TO  (P3_INDEX_FROM / 4) /* until it has so few */
+#define P3_SPAN_MOST ((uint64_t)1 << 62) /* of the labels: differences have a sign */
+#ifndef P3_STEP
+#define P3_STEP ((uint64_t)1 << 32)
+#endif
 
 /* ---- the index ---- */
 
@@ -140,7 +144,8 @@ static void label(struct p3_portal *list, struct p3_me *me)
 	else
 		me->label = me->prev->label + (me->next->label - me->prev->label) / 2;
 	bool full = me->prev && me->label == me->prev->label;
-	if (full || list->tail->label - list->head->label > P3_SPAN_MOST)
+	/* What tuples remember may be of entries long gone: bounds for all, not a span. */
+	if (full || me->label + P3_SPAN_MOST / 2 > P3_SPAN_MOST)
 		relabel(list);
 }
 

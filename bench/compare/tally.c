@@ -210,7 +210,9 @@ static void print_table(void)
 	const char *test = "";
 	printf("ratio: how much faster ours is, by pairs that ran one after the other\n"
 	       "(beside ours_heap: how much faster that is than raw_memcpy; "
-	       "latency: than ours)\n");
+	       "latency: than ours;\n"
+	       "beside ours_random, any of the entries hit: how much faster the last one "
+	       "is)\n");
 	for (unsigned i = 0; i < groups; i++) {
 		if (strcmp(test, group[i].first->test))
 			printf("\n%-9s %9s %-12s %4s %12s %-4s %10s %10s %8s %8s %8s\n",
