@@ -380,7 +380,8 @@ enum p3_rsp_kind {
  * Requests: word 1 rsp cells:ac:pt:target pid, 2 eager length:pending, 3 match bits,
  * 4 hdr_data, 5 remote offset, 6 and 7 up to 16 bytes of data, or length and transfer.
  * Responses: word 1 status:pending, 2 manipulated length, 3.. up to 40 bytes of data, or
- * transfer and address.  Longer data go on in the cells behind the header.
+ * transfer, address and place in the heap.  Longer data go on in the cells behind the
+ * header.
  */
 static inline uint32_t p3_request_pid(uint64_t w1)
 {
@@ -405,7 +406,27 @@ static inline uint32_t p3_reply_cells(uint64_t len)
 	return len <= P3_RSP_INLINE ? 1 : 1 + (uint32_t)((len - P3_RSP_INLINE + 63) / 64);
 }
 
-enum { P3_F_ACK = 1, P3_F_LONG = 2, P3_F_NI1 = 4 };
+enum { P3_F_ACK = 1, P3_F_LONG = 2, P3_F_NI1 = 4, P3_F_HEAP = 8, P3_F_ADDR = 16 };
+
+/*
+ * The header of a long put also says where its bytes lie, in the heap (P3_F_HEAP) or in
+ * memory (P3_F_ADDR), so that the target need not wait for the slot's line: word 2 has
+ * the low half, word 6 the rest, above the length.  With neither flag only the slot
+ * knows: they lie here and there, or the place or the length has more bits.
+ */
+#define P3_PLACE_BITS 48
+
+static inline uint64_t p3_place_of(uint64_t w2, uint64_t w6)
+{
+	return w6 >> P3_PLACE_BITS << 32 | w2 >> 32;
+}
+
+static inline uint64_t p3_long_length(uint32_t flags, uint64_t w6)
+{
+	return flags & (P3_F_HEAP | P3_F_ADDR)
+		       ? w6 << (64 - P3_PLACE_BITS) >> (64 - P3_PLACE_BITS)
+		       : w6;
+}
 
 enum p3_pending_state {
 	P3_PEND_QUEUED, /* in the send queue of its target */
@@ -485,6 +506,7 @@ struct p3_xfer_slot {
 	struct p3_xfer *pub; /* own published half */
 	struct p3_topic topic;
 	uint32_t slot;
+	uint32_t looks;
 	uint32_t gen;
 	struct p3_peer *peer;
 	bool in_use;
@@ -1137,7 +1159,7 @@ struct p3_answer {
 	uint32_t pending;
 	uint32_t status;
 	uint64_t mlength;
-	uint64_t extra[2];
+	uint64_t extra[3];
 };
 void p3_fw_respond(struct p3_nic *n, struct p3_peer *p, const struct p3_answer *a);
 
@@ -1196,6 +1218,8 @@ static inline uint64_t p3_xfer_name(const struct p3_xfer_slot *x)
 	return p3_xfer_id(x->slot, x->gen);
 }
 struct p3_pull *p3_pull_alloc(struct p3_nic *n, struct p3_peer *p);
+/* The bytes lie in the source's heap, and that is mapped here. */
+bool p3_xfer_sees_heap(const struct p3_pull *pull);
 void p3_pull_begin(struct p3_nic *n, struct p3_pull *pull);
 void p3_fw_move(struct p3_nic *n);   /* a slice of every pull that can go on */
 void p3_fw_source(struct p3_nic *n); /* fill windows, notice releases */

@@ -144,7 +144,7 @@ static void label(struct p3_portal *list, struct p3_me *me)
 	else
 		me->label = me->prev->label + (me->next->label - me->prev->label) / 2;
 	bool full = me->prev && me->label == me->prev->label;
-	/* What tuples remember may be of entries long gone: bounds for all, not a span. */
+	/* What tuples remember may be of entries long gone: bounds, not a span. */
 	if (full || me->label + P3_SPAN_MOST / 2 > P3_SPAN_MOST)
 		relabel(list);
 }

@@ -16,8 +16,8 @@ struct request {
 	uint32_t rsp;     /* cells reserved for the response */
 	uint32_t target_pid;
 	uint64_t data[2];
-	uint64_t xfer; /* the initiator's slot */
-	uint64_t addr;
+	uint64_t xfer;  /* the initiator's slot */
+	uint64_t place; /* what the header says of its bytes' place */
 };
 
 /* ---- responses ---- */
@@ -44,6 +44,7 @@ void p3_fw_respond(struct p3_nic *n, struct p3_peer *p, const struct p3_answer *
 	p3_set(&c->w[2], a->mlength);
 	p3_set(&c->w[3], a->extra[0]);
 	p3_set(&c->w[4], a->extra[1]);
+	p3_set(&c->w[5], a->extra[2]);
 	P3_TRACE(fw, n, P3_TRACE_ANSWER, a->kind, a->mlength);
 	FAULT_POINT("response.filled");
 	p3_ring_publish(&p->rsp_out, p3_word0(a->kind, a->flags, 1), 1);
@@ -226,6 +227,17 @@ static bool must_yield(struct p3_nic *n, struct p3_peer *p, const struct p3_hit 
 	       p3_fw_swap_waits(n);
 }
 
+/* Where its bytes lie; if the header does not say it, the source's table does. */
+static void place_pull(struct p3_nic *n, struct p3_pull *pull, const struct request *r)
+{
+	const struct p3_xfer *src = p3_peer_xfer(n, pull->peer, r->xfer);
+	bool heap = r->flags & P3_F_HEAP, addr = r->flags & P3_F_ADDR;
+	pull->heap = heap ? r->place : addr ? 0 : p3_get(&src->heap);
+	pull->addr = !heap && addr ? r->place : 0;
+	if (!pull->addr && !p3_xfer_sees_heap(pull))
+		pull->addr = p3_get(&src->addr);
+}
+
 /* False: no pull is free for this source, the request must wait. */
 static bool put_long(struct p3_nic *n, struct p3_peer *p, const struct request *r,
 	const struct p3_hit *hit)
@@ -235,7 +247,7 @@ static bool put_long(struct p3_nic *n, struct p3_peer *p, const struct request *
 		return false;
 	struct p3_md *md = hit->md;
 	pull->xfer_id = r->xfer;
-	pull->addr = r->addr;
+	place_pull(n, pull, r);
 	pull->length = hit->mlength;
 	pull->ack = wants_ack(r, md);
 	pull->peer_pending = r->pending;
@@ -331,7 +343,7 @@ static bool get_long(struct p3_nic *n, struct p3_peer *p, const struct request *
 	struct p3_answer a = {.kind = P3_RSP_REPLY_LONG,
 		.pending = r->pending,
 		.mlength = hit->mlength,
-		.extra = {p3_xfer_name(x), p3_get(&x->pub->addr)}};
+		.extra = {p3_xfer_name(x), p3_get(&x->pub->addr), p3_get(&x->pub->heap)}};
 	p3_fw_respond(n, p, &a);
 	return true;
 }
@@ -374,14 +386,14 @@ static inline void load(
 	r->data[1] = p3_get(&c->w[7]);
 	bool big = (r->flags & P3_F_LONG) || p3_word0_kind(w0) == P3_REQ_GET;
 	r->xfer = big ? r->data[1] : 0;
-	r->addr = 0;
+	r->place = big ? p3_place_of(w2, r->data[0]) : 0;
 	r->ask = (struct p3_ask){.kind = (uint8_t)p3_word0_kind(w0),
 		.pt_index = p3_request_portal(w1),
 		.ac_index = (uint32_t)(w1 >> 32) & 0xffff,
 		.bits = p3_get(&c->w[3]),
 		.hdr = p3_get(&c->w[4]),
 		.remote_offset = p3_get(&c->w[5]),
-		.length = big ? r->data[0] : w2 >> 32,
+		.length = big ? p3_long_length(r->flags, r->data[0]) : w2 >> 32,
 		.who = p3_request_who(p, r->flags),
 		.owner = p3_pair(p->jid, p->uid)};
 }
@@ -416,12 +428,13 @@ static inline const char *wrong(const struct p3_nic *n, const struct request *r)
 	return has_reply_room(n, r) ? NULL : "a get without room for its reply";
 }
 
-/* Where a long put's bytes lie, from the source's own table. */
-static inline void load_source(struct p3_nic *n, struct p3_peer *p, struct request *r)
+/* What a long put will look at, and write. */
+static inline void expect_pull(
+	struct p3_nic *n, struct p3_peer *p, const struct request *r)
 {
 	if (r->ask.kind != P3_REQ_PUT || !(r->flags & P3_F_LONG))
 		return;
-	r->addr = p3_get(&p3_peer_xfer(n, p, r->xfer)->addr);
+	__builtin_prefetch(p3_peer_xfer(n, p, r->xfer));
 	p3_own_soon(&p->mine->reading); /* to be announced */
 }
 
@@ -501,7 +514,7 @@ bool p3_fw_take_request(struct p3_nic *n, struct p3_peer *p)
 		p3_fw_bad_peer(n, p, why);
 		return false;
 	}
-	load_source(n, p, &r);
+	expect_pull(n, p, &r);
 	P3_TRACE(take, n, p, kind, r.ask.length);
 	struct p3_ni *ni = p3_fw_interface(n, r.target_pid);
 	bool wanted = ni && p3_fw_match(ni, &r.ask, &hit);

@@ -133,9 +133,23 @@ static inline void fill_data(const struct p3_nic *n, struct p3_cell *c,
 	p3_set(&c->w[7], d[1]);
 }
 
-static void fill_long(struct p3_cell *c, const struct p3_pending *t)
+/* What the header of a long put says of its bytes' place; 0: nothing. */
+static uint32_t place_of(const struct p3_pending *t, uint64_t *place_out)
 {
-	p3_set(&c->w[6], t->move.length);
+	*place_out = 0;
+	if (!t->is_long || t->kind != P3_REQ_PUT)
+		return 0;
+	uint64_t heap = p3_get(&t->xfer->pub->heap);
+	uint64_t place = heap ? heap : p3_get(&t->xfer->pub->addr);
+	if (!place || (place | t->move.length) >> P3_PLACE_BITS)
+		return 0;
+	*place_out = place;
+	return heap ? P3_F_HEAP : P3_F_ADDR;
+}
+
+static void fill_long(struct p3_cell *c, const struct p3_pending *t, uint64_t place)
+{
+	p3_set(&c->w[6], place >> 32 << P3_PLACE_BITS | t->move.length);
 	p3_set(&c->w[7], t->xfer ? p3_xfer_name(t->xfer) : 0);
 }
 
@@ -162,14 +176,16 @@ static void emit(struct p3_nic *n, struct p3_peer *p, const struct p3_pending *t
 {
 	const struct p3_move *m = &t->move;
 	bool data_inside = !t->is_long && t->kind != P3_REQ_GET;
+	uint64_t place;
+	uint32_t said = place_of(t, &place);
 	struct p3_cell *c = begin(n, p, need);
 	if (data_inside)
 		fill_data(n, c, &t->send.region, t->send.offset, m->length);
 	else
-		fill_long(c, t);
-	fill_header(c, m, need, data_inside ? m->length : 0, name);
+		fill_long(c, t, place);
+	fill_header(c, m, need, data_inside ? m->length : (uint32_t)place, name);
 	uint32_t flags = (m->ack ? P3_F_ACK : 0u) | (t->is_long ? P3_F_LONG : 0u) |
-			 (t->ni ? P3_F_NI1 : 0u);
+			 (t->ni ? P3_F_NI1 : 0u) | said;
 	publish(n, p, p3_word0(t->kind, flags, need->cells), need,
 		t->kind == P3_REQ_GET ? 0 : m->length);
 }
@@ -776,7 +792,7 @@ static void got_long_reply(struct p3_nic *n, struct p3_peer *p, struct p3_pendin
 {
 	struct p3_xfer_slot *x = t->xfer;
 	uint64_t source = x->peer_id;
-	uint64_t addr = p3_get(&c->w[4]);
+	uint64_t addr = p3_get(&c->w[4]), heap = p3_get(&c->w[5]);
 	if (!md_lives(n, t)) {
 		release_get(n, t, PTL_NI_OK); /* dropped here, no failure there */
 		free_pending(n, t);
@@ -786,6 +802,7 @@ static void got_long_reply(struct p3_nic *n, struct p3_peer *p, struct p3_pendin
 	*pull = (struct p3_pull){.peer = p,
 		.xfer_id = source,
 		.addr = addr,
+		.heap = heap,
 		.length = reply_space(t, mlength),
 		.get = t};
 	describe_answer(n, &t->move, t->md, pull->length, &pull->span.rec);

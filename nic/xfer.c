@@ -56,12 +56,14 @@
 #define P3_SLICE_NS     10000u  /* what a slice may take, */
 #define P3_SLICE_LEAST  65536u  /* but at least so many bytes, */
 #define P3_SLICE_MOST   524288u /* and at most so many */
-#define P3_RUN          8u   /* transfers in a row by one mover: each leaves its caches */
-#define P3_LEARN        2u   /* so many runs by either mover in turns, */
-#define P3_EXPLORE      64u  /* then one of so many by the one that looks slower */
-#define P3_PIECES       8u   /* of a transfer through a window, at least */
-#define P3_STILL_TICKS  10u  /* so long without a pass: an exchange does not wait */
-#define P3_IOVECS       128u /* of the region in one cross-memory read */
+#define P3_RUN          8u  /* transfers in a row by one mover: each leaves its caches */
+#define P3_LEARN        2u  /* so many runs by either mover in turns, */
+#define P3_EXPLORE      64u /* then one of so many by the one that looks slower */
+#define P3_LOOKS                                                                         \
+	16u /* of passes, those that look whether a heap's reader wants a window */
+#define P3_PIECES      8u   /* of a transfer through a window, at least */
+#define P3_STILL_TICKS 10u  /* so long without a pass: an exchange does not wait */
+#define P3_IOVECS      128u /* of the region in one cross-memory read */
 
 /* ---- the transfer table ---- */
 
@@ -280,6 +282,9 @@ static void look_after(struct p3_nic *n, struct p3_xfer_slot *x)
 			return;
 		}
 	}
+	/* A reader that sees the heap asks for no window, and writes to that line. */
+	if (x->window == P3_NONE && p3_get(&x->pub->heap) && ++x->looks % P3_LOOKS)
+		return;
 	if (p3_acquire(&x->peer->theirs->bulk_slot) != p3_xfer_name(x)) /* XFER.4 */
 		free_window(n, x);
 	else if (p3_fw_acked(x->peer))
@@ -462,6 +467,9 @@ static void enter_bulk(struct p3_nic *n, struct p3_pull *pull)
 	struct p3_peer *p = pull->peer;
 	p->bulk = pull;
 	pull->mover = P3_MOVE_BULK;
+	/* Odd: the bytes change now, what is read of them does not count. */
+	pull->again = p3_acquire(&p3_peer_xfer(n, p, pull->xfer_id)->again) &
+		      ~UINT64_C(1); /* XFER.6 */
 	p3_set(&p->mine->bulk_want, pull->length);
 	p3_set(&p->mine->bulk_read, 0);
 	p3_set(&p->mine->bulk_again, pull->again);
@@ -482,7 +490,7 @@ static bool may_bulk(const struct p3_nic *n, const struct p3_pull *pull)
 	       pull->done == 0;
 }
 
-static bool may_direct(const struct p3_pull *pull)
+bool p3_xfer_sees_heap(const struct p3_pull *pull)
 {
 	return pull->heap && pull->peer->heap.base;
 }
@@ -526,7 +534,7 @@ static bool pick(struct p3_nic *n, struct p3_pull *pull)
 static void choose(struct p3_nic *n, struct p3_pull *pull)
 {
 	bool cma = may_cma(n, pull), bulk = may_bulk(n, pull);
-	if (pull->peer->index == n->conf.node || may_direct(pull)) {
+	if (pull->peer->index == n->conf.node || p3_xfer_sees_heap(pull)) {
 		pull->mover = P3_MOVE_DIRECT;
 	} else if (bulk && (!cma || pick(n, pull))) {
 		enter_bulk(n, pull);
@@ -558,10 +566,7 @@ void p3_pull_begin(struct p3_nic *n, struct p3_pull *pull)
 	pull->kick_ns = P3_STALL_NS;
 	pull->began_ns = 0;
 	pull->end = pull->length;
-	/* Odd: the bytes change now, what is read of them does not count. */
-	pull->again = p3_acquire(&p3_peer_xfer(n, pull->peer, pull->xfer_id)->again) &
-		      ~UINT64_C(1); /* XFER.6 */
-	pull->heap = p3_get(&p3_peer_xfer(n, pull->peer, pull->xfer_id)->heap);
+	pull->again = 0; /* XFER.6: as when it was published */
 	if (pull->length)
 		choose(n, pull);
 	n->worked = true;
@@ -871,6 +876,7 @@ static enum moved move_cma(struct p3_nic *n, struct p3_pull *pull)
 static enum moved heap_failed(struct p3_nic *n, struct p3_pull *pull)
 {
 	pull->heap = 0;
+	pull->addr = p3_get(&p3_peer_xfer(n, pull->peer, pull->xfer_id)->addr);
 	if (pull->done && !may_cma(n, pull))
 		return begin_anew(pull);
 	pull->mover = pull->done ? P3_MOVE_CMA : P3_MOVE_START;

@@ -153,7 +153,8 @@ static void without_a_heap_all_works(void **state)
 enum how {
 	AS_USUAL,
 	NOBODY_HEARS, /* no SEND_END */
-	UNREADABLE    /* the target can neither see the heap nor read memory */
+	UNREADABLE,   /* the target can neither see the heap nor read memory */
+	UNSEEN        /* it cannot see the heap, and that is what the source offers */
 };
 
 static const struct step {
@@ -172,6 +173,8 @@ static const struct step {
 	{false, 15000, false, NOBODY_HEARS},
 	{true, 15000, false, UNREADABLE},
 	{false, 15000, false, UNREADABLE},
+	{true, 20000, true, UNSEEN},
+	{true, 20000, true, AS_USUAL},
 };
 enum { STEPS = sizeof steps / sizeof *steps };
 
@@ -191,8 +194,10 @@ static void check_mover(const struct step *s, ptlx_stats_t was, ptlx_stats_t is)
 			 was.moved_bulk_bytes;
 	if (n->conf.base_lanes_only || n->wire)
 		return;
-	CHECK_EQ(direct, s->in_heap && s->is_long ? s->len : 0);
-	CHECK_EQ(other, !s->in_heap && s->is_long && n->conf.cma ? s->len : 0);
+	bool seen = s->in_heap && s->how != UNSEEN,
+	     read = n->conf.cma || s->how == UNSEEN;
+	CHECK_EQ(direct, seen && s->is_long ? s->len : 0);
+	CHECK_EQ(other, !seen && s->is_long && read ? s->len : 0);
 }
 
 /* The first few requests go through the base ring, which is short. */
@@ -231,7 +236,8 @@ static void put_steps(ptl_handle_ni_t ni, ptl_handle_eq_t eq)
 
 static void take_steps(ptl_handle_ni_t ni, ptl_handle_eq_t eq)
 {
-	static unsigned char dst[15000 + GUARD];
+	static unsigned char dst[20000 + GUARD];
+	struct p3_peer *source = &p3_nic(p3_node())->peer[0];
 	post_md(ni, PT_IN, STEPS, md_of(dst, 8, MD_ANY | MD_QUIET, PTL_EQ_NONE));
 	sync_nodes();
 	sync_nodes();
@@ -242,12 +248,17 @@ static void take_steps(ptl_handle_ni_t ni, ptl_handle_eq_t eq)
 				PTL_MD_OP_PUT | PTL_MD_EVENT_START_DISABLE, eq));
 		ptlx_stats_t was = moved(ni);
 		if (steps[i].how == UNREADABLE)
-			p3_set(&p3_nic(p3_node())->peer[0].mine->reads, 0);
+			p3_set(&source->mine->reads, 0);
+		const char *view = source->heap.base;
+		if (steps[i].how == UNSEEN)
+			source->heap.base = NULL;
 		sync_nodes();
 		expect(eq, PTL_EVENT_PUT_END);
 		check_mover(&steps[i], was, moved(ni));
 		CHECK_PATTERN(dst, 0, steps[i].len, i);
 		CHECK_ZERO(dst + steps[i].len, GUARD);
+		if (steps[i].how == UNSEEN)
+			source->heap.base = view;
 		sync_nodes();
 		CHECK_OK(PtlMDUnlink(md));
 	}

@@ -179,7 +179,7 @@ static void wild_request(struct p3_nic *n, struct p3_peer *p)
 {
 	uint32_t kind = attack_dice() % 16 ? P3_REQ_PUT + (uint32_t)attack_dice() % 3
 					   : (uint32_t)attack_dice() % 9;
-	uint32_t flags = (uint32_t)attack_dice() % 8;
+	uint32_t flags = (uint32_t)attack_dice() % 32;
 	uint32_t k = flags & P3_F_LONG || kind == P3_REQ_GET
 			     ? 1
 			     : cells_for(&p->req_out, attack_dice());
