@@ -478,7 +478,7 @@ struct p3_pull {
 	uint64_t length;     /* to read */
 	uint64_t done;       /* of it, from the front */
 	uint64_t end;        /* behind this all has been read, too */
-	uint64_t again;      /* the source's, when this began */
+	uint64_t again;      /* the source's, when what counts began: see XFER.6 */
 	uint64_t moved_ns;   /* when something moved last */
 	uint64_t kick_ns;
 	uint64_t began_ns; /* 0: not timed */
@@ -498,6 +498,7 @@ struct p3_pull {
 struct p3_pace {
 	uint64_t bulk_ns, cma_ns;
 	uint32_t turns;
+	bool bulk; /* this run's mover */
 };
 
 /* Private half of a slot of the transfer table. */
@@ -506,7 +507,7 @@ struct p3_xfer_slot {
 	struct p3_xfer *pub; /* own published half */
 	struct p3_topic topic;
 	uint32_t slot;
-	uint32_t looks;
+	uint32_t looks; /* of sees_ours() */
 	uint32_t gen;
 	struct p3_peer *peer;
 	bool in_use;

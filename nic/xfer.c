@@ -267,6 +267,12 @@ static bool release_was_seen(struct p3_nic *n, const struct p3_xfer_slot *x)
 	return p3_acquire(&p3_peer_xfer(n, x->peer, x->peer_id)->id) != x->peer_id;
 }
 
+static inline bool sees_ours(const struct p3_xfer_slot *x)
+{
+	return x->window == P3_NONE && p3_get(&x->pub->heap) &&
+	       (p3_get(&x->peer->theirs->reads) & P3_READS_HEAP);
+}
+
 static void look_after(struct p3_nic *n, struct p3_xfer_slot *x)
 {
 	if (x->releasing) {
@@ -283,7 +289,7 @@ static void look_after(struct p3_nic *n, struct p3_xfer_slot *x)
 		}
 	}
 	/* A reader that sees the heap asks for no window, and writes to that line. */
-	if (x->window == P3_NONE && p3_get(&x->pub->heap) && ++x->looks % P3_LOOKS)
+	if (sees_ours(x) && ++x->looks % P3_LOOKS)
 		return;
 	if (p3_acquire(&x->peer->theirs->bulk_slot) != p3_xfer_name(x)) /* XFER.4 */
 		free_window(n, x);
@@ -523,12 +529,12 @@ static bool counts(const struct p3_pace *pace, uint64_t length)
 static bool pick(struct p3_nic *n, struct p3_pull *pull)
 {
 	struct p3_pace *pace = pace_of(n, pull->length);
-	bool bulk = bulk_is_better(pace);
-	pull->began = bulk ? P3_MOVE_BULK : P3_MOVE_CMA;
-	if (counts(pace, pull->length))
-		pull->began_ns = p3_now_ns();
+	if (pace->turns % P3_RUN == 0)
+		pace->bulk = bulk_is_better(pace);
+	pull->began = pace->bulk ? P3_MOVE_BULK : P3_MOVE_CMA;
+	pull->began_ns = counts(pace, pull->length) ? p3_now_ns() : 0;
 	pace->turns++;
-	return bulk;
+	return pace->bulk;
 }
 
 static void choose(struct p3_nic *n, struct p3_pull *pull)

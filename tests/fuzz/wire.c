@@ -169,6 +169,17 @@ static void eager_put(struct fake *f, struct input *in)
 	m.ncells = m.says = p3_request_cells(len);
 }
 
+/* In the header, as far as there is room for it. */
+static void say_place(const struct p3_xfer *x, uint64_t len)
+{
+	uint64_t heap = p3_get(&x->heap), place = heap ? heap : p3_get(&x->addr);
+	if (!place || (place | len) >> P3_PLACE_BITS)
+		return;
+	m.flags |= heap ? P3_F_HEAP : P3_F_ADDR;
+	m.w[2] |= place << 32;
+	m.w[6] |= place >> 32 << P3_PLACE_BITS;
+}
+
 static void long_request(struct fake *f, struct input *in, uint32_t kind)
 {
 	uint64_t len = length_of(in), id = transfer_name(in, false);
@@ -179,6 +190,8 @@ static void long_request(struct fake *f, struct input *in, uint32_t kind)
 	m.w[6] = len;
 	m.w[7] = id;
 	offer(f, in, id, len);
+	if (kind == P3_REQ_PUT)
+		say_place(fake_xfer(f, id), len);
 }
 
 static void short_get(struct fake *f, struct input *in)
@@ -259,6 +272,7 @@ static void reply(struct fake *f, struct input *in, const struct p3_pending *t)
 		m.w[3] = id;
 		offer(f, in, id, m.w[2]);
 		m.w[4] = p3_get(&fake_xfer(f, id)->addr);
+		m.w[5] = p3_get(&fake_xfer(f, id)->heap);
 		return;
 	}
 	m.kind = how & 2 ? P3_RSP_NONE : P3_RSP_REPLY;

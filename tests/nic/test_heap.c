@@ -234,6 +234,17 @@ static void put_steps(ptl_handle_ni_t ni, ptl_handle_eq_t eq)
 	}
 }
 
+static const char *set_view(const char *base)
+{
+	struct p3_nic *nic = p3_nic(p3_node());
+	while (!p3_fw_enter(nic, P3_LEASE_HOST))
+		sched_yield();
+	const char *was = nic->peer[0].heap.base;
+	nic->peer[0].heap.base = base;
+	p3_fw_leave(nic);
+	return was;
+}
+
 static void take_steps(ptl_handle_ni_t ni, ptl_handle_eq_t eq)
 {
 	static unsigned char dst[20000 + GUARD];
@@ -249,16 +260,14 @@ static void take_steps(ptl_handle_ni_t ni, ptl_handle_eq_t eq)
 		ptlx_stats_t was = moved(ni);
 		if (steps[i].how == UNREADABLE)
 			p3_set(&source->mine->reads, 0);
-		const char *view = source->heap.base;
-		if (steps[i].how == UNSEEN)
-			source->heap.base = NULL;
+		const char *view = steps[i].how == UNSEEN ? set_view(NULL) : NULL;
 		sync_nodes();
 		expect(eq, PTL_EVENT_PUT_END);
 		check_mover(&steps[i], was, moved(ni));
 		CHECK_PATTERN(dst, 0, steps[i].len, i);
 		CHECK_ZERO(dst + steps[i].len, GUARD);
 		if (steps[i].how == UNSEEN)
-			source->heap.base = view;
+			(void)set_view(view);
 		sync_nodes();
 		CHECK_OK(PtlMDUnlink(md));
 	}

@@ -152,6 +152,15 @@ static uint64_t bits(void)
 	return d % 4 == 0 ? BAIT : d % 4 == 1 ? FORBIDDEN : (d >> 8) % 24;
 }
 
+/* In the heap, in memory, or nowhere near. */
+static void wild_place(struct p3_cell *c)
+{
+	uint64_t place =
+		attack_dice() % 4 ? 1 + attack_dice() % (1 << 22) : attack_number();
+	p3_set(&c->w[2], p3_get(&c->w[2]) | place << 32);
+	p3_set(&c->w[6], p3_get(&c->w[6]) | place >> 32 << P3_PLACE_BITS);
+}
+
 static void fill_request(
 	struct p3_nic *n, struct p3_peer *p, struct p3_cell *c, uint32_t flags)
 {
@@ -163,6 +172,8 @@ static void fill_request(
 	p3_set(&c->w[5], attack_dice() % 2 ? attack_dice() % 9000 : attack_number());
 	p3_set(&c->w[6], flags & P3_F_LONG ? length32() : attack_dice());
 	p3_set(&c->w[7], transfer(n));
+	if (flags & P3_F_LONG)
+		wild_place(c);
 	if (attack_dice() % 4 == 0)
 		p3_set(&c->w[1 + attack_dice() % 7], attack_number());
 }
@@ -211,6 +222,7 @@ static void wild_response(struct p3_nic *n, struct p3_peer *p)
 	p3_set(&c->w[2], length32());
 	p3_set(&c->w[3], transfer(n));
 	p3_set(&c->w[4], attack_number());
+	p3_set(&c->w[5], attack_dice() % 2 ? attack_number() : attack_dice() % (1 << 22));
 	p3_ring_publish(&p->rsp_out,
 		p3_word0((uint32_t)attack_dice() % 8, (uint32_t)attack_dice() % 4, k), k);
 	p3_fw_touch(n, p);
