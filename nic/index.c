@@ -129,7 +129,7 @@ static void relabel(struct p3_portal *list)
 	for (struct p3_me *me = list->head; me; me = me->next)
 		me->label = label += P3_STEP;
 	for (uint32_t i = 0; i < P3_TUPLES; i++)
-		list->tuple[i].first = list->head->label; /* or behind it */
+		list->tuple[i].first = list->head->label;
 }
 
 /* One between those of its neighbours; when there is none the list gets new ones. */

@@ -56,14 +56,13 @@
 #define P3_SLICE_NS     10000u  /* what a slice may take, */
 #define P3_SLICE_LEAST  65536u  /* but at least so many bytes, */
 #define P3_SLICE_MOST   524288u /* and at most so many */
-#define P3_RUN          8u  /* transfers in a row by one mover: each leaves its caches */
-#define P3_LEARN        2u  /* so many runs by either mover in turns, */
-#define P3_EXPLORE      64u /* then one of so many by the one that looks slower */
-#define P3_LOOKS                                                                         \
-	16u /* of passes, those that look whether a heap's reader wants a window */
-#define P3_PIECES      8u   /* of a transfer through a window, at least */
-#define P3_STILL_TICKS 10u  /* so long without a pass: an exchange does not wait */
-#define P3_IOVECS      128u /* of the region in one cross-memory read */
+#define P3_RUN          8u   /* transfers in a row by one mover: each leaves its caches */
+#define P3_LEARN        2u   /* so many runs by either mover in turns, */
+#define P3_EXPLORE      64u  /* then one of so many by the one that looks slower */
+#define P3_LOOKS        16u  /* one of so many passes looks for a wanted window */
+#define P3_PIECES       8u   /* of a transfer through a window, at least */
+#define P3_STILL_TICKS  10u  /* so long without a pass: an exchange does not wait */
+#define P3_IOVECS       128u /* of the region in one cross-memory read */
 
 /* ---- the transfer table ---- */
 
