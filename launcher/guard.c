@@ -36,15 +36,17 @@ static bool yod_ended(pid_t yod, int *status_out)
 
 /*
  * The group of a stopped job is stopped by yod; here the shell must see a stop.  Somebody
- * may have stopped yod itself: then it hears nothing before it goes on.
+ * may have stopped yod itself: then it hears nothing before it goes on.  It goes on
+ * first: a SIGCONT that comes when yod already ends would undo the stop by which
+ * LeakSanitizer looks at it, for which that waits for ever.
  */
 static void hand_signal_on(pid_t yod, int sig)
 {
 	if (sig == SIGCHLD)
 		return;
-	kill(yod, sig);
 	if (p3_signals_ends(sig))
 		kill(yod, SIGCONT);
+	kill(yod, sig);
 	if (sig == SIGTSTP)
 		raise(SIGSTOP);
 }
