@@ -28,57 +28,24 @@ int PtlEQFree(ptl_handle_eq_t eq_handle)
 	return p3_nic_eq_free(nic, eq_handle);
 }
 
-/* The handler sees a copy, with nothing of ours held. */
-static inline int show(int rc, ptl_eq_handler_t handler, const ptl_event_t *event)
+static inline int get(ptl_handle_eq_t eq, uint64_t ns, ptl_event_t *event)
 {
-	if (__builtin_expect(handler != PTL_EQ_HANDLER_NONE, 0)) {
-		ptl_event_t copy = *event;
-		handler(&copy);
-	}
-	return rc;
-}
-
-static int deliver(int rc, const struct p3_took *took, const ptl_event_t *event)
-{
-	bool any = rc == PTL_OK || rc == PTL_EQ_DROPPED;
-	return any ? show(rc, took->handler, event) : rc;
-}
-
-/* Nothing there at the first look. */
-P3_PATH
-static __attribute__((noinline)) int wait_for(
-	struct p3_nic *nic, ptl_handle_eq_t eq, uint64_t ns, ptl_event_t *event)
-{
-	struct p3_took took;
-	ptl_eq_handler_t handler;
-	if (ns && p3_nic_eq_await(nic, eq) &&
-		p3_nic_eq_take(nic, eq, event, &handler) == PTL_OK)
-		return show(PTL_OK, handler, event);
-	int rc = p3_nic_eq_poll(nic, &eq, 1, 0, ns, event, &took);
-	return deliver(rc, &took, event);
-}
-
-static inline int take(ptl_handle_eq_t eq, uint64_t ns, ptl_event_t *event)
-{
-	ptl_eq_handler_t handler;
 	if (!event)
 		return PTL_SEGV;
 	P3_CALL(nic, PTL_EQ_INVALID);
-	if (__builtin_expect(p3_nic_eq_take(nic, eq, event, &handler) == PTL_OK, 1))
-		return show(PTL_OK, handler, event);
-	return wait_for(nic, eq, ns, event);
+	return p3_nic_eq_get(nic, eq, ns, event);
 }
 
 P3_PATH
 int PtlEQGet(ptl_handle_eq_t eq_handle, ptl_event_t *event)
 {
-	return take(eq_handle, 0, event);
+	return get(eq_handle, 0, event);
 }
 
 P3_PATH
 int PtlEQWait(ptl_handle_eq_t eq_handle, ptl_event_t *event)
 {
-	return take(eq_handle, UINT64_MAX, event);
+	return get(eq_handle, UINT64_MAX, event);
 }
 
 int PtlEQPeek(ptl_handle_eq_t eq_handle, ptl_event_t *event)
@@ -102,22 +69,21 @@ int PtlEQPoll(ptl_handle_eq_t *eq_handles, int size, ptl_time_t timeout,
 	ptl_event_t *event, int *which_eq)
 {
 	static p3_a32 turn; /* where the next call begins: no queue starves */
-	struct p3_took took;
 	if (!eq_handles || !event || !which_eq)
 		return PTL_SEGV;
 	P3_CALL(nic, PTL_EQ_INVALID);
 	if (size <= 0 || !of_one_interface(eq_handles, size))
 		return PTL_EQ_INVALID;
-	uint32_t n = (uint32_t)size, start = 0;
+	uint32_t n = (uint32_t)size, start = 0, which;
 	if (n > 1) {
 		start = p3_get(&turn) % n;
 		p3_set(&turn, start + 1);
 	}
 	int rc = p3_nic_eq_poll(
-		nic, eq_handles, n, start, timeout_ns(timeout), event, &took);
+		nic, eq_handles, n, start, timeout_ns(timeout), event, &which);
 	if (rc == PTL_OK || rc == PTL_EQ_DROPPED)
-		*which_eq = (int)took.which;
-	return deliver(rc, &took, event);
+		*which_eq = (int)which;
+	return rc;
 }
 
 int PtlProgress(ptl_handle_any_t handle, ptl_time_t timeout)

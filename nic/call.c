@@ -700,35 +700,18 @@ static inline struct p3_eq *queue_of(struct p3_nic *n, uint64_t handle)
 	return eq;
 }
 
-P3_PATH
-int p3_nic_eq_take(struct p3_nic *n, uint64_t handle, ptl_event_t *event_out,
-	ptl_eq_handler_t *handler_out)
+/* The handler sees a copy, with nothing of ours held. */
+static P3_RARE int show(ptl_eq_handler_t handler, const ptl_event_t *event, int rc)
 {
-	uint64_t head;
-	bool taken = false;
-	struct p3_eq *eq = queue_of(n, handle);
-	if (!eq)
-		return PTL_EQ_EMPTY;
-	*handler_out = eq->handler; /* it is the queue's if the take succeeds */
-	come_in();
-	struct p3_event_record *rec =
-		p3_evq_look(&eq->rx, p3_handle_gen(handle), this_thread(), &head);
-	if (__builtin_expect(rec != NULL, 1)) {
-		p3_event_from_record(&rec->words, head + 1, handle, event_out);
-		taken = p3_evq_took(&eq->rx, rec, head);
-		if (taken)
-			P3_TRACE(host, n, P3_TRACE_TAKEN, (uint32_t)event_out->type,
-				p3_pair(eq->o.index, (uint32_t)head + 1));
-	}
-	go_out(n);
-	return taken ? PTL_OK : PTL_EQ_EMPTY;
+	ptl_event_t copy = *event;
+	handler(&copy);
+	return rc;
 }
 
 static int take(struct p3_nic *n, struct p3_eq *eq, uint64_t handle, ptl_event_t *ev)
 {
 	uint64_t w[P3_EVQ_WORDS], sequence;
-	enum p3_evq_got got =
-		p3_evq_get(&eq->rx, p3_handle_gen(handle), this_thread(), w, &sequence);
+	enum p3_evq_got got = p3_evq_get(&eq->rx, handle, this_thread(), w, &sequence);
 	if (got == P3_EVQ_EMPTY)
 		return PTL_EQ_EMPTY;
 	p3_event_from_words(w, sequence, handle, ev);
@@ -780,7 +763,7 @@ int p3_nic_eq_peek(struct p3_nic *n, uint64_t handle, ptl_event_t *event_out)
 		return PTL_EQ_INVALID;
 	if (!p3_evq_any(&eq->rx))
 		(void)pass_once(n);
-	enum p3_evq_got got = p3_evq_peek(&eq->rx, p3_handle_gen(handle), w, &sequence);
+	enum p3_evq_got got = p3_evq_peek(&eq->rx, handle, w, &sequence);
 	if (got == P3_EVQ_EMPTY)
 		return queue_of(n, handle) ? PTL_EQ_EMPTY : PTL_EQ_INVALID;
 	p3_event_from_words(w, sequence, handle, event_out);
@@ -793,9 +776,10 @@ struct poll {
 	ptl_event_t *event;
 	uint32_t n;
 	uint32_t start;
-	struct p3_took *took;
-	int rc;          /* PTL_EQ_EMPTY until something is known */
-	bool interrupts; /* a handler: does not wait for other readers */
+	uint32_t which;           /* of handles the event is of, and */
+	ptl_eq_handler_t handler; /* what it is shown to, or NULL */
+	int rc;                   /* PTL_EQ_EMPTY until something is known */
+	bool interrupts;          /* a handler: does not wait for other readers */
 };
 
 static bool all_valid(const struct poll *p)
@@ -820,7 +804,8 @@ static bool poll_ready(void *arg)
 			continue;
 		if (p->interrupts && !p3_evq_may_get(&eq->rx, this_thread()))
 			continue;
-		*p->took = (struct p3_took){q, eq->handler};
+		p->which = q;
+		p->handler = eq->handler;
 		p->rc = take(p->nic, eq, p->handles[q], p->event);
 	}
 	return p->rc != PTL_EQ_EMPTY;
@@ -853,21 +838,27 @@ static void wait_for_event(struct p3_nic *n, struct poll *p, uint64_t ns)
 
 P3_PATH
 int p3_nic_eq_poll(struct p3_nic *n, const uint64_t *handles, uint32_t nq, uint32_t start,
-	uint64_t ns, ptl_event_t *event_out, struct p3_took *took_out)
+	uint64_t ns, ptl_event_t *event_out, uint32_t *which_out)
 {
-	struct poll p = {n, handles, event_out, nq, start, took_out, PTL_EQ_EMPTY,
-		self.inside != 0};
+	struct poll p = {.nic = n,
+		.handles = handles,
+		.event = event_out,
+		.n = nq,
+		.start = start,
+		.rc = PTL_EQ_EMPTY,
+		.interrupts = self.inside != 0};
 	if (__builtin_expect(p.interrupts, 0)) {
 		(void)poll_ready(&p);
-		return p.rc;
+	} else {
+		come_in();
+		if (!poll_ready(&p))
+			wait_for_event(n, &p, ns);
+		go_out(n);
+		if (p.rc == PTL_EQ_EMPTY && p3_get(&n->closing))
+			p.rc = PTL_EQ_INVALID;
 	}
-	come_in();
-	if (!poll_ready(&p))
-		wait_for_event(n, &p, ns);
-	go_out(n);
-	if (p.rc == PTL_EQ_EMPTY && p3_get(&n->closing))
-		p.rc = PTL_EQ_INVALID;
-	return p.rc;
+	*which_out = p.which;
+	return p.handler ? show(p.handler, event_out, p.rc) : p.rc;
 }
 
 static bool passes_until_any(struct p3_nic *n, struct p3_eq *eq)
@@ -881,7 +872,8 @@ static bool passes_until_any(struct p3_nic *n, struct p3_eq *eq)
 	return any;
 }
 
-bool p3_nic_eq_await(struct p3_nic *n, uint64_t handle)
+/* Passes of the firmware until this queue has an event: true; but only a few. */
+static bool await_briefly(struct p3_nic *n, uint64_t handle)
 {
 	struct p3_eq *eq = queue_of(n, handle);
 	if (!eq || self.inside || !n->idle.spin_ns)
@@ -890,4 +882,49 @@ bool p3_nic_eq_await(struct p3_nic *n, uint64_t handle)
 	bool any = passes_until_any(n, eq);
 	go_out(n);
 	return any;
+}
+
+/* Nothing there at the first look. */
+P3_PATH
+static __attribute__((noinline)) int wait_for(
+	struct p3_nic *n, uint64_t handle, uint64_t ns, ptl_event_t *event_out)
+{
+	uint32_t which;
+	if (ns && await_briefly(n, handle))
+		return p3_nic_eq_get(n, handle, ns, event_out);
+	return p3_nic_eq_poll(n, &handle, 1, 0, ns, event_out, &which);
+}
+
+/* The common case: one thread reads the queue, and an event lies there. */
+static inline bool take_at_once(struct p3_nic *n, uint64_t handle, ptl_event_t *event_out,
+	ptl_eq_handler_t *handler_out)
+{
+	uint64_t head;
+	bool taken = false;
+	struct p3_eq *eq = p3_table_at(&n->table[P3_T_EQ], p3_handle_index(handle));
+	if (__builtin_expect(!eq, 0))
+		return false;
+	come_in();
+	struct p3_event_record *rec = p3_evq_look(&eq->rx, handle, this_thread(), &head);
+	if (__builtin_expect(rec != NULL, 1)) {
+		*handler_out = eq->handler;
+		p3_event_from_record(&rec->words, head + 1, handle, event_out);
+		taken = p3_evq_took(&eq->rx, rec, head);
+		if (taken)
+			P3_TRACE(host, n, P3_TRACE_TAKEN, (uint32_t)event_out->type,
+				p3_pair(eq->o.index, (uint32_t)head + 1));
+	}
+	go_out(n);
+	return taken;
+}
+
+P3_PATH
+int p3_nic_eq_get(struct p3_nic *n, uint64_t handle, uint64_t ns, ptl_event_t *event_out)
+{
+	ptl_eq_handler_t handler;
+	if (__builtin_expect(!take_at_once(n, handle, event_out, &handler), 0))
+		return wait_for(n, handle, ns, event_out);
+	if (__builtin_expect(handler != NULL, 0))
+		return show(handler, event_out, PTL_OK);
+	return PTL_OK;
 }

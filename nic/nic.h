@@ -291,29 +291,16 @@ void p3_nic_progress(struct p3_nic *nic, uint64_t ns);
 int p3_nic_eq_peek(struct p3_nic *nic, uint64_t handle, ptl_event_t *event_out);
 
 /*
- * The common case of the next one: one queue, read by one thread, and an event lies
- * there.  PTL_EQ_EMPTY: perhaps none, ask p3_nic_eq_poll.  The handler is what the event
- * is shown to before it is returned; NULL: nothing.
+ * Next event of one queue, waiting up to ns (0: one look; UINT64_MAX: no limit).
+ * PTL_OK, PTL_EQ_DROPPED, PTL_EQ_EMPTY (timeout), PTL_EQ_INVALID.  The queue's handler
+ * has been called with a copy, with nothing of the NIC's held.
  */
-int p3_nic_eq_take(struct p3_nic *nic, uint64_t handle, ptl_event_t *event_out,
-	ptl_eq_handler_t *handler_out);
+int p3_nic_eq_get(
+	struct p3_nic *nic, uint64_t handle, uint64_t ns, ptl_event_t *event_out);
 
-/* Passes of the firmware until this queue has an event: true; but only a few. */
-bool p3_nic_eq_await(struct p3_nic *nic, uint64_t handle);
-
-/* Which queue an event is from, and what it is shown to before it is returned. */
-struct p3_took {
-	uint32_t which;
-	ptl_eq_handler_t handler; /* NULL: nothing */
-};
-
-/*
- * Next event of any of n queues, waiting up to ns (0: one look; UINT64_MAX: no
- * limit).  PTL_OK, PTL_EQ_DROPPED, PTL_EQ_EMPTY (timeout), PTL_EQ_INVALID.  Starts
- * looking at queue start.  n == 1 is the hot case.
- */
+/* The same of any of n queues, looking at queue start first; which of them, out. */
 int p3_nic_eq_poll(struct p3_nic *nic, const uint64_t *handles, uint32_t n,
-	uint32_t start, uint64_t ns, ptl_event_t *event_out, struct p3_took *took_out);
+	uint32_t start, uint64_t ns, ptl_event_t *event_out, uint32_t *which_out);
 
 /* ---- peers ---- */
 

@@ -17,7 +17,7 @@ static void format_at(struct p3_evq_ring *ring, uint32_t n, uint64_t start,
 	p3_set(&rx->inside, 0);
 	p3_set(&rx->shared, 0);
 	p3_set(&rx->owner, 0);
-	p3_release(&rx->epoch, P3_EVQ_FIRST); /* EVQ.5 */
+	p3_release(&rx->name, P3_EVQ_FIRST); /* EVQ.5 */
 }
 
 void p3_evq_format(
@@ -79,12 +79,12 @@ static enum p3_evq_got look(
 	}
 }
 
-enum p3_evq_got p3_evq_peek(struct p3_evq_rx *q, uint32_t epoch, uint64_t w[P3_EVQ_WORDS],
+enum p3_evq_got p3_evq_peek(struct p3_evq_rx *q, uint64_t name, uint64_t w[P3_EVQ_WORDS],
 	uint64_t *sequence_out)
 {
 	for (;;) {
 		uint64_t head = p3_acquire(&q->ring->head), at; /* EVQ.3 */
-		if (p3_acquire(&q->epoch) != epoch)
+		if (p3_acquire(&q->name) != name)
 			return P3_EVQ_EMPTY; /* EVQ.5: head may be the next queue's */
 		enum p3_evq_got got = look(q, head, w, &at);
 		if (got == P3_EVQ_EMPTY)
@@ -97,13 +97,13 @@ enum p3_evq_got p3_evq_peek(struct p3_evq_rx *q, uint32_t epoch, uint64_t w[P3_E
 	}
 }
 
-static enum p3_evq_got get_shared(struct p3_evq_rx *q, uint32_t epoch,
+static enum p3_evq_got get_shared(struct p3_evq_rx *q, uint64_t name,
 	uint64_t w[P3_EVQ_WORDS], uint64_t *sequence_out)
 {
 	struct p3_evq_ring *ring = q->ring;
 	for (;;) {
 		uint64_t head = p3_acquire(&ring->head), at; /* EVQ.3 */
-		if (p3_acquire(&q->epoch) != epoch)
+		if (p3_acquire(&q->name) != name)
 			return P3_EVQ_EMPTY; /* EVQ.5: head may be the next queue's */
 		enum p3_evq_got got = look(q, head, w, &at);
 		if (got == P3_EVQ_EMPTY)
@@ -158,12 +158,12 @@ bool p3_evq_may_get(struct p3_evq_rx *q, uint32_t thread)
 
 void p3_evq_retire(struct p3_evq_rx *q)
 {
-	p3_release(&q->epoch, 0); /* EVQ.5 */
+	p3_release(&q->name, 0); /* EVQ.5 */
 	p3_set(&q->owner, P3_EVQ_NOBODY);
 	revoke_bias(q);
 }
 
-enum p3_evq_got p3_evq_get(struct p3_evq_rx *q, uint32_t epoch, uint32_t thread,
+enum p3_evq_got p3_evq_get(struct p3_evq_rx *q, uint64_t name, uint32_t thread,
 	uint64_t w[P3_EVQ_WORDS], uint64_t *sequence_out)
 {
 	uint32_t none = 0;
@@ -171,15 +171,15 @@ enum p3_evq_got p3_evq_get(struct p3_evq_rx *q, uint32_t epoch, uint32_t thread,
 		(void)p3_cas32(&q->owner, &none, thread);
 	if (p3_get(&q->owner) != thread) {
 		revoke_bias(q);
-		return get_shared(q, epoch, w, sequence_out);
+		return get_shared(q, name, w, sequence_out);
 	}
 	if (p3_get(&q->inside))
 		return P3_EVQ_EMPTY; /* in a handler that interrupted this very thread */
 	p3_evq_enter(q);
 	enum p3_evq_got got = P3_EVQ_EMPTY;
 	if (p3_acquire(&q->shared))
-		got = get_shared(q, epoch, w, sequence_out);
-	else if (p3_get(&q->epoch) == epoch)
+		got = get_shared(q, name, w, sequence_out);
+	else if (p3_get(&q->name) == name)
 		got = get_owned(q, w, sequence_out);
 	p3_release(&q->inside, 0); /* EVQ.4 */
 	return got;

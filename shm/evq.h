@@ -32,9 +32,9 @@
  * all move the head by compare-and-swap.
  *	EVQ.4	shared: revoker stores, fences heavily, loads inside;
  *		owner: stores inside, fences lightly, loads shared
- *	EVQ.5	epoch: retire releases 0, before the ring's memory can be formatted anew
- *		(head is released then) and before the queue's place gets another epoch ->
- *		a reader that saw the new head acquires another epoch than its own
+ *	EVQ.5	name: retire releases 0, before the ring's memory can be formatted anew
+ *		(head is released then) and before the queue's place gets another name ->
+ *		a reader that saw the new head acquires another name than its own
  *
  * Numbers start so that the low 32 bits wrap after a few events.
  */
@@ -89,7 +89,7 @@ struct p3_evq_rx {
 	p3_a32 owner;  /* thread that moves head plainly, 0 none yet */
 	p3_a32 inside; /* the owner is in the middle of a get */
 	p3_a32 shared; /* the bias was revoked */
-	p3_a32 epoch;  /* which queue this is; 0: none, nothing may be taken */
+	p3_a64 name;   /* which queue this is; 0: none, nothing may be taken */
 };
 
 enum p3_evq_got { P3_EVQ_EMPTY = 0, P3_EVQ_EVENT = 1, P3_EVQ_LOST = 2 };
@@ -99,7 +99,7 @@ static inline uint64_t p3_evq_bytes(uint32_t n)
 	return sizeof(struct p3_evq_ring) + (uint64_t)n * sizeof(struct p3_event_record);
 }
 
-#define P3_EVQ_FIRST 1u /* epoch of a queue as formatted */
+#define P3_EVQ_FIRST 1u /* name of a queue as formatted */
 
 /* ring: memory of p3_evq_bytes(n); n a power of two. */
 void p3_evq_format(
@@ -153,12 +153,12 @@ static inline void p3_evq_enter(struct p3_evq_rx *q)
 
 /*
  * Take the oldest event: its words in w and its sequence, or P3_EVQ_EMPTY.
- * P3_EVQ_LOST is an event, too; at least one before it was overwritten.  epoch is that
+ * P3_EVQ_LOST is an event, too; at least one before it was overwritten.  name is that
  * of the queue that is meant: P3_EVQ_EMPTY if another one has its place.  thread
  * is a number that names the calling thread, never 0; a thread that is
  * interrupted inside by a signal handler that calls again gets P3_EVQ_EMPTY.
  */
-enum p3_evq_got p3_evq_get(struct p3_evq_rx *q, uint32_t epoch, uint32_t thread,
+enum p3_evq_got p3_evq_get(struct p3_evq_rx *q, uint64_t name, uint32_t thread,
 	uint64_t w[P3_EVQ_WORDS], uint64_t *sequence_out);
 
 /*
@@ -175,18 +175,21 @@ bool p3_evq_may_get(struct p3_evq_rx *q, uint32_t thread);
  * the two that may not return.
  */
 static inline struct p3_event_record *p3_evq_look(
-	struct p3_evq_rx *q, uint32_t epoch, uint32_t thread, uint64_t *head_out)
+	struct p3_evq_rx *q, uint64_t name, uint32_t thread, uint64_t *head_out)
 {
 	if (p3_get(&q->owner) != thread || p3_get(&q->inside))
 		return NULL;
 	p3_evq_enter(q);
-	uint64_t head = p3_get(&q->ring->head);
-	struct p3_event_record *rec = &q->ring->rec[head & (q->n - 1)];
-	*head_out = head;
-	if (__builtin_expect(!p3_acquire(&q->shared) && p3_get(&q->epoch) == epoch &&
-				     p3_acquire(&rec->sequence) == head + 1, /* EVQ.1 */
-		    1))
-		return rec;
+	if (__builtin_expect(p3_acquire(&q->name) == name && /* EVQ.5 */
+				     !p3_acquire(&q->shared),
+		    1)) {
+		uint64_t head = p3_get(&q->ring->head);
+		struct p3_event_record *rec = &q->ring->rec[head & (q->n - 1)];
+		*head_out = head;
+		if (__builtin_expect(
+			    p3_acquire(&rec->sequence) == head + 1, 1)) /* EVQ.1 */
+			return rec;
+	}
 	p3_release(&q->inside, 0); /* EVQ.4 */
 	return NULL;
 }
@@ -202,7 +205,7 @@ static inline bool p3_evq_took(
 }
 
 /* The same without taking it. */
-enum p3_evq_got p3_evq_peek(struct p3_evq_rx *q, uint32_t epoch, uint64_t w[P3_EVQ_WORDS],
+enum p3_evq_got p3_evq_peek(struct p3_evq_rx *q, uint64_t name, uint64_t w[P3_EVQ_WORDS],
 	uint64_t *sequence_out);
 
 /* Is there an event to take?  A hint that costs one load of the next sequence. */

@@ -489,12 +489,12 @@ static void eq_get(struct input *in)
 {
 	ptl_event_t ev;
 	uint32_t n = 1 + in_below(in, 3);
-	struct p3_took took;
+	uint32_t which;
 	uint64_t handles[4];
 	for (uint32_t i = 0; i < n; i++)
 		handles[i] = eqs[in_below(in, EQS)];
 	for (uint32_t i = 0; i < 16; i++) {
-		int rc = p3_nic_eq_poll(rig.nic, handles, n, 0, 0, &ev, &took);
+		int rc = p3_nic_eq_poll(rig.nic, handles, n, 0, 0, &ev, &which);
 		if (rc != PTL_OK && rc != PTL_EQ_DROPPED)
 			break;
 		check_event(&ev);
