@@ -805,7 +805,7 @@ static bool poll_ready(void *arg)
 		if (p->interrupts && !p3_evq_may_get(&eq->rx, this_thread()))
 			continue;
 		p->which = q;
-		p->handler = eq->handler;
+		p->handler = p3_get(&eq->handler); /* its own, if the take succeeds */
 		p->rc = take(p->nic, eq, p->handles[q], p->event);
 	}
 	return p->rc != PTL_EQ_EMPTY;
@@ -858,7 +858,8 @@ int p3_nic_eq_poll(struct p3_nic *n, const uint64_t *handles, uint32_t nq, uint3
 			p.rc = PTL_EQ_INVALID;
 	}
 	*which_out = p.which;
-	return p.handler ? show(p.handler, event_out, p.rc) : p.rc;
+	bool any = p.rc == PTL_OK || p.rc == PTL_EQ_DROPPED;
+	return any && p.handler ? show(p.handler, event_out, p.rc) : p.rc;
 }
 
 static bool passes_until_any(struct p3_nic *n, struct p3_eq *eq)
@@ -907,7 +908,7 @@ static inline bool take_at_once(struct p3_nic *n, uint64_t handle, ptl_event_t *
 	come_in();
 	struct p3_event_record *rec = p3_evq_look(&eq->rx, handle, this_thread(), &head);
 	if (__builtin_expect(rec != NULL, 1)) {
-		*handler_out = eq->handler;
+		*handler_out = p3_get(&eq->handler);
 		p3_event_from_record(&rec->words, head + 1, handle, event_out);
 		taken = p3_evq_took(&eq->rx, rec, head);
 		if (taken)

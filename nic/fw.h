@@ -193,8 +193,8 @@ struct p3_eq {
 	struct p3_eq *next_dead; /* on the way to be retired by a host thread */
 	struct p3_evq_rx rx;     /* (any) */
 	struct p3_evq_tx tx;
-	ptl_eq_handler_t handler; /* (any) */
-	p3_a32 ni;                /* (any) as o.ni */
+	_Atomic(ptl_eq_handler_t) handler; /* (any) */
+	p3_a32 ni;                         /* (any) as o.ni */
 	uint32_t n;
 	uint32_t owed; /* events of operations under way that will come here */
 };

@@ -287,7 +287,7 @@ int p3_fw_eq_alloc(struct p3_nic *n, struct p3_cmd *c)
 	struct p3_eq *eq = new_object(n, P3_T_EQ, c->ni);
 	eq->n = c->eq.n;
 	eq->owed = 0;
-	eq->handler = c->eq.handler;
+	p3_set(&eq->handler, c->eq.handler);
 	p3_set(&eq->ni, c->ni);
 	if (p3_get(&c->eq.ring->tail))
 		p3_evq_reformat(c->eq.ring, c->eq.n, &eq->tx, &eq->rx);

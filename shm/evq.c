@@ -14,6 +14,8 @@ static void format_at(struct p3_evq_ring *ring, uint32_t n, uint64_t start,
 	*tx = (struct p3_evq_tx){.ring = ring, .tail = start, .head_seen = start, .n = n};
 	rx->ring = ring;
 	rx->n = n;
+	p3_release(&rx->where,
+		(uint64_t)(uintptr_t)ring | (uint64_t)__builtin_ctz(n)); /* EVQ.5 */
 	p3_set(&rx->inside, 0);
 	p3_set(&rx->shared, 0);
 	p3_set(&rx->owner, 0);
@@ -47,30 +49,30 @@ void p3_evq_make_room(struct p3_evq_tx *q, struct p3_event_record *rec)
  * n events unread, either it is being overwritten, and is marked; or it was written
  * between that look and the look at the tail, and nothing is lost.
  */
-static uint64_t step(struct p3_evq_rx *q, uint64_t head, uint64_t *sequence)
+static uint64_t step(struct p3_evq_place at, uint64_t head, uint64_t *sequence)
 {
-	uint64_t unread = p3_acquire(&q->ring->tail) - head; /* EVQ.1 */
-	if (unread > q->n)
-		return head + (unread - q->n);
-	if (unread < q->n)
+	uint64_t unread = p3_acquire(&at.ring->tail) - head; /* EVQ.1 */
+	if (unread > at.n)
+		return head + (unread - at.n);
+	if (unread < at.n)
 		return head;
-	*sequence = p3_acquire(&q->ring->rec[head & (q->n - 1)].sequence); /* EVQ.1 */
+	*sequence = p3_acquire(&at.ring->rec[head & (at.n - 1)].sequence); /* EVQ.1 */
 	return *sequence == P3_EVQ_BUSY ? head + 1 : head;
 }
 
 /* One look at the queue from head; *head_out is the event found. */
-static enum p3_evq_got look(
-	struct p3_evq_rx *q, uint64_t head, uint64_t w[P3_EVQ_WORDS], uint64_t *head_out)
+static enum p3_evq_got look(struct p3_evq_place at, uint64_t head,
+	uint64_t w[P3_EVQ_WORDS], uint64_t *head_out)
 {
 	enum p3_evq_got got = P3_EVQ_EVENT;
 	for (;;) {
-		struct p3_event_record *rec = &q->ring->rec[head & (q->n - 1)];
+		struct p3_event_record *rec = &at.ring->rec[head & (at.n - 1)];
 		uint64_t seq = p3_acquire(&rec->sequence); /* EVQ.1 */
 		if (seq == head + 1 && p3_evq_copy(rec, head, w)) {
 			*head_out = head;
 			return got;
 		}
-		uint64_t next = step(q, head, &seq);
+		uint64_t next = step(at, head, &seq);
 		if (next == head && seq <= head)
 			return P3_EVQ_EMPTY;
 		if (next != head)
@@ -83,16 +85,17 @@ enum p3_evq_got p3_evq_peek(struct p3_evq_rx *q, uint64_t name, uint64_t w[P3_EV
 	uint64_t *sequence_out)
 {
 	for (;;) {
-		uint64_t head = p3_acquire(&q->ring->head), at; /* EVQ.3 */
+		struct p3_evq_place at = p3_evq_place(q);
+		uint64_t head = p3_acquire(&at.ring->head), found; /* EVQ.3 */
 		if (p3_acquire(&q->name) != name)
 			return P3_EVQ_EMPTY; /* EVQ.5: head may be the next queue's */
-		enum p3_evq_got got = look(q, head, w, &at);
+		enum p3_evq_got got = look(at, head, w, &found);
 		if (got == P3_EVQ_EMPTY)
 			return got;
 		/* EVQ.3: a record that was taken may be rewritten unmarked. */
-		if (p3_acquire(&q->ring->head) != head)
+		if (p3_acquire(&at.ring->head) != head)
 			continue;
-		*sequence_out = at + 1;
+		*sequence_out = found + 1;
 		return got;
 	}
 }
@@ -100,16 +103,16 @@ enum p3_evq_got p3_evq_peek(struct p3_evq_rx *q, uint64_t name, uint64_t w[P3_EV
 static enum p3_evq_got get_shared(struct p3_evq_rx *q, uint64_t name,
 	uint64_t w[P3_EVQ_WORDS], uint64_t *sequence_out)
 {
-	struct p3_evq_ring *ring = q->ring;
+	struct p3_evq_place at = p3_evq_place(q);
 	for (;;) {
-		uint64_t head = p3_acquire(&ring->head), at; /* EVQ.3 */
+		uint64_t head = p3_acquire(&at.ring->head), found; /* EVQ.3 */
 		if (p3_acquire(&q->name) != name)
 			return P3_EVQ_EMPTY; /* EVQ.5: head may be the next queue's */
-		enum p3_evq_got got = look(q, head, w, &at);
+		enum p3_evq_got got = look(at, head, w, &found);
 		if (got == P3_EVQ_EMPTY)
 			return got;
-		if (p3_cas64(&ring->head, &head, at + 1)) { /* EVQ.3 */
-			*sequence_out = at + 1;
+		if (p3_cas64(&at.ring->head, &head, found + 1)) { /* EVQ.3 */
+			*sequence_out = found + 1;
 			return got;
 		}
 	}
@@ -118,11 +121,12 @@ static enum p3_evq_got get_shared(struct p3_evq_rx *q, uint64_t name,
 static enum p3_evq_got get_owned(
 	struct p3_evq_rx *q, uint64_t w[P3_EVQ_WORDS], uint64_t *sequence_out)
 {
-	uint64_t at;
-	enum p3_evq_got got = look(q, p3_get(&q->ring->head), w, &at);
+	uint64_t found;
+	struct p3_evq_place at = {q->ring, q->n};
+	enum p3_evq_got got = look(at, p3_get(&at.ring->head), w, &found);
 	if (got != P3_EVQ_EMPTY) {
-		p3_release(&q->ring->head, at + 1); /* EVQ.3 */
-		*sequence_out = at + 1;
+		p3_release(&at.ring->head, found + 1); /* EVQ.3 */
+		*sequence_out = found + 1;
 	}
 	return got;
 }

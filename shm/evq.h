@@ -33,8 +33,9 @@
  *	EVQ.4	shared: revoker stores, fences heavily, loads inside;
  *		owner: stores inside, fences lightly, loads shared
  *	EVQ.5	name: retire releases 0, before the ring's memory can be formatted anew
- *		(head is released then) and before the queue's place gets another name ->
- *		a reader that saw the new head acquires another name than its own
+ *		(head is released then) and before the queue's place gets another ring
+ *		(where is released then) and name -> a reader that saw the new head, or
+ *		the new ring, acquires another name than its own
  *
  * Numbers start so that the low 32 bits wrap after a few events.
  */
@@ -90,7 +91,21 @@ struct p3_evq_rx {
 	p3_a32 inside; /* the owner is in the middle of a get */
 	p3_a32 shared; /* the bias was revoked */
 	p3_a64 name;   /* which queue this is; 0: none, nothing may be taken */
+	p3_a64 where;  /* ring and n in one word, for all but the owner: EVQ.5 */
 };
+
+struct p3_evq_place {
+	struct p3_evq_ring *ring;
+	uint32_t n;
+};
+
+/* Who comes late finds the ring of the queue before, or of the next one, but whole. */
+static inline struct p3_evq_place p3_evq_place(const struct p3_evq_rx *q)
+{
+	uint64_t w = p3_acquire(&q->where); /* EVQ.5 */
+	return (struct p3_evq_place){
+		(struct p3_evq_ring *)(uintptr_t)(w & ~UINT64_C(31)), 1u << (w & 31)};
+}
 
 enum p3_evq_got { P3_EVQ_EMPTY = 0, P3_EVQ_EVENT = 1, P3_EVQ_LOST = 2 };
 
@@ -101,7 +116,7 @@ static inline uint64_t p3_evq_bytes(uint32_t n)
 
 #define P3_EVQ_FIRST 1u /* name of a queue as formatted */
 
-/* ring: memory of p3_evq_bytes(n); n a power of two. */
+/* ring: memory of p3_evq_bytes(n), on a line; n a power of two. */
 void p3_evq_format(
 	struct p3_evq_ring *ring, uint32_t n, struct p3_evq_tx *tx, struct p3_evq_rx *rx);
 
@@ -211,9 +226,10 @@ enum p3_evq_got p3_evq_peek(struct p3_evq_rx *q, uint64_t name, uint64_t w[P3_EV
 /* Is there an event to take?  A hint that costs one load of the next sequence. */
 static inline bool p3_evq_any(struct p3_evq_rx *q)
 {
-	uint64_t head = p3_get(&q->ring->head);
-	uint64_t seq = p3_acquire(&q->ring->rec[head & (q->n - 1)].sequence); /* EVQ.1 */
-	return seq > head || (seq == P3_EVQ_BUSY && p3_get(&q->ring->tail) != head);
+	struct p3_evq_place at = p3_evq_place(q);
+	uint64_t head = p3_get(&at.ring->head);
+	uint64_t seq = p3_acquire(&at.ring->rec[head & (at.n - 1)].sequence); /* EVQ.1 */
+	return seq > head || (seq == P3_EVQ_BUSY && p3_get(&at.ring->tail) != head);
 }
 
 #endif
