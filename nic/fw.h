@@ -575,8 +575,9 @@ struct p3_peer {
 	uint32_t owner; /* its header's, 0: the kernel does not tell its end */
 	uint64_t window_at[P3_WINDOWS]; /* windows of its that there is memory behind */
 	uint32_t nwindows;
-	bool proven; /* os_pid is its process, until the owner's word changes */
-	char *base;  /* its published segment, read-only */
+	bool proven;      /* os_pid is its process, until the owner's word changes */
+	char *base;       /* its published segment, read-only */
+	const void *page; /* of it, beside those of others (shm/seg.h), or NULL */
 	struct p3_heap_view heap;   /* its shared heap, read-only */
 	struct p3_link outstanding; /* pendings sent */
 	struct p3_link blocked_link;

@@ -781,6 +781,8 @@ void p3_nic_stop(struct p3_nic *n)
 		if (p->state != P3_LIVE)
 			continue;
 		p3_seg_unmap(p->doorbell, P3_PAGE);
+		if (p->page)
+			p3_seg_unmap_page(p->page);
 		p3_seg_unmap(p->base, p->seg_len);
 	}
 	if (n->wire)

@@ -321,7 +321,8 @@ struct p3_peer_info {
 	int published;
 	int doorbell;
 	int heap;
-	void *base; /* mapped by p3_nic_peer_up; NULL: expected only */
+	void *base;       /* mapped by p3_nic_peer_up; NULL: expected only */
+	const void *page; /* of it, with what is for this node; NULL: only there */
 	void *doorbell_at;
 	struct p3_heap_view view; /* of its heap */
 };

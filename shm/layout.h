@@ -37,12 +37,13 @@
 #include <stddef.h>
 
 #define P3_SEG_MAGIC     0x33736f50u /* "Pos3" */
-#define P3_SEG_VERSION   8u
+#define P3_SEG_VERSION   9u
 #define P3_MAX_NODES     1024u
 #define P3_PAGE          4096u
 #define P3_HUGE          (2u << 20)
 
 #define P3_BASE_CELLS    8u     /* of each of the two rings of a base lane */
+#define P3_PARTS         3u     /* on a page: no part lies on two */
 #define P3_XFERS_SHARED  128u   /* transfer slots of each class beyond one a peer */
 #define P3_CHUNK_LEN     32768u /* bytes of one chunk of a bulk window */
 #define P3_WINDOW_CHUNKS 8u
@@ -215,8 +216,8 @@ struct p3_peer_entry {
 enum p3_reads { P3_READS_HEAP = 1, P3_READS_CMA = 2 };
 
 /*
- * All that the segment has for one peer, on one page for the most part: where nodes share
- * CPUs each page of each peer's segment costs a look into the page tables at every turn.
+ * All that the segment has for one peer, on one page: where nodes share CPUs each page of
+ * each peer's segment costs a look into the page tables at every turn.
  */
 struct p3_peer_part {
 	struct p3_cell req[P3_BASE_CELLS];
@@ -282,6 +283,7 @@ _Static_assert(offsetof(struct p3_peer_entry, tx_for) == P3_LINE, "one side a li
 _Static_assert(sizeof(struct p3_peer_part) % P3_LINE == 0 &&
 		       offsetof(struct p3_peer_part, entry) % P3_LINE == 0,
 	"a peer's lines are its own");
+_Static_assert(P3_PARTS * sizeof(struct p3_peer_part) <= P3_PAGE, "none lies on two");
 _Static_assert(sizeof(struct p3_xfer) == P3_LINE, "layout is part of the format");
 _Static_assert(sizeof(struct p3_wait_line) == P3_LINE, "one thread a line");
 _Static_assert(sizeof(struct p3_queue_line) == 16, "layout is part of the format");
@@ -331,8 +333,9 @@ static inline struct p3_layout p3_layout_of(uint32_t nnodes)
 	l.counters_off = sizeof(struct p3_seg_header);
 	l.waits_off = l.counters_off + P3_COUNTERS * sizeof(p3_a64);
 	l.queues_off = l.waits_off + P3_WAITS * sizeof(struct p3_wait_line);
-	l.parts_off = l.queues_off + P3_QUEUES_SHOWN * sizeof(struct p3_queue_line);
-	l.xfers_off = l.parts_off + nnodes * sizeof(struct p3_peer_part);
+	l.parts_off = p3_round_up(
+		l.queues_off + P3_QUEUES_SHOWN * sizeof(struct p3_queue_line), P3_PAGE);
+	l.xfers_off = l.parts_off + (nnodes + P3_PARTS - 1) / P3_PARTS * P3_PAGE;
 	l.ctl_len = p3_round_up(l.xfers_off + l.nxfers * sizeof(struct p3_xfer), P3_PAGE);
 	uint64_t arena = nnodes * p3_full_lane_len(&l) + P3_WINDOWS * P3_WINDOW_LEN;
 	l.seg_len = p3_round_up(l.ctl_len + arena, P3_HUGE);
@@ -341,7 +344,8 @@ static inline struct p3_layout p3_layout_of(uint32_t nnodes)
 
 static inline uint64_t p3_part_off(const struct p3_layout *l, uint32_t peer)
 {
-	return l->parts_off + peer * sizeof(struct p3_peer_part);
+	return l->parts_off + peer / P3_PARTS * P3_PAGE +
+	       peer % P3_PARTS * sizeof(struct p3_peer_part);
 }
 
 static inline uint64_t p3_entry_off(const struct p3_layout *l, uint32_t peer)

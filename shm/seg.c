@@ -26,6 +26,7 @@
 #endif
 
 #define P3_REMOTE ((uintptr_t)256 << 30)
+#define P3_ROWS   8u
 
 /* A mapping of this process, or (refs 0) a range that is kept for the next one. */
 struct range {
@@ -35,6 +36,7 @@ struct range {
 	ino_t ino;
 	dev_t dev;
 	unsigned refs;
+	bool own; /* a segment that this process has made */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards ranges */
@@ -68,17 +70,17 @@ static struct range *find_unused(uint64_t len)
  * mmap(), unseen by ThreadSanitizer, to which a new mapping is a write of the whole
  * range: a thread that comes late may look at words of what was mapped before.
  */
-static void *map_at(void *at, uint64_t len, int prot, int flags, int fd)
+static void *map_at(void *at, uint64_t len, int prot, int flags, int fd, uint64_t off)
 {
 	/* Whole words: the kernel takes the offset from the stack as one. */
-	return (void *)syscall(SYS_mmap, at, len, (long)prot, (long)flags, (long)fd, 0L);
+	return (void *)syscall(SYS_mmap, at, len, (long)prot, (long)flags, (long)fd, off);
 }
 
 /* Zero pages, readable and writable, without cost until touched. */
 static void *blank(void *at, uint64_t len)
 {
 	int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (at ? MAP_FIXED : 0);
-	return map_at(at, len, PROT_READ | PROT_WRITE, flags, -1);
+	return map_at(at, len, PROT_READ | PROT_WRITE, flags, -1, 0);
 }
 
 /*
@@ -97,7 +99,7 @@ static void *remote_blank(uint64_t len)
 	}
 	lowest -= len;
 	int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
-	return map_at((void *)lowest, len, PROT_READ | PROT_WRITE, flags, -1);
+	return map_at((void *)lowest, len, PROT_READ | PROT_WRITE, flags, -1, 0);
 }
 
 /* A range of address space aligned to hugepages where len allows for them. */
@@ -167,7 +169,7 @@ static int map_fd(int fd, uint64_t len, int prot, bool own, void **base_out)
 	if (!r)
 		return -ENOMEM;
 	int flags = MAP_SHARED | MAP_FIXED | MAP_NORESERVE;
-	if (map_at(r->base, len, prot, flags, fd) == MAP_FAILED) {
+	if (map_at(r->base, len, prot, flags, fd, 0) == MAP_FAILED) {
 		int rc = -errno;
 		(void)blank(r->base, len); /* it may have taken away what was there */
 		return rc;
@@ -178,23 +180,37 @@ static int map_fd(int fd, uint64_t len, int prot, bool own, void **base_out)
 	r->ino = st.st_ino;
 	r->dev = st.st_dev;
 	r->refs = 1;
+	r->own = own;
 	*base_out = r->base;
 	return 0;
 }
 
-/* A signal handler that finds its own thread here gets no mapping now. */
-static int map_locked(int fd, uint64_t len, int prot, bool own, void **base_out)
+/* False: a signal handler that finds its own thread here gets no mapping now. */
+static __thread bool here __attribute__((tls_model("initial-exec")));
+
+static bool enter(void)
 {
-	static __thread bool here __attribute__((tls_model("initial-exec")));
 	if (here)
-		return -EAGAIN;
+		return false;
 	here = true;
 	atomic_signal_fence(memory_order_seq_cst);
 	pthread_mutex_lock(&lock);
-	int rc = map_fd(fd, len, prot, own, base_out);
+	return true;
+}
+
+static void leave(void)
+{
 	pthread_mutex_unlock(&lock);
 	atomic_signal_fence(memory_order_seq_cst);
 	here = false;
+}
+
+static int map_locked(int fd, uint64_t len, int prot, bool own, void **base_out)
+{
+	if (!enter())
+		return -EAGAIN;
+	int rc = map_fd(fd, len, prot, own, base_out);
+	leave();
 	return rc;
 }
 
@@ -240,11 +256,105 @@ void p3_seg_unmap(void *base, uint64_t len)
 	pthread_mutex_unlock(&lock);
 }
 
+/* ---- single pages of many segments, side by side ---- */
+
+struct row {
+	char *base; /* NULL: not needed yet */
+	uint64_t taken[P3_HUGE / P3_PAGE / 64];
+};
+
+static struct row rows[P3_ROWS]; /* lock guards them */
+
+static char *take_place_in(struct row *r)
+{
+	for (uint32_t w = 0; w < P3_HUGE / P3_PAGE / 64; w++)
+		if (~r->taken[w]) {
+			uint32_t bit = (uint32_t)__builtin_ctzll(~r->taken[w]);
+			r->taken[w] |= UINT64_C(1) << bit;
+			return r->base + (uint64_t)(w * 64 + bit) * P3_PAGE;
+		}
+	return NULL;
+}
+
+static char *take_place(void)
+{
+	char *at = NULL;
+	for (struct row *r = rows; r < rows + P3_ROWS && !at; r++) {
+		struct range *range = r->base ? NULL : new_range(P3_HUGE);
+		if (range) {
+			range->refs = 1;
+			r->base = range->base;
+		}
+		if (r->base)
+			at = take_place_in(r);
+	}
+	return at;
+}
+
+static void give_place(char *at)
+{
+	(void)blank(at, P3_PAGE);
+	for (struct row *r = rows; r < rows + P3_ROWS; r++) {
+		uint64_t page = (uint64_t)(at - r->base) / P3_PAGE;
+		if (r->base && at >= r->base && page < P3_HUGE / P3_PAGE)
+			r->taken[page / 64] &= ~(UINT64_C(1) << page % 64);
+	}
+}
+
+/* Hugepages cannot be had one small page at a time: the attempt would take more away. */
+static int may_map_page(int fd)
+{
+	struct stat st;
+	if (fstat(fd, &st) != 0)
+		return -errno;
+	const struct range *r = find_file(&st);
+	return (r && r->own) || st.st_blksize != P3_PAGE ? -EINVAL : 0;
+}
+
+static int map_page(int fd, uint64_t off, const void **at_out)
+{
+	int rc = may_map_page(fd);
+	char *at = rc ? NULL : take_place();
+	if (!at)
+		return rc ? rc : -ENOMEM;
+	int flags = MAP_SHARED | MAP_FIXED | MAP_NORESERVE;
+	rc = map_at(at, P3_PAGE, PROT_READ, flags, fd, off) == MAP_FAILED ? -errno : 0;
+	if (!rc)
+		rc = p3_seg_reach(at, P3_PAGE);
+	if (rc) {
+		give_place(at);
+		return rc;
+	}
+	(void)madvise(at, P3_PAGE, MADV_DONTFORK);
+	(void)madvise(at, P3_PAGE, MADV_DONTDUMP);
+	*at_out = at;
+	return 0;
+}
+
+int p3_seg_map_page(int fd, uint64_t off, const void **at_out)
+{
+	if (off % P3_PAGE)
+		return -EINVAL;
+	if (!enter())
+		return -EAGAIN;
+	int rc = map_page(fd, off, at_out);
+	leave();
+	return rc;
+}
+
+void p3_seg_unmap_page(const void *at)
+{
+	pthread_mutex_lock(&lock);
+	give_place((char *)(uintptr_t)at);
+	pthread_mutex_unlock(&lock);
+}
+
 void p3_seg_forget_all(void)
 {
 	/* The child has neither mappings nor other threads: the list is a leftover. */
 	pthread_mutex_init(&lock, NULL);
 	ranges = NULL;
+	memset(rows, 0, sizeof rows);
 }
 
 int p3_seg_reserve_range(const struct p3_seg *seg, uint64_t off, uint64_t len)

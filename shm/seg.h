@@ -85,6 +85,18 @@ int p3_fd_above_std(int fd);
  */
 int p3_seg_reach(const void *at, uint64_t len);
 
+/*
+ * One page of a peer's segment, which is mapped already, once more, beside those of other
+ * peers.  A node that shares its CPU with many begins each turn with an empty TLB; what
+ * the CPU reads of the page tables for a few pages side by side is a line or two, for
+ * pages of as many segments it is some lines for each.  -EINVAL: the segment has
+ * hugepages, or is of this process (where two addresses for one word would hide a race
+ * from ThreadSanitizer); -ENOMEM.  Then it is looked at where all of it is mapped.
+ */
+int p3_seg_map_page(int fd, uint64_t off, const void **at_out);
+/* It reads as zeros then, until the place is taken again. */
+void p3_seg_unmap_page(const void *at);
+
 /* End of a mapping (of a peer's, or an own segment's: closes the descriptor). */
 void p3_seg_unmap(void *base, uint64_t len);
 void p3_seg_destroy(struct p3_seg *seg);

@@ -33,7 +33,7 @@ static void traffic(void)
 }
 
 struct count {
-	unsigned own, peers, doorbells, sleepers, hosts, heaps, own_heaps;
+	unsigned own, peers, pages, doorbells, sleepers, hosts, heaps, own_heaps;
 };
 
 static void try_to_write(unsigned long from, unsigned long to)
@@ -49,7 +49,7 @@ static void look_at(const char *line, struct count *c)
 	if (sscanf(line, "%lx-%lx %7s %lx", &from, &to, mode, &offset) != 4)
 		return;
 	if (strstr(line, "p3-published") && strcmp(mode, "r--s") == 0) {
-		c->peers++;
+		*(to - from == 4096 ? &c->pages : &c->peers) += 1;
 		try_to_write(from, to);
 	} else if (strstr(line, "p3-published")) {
 		mp_check(strcmp(mode, "rw-s") == 0, "%s", line);
@@ -87,6 +87,11 @@ static void check_maps(void)
 		"%u own segments, %u of peers, %u doorbells, %u sleepers, %u host "
 		"segments",
 		c.own, c.peers, c.doorbells, c.sleepers, c.hosts);
+	/* Of hugepages, which some nodes may have got, none is mapped alone. */
+	const char *huge = getenv("PTL3_HUGEPAGES");
+	bool small = huge && strcmp(huge, "off") == 0;
+	mp_check(small ? c.pages == mp.size - 1 : c.pages < mp.size, "%u single pages",
+		c.pages);
 	mp_check(c.own_heaps == 1 && c.heaps == mp.size - 1, "%u own heaps, %u of peers",
 		c.own_heaps, c.heaps);
 }

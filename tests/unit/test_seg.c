@@ -653,6 +653,130 @@ static void seg_is_mapped_once_in_a_process(void **state)
 	assert_int_equal(own[0], 0);
 }
 
+/* ---- single pages side by side ---- */
+
+enum { IN_ROWS = 4096 }; /* pages of all rows */
+
+/* Page 1 of a peer's segment. */
+static const volatile char *map_page(int fd)
+{
+	const void *at = NULL;
+	assert_int_equal(p3_seg_map_page(fd, PAGE, &at), 0);
+	assert_non_null(at);
+	return at;
+}
+
+static void unmap_page(const volatile char *at)
+{
+	p3_seg_unmap_page((const void *)(uintptr_t)at);
+}
+
+static int foreign_page(char byte)
+{
+	int fd = foreign(HUGE, F_SEAL_SHRINK | F_SEAL_GROW, '0');
+	assert_int_equal(pwrite(fd, &byte, 1, (off_t)PAGE + 7), 1);
+	return fd;
+}
+
+static void seg_pages_of_several_lie_side_by_side(void **state)
+{
+	(void)state;
+	int fd[3];
+	const volatile char *at[3];
+	for (int i = 0; i < 3; i++) {
+		fd[i] = foreign_page((char)('a' + i));
+		at[i] = map_page(fd[i]);
+		assert_int_equal((uintptr_t)at[i] / HUGE, (uintptr_t)at[0] / HUGE);
+	}
+	assert_ptr_equal(at[1], at[0] + PAGE);
+	assert_ptr_equal(at[2], at[1] + PAGE);
+	for (int round = 0; round < 3; round++) {
+		assert_int_equal(at[0][7], 'a');
+		assert_int_equal(at[1][7], 'b');
+		assert_int_equal(at[2][7], 'c');
+		unmap_page(at[1]);
+		for (uint64_t i = 0; i < PAGE; i++)
+			assert_int_equal(at[1][i], 0);
+		assert_int_equal(at[0][7] + at[2][7], 'a' + 'c');
+		assert_ptr_equal(map_page(fd[1]), at[1]); /* its place, once more */
+	}
+	for (int i = 0; i < 3; i++) {
+		unmap_page(at[i]);
+		close(fd[i]);
+	}
+}
+
+static void seg_pages_that_cannot_be_had_take_none_away(void **state)
+{
+	(void)state;
+	const void *none = NULL;
+	int fd = foreign_page('q');
+	const volatile char *there = map_page(fd);
+	struct p3_seg own = create(HUGE, HUGE, P3_HUGE_OFF);
+	assert_int_equal(p3_seg_map_page(own.fd, PAGE, &none), -EINVAL);
+	assert_int_equal(p3_seg_map_page(fd, PAGE + 1, &none), -EINVAL);
+	assert_true(p3_seg_map_page(fd, HUGE, &none) < 0); /* behind its end */
+	assert_int_equal(p3_seg_map_page(-1, PAGE, &none), -EBADF);
+	p3_seg_destroy(&own);
+	for (int i = 0; i < 2 && have_huge(1); i++) {
+		int huge = memfd_create("huge", MFD_CLOEXEC | MFD_HUGETLB);
+		assert_int_equal(ftruncate(huge, (off_t)HUGE), 0);
+		assert_int_equal(
+			p3_seg_map_page(huge, (uint64_t)i * PAGE, &none), -EINVAL);
+		close(huge);
+	}
+	assert_null(none);
+	assert_int_equal(there[7], 'q');
+	unmap_page(there);
+	close(fd);
+}
+
+static void seg_rows_of_pages_end(void **state)
+{
+	(void)state;
+	static const volatile char *at[IN_ROWS];
+	const void *none = NULL;
+	int fd = foreign_page('e');
+	for (int i = 0; i < IN_ROWS; i++)
+		at[i] = map_page(fd);
+	assert_int_equal(p3_seg_map_page(fd, PAGE, &none), -ENOMEM);
+	assert_null(none);
+	unmap_page(at[IN_ROWS / 2]);
+	assert_ptr_equal(map_page(fd), at[IN_ROWS / 2]);
+	for (int i = 0; i < IN_ROWS; i++) {
+		assert_int_equal(at[i][7], 'e');
+		unmap_page(at[i]);
+	}
+	close(fd);
+}
+
+static int write_page(void *arg)
+{
+	const int *fd = arg;
+	signal(SIGSEGV, SIG_DFL);
+	p3_seg_forget_all();
+	*(volatile char *)(uintptr_t)map_page(*fd) = 'w';
+	return 0;
+}
+
+static int read_inherited_page(void *arg)
+{
+	signal(SIGSEGV, SIG_DFL);
+	return *(volatile char *)arg;
+}
+
+static void seg_page_is_read_only_and_not_inherited(void **state)
+{
+	(void)state;
+	int fd = foreign_page('i');
+	assert_int_equal(wait_child(run_child(write_page, &fd)), 128 + SIGSEGV);
+	char *at = (char *)(uintptr_t)map_page(fd);
+	assert_int_equal(at[7], 'i');
+	assert_int_equal(wait_child(run_child(read_inherited_page, at)), 128 + SIGSEGV);
+	unmap_page(at);
+	close(fd);
+}
+
 /* ---- other processes ---- */
 
 static int write_peer(void *arg)
@@ -804,6 +928,10 @@ int main(void)
 		cmocka_unit_test(seg_dropped_ranges_are_used_again_for_the_same_length),
 		cmocka_unit_test(seg_destroyed_segment_reads_as_zeros),
 		cmocka_unit_test(seg_is_mapped_once_in_a_process),
+		cmocka_unit_test(seg_pages_of_several_lie_side_by_side),
+		cmocka_unit_test(seg_pages_that_cannot_be_had_take_none_away),
+		cmocka_unit_test(seg_rows_of_pages_end),
+		cmocka_unit_test(seg_page_is_read_only_and_not_inherited),
 		cmocka_unit_test(seg_of_a_peer_is_read_only),
 		cmocka_unit_test(seg_is_not_inherited),
 		cmocka_unit_test(seg_doorbell_is_written_by_all_and_fixed_in_size),
