@@ -343,9 +343,22 @@ static inline bool has_news(struct p3_peer *p)
 	       p->req_in.given != p->req_in.pos;
 }
 
+static inline struct p3_peer *peer_at(struct p3_nic *n, uint32_t i)
+{
+	return n->hot[i < n->nhot ? i : i - n->nhot];
+}
+
 static inline struct p3_ring_rx *lane_at(struct p3_nic *n, uint32_t i)
 {
-	return &n->hot[i < n->nhot ? i : i - n->nhot]->req_in;
+	return &peer_at(n, i)->req_in;
+}
+
+/* What a message touches of it. */
+static inline void ask_for_peer(const struct p3_peer *p)
+{
+	__builtin_prefetch(&p->req_in);
+	__builtin_prefetch(&p->nid);
+	__builtin_prefetch(&p->req_out);
 }
 
 /*
@@ -384,8 +397,9 @@ static inline void visit_one_of_many(struct p3_nic *n, struct p3_peer *p, uint64
 
 /*
  * Many lanes: the lines that came from another CPU are asked for while the lanes before
- * are worked on, but not those of lanes that had their turn: their producers write there
- * soon.  The next pass begins behind the lane that this one stops at.
+ * are worked on, and earlier those that say where they are; but not those of lanes that
+ * had their turn: their producers write there soon.  The next pass begins behind the lane
+ * that this one stops at.
  */
 static void poll_many(struct p3_nic *n)
 {
@@ -394,6 +408,8 @@ static void poll_many(struct p3_nic *n)
 	for (uint32_t k = 0; k < P3_AHEAD && k < n->nhot; k++)
 		p3_ring_ask(lane_at(n, i + k));
 	for (uint32_t left = n->nhot; left && n->msgs < P3_PASS_MSGS; left--) {
+		if (left > 2 * P3_AHEAD)
+			ask_for_peer(peer_at(n, i + 2 * P3_AHEAD));
 		if (left > P3_AHEAD)
 			p3_ring_ask(lane_at(n, i + P3_AHEAD));
 		if (left > P3_AHEAD / 2)
