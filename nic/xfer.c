@@ -338,7 +338,7 @@ static bool announce(struct p3_nic *n, struct p3_pull *pull)
 	if (!pull->announced) {
 		pull->announced = true;
 		p3_set(&p->mine->reading, ++p->nreading);
-		p3_fence(); /* XFER.5 */
+		p3_fence_light(n->light); /* XFER.5 */
 		FAULT_POINT("reading.announced");
 	}
 	pull->may_read = !p3_acquire(&p->theirs->swapping); /* XFER.5 */
@@ -415,26 +415,52 @@ static void offer_anew(struct p3_nic *n)
 	p3_fence(); /* XFER.6: before the bytes change */
 }
 
+/* Those that an exchange changes; false: none. */
+static bool mark_sources(
+	struct p3_nic *n, const struct p3_region *r, uint64_t off, uint64_t len)
+{
+	bool any = false;
+	p3_list_each(it, &n->sources) {
+		struct p3_xfer_slot *x = p3_item(it, struct p3_xfer_slot, link);
+		x->swapped =
+			!x->releasing && p3_region_overlaps(r, off, len, &x->span.region,
+						 x->span.offset, x->length);
+		any |= x->swapped;
+	}
+	return any;
+}
+
+/* Readers of the marked ones, which will have done soon. */
+static bool readers_move(struct p3_nic *n)
+{
+	bool any = false;
+	p3_list_each(it, &n->sources) {
+		struct p3_xfer_slot *x = p3_item(it, struct p3_xfer_slot, link);
+		any |= x->swapped && has_begun(n, x) && !is_still(n, x->peer);
+	}
+	return any;
+}
+
+static void announce_swap(struct p3_nic *n)
+{
+	p3_list_each(it, &n->sources) {
+		struct p3_xfer_slot *x = p3_item(it, struct p3_xfer_slot, link);
+		if (x->swapped)
+			p3_set(&x->peer->mine->swapping, 1);
+	}
+	p3_fw_fence(n, p3_fence_heavy); /* XFER.5 */
+	FAULT_POINT("swap.announced");
+}
+
+/* The fence costs a system call: not while a reader is seen without it. */
 bool p3_xfer_may_swap(
 	struct p3_nic *n, const struct p3_region *r, uint64_t off, uint64_t len)
 {
-	bool any = false, busy = writes_there(n, r, off, len);
-	p3_list_each(it, &n->sources) {
-		struct p3_xfer_slot *x = p3_item(it, struct p3_xfer_slot, link);
-		x->swapped = !busy && !x->releasing &&
-			     p3_region_overlaps(r, off, len, &x->span.region,
-				     x->span.offset, x->length);
-		if (x->swapped)
-			p3_set(&x->peer->mine->swapping, 1);
-		any |= x->swapped;
-	}
-	if (any) {
-		p3_fence(); /* XFER.5 */
-		FAULT_POINT("swap.announced");
-	}
-	p3_list_each(src, &n->sources) {
-		struct p3_xfer_slot *x = p3_item(src, struct p3_xfer_slot, link);
-		busy |= x->swapped && has_begun(n, x) && !is_still(n, x->peer);
+	bool busy = writes_there(n, r, off, len);
+	bool any = !busy && mark_sources(n, r, off, len);
+	if (any && !(busy = readers_move(n))) {
+		announce_swap(n);
+		busy = readers_move(n);
 	}
 	if (busy)
 		p3_xfer_swapped(n);
