@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * objects - what programs have handles of, and what it is made of: lists, tables,
+ * regions.  Part of fw.h, by which nic/ includes it.
+ */
+#ifndef P3_NIC_OBJECTS_H
+#define P3_NIC_OBJECTS_H
+
+#include "nic/nic.h"
+#include "shm/evq.h"
+#include "shm/trace.h"
+
+#include <string.h>
+#include <sys/uio.h>
+
+#define P3_NONE 0xffffffffu
+
+struct p3_nic;
+struct p3_peer;
+
+/* ---- trace: what is written of it is in trace.c ---- */
+
+/* The message that records are about: peer (P3_TRACE_IN: its message), and its name. */
+struct p3_topic {
+	uint32_t peer;
+	uint32_t message; /* 0: none */
+};
+
+struct p3_trace {
+	struct p3_trace_record *hosts;
+	struct p3_trace_header *header;
+	uintptr_t code;
+	uint32_t clock;
+	/* firmware */
+	uint32_t mask;
+	uint64_t head;
+	struct p3_topic topic;
+	uint32_t command;  /* the record of the one that is executed */
+	bool lease_shown;  /* records of a lease that did nothing would hide all others */
+	uint8_t lease_who; /* p3_lease_holder */
+	uint64_t lease_at;
+};
+
+/* A place that is watched: nothing but one branch of n's while the trace is off. */
+#define P3_TRACE(what, ...)                                                              \
+	do {                                                                             \
+		if (__builtin_expect(n->traced != NULL, 0)) {                            \
+			p3_trace_##what(__VA_ARGS__);                                    \
+			__asm__ __volatile__(""); /* or it returns to the caller */      \
+		}                                                                        \
+	} while (0)
+
+#define P3_TRACED P3_RARE
+
+/* ---- lists ---- */
+
+struct p3_link {
+	struct p3_link *next, *prev;
+};
+
+static inline void p3_list_init(struct p3_link *l)
+{
+	l->next = l->prev = l;
+}
+
+static inline bool p3_list_empty(const struct p3_link *l)
+{
+	return l->next == l;
+}
+
+static inline void p3_list_add(struct p3_link *list, struct p3_link *item)
+{
+	item->prev = list->prev;
+	item->next = list;
+	list->prev->next = item;
+	list->prev = item;
+}
+
+static inline void p3_list_del(struct p3_link *item)
+{
+	item->prev->next = item->next;
+	item->next->prev = item->prev;
+	item->next = item->prev = item;
+}
+
+#define p3_item(link, type, member) ((type *)((char *)(link)-offsetof(type, member)))
+
+/* Goes on safely if the body takes the item itself off the list. */
+#define p3_list_each(it, list)                                                           \
+	for (struct p3_link *it = (list)->next, *p3_next_ = it->next; it != (list);      \
+		it = p3_next_, p3_next_ = it->next)
+
+/* ---- tables: type-stable, grown by chunks that a host call brings ---- */
+
+#define P3_TABLE_CHUNKS 256u
+#define P3_TABLE_EACH   1024u
+
+/* First member of every object of a table. */
+struct p3_object {
+	p3_a32 gen; /* (any) odd while the object lives */
+	uint32_t index;
+	uint32_t next_free;
+	uint32_t ni;
+};
+
+struct p3_table {
+	uint32_t elem;                 /* bytes of one object */
+	p3_a32 nchunks;                /* (any) */
+	uint32_t free_head, free_tail; /* oldest first: handles come back late */
+	uint32_t live;
+	_Atomic(char *) chunk[P3_TABLE_CHUNKS]; /* (any) */
+};
+
+/* Each message asks the first two. */
+enum p3_table_id { P3_T_MD, P3_T_EQ, P3_T_ME, P3_T_PENDING, P3_TABLES };
+
+/* ---- memory regions ---- */
+
+struct p3_region {
+	char *start;
+	uint64_t size;      /* bytes in all */
+	struct p3_iov *iov; /* NULL: contiguous */
+};
+
+/* Addresses between which bytes of a region lie; a hint: for iovecs perhaps too wide. */
+struct p3_bounds {
+	const char *lo, *hi;
+};
+
+/* ---- who asks ---- */
+
+/* Two identifiers in a word, and what an entry wants of them: those that may be any are
+ * masked out. */
+struct p3_want {
+	uint64_t is, mask;
+};
+
+static inline uint64_t p3_pair(uint32_t high, uint32_t low)
+{
+	return (uint64_t)high << 32 | low;
+}
+
+static inline struct p3_want p3_want_id(ptl_process_id_t id)
+{
+	uint32_t pid = id.pid == PTL_PID_ANY ? 0 : UINT32_MAX;
+	uint32_t nid = id.nid == PTL_NID_ANY ? 0 : UINT32_MAX;
+	return (struct p3_want){p3_pair(id.pid, id.nid), p3_pair(pid, nid)};
+}
+
+static inline struct p3_want p3_want_owner(ptl_uid_t uid, ptl_jid_t jid)
+{
+	uint32_t any_jid = jid == PTL_JID_ANY ? 0 : UINT32_MAX;
+	uint32_t any_uid = uid == PTL_UID_ANY ? 0 : UINT32_MAX;
+	return (struct p3_want){p3_pair(jid, uid), p3_pair(any_jid, any_uid)};
+}
+
+static inline bool p3_is_wanted(struct p3_want want, uint64_t word)
+{
+	return ((word ^ want.is) & want.mask) == 0;
+}
+
+/* ---- objects ---- */
+
+struct p3_eq {
+	struct p3_object o;
+	struct p3_eq *next_dead; /* on the way to be retired by a host thread */
+	struct p3_evq_rx rx;     /* (any) */
+	struct p3_evq_tx tx;
+	_Atomic(ptl_eq_handler_t) handler; /* (any) */
+	p3_a32 ni;                         /* (any) as o.ni */
+	uint32_t n;
+	uint32_t owed; /* events of operations under way that will come here */
+};
+
+/*
+ * Words of an event record.  5..10 are the descriptor's snapshot.
+ *	0 match_bits  1 rlength  2 mlength  3 offset  4 hdr_data
+ *	5 md_handle  6 start  7 length  8 max_size  9 user_ptr  10 options:threshold
+ *	11 pid:nid  12 jid:uid  13 link:(unlinked, kind)  14 pt_index:ni_fail_type
+ */
+enum { P3_W_MD = 5 };
+
+/* Ours among a descriptor's options: it is of an interface of Cray's kind. */
+#define P3_MD_CRAY 0x80000000u
+
+/* Where a descriptor's events go, and which. */
+struct p3_sink {
+	struct p3_eq *eq; /* NULL: nowhere */
+	uint32_t eq_gen;  /* of eq when it was named: it may have been freed */
+	uint32_t options; /* the user's, and ours */
+};
+
+struct p3_md {
+	_Alignas(P3_LINE) struct p3_object o;
+	struct p3_region region;
+	int32_t threshold;
+	bool active;      /* may match */
+	bool exhausted;   /* became inactive by an operation */
+	bool unlink;      /* automatically */
+	bool owes_unlink; /* its UNLINK is counted in its queue's owed */
+	struct p3_sink sink;
+	uint32_t me;      /* index, P3_NONE: free floating */
+	uint32_t pending; /* operations between START and END */
+	uint64_t local_offset;
+	uint64_t snap[6]; /* words 5..10 of its events but for the threshold */
+};
+
+_Static_assert(sizeof(struct p3_md) == 2 * P3_CELL, "what a message takes is two lines");
+
+/* A long list is in no cache: one line says whether a request fits. */
+struct p3_me {
+	_Alignas(P3_LINE) struct p3_object o;
+	struct p3_want who; /* pid:nid */
+	ptl_match_bits_t bits;
+	ptl_match_bits_t ignore;
+	struct p3_md *md;
+	uint32_t pt_index;
+	uint8_t tuple; /* of an indexed list; P3_TUPLES: loose */
+	bool unlink;
+	/* the other line */
+	uint64_t label; /* orders the list */
+	struct p3_me *next, *prev;
+	struct p3_me *bucket_next, *bucket_prev;
+	ptl_process_id_t id;
+};
+
+_Static_assert(offsetof(struct p3_me, label) == P3_CELL, "the first line is full");
+
+/* One way to look at requests. */
+struct p3_tuple {
+	ptl_match_bits_t ignore;
+	uint64_t mask;  /* of pid:nid */
+	uint64_t first; /* no entry's label is before this */
+	uint32_t n;     /* entries */
+};
+
+#define P3_TUPLES 16u
+
+struct p3_bucket {
+	struct p3_me *head, *tail;
+};
+
+struct p3_portal {
+	struct p3_me *head, *tail;
+	uint32_t n;
+	bool indexed;
+	uint16_t used;          /* tuples that have entries, a bit each */
+	struct p3_bucket loose; /* entries for which no tuple was left */
+	struct p3_tuple tuple[P3_TUPLES];
+};
+
+static inline uint64_t p3_mix(uint64_t x)
+{
+	x *= 0x9e3779b97f4a7c15;
+	return x ^ x >> 32;
+}
+
+static inline bool p3_label_before(uint64_t a, uint64_t b)
+{
+	return (int64_t)(a - b) < 0;
+}
+
+struct p3_ac {
+	struct p3_want who;   /* pid:nid */
+	struct p3_want owner; /* jid:uid */
+	ptl_pt_index_t pt_index;
+	bool valid;
+};
+
+/* How many of something an interface has. */
+struct p3_use {
+	uint32_t cur, max;
+	uint64_t made;
+};
+
+enum p3_use_id { P3_U_MD, P3_U_EQ, P3_U_ME, P3_U_LIST, P3_U_OP, P3_USES };
+
+struct p3_ni {
+	p3_a32 gen; /* (any) odd while open */
+	uint32_t pid;
+	uint32_t options; /* ours, of all its descriptors */
+	ptl_ni_limits_t limits;
+	struct p3_portal *portal;
+	struct p3_bucket *bucket;
+	uint64_t bucket_mask;
+	struct p3_ac *ac;
+	struct p3_want ac0_owner; /* entry 0's, which most requests name, */
+	bool ac0_asks_owner;      /* and it asks for nothing else */
+	uint64_t drops, drop_bytes;
+	uint64_t received, received_bytes; /* requests accepted */
+	uint64_t sent, sent_bytes;         /* requests */
+	struct p3_use use[P3_USES];
+	uint64_t aligned[PTL_SR_MD_ALIGN_8 - PTL_SR_MD_ALIGN_128 + 1];
+};
+
+/* Of requests and entries in which all is alike that this tuple looks at. */
+static inline struct p3_bucket *p3_bucket_at(const struct p3_ni *ni,
+	const struct p3_tuple *t, uint32_t pt_index, uint32_t tuple,
+	ptl_match_bits_t bits, uint64_t who)
+{
+	uint64_t number = pt_index * P3_TUPLES + tuple;
+	uint64_t hash = p3_mix(p3_mix((bits & ~t->ignore) + number) ^ (who & t->mask));
+	return &ni->bucket[hash & ni->bucket_mask];
+}
+
+static inline void p3_use_more(struct p3_ni *ni, enum p3_use_id id)
+{
+	struct p3_use *u = &ni->use[id];
+	u->made++;
+	if (++u->cur > u->max)
+		u->max = u->cur;
+}
+
+static inline void p3_use_less(struct p3_ni *ni, enum p3_use_id id)
+{
+	ni->use[id].cur--;
+}
+
+#endif
