@@ -74,16 +74,13 @@ int PtlEQPoll(ptl_handle_eq_t *eq_handles, int size, ptl_time_t timeout,
 	P3_CALL(nic, PTL_EQ_INVALID);
 	if (size <= 0 || !of_one_interface(eq_handles, size))
 		return PTL_EQ_INVALID;
-	uint32_t n = (uint32_t)size, start = 0, which;
+	uint32_t n = (uint32_t)size, start = 0;
 	if (n > 1) {
 		start = p3_get(&turn) % n;
 		p3_set(&turn, start + 1);
 	}
-	int rc = p3_nic_eq_poll(
-		nic, eq_handles, n, start, timeout_ns(timeout), event, &which);
-	if (rc == PTL_OK || rc == PTL_EQ_DROPPED)
-		*which_eq = (int)which;
-	return rc;
+	return p3_nic_eq_poll(
+		nic, eq_handles, n, start, timeout_ns(timeout), event, which_eq);
 }
 
 int PtlProgress(ptl_handle_any_t handle, ptl_time_t timeout)

@@ -838,7 +838,7 @@ static void wait_for_event(struct p3_nic *n, struct poll *p, uint64_t ns)
 
 P3_PATH
 int p3_nic_eq_poll(struct p3_nic *n, const uint64_t *handles, uint32_t nq, uint32_t start,
-	uint64_t ns, ptl_event_t *event_out, uint32_t *which_out)
+	uint64_t ns, ptl_event_t *event_out, int *which_out)
 {
 	struct poll p = {.nic = n,
 		.handles = handles,
@@ -857,9 +857,10 @@ int p3_nic_eq_poll(struct p3_nic *n, const uint64_t *handles, uint32_t nq, uint3
 		if (p.rc == PTL_EQ_EMPTY && p3_get(&n->closing))
 			p.rc = PTL_EQ_INVALID;
 	}
-	*which_out = p.which;
-	bool any = p.rc == PTL_OK || p.rc == PTL_EQ_DROPPED;
-	return any && p.handler ? show(p.handler, event_out, p.rc) : p.rc;
+	if (p.rc != PTL_OK && p.rc != PTL_EQ_DROPPED)
+		return p.rc;
+	*which_out = (int)p.which;
+	return p.handler ? show(p.handler, event_out, p.rc) : p.rc;
 }
 
 static bool passes_until_any(struct p3_nic *n, struct p3_eq *eq)
@@ -885,17 +886,6 @@ static bool await_briefly(struct p3_nic *n, uint64_t handle)
 	return any;
 }
 
-/* Nothing there at the first look. */
-P3_PATH
-static __attribute__((noinline)) int wait_for(
-	struct p3_nic *n, uint64_t handle, uint64_t ns, ptl_event_t *event_out)
-{
-	uint32_t which;
-	if (ns && await_briefly(n, handle))
-		return p3_nic_eq_get(n, handle, ns, event_out);
-	return p3_nic_eq_poll(n, &handle, 1, 0, ns, event_out, &which);
-}
-
 /* The common case: one thread reads the queue, and an event lies there. */
 static inline bool take_at_once(struct p3_nic *n, uint64_t handle, ptl_event_t *event_out,
 	ptl_eq_handler_t *handler_out)
@@ -917,6 +907,22 @@ static inline bool take_at_once(struct p3_nic *n, uint64_t handle, ptl_event_t *
 	}
 	go_out(n);
 	return taken;
+}
+
+/*
+ * Nothing there at the first look.  What the second one cannot take, a queue that has
+ * overflowed, or has several readers, or none yet, is for the long way.
+ */
+P3_PATH
+static __attribute__((noinline)) int wait_for(
+	struct p3_nic *n, uint64_t handle, uint64_t ns, ptl_event_t *event_out)
+{
+	int which;
+	ptl_eq_handler_t handler;
+	if (ns && await_briefly(n, handle) &&
+		take_at_once(n, handle, event_out, &handler))
+		return handler ? show(handler, event_out, PTL_OK) : PTL_OK;
+	return p3_nic_eq_poll(n, &handle, 1, 0, ns, event_out, &which);
 }
 
 P3_PATH

@@ -298,9 +298,10 @@ int p3_nic_eq_peek(struct p3_nic *nic, uint64_t handle, ptl_event_t *event_out);
 int p3_nic_eq_get(
 	struct p3_nic *nic, uint64_t handle, uint64_t ns, ptl_event_t *event_out);
 
-/* The same of any of n queues, looking at queue start first; which of them, out. */
+/* The same of any of n queues, looking at queue start first; which of them, out, if
+ * there is an event. */
 int p3_nic_eq_poll(struct p3_nic *nic, const uint64_t *handles, uint32_t n,
-	uint32_t start, uint64_t ns, ptl_event_t *event_out, uint32_t *which_out);
+	uint32_t start, uint64_t ns, ptl_event_t *event_out, int *which_out);
 
 /* ---- peers ---- */
 

@@ -489,7 +489,7 @@ static void eq_get(struct input *in)
 {
 	ptl_event_t ev;
 	uint32_t n = 1 + in_below(in, 3);
-	uint32_t which;
+	int which;
 	uint64_t handles[4];
 	for (uint32_t i = 0; i < n; i++)
 		handles[i] = eqs[in_below(in, EQS)];

@@ -235,6 +235,58 @@ NODES_CASE(overflow_under_two_readers_stays_in_order, 2)
 	overflow_while_reading(ni, rank, 2);
 }
 
+struct flooded {
+	ptl_handle_eq_t eq;
+	unsigned waits; /* for each reader */
+};
+
+static void wait_in_flood(void *arg)
+{
+	const struct flooded *f = arg;
+	ptl_event_t ev;
+	for (unsigned i = 0; i < f->waits; i++) {
+		int rc = PtlEQWait(f->eq, &ev);
+		CHECK(rc == PTL_OK || rc == PTL_EQ_DROPPED);
+	}
+}
+
+/* Messages come all the time; each wait returns, and takes no more stack for that. */
+static void wait_while_messages_come(
+	ptl_handle_ni_t ni, unsigned rank, ptl_size_t count, unsigned readers)
+{
+	static p3_a32 left;
+	struct flooded f = {eq_new(ni, count), rounds(20000)};
+	unsigned char *buf = node_alloc(64);
+	struct side *side[2];
+	p3_set(&left, readers);
+	if (rank == 1)
+		post_md(ni, PT, 1,
+			md_of(buf, 64, MD_ANY | PTL_MD_EVENT_START_DISABLE, f.eq));
+	sync_nodes();
+	ptl_handle_md_t md = bind_md(ni, md_of(buf, 8, MD_QUIET, PTL_EQ_NONE));
+	while (rank == 0 && p3_get(&left))
+		CHECK_OK(PtlPut(md, PTL_NO_ACK_REQ, id_of(ni, 1), PT, 0, 1, 0, 0));
+	for (unsigned i = 0; rank == 1 && i < readers; i++)
+		side[i] = side_start_small(wait_in_flood, &f);
+	for (unsigned i = 0; rank == 1 && i < readers; i++) {
+		side_join(side[i]);
+		(void)p3_add32(&left, UINT32_MAX);
+	}
+	sync_nodes();
+}
+
+NODES_CASE(wait_on_an_overflowing_queue_returns, 2)
+{
+	UNUSED_ARGS;
+	wait_while_messages_come(ni, rank, 4, 1);
+}
+
+NODES_CASE(wait_of_two_readers_returns, 2)
+{
+	UNUSED_ARGS;
+	wait_while_messages_come(ni, rank, 1024, 2);
+}
+
 struct readers {
 	ptl_handle_eq_t eq;
 	unsigned n;
@@ -474,6 +526,8 @@ int main(void)
 		cmocka_unit_test(overflow_is_told_once_at_the_gap),
 		cmocka_unit_test(overflow_under_a_reader_shows_each_gap),
 		cmocka_unit_test(overflow_under_two_readers_stays_in_order),
+		cmocka_unit_test(wait_on_an_overflowing_queue_returns),
+		cmocka_unit_test(wait_of_two_readers_returns),
 		cmocka_unit_test(each_event_goes_to_one_of_two_readers),
 		cmocka_unit_test(each_event_goes_to_one_of_three_readers),
 		cmocka_unit_test(poll_finds_the_queue_with_the_event),

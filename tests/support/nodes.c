@@ -20,12 +20,13 @@
 #include <time.h>
 #include <unistd.h>
 
-#define WAIT_MS    30000u
-#define WATCHDOG_S 60u
-#define FAILURES   8
-#define LATE_MOST  5
-#define JID        77
-#define NID_BASE   10
+#define SMALL_STACK (256 << 10)
+#define WAIT_MS     30000u
+#define WATCHDOG_S  60u
+#define FAILURES    8
+#define LATE_MOST   5
+#define JID         77
+#define NID_BASE    10
 
 struct block {
 	struct block *next;
@@ -294,7 +295,8 @@ static void *side_main(void *arg)
 	return NULL;
 }
 
-struct side *side_start(void (*fn)(void *arg), void *arg)
+static struct side *start_side(
+	void (*fn)(void *arg), void *arg, const pthread_attr_t *attr)
 {
 	struct side *s = calloc(1, sizeof *s);
 	if (!s)
@@ -306,8 +308,23 @@ struct side *side_start(void (*fn)(void *arg), void *arg)
 	s->next = self->sides;
 	self->sides = s;
 	pthread_mutex_unlock(&self->lock);
-	if (pthread_create(&s->thread, NULL, side_main, s) != 0)
+	if (pthread_create(&s->thread, attr, side_main, s) != 0)
 		abort();
+	return s;
+}
+
+struct side *side_start(void (*fn)(void *arg), void *arg)
+{
+	return start_side(fn, arg, NULL);
+}
+
+struct side *side_start_small(void (*fn)(void *arg), void *arg)
+{
+	pthread_attr_t attr;
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, SMALL_STACK);
+	struct side *s = start_side(fn, arg, &attr);
+	pthread_attr_destroy(&attr);
 	return s;
 }
 

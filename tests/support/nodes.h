@@ -108,6 +108,7 @@ void gate_free(struct gate *g);
 /* A thread of the calling node. */
 struct side;
 struct side *side_start(void (*fn)(void *arg), void *arg);
+struct side *side_start_small(void (*fn)(void *arg), void *arg); /* with little stack */
 void side_join(struct side *s);
 
 /* As if it was killed: its firmware stops where it is, its socket breaks.  Called by
