@@ -17,7 +17,7 @@ static void format_at(struct p3_evq_ring *ring, uint32_t n, uint64_t start,
 	p3_release(&rx->where,
 		(uint64_t)(uintptr_t)ring | (uint64_t)__builtin_ctz(n)); /* EVQ.5 */
 	p3_set(&rx->inside, 0);
-	p3_set(&rx->shared, 0);
+	p3_release(&rx->shared, 0); /* EVQ.5 */
 	p3_set(&rx->owner, 0);
 	p3_release(&rx->name, P3_EVQ_FIRST); /* EVQ.5 */
 }

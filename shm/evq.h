@@ -35,7 +35,9 @@
  *	EVQ.5	name: retire releases 0, before the ring's memory can be formatted anew
  *		(head is released then) and before the queue's place gets another ring
  *		(where is released then) and name -> a reader that saw the new head, or
- *		the new ring, acquires another name than its own
+ *		the new ring, acquires another name than its own.  An owner that was told
+ *		to share is not waited for; so it looks at shared first: 0 of the next
+ *		queue (released then, too) means another name
  *
  * Numbers start so that the low 32 bits wrap after a few events.
  */
@@ -91,7 +93,7 @@ struct p3_evq_rx {
 	p3_a32 inside; /* the owner is in the middle of a get */
 	p3_a32 shared; /* the bias was revoked */
 	p3_a64 name;   /* which queue this is; 0: none, nothing may be taken */
-	p3_a64 where;  /* ring and n in one word, for all but the owner: EVQ.5 */
+	p3_a64 where;  /* ring and n in one word, for who comes late: EVQ.5 */
 };
 
 struct p3_evq_place {
@@ -195,8 +197,8 @@ static inline struct p3_event_record *p3_evq_look(
 	if (p3_get(&q->owner) != thread || p3_get(&q->inside))
 		return NULL;
 	p3_evq_enter(q);
-	if (__builtin_expect(p3_acquire(&q->name) == name && /* EVQ.5 */
-				     !p3_acquire(&q->shared),
+	if (__builtin_expect(!p3_acquire(&q->shared) && /* EVQ.4, before the name */
+				     p3_acquire(&q->name) == name, /* EVQ.5 */
 		    1)) {
 		uint64_t head = p3_get(&q->ring->head);
 		struct p3_event_record *rec = &q->ring->rec[head & (q->n - 1)];
