@@ -308,6 +308,7 @@ int p3_fw_peer_up(struct p3_nic *n, struct p3_cmd *c)
 	if (!info->base) {
 		know(p, info);
 		p->base = NULL;
+		p->page = NULL;
 		p->state = P3_EXPECTED;
 		p3_ids_renew(n);
 		p3_fw_readdress(n);

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <linux/memfd.h>
 #include <numa.h>
 #include <numaif.h>
@@ -15,6 +16,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #ifndef F_SEAL_FUTURE_WRITE
@@ -39,7 +41,7 @@ struct range {
 	bool own; /* a segment that this process has made */
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards ranges */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards ranges and rows */
 static struct range *ranges;
 
 static struct range *find_base(const void *base)
@@ -247,13 +249,15 @@ int p3_seg_reach(const void *at, uint64_t len)
 	return reached ? 0 : rc;
 }
 
+/* Who may not wait leaves it mapped. */
 void p3_seg_unmap(void *base, uint64_t len)
 {
-	pthread_mutex_lock(&lock);
+	if (!enter())
+		return;
 	struct range *r = find_base(base);
 	if (r && r->refs && --r->refs == 0)
 		(void)blank(base, len);
-	pthread_mutex_unlock(&lock);
+	leave();
 }
 
 /* ---- single pages of many segments, side by side ---- */
@@ -276,17 +280,26 @@ static char *take_place_in(struct row *r)
 	return NULL;
 }
 
+/* No file's, whatever was mapped there before. */
+static char *new_row(void)
+{
+	struct range *r = new_range(P3_HUGE);
+	if (!r)
+		return NULL;
+	r->refs = 1;
+	r->ino = 0;
+	r->dev = 0;
+	r->own = false;
+	return r->base;
+}
+
 static char *take_place(void)
 {
 	char *at = NULL;
 	for (struct row *r = rows; r < rows + P3_ROWS && !at; r++) {
-		struct range *range = r->base ? NULL : new_range(P3_HUGE);
-		if (range) {
-			range->refs = 1;
-			r->base = range->base;
-		}
-		if (r->base)
-			at = take_place_in(r);
+		if (!r->base && !(r->base = new_row()))
+			return NULL;
+		at = take_place_in(r);
 	}
 	return at;
 }
@@ -305,10 +318,11 @@ static void give_place(char *at)
 static int may_map_page(int fd)
 {
 	struct stat st;
-	if (fstat(fd, &st) != 0)
+	struct statfs fs;
+	if (fstat(fd, &st) != 0 || fstatfs(fd, &fs) != 0)
 		return -errno;
 	const struct range *r = find_file(&st);
-	return (r && r->own) || st.st_blksize != P3_PAGE ? -EINVAL : 0;
+	return (r && r->own) || fs.f_type == HUGETLBFS_MAGIC ? -EINVAL : 0;
 }
 
 static int map_page(int fd, uint64_t off, const void **at_out)
@@ -344,9 +358,10 @@ int p3_seg_map_page(int fd, uint64_t off, const void **at_out)
 
 void p3_seg_unmap_page(const void *at)
 {
-	pthread_mutex_lock(&lock);
+	if (!enter())
+		return;
 	give_place((char *)(uintptr_t)at);
-	pthread_mutex_unlock(&lock);
+	leave();
 }
 
 void p3_seg_forget_all(void)

@@ -91,10 +91,11 @@ int p3_seg_reach(const void *at, uint64_t len);
  * the CPU reads of the page tables for a few pages side by side is a line or two, for
  * pages of as many segments it is some lines for each.  -EINVAL: the segment has
  * hugepages, or is of this process (where two addresses for one word would hide a race
- * from ThreadSanitizer); -ENOMEM.  Then it is looked at where all of it is mapped.
+ * from ThreadSanitizer); -ENOMEM; -errno.  Then it is looked at where all of it is.
  */
 int p3_seg_map_page(int fd, uint64_t off, const void **at_out);
-/* It reads as zeros then, until the place is taken again. */
+/* It reads as zeros then, if the kernel has a mapping left for that, until the place is
+ * taken again. */
 void p3_seg_unmap_page(const void *at);
 
 /* End of a mapping (of a peer's, or an own segment's: closes the descriptor). */

@@ -750,6 +750,26 @@ static void seg_rows_of_pages_end(void **state)
 	close(fd);
 }
 
+/* The row lies where a segment was: that one comes back elsewhere, and whole. */
+static void seg_row_is_nobodys_segment(void **state)
+{
+	(void)state;
+	p3_seg_forget_all(); /* so that the row is made anew */
+	int fd = foreign(HUGE, SEALS, 's'), other = foreign_page('r');
+	const char *before = map(fd, HUGE);
+	p3_seg_unmap((void *)(uintptr_t)before, HUGE);
+	const volatile char *at = map_page(other);
+	assert_ptr_equal(at, before); /* or this tests nothing */
+	const char *again = map(fd, HUGE);
+	assert_ptr_not_equal(again, before);
+	assert_int_equal(again[0], 's');
+	p3_seg_unmap((void *)(uintptr_t)again, HUGE);
+	assert_int_equal(at[7], 'r');
+	unmap_page(at);
+	close(fd);
+	close(other);
+}
+
 static int write_page(void *arg)
 {
 	const int *fd = arg;
@@ -931,6 +951,7 @@ int main(void)
 		cmocka_unit_test(seg_pages_of_several_lie_side_by_side),
 		cmocka_unit_test(seg_pages_that_cannot_be_had_take_none_away),
 		cmocka_unit_test(seg_rows_of_pages_end),
+		cmocka_unit_test(seg_row_is_nobodys_segment),
 		cmocka_unit_test(seg_page_is_read_only_and_not_inherited),
 		cmocka_unit_test(seg_of_a_peer_is_read_only),
 		cmocka_unit_test(seg_is_not_inherited),
