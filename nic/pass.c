@@ -3,6 +3,7 @@
 #include "nic/fw.h"
 
 #define P3_PASS_MSGS   16u
+#define P3_PASS_MOST   128u /* where nodes share CPUs, and each lane has one */
 #define P3_PASS_BYTES  65536u
 #define P3_UNLOOKED    8u  /* passes at most between two looks */
 #define P3_AHEAD       8u  /* lanes asked for before they are polled */
@@ -388,7 +389,8 @@ static inline void visit_one_of_many(struct p3_nic *n, struct p3_peer *p, uint64
 {
 	bool all = !n->crowded || p->deep || number % P3_PROBING == 0;
 	uint32_t before = n->msgs;
-	poll_peer(n, p, all ? P3_PASS_MSGS : before + 1);
+	uint32_t most = before + P3_PASS_MSGS;
+	poll_peer(n, p, !all ? before + 1 : most < n->most ? most : n->most);
 	if (n->msgs - before > 1)
 		p->deep = P3_DEEPEST;
 	else if (p->deep)
@@ -399,15 +401,18 @@ static inline void visit_one_of_many(struct p3_nic *n, struct p3_peer *p, uint64
  * Many lanes: the lines that came from another CPU are asked for while the lanes before
  * are worked on, and earlier those that say where they are; but not those of lanes that
  * had their turn: their producers write there soon.  The next pass begins behind the lane
- * that this one stops at.
+ * that this one stops at.  Where nodes share CPUs all are waited for at once, and each
+ * beginning without what was asked for costs more than the lease held for longer.
  */
 static void poll_many(struct p3_nic *n)
 {
+	if (n->crowded && n->nhot >= P3_PASS_MSGS) /* who has taken all is not cut */
+		n->most = n->nhot < P3_PASS_MOST ? n->nhot + 1 : P3_PASS_MOST;
 	uint32_t i = n->turn < n->nhot ? n->turn : 0;
 	uint64_t passes = p3_get(&n->count[P3_C_PASSES]);
 	for (uint32_t k = 0; k < P3_AHEAD && k < n->nhot; k++)
 		p3_ring_ask(lane_at(n, i + k));
-	for (uint32_t left = n->nhot; left && n->msgs < P3_PASS_MSGS; left--) {
+	for (uint32_t left = n->nhot; left && n->msgs < n->most; left--) {
 		if (left > 2 * P3_AHEAD)
 			ask_for_peer(peer_at(n, i + 2 * P3_AHEAD));
 		if (left > P3_AHEAD)
@@ -443,9 +448,8 @@ static inline void poll_lanes(struct p3_nic *n)
 static bool has_emptied(const struct p3_nic *n)
 {
 	return ((n->dense && n->nhot > n->few) || n->conf.cpus <= 1) && n->msgs &&
-	       4 * n->msgs >= n->nhot && n->msgs < P3_PASS_MSGS &&
-	       p3_list_empty(&n->pulls) && p3_list_empty(&n->sources) &&
-	       p3_list_empty(&n->blocked);
+	       4 * n->msgs >= n->nhot && n->msgs < n->most && p3_list_empty(&n->pulls) &&
+	       p3_list_empty(&n->sources) && p3_list_empty(&n->blocked);
 }
 
 static void rare(struct p3_nic *n)
@@ -469,6 +473,7 @@ bool p3_fw_pass(struct p3_nic *n)
 {
 	n->worked = false;
 	n->msgs = 0;
+	n->most = P3_PASS_MSGS;
 	n->bytes = 0;
 	FAULT_POINT("pass.begun");
 	if (__builtin_expect(p3_mbx_any(n->mailbox), 0))
@@ -477,7 +482,7 @@ bool p3_fw_pass(struct p3_nic *n)
 		poll_wire(n);
 	poll_lanes(n);
 	if (__builtin_expect(n->bytes >= P3_PASS_BYTES, 0))
-		n->msgs = P3_PASS_MSGS; /* cut: transfers count bytes anew */
+		n->msgs = n->most; /* cut: transfers count bytes anew */
 	if (!p3_list_empty(&n->pulls))
 		p3_fw_move(n);
 	if (!p3_list_empty(&n->sources))

@@ -348,7 +348,8 @@ struct p3_nic {
 	bool posted;       /* an event or result was made since the last look */
 	bool worked;       /* this pass found something */
 	bool some_bad;
-	uint32_t msgs;  /* taken in this pass */
+	uint32_t msgs;  /* taken in this pass, */
+	uint32_t most;  /* and so many at most */
 	uint64_t bytes; /* moved in this pass */
 	struct p3_peer **hot;
 	uint32_t nhot;
