@@ -44,7 +44,8 @@ static void let_go(struct p3_nic *n, struct wait *w)
 static bool look_whole(struct p3_nic *n, struct wait *w)
 {
 	bool worked = false;
-	for (uint32_t turn = 0; turn < P3_WHOLE_TURNS && w->unlooked; turn++) {
+	for (uint32_t turn = 0; turn < P3_WHOLE_TURNS && w->unlooked;
+		turn += p3_fw_share(n)) {
 		w->unlooked = p3_fw_pass(n);
 		worked |= w->unlooked;
 	}
@@ -828,7 +829,7 @@ static void wait_for_event(struct p3_nic *n, struct poll *p, uint64_t ns)
 	if (ns) {
 		(void)wait_until(n, ns, &wants, poll_ready, p);
 	} else if (p3_fw_enter(n, P3_LEASE_HOST)) {
-		for (uint32_t turn = 0; turn < P3_WHOLE_TURNS; turn++)
+		for (uint32_t turn = 0; turn < P3_WHOLE_TURNS; turn += p3_fw_share(n))
 			if (!p3_fw_pass(n) || is_any_there(p))
 				break;
 		p3_fw_leave(n);

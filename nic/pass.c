@@ -2,10 +2,9 @@
 /* The firmware's main loop, one bounded pass of it; command dispatch; wake-ups. */
 #include "nic/fw.h"
 
-#define P3_PASS_MSGS   16u
 #define P3_PASS_MOST   128u /* where nodes share CPUs, and each lane has one */
 #define P3_PASS_BYTES  65536u
-#define P3_UNLOOKED    8u  /* passes at most between two looks */
+#define P3_UNLOOKED    8u  /* shares at most between two looks */
 #define P3_AHEAD       8u  /* lanes asked for before they are polled */
 #define P3_COOL_PASSES 64u /* between looks for lanes that are quiet */
 #define P3_DEEPEST     4u  /* takes all that a pass may, or so many more visits do */
@@ -407,12 +406,13 @@ static inline void visit_one_of_many(struct p3_nic *n, struct p3_peer *p, uint64
 static void poll_many(struct p3_nic *n)
 {
 	if (n->crowded && n->nhot >= P3_PASS_MSGS) /* who has taken all is not cut */
-		n->most = n->nhot < P3_PASS_MOST ? n->nhot + 1 : P3_PASS_MOST;
+		n->most = (n->nhot < P3_PASS_MOST ? n->nhot : P3_PASS_MOST) + 1;
 	uint32_t i = n->turn < n->nhot ? n->turn : 0;
 	uint64_t passes = p3_get(&n->count[P3_C_PASSES]);
 	for (uint32_t k = 0; k < P3_AHEAD && k < n->nhot; k++)
 		p3_ring_ask(lane_at(n, i + k));
-	for (uint32_t left = n->nhot; left && n->msgs < n->most; left--) {
+	for (uint32_t left = n->nhot;
+		left && n->msgs < n->most && n->bytes < P3_PASS_BYTES; left--) {
 		if (left > 2 * P3_AHEAD)
 			ask_for_peer(peer_at(n, i + 2 * P3_AHEAD));
 		if (left > P3_AHEAD)
@@ -497,7 +497,8 @@ bool p3_fw_pass(struct p3_nic *n)
 	if (n->crowded)
 		p3_set(&n->emptied, has_emptied(n));
 	/* What a busy holder wrote is visible; sleepers are told when it pauses. */
-	if ((n->ntouched || n->posted) && (!n->worked || ++n->unlooked >= P3_UNLOOKED))
+	if ((n->ntouched || n->posted) &&
+		(!n->worked || (n->unlooked += p3_fw_share(n)) >= P3_UNLOOKED))
 		p3_fw_look(n);
 	FAULT_POINT("pass.done");
 	uint64_t passes = p3_get(&n->count[P3_C_PASSES]) + 1;

@@ -343,7 +343,7 @@ struct p3_nic {
 	struct p3_ids *ids;              /* NULL: first_nid does */
 	struct p3_peer *touched[P3_TOUCHED];
 	uint32_t ntouched;
-	uint32_t unlooked; /* passes since the last look */
+	uint32_t unlooked; /* shares since the last look: p3_fw_share() */
 	bool light;        /* all nodes fence heavily: a message need not */
 	bool posted;       /* an event or result was made since the last look */
 	bool worked;       /* this pass found something */

@@ -370,6 +370,7 @@ void p3_seg_forget_all(void)
 	pthread_mutex_init(&lock, NULL);
 	ranges = NULL;
 	memset(rows, 0, sizeof rows);
+	here = false;
 }
 
 int p3_seg_reserve_range(const struct p3_seg *seg, uint64_t off, uint64_t len)

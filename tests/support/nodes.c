@@ -322,7 +322,8 @@ struct side *side_start_small(void (*fn)(void *arg), void *arg)
 {
 	pthread_attr_t attr;
 	pthread_attr_init(&attr);
-	pthread_attr_setstacksize(&attr, SMALL_STACK);
+	if (pthread_attr_setstacksize(&attr, SMALL_STACK) != 0)
+		abort();
 	struct side *s = start_side(fn, arg, &attr);
 	pthread_attr_destroy(&attr);
 	return s;
