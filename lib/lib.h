@@ -96,13 +96,13 @@ extern __thread struct p3_thread p3_thread __attribute__((tls_model("initial-exe
 static inline struct p3_node *p3_node(void)
 {
 	struct p3_node *node = p3_thread.node;
-	return __builtin_expect(node != NULL, 0) ? node : &p3_process;
+	return p3_unlikely(node != NULL) ? node : &p3_process;
 }
 
 static inline bool p3_is_up(struct p3_node *node)
 {
-	p3_a32 *up = p3_acquire(&node->up);               /* INIT.1 */
-	return __builtin_expect(up && p3_acquire(up), 1); /* INIT.1 */
+	p3_a32 *up = p3_acquire(&node->up);     /* INIT.1 */
+	return p3_likely(up && p3_acquire(up)); /* INIT.1 */
 }
 
 static inline bool p3_by_yod(struct p3_node *node)

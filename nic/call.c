@@ -58,8 +58,7 @@ static bool progress(struct p3_nic *n, struct wait *w)
 	if (!w->held)
 		w->held = p3_fw_enter(n, P3_LEASE_HOST);
 	if (w->held)
-		return __builtin_expect(w->unlooked, 0) ? look_whole(n, w)
-							: p3_fw_pass(n);
+		return p3_unlikely(w->unlooked) ? look_whole(n, w) : p3_fw_pass(n);
 	if (!p3_get(&n->lease.want))
 		p3_set(&n->lease.want, 1);
 	FAULT_POINT("lease.wanted");
@@ -354,7 +353,7 @@ static inline void go_out(struct p3_nic *n)
 	atomic_signal_fence(memory_order_seq_cst);
 	self.inside--;
 	atomic_signal_fence(memory_order_seq_cst);
-	if (__builtin_expect(self.left_behind && !self.inside, 0))
+	if (p3_unlikely(self.left_behind && !self.inside))
 		see_to_them(n);
 }
 
@@ -368,14 +367,14 @@ static inline int do_once(struct p3_nic *n, struct p3_cmd *c)
 	int rc;
 	P3_PROBE2(command, c->op, n->conf.nid);
 	P3_TRACE(command, n, c);
-	if (__builtin_expect(p3_fw_enter(n, P3_LEASE_HOST), 1)) {
+	if (p3_likely(p3_fw_enter(n, P3_LEASE_HOST))) {
 		FAULT_POINT("command.held");
 		P3_TRACE(focus, n, (struct p3_topic){P3_TRACE_NOBODY, 0}, c->trace);
 		rc = c->op == P3_OP_PUT ? p3_fw_put(n, c) : p3_fw_exec(n, c);
 		FAULT_POINT("command.executed");
 		/* A caller that only tries again must still see what it waits for: room,
 		 * or the end of a transfer. */
-		if (__builtin_expect(!p3_list_empty(&n->blocked) || is_in_use(rc), 0))
+		if (p3_unlikely(!p3_list_empty(&n->blocked) || is_in_use(rc)))
 			(void)p3_fw_pass(n);
 		p3_fw_leave(n);
 	} else {
@@ -445,7 +444,7 @@ static P3_RARE int feed_and_do(struct p3_nic *n, struct p3_cmd *c, int rc)
 static inline int do_inside(struct p3_nic *n, struct p3_cmd *c)
 {
 	int rc = do_once(n, c);
-	return __builtin_expect(rc == PTL_OK, 1) ? rc : feed_and_do(n, c, rc);
+	return p3_likely(rc == PTL_OK) ? rc : feed_and_do(n, c, rc);
 }
 
 /* ---- from a signal handler that interrupted a call ---- */
@@ -538,7 +537,7 @@ static P3_RARE int do_interrupting(struct p3_nic *n, struct p3_cmd *c)
 P3_PATH
 int p3_nic_do(struct p3_nic *n, struct p3_cmd *c)
 {
-	if (__builtin_expect(self.inside != 0, 0))
+	if (p3_unlikely(self.inside != 0))
 		return do_interrupting(n, c);
 	come_in();
 	int rc = do_inside(n, c);
@@ -680,7 +679,7 @@ int p3_nic_eq_free(struct p3_nic *n, uint64_t handle)
 static inline uint32_t this_thread(void)
 {
 	static p3_a32 last;
-	if (__builtin_expect(!self.number, 0))
+	if (p3_unlikely(!self.number))
 		self.number = p3_add32(&last, 1) + 1;
 	return self.number;
 }
@@ -848,7 +847,7 @@ int p3_nic_eq_poll(struct p3_nic *n, const uint64_t *handles, uint32_t nq, uint3
 		.start = start,
 		.rc = PTL_EQ_EMPTY,
 		.interrupts = self.inside != 0};
-	if (__builtin_expect(p.interrupts, 0)) {
+	if (p3_unlikely(p.interrupts)) {
 		(void)poll_ready(&p);
 	} else {
 		come_in();
@@ -894,11 +893,11 @@ static inline bool take_at_once(struct p3_nic *n, uint64_t handle, ptl_event_t *
 	uint64_t head;
 	bool taken = false;
 	struct p3_eq *eq = p3_table_at(&n->table[P3_T_EQ], p3_handle_index(handle));
-	if (__builtin_expect(!eq, 0))
+	if (p3_unlikely(!eq))
 		return false;
 	come_in();
 	struct p3_event_record *rec = p3_evq_look(&eq->rx, handle, this_thread(), &head);
-	if (__builtin_expect(rec != NULL, 1)) {
+	if (p3_likely(rec != NULL)) {
 		*handler_out = p3_get(&eq->handler);
 		p3_event_from_record(&rec->words, head + 1, handle, event_out);
 		taken = p3_evq_took(&eq->rx, rec, head);
@@ -930,9 +929,9 @@ P3_PATH
 int p3_nic_eq_get(struct p3_nic *n, uint64_t handle, uint64_t ns, ptl_event_t *event_out)
 {
 	ptl_eq_handler_t handler;
-	if (__builtin_expect(!take_at_once(n, handle, event_out, &handler), 0))
+	if (p3_unlikely(!take_at_once(n, handle, event_out, &handler)))
 		return wait_for(n, handle, ns, event_out);
-	if (__builtin_expect(handler != NULL, 0))
+	if (p3_unlikely(handler != NULL))
 		return show(handler, event_out, PTL_OK);
 	return PTL_OK;
 }

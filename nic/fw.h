@@ -214,7 +214,7 @@ static inline void p3_fw_commit(struct p3_md *md, const struct p3_hit *hit)
 
 static inline bool p3_fw_may_unlink(const struct p3_md *md)
 {
-	return __builtin_expect(md->exhausted && md->unlink, 0);
+	return p3_unlikely(md->exhausted && md->unlink);
 }
 
 /*
@@ -450,7 +450,7 @@ static inline bool p3_fw_has_response(struct p3_peer *p)
 }
 static inline void p3_fw_take_responses(struct p3_nic *n, struct p3_peer *p)
 {
-	while (__builtin_expect(p3_fw_has_response(p), 0))
+	while (p3_unlikely(p3_fw_has_response(p)))
 		if (!p3_fw_take_response(n, p))
 			break;
 }
@@ -575,7 +575,7 @@ bool p3_fw_look_for_room(struct p3_peer *p, struct p3_ring_tx *r, uint32_t k);
 /* For a message of k cells; looks at the credit if need be. */
 static inline bool p3_fw_room(struct p3_peer *p, struct p3_ring_tx *r, uint32_t k)
 {
-	return __builtin_expect(p3_ring_fits(r, k + p3_ring_pad(r, k)), 1) ||
+	return p3_likely(p3_ring_fits(r, k + p3_ring_pad(r, k))) ||
 	       p3_fw_look_for_room(p, r, k);
 }
 bool p3_fw_grow_requests(struct p3_nic *n, struct p3_peer *p); /* true: now */
@@ -620,7 +620,7 @@ static inline void p3_fw_fence(struct p3_nic *n, bool (*heavy)(void))
 {
 	if (!n->conf.membarrier)
 		p3_fence();
-	else if (__builtin_expect(!heavy(), 0))
+	else if (p3_unlikely(!heavy()))
 		p3_fw_warn_refused();
 }
 void p3_wake_peer(struct p3_nic *n, p3_a32 *asleep);
@@ -632,7 +632,7 @@ static inline void p3_fw_touch(struct p3_nic *n, struct p3_peer *p)
 {
 	if (p->touched)
 		return;
-	if (__builtin_expect(n->ntouched == P3_TOUCHED, 0))
+	if (p3_unlikely(n->ntouched == P3_TOUCHED))
 		p3_fw_look(n);
 	p->touched = true;
 	n->touched[n->ntouched++] = p;
@@ -645,7 +645,7 @@ static inline bool p3_fw_enter(struct p3_nic *n, enum p3_lease_holder who)
 	p3_count(&n->count[who == P3_LEASE_NIC ? P3_C_LEASE_NIC : P3_C_LEASE_HOST], 1);
 	FAULT_POINT("lease.taken");
 	P3_TRACE(lease, n, who);
-	if (__builtin_expect(p3_mbx_any(n->mailbox), 0))
+	if (p3_unlikely(p3_mbx_any(n->mailbox)))
 		p3_fw_mail(n);
 	return true;
 }

@@ -44,7 +44,7 @@ struct p3_trace {
 /* A place that is watched: nothing but one branch of n's while the trace is off. */
 #define P3_TRACE(what, ...)                                                              \
 	do {                                                                             \
-		if (__builtin_expect(n->traced != NULL, 0)) {                            \
+		if (p3_unlikely(n->traced != NULL)) {                                    \
 			p3_trace_##what(__VA_ARGS__);                                    \
 			__asm__ __volatile__(""); /* or it returns to the caller */      \
 		}                                                                        \

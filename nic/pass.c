@@ -205,7 +205,7 @@ static inline void gather(struct p3_nic *n, struct looks *l)
 static inline void look(struct p3_nic *n, const struct looks *l)
 {
 	for (uint32_t i = 0; i < l->n; i++)
-		if (__builtin_expect(p3_get(l->at[i].cold) | p3_get(l->at[i].asleep), 0))
+		if (p3_unlikely(p3_get(l->at[i].cold) | p3_get(l->at[i].asleep)))
 			tell(n, l->at[i]);
 }
 
@@ -283,7 +283,7 @@ void p3_fw_leave(struct p3_nic *n)
 	p3_lease_give(&n->lease);
 	p3_fence_light(light); /* LEASE.2, PARK.1, COLD.1 */
 	uint32_t news = p3_get(l.cold) | p3_get(l.asleep) | p3_get(&n->parked);
-	if (__builtin_expect(news || p3_mbx_any(mailbox), 0)) /* MBX.4 */
+	if (p3_unlikely(news || p3_mbx_any(mailbox))) /* MBX.4 */
 		left(n, l.asleep, l.cold, l.bell, posted, mailbox);
 }
 
@@ -317,7 +317,7 @@ static inline void expect_more(
 /* Until so many messages were taken in this pass. */
 static inline void poll_peer(struct p3_nic *n, struct p3_peer *p, uint32_t most)
 {
-	if (__builtin_expect(p->bad || !p3_fw_ready(n, p), 0))
+	if (p3_unlikely(p->bad || !p3_fw_ready(n, p)))
 		return;
 	uint32_t before = n->msgs;
 	uint64_t from = p->req_in.pos;
@@ -476,12 +476,12 @@ bool p3_fw_pass(struct p3_nic *n)
 	n->most = P3_PASS_MSGS;
 	n->bytes = 0;
 	FAULT_POINT("pass.begun");
-	if (__builtin_expect(p3_mbx_any(n->mailbox), 0))
+	if (p3_unlikely(p3_mbx_any(n->mailbox)))
 		p3_fw_mail(n);
-	if (__builtin_expect(n->wire != NULL, 0))
+	if (p3_unlikely(n->wire != NULL))
 		poll_wire(n);
 	poll_lanes(n);
-	if (__builtin_expect(n->bytes >= P3_PASS_BYTES, 0))
+	if (p3_unlikely(n->bytes >= P3_PASS_BYTES))
 		n->msgs = n->most; /* cut: transfers count bytes anew */
 	if (!p3_list_empty(&n->pulls))
 		p3_fw_move(n);
@@ -489,10 +489,10 @@ bool p3_fw_pass(struct p3_nic *n)
 		p3_fw_source(n);
 	if (!p3_list_empty(&n->blocked))
 		p3_fw_unblock(n);
-	if (__builtin_expect(p3_get(&n->hungry) != P3_MBX_NONE, 0) &&
+	if (p3_unlikely(p3_get(&n->hungry) != P3_MBX_NONE) &&
 		n->table[P3_T_PENDING].free_head != P3_NONE)
 		feed(n);
-	if (__builtin_expect(n->some_bad || n->conf.nnodes > P3_ALL_HOT, 0))
+	if (p3_unlikely(n->some_bad || n->conf.nnodes > P3_ALL_HOT))
 		rare(n);
 	if (n->crowded)
 		p3_set(&n->emptied, has_emptied(n));
@@ -505,7 +505,7 @@ bool p3_fw_pass(struct p3_nic *n)
 	p3_set(&n->count[P3_C_PASSES], passes);
 	if (!n->worked)
 		p3_count(&n->drained, 1);
-	if (__builtin_expect(passes % P3_MIRROR_PASSES == 0, 0))
+	if (p3_unlikely(passes % P3_MIRROR_PASSES == 0))
 		p3_fw_mirror(n, p3_lease_held_by(&n->lease));
 	return n->worked;
 }

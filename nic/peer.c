@@ -10,7 +10,7 @@
 struct p3_peer *p3_fw_find(struct p3_nic *n, ptl_process_id_t who)
 {
 	uint32_t index = who.nid - n->first_nid;
-	if (__builtin_expect(index < n->nids, 1))
+	if (p3_likely(index < n->nids))
 		return &n->peer[index];
 	return n->ids ? p3_ids_find(n, who) : NULL;
 }

@@ -26,7 +26,7 @@ struct request {
  * with nothing behind it would look for ever like something that it has not taken. */
 static inline void count_answer(struct p3_nic *n, struct p3_peer *p)
 {
-	if (__builtin_expect(++p->nanswered >= 8 && !p->rsp_full, 0))
+	if (p3_unlikely(++p->nanswered >= 8 && !p->rsp_full))
 		p3_fw_grow_responses(n, p);
 }
 
@@ -123,7 +123,7 @@ static inline void deposit(
 	const struct p3_region *to = &hit->md->region;
 	const char *from = (const char *)r->cell + 48;
 	uint64_t len = hit->mlength;
-	if (__builtin_expect(len == 8 && r->ask.length == 8 && !to->iov, 1))
+	if (p3_likely(len == 8 && r->ask.length == 8 && !to->iov))
 		memcpy(to->start + hit->offset, r->data, 8);
 	else if (p3_copies_few(n, to, len))
 		p3_copy_few(to->start + hit->offset, from, len);
@@ -188,7 +188,7 @@ static inline void put_eager(struct p3_nic *n, struct p3_peer *p, const struct r
 {
 	bool ack = wants_ack(r, hit->md);
 	uint32_t link = count_in(n, hit);
-	if (__builtin_expect(p3_wants(&hit->md->sink, PTL_EVENT_PUT_START), 0))
+	if (p3_unlikely(p3_wants(&hit->md->sink, PTL_EVENT_PUT_START)))
 		put_started(n, *r, *hit, link);
 	deposit(n, r, hit);
 	FAULT_POINT("put.deposited");
@@ -221,7 +221,7 @@ static bool may_swap(struct p3_nic *n, struct p3_peer *p, const struct p3_hit *h
 
 static bool must_yield(struct p3_nic *n, struct p3_peer *p, const struct p3_hit *hit)
 {
-	return __builtin_expect(n->swapper && n->swapper != p, 0) &&
+	return p3_unlikely(n->swapper && n->swapper != p) &&
 	       p3_bounds_meet(
 		       n->swapper_wants, &hit->md->region, hit->offset, hit->mlength) &&
 	       p3_fw_swap_waits(n);
@@ -468,7 +468,7 @@ static P3_RARE bool control_cell(
 static inline void taken(struct p3_nic *n, struct p3_peer *p, const struct request *r)
 {
 	p3_ring_take(&p->req_in, r->ncells);
-	if (__builtin_expect(n->swapper == p, 0))
+	if (p3_unlikely(n->swapper == p))
 		n->swapper = NULL;
 	n->worked = true;
 	n->msgs++;
@@ -493,24 +493,24 @@ bool p3_fw_take_request(struct p3_nic *n, struct p3_peer *p)
 	/* LANE.1: what the peer answered before it sent this comes first, so that an
 	 * operation's END is there before the partner's own message about it. */
 	p3_fw_take_responses(n, p);
-	if (__builtin_expect(p->bad, 0))
+	if (p3_unlikely(p->bad))
 		return false;
 	uint32_t kind = p3_word0_kind(w0), ncells = p3_word0_ncells(w0);
-	if (__builtin_expect(!p3_ring_sane(&p->req_in, kind, ncells), 0)) {
+	if (p3_unlikely(!p3_ring_sane(&p->req_in, kind, ncells))) {
 		p3_fw_bad_peer(n, p, "a request of impossible size");
 		return false;
 	}
-	if (__builtin_expect(kind <= P3_REQ_SWITCH, 0))
+	if (p3_unlikely(kind <= P3_REQ_SWITCH))
 		return control_cell(n, p, kind, ncells);
 	if (ncells > 1)
 		p3_cells_soon(c, ncells);
-	if (__builtin_expect(n->nlong, 0))
+	if (p3_unlikely(n->nlong))
 		p3_fw_look_ahead(n, p, ncells);
 	load(p, c, w0, &r);
-	if (__builtin_expect(r.ask.who >> 32 == P3_JOB_NO_PID, 0))
+	if (p3_unlikely(r.ask.who >> 32 == P3_JOB_NO_PID))
 		return false; /* its interface is new, yod's word is on the way */
 	const char *why = wrong(n, &r);
-	if (__builtin_expect(why != NULL, 0)) {
+	if (p3_unlikely(why != NULL)) {
 		p3_fw_bad_peer(n, p, why);
 		return false;
 	}

@@ -41,7 +41,7 @@ static inline bool is_long_put(const struct p3_nic *n, const struct p3_peer *p,
 	const struct load *l, uint64_t len)
 {
 	return len > eager_most(&p->req_out) ||
-	       (__builtin_expect(len > P3_EAGER_MOST_HEAP, 0) &&
+	       (p3_unlikely(len > P3_EAGER_MOST_HEAP) &&
 		       p3_sink_for(l->sink, PTL_EVENT_SEND_END) &&
 		       p3_xfer_is_faster(n, p, l->region, l->offset, len));
 }
@@ -86,8 +86,7 @@ static inline bool has_room(struct p3_nic *n, struct p3_peer *p, const struct ne
 static inline void count_request(
 	struct p3_nic *n, struct p3_peer *p, const struct need *need)
 {
-	if (__builtin_expect(!p->req_full, 0) && wants_full_ring(n, need) &&
-		++p->nsent >= 8)
+	if (p3_unlikely(!p->req_full) && wants_full_ring(n, need) && ++p->nsent >= 8)
 		(void)p3_fw_grow_requests(n, p);
 }
 
@@ -125,7 +124,7 @@ static inline void fill_data(const struct p3_nic *n, struct p3_cell *c,
 			p3_region_read(r, offset, (char *)c + 48, length);
 		return;
 	}
-	if (__builtin_expect(length == 8 && !r->iov, 1))
+	if (p3_likely(length == 8 && !r->iov))
 		memcpy(d, r->start + offset, 8);
 	else
 		p3_region_read(r, offset, d, length);
@@ -163,7 +162,7 @@ static inline void publish(struct p3_nic *n, struct p3_peer *p, uint64_t word0,
 	if (need->cells > 1)
 		p3_ring_own_more(&p->req_out, need->cells);
 	p->rsp_used += need->rsp;
-	if (__builtin_expect(!p->hot, 0))
+	if (p3_unlikely(!p->hot))
 		p3_fw_heat(n, p); /* answers will come; or it is this node itself */
 	p3_fw_touch(n, p);
 	n->worked = true;
@@ -357,7 +356,7 @@ static inline bool put_now(
 	p3_count(&n->count[need.cells == 1 ? P3_C_PUT_INLINE : P3_C_PUT_EAGER], 1);
 	p3_fw_threshold(md);
 	uint32_t link = n->next_link++;
-	if (__builtin_expect(p3_wants(&md->sink, PTL_EVENT_SEND_START), 0))
+	if (p3_unlikely(p3_wants(&md->sink, PTL_EVENT_SEND_START)))
 		send_started(n, m, md, link);
 	if (p3_fw_may_unlink(md))
 		send_unlinks(n, m, md, link);
@@ -394,7 +393,7 @@ static P3_RARE int admit(struct p3_nic *n, struct p3_peer *p, uint32_t kind,
 		p3_span_begin(&t->send, source, offset);
 	}
 	FAULT_POINT("request.admitted");
-	if (__builtin_expect(n->traced != NULL, 0))
+	if (p3_unlikely(n->traced != NULL))
 		t->command = n->trace.command;
 	p3_use_more(&n->ni[t->ni], P3_U_OP);
 	count_sent(&n->ni[t->ni], kind == P3_REQ_GET ? 0 : m->length);
@@ -441,7 +440,7 @@ int p3_fw_put(struct p3_nic *n, struct p3_cmd *c)
 	m->ack = m->ack && p3_sink_eq(&md->sink);
 	struct p3_peer *p = p3_fw_find(n, m->target);
 	struct p3_peer *to = p;
-	if (__builtin_expect(is_live(p, m->target.pid), 1)) {
+	if (p3_likely(is_live(p, m->target.pid))) {
 		if (put_now(n, p, m, md))
 			return PTL_OK;
 	} else {
@@ -610,7 +609,7 @@ static bool send_one(struct p3_nic *n, struct p3_peer *p, struct p3_pending *t)
 	if (!has_room(n, p, &need))
 		return false;
 	if (need.slot) {
-		if (__builtin_expect(n->swapper != NULL, 0) && must_wait(n, t))
+		if (p3_unlikely(n->swapper != NULL) && must_wait(n, t))
 			return false;
 		t->xfer = p3_xfer_alloc(n, p, P3_X_OWN);
 		if (!t->xfer)
@@ -894,7 +893,7 @@ bool p3_fw_take_response(struct p3_nic *n, struct p3_peer *p)
 {
 	uint64_t w0;
 	const struct p3_cell *c = p3_ring_peek(&p->rsp_in, &w0);
-	if (__builtin_expect(!c, 1))
+	if (p3_likely(!c))
 		return false;
 	uint32_t kind = p3_word0_kind(w0), ncells = p3_word0_ncells(w0);
 	n->worked = true;

@@ -662,7 +662,7 @@ static inline enum moved judge(struct p3_nic *n, struct p3_pull *pull)
 	uint64_t again = p3_acquire(&src->again);
 	if (p3_get(&src->id) != pull->xfer_id)
 		return MOVE_FAILED;
-	if (__builtin_expect(again == pull->again, 1))
+	if (p3_likely(again == pull->again))
 		return MOVED;
 	read_anew(pull, again);
 	return MOVED_NOTHING;

@@ -51,6 +51,9 @@
 #endif
 #endif
 
+/* Which way a message goes: that one lies straight ahead. */
+#define p3_likely(x)   __builtin_expect(!!(x), 1)
+#define p3_unlikely(x) __builtin_expect(!!(x), 0)
 /* Off the common path: the callers keep their registers and cache lines. */
 #define P3_RARE __attribute__((cold, noinline))
 /* GCC stops inlining into functions that grew large (tests/style/inlined.sh). */

@@ -139,7 +139,7 @@ void p3_evq_make_room(struct p3_evq_tx *q, struct p3_event_record *rec);
 static inline struct p3_event_record *p3_evq_begin(struct p3_evq_tx *q)
 {
 	struct p3_event_record *rec = &q->ring->rec[q->tail & (q->n - 1)];
-	if (__builtin_expect(q->tail - q->head_seen >= q->n, 0))
+	if (p3_unlikely(q->tail - q->head_seen >= q->n))
 		p3_evq_make_room(q, rec);
 	return rec;
 }
@@ -197,14 +197,12 @@ static inline struct p3_event_record *p3_evq_look(
 	if (p3_get(&q->owner) != thread || p3_get(&q->inside))
 		return NULL;
 	p3_evq_enter(q);
-	if (__builtin_expect(!p3_acquire(&q->shared) && /* EVQ.4, before the name */
-				     p3_acquire(&q->name) == name, /* EVQ.5 */
-		    1)) {
+	if (p3_likely(!p3_acquire(&q->shared) && /* EVQ.4, before the name */
+		      p3_acquire(&q->name) == name /* EVQ.5 */)) {
 		uint64_t head = p3_get(&q->ring->head);
 		struct p3_event_record *rec = &q->ring->rec[head & (q->n - 1)];
 		*head_out = head;
-		if (__builtin_expect(
-			    p3_acquire(&rec->sequence) == head + 1, 1)) /* EVQ.1 */
+		if (p3_likely(p3_acquire(&rec->sequence) == head + 1)) /* EVQ.1 */
 			return rec;
 	}
 	p3_release(&q->inside, 0); /* EVQ.4 */
@@ -215,7 +213,7 @@ static inline bool p3_evq_took(
 	struct p3_evq_rx *q, struct p3_event_record *rec, uint64_t head)
 {
 	bool taken = p3_get(&rec->sequence) == head + 1;
-	if (__builtin_expect(taken, 1))
+	if (p3_likely(taken))
 		p3_release(&q->ring->head, head + 1); /* EVQ.3 */
 	p3_release(&q->inside, 0);                    /* EVQ.4 */
 	return taken;

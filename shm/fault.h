@@ -45,7 +45,7 @@ void p3_fault_reached(struct p3_fault *here);
 	do {                                                                             \
 		static struct p3_fault p3_here_ __attribute__((                          \
 			section("p3_faults"), used, aligned(16))) = {.name = (text)};    \
-		if (__builtin_expect(p3_get(&p3_here_.armed) != 0, 0))                   \
+		if (p3_unlikely(p3_get(&p3_here_.armed) != 0))                           \
 			p3_fault_reached(&p3_here_);                                     \
 	} while (0)
 

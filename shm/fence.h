@@ -42,7 +42,7 @@ static inline void p3_fence_light(bool light)
 #ifdef P3_TSAN
 	light = false;
 #endif
-	if (__builtin_expect(light, 1))
+	if (p3_likely(light))
 		atomic_signal_fence(memory_order_seq_cst);
 	else
 		p3_fence();

@@ -126,7 +126,7 @@ static inline bool p3_ring_fits(const struct p3_ring_tx *r, uint32_t cells)
 static inline bool p3_ring_room(struct p3_ring_tx *r, uint32_t k)
 {
 	uint32_t need = k + p3_ring_pad(r, k);
-	if (__builtin_expect(p3_ring_fits(r, need), 1))
+	if (p3_likely(p3_ring_fits(r, need)))
 		return true;
 	uint64_t credit = p3_acquire(r->credit); /* LANE.2 */
 	if (r->pos - credit > r->pos - r->seen)
@@ -187,7 +187,7 @@ static inline void p3_cells_soon(const struct p3_cell *c, uint32_t k)
  */
 static inline void p3_ring_clear_ahead(struct p3_ring_tx *r)
 {
-	if (__builtin_expect(!p3_ring_fits(r, 1), 0))
+	if (p3_unlikely(!p3_ring_fits(r, 1)))
 		return;
 	p3_set(&p3_cell_at(r->cells, r->pos + 1, r->n)->w[0], 0);
 	r->cleared = r->pos + 1;
@@ -206,7 +206,7 @@ static P3_HOT void p3_ring_publish(struct p3_ring_tx *r, uint64_t word0, uint32_
 {
 	struct p3_cell *c = p3_cell_at(r->cells, r->pos, r->n);
 	FAULT_POINT("lane.filled");
-	if (__builtin_expect(r->cleared != r->pos + k, 0))
+	if (p3_unlikely(r->cleared != r->pos + k))
 		p3_set(&p3_cell_at(r->cells, r->pos + k, r->n)->w[0], 0);
 	word0 |= p3_ring_valid(r->pos, r->log2n);
 	r->pos += k;
@@ -234,7 +234,7 @@ static P3_RARE __attribute__((unused)) void p3_ring_skip(
 static inline struct p3_cell *p3_ring_begin(struct p3_ring_tx *r, uint32_t k)
 {
 	uint32_t pad = p3_ring_pad(r, k);
-	if (__builtin_expect(pad != 0, 0))
+	if (p3_unlikely(pad != 0))
 		p3_ring_skip(r, pad);
 	FAULT_POINT("lane.begun");
 	return p3_cell_at(r->cells, r->pos, r->n);

@@ -190,7 +190,7 @@ static inline uint64_t p3_trace_ticks(uint32_t clock)
 {
 	struct timespec t;
 #if defined(__x86_64__)
-	if (__builtin_expect(clock == P3_TRACE_TSC, 1))
+	if (p3_likely(clock == P3_TRACE_TSC))
 		return __rdtsc();
 #else
 	(void)clock;
