@@ -370,7 +370,7 @@ static inline int do_once(struct p3_nic *n, struct p3_cmd *c)
 	if (p3_likely(p3_fw_enter(n, P3_LEASE_HOST))) {
 		FAULT_POINT("command.held");
 		P3_TRACE(focus, n, (struct p3_topic){P3_TRACE_NOBODY, 0}, c->trace);
-		rc = c->op == P3_OP_PUT ? p3_fw_put(n, c) : p3_fw_exec(n, c);
+		rc = p3_likely(c->op == P3_OP_PUT) ? p3_fw_put(n, c) : p3_fw_exec(n, c);
 		FAULT_POINT("command.executed");
 		/* A caller that only tries again must still see what it waits for: room,
 		 * or the end of a transfer. */

@@ -115,7 +115,20 @@ static inline bool p3_lives(const struct p3_object *o, uint32_t gen)
 	return p3_get(&o->gen) == gen;
 }
 
-/* Live object named by a handle of this kind, or NULL. */
+/* Live object of this kind, in the table of those, that a handle names, or NULL. */
+static P3_HOT void *p3_named_in(struct p3_table *t, enum p3_kind kind, uint64_t handle)
+{
+	if (p3_unlikely(p3_handle_kind(handle) != kind))
+		return NULL;
+	struct p3_object *o = p3_table_at(t, p3_handle_index(handle));
+	uint32_t gen = p3_handle_gen(handle);
+	if (p3_unlikely(!o || !(gen & 1) || !p3_lives(o, gen) ||
+			o->ni != p3_handle_ni(handle)))
+		return NULL;
+	return o;
+}
+
+/* The same, by kind. */
 void *p3_fw_named(struct p3_nic *n, enum p3_kind kind, uint64_t handle);
 
 static inline uint64_t p3_handle_of(enum p3_kind kind, const struct p3_object *o)
@@ -141,7 +154,7 @@ static inline uint64_t p3_request_who(const struct p3_peer *p, uint32_t flags)
 static inline struct p3_ni *p3_fw_interface(struct p3_nic *n, uint32_t pid)
 {
 	for (uint32_t i = 0; i < P3_JOB_NIS; i++)
-		if ((p3_get(&n->ni[i].gen) & 1) && n->ni[i].pid == pid)
+		if (p3_likely((p3_get(&n->ni[i].gen) & 1) && n->ni[i].pid == pid))
 			return &n->ni[i];
 	return NULL;
 }
@@ -191,7 +204,8 @@ static inline void p3_fw_exhaust(struct p3_md *md)
 
 static inline void p3_fw_threshold(struct p3_md *md)
 {
-	if (md->threshold > 0 && --md->threshold == 0) /* else infinite, or used up */
+	/* else infinite, or used up */
+	if (p3_unlikely(md->threshold > 0) && --md->threshold == 0)
 		p3_fw_exhaust(md);
 }
 
@@ -226,7 +240,7 @@ static inline bool p3_fw_may_unlink(const struct p3_md *md)
 
 /* Two copies of k bytes, which meet or overlap; all is read before any is written. */
 #define P3_COPY_ENDS(k)                                                                  \
-	if (len >= (k)) {                                                                \
+	if (p3_likely(len >= (k))) {                                                     \
 		char head[k], tail[k];                                                   \
 		memcpy(head, from, (k));                                                 \
 		memcpy(tail, from + len - (k), (k));                                     \
@@ -303,7 +317,8 @@ static inline void p3_say_what(
 /* NULL: none, or freed. */
 static inline struct p3_eq *p3_sink_eq(const struct p3_sink *sink)
 {
-	return sink->eq && p3_lives(&sink->eq->o, sink->eq_gen) ? sink->eq : NULL;
+	return p3_likely(sink->eq && p3_lives(&sink->eq->o, sink->eq_gen)) ? sink->eq
+									   : NULL;
 }
 
 /* ACK and UNLINK come always. */
@@ -322,7 +337,7 @@ static inline bool p3_wants(const struct p3_sink *sink, ptl_event_kind_t kind)
 /* The queue that such an event goes to, or NULL. */
 static inline struct p3_eq *p3_sink_for(const struct p3_sink *sink, ptl_event_kind_t kind)
 {
-	return p3_wants(sink, kind) ? p3_sink_eq(sink) : NULL;
+	return p3_likely(p3_wants(sink, kind)) ? p3_sink_eq(sink) : NULL;
 }
 
 /* The next event of a queue: to be described whole, then posted. */
@@ -446,7 +461,7 @@ bool p3_fw_take_response(struct p3_nic *n, struct p3_peer *p);
 static inline bool p3_fw_has_response(struct p3_peer *p)
 {
 	uint64_t w0;
-	return p->rsp_used && p3_ring_peek(&p->rsp_in, &w0);
+	return p3_unlikely(p->rsp_used) && p3_ring_peek(&p->rsp_in, &w0);
 }
 static inline void p3_fw_take_responses(struct p3_nic *n, struct p3_peer *p)
 {
@@ -640,7 +655,7 @@ static inline void p3_fw_touch(struct p3_nic *n, struct p3_peer *p)
 
 static inline bool p3_fw_enter(struct p3_nic *n, enum p3_lease_holder who)
 {
-	if (!p3_lease_take(&n->lease, who))
+	if (p3_unlikely(!p3_lease_take(&n->lease, who)))
 		return false;
 	p3_count(&n->count[who == P3_LEASE_NIC ? P3_C_LEASE_NIC : P3_C_LEASE_HOST], 1);
 	FAULT_POINT("lease.taken");

@@ -6,7 +6,7 @@
 
 static inline bool is_allowed(const struct p3_ni *ni, const struct p3_ask *ask)
 {
-	if (ni->ac0_asks_owner && ask->ac_index == 0)
+	if (p3_likely(ni->ac0_asks_owner && ask->ac_index == 0))
 		return p3_is_wanted(ni->ac0_owner, ask->owner);
 	if (ask->ac_index > (uint32_t)ni->limits.max_ac_index)
 		return false;
@@ -31,33 +31,34 @@ static inline uint32_t needs(uint8_t kind)
 static inline bool accepts(struct p3_md *md, const struct p3_ask *ask, struct p3_hit *hit)
 {
 	uint32_t options = md->sink.options;
-	if (!md->active || needs(ask->kind) & ~options)
+	if (p3_unlikely(!md->active || needs(ask->kind) & ~options))
 		return false;
 	uint64_t off =
 		options & PTL_MD_MANAGE_REMOTE ? ask->remote_offset : md->local_offset;
-	if (off > md->region.size)
+	if (p3_unlikely(off > md->region.size))
 		return false;
 	uint64_t room = md->region.size - off;
-	if (ask->length > room && !(options & PTL_MD_TRUNCATE))
+	if (p3_unlikely(ask->length > room) && !(options & PTL_MD_TRUNCATE))
 		return false;
 	hit->md = md;
 	hit->offset = off;
-	hit->mlength = ask->length <= room ? ask->length : room;
+	hit->mlength = p3_likely(ask->length <= room) ? ask->length : room;
 	return true;
 }
 
 static inline bool fits(
 	const struct p3_me *me, const struct p3_ask *ask, struct p3_hit *hit_out)
 {
-	return ((ask->bits ^ me->bits) & ~me->ignore) == 0 && me->md &&
-	       p3_is_wanted(me->who, ask->who) && accepts(me->md, ask, hit_out);
+	return p3_likely(((ask->bits ^ me->bits) & ~me->ignore) == 0) &&
+	       p3_likely(me->md != NULL) && p3_likely(p3_is_wanted(me->who, ask->who)) &&
+	       accepts(me->md, ask, hit_out);
 }
 
 static inline bool walk(
 	const struct p3_portal *list, const struct p3_ask *ask, struct p3_hit *hit_out)
 {
 	for (const struct p3_me *me = list->head; me; me = me->next)
-		if (fits(me, ask, hit_out))
+		if (p3_likely(fits(me, ask, hit_out)))
 			return true;
 	return false;
 }
@@ -110,10 +111,11 @@ static __attribute__((noinline)) struct p3_md *search(const struct p3_ni *ni,
 
 bool p3_fw_match(struct p3_ni *ni, const struct p3_ask *ask, struct p3_hit *hit_out)
 {
-	if (ask->pt_index > (uint32_t)ni->limits.max_pt_index || !is_allowed(ni, ask))
+	if (p3_unlikely(ask->pt_index > (uint32_t)ni->limits.max_pt_index ||
+			!is_allowed(ni, ask)))
 		return false;
 	const struct p3_portal *list = &ni->portal[ask->pt_index];
-	if (!list->indexed)
+	if (p3_likely(!list->indexed))
 		return walk(list, ask, hit_out);
 	struct p3_md *md = search(ni, ask->pt_index, ask->kind, ask->bits, ask->who,
 		ask->length, ask->remote_offset);

@@ -16,11 +16,13 @@ void p3_table_init(struct p3_table *t, uint32_t elem)
 
 void *p3_table_at(struct p3_table *t, uint32_t index)
 {
-	if (index >= P3_TABLE_CHUNKS * P3_TABLE_EACH)
+	if (p3_unlikely(index >= P3_TABLE_CHUNKS * P3_TABLE_EACH))
 		return NULL;
 	/* TABLE.1: a chunk is whole before it is linked. */
 	char *chunk = p3_acquire(&t->chunk[index / P3_TABLE_EACH]);
-	return chunk ? chunk + (size_t)(index % P3_TABLE_EACH) * t->elem : NULL;
+	return p3_likely(chunk != NULL)
+		       ? chunk + (size_t)(index % P3_TABLE_EACH) * t->elem
+		       : NULL;
 }
 
 static void put_free(struct p3_table *t, struct p3_object *o)
@@ -86,14 +88,7 @@ void *p3_fw_named(struct p3_nic *n, enum p3_kind kind, uint64_t handle)
 {
 	static const uint8_t table[] = {
 		[P3_KIND_ME] = P3_T_ME, [P3_KIND_MD] = P3_T_MD, [P3_KIND_EQ] = P3_T_EQ};
-	if (p3_handle_kind(handle) != kind)
-		return NULL;
-	struct p3_object *o =
-		p3_table_at(&n->table[table[kind]], p3_handle_index(handle));
-	uint32_t gen = p3_handle_gen(handle);
-	if (!o || !(gen & 1) || !p3_lives(o, gen) || o->ni != p3_handle_ni(handle))
-		return NULL;
-	return o;
+	return p3_named_in(&n->table[table[kind]], kind, handle);
 }
 
 static int most_of(const struct p3_ni *ni, enum p3_table_id id)

@@ -170,7 +170,7 @@ static inline struct look look_for(struct p3_nic *n, struct p3_peer *p)
 	p->touched = false;
 	return (struct look){.asleep = p->asleep,
 		.cold = p->cold,
-		.bell = p->cold == &n->never_cold ? NULL : p->doorbell};
+		.bell = p3_likely(p->cold == &n->never_cold) ? NULL : p->doorbell};
 }
 
 static P3_RARE void tell(struct p3_nic *n, struct look l)
@@ -268,13 +268,13 @@ static P3_RARE void left(struct p3_nic *n, p3_a32 *asleep, const p3_a32 *cold,
 P3_PATH
 void p3_fw_leave(struct p3_nic *n)
 {
-	if (n->ntouched > 1 || n->wire || n->traced) {
+	if (p3_unlikely(n->ntouched > 1 || n->wire || n->traced)) {
 		leave_many(n);
 		return;
 	}
 	struct p3_mailbox *mailbox = n->mailbox; /* still ours to read */
 	struct look l = {.asleep = &n->never_asleep, .cold = &n->never_cold};
-	if (n->ntouched)
+	if (p3_likely(n->ntouched != 0))
 		l = look_for(n, n->touched[0]);
 	bool posted = n->posted, light = n->light;
 	n->ntouched = 0;
@@ -326,7 +326,7 @@ static inline void poll_peer(struct p3_nic *n, struct p3_peer *p, uint32_t most)
 	while (n->msgs < most && n->bytes < P3_PASS_BYTES && !p->bad &&
 		p3_fw_take_request(n, p))
 		;
-	if (n->msgs == before)
+	if (p3_unlikely(n->msgs == before))
 		return;
 	p3_ring_give(&p->req_in);
 	expect_more(&p->req_in, n->msgs - before, from, n->msgs < most);
@@ -339,13 +339,13 @@ static inline void poll_peer(struct p3_nic *n, struct p3_peer *p, uint32_t most)
 static inline bool has_news(struct p3_peer *p)
 {
 	uint64_t w0;
-	return p3_ring_peek(&p->req_in, &w0) || p3_fw_has_response(p) ||
-	       p->req_in.given != p->req_in.pos;
+	return p3_likely(p3_ring_peek(&p->req_in, &w0) != NULL) ||
+	       p3_fw_has_response(p) || p->req_in.given != p->req_in.pos;
 }
 
 static inline struct p3_peer *peer_at(struct p3_nic *n, uint32_t i)
 {
-	return n->hot[i < n->nhot ? i : i - n->nhot];
+	return n->hot[p3_likely(i < n->nhot) ? i : i - n->nhot];
 }
 
 static inline struct p3_ring_rx *lane_at(struct p3_nic *n, uint32_t i)
@@ -386,13 +386,13 @@ static inline void visit(struct p3_nic *n, struct p3_peer *p)
  */
 static inline void visit_one_of_many(struct p3_nic *n, struct p3_peer *p, uint64_t number)
 {
-	bool all = !n->crowded || p->deep || number % P3_PROBING == 0;
+	bool all = p3_unlikely(!n->crowded || p->deep || number % P3_PROBING == 0);
 	uint32_t before = n->msgs;
 	uint32_t most = before + P3_PASS_MSGS;
 	poll_peer(n, p, !all ? before + 1 : most < n->most ? most : n->most);
-	if (n->msgs - before > 1)
+	if (p3_unlikely(n->msgs - before > 1))
 		p->deep = P3_DEEPEST;
-	else if (p->deep)
+	else if (p3_unlikely(p->deep))
 		p->deep--;
 }
 
@@ -419,9 +419,9 @@ static void poll_many(struct p3_nic *n)
 			p3_ring_ask(lane_at(n, i + P3_AHEAD));
 		if (left > P3_AHEAD / 2)
 			p3_ring_ask_more(lane_at(n, i + P3_AHEAD / 2));
-		if (has_news(n->hot[i]))
+		if (p3_likely(has_news(n->hot[i])))
 			visit_one_of_many(n, n->hot[i], passes + left);
-		i = i + 1 < n->nhot ? i + 1 : 0;
+		i = p3_likely(i + 1 < n->nhot) ? i + 1 : 0;
 	}
 	n->turn = i;
 }

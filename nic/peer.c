@@ -21,7 +21,7 @@ struct p3_peer *p3_fw_find(struct p3_nic *n, ptl_process_id_t who)
 P3_PATH
 bool p3_fw_acked(struct p3_peer *p)
 {
-	if (!p->acked)
+	if (p3_unlikely(!p->acked))
 		p->acked = p3_acquire(&p->theirs->rx_for) ==
 			   p->nic->conf.incarnation; /* PEER.1 */
 	return p->acked;
@@ -256,7 +256,7 @@ static void reset_in(struct p3_peer *p, const struct p3_lane *lane)
 /* The peer's lane must be for this incarnation of ours before we listen to it. */
 bool p3_fw_ready(struct p3_nic *n, struct p3_peer *p)
 {
-	if (!p->ready)
+	if (p3_unlikely(!p->ready))
 		p->ready = p3_acquire(&p->theirs->tx_for) ==
 			   n->conf.incarnation; /* PEER.2 */
 	return p->ready;

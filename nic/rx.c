@@ -151,7 +151,8 @@ static void accept(struct p3_nic *n, const struct request *r, const struct p3_hi
 
 static inline bool wants_ack(const struct request *r, const struct p3_md *md)
 {
-	return (r->flags & P3_F_ACK) && !(md->sink.options & PTL_MD_ACK_DISABLE);
+	return p3_unlikely(r->flags & P3_F_ACK) &&
+	       !(md->sink.options & PTL_MD_ACK_DISABLE);
 }
 
 /* What few ask for.  By value: the common case's request is never in memory. */
@@ -176,7 +177,7 @@ static inline void put_ended(struct p3_nic *n, const struct request *r,
 	const struct p3_hit *hit, uint32_t link)
 {
 	struct p3_eq *eq = p3_sink_for(&hit->md->sink, PTL_EVENT_PUT_END);
-	if (!eq)
+	if (p3_unlikely(!eq))
 		return;
 	struct p3_event_record *e = p3_event_begin(eq);
 	describe(r, hit, link, PTL_EVENT_PUT_END, &e->words);
@@ -196,7 +197,7 @@ static inline void put_eager(struct p3_nic *n, struct p3_peer *p, const struct r
 		put_unlinks(n, *r, *hit, link);
 	else
 		put_ended(n, r, hit, link);
-	if (r->pending)
+	if (p3_unlikely(r->pending))
 		respond(n, p, r->pending, ack ? P3_RSP_ACK : P3_RSP_NONE, hit->mlength);
 }
 
@@ -364,7 +365,7 @@ static __attribute__((noinline)) bool deliver_other(
 static inline bool deliver(struct p3_nic *n, struct p3_peer *p, const struct request *r,
 	const struct p3_hit *hit)
 {
-	if (r->ask.kind != P3_REQ_PUT || (r->flags & P3_F_LONG))
+	if (p3_unlikely(r->ask.kind != P3_REQ_PUT || (r->flags & P3_F_LONG)))
 		return deliver_other(n, p, *r, *hit);
 	put_eager(n, p, r, hit);
 	return true;
@@ -410,13 +411,13 @@ static inline const char *wrong(const struct p3_nic *n, const struct request *r)
 {
 	bool is_long = r->flags & P3_F_LONG;
 	uint32_t kind = r->ask.kind, slots = n->layout.nxfers / 2;
+	bool fits = r->ncells == p3_request_cells(r->ask.length);
+	if (p3_likely(kind == P3_REQ_PUT && !is_long && fits))
+		return NULL;
 	if (kind < P3_REQ_PUT || kind > P3_REQ_GETPUT)
 		return "a request of no kind";
-	if (kind != P3_REQ_GET && !is_long &&
-		r->ncells != p3_request_cells(r->ask.length))
+	if (kind != P3_REQ_GET && !is_long && !fits)
 		return "data of impossible length";
-	if (kind == P3_REQ_PUT && !is_long)
-		return NULL;
 	if (kind == P3_REQ_GETPUT)
 		return r->pending && !is_long && has_reply_room(n, r)
 			       ? NULL
@@ -485,7 +486,7 @@ bool p3_fw_take_request(struct p3_nic *n, struct p3_peer *p)
 	struct request r;
 	struct p3_hit hit;
 	const struct p3_cell *c = p3_ring_peek(&p->req_in, &w0);
-	if (!c) {
+	if (p3_unlikely(!c)) {
 		p3_ring_give(&p->req_in);
 		return false;
 	}
@@ -517,12 +518,12 @@ bool p3_fw_take_request(struct p3_nic *n, struct p3_peer *p)
 	expect_pull(n, p, &r);
 	P3_TRACE(take, n, p, kind, r.ask.length);
 	struct p3_ni *ni = p3_fw_interface(n, r.target_pid);
-	bool wanted = ni && p3_fw_match(ni, &r.ask, &hit);
+	bool wanted = p3_likely(ni != NULL) && p3_fw_match(ni, &r.ask, &hit);
 	P3_PROBE3(match, r.ask.bits, r.ask.length, wanted);
 	P3_TRACE(match, n, p, wanted, r.ask.bits);
-	if (!wanted) {
+	if (p3_unlikely(!wanted)) {
 		discard(n, p, ni, r);
-	} else if (!deliver(n, p, &r, &hit)) {
+	} else if (p3_unlikely(!deliver(n, p, &r, &hit))) {
 		P3_TRACE(wait, n, p, r.ask.kind);
 		return false;
 	}

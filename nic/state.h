@@ -71,12 +71,12 @@ static inline uint32_t p3_request_portal(uint64_t w1)
 
 static inline uint32_t p3_request_cells(uint64_t len)
 {
-	return len <= P3_REQ_INLINE ? 1 : 1 + (uint32_t)((len - P3_REQ_INLINE + 63) / 64);
+	return 1 + (uint32_t)((len + 63 - P3_REQ_INLINE) / 64);
 }
 
 static inline uint32_t p3_reply_cells(uint64_t len)
 {
-	return len <= P3_RSP_INLINE ? 1 : 1 + (uint32_t)((len - P3_RSP_INLINE + 63) / 64);
+	return 1 + (uint32_t)((len + 63 - P3_RSP_INLINE) / 64);
 }
 
 enum { P3_F_ACK = 1, P3_F_LONG = 2, P3_F_NI1 = 4, P3_F_HEAP = 8, P3_F_ADDR = 16 };

@@ -40,7 +40,7 @@ struct load {
 static inline bool is_long_put(const struct p3_nic *n, const struct p3_peer *p,
 	const struct load *l, uint64_t len)
 {
-	return len > eager_most(&p->req_out) ||
+	return p3_unlikely(len > eager_most(&p->req_out)) ||
 	       (p3_unlikely(len > P3_EAGER_MOST_HEAP) &&
 		       p3_sink_for(l->sink, PTL_EVENT_SEND_END) &&
 		       p3_xfer_is_faster(n, p, l->region, l->offset, len));
@@ -73,7 +73,7 @@ static inline bool wants_full_ring(const struct p3_nic *n, const struct need *ne
 
 static inline bool has_room(struct p3_nic *n, struct p3_peer *p, const struct need *need)
 {
-	if (need->rsp + p->rsp_used > p->rsp_cap)
+	if (p3_unlikely(need->rsp + p->rsp_used > p->rsp_cap))
 		return false;
 	return p3_fw_room(p, &p->req_out, need->cells) ||
 	       (p3_fw_grow_requests(n, p) && p3_fw_room(p, &p->req_out, need->cells));
@@ -224,13 +224,13 @@ static void free_pending(struct p3_nic *n, struct p3_pending *t)
 
 static bool has_pid(const struct p3_peer *p, ptl_pid_t pid)
 {
-	return pid != P3_JOB_NO_PID && (p->pid[0] == pid || p->pid[1] == pid);
+	return pid != P3_JOB_NO_PID && (p3_likely(p->pid[0] == pid) || p->pid[1] == pid);
 }
 
 /* A target that is there and takes part; the others need no lane. */
 static bool is_live(const struct p3_peer *p, ptl_pid_t pid)
 {
-	return p && p->state == P3_LIVE && has_pid(p, pid);
+	return p3_likely(p && p->state == P3_LIVE && has_pid(p, pid));
 }
 
 static bool is_expected(const struct p3_peer *p, ptl_pid_t pid)
@@ -260,21 +260,21 @@ static bool fits(const struct p3_md *md, uint64_t offset, uint64_t length)
 	return offset <= size && length <= size - offset;
 }
 
-static struct p3_md *active_md(struct p3_nic *n, uint64_t handle)
+static P3_HOT struct p3_md *active_md(struct p3_nic *n, uint64_t handle)
 {
-	struct p3_md *md = p3_fw_named(n, P3_KIND_MD, handle);
-	return md && md->threshold != 0 ? md : NULL;
+	struct p3_md *md = p3_named_in(&n->table[P3_T_MD], P3_KIND_MD, handle);
+	return p3_likely(md && md->threshold != 0) ? md : NULL;
 }
 
-static int check(struct p3_nic *n, struct p3_cmd *c, struct p3_md **md_out)
+static inline int check(struct p3_nic *n, struct p3_cmd *c, struct p3_md **md_out)
 {
 	struct p3_md *md = active_md(n, c->handle);
-	if (!md)
+	if (p3_unlikely(!md))
 		return PTL_MD_INVALID;
 	if (c->move.length == P3_WHOLE) {
 		c->move.offset = 0;
 		c->move.length = md->region.size;
-	} else if (!fits(md, c->move.offset, c->move.length)) {
+	} else if (p3_unlikely(!fits(md, c->move.offset, c->move.length))) {
 		return PTL_MD_ILLEGAL;
 	}
 	*md_out = md;
@@ -324,7 +324,7 @@ static inline void send_ended(
 	struct p3_nic *n, const struct p3_move *m, struct p3_md *md, uint32_t link)
 {
 	struct p3_eq *eq = p3_sink_for(&md->sink, PTL_EVENT_SEND_END);
-	if (!eq)
+	if (p3_unlikely(!eq))
 		return;
 	struct p3_event_record *e = p3_event_begin(eq);
 	describe_send(n, m, md, m->offset, link, PTL_EVENT_SEND_END, &e->words);
@@ -341,11 +341,11 @@ static inline void count_sent(struct p3_ni *ni, uint64_t length)
 static inline bool put_now(
 	struct p3_nic *n, struct p3_peer *p, const struct p3_move *m, struct p3_md *md)
 {
-	if (m->ack || !p3_list_empty(&p->queue))
+	if (p3_unlikely(m->ack || !p3_list_empty(&p->queue)))
 		return false;
 	const struct load l = {&md->sink, &md->region, m->offset};
 	struct need need = need_of(n, p, P3_REQ_PUT, m, &l);
-	if (need.slot || !has_room(n, p, &need))
+	if (p3_unlikely(need.slot || !has_room(n, p, &need)))
 		return false;
 	struct p3_cell *c = begin(n, p, &need);
 	fill_data(n, c, &md->region, m->offset, m->length);
@@ -435,13 +435,13 @@ int p3_fw_put(struct p3_nic *n, struct p3_cmd *c)
 	uint64_t length = m->length;
 	uint16_t ack = m->ack;
 	int rc = check(n, c, &md);
-	if (rc != PTL_OK)
+	if (p3_unlikely(rc != PTL_OK))
 		return rc;
-	m->ack = m->ack && p3_sink_eq(&md->sink);
+	m->ack = p3_unlikely(m->ack) && p3_sink_eq(&md->sink);
 	struct p3_peer *p = p3_fw_find(n, m->target);
 	struct p3_peer *to = p;
 	if (p3_likely(is_live(p, m->target.pid))) {
-		if (put_now(n, p, m, md))
+		if (p3_likely(put_now(n, p, m, md)))
 			return PTL_OK;
 	} else {
 		to = awaited(n, p, m->target.pid);

@@ -194,7 +194,7 @@ bool p3_evq_may_get(struct p3_evq_rx *q, uint32_t thread);
 static inline struct p3_event_record *p3_evq_look(
 	struct p3_evq_rx *q, uint64_t name, uint32_t thread, uint64_t *head_out)
 {
-	if (p3_get(&q->owner) != thread || p3_get(&q->inside))
+	if (p3_unlikely(p3_get(&q->owner) != thread || p3_get(&q->inside)))
 		return NULL;
 	p3_evq_enter(q);
 	if (p3_likely(!p3_acquire(&q->shared) && /* EVQ.4, before the name */

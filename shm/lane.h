@@ -113,7 +113,7 @@ static inline void p3_ring_rx_init(
 static inline uint32_t p3_ring_pad(const struct p3_ring_tx *r, uint32_t k)
 {
 	uint32_t left = r->n - (uint32_t)(r->pos & (r->n - 1));
-	return k <= left ? 0 : left;
+	return p3_likely(k <= left) ? 0 : left;
 }
 
 static inline bool p3_ring_fits(const struct p3_ring_tx *r, uint32_t cells)
@@ -246,7 +246,7 @@ static P3_HOT struct p3_cell *p3_ring_peek_at(
 {
 	struct p3_cell *c = p3_cell_at(r->cells, pos, r->n);
 	uint64_t w0 = p3_acquire(&c->w[0]); /* LANE.1 */
-	if ((uint32_t)w0 != p3_ring_valid(pos, r->log2n))
+	if (p3_unlikely((uint32_t)w0 != p3_ring_valid(pos, r->log2n)))
 		return NULL;
 	*word0_out = w0;
 	return c;
@@ -297,7 +297,7 @@ static inline void p3_ring_ask(const struct p3_ring_rx *r)
 static inline void p3_ring_ask_more(struct p3_ring_rx *r)
 {
 	uint64_t w0;
-	if (p3_ring_peek(r, &w0) && p3_word0_ncells(w0) > 1)
+	if (p3_likely(p3_ring_peek(r, &w0) != NULL) && p3_word0_ncells(w0) > 1)
 		__builtin_prefetch(p3_cell_at(r->cells, r->pos + 1, r->n));
 }
 

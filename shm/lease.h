@@ -38,8 +38,8 @@ struct p3_lease {
 
 static inline bool p3_lease_take(struct p3_lease *l, enum p3_lease_holder who)
 {
-	return p3_get(&l->word) == P3_LEASE_FREE &&
-	       p3_cas_acquire32(&l->word, P3_LEASE_FREE, who); /* LEASE.1 */
+	return p3_likely(p3_get(&l->word) == P3_LEASE_FREE) &&
+	       p3_likely(p3_cas_acquire32(&l->word, P3_LEASE_FREE, who)); /* LEASE.1 */
 }
 
 /* The caller must fence and do its looks (LEASE.2) afterwards. */
