@@ -340,6 +340,19 @@ static __thread struct {
 	bool left_behind;
 } self __attribute__((tls_model("initial-exec")));
 
+static inline uint32_t this_thread(void)
+{
+	static p3_a32 last;
+	if (p3_unlikely(!self.number))
+		self.number = p3_add32(&last, 1) + 1;
+	return self.number;
+}
+
+uint32_t p3_this_thread(void)
+{
+	return this_thread();
+}
+
 static inline void come_in(void)
 {
 	self.inside++;
@@ -605,7 +618,7 @@ static void retire(struct p3_nic *n, struct p3_eq *dead, uint64_t life)
 	if (!dead)
 		return;
 	for (struct p3_eq *eq = dead; eq; eq = eq->next_dead) {
-		p3_evq_retire(&eq->rx);
+		p3_evq_retire(&eq->rx, this_thread());
 		p3_host_ring_free(n, eq->tx.ring, eq->n, life);
 	}
 	FAULT_POINT("queue.unburied");
@@ -675,19 +688,6 @@ int p3_nic_eq_free(struct p3_nic *n, uint64_t handle)
 }
 
 /* ---- taking events ---- */
-
-static inline uint32_t this_thread(void)
-{
-	static p3_a32 last;
-	if (p3_unlikely(!self.number))
-		self.number = p3_add32(&last, 1) + 1;
-	return self.number;
-}
-
-uint32_t p3_this_thread(void)
-{
-	return this_thread();
-}
 
 static inline struct p3_eq *queue_of(struct p3_nic *n, uint64_t handle)
 {

@@ -827,6 +827,6 @@ void p3_fw_drop_all(struct p3_nic *n)
 		ni->ac = NULL;
 	}
 	for (struct p3_eq *eq = c.eq.dead; eq; eq = eq->next_dead)
-		p3_evq_retire(&eq->rx);
+		p3_evq_retire(&eq->rx, p3_this_thread());
 	(void)p3_fw_eq_bury(n, &c);
 }

@@ -12,13 +12,14 @@ static void format_at(struct p3_evq_ring *ring, uint32_t n, uint64_t start,
 	p3_release(&ring->head, start); /* EVQ.3 */
 	p3_set(&ring->tail, start);
 	*tx = (struct p3_evq_tx){.ring = ring, .tail = start, .head_seen = start, .n = n};
+	bool late = p3_get(&rx->late);
 	rx->ring = ring;
 	rx->n = n;
 	p3_release(&rx->where,
 		(uint64_t)(uintptr_t)ring | (uint64_t)__builtin_ctz(n)); /* EVQ.5 */
 	p3_set(&rx->inside, 0);
-	p3_release(&rx->shared, 0); /* EVQ.5 */
-	p3_set(&rx->owner, 0);
+	p3_release(&rx->shared, late ? 2 : 0); /* EVQ.5 */
+	p3_set(&rx->owner, late ? P3_EVQ_NOBODY : 0);
 	p3_release(&rx->name, P3_EVQ_FIRST); /* EVQ.5 */
 }
 
@@ -160,10 +161,12 @@ bool p3_evq_may_get(struct p3_evq_rx *q, uint32_t thread)
 	return try_to_share(q);
 }
 
-void p3_evq_retire(struct p3_evq_rx *q)
+void p3_evq_retire(struct p3_evq_rx *q, uint32_t thread)
 {
 	p3_release(&q->name, 0); /* EVQ.5 */
-	p3_set(&q->owner, P3_EVQ_NOBODY);
+	uint32_t owner = p3_exchange32(&q->owner, P3_EVQ_NOBODY);
+	if (owner && owner != thread && owner != P3_EVQ_NOBODY)
+		p3_set(&q->late, 1);
 	revoke_bias(q);
 }
 

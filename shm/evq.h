@@ -94,6 +94,7 @@ struct p3_evq_rx {
 	p3_a32 shared; /* the bias was revoked */
 	p3_a64 name;   /* which queue this is; 0: none, nothing may be taken */
 	p3_a64 where;  /* ring and n in one word, for who comes late: EVQ.5 */
+	p3_a32 late;   /* who owned a queue here may still come and go: no more owners */
 };
 
 struct p3_evq_place {
@@ -129,8 +130,12 @@ void p3_evq_format(
 void p3_evq_reformat(
 	struct p3_evq_ring *ring, uint32_t n, struct p3_evq_tx *tx, struct p3_evq_rx *rx);
 
-/* The queue ends: when this returns no reader takes anything from its ring any more. */
-void p3_evq_retire(struct p3_evq_rx *q);
+/*
+ * The queue ends: when this returns no reader takes anything from its ring any more.
+ * thread: who calls.  If that is not the owner, who may be anywhere before its leave, and
+ * would clear the next owner's inside, the place's next queues have no owner.
+ */
+void p3_evq_retire(struct p3_evq_rx *q, uint32_t thread);
 
 /* Slow half of post: the queue looks full. */
 void p3_evq_make_room(struct p3_evq_tx *q, struct p3_event_record *rec);

@@ -921,7 +921,7 @@ static void retire(struct p3_eq *dead, uint64_t life)
 {
 	struct p3_cmd c = {.op = P3_OP_EQ_BURY};
 	for (struct p3_eq *eq = dead; eq; eq = eq->next_dead) {
-		p3_evq_retire(&eq->rx);
+		p3_evq_retire(&eq->rx, p3_this_thread());
 		p3_host_ring_free(rig.nic, eq->tx.ring, eq->n, life);
 	}
 	c.eq.dead = dead;

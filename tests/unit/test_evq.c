@@ -394,6 +394,50 @@ static void evq_nested_read_of_the_owner_is_empty(void **state)
 	rig_free(r);
 }
 
+static void renew(struct rig *r, uint32_t by)
+{
+	p3_evq_retire(&r->rx, by);
+	p3_evq_reformat(r->ring, r->rx.n, &r->tx, &r->rx);
+	r->head = r->tx.tail;
+}
+
+/* One is stopped before it leaves the queue of before, and clears inside much later. */
+static void evq_owner_who_may_still_come_is_the_last_one(void **state)
+{
+	(void)state;
+	struct rig *r = rig_new(4);
+	post(r, 1);
+	get(r, OTHER, P3_EVQ_EVENT, FIRST);
+	renew(r, ME);
+	p3_set(&r->rx.inside, 1);
+	for (unsigned i = 0; i < 3; i++) {
+		uint64_t w[P3_EVQ_WORDS], seq;
+		post(r, 1);
+		assert_int_equal(
+			p3_evq_get(&r->rx, P3_EVQ_FIRST, i % 2 ? OTHER : ME, w, &seq),
+			P3_EVQ_EVENT);
+		assert_int_equal(seq, r->tx.tail);
+		assert_int_equal(p3_get(&r->rx.owner), P3_EVQ_NOBODY);
+		renew(r, ME);
+		p3_set(&r->rx.inside, 1);
+	}
+	rig_free(r);
+}
+
+static void evq_owner_who_ends_its_queue_has_successors(void **state)
+{
+	(void)state;
+	struct rig *r = rig_new(4);
+	post(r, 1);
+	get(r, OTHER, P3_EVQ_EVENT, FIRST);
+	renew(r, OTHER);
+	post(r, 1);
+	get(r, ME, P3_EVQ_EVENT, r->tx.tail);
+	assert_int_equal(p3_get(&r->rx.owner), ME);
+	assert_int_equal(p3_get(&r->rx.shared), 0);
+	rig_free(r);
+}
+
 static void evq_has_one_line_for_each_writer(void **state)
 {
 	(void)state;
@@ -420,6 +464,8 @@ int main(void)
 		cmocka_unit_test(evq_second_reader_ends_the_first_ones_privilege),
 		cmocka_unit_test(evq_second_reader_waits_until_the_owner_is_outside),
 		cmocka_unit_test(evq_nested_read_of_the_owner_is_empty),
+		cmocka_unit_test(evq_owner_who_may_still_come_is_the_last_one),
+		cmocka_unit_test(evq_owner_who_ends_its_queue_has_successors),
 		cmocka_unit_test(evq_has_one_line_for_each_writer),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
