@@ -3,11 +3,13 @@
 
 #include <errno.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 const char *peer_program = "peer";
 
@@ -68,6 +70,29 @@ void peer_pin(unsigned rank)
 	CPU_SET((size_t)cpu, &one);
 	if (sched_setaffinity(0, sizeof one, &one))
 		peer_die("cannot be pinned to CPU %d: %s", cpu, strerror(errno));
+}
+
+/* ---- children ---- */
+
+static void on_child_end(int sig)
+{
+	static const char line[] =
+		"compare: a process of a pattern has ended; expected that "
+		"all do all their rounds\n";
+	(void)sig;
+	(void)!write(STDERR_FILENO, line, sizeof line - 1);
+	_exit(1);
+}
+
+void peer_expect_children(bool alive)
+{
+	struct sigaction act = {
+		.sa_handler = alive ? on_child_end : SIG_DFL, .sa_flags = SA_NOCLDSTOP};
+	sigset_t chld;
+	sigemptyset(&chld);
+	sigaddset(&chld, SIGCHLD);
+	sigaction(SIGCHLD, &act, NULL);
+	sigprocmask(SIG_UNBLOCK, &chld, NULL);
 }
 
 /* ---- how much ---- */

@@ -42,6 +42,12 @@ typedef void peer_run(const char *test, uint64_t x, bool quick);
 void peer_each(int argc, char **argv, peer_run *run);
 void peer_print(const char *who, const char *test, uint64_t x, double value);
 
+/*
+ * From now on children are expected to live: who waits for one that is gone would wait
+ * for ever, so the end of any is ours, with a line.  Or not any more.
+ */
+void peer_expect_children(bool alive);
+
 /* First and last word of a message: the number of its round. */
 void peer_stamp(char *at, uint64_t bytes, uint64_t round);
 void peer_check(const char *at, uint64_t bytes, uint64_t round);

@@ -184,7 +184,7 @@ static void cma(int side, uint64_t bytes, uint64_t done, uint64_t count)
 
 static void become_child(pid_t parent, rounds_fn *fn, uint64_t bytes, uint64_t rounds)
 {
-	signal(SIGCHLD, SIG_DFL);
+	peer_expect_children(false);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)
 		_exit(1);
@@ -209,16 +209,9 @@ static double timed(rounds_fn *fn, uint64_t bytes, const struct peer_plan *p)
 	return peer_median(ns, p->batches);
 }
 
-/* The first process must not wait for one that is gone; its message is out already. */
-static void on_child_end(int sig)
-{
-	(void)sig;
-	_exit(1);
-}
-
 static void end_child(void)
 {
-	signal(SIGCHLD, SIG_DFL);
+	peer_expect_children(false);
 	kill(child, SIGKILL);
 	waitpid(child, NULL, 0);
 }
@@ -231,7 +224,7 @@ static double measure(rounds_fn *fn, bool windows, uint64_t bytes, bool quick)
 	fflush(stdout);
 	memset(shared, 0, sizeof *shared);
 	child_from = from;
-	signal(SIGCHLD, on_child_end);
+	peer_expect_children(true);
 	child = fork();
 	if (child < 0)
 		peer_die("fork: %s", strerror(errno));

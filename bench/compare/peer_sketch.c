@@ -9,10 +9,11 @@
  *
  * A node is a process with a lane from each other one (cells of a line, valid by their
  * last word, credit given back lazily), a list of two match entries, a ring of event
- * records, and a lease that each call takes.  Where nodes share CPUs, one that finds
- * nothing yields, and sleeps after long; so a put fences and looks whether its target
- * does.  There are no handles, no SEND_END, no access control, no counters, and peers are
- * trusted: no library can do that, but one of this design can be measured against it.
+ * records, and a lease that a put and a wait take.  Lines are asked for as far ahead as
+ * is best for just these patterns.  Where nodes share CPUs, one that finds nothing
+ * yields, and sleeps after long; so a put fences (the library lets sleepers do that) and
+ * looks whether its target does.  There are no handles, no SEND_END, no access control,
+ * no counters, and peers are trusted: what is left limits a library of this design.
  */
 #include "peer.h"
 
@@ -34,10 +35,12 @@ enum {
 	MATCH = 7,
 	OTHER = 9,
 	EVENTS = 1024,
+	WORDS = 12,
 	INLINE = 16,
 	NODES = 256,
-	AHEAD = 8,    /* lanes, or */
-	AHEAD_TX = 2, /* puts that lines are asked for before they are needed */
+	AHEAD = 8,    /* lanes, */
+	AHEAD_TX = 2, /* puts, or */
+	AHEAD_RX = 4, /* cells that lines are asked for before they are needed */
 	YIELDS = 1000 /* empty passes before a node sleeps, where they share CPUs */
 };
 
@@ -60,7 +63,8 @@ struct lane {
 };
 
 struct event {
-	_Alignas(128) uint64_t word[15];
+	_Alignas(128) uint64_t word[WORDS];
+	uint64_t pad[3];
 	_Atomic uint64_t valid; /* 1 more than the number of the event */
 };
 
@@ -98,7 +102,8 @@ static unsigned cpus = 1;
 
 /* What all share; the lanes lie behind it. */
 static struct start {
-	_Alignas(128) _Atomic unsigned ready; /* nodes */
+	_Alignas(128) _Atomic unsigned ready; /* nodes, */
+	_Atomic unsigned done;                /* and those that did all their rounds */
 	struct {
 		_Alignas(64) _Atomic uint32_t asleep;
 	} node[NODES];
@@ -106,7 +111,7 @@ static struct start {
 
 static pid_t child[NODES];
 
-/* The i-th behind us, i < 2 * nodes. */
+/* The i-th behind us. */
 static struct peer *peer_at(struct node *n, unsigned i)
 {
 	unsigned rank = n->rank + i;
@@ -189,8 +194,8 @@ static void await_credit(struct peer *p)
 }
 
 /*
- * The bytes lie in the header, or in the cell behind it, where they never look valid: the
- * upper half of a round's number is 0.  Cells written.
+ * The bytes lie in the header, or in the cell behind it, where they never look valid:
+ * half of a round's number is 0.  Cells written.
  */
 static unsigned write_data(struct peer *p, struct cell *c, const char *tx, unsigned bytes)
 {
@@ -236,10 +241,17 @@ static struct entry *match(struct node *n, const struct cell *c)
 static void post_event(struct node *n, const struct cell *c, const struct entry *e)
 {
 	struct event *v = &n->event[n->posted % EVENTS];
-	uint64_t word[] = {1, c->bits, c->length, c->length, c->offset, c->hdr_data,
-		(uint64_t)e->start, e->length, (uint64_t)e->threshold, e->options,
-		c->initiator, n->posted};
-	memcpy(v->word, word, sizeof word);
+	v->word[0] = 1;
+	v->word[1] = c->bits;
+	v->word[2] = v->word[3] = c->length;
+	v->word[4] = c->offset;
+	v->word[5] = c->hdr_data;
+	v->word[6] = (uint64_t)e->start;
+	v->word[7] = e->length;
+	v->word[8] = (uint64_t)e->threshold;
+	v->word[9] = e->options;
+	v->word[10] = c->initiator;
+	v->word[11] = n->posted;
 	atomic_store_explicit(&v->valid, ++n->posted, memory_order_release);
 }
 
@@ -262,6 +274,8 @@ static bool take_message(struct node *n, struct peer *p)
 	struct cell *c = cell_of(p->in, p->rx);
 	if (atomic_load_explicit(&c->valid, memory_order_acquire) != (uint32_t)p->rx + 1)
 		return false;
+	if (nodes == 2)
+		__builtin_prefetch(cell_of(p->in, p->rx + AHEAD_RX));
 	deliver(n, p, c);
 	uint64_t before = p->rx;
 	p->rx += c->length <= PEER_WORD ? 1 : 2;
@@ -282,9 +296,10 @@ static bool pass(struct node *n)
 {
 	bool some = false;
 	for (unsigned i = 1; i < nodes; i++) {
-		struct peer *later = peer_at(n, i + AHEAD);
-		if (nodes > AHEAD)
+		if (nodes > AHEAD) {
+			struct peer *later = peer_at(n, i + AHEAD);
 			ask(later->in, later->rx);
+		}
 		some |= take_message(n, peer_at(n, i));
 	}
 	return some;
@@ -292,11 +307,14 @@ static bool pass(struct node *n)
 
 static bool take_event(struct node *n)
 {
-	uint64_t word[15];
+	uint64_t word[WORDS];
 	struct event *v = &n->event[n->taken % EVENTS];
 	if (atomic_load_explicit(&v->valid, memory_order_acquire) != n->taken + 1)
 		return false;
-	memcpy(word, v->word, sizeof word);
+	const volatile uint64_t *from =
+		v->word; /* a wide load would wait for the stores */
+	for (unsigned i = 0; i < WORDS; i++)
+		word[i] = from[i];
 	n->taken++;
 	n->there[word[5] & 1]++; /* the round is hdr_data */
 	return true;
@@ -425,7 +443,7 @@ static void await_all(void)
 
 static void become_child(pid_t parent, unsigned rank, round_fn *fn, uint64_t rounds)
 {
-	signal(SIGCHLD, SIG_DFL);
+	peer_expect_children(false);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)
 		_exit(1);
@@ -434,22 +452,16 @@ static void become_child(pid_t parent, unsigned rank, round_fn *fn, uint64_t rou
 	await_all();
 	for (uint64_t i = 0; i < rounds; i++)
 		fn(n, i);
+	atomic_fetch_add_explicit(&start->done, 1, memory_order_acq_rel);
 	for (;;)
 		pause();
-}
-
-/* The others wait for messages of one that is gone; its message is out already. */
-static void on_child_end(int sig)
-{
-	(void)sig;
-	_exit(1);
 }
 
 static void start_children(round_fn *fn, uint64_t rounds)
 {
 	pid_t parent = getpid();
 	fflush(stdout);
-	signal(SIGCHLD, on_child_end);
+	peer_expect_children(true);
 	for (unsigned i = 1; i < nodes; i++) {
 		child[i] = fork();
 		if (child[i] < 0)
@@ -459,9 +471,12 @@ static void start_children(round_fn *fn, uint64_t rounds)
 	}
 }
 
+/* What they check counts, too. */
 static void end_children(void)
 {
-	signal(SIGCHLD, SIG_DFL);
+	while (atomic_load_explicit(&start->done, memory_order_acquire) < nodes - 1)
+		sched_yield();
+	peer_expect_children(false);
 	for (unsigned i = 1; i < nodes; i++) {
 		kill(child[i], SIGKILL);
 		waitpid(child[i], NULL, 0);
@@ -527,13 +542,14 @@ static void run(const char *test, uint64_t x, bool quick)
 			 rate = peer_plan_of(quick, true, PEER_WORD);
 	if (!strcmp(test, "alltoall"))
 		peer_print("raw_sketch", test, x, run_alltoall(x, quick));
-	else if (x != PEER_WORD)
-		return;
-	else if (!strcmp(test, "latency"))
+	else if (!strcmp(test, "latency") && x == PEER_WORD)
 		peer_print("raw_sketch", test, x, measure(2, ping_pong, &latency) / 2);
-	else if (!strcmp(test, "rate"))
+	else if (!strcmp(test, "rate") && x == PEER_WORD)
 		peer_print("raw_sketch", test, x,
 			PEER_WINDOW * 1e3 / measure(2, window, &rate));
+	else
+		peer_die("%s=%llu: expected latency=8, rate=8 or alltoall=nodes", test,
+			(unsigned long long)x);
 }
 
 int main(int argc, char **argv)
