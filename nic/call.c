@@ -881,7 +881,7 @@ static bool await_briefly(struct p3_nic *n, uint64_t handle)
 	if (!eq || self.inside || !n->idle.spin_ns)
 		return false;
 	come_in();
-	bool any = passes_until_any(n, eq);
+	bool any = p3_evq_any(&eq->rx) || passes_until_any(n, eq);
 	go_out(n);
 	return any;
 }

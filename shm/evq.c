@@ -4,6 +4,12 @@
 
 #include <sched.h>
 
+static void share_from_the_start(struct p3_evq_rx *rx)
+{
+	p3_release(&rx->shared, 2);
+	p3_set(&rx->owner, P3_EVQ_NOBODY);
+}
+
 static void format_at(struct p3_evq_ring *ring, uint32_t n, uint64_t start,
 	struct p3_evq_tx *tx, struct p3_evq_rx *rx)
 {
@@ -12,14 +18,16 @@ static void format_at(struct p3_evq_ring *ring, uint32_t n, uint64_t start,
 	p3_release(&ring->head, start); /* EVQ.3 */
 	p3_set(&ring->tail, start);
 	*tx = (struct p3_evq_tx){.ring = ring, .tail = start, .head_seen = start, .n = n};
-	bool late = p3_get(&rx->late);
 	rx->ring = ring;
 	rx->n = n;
 	p3_release(&rx->where,
 		(uint64_t)(uintptr_t)ring | (uint64_t)__builtin_ctz(n)); /* EVQ.5 */
 	p3_set(&rx->inside, 0);
-	p3_release(&rx->shared, late ? 2 : 0); /* EVQ.5 */
-	p3_set(&rx->owner, late ? P3_EVQ_NOBODY : 0);
+	p3_release(&rx->shared, 0); /* EVQ.5 */
+	p3_set(&rx->owner, 0);
+	p3_fence(); /* EVQ.6 */
+	if (p3_acquire(&rx->late))
+		share_from_the_start(rx);
 	p3_release(&rx->name, P3_EVQ_FIRST); /* EVQ.5 */
 }
 
@@ -141,14 +149,27 @@ static bool try_to_share(struct p3_evq_rx *q)
 	return true;
 }
 
+static void ask_to_share(struct p3_evq_rx *q)
+{
+	p3_release(&q->shared, 1);
+	(void)p3_fence_heavy_here(); /* EVQ.4 */
+}
+
 static void revoke_bias(struct p3_evq_rx *q)
 {
 	if (p3_acquire(&q->shared) == 2)
 		return;
-	p3_release(&q->shared, 1);
-	(void)p3_fence_heavy_here(); /* EVQ.4 */
+	ask_to_share(q);
 	while (!try_to_share(q))
 		sched_yield();
+}
+
+/* Of a reader, who may sleep in there until the next queue is here. */
+static void revoke_for_ever(struct p3_evq_rx *q)
+{
+	if (p3_acquire(&q->shared) != 2)
+		p3_release(&q->late, 1); /* EVQ.6 */
+	revoke_bias(q);
 }
 
 bool p3_evq_may_get(struct p3_evq_rx *q, uint32_t thread)
@@ -156,8 +177,8 @@ bool p3_evq_may_get(struct p3_evq_rx *q, uint32_t thread)
 	uint32_t owner = p3_get(&q->owner);
 	if (!owner || owner == thread || p3_acquire(&q->shared) == 2)
 		return true;
-	p3_release(&q->shared, 1);
-	(void)p3_fence_heavy_here(); /* EVQ.4 */
+	p3_release(&q->late, 1); /* EVQ.6 */
+	ask_to_share(q);
 	return try_to_share(q);
 }
 
@@ -177,7 +198,7 @@ enum p3_evq_got p3_evq_get(struct p3_evq_rx *q, uint64_t name, uint32_t thread,
 	if (!p3_get(&q->owner))
 		(void)p3_cas32(&q->owner, &none, thread);
 	if (p3_get(&q->owner) != thread) {
-		revoke_bias(q);
+		revoke_for_ever(q);
 		return get_shared(q, name, w, sequence_out);
 	}
 	if (p3_get(&q->inside))

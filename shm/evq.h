@@ -38,6 +38,13 @@
  *		the new ring, acquires another name than its own.  An owner that was told
  *		to share is not waited for; so it looks at shared first: 0 of the next
  *		queue (released then, too) means another name
+ *	EVQ.6	late: a reader that revokes stores it, then shared; who formats the place
+ *		for the next queue stores shared, fences, loads late.  So what a reader
+ *		that slept stores in shared is about that queue's owner, or it has none
+ *
+ * A place that two threads have read, or where another thread than the owner ended a
+ * queue, has no owner any more: somebody may come late, and clear the next owner's
+ * inside, or say without having waited for that one that all share.
  *
  * Numbers start so that the low 32 bits wrap after a few events.
  */
@@ -94,7 +101,7 @@ struct p3_evq_rx {
 	p3_a32 shared; /* the bias was revoked */
 	p3_a64 name;   /* which queue this is; 0: none, nothing may be taken */
 	p3_a64 where;  /* ring and n in one word, for who comes late: EVQ.5 */
-	p3_a32 late;   /* who owned a queue here may still come and go: no more owners */
+	p3_a32 late;   /* readers of a queue before may still come: no more owners */
 };
 
 struct p3_evq_place {
@@ -132,8 +139,7 @@ void p3_evq_reformat(
 
 /*
  * The queue ends: when this returns no reader takes anything from its ring any more.
- * thread: who calls.  If that is not the owner, who may be anywhere before its leave, and
- * would clear the next owner's inside, the place's next queues have no owner.
+ * thread: who calls; if that is not the owner the place's next queues have none.
  */
 void p3_evq_retire(struct p3_evq_rx *q, uint32_t thread);
 

@@ -424,6 +424,22 @@ static void evq_owner_who_may_still_come_is_the_last_one(void **state)
 	rig_free(r);
 }
 
+/* The second reader is stopped before it says that all share. */
+static void evq_owner_of_a_shared_queue_is_the_last_one(void **state)
+{
+	(void)state;
+	struct rig *r = rig_new(4);
+	post(r, 2);
+	get(r, ME, P3_EVQ_EVENT, FIRST);
+	get(r, OTHER, P3_EVQ_EVENT, FIRST + 1);
+	renew(r, ME);
+	post(r, 1);
+	get(r, ME, P3_EVQ_EVENT, r->tx.tail);
+	assert_int_equal(p3_get(&r->rx.owner), P3_EVQ_NOBODY);
+	assert_int_equal(p3_get(&r->rx.shared), 2);
+	rig_free(r);
+}
+
 static void evq_owner_who_ends_its_queue_has_successors(void **state)
 {
 	(void)state;
@@ -465,6 +481,7 @@ int main(void)
 		cmocka_unit_test(evq_second_reader_waits_until_the_owner_is_outside),
 		cmocka_unit_test(evq_nested_read_of_the_owner_is_empty),
 		cmocka_unit_test(evq_owner_who_may_still_come_is_the_last_one),
+		cmocka_unit_test(evq_owner_of_a_shared_queue_is_the_last_one),
 		cmocka_unit_test(evq_owner_who_ends_its_queue_has_successors),
 		cmocka_unit_test(evq_has_one_line_for_each_writer),
 	};
