@@ -38,7 +38,7 @@ struct cell {
 static struct shared {
 	_Alignas(128) _Atomic uint64_t ping;
 	_Alignas(128) _Atomic uint64_t pong;
-	_Alignas(128) _Atomic uint64_t ready; /* the second process is */
+	_Alignas(128) _Atomic uint64_t ready; /* the second process: 1; done: 2 */
 	_Alignas(128) struct cell cell[CELLS];
 	_Alignas(4096) char window[CHUNKS * CHUNK];
 } * shared;
@@ -193,6 +193,7 @@ static void become_child(pid_t parent, rounds_fn *fn, uint64_t bytes, uint64_t r
 	memset(to, 0, bytes);
 	publish(&shared->ready, 1);
 	fn(1, bytes, 0, rounds);
+	publish(&shared->ready, 2);
 	for (;;)
 		pause();
 }
@@ -209,8 +210,10 @@ static double timed(rounds_fn *fn, uint64_t bytes, const struct peer_plan *p)
 	return peer_median(ns, p->batches);
 }
 
+/* What it checks counts, too. */
 static void end_child(void)
 {
+	await(&shared->ready, 2);
 	peer_expect_children(false);
 	kill(child, SIGKILL);
 	waitpid(child, NULL, 0);

@@ -311,8 +311,8 @@ static bool take_event(struct node *n)
 	struct event *v = &n->event[n->taken % EVENTS];
 	if (atomic_load_explicit(&v->valid, memory_order_acquire) != n->taken + 1)
 		return false;
-	const volatile uint64_t *from =
-		v->word; /* a wide load would wait for the stores */
+	/* One by one: a wide load would wait for the stores. */
+	const volatile uint64_t *from = v->word;
 	for (unsigned i = 0; i < WORDS; i++)
 		word[i] = from[i];
 	n->taken++;
