@@ -367,8 +367,10 @@ static inline bool put_now(
 
 /* Keep it as a pending, in the send queue of its target.  source: of whose bytes from
  * offset on there are SEND events. */
-static P3_RARE int admit(struct p3_nic *n, struct p3_peer *p, uint32_t kind,
-	const struct p3_move *m, struct p3_md *md, struct p3_md *source, uint64_t offset)
+P3_PATH
+static __attribute__((noinline)) int admit(struct p3_nic *n, struct p3_peer *p,
+	uint32_t kind, const struct p3_move *m, struct p3_md *md, struct p3_md *source,
+	uint64_t offset)
 {
 	struct p3_pending *t = p3_table_alloc(&n->table[P3_T_PENDING]);
 	if (!t)
