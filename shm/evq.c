@@ -31,10 +31,10 @@ static void format_at(struct p3_evq_ring *ring, uint32_t n, uint64_t start,
 	p3_release(&rx->name, P3_EVQ_FIRST); /* EVQ.5 */
 }
 
-void p3_evq_format(
-	struct p3_evq_ring *ring, uint32_t n, struct p3_evq_tx *tx, struct p3_evq_rx *rx)
+void p3_evq_format(struct p3_evq_ring *ring, uint32_t n, uint64_t life,
+	struct p3_evq_tx *tx, struct p3_evq_rx *rx)
 {
-	format_at(ring, n, P3_EVQ_START, tx, rx);
+	format_at(ring, n, P3_EVQ_START + (life << P3_EVQ_LIVES), tx, rx);
 }
 
 void p3_evq_reformat(

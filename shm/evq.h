@@ -57,6 +57,7 @@
 
 #define P3_EVQ_WORDS  15
 #define P3_EVQ_START  (((uint64_t)1 << 32) - 5)
+#define P3_EVQ_LIVES  40 /* bits of a number below its life's */
 #define P3_EVQ_NOBODY 0xffffffffu
 #define P3_EVQ_BUSY   0 /* sequence of a record being rewritten */
 
@@ -126,9 +127,13 @@ static inline uint64_t p3_evq_bytes(uint32_t n)
 
 #define P3_EVQ_FIRST 1u /* name of a queue as formatted */
 
-/* ring: memory of p3_evq_bytes(n), on a line; n a power of two. */
-void p3_evq_format(
-	struct p3_evq_ring *ring, uint32_t n, struct p3_evq_tx *tx, struct p3_evq_rx *rx);
+/*
+ * ring: memory of p3_evq_bytes(n), on a line; n a power of two.  life: another one each
+ * time that memory is taken from new; numbers of lives differ, so a reader that slept
+ * since takes nothing of this one's.
+ */
+void p3_evq_format(struct p3_evq_ring *ring, uint32_t n, uint64_t life,
+	struct p3_evq_tx *tx, struct p3_evq_rx *rx);
 
 /*
  * The same for the ring of a retired queue of the same n.  Numbers go on where that one

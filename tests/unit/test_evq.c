@@ -45,7 +45,7 @@ static struct rig *rig_new(uint32_t n)
 	r->ring = aligned_alloc(P3_LINE, p3_evq_bytes(n));
 	assert_non_null(r->ring);
 	memset(r->ring, 0xa5, p3_evq_bytes(n));
-	p3_evq_format(r->ring, n, &r->tx, &r->rx);
+	p3_evq_format(r->ring, n, 0, &r->tx, &r->rx);
 	r->head = P3_EVQ_START;
 	return r;
 }
@@ -113,7 +113,7 @@ static void evq_is_empty_at_first_whatever_the_memory_held(void **state)
 		assert_false(p3_evq_any(&r->rx));
 		assert_empty(r, ME);
 		post(r, 3 * sizes[i] + 7);
-		p3_evq_format(r->ring, sizes[i], &r->tx, &r->rx);
+		p3_evq_format(r->ring, sizes[i], 0, &r->tx, &r->rx);
 		assert_false(p3_evq_any(&r->rx));
 		assert_empty(r, OTHER);
 		rig_free(r);
@@ -401,6 +401,30 @@ static void renew(struct rig *r, uint32_t by)
 	r->head = r->tx.tail;
 }
 
+/* One that is to move the head is stopped until the same memory has a queue of another
+ * life: there is none of its numbers. */
+static void evq_heads_of_lives_differ(void **state)
+{
+	(void)state;
+	struct rig *r = rig_new(4);
+	post(r, 3);
+	get(r, ME, P3_EVQ_EVENT, FIRST);
+	uint64_t was = p3_get(&r->ring->head);
+	for (uint64_t life = 1; life < 4; life++) {
+		p3_evq_retire(&r->rx, ME);
+		p3_evq_format(r->ring, r->rx.n, life, &r->tx, &r->rx);
+		r->head = r->tx.tail;
+		for (unsigned i = 0; i < 6; i++) {
+			uint64_t late = was;
+			post(r, 1);
+			assert_false(p3_cas64(&r->ring->head, &late, was + 1));
+			get(r, ME, P3_EVQ_EVENT, r->tx.tail);
+		}
+		was = p3_get(&r->ring->head) - 3;
+	}
+	rig_free(r);
+}
+
 /* One is stopped before it leaves the queue of before, and clears inside much later. */
 static void evq_owner_who_may_still_come_is_the_last_one(void **state)
 {
@@ -480,6 +504,7 @@ int main(void)
 		cmocka_unit_test(evq_second_reader_ends_the_first_ones_privilege),
 		cmocka_unit_test(evq_second_reader_waits_until_the_owner_is_outside),
 		cmocka_unit_test(evq_nested_read_of_the_owner_is_empty),
+		cmocka_unit_test(evq_heads_of_lives_differ),
 		cmocka_unit_test(evq_owner_who_may_still_come_is_the_last_one),
 		cmocka_unit_test(evq_owner_of_a_shared_queue_is_the_last_one),
 		cmocka_unit_test(evq_owner_who_ends_its_queue_has_successors),
