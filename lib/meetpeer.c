@@ -228,6 +228,19 @@ static void keep_own_ids(
 			msg->pid[i] = P3_JOB_NO_PID;
 }
 
+/* Whom we turn away, so that it can say the same. */
+static void tell_once(struct p3_meeting *m, struct p3_meet_conn *c)
+{
+	if (!c->told)
+		(void)p3_meet_tell(m, c);
+}
+
+static void turn_away(struct p3_meeting *m, struct p3_meet_conn *c)
+{
+	tell_once(m, c);
+	p3_meet_hang_up(m, c);
+}
+
 static void on_born(struct p3_meeting *m, struct p3_meet_conn *c, struct p3_job_msg *msg,
 	const int *fds)
 {
@@ -235,7 +248,7 @@ static void on_born(struct p3_meeting *m, struct p3_meet_conn *c, struct p3_job_
 	if (!is_of_this_kind(m, c, msg) || !msg->incarnation ||
 		msg->node == m->place.slot ||
 		p3_domain_is_over(&m->place, msg->node, c->os_pid)) {
-		p3_meet_hang_up(m, c);
+		turn_away(m, c);
 		return;
 	}
 	FAULT_POINT("meet.born_heard");
@@ -311,14 +324,13 @@ static bool has_its_fds(const struct packet *p)
 	return p->nfds == 2 || p->nfds == 3;
 }
 
-/* False: it is hung up, and called by us when there is room. */
-static bool answer(struct p3_meeting *m, struct p3_meet_conn *c)
+/* If there is no room it is hung up, and called by us when there is. */
+static void answer(struct p3_meeting *m, struct p3_meet_conn *c)
 {
 	int rc = c->told ? 0 : p3_meet_tell(m, c);
 	m->unmet |= rc != 0;
 	if (rc)
 		p3_meet_hang_up(m, c);
-	return !rc;
 }
 
 static void on_first_packet(
@@ -326,12 +338,12 @@ static void on_first_packet(
 {
 	if (p->msg.op != P3_JOB_BORN)
 		breach(m, c, "does not say first who it is");
-	else if (!answer(m, c))
-		return;
 	else if (p->msg.node < m->node->capacity)
 		on_born(m, c, &p->msg, p->fds);
 	else
-		(void)is_of_this_kind(m, c, &p->msg), p3_meet_hang_up(m, c);
+		(void)is_of_this_kind(m, c, &p->msg), turn_away(m, c);
+	if (p3_meet_fd(&c->fd) >= 0)
+		answer(m, c);
 }
 
 static void on_packet(struct p3_meeting *m, struct p3_meet_conn *c, struct packet *p)
@@ -358,7 +370,6 @@ static void on_packet(struct p3_meeting *m, struct p3_meet_conn *c, struct packe
 		p3_meet_on_released(m, msg);
 }
 
-/* It is told who we are, so that it can say the same. */
 static void on_other_version(struct p3_meeting *m, struct p3_meet_conn *c, uint32_t magic)
 {
 	char text[120];
@@ -366,8 +377,7 @@ static void on_other_version(struct p3_meeting *m, struct p3_meet_conn *c, uint3
 		"speaks version %u of the protocol of domains, this one version %u",
 		p3_job_version(magic), p3_job_version(P3_JOB_MAGIC));
 	refuse_who_was_there(m, c);
-	if (!c->told)
-		(void)p3_meet_tell(m, c);
+	tell_once(m, c);
 	breach(m, c, text);
 }
 

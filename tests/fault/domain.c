@@ -14,6 +14,7 @@
 #include "domain/kid.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <portals3.h>
 #include <signal.h>
 #include <stdio.h>
@@ -23,7 +24,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { POINTS = 200, RANKS = 3, SLOW_MS = 3300 };
+enum { POINTS = 200, RANKS = 3, SLOW_MS = 3300, EARLY_MS = 300 };
 
 struct point {
 	char name[64];
@@ -385,16 +386,20 @@ static struct slow begin_slow(void)
 	return s;
 }
 
-static void end_slow(struct slow *s)
+static void expect_stopped(const struct kid *k, int how)
 {
 	int status;
+	if (waitpid(k->os_pid, &status, WUNTRACED | how) <= 0 || !WIFSTOPPED(status))
+		fail("%s is not stopped", now_playing);
+}
+
+static void end_slow(struct slow *s)
+{
 	strcpy(now_playing, "a slow one");
 	alarm(30);
 	while (now_ms() < s->since_ms + SLOW_MS)
 		usleep(10000);
-	if (waitpid(s->slow.os_pid, &status, WUNTRACED | WNOHANG) <= 0 ||
-		!WIFSTOPPED(status))
-		fail("%s is not stopped", now_playing);
+	expect_stopped(&s->slow, WNOHANG);
 	kill(s->slow.os_pid, SIGCONT);
 	if (!kid_joined(&s->slow))
 		fail("%s does not join", now_playing);
@@ -403,6 +408,36 @@ static void end_slow(struct slow *s)
 	kid_leave(&s->stays);
 	setenv("PTL3_DOMAIN", "test-fault-slow", 1);
 	expect_nothing_left();
+}
+
+static bool says_something(const struct kid *k, int ms)
+{
+	struct pollfd f = {.fd = fileno(k->from), .events = POLLIN};
+	return poll(&f, 1, ms) != 0;
+}
+
+/* Who has joined has heard of one that can send to it.  Its ids were a dead one's. */
+static void join_one_that_maps_late(void)
+{
+	strcpy(now_playing, "one that maps late");
+	alarm(30);
+	int err = new_file();
+	struct kid a = spawn_victim(500, "meet.born_heard:2:stop", err);
+	if (!kid_joined(&a))
+		fail("%s does not join", now_playing);
+	struct kid dead = kid_start(501);
+	kid_kill(&dead);
+	struct kid w = kid_spawn(501);
+	expect_stopped(&a, 0);
+	bool early = says_something(&w, EARLY_MS);
+	kill(a.os_pid, SIGCONT);
+	if (early || !kid_joined(&w))
+		fail("%s: has not mapped who joins", now_playing);
+	talk(&a, &w);
+	kid_leave(&a);
+	kid_leave(&w);
+	expect_nothing_left();
+	close(err);
 }
 
 int main(int argc, char **argv)
@@ -419,6 +454,7 @@ int main(int argc, char **argv)
 	snprintf(own, sizeof own, "%.30s", getenv("PTL3_DOMAIN"));
 	snprintf(other, sizeof other, "%s-other", own);
 	list_points(argc > 1 ? argv[1] : NULL);
+	join_one_that_maps_late();
 	walk_all(plays, 2);
 	struct slow s = begin_slow();
 	walk_all(plays + 2, 3);
