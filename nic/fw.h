@@ -505,9 +505,10 @@ void p3_fw_respond(struct p3_nic *n, struct p3_peer *p, const struct p3_answer *
  *	XFER.3	released: initiator of a get releases (it has read all) -> target acquires
  *	XFER.4	bulk_slot: reader releases (want and read are set) -> owner acquires
  *	XFER.5	Dekker, between the first cross-memory read of a put and a getput at its
- *		source: reader stores reading, fences lightly, acquires swapping; the
- *		owner stores swapping, fences heavily, loads reading, exchanges, releases
- *		swapping.  Without it the put could carry one half of an exchange.
+ *		source: reader stores reading, fences lightly, acquires swapping, reads,
+ *		releases reading; the owner stores swapping, fences heavily, acquires
+ *		reading, exchanges, releases swapping.  Without it the put could carry
+ *		one half of an exchange.
  *	XFER.6	seqlock, for readers that have begun and do not move (stopped): the owner
  *		makes again odd, fences, exchanges, releases it even; a reader looks at it
  *		with the id (XFER.1) and begins anew.  Without it as XFER.5, or all other

@@ -373,7 +373,7 @@ static bool has_begun(struct p3_nic *n, const struct p3_xfer_slot *x)
 		return true;
 	return x->peer->index == n->conf.node
 		       ? is_pulled_here(n, x)
-		       : p3_get(&x->peer->theirs->reading) != 0; /* XFER.5 */
+		       : p3_acquire(&x->peer->theirs->reading) != 0; /* XFER.5 */
 }
 
 static bool writes_there(

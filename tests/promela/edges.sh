@@ -4,17 +4,18 @@
 # So has each place in the code that cites one, by the name of its function.
 . "${0%/*}/../style/sources.sh"
 here=tests/promela
-modelled='(LANE|LEASE|MBX|PARK|COLD)[.][0-9]+'
+modelled='((LANE|LEASE|MBX|PARK|COLD)[.][0-9]+|XFER[.]5)'
 
 ends() { # of an edge, that are necessary
 	sed -n "s/^[a-z]* \($1_[a-z0-9_]*\)\$/\1/p" $here/edges
 }
 
-# In code, not in a comment of its own: edge and function.
+# In functions, not in a comment of its own nor in a struct: edge and function.
 cited() {
 	awk -v edge="$modelled" '
+		FNR == 1 || /^(struct|enum|union) [a-z0-9_]+ \{/ { f = "" }
 		/^[a-z].*[a-z_0-9]\(/ { f = $0; sub(/\(.*/, "", f); sub(/.*[ *]/, "", f) }
-		/;.*\/\*|\{.*\/\*/ {
+		f && /;.*\/\*|\{.*\/\*/ {
 			line = $0; sub(/^[^;{]*[;{]/, "", line)
 			while (match(line, edge)) {
 				print substr(line, RSTART, RLENGTH), f
