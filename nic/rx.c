@@ -435,7 +435,7 @@ static inline const char *wrong(const struct p3_nic *n, const struct request *r)
  * GCC leaves out calls of what only asks. */
 static P3_HOT void expect_bytes(const struct p3_peer *p, uint64_t off, uint64_t len)
 {
-	if (!len || !p3_heap_view_holds(&p->heap, off, len))
+	if (len < 64 * P3_FIRST_LINES || !p3_heap_view_holds(&p->heap, off, len))
 		return;
 	const char *first = p->heap.base + off, *last = first + len - 1;
 	for (uint32_t i = 0; i < P3_FIRST_LINES; i++)
@@ -445,6 +445,7 @@ static P3_HOT void expect_bytes(const struct p3_peer *p, uint64_t off, uint64_t 
 }
 
 /* What a long put will look at, and write. */
+P3_PATH
 static __attribute__((noinline)) void expect_pull(struct p3_nic *n, struct p3_peer *p,
 	uint64_t xfer, uint64_t heap, uint64_t length)
 {
