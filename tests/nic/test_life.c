@@ -68,6 +68,28 @@ HAND_CASE(interface_works_again_after_fini, 3)
 	}
 }
 
+static uint64_t first_number(ptl_handle_eq_t eq)
+{
+	struct p3_table *t = &p3_nic(p3_node())->table[P3_T_EQ];
+	const struct p3_eq *q = p3_table_at(t, p3_handle_index(eq));
+	return p3_get(&q->rx.ring->head);
+}
+
+/* A reader that sleeps over both calls finds no head that it knows */
+HAND_CASE(queues_of_each_life_count_from_elsewhere, 1)
+{
+	(void)arg;
+	uint64_t before = 0;
+	for (unsigned round = 0; round < 4; round++) {
+		ni = node_ni();
+		uint64_t life = first_number(eq_new(ni, 8)) >> P3_EVQ_LIVES;
+		CHECK(round == 0 || life == before + 1);
+		before = life;
+		exchange(ni, rank, size, round);
+		CHECK_OK(PtlNIFini(ni));
+	}
+}
+
 /* One node comes and goes, the others stay, and meet a new incarnation each time */
 HAND_CASE(peer_is_new_after_its_fini, 3)
 {
@@ -691,6 +713,7 @@ int main(void)
 {
 	const struct CMUnitTest cases[] = {
 		cmocka_unit_test(interface_works_again_after_fini),
+		cmocka_unit_test(queues_of_each_life_count_from_elsewhere),
 		cmocka_unit_test(peer_is_new_after_its_fini),
 		cmocka_unit_test(put_of_one_who_leaves_at_once_arrives),
 		cmocka_unit_test(peer_may_go_at_any_time),
