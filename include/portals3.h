@@ -494,8 +494,8 @@ void PtlFini(void);
  * pid and desired; the answer is PTL_OK or, of PTL_IFACE_SS, PTL_IFACE_DUP.
  *
  * A process that yod did not start, or yod with --domain, joins its domain here: who was
- * there before can be reached when the call returns, and can reach this process; those
- * who do not answer within a second (stopped ones) are not waited for.
+ * there before can be reached when the call returns, and knows of this process; who does
+ * not answer within a second (a stopped one) is not waited for.
  *
  * PTL_IFACE_DUP	success: the process has this interface already; outputs are
  *			written

@@ -10,7 +10,7 @@
  * What is said is shm/job.h's, between any two members, on a connection of their own:
  *
  *	--BORN (2 or 3 descriptors)-->	first of all; who was called says it in answer,
- *					when it can send to who called
+ *					when it has mapped who called, or waits to
  *	--PIDS-->			my process ids have changed
  *	--AGAIN-->			no room for your BORN: once more
  *	--LEAVE-->			I go, in order

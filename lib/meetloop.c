@@ -197,6 +197,12 @@ static void scan(struct p3_meeting *m)
 
 /* ---- the belt ---- */
 
+/* A member that has told us who it is, and not heard it. */
+static bool owes_answer(const struct p3_meet_conn *c)
+{
+	return p3_meet_fd(&c->fd) >= 0 && c->slot != P3_MEET_NONE && !c->told;
+}
+
 /* Who is gone and never spoke may have children that hold the other end. */
 static void ask_again(struct p3_meeting *m, struct p3_meet_conn *c)
 {
@@ -211,6 +217,8 @@ static void ask_again(struct p3_meeting *m, struct p3_meet_conn *c)
 	struct p3_job_msg msg = p3_meet_message(m, P3_JOB_AGAIN);
 	if (c->slot != P3_MEET_NONE && m->member[c->slot].missing)
 		(void)p3_job_send(p3_meet_fd(&c->fd), &msg, NULL, 0);
+	if (owes_answer(c))
+		(void)p3_meet_tell(m, c);
 	if (c->owes)
 		p3_meet_tell_pids(m, c);
 }
@@ -238,6 +246,8 @@ static bool is_short(const struct p3_meeting *m)
 	bool any = m->deaf || m->unmet;
 	for (uint32_t i = 0; i < m->node->capacity && !any; i++)
 		any = m->member[i].missing;
+	for (uint32_t i = 0; i < m->nconn && !any; i++)
+		any = owes_answer(&m->conn[i]);
 	return any;
 }
 

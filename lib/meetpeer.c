@@ -324,15 +324,6 @@ static bool has_its_fds(const struct packet *p)
 	return p->nfds == 2 || p->nfds == 3;
 }
 
-/* If there is no room it is hung up, and called by us when there is. */
-static void answer(struct p3_meeting *m, struct p3_meet_conn *c)
-{
-	int rc = c->told ? 0 : p3_meet_tell(m, c);
-	m->unmet |= rc != 0;
-	if (rc)
-		p3_meet_hang_up(m, c);
-}
-
 static void on_first_packet(
 	struct p3_meeting *m, struct p3_meet_conn *c, struct packet *p)
 {
@@ -342,8 +333,8 @@ static void on_first_packet(
 		on_born(m, c, &p->msg, p->fds);
 	else
 		(void)is_of_this_kind(m, c, &p->msg), turn_away(m, c);
-	if (p3_meet_fd(&c->fd) >= 0)
-		answer(m, c);
+	if (p3_meet_fd(&c->fd) >= 0 && !c->told)
+		(void)p3_meet_tell(m, c); /* no room: the belt does it */
 }
 
 static void on_packet(struct p3_meeting *m, struct p3_meet_conn *c, struct packet *p)

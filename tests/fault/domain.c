@@ -413,7 +413,7 @@ static void end_slow(struct slow *s)
 static bool says_something(const struct kid *k, int ms)
 {
 	struct pollfd f = {.fd = fileno(k->from), .events = POLLIN};
-	return poll(&f, 1, ms) != 0;
+	return poll(&f, 1, ms) > 0 && (f.revents & POLLIN);
 }
 
 /* Who has joined has heard of one that can send to it.  Its ids were a dead one's. */
@@ -440,6 +440,37 @@ static void join_one_that_maps_late(void)
 	close(err);
 }
 
+/* Who is late to hear of one finds that it has closed its end, and has yet to give its
+ * slot back: that one has left. */
+static void hear_late_of_one_that_leaves(void)
+{
+	int status;
+	strcpy(now_playing, "one that hears late");
+	alarm(30);
+	int err = new_file();
+	struct kid a = spawn_victim(500, "meet.born_heard:1:stop", err);
+	if (!kid_joined(&a))
+		fail("%s does not join", now_playing);
+	struct kid b = spawn_victim(501, "fini.closing:1:stop", err);
+	expect_stopped(&a, 0);
+	if (!kid_joined(&b))
+		fail("%s is waited for", now_playing);
+	kid_tell(&b, "end");
+	expect_stopped(&b, 0);
+	kill(a.os_pid, SIGCONT);
+	for (int i = 0; i < 10; i++, usleep(50000)) /* before and after it has heard */
+		if (kid_put(&a, &b, 100, 0, 50) == HUNG)
+			fail("%s: its put to who left hangs", now_playing);
+	kill(b.os_pid, SIGCONT);
+	if (waitpid(b.os_pid, &status, 0) != b.os_pid || status)
+		fail("%s: who left ends with status %#x", now_playing, status);
+	fclose(b.to);
+	fclose(b.from);
+	kid_leave(&a);
+	expect_nothing_left();
+	close(err);
+}
+
 int main(int argc, char **argv)
 {
 	if (argc > 2 && strcmp(argv[1], "member") == 0) {
@@ -455,6 +486,7 @@ int main(int argc, char **argv)
 	snprintf(other, sizeof other, "%s-other", own);
 	list_points(argc > 1 ? argv[1] : NULL);
 	join_one_that_maps_late();
+	hear_late_of_one_that_leaves();
 	walk_all(plays, 2);
 	struct slow s = begin_slow();
 	walk_all(plays + 2, 3);
