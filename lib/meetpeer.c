@@ -228,13 +228,13 @@ static void keep_own_ids(
 			msg->pid[i] = P3_JOB_NO_PID;
 }
 
-/* Whom we turn away, so that it can say the same. */
 static void tell_once(struct p3_meeting *m, struct p3_meet_conn *c)
 {
 	if (!c->told)
 		(void)p3_meet_tell(m, c);
 }
 
+/* Told who we are, it can say the same. */
 static void turn_away(struct p3_meeting *m, struct p3_meet_conn *c)
 {
 	tell_once(m, c);
@@ -333,8 +333,8 @@ static void on_first_packet(
 		on_born(m, c, &p->msg, p->fds);
 	else
 		(void)is_of_this_kind(m, c, &p->msg), turn_away(m, c);
-	if (p3_meet_fd(&c->fd) >= 0 && !c->told)
-		(void)p3_meet_tell(m, c); /* no room: the belt does it */
+	if (p3_meet_fd(&c->fd) >= 0)
+		tell_once(m, c); /* no room: the belt does it */
 }
 
 static void on_packet(struct p3_meeting *m, struct p3_meet_conn *c, struct packet *p)

@@ -3,6 +3,7 @@
 
 #include <signal.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,6 +41,12 @@ bool kid_joined(struct kid *k)
 	char line[100];
 	return fgets(line, sizeof line, k->from) &&
 	       sscanf(line, "%u %u %u %u", &k->id.nid, &k->id.pid, &k->jid, &k->uid) == 4;
+}
+
+bool kid_says(const struct kid *k, int ms)
+{
+	struct pollfd f = {.fd = fileno(k->from), .events = POLLIN};
+	return poll(&f, 1, ms) > 0 && (f.revents & POLLIN);
 }
 
 struct kid kid_start(ptl_pid_t pid)

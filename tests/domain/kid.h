@@ -21,6 +21,8 @@ struct kid kid_start(ptl_pid_t pid);
 struct kid kid_spawn(ptl_pid_t pid);
 /* The line that it says when it has joined; false: it has ended instead. */
 bool kid_joined(struct kid *k);
+/* Has it said something, or does it within ms? */
+bool kid_says(const struct kid *k, int ms);
 /* Its answer to an order. */
 const char *kid_ask(struct kid *k, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));

@@ -30,6 +30,13 @@ static void expect_put(struct kid *from, const struct kid *to, size_t n, unsigne
 			from->id.pid, to->id.pid, (int)out, (int)wanted);
 }
 
+static void expect_ok(struct kid *k, const char *order)
+{
+	const char *word = kid_ask(k, "%s", order);
+	if (strcmp(word, "ok") != 0)
+		fail("'%s' is answered '%s'", order, word);
+}
+
 static void talk(struct kid *a, struct kid *b)
 {
 	static const size_t lengths[] = {0, 8, 16, 17, 3000, 70000, MEMBER_LONGEST};
@@ -296,6 +303,27 @@ static void scene_stopped(void)
 	expect_nothing_left();
 }
 
+/* Who is called has no room to say who it is, for a while. */
+static void scene_unanswered(void)
+{
+	setenv("P3_MEMBER_PLAIN", "1", 1);
+	struct kid a = kid_start(500);
+	unsetenv("P3_MEMBER_PLAIN");
+	expect_ok(&a, "cram 1");
+	struct kid b = kid_spawn(501);
+	usleep(300000);
+	if (kid_says(&b, 0))
+		fail("who joins is not waiting for an answer");
+	expect_ok(&a, "cram 0");
+	if (!kid_joined(&b))
+		fail("who joins has ended");
+	talk(&b, &a);
+	kid_leave(&b);
+	expect_put(&a, &b, 100, 0, SENT);
+	kid_leave(&a);
+	expect_nothing_left();
+}
+
 /* ---- many that come and go ---- */
 
 enum how { LEAVES, EXITS, KILLED, KILLED_LATE, KILLED_BY_OTHERS, EXECS, HOWS };
@@ -424,7 +452,8 @@ static const struct scene {
 } scenes[] = {{"two", scene_two}, {"child", scene_child}, {"clash", scene_clash},
 	{"killed", scene_killed}, {"left", scene_left}, {"swept", scene_swept},
 	{"exec", scene_exec}, {"reused", scene_reused}, {"torn", scene_torn},
-	{"stopped", scene_stopped}, {"churn", scene_churn}};
+	{"stopped", scene_stopped}, {"unanswered", scene_unanswered},
+	{"churn", scene_churn}};
 
 static int play(const char *name)
 {

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <poll.h>
@@ -18,6 +19,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
@@ -247,9 +249,23 @@ void member_flood(ptl_process_id_t to, unsigned pause_ms)
 
 /* ---- life ---- */
 
+/* As a user without privileges, whose descriptors under way are counted. */
+static void give_up_privileges(void)
+{
+	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct caps[2];
+	if (syscall(SYS_capget, &head, caps) != 0)
+		fail("capget: %s", strerror(errno));
+	caps[0].effective &= ~(1u << CAP_SYS_RESOURCE | 1u << CAP_SYS_ADMIN);
+	if (syscall(SYS_capset, &head, caps) != 0)
+		fail("capset: %s", strerror(errno));
+}
+
 void member_start(ptl_pid_t pid)
 {
 	int most, rc;
+	if (getenv("P3_MEMBER_PLAIN"))
+		give_up_privileges();
 	ok(PtlInit(&most), "PtlInit");
 	rc = PtlNIInit(PTL_IFACE_DEFAULT, pid, NULL, NULL, &me.ni);
 	if (rc == PTL_PID_INVALID)
@@ -332,6 +348,40 @@ static const char *limit_files(unsigned spare)
 	return setrlimit(RLIMIT_NOFILE, &now) == 0 ? "ok" : strerror(errno);
 }
 
+static bool send_many(int sock, int fd)
+{
+	enum { MANY = 250 };
+	static union {
+		struct cmsghdr head;
+		char room[CMSG_SPACE(MANY * sizeof(int))];
+	} u;
+	struct iovec iov = {.iov_base = "x", .iov_len = 1};
+	struct msghdr msg = {.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = &u,
+		.msg_controllen = sizeof u.room};
+	u.head = (struct cmsghdr){.cmsg_level = SOL_SOCKET,
+		.cmsg_type = SCM_RIGHTS,
+		.cmsg_len = CMSG_LEN(MANY * sizeof(int))};
+	for (int i = 0; i < MANY; i++)
+		memcpy(CMSG_DATA(&u.head) + (size_t)i * sizeof fd, &fd, sizeof fd);
+	return sendmsg(sock, &msg, 0) == 1;
+}
+
+/* No descriptor can be sent, as too many are under way; or they can again. */
+static const char *cram(bool so)
+{
+	static int pair[2];
+	if (!so)
+		return close(pair[0]) == 0 && close(pair[1]) == 0 ? limit_files(0)
+								  : strerror(errno);
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0 ||
+		!send_many(pair[0], pair[0]))
+		return strerror(errno);
+	const char *word = limit_files(32);
+	return send_many(pair[0], pair[0]) ? "they can still be sent" : word;
+}
+
 /* This thread finds no locks from now on. */
 static void have_no_locks(void)
 {
@@ -410,6 +460,8 @@ static bool obey(char *line)
 		puts(change_ids((unsigned)a));
 	else if (strcmp(word, "files") == 0)
 		puts(limit_files((unsigned)a));
+	else if (strcmp(word, "cram") == 0)
+		puts(cram(a));
 	else if (strcmp(word, "locks") == 0)
 		puts(open_without_locks());
 	else if (strcmp(word, "barrier") == 0)

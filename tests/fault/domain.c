@@ -14,7 +14,6 @@
 #include "domain/kid.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <portals3.h>
 #include <signal.h>
 #include <stdio.h>
@@ -410,12 +409,6 @@ static void end_slow(struct slow *s)
 	expect_nothing_left();
 }
 
-static bool says_something(const struct kid *k, int ms)
-{
-	struct pollfd f = {.fd = fileno(k->from), .events = POLLIN};
-	return poll(&f, 1, ms) > 0 && (f.revents & POLLIN);
-}
-
 /* Who has joined has heard of one that can send to it.  Its ids were a dead one's. */
 static void join_one_that_maps_late(void)
 {
@@ -429,7 +422,7 @@ static void join_one_that_maps_late(void)
 	kid_kill(&dead);
 	struct kid w = kid_spawn(501);
 	expect_stopped(&a, 0);
-	bool early = says_something(&w, EARLY_MS);
+	bool early = kid_says(&w, EARLY_MS);
 	kill(a.os_pid, SIGCONT);
 	if (early || !kid_joined(&w))
 		fail("%s: has not mapped who joins", now_playing);
