@@ -103,10 +103,11 @@ NODES_CASE(transfer_goes_on_without_the_process_id, 2)
 
 enum { PT_SWAP = 5, HUGE = 16 << 20 };
 
-static struct gate *begun, *swapped;
+static struct gate *stopped, *begun, *swapped;
 
 static void make_gates(void)
 {
+	stopped = gate_new(3);
 	begun = gate_new(3);
 	swapped = gate_new(3);
 }
@@ -136,9 +137,10 @@ static void say_read(struct p3_nic *n, bool any)
 static void read_and_stop(ptl_handle_eq_t eq)
 {
 	struct p3_nic *n = p3_nic(p3_node());
+	sync_nodes(); /* before: who knows nobody yet needs the lease in here */
 	while (!p3_fw_enter(n, P3_LEASE_HOST))
 		sched_yield();
-	sync_nodes();
+	gate_wait(stopped);
 	while (!has_read_some(n))
 		(void)p3_fw_pass(n);
 	say_read(n, false);
@@ -158,6 +160,7 @@ static void swap_meanwhile(ptl_handle_ni_t ni)
 	ptl_handle_md_t get = bind_md(ni, md_of(got, 8, PTL_MD_EVENT_START_DISABLE, eq));
 	ptl_handle_md_t out = bind_md(ni, md_of(put, 8, MD_QUIET, PTL_EQ_NONE));
 	sync_nodes();
+	gate_wait(stopped);
 	gate_wait(begun);
 	CHECK_OK(PtlGetPut(get, out, id_of(ni, 0), PT_SWAP, 0, 0, 0, 0));
 	(void)expect(eq, PTL_EVENT_REPLY_END);
@@ -170,6 +173,7 @@ static void send_to_reader(ptl_handle_ni_t ni, unsigned char *bytes)
 	ptl_handle_eq_t eq = eq_new(ni, 8);
 	post_md(ni, PT_SWAP, 0, md_of(bytes, 8, MD_ANY | MD_QUIET, PTL_EQ_NONE));
 	sync_nodes();
+	gate_wait(stopped);
 	CHECK_OK(put_to(ni,
 		bind_md(ni, md_of(bytes, HUGE, PTL_MD_EVENT_START_DISABLE, eq)), 1, PT, 0,
 		PTL_ACK_REQ));
