@@ -323,6 +323,7 @@ NODES_CASE(long_lists_are_looked_at_ahead, 2)
 
 int main(void)
 {
+	setenv("PTL3_MODE", "lease", 1); /* who waits for a burst has to hold it */
 	burst = gate_new(2);
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(long_lists_match_as_they_are_ordered),

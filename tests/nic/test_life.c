@@ -270,6 +270,16 @@ static void come(void *arg)
 	*(int *)arg = PtlXBarrier();
 }
 
+/* A thread of this node has come to the barrier, and waits there. */
+static bool waits_in_barrier(void)
+{
+	struct p3_node *node = p3_node();
+	pthread_mutex_lock(&node->life);
+	bool waits = node->in_barrier;
+	pthread_mutex_unlock(&node->life);
+	return waits;
+}
+
 /* Node 0, of which a thread is in the barrier or on its way, closes what it has. */
 static int break_off(unsigned round, bool all)
 {
@@ -277,6 +287,8 @@ static int break_off(unsigned round, bool all)
 	ptl_handle_ni_t ni = all && round % 2 ? PTL_INVALID_HANDLE : node_ni();
 	struct side *s = side_start(come, &rc);
 	sleep_ms(round % 4 * 10);
+	while (all && round % 4 && !waits_in_barrier())
+		sleep_ms(1);
 	if (all)
 		PtlFini();
 	else
@@ -332,7 +344,7 @@ HAND_CASE(fini_of_the_interface_leaves_the_barrier_of_another_thread, 2)
  * PtlFini broke that call off, and its own took the barrier up. */
 enum { BROKEN_OFF, NEXT };
 
-static p3_a32 stays[2]; /* in a signal handler */
+static p3_a32 stays[2], is_there[2]; /* in a signal handler */
 static __thread unsigned which;
 
 static struct {
@@ -344,16 +356,20 @@ static struct {
 
 static void stay(int number)
 {
+	const struct timespec ms = {.tv_nsec = 1000000};
 	(void)number;
+	p3_set(&is_there[which], 1);
 	while (p3_get(&stays[which]))
-		sched_yield();
+		nanosleep(&ms, NULL);
 }
 
 static void make_stay(unsigned i)
 {
 	p3_set(&stays[i], 1);
+	p3_set(&is_there[i], 0);
 	CHECK_EQ(pthread_kill(two.thread[i], SIGUSR2), 0);
-	sleep_ms(20);
+	while (!p3_get(&is_there[i]))
+		sleep_ms(1);
 }
 
 static void come_first(void *arg)
@@ -365,14 +381,37 @@ static void come_first(void *arg)
 	p3_release(&two.broken_off_ends, 1);
 }
 
+/* Threads that stay may keep the node's own in its call that wakes them, with life held:
+ * then it has heard, too. */
+static bool has_heard_of_end(uint32_t before)
+{
+	struct p3_node *node = p3_node();
+	if (pthread_mutex_trylock(&node->life) != 0)
+		return true;
+	bool heard = node->barriers_done != before;
+	pthread_mutex_unlock(&node->life);
+	return heard;
+}
+
+static uint32_t barriers_done(void)
+{
+	struct p3_node *node = p3_node();
+	pthread_mutex_lock(&node->life);
+	uint32_t done = node->barriers_done;
+	pthread_mutex_unlock(&node->life);
+	return done;
+}
+
 /* Who was broken off hears of the barrier's end before the next one does. */
 static void let_the_first_hear_first(void *arg)
 {
 	(void)arg;
 	sleep_ms(50);
 	make_stay(NEXT);
+	uint32_t before = barriers_done();
 	p3_set(&left, 1);
-	sleep_ms(50);
+	while (!has_heard_of_end(before))
+		sleep_ms(1);
 	p3_set(&stays[BROKEN_OFF], 0);
 	while (!p3_acquire(&two.broken_off_ends))
 		sleep_ms(1);
@@ -397,7 +436,8 @@ HAND_CASE(barrier_ends_for_all_that_wait_for_it, 2)
 	(void)side_start(come_first, NULL);
 	while (!p3_acquire(&two.is_known))
 		sleep_ms(1);
-	sleep_ms(20);
+	while (!waits_in_barrier())
+		sleep_ms(1);
 	make_stay(BROKEN_OFF);
 	PtlFini();
 	CHECK_OK(PtlInit(&most));

@@ -407,6 +407,17 @@ NODES_CASE(poll_finds_the_queue_with_the_event, 2)
 	sync_nodes();
 }
 
+static void wait_for_messages(ptl_handle_ni_t ni, uint64_t n)
+{
+	ptlx_stats_t st = {.struct_size = sizeof st};
+	for (;;) {
+		CHECK_OK(PtlXStats(ni, &st));
+		if (st.msgs_received >= n)
+			return;
+		sleep_ms(1);
+	}
+}
+
 /* Calls in a row start at different queues: a busy one does not hide the others */
 NODES_CASE(poll_does_not_starve_a_queue, 1)
 {
@@ -424,8 +435,8 @@ NODES_CASE(poll_does_not_starve_a_queue, 1)
 	for (unsigned i = 0; i < 10 && which == 0; i++) {
 		ptl_event_t ev;
 		CHECK_OK(PtlEQPoll(eq, 2, 10000, &ev, &which));
-		if (i == 3) /* all have arrived by then */
-			sleep_ms(20);
+		if (i == 3)
+			wait_for_messages(ni, 101);
 	}
 	CHECK_EQ(which, 1);
 }

@@ -93,6 +93,7 @@ NODES_CASE(transfer_goes_on_without_the_process_id, 2)
 	ptl_handle_eq_t eq = eq_new(ni, 8);
 	ptl_md_t md = md_of(bytes, LONG, MD_ANY | PTL_MD_EVENT_START_DISABLE, eq);
 	post_md(ni, PT, 0, md);
+	sync_nodes(); /* before: who is heard of brings the true one */
 	if (rank == 1)
 		believe(0x7ffffffe); /* above all process ids */
 	sync_nodes();
