@@ -194,6 +194,54 @@ NODES_CASE(a_look_without_waiting_goes_on_to_the_event, 2)
 	sync_nodes();
 }
 
+static uint64_t bytes_moved(void)
+{
+	return p3_nic_counter(nic(), P3_C_BULK_BYTES) +
+	       p3_nic_counter(nic(), P3_C_CMA_BYTES);
+}
+
+/* With the lease: passes until so many messages were received, or so much was moved. */
+static void pass_until(uint64_t received, uint64_t moved)
+{
+	while (p3_nic_counter(nic(), P3_C_RECEIVED) < received && bytes_moved() < moved)
+		(void)p3_fw_pass(nic());
+}
+
+/* A pass moves a slice of a long put: what comes meanwhile need not wait for the rest. */
+NODES_CASE(a_short_put_comes_between_two_slices, 2)
+{
+	enum { LONG = 16 << 20, SHORT = 8 };
+	(void)arg;
+	(void)size;
+	char *at = (char *)node_alloc(LONG);
+	ptl_handle_eq_t eq = eq_new(ni, 8);
+	const unsigned options = MD_ANY | PTL_MD_EVENT_START_DISABLE;
+	const size_t len[] = {LONG, SHORT};
+	for (unsigned i = 0; i < 2 && rank == 1; i++)
+		post_md(ni, PT, i, md_of(at, len[i], options, eq));
+	sync_nodes(); /* births need the lease */
+	if (rank == 1)
+		stand_still();
+	for (unsigned i = 0; i < 2; i++) {
+		sync_nodes();
+		if (rank == 0)
+			CHECK_OK(put_to(ni,
+				bind_md(ni, md_of(at, len[i], MD_QUIET, PTL_EQ_NONE)), 1,
+				PT, i, PTL_NOACK_REQ));
+		sync_nodes();
+		if (rank == 1)
+			pass_until(2, i ? LONG : 1);
+	}
+	if (rank == 1) {
+		uint64_t moved = bytes_moved();
+		p3_fw_leave(nic());
+		CHECK_EQ(expect(eq, PTL_EVENT_PUT_END).mlength, SHORT);
+		CHECK(moved > 0 && moved < LONG / 2);
+		CHECK_EQ(expect(eq, PTL_EVENT_PUT_END).mlength, LONG);
+	}
+	sync_nodes();
+}
+
 int main(void)
 {
 	const struct CMUnitTest cases[] = {
@@ -201,6 +249,7 @@ int main(void)
 		cmocka_unit_test(a_message_taken_is_given_back),
 		cmocka_unit_test(two_full_lanes_are_taken_in_whole_passes),
 		cmocka_unit_test(a_look_without_waiting_goes_on_to_the_event),
+		cmocka_unit_test(a_short_put_comes_between_two_slices),
 	};
 	return RUN_CASES(cases);
 }
