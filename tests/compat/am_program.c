@@ -16,13 +16,13 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-enum { ECHO, LOOK, LOOK_LONG, ANSWER, DONE };
-enum { SLOT = 65536, SLOTS = 4, TICK_US = 700 };
+enum { ECHO, LOOK, LOOK_LONG, ANSWER, DONE, READY };
+enum { SLOT = 65536, SLOTS = 4, TICK_US = 700, LOOKS = 50 };
 
 static unsigned long tried, answers, asked;
 static char *segment;
 static bool *slot_used; /* by target and slot: a long request is under way */
-static volatile unsigned done;
+static volatile unsigned done, ready;
 static volatile uint64_t looked;
 
 /* ---- handlers ----
@@ -65,11 +65,18 @@ static void is_done(struct am_message *m)
 	done++;
 }
 
+static void is_ready(struct am_message *m)
+{
+	CHECK(m->length == 0);
+	ready++;
+}
+
 static const am_handler handlers[AM_HANDLERS] = {[ECHO] = echo,
 	[LOOK] = look,
 	[LOOK_LONG] = look_long,
 	[ANSWER] = answer,
-	[DONE] = is_done};
+	[DONE] = is_done,
+	[READY] = is_ready};
 
 /* ---- requests ---- */
 
@@ -155,19 +162,31 @@ static void tick(long us)
 	CHECK(setitimer(ITIMER_REAL, &timer, NULL) == 0);
 }
 
-/* Odd ranks compute until each of the others' requests has been looked at. */
-static void served_by_signals(void)
+static void send_looks(uint64_t seed)
 {
-	int senders = (job.size + 1) / 2;
-	uint64_t until = looked + (uint64_t)senders * 50, seed = (uint64_t)job.rank;
-	meet();
-	for (int i = 0; i < 50 && job.rank % 2 == 0; i++)
+	for (int i = 0; i < LOOKS; i++)
 		for (int to = 1; to < job.size; to += 2) {
 			char bytes[AM_MEDIUM];
 			job_fill(bytes, sizeof bytes, seed);
 			am_request(to, LOOK, seed, bytes, sizeof bytes);
 			seed += 3;
 		}
+}
+
+/* Odd ranks compute until each of the others' requests has been looked at.  These are
+ * sent when they say that they begin: who still met would look at them there. */
+static void served_by_signals(void)
+{
+	int senders = (job.size + 1) / 2;
+	meet();
+	uint64_t until = looked + (uint64_t)senders * LOOKS;
+	for (int to = 0; to < job.size && job.rank % 2 == 1; to += 2)
+		am_request(to, READY, 0, NULL, 0);
+	if (job.rank % 2 == 0) {
+		while (ready < (unsigned)job.size / 2)
+			am_poll();
+		send_looks((uint64_t)job.rank);
+	}
 	double start = job_now();
 	if (job.rank % 2 == 1)
 		while (looked < until)
