@@ -61,8 +61,8 @@ static int set_size(struct p3_opt *opt, const char *name, const char *value)
 {
 	if (parse_count(value, P3_OPT_SIZE_MAX, &now(opt)->size))
 		return P3_OPT_RUN;
-	p3_say("%s: '%s' is no number of nodes; expected 1 to %d, as in -sz 4", name,
-		value, P3_OPT_SIZE_MAX);
+	p3_say("%s: '%s' is no number of nodes of a job; expected 1 to %d, as in -sz 4",
+		name, value, P3_OPT_SIZE_MAX);
 	return P3_OPT_USAGE;
 }
 

@@ -16,11 +16,12 @@
 #include "launcher/prog.h"
 #include "launcher/ranks.h"
 #include "launcher/valgrind.h"
+#include "shm/layout.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#define P3_OPT_SIZE_MAX 16384 /* the maps in the environment must fit in a string */
+#define P3_OPT_SIZE_MAX ((int)P3_MAX_NODES)
 
 struct p3_opt {
 	uint32_t size; /* nodes of all programs */

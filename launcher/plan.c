@@ -317,15 +317,6 @@ static void print_descriptors(const struct plan *p)
 
 /* ---- what cannot be ---- */
 
-static void check_size(struct plan *p)
-{
-	if (p->opt->size <= P3_MAX_NODES)
-		return;
-	p->failed = true;
-	p3_say("plan: %u nodes; a Portals job has %u at most: use fewer nodes",
-		p->opt->size, P3_MAX_NODES);
-}
-
 static void check_memory(struct plan *p)
 {
 	uint64_t need = p->ordinary;
@@ -364,7 +355,6 @@ static void check_limit(
 
 static void check(struct plan *p)
 {
-	check_size(p);
 	check_memory(p);
 	check_hugepages(p);
 	check_limit(p, RLIMIT_NOFILE, p3_plan_yod_fds(p->opt->size), "open files",

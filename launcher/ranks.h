@@ -3,10 +3,12 @@
 #ifndef P3_LAUNCHER_RANKS_H
 #define P3_LAUNCHER_RANKS_H
 
+#include "shm/layout.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
-#define P3_RANKS_MOST 16384
+#define P3_RANKS_MOST P3_MAX_NODES
 
 struct p3_ranks {
 	uint64_t bits[P3_RANKS_MOST / 64];

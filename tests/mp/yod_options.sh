@@ -143,8 +143,8 @@ same "hugepages of the program that wants them" 4 \
 yod --plan --bind "$first" -sz 2 true
 same "a planned place" "CPUs $first, NIC thread $first" \
 	"$(sed -n 's/^ *rank 1: //p' "$dir/out")"
-yod --plan -sz 1025 true
-same "status of a job that cannot be" 125 "$status"
+yod --plan -sz 1024 true
+same "a plan of the largest job" "nodes         1024" "$(sed -n 1p "$dir/out")"
 
 # ---- sums at the end ----
 
