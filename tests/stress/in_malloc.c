@@ -333,6 +333,7 @@ int main(int argc, char **argv)
 		mp_barrier();
 		source();
 		mp_barrier();
+		printf("# tried: %d calls\n", ENTRIES + PUTS + QUEUES);
 	}
 	mp_end();
 	return 0;
