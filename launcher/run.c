@@ -11,8 +11,9 @@
 #include "launcher/signals.h"
 #include "launcher/spawn.h"
 #include "launcher/stats.h"
-#include "shm/domain.h"
 #include "launcher/tracefile.h"
+#include "shm/conf.h"
+#include "shm/domain.h"
 #include "shm/fault.h"
 
 #include <errno.h>
@@ -488,17 +489,28 @@ static void raise_nofile(const struct run *r, struct rlimit *was_out)
 			r->opt->size);
 }
 
-/* Node ids that no other job and no service there has.  0, or -errno after words. */
+/* The setting's value, which p3_settings_check() has found to be right. */
+static uint32_t least_nid(void)
+{
+	uint64_t nid;
+	(void)p3_conf_value(
+		p3_conf_row(P3_CONF_NID_BASE), p3_conf_text(P3_CONF_NID_BASE), &nid);
+	return (uint32_t)nid;
+}
+
+/* Take node ids that no other job and no service there has.  0, or -errno after words. */
 static int enter_domain(struct run *r)
 {
 	struct p3_domain_why why;
+	r->nid_base = least_nid();
 	if (!r->opt->domain)
 		return 0;
 	int rc = p3_domain_open(&r->domain, P3_DOMAIN_BASE, r->opt->domain, &why);
 	if (rc)
 		p3_say("%s", why.text);
 	else
-		rc = p3_domain_take_nids(&r->domain, r->opt->size, &r->nid_base);
+		rc = p3_domain_take_nids(
+			&r->domain, r->nid_base, r->opt->size, &r->nid_base);
 	return rc;
 }
 

@@ -47,10 +47,16 @@ static int check_row(enum p3_conf_id id, const char *text)
 	return -EINVAL;
 }
 
-/* "NAME=VALUE" of a program's own. */
+/* "NAME=VALUE" of a program's own.  Node ids are numbered for the whole job. */
 static int check_pair(const char *pair)
 {
 	size_t len = strcspn(pair, "=");
+	const char *base = p3_conf_row(P3_CONF_NID_BASE)->name;
+	if (strlen(base) == len && !strncmp(base, pair, len)) {
+		p3_say("%s is for the whole job; expected in the environment of yod",
+			base);
+		return -EINVAL;
+	}
 	for (enum p3_conf_id id = 0; id < P3_CONF_ROWS; id++) {
 		const char *name = p3_conf_row(id)->name;
 		if (strlen(name) == len && !strncmp(name, pair, len))

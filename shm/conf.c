@@ -11,9 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LINE_MAX_LEN 480
-#define NAME_LEN     40 /* of the longest name worth comparing */
-#define NEAR         3  /* edits between names that may be meant to be the same */
+#define LINE_MAX_LEN     480
+#define P3_NID_BASE_MOST 4000000000u /* the last rank's id is below PTL_NID_ANY */
+#define NAME_LEN         40          /* of the longest name worth comparing */
+#define NEAR             3 /* edits between names that may be meant to be the same */
 
 static bool is_wire(const char *text)
 {
@@ -128,6 +129,14 @@ static const struct p3_conf_row rows[P3_CONF_ROWS] = {
 			    "10.0.0.1",
 		.help = "node id of a process that yod did not start",
 		.is_form = is_nid},
+	[P3_CONF_NID_BASE] = {.name = "PTL3_NID_BASE",
+		.kind = P3_CONF_NUMBER,
+		.range = "0 to 4000000000",
+		.usual = "10000",
+		.expected = "a number, 0 to 4000000000, as in 0",
+		.help = "node id of rank 0 under yod, which reads it for the whole job; "
+			"rank r has r more. With --domain: the least id that a job gets",
+		.most = P3_NID_BASE_MOST},
 	[P3_CONF_DOMAIN_NODES] = {.name = "PTL3_DOMAIN_NODES",
 		.kind = P3_CONF_NUMBER,
 		.range = "1 to 1024",

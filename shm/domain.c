@@ -432,10 +432,11 @@ int p3_domain_take_nid(struct p3_domain *d, uint32_t nid, uint32_t *os_pid_out)
 	return take(d, F_RDLCK, NIDS + (off_t)nid, os_pid_out);
 }
 
-int p3_domain_take_nids(struct p3_domain *d, uint32_t n, uint32_t *first_out)
+int p3_domain_take_nids(
+	struct p3_domain *d, uint32_t least, uint32_t n, uint32_t *first_out)
 {
 	struct flock l;
-	for (off_t at = 0; at + n < UINT32_MAX;) {
+	for (off_t at = least; at + n < UINT32_MAX;) {
 		int rc = lock(d, F_WRLCK, NIDS + at, n);
 		*first_out = (uint32_t)at;
 		if (rc != -EAGAIN)

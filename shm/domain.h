@@ -89,8 +89,9 @@ int p3_domain_take_this_slot(
 int p3_domain_take_id(
 	struct p3_domain *d, uint32_t nid, uint32_t pid, uint32_t *os_pid_out);
 int p3_domain_take_nid(struct p3_domain *d, uint32_t nid, uint32_t *os_pid_out);
-/* For a launcher: n node ids in a row that nobody uses. */
-int p3_domain_take_nids(struct p3_domain *d, uint32_t n, uint32_t *first_out);
+/* For a launcher: n node ids in a row, from least on, that nobody uses. */
+int p3_domain_take_nids(
+	struct p3_domain *d, uint32_t least, uint32_t n, uint32_t *first_out);
 
 /* Bits of slots where a socket lies.  -errno: the directory cannot be read now. */
 int p3_domain_list(const struct p3_domain *d, uint64_t slots_out[P3_MAX_NODES / 64]);

@@ -26,7 +26,8 @@ ask() { # order...
 job() {
 	said=$("$yod" -sz 3 --domain "$name" --timeout 20 "$node" "$nid" "$pid" "$1" "$2" 2>&1) ||
 		fail "a job with entry $1: $said"
-	read -r _ _ jobs_jid jobs_uid <<<"$said"
+	read -r jobs_nid _ jobs_jid jobs_uid <<<"$said"
+	[ "$jobs_nid" -ge 10000 ] || fail "the job's node ids begin at $jobs_nid"
 	[ "$jobs_uid" = "$uid" ] && [ "$jobs_jid" != "$jid" ] ||
 		fail "uid and job: $said beside $uid and $jid"
 }
@@ -35,6 +36,15 @@ job 0 acked
 ask got
 read -r got _ last <<<"$answer"
 [ "$got" = 3 ] && [ "$last" = "$jobs_jid" ] || fail "the service has: $answer"
+
+export PTL3_NID_BASE=77
+said=$("$yod" -sz 3 --domain "$name" --timeout 20 "$node" "$nid" "$pid" 0 acked 2>&1) ||
+	fail "a job with PTL3_NID_BASE: $said"
+[ "${said%% *}" = 77 ] || fail "PTL3_NID_BASE=77 gives: $said"
+unset PTL3_NID_BASE
+ask got
+read -r got _ _ <<<"$answer"
+[ "$got" = 6 ] || fail "the service has $got messages, not 6"
 
 # Two at a time: their node ids do not meet.
 "$yod" -sz 3 --domain "$name" --timeout 20 "$node" "$nid" "$pid" 0 acked >"/tmp/$name" 2>&1 &
@@ -64,10 +74,10 @@ ask admit 3 $((uid + 1)) 4294967295 # another user
 job 3 sent
 ask got
 read -r got _ _ <<<"$answer"
-[ "$got" = 15 ] || fail "the service has $got messages, not 15"
+[ "$got" = 18 ] || fail "the service has $got messages, not 18"
 
 # Ids of a job are not to be had by hand.
-"$yod" -sz 1 --domain "$name" --timeout 20 sh -c "PTL3_NID=0 PTL3_YOD_FD= \"$meet\" member 5 </dev/null" >"/tmp/$name" 2>&1 &&
+"$yod" -sz 1 --domain "$name" --timeout 20 sh -c "PTL3_NID=10000 PTL3_YOD_FD= \"$meet\" member 5 </dev/null" >"/tmp/$name" 2>&1 &&
 	fail "a process takes a node id of a job: $(cat "/tmp/$name")"
 grep -q "belongs to a job" "/tmp/$name" || fail "clash of node ids: $(cat "/tmp/$name")"
 rm -f "/tmp/$name"
