@@ -12,6 +12,7 @@
 #include "lib/launched.h"
 #include "lib/lib.h"
 #include "shm/fault.h"
+#include "shm/fd.h"
 #include "shm/log.h"
 #include "shm/park.h"
 #include "shm/seg.h"
@@ -282,18 +283,11 @@ static bool hear(struct p3_node *node)
 
 /* ---- questions ---- */
 
-static void wake_life(struct p3_node *node)
-{
-	uint64_t one = 1;
-	while (write(node->wake_fd, &one, sizeof one) < 0 && errno == EINTR)
-		;
-}
-
 void p3_job_ask(void *arg, uint32_t question)
 {
 	struct p3_node *node = arg;
 	p3_set(&node->question, question); /* ASK.1 */
-	wake_life(node);
+	p3_fd_signal(node->wake_fd);
 }
 
 /* With life held: the NIC that asks is there. */
@@ -773,7 +767,7 @@ void p3_job_end(struct p3_node *node)
 {
 	if (node->sock >= 0) {
 		p3_set(&node->ending, 1);
-		wake_life(node);
+		p3_fd_signal(node->wake_fd);
 		pthread_join(node->thread, NULL);
 		FAULT_POINT("fini.job_over");
 		close(node->wake_fd);

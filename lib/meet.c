@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "lib/meetin.h"
+#include "shm/fd.h"
 #include "shm/log.h"
-#include "shm/seg.h"
 
 #include <errno.h>
 #include <signal.h>

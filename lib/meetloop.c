@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "lib/meetin.h"
+#include "shm/fd.h"
 #include "shm/park.h"
-#include "shm/seg.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -377,7 +377,5 @@ void *p3_meet_thread(void *arg)
 
 void p3_meet_wake(struct p3_meeting *m)
 {
-	uint64_t one = 1;
-	while (write(p3_meet_fd(&m->wake), &one, sizeof one) < 0 && errno == EINTR)
-		;
+	p3_fd_signal(p3_meet_fd(&m->wake));
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "lib/meetin.h"
+#include "shm/fd.h"
 #include "shm/log.h"
 #include "shm/park.h"
-#include "shm/seg.h"
 
 #include <errno.h>
 #include <stdio.h>

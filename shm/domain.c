@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "shm/domain.h"
 #include "shm/fault.h"
-#include "shm/seg.h"
+#include "shm/fd.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -40,7 +40,8 @@ static P3_RARE bool wait_for_buffers(void)
 	struct timespec nap = {.tv_nsec = P3_BUFFERED_NS};
 	int saved = errno;
 	p3_fence();
-	while (nanosleep(&nap, &nap) != 0)
+	/* libc's nanosleep is a cancellation point, and the lease may be held */
+	while (syscall(SYS_nanosleep, &nap, &nap) != 0 && errno == EINTR)
 		; /* a signal */
 	p3_fence();
 	errno = saved;

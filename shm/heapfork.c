@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "shm/heapin.h"
+#include "shm/fd.h"
 #include "shm/layout.h"
 
 #include <errno.h>
@@ -41,8 +42,8 @@ static void complain(const char *text, const char *why, const char *end)
 	struct iovec io[5];
 	for (unsigned i = 0; i < 5; i++)
 		io[i] = (struct iovec){(void *)(uintptr_t)part[i], strlen(part[i])};
-	ssize_t n = writev(STDERR_FILENO, io, 5);
-	(void)n;
+	/* libc's writev is a cancellation point, and fork is none */
+	(void)syscall(SYS_writev, STDERR_FILENO, io, 5);
 }
 
 static _Noreturn void give_up(const char *why)
@@ -229,7 +230,7 @@ static void after_fork_here(void)
 static void drop_descriptor(struct p3_heap *h)
 {
 	if (h->seg.fd >= 0 && p3_heap_is_ours(h))
-		close(h->seg.fd);
+		p3_fd_close(h->seg.fd);
 	h->seg.fd = -1;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "shm/seg.h"
 #include "shm/fault.h"
+#include "shm/fd.h"
 #include "shm/layout.h"
 
 #include <errno.h>
@@ -423,7 +424,7 @@ static int create_with(
 	if (!rc)
 		rc = map_locked(seg.fd, len, PROT_READ | PROT_WRITE, true, &seg.base);
 	if (rc) {
-		close(seg.fd); /* gives partly reserved hugepages back, too */
+		p3_fd_close(seg.fd); /* gives partly reserved hugepages back, too */
 		return rc;
 	}
 	(void)madvise((char *)seg.base + seg.reserved, len - seg.reserved, MADV_DONTDUMP);
@@ -468,7 +469,7 @@ int p3_seg_seal(const struct p3_seg *seg)
 void p3_seg_destroy(struct p3_seg *seg)
 {
 	p3_seg_unmap(seg->base, seg->len);
-	close(seg->fd);
+	p3_fd_close(seg->fd);
 	seg->fd = -1;
 }
 

@@ -73,12 +73,6 @@ void p3_seg_bind_here(const struct p3_seg *seg);
 int p3_seg_map(int fd, uint64_t len, bool writable, void **base_out);
 
 /*
- * The same file under a number above 2, where programs do not write unasked, even if
- * they run with these closed; -1 with errno if there is none, and fd is closed.
- */
-int p3_fd_above_std(int fd);
-
-/*
  * Before some bytes of a peer's segment are looked at for the first time: is there memory
  * behind them?  What its owner never reserved could not be had on a machine without room,
  * and the touch would be SIGBUS.  -EFAULT: there is none, -ENOMEM: not now.

@@ -10,12 +10,14 @@
  *	moved	chdir, umask, setgid and setuid after PtlNIInit, and before another one
  *	stack	operations of all kinds by a thread with the smallest stack
  *	pinned	the program's thread is on one CPU, the library's are not
- *	cancel	a thread that is to be cancelled makes calls that wait: none is a
+ *	cancel	a thread that is to be cancelled makes calls of all kinds: none is a
  *		cancellation point
+ *	refused	the same after the kernel has begun to refuse membarrier
  *	far	with much address space taken, differently in each rank
  */
 #include "stress/streams.h"
 #include "shm/atomics.h"
+#include "support/deny.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -307,12 +309,59 @@ static void stack(void)
 
 /* ---- cancel ---- */
 
+/* Each rank waits in turn until its neighbour, which computes first, puts. */
+static void wait_cancelled(void)
+{
+	static char word[8];
+	int which;
+	ptl_event_t ev;
+	unsigned next = (mp.rank + 1) % mp.size;
+	ptl_handle_eq_t eq = mp_queue(16), empty = mp_queue(16);
+	ptl_handle_md_t md = mp_bind(word, sizeof word, PTL_EQ_NONE, 0);
+	mp_attach(S_FREE, word, sizeof word, PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE, eq);
+	mp_ok(PtlXBarrier());
+	for (unsigned i = 0; i < mp.size; i++) {
+		mp_check(PtlEQPoll(&empty, 1, 20, &ev, &which) == PTL_EQ_EMPTY,
+			"an event of nobody");
+		if (i == mp.rank)
+			mp_compute_ms(20);
+		else
+			mp_ok(PtlEQWait(eq, &ev));
+		mp_put(md, 0, sizeof word, PTL_NOACK_REQ, next, S_FREE, 0, 0);
+		if (i == mp.rank)
+			mp_ok(PtlEQWait(eq, &ev));
+	}
+	mp_ok(PtlXBarrier());
+}
+
+/* A put to a rank that has no interface now has the library ask yod for news of it. */
+static void put_to_nobody_cancelled(void)
+{
+	static char word[8];
+	mp_ok(PtlXBarrier());
+	if (mp.rank == 0) {
+		mp_ok(PtlNIFini(mp.ni));
+		mp_ok(PtlXBarrier());
+		mp_ok(PtlXBarrier());
+		mp_ok(PtlNIInit(PTL_IFACE_DEFAULT, PTL_PID_ANY, NULL, NULL, &mp.ni));
+		return;
+	}
+	ptl_handle_md_t md = mp_bind(word, sizeof word, PTL_EQ_NONE, 0);
+	mp_ok(PtlXBarrier());
+	mp_put(md, 0, sizeof word, PTL_NOACK_REQ, 0, S_FREE, 0, 0);
+	mp_ok(PtlXBarrier());
+}
+
 /* It returns only if no call took the chance to end it. */
 static void *go_on_cancelled(void *arg)
 {
 	int most;
 	void *block;
 	(void)pthread_cancel(pthread_self());
+	streams_round(all, 100);
+	streams_rest();
+	wait_cancelled();
+	put_to_nobody_cancelled();
 	for (int i = 0; i < 3; i++) {
 		mp_ok(PtlXBarrier());
 		mp_ok(PtlXAlloc(100, &block));
@@ -327,13 +376,11 @@ static void *go_on_cancelled(void *arg)
 	return NULL;
 }
 
-static void cancel(void)
+static void go_on_and_cancel(void)
 {
 	pthread_t thread;
 	void *end = NULL;
 	bool through = false;
-	begin();
-	busy(100);
 	mp_check(!pthread_create(&thread, NULL, go_on_cancelled, &through), "no thread");
 	pthread_join(thread, &end);
 	mp_check(through, "a call was a cancellation point");
@@ -341,6 +388,24 @@ static void cancel(void)
 	streams_open(1, all);
 	mp_barrier();
 	busy(100);
+}
+
+static void cancel(void)
+{
+	begin();
+	busy(100);
+	go_on_and_cancel();
+}
+
+static void refused(void)
+{
+	begin();
+	busy(100);
+	if (!deny_call(SYS_membarrier)) {
+		perror("skipped: seccomp");
+		exit(77);
+	}
+	go_on_and_cancel();
 }
 
 /* ---- pinned ---- */
@@ -417,7 +482,8 @@ int main(int argc, char **argv)
 		void (*scene)(void);
 	} scenes[] = {{"signals", signals}, {"storm", storm}, {"forks", forks},
 		{"closed", closed}, {"moved", moved}, {"stack", stack},
-		{"pinned", pinned}, {"cancel", cancel}, {"far", far}};
+		{"pinned", pinned}, {"cancel", cancel}, {"refused", refused},
+		{"far", far}};
 	const char *what = argc > 1 ? argv[1] : "";
 	bool found = false;
 	memset(all, true, sizeof all);

@@ -69,6 +69,16 @@ set_property(TEST stress_forks APPEND PROPERTY ENVIRONMENT
 if(NOT P3_SANITIZE AND NOT P3_VALGRIND)
   soak_job(stack 60 3 manners stack)
   soak_job(cancel 60 3 manners cancel)
+  foreach(mode lease dedicated park)
+    foreach(scene cancel refused)
+      soak_job(${scene}_${mode} 60 3 manners ${scene})
+      set_property(TEST stress_${scene}_${mode} APPEND PROPERTY ENVIRONMENT PTL3_MODE=${mode})
+    endforeach()
+  endforeach()
+  set_tests_properties(stress_refused_lease stress_refused_dedicated stress_refused_park
+    PROPERTIES SKIP_RETURN_CODE 77)
+  soak_job(cancel_fences 60 3 manners cancel)
+  set_property(TEST stress_cancel_fences APPEND PROPERTY ENVIRONMENT PTL3_MEMBARRIER=off)
 endif()
 
 soak_program(ends ends.c)
