@@ -65,7 +65,7 @@ struct p3_attach_msg {
 	uint32_t barrier_ms;  /* for so long */
 	uint32_t remains;     /* there are no more than these: remains.h */
 	uint64_t incarnation; /* 0: has never joined */
-	uint64_t layout;      /* P3_LAYOUT_WORD of the nodes' library, 0: not known yet */
+	uint64_t layout;      /* P3_LAYOUT_WORD of the job */
 	uint64_t seg_len;     /* of the published segment */
 };
 

@@ -50,6 +50,7 @@ struct node {
 	bool writes;  /* EPOLLOUT is asked for */
 	bool retry;   /* flush again after RETRY_MS */
 	bool scolded; /* a stranger's packets were reported */
+	bool refused; /* and why it may not join */
 	uint64_t incarnation;
 	uint64_t seg_len;
 	uint64_t heap_len;
@@ -68,8 +69,6 @@ struct p3_rdv {
 	int timer;
 	int sleepers; /* for all nodes; -1: they meet in a domain, or it cannot be had */
 	int64_t timer_at;
-	uint64_t layout; /* of the first node, 0 before */
-	uint32_t layout_node;
 	uint32_t joined_n;
 	uint32_t waits_n;
 	uint32_t gone_n;
@@ -482,10 +481,11 @@ static int owner_watch(struct p3_rdv *r, uint32_t i, uint32_t os_pid)
 
 static void refuse(struct p3_rdv *r, uint32_t i, int err)
 {
+	r->node[i].refused = true;
 	struct p3_job_msg m = message(r, P3_JOB_REFUSED, i);
 	m.incarnation = 0;
 	m.status = err;
-	m.layout = r->layout;
+	m.layout = r->conf.layout;
 	post(r, i, &m);
 	if (r->node[i].state == GONE)
 		return;
@@ -494,20 +494,18 @@ static void refuse(struct p3_rdv *r, uint32_t i, int err)
 	barrier_look(r);
 }
 
+/* No node decides this: a rank with another library must not make the others fail. */
 static bool same_layout(struct p3_rdv *r, uint32_t i, const struct packet *p)
 {
-	char its[P3_LIBOF_LEN], first[P3_LIBOF_LEN];
-	if (!r->layout) {
-		r->layout = p->msg.layout;
-		r->layout_node = i;
-	}
-	if (p->msg.layout == r->layout)
+	char its[P3_LIBOF_LEN];
+	if (p->msg.layout == r->conf.layout)
 		return true;
-	tell(r,
-		"rank %u: layout %016" PRIx64 " of its libportals (%s) is not %016" PRIx64
-		" of rank %u's (%s); run all nodes with one build",
-		i, p->msg.layout, p3_libof(p->from.os_pid, its), r->layout,
-		r->layout_node, p3_libof(r->node[r->layout_node].owner, first));
+	if (!r->node[i].refused)
+		tell(r,
+			"rank %u: layout %016" PRIx64
+			" of its libportals (%s) is not %016" PRIx64
+			", that of this yod; run it with the libportals of this yod",
+			i, p->msg.layout, p3_libof(p->from.os_pid, its), r->conf.layout);
 	return false;
 }
 
@@ -519,8 +517,11 @@ static void on_hello(struct p3_rdv *r, uint32_t i, const struct packet *p)
 		return;
 	}
 	if (p->from.uid != getuid()) {
-		tell(r, "rank %u: runs as uid %u, yod as uid %u; start it without setuid",
-			i, p->from.uid, getuid());
+		if (!n->refused)
+			tell(r,
+				"rank %u: runs as uid %u, yod as uid %u; start it "
+				"without setuid",
+				i, p->from.uid, getuid());
 		refuse(r, i, EPERM);
 		return;
 	}
@@ -1050,7 +1051,7 @@ void p3_rdv_show(const struct p3_rdv *r, uint32_t i, struct p3_rdv_view *out)
 		.nid = r->conf.nid_base + i,
 		.pid = {n->pid[0], n->pid[1]},
 		.incarnation = n->incarnation,
-		.layout = r->layout,
+		.layout = r->conf.layout,
 		.seg_len = n->seg_len,
 		.published = n->fds[FD_PUBLISHED],
 		.host = n->fds[FD_HOST]};

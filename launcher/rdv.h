@@ -38,7 +38,8 @@
 struct p3_rdv;
 
 struct p3_rdv_conf {
-	uint32_t size; /* nodes of the job, at least 1 */
+	uint32_t size;   /* nodes of the job, at least 1 */
+	uint64_t layout; /* P3_LAYOUT_WORD: a node that has another one is refused */
 	uint32_t nid_base;
 	uint32_t jid;
 	uint32_t cpus;

@@ -15,6 +15,7 @@
 #include "shm/conf.h"
 #include "shm/domain.h"
 #include "shm/fault.h"
+#include "shm/layout.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -526,6 +527,7 @@ static int open_parts(struct run *r, uint32_t jid, const struct p3_guard *guard)
 {
 	static const int to[2] = {STDOUT_FILENO, STDERR_FILENO};
 	struct p3_rdv_conf conf = {.size = r->opt->size,
+		.layout = P3_LAYOUT_WORD,
 		.nid_base = r->nid_base,
 		.jid = jid,
 		.cpus = r->place->cpus,

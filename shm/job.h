@@ -72,7 +72,7 @@ enum p3_job_op {
 	P3_JOB_WELCOME,   /* yod: node, size, nid, jid, uid, cpus; status is
 			   * P3_JOB_IN_DOMAIN if nodes meet in a domain, without yod;
 			   * fd: sleepers (layout.h), for all nodes or for none */
-	P3_JOB_REFUSED,   /* yod: status is an errno, layout is what others have */
+	P3_JOB_REFUSED,   /* yod: status is an errno, layout is the one of the job */
 	P3_JOB_JOIN,      /* node: incarnation, pid[], seg_len, heap_len; fds: published,
 		      * doorbell, host, and with a heap_len the shared heap */
 	P3_JOB_BORN,    /* yod: node, incarnation, nid, pid[], uid, jid, os_pid, seg_len,

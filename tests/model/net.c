@@ -87,6 +87,7 @@ static bool all_met(const struct net *net)
 void net_up(struct net *net, unsigned n)
 {
 	struct p3_rdv_conf conf = {.size = n,
+		.layout = P3_LAYOUT_WORD,
 		.nid_base = NID_BASE,
 		.jid = JID,
 		.cpus = (uint32_t)sysconf(_SC_NPROCESSORS_ONLN),

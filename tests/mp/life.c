@@ -3,6 +3,7 @@
  * life WHAT - beginnings and ends of processes:
  *
  *	self	traffic with oneself; also for programs started without yod
+ *	alone	a put to oneself, whatever becomes of the other ranks
  *	fork	a forked child gets PTL_NO_INIT from every call and disturbs nothing
  *	child	a forked child starts a job of one of its own
  *	exec	system(), popen(), fork + exec during traffic
@@ -59,6 +60,16 @@ static void traffic(void)
 		mp_barrier(); /* sink may be written again */
 	}
 	mp_ok(PtlMDUnlink(here));
+}
+
+/* Meets nobody. */
+static void do_alone(void)
+{
+	mp_put(md, 0, 8, PTL_ACK_REQ, mp.rank, BITS, 0, 7);
+	(void)mp_expect(eq, PTL_EVENT_SEND_END);
+	(void)mp_expect(eq, PTL_EVENT_ACK);
+	mp_check(mp_expect(served, PTL_EVENT_PUT_END).hdr_data == 7, "another put");
+	PtlFini();
 }
 
 /* ---- fork ---- */
@@ -237,6 +248,11 @@ int main(int argc, char **argv)
 	const char *what = argc > 1 ? argv[1] : "";
 	mp_start();
 	open_all();
+	if (strcmp(what, "alone") == 0) {
+		do_alone();
+		puts("fine");
+		return 0;
+	}
 	mp_barrier();
 	traffic();
 	if (strcmp(what, "fork") == 0)

@@ -468,8 +468,9 @@ case_said_nonsense() {
 	run -sz 2 --keep-going "$YOD_NODE" hello join barrier 1:babble:hey wait:DIED leave
 	says '^yod: rank 1: sends what is no packet of this yod'
 	same heard 1 "$(grep -c '^0 DIED 1' "$dir/out")"
-	run -sz 2 --timeout 2 --keep-going "$YOD_NODE" 1:nap:500 0:hello:1 1:hello:2
-	says '^yod: rank 1: layout 0+3 of its libportals \(/.*/yod_node\) is not 0+2 of rank 0'
+	run -sz 3 --keep-going "$YOD_NODE" 0:hello:1 1:nap:500 2:nap:500 1:hello 2:hello
+	says '^yod: rank 0: layout [0-9a-f]+ of its libportals \(/.*/yod_node\) is not [0-9a-f]+, that of this yod'
+	same "nodes that are refused" "0 refused: Protocol error," "$(sorted_out)"
 }
 
 # ---- output ----

@@ -8,6 +8,7 @@
  * prints.
  */
 #include "shm/job.h"
+#include "shm/layout.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -62,7 +63,7 @@ static void hear(enum p3_job_op op)
 static void hello(const char *arg)
 {
 	send_msg((struct p3_job_msg){.op = P3_JOB_HELLO,
-			 .layout = strtoull(arg, NULL, 0) + 1},
+			 .layout = P3_LAYOUT_WORD + strtoull(arg, NULL, 0)},
 		NULL, 0);
 	hear(P3_JOB_WELCOME);
 	if (last.node != rank)
@@ -186,7 +187,9 @@ static void join_short(const char *arg)
 static void greet(const char *arg)
 {
 	for (int i = atoi(arg); i > 0; i--)
-		send_msg((struct p3_job_msg){.op = P3_JOB_HELLO, .layout = 1}, NULL, 0);
+		send_msg(
+			(struct p3_job_msg){.op = P3_JOB_HELLO, .layout = P3_LAYOUT_WORD},
+			NULL, 0);
 }
 
 static const struct word {

@@ -482,6 +482,7 @@ void run_nodes_opt(unsigned n, nodes_fn *fn, void *arg, const struct nodes_opt *
 	run->arg = arg;
 	run->opt = opt ? *opt : none;
 	struct p3_rdv_conf conf = {.size = n,
+		.layout = P3_LAYOUT_WORD,
 		.nid_base = NID_BASE,
 		.jid = JID,
 		.cpus = cpus_for(n),

@@ -28,8 +28,9 @@
 #include "shm/job.h"
 #include "shm/layout.h"
 
-#define NODES 4
-#define SEG   UINT64_C(8192)
+#define NODES  4
+#define SEG    UINT64_C(8192)
+#define LAYOUT UINT64_C(5)
 
 struct world {
 	pid_t yod;
@@ -58,7 +59,8 @@ static uint32_t started(void *arg, uint32_t node)
 static void serve(const int *sock)
 {
 	uint32_t self = (uint32_t)getpid();
-	struct p3_rdv_conf conf = {.size = NODES, .nid_base = 10, .jid = self, .cpus = 2};
+	struct p3_rdv_conf conf = {
+		.size = NODES, .layout = LAYOUT, .nid_base = 10, .jid = self, .cpus = 2};
 	struct p3_rdv *rdv = p3_rdv_create(&conf);
 	struct p3_attach *attach;
 	struct p3_attach_conf look = {.jid = self,
@@ -137,7 +139,7 @@ static void say(struct world *w, uint32_t i, enum p3_job_op op, uint64_t incarna
 	struct p3_job_msg m = {.magic = P3_JOB_MAGIC,
 		.op = op,
 		.incarnation = incarnation,
-		.layout = 5,
+		.layout = LAYOUT,
 		.pid = {100, P3_JOB_NO_PID},
 		.seg_len = op == P3_JOB_JOIN ? SEG : 0};
 	assert_int_equal(p3_job_send(w->sock[i], &m, fds, fds ? 3 : 0), 0);
@@ -246,7 +248,7 @@ static void look_tells_of_each_node_what_became_of_it(void **state)
 	assert_int_equal(p3_look_node(look, 1)->msg.os_pid, getpid());
 	assert_int_equal(p3_look_node(look, 1)->msg.started_pid, w->jid + 1);
 	assert_int_equal(p3_look_node(look, 1)->msg.incarnation, 8);
-	assert_int_equal(p3_look_node(look, 1)->msg.layout, 5);
+	assert_int_equal(p3_look_node(look, 1)->msg.layout, LAYOUT);
 	p3_look_close(look);
 }
 

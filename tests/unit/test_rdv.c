@@ -105,6 +105,7 @@ static struct world *world_new(uint32_t eof_ms)
 	struct world *w = calloc(1, sizeof *w);
 	w->open_before = open_fds();
 	struct p3_rdv_conf conf = {.size = NODES,
+		.layout = LAYOUT,
 		.nid_base = 10,
 		.jid = 77,
 		.cpus = 2,
@@ -564,18 +565,26 @@ static void rdv_fails_the_barrier_when_a_waiter_ends(void **state)
 
 /* ---- cases: misbehaviour ---- */
 
+/* Also when it comes first: the others are welcome all the same. */
 static void rdv_refuses_another_layout(void **state)
 {
 	struct world *w = *state;
-	hello(w, 0);
 	say_msg(w, 1, (struct p3_job_msg){.op = P3_JOB_HELLO, .layout = 0x999});
 	struct p3_job_msg m = expect(w, 1, P3_JOB_REFUSED);
 	assert_int_equal(m.layout, LAYOUT);
 	assert_int_not_equal(m.status, 0);
-	assert_non_null(strstr(w->said, "999"));
-	assert_non_null(strstr(w->said, "abcdef"));
-	say(w, 0, P3_JOB_BARRIER);
+	assert_non_null(strstr(w->said, "rank 1: layout 0000000000000999 "));
+	assert_non_null(strstr(w->said, "is not 0000000000abcdef, that of this yod"));
+	w->said[0] = 0;
+	say_msg(w, 1, (struct p3_job_msg){.op = P3_JOB_HELLO, .layout = 0x999});
+	expect(w, 1, P3_JOB_REFUSED);
+	hello(w, 0);
+	join(w, 0, 5);
 	expect(w, 0, P3_JOB_WELCOME);
+	expect_about(w, 0, P3_JOB_BORN, 0, 5);
+	expect(w, 0, P3_JOB_JOINED);
+	assert_string_equal(w->said, "");
+	say(w, 0, P3_JOB_BARRIER);
 	assert_int_equal(expect(w, 0, P3_JOB_RELEASED).status, EPIPE);
 }
 
