@@ -20,6 +20,7 @@
 
 #define NAME_LEN      24
 #define TIMEOUT_MAX_S 1e9
+#define NEAR          3   /* edits between options that may be meant to be the same */
 #define ROW_BASE      256 /* getopt's value of the first row; above any character */
 
 struct row {
@@ -57,8 +58,18 @@ static bool parse_count(const char *value, long most, uint32_t *out)
 	return true;
 }
 
+/* -np4 is -n with the value p4 to getopt. */
+static bool lacks_blank(const char *name, const char *value)
+{
+	return !strcmp(name, "-n") && value[0] == 'p' && value[1];
+}
+
 static int set_size(struct p3_opt *opt, const char *name, const char *value)
 {
+	if (lacks_blank(name, value)) {
+		p3_say("-n%s: a blank is missing; expected -np %s", value, value + 1);
+		return P3_OPT_USAGE;
+	}
 	if (parse_count(value, P3_OPT_SIZE_MAX, &now(opt)->size))
 		return P3_OPT_RUN;
 	p3_say("%s: '%s' is no number of nodes of a job; expected 1 to %d, as in -sz 4",
@@ -425,16 +436,112 @@ static const struct row *row_of(int c)
 	return NULL;
 }
 
+/* ---- words that are no options ---- */
+
+/* What options of mpirun, mpiexec and srun mean to yod. */
+static const struct {
+	const char *names; /* with a blank before and behind each */
+	const char *hint;
+} foreign[] = {
+	{" H host hosts hostfile machinefile default-hostfile f w nodelist ",
+		"all nodes run on this machine; leave it out"},
+	{" N npernode ppn ntasks-per-node oversubscribe nooversubscribe perhost O ",
+		"any number of nodes runs on this machine; leave it out"},
+	{" v verbose debug-daemons ",
+		"--stats and --trace FILE say what nodes do, --version prints the "
+		"version"},
+	{" c ntasks ", "the number of nodes is -sz N"},
+	{" bind-to map-by rank-by cpu-bind cpu-set cpu-list bind-to-core ",
+		"CPUs are chosen by --bind none, core, numa or a list as in 0,2-3"},
+	{" genv E export ", "variables are set by --env NAME=VALUE"},
+	{" l label tag-output prepend-rank ", "--tag puts [rank] before each line"},
+	{" outfile-pattern output-filename o output ",
+		"--output-dir DIR makes a file of each node's output"},
+	{" mca gmca allow-run-as-root prefix iface launcher mpi ",
+		"yod needs nothing of the kind; leave it out"},
+};
+
+static const char *hint_for(const char *name)
+{
+	char padded[P3_CONF_NAME_LEN + 3];
+	snprintf(padded, sizeof padded, " %s ", name);
+	for (size_t i = 0; i < sizeof foreign / sizeof foreign[0]; i++)
+		if (strstr(foreign[i].names, padded))
+			return foreign[i].hint;
+	return NULL;
+}
+
+/* The option with nearly that name, of which at least half is right, or NULL. */
+static const struct row *nearest(const char *name)
+{
+	const struct row *best = NULL;
+	unsigned least = (unsigned)strlen(name) / 2 + 1;
+	least = least < NEAR + 1 ? least : NEAR + 1;
+	for (size_t i = 0; i < ROWS; i++) {
+		if (!rows[i].name)
+			continue;
+		unsigned n = p3_conf_edits(name, rows[i].name);
+		if (n < least) {
+			least = n;
+			best = &rows[i];
+		}
+	}
+	return best;
+}
+
+/* How many options the name is, or begins; their names in list. */
+static unsigned meant_by(const char *name, char *list, size_t size)
+{
+	unsigned n = 0;
+	size_t len = 0;
+	for (size_t i = 0; i < ROWS; i++)
+		if (rows[i].name && !strcmp(rows[i].name, name)) {
+			snprintf(list, size, "%s%s", is_brief(&rows[i]) ? "-" : "--",
+				name);
+			return 1;
+		}
+	for (size_t i = 0; i < ROWS; i++)
+		if (rows[i].name && *name && !strncmp(rows[i].name, name, strlen(name)) &&
+			len < size)
+			len += (size_t)snprintf(list + len, size - len, "%s%s%s",
+				n++ ? ", " : "", is_brief(&rows[i]) ? "-" : "--",
+				rows[i].name);
+	return n;
+}
+
+static void say_unknown(const char *word, const char *name)
+{
+	const char *hint = hint_for(name);
+	const struct row *near = nearest(name);
+	if (hint)
+		p3_say("%s: not an option of yod; %s", word, hint);
+	else if (near)
+		p3_say("%s: not an option of yod; did you mean %s%s? yod --help lists "
+		       "all",
+			word, is_brief(near) ? "-" : "--", near->name);
+	else
+		p3_say("%s: not an option of yod; yod --help lists all", word);
+}
+
 static int bad_word(int c, const char *word)
 {
+	char name[P3_CONF_NAME_LEN + 1], list[200];
+	size_t dashes = strspn(word, "-");
+	snprintf(name, sizeof name, "%.*s", (int)strcspn(word + dashes, "="),
+		word + dashes);
+	unsigned n = meant_by(name, list, sizeof list);
 	if (c == ':')
 		p3_say("%s: needs a value; see yod --help", word);
+	else if (n == 1)
+		p3_say("%s: takes no value; expected %s", word, list);
+	else if (n > 1 && !hint_for(name))
+		p3_say("%s: is short for several; expected one of %s", word, list);
 	else
-		p3_say("%s: not an option of yod, or takes no value, or is short for "
-		       "several; see yod --help",
-			word);
+		say_unknown(word, name);
 	return P3_OPT_USAGE;
 }
+
+/* ---- reading ---- */
 
 static int take(struct p3_opt *opt, int c, const char *word)
 {

@@ -13,7 +13,6 @@
 
 #define LINE_MAX_LEN     480
 #define P3_NID_BASE_MOST 4000000000u /* the last rank's id is below PTL_NID_ANY */
-#define NAME_LEN         40          /* of the longest name worth comparing */
 #define NEAR             3 /* edits between names that may be meant to be the same */
 
 static bool is_wire(const char *text)
@@ -299,10 +298,10 @@ int p3_conf_check(p3_conf_say *say, void *arg)
 
 /* ---- names ---- */
 
-/* How many letters to put in, to take out or to change; one row of the usual table. */
-static unsigned edits(const char *a, const char *b)
+/* One row of the usual table. */
+unsigned p3_conf_edits(const char *a, const char *b)
 {
-	unsigned at[NAME_LEN + 1], len = (unsigned)strlen(b);
+	unsigned at[P3_CONF_NAME_LEN + 1], len = (unsigned)strlen(b);
 	for (unsigned j = 0; j <= len; j++)
 		at[j] = j;
 	for (unsigned i = 1; *a; a++, i++) {
@@ -324,7 +323,7 @@ const char *p3_conf_nearest(const char *name)
 	size_t own = strlen(name) - strlen(P3_CONF_PREFIX);
 	unsigned least = own < NEAR ? (unsigned)own : NEAR + 1;
 	for (enum p3_conf_id id = 0; id < P3_CONF_ROWS; id++) {
-		unsigned n = edits(name, rows[id].name);
+		unsigned n = p3_conf_edits(name, rows[id].name);
 		if (n < least) {
 			least = n;
 			best = rows[id].name;
@@ -351,7 +350,7 @@ static bool is_known(const char *word, size_t len)
 
 static void say_unknown(const char *word, size_t len, p3_conf_say *say, void *arg)
 {
-	char line[LINE_MAX_LEN], name[NAME_LEN + 1];
+	char line[LINE_MAX_LEN], name[P3_CONF_NAME_LEN + 1];
 	snprintf(name, sizeof name, "%.*s", (int)len, word);
 	const char *near = p3_conf_nearest(name);
 	snprintf(line, sizeof line, "%s is no setting; %s%s%syod --help-env lists them",

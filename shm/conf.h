@@ -81,6 +81,11 @@ void p3_conf_unknown(char *const *env, p3_conf_say *say, void *arg);
 /* The setting whose name is nearly this one (which has our prefix), or NULL. */
 const char *p3_conf_nearest(const char *name);
 
+#define P3_CONF_NAME_LEN 40 /* of the longest name worth comparing */
+
+/* How many letters to insert, to remove or to change to make b of a; b is that long. */
+unsigned p3_conf_edits(const char *a, const char *b);
+
 enum p3_conf_format { P3_CONF_TEXT, P3_CONF_MARKDOWN };
 void p3_conf_print(FILE *out, enum p3_conf_format format);
 
