@@ -92,6 +92,22 @@ static const char *pages(uint64_t page)
 	return page >= P3_HUGE ? "2M" : page ? "4k" : "-";
 }
 
+/* Cut text to that many columns, between two words if it has some, with > at the end. */
+static void mark_cut(char *text, size_t columns)
+{
+	if (strlen(text) <= columns || columns < 2)
+		return;
+	size_t end = columns - 1;
+	if (text[end] != ' ')
+		while (end > columns / 2 && text[end - 1] != ' ')
+			end--;
+	if (end <= columns / 2)
+		end = columns - 1;
+	memset(text + end, ' ', columns - 1 - end);
+	text[columns - 1] = '>';
+	text[columns] = '\0';
+}
+
 #define HEAD                                                                             \
 	"rank     pid does               out/s  in/s  outB/s   inB/s queue  pend recv "  \
 	"drops denied   hot/peers lease nic% mover  ME/MD/EQ    page numa"
@@ -103,7 +119,8 @@ static void row(char *line, size_t size, const struct ptl_picture *p, uint32_t i
 	const uint64_t *w = n->word;
 	char what[40], t[4][16], numa[16] = "-";
 	does(p, n, what);
-	int at = snprintf(line, size, "%4u %7u %-18.18s", i,
+	mark_cut(what, 18);
+	int at = snprintf(line, size, "%4u %7u %-18s", i,
 		n->msg.os_pid ? n->msg.os_pid : n->msg.started_pid, what);
 	if (n->unseen)
 		return;
@@ -137,11 +154,12 @@ static struct screen screen_of(bool on)
 	return s;
 }
 
-static void put(const struct screen *s, const char *line)
+static void put(const struct screen *s, char *line)
 {
-	if (s->on)
-		printf("%.*s" EOL "\n", s->columns - 1, line);
-	else
+	if (s->on) {
+		mark_cut(line, (size_t)s->columns - 1);
+		printf("%s" EOL "\n", line);
+	} else
 		puts(line);
 }
 
@@ -157,7 +175,8 @@ static void head(const struct screen *s, const struct ptl_picture *p, double sec
 		"job %u (yod %u): %u nodes, %u joined, %u stopped; rates over %.2f s",
 		p->jid, p->yod, p->size, joined, stopped, seconds);
 	put(s, line);
-	put(s, HEAD);
+	snprintf(line, sizeof line, "%s", HEAD);
+	put(s, line);
 }
 
 /* A node that has joined anew since counts from zero. */
