@@ -6,7 +6,7 @@
  *	bench_node.c	start, barrier, leave; descriptors, events, results to rank 0
  *	bench_report.c	percentiles, warnings, table, JSON
  *
- * A program calls bench_start, bench_options, bench_begin, then bench_row on rank 0 for
+ * A program calls bench_options, bench_begin, then bench_row on rank 0 for
  * each result, and bench_finish.  Wrong data are counted with bench_wrong; they make the
  * status 1.  All ranks must come to bench_finish.
  */
@@ -23,8 +23,9 @@
 
 struct bench {
 	const char *program;
-	const char *about;  /* for --help: usage, and what is measured */
-	const char *legend; /* printed above the table; may be NULL */
+	const char *about;        /* for --help: usage, and what is measured */
+	const char *legend;       /* printed above the table; may be NULL */
+	ptl_ni_limits_t *desired; /* of the interface; may be NULL */
 	/* options that all programs have */
 	bool quick, no_pin;
 	const char *json; /* file, "-" for stdout, or NULL */
@@ -43,8 +44,8 @@ struct bench {
 
 /* ---- bench_node.c ---- */
 
-/* The interface, the ranks, the CPUs; desired may be NULL. */
-void bench_start(struct bench *b, ptl_ni_limits_t *desired);
+/* Opens the interface, finds the ranks and the CPUs; called by bench_options. */
+void bench_start(struct bench *b);
 /* Pins the rank, warns, and begins the report. */
 void bench_begin(struct bench *b);
 /* Memory as bench_allocate gives, of the shared heap if there is room. */
@@ -160,7 +161,11 @@ bool bench_set_list(void *to, const char *value);   /* struct bench_list; replac
 bool bench_set_words(void *to, const char *value);  /* struct bench_words */
 void bench_all_words(struct bench_words *w);        /* if none is on */
 
-/* own ends with a row of zeros.  On error, and after --help, all ranks leave. */
+/*
+ * Reads the options, then opens the interface; own ends with a row of zeros.  --help is
+ * answered without an interface.  After an error rank 0 says what is wrong, and all ranks
+ * leave.
+ */
 void bench_options(
 	struct bench *b, const struct bench_option *own, int argc, char **argv);
 

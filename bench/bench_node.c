@@ -86,12 +86,12 @@ static void place(struct bench *b)
 		b->cpu[i] = cpu_of(i, &set);
 }
 
-void bench_start(struct bench *b, ptl_ni_limits_t *desired)
+void bench_start(struct bench *b)
 {
 	int most, rc;
 	program = b->program;
 	bench_check(PtlInit(&most), "PtlInit");
-	rc = PtlNIInit(PTL_IFACE_DEFAULT, PTL_PID_ANY, desired, NULL, &b->ni);
+	rc = PtlNIInit(PTL_IFACE_DEFAULT, PTL_PID_ANY, b->desired, NULL, &b->ni);
 	bench_check(rc, "PtlNIInit");
 	if (PtlGetRank(b->ni, &b->rank, &b->size) != PTL_OK)
 		b->rank = 0, b->size = 1;

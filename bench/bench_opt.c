@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -130,6 +131,19 @@ static void print_help(const struct bench *b, const struct table *t)
 	printf("\nstatus: 0, 1 wrong data or no JSON, 2 usage.\n");
 }
 
+/* Return true if the launcher has made this process a rank other than 0. */
+static bool is_another_rank(void)
+{
+	static const char *const names[] = {"PTL_MY_RID", "OMPI_COMM_WORLD_RANK",
+		"PMIX_RANK", "PMI_RANK", "SLURM_PROCID"};
+	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+		const char *rank = getenv(names[i]);
+		if (rank)
+			return strcmp(rank, "0") != 0;
+	}
+	return false;
+}
+
 static void fill_longs(const struct table *t, struct option *longs)
 {
 	for (unsigned i = 0; i < t->n; i++)
@@ -138,56 +152,73 @@ static void fill_longs(const struct table *t, struct option *longs)
 	longs[t->n] = (struct option){NULL, 0, NULL, 0};
 }
 
-static int complain_word(const struct bench *b, const char *word)
+/* What is wrong with the command line; rank 0 prints it when all ranks have started. */
+struct complaint {
+	char line[400];
+};
+
+__attribute__((format(printf, 2, 3))) static bool complain(
+	struct complaint *c, const char *fmt, ...)
 {
-	if (b->rank == 0)
-		fprintf(stderr,
-			"%s: '%.60s': not an option, or its value is missing; expected "
-			"one of those that --help lists\n",
-			b->program, word);
-	return 2;
+	va_list args;
+	va_start(args, fmt);
+	vsnprintf(c->line, sizeof c->line, fmt, args);
+	va_end(args);
+	return false;
 }
 
-static int complain_value(
-	const struct bench *b, const struct bench_option *row, const char *value)
+static bool complain_word(struct complaint *c, const char *word)
 {
-	if (b->rank == 0)
-		fprintf(stderr, "%s: --%s: '%.60s'; expected %s\n", b->program, row->name,
-			value, row->expect);
-	return 2;
+	return complain(c,
+		"'%.60s': not an option, or its value is missing; expected one of those "
+		"that --help lists",
+		word);
 }
 
-static int take(const struct bench *b, const struct table *t, int c, const char *value)
+static bool take(const struct bench_option *row, const char *value, struct complaint *c)
 {
-	const struct bench_option *row = &t->row[c - FIRST];
-	if (row->set)
-		return row->set(row->to, value) ? -1 : complain_value(b, row, value);
-	if (b->rank == 0)
+	return row->set(row->to, value) ||
+	       complain(c, "--%s: '%.60s'; expected %s", row->name, value, row->expect);
+}
+
+_Noreturn static void help(const struct bench *b, const struct table *t)
+{
+	if (!is_another_rank())
 		print_help(b, t);
-	return 0;
+	exit(fflush(stdout) || ferror(stdout));
 }
 
-/* The status to leave with, or -1. */
-static int read_all(const struct bench *b, const struct table *t, int argc, char **argv)
+/* Return false with a complaint if the command line is wrong. */
+static bool read_all(const struct bench *b, const struct table *t, int argc, char **argv,
+	struct complaint *complaint_out)
 {
 	struct option longs[OPTIONS + 1];
-	int c, status = -1;
+	int c;
 	fill_longs(t, longs);
 	opterr = 0;
-	while (status < 0 && (c = getopt_long(argc, argv, "+:", longs, NULL)) != -1)
-		status = c < FIRST ? complain_word(b, argv[optind - 1])
-				   : take(b, t, c, optarg);
-	if (status < 0 && optind < argc)
-		return complain_word(b, argv[optind]);
-	return status;
+	while ((c = getopt_long(argc, argv, "+:", longs, NULL)) != -1) {
+		if (c < FIRST)
+			return complain_word(complaint_out, argv[optind - 1]);
+		const struct bench_option *row = &t->row[c - FIRST];
+		if (!row->set)
+			help(b, t);
+		if (!take(row, optarg, complaint_out))
+			return false;
+	}
+	return optind == argc || complain_word(complaint_out, argv[optind]);
 }
 
 void bench_options(struct bench *b, const struct bench_option *own, int argc, char **argv)
 {
 	struct table t = {.n = 0};
+	struct complaint wrong;
 	add(&t, own);
 	add_common(&t, b);
-	int status = read_all(b, &t, argc, argv);
-	if (status >= 0)
-		bench_leave(status);
+	bool right = read_all(b, &t, argc, argv, &wrong);
+	bench_start(b);
+	if (right)
+		return;
+	if (b->rank == 0)
+		fprintf(stderr, "%s: %s\n", b->program, wrong.line);
+	bench_leave(2);
 }

@@ -313,7 +313,7 @@ int main(int argc, char **argv)
 		.max_mds = 1 << 17,
 		.max_me_list = 1 << 17,
 		.max_eqs = 256};
-	bench_start(&p.b, &much);
+	p.b.desired = &much;
 	parse(&p, argc, argv);
 	open_node(&p);
 	bench_begin(&p.b);

@@ -328,7 +328,7 @@ int main(int argc, char **argv)
 		.budget_ms = {300, 1, 100000}};
 	ptl_ni_limits_t much = {
 		.max_mes = 1 << 17, .max_mds = 1 << 17, .max_me_list = 1 << 17};
-	bench_start(&p.b, &much);
+	p.b.desired = &much;
 	parse(&p, argc, argv);
 	want(&p);
 	open_node(&p);

@@ -204,7 +204,6 @@ int main(int argc, char **argv)
 		{"bytes", "N", "of the messages in between; default 4096",
 			"bytes, 1 to 1M", bench_set_number, &p.bytes},
 		{NULL, NULL, NULL, NULL, NULL, NULL}};
-	bench_start(&p.b, NULL);
 	bench_options(&p.b, rows, argc, argv);
 	open_node(&p);
 	bench_begin(&p.b);

@@ -269,7 +269,6 @@ int main(int argc, char **argv)
 		.rounds = {100, 1, MOST_ROUNDS},
 		.work_us = {10000, 10, 10000000},
 		.delay_us = {500, 0, 1000000}};
-	bench_start(&p.b, NULL);
 	parse(&p, argc, argv);
 	want_ranks(&p.b);
 	open_node(&p);

@@ -188,7 +188,6 @@ int main(int argc, char **argv)
 		.b = {.program = "oversub", .about = about, .legend = legend},
 		.bytes = {64, 8, MOST_BYTES},
 		.rounds = {0, 1, 1000000000}};
-	bench_start(&p.b, NULL);
 	parse(&p, argc, argv);
 	open_node(&p);
 	bench_begin(&p.b);

@@ -188,7 +188,6 @@ int main(int argc, char **argv)
 		.perturbation = {3, 0, 64},
 		.window = {64, 1, 4096},
 		.budget_ms = {100, 1, 100000}};
-	bench_start(&p.b, NULL);
 	parse(&p, argc, argv);
 	check_options(&p);
 	add_sizes(&p);

@@ -269,7 +269,6 @@ int main(int argc, char **argv)
 {
 	static struct program p = {
 		.b = {.program = "portalperf", .about = perf_about, .legend = legend}};
-	bench_start(&p.b, NULL);
 	perf_opt_parse(&p.opt, &p.b, argc, argv);
 	want_ranks(&p.b);
 	open_node(&p);

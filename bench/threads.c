@@ -134,14 +134,15 @@ static void parse(struct program *p, int argc, char **argv)
 		p->rounds.value = 200;
 	if (p->b.size == 2)
 		return;
-	fprintf(stderr, "threads: %u ranks; expected 2; use yod -sz 2\n", p->b.size);
+	if (p->b.rank == 0)
+		fprintf(stderr, "threads: %u ranks; expected 2; use yod -sz 2\n",
+			p->b.size);
 	bench_leave(2);
 }
 
 int main(int argc, char **argv)
 {
 	struct program *p = &program;
-	bench_start(&p->b, NULL);
 	parse(p, argc, argv);
 	open_node(p);
 	bench_begin(&p->b);
