@@ -497,6 +497,7 @@ void PtlFini(void);
  * there before can be reached when the call returns, and knows of this process; who does
  * not answer within a second (a stopped one) is not waited for.
  *
+ * PTL_FAIL		a PTL3_ variable has a wrong value (reported on stderr)
  * PTL_IFACE_DUP	success: the process has this interface already; outputs are
  *			written
  * PTL_IFACE_INVALID	iface is unknown or cannot be opened; or the domain cannot be

@@ -198,8 +198,11 @@ static int ni_init(
 	struct p3_node *node, uint32_t i, ptl_pid_t pid, const ptl_ni_limits_t *desired)
 {
 	bool first = !p3_nic(node);
+	struct p3_conf conf;
 	if (p3_get(&node->ni[i].open))
 		return node->ni[i].cray ? PTL_IFACE_DUP : PTL_OK;
+	if (first && p3_conf_read(&conf))
+		return PTL_FAIL;
 	int rc = first ? p3_job_enter(node) : 0;
 	if (rc)
 		return rc == -EINVAL || p3_job_passes(rc) ? PTL_NO_SPACE
