@@ -2,7 +2,7 @@
 /*
  * fileserver - blocks of a file at rank 0, for those whom the access control table admits
  *
- *	yod -sz N fileserver FILE		(N of 3 or more)
+ *	yod -sz N fileserver FILE	(N of 3 or more; makes FILE, which must be new)
  *
  * The server maps FILE and describes that memory: clients read by PtlGet and write by
  * PtlPut, its program does nothing.  Requests name an entry of its access control table;
@@ -10,6 +10,7 @@
  */
 #include "job.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -22,10 +23,15 @@ static ptl_handle_md_t mine;
 
 static void map_file(const char *name)
 {
-	int fd = open(name, O_RDWR | O_CREAT | O_TRUNC, 0600);
-	expect(fd >= 0 && ftruncate(fd, BLOCKS * BLOCK) == 0, "the file");
-	file = mmap(NULL, BLOCKS * BLOCK, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	expect(file != MAP_FAILED, "the mapping");
+	int fd = open(name, O_RDWR | O_CREAT | O_EXCL, 0600);
+	if (fd >= 0 && ftruncate(fd, BLOCKS * BLOCK) == 0)
+		file = mmap(
+			NULL, BLOCKS * BLOCK, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (file && file != MAP_FAILED)
+		return;
+	fprintf(stderr, "%s: %s; expected a name for a new file\n", name,
+		strerror(errno));
+	exit(1);
 }
 
 static void admit(ptl_ac_index_t entry, ptl_process_id_t who, ptl_pt_index_t to)
@@ -96,10 +102,21 @@ static ptl_sr_value_t dropped(void)
 	return n;
 }
 
+static void look_at_file(const char *name, ptl_sr_value_t refused)
+{
+	for (int i = 0; i < BLOCKS; i++)
+		expect(file[i * BLOCK] == i + 1, "the file's bytes");
+	expect(refused == 3, "the number of refused requests");
+	printf("%u clients wrote and read %d blocks of %s; %d requests of rank %u were "
+	       "refused\n",
+		job.size - 2, BLOCKS, name, (int)refused, job.size - 1);
+}
+
 int main(int argc, char **argv)
 {
 	job_start();
-	expect(argc == 2 && job.size >= 3, "yod -sz 3 fileserver FILE");
+	job_want(argc == 2 && job.size >= 3,
+		"a new FILE and 3 ranks, as in yod -sz 3 fileserver FILE");
 	done = job_queue(64);
 	mine = job_bind(block, BLOCK, done);
 	if (job.rank == 0)
@@ -111,9 +128,8 @@ int main(int argc, char **argv)
 	else if (job.rank > 0)
 		use_file();
 	job_meet();
-	for (int i = 0; i < BLOCKS && job.rank == 0; i++)
-		expect(file[i * BLOCK] == i + 1, "the file's bytes");
-	expect(job.rank > 0 || dropped() - before == 3, "the number of refused requests");
+	if (job.rank == 0)
+		look_at_file(argv[1], dropped() - before);
 	job_end();
 	return 0;
 }

@@ -100,7 +100,7 @@ static void paint(const char *file)
 int main(int argc, char **argv)
 {
 	job_start();
-	expect(ROWS % job.size == 0, "the number of ranks must divide that of rows");
+	job_want(ROWS % job.size == 0, "a divisor of 96 ranks, as in yod -sz 4 halo");
 	rows = ROWS / job.size;
 	open_portal();
 	job_meet();

@@ -7,6 +7,7 @@
  * rank 0 has both.  If rank 0 is not listening yet it discards what comes and says
  * nothing, so the put is repeated until it is acknowledged.  Repeating does no harm: it
  * tells the same number again.  Rank 0 answers when all have come; they listen by then.
+ * job_want() ends a job that has the wrong number of ranks or arguments.
  */
 #ifndef JOB_H
 #define JOB_H
@@ -191,6 +192,18 @@ static inline void job_end(void)
 {
 	job_meet();
 	PtlFini();
+}
+
+/* Unless the job is right: rank 0 says what the program wants, and all ranks leave. */
+static inline void job_want(int right, const char *what)
+{
+	if (right)
+		return;
+	if (job.rank == 0)
+		fprintf(stderr, "expected %s; this job has %u rank%s\n", what, job.size,
+			job.size == 1 ? "" : "s");
+	job_end();
+	exit(2);
 }
 
 #endif /* JOB_H */

@@ -92,7 +92,7 @@ static void play(ptl_size_t length)
 int main(void)
 {
 	job_start();
-	expect(job.size == 2, "pingpong is for two: yod -sz 2 pingpong");
+	job_want(job.size == 2, "2 ranks, as in yod -sz 2 pingpong");
 	open_portal();
 	bind_source();
 	job_meet();
