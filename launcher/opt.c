@@ -19,8 +19,9 @@
 #endif
 
 #define NAME_LEN      24
-#define TIMEOUT_MAX_S 1e9
-#define NEAR          3   /* edits between options that may be meant to be the same */
+#define NEAR          3 /* edits between options that may be meant to be the same */
+#define SECONDS_MOST  1e9
+#define KILL_AFTER_MS 5000
 #define ROW_BASE      256 /* getopt's value of the first row; above any character */
 
 struct row {
@@ -224,18 +225,29 @@ static int set_stats(struct p3_opt *opt, const char *name, const char *value)
 	return P3_OPT_RUN;
 }
 
-static int set_timeout(struct p3_opt *opt, const char *name, const char *value)
+/* Read seconds, from least on, into milliseconds, or say what is wrong with them. */
+static int read_seconds(
+	const char *name, const char *value, double least, int64_t *ms_out)
 {
 	char *end;
 	double s = strtod(value, &end);
-	if (end == value || *end || !(s >= 0.001 && s <= TIMEOUT_MAX_S)) {
-		p3_say("%s: '%s' is no time; expected seconds, 0.001 to %.0f, as in "
-		       "--timeout 60",
-			name, value, TIMEOUT_MAX_S);
+	if (end == value || *end || !(s >= least && s <= SECONDS_MOST)) {
+		p3_say("%s: '%s' is no time; expected seconds, %g to %.0f, as in %s 60",
+			name, value, least, SECONDS_MOST, name);
 		return P3_OPT_USAGE;
 	}
-	opt->timeout_ms = (int64_t)(s * 1000);
+	*ms_out = (int64_t)(s * 1000);
 	return P3_OPT_RUN;
+}
+
+static int set_timeout(struct p3_opt *opt, const char *name, const char *value)
+{
+	return read_seconds(name, value, 0.001, &opt->timeout_ms);
+}
+
+static int set_kill_after(struct p3_opt *opt, const char *name, const char *value)
+{
+	return read_seconds(name, value, 0, &opt->kill_after_ms);
 }
 
 static int set_mode(struct p3_opt *opt, const char *name, const char *value)
@@ -328,6 +340,9 @@ static const struct row rows[] = {
 		false},
 	{"timeout", 0, "SEC", "end the job after SEC seconds, status 124", set_timeout,
 		false},
+	{"kill-after", 0, "SEC",
+		"kill nodes that SIGTERM has not ended after SEC seconds (5)",
+		set_kill_after, false},
 	{"mode", 0, "MODE", "how NICs run: auto, lease, dedicated or park", set_mode,
 		false},
 	{"domain", 0, "NAME", "nodes also meet those of other jobs and services there",
@@ -758,7 +773,7 @@ static int check_output(const struct p3_opt *opt)
 
 int p3_opt_parse(int argc, char **argv, struct p3_opt *opt_out)
 {
-	struct p3_opt opt = {.size = 0};
+	struct p3_opt opt = {.kill_after_ms = KILL_AFTER_MS};
 	int rc = start_prog(&opt, NULL, NULL);
 	if (rc == P3_OPT_RUN)
 		rc = take_programs(&opt, argc, argv);

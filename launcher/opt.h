@@ -35,13 +35,14 @@ struct p3_opt {
 	int output_dir_fd;      /* (main) */
 	bool shared_heap;
 	enum p3_valgrind valgrind;
-	bool plan;          /* print it, and start nothing */
-	bool stats;         /* print them at the end */
-	int64_t timeout_ms; /* 0: none */
-	const char *trace;  /* a file; NULL: none */
-	const char *mode;   /* NULL: as the environment says */
-	const char *domain; /* where the nodes meet others; NULL: nobody else */
-	const char *load;   /* -F; NULL: no load file */
+	bool plan;             /* print it, and start nothing */
+	bool stats;            /* print them at the end */
+	int64_t timeout_ms;    /* 0: none */
+	int64_t kill_after_ms; /* between SIGTERM and SIGKILL */
+	const char *trace;     /* a file; NULL: none */
+	const char *mode;      /* NULL: as the environment says */
+	const char *domain;    /* where the nodes meet others; NULL: nobody else */
+	const char *load;      /* -F; NULL: no load file */
 	struct p3_place_want place;
 };
 

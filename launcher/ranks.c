@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "launcher/ranks.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Digits only: no sign, no blank. */
 static bool take_number(const char **at, uint32_t *out)
@@ -18,6 +20,11 @@ static bool take_number(const char **at, uint32_t *out)
 	return true;
 }
 
+void p3_ranks_add(struct p3_ranks *r, uint32_t rank)
+{
+	r->bits[rank / 64] |= UINT64_C(1) << rank % 64;
+}
+
 static bool take_range(const char **at, struct p3_ranks *r)
 {
 	uint32_t first, last;
@@ -27,7 +34,7 @@ static bool take_range(const char **at, struct p3_ranks *r)
 	if (**at == '-' && (++*at, !take_number(at, &last)))
 		return false;
 	for (uint32_t i = first; i <= last; i++)
-		r->bits[i / 64] |= UINT64_C(1) << i % 64;
+		p3_ranks_add(r, i);
 	return first <= last;
 }
 
@@ -53,4 +60,31 @@ uint32_t p3_ranks_last(const struct p3_ranks *r)
 	while (i && !p3_ranks_has(r, i))
 		i--;
 	return i;
+}
+
+/* Return the last rank of the row of ranks that begins with this one. */
+static uint32_t last_of_row(const struct p3_ranks *r, uint32_t first)
+{
+	while (p3_ranks_has(r, first + 1))
+		first++;
+	return first;
+}
+
+void p3_ranks_print(const struct p3_ranks *r, char *text, size_t size)
+{
+	static const char more[] = ",...";
+	size_t n = 0;
+	for (uint32_t i = 0; i < P3_RANKS_MOST; i++) {
+		char row[24];
+		uint32_t last = last_of_row(r, i);
+		if (!p3_ranks_has(r, i))
+			continue;
+		int len = snprintf(row, sizeof row, last > i ? "%s%u-%u" : "%s%u",
+			n ? "," : "", i, last);
+		bool fits = n + (size_t)len + sizeof more <= size;
+		n += (size_t)snprintf(text + n, size - n, "%s", fits ? row : more);
+		if (!fits)
+			return;
+		i = last;
+	}
 }

@@ -6,6 +6,7 @@
 #include "shm/layout.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define P3_RANKS_MOST P3_MAX_NODES
@@ -21,5 +22,10 @@ bool p3_ranks_has(const struct p3_ranks *ranks, uint32_t rank);
 
 /* The greatest of them; the set is not empty after p3_ranks_parse(). */
 uint32_t p3_ranks_last(const struct p3_ranks *ranks);
+
+void p3_ranks_add(struct p3_ranks *ranks, uint32_t rank);
+
+/* Write them as p3_ranks_parse() reads them; what does not fit becomes "...". */
+void p3_ranks_print(const struct p3_ranks *ranks, char *text, size_t size);
 
 #endif

@@ -30,7 +30,7 @@
 #include <unistd.h>
 
 #define ASK_MS   1000 /* between the user's signal and SIGTERM */
-#define TERM_MS  5000 /* between SIGTERM and SIGKILL */
+#define SLOW_MS  1000 /* nodes that have not ended so long after SIGTERM are named */
 #define KILL_MS  5000 /* a killed node is given up after that */
 #define EOF_MS   200  /* between a socket's end and that of its process */
 #define DRAIN_MS 2000 /* for the output of a job that was broken off */
@@ -67,6 +67,7 @@ struct run {
 	uint32_t ended_n; /* not reaped yet */
 	enum stage stage;
 	int64_t stage_at;   /* the next stage then */
+	int64_t slow_at;    /* nodes that SIGTERM has not ended are named then */
 	int64_t timeout_at; /* --timeout */
 	int64_t stopped_at; /* by TSTP; 0: not */
 	int64_t drain_at;   /* output is given up then */
@@ -116,6 +117,7 @@ static void enter(struct run *r, enum stage stage, int64_t ms)
 static void kill_job(struct run *r)
 {
 	ask_nodes(r, SIGKILL);
+	r->slow_at = P3_NEVER;
 	enter(r, KILLED, KILL_MS);
 }
 
@@ -123,8 +125,28 @@ static void end_job(struct run *r)
 {
 	if (r->stage >= TERMED)
 		return;
+	int64_t slow_ms = r->opt->kill_after_ms / 2;
 	ask_nodes(r, SIGTERM);
-	enter(r, TERMED, TERM_MS);
+	enter(r, TERMED, r->opt->kill_after_ms);
+	r->slow_at = p3_now_ms() + (slow_ms < SLOW_MS ? slow_ms : SLOW_MS);
+}
+
+/* Name the nodes that yod waits for before it kills them. */
+static void say_slow(struct run *r)
+{
+	char text[100];
+	struct p3_ranks slow = {{0}};
+	r->slow_at = P3_NEVER;
+	for (uint32_t i = 0; i < r->opt->size; i++)
+		if (r->rank[i].life == RUNS)
+			p3_ranks_add(&slow, i);
+	p3_ranks_print(&slow, text, sizeof text);
+	if (r->runs_n)
+		p3_say("SIGTERM has not ended rank%s %s yet; SIGKILL follows %.3g s "
+		       "after it "
+		       "(--kill-after)",
+			r->runs_n > 1 ? "s" : "", text,
+			(double)r->opt->kill_after_ms / 1000);
 }
 
 static void ask_job(struct run *r, int sig)
@@ -365,6 +387,8 @@ static void on_deadlines(struct run *r)
 	int64_t now = p3_now_ms();
 	if (r->stage_at <= now)
 		next_stage(r);
+	if (r->slow_at <= now)
+		say_slow(r);
 	if (!r->stopped_at && r->timeout_at <= now)
 		on_timeout(r);
 }
@@ -376,7 +400,7 @@ static bool nodes_left(const struct run *r)
 
 static int wait_ms(const struct run *r)
 {
-	int64_t at = nodes_left(r) ? r->stage_at : p3_earlier(r->stage_at, r->drain_at);
+	int64_t at = p3_earlier(r->stage_at, nodes_left(r) ? r->slow_at : r->drain_at);
 	if (!r->stopped_at)
 		at = p3_earlier(at, r->timeout_at);
 	if (at == P3_NEVER)
@@ -657,7 +681,7 @@ int p3_run_job(const struct p3_opt *opt, const struct p3_place *place, uint32_t 
 	r->opt = opt;
 	p3_domain_none(&r->domain);
 	r->place = place;
-	r->stage_at = r->timeout_at = r->drain_at = P3_NEVER;
+	r->stage_at = r->slow_at = r->timeout_at = r->drain_at = P3_NEVER;
 	if (!open_trace(r, jid)) {
 		free(r);
 		return P3_STATUS_YOD;

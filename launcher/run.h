@@ -11,7 +11,8 @@
  * The job is ended in steps, too, each with a deadline:
  *
  *	RUNS --^C, HUP, QUIT--> ASKED (the same signal) --1 s--> TERMED
- *	RUNS --failed node, timeout, TERM--> TERMED (SIGTERM) --5 s--> KILLED (SIGKILL)
+ *	RUNS --failed node, timeout, TERM--> TERMED (SIGTERM)
+ *	TERMED --5 s (--kill-after)--> KILLED (SIGKILL)
  *	any --second signal, guard gone--> KILLED
  */
 #ifndef P3_LAUNCHER_RUN_H

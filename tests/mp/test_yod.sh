@@ -259,6 +259,36 @@ case_signal_dispositions() {
 
 # ---- ending ----
 
+# How long SIGTERM has, and the line about the ranks that it has not ended.
+case_kill_after() {
+	local line='^yod: SIGTERM has not ended ranks? \S+ yet; SIGKILL follows'
+	start -sz 3 --kill-after 2 sh -c '[ $PTL_MY_RID = 1 ] || trap "" TERM
+		echo up; while :; do sleep 0.1; done'
+	await_lines 3
+	kill -TERM $pid
+	ends
+	same status 143 $status
+	says '^yod: SIGTERM has not ended ranks 0,2 yet; SIGKILL follows 2 s after it \(--kill-after\)$'
+	same lines 1 "$(grep -Ec "$line" "$dir/err")"
+	nothing_left 1
+	start -sz 2 --kill-after 1000 sh -c "trap '' TERM
+		echo up; until [ -e $dir/go ]; do sleep 0.1; done; echo tidy"
+	await_lines 2
+	kill -TERM $pid
+	await "$line" "$dir/err"
+	touch "$dir/go"
+	ends
+	same status 143 $status
+	same "tidied up" 2 "$(grep -c tidy "$dir/out")"
+	start -sz 2 --kill-after 0 sh -c 'trap "" TERM; echo up; while :; do sleep 0.1; done'
+	await_lines 2
+	kill -TERM $pid
+	ends
+	same status 143 $status
+	same "lines when killed at once" 0 "$(grep -Ec "$line" "$dir/err")"
+	nothing_left 1
+}
+
 case_signals() {
 	local sig
 	for sig in INT:130 TERM:143 HUP:129 QUIT:131; do

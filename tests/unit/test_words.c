@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Words of load files, and lists of CPUs. */
+/* Words of load files, lists of CPUs and of ranks. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "launcher/ranks.h"
 #include "launcher/words.h"
 #include "shm/cpulist.h"
 
@@ -117,10 +118,36 @@ static void cpulist_longest_fits(void **state)
 	assert_string_equal(cut, "1-2,4-5");
 }
 
+/* There is room for ",..." behind every row. */
+static void expect_ranks(const char *list, size_t size, const char *wanted)
+{
+	char text[64];
+	struct p3_ranks ranks;
+	memset(text, '#', sizeof text);
+	assert_true(p3_ranks_parse(list, &ranks));
+	p3_ranks_print(&ranks, text, size);
+	assert_string_equal(text, wanted);
+	assert_true(strlen(text) < size);
+	assert_int_equal(text[size], '#');
+}
+
+static void ranks_are_printed_as_they_are_read(void **state)
+{
+	(void)state;
+	expect_ranks("0", 60, "0");
+	expect_ranks("3,2,0", 60, "0,2-3");
+	expect_ranks("1022-1023,5,7,63-64", 60, "5,7,63-64,1022-1023");
+	expect_ranks("0-1023", 60, "0-1023");
+	expect_ranks("0,2,4,6,8,10", 17, "0,2,4,6,8,10");
+	expect_ranks("0,2,4,6,8,10,12", 16, "0,2,4,6,8,...");
+	expect_ranks("100,102,104", 11, "100,...");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(words_blanks_and_lines),
 		cmocka_unit_test(words_comments), cmocka_unit_test(words_quotes),
-		cmocka_unit_test(cpulist_forms), cmocka_unit_test(cpulist_longest_fits)};
+		cmocka_unit_test(cpulist_forms), cmocka_unit_test(cpulist_longest_fits),
+		cmocka_unit_test(ranks_are_printed_as_they_are_read)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
