@@ -234,6 +234,10 @@ enum {
 #define PTL_NOT_IMPLEMENTED PTL_NOT_IMPLEMENTED
 #define PTL_MAX_ERRNO       PTL_MAX_ERRNO
 
+/* Masks for PtlNIDebug as Cray names them; p3api/debug.h has the reference's names. */
+#define PTL_DEBUG_ALL    0x0000ffffu /* every part of the library */
+#define PTL_DEBUG_NI_ALL 0xffff0000u /* every part of the network */
+
 /*
  * Extension: the names of the return codes, "PTL_OK" first, indexed by code; one entry
  * for PTL_MAX_ERRNO and a NULL follow the last.  PtlErrorStr does the same for every
@@ -1008,8 +1012,9 @@ int PtlPutRegion(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t 
  *
  * REPLY_START and REPLY_END follow and take 1 from the threshold.  When the target
  * discards the request, they never come.  There are no SEND events, except on
- * PTL_IFACE_SS: SEND_START and SEND_END with mlength 0 when the request is sent, which
- * take 1 more, before REPLY.  With threshold 1 and PTL_UNLINK such a descriptor is gone
+ * PTL_IFACE_SS: SEND_START and SEND_END when the request is sent, which take 1 more,
+ * before REPLY.  Their rlength is what is asked for, and their mlength is the same, or 0
+ * in a SEND_END that failed.  With threshold 1 and PTL_UNLINK such a descriptor is gone
  * when the reply comes, and the reply is discarded, as an ACK would be.
  *
  * PTL_MD_INVALID	md_handle is no live descriptor, or it is inactive (threshold 0)

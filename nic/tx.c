@@ -390,8 +390,6 @@ static __attribute__((noinline)) int admit(struct p3_nic *n, struct p3_peer *p,
 	if (source) {
 		p3_fw_threshold(source);
 		describe_slow(n, m, source, offset, &t->send.rec);
-		if (kind == P3_REQ_GET)
-			p3_say(&t->send.rec, 2, 0);
 		p3_span_begin(&t->send, source, offset);
 	}
 	FAULT_POINT("request.admitted");
@@ -405,15 +403,14 @@ static __attribute__((noinline)) int admit(struct p3_nic *n, struct p3_peer *p,
 	return PTL_OK;
 }
 
-/* A request with SEND events whose target is not there: over at once.  length: of what
- * would have been sent. */
+/* End a request with SEND events at once: its target is not there. */
 static P3_RARE void send_nowhere(struct p3_nic *n, const struct p3_move *m,
-	struct p3_md *md, uint64_t offset, uint64_t length, bool failure)
+	struct p3_md *md, uint64_t offset, bool failure)
 {
 	struct p3_event_words rec;
 	p3_fw_threshold(md);
 	describe_slow(n, m, md, offset, &rec);
-	p3_say(&rec, 2, failure ? 0 : length);
+	p3_say(&rec, 2, failure ? 0 : m->length);
 	p3_fw_event(n, &md->sink, &rec, PTL_EVENT_SEND_START, PTL_NI_OK);
 	p3_fw_event_ends(n, md, &md->sink, &rec, PTL_EVENT_SEND_END,
 		failure ? PTL_NI_FAIL : PTL_NI_OK);
@@ -451,7 +448,7 @@ int p3_fw_put(struct p3_nic *n, struct p3_cmd *c)
 	if (to)
 		return restored(
 			m, length, ack, admit(n, to, P3_REQ_PUT, m, md, md, m->offset));
-	send_nowhere(n, m, md, m->offset, m->length, is_failure(p, m->target.pid));
+	send_nowhere(n, m, md, m->offset, is_failure(p, m->target.pid));
 	return PTL_OK;
 }
 
@@ -481,7 +478,7 @@ int p3_fw_get(struct p3_nic *n, struct p3_cmd *c)
 		return restored(m, length, 0,
 			admit(n, to, P3_REQ_GET, m, md, cray ? md : NULL, m->offset));
 	if (cray)
-		send_nowhere(n, m, md, m->offset, 0, is_failure(p, m->target.pid));
+		send_nowhere(n, m, md, m->offset, is_failure(p, m->target.pid));
 	else if (is_failure(p, m->target.pid))
 		reply_fails(n, m, md, p);
 	return PTL_OK;
@@ -523,7 +520,7 @@ int p3_fw_getput(struct p3_nic *n, struct p3_cmd *c)
 	if (to)
 		return restored(m, length, 0,
 			admit(n, to, P3_REQ_GETPUT, m, get, put, m->put_offset));
-	send_nowhere(n, m, put, m->put_offset, m->length, is_failure(p, m->target.pid));
+	send_nowhere(n, m, put, m->put_offset, is_failure(p, m->target.pid));
 	return PTL_OK;
 }
 

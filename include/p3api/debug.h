@@ -11,7 +11,7 @@
 #include "../portals3.h"
 
 #define PTL_DBG_NONE   0x00000000u
-#define PTL_DBG_ALL    0x0000ffffu /* every part of the library */
-#define PTL_DBG_NI_ALL 0xffff0000u /* every part of the network */
+#define PTL_DBG_ALL    PTL_DEBUG_ALL
+#define PTL_DBG_NI_ALL PTL_DEBUG_NI_ALL
 
 #endif

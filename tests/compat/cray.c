@@ -84,6 +84,7 @@ static void attach(unsigned pt, void *start, ptl_size_t length, unsigned operati
 static void count(const ptl_event_t *ev)
 {
 	CHECK(ev->ni_fail_type == PTL_NI_OK);
+	CHECK(ev->mlength == ev->rlength); /* of a get's SEND_END, too */
 	if (ev->type == PTL_EVENT_PUT_END)
 		words++;
 	else if (ev->type == PTL_EVENT_SEND_END)

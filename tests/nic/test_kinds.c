@@ -119,7 +119,8 @@ static void expect_send(const struct side_of *s, ptl_handle_eq_t eq, size_t len)
 	ptl_event_t end = not_last(eq, PTL_EVENT_SEND_END);
 	CHECK_EQ(start.link, end.link);
 	CHECK_EQ(end.rlength, len);
-	CHECK_EQ(end.mlength, 0);
+	CHECK_EQ(start.mlength, len);
+	CHECK_EQ(end.mlength, len);
 	CHECK_EQ(end.offset, AT);
 	CHECK_EQ(end.match_bits, 1);
 	CHECK_EQ(end.initiator.pid, s->self.pid);
