@@ -795,9 +795,10 @@ int PtlMDUnlink(ptl_handle_md_t md_handle);
  *	eq_handle	in	test queue, any of the interface; PTL_EQ_NONE: no
  *				condition
  *
- * Test and update are one step for arriving messages: after PTL_OK the test queue gets no
- * event of a message that was matched before.  Operations that run while an unconditional
- * update is done finish with the values they started with.  A threshold of 0 deactivates,
+ * Test and update are one step for arriving messages: after PTL_OK with a test queue that
+ * queue gets no event of a message that was matched before, and no operation on the
+ * descriptor is between START and END.  Operations that run while an unconditional update
+ * is done finish with the values they started with.  A threshold of 0 deactivates,
  * without unlinking.
  *
  * To get the elements of an iovec descriptor set, in old_md on input, options to
@@ -805,9 +806,12 @@ int PtlMDUnlink(ptl_handle_md_t md_handle);
  * elements as fit are stored there.  start and length then come back as given when it was
  * made.
  *
- * PTL_MD_NO_UPDATE	the test queue holds an unread event, or is owed one by an
- *			operation that was accepted already; nothing was changed.  Never
- *			spurious: an event can be read there, or is coming
+ * PTL_MD_NO_UPDATE	with a test queue only: it holds an unread event, or is owed one
+ *			by an operation that was accepted already, or an operation on the
+ *			descriptor is between START and END; nothing was changed.  Never
+ *			spurious: an event can be read in the test queue or is coming
+ *			there, or the END of the operation is coming to the descriptor's
+ *			own queue
  * PTL_MD_INVALID	md_handle is no live descriptor
  * PTL_MD_ILLEGAL	*new_md is illegal: see PtlMDAttach
  * PTL_EQ_INVALID	eq_handle is neither PTL_EQ_NONE nor a live queue of the

@@ -688,6 +688,15 @@ static void replace(struct p3_md *md, struct p3_cmd *c, const struct meaning *me
 	md_fill(md, &c->md.md, meaning);
 }
 
+/* The same of an update, whose descriptor must have no operation under way: after PTL_OK
+ * nothing of a message that was matched before touches the old region any more. */
+static int may_update(struct p3_nic *n, const struct p3_cmd *c, const struct p3_md *md)
+{
+	int rc = at_rest(n, c);
+	bool conditional = c->md.test_eq != PTL_EQ_NONE;
+	return rc == PTL_OK && conditional && md->pending ? PTL_MD_NO_UPDATE : rc;
+}
+
 int p3_fw_md_update(struct p3_nic *n, struct p3_cmd *c)
 {
 	struct meaning meaning;
@@ -696,7 +705,7 @@ int p3_fw_md_update(struct p3_nic *n, struct p3_cmd *c)
 		return PTL_MD_INVALID;
 	c->ni = (uint16_t)md->o.ni;
 	int legal = c->md.change ? understand(n, c, &meaning) : PTL_OK;
-	int rest = at_rest(n, c);
+	int rest = may_update(n, c, md);
 	if (legal != PTL_OK || rest == PTL_EQ_INVALID)
 		return legal != PTL_OK ? legal : rest;
 	if (md->region.iov && (c->old.options & PTL_MD_IOVEC) && !c->old.start &&

@@ -638,7 +638,7 @@ STATEMENT(128, conditional_update_is_atomic_with_arrivals)
 /* A long put into B's descriptor, and another descriptor there that is to be updated. */
 struct outstanding {
 	ptl_size_t length;
-	ptl_handle_eq_t eq;
+	ptl_handle_eq_t eq, idle; /* idle: a queue that gets no event */
 	volatile unsigned char *bytes;
 	ptl_md_t md, spare;
 	ptl_handle_md_t target, posted;
@@ -649,6 +649,7 @@ static void outstanding_setup(struct outstanding *o)
 	unsigned char *bytes = spec_alloc(o->length);
 	o->bytes = bytes;
 	o->eq = spec_eq(8);
+	o->idle = spec_eq(8);
 	o->md = spec_md(
 		bytes, o->length, PTL_MD_OP_PUT | PTL_MD_EVENT_START_DISABLE, o->eq);
 	o->spare = with_threshold(spec_md(NULL, 0, PTL_MD_OP_PUT, PTL_EQ_NONE), 0);
@@ -666,6 +667,18 @@ static void long_put(void *arg)
 		PTL_NO_ACK_REQ, SPEC_BITS);
 }
 
+/* Whatever the test queue, a descriptor is not updated under its operation. */
+static void refused_while_pending(struct outstanding *o)
+{
+	ptl_event_t ev;
+	ptl_md_t old;
+	int rc = PtlMDUpdate(o->target, &old, &o->md, o->idle);
+	CHECK(same_md(&old, &o->md));
+	if (rc == PTL_OK) /* then the operation has ended */
+		rc = PtlEQPeek(o->eq, &ev) == PTL_OK ? PTL_MD_NO_UPDATE : rc;
+	CHECK_EQ(rc, PTL_MD_NO_UPDATE);
+}
+
 /* When its first byte is there it has matched: no update before its END was taken. */
 static void refused_until_end(struct outstanding *o)
 {
@@ -677,6 +690,7 @@ static void refused_until_end(struct outstanding *o)
 	do {
 		CHECK_RC(PtlMDUpdate(o->posted, NULL, &new, o->eq), PTL_MD_NO_UPDATE);
 		CHECK_RC(PtlMDUpdate(o->target, NULL, &o->md, o->eq), PTL_MD_NO_UPDATE);
+		refused_while_pending(o);
 		CHECK(spec_ms() < deadline);
 	} while (PtlEQGet(o->eq, &ev) == PTL_EQ_EMPTY);
 	CHECK_EQ(ev.type, PTL_EVENT_PUT_END);
@@ -687,7 +701,7 @@ static void refused_until_end(struct outstanding *o)
 
 STATEMENT(129, no_update_while_an_end_is_outstanding)
 {
-	struct outstanding o = {.length = 8u << 20};
+	struct outstanding o = {.length = 32u << 20};
 	if (spec.is_b)
 		outstanding_setup(&o);
 	spec_barrier();
