@@ -502,7 +502,8 @@ void p3_fw_respond(struct p3_nic *n, struct p3_peer *p, const struct p3_answer *
  *		again after every slice, before the slice counts (a load fence between)
  *	XFER.2	produced: owner releases (the window is filled) -> reader acquires;
  *		bulk_read: reader releases (the window was read) -> owner acquires
- *	XFER.3	released: initiator of a get releases (it has read all) -> target acquires
+ *	XFER.3	released: initiator of a get releases (it has read all) -> target
+ *		acquires, in each pass and before it takes a request of that initiator
  *	XFER.4	bulk_slot: reader releases (want and read are set) -> owner acquires
  *	XFER.5	Dekker, between the first cross-memory read of a put and a getput at its
  *		source: reader stores reading, fences lightly, acquires swapping, reads,
@@ -555,7 +556,11 @@ void p3_pull_begin(struct p3_nic *n, struct p3_pull *pull);
 void p3_fw_move(struct p3_nic *n);   /* a slice of every pull that can go on */
 void p3_fw_source(struct p3_nic *n); /* fill windows, notice releases */
 void p3_fw_end_pull(struct p3_nic *n, struct p3_pull *pull, uint32_t fail);
+/* A get of the peer is being served from this slot until its END. */
+void p3_xfer_serve(struct p3_xfer_slot *x, uint64_t peer_id);
 void p3_xfer_finish_serving(struct p3_nic *n, struct p3_xfer_slot *x, uint32_t fail);
+/* Post the END of each get that the peer has released. */
+void p3_xfer_end_served(struct p3_nic *n, struct p3_peer *p);
 void p3_xfer_forget(struct p3_nic *n, uint32_t ni);
 /* May these few bytes be exchanged now, or does a long transfer that has begun read or
  * write some of them?  After true: exchange, then p3_xfer_swapped. */

@@ -332,8 +332,7 @@ static bool get_long(struct p3_nic *n, struct p3_peer *p, const struct request *
 	if (!x)
 		return false;
 	struct p3_md *md = hit->md;
-	x->serving = true;
-	x->peer_id = r->xfer;
+	p3_xfer_serve(x, r->xfer);
 	x->length = hit->mlength;
 	P3_TRACE(keep, n, &x->topic);
 	P3_TRACE(fw, n, P3_TRACE_BEGIN, P3_TRACE_SERVED, hit->mlength);
@@ -495,6 +494,16 @@ static inline void taken(struct p3_nic *n, struct p3_peer *p, const struct reque
 		r->ask.kind == P3_REQ_GET ? 0 : r->ask.length);
 }
 
+/*
+ * May this peer's request be taken?  What the peer knows to be over has its END first:
+ * XFER.3's release came before LANE.1's, so who sees the request sees that, too.
+ */
+static P3_RARE bool may_take(struct p3_nic *n, struct p3_peer *p)
+{
+	p3_xfer_end_served(n, p);
+	return !p->bad;
+}
+
 P3_PATH
 bool p3_fw_take_request(struct p3_nic *n, struct p3_peer *p)
 {
@@ -510,7 +519,7 @@ bool p3_fw_take_request(struct p3_nic *n, struct p3_peer *p)
 	/* LANE.1: what the peer answered before it sent this comes first, so that an
 	 * operation's END is there before the partner's own message about it. */
 	p3_fw_take_responses(n, p);
-	if (p3_unlikely(p->bad))
+	if (p3_unlikely(p->odd) && !may_take(n, p))
 		return false;
 	uint32_t kind = p3_word0_kind(w0), ncells = p3_word0_ncells(w0);
 	if (p3_unlikely(!p3_ring_sane(&p->req_in, kind, ncells))) {

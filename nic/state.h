@@ -176,8 +176,9 @@ struct p3_pace {
 
 /* Private half of a slot of the transfer table. */
 struct p3_xfer_slot {
-	struct p3_link link; /* n->sources while id is published */
-	struct p3_xfer *pub; /* own published half */
+	struct p3_link link;        /* n->sources while id is published */
+	struct p3_link served_link; /* while serving: its peer's serving */
+	struct p3_xfer *pub;        /* own published half */
 	struct p3_topic topic;
 	uint32_t slot;
 	uint32_t looks; /* of sees_ours() */
@@ -209,9 +210,15 @@ struct p3_peer {
 	uint32_t rsp_used; /* cells of its response ring that our requests may need */
 	uint32_t rsp_cap;
 	uint8_t state;
-	bool ready;    /* its lane is for this incarnation of ours */
-	bool acked;    /* it has set our credits */
-	bool bad;      /* what it wrote makes no sense: not listened to any more */
+	bool ready; /* its lane is for this incarnation of ours */
+	bool acked; /* it has set our credits */
+	union {
+		struct {
+			bool bad : 1;    /* what it wrote makes no sense: it is ignored */
+			bool served : 1; /* its serving is not empty */
+		};
+		uint8_t odd; /* not 0: a request of its is not taken as usual */
+	};
 	bool touched;  /* in n->touched */
 	bool hot;      /* in n->hot */
 	bool req_full; /* we produce in the full ring */
@@ -256,15 +263,16 @@ struct p3_peer {
 	struct p3_link blocked_link;
 	struct p3_pull *bulk; /* the one of this pair that uses a window */
 	struct p3_pull own_pull;
-	uint32_t nqueued;  /* pendings in queue, */
-	uint32_t nout;     /* and in outstanding, or pulling */
-	uint64_t taken;    /* what the peer had taken when that was mirrored last */
-	uint32_t npulls;   /* from the shared pool */
-	uint32_t nreading; /* pulls announced */
-	uint32_t nxfer[2]; /* of the shared slots of each class */
-	const char *image; /* base as the wire shows it */
-	uint64_t seg_len;  /* bytes at base */
-	uint64_t ahead;    /* of req_in: up to here requests were looked at ahead */
+	uint32_t nqueued;       /* pendings in queue, */
+	uint32_t nout;          /* and in outstanding, or pulling */
+	uint64_t taken;         /* what the peer had taken when that was mirrored last */
+	uint32_t npulls;        /* from the shared pool */
+	uint32_t nreading;      /* pulls announced */
+	uint32_t nxfer[2];      /* of the shared slots of each class */
+	const char *image;      /* base as the wire shows it */
+	uint64_t seg_len;       /* bytes at base */
+	uint64_t ahead;         /* of req_in: up to here requests were looked at ahead */
+	struct p3_link serving; /* its long gets whose END is to come, oldest first */
 };
 
 _Static_assert(offsetof(struct p3_peer, nid) == P3_CELL &&

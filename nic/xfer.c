@@ -77,6 +77,7 @@ void p3_xfer_start(struct p3_nic *n)
 		n->xfer[i].gen = 0xfffffff0; /* wraps in every run */
 		n->xfer[i].window = P3_NONE;
 		p3_list_init(&n->xfer[i].link);
+		p3_list_init(&n->xfer[i].served_link);
 	}
 }
 
@@ -247,10 +248,20 @@ static void fill_window(struct p3_nic *n, struct p3_xfer_slot *x)
 	p3_fw_touch(n, x->peer);
 }
 
+void p3_xfer_serve(struct p3_xfer_slot *x, uint64_t peer_id)
+{
+	x->serving = true;
+	x->peer_id = peer_id;
+	p3_list_add(&x->peer->serving, &x->served_link);
+	x->peer->served = true;
+}
+
 void p3_xfer_finish_serving(struct p3_nic *n, struct p3_xfer_slot *x, uint32_t fail)
 {
 	struct p3_span span = x->span;
 	P3_TRACE(about, n, x->topic, P3_TRACE_END, fail, x->length);
+	p3_list_del(&x->served_link);
+	x->peer->served = !p3_list_empty(&x->peer->serving);
 	if (x->peer->state == P3_LIVE)
 		p3_fw_touch(n, x->peer); /* its slot waits for us to let go of ours */
 	p3_xfer_free(n, x);
@@ -258,6 +269,22 @@ void p3_xfer_finish_serving(struct p3_nic *n, struct p3_xfer_slot *x, uint32_t f
 		return;
 	p3_use_less(p3_ni_of(n, &span.md->o), P3_U_OP);
 	p3_span_end(n, &span, PTL_EVENT_GET_END, fail);
+}
+
+/* True if the initiator has released the get that this slot serves, which is over now. */
+static bool end_if_released(struct p3_nic *n, struct p3_xfer_slot *x)
+{
+	const struct p3_xfer *theirs = p3_peer_xfer(n, x->peer, x->peer_id);
+	if (p3_acquire(&theirs->released) != x->peer_id) /* XFER.3 */
+		return false;
+	p3_xfer_finish_serving(n, x, p3_get(&theirs->status) ? PTL_NI_FAIL : PTL_NI_OK);
+	return true;
+}
+
+void p3_xfer_end_served(struct p3_nic *n, struct p3_peer *p)
+{
+	p3_list_each(it, &p->serving)
+		(void)end_if_released(n, p3_item(it, struct p3_xfer_slot, served_link));
 }
 
 /* The target of our get has seen that we are done, and took its id back. */
@@ -279,14 +306,8 @@ static void look_after(struct p3_nic *n, struct p3_xfer_slot *x)
 			p3_xfer_free(n, x);
 		return;
 	}
-	if (x->serving) {
-		const struct p3_xfer *theirs = p3_peer_xfer(n, x->peer, x->peer_id);
-		if (p3_acquire(&theirs->released) == x->peer_id) { /* XFER.3 */
-			p3_xfer_finish_serving(
-				n, x, p3_get(&theirs->status) ? PTL_NI_FAIL : PTL_NI_OK);
-			return;
-		}
-	}
+	if (x->serving && end_if_released(n, x))
+		return;
 	/* A reader that sees the heap asks for no window, and writes to that line. */
 	if (sees_ours(x) && ++x->looks % P3_LOOKS)
 		return;
