@@ -78,12 +78,24 @@
  *			not over
  *	getput		the SEND pair or, if that was over, the REPLY pair fails likewise
  * Afterwards the descriptors can be unlinked.  A descriptor being written by the dead
- * peer's operation may hold part of the data, and its END says so.  A peer that called
- * PtlNIFini is no failure: as with any message without a taker the sender sees success,
- * and no event ever tells the initiator of a get.
+ * peer's operation may hold part of the data, and its END says so.  A process that ends
+ * without PtlNIFini has died, also with exit status 0.  A peer that called PtlNIFini is
+ * no failure: as with any message without a taker the sender sees success, and no event
+ * ever tells the initiator of a get.
+ *
+ * A peer that has yet to come.  What is sent to a process that has not called PtlNIInit
+ * waits at its initiator until that process joins; it fails as above when that process
+ * has ended, or after 300 s (PTL3_ABSENT).  This holds for the ranks of the job and, in a
+ * domain, for the processes that PTL_NIDMAP and PTL_PIDMAP or the Set calls name.  The
+ * descriptors are in use meanwhile, as those of other operations under way, and messages
+ * to other peers go.  PtlPut, PtlGet and PtlGetPut give PTL_NO_SPACE when tens of
+ * thousands of operations wait so.  PtlNIFini discards those that wait.
  *
  * No buffering.  A message that finds no willing descriptor at its target is discarded
- * and counted there (PTL_SR_DROP_COUNT); its initiator is not told.
+ * and counted there (PTL_SR_DROP_COUNT); its initiator is not told.  Only while the
+ * target's interface is new it waits, as the program may be about to attach the entry:
+ * until the program has looked for an event, has sent, or has come to a barrier, and for
+ * two seconds at most.
  *
  *
  * How to read the function comments

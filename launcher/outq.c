@@ -68,7 +68,8 @@ void p3_outq_drop_first(struct p3_outq *q)
 static bool is_news(uint32_t op)
 {
 	return op == P3_JOB_BORN || op == P3_JOB_JOINED || op == P3_JOB_PIDS ||
-	       op == P3_JOB_DIED || op == P3_JOB_LEFT || op == P3_JOB_TOLD;
+	       op == P3_JOB_DIED || op == P3_JOB_LEFT || op == P3_JOB_TOLD ||
+	       op == P3_JOB_OVER;
 }
 
 void p3_outq_drop_news(struct p3_outq *q)

@@ -60,6 +60,8 @@ struct node {
 	int64_t reap_at; /* owed is void then */
 	uint64_t *owed;  /* bit per node that must say DROPPED */
 	uint32_t owed_n;
+	bool watches;   /* it is told who will never join, */
+	uint64_t *over; /* and has been told of these: bit per node */
 	struct p3_outq out;
 };
 
@@ -72,7 +74,7 @@ struct p3_rdv {
 	uint32_t joined_n;
 	uint32_t waits_n;
 	uint32_t gone_n;
-	uint64_t *bits; /* all the owed words */
+	uint64_t *bits; /* all the owed and over words */
 	struct node node[];
 };
 
@@ -313,6 +315,43 @@ static void broadcast_end(
 	timer_arm(r, r->node[i].reap_at);
 }
 
+/* ---- ranks that will never join ---- */
+
+static void post_over(struct p3_rdv *r, uint32_t to, uint32_t about)
+{
+	struct node *n = &r->node[to];
+	uint64_t bit = UINT64_C(1) << about % 64;
+	if (!n->watches || !listens(n) || (n->over[about / 64] & bit))
+		return;
+	n->over[about / 64] |= bit;
+	struct p3_job_msg m = message(r, P3_JOB_OVER, about);
+	post(r, to, &m);
+}
+
+static void watch_no_more(struct p3_rdv *r, struct node *n)
+{
+	n->watches = false;
+	memset(n->over, 0, (r->conf.size + 63) / 64 * sizeof *n->over);
+}
+
+static void set_gone(struct p3_rdv *r, uint32_t i)
+{
+	r->node[i].state = GONE;
+	r->gone_n++;
+	for (uint32_t to = 0; to < r->conf.size; to++)
+		post_over(r, to, i);
+}
+
+/* It is there again. */
+static void set_back(struct p3_rdv *r, uint32_t i)
+{
+	if (r->node[i].state != GONE)
+		return;
+	r->gone_n--;
+	for (uint32_t to = 0; to < r->conf.size; to++)
+		r->node[to].over[i / 64] &= ~(UINT64_C(1) << i % 64);
+}
+
 /* ---- barrier ---- */
 
 static void barrier_release(struct p3_rdv *r, int status)
@@ -377,6 +416,7 @@ static void sock_close(struct p3_rdv *r, uint32_t i)
 	node_owes_nobody(r, i);
 }
 
+/* owed: the process has ended without LEAVE.  op: what those who look on are told. */
 static void unjoin(struct p3_rdv *r, uint32_t i, enum p3_job_op op, int status, bool owed)
 {
 	struct node *n = &r->node[i];
@@ -384,8 +424,9 @@ static void unjoin(struct p3_rdv *r, uint32_t i, enum p3_job_op op, int status, 
 	n->fate_at = P3_NEVER;
 	r->joined_n--;
 	p3_outq_drop_news(&n->out);
+	watch_no_more(r, n);
 	node_owes_nobody(r, i);
-	broadcast_end(r, i, op, status, owed);
+	broadcast_end(r, i, owed ? P3_JOB_DIED : P3_JOB_LEFT, status, owed);
 	n->was = op == P3_JOB_DIED ? P3_RDV_DIED : P3_RDV_LEFT;
 	if (r->conf.over)
 		r->conf.over(
@@ -410,8 +451,10 @@ static void node_over(struct p3_rdv *r, uint32_t i)
 		n->waits = false;
 		r->waits_n--;
 	}
-	n->state = n->sock < 0 ? GONE : NEW;
-	r->gone_n += n->state == GONE;
+	if (n->sock < 0)
+		set_gone(r, i);
+	else
+		n->state = NEW;
 	barrier_look(r);
 }
 
@@ -489,8 +532,7 @@ static void refuse(struct p3_rdv *r, uint32_t i, int err)
 	post(r, i, &m);
 	if (r->node[i].state == GONE)
 		return;
-	r->node[i].state = GONE;
-	r->gone_n++;
+	set_gone(r, i);
 	barrier_look(r);
 }
 
@@ -529,8 +571,7 @@ static void on_hello(struct p3_rdv *r, uint32_t i, const struct packet *p)
 		refuse(r, i, EPROTO);
 		return;
 	}
-	if (n->state == GONE)
-		r->gone_n--;
+	set_back(r, i);
 	n->state = KNOWN;
 	owner_watch(r, i, p->from.os_pid);
 	if (n->fds[FD_HOST] >= 0)
@@ -667,6 +708,17 @@ static void on_ask(struct p3_rdv *r, uint32_t i, const struct packet *p)
 	post(r, i, &m);
 }
 
+static void on_watch(struct p3_rdv *r, uint32_t i, const struct packet *p)
+{
+	struct node *n = &r->node[i];
+	if (!listens(n) || n->incarnation != p->msg.incarnation)
+		return;
+	n->watches = true;
+	for (uint32_t k = 0; k < r->conf.size; k++)
+		if (r->node[k].state == GONE)
+			post_over(r, i, k);
+}
+
 static void on_barrier(struct p3_rdv *r, uint32_t i)
 {
 	struct node *n = &r->node[i];
@@ -744,6 +796,9 @@ static void dispatch(struct p3_rdv *r, uint32_t i, struct packet *p)
 		return;
 	case P3_JOB_ASK:
 		on_ask(r, i, p);
+		return;
+	case P3_JOB_WATCH:
+		on_watch(r, i, p);
 		return;
 	}
 	breach(r, i, "sends a packet that nodes do not send");
@@ -883,12 +938,14 @@ int p3_rdv_step(struct p3_rdv *r, int timeout_ms)
 static void node_init(struct p3_rdv *r, uint32_t i)
 {
 	struct node *n = &r->node[i];
+	size_t words = (r->conf.size + 63) / 64;
 	*n = (struct node){.sock = -1,
 		.owner_fd = -1,
 		.fds = {-1, -1, -1, -1},
 		.fate_at = P3_NEVER,
 		.reap_at = P3_NEVER,
-		.owed = r->bits + i * ((size_t)(r->conf.size + 63) / 64)};
+		.owed = r->bits + 2 * i * words,
+		.over = r->bits + (2 * i + 1) * words};
 	p3_outq_init(&n->out);
 }
 
@@ -924,7 +981,7 @@ struct p3_rdv *p3_rdv_create(const struct p3_rdv_conf *conf)
 {
 	size_t size = conf->size;
 	struct p3_rdv *r = calloc(1, sizeof *r + size * sizeof r->node[0]);
-	uint64_t *bits = calloc(size * ((size + 63) / 64), sizeof *bits);
+	uint64_t *bits = calloc(2 * size * ((size + 63) / 64), sizeof *bits);
 	if (!r || !bits || !size) {
 		free(r);
 		free(bits);
@@ -995,8 +1052,7 @@ int p3_rdv_add(struct p3_rdv *r, uint32_t i, int sock)
 		rc = watch(r, EPOLL_CTL_ADD, sock, WATCH_SOCK, i, EPOLLIN);
 	if (rc)
 		return rc;
-	if (n->state == GONE)
-		r->gone_n--;
+	set_back(r, i);
 	n->state = NEW;
 	n->ended = false;
 	n->sock = sock;

@@ -16,9 +16,10 @@
  *	any --end of file, breach of the protocol, p3_rdv_ended()--> GONE
  *
  * A JOINED node whose socket closes waits up to eof_ms for p3_rdv_ended() to tell how
- * its process ended: with status 0 its peers are sent LEFT, else DIED.  Without word
- * (exec) it has died.  A process that ends while a wrapper script still holds the
- * socket leaves the node NEW: the script's next program may say HELLO.
+ * its process ended, for those who look on: with status 0 it has left, else, and without
+ * word (exec), it has died.  Its peers are sent DIED.  A process that ends while a
+ * wrapper script still holds the socket leaves the node NEW: the script's next program
+ * may say HELLO.
  *
  * Memory is bounded: a node that does not read has at most a birth, a death and a pid
  * change of every other node queued (what is over cancels out); descriptors are not

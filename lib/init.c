@@ -41,6 +41,7 @@
 #define P3_WELCOME_MS 30000
 #define P3_AGAIN_MS   10 /* asks for nodes that there was no room for, doubling */
 #define P3_AGAIN_MOST 1000
+#define P3_LATE_MS    20 /* between looks at what the ended have sent */
 
 __thread struct p3_thread p3_thread __attribute__((tls_model("initial-exec")));
 struct p3_node p3_process = {.call = PTHREAD_MUTEX_INITIALIZER,
@@ -94,19 +95,53 @@ static struct p3_peer_info peer_info(const struct p3_job_msg *m, const int *fds)
 	return info;
 }
 
+static void say_dropped(struct p3_node *node, uint32_t who, uint64_t incarnation)
+{
+	struct p3_job_msg dropped = {.magic = P3_JOB_MAGIC,
+		.op = P3_JOB_DROPPED,
+		.node = who,
+		.incarnation = incarnation};
+	(void)p3_job_send(node->sock, &dropped, NULL, 0);
+}
+
+static void set_late(struct p3_node *node, uint32_t who, struct p3_late_end end)
+{
+	node->nlate += end.op && !node->late[who].op;
+	node->nlate -= !end.op && node->late[who].op;
+	node->late[who] = end;
+}
+
 static void on_end(struct p3_node *node, struct p3_nic *nic, const struct p3_job_msg *m,
 	struct p3_peer_info *info)
 {
-	if (nic)
-		p3_nic_peer_down(nic, info);
-	FAULT_POINT("peer.undropped");
-	if (m->op != P3_JOB_DIED)
+	if (nic && !p3_nic_peer_down(nic, info)) {
+		set_late(node, m->node, (struct p3_late_end){m->op, m->incarnation});
 		return;
-	struct p3_job_msg dropped = {.magic = P3_JOB_MAGIC,
-		.op = P3_JOB_DROPPED,
-		.node = m->node,
-		.incarnation = m->incarnation};
-	(void)p3_job_send(node->sock, &dropped, NULL, 0);
+	}
+	FAULT_POINT("peer.undropped");
+	if (m->op == P3_JOB_DIED)
+		say_dropped(node, m->node, m->incarnation);
+}
+
+/* What a node had sent before it ended is taken, or must not be waited for: now. */
+static void end_late(struct p3_node *node, struct p3_nic *nic, uint32_t who, bool now)
+{
+	struct p3_late_end end = node->late[who];
+	struct p3_peer_info info = {.node = who,
+		.incarnation = end.incarnation,
+		.end = end.op == P3_JOB_DIED ? P3_PEER_DIED : P3_PEER_LEFT,
+		.now = now};
+	if (!end.op || (nic && !p3_nic_peer_down(nic, &info)))
+		return;
+	set_late(node, who, (struct p3_late_end){0});
+	if (end.op == P3_JOB_DIED)
+		say_dropped(node, who, end.incarnation);
+}
+
+static void end_all_late(struct p3_node *node)
+{
+	for (uint32_t i = 0; node->nlate && i < node->size; i++)
+		end_late(node, p3_nic(node), i, false);
 }
 
 /* ---- nodes that there was no room for ---- */
@@ -127,8 +162,10 @@ static void set_missing(struct p3_node *node, uint32_t who, uint64_t incarnation
 
 static void miss_nobody(struct p3_node *node)
 {
-	for (uint32_t i = 0; i < node->size; i++)
+	for (uint32_t i = 0; i < node->size; i++) {
 		set_missing(node, i, 0);
+		set_late(node, i, (struct p3_late_end){0});
+	}
 }
 
 /* What is sent to it waits, and what it sends waits there; or it fails for good. */
@@ -172,6 +209,8 @@ static void on_birth(struct p3_node *node, struct p3_nic *nic, const struct p3_j
 	hear_ids(node, m);
 	if (!nic)
 		return;
+	if (node->late[m->node].incarnation != m->incarnation)
+		end_late(node, nic, m->node, true);
 	int rc = info->published < 0 ? -EMFILE : p3_nic_peer_up(nic, info);
 	if (rc == -EEXIST) /* asked for twice: the ids may be new */
 		p3_nic_peer_pids(nic, info);
@@ -197,7 +236,8 @@ static bool is_stale(struct p3_node *node, const struct p3_job_msg *m)
 /* In a domain peers speak for themselves; yod is told for those who look from outside. */
 static bool is_told_elsewhere(const struct p3_node *node, const struct p3_job_msg *m)
 {
-	return node->domain[0] && m->op != P3_JOB_JOINED && m->op != P3_JOB_RELEASED;
+	return node->domain[0] && m->op != P3_JOB_JOINED && m->op != P3_JOB_RELEASED &&
+	       m->op != P3_JOB_OVER;
 }
 
 /* With life held. */
@@ -232,6 +272,11 @@ static void on_message(struct p3_node *node, const struct p3_job_msg *m, const i
 	case P3_JOB_TOLD:
 		if (nic && m->incarnation == node->incarnation)
 			p3_nic_peer_told(nic, m->round);
+		break;
+	case P3_JOB_OVER:
+		info.nid = node->nid - node->rank + m->node;
+		if (nic)
+			p3_nic_peer_over(nic, &info);
 		break;
 	case P3_JOB_LEFT:
 	case P3_JOB_DIED:
@@ -309,6 +354,29 @@ static void pass_question_on(struct p3_node *node)
 		node->asked = m.round;
 }
 
+/* ---- requests that are held ---- */
+
+/* For a rank that ends without having joined, of which yod tells those that ask. */
+static void watch_ends(struct p3_node *node)
+{
+	struct p3_job_msg m = {.magic = P3_JOB_MAGIC,
+		.op = P3_JOB_WATCH,
+		.incarnation = node->incarnation};
+	if (!node->held.at || node->held.watches)
+		return;
+	int rc = p3_job_send(node->sock, &m, NULL, 0);
+	node->held.watches = !p3_job_passes(rc);
+}
+
+/* With life held. */
+static void see_to_held(struct p3_node *node)
+{
+	if (!p3_nic(node))
+		return;
+	p3_held_see_to(node, p3_nic(node));
+	watch_ends(node);
+}
+
 /* ---- the thread ---- */
 
 /* When those that are missing are asked for, and what could not be asked, whatever comes
@@ -328,14 +396,17 @@ static void wait_again(struct again *a, uint32_t ms)
 static int patience(struct p3_node *node, struct again *a)
 {
 	pthread_mutex_lock(&node->life);
-	bool any = node->nmissing != 0 || has_question(node);
+	bool any = node->nmissing || node->nlate || has_question(node) ||
+		   (node->held.at && !node->held.watches);
+	int held = p3_held_patience(node, -1);
 	pthread_mutex_unlock(&node->life);
 	if (any && !a->at)
 		wait_again(a, P3_AGAIN_MS);
 	if (!any)
 		*a = (struct again){0};
 	uint64_t now = p3_now_ns();
-	return !any ? -1 : a->at > now ? (int)((a->at - now) / 1000000 + 1) : 0;
+	int ms = !any ? -1 : a->at > now ? (int)((a->at - now) / 1000000 + 1) : 0;
+	return ms >= 0 && (held < 0 || ms < held) ? ms : held;
 }
 
 static void ask_if_due(struct p3_node *node, struct again *a)
@@ -345,8 +416,19 @@ static void ask_if_due(struct p3_node *node, struct again *a)
 	pthread_mutex_lock(&node->life);
 	ask_again(node);
 	pass_question_on(node);
+	watch_ends(node);
+	end_all_late(node);
+	bool late = node->nlate;
 	pthread_mutex_unlock(&node->life);
-	wait_again(a, 2 * a->ms);
+	wait_again(a, late ? P3_LATE_MS : 2 * a->ms);
+}
+
+static void see_to_held_if_due(struct p3_node *node)
+{
+	pthread_mutex_lock(&node->life);
+	if (p3_held_is_due(node))
+		see_to_held(node);
+	pthread_mutex_unlock(&node->life);
 }
 
 /* False: the thread shall end. */
@@ -359,6 +441,7 @@ static bool woken(struct p3_node *node)
 		return false;
 	pthread_mutex_lock(&node->life);
 	pass_question_on(node);
+	see_to_held(node);
 	pthread_mutex_unlock(&node->life);
 	return true;
 }
@@ -376,6 +459,7 @@ static void *life_main(void *arg)
 		if (on[1].revents && !woken(node))
 			return NULL;
 		ask_if_due(node, &again);
+		see_to_held_if_due(node);
 		if (on[0].revents && !hear(node)) {
 			on_orphaned(node);
 			return NULL;
@@ -700,9 +784,11 @@ static int make_directory(struct p3_node *node)
 {
 	struct p3_directory *d = p3_directory_new(node->size);
 	node->missing = calloc(node->size, sizeof *node->missing);
-	node->nmissing = 0;
-	if (!d || !node->missing) {
+	node->late = calloc(node->size, sizeof *node->late);
+	node->nmissing = node->nlate = 0;
+	if (!d || !node->missing || !node->late) {
 		free(node->missing);
+		free(node->late);
 		free(d);
 		return -ENOMEM;
 	}
@@ -723,7 +809,9 @@ static void drop_directory(struct p3_node *node)
 {
 	p3_directory_replace(&node->directory, NULL);
 	free(node->missing);
+	free(node->late);
 	node->missing = NULL;
+	node->late = NULL;
 }
 
 static int start_life(struct p3_node *node)

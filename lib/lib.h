@@ -4,6 +4,7 @@
  *
  *	init.c	  PtlInit, PtlFini; the job, its life thread
  *	meet*.c	  the domain: nodes that nobody introduces to each other (meetin.h)
+ *	held.c	  requests for processes that have yet to join
  *	launched.c rank, size and job of who was started by mpirun and the like
  *	ni.c	  PtlNIInit, PtlNIFini, limits, ids
  *	me.c md.c eq.c move.c	the calls of these names
@@ -21,6 +22,7 @@
 #define P3_LIB_LIB_H
 
 #include "lib/directory.h"
+#include "lib/held.h"
 #include "lib/meet.h"
 #include "nic/nic.h"
 #include "shm/domain.h"
@@ -40,6 +42,12 @@ struct p3_lib_ni {
 	p3_a64 handle;
 	ptl_ni_limits_t limits;
 	bool cray; /* gets, unlinks and PtlNIInit are those of a Cray XT */
+};
+
+/* yod's word of an end that has not been heeded yet. */
+struct p3_late_end {
+	uint32_t op; /* P3_JOB_LEFT or P3_JOB_DIED, 0: none */
+	uint64_t incarnation;
 };
 
 struct p3_node {
@@ -66,6 +74,9 @@ struct p3_node {
 	void *sleepers;    /* of the job (layout.h); NULL: each node has its own */
 	uint64_t *missing; /* incarnations of nodes that could not be mapped yet */
 	uint32_t nmissing;
+	struct p3_late_end *late; /* of nodes whose last requests wait here, by rank */
+	uint32_t nlate;
+	struct p3_holding held; /* of the thread that hears of births */
 	pthread_t thread;
 	uint32_t rank, size;      /* of the job */
 	uint32_t index, capacity; /* which node of how many the NICs know of */
@@ -221,6 +232,7 @@ struct p3_conf {
 	bool shared_heap; /* serves the program's malloc */
 	uint64_t heap;    /* bytes, 0: none */
 	uint32_t domain_nodes;
+	uint32_t hold_s; /* 0: what is for a process that has yet to join is dropped */
 	struct p3_faults faults;
 };
 /* From the environment.  -EINVAL with one line for each that is wrong. */
@@ -254,6 +266,9 @@ int p3_ni_fini_all(struct p3_node *node);
 
 /* ---- runtime.c ---- */
 
+/* In a domain: tell the NIC which processes the program has named, in PTL_NIDMAP and
+ * PTL_PIDMAP or by a Set call. */
+void p3_list_ids(struct p3_node *node, struct p3_nic *nic);
 void p3_blocks_free(struct p3_node *node);
 
 /* ---- cnos.c ---- */

@@ -61,6 +61,8 @@ int p3_meet_claim(struct p3_node *node, ptl_pid_t base, ptl_pid_t *pid);
 uint32_t p3_meet_crew(const struct p3_node *node);
 /* Until those who were there before have told of themselves, or P3_SETTLE_NS passed. */
 int p3_meet_join(struct p3_node *node, struct p3_nic *nic);
+/* (any) The domain's thread looks at what there is for it to do. */
+void p3_meet_wake(struct p3_meeting *m);
 void p3_meet_pids(struct p3_node *node);
 /* Of a job of mpirun's and the like.  0; -EPIPE: a process of it has ended, or this node
  * has no interface, or has none any more; the last two are said. */

@@ -42,6 +42,8 @@ struct p3_meet_member {
 	uint32_t os_pid;
 	p3_a32 life;   /* pidfd, -1: the belt must do */
 	bool missing;  /* it could not be mapped yet */
+	bool parting;  /* it has ended: what it had sent is taken first, */
+	uint32_t how;  /* p3_peer_end */
 	bool ended;    /* launched: it was a process that is over */
 	uint32_t come; /* at rank 0: the last barrier that it has entered */
 };
@@ -97,7 +99,6 @@ int p3_meet_watch(
 void p3_meet_unwatch(struct p3_meeting *m, p3_a32 *fd);
 void p3_meet_hang_up(struct p3_meeting *m, struct p3_meet_conn *c);
 void *p3_meet_thread(void *meeting);
-void p3_meet_wake(struct p3_meeting *m);
 
 /* meetpeer.c */
 
@@ -112,6 +113,8 @@ void p3_meet_tell_pids(struct p3_meeting *m, struct p3_meet_conn *c);
 void p3_meet_hear(struct p3_meeting *m, struct p3_meet_conn *c);
 /* It is gone: what it had said counts, its LEAVE above all. */
 void p3_meet_lose(struct p3_meeting *m, uint32_t slot);
+/* A member that has ended is dropped, if all that it had sent is taken, or now. */
+void p3_meet_part_with(struct p3_meeting *m, uint32_t slot, bool now);
 /* A process of the job that had left in order. */
 void p3_meet_bury(struct p3_meeting *m, uint32_t slot);
 

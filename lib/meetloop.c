@@ -206,6 +206,10 @@ static bool owes_answer(const struct p3_meet_conn *c)
 /* Who is gone and never spoke may have children that hold the other end. */
 static void ask_again(struct p3_meeting *m, struct p3_meet_conn *c)
 {
+	if (c->slot == P3_MEET_NONE)
+		p3_meet_hear(m, c); /* it may have spoken before it ended */
+	if (p3_meet_fd(&c->fd) < 0)
+		return;
 	if (c->slot == P3_MEET_NONE && kill((pid_t)c->os_pid, 0) != 0 && errno == ESRCH) {
 		p3_meet_hang_up(m, c);
 		return;
@@ -230,6 +234,8 @@ static void belt(struct p3_meeting *m)
 		if (m->member[i].incarnation &&
 			p3_domain_is_over(&m->place, i, m->member[i].os_pid))
 			p3_meet_lose(m, i);
+	for (uint32_t i = 0; i < m->node->capacity; i++)
+		p3_meet_part_with(m, i, false);
 	if (m->deaf)
 		m->deaf = p3_meet_watch(m, EPOLL_CTL_ADD, p3_meet_fd(&m->listen),
 				  P3_MEET_LISTEN, 0) != 0;
@@ -245,7 +251,7 @@ static bool is_short(const struct p3_meeting *m)
 {
 	bool any = m->deaf || m->unmet;
 	for (uint32_t i = 0; i < m->node->capacity && !any; i++)
-		any = m->member[i].missing;
+		any = m->member[i].missing || m->member[i].parting;
 	for (uint32_t i = 0; i < m->nconn && !any; i++)
 		any = owes_answer(&m->conn[i]);
 	return any;
@@ -272,6 +278,12 @@ static int patience(const struct p3_meeting *m)
 
 /* ---- the thread ---- */
 
+/* Under yod that is the life thread's. */
+static bool sees_to_held(const struct p3_meeting *m)
+{
+	return m->node->sock < 0;
+}
+
 static void on_wake(struct p3_meeting *m)
 {
 	uint64_t n;
@@ -281,6 +293,8 @@ static void on_wake(struct p3_meeting *m)
 	m->over = m->stop;
 	m->new_pids = false;
 	pthread_mutex_unlock(&m->lock);
+	if (sees_to_held(m))
+		p3_held_see_to(m->node, m->nic);
 	for (uint32_t i = 0; pids && i < m->nconn; i++)
 		if (p3_meet_talks(&m->conn[i])) {
 			p3_meet_tell_pids(m, &m->conn[i]);
@@ -343,7 +357,10 @@ static void look_who_is_met(struct p3_meeting *m)
 
 static void turn(struct p3_meeting *m)
 {
-	(void)take_ready(m, patience(m));
+	int ms = patience(m);
+	(void)take_ready(m, sees_to_held(m) ? p3_held_patience(m->node, ms) : ms);
+	if (sees_to_held(m) && p3_held_is_due(m->node))
+		p3_held_see_to(m->node, m->nic);
 	if (patience(m) == 0) {
 		belt(m);
 		m->belt_ns = p3_now_ns();

@@ -100,15 +100,25 @@ struct p3_peer_info p3_meet_info(const struct p3_job_msg *msg)
 static void end_member(struct p3_meeting *m, uint32_t slot, enum p3_peer_end how)
 {
 	struct p3_meet_member *b = &m->member[slot];
-	struct p3_peer_info info = {
-		.node = slot, .incarnation = b->incarnation, .end = how};
-	uint64_t incarnation = b->incarnation;
-	b->incarnation = 0;
-	b->missing = false;
+	b->how = b->parting ? b->how : how;
+	b->parting = true;
 	FAULT_POINT("meet.end_heard");
-	p3_nic_peer_down(m->nic, &info);
+	p3_meet_part_with(m, slot, false);
+}
+
+void p3_meet_part_with(struct p3_meeting *m, uint32_t slot, bool now)
+{
+	struct p3_meet_member *b = &m->member[slot];
+	uint64_t incarnation = b->incarnation;
+	struct p3_peer_info info = {
+		.node = slot, .incarnation = incarnation, .end = b->how, .now = now};
+	if (!b->parting || !p3_nic_peer_down(m->nic, &info))
+		return;
+	b->incarnation = 0;
+	b->missing = b->parting = false;
 	FAULT_POINT("meet.end_taken");
-	if (!m->node->launched || how == P3_PEER_DIED || p3_meet_fd(&b->life) < 0) {
+	bool died = b->how == P3_PEER_DIED;
+	if (!m->node->launched || died || p3_meet_fd(&b->life) < 0) {
 		p3_meet_unwatch(m, &b->life);
 		b->ended = true;
 	}
@@ -131,6 +141,8 @@ void p3_meet_lose(struct p3_meeting *m, uint32_t slot)
 
 void p3_meet_bury(struct p3_meeting *m, uint32_t slot)
 {
+	if (m->member[slot].parting) /* or its end would be reported for ever */
+		p3_meet_unwatch(m, &m->member[slot].life);
 	if (!m->node->launched || m->member[slot].incarnation)
 		return;
 	m->member[slot].ended = true;
@@ -219,19 +231,41 @@ static void attach(struct p3_meeting *m, const struct p3_job_msg *msg, const int
 		miss(m, &info, rc);
 }
 
-/* Who says that it has another's ids has none. */
+/* Who says that it has another's ids has none.  The locks of a process that has ended are
+ * free: its ids are what it said, unless another process has them now. */
 static void keep_own_ids(
 	struct p3_meeting *m, const struct p3_meet_conn *c, struct p3_job_msg *msg)
 {
-	for (int i = 0; i < P3_JOB_NIS; i++)
-		if (!p3_domain_has_id(&m->place, msg->nid, msg->pid[i], c->os_pid))
+	bool over = p3_domain_is_over(&m->place, msg->node, c->os_pid);
+	for (int i = 0; i < P3_JOB_NIS; i++) {
+		bool own = over ? !p3_domain_is_anothers_id(
+					  &m->place, msg->nid, msg->pid[i], c->os_pid)
+				: p3_domain_has_id(
+					  &m->place, msg->nid, msg->pid[i], c->os_pid);
+		if (!own)
 			msg->pid[i] = P3_JOB_NO_PID;
+	}
 }
 
 static void tell_once(struct p3_meeting *m, struct p3_meet_conn *c)
 {
 	if (!c->told)
 		(void)p3_meet_tell(m, c);
+}
+
+/*
+ * What waits for the new member is sent as soon as it is mapped, and this process may end
+ * then.  So the member is told of this one before: it will find what was sent.
+ */
+static void expect(
+	struct p3_meeting *m, struct p3_meet_conn *c, const struct p3_job_msg *msg)
+{
+	struct p3_peer_info info = p3_meet_info(msg);
+	if (c->told)
+		return;
+	p3_nic_peer_expect(m->nic, &info);
+	FAULT_POINT("meet.expected");
+	tell_once(m, c);
 }
 
 /* Told who we are, it can say the same. */
@@ -247,14 +281,16 @@ static void on_born(struct p3_meeting *m, struct p3_meet_conn *c, struct p3_job_
 	struct p3_meet_member *b = &m->member[msg->node];
 	if (!is_of_this_kind(m, c, msg) || !msg->incarnation ||
 		msg->node == m->place.slot ||
-		p3_domain_is_over(&m->place, msg->node, c->os_pid)) {
+		p3_domain_is_anothers(&m->place, msg->node, c->os_pid)) {
 		turn_away(m, c);
 		return;
 	}
 	FAULT_POINT("meet.born_heard");
 	bool known = b->incarnation == msg->incarnation;
-	if (b->incarnation && !known)
+	if (b->incarnation && !known) {
 		p3_meet_lose(m, msg->node);
+		p3_meet_part_with(m, msg->node, true);
+	}
 	c->slot = msg->node;
 	c->incarnation = msg->incarnation;
 	msg->os_pid = b->os_pid = c->os_pid;
@@ -263,8 +299,10 @@ static void on_born(struct p3_meeting *m, struct p3_meet_conn *c, struct p3_job_
 	b->incarnation = msg->incarnation;
 	set_rank(m, msg);
 	b->come = known ? b->come : 0;
-	if (!known || b->missing)
+	if (!known || b->missing) {
+		expect(m, c, msg);
 		attach(m, msg, fds);
+	}
 	FAULT_POINT("meet.attached");
 	if (!known)
 		watch_life(m, msg->node);

@@ -98,6 +98,12 @@ static int start_nic(struct p3_node *node, struct p3_nic **nic_out)
 		c.ask = p3_job_ask;
 		c.ask_arg = node;
 	}
+	if (node->sock >= 0 || node->meeting) {
+		c.hold = p3_held_begin;
+		c.ask_arg = node;
+		c.hold_ns = conf.hold_s * UINT64_C(1000000000);
+	}
+	node->held = (struct p3_holding){.limit_s = conf.hold_s};
 	if (node->meeting) {
 		c.domain = true;
 		c.job_nid = node->launched ? node->nid : node->nid - node->rank;
@@ -160,6 +166,7 @@ static int begin(
 		return PTL_NO_SPACE;
 	p3_release(&node->nic, nic); /* INIT.1 */
 	int rc = open_ni(node, nic, i, pid, desired);
+	p3_list_ids(node, nic);
 	int joined = rc == PTL_OK ? p3_job_join(node, nic) : 0;
 	if (joined)
 		rc = p3_job_passes(joined) ? PTL_NO_SPACE : PTL_IFACE_INVALID;

@@ -154,6 +154,54 @@ static int say_map(ptl_handle_ni_t ni, const uint32_t *map, int size, bool pids,
 	return rc;
 }
 
+/* ---- processes that may come ---- */
+
+static void list_lists(struct p3_listed *l, const char *nids, const char *pids)
+{
+	uint32_t *nid = NULL, *pid = NULL;
+	uint32_t n = parse_map(nids, &nid);
+	bool ok = n && parse_map(pids, &pid) == n;
+	for (uint32_t i = 0; ok && i < n; i++)
+		l->id[l->n++] = (uint64_t)pid[i] << 32 | nid[i];
+	free(nid);
+	free(pid);
+}
+
+static void list_said(struct p3_listed *l, const struct p3_directory *d)
+{
+	for (uint32_t i = 0; d && i < d->size; i++)
+		for (uint32_t k = 0; k < P3_JOB_NIS; k++) {
+			uint64_t pid = p3_get(&d->member[i].pid[k]);
+			uint32_t nid = p3_get(&d->member[i].nid);
+			if (pid != P3_UNKNOWN && nid != P3_UNKNOWN)
+				l->id[l->n++] = pid << 32 | nid;
+		}
+}
+
+void p3_list_ids(struct p3_node *node, struct p3_nic *nic)
+{
+	const uint32_t most = P3_MAX_NODES * (P3_JOB_NIS + 1);
+	if (p3_is_placed(node) || !node->domain[0])
+		return;
+	struct p3_listed *l = malloc(sizeof *l + most * sizeof l->id[0]);
+	if (!l)
+		return;
+	l->n = 0;
+	list_lists(l, getenv("PTL_NIDMAP"), getenv("PTL_PIDMAP"));
+	list_said(l, p3_directory_read(&said));
+	p3_directory_done();
+	p3_nic_list(nic, l);
+}
+
+/* With said_lock. */
+static void say(struct p3_node *node, struct p3_directory *d)
+{
+	struct p3_nic *nic = p3_is_up(node) ? p3_nic(node) : NULL;
+	p3_directory_replace(&said, d);
+	if (nic)
+		p3_list_ids(node, nic);
+}
+
 /* The table that answers: the launcher's; else what was said; else of a job of one. */
 static const struct p3_directory *read_answers(struct p3_node *node)
 {
@@ -186,7 +234,7 @@ int PtlSetRank(ptl_handle_ni_t ni_handle, int rank, int size)
 	pthread_mutex_lock(&said_lock);
 	rc = say_rank(rank, size, &d);
 	if (rc == PTL_OK)
-		p3_directory_replace(&said, d);
+		say(node, d);
 	pthread_mutex_unlock(&said_lock);
 	p3_caller_restore(caller);
 	return rc;
@@ -284,7 +332,7 @@ static int set_map(ptl_handle_ni_t ni, const uint32_t *map, int size, bool pids)
 	pthread_mutex_lock(&said_lock);
 	rc = say_map(ni, map, size, pids, &d);
 	if (rc == PTL_OK)
-		p3_directory_replace(&said, d);
+		say(node, d);
 	else
 		free(d);
 	pthread_mutex_unlock(&said_lock);
@@ -425,6 +473,9 @@ int PtlXBarrier(void)
 		return PTL_NO_INIT;
 	if (p3_is_busy())
 		return PTL_FAIL;
+	struct p3_nic *nic = p3_nic(node);
+	if (nic)
+		p3_nic_attend(nic);
 	if (node->sock >= 0)
 		return barrier_of_yod(node);
 	return node->launched ? barrier_of_domain(node) : PTL_OK;

@@ -689,6 +689,19 @@ int p3_nic_eq_free(struct p3_nic *n, uint64_t handle)
 
 /* ---- taking events ---- */
 
+/* The program has looked for an event of interface ni: the interface has settled. */
+static inline void attend(struct p3_nic *n, uint32_t ni)
+{
+	if (ni < P3_JOB_NIS && p3_unlikely(!p3_get(&n->ni[ni].attended)))
+		p3_set(&n->ni[ni].attended, 1);
+}
+
+void p3_nic_attend(struct p3_nic *n)
+{
+	for (uint32_t i = 0; i < P3_JOB_NIS; i++)
+		attend(n, i);
+}
+
 static inline struct p3_eq *queue_of(struct p3_nic *n, uint64_t handle)
 {
 	uint32_t gen = p3_handle_gen(handle);
@@ -738,6 +751,7 @@ static bool pass_once(struct p3_nic *n)
 void p3_nic_progress(struct p3_nic *n, uint64_t ns)
 {
 	uint64_t start = p3_now_ns();
+	p3_nic_attend(n);
 	while (pass_once(n) && p3_now_ns() - start < ns)
 		;
 }
@@ -761,8 +775,10 @@ int p3_nic_eq_peek(struct p3_nic *n, uint64_t handle, ptl_event_t *event_out)
 	struct p3_eq *eq = queue_of(n, handle);
 	if (!eq)
 		return PTL_EQ_INVALID;
-	if (!p3_evq_any(&eq->rx))
+	if (!p3_evq_any(&eq->rx)) {
+		attend(n, p3_handle_ni(handle));
 		(void)pass_once(n);
+	}
 	enum p3_evq_got got = p3_evq_peek(&eq->rx, handle, w, &sequence);
 	if (got == P3_EVQ_EMPTY)
 		return queue_of(n, handle) ? PTL_EQ_EMPTY : PTL_EQ_INVALID;
@@ -825,6 +841,7 @@ static bool is_any_there(const struct poll *p)
 static void wait_for_event(struct p3_nic *n, struct poll *p, uint64_t ns)
 {
 	const struct p3_wants wants = {P3_WAIT_EVENT, p->n, p->handles};
+	attend(n, p3_handle_ni(p->handles[0]));
 	if (ns) {
 		(void)wait_until(n, ns, &wants, poll_ready, p);
 	} else if (p3_fw_enter(n, P3_LEASE_HOST)) {
@@ -919,6 +936,7 @@ static __attribute__((noinline)) int wait_for(
 {
 	int which;
 	ptl_eq_handler_t handler;
+	attend(n, p3_handle_ni(handle));
 	if (ns && await_briefly(n, handle) &&
 		take_at_once(n, handle, event_out, &handler))
 		return handler ? show(handler, event_out, PTL_OK) : PTL_OK;

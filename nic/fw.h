@@ -454,6 +454,8 @@ void p3_fw_push(struct p3_nic *n, struct p3_peer *p); /* send what has room now 
 /* Somebody came, or has other ids: requests of nobody's go to the queues of their
  * targets, in their order, before any later one can. */
 void p3_fw_readdress(struct p3_nic *n);
+/* Somebody has ended: what is held for a node that will not join ends. */
+void p3_fw_give_up(struct p3_nic *n);
 void p3_fw_unblock(struct p3_nic *n);
 bool p3_fw_take_response(struct p3_nic *n, struct p3_peer *p);
 /* Each answers a reservation; while there is none its ring, another line, is not looked
@@ -479,6 +481,9 @@ void p3_fw_forget(struct p3_nic *n, uint32_t ni);
 bool p3_fw_take_request(struct p3_nic *n, struct p3_peer *p);
 /* Is an exchange waiting, and others must let it go first? */
 bool p3_fw_swap_waits(struct p3_nic *n);
+/* Takes what the peer has sent: does one of its requests wait for an interface of this
+ * node to settle? */
+bool p3_fw_settles(struct p3_nic *n, struct p3_peer *p);
 /* Of a peer that is gone: discards the one that must wait; false if there is none. */
 bool p3_fw_refuse_request(struct p3_nic *n, struct p3_peer *p);
 void p3_fw_drop(struct p3_nic *n, struct p3_ni *ni, uint64_t length);
@@ -584,6 +589,8 @@ int p3_fw_peer_up(struct p3_nic *n, struct p3_cmd *c);
 int p3_fw_peer_pids(struct p3_nic *n, struct p3_cmd *c);
 int p3_fw_peer_down(struct p3_nic *n, struct p3_cmd *c);
 int p3_fw_peer_told(struct p3_nic *n, struct p3_cmd *c);
+int p3_fw_peer_over(struct p3_nic *n, struct p3_cmd *c);
+int p3_fw_held(struct p3_nic *n, struct p3_cmd *c);
 /* The node that has this nid, or in a domain this id; NULL: there is none. */
 struct p3_peer *p3_fw_find(struct p3_nic *n, ptl_process_id_t who);
 bool p3_fw_ready(struct p3_nic *n, struct p3_peer *p);
@@ -615,6 +622,12 @@ int p3_ids_make(struct p3_nic *n);
 void p3_ids_drop(struct p3_nic *n);
 void p3_ids_renew(struct p3_nic *n); /* a peer has come, or has other ids */
 struct p3_peer *p3_ids_find(struct p3_nic *n, ptl_process_id_t who);
+/* In a domain, of an id that p3_ids_find() knows nobody of: may its process still join?
+ * False: the rank with this nid has joined without it. */
+bool p3_ids_may_come(const struct p3_nic *n, ptl_process_id_t who);
+/* The rank of the job with this nid has ended. */
+void p3_ids_end(struct p3_nic *n, uint32_t nid);
+int p3_fw_list(struct p3_nic *n, struct p3_cmd *c);
 
 /* ---- pass.c ---- */
 

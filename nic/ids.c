@@ -38,7 +38,9 @@ int p3_ids_make(struct p3_nic *n)
 void p3_ids_drop(struct p3_nic *n)
 {
 	free(n->ids);
+	free(n->listed);
 	n->ids = NULL;
+	n->listed = NULL;
 }
 
 static struct p3_id *place_of(struct p3_ids *ids, uint64_t key)
@@ -89,14 +91,59 @@ static bool is_awaited(const struct p3_nic *n)
 	return !n->conf.job_alone;
 }
 
-/* In the nids of the own job somebody may be yet to come.  Not inline: with it p3_fw_find
- * would not be, in every put. */
+static bool is_listed(const struct p3_nic *n, ptl_process_id_t who)
+{
+	for (uint32_t i = 0; n->listed && i < n->listed->n; i++)
+		if (n->listed->id[i] == p3_pair(who.pid, who.nid))
+			return true;
+	return false;
+}
+
+static bool is_over(const struct p3_nic *n, uint32_t rank)
+{
+	return n->over[rank / 64] >> rank % 64 & 1;
+}
+
+/* Somebody may be yet to come: in the nids of the own job, or a process that the program
+ * has named. */
+static P3_RARE struct p3_peer *find_nobody(struct p3_nic *n, ptl_process_id_t who)
+{
+	uint32_t rank = who.nid - n->conf.job_nid;
+	bool ours = rank < n->conf.job_nids && !is_over(n, rank) && is_awaited(n);
+	bool listed = n->conf.hold_ns && is_listed(n, who);
+	return ours || listed ? &n->nobody : NULL;
+}
+
+/* Not inline: with it p3_fw_find would not be, in every put. */
 __attribute__((noinline)) struct p3_peer *p3_ids_find(
 	struct p3_nic *n, ptl_process_id_t who)
 {
 	struct p3_peer *p = place_of(n->ids, p3_pair(who.pid, who.nid))->peer;
-	if (p)
-		return p;
-	bool ours = who.nid - n->conf.job_nid < n->conf.job_nids;
-	return ours && is_awaited(n) ? &n->nobody : NULL;
+	return p ? p : find_nobody(n, who);
+}
+
+/* yod's ranks have a nid each; those of other launchers have one in common. */
+bool p3_ids_may_come(const struct p3_nic *n, ptl_process_id_t who)
+{
+	if (is_listed(n, who))
+		return true;
+	for (uint32_t i = 0; !n->conf.job_alone && i < n->conf.nnodes; i++)
+		if (n->peer[i].state != P3_ABSENT && n->peer[i].nid == who.nid)
+			return false;
+	return true;
+}
+
+void p3_ids_end(struct p3_nic *n, uint32_t nid)
+{
+	uint32_t rank = nid - n->conf.job_nid;
+	if (rank < n->conf.job_nids)
+		n->over[rank / 64] |= UINT64_C(1) << rank % 64;
+}
+
+int p3_fw_list(struct p3_nic *n, struct p3_cmd *c)
+{
+	struct p3_listed *before = n->listed;
+	n->listed = c->listed;
+	c->listed = before;
+	return PTL_OK;
 }

@@ -224,10 +224,12 @@ static bool sleep_until_rung(struct nic_thread *t)
 	return woken || !armed;
 }
 
-/* Nobody rings for room in a lane, nor for what a wire must put once more. */
+/* Nobody rings for room in a lane, for a match entry that a request waits for, nor for
+ * frames that a wire must send once more. */
 static bool is_blocked(struct p3_nic *n)
 {
-	return !p3_list_empty(&n->blocked) || (n->wire && n->wire->waits(n));
+	return !p3_list_empty(&n->blocked) || (n->wire && n->wire->waits(n)) ||
+	       (n->settling_until && p3_now_ns() < n->settling_until);
 }
 
 /* Woken, or the belt ended the sleep: with the lease, serve what came. */
@@ -500,6 +502,18 @@ static void plan(struct p3_nic *n)
 	n->kick_after_ns = crowd > 1 ? 4ull * P3_KICK_NS * crowd : P3_KICK_NS;
 }
 
+/* No node: what is queued for it waits for word of its targets. */
+static void init_nobody(struct p3_nic *n, struct p3_peer *p)
+{
+	*p = (struct p3_peer){.nic = n,
+		.index = n->conf.nnodes,
+		.state = P3_ABSENT,
+		.pid = {P3_JOB_NO_PID, P3_JOB_NO_PID},
+		.uid = PTL_UID_ANY,
+		.jid = PTL_JID_ANY};
+	p3_list_init(&p->queue);
+}
+
 /* parked and waiting stay: a thread that came late to the life before may still count. */
 static void reset_state(struct p3_nic *n)
 {
@@ -523,14 +537,12 @@ static void reset_state(struct p3_nic *n)
 	p3_set(&n->settled, 0);
 	n->posted = n->some_bad = false;
 	n->light = n->conf.membarrier;
-	n->nobody = (struct p3_peer){.nic = n,
-		.index = n->conf.nnodes,
-		.state = P3_ABSENT,
-		.pid = {P3_JOB_NO_PID, P3_JOB_NO_PID},
-		.uid = PTL_UID_ANY,
-		.jid = PTL_JID_ANY};
-	p3_list_init(&n->nobody.queue);
+	init_nobody(n, &n->nobody);
+	init_nobody(n, &n->absent);
+	n->held_most = (uint32_t)(n->conf.pending_limit / 2 / sizeof(struct p3_pending));
+	memset(n->over, 0, sizeof n->over);
 	n->asked = n->told = 0;
+	n->settling_until = 0;
 	n->windows = n->window_free = 1; /* where the kernel refuses reads, all need it */
 	n->window_off[0] = n->layout.ctl_len;
 	memset(n->pace, 0, sizeof n->pace);
@@ -717,6 +729,8 @@ int p3_nic_start(const struct p3_nic_conf *conf, struct p3_nic **nic_out)
 	if (!n)
 		return -ENOMEM;
 	n->conf = *conf;
+	if (!n->conf.hold)
+		n->conf.hold_ns = 0; /* nobody would see to them */
 	plan(n);
 	n->conf.membarrier = n->conf.membarrier && p3_fence_join();
 	int rc = make_segments(n);

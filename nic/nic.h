@@ -63,7 +63,9 @@ struct p3_nic_conf {
 	struct p3_heap *heap;           /* of this node, or NULL */
 	uint64_t pending_limit;         /* bytes of pendings at most */
 	void (*ask)(void *arg, uint32_t question); /* p3_nic_peer_told; or NULL */
-	void *ask_arg;
+	void (*hold)(void *arg); /* requests are held from now on: p3_nic_held; or NULL */
+	void *ask_arg;           /* of both */
+	uint64_t hold_ns; /* a request for a node that has yet to join is held so long */
 	bool cpuset_known;
 	cpu_set_t cpuset; /* where the NIC thread may run */
 };
@@ -149,6 +151,9 @@ enum p3_op {
 	P3_OP_PEER_PIDS,
 	P3_OP_PEER_DOWN,
 	P3_OP_PEER_TOLD, /* handle: which question */
+	P3_OP_PEER_OVER,
+	P3_OP_HELD,
+	P3_OP_LIST, /* ids of processes that may come */
 	P3_OPS
 };
 
@@ -209,6 +214,19 @@ struct p3_move {
 	uint64_t put_offset; /* from here */
 };
 
+/* Requests that are held. */
+struct p3_on_hold {
+	uint32_t n;
+	ptl_process_id_t who; /* the target of the one that has been held longest, */
+	uint64_t since_ns;    /* since then */
+};
+
+/* Process ids, each a pid above a nid. */
+struct p3_listed {
+	uint32_t n;
+	uint64_t id[];
+};
+
 struct p3_cmd {
 	uint16_t op; /* p3_op */
 	uint16_t ni;
@@ -257,6 +275,8 @@ struct p3_cmd {
 			uint64_t life; /* that the chunk belongs to */
 		} grow;
 		struct p3_peer_info *peer;
+		struct p3_on_hold held;   /* out */
+		struct p3_listed *listed; /* in, and those of before out */
 	};
 };
 
@@ -283,6 +303,9 @@ int p3_nic_ni_close(struct p3_nic *nic, uint64_t handle);
 int p3_nic_eq_alloc(struct p3_nic *nic, uint64_t ni_handle, ptl_size_t n,
 	ptl_eq_handler_t handler, uint64_t *handle_out);
 int p3_nic_eq_free(struct p3_nic *nic, uint64_t handle);
+
+/* The program serves its interfaces from now on: they have settled (nic/rx.c). */
+void p3_nic_attend(struct p3_nic *nic);
 
 /* Passes by this thread, for ns at most, until one finds nothing to do. */
 void p3_nic_progress(struct p3_nic *nic, uint64_t ns);
@@ -316,6 +339,7 @@ struct p3_peer_info {
 	uint32_t jid;
 	uint32_t os_pid;
 	uint32_t end; /* PEER_DOWN: p3_peer_end */
+	bool now;     /* PEER_DOWN: see p3_nic_peer_down */
 	uint64_t incarnation;
 	uint64_t seg_len;
 	uint64_t heap_len; /* 0: it has none */
@@ -335,7 +359,11 @@ int p3_nic_peer_up(struct p3_nic *nic, struct p3_peer_info *info);
  */
 void p3_nic_peer_expect(struct p3_nic *nic, struct p3_peer_info *info);
 void p3_nic_peer_pids(struct p3_nic *nic, struct p3_peer_info *info);
-void p3_nic_peer_down(struct p3_nic *nic, struct p3_peer_info *info);
+/*
+ * False: what it has sent waits for this node's interface to settle (rx.c); call once
+ * more, within two seconds that will do, or with info.now, which discards it.
+ */
+bool p3_nic_peer_down(struct p3_nic *nic, struct p3_peer_info *info);
 
 /*
  * A target that is not known here, or has left, may have come all the same: word of it
@@ -348,6 +376,23 @@ void p3_nic_peer_down(struct p3_nic *nic, struct p3_peer_info *info);
  * does.
  */
 void p3_nic_peer_told(struct p3_nic *nic, uint32_t question);
+
+/*
+ * A request for a node that has yet to join is held: for a rank of the job that has not
+ * come, or for a process of p3_nic_list().  It is sent when that node joins, and fails
+ * when the node has ended, by p3_nic_peer_over() or p3_nic_peer_down(), or when it was
+ * held for conf.hold_ns.  Held requests to one node delay none to others.  There are so
+ * many of them at most as take half the memory for pendings: then the call that makes
+ * one more gives PTL_NO_SPACE.
+ *
+ * conf.hold(arg) says that there are some, as conf.ask does.  From then on the caller
+ * sees to them: p3_nic_held() ends those whose time is up, and tells of the others.
+ */
+void p3_nic_held(struct p3_nic *nic, struct p3_on_hold *held_out);
+/* A rank of the job (info.node; info.nid) has ended and may never have joined. */
+void p3_nic_peer_over(struct p3_nic *nic, struct p3_peer_info *info);
+/* In a domain: processes with these ids may come.  From malloc, the NIC's then. */
+void p3_nic_list(struct p3_nic *nic, struct p3_listed *listed);
 
 /* ---- looking from outside ---- */
 

@@ -164,6 +164,9 @@ int p3_fw_ni_open(struct p3_nic *n, struct p3_cmd *c)
 	ni->bucket = c->ni_open.buckets;
 	ni->bucket_mask = c->ni_open.nbuckets - 1;
 	ni->ac = c->ni_open.acs;
+	p3_set(&ni->attended, 0);
+	ni->opened_ns = p3_now_ns();
+	ni->sent_before = p3_get(&n->count[P3_C_SENT]);
 	ni->drops = ni->drop_bytes = 0;
 	ni->received = ni->received_bytes = 0;
 	ni->sent = ni->sent_bytes = 0;
@@ -811,6 +814,7 @@ static void forget_spans(struct p3_nic *n)
 			p3_span_forget(&x->span);
 	}
 	forget_sends(&n->nobody.queue);
+	forget_sends(&n->absent.queue);
 	for (uint32_t i = 0; i < n->conf.nnodes; i++) {
 		forget_sends(&n->peer[i].queue);
 		forget_sends(&n->peer[i].outstanding);

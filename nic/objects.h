@@ -279,6 +279,7 @@ struct p3_ni {
 	p3_a32 gen; /* (any) odd while open */
 	uint32_t pid;
 	uint32_t options; /* ours, of all its descriptors */
+	p3_a32 attended;  /* (any) its program has begun to serve it (rx.c) */
 	ptl_ni_limits_t limits;
 	struct p3_portal *portal;
 	struct p3_bucket *bucket;
@@ -286,6 +287,8 @@ struct p3_ni {
 	struct p3_ac *ac;
 	struct p3_want ac0_owner; /* entry 0's, which most requests name, */
 	bool ac0_asks_owner;      /* and it asks for nothing else */
+	uint64_t opened_ns;       /* when it was opened, */
+	uint64_t sent_before;     /* and what the NIC had sent by then */
 	uint64_t drops, drop_bytes;
 	uint64_t received, received_bytes; /* requests accepted */
 	uint64_t sent, sent_bytes;         /* requests */

@@ -94,6 +94,9 @@ static command *const commands[P3_OPS] = {
 	[P3_OP_PEER_PIDS] = p3_fw_peer_pids,
 	[P3_OP_PEER_DOWN] = p3_fw_peer_down,
 	[P3_OP_PEER_TOLD] = p3_fw_peer_told,
+	[P3_OP_PEER_OVER] = p3_fw_peer_over,
+	[P3_OP_HELD] = p3_fw_held,
+	[P3_OP_LIST] = p3_fw_list,
 };
 
 P3_PATH

@@ -4,6 +4,7 @@
 #include "shm/log.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 
@@ -457,15 +458,20 @@ void p3_fw_lose_bad(struct p3_nic *n)
 int p3_fw_peer_down(struct p3_nic *n, struct p3_cmd *c)
 {
 	struct p3_peer *p = &n->peer[c->peer->node];
+	bool died = c->peer->end == P3_PEER_DIED;
 	if (p->state == P3_ABSENT || p->incarnation != c->peer->incarnation)
 		return -ESTALE;
+	if (p->state == P3_LIVE && !c->peer->now && p3_fw_settles(n, p))
+		return -EAGAIN;
 	if (p->state == P3_LIVE)
-		lose(n, p, c->peer->end == P3_PEER_DIED);
+		lose(n, p, died);
 	if (p->state == P3_EXPECTED) {
-		end_queues(n, p, c->peer->end == P3_PEER_DIED);
+		end_queues(n, p, died);
+		p3_fw_give_up(n);
 		c->peer->base = NULL;
 		return 0;
 	}
+	p3_fw_give_up(n);
 	p3_fw_mirror_lost(p);
 	c->peer->base = p->base;
 	c->peer->page = p->page;
@@ -473,6 +479,22 @@ int p3_fw_peer_down(struct p3_nic *n, struct p3_cmd *c)
 	c->peer->doorbell_at = p->doorbell;
 	c->peer->view = p->heap;
 	p->heap = (struct p3_heap_view){0};
+	return 0;
+}
+
+/* It may have joined and left before this node joined. */
+int p3_fw_peer_over(struct p3_nic *n, struct p3_cmd *c)
+{
+	struct p3_peer *p = &n->peer[c->peer->node];
+	if (n->ids) {
+		p3_ids_end(n, c->peer->nid);
+	} else if (p->state == P3_ABSENT) {
+		p->state = P3_DEAD;
+		p->nid = c->peer->nid;
+		p->uid = PTL_UID_ANY;
+		p->jid = PTL_JID_ANY;
+	}
+	p3_fw_give_up(n);
 	return 0;
 }
 
@@ -613,10 +635,32 @@ void p3_nic_peer_told(struct p3_nic *n, uint32_t question)
 	(void)p3_nic_do(n, &c);
 }
 
-void p3_nic_peer_down(struct p3_nic *n, struct p3_peer_info *info)
+bool p3_nic_peer_down(struct p3_nic *n, struct p3_peer_info *info)
 {
 	struct p3_cmd c = {.op = P3_OP_PEER_DOWN, .peer = info};
-	if (info->node >= n->conf.nnodes || p3_nic_do(n, &c) != 0 || !info->base)
-		return;
-	unmap_all(info);
+	int rc = info->node < n->conf.nnodes ? p3_nic_do(n, &c) : -EPROTO;
+	if (!rc && info->base)
+		unmap_all(info);
+	return rc != -EAGAIN;
+}
+
+void p3_nic_peer_over(struct p3_nic *n, struct p3_peer_info *info)
+{
+	struct p3_cmd c = {.op = P3_OP_PEER_OVER, .peer = info};
+	if (info->node < n->conf.nnodes)
+		(void)p3_nic_do(n, &c);
+}
+
+void p3_nic_held(struct p3_nic *n, struct p3_on_hold *held_out)
+{
+	struct p3_cmd c = {.op = P3_OP_HELD};
+	(void)p3_nic_do(n, &c);
+	*held_out = c.held;
+}
+
+void p3_nic_list(struct p3_nic *n, struct p3_listed *listed)
+{
+	struct p3_cmd c = {.op = P3_OP_LIST, .listed = listed};
+	(void)p3_nic_do(n, &c);
+	free(c.listed);
 }

@@ -4,8 +4,9 @@
 
 #include <string.h>
 
-#define P3_SWAP_NS     50000000u /* transfers yield to a waiting exchange so long */
-#define P3_FIRST_LINES 8u        /* of what lies in a heap, asked for before the match */
+#define P3_SWAP_NS     50000000u   /* transfers yield to a waiting exchange so long */
+#define P3_SETTLING_NS 2000000000u /* a request waits so long for a program to begin */
+#define P3_FIRST_LINES 8u /* of what lies in a heap, asked for before the match */
 #define P3_LAST_LINES  2u
 
 /* A request as copied, once, from its header cell. */
@@ -101,6 +102,27 @@ static P3_RARE void discard(
 	describe_drop(n, p, ni, &r.ask);
 	if (r.pending)
 		respond(n, p, r.pending, long_put ? P3_RSP_DONE : P3_RSP_NONE, 0);
+}
+
+/*
+ * A new interface settles: until its program serves it, a request that no entry accepts
+ * stays in its lane, since the program may be about to attach that entry.  A program that
+ * was written for a library that looks at messages inside of calls expects this.  The
+ * program serves the interface once it has looked for an event and found none, sends, or
+ * enters a barrier; it is taken to do so when P3_SETTLING_NS have passed.
+ */
+static P3_RARE bool is_settling(struct p3_nic *n, struct p3_ni *ni)
+{
+	if (!ni || p3_get(&ni->attended))
+		return false;
+	uint64_t until = ni->opened_ns + P3_SETTLING_NS;
+	bool settled =
+		p3_get(&n->count[P3_C_SENT]) != ni->sent_before || p3_now_ns() >= until;
+	if (settled)
+		p3_set(&ni->attended, 1);
+	else
+		n->settling_until = until;
+	return !settled;
 }
 
 /* ---- delivery ---- */
@@ -549,6 +571,10 @@ bool p3_fw_take_request(struct p3_nic *n, struct p3_peer *p)
 	P3_PROBE3(match, r.ask.bits, r.ask.length, wanted);
 	P3_TRACE(match, n, p, wanted, r.ask.bits);
 	if (p3_unlikely(!wanted)) {
+		if (is_settling(n, ni)) {
+			P3_TRACE(wait, n, p, r.ask.kind);
+			return false;
+		}
 		discard(n, p, ni, r);
 	} else if (p3_unlikely(!deliver(n, p, &r, &hit))) {
 		P3_TRACE(wait, n, p, r.ask.kind);
@@ -559,6 +585,21 @@ bool p3_fw_take_request(struct p3_nic *n, struct p3_peer *p)
 	FAULT_POINT("request.delivered");
 	taken(n, p, &r);
 	return true;
+}
+
+P3_RARE bool p3_fw_settles(struct p3_nic *n, struct p3_peer *p)
+{
+	uint64_t w0;
+	if (n->wire)
+		n->wire->drain(n, p);
+	for (uint32_t i = 0; i < n->layout.req_cells && !p->bad && p3_fw_ready(n, p); i++)
+		if (!p3_fw_take_request(n, p))
+			break;
+	if (p->bad || !p3_fw_ready(n, p))
+		return false;
+	const struct p3_cell *c = p3_ring_peek(&p->req_in, &w0);
+	return c && p3_word0_kind(w0) > P3_REQ_SWITCH &&
+	       is_settling(n, p3_fw_interface(n, p3_request_pid(p3_get(&c->w[1]))));
 }
 
 bool p3_fw_refuse_request(struct p3_nic *n, struct p3_peer *p)

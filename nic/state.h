@@ -123,6 +123,7 @@ struct p3_pending {
 		uint32_t question;  /* in nobody's queue: whose answer decides */
 	};
 	struct p3_xfer_slot *xfer;
+	uint64_t held_ns;    /* in absent's queue: since then */
 	struct p3_move move; /* offset: in md, where a reply goes */
 	struct p3_span send; /* put, getput */
 	struct p3_topic topic;
@@ -394,8 +395,13 @@ struct p3_nic {
 	p3_a32 settled;                   /* (any) and which of them the wire has done */
 	struct p3_trace trace;
 	struct p3_peer nobody; /* ABSENT; its queue: until it is told who is there */
-	uint32_t asked;        /* the last question (nic.h), */
-	uint32_t told;         /* and the last one that was answered */
+	struct p3_peer absent; /* ABSENT; its queue: until their targets join (nic.h) */
+	uint32_t held_most;    /* so many requests at most */
+	struct p3_listed *listed;         /* ids of processes that may come, or NULL */
+	uint64_t over[P3_MAX_NODES / 64]; /* domain: ranks of the job that have ended */
+	uint32_t asked;                   /* the last question (nic.h), */
+	uint32_t told;                    /* and the last one that was answered */
+	uint64_t settling_until; /* requests may wait until then for an entry (rx.c) */
 };
 
 /* Where nodes share CPUs each page costs a look into the page tables at every turn. */

@@ -245,13 +245,37 @@ static bool is_failure(const struct p3_peer *p, ptl_pid_t pid)
 	       ((p->state == P3_LIVE || p->state == P3_EXPECTED) && !has_pid(p, pid));
 }
 
-/* Whose birth a request waits for that cannot be sent now; NULL: nobody's. */
-static P3_RARE struct p3_peer *awaited(struct p3_nic *n, struct p3_peer *p, ptl_pid_t pid)
+/* Has the target yet to join, as far as this node knows? */
+static bool is_absent(struct p3_nic *n, const struct p3_peer *p, ptl_process_id_t who)
 {
-	if (is_expected(p, pid))
-		return p;
+	if (n->ids)
+		return p == &n->nobody && p3_ids_may_come(n, who);
+	return p && p->state == P3_ABSENT;
+}
+
+/* The queue of a request that cannot be sent now; NULL: it ends.  PTL_OK, or
+ * PTL_NO_SPACE: too many requests are held. */
+static P3_RARE int find_queue(struct p3_nic *n, struct p3_peer *p, ptl_process_id_t who,
+	struct p3_peer **to_out)
+{
 	bool may_come = p ? p->state != P3_DEAD : n->ids != NULL;
-	return n->conf.ask && may_come ? &n->nobody : NULL;
+	*to_out = NULL;
+	if (is_expected(p, who.pid))
+		*to_out = p;
+	else if (n->conf.hold_ns && is_absent(n, p, who))
+		*to_out = &n->absent;
+	else if (n->conf.ask && may_come)
+		*to_out = &n->nobody;
+	bool full = *to_out == &n->absent && n->absent.nqueued >= n->held_most;
+	return full ? PTL_NO_SPACE : PTL_OK;
+}
+
+/* The same of any request. */
+static inline int find_way(struct p3_nic *n, struct p3_peer *p, ptl_process_id_t who,
+	struct p3_peer **to_out)
+{
+	*to_out = p;
+	return p3_likely(is_live(p, who.pid)) ? PTL_OK : find_queue(n, p, who, to_out);
 }
 
 static bool fits(const struct p3_md *md, uint64_t offset, uint64_t length)
@@ -443,7 +467,9 @@ int p3_fw_put(struct p3_nic *n, struct p3_cmd *c)
 		if (p3_likely(put_now(n, p, m, md)))
 			return PTL_OK;
 	} else {
-		to = awaited(n, p, m->target.pid);
+		rc = find_queue(n, p, m->target, &to);
+		if (rc != PTL_OK)
+			return restored(m, length, ack, rc);
 	}
 	if (to)
 		return restored(
@@ -454,11 +480,6 @@ int p3_fw_put(struct p3_nic *n, struct p3_cmd *c)
 
 static void reply_fails(struct p3_nic *n, const struct p3_move *m, struct p3_md *md,
 	const struct p3_peer *p);
-
-static struct p3_peer *destination(struct p3_nic *n, struct p3_peer *p, ptl_pid_t pid)
-{
-	return is_live(p, pid) ? p : awaited(n, p, pid);
-}
 
 P3_PATH
 int p3_fw_get(struct p3_nic *n, struct p3_cmd *c)
@@ -472,7 +493,10 @@ int p3_fw_get(struct p3_nic *n, struct p3_cmd *c)
 	if (rc != PTL_OK)
 		return rc;
 	struct p3_peer *p = p3_fw_find(n, m->target);
-	struct p3_peer *to = destination(n, p, m->target.pid);
+	struct p3_peer *to;
+	rc = find_way(n, p, m->target, &to);
+	if (p3_unlikely(rc != PTL_OK))
+		return restored(m, length, 0, rc);
 	bool cray = md->sink.options & P3_MD_CRAY;
 	if (to)
 		return restored(m, length, 0,
@@ -516,7 +540,10 @@ int p3_fw_getput(struct p3_nic *n, struct p3_cmd *c)
 		return restored(m, length, 0, rc);
 	m->ack = false;
 	struct p3_peer *p = p3_fw_find(n, m->target);
-	struct p3_peer *to = destination(n, p, m->target.pid);
+	struct p3_peer *to;
+	rc = find_way(n, p, m->target, &to);
+	if (p3_unlikely(rc != PTL_OK))
+		return restored(m, length, 0, rc);
 	if (to)
 		return restored(m, length, 0,
 			admit(n, to, P3_REQ_GETPUT, m, get, put, m->put_offset));
@@ -545,9 +572,9 @@ static void requeue(struct p3_pending *t, struct p3_peer *p)
 	p3_list_add(&p->queue, &t->link);
 }
 
-void p3_fw_readdress(struct p3_nic *n)
+static void readdress(struct p3_nic *n, struct p3_link *queue)
 {
-	p3_list_each(it, &n->nobody.queue) {
+	p3_list_each(it, queue) {
 		struct p3_pending *t = p3_item(it, struct p3_pending, link);
 		ptl_process_id_t who = t->move.target;
 		struct p3_peer *p = p3_fw_find(n, who);
@@ -556,6 +583,12 @@ void p3_fw_readdress(struct p3_nic *n)
 		requeue(t, p);
 		p3_fw_push(n, p);
 	}
+}
+
+void p3_fw_readdress(struct p3_nic *n)
+{
+	readdress(n, &n->absent.queue);
+	readdress(n, &n->nobody.queue);
 }
 
 static void give_up(struct p3_nic *n, struct p3_pending *t)
@@ -581,6 +614,53 @@ int p3_fw_peer_told(struct p3_nic *n, struct p3_cmd *c)
 		n->conf.ask(n->conf.ask_arg, ++n->asked);
 	n->posted = true;
 	return 0;
+}
+
+/* ---- targets that have yet to join ---- */
+
+/* The newest one is held from now on. */
+static void hold(struct p3_nic *n)
+{
+	struct p3_pending *newest =
+		p3_item(n->absent.queue.prev, struct p3_pending, link);
+	newest->held_ns = p3_now_ns();
+	if (n->absent.nqueued == 1)
+		n->conf.hold(n->conf.ask_arg);
+}
+
+static struct p3_pending *first_held(struct p3_nic *n)
+{
+	struct p3_link *first = n->absent.queue.next;
+	return p3_list_empty(&n->absent.queue) ? NULL
+					       : p3_item(first, struct p3_pending, link);
+}
+
+int p3_fw_held(struct p3_nic *n, struct p3_cmd *c)
+{
+	struct p3_pending *t;
+	uint64_t now = p3_now_ns();
+	while ((t = first_held(n)) && now - t->held_ns >= n->conf.hold_ns) {
+		p3_fw_fail_pending(n, t, true);
+		n->posted = true;
+	}
+	c->held = (struct p3_on_hold){.n = n->absent.nqueued};
+	if (t) {
+		c->held.who = t->move.target;
+		c->held.since_ns = t->held_ns;
+	}
+	return PTL_OK;
+}
+
+void p3_fw_give_up(struct p3_nic *n)
+{
+	p3_list_each(it, &n->absent.queue) {
+		struct p3_pending *t = p3_item(it, struct p3_pending, link);
+		struct p3_peer *p = p3_fw_find(n, t->move.target);
+		if (p && p->state != P3_DEAD && p->state != P3_GONE)
+			continue;
+		give_up(n, t);
+		n->posted = true;
+	}
 }
 
 /* ---- send queues ---- */
@@ -642,8 +722,8 @@ static bool send_one(struct p3_nic *n, struct p3_peer *p, struct p3_pending *t)
 /* What a peer that is expected will get waits for its birth, which nobody polls for. */
 void p3_fw_push(struct p3_nic *n, struct p3_peer *p)
 {
-	if (p == &n->nobody) {
-		question(n);
+	if (p3_unlikely(p->state == P3_ABSENT)) {
+		(p == &n->absent ? hold : question)(n);
 		return;
 	}
 	if (p->state == P3_EXPECTED) {
@@ -965,6 +1045,7 @@ void p3_fw_forget(struct p3_nic *n, uint32_t ni)
 {
 	p3_xfer_forget(n, ni);
 	forget_pendings(n, &n->nobody.queue, ni);
+	forget_pendings(n, &n->absent.queue, ni);
 	for (uint32_t i = 0; i < n->conf.nnodes; i++) {
 		forget_pendings(n, &n->peer[i].queue, ni);
 		forget_pendings(n, &n->peer[i].outstanding, ni);

@@ -39,6 +39,12 @@ static bool is_nid(const char *text)
 	return p3_conf_nid(text, &nid);
 }
 
+static bool is_absent(const char *text)
+{
+	uint32_t seconds;
+	return p3_conf_absent(text, &seconds);
+}
+
 static const struct p3_conf_row rows[P3_CONF_ROWS] = {
 	[P3_CONF_MODE] = {.name = "PTL3_MODE",
 		.range = "auto|lease|dedicated|park",
@@ -149,6 +155,16 @@ static const struct p3_conf_row rows[P3_CONF_ROWS] = {
 		.usual = "auto",
 		.help = "auto: rank, size and job of what mpirun, PMI, PMIx or srun has "
 			"started, unless PTL3_DOMAIN is set; off: started by hand"},
+	[P3_CONF_ABSENT] = {.name = "PTL3_ABSENT",
+		.kind = P3_CONF_FORM,
+		.range = "hold, hold:60, drop ...",
+		.usual = "hold",
+		.expected = "hold, drop, or hold with seconds from 1 to 1000000, as in "
+			    "hold:60",
+		.help = "what becomes of a message to a process that has not called "
+			"PtlNIInit yet; hold: it waits until that process joins, has "
+			"ended, or for 300 seconds; drop: it is discarded",
+		.is_form = is_absent},
 	[P3_CONF_NIC_CPUS] = {.name = P3_CONF_NIC_CPUS_ENV,
 		.kind = P3_CONF_FORM,
 		.range = "auto, 0,2-3 ...",
@@ -255,6 +271,22 @@ bool p3_conf_nid(const char *text, uint32_t *nid_out)
 	errno = saved;
 	*nid_out = (uint32_t)nid;
 	return *text >= '0' && *text <= '9' && !*end && fits;
+}
+
+bool p3_conf_absent(const char *text, uint32_t *seconds_out)
+{
+	static const char hold[] = "hold:";
+	const struct p3_conf_row seconds = {.least = 1, .most = 1000000};
+	uint64_t value = P3_CONF_HOLD_S;
+	bool plain = !text || !*text || strcmp(text, "hold") == 0;
+	if (text && strcmp(text, "drop") == 0)
+		value = 0;
+	else if (!plain &&
+		 (strncmp(text, hold, sizeof hold - 1) != 0 ||
+			 !number_value(&seconds, text + sizeof hold - 1, &value)))
+		return false;
+	*seconds_out = (uint32_t)value;
+	return true;
 }
 
 /* ---- what is wrong ---- */

@@ -34,6 +34,7 @@ enum p3_conf_id {
 	P3_CONF_NID_BASE,
 	P3_CONF_DOMAIN_NODES,
 	P3_CONF_LAUNCHED,
+	P3_CONF_ABSENT,
 	P3_CONF_NIC_CPUS,
 	P3_CONF_TRACE,
 	P3_CONF_ROWS
@@ -98,6 +99,10 @@ bool p3_conf_trace(const char *text, uint32_t *records_out);
 
 /* A node id of P3_CONF_NID's text (NULL, empty: 127.0.0.1): 0x7f000001 or 127.0.0.1. */
 bool p3_conf_nid(const char *text, uint32_t *nid_out);
+
+/* Seconds of P3_CONF_ABSENT's text (NULL, empty, hold: P3_CONF_HOLD_S; drop: 0). */
+#define P3_CONF_HOLD_S 300u
+bool p3_conf_absent(const char *text, uint32_t *seconds_out);
 
 /* ---- CPUs of the NIC thread ---- */
 

@@ -461,13 +461,36 @@ bool p3_domain_reap(struct p3_domain *d, uint32_t slot)
 	return true;
 }
 
+/* Whose lock lies there, l_type F_UNLCK: nobody's.  False: that cannot be told. */
+static bool find_holder(const struct p3_domain *d, off_t at, struct flock *l)
+{
+	*l = (struct flock){
+		.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = at, .l_len = 1};
+	return fcntl((int)p3_get(&d->locks), F_GETLK, l) == 0;
+}
+
 static bool is_lost(const struct p3_domain *d, off_t at, uint32_t os_pid)
 {
-	struct flock l = {
-		.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = at, .l_len = 1};
-	if (fcntl((int)p3_get(&d->locks), F_GETLK, &l) != 0)
-		return false;
-	return l.l_type == F_UNLCK || l.l_pid != (pid_t)os_pid;
+	struct flock l;
+	return find_holder(d, at, &l) &&
+	       (l.l_type == F_UNLCK || l.l_pid != (pid_t)os_pid);
+}
+
+static bool is_anothers(const struct p3_domain *d, off_t at, uint32_t os_pid)
+{
+	struct flock l;
+	return find_holder(d, at, &l) && l.l_type != F_UNLCK && l.l_pid != (pid_t)os_pid;
+}
+
+bool p3_domain_is_anothers(const struct p3_domain *d, uint32_t slot, uint32_t os_pid)
+{
+	return is_anothers(d, slot, os_pid);
+}
+
+bool p3_domain_is_anothers_id(
+	const struct p3_domain *d, uint32_t nid, uint32_t pid, uint32_t os_pid)
+{
+	return pid >= P3_DOMAIN_PIDS || is_anothers(d, id_at(nid, pid), os_pid);
 }
 
 bool p3_domain_is_over(const struct p3_domain *d, uint32_t slot, uint32_t os_pid)

@@ -8,6 +8,7 @@
  *	node  --LEAVE-->  yod  --LEFT-->  every joined node, the leaver included
  *	node  --AGAIN-->  yod  --BORN-->  node		what it had no room for
  *	node  --ASK-->  yod  --TOLD-->  node		is there more to tell?
+ *	node  --WATCH-->  yod  --OVER-->  node		who will never join?
  *	      yod  --DIED-->  every other node, --DROPPED-->	socket closed, or killed
  *	node  --BARRIER-->  yod  --RELEASED-->  all		PtlXBarrier
  *
@@ -24,10 +25,13 @@
  *  - LEFT and DIED name the incarnation that ended.  A node that leaves gets a
  *    LEFT of its own as the last word about peers: what came before belongs to the
  *    incarnation that left and may be skipped, nothing comes until the next JOIN.
+ *  - LEFT is the end of an interface only: DIED says that the process is gone, too.
  *  - A node that reads slowly is not told of what is over: a BORN still queued in
  *    yod and its LEFT or DIED cancel each other out.
- *  - A process that ends with status 0 and without LEAVE has ended in order (LEFT);
- *    a killed or failing one has DIED.
+ *  - A process that ends without LEAVE has DIED, with whatever status: what others have
+ *    under way with it cannot end otherwise.
+ *  - Who says WATCH is told OVER of each rank that has ended, and whose socket is closed,
+ *    whether it had joined or not, until it leaves itself.
  *  - Only the process that said HELLO speaks for the node while it lives: what
  *    another process (a forked child) sends through the same socket is ignored.
  *    When it is gone, the next program of a wrapper script may say HELLO.
@@ -60,7 +64,7 @@
 #include <stdint.h>
 
 #define P3_JOB_ENV     "PTL3_YOD_FD" /* number of the inherited socket */
-#define P3_JOB_MAGIC   0x33504a04u   /* protocol, low byte is its version */
+#define P3_JOB_MAGIC   0x33504a05u   /* protocol, low byte is its version */
 #define P3_JOB_FDS     4             /* at most; without a shared heap one less */
 #define P3_JOB_REAP_MS 1000
 /* Pid of rank r when the program asks for none: so much more on interface i. */
@@ -88,6 +92,8 @@ enum p3_job_op {
 	P3_JOB_AGAIN,    /* node: node, incarnation of a BORN that it needs once more */
 	P3_JOB_ASK,      /* node: incarnation, round: a number of the node's */
 	P3_JOB_TOLD,     /* yod: the same */
+	P3_JOB_WATCH,    /* node: incarnation */
+	P3_JOB_OVER,     /* yod: node */
 	P3_JOB_OPS
 };
 

@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * absent WHAT - messages to a rank that is not there, which is no failure: SEND_START,
- * SEND_END with PTL_NI_OK, no ACK; a get gives nothing.
+ * absent WHAT - messages to a rank that is not there
  *
- *	never	 rank 1 never calls PtlNIInit
- *	finished rank 1 has called PtlNIFini
- *	ended	 rank 1's process has ended in order, without PtlFini
- *	late	 rank 0 repeats its hello until rank 1 has come, and answers
+ *	dropped	 rank 1 never calls PtlNIInit, and PTL3_ABSENT is drop: they are
+ *		 discarded, which is no failure: SEND_START, SEND_END with PTL_NI_OK, no
+ *		 ACK; a get gives nothing
+ *	finished rank 1 has called PtlNIFini: the same
+ *	never	 rank 1 ends without having called PtlNIInit: they wait until it has
+ *		 ended, then all of them fail
+ *	bound	 rank 1 never calls it and stays, and PTL3_ABSENT is hold:1: they fail
+ *	ended	 rank 1's process has ended with status 0, without PtlNIFini: they fail
+ *	late	 rank 0 puts until rank 1 has come, and answers: once will do
+ *	retried	 the same with PTL3_ABSENT=drop
  */
 #include "mp.h"
 
@@ -25,13 +30,20 @@ static void expect_nothing(unsigned ms, const char *what)
 	mp_check(!mp_next_within(eq, ms, &ev), "%s: %s", what, PtlEventKindStr(ev.type));
 }
 
+/* START and END of one operation, which fails, or does not. */
+static void expect_pair(ptl_event_kind_t first, ptl_event_kind_t last, bool fails)
+{
+	ptl_event_t start = mp_expect(eq, first), end = mp_next(eq);
+	mp_check(end.type == last && start.link == end.link, "START and END differ");
+	mp_check((end.ni_fail_type != PTL_NI_OK) == fails, "%s says %u",
+		PtlEventKindStr(end.type), (unsigned)end.ni_fail_type);
+}
+
 static void put_into_the_void(ptl_size_t length)
 {
 	ptl_handle_md_t md = mp_bind(mp_pattern, MP_PATTERN, eq, MP_STARTS);
 	mp_put(md, 0, length, PTL_ACK_REQ, 1, BITS, 0, 7);
-	ptl_event_t start = mp_expect(eq, PTL_EVENT_SEND_START);
-	ptl_event_t end = mp_expect(eq, PTL_EVENT_SEND_END);
-	mp_check(start.link == end.link && end.hdr_data == 7, "START and END differ");
+	expect_pair(PTL_EVENT_SEND_START, PTL_EVENT_SEND_END, false);
 	expect_nothing(20, "after a put to nobody");
 	mp_ok(PtlMDUnlink(md));
 }
@@ -44,9 +56,10 @@ static void get_from_the_void(ptl_size_t length)
 	mp_ok(PtlMDUnlink(md));
 }
 
+static const ptl_size_t lengths[] = {0, 8, 5000, LENGTH};
+
 static void talk_to_nobody(void)
 {
-	static const ptl_size_t lengths[] = {0, 8, 5000, LENGTH};
 	for (int k = 0; k < 4; k++) {
 		put_into_the_void(lengths[k]);
 		get_from_the_void(lengths[k]);
@@ -54,8 +67,36 @@ static void talk_to_nobody(void)
 	puts("no failure");
 }
 
-/* The partner is slow; each hello without answer is gone. */
-static void hello_until_answered(void)
+/* waits: rank 1 is still there, and none may end before it has. */
+static void fail_to_talk(bool waits)
+{
+	ptl_handle_md_t md[8];
+	ptl_event_t ev;
+	for (int k = 0; k < 4; k++) {
+		md[k] = mp_bind(mp_pattern, MP_PATTERN, eq, MP_STARTS);
+		md[4 + k] = mp_bind(got, lengths[k], eq, MP_STARTS);
+		mp_put(md[k], 0, lengths[k], PTL_ACK_REQ, 1, BITS, 0, 7);
+		if (!waits)
+			expect_pair(PTL_EVENT_SEND_START, PTL_EVENT_SEND_END, true);
+	}
+	if (waits)
+		mp_check(PtlMDUnlink(md[3]) == PTL_MD_IN_USE && !mp_poll(eq, &ev),
+			"over before rank 1 is");
+	for (int k = 0; k < 4; k++) {
+		if (waits)
+			expect_pair(PTL_EVENT_SEND_START, PTL_EVENT_SEND_END, true);
+		mp_get(md[4 + k], 0, lengths[k], 1, BITS, 0);
+	}
+	for (int k = 0; k < 4; k++)
+		expect_pair(PTL_EVENT_REPLY_START, PTL_EVENT_REPLY_END, true);
+	expect_nothing(20, "after all has failed");
+	for (int k = 0; k < 8; k++)
+		mp_ok(PtlMDUnlink(md[k]));
+	puts("all fail");
+}
+
+/* The partner is slow. */
+static void hello_until_answered(bool dropped)
 {
 	static uint64_t word = 1;
 	unsigned tries = 0;
@@ -65,10 +106,10 @@ static void hello_until_answered(void)
 		mp_check(++tries < 2000, "no answer to %u hellos", tries);
 		mp_put(md, 0, 8, PTL_ACK_REQ, 1, BITS, 0, 0);
 		(void)mp_expect(eq, PTL_EVENT_SEND_END);
-	} while (!mp_next_within(eq, 10, &ev));
+	} while (!mp_next_within(eq, dropped ? 10 : 10000, &ev));
 	mp_check(ev.type == PTL_EVENT_ACK, "%s", PtlEventKindStr(ev.type));
 	printf("answer after %u hellos\n", tries);
-	mp_check(tries > 5, "too early");
+	mp_check(dropped ? tries > 5 : tries == 1, "%u hellos", tries);
 }
 
 /* ---- rank 1 ---- */
@@ -85,12 +126,16 @@ static void come_late(void)
 	mp_end();
 }
 
-static void never_come(void)
+/* stays: until rank 0 has seen what it wants. */
+static void never_come(bool stays)
 {
 	int most;
 	mp_ok(PtlInit(&most));
 	mp_barrier();
-	mp_sleep_ms(400);
+	if (stays)
+		mp_barrier();
+	else
+		mp_sleep_ms(400);
 }
 
 /* It would take everything, if it were there. */
@@ -107,14 +152,21 @@ static void go_away(bool process)
 	mp_sleep_ms(400);
 }
 
+static bool is(const char *what, const char *word)
+{
+	return strcmp(what, word) == 0;
+}
+
 static _Noreturn void rank_1(const char *what)
 {
-	if (strcmp(what, "late") == 0)
+	if (is(what, "late") || is(what, "retried"))
 		come_late();
-	else if (strcmp(what, "never") == 0)
-		never_come();
+	else if (is(what, "never"))
+		never_come(false);
+	else if (is(what, "bound") || is(what, "dropped"))
+		never_come(true);
 	else
-		go_away(strcmp(what, "ended") == 0);
+		go_away(is(what, "ended"));
 	exit(0);
 }
 
@@ -126,14 +178,20 @@ int main(int argc, char **argv)
 	mp_start();
 	mp_check(mp.size == 2, "two ranks, please");
 	eq = mp_queue(256);
-	if (strcmp(what, "late") == 0) {
-		hello_until_answered();
+	if (is(what, "late") || is(what, "retried")) {
+		hello_until_answered(is(what, "retried"));
 		mp_end();
 		return 0;
 	}
 	mp_barrier();
-	mp_sleep_ms(100);
-	talk_to_nobody();
+	if (is(what, "finished") || is(what, "ended"))
+		mp_sleep_ms(100);
+	if (is(what, "finished") || is(what, "dropped"))
+		talk_to_nobody();
+	else
+		fail_to_talk(!is(what, "ended"));
+	if (is(what, "bound") || is(what, "dropped"))
+		mp_barrier();
 	PtlFini();
 	return 0;
 }

@@ -33,10 +33,18 @@ fine "a wrapper that executes" 2 "$P3_YOD" -sz 2 sh -c 'exec "$0" self' "$life"
 fine "a wrapper that waits" 2 "$P3_YOD" -sz 2 sh -c '"$0" self; exit $?' "$life"
 # shellcheck disable=SC2016
 fine "one program after another" 4 "$P3_YOD" -sz 2 sh -c '"$0" self && "$0" self' "$life"
-for what in never finished ended; do
+for what in never ended; do
 	succeeds "partner $what" "$P3_YOD" -sz 2 "$absent" $what
-	says "partner $what" '^no failure$'
+	says "partner $what" '^all fail$'
 done
+succeeds "partner stays away" "$P3_YOD" -sz 2 -x PTL3_ABSENT=hold:1 "$absent" bound
+says "partner stays away" '^all fail$'
+succeeds "partner finished" "$P3_YOD" -sz 2 "$absent" finished
+says "partner finished" '^no failure$'
+succeeds "partner dropped" "$P3_YOD" -sz 2 -x PTL3_ABSENT=drop "$absent" dropped
+says "partner dropped" '^no failure$'
 succeeds "partner late" "$P3_YOD" -sz 2 "$absent" late
-says "partner late" '^answer after [0-9]+ hellos$'
+says "partner late" '^answer after 1 hellos$'
+succeeds "partner retried" "$P3_YOD" -sz 2 -x PTL3_ABSENT=drop "$absent" retried
+says "partner retried" '^answer after [0-9]+ hellos$'
 finish life

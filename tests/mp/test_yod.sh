@@ -465,8 +465,9 @@ case_said_left() {
 	same status 0 $status
 	same heard "0 LEFT 1 0,0 released 0,1 released 0,2 LEFT 1 0,2 released 0," \
 		"$(sorted_out)"
-	run -sz 2 "$YOD_NODE" hello join barrier 1:exit:0 wait:LEFT drop
-	same "heard of one that just ends" "0 LEFT 1 0,0 released 0,1 released 0," \
+	run -sz 2 "$YOD_NODE" hello join barrier 1:exit:0 wait:DIED drop
+	same status 0 $status
+	same "heard of one that just ends" "0 DIED 1 0,0 released 0,1 released 0," \
 		"$(sorted_out)"
 }
 

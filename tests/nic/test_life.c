@@ -492,43 +492,301 @@ HAND_CASE(fini_in_mid_transfer_touches_nothing_after, 2)
 
 /* ---- targets that are not there ---- */
 
-/* Not yet initialised, or finalised: nobody takes it, no failure (P3.3 5.6) */
-HAND_CASE(message_to_an_absent_peer_is_no_failure, 2)
+static const size_t lengths[] = {8, 3000, 100000};
+enum { LENGTHS = 3, MOST = 100000, ABSENT = 40 };
+
+/* Bound and put, and got from, so that each is known by its length. */
+struct tried {
+	ptl_handle_md_t put[LENGTHS], get[LENGTHS];
+	unsigned char *buf;
+};
+
+static void try_all(struct tried *t, ptl_handle_ni_t ni, ptl_process_id_t to,
+	ptl_handle_eq_t eq, ptl_handle_eq_t got)
+{
+	t->buf = node_pattern(MOST, ABSENT);
+	for (unsigned i = 0; i < LENGTHS; i++) {
+		t->put[i] = bind_md(ni, md_of(t->buf, lengths[i], 0, eq));
+		t->get[i] = bind_md(ni, md_of(node_alloc(MOST), lengths[i], 0, got));
+		CHECK_OK(PtlPut(t->put[i], PTL_ACK_REQ, to, PT, 0, i, 0, 0));
+		CHECK_OK(PtlGet(t->get[i], to, PT, 0, 10 + i, 0));
+	}
+}
+
+static void unlink_all(struct tried *t)
+{
+	for (unsigned i = 0; i < LENGTHS; i++) {
+		CHECK_OK(PtlMDUnlink(t->put[i]));
+		CHECK_OK(PtlMDUnlink(t->get[i]));
+	}
+}
+
+/* So many events of a kind, and others of no account; all of them failures, or none. */
+static void count_events(ptl_handle_eq_t eq, ptl_event_kind_t kind, unsigned n, bool fail)
+{
+	while (n) {
+		ptl_event_t ev = next_event(eq);
+		if (ev.type != kind)
+			continue;
+		CHECK_EQ(ev.ni_fail_type != PTL_NI_OK, fail);
+		n--;
+	}
+}
+
+/* Of a peer that is not there yet: what was sent first is taken first */
+HAND_CASE(message_waits_for_a_peer_that_has_yet_to_join, 2)
 {
 	UNUSED_ARGS;
-	static const size_t len[] = {8, 3000, 100000};
+	struct tried t;
 	if (rank == 0) {
 		ni = node_ni();
 		ptl_handle_eq_t eq = eq_new(ni, 64), got = eq_new(ni, 64);
-		unsigned char *buf = node_alloc(100000);
-		for (unsigned phase = 0; phase < 2; phase++) {
-			ptl_process_id_t to = id_of(ni, 1);
-			for (unsigned i = 0; i < 3; i++) {
-				ptl_md_t md = md_of(buf, len[i], 0, eq);
-				ptl_handle_md_t h = bind_md(ni, md);
-				md.eq_handle = got;
-				ptl_handle_md_t g = bind_md(ni, md);
-				CHECK_OK(PtlPut(h, PTL_ACK_REQ, to, PT, 0, 1, 0, 0));
-				CHECK_OK(PtlGet(g, to, PT, 0, 1, 0));
-				expect(eq, PTL_EVENT_SEND_START);
-				expect(eq, PTL_EVENT_SEND_END);
-				CHECK_OK(PtlMDUnlink(h));
-				CHECK_OK(PtlMDUnlink(g));
-			}
-			expect_empty(eq);
-			expect_empty(got);
-			sync_nodes();
-			sync_nodes(); /* node 1 has been there */
-		}
+		try_all(&t, ni, id_of(ni, 1), eq, got);
+		expect_empty(got);
+		CHECK_RC(PtlMDUnlink(t.put[LENGTHS - 1]), PTL_MD_IN_USE);
+		sync_nodes();
+		count_events(eq, PTL_EVENT_ACK, LENGTHS, false);
+		count_events(got, PTL_EVENT_REPLY_END, LENGTHS, false);
+		unlink_all(&t);
+		sync_nodes();
+		CHECK_EQ(drops_of(ni), 0);
 		return;
 	}
 	sync_nodes();
 	ni = node_ni();
-	CHECK_OK(PtlNIFini(ni));
+	ptl_handle_eq_t in = eq_new(ni, 64);
+	unsigned char *buf = node_alloc(LENGTHS * (size_t)MOST);
+	for (unsigned i = 0; i < LENGTHS; i++)
+		post_md(ni, PT, i,
+			md_of(buf + i * (size_t)MOST, MOST,
+				MD_ANY | PTL_MD_EVENT_END_DISABLE, in));
+	for (unsigned i = 0; i < LENGTHS; i++)
+		post_md(ni, PT, 10 + i, md_of(buf, MOST, MD_ANY, PTL_EQ_NONE));
+	for (unsigned i = 0; i < LENGTHS; i++)
+		CHECK_EQ(expect(in, PTL_EVENT_PUT_START).match_bits, i);
 	sync_nodes();
+	CHECK_EQ(drops_of(ni), 0);
+	for (unsigned i = 0; i < LENGTHS; i++)
+		CHECK_PATTERN(buf + i * (size_t)MOST, 0, lengths[i], ABSENT);
+}
+
+/* A rank that ends without having joined: its messages fail, those to others go */
+HAND_CASE(message_to_a_peer_that_ends_before_it_joins_fails, 3)
+{
+	UNUSED_ARGS;
+	if (rank == 1) {
+		sync_nodes();
+		node_leave_job();
+		return;
+	}
+	ni = node_ni();
+	ptl_handle_eq_t in = eq_new(ni, 64);
+	post_md(ni, PT, 1, md_of(node_alloc(8), 8, MD_ANY, in));
+	if (rank == 2) {
+		sync_nodes();
+		expect(in, PTL_EVENT_PUT_START);
+		expect(in, PTL_EVENT_PUT_END);
+		while (put_to(ni, bind_md(ni, md_of(node_alloc(8), 8, 0, PTL_EQ_NONE)), 0,
+			       PT, 1, PTL_NOACK_REQ) != PTL_OK)
+			;
+		return;
+	}
+	struct tried t;
+	ptl_handle_eq_t eq = eq_new(ni, 64), got = eq_new(ni, 64), live = eq_new(ni, 8);
+	try_all(&t, ni, id_of(ni, 1), eq, got);
 	sync_nodes();
+	ptl_handle_md_t md = bind_md(ni, md_of(t.buf, 8, 0, live));
+	CHECK_OK(put_to(ni, md, 2, PT, 1, PTL_ACK_REQ));
+	count_events(live, PTL_EVENT_ACK, 1, false);
+	count_events(got, PTL_EVENT_REPLY_END, LENGTHS, true);
+	unlink_all(&t);
+	CHECK_OK(put_to(ni, md, 1, PT, 1, PTL_ACK_REQ));
+	count_events(live, PTL_EVENT_SEND_END, 1, true);
+	expect(in, PTL_EVENT_PUT_START);
+	expect(in, PTL_EVENT_PUT_END);
+}
+
+/* As many as half of the pendings; then the call says so, and others are still reached */
+HAND_CASE(messages_that_wait_are_bounded_and_stay_in_order, 2)
+{
+	UNUSED_ARGS;
+	static p3_a32 sent;
+	const unsigned most = 200000;
+	unsigned n = 0;
+	if (rank == 0) {
+		ni = node_ni();
+		uint64_t *src = (uint64_t *)node_alloc(8 * (size_t)most);
+		ptl_handle_eq_t eq = eq_new(ni, 64);
+		ptl_handle_md_t md =
+			bind_md(ni, md_of(src, 8 * (size_t)most, 0, PTL_EQ_NONE));
+		for (int rc = PTL_OK; rc == PTL_OK && n < most; n += rc == PTL_OK) {
+			src[n] = n + 1;
+			rc = PtlPutRegion(md, 8 * (ptl_size_t)n, 8, PTL_NOACK_REQ,
+				id_of(ni, 1), PT, 0, 0, 0, 0);
+			if (rc != PTL_OK)
+				CHECK_RC(rc, PTL_NO_SPACE);
+		}
+		CHECK(n > 1000 && n < most);
+		post_md(ni, PT, 2, md_of(node_alloc(8), 8, MD_ANY, PTL_EQ_NONE));
+		ptl_handle_md_t self = bind_md(ni, md_of(src, 8, 0, eq));
+		CHECK_OK(put_to(ni, self, 0, PT, 2, PTL_ACK_REQ));
+		count_events(eq, PTL_EVENT_ACK, 1, false);
+		p3_set(&sent, n);
+		sync_nodes();
+		int rc;
+		while ((rc = put_to(ni, self, 1, PT, 1, PTL_ACK_REQ)) == PTL_NO_SPACE)
+			sched_yield();
+		CHECK_EQ(rc, PTL_OK);
+		count_events(eq, PTL_EVENT_ACK, 1, false);
+		sync_nodes();
+		return;
+	}
+	sync_nodes();
+	n = p3_get(&sent);
+	ni = node_ni();
+	uint64_t *got = (uint64_t *)node_alloc(8 * (size_t)most);
+	ptl_handle_eq_t last = eq_new(ni, 8);
+	post_md(ni, PT, 0,
+		md_of(got, 8 * (size_t)most, PTL_MD_OP_PUT | MD_QUIET, PTL_EQ_NONE));
+	post_md(ni, PT, 1, md_of(node_alloc(8), 8, MD_ANY, last));
+	expect(last, PTL_EVENT_PUT_START);
+	expect(last, PTL_EVENT_PUT_END);
+	for (unsigned i = 0; i < n; i++)
+		CHECK_EQ(got[i], i + 1);
+	CHECK_EQ(drops_of(ni), 0);
 	sync_nodes();
 }
+
+/* P3.3 5.6: a message to a finalised interface is discarded, which is no failure; under
+ * PTL3_ABSENT=drop one to an interface that is not there yet, too. */
+static void discarded_node(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *arg)
+{
+	UNUSED_ARGS;
+	const bool *before = arg;
+	if (rank) {
+		sync_nodes();
+		if (!*before)
+			CHECK_OK(PtlNIFini(node_ni()));
+		sync_nodes();
+		sync_nodes();
+		return;
+	}
+	struct tried t;
+	ni = node_ni();
+	ptl_handle_eq_t eq = eq_new(ni, 64), got = eq_new(ni, 64);
+	sync_nodes();
+	sync_nodes();
+	try_all(&t, ni, id_of(ni, 1), eq, got);
+	for (unsigned i = 0; i < LENGTHS; i++) {
+		expect(eq, PTL_EVENT_SEND_START);
+		expect(eq, PTL_EVENT_SEND_END);
+	}
+	expect_empty(eq);
+	expect_empty(got);
+	unlink_all(&t);
+	sync_nodes();
+}
+
+static void message_to_a_finalised_peer_is_no_failure(void **state)
+{
+	(void)state;
+	bool before = false;
+	run_nodes_opt(2, discarded_node, &before, &by_hand);
+}
+
+static void message_to_an_absent_peer_is_dropped_on_request(void **state)
+{
+	(void)state;
+	bool before = true;
+	setenv("PTL3_ABSENT", "drop", 1);
+	run_nodes_opt(2, discarded_node, &before, &by_hand);
+	unsetenv("PTL3_ABSENT");
+}
+
+/* ---- an interface settles ---- */
+
+/* Until its firmware has looked at its lanes twice more. */
+static void wait_for_passes(void)
+{
+	struct p3_nic *n = p3_nic(p3_node());
+	uint64_t before = p3_nic_counter(n, P3_C_PASSES);
+	while (p3_nic_counter(n, P3_C_PASSES) < before + 2)
+		sleep_ms(1);
+}
+
+/* What comes before the program has attached its entry waits for it, what comes after it
+ * has looked for an event does not */
+static void settle_node(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *arg)
+{
+	UNUSED_ARGS;
+	struct gate *gate = arg;
+	ptl_event_t ev;
+	ni = node_ni();
+	ptl_handle_eq_t eq = eq_new(ni, 64);
+	gate_wait(gate);
+	if (rank == 0) {
+		ptl_handle_md_t md = bind_md(ni, md_of(node_alloc(8), 8, 0, eq));
+		CHECK_OK(put_to(ni, md, 1, PT, 1, PTL_ACK_REQ));
+		count_events(eq, PTL_EVENT_SEND_END, 1, false);
+		gate_wait(gate);
+		count_events(eq, PTL_EVENT_ACK, 1, false);
+		gate_wait(gate);
+		CHECK_OK(put_to(ni, md, 1, PT, 2, PTL_ACK_REQ));
+		count_events(eq, PTL_EVENT_SEND_END, 1, false);
+		gate_wait(gate);
+		return;
+	}
+	gate_wait(gate);
+	wait_for_passes();
+	CHECK_EQ(drops_of(ni), 0);
+	me_last(ni, PT, 9, 0, PTL_RETAIN); /* another one, without a descriptor */
+	wait_for_passes();
+	CHECK_EQ(drops_of(ni), 0);
+	post_md(ni, PT, 1, md_of(node_alloc(8), 8, MD_ANY, eq));
+	expect(eq, PTL_EVENT_PUT_START);
+	expect(eq, PTL_EVENT_PUT_END);
+	CHECK_RC(PtlEQGet(eq, &ev), PTL_EQ_EMPTY);
+	gate_wait(gate);
+	run_for_drops(ni, 1);
+	gate_wait(gate);
+}
+
+static void message_waits_for_an_interface_to_settle(void **state)
+{
+	(void)state;
+	struct gate *gate = gate_new(2);
+	run_nodes_opt(2, settle_node, gate, &by_hand);
+	gate_free(gate);
+}
+
+/* A program that attaches nothing and never looks: what was sent to it is dropped after a
+ * while, and holds up nothing for longer */
+static void idle_node(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *arg)
+{
+	UNUSED_ARGS;
+	struct gate *gate = arg;
+	ni = node_ni();
+	gate_wait(gate);
+	if (rank == 0) {
+		ptl_handle_eq_t eq = eq_new(ni, 64);
+		ptl_handle_md_t md = bind_md(ni, md_of(node_alloc(8), 8, 0, eq));
+		CHECK_OK(put_to(ni, md, 1, PT, 1, PTL_ACK_REQ));
+		count_events(eq, PTL_EVENT_SEND_END, 1, false);
+	} else {
+		run_for_drops(ni, 1);
+	}
+	gate_wait(gate);
+}
+
+static void interface_settles_by_itself(void **state)
+{
+	(void)state;
+	struct gate *gate = gate_new(2);
+	run_nodes_opt(2, idle_node, gate, &by_hand);
+	gate_free(gate);
+}
+
+/* ---- targets that nobody knows ---- */
 
 /* What still waits for word of its target when the interface closes gives its share of
  * the copy of the elements back, as the leak checker sees */
@@ -764,7 +1022,13 @@ int main(void)
 			fini_of_the_interface_leaves_the_barrier_of_another_thread),
 		cmocka_unit_test(barrier_ends_for_all_that_wait_for_it),
 		cmocka_unit_test(fini_in_mid_transfer_touches_nothing_after),
-		cmocka_unit_test(message_to_an_absent_peer_is_no_failure),
+		cmocka_unit_test(message_waits_for_a_peer_that_has_yet_to_join),
+		cmocka_unit_test(message_to_a_peer_that_ends_before_it_joins_fails),
+		cmocka_unit_test(messages_that_wait_are_bounded_and_stay_in_order),
+		cmocka_unit_test(message_to_a_finalised_peer_is_no_failure),
+		cmocka_unit_test(message_to_an_absent_peer_is_dropped_on_request),
+		cmocka_unit_test(message_waits_for_an_interface_to_settle),
+		cmocka_unit_test(interface_settles_by_itself),
 		cmocka_unit_test(fini_drops_what_waits_for_word_of_its_target),
 		cmocka_unit_test(message_to_nobody_fails),
 		cmocka_unit_test(message_to_a_foreign_pid_ends),

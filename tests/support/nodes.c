@@ -361,6 +361,11 @@ static void freeze(struct p3_nic *nic)
 	self->frozen = true;
 }
 
+void node_leave_job(void)
+{
+	(void)shutdown(self->sock, SHUT_RDWR);
+}
+
 void node_die(void)
 {
 	freeze(p3_nic(self->node));

@@ -114,6 +114,8 @@ void side_join(struct side *s);
 /* As if it was killed: its firmware stops where it is, its socket breaks.  Called by
  * the node's only thread, which makes no call of the library any more. */
 void node_die(void);
+/* Its process ends: it will never join, nor come to a barrier. */
+void node_leave_job(void);
 /* To be called before the node's own interface calls, when opt.no_ni. */
 ptl_handle_ni_t node_ni(void);
 

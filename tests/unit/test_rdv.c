@@ -471,7 +471,7 @@ static void rdv_reaps_in_spite_of_a_stopped_survivor(void **state)
 	assert_true(p3_rdv_may_reap(w->rdv, 1));
 }
 
-static void rdv_waits_for_the_fate_and_says_left(void **state)
+static void rdv_shows_status_0_as_left_and_tells_peers_died(void **state)
 {
 	struct world *w = *state;
 	job_of(w, 2);
@@ -479,11 +479,47 @@ static void rdv_waits_for_the_fate_and_says_left(void **state)
 	settle(w);
 	expect_silence(w, 0);
 	p3_rdv_ended(w->rdv, 1, 0);
-	expect_about(w, 0, P3_JOB_LEFT, 1, 2);
+	expect_about(w, 0, P3_JOB_DIED, 1, 2);
+	struct p3_rdv_view view;
+	p3_rdv_show(w->rdv, 1, &view);
+	assert_int_equal(view.state, P3_RDV_LEFT);
 	assert_false(p3_rdv_may_reap(w->rdv, 1));
 	say_msg(w, 0,
 		(struct p3_job_msg){.op = P3_JOB_DROPPED, .node = 1, .incarnation = 2});
 	assert_true(p3_rdv_may_reap(w->rdv, 1));
+}
+
+/* Ranks that have never joined: those that ended before the question, and after it. */
+static void rdv_tells_watchers_of_ranks_that_end(void **state)
+{
+	struct world *w = *state;
+	const struct p3_job_msg watch[] = {{.op = P3_JOB_WATCH, .incarnation = 1},
+		{.op = P3_JOB_WATCH, .incarnation = 2}};
+	job_of(w, 2);
+	hang_up(w, 2);
+	settle(w);
+	expect_silence(w, 0);
+	say_msg(w, 0, watch[0]);
+	assert_int_equal(expect(w, 0, P3_JOB_OVER).node, 2);
+	hang_up(w, 3);
+	settle(w);
+	assert_int_equal(expect(w, 0, P3_JOB_OVER).node, 3);
+	say_msg(w, 0, watch[0]);
+	say_msg(w, 1, watch[0]); /* of another's incarnation */
+	expect_silence(w, 0);
+	expect_silence(w, 1);
+	say_msg(w, 1, watch[1]);
+	assert_int_equal(expect(w, 1, P3_JOB_OVER).node, 2);
+	assert_int_equal(expect(w, 1, P3_JOB_OVER).node, 3);
+	say_msg(w, 0, (struct p3_job_msg){.op = P3_JOB_LEAVE, .incarnation = 1});
+	skip_all(w, 0);
+	skip_all(w, 1);
+	join(w, 0, 10);
+	skip_all(w, 0);
+	say_msg(w, 0, (struct p3_job_msg){.op = P3_JOB_WATCH, .incarnation = 10});
+	assert_int_equal(expect(w, 0, P3_JOB_OVER).node, 2);
+	assert_int_equal(expect(w, 0, P3_JOB_OVER).node, 3);
+	expect_silence(w, 0);
 }
 
 static void rdv_waits_for_the_fate_and_says_died(void **state)
@@ -974,11 +1010,12 @@ int main(void)
 		CASE(rdv_lets_a_node_join_again),
 		CASE(rdv_tells_a_leaver_nothing_more),
 		CASE(rdv_says_died_on_end_of_file),
+		CASE(rdv_tells_watchers_of_ranks_that_end),
 		CASE(rdv_reads_leave_before_end_of_file),
 		CASE_FATES(rdv_reaps_when_all_have_dropped),
 		CASE(rdv_reaps_when_nobody_is_left),
 		CASE_FATES(rdv_reaps_in_spite_of_a_stopped_survivor),
-		CASE_FATES(rdv_waits_for_the_fate_and_says_left),
+		CASE_FATES(rdv_shows_status_0_as_left_and_tells_peers_died),
 		CASE_FATES(rdv_waits_for_the_fate_and_says_died),
 		CASE_FATES(rdv_says_died_when_no_fate_comes),
 		CASE(rdv_releases_when_all_wait),
