@@ -67,7 +67,7 @@ static void take_report(struct cast *c, const struct note *n)
 	struct report *r = &c->report[n->rank];
 	if (r->here)
 		return;
-	*r = (struct report){.here = true, .length = n->value};
+	*r = (struct report){.here = true, .length = n->value, .spent = n->spent};
 	memcpy(r->digest, n->digest, DIGEST);
 	if (++c->nreports == c->w.size)
 		conclude(c);
@@ -99,10 +99,19 @@ static void pass_final(struct cast *c, const uint8_t *digest)
 	wire_tell_children(&c->w, NOTE_FINAL);
 }
 
+static struct spent spent_by(const struct cast *c)
+{
+	struct spent s = {
+		.files = c->source.reading + c->copy.writing, .hashing = c->copy.hashing};
+	s.transfer = file_clock() - c->begun - s.files - s.hashing;
+	return s;
+}
+
 static void report(struct cast *c)
 {
 	struct note *note = &c->w.out[NOTE_REPORT];
 	note->value = c->copy.written;
+	note->spent = spent_by(c);
 	memcpy(note->digest, c->copy.digest, DIGEST);
 	if (!is_root(c)) {
 		wire_tell(&c->w, NOTE_REPORT, 0);
@@ -311,6 +320,7 @@ void cast_run(struct cast *c, const char *file, const char *dir)
 {
 	struct news news;
 	start(c, file, dir);
+	c->begun = file_clock();
 	while (!c->over || !wire_is_free(&c->w, NOTE_END)) {
 		bool more = work(c);
 		if (c->over && wire_is_free(&c->w, NOTE_END))

@@ -26,6 +26,7 @@ struct report {
 	bool here;
 	uint64_t length;
 	uint8_t digest[DIGEST];
+	struct spent spent;
 };
 
 struct cast {
@@ -34,6 +35,7 @@ struct cast {
 	struct copy copy;
 	uint64_t length; /* of the file, once known */
 	uint64_t chunks;
+	double begun;
 	bool known;
 	bool is_there[SLOTS];   /* arrived, perhaps before its turn */
 	unsigned unsent[SLOTS]; /* children it has not gone to yet */

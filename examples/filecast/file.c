@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 __attribute__((format(printf, 2, 3))) static bool fails(char *why, const char *fmt, ...)
@@ -16,6 +17,13 @@ __attribute__((format(printf, 2, 3))) static bool fails(char *why, const char *f
 	vsnprintf(why, TEXT, fmt, args);
 	va_end(args);
 	return false;
+}
+
+double file_clock(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
 /* ---- source ---- */
@@ -39,7 +47,7 @@ bool source_open(struct source *s, const char *name, char *why)
 	return true;
 }
 
-bool source_read(struct source *s, void *buf, uint32_t length, uint64_t at, char *why)
+static bool read_all(struct source *s, void *buf, uint32_t length, uint64_t at, char *why)
 {
 	for (uint32_t done = 0; done < length;) {
 		ssize_t n = pread(
@@ -59,6 +67,14 @@ bool source_read(struct source *s, void *buf, uint32_t length, uint64_t at, char
 				strerror(errno));
 	}
 	return true;
+}
+
+bool source_read(struct source *s, void *buf, uint32_t length, uint64_t at, char *why)
+{
+	double begun = file_clock();
+	bool done = read_all(s, buf, length, at, why);
+	s->reading += file_clock() - begun;
+	return done;
 }
 
 /* ---- copies ---- */
@@ -106,7 +122,7 @@ bool copy_open(
 	return open_empty(c, source, why);
 }
 
-bool copy_write(struct copy *c, const void *buf, uint32_t length, char *why)
+static bool write_all(struct copy *c, const void *buf, uint32_t length, char *why)
 {
 	for (uint32_t done = 0; done < length;) {
 		ssize_t n = write(c->fd, (const char *)buf + done, length - done);
@@ -120,8 +136,20 @@ bool copy_write(struct copy *c, const void *buf, uint32_t length, char *why)
 				strerror(errno));
 	}
 	c->written += length;
-	return EVP_DigestUpdate(c->sha, buf, length) ||
-	       fails(why, "libcrypto fails at sha256; install another");
+	return true;
+}
+
+bool copy_write(struct copy *c, const void *buf, uint32_t length, char *why)
+{
+	double begun = file_clock();
+	bool done = write_all(c, buf, length, why);
+	double written = file_clock();
+	c->writing += written - begun;
+	if (!done)
+		return false;
+	done = EVP_DigestUpdate(c->sha, buf, length);
+	c->hashing += file_clock() - written;
+	return done || fails(why, "libcrypto fails at sha256; install another");
 }
 
 bool copy_close(struct copy *c, char *why)

@@ -12,10 +12,14 @@
 
 #include <openssl/evp.h>
 
+/* The time in seconds, from some moment on. */
+double file_clock(void);
+
 struct source {
 	const char *name;
 	int fd;
 	uint64_t length;
+	double reading; /* seconds */
 };
 
 bool source_open(struct source *s, const char *name, char *why);
@@ -29,7 +33,8 @@ struct copy {
 	bool regular;
 	EVP_MD_CTX *sha;
 	uint64_t written;
-	uint8_t digest[DIGEST]; /* after copy_close */
+	uint8_t digest[DIGEST];  /* after copy_close */
+	double writing, hashing; /* seconds */
 };
 
 /* Opens dir/rank and empties it; makes dir if it is missing.  Refuses the source. */

@@ -15,19 +15,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
-static double now(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
+/* ---- progress: of what takes longer than a second ---- */
 
-/* ---- progress ---- */
-
+enum { PATIENCE = 1 };
 static double begun;
+static bool drawn;
 
 static void draw_bar(double part, double rate)
 {
@@ -41,10 +35,11 @@ static void draw_bar(double part, double rate)
 static void progress(uint64_t done, uint64_t all)
 {
 	static double shown;
-	double t = now();
-	if (t - shown < 0.1 && done < all)
+	double t = file_clock();
+	if (t - begun < PATIENCE || (t - shown < 0.1 && done < all))
 		return;
 	shown = t;
+	drawn = true;
 	draw_bar((double)done / (double)all, (double)done / 1e6 / (t - begun + 1e-9));
 }
 
@@ -63,6 +58,28 @@ static void print_report(unsigned rank, const struct report *r)
 	putchar('\n');
 }
 
+/*
+ * Ranks hash and write while they forward.  The one that had least time left for the
+ * transfer hardly waited for the others, so that time is the cost of the transfer.
+ */
+static const struct spent *busiest(const struct cast *c)
+{
+	const struct spent *best = &c->report[0].spent;
+	for (unsigned i = 1; i < c->w.size; i++)
+		if (c->report[i].spent.transfer < best->transfer)
+			best = &c->report[i].spent;
+	return best;
+}
+
+static void print_times(const struct cast *c, double seconds)
+{
+	const struct spent *s = busiest(c);
+	printf("; %.3f s in all; the busiest rank: %.3f s hashing, %.3f s files, %.3f s "
+	       "transfer, %.1f MB/s to each\n",
+		seconds, s->hashing, s->files, s->transfer,
+		(double)c->length / 1e6 / (s->transfer + 1e-9));
+}
+
 static void print_summary(const struct cast *c, double seconds)
 {
 	unsigned differ = 0;
@@ -74,20 +91,19 @@ static void print_summary(const struct cast *c, double seconds)
 		printf("%u of %u ranks differ from rank 0", differ, c->w.size);
 	else
 		printf("all %u ranks agree", c->w.size);
-	printf("; %.3f s, %.1f MB/s to each\n", seconds,
-		(double)c->length / 1e6 / (seconds + 1e-9));
+	print_times(c, seconds);
 }
 
 /* Lines that are lost are a failure, too: a full disk, a closed pipe. */
 static int print_results(const struct cast *c)
 {
-	if (c->progress)
+	if (drawn)
 		clear_bar();
 	if (c->status == CAST_FAILED) {
 		fprintf(stderr, "filecast: %s\n", c->why);
 		return 1;
 	}
-	print_summary(c, now() - begun);
+	print_summary(c, file_clock() - begun);
 	if (fflush(stdout)) {
 		perror("filecast: the results cannot be printed; expected room on "
 		       "stdout");
@@ -131,7 +147,7 @@ int main(int argc, char **argv)
 	if (argc != 3)
 		usage(&c.w);
 	prepare(&c);
-	begun = now();
+	begun = file_clock();
 	cast_run(&c, argv[1], argv[2]);
 	int status = c.w.rank ? c.status != CAST_OK : print_results(&c);
 	free(c.report);

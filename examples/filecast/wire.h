@@ -36,11 +36,17 @@ enum note_type {
 	NOTE_TYPES
 };
 
+/* Where the time of a rank went, in seconds. */
+struct spent {
+	double files, hashing, transfer; /* transfer: all the rest */
+};
+
 struct note {
 	uint32_t type; /* note_type */
 	uint32_t rank; /* sender */
 	uint64_t value;
 	uint8_t digest[DIGEST];
+	struct spent spent; /* REPORT */
 	char text[TEXT];
 };
 
