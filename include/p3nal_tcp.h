@@ -5,11 +5,12 @@
  * In the reference implementation a program chose its network by including that
  * network's header, which said what PTL_IFACE_DEFAULT is.  Here there is one network:
  * portals3.h says it, and this header once more for programs that have undefined it.
+ * p3/nal_types.h has the names of networks.
  */
 #ifndef P3NAL_TCP_H
 #define P3NAL_TCP_H
 
-#include <portals3.h>
+#include "p3/nal_types.h"
 
 #ifndef PTL_IFACE_DEFAULT
 #define PTL_IFACE_DEFAULT 0
@@ -31,7 +32,8 @@ extern "C" {
  *
  * PTL_OK	success
  * PTL_SEGV	nid is NULL
- * PTL_FAIL	the library cannot start, or this is a forked child
+ * PTL_FAIL	the library cannot start, a PTL3_ variable has a wrong value, or this is a
+ *		forked child
  *
  * Any thread; does not block.
  */

@@ -155,7 +155,8 @@ int p3tcp_my_nid(const char *if_str, unsigned int *nid)
 	(void)if_str;
 	if (!nid)
 		return PTL_SEGV;
-	if (!begun(node))
+	struct p3_conf conf;
+	if (!begun(node) || p3_conf_read(&conf))
 		return PTL_FAIL;
 	*nid = node->nid;
 	return PTL_OK;

@@ -97,7 +97,15 @@ for language in in_c in_cxx; do
 		complain "$language: PTL_IFACE_DEFAULT is not the program's"
 done
 
+# The names of networks come with each network's header, and are the network there is.
+for header in p3nal_tcp.h p3nal_utcp.h p3nal_ibng.h portals/nal.h p3/nal_types.h; do
+	printf '%s\n' "#include <$header>" \
+		'int same[PTL_IFACE_UTCP == PTL_IFACE_DEFAULT && PTL_IFACE_UTCP3 == PTL_IFACE_UTCP ? 1 : -1];' |
+		in_c -Werror -fsyntax-only || complain "<$header>: PTL_IFACE_UTCP is no PTL_IFACE_DEFAULT"
+done
+
 # Old makefiles name the folder that the headers are in.
-printf '#include <%s>\n' portals3.h p3nal_utcp.h p3rt/p3rt.h p3api/debug.h |
+printf '#include <%s>\n' portals3.h p3nal_utcp.h p3nal_ibng.h p3rt/p3rt.h p3api/debug.h \
+	p3api/types.h p3api/api.h p3api/misc.h p3/errno.h p3/nal_types.h |
 	in_c -Iinclude/portals -Werror -fsyntax-only || complain "not with -Iinclude/portals"
 exit $status

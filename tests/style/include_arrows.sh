@@ -32,7 +32,7 @@ allow shm 'shm/[a-z]+\.h'
 allow nic "(nic|shm)/[a-z]+\.h|$public"
 allow lib "(lib|shm)/[a-z]+\.h|nic/nic\.h|$public"
 allow launcher '(launcher|shm)/[a-z]+\.h'
-allow include '(\.\./)*(p3rt/|p3api/)?[a-z0-9_]+\.h' # other names
+allow include '(\.\./)*(p3rt/|p3api/|p3/)?[a-z0-9_]+\.h' # other names
 allow examples "$public" own
 allow bench "$public" own
 forbid shm 'portals.*|p3rt/.*'
