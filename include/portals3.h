@@ -83,7 +83,7 @@
  * no failure: as with any message without a taker the sender sees success, and no event
  * ever tells the initiator of a get.
  *
- * A peer that has yet to come.  What is sent to a process that has not called PtlNIInit
+ * A peer that has yet to come.  An operation on a process that has not called PtlNIInit
  * waits at its initiator until that process joins; it fails as above when that process
  * has ended, or after 300 s (PTL3_ABSENT).  This holds for the ranks of the job and, in a
  * domain, for the processes that PTL_NIDMAP and PTL_PIDMAP or the Set calls name.  The

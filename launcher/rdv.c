@@ -60,7 +60,7 @@ struct node {
 	int64_t reap_at; /* owed is void then */
 	uint64_t *owed;  /* bit per node that must say DROPPED */
 	uint32_t owed_n;
-	bool watches;   /* it is told who will never join, */
+	bool watches;   /* it is told of ranks that will never join, */
 	uint64_t *over; /* and has been told of these: bit per node */
 	struct p3_outq out;
 };
@@ -416,7 +416,7 @@ static void sock_close(struct p3_rdv *r, uint32_t i)
 	node_owes_nobody(r, i);
 }
 
-/* owed: the process has ended without LEAVE.  op: what those who look on are told. */
+/* owed: the process has ended without LEAVE.  op: the end that tools are shown. */
 static void unjoin(struct p3_rdv *r, uint32_t i, enum p3_job_op op, int status, bool owed)
 {
 	struct node *n = &r->node[i];

@@ -16,7 +16,7 @@
  *	any --end of file, breach of the protocol, p3_rdv_ended()--> GONE
  *
  * A JOINED node whose socket closes waits up to eof_ms for p3_rdv_ended() to tell how
- * its process ended, for those who look on: with status 0 it has left, else, and without
+ * its process ended, for tools (attach.h): with status 0 it has left, else, and without
  * word (exec), it has died.  Its peers are sent DIED.  A process that ends while a
  * wrapper script still holds the socket leaves the node NEW: the script's next program
  * may say HELLO.

@@ -3,8 +3,8 @@
  * held - requests for processes that have yet to join
  *
  * The NIC holds them (nic.h: p3_nic_held) and says so once.  The thread that hears of
- * births, the job's life thread or the domain's, then sees to them: it ends those whose
- * time is up, and tells the user when some have waited for long.
+ * births, the job's life thread or the domain's, then sees to them: it ends
+ * requests after their time, and tells the user when some have waited for long.
  */
 #ifndef P3_LIB_HELD_H
 #define P3_LIB_HELD_H

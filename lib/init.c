@@ -41,7 +41,7 @@
 #define P3_WELCOME_MS 30000
 #define P3_AGAIN_MS   10 /* asks for nodes that there was no room for, doubling */
 #define P3_AGAIN_MOST 1000
-#define P3_LATE_MS    20 /* between looks at what the ended have sent */
+#define P3_LATE_MS    20 /* between looks at the last messages of nodes that have ended */
 
 __thread struct p3_thread p3_thread __attribute__((tls_model("initial-exec")));
 struct p3_node p3_process = {.call = PTHREAD_MUTEX_INITIALIZER,
@@ -123,7 +123,7 @@ static void on_end(struct p3_node *node, struct p3_nic *nic, const struct p3_job
 		say_dropped(node, m->node, m->incarnation);
 }
 
-/* What a node had sent before it ended is taken, or must not be waited for: now. */
+/* Drop a node that has ended once its last messages are taken; now: without them. */
 static void end_late(struct p3_node *node, struct p3_nic *nic, uint32_t who, bool now)
 {
 	struct p3_late_end end = node->late[who];

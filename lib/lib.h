@@ -74,7 +74,7 @@ struct p3_node {
 	void *sleepers;    /* of the job (layout.h); NULL: each node has its own */
 	uint64_t *missing; /* incarnations of nodes that could not be mapped yet */
 	uint32_t nmissing;
-	struct p3_late_end *late; /* of nodes whose last requests wait here, by rank */
+	struct p3_late_end *late; /* of nodes with messages that wait here, by rank */
 	uint32_t nlate;
 	struct p3_holding held; /* of the thread that hears of births */
 	pthread_t thread;
@@ -232,7 +232,7 @@ struct p3_conf {
 	bool shared_heap; /* serves the program's malloc */
 	uint64_t heap;    /* bytes, 0: none */
 	uint32_t domain_nodes;
-	uint32_t hold_s; /* 0: what is for a process that has yet to join is dropped */
+	uint32_t hold_s; /* seconds that requests for absent processes are held, 0: not */
 	struct p3_faults faults;
 };
 /* From the environment.  -EINVAL with one line for each that is wrong. */

@@ -61,7 +61,7 @@ int p3_meet_claim(struct p3_node *node, ptl_pid_t base, ptl_pid_t *pid);
 uint32_t p3_meet_crew(const struct p3_node *node);
 /* Until those who were there before have told of themselves, or P3_SETTLE_NS passed. */
 int p3_meet_join(struct p3_node *node, struct p3_nic *nic);
-/* (any) The domain's thread looks at what there is for it to do. */
+/* (any) Make the domain's thread look for work. */
 void p3_meet_wake(struct p3_meeting *m);
 void p3_meet_pids(struct p3_node *node);
 /* Of a job of mpirun's and the like.  0; -EPIPE: a process of it has ended, or this node

@@ -42,7 +42,7 @@ struct p3_meet_member {
 	uint32_t os_pid;
 	p3_a32 life;   /* pidfd, -1: the belt must do */
 	bool missing;  /* it could not be mapped yet */
-	bool parting;  /* it has ended: what it had sent is taken first, */
+	bool parting;  /* it has ended: its last messages are taken first, */
 	uint32_t how;  /* p3_peer_end */
 	bool ended;    /* launched: it was a process that is over */
 	uint32_t come; /* at rank 0: the last barrier that it has entered */

@@ -231,8 +231,8 @@ static void attach(struct p3_meeting *m, const struct p3_job_msg *msg, const int
 		miss(m, &info, rc);
 }
 
-/* Who says that it has another's ids has none.  The locks of a process that has ended are
- * free: its ids are what it said, unless another process has them now. */
+/* Take ids out of the message that are another process's.  The locks of a process that
+ * has ended are free: its ids are believed unless another process has them now. */
 static void keep_own_ids(
 	struct p3_meeting *m, const struct p3_meet_conn *c, struct p3_job_msg *msg)
 {
@@ -254,8 +254,9 @@ static void tell_once(struct p3_meeting *m, struct p3_meet_conn *c)
 }
 
 /*
- * What waits for the new member is sent as soon as it is mapped, and this process may end
- * then.  So the member is told of this one before: it will find what was sent.
+ * Expect the new member, and tell it of this process, before it is mapped: messages that
+ * wait for it are sent as soon as it is mapped, and this process may end right then.  The
+ * member finds them if it has been told before.
  */
 static void expect(
 	struct p3_meeting *m, struct p3_meet_conn *c, const struct p3_job_msg *msg)

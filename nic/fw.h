@@ -454,7 +454,7 @@ void p3_fw_push(struct p3_nic *n, struct p3_peer *p); /* send what has room now 
 /* Somebody came, or has other ids: requests of nobody's go to the queues of their
  * targets, in their order, before any later one can. */
 void p3_fw_readdress(struct p3_nic *n);
-/* Somebody has ended: what is held for a node that will not join ends. */
+/* End the requests that are held for nodes that will not join any more. */
 void p3_fw_give_up(struct p3_nic *n);
 void p3_fw_unblock(struct p3_nic *n);
 bool p3_fw_take_response(struct p3_nic *n, struct p3_peer *p);
@@ -481,8 +481,8 @@ void p3_fw_forget(struct p3_nic *n, uint32_t ni);
 bool p3_fw_take_request(struct p3_nic *n, struct p3_peer *p);
 /* Is an exchange waiting, and others must let it go first? */
 bool p3_fw_swap_waits(struct p3_nic *n);
-/* Takes what the peer has sent: does one of its requests wait for an interface of this
- * node to settle? */
+/* Take the peer's requests; return true if one of them waits for an interface of this
+ * node to settle. */
 bool p3_fw_settles(struct p3_nic *n, struct p3_peer *p);
 /* Of a peer that is gone: discards the one that must wait; false if there is none. */
 bool p3_fw_refuse_request(struct p3_nic *n, struct p3_peer *p);

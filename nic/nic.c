@@ -502,7 +502,7 @@ static void plan(struct p3_nic *n)
 	n->kick_after_ns = crowd > 1 ? 4ull * P3_KICK_NS * crowd : P3_KICK_NS;
 }
 
-/* No node: what is queued for it waits for word of its targets. */
+/* Make a pseudo-peer: requests in its queue wait for word of their targets. */
 static void init_nobody(struct p3_nic *n, struct p3_peer *p)
 {
 	*p = (struct p3_peer){.nic = n,

@@ -360,8 +360,9 @@ int p3_nic_peer_up(struct p3_nic *nic, struct p3_peer_info *info);
 void p3_nic_peer_expect(struct p3_nic *nic, struct p3_peer_info *info);
 void p3_nic_peer_pids(struct p3_nic *nic, struct p3_peer_info *info);
 /*
- * False: what it has sent waits for this node's interface to settle (rx.c); call once
- * more, within two seconds that will do, or with info.now, which discards it.
+ * Return false if a message of the peer waits for this node's interface to settle (rx.c):
+ * then call again.  It succeeds within two seconds, or at once with info.now, which
+ * discards such messages.
  */
 bool p3_nic_peer_down(struct p3_nic *nic, struct p3_peer_info *info);
 
@@ -385,8 +386,9 @@ void p3_nic_peer_told(struct p3_nic *nic, uint32_t question);
  * many of them at most as take half the memory for pendings: then the call that makes
  * one more gives PTL_NO_SPACE.
  *
- * conf.hold(arg) says that there are some, as conf.ask does.  From then on the caller
- * sees to them: p3_nic_held() ends those whose time is up, and tells of the others.
+ * The NIC calls conf.hold(arg) when the first one is held, under the same rules as
+ * conf.ask.  From then on call p3_nic_held() from time to time: it ends the requests that
+ * were held for conf.hold_ns, and tells of the others.
  */
 void p3_nic_held(struct p3_nic *nic, struct p3_on_hold *held_out);
 /* A rank of the job (info.node; info.nid) has ended and may never have joined. */

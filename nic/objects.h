@@ -288,7 +288,7 @@ struct p3_ni {
 	struct p3_want ac0_owner; /* entry 0's, which most requests name, */
 	bool ac0_asks_owner;      /* and it asks for nothing else */
 	uint64_t opened_ns;       /* when it was opened, */
-	uint64_t sent_before;     /* and what the NIC had sent by then */
+	uint64_t sent_before;     /* and the NIC's count of requests sent by then */
 	uint64_t drops, drop_bytes;
 	uint64_t received, received_bytes; /* requests accepted */
 	uint64_t sent, sent_bytes;         /* requests */

@@ -161,9 +161,9 @@ static const struct p3_conf_row rows[P3_CONF_ROWS] = {
 		.usual = "hold",
 		.expected = "hold, drop, or hold with seconds from 1 to 1000000, as in "
 			    "hold:60",
-		.help = "what becomes of a message to a process that has not called "
-			"PtlNIInit yet; hold: it waits until that process joins, has "
-			"ended, or for 300 seconds; drop: it is discarded",
+		.help = "messages to a process that has not called PtlNIInit yet; hold: "
+			"they wait until that process joins or has ended, for 300 "
+			"seconds at most; drop: they are discarded",
 		.is_form = is_absent},
 	[P3_CONF_NIC_CPUS] = {.name = P3_CONF_NIC_CPUS_ENV,
 		.kind = P3_CONF_FORM,

@@ -461,7 +461,8 @@ bool p3_domain_reap(struct p3_domain *d, uint32_t slot)
 	return true;
 }
 
-/* Whose lock lies there, l_type F_UNLCK: nobody's.  False: that cannot be told. */
+/* Find the lock at this byte; l_type is F_UNLCK if there is none.  Return false if the
+ * kernel does not tell. */
 static bool find_holder(const struct p3_domain *d, off_t at, struct flock *l)
 {
 	*l = (struct flock){

@@ -101,7 +101,7 @@ bool p3_domain_reap(struct p3_domain *d, uint32_t slot);
 int p3_domain_call(const struct p3_domain *d, uint32_t slot);
 /* True only if it is certain that this process does not hold the slot any more. */
 bool p3_domain_is_over(const struct p3_domain *d, uint32_t slot, uint32_t os_pid);
-/* The same of who has ended: true only if another process holds it now. */
+/* True only if another process than os_pid holds the slot, or the id, now. */
 bool p3_domain_is_anothers(const struct p3_domain *d, uint32_t slot, uint32_t os_pid);
 bool p3_domain_is_anothers_id(
 	const struct p3_domain *d, uint32_t nid, uint32_t pid, uint32_t os_pid);

@@ -8,7 +8,7 @@
  *	node  --LEAVE-->  yod  --LEFT-->  every joined node, the leaver included
  *	node  --AGAIN-->  yod  --BORN-->  node		what it had no room for
  *	node  --ASK-->  yod  --TOLD-->  node		is there more to tell?
- *	node  --WATCH-->  yod  --OVER-->  node		who will never join?
+ *	node  --WATCH-->  yod  --OVER-->  node		which ranks will never join?
  *	      yod  --DIED-->  every other node, --DROPPED-->	socket closed, or killed
  *	node  --BARRIER-->  yod  --RELEASED-->  all		PtlXBarrier
  *
@@ -28,10 +28,10 @@
  *  - LEFT is the end of an interface only: DIED says that the process is gone, too.
  *  - A node that reads slowly is not told of what is over: a BORN still queued in
  *    yod and its LEFT or DIED cancel each other out.
- *  - A process that ends without LEAVE has DIED, with whatever status: what others have
- *    under way with it cannot end otherwise.
- *  - Who says WATCH is told OVER of each rank that has ended, and whose socket is closed,
- *    whether it had joined or not, until it leaves itself.
+ *  - A process that ends without LEAVE has DIED, with any status: operations that others
+ *    have under way with it cannot end otherwise.
+ *  - A node that has sent WATCH gets OVER for each rank whose process has ended and whose
+ *    socket is closed, joined or not, until the node leaves.
  *  - Only the process that said HELLO speaks for the node while it lives: what
  *    another process (a forked child) sends through the same socket is ignored.
  *    When it is gone, the next program of a wrapper script may say HELLO.

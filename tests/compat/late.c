@@ -216,7 +216,7 @@ static void shake_hands(void)
 	take(me.size - 1);
 }
 
-/* Who has what he wants stays until all others have it, too. */
+/* Stay until all others have got their words, too. */
 static void get_from_all(void)
 {
 	OTHERS(i)

@@ -880,7 +880,11 @@ void host_prepare(struct host_gift *g, struct input *in)
 	case P3_OP_PEER_UP:
 	case P3_OP_PEER_PIDS:
 	case P3_OP_PEER_DOWN:
+	case P3_OP_PEER_OVER:
 		rig_peer_cmd(c, &g->info, in);
+		break;
+	case P3_OP_LIST:
+		c->listed = NULL;
 		break;
 	}
 }

@@ -230,7 +230,11 @@ static void peer_down(uint32_t index, enum p3_peer_end end)
 	struct p3_peer_info info = {.node = index,
 		.incarnation = rig.nic->peer[index].incarnation,
 		.end = end};
-	p3_nic_peer_down(rig.nic, &info);
+	if (p3_nic_peer_down(rig.nic, &info))
+		return;
+	info.now = true;
+	if (!p3_nic_peer_down(rig.nic, &info))
+		abort();
 }
 
 /* The credits and rings of both sides are for each other's present lives. */
@@ -424,6 +428,11 @@ static void raise_self(void)
 }
 
 /* The answer is a command as others are. */
+static void hear_of_held(void *arg)
+{
+	(void)arg;
+}
+
 static void hear_question(void *arg, uint32_t question)
 {
 	(void)arg;
@@ -449,7 +458,9 @@ void rig_start(struct input *in)
 		.bulk = !(how & 2),
 		.base_lanes_only = (how & 12) == 12,
 		.pending_limit = 64 << 20,
-		.ask = how & 32 ? hear_question : NULL};
+		.ask = how & 32 ? hear_question : NULL,
+		.hold = how & 64 ? hear_of_held : NULL,
+		.hold_ns = 1};
 	rig.now = 1000000000;
 	rig.fickle = false;
 	rig.reads_allowed = (how & 12) == 8 ? in_u8(in) % 4 : UINT32_MAX;
@@ -558,6 +569,10 @@ void rig_stop(void)
 		peer_down(i, i == RIG_NODE ? P3_PEER_LEFT : P3_PEER_DIED);
 	while (n->told != n->asked)
 		p3_nic_peer_told(n, n->asked);
+	struct p3_on_hold held;
+	rig.now++;
+	p3_nic_held(n, &held);
+	expect("requests that are held", held.n, 0);
 	check_idle(n);
 	check_objects(n);
 	host_check();

@@ -126,7 +126,7 @@ static void come_late(void)
 	mp_end();
 }
 
-/* stays: until rank 0 has seen what it wants. */
+/* stays: until rank 0 comes to the second barrier. */
 static void never_come(bool stays)
 {
 	int most;

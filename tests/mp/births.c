@@ -6,8 +6,10 @@
  * one rank 1, and rank 1 sends to rank 2 at once: one put without acknowledgement nor
  * events, which nobody would miss.  What yod says reaches rank 1 SLOW_MS late: recvmsg()
  * is this program's; so is sendmsg(), which has no memory for every other packet of the
- * library's thread there.  Rank 3 never comes; what is sent to it ends without failure,
- * but only when yod has said that there is no such node.
+ * library's thread there.  Rank 3 never comes; under PTL3_ABSENT=drop a put to it ends
+ * without failure, but only when yod has said that there is no such node.
+ *
+ *	births [hold]	without the word PTL3_ABSENT is drop
  */
 #include "mp.h"
 
@@ -15,12 +17,15 @@
 
 #include <dlfcn.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 enum { SLOW_MS = 150, BITS = 1, ROUNDS = 3, PID = 77 };
 
 static volatile bool slow; /* whether a call of the library comes late is all it says */
+static bool holds;         /* messages for nodes that have yet to join */
 static volatile unsigned refused;  /* packets */
 static ptl_handle_ni_t ni[ROUNDS]; /* that are spoken through */
 static ptl_handle_eq_t eq[ROUNDS]; /* where is listened */
@@ -143,7 +148,8 @@ static void answer(void)
 		hear(i);
 		tell(2, i);
 	}
-	send_into_the_void();
+	if (!holds)
+		send_into_the_void();
 }
 
 static void come(void)
@@ -170,9 +176,11 @@ static void open_all(void)
 	eq[1] = eq[0];
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	int most;
+	holds = argc > 1 && strcmp(argv[1], "hold") == 0;
+	setenv("PTL3_ABSENT", holds ? "hold" : "drop", 1);
 	mp_ok(PtlInit(&most));
 	mp.rank = (unsigned)cnos_get_rank();
 	if (mp.rank < 2)

@@ -533,7 +533,7 @@ static void count_events(ptl_handle_eq_t eq, ptl_event_kind_t kind, unsigned n, 
 	}
 }
 
-/* Of a peer that is not there yet: what was sent first is taken first */
+/* To a peer that is not there yet: messages arrive in the order of their calls */
 HAND_CASE(message_waits_for_a_peer_that_has_yet_to_join, 2)
 {
 	UNUSED_ARGS;
@@ -714,8 +714,8 @@ static void wait_for_passes(void)
 		sleep_ms(1);
 }
 
-/* What comes before the program has attached its entry waits for it, what comes after it
- * has looked for an event does not */
+/* A message that comes before the program has attached its entry waits for the entry; one
+ * that comes after the program has looked for an event does not */
 static void settle_node(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *arg)
 {
 	UNUSED_ARGS;
@@ -759,8 +759,8 @@ static void message_waits_for_an_interface_to_settle(void **state)
 	gate_free(gate);
 }
 
-/* A program that attaches nothing and never looks: what was sent to it is dropped after a
- * while, and holds up nothing for longer */
+/* A program that attaches nothing and never looks: messages to it are dropped after a
+ * while */
 static void idle_node(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *arg)
 {
 	UNUSED_ARGS;

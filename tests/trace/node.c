@@ -5,7 +5,7 @@
  *	put	 everybody puts 20 messages of all kinds to the next rank, and gets some
  *	killed	 1 and 2 put to 0, one after the other; 1 is killed after its 501st, the
  *		 others go on until the file STOP is there
- *	left	 the same, but 1 ends by exit(0), and others know it as one that left
+ *	left	 the same, but 1 calls PtlFini, and others know it as one that left
  *	dumped	 the same, but 1 dumps core
  *	hostile	 the same, but 1 is not killed: it writes anything into its trace
  */
@@ -52,8 +52,10 @@ static void put_until_death(ptl_handle_md_t md, int sig)
 	for (unsigned i = 1; i < DEATH; i++)
 		put_one(md, 8, 0);
 	mp_put(md, 0, 8, PTL_ACK_REQ, 0, BITS, 0, 0);
-	if (!sig)
+	if (!sig) {
+		PtlFini();
 		exit(0);
+	}
 	kill(getpid(), sig);
 }
 
