@@ -41,7 +41,7 @@ start() {
 	for ((i = n - 1; i >= 0; i--)); do
 		# shellcheck disable=SC2046 # words without blanks
 		env $(variables "$launcher" $i "$n" "$job") \
-			timeout -s KILL 40 "$rank" "$@" >"$dir/$job.$i" 2>&1 &
+			timeout -s KILL 400 "$rank" "$@" >"$dir/$job.$i" 2>&1 &
 		started[i]=$!
 	done
 }
@@ -92,7 +92,7 @@ refused() {
 		shift
 	done
 	shift
-	said=$(env "$@" timeout -s KILL 20 "$rank" all 2 2>&1) && fail "$*: is not refused"
+	said=$(env "$@" timeout -s KILL 200 "$rank" all 2 2>&1) && fail "$*: is not refused"
 	[ "$(grep -c 'p3\[' <<<"$said")" = 1 ] || fail "$*: not one line: $said"
 	for word in "${words[@]}" PTL3_LAUNCHED=off; do
 		grep -qF -- "$word" <<<"$said" || fail "$*: no '$word' in: $said"
@@ -161,7 +161,7 @@ wrong)
 		"SLURM_PROCID=0 SLURM_NTASKS=9 SLURM_JOB_ID=1" \
 		"SLURM_PROCID=0 SLURM_NTASKS=9 SLURM_JOB_ID=1 SLURM_STEP_ID=4294967291"; do
 		# shellcheck disable=SC2086 # words without blanks
-		env $off timeout -s KILL 20 "$rank" left 1 >"$dir/$job" 2>&1 || fail "$off"
+		env $off timeout -s KILL 200 "$rank" left 1 >"$dir/$job" 2>&1 || fail "$off"
 	done
 	said=$(PTL3_LAUNCHED=no "$rank" all 1 2>&1) && fail "PTL3_LAUNCHED=no"
 	grep -q "PTL3_LAUNCHED is 'no'; expected auto, off" <<<"$said" || fail "$said"
@@ -173,7 +173,7 @@ clash)
 		sleep 0.02
 	done
 	# shellcheck disable=SC2046 # words without blanks
-	said=$(env $(variables pmi 0 2 "$job") timeout -s KILL 20 "$rank" stay 2 2>&1) &&
+	said=$(env $(variables pmi 0 2 "$job") timeout -s KILL 200 "$rank" stay 2 2>&1) &&
 		fail "one rank twice: $said"
 	grep -q "rank 0 of the job .* is process [0-9]* already" <<<"$said" || fail "$said"
 	ends 0 0

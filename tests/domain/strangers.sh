@@ -59,7 +59,7 @@ fds() {
 # Somebody comes, puts to the member, and goes.
 others_come() {
 	local said
-	said=$(echo "put 2130706433 4000 50000 0 5000" | timeout 20 "$meet" member 4001 |
+	said=$(echo "put 2130706433 4000 50000 0 5000" | timeout 200 "$meet" member 4001 |
 		tail -1)
 	[ "$said" = acked ] || fail "$1: a newcomer's put is '$said'"
 }

@@ -30,7 +30,7 @@ for ((i = 0; i < times; i++)); do
 			# The same addresses in the next program, if that can be had.
 			setarch -R true 2>/dev/null && same="setarch -R" || same=
 			# shellcheck disable=SC2086
-			start env "PTL3_FAULT=$rule" $same timeout 30 "$P3_YOD" -sz 2 --timeout 20 \
+			start env "PTL3_FAULT=$rule" $same timeout 300 "$P3_YOD" -sz 2 --timeout 200 \
 				"$FAULT_BIN/fault_ends" $how
 			wait "$pid"
 			status=$?

@@ -40,7 +40,7 @@ woke() { # how often they began to run after a sleep
 
 measure() { # wait or sleep
 	local before after percent k wakes
-	start "$P3_YOD" -sz 4 --timeout 30 "$MP_BIN/mp_idle" "$1" 7
+	start "$P3_YOD" -sz 4 --timeout 300 "$MP_BIN/mp_idle" "$1" 7
 	for ((k = 0; k < 100; k++)); do
 		grep -q idle "$dir/out" && break
 		sleep 0.05

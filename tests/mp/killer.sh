@@ -50,8 +50,7 @@ same_as_before() {
 	done
 	[ "$(free_hugepages)" -ge "$pages" ] || others_run ||
 		fail "run $i ($what): $(free_hugepages) free hugepages, $pages before"
-	[ "$(ls -A /dev/shm)" = "$shm" ] ||
-		fail "run $i ($what): /dev/shm: $(ls -A /dev/shm)"
+	[ "$(ours_in_shm)" = "$shm" ] || fail "run $i ($what): /dev/shm: $(ours_in_shm)"
 }
 
 # Did a node complain?  One that is starting while its launcher dies may.
@@ -72,11 +71,11 @@ one_run() {
 	local keep=
 	[ $((i % 2)) = 0 ] || keep=--keep-going
 	pages=$(free_hugepages)
-	shm=$(ls -A /dev/shm)
+	shm=$(ours_in_shm)
 	ms=$((RANDOM % 300))
 	which=$((RANDOM % 6))
 	# shellcheck disable=SC2086
-	start "$P3_YOD" -sz 4 --timeout 30 $keep "$MP_BIN/mp_traffic"
+	start "$P3_YOD" -sz 4 --timeout 300 $keep "$MP_BIN/mp_traffic"
 	sleep "$(printf '0.%03d' "$ms")"
 	until pick_victim "$which" && [ -n "$victim" ]; do
 		kill -0 "$pid" 2>/dev/null || break

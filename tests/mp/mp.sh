@@ -37,6 +37,11 @@ start() { # a command in the background; its pid in $pid
 	pid=$!
 }
 
+# Names below /dev/shm that the library could have made; other programs have files there, too.
+ours_in_shm() {
+	find /dev/shm -mindepth 1 -maxdepth 1 \( -name 'ptl3*' -o -name 'p3*' \) -printf '%f\n' | sort
+}
+
 marked() { # pids of the job
 	grep -slaF "MP_MARK=$mark" /proc/[0-9]*/environ | tr -dc '0-9\n'
 }
@@ -54,7 +59,7 @@ nothing_left() { # seconds
 succeeds() { # what, command...
 	local what=$1
 	shift
-	run timeout 60 "$@"
+	run timeout 600 "$@"
 	[ $status = 0 ] || fail "$what: status $status"
 }
 

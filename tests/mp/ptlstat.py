@@ -27,7 +27,7 @@ def fail(what):
 
 
 def start(nodes, scene, *options, env=None):
-    command = [YOD, '-sz', str(nodes), '--timeout', '100', *options, HANG, scene]
+    command = [YOD, '-sz', str(nodes), '--timeout', '1000', *options, HANG, scene]
     job = subprocess.Popen(command, env={**os.environ, **(env or {})},
                            stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     started.append(job)
@@ -36,7 +36,7 @@ def start(nodes, scene, *options, env=None):
 
 def ptlstat(*words, expected=0):
     run = subprocess.run([PTLSTAT, *map(str, words)], capture_output=True, text=True,
-                         timeout=60)
+                         timeout=600)
     if run.returncode != expected:
         fail(f'ptlstat {words}: status {run.returncode}: {run.stdout}{run.stderr}')
     return run.stdout + run.stderr
@@ -70,7 +70,7 @@ def end(*jobs):
         if job.poll() is None:
             job.send_signal(signal.SIGTERM)
     for job in jobs:
-        job.wait(timeout=60)
+        job.wait(timeout=600)
 
 
 # ---- why ----
@@ -182,7 +182,7 @@ def check_talk(job):
     many = [subprocess.Popen([PTLSTAT, '-i', '0.1', '-c', '3', str(job.pid)],
                              stdout=subprocess.PIPE, text=True) for _ in range(12)]
     for one in many:
-        out, _ = one.communicate(timeout=60)
+        out, _ = one.communicate(timeout=600)
         if one.returncode or len(re.findall(r'^ +15 ', out, re.M)) != 3:
             fail(f'twelve at once: {out}')
 
@@ -241,14 +241,14 @@ def check_stopped_looker(job):
     picture(job.pid)
     end(job)
     looker.send_signal(signal.SIGCONT)
-    if looker.wait(timeout=60) != 1:
+    if looker.wait(timeout=600) != 1:
         fail('a looker ends with the job')
 
 
 def check_yod_killed(job):
     until('the job is there', lambda: is_there(job))
     os.kill(picture(job.pid)[0]['yod'], signal.SIGKILL)
-    job.wait(timeout=60)
+    job.wait(timeout=600)
     said = ptlstat(job.pid, expected=1)
     if 'no job of this user' not in said or 'whose yod was killed is gone' not in said:
         fail(f'yod killed: {said}')
@@ -279,7 +279,7 @@ def check_full():
     for words in ([], ['conf'], ['--json'], ['--help']):
         with open('/dev/full', 'wb') as full:
             run = subprocess.run([PTLSTAT, *words], stdout=full, stderr=subprocess.PIPE,
-                                 text=True, timeout=60)
+                                 text=True, timeout=600)
         if run.returncode != 1 or 'standard output' not in run.stderr:
             fail(f'{words} to a full place: {run.returncode}, {run.stderr}')
 

@@ -13,7 +13,7 @@ export PS1='> '
 tty() {
 	local what=$1 want=$2
 	shift 2
-	run timeout 60 "$YOD_TTY" "$@"
+	run timeout 600 "$YOD_TTY" "$@"
 	[ "$status" = "$want" ] || fail "$what: status $status"
 	nothing_left 5
 }

@@ -16,7 +16,7 @@ soak_program(soak soak.c)
 
 # soak_job(name seconds nodes program arguments...)
 function(soak_job name seconds nodes program)
-  math(EXPR limit "${seconds} * ${P3_TEST_SCALE} - 1")
+  p3_job_limit(limit ${seconds})
   p3_add_test(stress_${name} stress ${seconds} $<TARGET_FILE:yod> -sz ${nodes}
     --timeout ${limit} $<TARGET_FILE:stress_${program}> ${ARGN})
   set_tests_properties(stress_${name} PROPERTIES RUN_SERIAL TRUE)
