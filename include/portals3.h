@@ -518,7 +518,8 @@ void PtlFini(void);
  *			written
  * PTL_IFACE_INVALID	iface is unknown or cannot be opened; or the domain cannot be
  *			entered (reported on stderr)
- * PTL_PID_INVALID	pid is out of range, or is another process's
+ * PTL_PID_INVALID	pid is out of range, or is another process's, or another process
+ *			is the rank that a launcher says (reported on stderr)
  * PTL_NO_SPACE		no memory, or max_interfaces in use already
  * PTL_SEGV		ni_handle is NULL
  *

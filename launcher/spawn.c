@@ -144,8 +144,10 @@ static int set_trace(void)
 	return setenv(p3_conf_row(P3_CONF_TRACE)->name, text, 1) ? -errno : 0;
 }
 
+/* PTL3_LAUNCHED=off of the user is for other launchers: yod's nodes are ranks. */
 int p3_spawn_environment(const struct p3_spawn_conf *conf)
 {
+	unsetenv(p3_conf_row(P3_CONF_LAUNCHED)->name);
 	int rc = set_map("PTL_NIDMAP", conf->size, conf->nid_base);
 	if (!rc)
 		rc = set_map("PTL_PIDMAP", conf->size, P3_JOB_PID_BASE);

@@ -830,11 +830,25 @@ static int start_life(struct p3_node *node)
 	return -rc;
 }
 
+/* Find yod.  Return 0, also without one, or -EINVAL after a line. */
+static int find_yod(struct p3_node *node)
+{
+	if (node->harness || node->welcomed)
+		return 0;
+	int rc = p3_launched_is_asked();
+	int sock = rc > 0 ? inherited_socket() : -1;
+	rc = rc < 0 ? rc : 0;
+	if (sock >= 0)
+		rc = p3_launched_claim(sock);
+	node->sock = rc ? -1 : sock;
+	return rc;
+}
+
 int p3_job_begin(struct p3_node *node)
 {
-	if (!node->harness && !node->welcomed)
-		node->sock = inherited_socket();
-	int rc = node->sock < 0 ? be_without_yod(node) : 0;
+	int rc = find_yod(node);
+	if (!rc && node->sock < 0)
+		rc = be_without_yod(node);
 	if (!rc && node->sock >= 0 && !node->welcomed)
 		rc = say_hello(node);
 	if (!rc)

@@ -5,6 +5,7 @@
 #include "shm/log.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -194,8 +195,7 @@ static int read_job(const struct launcher *l, struct p3_launched *out)
 	return rc;
 }
 
-/* 1, 0, or -EINVAL: it is neither word. */
-static int is_asked(void)
+int p3_launched_is_asked(void)
 {
 	char line[400];
 	uint64_t off;
@@ -212,10 +212,41 @@ int p3_launched_read(struct p3_launched *out)
 {
 	if (getenv(P3_JOB_ENV) || p3_conf_text(P3_CONF_DOMAIN))
 		return 0;
-	int rc = is_asked();
+	int rc = p3_launched_is_asked();
 	const struct launcher *l = rc > 0 ? find() : NULL;
 	if (!l)
 		return rc < 0 ? rc : 0;
 	rc = read_job(l, out);
 	return rc ? rc : 1;
+}
+
+/* ---- one process of a rank ---- */
+
+static struct flock whole_socket(void)
+{
+	return (struct flock){.l_type = F_WRLCK, .l_whence = SEEK_SET};
+}
+
+/* Lock the socket.  Return false if another process has done so, and which. */
+static bool lock_socket(int sock, pid_t *holder_out)
+{
+	struct flock mine = whole_socket(), theirs = whole_socket();
+	if (fcntl(sock, F_SETLK, &mine) == 0 || (errno != EAGAIN && errno != EACCES))
+		return true; /* A kernel that locks no sockets keeps no rank waiting. */
+	*holder_out = 0;
+	if (fcntl(sock, F_GETLK, &theirs) != 0)
+		return true;
+	*holder_out = theirs.l_pid;
+	return theirs.l_type == F_UNLCK && lock_socket(sock, holder_out);
+}
+
+int p3_launched_claim(int sock)
+{
+	pid_t holder;
+	const char *rank = text_of("PTL_MY_RID");
+	if (lock_socket(sock, &holder))
+		return 0;
+	p3_error("rank %.20s of this job of yod is process %d already; " P3_LAUNCHED_ONE,
+		rank ? rank : "?", (int)holder);
+	return -EINVAL;
 }

@@ -27,4 +27,23 @@ struct p3_launched {
  * -EINVAL: it makes no sense, or not all ranks are on this host; that has been said. */
 int p3_launched_read(struct p3_launched *out);
 
+/* Return 1 if the process is to be the rank that a launcher says, 0 if it is not
+ * (PTL3_LAUNCHED=off), or -EINVAL after a line: the setting has another value. */
+int p3_launched_is_asked(void);
+
+/*
+ * Make this process the one that speaks through the socket to yod, until it ends or
+ * becomes another program.  Processes that were forked before PtlInit share the socket,
+ * and each would take what yod sends to another one, so a record lock, which no child
+ * inherits, says which of them it is.  Return 0, or -EINVAL after a line: another process
+ * is the rank.
+ */
+int p3_launched_claim(int sock);
+
+/* The remedy, for both kinds of launchers. */
+#define P3_LAUNCHED_ONE                                                                  \
+	"start one process of a rank at a time, or set PTL3_LAUNCHED=off for those "     \
+	"that "                                                                          \
+	"are none of the ranks"
+
 #endif

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "lib/launched.h"
 #include "lib/meetin.h"
 #include "shm/fd.h"
 #include "shm/log.h"
@@ -72,9 +73,8 @@ static int take_slot(struct p3_meeting *m, int *fd_out)
 		return p3_domain_take_slot(&m->place, m->node->capacity, fd_out);
 	int rc = p3_domain_take_this_slot(&m->place, rank, fd_out, &holder);
 	if (rc == -EADDRINUSE)
-		p3_error("rank %u of the job in the domain %s is process %u already; "
-			 "start one process of a rank at a time, or set "
-			 "PTL3_LAUNCHED=off for those that are none of the ranks",
+		p3_error("rank %u of the job in the domain %s is process %u "
+			 "already; " P3_LAUNCHED_ONE,
 			rank, m->place.path, holder);
 	return rc;
 }

@@ -211,6 +211,8 @@ static int ni_init(
 	if (first && p3_conf_read(&conf))
 		return PTL_FAIL;
 	int rc = first ? p3_job_enter(node) : 0;
+	if (rc == -EADDRINUSE)
+		return PTL_PID_INVALID;
 	if (rc)
 		return rc == -EINVAL || p3_job_passes(rc) ? PTL_NO_SPACE
 							  : PTL_IFACE_INVALID;

@@ -154,7 +154,8 @@ static const struct p3_conf_row rows[P3_CONF_ROWS] = {
 		.range = "auto|off",
 		.usual = "auto",
 		.help = "auto: rank, size and job of what mpirun, PMI, PMIx or srun has "
-			"started, unless PTL3_DOMAIN is set; off: started by hand"},
+			"started, unless PTL3_DOMAIN is set; off: started by hand. yod "
+			"does not hand it on, but a rank's child may set it"},
 	[P3_CONF_ABSENT] = {.name = "PTL3_ABSENT",
 		.kind = P3_CONF_FORM,
 		.range = "hold, hold:60, drop ...",
