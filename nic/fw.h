@@ -731,8 +731,9 @@ uint32_t p3_this_thread(void);
 
 int p3_host_create(struct p3_nic *n);
 void *p3_host_alloc(struct p3_nic *n, uint64_t len); /* host side, zeroed */
+/* A ring with so many records, or NULL; its numbers go on, or its tail is 0. */
 struct p3_evq_ring *p3_host_ring(struct p3_nic *n, uint32_t records);
-/* life: as it was when the ring was in use for certain. */
+/* Nobody takes from it any more.  life: as it was when the ring was surely in use. */
 void p3_host_ring_free(
 	struct p3_nic *n, struct p3_evq_ring *ring, uint32_t records, uint64_t life);
 void p3_host_drop(struct p3_nic *n);

@@ -1,17 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The host segment: mailbox, event rings, pendings.  Host threads allocate from it,
- * never the firmware.  When hugepages run out a second segment of ordinary pages
- * carries on.
+ * never the firmware.  When it is full or hugepages run out, a second segment of ordinary
+ * pages carries on if the first one had hugepages.
  *
  *	0	mailbox
- *	...	arena: rings (kept by size when freed), chunks of pendings
+ *	...	arena: records of rings, heads of rings, chunks of pendings
+ *
+ * Extents of freed records are split and merged, so that they serve rings of any size,
+ * and chunks.  Heads of rings are kept by size and serve nothing else (shm/evq.h); chunks
+ * belong to a table and are never freed.
  */
 #include "nic/fw.h"
 #include "shm/footprint.h"
 
 #include <errno.h>
 #include <string.h>
+
+#define FIRST_HEADS 64u /* of rings; four pages */
 
 static int create(struct p3_nic *n)
 {
@@ -49,7 +55,86 @@ void p3_host_drop(struct p3_nic *n)
 		if (n->host_seg[i].fd >= 0)
 			p3_seg_destroy(&n->host_seg[i]);
 	memset(n->free_rings, 0, sizeof n->free_rings);
+	memset(n->free_extents, 0, sizeof n->free_extents);
+	n->heads_made = n->heads_left = 0;
 	pthread_mutex_unlock(&n->arena_lock);
+}
+
+/* ---- extents, with arena_lock held ---- */
+
+/*
+ * Free memory below host_used, described at its own start.  The list is in the order of
+ * addresses, and no two extents of it touch.  Late readers of a ring that was there may
+ * load any word (shm/evq.h), so all stores here are atomic.
+ */
+struct p3_extent {
+	_Atomic(struct p3_extent *) next;
+	p3_a64 len;
+};
+
+static char *end_of(struct p3_extent *e)
+{
+	return (char *)e + p3_get(&e->len);
+}
+
+static void wipe(void *p, uint64_t len)
+{
+	p3_a64 *word = p;
+	for (uint64_t i = 0; i < len / sizeof *word; i++)
+		p3_set(&word[i], 0);
+}
+
+/* From the smallest extent that is large enough, its end; or NULL. */
+static void *reuse(struct p3_nic *n, int which, uint64_t len)
+{
+	_Atomic(struct p3_extent *) *at = &n->free_extents[which], *to_best = NULL;
+	struct p3_extent *e, *best = NULL;
+	for (; (e = p3_get(at)); at = &e->next)
+		if (p3_get(&e->len) >= len &&
+			(!best || p3_get(&e->len) < p3_get(&best->len))) {
+			to_best = at;
+			best = e;
+		}
+	if (!best)
+		return NULL;
+	p3_set(&best->len, p3_get(&best->len) - len);
+	if (!p3_get(&best->len))
+		p3_set(to_best, p3_get(&best->next));
+	return end_of(best);
+}
+
+/* One extent of both, if they touch; the first of them may be NULL. */
+static bool merge(struct p3_extent *e, struct p3_extent *next)
+{
+	if (!e || !next || end_of(e) != (char *)next)
+		return false;
+	p3_set(&e->len, p3_get(&e->len) + p3_get(&next->len));
+	p3_set(&e->next, p3_get(&next->next));
+	return true;
+}
+
+static void give_back(struct p3_nic *n, int which, void *p, uint64_t len)
+{
+	_Atomic(struct p3_extent *) *at = &n->free_extents[which], *to_before = at;
+	struct p3_extent *e = p, *before = NULL, *next;
+	while ((next = p3_get(at)) && next < e) {
+		to_before = at;
+		before = next;
+		at = &next->next;
+	}
+	p3_set(&e->len, len);
+	p3_set(&e->next, next);
+	p3_set(at, e);
+	(void)merge(e, next);
+	if (merge(before, e)) {
+		e = before;
+		at = to_before;
+	}
+	char *end = (char *)n->host_seg[which].base + n->host_used[which];
+	if (end_of(e) == end) { /* and nothing in use is above it */
+		n->host_used[which] -= p3_get(&e->len);
+		p3_set(at, NULL);
+	}
 }
 
 static void *carve(struct p3_nic *n, int which, uint64_t len)
@@ -59,6 +144,12 @@ static void *carve(struct p3_nic *n, int which, uint64_t len)
 		return NULL;
 	n->host_used[which] = off + len;
 	return (char *)n->host_seg[which].base + off;
+}
+
+static void *get_from(struct p3_nic *n, int which, uint64_t len)
+{
+	void *p = reuse(n, which, len);
+	return p ? p : carve(n, which, len);
 }
 
 static bool have_second(struct p3_nic *n)
@@ -78,14 +169,33 @@ static bool have_second(struct p3_nic *n)
 	return false;
 }
 
+/* Whole pages, with anything in them. */
+static void *get(struct p3_nic *n, uint64_t len)
+{
+	bool here = n->host_seg[0].fd >= 0;
+	void *p = here ? get_from(n, 0, len) : NULL;
+	if (!p && here && have_second(n))
+		p = get_from(n, 1, len);
+	return p;
+}
+
+static void give(struct p3_nic *n, void *p, uint64_t len)
+{
+	const struct p3_seg *first = &n->host_seg[0];
+	uint64_t at = (uint64_t)((char *)p - (char *)first->base);
+	give_back(n, at < first->len ? 0 : 1, p, len);
+}
+
+/* ---- what others see ---- */
+
 void *p3_host_alloc(struct p3_nic *n, uint64_t len)
 {
 	int saved = errno;
+	len = p3_round_up(len, P3_PAGE);
 	pthread_mutex_lock(&n->arena_lock);
-	bool here = n->host_seg[0].fd >= 0;
-	void *p = here ? carve(n, 0, len) : NULL;
-	if (!p && here && have_second(n))
-		p = carve(n, 1, len);
+	void *p = get(n, len);
+	if (p)
+		wipe(p, len);
 	pthread_mutex_unlock(&n->arena_lock);
 	errno = saved;
 	return p;
@@ -104,32 +214,74 @@ struct p3_eq *p3_host_unburied(struct p3_nic *n, struct p3_eq *more)
 	return were;
 }
 
-/* Freed rings are linked through their first word. */
-static struct p3_evq_ring *kept_ring(struct p3_nic *n, uint32_t records)
+static uint64_t bytes_of_records(uint32_t records)
+{
+	return p3_round_up(p3_evq_bytes(records), P3_PAGE);
+}
+
+/* Heads that serve no ring. */
+static void keep_head(struct p3_nic *n, struct p3_evq_ring *ring, uint32_t records)
 {
 	struct p3_evq_ring **list = &n->free_rings[p3_log2(records)];
-	pthread_mutex_lock(&n->arena_lock);
-	struct p3_evq_ring *ring = *list;
-	if (ring)
-		*list = (struct p3_evq_ring *)(uintptr_t)ring->pad0[0];
-	pthread_mutex_unlock(&n->arena_lock);
-	return ring;
+	p3_set(&ring->next_free, (uintptr_t)*list);
+	*list = ring;
+}
+
+/* Memory for twice as many as the last time: it stays where it is for good, and few
+ * pieces of it leave the rest of the arena whole. */
+static bool make_heads(struct p3_nic *n)
+{
+	uint32_t many = n->heads_made ? 2 * n->heads_made : FIRST_HEADS;
+	struct p3_evq_ring *head = get(n, many * sizeof *head);
+	if (!head)
+		return false;
+	wipe(head, many * sizeof *head);
+	n->new_heads = head;
+	n->heads_made = n->heads_left = many;
+	return true;
+}
+
+static struct p3_evq_ring *get_head(struct p3_nic *n, uint32_t records)
+{
+	struct p3_evq_ring **list = &n->free_rings[p3_log2(records)], *head = *list;
+	if (head) {
+		*list = (struct p3_evq_ring *)(uintptr_t)p3_get(&head->next_free);
+		return head;
+	}
+	if (!n->heads_left && !make_heads(n))
+		return NULL;
+	n->heads_left--;
+	return n->new_heads++;
+}
+
+static struct p3_evq_ring *get_ring(struct p3_nic *n, uint32_t records)
+{
+	struct p3_evq_ring *ring = get_head(n, records);
+	struct p3_event_record *rec = ring ? get(n, bytes_of_records(records)) : NULL;
+	if (rec)
+		p3_release(&ring->rec, rec);
+	else if (ring)
+		keep_head(n, ring, records);
+	return rec ? ring : NULL;
 }
 
 struct p3_evq_ring *p3_host_ring(struct p3_nic *n, uint32_t records)
 {
-	struct p3_evq_ring *ring = kept_ring(n, records);
-	return ring ? ring : p3_host_alloc(n, p3_evq_bytes(records));
+	int saved = errno;
+	pthread_mutex_lock(&n->arena_lock);
+	struct p3_evq_ring *ring = get_ring(n, records);
+	pthread_mutex_unlock(&n->arena_lock);
+	errno = saved;
+	return ring;
 }
 
 void p3_host_ring_free(
 	struct p3_nic *n, struct p3_evq_ring *ring, uint32_t records, uint64_t life)
 {
-	struct p3_evq_ring **list = &n->free_rings[p3_log2(records)];
 	pthread_mutex_lock(&n->arena_lock);
 	if (life == p3_get(&n->life)) {
-		ring->pad0[0] = (uintptr_t)*list;
-		*list = ring;
+		give(n, p3_get(&ring->rec), bytes_of_records(records));
+		keep_head(n, ring, records);
 	}
 	pthread_mutex_unlock(&n->arena_lock);
 }

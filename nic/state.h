@@ -378,7 +378,11 @@ struct p3_nic {
 	/* all else */
 	uint32_t nsoon;
 	struct p3_soon soon[P3_STAGES];
-	struct p3_evq_ring *free_rings[32]; /* by log2 of their size; arena_lock */
+	struct p3_evq_ring *free_rings[32]; /* heads, by log2 of their size; arena_lock */
+	struct p3_evq_ring *new_heads;      /* of no size yet; arena_lock */
+	uint32_t heads_made, heads_left;    /* the last time, and of these; arena_lock */
+	_Atomic(struct p3_extent *)
+		free_extents[2]; /* of the host segments; arena_lock */
 	struct p3_xfer_slot *xfer;
 	struct p3_pull *pull; /* the shared pool */
 	uint64_t arena_used;

@@ -13,12 +13,15 @@ static void share_from_the_start(struct p3_evq_rx *rx)
 static void format_at(struct p3_evq_ring *ring, uint32_t n, uint64_t start,
 	struct p3_evq_tx *tx, struct p3_evq_rx *rx)
 {
+	struct p3_event_record *rec = p3_get(&ring->rec);
 	for (uint32_t i = 0; i < n; i++)
-		p3_set(&ring->rec[i].sequence, P3_EVQ_BUSY);
+		p3_set(&rec[i].sequence, P3_EVQ_BUSY);
 	p3_release(&ring->head, start); /* EVQ.3 */
 	p3_set(&ring->tail, start);
-	*tx = (struct p3_evq_tx){.ring = ring, .tail = start, .head_seen = start, .n = n};
+	*tx = (struct p3_evq_tx){
+		.ring = ring, .rec = rec, .tail = start, .head_seen = start, .n = n};
 	rx->ring = ring;
+	rx->rec = rec;
 	rx->n = n;
 	p3_release(&rx->where,
 		(uint64_t)(uintptr_t)ring | (uint64_t)__builtin_ctz(n)); /* EVQ.5 */
@@ -40,7 +43,7 @@ void p3_evq_format(struct p3_evq_ring *ring, uint32_t n, uint64_t life,
 void p3_evq_reformat(
 	struct p3_evq_ring *ring, uint32_t n, struct p3_evq_tx *tx, struct p3_evq_rx *rx)
 {
-	format_at(ring, n, p3_get(&ring->tail) + n, tx, rx);
+	format_at(ring, n, p3_get(&ring->head) + n, tx, rx);
 }
 
 void p3_evq_make_room(struct p3_evq_tx *q, struct p3_event_record *rec)
@@ -65,17 +68,23 @@ static uint64_t step(struct p3_evq_place at, uint64_t head, uint64_t *sequence)
 		return head + (unread - at.n);
 	if (unread < at.n)
 		return head;
-	*sequence = p3_acquire(&at.ring->rec[head & (at.n - 1)].sequence); /* EVQ.1 */
+	*sequence = p3_acquire(&at.rec[head & (at.n - 1)].sequence); /* EVQ.1 */
 	return *sequence == P3_EVQ_BUSY ? head + 1 : head;
 }
 
-/* One look at the queue from head; *head_out is the event found. */
+/*
+ * One look at the queue from head; *head_out is the event found.  Once the head in the
+ * ring is another one, what is found is not the caller's to take, and no look goes on:
+ * the records may hold anything for as long as they like.
+ */
 static enum p3_evq_got look(struct p3_evq_place at, uint64_t head,
 	uint64_t w[P3_EVQ_WORDS], uint64_t *head_out)
 {
+	const uint64_t first = head;
 	enum p3_evq_got got = P3_EVQ_EVENT;
+	*head_out = head;
 	for (;;) {
-		struct p3_event_record *rec = &at.ring->rec[head & (at.n - 1)];
+		const struct p3_event_record *rec = &at.rec[head & (at.n - 1)];
 		uint64_t seq = p3_acquire(&rec->sequence); /* EVQ.1 */
 		if (seq == head + 1 && p3_evq_copy(rec, head, w)) {
 			*head_out = head;
@@ -86,6 +95,8 @@ static enum p3_evq_got look(struct p3_evq_place at, uint64_t head,
 			return P3_EVQ_EMPTY;
 		if (next != head)
 			got = P3_EVQ_LOST;
+		if (p3_acquire(&at.ring->head) != first) /* EVQ.5 */
+			return got;
 		head = next;
 	}
 }
@@ -131,7 +142,7 @@ static enum p3_evq_got get_owned(
 	struct p3_evq_rx *q, uint64_t w[P3_EVQ_WORDS], uint64_t *sequence_out)
 {
 	uint64_t found;
-	struct p3_evq_place at = {q->ring, q->n};
+	struct p3_evq_place at = {q->ring, q->rec, q->n};
 	enum p3_evq_got got = look(at, p3_get(&at.ring->head), w, &found);
 	if (got != P3_EVQ_EMPTY) {
 		p3_release(&at.ring->head, found + 1); /* EVQ.3 */
@@ -182,6 +193,15 @@ bool p3_evq_may_get(struct p3_evq_rx *q, uint32_t thread)
 	return try_to_share(q);
 }
 
+/*
+ * Nobody moves the head by a plain store any more, and no number up to the tail was ever
+ * beyond it: a late reader's compare-and-swap fails from here on.
+ */
+static void end_numbers(struct p3_evq_rx *q)
+{
+	p3_release(&q->ring->head, p3_get(&q->ring->tail) + q->n); /* EVQ.5 */
+}
+
 void p3_evq_retire(struct p3_evq_rx *q, uint32_t thread)
 {
 	p3_release(&q->name, 0); /* EVQ.5 */
@@ -189,6 +209,7 @@ void p3_evq_retire(struct p3_evq_rx *q, uint32_t thread)
 	if (owner && owner != thread && owner != P3_EVQ_NOBODY)
 		p3_set(&q->late, 1);
 	revoke_bias(q);
+	end_numbers(q);
 }
 
 enum p3_evq_got p3_evq_get(struct p3_evq_rx *q, uint64_t name, uint32_t thread,

@@ -4,6 +4,11 @@
  *
  *	firmware  --post-->  [ record 0 .. record n-1 ]  --get-->  host threads
  *
+ * The head of a ring (tail, head, where its records lie) and its records are separate.
+ * A head serves rings of one size as long as the memory lives, and its numbers only grow,
+ * so that a reader that was stopped in the middle of a get can spoil nothing.  The memory
+ * of the records may become anything once the queue has ended.
+ *
  * A record is 15 words and a sequence word, moved word by word with atomics.  Event
  * number i (free-running) lies in record i mod n and has sequence i + 1.  A full
  * queue overwrites the oldest unread event and holds nothing up; a reader that was
@@ -32,12 +37,14 @@
  * all move the head by compare-and-swap.
  *	EVQ.4	shared: revoker stores, fences heavily, loads inside;
  *		owner: stores inside, fences lightly, loads shared
- *	EVQ.5	name: retire releases 0, before the ring's memory can be formatted anew
- *		(head is released then) and before the queue's place gets another ring
- *		(where is released then) and name -> a reader that saw the new head, or
- *		the new ring, acquires another name than its own.  An owner that was told
- *		to share is not waited for; so it looks at shared first: 0 of the next
- *		queue (released then, too) means another name
+ *	EVQ.5	name: retire releases 0, then a head that no reader has seen, both before
+ *		the records' memory can become anything else, before the head's next ring
+ *		(head is released again then), and before the queue's place gets another
+ *		ring (where is released then) and name -> a reader that saw the new head,
+ *		or the new ring, acquires another name than its own; and a reader that
+ *		copied something else from that memory finds that the head has changed.
+ *		An owner that was told to share is not waited for; so it looks at shared
+ *		first: 0 of the next queue (released then, too) means another name
  *	EVQ.6	late: a reader that revokes stores it, then shared; who formats the place
  *		for the next queue stores shared, fences, loads late.  So what a reader
  *		that slept stores in shared is about that queue's owner, or it has none
@@ -74,20 +81,25 @@ struct p3_event_record {
 	p3_a64 sequence;
 };
 
-/* At the start of the ring's memory: one line for each writer. */
+typedef _Atomic(struct p3_event_record *) p3_evq_records;
+
+/* The head of a ring: one line for each writer. */
 struct p3_evq_ring {
-	p3_a64 tail; /* (firmware) events posted */
-	uint64_t pad0[15];
-	p3_a64 head; /* (hosts) events read */
-	uint64_t pad1[15];
-	struct p3_event_record rec[];
+	p3_a64 tail;      /* (firmware) events posted */
+	p3_a64 next_free; /* for whoever keeps heads without a ring */
+	uint64_t pad0[14];
+	p3_a64 head;        /* (hosts) events read */
+	p3_evq_records rec; /* set before the ring is formatted */
+	uint64_t pad1[14];
 };
 
 _Static_assert(sizeof(struct p3_event_record) == P3_LINE, "one event, one line pair");
+_Static_assert(sizeof(struct p3_evq_ring) == 2 * P3_LINE, "one line for each writer");
 
 /* Firmware's side. */
 struct p3_evq_tx {
 	struct p3_evq_ring *ring;
+	struct p3_event_record *rec;
 	uint64_t tail;
 	uint64_t head_seen;
 	uint32_t n; /* records, a power of two */
@@ -96,6 +108,7 @@ struct p3_evq_tx {
 /* Hosts' side, in memory that all threads of the process share. */
 struct p3_evq_rx {
 	struct p3_evq_ring *ring;
+	struct p3_event_record *rec;
 	uint32_t n;
 	p3_a32 owner;  /* thread that moves head plainly, 0 none yet */
 	p3_a32 inside; /* the owner is in the middle of a get */
@@ -107,43 +120,51 @@ struct p3_evq_rx {
 
 struct p3_evq_place {
 	struct p3_evq_ring *ring;
+	const struct p3_event_record *rec;
 	uint32_t n;
 };
 
-/* Who comes late finds the ring of the queue before, or of the next one, but whole. */
+/*
+ * A late reader finds the ring of the queue before, or of the next one, but whole: a head
+ * serves rings of one size only, so n records are there wherever rec leads.
+ */
 static inline struct p3_evq_place p3_evq_place(const struct p3_evq_rx *q)
 {
 	uint64_t w = p3_acquire(&q->where); /* EVQ.5 */
-	return (struct p3_evq_place){
-		(struct p3_evq_ring *)(uintptr_t)(w & ~UINT64_C(31)), 1u << (w & 31)};
+	struct p3_evq_ring *ring = (struct p3_evq_ring *)(uintptr_t)(w & ~UINT64_C(31));
+	return (struct p3_evq_place){ring, p3_acquire(&ring->rec), 1u << (w & 31)};
 }
 
 enum p3_evq_got { P3_EVQ_EMPTY = 0, P3_EVQ_EVENT = 1, P3_EVQ_LOST = 2 };
 
+/* Of the records of a ring. */
 static inline uint64_t p3_evq_bytes(uint32_t n)
 {
-	return sizeof(struct p3_evq_ring) + (uint64_t)n * sizeof(struct p3_event_record);
+	return (uint64_t)n * sizeof(struct p3_event_record);
 }
 
 #define P3_EVQ_FIRST 1u /* name of a queue as formatted */
 
 /*
- * ring: memory of p3_evq_bytes(n), on a line; n a power of two.  life: another one each
- * time that memory is taken from new; numbers of lives differ, so a reader that slept
- * since takes nothing of this one's.
+ * ring: zeros, on a line, but for rec, which leads to p3_evq_bytes(n) of memory on a
+ * line; n a power of two.  life: another one each time that heads are taken from new
+ * memory; numbers of lives differ, so a reader that slept since takes nothing of this
+ * one's.
  */
 void p3_evq_format(struct p3_evq_ring *ring, uint32_t n, uint64_t life,
 	struct p3_evq_tx *tx, struct p3_evq_rx *rx);
 
 /*
- * The same for the ring of a retired queue of the same n.  Numbers go on where that one
- * stopped: a reader that slept since finds neither its event nor its head.
+ * The same for the ring of a retired queue of the same n, be its records elsewhere.
+ * Numbers go on where that one stopped: a reader that slept since finds neither its event
+ * nor its head.
  */
 void p3_evq_reformat(
 	struct p3_evq_ring *ring, uint32_t n, struct p3_evq_tx *tx, struct p3_evq_rx *rx);
 
 /*
- * The queue ends: when this returns no reader takes anything from its ring any more.
+ * The queue ends: when this returns no reader takes anything from its ring any more, or
+ * writes to it; late readers may still look at its records, whatever these have become.
  * thread: who calls; if that is not the owner the place's next queues have none.
  */
 void p3_evq_retire(struct p3_evq_rx *q, uint32_t thread);
@@ -154,7 +175,7 @@ void p3_evq_make_room(struct p3_evq_tx *q, struct p3_event_record *rec);
 /* Start writing the next event: fill all words with p3_release, then commit. */
 static inline struct p3_event_record *p3_evq_begin(struct p3_evq_tx *q)
 {
-	struct p3_event_record *rec = &q->ring->rec[q->tail & (q->n - 1)];
+	struct p3_event_record *rec = &q->rec[q->tail & (q->n - 1)];
 	if (p3_unlikely(q->tail - q->head_seen >= q->n))
 		p3_evq_make_room(q, rec);
 	return rec;
@@ -170,7 +191,7 @@ static inline void p3_evq_commit(struct p3_evq_tx *q, struct p3_event_record *re
 }
 
 static inline bool p3_evq_copy(
-	struct p3_event_record *rec, uint64_t head, uint64_t w[P3_EVQ_WORDS])
+	const struct p3_event_record *rec, uint64_t head, uint64_t w[P3_EVQ_WORDS])
 {
 #pragma GCC unroll 15
 	for (int i = 0; i < P3_EVQ_WORDS; i++)
@@ -216,7 +237,7 @@ static inline struct p3_event_record *p3_evq_look(
 	if (p3_likely(!p3_acquire(&q->shared) && /* EVQ.4, before the name */
 		      p3_acquire(&q->name) == name /* EVQ.5 */)) {
 		uint64_t head = p3_get(&q->ring->head);
-		struct p3_event_record *rec = &q->ring->rec[head & (q->n - 1)];
+		struct p3_event_record *rec = &q->rec[head & (q->n - 1)];
 		*head_out = head;
 		if (p3_likely(p3_acquire(&rec->sequence) == head + 1)) /* EVQ.1 */
 			return rec;
@@ -244,7 +265,7 @@ static inline bool p3_evq_any(struct p3_evq_rx *q)
 {
 	struct p3_evq_place at = p3_evq_place(q);
 	uint64_t head = p3_get(&at.ring->head);
-	uint64_t seq = p3_acquire(&at.ring->rec[head & (at.n - 1)].sequence); /* EVQ.1 */
+	uint64_t seq = p3_acquire(&at.rec[head & (at.n - 1)].sequence); /* EVQ.1 */
 	return seq > head || (seq == P3_EVQ_BUSY && p3_get(&at.ring->tail) != head);
 }
 

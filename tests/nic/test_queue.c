@@ -2,6 +2,9 @@
 /* Event queues: order, overflow, several readers, polling, freeing. */
 #include "nic/cases.h"
 
+#include "lib/lib.h"
+#include "support/hold.h"
+
 #include <sched.h>
 
 #define PT 3
@@ -535,6 +538,140 @@ NODES_CASE(free_leaves_descriptors_without_a_queue, 1)
 	CHECK_EQ(drops_of(ni), 0);
 }
 
+/* ---- the memory of freed queues ---- */
+
+#define HOST_ROOM ((uint64_t)4 << 20) /* for rings, and whatever else the host wants */
+
+/* From now on the host's memory has little room left.  Returns its length before. */
+static uint64_t limit_host(void)
+{
+	struct p3_nic *n = p3_nic(p3_node());
+	uint64_t len = n->host_seg[0].len;
+	n->host_seg[0].len = p3_round_up(n->host_used[0], P3_PAGE) + HOST_ROOM;
+	return len;
+}
+
+static unsigned queues_that_fit(ptl_handle_ni_t ni, ptl_size_t events)
+{
+	ptl_handle_eq_t eq[256];
+	unsigned n = 0;
+	while (n < 256 && PtlEQAlloc(ni, events, PTL_EQ_HANDLER_NONE, &eq[n]) == PTL_OK)
+		n++;
+	for (unsigned i = 1; i < n; i += 2) /* not in the order of their addresses */
+		CHECK_OK(PtlEQFree(eq[i]));
+	for (unsigned i = 0; i < n; i += 2)
+		CHECK_OK(PtlEQFree(eq[i]));
+	return n;
+}
+
+/* After queues of one size have filled the memory of the host and were freed, queues of
+ * any other size fit, and so do the records of operations under way */
+NODES_CASE(freed_queues_serve_every_size, 2)
+{
+	UNUSED_ARGS;
+	static const ptl_size_t sizes[] = {200, 1 << 14, 3000, 1, 1 << 14, 500, 200};
+	unsigned char *buf = node_alloc(64);
+	ptl_handle_eq_t eq = eq_new(ni, 8);
+	post_md(ni, PT, 1, md_of(buf, 64, MD_ANY, PTL_EQ_NONE));
+	ptl_handle_md_t md = bind_md(ni, md_of(buf, 8, PTL_MD_EVENT_START_DISABLE, eq));
+	sync_nodes();
+	if (rank == 0) {
+		uint64_t len = limit_host();
+		unsigned first = queues_that_fit(ni, 200);
+		CHECK(first >= 100);
+		for (unsigned i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+			unsigned n = queues_that_fit(ni, sizes[i]);
+			/* there are 256 queues at most, and some room is not used */
+			CHECK(n >= 250 || n * sizes[i] * 128 >= HOST_ROOM / 4);
+			CHECK(n >= 1);
+		}
+		CHECK_OK(put_to(ni, md, 1, PT, 1, PTL_ACK_REQ));
+		expect(eq, PTL_EVENT_SEND_END);
+		expect(eq, PTL_EVENT_ACK);
+		CHECK_OK(PtlGet(md, id_of(ni, 1), PT, 0, 1, 0));
+		expect(eq, PTL_EVENT_REPLY_END);
+		p3_nic(p3_node())->host_seg[0].len = len;
+	}
+	sync_nodes();
+}
+
+#define CHURNED 12
+
+/* Queues that come and go under readers, whose handles may be those of queues that ended:
+ * each queue's events carry the number of its making. */
+struct churn {
+	p3_a64 handle[CHURNED];
+	p3_a64 made[CHURNED]; /* number of the queue of that handle; 0: it changes */
+	p3_a32 over;
+	p3_a32 taken;
+};
+
+static void read_stale(void *arg)
+{
+	struct churn *c = arg;
+	for (unsigned i = 0; !p3_get(&c->over); i++) {
+		ptl_event_t ev;
+		uint64_t made = p3_acquire(&c->made[i % CHURNED]);
+		uint64_t handle = p3_acquire(&c->handle[i % CHURNED]);
+		bool same = made && p3_acquire(&c->made[i % CHURNED]) == made;
+		int rc = handle ? PtlEQGet(handle, &ev) : PTL_EQ_EMPTY;
+		CHECK(rc == PTL_OK || rc == PTL_EQ_EMPTY || rc == PTL_EQ_INVALID ||
+			rc == PTL_EQ_DROPPED);
+		if (rc == PTL_EQ_EMPTY || rc == PTL_EQ_INVALID)
+			continue;
+		CHECK_EQ(ev.hdr_data, ev.match_bits);
+		CHECK(!same || ev.hdr_data == made);
+		p3_add32(&c->taken, 1);
+	}
+}
+
+static void make_queue(struct churn *c, ptl_handle_ni_t ni, ptl_handle_md_t md,
+	unsigned char *buf, unsigned k, uint64_t number)
+{
+	static const ptl_size_t sizes[] = {1, 32, 33, 200, 1000, 600, 64, 2};
+	ptl_handle_eq_t eq;
+	CHECK_OK(PtlEQAlloc(ni, sizes[number * 5 / 3 % 8], PTL_EQ_HANDLER_NONE, &eq));
+	ptl_md_t in = md_of(buf, 64, MD_ANY | PTL_MD_EVENT_START_DISABLE, eq);
+	in.threshold = 3;
+	ptl_handle_me_t me = me_last(ni, PT, number, 0, PTL_UNLINK);
+	CHECK_OK(PtlMDAttach(me, in, PTL_UNLINK, NULL));
+	p3_release(&c->made[k], 0);
+	p3_release(&c->handle[k], eq);
+	p3_release(&c->made[k], number);
+	for (unsigned i = 0; i < 3; i++)
+		CHECK_OK(PtlPut(
+			md, PTL_NO_ACK_REQ, id_of(ni, 0), PT, 0, number, 0, number));
+}
+
+/* No reader is given an event of a queue whose records lie where its own had been */
+NODES_CASE(split_and_merged_rings_keep_their_readers_apart, 1)
+{
+	UNUSED_ARGS;
+	static struct churn c;
+	unsigned char *buf = node_alloc(64);
+	memset(&c, 0, sizeof c);
+	uint64_t len = limit_host();
+	ptl_handle_md_t md = bind_md(ni, md_of(buf, 8, MD_QUIET, PTL_EQ_NONE));
+	struct side *side[2];
+	for (unsigned i = 0; i < 2; i++)
+		side[i] = side_start(read_stale, &c);
+	for (uint64_t number = 1; number < rounds(4000); number++) {
+		unsigned k = (unsigned)(number * 7919 % CHURNED);
+		if (p3_get(&c.handle[k]))
+			CHECK_OK(PtlEQFree(p3_get(&c.handle[k])));
+		make_queue(&c, ni, md, buf, k, number);
+	}
+	p3_set(&c.over, 1);
+	for (unsigned i = 0; i < 2; i++)
+		side_join(side[i]);
+	for (unsigned k = 0; k < CHURNED; k++)
+		if (p3_get(&c.handle[k]))
+			CHECK_OK(PtlEQFree(p3_get(&c.handle[k])));
+	CHECK(p3_get(&c.taken) > 0);
+	CHECK(queues_that_fit(ni, 1 << 13) >= 1);
+	p3_nic(p3_node())->host_seg[0].len = len;
+}
+
 int main(void)
 {
 	const struct CMUnitTest cases[] = {
@@ -552,6 +689,8 @@ int main(void)
 		cmocka_unit_test(handler_sees_each_event_once),
 		cmocka_unit_test(free_ends_the_waits_on_a_queue),
 		cmocka_unit_test(free_leaves_descriptors_without_a_queue),
+		cmocka_unit_test(freed_queues_serve_every_size),
+		cmocka_unit_test(split_and_merged_rings_keep_their_readers_apart),
 	};
 	return RUN_CASES(cases);
 }

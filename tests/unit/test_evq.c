@@ -40,11 +40,13 @@ static const uint32_t sizes[] = {1, 2, 4, 64};
 
 static struct rig *rig_new(uint32_t n)
 {
+	size_t len = sizeof(struct p3_evq_ring) + p3_evq_bytes(n);
 	struct rig *r = calloc(1, sizeof *r);
 	assert_non_null(r);
-	r->ring = aligned_alloc(P3_LINE, p3_evq_bytes(n));
+	r->ring = aligned_alloc(P3_LINE, len);
 	assert_non_null(r->ring);
-	memset(r->ring, 0xa5, p3_evq_bytes(n));
+	memset(r->ring, 0xa5, len);
+	p3_set(&r->ring->rec, (struct p3_event_record *)(r->ring + 1));
 	p3_evq_format(r->ring, n, 0, &r->tx, &r->rx);
 	r->head = P3_EVQ_START;
 	return r;
@@ -425,6 +427,51 @@ static void evq_heads_of_lives_differ(void **state)
 	rig_free(r);
 }
 
+/* A reader is stopped before its compare-and-swap until the records of its queue, which
+ * has ended, serve another ring whose numbers are the same. */
+static void evq_late_reader_takes_nothing_from_records_of_another_ring(void **state)
+{
+	(void)state;
+	uint64_t w[P3_EVQ_WORDS], seq;
+	struct rig *r = rig_new(4), *other = rig_new(4);
+	post(r, 1);
+	struct p3_evq_place at = p3_evq_place(&r->rx);
+	uint64_t head = p3_get(&at.ring->head), late = head;
+	p3_evq_retire(&r->rx, ME);
+	p3_set(&other->ring->rec, p3_get(&r->ring->rec));
+	p3_evq_format(other->ring, 4, 0, &other->tx, &other->rx);
+	other->head = other->tx.tail;
+	post(other, 1);
+	assert_int_equal(p3_get(&at.rec[head & 3].sequence), head + 1);
+	assert_false(p3_cas64(&at.ring->head, &late, head + 1));
+	assert_int_equal(p3_evq_get(&r->rx, P3_EVQ_FIRST, OTHER, w, &seq), P3_EVQ_EMPTY);
+	assert_int_equal(p3_evq_peek(&r->rx, P3_EVQ_FIRST, w, &seq), P3_EVQ_EMPTY);
+	get(other, ME, P3_EVQ_EVENT, FIRST);
+	rig_free(other);
+	rig_free(r);
+}
+
+/* A reader is stopped in the middle of its look until its queue has ended, and the
+ * records hold what no queue would write: the look ends. */
+static void evq_late_reader_does_not_look_for_ever(void **state)
+{
+	(void)state;
+	pthread_t thread;
+	struct rig *r = rig_new(4);
+	struct other o = {.rig = r};
+	post(r, 2);
+	get(r, ME, P3_EVQ_EVENT, FIRST);
+	get(r, OTHER, P3_EVQ_EVENT, FIRST + 1);
+	post(r, 1);
+	p3_set(&p3_get(&r->ring->rec)[(r->tx.tail - 1) & 3].sequence, UINT64_MAX);
+	assert_int_equal(pthread_create(&thread, NULL, get_as_other, &o), 0);
+	usleep(20000); /* time to begin the look */
+	p3_evq_retire(&r->rx, ME);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_int_equal(o.got, P3_EVQ_EMPTY);
+	rig_free(r);
+}
+
 /* One is stopped before it leaves the queue of before, and clears inside much later. */
 static void evq_owner_who_may_still_come_is_the_last_one(void **state)
 {
@@ -482,9 +529,9 @@ static void evq_has_one_line_for_each_writer(void **state)
 {
 	(void)state;
 	assert_int_equal(offsetof(struct p3_evq_ring, head), P3_LINE);
-	assert_int_equal(offsetof(struct p3_evq_ring, rec), 2 * P3_LINE);
-	assert_int_equal(p3_evq_bytes(1), 3 * P3_LINE);
-	assert_int_equal(p3_evq_bytes(1024), 1026 * P3_LINE);
+	assert_int_equal(sizeof(struct p3_evq_ring), 2 * P3_LINE);
+	assert_int_equal(p3_evq_bytes(1), P3_LINE);
+	assert_int_equal(p3_evq_bytes(1024), 1024 * P3_LINE);
 }
 
 int main(void)
@@ -505,6 +552,9 @@ int main(void)
 		cmocka_unit_test(evq_second_reader_waits_until_the_owner_is_outside),
 		cmocka_unit_test(evq_nested_read_of_the_owner_is_empty),
 		cmocka_unit_test(evq_heads_of_lives_differ),
+		cmocka_unit_test(
+			evq_late_reader_takes_nothing_from_records_of_another_ring),
+		cmocka_unit_test(evq_late_reader_does_not_look_for_ever),
 		cmocka_unit_test(evq_owner_who_may_still_come_is_the_last_one),
 		cmocka_unit_test(evq_owner_of_a_shared_queue_is_the_last_one),
 		cmocka_unit_test(evq_owner_who_ends_its_queue_has_successors),

@@ -191,12 +191,22 @@ static void rig_init(struct rig *r, uint32_t n, bool paced, bool alone, uint64_t
 			.before = FIRST - 1};
 }
 
+#define RING_BYTES (sizeof(struct p3_evq_ring) + p3_evq_bytes(MOST_RECORDS))
+
+/* In that much memory: its records lie behind it. */
+static struct p3_evq_ring *ring_in(void *memory)
+{
+	struct p3_evq_ring *ring = memory;
+	memset(memory, 0, RING_BYTES);
+	p3_set(&ring->rec, (struct p3_event_record *)(ring + 1));
+	return ring;
+}
+
 static struct p3_evq_ring *ring_new(void)
 {
-	struct p3_evq_ring *ring = aligned_alloc(P3_LINE, p3_evq_bytes(MOST_RECORDS));
-	assert_non_null(ring);
-	memset(ring, 0, p3_evq_bytes(MOST_RECORDS));
-	return ring;
+	void *memory = aligned_alloc(P3_LINE, RING_BYTES);
+	assert_non_null(memory);
+	return ring_in(memory);
 }
 
 static void assert_well(const struct rig *r)
@@ -421,13 +431,13 @@ static int writer_process(void *arg)
 static void evq_gives_whole_events_to_another_process(void **state)
 {
 	(void)state;
-	size_t len = p3_evq_bytes(MOST_RECORDS) + sizeof(p3_a64);
+	size_t len = RING_BYTES + sizeof(p3_a64);
 	void *mem = mmap(
 		NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	assert_ptr_not_equal(mem, MAP_FAILED);
 	p3_a64 *last = (p3_a64 *)((char *)mem + len - sizeof *last);
 	for (unsigned i = 0; i < 2 * NSIZES; i++) {
-		struct rig r = {.ring = mem};
+		struct rig r = {.ring = ring_in(mem)};
 		bool paced = i % 2 == 0;
 		rig_init(&r, sizes[i / 2], paced, true, torture_ns(2 * NSIZES));
 		p3_set(last, 0);
