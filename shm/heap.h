@@ -136,7 +136,10 @@ struct p3_heap_view {
 	uint64_t *ready; /* bit for each block whose pages are known to be there */
 };
 
-/* -EPROTO if it is no heap, -ENOMEM: no address space. */
+/*
+ * Only the lease holder reads it: its addresses are given back when it is closed.
+ * -EPROTO if it is no heap, -ENOMEM: no address space.
+ */
 int p3_heap_view_open(int fd, uint64_t len, struct p3_heap_view *view_out);
 void p3_heap_view_close(struct p3_heap_view *view);
 

@@ -26,7 +26,7 @@ int p3_heap_view_open(int fd, uint64_t len, struct p3_heap_view *view_out)
 	if (!len || len > P3_HEAP_MOST || len % P3_HUGE)
 		return -EPROTO;
 	v.ready = calloc((blocks_of(len) + 63) / 64, sizeof *v.ready);
-	int rc = v.ready ? p3_seg_map(fd, len, false, &base) : -ENOMEM;
+	int rc = v.ready ? p3_seg_view(fd, len, &base) : -ENOMEM;
 	if (rc) {
 		free(v.ready);
 		return rc;

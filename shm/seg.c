@@ -35,7 +35,8 @@
 struct range {
 	struct range *next;
 	void *base;
-	uint64_t len;
+	uint64_t room; /* bytes of addresses; 0: a view's, which are given back */
+	uint64_t len;  /* that are mapped, from the start */
 	ino_t ino;
 	dev_t dev;
 	unsigned refs;
@@ -44,6 +45,7 @@ struct range {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards ranges and rows */
 static struct range *ranges;
+static struct range *spare; /* records of no range */
 
 static struct range *find_base(const void *base)
 {
@@ -61,12 +63,24 @@ static struct range *find_file(const struct stat *st)
 	return NULL;
 }
 
-static struct range *find_unused(uint64_t len)
+static struct range *find_unused(uint64_t room)
 {
 	for (struct range *r = ranges; r; r = r->next)
-		if (!r->refs && r->len == len)
+		if (!r->refs && r->room == room)
 			return r;
 	return NULL;
+}
+
+/*
+ * Addresses for so many bytes: up to an eighth more, so that files of ever other lengths
+ * share ranges of few sizes, and the addresses that are kept have a bound.
+ */
+static uint64_t room_for(uint64_t len)
+{
+	uint64_t step = P3_PAGE;
+	while (16 * step <= len)
+		step *= 2;
+	return p3_round_up(len, step);
 }
 
 /*
@@ -106,10 +120,10 @@ static void *remote_blank(uint64_t len)
 }
 
 /* A range of address space aligned to hugepages where len allows for them. */
-static void *fresh_range(uint64_t len)
+static void *fresh_range(uint64_t len, bool remote)
 {
 	uint64_t align = len % P3_HUGE == 0 ? P3_HUGE : P3_PAGE;
-	char *p = remote_blank(len + align);
+	char *p = remote ? remote_blank(len + align) : blank(NULL, len + align);
 	if (p == MAP_FAILED)
 		return MAP_FAILED;
 	char *at = (char *)p3_round_up((uintptr_t)p, align);
@@ -127,6 +141,11 @@ static struct range *new_record(void)
 {
 	static struct range *page;
 	static unsigned left;
+	struct range *r = spare;
+	if (r) {
+		spare = r->next;
+		return r;
+	}
 	if (!left) {
 		page = mmap(NULL, P3_PAGE, PROT_READ | PROT_WRITE,
 			MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -135,27 +154,62 @@ static struct range *new_record(void)
 	return left ? &page[--left] : NULL;
 }
 
-static struct range *new_range(uint64_t len)
+static void spare_record(struct range *r)
 {
-	static struct range *unused; /* without a range: there was no room for it */
-	struct range *r = find_unused(len);
-	if (r)
-		return r;
-	r = unused ? unused : new_record();
-	unused = r;
+	r->next = spare;
+	spare = r;
+}
+
+/* Blank; room 0: for a view of len bytes. */
+static struct range *make_range(uint64_t room, uint64_t len)
+{
+	struct range *r = new_record();
 	if (!r)
 		return NULL;
-	r->base = fresh_range(len);
-	if (r->base == MAP_FAILED)
+	r->base = fresh_range(room ? room : len, room != 0);
+	if (r->base == MAP_FAILED) {
+		spare_record(r);
 		return NULL;
-	unused = NULL;
-	r->len = len;
+	}
+	r->room = room;
+	r->refs = 0;
 	r->next = ranges;
 	ranges = r;
 	return r;
 }
 
-static int map_fd(int fd, uint64_t len, int prot, bool own, void **base_out)
+static struct range *new_range(uint64_t len)
+{
+	uint64_t room = room_for(len);
+	struct range *r = find_unused(room);
+	return r ? r : make_range(room, len);
+}
+
+/* Nobody looks there any more. */
+static void give_back(struct range *r)
+{
+	struct range **at = &ranges;
+	while (*at != r)
+		at = &(*at)->next;
+	*at = r->next;
+	/* ThreadSanitizer, which did not see the mapping, does not see its end. */
+	(void)syscall(SYS_munmap, r->base, r->len);
+	spare_record(r);
+}
+
+/* What was mapped there is gone. */
+static void clear_range(struct range *r)
+{
+	if (r->room)
+		(void)blank(r->base, r->len);
+	else
+		give_back(r);
+}
+
+/* Whose a mapping is: it says what becomes of the addresses, and what is in a core. */
+enum use { OWN, PEERS, VIEW };
+
+static int map_fd(int fd, uint64_t len, int prot, enum use use, void **base_out)
 {
 	struct stat st;
 	if (fstat(fd, &st) != 0)
@@ -168,22 +222,23 @@ static int map_fd(int fd, uint64_t len, int prot, bool own, void **base_out)
 		*base_out = r->base;
 		return 0;
 	}
-	r = new_range(len);
+	r = use == VIEW ? make_range(0, len) : new_range(len);
 	if (!r)
 		return -ENOMEM;
+	r->len = len;
 	int flags = MAP_SHARED | MAP_FIXED | MAP_NORESERVE;
 	if (map_at(r->base, len, prot, flags, fd, 0) == MAP_FAILED) {
 		int rc = -errno;
-		(void)blank(r->base, len); /* it may have taken away what was there */
+		clear_range(r); /* it may have taken away what was there */
 		return rc;
 	}
 	(void)madvise(r->base, len, MADV_DONTFORK);
-	if (!own)
+	if (use != OWN)
 		(void)madvise(r->base, len, MADV_DONTDUMP);
 	r->ino = st.st_ino;
 	r->dev = st.st_dev;
 	r->refs = 1;
-	r->own = own;
+	r->own = use == OWN;
 	*base_out = r->base;
 	return 0;
 }
@@ -208,11 +263,11 @@ static void leave(void)
 	here = false;
 }
 
-static int map_locked(int fd, uint64_t len, int prot, bool own, void **base_out)
+static int map_locked(int fd, uint64_t len, int prot, enum use use, void **base_out)
 {
 	if (!enter())
 		return -EAGAIN;
-	int rc = map_fd(fd, len, prot, own, base_out);
+	int rc = map_fd(fd, len, prot, use, base_out);
 	leave();
 	return rc;
 }
@@ -233,7 +288,14 @@ int p3_seg_map(int fd, uint64_t len, bool writable, void **base_out)
 	if (!is_sealed(fd, writable))
 		return -EPROTO;
 	int prot = writable ? PROT_READ | PROT_WRITE : PROT_READ;
-	return map_locked(fd, len, prot, false, base_out);
+	return map_locked(fd, len, prot, PEERS, base_out);
+}
+
+int p3_seg_view(int fd, uint64_t len, void **base_out)
+{
+	if (!is_sealed(fd, false))
+		return -EPROTO;
+	return map_locked(fd, len, PROT_READ, VIEW, base_out);
 }
 
 int p3_seg_reach(const void *at, uint64_t len)
@@ -256,8 +318,8 @@ void p3_seg_unmap(void *base, uint64_t len)
 	if (!enter())
 		return;
 	struct range *r = find_base(base);
-	if (r && r->refs && --r->refs == 0)
-		(void)blank(base, len);
+	if (r && r->len == len && r->refs && --r->refs == 0)
+		clear_range(r);
 	leave();
 }
 
@@ -287,6 +349,7 @@ static char *new_row(void)
 	struct range *r = new_range(P3_HUGE);
 	if (!r)
 		return NULL;
+	r->len = P3_HUGE;
 	r->refs = 1;
 	r->ino = 0;
 	r->dev = 0;
@@ -369,7 +432,7 @@ void p3_seg_forget_all(void)
 {
 	/* The child has neither mappings nor other threads: the list is a leftover. */
 	pthread_mutex_init(&lock, NULL);
-	ranges = NULL;
+	ranges = spare = NULL;
 	memset(rows, 0, sizeof rows);
 	here = false;
 }
@@ -422,7 +485,7 @@ static int create_with(
 		rc = p3_seg_reserve(&seg, reserve);
 	FAULT_POINT("seg.reserved");
 	if (!rc)
-		rc = map_locked(seg.fd, len, PROT_READ | PROT_WRITE, true, &seg.base);
+		rc = map_locked(seg.fd, len, PROT_READ | PROT_WRITE, OWN, &seg.base);
 	if (rc) {
 		p3_fd_close(seg.fd); /* gives partly reserved hugepages back, too */
 		return rc;

@@ -9,10 +9,12 @@
  * FUTURE_WRITE | SEAL, and may then hand the descriptor on: others can map it
  * read-only and do nothing else to it.
  *
- * Address ranges are never given back while the process lives: a dropped mapping is
- * replaced by zero pages and its range kept for the next one of the same length, so a
- * thread that still looks through an old pointer reads zeros (no news) and never
- * faults.
+ * The addresses of segments and doorbells are never given back while the process lives:
+ * a dropped mapping is replaced by zero pages, and its range is kept for the next one of
+ * about the same length, so a thread that still looks through an old pointer reads zeros
+ * (no news) and never faults.  Lengths are rounded up for that, by an eighth at most:
+ * peers whose segments all differ in length use up addresses only for as many as there
+ * are at a time.  The addresses of a view go back to the kernel with the mapping.
  *
  * A core file holds what this process has reserved in segments of its own, and nothing
  * of those of others: MADV_DONTDUMP.
@@ -71,6 +73,13 @@ void p3_seg_bind_here(const struct p3_seg *seg);
  * what it should be.
  */
 int p3_seg_map(int fd, uint64_t len, bool writable, void **base_out);
+
+/*
+ * The same, read-only, for a file that only the lease holder looks at, so that nobody has
+ * an old pointer when it is dropped: its addresses are given back then.  Peers' heaps can
+ * be large, and each process that comes and goes may have one of another length.
+ */
+int p3_seg_view(int fd, uint64_t len, void **base_out);
 
 /*
  * Before some bytes of a peer's segment are looked at for the first time: is there memory

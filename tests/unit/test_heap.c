@@ -9,6 +9,7 @@
 
 #include "shm/heap.h"
 #include "shm/layout.h"
+#include "unit/torture.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -220,6 +221,25 @@ static void reader_reaches_every_page(void **state)
 	close(fd);
 	p3_heap_free(h, block);
 	p3_heap_keep(h);
+}
+
+/* Of peers that come and go, each with a heap of another length. */
+static void closed_view_takes_no_addresses(void **state)
+{
+	int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE;
+	uint64_t before = address_space();
+	(void)state;
+	for (uint64_t len = (uint64_t)1 << 30; len < (uint64_t)2 << 30; len += P3_HUGE) {
+		struct p3_heap_view v;
+		int fd = memfd_create("heap", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+		assert_int_equal(ftruncate(fd, (off_t)len), 0);
+		assert_int_equal(fcntl(fd, F_ADD_SEALS, seals), 0);
+		assert_int_equal(p3_heap_view_open(fd, len, &v), 0);
+		assert_true(p3_heap_view_reach(&v, len - 1, 1));
+		p3_heap_view_close(&v);
+		close(fd);
+	}
+	assert_true(address_space() < before + P3_HUGE);
 }
 
 static void view_of_no_heap_is_refused(void **state)
@@ -504,6 +524,7 @@ int main(void)
 		cmocka_unit_test(nobody_can_take_pages_away),
 		cmocka_unit_test(kept_heap_is_used_again),
 		cmocka_unit_test(reader_reaches_every_page),
+		cmocka_unit_test(closed_view_takes_no_addresses),
 		cmocka_unit_test(view_of_no_heap_is_refused),
 		cmocka_unit_test(forked_child_has_its_own_copy),
 		cmocka_unit_test(grandchild_has_its_own_copy),

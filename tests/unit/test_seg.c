@@ -620,6 +620,42 @@ static void seg_dropped_ranges_are_used_again_for_the_same_length(void **state)
 	close(fd);
 }
 
+/* Peers of one time after the other, whose traces make their segments differ. */
+static void seg_dropped_ranges_serve_other_lengths(void **state)
+{
+	(void)state;
+	uint64_t before = address_space();
+	for (uint64_t i = 0; i < 2000; i++) {
+		uint64_t len = 2 * HUGE + i * PAGE;
+		int fd = foreign(len, SEALS, 't');
+		const char *base = map(fd, len);
+		assert_int_equal(base[0], 't');
+		p3_seg_unmap((void *)(uintptr_t)base, len);
+		close(fd);
+	}
+	/* 12 MiB at most, by eighths from 4 MiB on, each once. */
+	assert_true(address_space() < before + 16 * 12 * (HUGE / 2));
+}
+
+static void seg_view_gives_its_addresses_back(void **state)
+{
+	(void)state;
+	void *base;
+	uint64_t before = address_space();
+	for (uint64_t len = HUGE; len <= (uint64_t)64 << 30; len *= 2) {
+		int fd = foreign(len, SEALS, 'v');
+		assert_int_equal(p3_seg_view(fd, len, &base), 0);
+		assert_int_equal(*(char *)base, 'v');
+		assert_int_equal((uintptr_t)base % HUGE, 0);
+		p3_seg_unmap(base, len);
+		assert_true(address_space() < before + HUGE);
+		close(fd);
+	}
+	int open = foreign(HUGE, 0, 'v');
+	assert_int_equal(p3_seg_view(open, HUGE, &base), -EPROTO);
+	close(open);
+}
+
 /* The range of an own segment, too, whatever the size of its pages was. */
 static void seg_destroyed_segment_reads_as_zeros(void **state)
 {
@@ -946,6 +982,8 @@ int main(void)
 		cmocka_unit_test(seg_reach_finds_pages_that_are_not_there),
 		cmocka_unit_test(seg_dropped_mapping_reads_as_zeros),
 		cmocka_unit_test(seg_dropped_ranges_are_used_again_for_the_same_length),
+		cmocka_unit_test(seg_dropped_ranges_serve_other_lengths),
+		cmocka_unit_test(seg_view_gives_its_addresses_back),
 		cmocka_unit_test(seg_destroyed_segment_reads_as_zeros),
 		cmocka_unit_test(seg_is_mapped_once_in_a_process),
 		cmocka_unit_test(seg_pages_of_several_lie_side_by_side),

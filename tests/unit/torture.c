@@ -29,6 +29,16 @@ uint64_t torture_ns(unsigned parts)
 	return ms * 1000000 / parts;
 }
 
+uint64_t address_space(void)
+{
+	unsigned long pages = 0;
+	FILE *f = fopen("/proc/self/statm", "re");
+	assert_non_null(f);
+	assert_int_equal(fscanf(f, "%lu", &pages), 1);
+	fclose(f);
+	return pages * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
 bool spin_on(struct spin *s)
 {
 	if (s->turns++ < RELAX_TURNS) {

@@ -67,6 +67,9 @@ bool spin_on(struct spin *s);
 typedef void *torture_side(void *arg);
 void run_threads(unsigned n, torture_side *const side[], void *const arg[]);
 
+/* Bytes of addresses that this process uses now. */
+uint64_t address_space(void);
+
 /* Runs side(arg) in a child; its result is the exit status. */
 pid_t run_child(int (*side)(void *arg), void *arg);
 

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * heaps N - rank 0 sees N lives of rank 1, each of which has a shared heap of another
+ * length; its address space must not grow with them
+ *
+ *	yod -sz 1 heaps N : -sz 1 sh -c "a loop of: PTL3_HEAP=... heaps LIFE"
+ *
+ * Rank 1 puts the number of its life from a block of its heap until that is answered.
+ */
+#include "mp.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { BITS = 1, LENGTH = 1 << 20 };
+
+static const uint64_t SPARE = (uint64_t)1 << 30; /* a heap, but not two of them */
+
+static uint64_t address_space(void)
+{
+	unsigned long pages = 0;
+	FILE *f = fopen("/proc/self/statm", "re");
+	mp_check(f && fscanf(f, "%lu", &pages) == 1, "no statm");
+	fclose(f);
+	return pages * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+static void watch(uint64_t lives)
+{
+	uint64_t first = 0;
+	char *sink = malloc(LENGTH);
+	ptl_handle_eq_t eq = mp_queue(1024);
+	mp_check(sink, "no memory");
+	mp_attach(BITS, sink, LENGTH, PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE, eq);
+	for (uint64_t life = 0; life < lives;) {
+		ptl_event_t ev = mp_expect(eq, PTL_EVENT_PUT_END);
+		if (ev.hdr_data != life) /* once more what was here already */
+			continue;
+		uint64_t now = address_space();
+		if (life++ == 0)
+			first = now;
+		mp_check(now < first + 3 * SPARE, "after %llu lives %llu MiB, not %llu",
+			(unsigned long long)life, (unsigned long long)now >> 20,
+			(unsigned long long)first >> 20);
+	}
+	free(sink);
+}
+
+static void live(uint64_t life)
+{
+	void *block;
+	ptl_event_t ev;
+	ptl_handle_eq_t eq = mp_queue(64);
+	mp_ok(PtlXAlloc(LENGTH, &block));
+	memset(block, (int)life, LENGTH);
+	ptl_handle_md_t md = mp_bind(block, LENGTH, eq, 0);
+	do
+		mp_put(md, 0, LENGTH, PTL_ACK_REQ, 0, BITS, 0, life);
+	while (!mp_next_within(eq, 1000, &ev) || ev.type != PTL_EVENT_SEND_END ||
+		!mp_next_within(eq, 200, &ev));
+	mp_check(ev.type == PTL_EVENT_ACK, "%s", PtlEventKindStr(ev.type));
+}
+
+int main(int argc, char **argv)
+{
+	mp_check(argc == 2, "usage: heaps N");
+	mp_start();
+	if (mp.rank == 0)
+		watch(strtoull(argv[1], NULL, 10));
+	else
+		live(strtoull(argv[1], NULL, 10));
+	PtlFini();
+	return 0;
+}
