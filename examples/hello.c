@@ -17,7 +17,8 @@ static void check(int rc, const char *what)
 	}
 }
 
-static ptl_handle_eq_t open_portal(ptl_handle_ni_t ni, void *lines, ptl_size_t length)
+static ptl_handle_eq_t open_portal(
+	ptl_handle_ni_t ni, ptl_size_t events, void *lines, ptl_size_t length)
 {
 	ptl_process_id_t anyone = {PTL_NID_ANY, PTL_PID_ANY};
 	ptl_md_t md = {.start = lines,
@@ -25,7 +26,7 @@ static ptl_handle_eq_t open_portal(ptl_handle_ni_t ni, void *lines, ptl_size_t l
 		.threshold = PTL_MD_THRESH_INF,
 		.options = PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE};
 	ptl_handle_me_t me;
-	check(PtlEQAlloc(ni, 64, PTL_EQ_HANDLER_NONE, &md.eq_handle), "PtlEQAlloc");
+	check(PtlEQAlloc(ni, events, PTL_EQ_HANDLER_NONE, &md.eq_handle), "PtlEQAlloc");
 	check(PtlMEAttach(ni, PORTAL, anyone, 7, 0, PTL_RETAIN, PTL_INS_AFTER, &me),
 		"PtlMEAttach");
 	check(PtlMDAttach(me, md, PTL_RETAIN, NULL), "PtlMDAttach");
@@ -44,7 +45,9 @@ int main(void)
 	check(PtlGetRankId(ni, 0, &zero), "PtlGetRankId");
 
 	char(*lines)[LINE] = calloc(size, LINE), hello[LINE];
-	ptl_handle_eq_t eq = open_portal(ni, lines, (ptl_size_t)LINE * size);
+	/* Room for PUT_START and PUT_END of every rank: they may come all at once. */
+	ptl_handle_eq_t eq =
+		open_portal(ni, 2 * (ptl_size_t)size, lines, (ptl_size_t)LINE * size);
 	check(PtlXBarrier(), "PtlXBarrier"); /* now everybody listens */
 
 	snprintf(hello, LINE, "hello from rank %u of %u", rank, size);
