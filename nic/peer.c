@@ -531,10 +531,21 @@ static int check_header(struct p3_nic *n, const struct p3_peer_info *info)
 	return -EPROTO;
 }
 
-/* All that is touched without looking again. */
+/*
+ * All that is touched without looking again: header and counters, the part for this
+ * node, and the transfer table.  The parts for other nodes are not: in a job of N nodes
+ * they would be N page table entries for each of N peers in each of N nodes.
+ */
 static int reach(const struct p3_nic *n, const struct p3_peer_info *info)
 {
-	int rc = p3_seg_reach(info->base, n->layout.ctl_len);
+	const struct p3_layout *l = &n->layout;
+	const char *base = info->base;
+	int rc = p3_seg_reach(base, l->parts_off);
+	if (!rc)
+		rc = p3_seg_reach(
+			base + p3_part_off(l, n->conf.node), sizeof(struct p3_peer_part));
+	if (!rc)
+		rc = p3_seg_reach(base + l->xfers_off, l->ctl_len - l->xfers_off);
 	return rc ? rc : p3_seg_reach(info->doorbell_at, P3_PAGE);
 }
 
