@@ -118,6 +118,7 @@ struct plan {
 	uint64_t start;     /* bytes of all nodes, */
 	uint64_t ordinary;  /* of those with ordinary pages, */
 	uint64_t grown;     /* and published ones at their largest */
+	uint64_t kernel;    /* of all nodes: page tables and mappings of each other */
 	uint64_t heap;      /* of the node with the largest */
 };
 
@@ -192,6 +193,7 @@ static struct plan make(const struct p3_opt *opt, const struct p3_place *place)
 		.place = place,
 		.free_huge = free_hugepages(),
 		.free = free_memory(),
+		.kernel = (uint64_t)opt->size * opt->size * P3_PAIR_KERNEL,
 		.alike = true};
 	struct part part, first = part_of(&p, 0);
 	for (uint32_t i = 0; i < opt->prog_n; i++) {
@@ -257,6 +259,9 @@ static void print_memory(const struct plan *p)
 	printf("              all nodes %" PRIu64 " bytes", p->start);
 	if (p->free != UNKNOWN)
 		printf(", %" PRIu64 " free", p->free);
+	printf("\n              page tables of all nodes, which grow with the square of "
+	       "their number, about %" PRIu64 " KiB",
+		KIB(p->kernel));
 	printf("\n              with all lanes and windows in use published");
 	for (uint32_t i = 0; i < parts(p); i++) {
 		struct part part = part_of(p, i);
@@ -319,7 +324,7 @@ static void print_descriptors(const struct plan *p)
 
 static void check_memory(struct plan *p)
 {
-	uint64_t need = p->ordinary;
+	uint64_t need = p->ordinary + p->kernel;
 	if (p->free == UNKNOWN || need <= p->free)
 		return;
 	p->failed = true;

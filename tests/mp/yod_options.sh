@@ -145,6 +145,8 @@ same "a planned place" "CPUs $first, NIC thread $first" \
 	"$(sed -n 's/^ *rank 1: //p' "$dir/out")"
 yod --plan -sz 1024 true
 same "a plan of the largest job" "nodes         1024" "$(sed -n 1p "$dir/out")"
+same "its page tables" $((1024 * 1024 * 9523 / 1024)) \
+	"$(sed -n 's/^ *page tables of all nodes.* about \([0-9]*\) KiB$/\1/p' "$dir/out")"
 
 # ---- sums at the end ----
 
