@@ -92,7 +92,8 @@
  * thousands of operations wait so.  PtlNIFini discards those that wait.
  *
  * No buffering.  A message that finds no willing descriptor at its target is discarded
- * and counted there (PTL_SR_DROP_COUNT); its initiator is not told.  Only while the
+ * and counted there (PTL_SR_DROP_COUNT); its initiator is not told.  With PTL3_LOG=drops
+ * in the environment the target writes the reason to its standard error.  Only while the
  * target's interface is new it waits, as the program may be about to attach the entry:
  * until the program has looked for an event, has sent, or has come to a barrier, and for
  * two seconds at most.

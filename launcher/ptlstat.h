@@ -7,6 +7,7 @@
  *	ptlstat_top.c	rates, as a table that is drawn anew
  *	ptlstat_json.c	the same for programs
  *	ptlstat_why.c	who waits for what
+ *	ptlstat_silence.c what became of messages that a node waits for
  *	ptlstat_conf.c	settings, and what the nodes got
  *
  * What a segment says was written by the job: nothing of it is used as a bound.
@@ -16,6 +17,7 @@
 
 #include "launcher/look.h"
 #include "shm/layout.h"
+#include "shm/why.h"
 
 #include <stdbool.h>
 
@@ -24,6 +26,7 @@ struct ptl_wait {
 	uint32_t kind; /* p3_wait_kind, 0: nobody */
 	uint32_t tid;
 	uint64_t since_ns, deadline_ns;
+	uint64_t received; /* messages, when it began */
 	uint64_t n;
 	uint64_t handle[P3_WAIT_HANDLES];
 };
@@ -32,6 +35,7 @@ struct ptl_queue {
 	bool there;
 	uint32_t size;
 	uint64_t posted, read; /* events */
+	uint64_t lost;
 };
 
 /* What /proc says of its process. */
@@ -50,6 +54,7 @@ struct ptl_node {
 	uint64_t word[P3_COUNTERS];
 	struct ptl_wait wait[P3_WAITS];
 	struct ptl_queue queue[P3_QUEUES_SHOWN];
+	struct p3_case cases[P3_WHY_END]; /* by p3_why */
 };
 
 /* What one node has for another that is not over. */
@@ -63,6 +68,12 @@ struct ptl_pair {
 		reading; /* of the target's puts, which this node reads from its memory */
 };
 
+/* Requests of one node that came to nothing at another, or to no ACK. */
+struct ptl_drops {
+	uint32_t why; /* p3_why of the last one */
+	uint32_t count;
+};
+
 struct ptl_picture {
 	struct p3_look *look;
 	uint32_t size, jid, yod;
@@ -74,6 +85,7 @@ struct ptl_picture {
 int ptl_picture_take(struct p3_look *look, struct ptl_picture *picture_out);
 void ptl_picture_drop(struct ptl_picture *picture);
 struct ptl_pair ptl_pair_of(const struct ptl_picture *p, uint32_t from, uint32_t to);
+struct ptl_drops ptl_drops_of(const struct ptl_picture *p, uint32_t from, uint32_t at);
 uint64_t ptl_unread_events(const struct ptl_queue *q);
 double ptl_seconds(const struct ptl_picture *p, uint64_t since_ns);
 
@@ -99,6 +111,20 @@ void ptl_json_jobs(void);
 void ptl_json_why(const struct ptl_picture *p);
 void ptl_why(const struct ptl_picture *p,
 	void (*line)(void *arg, bool conclusion, const char *text), void *arg);
+
+/* A node waits for an event: what became of the messages that could have made it? */
+enum ptl_silence {
+	PTL_UNKNOWN,      /* not all that it depends on can be seen */
+	PTL_LOST,         /* some were dropped or lost: ptl_find_lost() */
+	PTL_NO_EVENT,     /* some came, and made none that it waits for */
+	PTL_NOTHING_SENT, /* there were none: that is certain */
+};
+enum ptl_silence ptl_silence_of(const struct ptl_picture *p, uint32_t i);
+/* Say what was dropped or lost between node i and the others (line NULL: do not); return
+ * how many lines that makes. */
+uint32_t ptl_find_lost(const struct ptl_picture *p, uint32_t i,
+	void (*line)(void *arg, const char *text), void *arg);
+
 void ptl_conf(const struct ptl_picture *p); /* NULL: of no job */
 
 #endif

@@ -165,6 +165,7 @@ static void read_wait(const struct p3_wait_line *line, struct ptl_wait *out)
 	out->kind = out->tid ? p3_get(&line->kind) : 0;
 	out->since_ns = p3_get(&line->since_ns);
 	out->deadline_ns = p3_get(&line->deadline_ns);
+	out->received = p3_get(&line->received);
 	out->n = p3_get(&line->n);
 	for (uint32_t k = 0; k < P3_WAIT_HANDLES; k++)
 		out->handle[k] = p3_get(&line->handle[k]);
@@ -187,13 +188,14 @@ static void read_queue(const struct ptl_picture *p, uint32_t i,
 	uint64_t at = p3_get(&line->at);
 	out->there = at != 0;
 	out->size = (uint32_t)p3_get(&line->how);
-	out->posted = out->read = 0;
+	out->posted = out->read = out->lost = 0;
 	const struct p3_evq_ring *ring =
 		at ? p3_look_bytes(p->look, i, P3_LOOK_HOST, at - 1, sizeof *ring) : NULL;
 	if (!ring || (at - 1) % 64)
 		return;
 	out->read = p3_get(&ring->head);
 	out->posted = p3_get(&ring->tail);
+	out->lost = p3_get(&ring->lost);
 }
 
 static void read_queues(const struct ptl_picture *p, struct ptl_node *n, uint32_t i)
@@ -203,6 +205,19 @@ static void read_queues(const struct ptl_picture *p, struct ptl_node *n, uint32_
 		published(p, i, l.queues_off, P3_QUEUES_SHOWN * sizeof *line);
 	for (uint32_t k = 0; line && k < P3_QUEUES_SHOWN; k++)
 		read_queue(p, i, &line[k], &n->queue[k]);
+}
+
+static void read_cases(const struct ptl_picture *p, struct ptl_node *n, uint32_t i)
+{
+	uint64_t w[P3_CASE_WORDS];
+	struct p3_layout l = p3_layout_of(n->nnodes);
+	const struct p3_case_line *line =
+		published(p, i, l.cases_off, P3_WHYS * sizeof *line);
+	for (uint32_t why = 1; line && why < P3_WHY_END; why++) {
+		for (uint32_t k = 0; k < P3_CASE_WORDS; k++)
+			w[k] = p3_get(&line[why - 1].w[k]);
+		memcpy(&n->cases[why], w, sizeof w);
+	}
 }
 
 /* The two words are not read at once. */
@@ -218,8 +233,10 @@ static void read_node(const struct ptl_picture *p, uint32_t i)
 	n->msg = p3_look_node(p->look, i)->msg;
 	read_place(p, i);
 	n->unseen = check_header(p, i);
-	if (!n->unseen)
+	if (!n->unseen) {
 		read_words(p, n, i);
+		read_cases(p, n, i);
+	}
 	if (!n->unseen && is_all_there(n)) {
 		read_waits(p, n, i);
 		read_queues(p, n, i);
@@ -341,6 +358,13 @@ struct ptl_pair ptl_pair_of(const struct ptl_picture *p, uint32_t from, uint32_t
 	if (pair.queued || pair.out || pair.unread)
 		pair.since_ns = p3_get(&ours->shown_since);
 	return pair;
+}
+
+struct ptl_drops ptl_drops_of(const struct ptl_picture *p, uint32_t from, uint32_t at)
+{
+	const struct p3_peer_entry *e = entry(p, at, from);
+	uint64_t drops = e ? p3_get(&e->shown_drops) : 0;
+	return (struct ptl_drops){(uint32_t)(drops >> 32), (uint32_t)drops};
 }
 
 /* ---- words for people ---- */

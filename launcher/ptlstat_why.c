@@ -5,31 +5,11 @@
  * chains is somebody who does not wait, or who waits for what nobody has sent.
  */
 #include "launcher/ptlstat.h"
+#include "launcher/stattext.h"
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define LONG_S 0.3 /* shorter waits are how programs work */
-
-struct text {
-	char s[1400];
-	size_t n;
-};
-
-__attribute__((format(printf, 2, 3))) static void add(
-	struct text *t, const char *fmt, ...)
-{
-	va_list args;
-	va_start(args, fmt);
-	int n = vsnprintf(t->s + t->n, sizeof t->s - t->n, fmt, args);
-	va_end(args);
-	if (n > 0)
-		t->n += (size_t)n;
-	if (t->n > sizeof t->s - 1)
-		t->n = sizeof t->s - 1;
-}
 
 struct view {
 	const struct ptl_picture *p;
@@ -40,7 +20,7 @@ struct view {
 	uint32_t said; /* conclusions */
 };
 
-static void conclude(struct view *v, const struct text *t)
+static void conclude(struct view *v, const struct ptl_text *t)
 {
 	v->line(v->arg, true, t->s);
 	v->said++;
@@ -111,111 +91,112 @@ static struct view view_of(const struct ptl_picture *p)
 
 /* ---- a line for each node ---- */
 
-static void add_queues(struct text *t, const struct ptl_node *n, const struct ptl_wait *w)
+static void add_queues(
+	struct ptl_text *t, const struct ptl_node *n, const struct ptl_wait *w)
 {
 	uint64_t unread = 0;
 	for (uint32_t k = 0; k < w->n && k < P3_WAIT_HANDLES; k++) {
 		uint32_t q = (uint32_t)w->handle[k] & 0xffffff;
-		add(t, "%s%u", k ? ", " : w->n > 1 ? " on EQs " : " on EQ ", q);
+		ptl_add(t, "%s%u", k ? ", " : w->n > 1 ? " on EQs " : " on EQ ", q);
 		if (q < P3_QUEUES_SHOWN && n->queue[q].there)
 			unread += ptl_unread_events(&n->queue[q]);
 	}
 	if (w->n > P3_WAIT_HANDLES)
-		add(t, ", ...");
-	add(t, " with %llu events unread", (unsigned long long)unread);
+		ptl_add(t, ", ...");
+	ptl_add(t, " with %llu events unread", (unsigned long long)unread);
 }
 
-static void add_wait(struct text *t, const struct view *v, const struct ptl_node *n,
+static void add_wait(struct ptl_text *t, const struct view *v, const struct ptl_node *n,
 	const struct ptl_wait *w)
 {
 	if (w->kind == P3_WAIT_COMMAND) {
-		add(t, "waits for the NIC to execute a call (operation %u)",
+		ptl_add(t, "waits for the NIC to execute a call (operation %u)",
 			(unsigned)w->handle[0]);
 	} else {
 		bool poll = w->n > 1 || w->deadline_ns != UINT64_MAX;
-		add(t, "waits in %s", poll ? "PtlEQPoll" : "PtlEQWait");
+		ptl_add(t, "waits in %s", poll ? "PtlEQPoll" : "PtlEQWait");
 		add_queues(t, n, w);
 	}
-	add(t, " since %.1f s", ptl_seconds(v->p, w->since_ns));
+	ptl_add(t, " since %.1f s", ptl_seconds(v->p, w->since_ns));
 }
 
-static void add_unread(struct text *t, const struct ptl_node *n)
+static void add_unread(struct ptl_text *t, const struct ptl_node *n)
 {
 	uint64_t all = 0;
 	for (uint32_t k = 0; k < P3_QUEUES_SHOWN; k++)
 		if (n->queue[k].there)
 			all += ptl_unread_events(&n->queue[k]);
 	if (all)
-		add(t, ", %llu events unread", (unsigned long long)all);
+		ptl_add(t, ", %llu events unread", (unsigned long long)all);
 }
 
-static void add_missing(struct text *t, const struct view *v)
+static void add_missing(struct ptl_text *t, const struct view *v)
 {
 	uint32_t said = 0;
 	for (uint32_t i = 0; i < v->p->size; i++) {
 		if (v->p->node[i].msg.barrier_n)
 			continue;
 		if (said++ == 8) {
-			add(t, ", ...");
+			ptl_add(t, ", ...");
 			return;
 		}
-		add(t, "%s%u", said == 1 ? "; has not come: " : ", ", i);
+		ptl_add(t, "%s%u", said == 1 ? "; has not come: " : ", ", i);
 	}
 }
 
-static void add_state(struct text *t, const struct view *v, const struct ptl_node *n)
+static void add_state(struct ptl_text *t, const struct view *v, const struct ptl_node *n)
 {
 	char state[60];
 	const struct ptl_wait *w = n->unseen ? NULL : ptl_oldest_wait(n);
 	ptl_state_text(n, state, sizeof state);
 	if (!ptl_is_alive(n) || ptl_is_stopped(n)) {
-		add(t, "%s", state);
+		ptl_add(t, "%s", state);
 	} else if (n->msg.barrier_n) {
-		add(t, "waits in PtlXBarrier since %.1f s", n->msg.barrier_ms / 1e3);
+		ptl_add(t, "waits in PtlXBarrier since %.1f s", n->msg.barrier_ms / 1e3);
 		add_missing(t, v);
 	} else if (n->msg.state != P3_RDV_JOINED) {
-		add(t, "%s, %s", state,
+		ptl_add(t, "%s, %s", state,
 			n->msg.inited                 ? "has called PtlInit"
 			: n->msg.state == P3_RDV_LEFT ? "still runs"
 						      : "has not called PtlInit");
 	} else if (w) {
 		add_wait(t, v, n, w);
 	} else {
-		add(t, "%s", n->proc.computes ? "runs" : "sleeps outside of Portals");
+		ptl_add(t, "%s", n->proc.computes ? "runs" : "sleeps outside of Portals");
 		add_unread(t, n);
 	}
 }
 
-static void add_pairs(struct text *t, const struct view *v, uint32_t i)
+static void add_pairs(struct ptl_text *t, const struct view *v, uint32_t i)
 {
 	for (uint32_t to = 0; to < v->p->size; to++) {
 		const struct ptl_pair *pr = pair(v, i, to);
 		if (!pr->queued && !pr->out && !pr->unread)
 			continue;
-		add(t, "; for node %u: %u in its lane%s, %u queued, %u unanswered", to,
-			pr->unread, pr->cold ? " (which it does not poll)" : "",
+		ptl_add(t, "; for node %u: %u in its lane%s, %u queued, %u unanswered",
+			to, pr->unread, pr->cold ? " (which it does not poll)" : "",
 			pr->queued, pr->out);
 		if (pr->since_ns)
-			add(t, ", nothing taken since %.1f s",
+			ptl_add(t, ", nothing taken since %.1f s",
 				ptl_seconds(v->p, pr->since_ns));
 	}
 }
 
-static void add_own(struct text *t, const struct ptl_node *n)
+static void add_own(struct ptl_text *t, const struct ptl_node *n)
 {
 	if (n->word[P3_G_PULLS])
-		add(t, "; reads %u long messages", (unsigned)n->word[P3_G_PULLS]);
+		ptl_add(t, "; reads %u long messages", (unsigned)n->word[P3_G_PULLS]);
 	if (n->word[P3_C_DROPS])
-		add(t, "; has dropped %llu", (unsigned long long)n->word[P3_C_DROPS]);
+		ptl_add(t, "; has dropped %llu", (unsigned long long)n->word[P3_C_DROPS]);
 	if (n->word[P3_G_QUEUED] && n->word[P3_G_PENDINGS] >= n->word[P3_G_PENDINGS_MOST])
-		add(t, "; all its pendings are in use");
+		ptl_add(t, "; all its pendings are in use");
 }
 
 static void describe(struct view *v, uint32_t i)
 {
 	const struct ptl_node *n = &v->p->node[i];
-	struct text t = {.n = 0};
-	add(&t, "node %u (pid %u): ", i,
+	struct ptl_text t = {.n = 0};
+	ptl_add(&t, "node %u (pid %u): ", i,
 		n->msg.os_pid ? n->msg.os_pid : n->msg.started_pid);
 	add_state(&t, v, n);
 	if (!n->unseen) {
@@ -223,47 +204,31 @@ static void describe(struct view *v, uint32_t i)
 			add_pairs(&t, v, i);
 		add_own(&t, n);
 	} else if (n->msg.state == P3_RDV_JOINED || n->msg.state == P3_RDV_DIED) {
-		add(&t, "; %s", n->unseen);
+		ptl_add(&t, "; %s", n->unseen);
 	}
 	v->line(v->arg, false, t.s);
 }
 
 /* ---- conclusions ---- */
 
-static const char *plural(uint64_t n)
-{
-	return n == 1 ? "" : "s";
-}
-
-/* Who has dropped something of this node, or size. */
-static uint32_t dropper(const struct view *v, uint32_t i)
+static void add_who_waits(
+	struct ptl_text *t, const struct view *v, uint32_t to, uint32_t n)
 {
 	uint32_t k = 0;
-	for (; k < v->p->size; k++) {
-		const struct ptl_node *n = &v->p->node[k];
-		if (!n->unseen && n->word[P3_C_DROP_WHY] && n->word[P3_C_DROP_NODE] == i)
-			break;
-	}
-	return k;
-}
-
-static void add_who_waits(struct text *t, const struct view *v, uint32_t to, uint32_t n)
-{
-	uint32_t k = 0;
-	add(t, n == 1 ? "; 1 node waits for it: " : "; %u nodes wait for it: ", n);
+	ptl_add(t, n == 1 ? "; 1 node waits for it: " : "; %u nodes wait for it: ", n);
 	for (uint32_t i = 0; i < v->p->size; i++) {
 		if (!waits_for(v, i, to))
 			continue;
 		k++;
 		if (k == 9 && n > 9) {
-			add(t, ", ...");
+			ptl_add(t, ", ...");
 			return;
 		}
-		add(t, "%s%u", k == 1 ? "" : k == n ? " and " : ", ", i);
+		ptl_add(t, "%s%u", k == 1 ? "" : k == n ? " and " : ", ", i);
 	}
 }
 
-static void add_what_lies_there(struct text *t, const struct view *v, uint32_t to)
+static void add_what_lies_there(struct ptl_text *t, const struct view *v, uint32_t to)
 {
 	uint64_t lane = 0, queued = 0;
 	for (uint32_t i = 0; i < v->p->size; i++) {
@@ -271,8 +236,9 @@ static void add_what_lies_there(struct text *t, const struct view *v, uint32_t t
 		queued += pair(v, i, to)->queued;
 	}
 	if (lane || queued)
-		add(t, "; %llu message%s lie in its lanes, %llu more are queued for it",
-			(unsigned long long)lane, plural(lane),
+		ptl_add(t,
+			"; %llu message%s lie in its lanes, %llu more are queued for it",
+			(unsigned long long)lane, ptl_plural(lane),
 			(unsigned long long)queued);
 }
 
@@ -284,33 +250,47 @@ static bool is_missed(const struct view *v, uint32_t to)
 	return false;
 }
 
-static void add_culprit(struct text *t, const struct view *v, uint32_t i)
+static const char *silence_text(const struct view *v, uint32_t i)
+{
+	switch (ptl_silence_of(v->p, i)) {
+	case PTL_LOST:
+		return "waits for an event that will not come";
+	case PTL_NOTHING_SENT:
+		return "waits for an event that nobody has sent";
+	case PTL_NO_EVENT:
+		return "waits for an event that no message so far has made";
+	default:
+		return "waits for an event";
+	}
+}
+
+static void add_culprit(struct ptl_text *t, const struct view *v, uint32_t i)
 {
 	const struct ptl_node *n = &v->p->node[i];
 	char state[60];
 	ptl_state_text(n, state, sizeof state);
 	if (n->proc.state == 'T')
-		add(t, "is stopped (SIGSTOP; kill -CONT %u lets it go on)",
+		ptl_add(t, "is stopped (SIGSTOP; kill -CONT %u lets it go on)",
 			n->msg.os_pid);
 	else if (!ptl_is_alive(n) || ptl_is_stopped(n))
-		add(t, "is %s", state);
-	else if (n->msg.state != P3_RDV_JOINED && !n->msg.inited)
-		add(t, "has not called PtlInit");
+		ptl_add(t, "is %s", state);
+	else if (n->msg.state == P3_RDV_NEVER_JOINED && !n->msg.inited)
+		ptl_add(t, "has not called PtlInit");
+	else if (n->msg.state == P3_RDV_LEFT)
+		ptl_add(t, "has left (PtlFini, or PtlNIFini of its last interface)");
 	else if (long_wait(v, n))
-		add(t, dropper(v, i) < v->p->size
-				? "waits for an answer that will not come"
-				: "waits for an event that nobody has sent");
+		ptl_add(t, "%s", silence_text(v, i));
 	else
-		add(t, n->proc.computes ? "computes outside of Portals"
-					: "sleeps outside of Portals");
+		ptl_add(t, n->proc.computes ? "computes outside of Portals"
+					    : "sleeps outside of Portals");
 	if (is_missed(v, i))
-		add(t, ", and has not come to the barrier");
+		ptl_add(t, ", and has not come to the barrier");
 }
 
 static void blame(struct view *v, uint32_t to, uint32_t n)
 {
-	struct text t = {.n = 0};
-	add(&t, "node %u ", to);
+	struct ptl_text t = {.n = 0};
+	ptl_add(&t, "node %u ", to);
 	add_culprit(&t, v, to);
 	add_who_waits(&t, v, to, n);
 	add_what_lies_there(&t, v, to);
@@ -328,44 +308,37 @@ static void blame_ends_of_chains(struct view *v)
 	}
 }
 
-static const char *why_dropped(const struct ptl_node *n)
+static void add_lost(void *arg, const char *line)
 {
-	switch (n->word[P3_C_DROP_WHY] >> 32) {
-	case P3_DROP_DENIED:
-		return "its access control list denied it";
-	case P3_DROP_NO_MATCH:
-		return "no match entry accepted it";
-	default:
-		return "no interface has that pid";
-	}
-}
-
-/* It waits for an event, and nothing tells what for: is there a drop that would? */
-static bool blame_drop(struct view *v, uint32_t i)
-{
-	struct text t = {.n = 0};
-	uint32_t k = dropper(v, i);
-	if (k == v->p->size)
-		return false;
-	const struct ptl_node *n = &v->p->node[k];
-	uint64_t drops = n->word[P3_C_DROPS];
-	add(&t,
-		"node %u has dropped %llu message%s, the last one node %u's for portal "
-		"%u, bits 0x%llx: %s; node %u, which waits for an event, gets no answer",
-		k, (unsigned long long)drops, plural(drops), i,
-		(unsigned)(uint32_t)n->word[P3_C_DROP_WHY],
-		(unsigned long long)n->word[P3_C_DROP_BITS], why_dropped(n), i);
-	conclude(v, &t);
-	return true;
+	struct view *v = arg;
+	v->line(v->arg, true, line);
+	v->said++;
 }
 
 static void blame_nobody(struct view *v, uint32_t i)
 {
-	struct text t = {.n = 0};
-	add(&t,
-		"node %u waits for an event that nobody has sent: nothing is on its way "
-		"to it",
-		i);
+	struct ptl_text t = {.n = 0};
+	const struct ptl_node *n = &v->p->node[i];
+	const struct ptl_wait *w = ptl_oldest_wait(n);
+	ptl_add(&t, "node %u %s", i, silence_text(v, i));
+	switch (ptl_silence_of(v->p, i)) {
+	case PTL_NOTHING_SENT:
+		ptl_add(&t, ": nothing has come since it waits, nothing was dropped or "
+			    "lost before, and nothing is on its way to it");
+		break;
+	case PTL_NO_EVENT:
+		ptl_add(&t,
+			": %llu message%s came since it waits, and nothing is on its way "
+			"to it (is a descriptor without an event queue, or with another "
+			"one, or with PTL_MD_EVENT_END_DISABLE?)",
+			(unsigned long long)(n->word[P3_C_RECEIVED] - w->received),
+			ptl_plural(n->word[P3_C_RECEIVED] - w->received));
+		break;
+	default:
+		ptl_add(&t,
+			": nothing is known to be on its way to it, but not all nodes "
+			"can be seen");
+	}
 	conclude(v, &t);
 }
 
@@ -383,7 +356,7 @@ static void blame_silence(struct view *v)
 		const struct ptl_node *n = &v->p->node[i];
 		if (!v->waits[i] || n->msg.barrier_n || waits_for_any(v, i))
 			continue;
-		if (!blame_drop(v, i) && !is_blamed(v, i))
+		if (!ptl_find_lost(v->p, i, add_lost, v) && !is_blamed(v, i))
 			blame_nobody(v, i);
 	}
 }
@@ -392,13 +365,13 @@ static void blame_silence(struct view *v)
 static void tell_of_the_dead(struct view *v)
 {
 	for (uint32_t i = 0; i < v->p->size; i++) {
-		struct text t = {.n = 0};
+		struct ptl_text t = {.n = 0};
 		char state[60];
 		if (v->p->node[i].msg.state != P3_RDV_DIED)
 			continue;
 		ptl_state_text(&v->p->node[i], state, sizeof state);
-		add(&t, "node %u is dead (%s): what it had yet to send will not come", i,
-			state);
+		ptl_add(&t, "node %u is dead (%s): what it had yet to send will not come",
+			i, state);
 		conclude(v, &t);
 	}
 }
@@ -406,7 +379,7 @@ static void tell_of_the_dead(struct view *v)
 /* Everybody on the way waits for the next one. */
 static void blame_circle(struct view *v)
 {
-	struct text t = {.n = 0};
+	struct ptl_text t = {.n = 0};
 	uint32_t at = 0, first = v->p->size;
 	for (uint32_t i = 0; i < v->p->size && first == v->p->size; i++)
 		if (waits_for_any(v, i))
@@ -414,34 +387,34 @@ static void blame_circle(struct view *v)
 	if (first == v->p->size)
 		return;
 	at = first;
-	add(&t, "circular wait: node %u", at);
+	ptl_add(&t, "circular wait: node %u", at);
 	for (uint32_t steps = 0; steps < v->p->size && steps < 16; steps++) {
 		uint32_t to = 0;
 		while (to < v->p->size && !waits_for(v, at, to))
 			to++;
 		if (to == v->p->size)
 			break;
-		add(&t, " waits for %u, which", at = to);
+		ptl_add(&t, " waits for %u, which", at = to);
 		if (at == first)
 			break;
 	}
-	add(&t, " waits");
+	ptl_add(&t, " waits");
 	conclude(v, &t);
 }
 
 static void tell_that_all_is_well(struct view *v)
 {
-	struct text t = {.n = 0};
+	struct ptl_text t = {.n = 0};
 	uint32_t alive = 0;
 	for (uint32_t i = 0; i < v->p->size; i++)
 		alive += ptl_is_alive(&v->p->node[i]);
 	for (uint32_t i = 0; i < v->p->size; i++)
 		if (ptl_is_stopped(&v->p->node[i])) {
-			struct text s = {.n = 0};
-			add(&s, "node %u is stopped; nobody waits for it", i);
+			struct ptl_text s = {.n = 0};
+			ptl_add(&s, "node %u is stopped; nobody waits for it", i);
 			conclude(v, &s);
 		}
-	add(&t, "nobody waits for long; %u of %u nodes are alive", alive, v->p->size);
+	ptl_add(&t, "nobody waits for long; %u of %u nodes are alive", alive, v->p->size);
 	conclude(v, &t);
 }
 

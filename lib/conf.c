@@ -64,6 +64,13 @@ int p3_conf_read(struct p3_conf *conf_out)
 	return 0;
 }
 
+void p3_conf_log(void)
+{
+	uint8_t levels[P3_LOG_AREAS];
+	if (p3_log_parse(p3_conf_text(P3_CONF_LOG), levels))
+		p3_log_set(levels);
+}
+
 void p3_conf_join_fences(void)
 {
 	if (is_first(P3_CONF_MEMBARRIER) && value(P3_CONF_MODE) != P3_MODE_PARK)

@@ -8,6 +8,7 @@
  * held: under the loader's lock, constructors may call us, who take life.
  */
 #include "lib/lib.h"
+#define P3_LOG_AREA P3_AREA_HEAP
 #include "shm/log.h"
 
 #include <dlfcn.h>

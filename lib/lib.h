@@ -237,6 +237,8 @@ struct p3_conf {
 };
 /* From the environment.  -EINVAL with one line for each that is wrong. */
 int p3_conf_read(struct p3_conf *conf_out);
+/* Let the log heed PTL3_LOG; PtlNIInit complains of a value that makes no sense. */
+void p3_conf_log(void);
 /* p3_fence_join(), if it is wanted: cheap in a process of one thread. */
 void p3_conf_join_fences(void);
 /* One line for each name that is no setting. */

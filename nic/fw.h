@@ -22,6 +22,7 @@
  *	host.c	 memory of the host segment: event rings, pendings
  *	faulty.c a wire for tests (wire.h), with frame.c, faults.c and crc.c below it
  *	mirror.c what tools outside see of the state: the control block's gauges
+ *	why.c	 requests that come to nothing: why, for the log and for tools
  *	dump.c	 tables as text, for people
  *	trace.c	 records of what was done (shm/trace.h)
  */
@@ -185,6 +186,13 @@ struct p3_ask {
 	uint64_t who;   /* the initiator, pid:nid, */
 	uint64_t owner; /* and whose it is, jid:uid */
 };
+
+/* What a descriptor must accept; not from a table, which would be one page more. */
+static inline uint32_t p3_ask_needs(uint8_t kind)
+{
+	return (kind == P3_REQ_GET ? 0 : PTL_MD_OP_PUT) |
+	       (kind == P3_REQ_PUT ? 0 : PTL_MD_OP_GET);
+}
 
 struct p3_hit {
 	struct p3_md *md;
@@ -709,6 +717,24 @@ struct p3_wants {
 struct p3_wait_line *p3_mirror_wait(struct p3_nic *n, const struct p3_wants *wants,
 	uint64_t since_ns, uint64_t deadline_ns);
 void p3_mirror_waited(struct p3_wait_line *line);
+
+/* ---- why.c ---- */
+
+/* A request that no descriptor accepts was dropped.  By value: it is never in memory
+ * where it is accepted. */
+P3_RARE void p3_fw_why_dropped(
+	struct p3_nic *n, struct p3_peer *p, const struct p3_ni *ni, struct p3_ask ask);
+/* A put that asked for an ACK was served by a descriptor that gives none. */
+P3_RARE void p3_fw_why_no_ack(struct p3_nic *n, struct p3_peer *p, struct p3_ask ask);
+/* A request of this node cannot be sent, or will not be answered; p may be NULL. */
+P3_RARE void p3_fw_why_nowhere(
+	struct p3_nic *n, struct p3_peer *p, uint32_t kind, const struct p3_move *m);
+/* The answer came after its descriptor had gone, or that one's queue. */
+P3_RARE void p3_fw_why_late(struct p3_nic *n, const struct p3_pending *t);
+/* An event was lost: its queue was full.  Once for each queue. */
+P3_RARE void p3_fw_why_lost(struct p3_evq_tx *tx);
+/* Say at the end how many there were. */
+P3_RARE void p3_fw_why_sum(struct p3_nic *n);
 
 /* ---- dump.c ---- */
 

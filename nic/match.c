@@ -21,17 +21,10 @@ bool p3_fw_allows(const struct p3_ni *ni, const struct p3_ask *ask)
 	return is_allowed(ni, ask);
 }
 
-/* What a descriptor must accept; not from a table, which would be one page more. */
-static inline uint32_t needs(uint8_t kind)
-{
-	return (kind == P3_REQ_GET ? 0 : PTL_MD_OP_PUT) |
-	       (kind == P3_REQ_PUT ? 0 : PTL_MD_OP_GET);
-}
-
 static inline bool accepts(struct p3_md *md, const struct p3_ask *ask, struct p3_hit *hit)
 {
 	uint32_t options = md->sink.options;
-	if (p3_unlikely(!md->active || needs(ask->kind) & ~options))
+	if (p3_unlikely(!md->active || p3_ask_needs(ask->kind) & ~options))
 		return false;
 	uint64_t off =
 		options & PTL_MD_MANAGE_REMOTE ? ask->remote_offset : md->local_offset;

@@ -4,7 +4,9 @@
  * now and then by the holder of the lease, for tools outside.  Nothing here is read back
  * but by the same code, and nobody decides anything by it.
  */
+#define P3_LOG_AREA P3_AREA_NIC
 #include "nic/fw.h"
+#include "shm/log.h"
 
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -105,6 +107,12 @@ void p3_fw_mirror_lost(struct p3_peer *p)
 	p3_set(&p->mine->shown_ops, 0);
 }
 
+static const char *mode_name(enum p3_mode mode)
+{
+	static const char *const names[] = {"auto", "lease", "dedicated", "park"};
+	return names[mode];
+}
+
 void p3_mirror_conf(struct p3_nic *n)
 {
 	const struct p3_nic_conf *c = &n->conf;
@@ -121,6 +129,14 @@ void p3_mirror_conf(struct p3_nic *n)
 	p3_set(&n->count[P3_G_SPIN], n->idle.spin_ns);
 	p3_set(&n->count[P3_G_NOW_NS], p3_now_ns());
 	p3_set(&n->count[P3_G_ALIVE], p3_get(&n->alive));
+	p3_log(P3_LOG_INFO, P3_LOG_AREA,
+		"node %u of %u: mode %s, %u CPUs, pages of %llu bytes, cross-memory "
+		"reads "
+		"%s, windows %s, membarrier %s, shared heap of %llu bytes",
+		c->node, c->nnodes, mode_name(c->mode), c->cpus,
+		(unsigned long long)n->published.page, c->cma ? "on" : "off",
+		c->bulk ? "on" : "off", c->membarrier ? "on" : "off",
+		(unsigned long long)(c->heap ? p3_heap_len(c->heap) : 0));
 }
 
 /* ---- event queues ---- */
@@ -173,6 +189,7 @@ struct p3_wait_line *p3_mirror_wait(struct p3_nic *n, const struct p3_wants *wan
 	p3_set(&line->kind, wants->kind);
 	p3_set(&line->since_ns, since_ns);
 	p3_set(&line->deadline_ns, deadline_ns);
+	p3_set(&line->received, p3_get(&n->count[P3_C_RECEIVED]));
 	p3_set(&line->n, wants->n);
 	for (uint32_t i = 0; i < wants->n && i < P3_WAIT_HANDLES; i++)
 		p3_set(&line->handle[i], wants->handles[i]);

@@ -21,6 +21,7 @@
  *	SEG.1	header state, and owner: released when the segment is formatted, and the
  *		thread's will is made -> acquired by peers
  */
+#define P3_LOG_AREA P3_AREA_NIC
 #include "nic/fw.h"
 #include "shm/cpulist.h"
 #include "shm/log.h"
@@ -784,6 +785,7 @@ void p3_nic_stop(struct p3_nic *n)
 	pthread_join(n->thread, NULL);
 	drain_threads(n);
 	p3_xfer_revoke_all(n);
+	p3_fw_why_sum(n);
 	FAULT_POINT("fini.revoked");
 	struct p3_seg_header *h = n->published.base;
 	p3_release(&h->state, P3_SEG_FINISHED); /* SEG.1 */

@@ -291,6 +291,8 @@ int p3_fw_eq_alloc(struct p3_nic *n, struct p3_cmd *c)
 		p3_evq_reformat(c->eq.ring, c->eq.n, &eq->tx, &eq->rx);
 	else
 		p3_evq_format(c->eq.ring, c->eq.n, p3_get(&n->life), &eq->tx, &eq->rx);
+	eq->nic = n;
+	eq->tx.on_lost = p3_fw_why_lost;
 	c->handle_out = p3_handle(P3_KIND_EQ, c->ni, eq->o.index, p3_get(&eq->o.gen) + 1);
 	p3_release(&eq->rx.name, c->handle_out); /* EVQ.5 */
 	object_born(&eq->o);

@@ -166,6 +166,7 @@ struct p3_eq {
 	struct p3_eq *next_dead; /* on the way to be retired by a host thread */
 	struct p3_evq_rx rx;     /* (any) */
 	struct p3_evq_tx tx;
+	struct p3_nic *nic;
 	_Atomic(ptl_eq_handler_t) handler; /* (any) */
 	p3_a32 ni;                         /* (any) as o.ni */
 	uint32_t n;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Peers: birth and death, the lanes to and from them, hot and cold. */
+#define P3_LOG_AREA P3_AREA_PEER
 #include "nic/fw.h"
 #include "shm/log.h"
 
@@ -247,6 +248,7 @@ static void reset_in(struct p3_peer *p, const struct p3_lane *lane)
 	p3_set(&p->mine->rsp_credit[1], 0);
 	p3_set(&p->mine->bulk_slot, 0);
 	p3_set(&p->mine->reading, 0);
+	p3_set(&p->mine->shown_drops, 0);
 	p->nreading = 0;
 	p->ready = p->bad = false;
 	p->deep = 0;
@@ -290,6 +292,7 @@ static void take_over(
 	n->light = n->light && ((const struct p3_seg_header *)info->base)->fences;
 	p->heap = info->view;
 	p->cma_off = false;
+	p->told = p->told_own = 0;
 	p->kick_ns = 0;
 }
 
@@ -323,6 +326,8 @@ int p3_fw_peer_up(struct p3_nic *n, struct p3_cmd *c)
 	reset_in(p, &lane);
 	reset_out(p, &lane);
 	p->state = P3_LIVE;
+	p3_log(P3_LOG_DEBUG, P3_AREA_PEER, "node %u (nid %u, process %u) is mapped",
+		p->index, p->nid, p->os_pid);
 	p3_fw_say_reads(n, p);
 	p3_ids_renew(n);
 	FAULT_POINT("peer.up");
@@ -418,6 +423,8 @@ static void lose(struct p3_nic *n, struct p3_peer *p, bool died)
 		if (!p3_fw_take_request(n, p) && !p3_fw_refuse_request(n, p))
 			break;
 	FAULT_POINT("peer.drained");
+	p3_log(P3_LOG_DEBUG, P3_AREA_PEER, "node %u (nid %u, process %u) has %s",
+		p->index, p->nid, p->os_pid, died ? "died" : "left");
 	if (n->swapper == p)
 		n->swapper = NULL;
 	p->state = died ? P3_DEAD : P3_GONE;

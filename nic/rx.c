@@ -73,33 +73,13 @@ void p3_fw_drop(struct p3_nic *n, struct p3_ni *ni, uint64_t length)
 	p3_count(&n->count[P3_C_DROP_BYTES], length);
 }
 
-static enum p3_drop_why why_dropped(const struct p3_ni *ni, const struct p3_ask *ask)
-{
-	if (!ni)
-		return P3_DROP_NO_PROCESS;
-	return p3_fw_allows(ni, ask) ? P3_DROP_NO_MATCH : P3_DROP_DENIED;
-}
-
-/* For tools. */
-static void describe_drop(struct p3_nic *n, const struct p3_peer *p,
-	const struct p3_ni *ni, const struct p3_ask *ask)
-{
-	enum p3_drop_why why = why_dropped(ni, ask);
-	p3_set(&n->count[P3_C_DROP_WHO], ask->who);
-	p3_set(&n->count[P3_C_DROP_WHY], p3_pair(why, ask->pt_index));
-	p3_set(&n->count[P3_C_DROP_BITS], ask->bits);
-	p3_set(&n->count[P3_C_DROP_NODE], p->index);
-	if (why == P3_DROP_DENIED)
-		p3_count(&n->count[P3_C_DENIED], 1);
-}
-
 /* Nobody wanted it: its reservation goes back all the same. */
 static P3_RARE void discard(
 	struct p3_nic *n, struct p3_peer *p, struct p3_ni *ni, struct request r)
 {
 	bool long_put = r.ask.kind == P3_REQ_PUT && (r.flags & P3_F_LONG);
 	p3_fw_drop(n, ni, r.ask.length);
-	describe_drop(n, p, ni, &r.ask);
+	p3_fw_why_dropped(n, p, ni, r.ask);
 	if (r.pending)
 		respond(n, p, r.pending, long_put ? P3_RSP_DONE : P3_RSP_NONE, 0);
 }
@@ -173,10 +153,15 @@ static void accept(struct p3_nic *n, const struct request *r, const struct p3_hi
 	describe(r, hit, link, 0, rec);
 }
 
-static inline bool wants_ack(const struct request *r, const struct p3_md *md)
+static inline bool wants_ack(struct p3_nic *n, struct p3_peer *p, const struct request *r,
+	const struct p3_md *md)
 {
-	return p3_unlikely(r->flags & P3_F_ACK) &&
-	       !(md->sink.options & PTL_MD_ACK_DISABLE);
+	if (p3_likely(!(r->flags & P3_F_ACK)))
+		return false;
+	if (p3_likely(!(md->sink.options & PTL_MD_ACK_DISABLE)))
+		return true;
+	p3_fw_why_no_ack(n, p, r->ask);
+	return false;
 }
 
 /* What few ask for.  By value: the common case's request is never in memory. */
@@ -211,7 +196,7 @@ static inline void put_ended(struct p3_nic *n, const struct request *r,
 static inline void put_eager(struct p3_nic *n, struct p3_peer *p, const struct request *r,
 	const struct p3_hit *hit)
 {
-	bool ack = wants_ack(r, hit->md);
+	bool ack = wants_ack(n, p, r, hit->md);
 	uint32_t link = count_in(n, hit);
 	if (p3_unlikely(p3_wants(&hit->md->sink, PTL_EVENT_PUT_START)))
 		put_started(n, *r, *hit, link);
@@ -274,7 +259,7 @@ static bool put_long(struct p3_nic *n, struct p3_peer *p, const struct request *
 	pull->xfer_id = r->xfer;
 	place_pull(n, pull, r);
 	pull->length = hit->mlength;
-	pull->ack = wants_ack(r, md);
+	pull->ack = wants_ack(n, p, r, md);
 	pull->peer_pending = r->pending;
 	accept(n, r, hit, &pull->span.rec);
 	p3_span_begin(&pull->span, md, hit->offset);

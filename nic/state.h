@@ -248,6 +248,8 @@ struct p3_peer {
 	bool rsp_full;     /* as req_full */
 	bool blocked;      /* in n->blocked: its send queue waits for room */
 	uint32_t waits;    /* the message that the trace has as waiting in its lane */
+	uint32_t told;     /* which p3_why the log has of its requests, a bit each, */
+	uint32_t told_own; /* and of this node's requests to it */
 	uint64_t full_off; /* of the full lane in own arena, 0 not carved */
 	uint64_t incarnation;
 	uint64_t kick_ns, kick_wait_ns;

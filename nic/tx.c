@@ -474,6 +474,7 @@ int p3_fw_put(struct p3_nic *n, struct p3_cmd *c)
 	if (to)
 		return restored(
 			m, length, ack, admit(n, to, P3_REQ_PUT, m, md, md, m->offset));
+	p3_fw_why_nowhere(n, p, P3_REQ_PUT, m);
 	send_nowhere(n, m, md, m->offset, is_failure(p, m->target.pid));
 	return PTL_OK;
 }
@@ -501,6 +502,7 @@ int p3_fw_get(struct p3_nic *n, struct p3_cmd *c)
 	if (to)
 		return restored(m, length, 0,
 			admit(n, to, P3_REQ_GET, m, md, cray ? md : NULL, m->offset));
+	p3_fw_why_nowhere(n, p, P3_REQ_GET, m);
 	if (cray)
 		send_nowhere(n, m, md, m->offset, is_failure(p, m->target.pid));
 	else if (is_failure(p, m->target.pid))
@@ -547,6 +549,7 @@ int p3_fw_getput(struct p3_nic *n, struct p3_cmd *c)
 	if (to)
 		return restored(m, length, 0,
 			admit(n, to, P3_REQ_GETPUT, m, get, put, m->put_offset));
+	p3_fw_why_nowhere(n, p, P3_REQ_GETPUT, m);
 	send_nowhere(n, m, put, m->put_offset, is_failure(p, m->target.pid));
 	return PTL_OK;
 }
@@ -773,8 +776,10 @@ static void answer_who(
 static bool md_lives(struct p3_nic *n, struct p3_pending *t)
 {
 	bool lives = t->md && p3_lives(&t->md->o, t->md_gen);
-	if (!lives && t->md)
+	if (!lives && t->md) {
 		p3_fw_drop(n, &n->ni[t->ni], t->move.length);
+		p3_fw_why_late(n, t);
+	}
 	return lives;
 }
 
@@ -801,6 +806,7 @@ static void got_ack(
 	struct p3_md *md = t->md;
 	if (!p3_sink_eq(&md->sink)) {
 		p3_fw_drop(n, p3_ni_of(n, &md->o), t->move.length);
+		p3_fw_why_late(n, t);
 		return;
 	}
 	describe_answer(n, &t->move, md, mlength, &rec);
@@ -1014,6 +1020,7 @@ void p3_fw_fail_pending(struct p3_nic *n, struct p3_pending *t, bool died)
 		free_pending(n, t);
 		return;
 	}
+	p3_fw_why_nowhere(n, t->peer, t->kind, &t->move);
 	if (queued)
 		send_start(n, t);
 	if (t->send.md)

@@ -4,6 +4,7 @@
 #include "shm/domain.h"
 #include "shm/heapenv.h"
 #include "shm/job.h"
+#include "shm/log.h"
 #include "shm/trace.h"
 
 #include <arpa/inet.h>
@@ -43,6 +44,12 @@ static bool is_absent(const char *text)
 {
 	uint32_t seconds;
 	return p3_conf_absent(text, &seconds);
+}
+
+static bool is_log(const char *text)
+{
+	uint8_t levels[P3_LOG_AREAS];
+	return p3_log_parse(text, levels);
 }
 
 static const struct p3_conf_row rows[P3_CONF_ROWS] = {
@@ -117,6 +124,18 @@ static const struct p3_conf_row rows[P3_CONF_ROWS] = {
 			"many "
 			"as they hold",
 		.is_form = is_trace},
+	[P3_CONF_LOG] = {.name = "PTL3_LOG",
+		.kind = P3_CONF_FORM,
+		.range = "off, error, warn, info, drops, debug, match:drops ...",
+		.usual = "warn",
+		.expected = "off, error, warn, info, drops or debug, for all areas or as "
+			    "in warn,match:drops for one of job, nic, peer, match, send, "
+			    "event and heap",
+		.help = "what is written to standard error, for all areas or for some "
+			"(job, nic, peer, match, send, event, heap); drops: also the "
+			"first request of each kind and peer that comes to nothing, and "
+			"why",
+		.is_form = is_log},
 	[P3_CONF_DOMAIN] = {.name = "PTL3_DOMAIN",
 		.kind = P3_CONF_FORM,
 		.range = "NAME, none",

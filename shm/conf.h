@@ -37,6 +37,7 @@ enum p3_conf_id {
 	P3_CONF_ABSENT,
 	P3_CONF_NIC_CPUS,
 	P3_CONF_TRACE,
+	P3_CONF_LOG,
 	P3_CONF_ROWS
 };
 

@@ -18,6 +18,7 @@ static void format_at(struct p3_evq_ring *ring, uint32_t n, uint64_t start,
 		p3_set(&rec[i].sequence, P3_EVQ_BUSY);
 	p3_release(&ring->head, start); /* EVQ.3 */
 	p3_set(&ring->tail, start);
+	p3_set(&ring->lost, 0);
 	*tx = (struct p3_evq_tx){
 		.ring = ring, .rec = rec, .tail = start, .head_seen = start, .n = n};
 	rx->ring = ring;
@@ -53,7 +54,10 @@ void p3_evq_make_room(struct p3_evq_tx *q, struct p3_event_record *rec)
 		return;
 	/* EVQ.2: an old event is torn from here on; who reads it must see that. */
 	p3_release(&rec->sequence, P3_EVQ_BUSY);
+	p3_count(&q->ring->lost, 1);
 	FAULT_POINT("event.overwriting");
+	if (q->on_lost && p3_get(&q->ring->lost) == 1)
+		q->on_lost(q);
 }
 
 /*

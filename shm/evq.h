@@ -87,7 +87,8 @@ typedef _Atomic(struct p3_event_record *) p3_evq_records;
 struct p3_evq_ring {
 	p3_a64 tail;      /* (firmware) events posted */
 	p3_a64 next_free; /* for whoever keeps heads without a ring */
-	uint64_t pad0[14];
+	p3_a64 lost;      /* (firmware) unread events overwritten, for tools */
+	uint64_t pad0[13];
 	p3_a64 head;        /* (hosts) events read */
 	p3_evq_records rec; /* set before the ring is formatted */
 	uint64_t pad1[14];
@@ -103,6 +104,8 @@ struct p3_evq_tx {
 	uint64_t tail;
 	uint64_t head_seen;
 	uint32_t n; /* records, a power of two */
+	/* Called when the first unread event is overwritten; NULL: nothing is. */
+	void (*on_lost)(struct p3_evq_tx *q);
 };
 
 /* Hosts' side, in memory that all threads of the process share. */

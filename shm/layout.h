@@ -14,6 +14,7 @@
  *           +-----------------+
  *           | waits[8]        |  what host threads sleep for
  *           | queues[64]      |  where event queues lie in the host segment
+ *           | cases[22]       |  the last request of each kind that came to nothing
  *           +-----------------+
  *           | part[nnodes]    |  for each peer: the base lane to it, 8 request and 8
  *           |                 |  response cells; between them what this node says to it:
@@ -33,11 +34,12 @@
 #define P3_SHM_LAYOUT_H
 
 #include "shm/atomics.h"
+#include "shm/why.h"
 
 #include <stddef.h>
 
 #define P3_SEG_MAGIC     0x33736f50u /* "Pos3" */
-#define P3_SEG_VERSION   9u
+#define P3_SEG_VERSION   10u
 #define P3_MAX_NODES     1024u
 #define P3_PAGE          4096u
 #define P3_HUGE          (2u << 20)
@@ -110,11 +112,7 @@ enum p3_counter {
 	P3_C_LEASE_HOST,
 	P3_C_LEASE_NIC,
 	P3_C_DIRECT_BYTES,
-	P3_C_DENIED,    /* drops for the access control list's sake */
-	P3_C_DROP_WHO,  /* the last one: pid:nid of its initiator, */
-	P3_C_DROP_WHY,  /* p3_drop_why:portal index, */
-	P3_C_DROP_BITS, /* its match bits, */
-	P3_C_DROP_NODE, /* and from which node it came */
+	P3_C_DENIED, /* drops for the access control list's sake */
 
 	P3_G_NOW_NS = 32, /* CLOCK_MONOTONIC */
 	P3_G_LEASE,       /* p3_lease_holder, as the holder left it */
@@ -151,12 +149,6 @@ enum p3_counter {
 	P3_COUNTERS = 64
 };
 
-enum p3_drop_why {
-	P3_DROP_NO_PROCESS = 1, /* no interface has the target's pid */
-	P3_DROP_DENIED,
-	P3_DROP_NO_MATCH
-};
-
 /*
  * What one host thread sleeps for: written by it when it begins to sleep, free again when
  * it has what it waited for.  A thread that finds none free says nothing.
@@ -172,13 +164,22 @@ struct p3_wait_line {
 	p3_a64 deadline_ns;             /* UINT64_MAX: none */
 	p3_a64 n;                       /* EVENT: queues */
 	p3_a64 handle[P3_WAIT_HANDLES]; /* the first of them; COMMAND: its p3_op */
-	uint64_t pad[4];
+	p3_a64 received;                /* messages, when it began */
+	uint64_t pad[3];
 };
 
 /* Where an event queue's ring is: written by the lease holder as it is made or freed. */
 struct p3_queue_line {
 	p3_a64 at;  /* in the host segment, plus 1; 0: there is none, or elsewhere */
 	p3_a64 how; /* generation:records */
+};
+
+/*
+ * The last request that came to nothing for one reason: the words of a struct p3_case.
+ * The lease holder writes them one by one, so a tool may read words of two cases.
+ */
+struct p3_case_line {
+	p3_a64 w[P3_CASE_WORDS];
 };
 
 /*
@@ -201,7 +202,10 @@ struct p3_peer_entry {
 	/* gauges of this node's sends to the peer, for tools: see p3_counter */
 	p3_a64 shown_ops;   /* sent and not answered:in the send queue */
 	p3_a64 shown_since; /* since then the peer has taken nothing; 0: nothing waits */
-	uint64_t pad1[4];
+	/* of the peer's requests to this node, for tools: the last p3_why of those that
+	 * came to nothing or to no ACK here, and their number */
+	p3_a64 shown_drops;
+	uint64_t pad1[3];
 	/* producer's side, and what hardly changes but is looked at all the time */
 	p3_a64 tx_for;   /* incarnation of the peer that line two is for */
 	p3_a64 full_req; /* offset of the full request ring, 0 none */
@@ -287,6 +291,7 @@ _Static_assert(P3_PARTS * sizeof(struct p3_peer_part) <= P3_PAGE, "none lies on 
 _Static_assert(sizeof(struct p3_xfer) == P3_LINE, "layout is part of the format");
 _Static_assert(sizeof(struct p3_wait_line) == P3_LINE, "one thread a line");
 _Static_assert(sizeof(struct p3_queue_line) == 16, "layout is part of the format");
+_Static_assert(sizeof(struct p3_case_line) == P3_CELL, "layout is part of the format");
 _Static_assert(P3_G_CARVED < P3_G_MEMBARRIER && P3_G_SPIN < P3_COUNTERS, "all fit");
 _Static_assert(sizeof(struct p3_doorbell) == P3_PAGE, "one page");
 _Static_assert(sizeof(struct p3_sleeper) == P3_CELL, "one node a line");
@@ -307,6 +312,7 @@ struct p3_layout {
 	uint64_t counters_off;
 	uint64_t waits_off;
 	uint64_t queues_off;
+	uint64_t cases_off;
 	uint64_t parts_off;
 	uint64_t xfers_off;
 	uint64_t ctl_len; /* end of the part that is reserved at creation */
@@ -333,8 +339,9 @@ static inline struct p3_layout p3_layout_of(uint32_t nnodes)
 	l.counters_off = sizeof(struct p3_seg_header);
 	l.waits_off = l.counters_off + P3_COUNTERS * sizeof(p3_a64);
 	l.queues_off = l.waits_off + P3_WAITS * sizeof(struct p3_wait_line);
-	l.parts_off = p3_round_up(
-		l.queues_off + P3_QUEUES_SHOWN * sizeof(struct p3_queue_line), P3_PAGE);
+	l.cases_off = l.queues_off + P3_QUEUES_SHOWN * sizeof(struct p3_queue_line);
+	l.parts_off =
+		p3_round_up(l.cases_off + P3_WHYS * sizeof(struct p3_case_line), P3_PAGE);
 	l.xfers_off = l.parts_off + (nnodes + P3_PARTS - 1) / P3_PARTS * P3_PAGE;
 	l.ctl_len = p3_round_up(l.xfers_off + l.nxfers * sizeof(struct p3_xfer), P3_PAGE);
 	uint64_t arena = nnodes * p3_full_lane_len(&l) + P3_WINDOWS * P3_WINDOW_LEN;

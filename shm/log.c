@@ -3,6 +3,7 @@
 #include "shm/atomics.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -14,6 +15,25 @@
 #define P3_SIGSET 8u /* bytes of the kernel's */
 
 static p3_a32 log_jid, log_nid;
+static p3_a32 log_levels[P3_LOG_AREAS]; /* plus 1; 0: warn */
+static p3_a32 log_unsaid;
+
+void p3_log_set(const uint8_t levels[P3_LOG_AREAS])
+{
+	for (int i = 0; i < P3_LOG_AREAS; i++)
+		p3_set(&log_levels[i], levels[i] + 1u);
+}
+
+bool p3_log_is(enum p3_log_level level, enum p3_log_area area)
+{
+	uint32_t most = p3_get(&log_levels[area]);
+	return level < (most ? most : P3_LOG_WARN + 1u);
+}
+
+uint32_t p3_log_unsaid(void)
+{
+	return p3_get(&log_unsaid);
+}
 
 void p3_log_who(uint32_t jid, uint32_t nid)
 {
@@ -42,13 +62,23 @@ static void write_quietly(const char *line, size_t len)
 	pthread_sigmask(SIG_SETMASK, &was, NULL);
 }
 
-static void say(const char *level, const char *fmt, va_list args)
+/* A pipe that nobody empties must not stop the holder of the lease. */
+static bool has_room(void)
+{
+	static const struct timespec at_once;
+	struct pollfd on = {.fd = STDERR_FILENO, .events = POLLOUT};
+	struct timespec limit = at_once; /* the kernel changes it */
+	return syscall(SYS_ppoll, &on, 1, &limit, NULL, P3_SIGSET) > 0 &&
+	       (on.revents & POLLOUT);
+}
+
+static void say(const char *level, const char *area, const char *fmt, va_list args)
 {
 	char line[512];
 	int saved = errno;
 	int n = snprintf(line, sizeof line,
-		"p3[job %u nid %u pid %d] %s: ", p3_get(&log_jid), p3_get(&log_nid),
-		(int)getpid(), level);
+		"p3[job %u nid %u pid %d] %s%s%s: ", p3_get(&log_jid), p3_get(&log_nid),
+		(int)getpid(), level, *area ? " " : "", area);
 	errno = saved; /* for %m */
 	int m = vsnprintf(line + n, sizeof line - (size_t)n - 1, fmt, args);
 	size_t len = (size_t)(n + m);
@@ -59,18 +89,20 @@ static void say(const char *level, const char *fmt, va_list args)
 	errno = saved;
 }
 
-void p3_error(const char *fmt, ...)
+void p3_log(enum p3_log_level level, enum p3_log_area area, const char *fmt, ...)
 {
+	bool minor = level > P3_LOG_WARN;
+	int saved = errno;
 	va_list args;
+	if (!p3_log_is(level, area))
+		return;
+	if (minor && !has_room()) {
+		p3_add32(&log_unsaid, 1);
+		errno = saved;
+		return;
+	}
+	errno = saved;
 	va_start(args, fmt);
-	say("error", fmt, args);
-	va_end(args);
-}
-
-void p3_warn(const char *fmt, ...)
-{
-	va_list args;
-	va_start(args, fmt);
-	say("warn", fmt, args);
+	say(p3_log_level_names[level], minor ? p3_log_area_names[area] : "", fmt, args);
 	va_end(args);
 }

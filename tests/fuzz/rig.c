@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "fuzz/rig.h"
+#include "shm/log.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -32,8 +33,8 @@ ssize_t __real_process_vm_readv(pid_t pid, const struct iovec *here, unsigned lo
 	const struct iovec *there, unsigned long nthere, unsigned long flags);
 ssize_t __wrap_process_vm_readv(pid_t pid, const struct iovec *here, unsigned long nhere,
 	const struct iovec *there, unsigned long nthere, unsigned long flags);
-void __wrap_p3_warn(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-void __wrap_p3_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+void __wrap_p3_log(enum p3_log_level level, enum p3_log_area area, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
 
 int __wrap_pthread_create(
 	pthread_t *t, const pthread_attr_t *attr, void *(*fn)(void *), void *arg)
@@ -86,16 +87,10 @@ static void swallow(const char *fmt, va_list args)
 	vsnprintf(line, sizeof line, fmt, args);
 }
 
-void __wrap_p3_warn(const char *fmt, ...)
+void __wrap_p3_log(enum p3_log_level level, enum p3_log_area area, const char *fmt, ...)
 {
-	va_list args;
-	va_start(args, fmt);
-	swallow(fmt, args);
-	va_end(args);
-}
-
-void __wrap_p3_error(const char *fmt, ...)
-{
+	(void)level;
+	(void)area;
 	va_list args;
 	va_start(args, fmt);
 	swallow(fmt, args);

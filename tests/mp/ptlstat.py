@@ -85,9 +85,11 @@ SCENES = {
     ('event', 3): [r'node 0 waits for an event that nobody has sent, and has not come to '
                    r'the barrier; 2 nodes wait for it: 1 and 2',
                    r'node 0 .*waits in PtlEQWait on EQ \d+ with 0 events unread'],
-    ('drop', 2): [r'node 1 has dropped 1 message, the last one node 0\'s for portal 4, '
-                  r'bits 0x7: no match entry accepted it; node 0'],
-    ('denied', 2): [r'node 1 has dropped 1 message, .* access control list denied it'],
+    ('drop', 2): [r'node 1 has dropped 1 message of node 0, the last one a put of 64 bytes '
+                  r'to portal index 4, match bits 0x7: the portal index has no match entry; '
+                  r'node 0, which waits for an event, gets no answer'],
+    ('denied', 2): [r'node 1 has dropped 1 message of node 0, .*: access control entry 3 is '
+                    r'not set; .*; node 0'],
     ('queued', 2): [rf'node 1 is {STOPPED}; 1 node waits for it: 0; [1-9]\d* messages? '
                     r'lie in its lanes, [1-9]\d* more are queued',
                     r'node 0 .*for node 1: [1-9]\d* in its lane'],

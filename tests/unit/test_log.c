@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -177,6 +178,57 @@ static void log_raises_no_signal_where_nothing_can_be_written(void **state)
 	close(ends[1]);
 }
 
+static void log_heeds_its_levels(void **state)
+{
+	(void)state;
+	uint8_t levels[P3_LOG_AREAS];
+	p3_log(P3_LOG_INFO, P3_AREA_NIC, "warn is the default");
+	assert_int_equal(written(), 0);
+	assert_true(p3_log_parse("off,match:drops,nic:error", levels));
+	p3_log_set(levels);
+	p3_log(P3_LOG_DROPS, P3_AREA_MATCH, "first");
+	assert_line("drops match", "first");
+	p3_log(P3_LOG_DEBUG, P3_AREA_MATCH, "too fine");
+	p3_warn("of an area that is off");
+	assert_int_equal(written(), 0);
+	p3_log(P3_LOG_ERROR, P3_AREA_NIC, "said");
+	assert_line("error", "said");
+	assert_true(p3_log_parse(NULL, levels));
+	p3_log_set(levels);
+	p3_warn("back");
+	assert_line("warn", "back");
+}
+
+/* Unless the line is an error or a warning, which are few. */
+static void log_does_not_wait_for_a_reader(void **state)
+{
+	(void)state;
+	uint8_t levels[P3_LOG_AREAS];
+	char page[4096] = {0};
+	int ends[2];
+	assert_int_equal(pipe2(ends, O_NONBLOCK), 0);
+	while (write(ends[1], page, sizeof page) > 0)
+		;
+	assert_int_equal(fcntl(ends[1], F_SETFL, 0), 0); /* a write would block */
+	assert_true(p3_log_parse("debug", levels));
+	p3_log_set(levels);
+	dup2(ends[1], STDERR_FILENO);
+	uint32_t before = p3_log_unsaid();
+	errno = ERANGE;
+	p3_log(P3_LOG_DROPS, P3_AREA_MATCH, "nobody reads this");
+	p3_log(P3_LOG_DEBUG, P3_AREA_PEER, "nor this");
+	int err = errno;
+	assert_int_equal(dup2(wire[1], STDERR_FILENO), STDERR_FILENO);
+	assert_int_equal(p3_log_unsaid() - before, 2);
+	assert_int_equal(err, ERANGE);
+	p3_log(P3_LOG_INFO, P3_AREA_JOB, "read");
+	assert_line("info job", "read");
+	assert_true(p3_log_parse("", levels));
+	p3_log_set(levels);
+	close(ends[0]);
+	close(ends[1]);
+}
+
 /* For each case, so that the report of a failure reaches the real stderr. */
 #define CAUGHT(f) cmocka_unit_test_setup_teardown(f, catch_stderr, restore_stderr)
 
@@ -189,6 +241,8 @@ int main(void)
 		CAUGHT(log_cuts_a_long_line_and_ends_it),
 		CAUGHT(log_loses_no_byte_at_the_longest_line),
 		CAUGHT(log_survives_a_closed_stderr_and_keeps_errno),
+		CAUGHT(log_heeds_its_levels),
+		CAUGHT(log_does_not_wait_for_a_reader),
 		cmocka_unit_test(log_raises_no_signal_where_nothing_can_be_written),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Requests that come to nothing: the reason, for the log and for tools.  All of it runs
+ * where a request has failed already, so it may walk a match list a second time.
+ */
+#define P3_LOG_AREA P3_AREA_MATCH
+#include "nic/fw.h"
+#include "shm/log.h"
+#include "shm/why.h"
+
+#define P3_WHY_WALK  4096u /* entries looked at for the first requests of a peer, */
+#define P3_WHY_SHORT 64u   /* and for most of the later ones */
+#define P3_WHY_EACH  64u
+
+_Static_assert(P3_REQ_GET == P3_REQ_PUT + 1 && P3_REQ_GETPUT == P3_REQ_PUT + 2 &&
+		       P3_CASE_GET == P3_CASE_PUT + 1 &&
+		       P3_CASE_GETPUT == P3_CASE_PUT + 2,
+	"kinds of requests and of cases are in the same order");
+
+/* ---- why a request finds no descriptor ---- */
+
+static enum p3_why access_lacks(
+	const struct p3_ni *ni, const struct p3_ask *ask, struct p3_case *c)
+{
+	if (ask->ac_index > (uint32_t)ni->limits.max_ac_index) {
+		c->near = (uint64_t)ni->limits.max_ac_index;
+		return P3_WHY_AC_RANGE;
+	}
+	const struct p3_ac *e = &ni->ac[ask->ac_index];
+	if (!e->valid)
+		return P3_WHY_AC_UNSET;
+	c->near = e->who.is;
+	c->mask = e->who.mask;
+	if (!p3_is_wanted(e->who, ask->who))
+		return P3_WHY_AC_ID;
+	c->near = e->owner.is;
+	c->mask = e->owner.mask;
+	if (!p3_is_wanted(e->owner, ask->owner))
+		return P3_WHY_AC_OWNER;
+	c->near = e->pt_index;
+	return P3_WHY_AC_PORTAL;
+}
+
+/* Return P3_WHY_NONE if the descriptor accepts the request. */
+static enum p3_why md_lacks(
+	const struct p3_md *md, const struct p3_ask *ask, struct p3_case *c)
+{
+	uint32_t options = md->sink.options;
+	bool remote = options & PTL_MD_MANAGE_REMOTE;
+	uint64_t offset = remote ? ask->remote_offset : md->local_offset;
+	uint64_t size = md->region.size;
+	if (!md->active)
+		return md->threshold ? P3_WHY_MAX_SIZE : P3_WHY_THRESHOLD;
+	if (p3_ask_needs(ask->kind) & ~options)
+		return P3_WHY_OPERATION;
+	c->near = size;
+	c->mask = offset;
+	if (offset > size)
+		return P3_WHY_OFFSET;
+	c->near = size - offset;
+	bool fits = ask->length <= c->near || (options & PTL_MD_TRUNCATE);
+	return fits ? P3_WHY_NONE : P3_WHY_LENGTH;
+}
+
+static enum p3_why entry_lacks(
+	const struct p3_me *me, const struct p3_ask *ask, struct p3_case *c)
+{
+	c->near = me->bits;
+	c->mask = me->ignore;
+	if ((ask->bits ^ me->bits) & ~me->ignore)
+		return P3_WHY_BITS;
+	c->near = me->who.is;
+	c->mask = me->who.mask;
+	if (!p3_is_wanted(me->who, ask->who))
+		return P3_WHY_SOURCE;
+	return me->md ? md_lacks(me->md, ask, c) : P3_WHY_NO_MD;
+}
+
+static int bits_between(const struct p3_case *c)
+{
+	return __builtin_popcountll((c->bits ^ c->near) & ~c->mask);
+}
+
+/* Reasons are in the order of the tests: the later one is nearer to a match. */
+static bool is_nearer(enum p3_why why, const struct p3_case *c, enum p3_why best,
+	const struct p3_case *best_case)
+{
+	if (why == P3_WHY_BITS && best == P3_WHY_BITS)
+		return bits_between(c) < bits_between(best_case);
+	return why > best;
+}
+
+/* Find the match entry that comes nearest, among the first most of the list. */
+static enum p3_why list_lacks(const struct p3_portal *list, const struct p3_ask *ask,
+	uint32_t most, struct p3_case *c)
+{
+	enum p3_why best = P3_WHY_EMPTY;
+	struct p3_case one = *c;
+	for (const struct p3_me *me = list->head; me && one.entries < most;
+		me = me->next) {
+		one.entries++;
+		enum p3_why why = entry_lacks(me, ask, &one);
+		if (why == P3_WHY_NONE)
+			return P3_WHY_GONE; /* the initiator's end made this a drop */
+		if (is_nearer(why, &one, best, c)) {
+			best = why;
+			*c = one;
+		}
+	}
+	c->entries = one.entries;
+	return best;
+}
+
+static enum p3_why request_lacks(const struct p3_ni *ni, const struct p3_ask *ask,
+	uint32_t most, struct p3_case *c)
+{
+	if (!ni)
+		return P3_WHY_NO_PROCESS;
+	if (ask->pt_index > (uint32_t)ni->limits.max_pt_index) {
+		c->near = (uint64_t)ni->limits.max_pt_index;
+		return P3_WHY_NO_PORTAL;
+	}
+	return p3_fw_allows(ni, ask)
+		       ? list_lacks(&ni->portal[ask->pt_index], ask, most, c)
+		       : access_lacks(ni, ask, c);
+}
+
+/* ---- where it is kept, and said ---- */
+
+static void keep(struct p3_nic *n, enum p3_why why, struct p3_case *c)
+{
+	char *base = n->published.base;
+	struct p3_case_line *line =
+		(struct p3_case_line *)(base + n->layout.cases_off) + (why - 1);
+	uint64_t w[P3_CASE_WORDS];
+	c->count = p3_get(&line->w[0]) + 1;
+	memcpy(w, c, sizeof w);
+	for (uint32_t i = 0; i < P3_CASE_WORDS; i++)
+		p3_set(&line->w[i], w[i]);
+}
+
+/* Return true once for each reason, if that area's log wants it. */
+static bool is_news(uint32_t *told, enum p3_why why, enum p3_log_area area)
+{
+	bool news = !(*told >> why & 1) && p3_log_is(P3_LOG_DROPS, area);
+	if (news)
+		*told |= 1u << why;
+	return news;
+}
+
+static void say(enum p3_log_area area, const char *way, enum p3_why why,
+	const struct p3_case *c, const char *what)
+{
+	char about[100], reason[260];
+	p3_case_text(c, about, sizeof about);
+	p3_why_text(why, c, reason, sizeof reason);
+	p3_log(P3_LOG_DROPS, area, "%s %s nid %u, pid %u %s: %s", about, way,
+		(uint32_t)c->who, (uint32_t)(c->who >> 32), what, reason);
+}
+
+static void keep_for_peer(struct p3_peer *p, enum p3_why why)
+{
+	uint32_t number = (uint32_t)p3_get(&p->mine->shown_drops) + 1;
+	p3_set(&p->mine->shown_drops, p3_pair(why, number));
+}
+
+static struct p3_case case_of(const struct p3_peer *p, const struct p3_ask *ask)
+{
+	return (struct p3_case){.who = ask->who,
+		.node = p->index,
+		.pt_index = ask->pt_index,
+		.ac_index = (uint16_t)ask->ac_index,
+		.kind = (uint16_t)(ask->kind - P3_REQ_PUT + P3_CASE_PUT),
+		.bits = ask->bits,
+		.length = ask->length};
+}
+
+void P3_RARE p3_fw_why_dropped(
+	struct p3_nic *n, struct p3_peer *p, const struct p3_ni *ni, struct p3_ask ask)
+{
+	uint32_t before = (uint32_t)p3_get(&p->mine->shown_drops);
+	bool far = before < P3_WHY_EACH || before % P3_WHY_EACH == 0;
+	struct p3_case c = case_of(p, &ask);
+	enum p3_why why = request_lacks(ni, &ask, far ? P3_WHY_WALK : P3_WHY_SHORT, &c);
+	if (why >= P3_WHY_AC_RANGE && why <= P3_WHY_AC_PORTAL)
+		p3_count(&n->count[P3_C_DENIED], 1);
+	keep(n, why, &c);
+	keep_for_peer(p, why);
+	if (is_news(&p->told, why, P3_AREA_MATCH))
+		say(P3_AREA_MATCH, "from", why, &c, "was dropped");
+}
+
+void P3_RARE p3_fw_why_no_ack(struct p3_nic *n, struct p3_peer *p, struct p3_ask ask)
+{
+	struct p3_case c = case_of(p, &ask);
+	keep(n, P3_WHY_ACK_DISABLED, &c);
+	keep_for_peer(p, P3_WHY_ACK_DISABLED);
+	if (is_news(&p->told, P3_WHY_ACK_DISABLED, P3_AREA_MATCH))
+		say(P3_AREA_MATCH, "from", P3_WHY_ACK_DISABLED, &c, "gets no ACK");
+}
+
+static struct p3_case case_sent(const struct p3_nic *n, const struct p3_peer *p,
+	uint32_t kind, const struct p3_move *m)
+{
+	return (struct p3_case){.who = p3_pair(m->target.pid, m->target.nid),
+		.node = p && p != &n->nobody ? p->index : P3_NONE,
+		.pt_index = m->pt_index,
+		.ac_index = m->ac_index,
+		.kind = (uint16_t)(kind - P3_REQ_PUT + P3_CASE_PUT),
+		.bits = m->bits,
+		.length = m->length};
+}
+
+void P3_RARE p3_fw_why_nowhere(
+	struct p3_nic *n, struct p3_peer *p, uint32_t kind, const struct p3_move *m)
+{
+	struct p3_case c = case_sent(n, p, kind, m);
+	struct p3_peer *to = p ? p : &n->nobody;
+	enum p3_why why = to->state == P3_GONE || to->state == P3_DEAD ? P3_WHY_ENDED
+			  : to->state == P3_ABSENT                     ? P3_WHY_ABSENT
+						   : P3_WHY_NO_PROCESS;
+	keep(n, why, &c);
+	if (is_news(&to->told_own, why, P3_AREA_SEND))
+		say(P3_AREA_SEND, "to", why, &c, "comes to nothing");
+}
+
+void P3_RARE p3_fw_why_late(struct p3_nic *n, const struct p3_pending *t)
+{
+	struct p3_case c = case_sent(n, t->peer, t->kind, &t->move);
+	keep(n, P3_WHY_LATE, &c);
+	if (is_news(&t->peer->told_own, P3_WHY_LATE, P3_AREA_SEND))
+		say(P3_AREA_SEND, "to", P3_WHY_LATE, &c, "has an answer that is dropped");
+}
+
+void P3_RARE p3_fw_why_lost(struct p3_evq_tx *tx)
+{
+	struct p3_eq *eq = p3_item(tx, struct p3_eq, tx);
+	struct p3_case c = {.node = P3_NONE, .near = eq->o.index, .mask = eq->n};
+	char reason[260];
+	keep(eq->nic, P3_WHY_EVENT_LOST, &c);
+	p3_why_text(P3_WHY_EVENT_LOST, &c, reason, sizeof reason);
+	p3_log(P3_LOG_DROPS, P3_AREA_EVENT, "an unread event was overwritten: %s",
+		reason);
+}
+
+/* ---- the end ---- */
+
+/* Say how many there were of each reason that was said before. */
+void p3_fw_why_sum(struct p3_nic *n)
+{
+	char *base = n->published.base;
+	const struct p3_case_line *line =
+		(const struct p3_case_line *)(base + n->layout.cases_off);
+	for (uint32_t why = 1; why < P3_WHY_END; why++) {
+		uint64_t count = p3_get(&line[why - 1].w[0]);
+		bool own = why >= P3_WHY_LATE && why <= P3_WHY_ENDED;
+		enum p3_log_area area = own                        ? P3_AREA_SEND
+					: why == P3_WHY_EVENT_LOST ? P3_AREA_EVENT
+								   : P3_AREA_MATCH;
+		if (count)
+			p3_log(P3_LOG_DROPS, area, "%s: %llu in all", p3_why_name(why),
+				(unsigned long long)count);
+	}
+	if (p3_log_unsaid())
+		p3_log(P3_LOG_INFO, P3_AREA_NIC,
+			"%u lines were not written: standard error had no room",
+			p3_log_unsaid());
+}
