@@ -7,6 +7,12 @@
  *	event	 rank 0 waits for an event that nobody sends, the others for rank 0
  *	drop	 rank 0 waits for the ACK of a put that nothing at rank 1 accepts
  *	denied	 the same, but rank 1's access control list refuses it
+ *	noack	 the same, but rank 1's descriptor has PTL_MD_ACK_DISABLE
+ *	lateack	 the same, but rank 0's descriptor is gone when the ACK comes
+ *	own	 rank 0 waits for a message that it has dropped itself
+ *	lost	 rank 0 waits for the third event of a queue that holds two
+ *	gone	 rank 0 waits for the ACK of a put to rank 1, which has killed itself
+ *	parted	 rank 2 has called PtlFini, the others are in the barrier
  *	queued	 rank 0 sends to rank 1, which stopped itself, more than its lane holds
  *	killed	 rank 1 kills itself; rank 0 waits for its message
  *	left	 rank 1 sends to rank 0 and leaves, rank 2 ends; rank 0 waits on
@@ -79,6 +85,95 @@ static void denied(void)
 	(void)mp_attach(BITS, bytes, sizeof bytes, PTL_MD_OP_PUT, PTL_EQ_NONE);
 	mp_barrier();
 	put_and_wait(3);
+}
+
+static void noack(void)
+{
+	(void)mp_attach(BITS, bytes, sizeof bytes, PTL_MD_OP_PUT | PTL_MD_ACK_DISABLE,
+		PTL_EQ_NONE);
+	mp_barrier();
+	put_and_wait(0);
+}
+
+/* The threshold of 1 is used up by the put itself. */
+static void lateack(void)
+{
+	ptl_event_t ev;
+	ptl_handle_md_t handle;
+	ptl_md_t md = {.start = bytes,
+		.length = 8,
+		.threshold = 1,
+		.options = PTL_MD_EVENT_START_DISABLE,
+		.eq_handle = mp_queue(8)};
+	(void)mp_attach(BITS, bytes, sizeof bytes, PTL_MD_OP_PUT, PTL_EQ_NONE);
+	mp_barrier();
+	if (mp.rank == 0) {
+		mp_ok(PtlMDBind(mp.ni, md, PTL_UNLINK, &handle));
+		mp_ok(PtlPut(handle, PTL_ACK_REQ, mp.id[1], MP_PORTAL, 0, BITS, 0, 0));
+		while (PtlEQWait(md.eq_handle, &ev) == PTL_OK && ev.type != PTL_EVENT_ACK)
+			;
+	}
+	mp_barrier();
+}
+
+/* count puts of rank 1; rank 0 waits for one more event than there will be. */
+static void await_puts(int count, ptl_match_bits_t bits, ptl_size_t events)
+{
+	ptl_event_t ev;
+	ptl_handle_eq_t eq = mp_queue(events);
+	(void)mp_attach(BITS, bytes, sizeof bytes, PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE,
+		mp.rank ? PTL_EQ_NONE : eq);
+	mp_barrier();
+	if (mp.rank == 1) {
+		ptl_handle_md_t md = mp_bind(bytes, 8, PTL_EQ_NONE, 0);
+		for (int i = 0; i < count; i++)
+			mp_ok(PtlPut(
+				md, PTL_NOACK_REQ, mp.id[0], MP_PORTAL, 0, bits, 0, 0));
+	}
+	mp_barrier();
+	for (int i = 0; mp.rank == 0 && i <= count; i++)
+		(void)PtlEQWait(eq, &ev);
+	mp_barrier();
+}
+
+static void own(void)
+{
+	await_puts(1, BITS + 1, 8);
+}
+
+static void lost(void)
+{
+	await_puts(5, BITS, 2);
+}
+
+static void gone(void)
+{
+	mp_barrier();
+	if (mp.rank == 1)
+		raise(SIGKILL);
+	if (mp.rank == 0) {
+		ptl_event_t ev = {.ni_fail_type = PTL_NI_OK};
+		ptl_handle_eq_t eq = mp_queue(8);
+		ptl_handle_md_t md = mp_bind(bytes, sizeof bytes, eq, 0);
+		for (; ev.ni_fail_type == PTL_NI_OK; mp_sleep_ms(10)) {
+			mp_ok(PtlPut(
+				md, PTL_ACK_REQ, mp.id[1], MP_PORTAL, 0, BITS, 0, 0));
+			mp_ok(PtlEQWait(eq, &ev));
+		}
+		while (PtlEQWait(eq, &ev) == PTL_OK)
+			;
+	}
+	sleep_for_good();
+}
+
+static void parted(void)
+{
+	mp_barrier();
+	if (mp.rank == 2) {
+		PtlFini();
+		sleep_for_good();
+	}
+	mp_barrier();
 }
 
 static void queued(void)
@@ -168,9 +263,10 @@ int main(int argc, char **argv)
 		const char *name;
 		void (*play)(void);
 	} scenes[] = {{"stopped", stopped}, {"barrier", barrier}, {"event", event},
-		{"drop", drop}, {"denied", denied}, {"queued", queued},
-		{"killed", killed}, {"left", left}, {"late", late}, {"idle", idle},
-		{"talk", talk}};
+		{"noack", noack}, {"lateack", lateack}, {"own", own}, {"lost", lost},
+		{"gone", gone}, {"parted", parted}, {"drop", drop}, {"denied", denied},
+		{"queued", queued}, {"killed", killed}, {"left", left}, {"late", late},
+		{"idle", idle}, {"talk", talk}};
 	const char *rank = getenv("PTL_MY_RID");
 	if (argc > 1 && !strcmp(argv[1], "late") && rank && !strcmp(rank, "2"))
 		sleep_for_good();

@@ -90,6 +90,18 @@ SCENES = {
                   r'node 0, which waits for an event, gets no answer'],
     ('denied', 2): [r'node 1 has dropped 1 message of node 0, .*: access control entry 3 is '
                     r'not set; .*; node 0'],
+    ('noack', 2): [r'node 1 has given no ACK to 1 put of node 0, the last one a put of 64 '
+                   r'bytes to portal index 4, .*PTL_MD_ACK_DISABLE.*; node 0'],
+    ('lateack', 2): [r'1 request of node 0 got an answer that was dropped, the last one a put '
+                     r'of 8 bytes .* for node 1: the ACK came after its memory descriptor'],
+    ('own', 2): [r'node 0 has dropped 1 message of node 1, the last one a put of 8 bytes .*: '
+                 r'no match entry accepts it: the nearest of 1 has match bits 0x7, ignore bits '
+                 r'0x0; the request differs in bits 0xf; node 0'],
+    ('lost', 2): [r'EQ \d+ of node 0 has lost [1-9] events?: it holds 2, which is too few'],
+    ('gone', 3): [r'[1-9]\d* requests? of node 0 came to nothing, the last one a put of 64 bytes .* for '
+                  r'node 1: the target has ended'],
+    ('parted', 3): [r'node 2 has left \(PtlFini.*, and has not come to the barrier; '
+                    r'2 nodes wait for it: 0 and 1'],
     ('queued', 2): [rf'node 1 is {STOPPED}; 1 node waits for it: 0; [1-9]\d* messages? '
                     r'lie in its lanes, [1-9]\d* more are queued',
                     r'node 0 .*for node 1: [1-9]\d* in its lane'],
