@@ -42,14 +42,19 @@ install(FILES ${CMAKE_BINARY_DIR}/portals3.pc
 
 # Manual pages: of functions from the headers, of programs by help2man, if it is there.
 set(P3_MAN ${CMAKE_BINARY_DIR}/man)
-set(P3_MAN_SOURCES ${CMAKE_SOURCE_DIR}/README.md ${CMAKE_SOURCE_DIR}/include/portals3.h
+file(GLOB P3_MAN_EXAMPLES ${CMAKE_SOURCE_DIR}/examples/*.[ch])
+set(P3_MAN_SOURCES ${CMAKE_SOURCE_DIR}/README.md ${P3_MAN_EXAMPLES}
+  ${CMAKE_SOURCE_DIR}/include/portals3.h
   ${CMAKE_SOURCE_DIR}/include/portals3_runtime.h ${CMAKE_SOURCE_DIR}/include/portals3x.h
   ${CMAKE_SOURCE_DIR}/include/cnos_mpi_os.h ${CMAKE_SOURCE_DIR}/include/p3nal_tcp.h)
+set(P3_MAN_TOOLS ${P3_TOOLS})
+list(SORT P3_MAN_TOOLS)
+list(JOIN P3_MAN_TOOLS " " P3_MAN_TOOLS)
 string(TIMESTAMP P3_MAN_DATE %Y-%m-%d UTC) # heeds SOURCE_DATE_EPOCH
 add_custom_command(OUTPUT ${P3_MAN}/functions.stamp
   COMMAND ${CMAKE_COMMAND} -E rm -rf ${P3_MAN}/man3 ${P3_MAN}/man7
   COMMAND ${CMAKE_COMMAND} -E make_directory ${P3_MAN}/man3 ${P3_MAN}/man7
-  COMMAND awk -v out=${P3_MAN} -v date=${P3_MAN_DATE} -f ${CMAKE_SOURCE_DIR}/cmake/man.awk
+  COMMAND awk -v out=${P3_MAN} -v date=${P3_MAN_DATE} -v tools=${P3_MAN_TOOLS} -f ${CMAKE_SOURCE_DIR}/cmake/man.awk
     ${P3_MAN_SOURCES}
   COMMAND ${CMAKE_COMMAND} -E touch ${P3_MAN}/functions.stamp
   DEPENDS ${P3_MAN_SOURCES} ${CMAKE_SOURCE_DIR}/cmake/man.awk VERBATIM)
@@ -62,13 +67,22 @@ if(HELP2MAN AND NOT P3_SANITIZE AND NOT P3_VALGRIND)
   foreach(tool ${P3_TOOLS})
     configure_file(cmake/man/help.in ${P3_MAN}/help/${tool} @ONLY
       FILE_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE)
+    # Each page refers to all tools.
+    file(READ ${CMAKE_SOURCE_DIR}/cmake/man/${tool}.h2m h2m)
+    string(REGEX REPLACE "\n\\[SEE ALSO\\].*" "" h2m "${h2m}")
+    set(see ${P3_TOOLS})
+    list(REMOVE_ITEM see ${tool})
+    list(TRANSFORM see REPLACE "(.+)" ".BR \\1 (1),\n")
+    list(JOIN see "" see)
+    file(CONFIGURE OUTPUT ${P3_MAN}/help/${tool}.h2m @ONLY
+      CONTENT "@h2m@\n[SEE ALSO]\n@see@.BR portals3 (7)\n")
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS cmake/man/${tool}.h2m)
     add_custom_command(OUTPUT ${P3_MAN}/man1/${tool}.1
       COMMAND ${CMAKE_COMMAND} -E env PTL3_HUGEPAGES=off ${HELP2MAN}
         --no-info --output=${P3_MAN}/man1/${tool}.1 --manual=libportals
         --source=libportals "--version-string=libportals ${PROJECT_VERSION}"
-        --include=${CMAKE_SOURCE_DIR}/cmake/man/${tool}.h2m ${P3_MAN}/help/${tool}
-      DEPENDS ${tool} portals ${CMAKE_SOURCE_DIR}/cmake/man/${tool}.h2m
-        ${P3_MAN}/help/${tool} VERBATIM)
+        --include=${P3_MAN}/help/${tool}.h2m ${P3_MAN}/help/${tool}
+      DEPENDS ${tool} portals ${P3_MAN}/help/${tool}.h2m ${P3_MAN}/help/${tool} VERBATIM)
     list(APPEND P3_MAN_MADE ${P3_MAN}/man1/${tool}.1)
   endforeach()
 endif()
@@ -92,6 +106,20 @@ foreach(tool yod ptlstat tracedump)
   install(FILES launcher/${tool}.zsh DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/${P3_ZSH}
     RENAME _${tool} COMPONENT tools)
 endforeach()
+
+# Examples, and the tutorial with its programs: sources, to be compiled with pkg-config.
+set(P3_EXAMPLES_DIR ${CMAKE_INSTALL_DATADIR}/doc/libportals)
+if(P3_DEB)
+  set(P3_EXAMPLES_DIR ${CMAKE_INSTALL_DATADIR}/doc/libportals-dev)
+endif()
+install(DIRECTORY examples DESTINATION ${P3_EXAMPLES_DIR} COMPONENT development
+  PATTERN CMakeLists.txt EXCLUDE PATTERN README.md EXCLUDE)
+install(FILES cmake/examples.md RENAME README.md DESTINATION ${P3_EXAMPLES_DIR}/examples
+  COMPONENT development)
+install(FILES docs/tutorial.md DESTINATION ${P3_EXAMPLES_DIR}/examples/tutorial
+  COMPONENT development)
+install(DIRECTORY ${CMAKE_BINARY_DIR}/examples/tutorial-sources/
+  DESTINATION ${P3_EXAMPLES_DIR}/examples/tutorial COMPONENT development)
 
 # For old configure scripts, which name the libraries of the reference implementation: empty
 # ones.  By themselves: cmake --install BUILD --component old.

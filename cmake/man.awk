@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Manual pages from the comments of the public headers:
 #
-#	awk -v out=DIR -v date=2026-01-31 -f man.awk README.md include/portals3.h ...
+#	awk -v out=DIR -v date=2026-01-31 -v tools="yod ..." -f man.awk README.md \
+#		examples/hello.c ... include/portals3.h ...
 #
 # DIR/man3 gets a page for each comment that documents functions, and a link for each
-# further function of that comment; DIR/man7/portals3.7 what stands at the head of
-# portals3.h, the types, a list of all functions, and the README's settings.
+# further function of that comment, and pages of ptl_md_t, ptl_event_t and
+# ptl_ni_limits_t; DIR/man7/portals3.7 what stands at the head of portals3.h, the types, a
+# list of all functions, and the README's settings.
+#
+# A page explains the options, events and registers that its comment names, and shows the
+# shortest function of the examples that calls its function.
 #
 # What a comment is made of is said at the head of portals3.h.  Lines that begin with a
 # tab are arguments, lists or examples:
@@ -215,6 +220,95 @@ function sorted_refs(names,   f, n, i, j, t, s) {
 	return s
 }
 
+# ---- constants and types ----
+
+# Names and explanations of a comment's list: "\tPTL_X\ttext", and lines that go on.
+function learn(s,   all, n, i, f, name) {
+	n = split(s, all, "\n")
+	for (i = 1; i <= n; i++)
+		if (all[i] ~ /^\tPTL_[A-Z_0-9]+\t/) {
+			split(all[i], f, /\t+/)
+			name = f[2]
+			meaning[name] = f[3]
+			known[++nknown] = name
+		} else if (all[i] ~ /^\t\t/ && name != "")
+			meaning[name] = meaning[name] all[i]
+		else
+			name = ""
+}
+
+# Events are often named without their prefix.
+function names_it(s, name,   brief) {
+	if (s ~ ("(^|[^A-Z_])" name "([^A-Z_0-9]|$)"))
+		return 1
+	if ((name ~ /^PTL_SR_/ && s ~ /PTL_SR_\*/) || (name ~ /^PTL_MD_/ && s ~ /"ptl_md_t/) ||
+		(name ~ /^PTL_EVENT_/ && s ~ /"ptl_event_t/))
+		return 1
+	brief = name
+	return sub(/^PTL_EVENT_/, "", brief) && s ~ ("(^|[^A-Z_])" brief "([^A-Z_]|$)")
+}
+
+function constants(s,   i, all) {
+	for (i = 1; i <= nknown; i++)
+		if (names_it(s, known[i]))
+			all = all ".It Dv " known[i] "\n" text(meaning[known[i]]) "\n"
+	return all == "" ? "" : ".Sh CONSTANTS\n.Bl -tag -width Ds\n" all ".El\n"
+}
+
+function types_of(s,   all) {
+	if (s ~ /ptl_md_t|PTL_MD_(OP|MANAGE|TRUNCATE|ACK|IOVEC|MAX|EVENT)_?/)
+		all = all "ptl_md_t\n"
+	if (s ~ /ptl_event_t|PTL_EVENT_|SEND_END|PUT_END|GET_END|REPLY_END/)
+		all = all "ptl_event_t\n"
+	if (s ~ /ptl_ni_limits_t|max_[a-z_]+ /)
+		all = all "ptl_ni_limits_t\n"
+	return all
+}
+
+# The page of a type: its comment, its definition, and what its constants mean.
+function type_page(type, what, above, definition, users, more,   name) {
+	name = out "/man3/" type ".3"
+	printf "%s", head(type, 3) > name
+	print ".Nm " type "\n.Nd " what "\n.Sh LIBRARY\nPortals 3.3 (libportals, \\-lportals)\n" \
+		".Sh SYNOPSIS\n.In portals3.h\n.Bd -literal\n" literal(definition) ".Ed\n" \
+		".Sh DESCRIPTION\n" overview_part(above) more ".Sh SEE ALSO" > name
+	gsub(/ /, "\n", users)
+	print sorted_refs(users "\n") ".Xr portals3 7\n.Sh STANDARDS\nPortals 3.3." > name
+	close(name)
+}
+
+function literal(s) {
+	gsub(/\\/, "\\e", s)
+	gsub(/\n[.']/, "\n\\\\\\&&", s)
+	return s
+}
+
+# ---- examples ----
+
+# The function that ends here is the shortest so far for all that it calls.
+function show_calls(s,   rest, called, n) {
+	n = gsub(/\n/, "\n", s)
+	if (base == "job.h") # which only helps the others
+		n += 40
+	rest = s
+	while (match(rest, /Ptl[A-Z][A-Za-z]+\(/)) {
+		called = substr(rest, RSTART, RLENGTH - 1)
+		rest = substr(rest, RSTART + RLENGTH)
+		if (n > 80 || (called in shown && size_shown[called] <= n))
+			continue
+		shown[called] = s
+		size_shown[called] = n
+		shown_in[called] = base
+	}
+}
+
+function example(name) {
+	if (!(name in shown))
+		return ""
+	return ".Sh EXAMPLES\nFrom\n.Pa examples/" shown_in[name] " :\n.Bd -literal\n" \
+		literal(shown[name]) ".Ed\n"
+}
+
 # The page of the comment, whose prototypes are protos[1..count]
 function page(   title, names, what, where, f, n, i, synopsis, name, own) {
 	title = comment
@@ -249,8 +343,9 @@ function page(   title, names, what, where, f, n, i, synopsis, name, own) {
 	for (i = 1; i <= n; i++)
 		print ".Nm " f[i] (i < n ? " ," : "") > name
 	print ".Nd " text(what) "\n.Sh LIBRARY\nPortals 3.3 (libportals, \\-lportals)\n" \
-		".Sh SYNOPSIS\n.In " base "\n" synopsis body ".Sh SEE ALSO\n" \
-		sorted_refs(see_also(own)) ".Xr portals3 7\n.Sh STANDARDS" > name
+		".Sh SYNOPSIS\n.In " base "\n" synopsis body constants(comment synopsis) \
+		example(f[1]) ".Sh SEE ALSO\n" \
+		sorted_refs(see_also(own) types_of(comment synopsis)) ".Xr portals3 7\n.Sh STANDARDS" > name
 	if (where ~ /^P3/) {
 		sub(/^P3.3 /, "", where)
 		print "Portals 3.3, section " where "." > name
@@ -290,8 +385,25 @@ base == "README.md" {
 		gsub(/`/, "", cell[2])
 		gsub(/`/, "", cell[3])
 		gsub(/`/, "", cell[4])
-		gsub(/\. /, ".  ", cell[4])
-		environment = environment ".It Ev " cell[2] " No = " cell[3] "\n" text(cell[4]) "\n"
+		gsub(/`/, "", cell[5])
+		gsub(/\. /, ".  ", cell[5])
+		environment = environment ".It Ev " cell[2] " No = " cell[3] "\n" text(cell[5]) \
+			".\nDefault: " text(cell[4]) ".\n"
+	}
+	next
+}
+
+FILENAME ~ /examples\/[a-z]*\.[ch]$/ {
+	if (base == "hello.c" && !/SPDX/)
+		whole = whole $0 "\n"
+	if (/^[a-z].*\(.*[^;]$/ && !/=/)
+		code_of = $0 "\n"
+	else if (code_of != "") {
+		code_of = code_of $0 "\n"
+		if (/^}/) {
+			show_calls(code_of)
+			code_of = ""
+		}
 	}
 	next
 }
@@ -326,9 +438,17 @@ reading {
 
 /^typedef struct \{/ { definition = ""; defining = 1; above = comment }
 defining { definition = definition $0 "\n" }
-defining && /^\} ptl_(md|event)_t;/ {
+/^#define PTL_MD_OP_PUT|^\tPTL_(EVENT_GET_START|SR_DROP_COUNT) = 0,/ {
+	learn(comment)
+	about[substr($0, 1, 9) == "#define P" ? "md" : /EVENT/ ? "event" : "sr"] = comment
+}
+defining && /^\} ptl_(md|event|ni_limits)_t;/ {
 	type = $2
 	sub(/;/, "", type)
+	comment_of[type] = above
+	definition_of[type] = definition
+}
+defining && /^\} ptl_(md|event)_t;/ {
 	types = types overview_part(above) ".Bd -literal\n" definition ".Ed\n"
 }
 defining && /^\}/ { defining = 0; comment = "" ; next }
@@ -355,6 +475,21 @@ joining {
 }
 
 END {
+	base = "portals3.h"
+	file = "include/portals3.h"
+	type_page("ptl_ni_limits_t", "limits of a network interface", comment_of["ptl_ni_limits_t"],
+		definition_of["ptl_ni_limits_t"], "PtlNIInit PtlNIStatus PtlGetPut PtlMEAttach", "")
+	type_page("ptl_md_t", "memory descriptor", comment_of["ptl_md_t"],
+		definition_of["ptl_md_t"],
+		"PtlMDAttach PtlMDBind PtlMDUpdate PtlMDUnlink PtlMEMDPost ptl_event_t",
+		".Sh OPTIONS\n" overview_part(about["md"]) example("PtlMDAttach"))
+	type_page("ptl_event_t", "event of an event queue", comment_of["ptl_event_t"],
+		definition_of["ptl_event_t"],
+		"PtlEQAlloc PtlEQGet PtlEQWait PtlEQPoll PtlEventKindStr PtlNIFailStr ptl_md_t",
+		".Sh KINDS\n" overview_part(about["event"]) example("PtlEQWait"))
+	summary = summary ".It Xr ptl_event_t 3\nevent of an event queue\n" \
+		".It Xr ptl_md_t 3\nmemory descriptor\n" \
+		".It Xr ptl_ni_limits_t 3\nlimits of a network interface\n"
 	sub(/^[^\n]*\n/, "", top)
 	sub(/^[^\n]*\n/, "", runtime)
 	file = "include/"
@@ -368,5 +503,12 @@ END {
 	printf "%s", ".Sh DESCRIPTORS AND EVENTS\n" types > name
 	printf "%s", ".Sh FUNCTIONS\n.Bl -tag -width PtlMEAttachAny -compact\n" summary ".El\n" > name
 	printf "%s", ".Sh ENVIRONMENT\n.Bl -tag -width Ds\n" environment ".El\n" > name
-	print ".Sh SEE ALSO\n.Xr yod 1\n.Sh STANDARDS\nPortals 3.3." > name
+	print ".Sh EXAMPLES\nEvery rank puts a line into rank 0.\nStart it with\n.Dl yod -sz 4 ./hello\n" \
+		".Bd -literal\n" literal(whole) ".Ed\n.Pp\n" \
+		"More programs, and a tutorial, are in the folder\n.Pa examples\n" \
+		"below the documentation of libportals." > name
+	n = split(tools, tool, / +/)
+	for (i = 1; i <= n; i++)
+		references = references ".Xr " tool[i] " 1" (i < n ? " ,\n" : "\n")
+	printf "%s", ".Sh SEE ALSO\n" references ".Sh STANDARDS\nPortals 3.3.\n" > name
 }

@@ -261,36 +261,67 @@ extern const char *ptl_err_str[];
 /* ---- status registers ------------------------------------------------- P3.3 3.2.7 */
 
 /*
- * PTL_SR_DROP_COUNT is the document's, the others are extensions.  Lengths are in bytes.
- * _MAX is the highest value that _CUR has had.
+ * PTL_SR_DROP_COUNT is the document's, the others are extensions.  All count from
+ * PtlNIInit on.  Lengths are in bytes.
+ *
+ *	PTL_SR_DROP_COUNT	Messages that arrived and were discarded.
+ *	PTL_SR_DROP_LENGTH	Bytes that the discarded messages asked to move.
+ *	PTL_SR_RECV_COUNT	Messages that were accepted.
+ *	PTL_SR_RECV_LENGTH	Bytes that were moved for accepted messages.
+ *	PTL_SR_SEND_COUNT	Messages that were sent.
+ *	PTL_SR_SEND_LENGTH	Bytes of the messages that were sent.
+ *	PTL_SR_PTLS_MAX		The highest value that PTL_SR_PTLS_CUR has had.
+ *	PTL_SR_PTLS_CUR		Portal indexes that have a match list now.
+ *	PTL_SR_MSGS_ALLOC	Operations that have begun.
+ *	PTL_SR_MSGS_FREED	Operations that have ended.
+ *	PTL_SR_MSGS_MAX		The highest value that PTL_SR_MSGS_CUR has had.
+ *	PTL_SR_MSGS_CUR		Operations that are under way now.
+ *	PTL_SR_MES_ALLOC	Match entries that have been made.
+ *	PTL_SR_MES_FREED	Match entries that have been unlinked.
+ *	PTL_SR_MES_MAX		The highest value that PTL_SR_MES_CUR has had.
+ *	PTL_SR_MES_CUR		Match entries that are there now.
+ *	PTL_SR_MDS_ALLOC	Memory descriptors that have been made.
+ *	PTL_SR_MDS_FREED	Memory descriptors that have been unlinked.
+ *	PTL_SR_MDS_MAX		The highest value that PTL_SR_MDS_CUR has had.
+ *	PTL_SR_MDS_CUR		Memory descriptors that are there now.
+ *	PTL_SR_EQS_ALLOC	Event queues that have been made.
+ *	PTL_SR_EQS_FREED	Event queues that have been freed.
+ *	PTL_SR_EQS_MAX		The highest value that PTL_SR_EQS_CUR has had.
+ *	PTL_SR_EQS_CUR		Event queues that are there now.
+ *	PTL_SR_MD_ALIGN_128	Descriptors that have been made, with a start that 128
+ *				divides.
+ *	PTL_SR_MD_ALIGN_64	The same with 64, and not with 128.
+ *	PTL_SR_MD_ALIGN_32	The same with 32, and not with 64.
+ *	PTL_SR_MD_ALIGN_16	The same with 16, and not with 32.
+ *	PTL_SR_MD_ALIGN_8	The same with 8, and not with 16.
  */
 enum {
-	PTL_SR_DROP_COUNT = 0, /* messages that arrived and were discarded */
-	PTL_SR_DROP_LENGTH,    /* what they asked to move */
-	PTL_SR_RECV_COUNT,     /* messages accepted, bytes moved for them */
+	PTL_SR_DROP_COUNT = 0,
+	PTL_SR_DROP_LENGTH,
+	PTL_SR_RECV_COUNT,
 	PTL_SR_RECV_LENGTH,
-	PTL_SR_SEND_COUNT, /* messages sent, and their bytes */
+	PTL_SR_SEND_COUNT,
 	PTL_SR_SEND_LENGTH,
-	PTL_SR_PTLS_MAX, /* portal indexes with a match list */
+	PTL_SR_PTLS_MAX,
 	PTL_SR_PTLS_CUR,
-	PTL_SR_MSGS_ALLOC, /* operations begun, ended, most at once, now */
+	PTL_SR_MSGS_ALLOC,
 	PTL_SR_MSGS_FREED,
 	PTL_SR_MSGS_MAX,
 	PTL_SR_MSGS_CUR,
-	PTL_SR_MES_ALLOC, /* match entries */
+	PTL_SR_MES_ALLOC,
 	PTL_SR_MES_FREED,
 	PTL_SR_MES_MAX,
 	PTL_SR_MES_CUR,
-	PTL_SR_MDS_ALLOC, /* memory descriptors */
+	PTL_SR_MDS_ALLOC,
 	PTL_SR_MDS_FREED,
 	PTL_SR_MDS_MAX,
 	PTL_SR_MDS_CUR,
-	PTL_SR_EQS_ALLOC, /* event queues */
+	PTL_SR_EQS_ALLOC,
 	PTL_SR_EQS_FREED,
 	PTL_SR_EQS_MAX,
 	PTL_SR_EQS_CUR,
-	PTL_SR_MD_ALIGN_128, /* descriptors made, by alignment: the largest */
-	PTL_SR_MD_ALIGN_64,  /*	of these that divides start */
+	PTL_SR_MD_ALIGN_128,
+	PTL_SR_MD_ALIGN_64,
 	PTL_SR_MD_ALIGN_32,
 	PTL_SR_MD_ALIGN_16,
 	PTL_SR_MD_ALIGN_8
@@ -298,15 +329,28 @@ enum {
 
 /* ---- limits of an interface ------------------------------------------- P3.3 3.5.1 */
 
+/*
+ * What an interface has room for.  PtlNIInit takes wishes and tells what it granted.
+ *
+ *	max_mes		Match entries that can be there at a time.
+ *	max_mds		Memory descriptors that can be there at a time.
+ *	max_eqs		Event queues that can be there at a time.
+ *	max_ac_index	The largest valid index of the access control table: its entries
+ *			less one.
+ *	max_pt_index	The largest valid portal index, at least 63.
+ *	max_md_iovecs	Elements of one descriptor with PTL_MD_IOVEC.
+ *	max_me_list	Match entries on one portal index.
+ *	max_getput_md	Bytes that one PtlGetPut can exchange.
+ */
 typedef struct {
-	int max_mes;       /* match entries at a time */
-	int max_mds;       /* memory descriptors at a time */
-	int max_eqs;       /* event queues at a time */
-	int max_ac_index;  /* largest valid index: entries less one */
-	int max_pt_index;  /* likewise; at least 63 */
-	int max_md_iovecs; /* elements of one PTL_MD_IOVEC descriptor */
-	int max_me_list;   /* match entries on one portal index */
-	int max_getput_md; /* bytes of one PtlGetPut */
+	int max_mes;
+	int max_mds;
+	int max_eqs;
+	int max_ac_index;
+	int max_pt_index;
+	int max_md_iovecs;
+	int max_me_list;
+	int max_getput_md;
 } ptl_ni_limits_t;
 
 /* ---- match entries ---------------------------------------------------- P3.3 3.9.1 */
@@ -364,20 +408,39 @@ typedef struct {
 	ptl_size_t iov_len; /* bytes */
 } ptl_md_iovec_t;
 
-#define PTL_MD_THRESH_INF          (-1)
+#define PTL_MD_THRESH_INF (-1)
 
-#define PTL_MD_OP_PUT              0x001u /* accept puts (with OP_GET: getputs) */
-#define PTL_MD_OP_GET              0x002u /* accept gets */
-#define PTL_MD_MANAGE_REMOTE       0x004u /* use the request's offset, not ours */
-#define PTL_MD_TRUNCATE            0x008u /* shorten what does not fit */
-#define PTL_MD_ACK_DISABLE         0x010u /* never acknowledge */
-#define PTL_MD_IOVEC               0x020u /* start is a ptl_md_iovec_t array */
-#define PTL_MD_MAX_SIZE            0x040u /* inactive when room < max_size */
-#define PTL_MD_EVENT_START_DISABLE 0x080u /* record no *_START */
-#define PTL_MD_EVENT_END_DISABLE   0x100u /* record no *_END; ACK and UNLINK stay */
-
-/* Cray's.  On PTL_IFACE_SS the first asks for the UNLINK event of an automatic unlink; no
- * other effect.  The second: accepted, no effect. */
+/*
+ * Options of a descriptor, or-ed.  A descriptor that only sends needs none.
+ *
+ *	PTL_MD_OP_PUT		Accept puts and, together with PTL_MD_OP_GET, exchanges
+ *				(PtlGetPut).
+ *	PTL_MD_OP_GET		Accept gets.
+ *	PTL_MD_MANAGE_REMOTE	Each request says at which offset it begins.  Without it
+ *				requests go one behind the other.
+ *	PTL_MD_TRUNCATE		Accept a request that is longer than the room behind its
+ *				offset, and move as much as fits.  Without it such a
+ *				request goes on to the next match entry.
+ *	PTL_MD_ACK_DISABLE	Never acknowledge a put, even if its sender asks for it.
+ *	PTL_MD_IOVEC		start points to an array of ptl_md_iovec_t, and length is
+ *				the number of its elements.
+ *	PTL_MD_MAX_SIZE		The descriptor becomes inactive when less than max_size
+ *				bytes of room are left.
+ *	PTL_MD_EVENT_START_DISABLE	Record no START events.
+ *	PTL_MD_EVENT_END_DISABLE	Record no END events; ACK and UNLINK are recorded.
+ *	PTL_MD_EVENT_AUTO_UNLINK_ENABLE	Cray's: on PTL_IFACE_SS, record an UNLINK event
+ *				when the descriptor is unlinked automatically.
+ *	PTL_MD_EVENT_MANUAL_UNLINK_ENABLE	Cray's: accepted, without effect.
+ */
+#define PTL_MD_OP_PUT                     0x001u
+#define PTL_MD_OP_GET                     0x002u
+#define PTL_MD_MANAGE_REMOTE              0x004u
+#define PTL_MD_TRUNCATE                   0x008u
+#define PTL_MD_ACK_DISABLE                0x010u
+#define PTL_MD_IOVEC                      0x020u
+#define PTL_MD_MAX_SIZE                   0x040u
+#define PTL_MD_EVENT_START_DISABLE        0x080u
+#define PTL_MD_EVENT_END_DISABLE          0x100u
 #define PTL_MD_EVENT_AUTO_UNLINK_ENABLE   0x200u
 #define PTL_MD_EVENT_MANUAL_UNLINK_ENABLE 0x400u
 
@@ -389,20 +452,40 @@ typedef struct {
 
 /* ---- events ------------------------------------------------------ P3.3 3.11.1 - 6 */
 
-/* A side's START says that the bytes are now in use, its END that they no longer are. */
+/*
+ * A side's START says that the bytes are now in use, its END that they no longer are.
+ *
+ *	PTL_EVENT_GET_START	Target: a get has matched this descriptor.
+ *	PTL_EVENT_GET_END	Target: the bytes of the get have been read.
+ *	PTL_EVENT_PUT_START	Target: a put has matched this descriptor.
+ *	PTL_EVENT_PUT_END	Target: the bytes of the put are in place.
+ *	PTL_EVENT_GETPUT_START	Target: an exchange has matched this descriptor.
+ *	PTL_EVENT_GETPUT_END	Target: the bytes are exchanged.
+ *	PTL_EVENT_REPLY_START	Initiator of a get or an exchange: the answer begins to
+ *				arrive.
+ *	PTL_EVENT_REPLY_END	Initiator of a get or an exchange: the answer is in place.
+ *	PTL_EVENT_SEND_START	Initiator of a put or an exchange: sending begins.  See
+ *				PtlGet for gets on PTL_IFACE_SS.
+ *	PTL_EVENT_SEND_END	Initiator: the region may be used again.  It does not say
+ *				that the target has accepted the bytes.
+ *	PTL_EVENT_ACK		Initiator of a put: the target has accepted it, and
+ *				mlength bytes are in place there.
+ *	PTL_EVENT_UNLINK	The descriptor was unlinked automatically.  It is its last
+ *				event.
+ */
 typedef enum {
-	PTL_EVENT_GET_START = 0, /* target: a get was matched */
-	PTL_EVENT_GET_END,       /* target: its bytes have been read */
-	PTL_EVENT_PUT_START,     /* target: a put was matched */
-	PTL_EVENT_PUT_END,       /* target: its bytes are in place */
-	PTL_EVENT_GETPUT_START,  /* target: a getput was matched */
-	PTL_EVENT_GETPUT_END,    /* target: the bytes are exchanged */
-	PTL_EVENT_REPLY_START,   /* initiator of get, getput: answer begins */
-	PTL_EVENT_REPLY_END,     /* initiator of get, getput: answer is in place */
-	PTL_EVENT_SEND_START, /* initiator of put, getput: sending begins; see PtlGet */
-	PTL_EVENT_SEND_END,   /* initiator: the region may be reused */
-	PTL_EVENT_ACK,        /* initiator of put: the target accepted it */
-	PTL_EVENT_UNLINK      /* the descriptor was unlinked automatically */
+	PTL_EVENT_GET_START = 0,
+	PTL_EVENT_GET_END,
+	PTL_EVENT_PUT_START,
+	PTL_EVENT_PUT_END,
+	PTL_EVENT_GETPUT_START,
+	PTL_EVENT_GETPUT_END,
+	PTL_EVENT_REPLY_START,
+	PTL_EVENT_REPLY_END,
+	PTL_EVENT_SEND_START,
+	PTL_EVENT_SEND_END,
+	PTL_EVENT_ACK,
+	PTL_EVENT_UNLINK
 } ptl_event_kind_t;
 
 /* Outcome of an operation, in its END event.  Other values than 0 are failures. */

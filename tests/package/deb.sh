@@ -39,7 +39,11 @@ check_library() {
 }
 
 check_development() {
-	for page in man3/PtlPut.3 man3/PtlNIFailStr.3 man7/portals3.7 man1/yod.1; do
+	if [ ! -f /usr/share/doc/libportals-dev/examples/tutorial/6.c ] &&
+		! grep -rqs "path-exclude.*doc" /etc/dpkg/dpkg.cfg.d; then
+		fail "no examples"
+	fi
+	for page in man3/PtlPut.3 man3/ptl_md_t.3 man3/PtlNIFailStr.3 man7/portals3.7 man1/yod.1; do
 		[ -f /usr/share/man/$page.gz ] || grep -rqs "path-exclude.*man" /etc/dpkg/dpkg.cfg.d ||
 			fail "no $page"
 	done

@@ -79,6 +79,20 @@ for program in "$scratch"/*/consumer_*; do
 done
 [ "$ran" = 6 ] || fail "$ran consumers, not 6"
 
+# Examples and tutorial are there as sources, and compile as their README says.
+examples=$prefix/share/doc/libportals/examples
+mkdir -p "$scratch/examples"
+for source in "$examples"/*.c "$examples"/tutorial/*.c; do
+	built=$scratch/examples/$(basename "$source" .c)
+	quietly cc -std=gnu11 "$source" -o "$built" $(pkg-config --cflags --libs portals3) \
+		-Wl,-rpath,"$libdir"
+done
+for program in hello halo 1 6; do
+	quietly "$prefix/bin/yod" -sz 3 "$scratch/examples/$program"
+done
+grep -q "pkg-config" "$examples/README.md" || fail "the examples' README does not say how"
+[ -f "$examples/tutorial/tutorial.md" ] || fail "no tutorial is installed"
+
 # Old configure scripts: DIR/include, DIR/lib, and libraries that are not there by default.
 [ "$libdir" = "$prefix/lib" ] || ln -s "$libdir" "$prefix/lib"
 old="-lp3utcp -lp3api -lp3lib -lp3rt -lpct"

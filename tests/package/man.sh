@@ -23,7 +23,8 @@ exported() {
 	nm -D --defined-only "$lib" | awk '{ sub("@.*", "", $NF); print $NF }' | grep -E '^(Ptl|cnos_|p3tcp_)'
 }
 [ "$(exported | wc -l)" -gt 50 ] || complain "too few functions in $lib"
-said=$(diff <(exported | sort) <(ls man3 | sed 's/\.3$//' | sort)) ||
+types='ptl_event_t ptl_md_t ptl_ni_limits_t'
+said=$(diff <({ exported; printf '%s\n' $types; } | sort) <(ls man3 | sed 's/\.3$//' | sort)) ||
 	complain "functions (<) and pages (>): $said"
 
 # "function code": what the comments in front of the declarations list ...
@@ -54,6 +55,48 @@ said=$(comm -23 <(promised) <(written))
 [ -z "$said" ] || complain "not in the pages: $said"
 said=$(grep -L -e '^\.Sh SYNOPSIS' -e '^\.so' man3/*)
 [ -z "$said" ] || complain "no synopsis: $said"
+
+# Options, events and registers: explained in the page of their type, and where they are used.
+constants() { # prefix
+	grep -oE "^(#define |	)$1[A-Z_0-9]+" "$src/include/portals3.h" | grep -oE "$1.*" | sort -u
+}
+explained() { # page
+	awk '/^\.It/ { gsub(/"/, ""); name = $NF; next } name ~ /^PTL_/ && /^[^.]/ { print name; name = "" }' \
+		"man3/$1.3" | sort -u
+}
+of_others='PTL_MD_(THRESH_INF|FLAG_AUTO|LUSTRE|LOCAL|PHYS|INVALID|IN_USE|NO_UPDATE|ILLEGAL)'
+[ "$(constants PTL_EVENT_ | wc -l)" = 12 ] || complain "not 12 kinds of events in portals3.h"
+for pair in PTL_MD_:ptl_md_t PTL_EVENT_:ptl_event_t PTL_SR_:PtlNIStatus; do
+	said=$(comm -23 <(constants "${pair%:*}" | grep -vE "$of_others|PTL_SR_INDEX_INVALID") \
+		<(explained "${pair#*:}"))
+	[ -z "$said" ] || complain "not explained in ${pair#*:}(3): $said"
+done
+for pair in PtlPut:PTL_EVENT_SEND_END PtlPut:PTL_EVENT_ACK PtlMDAttach:PTL_MD_MANAGE_REMOTE \
+	PtlGet:PTL_EVENT_REPLY_END PtlMDBind:PTL_MD_OP_PUT; do
+	explained "${pair%:*}" | grep -qx "${pair#*:}" || complain "${pair%:*}(3) does not explain ${pair#*:}"
+done
+for member in $(sed -n '/^	int max_mes/,/^}/s/^	int \(.*\);$/\1/p' "$src/include/portals3.h"); do
+	grep -q "^\.It \"$member\"" man3/ptl_ni_limits_t.3 || complain "ptl_ni_limits_t(3): no $member"
+done
+
+# Settings have a meaning and a default, tools refer to each other, calls are shown in use.
+settings=$(grep -c '^| `PTL3_' "$src/README.md")
+[ "$(sed -n '/^\.Sh ENVIRONMENT/,/^\.Sh EXAMPLES/p' man7/portals3.7 | grep -cE '^[^.].*\.$')" -ge \
+	$((2 * settings)) ] || complain "portals3(7): not each setting has a meaning and a default"
+[ "$(grep -c '^Default: .' man7/portals3.7)" = "$settings" ] || complain "portals3(7): defaults are missing"
+for page in man1/*.1; do
+	[ -f "$page" ] || continue
+	tool=$(basename "$page" .1)
+	for other in man7/portals3.7 man1/*.1; do
+		[ "$other" = "$page" ] || sed -n '/^\.S[hH] "*SEE ALSO/,$p' "$other" | grep -q "\b$tool\b" ||
+			complain "$other does not refer to $tool"
+	done
+done
+[ "$(grep -l '^\.Sh EXAMPLES' man3/* | wc -l)" -ge 20 ] || complain "too few pages have an example"
+for name in PtlPut PtlGet PtlMDAttach PtlMDBind PtlEQWait PtlNIInit ptl_md_t ptl_event_t; do
+	grep -q '^\.Sh EXAMPLES' "man3/$name.3" || complain "$name(3) has no example"
+done
+grep -q 'int main' man7/portals3.7 || complain "portals3(7) has no whole program"
 
 for page in man1/*.1; do
 	[ -f "$page" ] || continue # made by help2man, which need not be there
