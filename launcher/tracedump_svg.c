@@ -121,25 +121,65 @@ static void draw_times(const struct picture *p)
 	}
 }
 
+struct box {
+	double x, y, w, h;
+};
+
+static bool is_frame(const struct td_slice *s)
+{
+	return !strcmp(s->name, "lease") || !strcmp(s->name, "request");
+}
+
+/* Return false if the slice is not in the picture. */
+static bool box_of(const struct picture *p, const struct td_slice *s, struct box *box_out)
+{
+	int64_t from = s->from > p->from ? s->from : p->from;
+	int64_t to = s->to < p->to ? s->to : p->to;
+	*box_out = (struct box){.x = x_of(p, from),
+		.y = y_of(p, s->node, s->thread) + 4 + 3 * s->depth,
+		.w = x_of(p, to) - x_of(p, from),
+		.h = ROW - 8 - 6 * (double)s->depth};
+	return to >= from;
+}
+
 static void draw_slice(void *arg, const struct td_slice *s)
 {
 	const struct picture *p = arg;
 	const struct td_event *ev = &p->t->event[s->event];
-	bool frame = !strcmp(s->name, "lease") || !strcmp(s->name, "request");
-	int64_t from = s->from > p->from ? s->from : p->from;
-	int64_t to = s->to < p->to ? s->to : p->to;
-	if (to < from)
+	struct box b;
+	if (!box_of(p, s, &b))
 		return;
-	double x = x_of(p, from), w = x_of(p, to) - x;
-	double y = y_of(p, s->node, s->thread) + 4 + 3 * s->depth;
-	double h = ROW - 8 - 6 * (double)s->depth;
 	fprintf(p->out,
 		"<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" fill=\"%s\" "
 		"stroke=\"%s\"/>\n",
-		x, y, w > 0.6 ? w : 0.6, h, frame ? "none" : colour_of(ev->e.point),
-		frame ? "#999" : "none");
-	if (!frame && w > LETTER * (double)strlen(s->name))
-		text(p, x + 2, y + h / 2 + 4, "#111", s->name);
+		b.x, b.y, b.w > 0.6 ? b.w : 0.6, b.h,
+		is_frame(s) ? "none" : colour_of(ev->e.point),
+		is_frame(s) ? "#999" : "none");
+}
+
+/*
+ * Write the name of a slice over the arrows, with a light edge around the letters: level
+ * if it fits, upright in a narrow slice.
+ */
+static void draw_name(void *arg, const struct td_slice *s)
+{
+	const struct picture *p = arg;
+	double length = LETTER * (double)strlen(s->name);
+	struct box b;
+	if (!box_of(p, s, &b) || is_frame(s))
+		return;
+	bool level = b.w > length + 4;
+	if (!level && (b.w < LETTER + 5 || b.h < length))
+		return;
+	double x = b.x + b.w / 2, y = b.y + b.h / 2;
+	fprintf(p->out,
+		"<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\" fill=\"#111\" "
+		"stroke=\"#fff\" stroke-width=\"2.5\" stroke-linejoin=\"round\" "
+		"paint-order=\"stroke\"",
+		x, y + 4);
+	if (!level)
+		fprintf(p->out, " transform=\"rotate(-90 %.1f %.1f)\"", x, y);
+	fprintf(p->out, ">%s</text>\n", s->name);
 }
 
 static void draw_arrows(const struct picture *p, const struct td_message *m)
@@ -191,6 +231,7 @@ void td_svg(const struct td_trace *t, const struct td_filter *f, FILE *out)
 	td_each_slice(t, f, draw_slice, &p);
 	for (uint32_t i = 0; i < t->nmessages; i++)
 		draw_arrows(&p, &t->message[i]);
+	td_each_slice(t, f, draw_name, &p);
 	draw_legend(&p);
 	fputs("</svg>\n", out);
 }
