@@ -50,6 +50,35 @@ struct p3_node p3_process = {.call = PTHREAD_MUTEX_INITIALIZER,
 	.sock = -1,
 	.wake_fd = -1};
 
+#define P3_LOOK_MS 1000 /* the longest time until foreign descriptors are noticed */
+
+/* ---- descriptors ---- */
+
+/* The program may have closed it, and given its number to a file of its own. */
+static bool has_lifeline(const struct p3_node *node)
+{
+	return p3_fd_is(node->sock, node->sock_file);
+}
+
+int p3_job_say(
+	struct p3_node *node, const struct p3_job_msg *m, const int *fds, unsigned nfds)
+{
+	return has_lifeline(node) ? p3_job_send(node->sock, m, fds, nfds) : -EPIPE;
+}
+
+/* Else it looks by itself, within P3_LOOK_MS. */
+static void wake_life(struct p3_node *node)
+{
+	if (has_lifeline(node))
+		p3_fd_signal(node->wake_fd);
+}
+
+static void close_own(const struct p3_node *node, int fd)
+{
+	if (has_lifeline(node))
+		close(fd);
+}
+
 /* ---- what yod says ---- */
 
 void p3_job_set_ids(
@@ -101,7 +130,7 @@ static void say_dropped(struct p3_node *node, uint32_t who, uint64_t incarnation
 		.op = P3_JOB_DROPPED,
 		.node = who,
 		.incarnation = incarnation};
-	(void)p3_job_send(node->sock, &dropped, NULL, 0);
+	(void)p3_job_say(node, &dropped, NULL, 0);
 }
 
 static void set_late(struct p3_node *node, uint32_t who, struct p3_late_end end)
@@ -198,7 +227,7 @@ static void ask_again(struct p3_node *node)
 		m.node = i;
 		m.incarnation = node->missing[i];
 		if (m.incarnation)
-			(void)p3_job_send(node->sock, &m, NULL, 0);
+			(void)p3_job_say(node, &m, NULL, 0);
 	}
 }
 
@@ -307,6 +336,48 @@ static void on_orphaned(struct p3_node *node)
 	pthread_mutex_unlock(&node->life);
 }
 
+/* With life held: nobody will say any more who comes and goes.  All that is under way
+ * with others fails, and so does what is begun later. */
+static void lose_all(struct p3_node *node, struct p3_nic *nic)
+{
+	for (uint32_t i = 0; i < node->capacity; i++) {
+		struct p3_peer_info info = {
+			.node = i, .end = P3_PEER_DIED, .now = true, .any = true};
+		if (i != node->index)
+			(void)p3_nic_peer_down(nic, &info);
+	}
+	p3_nic_peer_told(nic, p3_get(&node->question));
+	miss_nobody(node);
+}
+
+/*
+ * The program has closed the lifeline: for yod this node has ended, and it is not heard
+ * again.  The node ends in order: no file that has one of our numbers now is read or
+ * written.
+ */
+static void on_disowned(struct p3_node *node)
+{
+	if (!node->disowned)
+		p3_error(
+			"the program has closed descriptor %d, the connection to yod, so "
+			"this process leaves the job, and its operations with others "
+			"fail; "
+			"close only descriptors that the program has opened, and no "
+			"range "
+			"of all numbers",
+			node->sock);
+	pthread_mutex_lock(&node->life);
+	node->disowned = true;
+	if (!node->orphaned)
+		node->barriers_done++;
+	node->barrier_status = EPIPE;
+	node->joined = node->orphaned = true;
+	if (p3_nic(node) && !node->domain[0])
+		lose_all(node, p3_nic(node));
+	pthread_cond_broadcast(&node->changed);
+	pthread_mutex_unlock(&node->life);
+}
+
 /* One message; false: yod is gone. */
 static bool hear(struct p3_node *node)
 {
@@ -332,7 +403,7 @@ void p3_job_ask(void *arg, uint32_t question)
 {
 	struct p3_node *node = arg;
 	p3_set(&node->question, question); /* ASK.1 */
-	p3_fd_signal(node->wake_fd);
+	wake_life(node);
 }
 
 /* With life held: the NIC that asks is there. */
@@ -350,7 +421,7 @@ static void pass_question_on(struct p3_node *node)
 	if (!has_question(node))
 		return;
 	FAULT_POINT("ask.unsaid");
-	if (!p3_job_passes(p3_job_send(node->sock, &m, NULL, 0)))
+	if (!p3_job_passes(p3_job_say(node, &m, NULL, 0)))
 		node->asked = m.round;
 }
 
@@ -364,7 +435,7 @@ static void watch_ends(struct p3_node *node)
 		.incarnation = node->incarnation};
 	if (!node->held.at || node->held.watches)
 		return;
-	int rc = p3_job_send(node->sock, &m, NULL, 0);
+	int rc = p3_job_say(node, &m, NULL, 0);
 	node->held.watches = !p3_job_passes(rc);
 }
 
@@ -405,8 +476,8 @@ static int patience(struct p3_node *node, struct again *a)
 	if (!any)
 		*a = (struct again){0};
 	uint64_t now = p3_now_ns();
-	int ms = !any ? -1 : a->at > now ? (int)((a->at - now) / 1000000 + 1) : 0;
-	return ms >= 0 && (held < 0 || ms < held) ? ms : held;
+	int ms = !any ? P3_LOOK_MS : a->at > now ? (int)((a->at - now) / 1000000 + 1) : 0;
+	return held < 0 || ms < held ? ms : held;
 }
 
 static void ask_if_due(struct p3_node *node, struct again *a)
@@ -446,6 +517,14 @@ static bool woken(struct p3_node *node)
 	return true;
 }
 
+/* What the NIC asks later has no answer, either. */
+static void *stay_disowned(struct p3_node *node)
+{
+	for (; !p3_get(&node->ending); (void)poll(NULL, 0, P3_LOOK_MS / 10))
+		on_disowned(node);
+	return NULL;
+}
+
 static void *life_main(void *arg)
 {
 	struct p3_node *node = arg;
@@ -454,6 +533,8 @@ static void *life_main(void *arg)
 	struct again again = {0};
 	for (;;) {
 		int n = poll(on, 2, patience(node, &again));
+		if (!has_lifeline(node))
+			return stay_disowned(node);
 		if (n < 0)
 			continue;
 		if (on[1].revents && !woken(node))
@@ -541,7 +622,7 @@ int p3_job_join(struct p3_node *node, struct p3_nic *nic)
 	node->joined = false;
 	know_self(node, m);
 	FAULT_POINT("init.unjoined");
-	int rc = p3_job_send(node->sock, &m, fds, nfds);
+	int rc = p3_job_say(node, &m, fds, nfds);
 	FAULT_POINT("init.handed_over");
 	if (rc)
 		p3_error("the network interface cannot join the job: %s", strerror(-rc));
@@ -563,7 +644,7 @@ static void tell_pids(struct p3_node *node, const struct p3_job_msg *m)
 {
 	memset(node->told_pid, 0xff, sizeof node->told_pid);
 	FAULT_POINT("pids.unsaid");
-	int rc = p3_job_send(node->sock, m, NULL, 0);
+	int rc = p3_job_say(node, m, NULL, 0);
 	FAULT_POINT("pids.said");
 	while (!rc && !node->domain[0] && !node->orphaned && !has_heard(node, m))
 		pthread_cond_wait(&node->changed, &node->life);
@@ -590,7 +671,7 @@ void p3_job_leave(struct p3_node *node)
 	struct p3_job_msg m = message(node, P3_JOB_LEAVE);
 	if (node->meeting)
 		p3_meet_part(node);
-	if (node->sock >= 0 && node->joined && p3_job_send(node->sock, &m, NULL, 0) == 0)
+	if (node->sock >= 0 && node->joined && p3_job_say(node, &m, NULL, 0) == 0)
 		node->leaving = true;
 	FAULT_POINT("fini.left");
 	node->joined = false;
@@ -719,7 +800,7 @@ static void set_domain(struct p3_node *node, bool any)
 static int say_hello(struct p3_node *node)
 {
 	struct p3_job_msg m = message(node, P3_JOB_HELLO);
-	int fd = -1, rc = p3_job_send(node->sock, &m, NULL, 0);
+	int fd = -1, rc = p3_job_say(node, &m, NULL, 0);
 	FAULT_POINT("init.said_hello");
 	if (!rc)
 		rc = receive_welcome(node->sock, &m, &fd);
@@ -817,7 +898,7 @@ static void drop_directory(struct p3_node *node)
 static int start_life(struct p3_node *node)
 {
 	sigset_t all, old;
-	node->wake_fd = p3_fd_above_std(eventfd(0, EFD_CLOEXEC));
+	node->wake_fd = p3_fd_high(eventfd(0, EFD_CLOEXEC));
 	if (node->wake_fd < 0)
 		return -errno;
 	p3_set(&node->ending, 0);
@@ -841,6 +922,7 @@ static int find_yod(struct p3_node *node)
 	if (sock >= 0)
 		rc = p3_launched_claim(sock);
 	node->sock = rc ? -1 : sock;
+	node->sock_file = p3_fd_file(node->sock);
 	return rc;
 }
 
@@ -869,10 +951,10 @@ void p3_job_end(struct p3_node *node)
 {
 	if (node->sock >= 0) {
 		p3_set(&node->ending, 1);
-		p3_fd_signal(node->wake_fd);
+		wake_life(node);
 		pthread_join(node->thread, NULL);
 		FAULT_POINT("fini.job_over");
-		close(node->wake_fd);
+		close_own(node, node->wake_fd);
 		node->wake_fd = -1;
 	}
 	drop_directory(node);
@@ -904,7 +986,7 @@ static void forget_parent(struct p3_node *node)
 {
 	p3_a32 *up = p3_get(&node->up);
 	if (node->sock >= 0)
-		close(node->sock); /* the parent's proof of life */
+		close_own(node, node->sock); /* the parent's proof of life */
 	p3_meet_disown(node);
 	inherited = *node;
 	p3_seg_forget_all();
@@ -1011,7 +1093,10 @@ struct p3_node *p3_node_create(int sock)
 	struct p3_node *node = calloc(1, sizeof *node);
 	if (!node)
 		return NULL;
-	*node = (struct p3_node){.sock = sock, .wake_fd = -1, .harness = true};
+	*node = (struct p3_node){.sock = sock,
+		.sock_file = p3_fd_file(sock),
+		.wake_fd = -1,
+		.harness = true};
 	pthread_mutex_init(&node->call, NULL);
 	pthread_mutex_init(&node->life, NULL);
 	pthread_cond_init(&node->changed, NULL);
@@ -1033,7 +1118,7 @@ void p3_node_destroy(struct p3_node *node)
 	if (p3_get(&node->up))
 		munmap(p3_get(&node->up), P3_PAGE);
 	if (node->sock >= 0)
-		close(node->sock);
+		close_own(node, node->sock);
 	if (node->sleepers)
 		p3_seg_unmap(node->sleepers, p3_sleepers_len(node->size));
 	free(node);

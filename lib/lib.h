@@ -27,6 +27,7 @@
 #include "nic/nic.h"
 #include "shm/domain.h"
 #include "shm/job.h"
+#include "shm/fd.h"
 #include "shm/layout.h"
 
 #include <errno.h>
@@ -59,7 +60,8 @@ struct p3_node {
 	struct p3_lib_ni ni[P3_JOB_NIS];
 	enum p3_personality personality;
 	uint64_t incarnation;
-	int sock;        /* -1: yod did not start it */
+	int sock; /* -1: yod did not start it */
+	p3_fd_id sock_file;
 	int wake_fd;     /* for the thread of this job: */
 	p3_a32 ending;   /* it shall end, */
 	p3_a32 question; /* or ask yod (nic.h: ask), */
@@ -69,6 +71,7 @@ struct p3_node {
 	bool launched; /* by another launcher: rank, size and jid are its */
 	bool joined;
 	bool orphaned;                 /* yod is gone */
+	bool disowned;                 /* the program has closed the socket */
 	uint32_t told_pid[P3_JOB_NIS]; /* by yod, of this node */
 	bool leaving;                  /* LEAVE is sent, yod has not said LEFT */
 	void *sleepers;    /* of the job (layout.h); NULL: each node has its own */
@@ -211,6 +214,9 @@ int p3_job_join(struct p3_node *node, struct p3_nic *nic);
 /* Is this error one of those that pass, when there is room again? */
 bool p3_job_passes(int rc);
 void p3_job_pids(struct p3_node *node);
+/* To yod, as p3_job_send; -EPIPE as well if the program has closed the socket. */
+int p3_job_say(
+	struct p3_node *node, const struct p3_job_msg *m, const int *fds, unsigned nfds);
 /* As conf.ask of the NIC (nic.h); arg: the node. */
 void p3_job_ask(void *arg, uint32_t question);
 void p3_job_leave(struct p3_node *node);

@@ -202,11 +202,11 @@ int p3_meet_claim(struct p3_node *node, ptl_pid_t base, ptl_pid_t *pid)
 
 static int open_ends(struct p3_meeting *m)
 {
-	int fd = p3_fd_above_std(epoll_create1(EPOLL_CLOEXEC));
+	int fd = p3_fd_high(epoll_create1(EPOLL_CLOEXEC));
 	p3_set(&m->ep, (uint32_t)fd);
 	if (fd < 0)
 		return -errno;
-	fd = p3_fd_above_std(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+	fd = p3_fd_high(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
 	p3_set(&m->wake, (uint32_t)fd);
 	if (fd < 0)
 		return -errno;

@@ -132,8 +132,7 @@ static int answer_call(struct p3_meeting *m)
 	struct p3_meet_conn *c = find_room(m);
 	if (!c)
 		return -EMFILE;
-	int fd = p3_fd_above_std(
-		accept4(caller.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK));
+	int fd = p3_fd_high(accept4(caller.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK));
 	if (fd < 0)
 		return errno == EINTR || errno == ECONNABORTED ? 0 : -errno;
 	greet(m, c, fd, P3_MEET_NONE);

@@ -191,7 +191,7 @@ static void watch_life(struct p3_meeting *m, uint32_t slot)
 {
 	struct p3_meet_member *b = &m->member[slot];
 	p3_meet_unwatch(m, &b->life); /* it has left, and comes again */
-	int fd = p3_fd_above_std((int)syscall(SYS_pidfd_open, b->os_pid, 0));
+	int fd = p3_fd_high((int)syscall(SYS_pidfd_open, b->os_pid, 0));
 	p3_set(&b->life, (uint32_t)fd);
 	if (fd >= 0 && p3_meet_watch(m, EPOLL_CTL_ADD, fd, P3_MEET_LIFE, slot) != 0)
 		p3_meet_close(&b->life);

@@ -340,6 +340,7 @@ struct p3_peer_info {
 	uint32_t os_pid;
 	uint32_t end; /* PEER_DOWN: p3_peer_end */
 	bool now;     /* PEER_DOWN: see p3_nic_peer_down */
+	bool any;     /* PEER_DOWN: whatever its incarnation */
 	uint64_t incarnation;
 	uint64_t seg_len;
 	uint64_t heap_len; /* 0: it has none */

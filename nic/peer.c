@@ -466,7 +466,8 @@ int p3_fw_peer_down(struct p3_nic *n, struct p3_cmd *c)
 {
 	struct p3_peer *p = &n->peer[c->peer->node];
 	bool died = c->peer->end == P3_PEER_DIED;
-	if (p->state == P3_ABSENT || p->incarnation != c->peer->incarnation)
+	if (p->state == P3_ABSENT ||
+		(!c->peer->any && p->incarnation != c->peer->incarnation))
 		return -ESTALE;
 	if (p->state == P3_LIVE && !c->peer->now && p3_fw_settles(n, p))
 		return -EAGAIN;

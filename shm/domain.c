@@ -130,8 +130,7 @@ static int open_dir(const char *path, struct p3_domain_why *why)
 	if (mkdir(path, 0700) != 0 && errno != EEXIST)
 		return cannot(path, errno, why);
 	FAULT_POINT("domain.made");
-	int fd = p3_fd_above_std(
-		open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+	int fd = p3_fd_high(open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
 	if (fd < 0)
 		return say_closed(path, why);
 	int rc = fstat(fd, &st) ? cannot(path, errno, why) : check(&st, path, why);
@@ -157,7 +156,7 @@ static int open_locks(struct p3_domain *d, const char *name, struct p3_domain_wh
 	if (fd < 0)
 		return fd;
 	p3_set(&d->dir, (uint32_t)fd);
-	fd = p3_fd_above_std(
+	fd = p3_fd_high(
 		openat(fd, LOCKS, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
 	p3_set(&d->locks, (uint32_t)fd);
 	return fd < 0 ? cannot(d->path, errno, why) : 0;
@@ -335,7 +334,7 @@ static bool socket_path(
 
 static int make_socket(void)
 {
-	int fd = p3_fd_above_std(
+	int fd = p3_fd_high(
 		socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 	return fd < 0 ? -errno : fd;
 }

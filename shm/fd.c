@@ -4,17 +4,40 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-int p3_fd_above_std(int fd)
+#define HIGH 200
+
+int p3_fd_high(int fd)
 {
-	if (fd < 0 || fd > STDERR_FILENO)
+	if (fd < 0 || fd >= HIGH)
 		return fd;
-	int above = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1), saved = errno;
+	int high = fcntl(fd, F_DUPFD_CLOEXEC, HIGH);
+	if (high < 0 && fd > STDERR_FILENO)
+		return fd;
+	if (high < 0)
+		high = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+	int saved = errno;
 	p3_fd_close(fd);
 	errno = saved;
-	return above;
+	return high;
+}
+
+p3_fd_id p3_fd_file(int fd)
+{
+	struct stat st;
+	int saved = errno;
+	bool is = fd >= 0 && fstat(fd, &st) == 0;
+	errno = saved;
+	/* Inodes of one device differ; the factor keeps devices apart. */
+	return is ? (st.st_ino + st.st_dev * UINT64_C(0x9e3779b97f4a7c15)) : 0;
+}
+
+bool p3_fd_is(int fd, p3_fd_id id)
+{
+	return id && p3_fd_file(fd) == id;
 }
 
 void p3_fd_signal(int fd)

@@ -440,6 +440,8 @@ void p3_seg_forget_all(void)
 int p3_seg_reserve_range(const struct p3_seg *seg, uint64_t off, uint64_t len)
 {
 	int rc, saved = errno;
+	if (!p3_fd_is(seg->fd, seg->file))
+		return -EBADF; /* the program has closed it: it may be another file */
 	do
 		/* libc's fallocate is a cancellation point, and a lease may be held */
 		rc = syscall(SYS_fallocate, seg->fd, 0, (off_t)off, (off_t)len) ? -errno
@@ -473,11 +475,12 @@ static int create_with(
 	if (getrlimit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur < len)
 		return -EFBIG;
 	unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
-	seg.fd = p3_fd_above_std(
+	seg.fd = p3_fd_high(
 		memfd_create(name, flags | (huge ? MFD_HUGETLB | MFD_HUGE_2MB : 0)));
 	if (seg.fd < 0)
 		return -errno;
 	int rc = 0;
+	seg.file = p3_fd_file(seg.fd);
 	FAULT_POINT("seg.created");
 	if (ftruncate(seg.fd, (off_t)len) != 0)
 		rc = -errno;
@@ -532,7 +535,8 @@ int p3_seg_seal(const struct p3_seg *seg)
 void p3_seg_destroy(struct p3_seg *seg)
 {
 	p3_seg_unmap(seg->base, seg->len);
-	p3_fd_close(seg->fd);
+	if (p3_fd_is(seg->fd, seg->file))
+		p3_fd_close(seg->fd);
 	seg->fd = -1;
 }
 

@@ -28,6 +28,8 @@
 #ifndef P3_SHM_SEG_H
 #define P3_SHM_SEG_H
 
+#include "shm/fd.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -36,9 +38,10 @@ enum p3_huge_policy { P3_HUGE_AUTO, P3_HUGE_ON, P3_HUGE_OFF };
 struct p3_seg {
 	void *base;
 	uint64_t len;
-	uint64_t page;     /* size of its pages, bytes */
 	uint64_t reserved; /* bytes from the start that may be touched */
+	uint32_t page;     /* size of its pages, bytes */
 	int fd;
+	p3_fd_id file; /* that fd names */
 };
 
 /*

@@ -7,6 +7,7 @@
  *	storm	signals all the time, without SA_RESTART, from PtlInit to PtlFini
  *	forks	fork, posix_spawn, system and popen by a thread
  *	closed	descriptors 0, 1 and 2 are closed before PtlInit
+ *	swept	the program closes all descriptors, and opens others in their places
  *	moved	chdir, umask, setgid and setuid after PtlNIInit, and before another one
  *	stack	operations of all kinds by a thread with the smallest stack
  *	pinned	the program's thread is on one CPU, the library's are not
@@ -29,6 +30,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/time.h>
@@ -265,6 +267,78 @@ static void closed(void)
 		mp_check(fcntl(fd, F_GETFD) < 0, "descriptor %d is the library's", fd);
 }
 
+/* ---- swept ---- */
+
+enum { PIPES = 300 };
+
+static int pipes[PIPES][2];
+static unsigned npipes;
+
+/* A daemon's habit.  Then numbers of the library name pipes, with a word in each. */
+static void sweep(void)
+{
+	mp_check(syscall(SYS_close_range, 3u, ~0u, 0u) == 0, "no close_range");
+	while (npipes < PIPES && pipe(pipes[npipes]) == 0)
+		mp_check(write(pipes[npipes++][1], "program", 8) == 8, "no pipe");
+	mp_check(npipes > 150, "%u pipes only", npipes);
+}
+
+static void check_pipes(void)
+{
+	for (unsigned i = 0; i < npipes; i++) {
+		int n = -1;
+		mp_check(ioctl(pipes[i][0], FIONREAD, &n) == 0 && n == 8 &&
+				 fcntl(pipes[i][1], F_GETFD) >= 0,
+			"the library has used pipe %u (%d, %d): %d bytes", i, pipes[i][0],
+			pipes[i][1], n);
+	}
+}
+
+static uint64_t cpu_ns(void)
+{
+	struct timespec t;
+	(void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* Within half a minute what is begun with another fails at last. */
+static void put_until_it_fails(ptl_handle_md_t md, ptl_handle_eq_t eq)
+{
+	ptl_event_t ev;
+	uint64_t end = mp_ns() + 30000000000u;
+	do {
+		mp_check(mp_ns() < end, "puts go on and on");
+		mp_put(md, 0, 8, PTL_NOACK_REQ, (mp.rank + 1) % mp.size, S_FREE, 0, 0);
+		mp_check(mp_next_within(eq, 20000, &ev), "a put has no end");
+		mp_sleep_ms(10);
+	} while (ev.ni_fail_type == PTL_NI_OK);
+}
+
+static void swept(void)
+{
+	static char word[8];
+	const char *mode = getenv("PTL3_MODE");
+	begin();
+	busy(100);
+	ptl_handle_eq_t eq = mp_queue(64), more;
+	ptl_handle_md_t md = mp_bind(word, sizeof word, eq, 0);
+	sweep();
+	put_until_it_fails(md, eq);
+	int rc = PtlEQAlloc(mp.ni, 1 << 15, PTL_EQ_HANDLER_NONE, &more);
+	mp_check(rc == PTL_NO_SPACE, "memory of a file that is closed");
+	mp_check(PtlXBarrier() == PTL_FAIL, "a barrier with nobody");
+	uint64_t before = cpu_ns();
+	mp_sleep_ms(1500);
+	if (!mode || strcmp(mode, "dedicated") != 0)
+		mp_check(cpu_ns() - before < 700000000, "a thread spins");
+	check_pipes();
+	mp_ok(PtlNIFini(mp.ni));
+	PtlFini();
+	check_pipes();
+	printf("# tried: %u descriptors\n", 2 * npipes);
+	exit(0);
+}
+
 /* ---- moved ---- */
 
 static void moved(void)
@@ -481,7 +555,7 @@ int main(int argc, char **argv)
 		const char *name;
 		void (*scene)(void);
 	} scenes[] = {{"signals", signals}, {"storm", storm}, {"forks", forks},
-		{"closed", closed}, {"moved", moved}, {"stack", stack},
+		{"closed", closed}, {"swept", swept}, {"moved", moved}, {"stack", stack},
 		{"pinned", pinned}, {"cancel", cancel}, {"refused", refused},
 		{"far", far}};
 	const char *what = argc > 1 ? argv[1] : "";

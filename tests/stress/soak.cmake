@@ -65,6 +65,16 @@ endforeach()
 # jemalloc takes more locks before a fork than the search for deadlocks has room for.
 set_property(TEST stress_forks APPEND PROPERTY ENVIRONMENT
   TSAN_OPTIONS=halt_on_error=1:detect_deadlocks=0:suppressions=${CMAKE_SOURCE_DIR}/tests/support/tsan.supp)
+# swept_job(name setting options...)
+function(swept_job name setting)
+  p3_add_test(stress_${name} stress 60 $<TARGET_FILE:yod> -sz 2 --keep-going --timeout 59
+    ${ARGN} $<TARGET_FILE:stress_manners> swept)
+  set_property(TEST stress_${name} APPEND PROPERTY ENVIRONMENT ${setting})
+  set_tests_properties(stress_${name} PROPERTIES RUN_SERIAL TRUE)
+endfunction()
+foreach(mode lease dedicated park)
+  swept_job(swept_${mode} PTL3_MODE=${mode})
+endforeach()
 # AddressSanitizer takes the stack that a cancelled thread has left for its own mistake.
 if(NOT P3_SANITIZE AND NOT P3_VALGRIND)
   soak_job(stack 60 3 manners stack)
