@@ -1070,6 +1070,14 @@ int PtlACEntry(ptl_handle_ni_t ni_handle, ptl_ac_index_t ac_index,
  * descriptor discards the message and nobody here is told.  Puts of one thread to one
  * target start there in order.
  *
+ * Short puts, of up to 8 KiB, are over for the sender when the call returns, even if
+ * the target does not look: SEND_END is in the queue, the bytes may change, the
+ * descriptor can be unlinked.  There are three exceptions.  The bytes lie in shared
+ * memory (PtlXAlloc) and are more than 1.5 KiB: the target reads them there.  The
+ * target has yet to come, or the library has to ask whether there is one: SEND_END says
+ * it.  Too much waits already: the library keeps 4 MiB of such bytes, 1 MiB for one
+ * target.
+ *
  * PTL_MD_INVALID	md_handle is no live descriptor, or it is inactive (threshold 0)
  * PTL_PROCESS_INVALID	target_id has a wildcard, or can be no process
  * PTL_NO_SPACE		too much is waiting to be sent already

@@ -756,15 +756,26 @@ void p3_nic_progress(struct p3_nic *n, uint64_t ns)
 		;
 }
 
+/* Has all left that this node has said SEND_END of? */
+static bool has_left(struct p3_nic *n)
+{
+	return !p3_acquire(&n->leaving); /* LEAVE.1 */
+}
+
 /* Calls are numbered; the wire says up to which of them all is done. */
+static bool has_settled(struct p3_nic *n, uint32_t call)
+{
+	return has_left(n) && (!n->wire || (int32_t)(p3_get(&n->settled) - call) >= 0);
+}
+
 void p3_nic_settle(struct p3_nic *n, uint64_t ns)
 {
 	const struct timespec nap = {.tv_nsec = 20000};
 	uint64_t start = p3_now_ns();
-	if (!n->wire || self.inside)
+	if ((!n->wire && has_left(n)) || self.inside)
 		return;
 	uint32_t call = p3_add32(&n->settle, 1) + 1;
-	while ((int32_t)(p3_get(&n->settled) - call) < 0 && p3_now_ns() - start < ns)
+	while (!has_settled(n, call) && p3_now_ns() - start < ns)
 		if (!pass_once(n))
 			(void)nanosleep(&nap, NULL);
 }

@@ -14,6 +14,7 @@
  *	ahead.c	 long match lists: what the next requests will look at is asked for
  *	match.c	 access control, match list walk, descriptor acceptance, unlinking
  *	event.c	 event records, operations between START and END
+ *	copy.c	 memory for the bytes of short puts that cannot leave at once
  *	tx.c	 put and get: lanes, send queues, reservations, responses received
  *	rx.c	 requests received: delivery, responses sent
  *	xfer.c	 long transfers: transfer table, windows, the movers
@@ -453,6 +454,21 @@ void p3_iov_drop(struct p3_iov *iov);
 void p3_md_owe_unlink(struct p3_md *md);
 void p3_md_forgive_unlink(struct p3_md *md);
 
+/* ---- copy.c ---- */
+
+/*
+ * When a put or an exchange of so many bytes returns SEND_END is there, as far as
+ * P3_COPIES_LEN goes: see copy.c.  Longer puts leave their bytes where they are, and so
+ * do those out of a shared heap that the target reads: p3_xfer_is_faster().
+ */
+#define P3_SHORT_MOST 8192u
+#define P3_COPIES_LEN (4u << 20)
+int p3_copies_start(struct p3_nic *n);
+void p3_copies_stop(struct p3_nic *n);
+/* Memory for at most P3_SHORT_MOST bytes on their way to p; NULL: there is none. */
+char *p3_copy_alloc(struct p3_nic *n, struct p3_peer *p, uint64_t len);
+void p3_copy_free(struct p3_nic *n, struct p3_peer *p, const char *copy);
+
 /* ---- tx.c ---- */
 
 int p3_fw_put(struct p3_nic *n, struct p3_cmd *c);
@@ -547,7 +563,7 @@ static inline const struct p3_xfer *p3_peer_xfer(
  * change: what is put without one is on its way when the call returns.
  */
 #define P3_EAGER_MOST_HEAP 1536u
-#define P3_EAGER_MOST      8192u
+#define P3_EAGER_MOST      P3_SHORT_MOST
 bool p3_xfer_is_faster(const struct p3_nic *n, const struct p3_peer *p,
 	const struct p3_region *r, uint64_t off, uint64_t len);
 void p3_xfer_start(struct p3_nic *n);

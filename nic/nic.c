@@ -536,6 +536,7 @@ static void reset_state(struct p3_nic *n)
 	p3_set(&n->detached, 0);
 	p3_set(&n->settle, 0);
 	p3_set(&n->settled, 0);
+	p3_set(&n->leaving, 0);
 	n->posted = n->some_bad = false;
 	n->light = n->conf.membarrier;
 	init_nobody(n, &n->nobody);
@@ -657,7 +658,8 @@ static int make_private(struct p3_nic *n)
 	n->hot = calloc(n->conf.nnodes, sizeof *n->hot);
 	n->xfer = calloc(n->layout.nxfers, sizeof *n->xfer);
 	n->pull = calloc(P3_PULLS, sizeof *n->pull);
-	if (!n->peer || !n->hot || !n->xfer || !n->pull || p3_ids_make(n) != 0)
+	if (!n->peer || !n->hot || !n->xfer || !n->pull || p3_ids_make(n) != 0 ||
+		p3_copies_start(n) != 0)
 		return -ENOMEM;
 	memset(n->peer, 0, n->conf.nnodes * sizeof *n->peer);
 	return 0;
@@ -666,6 +668,7 @@ static int make_private(struct p3_nic *n)
 static void drop_private(struct p3_nic *n)
 {
 	p3_ids_drop(n);
+	p3_copies_stop(n);
 	free(n->peer);
 	free(n->hot);
 	free(n->xfer);

@@ -250,7 +250,7 @@ static void reset_in(struct p3_peer *p, const struct p3_lane *lane)
 	p3_set(&p->mine->reading, 0);
 	p3_set(&p->mine->shown_drops, 0);
 	p->nreading = 0;
-	p->ready = p->bad = false;
+	p->ready = p->bad = p->going = false;
 	p->deep = 0;
 	FAULT_POINT("peer.credits_reset");
 	p3_release(&p->mine->rx_for, p->incarnation); /* PEER.1 */
@@ -414,6 +414,7 @@ static void lose(struct p3_nic *n, struct p3_peer *p, bool died)
 		p->incarnation);
 	if (n->wire)
 		n->wire->drain(n, p);
+	p->going = true;
 	/* No more than rings hold: who goes on publishing is not waited for. */
 	uint32_t most = 2 * (P3_BASE_CELLS + n->layout.req_cells);
 	for (uint32_t i = 0; i < most && !p->bad && p3_fw_ready(n, p); i++)

@@ -266,6 +266,9 @@ static bool put_long(struct p3_nic *n, struct p3_peer *p, const struct request *
 	p3_use_more(p3_ni_of(n, &md->o), P3_U_OP);
 	p3_span_start(n, &pull->span, PTL_EVENT_PUT_START);
 	p3_pull_begin(n, pull);
+	pull->first = r->flags & P3_F_COPIED;
+	if (pull->first)
+		p->behind = true;
 	return true;
 }
 
@@ -508,7 +511,7 @@ static inline void taken(struct p3_nic *n, struct p3_peer *p, const struct reque
 static P3_RARE bool may_take(struct p3_nic *n, struct p3_peer *p)
 {
 	p3_xfer_end_served(n, p);
-	return !p->bad;
+	return !p->bad && (!p->behind || p->going);
 }
 
 P3_PATH

@@ -79,9 +79,20 @@ static inline uint32_t p3_reply_cells(uint64_t len)
 	return 1 + (uint32_t)((len + 63 - P3_RSP_INLINE) / 64);
 }
 
-enum { P3_F_ACK = 1, P3_F_LONG = 2, P3_F_NI1 = 4, P3_F_HEAP = 8, P3_F_ADDR = 16 };
+enum {
+	P3_F_ACK = 1,
+	P3_F_LONG = 2,
+	P3_F_NI1 = 4,
+	P3_F_HEAP = 8,
+	P3_F_ADDR = 16,
+	P3_F_COPIED = 32
+};
 
 /*
+ * P3_F_COPIED: the bytes of a long put are a copy (copy.c), so its initiator has
+ * SEND_END.  What it sends next is taken when they have been read: short puts end in
+ * order whether they fit the lane or not.
+ *
  * The header of a long put also says where its bytes lie, in the heap (P3_F_HEAP) or in
  * memory (P3_F_ADDR), so that the target need not wait for the slot's line: word 2 has
  * the low half, word 6 the rest, above the length.  With neither flag only the slot
@@ -126,6 +137,7 @@ struct p3_pending {
 	uint64_t held_ns;    /* in absent's queue: since then */
 	struct p3_move move; /* offset: in md, where a reply goes */
 	struct p3_span send; /* put, getput */
+	char *copy; /* where send's bytes are, not NULL: its SEND_END was posted */
 	struct p3_topic topic;
 	uint32_t command; /* its record there, plus 1 */
 };
@@ -162,6 +174,7 @@ struct p3_pull {
 	bool announced; /* counted in what we tell the peer that we read */
 	bool may_read;  /* and no exchange was under way there: see XFER.5 */
 	bool dedicated; /* the peer's own one, not from the pool */
+	bool first;     /* the peer's next request waits for its end */
 	bool in_use;
 	struct p3_pending *get; /* of this node, or NULL: a put into this node */
 	uint32_t peer_pending;  /* put: the initiator's pending id */
@@ -217,6 +230,8 @@ struct p3_peer {
 		struct {
 			bool bad : 1;    /* what it wrote makes no sense: it is ignored */
 			bool served : 1; /* its serving is not empty */
+			bool behind : 1; /* its requests wait for a pull of a copy, */
+			bool going : 1;  /* but it is gone: what it left is taken */
 		};
 		uint8_t odd; /* not 0: a request of its is not taken as usual */
 	};
@@ -270,6 +285,7 @@ struct p3_peer {
 	uint32_t nout;          /* and in outstanding, or pulling */
 	uint64_t taken;         /* what the peer had taken when that was mirrored last */
 	uint32_t npulls;        /* from the shared pool */
+	uint32_t copied;        /* bytes of copies that are for it */
 	uint32_t nreading;      /* pulls announced */
 	uint32_t nxfer[2];      /* of the shared slots of each class */
 	const char *image;      /* base as the wire shows it */
@@ -387,6 +403,7 @@ struct p3_nic {
 		free_extents[2]; /* of the host segments; arena_lock */
 	struct p3_xfer_slot *xfer;
 	struct p3_pull *pull; /* the shared pool */
+	struct p3_copies *copies;
 	uint64_t arena_used;
 	uint64_t window_off[P3_WINDOWS];
 	uint32_t window_free;           /* bits */
@@ -399,6 +416,7 @@ struct p3_nic {
 	p3_a64 wire_count[P3_W_COUNTERS]; /* (any) */
 	p3_a32 settle;                    /* (any) number of calls of p3_nic_settle, */
 	p3_a32 settled;                   /* (any) and which of them the wire has done */
+	p3_a32 leaving; /* (any) copies that have not left this node: LEAVE.1 */
 	struct p3_trace trace;
 	struct p3_peer nobody; /* ABSENT; its queue: until it is told who is there */
 	struct p3_peer absent; /* ABSENT; its queue: until their targets join (nic.h) */

@@ -184,17 +184,26 @@ static void emit(struct p3_nic *n, struct p3_peer *p, const struct p3_pending *t
 		fill_long(c, t, place);
 	fill_header(c, m, need, data_inside ? m->length : (uint32_t)place, name);
 	uint32_t flags = (m->ack ? P3_F_ACK : 0u) | (t->is_long ? P3_F_LONG : 0u) |
-			 (t->ni ? P3_F_NI1 : 0u) | said;
+			 (t->ni ? P3_F_NI1 : 0u) | said |
+			 (t->is_long && t->copy ? P3_F_COPIED : 0u);
 	publish(n, p, p3_word0(t->kind, flags, need->cells), need,
 		t->kind == P3_REQ_GET ? 0 : m->length);
 }
 
 /* ---- the send's events ---- */
 
+/* Is this no target's queue, but that of requests whose target is not there yet?  They
+ * begin when it is: their sender may rely on SEND_END to know that they have left. */
+static bool is_held(const struct p3_nic *n, const struct p3_peer *p)
+{
+	return p == &n->nobody || p == &n->absent;
+}
+
 static void send_start(struct p3_nic *n, struct p3_pending *t)
 {
 	if (t->send.md)
 		p3_span_start(n, &t->send, PTL_EVENT_SEND_START);
+	FAULT_POINT("request.started");
 }
 
 static void send_end(struct p3_nic *n, struct p3_pending *t, uint32_t fail)
@@ -205,8 +214,44 @@ static void send_end(struct p3_nic *n, struct p3_pending *t, uint32_t fail)
 	t->send.md = NULL; /* over: there is nothing to forget */
 }
 
+/* ---- short puts that cannot leave at once ---- */
+
+static bool may_copy(const struct p3_nic *n, const struct p3_pending *t)
+{
+	return t->send.md && t->kind != P3_REQ_GET && t->move.length <= P3_SHORT_MOST &&
+	       !is_held(n, t->peer);
+}
+
+/*
+ * Take the bytes over, if there is room for a copy: SEND_END is there when the call
+ * returns, and the descriptor can be unlinked.
+ */
+static P3_RARE void copy_out(struct p3_nic *n, struct p3_pending *t)
+{
+	uint64_t len = t->move.length;
+	t->copy = may_copy(n, t) ? p3_copy_alloc(n, t->peer, len) : NULL;
+	if (!t->copy)
+		return;
+	p3_region_read(&t->send.region, t->send.offset, t->copy, len);
+	FAULT_POINT("request.copied");
+	send_end(n, t, PTL_NI_OK);
+	t->send.region = (struct p3_region){.start = t->copy, .size = len};
+	t->send.offset = 0;
+	p3_set(&n->leaving, p3_get(&n->leaving) + 1);
+}
+
+/* It lies in the lane now, or nobody will read it any more. */
+static P3_RARE void drop_copy(struct p3_nic *n, struct p3_pending *t)
+{
+	p3_copy_free(n, t->peer, t->copy);
+	t->copy = NULL;
+	p3_release(&n->leaving, p3_get(&n->leaving) - 1); /* LEAVE.1 */
+}
+
 static void free_pending(struct p3_nic *n, struct p3_pending *t)
 {
+	if (t->copy)
+		drop_copy(n, t);
 	p3_list_del(&t->link);
 	if (t->state == P3_PEND_QUEUED)
 		t->peer->nqueued--;
@@ -411,10 +456,14 @@ static __attribute__((noinline)) int admit(struct p3_nic *n, struct p3_peer *p,
 	t->xfer = NULL;
 	t->rsp_cells = 0;
 	t->send.md = NULL;
+	t->copy = NULL;
 	if (source) {
 		p3_fw_threshold(source);
 		describe_slow(n, m, source, offset, &t->send.rec);
 		p3_span_begin(&t->send, source, offset);
+		/* Now: STARTs come in the order of the requests, queued or not. */
+		if (!is_held(n, p))
+			send_start(n, t);
 	}
 	FAULT_POINT("request.admitted");
 	if (p3_unlikely(n->traced != NULL))
@@ -423,7 +472,10 @@ static __attribute__((noinline)) int admit(struct p3_nic *n, struct p3_peer *p,
 	count_sent(&n->ni[t->ni], kind == P3_REQ_GET ? 0 : m->length);
 	p3_list_add(&p->queue, &t->link);
 	p->nqueued++;
+	uint32_t gen = p3_get(&t->o.gen);
 	p3_fw_push(n, p);
+	if (p3_lives(&t->o, gen) && t->state == P3_PEND_QUEUED)
+		copy_out(n, t);
 	return PTL_OK;
 }
 
@@ -566,8 +618,10 @@ static void question(struct p3_nic *n)
 		n->conf.ask(n->conf.ask_arg, ++n->asked);
 }
 
-static void requeue(struct p3_pending *t, struct p3_peer *p)
+static void requeue(struct p3_nic *n, struct p3_pending *t, struct p3_peer *p)
 {
+	if (is_held(n, t->peer))
+		send_start(n, t);
 	p3_list_del(&t->link);
 	t->peer->nqueued--;
 	t->peer = p;
@@ -583,7 +637,7 @@ static void readdress(struct p3_nic *n, struct p3_link *queue)
 		struct p3_peer *p = p3_fw_find(n, who);
 		if (!is_live(p, who.pid) && !is_expected(p, who.pid))
 			continue;
-		requeue(t, p);
+		requeue(n, t, p);
 		p3_fw_push(n, p);
 	}
 }
@@ -599,7 +653,7 @@ static void give_up(struct p3_nic *n, struct p3_pending *t)
 	struct p3_peer *p = p3_fw_find(n, t->move.target);
 	bool failure = is_failure(p, t->move.target.pid);
 	if (p && p != &n->nobody)
-		requeue(t, p);
+		requeue(n, t, p);
 	p3_fw_fail_pending(n, t, failure);
 }
 
@@ -683,8 +737,19 @@ static bool must_wait(struct p3_nic *n, const struct p3_pending *t)
 	       p3_fw_swap_waits(n);
 }
 
+/* Too long for the base lane, but not for a full one. */
+static bool wants_lane(
+	const struct p3_nic *n, const struct p3_peer *p, const struct p3_pending *t)
+{
+	return !p->req_full && t->kind == P3_REQ_PUT &&
+	       t->move.length > eager_most(&p->req_out) &&
+	       p3_request_cells(t->move.length) <= p3_ring_most(n->layout.req_cells);
+}
+
 static bool send_one(struct p3_nic *n, struct p3_peer *p, struct p3_pending *t)
 {
+	if (wants_lane(n, p, t))
+		(void)p3_fw_grow_requests(n, p);
 	const struct load l = {&t->send.sink, &t->send.region, t->send.offset};
 	struct need need = need_of(n, p, t->kind, &t->move, &l);
 	t->is_long = need.slot;
@@ -698,14 +763,15 @@ static bool send_one(struct p3_nic *n, struct p3_peer *p, struct p3_pending *t)
 			return false;
 	}
 	if (need.slot && t->kind == P3_REQ_PUT) {
+		if (!t->copy &&
+			!p3_xfer_is_faster(n, p, l.region, l.offset, t->move.length))
+			copy_out(n, t);
 		t->xfer->span.region = t->send.region;
 		t->xfer->span.offset = t->send.offset;
 		t->xfer->length = t->move.length;
 		p3_xfer_publish(n, t->xfer);
 	}
 	P3_TRACE(focus, n, (struct p3_topic){p->index, 0}, t->command);
-	send_start(n, t);
-	FAULT_POINT("request.started");
 	t->rsp_cells = need.rsp;
 	emit(n, p, t, need.rsp ? p3_pending_name(t) : 0, &need);
 	P3_TRACE(keep, n, &t->topic);
@@ -717,6 +783,8 @@ static bool send_one(struct p3_nic *n, struct p3_peer *p, struct p3_pending *t)
 	FAULT_POINT("request.sent");
 	if (t->send.md && !(t->is_long && t->kind == P3_REQ_PUT))
 		send_end(n, t, PTL_NI_OK);
+	if (t->copy && !t->is_long)
+		drop_copy(n, t);
 	if (!need.rsp)
 		free_pending(n, t);
 	return true;
@@ -1015,13 +1083,12 @@ bool p3_fw_take_response(struct p3_nic *n, struct p3_peer *p)
 void p3_fw_fail_pending(struct p3_nic *n, struct p3_pending *t, bool died)
 {
 	uint32_t fail = died ? PTL_NI_FAIL : PTL_NI_OK;
-	bool queued = t->state == P3_PEND_QUEUED;
 	if (!t->md) {
 		free_pending(n, t);
 		return;
 	}
 	p3_fw_why_nowhere(n, t->peer, t->kind, &t->move);
-	if (queued)
+	if (is_held(n, t->peer))
 		send_start(n, t);
 	if (t->send.md)
 		send_end(n, t, fail);
@@ -1036,13 +1103,13 @@ static void forget_pendings(struct p3_nic *n, struct p3_link *list, uint32_t ni)
 		struct p3_pending *t = p3_item(it, struct p3_pending, link);
 		if (!t->md || t->ni != ni)
 			continue;
-		if (t->xfer)
+		if (t->xfer && !t->copy)
 			p3_xfer_withdraw(n, t->xfer);
 		if (t->send.md)
 			p3_span_forget(&t->send);
 		p3_use_less(&n->ni[ni], P3_U_OP);
 		t->md = NULL;
-		if (t->state == P3_PEND_QUEUED)
+		if (t->state == P3_PEND_QUEUED && !t->copy)
 			free_pending(n, t);
 	}
 }

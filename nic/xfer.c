@@ -634,6 +634,8 @@ void p3_fw_end_pull(struct p3_nic *n, struct p3_pull *pull, uint32_t fail)
 	p3_list_del(&pull->link);
 	leave_bulk(pull);
 	recant(pull);
+	if (pull->first)
+		pull->peer->behind = false;
 	if (fail == PTL_NI_OK && pull->span.md)
 		learn(n, pull);
 	n->worked = true;

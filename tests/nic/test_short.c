@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Short puts are over when their call returns, whatever the lane: SEND_END is there, the
+ * descriptor can be unlinked, the bytes may change.  The target stands still meanwhile: a
+ * thread of its own holds its lease and makes no pass.
+ */
+#include "cases.h"
+
+#include "lib/lib.h"
+#include "support/hold.h"
+
+enum { PT = 6, MOST = P3_SHORT_MOST, PER_TARGET = P3_COPIES_LEN / 4 };
+
+static const size_t lengths[] = {0, 8, 80, 81, 128, 1000, 2000, 2001, 4049, MOST};
+#define LENGTHS (sizeof lengths / sizeof *lengths)
+
+/* Between the nodes of a case, without the library: a barrier of the job waits for what
+ * has not left. */
+static struct gate *gate;
+
+static void run_with_gate(unsigned nodes, nodes_fn *fn)
+{
+	gate = gate_new(nodes);
+	run_nodes(nodes, fn, NULL);
+	gate_free(gate);
+}
+
+#define GATE_CASE(name, nodes)                                                           \
+	static nodes_fn name##_node;                                                     \
+	static void name(void **state)                                                   \
+	{                                                                                \
+		(void)state;                                                             \
+		run_with_gate(nodes, name##_node);                                       \
+	}                                                                                \
+	static void name##_node(                                                         \
+		unsigned rank, unsigned size, ptl_handle_ni_t ni, void *arg)
+
+static struct p3_nic *nic(void)
+{
+	return p3_nic(p3_node());
+}
+
+/* All nodes are there, and node 1 stands still. */
+static void still(unsigned rank)
+{
+	sync_nodes();
+	gate_wait(gate);
+	if (rank == 1)
+		nic_hold(nic());
+	gate_wait(gate);
+}
+
+static void go_on(unsigned rank)
+{
+	gate_wait(gate);
+	if (rank == 1)
+		p3_fw_leave(nic());
+}
+
+static size_t length_of(unsigned i)
+{
+	return lengths[i % LENGTHS];
+}
+
+/* Bytes of many messages, one behind the other. */
+static size_t bytes_of(unsigned messages)
+{
+	size_t all = 0;
+	for (unsigned i = 0; i < messages; i++)
+		all += length_of(i);
+	return all;
+}
+
+static unsigned seed_of(unsigned i)
+{
+	return i % 251;
+}
+
+/* The call has returned: the descriptor goes, its events are there, its bytes change. */
+static void over(ptl_handle_eq_t eq, ptl_handle_md_t md, unsigned char *at, size_t len)
+{
+	ptl_event_t ev;
+	CHECK_OK(PtlMDUnlink(md));
+	memset(at, 0xee, len);
+	CHECK_OK(PtlEQGet(eq, &ev));
+	CHECK_EQ(ev.type, PTL_EVENT_SEND_START);
+	CHECK_OK(PtlEQGet(eq, &ev));
+	CHECK_EQ(ev.type, PTL_EVENT_SEND_END);
+	CHECK_EQ(ev.ni_fail_type, PTL_NI_OK);
+	CHECK_EQ(ev.mlength, len);
+}
+
+static void send_and_forget(ptl_handle_ni_t ni, ptl_handle_eq_t eq, unsigned n)
+{
+	unsigned char *at = node_alloc(MOST);
+	for (unsigned i = 0; i < n; i++) {
+		size_t len = length_of(i);
+		fill_pattern(at, len, seed_of(i));
+		ptl_handle_md_t md = bind_md(ni, md_of(at, len, 0, eq));
+		CHECK_OK(put_to(ni, md, 1, PT, 1, i % 3 ? PTL_NOACK_REQ : PTL_ACK_REQ));
+		over(eq, md, at, len);
+	}
+}
+
+/* One behind the other, and each ends before the next begins. */
+static void arrive(ptl_handle_eq_t eq, const unsigned char *at, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		CHECK_EQ(expect(eq, PTL_EVENT_PUT_START).mlength, length_of(i));
+		ptl_event_t end = expect(eq, PTL_EVENT_PUT_END);
+		CHECK_EQ(end.mlength, length_of(i));
+		CHECK_PATTERN(at + end.offset, 0, end.mlength, seed_of(i));
+	}
+	expect_empty(eq);
+}
+
+static void short_puts(unsigned rank, ptl_handle_ni_t ni, unsigned n)
+{
+	size_t all = bytes_of(n);
+	unsigned char *at = node_alloc(all);
+	ptl_handle_eq_t eq = eq_new(ni, 2 * n);
+	if (rank == 1)
+		post_md(ni, PT, 1, md_of(at, all, PTL_MD_OP_PUT, eq));
+	still(rank);
+	if (rank == 0)
+		send_and_forget(ni, eq, n);
+	go_on(rank);
+	if (rank == 1)
+		arrive(eq, at, n);
+	sync_nodes();
+	CHECK_EQ(p3_get(&nic()->leaving), 0);
+	CHECK_EQ(nic()->peer[!rank].copied, 0);
+}
+
+GATE_CASE(the_first_put_is_over_whatever_its_length, 2)
+{
+	UNUSED_ARGS;
+	short_puts(rank, ni, LENGTHS);
+}
+
+GATE_CASE(puts_into_a_full_lane_are_over, 2)
+{
+	UNUSED_ARGS;
+	short_puts(rank, ni, 40 * LENGTHS);
+}
+
+/* With more than 16 nodes the full lanes are shorter. */
+GATE_CASE(puts_are_over_with_many_nodes, NODES_MAX)
+{
+	UNUSED_ARGS;
+	short_puts(rank, ni, rank < 2 ? LENGTHS : 0);
+}
+
+/* Of the descriptor whose bytes are sent; the other waits for its reply. */
+GATE_CASE(an_exchange_into_a_full_lane_has_sent, 2)
+{
+	UNUSED_ARGS;
+	enum { TIMES = 2000 };
+	uint64_t *at = (uint64_t *)node_alloc(8), *in = (uint64_t *)node_alloc(8);
+	uint64_t *out = (uint64_t *)node_alloc(8);
+	ptl_handle_eq_t sent = eq_new(ni, 8), got = eq_new(ni, TIMES);
+	if (rank == 1)
+		post_md(ni, PT, 1, md_of(at, 8, MD_ANY | MD_QUIET, PTL_EQ_NONE));
+	ptl_md_t d = md_of(in, 8, PTL_MD_EVENT_START_DISABLE, got);
+	ptl_handle_md_t get = bind_md(ni, d);
+	still(rank);
+	for (unsigned i = 0; i < TIMES && rank == 0; i++) {
+		*out = i + 1;
+		ptl_handle_md_t put = bind_md(ni, md_of(out, 8, 0, sent));
+		CHECK_OK(PtlGetPut(get, put, id_of(ni, 1), PT, 0, 1, 0, 0));
+		over(sent, put, (unsigned char *)out, 8);
+	}
+	go_on(rank);
+	for (unsigned i = 0; i < TIMES && rank == 0; i++)
+		expect(got, PTL_EVENT_REPLY_END);
+	sync_nodes();
+	CHECK_EQ(rank ? *at : *in, rank ? TIMES : TIMES - 1);
+}
+
+/* Puts until one is not over: then as many bytes were copied as are for one target. */
+static unsigned use_up(ptl_handle_ni_t ni, ptl_handle_eq_t eq, unsigned char *at)
+{
+	unsigned n = 0;
+	for (;; n++) {
+		ptl_handle_md_t md = bind_md(ni, md_of(at, MOST, 0, eq));
+		CHECK_OK(put_to(ni, md, 1, PT, 1, PTL_NOACK_REQ));
+		expect(eq, PTL_EVENT_SEND_START);
+		if (nic()->peer[1].copied == PER_TARGET &&
+			PtlMDUnlink(md) == PTL_MD_IN_USE)
+			return n + 1;
+		expect(eq, PTL_EVENT_SEND_END);
+		CHECK(n <= 2 * PER_TARGET / MOST);
+	}
+}
+
+/* One target uses up its share: what is for others is over still, what is for that one
+ * when it goes on. */
+GATE_CASE(one_target_does_not_use_up_all, 3)
+{
+	UNUSED_ARGS;
+	unsigned char *at = node_alloc(MOST);
+	ptl_handle_eq_t eq = eq_new(ni, 4096);
+	if (rank != 0)
+		post_md(ni, PT, 1, md_of(at, MOST, MD_ANY | MD_QUIET, PTL_EQ_NONE));
+	still(rank);
+	if (rank == 0) {
+		CHECK(use_up(ni, eq, at) >= PER_TARGET / MOST);
+		ptl_handle_md_t md = bind_md(ni, md_of(at, MOST, 0, eq));
+		CHECK_OK(put_to(ni, md, 2, PT, 1, PTL_NOACK_REQ));
+		over(eq, md, at, MOST);
+	}
+	go_on(rank);
+	if (rank == 0) {
+		ptl_event_t end = expect(eq, PTL_EVENT_SEND_END);
+		CHECK_OK(PtlMDUnlink(end.md_handle));
+	}
+	sync_nodes();
+	CHECK_EQ(p3_get(&nic()->leaving), 0);
+}
+
+/* P3.3 3.13: in the order in which SEND_STARTs are seen here, PUT_STARTs are there */
+GATE_CASE(starts_have_one_order_on_both_sides, 2)
+{
+	UNUSED_ARGS;
+	enum { N = 400, LONG = 40000 };
+	unsigned char *at = node_alloc(LONG);
+	ptl_handle_eq_t eq = eq_new(ni, 4 * N);
+	ptl_handle_md_t md = bind_md(ni, md_of(at, LONG, 0, eq));
+	if (rank == 1)
+		post_md(ni, PT, 1,
+			md_of(at, LONG, MD_ANY | PTL_MD_EVENT_END_DISABLE, eq));
+	still(rank);
+	for (unsigned i = 0; i < N && rank == 0; i++)
+		CHECK_OK(PtlPutRegion(md, 0, i % 4 ? length_of(i) : LONG, PTL_NO_ACK_REQ,
+			id_of(ni, 1), PT, 0, 1, 0, i));
+	go_on(rank);
+	for (unsigned starts = 0, ends = 0; starts + ends < (rank ? N : 2 * N);) {
+		ptl_event_t ev = next_event(eq);
+		if (ev.type == PTL_EVENT_SEND_END)
+			ends++;
+		else
+			CHECK_EQ(ev.hdr_data, starts++);
+	}
+	sync_nodes();
+}
+
+/* What has SEND_END when its sender leaves arrives. */
+GATE_CASE(the_last_puts_before_fini_arrive, 2)
+{
+	UNUSED_ARGS;
+	enum { N = 10 * LENGTHS };
+	size_t all = bytes_of(N);
+	unsigned char *at = node_alloc(all);
+	ptl_handle_eq_t eq = eq_new(ni, 2 * N);
+	if (rank == 1)
+		post_md(ni, PT, 1, md_of(at, all, PTL_MD_OP_PUT, eq));
+	still(rank);
+	if (rank == 0) {
+		send_and_forget(ni, eq, N);
+		gate_wait(gate);
+		CHECK_OK(PtlNIFini(ni));
+		return;
+	}
+	gate_wait(gate);
+	sleep_ms(100); /* it is inside PtlNIFini, most likely */
+	p3_fw_leave(nic());
+	arrive(eq, at, N);
+}
+
+int main(void)
+{
+	const struct CMUnitTest cases[] = {
+		cmocka_unit_test(the_first_put_is_over_whatever_its_length),
+		cmocka_unit_test(puts_into_a_full_lane_are_over),
+		cmocka_unit_test(puts_are_over_with_many_nodes),
+		cmocka_unit_test(an_exchange_into_a_full_lane_has_sent),
+		cmocka_unit_test(one_target_does_not_use_up_all),
+		cmocka_unit_test(starts_have_one_order_on_both_sides),
+		cmocka_unit_test(the_last_puts_before_fini_arrive),
+	};
+	return RUN_CASES(cases);
+}
