@@ -198,6 +198,8 @@ static bool capture_window(
 {
 	const char *base = n->published.base;
 	uint64_t window = p3_get(&now->window), end = p3_get(&now->produced);
+	if (end > P3_WINDOW_LEN && l->produced[slot] < end - P3_WINDOW_LEN)
+		l->produced[slot] = end - P3_WINDOW_LEN; /* the reader went on there */
 	while (l->produced[slot] < end) {
 		uint64_t at = l->produced[slot] % P3_WINDOW_LEN, len = P3_WINDOW_LEN - at;
 		if (len > end - l->produced[slot])

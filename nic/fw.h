@@ -284,9 +284,11 @@ char *p3_region_at(const struct p3_region *r, uint64_t off, uint64_t *len_out);
 struct p3_bounds p3_region_bounds(const struct p3_region *r, uint64_t off, uint64_t len);
 bool p3_bounds_meet(
 	struct p3_bounds b, const struct p3_region *r, uint64_t off, uint64_t len);
-/* Have these bytes of a region any in common with few ones of another? */
-bool p3_region_overlaps(const struct p3_region *few, uint64_t foff, uint64_t flen,
-	const struct p3_region *r, uint64_t off, uint64_t len);
+/* Return true if these bytes of r have any in common with few ones of another region, and
+ * say between which of them, counted from off, those lie. */
+bool p3_region_common(const struct p3_region *few, uint64_t foff, uint64_t flen,
+	const struct p3_region *r, uint64_t off, uint64_t len,
+	struct p3_range *range_out);
 /* The pieces that the bytes lie in, most at most; returns how many. */
 unsigned p3_region_iovecs(const struct p3_region *r, uint64_t off, uint64_t len,
 	struct iovec *out, unsigned most);
@@ -539,13 +541,15 @@ void p3_fw_respond(struct p3_nic *n, struct p3_peer *p, const struct p3_answer *
  *		releases reading; the owner stores swapping, fences heavily, acquires
  *		reading, exchanges, releases swapping.  Without it the put could carry
  *		one half of an exchange.
- *	XFER.6	seqlock, for readers that have begun and do not move (stopped): the owner
- *		makes again odd, fences, exchanges, releases it even; a reader looks at it
- *		with the id (XFER.1) and begins anew.  Without it as XFER.5, or all other
- *		nodes' exchanges would wait for the stopped one.  And back: the reader
- *		sets bulk_read to 0, then releases bulk_again; the owner acquires
- *		bulk_again, then bulk_read, and fills the window only for the bytes that
- *		it offers now.  Without it a late word about the bytes of before would
+ *	XFER.6	seqlock, for readers that have begun: the owner makes again odd, fences,
+ *		says which bytes change, exchanges them, or gives their window to another
+ *		transfer, releases again even.  A reader looks at it with the id (XFER.1):
+ *		if it has changed the slice does not count, and what it has read before
+ *		counts but for that of a change that it has only half of.  Without it as
+ *		XFER.5, or exchanges and other readers would wait for a stopped one.  And
+ *		back: the reader sets bulk_read to where it goes on, then releases
+ *		bulk_again; the owner acquires bulk_again, then bulk_read, and fills the
+ *		window from there.  Without it a late word about the bytes of before would
  *		let the owner write over what is not read yet.
  */
 
@@ -591,10 +595,11 @@ void p3_xfer_finish_serving(struct p3_nic *n, struct p3_xfer_slot *x, uint32_t f
 /* Post the END of each get that the peer has released. */
 void p3_xfer_end_served(struct p3_nic *n, struct p3_peer *p);
 void p3_xfer_forget(struct p3_nic *n, uint32_t ni);
-/* May these few bytes be exchanged now, or does a long transfer that has begun read or
- * write some of them?  After true: exchange, then p3_xfer_swapped. */
-bool p3_xfer_may_swap(
-	struct p3_nic *n, const struct p3_region *r, uint64_t off, uint64_t len);
+/* Return true if these few bytes may be exchanged now, or false if a long transfer that
+ * has begun, and that moves, reads or writes some of them; late: true, whatever moves.
+ * After true: exchange, then p3_xfer_swapped. */
+bool p3_xfer_may_swap(struct p3_nic *n, const struct p3_region *r, uint64_t off,
+	uint64_t len, bool late);
 void p3_xfer_swapped(struct p3_nic *n);
 /* NIC stop: nobody may read our memory from here on. */
 void p3_xfer_revoke_all(struct p3_nic *n);

@@ -231,35 +231,47 @@ bool p3_bounds_meet(
 	return len && b.lo < other.hi && other.lo < b.hi;
 }
 
-static bool piece_overlaps(const char *at, uint64_t len, const struct p3_region *r,
-	uint64_t off, uint64_t rest)
+static void widen(struct p3_range *range, uint64_t from, uint64_t to)
+{
+	if (from < range->from)
+		range->from = from;
+	if (to > range->to)
+		range->to = to;
+}
+
+/* Widen the range by the bytes of one piece, which begins at pos, that r has, too. */
+static void common_with_piece(const char *at, uint64_t len, uint64_t pos,
+	const struct p3_region *r, uint64_t off, uint64_t rest, struct p3_range *range)
 {
 	struct region_walk w = walk_from(r, off);
 	for (uint64_t piece; rest; rest -= piece) {
 		const char *other = walk_on(&w, rest, &piece);
 		if (!other)
-			return false;
-		if (at < other + piece && other < at + len)
-			return true;
+			return;
+		const char *lo = at > other ? at : other;
+		const char *hi = at + len < other + piece ? at + len : other + piece;
+		if (lo < hi)
+			widen(range, pos + (uint64_t)(lo - at),
+				pos + (uint64_t)(hi - at));
 	}
-	return false;
 }
 
 /* Each piece of the long one against the few of the short one. */
-bool p3_region_overlaps(const struct p3_region *few, uint64_t foff, uint64_t flen,
-	const struct p3_region *r, uint64_t off, uint64_t len)
+bool p3_region_common(const struct p3_region *few, uint64_t foff, uint64_t flen,
+	const struct p3_region *r, uint64_t off, uint64_t len, struct p3_range *range_out)
 {
+	*range_out = (struct p3_range){len, 0};
 	if (!flen || !p3_bounds_meet(p3_region_bounds(few, foff, flen), r, off, len))
 		return false;
 	struct region_walk w = walk_from(r, off);
-	for (uint64_t piece; len; len -= piece) {
-		const char *at = walk_on(&w, len, &piece);
+	uint64_t pos = 0;
+	for (uint64_t piece; pos < len; pos += piece) {
+		const char *at = walk_on(&w, len - pos, &piece);
 		if (!at)
-			return false;
-		if (piece_overlaps(at, piece, few, foff, flen))
-			return true;
+			break;
+		common_with_piece(at, piece, pos, few, foff, flen, range_out);
 	}
-	return false;
+	return range_out->from < range_out->to;
 }
 
 unsigned p3_region_iovecs(const struct p3_region *r, uint64_t off, uint64_t len,

@@ -549,6 +549,7 @@ static void reset_state(struct p3_nic *n)
 	n->window_off[0] = n->layout.ctl_len;
 	memset(n->pace, 0, sizeof n->pace);
 	n->swapper = NULL;
+	n->swapper_until = n->window_ns = 0;
 	n->arena_used = n->layout.ctl_len + P3_WINDOW_LEN;
 	p3_list_init(&n->blocked);
 	p3_list_init(&n->pulls);

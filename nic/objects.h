@@ -127,6 +127,11 @@ struct p3_bounds {
 	const char *lo, *hi;
 };
 
+/* Bytes from .. to - 1 of an operation. */
+struct p3_range {
+	uint64_t from, to;
+};
+
 /* ---- who asks ---- */
 
 /* Two identifiers in a word, and what an entry wants of them: those that may be any are

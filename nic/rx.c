@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#define P3_SWAP_NS     50000000u   /* transfers yield to a waiting exchange so long */
+#define P3_SWAP_NS     50000000u   /* an exchange waits for transfers so long at most */
 #define P3_SETTLING_NS 2000000000u /* a request waits so long for a program to begin */
 #define P3_FIRST_LINES 8u /* of what lies in a heap, asked for before the match */
 #define P3_LAST_LINES  2u
@@ -215,18 +215,45 @@ bool p3_fw_swap_waits(struct p3_nic *n)
 	return n->swapper && p3_now_ns() < n->swapper_until;
 }
 
-/* While an exchange waits, no transfer begins on its bytes, for a while. */
+/* While an exchange waits, no other transfer begins on its bytes.  After one that waited
+ * in vain transfers may begin for a while. */
+static bool is_vacant(const struct p3_nic *n, const struct p3_peer *p, uint64_t now)
+{
+	return n->swapper != p && now >= n->swapper_until;
+}
+
+/*
+ * An exchange waits for transfers that have to do with its bytes until they end, but not
+ * for longer than P3_SWAP_NS by this node's clock: whether they move, only a peer says.
+ */
+static P3_RARE void wait_to_swap(
+	struct p3_nic *n, struct p3_peer *p, const struct p3_hit *hit, uint64_t now)
+{
+	if (!p->swap_ns || p->swap_pos != p->req_in.pos) {
+		p->swap_ns = now;
+		p->swap_pos = p->req_in.pos;
+	}
+	if (is_vacant(n, p, now)) {
+		n->swapper = p;
+		n->swapper_until = p->swap_ns + P3_SWAP_NS;
+		n->swapper_wants =
+			p3_region_bounds(&hit->md->region, hit->offset, hit->mlength);
+	}
+}
+
 static bool may_swap(struct p3_nic *n, struct p3_peer *p, const struct p3_hit *hit)
 {
-	const struct p3_region *r = &hit->md->region;
-	bool may = p3_xfer_may_swap(n, r, hit->offset, hit->mlength);
-	bool vacant = !n->swapper || (n->swapper != p && !p3_fw_swap_waits(n));
-	if (!may && vacant) {
-		n->swapper = p;
-		n->swapper_until = p3_now_ns() + P3_SWAP_NS;
-		n->swapper_wants = p3_region_bounds(r, hit->offset, hit->mlength);
+	bool waited = p3_unlikely(p->swap_ns != 0) && p->swap_pos == p->req_in.pos;
+	uint64_t now = waited ? p3_now_ns() : 0;
+	bool late = waited && now - p->swap_ns >= P3_SWAP_NS;
+	if (!p3_xfer_may_swap(n, &hit->md->region, hit->offset, hit->mlength, late)) {
+		wait_to_swap(n, p, hit, now ? now : p3_now_ns());
+		return false;
 	}
-	return may;
+	if (n->swapper == p)
+		n->swapper_until = late ? now + P3_SWAP_NS : 0;
+	p->swap_ns = 0;
+	return true;
 }
 
 static bool must_yield(struct p3_nic *n, struct p3_peer *p, const struct p3_hit *hit)

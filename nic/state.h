@@ -153,6 +153,17 @@ static inline uint32_t p3_pending_name(const struct p3_pending *t)
 
 enum p3_mover { P3_MOVE_START, P3_MOVE_BULK, P3_MOVE_CMA, P3_MOVE_DIRECT };
 
+#define P3_EDGE 64u /* bytes; max_getput_md is not more */
+
+/* Where the bytes that a transfer has written end, from the front or from the back, and
+ * what lay in the last P3_EDGE of them before: byte i at i % P3_EDGE. */
+struct p3_edge {
+	uint64_t at;
+	uint64_t known;       /* under is about this place */
+	struct p3_range lent; /* exchanged with what is there now */
+	unsigned char under[P3_EDGE];
+};
+
 /* One long transfer into this process's memory: its firmware pulls. */
 struct p3_pull {
 	struct p3_link link; /* n->pulls */
@@ -164,7 +175,7 @@ struct p3_pull {
 	uint64_t length;     /* to read */
 	uint64_t done;       /* of it, from the front */
 	uint64_t end;        /* behind this all has been read, too */
-	uint64_t again;      /* the source's, when what counts began: see XFER.6 */
+	uint64_t again;      /* the source's, which what counts is about: see XFER.6 */
 	uint64_t moved_ns;   /* when something moved last */
 	uint64_t kick_ns;
 	uint64_t began_ns; /* 0: not timed */
@@ -179,6 +190,10 @@ struct p3_pull {
 	struct p3_pending *get; /* of this node, or NULL: a put into this node */
 	uint32_t peer_pending;  /* put: the initiator's pending id */
 	struct p3_topic topic;
+	/* Of all that was written, counted or not, and for exchanges: see "exchanges of
+	 * bytes that come" in xfer.c. */
+	uint64_t kept, kept_end;
+	struct p3_edge front, back;
 };
 
 /* What transfers of similar length took lately, 0: not known. */
@@ -199,13 +214,16 @@ struct p3_xfer_slot {
 	uint32_t gen;
 	struct p3_peer *peer;
 	bool in_use;
-	bool releasing;   /* get released: waits for the target to notice */
-	bool serving;     /* a get of the peer: span has an END to come */
-	bool swapped;     /* an exchange on its bytes is being done */
+	bool releasing;         /* get released: waits for the target to notice */
+	bool serving;           /* a get of the peer: span has an END to come */
+	bool swapped;           /* an exchange on its bytes is being done, */
+	bool agreed;            /* the reader has said where it goes on in the window */
+	struct p3_range change; /* and on these of them */
 	uint64_t peer_id; /* serving a get: the initiator's slot; own get: the target's */
 	struct p3_span span; /* what may be read: region, offset */
 	uint64_t length;
-	uint32_t window; /* number, P3_NONE */
+	uint32_t window;  /* number, P3_NONE, */
+	uint64_t lent_ns; /* and when it was lent */
 	uint64_t produced;
 	uint64_t again;
 	struct p3_pull pull; /* own get */
@@ -269,6 +287,7 @@ struct p3_peer {
 	uint64_t incarnation;
 	uint64_t kick_ns, kick_wait_ns;
 	uint64_t passes, passed_ns; /* of its firmware, and when they were fewer */
+	uint64_t swap_pos, swap_ns; /* its exchange that waits, and since when; 0: none */
 	uint64_t proof; /* where in its memory its incarnation lies: see xfer.c */
 	uint32_t owner; /* its header's, 0: the kernel does not tell its end */
 	uint64_t window_at[P3_WINDOWS]; /* windows of its that there is memory behind */
@@ -406,12 +425,13 @@ struct p3_nic {
 	struct p3_copies *copies;
 	uint64_t arena_used;
 	uint64_t window_off[P3_WINDOWS];
+	uint64_t window_ns;             /* before that no window is taken back */
 	uint32_t window_free;           /* bits */
 	uint32_t windows;               /* carved */
 	struct p3_pace pace[64];        /* by log2 of the length */
 	uint64_t slice;                 /* bytes of one cross-memory read */
 	struct p3_bounds swapper_wants; /* no other transfer begins there meanwhile, */
-	uint64_t swapper_until;         /* until then: a peer could make it last */
+	uint64_t swapper_until;         /* until then; without one none is named before */
 	void *wire_state;
 	p3_a64 wire_count[P3_W_COUNTERS]; /* (any) */
 	p3_a32 settle;                    /* (any) number of calls of p3_nic_settle, */

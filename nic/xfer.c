@@ -56,13 +56,14 @@
 #define P3_SLICE_NS     10000u  /* what a slice may take, */
 #define P3_SLICE_LEAST  65536u  /* but at least so many bytes, */
 #define P3_SLICE_MOST   524288u /* and at most so many */
-#define P3_RUN          8u   /* transfers in a row by one mover: each leaves its caches */
-#define P3_LEARN        2u   /* so many runs by either mover in turns, */
-#define P3_EXPLORE      64u  /* then one of so many by the one that looks slower */
-#define P3_LOOKS        16u  /* one of so many passes looks for a wanted window */
-#define P3_PIECES       8u   /* of a transfer through a window, at least */
-#define P3_STILL_TICKS  10u  /* so long without a pass: an exchange does not wait */
-#define P3_IOVECS       128u /* of the region in one cross-memory read */
+#define P3_RUN          8u  /* transfers in a row by one mover: each leaves its caches */
+#define P3_LEARN        2u  /* so many runs by either mover in turns, */
+#define P3_EXPLORE      64u /* then one of so many by the one that looks slower */
+#define P3_LOOKS        16u /* one of so many passes looks for a wanted window */
+#define P3_PIECES       8u  /* of a transfer through a window, at least */
+#define P3_STILL_TICKS  10u /* an exchange does not wait for who stood still so long */
+#define P3_LEND_NS      20000000u /* so long a window is its reader's if others want it */
+#define P3_IOVECS       128u      /* of the region in one cross-memory read */
 
 /* ---- the transfer table ---- */
 
@@ -105,7 +106,7 @@ struct p3_xfer_slot *p3_xfer_alloc(
 		return NULL;
 	x->in_use = true;
 	x->peer = p;
-	x->releasing = x->serving = x->swapped = false;
+	x->releasing = x->serving = x->swapped = x->agreed = false;
 	x->span.md = NULL;
 	x->peer_id = 0;
 	x->produced = x->again = 0;
@@ -151,6 +152,8 @@ void p3_xfer_publish(struct p3_nic *n, struct p3_xfer_slot *x)
 	p3_set(&x->pub->addr, at);
 	p3_set(&x->pub->heap, heap_word(n, at, x->length));
 	p3_set(&x->pub->again, 0);
+	p3_set(&x->pub->bounds.from, x->length);
+	p3_set(&x->pub->bounds.to, 0);
 	p3_set(&x->pub->window, 0);
 	p3_set(&x->pub->produced, 0);
 	FAULT_POINT("transfer.filled");
@@ -190,6 +193,76 @@ void p3_xfer_withdraw(struct p3_nic *n, struct p3_xfer_slot *x)
 
 /* ---- the owner's side ---- */
 
+/*
+ * XFER.6: the bytes of a slot change, or go from its window.  Its reader finds out,
+ * counts nothing that it read meanwhile, and says where in the window it goes on.
+ *
+ *	begin_change	of each slot
+ *	p3_fence	once
+ *	log_change	of each slot
+ *	...		the bytes
+ *	end_change	of each slot
+ */
+static void begin_change(struct p3_xfer_slot *x, struct p3_range change)
+{
+	x->change = change;
+	x->produced = 0;
+	x->agreed = false;
+	p3_set(&x->pub->again, ++x->again);
+	p3_set(&x->pub->produced, 0);
+}
+
+static void log_change(struct p3_xfer_slot *x)
+{
+	struct p3_changed *c = &x->pub->changed[x->again / 2 % P3_CHANGES];
+	struct p3_changed *all = &x->pub->bounds;
+	p3_set(&c->from, x->change.from);
+	p3_set(&c->to, x->change.to);
+	if (x->change.from >= x->change.to)
+		return;
+	if (x->change.from < p3_get(&all->from))
+		p3_set(&all->from, x->change.from);
+	if (x->change.to > p3_get(&all->to))
+		p3_set(&all->to, x->change.to);
+}
+
+static void end_change(struct p3_xfer_slot *x)
+{
+	p3_release(&x->pub->again, ++x->again); /* XFER.6 */
+}
+
+/*
+ * No window is free, and others have theirs for long: take one back, whatever its
+ * reader does, which may stand still.  The reader asks for one again, behind those that
+ * wait now.
+ */
+static P3_RARE bool take_back(struct p3_nic *n)
+{
+	struct p3_xfer_slot *oldest = NULL;
+	uint64_t now = p3_now_ns();
+	if (now < n->window_ns)
+		return false;
+	p3_list_each(it, &n->sources) {
+		struct p3_xfer_slot *x = p3_item(it, struct p3_xfer_slot, link);
+		if (x->window != P3_NONE && (!oldest || x->lent_ns < oldest->lent_ns))
+			oldest = x;
+	}
+	if (!oldest)
+		return false;
+	n->window_ns = oldest->lent_ns + P3_LEND_NS;
+	if (now < n->window_ns)
+		return false;
+	begin_change(oldest, (struct p3_range){0, 0});
+	p3_fence(); /* XFER.6: before another's bytes come into the window */
+	log_change(oldest);
+	end_change(oldest);
+	free_window(n, oldest);
+	p3_list_del(&oldest->link);
+	p3_list_add(&n->sources, &oldest->link);
+	p3_fw_touch(n, oldest->peer);
+	return true;
+}
+
 static bool take_window(struct p3_nic *n, struct p3_xfer_slot *x)
 {
 	if (!n->window_free && n->windows < P3_WINDOWS) {
@@ -199,9 +272,10 @@ static bool take_window(struct p3_nic *n, struct p3_xfer_slot *x)
 			n->window_off[n->windows++] = off;
 		}
 	}
-	if (!n->window_free)
+	if (!n->window_free && !take_back(n))
 		return false;
 	x->window = (uint32_t)__builtin_ctz(n->window_free);
+	x->lent_ns = p3_now_ns();
 	n->window_free &= n->window_free - 1;
 	p3_set(&x->pub->window, n->window_off[x->window]);
 	FAULT_POINT("window.named");
@@ -223,8 +297,12 @@ static void fill_window(struct p3_nic *n, struct p3_xfer_slot *x)
 	uint64_t read = p3_acquire(&theirs->bulk_read); /* XFER.2 */
 	if (want > x->length)
 		want = x->length;
-	if (again != x->again || x->produced >= want || read > x->produced ||
-		(x->window == P3_NONE && !take_window(n, x)))
+	if (again != x->again || read > want)
+		return;
+	if (!x->agreed || x->produced < read)
+		x->produced = read;
+	x->agreed = true;
+	if (x->produced >= want || (x->window == P3_NONE && !take_window(n, x)))
 		return;
 	char *window = (char *)n->published.base + n->window_off[x->window];
 	uint64_t most = piece_of(x);
@@ -348,6 +426,131 @@ static void free_pull(struct p3_pull *pull)
 	pull->peer->npulls -= !pull->dedicated;
 }
 
+/* ---- exchanges of bytes that come ----
+ *
+ * An exchange of bytes that a pull writes waits for the end of that; but not for long,
+ * and not at all while nothing comes.  Then it has its place on one side of the transfer,
+ * with all of its bytes:
+ *
+ *	all of them have come	It is done behind the transfer, and they are not read
+ *				again, whatever else is (kept, kept_end).
+ *	none of them have	It is done before the transfer.
+ *	some have		It is done before, too.  Of the last bytes before the
+ *				border the pull remembers what lay there (struct p3_edge).
+ *				That is put back for the exchange; then what has come is
+ *				put over it again.
+ */
+
+/* Exchange what lies in memory for what lay there, or back. */
+static void exchange_edge(const struct p3_pull *pull, struct p3_edge *e)
+{
+	unsigned char is[P3_EDGE], was[P3_EDGE];
+	uint64_t from = e->lent.from, len = e->lent.to - from;
+	p3_region_read(&pull->span.region, pull->span.offset + from, is, len);
+	for (uint64_t i = 0; i < len; i++) {
+		was[i] = e->under[(from + i) % P3_EDGE];
+		e->under[(from + i) % P3_EDGE] = is[i];
+	}
+	p3_region_write(&pull->span.region, pull->span.offset + from, was, len);
+}
+
+static void lend_edge(const struct p3_pull *pull, struct p3_edge *e, uint64_t border,
+	struct p3_range range)
+{
+	if (range.from >= range.to || range.to - range.from > P3_EDGE ||
+		e->at != border || e->known != border)
+		return;
+	e->lent = range;
+	exchange_edge(pull, e);
+}
+
+static void come_between_one(struct p3_pull *pull, struct p3_range swap)
+{
+	if (swap.to <= pull->done) {
+		pull->kept = swap.to > pull->kept ? swap.to : pull->kept;
+	} else if (swap.from >= pull->end) {
+		pull->kept_end = swap.from < pull->kept_end ? swap.from : pull->kept_end;
+	} else {
+		lend_edge(pull, &pull->front, pull->done,
+			(struct p3_range){swap.from, pull->done});
+		lend_edge(pull, &pull->back, pull->end,
+			(struct p3_range){pull->end, swap.to});
+	}
+}
+
+static P3_RARE void come_between(
+	struct p3_nic *n, const struct p3_region *r, uint64_t off, uint64_t len)
+{
+	struct p3_range swap;
+	p3_list_each(it, &n->pulls) {
+		struct p3_pull *pull = p3_item(it, struct p3_pull, link);
+		if (p3_region_common(r, off, len, &pull->span.region, pull->span.offset,
+			    pull->length, &swap))
+			come_between_one(pull, swap);
+	}
+}
+
+static void return_edge(const struct p3_pull *pull, struct p3_edge *e)
+{
+	if (e->lent.from < e->lent.to)
+		exchange_edge(pull, e);
+	e->lent = (struct p3_range){0, 0};
+}
+
+/* The last one that was lent comes first, or bytes of two pulls would be mixed. */
+static P3_RARE void take_back_edges(struct p3_nic *n)
+{
+	for (struct p3_link *it = n->pulls.prev; it != &n->pulls; it = it->prev) {
+		struct p3_pull *pull = p3_item(it, struct p3_pull, link);
+		return_edge(pull, &pull->back);
+		return_edge(pull, &pull->front);
+	}
+}
+
+static void remember(const struct p3_pull *pull, struct p3_edge *e, struct p3_range range)
+{
+	unsigned char is[P3_EDGE];
+	uint64_t len = range.to - range.from;
+	p3_region_read(&pull->span.region, pull->span.offset + range.from, is, len);
+	for (uint64_t i = 0; i < len; i++)
+		e->under[(range.from + i) % P3_EDGE] = is[i];
+}
+
+/* Bytes are about to be written, up to that one.  At the end nothing can come between. */
+static inline void write_front(struct p3_pull *pull, uint64_t to)
+{
+	struct p3_edge *e = &pull->front;
+	if (to <= e->at)
+		return;
+	bool whole = to - e->at >= P3_EDGE;
+	if (to < pull->end && (whole || e->known == e->at)) {
+		remember(pull, e, (struct p3_range){whole ? to - P3_EDGE : e->at, to});
+		e->known = to;
+	}
+	e->at = to;
+}
+
+/* It was less: up to this byte.  was: where the front was before. */
+static inline void wrote_less(struct p3_pull *pull, uint64_t was, uint64_t to)
+{
+	pull->front.at = to > was ? to : was;
+}
+
+/* The same, from that byte on. */
+static inline void write_back(struct p3_pull *pull, uint64_t from)
+{
+	struct p3_edge *e = &pull->back;
+	if (from >= e->at)
+		return;
+	bool whole = e->at - from >= P3_EDGE;
+	if (from > pull->done && (whole || e->known == e->at)) {
+		remember(
+			pull, e, (struct p3_range){from, whole ? from + P3_EDGE : e->at});
+		e->known = from;
+	}
+	e->at = from;
+}
+
 /* ---- exchanges: XFER.5 ---- */
 
 /* A put's bytes may be read from its source's memory, and are until the pull ends. */
@@ -390,20 +593,30 @@ static bool is_pulled_here(struct p3_nic *n, const struct p3_xfer_slot *x)
  */
 static bool has_begun(struct p3_nic *n, const struct p3_xfer_slot *x)
 {
-	if (x->serving || x->produced)
+	if (x->serving || x->produced || x->again)
 		return true;
 	return x->peer->index == n->conf.node
 		       ? is_pulled_here(n, x)
 		       : p3_acquire(&x->peer->theirs->reading) != 0; /* XFER.5 */
 }
 
+/* Nothing of it has come for long, by this node's own clock. */
+static bool is_stuck(const struct p3_nic *n, const struct p3_pull *pull)
+{
+	return pull->moved_ns &&
+	       p3_now_ns() - pull->moved_ns >= P3_STILL_TICKS * n->tick_ns;
+}
+
+/* Does a pull write some of these bytes, and will have done so soon? */
 static bool writes_there(
 	struct p3_nic *n, const struct p3_region *r, uint64_t off, uint64_t len)
 {
+	struct p3_range range;
 	p3_list_each(it, &n->pulls) {
 		const struct p3_pull *pull = p3_item(it, struct p3_pull, link);
-		if (p3_region_overlaps(r, off, len, &pull->span.region, pull->span.offset,
-			    pull->length))
+		if (p3_region_common(r, off, len, &pull->span.region, pull->span.offset,
+			    pull->length, &range) &&
+			!is_stuck(n, pull))
 			return true;
 	}
 	return false;
@@ -422,18 +635,20 @@ static bool is_still(const struct p3_nic *n, struct p3_peer *p)
 	return now - p->passed_ns >= P3_STILL_TICKS * n->tick_ns;
 }
 
-/* Readers that hold up an exchange, and do not move, have to read all once more. */
+/* Those who have begun to read the marked ones learn what changes of them. */
 static void offer_anew(struct p3_nic *n)
 {
 	p3_list_each(it, &n->sources) {
 		struct p3_xfer_slot *x = p3_item(it, struct p3_xfer_slot, link);
-		if (!x->swapped || !has_begun(n, x))
-			continue;
-		x->produced = 0;
-		p3_set(&x->pub->again, ++x->again);
-		p3_set(&x->pub->produced, 0);
+		if (x->swapped && has_begun(n, x))
+			begin_change(x, x->change);
 	}
 	p3_fence(); /* XFER.6: before the bytes change */
+	p3_list_each(src, &n->sources) {
+		struct p3_xfer_slot *x = p3_item(src, struct p3_xfer_slot, link);
+		if (x->again % 2)
+			log_change(x);
+	}
 }
 
 /* Those that an exchange changes; false: none. */
@@ -444,8 +659,8 @@ static bool mark_sources(
 	p3_list_each(it, &n->sources) {
 		struct p3_xfer_slot *x = p3_item(it, struct p3_xfer_slot, link);
 		x->swapped =
-			!x->releasing && p3_region_overlaps(r, off, len, &x->span.region,
-						 x->span.offset, x->length);
+			!x->releasing && p3_region_common(r, off, len, &x->span.region,
+						 x->span.offset, x->length, &x->change);
 		any |= x->swapped;
 	}
 	return any;
@@ -474,30 +689,36 @@ static void announce_swap(struct p3_nic *n)
 }
 
 /* The fence costs a system call: not while a reader is seen without it. */
-bool p3_xfer_may_swap(
-	struct p3_nic *n, const struct p3_region *r, uint64_t off, uint64_t len)
+bool p3_xfer_may_swap(struct p3_nic *n, const struct p3_region *r, uint64_t off,
+	uint64_t len, bool late)
 {
-	bool busy = writes_there(n, r, off, len);
+	bool busy = !late && writes_there(n, r, off, len);
 	bool any = !busy && mark_sources(n, r, off, len);
-	if (any && !(busy = readers_move(n))) {
+	if (any && (late || !(busy = readers_move(n)))) {
 		announce_swap(n);
-		busy = readers_move(n);
+		busy = !late && readers_move(n);
 	}
-	if (busy)
+	if (busy) {
 		p3_xfer_swapped(n);
-	else if (any)
+		return false;
+	}
+	if (any)
 		offer_anew(n);
-	return !busy;
+	if (p3_unlikely(!p3_list_empty(&n->pulls)))
+		come_between(n, r, off, len);
+	return true;
 }
 
 void p3_xfer_swapped(struct p3_nic *n)
 {
+	if (p3_unlikely(!p3_list_empty(&n->pulls)))
+		take_back_edges(n);
 	p3_list_each(it, &n->sources) {
 		struct p3_xfer_slot *x = p3_item(it, struct p3_xfer_slot, link);
 		if (x->swapped)
 			p3_release(&x->peer->mine->swapping, 0); /* XFER.5 */
 		if (x->again % 2)
-			p3_release(&x->pub->again, ++x->again); /* XFER.6 */
+			end_change(x);
 		x->swapped = false;
 	}
 }
@@ -522,8 +743,8 @@ static void enter_bulk(struct p3_nic *n, struct p3_pull *pull)
 	/* Odd: the bytes change now, what is read of them does not count. */
 	pull->again = p3_acquire(&p3_peer_xfer(n, p, pull->xfer_id)->again) &
 		      ~UINT64_C(1); /* XFER.6 */
-	p3_set(&p->mine->bulk_want, pull->length);
-	p3_set(&p->mine->bulk_read, 0);
+	p3_set(&p->mine->bulk_want, pull->end);
+	p3_set(&p->mine->bulk_read, pull->done);
 	p3_set(&p->mine->bulk_again, pull->again);
 	FAULT_POINT("window.wanted");
 	p3_release(&p->mine->bulk_slot, pull->xfer_id); /* XFER.4 */
@@ -539,7 +760,7 @@ static bool may_cma(const struct p3_nic *n, const struct p3_pull *pull)
 static bool may_bulk(const struct p3_nic *n, const struct p3_pull *pull)
 {
 	return (n->conf.bulk || !may_cma(n, pull)) && !pull->peer->bulk &&
-	       pull->done == 0;
+	       pull->done == pull->kept;
 }
 
 bool p3_xfer_sees_heap(const struct p3_pull *pull)
@@ -617,7 +838,8 @@ void p3_pull_begin(struct p3_nic *n, struct p3_pull *pull)
 	pull->moved_ns = 0;
 	pull->kick_ns = P3_STALL_NS;
 	pull->began_ns = 0;
-	pull->end = pull->length;
+	pull->end = pull->kept_end = pull->length;
+	pull->back.at = pull->back.known = pull->length;
 	pull->again = 0; /* XFER.6: as when it was published */
 	if (pull->length)
 		choose(n, pull);
@@ -661,19 +883,46 @@ void p3_fw_end_pull(struct p3_nic *n, struct p3_pull *pull, uint32_t fail)
 
 enum moved { MOVED_NOTHING, MOVED, MOVE_FAILED };
 
-/* The bytes have changed: none of those that were read count. */
-static P3_RARE void read_anew(struct p3_pull *pull, uint64_t again)
+/* Of what was read that counts, where both sides of a change were: only one side does. */
+static void forget_half(struct p3_pull *pull, const struct p3_changed *c)
+{
+	uint64_t from = p3_get(&c->from), to = p3_get(&c->to);
+	if (to > pull->length)
+		to = pull->length;
+	if (from < pull->done && pull->done < to)
+		pull->done = from > pull->kept ? from : pull->kept;
+	if (from < pull->end && pull->end < to)
+		pull->end = to < pull->kept_end ? to : pull->kept_end;
+}
+
+/*
+ * The bytes have changed.  What was read before counts, unless one change is of some of
+ * that and of bytes that are not read yet, too.
+ */
+static P3_RARE void read_anew(
+	struct p3_pull *pull, const struct p3_xfer *src, uint64_t again)
 {
 	struct p3_peer *p = pull->peer;
+	uint64_t was = pull->again / 2, is = again / 2;
+	uint64_t done = pull->done, end = pull->end;
 	if (again % 2)
 		return; /* they change now */
+	if (is - was > P3_CHANGES)
+		forget_half(pull, &src->bounds);
+	else
+		for (; was != is; was++)
+			forget_half(pull, &src->changed[was % P3_CHANGES]);
+	p3_load_fence(); /* XFER.6 */
+	if (p3_get(&src->again) != again) {
+		pull->done = done; /* they change again: the next pass looks at it */
+		pull->end = end;
+		return;
+	}
 	pull->again = again;
-	pull->done = 0;
-	pull->end = pull->length;
 	if (p->bulk != pull)
 		return;
-	p3_set(&p->mine->bulk_want, pull->length);
-	p3_set(&p->mine->bulk_read, 0);
+	p3_set(&p->mine->bulk_want, pull->end);
+	p3_set(&p->mine->bulk_read, pull->done);
 	p3_release(&p->mine->bulk_again, again); /* XFER.6 */
 }
 
@@ -687,7 +936,7 @@ static inline enum moved judge(struct p3_nic *n, struct p3_pull *pull)
 		return MOVE_FAILED;
 	if (p3_likely(again == pull->again))
 		return MOVED;
-	read_anew(pull, again);
+	read_anew(pull, src, again);
 	return MOVED_NOTHING;
 }
 
@@ -719,15 +968,18 @@ static bool window_ok(const struct p3_nic *n, struct p3_peer *p, uint64_t off)
 	       off % P3_PAGE == 0 && reach_window(p, off);
 }
 
-/* By a window, from its first byte, or from where it stands. */
+/* By a window, from the first byte that may be read again, or from where it stands. */
 static enum moved begin_anew(struct p3_pull *pull)
 {
 	struct p3_peer *p = pull->peer;
-	bool kept = p->bulk == pull;
-	pull->done = kept ? p3_get(&p->mine->bulk_read) : 0;
-	if (!kept)
-		pull->end = pull->length;
-	pull->mover = kept ? P3_MOVE_BULK : P3_MOVE_START;
+	bool has_one = p->bulk == pull;
+	uint64_t read = has_one ? p3_get(&p->mine->bulk_read) : 0;
+	pull->done = read > pull->kept ? read : pull->kept;
+	if (!has_one)
+		pull->end = pull->kept_end;
+	else if (pull->done != read)
+		p3_release(&p->mine->bulk_read, pull->done); /* XFER.2 */
+	pull->mover = has_one ? P3_MOVE_BULK : P3_MOVE_START;
 	return MOVED_NOTHING;
 }
 
@@ -859,7 +1111,11 @@ static enum moved move_tail(struct p3_nic *n, struct p3_pull *pull)
 		piece = n->slice;
 	if (rest <= P3_SLICE_LEAST)
 		piece = rest;
+	uint64_t was = pull->back.at;
+	write_back(pull, pull->end - piece);
 	ssize_t got = read_there(n, pull, pull->end - piece, piece);
+	if (got < (ssize_t)piece)
+		pull->back.at = was;
 	if (got <= 0)
 		return cma_failed(n, pull, got);
 	if ((uint64_t)got < piece)
@@ -893,6 +1149,7 @@ static enum moved move_bulk(struct p3_nic *n, struct p3_pull *pull)
 		uint64_t piece = P3_CHUNK_LEN - pull->done % P3_CHUNK_LEN;
 		if (piece > produced - pull->done)
 			piece = produced - pull->done;
+		write_front(pull, pull->done + piece);
 		p3_region_write(&pull->span.region, pull->span.offset + pull->done,
 			p->image + window + pull->done % P3_WINDOW_LEN, piece);
 		FAULT_POINT("window.copied");
@@ -914,7 +1171,11 @@ static enum moved move_cma(struct p3_nic *n, struct p3_pull *pull)
 		return MOVED_NOTHING;
 	if (piece > n->slice + n->slice / 4) /* a small rest goes along */
 		piece = n->slice;
+	uint64_t was = pull->front.at;
+	write_front(pull, pull->done + piece);
 	ssize_t got = read_there(n, pull, pull->done, piece);
+	if (got < (ssize_t)piece)
+		wrote_less(pull, was, pull->done + (got > 0 ? (uint64_t)got : 0));
 	if (got <= 0)
 		return cma_failed(n, pull, got);
 	enum moved good = judge(n, pull);
@@ -974,13 +1235,17 @@ static enum moved move_from_heap(struct p3_nic *n, struct p3_pull *pull)
 		piece = P3_SLICE_LEAST;
 	if (!p3_heap_view_reach(view, off + pull->done, piece))
 		return heap_failed(n, pull);
-	piece = take_slice(pull, view->base + off + pull->done, piece);
+	uint64_t was = pull->front.at;
+	write_front(pull, pull->done + piece);
+	uint64_t got = take_slice(pull, view->base + off + pull->done, piece);
+	if (got < piece)
+		wrote_less(pull, was, pull->done + got);
 	FAULT_POINT("heap.copied");
 	enum moved good = judge(n, pull);
 	if (good != MOVED)
 		return good;
-	pull->done += piece;
-	count_slice(n, pull, piece, P3_C_DIRECT_BYTES);
+	pull->done += got;
+	count_slice(n, pull, got, P3_C_DIRECT_BYTES);
 	return MOVED;
 }
 
@@ -991,12 +1256,18 @@ static enum moved move_direct(struct p3_nic *n, struct p3_pull *pull)
 	const struct p3_xfer_slot *x = &n->xfer[(uint32_t)pull->xfer_id];
 	if (!x->in_use || p3_get(&x->pub->id) != pull->xfer_id)
 		return MOVE_FAILED;
+	if (p3_unlikely(x->again != pull->again)) {
+		read_anew(pull, x->pub, x->again);
+		if (pull->done == pull->end)
+			return MOVED;
+	}
 	uint64_t piece;
 	char *from = p3_region_at(&x->span.region, x->span.offset + pull->done, &piece);
 	if (piece > pull->length - pull->done)
 		piece = pull->length - pull->done;
 	if (piece > P3_SLICE_LEAST)
 		piece = P3_SLICE_LEAST;
+	write_front(pull, pull->done + piece);
 	p3_region_write(&pull->span.region, pull->span.offset + pull->done, from, piece);
 	pull->done += piece;
 	count_slice(n, pull, piece, P3_C_DIRECT_BYTES);

@@ -235,16 +235,26 @@ struct p3_peer_part {
  * for requests of this node, the second for requests that it serves: so two nodes
  * that get from each other never wait for each other's slots.
  */
+#define P3_CHANGES 3u /* that a slot remembers one by one */
+
+/* Bytes of a transfer, counted from its first one; from == to: none. */
+struct p3_changed {
+	p3_a64 from, to;
+};
+
 struct p3_xfer {
-	p3_a64 id;     /* p3_xfer_id while the bytes may be read, else 0 */
-	p3_a64 addr;   /* in the owner's address space; 0: only through the window */
-	p3_a64 again;  /* odd: the bytes change; even, but another: they did, read anew */
-	p3_a64 window; /* offset of the window in the segment, 0 none */
+	p3_a64 id;       /* p3_xfer_id while the bytes may be read, else 0 */
+	p3_a64 addr;     /* in the owner's address space; 0: only through the window */
+	p3_a64 again;    /* odd: the bytes change now; it rises by 2 with each change */
+	p3_a64 window;   /* offset of the window in the segment, 0 none */
 	p3_a64 produced; /* bytes put into the window */
 	p3_a64 released; /* long get: the initiator's slot's id when it is done */
 	p3_a64 status;   /* of that release: bytes taken, or UINT64_MAX for a failure */
 	p3_a64 heap; /* where the bytes lie in the owner's shared heap, plus 1; 0: not */
-	uint64_t pad[8];
+	/* XFER.6: what changed when again rose from 2k to 2k + 2 is at k % P3_CHANGES;
+	 * all changes lie within bounds. */
+	struct p3_changed changed[P3_CHANGES];
+	struct p3_changed bounds;
 };
 
 /* Transfers are named by slot and generation; 0 names none. */

@@ -113,11 +113,21 @@ static void make_gates(void)
 	swapped = gate_new(3);
 }
 
+/* Bytes whose number begins here have not been read. */
+static p3_a64 border;
+
+static void enter(struct p3_nic *n)
+{
+	while (!p3_fw_enter(n, P3_LEASE_HOST))
+		sched_yield();
+}
+
 static bool has_read_some(struct p3_nic *n)
 {
 	if (p3_list_empty(&n->pulls))
 		return false;
 	const struct p3_pull *pull = p3_item(n->pulls.next, struct p3_pull, link);
+	p3_set(&border, pull->done ? pull->done : pull->end);
 	return pull->done || pull->end < pull->length;
 }
 
@@ -139,8 +149,7 @@ static void read_and_stop(ptl_handle_eq_t eq)
 {
 	struct p3_nic *n = p3_nic(p3_node());
 	sync_nodes(); /* before: who knows nobody yet needs the lease in here */
-	while (!p3_fw_enter(n, P3_LEASE_HOST))
-		sched_yield();
+	enter(n);
 	gate_wait(stopped);
 	while (!has_read_some(n))
 		(void)p3_fw_pass(n);
@@ -153,26 +162,49 @@ static void read_and_stop(ptl_handle_eq_t eq)
 	(void)expect(eq, PTL_EVENT_PUT_END);
 }
 
+struct swaps {
+	ptl_handle_ni_t ni;
+	ptl_handle_eq_t eq;
+	ptl_handle_md_t get, out;
+	unsigned char *got;
+};
+
+static struct swaps make_swaps(ptl_handle_ni_t ni, unsigned with)
+{
+	struct swaps s = {.ni = ni, .eq = eq_new(ni, 8), .got = node_alloc(8)};
+	unsigned char *put = node_alloc(8);
+	fill_pattern(put, 8, with);
+	s.get = bind_md(ni, md_of(s.got, 8, PTL_MD_EVENT_START_DISABLE, s.eq));
+	s.out = bind_md(ni, md_of(put, 8, MD_QUIET, PTL_EQ_NONE));
+	return s;
+}
+
+/* Exchange eight bytes of node 0. */
+static void swap_at(const struct swaps *s, size_t at)
+{
+	CHECK_OK(PtlGetPut(s->get, s->out, id_of(s->ni, 0), PT_SWAP, 0, 0, at, 0));
+	(void)expect(s->eq, PTL_EVENT_REPLY_END);
+}
+
+/* Of what was read, of what was not, and half of each. */
 static void swap_meanwhile(ptl_handle_ni_t ni)
 {
-	unsigned char *got = node_alloc(8), *put = node_alloc(8);
-	ptl_handle_eq_t eq = eq_new(ni, 8);
-	fill_pattern(put, 8, OLD);
-	ptl_handle_md_t get = bind_md(ni, md_of(got, 8, PTL_MD_EVENT_START_DISABLE, eq));
-	ptl_handle_md_t out = bind_md(ni, md_of(put, 8, MD_QUIET, PTL_EQ_NONE));
+	struct swaps s = make_swaps(ni, OLD);
 	sync_nodes();
 	gate_wait(stopped);
 	gate_wait(begun);
-	CHECK_OK(PtlGetPut(get, out, id_of(ni, 0), PT_SWAP, 0, 0, 0, 0));
-	(void)expect(eq, PTL_EVENT_REPLY_END);
-	CHECK_PATTERN(got, 0, 8, NEW);
+	size_t at[] = {p3_get(&border) - 4, 0, HUGE / 2};
+	for (int i = 0; i < 3; i++) {
+		swap_at(&s, at[i]);
+		CHECK_PATTERN(s.got, at[i], 8, NEW);
+	}
 	gate_wait(swapped);
 }
 
 static void send_to_reader(ptl_handle_ni_t ni, unsigned char *bytes)
 {
 	ptl_handle_eq_t eq = eq_new(ni, 8);
-	post_md(ni, PT_SWAP, 0, md_of(bytes, 8, MD_ANY | MD_QUIET, PTL_EQ_NONE));
+	post_md(ni, PT_SWAP, 0, md_of(bytes, HUGE, MD_ANY | MD_QUIET, PTL_EQ_NONE));
 	sync_nodes();
 	gate_wait(stopped);
 	CHECK_OK(put_to(ni,
@@ -182,6 +214,23 @@ static void send_to_reader(ptl_handle_ni_t ni, unsigned char *bytes)
 	gate_wait(swapped); /* its NIC's thread does the exchange */
 	(void)expect(eq, PTL_EVENT_SEND_END);
 	(void)expect(eq, PTL_EVENT_ACK);
+}
+
+/* All of the exchange's bytes came before the put read them, or none. */
+static bool is_whole(const unsigned char *bytes, size_t at)
+{
+	unsigned olds = 0, news = 0;
+	for (size_t i = 0; i < 8; i++) {
+		olds += bytes[at + i] == pattern(OLD, i);
+		news += bytes[at + i] == pattern(NEW, at + i);
+	}
+	return olds == 8 || news == 8;
+}
+
+static void fill_from(unsigned char *at, size_t from, unsigned seed)
+{
+	for (size_t i = 0; i < 8; i++)
+		at[i] = pattern(seed, from + i);
 }
 
 /* An exchange does not wait for it; and the put does not carry half of the exchange. */
@@ -200,7 +249,12 @@ static void swap_and_stop(unsigned rank, ptl_handle_ni_t ni)
 	sync_nodes();
 	if (rank != 1)
 		return;
-	CHECK_PATTERN(bytes, 0, 8, OLD);
+	size_t mid = p3_get(&border) - 4;
+	CHECK(is_whole(bytes, 0));
+	CHECK_PATTERN(bytes + mid, 0, 8, OLD);
+	CHECK_PATTERN(bytes + HUGE / 2, 0, 8, OLD);
+	fill_from(bytes + mid, mid, NEW); /* all else is as it was sent */
+	fill_from(bytes + HUGE / 2, HUGE / 2, NEW);
 	CHECK_PATTERN(bytes + 8, 8, HUGE - 8, NEW);
 }
 
@@ -225,6 +279,260 @@ static void late_word_of_a_stopped_reader_does_not_count(void **state)
 	run_nodes(3, stopped_reader, NULL);
 }
 
+/* ---- four stopped readers, and one that is not ---- */
+
+enum { STOPPED = 4, READERS = STOPPED + 1 };
+
+static p3_a32 reading, over;
+
+static void run_without_cma(unsigned n, nodes_fn *fn)
+{
+	const char *was = getenv("PTL3_CMA");
+	char *kept = was ? strdup(was) : NULL;
+	setenv("PTL3_CMA", "off", 1);
+	p3_set(&reading, 0);
+	p3_set(&over, 0);
+	run_nodes(n, fn, NULL);
+	if (kept)
+		setenv("PTL3_CMA", kept, 1);
+	else
+		unsetenv("PTL3_CMA");
+	free(kept);
+}
+
+static void await(const p3_a32 *word, unsigned least)
+{
+	uint64_t until = now_ms() + 20000 * time_scale();
+	while (p3_get(word) < least) {
+		CHECK(now_ms() < until);
+		sleep_ms(1);
+	}
+}
+
+static void stop_in_window(ptl_handle_eq_t eq)
+{
+	struct p3_nic *n = p3_nic(p3_node());
+	enter(n);
+	sync_nodes();
+	while (!has_read_some(n))
+		(void)p3_fw_pass(n);
+	(void)p3_add32(&reading, 1);
+	await(&over, 1);
+	p3_fw_leave(n);
+	(void)expect(eq, PTL_EVENT_PUT_END);
+}
+
+static void read_after_others(ptl_handle_ni_t ni, ptl_handle_eq_t eq)
+{
+	sync_nodes();
+	await(&reading, STOPPED);
+	CHECK_OK(put_to(ni, bind_md(ni, md_of(NULL, 0, MD_QUIET, PTL_EQ_NONE)), 0, PT, 7,
+		PTL_NO_ACK_REQ));
+	(void)expect(eq, PTL_EVENT_PUT_END);
+	p3_set(&over, 1);
+}
+
+static void send_to_readers(ptl_handle_ni_t ni, unsigned char *bytes)
+{
+	ptl_handle_eq_t eq = eq_new(ni, 64), go = eq_new(ni, 8);
+	ptl_md_t d = md_of(bytes, HUGE, PTL_MD_EVENT_START_DISABLE, eq);
+	ptl_handle_md_t md = bind_md(ni, d);
+	post_md(ni, PT, 7, md_of(NULL, 0, MD_ANY | PTL_MD_EVENT_START_DISABLE, go));
+	sync_nodes();
+	for (unsigned r = 1; r <= STOPPED; r++)
+		CHECK_OK(put_to(ni, md, r, PT, 0, PTL_NO_ACK_REQ));
+	(void)expect(go, PTL_EVENT_PUT_END);
+	CHECK_OK(put_to(ni, md, READERS, PT, 0, PTL_NO_ACK_REQ));
+	for (unsigned r = 1; r <= READERS; r++)
+		(void)expect(eq, PTL_EVENT_SEND_END);
+}
+
+static void windows_node(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *arg)
+{
+	UNUSED_ARGS;
+	unsigned char *bytes = node_pattern(HUGE, rank ? 0 : NEW);
+	ptl_handle_eq_t eq = eq_new(ni, 8);
+	if (rank)
+		post_md(ni, PT, 0,
+			md_of(bytes, HUGE, MD_ANY | PTL_MD_EVENT_START_DISABLE, eq));
+	sync_nodes();
+	if (rank == 0)
+		send_to_readers(ni, bytes);
+	else if (rank <= STOPPED)
+		stop_in_window(eq);
+	else
+		read_after_others(ni, eq);
+	sync_nodes();
+	CHECK_PATTERN(bytes, 0, HUGE, NEW);
+}
+
+/* Each has one of the source's windows, and reads no more. */
+static void stopped_readers_leave_a_window_to_others(void **state)
+{
+	(void)state;
+	run_without_cma(1 + READERS, windows_node);
+}
+
+/* ---- a source that has begun, and stops ---- */
+
+enum { EXCHANGES = 3 };
+
+static void send_and_stop(ptl_handle_ni_t ni, unsigned char *bytes)
+{
+	struct p3_nic *n = p3_nic(p3_node());
+	ptl_handle_eq_t eq = eq_new(ni, 8);
+	ptl_md_t d = md_of(bytes, HUGE, PTL_MD_EVENT_START_DISABLE, eq);
+	ptl_handle_md_t md = bind_md(ni, d);
+	sync_nodes();
+	CHECK_OK(put_to(ni, md, 0, PT, 0, PTL_NO_ACK_REQ));
+	enter(n);
+	while (!p3_get(&n->peer[0].theirs->bulk_read))
+		(void)p3_fw_pass(n);
+	(void)p3_add32(&reading, 1);
+	await(&over, 1);
+	p3_fw_leave(n);
+	(void)expect(eq, PTL_EVENT_SEND_END);
+}
+
+/* The target's pull stands where nothing more comes from its source. */
+static size_t read_what_comes(void)
+{
+	struct p3_nic *n = p3_nic(p3_node());
+	size_t at = 0, was = 0;
+	await(&reading, 1);
+	for (unsigned still = 0; still < 20;) {
+		enter(n);
+		(void)p3_fw_pass(n);
+		if (!p3_list_empty(&n->pulls))
+			at = p3_item(n->pulls.next, struct p3_pull, link)->done;
+		p3_fw_leave(n);
+		still = at && at == was ? still + 1 : 0;
+		was = at;
+		sleep_ms(1);
+	}
+	CHECK(at < HUGE);
+	return at;
+}
+
+/* Which bytes the three exchanges are for. */
+static size_t place_of_swap(unsigned i)
+{
+	const size_t mid = p3_get(&border);
+	return i == 0 ? mid - 4 : i == 1 ? 0 : HUGE / 2;
+}
+
+static void swap_at_target(ptl_handle_ni_t ni)
+{
+	struct swaps s = make_swaps(ni, 3);
+	sync_nodes();
+	await(&reading, 2);
+	for (unsigned i = 0; i < EXCHANGES; i++) {
+		swap_at(&s, place_of_swap(i));
+		CHECK_PATTERN(s.got, place_of_swap(i), 8, i == 1 ? NEW : OLD);
+	}
+	p3_set(&over, 1);
+}
+
+static void receive(ptl_handle_eq_t eq, const unsigned char *bytes)
+{
+	sync_nodes();
+	p3_set(&border, read_what_comes());
+	(void)p3_add32(&reading, 1);
+	(void)expect(eq, PTL_EVENT_PUT_END);
+	CHECK_PATTERN(bytes, 0, 8, 3); /* behind the put */
+	CHECK_PATTERN(bytes + 8, 8, HUGE - 8, NEW);
+}
+
+static void stopped_source(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *arg)
+{
+	UNUSED_ARGS;
+	unsigned char *bytes = node_pattern(HUGE, rank ? NEW : OLD);
+	ptl_handle_eq_t eq = eq_new(ni, 8);
+	if (rank == 0) {
+		post_md(ni, PT, 0,
+			md_of(bytes, HUGE, MD_ANY | PTL_MD_EVENT_START_DISABLE, eq));
+		post_md(ni, PT_SWAP, 0,
+			md_of(bytes, HUGE, MD_ANY | MD_QUIET, PTL_EQ_NONE));
+	}
+	sync_nodes();
+	if (rank == 0)
+		receive(eq, bytes);
+	else if (rank == 1)
+		send_and_stop(ni, bytes);
+	else
+		swap_at_target(ni);
+	sync_nodes();
+}
+
+/* The put is half there: each exchange has all of its bytes before it or behind it. */
+static void exchange_does_not_wait_for_a_stopped_source(void **state)
+{
+	(void)state;
+	run_without_cma(3, stopped_source);
+}
+
+/* ---- a peer that lies ---- */
+
+/* It says that it reads, and that its firmware moves, and does neither. */
+static void lie(void)
+{
+	struct p3_nic *n = p3_nic(p3_node());
+	enter(n);
+	p3_set(&n->peer[0].mine->reading, 1);
+	sync_nodes();
+	while (!p3_get(&over)) {
+		p3_count(&n->count[P3_C_PASSES], 1);
+		sched_yield();
+	}
+	p3_release(&n->peer[0].mine->reading, 0);
+	p3_fw_leave(n);
+}
+
+static void send_to_liar(ptl_handle_ni_t ni, unsigned char *bytes)
+{
+	ptl_handle_eq_t eq = eq_new(ni, 8);
+	ptl_md_t d = md_of(bytes, HUGE, PTL_MD_EVENT_START_DISABLE, eq);
+	post_md(ni, PT_SWAP, 0, md_of(bytes, HUGE, MD_ANY | MD_QUIET, PTL_EQ_NONE));
+	sync_nodes();
+	CHECK_OK(put_to(ni, bind_md(ni, d), 1, PT, 0, PTL_NO_ACK_REQ));
+	(void)p3_add32(&reading, 1);
+	(void)expect(eq, PTL_EVENT_SEND_END);
+}
+
+static void swap_beside_liar(ptl_handle_ni_t ni)
+{
+	struct swaps s = make_swaps(ni, OLD);
+	sync_nodes();
+	await(&reading, 1);
+	for (unsigned i = 0; i < EXCHANGES; i++) {
+		swap_at(&s, 8 * i);
+		CHECK_PATTERN(s.got, 8 * i, 8, NEW);
+	}
+	p3_set(&over, 1);
+}
+
+static void liar(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *arg)
+{
+	UNUSED_ARGS;
+	unsigned char *bytes = node_pattern(HUGE, rank ? 0 : NEW);
+	if (rank == 1)
+		post_md(ni, PT, 0, md_of(bytes, HUGE, MD_ANY | MD_QUIET, PTL_EQ_NONE));
+	sync_nodes();
+	if (rank == 0)
+		send_to_liar(ni, bytes);
+	else if (rank == 1)
+		lie();
+	else
+		swap_beside_liar(ni);
+	sync_nodes();
+}
+
+static void exchange_does_not_wait_for_a_liar(void **state)
+{
+	(void)state;
+	run_without_cma(3, liar);
+}
+
 int main(void)
 {
 	setenv("PTL3_MODE", "lease", 1); /* who is to stop has to hold the lease */
@@ -234,6 +542,9 @@ int main(void)
 		cmocka_unit_test(transfer_goes_on_without_the_process_id),
 		cmocka_unit_test(exchange_does_not_wait_for_a_stopped_reader),
 		cmocka_unit_test(late_word_of_a_stopped_reader_does_not_count),
+		cmocka_unit_test(stopped_readers_leave_a_window_to_others),
+		cmocka_unit_test(exchange_does_not_wait_for_a_stopped_source),
+		cmocka_unit_test(exchange_does_not_wait_for_a_liar),
 	};
 	return RUN_CASES(tests);
 }
