@@ -499,6 +499,7 @@ int p3_fw_peer_over(struct p3_nic *n, struct p3_cmd *c)
 		p3_ids_end(n, c->peer->nid);
 	} else if (p->state == P3_ABSENT) {
 		p->state = P3_DEAD;
+		p3_fw_mirror_lost(p);
 		p->nid = c->peer->nid;
 		p->uid = PTL_UID_ANY;
 		p->jid = PTL_JID_ANY;

@@ -675,12 +675,33 @@ int p3_fw_peer_told(struct p3_nic *n, struct p3_cmd *c)
 
 /* ---- targets that have yet to join ---- */
 
+/* Show tools a request more that waits for its target, which has no lane. */
+static void show_held(struct p3_nic *n, const struct p3_pending *t)
+{
+	struct p3_peer *p = p3_fw_find(n, t->move.target);
+	if (!p || p == &n->nobody)
+		return;
+	uint32_t queued = (uint32_t)p3_get(&p->mine->shown_ops);
+	p3_set(&p->mine->shown_ops, p3_pair(0, queued + 1));
+	if (!queued)
+		p3_set(&p->mine->shown_since, t->held_ns);
+}
+
+/* Show none for the target of a request that is about to end. */
+static void show_no_held(struct p3_nic *n, const struct p3_pending *t)
+{
+	struct p3_peer *p = p3_fw_find(n, t->move.target);
+	if (p && p != &n->nobody && p->state == P3_ABSENT)
+		p3_fw_mirror_lost(p);
+}
+
 /* The newest one is held from now on. */
 static void hold(struct p3_nic *n)
 {
 	struct p3_pending *newest =
 		p3_item(n->absent.queue.prev, struct p3_pending, link);
 	newest->held_ns = p3_now_ns();
+	show_held(n, newest);
 	if (n->absent.nqueued == 1)
 		n->conf.hold(n->conf.ask_arg);
 }
@@ -697,6 +718,7 @@ int p3_fw_held(struct p3_nic *n, struct p3_cmd *c)
 	struct p3_pending *t;
 	uint64_t now = p3_now_ns();
 	while ((t = first_held(n)) && now - t->held_ns >= n->conf.hold_ns) {
+		show_no_held(n, t);
 		p3_fw_fail_pending(n, t, true);
 		n->posted = true;
 	}

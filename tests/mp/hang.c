@@ -17,6 +17,7 @@
  *	killed	 rank 1 kills itself; rank 0 waits for its message
  *	left	 rank 1 sends to rank 0 and leaves, rank 2 ends; rank 0 waits on
  *	late	 rank 2 has not called PtlInit, the others are in the barrier
+ *	absent	 rank 1 has not called PtlNIInit, rank 0 waits for it to take a message
  *	idle	 all sleep outside of Portals
  *	talk	 all talk to their neighbours for good
  */
@@ -236,6 +237,22 @@ static void late(void)
 	mp_barrier();
 }
 
+static void absent(void)
+{
+	ptl_event_t ev;
+	mp_put(mp_bind(bytes, sizeof bytes, mp_queue(8), 0), 0, 8, PTL_ACK_REQ, 1, BITS,
+		0, 0);
+	for (ptl_handle_eq_t eq = mp_queue(8);;)
+		(void)PtlEQWait(eq, &ev);
+}
+
+static _Noreturn void stay_absent(void)
+{
+	int most;
+	mp_ok(PtlInit(&most));
+	sleep_for_good();
+}
+
 static void idle(void)
 {
 	mp_barrier();
@@ -266,8 +283,10 @@ int main(int argc, char **argv)
 		{"noack", noack}, {"lateack", lateack}, {"own", own}, {"lost", lost},
 		{"gone", gone}, {"parted", parted}, {"drop", drop}, {"denied", denied},
 		{"queued", queued}, {"killed", killed}, {"left", left}, {"late", late},
-		{"idle", idle}, {"talk", talk}};
+		{"idle", idle}, {"talk", talk}, {"absent", absent}};
 	const char *rank = getenv("PTL_MY_RID");
+	if (argc > 1 && !strcmp(argv[1], "absent") && rank && !strcmp(rank, "1"))
+		stay_absent();
 	if (argc > 1 && !strcmp(argv[1], "late") && rank && !strcmp(rank, "2"))
 		sleep_for_good();
 	mp_start();

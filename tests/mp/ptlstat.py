@@ -107,6 +107,8 @@ SCENES = {
                     r'node 0 .*for node 1: [1-9]\d* in its lane'],
     ('late', 3): [r'node 2 has not called PtlInit, and has not come to the barrier; '
                   r'2 nodes wait for it: 0 and 1'],
+    ('absent', 2): [r'node 0 .*for node 1: 0 in its lane, 1 queued',
+                    r'node 1 .*not joined, has called PtlInit'],
     ('killed', 3): [r'node 0 waits for an event that nobody has sent',
                     r'node 1 is dead \(killed by signal 9\)'],
     ('left', 3): [r'node 0 waits for an event that nobody has sent',
