@@ -204,6 +204,13 @@ static int set_output_dir(struct p3_opt *opt, const char *name, const char *valu
 	return P3_OPT_RUN;
 }
 
+static int set_line_buffered(struct p3_opt *opt, const char *name, const char *value)
+{
+	(void)name, (void)value;
+	opt->line_buffered = true;
+	return P3_OPT_RUN;
+}
+
 static int set_shared_heap(struct p3_opt *opt, const char *name, const char *value)
 {
 	(void)name, (void)value;
@@ -359,6 +366,9 @@ static const struct row rows[] = {
 		set_only_rank, false},
 	{"output-dir", 0, "DIR", "nodes print into DIR/rankN.out and DIR/rankN.err",
 		set_output_dir, false},
+	{"line-buffered", 0, NULL,
+		"from PtlInit on nodes print line by line, not in blocks",
+		set_line_buffered, false},
 	{"stats", 0, NULL, "at the end, what each node did, on stderr", set_stats, false},
 	{"trace", 0, "FILE", "what each NIC did last, for tracedump", set_trace, false},
 	{"plan", 0, NULL, "memory, CPUs and limits of the job, and start nothing",

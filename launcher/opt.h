@@ -34,6 +34,7 @@ struct p3_opt {
 	const char *output_dir; /* NULL: nodes print where yod does */
 	int output_dir_fd;      /* (main) */
 	bool shared_heap;
+	bool line_buffered;
 	enum p3_valgrind valgrind;
 	bool plan;             /* print it, and start nothing */
 	bool stats;            /* print them at the end */

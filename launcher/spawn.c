@@ -155,6 +155,9 @@ int p3_spawn_environment(const struct p3_spawn_conf *conf)
 		rc = -errno;
 	if (!rc && conf->trace)
 		rc = set_trace();
+	if (!rc && conf->line_buffered &&
+		setenv(p3_conf_row(P3_CONF_STDOUT)->name, "lines", 1))
+		rc = -errno;
 	if (!rc && conf->mode && setenv("PTL3_MODE", conf->mode, 1))
 		rc = -errno;
 	if (!rc && conf->domain && setenv("PTL3_DOMAIN", conf->domain, 1))

@@ -26,6 +26,7 @@ struct p3_spawn_conf {
 	const char *mode;   /* NULL: leave PTL3_MODE as it is */
 	const char *domain; /* or NULL */
 	bool trace;         /* the nodes write one */
+	bool line_buffered; /* from PtlInit on */
 	bool shared_heap;   /* preload the allocator that the shared heap needs */
 	int stdin_fd;       /* for rank 0 */
 	int give_up_fd;     /* readable: stop waiting for the exec */

@@ -31,7 +31,7 @@ _yod() {
 	elif [[ $cur == -* ]]; then
 		mapfile -t COMPREPLY < <(compgen -W '-sz -np -n -F --load -d --wdir -x --env --bind -VN
 			--keep-going --timeout --kill-after --mode --domain --shared-heap --valgrind --tag --only-rank
-			--output-dir --stats --trace --plan -h --help
+			--output-dir --line-buffered --stats --trace --plan -h --help
 			--help-env --version' -- "$cur")
 	else
 		mapfile -t COMPREPLY < <(compgen -c -f -- "$cur" | sort -u)

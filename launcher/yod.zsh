@@ -35,6 +35,7 @@ _yod() {
 			'--tag[put \[rank\] before each line that a node prints]'
 			'--only-rank=[drop what other ranks print]:ranks, as in 0,2-3:'
 			'--output-dir=[nodes print into DIR/rankN.out and .err]:directory:_directories'
+			'--line-buffered[nodes print line by line]'
 			'--stats[at the end, what each node did]'
 			'--trace=[what each NIC did last, for tracedump]:file:_files'
 			'--plan[what the job takes, and start nothing]'

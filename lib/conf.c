@@ -4,6 +4,8 @@
 #include "shm/fence.h"
 #include "shm/log.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 /* Words of the table and their enumerators are in the same order. */
@@ -75,6 +77,19 @@ void p3_conf_join_fences(void)
 {
 	if (is_first(P3_CONF_MEMBARRIER) && value(P3_CONF_MODE) != P3_MODE_PARK)
 		(void)p3_fence_join();
+}
+
+void p3_conf_set_stdout(void)
+{
+	static p3_a32 done;
+	if (is_first(P3_CONF_STDOUT) || p3_exchange32(&done, 1))
+		return;
+	/* With its old buffer the C library would not notice where the line ends.  The
+	 * new one stays: stdout is used until the process ends. */
+	char *buffer = malloc(BUFSIZ);
+	(void)fflush(stdout);
+	if (buffer && setvbuf(stdout, buffer, _IOLBF, BUFSIZ) != 0)
+		free(buffer);
 }
 
 void p3_conf_warn_unknown(void)

@@ -1026,6 +1026,8 @@ static int init(struct p3_node *node)
 		p3_release(&node->up, up); /* INIT.1: others look for up[1] in PtlInit */
 	}
 	p3_conf_log();
+	if (!node->harness)
+		p3_conf_set_stdout();
 	p3_conf_join_fences(); /* before p3_job_begin has another thread */
 	int rc = p3_job_begin(node);
 	if (!rc && node->sock < 0 && !node->rank) /* else yod said it; once a job */

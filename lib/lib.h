@@ -248,6 +248,8 @@ void p3_conf_log(void);
 /* p3_fence_join(), if it is wanted: cheap in a process of one thread. */
 void p3_conf_join_fences(void);
 /* One line for each name that is no setting. */
+/* Make stdout line-buffered if PTL3_STDOUT says so. */
+void p3_conf_set_stdout(void);
 void p3_conf_warn_unknown(void);
 
 /* ---- heap.c ---- */

@@ -90,7 +90,8 @@ static int start_nic(struct p3_node *node, struct p3_nic **nic_out)
 		.faults = conf.faults.on ? &conf.faults : NULL,
 		.heap = p3_node_heap(node),
 		.pending_limit = P3_PENDING_LIMIT};
-	c.mute = node->rank != 0;
+	/* What is worth a warning is said once a job, or once a domain. */
+	c.mute = node->rank != 0 || (node->meeting && node->sock < 0 && node->index);
 	c.sleepers = node->meeting ? NULL : node->sleepers;
 	node->asked = 0;
 	p3_set(&node->question, 0);

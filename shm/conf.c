@@ -185,6 +185,12 @@ static const struct p3_conf_row rows[P3_CONF_ROWS] = {
 			"they wait until that process joins or has ended, for 300 "
 			"seconds at most; drop: they are discarded",
 		.is_form = is_absent},
+	[P3_CONF_STDOUT] = {.name = "PTL3_STDOUT",
+		.range = "as-is|lines",
+		.usual = "as-is",
+		.help = "lines: PtlInit makes stdout line-buffered, so that a process "
+			"which is killed has printed its whole lines; yod "
+			"--line-buffered sets it"},
 	[P3_CONF_NIC_CPUS] = {.name = P3_CONF_NIC_CPUS_ENV,
 		.kind = P3_CONF_FORM,
 		.range = "auto, 0,2-3 ...",

@@ -5,6 +5,7 @@
 #	pmi openmpi pmix slurm		four by hand, with that launcher's variables
 #	mpirun.openmpi mpiexec.hydra	by that program, if there is one
 #	killed left again		how the job's barrier ends, and goes on
+#	warned				four by hand, in one domain: one warning
 #	two wrong clash			two jobs; values that make no sense; one rank twice
 set -u
 rank=$1 scene=$2
@@ -165,6 +166,24 @@ wrong)
 	done
 	said=$(PTL3_LAUNCHED=no "$rank" all 1 2>&1) && fail "PTL3_LAUNCHED=no"
 	grep -q "PTL3_LAUNCHED is 'no'; expected auto, off" <<<"$said" || fail "$said"
+	;;
+warned)
+	[ "$(cat /sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages)" = 0 ] || {
+		echo "skipped: there are hugepages, so nothing is to be warned of"
+		exit 77
+	}
+	for i in {1..4}; do
+		PTL3_HUGEPAGES=auto PTL3_DOMAIN=$job timeout -s KILL 40 "$rank" together 1 \
+			"$dir/go" >"$dir/$job.$i" 2>&1 &
+		started[i - 1]=$!
+	done
+	for k in {1..400}; do
+		[ "$(find "$dir" -name 'go.*' | wc -l)" = 4 ] && break
+		sleep 0.05
+	done
+	touch "$dir/go"
+	ends 0 0 0 0
+	[ "$(cat "$dir/$job".* | grep -c 'no hugepages')" = 1 ] || fail "not one warning"
 	;;
 clash)
 	start pmi "$job" 2 stay 2

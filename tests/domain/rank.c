@@ -10,6 +10,7 @@
  *	left	the last rank ends in order and is not in the barrier: the same
  *	again	all leave in order and come back: barriers go on; at last from within one
  *	stay	for half a second
+ *	together	says by a file GO.PID that it has an interface, and waits for GO
  */
 #include "member.h"
 
@@ -358,6 +359,18 @@ static void stay(void)
 	DO(PtlXBarrier());
 }
 
+static void together(const char *go)
+{
+	char name[300];
+	open_portal();
+	snprintf(name, sizeof name, "%s.%d", go, (int)getpid());
+	FILE *f = fopen(name, "we");
+	if (!f || fclose(f))
+		fail("%s cannot be made", name);
+	while (access(go, F_OK))
+		usleep(10000);
+}
+
 int main(int argc, char **argv)
 {
 	if (argc < 3)
@@ -369,6 +382,8 @@ int main(int argc, char **argv)
 		again();
 	else if (strcmp(argv[1], "stay") == 0)
 		stay();
+	else if (strcmp(argv[1], "together") == 0)
+		together(argv[3]);
 	else
 		lose(strcmp(argv[1], "killed") == 0);
 	end();

@@ -173,5 +173,15 @@ same "bytes that movers moved" $((6 * 65536)) "$moved"
 yod --stats -sz 2 true
 same "nodes that never joined" 2 "$(grep -c 'status 0, never joined$' "$dir/err")"
 
+# ---- what a killed node has printed ----
+
+yod -sz 1 "$MP_BIN/mp_unflushed"
+same "printed into a full buffer" "" "$(cat "$dir/out")"
+yod -sz 1 --line-buffered "$MP_BIN/mp_unflushed"
+same status 137 "$status"
+same "printed line by line" "before PtlInit,after PtlInit," "$(tr '\n' ',' <"$dir/out")"
+run env PTL3_STDOUT=lines PTL3_DOMAIN=none "$MP_BIN/mp_unflushed"
+same "printed by hand" "before PtlInit,after PtlInit," "$(tr '\n' ',' <"$dir/out")"
+
 echo "# tried: $tried options"
 finish yod_options
