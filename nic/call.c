@@ -768,14 +768,36 @@ static bool has_settled(struct p3_nic *n, uint32_t call)
 	return has_left(n) && (!n->wire || (int32_t)(p3_get(&n->settled) - call) >= 0);
 }
 
+/* How long a thread waits until all has left. */
+struct patience {
+	uint64_t start, ns;
+	uint64_t last;   /* when the number of copies changed */
+	uint32_t copies; /* that have not left */
+};
+
+/* Return true when the wait is over although something is left: the wire had its time, no
+ * copy has left for half of it (a stopped target takes none), or ten times of it are over. */
+static bool is_spent(struct p3_nic *n, struct patience *w)
+{
+	uint64_t now = p3_now_ns();
+	uint32_t copies = p3_get(&n->leaving);
+	if (copies != w->copies)
+		w->last = now;
+	w->copies = copies;
+	if (!copies)
+		return now - w->start >= w->ns;
+	return now - w->last >= w->ns / 2 || now - w->start >= 10 * w->ns;
+}
+
 void p3_nic_settle(struct p3_nic *n, uint64_t ns)
 {
 	const struct timespec nap = {.tv_nsec = 20000};
 	uint64_t start = p3_now_ns();
+	struct patience patience = {.start = start, .ns = ns, .last = start};
 	if ((!n->wire && has_left(n)) || self.inside)
 		return;
 	uint32_t call = p3_add32(&n->settle, 1) + 1;
-	while (!has_settled(n, call) && p3_now_ns() - start < ns)
+	while (!has_settled(n, call) && !is_spent(n, &patience))
 		if (!pass_once(n))
 			(void)nanosleep(&nap, NULL);
 }

@@ -131,14 +131,14 @@ left() {
 }
 
 # The same where ranks are not the numbers by which nodes know each other: another job has
-# the first of those.  Members of a domain do not know each other's status: that one died.
+# the first of those.
 domain() {
 	"$P3_YOD" -sz 3 --domain "trace-$$" --keep-going --trace others "$TRACE_NODE" left \
 		stop >others.out 2>&1 &
 	other=$!
-	wait_for eval 'dump --job $other --node 0 | grep -q "death died node 1"'
+	wait_for eval 'dump --job $other --node 0 | grep -q "death left node 1"'
 	begin 3 left --domain "trace-$$"
-	wait_for eval 'dump --job $yod --node 0 | grep -q "death died node 1"'
+	wait_for eval 'dump --job $yod --node 0 | grep -q "death left node 1"'
 	dump --job $yod --node 1 --at send | grep -c 'send put to 0 .* 8 B' >n
 	[ "$(cat n)" = 501 ] || fail "$(cat n) puts of the one that left"
 	finish
