@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#define P3_COPY_LEAST   P3_CELL
+#define P3_COPY_LEAST   ((uint32_t)P3_CELL)
 #define P3_COPY_CLASSES 8u /* P3_COPY_LEAST to P3_SHORT_MOST bytes */
 #define P3_COPY_BLOCKS  (P3_COPIES_LEN / P3_SHORT_MOST)
 
