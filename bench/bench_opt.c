@@ -152,7 +152,7 @@ static void fill_longs(const struct table *t, struct option *longs)
 	longs[t->n] = (struct option){NULL, 0, NULL, 0};
 }
 
-/* What is wrong with the command line; rank 0 prints it when all ranks have started. */
+/* The complaint about the command line; rank 0 prints it when all ranks have started. */
 struct complaint {
 	char line[400];
 };

@@ -330,7 +330,8 @@ enum {
 /* ---- limits of an interface ------------------------------------------- P3.3 3.5.1 */
 
 /*
- * What an interface has room for.  PtlNIInit takes wishes and tells what it granted.
+ * The limits of an interface.  PtlNIInit takes the wished limits and returns the
+ * granted ones.
  *
  *	max_mes		Match entries that can be there at a time.
  *	max_mds		Memory descriptors that can be there at a time.

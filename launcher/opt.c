@@ -463,7 +463,7 @@ static const struct row *row_of(int c)
 
 /* ---- words that are no options ---- */
 
-/* What options of mpirun, mpiexec and srun mean to yod. */
+/* Options of mpirun, mpiexec and srun, and the options of yod that do the same. */
 static const struct {
 	const char *names; /* with a blank before and behind each */
 	const char *hint;

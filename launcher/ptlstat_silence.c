@@ -71,8 +71,8 @@ static void find_drops(struct search *s, uint32_t from, uint32_t at)
 	found(s, &t);
 }
 
-/* What a node that has left, or died, dropped of the waiter's: only the last cases of it
- * are kept. */
+/* Find messages of the waiter that a node dropped before it left or died: of each reason
+ * only the last case is kept. */
 static void find_remains(struct search *s, uint32_t at)
 {
 	const struct ptl_node *n = &s->p->node[at];
@@ -97,7 +97,7 @@ static const char *target_name(
 	return name;
 }
 
-/* What the waiter asked for in vain, or was answered too late. */
+/* Tell of requests of the waiter that came to nothing or were answered too late. */
 static void find_own(struct search *s, uint32_t why, const char *what)
 {
 	struct ptl_text t = {.n = 0};

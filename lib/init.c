@@ -336,8 +336,8 @@ static void on_orphaned(struct p3_node *node)
 	pthread_mutex_unlock(&node->life);
 }
 
-/* With life held: nobody will say any more who comes and goes.  All that is under way
- * with others fails, and so does what is begun later. */
+/* Drop all peers; life is held.  No more news of births and deaths will come, so
+ * operations with peers fail, those that are under way and later ones. */
 static void lose_all(struct p3_node *node, struct p3_nic *nic)
 {
 	for (uint32_t i = 0; i < node->capacity; i++) {
@@ -517,7 +517,7 @@ static bool woken(struct p3_node *node)
 	return true;
 }
 
-/* What the NIC asks later has no answer, either. */
+/* A later question of the NIC has no answer, either. */
 static void *stay_disowned(struct p3_node *node)
 {
 	for (; !p3_get(&node->ending); (void)poll(NULL, 0, P3_LOOK_MS / 10))

@@ -775,8 +775,9 @@ struct patience {
 	uint32_t copies; /* that have not left */
 };
 
-/* Return true when the wait is over although something is left: the wire had its time, no
- * copy has left for half of it (a stopped target takes none), or ten times of it are over. */
+/* Return true when the wait is over although something is left: the wire had its time,
+ * no copy has left for half of it (a stopped target takes none), or ten times of it are
+ * over. */
 static bool is_spent(struct p3_nic *n, struct patience *w)
 {
 	uint64_t now = p3_now_ns();
