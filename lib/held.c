@@ -12,7 +12,7 @@ void p3_held_begin(void *arg)
 {
 	struct p3_node *node = arg;
 	if (node->sock >= 0)
-		p3_fd_signal(node->wake_fd);
+		p3_job_wake(node);
 	else
 		p3_meet_wake(node->meeting);
 }

@@ -66,8 +66,8 @@ int p3_job_say(
 	return has_lifeline(node) ? p3_job_send(node->sock, m, fds, nfds) : -EPIPE;
 }
 
-/* Else it looks by itself, within P3_LOOK_MS. */
-static void wake_life(struct p3_node *node)
+/* Without its descriptor the life thread looks by itself, within P3_LOOK_MS. */
+void p3_job_wake(struct p3_node *node)
 {
 	if (has_lifeline(node))
 		p3_fd_signal(node->wake_fd);
@@ -403,7 +403,7 @@ void p3_job_ask(void *arg, uint32_t question)
 {
 	struct p3_node *node = arg;
 	p3_set(&node->question, question); /* ASK.1 */
-	wake_life(node);
+	p3_job_wake(node);
 }
 
 /* With life held: the NIC that asks is there. */
@@ -951,7 +951,7 @@ void p3_job_end(struct p3_node *node)
 {
 	if (node->sock >= 0) {
 		p3_set(&node->ending, 1);
-		wake_life(node);
+		p3_job_wake(node);
 		pthread_join(node->thread, NULL);
 		FAULT_POINT("fini.job_over");
 		close_own(node, node->wake_fd);

@@ -219,6 +219,8 @@ int p3_job_say(
 	struct p3_node *node, const struct p3_job_msg *m, const int *fds, unsigned nfds);
 /* As conf.ask of the NIC (nic.h); arg: the node. */
 void p3_job_ask(void *arg, uint32_t question);
+/* Have the life thread look at what is asked of it; any thread may call this. */
+void p3_job_wake(struct p3_node *node);
 void p3_job_leave(struct p3_node *node);
 bool p3_job_cpus(struct p3_node *node, cpu_set_t *set_out);
 /* And has not called PtlInit. */

@@ -762,22 +762,15 @@ static bool has_left(struct p3_nic *n)
 	return !p3_acquire(&n->leaving); /* LEAVE.1 */
 }
 
-/* Calls are numbered; the wire says up to which of them all is done. */
-static bool has_settled(struct p3_nic *n, uint32_t call)
-{
-	return has_left(n) && (!n->wire || (int32_t)(p3_get(&n->settled) - call) >= 0);
-}
-
-/* How long a thread waits until all has left. */
+/* How long a thread waits until all copies have left. */
 struct patience {
 	uint64_t start, ns;
 	uint64_t last;   /* when the number of copies changed */
 	uint32_t copies; /* that have not left */
 };
 
-/* Return true when the wait is over although something is left: the wire had its time,
- * no copy has left for half of it (a stopped target takes none), or ten times of it are
- * over. */
+/* Return true when the wait is over although copies are left: none has left for half of
+ * the time (a stopped target takes none), or ten times of it are over. */
 static bool is_spent(struct p3_nic *n, struct patience *w)
 {
 	uint64_t now = p3_now_ns();
@@ -785,8 +778,6 @@ static bool is_spent(struct p3_nic *n, struct patience *w)
 	if (copies != w->copies)
 		w->last = now;
 	w->copies = copies;
-	if (!copies)
-		return now - w->start >= w->ns;
 	return now - w->last >= w->ns / 2 || now - w->start >= 10 * w->ns;
 }
 
@@ -797,8 +788,15 @@ void p3_nic_settle(struct p3_nic *n, uint64_t ns)
 	struct patience patience = {.start = start, .ns = ns, .last = start};
 	if ((!n->wire && has_left(n)) || self.inside)
 		return;
+	while (!has_left(n) && !is_spent(n, &patience))
+		if (!pass_once(n))
+			(void)nanosleep(&nap, NULL);
+	if (!n->wire)
+		return;
+	/* The goals of the wire are the messages that lie in the lanes by now. */
 	uint32_t call = p3_add32(&n->settle, 1) + 1;
-	while (!has_settled(n, call) && !is_spent(n, &patience))
+	start = p3_now_ns();
+	while ((int32_t)(p3_get(&n->settled) - call) < 0 && p3_now_ns() - start < ns)
 		if (!pass_once(n))
 			(void)nanosleep(&nap, NULL);
 }

@@ -467,6 +467,10 @@ int p3_fw_peer_down(struct p3_nic *n, struct p3_cmd *c)
 {
 	struct p3_peer *p = &n->peer[c->peer->node];
 	bool died = c->peer->end == P3_PEER_DIED;
+	if (p->state == P3_ABSENT && c->peer->any) { /* no news of its birth will come */
+		c->peer->nid = n->first_nid + p->index;
+		return p3_fw_peer_over(n, c);
+	}
 	if (p->state == P3_ABSENT ||
 		(!c->peer->any && p->incarnation != c->peer->incarnation))
 		return -ESTALE;
@@ -488,6 +492,10 @@ int p3_fw_peer_down(struct p3_nic *n, struct p3_cmd *c)
 	c->peer->doorbell_at = p->doorbell;
 	c->peer->view = p->heap;
 	p->heap = (struct p3_heap_view){0};
+	/* The caller unmaps them, once: another peer may get the addresses. */
+	p->base = NULL;
+	p->page = NULL;
+	p->doorbell = NULL;
 	return 0;
 }
 

@@ -233,11 +233,12 @@ static P3_RARE void copy_out(struct p3_nic *n, struct p3_pending *t)
 	if (!t->copy)
 		return;
 	p3_region_read(&t->send.region, t->send.offset, t->copy, len);
+	/* Before SEND_END: a thread that takes the event may look at once (LEAVE.1). */
+	p3_set(&n->leaving, p3_get(&n->leaving) + 1);
 	FAULT_POINT("request.copied");
 	send_end(n, t, PTL_NI_OK);
 	t->send.region = (struct p3_region){.start = t->copy, .size = len};
 	t->send.offset = 0;
-	p3_set(&n->leaving, p3_get(&n->leaving) + 1);
 }
 
 /* It lies in the lane now, or nobody will read it any more. */

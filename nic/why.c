@@ -203,7 +203,7 @@ static struct p3_case case_sent(const struct p3_nic *n, const struct p3_peer *p,
 	uint32_t kind, const struct p3_move *m)
 {
 	return (struct p3_case){.who = p3_pair(m->target.pid, m->target.nid),
-		.node = p && p != &n->nobody ? p->index : P3_NONE,
+		.node = p && p->index < n->conf.nnodes ? p->index : P3_NONE,
 		.pt_index = m->pt_index,
 		.ac_index = m->ac_index,
 		.kind = (uint16_t)(kind - P3_REQ_PUT + P3_CASE_PUT),
