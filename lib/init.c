@@ -533,7 +533,7 @@ static void *life_main(void *arg)
 	struct again again = {0};
 	for (;;) {
 		int n = poll(on, 2, patience(node, &again));
-		if (!has_lifeline(node))
+		if (!has_lifeline(node) || on[1].revents & POLLNVAL)
 			return stay_disowned(node);
 		if (n < 0)
 			continue;

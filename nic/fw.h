@@ -595,11 +595,14 @@ void p3_xfer_finish_serving(struct p3_nic *n, struct p3_xfer_slot *x, uint32_t f
 /* Post the END of each get that the peer has released. */
 void p3_xfer_end_served(struct p3_nic *n, struct p3_peer *p);
 void p3_xfer_forget(struct p3_nic *n, uint32_t ni);
+#define P3_SWAP_NS 50000000u /* an exchange waits for transfers so long at most */
 /* Return true if these few bytes may be exchanged now, or false if a long transfer that
- * has begun, and that moves, reads or writes some of them; late: true, whatever moves.
- * After true: exchange, then p3_xfer_swapped. */
+ * has begun, and that moves, reads or writes some of them.  waited: how long the exchange
+ * has waited, in ns; after P3_SWAP_NS only a transfer without a side of its own (see
+ * "exchanges of bytes that come" in xfer.c) holds it up.  After true: exchange, then
+ * p3_xfer_swapped. */
 bool p3_xfer_may_swap(struct p3_nic *n, const struct p3_region *r, uint64_t off,
-	uint64_t len, bool late);
+	uint64_t len, uint64_t waited);
 void p3_xfer_swapped(struct p3_nic *n);
 /* NIC stop: nobody may read our memory from here on. */
 void p3_xfer_revoke_all(struct p3_nic *n);

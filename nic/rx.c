@@ -4,7 +4,6 @@
 
 #include <string.h>
 
-#define P3_SWAP_NS     50000000u   /* an exchange waits for transfers so long at most */
 #define P3_SETTLING_NS 2000000000u /* a request waits so long for a program to begin */
 #define P3_FIRST_LINES 8u /* of what lies in a heap, asked for before the match */
 #define P3_LAST_LINES  2u
@@ -245,8 +244,9 @@ static bool may_swap(struct p3_nic *n, struct p3_peer *p, const struct p3_hit *h
 {
 	bool waited = p3_unlikely(p->swap_ns != 0) && p->swap_pos == p->req_in.pos;
 	uint64_t now = waited ? p3_now_ns() : 0;
-	bool late = waited && now - p->swap_ns >= P3_SWAP_NS;
-	if (!p3_xfer_may_swap(n, &hit->md->region, hit->offset, hit->mlength, late)) {
+	uint64_t ns = waited ? now - p->swap_ns : 0;
+	bool late = ns >= P3_SWAP_NS;
+	if (!p3_xfer_may_swap(n, &hit->md->region, hit->offset, hit->mlength, ns)) {
 		wait_to_swap(n, p, hit, now ? now : p3_now_ns());
 		return false;
 	}

@@ -52,6 +52,7 @@
 #include <unistd.h>
 
 #define P3_STALL_NS     100000u
+#define P3_NO_SIDE_NS   2000000000u
 #define P3_NO_MEMORY_NS 100000000u
 #define P3_SLICE_NS     10000u  /* what a slice may take, */
 #define P3_SLICE_LEAST  65536u  /* but at least so many bytes, */
@@ -439,6 +440,11 @@ static void free_pull(struct p3_pull *pull)
  *				border the pull remembers what lay there (struct p3_edge).
  *				That is put back for the exchange; then what has come is
  *				put over it again.
+ *
+ * Bytes that were written but do not count (a slice that was read in vain) have no side:
+ * they are read again, over the exchange.  Nor has half of the exchange, where the pull
+ * does not know what lay there.  An exchange of such bytes waits until more has come, for
+ * P3_NO_SIDE_NS at most: then its source has stopped, or lies.
  */
 
 /* Exchange what lies in memory for what lay there, or back. */
@@ -454,11 +460,27 @@ static void exchange_edge(const struct p3_pull *pull, struct p3_edge *e)
 	p3_region_write(&pull->span.region, pull->span.offset + from, was, len);
 }
 
+static bool can_lend(const struct p3_edge *e, uint64_t border, uint64_t len)
+{
+	return e->at == border && e->known == border && len <= P3_EDGE;
+}
+
+/* Return true if an exchange of these bytes has a place neither before nor behind the
+ * transfer. */
+static bool has_no_side(const struct p3_pull *pull, struct p3_range s)
+{
+	if (s.to <= pull->done || s.from >= pull->end)
+		return false;
+	return (s.from < pull->front.at &&
+		       !can_lend(&pull->front, pull->done, pull->done - s.from)) ||
+	       (s.to > pull->back.at &&
+		       !can_lend(&pull->back, pull->end, s.to - pull->end));
+}
+
 static void lend_edge(const struct p3_pull *pull, struct p3_edge *e, uint64_t border,
 	struct p3_range range)
 {
-	if (range.from >= range.to || range.to - range.from > P3_EDGE ||
-		e->at != border || e->known != border)
+	if (range.from >= range.to || !can_lend(e, border, range.to - range.from))
 		return;
 	e->lent = range;
 	exchange_edge(pull, e);
@@ -607,16 +629,24 @@ static bool is_stuck(const struct p3_nic *n, const struct p3_pull *pull)
 	       p3_now_ns() - pull->moved_ns >= P3_STILL_TICKS * n->tick_ns;
 }
 
-/* Does a pull write some of these bytes, and will have done so soon? */
-static bool writes_there(
-	struct p3_nic *n, const struct p3_region *r, uint64_t off, uint64_t len)
+/* Return true if an exchange waits for this pull, which writes some of its bytes. */
+static bool holds_up(const struct p3_nic *n, const struct p3_pull *pull,
+	struct p3_range swap, uint64_t waited)
+{
+	if (has_no_side(pull, swap))
+		return waited < P3_NO_SIDE_NS;
+	return waited < P3_SWAP_NS && !is_stuck(n, pull);
+}
+
+static bool writes_there(struct p3_nic *n, const struct p3_region *r, uint64_t off,
+	uint64_t len, uint64_t waited)
 {
 	struct p3_range range;
 	p3_list_each(it, &n->pulls) {
 		const struct p3_pull *pull = p3_item(it, struct p3_pull, link);
 		if (p3_region_common(r, off, len, &pull->span.region, pull->span.offset,
 			    pull->length, &range) &&
-			!is_stuck(n, pull))
+			holds_up(n, pull, range, waited))
 			return true;
 	}
 	return false;
@@ -690,9 +720,9 @@ static void announce_swap(struct p3_nic *n)
 
 /* The fence costs a system call: not while a reader is seen without it. */
 bool p3_xfer_may_swap(struct p3_nic *n, const struct p3_region *r, uint64_t off,
-	uint64_t len, bool late)
+	uint64_t len, uint64_t waited)
 {
-	bool busy = !late && writes_there(n, r, off, len);
+	bool late = waited >= P3_SWAP_NS, busy = writes_there(n, r, off, len, waited);
 	bool any = !busy && mark_sources(n, r, off, len);
 	if (any && (late || !(busy = readers_move(n)))) {
 		announce_swap(n);
@@ -1114,10 +1144,10 @@ static enum moved move_tail(struct p3_nic *n, struct p3_pull *pull)
 	uint64_t was = pull->back.at;
 	write_back(pull, pull->end - piece);
 	ssize_t got = read_there(n, pull, pull->end - piece, piece);
-	if (got < (ssize_t)piece)
+	if (got <= 0) {
 		pull->back.at = was;
-	if (got <= 0)
 		return cma_failed(n, pull, got);
+	}
 	if ((uint64_t)got < piece)
 		return MOVED_NOTHING;
 	enum moved good = judge(n, pull);
