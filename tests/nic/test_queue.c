@@ -655,8 +655,11 @@ NODES_CASE(split_and_merged_rings_keep_their_readers_apart, 1)
 	struct side *side[2];
 	for (unsigned i = 0; i < 2; i++)
 		side[i] = side_start(read_stale, &c);
-	for (uint64_t number = 1; number < rounds(4000); number++) {
+	/* At least until a reader had the CPU while there were events. */
+	for (uint64_t number = 1; number < rounds(4000) || !p3_get(&c.taken); number++) {
 		unsigned k = (unsigned)(number * 7919 % CHURNED);
+		if (!p3_get(&c.taken))
+			sched_yield();
 		if (p3_get(&c.handle[k]))
 			CHECK_OK(PtlEQFree(p3_get(&c.handle[k])));
 		make_queue(&c, ni, md, buf, k, number);
@@ -667,7 +670,6 @@ NODES_CASE(split_and_merged_rings_keep_their_readers_apart, 1)
 	for (unsigned k = 0; k < CHURNED; k++)
 		if (p3_get(&c.handle[k]))
 			CHECK_OK(PtlEQFree(p3_get(&c.handle[k])));
-	CHECK(p3_get(&c.taken) > 0);
 	CHECK(queues_that_fit(ni, 1 << 13) >= 1);
 	p3_nic(p3_node())->host_seg[0].len = len;
 }
