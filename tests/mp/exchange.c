@@ -79,7 +79,7 @@ static void get_on(void)
 	printf("rank %u: %u gets\n", mp.rank, gets);
 }
 
-/* ---- who exchanges ---- */
+/* ---- the exchanger ---- */
 
 static void exchange_on(void)
 {
@@ -108,10 +108,11 @@ static void exchange_on(void)
 	double median = (double)mp_median(took, times) / 1e6;
 	printf("%u exchanges: median %.1f ms, most %.1f ms\n", times, median,
 		(double)took[times - 1] / 1e6);
+	free(took);
 	mp_check(median <= 500, "half of the exchanges waited for more than 0.5 s");
 }
 
-/* ---- whom all ask ---- */
+/* ---- the target of all ---- */
 
 static void serve(void)
 {
