@@ -130,7 +130,7 @@ static struct block *block_of(struct p3_copies *c, const char *copy)
 	return &c->block[(size_t)(copy - c->at) / P3_SHORT_MOST];
 }
 
-/* What was used last is used next: other pages need not be there. */
+/* The piece used last is used next, so fewer pages are touched. */
 static void put_first(struct p3_link *list, struct block *b)
 {
 	p3_list_add(list->next, &b->link);

@@ -188,7 +188,7 @@ struct p3_ask {
 	uint64_t owner; /* and whose it is, jid:uid */
 };
 
-/* What a descriptor must accept; not from a table, which would be one page more. */
+/* Options that a descriptor must have; a table of them would be one page more. */
 static inline uint32_t p3_ask_needs(uint8_t kind)
 {
 	return (kind == P3_REQ_GET ? 0 : PTL_MD_OP_PUT) |

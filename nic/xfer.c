@@ -913,7 +913,7 @@ void p3_fw_end_pull(struct p3_nic *n, struct p3_pull *pull, uint32_t fail)
 
 enum moved { MOVED_NOTHING, MOVED, MOVE_FAILED };
 
-/* Of what was read that counts, where both sides of a change were: only one side does. */
+/* Where a change lies on both sides of the border, count only one side as read. */
 static void forget_half(struct p3_pull *pull, const struct p3_changed *c)
 {
 	uint64_t from = p3_get(&c->from), to = p3_get(&c->to);

@@ -52,7 +52,8 @@ void p3_fd_signal(int fd)
 void p3_fd_close(int fd)
 {
 #ifdef __SANITIZE_THREAD__
-	(void)close(fd); /* ThreadSanitizer must see that another thread may get the number */
+	/* ThreadSanitizer must see that another thread may get the number. */
+	(void)close(fd);
 #else
 	(void)syscall(SYS_close, fd);
 #endif

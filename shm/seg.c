@@ -197,7 +197,7 @@ static void give_back(struct range *r)
 	spare_record(r);
 }
 
-/* What was mapped there is gone. */
+/* The former mapping there is gone. */
 static void clear_range(struct range *r)
 {
 	if (r->room)
@@ -206,7 +206,7 @@ static void clear_range(struct range *r)
 		give_back(r);
 }
 
-/* Whose a mapping is: it says what becomes of the addresses, and what is in a core. */
+/* The owner of a mapping decides the fate of its addresses, and what a core holds. */
 enum use { OWN, PEERS, VIEW };
 
 static int map_fd(int fd, uint64_t len, int prot, enum use use, void **base_out)

@@ -20,7 +20,7 @@ enum memory { PRIVATE, SHARED, MEMORIES };
 static const char *const kinds[] = {
 	"get", "put, ACK", "put, SEND_END", "getput", "mixed"};
 
-/* What a rank asks for its neighbour's bytes with, and what it is asked in. */
+/* Descriptors of a rank: its own requests use one, its neighbour's requests the other. */
 static ptl_handle_eq_t mine, asked;
 static ptl_handle_md_t here[MEMORIES], swap_in[MEMORIES], swap_out[MEMORIES];
 static unsigned rounds;
@@ -69,7 +69,7 @@ static bool is_start(ptl_event_kind_t kind)
 	       kind == PTL_EVENT_GETPUT_START;
 }
 
-/* Of what this rank was asked. */
+/* Counts of the requests that this rank has served. */
 static unsigned overtakings(void)
 {
 	unsigned under_way = 0, overtaken = 0;

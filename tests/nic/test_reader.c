@@ -186,7 +186,7 @@ static void swap_at(const struct swaps *s, size_t at)
 	(void)expect(s->eq, PTL_EVENT_REPLY_END);
 }
 
-/* Of what was read, of what was not, and half of each. */
+/* Exchange bytes that were read, bytes that were not, and half of each. */
 static void swap_meanwhile(ptl_handle_ni_t ni)
 {
 	struct swaps s = make_swaps(ni, OLD);
