@@ -36,10 +36,6 @@ pick_victim() { # sets victim and what; nothing if it is not born yet
 	esac
 }
 
-others_run() { # does anybody else on this machine have segments?
-	grep -slE 'memfd:p3-' /proc/[0-9]*/maps | grep -q .
-}
-
 # Our processes are gone: missing hugepages are ours unless others run.
 same_as_before() {
 	local k
@@ -50,7 +46,7 @@ same_as_before() {
 	done
 	[ "$(free_hugepages)" -ge "$pages" ] || others_run ||
 		fail "run $i ($what): $(free_hugepages) free hugepages, $pages before"
-	[ "$(ours_in_shm)" = "$shm" ] || fail "run $i ($what): /dev/shm: $(ours_in_shm)"
+	shm_is "$shm" || fail "run $i ($what): /dev/shm: $(ours_in_shm)"
 }
 
 # Did a node complain?  One that is starting while its launcher dies may.

@@ -42,6 +42,24 @@ ours_in_shm() {
 	find /dev/shm -mindepth 1 -maxdepth 1 \( -name 'ptl3*' -o -name 'p3*' \) -printf '%f\n' | sort
 }
 
+# Return true if another process on this machine has segments of the library.
+others_run() {
+	grep -slE 'memfd:p3-' /proc/[0-9]*/maps | grep -q .
+}
+
+# Return true once /dev/shm has just the given names.  A test that runs beside this one
+# makes and removes the directory of its own domain, so wait, and excuse the difference
+# while another job runs.
+shm_is() { # names
+	local k
+	for ((k = 0; k < 100; k++)); do
+		[ "$(ours_in_shm)" = "$1" ] && return 0
+		others_run && return 0
+		sleep 0.05
+	done
+	return 1
+}
+
 marked() { # pids of the job
 	grep -slaF "MP_MARK=$mark" /proc/[0-9]*/environ | tr -dc '0-9\n'
 }

@@ -21,7 +21,6 @@ for ((k = 0; k < 100; k++)); do
 	sleep 0.05
 done
 sleep 0.3
-before=$(ours_in_shm)
 # shellcheck disable=SC2086
 theirs=$($nobody "$dir/stranger" "${pids[@]}")
 ours=$("$dir/stranger" "${pids[@]}")
@@ -31,7 +30,8 @@ for what in signal mem fd maps map_files getfd readv affinity limits ptrace; do
 		fail "not even the owner can: $what"
 done
 echo "# tried: $(grep -vc "^tried" <<<"$ours") ways to reach a process"
-[ "$(ours_in_shm)" = "$before" ] && ! ours_in_shm | grep -q p3 || fail "/dev/shm: $(ours_in_shm)"
+# A domain of a test beside this one may be there (ptl3-UID); a segment has no name at all.
+! ours_in_shm | grep -q '^p3' || fail "/dev/shm: $(ours_in_shm)"
 
 # A node may stop the job's nodes, and so may who asks yod to.
 kill "$pid"
