@@ -74,7 +74,8 @@ struct p3_rdv {
 	uint32_t joined_n;
 	uint32_t waits_n;
 	uint32_t gone_n;
-	uint64_t *bits; /* all the owed and over words */
+	uint32_t first_gone; /* before all others that are */
+	uint64_t *bits;      /* all the owed and over words */
 	struct node node[];
 };
 
@@ -337,7 +338,8 @@ static void watch_no_more(struct p3_rdv *r, struct node *n)
 static void set_gone(struct p3_rdv *r, uint32_t i)
 {
 	r->node[i].state = GONE;
-	r->gone_n++;
+	if (!r->gone_n++)
+		r->first_gone = i;
 	for (uint32_t to = 0; to < r->conf.size; to++)
 		post_over(r, to, i);
 }
@@ -348,19 +350,29 @@ static void set_back(struct p3_rdv *r, uint32_t i)
 	if (r->node[i].state != GONE)
 		return;
 	r->gone_n--;
+	for (uint32_t k = 0; r->first_gone == i && k < r->conf.size; k++)
+		if (k != i && r->node[k].state == GONE)
+			r->first_gone = k;
 	for (uint32_t to = 0; to < r->conf.size; to++)
 		r->node[to].over[i / 64] &= ~(UINT64_C(1) << i % 64);
 }
 
 /* ---- barrier ---- */
 
-static void barrier_release(struct p3_rdv *r, int status)
+/* Release those that wait; ended: a rank that spoils this barrier by its end.  Do not name
+ * a rank that fails if the job ends with it: the user reads that once, and not from each
+ * of its peers. */
+static void barrier_release(struct p3_rdv *r, int status, uint32_t ended)
 {
+	if (ended < r->conf.size && r->conf.ends_job && r->node[ended].status)
+		ended = P3_JOB_NO_RANK;
 	for (uint32_t i = 0; i < r->conf.size; i++) {
 		if (!r->node[i].waits)
 			continue;
-		struct p3_job_msg m = {
-			.magic = P3_JOB_MAGIC, .op = P3_JOB_RELEASED, .status = status};
+		struct p3_job_msg m = {.magic = P3_JOB_MAGIC,
+			.op = P3_JOB_RELEASED,
+			.status = status,
+			.ended = ended};
 		r->node[i].waits = false;
 		post(r, i, &m);
 		FAULT_POINT("yod.barrier_half");
@@ -371,9 +383,9 @@ static void barrier_release(struct p3_rdv *r, int status)
 static void barrier_look(struct p3_rdv *r)
 {
 	if (r->waits_n && r->gone_n)
-		barrier_release(r, EPIPE);
+		barrier_release(r, EPIPE, r->first_gone);
 	if (r->waits_n == r->conf.size)
-		barrier_release(r, 0);
+		barrier_release(r, 0, P3_JOB_NO_RANK);
 }
 
 /* ---- ends ---- */
@@ -462,7 +474,7 @@ static void node_died(struct p3_rdv *r, uint32_t i, int status)
 {
 	if (r->node[i].state == JOINED) {
 		unjoin(r, i, P3_JOB_DIED, status, true);
-		barrier_release(r, EPIPE);
+		barrier_release(r, EPIPE, i);
 	}
 	node_over(r, i);
 }

@@ -44,6 +44,7 @@ struct p3_rdv_conf {
 	uint32_t nid_base;
 	uint32_t jid;
 	uint32_t cpus;
+	bool ends_job;   /* when a rank fails: barriers that it spoils do not name it */
 	bool in_domain;  /* nodes meet there, and heed no births and deaths from here */
 	uint32_t eof_ms; /* 0: nobody will call p3_rdv_ended(), an end of file is death */
 	void (*say)(void *arg, const char *line); /* what users must know; or NULL */

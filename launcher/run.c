@@ -555,6 +555,7 @@ static int open_parts(struct run *r, uint32_t jid, const struct p3_guard *guard)
 		.nid_base = r->nid_base,
 		.jid = jid,
 		.cpus = r->place->cpus,
+		.ends_job = !r->opt->keep_going,
 		.in_domain = r->opt->domain != NULL,
 		.eof_ms = EOF_MS,
 		.say = say_line,

@@ -316,6 +316,7 @@ static void on_message(struct p3_node *node, const struct p3_job_msg *m, const i
 	case P3_JOB_RELEASED:
 		node->barriers_done++;
 		node->barrier_status = m->status;
+		node->barrier_ended = m->ended;
 		break;
 	default:
 		break;
@@ -331,6 +332,7 @@ static void on_orphaned(struct p3_node *node)
 	pthread_mutex_lock(&node->life);
 	node->barriers_done++;
 	node->barrier_status = EPIPE;
+	node->barrier_ended = P3_JOB_NO_RANK;
 	node->joined = node->orphaned = true;
 	pthread_cond_broadcast(&node->changed);
 	pthread_mutex_unlock(&node->life);
@@ -371,6 +373,7 @@ static void on_disowned(struct p3_node *node)
 	if (!node->orphaned)
 		node->barriers_done++;
 	node->barrier_status = EPIPE;
+	node->barrier_ended = P3_JOB_NO_RANK;
 	node->joined = node->orphaned = true;
 	if (p3_nic(node) && !node->domain[0])
 		lose_all(node, p3_nic(node));

@@ -89,6 +89,7 @@ struct p3_node {
 	p3_directory_ptr directory;       /* (any) what yod says of the ranks */
 	uint32_t barriers_done;
 	int barrier_status;
+	uint32_t barrier_ended;  /* with EPIPE: a rank that has ended, or no rank */
 	uint32_t barriers_taken; /* of those, by callers; yod's only */
 	bool in_barrier;         /* yod has been told, no caller of its answer */
 	uint32_t fini_calls;     /* of PtlFini that ended the node's life */

@@ -11,12 +11,13 @@
 
 /* Through all connections with it: the other end may close any of them first. */
 static bool say_barrier(struct p3_meeting *m, enum p3_job_op op, uint32_t to,
-	uint32_t round, int32_t status)
+	uint32_t round, struct p3_meet_verdict v)
 {
 	struct p3_job_msg msg = p3_meet_message(m, op);
 	bool ok = true;
 	msg.round = round;
-	msg.status = status;
+	msg.status = v.status;
+	msg.ended = v.ended;
 	for (uint32_t i = 0; i < m->nconn; i++)
 		if (p3_meet_talks(&m->conn[i]) &&
 			m->conn[i].os_pid == m->member[to].os_pid)
@@ -25,28 +26,28 @@ static bool say_barrier(struct p3_meeting *m, enum p3_job_op op, uint32_t to,
 	return ok;
 }
 
-static void release_all(struct p3_meeting *m, uint32_t round, int32_t status)
+static void release_all(struct p3_meeting *m, uint32_t round, struct p3_meet_verdict v)
 {
 	for (uint32_t i = 0; i < m->node->size; i++)
 		if (m->member[i].incarnation) {
-			(void)say_barrier(m, P3_JOB_RELEASED, i, round, status);
+			(void)say_barrier(m, P3_JOB_RELEASED, i, round, v);
 			FAULT_POINT("meet.release_half");
 		}
 }
 
-/* 0: all ranks are met; EPIPE: one of them is over; EAGAIN. */
-static int32_t company(const struct p3_meeting *m)
+/* Tell whether all ranks are met: status 0, EAGAIN, or EPIPE if one of them has ended. */
+static struct p3_meet_verdict company(const struct p3_meeting *m)
 {
-	int32_t status = 0;
+	struct p3_meet_verdict v = P3_MEET_GOOD;
 	for (uint32_t i = 0; i < m->node->size; i++) {
 		if (i == m->place.slot)
 			continue;
 		if (m->member[i].ended)
-			return EPIPE;
+			return (struct p3_meet_verdict){EPIPE, i};
 		if (!m->member[i].incarnation)
-			status = EAGAIN;
+			v.status = EAGAIN;
 	}
-	return status;
+	return v;
 }
 
 static bool have_all_come(const struct p3_meeting *m, uint32_t round)
@@ -69,29 +70,36 @@ static uint32_t current(struct p3_meeting *m, uint32_t *done_out)
 	return round;
 }
 
-static void finish(struct p3_meeting *m, uint32_t round, int32_t status)
+static void finish(struct p3_meeting *m, uint32_t round, struct p3_meet_verdict v)
 {
 	pthread_mutex_lock(&m->lock);
 	if (m->entered == round && m->node->barriers_done + 1 == round) {
 		m->node->barriers_done = round;
-		m->node->barrier_status = status;
+		m->node->barrier_status = v.status;
+		m->node->barrier_ended = v.ended;
 		pthread_cond_broadcast(&m->changed);
 	}
 	pthread_mutex_unlock(&m->lock);
 }
 
+static void break_barriers(
+	struct p3_meeting *m, uint32_t done, struct p3_meet_verdict how)
+{
+	m->broken = how;
+	release_all(m, done + 1, how);
+}
+
 static void lead_barrier(struct p3_meeting *m)
 {
 	uint32_t done, round = current(m, &done);
-	if (!m->broken && company(m) == EPIPE) {
-		m->broken = true;
-		release_all(m, done + 1, EPIPE);
-	}
-	if (!round || (!m->broken && !have_all_come(m, round)))
+	struct p3_meet_verdict now = company(m);
+	if (!m->broken.status && now.status == EPIPE)
+		break_barriers(m, done, now);
+	if (!round || (!m->broken.status && !have_all_come(m, round)))
 		return;
-	if (!m->broken)
-		release_all(m, round, 0);
-	finish(m, round, m->broken ? EPIPE : 0);
+	if (!m->broken.status)
+		release_all(m, round, P3_MEET_GOOD);
+	finish(m, round, m->broken);
 }
 
 /* What the others said before they came, such as new process ids, is heard first. */
@@ -104,22 +112,25 @@ static void leave_barrier(struct p3_meeting *m)
 		p3_meet_hear(m, &m->conn[i]);
 	m->released.round = 0;
 	FAULT_POINT("meet.released");
-	finish(m, msg.round, msg.status);
+	finish(m, msg.round, (struct p3_meet_verdict){msg.status, msg.ended});
 }
 
 static void follow_barrier(struct p3_meeting *m)
 {
 	leave_barrier(m);
 	uint32_t done, round = current(m, &done);
-	int32_t how = company(m);
+	struct p3_meet_verdict how = company(m);
 	if (!round)
 		return;
 	if (m->member[0].ended)
-		finish(m, round, EPIPE);
-	else if (m->member[0].incarnation && (m->told != round || m->told_how != how) &&
+		finish(m, round,
+			m->broken.status ? m->broken
+					 : (struct p3_meet_verdict){EPIPE, 0});
+	else if (m->member[0].incarnation &&
+		 (m->told != round || m->told_how != how.status) &&
 		 say_barrier(m, P3_JOB_BARRIER, 0, round, how)) {
 		m->told = round;
-		m->told_how = how;
+		m->told_how = how.status;
 		FAULT_POINT("meet.barrier_told");
 	}
 }
@@ -138,16 +149,19 @@ void p3_meet_on_barrier(struct p3_meeting *m, const struct p3_job_msg *msg)
 	uint32_t done;
 	(void)current(m, &done);
 	bool next = msg->round == done + 1;
-	if (next && msg->status == EPIPE && !m->broken) {
-		m->broken = true;
-		release_all(m, done + 1, EPIPE);
-	} else if (next && !m->broken) {
+	if (next && msg->status == EPIPE && !m->broken.status) {
+		break_barriers(m, done, (struct p3_meet_verdict){EPIPE, msg->ended});
+	} else if (next && !m->broken.status) {
 		m->member[msg->node].come = msg->status ? 0 : msg->round;
 		FAULT_POINT("meet.barrier_heard");
 	} else {
-		bool over = msg->round == done;
-		(void)say_barrier(m, P3_JOB_RELEASED, msg->node, msg->round,
-			over ? m->node->barrier_status : EPIPE);
+		struct p3_meet_verdict v = {EPIPE, P3_JOB_NO_RANK};
+		if (msg->round == done)
+			v = (struct p3_meet_verdict){
+				m->node->barrier_status, m->node->barrier_ended};
+		else if (m->broken.status)
+			v = m->broken;
+		(void)say_barrier(m, P3_JOB_RELEASED, msg->node, msg->round, v);
 	}
 }
 
@@ -155,6 +169,8 @@ void p3_meet_on_barrier(struct p3_meeting *m, const struct p3_job_msg *msg)
 void p3_meet_on_released(struct p3_meeting *m, const struct p3_job_msg *msg)
 {
 	uint32_t done;
+	if (msg->status == EPIPE && !m->broken.status)
+		m->broken = (struct p3_meet_verdict){EPIPE, msg->ended};
 	if (msg->round == current(m, &done))
 		m->released = *msg;
 }
@@ -179,7 +195,7 @@ static void say_late(struct p3_meeting *m)
 			late, m->node->size, m->place.path, LATE_S, first);
 }
 
-static int wait_for_release(struct p3_meeting *m, uint32_t round)
+static int wait_for_release(struct p3_meeting *m, uint32_t round, uint32_t *ended_out)
 {
 	struct timespec late;
 	bool said = false;
@@ -193,7 +209,10 @@ static int wait_for_release(struct p3_meeting *m, uint32_t round)
 		said = true;
 		say_late(m);
 	}
-	return m->node->barriers_done == round && !m->node->barrier_status ? 0 : -EPIPE;
+	bool over = m->node->barriers_done == round;
+	if (over && m->node->barrier_status)
+		*ended_out = m->node->barrier_ended;
+	return over && !m->node->barrier_status ? 0 : -EPIPE;
 }
 
 static int say_early(void)
@@ -204,7 +223,7 @@ static int say_early(void)
 	return -EPIPE;
 }
 
-int p3_meet_barrier(struct p3_node *node)
+int p3_meet_barrier(struct p3_node *node, uint32_t *ended_out)
 {
 	pthread_mutex_lock(&node->life);
 	struct p3_meeting *m = node->meeting;
@@ -217,7 +236,7 @@ int p3_meet_barrier(struct p3_node *node)
 	uint32_t round = ++m->entered;
 	m->inside++;
 	p3_meet_wake(m);
-	int rc = wait_for_release(m, round);
+	int rc = wait_for_release(m, round, ended_out);
 	m->inside--;
 	pthread_cond_broadcast(&m->changed);
 	pthread_mutex_unlock(&m->lock);

@@ -48,6 +48,14 @@ struct p3_meet_member {
 	uint32_t come; /* at rank 0: the last barrier that it has entered */
 };
 
+/* How a barrier ends or stands: a status, and with EPIPE a rank that has ended. */
+struct p3_meet_verdict {
+	int32_t status;
+	uint32_t ended; /* P3_JOB_NO_RANK: none is known */
+};
+
+#define P3_MEET_GOOD ((struct p3_meet_verdict){0, P3_JOB_NO_RANK})
+
 struct p3_meeting {
 	struct p3_domain place;
 	struct p3_node *node;
@@ -61,11 +69,11 @@ struct p3_meeting {
 	uint32_t scolded;  /* the last process that had a line for its manners, */
 	uint32_t nscolded; /* and how many had in the second that began then: */
 	uint64_t scolded_ns;
-	bool broken;                /* at rank 0: no barrier will do any more */
-	struct p3_job_msg released; /* by rank 0; round 0: not heard of */
-	uint32_t told;              /* rank 0, of this barrier, */
-	int32_t told_how;           /* and how it looked */
-	pthread_mutex_t lock;       /* guards those below, and the node's barriers */
+	struct p3_meet_verdict broken; /* with a status, of rank 0: all barriers fail */
+	struct p3_job_msg released;    /* by rank 0; round 0: not heard of */
+	uint32_t told;                 /* rank 0, of this barrier, */
+	int32_t told_how;              /* and how it looked */
+	pthread_mutex_t lock;          /* guards those below, and the node's barriers */
 	pthread_cond_t changed;
 	bool stop, new_pids;
 	bool met;                 /* those who were there before, */

@@ -408,13 +408,26 @@ int PtlSetJID(ptl_handle_ni_t ni_handle, ptl_jid_t jid)
 
 /* ---- barrier ---- */
 
+/* Say once which rank a barrier has failed for. */
+static void say_ended(struct p3_node *node, uint32_t rank)
+{
+	static p3_a32 said;
+	if (rank < node->size && !p3_exchange32(&said, 1))
+		p3_warn("PtlXBarrier: rank %u has ended, so this barrier and all that "
+			"follow fail; see that all ranks call PtlXBarrier equally often "
+			"before they end",
+			rank);
+}
+
 static int barrier_of_domain(struct p3_node *node)
 {
 	struct p3_caller caller = p3_caller_save();
 	struct p3_nic *nic = p3_nic(node);
 	if (nic)
 		p3_nic_settle(nic, P3_SETTLE_NS);
-	int rc = node->size > 1 ? p3_meet_barrier(node) : 0;
+	uint32_t ended = P3_JOB_NO_RANK;
+	int rc = node->size > 1 ? p3_meet_barrier(node, &ended) : 0;
+	say_ended(node, ended);
 	p3_caller_restore(caller);
 	return rc ? PTL_FAIL : PTL_OK;
 }
@@ -453,6 +466,7 @@ static int come_to_barrier(struct p3_node *node)
 
 static int barrier_of_yod(struct p3_node *node)
 {
+	uint32_t ended = P3_JOB_NO_RANK;
 	int rc = PTL_NO_INIT; /* PtlFini of another thread may have been first */
 	struct p3_caller caller = p3_caller_save();
 	struct p3_nic *nic = p3_nic(node);
@@ -461,7 +475,10 @@ static int barrier_of_yod(struct p3_node *node)
 	pthread_mutex_lock(&node->life);
 	if (p3_is_up(node))
 		rc = come_to_barrier(node) || await_release(node) ? PTL_FAIL : PTL_OK;
+	if (rc == PTL_FAIL && node->barrier_status)
+		ended = node->barrier_ended;
 	pthread_mutex_unlock(&node->life);
+	say_ended(node, ended);
 	p3_caller_restore(caller);
 	return rc;
 }

@@ -87,8 +87,8 @@ enum p3_job_op {
 	P3_JOB_LEFT,    /* yod: node, incarnation */
 	P3_JOB_DIED,    /* yod: node, incarnation, status is the wait status, 0 unknown */
 	P3_JOB_DROPPED, /* node: node, incarnation of the dead */
-	P3_JOB_BARRIER, /* node; without yod (lib/meet.h): round, status */
-	P3_JOB_RELEASED, /* yod, or rank 0: status 0 or EPIPE */
+	P3_JOB_BARRIER, /* node; without yod (lib/meet.h): round, status, ended */
+	P3_JOB_RELEASED, /* yod, or rank 0: status 0, or EPIPE and ended */
 	P3_JOB_AGAIN,    /* node: node, incarnation of a BORN that it needs once more */
 	P3_JOB_ASK,      /* node: incarnation, round: a number of the node's */
 	P3_JOB_TOLD,     /* yod: the same */
@@ -101,6 +101,7 @@ enum p3_job_op {
 
 #define P3_JOB_NIS       2           /* interfaces of one node */
 #define P3_JOB_NO_PID    0xffffffffu /* that interface is not initialised */
+#define P3_JOB_NO_RANK   0xffffffffu
 
 /* One packet.  Unused members are zero. */
 struct p3_job_msg {
@@ -108,7 +109,10 @@ struct p3_job_msg {
 	uint32_t op;
 	uint32_t node; /* rank: which node this packet is about */
 	uint32_t size; /* nodes of the job */
-	uint32_t nid;
+	union {
+		uint32_t nid;
+		uint32_t ended; /* BARRIER, RELEASED with EPIPE: a rank that has ended */
+	};
 	uint32_t pid[P3_JOB_NIS]; /* Portals pids by interface */
 	uint32_t uid;
 	uint32_t jid;

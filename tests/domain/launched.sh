@@ -64,6 +64,15 @@ left_nothing() {
 	[ -z "$left" ] || fail "left: $left"
 }
 
+# Ranks 0 to 2 say once that rank 3 has ended and spoiled their barriers.
+names_the_last() {
+	local i
+	for i in 0 1 2; do
+		[ "$(grep -c 'warn: PtlXBarrier: rank 3 has ended' "$dir/$job.$i")" = 1 ] ||
+			fail "rank $i does not say once that rank 3 has ended"
+	done
+}
+
 # What the launcher itself starts.
 by_program() {
 	local run=("$@") out
@@ -124,10 +133,12 @@ mpiexec.hydra)
 killed)
 	start pmi "$job" 4 killed 4
 	ends 0 0 0 137
+	names_the_last
 	;;
 left)
 	start pmi "$job" 4 left 4
 	ends 0 0 0 0
+	names_the_last
 	left_nothing "$job"
 	;;
 again)

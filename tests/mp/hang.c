@@ -18,6 +18,7 @@
  *	left	 rank 1 sends to rank 0 and leaves, rank 2 ends; rank 0 waits on
  *	late	 rank 2 has not called PtlInit, the others are in the barrier
  *	absent	 rank 1 has not called PtlNIInit, rank 0 waits for it to take a message
+ *	spoiled	 rank 1 ends in order, the others enter a barrier; this one ends
  *	idle	 all sleep outside of Portals
  *	talk	 all talk to their neighbours for good
  */
@@ -117,7 +118,8 @@ static void lateack(void)
 	mp_barrier();
 }
 
-/* count puts of rank 1; rank 0 waits for one more event than there will be. */
+/* Let rank 1 put count times, until rank 0 has taken all that match; let rank 0 wait for one
+ * more event than there will be. */
 static void await_puts(int count, ptl_match_bits_t bits, ptl_size_t events)
 {
 	ptl_event_t ev;
@@ -126,10 +128,13 @@ static void await_puts(int count, ptl_match_bits_t bits, ptl_size_t events)
 		mp.rank ? PTL_EQ_NONE : eq);
 	mp_barrier();
 	if (mp.rank == 1) {
-		ptl_handle_md_t md = mp_bind(bytes, 8, PTL_EQ_NONE, 0);
+		ptl_handle_eq_t acks = mp_queue(2 * (ptl_size_t)count);
+		ptl_handle_md_t md = mp_bind(bytes, 8, acks, 0);
 		for (int i = 0; i < count; i++)
 			mp_ok(PtlPut(
-				md, PTL_NOACK_REQ, mp.id[0], MP_PORTAL, 0, bits, 0, 0));
+				md, PTL_ACK_REQ, mp.id[0], MP_PORTAL, 0, bits, 0, 0));
+		for (int i = 0; i < count * (bits == BITS ? 2 : 1); i++)
+			(void)mp_next(acks);
 	}
 	mp_barrier();
 	for (int i = 0; mp.rank == 0 && i <= count; i++)
@@ -253,6 +258,17 @@ static _Noreturn void stay_absent(void)
 	sleep_for_good();
 }
 
+static _Noreturn void spoiled(void)
+{
+	mp_barrier();
+	if (mp.rank == 1)
+		exit(0);
+	if (PtlXBarrier() == PTL_FAIL)
+		puts("spoiled");
+	PtlFini();
+	exit(0);
+}
+
 static void idle(void)
 {
 	mp_barrier();
@@ -283,7 +299,7 @@ int main(int argc, char **argv)
 		{"noack", noack}, {"lateack", lateack}, {"own", own}, {"lost", lost},
 		{"gone", gone}, {"parted", parted}, {"drop", drop}, {"denied", denied},
 		{"queued", queued}, {"killed", killed}, {"left", left}, {"late", late},
-		{"idle", idle}, {"talk", talk}, {"absent", absent}};
+		{"idle", idle}, {"talk", talk}, {"absent", absent}, {"spoiled", spoiled}};
 	const char *rank = getenv("PTL_MY_RID");
 	if (argc > 1 && !strcmp(argv[1], "absent") && rank && !strcmp(rank, "1"))
 		stay_absent();

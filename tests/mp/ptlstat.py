@@ -246,6 +246,18 @@ def check_left(job):
         fail('the table shows who left')
 
 
+# ---- barriers ----
+
+def check_spoiled(nodes, *options):
+    """A barrier that a rank spoils by its end names this rank, at each of the others."""
+    out = subprocess.run([YOD, '-sz', str(nodes), '--timeout', '60', *options, HANG, 'spoiled'],
+                         stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                         timeout=600)
+    said = re.findall(r'warn: PtlXBarrier: rank 1 has ended', out.stderr)
+    if out.stdout.count('spoiled\n') != nodes - 1 or len(said) != nodes - 1:
+        fail(f'a spoiled barrier: {out}')
+
+
 # ---- ends ----
 
 def check_stopped_looker(job):
@@ -331,6 +343,7 @@ def main():
     check_left(scenes[('left', 3)])
     check_stranger(scenes[('event', 3)])
     check_domain()
+    check_spoiled(3)
     end(*scenes.values())
     talk = start(16, 'talk', env={'PTL3_CMA': 'off', 'PTL3_MEMBARRIER': 'off'})
     until('the job is there', lambda: is_there(talk))

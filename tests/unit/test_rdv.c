@@ -577,10 +577,13 @@ static void rdv_fails_the_barrier_when_a_node_ends(void **state)
 	}
 	hang_up(w, 3);
 	settle(w);
-	for (uint32_t i = 0; i < 2; i++)
-		assert_int_equal(expect(w, i, P3_JOB_RELEASED).status, EPIPE);
+	for (uint32_t i = 0; i < 2; i++) {
+		struct p3_job_msg m = expect(w, i, P3_JOB_RELEASED);
+		assert_int_equal(m.status, EPIPE);
+		assert_int_equal(m.ended, 3);
+	}
 	say(w, 0, P3_JOB_BARRIER);
-	assert_int_equal(expect(w, 0, P3_JOB_RELEASED).status, EPIPE);
+	assert_int_equal(expect(w, 0, P3_JOB_RELEASED).ended, 3);
 }
 
 static void rdv_fails_the_barrier_when_a_waiter_ends(void **state)
