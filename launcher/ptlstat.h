@@ -86,6 +86,10 @@ int ptl_picture_take(struct p3_look *look, struct ptl_picture *picture_out);
 void ptl_picture_drop(struct ptl_picture *picture);
 struct ptl_pair ptl_pair_of(const struct ptl_picture *p, uint32_t from, uint32_t to);
 struct ptl_drops ptl_drops_of(const struct ptl_picture *p, uint32_t from, uint32_t at);
+/* Return which node has this slot, or the size of the picture. */
+uint32_t ptl_rank_of(const struct ptl_picture *p, uint32_t slot);
+/* Return true if the node waits as it did, and has received nothing since. */
+bool ptl_is_as_pictured(const struct ptl_picture *p, uint32_t i);
 uint64_t ptl_unread_events(const struct ptl_queue *q);
 double ptl_seconds(const struct ptl_picture *p, uint64_t since_ns);
 

@@ -90,6 +90,7 @@ static json_t *queues(const struct ptl_node *n)
 		set_number(o, "number", k);
 		set_number(o, "size", n->queue[k].size);
 		set_number(o, "unread", ptl_unread_events(&n->queue[k]));
+		set_number(o, "lost", n->queue[k].lost);
 		json_array_append_new(a, o);
 	}
 	return a;
@@ -116,6 +117,40 @@ static json_t *peers(const struct ptl_picture *p, uint32_t from)
 	return a;
 }
 
+static json_t *rank_of(const struct ptl_picture *p, uint32_t slot)
+{
+	uint32_t i = ptl_rank_of(p, slot);
+	return i < p->size ? json_integer(i) : json_null();
+}
+
+/* One reason for which requests came to nothing, and the last of them. */
+static json_t *one_drop(
+	const struct ptl_picture *p, uint32_t why, const struct p3_case *c)
+{
+	char text[260];
+	json_t *o = json_object();
+	json_object_set_new(o, "reason", json_string(p3_why_name(why)));
+	set_number(o, "count", c->count);
+	p3_why_text(why, c, text, sizeof text);
+	json_object_set_new(o, "text", json_string(text));
+	p3_case_text(c, text, sizeof text);
+	json_object_set_new(
+		o, "request", why == P3_WHY_EVENT_LOST ? json_null() : json_string(text));
+	json_object_set_new(o, "rank", rank_of(p, c->node));
+	set_number(o, "nid", (uint32_t)c->who);
+	set_number(o, "pid", c->who >> 32);
+	return o;
+}
+
+static json_t *drops(const struct ptl_picture *p, const struct ptl_node *n)
+{
+	json_t *a = json_array();
+	for (uint32_t why = 1; why < P3_WHY_END; why++)
+		if (n->cases[why].count)
+			json_array_append_new(a, one_drop(p, why, &n->cases[why]));
+	return a;
+}
+
 static void add_seen(json_t *o, const struct ptl_picture *was,
 	const struct ptl_picture *is, uint32_t i)
 {
@@ -129,6 +164,7 @@ static void add_seen(json_t *o, const struct ptl_picture *was,
 	json_object_set_new(o, "settings", settings(n->word));
 	json_object_set_new(o, "waits", waits(is, n));
 	json_object_set_new(o, "queues", queues(n));
+	json_object_set_new(o, "drops", drops(is, n));
 	json_object_set_new(o, "peers", peers(is, i));
 }
 

@@ -227,6 +227,25 @@ uint64_t ptl_unread_events(const struct ptl_queue *q)
 	return (int64_t)n < 0 ? 0 : n;
 }
 
+uint32_t ptl_rank_of(const struct ptl_picture *p, uint32_t slot)
+{
+	uint32_t i = 0;
+	while (i < p->size && p->node[i].slot != slot)
+		i++;
+	return i;
+}
+
+bool ptl_is_as_pictured(const struct ptl_picture *p, uint32_t i)
+{
+	struct ptl_node now = p->node[i];
+	const struct ptl_wait *was = ptl_oldest_wait(&p->node[i]);
+	read_words(p, &now, i);
+	read_waits(p, &now, i);
+	const struct ptl_wait *is = ptl_oldest_wait(&now);
+	return now.word[P3_C_RECEIVED] == p->node[i].word[P3_C_RECEIVED] && was && is &&
+	       is->tid == was->tid && is->since_ns == was->since_ns;
+}
+
 static void read_node(const struct ptl_picture *p, uint32_t i)
 {
 	struct ptl_node *n = &p->node[i];

@@ -91,9 +91,9 @@ static const char *target_name(
 	const struct search *s, const struct p3_case *c, char name[40])
 {
 	snprintf(name, 40, "nid %u, pid %u", (uint32_t)c->who, (uint32_t)(c->who >> 32));
-	for (uint32_t k = 0; k < s->p->size; k++)
-		if (s->p->node[k].slot == c->node)
-			snprintf(name, 40, "node %u", k);
+	uint32_t k = ptl_rank_of(s->p, c->node);
+	if (k < s->p->size)
+		snprintf(name, 40, "node %u", k);
 	return name;
 }
 
@@ -164,10 +164,34 @@ uint32_t ptl_find_lost(const struct ptl_picture *p, uint32_t i,
 	return s.found;
 }
 
-/* Can it have sent something that nobody knows of? */
+/* Can it have sent, or begun to send, something that its words do not tell? */
 static bool is_unknown(const struct ptl_node *n)
 {
-	return n->unseen && n->msg.state != P3_RDV_NEVER_JOINED;
+	const struct ptl_wait *w = n->unseen ? NULL : ptl_oldest_wait(n);
+	if (n->unseen)
+		return n->msg.state != P3_RDV_NEVER_JOINED;
+	return ptl_is_stopped(n) || n->word[P3_G_WIRE] ||
+	       (w && w->kind == P3_WAIT_COMMAND);
+}
+
+/* Is something on its way from one node to the other, or not answered? */
+static bool is_under_way(const struct ptl_picture *p, uint32_t from, uint32_t to)
+{
+	struct ptl_pair pair = ptl_pair_of(p, from, to);
+	return pair.queued || pair.out || pair.unread;
+}
+
+/* Do all words tell that nothing is on its way to node i?  Processes of the domain that
+ * are not of this job can send, too. */
+static bool is_quiet(const struct ptl_picture *p, uint32_t i)
+{
+	if (p->node[i].nnodes != p->size)
+		return false;
+	for (uint32_t k = 0; k < p->size; k++)
+		if (is_unknown(&p->node[k]) || is_under_way(p, k, i) ||
+			is_under_way(p, i, k))
+			return false;
+	return true;
 }
 
 enum ptl_silence ptl_silence_of(const struct ptl_picture *p, uint32_t i)
@@ -178,8 +202,8 @@ enum ptl_silence ptl_silence_of(const struct ptl_picture *p, uint32_t i)
 		return PTL_LOST;
 	if (!w || w->kind != P3_WAIT_EVENT || n->word[P3_G_PULLS])
 		return PTL_UNKNOWN;
-	for (uint32_t k = 0; k < p->size; k++)
-		if (is_unknown(&p->node[k]))
-			return PTL_UNKNOWN;
+	/* A message that left its lane since the picture was taken has been received. */
+	if (!is_quiet(p, i) || !ptl_is_as_pictured(p, i))
+		return PTL_UNKNOWN;
 	return n->word[P3_C_RECEIVED] == w->received ? PTL_NOTHING_SENT : PTL_NO_EVENT;
 }

@@ -336,8 +336,9 @@ static void blame_nobody(struct view *v, uint32_t i)
 		break;
 	default:
 		ptl_add(&t,
-			": nothing is known to be on its way to it, but not all nodes "
-			"can be seen");
+			": nothing is known to be lost, but something may be on its way "
+			"to it: not all that could send to it can be seen, or one of "
+			"them is stopped, or in the middle of a call");
 	}
 	conclude(v, &t);
 }

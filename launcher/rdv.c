@@ -359,9 +359,9 @@ static void set_back(struct p3_rdv *r, uint32_t i)
 
 /* ---- barrier ---- */
 
-/* Release those that wait; ended: a rank that spoils this barrier by its end.  Do not name
- * a rank that fails if the job ends with it: the user reads that once, and not from each
- * of its peers. */
+/* Release those that wait; ended: a rank that spoils this barrier by its end.  Do not
+ * name a rank that fails if the job ends with it: the user reads that once, and not from
+ * each of its peers. */
 static void barrier_release(struct p3_rdv *r, int status, uint32_t ended)
 {
 	if (ended < r->conf.size && r->conf.ends_job && r->node[ended].status)

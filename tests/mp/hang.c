@@ -5,6 +5,7 @@
  *	stopped	 rank 2 stops itself, the others are in the barrier
  *	barrier	 rank 1 computes, and never comes to the barrier
  *	event	 rank 0 waits for an event that nobody sends, the others for rank 0
+ *	paused	 rank 0 waits for an event, and rank 1 stops itself
  *	drop	 rank 0 waits for the ACK of a put that nothing at rank 1 accepts
  *	denied	 the same, but rank 1's access control list refuses it
  *	noack	 the same, but rank 1's descriptor has PTL_MD_ACK_DISABLE
@@ -63,6 +64,15 @@ static void event(void)
 	mp_barrier();
 }
 
+static void paused(void)
+{
+	ptl_event_t ev;
+	mp_barrier();
+	if (mp.rank == 1)
+		raise(SIGSTOP);
+	(void)PtlEQWait(mp_queue(8), &ev);
+}
+
 static void put_and_wait(ptl_ac_index_t access)
 {
 	ptl_event_t ev;
@@ -118,8 +128,8 @@ static void lateack(void)
 	mp_barrier();
 }
 
-/* Let rank 1 put count times, until rank 0 has taken all that match; let rank 0 wait for one
- * more event than there will be. */
+/* Let rank 1 put count times, until rank 0 has taken all that match; let rank 0 wait for
+ * one more event than there will be. */
 static void await_puts(int count, ptl_match_bits_t bits, ptl_size_t events)
 {
 	ptl_event_t ev;
@@ -296,10 +306,11 @@ int main(int argc, char **argv)
 		const char *name;
 		void (*play)(void);
 	} scenes[] = {{"stopped", stopped}, {"barrier", barrier}, {"event", event},
-		{"noack", noack}, {"lateack", lateack}, {"own", own}, {"lost", lost},
-		{"gone", gone}, {"parted", parted}, {"drop", drop}, {"denied", denied},
-		{"queued", queued}, {"killed", killed}, {"left", left}, {"late", late},
-		{"idle", idle}, {"talk", talk}, {"absent", absent}, {"spoiled", spoiled}};
+		{"paused", paused}, {"noack", noack}, {"lateack", lateack}, {"own", own},
+		{"lost", lost}, {"gone", gone}, {"parted", parted}, {"drop", drop},
+		{"denied", denied}, {"queued", queued}, {"killed", killed},
+		{"left", left}, {"late", late}, {"idle", idle}, {"talk", talk},
+		{"absent", absent}, {"spoiled", spoiled}};
 	const char *rank = getenv("PTL_MY_RID");
 	if (argc > 1 && !strcmp(argv[1], "absent") && rank && !strcmp(rank, "1"))
 		stay_absent();

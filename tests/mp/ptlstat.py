@@ -85,6 +85,7 @@ SCENES = {
     ('event', 3): [r'node 0 waits for an event that nobody has sent, and has not come to '
                    r'the barrier; 2 nodes wait for it: 1 and 2',
                    r'node 0 .*waits in PtlEQWait on EQ \d+ with 0 events unread'],
+    ('paused', 2): [r'node 0 waits for an event: .*one of them is stopped'],
     ('drop', 2): [r'node 1 has dropped 1 message of node 0, the last one a put of 64 bytes '
                   r'to portal index 4, match bits 0x7: the portal index has no match entry; '
                   r'node 0, which waits for an event, gets no answer'],
@@ -139,9 +140,11 @@ def check_why(jobs):
 NODE = {'rank': int, 'nid': int, 'pid': int, 'state': str, 'stopped': bool,
         'barrier': (float, type(None)), 'unseen': (str, type(None))}
 SEEN = {'age': float, 'lease': str, 'counters': dict, 'rates': dict, 'gauges': dict,
-        'settings': dict, 'waits': list, 'queues': list, 'peers': list}
+        'settings': dict, 'waits': list, 'queues': list, 'drops': list, 'peers': list}
 WAIT = {'for': str, 'tid': int, 'seconds': float, 'forever': bool, 'queues': list}
-QUEUE = {'number': int, 'size': int, 'unread': int}
+QUEUE = {'number': int, 'size': int, 'unread': int, 'lost': int}
+DROP = {'reason': str, 'count': int, 'text': str, 'request': (str, type(None)),
+        'rank': (int, type(None)), 'nid': int, 'pid': int}
 PEER = {'rank': int, 'queued': int, 'unanswered': int, 'unread': int, 'reading': int,
         'cold': bool, 'seconds': float}
 
@@ -162,7 +165,8 @@ def check_schema(job):
         if node['unseen'] is not None:
             continue
         has(node, SEEN, 'node')
-        for name, schema in (('waits', WAIT), ('queues', QUEUE), ('peers', PEER)):
+        for name, schema in (('waits', WAIT), ('queues', QUEUE), ('drops', DROP),
+                             ('peers', PEER)):
             for thing in node[name]:
                 has(thing, schema, name)
         for name in ('counters', 'gauges'):
@@ -231,6 +235,25 @@ def check_dead(job):
     node = picture(job.pid)[0]['nodes'][1]
     if node['unseen'] is not None or node['counters']['heartbeat'] < 1:
         fail(f'what the dead left: {node}')
+
+
+def check_drops(scenes):
+    """Each reason has its number and the last case of it."""
+    for scene, node, reason, request, rank in (
+            (('own', 2), 0, 'match_bits', 'a put of 8 bytes to portal index 4', 1),
+            (('denied', 2), 1, 'access_control_not_set', 'a put of 64 bytes to portal index 4', 0),
+            (('lateack', 2), 0, 'late_answer', 'a put of 8 bytes', 1),
+            (('lost', 2), 0, 'event_lost', None, None)):
+        job = picture(scenes[scene].pid)[0]
+        check_schema(job)
+        drops = [d for d in job['nodes'][node]['drops'] if d['reason'] == reason]
+        if len(drops) != 1 or drops[0]['count'] < 1:
+            fail(f'{scene}: drops {job["nodes"][node]["drops"]}')
+        elif request and (not drops[0]['request'].startswith(request) or
+                          drops[0]['rank'] != rank):
+            fail(f'{scene}: {drops}')
+    if any(n['drops'] for n in picture(scenes[('idle', 2)].pid)[0]['nodes']):
+        fail('drops of nodes that have none')
 
 
 def check_left(job):
@@ -326,6 +349,12 @@ def check_domain():
         said['it'] = ptlstat('why', second.pid)
         return all(re.search(p, said['it']) for p in SCENES[('queued', 2)])
     until('why in a domain', explains) or print(said['it'])
+    third = start(2, 'event', *domain)
+    sender = (r'node 0 waits for an event: nothing is known to be lost.*\n|'
+              r'node 0 waits for an event, and has not come to the barrier; 1 node waits')
+    until('others in the domain may send', lambda: is_there(third) and re.search(
+        sender, ptlstat('why', third.pid)))
+    end(third)
     end(first, second)
 
 
@@ -340,6 +369,7 @@ def main():
     check_stopped_looker(short)
     check_why(scenes)
     check_dead(scenes[('killed', 3)])
+    check_drops(scenes)
     check_left(scenes[('left', 3)])
     check_stranger(scenes[('event', 3)])
     check_domain()
