@@ -43,7 +43,7 @@ install(FILES ${CMAKE_BINARY_DIR}/portals3.pc
 # Manual pages: of functions from the headers, of programs by help2man, if it is there.
 set(P3_MAN ${CMAKE_BINARY_DIR}/man)
 file(GLOB P3_MAN_EXAMPLES ${CMAKE_SOURCE_DIR}/examples/*.[ch])
-set(P3_MAN_SOURCES ${CMAKE_SOURCE_DIR}/README.md ${P3_MAN_EXAMPLES}
+set(P3_MAN_SOURCES ${CMAKE_SOURCE_DIR}/docs/settings.md ${P3_MAN_EXAMPLES}
   ${CMAKE_SOURCE_DIR}/include/portals3.h
   ${CMAKE_SOURCE_DIR}/include/portals3_runtime.h ${CMAKE_SOURCE_DIR}/include/portals3x.h
   ${CMAKE_SOURCE_DIR}/include/cnos_mpi_os.h ${CMAKE_SOURCE_DIR}/include/p3nal_tcp.h)

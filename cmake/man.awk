@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Manual pages from the comments of the public headers:
 #
-#	awk -v out=DIR -v date=2026-01-31 -v tools="yod ..." -f man.awk README.md \
+#	awk -v out=DIR -v date=2026-01-31 -v tools="yod ..." -f man.awk docs/settings.md \
 #		examples/hello.c ... include/portals3.h ...
 #
 # DIR/man3 gets a page for each comment that documents functions, and a link for each
 # further function of that comment, and pages of ptl_md_t, ptl_event_t and
 # ptl_ni_limits_t; DIR/man7/portals3.7 what stands at the head of portals3.h, the types, a
-# list of all functions, and the README's settings.
+# list of all functions, and the settings of docs/settings.md.
 #
 # A page explains the options, events and registers that its comment names, and shows the
 # shortest function of the examples that calls its function.
@@ -374,13 +374,10 @@ FNR == 1 {
 	sub(/.*\//, "", base)
 	first = 1
 	comment = ""
-	settings = 0
 }
 
-base == "README.md" {
-	if (/^## /)
-		settings = /Settings/
-	else if (settings && /^\| `/) {
+base == "settings.md" {
+	if (/^\| `/) {
 		n = split($0, cell, / *\| */)
 		gsub(/`/, "", cell[2])
 		gsub(/`/, "", cell[3])

@@ -4,7 +4,7 @@
  *
  *	environment --p3_conf_value--> numbers		the library, at PtlNIInit
  *	environment --p3_conf_check--> lines for people	yod, before it starts a job
- *	table --p3_conf_print--> yod --help-env, README
+ *	table --p3_conf_print--> yod --help-env, docs/settings.md
  *
  * A new setting is a row in conf.c and a name here; what it does is its reader's.
  */

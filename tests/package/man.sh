@@ -80,7 +80,7 @@ for member in $(sed -n '/^	int max_mes/,/^}/s/^	int \(.*\);$/\1/p' "$src/include
 done
 
 # Settings have a meaning and a default, tools refer to each other, calls are shown in use.
-settings=$(grep -c '^| `PTL3_' "$src/README.md")
+settings=$(grep -c '^| `PTL3_' "$src/docs/settings.md")
 [ "$(sed -n '/^\.Sh ENVIRONMENT/,/^\.Sh EXAMPLES/p' man7/portals3.7 | grep -cE '^[^.].*\.$')" -ge \
 	$((2 * settings)) ] || complain "portals3(7): not each setting has a meaning and a default"
 [ "$(grep -c '^Default: .' man7/portals3.7)" = "$settings" ] || complain "portals3(7): defaults are missing"
