@@ -545,8 +545,9 @@ void p3_fw_respond(struct p3_nic *n, struct p3_peer *p, const struct p3_answer *
  *		says which bytes change, exchanges them, or gives their window to another
  *		transfer, releases again even.  A reader looks at it with the id (XFER.1):
  *		if it has changed the slice does not count, and what it has read before
- *		counts but for that of a change that it has only half of.  Without it as
- *		XFER.5, or exchanges and other readers would wait for a stopped one.  And
+ *		counts but for that of a change that it has only half of; if that must
+ *		not be read again the transfer fails.  Without it as XFER.5, or exchanges
+ *		and other readers would wait for a stopped one.  And
  *		back: the reader sets bulk_read to where it goes on, then releases
  *		bulk_again; the owner acquires bulk_again, then bulk_read, and fills the
  *		window from there.  Without it a late word about the bytes of before would

@@ -175,7 +175,7 @@ struct p3_pull {
 	uint64_t length;     /* to read */
 	uint64_t done;       /* of it, from the front */
 	uint64_t end;        /* behind this all has been read, too */
-	uint64_t again;      /* the source's, which what counts is about: see XFER.6 */
+	uint64_t again;      /* of the source, as of when the read bytes count: XFER.6 */
 	uint64_t moved_ns;   /* when something moved last */
 	uint64_t kick_ns;
 	uint64_t began_ns; /* 0: not timed */
@@ -193,6 +193,9 @@ struct p3_pull {
 	/* Of all that was written, counted or not, and for exchanges: see "exchanges of
 	 * bytes that come" in xfer.c. */
 	uint64_t kept, kept_end;
+	/* The hulls of those changes of the source that came after all of their bytes had
+	 * been read. */
+	struct p3_range old_front, old_back;
 	struct p3_edge front, back;
 };
 

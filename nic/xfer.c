@@ -753,6 +753,101 @@ void p3_xfer_swapped(struct p3_nic *n)
 	}
 }
 
+/* ---- the source's bytes have changed: XFER.6 ---- */
+
+enum moved { MOVED_NOTHING, MOVED, MOVE_FAILED };
+
+/* Count less of the transfer as read, and none of the source's changes by half.  Return
+ * false if bytes that must not be read again (kept, kept_end) would have to be. */
+static bool retreat(struct p3_pull *pull, uint64_t done, uint64_t end)
+{
+	if (pull->old_front.to > done) {
+		done = done < pull->old_front.from ? done : pull->old_front.from;
+		pull->old_front = (struct p3_range){0, 0};
+	}
+	if (pull->old_back.from < end) {
+		end = end > pull->old_back.to ? end : pull->old_back.to;
+		pull->old_back = (struct p3_range){0, 0};
+	}
+	pull->done = done;
+	pull->end = end;
+	return done >= pull->kept && end <= pull->kept_end;
+}
+
+static void widen(struct p3_range *range, struct p3_range by)
+{
+	bool empty = range->to == 0;
+	range->from = empty || by.from < range->from ? by.from : range->from;
+	range->to = by.to > range->to ? by.to : range->to;
+}
+
+/*
+ * The source has changed these bytes.  If all of them were read before, they stay as they
+ * were.  If some of them were, they are read again.  Return false if they cannot be.
+ */
+static bool take_change(struct p3_pull *pull, const struct p3_changed *c)
+{
+	struct p3_range change = {p3_get(&c->from), p3_get(&c->to)};
+	uint64_t done = pull->done, end = pull->end;
+	if (change.to > pull->length)
+		change.to = pull->length;
+	if (change.from >= change.to)
+		return true;
+	if (change.to <= done) {
+		widen(&pull->old_front, change);
+		return true;
+	}
+	if (change.from >= end) {
+		widen(&pull->old_back, change);
+		return true;
+	}
+	return retreat(pull, change.from < done ? change.from : done,
+		change.to > end ? change.to : end);
+}
+
+/*
+ * Make what was read count as bytes of the source's present word, which is even: look at
+ * each change since the last one, and then whether the log was the present one's, too.
+ * If it was not, return MOVED_NOTHING and leave the pull as it is.
+ */
+static P3_RARE enum moved catch_up(
+	struct p3_pull *pull, const struct p3_xfer *src, uint64_t again)
+{
+	const struct p3_pull before = *pull;
+	uint64_t was = pull->again / 2, is = again / 2;
+	bool good = true;
+	if (is - was > P3_CHANGES)
+		good = take_change(pull, &src->bounds);
+	else
+		for (; was != is; was++)
+			good &= take_change(pull, &src->changed[was % P3_CHANGES]);
+	p3_load_fence(); /* XFER.6 */
+	if (p3_get(&src->again) != again) {
+		*pull = before;
+		return MOVED_NOTHING;
+	}
+	pull->again = again;
+	return good ? MOVED : MOVE_FAILED;
+}
+
+/* The source's bytes have changed since the last slice. */
+static P3_RARE enum moved read_anew(
+	struct p3_pull *pull, const struct p3_xfer *src, uint64_t again)
+{
+	struct p3_peer *p = pull->peer;
+	if (again % 2)
+		return MOVED_NOTHING; /* they change now: the next pass looks again */
+	enum moved caught = catch_up(pull, src, again);
+	if (caught != MOVED)
+		return caught;
+	if (p->bulk == pull) {
+		p3_set(&p->mine->bulk_want, pull->end);
+		p3_set(&p->mine->bulk_read, pull->done);
+		p3_release(&p->mine->bulk_again, again); /* XFER.6 */
+	}
+	return MOVED_NOTHING;
+}
+
 /* ---- bulk, cma, direct ---- */
 
 static void leave_bulk(struct p3_pull *pull)
@@ -765,14 +860,23 @@ static void leave_bulk(struct p3_pull *pull)
 	FAULT_POINT("window.left");
 }
 
-static void enter_bulk(struct p3_nic *n, struct p3_pull *pull)
+/* Ask for a window.  Return MOVED_NOTHING if the next pass has to try again, since the
+ * source's bytes change now, and some of them have been read. */
+static enum moved enter_bulk(struct p3_nic *n, struct p3_pull *pull)
 {
 	struct p3_peer *p = pull->peer;
+	const struct p3_xfer *src = p3_peer_xfer(n, p, pull->xfer_id);
+	uint64_t again = p3_acquire(&src->again); /* XFER.6 */
+	if (p3_unlikely(pull->done || pull->end < pull->length)) {
+		enum moved caught =
+			again % 2 ? MOVED_NOTHING : catch_up(pull, src, again);
+		if (caught != MOVED)
+			return caught;
+	}
 	p->bulk = pull;
 	pull->mover = P3_MOVE_BULK;
 	/* Odd: the bytes change now, what is read of them does not count. */
-	pull->again = p3_acquire(&p3_peer_xfer(n, p, pull->xfer_id)->again) &
-		      ~UINT64_C(1); /* XFER.6 */
+	pull->again = again & ~UINT64_C(1);
 	p3_set(&p->mine->bulk_want, pull->end);
 	p3_set(&p->mine->bulk_read, pull->done);
 	p3_set(&p->mine->bulk_again, pull->again);
@@ -780,6 +884,7 @@ static void enter_bulk(struct p3_nic *n, struct p3_pull *pull)
 	p3_release(&p->mine->bulk_slot, pull->xfer_id); /* XFER.4 */
 	FAULT_POINT("window.entered");
 	p3_fw_touch(n, p);
+	return MOVED;
 }
 
 static bool may_cma(const struct p3_nic *n, const struct p3_pull *pull)
@@ -834,16 +939,18 @@ static bool pick(struct p3_nic *n, struct p3_pull *pull)
 	return pace->bulk;
 }
 
-static void choose(struct p3_nic *n, struct p3_pull *pull)
+/* Choose a mover.  Return MOVE_FAILED if the transfer cannot go on from where it is. */
+static enum moved choose(struct p3_nic *n, struct p3_pull *pull)
 {
 	bool cma = may_cma(n, pull), bulk = may_bulk(n, pull);
 	if (pull->peer->index == n->conf.node || p3_xfer_sees_heap(pull)) {
 		pull->mover = P3_MOVE_DIRECT;
 	} else if (bulk && (!cma || pick(n, pull))) {
-		enter_bulk(n, pull);
+		return enter_bulk(n, pull);
 	} else if (cma) {
 		pull->mover = P3_MOVE_CMA;
 	}
+	return MOVED;
 }
 
 /* Where there was a choice: what it took counts for the next one. */
@@ -872,7 +979,7 @@ void p3_pull_begin(struct p3_nic *n, struct p3_pull *pull)
 	pull->back.at = pull->back.known = pull->length;
 	pull->again = 0; /* XFER.6: as when it was published */
 	if (pull->length)
-		choose(n, pull);
+		(void)choose(n, pull);
 	n->worked = true;
 	P3_TRACE(begin, n, pull);
 	FAULT_POINT("pull.begun");
@@ -911,51 +1018,6 @@ void p3_fw_end_pull(struct p3_nic *n, struct p3_pull *pull, uint32_t fail)
 	p3_span_end(n, &span, PTL_EVENT_PUT_END, fail);
 }
 
-enum moved { MOVED_NOTHING, MOVED, MOVE_FAILED };
-
-/* Where a change lies on both sides of the border, count only one side as read. */
-static void forget_half(struct p3_pull *pull, const struct p3_changed *c)
-{
-	uint64_t from = p3_get(&c->from), to = p3_get(&c->to);
-	if (to > pull->length)
-		to = pull->length;
-	if (from < pull->done && pull->done < to)
-		pull->done = from > pull->kept ? from : pull->kept;
-	if (from < pull->end && pull->end < to)
-		pull->end = to < pull->kept_end ? to : pull->kept_end;
-}
-
-/*
- * The bytes have changed.  What was read before counts, unless one change is of some of
- * that and of bytes that are not read yet, too.
- */
-static P3_RARE void read_anew(
-	struct p3_pull *pull, const struct p3_xfer *src, uint64_t again)
-{
-	struct p3_peer *p = pull->peer;
-	uint64_t was = pull->again / 2, is = again / 2;
-	uint64_t done = pull->done, end = pull->end;
-	if (again % 2)
-		return; /* they change now */
-	if (is - was > P3_CHANGES)
-		forget_half(pull, &src->bounds);
-	else
-		for (; was != is; was++)
-			forget_half(pull, &src->changed[was % P3_CHANGES]);
-	p3_load_fence(); /* XFER.6 */
-	if (p3_get(&src->again) != again) {
-		pull->done = done; /* they change again: the next pass looks at it */
-		pull->end = end;
-		return;
-	}
-	pull->again = again;
-	if (p->bulk != pull)
-		return;
-	p3_set(&p->mine->bulk_want, pull->end);
-	p3_set(&p->mine->bulk_read, pull->done);
-	p3_release(&p->mine->bulk_again, again); /* XFER.6 */
-}
-
 /* Before a slice counts: is what was read still what the owner offered? */
 static inline enum moved judge(struct p3_nic *n, struct p3_pull *pull)
 {
@@ -966,8 +1028,7 @@ static inline enum moved judge(struct p3_nic *n, struct p3_pull *pull)
 		return MOVE_FAILED;
 	if (p3_likely(again == pull->again))
 		return MOVED;
-	read_anew(pull, src, again);
-	return MOVED_NOTHING;
+	return read_anew(pull, src, again);
 }
 
 static void count_slice(
@@ -998,16 +1059,17 @@ static bool window_ok(const struct p3_nic *n, struct p3_peer *p, uint64_t off)
 	       off % P3_PAGE == 0 && reach_window(p, off);
 }
 
-/* By a window, from the first byte that may be read again, or from where it stands. */
+/* Go on by a window, from the first byte that may be read again, or from where the window
+ * stands. */
 static enum moved begin_anew(struct p3_pull *pull)
 {
 	struct p3_peer *p = pull->peer;
 	bool has_one = p->bulk == pull;
 	uint64_t read = has_one ? p3_get(&p->mine->bulk_read) : 0;
-	pull->done = read > pull->kept ? read : pull->kept;
-	if (!has_one)
-		pull->end = pull->kept_end;
-	else if (pull->done != read)
+	if (!retreat(pull, read > pull->kept ? read : pull->kept,
+		    has_one ? pull->end : pull->kept_end))
+		return MOVE_FAILED;
+	if (has_one && pull->done != read)
 		p3_release(&p->mine->bulk_read, pull->done); /* XFER.2 */
 	pull->mover = has_one ? P3_MOVE_BULK : P3_MOVE_START;
 	return MOVED_NOTHING;
@@ -1287,7 +1349,8 @@ static enum moved move_direct(struct p3_nic *n, struct p3_pull *pull)
 	if (!x->in_use || p3_get(&x->pub->id) != pull->xfer_id)
 		return MOVE_FAILED;
 	if (p3_unlikely(x->again != pull->again)) {
-		read_anew(pull, x->pub, x->again);
+		if (read_anew(pull, x->pub, x->again) == MOVE_FAILED)
+			return MOVE_FAILED;
 		if (pull->done == pull->end)
 			return MOVED;
 	}
@@ -1334,9 +1397,9 @@ static void move_one(struct p3_nic *n, struct p3_pull *pull)
 		p3_fw_end_pull(n, pull, PTL_NI_OK);
 		return;
 	}
-	if (pull->mover == P3_MOVE_START)
-		choose(n, pull);
-	if (pull->mover == P3_MOVE_BULK)
+	if (pull->mover == P3_MOVE_START && choose(n, pull) == MOVE_FAILED)
+		moved = MOVE_FAILED;
+	else if (pull->mover == P3_MOVE_BULK)
 		moved = move_bulk(n, pull);
 	else if (pull->mover == P3_MOVE_CMA)
 		moved = move_cma(n, pull);

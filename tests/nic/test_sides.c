@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Exchanges of the bytes of a long put: each is before the put or behind it, with all of
+ * its bytes.  Node 1 sends, node 0 reads.  Node 0's thread holds the leases of both nodes
+ * and makes their passes, so a case decides when each step and each exchange happens.
+ */
+#include "cases.h"
+#include "lib/lib.h"
+#include "support/hold.h"
+
+enum { PT = 4, LONG = 4 << 20, OLD = 1, NEW, EARLY, LATE };
+enum { SWAP_MOST = 64, PASSES = 100000 };
+
+struct stage {
+	struct p3_nic *source, *target;
+	unsigned char *from, *to; /* LONG bytes each */
+	const char *wrong;        /* the first condition that did not hold, */
+	int line;                 /* and where */
+	bool fails;               /* the put is to fail */
+};
+
+/* Record the first condition that does not hold; it is reported after the leases have
+ * been given back. */
+#define EXPECT(s, cond)                                                                  \
+	do {                                                                             \
+		if (!(cond) && !(s)->wrong) {                                            \
+			(s)->wrong = #cond;                                              \
+			(s)->line = __LINE__;                                            \
+		}                                                                        \
+	} while (0)
+
+typedef void play_fn(struct stage *s);
+
+static struct stage stage;
+static struct gate *held, *ready, *over;
+
+/* ---- steps of the transfer ---- */
+
+static struct p3_pull *pull_of(struct stage *s)
+{
+	if (p3_list_empty(&s->target->pulls))
+		return NULL;
+	return p3_item(s->target->pulls.next, struct p3_pull, link);
+}
+
+/* Make passes until some bytes have come, and return their number.  A put through a
+ * window then stands still until the source makes a pass. */
+static uint64_t come(struct stage *s)
+{
+	for (int i = 0; i < PASSES && !(pull_of(s) && pull_of(s)->done); i++) {
+		(void)p3_fw_pass(s->target);
+		if (pull_of(s) && pull_of(s)->mover == P3_MOVE_BULK)
+			(void)p3_fw_pass(s->source);
+	}
+	for (int i = 0; pull_of(s) && pull_of(s)->mover == P3_MOVE_BULK && i < 64; i++)
+		(void)p3_fw_pass(s->target);
+	EXPECT(s, pull_of(s) && pull_of(s)->done >= 4096);
+	EXPECT(s, pull_of(s) && pull_of(s)->done < pull_of(s)->end);
+	return s->wrong ? 0 : pull_of(s)->done;
+}
+
+static void finish(struct stage *s)
+{
+	for (int i = 0; i < PASSES && pull_of(s); i++) {
+		(void)p3_fw_pass(s->source);
+		(void)p3_fw_pass(s->target);
+	}
+	EXPECT(s, !pull_of(s));
+}
+
+/* ---- exchanges ---- */
+
+static struct p3_region plain(unsigned char *at, size_t len)
+{
+	return (struct p3_region){.start = (char *)at, .size = len};
+}
+
+/* Exchange the bytes of a region.  Return false if an exchange that has waited for waited
+ * nanoseconds may not be done yet. */
+static bool swap_after(struct p3_nic *n, const struct p3_region *r, unsigned seed,
+	unsigned char *got, uint64_t waited)
+{
+	unsigned char with[SWAP_MOST];
+	if (!p3_xfer_may_swap(n, r, 0, r->size, waited))
+		return false;
+	fill_pattern(with, sizeof with, seed);
+	p3_region_read(r, 0, got, r->size);
+	p3_region_write(r, 0, with, r->size);
+	p3_xfer_swapped(n);
+	return true;
+}
+
+static bool swap_region(struct p3_nic *n, const struct p3_region *r, unsigned seed)
+{
+	unsigned char got[SWAP_MOST];
+	return swap_after(n, r, seed, got, P3_SWAP_NS);
+}
+
+static bool swap(struct p3_nic *n, unsigned char *at, size_t len, unsigned seed)
+{
+	struct p3_region r = plain(at, len);
+	return swap_region(n, &r, seed);
+}
+
+/* Return true if the bytes are those of a pattern, beginning with number from. */
+static bool is(const unsigned char *at, size_t from, size_t len, unsigned seed)
+{
+	for (size_t i = 0; i < len; i++)
+		if (at[i] != pattern(seed, from + i))
+			return false;
+	return true;
+}
+
+/* ---- the two nodes ---- */
+
+static void send_long(ptl_handle_ni_t ni, unsigned char *bytes)
+{
+	struct p3_nic *n = p3_nic(p3_node());
+	ptl_handle_eq_t eq = eq_new(ni, 64);
+	ptl_md_t d = md_of(bytes, LONG, PTL_MD_EVENT_START_DISABLE, eq);
+	ptl_handle_md_t md = bind_md(ni, d);
+	gate_wait(held);
+	CHECK_OK(put_to(ni, md, 0, PT, 0, PTL_NO_ACK_REQ));
+	nic_hold(n);
+	stage.source = n;
+	stage.from = bytes;
+	gate_wait(ready);
+	gate_wait(over);
+	p3_fw_leave(n);
+	ptl_event_t ev = next_event(eq);
+	CHECK_EQ(ev.type, PTL_EVENT_SEND_END);
+	CHECK_EQ(ev.ni_fail_type, stage.fails ? PTL_NI_FAIL : PTL_NI_OK);
+}
+
+static void read_long(ptl_handle_eq_t eq, unsigned char *bytes, play_fn *play)
+{
+	struct stage *s = &stage;
+	s->target = p3_nic(p3_node());
+	s->to = bytes;
+	nic_hold(s->target);
+	gate_wait(held);
+	gate_wait(ready);
+	play(s);
+	gate_wait(over);
+	p3_fw_leave(s->target);
+	if (s->wrong)
+		check_failed(__FILE__, s->line, "%s", s->wrong);
+	ptl_event_t ev = next_event(eq);
+	CHECK_EQ(ev.type, PTL_EVENT_PUT_END);
+	CHECK_EQ(ev.ni_fail_type, s->fails ? PTL_NI_FAIL : PTL_NI_OK);
+}
+
+static void sides_node(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *arg)
+{
+	(void)size;
+	play_fn **play = arg;
+	unsigned char *bytes = node_pattern(LONG, rank ? NEW : OLD);
+	ptl_handle_eq_t eq = eq_new(ni, 64);
+	post_md(ni, PT, 0, md_of(bytes, LONG, MD_ANY | PTL_MD_EVENT_START_DISABLE, eq));
+	sync_nodes();
+	if (rank == 0)
+		read_long(eq, bytes, *play);
+	else
+		send_long(ni, bytes);
+	sync_nodes();
+}
+
+/* Run a case with cross-memory reads only, or with windows only. */
+static void run(play_fn *play, bool cma)
+{
+	setenv("PTL3_CMA", cma ? "on" : "off", 1);
+	setenv("PTL3_BULK", cma ? "off" : "on", 1);
+	stage = (struct stage){0};
+	run_nodes(2, sides_node, &play);
+}
+
+#define SIDES_CASE(name, cma)                                                            \
+	static play_fn name##_play;                                                      \
+	static void name(void **state)                                                   \
+	{                                                                                \
+		(void)state;                                                             \
+		run(name##_play, cma);                                                   \
+	}                                                                                \
+	static void name##_play(struct stage *s)
+
+/* ---- changes at the source, behind exchanges at the target ---- */
+
+/* The exchange at the target is behind the put, that at the source neither before the
+ * put nor behind it: the first bytes came before it, and are not read again. */
+SIDES_CASE(change_around_kept_bytes_fails_the_put, false)
+{
+	uint64_t at = come(s);
+	EXPECT(s, swap(s->target, s->to + at - 16, 8, LATE));
+	EXPECT(s, swap(s->source, s->from + at - 32, 40, EARLY));
+	finish(s);
+	s->fails = true;
+}
+
+SIDES_CASE(change_behind_kept_bytes_is_carried, false)
+{
+	uint64_t at = come(s);
+	EXPECT(s, swap(s->target, s->to + at - 16, 8, LATE));
+	EXPECT(s, swap(s->source, s->from + at - 8, 40, EARLY));
+	finish(s);
+	EXPECT(s, is(s->to + at - 32, at - 32, 16, NEW));
+	EXPECT(s, is(s->to + at - 16, 0, 8, LATE));
+	EXPECT(s, is(s->to + at - 8, 0, 40, EARLY));
+}
+
+static bool is_read_by_cma(struct stage *s)
+{
+	return pull_of(s) && pull_of(s)->mover == P3_MOVE_CMA;
+}
+
+static void lose_cma(struct stage *s)
+{
+	EXPECT(s, is_read_by_cma(s));
+	s->target->peer[1].os_pid = 0x7ffffffe; /* above all process ids */
+	for (int i = 0; i < 16 && is_read_by_cma(s); i++)
+		(void)p3_fw_pass(s->target);
+	EXPECT(s, !is_read_by_cma(s));
+}
+
+/* The pull reads all but the kept bytes again through a window, and with them one half
+ * of a change that it had wholly read before. */
+SIDES_CASE(old_change_around_kept_bytes_fails_the_put, true)
+{
+	(void)come(s);
+	EXPECT(s, swap(s->target, s->to + 16, 8, LATE));
+	EXPECT(s, swap(s->source, s->from + 16, 40, EARLY));
+	(void)p3_fw_pass(s->target);
+	lose_cma(s);
+	finish(s);
+	s->fails = true;
+}
+
+/* The source changes while the pull has no mover. */
+SIDES_CASE(change_before_the_window_fails_the_put, true)
+{
+	(void)come(s);
+	EXPECT(s, swap(s->target, s->to + 16, 8, LATE));
+	lose_cma(s);
+	EXPECT(s, swap(s->source, s->from + 16, 40, EARLY));
+	finish(s);
+	s->fails = true;
+}
+
+SIDES_CASE(kept_bytes_stay_when_a_window_goes_on, true)
+{
+	(void)come(s);
+	EXPECT(s, swap(s->source, s->from + 256, 40, EARLY));
+	EXPECT(s, swap(s->target, s->to + 16, 8, LATE));
+	(void)p3_fw_pass(s->target);
+	lose_cma(s);
+	EXPECT(s, swap(s->source, s->from + 24, 40, EARLY));
+	finish(s);
+	EXPECT(s, is(s->to, 0, 16, NEW));
+	EXPECT(s, is(s->to + 16, 0, 8, LATE));
+	EXPECT(s, is(s->to + 24, 0, 40, EARLY));
+	EXPECT(s, is(s->to + 256, 0, 40, EARLY));
+}
+
+/* ---- changes that others overlap ---- */
+
+/* Make two changes; the second one sends the pull back into the middle of the first. */
+static void overlap(struct stage *s, bool seen)
+{
+	uint64_t at = come(s);
+	EXPECT(s, swap(s->source, s->from + at - 40, 32, EARLY));
+	if (seen)
+		(void)p3_fw_pass(s->target);
+	EXPECT(s, swap(s->source, s->from + at - 16, 32, LATE));
+	finish(s);
+	EXPECT(s, is(s->to + at - 40, 0, 24, EARLY));
+	EXPECT(s, is(s->to + at - 16, 0, 32, LATE));
+}
+
+SIDES_CASE(change_over_an_older_one_carries_both, false)
+{
+	overlap(s, false);
+}
+
+SIDES_CASE(change_over_one_that_was_seen_carries_both, false)
+{
+	overlap(s, true);
+}
+
+static struct p3_region two_pieces(
+	unsigned char *at, size_t len, unsigned char *next, size_t more)
+{
+	struct p3_iov *v = test_calloc(1, sizeof *v + 2 * sizeof v->v[0]);
+	v->n = 2;
+	v->lo = (char *)at;
+	v->hi = (char *)next + more;
+	v->v[0] = (ptl_md_iovec_t){at, len};
+	v->v[1] = (ptl_md_iovec_t){next, more};
+	return (struct p3_region){.size = len + more, .iov = v};
+}
+
+static void swap_pieces(struct stage *s, uint64_t at, size_t len, uint64_t next,
+	size_t more, unsigned seed)
+{
+	struct p3_region r = two_pieces(s->from + at, len, s->from + next, more);
+	EXPECT(s, swap_region(s->source, &r, seed));
+	test_free(r.iov);
+}
+
+/* The changes have no byte in common, but the pull goes back to a place between the two
+ * pieces of the first one. */
+SIDES_CASE(change_with_holes_tears_no_older_one, false)
+{
+	uint64_t at = come(s);
+	swap_pieces(s, at - 44, 4, at - 20, 4, EARLY);
+	(void)p3_fw_pass(s->target);
+	swap_pieces(s, at - 40, 4, at, 8, LATE);
+	finish(s);
+	EXPECT(s, is(s->to + at - 44, 0, 4, EARLY));
+	EXPECT(s, is(s->to + at - 20, 4, 4, EARLY));
+	EXPECT(s, is(s->to + at - 40, 0, 4, LATE));
+	EXPECT(s, is(s->to + at, 4, 8, LATE));
+}
+
+/* More changes than the source remembers one by one. */
+SIDES_CASE(change_over_one_of_many_carries_both, false)
+{
+	const uint64_t at = come(s), apart = 300;
+	for (unsigned i = 0; i <= P3_CHANGES; i++)
+		EXPECT(s, swap(s->source, s->from + at - 72 - apart * i, 64, LATE + i));
+	(void)p3_fw_pass(s->target);
+	EXPECT(s, swap(s->source, s->from + at - 40, 64, EARLY));
+	finish(s);
+	EXPECT(s, is(s->to + at - 72, 0, 32, LATE));
+	EXPECT(s, is(s->to + at - 40, 0, 64, EARLY));
+	for (unsigned i = 1; i <= P3_CHANGES; i++)
+		EXPECT(s, is(s->to + at - 72 - apart * i, 0, 64, LATE + i));
+}
+
+int main(void)
+{
+	setenv("PTL3_MODE", "lease", 1);
+	held = gate_new(2);
+	ready = gate_new(2);
+	over = gate_new(2);
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(change_around_kept_bytes_fails_the_put),
+		cmocka_unit_test(change_behind_kept_bytes_is_carried),
+		cmocka_unit_test(old_change_around_kept_bytes_fails_the_put),
+		cmocka_unit_test(change_before_the_window_fails_the_put),
+		cmocka_unit_test(kept_bytes_stay_when_a_window_goes_on),
+		cmocka_unit_test(change_over_an_older_one_carries_both),
+		cmocka_unit_test(change_over_one_that_was_seen_carries_both),
+		cmocka_unit_test(change_with_holes_tears_no_older_one),
+		cmocka_unit_test(change_over_one_of_many_carries_both),
+	};
+	return RUN_CASES(tests);
+}
