@@ -22,6 +22,7 @@
 #define NEAR          3 /* edits between options that may be meant to be the same */
 #define SECONDS_MOST  1e9
 #define KILL_AFTER_MS 5000
+#define WHY_AFTER_MS  10000
 #define ROW_BASE      256 /* getopt's value of the first row; above any character */
 
 struct row {
@@ -257,6 +258,11 @@ static int set_kill_after(struct p3_opt *opt, const char *name, const char *valu
 	return read_seconds(name, value, 0, &opt->kill_after_ms);
 }
 
+static int set_why_after(struct p3_opt *opt, const char *name, const char *value)
+{
+	return read_seconds(name, value, 0, &opt->why_after_ms);
+}
+
 static int set_mode(struct p3_opt *opt, const char *name, const char *value)
 {
 	static const char *const known[] = {"auto", "lease", "dedicated", "park"};
@@ -350,6 +356,9 @@ static const struct row rows[] = {
 	{"kill-after", 0, "SEC",
 		"kill nodes that SIGTERM has not ended after SEC seconds (5)",
 		set_kill_after, false},
+	{"why-after", 0, "SEC",
+		"say why when a barrier lasts for SEC seconds (10); 0: never say why",
+		set_why_after, false},
 	{"mode", 0, "MODE", "how NICs run: auto, lease, dedicated or park", set_mode,
 		false},
 	{"domain", 0, "NAME", "nodes also meet those of other jobs and services there",
@@ -783,7 +792,8 @@ static int check_output(const struct p3_opt *opt)
 
 int p3_opt_parse(int argc, char **argv, struct p3_opt *opt_out)
 {
-	struct p3_opt opt = {.kill_after_ms = KILL_AFTER_MS};
+	struct p3_opt opt = {
+		.kill_after_ms = KILL_AFTER_MS, .why_after_ms = WHY_AFTER_MS};
 	int rc = start_prog(&opt, NULL, NULL);
 	if (rc == P3_OPT_RUN)
 		rc = take_programs(&opt, argc, argv);

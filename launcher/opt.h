@@ -40,6 +40,7 @@ struct p3_opt {
 	bool stats;            /* print them at the end */
 	int64_t timeout_ms;    /* 0: none */
 	int64_t kill_after_ms; /* between SIGTERM and SIGKILL */
+	int64_t why_after_ms;  /* a barrier lasts so long: say why; 0: never say why */
 	const char *trace;     /* a file; NULL: none */
 	const char *mode;      /* NULL: as the environment says */
 	const char *domain;    /* where the nodes meet others; NULL: nobody else */

@@ -5,7 +5,7 @@ _ptlstat() {
 	-i | --interval | -c | --count) return ;;
 	esac
 	if [[ $cur == -* ]]; then
-		mapfile -t COMPREPLY < <(compgen -W '-i --interval -c --count -j --json -h --help
+		mapfile -t COMPREPLY < <(compgen -W '-i --interval -c --count -j --json -b --brief -h --help
 			--version' -- "$cur")
 	else
 		mapfile -t COMPREPLY < <(compgen -W "why conf $(ptlstat 2>/dev/null |

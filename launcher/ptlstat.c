@@ -24,6 +24,7 @@ struct opt {
 	double interval;
 	long count; /* 0: not said */
 	bool json;
+	bool brief;
 };
 
 __attribute__((format(printf, 1, 2))) static void complain(const char *fmt, ...)
@@ -58,6 +59,7 @@ static int show_help(void)
 	     "else "
 	     "1\n"
 	     "  -j, --json          for programs: one object a line\n"
+	     "  -b, --brief         why: conclusions only, no line for each node\n"
 	     "  -h, --help          print this\n"
 	     "  --version           print the version\n\n"
 	     "status: 0, 1 there is no such job, it cannot be looked at, or its picture "
@@ -130,6 +132,9 @@ static int take_option(struct opt *opt, int c, const char *word)
 	case 'j':
 		opt->json = true;
 		return -1;
+	case 'b':
+		opt->brief = true;
+		return -1;
 	case 'h':
 		return show_help();
 	case 'v':
@@ -147,12 +152,12 @@ static int parse(int argc, char **argv, struct opt *opt)
 {
 	static const struct option longs[] = {{"interval", required_argument, NULL, 'i'},
 		{"count", required_argument, NULL, 'c'}, {"json", no_argument, NULL, 'j'},
-		{"help", no_argument, NULL, 'h'}, {"version", no_argument, NULL, 'v'},
-		{NULL, 0, NULL, 0}};
+		{"brief", no_argument, NULL, 'b'}, {"help", no_argument, NULL, 'h'},
+		{"version", no_argument, NULL, 'v'}, {NULL, 0, NULL, 0}};
 	opterr = 0;
 	for (;;) {
 		int at = optind;
-		int c = getopt_long(argc, argv, "-:i:c:jh", longs, NULL);
+		int c = getopt_long(argc, argv, "-:i:c:jbh", longs, NULL);
 		if (c < 0)
 			break;
 		int rc = take_option(opt, c, argv[at]);
@@ -299,6 +304,13 @@ static int look_on(const struct opt *opt, struct p3_look *look)
 	return rc;
 }
 
+static void print_conclusion(void *arg, bool conclusion, const char *text)
+{
+	(void)arg;
+	if (conclusion)
+		puts(text);
+}
+
 static void print_line(void *arg, bool conclusion, const char *text)
 {
 	bool *concludes = arg;
@@ -320,7 +332,7 @@ static int look_once(const struct opt *opt, struct p3_look *look)
 	else if (opt->json)
 		ptl_json_why(&p);
 	else
-		ptl_why(&p, print_line, &concludes);
+		ptl_why(&p, opt->brief ? print_conclusion : print_line, &concludes);
 	ptl_picture_drop(&p);
 	return 0;
 }

@@ -11,6 +11,7 @@ _arguments \
 	'(-i --interval)'{-i+,--interval=}'[time that rates are measured over]:seconds:' \
 	'(-c --count)'{-c+,--count=}'[so many pictures]:pictures:' \
 	'(-j --json)'{-j,--json}'[for programs]' \
+	'(-b --brief)'{-b,--brief}'[why: conclusions only]' \
 	'(- *)'{-h,--help}'[print help]' \
 	'(- *)--version[print the version]' \
 	'*::job:_ptlstat_words'

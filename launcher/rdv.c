@@ -73,6 +73,7 @@ struct p3_rdv {
 	int64_t timer_at;
 	uint32_t joined_n;
 	uint32_t waits_n;
+	int64_t barrier_since; /* the first of them waits */
 	uint32_t gone_n;
 	uint32_t first_gone; /* before all others that are */
 	uint64_t *bits;      /* all the owed and over words */
@@ -740,7 +741,8 @@ static void on_barrier(struct p3_rdv *r, uint32_t i)
 	}
 	n->waits = true;
 	n->waits_since = p3_now_ms();
-	r->waits_n++;
+	if (!r->waits_n++)
+		r->barrier_since = n->waits_since;
 	barrier_look(r);
 }
 
@@ -1099,6 +1101,12 @@ bool p3_rdv_may_reap(const struct p3_rdv *r, uint32_t i)
 uint32_t p3_rdv_joined(const struct p3_rdv *r)
 {
 	return r->joined_n;
+}
+
+uint32_t p3_rdv_barrier(const struct p3_rdv *r, int64_t *since_out)
+{
+	*since_out = r->barrier_since;
+	return r->waits_n;
 }
 
 uint32_t p3_rdv_queued(const struct p3_rdv *r, uint32_t i)

@@ -88,6 +88,10 @@ bool p3_rdv_may_reap(const struct p3_rdv *rdv, uint32_t node);
 /* Nodes that are joined now. */
 uint32_t p3_rdv_joined(const struct p3_rdv *rdv);
 
+/* How many nodes wait in the barrier, and since when the first of them does
+ * (p3_now_ms()). */
+uint32_t p3_rdv_barrier(const struct p3_rdv *rdv, int64_t *since_out);
+
 /* Packets queued for a node that does not read. */
 uint32_t p3_rdv_queued(const struct p3_rdv *rdv, uint32_t node);
 

@@ -7,6 +7,7 @@
 #include "launcher/plan.h"
 #include "launcher/rdv.h"
 #include "launcher/reap.h"
+#include "launcher/report.h"
 #include "launcher/say.h"
 #include "launcher/signals.h"
 #include "launcher/spawn.h"
@@ -51,7 +52,7 @@ struct rank {
 struct run {
 	const struct p3_opt *opt;
 	struct p3_domain domain; /* as opt says, for its nids */
-	uint32_t nid_base;
+	uint32_t nid_base, jid;
 	const struct p3_place *place;
 	struct p3_rdv *rdv;
 	struct p3_output *output;
@@ -71,6 +72,11 @@ struct run {
 	int64_t timeout_at; /* --timeout */
 	int64_t stopped_at; /* by TSTP; 0: not */
 	int64_t drain_at;   /* output is given up then */
+	pid_t report;       /* ptlstat that says why; 0: none runs */
+	int64_t report_at;  /* it is killed then */
+	int then;           /* the signal that asks the job to end after the report; 0 */
+	int64_t why_ms;     /* barriers that last for so long are reported, */
+	int64_t told_since; /* the last one was that which began then */
 	bool hurry;         /* broken off by a signal: do not wait for readers */
 	bool decided;       /* status is final */
 	int status;
@@ -108,6 +114,13 @@ static void ask_nodes(struct run *r, int sig)
 	r->stopped_at = 0;
 }
 
+static void kill_report(struct run *r)
+{
+	if (r->report)
+		kill(r->report, SIGKILL);
+	r->report_at = P3_NEVER;
+}
+
 static void enter(struct run *r, enum stage stage, int64_t ms)
 {
 	r->stage = stage;
@@ -116,6 +129,7 @@ static void enter(struct run *r, enum stage stage, int64_t ms)
 
 static void kill_job(struct run *r)
 {
+	kill_report(r);
 	ask_nodes(r, SIGKILL);
 	r->slow_at = P3_NEVER;
 	enter(r, KILLED, KILL_MS);
@@ -179,8 +193,88 @@ static void next_stage(struct run *r)
 		enter(r, r->stage, -1);
 }
 
+/* ---- the report ---- */
+
+static bool has_portals(const struct run *r)
+{
+	struct p3_rdv_view v;
+	for (uint32_t i = 0; i < r->opt->size; i++) {
+		p3_rdv_show(r->rdv, i, &v);
+		if (v.inited || v.incarnation)
+			return true;
+	}
+	return false;
+}
+
+/* Return true if a report is being made. */
+static bool report(struct run *r)
+{
+	if (r->report)
+		return true;
+	if (!r->opt->why_after_ms || !r->attach || !has_portals(r) ||
+		p3_report_start(r->jid, r->opt->size, &r->report))
+		return false;
+	r->report_at = p3_now_ms() + P3_REPORT_MS;
+	return true;
+}
+
+static void end_after_report(struct run *r)
+{
+	int sig = r->then;
+	r->then = 0;
+	if (sig && r->stage == GOING)
+		ask_job(r, sig);
+}
+
+/* Nodes that wait are looked at before the signal wakes them. */
+static void report_and_end(struct run *r, int sig)
+{
+	r->then = sig;
+	if (!report(r))
+		end_after_report(r);
+}
+
+static void see_report(struct run *r)
+{
+	int status;
+	if (!r->report || !p3_reap_fate(r->report, &status))
+		return;
+	p3_reap_take(r->report);
+	r->report = 0;
+	r->report_at = P3_NEVER;
+	end_after_report(r);
+}
+
+/* A barrier is reported once, and the time doubles: most jobs that compute for long do
+ * come to their barriers. */
+static int64_t barrier_at(const struct run *r)
+{
+	int64_t since;
+	uint32_t n = p3_rdv_barrier(r->rdv, &since);
+	bool wanted = r->opt->why_after_ms && r->stage == GOING && !r->report;
+	return n && wanted && since != r->told_since ? since + r->why_ms : P3_NEVER;
+}
+
+static void report_barrier(struct run *r)
+{
+	uint32_t n = p3_rdv_barrier(r->rdv, &r->told_since);
+	p3_say("%u of %u ranks wait in PtlXBarrier, the first for %.3g s (--why-after)",
+		n, r->opt->size, (double)r->why_ms / 1000);
+	r->why_ms *= 2;
+	(void)report(r);
+}
+
+/* A signal that is sent to all processes named yod comes twice: by the guard, too.  The
+ * second one must not end the report, nor the second that ranks have for their ends. */
+static bool is_twice(const struct run *r, int sig)
+{
+	return sig == SIGQUIT && r->hurry && r->status == 128 + sig && r->stage <= ASKED;
+}
+
 static void break_off(struct run *r, int sig)
 {
+	if (is_twice(r, sig))
+		return;
 	decide(r, 128 + sig);
 	if (r->hurry || r->stage != GOING) {
 		r->hurry = true;
@@ -190,7 +284,10 @@ static void break_off(struct run *r, int sig)
 	}
 	p3_say("signal %d (%s); ending the job", sig, strsignal(sig));
 	r->hurry = true;
-	ask_job(r, sig);
+	if (sig == SIGQUIT)
+		report_and_end(r, sig);
+	else
+		ask_job(r, sig);
 }
 
 /* Time that the job was stopped does not count. */
@@ -304,7 +401,8 @@ static bool is_node(const struct run *r, pid_t pid)
 static void reap_orphans(struct run *r)
 {
 	pid_t pid;
-	while (!r->ended_n && (pid = p3_reap_any()) > 0 && !is_node(r, pid))
+	while (!r->ended_n && (pid = p3_reap_any()) > 0 && !is_node(r, pid) &&
+		pid != r->report)
 		p3_reap_take(pid);
 }
 
@@ -315,6 +413,7 @@ static void on_signal(struct run *r, int sig)
 	switch (sig) {
 	case SIGCHLD:
 		see_fates(r);
+		see_report(r);
 		return;
 	case SIGINT:
 	case SIGTERM:
@@ -379,7 +478,7 @@ static void on_timeout(struct run *r)
 	p3_say("timeout: the job has run for %.3g s (--timeout); ending the job",
 		(double)r->opt->timeout_ms / 1000);
 	decide(r, P3_STATUS_TIMEOUT);
-	end_job(r);
+	report_and_end(r, SIGTERM);
 }
 
 static void on_deadlines(struct run *r)
@@ -389,6 +488,10 @@ static void on_deadlines(struct run *r)
 		next_stage(r);
 	if (r->slow_at <= now)
 		say_slow(r);
+	if (r->report_at <= now)
+		kill_report(r);
+	if (!r->stopped_at && barrier_at(r) <= now)
+		report_barrier(r);
 	if (!r->stopped_at && r->timeout_at <= now)
 		on_timeout(r);
 }
@@ -401,8 +504,9 @@ static bool nodes_left(const struct run *r)
 static int wait_ms(const struct run *r)
 {
 	int64_t at = p3_earlier(r->stage_at, nodes_left(r) ? r->slow_at : r->drain_at);
+	at = p3_earlier(at, r->report_at);
 	if (!r->stopped_at)
-		at = p3_earlier(at, r->timeout_at);
+		at = p3_earlier(at, p3_earlier(r->timeout_at, barrier_at(r)));
 	if (at == P3_NEVER)
 		return -1;
 	int64_t ms = at - p3_now_ms();
@@ -422,7 +526,7 @@ static bool output_left(struct run *r)
 
 static void loop(struct run *r)
 {
-	while (nodes_left(r) || output_left(r)) {
+	while (nodes_left(r) || output_left(r) || r->report) {
 		struct epoll_event ev[4];
 		int n = epoll_wait(r->ep, ev, 4, wait_ms(r));
 		for (int k = 0; k < n; k++)
@@ -681,9 +785,12 @@ int p3_run_job(const struct p3_opt *opt, const struct p3_place *place, uint32_t 
 		return P3_STATUS_YOD;
 	}
 	r->opt = opt;
+	r->jid = jid;
+	r->why_ms = opt->why_after_ms;
+	r->told_since = P3_NEVER;
 	p3_domain_none(&r->domain);
 	r->place = place;
-	r->stage_at = r->slow_at = r->timeout_at = r->drain_at = P3_NEVER;
+	r->stage_at = r->slow_at = r->timeout_at = r->drain_at = r->report_at = P3_NEVER;
 	if (!open_trace(r, jid)) {
 		free(r);
 		return P3_STATUS_YOD;

@@ -11,6 +11,7 @@
  * The job is ended in steps, too, each with a deadline:
  *
  *	RUNS --^C, HUP, QUIT--> ASKED (the same signal) --1 s--> TERMED
+ *		at QUIT and at a timeout a report (report.h) comes first
  *	RUNS --failed node, timeout, TERM--> TERMED (SIGTERM)
  *	TERMED --5 s (--kill-after)--> KILLED (SIGKILL)
  *	any --second signal, guard gone--> KILLED

@@ -17,7 +17,7 @@ _yod() {
 	i=$k
 	while ((i < COMP_CWORD)) && [[ ${COMP_WORDS[i]} == -* ]]; do
 		case ${COMP_WORDS[i]} in
-		-sz | --sz | -np | --np | -n | -timeout | --timeout | -kill-after | --kill-after | -mode | --mode | -bind | --bind | \
+		-sz | --sz | -np | --np | -n | -timeout | --timeout | -kill-after | --kill-after | -why-after | --why-after | -mode | --mode | -bind | --bind | \
 			-VN | --VN | -F | -load | --load | -d | -wdir | --wdir | -x | -env | --env | \
 			-valgrind | --valgrind | -only-rank | --only-rank | -output-dir | --output-dir | \
 			-trace | --trace | -domain | --domain) ((i += 2)) ;;
@@ -30,7 +30,7 @@ _yod() {
 		_yod_value "${COMP_WORDS[COMP_CWORD - 1]}"
 	elif [[ $cur == -* ]]; then
 		mapfile -t COMPREPLY < <(compgen -W '-sz -np -n -F --load -d --wdir -x --env --bind -VN
-			--keep-going --timeout --kill-after --mode --domain --shared-heap --valgrind --tag --only-rank
+			--keep-going --timeout --kill-after --why-after --mode --domain --shared-heap --valgrind --tag --only-rank
 			--output-dir --line-buffered --stats --trace --plan -h --help
 			--help-env --version' -- "$cur")
 	else

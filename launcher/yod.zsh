@@ -28,6 +28,7 @@ _yod() {
 			'--keep-going[a failing node does not end the others]'
 			'--timeout=[end the job after SEC seconds]:seconds:'
 			'--kill-after=[kill nodes that SIGTERM has not ended after SEC seconds]:seconds:'
+			'--why-after=[say why when a barrier lasts for SEC seconds]:seconds:'
 			'--mode=[how NICs run]:mode:(auto lease dedicated park)'
 			'--domain=[nodes also meet those of other jobs there]:name:'
 			"--shared-heap[malloc's long blocks lie where other nodes read them]"

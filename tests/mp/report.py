@@ -1,0 +1,129 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""yod says by itself why its job hangs: report.py YOD PTLSTAT HANG BOUNDED
+
+At a timeout, at SIGQUIT, and in a barrier that lasts.  Where a time decides, it grows until
+the job has had the time to hang: a loaded machine is slow, not wrong."""
+import concurrent.futures
+import os
+import re
+import select
+import signal
+import subprocess
+import sys
+import time
+
+YOD, PTLSTAT, HANG, BOUNDED = sys.argv[1:5]
+PATIENCE = 40
+NOBODY = r'\nnode 0 waits for an event that nobody has sent'
+failures = 0
+
+
+def fail(what):
+    global failures
+    failures += 1
+    print('FAILED:', what)
+
+
+def perform(*command):
+    return subprocess.run(list(map(str, command)), stdin=subprocess.DEVNULL,
+                          capture_output=True, text=True, timeout=600)
+
+
+def check_timeout():
+    for seconds in (1, 4, 16):
+        job = perform(YOD, '-sz', 3, '--timeout', seconds, HANG, 'event')
+        if re.search(NOBODY, job.stderr):
+            break
+    if job.returncode != 124 or not re.search(
+            r'yod: timeout: .*\nnode 0 \(pid \d+\): waits in PtlEQWait on EQ (.*\n)*.*' + NOBODY,
+            job.stderr):
+        fail(f'a timeout: {job}')
+
+
+def check_silence():
+    job = perform(YOD, '-sz', 2, '--timeout', 1, '--why-after', 0, HANG, 'event')
+    if job.returncode != 124 or '\nnode ' in job.stderr:
+        fail(f'--why-after 0: {job}')
+
+
+def check_bounded():
+    """A test that is cut off; without gdb, which takes its time."""
+    for seconds in (1, 4, 16):
+        job = subprocess.run([sys.executable, BOUNDED, str(seconds), YOD, '-sz', '3', HANG,
+                              'event'], stdin=subprocess.DEVNULL, capture_output=True,
+                             text=True, timeout=600, env={**os.environ, 'PATH': '/'})
+        if re.search(NOBODY, job.stderr):
+            break
+    if job.returncode != 124 or not re.search(NOBODY, job.stderr):
+        fail(f'a test that is cut off: {job}')
+
+
+def start(*words):
+    return subprocess.Popen([YOD, *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                            stderr=subprocess.PIPE, text=True)
+
+
+def has_said(job, pattern, said):
+    """Read what the job writes to stderr until it has the pattern."""
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end and not re.search(pattern, said[0]):
+        if select.select([job.stderr], [], [], 0.2)[0]:
+            said[0] += os.read(job.stderr.fileno(), 65536).decode()
+    return re.search(pattern, said[0])
+
+
+def check_quit():
+    """SIGQUIT for all processes named yod: the report comes first, then the ranks get it."""
+    shell = 'ulimit -c 0; trap "echo quit $PTL_MY_RID" QUIT; "$@" & wait; wait'
+    job = start('-sz', '3', 'bash', '-c', shell, 'sh', HANG, 'event')
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        look = perform(PTLSTAT, 'why', job.pid)
+        if re.search(NOBODY, look.stdout):
+            break
+        time.sleep(0.1)
+    with open(f'/proc/{job.pid}/task/{job.pid}/children', encoding='ascii') as f:
+        both = [job.pid, int(f.read().split()[0])]
+    for pid in reversed(both):
+        os.kill(pid, signal.SIGQUIT)
+    out, err = job.communicate(timeout=600)
+    if job.returncode != 131 or not re.search(r'yod: signal 3 .*\n(.*\n)*.*' + NOBODY, err):
+        fail(f'SIGQUIT: {job.returncode}: {err}')
+    if sorted(out.split()) != sorted('quit 0 quit 1 quit 2'.split()):
+        fail(f'the ranks do not get SIGQUIT: {out}')
+
+
+def check_barrier():
+    said = ['']
+    job = start('-sz', '3', '--why-after', '0.5', HANG, 'barrier')
+    if not has_said(job, r'yod: \d of 3 ranks wait in PtlXBarrier, the first for 0.5 s.*\n'
+                         r'(.*\n)*.*\nnode 1 computes outside of Portals, and has not come to '
+                         r'the barrier', said):
+        fail(f'a barrier: {said[0]}')
+    job.send_signal(signal.SIGTERM)
+    job.wait(timeout=600)
+    if (said[0] + (job.stderr.read() or '')).count('yod: 2 of 3 ranks wait') != 1:
+        fail(f'a barrier is not reported once: {said[0]}')
+
+
+def check_brief():
+    job = start('-sz', '3', '--why-after', '0', HANG, 'event')
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        look = perform(PTLSTAT, 'why', '--brief', job.pid)
+        if 'nobody has sent' in look.stdout:
+            break
+        time.sleep(0.1)
+    if len(look.stdout.splitlines()) != 1 or '(pid' in look.stdout:
+        fail(f'--brief: {look}')
+    job.send_signal(signal.SIGTERM)
+    job.wait(timeout=600)
+
+
+os.environ['PTL3_HUGEPAGES'] = 'off'
+with concurrent.futures.ThreadPoolExecutor(6) as pool:  # most of them only wait
+    for done in [pool.submit(check) for check in (
+            check_timeout, check_silence, check_bounded, check_quit, check_barrier, check_brief)]:
+        done.result()
+sys.exit(failures != 0)
