@@ -1,29 +1,32 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * atomics - the only file that includes <stdatomic.h>
+ * atomics - the operations on words that threads or processes share; the only file that
+ * includes <stdatomic.h>
  *
- * Everything that two threads or processes share is a p3_a32 or p3_a64 and is
- * reached by the few operations below:
+ * A word that two threads or processes share is a p3_a32 or p3_a64, and is reached by
+ * the operations below only.  Any thread may call them; the file has no state.
  *
- *	p3_release(p, v)	store; all that the thread did before is visible to
- *				whoever acquires this value
- *	p3_acquire(p)		load; sees all that was done before the release
- *	p3_relaxed_get/set	a value that carries no other data (counters, hints)
- *	p3_cas_acquire		take ownership (the lease)
- *	p3_cas_release		publish and order at once (the mailbox)
- *	p3_exchange		acquire and release (pop-all)
+ *	p3_release(p, v)	store; a thread that acquires this value sees all that the
+ *				storing thread did before
+ *	p3_acquire(p)		load; the other half of p3_release
+ *	p3_get, p3_set		load and store of a value that carries no other data
+ *				(counters, hints): relaxed
+ *	p3_count(p, n)		add to a counter that has one writer: relaxed
+ *	p3_cas_acquire32	take ownership (the lease)
+ *	p3_cas32, p3_cas64	compare and swap, acquire and release (the mailbox)
+ *	p3_exchange32, _64	acquire and release (take the whole list)
+ *	p3_add32, _64, p3_or64	read, change and write: acquire and release
  *	p3_fence()		the one stand-alone fence.  Orders an earlier store before
- *				a later load (Dekker).  Every use names the two, the edge,
- *				and what hangs without it.
+ *				a later load (Dekker).  Every use names both, the edge,
+ *				and the hang that it prevents.
  *
- * Each use of release and acquire cites the edge it belongs to; docs/ordering.md
- * lists the edges.  A store by one thread only, that the same thread may read
- * back plainly, is p3_own_get(): relaxed, because others load it.
+ * Each release and each acquire cites the edge that it belongs to; docs/ordering.md
+ * lists the edges.
  *
- * Checkers.  ThreadSanitizer does not understand stand-alone fences: there
- * p3_fence() is an exchange on a word of its own.  Helgrind does not understand
- * C11 atomics: with P3_VALGRIND the wrappers tell it the happens-before edge and
- * that the word itself is not a race.
+ * Checkers.  ThreadSanitizer does not understand stand-alone fences: under it
+ * p3_fence() is an exchange on a word of its own.  Helgrind does not understand C11
+ * atomics: with P3_VALGRIND the wrappers announce the happens-before edge to it, and
+ * declare that the word itself is not a race.
  */
 #ifndef P3_SHM_ATOMICS_H
 #define P3_SHM_ATOMICS_H
@@ -51,19 +54,21 @@
 #endif
 #endif
 
-/* Which way a message goes: that one lies straight ahead. */
+/* Tell the compiler which way messages usually take: it lays that code out straight. */
 #define p3_likely(x)   __builtin_expect(!!(x), 1)
 #define p3_unlikely(x) __builtin_expect(!!(x), 0)
-/* Off the common path: the callers keep their registers and cache lines. */
+/* A rarely called function, kept out of the hot code: its callers keep their
+ * registers. */
 #define P3_RARE __attribute__((cold, noinline))
-/* GCC stops inlining into functions that grew large (tests/style/inlined.sh). */
+/* Force inlining: GCC stops inlining into large functions (tests/style/inlined.sh). */
 #define P3_HOT inline __attribute__((always_inline))
-/* On the path of a message: these lie together.  A node that shares its CPU with many
- * begins each turn with an empty TLB, and waits for each page of code.  GCC splits off no
- * rare halves there: what is rare is a function of its own. */
+/* Put a function of the message path into a section with the others.  A node that
+ * shares its CPU with many others begins each turn with an empty TLB and waits for each
+ * page of code.  GCC does not split cold halves off functions in this section, so rare
+ * code is a function of its own. */
 #define P3_PATH __attribute__((section(".text.hot.p3")))
 
-/* Two x86 lines: the adjacent-line prefetcher pulls pairs. */
+/* Two x86 cache lines, because the adjacent-line prefetcher fetches pairs. */
 #define P3_LINE 128
 #define P3_CELL 64
 
@@ -73,7 +78,7 @@ typedef _Atomic(uint64_t) p3_a64;
 _Static_assert(sizeof(p3_a32) == 4 && sizeof(p3_a64) == 8, "atomics are plain words");
 _Static_assert(ATOMIC_LLONG_LOCK_FREE == 2, "no hidden locks in shared memory");
 
-/* The generic forms: p is a p3_a32 * or p3_a64 *. */
+/* The generic forms: p is a p3_a32 * or a p3_a64 *. */
 #define p3_release(p, v)                                                                 \
 	do {                                                                             \
 		P3_HB_WORD(p);                                                           \
@@ -102,7 +107,7 @@ _Static_assert(ATOMIC_LLONG_LOCK_FREE == 2, "no hidden locks in shared memory");
 		atomic_store_explicit((p), (v), memory_order_relaxed);                   \
 	} while (0)
 
-/* One writer: a counter that others only read. */
+/* Add to a counter that has one writer and any number of readers. */
 #define p3_count(p, n) p3_set((p), atomic_load_explicit((p), memory_order_relaxed) + (n))
 
 static inline bool p3_cas_acquire32(p3_a32 *p, uint32_t old, uint32_t val)
@@ -179,8 +184,8 @@ static inline uint64_t p3_exchange64(p3_a64 *p, uint64_t val)
 }
 
 /*
- * Full fence.  On x86 a locked or of the stack's top is cheaper than mfence and
- * orders the same for ordinary memory.
+ * Order all earlier stores before all later loads.  On x86 a locked "or" of the stack's
+ * top is cheaper than mfence, and orders ordinary memory just as well.
  */
 static inline void p3_fence(void)
 {
@@ -195,8 +200,9 @@ static inline void p3_fence(void)
 }
 
 /*
- * The reader's side of a copy that is only good if a word did not change
- * meanwhile: every load before stays before the loads after (SEQ edges).
+ * Order all earlier loads before all later ones.  A reader calls it between copying
+ * data and looking again at the word that tells whether the data changed meanwhile
+ * (seqlock edges).
  */
 static inline void p3_load_fence(void)
 {
@@ -207,7 +213,8 @@ static inline void p3_load_fence(void)
 #endif
 }
 
-/* Ask for the line at p, which will be written soon and which others have. */
+/* Prefetch the line at p for writing: this CPU will write it soon, and another one has
+ * it. */
 static inline void p3_own_soon(const void *p)
 {
 #if defined(__x86_64__)
@@ -217,7 +224,7 @@ static inline void p3_own_soon(const void *p)
 #endif
 }
 
-/* One turn of a spin loop: lets the other hardware thread run. */
+/* Pause for one turn of a spin loop, so that the core's other hardware thread runs. */
 static inline void p3_relax(void)
 {
 #if defined(__x86_64__) || defined(__i386__)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The table of settings, and the parsers of their values. */
 #include "shm/conf.h"
 #include "shm/cpulist.h"
 #include "shm/domain.h"
@@ -13,8 +14,8 @@
 #include <string.h>
 
 #define LINE_MAX_LEN     480
-#define P3_NID_BASE_MOST 4000000000u /* the last rank's id is below PTL_NID_ANY */
-#define NEAR             3 /* edits between names that may be meant to be the same */
+#define P3_NID_BASE_MOST 4000000000u /* so that the last rank's id is below PTL_NID_ANY */
+#define NEAR             3           /* edits between names that may be confused */
 
 static bool is_wire(const char *text)
 {
@@ -201,7 +202,7 @@ static const struct p3_conf_row rows[P3_CONF_ROWS] = {
 		.is_form = is_nic_cpus},
 };
 
-/* Names that are ours and no settings. */
+/* Names with our prefix that are no settings. */
 static const char *const reserved[] = {P3_JOB_ENV, "PTL3_FAULT"};
 
 const struct p3_conf_row *p3_conf_row(enum p3_conf_id id)
@@ -315,9 +316,9 @@ bool p3_conf_absent(const char *text, uint32_t *seconds_out)
 	return true;
 }
 
-/* ---- what is wrong ---- */
+/* ---- messages about wrong values ---- */
 
-/* "a, b, c" of "a|b|c". */
+/* Write "a|b|c" as "a, b, c". */
 static void spell_out(const char *words, const char *between, char *out, size_t size)
 {
 	size_t n = 0;
@@ -356,7 +357,7 @@ int p3_conf_check(p3_conf_say *say, void *arg)
 
 /* ---- names ---- */
 
-/* One row of the usual table. */
+/* Compute one row of the usual table. */
 unsigned p3_conf_edits(const char *a, const char *b)
 {
 	unsigned at[P3_CONF_NAME_LEN + 1], len = (unsigned)strlen(b);
@@ -456,7 +457,7 @@ void p3_conf_print(FILE *out, enum p3_conf_format format)
 
 /* ---- the trace ---- */
 
-/* As many as fit. */
+/* Return the records that fit into this memory. */
 static uint64_t records_in(uint64_t bytes)
 {
 	uint32_t n = P3_TRACE_MOST;
@@ -498,7 +499,8 @@ bool p3_conf_nic_cpus(const char *text, cpu_set_t *set_out)
 
 /* ---- the wire ---- */
 
-/* A number and what stands behind it; NULL: none, or too great. */
+/* Parse a number.  Return the text behind it, or NULL if there is none or it is too
+ * large. */
 static const char *number(const char *text, uint64_t *out)
 {
 	char *end;
@@ -511,7 +513,7 @@ static const char *number(const char *text, uint64_t *out)
 	return *text >= '0' && *text <= '9' && fits ? end : NULL;
 }
 
-/* As in 1% or 0.25%, in millionths; half of all at most. */
+/* Parse a share such as 1% or 0.25% to millionths; at most a half. */
 static const char *share(const char *text, uint32_t *ppm_out)
 {
 	uint64_t ppm, digit = 1000;
@@ -526,7 +528,7 @@ static const char *share(const char *text, uint32_t *ppm_out)
 	return *text == '%' && ppm <= 500000 ? text + 1 : NULL;
 }
 
-/* One word of the list, as in drop=1%; what stands behind it, or NULL. */
+/* Parse one fault of the list, such as drop=1%.  Return the text behind it, or NULL. */
 static const char *one_fault(const char *text, struct p3_faults *f)
 {
 	static const char *const names[P3_FAULT_KINDS] = {

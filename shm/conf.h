@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * conf - the settings: one table of names, values, defaults and words about them
+ * conf - the settings: one table of names, values, defaults and descriptions
  *
  *	environment --p3_conf_value--> numbers		the library, at PtlNIInit
  *	environment --p3_conf_check--> lines for people	yod, before it starts a job
  *	table --p3_conf_print--> yod --help-env, docs/settings.md
  *
- * A new setting is a row in conf.c and a name here; what it does is its reader's.
+ * A new setting is a row in conf.c and a name here; the code that reads the setting
+ * gives it its effect.  Any thread may call these functions: the table is constant, and
+ * there is no other state.
  */
 #ifndef P3_SHM_CONF_H
 #define P3_SHM_CONF_H
@@ -43,66 +45,74 @@ enum p3_conf_id {
 };
 
 enum p3_conf_kind {
-	P3_CONF_WORDS, /* one of those, the value is which: 0, 1, ... */
+	P3_CONF_WORDS, /* one of the words in range; the value is the word's index */
 	P3_CONF_BYTES, /* a number, or one with K, M or G */
 	P3_CONF_NUMBER,
-	P3_CONF_FORM /* has a grammar of its own */
+	P3_CONF_FORM /* text with a grammar of its own, which is_form checks */
 };
 
 struct p3_conf_row {
 	const char *name;
 	enum p3_conf_kind kind;
-	const char *range;    /* words: with '|' between them; else how values look */
-	const char *usual;    /* the default, as one would set it */
-	const char *expected; /* for messages; words: NULL, as range says it */
+	const char *range;    /* words: separated by '|'; other kinds: the form of a
+			       * value */
+	const char *usual;    /* the default, as a user would write it */
+	const char *expected; /* for error messages; NULL for words: range says it */
 	const char *help;
-	uint64_t least, most;              /* bytes, numbers */
-	bool (*is_form)(const char *text); /* form */
+	uint64_t least, most;              /* bounds of bytes and numbers */
+	bool (*is_form)(const char *text); /* form: checks the text */
 };
 
 const struct p3_conf_row *p3_conf_row(enum p3_conf_id id);
 
-/* What the environment has for it; NULL: nothing, or an empty text. */
+/* Return the setting's text in the environment, or NULL if it is unset or empty. */
 const char *p3_conf_text(enum p3_conf_id id);
 
-/* The value of a text (NULL, empty: the default; form: always 0); false: it has none. */
+/* Convert a text to the setting's value; NULL and the empty text give the default, a
+ * form always 0.  Return false if the text is not a valid value. */
 bool p3_conf_value(const struct p3_conf_row *row, const char *text, uint64_t *value_out);
 
-/* "PTL3_X is 'y'; expected ..." into line. */
+/* Write "PTL3_X is 'y'; expected ..." into line. */
 void p3_conf_complain(
 	const struct p3_conf_row *row, const char *text, char *line, size_t size);
 
-/* A line for people about one name of the environment. */
+/* Receives a line for people about one name of the environment. */
 typedef void p3_conf_say(void *arg, const char *line);
 
-/* Says which values are wrong, and -EINVAL if any are. */
+/* Report each setting with an invalid value.  Return -EINVAL if there is one, else 0. */
 int p3_conf_check(p3_conf_say *say, void *arg);
 
-/* Says which names with our prefix are none of ours, and what was perhaps meant. */
+/* Report each name that has our prefix and is no setting, with the setting that its
+ * author perhaps meant. */
 void p3_conf_unknown(char *const *env, p3_conf_say *say, void *arg);
 
-/* The setting whose name is nearly this one (which has our prefix), or NULL. */
+/* Return the setting whose name is closest to a name with our prefix, or NULL. */
 const char *p3_conf_nearest(const char *name);
 
-#define P3_CONF_NAME_LEN 40 /* of the longest name worth comparing */
+#define P3_CONF_NAME_LEN 40 /* longest name that p3_conf_nearest compares */
 
-/* How many letters to insert, to remove or to change to make b of a; b is that long. */
+/* Return the edit distance of two names: the letters to insert, remove or change to
+ * make b of a.  b has at most P3_CONF_NAME_LEN letters. */
 unsigned p3_conf_edits(const char *a, const char *b);
 
 enum p3_conf_format { P3_CONF_TEXT, P3_CONF_MARKDOWN };
 void p3_conf_print(FILE *out, enum p3_conf_format format);
 
-/* Bytes of "64M"; usual for NULL and the empty text; false: it is no size. */
+/* Convert a size such as "64M" to bytes; NULL and the empty text give the usual value.
+ * Return false if the text is not a size or is above most. */
 bool p3_conf_size(const char *text, uint64_t usual, uint64_t most, uint64_t *len_out);
 
-/* Records of P3_CONF_TRACE's text (NULL, empty: 0), a power of two; false: no number, or
- * not between P3_TRACE_LEAST and P3_TRACE_MOST. */
+/* Convert the text of P3_CONF_TRACE to a number of records, a power of two; NULL and
+ * the empty text give 0.  Return false if it is no number or not between P3_TRACE_LEAST
+ * and P3_TRACE_MOST. */
 bool p3_conf_trace(const char *text, uint32_t *records_out);
 
-/* A node id of P3_CONF_NID's text (NULL, empty: 127.0.0.1): 0x7f000001 or 127.0.0.1. */
+/* Convert the text of P3_CONF_NID, such as 0x7f000001 or 127.0.0.1, to a node id; NULL
+ * and the empty text give 127.0.0.1.  Return false if it is none. */
 bool p3_conf_nid(const char *text, uint32_t *nid_out);
 
-/* Seconds of P3_CONF_ABSENT's text (NULL, empty, hold: P3_CONF_HOLD_S; drop: 0). */
+/* Convert the text of P3_CONF_ABSENT to seconds; NULL, the empty text and "hold" give
+ * P3_CONF_HOLD_S, "drop" gives 0.  Return false if it is none of these. */
 #define P3_CONF_HOLD_S 300u
 bool p3_conf_absent(const char *text, uint32_t *seconds_out);
 
@@ -110,12 +120,13 @@ bool p3_conf_absent(const char *text, uint32_t *seconds_out);
 
 #define P3_CONF_NIC_CPUS_ENV "PTL3_NIC_CPUS"
 
-/* Of its text; false: no list is said (NULL, empty, auto). */
+/* Convert the text of P3_CONF_NIC_CPUS to a set of CPUs.  Return false if it lists none
+ * (NULL, empty, or auto). */
 bool p3_conf_nic_cpus(const char *text, cpu_set_t *set_out);
 
-/* ---- the wire for tests ---- */
+/* ---- the wire with faults, for tests ---- */
 
-/* What it does to frames (nic/faults.h). */
+/* The faults that it inflicts on frames (nic/faults.h). */
 enum p3_wire_fault {
 	P3_FAULT_DROP,
 	P3_FAULT_CORRUPT,
@@ -126,12 +137,13 @@ enum p3_wire_fault {
 };
 
 struct p3_faults {
-	bool on;                      /* or there is no such wire */
-	uint32_t ppm[P3_FAULT_KINDS]; /* frames of a million that meet it */
+	bool on;                      /* false: the process does not use this wire */
+	uint32_t ppm[P3_FAULT_KINDS]; /* frames in a million that suffer each fault */
 	uint64_t seed;
 };
 
-/* Of P3_CONF_WIRE's text (NULL, empty: none); false: it makes no sense. */
+/* Parse the text of P3_CONF_WIRE; NULL and the empty text mean no faults.  Return false
+ * if it is malformed. */
 bool p3_conf_wire(const char *text, struct p3_faults *faults_out);
 
 #endif

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Parser and printer of CPU lists. */
 #include "shm/cpulist.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Behind the number, or NULL. */
+/* Parse a number.  Return the text behind it, or NULL. */
 static const char *number(const char *text, int *out)
 {
 	char *end;
@@ -16,7 +17,7 @@ static const char *number(const char *text, int *out)
 	return n < CPU_SETSIZE ? end : NULL;
 }
 
-/* "2" or "2-5"; behind it, or NULL. */
+/* Add "2" or "2-5" to the set.  Return the text behind it, or NULL. */
 static const char *range(const char *text, cpu_set_t *set)
 {
 	int from = 0, to;

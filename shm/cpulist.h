@@ -2,7 +2,8 @@
 /*
  * cpulist - sets of CPUs as text, in the kernel's form: "0,2-3"
  *
- * Numbers and ranges with commas, in any order; no blanks.  CPUs up to CPU_SETSIZE - 1.
+ * A list has numbers and ranges with commas, in any order, without blanks; CPUs go up
+ * to CPU_SETSIZE - 1.  Any thread may call these functions; there is no state.
  */
 #ifndef P3_SHM_CPULIST_H
 #define P3_SHM_CPULIST_H
@@ -11,12 +12,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define P3_CPULIST_LEN 5120 /* of any set's text; one that is full of holes is longest */
+/* bytes that the text of any set fits in; a set full of holes has the longest */
+#define P3_CPULIST_LEN 5120
 
-/* False: that is no list, or an empty one.  A newline at the end is no matter. */
+/* Parse a list, with or without a newline at its end.  Return false if the text is not
+ * a list or the list is empty. */
 bool p3_cpulist_parse(const char *text, cpu_set_t *set_out);
 
-/* The shortest text of a set; cut off if len is less than P3_CPULIST_LEN. */
+/* Print the shortest text of a set, cut off if len is less than P3_CPULIST_LEN. */
 void p3_cpulist_print(const cpu_set_t *set, char *text_out, size_t len);
 
 #endif

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Domains: record locks, the directory, sockets, slots and ids. */
 #include "shm/domain.h"
 #include "shm/fault.h"
 #include "shm/fd.h"
@@ -19,10 +20,11 @@
 #define PRESENT ((off_t)1 << 20)
 #define NIDS    ((off_t)1 << 32)
 #define IDS     ((off_t)1 << 50)
-#define ALL     ((off_t)0) /* bytes from an offset on */
-#define PATIENT 1000       /* tries, a millisecond apart */
+#define ALL     ((off_t)0) /* length of a lock: all bytes from its offset on */
+/* tries, a millisecond apart, while the directory is being removed */
+#define PATIENT 1000
 #define BACKLOG 1024
-#define BRIEFLY 50 /* the same, for who is just reaping */
+#define BRIEFLY 50 /* tries, a millisecond apart, while another process is reaping */
 
 /* ---- locks ---- */
 
@@ -37,7 +39,8 @@ static int lock(const struct p3_domain *d, short type, off_t at, off_t n)
 	return rc == 0 ? 0 : errno == EACCES ? -EAGAIN : -errno;
 }
 
-/* Of whose lock such a lock would be refused; false: of nobody's, or not known. */
+/* Find the lock that conflicts with such a lock.  Return false if none does, or it is
+ * unknown. */
 static bool in_the_way(
 	const struct p3_domain *d, short type, off_t at, off_t n, struct flock *l_out)
 {
@@ -53,7 +56,7 @@ static uint32_t owner_of(const struct p3_domain *d, short type, off_t at)
 	return in_the_way(d, type, at, 1, &l) && l.l_pid > 0 ? (uint32_t)l.l_pid : 0;
 }
 
-/* -EADDRINUSE and who has it. */
+/* Take a lock, or return -EADDRINUSE and the process that has it. */
 static int take(struct p3_domain *d, short type, off_t at, uint32_t *os_pid_out)
 {
 	int rc = lock(d, type, at, 1);
@@ -74,7 +77,8 @@ bool p3_domain_is_name(const char *name)
 static void close_fd(p3_a32 *fd)
 {
 	int was = (int)p3_get(fd);
-	p3_set(fd, (uint32_t)-1); /* a child that is forked now loses it, at worst */
+	/* a child that is forked now loses the descriptor, at worst */
+	p3_set(fd, (uint32_t)-1);
 	if (was >= 0)
 		close(was);
 }
@@ -114,7 +118,7 @@ static int check(const struct stat *st, const char *path, struct p3_domain_why *
 	return 0;
 }
 
-/* It could not be opened: for what it is, if anybody knows. */
+/* Explain why the path could not be opened, as far as that is known. */
 static int say_closed(const char *path, struct p3_domain_why *why)
 {
 	struct stat st;
@@ -123,7 +127,7 @@ static int say_closed(const char *path, struct p3_domain_why *why)
 	return known ? -EPERM : cannot(path, err, why);
 }
 
-/* Its descriptor; -ENOENT: somebody is removing it. */
+/* Return the directory's descriptor, or -ENOENT while another process removes it. */
 static int open_dir(const char *path, struct p3_domain_why *why)
 {
 	struct stat st;
@@ -177,7 +181,7 @@ void p3_domain_none(struct p3_domain *d)
 	d->slot = P3_DOMAIN_NO_SLOT;
 }
 
-/* -ENOENT, -EAGAIN: somebody is removing the directory. */
+/* Return -ENOENT or -EAGAIN while another process removes the directory. */
 static int open_once(struct p3_domain *d, const char *base, const char *name,
 	struct p3_domain_why *why)
 {
@@ -233,12 +237,14 @@ int p3_domain_list(const struct p3_domain *d, uint64_t slots_out[P3_MAX_NODES / 
 	return rc;
 }
 
-/* With PRESENT alone: nobody is in it, and nobody comes in. */
+/* Remove the files.  The caller has PRESENT alone: no process is in the domain or
+ * enters it. */
 static void remove_all(const struct p3_domain *d)
 {
 	uint64_t slots[P3_MAX_NODES / 64];
 	if (p3_domain_list(d, slots) != 0)
-		return; /* while locks is there, the next comer removes it */
+		/* the next process that enters removes the directory with "locks" */
+		return;
 	for (uint32_t i = 0; i < P3_MAX_NODES; i++)
 		if (slots[i / 64] >> i % 64 & 1)
 			unlink_socket(d, i);
@@ -247,7 +253,7 @@ static void remove_all(const struct p3_domain *d)
 	FAULT_POINT("domain.locks_gone");
 }
 
-/* Of domains beside this one in which nobody is any more. */
+/* Remove another domain if none of its members is alive. */
 static void sweep_one(int user, const char *path, const char *name)
 {
 	struct p3_domain d;
@@ -257,14 +263,15 @@ static void sweep_one(int user, const char *path, const char *name)
 			       O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
 	p3_set(&d.locks, (uint32_t)openat((int)p3_get(&d.dir), LOCKS,
 				 O_RDWR | O_NOFOLLOW | O_CLOEXEC));
-	bool bare = (int)p3_get(&d.locks) < 0; /* who made it, or removed it, died */
+	/* the process that made or removed it died halfway */
+	bool bare = (int)p3_get(&d.locks) < 0;
 	bool over = !bare && lock(&d, F_WRLCK, PRESENT, 1) == 0 && is_named(&d);
 	FAULT_POINT("domain.sweeping");
 	if (over)
 		remove_all(&d);
 	p3_domain_forget(&d);
 	if (over || bare)
-		(void)rmdir(d.path); /* if it is empty */
+		(void)rmdir(d.path); /* succeeds if it is empty */
 }
 
 static void sweep_others(const char *base, const char *own)
@@ -347,7 +354,7 @@ static int open_socket(const struct p3_domain *d, uint32_t slot)
 	int fd = make_socket();
 	if (fd < 0)
 		return fd;
-	unlink_socket(d, slot); /* of a dead owner */
+	unlink_socket(d, slot); /* a dead owner's */
 	FAULT_POINT("domain.unbound");
 	int rc = bind(fd, (struct sockaddr *)&at, sizeof at) ? -errno : 0;
 	FAULT_POINT("domain.bound");
@@ -408,7 +415,8 @@ static off_t id_at(uint32_t nid, uint32_t pid)
 	return IDS + ((off_t)nid << 16) + (off_t)pid;
 }
 
-/* A reaper may have had the only free one, for as long as it takes to unlink. */
+/* Take a slot, and try again for a while: another process may hold the only free slot
+ * while it unlinks a dead owner's socket. */
 int p3_domain_take_slot(struct p3_domain *d, uint32_t n, int *listen_out)
 {
 	static const struct timespec pause = {.tv_nsec = 1000000};
@@ -442,7 +450,7 @@ int p3_domain_take_nids(
 			return rc;
 		if (!in_the_way(d, F_WRLCK, NIDS + at, n, &l))
 			continue;
-		if (!l.l_len) /* no member's: all that follows */
+		if (!l.l_len) /* no member's lock: one on all bytes that follow */
 			break;
 		at = l.l_start + l.l_len - NIDS;
 	}

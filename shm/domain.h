@@ -1,37 +1,39 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * domain - where processes of one user meet that nobody introduces to each other
+ * domain - the meeting place of one user's processes that no launcher introduces
  *
- *	/dev/shm/ptl3-UID/		mode 0700, of the user
- *	/dev/shm/ptl3-UID/NAME/		the same: one domain
+ *	/dev/shm/ptl3-UID/		mode 0700, owned by the user
+ *	/dev/shm/ptl3-UID/NAME/		one domain, likewise
  *		locks			empty; its bytes are locked, never written
  *		SLOT.sock		where the member of that slot listens
  *
- * No daemon, no writer, no file to repair: all there is to agree on are POSIX record
- * locks, which the kernel takes back when a process ends or becomes another program.
- * Which byte of locks means what:
+ * There is no daemon, no shared data and no file to repair: members agree by POSIX
+ * record locks only, which the kernel takes back when a process ends or becomes another
+ * program.  The bytes of the file "locks" mean:
  *
- *	0 .. P3_MAX_NODES - 1	slot: this node index is its holder's, who lives
- *	PRESENT			shared by all that are in the domain
+ *	0 .. P3_MAX_NODES - 1	slot: the lock holder is alive and has this node index
+ *	PRESENT			shared by all processes in the domain
  *	NIDS + nid		a launcher's alone, or shared by processes started by hand
- *	IDS + nid, pid		that process id is its holder's
+ *	IDS + nid, pid		the lock holder has that process id
  *
  * Rules:
- *  - locks is opened once by a process, and closed when it leaves: closing it anywhere
- *    else would give all its locks back.  A forked child has none of its parent's locks,
- *    and its closing takes none away.
- *  - Who has opened it takes PRESENT, then looks whether the path still names that
- *    file; if not, or if the lock is another's (who is removing the file), begins anew.
- *  - Who leaves gives all back; who then gets PRESENT alone was the last, and removes the
- *    files and the directory.
- *  - A SLOT.sock is unlinked by who holds the slot: its owner, or a reaper, who could
- *    take the lock only because its owner is dead.
- *  - Who takes a slot listens before it looks for others.  So of any two the later one
- *    finds the earlier one.
+ *  - A process opens "locks" once and closes it when it leaves: closing any other
+ *    descriptor of the file would release all its locks.  A forked child has none of
+ *    its parent's locks, and the child's closing releases none.
+ *  - A process that has opened the file takes PRESENT, then checks whether the path
+ *    still names that file.  If it does not, or if another process has the lock (to
+ *    remove the file), it begins anew.
+ *  - A process that leaves releases all its locks.  If it can then lock PRESENT
+ *    exclusively, it was the last member, and it removes the files and the directory.
+ *  - Only the holder of a slot unlinks its SLOT.sock: the owner, or a reaper, which can
+ *    take the lock only because the owner is dead.
+ *  - A process that takes a slot listens before it looks for others.  So of any two
+ *    members the later one finds the earlier one.
  *
- * One thread of a process at a time; nothing here waits, but p3_domain_open for somebody
- * who is just removing the directory (a second at most), and p3_domain_take_slot for who
- * is reaping the only free slot (50 ms at most).
+ * One thread of a process may call these functions at a time.  Two of them wait:
+ * p3_domain_open for a process that is just removing the directory (a second at most),
+ * and p3_domain_take_slot for a process that is reaping the only free slot (50 ms at
+ * most).
  */
 #ifndef P3_SHM_DOMAIN_H
 #define P3_SHM_DOMAIN_H
@@ -42,70 +44,77 @@
 #include <stdint.h>
 
 #define P3_DOMAIN_BASE  "/dev/shm"
-#define P3_DOMAIN_NONE  "none"      /* no name of a domain: reach nobody */
-#define P3_DOMAIN_NAMES 40          /* letters of a name */
-#define P3_DOMAIN_NID   0x7f000001u /* 127.0.0.1: of who is told nothing else */
-#define P3_DOMAIN_PIDS  65535u      /* process ids are below */
+#define P3_DOMAIN_NONE  "none" /* name for no domain: the process reaches no other */
+#define P3_DOMAIN_NAMES 40     /* letters of a name at most */
+/* 127.0.0.1: the node id of a process that is given none */
+#define P3_DOMAIN_NID  0x7f000001u
+#define P3_DOMAIN_PIDS 65535u /* process ids are below this */
 
 struct p3_domain {
-	p3_a32 dir, locks; /* descriptors, -1: none */
-	uint32_t slot;     /* P3_DOMAIN_NO_SLOT: none */
+	p3_a32 dir, locks; /* descriptors, or -1 */
+	uint32_t slot;     /* or P3_DOMAIN_NO_SLOT */
 	char path[108];
 };
 
 #define P3_DOMAIN_NO_SLOT 0xffffffffu
 
-/* What is wrong, for people: the thing, its value, what was expected, the remedy. */
+/* An error message for people: the thing, its value, the expectation, the remedy. */
 struct p3_domain_why {
 	char text[320];
 };
 
-/* Letters, digits, '-', '_' and '.', not first; P3_DOMAIN_NAMES at most. */
+/* Return true if the name has 1 to P3_DOMAIN_NAMES letters, digits, '-', '_' and '.',
+ * and does not begin with a dot. */
 bool p3_domain_is_name(const char *name);
 
 /*
- * Go in, making what is not there, and removing other domains in which all are dead; base
- * is P3_DOMAIN_BASE but in tests.  0, or -errno and why: -EPERM: a directory is not ours
- * alone, or no directory; -EBUSY; -EINVAL.
+ * Enter a domain: create the directories and files that are missing, and remove other
+ * domains whose members are all dead.  base is P3_DOMAIN_BASE except in tests.  Return
+ * 0, or -errno and a message in why: -EPERM if a directory is not a directory or not
+ * the user's alone, -EBUSY, -EINVAL.
  */
 int p3_domain_open(struct p3_domain *d, const char *base, const char *name,
 	struct p3_domain_why *why);
 
-/* In none: leaving is nothing then. */
+/* Set up d as a member of no domain; leaving that does nothing. */
 void p3_domain_none(struct p3_domain *d);
 
-/* Give all back; who is the last removes the directory. */
+/* Release all locks; the last member removes the directory. */
 void p3_domain_leave(struct p3_domain *d);
 
-/* A forked child: the descriptors are its own, all else is its parent's. */
+/* Close the descriptors in a forked child and leave its parent's membership as it is. */
 void p3_domain_forget(struct p3_domain *d);
 
-/* The first free slot below n; -EUSERS: there is none.  Its socket listens. */
+/* Take the first free slot below n, as d->slot, and listen on its socket.  Return 0, or
+ * -EUSERS if no slot is free. */
 int p3_domain_take_slot(struct p3_domain *d, uint32_t n, int *listen_out);
 
-/* -EADDRINUSE: it is another process's, whose number is in *os_pid_out. */
+/* Take one slot, process id or node id.  Return -EADDRINUSE if another process has it;
+ * its process number is in *os_pid_out. */
 int p3_domain_take_this_slot(
 	struct p3_domain *d, uint32_t slot, int *listen_out, uint32_t *os_pid_out);
 int p3_domain_take_id(
 	struct p3_domain *d, uint32_t nid, uint32_t pid, uint32_t *os_pid_out);
 int p3_domain_take_nid(struct p3_domain *d, uint32_t nid, uint32_t *os_pid_out);
-/* For a launcher: n node ids in a row, from least on, that nobody uses. */
+/* Take n consecutive node ids from least on that no process uses, for a launcher. */
 int p3_domain_take_nids(
 	struct p3_domain *d, uint32_t least, uint32_t n, uint32_t *first_out);
 
-/* Bits of slots where a socket lies.  -errno: the directory cannot be read now. */
+/* Set the bit of each slot that has a socket.  Return -errno if the directory cannot be
+ * read now. */
 int p3_domain_list(const struct p3_domain *d, uint64_t slots_out[P3_MAX_NODES / 64]);
-/* True: the owner was dead, and its socket is unlinked. */
+/* Unlink the socket of a dead owner.  Return false if the owner was not dead. */
 bool p3_domain_reap(struct p3_domain *d, uint32_t slot);
-/* A connected socket, which does not block; or -errno. */
+/* Connect to the member of a slot.  Return a non-blocking socket, or -errno. */
 int p3_domain_call(const struct p3_domain *d, uint32_t slot);
-/* True only if it is certain that this process does not hold the slot any more. */
+/* Return true only if it is certain that this process no longer holds the slot. */
 bool p3_domain_is_over(const struct p3_domain *d, uint32_t slot, uint32_t os_pid);
-/* True only if another process than os_pid holds the slot, or the id, now. */
+/* Return true only if a process other than os_pid holds the slot, or the id, now. */
 bool p3_domain_is_anothers(const struct p3_domain *d, uint32_t slot, uint32_t os_pid);
 bool p3_domain_is_anothers_id(
 	const struct p3_domain *d, uint32_t nid, uint32_t pid, uint32_t os_pid);
-/* False only if it is certain that these ids are not that process's, which is another. */
+/* Return false only if it is certain that these ids belong to a process other than
+ * os_pid. */
 bool p3_domain_has_id(
 	const struct p3_domain *d, uint32_t nid, uint32_t pid, uint32_t os_pid);
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Rare half of the event ring: setup, end, overflow, revocation, shared readers. */
 #include "shm/evq.h"
 #include "shm/fence.h"
 
@@ -52,7 +53,7 @@ void p3_evq_make_room(struct p3_evq_tx *q, struct p3_event_record *rec)
 	q->head_seen = p3_acquire(&q->ring->head); /* EVQ.3 */
 	if (q->tail - q->head_seen < q->n)
 		return;
-	/* EVQ.2: an old event is torn from here on; who reads it must see that. */
+	/* EVQ.2: the old event is torn from here on, and its readers must see that. */
 	p3_release(&rec->sequence, P3_EVQ_BUSY);
 	p3_count(&q->ring->lost, 1);
 	FAULT_POINT("event.overwriting");
@@ -61,9 +62,10 @@ void p3_evq_make_room(struct p3_evq_tx *q, struct p3_event_record *rec)
 }
 
 /*
- * Where to look next when the record of head was not intact, having had *sequence.  With
- * n events unread, either it is being overwritten, and is marked; or it was written
- * between that look and the look at the tail, and nothing is lost.
+ * Find the next place to look when the record of head was not intact, having had
+ * *sequence.  With n events unread, either the record is being overwritten, and is
+ * marked; or it was written between that look and the look at the tail, and nothing is
+ * lost.
  */
 static uint64_t step(struct p3_evq_place at, uint64_t head, uint64_t *sequence)
 {
@@ -77,9 +79,9 @@ static uint64_t step(struct p3_evq_place at, uint64_t head, uint64_t *sequence)
 }
 
 /*
- * One look at the queue from head; *head_out is the event found.  Once the head in the
- * ring is another one, what is found is not the caller's to take, and no look goes on:
- * the records may hold anything for as long as they like.
+ * Look at the queue once, from head on; *head_out is the event found.  Once the ring's
+ * head is another one, the event found is not the caller's to take, and the search
+ * ends: the records may hold anything for any time.
  */
 static enum p3_evq_got look(struct p3_evq_place at, uint64_t head,
 	uint64_t w[P3_EVQ_WORDS], uint64_t *head_out)
@@ -155,7 +157,7 @@ static enum p3_evq_got get_owned(
 	return got;
 }
 
-/* Once asked for; true if the owner is not inside, or knows. */
+/* After ask_to_share: return true if the owner is not inside, or knows. */
 static bool try_to_share(struct p3_evq_rx *q)
 {
 	if (p3_acquire(&q->inside))
@@ -179,7 +181,8 @@ static void revoke_bias(struct p3_evq_rx *q)
 		sched_yield();
 }
 
-/* Of a reader, who may sleep in there until the next queue is here. */
+/* Revoke the ownership for a reader, which may sleep in there until the next queue is
+ * here. */
 static void revoke_for_ever(struct p3_evq_rx *q)
 {
 	if (p3_acquire(&q->shared) != 2)
@@ -198,8 +201,9 @@ bool p3_evq_may_get(struct p3_evq_rx *q, uint32_t thread)
 }
 
 /*
- * Nobody moves the head by a plain store any more, and no number up to the tail was ever
- * beyond it: a late reader's compare-and-swap fails from here on.
+ * Move the head beyond all numbers.  No thread moves it by a plain store any more, and
+ * no reader has seen a head beyond the tail: a late reader's compare-and-swap fails
+ * from here on.
  */
 static void end_numbers(struct p3_evq_rx *q)
 {

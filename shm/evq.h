@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * evq - event ring: firmware writes, any host thread reads
+ * evq - event ring: the firmware writes, any host thread reads
  *
  *	firmware  --post-->  [ record 0 .. record n-1 ]  --get-->  host threads
  *
- * The head of a ring (tail, head, where its records lie) and its records are separate.
- * A head serves rings of one size as long as the memory lives, and its numbers only grow,
- * so that a reader that was stopped in the middle of a get can spoil nothing.  The memory
- * of the records may become anything once the queue has ended.
+ * The head of a ring (tail, head, the place of its records) and its records are
+ * separate.  A head serves rings of one size while the memory lives, and its numbers
+ * only grow, so a reader that was stopped in the middle of a get can spoil nothing.
+ * The memory of the records may be put to any other use once the queue has ended.
  *
  * A record is 15 words and a sequence word, moved word by word with atomics.  Event
- * number i (free-running) lies in record i mod n and has sequence i + 1.  A full
- * queue overwrites the oldest unread event and holds nothing up; a reader that was
- * overtaken never returns a torn event: it goes on with the oldest intact one and
- * says that some were lost.
+ * number i (free-running) lies in record i mod n and has sequence i + 1.  A full queue
+ * overwrites the oldest unread event and holds nothing up.  A reader that was overtaken
+ * never returns a torn event: it goes on with the oldest intact one and reports that
+ * some were lost.
  *
- * Who may call what at the same time:
+ * The lease holder posts.  Calls at the same time (X: excluded, -: allowed):
  *			post	get
  *	post		 X	 -
  *	get		 -	 -
  *
- * Progress: post is wait-free, get lock-free (it repeats only if the writer
- * overtook it, or another reader took the event).
+ * Progress: post is wait-free, get lock-free (it repeats only if the writer overtook
+ * it, or another reader took the event).
  *
  * Memory ordering:
  *	EVQ.1	sequence: post releases -> get acquires (the words are there); tail: the
@@ -31,10 +31,10 @@
  *	EVQ.3	head: get's compare-and-swap releases -> post acquires (the words were
  *		read)
  *
- * Readers.  The first thread that reads owns the queue: it moves the head by a
- * plain store.  A second thread revokes that once: it sets shared, fences heavily
- * (fence.h), waits until the owner is not between enter and leave, and from then on
- * all move the head by compare-and-swap.
+ * Readers.  The first thread that reads owns the queue: it moves the head by a plain
+ * store.  A second thread revokes the ownership once: it sets shared, fences heavily
+ * (fence.h), waits until the owner is not between enter and leave, and from then on all
+ * readers move the head by compare-and-swap.
  *	EVQ.4	shared: revoker stores, fences heavily, loads inside;
  *		owner: stores inside, fences lightly, loads shared
  *	EVQ.5	name: retire releases 0, then a head that no reader has seen, both before
@@ -42,16 +42,18 @@
  *		(head is released again then), and before the queue's place gets another
  *		ring (where is released then) and name -> a reader that saw the new head,
  *		or the new ring, acquires another name than its own; and a reader that
- *		copied something else from that memory finds that the head has changed.
- *		An owner that was told to share is not waited for; so it looks at shared
- *		first: 0 of the next queue (released then, too) means another name
- *	EVQ.6	late: a reader that revokes stores it, then shared; who formats the place
- *		for the next queue stores shared, fences, loads late.  So what a reader
- *		that slept stores in shared is about that queue's owner, or it has none
+ *		copied other data from that memory finds that the head has changed.
+ *		Retire does not wait for an owner that was told to share; so that owner
+ *		looks at shared first: if it loads 0, which the next queue released, it
+ *		acquires another name
+ *	EVQ.6	late: a reader that revokes stores it, then shared; the thread that
+ *		formats the place for the next queue stores shared, fences, loads late.
+ *		So a value that a delayed reader stores in shared is about that queue's
+ *		owner, or the queue has no owner
  *
- * A place that two threads have read, or where another thread than the owner ended a
- * queue, has no owner any more: somebody may come late, and clear the next owner's
- * inside, or say without having waited for that one that all share.
+ * A place that two threads have read, or whose queue was ended by a thread other than
+ * its owner, gets no owner any more: a delayed reader of the old queue could clear the
+ * next owner's inside, or set shared without having waited for that owner.
  *
  * Numbers start so that the low 32 bits wrap after a few events.
  */
@@ -64,11 +66,11 @@
 
 #define P3_EVQ_WORDS  15
 #define P3_EVQ_START  (((uint64_t)1 << 32) - 5)
-#define P3_EVQ_LIVES  40 /* bits of a number below its life's */
+#define P3_EVQ_LIVES  40 /* bits of an event number below the number of its life */
 #define P3_EVQ_NOBODY 0xffffffffu
-#define P3_EVQ_BUSY   0 /* sequence of a record being rewritten */
+#define P3_EVQ_BUSY   0 /* sequence of a record that is being rewritten */
 
-/* What an event says. */
+/* The content of an event. */
 struct p3_event_words {
 	p3_a64 w[P3_EVQ_WORDS];
 };
@@ -83,42 +85,42 @@ struct p3_event_record {
 
 typedef _Atomic(struct p3_event_record *) p3_evq_records;
 
-/* The head of a ring: one line for each writer. */
+/* The head of a ring, with one line for each writer. */
 struct p3_evq_ring {
 	p3_a64 tail;      /* (firmware) events posted */
-	p3_a64 next_free; /* for whoever keeps heads without a ring */
+	p3_a64 next_free; /* for the code that keeps a list of heads without a ring */
 	p3_a64 lost;      /* (firmware) unread events overwritten, for tools */
 	uint64_t pad0[13];
 	p3_a64 head;        /* (hosts) events read */
-	p3_evq_records rec; /* set before the ring is formatted */
+	p3_evq_records rec; /* set before p3_evq_format */
 	uint64_t pad1[14];
 };
 
 _Static_assert(sizeof(struct p3_event_record) == P3_LINE, "one event, one line pair");
 _Static_assert(sizeof(struct p3_evq_ring) == 2 * P3_LINE, "one line for each writer");
 
-/* Firmware's side. */
+/* The firmware's side. */
 struct p3_evq_tx {
 	struct p3_evq_ring *ring;
 	struct p3_event_record *rec;
 	uint64_t tail;
 	uint64_t head_seen;
-	uint32_t n; /* records, a power of two */
-	/* Called when the first unread event is overwritten; NULL: nothing is. */
+	uint32_t n; /* number of records, a power of two */
+	/* Called when the first unread event is overwritten; may be NULL. */
 	void (*on_lost)(struct p3_evq_tx *q);
 };
 
-/* Hosts' side, in memory that all threads of the process share. */
+/* The hosts' side, in memory that all threads of the process share. */
 struct p3_evq_rx {
 	struct p3_evq_ring *ring;
 	struct p3_event_record *rec;
 	uint32_t n;
-	p3_a32 owner;  /* thread that moves head plainly, 0 none yet */
-	p3_a32 inside; /* the owner is in the middle of a get */
-	p3_a32 shared; /* the bias was revoked */
-	p3_a64 name;   /* which queue this is; 0: none, nothing may be taken */
-	p3_a64 where;  /* ring and n in one word, for who comes late: EVQ.5 */
-	p3_a32 late;   /* readers of a queue before may still come: no more owners */
+	p3_a32 owner;  /* thread that moves head by plain stores, 0: none yet */
+	p3_a32 inside; /* the owner is between enter and leave of a get */
+	p3_a32 shared; /* the ownership was revoked */
+	p3_a64 name;   /* names the queue in this place; 0: none, nothing may be taken */
+	p3_a64 where;  /* ring and n in one word, for delayed readers: EVQ.5 */
+	p3_a32 late;   /* readers of an earlier queue may still come: no more owners */
 };
 
 struct p3_evq_place {
@@ -128,8 +130,9 @@ struct p3_evq_place {
 };
 
 /*
- * A late reader finds the ring of the queue before, or of the next one, but whole: a head
- * serves rings of one size only, so n records are there wherever rec leads.
+ * Return the ring in this place.  A delayed reader finds the ring of the earlier queue
+ * or of the next one, but never a mixture: a head serves rings of one size only, so n
+ * records are there wherever rec leads.
  */
 static inline struct p3_evq_place p3_evq_place(const struct p3_evq_rx *q)
 {
@@ -140,42 +143,43 @@ static inline struct p3_evq_place p3_evq_place(const struct p3_evq_rx *q)
 
 enum p3_evq_got { P3_EVQ_EMPTY = 0, P3_EVQ_EVENT = 1, P3_EVQ_LOST = 2 };
 
-/* Of the records of a ring. */
+/* Return the size of a ring's records. */
 static inline uint64_t p3_evq_bytes(uint32_t n)
 {
 	return (uint64_t)n * sizeof(struct p3_event_record);
 }
 
-#define P3_EVQ_FIRST 1u /* name of a queue as formatted */
+#define P3_EVQ_FIRST 1u /* name of a queue after p3_evq_format */
 
 /*
- * ring: zeros, on a line, but for rec, which leads to p3_evq_bytes(n) of memory on a
- * line; n a power of two.  life: another one each time that heads are taken from new
- * memory; numbers of lives differ, so a reader that slept since takes nothing of this
- * one's.
+ * Set up a queue.  ring is zeros and line-aligned, except for rec, which leads to
+ * p3_evq_bytes(n) of line-aligned memory; n is a power of two.  life differs each time
+ * that heads are taken from new memory: event numbers of different lives differ, so a
+ * reader that has slept since takes no event of the new queue.
  */
 void p3_evq_format(struct p3_evq_ring *ring, uint32_t n, uint64_t life,
 	struct p3_evq_tx *tx, struct p3_evq_rx *rx);
 
 /*
- * The same for the ring of a retired queue of the same n, be its records elsewhere.
- * Numbers go on where that one stopped: a reader that slept since finds neither its event
- * nor its head.
+ * Set up the ring of a retired queue of the same n again; its records may be elsewhere.
+ * Numbers continue where the retired queue stopped: a reader that has slept since finds
+ * neither its event nor its head.
  */
 void p3_evq_reformat(
 	struct p3_evq_ring *ring, uint32_t n, struct p3_evq_tx *tx, struct p3_evq_rx *rx);
 
 /*
- * The queue ends: when this returns no reader takes anything from its ring any more, or
- * writes to it; late readers may still look at its records, whatever these have become.
- * thread: who calls; if that is not the owner the place's next queues have none.
+ * End the queue.  After the return no reader takes an event from its ring or writes to
+ * it; delayed readers may still look at its records, whatever that memory holds then.
+ * thread is the caller: if it is not the owner, later queues in this place have no
+ * owner.
  */
 void p3_evq_retire(struct p3_evq_rx *q, uint32_t thread);
 
-/* Slow half of post: the queue looks full. */
+/* Slow half of post: make room in a queue that looks full. */
 void p3_evq_make_room(struct p3_evq_tx *q, struct p3_event_record *rec);
 
-/* Start writing the next event: fill all words with p3_release, then commit. */
+/* Begin to write the next event.  Fill all words with p3_release, then commit. */
 static inline struct p3_event_record *p3_evq_begin(struct p3_evq_tx *q)
 {
 	struct p3_event_record *rec = &q->rec[q->tail & (q->n - 1)];
@@ -209,27 +213,28 @@ static inline void p3_evq_enter(struct p3_evq_rx *q)
 }
 
 /*
- * Take the oldest event: its words in w and its sequence, or P3_EVQ_EMPTY.
- * P3_EVQ_LOST is an event, too; at least one before it was overwritten.  name is that
- * of the queue that is meant: P3_EVQ_EMPTY if another one has its place.  thread
- * is a number that names the calling thread, never 0; a thread that is
- * interrupted inside by a signal handler that calls again gets P3_EVQ_EMPTY.
+ * Take the oldest event: its words in w and its sequence number.  Return P3_EVQ_EMPTY
+ * if there is none, or if the queue with this name has given its place to another one.
+ * P3_EVQ_LOST is an event, too; at least one before it was overwritten.  thread is a
+ * number that names the calling thread, never 0; a thread that is interrupted inside by
+ * a signal handler that calls again gets P3_EVQ_EMPTY.
  */
 enum p3_evq_got p3_evq_get(struct p3_evq_rx *q, uint64_t name, uint32_t thread,
 	uint64_t w[P3_EVQ_WORDS], uint64_t *sequence_out);
 
 /*
- * Would that not wait for another thread?  One that is inside, which a signal handler
- * must not wait for: that one's handler may wait for this thread likewise.  False: not
- * now; the owner makes room the next time.
+ * Return true if p3_evq_get would not wait for another thread that is inside.  A signal
+ * handler must not wait for such a thread, since that thread's handler may wait for
+ * this one.  After false the owner makes room the next time.
  */
 bool p3_evq_may_get(struct p3_evq_rx *q, uint32_t thread);
 
 /*
- * The common case of it, in two steps: the owner's event lies there, or NULL: ask
- * p3_evq_get.  Then read the words of the record, each once by p3_acquire (EVQ.2), and
- * p3_evq_took says whether they are one event's, which is taken then.  No call between
- * the two that may not return.
+ * The common case of p3_evq_get, in two steps.  p3_evq_look returns the record of the
+ * owner's next event, or NULL: then use p3_evq_get.  The caller reads the words of the
+ * record, each once by p3_acquire (EVQ.2), and calls p3_evq_took, which takes the event
+ * and returns true if the words are one event's.  Between the two the caller makes no
+ * call that may not return.
  */
 static inline struct p3_event_record *p3_evq_look(
 	struct p3_evq_rx *q, uint64_t name, uint32_t thread, uint64_t *head_out)
@@ -259,11 +264,12 @@ static inline bool p3_evq_took(
 	return taken;
 }
 
-/* The same without taking it. */
+/* Read the oldest event without taking it. */
 enum p3_evq_got p3_evq_peek(struct p3_evq_rx *q, uint64_t name, uint64_t w[P3_EVQ_WORDS],
 	uint64_t *sequence_out);
 
-/* Is there an event to take?  A hint that costs one load of the next sequence. */
+/* Return true if there is an event to take.  This is a hint that costs one load of the
+ * next sequence. */
 static inline bool p3_evq_any(struct p3_evq_rx *q)
 {
 	struct p3_evq_place at = p3_evq_place(q);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Fault points: parsing PTL3_FAULT, arming points, and striking. */
 #include "shm/fault.h"
 
 #ifdef P3_FAULTS
@@ -35,9 +36,9 @@ static _Noreturn void refuse(const char *text, const char *why)
 	_exit(2);
 }
 
-/* ---- a point is reached ---- */
+/* ---- striking at a point ---- */
 
-/* One write: nothing may be buffered when the process dies. */
+/* Say that the point strikes, in one write: the process may die with nothing flushed. */
 static void announce(const char *what)
 {
 	char line[160];
@@ -49,7 +50,7 @@ static void announce(const char *what)
 	(void)rc;
 }
 
-/* To this thread: it goes no further, not even by an instruction. */
+/* Send a signal to this thread, which then does not execute another instruction. */
 static void signal_here(int sig)
 {
 	(void)syscall(SYS_tgkill, getpid(), (pid_t)syscall(SYS_gettid), sig);
@@ -132,7 +133,7 @@ static bool is_yods(const char *name)
 	return strncmp(name, "yod.", 4) == 0;
 }
 
-/* Programs of tests have both. */
+/* Return true if all points are yod's; a test program has the library's points, too. */
 static bool we_are_yod(void)
 {
 	for (struct p3_fault *f = __start_p3_faults; f < __stop_p3_faults; f++)
@@ -166,7 +167,7 @@ static void set_part(const char *text, const char *part)
 	rule.nth = (uint32_t)nth;
 }
 
-/* Words are cut out of a copy. */
+/* Obey a setting; words is a copy of it, which is cut into pieces. */
 static void obey(const char *text, char *words)
 {
 	char *who = strchr(words, '@'), *rest;

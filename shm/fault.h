@@ -1,27 +1,29 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fault - places where a process can be made to die or stop
+ * fault - places where a test can make a process die or stop
  *
  *	FAULT_POINT("lane.filled");
  *
- * stands wherever others can see a step half done.  Cost: none, the release build has no
- * code for it (P3_FAULTS=OFF); with P3_FAULTS=ON one load and one branch.
+ * stands wherever another process can see a step half done.  It costs nothing in the
+ * release build, which has no code for it (P3_FAULTS=OFF); with P3_FAULTS=ON one load
+ * and one branch.  Any thread may pass a point.
  *
  * A build with points obeys PTL3_FAULT in the environment:
  *
  *	name[:nth][:action][@who]	when the point is reached for the nth time (1st)
  *					in process who (a rank, or yod; any), do this:
- *					kill  (usual) SIGKILL to itself
- *					stop  SIGSTOP to itself, somebody continues it
+ *					kill  (default) SIGKILL to itself
+ *					stop  SIGSTOP to itself, a test continues it
  *					exit  _exit(1)
  *	list				print the names of all points, and exit
- *	count				at exit say how often each was reached
+ *	count				at exit print how often each was reached
  *
- * What is none of these is an error, and the process exits with status 2.  A point says
- * in one line that it strikes.  Points of yod are named yod.*, in its program; all others
- * are in the library, those of domain.* in both (yod's with @yod).  The names are found
- * in a section of the binary: a new point needs no other line.  tests/fault/walk goes
- * through all of them, tests/fault/domain.c through domain.* and meet.*.
+ * Any other value is an error, and the process exits with status 2.  A point that
+ * strikes says so in one line.  Points of yod are named yod.*, in its program; all
+ * others are in the library, those of domain.* in both (yod's with @yod).  The names
+ * are found in a section of the binary: a new point needs no other line.
+ * tests/fault/walk goes through all of them, tests/fault/domain.c through domain.* and
+ * meet.*.
  */
 #ifndef P3_SHM_FAULT_H
 #define P3_SHM_FAULT_H
@@ -30,7 +32,7 @@
 
 #include "shm/atomics.h"
 
-/* One place; inline functions have one in each file, under one name. */
+/* One point.  An inline function has one in each file, all under one name. */
 struct p3_fault {
 	const char *name;
 	p3_a32 armed;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Descriptors of the library among those of the program. */
 #include "shm/fd.h"
 
 #include <errno.h>
@@ -45,7 +46,7 @@ void p3_fd_signal(int fd)
 	uint64_t one = 1;
 	int saved = errno;
 	while (syscall(SYS_write, fd, &one, sizeof one) < 0 && errno == EINTR)
-		; /* a signal */
+		; /* interrupted by a signal */
 	errno = saved;
 }
 

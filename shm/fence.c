@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Heavy fences by membarrier, and the fallback where the kernel refuses it. */
 #include "shm/fence.h"
 
 #include <errno.h>
@@ -7,7 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* A CPU keeps what it has stored to itself for less than a microsecond. */
+/* Far more than a CPU keeps a store in its own buffer (less than a microsecond). */
 #define P3_BUFFERED_NS 1000000
 
 #ifdef P3_TSAN
@@ -42,7 +43,7 @@ static P3_RARE bool wait_for_buffers(void)
 	p3_fence();
 	/* libc's nanosleep is a cancellation point, and the lease may be held */
 	while (syscall(SYS_nanosleep, &nap, &nap) != 0 && errno == EINTR)
-		; /* a signal */
+		; /* interrupted by a signal */
 	p3_fence();
 	errno = saved;
 	return false;
@@ -53,7 +54,7 @@ bool p3_fence_heavy(void)
 	return membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED) || wait_for_buffers();
 }
 
-/* Who has an event queue and full fences has not joined. */
+/* A process with an event queue and full fences has not joined. */
 bool p3_fence_heavy_here(void)
 {
 	return membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) ||

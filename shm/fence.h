@@ -1,24 +1,28 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fence - Dekker's fences where one side has them in each message, the other rarely
+ * fence - Dekker fences for a side that fences in each message and a side that fences
+ * rarely
  *
- *	often	store, p3_fence_light, load	costs nothing
- *	rarely	store, p3_fence_heavy, load	a system call (membarrier)
+ *	message side	store, p3_fence_light, load	costs nothing
+ *	rare side	store, p3_fence_heavy, load	a system call (membarrier)
  *
- * The light one only keeps the compiler from changing the order.  The heavy one has the
- * kernel make each thread that runs pass a full fence, somewhere between the call's begin
- * and its end, in each process that has joined; those that do not run have passed one
- * when they stopped.  If a thread passes it before its store, its later load sees what
- * the heavy side had stored before; else its store is seen by the heavy side's load.  So
- * one of the two sees the other, as with two full fences.
+ * The light fence only keeps the compiler from changing the order.  The heavy fence has
+ * the kernel make each running thread of each process that has joined pass a full
+ * fence, somewhere between the call's begin and its end; threads that do not run have
+ * passed one when they were stopped.  If a thread passes that fence before its store,
+ * its later load sees all that the heavy side had stored before; else the heavy side's
+ * load sees the thread's store.  So one of the two sees the other, as with two full
+ * fences.
  *
- * Who has not joined does with full fences, and so do all that it is a Dekker with: light
- * ones are for who knows that the others' are heavy.
+ * A process that has not joined uses full fences, and so do all its partners: light
+ * fences are only for a process that knows that the others' fences are heavy.
  *
- * A filter of system calls may forbid later what was allowed.  Then the heavy one waits
- * until what was stored before it began has left all CPUs' buffers by itself.
+ * A filter of system calls may later forbid membarrier.  Then the heavy fence waits
+ * until earlier stores have left all CPUs' buffers by themselves.
  *
- * Not under ThreadSanitizer, which does not know the call: both are p3_fence() there.
+ * ThreadSanitizer does not know the system call: under it both are p3_fence().
+ *
+ * Any thread may call these functions.
  */
 #ifndef P3_SHM_FENCE_H
 #define P3_SHM_FENCE_H
@@ -26,17 +30,17 @@
 #include "shm/atomics.h"
 
 /*
- * From now on this process can pass heavy fences of others, and call them.  False: it
- * cannot.  Any number of times; the first takes the kernel some 16 ms, but microseconds
- * while the process has one thread only.
+ * Join: from now on this process passes the heavy fences of others, and may call them.
+ * Return false if it cannot.  The call may be repeated; the first one takes the kernel
+ * some 16 ms, but microseconds while the process has one thread only.
  */
 bool p3_fence_join(void);
 
-/* False: the kernel refused; it took a millisecond instead. */
-bool p3_fence_heavy(void);      /* for all processes that have joined */
-bool p3_fence_heavy_here(void); /* for the threads of this process */
+/* Return false if the kernel refused and the call waited a millisecond instead. */
+bool p3_fence_heavy(void);      /* reaches all processes that have joined */
+bool p3_fence_heavy_here(void); /* reaches the threads of this process */
 
-/* light: all others' are heavy; else a full one. */
+/* Fence lightly if light (all partners' fences are heavy), else fully. */
 static inline void p3_fence_light(bool light)
 {
 #ifdef P3_TSAN

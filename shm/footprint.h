@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * footprint - what a node of a job takes, by its number of nodes
+ * footprint - the memory that a node of a job takes, by its number of nodes
  *
  *	published	control block and one window at once; full lanes and more windows
  *			when they are first used, up to seg_len
  *	doorbell	one page
- *	host		the mailbox at once; event rings and pendings as they are wanted
- *	trace		what PTL3_TRACE says at once, behind the published part; nothing
+ *	host		the mailbox at once; event rings and pendings when they are needed
+ *	trace		the size in PTL3_TRACE at once, behind the published part; nothing
  *			if it is off
- *	shared heap	nothing until a block is wanted
+ *	shared heap	nothing until the first block is allocated
  *
- * Each is in whole pages; published and host are in hugepages where there are some.
- * tests/stress/footprint.c compares a node with it to the byte.
+ * Each is in whole pages; published and host are in hugepages if the machine has some.
+ * tests/stress/footprint.c compares a node with these figures to the byte.  Any thread
+ * may call p3_footprint_of; there is no state.
  */
 #ifndef P3_SHM_FOOTPRINT_H
 #define P3_SHM_FOOTPRINT_H
@@ -22,10 +23,10 @@
 
 #include <stdbool.h>
 
-#define P3_HOST_LEN ((uint64_t)1 << 30) /* sparse */
+#define P3_HOST_LEN ((uint64_t)1 << 30) /* sparse: address space only */
 /*
- * Of the kernel, for each node that a node has mapped: page tables and mappings, as
- * measured (9.3 KiB).  A job of N nodes has N times N of them.
+ * The kernel's memory for one node that another node has mapped: page tables and
+ * mappings, measured as 9.3 KiB.  A job of N nodes has N * N of these.
  */
 #define P3_PAIR_KERNEL 9523
 
@@ -35,12 +36,13 @@ struct p3_footprint {
 	uint64_t published; /* bytes at the start */
 	uint64_t doorbell;
 	uint64_t host;
-	uint64_t start;     /* all of them */
+	uint64_t start;     /* sum of the three above */
 	uint64_t grown;     /* published at its largest */
-	uint64_t hugepages; /* of them, at the start; 0: ordinary pages */
+	uint64_t hugepages; /* hugepages of published and host at the start; 0:
+			     * ordinary pages */
 };
 
-/* records: of the trace, 0: it is off */
+/* Compute a node's memory; records is the length of the trace, 0 if it is off. */
 static inline struct p3_footprint p3_footprint_of(
 	uint32_t nnodes, bool huge, uint32_t records)
 {

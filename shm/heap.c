@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Creation of shared heaps, and the functions that ask about one. */
 #include "shm/heapin.h"
 #include "shm/layout.h"
 
@@ -22,7 +23,7 @@ bool p3_heap_is_ours(const struct p3_heap *h)
 	return fstat(h->seg.fd, &st) == 0 && st.st_ino == h->ino && st.st_dev == h->dev;
 }
 
-/* ---- birth ---- */
+/* ---- creation ---- */
 
 static uint64_t free_hugepages(void)
 {

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* A heap's address space as extents of jemalloc's arenas. */
 #include "shm/fault.h"
 #include "shm/heapin.h"
 #include "shm/layout.h"
@@ -12,7 +13,7 @@
 
 #define HEAP_ALIGN  64
 #define CARVE_LEAST ((uint64_t)16 << 10)
-#define GROW_MOST   ((size_t)4 << 20) /* what the arena asks for beyond its need */
+#define GROW_MOST   ((size_t)4 << 20) /* bytes that the arena requests beyond its need */
 
 /* ---- extents ---- */
 
@@ -22,7 +23,7 @@ static bool reserve(struct p3_heap *h, uint64_t off, uint64_t len)
 	       (p3_heap_is_ours(h) && p3_seg_reserve_range(&h->seg, off, len) == 0);
 }
 
-/* At a place, or anywhere; NULL: there is no room. */
+/* Take space at a given address, or anywhere.  Return NULL if there is no room. */
 static void *take(struct p3_heap *h, const void *at, size_t size, size_t align)
 {
 	uint64_t base = (uintptr_t)h->seg.base, used = p3_get(&h->used), off, end;
@@ -49,7 +50,7 @@ static struct p3_heap *owner(extent_hooks_t *hooks)
 	return (struct p3_heap *)((char *)hooks - offsetof(struct p3_heap, own));
 }
 
-/* While the heap is carved: address space only, of which nothing is reserved. */
+/* Take address space while the heap is carved, without reserving any of it. */
 static void *take_space(struct p3_heap *h, size_t size, size_t align)
 {
 	uint64_t base = (uintptr_t)h->seg.base;
@@ -60,7 +61,7 @@ static void *take_space(struct p3_heap *h, size_t size, size_t align)
 	return (char *)h->seg.base + off;
 }
 
-/* Never says that memory is zero: of a forked child's that is not certain. */
+/* Allocate an extent.  *zero stays false: a forked child's memory may not be zero. */
 static void *own_alloc(extent_hooks_t *hooks, void *at, size_t size, size_t align,
 	bool *zero, bool *commit, unsigned arena)
 {
@@ -73,7 +74,7 @@ static void *own_alloc(extent_hooks_t *hooks, void *at, size_t size, size_t alig
 	return take(h, at, size, align);
 }
 
-/* All below used is reserved, what lies between blocks, too. */
+/* Commit pages.  All below used is reserved, the gaps between blocks too. */
 static bool own_commit(extent_hooks_t *hooks, void *at, size_t size, size_t off,
 	size_t len, unsigned arena)
 {
@@ -92,7 +93,8 @@ static bool own_commit(extent_hooks_t *hooks, void *at, size_t size, size_t off,
 	return false;
 }
 
-/* A mark only: pages do not go back.  With it they merge with what never had any. */
+/* Decommit pages.  This only marks them, since memory does not go back, but marked
+ * pages merge with those that never had memory. */
 static bool own_decommit(extent_hooks_t *hooks, void *at, size_t size, size_t off,
 	size_t len, unsigned arena)
 {
@@ -139,7 +141,8 @@ static void *ordinary_memory(size_t size, size_t align)
 	return at;
 }
 
-/* jemalloc has no other place to go to: where the heap is full, ordinary memory. */
+/* Allocate an extent for a long block; ordinary memory where the heap is full, since
+ * jemalloc has no other source. */
 static void *program_alloc(extent_hooks_t *hooks, void *at, size_t size, size_t align,
 	bool *zero, bool *commit, unsigned arena)
 {
@@ -153,7 +156,8 @@ static void *program_alloc(extent_hooks_t *hooks, void *at, size_t size, size_t 
 	return ordinary_memory(size, align);
 }
 
-/* What is the heap's stays; ordinary memory goes back, that of before the heap, too. */
+/* Free an extent: the heap keeps its own, ordinary memory (also from before the heap)
+ * goes back. */
 static bool program_dalloc(
 	extent_hooks_t *hooks, void *at, size_t size, bool committed, unsigned arena)
 {
@@ -185,8 +189,8 @@ static int set_option(struct p3_heap *h, unsigned arena, const char *option,
 }
 
 /*
- * What is freed merges at once with all that is free.  In jemalloc's cache for young
- * extents long ones are not split for short blocks: those would use fresh memory.
+ * Make freed extents merge at once with all free ones.  In jemalloc's cache for young
+ * extents long ones are not split for short blocks, which would use fresh memory.
  */
 static void settle(struct p3_heap *h)
 {
@@ -205,7 +209,7 @@ static bool is_on(const struct p3_heap *h, const char *option)
 	return on;
 }
 
-/* Fresh blocks are not written to. */
+/* Return true if jemalloc does not write to fresh blocks. */
 static bool leaves_alone(const struct p3_heap *h)
 {
 	const char *junk = "";
@@ -215,10 +219,10 @@ static bool leaves_alone(const struct p3_heap *h)
 }
 
 /*
- * jemalloc never merges extents of several calls of the hook (opt.retain): a heap that
- * has once been full of short blocks would have no room for long ones.  So it takes all
- * now, in few pieces, and gives them back as space without memory, which it splits,
- * commits and merges as it likes.
+ * Let the arena own all of the heap.  jemalloc never merges extents of several calls of
+ * the hook (opt.retain): a heap that has once been full of short blocks would have no
+ * room for long ones.  So the arena takes all space now, in few pieces, and frees them
+ * as space without memory, which jemalloc splits, commits and merges as it likes.
  */
 static void carve(struct p3_heap *h)
 {
@@ -230,7 +234,7 @@ static void carve(struct p3_heap *h)
 		if ((piece[n] = h->calls.mallocx(size, flags)))
 			n++;
 		else
-			size -= size / 8; /* to the next class */
+			size -= size / 8; /* try the next smaller size class */
 	while (n)
 		h->calls.dallocx(piece[--n], MALLOCX_TCACHE_NONE);
 	(void)set_option(h, h->arena, "purge", NULL, 0);
@@ -274,7 +278,8 @@ static uint64_t allocated(const struct p3_heap_calls *calls)
 	return n;
 }
 
-/* Of a block that malloc gives for so long; -ENXIO: it is not this jemalloc's. */
+/* Find the arena of a block of this size from malloc.  Return -ENXIO if malloc is not
+ * this jemalloc's. */
 static int arena_of_malloc(
 	const struct p3_heap_calls *calls, size_t size, unsigned *arena_out)
 {
@@ -283,7 +288,7 @@ static int arena_of_malloc(
 	void *block = malloc(size);
 	if (!block)
 		return -ENOMEM;
-	int rc = ENXIO; /* and asked about foreign blocks it may crash */
+	int rc = ENXIO; /* jemalloc may crash when asked about another library's block */
 	if (allocated(calls) >= before + size)
 		rc = calls->mallctl(
 			"arenas.lookup", arena_out, &len, &block, sizeof block);
@@ -291,7 +296,7 @@ static int arena_of_malloc(
 	return -rc;
 }
 
-/* The arena that nothing but long blocks comes from. */
+/* Find the arena for long blocks only. */
 static int find_long_arena(const struct p3_heap_calls *calls, unsigned *arena_out)
 {
 	size_t least, cached, len = sizeof(unsigned);
@@ -305,9 +310,10 @@ static int find_long_arena(const struct p3_heap_calls *calls, unsigned *arena_ou
 }
 
 /*
- * jemalloc gives freed long blocks back at once, which means page faults for the next
- * ones: here they age as others do.  It does not hurry where the second age is endless,
- * and without a hook for it nothing comes to that.
+ * Make freed long blocks age as others do.  jemalloc gives them back at once otherwise,
+ * which means page faults for the next ones.  An endless second age (muzzy) keeps
+ * jemalloc from hurrying, and no extent reaches that age, since there is no hook for
+ * it.
  */
 static void let_age(struct p3_heap *h, unsigned arena)
 {

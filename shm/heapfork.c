@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Fork handlers of shared heaps: a copy for the child, or the end of sharing. */
 #include "shm/heapin.h"
 #include "shm/fd.h"
 #include "shm/layout.h"
@@ -19,7 +20,7 @@
 #define MAP_FIXED_NOREPLACE 0x100000
 #endif
 
-/* In front of a heap's contents, copied for a child. */
+/* The header in front of a heap's contents that were copied for a child. */
 struct copy {
 	struct copy *next;
 	struct p3_heap *heap;
@@ -29,13 +30,13 @@ struct copy {
 static __thread struct {
 	sigset_t mask;
 	struct copy *copies;
-	struct p3_heap *ended; /* its sharing, by this fork */
+	struct p3_heap *ended; /* the heap whose sharing this fork ended */
 	const char *trouble;   /* why the child cannot have its copy */
 } forking __attribute__((tls_model("initial-exec")));
 
 static bool watched;
 
-/* One line in one call, without stdio: three texts. */
+/* Print one line of three texts in one call, without stdio. */
 static void complain(const char *text, const char *why, const char *end)
 {
 	const char *part[] = {"libportals: ", text, why, end, "\n"};
@@ -82,7 +83,8 @@ static const char *why_end(const struct p3_heap *h)
 	return NULL;
 }
 
-/* A private mapping of hugepages wants free ones, and one that fails leaves a gap. */
+/* Return true if the heap can be mapped privately: a private mapping of hugepages needs
+ * free ones, and a failed attempt leaves a gap. */
 static bool may_be_private(const struct p3_heap *h, int prot)
 {
 	if (h->seg.page == P3_PAGE)
@@ -94,8 +96,8 @@ static bool may_be_private(const struct p3_heap *h, int prot)
 }
 
 /*
- * From now on this process writes to pages of its own.  One call: what was written
- * before is in the file, what comes later is not.
+ * Give this process pages of its own from now on.  It is one call: earlier writes are
+ * in the file, later ones are not.
  */
 static bool end_sharing(struct p3_heap *h)
 {
@@ -111,7 +113,8 @@ static bool end_sharing(struct p3_heap *h)
 	return false;
 }
 
-/* At the file's word, where nobody else would wake them any more. */
+/* Wake the threads that sleep at the file's word, since no other thread can wake them
+ * now. */
 static void wake_at(const struct p3_heap *h, uintptr_t word)
 {
 	uint64_t off = word - (uintptr_t)h->seg.base, at = off & ~(h->seg.page - 1);
@@ -122,7 +125,9 @@ static void wake_at(const struct p3_heap *h, uintptr_t word)
 	munmap(page, h->seg.page);
 }
 
-/* "202 0x7f12a4c8e910 0x109 ...": number and arguments of the call that it sleeps in. */
+/* Wake a thread of /proc/self/task if it sleeps on a futex in the heap.  The line reads
+ * "202 0x7f12a4c8e910 0x109 ...": number and arguments of the system call that it
+ * sleeps in. */
 static void wake_thread(const struct p3_heap *h, long task, const char *tid)
 {
 	char path[48], call[128], *at;
@@ -143,7 +148,7 @@ static void wake_thread(const struct p3_heap *h, long task, const char *tid)
 		wake_at(h, word);
 }
 
-struct entry { /* of getdents64 */
+struct entry { /* a record of getdents64 */
 	uint64_t ino, off;
 	uint16_t len;
 	uint8_t type;
@@ -151,8 +156,9 @@ struct entry { /* of getdents64 */
 };
 
 /*
- * Who sleeps on a word that processes may share, as pthread_join does, sleeps at the
- * file's: it was that, and will be woken at the private one.  Awake it sleeps again.
+ * Wake the threads that sleep on a futex in the heap.  A thread that sleeps on a word
+ * that processes may share, as pthread_join does, sleeps at the file's word, but will
+ * be woken at the private one.  Once awake it sleeps again, at the right one.
  */
 static void wake_sleepers(const struct p3_heap *h)
 {
@@ -204,7 +210,8 @@ static void before_fork(void)
 	sigfillset(&all);
 	pthread_sigmask(SIG_BLOCK, &all, &forking.mask);
 	pthread_mutex_lock(
-		&p3_heaps_lock); /* until the fork is done: a heap changes hands once */
+		/* held until the fork is done: a heap changes hands once */
+		&p3_heaps_lock);
 	forking.copies = NULL;
 	forking.ended = NULL;
 	forking.trouble = NULL;
@@ -216,7 +223,7 @@ static void before_fork(void)
 
 static void after_fork_here(void)
 {
-	if (forking.ended) /* again: for those that were just about to sleep */
+	if (forking.ended) /* again, for threads that were just about to sleep */
 		wake_sleepers(forking.ended);
 	while (forking.copies) {
 		struct copy *c = forking.copies;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* A peer's heap, mapped read-only. */
 #include "shm/heap.h"
 #include "shm/layout.h"
 

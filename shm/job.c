@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Packets between node and launcher: sending, receiving, checking. */
 #include "shm/job.h"
 
 #include <errno.h>
@@ -9,7 +10,7 @@
 
 #define FDS_LEN (P3_JOB_FDS * sizeof(int))
 
-/* Room for one descriptor too many, so that it is seen. */
+/* Room for one descriptor too many, so that too many are noticed. */
 #define FDS_ROOM (FDS_LEN + sizeof(int))
 
 union send_control {
@@ -36,7 +37,8 @@ static void put_fds(
 	memcpy(CMSG_DATA(c), fds, nfds * sizeof(int));
 }
 
-/* A reset is the end of file of a peer that left packets unread. */
+/* Map the error of a send; a reset is the end of file of a peer that left packets
+ * unread. */
 static int send_error(int err)
 {
 	return err == ECONNRESET || err == ECONNREFUSED || err == ENOTCONN ? -EPIPE
@@ -122,7 +124,7 @@ static bool is_other_version(uint32_t magic)
 		       P3_JOB_MAGIC - p3_job_version(P3_JOB_MAGIC);
 }
 
-/* A packet of n bytes; 0, or -errno (shm/job.h). */
+/* Judge a received packet of n bytes.  Return 0 or -errno (shm/job.h). */
 static int judge(
 	ssize_t n, const struct p3_job_msg *msg, const struct arrival *a, int flags)
 {
@@ -139,8 +141,9 @@ static int judge(
 }
 
 /*
- * The kernel reports a reset once and then hands out what was sent before it, the
- * peer's LEAVE perhaps; so a reset is no reason to stop reading.
+ * Receive a packet.  The kernel reports a reset once and then hands out the packets
+ * that were sent before it, perhaps the peer's LEAVE; so a reset is no reason to stop
+ * reading.
  */
 static ssize_t receive(int sock, struct msghdr *hdr)
 {

@@ -1,61 +1,62 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * job - what a node and the launcher say to each other
+ * job - the messages between a node and the launcher
  *
  *	node  --HELLO-->  yod  --WELCOME-->  node		at PtlInit
  *	node  --JOIN (3 or 4 descriptors)-->  yod			at PtlNIInit
  *	      yod  --BORN (2 or 3 descriptors)-->  every joined node, the new one included
  *	node  --LEAVE-->  yod  --LEFT-->  every joined node, the leaver included
- *	node  --AGAIN-->  yod  --BORN-->  node		what it had no room for
+ *	node  --AGAIN-->  yod  --BORN-->  node		for a BORN that it had no room for
  *	node  --ASK-->  yod  --TOLD-->  node		is there more to tell?
  *	node  --WATCH-->  yod  --OVER-->  node		which ranks will never join?
  *	      yod  --DIED-->  every other node, --DROPPED-->	socket closed, or killed
  *	node  --BARRIER-->  yod  --RELEASED-->  all		PtlXBarrier
  *
- * One connected SOCK_SEQPACKET socket per node, inherited under the number in
- * the environment (P3_JOB_ENV).  One message is one packet; descriptors travel
- * as SCM_RIGHTS of the packet that names them.  The socket is the node's
- * *lifeline*: its end of file is the node's end (exec included, since it is
- * close-on-exec from PtlInit on), and for a node its end of file means that
- * yod is gone.
+ * One connected SOCK_SEQPACKET socket per node, inherited under the number in the
+ * environment (P3_JOB_ENV).  One message is one packet; descriptors travel as
+ * SCM_RIGHTS of the packet that names them.  The socket is the node's *lifeline*: its
+ * end of file is the node's end (exec included, since it is close-on-exec from PtlInit
+ * on), and for a node its end of file means that yod is gone.  The functions have no
+ * state; any thread may send, one receives.
  *
  * Rules that both sides keep:
- *  - A node that joins is told of all joined nodes, itself included, in BORN
- *    messages, then gets JOINED; only then PtlNIInit returns.
- *  - LEFT and DIED name the incarnation that ended.  A node that leaves gets a
- *    LEFT of its own as the last word about peers: what came before belongs to the
- *    incarnation that left and may be skipped, nothing comes until the next JOIN.
+ *  - A node that joins gets a BORN for each joined node, itself included, then JOINED;
+ *    only then PtlNIInit returns.
+ *  - LEFT and DIED name the incarnation that ended.  A node that leaves gets its own
+ *    LEFT as the last packet about peers: earlier packets belong to the incarnation
+ *    that left and may be skipped, and no more come until the next JOIN.
  *  - LEFT is the end of an interface only: DIED says that the process is gone, too.
- *  - A node that reads slowly is not told of what is over: a BORN still queued in
- *    yod and its LEFT or DIED cancel each other out.
- *  - A process that ends without LEAVE has DIED, with any status: operations that others
- *    have under way with it cannot end otherwise.
- *  - A node that has sent WATCH gets OVER for each rank whose process has ended and whose
- *    socket is closed, joined or not, until the node leaves.
- *  - Only the process that said HELLO speaks for the node while it lives: what
- *    another process (a forked child) sends through the same socket is ignored.
- *    When it is gone, the next program of a wrapper script may say HELLO.
- *  - After DIED every joined node that is alive answers DROPPED with the same node
- *    and incarnation, once it has dropped all that belonged to the dead (it may do
- *    so after LEFT, too); yod reaps the process only then (or when nobody is left,
- *    or after P3_JOB_REAP_MS), so that its pid cannot name somebody else while a
- *    peer might still read its memory.
+ *  - A node that reads slowly does not hear of incarnations that have ended: a BORN
+ *    still queued in yod and its LEFT or DIED cancel each other out.
+ *  - A process that ends without LEAVE has DIED, with any status: operations that
+ *    others have under way with it cannot end otherwise.
+ *  - A node that has sent WATCH gets OVER for each rank whose process has ended and
+ *    whose socket is closed, joined or not, until the node leaves.
+ *  - Only the process that said HELLO speaks for the node while it lives: yod ignores
+ *    packets that another process (a forked child) sends through the same socket.  When
+ *    that process is gone, the next program of a wrapper script may say HELLO.
+ *  - After DIED every joined node that is alive answers DROPPED with the same node and
+ *    incarnation, once it has dropped all state of the dead node (it may do so after
+ *    LEFT, too).  yod reaps the process only then (or when no node is left, or after
+ *    P3_JOB_REAP_MS), so that its pid cannot name another process while a peer might
+ *    still read its memory.
  *  - A node that could not take a BORN, for want of descriptors or memory, asks for it
- *    with AGAIN, as often as it has to.  What is over is not told again.
- *  - TOLD comes behind all that yod had to tell this node when it read ASK.  Who is told
- *    JOINED is in yod's table before: whoever hears of a node by its messages, and asks
- *    then, hears BORN before TOLD.  The same holds for PIDS, as a node that opens another
- *    interface waits for its own PIDS from yod.
- *  - A node may LEAVE and JOIN again (PtlNIFini, PtlNIInit) any number of times,
- *    each time with a new incarnation.
- *  - BARRIER: yod sends RELEASED to all that wait when every node of the job
- *    waits; if a node of the job has ended, or ends, before, all that wait are
- *    sent RELEASED with status EPIPE.
+ *    with AGAIN, as often as it has to.  yod does not repeat a BORN whose incarnation
+ *    has ended.
+ *  - TOLD comes behind all packets that yod had for this node when it read ASK.  A node
+ *    is in yod's table before it gets JOINED: so a node that hears of another one by
+ *    its messages, and asks then, gets BORN before TOLD.  The same holds for PIDS,
+ *    since a node that opens another interface waits for its own PIDS from yod.
+ *  - A node may LEAVE and JOIN again (PtlNIFini, PtlNIInit) any number of times, each
+ *    time with a new incarnation.
+ *  - BARRIER: yod sends RELEASED to all waiting nodes when every node of the job waits;
+ *    if a node of the job has ended, or ends, before, the waiting nodes get RELEASED
+ *    with status EPIPE.
  *  - yod believes its own table, the kernel's word about a packet's sender
- *    (SCM_CREDENTIALS) and the socket that it came through, never a node number or
- *    uid inside a packet.
- *  - Nobody blocks on sending for ever: yod's sockets are non-blocking with an
- *    outgoing queue per node; a stopped node holds up nobody else.
+ *    (SCM_CREDENTIALS) and the socket that it came through, never a node number or uid
+ *    inside a packet.
+ *  - Neither side blocks on sending for ever: yod's sockets are non-blocking with an
+ *    outgoing queue per node; a stopped node holds up no other.
  */
 #ifndef P3_SHM_JOB_H
 #define P3_SHM_JOB_H
@@ -63,11 +64,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define P3_JOB_ENV     "PTL3_YOD_FD" /* number of the inherited socket */
-#define P3_JOB_MAGIC   0x33504a05u   /* protocol, low byte is its version */
-#define P3_JOB_FDS     4             /* at most; without a shared heap one less */
+#define P3_JOB_ENV   "PTL3_YOD_FD" /* number of the inherited socket */
+#define P3_JOB_MAGIC 0x33504a05u   /* protocol; the low byte is its version */
+/* descriptors of a packet at most; one less without a shared heap */
+#define P3_JOB_FDS     4
 #define P3_JOB_REAP_MS 1000
-/* Pid of rank r when the program asks for none: so much more on interface i. */
+/* Pid of rank r when the program asks for none: P3_JOB_PID_BASE + r, and
+ * P3_JOB_PID_STEP more for each interface before. */
 #define P3_JOB_PID_BASE 100
 #define P3_JOB_PID_STEP 16384
 
@@ -79,7 +82,7 @@ enum p3_job_op {
 	P3_JOB_REFUSED,   /* yod: status is an errno, layout is the one of the job */
 	P3_JOB_JOIN,      /* node: incarnation, pid[], seg_len, heap_len; fds: published,
 		      * doorbell, host, and with a heap_len the shared heap */
-	P3_JOB_BORN,    /* yod: node, incarnation, nid, pid[], uid, jid, os_pid, seg_len,
+	P3_JOB_BORN,     /* yod: node, incarnation, nid, pid[], uid, jid, os_pid, seg_len,
 			   * heap_len; fds: published, doorbell, shared heap */
 	P3_JOB_JOINED,  /* yod: all BORN of today's nodes have been sent */
 	P3_JOB_PIDS,    /* node, then yod to all (it too): its pid[] has changed */
@@ -118,14 +121,15 @@ struct p3_job_msg {
 	uint32_t jid;
 	uint32_t os_pid; /* process id, for cross-memory reads */
 	union {
-		uint32_t cpus;  /* CPUs the job may use (affinity, cgroup quota) */
-		uint32_t round; /* which BARRIER, RELEASED (lib/meet.h), ASK, TOLD */
+		uint32_t cpus;  /* CPUs that the job may use (affinity, cgroup quota) */
+		uint32_t round; /* number of a BARRIER, RELEASED (lib/meet.h), ASK or
+				 * TOLD */
 	};
 	int32_t status;
-	uint64_t incarnation; /* never 0, new for every JOIN of this job */
+	uint64_t incarnation; /* never 0, and different for every JOIN of this job */
 	uint64_t layout;      /* P3_LAYOUT_WORD of the sender's library */
 	uint64_t seg_len;     /* bytes of the published segment */
-	uint64_t heap_len;    /* bytes of the shared heap, 0: there is none */
+	uint64_t heap_len;    /* bytes of the shared heap, 0: none */
 };
 
 _Static_assert(sizeof(struct p3_job_msg) == 80, "the packet is a format");
@@ -155,15 +159,15 @@ int p3_job_send(int sock, const struct p3_job_msg *msg, const int *fds, unsigned
  */
 int p3_job_recv(int sock, struct p3_job_msg *msg_out, int *fds_out, unsigned *nfds_out);
 
-/* Who sent a packet, by the kernel's word; os_pid 0: not known here. */
+/* The sender of a packet as the kernel reports it; os_pid 0: unknown here. */
 struct p3_job_from {
 	uint32_t os_pid;
 	uint32_t uid;
 };
 
 /*
- * As p3_job_recv(), and tells the sender of this very packet.  The socket must have
- * had SO_PASSCRED when it was sent: SO_PEERCRED of a socketpair names who made the
+ * As p3_job_recv(), and report the sender of this packet.  The socket must have had
+ * SO_PASSCRED when it was sent: SO_PEERCRED of a socketpair names the maker of the
  * pair, which is yod.
  */
 int p3_job_recv_from(int sock, struct p3_job_msg *msg_out, int *fds_out,

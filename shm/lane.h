@@ -4,34 +4,35 @@
  *
  *	producer  --begin, fill, publish-->  [ cells 0 .. n-1 ]  --peek, take-->  consumer
  *
- * The cells are in the producer's published segment, the credit (cells taken) in
- * the consumer's: one writer for every byte.  A pair has two rings, requests and
+ * The cells are in the producer's published segment, the credit (cells taken) in the
+ * consumer's: every byte has one writer.  A pair of nodes has two rings, requests and
  * responses, so that a request that must wait never holds up a response.
  *
- * A message is k contiguous cells, k at most a quarter of the ring.  Only the
- * first cell of a message, its header, has a validity word: the low half of word
- * 0 holds (lap << 1 | 1), never 0, lap being the number of times that the ring
- * went round.  Before the producer publishes a header at p it stores 0 in word 0
- * of cell p + k (it always owns one cell more than it fills), so that old payload
- * there can never look like a header; the consumer looks at no other cell.  For a next
- * message of one cell it does that as soon as this one is published.
+ * A message is k contiguous cells, k at most a quarter of the ring.  Only the first
+ * cell of a message, its header, has a validity word: the low half of word 0 holds (lap
+ * << 1 | 1), never 0, lap being the number of times that the ring went round.  Before
+ * the producer publishes a header at p it stores 0 in word 0 of cell p + k (it always
+ * owns one cell more than it fills), so that old payload there can never look like a
+ * header; the consumer looks at no other cell.  If the next message may have one cell,
+ * the producer clears the word behind that one as soon as this message is published.
  *
- * Who may call what at the same time: producer functions X against each other,
- * consumer functions X against each other, producer - consumer no lock.
+ * Only the lease holder of the producing node calls the producer functions, and only
+ * that of the consuming node the consumer functions; the two sides may call at the same
+ * time, and there is no lock.
  *
- * Progress: all functions are wait-free.  If the other process is killed between
- * any two instructions, this side sees a full or an empty ring, never half a
- * message, and waits for nobody.
+ * Progress: all functions are wait-free.  If the other process is killed between any
+ * two instructions, this side sees a full or an empty ring, never half a message, and
+ * waits for no process.
  *
  * Memory ordering:
  *	LANE.1	word 0 of a header: publish releases -> peek acquires (cells are filled)
  *	LANE.2	credit: take releases -> room acquires (cells were read)
  *
- * Positions are free-running 64-bit numbers, compared by unsigned difference;
- * they start so that the 32-bit validity wraps in the third lap of every run.
- * What the peer may have overwritten with anything is checked: a credit out of
- * range counts as no room, a header's cell count is range-checked by the caller's
- * peek, and every word of a cell is loaded once, into private memory.
+ * Positions are free-running 64-bit numbers, compared by unsigned difference; they
+ * start so that the 32-bit validity wraps in the third lap of every run.  The peer may
+ * have written anything into its words, so they are checked: a credit out of range
+ * counts as no room, a header's cell count is range-checked by the caller's peek, and
+ * every word of a cell is loaded once, into private memory.
  */
 #ifndef P3_SHM_LANE_H
 #define P3_SHM_LANE_H
@@ -44,14 +45,14 @@ struct p3_ring_tx {
 	const p3_a64 *credit; /* the consumer's, in its segment */
 	uint64_t pos;         /* next header */
 	uint64_t seen;        /* credit as last read */
-	uint64_t cleared;     /* a position whose word 0 is 0 already */
+	uint64_t cleared;     /* word 0 is known to be 0 at this position */
 	uint32_t n;           /* cells, a power of two */
 	uint32_t log2n;
 };
 
 struct p3_ring_rx {
 	struct p3_cell *cells; /* read-only mapping of the producer's segment */
-	p3_a64 *credit;        /* own segment */
+	p3_a64 *credit;        /* in its own segment */
 	uint64_t pos;
 	uint64_t given; /* credit as last written */
 	uint32_t n;
@@ -64,7 +65,7 @@ static inline uint32_t p3_log2(uint32_t n)
 	return 31 - (uint32_t)__builtin_clz(n);
 }
 
-/* Where positions start: two laps below the wrap of the validity word. */
+/* Return the first position: two laps below the wrap of the validity word. */
 static inline uint64_t p3_ring_start(uint32_t n)
 {
 	return (uint64_t)0x7ffffffe * n;
@@ -80,13 +81,13 @@ static inline struct p3_cell *p3_cell_at(struct p3_cell *cells, uint64_t pos, ui
 	return &cells[pos & (n - 1)];
 }
 
-/* Most cells of one message. */
+/* Return the largest number of cells of one message. */
 static inline uint32_t p3_ring_most(uint32_t n)
 {
 	return n / 4;
 }
 
-/* Producer: an empty ring whose first header is not valid. */
+/* Set up the producer's side: an empty ring whose first header is not valid. */
 static inline void p3_ring_tx_init(
 	struct p3_ring_tx *r, struct p3_cell *cells, uint32_t n, const p3_a64 *credit)
 {
@@ -109,7 +110,7 @@ static inline void p3_ring_rx_init(
 	p3_set(credit, r->pos);
 }
 
-/* Cells wasted at the ring's end by a message of k cells at pos. */
+/* Return the cells wasted at the ring's end by a message of k cells at pos. */
 static inline uint32_t p3_ring_pad(const struct p3_ring_tx *r, uint32_t k)
 {
 	uint32_t left = r->n - (uint32_t)(r->pos & (r->n - 1));
@@ -119,10 +120,11 @@ static inline uint32_t p3_ring_pad(const struct p3_ring_tx *r, uint32_t k)
 static inline bool p3_ring_fits(const struct p3_ring_tx *r, uint32_t cells)
 {
 	uint64_t used = r->pos - r->seen;
-	return used + cells < r->n; /* one cell more than is filled */
+	return used + cells < r->n; /* one more cell than is filled */
 }
 
-/* Is there room for a message of k cells?  Refreshes the credit if need be. */
+/* Return true if there is room for a message of k cells; refresh the credit if need
+ * be. */
 static inline bool p3_ring_room(struct p3_ring_tx *r, uint32_t k)
 {
 	uint32_t need = k + p3_ring_pad(r, k);
@@ -130,7 +132,7 @@ static inline bool p3_ring_room(struct p3_ring_tx *r, uint32_t k)
 		return true;
 	uint64_t credit = p3_acquire(r->credit); /* LANE.2 */
 	if (r->pos - credit > r->pos - r->seen)
-		return false; /* went back, or ahead of what was sent */
+		return false; /* it went back, or is ahead of the cells that were sent */
 	r->seen = credit;
 	return p3_ring_fits(r, need);
 }
@@ -158,22 +160,23 @@ static inline uint32_t p3_word0_ncells(uint64_t w0)
 }
 
 /*
- * Ask for a line that will be written soon.  The consumer still has it from the last lap:
- * to take it back costs as much as a message, and must not lie between fill and publish.
+ * Prefetch for writing a line that will be filled soon.  The consumer still has it from
+ * the last lap: getting it back costs as much as a message, and must not lie between
+ * fill and publish.
  */
 static inline void p3_ring_own_soon(struct p3_ring_tx *r, uint32_t ahead)
 {
 	p3_own_soon(p3_cell_at(r->cells, r->pos + ahead, r->n));
 }
 
-/* The same for the cells of another message of k. */
+/* Do the same for the cells of another message of k cells. */
 static inline void p3_ring_own_more(struct p3_ring_tx *r, uint32_t k)
 {
 	for (uint32_t i = 2; i <= k; i++)
 		p3_ring_own_soon(r, i);
 }
 
-/* Ask for the cells behind a header, all at once: they are the producer's still. */
+/* Prefetch all cells behind a header at once: the producer's cache still has them. */
 static inline void p3_cells_soon(const struct p3_cell *c, uint32_t k)
 {
 	for (uint32_t i = 1; i < k; i++)
@@ -181,9 +184,9 @@ static inline void p3_cells_soon(const struct p3_cell *c, uint32_t k)
 }
 
 /*
- * What the next message must clear if it has one cell, now that nobody waits for it: the
- * consumer's prefetcher has taken that line by then, and what is published stands behind
- * the store in the CPU's buffer.
+ * Clear the word that the next message must clear if it has one cell, while no receiver
+ * waits for it.  By then the consumer's prefetcher has taken that line, and the
+ * published word stands behind this store in the CPU's buffer.
  */
 static inline void p3_ring_clear_ahead(struct p3_ring_tx *r)
 {
@@ -193,7 +196,7 @@ static inline void p3_ring_clear_ahead(struct p3_ring_tx *r)
 	r->cleared = r->pos + 1;
 }
 
-/* What one of a stream of messages of k will clear, and fill. */
+/* Prefetch the lines that a stream of messages of k cells will clear and fill. */
 static inline void p3_ring_own_ahead(struct p3_ring_tx *r, uint32_t k)
 {
 	p3_ring_own_soon(r, 6);
@@ -219,7 +222,8 @@ static P3_HOT void p3_ring_publish(struct p3_ring_tx *r, uint64_t word0, uint32_
 	FAULT_POINT("lane.published");
 }
 
-/* The message does not fit before the ring's end. */
+/* Fill the rest of the ring with padding, because the message does not fit before its
+ * end. */
 static P3_RARE __attribute__((unused)) void p3_ring_skip(
 	struct p3_ring_tx *r, uint32_t pad)
 {
@@ -227,9 +231,9 @@ static P3_RARE __attribute__((unused)) void p3_ring_skip(
 }
 
 /*
- * Where to fill the next message of k cells; p3_ring_room(r, k) must have said
- * yes.  Fill words 1..7 of the first cell and all of the next k - 1 cells, then
- * publish with the same k.
+ * Return the place of the next message of k cells; p3_ring_room(r, k) must have
+ * returned true.  Fill words 1..7 of the first cell and all of the next k - 1 cells,
+ * then publish with the same k.
  */
 static inline struct p3_cell *p3_ring_begin(struct p3_ring_tx *r, uint32_t k)
 {
@@ -240,7 +244,8 @@ static inline struct p3_cell *p3_ring_begin(struct p3_ring_tx *r, uint32_t k)
 	return p3_cell_at(r->cells, r->pos, r->n);
 }
 
-/* The header cell at pos, if all before it were headers' and what they counted. */
+/* Return the header cell at pos, or NULL if none is there yet.  pos must be where the
+ * headers before it lead. */
 static P3_HOT struct p3_cell *p3_ring_peek_at(
 	const struct p3_ring_rx *r, uint64_t pos, uint64_t *word0_out)
 {
@@ -253,8 +258,8 @@ static P3_HOT struct p3_cell *p3_ring_peek_at(
 }
 
 /*
- * Consumer: the next header cell, its word 0 in *word0_out, or NULL.  The words
- * are in shared memory: copy each once.
+ * Consumer: return the next header cell, with its word 0 in *word0_out, or NULL.  The
+ * words are in shared memory: copy each once.
  */
 static P3_HOT struct p3_cell *p3_ring_peek(struct p3_ring_rx *r, uint64_t *word0_out)
 {
@@ -262,10 +267,11 @@ static P3_HOT struct p3_cell *p3_ring_peek(struct p3_ring_rx *r, uint64_t *word0
 }
 
 /*
- * A consumer that lags behind asks for cells before it comes to them: each costs as much
- * as its message else.  But a line that is asked for before it was filled is taken from
- * the producer, who then waits for it.  So only cells are asked for that must be there,
- * by what the consumer took when it was here.
+ * A consumer that lags behind prefetches cells before it reaches them, since each costs
+ * as much as its message otherwise.  But the prefetch of a cell that is not filled yet
+ * takes the line from the producer, which then waits for it.  So the consumer
+ * prefetches only cells that are most likely filled, judged by the number that it took
+ * at its last visit.
  */
 #define P3_RING_AHEAD 4u
 
@@ -275,20 +281,21 @@ static inline void p3_ring_ask_at(const struct p3_ring_rx *r, uint32_t ahead)
 		__builtin_prefetch(p3_cell_at(r->cells, r->pos + ahead, r->n));
 }
 
-/* Coming back. */
+/* Prefetch the first cells when the consumer comes back to this lane. */
 static inline void p3_ring_ask_some(const struct p3_ring_rx *r)
 {
 	for (uint32_t i = 1; i < P3_RING_AHEAD && r->pos + i < r->sure; i++)
 		p3_ring_ask_at(r, i);
 }
 
-/* Going away: so many cells will be there. */
+/* Expect this number of filled cells at the next visit. */
 static inline void p3_ring_expect(struct p3_ring_rx *r, uint64_t cells)
 {
 	r->sure = r->pos + cells;
 }
 
-/* Ask for the next header; later, if one is there, for the cell behind it. */
+/* Prefetch the next header; p3_ring_ask_more then prefetches the cell behind a filled
+ * one. */
 static inline void p3_ring_ask(const struct p3_ring_rx *r)
 {
 	__builtin_prefetch(p3_cell_at(r->cells, r->pos, r->n));
@@ -301,7 +308,7 @@ static inline void p3_ring_ask_more(struct p3_ring_rx *r)
 		__builtin_prefetch(p3_cell_at(r->cells, r->pos + 1, r->n));
 }
 
-/* Is a count of cells, as found in a header at the current position, possible? */
+/* Return true if k is a possible count of cells in a header at the current position. */
 static inline bool p3_ring_sane(const struct p3_ring_rx *r, uint32_t kind, uint32_t k)
 {
 	uint32_t left = r->n - (uint32_t)(r->pos & (r->n - 1));
@@ -310,7 +317,7 @@ static inline bool p3_ring_sane(const struct p3_ring_rx *r, uint32_t kind, uint3
 	return k >= 1 && k <= left && k <= p3_ring_most(r->n);
 }
 
-/* Give k cells back; lazily: the credit is written once an eighth is owed. */
+/* Give k cells back lazily: write the credit only when an eighth of the ring is owed. */
 static inline void p3_ring_take(struct p3_ring_rx *r, uint32_t k)
 {
 	r->pos += k;
@@ -321,8 +328,8 @@ static inline void p3_ring_take(struct p3_ring_rx *r, uint32_t k)
 	p3_release(r->credit, r->pos); /* LANE.2 */
 }
 
-/* All that is owed: who goes away may not come back soon, and the producer waits for what
- * seems not to be taken. */
+/* Write the whole credit.  A consumer that leaves the lane may not come back soon, and
+ * the producer would wait for cells that seem not to be taken. */
 static inline void p3_ring_give(struct p3_ring_rx *r)
 {
 	if (r->given == r->pos)

@@ -12,14 +12,14 @@
  *           +-----------------+
  *           | counters        |  NIC control block: heartbeat, counters, gauges
  *           +-----------------+
- *           | waits[8]        |  what host threads sleep for
- *           | queues[64]      |  where event queues lie in the host segment
+ *           | waits[8]        |  what each host thread waits for
+ *           | queues[64]      |  places of event queues in the host segment
  *           | cases[22]       |  the last request of each kind that came to nothing
  *           +-----------------+
  *           | part[nnodes]    |  for each peer: the base lane to it, 8 request and 8
- *           |                 |  response cells; between them what this node says to it:
- *           |                 |  credits of the lanes that it receives on, where its own
- *           |                 |  lanes are
+ *           |                 |  response cells; between them the words for this peer:
+ *           |                 |  credits of the lanes from it, offsets of the
+ *           |                 |  full lanes to it
  *           +-----------------+
  *           | xfer[nxfers]    |  transfer table: long sends in progress
  *           +-----------------+  ctl_len: reserved at creation, up to here
@@ -28,7 +28,8 @@
  *           |                 |  reserved before it is announced
  *           +-----------------+  seg_len
  *
- * The doorbell page and the job's sleepers are what others write.  All of it is hints.
+ * Other processes write only the doorbell page and the job's sleepers, and these hold
+ * hints only.  The header has no state; any thread may call its functions.
  */
 #ifndef P3_SHM_LAYOUT_H
 #define P3_SHM_LAYOUT_H
@@ -44,18 +45,18 @@
 #define P3_PAGE          4096u
 #define P3_HUGE          (2u << 20)
 
-#define P3_BASE_CELLS    8u     /* of each of the two rings of a base lane */
-#define P3_PARTS         3u     /* on a page: no part lies on two */
-#define P3_XFERS_SHARED  128u   /* transfer slots of each class beyond one a peer */
+#define P3_BASE_CELLS    8u     /* cells of each of the two rings of a base lane */
+#define P3_PARTS         3u     /* parts on a page: no part crosses a page */
+#define P3_XFERS_SHARED  128u   /* transfer slots of each class beyond one per peer */
 #define P3_CHUNK_LEN     32768u /* bytes of one chunk of a bulk window */
 #define P3_WINDOW_CHUNKS 8u
 #define P3_WINDOW_LEN    ((uint64_t)P3_CHUNK_LEN * P3_WINDOW_CHUNKS)
 #define P3_WINDOWS       4u
-#define P3_WAITS         8u  /* host threads that say what they sleep for */
-#define P3_QUEUES_SHOWN  64u /* event queues, by their number */
+#define P3_WAITS         8u  /* host threads that can show what they wait for */
+#define P3_QUEUES_SHOWN  64u /* event queues that are shown, by their number */
 
-/* Cells of 64 bytes, moved as words; the first word of a header cell is its
- * validity (low half) with kind, flags and number of cells. */
+/* A cell has 64 bytes, moved as words.  The first word of a header cell holds its
+ * validity (low half), kind, flags and number of cells. */
 struct p3_cell {
 	p3_a64 w[8];
 };
@@ -70,20 +71,22 @@ struct p3_seg_header {
 	uint64_t seg_len;
 	uint32_t nnodes;
 	uint32_t node;
-	p3_a32 state;  /* p3_seg_state, released last */
-	p3_a32 owner;  /* a thread; the kernel changes it when the process ends */
-	uint64_t self; /* where its owner has this header mapped */
-	uint32_t wire; /* what this node speaks: 0 these segments, else another wire's */
+	p3_a32 state;    /* p3_seg_state, released last */
+	p3_a32 owner;    /* a thread id, which the kernel changes when the process ends */
+	uint64_t self;   /* address of this header in its owner */
+	uint32_t wire;   /* wire of this node: 0 these segments, else another wire's
+		        * number */
 	uint32_t fences; /* 1: it fences heavily before it sleeps (fence.h) */
 	uint8_t pad[64];
 };
 
 /*
  * The NIC control block: read by tools, never by peers, and nothing is decided by it.
- * Counters change with what they count.  Gauges are a picture: the lease holder draws it
- * every P3_MIRROR_PASSES passes, before it sleeps a second time for nothing, and at each
- * tick of the NIC thread that finds the lease free; HEARTBEAT counts the pictures, NOW_NS
- * dates the last one.  All words are relaxed: a group may be torn (docs/ordering.md).
+ * The counters are exact at any time.  Gauges are a picture: the lease holder draws it
+ * every P3_MIRROR_PASSES passes, before its second sleep in a row without news, and at
+ * each tick of the NIC thread that finds the lease free; HEARTBEAT counts the pictures,
+ * NOW_NS dates the last one.  All words are relaxed: a group may be torn
+ * (docs/ordering.md).
  */
 enum p3_counter {
 	P3_C_HEARTBEAT,
@@ -112,46 +115,47 @@ enum p3_counter {
 	P3_C_LEASE_HOST,
 	P3_C_LEASE_NIC,
 	P3_C_DIRECT_BYTES,
-	P3_C_DENIED, /* drops for the access control list's sake */
+	P3_C_DENIED, /* drops because of the access control list */
 
 	P3_G_NOW_NS = 32, /* CLOCK_MONOTONIC */
 	P3_G_LEASE,       /* p3_lease_holder, as the holder left it */
-	P3_G_MES,         /* in use */
+	P3_G_MES,         /* in use, as the four after it */
 	P3_G_MDS,
 	P3_G_EQS,
 	P3_G_PENDINGS,
 	P3_G_PENDINGS_MOST,
-	P3_G_QUEUED,  /* of these: in send queues, */
-	P3_G_BLOCKED, /* of so many peers */
+	P3_G_QUEUED,  /* pendings in send queues */
+	P3_G_BLOCKED, /* peers that these wait for */
 	P3_G_HOT,     /* lanes that are polled */
-	P3_G_ALIVE,   /* peers, this node too */
+	P3_G_ALIVE,   /* live peers, this node included */
 	P3_G_PULLS,   /* long transfers into this node's memory */
-	P3_G_SOURCES, /* and out of it */
-	P3_G_PARKED,  /* host threads asleep, */
-	P3_G_WAITING, /* and inside a blocking call */
-	P3_G_WATCHER, /* one sleeps on the doorbell */
+	P3_G_SOURCES, /* long transfers out of it */
+	P3_G_PARKED,  /* host threads asleep */
+	P3_G_WAITING, /* host threads inside a blocking call */
+	P3_G_WATCHER, /* a thread sleeps on the doorbell */
 	P3_G_CARVED,  /* bytes of the arena in use */
 
 	P3_G_MEMBARRIER = 51, /* set once */
-	P3_G_NIC_ASLEEP,      /* (NIC thread) until a message comes */
+	P3_G_NIC_ASLEEP,      /* (NIC thread) it sleeps until a message comes */
 	P3_G_NIC_TID,
 
-	P3_G_MODE = 54, /* set once: p3_mode, */
-	P3_G_PAGE,      /* bytes, */
-	P3_G_NUMA,      /* node that the memory is on, plus 1; 0: not asked for, */
-	P3_G_CPUS,      /* of the job, */
+	P3_G_MODE = 54, /* set once, as the rest: p3_mode */
+	P3_G_PAGE,      /* bytes of a page */
+	P3_G_NUMA,      /* NUMA node of the memory, plus 1; 0: not requested */
+	P3_G_CPUS,      /* CPUs of the job */
 	P3_G_CMA,
 	P3_G_BULK,
 	P3_G_BASE_LANES,
 	P3_G_WIRE,
-	P3_G_HEAP, /* bytes, */
-	P3_G_SPIN, /* idle threads spin so long, ns */
+	P3_G_HEAP, /* bytes of the shared heap */
+	P3_G_SPIN, /* time that idle threads spin, ns */
 	P3_COUNTERS = 64
 };
 
 /*
- * What one host thread sleeps for: written by it when it begins to sleep, free again when
- * it has what it waited for.  A thread that finds none free says nothing.
+ * The wait of one host thread: the thread writes it when it begins to sleep, and frees
+ * the line when it has its event or result.  A thread that finds no free line shows
+ * nothing.
  */
 enum p3_wait_kind { P3_WAIT_EVENT = 1, P3_WAIT_COMMAND };
 
@@ -162,15 +166,17 @@ struct p3_wait_line {
 	p3_a32 kind; /* p3_wait_kind */
 	p3_a64 since_ns;
 	p3_a64 deadline_ns;             /* UINT64_MAX: none */
-	p3_a64 n;                       /* EVENT: queues */
-	p3_a64 handle[P3_WAIT_HANDLES]; /* the first of them; COMMAND: its p3_op */
-	p3_a64 received;                /* messages, when it began */
+	p3_a64 n;                       /* EVENT: number of queues */
+	p3_a64 handle[P3_WAIT_HANDLES]; /* the first of these queues; COMMAND: its
+					 * p3_op */
+	p3_a64 received;                /* messages received when the wait began */
 	uint64_t pad[3];
 };
 
-/* Where an event queue's ring is: written by the lease holder as it is made or freed. */
+/* The place of an event queue's ring, written by the lease holder with each new or
+ * freed queue. */
 struct p3_queue_line {
-	p3_a64 at;  /* in the host segment, plus 1; 0: there is none, or elsewhere */
+	p3_a64 at;  /* offset in the host segment, plus 1; 0: no queue, or elsewhere */
 	p3_a64 how; /* generation:records */
 };
 
@@ -183,36 +189,40 @@ struct p3_case_line {
 };
 
 /*
- * What this node tells one peer.  Line one belongs to the lane peer -> this
- * node (this node consumes) and changes all the time; line two to the lane this
- * node -> peer, and the peer looks at cold there after every message: it must not
- * lie beside the credits.
+ * The words from this node to one peer.  Line one belongs to the lane peer -> this node
+ * (this node consumes) and changes all the time; line two to the lane this node ->
+ * peer, and the peer looks at cold there after every message: it must not lie beside
+ * the credits.
  */
 struct p3_peer_entry {
 	/* consumer's side */
 	p3_a64 rx_for;        /* incarnation of the peer that line one is about */
 	p3_a64 req_credit[2]; /* cells taken, of the base ring and of the full ring */
 	p3_a64 rsp_credit[2];
-	p3_a64 bulk_slot; /* 0, or transfer (p3_xfer_id) being read through a window */
+	p3_a64 bulk_slot; /* transfer (p3_xfer_id) that is read through a window, or 0 */
 	p3_a64 bulk_want; /* bytes of it that will be read */
 	p3_a64 bulk_read; /* bytes of it read so far */
-	p3_a32 reading;   /* puts of the peer being read from its memory: XFER.5 */
+	p3_a32 reading;   /* number of the peer's puts being read from its memory:
+			   * XFER.5 */
 	uint32_t pad0;
-	p3_a64 bulk_again; /* of the bytes that bulk_read is about: XFER.6 */
+	p3_a64 bulk_again; /* value of again that bulk_read refers to: XFER.6 */
 	/* gauges of this node's sends to the peer, for tools: see p3_counter */
-	p3_a64 shown_ops;   /* sent and not answered:in the send queue */
-	p3_a64 shown_since; /* since then the peer has taken nothing; 0: nothing waits */
-	/* of the peer's requests to this node, for tools: the last p3_why of those that
-	 * came to nothing or to no ACK here, and their number */
+	p3_a64 shown_ops;   /* requests sent and not answered : requests in the send
+			     * queue */
+	p3_a64 shown_since; /* the peer has taken nothing since; 0: nothing waits */
+	/* The peer's requests to this node that came to nothing or to no ACK, for
+	 * tools: the last p3_why : their number. */
 	p3_a64 shown_drops;
 	uint64_t pad1[3];
-	/* producer's side, and what hardly changes but is looked at all the time */
+	/* producer's side: words that seldom change but are looked at all the time */
 	p3_a64 tx_for;   /* incarnation of the peer that line two is for */
 	p3_a64 full_req; /* offset of the full request ring, 0 none */
 	p3_a64 full_rsp;
-	p3_a32 cold;     /* this node does not poll the peer's lane: ring its doorbell */
+	p3_a32 cold;     /* this node does not poll the peer's lane: the peer rings its
+			  * doorbell */
 	p3_a32 swapping; /* an exchange is being done on bytes of a put to the peer */
-	p3_a32 reads; /* p3_reads: how this node may fetch what the peer puts, a hint */
+	p3_a32 reads;    /* p3_reads: ways in which this node may fetch the peer's puts, a
+		       * hint */
 	uint32_t pad3;
 	uint64_t pad2[11];
 };
@@ -220,8 +230,8 @@ struct p3_peer_entry {
 enum p3_reads { P3_READS_HEAP = 1, P3_READS_CMA = 2 };
 
 /*
- * All that the segment has for one peer, on one page: where nodes share CPUs each page of
- * each peer's segment costs a look into the page tables at every turn.
+ * All that the segment has for one peer, on one page: where nodes share CPUs, each page
+ * of each peer's segment costs a look into the page tables at every turn.
  */
 struct p3_peer_part {
 	struct p3_cell req[P3_BASE_CELLS];
@@ -230,34 +240,36 @@ struct p3_peer_part {
 };
 
 /*
- * One long send in progress (put: at the initiator, get: at the target), or the
- * release word of a long get (at the initiator).  The first half of the table is
- * for requests of this node, the second for requests that it serves: so two nodes
- * that get from each other never wait for each other's slots.
+ * One long send in progress (put: at the initiator, get: at the target), or the release
+ * word of a long get (at the initiator).  The first half of the table is for requests
+ * of this node, the second for requests that it serves, so that two nodes that get from
+ * each other never wait for each other's slots.
  */
-#define P3_CHANGES 3u /* that a slot remembers one by one */
+#define P3_CHANGES 3u /* changes that a slot remembers one by one */
 
-/* Bytes of a transfer, counted from its first one; from == to: none. */
+/* A range of a transfer's bytes, counted from its first one; from == to: none. */
 struct p3_changed {
 	p3_a64 from, to;
 };
 
 struct p3_xfer {
 	p3_a64 id;       /* p3_xfer_id while the bytes may be read, else 0 */
-	p3_a64 addr;     /* in the owner's address space; 0: only through the window */
+	p3_a64 addr;     /* address in the owner; 0: readable through the window only */
 	p3_a64 again;    /* odd: the bytes change now; it rises by 2 with each change */
 	p3_a64 window;   /* offset of the window in the segment, 0 none */
 	p3_a64 produced; /* bytes put into the window */
-	p3_a64 released; /* long get: the initiator's slot's id when it is done */
-	p3_a64 status;   /* of that release: bytes taken, or UINT64_MAX for a failure */
-	p3_a64 heap; /* where the bytes lie in the owner's shared heap, plus 1; 0: not */
-	/* XFER.6: what changed when again rose from 2k to 2k + 2 is at k % P3_CHANGES;
-	 * all changes lie within bounds. */
+	p3_a64 released; /* long get: id of the initiator's slot when the get is done */
+	p3_a64 status;   /* status of that get: bytes taken, or UINT64_MAX for a
+			  * failure */
+	p3_a64 heap;     /* offset of the bytes in the owner's shared heap, plus 1; 0: not
+		      * there */
+	/* XFER.6: changed[k % P3_CHANGES] is the range that changed while again rose
+	 * from 2k to 2k + 2; all changes lie within bounds. */
 	struct p3_changed changed[P3_CHANGES];
 	struct p3_changed bounds;
 };
 
-/* Transfers are named by slot and generation; 0 names none. */
+/* Name a transfer by its slot and generation; 0 names none. */
 static inline uint64_t p3_xfer_id(uint32_t slot, uint32_t gen)
 {
 	return (uint64_t)gen << 32 | slot;
@@ -266,18 +278,20 @@ static inline uint64_t p3_xfer_id(uint32_t slot, uint32_t gen)
 enum p3_asleep { P3_AWAKE = 0, P3_ASLEEP_HOST = 1, P3_ASLEEP_NIC = 2 };
 
 struct p3_doorbell {
-	p3_a32 asleep; /* p3_asleep: whom to wake for a message; or see p3_sleeper */
+	p3_a32 asleep; /* p3_asleep: which thread to wake for a message; or see
+		        * p3_sleeper */
 	p3_a32 pad0[31];
-	p3_a32 kick; /* number of kicks: the NIC thread sleeps its tick on it */
+	p3_a32 kick; /* number of kicks; the NIC thread sleeps on it between ticks */
 	p3_a32 pad1[31];
-	p3_a64 lanes[P3_MAX_NODES / 64]; /* cold lanes with news */
+	p3_a64 lanes[P3_MAX_NODES / 64]; /* bits of cold lanes with news */
 	uint8_t pad[P3_PAGE - 256 - P3_MAX_NODES / 8];
 };
 
 /*
- * The sleepers of a job: the word asleep of each node, in one file that yod makes,
- * instead of those of the doorbells: who sends to many looks at one page, not at one of
- * each.  As with doorbells all write it, and all of it is a hint.
+ * One node's entry among the sleepers of a job.  yod makes one file with the word
+ * asleep of each node, which is used instead of those of the doorbells: a node that
+ * sends to many others looks at one page, not at a page of each.  All nodes write it,
+ * and it is a hint.
  */
 struct p3_sleeper {
 	p3_a32 asleep;
@@ -317,7 +331,7 @@ _Static_assert(P3_WINDOW_LEN % P3_PAGE == 0, "windows are whole pages");
 struct p3_layout {
 	uint32_t nnodes;
 	uint32_t nxfers;
-	uint32_t req_cells; /* of a full request ring: a power of two */
+	uint32_t req_cells; /* cells of a full request ring, a power of two */
 	uint32_t rsp_cells;
 	uint64_t counters_off;
 	uint64_t waits_off;
@@ -339,7 +353,7 @@ static inline uint64_t p3_full_lane_len(const struct p3_layout *l)
 	return (uint64_t)(l->req_cells + l->rsp_cells) * P3_CELL;
 }
 
-/* nnodes 1..P3_MAX_NODES.  The same whatever the page size turns out to be. */
+/* Compute the layout for 1..P3_MAX_NODES nodes.  It does not depend on the page size. */
 static inline struct p3_layout p3_layout_of(uint32_t nnodes)
 {
 	struct p3_layout l = {.nnodes = nnodes};

@@ -1,27 +1,30 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * lease - who runs the firmware
+ * lease - the word that says which thread runs the firmware
  *
- * One word in memory of the process.  Whoever holds it may touch the engine's
- * private state and run passes.  Nobody spins on it: who cannot get it posts its
- * command in the mailbox, sets WANT, and waits for its result or event, trying again
- * at each turn.
+ * It is one word in memory of the process.  The thread that holds it may touch the
+ * engine's private state and run passes.  No thread spins on it: a thread that cannot
+ * get it posts its command in the mailbox, sets WANT, and waits for its result or
+ * event, trying again at each turn.  Any host thread and the NIC thread may call
+ * p3_lease_take.
  *
  * Memory ordering:
  *	LEASE.1	word: give releases -> take acquires (the engine's state is whole)
  *	LEASE.2	Dekker, with MBX.4: the giver stores FREE, fences lightly (fence.h), and
  *		looks at the mailbox, at the parked threads, and at ASLEEP and cold of the
- *		peers that it wrote to; who posted a command looks at the word in each
+ *		peers that it wrote to; the poster of a command looks at the word in each
  *		turn, and before it sleeps fences heavily and looks at word and mailbox.
  *		A command posted after the holder's last look at the mailbox is thus seen
- *		either by the holder (who takes the lease again) or by the poster (who
- *		finds it free).  Without the fences: the poster sleeps for a result that
- *		nobody computes.
- *		Who watches no more stores that, fences heavily if others are parked, and
- *		tries the lease: either the giver sees that nobody watches, and wakes
- *		them, or who watched takes the lease and wakes them when it gives that.
+ *		either by the holder (which takes the lease again) or by the poster (which
+ *		finds it free).  Without the fences the poster sleeps for a result that
+ *		no thread computes.
+ *		The watcher (the thread that sleeps on the doorbell for all) that stops
+ *		watching stores that, fences heavily if others are parked, and tries the
+ *		lease: either the giver sees that no thread watches, and wakes them, or
+ *		the former watcher takes the lease and wakes them when it gives the lease.
  *
- * WANT is a hint: a lost one costs the wait for the holder's next leave.
+ * WANT is a hint: if it is lost, the thread waits until the holder leaves the next
+ * time.
  */
 #ifndef P3_SHM_LEASE_H
 #define P3_SHM_LEASE_H
@@ -33,7 +36,7 @@ enum p3_lease_holder { P3_LEASE_FREE = 0, P3_LEASE_HOST = 1, P3_LEASE_NIC = 2 };
 
 struct p3_lease {
 	_Alignas(P3_LINE) p3_a32 word; /* p3_lease_holder */
-	_Alignas(P3_LINE) p3_a32 want; /* a host thread waits for it */
+	_Alignas(P3_LINE) p3_a32 want; /* a host thread waits for the lease */
 };
 
 static inline bool p3_lease_take(struct p3_lease *l, enum p3_lease_holder who)
@@ -42,7 +45,7 @@ static inline bool p3_lease_take(struct p3_lease *l, enum p3_lease_holder who)
 	       p3_likely(p3_cas_acquire32(&l->word, P3_LEASE_FREE, who)); /* LEASE.1 */
 }
 
-/* The caller must fence and do its looks (LEASE.2) afterwards. */
+/* Give the lease up.  The caller must fence and do its looks (LEASE.2) afterwards. */
 static inline void p3_lease_give(struct p3_lease *l)
 {
 	p3_release(&l->word, P3_LEASE_FREE); /* LEASE.1 */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Writing log lines to stderr. */
 #include "shm/log.h"
 #include "shm/atomics.h"
 
@@ -12,10 +13,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#define P3_SIGSET 8u /* bytes of the kernel's */
+#define P3_SIGSET 8u /* bytes of a signal set in the kernel */
 
 static p3_a32 log_jid, log_nid;
-static p3_a32 log_levels[P3_LOG_AREAS]; /* plus 1; 0: warn */
+static p3_a32 log_levels[P3_LOG_AREAS]; /* the level plus 1; 0: not set, warn */
 static p3_a32 log_unsaid;
 
 void p3_log_set(const uint8_t levels[P3_LOG_AREAS])
@@ -42,8 +43,8 @@ void p3_log_who(uint32_t jid, uint32_t nid)
 }
 
 /*
- * A line that goes nowhere (a pipe without readers, a file at the limit of its size) is
- * no reason to end the program by a signal.
+ * Write a line without dying of it.  If it goes nowhere (a pipe without readers, a file
+ * at the limit of its size), that is no reason to end the program by a signal.
  */
 static void write_quietly(const char *line, size_t len)
 {
@@ -62,7 +63,7 @@ static void write_quietly(const char *line, size_t len)
 	pthread_sigmask(SIG_SETMASK, &was, NULL);
 }
 
-/* A pipe that nobody empties must not stop the holder of the lease. */
+/* Return true if stderr has room.  A full pipe must not stop the lease holder. */
 static bool has_room(void)
 {
 	static const struct timespec at_once;

@@ -5,13 +5,15 @@
  *	p3[job 7741 nid 3 pid 18233] warn: hugepages off: need 12, free 4; fix: ...
  *	p3[job 7741 nid 3 pid 18233] drops match: node 1 (nid 1, pid 100): ...
  *
- * error: a call fails; warn: it works, but not as asked (say it once a cause); info: what
- * an interface got and what it did; drops: the first request of each kind that comes to
- * nothing; debug: interfaces, peers.  PTL3_LOG says which of them are written, for each
- * area.  The first function that knows the cause logs it, its callers stay silent.
+ * error: a call fails.  warn: a call works, but not as requested (say it once a cause).
+ * info: the resources of an interface and its statistics.  drops: the first request of
+ * each kind that comes to nothing.  debug: interfaces, peers.  PTL3_LOG selects the
+ * levels that are written, for each area.  The first function that knows the cause logs
+ * it, its callers stay silent.
  *
- * The lease may be held: nothing here is a cancellation point or takes a lock, and from
- * info on a line that stderr has no room for is counted instead of waited for.
+ * Any thread may call these functions, also with the lease held: none is a cancellation
+ * point or takes a lock.  From info on, a line that stderr has no room for is counted
+ * and dropped, so that the caller does not wait.
  */
 #ifndef P3_SHM_LOG_H
 #define P3_SHM_LOG_H
@@ -34,24 +36,25 @@ enum p3_log_area {
 	P3_AREA_NIC,   /* memory, threads, interfaces */
 	P3_AREA_PEER,  /* other nodes */
 	P3_AREA_MATCH, /* requests to this node that it drops */
-	P3_AREA_SEND,  /* requests of this node that come to nothing */
-	P3_AREA_EVENT, /* events that are lost */
+	P3_AREA_SEND,  /* requests of this node that are never served */
+	P3_AREA_EVENT, /* lost events */
 	P3_AREA_HEAP,  /* the shared heap */
 	P3_LOG_AREAS
 };
 
-/* A file whose lines are of another area defines it before it includes this one. */
+/* A file whose lines belong to another area defines this before it includes the
+ * header. */
 #ifndef P3_LOG_AREA
 #define P3_LOG_AREA P3_AREA_JOB
 #endif
 
-/* Say which node the lines are about; call it when that is known. */
+/* Set the job and node that the lines name; call it when they are known. */
 void p3_log_who(uint32_t jid, uint32_t nid);
 
-/* Set the highest level that each area writes; before that it is warn. */
+/* Set the highest level that each area writes; without this call it is warn. */
 void p3_log_set(const uint8_t levels[P3_LOG_AREAS]);
 bool p3_log_is(enum p3_log_level level, enum p3_log_area area);
-/* Return how many lines stderr had no room for. */
+/* Return the number of lines that stderr had no room for. */
 uint32_t p3_log_unsaid(void);
 
 void p3_log(enum p3_log_level level, enum p3_log_area area, const char *fmt, ...)
@@ -60,12 +63,12 @@ void p3_log(enum p3_log_level level, enum p3_log_area area, const char *fmt, ...
 #define p3_error(...) p3_log(P3_LOG_ERROR, P3_LOG_AREA, __VA_ARGS__)
 #define p3_warn(...)  p3_log(P3_LOG_WARN, P3_LOG_AREA, __VA_ARGS__)
 
-/* The words of PTL3_LOG. */
+/* The words that PTL3_LOG accepts. */
 extern const char *const p3_log_level_names[P3_LOG_LEVELS];
 extern const char *const p3_log_area_names[P3_LOG_AREAS];
 
-/* The levels of a text like "drops" or "warn,match:drops" (NULL, empty: warn); false: it
- * is none. */
+/* Parse levels such as "drops" or "warn,match:drops" (NULL, empty: warn).  Return false
+ * if the text is malformed. */
 bool p3_log_parse(const char *text, uint8_t levels_out[P3_LOG_AREAS]);
 
 #endif

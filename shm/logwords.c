@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The words of PTL3_LOG: also for programs that have no log of their own. */
+/* The words of PTL3_LOG, and its parser: also for programs that have no log of their
+ * own. */
 #include "shm/log.h"
 
 #include <string.h>
@@ -9,7 +10,7 @@ const char *const p3_log_level_names[P3_LOG_LEVELS] = {
 const char *const p3_log_area_names[P3_LOG_AREAS] = {
 	"job", "nic", "peer", "match", "send", "event", "heap"};
 
-/* Which of n words this one is, or n. */
+/* Return the index of a word among n words, or n. */
 static unsigned index_of(
 	const char *const *words, unsigned n, const char *word, size_t len)
 {
@@ -19,7 +20,7 @@ static unsigned index_of(
 	return i;
 }
 
-/* One item of the list, as in "drops" or "match:drops". */
+/* Parse one item of the list, such as "drops" or "match:drops". */
 static bool parse_item(const char *item, size_t len, uint8_t levels[P3_LOG_AREAS])
 {
 	const char *colon = memchr(item, ':', len);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Lists of the mailbox: allocating, posting and taking slots. */
 #include "shm/mailbox.h"
 #include "shm/fault.h"
 
@@ -67,7 +68,8 @@ uint32_t p3_mbx_take_all(struct p3_mailbox *m)
 	uint32_t slot = p3_exchange32(&m->head, P3_MBX_NONE); /* MBX.1 */
 	uint32_t oldest = P3_MBX_NONE;
 	FAULT_POINT("mailbox.taken");
-	/* Whatever the words say: no slot but its own, none twice, none unposted. */
+	/* Even if the words are damaged, the list has valid, posted slots only, and
+	 * none twice. */
 	while (slot - 1 < P3_MBX_SLOTS &&
 		p3_get(&m->slot[slot - 1].state) == P3_MBX_POSTED) {
 		uint32_t next = p3_get(&m->slot[slot - 1].next);

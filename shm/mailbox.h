@@ -5,21 +5,21 @@
  *	host threads  --post--> [ newest -> .. -> oldest ] --all, reversed--> firmware
  *	host threads  <--result word of the slot--  firmware
  *
- * A push-all/pop-all list of slots linked by index.  One compare-and-swap publishes
- * a command and gives it its place; the firmware takes the whole list with one
- * exchange and reverses it.  So no claimed-but-empty place exists, and a command that
- * happens after another is executed after it.
+ * A push-all/pop-all list of slots linked by index.  One compare-and-swap publishes a
+ * command and gives it its place; the firmware takes the whole list with one exchange
+ * and reverses it.  So no claimed-but-empty place exists, and a command that happens
+ * after another is executed after it.
  *
- * A slot carries its command by value, and whatever the firmware answers in it.
+ * A slot carries its command by value; the firmware writes its answer into the slot.
  *
- * A command may be posted detached, when its poster cannot wait (a signal handler): its
- * slot is then the firmware's to free.
+ * A thread that cannot wait (in a signal handler) may post a command detached: the
+ * firmware then frees the slot.
  *
- * A slot belongs to the thread that allocated it until it posts, then to the
- * firmware until the result word is done, then to the thread again, which frees it.
+ * A slot belongs to the thread that allocated it until that thread posts it, then to
+ * the firmware until the result word is done, then to the thread again, which frees it.
  *
- * Who may call what at the same time: everything with everything, except that
- * take_all and done are the lease holder's.
+ * All functions may run at the same time in any threads, except that only the lease
+ * holder calls take_all and done.
  *
  * Progress: alloc, post and free are lock-free among the threads of one process;
  * take_all is wait-free.  A thread that is killed dies with the whole process.
@@ -29,8 +29,8 @@
  *	MBX.2	done: done releases -> result acquires (the result is written)
  *	MBX.3	free list: free releases -> alloc acquires (the slot is unused)
  *	MBX.4	Dekker: poster = push, heavy fence before it sleeps, look at the lease;
- *		lease holder = store FREE, light fence, look at head.  Without either a
- *		command is left in the list with nobody to execute it (see lease.h)
+ *		lease holder = store FREE, light fence, look at head.  Without either
+ *		fence a command stays in the list and no thread executes it (lease.h)
  */
 #ifndef P3_SHM_MAILBOX_H
 #define P3_SHM_MAILBOX_H
@@ -44,13 +44,13 @@
 
 enum { P3_MBX_POSTED = 1, P3_MBX_DONE = 2, P3_MBX_TAKEN = 3 };
 
-#define P3_MBX_CMD 240u /* bytes of a command at most */
+#define P3_MBX_CMD 240u /* longest command, bytes */
 
 struct p3_mbx_slot {
-	p3_a32 next;  /* slot number of the older one */
+	p3_a32 next;  /* slot number of the next older command */
 	p3_a32 state; /* P3_MBX_* */
 	int32_t result;
-	uint32_t detached; /* nobody waits */
+	uint32_t detached; /* no thread waits: the firmware frees the slot */
 	uint8_t cmd[P3_MBX_CMD];
 };
 
@@ -64,7 +64,7 @@ struct p3_mailbox {
 
 void p3_mbx_format(struct p3_mailbox *m);
 
-/* A slot number, or P3_MBX_NONE when all are in use. */
+/* Allocate a slot.  Return its number, or P3_MBX_NONE when all are in use. */
 uint32_t p3_mbx_alloc(struct p3_mailbox *m);
 void p3_mbx_free(struct p3_mailbox *m, uint32_t slot);
 void p3_mbx_post(struct p3_mailbox *m, uint32_t slot, const void *cmd, size_t len);
@@ -86,7 +86,8 @@ static inline bool p3_mbx_any(struct p3_mailbox *m)
 	return p3_get(&m->head) != P3_MBX_NONE;
 }
 
-/* All posted commands, oldest first, linked by next; P3_MBX_NONE if none. */
+/* Take all posted commands.  Return the oldest, linked by next to the newer ones, or
+ * P3_MBX_NONE if there are none. */
 uint32_t p3_mbx_take_all(struct p3_mailbox *m);
 
 static inline void p3_mbx_done(struct p3_mbx_slot *s, int32_t result)

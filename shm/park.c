@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Futex calls, the idle policy, and the number of usable CPUs. */
 #include "shm/park.h"
 
 #include <errno.h>
@@ -57,7 +58,7 @@ static enum p3_idle spin_or_yield(struct p3_waiter *w, const struct p3_idle_poli
 enum p3_idle p3_waiter_turn(struct p3_waiter *w, const struct p3_idle_policy *p)
 {
 #ifdef P3_VALGRIND
-	sched_yield(); /* threads take turns there: a spin would never end */
+	sched_yield(); /* valgrind runs one thread at a time: a spin would never end */
 #endif
 	if (p->spin_ns && !w->spun && w->turns++ % 64 != 63)
 		return P3_IDLE_SPIN;
@@ -76,7 +77,7 @@ void p3_waiter_yield(struct p3_waiter *w)
 		w->alone_since = before;
 }
 
-/* cgroup v2: "quota period" or "max period". */
+/* Return the CPUs of the cgroup's quota (v2: "quota period" or "max period"). */
 static uint32_t quota_cpus(void)
 {
 	long quota = 0, period = 0;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Segments, and the bookkeeping of the addresses that they are mapped at. */
 #include "shm/seg.h"
 #include "shm/fault.h"
 #include "shm/fd.h"
@@ -35,8 +36,9 @@
 struct range {
 	struct range *next;
 	void *base;
-	uint64_t room; /* bytes of addresses; 0: a view's, which are given back */
-	uint64_t len;  /* that are mapped, from the start */
+	/* bytes of addresses; 0 for a view, whose addresses are given back */
+	uint64_t room;
+	uint64_t len; /* bytes that are mapped, from the start */
 	ino_t ino;
 	dev_t dev;
 	unsigned refs;
@@ -45,7 +47,7 @@ struct range {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards ranges and rows */
 static struct range *ranges;
-static struct range *spare; /* records of no range */
+static struct range *spare; /* records that describe no range now */
 
 static struct range *find_base(const void *base)
 {
@@ -72,8 +74,9 @@ static struct range *find_unused(uint64_t room)
 }
 
 /*
- * Addresses for so many bytes: up to an eighth more, so that files of ever other lengths
- * share ranges of few sizes, and the addresses that are kept have a bound.
+ * Return the address space for a mapping: up to an eighth more than its length, so that
+ * files of ever different lengths share ranges of few sizes, and the kept addresses
+ * have a bound.
  */
 static uint64_t room_for(uint64_t len)
 {
@@ -84,8 +87,8 @@ static uint64_t room_for(uint64_t len)
 }
 
 /*
- * mmap(), unseen by ThreadSanitizer, to which a new mapping is a write of the whole
- * range: a thread that comes late may look at words of what was mapped before.
+ * Call mmap() unseen by ThreadSanitizer, for which a new mapping is a write to the
+ * whole range: a late thread may look at words of the former mapping.
  */
 static void *map_at(void *at, uint64_t len, int prot, int flags, int fd, uint64_t off)
 {
@@ -93,7 +96,7 @@ static void *map_at(void *at, uint64_t len, int prot, int flags, int fd, uint64_
 	return (void *)syscall(SYS_mmap, at, len, (long)prot, (long)flags, (long)fd, off);
 }
 
-/* Zero pages, readable and writable, without cost until touched. */
+/* Map zero pages, readable and writable, that use no memory until touched. */
 static void *blank(void *at, uint64_t len)
 {
 	int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (at ? MAP_FIXED : 0);
@@ -101,8 +104,8 @@ static void *blank(void *at, uint64_t len)
 }
 
 /*
- * Far below what the kernel gives to those who do not care: a range does not go to a
- * forked child, and must still be free there when the child takes it for its copy.
+ * Map zero pages far below the kernel's usual choice of address: a range does not go to
+ * a forked child, and must still be free there when the child takes it for its copy.
  */
 static void *remote_blank(uint64_t len)
 {
@@ -119,7 +122,7 @@ static void *remote_blank(uint64_t len)
 	return map_at((void *)lowest, len, PROT_READ | PROT_WRITE, flags, -1, 0);
 }
 
-/* A range of address space aligned to hugepages where len allows for them. */
+/* Map a new range of addresses, aligned to hugepages where len allows for them. */
 static void *fresh_range(uint64_t len, bool remote)
 {
 	uint64_t align = len % P3_HUGE == 0 ? P3_HUGE : P3_PAGE;
@@ -134,8 +137,9 @@ static void *fresh_range(uint64_t len, bool remote)
 }
 
 /*
- * Not from malloc: the lock is held, and its next owner may be a signal handler that has
- * interrupted malloc.  A page of them at a time; they are kept as the ranges are.
+ * Take a record, not from malloc: the lock is held, and its next owner may be a signal
+ * handler that has interrupted malloc.  A page of records is made at a time; they are
+ * kept as the ranges are.
  */
 static struct range *new_record(void)
 {
@@ -160,7 +164,7 @@ static void spare_record(struct range *r)
 	spare = r;
 }
 
-/* Blank; room 0: for a view of len bytes. */
+/* Make a blank range; with room 0 for a view of len bytes. */
 static struct range *make_range(uint64_t room, uint64_t len)
 {
 	struct range *r = new_record();
@@ -185,7 +189,7 @@ static struct range *new_range(uint64_t len)
 	return r ? r : make_range(room, len);
 }
 
-/* Nobody looks there any more. */
+/* Give a range back when no thread looks there any more. */
 static void give_back(struct range *r)
 {
 	struct range **at = &ranges;
@@ -197,7 +201,7 @@ static void give_back(struct range *r)
 	spare_record(r);
 }
 
-/* The former mapping there is gone. */
+/* Blank a range; its former mapping goes. */
 static void clear_range(struct range *r)
 {
 	if (r->room)
@@ -206,7 +210,8 @@ static void clear_range(struct range *r)
 		give_back(r);
 }
 
-/* The owner of a mapping decides the fate of its addresses, and what a core holds. */
+/* The use of a mapping decides the fate of its addresses, and whether a core file holds
+ * it. */
 enum use { OWN, PEERS, VIEW };
 
 static int map_fd(int fd, uint64_t len, int prot, enum use use, void **base_out)
@@ -229,7 +234,7 @@ static int map_fd(int fd, uint64_t len, int prot, enum use use, void **base_out)
 	int flags = MAP_SHARED | MAP_FIXED | MAP_NORESERVE;
 	if (map_at(r->base, len, prot, flags, fd, 0) == MAP_FAILED) {
 		int rc = -errno;
-		clear_range(r); /* it may have taken away what was there */
+		clear_range(r); /* the failed call may have removed the former mapping */
 		return rc;
 	}
 	(void)madvise(r->base, len, MADV_DONTFORK);
@@ -243,7 +248,8 @@ static int map_fd(int fd, uint64_t len, int prot, enum use use, void **base_out)
 	return 0;
 }
 
-/* False: a signal handler that finds its own thread here gets no mapping now. */
+/* Set while this thread holds the lock: a signal handler that interrupts it gets no
+ * mapping. */
 static __thread bool here __attribute__((tls_model("initial-exec")));
 
 static bool enter(void)
@@ -278,7 +284,7 @@ static bool is_sealed(int fd, bool writable)
 	int seals = fcntl(fd, F_GET_SEALS);
 	if (seals < 0 || (seals & size) != size)
 		return false;
-	if (writable) /* or the mapping would fail, after its range was given away */
+	if (writable) /* the mapping would fail after its range was given away */
 		return !(seals & (F_SEAL_WRITE | F_SEAL_FUTURE_WRITE));
 	return seals & F_SEAL_FUTURE_WRITE;
 }
@@ -312,7 +318,7 @@ int p3_seg_reach(const void *at, uint64_t len)
 	return reached ? 0 : rc;
 }
 
-/* Who may not wait leaves it mapped. */
+/* Drop a mapping.  A thread that may not wait for the lock leaves it mapped. */
 void p3_seg_unmap(void *base, uint64_t len)
 {
 	if (!enter())
@@ -326,11 +332,11 @@ void p3_seg_unmap(void *base, uint64_t len)
 /* ---- single pages of many segments, side by side ---- */
 
 struct row {
-	char *base; /* NULL: not needed yet */
+	char *base; /* NULL: not in use yet */
 	uint64_t taken[P3_HUGE / P3_PAGE / 64];
 };
 
-static struct row rows[P3_ROWS]; /* lock guards them */
+static struct row rows[P3_ROWS]; /* guarded by lock */
 
 static char *take_place_in(struct row *r)
 {
@@ -343,7 +349,7 @@ static char *take_place_in(struct row *r)
 	return NULL;
 }
 
-/* No file's, whatever was mapped there before. */
+/* Map a new row without any file, whatever was mapped there before. */
 static char *new_row(void)
 {
 	struct range *r = new_range(P3_HUGE);
@@ -378,7 +384,8 @@ static void give_place(char *at)
 	}
 }
 
-/* Hugepages cannot be had one small page at a time: the attempt would take more away. */
+/* Check that single pages can be mapped.  Hugepages cannot be mapped by small pages:
+ * the attempt would remove more than one. */
 static int may_map_page(int fd)
 {
 	struct stat st;
@@ -441,7 +448,8 @@ int p3_seg_reserve_range(const struct p3_seg *seg, uint64_t off, uint64_t len)
 {
 	int rc, saved = errno;
 	if (!p3_fd_is(seg->fd, seg->file))
-		return -EBADF; /* the program has closed it: it may be another file */
+		/* the program has closed it, and the number may be another file's */
+		return -EBADF;
 	do
 		/* libc's fallocate is a cancellation point, and a lease may be held */
 		rc = syscall(SYS_fallocate, seg->fd, 0, (off_t)off, (off_t)len) ? -errno
@@ -449,7 +457,7 @@ int p3_seg_reserve_range(const struct p3_seg *seg, uint64_t off, uint64_t len)
 	while (rc == -EINTR);
 	if (!rc && seg->base)
 		(void)madvise((char *)seg->base + off, len, MADV_DODUMP);
-	errno = saved; /* a program's, in the middle of a put */
+	errno = saved; /* of a program, in the middle of a put */
 	return rc == -ENOMEM ? -ENOSPC : rc;
 }
 
@@ -490,7 +498,7 @@ static int create_with(
 	if (!rc)
 		rc = map_locked(seg.fd, len, PROT_READ | PROT_WRITE, OWN, &seg.base);
 	if (rc) {
-		p3_fd_close(seg.fd); /* gives partly reserved hugepages back, too */
+		p3_fd_close(seg.fd); /* also gives partly reserved hugepages back */
 		return rc;
 	}
 	(void)madvise((char *)seg.base + seg.reserved, len - seg.reserved, MADV_DONTDUMP);
@@ -549,7 +557,7 @@ void p3_seg_bind_here(const struct p3_seg *seg)
 	if (node < 0 || node >= 64)
 		return;
 	unsigned long mask = 1ul << node;
-	/* Refused in many containers: first touch by the owner serves as well. */
+	/* Many containers refuse it: first touch by the owner serves as well. */
 	(void)mbind(seg->base, seg->len, MPOL_PREFERRED, &mask, 64, 0);
 }
 

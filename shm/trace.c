@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Trace regions: setting up, the hosts' ring, and reading by tools. */
 #include "shm/trace.h"
 
 #include <elf.h>
@@ -24,7 +25,7 @@ const char *const p3_trace_name[P3_TRACE_POINTS_N] = {
 #undef P3_X
 };
 
-/* Does the time stamp counter run at one pace, whatever the CPUs do? */
+/* Return true if the time stamp counter runs at one pace in all states of the CPUs. */
 static bool tsc_is_invariant(void)
 {
 #if defined(__x86_64__)
@@ -40,7 +41,7 @@ uint32_t p3_trace_clock(void)
 	return tsc_is_invariant() ? P3_TRACE_TSC : P3_TRACE_MONOTONIC;
 }
 
-/* ---- making ---- */
+/* ---- setting up ---- */
 
 struct search {
 	uintptr_t code;
@@ -76,7 +77,7 @@ static bool holds(const struct dl_phdr_info *o, uintptr_t code)
 	return false;
 }
 
-/* The program itself has no name here. */
+/* Copy the name of the library's file; the program itself has no name here. */
 static void take_file(struct p3_trace_header *h, const char *name)
 {
 	char *path = realpath(*name ? name : "/proc/self/exe", NULL);
@@ -220,7 +221,8 @@ struct p3_trace_taken *p3_trace_read(const void *region, uint64_t len)
 	return t;
 }
 
-/* Is there memory behind these bytes?  (EINVAL: Linux before 5.14 does not tell.) */
+/* Make sure that there is memory behind these bytes.  (EINVAL: before Linux 5.14,
+ * unknown.) */
 static bool reach(void *at, uint64_t len)
 {
 	while (madvise(at, len, MADV_POPULATE_READ) != 0)
@@ -229,7 +231,7 @@ static bool reach(void *at, uint64_t len)
 	return true;
 }
 
-/* What its owner says of it is read once. */
+/* Read a region, taking each word of its owner once. */
 static struct p3_trace_taken *take_reached(void *at, uint64_t len)
 {
 	if (!reach(at, P3_PAGE))
@@ -242,7 +244,8 @@ static struct p3_trace_taken *take_reached(void *at, uint64_t len)
 	return p3_trace_read(at, used);
 }
 
-/* Nobody can take its pages away, and those that were never there are not touched. */
+/* Map the region and read it.  The owner cannot take its pages away, and pages that
+ * were never reserved are not touched. */
 static struct p3_trace_taken *take_mapped(int fd, uint64_t off, uint64_t len)
 {
 	void *at = mmap(NULL, len, PROT_READ, MAP_SHARED | MAP_NORESERVE, fd, (off_t)off);
@@ -255,7 +258,8 @@ static struct p3_trace_taken *take_mapped(int fd, uint64_t off, uint64_t len)
 	return t;
 }
 
-/* Anything may be behind a descriptor that somebody sent. */
+/* Return true if the file is sealed: a descriptor from another process may be any
+ * file. */
 static bool is_sealed(int fd)
 {
 	int seals = fcntl(fd, F_GET_SEALS);
@@ -279,7 +283,7 @@ struct p3_trace_taken *p3_trace_read_fd(int published)
 	errno = EPROTO;
 	if (!nnodes || fstat(published, &st) != 0 || st.st_size < 0)
 		return NULL;
-	errno = ENODATA; /* it is not traced */
+	errno = ENODATA; /* the segment has no trace */
 	uint64_t off = p3_layout_of(nnodes).seg_len, size = (uint64_t)st.st_size;
 	return size < off + P3_PAGE ? NULL : take_mapped(published, off, size - off);
 }

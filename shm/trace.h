@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * trace - what a node did last: records in its published segment, also after its death
+ * trace - records of a node's last actions, in its published segment, also after its
+ * death
  *
  *	firmware      --write-->  [ ring of the firmware ]  \
  *	host threads  --write-->  [ ring of the hosts ]	     >  p3_trace_read() in a tool
  *	p3_trace_format() ------> [ header ]		    /
  *
  * The region lies behind the arena, at p3_layout_of(nnodes).seg_len, and is there only
- * with PTL3_TRACE.  Its owner writes it, and nobody else can.
+ * with PTL3_TRACE.  Its owner writes it, and no other process can.
  *
  *   0	     +------------------+
- *	     | header		|  clock, where the code lies, heads of the rings
+ *	     | header		|  clock, address of the code, heads of the rings
  *   4 KiB   +------------------+
- *	     | n records	|  of the firmware: the holder of the lease writes
+ *	     | n records	|  of the firmware: the lease holder writes
  *	     +------------------+
  *	     | n/2 records	|  of host threads: any of them writes
  *	     +------------------+
@@ -21,21 +22,21 @@
  *	0  time		ticks of the header's clock, which all nodes of a machine share
  *	1  where	code offset : point : value : peer, p3_trace_where()
  *	2  which	message or thread : state, p3_trace_state()
- *	3  detail	by point, see P3_TRACE_POINTS
+ *	3  detail	depends on the point, see P3_TRACE_POINTS
  *
  * A message is named by its sender's lane and its position there, which both ends know.
  *
- * Who may call what at the same time: p3_trace_write() X against itself for one ring,
- * p3_trace_write_shared() with everything, a reader in any process with everything.
- * Progress: writers are wait-free.  A host thread that finds its place taken by one that
- * was stopped in the middle of a record, a whole ring ago, drops its own (lost).
+ * Calls at the same time: one p3_trace_write() for a ring; any number of
+ * p3_trace_write_shared(); readers in any process beside both.  Progress: writers are
+ * wait-free.  A host thread that finds its place still taken by a thread that was
+ * stopped in the middle of a record, a whole ring ago, drops its own record (lost).
  *
  * Memory ordering:
  *	TRACE.1	state, the low half of word 2: complete is released -> the reader acquires
  *		it (the record is written)
  *	TRACE.2	seqlock: the writer makes state odd, then releases each word; the reader
- *		acquires each word, then looks at the state again.  Who saw a newer word
- *		sees a state that is odd or newer, and shows nothing
+ *		acquires each word, then looks at the state again.  A reader that saw a
+ *		newer word sees a state that is odd or newer, and shows nothing
  *	TRACE.3	claim of a place in the hosts' ring: complete -> the next one's compare
  *		and swap (two threads never write one record)
  */
@@ -54,13 +55,14 @@
 #define P3_TRACE_MAGIC   0x33727450u /* "Ptr3" */
 #define P3_TRACE_VERSION 2u
 #define P3_TRACE_LEAST   64u
-#define P3_TRACE_MOST    (1u << 24) /* records of the firmware */
-#define P3_TRACE_USUAL   32768u     /* of yod --trace: with the rest less than 2 MiB */
-#define P3_TRACE_NOBODY  0x7fffu    /* no peer */
+#define P3_TRACE_MOST    (1u << 24) /* of the firmware's records */
+/* default of yod --trace: with the rest less than 2 MiB */
+#define P3_TRACE_USUAL  32768u
+#define P3_TRACE_NOBODY 0x7fffu /* no peer */
 
 /*
- * name, where it is written (host or fw), value, detail.  The name is what tracedump
- * prints, filters by, and finds its slices with.
+ * name; writer (host or fw): value; detail.  tracedump prints, filters and finds its
+ * slices by the name.
  */
 #define P3_TRACE_POINTS(X)                                                               \
 	X(COMMAND, "command")   /* host: opcode; length or handle */                     \
@@ -107,17 +109,19 @@ struct p3_trace_header {
 	uint32_t nid;
 	uint32_t os_pid;
 	uint32_t clock;   /* p3_trace_clock */
-	uint32_t records; /* of the firmware; a power of two */
+	uint32_t records; /* number of the firmware's records, a power of two */
 	uint64_t incarnation;
-	uint64_t ticks; /* the clock at the start, */
-	uint64_t ns;    /* and CLOCK_MONOTONIC */
-	uint64_t code;  /* where the library's address 0 lies: offsets are from there */
+	uint64_t ticks; /* the clock at the start */
+	uint64_t ns;    /* CLOCK_MONOTONIC at the same time */
+	uint64_t code;  /* address of the library's offset 0: code offsets are from
+			 * there */
 	uint32_t build_len;
 	uint8_t build[20]; /* its build-id */
-	char object[512];  /* its file */
+	char object[512];  /* its file name */
 	char program[32];
 	uint64_t pad;
-	/* A line of its own in a region; copies lie anywhere, so it is not the type's. */
+	/* A line of its own in a region.  Copies of the header lie anywhere, so the
+	 * type does not ask for the alignment. */
 	p3_a64 head[P3_TRACE_RINGS]; /* (fw) (hosts) records begun */
 	p3_a64 lost;                 /* (hosts) */
 	uint64_t pad2[13];
@@ -134,7 +138,7 @@ static inline uint32_t p3_trace_records(uint32_t records, enum p3_trace_ring rin
 	return ring == P3_TRACE_FW ? records : records / 2;
 }
 
-/* Bytes that are used; 0 without records. */
+/* Return the bytes that the trace uses; 0 without records. */
 static inline uint64_t p3_trace_len(uint32_t records)
 {
 	return records ? P3_PAGE + (uint64_t)(records + records / 2) *
@@ -150,7 +154,8 @@ static inline struct p3_trace_record *p3_trace_at(
 	return ring == P3_TRACE_FW ? fw : fw + records;
 }
 
-/* May a published segment be so long: all before the trace, and one or none? */
+/* Return true if this can be a published segment's length: with one trace behind it, or
+ * none. */
 static inline bool p3_trace_may_follow(const struct p3_layout *l, uint64_t seg_len)
 {
 	return seg_len >= l->seg_len && seg_len % P3_HUGE == 0 &&
@@ -166,19 +171,20 @@ static inline uint64_t p3_trace_where(
 	       (uint64_t)(value & 0xff) << 16 | (peer & 0xffff);
 }
 
-#define P3_TRACE_SERVED 255u /* BEGIN, instead of a mover: a peer reads */
+#define P3_TRACE_SERVED 255u /* in BEGIN, instead of a mover: a peer reads */
 
-#define P3_TRACE_IN     0x8000u /* with the peer: the message is the peer's */
+#define P3_TRACE_IN     0x8000u /* beside the peer: the message is the peer's */
 
-/* Of record number i: odd while it is written. */
+/* Return the state of record number i when complete; it is one less, odd, while
+ * written. */
 static inline uint32_t p3_trace_state(uint64_t i)
 {
 	return (uint32_t)(2 * i + 2);
 }
 
-#define P3_TRACE_BASE 0x40000000u /* with a message: it is in the base ring */
+#define P3_TRACE_BASE 0x40000000u /* in a message: it is in the base ring */
 
-/* A message in a ring, so many cells behind its start; never 0. */
+/* Name the message in a ring by its distance in cells from the start; never 0. */
 static inline uint32_t p3_trace_message(uint64_t cells, bool base)
 {
 	return 1u << 31 | (base ? P3_TRACE_BASE : 0) | (cells & 0x3fffffff);
@@ -199,7 +205,7 @@ static inline uint64_t p3_trace_ticks(uint32_t clock)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* The better one that this machine has. */
+/* Return the better clock that this machine has. */
 uint32_t p3_trace_clock(void);
 
 /* ---- writing ---- */
@@ -213,7 +219,7 @@ static inline void p3_trace_fill(
 	p3_release(&r->w[2], w[2] << 32 | p3_trace_state(number)); /* TRACE.1 */
 }
 
-/* Record number i of a ring with one writer at a time; w[2]: the message. */
+/* Write record number i of a ring that has one writer at a time; w[2] is the message. */
 static inline void p3_trace_write(
 	struct p3_trace_record *ring, uint32_t mask, uint64_t i, const uint64_t w[4])
 {
@@ -222,7 +228,8 @@ static inline void p3_trace_write(
 	p3_trace_fill(r, w, i);
 }
 
-/* Any thread of the process, w[2]: the thread; its number, or UINT64_MAX: lost. */
+/* Write a record from any thread of the process; w[2] is the thread.  Return its
+ * number, or UINT64_MAX if it was lost. */
 uint64_t p3_trace_write_shared(
 	struct p3_trace_header *h, struct p3_trace_record *ring, const uint64_t w[4]);
 
@@ -233,20 +240,20 @@ struct p3_trace_who {
 	uint64_t incarnation;
 };
 
-/* The region is zeroed memory; code: any function of the library. */
+/* Set up the region, which is zeroed memory; code is any function of the library. */
 void p3_trace_format(
 	void *region, uint32_t records, const struct p3_trace_who *who, const void *code);
 
 /* ---- reading ---- */
 
-/* A record that was whole. */
+/* A record that was read whole. */
 struct p3_trace_entry {
 	uint64_t ticks;
 	uint64_t detail;
 	uint32_t code;
-	uint32_t which; /* message, or a host's thread; 0 none */
+	uint32_t which; /* message, or a host's thread; 0: none */
 	uint32_t number;
-	uint16_t peer; /* P3_TRACE_NOBODY: none */
+	uint16_t peer; /* P3_TRACE_NOBODY: no peer */
 	uint8_t point;
 	uint8_t value;
 	uint8_t ring;
@@ -256,8 +263,9 @@ struct p3_trace_entry {
 };
 
 /*
- * What a region of len bytes holds, which may change meanwhile, and be anything.  Entries
- * of the firmware, then of the hosts, in order; NULL with errno: EPROTO, ENOMEM.
+ * Read a region of len bytes, which may change meanwhile and may contain anything.
+ * Return the entries of the firmware, then of the hosts, in order, or NULL with errno
+ * EPROTO or ENOMEM.
  */
 struct p3_trace_taken {
 	struct p3_trace_header header; /* checked: strings end, records fit */
@@ -270,15 +278,15 @@ struct p3_trace_taken {
 struct p3_trace_taken *p3_trace_read(const void *region, uint64_t len);
 
 /*
- * Of a node's published segment, by its descriptor, which stays the caller's: how many
- * nodes it is laid out for (those of its job, or of its domain); 0: it is no such
- * segment, or one that could still shrink.
+ * Return the number of nodes (of a job, or of a domain) that a published segment is
+ * laid out for, or 0 if it is no such segment, or one that could still shrink.  The
+ * descriptor stays the caller's.
  */
 uint32_t p3_trace_nodes(int published);
-/* As p3_trace_read() of its region. */
+/* Read the trace region of a published segment, as p3_trace_read() does. */
 struct p3_trace_taken *p3_trace_read_fd(int published);
 
-/* A text that somebody else wrote, made one line of ASCII. */
+/* Turn a text of another process into one line of ASCII. */
 void p3_trace_printable(char *text, size_t size);
 
 extern const char *const p3_trace_name[P3_TRACE_POINTS_N];

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Texts for the reasons for which a request comes to nothing. */
 #include "shm/why.h"
 
 #include <string.h>
@@ -46,7 +47,7 @@ static void put_count(struct words *w, const char *before, uint64_t n, const cha
 	put(w, behind);
 }
 
-/* One half of a pair of identifiers, if the entry asks for it. */
+/* Write one half of a pair of identifiers, if the entry selects by it. */
 static void put_half(struct words *w, const char *name, uint64_t value, uint64_t mask)
 {
 	put(w, name);
@@ -124,7 +125,8 @@ static void put_access(struct words *w, uint32_t why, const struct p3_case *c)
 	}
 }
 
-/* The entry that came nearest, and what it lacks. */
+/* Write the entry that came nearest, and the reason why it does not accept the
+ * request. */
 static void put_nearest(struct words *w, uint32_t why, const struct p3_case *c)
 {
 	put(w, "no match entry accepts it: the nearest of ");
@@ -164,7 +166,7 @@ static void put_nearest(struct words *w, uint32_t why, const struct p3_case *c)
 	}
 }
 
-/* Reasons that need no numbers. */
+/* Return the text of a reason that needs no numbers. */
 static const char *plain_text(uint32_t why)
 {
 	switch (why) {
