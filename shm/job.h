@@ -82,7 +82,7 @@ enum p3_job_op {
 	P3_JOB_REFUSED,   /* yod: status is an errno, layout is the one of the job */
 	P3_JOB_JOIN,      /* node: incarnation, pid[], seg_len, heap_len; fds: published,
 		      * doorbell, host, and with a heap_len the shared heap */
-	P3_JOB_BORN,     /* yod: node, incarnation, nid, pid[], uid, jid, os_pid, seg_len,
+	P3_JOB_BORN,    /* yod: node, incarnation, nid, pid[], uid, jid, os_pid, seg_len,
 			   * heap_len; fds: published, doorbell, shared heap */
 	P3_JOB_JOINED,  /* yod: all BORN of today's nodes have been sent */
 	P3_JOB_PIDS,    /* node, then yod to all (it too): its pid[] has changed */
