@@ -605,6 +605,10 @@ void p3_xfer_forget(struct p3_nic *n, uint32_t ni);
 bool p3_xfer_may_swap(struct p3_nic *n, const struct p3_region *r, uint64_t off,
 	uint64_t len, uint64_t waited);
 void p3_xfer_swapped(struct p3_nic *n);
+/* Take note that an operation other than a pull or an exchange has written these bytes.
+ * Call this only while there are pulls. */
+P3_RARE void p3_xfer_wrote(
+	struct p3_nic *n, const struct p3_region *r, uint64_t off, uint64_t len);
 /* NIC stop: nobody may read our memory from here on. */
 void p3_xfer_revoke_all(struct p3_nic *n);
 

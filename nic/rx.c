@@ -200,6 +200,8 @@ static inline void put_eager(struct p3_nic *n, struct p3_peer *p, const struct r
 	if (p3_unlikely(p3_wants(&hit->md->sink, PTL_EVENT_PUT_START)))
 		put_started(n, *r, *hit, link);
 	deposit(n, r, hit);
+	if (p3_unlikely(!p3_list_empty(&n->pulls)))
+		p3_xfer_wrote(n, &hit->md->region, hit->offset, hit->mlength);
 	FAULT_POINT("put.deposited");
 	if (p3_fw_may_unlink(hit->md))
 		put_unlinks(n, *r, *hit, link);

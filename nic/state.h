@@ -186,6 +186,7 @@ struct p3_pull {
 	bool may_read;  /* and no exchange was under way there: see XFER.5 */
 	bool dedicated; /* the peer's own one, not from the pool */
 	bool first;     /* the peer's next request waits for its end */
+	bool mixed;     /* another pull may write the same bytes */
 	bool in_use;
 	struct p3_pending *get; /* of this node, or NULL: a put into this node */
 	uint32_t peer_pending;  /* put: the initiator's pending id */
@@ -435,6 +436,7 @@ struct p3_nic {
 	uint64_t slice;                 /* bytes of one cross-memory read */
 	struct p3_bounds swapper_wants; /* no other transfer begins there meanwhile, */
 	uint64_t swapper_until;         /* until then; without one none is named before */
+	struct p3_bounds pulled;        /* all bytes that pulls write lie in there */
 	void *wire_state;
 	p3_a64 wire_count[P3_W_COUNTERS]; /* (any) */
 	p3_a32 settle;                    /* (any) number of calls of p3_nic_settle, */

@@ -934,6 +934,8 @@ static void got_reply(struct p3_nic *n, struct p3_peer *p, struct p3_pending *t,
 	answer_who(t, p, &rec);
 	p3_fw_event(n, &md->sink, &rec, PTL_EVENT_REPLY_START, PTL_NI_OK);
 	p3_region_write(&md->region, t->move.offset, (const char *)c + 24, len);
+	if (p3_unlikely(!p3_list_empty(&n->pulls)))
+		p3_xfer_wrote(n, &md->region, t->move.offset, len);
 	p3_fw_event_ends(n, md, &md->sink, &rec, PTL_EVENT_REPLY_END, PTL_NI_OK);
 }
 

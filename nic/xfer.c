@@ -443,8 +443,10 @@ static void free_pull(struct p3_pull *pull)
  *
  * Bytes that were written but do not count (a slice that was read in vain) have no side:
  * they are read again, over the exchange.  Nor has half of the exchange, where the pull
- * does not know what lay there.  An exchange of such bytes waits until more has come, for
- * P3_NO_SIDE_NS at most: then its source has stopped, or lies.
+ * does not know what lay there: it has read too little, or a short put, a reply, another
+ * pull or an exchange behind this one has written there since.  An exchange of such bytes
+ * waits until more has come, for P3_NO_SIDE_NS at most: then its source has stopped, or
+ * lies.
  */
 
 /* Exchange what lies in memory for what lay there, or back. */
@@ -460,27 +462,32 @@ static void exchange_edge(const struct p3_pull *pull, struct p3_edge *e)
 	p3_region_write(&pull->span.region, pull->span.offset + from, was, len);
 }
 
-static bool can_lend(const struct p3_edge *e, uint64_t border, uint64_t len)
+/* Return true if the pull knows the bytes that lay at this edge before it, and if no
+ * exchange behind the pull has changed any of them. */
+static bool can_lend(const struct p3_pull *pull, const struct p3_edge *e, uint64_t border,
+	struct p3_range range)
 {
-	return e->at == border && e->known == border && len <= P3_EDGE;
+	return e->at == border && e->known == border && !pull->mixed &&
+	       range.to - range.from <= P3_EDGE && range.from >= pull->kept &&
+	       range.to <= pull->kept_end;
 }
 
 /* Return true if an exchange of these bytes has a place neither before nor behind the
  * transfer. */
 static bool has_no_side(const struct p3_pull *pull, struct p3_range s)
 {
+	struct p3_range front = {s.from, pull->done}, back = {pull->end, s.to};
 	if (s.to <= pull->done || s.from >= pull->end)
 		return false;
 	return (s.from < pull->front.at &&
-		       !can_lend(&pull->front, pull->done, pull->done - s.from)) ||
-	       (s.to > pull->back.at &&
-		       !can_lend(&pull->back, pull->end, s.to - pull->end));
+		       !can_lend(pull, &pull->front, pull->done, front)) ||
+	       (s.to > pull->back.at && !can_lend(pull, &pull->back, pull->end, back));
 }
 
 static void lend_edge(const struct p3_pull *pull, struct p3_edge *e, uint64_t border,
 	struct p3_range range)
 {
-	if (range.from >= range.to || !can_lend(e, border, range.to - range.from))
+	if (range.from >= range.to || !can_lend(pull, e, border, range))
 		return;
 	e->lent = range;
 	exchange_edge(pull, e);
@@ -550,6 +557,57 @@ static inline void write_front(struct p3_pull *pull, uint64_t to)
 		e->known = to;
 	}
 	e->at = to;
+}
+
+/* Another operation has written some of the pull's bytes: forget an edge of theirs. */
+static void forget_edges(struct p3_pull *pull, struct p3_range range)
+{
+	struct p3_edge *front = &pull->front, *back = &pull->back;
+	if (range.from < front->at && range.to + P3_EDGE > front->at)
+		front->known = UINT64_MAX;
+	if (range.to > back->at && range.from < back->at + P3_EDGE)
+		back->known = UINT64_MAX;
+}
+
+void p3_xfer_wrote(
+	struct p3_nic *n, const struct p3_region *r, uint64_t off, uint64_t len)
+{
+	struct p3_range range;
+	if (!p3_bounds_meet(n->pulled, r, off, len))
+		return;
+	p3_list_each(it, &n->pulls) {
+		struct p3_pull *pull = p3_item(it, struct p3_pull, link);
+		if (p3_region_common(r, off, len, &pull->span.region, pull->span.offset,
+			    pull->length, &range))
+			forget_edges(pull, range);
+	}
+}
+
+/* Mark the new pull, and those under way, that may write the same bytes. */
+static P3_RARE void mark_mixed(
+	struct p3_nic *n, struct p3_pull *pull, struct p3_bounds bounds)
+{
+	p3_list_each(it, &n->pulls) {
+		struct p3_pull *other = p3_item(it, struct p3_pull, link);
+		if (p3_bounds_meet(bounds, &other->span.region, other->span.offset,
+			    other->length))
+			pull->mixed = other->mixed = true;
+	}
+}
+
+/* Note where a new pull writes, before it is one of n->pulls. */
+static void note_bytes(struct p3_nic *n, struct p3_pull *pull)
+{
+	const struct p3_span *span = &pull->span;
+	struct p3_bounds b = p3_region_bounds(&span->region, span->offset, pull->length);
+	if (p3_list_empty(&n->pulls)) {
+		n->pulled = b;
+		return;
+	}
+	if (p3_bounds_meet(n->pulled, &span->region, span->offset, pull->length))
+		mark_mixed(n, pull, b);
+	n->pulled.lo = b.lo < n->pulled.lo ? b.lo : n->pulled.lo;
+	n->pulled.hi = b.hi > n->pulled.hi ? b.hi : n->pulled.hi;
 }
 
 /* It was less: up to this byte.  was: where the front was before. */
@@ -971,6 +1029,7 @@ static void learn(struct p3_nic *n, const struct p3_pull *pull)
 
 void p3_pull_begin(struct p3_nic *n, struct p3_pull *pull)
 {
+	note_bytes(n, pull);
 	p3_list_add(&n->pulls, &pull->link);
 	pull->moved_ns = 0;
 	pull->kick_ns = P3_STALL_NS;

@@ -8,15 +8,17 @@
 #include "lib/lib.h"
 #include "support/hold.h"
 
-enum { PT = 4, LONG = 4 << 20, OLD = 1, NEW, EARLY, LATE };
+enum { PT = 4, PT_QUIET, LONG = 4 << 20, OLD = 1, NEW, EARLY, LATE };
 enum { SWAP_MOST = 64, PASSES = 100000 };
 
 struct stage {
 	struct p3_nic *source, *target;
-	unsigned char *from, *to; /* LONG bytes each */
-	const char *wrong;        /* the first condition that did not hold, */
-	int line;                 /* and where */
-	bool fails;               /* the put is to fail */
+	unsigned char *from, *to;  /* LONG bytes each */
+	ptl_handle_md_t all, into; /* descriptors of these bytes */
+	ptl_process_id_t id[2];
+	const char *wrong; /* the first condition that did not hold, */
+	int line;          /* and where */
+	bool fails;        /* the put is to fail */
 };
 
 /* Record the first condition that does not hold; it is reported after the leases have
@@ -119,6 +121,7 @@ static void send_long(ptl_handle_ni_t ni, unsigned char *bytes)
 	ptl_handle_eq_t eq = eq_new(ni, 64);
 	ptl_md_t d = md_of(bytes, LONG, PTL_MD_EVENT_START_DISABLE, eq);
 	ptl_handle_md_t md = bind_md(ni, d);
+	stage.all = bind_md(ni, md_of(bytes, LONG, MD_QUIET, PTL_EQ_NONE));
 	gate_wait(held);
 	CHECK_OK(put_to(ni, md, 0, PT, 0, PTL_NO_ACK_REQ));
 	nic_hold(n);
@@ -132,9 +135,21 @@ static void send_long(ptl_handle_ni_t ni, unsigned char *bytes)
 	CHECK_EQ(ev.ni_fail_type, stage.fails ? PTL_NI_FAIL : PTL_NI_OK);
 }
 
-static void read_long(ptl_handle_eq_t eq, unsigned char *bytes, play_fn *play)
+/* The first get brings memory for later ones, which are made under the lease. */
+static void get_some(ptl_handle_ni_t ni)
+{
+	ptl_handle_eq_t eq = eq_new(ni, 8);
+	ptl_md_t d = md_of(node_alloc(8), 8, PTL_MD_EVENT_START_DISABLE, eq);
+	CHECK_OK(PtlGet(bind_md(ni, d), stage.id[1], PT_QUIET, 0, 0, 0));
+	(void)expect(eq, PTL_EVENT_REPLY_END);
+}
+
+static void read_long(
+	ptl_handle_ni_t ni, ptl_handle_eq_t eq, unsigned char *bytes, play_fn *play)
 {
 	struct stage *s = &stage;
+	s->into = bind_md(ni, md_of(bytes, LONG, MD_QUIET, PTL_EQ_NONE));
+	get_some(ni);
 	s->target = p3_nic(p3_node());
 	s->to = bytes;
 	nic_hold(s->target);
@@ -157,9 +172,11 @@ static void sides_node(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *a
 	unsigned char *bytes = node_pattern(LONG, rank ? NEW : OLD);
 	ptl_handle_eq_t eq = eq_new(ni, 64);
 	post_md(ni, PT, 0, md_of(bytes, LONG, MD_ANY | PTL_MD_EVENT_START_DISABLE, eq));
+	post_md(ni, PT_QUIET, 0, md_of(bytes, LONG, MD_ANY | MD_QUIET, PTL_EQ_NONE));
+	stage.id[rank] = id_of(ni, rank);
 	sync_nodes();
 	if (rank == 0)
-		read_long(eq, bytes, *play);
+		read_long(ni, eq, bytes, *play);
 	else
 		send_long(ni, bytes);
 	sync_nodes();
@@ -335,6 +352,120 @@ SIDES_CASE(change_over_one_of_many_carries_both, false)
 		EXPECT(s, is(s->to + at - 72 - apart * i, 0, 64, LATE + i));
 }
 
+/* ---- other operations on bytes that an exchange would put back ---- */
+
+/* Take one request, and the cells before it that carry none. */
+static void take(struct stage *s, struct p3_nic *n, unsigned from)
+{
+	uint64_t before = p3_get(&n->count[P3_C_RECEIVED]);
+	while (p3_fw_take_request(n, &n->peer[from]))
+		if (p3_get(&n->count[P3_C_RECEIVED]) != before)
+			return;
+	EXPECT(s, !"a request has come");
+}
+
+/* Send length bytes, those from offset on, to the same place at the target. */
+static void put_too(struct stage *s, uint64_t offset, uint64_t length)
+{
+	struct p3_cmd c = {.handle = s->all,
+		.move = {.target = s->id[0],
+			.pt_index = PT_QUIET,
+			.offset = offset,
+			.remote_offset = offset,
+			.length = length}};
+	EXPECT(s, p3_fw_put(s->source, &c) == PTL_OK);
+	take(s, s->target, 1);
+}
+
+static void get_too(struct stage *s, uint64_t offset, uint64_t length)
+{
+	struct p3_cmd c = {.handle = s->into,
+		.move = {.target = s->id[1],
+			.pt_index = PT_QUIET,
+			.offset = offset,
+			.remote_offset = offset,
+			.length = length}};
+	EXPECT(s, p3_fw_get(s->target, &c) == PTL_OK);
+	take(s, s->source, 0);
+	p3_fw_take_responses(s->target, &s->target->peer[1]);
+	EXPECT(s, !p3_fw_has_response(&s->target->peer[1]));
+}
+
+/* Exchange 16 bytes at the target, which lie around this place. */
+static bool swap_around(struct stage *s, uint64_t at, unsigned char *got, uint64_t waited)
+{
+	struct p3_region r = plain(s->to + at - 8, 16);
+	return swap_after(s->target, &r, LATE, got, waited);
+}
+
+/* The exchange has no place beside the put until more has come, and is behind it then. */
+static void swap_waits(struct stage *s, uint64_t at)
+{
+	unsigned char got[SWAP_MOST];
+	EXPECT(s, !swap_around(s, at, got, P3_SWAP_NS));
+	for (int i = 0; i < PASSES && pull_of(s) && pull_of(s)->done < at + 8; i++) {
+		(void)p3_fw_pass(s->source);
+		(void)p3_fw_pass(s->target);
+	}
+	EXPECT(s, swap_around(s, at, got, P3_SWAP_NS));
+	EXPECT(s, is(got, at - 8, 16, NEW));
+	finish(s);
+}
+
+SIDES_CASE(exchange_is_before_bytes_that_no_other_put_wrote, false)
+{
+	unsigned char got[SWAP_MOST];
+	uint64_t at = come(s);
+	put_too(s, at, 64);
+	put_too(s, at - P3_EDGE - 8, 8);
+	get_too(s, at - P3_EDGE - 40, 40);
+	EXPECT(s, swap_around(s, at, got, P3_SWAP_NS));
+	EXPECT(s, is(got, at - 8, 8, OLD) && is(got + 8, at, 8, NEW));
+	finish(s);
+	EXPECT(s, is(s->to, 0, LONG, NEW));
+}
+
+SIDES_CASE(exchange_misses_no_short_put, false)
+{
+	uint64_t at = come(s);
+	put_too(s, at - 4, 8);
+	swap_waits(s, at);
+}
+
+SIDES_CASE(exchange_misses_no_reply, false)
+{
+	uint64_t at = come(s);
+	get_too(s, at - 4, 8);
+	swap_waits(s, at);
+}
+
+SIDES_CASE(exchange_misses_no_put_before_the_edge, false)
+{
+	uint64_t at = come(s);
+	put_too(s, at - P3_EDGE - 200, 201);
+	swap_waits(s, at);
+}
+
+SIDES_CASE(exchange_misses_no_other_long_put, false)
+{
+	uint64_t at = come(s);
+	put_too(s, at - 4, LONG / 2);
+	swap_waits(s, at);
+}
+
+/* The first exchange is behind the put, so the next one of its bytes is, too. */
+SIDES_CASE(exchange_misses_no_earlier_exchange, false)
+{
+	unsigned char got[SWAP_MOST];
+	uint64_t at = come(s);
+	EXPECT(s, swap(s->target, s->to + at - 20, 8, EARLY));
+	EXPECT(s, !swap_around(s, at - 6, got, P3_SWAP_NS));
+	EXPECT(s, swap_around(s, at - 4, got, P3_SWAP_NS));
+	EXPECT(s, is(got, at - 12, 16, OLD));
+	finish(s);
+	EXPECT(s, is(s->to + at - 20, 0, 8, EARLY));
+}
+
 int main(void)
 {
 	setenv("PTL3_MODE", "lease", 1);
@@ -351,6 +482,12 @@ int main(void)
 		cmocka_unit_test(change_over_one_that_was_seen_carries_both),
 		cmocka_unit_test(change_with_holes_tears_no_older_one),
 		cmocka_unit_test(change_over_one_of_many_carries_both),
+		cmocka_unit_test(exchange_is_before_bytes_that_no_other_put_wrote),
+		cmocka_unit_test(exchange_misses_no_short_put),
+		cmocka_unit_test(exchange_misses_no_reply),
+		cmocka_unit_test(exchange_misses_no_put_before_the_edge),
+		cmocka_unit_test(exchange_misses_no_other_long_put),
+		cmocka_unit_test(exchange_misses_no_earlier_exchange),
 	};
 	return RUN_CASES(tests);
 }
