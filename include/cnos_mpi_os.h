@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * cnos_mpi_os.h - who is who in a job, as programs of Cray XT ask it
+ * cnos_mpi_os.h - the ranks of a job, for programs of Cray XT
  *
- * The same answers as those of portals3_runtime.h, for programs that were started by yod
- * there.  A process that yod did not start is what PtlSetRank and the Set functions say,
+ * These functions give the same answers as those of portals3_runtime.h.  A process that
+ * no launcher started has the rank that PtlSetRank and the other Set functions gave it,
  * else rank 0 of 1.
  *
- * Unlike other functions these start the library: PtlInit is called if that has not been
- * done, and no PtlFini is needed for it.  If the library cannot start (reported on
- * stderr), and in a forked child that has not called PtlInit and so has no part in the
- * job, they return -1.  None changes errno.
+ * Unlike other functions these start the library: they call PtlInit if the program has
+ * not done so, and need no PtlFini.  They return -1 if the library cannot start (reported
+ * on stderr), and in a forked child that has not called PtlInit and so has no part in the
+ * job.  None changes errno.
  */
 #ifndef CNOS_MPI_OS_H
 #define CNOS_MPI_OS_H
@@ -20,17 +20,17 @@
 extern "C" {
 #endif
 
-/* A process of the job; fit for target_id and match_id, member by member. */
+/* A process of the job; copy the members into a target_id or match_id. */
 typedef struct cnos_nidpid_map_t {
 	ptl_nid_t nid;
 	ptl_pid_t pid;
 } cnos_nidpid_map_t;
 
 /*
- * cnos_get_rank, cnos_get_size - which process of how many is this?
+ * cnos_get_rank, cnos_get_size - the own rank and the size of the job
  *
- * Return the own rank, 0 to size - 1, and the number of processes in the job; or -1: not
- * known.
+ * Return the own rank, 0 to size - 1, and the number of processes in the job; or -1 if
+ * they are not known.
  *
  * Any thread; do not block.
  */
@@ -40,43 +40,43 @@ int cnos_get_size(void);
 /*
  * cnos_get_nidpid_map - the node and process ids of all ranks
  *
- *	map		out	array, indexed by rank: the library's, to be read only and
- *				not to be freed
+ *	map		out	array of the library, indexed by rank; do not change or
+ *				free it
  *
- * Returns the number of processes, which are the array's elements; or -1 with map
- * untouched: map is NULL, the ids are not all known, or there is no memory.
+ * Returns the number of processes, which is the number of elements; or -1, with map
+ * unchanged, if map is NULL, some ids are not known, or there is no memory.
  *
  * The ids are those on PTL_IFACE_DEFAULT or, while the process has initialised
- * PTL_IFACE_SS only, those on that.  All are there before PtlNIInit, if all processes let
- * their pid be chosen (PTL_PID_ANY); those that ask for another one are right after a
- * barrier, the own one when PtlNIInit has returned.  The array stays, also after PtlFini;
- * a further call brings it up to date.
+ * PTL_IFACE_SS only, those on PTL_IFACE_SS.  All are there before PtlNIInit, if all
+ * processes let the library choose their pid (PTL_PID_ANY).  The id of a process that
+ * asks for another pid is right after a barrier, the own id when PtlNIInit has returned.
+ * The array stays, also after PtlFini; a further call brings it up to date.
  *
  * Any thread; does not block.
  */
 int cnos_get_nidpid_map(cnos_nidpid_map_t **map);
 
 /*
- * cnos_barrier, cnos_pm_barrier - wait until all processes of the job have come here
+ * cnos_barrier, cnos_pm_barrier - wait until all processes of the job have called it
  *
- *	flag		in	not looked at
+ *	flag		in	ignored
  *
- * As PtlXBarrier: before and after PtlNIInit, and after PtlFini.  The second was that of
- * the launcher, which programs call in the end; here they are the same barrier, and a
- * process in the one meets those in the other.
+ * Same as PtlXBarrier: before and after PtlNIInit, and after PtlFini.  On a Cray XT
+ * programs called cnos_pm_barrier, a barrier of the launcher, at their end.  Here both
+ * are the same barrier: a process that calls one meets processes that call the other.
  *
- * Return 0, or -1 if a process of the job died, or left it, before all had come.
+ * Return 0, or -1 if a process of the job died or left before all had called.
  *
- * One thread of a process at a time: the caller serialises.  Not from signal handlers.
- * Blocks until all processes have come or one is gone.
+ * One thread of a process at a time; the program has to ensure this.  Not from signal
+ * handlers.  Blocks until all processes have called, or one of them is gone.
  */
 int cnos_barrier(void);
 int cnos_pm_barrier(int flag);
 
 /*
- * cnos_barrier_init - make the barrier ready
+ * cnos_barrier_init - prepare the barrier
  *
- *	ni_handle	in	not looked at
+ *	ni_handle	in	ignored
  *
  * Does nothing: the barrier is not made of messages.  Returns 0 always.
  *
@@ -87,18 +87,18 @@ int cnos_barrier_init(ptl_handle_ni_t ni_handle);
 /*
  * cnos_register_ptlid - tell the launcher the own process id
  *
- *	id		in	not looked at
+ *	id		in	ignored
  *
- * Does nothing: PtlNIInit has done it.  Returns 0 always.
+ * Does nothing, since PtlNIInit tells it.  Returns 0 always.
  *
  * Any thread; does not block.
  */
 int cnos_register_ptlid(ptl_process_id_t id);
 
 /*
- * cnos_launcher - who has started this process?
+ * cnos_launcher - the launcher of this process
  *
- * Returns CNOS_LAUNCHER_YOD, or 0: not yod.
+ * Returns CNOS_LAUNCHER_YOD if yod started the process, else 0.
  *
  * Any thread; does not block.
  */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * p3nal_tcp.h - what programs take from the network's header
+ * p3nal_tcp.h - names that programs take from the header of a network
  *
  * In the reference implementation a program chose its network by including that
- * network's header, which said what PTL_IFACE_DEFAULT is.  Here there is one network:
- * portals3.h says it, and this header once more for programs that have undefined it.
- * p3/nal_types.h has the names of networks.
+ * network's header, which defined PTL_IFACE_DEFAULT.  Here there is one network:
+ * portals3.h defines PTL_IFACE_DEFAULT, and this header defines it again for programs
+ * that have undefined it.  p3/nal_types.h has the names of networks.
  */
 #ifndef P3NAL_TCP_H
 #define P3NAL_TCP_H
@@ -23,12 +23,13 @@ extern "C" {
 /*
  * p3tcp_my_nid - the node id of this process
  *
- *	if_str		in	not looked at; elsewhere the name of a network device
- *	nid		out	what PtlGetId says on every interface of the process: that
- *				which yod planned, or 0x7f000001 (127.0.0.1) without yod
+ *	if_str		in	ignored; elsewhere the name of a network device
+ *	nid		out	the node id that PtlGetId returns on every interface of
+ *				the process: the id that yod planned, or 0x7f000001
+ *				(127.0.0.1) without yod, unless PTL3_NID is set
  *
- * Programs ask this before PtlNIInit, to tell each other their ids.  Calls PtlInit, if
- * that has not been done.
+ * Programs call it before PtlNIInit, to tell each other their ids.  Calls PtlInit, if the
+ * program has not done so.
  *
  * PTL_OK	success
  * PTL_SEGV	nid is NULL

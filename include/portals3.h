@@ -2,42 +2,42 @@
 /*
  * portals3.h - the Portals 3.3 message passing interface, over shared memory
  *
- * The whole public API: types, constants and functions of Portals 3.3, then the
- * extensions that existing programs use.  Ranks, maps and the job id are in
- * portals3_runtime.h, our own additions in portals3x.h.  "P3.3 x.y" is a section of the
- * Portals 3.3 document.
+ * This header has the types, constants and functions of Portals 3.3, and the extensions
+ * that existing programs use.  Ranks, maps and the job id are in portals3_runtime.h, the
+ * additions of libportals in portals3x.h.  "P3.3 x.y" is a section of the Portals 3.3
+ * document, which the comments call "the document".
  *
  *
  * Caveats
  * =======
  *
- * Threads.  Handles belong to the process.  After the first successful PtlInit every
- * function may be called by any thread at any time, at the same time as every other and
- * as itself, with no lock of the caller's; each call is atomic with respect to other
- * calls and to arriving messages.  Sequences of calls are not.  "Any thread" below means
- * just this, and each exception is named.  The memory of a descriptor is the caller's
- * business: between START and END of an operation (or, if START events are off, from the
- * moment the descriptor can match) do not rely on bytes being written, nor alter bytes
- * being read.
+ * Threads.  Handles belong to the process.  After the first successful PtlInit any thread
+ * may call any function at any time, without a lock, also while other threads call the
+ * same function.  Each call is atomic with respect to other calls and to arriving
+ * messages; a sequence of calls is not.  "Any thread" below means exactly this, and each
+ * exception is named.  The program is responsible for the memory of a descriptor: between
+ * START and END of an operation (or, if START events are off, from the moment when the
+ * descriptor can match) it must not rely on bytes that are being written, nor change
+ * bytes that are being read.
  *
- * Blocking.  Only PtlEQWait and PtlEQPoll with a timeout wait for something to happen.
- * The others return in bounded time, whatever peers do.  A signal does not shorten a
- * wait, and EINTR never leaks out.
+ * Blocking.  Only PtlEQWait, and PtlEQPoll with a timeout, wait for an event.  The other
+ * functions return in bounded time, whatever peers do.  A signal does not end a wait, and
+ * no function reports EINTR.
  *
- * Progress.  An operation once started is carried through without another call by either
- * side: both may compute, sleep, or wait in somebody else's barrier.  The library has a
- * thread of its own for this.  It keeps its distance while the application is inside the
- * library, and may need some milliseconds to notice that the application has gone to
- * compute.  Event queue handlers are the exception: they run in the thread that reads the
- * event.
+ * Progress.  Once started, an operation completes without another call by either side:
+ * both processes may compute, sleep, or wait in the barrier of another library.  The
+ * library has a thread of its own for this.  That thread stays idle while a thread of the
+ * program is inside the library, and may need some milliseconds to notice that the
+ * program computes.  Event queue handlers are the exception: they run in the thread that
+ * reads the event.
  *
- * Fork.  A forked child has no part in its parent's interfaces: each call answers
- * PTL_NO_INIT until the child has called PtlInit itself, and its exit does not disturb
- * the parent.  exec ends the interfaces of a process as its exit does.  Leaving by _exit,
- * or by a crash, without PtlNIFini is allowed: others clean up.
+ * Fork.  A forked child has no part in its parent's interfaces: each call returns
+ * PTL_NO_INIT until the child has called PtlInit itself, and the child's exit does not
+ * disturb the parent.  exec ends the interfaces of a process, as its exit does.  A
+ * process may leave by _exit, or crash, without PtlNIFini: the other processes clean up.
  *
  * Signals.  The library installs no signal handler, uses no signal, and its thread blocks
- * them all.  A handler, whatever of its own thread it has interrupted,
+ * all signals.  A signal handler, wherever it has interrupted its thread,
  *	- may read queues: PtlEQGet, PtlEQPeek, PtlEQPoll with timeout 0;
  *	- may start operations: PtlPut, PtlGet and their relatives;
  *	- may ask for ids, ranks, names and counters: PtlGetUid, PtlGetId, PtlGetJid,
@@ -45,73 +45,76 @@
  *	  PtlXStats, PtlErrorStr and its relatives, cnos_get_rank, cnos_get_size;
  *	- may make, change and remove match entries, descriptors without PTL_MD_IOVEC,
  *	  queues and access control entries, and call PtlNIStatus and PtlProgress;
- *	- may do all that needs malloc, too, if what it has interrupted is not malloc
- *	  itself: descriptors with PTL_MD_IOVEC, PtlXAlloc, PtlXFree, PtlSetRank, the
- *	  maps' Set functions, cnos_get_nidpid_map, and the Dump functions;
- *	- must not call what waits, starts or ends: PtlEQWait, PtlEQPoll with a timeout,
- *	  PtlXBarrier and cnos_barrier, PtlInit, PtlFini, PtlNIInit, PtlNIFini.
- * None of these hangs or does harm if the handler has interrupted the library (its own
- * thread in a call), but there
- *	- PTL_EQ_EMPTY is possible although an event is there or on its way;
- *	- operations are carried out when the interrupted call goes on; of what can be
- *	  wrong with them only a dead descriptor and a bad target are noticed at once,
- *	  what is noticed then has no effect;
- *	- PTL_NO_SPACE, without effect, is the answer of a call that needs one of the
- *	  interface, or memory: of those that make, change or remove something, of
- *	  PtlNIStatus, PtlXAlloc, PtlXFree and the Dump functions.  Where a function has
- *	  no such code it is PTL_FAIL, of cnos functions -1;
- *	- and what must not be called answers so, too, at once: PtlEQWait and PtlEQPoll
- *	  PTL_EQ_EMPTY, PtlNIInit and PtlNIFini PTL_NO_SPACE, PtlInit and PtlXBarrier
- *	  PTL_FAIL, and PtlFini does nothing.
- * longjmp and siglongjmp out of a handler that has interrupted the library are undefined,
- * as out of malloc, and so is asynchronous cancellation of a thread inside the library.
- * No function is a cancellation point.
+ *	- may, unless it has interrupted malloc, also call functions that need malloc:
+ *	  those that take a descriptor with PTL_MD_IOVEC, PtlXAlloc, PtlXFree,
+ *	  PtlSetRank, PtlSetNIDMap, PtlSetPIDMap, cnos_get_nidpid_map, and the Dump
+ *	  functions;
+ *	- must not call functions that wait, start or end: PtlEQWait, PtlEQPoll with a
+ *	  timeout, PtlXBarrier and cnos_barrier, PtlInit, PtlFini, PtlNIInit, PtlNIFini.
+ * No call hangs or does harm if the handler has interrupted a call of the library in its
+ * own thread, but there are restrictions then:
+ *	- PTL_EQ_EMPTY is possible although an event is there or on its way.
+ *	- An operation is carried out when the interrupted call goes on.  The call in the
+ *	  handler reports only a dead descriptor or a bad target; an operation with any
+ *	  other error has no effect.
+ *	- A call that needs the state of the interface, or memory, returns PTL_NO_SPACE
+ *	  and has no effect: the functions that make, change or remove an object,
+ *	  PtlNIStatus, PtlXAlloc, PtlXFree and the Dump functions.  A function without
+ *	  that code returns PTL_FAIL; a cnos function returns -1.
+ *	- The functions that must not be called fail at once: PtlEQWait and PtlEQPoll
+ *	  return PTL_EQ_EMPTY, PtlNIInit and PtlNIFini PTL_NO_SPACE, PtlInit and
+ *	  PtlXBarrier PTL_FAIL, and PtlFini does nothing.
+ * A longjmp or siglongjmp out of a handler that has interrupted the library has undefined
+ * behavior, as out of malloc.  So has asynchronous cancellation of a thread inside the
+ * library.  No function is a cancellation point.
  *
- * Death of a peer.  Only a process that is certainly gone counts as dead.  One that is
- * stopped or in a debugger is not: operations with it wait, those with others do not.
- * When a peer has died, and when there never was such a process, what was started with it
- * ends in bounded time:
+ * Death of a peer.  Only a process that is certainly gone counts as dead.  A process that
+ * is stopped or in a debugger is alive: operations with it wait, operations with other
+ * processes do not.  When a peer has died, or when there never was such a process, the
+ * operations with it end in bounded time:
  *	put		SEND_END with ni_fail_type other than PTL_NI_OK, if the data had
- *			not been handed over; an ACK not yet sent will not come
+ *			not been handed over; an ACK that was not sent will not come
  *	get		REPLY_START, then REPLY_END with ni_fail_type other than PTL_NI_OK
- *			and mlength 0; on PTL_IFACE_SS the SEND pair fails, if that was
- *			not over
- *	getput		the SEND pair or, if that was over, the REPLY pair fails likewise
- * Afterwards the descriptors can be unlinked.  A descriptor being written by the dead
- * peer's operation may hold part of the data, and its END says so.  A process that ends
- * without PtlNIFini has died, also with exit status 0.  A peer that called PtlNIFini is
- * no failure: as with any message without a taker the sender sees success, and no event
- * ever tells the initiator of a get.
+ *			and mlength 0; on PTL_IFACE_SS the SEND pair fails instead, if
+ *			SEND_END had not been posted
+ *	getput		the SEND pair fails likewise or, after SEND_END, the REPLY pair
+ * Afterwards the descriptors can be unlinked.  A descriptor into which an operation of
+ * the dead peer was writing may hold part of the data, and its END event says so.  A
+ * process that ends without PtlNIFini has died, even with exit status 0.  A peer that
+ * called PtlNIFini is no failure: as with any discarded message, the sender of a put sees
+ * success, and the initiator of a get never gets an event.
  *
  * A peer that has yet to come.  An operation on a process that has not called PtlNIInit
  * waits at its initiator until that process joins; it fails as above when that process
  * has ended, or after 300 s (PTL3_ABSENT).  This holds for the ranks of the job and, in a
- * domain, for the processes that PTL_NIDMAP and PTL_PIDMAP or the Set calls name.  The
- * descriptors are in use meanwhile, as those of other operations under way, and messages
- * to other peers go.  PtlPut, PtlGet and PtlGetPut give PTL_NO_SPACE when tens of
- * thousands of operations wait so.  PtlNIFini discards those that wait.
+ * domain, for the processes that PTL_NIDMAP and PTL_PIDMAP or the Set functions name.
+ * Meanwhile the descriptors are in use, as those of other operations under way, and
+ * messages to other peers are not held up.  PtlPut, PtlGet and PtlGetPut return
+ * PTL_NO_SPACE when tens of thousands of operations wait.  PtlNIFini discards the waiting
+ * operations.
  *
- * No buffering.  A message that finds no willing descriptor at its target is discarded
- * and counted there (PTL_SR_DROP_COUNT); its initiator is not told.  With PTL3_LOG=drops
- * in the environment the target writes the reason to its standard error.  Only while the
- * target's interface is new it waits, as the program may be about to attach the entry:
- * until the program has looked for an event, has sent, or has come to a barrier, and for
- * two seconds at most.
+ * No buffering.  The target discards and counts a message that no descriptor accepts
+ * (PTL_SR_DROP_COUNT); the initiator is not told.  With PTL3_LOG=drops in its environment
+ * the target writes the reason to standard error.  While the target's interface is new,
+ * such a message waits instead, as the program may be about to attach the match entry:
+ * until the program has looked for an event, has sent a message, or has entered a
+ * barrier, and for two seconds at most.
  *
  *
  * How to read the function comments
  * =================================
  *
  * Every int function returns PTL_OK on success, and PTL_NO_INIT if PtlInit has not
- * succeeded, PtlFini has run, or this is a forked child; both are not repeated below.
- * No function changes errno.
- * "in" arguments are read during the call and not kept (memory described by a ptl_md_t
- * excepted: the interface uses it until the descriptor is unlinked); "out" arguments are
- * written on PTL_OK only, unless stated otherwise.  A call that fails has no effect.
- * PTL_SEGV is promised for NULL; other bad addresses may fault.  Which code is returned
- * when several apply is unspecified.  A handle is valid while its object lives; the
- * handle of a freed object, of an object of another kind, or of a finalised interface
- * gives the code listed, and is not reused soon.
+ * succeeded, PtlFini has run, or the caller is a forked child; the comments below do not
+ * repeat these two.  No function changes errno.
+ * "in" arguments are read during the call and not kept, except for the memory that a
+ * ptl_md_t describes: the interface uses it until the descriptor is unlinked.  "out"
+ * arguments are written on PTL_OK only, unless the comment says otherwise.  A call that
+ * fails has no effect.  A NULL pointer gives PTL_SEGV; another bad address may crash the
+ * program.  If several return codes apply, any of them may be returned.  A handle is
+ * valid while its object exists.  A handle of a freed object, of an object of another
+ * kind, or of a finalised interface gives the return code that is listed; its value is
+ * not reused soon.
  */
 #ifndef PORTALS3_H
 #define PORTALS3_H
@@ -162,7 +165,7 @@ typedef struct {
 	ptl_pid_t pid;
 } ptl_process_id_t;
 
-/* Wildcards.  No process ever has one of them as its id. */
+/* Wildcards: no process ever has one of them as its id. */
 #define PTL_NID_ANY ((ptl_nid_t)-1)
 #ifndef PTL_PID_ANY
 #define PTL_PID_ANY ((ptl_pid_t)-1)
@@ -173,7 +176,7 @@ typedef struct {
 #define PTL_PT_INDEX_ANY ((ptl_pt_index_t)-1) /* PtlACEntry only */
 
 /*
- * Interfaces.  A process may have both, and each keeps its manner to the other's peers:
+ * Interfaces.  A process may have both; each behaves as below towards any peer:
  *
  *				PTL_IFACE_DEFAULT	PTL_IFACE_SS
  *	behaves as		the document says	a Cray XT
@@ -182,11 +185,11 @@ typedef struct {
  *	get			REPLY pair, takes 1	SEND pair and REPLY pair, takes 2
  *	PtlNIInit once more	PTL_OK			PTL_IFACE_DUP
  *
- * In all else they are the same.  PTL3_PERSONALITY in the environment makes both of one
- * kind (docs/porting.md).
+ * Otherwise they are the same.  PTL3_PERSONALITY in the environment makes both behave
+ * alike (docs/porting.md).
  *
- * The Cray names below all lead to PTL_IFACE_SS.  A program that means that by
- * PTL_IFACE_DEFAULT says so before it includes this file.
+ * The Cray names below all mean PTL_IFACE_SS.  A program in which PTL_IFACE_DEFAULT is to
+ * mean PTL_IFACE_SS defines it before it includes this file.
  */
 #ifndef PTL_IFACE_DEFAULT
 #define PTL_IFACE_DEFAULT 0
@@ -202,11 +205,11 @@ typedef struct {
 
 /* ---- return codes ------------------------------------------------------- P3.3 3.3 */
 
-/* The names say what is wrong, each function says when.  They index ptl_err_str. */
+/* The comment of each function says when it returns a code.  Codes index ptl_err_str. */
 enum {
 	PTL_OK = 0,
 	PTL_AC_INDEX_INVALID = 1,
-	PTL_EQ_DROPPED = 2, /* success: an event, and some before it lost */
+	PTL_EQ_DROPPED = 2, /* success: an event, but events before it are lost */
 	PTL_EQ_EMPTY = 3,
 	PTL_EQ_INVALID = 4,
 	PTL_FAIL = 5,
@@ -229,15 +232,15 @@ enum {
 	PTL_SEGV = 22,
 	PTL_SR_INDEX_INVALID = 23,
 	PTL_UNKNOWN_ERROR = 24, /* from here on: not in the document */
-	PTL_IFACE_DUP = 25,     /* Cray's success of PtlNIInit: it is there already */
-	PTL_EQ_IN_USE = 26,     /* from here on never returned: they are there */
-	PTL_VAL_FAILED = 27,    /*	for programs that name them */
+	PTL_IFACE_DUP = 25,     /* Cray's success of PtlNIInit: interface is open */
+	PTL_EQ_IN_USE = 26,     /* from here on: never returned, defined only for */
+	PTL_VAL_FAILED = 27,    /*	programs that name them */
 	PTL_PID_IN_USE = 28,
 	PTL_NOT_IMPLEMENTED = 29,
 	PTL_MAX_ERRNO = 30 /* no code: one more than the largest */
 };
 
-/* For programs that ask with #ifdef whether a name exists. */
+/* Macros for programs that test with #ifdef whether a name exists. */
 #define PTL_HANDLE_INVALID  PTL_HANDLE_INVALID
 #define PTL_UNKNOWN_ERROR   PTL_UNKNOWN_ERROR
 #define PTL_IFACE_DUP       PTL_IFACE_DUP
@@ -252,17 +255,17 @@ enum {
 #define PTL_DEBUG_NI_ALL 0xffff0000u /* every part of the network */
 
 /*
- * Extension: the names of the return codes, "PTL_OK" first, indexed by code; one entry
- * for PTL_MAX_ERRNO and a NULL follow the last.  PtlErrorStr does the same for every
- * number.
+ * Extension: the names of the return codes, indexed by code: "PTL_OK" is the first.  The
+ * last name is followed by an entry for PTL_MAX_ERRNO and a NULL.  PtlErrorStr accepts
+ * every number.
  */
 extern const char *ptl_err_str[];
 
 /* ---- status registers ------------------------------------------------- P3.3 3.2.7 */
 
 /*
- * PTL_SR_DROP_COUNT is the document's, the others are extensions.  All count from
- * PtlNIInit on.  Lengths are in bytes.
+ * PTL_SR_DROP_COUNT is a register of the document, the others are extensions.  All count
+ * from PtlNIInit on.  Lengths are in bytes.
  *
  *	PTL_SR_DROP_COUNT	Messages that arrived and were discarded.
  *	PTL_SR_DROP_LENGTH	Bytes that the discarded messages asked to move.
@@ -279,17 +282,17 @@ extern const char *ptl_err_str[];
  *	PTL_SR_MES_ALLOC	Match entries that have been made.
  *	PTL_SR_MES_FREED	Match entries that have been unlinked.
  *	PTL_SR_MES_MAX		The highest value that PTL_SR_MES_CUR has had.
- *	PTL_SR_MES_CUR		Match entries that are there now.
+ *	PTL_SR_MES_CUR		Match entries that exist now.
  *	PTL_SR_MDS_ALLOC	Memory descriptors that have been made.
  *	PTL_SR_MDS_FREED	Memory descriptors that have been unlinked.
  *	PTL_SR_MDS_MAX		The highest value that PTL_SR_MDS_CUR has had.
- *	PTL_SR_MDS_CUR		Memory descriptors that are there now.
+ *	PTL_SR_MDS_CUR		Memory descriptors that exist now.
  *	PTL_SR_EQS_ALLOC	Event queues that have been made.
  *	PTL_SR_EQS_FREED	Event queues that have been freed.
  *	PTL_SR_EQS_MAX		The highest value that PTL_SR_EQS_CUR has had.
- *	PTL_SR_EQS_CUR		Event queues that are there now.
- *	PTL_SR_MD_ALIGN_128	Descriptors that have been made, with a start that 128
- *				divides.
+ *	PTL_SR_EQS_CUR		Event queues that exist now.
+ *	PTL_SR_MD_ALIGN_128	Descriptors that have been made, with a start address
+ *				that is a multiple of 128.
  *	PTL_SR_MD_ALIGN_64	The same with 64, and not with 128.
  *	PTL_SR_MD_ALIGN_32	The same with 32, and not with 64.
  *	PTL_SR_MD_ALIGN_16	The same with 16, and not with 32.
@@ -330,14 +333,13 @@ enum {
 /* ---- limits of an interface ------------------------------------------- P3.3 3.5.1 */
 
 /*
- * The limits of an interface.  PtlNIInit takes the wished limits and returns the
- * granted ones.
+ * The limits of an interface.  PtlNIInit takes the desired limits and returns the actual
+ * ones.
  *
- *	max_mes		Match entries that can be there at a time.
- *	max_mds		Memory descriptors that can be there at a time.
- *	max_eqs		Event queues that can be there at a time.
- *	max_ac_index	The largest valid index of the access control table: its entries
- *			less one.
+ *	max_mes		Match entries that can exist at a time.
+ *	max_mds		Memory descriptors that can exist at a time.
+ *	max_eqs		Event queues that can exist at a time.
+ *	max_ac_index	The largest valid index of the access control table.
  *	max_pt_index	The largest valid portal index, at least 63.
  *	max_md_iovecs	Elements of one descriptor with PTL_MD_IOVEC.
  *	max_me_list	Match entries on one portal index.
@@ -357,8 +359,8 @@ typedef struct {
 /* ---- match entries ---------------------------------------------------- P3.3 3.9.1 */
 
 typedef enum {
-	PTL_RETAIN = 0, /* stays until it is unlinked by a call */
-	PTL_UNLINK = 1  /* goes by itself: see PtlMEAttach, PtlMDAttach */
+	PTL_RETAIN = 0, /* the object stays until a call unlinks it */
+	PTL_UNLINK = 1  /* automatic unlink: see PtlMEAttach, PtlMDAttach */
 } ptl_unlink_t;
 
 typedef enum { PTL_INS_BEFORE = 0, PTL_INS_AFTER = 1 } ptl_ins_pos_t;
@@ -366,32 +368,33 @@ typedef enum { PTL_INS_BEFORE = 0, PTL_INS_AFTER = 1 } ptl_ins_pos_t;
 /* ---- memory descriptors -------------------------------------- P3.3 3.10.1, 3.10.2 */
 
 /*
- * The caller's description of a region.  It is copied by each call that takes it.
+ * The caller's description of a region of memory.  Each call that takes one copies it.
  *
- *	start, length	The bytes; any alignment; NULL only with length 0.  With
- *			PTL_MD_IOVEC an array of ptl_md_iovec_t and the number of its
- *			elements, in the order in which they make up the region.  The
- *			array is copied too.
- *	threshold	Operations that it still takes part in: a START/END pair is one,
- *			an ACK is one, so a put with ACK needs 2, as a get of
- *			PTL_IFACE_SS does.  At 0 it is inactive,
- *			which means that it neither matches nor sends, but takes the ACKs
+ *	start, length	The bytes, with any alignment; start is NULL only with length 0.
+ *			With PTL_MD_IOVEC, start is an array of ptl_md_iovec_t, which is
+ *			copied, too, and length is the number of its elements; they make
+ *			up the region in this order.
+ *	threshold	Number of operations that the descriptor still takes part in: a
+ *			START/END pair counts 1 and an ACK counts 1, so a put with ACK
+ *			needs 2, and so does a get of PTL_IFACE_SS.  At 0 the descriptor
+ *			is inactive: it neither matches nor sends, but accepts the ACKs
  *			and replies that are under way.  PTL_MD_THRESH_INF: no limit.
- *	max_size	Bytes; read with PTL_MD_MAX_SIZE only.  No limit on a message's
- *			size: an operation that leaves less room than this behind the
- *			local offset makes the descriptor inactive.
+ *	max_size	Bytes; used with PTL_MD_MAX_SIZE only.  It does not limit the size
+ *			of a message: an operation that leaves less room than this behind
+ *			the local offset makes the descriptor inactive.
  *	options		PTL_MD_*, or-ed.
- *	user_ptr	Never followed; comes back in the events.
- *	eq_handle	Queue of the same interface that records the events, or
+ *	user_ptr	A value for the program, which events return.  The library does
+ *			not use it.
+ *	eq_handle	The queue of the same interface that records the events, or
  *			PTL_EQ_NONE.
  *
- * Accepted requests go one behind the other: the descriptor has a local offset, 0 at
- * first, where each begins, and which moves by the bytes moved.  With
- * PTL_MD_MANAGE_REMOTE each request brings its offset with it, the local one stays, and
- * PTL_MD_MAX_SIZE is void.
+ * Accepted requests fill the region one behind the other: each begins at the descriptor's
+ * local offset, which is 0 at first and grows by the bytes moved.  With
+ * PTL_MD_MANAGE_REMOTE each request carries its own offset, the local offset stays, and
+ * PTL_MD_MAX_SIZE has no effect.
  *
- * The interface reads and writes the region until the descriptor is unlinked, whoever
- * does that, and never afterwards.
+ * The interface reads and writes the region until the descriptor is unlinked, by a call
+ * or automatically, and never afterwards.
  */
 typedef struct {
 	void *start;
@@ -417,11 +420,11 @@ typedef struct {
  *	PTL_MD_OP_PUT		Accept puts and, together with PTL_MD_OP_GET, exchanges
  *				(PtlGetPut).
  *	PTL_MD_OP_GET		Accept gets.
- *	PTL_MD_MANAGE_REMOTE	Each request says at which offset it begins.  Without it
- *				requests go one behind the other.
+ *	PTL_MD_MANAGE_REMOTE	Each request carries the offset at which it begins;
+ *				without this option requests go one behind the other.
  *	PTL_MD_TRUNCATE		Accept a request that is longer than the room behind its
- *				offset, and move as much as fits.  Without it such a
- *				request goes on to the next match entry.
+ *				offset, and move as much as fits.  Without this option
+ *				such a request goes on to the next match entry.
  *	PTL_MD_ACK_DISABLE	Never acknowledge a put, even if its sender asks for it.
  *	PTL_MD_IOVEC		start points to an array of ptl_md_iovec_t, and length is
  *				the number of its elements.
@@ -429,9 +432,9 @@ typedef struct {
  *				bytes of room are left.
  *	PTL_MD_EVENT_START_DISABLE	Record no START events.
  *	PTL_MD_EVENT_END_DISABLE	Record no END events; ACK and UNLINK are recorded.
- *	PTL_MD_EVENT_AUTO_UNLINK_ENABLE	Cray's: on PTL_IFACE_SS, record an UNLINK event
+ *	PTL_MD_EVENT_AUTO_UNLINK_ENABLE	From Cray: on PTL_IFACE_SS, record an UNLINK event
  *				when the descriptor is unlinked automatically.
- *	PTL_MD_EVENT_MANUAL_UNLINK_ENABLE	Cray's: accepted, without effect.
+ *	PTL_MD_EVENT_MANUAL_UNLINK_ENABLE	From Cray: accepted, without effect.
  */
 #define PTL_MD_OP_PUT                     0x001u
 #define PTL_MD_OP_GET                     0x002u
@@ -445,7 +448,7 @@ typedef struct {
 #define PTL_MD_EVENT_AUTO_UNLINK_ENABLE   0x200u
 #define PTL_MD_EVENT_MANUAL_UNLINK_ENABLE 0x400u
 
-/* Options of other implementations: accepted, no effect. */
+/* Options of other implementations: they are accepted and have no effect. */
 #define PTL_MD_FLAG_AUTO_UNLINK            0u
 #define PTL_MD_LUSTRE_COMPLETION_SEMANTICS 0u
 #define PTL_MD_LOCAL_ALIGN8                0u
@@ -454,7 +457,7 @@ typedef struct {
 /* ---- events ------------------------------------------------------ P3.3 3.11.1 - 6 */
 
 /*
- * A side's START says that the bytes are now in use, its END that they no longer are.
+ * START says that the bytes of this side are in use from now on, END that they are free.
  *
  *	PTL_EVENT_GET_START	Target: a get has matched this descriptor.
  *	PTL_EVENT_GET_END	Target: the bytes of the get have been read.
@@ -471,8 +474,8 @@ typedef struct {
  *				that the target has accepted the bytes.
  *	PTL_EVENT_ACK		Initiator of a put: the target has accepted it, and
  *				mlength bytes are in place there.
- *	PTL_EVENT_UNLINK	The descriptor was unlinked automatically.  It is its last
- *				event.
+ *	PTL_EVENT_UNLINK	The descriptor was unlinked automatically.  This is the
+ *				last event of the descriptor.
  */
 typedef enum {
 	PTL_EVENT_GET_START = 0,
@@ -489,21 +492,21 @@ typedef enum {
 	PTL_EVENT_UNLINK
 } ptl_event_kind_t;
 
-/* Outcome of an operation, in its END event.  Other values than 0 are failures. */
+/* Outcome of an operation, in its END event.  Values other than 0 are failures. */
 #define PTL_NI_OK   0
 #define PTL_NI_FAIL 1
 
 /*
- * One event.  initiator, uid and jid are of the process that sent the request; in ACK and
- * REPLY of the one that answered it.  pt_index, match_bits and rlength are the request's.
- * offset counts in bytes
+ * One event.  initiator, uid and jid name the process that sent the request; in ACK and
+ * REPLY they name the process that answered it.  pt_index, match_bits and rlength are
+ * those of the request.  offset counts in bytes
  *	PUT, GET, GETPUT	in the region of md, as used: the data are mlength bytes
  *				at (char *)md.start + offset, unless md is an iovec
  *	SEND			in the region of the local md: 0, or the call's
  *				local_offset
  *	ACK, REPLY		the request's remote_offset
- * UNLINK repeats the event of the operation that caused it.  Where it is not asked for
- * (PTL_IFACE_SS) that event is the last one, and has unlinked set.
+ * UNLINK repeats the event of the operation that caused it.  Where UNLINK is not asked
+ * for (PTL_IFACE_SS), the event of that operation is the last one and has unlinked set.
  */
 typedef struct {
 	ptl_event_kind_t type;
@@ -516,18 +519,18 @@ typedef struct {
 	ptl_size_t mlength;          /* bytes moved */
 	ptl_size_t offset;           /* bytes, see above */
 	ptl_handle_md_t md_handle;   /* may be stale once unlinked */
-	ptl_md_t md;                 /* as left by this operation */
+	ptl_md_t md;                 /* state after this operation */
 	ptl_hdr_data_t hdr_data;     /* of put and getput, else 0 */
-	ptl_seq_t link;              /* same in all events of one operation */
+	ptl_seq_t link;              /* the same in all events of one operation */
 	ptl_ni_fail_t ni_fail_type;
 	int unlinked;                /* extension: not 0 in md's last event */
-	volatile ptl_seq_t sequence; /* 1 more than the queue's event before */
+	volatile ptl_seq_t sequence; /* of the queue's previous event, plus 1 */
 } ptl_event_t;
 
 /*
- * Called once for each event, by the thread that reads it and before that call returns;
- * event points to a copy that is gone when the handler returns.  A handler must be
- * re-entrant, must not block and must not call Portals functions.
+ * Handler of a queue.  The thread that reads an event calls it once, before the reading
+ * call returns; event points to a copy that is gone when the handler returns.  A handler
+ * must be re-entrant, must not block and must not call Portals functions.
  */
 typedef void (*ptl_eq_handler_t)(ptl_event_t *event);
 
@@ -539,8 +542,8 @@ typedef void (*ptl_eq_handler_t)(ptl_event_t *event);
 /* ---- data movement --------------------------------------------------- P3.3 3.13.1 */
 
 /*
- * Programs written for one of the two spellings define the other as a macro, before or
- * after they include this file; so each name is an enumerator and a macro.
+ * Programs written for one of the two spellings define the other one as a macro, before
+ * or after they include this file.  So each name is an enumerator and a macro.
  */
 #undef PTL_NO_ACK_REQ
 #undef PTL_NOACK_REQ
@@ -555,8 +558,8 @@ typedef enum { PTL_ACK_REQ = 0, PTL_NO_ACK_REQ = 1, PTL_NOACK_REQ = 1 } ptl_ack_
  *
  *	max_interfaces	out	interfaces that one process may initialise, at least 1
  *
- * To be called before anything else.  Further calls succeed and store the same number;
- * they are not counted: one PtlFini undoes them all.  Initialises no interface.
+ * A program calls it before any other function.  Further calls succeed and store the same
+ * number; they are not counted: one PtlFini undoes them all.  Initialises no interface.
  *
  * PTL_FAIL	the library cannot start (reported on stderr); never PTL_NO_INIT
  * PTL_SEGV	max_interfaces is NULL
@@ -568,11 +571,11 @@ int PtlInit(int *max_interfaces);
 /*
  * PtlFini - finalise all interfaces and the library			P3.3 3.4
  *
- * As PtlNIFini of every interface.  Afterwards calls answer PTL_NO_INIT, and PtlInit may
- * start again.  Without PtlInit before it: no effect.
+ * Does the work of PtlNIFini for every interface.  Afterwards calls return PTL_NO_INIT,
+ * and PtlInit may start the library again.  Has no effect before PtlInit.
  *
- * One thread, once per process, when no other thread is in the library, PtlXBarrier
- * excepted; waits for the library's own threads, not for peers.
+ * One thread, while no other thread is in the library, except in PtlXBarrier; waits for
+ * the library's own threads, not for peers.
  */
 void PtlFini(void);
 
@@ -583,33 +586,35 @@ void PtlFini(void);
  *
  *	iface		in	PTL_IFACE_*
  *	pid		in	wanted process id, or PTL_PID_ANY: a free one is chosen
- *	desired		in	wishes, or NULL; a member <= 0 asks for the default,
- *				others are brought into the range that the library
- *				supports
- *	actual		out	limits in force, or NULL
+ *	desired		in	desired limits, or NULL; a member <= 0 asks for the
+ *				default, other values are brought into the range that the
+ *				library supports
+ *	actual		out	actual limits, or NULL
  *	ni_handle	out	the interface; valid until PtlNIFini or PtlFini
  *
- * Starts with empty match lists, registers at 0, access control entry 0 admitting all
- * processes of the own user, the other entries admitting nobody.  For an interface that
- * the process has already, stores the same handle and the limits in force, and ignores
- * pid and desired; the answer is PTL_OK or, of PTL_IFACE_SS, PTL_IFACE_DUP.
+ * The interface starts with empty match lists and registers at 0.  Access control entry 0
+ * admits all processes of the caller's user, the other entries admit no process.  For an
+ * interface that the process has initialised already, stores the same handle and the
+ * actual limits, ignores pid and desired, and returns PTL_OK or, for PTL_IFACE_SS,
+ * PTL_IFACE_DUP.
  *
- * A process that yod did not start, or yod with --domain, joins its domain here: who was
- * there before can be reached when the call returns, and knows of this process; who does
- * not answer within a second (a stopped one) is not waited for.
+ * A process that yod did not start, or that yod started with --domain, joins its domain
+ * here.  When the call returns, this process and the members that joined before can reach
+ * each other; the call does not wait longer than a second for a member that does not
+ * answer, such as a stopped one.
  *
  * PTL_FAIL		a PTL3_ variable has a wrong value (reported on stderr)
  * PTL_IFACE_DUP	success: the process has this interface already; outputs are
  *			written
  * PTL_IFACE_INVALID	iface is unknown or cannot be opened; or the domain cannot be
  *			entered (reported on stderr)
- * PTL_PID_INVALID	pid is out of range, or is another process's, or another process
- *			is the rank that a launcher says (reported on stderr)
+ * PTL_PID_INVALID	pid is out of range or belongs to another process, or another
+ *			process has the rank that the launcher gave (reported on stderr)
  * PTL_NO_SPACE		no memory, or max_interfaces in use already
  * PTL_SEGV		ni_handle is NULL
  *
- * Any thread; may take the time that reserving memory takes.  Waits for no peer, but for
- * those of a domain to tell of themselves, a second at most.
+ * Any thread; reserves memory, which may take a while.  Waits for no peer, except for the
+ * members of its domain, a second at most.
  */
 int PtlNIInit(ptl_interface_t iface, ptl_pid_t pid, ptl_ni_limits_t *desired,
 	ptl_ni_limits_t *actual, ptl_handle_ni_t *ni_handle);
@@ -617,11 +622,12 @@ int PtlNIInit(ptl_interface_t iface, ptl_pid_t pid, ptl_ni_limits_t *desired,
 /*
  * PtlNIFini - finalise an interface					P3.3 3.5
  *
- *	ni_handle	in	interface; however often PtlNIInit returned it
+ *	ni_handle	in	interface; one call is enough, even if PtlNIInit returned
+ *				it several times
  *
  * Frees all its match entries, descriptors and queues, whose handles become invalid.
- * Threads waiting in PtlEQWait or PtlEQPoll get PTL_EQ_INVALID.  After the return no
- * memory of the caller is touched; messages that peers send later are discarded.
+ * Threads that wait in PtlEQWait or PtlEQPoll get PTL_EQ_INVALID.  After the return the
+ * library touches no memory of the caller; messages that peers send later are discarded.
  *
  * PTL_NI_INVALID	ni_handle is no live interface
  *
@@ -634,7 +640,7 @@ int PtlNIFini(ptl_handle_ni_t ni_handle);
  *
  *	ni_handle	in	interface
  *	register_index	in	PTL_SR_*
- *	status		out	its value; counted from PtlNIInit on, not reset by reading
+ *	status		out	its value; reading does not reset it
  *
  * PTL_NI_INVALID	ni_handle is no live interface
  * PTL_SR_INDEX_INVALID	register_index is no register
@@ -650,8 +656,9 @@ int PtlNIStatus(
  *
  *	ni_handle	in	interface
  *	process		in	the other process, or the caller itself
- *	distance	out	without unit; smallest for processes of this host;
- *				comparable only with other distances from this interface
+ *	distance	out	a number without unit, smallest for processes of this
+ *				host; compare it only with other distances from this
+ *				interface
  *
  * PTL_NI_INVALID	ni_handle is no live interface
  * PTL_PROCESS_INVALID	process has a wildcard, or can be no process
@@ -668,7 +675,8 @@ int PtlNIDist(
  *	handle		in	of an event queue, match entry, descriptor or interface
  *	ni_handle	out	its interface; of an interface: itself
  *
- * PTL_HANDLE_INVALID	handle names no live object, as PTL_INVALID_HANDLE and PTL_EQ_NONE
+ * PTL_HANDLE_INVALID	handle names no live object (PTL_INVALID_HANDLE and PTL_EQ_NONE
+ *			never do)
  * PTL_SEGV		ni_handle is NULL
  *
  * Any thread; does not block.
@@ -679,8 +687,8 @@ int PtlNIHandle(ptl_handle_any_t handle, ptl_handle_ni_t *ni_handle);
  * PtlGetUid - the caller's user id on an interface			P3.3 3.6
  *
  *	ni_handle	in	interface
- *	uid		out	what access control of peers and their events see; never a
- *				wildcard
+ *	uid		out	the user id that peers see in access control and events;
+ *				never a wildcard
  *
  * PTL_NI_INVALID	ni_handle is no live interface
  * PTL_SEGV		uid is NULL
@@ -693,8 +701,8 @@ int PtlGetUid(ptl_handle_ni_t ni_handle, ptl_uid_t *uid);
  * PtlGetId - the caller's process id on an interface			P3.3 3.7
  *
  *	ni_handle	in	interface
- *	id		out	what peers use as target_id; the pid is the one asked for
- *				in PtlNIInit, if one was; never a wildcard
+ *	id		out	the id that peers use as target_id, with the pid that
+ *				PtlNIInit was asked for, if any; never a wildcard
  *
  * PTL_NI_INVALID	ni_handle is no live interface
  * PTL_SEGV		id is NULL
@@ -726,11 +734,11 @@ int PtlGetJid(ptl_handle_ni_t ni_handle, ptl_jid_t *jid);
  *	pt_index	in	portal index, 0 to the granted max_pt_index
  *	match_id	in	processes whose requests match; PTL_NID_ANY and
  *				PTL_PID_ANY independently of one another
- *	match_bits	in	what the request's bits must be equal to ...
+ *	match_bits	in	the bits that a request must have ...
  *	ignore_bits	in	... except where a bit is set here
- *	unlink_op	in	PTL_UNLINK: the entry goes when its descriptor is
- *				unlinked, in whatever way; PTL_RETAIN: it then stays,
- *				without one
+ *	unlink_op	in	PTL_UNLINK: the entry is unlinked together with its
+ *				descriptor, in whatever way that happens; PTL_RETAIN: the
+ *				entry stays, without a descriptor
  *	position	in	PTL_INS_BEFORE: head of the list, PTL_INS_AFTER: tail
  *	me_handle	out	the entry; valid until it is unlinked
  *
@@ -758,8 +766,8 @@ int PtlMEAttach(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index,
  *	match_id, match_bits, ignore_bits, unlink_op	in	as for PtlMEAttach
  *	me_handle	out	the entry; valid until it is unlinked
  *
- * Choosing and attaching are one step: two callers never get the same index.  Indexes
- * that the program uses by number should be attached to first.
+ * Choosing and attaching are one step: two callers never get the same index.  A program
+ * should first attach entries to the indexes that it uses by number.
  *
  * PTL_NI_INVALID	ni_handle is no live interface
  * PTL_PROCESS_INVALID	match_id can be no process
@@ -776,7 +784,7 @@ int PtlMEAttachAny(ptl_handle_ni_t ni_handle, ptl_pt_index_t *pt_index,
 /*
  * PtlMEInsert - put a new match entry next to another			P3.3 3.9
  *
- *	base		in	entry whose list and neighbourhood is meant
+ *	base		in	entry beside which the new one is inserted
  *	match_id, match_bits, ignore_bits, unlink_op	in	as for PtlMEAttach
  *	position	in	PTL_INS_BEFORE, PTL_INS_AFTER: directly before or after
  *				base
@@ -798,11 +806,11 @@ int PtlMEInsert(ptl_handle_me_t base, ptl_process_id_t match_id,
 /*
  * PtlMEUnlink - remove a match entry, and its descriptor		P3.3 3.9
  *
- *	me_handle	in	entry; invalid afterwards, as is the handle of the
- *				descriptor attached to it, whatever unlink_op that was
- *				given
+ *	me_handle	in	entry; invalid afterwards, as is the handle of its
+ *				descriptor, whatever unlink_op the descriptor has
  *
- * Posts no UNLINK event.  ACKs and replies still due to the descriptor will be discarded.
+ * Posts no UNLINK event.  ACKs and replies that the descriptor still expects will be
+ * discarded.
  *
  * PTL_ME_INVALID	me_handle is no live match entry
  * PTL_ME_IN_USE	an operation on the descriptor is between its START and END
@@ -819,12 +827,14 @@ int PtlMEUnlink(ptl_handle_me_t me_handle);
  *	me_handle	in	entry without a descriptor
  *	md		in	description, copied; its memory belongs to the interface
  *				until the descriptor is unlinked
- *	unlink_op	in	PTL_UNLINK: unlinked automatically once an operation has
- *				made it inactive (threshold, PTL_MD_MAX_SIZE) and none is
- *				under way on it; PTL_RETAIN: only by a call
+ *	unlink_op	in	PTL_UNLINK: the descriptor is unlinked automatically when
+ *				an operation has made it inactive (threshold,
+ *				PTL_MD_MAX_SIZE) and no operation on it is under way;
+ *				PTL_RETAIN: only a call unlinks it
  *	md_handle	out	the descriptor, valid until it is unlinked; or NULL
  *
- * From here on messages can match.  A threshold of 0 is legal: inactive, not unlinked.
+ * From now on messages can match.  A threshold of 0 is legal: the descriptor is inactive,
+ * and not unlinked.
  *
  * PTL_ME_INVALID	me_handle is no live match entry
  * PTL_ME_IN_USE	the entry has a descriptor
@@ -850,7 +860,8 @@ int PtlMDAttach(ptl_handle_me_t me_handle, ptl_md_t md, ptl_unlink_t unlink_op,
  *	unlink_op	in	as for PtlMDAttach
  *	md_handle	out	the descriptor; valid until it is unlinked
  *
- * Source of puts and destination of gets; no request ever matches it.
+ * The descriptor can be the source of puts and the destination of gets; no request ever
+ * matches it.
  *
  * PTL_NI_INVALID	ni_handle is no live interface
  * PTL_MD_ILLEGAL	md is illegal: see PtlMDAttach
@@ -867,16 +878,16 @@ int PtlMDBind(ptl_handle_ni_t ni_handle, ptl_md_t md, ptl_unlink_t unlink_op,
  * PtlMDUnlink - remove a descriptor					P3.3 3.10
  *
  *	md_handle	in	descriptor; invalid afterwards, as is the handle of its
- *				match entry if that was made with PTL_UNLINK
+ *				match entry if the entry was made with PTL_UNLINK
  *
- * Posts no UNLINK event.  After PTL_OK its memory is not touched again.  An outstanding
- * ACK, or a reply that has not begun, does not keep a descriptor in use: it is discarded,
- * and counted, when it comes.
+ * Posts no UNLINK event.  After PTL_OK the library does not touch its memory again.  An
+ * outstanding ACK, or a reply that has not begun, does not keep a descriptor in use: the
+ * library discards and counts it when it comes.
  *
  * PTL_MD_INVALID	md_handle is no live descriptor: also when it was unlinked
  *			automatically
- * PTL_MD_IN_USE	an operation on it is between START and END; not returned any more
- *			once the END of the last one can be read
+ * PTL_MD_IN_USE	an operation on the descriptor is between START and END.  Once the
+ *			END of the last operation can be read, this is not returned
  *
  * Any thread; does not block: on PTL_MD_IN_USE try again after the END event.
  */
@@ -886,30 +897,30 @@ int PtlMDUnlink(ptl_handle_md_t md_handle);
  * PtlMDUpdate - look at a descriptor, change it if nothing has happened	P3.3 3.10
  *
  *	md_handle	in	descriptor; keeps its handle, match entry and unlink_op
- *	old_md		out	its present state, or NULL; threshold is the count that is
- *				left; also written on PTL_MD_NO_UPDATE
+ *	old_md		out	its present state, or NULL; threshold is the number that
+ *				is left; also written on PTL_MD_NO_UPDATE
  *	new_md		in	its new state, copied; all members are replaced, and the
  *				local offset becomes 0; NULL: only look
  *	eq_handle	in	test queue, any of the interface; PTL_EQ_NONE: no
  *				condition
  *
- * Test and update are one step for arriving messages: after PTL_OK with a test queue that
- * queue gets no event of a message that was matched before, and no operation on the
- * descriptor is between START and END.  Operations that run while an unconditional update
- * is done finish with the values they started with.  A threshold of 0 deactivates,
- * without unlinking.
+ * No message can arrive between the test and the update: after PTL_OK with a test queue,
+ * that queue gets no event of a message that was matched before, and no operation on the
+ * descriptor is between START and END.  Operations that run during an unconditional
+ * update finish with the values that they started with.  A threshold of 0 makes the
+ * descriptor inactive, without unlinking it.
  *
- * To get the elements of an iovec descriptor set, in old_md on input, options to
- * PTL_MD_IOVEC, start to an array of ptl_md_iovec_t, length to its capacity; as many
- * elements as fit are stored there.  start and length then come back as given when it was
- * made.
+ * To get the elements of an iovec descriptor, set in old_md, before the call, options to
+ * PTL_MD_IOVEC, start to an array of ptl_md_iovec_t, and length to the capacity of the
+ * array.  As many elements as fit are stored there; start and length return with the
+ * values that the descriptor was made with.
  *
- * PTL_MD_NO_UPDATE	with a test queue only: it holds an unread event, or is owed one
- *			by an operation that was accepted already, or an operation on the
- *			descriptor is between START and END; nothing was changed.  Never
- *			spurious: an event can be read in the test queue or is coming
- *			there, or the END of the operation is coming to the descriptor's
- *			own queue
+ * PTL_MD_NO_UPDATE	with a test queue only: it holds an unread event, or an operation
+ *			that was accepted already will post one there, or an operation on
+ *			the descriptor is between START and END; nothing was changed.
+ *			Never spurious: an event can be read in the test queue or is
+ *			coming there, or the END of the operation is coming to the
+ *			descriptor's own queue
  * PTL_MD_INVALID	md_handle is no live descriptor
  * PTL_MD_ILLEGAL	*new_md is illegal: see PtlMDAttach
  * PTL_EQ_INVALID	eq_handle is neither PTL_EQ_NONE nor a live queue of the
@@ -929,14 +940,14 @@ int PtlMDUpdate(ptl_handle_md_t md_handle, ptl_md_t *old_md, ptl_md_t *new_md,
  * PtlEQAlloc - make an event queue					P3.3 3.11
  *
  *	ni_handle	in	interface
- *	count		in	unread events that it must hold at least; 0 gives
- *				PTL_EQ_NONE
- *	eq_handler	in	called for each event when it is read (see
- *				ptl_eq_handler_t), or PTL_EQ_HANDLER_NONE
+ *	count		in	least number of unread events that the queue must hold;
+ *				0 gives PTL_EQ_NONE
+ *	eq_handler	in	function that is called for each event when it is read
+ *				(see ptl_eq_handler_t), or PTL_EQ_HANDLER_NONE
  *	eq_handle	out	the queue; valid until PtlEQFree
  *
- * A full queue never refuses a message: the oldest unread events are overwritten, and the
- * next reader is told by PTL_EQ_DROPPED.
+ * A full queue never refuses a message: new events overwrite the oldest unread ones, and
+ * the next reader gets PTL_EQ_DROPPED.
  *
  * PTL_NI_INVALID	ni_handle is no live interface
  * PTL_NO_SPACE		no memory (count is too large), or max_eqs queues exist
@@ -950,10 +961,11 @@ int PtlEQAlloc(ptl_handle_ni_t ni_handle, ptl_size_t count, ptl_eq_handler_t eq_
 /*
  * PtlEQFree - free an event queue					P3.3 3.11
  *
- *	eq_handle	in	queue; invalid afterwards.  No descriptor should name it
- *				any more; one that does goes on as if it had PTL_EQ_NONE
+ *	eq_handle	in	queue; invalid afterwards.  No descriptor should use it
+ *				any more; a descriptor that does goes on as if it had
+ *				PTL_EQ_NONE
  *
- * Unread events are lost.  Threads waiting on the queue get PTL_EQ_INVALID.
+ * Unread events are lost.  Threads that wait for the queue get PTL_EQ_INVALID.
  *
  * PTL_EQ_INVALID	eq_handle is no live queue
  *
@@ -987,8 +999,8 @@ int PtlEQGet(ptl_handle_eq_t eq_handle, ptl_event_t *event);
  * PTL_EQ_INVALID	eq_handle is no live queue, or has been freed during the wait
  * PTL_SEGV		event is NULL
  *
- * Any thread; an event wakes one of several waiters, no matter which.  Blocks until there
- * is an event.
+ * Any thread; an event wakes any one of several waiting threads.  Blocks until there is
+ * an event.
  */
 int PtlEQWait(ptl_handle_eq_t eq_handle, ptl_event_t *event);
 
@@ -1002,8 +1014,8 @@ int PtlEQWait(ptl_handle_eq_t eq_handle, ptl_event_t *event);
  *	event		out	the event; written on PTL_OK and PTL_EQ_DROPPED
  *	which_eq	out	index in eq_handles of its queue; written likewise
  *
- * Calls in a row start at different queues, so a busy one does not hide the others.  The
- * array is checked before an event is taken.
+ * Successive calls begin at different queues, so a busy queue does not hide the others.
+ * The whole array is checked before an event is taken.
  *
  * PTL_EQ_DROPPED	as for PtlEQGet, of queue *which_eq
  * PTL_EQ_EMPTY		no event within timeout
@@ -1026,9 +1038,9 @@ int PtlEQPoll(ptl_handle_eq_t *eq_handles, int size, ptl_time_t timeout,
  *	match_id	in	processes admitted; PTL_NID_ANY, PTL_PID_ANY independently
  *	user_id		in	user admitted, or PTL_UID_ANY
  *	job_id		in	job admitted, or PTL_JID_ANY
- *	pt_index	in	portal index they may use, or PTL_PT_INDEX_ANY
+ *	pt_index	in	portal index that they may use, or PTL_PT_INDEX_ANY
  *
- * Holds for requests that arrive after the return.  ACKs and replies are never checked.
+ * Applies to requests that arrive after the return.  ACKs and replies are never checked.
  *
  * PTL_NI_INVALID	ni_handle is no live interface
  * PTL_AC_INDEX_INVALID	ac_index is larger than max_ac_index
@@ -1041,7 +1053,7 @@ int PtlACEntry(ptl_handle_ni_t ni_handle, ptl_ac_index_t ac_index,
 	ptl_process_id_t match_id, ptl_uid_t user_id, ptl_jid_t job_id,
 	ptl_pt_index_t pt_index);
 
-/* Programs for Portals 3.2 and Cray XT, which know no job: compile with this defined. */
+/* Define this for programs for Portals 3.2 and Cray XT, where PtlACEntry has no job. */
 #ifdef PTL_ACENTRY_5ARGS
 #define PtlACEntry(ni_handle, ac_index, match_id, user_id, pt_index)                     \
 	PtlACEntry(ni_handle, ac_index, match_id, user_id, PTL_JID_ANY, pt_index)
@@ -1052,32 +1064,32 @@ int PtlACEntry(ptl_handle_ni_t ni_handle, ptl_ac_index_t ac_index,
 /*
  * PtlPut - send a descriptor's region to another process		P3.3 3.13.2
  *
- *	md_handle	in	what to send: the whole region.  Any active descriptor,
- *				attached or bound, whatever its PTL_MD_OP_* bits.  Do not
- *				alter the bytes before SEND_END
+ *	md_handle	in	descriptor whose whole region is sent.  Any active
+ *				descriptor, attached or bound, with any PTL_MD_OP_* bits.
+ *				Do not change the bytes before SEND_END
  *	ack_req		in	PTL_ACK_REQ: ask for an ACK event (only if the descriptor
  *				has a queue); PTL_NO_ACK_REQ: do not
  *	target_id	in	target process, perhaps the caller
- *	pt_index	in	portal index there (checked there)
- *	ac_index	in	access control entry there (checked there)
- *	match_bits	in	matched there
- *	remote_offset	in	bytes; for descriptors there with PTL_MD_MANAGE_REMOTE
+ *	pt_index	in	portal index at the target, which checks it
+ *	ac_index	in	access control entry at the target, which checks it
+ *	match_bits	in	bits that the target matches
+ *	remote_offset	in	bytes; for target descriptors with PTL_MD_MANAGE_REMOTE
  *	hdr_data	in	appears in the target's events
  *
  * A descriptor that PTL_MD_MAX_SIZE has made inactive, with threshold left, can be sent.
  *
  * PTL_OK means that the message will be sent: SEND_START and SEND_END follow, which take
- * 1 from the threshold, and perhaps ACK, which takes 1 more.  A target without a willing
- * descriptor discards the message and nobody here is told.  Puts of one thread to one
- * target start there in order.
+ * 1 from the threshold, and perhaps ACK, which takes 1 more.  If no descriptor of the
+ * target accepts the message, the target discards it, and the initiator is not told.
+ * Puts of one thread to one target start there in order.
  *
- * Short puts, of up to 8 KiB, are over for the sender when the call returns, even if
- * the target does not look: SEND_END is in the queue, the bytes may change, the
- * descriptor can be unlinked.  There are three exceptions.  The bytes lie in shared
- * memory (PtlXAlloc) and are more than 1.5 KiB: the target reads them there.  The
- * target has yet to come, or the library has to ask whether there is one: SEND_END says
- * it.  Too much waits already: the library keeps 4 MiB of such bytes, 1 MiB for one
- * target.
+ * A short put, of up to 8 KiB, is over for the initiator when the call returns, even if
+ * the target is busy: SEND_END is in the queue, the bytes may change, and the descriptor
+ * can be unlinked.  There are three exceptions, in which the program must wait for
+ * SEND_END.  First, more than 1.5 KiB in shared memory (PtlXAlloc): the target reads the
+ * bytes there.  Second, a target that has yet to come, or that the library does not know
+ * yet.  Third, too many waiting bytes: the library keeps 4 MiB of them, and 1 MiB for
+ * one target.
  *
  * PTL_MD_INVALID	md_handle is no live descriptor, or it is inactive (threshold 0)
  * PTL_PROCESS_INVALID	target_id has a wildcard, or can be no process
@@ -1114,18 +1126,18 @@ int PtlPutRegion(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t 
 /*
  * PtlGet - fetch from another process into a descriptor's region	P3.3 3.13
  *
- *	md_handle	in	where the answer goes, from the region's first byte on;
- *				asks for as many bytes as the region has.  Undefined until
- *				REPLY_END
+ *	md_handle	in	descriptor for the answer, from the region's first byte
+ *				on; the call asks for as many bytes as the region has.
+ *				The bytes are undefined until REPLY_END
  *	target_id ... match_bits	in	as for PtlPut
- *	remote_offset	in	bytes; for descriptors there with PTL_MD_MANAGE_REMOTE
+ *	remote_offset	in	bytes; for target descriptors with PTL_MD_MANAGE_REMOTE
  *
- * REPLY_START and REPLY_END follow and take 1 from the threshold.  When the target
- * discards the request, they never come.  There are no SEND events, except on
- * PTL_IFACE_SS: SEND_START and SEND_END when the request is sent, which take 1 more,
- * before REPLY.  Their rlength is what is asked for, and their mlength is the same, or 0
- * in a SEND_END that failed.  With threshold 1 and PTL_UNLINK such a descriptor is gone
- * when the reply comes, and the reply is discarded, as an ACK would be.
+ * REPLY_START and REPLY_END follow and take 1 from the threshold.  If the target discards
+ * the request, they never come.  Only on PTL_IFACE_SS SEND_START and SEND_END come before
+ * REPLY_START, when the request is sent, and take 1 more.  Their rlength is the number of
+ * bytes asked for; their mlength is the same, or 0 in a SEND_END that failed.  With
+ * threshold 1 and PTL_UNLINK such a descriptor is gone when the reply comes, and the
+ * reply is discarded, as an ACK would be.
  *
  * PTL_MD_INVALID	md_handle is no live descriptor, or it is inactive (threshold 0)
  * PTL_PROCESS_INVALID	target_id has a wildcard, or can be no process
@@ -1140,7 +1152,8 @@ int PtlGet(ptl_handle_md_t md_handle, ptl_process_id_t target_id, ptl_pt_index_t
  * PtlGetRegion - fetch into a part of a descriptor's region		P3.3 3.13.5
  *
  *	md_handle	in	as for PtlGet
- *	local_offset	in	bytes from the start of the region; the answer goes there
+ *	local_offset	in	bytes from the start of the region to the place of the
+ *				answer
  *	length		in	bytes to ask for
  *	target_id ... remote_offset	in	as for PtlGet
  *
@@ -1158,9 +1171,10 @@ int PtlGetRegion(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t 
 /*
  * PtlGetPut - exchange bytes with another process, atomically		P3.3 3.13
  *
- *	get_md_handle	in	where the target's old bytes go, from the first byte on
- *	put_md_handle	in	the new bytes: the whole region.  May be the same
- *				descriptor; its threshold must then be 2 or more
+ *	get_md_handle	in	descriptor for the target's old bytes, from the first byte
+ *				of the region on
+ *	put_md_handle	in	descriptor of the new bytes: the whole region.  May be the
+ *				same descriptor; its threshold must then be 2 or more
  *	target_id ... hdr_data	in	as for PtlPut
  *
  * The descriptor at the target must allow both put and get.  The exchange is atomic for
@@ -1187,7 +1201,7 @@ int PtlGetPut(ptl_handle_md_t get_md_handle, ptl_handle_md_t put_md_handle,
  *
  *	handle1, handle2	in	any handles; they need not be valid
  *
- * PTL_OK	they are equal (mind: PTL_OK is 0)
+ * PTL_OK	they are equal (note that PTL_OK is 0)
  * PTL_FAIL	they are not; never PTL_NO_INIT
  *
  * Any thread, signal handlers, before PtlInit; does not block.
@@ -1260,11 +1274,11 @@ int PtlMEMDInsert(ptl_handle_me_t base, ptl_process_id_t match_id,
  *	md_handle	out	the descriptor, or NULL
  *	eq_handle	in	test queue; PTL_EQ_NONE: no condition
  *
- * Posts a receive unless a message that it might have been for has come already: the test
- * is that of PtlMDUpdate, and one step with the insertion.
+ * Posts a receive unless a message that the receive might match has come already.  The
+ * test is that of PtlMDUpdate; no message can arrive between the test and the insertion.
  *
- * PTL_MD_NO_UPDATE	the test queue holds an unread event or is owed one; nothing was
- *			made
+ * PTL_MD_NO_UPDATE	the test queue holds an unread event, or an accepted operation
+ *			will post one there; nothing was made
  * PTL_NI_INVALID	ni_handle is no live interface
  * PTL_ME_INVALID	base is no live match entry of it
  * PTL_PROCESS_INVALID	match_id can be no process
@@ -1292,7 +1306,7 @@ int PtlMEMDPost(ptl_handle_ni_t ni_handle, ptl_handle_me_t base,
  * Another thread may take the event meanwhile.  The queue's handler is not called.
  *
  * PTL_EQ_DROPPED	success; one event or more before this one were lost.  The
- *			PtlEQGet that takes it says so again
+ *			PtlEQGet that takes this event returns PTL_EQ_DROPPED, too
  * PTL_EQ_EMPTY		no unread event
  * PTL_EQ_INVALID	eq_handle is no live queue
  * PTL_SEGV		event is NULL
@@ -1304,10 +1318,10 @@ int PtlEQPeek(ptl_handle_eq_t eq_handle, ptl_event_t *event);
 /*
  * PtlGetPutRegion - PtlGetPut of parts of the regions			extension
  *
- *	get_md_handle	in	where the target's old bytes go ...
- *	get_local_offset	in	... from this byte on
- *	put_md_handle	in	the new bytes ...
- *	put_local_offset	in	... from this byte on
+ *	get_md_handle	in	descriptor for the target's old bytes ...
+ *	get_local_offset	in	... from this byte of its region on
+ *	put_md_handle	in	descriptor of the new bytes ...
+ *	put_local_offset	in	... from this byte of its region on
  *	length		in	bytes to exchange
  *	target_id ... hdr_data	in	as for PtlGetPut
  *
@@ -1329,12 +1343,12 @@ int PtlGetPutRegion(ptl_handle_md_t get_md_handle, ptl_size_t get_local_offset,
  * PtlErrorStr, PtlNIFailStr, PtlEventKindStr - names of codes		extension
  *
  *	code		in	return code of a Portals function
- *	ni_handle	in	interface that the event is of; not checked
+ *	ni_handle	in	interface of the event; not checked
  *	fail		in	ni_fail_type of an event
  *	kind		in	type of an event
  *
- * The name as it stands in this file.  For other numbers a text that says so, never NULL.
- * The strings are constant and are not freed.
+ * Returns the name as it stands in this file, or for other numbers a text that says so;
+ * never NULL.  The strings are constant; do not free them.
  *
  * Any thread, signal handlers, before PtlInit; do not block.
  */
@@ -1346,11 +1360,11 @@ const char *PtlEventKindStr(ptl_event_kind_t kind);
  * PtlProgress - give the network some of this thread's time		extension
  *
  *	handle		in	any live handle; its interface is served
- *	timeout		in	milliseconds to go on at most while there is work;
- *				0: one look; PTL_TIME_FOREVER: until nothing is left
+ *	timeout		in	milliseconds to work at most while there is work;
+ *				0: one pass; PTL_TIME_FOREVER: until no work is left
  *
- * Never needed: operations go on without calls.  For programs written for libraries
- * without that.
+ * No program needs it, since operations make progress without calls.  It is for programs
+ * that were written for libraries in which they do not.
  *
  * PTL_HANDLE_INVALID	handle names no live object
  *
@@ -1362,9 +1376,9 @@ int PtlProgress(ptl_handle_any_t handle, ptl_time_t timeout);
  * PtlNIDebug - set the debug mask of an interface			extension
  *
  *	ni_handle	in	interface, or PTL_INVALID_HANDLE; not checked
- *	mask		in	remembered, otherwise without effect: nothing is printed
+ *	mask		in	new mask; it is remembered, and nothing is printed
  *
- * Returns the mask set before, 0 at first; no return code.
+ * Returns the previous mask, 0 at first, instead of a return code.
  *
  * Any thread; does not block.
  */
@@ -1376,7 +1390,7 @@ unsigned int PtlNIDebug(ptl_handle_ni_t ni_handle, unsigned int mask);
  *	ni_handle	in	interface
  *	pt_index	in	portal index
  *
- * To stderr, for people; the format is not promised.
+ * Prints to stderr, for people; the format may change.
  *
  * PTL_NI_INVALID	ni_handle is no live interface
  * PTL_PT_INDEX_INVALID	pt_index is negative or larger than max_pt_index
@@ -1390,7 +1404,7 @@ int PtlTblDump(ptl_handle_ni_t ni_handle, int pt_index);
  *
  *	me_handle	in	match entry
  *
- * To stderr, for people; the format is not promised.
+ * Prints to stderr, for people; the format may change.
  *
  * PTL_ME_INVALID	me_handle is no live match entry
  *
@@ -1403,7 +1417,7 @@ int PtlMEDump(ptl_handle_me_t me_handle);
  *
  *	ni_handle	in	interface
  *
- * To stderr, for people; the format is not promised.  Events stay unread.
+ * Prints to stderr, for people; the format may change.  Events stay unread.
  *
  * PTL_NI_INVALID	ni_handle is no live interface
  *

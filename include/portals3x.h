@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * portals3x.h - what libportals offers beyond Portals 3.3
+ * portals3x.h - extensions of libportals to Portals 3.3
  *
- * Programs that want to run elsewhere, too, should do without.  The rules at the top of
- * portals3.h hold here as well: threads, forked children, signal handlers, errors.
+ * A program that is to run with other implementations, too, should not use them.  The
+ * rules at the top of portals3.h about threads, forked children, signal handlers and
+ * errors hold here as well.
  */
 #ifndef PORTALS3X_H
 #define PORTALS3X_H
@@ -15,24 +16,25 @@ extern "C" {
 #endif
 
 /*
- * PtlXBarrier - wait until all nodes of the job have come here
+ * PtlXBarrier - wait until all nodes of the job have called it
  *
- * The nodes are the processes that yod or another launcher started.  What a node did
- * before its call has happened for every node after its return; this says nothing about
- * messages under way.  A process that nobody launched returns at once, whoever is in its
- * domain.  Works before and after PtlNIInit, and after PtlNIFini, under yod; in a job of
- * another launcher only between the two.  Messages are served meanwhile.
+ * The nodes are the processes that yod or another launcher started.  Actions of a node
+ * before its call have happened for every node after its return; the barrier says nothing
+ * about messages under way.  In a process that was started by hand it returns at once,
+ * even if there are others in the domain.  Under yod it works before PtlNIInit and after
+ * PtlNIFini, too; in a job of another launcher only between the two.  Messages are served
+ * while a process waits.
  *
  * PTL_NO_INIT	PtlInit has not succeeded, PtlFini has run, or this is a forked child
- * PTL_FAIL	a node of the job died, or left it, before all had come; every later
- *		barrier of the job fails, too.  Also: PtlFini of another thread has run
- *		meanwhile; this process has come all the same, and its next call, after
- *		PtlInit, waits for the same barrier.  In a job of another launcher also:
- *		this process has no interface, or has closed it meanwhile, which under
- *		yod does not disturb a barrier
+ * PTL_FAIL	a node of the job died or left before all nodes had called; every later
+ *		barrier of the job fails, too.  Also if another thread has called PtlFini
+ *		meanwhile; this call counts nevertheless, and the next call of this
+ *		process, after PtlInit, waits for the same barrier.  In a job of another
+ *		launcher also if this process has no interface, or has closed it
+ *		meanwhile, which under yod does not disturb a barrier
  *
- * One thread of a process at a time: the caller serialises.  Not from signal handlers.
- * Blocks until all nodes have come or one is gone.
+ * One thread of a process at a time; the program has to ensure this.  Not from signal
+ * handlers.  Blocks until all nodes have called, or one of them is gone.
  */
 int PtlXBarrier(void);
 
@@ -40,17 +42,18 @@ int PtlXBarrier(void);
  * PtlXAlloc - get memory that peers on this host can read directly
  *
  *	length		in	bytes; 0 gives NULL
- *	addr		out	the block, aligned to 64 bytes, contents undefined; the
- *				caller's until PtlXFree or PtlFini
+ *	addr		out	the block, aligned to 64 bytes, with undefined contents;
+ *				it belongs to the caller until PtlXFree or PtlFini
  *
- * Puts from and gets of such memory save a copy.  It comes from the node's shared heap if
- * there is one with room for it, else it is ordinary memory, and all works the same,
- * slower.  PTL3_HEAP in the environment is the heap's size (default 256M; 0: none), of
- * which memory is used as blocks need it.  Peers of the same user can read the shared
- * heap at any time: keep secrets elsewhere.  fork() copies what it holds.
+ * Puts and gets of such memory save a copy.  The block comes from the node's shared heap.
+ * If there is no shared heap, or no room in it, the block is ordinary memory, with which
+ * everything works the same but slower.  PTL3_HEAP in the environment is the size of the
+ * heap (default 256M; 0: none); memory is used only as blocks need it.  Peers of the same
+ * user can read the shared heap at any time: keep secrets elsewhere.  fork() copies the
+ * blocks.
  *
- * Under yod --shared-heap long blocks of malloc are of the same kind, from 16 KiB on, and
- * the size is 1G.  There the first fork() ends the sharing, of these blocks, too.
+ * Under yod --shared-heap the size is 1G, and malloc takes blocks of 16 KiB and more from
+ * the shared heap, too.  There the first fork() ends the sharing of all blocks.
  *
  * PTL_NO_INIT	PtlInit has not succeeded, PtlFini has run, or this is a forked child
  * PTL_NO_SPACE	no memory
@@ -63,72 +66,74 @@ int PtlXAlloc(ptl_size_t length, void **addr);
 /*
  * PtlXFree - give a block back
  *
- *	addr		in	from PtlXAlloc, or NULL: no effect; in no descriptor any
- *				more
+ *	addr		in	a block of PtlXAlloc that no descriptor uses any more, or
+ *				NULL: no effect
  *
  * PTL_NO_INIT	PtlInit has not succeeded, PtlFini has run, or this is a forked child
- * PTL_FAIL	addr is no block in use, as far as this can be seen
- * PTL_NO_SPACE	only to a signal handler that has interrupted the library: not now
+ * PTL_FAIL	addr is no block in use, as far as the library can find out
+ * PTL_NO_SPACE	only in a signal handler that has interrupted the library: it cannot
+ *		free the block now
  *
- * Any thread, not only that which got it; does not block.
+ * Any thread, not only the one that got the block; does not block.
  */
 int PtlXFree(void *addr);
 
 /*
- * PtlXVersion - which library is this?
+ * PtlXVersion - the name and version of the library
  *
- * Returns a constant string for people, "libportals 1.0.0" or longer; never NULL, not to
- * be freed.
+ * Returns a constant string for people, "libportals 1.0.0" or longer; never NULL.  Do not
+ * free it.
  *
  * Any thread, signal handlers, before PtlInit; does not block.
  */
 const char *PtlXVersion(void);
 
 /*
- * Counters of an interface, from PtlNIInit on.  Members are only ever added at the end.
- * Those marked (node) are of the node and the same for all interfaces of a process.
+ * Counters of an interface, from PtlNIInit on.  New versions of the library add members
+ * at the end only.  Members marked (node) count for the whole node and are the same for
+ * all interfaces of a process.
  */
 typedef struct {
-	uint32_t struct_size; /* in: sizeof; out: what the library has */
+	uint32_t struct_size; /* in: sizeof; out: size that the library knows */
 	uint32_t reserved;    /* out: 0 */
 
 	uint64_t msgs_sent; /* requests, ACKs and replies */
 	uint64_t msgs_received;
-	uint64_t bytes_sent; /* of users' data */
+	uint64_t bytes_sent; /* data of the program */
 	uint64_t bytes_received;
 	uint64_t drops; /* messages discarded, as PTL_SR_DROP_COUNT */
 
-	uint64_t puts_inline;      /* sent with the data in the header's cell ... */
-	uint64_t puts_eager;       /* ... or in cells behind it */
-	uint64_t moved_bulk_bytes; /* bytes through windows ... */
-	uint64_t moved_cma_bytes;  /* ... and read from the peer's memory */
+	uint64_t puts_inline;      /* puts with the data in the header's cell */
+	uint64_t puts_eager;       /* puts with the data in cells behind it */
+	uint64_t moved_bulk_bytes; /* bytes copied through windows */
+	uint64_t moved_cma_bytes;  /* bytes read from the peer's memory */
 
 	uint64_t passes;         /* (node) turns of the firmware */
-	uint64_t passes_drained; /* (node) those that left nothing to do */
-	uint64_t pass_overruns;  /* (node) those whose read took twice its share */
-	uint64_t lease_host;     /* (node) lease taken by program's threads */
-	uint64_t lease_nic;      /* (node) lease taken by the library's thread */
-	uint64_t kicks_sent;     /* (node) peers woken that took no cell */
+	uint64_t passes_drained; /* (node) turns that left nothing to do */
+	uint64_t pass_overruns;  /* (node) turns with a read that took too long */
+	uint64_t lease_host;     /* (node) lease taken by the program's threads */
+	uint64_t lease_nic;      /* (node) lease taken by the NIC thread */
+	uint64_t kicks_sent;     /* (node) NIC threads woken at peers that took no cell */
 	uint64_t wakes_sent;     /* (node) sleeping peers and threads woken */
-	uint64_t park_late;      /* (node) work found by a time-out: a bug */
+	uint64_t park_late;      /* (node) sleeps that a time-out ended with work there */
 	uint64_t cma_fallback;   /* (node) peers whose memory cannot be read */
-	uint64_t peers_alive;    /* (node) now */
+	uint64_t peers_alive;    /* (node) peers that are alive now */
 	uint64_t lanes_full;     /* (node) sends that had to wait for room */
 	uint64_t hugepages;      /* (node) 1: segments in hugepages, 0: not */
-	uint64_t bad_headers;    /* (node) headers from peers that made no sense */
+	uint64_t bad_headers;    /* (node) headers of peers that made no sense */
 
-	uint64_t moved_direct_bytes; /* copied from a peer's shared heap, or own memory */
+	uint64_t moved_direct_bytes; /* bytes copied from a shared heap or own memory */
 
-	/* (node) With PTL3_WIRE=faulty, else 0. */
-	uint64_t wire_dropped; /* frames of this node that were made to suffer so, ... */
+	/* (node) Frames with PTL3_WIRE=faulty, else 0. */
+	uint64_t wire_dropped; /* the first five: frames of this node with that fault */
 	uint64_t wire_corrupted;
 	uint64_t wire_delayed;
 	uint64_t wire_doubled;
 	uint64_t wire_reordered;
-	uint64_t wire_resent;   /* ... and that it sent once more */
-	uint64_t wire_bad_sums; /* frames that came with a wrong checksum, ... */
-	uint64_t wire_doubles;  /* ... for the second time, ... */
-	uint64_t wire_gaps;     /* ... and behind a missing one */
+	uint64_t wire_resent;   /* frames sent once more */
+	uint64_t wire_bad_sums; /* frames that came with a wrong checksum */
+	uint64_t wire_doubles;  /* frames that came for the second time */
+	uint64_t wire_gaps;     /* frames that came behind a missing one */
 } ptlx_stats_t;
 
 /*
@@ -136,12 +141,12 @@ typedef struct {
  *
  *	ni_handle	in	interface
  *	stats		in	struct_size: sizeof(ptlx_stats_t)
- *			out	as much as both the caller and the library know; what only
- *				the caller knows is set to 0.  struct_size becomes the
- *				size that the library knows
+ *			out	the members that both the caller and the library know;
+ *				members that only the caller knows become 0.  struct_size
+ *				becomes the size that the library knows
  *
- * The counters are read one after the other while they move: each is right, their sums
- * may be off by what happens meanwhile.
+ * The counters are read one after the other while they change: each value is right, but
+ * sums of several may not match.
  *
  *	ptlx_stats_t st = { .struct_size = sizeof(st) };
  *	if (PtlXStats(ni, &st) == PTL_OK) ...
@@ -150,8 +155,8 @@ typedef struct {
  *			child
  * PTL_NI_INVALID	ni_handle is no live interface
  * PTL_SEGV		stats is NULL
- * PTL_FAIL		struct_size is smaller than that of the first version: it was not
- *			set
+ * PTL_FAIL		struct_size is smaller than that of the first version, so it was
+ *			not set
  *
  * Any thread; does not block.
  */

@@ -2,9 +2,8 @@
 /*
  * p3/nal_types.h - names of networks
  *
- * In the reference implementation each stands for a network, or for one more device of
- * it.  Here they are names of the one network there is, which portals3.h describes with
- * PTL_IFACE_DEFAULT.
+ * In the reference implementation each stands for a network, or for one more device of a
+ * network.  Here all are names of the only network, PTL_IFACE_DEFAULT of portals3.h.
  */
 #ifndef P3NAL_TYPES_H
 #define P3NAL_TYPES_H

@@ -1,3 +1,3 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Calls: portals3.h has those of the document. */
+/* Calls: portals3.h declares those of the document. */
 #include "../portals3.h"

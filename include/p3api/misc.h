@@ -1,4 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Calls beside the document: texts of codes, dumps, debug masks, ranks and maps. */
+/* Calls that are not in the document: names of codes, dumps, debug masks, ranks, maps. */
 #include "debug.h"
 #include "../portals3_runtime.h"

@@ -1,3 +1,3 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Networks: here one, of which p3nal_tcp.h has what programs take from its header. */
+/* Networks: there is one, and p3nal_tcp.h has the names of its header. */
 #include "../p3nal_tcp.h"
