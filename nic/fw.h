@@ -241,9 +241,9 @@ static inline bool p3_fw_may_unlink(const struct p3_md *md)
 }
 
 /*
- * So few bytes are copied in place where nodes share CPUs, and each instruction and page
- * counts.  Between two CPUs memcpy is as good, and better for messages of two cells
- * (docs/performance.md).
+ * At most this number of bytes is copied in place where nodes share CPUs, and each
+ * instruction and page counts.  Between two CPUs memcpy is as good, and better for
+ * messages of two cells (docs/design/lanes.md).
  */
 #define P3_FEW 64u
 
@@ -564,7 +564,7 @@ static inline const struct p3_xfer *p3_peer_xfer(
 /*
  * Bytes that fit the lane, but that the target may fetch sooner than a CPU puts them into
  * cells and the other takes them out: from a heap that it has mapped, or with a
- * cross-memory read (docs/performance.md).  Only where a SEND_END tells when they may
+ * cross-memory read (docs/design/transfers.md).  Only where a SEND_END tells when they may
  * change: what is put without one is on its way when the call returns.
  */
 #define P3_EAGER_MOST_HEAP 1536u
