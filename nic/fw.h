@@ -562,10 +562,11 @@ static inline const struct p3_xfer *p3_peer_xfer(
 }
 
 /*
- * Bytes that fit the lane, but that the target may fetch sooner than a CPU puts them into
- * cells and the other takes them out: from a heap that it has mapped, or with a
- * cross-memory read (docs/design/transfers.md).  Only where a SEND_END tells when they may
- * change: what is put without one is on its way when the call returns.
+ * Return true if the target may fetch these bytes, though they fit the lane, sooner than
+ * one CPU puts them into cells and another takes them out: from a heap that it has
+ * mapped, or with a cross-memory read (docs/design/transfers.md).  The caller asks only
+ * where a SEND_END tells the program when the bytes may change; a put without one has
+ * copied its bytes when the call returns.
  */
 #define P3_EAGER_MOST_HEAP 1536u
 #define P3_EAGER_MOST      P3_SHORT_MOST
