@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * faults - what happens to frames on their way, by a seeded generator
+ * faults - a seeded generator that damages frames on their way, for tests
  *
- *	drop	it is not put
- *	corrupt	one bit of it is another, anywhere
- *	delay	it is put some time later, when others have passed it
+ *	drop	the frame is lost
+ *	corrupt	one bit of it is flipped, anywhere
+ *	delay	it is put on the medium some time later, when others have passed it
  *	dup	it is put twice
- *	reorder	it is put behind the next one, or a moment later if there is none
+ *	reorder	it is put behind the next frame, or a moment later if there is none
  *
- * Which frame meets which is decided by the seed and by how many were put before; when
- * frames are put is not, so two runs are not the same.
+ * The seed and the number of frames before decide which frame suffers which fault.  The
+ * times at which frames are put do not follow from the seed, so two runs differ.  Only
+ * the lease holder calls these functions; the state is in struct p3_injector.
  */
 #ifndef P3_NIC_FAULTS_H
 #define P3_NIC_FAULTS_H
@@ -31,21 +32,22 @@ struct p3_held {
 
 struct p3_injector {
 	struct p3_faults conf;
-	uint64_t state; /* of the generator */
+	uint64_t state; /* state of the random generator */
 	struct p3_held held[P3_HELD];
 	uint64_t injected[P3_FAULT_KINDS];
 };
 
 void p3_faults_init(struct p3_injector *x, const struct p3_faults *conf, uint64_t stream);
 
-/* As put(arg, f, len), but for the faults. */
+/* Put a frame as put(arg, f, len) does, with the faults. */
 bool p3_faults_put(struct p3_injector *x, const struct p3_frame *f, uint32_t len,
 	uint64_t now, p3_frame_put *put, void *arg);
 
-/* Puts what was held back until now. */
+/* Put the frames that were held back until now. */
 void p3_faults_release(struct p3_injector *x, uint64_t now, p3_frame_put *put, void *arg);
 
-bool p3_faults_hold(const struct p3_injector *x); /* any frames back? */
+bool p3_faults_hold(const struct p3_injector *x); /* Return true if frames are held
+						   * back. */
 uint64_t p3_faults_injected(const struct p3_injector *x);
 
 #endif

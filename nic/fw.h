@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fw - the firmware's private functions and, in objects.h and state.h, what they work
- * on.  Only nic/ includes this.
+ * fw - the firmware's private functions; objects.h and state.h have its data.  Only
+ * nic/ includes this.
  *
- * Everything here is touched by the holder of the lease only, except where a member
- * says (any): then it is an atomic, or constant once others can reach it.
+ * Only the lease holder calls these functions and touches their data, except where a
+ * comment says (any): then any thread may, and the datum is an atomic, or constant once
+ * other threads can reach it.
  *
- *	nic.c	 start, stop, the NIC thread (tick, take-over, asleep)
+ *	nic.c	 start, stop, the NIC thread (tick, take-over, sleep)
  *	call.c	 host threads: command under the lease or through the mailbox, waiting
  *	pass.c	 one bounded pass, command dispatch, wake-ups at its end
  *	object.c tables of NIs, MEs, MDs, EQs and pendings
  *	index.c	 match lists and their hash index
- *	ahead.c	 long match lists: what the next requests will look at is asked for
+ *	ahead.c	 long match lists: prefetching the entries that the next requests need
  *	match.c	 access control, match list walk, descriptor acceptance, unlinking
  *	event.c	 event records, operations between START and END
  *	copy.c	 memory for the bytes of short puts that cannot leave at once
@@ -19,13 +20,13 @@
  *	rx.c	 requests received: delivery, responses sent
  *	xfer.c	 long transfers: transfer table, windows, the movers
  *	peer.c	 birth and death of peers, lanes
- *	ids.c	 which peer an id is
+ *	ids.c	 finding the peer that has an id
  *	host.c	 memory of the host segment: event rings, pendings
  *	faulty.c a wire for tests (wire.h), with frame.c, faults.c and crc.c below it
- *	mirror.c what tools outside see of the state: the control block's gauges
- *	why.c	 requests that come to nothing: why, for the log and for tools
+ *	mirror.c the control block's gauges, for tools
+ *	why.c	 reasons of requests that come to nothing, for the log and for tools
  *	dump.c	 tables as text, for people
- *	trace.c	 records of what was done (shm/trace.h)
+ *	trace.c	 trace records (shm/trace.h)
  */
 #ifndef P3_NIC_FW_H
 #define P3_NIC_FW_H
@@ -35,11 +36,11 @@
 #include "shm/fence.h"
 #include "shm/probe.h"
 
-/* ---- trace.c: by P3_TRACE only ---- */
+/* ---- trace.c: called through P3_TRACE only, ---- */
 
-void p3_trace_start(struct p3_nic *n); /* but for this one */
+void p3_trace_start(struct p3_nic *n); /* except this one */
 
-/* Of the firmware, about its topic; of a host thread. */
+/* Record an action of the firmware, about its topic; an action of a host thread. */
 P3_TRACED void p3_trace_fw(
 	struct p3_nic *n, enum p3_trace_point point, uint32_t value, uint64_t detail);
 P3_TRACED void p3_trace_host(
@@ -49,7 +50,7 @@ P3_TRACED void p3_trace_command(struct p3_nic *n, struct p3_cmd *c);
 P3_TRACED void p3_trace_execute(struct p3_nic *n, const struct p3_cmd *c);
 P3_TRACED void p3_trace_lease(struct p3_nic *n, enum p3_lease_holder who);
 P3_TRACED void p3_trace_given(struct p3_nic *n);
-/* A request at the present place of a lane. */
+/* Record a request at the current position of a lane. */
 P3_TRACED void p3_trace_send(
 	struct p3_nic *n, const struct p3_peer *p, uint64_t word0, uint64_t length);
 P3_TRACED void p3_trace_take(
@@ -60,7 +61,7 @@ P3_TRACED void p3_trace_wait(struct p3_nic *n, struct p3_peer *p, uint32_t kind)
 P3_TRACED void p3_trace_delivered(
 	struct p3_nic *n, struct p3_peer *p, uint32_t kind, uint64_t length);
 P3_TRACED void p3_trace_begin(struct p3_nic *n, struct p3_pull *pull);
-/* A new topic, as one of these kept it. */
+/* Change the topic to one that p3_trace_keep saved, and record an action. */
 P3_TRACED void p3_trace_about(struct p3_nic *n, struct p3_topic topic,
 	enum p3_trace_point point, uint32_t value, uint64_t detail);
 
@@ -80,9 +81,10 @@ static inline void p3_trace_focus(
 
 void p3_table_init(struct p3_table *t, uint32_t elem);
 void *p3_table_at(struct p3_table *t, uint32_t index); /* NULL beyond the end */
-void *p3_table_alloc(struct p3_table *t);              /* NULL: grow first */
+void *p3_table_alloc(struct p3_table *t);              /* NULL: grow the table first */
 void p3_table_release(struct p3_table *t, struct p3_object *o);
-/* The same in two steps: its handle is void; its place may be used again. */
+/* Release an object in two steps: kill makes its handle invalid; bury makes its place
+ * reusable. */
 void p3_table_kill(struct p3_table *t, struct p3_object *o);
 void p3_table_bury(struct p3_table *t, struct p3_object *o);
 void p3_table_add(struct p3_table *t, void *chunk);
@@ -103,9 +105,11 @@ int p3_fw_eq_alloc(struct p3_nic *n, struct p3_cmd *c);
 int p3_fw_eq_free(struct p3_nic *n, struct p3_cmd *c);
 int p3_fw_eq_bury(struct p3_nic *n, struct p3_cmd *c);
 
-/* Take off and free; the ME goes too if it is flagged so. */
+/* Take a descriptor off its entry and free it; free the entry, too, if it is to be
+ * unlinked automatically. */
 void p3_fw_md_drop(struct p3_nic *n, struct p3_md *md);
-void p3_fw_drop_all(struct p3_nic *n); /* the NIC ends: iovec copies, tables */
+void p3_fw_drop_all(struct p3_nic *n); /* Free iovec copies and tables when the NIC
+				        * ends. */
 
 static inline struct p3_ni *p3_ni_of(struct p3_nic *n, const struct p3_object *o)
 {
@@ -117,7 +121,7 @@ static inline bool p3_lives(const struct p3_object *o, uint32_t gen)
 	return p3_get(&o->gen) == gen;
 }
 
-/* Live object of this kind, in the table of those, that a handle names, or NULL. */
+/* Return the live object of this kind that a handle names, from its table, or NULL. */
 static P3_HOT void *p3_named_in(struct p3_table *t, enum p3_kind kind, uint64_t handle)
 {
 	if (p3_unlikely(p3_handle_kind(handle) != kind))
@@ -130,7 +134,7 @@ static P3_HOT void *p3_named_in(struct p3_table *t, enum p3_kind kind, uint64_t 
 	return o;
 }
 
-/* The same, by kind. */
+/* Find the table by the kind, and the object in it. */
 void *p3_fw_named(struct p3_nic *n, enum p3_kind kind, uint64_t handle);
 
 static inline uint64_t p3_handle_of(enum p3_kind kind, const struct p3_object *o)
@@ -140,19 +144,20 @@ static inline uint64_t p3_handle_of(enum p3_kind kind, const struct p3_object *o
 
 /* ---- index.c ---- */
 
-/* Next to base, or as the only one; the entry says which portal index. */
+/* Insert an entry before or after base, or as the only one of the portal index that the
+ * entry names. */
 void p3_match_list_insert(
 	struct p3_ni *ni, struct p3_me *me, struct p3_me *base, uint32_t position);
 void p3_match_list_remove(struct p3_ni *ni, struct p3_me *me);
 
-/* ---- rx.c: what a request's header says ---- */
+/* ---- rx.c: fields of a request's header ---- */
 
 static inline uint64_t p3_request_who(const struct p3_peer *p, uint32_t flags)
 {
 	return p3_pair(p->pid[flags & P3_F_NI1 ? 1 : 0], p->nid);
 }
 
-/* NULL: none of this node's has that pid. */
+/* Return the interface that has this pid, or NULL. */
 static inline struct p3_ni *p3_fw_interface(struct p3_nic *n, uint32_t pid)
 {
 	for (uint32_t i = 0; i < P3_JOB_NIS; i++)
@@ -164,18 +169,19 @@ static inline struct p3_ni *p3_fw_interface(struct p3_nic *n, uint32_t pid)
 /* ---- ahead.c ---- */
 
 #ifndef P3_LONG
-#define P3_LONG 1024u /* entries: shorter lists are in the near cache */
+#define P3_LONG 1024u /* shorter lists fit the near cache */
 #endif
 
-/* The request at hand, of ncells cells, is about to be matched. */
+/* Prefetch for later requests, just before the current one, of ncells cells, is
+ * matched. */
 __attribute__((noinline)) void p3_fw_look_ahead(
 	struct p3_nic *n, struct p3_peer *p, uint32_t ncells);
-/* Buckets are about to go. */
+/* Forget prefetched buckets, because they are about to be freed. */
 void p3_fw_look_no_more(struct p3_nic *n);
 
 /* ---- match.c ---- */
 
-/* What a request asks, from the lane or from this node itself. */
+/* The parameters of a request, from the lane or from this node itself. */
 struct p3_ask {
 	uint8_t kind; /* p3_req_kind */
 	uint32_t pt_index;
@@ -184,11 +190,12 @@ struct p3_ask {
 	uint64_t hdr;
 	uint64_t remote_offset;
 	uint64_t length;
-	uint64_t who;   /* the initiator, pid:nid, */
-	uint64_t owner; /* and whose it is, jid:uid */
+	uint64_t who;   /* the initiator, pid:nid */
+	uint64_t owner; /* its owner, jid:uid */
 };
 
-/* Options that a descriptor must have; a table of them would be one page more. */
+/* Return the options that a descriptor needs for this kind of request.  A table of them
+ * would touch one page more. */
 static inline uint32_t p3_ask_needs(uint8_t kind)
 {
 	return (kind == P3_REQ_GET ? 0 : PTL_MD_OP_PUT) |
@@ -202,7 +209,7 @@ struct p3_hit {
 };
 
 bool p3_fw_match(struct p3_ni *ni, const struct p3_ask *ask, struct p3_hit *hit_out);
-/* Does the access control list let it in? */
+/* Return true if the access control list admits the request. */
 bool p3_fw_allows(const struct p3_ni *ni, const struct p3_ask *ask);
 
 static inline void p3_fw_exhaust(struct p3_md *md)
@@ -213,7 +220,7 @@ static inline void p3_fw_exhaust(struct p3_md *md)
 
 static inline void p3_fw_threshold(struct p3_md *md)
 {
-	/* else infinite, or used up */
+	/* else it is infinite or used up */
 	if (p3_unlikely(md->threshold > 0) && --md->threshold == 0)
 		p3_fw_exhaust(md);
 }
@@ -223,7 +230,7 @@ static inline uint64_t p3_max_size(const struct p3_md *md)
 	return md->snap[3];
 }
 
-/* Count the operation on the descriptor: threshold, local offset, activity. */
+/* Account for the operation on the descriptor: threshold, local offset, activity. */
 static inline void p3_fw_commit(struct p3_md *md, const struct p3_hit *hit)
 {
 	p3_fw_threshold(md);
@@ -247,7 +254,8 @@ static inline bool p3_fw_may_unlink(const struct p3_md *md)
  */
 #define P3_FEW 64u
 
-/* Two copies of k bytes, which meet or overlap; all is read before any is written. */
+/* Copy by two blocks of k bytes, which touch or overlap; all is read before any is
+ * written. */
 #define P3_COPY_ENDS(k)                                                                  \
 	if (p3_likely(len >= (k))) {                                                     \
 		char head[k], tail[k];                                                   \
@@ -258,7 +266,7 @@ static inline bool p3_fw_may_unlink(const struct p3_md *md)
 		return;                                                                  \
 	}
 
-/* len <= P3_FEW */
+/* Copy at most P3_FEW bytes. */
 static P3_HOT void p3_copy_few(char *to, const char *from, uint64_t len)
 {
 	P3_COPY_ENDS(32)
@@ -275,33 +283,33 @@ static inline bool p3_copies_few(
 	return n->crowded && len <= P3_FEW && !r->iov;
 }
 
-/* Bytes between a region and plain memory. */
+/* Copy bytes between a region and plain memory. */
 void p3_region_write(
 	const struct p3_region *r, uint64_t off, const void *src, uint64_t len);
 void p3_region_read(const struct p3_region *r, uint64_t off, void *dst, uint64_t len);
-/* Longest contiguous piece at off. */
+/* Return the address at off; *len_out is the length of the contiguous piece there. */
 char *p3_region_at(const struct p3_region *r, uint64_t off, uint64_t *len_out);
 struct p3_bounds p3_region_bounds(const struct p3_region *r, uint64_t off, uint64_t len);
 bool p3_bounds_meet(
 	struct p3_bounds b, const struct p3_region *r, uint64_t off, uint64_t len);
-/* Return true if these bytes of r have any in common with few ones of another region, and
- * say between which of them, counted from off, those lie. */
+/* Return true if the bytes of r have any in common with flen bytes of another region,
+ * few, and set the range of these common bytes, counted from off. */
 bool p3_region_common(const struct p3_region *few, uint64_t foff, uint64_t flen,
 	const struct p3_region *r, uint64_t off, uint64_t len,
 	struct p3_range *range_out);
-/* The pieces that the bytes lie in, most at most; returns how many. */
+/* List the pieces that the bytes lie in, at most "most".  Return their number. */
 unsigned p3_region_iovecs(const struct p3_region *r, uint64_t off, uint64_t len,
 	struct iovec *out, unsigned most);
 
 /* ---- event.c ---- */
 
-/* One word of an event that is being described, in its queue or anywhere. */
+/* Set one word of an event that is being written, in its queue or elsewhere. */
 static inline void p3_say(struct p3_event_words *rec, int i, uint64_t word)
 {
 	p3_release(&rec->w[i], word); /* EVQ.2 */
 }
 
-/* Words 5..10: the descriptor as it is after the operation's accounting. */
+/* Set words 5..10: the descriptor as it is after the operation's accounting. */
 static inline void p3_say_md(struct p3_event_words *rec, const struct p3_md *md)
 {
 #pragma GCC unroll 5
@@ -317,7 +325,8 @@ static inline void p3_say_who(
 	p3_say(rec, 12, p3_pair(jid, uid));
 }
 
-/* Each operation has a link of its own; kind: 0 if that is said later. */
+/* Set link, kind and portal index.  Each operation has its own link; kind 0: set
+ * later. */
 static inline void p3_say_what(
 	struct p3_event_words *rec, uint32_t link, uint32_t pt_index, uint32_t kind)
 {
@@ -325,14 +334,14 @@ static inline void p3_say_what(
 	p3_say(rec, 14, (uint64_t)pt_index << 32);
 }
 
-/* NULL: none, or freed. */
+/* Return the sink's queue, or NULL if it has none or the queue was freed. */
 static inline struct p3_eq *p3_sink_eq(const struct p3_sink *sink)
 {
 	return p3_likely(sink->eq && p3_lives(&sink->eq->o, sink->eq_gen)) ? sink->eq
 									   : NULL;
 }
 
-/* ACK and UNLINK come always. */
+/* Return true if the descriptor enables this event; ACK and UNLINK are always enabled. */
 static inline bool p3_wants(const struct p3_sink *sink, ptl_event_kind_t kind)
 {
 	const uint32_t starts = 1u << PTL_EVENT_GET_START | 1u << PTL_EVENT_PUT_START |
@@ -345,13 +354,13 @@ static inline bool p3_wants(const struct p3_sink *sink, ptl_event_kind_t kind)
 	return !(sink->options & off);
 }
 
-/* The queue that such an event goes to, or NULL. */
+/* Return the queue that such an event goes to, or NULL. */
 static inline struct p3_eq *p3_sink_for(const struct p3_sink *sink, ptl_event_kind_t kind)
 {
 	return p3_likely(p3_wants(sink, kind)) ? p3_sink_eq(sink) : NULL;
 }
 
-/* The next event of a queue: to be described whole, then posted. */
+/* Begin a queue's next event; the caller writes all of it, then posts it. */
 static inline struct p3_event_record *p3_event_begin(struct p3_eq *eq)
 {
 	struct p3_event_record *e = p3_evq_begin(&eq->tx);
@@ -371,22 +380,23 @@ static inline void p3_event_post(
 	n->posted = true;
 }
 
-/* Post one event of rec, which says nothing of kind and failure, where it is wanted. */
+/* Post an event made of rec, kind and failure, if the descriptor enables it. */
 void p3_fw_event(struct p3_nic *n, const struct p3_sink *sink,
 	const struct p3_event_words *rec, ptl_event_kind_t kind, uint32_t fail);
 
-/* UNLINK comes always, but of Cray's to those who ask for it only. */
+/* Return true if the automatic unlinking posts no UNLINK: an interface of Cray's kind
+ * posts it only for descriptors that request it. */
 static inline bool p3_unlinks_silently(const struct p3_md *md)
 {
 	const uint32_t both = P3_MD_CRAY | PTL_MD_EVENT_AUTO_UNLINK_ENABLE;
 	return (md->sink.options & both) == P3_MD_CRAY;
 }
 
-/* The event of an operation on md that is over, in sink, and the automatic unlink. */
+/* Post the event of a completed operation on md, then unlink md automatically. */
 void p3_fw_event_unlinks(struct p3_nic *n, struct p3_md *md, const struct p3_sink *sink,
 	const struct p3_event_words *rec, ptl_event_kind_t kind, uint32_t fail);
 
-/* The same, if md is to be unlinked; else the event alone. */
+/* Post the event, and unlink md if that is due. */
 static inline void p3_fw_event_ends(struct p3_nic *n, struct p3_md *md,
 	const struct p3_sink *sink, const struct p3_event_words *rec,
 	ptl_event_kind_t kind, uint32_t fail)
@@ -397,11 +407,12 @@ static inline void p3_fw_event_ends(struct p3_nic *n, struct p3_md *md,
 		p3_fw_event(n, sink, rec, kind, fail);
 }
 
-/* Each word of the record is read once, and none is kept: they are too many. */
+/* Make an event of a record.  Each word of the record is read once and used at once:
+ * there are more words than registers. */
 static inline void p3_event_from_record(
 	const struct p3_event_words *rec, uint64_t sequence, uint64_t eq, ptl_event_t *ev)
 {
-	uint64_t w = p3_acquire(&rec->w[13]); /* EVQ.2, all that follow, too */
+	uint64_t w = p3_acquire(&rec->w[13]); /* EVQ.2, also all that follow */
 	ev->type = (ptl_event_kind_t)(w & 0xff);
 	ev->link = (ptl_seq_t)(w >> 32);
 	ev->unlinked = (int)(w >> 8 & 1);
@@ -431,7 +442,7 @@ static inline void p3_event_from_record(
 	ev->sequence = (ptl_seq_t)sequence;
 }
 
-/* The same of words that were copied. */
+/* Make an event of copied words. */
 static inline void p3_event_from_words(
 	const uint64_t w[P3_EVQ_WORDS], uint64_t sequence, uint64_t eq, ptl_event_t *ev)
 {
@@ -441,33 +452,37 @@ static inline void p3_event_from_words(
 	p3_event_from_record(&rec, sequence, eq, ev);
 }
 
-/* An operation on md, from offset on.  The caller makes its record, and has counted it on
- * the descriptor. */
+/* Begin an operation on md at offset.  The caller writes its record, and has accounted
+ * for it on the descriptor. */
 void p3_span_begin(struct p3_span *span, struct p3_md *md, uint64_t offset);
 void p3_span_start(struct p3_nic *n, struct p3_span *span, ptl_event_kind_t kind);
-/* Its END, and what that ends. */
+/* Post the operation's END, and unlink the descriptor if that is due. */
 void p3_span_end(
 	struct p3_nic *n, struct p3_span *span, ptl_event_kind_t kind, uint32_t fail);
-/* Instead: its interface closes, nothing of it may be touched any more. */
+/* Drop an operation without END: its interface closes, and its memory must not be
+ * touched. */
 void p3_span_forget(struct p3_span *span);
-/* One user less of a copy of iovec elements; the last one frees it.  NULL: nothing. */
+/* Drop a reference to a copy of iovec elements; the last one frees the copy.  NULL is
+ * allowed. */
 void p3_iov_drop(struct p3_iov *iov);
-/* An UNLINK that waits for operations under way is owed to the queue. */
+/* Count an UNLINK that waits for operations under way as owed to the queue, or no
+ * longer. */
 void p3_md_owe_unlink(struct p3_md *md);
 void p3_md_forgive_unlink(struct p3_md *md);
 
 /* ---- copy.c ---- */
 
 /*
- * When a put or an exchange of so many bytes returns SEND_END is there, as far as
- * P3_COPIES_LEN goes: see copy.c.  Longer puts leave their bytes where they are, and so
- * do those out of a shared heap that the target reads: p3_xfer_is_faster().
+ * A put or an exchange of at most this many bytes has SEND_END when it returns, while
+ * the P3_COPIES_LEN bytes of copies last: see copy.c.  Longer puts leave their bytes in
+ * place, and so do those from a shared heap that the target reads: p3_xfer_is_faster().
  */
 #define P3_SHORT_MOST 8192u
 #define P3_COPIES_LEN (4u << 20)
 int p3_copies_start(struct p3_nic *n);
 void p3_copies_stop(struct p3_nic *n);
-/* Memory for at most P3_SHORT_MOST bytes on their way to p; NULL: there is none. */
+/* Return memory for at most P3_SHORT_MOST bytes on their way to p, or NULL if there is
+ * none. */
 char *p3_copy_alloc(struct p3_nic *n, struct p3_peer *p, uint64_t len);
 void p3_copy_free(struct p3_nic *n, struct p3_peer *p, const char *copy);
 
@@ -476,16 +491,18 @@ void p3_copy_free(struct p3_nic *n, struct p3_peer *p, const char *copy);
 int p3_fw_put(struct p3_nic *n, struct p3_cmd *c);
 int p3_fw_get(struct p3_nic *n, struct p3_cmd *c);
 int p3_fw_getput(struct p3_nic *n, struct p3_cmd *c);
-void p3_fw_push(struct p3_nic *n, struct p3_peer *p); /* send what has room now */
-/* Somebody came, or has other ids: requests of nobody's go to the queues of their
- * targets, in their order, before any later one can. */
+void p3_fw_push(struct p3_nic *n, struct p3_peer *p); /* send from the queue while
+						       * there is room */
+/* A peer came, or has other ids: move requests without a known target to the queues of
+ * their targets, in order, before any later request can go there. */
 void p3_fw_readdress(struct p3_nic *n);
-/* End the requests that are held for nodes that will not join any more. */
+/* Fail the held requests whose target will not join any more. */
 void p3_fw_give_up(struct p3_nic *n);
 void p3_fw_unblock(struct p3_nic *n);
 bool p3_fw_take_response(struct p3_nic *n, struct p3_peer *p);
-/* Each answers a reservation; while there is none its ring, another line, is not looked
- * at: what is there, a switch or nonsense, waits for the next reservation. */
+/* Return true if a response is there.  Each response answers a reservation; without one
+ * the ring, which is another line, is not looked at: a switch cell or nonsense in it
+ * waits for the next reservation. */
 static inline bool p3_fw_has_response(struct p3_peer *p)
 {
 	uint64_t w0;
@@ -503,14 +520,15 @@ void p3_fw_forget(struct p3_nic *n, uint32_t ni);
 
 /* ---- rx.c ---- */
 
-/* Takes one request off the lane: false if there is none, or it must wait. */
+/* Take one request off the lane.  Return false if there is none, or it must wait. */
 bool p3_fw_take_request(struct p3_nic *n, struct p3_peer *p);
-/* Is an exchange waiting, and others must let it go first? */
+/* Return true if a waiting exchange must go before other requests. */
 bool p3_fw_swap_waits(struct p3_nic *n);
-/* Take the peer's requests; return true if one of them waits for an interface of this
+/* Take the peer's requests.  Return true if one of them waits for an interface of this
  * node to settle. */
 bool p3_fw_settles(struct p3_nic *n, struct p3_peer *p);
-/* Of a peer that is gone: discards the one that must wait; false if there is none. */
+/* Discard the request of a dead or departed peer that would have to wait.  Return false
+ * if there is none. */
 bool p3_fw_refuse_request(struct p3_nic *n, struct p3_peer *p);
 void p3_fw_drop(struct p3_nic *n, struct p3_ni *ni, uint64_t length);
 /* A response of one cell; flags P3_F_ACK: DONE with acknowledgement. */
@@ -524,13 +542,14 @@ struct p3_answer {
 };
 void p3_fw_respond(struct p3_nic *n, struct p3_peer *p, const struct p3_answer *a);
 
-/* ---- xfer.c ----
+/*
+ * ---- xfer.c ----
  *
  * Memory ordering of long transfers, between processes:
  *	XFER.1	id: owner releases after address, length and bytes are final -> reader
  *		acquires; the owner changes it before the bytes may go, and the reader
- *		looks
- *		again after every slice, before the slice counts (a load fence between)
+ *		looks again after every slice, before the slice counts (a load fence
+ *		between)
  *	XFER.2	produced: owner releases (the window is filled) -> reader acquires;
  *		bulk_read: reader releases (the window was read) -> owner acquires
  *	XFER.3	released: initiator of a get releases (it has read all) -> target
@@ -542,19 +561,20 @@ void p3_fw_respond(struct p3_nic *n, struct p3_peer *p, const struct p3_answer *
  *		reading, exchanges, releases swapping.  Without it the put could carry
  *		one half of an exchange.
  *	XFER.6	seqlock, for readers that have begun: the owner makes again odd, fences,
- *		says which bytes change, exchanges them, or gives their window to another
- *		transfer, releases again even.  A reader looks at it with the id (XFER.1):
- *		if it has changed the slice does not count, and what it has read before
- *		counts but for that of a change that it has only half of; if that must
- *		not be read again the transfer fails.  Without it as XFER.5, or exchanges
- *		and other readers would wait for a stopped one.  And
- *		back: the reader sets bulk_read to where it goes on, then releases
+ *		names the bytes that change, exchanges them, or gives their window to
+ *		another transfer, releases again even.  A reader looks at it with the id
+ *		(XFER.1): if it has changed, the slice does not count.  Earlier slices
+ *		count, except the bytes of a change of which the reader has only a part;
+ *		if those must not be read again the transfer fails.  Without this edge
+ *		the put could carry half an exchange, or exchanges and other readers
+ *		would wait for a stopped reader.  In the other direction the reader
+ *		sets bulk_read to the place where it continues, then releases
  *		bulk_again; the owner acquires bulk_again, then bulk_read, and fills the
- *		window from there.  Without it a late word about the bytes of before would
- *		let the owner write over what is not read yet.
+ *		window from there.  Without it a late word about the earlier bytes would
+ *		let the owner overwrite unread ones.
  */
 
-/* The peer's published half of a slot; the number was range-checked. */
+/* Return the peer's published half of a slot; the caller has range-checked the number. */
 static inline const struct p3_xfer *p3_peer_xfer(
 	const struct p3_nic *n, const struct p3_peer *p, uint64_t id)
 {
@@ -578,31 +598,32 @@ struct p3_xfer_slot *p3_xfer_alloc(
 	struct p3_nic *n, struct p3_peer *p, enum p3_xfer_class class);
 void p3_xfer_publish(struct p3_nic *n, struct p3_xfer_slot *x);
 void p3_xfer_free(struct p3_nic *n, struct p3_xfer_slot *x);
-/* Its memory goes: nobody may read it any more; the slot stays until it is answered. */
+/* Withdraw a slot whose memory goes: no peer may read it any more; the slot stays until
+ * it is answered. */
 void p3_xfer_withdraw(struct p3_nic *n, struct p3_xfer_slot *x);
 static inline uint64_t p3_xfer_name(const struct p3_xfer_slot *x)
 {
 	return p3_xfer_id(x->slot, x->gen);
 }
 struct p3_pull *p3_pull_alloc(struct p3_nic *n, struct p3_peer *p);
-/* The bytes lie in the source's heap, and that is mapped here. */
+/* Return true if the bytes lie in the source's heap and that is mapped here. */
 bool p3_xfer_sees_heap(const struct p3_pull *pull);
 void p3_pull_begin(struct p3_nic *n, struct p3_pull *pull);
-void p3_fw_move(struct p3_nic *n);   /* a slice of every pull that can go on */
+void p3_fw_move(struct p3_nic *n);   /* move a slice of every pull that can go on */
 void p3_fw_source(struct p3_nic *n); /* fill windows, notice releases */
 void p3_fw_end_pull(struct p3_nic *n, struct p3_pull *pull, uint32_t fail);
-/* A get of the peer is being served from this slot until its END. */
+/* Serve a get of the peer from this slot until its END. */
 void p3_xfer_serve(struct p3_xfer_slot *x, uint64_t peer_id);
 void p3_xfer_finish_serving(struct p3_nic *n, struct p3_xfer_slot *x, uint32_t fail);
 /* Post the END of each get that the peer has released. */
 void p3_xfer_end_served(struct p3_nic *n, struct p3_peer *p);
 void p3_xfer_forget(struct p3_nic *n, uint32_t ni);
-#define P3_SWAP_NS 50000000u /* an exchange waits for transfers so long at most */
-/* Return true if these few bytes may be exchanged now, or false if a long transfer that
- * has begun, and that moves, reads or writes some of them.  waited: how long the exchange
- * has waited, in ns; after P3_SWAP_NS only a transfer without a side of its own (see
- * "exchanges of bytes that come" in xfer.c) holds it up.  After true: exchange, then
- * p3_xfer_swapped. */
+#define P3_SWAP_NS 50000000u /* longest wait of an exchange for transfers */
+/* Return true if these few bytes may be exchanged now, or false while a long transfer
+ * that has begun and is moving reads or writes some of them.  waited is the time that
+ * the exchange has waited, in ns; after P3_SWAP_NS only a transfer without a side of
+ * its own (see "exchanges of bytes that come" in xfer.c) holds it up.  After true:
+ * exchange, then call p3_xfer_swapped. */
 bool p3_xfer_may_swap(struct p3_nic *n, const struct p3_region *r, uint64_t off,
 	uint64_t len, uint64_t waited);
 void p3_xfer_swapped(struct p3_nic *n);
@@ -615,7 +636,7 @@ void p3_xfer_revoke_all(struct p3_nic *n);
 
 /* ---- peer.c ---- */
 
-/* The word that a node sleeps on. */
+/* Return the word that a node sleeps on. */
 static inline p3_a32 *p3_asleep_of(
 	const struct p3_nic *n, uint32_t node, struct p3_doorbell *doorbell)
 {
@@ -629,22 +650,22 @@ int p3_fw_peer_down(struct p3_nic *n, struct p3_cmd *c);
 int p3_fw_peer_told(struct p3_nic *n, struct p3_cmd *c);
 int p3_fw_peer_over(struct p3_nic *n, struct p3_cmd *c);
 int p3_fw_held(struct p3_nic *n, struct p3_cmd *c);
-/* The node that has this nid, or in a domain this id; NULL: there is none. */
+/* Return the peer that has this nid, or in a domain this id, or NULL. */
 struct p3_peer *p3_fw_find(struct p3_nic *n, ptl_process_id_t who);
 bool p3_fw_ready(struct p3_nic *n, struct p3_peer *p);
-/* Tells the peer how its puts may be fetched; again when one way turned out closed. */
+/* Tell the peer how its puts may be fetched; again when one way turned out closed. */
 void p3_fw_say_reads(struct p3_nic *n, struct p3_peer *p);
 bool p3_fw_full_ring_ok(
 	struct p3_nic *n, const struct p3_peer *p, uint64_t off, uint32_t cells);
 bool p3_fw_acked(struct p3_peer *p);
 bool p3_fw_look_for_room(struct p3_peer *p, struct p3_ring_tx *r, uint32_t k);
-/* For a message of k cells; looks at the credit if need be. */
+/* Return true if there is room for k cells; look at the credit if need be. */
 static inline bool p3_fw_room(struct p3_peer *p, struct p3_ring_tx *r, uint32_t k)
 {
 	return p3_likely(p3_ring_fits(r, k + p3_ring_pad(r, k))) ||
 	       p3_fw_look_for_room(p, r, k);
 }
-bool p3_fw_grow_requests(struct p3_nic *n, struct p3_peer *p); /* true: now */
+bool p3_fw_grow_requests(struct p3_nic *n, struct p3_peer *p); /* true: it has grown */
 void p3_fw_grow_responses(struct p3_nic *n, struct p3_peer *p);
 bool p3_fw_arena(struct p3_nic *n, uint64_t len, uint64_t align, uint64_t *off_out);
 void p3_fw_bad_peer(struct p3_nic *n, struct p3_peer *p, const char *what);
@@ -660,10 +681,10 @@ int p3_ids_make(struct p3_nic *n);
 void p3_ids_drop(struct p3_nic *n);
 void p3_ids_renew(struct p3_nic *n); /* a peer has come, or has other ids */
 struct p3_peer *p3_ids_find(struct p3_nic *n, ptl_process_id_t who);
-/* In a domain, of an id that p3_ids_find() knows nobody of: may its process still join?
- * False: the rank with this nid has joined without it. */
+/* Return true if a process with this id, which p3_ids_find() does not find, may still
+ * join the domain.  Return false if the rank with this nid has joined without the id. */
 bool p3_ids_may_come(const struct p3_nic *n, ptl_process_id_t who);
-/* The rank of the job with this nid has ended. */
+/* Note that the rank of the job with this nid has ended. */
 void p3_ids_end(struct p3_nic *n, uint32_t nid);
 int p3_fw_list(struct p3_nic *n, struct p3_cmd *c);
 
@@ -671,7 +692,7 @@ int p3_fw_list(struct p3_nic *n, struct p3_cmd *c);
 
 #define P3_PASS_MSGS 16u
 
-/* With the lease: a pass that took more counts as several. */
+/* Return the weight of a pass: one that took more messages counts as several. */
 static inline uint32_t p3_fw_share(const struct p3_nic *n)
 {
 	return 1 + n->msgs / (2 * P3_PASS_MSGS);
@@ -679,15 +700,15 @@ static inline uint32_t p3_fw_share(const struct p3_nic *n)
 
 int p3_fw_exec(struct p3_nic *n, struct p3_cmd *c);
 void p3_fw_mail(struct p3_nic *n); /* execute all posted commands */
-/* One pass; true if it found anything to do, and may have left as much. */
+/* Run one pass.  Return true if it found work and may have left as much. */
 bool p3_fw_pass(struct p3_nic *n);
-/* Give up the lease, and all looks that belong to that. */
+/* Give up the lease, and do all looks that belong to that. */
 void p3_fw_leave(struct p3_nic *n);
-/* A fence and the looks in the middle of a long hold. */
+/* Fence and look in the middle of a long hold. */
 void p3_fw_look(struct p3_nic *n);
 void p3_fw_warn_refused(void); /* (any) */
-/* (any) Of who is about to sleep, or not to poll any more: heavy, or if nobody's is light
- * a full one. */
+/* (any) Fence before this thread sleeps or stops polling a lane: heavily, or fully if
+ * no thread fences lightly. */
 static inline void p3_fw_fence(struct p3_nic *n, bool (*heavy)(void))
 {
 	if (!n->conf.membarrier)
@@ -697,7 +718,8 @@ static inline void p3_fw_fence(struct p3_nic *n, bool (*heavy)(void))
 }
 void p3_wake_peer(struct p3_nic *n, p3_a32 *asleep);
 void p3_wake_hosts(struct p3_nic *n);
-/* Work has begun that no peer rings for: who sleeps here must look again soon. */
+/* Make sleeping threads look again soon, because work has begun for which no peer rings
+ * the doorbell. */
 void p3_fw_rouse(struct p3_nic *n);
 
 static inline void p3_fw_touch(struct p3_nic *n, struct p3_peer *p)
@@ -726,44 +748,46 @@ static inline bool p3_fw_enter(struct p3_nic *n, enum p3_lease_holder who)
 
 #define P3_MIRROR_PASSES 4096u /* a power of two */
 
-/* The gauges, as they are now; next: who will hold the lease. */
+/* Write the gauges as they are now; next is the coming holder of the lease. */
 P3_RARE void p3_fw_mirror(struct p3_nic *n, enum p3_lease_holder next);
 void p3_fw_mirror_peer(struct p3_peer *p, uint64_t now_ns);
-/* A peer is gone: nothing waits for it. */
+/* A peer is gone: show that nothing waits for it. */
 void p3_fw_mirror_lost(struct p3_peer *p);
 void p3_fw_mirror_queue(struct p3_nic *n, const struct p3_eq *eq);
 void p3_fw_mirror_no_queue(struct p3_nic *n, const struct p3_eq *eq);
-/* The settings in effect; once. */
+/* Write the settings in effect, once. */
 void p3_mirror_conf(struct p3_nic *n);
 
-/* What a thread waits for. */
+/* The events or the result that a thread waits for. */
 struct p3_wants {
 	enum p3_wait_kind kind;
 	uint32_t n;
 	const uint64_t *handles; /* COMMAND: its p3_op */
 };
 
-/* (any) The calling thread is about to sleep; NULL: there is no line left. */
+/* (any) Take a line for the calling thread, which is about to sleep.  Return NULL if
+ * there is none left. */
 struct p3_wait_line *p3_mirror_wait(struct p3_nic *n, const struct p3_wants *wants,
 	uint64_t since_ns, uint64_t deadline_ns);
 void p3_mirror_waited(struct p3_wait_line *line);
 
 /* ---- why.c ---- */
 
-/* A request that no descriptor accepts was dropped.  By value: it is never in memory
- * where it is accepted. */
+/* Report a request that no descriptor accepted.  It is passed by value, so that an
+ * accepted request is never in memory. */
 P3_RARE void p3_fw_why_dropped(
 	struct p3_nic *n, struct p3_peer *p, const struct p3_ni *ni, struct p3_ask ask);
-/* A put that asked for an ACK was served by a descriptor that gives none. */
+/* Report a put that requested an ACK and was served by a descriptor that gives none. */
 P3_RARE void p3_fw_why_no_ack(struct p3_nic *n, struct p3_peer *p, struct p3_ask ask);
-/* A request of this node cannot be sent, or will not be answered; p may be NULL. */
+/* Report a request of this node that cannot be sent or will not be answered; p may be
+ * NULL. */
 P3_RARE void p3_fw_why_nowhere(
 	struct p3_nic *n, struct p3_peer *p, uint32_t kind, const struct p3_move *m);
-/* The answer came after its descriptor had gone, or that one's queue. */
+/* Report an answer that came after its descriptor or that one's queue was freed. */
 P3_RARE void p3_fw_why_late(struct p3_nic *n, const struct p3_pending *t);
-/* An event was lost: its queue was full.  Once for each queue. */
+/* Report that an event was lost because its queue was full, once for each queue. */
 P3_RARE void p3_fw_why_lost(struct p3_evq_tx *tx);
-/* Say at the end how many there were. */
+/* Report the totals at the end. */
 P3_RARE void p3_fw_why_sum(struct p3_nic *n);
 
 /* ---- dump.c ---- */
@@ -772,28 +796,32 @@ int p3_fw_dump(struct p3_nic *n, struct p3_cmd *c);
 
 /* ---- nic.c ---- */
 
-/* Is a pull under way, or something that we sent not taken yet? */
+/* Return true if a pull is under way, or a sent message has not been taken yet. */
 bool p3_fw_is_restless(struct p3_nic *n);
-/* Kick peers that have not looked at what we sent them. */
+/* Kick peers that have not looked at their messages from this node. */
 void p3_fw_kick_idle(struct p3_nic *n);
 void p3_kick_peer(struct p3_nic *n, struct p3_peer *p);
 
 /* ---- call.c ---- */
 
-/* A number for the calling thread, never 0. */
+/* Return a number for the calling thread, never 0. */
 uint32_t p3_this_thread(void);
 
 /* ---- host.c ---- */
 
 int p3_host_create(struct p3_nic *n);
-void *p3_host_alloc(struct p3_nic *n, uint64_t len); /* host side, zeroed */
-/* A ring with so many records, or NULL; its numbers go on, or its tail is 0. */
+void *p3_host_alloc(struct p3_nic *n, uint64_t len); /* Allocate zeroed memory on the
+						      * host side. */
+/* Return a ring of this number of records, or NULL; its numbers continue, or its tail
+ * is 0. */
 struct p3_evq_ring *p3_host_ring(struct p3_nic *n, uint32_t records);
-/* Nobody takes from it any more.  life: as it was when the ring was surely in use. */
+/* Free a ring that no thread takes from any more.  life is its value when the ring was
+ * surely in use. */
 void p3_host_ring_free(
 	struct p3_nic *n, struct p3_evq_ring *ring, uint32_t records, uint64_t life);
 void p3_host_drop(struct p3_nic *n);
-/* Adds to those that wait to be buried; NULL: takes all away.  Those that were there. */
+/* Exchange the list of freed queues that are not buried yet: add more to it, or, with
+ * NULL, take all away.  Return the list as it was before. */
 struct p3_eq *p3_host_unburied(struct p3_nic *n, struct p3_eq *more);
 
 #endif

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * objects - what programs have handles of, and what it is made of: lists, tables,
- * regions.  Part of fw.h, by which nic/ includes it.
+ * objects - the objects that programs have handles of, and their parts: lists, tables,
+ * regions
+ *
+ * Part of fw.h, by which nic/ includes it.  Only the lease holder touches this data,
+ * except the members that are marked (any).
  */
 #ifndef P3_NIC_OBJECTS_H
 #define P3_NIC_OBJECTS_H
@@ -18,12 +21,13 @@
 struct p3_nic;
 struct p3_peer;
 
-/* ---- trace: what is written of it is in trace.c ---- */
+/* ---- trace: trace.c says which records are written ---- */
 
-/* The message that records are about: peer (P3_TRACE_IN: its message), and its name. */
+/* The message that records are about: its peer (P3_TRACE_IN: the peer sent it), and its
+ * name. */
 struct p3_topic {
 	uint32_t peer;
-	uint32_t message; /* 0: none */
+	uint32_t message; /* 0: no message */
 };
 
 struct p3_trace {
@@ -35,13 +39,14 @@ struct p3_trace {
 	uint32_t mask;
 	uint64_t head;
 	struct p3_topic topic;
-	uint32_t command;  /* the record of the one that is executed */
-	bool lease_shown;  /* records of a lease that did nothing would hide all others */
+	uint32_t command;  /* record of the command that is being executed */
+	bool lease_shown;  /* a lease is recorded when it does something, or idle ones
+			    * would fill the ring */
 	uint8_t lease_who; /* p3_lease_holder */
 	uint64_t lease_at;
 };
 
-/* A place that is watched: nothing but one branch of n's while the trace is off. */
+/* Record an action.  While the trace is off this costs one branch on n->traced. */
 #define P3_TRACE(what, ...)                                                              \
 	do {                                                                             \
 		if (p3_unlikely(n->traced != NULL)) {                                    \
@@ -85,17 +90,17 @@ static inline void p3_list_del(struct p3_link *item)
 
 #define p3_item(link, type, member) ((type *)((char *)(link)-offsetof(type, member)))
 
-/* Goes on safely if the body takes the item itself off the list. */
+/* Walk a list; the body may take the item itself off the list. */
 #define p3_list_each(it, list)                                                           \
 	for (struct p3_link *it = (list)->next, *p3_next_ = it->next; it != (list);      \
 		it = p3_next_, p3_next_ = it->next)
 
-/* ---- tables: type-stable, grown by chunks that a host call brings ---- */
+/* ---- tables: type-stable, grown by chunks that a host call provides ---- */
 
 #define P3_TABLE_CHUNKS 256u
 #define P3_TABLE_EACH   1024u
 
-/* First member of every object of a table. */
+/* The first member of every object of a table. */
 struct p3_object {
 	p3_a32 gen; /* (any) odd while the object lives */
 	uint32_t index;
@@ -106,23 +111,24 @@ struct p3_object {
 struct p3_table {
 	uint32_t elem;                 /* bytes of one object */
 	p3_a32 nchunks;                /* (any) */
-	uint32_t free_head, free_tail; /* oldest first: handles come back late */
+	uint32_t free_head, free_tail; /* oldest first, so that handles are reused late */
 	uint32_t live;
 	_Atomic(char *) chunk[P3_TABLE_CHUNKS]; /* (any) */
 };
 
-/* Each message asks the first two. */
+/* Each message uses the first two tables. */
 enum p3_table_id { P3_T_MD, P3_T_EQ, P3_T_ME, P3_T_PENDING, P3_TABLES };
 
 /* ---- memory regions ---- */
 
 struct p3_region {
 	char *start;
-	uint64_t size;      /* bytes in all */
+	uint64_t size;      /* bytes of all pieces */
 	struct p3_iov *iov; /* NULL: contiguous */
 };
 
-/* Addresses between which bytes of a region lie; a hint: for iovecs perhaps too wide. */
+/* Bounds of the addresses of some bytes of a region.  They are a hint, and may be too
+ * wide for iovecs. */
 struct p3_bounds {
 	const char *lo, *hi;
 };
@@ -132,10 +138,10 @@ struct p3_range {
 	uint64_t from, to;
 };
 
-/* ---- who asks ---- */
+/* ---- identifiers ---- */
 
-/* Two identifiers in a word, and what an entry wants of them: those that may be any are
- * masked out. */
+/* Two identifiers in a word that an entry requires; mask leaves out those that may have
+ * any value. */
 struct p3_want {
 	uint64_t is, mask;
 };
@@ -168,52 +174,54 @@ static inline bool p3_is_wanted(struct p3_want want, uint64_t word)
 
 struct p3_eq {
 	struct p3_object o;
-	struct p3_eq *next_dead; /* on the way to be retired by a host thread */
+	struct p3_eq *next_dead; /* next in a list of queues that a host thread will
+				  * retire */
 	struct p3_evq_rx rx;     /* (any) */
 	struct p3_evq_tx tx;
 	struct p3_nic *nic;
 	_Atomic(ptl_eq_handler_t) handler; /* (any) */
-	p3_a32 ni;                         /* (any) as o.ni */
+	p3_a32 ni;                         /* (any) the same as o.ni */
 	uint32_t n;
-	uint32_t owed; /* events of operations under way that will come here */
+	uint32_t owed; /* events of operations under way that will be posted here */
 };
 
 /*
- * Words of an event record.  5..10 are the descriptor's snapshot.
+ * Words of an event record.  Words 5..10 are the descriptor's snapshot.
  *	0 match_bits  1 rlength  2 mlength  3 offset  4 hdr_data
  *	5 md_handle  6 start  7 length  8 max_size  9 user_ptr  10 options:threshold
  *	11 pid:nid  12 jid:uid  13 link:(unlinked, kind)  14 pt_index:ni_fail_type
  */
 enum { P3_W_MD = 5 };
 
-/* Ours among a descriptor's options: it is of an interface of Cray's kind. */
+/* An internal option of descriptors: the interface is of Cray's kind. */
 #define P3_MD_CRAY 0x80000000u
 
-/* Where a descriptor's events go, and which. */
+/* The event queue of a descriptor, and the options that select its events. */
 struct p3_sink {
-	struct p3_eq *eq; /* NULL: nowhere */
-	uint32_t eq_gen;  /* of eq when it was named: it may have been freed */
-	uint32_t options; /* the user's, and ours */
+	struct p3_eq *eq; /* NULL: no events */
+	uint32_t eq_gen;  /* eq's generation when it was set: the queue may have been
+			   * freed */
+	uint32_t options; /* the user's options and the internal ones */
 };
 
 struct p3_md {
 	_Alignas(P3_LINE) struct p3_object o;
 	struct p3_region region;
 	int32_t threshold;
-	bool active;      /* may match */
-	bool exhausted;   /* became inactive by an operation */
-	bool unlink;      /* automatically */
+	bool active;      /* it may accept requests */
+	bool exhausted;   /* an operation made it inactive */
+	bool unlink;      /* it unlinks automatically */
 	bool owes_unlink; /* its UNLINK is counted in its queue's owed */
 	struct p3_sink sink;
-	uint32_t me;      /* index, P3_NONE: free floating */
+	uint32_t me;      /* index of its match entry; P3_NONE: free floating */
 	uint32_t pending; /* operations between START and END */
 	uint64_t local_offset;
-	uint64_t snap[6]; /* words 5..10 of its events but for the threshold */
+	uint64_t snap[6]; /* words 5..10 of its events, without the threshold */
 };
 
 _Static_assert(sizeof(struct p3_md) == 2 * P3_CELL, "what a message takes is two lines");
 
-/* A long list is in no cache: one line says whether a request fits. */
+/* The first line tells whether a request matches, since a long list is in no cache. */
 struct p3_me {
 	_Alignas(P3_LINE) struct p3_object o;
 	struct p3_want who; /* pid:nid */
@@ -221,9 +229,9 @@ struct p3_me {
 	ptl_match_bits_t ignore;
 	struct p3_md *md;
 	uint32_t pt_index;
-	uint8_t tuple; /* of an indexed list; P3_TUPLES: loose */
+	uint8_t tuple; /* index of its tuple in an indexed list; P3_TUPLES: loose */
 	bool unlink;
-	/* the other line */
+	/* second line */
 	uint64_t label; /* orders the list */
 	struct p3_me *next, *prev;
 	struct p3_me *bucket_next, *bucket_prev;
@@ -232,12 +240,12 @@ struct p3_me {
 
 _Static_assert(offsetof(struct p3_me, label) == P3_CELL, "the first line is full");
 
-/* One way to look at requests. */
+/* One shape of entries: the parts of a request that they look at. */
 struct p3_tuple {
 	ptl_match_bits_t ignore;
-	uint64_t mask;  /* of pid:nid */
-	uint64_t first; /* no entry's label is before this */
-	uint32_t n;     /* entries */
+	uint64_t mask;  /* of the parts of pid:nid */
+	uint64_t first; /* no entry has a label before this */
+	uint32_t n;     /* number of entries */
 };
 
 #define P3_TUPLES 16u
@@ -250,8 +258,8 @@ struct p3_portal {
 	struct p3_me *head, *tail;
 	uint32_t n;
 	bool indexed;
-	uint16_t used;          /* tuples that have entries, a bit each */
-	struct p3_bucket loose; /* entries for which no tuple was left */
+	uint16_t used;          /* a bit for each tuple that has entries */
+	struct p3_bucket loose; /* entries that found no free tuple */
 	struct p3_tuple tuple[P3_TUPLES];
 };
 
@@ -273,7 +281,7 @@ struct p3_ac {
 	bool valid;
 };
 
-/* How many of something an interface has. */
+/* The number of objects of one type that an interface has. */
 struct p3_use {
 	uint32_t cur, max;
 	uint64_t made;
@@ -284,25 +292,26 @@ enum p3_use_id { P3_U_MD, P3_U_EQ, P3_U_ME, P3_U_LIST, P3_U_OP, P3_USES };
 struct p3_ni {
 	p3_a32 gen; /* (any) odd while open */
 	uint32_t pid;
-	uint32_t options; /* ours, of all its descriptors */
+	uint32_t options; /* internal options of all its descriptors */
 	p3_a32 attended;  /* (any) its program has begun to serve it (rx.c) */
 	ptl_ni_limits_t limits;
 	struct p3_portal *portal;
 	struct p3_bucket *bucket;
 	uint64_t bucket_mask;
 	struct p3_ac *ac;
-	struct p3_want ac0_owner; /* entry 0's, which most requests name, */
-	bool ac0_asks_owner;      /* and it asks for nothing else */
-	uint64_t opened_ns;       /* when it was opened, */
-	uint64_t sent_before;     /* and the NIC's count of requests sent by then */
+	struct p3_want ac0_owner; /* owner that entry 0 requires; most requests name
+				   * entry 0 */
+	bool ac0_asks_owner;      /* entry 0 has no other requirement */
+	uint64_t opened_ns;       /* time of opening */
+	uint64_t sent_before;     /* the NIC's count of sent requests at that time */
 	uint64_t drops, drop_bytes;
 	uint64_t received, received_bytes; /* requests accepted */
-	uint64_t sent, sent_bytes;         /* requests */
+	uint64_t sent, sent_bytes;         /* requests of this interface */
 	struct p3_use use[P3_USES];
 	uint64_t aligned[PTL_SR_MD_ALIGN_8 - PTL_SR_MD_ALIGN_128 + 1];
 };
 
-/* Of requests and entries in which all is alike that this tuple looks at. */
+/* Return the bucket of all requests and entries that agree in the parts of this tuple. */
 static inline struct p3_bucket *p3_bucket_at(const struct p3_ni *ni,
 	const struct p3_tuple *t, uint32_t pt_index, uint32_t tuple,
 	ptl_match_bits_t bits, uint64_t who)

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * state - all else that a node's firmware knows: operations and transfers under way, its
- * peers, and the NIC itself.  Part of fw.h, by which nic/ includes it.
+ * state - the rest of the firmware's data: operations and transfers under way, peers,
+ * the NIC
+ *
+ * Part of fw.h, by which nic/ includes it.  Only the lease holder touches this data,
+ * except the members that are marked (any), or guarded by a lock that their comment
+ * names.
  */
 #ifndef P3_NIC_STATE_H
 #define P3_NIC_STATE_H
@@ -20,41 +24,41 @@
 
 enum p3_req_kind {
 	P3_REQ_PAD = P3_KIND_PAD,
-	P3_REQ_SWITCH, /* go on in the full ring */
+	P3_REQ_SWITCH, /* continue in the full ring */
 	P3_REQ_PUT,
 	P3_REQ_GET,
-	P3_REQ_GETPUT, /* never long: PTL_NI limit max_getput_md fits every lane */
+	P3_REQ_GETPUT, /* never long: the limit max_getput_md fits every lane */
 };
 
 /*
  * One operation on one descriptor, from START to END.  The descriptor may be updated
- * meanwhile: what is here stays as it was.
+ * meanwhile; the copies here keep their values.
  */
 struct p3_span {
-	struct p3_md *md; /* cannot go meanwhile; NULL: its interface has closed */
+	struct p3_md *md; /* cannot be freed meanwhile; NULL: its interface has closed */
 	struct p3_sink sink;
 	struct p3_region region;
-	uint64_t offset; /* of the bytes in the region */
-	bool owed;       /* START or END to come: counted in its queue's owed */
+	uint64_t offset; /* offset of the bytes in the region */
+	bool owed;       /* an event is to come, and counted in its queue's owed */
 	struct p3_event_words rec;
 };
 
 enum p3_rsp_kind {
 	P3_RSP_PAD = P3_KIND_PAD,
 	P3_RSP_SWITCH,
-	P3_RSP_NONE,       /* dropped: the reservation comes back, no event */
+	P3_RSP_NONE,       /* dropped: gives the reservation back, without an event */
 	P3_RSP_ACK,        /* eager put accepted */
 	P3_RSP_DONE,       /* long put read: SEND_END, and ACK if flagged */
-	P3_RSP_REPLY,      /* data inside */
-	P3_RSP_REPLY_LONG, /* data to be pulled */
+	P3_RSP_REPLY,      /* carries the data */
+	P3_RSP_REPLY_LONG, /* data are to be pulled */
 };
 
 /*
- * Requests: word 1 rsp cells:ac:pt:target pid, 2 eager length:pending, 3 match bits,
- * 4 hdr_data, 5 remote offset, 6 and 7 up to 16 bytes of data, or length and transfer.
- * Responses: word 1 status:pending, 2 manipulated length, 3.. up to 40 bytes of data, or
- * transfer, address and place in the heap.  Longer data go on in the cells behind the
- * header.
+ * Requests: word 1 rsp cells:ac:pt:target pid, 2 eager length:pending, 3 match bits, 4
+ * hdr_data, 5 remote offset, 6 and 7 up to 16 bytes of data, or length and transfer.
+ * Responses: word 1 status:pending, 2 manipulated length, 3.. up to 40 bytes of data,
+ * or transfer, address and place in the heap.  Longer data continue in the cells behind
+ * the header.
  */
 static inline uint32_t p3_request_pid(uint64_t w1)
 {
@@ -89,14 +93,15 @@ enum {
 };
 
 /*
- * P3_F_COPIED: the bytes of a long put are a copy (copy.c), so its initiator has
- * SEND_END.  What it sends next is taken when they have been read: short puts end in
- * order whether they fit the lane or not.
+ * P3_F_COPIED: the bytes of a long put are a copy (copy.c), so its initiator has had
+ * SEND_END.  The target takes that initiator's next request only when it has read the
+ * copy: so short puts end in order whether they fit the lane or not.
  *
- * The header of a long put also says where its bytes lie, in the heap (P3_F_HEAP) or in
- * memory (P3_F_ADDR), so that the target need not wait for the slot's line: word 2 has
- * the low half, word 6 the rest, above the length.  With neither flag only the slot
- * knows: they lie here and there, or the place or the length has more bits.
+ * The header of a long put also tells the place of its bytes, in the heap (P3_F_HEAP)
+ * or in memory (P3_F_ADDR), so that the target need not wait for the slot's line: word
+ * 2 has the low half, word 6 the rest, above the length.  With neither flag only the
+ * slot tells the place: the bytes are scattered, or the place or the length has more
+ * bits.
  */
 #define P3_PLACE_BITS 48
 
@@ -114,35 +119,35 @@ static inline uint64_t p3_long_length(uint32_t flags, uint64_t w6)
 
 enum p3_pending_state {
 	P3_PEND_QUEUED, /* in the send queue of its target */
-	P3_PEND_SENT,   /* waits for its response */
-	P3_PEND_PULLING /* get: data are being read */
+	P3_PEND_SENT,   /* sent, waits for its response */
+	P3_PEND_PULLING /* get: the data are being read */
 };
 
-/* TX pending: one put, get or getput of this node that is not over. */
+/* One put, get or getput of this node that has not ended. */
 struct p3_pending {
 	struct p3_object o;
-	struct p3_link link; /* peer's queue, then peer's outstanding */
+	struct p3_link link; /* in its peer's queue, then in its peer's outstanding */
 	struct p3_peer *peer;
-	struct p3_md *md; /* that the ACK or the REPLY is for */
+	struct p3_md *md; /* descriptor of the ACK or the REPLY */
 	uint32_t md_gen;
 	uint8_t state;
 	uint8_t kind; /* p3_req_kind */
 	uint8_t ni;
 	bool is_long;
 	union {
-		uint32_t rsp_cells; /* sent: reserved in the response ring */
-		uint32_t question;  /* in nobody's queue: whose answer decides */
+		uint32_t rsp_cells; /* sent: cells reserved in the response ring */
+		uint32_t question;  /* its target is unknown: the question that decides */
 	};
 	struct p3_xfer_slot *xfer;
-	uint64_t held_ns;    /* in absent's queue: since then */
-	struct p3_move move; /* offset: in md, where a reply goes */
+	uint64_t held_ns;    /* in absent's queue: start of the wait */
+	struct p3_move move; /* offset: the reply's place in md */
 	struct p3_span send; /* put, getput */
-	char *copy; /* where send's bytes are, not NULL: its SEND_END was posted */
+	char *copy;          /* place of send's bytes; not NULL: SEND_END was posted */
 	struct p3_topic topic;
-	uint32_t command; /* its record there, plus 1 */
+	uint32_t command; /* its trace record, plus 1 */
 };
 
-/* What requests call a pending: never 0. */
+/* Return the name of a pending in requests, never 0. */
 #define P3_PENDING_INDEX (P3_TABLE_CHUNKS * P3_TABLE_EACH - 1)
 
 static inline uint32_t p3_pending_name(const struct p3_pending *t)
@@ -153,167 +158,177 @@ static inline uint32_t p3_pending_name(const struct p3_pending *t)
 
 enum p3_mover { P3_MOVE_START, P3_MOVE_BULK, P3_MOVE_CMA, P3_MOVE_DIRECT };
 
-#define P3_EDGE 64u /* bytes; max_getput_md is not more */
+#define P3_EDGE 64u /* bytes; max_getput_md is not larger */
 
-/* Where the bytes that a transfer has written end, from the front or from the back, and
- * what lay in the last P3_EDGE of them before: byte i at i % P3_EDGE. */
+/* One end of the bytes that a transfer has written, from the front or from the back,
+ * and the former content of the last P3_EDGE of them: byte i is at i % P3_EDGE. */
 struct p3_edge {
 	uint64_t at;
-	uint64_t known;       /* under is about this place */
-	struct p3_range lent; /* exchanged with what is there now */
+	uint64_t known;       /* the place that under belongs to */
+	struct p3_range lent; /* bytes exchanged with the present ones there */
 	unsigned char under[P3_EDGE];
 };
 
-/* One long transfer into this process's memory: its firmware pulls. */
+/* One long transfer into this process's memory, which this firmware pulls. */
 struct p3_pull {
-	struct p3_link link; /* n->pulls */
+	struct p3_link link; /* in n->pulls */
 	struct p3_peer *peer;
-	struct p3_span span; /* where the bytes go */
+	struct p3_span span; /* destination of the bytes */
 	uint64_t xfer_id;    /* at the source */
-	uint64_t addr;       /* there, 0: only through a window */
-	uint64_t heap;       /* in the source's shared heap, plus 1; 0: not there */
-	uint64_t length;     /* to read */
-	uint64_t done;       /* of it, from the front */
-	uint64_t end;        /* behind this all has been read, too */
-	uint64_t again;      /* of the source, as of when the read bytes count: XFER.6 */
-	uint64_t moved_ns;   /* when something moved last */
+	uint64_t addr;       /* address at the source; 0: readable through a window
+			      * only */
+	uint64_t heap;       /* offset in the source's shared heap, plus 1; 0: not
+			      * there */
+	uint64_t length;     /* bytes to read */
+	uint64_t done;       /* bytes read from the front */
+	uint64_t end;        /* all behind this has been read, too */
+	uint64_t again;      /* the source's again that the read bytes belong to:
+			      * XFER.6 */
+	uint64_t moved_ns;   /* time of the last movement */
 	uint64_t kick_ns;
-	uint64_t began_ns; /* 0: not timed */
+	uint64_t began_ns; /* 0: the transfer is not timed */
 	enum p3_mover mover;
-	enum p3_mover began; /* with, when it is timed */
+	enum p3_mover began; /* mover at the start of the timing */
 	bool ack;
-	bool announced; /* counted in what we tell the peer that we read */
-	bool may_read;  /* and no exchange was under way there: see XFER.5 */
-	bool dedicated; /* the peer's own one, not from the pool */
+	bool announced; /* counted in the number of reads that the peer is told */
+	bool may_read;  /* and no exchange was under way at the source: see XFER.5 */
+	bool dedicated; /* the peer's own pull, not one of the pool */
 	bool first;     /* the peer's next request waits for its end */
 	bool mixed;     /* another pull may write the same bytes */
 	bool in_use;
-	struct p3_pending *get; /* of this node, or NULL: a put into this node */
-	uint32_t peer_pending;  /* put: the initiator's pending id */
+	struct p3_pending *get; /* this node's get, or NULL: a put into this node */
+	uint32_t peer_pending;  /* put: name of the initiator's pending */
 	struct p3_topic topic;
-	/* Of all that was written, counted or not, and for exchanges: see "exchanges of
-	 * bytes that come" in xfer.c. */
+	/* All written bytes, counted or not, for exchanges: see "exchanges of bytes
+	 * that come" in xfer.c. */
 	uint64_t kept, kept_end;
-	/* The hulls of those changes of the source that came after all of their bytes had
-	 * been read. */
+	/* Hulls of the source's changes that came after all of their bytes had been
+	 * read. */
 	struct p3_range old_front, old_back;
 	struct p3_edge front, back;
 };
 
-/* What transfers of similar length took lately, 0: not known. */
+/* Recent durations of transfers of similar length, 0: unknown. */
 struct p3_pace {
 	uint64_t bulk_ns, cma_ns;
 	uint32_t turns;
-	bool bulk; /* this run's mover */
+	bool bulk; /* mover of this run */
 };
 
-/* Private half of a slot of the transfer table. */
+/* The private half of a slot of the transfer table. */
 struct p3_xfer_slot {
-	struct p3_link link;        /* n->sources while id is published */
-	struct p3_link served_link; /* while serving: its peer's serving */
+	struct p3_link link;        /* in n->sources while id is published */
+	struct p3_link served_link; /* while serving: in its peer's serving */
 	struct p3_xfer *pub;        /* own published half */
 	struct p3_topic topic;
 	uint32_t slot;
-	uint32_t looks; /* of sees_ours() */
+	uint32_t looks; /* see sees_ours() */
 	uint32_t gen;
 	struct p3_peer *peer;
 	bool in_use;
-	bool releasing;         /* get released: waits for the target to notice */
-	bool serving;           /* a get of the peer: span has an END to come */
+	bool releasing;         /* get released: waits until the target notices */
+	bool serving;           /* serves a get of the peer: span has an END to come */
 	bool swapped;           /* an exchange on its bytes is being done, */
-	bool agreed;            /* the reader has said where it goes on in the window */
-	struct p3_range change; /* and on these of them */
+	bool agreed;            /* the reader has told where it continues in the window */
+	struct p3_range change; /* and these are its bytes */
 	uint64_t peer_id; /* serving a get: the initiator's slot; own get: the target's */
-	struct p3_span span; /* what may be read: region, offset */
+	struct p3_span span; /* readable bytes: region, offset */
 	uint64_t length;
-	uint32_t window;  /* number, P3_NONE, */
-	uint64_t lent_ns; /* and when it was lent */
+	uint32_t window;  /* number of its window, or P3_NONE */
+	uint64_t lent_ns; /* time at which the window was lent */
 	uint64_t produced;
 	uint64_t again;
-	struct p3_pull pull; /* own get */
+	struct p3_pull pull; /* the pull of an own get */
 };
 
 /* ---- peers ---- */
 
-/* EXPECTED: it lives, but is not mapped here yet; what is sent to it waits. */
+/* EXPECTED: it lives, but is not mapped here yet; messages to it wait. */
 enum p3_peer_state { P3_ABSENT, P3_LIVE, P3_GONE, P3_DEAD, P3_EXPECTED };
 
-/* With many peers each message finds its peer's members in a farther cache, line by line:
- * what a lane's poll and a message touch lies in the first three. */
+/* With many peers each message finds its peer's members in a farther cache, line by
+ * line: the first three lines hold all that a lane's poll and a message touch. */
 struct p3_peer {
-	/* each look at the lane, each request taken */
+	/* first line: used by each look at the lane and each request taken */
 	_Alignas(P3_LINE) struct p3_ring_rx req_in;
-	uint32_t rsp_used; /* cells of its response ring that our requests may need */
+	uint32_t rsp_used; /* cells of its response ring that may be needed for this
+			    * node's requests */
 	uint32_t rsp_cap;
 	uint8_t state;
-	bool ready; /* its lane is for this incarnation of ours */
-	bool acked; /* it has set our credits */
+	bool ready; /* its lane is for this node's present incarnation */
+	bool acked; /* it has set this node's credits */
 	union {
 		struct {
-			bool bad : 1;    /* what it wrote makes no sense: it is ignored */
-			bool served : 1; /* its serving is not empty */
+			bool bad : 1;    /* it wrote nonsense: it is ignored */
+			bool served : 1; /* its list "serving" is not empty */
 			bool behind : 1; /* its requests wait for a pull of a copy, */
-			bool going : 1;  /* but it is gone: what it left is taken */
+			bool going : 1;  /* although it is gone, and its last requests
+					  * are taken */
 		};
-		uint8_t odd; /* not 0: a request of its is not taken as usual */
+		uint8_t odd; /* not 0: its next request needs special treatment */
 	};
 	bool touched;  /* in n->touched */
 	bool hot;      /* in n->hot */
-	bool req_full; /* we produce in the full ring */
-	uint8_t deep;  /* how many messages a visit takes: see pass.c */
-	/* who it is, to whom requests are */
+	bool req_full; /* this node produces in the full ring */
+	uint8_t deep;  /* messages that a visit takes: see pass.c */
+	/* second line: identity of the peer, and requests to it */
 	uint32_t nid;
 	uint32_t pid[P3_JOB_NIS];
 	uint32_t uid, jid;
 	uint32_t quiet; /* looks of p3_fw_cool without news */
 	uint32_t nsent, nanswered;
-	struct p3_link queue;               /* pendings not sent */
-	struct p3_peer_entry *mine;         /* what this node says to the peer */
-	const struct p3_peer_entry *theirs; /* and the peer to this node, */
-	/* each request sent */
+	struct p3_link queue;               /* pendings not sent yet */
+	struct p3_peer_entry *mine;         /* this node's words to the peer */
+	const struct p3_peer_entry *theirs; /* the peer's words to this node */
+	/* third line: used by each request sent */
 	struct p3_ring_tx req_out;
-	const p3_a32 *cold; /* that it does not poll us among them */
+	const p3_a32 *cold; /* the word in theirs that says that it does not poll this
+			     * node's lane */
 	p3_a32 *asleep;     /* the peer's word */
-	/* all else */
+	/* the rest */
 	struct p3_ring_rx rsp_in;
 	struct p3_ring_tx rsp_out;
 	struct p3_doorbell *doorbell; /* the peer's */
 	struct p3_nic *nic;
 	uint32_t index;
 	uint32_t os_pid;
-	bool cma_off;      /* cross-memory reads do not work here */
-	bool rsp_full;     /* as req_full */
+	bool cma_off;      /* cross-memory reads from it do not work */
+	bool rsp_full;     /* as req_full, for responses */
 	bool blocked;      /* in n->blocked: its send queue waits for room */
-	uint32_t waits;    /* the message that the trace has as waiting in its lane */
-	uint32_t told;     /* which p3_why the log has of its requests, a bit each, */
-	uint32_t told_own; /* and of this node's requests to it */
-	uint64_t full_off; /* of the full lane in own arena, 0 not carved */
+	uint32_t waits;    /* message that the trace shows as waiting in its lane */
+	uint32_t told;     /* a bit for each p3_why that was logged about its requests */
+	uint32_t told_own; /* and about this node's requests to it */
+	uint64_t full_off; /* offset of the full lane in the own arena, 0: not carved */
 	uint64_t incarnation;
 	uint64_t kick_ns, kick_wait_ns;
-	uint64_t passes, passed_ns; /* of its firmware, and when they were fewer */
-	uint64_t swap_pos, swap_ns; /* its exchange that waits, and since when; 0: none */
-	uint64_t proof; /* where in its memory its incarnation lies: see xfer.c */
-	uint32_t owner; /* its header's, 0: the kernel does not tell its end */
-	uint64_t window_at[P3_WINDOWS]; /* windows of its that there is memory behind */
+	uint64_t passes, passed_ns; /* passes of its firmware when last looked at, and
+				     * the time */
+	uint64_t swap_pos, swap_ns; /* its waiting exchange, and the start of the wait;
+				     * 0: none */
+	uint64_t proof; /* address of its incarnation in its memory: see xfer.c */
+	uint32_t owner; /* owner of its header; 0: the kernel does not signal its end */
+	uint64_t window_at[P3_WINDOWS]; /* its windows that are known to have memory */
 	uint32_t nwindows;
-	bool proven;      /* os_pid is its process, until the owner's word changes */
+	bool proven;      /* os_pid is its process until the owner word changes */
 	char *base;       /* its published segment, read-only */
-	const void *page; /* of it, beside those of others (shm/seg.h), or NULL */
+	const void *page; /* a page of it beside those of other peers (shm/seg.h), or
+			   * NULL */
 	struct p3_heap_view heap;   /* its shared heap, read-only */
-	struct p3_link outstanding; /* pendings sent */
+	struct p3_link outstanding; /* pendings sent, not answered */
 	struct p3_link blocked_link;
-	struct p3_pull *bulk; /* the one of this pair that uses a window */
+	struct p3_pull *bulk; /* the pull of this pair that uses a window */
 	struct p3_pull own_pull;
-	uint32_t nqueued;       /* pendings in queue, */
-	uint32_t nout;          /* and in outstanding, or pulling */
-	uint64_t taken;         /* what the peer had taken when that was mirrored last */
-	uint32_t npulls;        /* from the shared pool */
-	uint32_t copied;        /* bytes of copies that are for it */
+	uint32_t nqueued;       /* pendings in queue */
+	uint32_t nout;          /* pendings in outstanding, or pulling */
+	uint64_t taken;         /* messages taken by the peer, as last mirrored */
+	uint32_t npulls;        /* pulls from the shared pool */
+	uint32_t copied;        /* bytes of copies for it */
 	uint32_t nreading;      /* pulls announced */
-	uint32_t nxfer[2];      /* of the shared slots of each class */
+	uint32_t nxfer[2];      /* shared slots of each class in use */
 	const char *image;      /* base as the wire shows it */
 	uint64_t seg_len;       /* bytes at base */
-	uint64_t ahead;         /* of req_in: up to here requests were looked at ahead */
+	uint64_t ahead;         /* position in req_in up to which requests were
+				 * prefetched */
 	struct p3_link serving; /* its long gets whose END is to come, oldest first */
 };
 
@@ -322,7 +337,7 @@ _Static_assert(offsetof(struct p3_peer, nid) == P3_CELL &&
 		       offsetof(struct p3_peer, rsp_in) == 3 * P3_CELL,
 	"a message touches three lines of its peer's");
 
-/* Buckets that requests will be looked up in: see ahead.c. */
+/* Buckets that later requests will be looked up in: see ahead.c. */
 #define P3_SOON   16u
 #define P3_STAGES 4u
 
@@ -332,7 +347,7 @@ struct p3_soon {
 };
 
 #define P3_TOUCHED 16u
-#define P3_ALL_HOT 64u /* up to so many lanes it is as good to poll them all */
+#define P3_ALL_HOT 64u /* up to this number of lanes it is best to poll all */
 #define P3_PULLS   128u
 
 struct p3_id {
@@ -345,7 +360,7 @@ struct p3_ids {
 	struct p3_id at[];
 };
 
-struct p3_host; /* layout of the host segment, host.c */
+struct p3_host; /* the layout of the host segment, in host.c */
 
 struct p3_nic {
 	/* (any) */
@@ -354,84 +369,91 @@ struct p3_nic {
 	p3_a32 waiting;                  /* host threads inside a blocking call */
 	p3_a32 closing;
 	p3_a32 news;    /* private futex: bumped for parked threads */
-	p3_a64 drained; /* passes that found nothing left */
+	p3_a64 drained; /* passes that left no work */
 	p3_a32 nic_asleep;
 	p3_a32 alive;    /* live peers, this node included */
 	p3_a32 watcher;  /* a host thread sleeps on the doorbell */
-	p3_a32 emptied;  /* nodes share CPUs, and the last pass left nothing, it seems */
-	p3_a32 detached; /* mailbox slots that nobody waits for, */
-	p3_a32 hungry;   /* and the first of those whose command waits for memory */
+	p3_a32 emptied;  /* nodes share CPUs, and the last pass seems to have left no
+			  * work */
+	p3_a32 detached; /* mailbox slots whose poster does not wait, */
+	p3_a32 hungry;   /* and the first of them whose command waits for memory */
 	struct p3_nic_conf conf;
 	struct p3_layout layout;
 	struct p3_seg published, doorbell_seg, host_seg[2];
 	struct p3_doorbell *doorbell;
-	p3_a32 *asleep; /* p3_asleep: whom peers wake here */
+	p3_a32 *asleep; /* p3_asleep: the thread that peers wake here */
 	struct p3_mailbox *mailbox;
 	struct p3_idle_policy idle;
 	uint64_t kick_after_ns;
 	uint64_t tick_ns;
-	bool may_rest; /* dedicated by plan, not by order */
-	bool sparing;  /* full rings of all pairs on a CPU are more than it caches */
+	bool may_rest; /* the mode is dedicated by choice of the library, not of the
+		        * user */
+	bool sparing;  /* the full rings of all pairs on a CPU exceed its cache */
 	bool tight;    /* fewer CPUs than host and NIC threads */
 	bool crowded;  /* more nodes than CPUs: a peer has a CPU now and then only, */
-	bool dense;    /* a quarter of the time or less */
+	bool dense;    /* namely a quarter of the time or less */
 	pthread_t thread;
-	struct robust_list_head last_will; /* of the thread: the header's owner */
+	struct robust_list_head last_will; /* of the thread: the kernel marks the
+					    * header's owner at its end */
 	struct robust_list heir;
 	p3_a32 stop;
 	struct p3_nic *next_kept;
-	p3_a64 life; /* goes up when the host segments go: what is from before is void */
+	p3_a64 life; /* counts host segments: memory of an earlier one is void */
 	pthread_mutex_t
 		arena_lock; /* guards life, the host segments, and the three below */
 	uint64_t host_used[2];
 	struct p3_eq *unburied; /* freed queues whose places are not free yet */
-	/* firmware */
-	_Alignas(P3_LINE) p3_a64 *count; /* own published counters */
-	struct p3_peer *peer;            /* nnodes */
-	struct p3_trace_record *traced;  /* (any) the firmware's records; NULL: off */
-	uint32_t first_nid, nids;        /* of peer[]; nids 0: ids tell */
-	struct p3_ids *ids;              /* NULL: first_nid does */
+	/* (firmware) */
+	_Alignas(P3_LINE) p3_a64 *count; /* the own published counters */
+	struct p3_peer *peer;            /* an array of nnodes */
+	struct p3_trace_record *traced;  /* (any) the firmware's records; NULL: the
+					  * trace is off */
+	uint32_t first_nid, nids;        /* nids of peer[]; nids 0: use ids */
+	struct p3_ids *ids;              /* NULL: first_nid is enough */
 	struct p3_peer *touched[P3_TOUCHED];
 	uint32_t ntouched;
-	uint32_t unlooked; /* shares since the last look: p3_fw_share() */
-	bool light;        /* all nodes fence heavily: a message need not */
-	bool posted;       /* an event or result was made since the last look */
-	bool worked;       /* this pass found something */
+	uint32_t unlooked; /* shares since the last look: see p3_fw_share() */
+	bool light;        /* all nodes fence heavily, so messages fence lightly */
+	bool posted;       /* an event or result was posted since the last look */
+	bool worked;       /* this pass found work */
 	bool some_bad;
-	uint32_t msgs;  /* taken in this pass, */
-	uint32_t most;  /* and so many at most */
-	uint64_t bytes; /* moved in this pass */
+	uint32_t msgs;  /* messages taken in this pass */
+	uint32_t most;  /* and the most that it may take */
+	uint64_t bytes; /* bytes moved in this pass */
 	struct p3_peer **hot;
 	uint32_t nhot;
-	uint32_t few;        /* up to so many of them are polled as few are */
-	p3_a32 never_cold;   /* 0: of peers who poll all their lanes always, */
-	p3_a32 never_asleep; /* and of nobody */
+	uint32_t few;        /* up to this number of hot lanes the pass treats them as
+			      * few */
+	p3_a32 never_cold;   /* always 0: the word cold of peers that always poll all
+			      * their lanes */
+	p3_a32 never_asleep; /* always 0: the word asleep of peers that never sleep */
 	uint32_t turn;
-	uint32_t nlong; /* match lists of P3_LONG entries and more */
+	uint32_t nlong; /* match lists of P3_LONG entries or more */
 	uint32_t next_link;
 	struct p3_link blocked;
 	struct p3_link pulls;
 	struct p3_link sources;
 	const struct p3_wire *wire; /* NULL: shared memory */
-	struct p3_peer *swapper;    /* whose getput waits for transfers to end */
+	struct p3_peer *swapper;    /* peer whose getput waits for transfers to end */
 	struct p3_ni ni[P3_JOB_NIS];
 	struct p3_table table[P3_TABLES];
-	/* all else */
+	/* the rest */
 	uint32_t nsoon;
 	struct p3_soon soon[P3_STAGES];
-	struct p3_evq_ring *free_rings[32]; /* heads, by log2 of their size; arena_lock */
+	struct p3_evq_ring *free_rings[32]; /* heads by log2 of their size; arena_lock */
 	struct p3_evq_ring *new_heads;      /* of no size yet; arena_lock */
-	uint32_t heads_made, heads_left;    /* the last time, and of these; arena_lock */
+	uint32_t heads_made, heads_left;    /* heads made last time, and left of these;
+					     * arena_lock */
 	_Atomic(struct p3_extent *)
-		free_extents[2]; /* of the host segments; arena_lock */
+		free_extents[2]; /* in the host segments; arena_lock */
 	struct p3_xfer_slot *xfer;
 	struct p3_pull *pull; /* the shared pool */
 	struct p3_copies *copies;
 	uint64_t arena_used;
 	uint64_t window_off[P3_WINDOWS];
-	uint64_t window_ns;             /* before that no window is taken back */
-	uint32_t window_free;           /* bits */
-	uint32_t windows;               /* carved */
+	uint64_t window_ns;             /* no window is taken back before this time */
+	uint32_t window_free;           /* a bit for each free window */
+	uint32_t windows;               /* windows carved */
 	struct p3_pace pace[64];        /* by log2 of the length */
 	uint64_t slice;                 /* bytes of one cross-memory read */
 	struct p3_bounds swapper_wants; /* no other transfer begins there meanwhile, */
@@ -440,20 +462,24 @@ struct p3_nic {
 	void *wire_state;
 	p3_a64 wire_count[P3_W_COUNTERS]; /* (any) */
 	p3_a32 settle;                    /* (any) number of calls of p3_nic_settle, */
-	p3_a32 settled;                   /* (any) and which of them the wire has done */
+	p3_a32 settled;                   /* (any) and the last of them that the wire
+					   * has completed */
 	p3_a32 leaving; /* (any) copies that have not left this node: LEAVE.1 */
 	struct p3_trace trace;
-	struct p3_peer nobody; /* ABSENT; its queue: until it is told who is there */
-	struct p3_peer absent; /* ABSENT; its queue: until their targets join (nic.h) */
-	uint32_t held_most;    /* so many requests at most */
-	struct p3_listed *listed;         /* ids of processes that may come, or NULL */
-	uint64_t over[P3_MAX_NODES / 64]; /* domain: ranks of the job that have ended */
+	struct p3_peer nobody;    /* ABSENT; its queue: requests that wait for an answer
+			        * whether the target exists */
+	struct p3_peer absent;    /* ABSENT; its queue: requests held until their targets
+			        * join (nic.h) */
+	uint32_t held_most;       /* most held requests */
+	struct p3_listed *listed; /* ids of processes that may come, or NULL */
+	uint64_t over[P3_MAX_NODES / 64]; /* domain: a bit for each rank of the job
+					   * that has ended */
 	uint32_t asked;                   /* the last question (nic.h), */
 	uint32_t told;                    /* and the last one that was answered */
-	uint64_t settling_until; /* requests may wait until then for an entry (rx.c) */
+	uint64_t settling_until; /* until then requests may wait for an entry (rx.c) */
 };
 
-/* Where nodes share CPUs each page costs a look into the page tables at every turn. */
+/* Where nodes share CPUs, each page costs a look into the page tables at every turn. */
 _Static_assert(offsetof(struct p3_nic, table[P3_T_EQ].chunk[1]) <= P3_PAGE,
 	"a message touches one page of its NIC's");
 

@@ -80,30 +80,31 @@ enum p3_job_op {
 			   * P3_JOB_IN_DOMAIN if nodes meet in a domain, without yod;
 			   * fd: sleepers (layout.h), for all nodes or for none */
 	P3_JOB_REFUSED,   /* yod: status is an errno, layout is the one of the job */
-	P3_JOB_JOIN,      /* node: incarnation, pid[], seg_len, heap_len; fds: published,
-		      * doorbell, host, and with a heap_len the shared heap */
-	P3_JOB_BORN,    /* yod: node, incarnation, nid, pid[], uid, jid, os_pid, seg_len,
-			   * heap_len; fds: published, doorbell, shared heap */
-	P3_JOB_JOINED,  /* yod: all BORN of today's nodes have been sent */
-	P3_JOB_PIDS,    /* node, then yod to all (it too): its pid[] has changed */
-	P3_JOB_LEAVE,   /* node: incarnation */
-	P3_JOB_LEFT,    /* yod: node, incarnation */
-	P3_JOB_DIED,    /* yod: node, incarnation, status is the wait status, 0 unknown */
-	P3_JOB_DROPPED, /* node: node, incarnation of the dead */
-	P3_JOB_BARRIER, /* node; without yod (lib/meet.h): round, status, ended */
-	P3_JOB_RELEASED, /* yod, or rank 0: status 0, or EPIPE and ended */
-	P3_JOB_AGAIN,    /* node: node, incarnation of a BORN that it needs once more */
-	P3_JOB_ASK,      /* node: incarnation, round: a number of the node's */
-	P3_JOB_TOLD,     /* yod: the same */
-	P3_JOB_WATCH,    /* node: incarnation */
-	P3_JOB_OVER,     /* yod: node */
+	P3_JOB_JOIN,      /* node: incarnation, pid[], seg_len, heap_len; fds:
+			   * published, doorbell, host, and with a heap_len the shared
+			   * heap */
+	P3_JOB_BORN,      /* yod: node, incarnation, nid, pid[], uid, jid, os_pid,
+			 * seg_len, heap_len; fds: published, doorbell, shared heap */
+	P3_JOB_JOINED,    /* yod: all BORN of today's nodes have been sent */
+	P3_JOB_PIDS,      /* node, then yod to all nodes: its pid[] has changed */
+	P3_JOB_LEAVE,     /* node: incarnation */
+	P3_JOB_LEFT,      /* yod: node, incarnation */
+	P3_JOB_DIED,      /* yod: node, incarnation, status: the wait status, or 0 */
+	P3_JOB_DROPPED,   /* node: node and incarnation that died */
+	P3_JOB_BARRIER,   /* node; without yod (lib/meet.h): round, status, ended */
+	P3_JOB_RELEASED,  /* yod, or rank 0: status 0, or EPIPE and ended */
+	P3_JOB_AGAIN,     /* node: node, incarnation of a BORN, which it requests again */
+	P3_JOB_ASK,       /* node: incarnation, round: a number that the node chose */
+	P3_JOB_TOLD,      /* yod: the same numbers */
+	P3_JOB_WATCH,     /* node: incarnation */
+	P3_JOB_OVER,      /* yod: node */
 	P3_JOB_OPS
 };
 
 #define P3_JOB_IN_DOMAIN 1
 
 #define P3_JOB_NIS       2           /* interfaces of one node */
-#define P3_JOB_NO_PID    0xffffffffu /* that interface is not initialised */
+#define P3_JOB_NO_PID    0xffffffffu /* the interface is not initialized */
 #define P3_JOB_NO_RANK   0xffffffffu
 
 /* One packet.  Unused members are zero. */
