@@ -118,13 +118,17 @@ table() {
 	cat <<'END'
 # Conformance
 
-Each statement of our checklist for Portals 3.3 is one test in `tests/spec`. This table is
-written by `tests/spec/table.sh` from the results of `ctest -L spec`; the test
-`spec_conformance` fails if it is out of date, or if a cell is neither *ok* nor excused by
-the W of weak evidence. The columns are settings: `PTL3_MODE=lease`,
-`PTL3_MODE=dedicated` and `PTL3_CMA=off`, each with jobs of one node (which sends to
-itself) and of two, then jobs of four nodes with nothing set. *ok (2)* needs two nodes and
-was left out with one.
+This table shows that libportals does what the Portals 3.3 document says. A checklist divides the
+document into 267 statements; each statement is one test in `tests/spec`. Names of return codes,
+options and events are shortened: SEGV is `PTL_SEGV`, UNLINK is `PTL_UNLINK` or `PTL_EVENT_UNLINK`.
+
+The columns are settings: `PTL3_MODE=lease`, `PTL3_MODE=dedicated` and `PTL3_CMA=off`, each in jobs
+of one node (which sends to itself) and of two nodes, then jobs of four nodes with default settings.
+*ok (2)* marks a test that needs two nodes, and was left out in jobs of one. A W marks a statement
+that the document supports weakly only: its test may fail.
+
+`tests/spec/table.sh` writes the table from the results of `ctest -L spec`. The test
+`spec_conformance` fails if the table is out of date, or if a test without W fails.
 
 | no. | W | statement | test | lease | dedicated | no CMA | 4 nodes |
 |--:|:-:|---|---|---|---|---|---|
