@@ -5,7 +5,7 @@
  * Process-private tables that any thread reads at any time, while another replaces or
  * frees them: guarded by RCU (liburcu).  Two of them: what the launcher says, one for
  * each node, its entries kept up to date in place by the life thread; and what the
- * program itself said through the PtlSet calls, replaced as a whole.
+ * program itself said through PtlSetNIDMap and PtlSetPIDMap, replaced as a whole.
  *
  * Who may call what at the same time ("-" no lock, "X" caller serialises):
  *			read	replace

@@ -72,7 +72,7 @@ const char *p3_conf_text(enum p3_conf_id id);
  * form always 0.  Return false if the text is not a valid value. */
 bool p3_conf_value(const struct p3_conf_row *row, const char *text, uint64_t *value_out);
 
-/* Write "PTL3_X is 'y'; expected ..." into line. */
+/* Write "PTL3_MODE is 'y'; expected ..." into line, with the setting's own name. */
 void p3_conf_complain(
 	const struct p3_conf_row *row, const char *text, char *line, size_t size);
 

@@ -92,7 +92,7 @@ static void layout_arena_holds_all_full_lanes_and_windows(void **state)
 	}
 }
 
-/* A bit for each of them (p3_fw_reach). */
+/* The largest job has a segment of at most 64 hugepages. */
 static void layout_has_64_hugepages_at_most(void **state)
 {
 	(void)state;
