@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "launcher/look.h"
 #include "launcher/clock.h"
+#include "launcher/lookin.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -26,12 +26,6 @@
 #define LISTENS       0x10000 /* flags of /proc/net/unix: __SO_ACCEPTCON */
 #define PARENTS       64      /* that a pid is looked for above */
 #define WHOLE_PAGE(n) (((n) + PAGE - 1) / PAGE * PAGE)
-
-struct p3_look {
-	int sock;
-	struct p3_attach_msg job;
-	struct p3_look_node *node;
-};
 
 /* ---- jobs ---- */
 
@@ -162,7 +156,7 @@ static int connect_any(const struct names *names, uint32_t jid)
 	return rc;
 }
 
-static uint32_t parent_of(uint32_t pid)
+uint32_t p3_look_parent(uint32_t pid)
 {
 	char path[40], line[400];
 	unsigned parent = 0;
@@ -187,7 +181,7 @@ static int connect_pid(uint32_t pid)
 	int rc = -ESRCH;
 	for (int k = 0; k < PARENTS && pid && rc == -ESRCH; k++) {
 		rc = connect_any(&names, pid);
-		pid = parent_of(pid);
+		pid = p3_look_parent(pid);
 	}
 	free(names.v);
 	return rc;
@@ -300,7 +294,7 @@ static int map_one(int fd, struct p3_look_map *map_out)
 	return 0;
 }
 
-static void unmap(struct p3_look_node *n)
+void p3_look_unmap(struct p3_look_node *n)
 {
 	for (unsigned k = 0; k < P3_ATTACH_FDS; k++) {
 		if (n->seg[k].base)
@@ -311,32 +305,33 @@ static void unmap(struct p3_look_node *n)
 	n->remains = false;
 }
 
-/* None: gone meanwhile, or none to spare; the next look tries. */
-static int map_parcel(struct p3_look_node *n, const struct parcel *p)
+int p3_look_map(struct p3_look_node *n, const int fds[P3_ATTACH_FDS], unsigned nfds,
+	const struct p3_attach_msg *msg)
 {
 	int rc = 0;
-	for (unsigned k = 0; k < p->nfds && !rc; k++)
-		rc = map_one(p->fds[k], &n->seg[k]);
+	for (unsigned k = 0; k < nfds && !rc; k++)
+		rc = map_one(fds[k], &n->seg[k]);
 	if (rc)
-		unmap(n);
-	else if (p->nfds)
-		n->mapped = p->msg.incarnation;
-	n->remains = n->mapped && p->msg.remains;
+		p3_look_unmap(n);
+	else if (nfds) /* none: gone meanwhile, or none to spare; the next look tries */
+		n->mapped = msg->incarnation;
+	n->remains = n->mapped && msg->remains;
 	return rc;
 }
 
 /* A mapping of what a node had while it was there would keep that alive. */
-static bool is_stale(const struct p3_look_node *n)
+void p3_look_unmap_stale(struct p3_look_node *n)
 {
-	return n->mapped != n->msg.incarnation || n->remains != n->msg.remains;
+	if (n->mapped &&
+		(n->mapped != n->msg.incarnation || n->remains != n->msg.remains))
+		p3_look_unmap(n);
 }
 
 static int map_node(struct p3_look *look, uint32_t i)
 {
 	struct p3_look_node *n = &look->node[i];
 	struct parcel p;
-	if (n->mapped && is_stale(n))
-		unmap(n);
+	p3_look_unmap_stale(n);
 	if (n->mapped || !n->msg.incarnation)
 		return 0;
 	int rc = ask(look, P3_ATTACH_SEGMENTS, i);
@@ -344,7 +339,7 @@ static int map_node(struct p3_look *look, uint32_t i)
 		rc = receive(look, p3_now_ms() + P3_LOOK_MS, &p);
 	if (rc)
 		return rc;
-	rc = map_parcel(n, &p);
+	rc = p3_look_map(n, p.fds, p.nfds, &p.msg);
 	drop_fds(&p);
 	return rc;
 }
@@ -389,6 +384,7 @@ static int take_job(struct p3_look *look)
 	look->job = p.msg;
 	if (!look->node)
 		look->node = calloc(p.msg.size, sizeof look->node[0]);
+	look->room = look->node ? p.msg.size : 0;
 	return look->node ? 0 : -ENOMEM;
 }
 
@@ -407,6 +403,8 @@ static int take_node(struct p3_look *look, uint32_t i)
 
 int p3_look_again(struct p3_look *look)
 {
+	if (look->of_domain)
+		return p3_look_ask_domain(look);
 	int rc = take_job(look);
 	for (uint32_t i = 0; !rc && i < look->job.size; i++)
 		rc = take_node(look, i);
@@ -417,16 +415,14 @@ int p3_look_again(struct p3_look *look)
 
 int p3_look_open(uint32_t pid, struct p3_look **look_out)
 {
-	int sock = connect_pid(pid);
-	if (sock < 0)
-		return sock;
 	struct p3_look *look = calloc(1, sizeof *look);
-	if (!look) {
-		close(sock);
+	if (!look)
 		return -ENOMEM;
-	}
-	look->sock = sock;
-	int rc = p3_look_again(look);
+	p3_domain_none(&look->domain);
+	look->sock = connect_pid(pid);
+	int rc = look->sock == -ESRCH ? p3_look_find_member(look, pid)
+		 : look->sock < 0     ? look->sock
+				      : p3_look_again(look);
 	if (rc)
 		p3_look_close(look);
 	else
@@ -436,10 +432,12 @@ int p3_look_open(uint32_t pid, struct p3_look **look_out)
 
 void p3_look_close(struct p3_look *look)
 {
-	for (uint32_t i = 0; look->node && i < look->job.size; i++)
-		unmap(&look->node[i]);
+	for (uint32_t i = 0; i < look->room; i++)
+		p3_look_unmap(&look->node[i]);
 	free(look->node);
-	close(look->sock);
+	if (look->sock >= 0)
+		close(look->sock);
+	p3_domain_forget(&look->domain);
 	free(look);
 }
 
@@ -451,4 +449,9 @@ const struct p3_attach_msg *p3_look_job(const struct p3_look *look)
 const struct p3_look_node *p3_look_node(const struct p3_look *look, uint32_t i)
 {
 	return &look->node[i];
+}
+
+const char *p3_look_domain(const struct p3_look *look)
+{
+	return look->of_domain ? look->name : NULL;
 }

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * look - the looker's side of attach.h: jobs of this machine, their nodes, and what the
- * nodes' segments say.  Read-only; the job does not notice.
+ * nodes' segments say.  Read-only; the job does not notice.  Domains (shm/domain.h) are
+ * looked at likewise, as jobs whose size may change: ranks of mpirun and the like, and
+ * processes started by hand.
  *
  *	struct p3_look *look;
  *	int rc = p3_look_open(pid, &look);	// a job's number, or a pid of it
@@ -37,10 +39,20 @@
 /* Calls found for each job of this user (of all users for root), ascending numbers. */
 void p3_look_jobs(void (*found)(void *arg, uint32_t uid, uint32_t jid), void *arg);
 
+/* Call found for each domain with members of this user (of all users for root). */
+void p3_look_domains(
+	void (*found)(void *arg, uint32_t uid, const char *name, uint32_t members),
+	void *arg);
+
 struct p3_look;
 
-/* pid: a job's number, that of yod, of one of its nodes, or of a process below these. */
+/* pid: a job's number, that of yod, of one of its nodes, or of a process below these; or
+ * of a member of a domain, or of a process above it such as mpirun; or of a process with
+ * an interface that is in no domain. */
 int p3_look_open(uint32_t pid, struct p3_look **look_out);
+int p3_look_open_domain(const char *name, struct p3_look **look_out);
+/* The name of the domain; empty: a process that is in none; NULL: it is a job of yod. */
+const char *p3_look_domain(const struct p3_look *look);
 void p3_look_close(struct p3_look *look);
 
 /* What yod says now.  Mappings of an incarnation that is over go. */
@@ -64,7 +76,7 @@ struct p3_look_node {
 	struct p3_look_map seg[P3_ATTACH_FDS];
 };
 
-/* i < size */
+/* i < size; until the next look. */
 const struct p3_look_node *p3_look_node(const struct p3_look *look, uint32_t i);
 
 /*

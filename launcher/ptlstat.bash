@@ -3,13 +3,18 @@ _ptlstat() {
 	local cur=${COMP_WORDS[COMP_CWORD]}
 	case ${COMP_WORDS[COMP_CWORD - 1]} in
 	-i | --interval | -c | --count) return ;;
+	-d | --domain)
+		mapfile -t COMPREPLY < <(compgen -W "$(ptlstat 2>/dev/null |
+			awk 'on { print $1 } $1 == "domain" { on = 1 }')" -- "$cur")
+		return
+		;;
 	esac
 	if [[ $cur == -* ]]; then
-		mapfile -t COMPREPLY < <(compgen -W '-i --interval -c --count -j --json -b --brief -h --help
+		mapfile -t COMPREPLY < <(compgen -W '-i --interval -c --count -d --domain -j --json -b --brief -h --help
 			--version' -- "$cur")
 	else
 		mapfile -t COMPREPLY < <(compgen -W "why conf $(ptlstat 2>/dev/null |
-			awk 'NR > 1 { print $1 }')" -- "$cur")
+			awk '$1 == "domain" { exit } NR > 1 { print $1 }')" -- "$cur")
 	fi
 }
 complete -F _ptlstat ptlstat

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "launcher/ptlstat.h"
+#include "shm/domain.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -20,7 +21,8 @@ enum what { LOOK, WHY, CONF };
 
 struct opt {
 	enum what what;
-	uint32_t job; /* 0: not said */
+	uint32_t job;       /* 0: not said */
+	const char *domain; /* NULL: not said */
 	double interval;
 	long count; /* 0: not said */
 	bool json;
@@ -45,10 +47,9 @@ static int show_help(void)
 	     "Looks at a Portals job from outside: running, stopped, hung or with dead "
 	     "nodes.\n"
 	     "JOB is its number, as \"ptlstat\" alone lists them, or the pid of its yod "
-	     "or "
-	     "of a\n"
-	     "node.  why and conf need none if there is one job only.\n\n"
-	     "  ptlstat             list your jobs\n"
+	     "or\n"
+	     "mpirun, or of a node.  why and conf need none if there is one job only.\n\n"
+	     "  ptlstat             list your jobs and domains\n"
 	     "  ptlstat JOB         what each node does: rates, queues, drops; on a "
 	     "terminal\n"
 	     "                      drawn anew until ^C\n"
@@ -59,6 +60,9 @@ static int show_help(void)
 	     "else "
 	     "1\n"
 	     "  -j, --json          for programs: one object a line\n"
+	     "  -d, --domain NAME   not a job of yod's but the processes of this "
+	     "domain:\n"
+	     "                      ranks of mpirun or srun, or started by hand\n"
 	     "  -b, --brief         why: conclusions only, no line for each node\n"
 	     "  -h, --help          print this\n"
 	     "  --version           print the version\n\n"
@@ -132,6 +136,9 @@ static int take_option(struct opt *opt, int c, const char *word)
 	case 'j':
 		opt->json = true;
 		return -1;
+	case 'd':
+		opt->domain = optarg;
+		return -1;
 	case 'b':
 		opt->brief = true;
 		return -1;
@@ -152,12 +159,14 @@ static int parse(int argc, char **argv, struct opt *opt)
 {
 	static const struct option longs[] = {{"interval", required_argument, NULL, 'i'},
 		{"count", required_argument, NULL, 'c'}, {"json", no_argument, NULL, 'j'},
-		{"brief", no_argument, NULL, 'b'}, {"help", no_argument, NULL, 'h'},
-		{"version", no_argument, NULL, 'v'}, {NULL, 0, NULL, 0}};
+		{"brief", no_argument, NULL, 'b'},
+		{"domain", required_argument, NULL, 'd'},
+		{"help", no_argument, NULL, 'h'}, {"version", no_argument, NULL, 'v'},
+		{NULL, 0, NULL, 0}};
 	opterr = 0;
 	for (;;) {
 		int at = optind;
-		int c = getopt_long(argc, argv, "-:i:c:jbh", longs, NULL);
+		int c = getopt_long(argc, argv, "-:i:c:d:jbh", longs, NULL);
 		if (c < 0)
 			break;
 		int rc = take_option(opt, c, argv[at]);
@@ -172,12 +181,26 @@ static int parse(int argc, char **argv, struct opt *opt)
 
 /* ---- jobs ---- */
 
+static int say_no_domain(const char *name, int rc)
+{
+	if (rc == -ESRCH)
+		complain("--domain: '%s' has no members of this user; ptlstat alone "
+			 "lists the domains that have",
+			name);
+	else if (rc == -EPIPE)
+		complain("the domain %s has no members any more", name);
+	else
+		complain("the domain %s cannot be looked at: %s", name, strerror(-rc));
+	return STATUS_NO_JOB;
+}
+
 static int say_no_look(uint32_t job, int rc)
 {
 	switch (-rc) {
 	case ESRCH:
-		complain("%u: no job of this user, nor a pid of one; ptlstat alone lists "
-			 "them (a job whose yod was killed is gone)",
+		complain("%u: no job of this user, nor a pid of one, nor of a process "
+			 "with an interface; ptlstat alone lists jobs and domains (a job "
+			 "whose yod was killed is gone)",
 			job);
 		break;
 	case EPERM:
@@ -236,15 +259,24 @@ static void list_job(void *arg, uint32_t uid, uint32_t jid)
 	p3_look_close(look);
 }
 
+static void list_domain(void *arg, uint32_t uid, const char *name, uint32_t members)
+{
+	uint32_t *n = arg;
+	if (!(*n)++)
+		printf("%-24s %6s %6s\n", "domain", "uid", "nodes");
+	printf("%-24s %6u %6u\n", name, uid, members);
+}
+
 static int list_jobs(const struct opt *opt)
 {
-	uint32_t n = 0;
+	uint32_t n = 0, domains = 0;
 	if (opt->json) {
 		ptl_json_jobs();
 		return STATUS_OK;
 	}
 	p3_look_jobs(list_job, &n);
-	if (!n)
+	p3_look_domains(list_domain, &domains);
+	if (!n && !domains)
 		puts("no jobs");
 	return STATUS_OK;
 }
@@ -255,6 +287,29 @@ static uint32_t only_job(void)
 	struct jobs jobs = {0, 0};
 	p3_look_jobs(count_job, &jobs);
 	return jobs.n == 1 ? jobs.last : 0;
+}
+
+struct domains {
+	uint32_t n;
+	char *last;
+};
+
+static void count_domain(void *arg, uint32_t uid, const char *name, uint32_t members)
+{
+	struct domains *domains = arg;
+	(void)members;
+	if (uid == getuid() && !domains->n++)
+		snprintf(domains->last, P3_DOMAIN_NAMES + 1, "%s", name);
+}
+
+/* Return true if there are no jobs, and one domain. */
+static bool only_domain(char name[P3_DOMAIN_NAMES + 1])
+{
+	struct jobs jobs = {0, 0};
+	struct domains domains = {0, name};
+	p3_look_jobs(count_job, &jobs);
+	p3_look_domains(count_domain, &domains);
+	return !jobs.n && domains.n == 1;
 }
 
 /* ---- looking ---- */
@@ -337,26 +392,36 @@ static int look_once(const struct opt *opt, struct p3_look *look)
 	return 0;
 }
 
+static int say_no(const struct opt *opt, int rc)
+{
+	return opt->domain ? say_no_domain(opt->domain, rc) : say_no_look(opt->job, rc);
+}
+
 static int look(struct opt *opt)
 {
 	struct p3_look *look;
-	int rc = p3_look_open(opt->job, &look);
+	int rc = opt->domain ? p3_look_open_domain(opt->domain, &look)
+			     : p3_look_open(opt->job, &look);
 	if (rc)
-		return say_no_look(opt->job, rc);
+		return say_no(opt, rc);
 	if (!opt->count && !isatty(STDOUT_FILENO))
 		opt->count = 1;
 	rc = opt->what == LOOK ? look_on(opt, look) : look_once(opt, look);
 	p3_look_close(look);
-	return rc ? say_no_look(opt->job, rc) : STATUS_OK;
+	return rc ? say_no(opt, rc) : STATUS_OK;
 }
 
 static int perform(struct opt opt)
 {
-	if (!opt.job && opt.what == LOOK)
+	static char domain[P3_DOMAIN_NAMES + 1];
+	bool named = opt.job || opt.domain;
+	if (!named && opt.what == LOOK)
 		return list_jobs(&opt);
-	if (!opt.job)
+	if (!named)
 		opt.job = only_job();
-	if (opt.job)
+	if (!opt.job && !named && only_domain(domain))
+		opt.domain = domain;
+	if (opt.job || opt.domain)
 		return look(&opt);
 	if (opt.what == CONF) {
 		ptl_conf(NULL);

@@ -77,6 +77,8 @@ struct ptl_drops {
 struct ptl_picture {
 	struct p3_look *look;
 	uint32_t size, jid, yod;
+	const char *domain; /* its name, empty: a process alone; NULL: a job of yod's */
+	bool whole;         /* no process that is not in it can send to its nodes */
 	uint64_t at_ns;
 	struct ptl_node *node;
 };
@@ -112,6 +114,9 @@ extern const struct ptl_name ptl_counters[], ptl_gauges[], ptl_settings[];
 void ptl_top(const struct ptl_picture *was, const struct ptl_picture *is, bool screen);
 void ptl_json_job(const struct ptl_picture *was, const struct ptl_picture *is);
 void ptl_json_jobs(void);
+/* Return the node of an earlier picture that is the same incarnation, or NULL. */
+const struct ptl_node *ptl_before(
+	const struct ptl_picture *was, const struct ptl_node *n);
 void ptl_json_why(const struct ptl_picture *p);
 void ptl_why(const struct ptl_picture *p,
 	void (*line)(void *arg, bool conclusion, const char *text), void *arg);

@@ -28,11 +28,9 @@ static json_t *named(const struct ptl_name *names, const uint64_t *word)
 
 static json_t *rates(const struct ptl_node *was, const struct ptl_node *is, double s)
 {
-	bool same = was->msg.incarnation == is->msg.incarnation && !was->unseen;
 	json_t *o = json_object();
 	for (const struct ptl_name *n = ptl_counters; n->name; n++) {
-		int64_t d =
-			(int64_t)(is->word[n->word] - (same ? was->word[n->word] : 0));
+		int64_t d = (int64_t)(is->word[n->word] - (was ? was->word[n->word] : 0));
 		double v = s > 0 && d > 0 ? (double)d / s : 0;
 		json_object_set_new(o, n->name, json_real(v));
 	}
@@ -159,7 +157,7 @@ static void add_seen(json_t *o, const struct ptl_picture *was,
 	json_object_set_new(o, "age", json_real(ptl_seconds(is, n->word[P3_G_NOW_NS])));
 	json_object_set_new(o, "lease", lease(n->word));
 	json_object_set_new(o, "counters", named(ptl_counters, n->word));
-	json_object_set_new(o, "rates", rates(&was->node[i], n, s));
+	json_object_set_new(o, "rates", rates(ptl_before(was, n), n, s));
 	json_object_set_new(o, "gauges", named(ptl_gauges, n->word));
 	json_object_set_new(o, "settings", settings(n->word));
 	json_object_set_new(o, "waits", waits(is, n));
@@ -194,6 +192,8 @@ static json_t *job(const struct ptl_picture *p)
 	json_t *o = json_object();
 	set_number(o, "job", p->jid);
 	set_number(o, "yod", p->yod);
+	json_object_set_new(
+		o, "domain", p->domain ? json_string(p->domain) : json_null());
 	set_number(o, "size", p->size);
 	return o;
 }
@@ -229,11 +229,19 @@ static void add_job(void *arg, uint32_t uid, uint32_t jid)
 	json_array_append_new(arg, o);
 }
 
+static void add_domain(void *arg, uint32_t uid, const char *name, uint32_t members)
+{
+	json_array_append_new(
+		arg, json_pack("{s:s,s:I,s:I}", "name", name, "uid", (json_int_t)uid,
+			     "members", (json_int_t)members));
+}
+
 void ptl_json_jobs(void)
 {
-	json_t *jobs = json_array();
+	json_t *jobs = json_array(), *domains = json_array();
 	p3_look_jobs(add_job, jobs);
-	print(json_pack("{s:o}", "jobs", jobs));
+	p3_look_domains(add_domain, domains);
+	print(json_pack("{s:o,s:o}", "jobs", jobs, "domains", domains));
 }
 
 struct said {

@@ -169,7 +169,7 @@ static void read_wait(const struct p3_wait_line *line, struct ptl_wait *out)
 	out->n = p3_get(&line->n);
 	for (uint32_t k = 0; k < P3_WAIT_HANDLES; k++)
 		out->handle[k] = p3_get(&line->handle[k]);
-	if (out->kind != P3_WAIT_EVENT && out->kind != P3_WAIT_COMMAND)
+	if (out->kind > P3_WAIT_BARRIER)
 		out->kind = 0;
 }
 
@@ -180,6 +180,20 @@ static void read_waits(const struct ptl_picture *p, struct ptl_node *n, uint32_t
 		published(p, i, l.waits_off, P3_WAITS * sizeof *line);
 	for (uint32_t k = 0; line && k < P3_WAITS; k++)
 		read_wait(&line[k], &n->wait[k]);
+}
+
+/* yod knows who waits in its barrier; in a domain the threads themselves tell. */
+static void read_barrier(struct ptl_node *n, uint64_t now)
+{
+	for (uint32_t k = 0; k < P3_WAITS; k++) {
+		struct ptl_wait *w = &n->wait[k];
+		if (w->kind != P3_WAIT_BARRIER)
+			continue;
+		w->kind = 0;
+		n->msg.barrier_n = 1;
+		n->msg.barrier_ms =
+			now > w->since_ns ? (uint32_t)((now - w->since_ns) / 1000000) : 0;
+	}
 }
 
 static void read_queue(const struct ptl_picture *p, uint32_t i,
@@ -258,9 +272,20 @@ static void read_node(const struct ptl_picture *p, uint32_t i)
 	}
 	if (!n->unseen && is_all_there(n)) {
 		read_waits(p, n, i);
+		read_barrier(n, now_ns());
 		read_queues(p, n, i);
 	}
 	read_proc(n);
+}
+
+/* Return true if all that could send to these nodes are among them: the ranks of a job
+ * that has no others beside it. */
+static bool is_whole(const struct ptl_picture *p)
+{
+	for (uint32_t i = 0; i < p->size; i++)
+		if (p->node[i].nnodes != p->size || (p->domain && p->node[i].unseen))
+			return false;
+	return true;
 }
 
 /* In a domain only segments say which slot is whose. */
@@ -284,11 +309,13 @@ int ptl_picture_take(struct p3_look *look, struct ptl_picture *out)
 		.size = job->size,
 		.jid = job->jid,
 		.yod = job->os_pid,
+		.domain = p3_look_domain(look),
 		.node = calloc(job->size, sizeof *p.node)};
 	if (!p.node)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < p.size; i++)
 		read_node(&p, i);
+	p.whole = is_whole(&p);
 	forget_slots(&p);
 	p.at_ns = now_ns(); /* no word is younger */
 	*out = p;
@@ -410,6 +437,15 @@ static void end_text(const struct ptl_node *n, char *text, size_t size)
 		snprintf(text, size, "exited with status %d", WEXITSTATUS(s));
 }
 
+const struct ptl_node *ptl_before(const struct ptl_picture *was, const struct ptl_node *n)
+{
+	for (uint32_t k = 0; k < was->size; k++)
+		if (was->node[k].msg.incarnation == n->msg.incarnation &&
+			was->node[k].slot == n->slot && !was->node[k].unseen)
+			return &was->node[k];
+	return NULL;
+}
+
 void ptl_state_text(const struct ptl_node *n, char *text, size_t size)
 {
 	static const char *const names[] = {[P3_RDV_NEVER_JOINED] = "not joined",
@@ -417,6 +453,8 @@ void ptl_state_text(const struct ptl_node *n, char *text, size_t size)
 		[P3_RDV_LEFT] = "left"};
 	if (n->msg.state == P3_RDV_DIED || n->msg.ended)
 		end_text(n, text, size);
+	else if (!process_of(&n->msg))
+		snprintf(text, size, "not there: no interface yet, or ended");
 	else if (n->proc.state == 't')
 		snprintf(text, size, "held by a debugger");
 	else if (n->proc.state == 'T')

@@ -185,7 +185,7 @@ static bool is_under_way(const struct ptl_picture *p, uint32_t from, uint32_t to
  * are not of this job can send, too. */
 static bool is_quiet(const struct ptl_picture *p, uint32_t i)
 {
-	if (p->node[i].nnodes != p->size)
+	if (!p->whole)
 		return false;
 	for (uint32_t k = 0; k < p->size; k++)
 		if (is_unknown(&p->node[k]) || is_under_way(p, k, i) ||

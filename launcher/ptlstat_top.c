@@ -171,18 +171,17 @@ static void head(const struct screen *s, const struct ptl_picture *p, double sec
 		joined += p->node[i].msg.state == P3_RDV_JOINED;
 		stopped += ptl_is_stopped(&p->node[i]);
 	}
-	snprintf(line, sizeof line,
-		"job %u (yod %u): %u nodes, %u joined, %u stopped; rates over %.2f s",
-		p->jid, p->yod, p->size, joined, stopped, seconds);
+	int at = p->domain && *p->domain
+			 ? snprintf(line, sizeof line, "domain %s", p->domain)
+		 : p->domain
+			 ? snprintf(line, sizeof line, "a process in no domain")
+			 : snprintf(line, sizeof line, "job %u (yod %u)", p->jid, p->yod);
+	snprintf(line + at, sizeof line - (size_t)at,
+		": %u nodes, %u joined, %u stopped; rates over %.2f s", p->size, joined,
+		stopped, seconds);
 	put(s, line);
 	snprintf(line, sizeof line, "%s", HEAD);
 	put(s, line);
-}
-
-/* A node that has joined anew since counts from zero. */
-static bool is_same(const struct ptl_node *a, const struct ptl_node *b)
-{
-	return a->msg.incarnation == b->msg.incarnation && !a->unseen;
 }
 
 void ptl_top(const struct ptl_picture *was, const struct ptl_picture *is, bool on)
@@ -196,8 +195,9 @@ void ptl_top(const struct ptl_picture *was, const struct ptl_picture *is, bool o
 	head(&s, is, seconds);
 	for (uint32_t i = 0; i < is->size; i++) {
 		struct rates r = {seconds, zero, is->node[i].word};
-		if (is_same(&was->node[i], &is->node[i]))
-			r.was = was->node[i].word;
+		const struct ptl_node *before = ptl_before(was, &is->node[i]);
+		if (before) /* one that has joined anew since counts from zero */
+			r.was = before->word;
 		if (s.on && (int)i + 4 > s.rows && i + 1 < is->size) {
 			snprintf(line, sizeof line, "  ... and %u more", is->size - i);
 			put(&s, line);

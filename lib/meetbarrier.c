@@ -236,7 +236,9 @@ int p3_meet_barrier(struct p3_node *node, uint32_t *ended_out)
 	uint32_t round = ++m->entered;
 	m->inside++;
 	p3_meet_wake(m);
+	struct p3_wait_line *line = p3_nic_show_barrier(m->nic);
 	int rc = wait_for_release(m, round, ended_out);
+	p3_nic_left_barrier(line);
 	m->inside--;
 	pthread_cond_broadcast(&m->changed);
 	pthread_mutex_unlock(&m->lock);

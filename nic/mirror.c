@@ -196,6 +196,17 @@ struct p3_wait_line *p3_mirror_wait(struct p3_nic *n, const struct p3_wants *wan
 	return line;
 }
 
+struct p3_wait_line *p3_nic_show_barrier(struct p3_nic *n)
+{
+	const struct p3_wants wants = {P3_WAIT_BARRIER, 0, NULL};
+	return p3_mirror_wait(n, &wants, p3_now_ns(), UINT64_MAX);
+}
+
+void p3_nic_left_barrier(struct p3_wait_line *line)
+{
+	p3_mirror_waited(line);
+}
+
 void p3_mirror_waited(struct p3_wait_line *line)
 {
 	if (!line)

@@ -92,6 +92,10 @@ void p3_nic_stop(struct p3_nic *nic);
  * other than the wire.
  */
 void p3_nic_settle(struct p3_nic *nic, uint64_t ns);
+/* (any) Show tools that the calling thread waits in a barrier, until it says that it does
+ * no more; NULL: there is no room to show it. */
+struct p3_wait_line *p3_nic_show_barrier(struct p3_nic *nic);
+void p3_nic_left_barrier(struct p3_wait_line *line);
 
 /* Return the descriptors to send to peers, sealed: published, doorbell, host, heap.
  * They stay the NIC's.  The result is their number. */

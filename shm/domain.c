@@ -56,6 +56,11 @@ static uint32_t owner_of(const struct p3_domain *d, short type, off_t at)
 	return in_the_way(d, type, at, 1, &l) && l.l_pid > 0 ? (uint32_t)l.l_pid : 0;
 }
 
+static off_t id_at(uint32_t nid, uint32_t pid)
+{
+	return IDS + ((off_t)nid << 16) + (off_t)pid;
+}
+
 /* Take a lock, or return -EADDRINUSE and the process that has it. */
 static int take(struct p3_domain *d, short type, off_t at, uint32_t *os_pid_out)
 {
@@ -326,6 +331,83 @@ void p3_domain_forget(struct p3_domain *d)
 	d->slot = P3_DOMAIN_NO_SLOT;
 }
 
+/* ---- for tools ---- */
+
+/* A directory of that user alone; or -errno. */
+static int open_checked(int at, const char *name, uint32_t uid)
+{
+	struct stat st;
+	int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	int rc = fstat(fd, &st) ? -errno : 0;
+	if (!rc && (st.st_uid != uid || (st.st_mode & 0777) != 0700))
+		rc = -EPERM;
+	if (rc)
+		close(fd);
+	return rc ? rc : fd;
+}
+
+int p3_domain_peek(struct p3_domain *d, const char *base, uint32_t uid, const char *name)
+{
+	p3_domain_none(d);
+	snprintf(d->path, sizeof d->path, "%s/ptl3-%u", base, uid);
+	int user = open_checked(AT_FDCWD, d->path, uid);
+	if (user < 0)
+		return user;
+	int fd = open_checked(user, name, uid);
+	close(user);
+	if (fd < 0)
+		return fd;
+	p3_set(&d->dir, (uint32_t)fd);
+	fd = openat(fd, LOCKS, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	int rc = fd < 0 ? -errno : 0;
+	p3_set(&d->locks, (uint32_t)fd);
+	if (rc)
+		p3_domain_forget(d);
+	return rc;
+}
+
+bool p3_domain_next_slot(const struct p3_domain *d, uint32_t *slot, uint32_t *os_pid_out)
+{
+	struct flock l;
+	for (; *slot < P3_MAX_NODES; ++*slot)
+		if (in_the_way(d, F_WRLCK, *slot, 1, &l)) {
+			*os_pid_out = l.l_pid > 0 ? (uint32_t)l.l_pid : 0;
+			return true;
+		}
+	return false;
+}
+
+struct id_search {
+	const struct p3_domain *d;
+	void (*found)(void *arg, uint32_t nid, uint32_t pid, uint32_t os_pid);
+	void *arg;
+	uint32_t left; /* ids, so that locks that come and go end it */
+};
+
+/* The kernel names any lock between the two, not the first one. */
+static void find_ids(struct id_search *s, off_t from, off_t to)
+{
+	struct flock l;
+	while (from < to && s->left && in_the_way(s->d, F_WRLCK, from, to - from, &l)) {
+		off_t end = l.l_len ? l.l_start + l.l_len : to;
+		for (off_t at = l.l_start; at < end && s->left; at++, s->left--)
+			s->found(s->arg, (uint32_t)((at - IDS) >> 16),
+				(uint32_t)(at - IDS) & 0xffff,
+				l.l_pid > 0 ? (uint32_t)l.l_pid : 0);
+		find_ids(s, from, l.l_start);
+		from = end;
+	}
+}
+
+void p3_domain_ids(const struct p3_domain *d,
+	void (*found)(void *arg, uint32_t nid, uint32_t pid, uint32_t os_pid), void *arg)
+{
+	struct id_search s = {d, found, arg, 4 * P3_MAX_NODES};
+	find_ids(&s, IDS, id_at(UINT32_MAX, P3_DOMAIN_PIDS));
+}
+
 /* ---- sockets ---- */
 
 static bool socket_path(
@@ -408,11 +490,6 @@ static int take_slot(struct p3_domain *d, uint32_t n, int *listen_out)
 			return rc;
 	}
 	return -EUSERS;
-}
-
-static off_t id_at(uint32_t nid, uint32_t pid)
-{
-	return IDS + ((off_t)nid << 16) + (off_t)pid;
 }
 
 /* Take a slot, and try again for a while: another process may hold the only free slot

@@ -76,6 +76,17 @@ bool p3_domain_is_name(const char *name);
 int p3_domain_open(struct p3_domain *d, const char *base, const char *name,
 	struct p3_domain_why *why);
 
+/*
+ * For tools: look at a domain of the user uid that is there, without being in it.  End
+ * with p3_domain_forget().  0; -errno: there is none; -EPERM: not that user's alone.
+ */
+int p3_domain_peek(struct p3_domain *d, const char *base, uint32_t uid, const char *name);
+/* Find the first slot from *slot on that a process holds; 0: it cannot be named. */
+bool p3_domain_next_slot(const struct p3_domain *d, uint32_t *slot, uint32_t *os_pid_out);
+/* Call found for each process id that is taken, in any order. */
+void p3_domain_ids(const struct p3_domain *d,
+	void (*found)(void *arg, uint32_t nid, uint32_t pid, uint32_t os_pid), void *arg);
+
 /* Set up d as a member of no domain; leaving that does nothing. */
 void p3_domain_none(struct p3_domain *d);
 

@@ -157,7 +157,8 @@ enum p3_counter {
  * the line when it has its event or result.  A thread that finds no free line shows
  * nothing.
  */
-enum p3_wait_kind { P3_WAIT_EVENT = 1, P3_WAIT_COMMAND };
+/* BARRIER: of a job that another launcher than yod started; yod knows its own. */
+enum p3_wait_kind { P3_WAIT_EVENT = 1, P3_WAIT_COMMAND, P3_WAIT_BARRIER };
 
 #define P3_WAIT_HANDLES 8u
 
