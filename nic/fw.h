@@ -785,6 +785,9 @@ P3_RARE void p3_fw_why_nowhere(
 	struct p3_nic *n, struct p3_peer *p, uint32_t kind, const struct p3_move *m);
 /* Report an answer that came after its descriptor or that one's queue was freed. */
 P3_RARE void p3_fw_why_late(struct p3_nic *n, const struct p3_pending *t);
+/* Report that the target of a put could not read the copy of its bytes.  No event tells
+ * the program. */
+P3_RARE void p3_fw_why_failed(struct p3_nic *n, const struct p3_pending *t);
 /* Report that an event was lost because its queue was full, once for each queue. */
 P3_RARE void p3_fw_why_lost(struct p3_evq_tx *tx);
 /* Report the totals at the end. */

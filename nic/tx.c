@@ -216,10 +216,12 @@ static void send_end(struct p3_nic *n, struct p3_pending *t, uint32_t fail)
 
 /* ---- short puts that cannot leave at once ---- */
 
-static bool may_copy(const struct p3_nic *n, const struct p3_pending *t)
+/* Return true if the bytes may be copied.  SEND_END promises that they will leave, so
+ * their target has to be mapped. */
+static bool may_copy(const struct p3_pending *t)
 {
 	return t->send.md && t->kind != P3_REQ_GET && t->move.length <= P3_SHORT_MOST &&
-	       !is_held(n, t->peer);
+	       t->peer->state == P3_LIVE;
 }
 
 /*
@@ -229,7 +231,7 @@ static bool may_copy(const struct p3_nic *n, const struct p3_pending *t)
 static P3_RARE void copy_out(struct p3_nic *n, struct p3_pending *t)
 {
 	uint64_t len = t->move.length;
-	t->copy = may_copy(n, t) ? p3_copy_alloc(n, t->peer, len) : NULL;
+	t->copy = may_copy(t) ? p3_copy_alloc(n, t->peer, len) : NULL;
 	if (!t->copy)
 		return;
 	p3_region_read(&t->send.region, t->send.offset, t->copy, len);
@@ -910,6 +912,8 @@ static void got_done(struct p3_nic *n, struct p3_peer *p, struct p3_pending *t,
 {
 	if (t->send.md)
 		send_end(n, t, status);
+	else if (p3_unlikely(status && t->copy))
+		p3_fw_why_failed(n, t);
 	if (ack && t->move.ack && !status)
 		got_ack(n, p, t, mlength);
 }

@@ -232,6 +232,16 @@ void P3_RARE p3_fw_why_late(struct p3_nic *n, const struct p3_pending *t)
 		say(P3_AREA_SEND, "to", P3_WHY_LATE, &c, "has an answer that is dropped");
 }
 
+void P3_RARE p3_fw_why_failed(struct p3_nic *n, const struct p3_pending *t)
+{
+	struct p3_case c = case_sent(n, t->peer, t->kind, &t->move);
+	c.near = 1;
+	keep(n, P3_WHY_LATE, &c);
+	/* Another answer may have come late before: this bit is no reason's. */
+	if (is_news(&t->peer->told_own, P3_WHY_END, P3_AREA_SEND))
+		say(P3_AREA_SEND, "to", P3_WHY_LATE, &c, "was not delivered");
+}
+
 void P3_RARE p3_fw_why_lost(struct p3_evq_tx *tx)
 {
 	struct p3_eq *eq = p3_item(tx, struct p3_eq, tx);

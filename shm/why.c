@@ -200,6 +200,9 @@ void p3_why_text(uint32_t why, const struct p3_case *c, char *text, size_t size)
 		put_access(&w, why, c);
 	} else if (why >= P3_WHY_BITS && why <= P3_WHY_LENGTH) {
 		put_nearest(&w, why, c);
+	} else if (why == P3_WHY_LATE && c->near) {
+		put(&w, "the target could not read its bytes, and its SEND_END had said "
+			"PTL_NI_OK: they had been copied");
 	} else if (why == P3_WHY_LATE) {
 		put(&w, answer_name(c->kind));
 		put(&w, " came after its memory descriptor, or the event queue of that, "

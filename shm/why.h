@@ -40,7 +40,7 @@ enum p3_why {
 	/* no ACK, though the put was served */
 	P3_WHY_ACK_DISABLED,
 	/* dropped by the initiator: an answer that finds no descriptor or no queue */
-	P3_WHY_LATE,
+	P3_WHY_LATE, /* near 1: it says that the target could not read a copied put */
 	/* never sent by the initiator */
 	P3_WHY_ABSENT, /* no running process has the target's id */
 	P3_WHY_ENDED,  /* the target has left or died */

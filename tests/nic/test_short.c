@@ -7,6 +7,7 @@
 #include "cases.h"
 
 #include "lib/lib.h"
+#include "shm/why.h"
 #include "support/hold.h"
 
 enum { PT = 6, MOST = P3_SHORT_MOST, PER_TARGET = P3_COPIES_LEN / 4 };
@@ -267,6 +268,113 @@ GATE_CASE(the_last_puts_before_fini_arrive, 2)
 	arrive(eq, at, N);
 }
 
+/* ---- targets that cannot take a copy ---- */
+
+static struct p3_cmd put_of(ptl_handle_ni_t ni, ptl_handle_md_t md, size_t length)
+{
+	return (struct p3_cmd){.handle = md,
+		.move = {.target = id_of(ni, 1),
+			.pt_index = PT,
+			.bits = 1,
+			.length = length}};
+}
+
+/* Send while the target is expected, as it is until its segment is mapped. */
+GATE_CASE(a_put_is_not_over_before_its_target_is_mapped, 2)
+{
+	UNUSED_ARGS;
+	unsigned char *at = node_alloc(MOST);
+	ptl_handle_eq_t eq = eq_new(ni, 8);
+	ptl_handle_md_t md = bind_md(ni, md_of(at, MOST, 0, eq));
+	if (rank == 1)
+		post_md(ni, PT, 1, md_of(at, MOST, MD_ANY | MD_QUIET, PTL_EQ_NONE));
+	struct p3_cmd c = put_of(ni, md, MOST);
+	CHECK_OK(put_to(ni, md, rank, 0, 0, PTL_NOACK_REQ)); /* memory for c, too */
+	expect(eq, PTL_EVENT_SEND_START);
+	expect(eq, PTL_EVENT_SEND_END);
+	still(rank);
+	if (rank == 0) {
+		struct p3_peer *p = &nic()->peer[1];
+		nic_hold(nic());
+		p->state = P3_EXPECTED;
+		int rc = p3_fw_put(nic(), &c);
+		uint32_t copied = p->copied;
+		p->state = P3_LIVE;
+		p3_fw_push(nic(), p);
+		p3_fw_leave(nic());
+		CHECK_RC(rc, PTL_OK);
+		CHECK_EQ(copied, 0);
+	}
+	go_on(rank);
+	if (rank == 0) {
+		expect(eq, PTL_EVENT_SEND_START);
+		expect(eq, PTL_EVENT_SEND_END);
+	}
+	sync_nodes();
+}
+
+/* As tools see it: how many answers said too late that a copy could not be read. */
+static uint64_t unread_copies(void)
+{
+	const char *base = nic()->published.base;
+	const struct p3_case_line *line =
+		(const struct p3_case_line *)(base + nic()->layout.cases_off);
+	struct p3_case c;
+	for (unsigned i = 0; i < P3_CASE_WORDS; i++)
+		((uint64_t *)&c)[i] = p3_get(&line[P3_WHY_LATE - 1].w[i]);
+	return c.near ? c.count : 0;
+}
+
+/* Take the ids of all transfers back, so that no reader can read on. */
+static void take_back_ids(void)
+{
+	nic_hold(nic());
+	p3_xfer_revoke_all(nic());
+	p3_fw_leave(nic());
+}
+
+/* Its SEND_END is there, so the initiator's log and its control block tell. */
+GATE_CASE(a_copy_that_is_not_read_is_told_of, 2)
+{
+	UNUSED_ARGS;
+	unsigned char *at = node_alloc(MOST);
+	ptl_handle_eq_t eq = eq_new(ni, 8);
+	if (rank == 1)
+		post_md(ni, PT, 1,
+			md_of(at, MOST, MD_ANY | PTL_MD_EVENT_START_DISABLE, eq));
+	still(rank);
+	if (rank == 0) {
+		ptl_handle_md_t md = bind_md(ni, md_of(at, MOST, 0, eq));
+		CHECK_OK(put_to(ni, md, 1, PT, 1, PTL_NOACK_REQ));
+		CHECK(nic()->peer[1].copied > 0);
+		over(eq, md, at, MOST);
+		take_back_ids();
+	}
+	go_on(rank);
+	if (rank == 1) {
+		ptl_event_t ev = next_event(eq);
+		CHECK_EQ(ev.type, PTL_EVENT_PUT_END);
+		CHECK_EQ(ev.ni_fail_type, PTL_NI_FAIL);
+	}
+	sync_nodes();
+	CHECK_EQ(nic()->peer[!rank].copied, 0);
+	CHECK_EQ(unread_copies(), rank == 0);
+	sync_nodes();
+}
+
+static void a_copy_that_is_not_read(void **state)
+{
+	char *was = getenv("PTL3_LANES");
+	char *kept = was ? strdup(was) : NULL;
+	setenv("PTL3_LANES", "base", 1); /* the put does not fit the lane */
+	a_copy_that_is_not_read_is_told_of(state);
+	if (kept)
+		setenv("PTL3_LANES", kept, 1);
+	else
+		unsetenv("PTL3_LANES");
+	free(kept);
+}
+
 int main(void)
 {
 	const struct CMUnitTest cases[] = {
@@ -277,6 +385,8 @@ int main(void)
 		cmocka_unit_test(one_target_does_not_use_up_all),
 		cmocka_unit_test(starts_have_one_order_on_both_sides),
 		cmocka_unit_test(the_last_puts_before_fini_arrive),
+		cmocka_unit_test(a_put_is_not_over_before_its_target_is_mapped),
+		cmocka_unit_test(a_copy_that_is_not_read),
 	};
 	return RUN_CASES(cases);
 }
