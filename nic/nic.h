@@ -404,6 +404,8 @@ void p3_nic_peer_told(struct p3_nic *nic, uint32_t question);
  * for a node that has yet to join is held: for a rank of the job that has not come, or
  * for a process of p3_nic_list().  It is sent when that node joins.  It fails when the
  * node has ended, by p3_nic_peer_over() or p3_nic_peer_down(), or after conf.hold_ns.
+ * If the node joins without the pid that a request is for, the NIC asks as above whether
+ * another node has that pid.
  * Held requests to one node delay none to others.  They take at most half of the memory
  * for pendings: then the next call returns PTL_NO_SPACE.
  *

@@ -621,10 +621,8 @@ static void question(struct p3_nic *n)
 		n->conf.ask(n->conf.ask_arg, ++n->asked);
 }
 
-static void requeue(struct p3_nic *n, struct p3_pending *t, struct p3_peer *p)
+static void move_to(struct p3_pending *t, struct p3_peer *p)
 {
-	if (is_held(n, t->peer))
-		send_start(n, t);
 	p3_list_del(&t->link);
 	t->peer->nqueued--;
 	t->peer = p;
@@ -632,23 +630,46 @@ static void requeue(struct p3_nic *n, struct p3_pending *t, struct p3_peer *p)
 	p3_list_add(&p->queue, &t->link);
 }
 
-static void readdress(struct p3_nic *n, struct p3_link *queue)
+static void requeue(struct p3_nic *n, struct p3_pending *t, struct p3_peer *p)
 {
-	p3_list_each(it, queue) {
+	if (is_held(n, t->peer))
+		send_start(n, t);
+	move_to(t, p);
+}
+
+static void give_up(struct p3_nic *n, struct p3_pending *t);
+
+/* The node of a held request has joined without the pid that the request is for: ask, as
+ * for a later request. */
+static P3_RARE void ask_for(struct p3_nic *n, struct p3_pending *t)
+{
+	if (!n->conf.ask) {
+		give_up(n, t);
+		return;
+	}
+	move_to(t, &n->nobody);
+	question(n);
+}
+
+static void readdress(struct p3_nic *n, struct p3_peer *from)
+{
+	p3_list_each(it, &from->queue) {
 		struct p3_pending *t = p3_item(it, struct p3_pending, link);
 		ptl_process_id_t who = t->move.target;
 		struct p3_peer *p = p3_fw_find(n, who);
-		if (!is_live(p, who.pid) && !is_expected(p, who.pid))
-			continue;
-		requeue(n, t, p);
-		p3_fw_push(n, p);
+		if (is_live(p, who.pid) || is_expected(p, who.pid)) {
+			requeue(n, t, p);
+			p3_fw_push(n, p);
+		} else if (from == &n->absent && !is_absent(n, p, who)) {
+			ask_for(n, t);
+		}
 	}
 }
 
 void p3_fw_readdress(struct p3_nic *n)
 {
-	readdress(n, &n->absent.queue);
-	readdress(n, &n->nobody.queue);
+	readdress(n, &n->absent);
+	readdress(n, &n->nobody);
 }
 
 static void give_up(struct p3_nic *n, struct p3_pending *t)

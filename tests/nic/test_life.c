@@ -606,6 +606,34 @@ HAND_CASE(message_to_a_peer_that_ends_before_it_joins_fails, 3)
 	expect(in, PTL_EVENT_PUT_END);
 }
 
+/* The message waits for a rank that joins with another pid: it fails then. */
+HAND_CASE(message_to_a_pid_that_never_joins_fails, 2)
+{
+	UNUSED_ARGS;
+	if (rank == 1) {
+		sync_nodes();
+		(void)node_ni();
+		sync_nodes();
+		return;
+	}
+	struct tried t, later;
+	ni = node_ni();
+	ptl_handle_eq_t eq = eq_new(ni, 64), got = eq_new(ni, 64);
+	ptl_process_id_t other = id_of(ni, 1);
+	other.pid += 1000;
+	try_all(&t, ni, other, eq, got);
+	expect_empty(got);
+	sync_nodes();
+	count_events(got, PTL_EVENT_REPLY_END, LENGTHS, true);
+	count_events(eq, PTL_EVENT_SEND_END, LENGTHS, true);
+	unlink_all(&t);
+	try_all(&later, ni, other, eq, got);
+	count_events(got, PTL_EVENT_REPLY_END, LENGTHS, true);
+	count_events(eq, PTL_EVENT_SEND_END, LENGTHS, true);
+	unlink_all(&later);
+	sync_nodes();
+}
+
 /* As many as half of the pendings; then the call says so, and others are still reached */
 HAND_CASE(messages_that_wait_are_bounded_and_stay_in_order, 2)
 {
@@ -1027,6 +1055,7 @@ int main(void)
 		cmocka_unit_test(messages_that_wait_are_bounded_and_stay_in_order),
 		cmocka_unit_test(message_to_a_finalised_peer_is_no_failure),
 		cmocka_unit_test(message_to_an_absent_peer_is_dropped_on_request),
+		cmocka_unit_test(message_to_a_pid_that_never_joins_fails),
 		cmocka_unit_test(message_waits_for_an_interface_to_settle),
 		cmocka_unit_test(interface_settles_by_itself),
 		cmocka_unit_test(fini_drops_what_waits_for_word_of_its_target),
