@@ -31,7 +31,7 @@ enum { OKAY = KINDS, BYE, HELLO, SMALL, BITS };
 enum { W_SEND = 1, W_ACK = 2, W_OKAY = 4, W_REPLY = 8 };
 
 enum {
-	RANKS = 8, /* at most */
+	RANKS = 8,          /* at most */
 	CELLS = 64 * RANKS, /* for exchanges, in front of what long puts send */
 	MOST = CELLS + 300000,
 	SILENT_MS = 50,

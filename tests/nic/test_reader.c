@@ -5,7 +5,7 @@
  */
 #include "cases.h"
 #include "lib/lib.h"
-#include "nic/fw.h"
+#include "support/hold.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -18,8 +18,7 @@ enum { PT = 4, LONG = 300000, OLD = 1, NEW = 2 };
 static void believe(pid_t pid)
 {
 	struct p3_nic *n = p3_nic(p3_node());
-	while (!p3_fw_enter(n, P3_LEASE_HOST))
-		sched_yield();
+	nic_hold(n);
 	n->peer[0].os_pid = (uint32_t)pid;
 	p3_fw_leave(n);
 }
@@ -116,12 +115,6 @@ static void make_gates(void)
 /* Bytes whose number begins here have not been read. */
 static p3_a64 border;
 
-static void enter(struct p3_nic *n)
-{
-	while (!p3_fw_enter(n, P3_LEASE_HOST))
-		sched_yield();
-}
-
 static bool has_read_some(struct p3_nic *n)
 {
 	if (p3_list_empty(&n->pulls))
@@ -149,7 +142,7 @@ static void read_and_stop(ptl_handle_eq_t eq)
 {
 	struct p3_nic *n = p3_nic(p3_node());
 	sync_nodes(); /* before: who knows nobody yet needs the lease in here */
-	enter(n);
+	nic_hold(n);
 	gate_wait(stopped);
 	while (!has_read_some(n))
 		(void)p3_fw_pass(n);
@@ -312,7 +305,7 @@ static void await(const p3_a32 *word, unsigned least)
 static void stop_in_window(ptl_handle_eq_t eq)
 {
 	struct p3_nic *n = p3_nic(p3_node());
-	enter(n);
+	nic_hold(n);
 	sync_nodes();
 	while (!has_read_some(n))
 		(void)p3_fw_pass(n);
@@ -385,7 +378,7 @@ static void send_and_stop(ptl_handle_ni_t ni, unsigned char *bytes)
 	ptl_handle_md_t md = bind_md(ni, d);
 	sync_nodes();
 	CHECK_OK(put_to(ni, md, 0, PT, 0, PTL_NO_ACK_REQ));
-	enter(n);
+	nic_hold(n);
 	while (!p3_get(&n->peer[0].theirs->bulk_read))
 		(void)p3_fw_pass(n);
 	(void)p3_add32(&reading, 1);
@@ -401,7 +394,7 @@ static size_t read_what_comes(void)
 	size_t at = 0, was = 0;
 	await(&reading, 1);
 	for (unsigned still = 0; still < 20;) {
-		enter(n);
+		nic_hold(n);
 		(void)p3_fw_pass(n);
 		if (!p3_list_empty(&n->pulls))
 			at = p3_item(n->pulls.next, struct p3_pull, link)->done;
@@ -477,7 +470,7 @@ static void exchange_does_not_wait_for_a_stopped_source(void **state)
 static void lie(void)
 {
 	struct p3_nic *n = p3_nic(p3_node());
-	enter(n);
+	nic_hold(n);
 	p3_set(&n->peer[0].mine->reading, 1);
 	sync_nodes();
 	while (!p3_get(&over)) {
@@ -535,7 +528,6 @@ static void exchange_does_not_wait_for_a_liar(void **state)
 
 int main(void)
 {
-	setenv("PTL3_MODE", "lease", 1); /* who is to stop has to hold the lease */
 	make_gates();
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(bytes_of_another_process_do_not_count),

@@ -468,7 +468,6 @@ SIDES_CASE(exchange_misses_no_earlier_exchange, false)
 
 int main(void)
 {
-	setenv("PTL3_MODE", "lease", 1);
 	held = gate_new(2);
 	ready = gate_new(2);
 	over = gate_new(2);
