@@ -57,51 +57,51 @@ static const struct p3_conf_row rows[P3_CONF_ROWS] = {
 	[P3_CONF_MODE] = {.name = "PTL3_MODE",
 		.range = "auto|lease|dedicated|park",
 		.usual = "auto",
-		.help = "who runs the firmware; auto: the NIC thread if every thread can "
-			"have a CPU, else the lease"},
+		.help = "which thread runs the firmware; auto: the NIC thread if each "
+			"thread can have a CPU, else the thread that holds the lease"},
 	[P3_CONF_HUGEPAGES] = {.name = "PTL3_HUGEPAGES",
 		.range = "auto|on|off",
 		.usual = "auto",
-		.help = "auto: ordinary pages with one warning when hugepages are short"},
+		.help = "auto: use ordinary pages, with one warning, when hugepages are "
+			"short"},
 	[P3_CONF_CMA] = {.name = "PTL3_CMA",
 		.range = "on|off",
 		.usual = "on",
-		.help = "cross-memory reads (process_vm_readv) for long messages"},
+		.help = "long messages may be read from the peer's memory "
+			"(process_vm_readv)"},
 	[P3_CONF_BULK] = {.name = "PTL3_BULK",
 		.range = "on|off",
 		.usual = "on",
-		.help = "the copy through a shared window for long messages"},
+		.help = "long messages may be copied through a shared window"},
 	[P3_CONF_MEMBARRIER] = {.name = "PTL3_MEMBARRIER",
 		.range = "on|off",
 		.usual = "on",
-		.help = "on: who goes to sleep fences for all (a system call that "
-			"interrupts the CPUs of Portals programs); off: each call ends "
-			"with a fence"},
+		.help = "on: a thread that goes to sleep calls membarrier, which "
+			"interrupts the CPUs of Portals programs; off: each call ends "
+			"with a fence instead"},
 	[P3_CONF_HEAP] = {.name = P3_HEAP_ENV,
 		.kind = P3_CONF_BYTES,
 		.range = "0 to 1024G",
 		.usual = "256M",
 		.expected = "bytes, or with K, M or G, 1024G at most, as in 64M",
-		.help = "size of the shared heap, usually 1G with --shared-heap; 0: "
-			"none. "
-			"Memory is used as blocks need it",
+		.help = "size of the shared heap, by default 1G with --shared-heap; 0: "
+			"none. Memory is used as blocks need it",
 		.most = P3_HEAP_MOST},
 	[P3_CONF_SHARED_HEAP] = {.name = P3_HEAP_SHARED_ENV,
 		.range = "on|off",
 		.usual = "off",
-		.help = "long blocks of malloc come from it; yod --shared-heap sets it, "
-			"and "
-			"LD_PRELOAD and MALLOC_CONF, before which it is of no use"},
+		.help = "on: long blocks of malloc come from the shared heap. yod "
+			"--shared-heap sets it, with LD_PRELOAD and MALLOC_CONF; it has "
+			"no effect alone"},
 	[P3_CONF_PERSONALITY] = {.name = "PTL3_PERSONALITY",
 		.range = "auto|document|cray",
 		.usual = "auto",
-		.help = "of both interfaces: as the document says, or as a Cray XT; "
-			"auto: "
-			"PTL_IFACE_SS is Cray's"},
+		.help = "how both interfaces behave: as the document says, or as on a "
+			"Cray XT; auto: only PTL_IFACE_SS as on a Cray XT"},
 	[P3_CONF_LANES] = {.name = "PTL3_LANES",
 		.range = "full|base",
 		.usual = "full",
-		.help = "base: never carve a full lane (for tests)"},
+		.help = "base: use short base lanes only (for tests)"},
 	[P3_CONF_WIRE] = {.name = "PTL3_WIRE",
 		.kind = P3_CONF_FORM,
 		.range = "shm, faulty:drop=1%,seed=7 ...",
@@ -110,9 +110,8 @@ static const struct p3_conf_row rows[P3_CONF_ROWS] = {
 			"shm, or faulty with any of drop, corrupt, delay, dup and "
 			"reorder "
 			"(50% at most) and a seed, as in faulty:drop=1%,dup=0.5%,seed=7",
-		.help = "faulty: a wire that loses and recovers (for tests), for all "
-			"nodes of "
-			"a job or none",
+		.help = "faulty: a wire that loses frames and recovers (for tests). All "
+			"nodes of a job must have the same wire",
 		.is_form = is_wire},
 	[P3_CONF_TRACE] = {.name = "PTL3_TRACE",
 		.kind = P3_CONF_FORM,
@@ -121,9 +120,8 @@ static const struct p3_conf_row rows[P3_CONF_ROWS] = {
 		.expected = "off, a number of records from 64 to 16777216, or bytes with "
 			    "K, M or "
 			    "G, from 7K to 1G, as in 2M",
-		.help = "records of what the firmware did last, for tracedump; bytes: as "
-			"many "
-			"as they hold",
+		.help = "number of records of the firmware's last actions, for "
+			"tracedump, or bytes for them",
 		.is_form = is_trace},
 	[P3_CONF_LOG] = {.name = "PTL3_LOG",
 		.kind = P3_CONF_FORM,
@@ -132,10 +130,8 @@ static const struct p3_conf_row rows[P3_CONF_ROWS] = {
 		.expected = "off, error, warn, info, drops or debug, for all areas or as "
 			    "in warn,match:drops for one of job, nic, peer, match, send, "
 			    "event and heap",
-		.help = "what is written to standard error, for all areas or for some "
-			"(job, nic, peer, match, send, event, heap); drops: also the "
-			"first request of each kind and peer that comes to nothing, and "
-			"why",
+		.help = "lines on standard error; drops: also requests that fail, and "
+			"why. Areas: job, nic, peer, match, send, event, heap",
 		.is_form = is_log},
 	[P3_CONF_DOMAIN] = {.name = "PTL3_DOMAIN",
 		.kind = P3_CONF_FORM,
@@ -143,8 +139,9 @@ static const struct p3_conf_row rows[P3_CONF_ROWS] = {
 		.usual = "default",
 		.expected = "a name of letters, digits, '-', '_' and '.', 40 at most, or "
 			    "none",
-		.help = "where a process that yod did not start meets others of its "
-			"user; none: nowhere. yod --domain sets it",
+		.help = "the domain in which a process that yod did not start meets "
+			"others of its user; none: it meets no other process. yod "
+			"--domain sets it",
 		.is_form = p3_domain_is_name},
 	[P3_CONF_NID] = {.name = "PTL3_NID",
 		.kind = P3_CONF_FORM,
@@ -167,38 +164,39 @@ static const struct p3_conf_row rows[P3_CONF_ROWS] = {
 		.range = "1 to 1024",
 		.usual = "64",
 		.expected = "a number of processes, 1 to 1024",
-		.help = "how many processes a domain has room for, for all in it alike",
+		.help = "number of processes that a domain has room for; the same for "
+			"all its processes",
 		.least = 1,
 		.most = P3_MAX_NODES},
 	[P3_CONF_LAUNCHED] = {.name = "PTL3_LAUNCHED",
 		.range = "auto|off",
 		.usual = "auto",
-		.help = "auto: rank, size and job of what mpirun, PMI, PMIx or srun has "
-			"started, unless PTL3_DOMAIN is set; off: started by hand. yod "
-			"does not hand it on, but a rank's child may set it"},
+		.help = "auto: take rank, size and job from mpirun, PMI, PMIx or srun, "
+			"unless PTL3_DOMAIN is set; off: started by hand. yod removes "
+			"it, ranks may set it again"},
 	[P3_CONF_ABSENT] = {.name = "PTL3_ABSENT",
 		.kind = P3_CONF_FORM,
 		.range = "hold, hold:60, drop ...",
 		.usual = "hold",
 		.expected = "hold, drop, or hold with seconds from 1 to 1000000, as in "
 			    "hold:60",
-		.help = "messages to a process that has not called PtlNIInit yet; hold: "
-			"they wait until that process joins or has ended, for 300 "
-			"seconds at most; drop: they are discarded",
+		.help = "messages to a process that has not called PtlNIInit; hold: they "
+			"wait until it joins or ends, 300 seconds at most; drop: they "
+			"are discarded",
 		.is_form = is_absent},
 	[P3_CONF_STDOUT] = {.name = "PTL3_STDOUT",
 		.range = "as-is|lines",
 		.usual = "as-is",
-		.help = "lines: PtlInit makes stdout line-buffered, so that a process "
-			"which is killed has printed its whole lines; yod "
-			"--line-buffered sets it"},
+		.help = "lines: PtlInit makes stdout line-buffered, so that a killed "
+			"process has printed its whole lines; yod --line-buffered sets "
+			"it"},
 	[P3_CONF_NIC_CPUS] = {.name = P3_CONF_NIC_CPUS_ENV,
 		.kind = P3_CONF_FORM,
 		.range = "auto, 0,2-3 ...",
 		.usual = "auto",
 		.expected = "auto, or a list of CPUs as in 0,2-3",
-		.help = "where the NIC thread runs; auto: as yod plans (--bind), else "
-			"where yod may run",
+		.help = "CPUs of the NIC thread; auto: as yod --bind plans, else those "
+			"that yod may use",
 		.is_form = is_nic_cpus},
 };
 

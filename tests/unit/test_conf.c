@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The table of settings: what it takes, what it refuses, what it says, and README. */
+/* The table of settings: accepted and refused values, messages, and docs/settings.md. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -149,7 +149,7 @@ static void unknown_names_are_told_with_the_nearest(void **state)
 	assert_int_equal(lines, 1);
 }
 
-/* The file of README, or NULL. */
+/* Return the whole text of a file. */
 static char *read_all(const char *path)
 {
 	FILE *f = fopen(path, "re");
@@ -170,13 +170,13 @@ static char *table(enum p3_conf_format format)
 	return text;
 }
 
-static void readme_has_the_table(void **state)
+static void document_has_the_table(void **state)
 {
 	(void)state;
-	char *readme = read_all(getenv("README")), *rows = table(P3_CONF_MARKDOWN);
-	if (!strstr(readme, rows))
-		fail_msg("README.md, Settings: expected this table\n%s", rows);
-	free(readme);
+	char *doc = read_all(getenv("SETTINGS")), *rows = table(P3_CONF_MARKDOWN);
+	if (!strstr(doc, rows))
+		fail_msg("docs/settings.md: expected this table\n%s", rows);
+	free(doc);
 	free(rows);
 }
 
@@ -204,7 +204,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(garbage_is_named),
 		cmocka_unit_test(all_that_is_wrong_is_said),
 		cmocka_unit_test(unknown_names_are_told_with_the_nearest),
-		cmocka_unit_test(readme_has_the_table),
+		cmocka_unit_test(document_has_the_table),
 		cmocka_unit_test(help_has_every_name),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
