@@ -266,6 +266,12 @@ static inline bool p3_fw_may_unlink(const struct p3_md *md)
 		return;                                                                  \
 	}
 
+/* Return base + offset.  An empty region may begin at NULL, where C knows no sum. */
+static inline char *p3_sum(char *base, uint64_t offset)
+{
+	return (char *)((uintptr_t)base + offset);
+}
+
 /* Copy at most P3_FEW bytes. */
 static P3_HOT void p3_copy_few(char *to, const char *from, uint64_t len)
 {

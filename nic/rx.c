@@ -129,7 +129,7 @@ static inline void deposit(
 	if (p3_likely(len == 8 && r->ask.length == 8 && !to->iov))
 		memcpy(to->start + hit->offset, r->data, 8);
 	else if (p3_copies_few(n, to, len))
-		p3_copy_few(to->start + hit->offset, from, len);
+		p3_copy_few(p3_sum(to->start, hit->offset), from, len);
 	else
 		p3_region_write(to, hit->offset, from, len);
 }

@@ -126,7 +126,8 @@ static void unexpected_start(const ptl_event_t *event)
 	u->link = event->link;
 	u->length = event->hdr_data << 21 >> 21;
 	u->block = event->md.user_ptr;
-	u->at = (char *)event->md.start + event->offset;
+	if (event->md.start) /* NULL and no offset for an envelope */
+		u->at = (char *)event->md.start + event->offset;
 	if (u->block)
 		u->block->arriving++;
 	*mpi.last = u;
