@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * directory - which ids the ranks of the job have
+ * directory - tables of the ids of the job's ranks
  *
  * Process-private tables that any thread reads at any time, while another replaces or
  * frees them: guarded by RCU (liburcu).  Two of them: what the launcher says, one for
  * each node, its entries kept up to date in place by the life thread; and what the
  * program itself said through PtlSetNIDMap and PtlSetPIDMap, replaced as a whole.
  *
- * Who may call what at the same time ("-" no lock, "X" caller serialises):
+ * Calls at the same time ("-" no lock, "X" caller serializes):
  *			read	replace
  *	read		 -	 -
  *	replace		 -	 X
  *
  * Memory ordering:
  *	RCU.1	pointer: replace releases -> readers acquire (the table is whole)
- *	RCU.2	end of reading -> free of the old table: liburcu's grace period; said once
- *		more by a word of our own, since the checkers cannot see into liburcu
+ *	RCU.2	end of reading -> free of the old table: liburcu's grace period; announced
+ *		once more by a word of our own, since the checkers cannot see into liburcu
  *
  * Reading is wait-free; replacing waits for the readers of this process, which never
  * block inside.
@@ -27,7 +27,7 @@
 #include "shm/job.h"
 
 struct p3_member {
-	p3_a32 nid; /* P3_UNKNOWN: not known */
+	p3_a32 nid; /* or P3_UNKNOWN */
 	p3_a32 pid[P3_JOB_NIS];
 };
 
@@ -35,27 +35,29 @@ struct p3_member {
 
 struct p3_directory {
 	struct p3_directory *next_kept;
-	bool ranked;          /* rank is known */
-	bool own[P3_JOB_NIS]; /* of what was said: for that interface alone */
+	bool ranked;          /* rank is valid */
+	bool own[P3_JOB_NIS]; /* a PtlSet call gave pids for that interface alone */
 	uint32_t rank;
-	uint32_t size; /* 0: not known */
+	uint32_t size; /* 0: unknown */
 	struct p3_member member[];
 };
 
 typedef _Atomic(struct p3_directory *) p3_directory_ptr;
 
-/* All members unknown; NULL without memory.  Plain memory until it is installed. */
+/* Make a table whose members are all unknown; return NULL without memory.  It is plain
+ * memory until it is installed. */
 struct p3_directory *p3_directory_new(uint32_t size);
 
-/* Between these two the table (NULL: none) stays; do not block there. */
+/* Return the table (NULL: none), which stays until p3_directory_done; do not block
+ * between. */
 const struct p3_directory *p3_directory_read(p3_directory_ptr *where);
 void p3_directory_done(void);
 
-/* Put a new table (or NULL) in place and free the old one. */
+/* Install a new table (or NULL) and free the old one. */
 void p3_directory_replace(p3_directory_ptr *where, struct p3_directory *now);
 
-/* A forked child: threads that were reading in the parent are not here, and would be
- * waited for in vain.  Old tables are kept from now on. */
+/* In a forked child, keep old tables from now on: threads that were reading in the
+ * parent do not exist here, and waiting for them would never end. */
 void p3_directory_forked(void);
 
 #endif

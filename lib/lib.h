@@ -3,20 +3,21 @@
  * lib - the Ptl* calls: argument checking and translation into commands of nic/
  *
  *	init.c	  PtlInit, PtlFini; the job, its life thread
- *	meet*.c	  the domain: nodes that nobody introduces to each other (meetin.h)
+ *	meet*.c	  the domain: nodes that no launcher introduces to each other (meetin.h)
  *	held.c	  requests for processes that have yet to join
- *	launched.c rank, size and job of who was started by mpirun and the like
+ *	launched.c rank, size and job of a process started by mpirun and the like
  *	ni.c	  PtlNIInit, PtlNIFini, limits, ids
  *	me.c md.c eq.c move.c	the calls of these names
  *	debug.c	  printing, for people
  *	heap.c	  the node's shared heap
  *	directory.c ids of the ranks, under RCU
- *	cnos.c	  what runtime.c knows, under other names
+ *	cnos.c	  the calls of runtime.c under other names
  *	runtime.c rank, maps, barrier, statistics
  *	strerror.c names of codes
  *
- * A process is one node.  Tests run several nodes in one process: each of their
- * threads says which node it belongs to, p3_node_enter().
+ * A process is one node.  Tests run several nodes in one process: each of their threads
+ * names its node by p3_node_enter().  Any thread may call these functions, unless they
+ * say otherwise; the state of a node is in struct p3_node.
  */
 #ifndef P3_LIB_LIB_H
 #define P3_LIB_LIB_H
@@ -33,78 +34,83 @@
 #include <errno.h>
 #include <pthread.h>
 
-/* Whose manner interfaces have: the words of PTL3_PERSONALITY. */
+/* The behavior of interfaces: the words of PTL3_PERSONALITY. */
 enum p3_personality { P3_PERSONALITY_AUTO, P3_PERSONALITY_DOCUMENT, P3_PERSONALITY_CRAY };
 
 /* One interface of this process. */
 struct p3_lib_ni {
-	p3_a32 open; /* (any) released when pid and handle are there */
+	p3_a32 open; /* (any) released when pid and handle are set */
 	p3_a32 pid;
 	p3_a64 handle;
 	ptl_ni_limits_t limits;
-	bool cray; /* gets, unlinks and PtlNIInit are those of a Cray XT */
+	bool cray; /* gets, unlinks and PtlNIInit behave as on a Cray XT */
 };
 
-/* yod's word of an end that has not been heeded yet. */
+/* An end that yod has reported and that this node has not processed yet. */
 struct p3_late_end {
 	uint32_t op; /* P3_JOB_LEFT or P3_JOB_DIED, 0: none */
 	uint64_t incarnation;
 };
 
 struct p3_node {
-	_Atomic(p3_a32 *) up;         /* 1 while initialised; zeroed in a forked child */
+	_Atomic(p3_a32 *) up;         /* 1 while initialized; zeroed in a forked child */
 	_Atomic(struct p3_nic *) nic; /* (any) NULL without an interface */
-	pthread_mutex_t call;         /* init, fini, NIInit, NIFini: one at a time */
+	pthread_mutex_t call;         /* serializes init, fini, NIInit and NIFini */
 	pthread_mutex_t life;         /* guards all below, and the NIC's start and stop */
 	pthread_cond_t changed;
 	struct p3_lib_ni ni[P3_JOB_NIS];
 	enum p3_personality personality;
 	uint64_t incarnation;
-	int sock; /* -1: yod did not start it */
+	int sock; /* -1: yod did not start this process */
 	p3_fd_id sock_file;
-	int wake_fd;     /* for the thread of this job: */
-	p3_a32 ending;   /* it shall end, */
-	p3_a32 question; /* or ask yod (nic.h: ask), */
-	uint32_t asked;  /* as it has done for this one */
-	bool harness;    /* a node of a test process: yod's end is not ours */
+	int wake_fd;     /* wakes the job's life thread, which then */
+	p3_a32 ending;   /* ends, */
+	p3_a32 question; /* or asks yod this question (nic.h: ask); */
+	uint32_t asked;  /* the last question that it asked */
+	bool harness;    /* a node of a test process: it survives yod's end */
 	bool welcomed;
-	bool launched; /* by another launcher: rank, size and jid are its */
+	bool launched; /* another launcher gave it rank, size and jid */
 	bool joined;
 	bool orphaned;                 /* yod is gone */
 	bool disowned;                 /* the program has closed the socket */
-	uint32_t told_pid[P3_JOB_NIS]; /* by yod, of this node */
-	bool leaving;                  /* LEAVE is sent, yod has not said LEFT */
-	void *sleepers;    /* of the job (layout.h); NULL: each node has its own */
+	uint32_t told_pid[P3_JOB_NIS]; /* pids of this node that yod has confirmed */
+	bool leaving;                  /* LEAVE is sent, LEFT has not come */
+	void *sleepers;    /* of the job (layout.h); NULL: each node uses its doorbell */
 	uint64_t *missing; /* incarnations of nodes that could not be mapped yet */
 	uint32_t nmissing;
-	struct p3_late_end *late; /* of nodes with messages that wait here, by rank */
+	struct p3_late_end *late; /* of nodes that ended with messages waiting here, by
+				   * rank */
 	uint32_t nlate;
 	struct p3_holding held; /* of the thread that hears of births */
 	pthread_t thread;
 	uint32_t rank, size;      /* of the job */
-	uint32_t index, capacity; /* which node of how many the NICs know of */
+	uint32_t index, capacity; /* index of this node, and number of nodes that the
+				   * NICs allow */
 	uint32_t nid, uid, jid, cpus;
-	char domain[P3_DOMAIN_NAMES + 1]; /* where others are met; empty: nowhere */
-	struct p3_meeting *meeting;       /* NULL: not there now */
-	p3_directory_ptr directory;       /* (any) what yod says of the ranks */
+	char domain[P3_DOMAIN_NAMES + 1]; /* the domain where it meets others; empty:
+					   * none */
+	struct p3_meeting *meeting;       /* NULL: not in a domain now */
+	p3_directory_ptr directory;       /* (any) the ranks as yod reports them */
 	uint32_t barriers_done;
 	int barrier_status;
-	uint32_t barrier_ended;  /* with EPIPE: a rank that has ended, or no rank */
-	uint32_t barriers_taken; /* of those, by callers; yod's only */
-	bool in_barrier;         /* yod has been told, no caller of its answer */
-	uint32_t fini_calls;     /* of PtlFini that ended the node's life */
-	void *blocks;            /* of PtlXAlloc */
-	struct map *maps;        /* of cnos_get_nidpid_map, under a lock of its own */
+	uint32_t barrier_ended;  /* with EPIPE: a rank that has ended, or
+				  * P3_JOB_NO_RANK */
+	uint32_t barriers_taken; /* barriers that callers have taken; yod's only */
+	bool in_barrier;         /* yod has the BARRIER, and no caller has the answer */
+	uint32_t fini_calls;     /* calls of PtlFini that ended the node's life */
+	void *blocks;            /* the blocks of PtlXAlloc */
+	struct map *maps;        /* the maps of cnos_get_nidpid_map, with a lock of
+				  * their own */
 	struct p3_heap *heap;
-	bool heap_tried; /* to make it, */
-	bool heap_mute;  /* to find its allocator; both without success if heap is NULL */
+	bool heap_tried; /* a heap was tried, */
+	bool heap_mute;  /* and an allocator inside; without success if heap is NULL */
 };
 
 extern struct p3_node p3_process;
 
 struct p3_thread {
 	struct p3_node *node; /* NULL: p3_process */
-	uint32_t busy;        /* locks are held, or memory is being allocated */
+	uint32_t busy;        /* it holds locks, or allocates memory */
 };
 extern __thread struct p3_thread p3_thread __attribute__((tls_model("initial-exec")));
 
@@ -125,7 +131,8 @@ static inline bool p3_by_yod(struct p3_node *node)
 	return p3_is_up(node) && node->sock >= 0;
 }
 
-/* Somebody has said which rank of how many this is: it is not the program's to say. */
+/* Return true if a launcher gave this node its rank and size, so that the program may
+ * not set them. */
 static inline bool p3_is_placed(struct p3_node *node)
 {
 	return p3_is_up(node) && (node->sock >= 0 || node->launched);
@@ -137,9 +144,10 @@ static inline struct p3_nic *p3_nic(struct p3_node *node)
 }
 
 /*
- * A signal handler may find the thread that it interrupts in the middle of this library:
- * with a lock, or in malloc, or reading what RCU guards.  There, between busy and idle,
- * it must not do the same; each call that would asks first whether it may.
+ * Mark this thread as busy inside the library.  A signal handler may interrupt the
+ * thread while it holds a lock, is in malloc, or reads data guarded by RCU: between
+ * p3_busy and p3_idle the handler must not do the same.  Each call that would do so
+ * asks p3_is_busy first.
  */
 static inline void p3_busy(void)
 {
@@ -159,8 +167,9 @@ static inline bool p3_is_busy(void)
 }
 
 /*
- * Around the calls that wait, or ask much of the system: errno stays the program's, and
- * they are no cancellation points, as locks are held.
+ * Save and restore the state of the calling program, around calls that wait or make
+ * many system calls: errno stays the program's, and they are no cancellation points,
+ * since they hold locks.
  */
 struct p3_caller {
 	int err, cancel;
@@ -181,9 +190,9 @@ static inline void p3_caller_restore(struct p3_caller c)
 	errno = c.err;
 }
 
-#define P3_SETTLE_NS 1000000000u /* a peer that does not look is not waited for longer */
+#define P3_SETTLE_NS 1000000000u /* longest wait for a peer that does not look */
 
-/* First lines of most calls: the node's NIC, or return the code. */
+/* First lines of most calls: get the node's NIC, or return the code. */
 #define P3_CALL(nic_var, no_nic_code)                                                    \
 	if (!p3_is_up(p3_node()))                                                        \
 		return PTL_NO_INIT;                                                      \
@@ -191,10 +200,10 @@ static inline void p3_caller_restore(struct p3_caller c)
 	if (!nic_var)                                                                    \
 	return no_nic_code
 
-/* The open interface of a handle, or NULL. */
+/* Return the open interface of a handle, or NULL. */
 struct p3_lib_ni *p3_lib_ni(struct p3_node *node, ptl_handle_ni_t handle);
 
-/* Tests: a node of its own on this socket, for this thread and those that enter it. */
+/* Tests: make a node on this socket, for this thread and for threads that enter it. */
 struct p3_node *p3_node_create(int sock);
 void p3_node_enter(struct p3_node *node);
 void p3_node_destroy(struct p3_node *node);
@@ -203,28 +212,30 @@ void p3_node_destroy(struct p3_node *node);
 
 int p3_job_begin(struct p3_node *node);
 void p3_job_end(struct p3_node *node);
-/* With life held, before the NIC and after it: its place in the domain, if there is one.
- * 0 or -errno. */
+/* Take and give up the node's place in the domain, if it has one.  Call them with life
+ * held, before the NIC starts and after it stops.  Return 0 or -errno. */
 int p3_job_enter(struct p3_node *node);
 void p3_job_exit(struct p3_node *node);
-/* A rank has these ids. */
+/* Note the ids of a rank. */
 void p3_job_set_ids(struct p3_node *node, uint32_t rank, uint32_t nid,
 	const uint32_t pid[P3_JOB_NIS]);
-/* With life held: tell the others, wait for their answers.  0 or -errno. */
+/* Tell the other nodes of this one and wait for their answers, with life held.  Return
+ * 0 or -errno. */
 int p3_job_join(struct p3_node *node, struct p3_nic *nic);
-/* Is this error one of those that pass, when there is room again? */
+/* Return true if this error passes when there is room again. */
 bool p3_job_passes(int rc);
 void p3_job_pids(struct p3_node *node);
-/* To yod, as p3_job_send; -EPIPE as well if the program has closed the socket. */
+/* Send to yod as p3_job_send does; return -EPIPE also if the program has closed the
+ * socket. */
 int p3_job_say(
 	struct p3_node *node, const struct p3_job_msg *m, const int *fds, unsigned nfds);
-/* As conf.ask of the NIC (nic.h); arg: the node. */
+/* The NIC's conf.ask (nic.h); arg is the node. */
 void p3_job_ask(void *arg, uint32_t question);
-/* Have the life thread look at what is asked of it; any thread may call this. */
+/* (any) Wake the life thread to look at its questions. */
 void p3_job_wake(struct p3_node *node);
 void p3_job_leave(struct p3_node *node);
 bool p3_job_cpus(struct p3_node *node, cpu_set_t *set_out);
-/* And has not called PtlInit. */
+/* Return true in a forked child that has not called PtlInit. */
 bool p3_is_forked_child(const struct p3_node *node);
 
 /* ---- conf.c ---- */
@@ -237,39 +248,41 @@ struct p3_conf {
 	bool bulk;
 	bool membarrier;
 	bool base_lanes_only;
-	uint32_t trace;   /* records */
-	bool shared_heap; /* serves the program's malloc */
-	uint64_t heap;    /* bytes, 0: none */
+	uint32_t trace;   /* records of the trace */
+	bool shared_heap; /* the heap serves the program's malloc */
+	uint64_t heap;    /* bytes of the shared heap, 0: none */
 	uint32_t domain_nodes;
-	uint32_t hold_s; /* seconds that requests for absent processes are held, 0: not */
+	uint32_t hold_s; /* seconds that requests for absent processes are held, 0: not
+			  * at all */
 	struct p3_faults faults;
 };
-/* From the environment.  -EINVAL with one line for each that is wrong. */
+/* Read the environment.  Return -EINVAL after one line for each wrong setting. */
 int p3_conf_read(struct p3_conf *conf_out);
-/* Let the log heed PTL3_LOG; PtlNIInit complains of a value that makes no sense. */
+/* Make the log obey PTL3_LOG; PtlNIInit complains of a wrong value. */
 void p3_conf_log(void);
-/* p3_fence_join(), if it is wanted: cheap in a process of one thread. */
+/* Call p3_fence_join() if it is enabled: it is cheap in a process of one thread. */
 void p3_conf_join_fences(void);
-/* One line for each name that is no setting. */
-/* Make stdout line-buffered if PTL3_STDOUT says so. */
+/* Make stdout line-buffered if PTL3_STDOUT says so; print a line for each unknown
+ * setting. */
 void p3_conf_set_stdout(void);
 void p3_conf_warn_unknown(void);
 
 /* ---- heap.c ---- */
 
-/* Before all that may make the heap.  Without locks: it asks the loader. */
+/* Find the program's malloc, before any call that may make the heap.  Call it without
+ * locks: it asks the loader. */
 void p3_heap_look_for_malloc(void);
 
-/* The node's heap, made when it is asked for first, or NULL.  With life held. */
+/* Return the node's heap, made at the first call, or NULL.  Call with life held. */
 struct p3_heap *p3_node_heap(struct p3_node *node);
-/* The same with an allocator inside that is ours to call.  Without life held. */
+/* Return it with an allocator inside for PtlXAlloc.  Call without life held. */
 struct p3_heap *p3_heap_for_blocks(struct p3_node *node);
-/* The node ends: its blocks are free. */
+/* Free the node's blocks when it ends. */
 void p3_heap_leave(struct p3_node *node);
 
 /* ---- md.c ---- */
 
-/* Execute a command that makes a descriptor of *md.  PTL_* code. */
+/* Execute a command that makes a descriptor of *md.  Return its PTL_* code. */
 int p3_md_make(
 	struct p3_nic *nic, struct p3_cmd *c, const ptl_md_t *md, ptl_unlink_t unlink);
 
@@ -279,7 +292,7 @@ int p3_ni_fini_all(struct p3_node *node);
 
 /* ---- runtime.c ---- */
 
-/* In a domain: tell the NIC which processes the program has named, in PTL_NIDMAP and
+/* In a domain: tell the NIC the processes that the program has named, in PTL_NIDMAP and
  * PTL_PIDMAP or by a Set call. */
 void p3_list_ids(struct p3_node *node, struct p3_nic *nic);
 void p3_blocks_free(struct p3_node *node);

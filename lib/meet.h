@@ -1,48 +1,48 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * meet - this node among those that nobody introduces to each other
+ * meet - this node among nodes that no launcher introduces to each other
  *
- *	enter	a node index and ids that are nobody else's (shm/domain.h)
- *	join	a thread listens, looks for others, and says to each who we are
- *	part	says LEAVE to all; the thread ends
- *	exit	gives index and ids back
+ *	enter	take a node index and ids that no other process has (shm/domain.h)
+ *	join	start a thread that listens, looks for others, and introduces this node
+ *	part	send LEAVE to all; the thread ends
+ *	exit	give index and ids back
  *
- * What is said is shm/job.h's, between any two members, on a connection of their own:
+ * Any two members exchange packets of shm/job.h on a connection of their own:
  *
- *	--BORN (2 or 3 descriptors)-->	first of all; who was called says it in answer,
- *					when it has mapped who called, or waits to
- *	--PIDS-->			my process ids have changed
- *	--AGAIN-->			no room for your BORN: once more
- *	--LEAVE-->			I go, in order
+ *	--BORN (2 or 3 descriptors)-->	first of all; the called member answers with it
+ *					when it has mapped the caller, or waits for room
+ *	--PIDS-->			the sender's process ids have changed
+ *	--AGAIN-->			there was no room for the BORN: send it once more
+ *	--LEAVE-->			the sender leaves in order
  *	--BARRIER-->  rank 0  --RELEASED-->	of a job that another launcher started
  *
- * One connection speaks for one incarnation; another one's BORN is its end.
+ * One connection speaks for one incarnation; a BORN of another incarnation ends it.
  *
- * The later of two calls the earlier one; two that come at once may both call, and the
- * second BORN of one incarnation says nothing new.  An end of file, the end of the
- * process (pidfd: forked children may hold copies of its sockets), or its slot's lock
- * being free or somebody else's (it has become another program, with such children) is
- * the end of the incarnation; without LEAVE before, it has died: nobody here knows exit
- * statuses.
+ * The later of two members calls the earlier one.  Two that come at once may both call,
+ * and the second BORN of one incarnation is ignored.  An incarnation has ended at an
+ * end of file, at the end of the process (pidfd: forked children may hold copies of its
+ * sockets), or when its slot's lock is free or another process has it (it has become
+ * another program, with such children).  Without LEAVE before, it has died: exit
+ * statuses are unknown here.
  *
- * Who calls and does not say who it is has told us nothing, and heard nothing: after a
- * while, or for want of room, it is hung up.  If it lives it finds that out, and calls
- * again; so does a member that was slow.  What does not keep to these rules, or is of
- * another version, is hung up with a line.
+ * A caller that does not introduce itself is hung up after a while, or for want of
+ * room: nothing has been exchanged with it.  If it lives it notices, and calls again;
+ * so does a slow member.  A caller that breaks these rules, or is of another version,
+ * is hung up with a line.
  *
- * All is done by the domain's thread, which lives between join and part, hence while the
- * NIC does; the others ask it.  It blocks on nobody: sockets do not block, and what finds
- * no room (descriptors, memory) is tried again.  A member that is stopped is not dead; it
- * holds up who joins for P3_SETTLE_NS at most, once.
+ * The domain's thread does all this; it lives between join and part, hence while the
+ * NIC does, and the other threads ask it.  It never blocks: sockets do not block, and
+ * actions that find no room (descriptors, memory) are tried again.  A member that is
+ * stopped is not dead; it delays a joining node by P3_SETTLE_NS at most, once.
  */
 /*
- * The barrier of such a job, in which rank and slot are one, is rank 0's: a rank tells it
- * the number of the barrier that it has entered, and whether it has met all the others,
- * as what the barrier lets it send must reach them; each word goes through all their
- * connections, so that none is overtaken by a LEAVE, and is told again by the belt.
- * Rank 0 releases all when all have come, or fails it for all when a process of the job
- * has ended: for good, a later one in its place is not of this job.  Who has left in
- * order and lives may come back.
+ * The barrier of such a job, in which rank and slot are one, is rank 0's: a rank tells
+ * it the number of the barrier that it has entered, and whether it has met all the
+ * others, since messages sent after the barrier must reach them.  Each packet goes
+ * through all their connections, so that no LEAVE overtakes it, and is repeated at
+ * times (the belt).  Rank 0 releases all ranks when all have come, or fails the barrier
+ * for all when a process of the job has ended: for good, since a later process in its
+ * place is not of this job.  A rank that has left in order and lives may come back.
  */
 #ifndef P3_LIB_MEET_H
 #define P3_LIB_MEET_H
@@ -52,14 +52,16 @@
 struct p3_node;
 struct p3_meeting;
 
-/* 0, or -errno; what is wrong has been said. */
+/* Return 0, or -errno after an error line. */
 int p3_meet_enter(struct p3_node *node);
-/* For interface i; PTL_PID_ANY: a free one from base on.  PTL_OK; PTL_PID_INVALID: it is
- * another's; PTL_NO_SPACE, PTL_IFACE_INVALID: it cannot be locked.  Said. */
+/* Take a pid for interface i; PTL_PID_ANY: a free one from base on.  Return PTL_OK, or
+ * after an error line PTL_PID_INVALID (another process has it), PTL_NO_SPACE or
+ * PTL_IFACE_INVALID (it cannot be locked). */
 int p3_meet_claim(struct p3_node *node, ptl_pid_t base, ptl_pid_t *pid);
-/* Nodes that are there, this one included. */
+/* Return the number of nodes in the domain, this one included. */
 uint32_t p3_meet_crew(const struct p3_node *node);
-/* Until those who were there before have told of themselves, or P3_SETTLE_NS passed. */
+/* Join, and wait until the earlier members have introduced themselves, P3_SETTLE_NS at
+ * most. */
 int p3_meet_join(struct p3_node *node, struct p3_nic *nic);
 /* (any) Make the domain's thread look for work. */
 void p3_meet_wake(struct p3_meeting *m);
@@ -69,6 +71,6 @@ void p3_meet_pids(struct p3_node *node);
 int p3_meet_barrier(struct p3_node *node, uint32_t *ended_out);
 void p3_meet_part(struct p3_node *node);
 void p3_meet_exit(struct p3_node *node);
-/* A forked child: it is not in the domain. */
+/* Forget the domain in a forked child, which is not in it. */
 void p3_meet_disown(struct p3_node *node);
 #endif
