@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The service for lookers: accepting them, reading questions, sending answers. */
 #include "launcher/attach.h"
 #include "launcher/clock.h"
 
@@ -14,16 +15,17 @@
 #include <unistd.h>
 
 #define EVENTS  16
-#define ACCEPTS 4 /* newcomers in one step */
+#define ACCEPTS 4 /* new clients in one step */
 #define BACKLOG 16
 #define SNDBUF                                                                           \
-	4608 /* the kernel's least: few descriptors under way to a stopped looker */
+	4608 /* the kernel's least, so that few descriptors are under way to a stopped
+	      * looker */
 #define NAMES 10
 
 struct client {
 	int sock; /* -1: free */
 	bool asked;
-	uint32_t op;   /* what is being answered */
+	uint32_t op;   /* the question that is being answered */
 	uint32_t next; /* LOOK: 0 the job, 1 ... its nodes; SEGMENTS: the node */
 	int64_t heard;
 };
@@ -55,7 +57,8 @@ static void hang_up(struct p3_attach *a, struct client *c)
 	*c = (struct client){.sock = -1};
 }
 
-/* A free place, or that of the client that has been silent for the longest time. */
+/* Return a free place, or the place of the client that has been silent for the longest
+ * time. */
 static struct client *place(struct p3_attach *a)
 {
 	struct client *oldest = &a->client[0];
@@ -203,7 +206,8 @@ static int send_segments(const struct p3_attach *a, const struct client *c)
 	int rc = transmit(c, &m, m.status ? NULL : fds);
 	if (rc != -ETOOMANYREFS)
 		return rc;
-	m.status = ETOOMANYREFS; /* the user has too many in flight: later */
+	/* the user has too many descriptors in flight: try later */
+	m.status = ETOOMANYREFS;
 	return transmit(c, &m, NULL);
 }
 
@@ -233,7 +237,8 @@ static bool is_question(const struct p3_attach *a, const struct p3_attach_msg *m
 	       (m->op == P3_ATTACH_SEGMENTS && m->node < a->conf.size);
 }
 
-/* Descriptors that come along are the kernel's to close: there is no room for them. */
+/* Read a question.  The kernel closes descriptors in it, since the buffer has no room
+ * for them. */
 static int take_question(struct p3_attach *a, struct client *c)
 {
 	struct p3_attach_msg m;

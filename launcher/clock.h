@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* clock - milliseconds of a clock that nobody sets */
+/* clock - milliseconds of the monotonic clock; any thread may call it */
 #ifndef P3_LAUNCHER_CLOCK_H
 #define P3_LAUNCHER_CLOCK_H
 

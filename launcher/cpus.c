@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* CPUs of the affinity mask and of the cgroup's quota. */
 #include "launcher/cpus.h"
 
 #include <errno.h>
@@ -53,7 +54,7 @@ static uint32_t whole_cpus(long long quota, long long period)
 	return n > CPUS_MAX ? UINT32_MAX : (uint32_t)n;
 }
 
-/* "max 100000" or "150000 100000"; in v1 two files, the quota -1 without limit. */
+/* Read a quota: "max 100000" or "150000 100000"; in v1 two files, -1 without limit. */
 static uint32_t quota_of(const char *dir)
 {
 	char line[128], more[128];
@@ -72,7 +73,7 @@ static uint32_t smaller(uint32_t a, uint32_t b)
 	return a < b ? a : b;
 }
 
-/* The limit of a group is that of the tightest group above it, up to the mount. */
+/* Return the tightest quota of a group and of all groups above it, up to the mount. */
 static uint32_t quota_up(const char *mount, const char *path)
 {
 	char dir[NAME_MAX_LEN];
@@ -98,7 +99,8 @@ static bool has_controller(const char *list, const char *name)
 	return false;
 }
 
-/* "0::/path" in v2, "4:cpu,cpuacct:/path" in v1. */
+/* Return the quota of a line of /proc/self/cgroup: "0::/path" in v2,
+ * "4:cpu,cpuacct:/path" in v1. */
 static uint32_t quota_of_line(const char *root, char *line)
 {
 	char mount[NAME_MAX_LEN];

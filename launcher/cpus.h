@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * cpus - how many CPUs the job may use
+ * cpus - the number of CPUs that the job may use
  *
- * The CPUs of the affinity mask, or what the cgroup's quota pays for if that is less
- * (whole CPUs, at least 1).  What cannot be read is taken as no limit.
+ * It is the CPUs of the affinity mask, or the cgroup's quota if that is less (whole
+ * CPUs, at least 1).  A limit that cannot be read counts as none.  Any thread may call
+ * these functions; there is no state.
  */
 #ifndef P3_LAUNCHER_CPUS_H
 #define P3_LAUNCHER_CPUS_H
@@ -12,7 +13,7 @@
 
 uint32_t p3_cpus_usable(void);
 
-/* The same with another root directory in place of "" (tests). */
+/* Return the quota below another root directory than "" (tests). */
 uint32_t p3_cpus_quota(const char *root);
 
 #endif

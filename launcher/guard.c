@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The outer process of yod: signals, the end of yod, the sweep of its descendants. */
 #include "launcher/guard.h"
 #include "launcher/input.h"
 #include "launcher/reap.h"
@@ -22,7 +23,7 @@
 #define SWEEP_TRIES  2
 #define STATUS_OF(s) (WIFEXITED(s) ? WEXITSTATUS(s) : 128 + WTERMSIG(s))
 
-/* Reaps orphans; true when yod itself has ended. */
+/* Reap orphans.  Return true when yod itself has ended. */
 static bool yod_ended(pid_t yod, int *status_out)
 {
 	pid_t pid;
@@ -35,10 +36,11 @@ static bool yod_ended(pid_t yod, int *status_out)
 }
 
 /*
- * The group of a stopped job is stopped by yod; here the shell must see a stop.  Somebody
- * may have stopped yod itself: then it hears nothing before it goes on.  It goes on
- * first: a SIGCONT that comes when yod already ends would undo the stop by which
- * LeakSanitizer looks at it, for which that waits for ever.
+ * Pass a signal on to yod.  yod stops the groups of a stopped job; this process stops
+ * too, so that the shell sees it.  If another process has stopped yod itself, yod hears
+ * nothing until it continues.  SIGCONT is sent first: if it came when yod already ends,
+ * it would undo the stop by which LeakSanitizer examines yod, and LeakSanitizer would
+ * wait for that for ever.
  */
 static void hand_signal_on(pid_t yod, int sig)
 {
@@ -128,7 +130,7 @@ int p3_guard_split(struct p3_guard *guard_out)
 	FAULT_POINT("yod.split");
 	setpgid(0, 0);
 	prctl(PR_SET_PDEATHSIG,
-		SIGCONT); /* stopped it would not see that alive_fd ends */
+		SIGCONT); /* a stopped yod would not notice the end of alive_fd */
 	close(e.signals);
 	close(e.alive[1]);
 	p3_input_close(&e.in);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Typed input on its way to rank 0. */
 #include "launcher/input.h"
 #include "launcher/clock.h"
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * input - hands what is typed at a terminal to rank 0
+ * input - the path from a terminal to the standard input of rank 0
  *
  * A node is in a process group of its own; one that read the terminal itself would be
- * stopped for it.  So yod's outer process, which is in the foreground, reads it and
- * writes a pipe.  Anything that is no terminal rank 0 inherits as it is.
+ * stopped by the kernel.  So yod's outer process, which is in the foreground, reads the
+ * terminal and writes a pipe.  Rank 0 inherits any other standard input as it is.  One
+ * thread (the guard's) calls these functions.
  */
 #ifndef P3_LAUNCHER_INPUT_H
 #define P3_LAUNCHER_INPUT_H
@@ -13,21 +14,22 @@
 #include <stdint.h>
 
 struct p3_input {
-	int from; /* -1: nothing (more) to hand on */
+	int from; /* -1: no more to read */
 	int to;
 	uint32_t n; /* bytes in buf[at..] */
 	uint32_t at;
-	int64_t not_before; /* in the background: look again then */
+	int64_t not_before; /* in the background: look again at this time */
 	char buf[4096];
 };
 
-/* *stdin_out: what rank 0 is to have as descriptor 0 (STDIN_FILENO, or a pipe). */
+/* Set *stdin_out to rank 0's descriptor 0: STDIN_FILENO, or a pipe. */
 int p3_input_open(struct p3_input *in, int *stdin_out);
 
-/* Closes this side; rank 0 sees the end of file. */
+/* Close this side; rank 0 sees the end of file. */
 void p3_input_close(struct p3_input *in);
 
-/* What to poll for; the descriptor is -1 when there is nothing.  Wait at most *ms. */
+/* Return the descriptor and events to poll for; the descriptor is -1 when there are
+ * none.  Shorten *ms to the longest time to wait. */
 struct pollfd p3_input_wants(const struct p3_input *in, int *ms);
 
 void p3_input_step(struct p3_input *in, short revents);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The libportals of a process, found in its memory map. */
 #include "launcher/libof.h"
 
 #include <stdbool.h>

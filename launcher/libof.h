@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* libof - which libportals a process uses */
+/* libof - finds the libportals that a process uses */
 #ifndef P3_LAUNCHER_LIBOF_H
 #define P3_LAUNCHER_LIBOF_H
 
@@ -8,7 +8,8 @@
 
 #define P3_LIBOF_LEN 256
 
-/* Path of its shared library; of its program, if the library is inside; or "?". */
+/* Return the path of its shared library; of its program, if the library is inside; or
+ * "?". */
 const char *p3_libof(uint32_t os_pid, char path[P3_LIBOF_LEN]);
 
 #endif

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Reading a load file. */
 #include "launcher/loadfile.h"
 #include "launcher/say.h"
 
@@ -9,7 +10,7 @@
 
 #define LEN_MAX (16u << 20)
 
-/* NULL with errno. */
+/* Read to the end.  Return NULL with errno. */
 static char *read_all(FILE *f, size_t *len_out)
 {
 	char *text = malloc(LEN_MAX + 1);

@@ -5,7 +5,7 @@
 #ifndef P3_LAUNCHER_LOADFILE_H
 #define P3_LAUNCHER_LOADFILE_H
 
-/* All of the file, with 0 behind it; NULL: it has been said. */
+/* Return the text of the file, ended by a zero byte, or NULL after an error line. */
 char *p3_loadfile_read(const char *name);
 
 #endif

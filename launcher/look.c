@@ -24,17 +24,17 @@
 
 #define PAGE          ((uint64_t)4096)
 #define LISTENS       0x10000 /* flags of /proc/net/unix: __SO_ACCEPTCON */
-#define PARENTS       64      /* that a pid is looked for above */
+#define PARENTS       64      /* ancestors of a pid that are tried */
 #define WHOLE_PAGE(n) (((n) + PAGE - 1) / PAGE * PAGE)
 
 /* ---- jobs ---- */
 
 struct name {
 	uint32_t uid, jid;
-	char text[60]; /* behind the first, zero byte of the address */
+	char text[60]; /* the address behind its first byte, which is zero */
 };
 
-/* A line of /proc/net/unix: is it that of a yod that listens? */
+/* Parse a line of /proc/net/unix.  Return true if it is the socket of a listening yod. */
 static bool parse_line(const char *line, struct name *name_out)
 {
 	unsigned flags;
@@ -113,7 +113,8 @@ static socklen_t address(const struct name *name, struct sockaddr_un *at)
 	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + len);
 }
 
-/* The kernel's word: is it the user of that name, or somebody who took the name? */
+/* Return true if the socket belongs to the user in its name, by the kernel's word, and
+ * not to another user who took the name. */
 static bool is_genuine(int sock, const struct name *name)
 {
 	struct ucred cred;
@@ -122,7 +123,7 @@ static bool is_genuine(int sock, const struct name *name)
 	       cred.uid == name->uid;
 }
 
-/* The socket does not block: a yod that is stopped may have a full backlog. */
+/* Connect without blocking: a stopped yod may have a full backlog. */
 static int connect_name(const struct name *name)
 {
 	struct sockaddr_un at;
@@ -166,7 +167,8 @@ uint32_t p3_look_parent(uint32_t pid)
 		return 0;
 	if (fgets(line, sizeof line, f)) {
 		const char *end =
-			strrchr(line, ')'); /* of the name, which may hold any */
+			/* the end of the name, which may contain any character */
+			strrchr(line, ')');
 		if (!end || sscanf(end + 1, " %*c %u", &parent) != 1)
 			parent = 0;
 	}
@@ -174,7 +176,7 @@ uint32_t p3_look_parent(uint32_t pid)
 	return parent;
 }
 
-/* The job's number is the pid of the topmost process of the job. */
+/* Connect to the job of a process: its number is the pid of its topmost process. */
 static int connect_pid(uint32_t pid)
 {
 	struct names names = names_read();
@@ -266,7 +268,7 @@ static int ask(const struct p3_look *look, enum p3_attach_op op, uint32_t node)
 	struct p3_attach_msg m = {.magic = P3_ATTACH_MAGIC, .op = op, .node = node};
 	if (send(look->sock, &m, sizeof m, MSG_NOSIGNAL) >= 0)
 		return 0;
-	/* It may have said why before it hung up: that is read next. */
+	/* yod may have sent its reason before it hung up: that is read next. */
 	return errno == EPIPE || errno == ECONNRESET ? 0
 	       : errno == EAGAIN                     ? -ETIMEDOUT
 						     : -errno;
@@ -350,7 +352,7 @@ static bool reach(struct p3_look_map *m, uint64_t off, uint64_t len)
 	if (off + len <= m->reached)
 		return true;
 	if (madvise((void *)(uintptr_t)(m->base + from), to - from, MADV_POPULATE_READ) &&
-		errno != EINVAL) /* before Linux 5.14 */
+		errno != EINVAL) /* the kernel is older than Linux 5.14 */
 		return false;
 	if (from <= m->reached)
 		m->reached = to;

@@ -13,12 +13,12 @@
  *			use(p3_look_node(look, i));
  *	p3_look_close(look);
  *
- * Whatever a segment says was written by another process, which may be writing now, or
- * have died in the middle: range-check each offset and index, and read words that change
- * with p3_get().  Look at nothing but through p3_look_bytes(), which knows that there is
- * memory behind it.
+ * The content of a segment comes from another process, which may be writing now, or
+ * have died in the middle: range-check each offset and index, and read words that
+ * change with p3_get().  Read segments through p3_look_bytes() only: it makes sure that
+ * there is memory behind the bytes.
  *
- * Not for several threads at the same time.  Returns are 0 or -errno:
+ * One thread at a time may use a look.  Returns are 0 or -errno:
  *	-ESRCH	there is no such job of this user: ended, or its yod was killed
  *	-EPERM	it is another user's
  *	-ETIMEDOUT yod does not answer within P3_LOOK_MS: it is stopped, or starved
@@ -36,7 +36,7 @@
 
 #define P3_LOOK_MS 3000
 
-/* Calls found for each job of this user (of all users for root), ascending numbers. */
+/* Call found for each job of this user (of all users for root), in ascending order. */
 void p3_look_jobs(void (*found)(void *arg, uint32_t uid, uint32_t jid), void *arg);
 
 /* Call found for each domain with members of this user (of all users for root). */
@@ -55,10 +55,10 @@ int p3_look_open_domain(const char *name, struct p3_look **look_out);
 const char *p3_look_domain(const struct p3_look *look);
 void p3_look_close(struct p3_look *look);
 
-/* What yod says now.  Mappings of an incarnation that is over go. */
+/* Read yod's table anew.  Mappings of incarnations that have ended go. */
 int p3_look_again(struct p3_look *look);
 
-/* size, jid, uid, os_pid of yod: as in a P3_ATTACH_JOB. */
+/* Return yod's size, jid, uid and os_pid, as in a P3_ATTACH_JOB. */
 const struct p3_attach_msg *p3_look_job(const struct p3_look *look);
 
 enum p3_look_seg { P3_LOOK_PUBLISHED, P3_LOOK_HOST };
@@ -66,13 +66,14 @@ enum p3_look_seg { P3_LOOK_PUBLISHED, P3_LOOK_HOST };
 struct p3_look_map {
 	const char *base; /* NULL: not mapped */
 	uint64_t len;
-	uint64_t reached; /* from the start there is memory up to here */
+	uint64_t reached; /* length from the start that is known to have memory */
 };
 
 struct p3_look_node {
 	struct p3_attach_msg msg; /* P3_ATTACH_NODE */
-	uint64_t mapped;          /* incarnation that seg is of, 0: none */
-	bool remains;             /* all that is left of it: remains.h; no host segment */
+	uint64_t mapped;          /* incarnation that seg belongs to, 0: none */
+	bool remains;             /* only its remains are left (remains.h); no host
+				   * segment */
 	struct p3_look_map seg[P3_ATTACH_FDS];
 };
 
@@ -80,9 +81,9 @@ struct p3_look_node {
 const struct p3_look_node *p3_look_node(const struct p3_look *look, uint32_t i);
 
 /*
- * len bytes at off of a segment; NULL: the segment is not mapped, is shorter, or has no
- * memory there.  Asks for no page that its owner has not reserved only if off and len are
- * what the owner's own words tell.
+ * Return len bytes at off of a segment, or NULL if the segment is not mapped, is
+ * shorter, or has no memory there.  If off and len come from the owner's own words,
+ * this touches no page that the owner has not reserved.
  */
 const void *p3_look_bytes(const struct p3_look *look, uint32_t i, enum p3_look_seg which,
 	uint64_t off, uint64_t len);

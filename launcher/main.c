@@ -2,8 +2,8 @@
 /*
  * yod - starts a Portals job of N nodes on this machine, and ends it
  *
- * guard.h says how no process is left behind, run.h how a job runs, rdv.h what is said
- * between yod and its nodes.  yod makes no files.
+ * guard.h explains how no process is left behind, run.h how a job runs, rdv.h the
+ * exchange between yod and its nodes.  yod makes no files.
  */
 #include "launcher/cpus.h"
 #include "launcher/guard.h"
@@ -23,7 +23,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Else a socket of yod's would become some node's standard output. */
+/* Open missing standard descriptors: else a socket of yod could become a node's
+ * stdout. */
 static int open_missing_standard_fds(void)
 {
 	int fd;
@@ -58,7 +59,8 @@ static bool is_watched(const struct p3_opt *opt, const struct p3_prog *prog)
 	       (opt->valgrind == P3_VALGRIND_AUTO && p3_valgrind_is_in(prog->argv));
 }
 
-/* False: the library was asked for, and is not there; this has been said. */
+/* Choose libraries.  Return false, after a line, if a requested library does not
+ * exist. */
 static bool choose_libraries(struct p3_opt *opt)
 {
 	const char *dir = NULL;
@@ -82,7 +84,8 @@ static bool open_output_dir(struct p3_opt *opt)
 	return !opt->output_dir || opt->output_dir_fd >= 0;
 }
 
-/* All that can be seen before anything starts: P3_OPT_RUN, or the status to exit with. */
+/* Check all that can be checked before the start.  Return P3_OPT_RUN, or the exit
+ * status. */
 static int check(const struct p3_opt *opt, struct p3_place *place_out)
 {
 	if (p3_settings_check(opt))
@@ -97,7 +100,8 @@ static int check(const struct p3_opt *opt, struct p3_place *place_out)
 	return opt->shared_heap && !p3_preload_is_there() ? P3_STATUS_YOD : P3_OPT_RUN;
 }
 
-/* What yod itself prints (--help, --plan) may have gone nowhere. */
+/* Return the exit status of a run that only printed (--help, --plan): the output may be
+ * lost. */
 static int printed(int status)
 {
 	if (fflush(stdout) == 0 && !ferror(stdout))
@@ -128,7 +132,8 @@ int main(int argc, char **argv)
 	if (!open_output_dir(&opt) || !choose_libraries(&opt))
 		return P3_STATUS_YOD;
 
-	uint32_t jid = (uint32_t)getpid(); /* what the user sees as yod; never 0 or ~0 */
+	/* the pid that users see as yod's; never 0 or ~0 */
+	uint32_t jid = (uint32_t)getpid();
 	const struct p3_signals *signals = p3_signals_take();
 	rc = p3_guard_split(&guard);
 	if (rc)

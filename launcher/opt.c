@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* yod's command line: the table of options, the parser, --help. */
 #include "launcher/opt.h"
 #include "launcher/loadfile.h"
 #include "launcher/say.h"
@@ -19,23 +20,23 @@
 #endif
 
 #define NAME_LEN      24
-#define NEAR          3 /* edits between options that may be meant to be the same */
+#define NEAR          3 /* edits between options that may be confused */
 #define SECONDS_MOST  1e9
 #define KILL_AFTER_MS 5000
 #define WHY_AFTER_MS  10000
 #define ROW_BASE      256 /* getopt's value of the first row; above any character */
 
 struct row {
-	const char *name; /* NULL: a heading */
+	const char *name; /* NULL: the row is a heading */
 	char letter;      /* 0: none */
-	const char *arg;  /* NULL: takes none */
-	const char *help; /* NULL: another name of the row above */
-	/* name is as it was written, with its dashes */
+	const char *arg;  /* NULL: no argument */
+	const char *help; /* NULL: the row is another name of the row above */
+	/* name is as written, with its dashes */
 	int (*set)(struct p3_opt *opt, const char *name, const char *value);
-	bool each; /* may stand before each program */
+	bool each; /* may be given before each program */
 };
 
-/* The program whose options are being read. */
+/* Return the program whose options are being read. */
 static struct p3_prog *now(struct p3_opt *opt)
 {
 	return &opt->prog[opt->prog_n - 1];
@@ -48,7 +49,7 @@ static int say_no_memory(void)
 	return P3_OPT_USAGE;
 }
 
-/* A whole number from 1 to most. */
+/* Parse a whole number from 1 to most. */
 static bool parse_count(const char *value, long most, uint32_t *out)
 {
 	char *end;
@@ -60,7 +61,7 @@ static bool parse_count(const char *value, long most, uint32_t *out)
 	return true;
 }
 
-/* -np4 is -n with the value p4 to getopt. */
+/* Return true for -np4, which getopt takes as -n with the value p4. */
 static bool lacks_blank(const char *name, const char *value)
 {
 	return !strcmp(name, "-n") && value[0] == 'p' && value[1];
@@ -115,7 +116,7 @@ static bool is_ours(const char *text, size_t len)
 	return false;
 }
 
-/* NAME alone: nodes have it anyway, so only a missing one is of interest. */
+/* NAME alone: nodes inherit the variable anyway, so only a missing one is an error. */
 static int set_env(struct p3_opt *opt, const char *name, const char *value)
 {
 	size_t len = strcspn(value, "=");
@@ -159,7 +160,7 @@ static int set_bind(struct p3_opt *opt, const char *name, const char *value)
 	return P3_OPT_USAGE;
 }
 
-/* -VN2, -VN 2, -VN=2; getopt takes the first for -V and a value. */
+/* Parse -VN2, -VN 2 or -VN=2; getopt takes the first as -V with a value. */
 static int set_per_unit(struct p3_opt *opt, const char *name, const char *value)
 {
 	(void)name;
@@ -233,7 +234,7 @@ static int set_stats(struct p3_opt *opt, const char *name, const char *value)
 	return P3_OPT_RUN;
 }
 
-/* Read seconds, from least on, into milliseconds, or say what is wrong with them. */
+/* Read seconds, not below least, as milliseconds, or print an error line. */
 static int read_seconds(
 	const char *name, const char *value, double least, int64_t *ms_out)
 {
@@ -395,13 +396,13 @@ static const char *value_of(const struct row *row)
 	return row->arg ? row->arg : "";
 }
 
-/* Names of two letters have one dash. */
+/* Return true for names of two letters, which have one dash. */
 static bool is_brief(const struct row *row)
 {
 	return strlen(row->name) == 2;
 }
 
-/* -n is not shown beside -sz. */
+/* Print a row of --help; -n is not shown beside -sz. */
 static void show_row(const struct row *row)
 {
 	char left[40];
@@ -436,7 +437,7 @@ static int show_help(struct p3_opt *opt, const char *name, const char *value)
 
 /* ---- words ---- */
 
-/* As getopt wants the table. */
+/* The table in getopt's form. */
 struct forms {
 	char letters[2 + 2 * ROWS + 1];
 	struct option longs[ROWS + 1];
@@ -505,7 +506,8 @@ static const char *hint_for(const char *name)
 	return NULL;
 }
 
-/* The option with nearly that name, of which at least half is right, or NULL. */
+/* Return the option with the most similar name, at least half of which is right, or
+ * NULL. */
 static const struct row *nearest(const char *name)
 {
 	const struct row *best = NULL;
@@ -523,7 +525,7 @@ static const struct row *nearest(const char *name)
 	return best;
 }
 
-/* How many options the name is, or begins; their names in list. */
+/* Count the options that the name is, or begins, and list their names. */
 static unsigned meant_by(const char *name, char *list, size_t size)
 {
 	unsigned n = 0;
@@ -597,13 +599,13 @@ static int take(struct p3_opt *opt, int c, const char *word)
 	return row->set(opt, name, optarg);
 }
 
-/* Options up to the program, which is at argv + optind then. */
+/* Read options up to the program, which is then at argv + optind. */
 static int take_options(struct p3_opt *opt, int argc, char **argv)
 {
 	struct forms forms;
 	fill_forms(&forms);
 	opterr = 0;
-	optind = 0; /* from the beginning */
+	optind = 0; /* start from the beginning */
 	for (;;) {
 		int at = optind ? optind : 1;
 		int c = getopt_long_only(argc, argv, forms.letters, forms.longs, NULL);
@@ -617,7 +619,7 @@ static int take_options(struct p3_opt *opt, int argc, char **argv)
 
 /* ---- programs ---- */
 
-/* One more, with directory and environment of `like` if there is that. */
+/* Add a program, with directory and environment of `like` if that is not NULL. */
 static int start_prog(struct p3_opt *opt, const struct p3_prog *like, const char *place)
 {
 	struct p3_prog *more = realloc(opt->prog, (opt->prog_n + 1) * sizeof *opt->prog);
@@ -648,7 +650,8 @@ static int check_prog(const struct p3_prog *prog)
 	return P3_OPT_RUN;
 }
 
-/* Its arguments end at a word ":", which becomes NULL; how many words are before it. */
+/* End its arguments at a word ":", which becomes NULL.  Return the number of words
+ * before it. */
 static int cut_at_colon(char **argv)
 {
 	int n = 0;
@@ -657,7 +660,7 @@ static int cut_at_colon(char **argv)
 	return n;
 }
 
-/* "options program arguments : options program arguments" */
+/* Read "options program arguments : options program arguments". */
 static int take_programs(struct p3_opt *opt, int argc, char **argv)
 {
 	for (;;) {
@@ -735,7 +738,7 @@ static int take_lines(struct p3_opt *opt, const struct p3_prog *base, char *text
 	}
 }
 
-/* What the command line says of a program is what all lines begin with. */
+/* Read a load file; its lines begin with the command line's settings for programs. */
 static int take_load(struct p3_opt *opt)
 {
 	const struct p3_prog *first = &opt->prog[0];

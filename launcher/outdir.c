@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The files of --output-dir. */
 #include "launcher/outdir.h"
 #include "launcher/say.h"
 
@@ -30,7 +31,7 @@ int p3_outdir_file(int dir_fd, uint32_t rank, int which)
 	return open_file(dir_fd, rank, which, 0);
 }
 
-/* Now, so that what cannot be written is said before anything runs. */
+/* Empty the files now, so that errors appear before anything runs. */
 static int empty_files(int dir_fd, const char *dir, uint32_t rank)
 {
 	char name[NAME_LEN];

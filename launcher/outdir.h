@@ -2,8 +2,9 @@
 /*
  * outdir - a folder with a file for each rank and stream: rank3.out, rank3.err
  *
- * Nodes write their files themselves, at the end of them: nothing is between, and what
- * was written before a death is there.
+ * Nodes write their files themselves, in append mode: no process is between, and all
+ * output before a death is there.  yod's main thread calls these functions; there is no
+ * state.
  */
 #ifndef P3_LAUNCHER_OUTDIR_H
 #define P3_LAUNCHER_OUTDIR_H
@@ -11,12 +12,12 @@
 #include <stdint.h>
 
 /*
- * Makes the folder if it is not there, and empty files for `size` ranks; a descriptor of
- * the folder (close-on-exec), or -1 when what is wrong has been said.
+ * Make the folder if it does not exist, and empty files for `size` ranks.  Return a
+ * descriptor of the folder (close-on-exec), or -1 after an error line.
  */
 int p3_outdir_open(const char *dir, uint32_t size);
 
-/* Stream 0 is stdout, 1 stderr.  A descriptor or -errno. */
+/* Open a rank's file; stream 0 is stdout, 1 stderr.  Return a descriptor or -errno. */
 int p3_outdir_file(int dir_fd, uint32_t rank, int which);
 
 #endif

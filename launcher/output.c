@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Tagged output: streams from the nodes, composed into lines for two sinks. */
 #include "launcher/output.h"
 #include "launcher/clock.h"
 #include "launcher/say.h"
@@ -22,30 +23,30 @@
 #define TAG_LEN      16
 #define NO_STREAM    UINT32_MAX
 
-/* epoll keys below are streams */
+/* smaller keys of epoll are streams */
 #define KEY_SINK  (UINT64_C(1) << 32)
 #define KEY_TIMER (UINT64_C(1) << 33)
 
 _Static_assert(P3_SINK_ROOM >= STREAM_ROOM + TAG_LEN + 1, "a whole line fits");
 
 struct stream {
-	int fd; /* -1: at its end */
+	int fd; /* -1: it is at its end */
 	uint32_t sink;
 	uint32_t len;
 	bool watched;
-	bool last;       /* close as soon as owed is read */
-	bool push;       /* a partial line is to go out, too */
-	int64_t idle_at; /* push then */
-	int64_t end_at;  /* the node has ended: close then */
-	uint32_t owed;   /* bytes of its own that it left in the pipe */
+	bool last;       /* close it when the owed bytes are read */
+	bool push;       /* send a partial line, too */
+	int64_t idle_at; /* time to do so */
+	int64_t end_at;  /* time to close it, because the node has ended */
+	uint32_t owed;   /* bytes that the node itself left in the pipe */
 	char *buf;
 };
 
 struct port {
 	struct p3_sink sink;
 	uint32_t open;   /* stream whose line has no newline yet, or NO_STREAM */
-	uint32_t holder; /* stream whose long line goes on: the others wait */
-	uint32_t next;   /* stream that comes first next time */
+	uint32_t holder; /* stream whose long line is incomplete: the others wait */
+	uint32_t next;   /* stream that has the first turn next time */
 };
 
 struct p3_output {
@@ -56,7 +57,7 @@ struct p3_output {
 	uint32_t ports;
 	uint32_t open_n; /* streams that are not at their end */
 	struct port port[2];
-	struct stream stream[]; /* 2 * rank + which */
+	struct stream stream[]; /* indexed by 2 * rank + which */
 };
 
 /* ---- deadlines ---- */
@@ -78,7 +79,8 @@ static int watch(struct p3_output *o, int fd, uint64_t key)
 
 /* ---- streams ---- */
 
-/* An end of file is reported for ever: who is not read must not be watched. */
+/* Watch a stream, or stop: epoll reports an end of file for ever, so a stream that is
+ * not read must not be watched. */
 static void stream_watch(struct p3_output *o, uint32_t i, bool on)
 {
 	struct stream *s = &o->stream[i];
@@ -163,7 +165,7 @@ static void emit(struct port *p, uint32_t i, const char *data, uint32_t len)
 	p->open = data[len - 1] == '\n' ? NO_STREAM : i;
 }
 
-/* Bytes from `at` that may go out now: a line, or a piece of one. */
+/* Return the bytes from `at` that may be sent now: a line, or a piece of one. */
 static uint32_t piece(
 	const struct port *p, const struct stream *s, uint32_t i, uint32_t at)
 {
@@ -176,7 +178,7 @@ static uint32_t piece(
 	return 0;
 }
 
-/* False: the sink is full. */
+/* Add a stream's lines.  Return false if the sink is full. */
 static bool compose_stream(struct p3_output *o, struct port *p, uint32_t i)
 {
 	struct stream *s = &o->stream[i];
@@ -227,7 +229,7 @@ static void port_pump(struct p3_output *o, struct port *p)
 		p3_sink_send(&p->sink);
 }
 
-/* ---- a reader that is gone ---- */
+/* ---- a reader that has gone ---- */
 
 static void port_break(struct p3_output *o, struct port *p)
 {
@@ -244,7 +246,8 @@ static void port_break(struct p3_output *o, struct port *p)
 
 /* ---- the loop ---- */
 
-/* Time is up for others that hold the pipe; what the node itself wrote is owed. */
+/* Close a stream whose other holders have no more time, after the bytes that the node
+ * itself wrote. */
 static void stream_close_soon(struct p3_output *o, uint32_t i)
 {
 	struct stream *s = &o->stream[i];
@@ -307,9 +310,9 @@ void p3_output_step(struct p3_output *o)
 		port_pump(o, &o->port[k]);
 }
 
-/* ---- making and ending ---- */
+/* ---- creation and end ---- */
 
-/* `yod ... 2>&1`: one sink, so that no line is torn. */
+/* Return true for `yod ... 2>&1`, which gets one sink, so that no line is torn. */
 static bool same_file(int a, int b)
 {
 	struct stat sa, sb;

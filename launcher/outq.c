@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* A queue of packets for one node. */
 #include "launcher/outq.h"
 
 #include <errno.h>

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * outq - packets that wait for one node to read
+ * outq - packets that wait until one node reads
  *
- * A plain list.  Packets about a peer are found by operation, node and incarnation, so
- * that what is over can be taken out again before the reader has seen it.
+ * It is a plain list.  Packets about a peer are found by operation, node and
+ * incarnation, so that a packet about an ended incarnation can be removed before the
+ * node has read it.  Only the rendezvous' thread calls these functions.
  */
 #ifndef P3_LAUNCHER_OUTQ_H
 #define P3_LAUNCHER_OUTQ_H
@@ -23,18 +24,18 @@ struct p3_outq {
 
 void p3_outq_init(struct p3_outq *q);
 
-/* -ENOMEM */
+/* Add a copy of a packet.  Return 0 or -ENOMEM. */
 int p3_outq_add(struct p3_outq *q, const struct p3_job_msg *m);
 
-/* The packet of this operation about m's node and incarnation, or NULL. */
+/* Return the packet of this operation about m's node and incarnation, or NULL. */
 struct p3_out *p3_outq_find(
 	struct p3_outq *q, enum p3_job_op op, const struct p3_job_msg *m);
 void p3_outq_drop(struct p3_outq *q, enum p3_job_op op, const struct p3_job_msg *m);
 
 void p3_outq_drop_first(struct p3_outq *q);
 
-/* All births, ends and pid changes of peers, and that there are no more; answers to the
- * node's other requests stay. */
+/* Remove all births, ends and pid changes of peers, and JOINED; answers to the node's
+ * other requests stay. */
 void p3_outq_drop_news(struct p3_outq *q);
 
 void p3_outq_clear(struct p3_outq *q);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Placement: units of CPUs from /sys, nodes on them, CPUs for NIC threads. */
 #include "launcher/place.h"
 #include "launcher/cpus.h"
 #include "launcher/say.h"
@@ -8,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define SAID_LEN 200 /* of a list in a message */
+#define SAID_LEN 200 /* longest list in a message */
 
 struct units {
 	cpu_set_t *cpus;
@@ -23,7 +24,7 @@ int p3_place_here(struct p3_place_machine *here_out)
 	return sched_getaffinity(0, sizeof here_out->mask, &here_out->mask) ? -errno : 0;
 }
 
-/* A list in a file of /sys; false: not there. */
+/* Read a list from a file of /sys.  Return false if the file does not exist. */
 static bool read_list(const char *root, const char *name, cpu_set_t *set_out)
 {
 	char file[1024], text[P3_CPULIST_LEN];
@@ -36,7 +37,7 @@ static bool read_list(const char *root, const char *name, cpu_set_t *set_out)
 	return ok;
 }
 
-/* The CPUs of this one's core; where nothing is known it is one of its own. */
+/* Return the CPUs of this CPU's core; if it is unknown, the CPU alone. */
 static cpu_set_t core_of(const char *root, unsigned cpu)
 {
 	char name[100];
@@ -48,7 +49,7 @@ static cpu_set_t core_of(const char *root, unsigned cpu)
 	return set;
 }
 
-/* The CPUs of this one's NUMA node; where nothing is known all are. */
+/* Return the CPUs of this CPU's NUMA node; if it is unknown, all. */
 static cpu_set_t numa_of(const char *root, unsigned cpu)
 {
 	cpu_set_t nodes, set;
@@ -78,7 +79,8 @@ static cpu_set_t unit_of(const char *root, enum p3_bind bind, unsigned cpu)
 	return set;
 }
 
-/* In the order of their first CPUs; CPUs that are not the job's are left out. */
+/* Find the units in the order of their first CPUs, without CPUs that are not the
+ * job's. */
 static int find_units(const char *root, enum p3_bind bind, const cpu_set_t *job,
 	struct units *units_out)
 {
@@ -152,7 +154,7 @@ static unsigned first_of(const cpu_set_t *set)
 	return cpu;
 }
 
-/* Takes it out of the spare ones; false: there is none. */
+/* Take a CPU out of the spare ones.  Return false if there is none. */
 static bool take_spare(
 	const char *root, const cpu_set_t *node, cpu_set_t *spare, cpu_set_t *nic_out)
 {
@@ -182,7 +184,7 @@ static void place_nics(
 
 /* ---- all of it ---- */
 
-/* The job's CPUs; -EINVAL: some of the list are not yod's to give. */
+/* Choose the job's CPUs.  Return -EINVAL if some of the list are not available to yod. */
 static int choose_job(const struct p3_place_machine *here,
 	const struct p3_place_want *want, cpu_set_t *job_out)
 {
@@ -245,7 +247,7 @@ bool p3_place_is_possible(const cpu_set_t *set)
 {
 	cpu_set_t was;
 	if (sched_getaffinity(0, sizeof was, &was))
-		return true; /* more CPUs than a set has: nobody knows */
+		return true; /* more CPUs than a set has: the answer is unknown */
 	bool ok = sched_setaffinity(0, sizeof *set, set) == 0;
 	(void)sched_setaffinity(0, sizeof was, &was);
 	return ok;

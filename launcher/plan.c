@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The plan of a job: its demand, the supply of the machine, reasons why it cannot run. */
 #include "launcher/plan.h"
 #include "launcher/run.h"
 #include "launcher/say.h"
@@ -27,14 +28,15 @@ uint64_t p3_plan_yod_fds(uint32_t n)
 	return (uint64_t)n * FDS_OF_NODE + FDS_OF_YOD;
 }
 
-/* ---- what there is ---- */
+/* ---- the machine's supply ---- */
 
 static uint64_t smaller(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
 }
 
-/* A number behind a key of a file ("": the first word); UNKNOWN: not there, or a word. */
+/* Read the number behind a key of a file ("": the first word).  Return UNKNOWN if it
+ * does not exist or is a word. */
 static uint64_t read_number(const char *file, const char *key)
 {
 	char line[200];
@@ -53,7 +55,7 @@ static uint64_t read_number(const char *file, const char *key)
 	return n;
 }
 
-/* What a cgroup leaves; v2, or v1. */
+/* Return the memory that the cgroup leaves; v2, or v1. */
 static uint64_t cgroup_memory(void)
 {
 	static const char *const files[][2] = {
@@ -84,7 +86,7 @@ static uint64_t free_hugepages(void)
 	return n == UNKNOWN ? 0 : n;
 }
 
-/* Nobody raises what is set, but yod that of its open files. */
+/* Return a limit of this process.  yod raises only that of its open files. */
 static uint64_t limit(int which)
 {
 	struct rlimit r;
@@ -94,14 +96,14 @@ static uint64_t limit(int which)
 	return most == RLIM_INFINITY ? UNKNOWN : most;
 }
 
-/* ---- what is asked for ---- */
+/* ---- the job's demand ---- */
 
-/* One program: its nodes are alike. */
+/* One program, whose nodes are all alike. */
 struct part {
 	const struct p3_prog *prog;
-	uint64_t pages; /* PTL3_HUGEPAGES */
-	uint64_t heap;  /* bytes of addresses; 0: it has none */
-	uint32_t trace; /* records */
+	uint64_t pages; /* value of PTL3_HUGEPAGES */
+	uint64_t heap;  /* bytes of address space; 0: no heap */
+	uint32_t trace; /* records of the trace */
 	bool huge;
 	struct p3_footprint node;
 };
@@ -111,15 +113,15 @@ struct plan {
 	const struct p3_place *place;
 	uint64_t free_huge;
 	uint64_t free;
-	bool alike;         /* what all programs take */
-	bool failed;        /* something has been said */
-	uint64_t wanted;    /* hugepages, if there were enough */
-	uint64_t hugepages; /* that are taken */
-	uint64_t start;     /* bytes of all nodes, */
-	uint64_t ordinary;  /* of those with ordinary pages, */
-	uint64_t grown;     /* and published ones at their largest */
-	uint64_t kernel;    /* of all nodes: page tables and mappings of each other */
-	uint64_t heap;      /* of the node with the largest */
+	bool alike;         /* all programs take the same */
+	bool failed;        /* an error line was printed */
+	uint64_t wanted;    /* hugepages, if the machine had enough */
+	uint64_t hugepages; /* hugepages that the job takes */
+	uint64_t start;     /* bytes of all nodes at the start */
+	uint64_t ordinary;  /* of these, bytes in ordinary pages */
+	uint64_t grown;     /* published segments at their largest */
+	uint64_t kernel;    /* all nodes' page tables and mappings of each other */
+	uint64_t heap;      /* heap of the node with the largest one */
 };
 
 static uint64_t setting(const struct p3_prog *prog, enum p3_conf_id id)
@@ -129,7 +131,8 @@ static uint64_t setting(const struct p3_prog *prog, enum p3_conf_id id)
 	return value;
 }
 
-/* What a program's own environment says counts, and is not raised by --trace. */
+/* Return the records of a program's trace; --trace does not raise a value of the
+ * program's own environment. */
 static uint32_t trace_of(const struct p3_opt *opt, const struct p3_prog *prog)
 {
 	const char *name = p3_conf_row(P3_CONF_TRACE)->name;
@@ -150,7 +153,8 @@ static uint64_t heap_of(const struct p3_opt *opt, const struct p3_prog *prog)
 	return setting(prog, P3_CONF_HEAP);
 }
 
-/* Those that insist on hugepages get them, the others if there are enough for all. */
+/* Compute a part.  Programs that insist on hugepages get them, the others if there are
+ * enough for all. */
 static struct part part_of(const struct plan *p, uint32_t i)
 {
 	const struct p3_prog *prog = &p->opt->prog[i];
@@ -220,7 +224,7 @@ static void print_programs(const struct p3_opt *opt)
 	}
 }
 
-/* Behind what is so for a part only. */
+/* Text behind a line that is about one part only. */
 struct whose {
 	char text[40];
 };
@@ -234,7 +238,7 @@ static struct whose whose(const struct plan *p, const struct part *part)
 	return w;
 }
 
-/* Parts that are told of: one stands for all that are alike. */
+/* Return the number of parts to print: one stands for all that are alike. */
 static uint32_t parts(const struct plan *p)
 {
 	return p->alike ? 1 : p->opt->prog_n;
@@ -320,7 +324,7 @@ static void print_descriptors(const struct plan *p)
 	printf("\n");
 }
 
-/* ---- what cannot be ---- */
+/* ---- reasons why it cannot run ---- */
 
 static void check_memory(struct plan *p)
 {

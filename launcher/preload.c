@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* A trial of loading the allocator of --shared-heap. */
 #include "launcher/preload.h"
 #include "launcher/say.h"
 #include "shm/heapenv.h"
@@ -6,7 +7,8 @@
 #include <dlfcn.h>
 #include <string.h>
 
-/* Found, and too late for its thread storage: only for those that start with it there. */
+/* Return true if the loader found the library but has no thread storage left for it:
+ * programs that start with the library have it. */
 static bool is_too_late(const char *why)
 {
 	return strstr(why, "static TLS") != NULL;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Programs of a job, and the check that they can be run. */
 #include "launcher/prog.h"
 #include "launcher/say.h"
 
@@ -11,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define USUAL_PATH "/bin:/usr/bin" /* execvp's */
+#define USUAL_PATH "/bin:/usr/bin" /* the default of execvp() */
 
 const struct p3_prog *p3_prog_of(const struct p3_prog *progs, uint32_t n, uint32_t rank)
 {
@@ -40,7 +41,7 @@ const char *p3_prog_getenv(const struct p3_prog *prog, const char *name)
 	return getenv(name);
 }
 
-/* ---- is it there? ---- */
+/* ---- the check ---- */
 
 static int can_run(int dir, const char *path)
 {
@@ -52,7 +53,8 @@ static int can_run(int dir, const char *path)
 	return faccessat(dir, path, X_OK, AT_EACCESS) ? errno : 0;
 }
 
-/* As execvp() goes through PATH: what may not be run is remembered, not the end. */
+/* Search PATH as execvp() does: a file that may not be run is remembered, and the
+ * search goes on. */
 static int find_in_path(int dir, const char *name, const char *path)
 {
 	int err = ENOENT;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * prog - the programs of a job, and which ranks run which
+ * prog - the programs of a job, and the ranks that run them
  *
  *	yod -sz 2 a x : -sz 3 b		ranks 0 and 1 run "a x", 2 to 4 run "b"
  *
- * Each has working directory and environment of its own, if it is told so.
+ * Each program may have a working directory and an environment of its own.
  */
 #ifndef P3_LAUNCHER_PROG_H
 #define P3_LAUNCHER_PROG_H
@@ -17,28 +17,28 @@
 
 struct p3_prog {
 	uint32_t first;      /* its first rank */
-	uint32_t size;       /* nodes; 0: not said yet */
+	uint32_t size;       /* number of nodes; 0: not given yet */
 	char **argv;         /* ends with NULL */
-	const char *dir;     /* NULL: yod's */
-	const char *lib_dir; /* in front of its LD_LIBRARY_PATH; NULL: nothing */
+	const char *dir;     /* working directory; NULL: yod's */
+	const char *lib_dir; /* folder put in front of its LD_LIBRARY_PATH, or NULL */
 	const char **env;    /* NAME=VALUE, env_n of them, then NULL */
 	uint32_t env_n;
-	const char *place; /* where it was read, as in "jobs:3"; NULL: command line */
+	const char *place; /* origin for messages, such as "jobs:3"; NULL: command line */
 };
 
-/* The program of a rank. */
+/* Return the program of a rank. */
 const struct p3_prog *p3_prog_of(const struct p3_prog *progs, uint32_t n, uint32_t rank);
 
-/* NAME=VALUE; the string stays where it is.  0 or -ENOMEM. */
+/* Add NAME=VALUE, which is not copied.  Return 0 or -ENOMEM. */
 int p3_prog_env_add(struct p3_prog *prog, const char *pair);
 
-/* The value that its nodes have; NULL: none. */
+/* Return the value of a variable in its nodes' environment, or NULL. */
 const char *p3_prog_getenv(const struct p3_prog *prog, const char *name);
 
 /*
- * Before anything starts: is its directory there, and a file that may be run?  0, or
- * the status to exit with; it has been said.  What only running shows (an interpreter
- * that is missing) p3_prog_say_cannot() says then.
+ * Check before the start that the directory exists and the file may be run.  Return 0,
+ * or the exit status after an error line.  p3_prog_say_cannot() reports errors that
+ * only running shows (a missing interpreter).
  */
 int p3_prog_check(const struct p3_prog *prog);
 int p3_prog_say_cannot(const struct p3_prog *prog, int err);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* ptlstat's command line, its list of jobs, and its loop. */
 #include "launcher/ptlstat.h"
 #include "shm/domain.h"
 
@@ -24,7 +25,7 @@ struct opt {
 	uint32_t job;       /* 0: not said */
 	const char *domain; /* NULL: not said */
 	double interval;
-	long count; /* 0: not said */
+	long count; /* 0: not given */
 	bool json;
 	bool brief;
 };
@@ -154,7 +155,7 @@ static int take_option(struct opt *opt, int c, const char *word)
 	}
 }
 
-/* -1: go on; else the status to exit with. */
+/* Parse.  Return -1 to go on, else the exit status. */
 static int parse(int argc, char **argv, struct opt *opt)
 {
 	static const struct option longs[] = {{"interval", required_argument, NULL, 'i'},
@@ -281,7 +282,7 @@ static int list_jobs(const struct opt *opt)
 	return STATUS_OK;
 }
 
-/* Which one is meant, if none was named; 0: that is not clear. */
+/* Return the job if none was named; 0 if that is ambiguous. */
 static uint32_t only_job(void)
 {
 	struct jobs jobs = {0, 0};
@@ -332,7 +333,7 @@ static void show(const struct opt *opt, const struct ptl_picture *was,
 	fflush(stdout);
 }
 
-/* A table at once, before there are rates. */
+/* Return true if a table is printed at once, before there are rates. */
 static bool shows_at_once(const struct opt *opt)
 {
 	return !opt->json && isatty(STDOUT_FILENO) && opt->count != 1;

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * ptlstat - looks at a job from outside
+ * ptlstat - the parts of the program ptlstat, which looks at a job from outside
  *
  *	ptlstat.c	the command line, the list of jobs
- *	ptlstat_read.c	one picture of a job: what yod, /proc and the segments say
- *	ptlstat_top.c	rates, as a table that is drawn anew
+ *	ptlstat_read.c	one picture of a job: from yod, /proc and the segments
+ *	ptlstat_top.c	rates, as a table that is redrawn
  *	ptlstat_json.c	the same for programs
- *	ptlstat_why.c	who waits for what
- *	ptlstat_silence.c what became of messages that a node waits for
- *	ptlstat_conf.c	settings, and what the nodes got
+ *	ptlstat_why.c	the waits, and the processes that cause them
+ *	ptlstat_silence.c the fate of messages that a node waits for
+ *	ptlstat_conf.c	settings, and the nodes' resources
  *
- * What a segment says was written by the job: nothing of it is used as a bound.
+ * The job wrote the content of its segments: no value of it is used as a bound.  The
+ * program has one thread.
  */
 #ifndef P3_LAUNCHER_PTLSTAT_H
 #define P3_LAUNCHER_PTLSTAT_H
@@ -21,12 +22,12 @@
 
 #include <stdbool.h>
 
-/* A thread that said what it sleeps for. */
+/* The wait of one host thread, as it wrote it. */
 struct ptl_wait {
-	uint32_t kind; /* p3_wait_kind, 0: nobody */
+	uint32_t kind; /* p3_wait_kind, 0: no thread */
 	uint32_t tid;
 	uint64_t since_ns, deadline_ns;
-	uint64_t received; /* messages, when it began */
+	uint64_t received; /* messages received when the wait began */
 	uint64_t n;
 	uint64_t handle[P3_WAIT_HANDLES];
 };
@@ -34,43 +35,43 @@ struct ptl_wait {
 struct ptl_queue {
 	bool there;
 	uint32_t size;
-	uint64_t posted, read; /* events */
+	uint64_t posted, read; /* numbers of events */
 	uint64_t lost;
 };
 
-/* What /proc says of its process. */
+/* A node's process as /proc shows it. */
 struct ptl_proc {
-	char state; /* 0: there is none */
+	char state; /* 0: there is no process */
 	char name[20];
-	bool computes; /* some thread but the NIC's runs, or would */
+	bool computes; /* a thread other than the NIC's runs, or is ready to */
 };
 
 struct ptl_node {
 	struct p3_attach_msg msg;
 	struct ptl_proc proc;
-	const char *unseen; /* NULL: what follows is there; else why not */
-	uint32_t slot;      /* what its peers' entries are numbered by, */
-	uint32_t nnodes;    /* and how many there are: rank and size, but in a domain */
+	const char *unseen; /* NULL: the rest is valid; else the reason why it is not */
+	uint32_t slot;      /* its number in its peers' entries */
+	uint32_t nnodes;    /* number of entries; slot and this are rank and size,
+			     * except in a domain */
 	uint64_t word[P3_COUNTERS];
 	struct ptl_wait wait[P3_WAITS];
 	struct ptl_queue queue[P3_QUEUES_SHOWN];
-	struct p3_case cases[P3_WHY_END]; /* by p3_why */
+	struct p3_case cases[P3_WHY_END]; /* indexed by p3_why */
 };
 
-/* What one node has for another that is not over. */
+/* The messages and requests from one node to another that have not ended. */
 struct ptl_pair {
-	uint32_t queued;   /* in the send queue */
-	uint32_t out;      /* sent, and not answered */
-	uint32_t unread;   /* messages that lie in the lane */
-	uint64_t since_ns; /* nothing was taken since then; 0: nothing waits */
+	uint32_t queued;   /* requests in the send queue */
+	uint32_t out;      /* requests sent and not answered */
+	uint32_t unread;   /* messages in the lane */
+	uint64_t since_ns; /* the target has taken nothing since; 0: nothing waits */
 	bool cold;         /* the target does not poll that lane */
-	uint32_t
-		reading; /* of the target's puts, which this node reads from its memory */
+	uint32_t reading;  /* puts of the target that this node reads from its memory */
 };
 
-/* Requests of one node that came to nothing at another, or to no ACK. */
+/* One node's requests that came to nothing at another node, or got no ACK. */
 struct ptl_drops {
-	uint32_t why; /* p3_why of the last one */
+	uint32_t why; /* p3_why of the last request */
 	uint32_t count;
 };
 
@@ -83,23 +84,25 @@ struct ptl_picture {
 	struct ptl_node *node;
 };
 
-/* 0 or -errno as p3_look_again(). */
+/* Take a picture.  Return 0 or -errno as p3_look_again(). */
 int ptl_picture_take(struct p3_look *look, struct ptl_picture *picture_out);
 void ptl_picture_drop(struct ptl_picture *picture);
 struct ptl_pair ptl_pair_of(const struct ptl_picture *p, uint32_t from, uint32_t to);
 struct ptl_drops ptl_drops_of(const struct ptl_picture *p, uint32_t from, uint32_t at);
-/* Return which node has this slot, or the size of the picture. */
+/* Return the node that has this slot, or the size of the picture. */
 uint32_t ptl_rank_of(const struct ptl_picture *p, uint32_t slot);
-/* Return true if the node waits as it did, and has received nothing since. */
+/* Return true if the node still waits as in the picture, and has received nothing
+ * since. */
 bool ptl_is_as_pictured(const struct ptl_picture *p, uint32_t i);
 uint64_t ptl_unread_events(const struct ptl_queue *q);
 double ptl_seconds(const struct ptl_picture *p, uint64_t since_ns);
 
-/* "joined", "stopped", "killed by signal 9", ...: of yod's word and of /proc's. */
+/* Write "joined", "stopped", "killed by signal 9" and so on, from yod's table and
+ * /proc. */
 void ptl_state_text(const struct ptl_node *n, char *text, size_t size);
 bool ptl_is_stopped(const struct ptl_node *n);
 bool ptl_is_alive(const struct ptl_node *n);
-/* The oldest of what its threads wait for, or NULL. */
+/* Return the oldest wait of its threads, or NULL. */
 const struct ptl_wait *ptl_oldest_wait(const struct ptl_node *n);
 const char *ptl_mode_name(uint64_t mode);
 
@@ -108,7 +111,7 @@ struct ptl_name {
 	const char *name;
 };
 
-/* Words by name: those that grow, gauges, settings; each ends with a NULL name. */
+/* Names of words: counters, gauges, settings; each list ends with a NULL name. */
 extern const struct ptl_name ptl_counters[], ptl_gauges[], ptl_settings[];
 
 void ptl_top(const struct ptl_picture *was, const struct ptl_picture *is, bool screen);
@@ -121,19 +124,19 @@ void ptl_json_why(const struct ptl_picture *p);
 void ptl_why(const struct ptl_picture *p,
 	void (*line)(void *arg, bool conclusion, const char *text), void *arg);
 
-/* A node waits for an event: what became of the messages that could have made it? */
+/* The fate of the messages that could have made the event a node waits for. */
 enum ptl_silence {
-	PTL_UNKNOWN,      /* not all that it depends on can be seen */
-	PTL_LOST,         /* some were dropped or lost: ptl_find_lost() */
-	PTL_NO_EVENT,     /* some came, and made none that it waits for */
-	PTL_NOTHING_SENT, /* there were none: that is certain */
+	PTL_UNKNOWN,      /* not all causes can be seen */
+	PTL_LOST,         /* messages were dropped or lost: see ptl_find_lost() */
+	PTL_NO_EVENT,     /* messages came, and made no event that it waits for */
+	PTL_NOTHING_SENT, /* certain: no message was sent */
 };
 enum ptl_silence ptl_silence_of(const struct ptl_picture *p, uint32_t i);
-/* Say what was dropped or lost between node i and the others (line NULL: do not); return
- * how many lines that makes. */
+/* Report the messages dropped or lost between node i and the others, by calling line
+ * (NULL: do not report).  Return the number of lines. */
 uint32_t ptl_find_lost(const struct ptl_picture *p, uint32_t i,
 	void (*line)(void *arg, const char *text), void *arg);
 
-void ptl_conf(const struct ptl_picture *p); /* NULL: of no job */
+void ptl_conf(const struct ptl_picture *p); /* NULL: without a job */
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The settings: what was asked for, and what each node got. */
+/* The settings: the requested values, and the values in effect at each node. */
 #include "launcher/ptlstat.h"
 #include "shm/conf.h"
 
@@ -9,7 +9,8 @@
 
 #define ENV_MOST 262144
 
-/* A program may write there what it likes; it is shown on a terminal. */
+/* Replace control characters: a program can write any text there, and a terminal shows
+ * it. */
 static void make_printable(char *env, size_t len)
 {
 	for (size_t i = 0; i < len; i++)
@@ -17,7 +18,7 @@ static void make_printable(char *env, size_t len)
 			env[i] = '?';
 }
 
-/* The environment that its program was started with; NULL: not to be had. */
+/* Return the environment that its program was started with, or NULL. */
 static char *environment_of(const struct ptl_node *n, size_t *len_out)
 {
 	char path[40];
@@ -36,7 +37,7 @@ static char *environment_of(const struct ptl_node *n, size_t *len_out)
 	return env;
 }
 
-/* What the text of an environment has for a name, or NULL. */
+/* Return the value of a name in an environment, or NULL. */
 static const char *in_environment(const char *env, size_t len, const char *name)
 {
 	size_t n = strlen(name);
@@ -57,7 +58,7 @@ static const char *size_text(uint64_t bytes, char text[30])
 	return text;
 }
 
-/* What the node got; NULL: its words do not tell. */
+/* Return the value in effect, or NULL if the node's words do not tell. */
 static const char *effective(const uint64_t *w, enum p3_conf_id id, char text[30])
 {
 	switch (id) {
@@ -110,7 +111,8 @@ static void conf_of_node(const struct ptl_picture *p, uint32_t i)
 	free(env);
 }
 
-/* Nodes that got the same as the one before are not shown again. */
+/* Return true if a node has the same values as the one before, which are not shown
+ * again. */
 static bool is_as_before(const struct ptl_picture *p, uint32_t i)
 {
 	const struct ptl_node *n = &p->node[i];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The same for programs: one object a line.  docs/operation.md describes them. */
+/* ptlstat's output for programs: one object a line.  docs/operation.md describes them. */
 #include "launcher/ptlstat.h"
 
 #include <jansson.h>
@@ -121,7 +121,7 @@ static json_t *rank_of(const struct ptl_picture *p, uint32_t slot)
 	return i < p->size ? json_integer(i) : json_null();
 }
 
-/* One reason for which requests came to nothing, and the last of them. */
+/* Describe one reason for which requests came to nothing, and its last case. */
 static json_t *one_drop(
 	const struct ptl_picture *p, uint32_t why, const struct p3_case *c)
 {

@@ -54,7 +54,8 @@ double ptl_seconds(const struct ptl_picture *p, uint64_t since_ns)
 
 /* ---- /proc ---- */
 
-/* State and name of "pid (name) S ...", where the name may hold anything; 0: none. */
+/* Read state and name of "pid (name) S ...", where the name may contain any character.
+ * Return 0 if there is none. */
 static char read_stat(const char *path, char name[20])
 {
 	char line[400];
@@ -90,7 +91,8 @@ static bool a_thread_runs(uint32_t pid, uint64_t nic_tid)
 	return runs;
 }
 
-/* Of a wrapper script while the program itself has not said who it is. */
+/* Return the process of a node: that of a wrapper script until the program has said
+ * HELLO. */
 static uint32_t process_of(const struct p3_attach_msg *m)
 {
 	return m->os_pid ? m->os_pid : m->started_pid;
@@ -121,7 +123,7 @@ static bool is_all_there(const struct ptl_node *n)
 	return !n->msg.remains;
 }
 
-/* Once: it may change any time. */
+/* Read it once: it may change at any time. */
 static void read_place(const struct ptl_picture *p, uint32_t i)
 {
 	const volatile struct p3_seg_header *h =
@@ -234,7 +236,7 @@ static void read_cases(const struct ptl_picture *p, struct ptl_node *n, uint32_t
 	}
 }
 
-/* The two words are not read at once. */
+/* Return the unread events; the two words are not read at the same time. */
 uint64_t ptl_unread_events(const struct ptl_queue *q)
 {
 	uint64_t n = q->posted - q->read;
@@ -317,7 +319,7 @@ int ptl_picture_take(struct p3_look *look, struct ptl_picture *out)
 		read_node(&p, i);
 	p.whole = is_whole(&p);
 	forget_slots(&p);
-	p.at_ns = now_ns(); /* no word is younger */
+	p.at_ns = now_ns(); /* no word is younger than this */
 	*out = p;
 	return 0;
 }
@@ -344,7 +346,8 @@ static const struct p3_peer_entry *entry(
 
 #define KIND_SWITCH 1 /* the lane goes on in the full ring */
 
-/* From what the target has taken on: behind the last header is none that is valid. */
+/* Count messages from the target's credit on: behind the last header no word is a valid
+ * header. */
 static uint32_t count_unread(const struct p3_cell *cells, uint32_t n, uint64_t credit)
 {
 	uint32_t messages = 0;
@@ -366,7 +369,7 @@ static uint32_t unread_of_ring(const struct ptl_picture *p, uint32_t from, uint6
 	return off % P3_CELL ? 0 : count_unread(cells, n, credit);
 }
 
-/* The full ring, once there is one, and what the target has not read of the base ring. */
+/* Count the unread messages of the full ring, once there is one, and of the base ring. */
 static uint32_t unread(const struct ptl_picture *p, uint32_t from, uint32_t to,
 	const struct p3_peer_entry *ours)
 {

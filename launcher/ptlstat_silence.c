@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A node waits for an event that does not come, and nothing is on its way: what became of
- * the messages that could have made it.
+ * The fate of the messages that could have made an event, when a node waits for one and
+ * nothing is on its way.
  */
 #include "launcher/ptlstat.h"
 #include "launcher/stattext.h"
@@ -26,7 +26,7 @@ static const struct ptl_node *waiter(const struct search *s)
 	return &s->p->node[s->i];
 }
 
-/* Add the last case of a reason, if it is known to be one between these nodes. */
+/* Add the last case of a reason, if it is known to be between these nodes. */
 static void add_case(
 	struct ptl_text *t, uint32_t why, const struct p3_case *c, bool known)
 {
@@ -47,7 +47,7 @@ static bool is_between(
 	       at->cases[why].node == from->slot;
 }
 
-/* Requests of one node that another one dropped, or gave no ACK to. */
+/* Report requests of one node that another one dropped, or gave no ACK to. */
 static void find_drops(struct search *s, uint32_t from, uint32_t at)
 {
 	struct ptl_text t = {.n = 0};
@@ -71,8 +71,8 @@ static void find_drops(struct search *s, uint32_t from, uint32_t at)
 	found(s, &t);
 }
 
-/* Find messages of the waiter that a node dropped before it left or died: of each reason
- * only the last case is kept. */
+/* Report messages of the waiting node that another one dropped before it left or died:
+ * only the last case of each reason is kept. */
 static void find_remains(struct search *s, uint32_t at)
 {
 	const struct ptl_node *n = &s->p->node[at];
@@ -97,7 +97,7 @@ static const char *target_name(
 	return name;
 }
 
-/* Tell of requests of the waiter that came to nothing or were answered too late. */
+/* Report requests of the waiting node that came to nothing or were answered too late. */
 static void find_own(struct search *s, uint32_t why, const char *what)
 {
 	struct ptl_text t = {.n = 0};
@@ -164,7 +164,7 @@ uint32_t ptl_find_lost(const struct ptl_picture *p, uint32_t i,
 	return s.found;
 }
 
-/* Can it have sent, or begun to send, something that its words do not tell? */
+/* Return true if the node may have sent, or begun to send, more than its words tell. */
 static bool is_unknown(const struct ptl_node *n)
 {
 	const struct ptl_wait *w = n->unseen ? NULL : ptl_oldest_wait(n);
@@ -174,15 +174,15 @@ static bool is_unknown(const struct ptl_node *n)
 	       (w && w->kind == P3_WAIT_COMMAND);
 }
 
-/* Is something on its way from one node to the other, or not answered? */
+/* Return true if a message is on its way from one node to the other, or not answered. */
 static bool is_under_way(const struct ptl_picture *p, uint32_t from, uint32_t to)
 {
 	struct ptl_pair pair = ptl_pair_of(p, from, to);
 	return pair.queued || pair.out || pair.unread;
 }
 
-/* Do all words tell that nothing is on its way to node i?  Processes of the domain that
- * are not of this job can send, too. */
+/* Return true if all words tell that nothing is on its way to node i.  Processes of the
+ * domain that are not of this job can send, too. */
 static bool is_quiet(const struct ptl_picture *p, uint32_t i)
 {
 	if (!p->whole)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The table of nodes. */
+/* ptlstat's table of nodes. */
 #include "launcher/ptlstat.h"
 
 #include <stdio.h>
@@ -22,7 +22,7 @@ static double rate(const struct rates *r, enum p3_counter c)
 	return r->seconds > 0 && (int64_t)d > 0 ? (double)d / r->seconds : 0;
 }
 
-/* Four characters or so: 0, 999, 12k, 1.2M. */
+/* Write a number in four characters or so: 0, 999, 12k, 1.2M. */
 static const char *brief(double v, char text[16])
 {
 	static const char unit[] = " kMGTPE";
@@ -75,7 +75,7 @@ static void does(const struct ptl_picture *p, const struct ptl_node *n, char tex
 		snprintf(text, 40, "%s", n->proc.computes ? "runs" : "sleeps");
 }
 
-/* Of the times that the lease was taken. */
+/* Return the NIC thread's share of the times that the lease was taken. */
 static int nic_share(const struct rates *r)
 {
 	double host = rate(r, P3_C_LEASE_HOST), nic = rate(r, P3_C_LEASE_NIC);
@@ -92,7 +92,8 @@ static const char *pages(uint64_t page)
 	return page >= P3_HUGE ? "2M" : page ? "4k" : "-";
 }
 
-/* Cut text to that many columns, between two words if it has some, with > at the end. */
+/* Cut text to this number of columns, between two words if it has some, with > at the
+ * end. */
 static void mark_cut(char *text, size_t columns)
 {
 	if (strlen(text) <= columns || columns < 2)

@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Who waits for whom.  A node waits for another if that has not come to the barrier that
- * it is in, or has taken nothing for long of what lies there for it.  At the end of such
- * chains is somebody who does not wait, or who waits for what nobody has sent.
+ * The waits of nodes for each other.  A node waits for another node that has not come
+ * to its barrier, or that has long taken nothing of the messages in its lane.  At the
+ * end of such a chain is a node that does not wait, or that waits for a message that no
+ * node has sent.
  */
 #include "launcher/ptlstat.h"
 #include "launcher/stattext.h"
 
 #include <stdlib.h>
 
-#define LONG_S 0.3 /* shorter waits are how programs work */
+#define LONG_S 0.3 /* shorter waits are normal */
 
 struct view {
 	const struct ptl_picture *p;
-	struct ptl_pair *pair; /* [from * size + to] */
-	bool *waits;           /* for long */
+	struct ptl_pair *pair; /* indexed by from * size + to */
+	bool *waits;           /* nodes that have waited for long */
 	void (*line)(void *arg, bool conclusion, const char *text);
 	void *arg;
-	uint32_t said; /* conclusions */
+	uint32_t said; /* number of conclusions */
 };
 
 static void conclude(struct view *v, const struct ptl_text *t)
@@ -26,7 +27,7 @@ static void conclude(struct view *v, const struct ptl_text *t)
 	v->said++;
 }
 
-/* ---- what is the case ---- */
+/* ---- conditions ---- */
 
 static const struct ptl_pair *pair(const struct view *v, uint32_t from, uint32_t to)
 {
@@ -362,7 +363,7 @@ static void blame_silence(struct view *v)
 	}
 }
 
-/* Whose messages will not come. */
+/* Name the dead nodes, whose messages will not come. */
 static void tell_of_the_dead(struct view *v)
 {
 	for (uint32_t i = 0; i < v->p->size; i++) {
@@ -377,7 +378,7 @@ static void tell_of_the_dead(struct view *v)
 	}
 }
 
-/* Everybody on the way waits for the next one. */
+/* Report a circle in which each node waits for the next one. */
 static void blame_circle(struct view *v)
 {
 	struct ptl_text t = {.n = 0};

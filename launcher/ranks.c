@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Sets of ranks: parsing and printing. */
 #include "launcher/ranks.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Digits only: no sign, no blank. */
+/* Read a number: digits only, no sign, no blank. */
 static bool take_number(const char **at, uint32_t *out)
 {
 	uint32_t n = 0;
@@ -62,7 +63,7 @@ uint32_t p3_ranks_last(const struct p3_ranks *r)
 	return i;
 }
 
-/* Return the last rank of the row of ranks that begins with this one. */
+/* Return the last rank of the consecutive ranks that begin with this one. */
 static uint32_t last_of_row(const struct p3_ranks *r, uint32_t first)
 {
 	while (p3_ranks_has(r, first + 1))

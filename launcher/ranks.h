@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ranks - a set of ranks, as users write it: 0,2-3 */
+/* ranks - a set of ranks in the form that users write: 0,2-3 */
 #ifndef P3_LAUNCHER_RANKS_H
 #define P3_LAUNCHER_RANKS_H
 
@@ -15,17 +15,18 @@ struct p3_ranks {
 	uint64_t bits[P3_RANKS_MOST / 64];
 };
 
-/* False: not such a list, or not below P3_RANKS_MOST. */
+/* Parse.  Return false if it is no such list, or a rank is not below P3_RANKS_MOST. */
 bool p3_ranks_parse(const char *text, struct p3_ranks *ranks_out);
 
 bool p3_ranks_has(const struct p3_ranks *ranks, uint32_t rank);
 
-/* The greatest of them; the set is not empty after p3_ranks_parse(). */
+/* Return the greatest rank; the set is not empty after p3_ranks_parse(). */
 uint32_t p3_ranks_last(const struct p3_ranks *ranks);
 
 void p3_ranks_add(struct p3_ranks *ranks, uint32_t rank);
 
-/* Write them as p3_ranks_parse() reads them; what does not fit becomes "...". */
+/* Print the ranks as p3_ranks_parse() reads them; a rest that does not fit becomes
+ * "...". */
 void p3_ranks_print(const struct p3_ranks *ranks, char *text, size_t size);
 
 #endif

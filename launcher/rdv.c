@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The rendezvous: packets, births, ends, barriers, and the table of nodes. */
 #include "launcher/rdv.h"
 #include "launcher/clock.h"
 #include "launcher/libof.h"
@@ -25,10 +26,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define EVENTS       64   /* epoll events taken at once */
-#define PACKETS      64   /* packets of one node before the others have their turn */
-#define PACKETS_LAST 4096 /* and at its end */
-#define RETRY_MS     10   /* too many descriptors in flight: no event tells when not */
+#define EVENTS 64 /* epoll events taken at a time */
+/* packets taken from one node before the others have their turn */
+#define PACKETS      64
+#define PACKETS_LAST 4096 /* packets taken from a node at its end */
+/* too many descriptors are in flight, and no event tells when that ends */
+#define RETRY_MS     10
 #define QUEUE_MAX(n) (4 * (size_t)(n) + 64)
 
 enum watch { WATCH_SOCK, WATCH_OWNER, WATCH_TIMER };
@@ -40,28 +43,28 @@ enum state { NEW, KNOWN, JOINED, GONE };
 struct node {
 	int sock;       /* -1: closed, or not added */
 	int owner_fd;   /* pidfd of the process that said HELLO, or -1 */
-	uint32_t owner; /* its process id, 0 if not known */
+	uint32_t owner; /* its process id, 0: unknown */
 	enum state state;
-	enum p3_rdv_state was; /* as others look at it: rdv.h */
-	bool ended;            /* p3_rdv_ended() was called, */
-	int status;            /* with this */
+	enum p3_rdv_state was; /* its state as tools see it: rdv.h */
+	bool ended;            /* p3_rdv_ended() was called */
+	int status;            /* with this status */
 	int64_t waits_since;
-	bool waits;   /* in the barrier */
-	bool writes;  /* EPOLLOUT is asked for */
+	bool waits;   /* it waits in the barrier */
+	bool writes;  /* EPOLLOUT is enabled */
 	bool retry;   /* flush again after RETRY_MS */
-	bool scolded; /* a stranger's packets were reported */
-	bool refused; /* and why it may not join */
+	bool scolded; /* packets of another process were reported */
+	bool refused; /* the reason why it may not join was reported */
 	uint64_t incarnation;
 	uint64_t seg_len;
 	uint64_t heap_len;
 	uint32_t pid[P3_JOB_NIS];
 	int fds[P3_JOB_FDS];
-	int64_t fate_at; /* JOINED with its socket closed: dead then */
-	int64_t reap_at; /* owed is void then */
-	uint64_t *owed;  /* bit per node that must say DROPPED */
+	int64_t fate_at; /* JOINED with its socket closed: it is dead at this time */
+	int64_t reap_at; /* owed is void at this time */
+	uint64_t *owed;  /* a bit for each node that must say DROPPED */
 	uint32_t owed_n;
-	bool watches;   /* it is told of ranks that will never join, */
-	uint64_t *over; /* and has been told of these: bit per node */
+	bool watches;   /* it wants to hear of ranks that will never join */
+	uint64_t *over; /* ranks that it has heard of: a bit per node */
 	struct p3_outq out;
 };
 
@@ -69,14 +72,15 @@ struct p3_rdv {
 	struct p3_rdv_conf conf;
 	int ep;
 	int timer;
-	int sleepers; /* for all nodes; -1: they meet in a domain, or it cannot be had */
+	int sleepers; /* file for all nodes; -1: they meet in a domain, or it could not
+		       * be made */
 	int64_t timer_at;
 	uint32_t joined_n;
 	uint32_t waits_n;
-	int64_t barrier_since; /* the first of them waits */
+	int64_t barrier_since; /* time at which the first node came to the barrier */
 	uint32_t gone_n;
-	uint32_t first_gone; /* before all others that are */
-	uint64_t *bits;      /* all the owed and over words */
+	uint32_t first_gone; /* the rank that was gone before all others */
+	uint64_t *bits;      /* memory of all owed and over words */
 	struct node node[];
 };
 
@@ -171,7 +175,8 @@ static int transmit(struct p3_rdv *r, struct node *to, const struct p3_job_msg *
 	return p3_job_send(to->sock, m, &r->sleepers, hands_on ? 1 : 0);
 }
 
-/* Is the packet to be sent later (true), or has it gone out or is past help? */
+/* Return true if the packet is to be sent later; false if it was sent or can never be
+ * sent. */
 static bool must_wait(struct p3_rdv *r, struct node *to, int rc)
 {
 	if (rc == -ETOOMANYREFS || rc == -ENOMEM || rc == -ENOBUFS) {
@@ -206,7 +211,8 @@ static void flush(struct p3_rdv *r, uint32_t i)
 	want_writes(r, i, n->out.first && !n->retry);
 }
 
-/* Closing a socket from inside a broadcast would recurse: the next step sees it. */
+/* End a node whose queue is too long.  Closing its socket inside a broadcast would
+ * recurse: the next step does it. */
 static void overrun(struct p3_rdv *r, uint32_t i)
 {
 	tell(r, "rank %u: does not read what it asks for (%u packets queued); cut off", i,
@@ -215,7 +221,8 @@ static void overrun(struct p3_rdv *r, uint32_t i)
 	shutdown(r->node[i].sock, SHUT_RDWR);
 }
 
-/* A failed send is no end: what the node sent before is read first. */
+/* Queue a packet.  A failed send does not end the node: its earlier packets are read
+ * first. */
 static void post(struct p3_rdv *r, uint32_t i, const struct p3_job_msg *m)
 {
 	struct node *n = &r->node[i];
@@ -250,13 +257,13 @@ static void post_pids(struct p3_rdv *r, uint32_t to, const struct p3_job_msg *m)
 		post(r, to, m);
 		return;
 	}
-	/* A closed interface keeps its pid for what it sent before. */
+	/* A closed interface keeps its pid for its earlier messages. */
 	for (int k = 0; k < P3_JOB_NIS; k++)
 		if (m->pid[k] != P3_JOB_NO_PID)
 			o->msg.pid[k] = m->pid[k];
 }
 
-/* ---- deaths: who has to drop the dead before it may be reaped ---- */
+/* ---- deaths: survivors must drop the dead node before it may be reaped ---- */
 
 static void owe(struct node *dead, uint32_t by)
 {
@@ -286,7 +293,7 @@ static void node_owes_nobody(struct p3_rdv *r, uint32_t i)
 		owe_no_more(&r->node[d], i);
 }
 
-/* Tells one listener of an end; false if it had not even heard of the birth. */
+/* Send an end to one node.  Return false if that node had not even heard of the birth. */
 static bool post_end(struct p3_rdv *r, uint32_t to, const struct p3_job_msg *m)
 {
 	struct node *n = &r->node[to];
@@ -345,7 +352,7 @@ static void set_gone(struct p3_rdv *r, uint32_t i)
 		post_over(r, to, i);
 }
 
-/* It is there again. */
+/* The rank has a process again. */
 static void set_back(struct p3_rdv *r, uint32_t i)
 {
 	if (r->node[i].state != GONE)
@@ -360,9 +367,9 @@ static void set_back(struct p3_rdv *r, uint32_t i)
 
 /* ---- barrier ---- */
 
-/* Release those that wait; ended: a rank that spoils this barrier by its end.  Do not
- * name a rank that fails if the job ends with it: the user reads that once, and not from
- * each of its peers. */
+/* Release the waiting nodes; ended is a rank whose end spoils this barrier.  Do not
+ * name a rank that fails if the job ends with it: the user reads that once, and not
+ * from each of its peers. */
 static void barrier_release(struct p3_rdv *r, int status, uint32_t ended)
 {
 	if (ended < r->conf.size && r->conf.ends_job && r->node[ended].status)
@@ -391,14 +398,15 @@ static void barrier_look(struct p3_rdv *r)
 
 /* ---- ends ---- */
 
-/* What is kept of the dead costs memory, but no peer's: nobody else has a use for it. */
+/* Close a dead node's files except those that lookers need: these cost memory that no
+ * peer needs. */
 static void close_but_for_lookers(struct node *n)
 {
 	close_fds(&n->fds[FD_DOORBELL], 1);
 	close_fds(&n->fds[FD_HEAP], 1);
 }
 
-/* A copy, which holds neither its hugepages nor its lanes. */
+/* Keep a copy, which holds neither the node's hugepages nor its lanes. */
 static void keep_remains(struct node *n)
 {
 	int kept = p3_remains_make(n->fds[FD_PUBLISHED]);
@@ -429,7 +437,8 @@ static void sock_close(struct p3_rdv *r, uint32_t i)
 	node_owes_nobody(r, i);
 }
 
-/* owed: the process has ended without LEAVE.  op: the end that tools are shown. */
+/* End an incarnation.  owed: the process has ended without LEAVE.  op: the end that
+ * tools are shown. */
 static void unjoin(struct p3_rdv *r, uint32_t i, enum p3_job_op op, int status, bool owed)
 {
 	struct node *n = &r->node[i];
@@ -451,8 +460,8 @@ static void unjoin(struct p3_rdv *r, uint32_t i, enum p3_job_op op, int status, 
 }
 
 /*
- * The node's process is over.  A wrapper that still holds the socket may start
- * another one, so the node is gone only with its socket.
+ * Note that the node's process has ended.  A wrapper that still holds the socket may
+ * start another one, so the node is gone only with its socket.
  */
 static void node_over(struct p3_rdv *r, uint32_t i)
 {
@@ -480,7 +489,7 @@ static void node_died(struct p3_rdv *r, uint32_t i, int status)
 	node_over(r, i);
 }
 
-/* The process or its socket has ended; how, p3_rdv_ended() will say, or has said. */
+/* Note the end of the process or of its socket; p3_rdv_ended() tells its status. */
 static void node_lost(struct p3_rdv *r, uint32_t i)
 {
 	struct node *n = &r->node[i];
@@ -513,7 +522,7 @@ static void breach(struct p3_rdv *r, uint32_t i, const char *what)
 	cut_off(r, i);
 }
 
-/* ---- what nodes say ---- */
+/* ---- packets of nodes ---- */
 
 struct packet {
 	struct p3_job_msg msg;
@@ -549,7 +558,8 @@ static void refuse(struct p3_rdv *r, uint32_t i, int err)
 	barrier_look(r);
 }
 
-/* No node decides this: a rank with another library must not make the others fail. */
+/* Check a node's layout against the job's, which no node decides: a rank with another
+ * library must not make the others fail. */
 static bool same_layout(struct p3_rdv *r, uint32_t i, const struct packet *p)
 {
 	char its[P3_LIBOF_LEN];
@@ -632,7 +642,7 @@ static void on_join(struct p3_rdv *r, uint32_t i, struct packet *p)
 	n->seg_len = p->msg.seg_len;
 	n->heap_len = p->msg.heap_len;
 	memcpy(n->pid, p->msg.pid, sizeof n->pid);
-	close_fds(n->fds, P3_JOB_FDS); /* of an incarnation that is over */
+	close_fds(n->fds, P3_JOB_FDS); /* an earlier incarnation's */
 	for (unsigned k = 0; k < P3_JOB_FDS; k++)
 		n->fds[k] = k < p->nfds ? p->fds[k] : -1;
 	p->nfds = 0;
@@ -694,7 +704,8 @@ static void on_dropped(struct p3_rdv *r, uint32_t i, const struct packet *p)
 		owe_no_more(&r->node[p->msg.node], i);
 }
 
-/* It had no room for a birth: once more, unless that is over. */
+/* Send a birth once more to a node that had no room for it, unless that incarnation has
+ * ended. */
 static void on_again(struct p3_rdv *r, uint32_t i, const struct packet *p)
 {
 	if (p->msg.node >= r->conf.size) {
@@ -708,7 +719,7 @@ static void on_again(struct p3_rdv *r, uint32_t i, const struct packet *p)
 		post_born(r, i, p->msg.node);
 }
 
-/* The last question counts. */
+/* Note a question; only the last one counts. */
 static void on_ask(struct p3_rdv *r, uint32_t i, const struct packet *p)
 {
 	struct p3_job_msg m = message(r, P3_JOB_TOLD, i);
@@ -754,7 +765,8 @@ static bool owner_lives(const struct node *n)
 	return poll(&fd, 1, 0) == 0;
 }
 
-/* Packets of a forked child are nobody's; a wrapper's next program is the node. */
+/* Return true if the packet is from a forked child, and so ignored; the next program of
+ * a wrapper is the node. */
 static bool is_stranger(struct p3_rdv *r, uint32_t i, const struct packet *p)
 {
 	struct node *n = &r->node[i];
@@ -818,7 +830,8 @@ static void dispatch(struct p3_rdv *r, uint32_t i, struct packet *p)
 	breach(r, i, "sends a packet that nodes do not send");
 }
 
-/* Without SO_PASSCRED at the time of sending, the socket's maker sent it. */
+/* Find the sender.  If SO_PASSCRED was not set when the packet was sent, the kernel
+ * names the maker of the socket. */
 static void know_sender(int sock, struct p3_job_from *from)
 {
 	struct ucred cred;
@@ -837,7 +850,7 @@ static void other_version(struct p3_rdv *r, uint32_t i, uint32_t magic)
 	breach(r, i, text);
 }
 
-/* One packet; false: no more for now, or the socket is gone. */
+/* Take one packet.  Return false if there is no more for now, or the socket is gone. */
 static bool take_packet(struct p3_rdv *r, uint32_t i)
 {
 	struct node *n = &r->node[i];
@@ -882,7 +895,7 @@ static void read_sock(struct p3_rdv *r, uint32_t i, unsigned most)
 
 /* ---- the loop ---- */
 
-/* What it has sent counts, however late it is read. */
+/* Process an ended process' last packets, which count however late they are read. */
 static void owner_ended(struct p3_rdv *r, uint32_t i)
 {
 	read_sock(r, i, PACKETS_LAST);
@@ -963,7 +976,7 @@ static void node_init(struct p3_rdv *r, uint32_t i)
 	p3_outq_init(&n->out);
 }
 
-/* Without it each node has a word of its own, which costs some speed. */
+/* Make the file of sleepers; without it each node has its own word, which is slower. */
 static void make_sleepers(struct p3_rdv *r)
 {
 	r->sleepers = -1;

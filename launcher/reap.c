@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Waiting for child processes and killing them. */
 #include "launcher/reap.h"
 #include "launcher/clock.h"
 
@@ -53,7 +54,7 @@ pid_t p3_reap_any(void)
 	return info.si_pid;
 }
 
-/* "pid (name) state ppid ..."; a name may contain anything. */
+/* Parse "pid (name) state ppid ..."; a name may contain any character. */
 static pid_t parent_of(const char *pid)
 {
 	char name[64], line[512];
@@ -83,7 +84,7 @@ static void kill_children(void)
 	closedir(proc);
 }
 
-/* The children of a killed child are the next turn's children. */
+/* The children of a killed child become yod's, and are killed in the next turn. */
 bool p3_reap_sweep(int ms)
 {
 	int64_t end = p3_now_ms() + ms;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Copies of ended nodes' counters and traces. */
 #include "launcher/remains.h"
 #include "shm/layout.h"
 #include "shm/trace.h"
@@ -17,7 +18,8 @@
 #define PIECE 16384u
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL)
 
-/* Up to its end.  Read, not mapped: it may have holes, and nobody gets a signal. */
+/* Copy up to the end.  It reads instead of mapping: a file with holes then raises no
+ * signal. */
 static int copy(int to, int from, uint64_t off, uint64_t len)
 {
 	char piece[PIECE];
@@ -33,7 +35,8 @@ static int copy(int to, int from, uint64_t off, uint64_t len)
 	return 0;
 }
 
-/* Bytes of its trace, by its owner's word where there is room for so many; 0: none. */
+/* Return the length of the trace as its owner tells it, if the file has room for it;
+ * else 0. */
 static uint64_t trace_len(int published, uint64_t off, uint64_t size)
 {
 	struct p3_trace_header h;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Running ptlstat as a child of yod. */
 #include "launcher/report.h"
 #include "launcher/say.h"
 
@@ -12,7 +13,7 @@
 
 extern char **environ;
 
-/* The program of this name in yod's own directory. */
+/* Find the program of this name in yod's own directory. */
 static int find_beside(const char *name, char *path, size_t size)
 {
 	ssize_t n = readlink("/proc/self/exe", path, size);
@@ -26,7 +27,7 @@ static int find_beside(const char *name, char *path, size_t size)
 	return (size_t)snprintf(at, room, "%s", name) < room ? 0 : -ENAMETOOLONG;
 }
 
-/* yod blocks its signals, and ignores some. */
+/* Reset the child's signals, since yod blocks some and ignores others. */
 static int set_signals(posix_spawnattr_t *attr)
 {
 	sigset_t none, standard;

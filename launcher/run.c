@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The main loop of yod: stages of a job, signals, fates of nodes. */
 #include "launcher/run.h"
 #include "launcher/attach.h"
 #include "launcher/clock.h"
@@ -31,10 +32,10 @@
 #include <unistd.h>
 
 #define ASK_MS   1000 /* between the user's signal and SIGTERM */
-#define SLOW_MS  1000 /* nodes that have not ended so long after SIGTERM are named */
-#define KILL_MS  5000 /* a killed node is given up after that */
-#define EOF_MS   200  /* between a socket's end and that of its process */
-#define DRAIN_MS 2000 /* for the output of a job that was broken off */
+#define SLOW_MS  1000 /* nodes still running this long after SIGTERM are named */
+#define KILL_MS  5000 /* a killed node is given up after this time */
+#define EOF_MS   200  /* between a socket's end and the end of its process */
+#define DRAIN_MS 2000 /* for the output of an aborted job */
 #define SWEEP_MS 5000
 
 enum key { KEY_SIGNALS, KEY_GUARD, KEY_RDV, KEY_OUTPUT, KEY_ATTACH };
@@ -46,38 +47,38 @@ enum stage { GOING, ASKED, TERMED, KILLED };
 struct rank {
 	pid_t pid;
 	enum life life;
-	bool told; /* that it is stopped at the terminal */
+	bool told; /* its stop at the terminal was reported */
 };
 
 struct run {
 	const struct p3_opt *opt;
-	struct p3_domain domain; /* as opt says, for its nids */
+	struct p3_domain domain; /* the domain of opt, for its nids */
 	uint32_t nid_base, jid;
 	const struct p3_place *place;
 	struct p3_rdv *rdv;
 	struct p3_output *output;
-	struct p3_stats *stats;     /* NULL: nobody asked for them */
-	struct p3_tracefile *trace; /* NULL: not wanted */
-	struct p3_attach *attach;   /* NULL: nobody can look at the job */
+	struct p3_stats *stats;     /* NULL: not requested */
+	struct p3_tracefile *trace; /* NULL: not requested */
+	struct p3_attach *attach;   /* NULL: no process can look at the job */
 	int ep;
-	int give_up; /* readable: stop starting nodes */
+	int give_up; /* when readable: stop starting nodes */
 	int end_fd;
 	int signals;
 	int alive_fd;
 	uint32_t runs_n;
-	uint32_t ended_n; /* not reaped yet */
+	uint32_t ended_n; /* nodes that have ended and are not reaped yet */
 	enum stage stage;
-	int64_t stage_at;   /* the next stage then */
-	int64_t slow_at;    /* nodes that SIGTERM has not ended are named then */
+	int64_t stage_at;   /* time of the next stage */
+	int64_t slow_at;    /* time to name the nodes that SIGTERM has not ended */
 	int64_t timeout_at; /* --timeout */
-	int64_t stopped_at; /* by TSTP; 0: not */
-	int64_t drain_at;   /* output is given up then */
-	pid_t report;       /* ptlstat that says why; 0: none runs */
-	int64_t report_at;  /* it is killed then */
-	int then;           /* the signal that asks the job to end after the report; 0 */
-	int64_t why_ms;     /* barriers that last for so long are reported, */
-	int64_t told_since; /* the last one was that which began then */
-	bool hurry;         /* broken off by a signal: do not wait for readers */
+	int64_t stopped_at; /* time of a stop by TSTP; 0: not stopped */
+	int64_t drain_at;   /* time to give up the output */
+	pid_t report;       /* a running ptlstat that says why; 0: none */
+	int64_t report_at;  /* time to kill it */
+	int then;           /* the signal that ends the job after the report, or 0 */
+	int64_t why_ms;     /* age at which a barrier is reported */
+	int64_t told_since; /* begin of the last barrier that was reported */
+	bool hurry;         /* aborted by a signal: do not wait for readers */
 	bool decided;       /* status is final */
 	int status;
 	struct rank rank[];
@@ -99,7 +100,7 @@ static void decide(struct run *r, int status)
 
 /* ---- signalling ---- */
 
-/* A leader that is not reaped keeps its group's number. */
+/* Signal all nodes.  A group's number cannot be reused before its leader is reaped. */
 static void signal_nodes(struct run *r, int sig)
 {
 	for (uint32_t i = 0; i < r->opt->size; i++)
@@ -110,7 +111,7 @@ static void signal_nodes(struct run *r, int sig)
 static void ask_nodes(struct run *r, int sig)
 {
 	signal_nodes(r, sig);
-	signal_nodes(r, SIGCONT); /* who is stopped hears nothing else */
+	signal_nodes(r, SIGCONT); /* a stopped process gets no other signal */
 	r->stopped_at = 0;
 }
 
@@ -145,7 +146,7 @@ static void end_job(struct run *r)
 	r->slow_at = p3_now_ms() + (slow_ms < SLOW_MS ? slow_ms : SLOW_MS);
 }
 
-/* Name the nodes that yod waits for before it kills them. */
+/* Name the nodes that yod waits for, before it kills them. */
 static void say_slow(struct run *r)
 {
 	char text[100];
@@ -173,7 +174,7 @@ static void ask_job(struct run *r, int sig)
 	enter(r, ASKED, ASK_MS);
 }
 
-/* What SIGKILL does not end (a process in the kernel) yod does not wait for. */
+/* Stop waiting for processes that SIGKILL does not end (they are in the kernel). */
 static void give_up(struct run *r)
 {
 	p3_say("%u killed nodes do not end (see ps: state D?); left behind", r->runs_n);
@@ -226,7 +227,7 @@ static void end_after_report(struct run *r)
 		ask_job(r, sig);
 }
 
-/* Nodes that wait are looked at before the signal wakes them. */
+/* Report first, since the signal would wake the waiting nodes, then end the job. */
 static void report_and_end(struct run *r, int sig)
 {
 	r->then = sig;
@@ -245,8 +246,8 @@ static void see_report(struct run *r)
 	end_after_report(r);
 }
 
-/* A barrier is reported once, and the time doubles: most jobs that compute for long do
- * come to their barriers. */
+/* Return the time to report a barrier.  Each is reported once, and the time doubles:
+ * most jobs that compute for long do come to their barriers. */
 static int64_t barrier_at(const struct run *r)
 {
 	int64_t since;
@@ -264,8 +265,9 @@ static void report_barrier(struct run *r)
 	(void)report(r);
 }
 
-/* A signal that is sent to all processes named yod comes twice: by the guard, too.  The
- * second one must not end the report, nor the second that ranks have for their ends. */
+/* Return true for the second arrival of one signal: a signal sent to all processes
+ * named yod also comes from the guard.  It must end neither the report nor the ranks'
+ * time to end. */
 static bool is_twice(const struct run *r, int sig)
 {
 	return sig == SIGQUIT && r->hurry && r->status == 128 + sig && r->stage <= ASKED;
@@ -290,7 +292,7 @@ static void break_off(struct run *r, int sig)
 		ask_job(r, sig);
 }
 
-/* Time that the job was stopped does not count. */
+/* Continue a stopped job; the time of the stop does not count. */
 static void go_on(struct run *r)
 {
 	signal_nodes(r, SIGCONT);
@@ -347,7 +349,8 @@ static void node_ended(struct run *r, uint32_t i, int status)
 		node_failed(r, i, status);
 }
 
-/* Who waits for a terminal that nodes do not get would wait for ever. */
+/* Report a stopped node: one that waits for a terminal that nodes do not get waits for
+ * ever. */
 static void see_stop(struct run *r, uint32_t i)
 {
 	int sig = p3_reap_stopped(r->rank[i].pid);
@@ -397,7 +400,7 @@ static bool is_node(const struct run *r, pid_t pid)
 	return false;
 }
 
-/* A node that waits to be reaped hides the orphans: they come later. */
+/* Reap orphans; a node that waits to be reaped hides them, so they come later. */
 static void reap_orphans(struct run *r)
 {
 	pid_t pid;
@@ -550,7 +553,7 @@ static const struct p3_prog *prog_of(const struct run *r, uint32_t i)
 	return p3_prog_of(r->opt->prog, r->opt->prog_n, i);
 }
 
-/* The status of yod then. */
+/* Report a failed start.  Return yod's exit status. */
 static int say_no_start(
 	const struct run *r, uint32_t i, int err, enum p3_spawn_fault fault)
 {
@@ -594,7 +597,8 @@ static int start_one(struct run *r, const struct p3_spawn_conf *conf, uint32_t i
 	return rc;
 }
 
-/* A signal that ends the job, or a failed start, leaves the rest unborn. */
+/* Start all nodes; after a job-ending signal or a failed start the rest is not
+ * started. */
 static void start_all(struct run *r, const struct p3_spawn_conf *conf)
 {
 	for (uint32_t i = 0; i < r->opt->size; i++)
@@ -618,7 +622,7 @@ static void raise_nofile(const struct run *r, struct rlimit *was_out)
 			r->opt->size);
 }
 
-/* The setting's value, which p3_settings_check() has found to be right. */
+/* Return the value of the setting, which p3_settings_check() has checked. */
 static uint32_t least_nid(void)
 {
 	uint64_t nid;
@@ -627,7 +631,8 @@ static uint32_t least_nid(void)
 	return (uint32_t)nid;
 }
 
-/* Take node ids that no other job and no service there has.  0, or -errno after words. */
+/* Take node ids that no other job and no process of the domain has.  Return 0, or
+ * -errno after an error line. */
 static int enter_domain(struct run *r)
 {
 	struct p3_domain_why why;
@@ -695,7 +700,7 @@ static uint32_t started_pid(void *arg, uint32_t i)
 	return (uint32_t)r->rank[i].pid;
 }
 
-/* A job that nobody can look at is a job all the same. */
+/* Open the service for lookers; the job runs without it, too. */
 static void open_attach(struct run *r, uint32_t jid)
 {
 	struct p3_attach_conf conf = {.jid = jid,

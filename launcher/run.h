@@ -29,7 +29,7 @@
 struct p3_guard;
 struct p3_signals;
 
-/* Exit status of yod. */
+/* Run the job.  Return the exit status of yod. */
 int p3_run_job(const struct p3_opt *opt, const struct p3_place *place, uint32_t jid,
 	const struct p3_guard *guard, const struct p3_signals *signals);
 

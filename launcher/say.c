@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* yod's own messages. */
 #include "launcher/say.h"
 
 #include <errno.h>
@@ -14,14 +15,15 @@ void p3_say_at(const char *place)
 	place_of = place;
 }
 
-/* How many of the n bytes that were wanted are there. */
+/* Return how many of the n wanted bytes fit. */
 static size_t there(int n, size_t room)
 {
 	size_t len = n < 0 ? 0 : (size_t)n;
 	return len < room ? len : room - 1;
 }
 
-/* What somebody else named may hold anything; a message is one line, and text. */
+/* Replace control characters: names from outside may have any, and a message is one
+ * line. */
 static void make_printable(char *text, size_t len)
 {
 	for (size_t i = 0; i < len; i++)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The check of the nodes' settings. */
 #include "launcher/settings.h"
 #include "launcher/place.h"
 #include "launcher/say.h"
@@ -24,7 +25,7 @@ const char *p3_settings_text(const struct p3_prog *prog, int conf_id)
 	return text && *text ? text : NULL;
 }
 
-/* A list that no CPU of can be had is as wrong as one that is none. */
+/* Check a list of CPUs; one without any available CPU is as wrong as a malformed one. */
 static int check_nic_cpus(const char *text)
 {
 	cpu_set_t set;
@@ -47,7 +48,7 @@ static int check_row(enum p3_conf_id id, const char *text)
 	return -EINVAL;
 }
 
-/* "NAME=VALUE" of a program's own.  Node ids are numbered for the whole job. */
+/* Check "NAME=VALUE" of one program.  Node ids are numbered for the whole job. */
 static int check_pair(const char *pair)
 {
 	size_t len = strcspn(pair, "=");

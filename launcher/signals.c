@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* yod's signals and the nodes' signal state. */
 #include "launcher/signals.h"
 
 #include <errno.h>
@@ -34,8 +35,8 @@ static void choose(void)
 }
 
 /*
- * TTIN and TTOU are blocked, too: yod may then write to a terminal that wants
- * background output stopped, and reading gives EIO in place of a stop.
+ * Block TTIN and TTOU, too: yod may then write to a terminal that stops background
+ * output, and reading gives EIO instead of a stop.
  */
 const struct p3_signals *p3_signals_take(void)
 {
@@ -86,8 +87,9 @@ int p3_signals_next(int fd)
 }
 
 /*
- * A shell without job control starts background commands with INT and QUIT ignored;
- * yod takes them all the same and must be able to hand them on.
+ * Restore signals in a node.  A shell without job control starts background commands
+ * with INT and QUIT ignored; yod takes these signals nevertheless, and nodes must be
+ * able to get them.
  */
 void p3_signals_give_back(const struct p3_signals *was)
 {

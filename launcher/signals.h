@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * signals - which signals yod takes, and what its nodes start with
+ * signals - the signals that yod takes, and the signal state that its nodes start with
  *
  * yod takes its signals through a signalfd, so they are blocked in it; nodes get the
  * mask and the dispositions that yod was started with.  An ignored HUP (nohup) stays
@@ -11,24 +11,25 @@
 
 #include <stdbool.h>
 
-struct p3_signals; /* as yod was started */
+struct p3_signals; /* the state in which yod was started */
 
-/* Once, before anything else; returns a static. */
+/* Take the signals, once, before anything else; return a static. */
 const struct p3_signals *p3_signals_take(void);
 
-/* signalfd of the calling process (close-on-exec, non-blocking), or -errno. */
+/* Return a signalfd of the calling process (close-on-exec, non-blocking), or -errno. */
 int p3_signals_fd(void);
 
-/* Readable while a signal is pending that ends the job (never read it). */
+/* Return a descriptor that is readable while a job-ending signal is pending; never read
+ * it. */
 int p3_signals_end_fd(void);
 
-/* Does this signal end the job? */
+/* Return true if this signal ends the job. */
 bool p3_signals_ends(int sig);
 
-/* Next signal that came, 0 if none. */
+/* Return the next signal that came, or 0. */
 int p3_signals_next(int fd);
 
-/* In a forked child, before exec. */
+/* Restore the state in a forked child, before exec. */
 void p3_signals_give_back(const struct p3_signals *was);
 
 #endif

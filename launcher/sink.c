@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* A thread that writes to a descriptor that may block. */
 #include "launcher/sink.h"
 
 #include <errno.h>
@@ -19,7 +20,8 @@ int p3_sink_open(struct p3_sink *sink, int fd)
 	return sink->done_fd < 0 ? -errno : 0;
 }
 
-/* Somebody may have made our stdout non-blocking: it is shared with him. */
+/* Wait until the descriptor has room: another process that shares it may have made it
+ * non-blocking. */
 static int wait_for_room(int fd)
 {
 	struct pollfd p = {.fd = fd, .events = POLLOUT};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * sink - writes one buffer at a time to a descriptor that may block
+ * sink - a thread that writes one buffer at a time to a descriptor that may block
  *
  *	owner: fill buf[0..len) --p3_sink_send--> thread: write --done_fd--> owner
  *
@@ -20,7 +20,7 @@ struct p3_sink {
 	int done_fd; /* readable: call p3_sink_collect() */
 	bool busy;   /* (owner) */
 	bool runs;   /* (owner) */
-	int err;     /* (owner) the errno that ended it; nothing is written any more */
+	int err;     /* (owner) the errno that ended it; later output is dropped */
 	uint32_t len;
 	char *buf;
 	pthread_t thread;
@@ -35,10 +35,10 @@ int p3_sink_open(struct p3_sink *sink, int fd);
 int p3_sink_start(struct p3_sink *sink);
 void p3_sink_send(struct p3_sink *sink);
 
-/* After done_fd was readable: the buffer is empty and the owner's again. */
+/* Take the buffer back, empty, after done_fd was readable. */
 void p3_sink_collect(struct p3_sink *sink);
 
-/* Not while it is busy. */
+/* Close a sink that is not busy. */
 void p3_sink_close(struct p3_sink *sink);
 
 #endif

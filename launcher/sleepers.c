@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Making the file of sleepers. */
 #include "launcher/sleepers.h"
 #include "shm/layout.h"
 

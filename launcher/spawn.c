@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Starting a node: its environment, descriptors, CPUs, and the exec. */
 #include "launcher/spawn.h"
 #include "launcher/outdir.h"
 #include "launcher/place.h"
@@ -26,7 +27,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define SOCKET_FD_MIN  100 /* above what shell scripts redirect */
+#define SOCKET_FD_MIN  100 /* above the descriptors that shell scripts redirect */
 #define NUMBER_LEN     12
 #define TUNABLES       "GLIBC_TUNABLES"
 #define STATIC_TLS     "glibc.rtld.optional_static_tls"
@@ -36,7 +37,7 @@
 struct ends {
 	int sock[2];
 	int out[2][2];
-	int report[2]; /* a failed exec is told here */
+	int report[2]; /* a failed exec is reported here */
 };
 
 struct report {
@@ -60,7 +61,7 @@ static int set_map(const char *name, uint32_t n, uint32_t base)
 	return rc;
 }
 
-/* Who has set it knows better. */
+/* Add a tunable, unless the user has set it. */
 static int add_tunable(const char *name, const char *value)
 {
 	const char *was = getenv(TUNABLES);
@@ -75,7 +76,7 @@ static int add_tunable(const char *name, const char *value)
 	return rc;
 }
 
-/* More nodes than CPUs, of the job or of those that this one is bound to. */
+/* Return true if there are more nodes than CPUs, of the job or of this node's set. */
 static bool takes_turns(const struct p3_spawn_conf *conf, uint32_t rank)
 {
 	const struct p3_place *place = conf->place;
@@ -87,13 +88,14 @@ static bool takes_turns(const struct p3_spawn_conf *conf, uint32_t rank)
 }
 
 /*
- * Room for the thread storage of the shared heap's allocator, which is loaded late: the
- * usual 512 bytes are too few, 2.6 KiB are needed.  It is taken from the stack of every
- * thread, and the smallest has 16 KiB.
+ * Set tunables of the C library.  The thread storage of the shared heap's allocator,
+ * which is loaded late, needs 2.6 KiB; the default of 512 bytes is too small.  It is
+ * taken from the stack of every thread, and the smallest stack has 16 KiB.
  *
  * Nodes that take turns on a CPU: with restartable sequences the kernel looks into the
- * thread's memory each time that it is given the CPU, some 100 ns of a turn of 4 us.  The
- * C library then registers none; who wants them (rseq(2)) registers its own.
+ * thread's memory at the start of each turn, some 100 ns of a turn of 4 us.  With this
+ * tunable the C library registers none; a program that needs them (rseq(2)) registers
+ * its own.
  */
 static int set_tunables(const struct p3_spawn_conf *conf, uint32_t rank)
 {
@@ -101,7 +103,7 @@ static int set_tunables(const struct p3_spawn_conf *conf, uint32_t rank)
 	return rc || !takes_turns(conf, rank) ? rc : add_tunable(RSEQ, "0");
 }
 
-/* Ours in front of what the user has set. */
+/* Put our words in front of the user's. */
 static int set_in_front(const char *name, const char *ours, char between)
 {
 	const char *was = getenv(name);
@@ -115,7 +117,7 @@ static int set_in_front(const char *name, const char *ours, char between)
 	return rc;
 }
 
-/* The last word of MALLOC_CONF counts: the user's. */
+/* Set MALLOC_CONF; its last word counts, which is the user's. */
 static int set_shared_heap(void)
 {
 	int rc = set_in_front("LD_PRELOAD", P3_HEAP_JEMALLOC, ':');
@@ -133,7 +135,7 @@ uint32_t p3_spawn_trace_records(bool wanted)
 	return records || !wanted ? records : P3_TRACE_USUAL;
 }
 
-/* What is wrong stays: the nodes say so. */
+/* Set the trace; wrong values stay, and the nodes report them. */
 static int set_trace(void)
 {
 	char text[NUMBER_LEN];
@@ -144,7 +146,8 @@ static int set_trace(void)
 	return setenv(p3_conf_row(P3_CONF_TRACE)->name, text, 1) ? -errno : 0;
 }
 
-/* PTL3_LAUNCHED=off of the user is for other launchers: yod's nodes are ranks. */
+/* Set the environment.  A user's PTL3_LAUNCHED=off is for other launchers: yod's nodes
+ * are ranks. */
 int p3_spawn_environment(const struct p3_spawn_conf *conf)
 {
 	unsetenv(p3_conf_row(P3_CONF_LAUNCHED)->name);
@@ -174,7 +177,7 @@ static int set_number(const char *name, uint32_t value)
 
 /* ---- the child, between fork and exec ---- */
 
-/* What programs are told comes first, and what the node needs on top of it. */
+/* Set the program's own variables first, then those that the node needs. */
 static int set_environment(
 	const struct p3_spawn_conf *conf, const struct p3_prog *prog, uint32_t rank)
 {
@@ -187,7 +190,7 @@ static int set_environment(
 	return rc || !conf->shared_heap ? rc : set_shared_heap();
 }
 
-/* Whoever has said where NIC threads run knows better. */
+/* Set the CPUs of the NIC thread, unless the user has set them. */
 static int set_cpus(const struct p3_place *place, uint32_t rank)
 {
 	char list[P3_CPULIST_LEN];
@@ -209,7 +212,8 @@ static _Noreturn void fail(int report, int err, enum p3_spawn_fault fault)
 	_exit(n == sizeof r ? 127 : 126);
 }
 
-/* The report's reader is yod alone: without a reader yod died before the prctl. */
+/* Make this process die with yod.  Only yod reads the report: if it has no reader, yod
+ * died before the prctl. */
 static int die_with_yod(int report)
 {
 	struct pollfd p = {.fd = report};
@@ -233,7 +237,7 @@ static bool is_silent(const struct p3_spawn_conf *conf, uint32_t rank)
 	return conf->only && !p3_ranks_has(conf->only, rank);
 }
 
-/* Where a stream goes that does not go where yod's goes, or -errno. */
+/* Open the target of a stream that does not go to yod's own, or return -errno. */
 static int open_stream(
 	const struct p3_spawn_conf *conf, uint32_t rank, const struct ends *e, int which)
 {
@@ -261,7 +265,7 @@ static int set_output(
 	return 0;
 }
 
-/* A descriptor that yod's own parent left open is not for the nodes either. */
+/* Set up the socket, and close descriptors that yod's parent left open by mistake. */
 static int set_socket(int sock)
 {
 	if (syscall(SYS_close_range, 3u, ~0u, CLOEXEC_ALWAYS))
@@ -351,7 +355,8 @@ static int open_ends(const struct p3_spawn_conf *conf, uint32_t rank, struct end
 	return rc;
 }
 
-/* End of file: the exec went well.  A node that yod kills meanwhile looks the same. */
+/* Wait for the exec: end of file means success.  A node that yod kills meanwhile looks
+ * the same. */
 static int await_exec(int report, int give_up_fd, enum p3_spawn_fault *fault_out)
 {
 	struct pollfd p[2] = {

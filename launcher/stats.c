@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Statistics of nodes for --stats. */
 #include "launcher/stats.h"
 #include "launcher/clock.h"
 #include "shm/layout.h"
@@ -18,9 +19,10 @@
 #define FATE_LEN 24
 
 struct node {
-	int published; /* of the last life that joined, -1: none, or read already */
-	bool joined;   /* once at least */
-	bool lost;     /* a life whose counters could not be read */
+	int published; /* segment of the last life that joined; -1: none, or already
+		        * read */
+	bool joined;   /* it has joined at least once */
+	bool lost;     /* the counters of a life could not be read */
 	bool ended;
 	int status;
 	int64_t began_ms;
@@ -67,7 +69,7 @@ static bool is_segment(int fd)
 	       h.layout == P3_LAYOUT_WORD;
 }
 
-/* Of a life that is over, or about to be. */
+/* Add the counters of a life that has ended, or is about to end. */
 static void take_counters(struct p3_stats *s, struct node *n)
 {
 	uint64_t now[P3_COUNTERS];
@@ -101,7 +103,7 @@ static int64_t ms_of(const struct timeval *t)
 	return (int64_t)t->tv_sec * 1000 + t->tv_usec / 1000;
 }
 
-/* libc's waitid has no room for it. */
+/* Return the CPU time of a child; libc's waitid() does not return it. */
 static int64_t cpu_ms_of(pid_t pid)
 {
 	siginfo_t info;
@@ -121,7 +123,7 @@ void p3_stats_ended(struct p3_stats *s, uint32_t rank, pid_t pid, int wait_statu
 	n->cpu_ms = cpu_ms_of(pid);
 }
 
-/* ---- for people ---- */
+/* ---- output ---- */
 
 static void print_head(void)
 {
@@ -133,7 +135,7 @@ static void print_head(void)
 		"late", "wall-s", "cpu-s", "end");
 }
 
-/* How often the program's threads had the lease, of all times. */
+/* Return the share of the program's threads in the times that the lease was taken. */
 static double share_of_hosts(const struct node *n)
 {
 	uint64_t host = n->count[P3_C_LEASE_HOST], nic = n->count[P3_C_LEASE_NIC];

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * stats - what each node did (--stats)
+ * stats - statistics of each node (--stats)
  *
  *	rdv  --joined (published segment)-->  [ one descriptor a node ]
  *	run  --started, ended-->  times, fate, and the counters' last state
  *
  * Counters are read from the published segment (shm/layout.h) when the node's process
- * has ended or joins anew, so that one that was killed is right, too; lives of a node
- * add up.  Nothing is mapped: a segment that is none of ours has no counters.
+ * has ended or joins anew, so those of a killed process are right, too; lives of a node
+ * add up.  Nothing is mapped: a file that is no segment has no counters.  Only yod's
+ * main thread calls these functions.
  */
 #ifndef P3_LAUNCHER_STATS_H
 #define P3_LAUNCHER_STATS_H
@@ -17,19 +18,19 @@
 
 struct p3_stats;
 
-/* NULL: out of memory. */
+/* Return NULL if out of memory. */
 struct p3_stats *p3_stats_create(uint32_t size);
 void p3_stats_destroy(struct p3_stats *stats);
 
 void p3_stats_started(struct p3_stats *stats, uint32_t rank);
 
-/* The descriptor stays the caller's. */
+/* Note a node's published segment; the descriptor stays the caller's. */
 void p3_stats_joined(void *stats, uint32_t rank, int published);
 
-/* Before the process is reaped. */
+/* Note a node's end, before the process is reaped. */
 void p3_stats_ended(struct p3_stats *stats, uint32_t rank, pid_t pid, int wait_status);
 
-/* A line for each node and one for all, to stderr. */
+/* Print a line for each node and one for all, to stderr. */
 void p3_stats_print(const struct p3_stats *stats);
 
 #endif

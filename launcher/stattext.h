@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* stattext - lines of ptlstat why that are put together piece by piece. */
+/* stattext - lines of ptlstat why, put together piece by piece */
 #ifndef P3_LAUNCHER_STATTEXT_H
 #define P3_LAUNCHER_STATTEXT_H
 
@@ -12,7 +12,7 @@ struct ptl_text {
 	size_t n;
 };
 
-/* Cut it off where there is no more room. */
+/* Append to a line; a rest that does not fit is cut off. */
 __attribute__((format(printf, 2, 3))) static inline void ptl_add(
 	struct ptl_text *t, const char *fmt, ...)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* tracedump - shows what the NICs of a job did last */
+/* tracedump - prints the last actions of a job's NICs */
 #include "launcher/tracedump.h"
 
 #include <errno.h>
@@ -146,7 +146,7 @@ static bool take(struct opt *o, int c, const char *word)
 	}
 }
 
-/* -1: go on; else the status. */
+/* Parse.  Return -1 to go on, else the exit status. */
 static int parse(int argc, char **argv, struct opt *o)
 {
 	opterr = 0;
@@ -169,7 +169,7 @@ static int parse(int argc, char **argv, struct opt *o)
 	return -1;
 }
 
-/* "0-1:17": the last one of that name. */
+/* Find "0-1:17", the last message of that name. */
 static bool find_message(const struct td_trace *t, struct opt *o)
 {
 	unsigned from, to;

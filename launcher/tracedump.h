@@ -4,16 +4,16 @@
  *
  *	tracedump.c	  command line
  *	tracedump_load.c  traces from a file, a core or a job: one clock, one list
- *	tracedump_core.c  what of it is in an ELF core
+ *	tracedump_core.c  the segments in an ELF core
  *	tracedump_flow.c  which records are about one message
- *	tracedump_slice.c what took from when to when, and where arrows go
+ *	tracedump_slice.c slices of time, and the messages' arrows between them
  *	tracedump_code.c  functions and offsets, by elfutils
  *	tracedump_text.c  lines, as of the SeaStar's tool of that name
  *	tracedump_json.c  Trace Event Format, for ui.perfetto.dev and chrome://tracing
  *	tracedump_svg.c	  a picture
  *
- * What is read was written by others, and may be anything: numbers are looked at before
- * they are used, texts are printable ASCII.
+ * Input comes from other processes and may be anything: numbers are checked before they
+ * are used, and texts are made printable ASCII.  The program has one thread.
  */
 #ifndef P3_LAUNCHER_TRACEDUMP_H
 #define P3_LAUNCHER_TRACEDUMP_H
@@ -26,7 +26,7 @@
 
 #define TD_NONE UINT32_MAX
 
-/* One line to stderr: thing, value, what was expected. */
+/* Print one line to stderr: thing, value, expectation. */
 void td_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /* One incarnation of a node. */
@@ -37,19 +37,19 @@ struct td_block {
 	struct p3_trace_look now;
 	uint64_t written[P3_TRACE_RINGS];
 	uint64_t lost;
-	uint32_t unsound; /* records whose time cannot be */
+	uint32_t unsound; /* records with an impossible time */
 };
 
 struct td_event {
 	struct p3_trace_entry e;
-	int64_t ns; /* since the job began */
+	int64_t ns; /* time since the job began */
 	uint32_t block;
-	uint32_t before;  /* the event before in the same ring; TD_NONE */
-	uint32_t after;   /* of the hosts: the next one of this thread; TD_NONE */
-	uint32_t message; /* TD_NONE */
+	uint32_t before;  /* the preceding event in the same ring, or TD_NONE */
+	uint32_t after;   /* hosts' ring: the next event of this thread, or TD_NONE */
+	uint32_t message; /* or TD_NONE */
 };
 
-/* The events of a message's way; TD_NONE: not there. */
+/* The events of a message on its way; TD_NONE: not recorded. */
 struct td_message {
 	uint16_t from, to;
 	uint32_t name; /* as in its records */
@@ -58,23 +58,23 @@ struct td_message {
 
 struct td_trace {
 	uint32_t jid;
-	uint32_t size; /* nodes */
+	uint32_t size; /* number of nodes */
 	struct p3_trace_look began;
 	uint32_t nblocks;
 	struct td_block *block;
 	uint32_t nevents;
-	struct td_event *event; /* by time */
+	struct td_event *event; /* sorted by time */
 	uint32_t nmessages;
 	struct td_message *message;
 };
 
-/* ---- tracedump_load.c: 0, or it has been said why not ---- */
+/* ---- tracedump_load.c: each returns 0, or an error after a line ---- */
 
 int td_load_file(const char *path, struct td_trace *trace_out);
 int td_load_job(uint32_t pid, struct td_trace *trace_out);
 void td_free(struct td_trace *trace);
 
-/* ---- tracedump_core.c: calls found for each node of a core; the same ---- */
+/* ---- tracedump_core.c: calls found for each node of a core; returns likewise ---- */
 
 int td_core_each(const char *path, int fd,
 	int (*found)(void *arg, const struct p3_trace_taken *taken), void *arg);
@@ -82,7 +82,7 @@ int td_core_each(const char *path, int fd,
 /* ---- tracedump_flow.c ---- */
 
 int td_find_messages(struct td_trace *trace);
-/* "17", or "b17" in a base ring: so many cells of the lane were before it. */
+/* "17", or "b17" in a base ring: the number of cells that were in the lane before it. */
 struct td_name {
 	char text[16];
 };
@@ -98,19 +98,19 @@ struct td_code {
 struct td_code td_code_of(const struct td_trace *trace, const struct td_event *ev);
 void td_code_end(void);
 
-/* ---- what is shown ---- */
+/* ---- filters ---- */
 
 struct td_filter {
-	const char *nodes; /* a list as 0,2-3; NULL: all */
+	const char *nodes; /* a list such as 0,2-3; NULL: all */
 	int64_t since, until;
-	const char *at;   /* a point's name or a function's; NULL: all */
+	const char *at;   /* name of a point or a function; NULL: all */
 	int64_t peer;     /* -1: all */
 	uint32_t message; /* TD_NONE: all */
 };
 
 bool td_shows(const struct td_trace *trace, const struct td_filter *f,
 	const struct td_event *ev);
-/* A list of numbers and ranges: is it one, does it hold n? */
+/* Return true if the text is a list of numbers and ranges; if it holds n. */
 bool td_is_list(const char *list);
 bool td_list_holds(const char *list, uint32_t n);
 
@@ -120,12 +120,12 @@ bool td_list_holds(const char *list, uint32_t n);
 struct td_slice {
 	uint32_t node, thread;
 	int64_t from, to;
-	unsigned depth; /* inside how many others */
-	uint32_t event; /* that says what it is, at its end but for those of hosts */
+	unsigned depth; /* number of slices around it */
+	uint32_t event; /* event that names it: the one at its end, except for hosts */
 	const char *name;
 };
 
-/* Where a message's arrow begins, goes through, and ends: inside slices, in order. */
+/* A message's arrow begins, passes and ends inside slices, in this order. */
 struct td_stop {
 	uint32_t event, node, thread;
 	int64_t ns;
@@ -140,9 +140,9 @@ unsigned td_stops(const struct td_trace *trace, const struct td_filter *f,
 /* ---- names ---- */
 
 const char *td_point(unsigned point);
-/* What the value of a record at this point is called, or "". */
+/* Return the name of the value of a record at this point, or "". */
 const char *td_value(unsigned point, unsigned value);
-/* The record in words, without time and place. */
+/* Describe the record in words, without time and place. */
 void td_describe(
 	const struct td_trace *trace, const struct td_event *ev, char *text, size_t size);
 

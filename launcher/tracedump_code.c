@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Functions by elfutils, which also finds the symbols of a stripped library by its
- * build-id, where they are installed.  A file that was built anew since has another one:
- * then there are no names.
+ * build-id, where they are installed.  A file that was rebuilt since has another
+ * build-id: then there are no names.
  */
 #include "launcher/tracedump.h"
 
@@ -14,12 +14,12 @@
 #include <unistd.h>
 
 #define OBJECTS 64
-#define PLACES  1024 /* of all objects: more are looked up each time */
+#define PLACES  1024 /* places of all objects; further ones are looked up each time */
 
 struct object {
-	struct p3_trace_header header; /* object and build */
+	struct p3_trace_header header; /* names object and build */
 	Dwfl *dwfl;
-	Dwfl_Module *module; /* NULL: no names */
+	Dwfl_Module *module; /* NULL: no names are known */
 	GElf_Addr bias;
 };
 
@@ -37,7 +37,8 @@ static const Dwfl_Callbacks callbacks = {.find_elf = dwfl_build_id_find_elf,
 	.find_debuginfo = dwfl_standard_find_debuginfo,
 	.section_address = dwfl_offline_section_address};
 
-/* It stands in a trace, so it may be anything: not what blocks, or has no end. */
+/* Open a file whose name comes from a trace, so it may be anything: refuse pipes and
+ * devices. */
 static int open_file(const char *path)
 {
 	struct stat st;
@@ -57,7 +58,7 @@ static bool is_same_build(Dwfl_Module *m, const struct p3_trace_header *h)
 	return n > 0 && (uint32_t)n == h->build_len && !memcmp(bits, h->build, (size_t)n);
 }
 
-/* The descriptor is elfutils' on success. */
+/* Load an object; after success the descriptor is elfutils'. */
 static Dwfl_Module *report(struct object *o, int fd)
 {
 	const char *path = o->header.object;
@@ -98,7 +99,8 @@ static const struct object *object_of(const struct p3_trace_header *h)
 	return o;
 }
 
-/* An address is where a call returns to: what comes before it is the function's. */
+/* Look up an address.  It is the return address of a call, so the byte before it is
+ * looked up. */
 static struct td_code look_up(const struct object *o, uint32_t code)
 {
 	GElf_Off off = 0;

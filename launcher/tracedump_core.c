@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Traces in an ELF core, of the kernel's or of gdb's gcore.  A node's published segment
- * begins a mapping of its own and says where it lay; its trace is found behind it.  Those
- * of its peers are in no core (shm/seg.h).  A core may be cut off, or be no node's.
+ * Traces in an ELF core that the kernel or gdb's gcore has written.  A node's published
+ * segment begins a mapping of its own and tells its address; its trace is behind it.
+ * Peers' segments are in no core (shm/seg.h).  A core may be cut off, or not be a
+ * node's.
  */
 #include "launcher/tracedump.h"
 
@@ -12,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define MAPPINGS 65536 /* vm.max_map_count is about that */
+#define MAPPINGS 65536 /* about vm.max_map_count */
 
 struct mapping {
 	uint64_t at, off, len;
@@ -22,7 +23,7 @@ struct core {
 	const char *path;
 	int fd;
 	size_t n;
-	struct mapping *map; /* as in the file: addresses ascend */
+	struct mapping *map; /* in the file's order: addresses ascend */
 };
 
 static int say(const struct core *c, int rc, const char *what)
@@ -35,7 +36,7 @@ static int say(const struct core *c, int rc, const char *what)
 
 /* ---- memory ---- */
 
-/* Bytes that were at an address, which may go over mappings. */
+/* Read bytes at an address; they may extend over several mappings. */
 static bool read_at(const struct core *c, uint64_t at, void *to, uint64_t len)
 {
 	char *out = to;
@@ -93,7 +94,8 @@ static bool is_node(const struct core *c, const struct mapping *m)
 	       h.nnodes <= P3_MAX_NODES && h.node < h.nnodes;
 }
 
-/* Behind the part of the segment that a header is in; NULL: it has none, or not here. */
+/* Take the trace behind a segment whose header this mapping has.  Return NULL if it has
+ * no trace, or none in this core. */
 static struct p3_trace_taken *take_trace(const struct core *c, const struct mapping *m)
 {
 	struct p3_seg_header h;
@@ -112,7 +114,7 @@ static struct p3_trace_taken *take_trace(const struct core *c, const struct mapp
 	return taken;
 }
 
-/* A hugepage is in a core only if its owner's filter says so. */
+/* A core has hugepages only if its process' core filter includes them. */
 #define NO_NODE                                                                          \
 	"no node's memory is in this core, or it lay in hugepages, which "               \
 	"/proc/PID/coredump_filter leaves out by default (0x73 has them)"

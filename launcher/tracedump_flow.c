@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which records are about one message.  Both ends name it by the sender's lane and the
- * place there.  A lane of a later incarnation has the same places: in the order of time a
- * record belongs to the last message of its name that was sent.
+ * The records about each message.  Both ends name a message by the sender's lane and
+ * the position there.  A lane of a later incarnation has the same positions: in order
+ * of time, a record belongs to the last message of its name that was sent.
  */
 #include "launcher/tracedump.h"
 
@@ -16,7 +16,7 @@ struct node {
 
 struct map {
 	void *root;
-	bool full; /* no memory */
+	bool full; /* no memory was left */
 };
 
 static int compare(const void *x, const void *y)
@@ -27,7 +27,7 @@ static int compare(const void *x, const void *y)
 	return (a->key[1] > b->key[1]) - (a->key[1] < b->key[1]);
 }
 
-/* Where a value is or goes, TD_NONE at first; NULL: no memory. */
+/* Return the place of a value, TD_NONE at first, or NULL without memory. */
 static uint32_t *place(struct map *m, uint64_t high, uint64_t low)
 {
 	struct node *fresh = malloc(sizeof *fresh);
@@ -70,7 +70,7 @@ static uint32_t new_message(struct finder *f, const struct td_message *m)
 	return t->nmessages++;
 }
 
-/* The message that a record is about; a send begins one. */
+/* Return the message that a record is about; a send begins one. */
 static uint32_t message_of(struct finder *f, const struct td_event *ev)
 {
 	bool in = ev->e.in;
@@ -134,7 +134,7 @@ static void note_way(struct finder *f, struct td_message *m, uint32_t i)
 	}
 }
 
-/* Of the record's event queue, and the place there. */
+/* Return the place for the record's event queue and the event's number there. */
 static uint32_t *queue_place(struct finder *f, const struct td_event *ev)
 {
 	return place(&f->posted, ev->block, ev->e.detail);
@@ -148,7 +148,7 @@ static void note_command(struct finder *f, uint32_t i)
 		*at = i;
 }
 
-/* Taken by a host: of the message whose event that was. */
+/* Note an event that a host thread took, at the message that had made it. */
 static void note_taken(struct finder *f, uint32_t i)
 {
 	struct td_event *ev = &f->t->event[i];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Trace Event Format: a process for each node, a thread for its firmware and each of
- * its host threads; complete events (X) for slices, flows (s, t, f) for messages, async
- * events (b, e) for long transfers.
+ * Output in Trace Event Format: a process for each node, a thread for its firmware and
+ * each of its host threads; complete events (X) for slices, flows (s, t, f) for
+ * messages, async events (b, e) for long transfers.
  */
 #include "launcher/tracedump.h"
 
@@ -68,7 +68,7 @@ static void name_tracks(struct writer *w)
 	for (uint32_t i = 0; i < w->t->nevents; i++)
 		if (w->t->event[i].e.ring == P3_TRACE_HOST &&
 			w->t->event[i].after == TD_NONE)
-			name_thread(w, &w->t->event[i]); /* its last one */
+			name_thread(w, &w->t->event[i]); /* the thread's last record */
 }
 
 /* ---- slices ---- */
@@ -150,7 +150,8 @@ static void show_async(struct writer *w, const char *ph, const struct td_event *
 	put(w, o);
 }
 
-/* Of a message one transfer at most is under way in a node: as sender, or as receiver. */
+/* Print transfers.  Of one message at most one transfer is under way in a node: as
+ * sender, or as receiver. */
 static void show_transfers(struct writer *w)
 {
 	const struct td_trace *t = w->t;

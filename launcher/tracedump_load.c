@@ -10,8 +10,8 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#define PACE_NS    20000000u /* between two looks at the clock */
-#define LONGEST_NS 1e18      /* of a job: 31 years */
+#define PACE_NS    20000000u /* between two readings of the clock */
+#define LONGEST_NS 1e18      /* longest job: 31 years */
 
 struct scale {
 	struct p3_trace_look began;
@@ -45,7 +45,7 @@ static int grow(struct td_trace *t, uint32_t events)
 	return b && e ? 0 : no_memory();
 }
 
-/* From a file anything can come as an entry. */
+/* Check an entry: a file may contain anything. */
 static bool is_sound(const struct p3_trace_entry *e)
 {
 	return e->ring < P3_TRACE_RINGS && e->in <= 1;
@@ -76,14 +76,14 @@ static int add_block(struct td_trace *t, const struct td_block *block,
 	return 0;
 }
 
-/* ---- a domain, in which records name peers by its slots ---- */
+/* ---- a domain, in which records name peers by slots ---- */
 
 static uint32_t rank_in(const struct td_trace *t, uint32_t slot)
 {
 	for (uint32_t i = t->nblocks; i-- > 0;)
 		if (t->block[i].header.node == slot)
 			return t->block[i].node;
-	return P3_TRACE_NOBODY; /* another job's */
+	return P3_TRACE_NOBODY; /* a process of another job */
 }
 
 static void name_peers(struct td_trace *t)
@@ -110,7 +110,8 @@ static int by_time(const void *x, const void *y)
 	return (a->e.number > b->e.number) - (a->e.number < b->e.number);
 }
 
-/* Neither before the job, nor after its records were read, nor too far for a clock. */
+/* Return true if the time is possible: after the job's begin, before its records were
+ * read, and within the clock's range. */
 static bool has_time(struct td_trace *t, struct td_event *ev, const struct scale *s)
 {
 	struct td_block *b = &t->block[ev->block];
@@ -170,7 +171,7 @@ static double pace(struct p3_trace_look a, struct p3_trace_look b)
 	return (double)(b.ns - a.ns) / (double)(b.ticks - a.ticks);
 }
 
-/* When its first node began, by what nodes say, if that can be. */
+/* Return the begin of its first node, as the nodes tell it, if that is possible. */
 static struct p3_trace_look first_look(
 	const struct td_trace *t, struct p3_trace_look now, double ns_per_tick)
 {
@@ -290,7 +291,8 @@ static int add_dumped(void *arg, const struct p3_trace_taken *taken)
 	return add_block(t, &b, taken->entry, taken->n);
 }
 
-/* A core has one look at the clock: how it runs, this machine's tells. */
+/* Read a core.  It has one reading of the clock, so this machine's clock provides the
+ * rate. */
 static int read_core(int fd, const char *path, struct td_trace *t)
 {
 	int rc = td_core_each(path, fd, add_dumped, t);
@@ -306,7 +308,7 @@ static int read_core(int fd, const char *path, struct td_trace *t)
 	return in_order(t, &s);
 }
 
-/* One byte tells, and can be put back into a pipe. */
+/* Return true for an ELF file; the one byte looked at can be put back into a pipe. */
 static bool is_elf(FILE *in)
 {
 	int c = getc(in);

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A record is a moment.  What the firmware did between two of them is a slice that ends
- * at the later one; they lie in that of the lease, and those of a request also in that
- * from its take to its delivery.  A host's command lasts until its request goes out.
+ * Slices of time.  A record is a moment; the firmware's work between two records is a
+ * slice that ends at the later one.  Slices lie inside that of the lease, and those of
+ * a request also inside the slice from its take to its delivery.  A host's command
+ * lasts until its request is sent.
  */
 #include "launcher/tracedump.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define BRIEF_NS 20 /* of what has no end */
+#define BRIEF_NS 20 /* length of a slice that has no end */
 
 struct slicer {
 	const struct td_trace *t;
@@ -19,7 +20,7 @@ struct slicer {
 };
 
 struct block_state {
-	int64_t lease; /* -1: none */
+	int64_t lease; /* start of the lease; -1: none */
 	uint32_t lease_event;
 	uint32_t take; /* TD_NONE: no request */
 	int64_t last;
@@ -133,7 +134,7 @@ void td_each_slice(const struct td_trace *t, const struct td_filter *f,
 
 /* ---- arrows ---- */
 
-/* Where the slice of a firmware's record begins. */
+/* Return the time at which the slice of a firmware's record begins. */
 static int64_t begin_of(const struct td_trace *t, const struct td_event *ev)
 {
 	if (ev->e.ring == P3_TRACE_HOST || ev->e.point == P3_TRACE_TAKE ||

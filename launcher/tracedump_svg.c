@@ -18,7 +18,7 @@ struct picture {
 	const struct td_filter *f;
 	FILE *out;
 	int64_t from, to;
-	int row[P3_MAX_NODES]; /* of a node; -1: not shown */
+	int row[P3_MAX_NODES]; /* row of a node; -1: not shown */
 	int rows;
 };
 
@@ -50,7 +50,7 @@ static double y_of(const struct picture *p, uint32_t node, uint32_t thread)
 	return TOP + ROW * (2 * p->row[node] + (thread == 0));
 }
 
-/* ---- what is in it ---- */
+/* ---- range ---- */
 
 static void span(struct picture *p)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Lines, filters, names. */
+/* tracedump's text output: lines, filters, names. */
 #include "launcher/tracedump.h"
 
 #include <inttypes.h>
@@ -119,7 +119,7 @@ void td_describe(
 
 /* ---- filters ---- */
 
-/* One "3" or "0-3" of a list; NULL: it is neither. */
+/* Parse one "3" or "0-3" of a list.  Return NULL if it is neither. */
 static const char *range(const char *at, unsigned long *first, unsigned long *last)
 {
 	char *end;

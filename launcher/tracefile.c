@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Writing the trace file of a job. */
 #include "launcher/tracefile.h"
 #include "launcher/say.h"
 
@@ -71,7 +72,8 @@ void p3_tracefile_add(
 	struct p3_traceblock_header b = {.magic = P3_TRACEBLOCK_MAGIC,
 		.node = node,
 		.fate = fate,
-		.now = p3_trace_look_now(p3_trace_clock()), /* not by the node's word */
+		.now = p3_trace_look_now(p3_trace_clock()), /* not the clock that the
+							     * node names */
 		.taken = *t};
 	put(f, &b, sizeof b);
 	put(f, t->entry, t->n * sizeof t->entry[0]);

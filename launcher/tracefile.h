@@ -4,18 +4,18 @@
  *
  *	file header | block | block ...
  *
- * A block is what one incarnation of a node had written when it ended, records that were
- * whole only.  The clock and CLOCK_MONOTONIC are in the file's header and in each block:
- * two looks, far apart, at how they run.
+ * A block has the records that one incarnation of a node had written when it ended,
+ * without torn ones.  The clock and CLOCK_MONOTONIC are in the file's header and in
+ * each block: two readings, far apart, which give the clock's rate.
  *
- * All numbers are of this machine; a reader believes none.
+ * All numbers are in this machine's format; a reader checks each.
  */
 #ifndef P3_LAUNCHER_TRACEFILE_H
 #define P3_LAUNCHER_TRACEFILE_H
 
 #include "shm/trace.h"
 
-#define P3_TRACEFILE_MAGIC  0x31656361727433ffu /* never text */
+#define P3_TRACEFILE_MAGIC  0x31656361727433ffu /* never looks like text */
 #define P3_TRACEBLOCK_MAGIC 0x6b636f6c62743370u
 
 enum p3_trace_fate { P3_TRACE_RUNS, P3_TRACE_LEFT, P3_TRACE_DIED, P3_TRACE_DUMPED };
@@ -35,10 +35,10 @@ struct p3_tracefile_header {
 
 struct p3_traceblock_header {
 	uint64_t magic;
-	uint32_t node; /* by yod's word */
+	uint32_t node; /* as yod numbers it */
 	uint32_t fate; /* p3_trace_fate */
 	struct p3_trace_look now;
-	struct p3_trace_taken taken; /* and its entries behind it */
+	struct p3_trace_taken taken; /* followed by its entries */
 };
 
 static inline struct p3_trace_look p3_trace_look_now(uint32_t clock)
@@ -50,15 +50,16 @@ static inline struct p3_trace_look p3_trace_look_now(uint32_t clock)
 
 struct p3_tracefile;
 
-/* Makes or empties it.  0 or -errno. */
+/* Make or empty the file.  Return 0 or -errno. */
 int p3_tracefile_create(
 	const char *path, uint32_t size, uint32_t jid, struct p3_tracefile **file_out);
 
-/* Adds what a published segment holds, if it is traced; says why it cannot, once. */
+/* Append the trace of a published segment, if it has one; report an error once. */
 void p3_tracefile_add(
 	struct p3_tracefile *file, uint32_t node, int published, enum p3_trace_fate fate);
 
-/* False: not all of it could be written, which was said.  NULL: nothing. */
+/* Close the file.  Return false if not all of it could be written, which a line has
+ * said.  NULL is allowed. */
 bool p3_tracefile_close(struct p3_tracefile *file);
 
 #endif

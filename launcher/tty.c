@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Saving and restoring terminal settings. */
 #include "launcher/tty.h"
 
 #include <string.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * tty - leaves the terminal as it was
+ * tty - saves and restores the terminal's settings
  *
- * A node that turns echo off, or wants keys as they are typed, may be killed before it
- * puts that back.
+ * A node that turns echo off, or reads single keys, may be killed before it restores
+ * the terminal.
  */
 #ifndef P3_LAUNCHER_TTY_H
 #define P3_LAUNCHER_TTY_H
@@ -16,10 +16,12 @@ struct p3_tty {
 	struct termios was;
 };
 
-/* Of standard input, or else of standard output or error. */
+/* Save the settings of the terminal on standard input, or else on standard output or
+ * error. */
 struct p3_tty p3_tty_keep(void);
 
-/* If it is ours now and differs.  SIGTTOU must be blocked or ignored. */
+/* Restore the settings if this process is in the foreground and they differ.  SIGTTOU
+ * must be blocked or ignored. */
 void p3_tty_restore(const struct p3_tty *tty);
 
 #endif

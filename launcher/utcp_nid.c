@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * utcp_nid - prints the node id of this host, as programs and scripts for maps want it
+ * utcp_nid - prints this host's node id in the form that programs and scripts for maps
+ * need
  *
  * The reference implementation has a tool of this name, which takes a network device.
  */

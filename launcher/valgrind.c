@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Finding valgrind in a command line, and the library for it. */
 #include "launcher/valgrind.h"
 #include "launcher/say.h"
 
@@ -10,14 +11,14 @@
 #define WORD    "valgrind"
 #define BETWEEN " \t\n;&|(){}`'\"<>"
 
-#ifndef P3_VALGRIND_DIR /* seen from where yod is */
+#ifndef P3_VALGRIND_DIR /* relative to yod's folder */
 #define P3_VALGRIND_DIR "../lib/portals/valgrind"
 #endif
 #ifndef P3_SONAME
 #define P3_SONAME "libportals.so.0"
 #endif
 
-/* One word of a command line, as `len` bytes: "valgrind", or a path that ends so. */
+/* Return true for a word of `len` bytes that is "valgrind", or a path that ends so. */
 static bool names_valgrind(const char *word, size_t len)
 {
 	size_t n = strlen(WORD);
@@ -46,7 +47,7 @@ bool p3_valgrind_is_in(char *const *argv)
 	return false;
 }
 
-/* What /proc/self/exe names, without the name of the file. */
+/* Return the folder of /proc/self/exe. */
 static bool own_folder(char *dir, size_t len)
 {
 	ssize_t n = readlink("/proc/self/exe", dir, len - 1);

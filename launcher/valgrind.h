@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * valgrind - nodes that run under it get the library that talks to it
+ * valgrind - the library for nodes that run under valgrind
  *
  * Helgrind and drd take C11 atomics for races; a second libportals, in a folder beside
  * the usual one (cmake/valgrind.cmake), announces them.  Both have the same layout: one
- * job may use both.  yod puts that folder in front of LD_LIBRARY_PATH, which comes before
- * RUNPATH and /etc/ld.so.conf.  Neither a program with an RPATH (--disable-new-dtags)
- * nor one that is linked with libportals.a can be given it so; the library then says by
- * itself that it is the wrong one (lib/init.c).
+ * job may use both.  yod puts that folder in front of LD_LIBRARY_PATH, which comes
+ * before RUNPATH and /etc/ld.so.conf.  This does not work for a program with an RPATH
+ * (--disable-new-dtags) or one that is linked with libportals.a; the library then says
+ * by itself that it is the wrong one (lib/init.c).
  */
 #ifndef P3_LAUNCHER_VALGRIND_H
 #define P3_LAUNCHER_VALGRIND_H
@@ -17,12 +17,13 @@
 enum p3_valgrind { P3_VALGRIND_AUTO, P3_VALGRIND_ON, P3_VALGRIND_OFF };
 
 /*
- * Is valgrind the program, or a word in what a wrapper is told: env valgrind ..., sh -c
- * '... /usr/bin/valgrind ...'?
+ * Return true if valgrind is the program, or a word in a wrapper's arguments: env
+ * valgrind ..., sh -c '... /usr/bin/valgrind ...'.
  */
 bool p3_valgrind_is_in(char *const *argv);
 
-/* The folder, in memory of its own; or NULL, when this has been said.  Says which. */
+/* Return the folder, in memory of its own, after saying which; or NULL after an error
+ * line. */
 const char *p3_valgrind_folder(void);
 
 #endif

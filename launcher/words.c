@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Splitting lines into words. */
 #include "launcher/words.h"
 
 #include <errno.h>
@@ -6,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ROOM 8 /* words more each time */
+#define ROOM 8 /* words by which the array grows */
 
 static char take(struct p3_words *w)
 {
@@ -23,7 +24,7 @@ static bool skip_escaped_newline(struct p3_words *w)
 	return true;
 }
 
-/* One blank, or what counts as one. */
+/* Skip one blank, or a backslash with a newline. */
 static bool skip_blank(struct p3_words *w)
 {
 	if (*w->at != ' ' && *w->at != '\t' && *w->at != '\r')
@@ -32,7 +33,7 @@ static bool skip_blank(struct p3_words *w)
 	return true;
 }
 
-/* Up to the next word, or the end of the line; false: that. */
+/* Skip to the next word, or to the end of the line and return false. */
 static bool find_word(struct p3_words *w)
 {
 	while (skip_blank(w))
@@ -73,7 +74,8 @@ static char *bare(struct p3_words *w, char *to)
 	return to;
 }
 
-/* The word's end is written when what follows has been looked at: it lies there. */
+/* Read a word.  Its terminating zero is written only after the next character was read,
+ * which lies at that place. */
 static char *read_word(struct p3_words *w, char *to)
 {
 	while (to && *w->at && !strchr(" \t\r\n", *w->at)) {
@@ -99,7 +101,7 @@ static int append(char ***argv, int n, char *word)
 	return 0;
 }
 
-/* One line; *n_out words behind the head. */
+/* Read one line; *n_out is the number of words behind the head. */
 static int read_line(struct p3_words *w, char ***argv, int *argc)
 {
 	int rc = 0;

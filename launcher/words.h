@@ -5,8 +5,8 @@
  *	-sz 2 prog 'one word' "another \"one\"" a\ third	# and a comment
  *
  * Blanks separate.  In '...' every character stands for itself; in "..." a backslash
- * before " \ $ or ` takes their meaning away, elsewhere before anything.  A line ends
- * with a newline that is not quoted; backslash and newline are nothing.  # begins a
+ * quotes the characters " \ $ and `, elsewhere any character.  A line ends with a
+ * newline that is not quoted; backslash and newline together are ignored.  # begins a
  * comment where a word could.  Nothing is expanded.
  */
 #ifndef P3_LAUNCHER_WORDS_H
@@ -15,15 +15,16 @@
 #include <stdint.h>
 
 struct p3_words {
-	char *at;      /* what is not read yet; ends with 0 */
-	uint32_t line; /* number of the line that `at` is in, from 1 */
+	char *at;      /* the unread rest; ends with a zero byte */
+	uint32_t line; /* number of the line of `at`, from 1 */
 };
 
 /*
- * Words of the next line that has any, behind the head_n first entries of a new array
- * that ends with NULL: *argv_out, *argc_out of them, head included.  The text is
- * changed; words lie in it.  *line_out is where the line began.  0; -ENOENT: no line
- * is left; -EINVAL: a quote is open, from *line_out on; -ENOMEM.
+ * Read the words of the next line that has any.  Make a new array that ends with NULL,
+ * with room for head_n entries in front of the words: *argv_out, with *argc_out
+ * entries, head included.  The text is changed; words lie in it.  *line_out is the
+ * line's number.  Return 0; -ENOENT if no line is left; -EINVAL if a quote is open,
+ * from *line_out on; or -ENOMEM.
  */
 int p3_words_next(struct p3_words *words, uint32_t head_n, char ***argv_out,
 	int *argc_out, uint32_t *line_out);
