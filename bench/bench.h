@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * bench - what the benchmark programs share
+ * bench - the common functions of the benchmark programs
  *
  *	bench_opt.c	options, by a table
  *	bench_node.c	start, barrier, leave; descriptors, events, results to rank 0
@@ -23,59 +23,60 @@
 
 struct bench {
 	const char *program;
-	const char *about;        /* for --help: usage, and what is measured */
+	const char *about;        /* for --help: usage, and the measured quantity */
 	const char *legend;       /* printed above the table; may be NULL */
-	ptl_ni_limits_t *desired; /* of the interface; may be NULL */
-	/* options that all programs have */
+	ptl_ni_limits_t *desired; /* limits of the interface; may be NULL */
+	/* options of all programs */
 	bool quick, no_pin;
 	const char *json; /* file, "-" for stdout, or NULL */
-	/* who we are */
+	/* identity of this rank */
 	ptl_handle_ni_t ni;
 	unsigned rank, size;
-	unsigned ncpus; /* that the job may use */
-	int *cpu;       /* of each rank */
+	unsigned ncpus; /* CPUs that the job may use */
+	int *cpu;       /* CPU of each rank */
 	uint64_t errors;
 	/* rank 0: the report */
 	FILE *table;
 	json_t *document, *rows, *warnings;
-	char columns[600];      /* of the row before */
-	uint64_t stolen, ticks; /* of all CPUs, at bench_begin */
+	char columns[600];      /* of the previous row */
+	uint64_t stolen, ticks; /* ticks of all CPUs, at bench_begin */
 };
 
 /* ---- bench_node.c ---- */
 
-/* Opens the interface, finds the ranks and the CPUs; called by bench_options. */
+/* Open the interface, and find the ranks and the CPUs; bench_options calls it. */
 void bench_start(struct bench *b);
-/* Pins the rank, warns, and begins the report. */
+/* Pin the rank, warn, and begin the report. */
 void bench_begin(struct bench *b);
-/* Memory as bench_allocate gives, of the shared heap if there is room. */
+/* Allocate as bench_allocate does, in the shared heap if it has room. */
 void *bench_allocate_shared(uint64_t length);
-/* Collects the errors of all ranks, ends the report, leaves. */
+/* Collect the errors of all ranks, end the report, and leave. */
 _Noreturn void bench_finish(struct bench *b);
 _Noreturn void bench_leave(int status);
 void bench_barrier(void);
 
-/* One line "program: ..." and exit. */
+/* Print one line "program: ..." and exit. */
 _Noreturn void bench_die(int status, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
-/* Counts an error, and prints the first few of this rank. */
+/* Count an error, and print the first few of this rank. */
 void bench_wrong(struct bench *b, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
-/* Ends the program unless rc is PTL_OK. */
+/* End the program unless rc is PTL_OK. */
 void bench_check(int rc, const char *what);
 
 void *bench_allocate(uint64_t length);
 ptl_process_id_t bench_id(const struct bench *b, unsigned rank);
 ptl_handle_eq_t bench_queue(const struct bench *b, uint64_t count);
-/* A descriptor that only this node uses: no START events, no threshold. */
+/* Bind a descriptor for this node only: no START events, no threshold. */
 ptl_handle_md_t bench_bind(
 	const struct bench *b, void *start, uint64_t length, ptl_handle_eq_t eq);
-/* One for all, at the end of the portal's list: remote offsets, no START events. */
+/* Append an entry for all processes to the portal's list: remote offsets, no START
+ * events. */
 ptl_handle_me_t bench_post(const struct bench *b, ptl_pt_index_t portal,
 	ptl_match_bits_t bits, unsigned op, void *start, uint64_t length,
 	ptl_handle_eq_t eq);
 
-/* All ranks: puts length bytes of each into all[rank] at rank 0; others pass NULL. */
+/* All ranks: put length bytes of each into all[rank] at rank 0; others pass NULL. */
 void bench_gather(const struct bench *b, const void *mine, uint64_t length, void *all);
 
 /* ---- events ---- */
@@ -85,19 +86,20 @@ enum { BENCH_LOSE_NONE = -1 };
 
 struct bench_watch {
 	ptl_handle_eq_t eq;
-	bool poll;    /* PtlEQPoll instead of PtlEQWait */
+	bool poll;    /* use PtlEQPoll instead of PtlEQWait */
 	int may_lose; /* kind of event that a full queue may drop, or none */
 	uint64_t seen[BENCH_KINDS];
 	ptl_seq_t sequence;
 	ptl_event_t last;
 };
 
-/* Counts are from here on; the queue must be empty. */
+/* Restart the counts; the queue must be empty. */
 void bench_watch_reset(struct bench_watch *w, int may_lose);
 void bench_watch_odd(struct bench_watch *w, int rc);
-/* True: there was one. */
+/* Take an event.  Return false if there is none. */
 bool bench_try(struct bench_watch *w);
-/* Counts exactly as expected, and nothing left in the queue; else an error is counted. */
+/* Check that the counts are exactly as expected and the queue is empty; else count an
+ * error. */
 void bench_expect(struct bench *b, struct bench_watch *w, const char *test,
 	ptl_event_kind_t kind, uint64_t count);
 
@@ -127,9 +129,9 @@ static inline void bench_await(
 
 struct bench_option {
 	const char *name;
-	const char *arg; /* NULL: takes none */
+	const char *arg; /* NULL: no argument */
 	const char *help;
-	const char *expect; /* of a value, for the message when set says false */
+	const char *expect; /* for the error message when set returns false */
 	bool (*set)(void *to, const char *value);
 	void *to;
 };
@@ -146,7 +148,7 @@ struct bench_list {
 	uint64_t most;
 };
 
-/* A choice of words: none chosen means all of them. */
+/* A choice among words; none chosen means all of them. */
 struct bench_words {
 	const char *const *name;
 	unsigned n;
@@ -157,14 +159,14 @@ bool bench_set_flag(void *to, const char *value);   /* bool */
 bool bench_clear_flag(void *to, const char *value); /* bool */
 bool bench_set_text(void *to, const char *value);   /* const char * */
 bool bench_set_number(void *to, const char *value); /* struct bench_number; K, M, G */
-bool bench_set_list(void *to, const char *value);   /* struct bench_list; replaces it */
+bool bench_set_list(void *to, const char *value);   /* struct bench_list, which it
+						     * replaces */
 bool bench_set_words(void *to, const char *value);  /* struct bench_words */
-void bench_all_words(struct bench_words *w);        /* if none is on */
+void bench_all_words(struct bench_words *w);        /* if none is chosen */
 
 /*
- * Reads the options, then opens the interface; own ends with a row of zeros.  --help is
- * answered without an interface.  After an error rank 0 says what is wrong, and all ranks
- * leave.
+ * Read the options, then open the interface; own ends with a row of zeros.  --help
+ * needs no interface.  After an error rank 0 prints a line, and all ranks leave.
  */
 void bench_options(
 	struct bench *b, const struct bench_option *own, int argc, char **argv);
@@ -180,12 +182,12 @@ struct bench_stat {
 
 struct bench_stat bench_stat_of(double *sample, uint64_t n); /* sorts */
 
-/* A column: name is also the key in JSON, and says the unit. */
+/* A column: name is also the key in JSON, and contains the unit. */
 struct bench_cell {
 	const char *name;
 	const char *text; /* NULL: it is a number */
 	double number;
-	int digits; /* behind the point; 0: a whole number */
+	int digits; /* decimals; 0: a whole number */
 };
 
 #define BENCH_TEXT(name, text)                                                           \
@@ -200,19 +202,20 @@ struct bench_cell {
 	{                                                                                \
 		name, NULL, number, digits                                               \
 	}
-/* Rank 0: a line of the table, with its head if the names are new, and of the JSON. */
+/* Rank 0: print a line of the table, with its head if the names are new, and of the
+ * JSON. */
 #define BENCH_ROW(b, ...)                                                                \
 	bench_row(b, (const struct bench_cell[]){__VA_ARGS__, {NULL, NULL, 0, 0}})
 
 void bench_row(struct bench *b, const struct bench_cell *cells);
-/* Rows go to another array of the JSON from here on. */
+/* Put rows into another array of the JSON from here on. */
 void bench_section(struct bench *b, const char *name);
 void bench_note(struct bench *b, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 void bench_warn(struct bench *b, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* For bench_node.c: rank 0 only. */
+/* Called by bench_node.c on rank 0 only. */
 void bench_report_begin(struct bench *b);
 bool bench_report_end(struct bench *b);
 

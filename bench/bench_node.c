@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Benchmarks' start and end, memory, descriptors and events. */
 #include "bench.h"
 
 #include <portals3_runtime.h>
@@ -15,7 +16,7 @@ enum { PORTAL_GATHER = 60, ERRORS_SHOWN = 3 };
 static const char *program = "bench";
 static unsigned own_rank;
 
-/* ---- saying what is wrong ---- */
+/* ---- error messages ---- */
 
 __attribute__((format(printf, 1, 0))) static void say(const char *fmt, va_list args)
 {
@@ -60,12 +61,12 @@ void bench_barrier(void)
 void bench_leave(int status)
 {
 	fflush(stdout);
-	(void)PtlXBarrier(); /* if somebody is gone: leave all the same */
+	(void)PtlXBarrier(); /* leave also if a rank is gone */
 	PtlFini();
 	exit(status);
 }
 
-/* Rank r gets the r-th CPU that the job may use, from the first again if need be. */
+/* Return the r-th CPU that the job may use, counting round if there are too few. */
 static int cpu_of(unsigned rank, const cpu_set_t *set)
 {
 	int left = (int)rank % CPU_COUNT(set);
@@ -156,7 +157,7 @@ void *bench_allocate(uint64_t length)
 	return p;
 }
 
-/* Blocks of PtlXAlloc are aligned to a cache line: these are to a page. */
+/* Allocate page-aligned memory; blocks of PtlXAlloc are aligned to a cache line. */
 void *bench_allocate_shared(uint64_t length)
 {
 	void *block;
@@ -262,8 +263,9 @@ void bench_watch_reset(struct bench_watch *w, int may_lose)
 }
 
 /*
- * Gets are served whether or not the target's program runs: while that is off its CPU the
- * queue may overflow.  All that it can lose then are GET_ENDs; sequence says how many.
+ * Process an event other than a plain one.  Gets are served whether or not the target's
+ * program runs: while it is off its CPU the queue may overflow.  It can lose only
+ * GET_ENDs then; their number follows from sequence.
  */
 void bench_watch_odd(struct bench_watch *w, int rc)
 {

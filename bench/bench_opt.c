@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Options of benchmarks, from a table. */
 #include "bench.h"
 
 #include <errno.h>
@@ -33,7 +34,7 @@ bool bench_set_text(void *to, const char *value)
 	return *value != '\0';
 }
 
-/* A whole number with an optional K, M or G behind it. */
+/* Parse a whole number with an optional K, M or G behind it. */
 static const char *parse(const char *s, uint64_t most, uint64_t *n_out)
 {
 	char *end;
@@ -101,7 +102,7 @@ static void add(struct table *t, const struct bench_option *row)
 		t->row[t->n++] = *row;
 }
 
-/* --help has no setter: it is what getopt finds without one. */
+/* Add the common options; --help is the row without a setter. */
 static void add_common(struct table *t, struct bench *b)
 {
 	const struct bench_option rows[] = {

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The report: percentiles, warnings, table, JSON. */
 #include "bench.h"
 
 #include <portals3x.h>
@@ -64,7 +65,7 @@ void bench_warn(struct bench *b, const char *fmt, ...)
 	json_array_append_new(b->warnings, json_string(line));
 }
 
-/* Load average, and the threads that run or want to, but for this one. */
+/* Read the load average, and the number of other threads that run or want to. */
 static bool read_load(double *load_out, int *others_out)
 {
 	FILE *f = fopen("/proc/loadavg", "re");
@@ -89,7 +90,7 @@ static int least_others(double *load_out)
 	return least;
 }
 
-/* Time of all CPUs since the machine began, and what the hypervisor took of it. */
+/* Read the ticks of all CPUs since boot, and those that the hypervisor took. */
 static void read_ticks(uint64_t *stolen_out, uint64_t *ticks_out)
 {
 	unsigned long long v[8] = {0};

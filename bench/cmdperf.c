@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * cmdperf - what the calls cost that move no data
+ * cmdperf - the cost of calls that move no data
  *
  *	yod -sz 1 cmdperf [options]
  *
@@ -25,12 +25,12 @@ struct program {
 	ptl_handle_me_t me[BATCH];
 	ptl_handle_md_t md[BATCH];
 	ptl_handle_eq_t queue[BATCH];
-	ptl_handle_me_t *posted; /* ring of receives, oldest at head */
+	ptl_handle_me_t *posted; /* ring of receives, the oldest at head */
 	uint64_t head;
 	char byte[64];
 };
 
-/* ---- what is timed: BATCH of them ---- */
+/* ---- timed parts: BATCH calls ---- */
 
 static ptl_md_t md_of(struct program *p)
 {
@@ -80,7 +80,7 @@ static void memd_unlink(struct program *p)
 	unlink_all(p);
 }
 
-/* One more at the end of the list, the oldest away. */
+/* Attach an entry at the end of the list, and unlink the oldest. */
 static void posted_stream(struct program *p)
 {
 	for (unsigned i = 0; i < BATCH; i++) {
@@ -152,7 +152,7 @@ static void update_if_empty(struct program *p)
 		bench_check(PtlMDUpdate(p->md[0], NULL, &new, p->eq), "PtlMDUpdate");
 }
 
-/* ---- what goes before and after a batch, not timed ---- */
+/* ---- before and after a batch, not timed ---- */
 
 static void post_standing(struct program *p)
 {
@@ -189,7 +189,7 @@ static void receive_no_more(struct program *p)
 	bench_check(PtlMEUnlink(p->me[0]), "PtlMEUnlink");
 }
 
-/* BATCH puts to oneself; they are there when all have been counted. */
+/* Put BATCH messages to oneself; they are there when all have been counted. */
 static void fill_queue(struct program *p)
 {
 	ptl_sr_value_t before, now = 0;
@@ -204,7 +204,7 @@ static void fill_queue(struct program *p)
 	}
 }
 
-/* Whole messages: sent, matched, delivered, PUT_END taken. */
+/* Time whole messages: sent, matched, delivered, PUT_END taken. */
 static void put_to_oneself(struct program *p)
 {
 	for (unsigned i = 0; i < BATCH; i++) {

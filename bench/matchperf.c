@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * matchperf - what a message costs when the match list is long
+ * matchperf - the cost of a message when the match list is long
  *
  *	yod -sz 2 matchperf [options]
  *
@@ -15,7 +15,7 @@
  *	mixed	compared or ignored, by three masks in turns, every other entry from rank
  *		0 only: six shapes of entries
  *	many	the same with six masks: twelve shapes
- * behind all of them is one that ignores all bits: what takes unexpected messages.
+ * The last entry ignores all bits: it is that for unexpected messages.
  */
 #include "bench.h"
 
@@ -43,9 +43,9 @@ struct program {
 	enum kind kind;
 	enum hit hit;
 	uint64_t depth, random;
-	ptl_handle_me_t *entry; /* rank 1: of the long list */
+	ptl_handle_me_t *entry; /* rank 1: the long list's */
 	ptl_handle_me_t one, last;
-	double attach_ns; /* of an entry, at rank 1 */
+	double attach_ns; /* to attach an entry, at rank 1 */
 	char byte;
 };
 
@@ -117,7 +117,7 @@ static uint64_t next_random(struct program *p)
 	return p->random;
 }
 
-/* Both ranks come to the same numbers. */
+/* Both ranks compute the same numbers. */
 static uint64_t number_of(struct program *p, ptl_pt_index_t portal)
 {
 	if (portal == PORTAL_BASE)

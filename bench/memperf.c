@@ -4,11 +4,11 @@
  *
  *	yod -sz 16 memperf [options]
  *
- * Read from /proc/self when the interface is there (idle), and again when every node has
- * put a message to every other (talked).  Pss divides a shared page among those who map
- * it, so the sum of all nodes' is what the job takes; Rss counts it in each.  Segments
- * are the mappings of memory files: their sizes are of address space, used or not.
- * bench/series runs it with 2, 4, 8 ... nodes.
+ * The figures are from /proc/self when the interface is open (idle), and again when
+ * every node has put a message to every other (talked).  Pss divides a shared page
+ * among the processes that map it, so the sum over all nodes is the memory of the job;
+ * Rss counts the page in each.  Segments are the mappings of memory files: their sizes
+ * are of address space, used or not. bench/series runs it with 2, 4, 8 ... nodes.
  */
 #include "bench.h"
 
@@ -24,7 +24,7 @@ static const char *const field_name[FIELDS] = {"Rss", "Pss", "Shared_Dirty",
 struct sample {
 	uint64_t kib[FIELDS];
 	uint64_t hugetlb_kib;        /* Shared_Hugetlb: not in Rss */
-	uint64_t own_kib, peers_kib; /* mapped: what may be written, what may not */
+	uint64_t own_kib, peers_kib; /* mapped writable, and read-only */
 	uint64_t segments, maps;
 };
 

@@ -12,8 +12,9 @@
  * Times are from PtlPut to the ACK, and to PUT_END at rank 1 where rank 0 computes: both
  * read the same clock.
  *
- * How much is hidden: rank 1 knows what the work takes without a message.  What it takes
- * longer with one, as a part of what the message takes with both waiting, is not hidden.
+ * The hidden part: rank 1 knows the time of the work without a message.  The additional
+ * time with one, divided by the time of a message with both waiting, is the part that
+ * is not hidden.
  */
 #include "bench.h"
 
@@ -35,12 +36,12 @@ struct program {
 	char *memory;
 	uint64_t length, largest, loops;
 	double *sample, *work; /* ns */
-	double alone_ns;       /* work without a message */
-	double waits_ns[2];    /* a message with both waiting */
+	double alone_ns;       /* time of the work without a message */
+	double waits_ns[2];    /* time of a message with both waiting */
 	volatile uint64_t sink;
 };
 
-/* What a rank tells rank 0: sample of its message times, and its work. */
+/* A rank's report to rank 0: its message times, and its work. */
 struct part {
 	struct bench_stat message, work;
 	double alone_ns;
@@ -64,7 +65,7 @@ static void spin(double ns)
 		;
 }
 
-/* As many loops as take --work, and what they take. */
+/* Find the number of loops that takes --work, and its time. */
 static void calibrate(struct program *p)
 {
 	enum { TRIALS = 5 };
@@ -86,7 +87,7 @@ static void tell(struct program *p)
 	bench_check(rc, "PtlPut");
 }
 
-/* hdr_data is the time at which it started. */
+/* Start a message; hdr_data is the time of the start. */
 static double start(struct program *p, uint64_t round)
 {
 	uint64_t *words = (uint64_t *)p->memory;
@@ -110,7 +111,8 @@ static void check_data(struct program *p, uint64_t round)
 			(unsigned long long)words[p->length / 8 - 1]);
 }
 
-/* Rank 0.  The target has said that it is ready; it is left alone to begin its work. */
+/* Rank 0: send when the target has said that it is ready and had time to begin its
+ * work. */
 static void source_round(struct program *p, enum way way, uint64_t round)
 {
 	bench_await(&p->w, PTL_EVENT_PUT_END, round + 1);
@@ -149,7 +151,8 @@ static void run_rounds(struct program *p, enum way way)
 
 /* ---- results ---- */
 
-/* From 0: the work took as much longer as the message takes, to 1: no longer. */
+/* Return the hidden part: 0 if the work took longer by the time of a message, 1 if it
+ * took no longer. */
 static double hidden(const struct program *p, unsigned side, const struct part *worker)
 {
 	double more = worker->work.p50 - worker->alone_ns;
@@ -157,7 +160,7 @@ static double hidden(const struct program *p, unsigned side, const struct part *
 	return part < 0 ? 0 : part > 1 ? 1 : part;
 }
 
-/* side is the rank whose times these are: 0 to the ACK, 1 to PUT_END. */
+/* Print; side is the rank that measured: 0 to the ACK, 1 to PUT_END. */
 static void print(struct program *p, enum way way, unsigned side, const struct part *all)
 {
 	const struct bench_stat *m = &all[side].message;

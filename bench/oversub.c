@@ -21,9 +21,9 @@ struct program {
 	ptl_process_id_t *id;
 	ptl_handle_md_t out;
 	uint64_t *tx, *rx;
-	uint64_t words;    /* of a message */
-	uint64_t round;    /* number */
-	uint64_t there[2]; /* messages of even and odd rounds, not yet waited for */
+	uint64_t words;    /* words of a message */
+	uint64_t round;    /* number of the round */
+	uint64_t there[2]; /* messages of even and odd rounds, not waited for yet */
 	double sample[MOST_SAMPLES];
 };
 

@@ -3,7 +3,7 @@
  * perf - messages between ranks, for portalperf and pipeperf
  *
  *	perf_node.c	descriptors; begin and end of a test at one size
- *	perf_data.h	what is in the messages, and the checks of it
+ *	perf_data.h	the content of messages, and its checks
  *	perf_pair.c	put, get, bidir: one message at a time
  *	perf_stream.c	stream, rate, nto1: windows of messages
  *	perf_raw.c	the raw hand-over of a cache line between the same two CPUs
@@ -16,8 +16,8 @@
  *
  * Data: in "full" rounds messages are filled, and checked, from end to end, with the
  * bytes behind them.  Otherwise the first and the last word of every message, and one
- * that wanders through long ones, are changed and checked.  Messages of a window are the
- * same; what tells them apart is hdr_data.
+ * that wanders through long ones, are changed and checked.  Messages of a window are
+ * equal except for hdr_data.
  */
 #ifndef BENCH_PERF_H
 #define BENCH_PERF_H
@@ -43,49 +43,51 @@ struct perf_node {
 	struct bench *b;
 	struct bench_watch w;
 	ptl_process_id_t peer;
-	bool paired, first; /* first of its pair: starts, and keeps the time */
-	uint64_t largest;   /* message, set by the caller */
-	unsigned window;    /* messages, likewise */
-	bool silent;        /* stream, rate, nto1: no SEND_END, likewise */
-	bool heap;          /* buffers of the shared heap, likewise */
+	bool paired, first; /* first of its pair: it starts, and keeps the time */
+	uint64_t largest;   /* longest message, set by the caller */
+	unsigned window;    /* messages, set by the caller */
+	bool silent;        /* stream, rate, nto1: no SEND_END, set by the caller */
+	bool heap;          /* buffers are in the shared heap, set by the caller */
 	/* the test */
 	enum perf_test test;
 	uint64_t length;
-	bool active;          /* takes part */
+	bool active;          /* the rank takes part */
 	bool full;            /* messages are filled and checked from end to end */
-	uint64_t message;     /* number; in window tests, of the window */
+	uint64_t message;     /* number of the message; in window tests, of the window */
 	uint64_t told;        /* get: notes that the peer's bytes are ready */
-	uint64_t hdr_sum;     /* of the window's messages */
-	ptl_handle_md_t out;  /* free-floating, length bytes; of tx, for gets of rx */
-	ptl_handle_md_t note; /* empty */
+	uint64_t hdr_sum;     /* sum over the window's messages */
+	ptl_handle_md_t out;  /* free-floating, length bytes of tx, for gets of rx */
+	ptl_handle_md_t note; /* descriptor of an empty message */
 	struct perf_sender {
 		uint64_t messages, hdr_sum;
-	} * sender; /* nto1, rank 0: by rank */
-	/* memory: the receiver's is cut into slots of pitch bytes */
+	} * sender; /* nto1, rank 0: indexed by rank */
+	/* memory: the receiver's is divided into slots of pitch bytes */
 	char *tx, *rx;
 	uint64_t pitch, slots;
 };
 
 /* ---- perf_node.c ---- */
 
-/* b, largest, window, silent, heap, w.poll are set. */
+/* The caller has set b, largest, window, silent, heap and w.poll. */
 void perf_open(struct perf_node *n);
-/* All ranks.  No rank sends before all have come out of begin's barrier. */
+/* All ranks call both.  No rank sends before all have left the barrier in perf_begin. */
 void perf_begin(struct perf_node *n, enum perf_test test, uint64_t length);
-/* Checks that there were as many events as messages. */
+/* End a test, and check that there were as many events as messages. */
 void perf_end(struct perf_node *n);
-/* Ranks that take part: count round trips or windows. */
+/* Ranks that take part: run count round trips or windows. */
 void perf_rounds(struct perf_node *n, uint64_t count);
-/* Two of a pair, before messages or between rounds: what the first has. */
+/* Agree within a pair, before messages or between rounds: return the first rank's
+ * value. */
 uint64_t perf_agree(struct perf_node *n, uint64_t value);
-/* A few full rounds. */
+/* Run a few full rounds. */
 void perf_full_rounds(struct perf_node *n);
 
 void perf_put(struct perf_node *n, uint64_t remote, ptl_hdr_data_t hdr);
 void perf_tell(struct perf_node *n, ptl_process_id_t whom, ptl_hdr_data_t what);
 void perf_wrong(struct perf_node *n, uint64_t at);
 
-/* Messages of count rounds, and how many times a message's bytes go by in each. */
+/* Return the messages of count rounds, and the number of times their bytes move in
+ * each. */
 uint64_t perf_messages(const struct perf_node *n, uint64_t count);
 
 /* ---- perf_pair.c, perf_stream.c ---- */
@@ -96,14 +98,15 @@ void perf_stream_expect(struct perf_node *n);
 
 /* ---- perf_raw.c ---- */
 
-struct perf_page; /* two cache lines that a pair of ranks share */
+struct perf_page; /* two cache lines that a pair of ranks shares */
 
-/* Made by one rank, opened by the other through /proc; NULL with errno. */
+/* Make the page in one rank; open it in the other through /proc.  Return NULL with
+ * errno. */
 struct perf_page *perf_page_make(int *fd_out);
 struct perf_page *perf_page_open(uint32_t pid, uint32_t fd);
 void perf_page_close(struct perf_page *p);
 
-/* rounds round trips, the first rank hands over first; both call it. */
+/* Run round trips; the first rank hands over first; both ranks call it. */
 void perf_page_bounce(struct perf_page *p, bool first, uint64_t rounds);
 
 #endif

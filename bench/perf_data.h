@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * perf_data - what is in the messages: word k of a full one is word(k, seed)
+ * perf_data - the content of messages: word k of a full one is word(k, seed)
  */
 #ifndef BENCH_PERF_DATA_H
 #define BENCH_PERF_DATA_H
@@ -18,16 +18,18 @@ static inline uint64_t perf_word(uint64_t k, uint64_t seed)
 
 void perf_fill(char *at, uint64_t length, uint64_t seed);
 void perf_guard(char *at);
-/* The whole message and the bytes behind it; counts an error. */
+/* Check the whole message and the bytes behind it; count an error. */
 void perf_check_all(struct perf_node *n, const char *rx, uint64_t first, uint64_t seed);
 
-/* Different for each message (or window) and each sender, in the low bytes, too. */
+/* Return a stamp that differs for each message (or window) and sender, also in its low
+ * bytes. */
 static inline uint64_t perf_stamp_of(const struct perf_node *n, unsigned sender)
 {
 	return (n->message * 2 + (sender & 1)) | (uint64_t)sender << 48;
 }
 
-/* Words that are checked in the timed loop: ends of the message, and a wandering one. */
+/* Return the words that the timed loop checks: the message's ends, and a wandering
+ * one. */
 static inline uint64_t perf_last(const struct perf_node *n)
 {
 	return n->length / PERF_WORD - 1;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Descriptors of performance tests; begin and end of a test at one size. */
 #include "perf_data.h"
 
 enum { FULL_ROUNDS = 4, SLOT_BYTES = 64 << 10, QUEUE_LEAST = 256 };
@@ -21,7 +22,7 @@ void perf_fill(char *at, uint64_t length, uint64_t seed)
 	}
 }
 
-/* The first byte that is not as filled, or length. */
+/* Return the position of the first wrong byte, or length. */
 static uint64_t differs_at(const char *at, uint64_t length, uint64_t first, uint64_t seed)
 {
 	for (uint64_t i = 0; i < length; i++) {
@@ -67,7 +68,7 @@ void perf_wrong(struct perf_node *n, uint64_t at)
 
 static void put_again(struct perf_node *n, int rc, uint64_t remote, ptl_hdr_data_t hdr)
 {
-	while (rc == PTL_NO_SPACE) { /* what waits moves on in here */
+	while (rc == PTL_NO_SPACE) { /* operations that wait advance in here */
 		bench_try(&n->w);
 		rc = PtlPut(n->out, PTL_NO_ACK_REQ, n->peer, PERF_PORTAL_PUT, 0,
 			BENCH_BITS, remote, hdr);
@@ -90,7 +91,7 @@ void perf_tell(struct perf_node *n, ptl_process_id_t whom, ptl_hdr_data_t what)
 	bench_check(rc, "PtlPut");
 }
 
-/* The note is taken out of the count again, so that messages still start at 0. */
+/* Agree.  The note is taken out of the count again, so that messages still start at 0. */
 uint64_t perf_agree(struct perf_node *n, uint64_t value)
 {
 	if (n->first) {
@@ -104,7 +105,8 @@ uint64_t perf_agree(struct perf_node *n, uint64_t value)
 
 /* ---- one test at one size ---- */
 
-/* Slots of a window lie in a small part of memory, as long as more than one fit. */
+/* Return the number of slots; a window's slots lie in a small part of memory, if more
+ * than one fits. */
 static uint64_t slots_of(const struct perf_node *n, uint64_t pitch)
 {
 	uint64_t fit = SLOT_BYTES / pitch;
@@ -197,7 +199,7 @@ void perf_rounds(struct perf_node *n, uint64_t count)
 		perf_pair_rounds(n, count);
 }
 
-/* The bytes that the timed gets expect. */
+/* Restore the bytes that the timed gets expect. */
 static void restore_source(struct perf_node *n)
 {
 	if (n->first) {

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Options of the performance tests, and the rounds for a size. */
 #include "perf_opt.h"
 
 #include <string.h>
@@ -78,7 +79,7 @@ static uint64_t usual_rounds(uint64_t bytes)
 				   : 200;
 }
 
-/* A round of a window test is 64 messages, or as many as --window says. */
+/* Return the messages of a round: in window tests 64, or the value of --window. */
 static uint64_t part_of(enum perf_test t)
 {
 	return t == PERF_RATE                       ? RATE_PART
@@ -96,7 +97,8 @@ static uint64_t rounds_for(
 	return usual ? usual : 1;
 }
 
-/* Batches of 20 rounds at least where one is short against a look at the clock. */
+/* Plan batches of at least 20 rounds where one round is short compared to reading the
+ * clock. */
 struct perf_plan perf_plan_of(
 	const struct perf_opt *o, const struct bench *b, enum perf_test t, uint64_t bytes)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * perf_opt - portalperf's options, and how many rounds a size gets
+ * perf_opt - portalperf's options, and the number of rounds for a size
  */
 #ifndef BENCH_PERF_OPT_H
 #define BENCH_PERF_OPT_H
@@ -10,7 +10,7 @@
 struct perf_opt {
 	bool test[PERF_TESTS];
 	struct bench_list sizes;
-	struct bench_number iters;  /* 0: by size */
+	struct bench_number iters;  /* 0: depends on the size */
 	struct bench_number window; /* messages */
 	bool no_raw, poll, each, silent, heap;
 };
@@ -21,7 +21,7 @@ struct perf_plan {
 
 extern const char perf_about[];
 
-/* Leaves on error and after --help. */
+/* Parse the options.  Exit on an error and after --help. */
 void perf_opt_parse(struct perf_opt *o, struct bench *b, int argc, char **argv);
 uint64_t perf_opt_largest(const struct perf_opt *o);
 struct perf_plan perf_plan_of(const struct perf_opt *o, const struct bench *b,

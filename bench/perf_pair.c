@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Put, get and bidir: one message at a time. */
 #include "perf_data.h"
 
 static inline void ping(struct perf_node *n)
@@ -19,7 +20,8 @@ static inline void pong(struct perf_node *n)
 	bench_await(&n->w, PTL_EVENT_SEND_END, n->message + 1);
 }
 
-/* The peer can be one message ahead, not two: slots in turns. */
+/* Exchange messages.  The peer can be one message ahead, not two: slots are used in
+ * turn. */
 static inline void exchange(struct perf_node *n)
 {
 	uint64_t slot = (n->message & 1) * n->pitch;
@@ -30,7 +32,7 @@ static inline void exchange(struct perf_node *n)
 	perf_check_stamp(n, n->rx + slot, n->b->rank ^ 1);
 }
 
-/* Each get starts a little further on, so each brings other bytes. */
+/* Check a get.  Each get starts a little further on, so each brings other bytes. */
 static inline void check_got(struct perf_node *n, uint64_t first, uint64_t seed)
 {
 	const uint64_t *rx = (const uint64_t *)n->rx;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The raw hand-over of a cache line between two CPUs. */
 #include "perf.h"
 
 #include <sched.h>
@@ -56,7 +57,8 @@ static inline void relax(void)
 #endif
 }
 
-/* The yield is for a CPU that both share, or that somebody else has taken. */
+/* Wait for a value.  The yield is for a CPU that both ranks share, or that is taken
+ * away. */
 static inline void await(_Atomic uint64_t *word, uint64_t value)
 {
 	for (unsigned turn = 1; atomic_load_explicit(word, memory_order_acquire) != value;

@@ -22,7 +22,7 @@ static inline void send_window(struct perf_node *n, uint64_t base)
 	bench_await(&n->w, PTL_EVENT_PUT_END, n->message + 1);
 }
 
-/* What the numbers of window k add up to. */
+/* Return the sum of the numbers of window k. */
 static uint64_t sum_of(const struct perf_node *n, uint64_t k)
 {
 	uint64_t w = n->window;

@@ -5,8 +5,8 @@
  *
  *	yod -sz 2 pipeperf [options]
  *
- * Rank 0 chooses for each size how many messages fill the time, and tells rank 1.  The
- * messages, and the checks of them, are perf.h's.
+ * Rank 0 chooses for each size the number of messages that fill the time, and tells
+ * rank 1.  The messages and their checks are those of perf.h.
  */
 #include "perf.h"
 
@@ -21,8 +21,8 @@ struct program {
 	bool stream, bidir;
 	uint64_t size[BENCH_LIST];
 	unsigned nsizes;
-	double last_ns;   /* of a round, at the size before */
-	uint64_t last;    /* that size */
+	double last_ns;   /* time of a round at the previous size */
+	uint64_t last;    /* the previous size */
 	double best_mb;   /* per second */
 	uint64_t best_at; /* bytes */
 };
@@ -63,7 +63,7 @@ static enum perf_test test_of(const struct program *p)
 	return p->stream ? PERF_STREAM : p->bidir ? PERF_BIDIR : PERF_PUT;
 }
 
-/* Rounds of one trial, by the time that the size before took. */
+/* Choose the rounds of one trial, by the time at the previous size. */
 static uint64_t choose(struct program *p, uint64_t bytes)
 {
 	double grown = bytes > p->last ? (double)bytes / (double)(p->last + 256) : 1;
@@ -85,7 +85,7 @@ static unsigned run_trials(struct program *p, uint64_t rounds, double *ns)
 	return trials;
 }
 
-/* Bytes one way in a round, both ways in --bidir. */
+/* Return the bytes of a round: one way, or both ways with --bidir. */
 static double bytes_of(const struct program *p)
 {
 	double ways = p->n.test == PERF_PUT || p->n.test == PERF_BIDIR ? 2 : 1;

@@ -4,8 +4,8 @@
  *
  *	yod -sz 2 portalperf [options]
  *
- * The messages are perf.h's.  Here: which tests run at which sizes, the clock, which is
- * read once for each batch, and the results, which go to rank 0.
+ * The messages are those of perf.h.  This file chooses the tests and their sizes, reads
+ * the clock once for each batch, and sends the results to rank 0.
  */
 #include "perf_opt.h"
 
@@ -14,7 +14,7 @@
 
 enum { RAW_MOST = 50 };
 
-/* What a rank tells rank 0 after each test and size: times of a message. */
+/* A rank's report to rank 0 after each test and size: times of a message. */
 struct result {
 	bool valid;
 	uint64_t rounds, messages;
@@ -37,7 +37,7 @@ struct program {
 
 /* ---- one test at one size ---- */
 
-/* Round trips are two messages of a ping-pong. */
+/* Return the messages of these rounds; a round trip of a ping-pong has two. */
 static double messages_of(struct perf_node *n, uint64_t rounds)
 {
 	return (double)perf_messages(n, rounds) * (n->test == PERF_PUT ? 2 : 1);
@@ -150,7 +150,7 @@ static double timed_puts(struct perf_node *n, uint64_t count)
 	return (bench_now_ns() - t) / (double)count / 2;
 }
 
-/* One of the two first, then the other: a slow drift shows in neither ratio. */
+/* Alternate the order of the two, so that a slow drift does not show in the ratios. */
 static void take_turns(struct program *p, struct perf_page *page, struct raw_result *r)
 {
 	struct perf_plan plan = perf_plan_raw(&p->b);

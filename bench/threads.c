@@ -4,9 +4,10 @@
  *
  *	yod -sz 2 threads [options]
  *
- * As many balls as threads go to and fro between the two ranks, 8 bytes each; hdr_data
- * says how often still.  Each thread has a queue and a ball of its own; with --one-queue
- * all threads of a rank read one queue, and whoever takes a ball throws it back.
+ * For each thread a ball of 8 bytes goes to and fro between the two ranks; hdr_data is
+ * the number of remaining throws.  Each thread has a queue and a ball of its own; with
+ * --one-queue all threads of a rank read one queue, and the thread that takes a ball
+ * throws it back.
  */
 #include "bench.h"
 
@@ -26,7 +27,7 @@ struct program {
 	ptl_handle_eq_t eq[MOST_THREADS];
 	uint64_t *ball, *slot;
 	atomic_ullong caught;
-	uint64_t due; /* catches of this rank */
+	uint64_t due; /* catches that this rank still has to make */
 };
 
 static const char about[] = "usage: yod -sz 2 threads [options]\n"

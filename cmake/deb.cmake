@@ -1,5 +1,8 @@
-# Debian packages: cmake --preset deb && cmake --build --preset deb && cpack --preset deb
-# Pages and changelog are compressed, without a time in them; copyright is in each package.
+# Debian packages: cmake --preset deb && cmake --build --preset deb && cpack --preset
+# deb
+#
+# Pages and changelog are compressed, without a time in them; copyright is in each
+# package.
 set(P3_PACKAGES runtime=libportals${PROJECT_VERSION_MAJOR} tools=portals-tools
   development=libportals-dev)
 set(P3_CHANGES ${CMAKE_BINARY_DIR}/changelog.Debian)

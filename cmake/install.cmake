@@ -1,6 +1,6 @@
-# What is installed, in three components: runtime (the library), tools (yod, benches) and
-# development (headers, static library, manual pages of functions, files for CMake and
-# pkg-config).  With P3_DEB each is a package.
+# The installed files, in three components: runtime (the library), tools (yod, benches)
+# and development (headers, static library, manual pages of functions, files for CMake
+# and pkg-config).  With P3_DEB each is a package.
 include(CMakePackageConfigHelpers)
 
 set(P3_CONFIG_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/Portals3)
@@ -18,7 +18,7 @@ if(P3_VALGRIND_TOO)
     DESTINATION ${CMAKE_INSTALL_LIBDIR}/portals/valgrind COMPONENT tools NAMELINK_SKIP)
 endif()
 
-# Headers, also under the names that some of them have elsewhere.
+# Headers, also under the names that some of them have in other implementations.
 install(DIRECTORY include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development)
 
 # find_package(Portals3), pkg-config portals3
@@ -40,7 +40,8 @@ configure_file(cmake/portals3.pc.in portals3.pc @ONLY)
 install(FILES ${CMAKE_BINARY_DIR}/portals3.pc
   DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT development)
 
-# Manual pages: of functions from the headers, of programs by help2man, if it is there.
+# Manual pages: of functions from the headers, of programs by help2man, if it is
+# installed.
 set(P3_MAN ${CMAKE_BINARY_DIR}/man)
 file(GLOB P3_MAN_EXAMPLES ${CMAKE_SOURCE_DIR}/examples/*.[ch])
 set(P3_MAN_SOURCES ${CMAKE_SOURCE_DIR}/docs/settings.md ${P3_MAN_EXAMPLES}
@@ -121,8 +122,8 @@ install(FILES docs/tutorial.md DESTINATION ${P3_EXAMPLES_DIR}/examples/tutorial
 install(DIRECTORY ${CMAKE_BINARY_DIR}/examples/tutorial-sources/
   DESTINATION ${P3_EXAMPLES_DIR}/examples/tutorial COMPONENT development)
 
-# For old configure scripts, which name the libraries of the reference implementation: empty
-# ones.  By themselves: cmake --install BUILD --component old.
+# Empty libraries for old configure scripts, which name the libraries of the reference
+# implementation.  To install only them: cmake --install BUILD --component old.
 set(P3_OLD_COMPONENT old EXCLUDE_FROM_ALL)
 if(P3_OLD_LIBRARIES)
   set(P3_OLD_COMPONENT development)

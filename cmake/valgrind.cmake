@@ -1,6 +1,7 @@
-# The library for programs that run under valgrind: the same calls, the same segments, but it tells
-# helgrind and drd about its atomics, and its waiting loops let other threads run.  yod chooses
-# it (launcher/valgrind.h).  Not in builds that are for something else.
+# The library for programs that run under valgrind: it has the same calls and the same
+# segments, but it announces its atomics to helgrind and drd, and its waiting loops let
+# other threads run.  yod chooses it (launcher/valgrind.h).  Builds for another purpose
+# (sanitizers) have none.
 include(CheckIncludeFile)
 check_include_file(valgrind/helgrind.h P3_HAVE_HELGRIND_H)
 file(RELATIVE_PATH P3_VALGRIND_DIR ${CMAKE_INSTALL_FULL_BINDIR}

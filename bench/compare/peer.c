@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The common functions of the programs of bench/compare. */
 #include "peer.h"
 
 #include <errno.h>
@@ -57,7 +58,7 @@ void *peer_allocate(size_t bytes)
 
 void peer_pin(unsigned rank)
 {
-	static cpu_set_t set; /* as we were started */
+	static cpu_set_t set; /* the CPUs at the start */
 	static bool known;
 	cpu_set_t one;
 	if (!known && sched_getaffinity(0, sizeof set, &set))
@@ -95,7 +96,7 @@ void peer_expect_children(bool alive)
 	sigprocmask(SIG_UNBLOCK, &chld, NULL);
 }
 
-/* ---- how much ---- */
+/* ---- number of rounds ---- */
 
 static uint64_t usual_rounds(uint64_t bytes)
 {

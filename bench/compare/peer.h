@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * peer - what the programs of bench/compare share
+ * peer - the common functions of the programs of bench/compare
  *
- * Arguments are "quick" or "full", then test=x,y,z: sizes in bytes, list lengths, or any.
- * For each a line comes out: who, test, x, value, with tabs between them.
+ * Arguments are "quick" or "full", then test=x,y,z: sizes in bytes, list lengths, or
+ * any.  For each x a line is printed: who, test, x, value, with tabs between them.
  *
  *	latency		ns, half a round trip
  *	stream		MB/s (10^6 bytes), windows of 64 one way, an empty message back
@@ -31,24 +31,24 @@ double peer_now_ns(void);
 double peer_median(double *sample, uint64_t n); /* sorts */
 void *peer_allocate(size_t bytes);
 
-/* Before the rank is known to a library: the rank-th CPU that we may use. */
+/* Pin this process to the rank-th available CPU, before a library knows the rank. */
 void peer_pin(unsigned rank);
 
-/* As many as portalperf does; a window is a round of 64 messages. */
+/* Plan as many rounds as portalperf does; a window is a round of 64 messages. */
 struct peer_plan peer_plan_of(bool quick, bool windows, uint64_t bytes);
 
-/* Calls run for each test=x of the arguments; rank 0 prints. */
+/* Call run for each test=x of the arguments; rank 0 prints. */
 typedef void peer_run(const char *test, uint64_t x, bool quick);
 void peer_each(int argc, char **argv, peer_run *run);
 void peer_print(const char *who, const char *test, uint64_t x, double value);
 
 /*
- * From now on children are expected to live: who waits for one that is gone would wait
- * for ever, so the end of any is ours, with a line.  Or not any more.
+ * From now on exit with a line when a child ends (alive), or no more: a process that
+ * waits for a child that is gone would wait for ever.
  */
 void peer_expect_children(bool alive);
 
-/* First and last word of a message: the number of its round. */
+/* Write and check the first and last word of a message: the number of its round. */
 void peer_stamp(char *at, uint64_t bytes, uint64_t round);
 void peer_check(const char *at, uint64_t bytes, uint64_t round);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * peer_mpi - the same patterns with MPI: built by compare with each mpicc that is there
+ * peer_mpi - the same patterns with MPI: compare builds it with each installed mpicc
  *
  *	mpirun -np 2 peer_mpi name quick|full test=list ...
  */
@@ -12,7 +12,7 @@
 #include <string.h>
 
 enum { TAG = 1, TAG_BACK = 2, TAG_OTHERS = 100, SLOT_BYTES = 64 << 10 };
-static const double alltoall_ns = 2e9, match_ns = 5e8; /* at most, about */
+static const double alltoall_ns = 2e9, match_ns = 5e8; /* rough upper limits */
 
 static const char *who;
 static int rank, size;
@@ -129,7 +129,7 @@ static double rate(uint64_t bytes, bool quick)
 	return 1e3 / windows(bytes, quick);
 }
 
-/* ---- match: receives that nothing comes for lie before those of the windows ---- */
+/* ---- match: receives without messages come before those of the windows ---- */
 
 static MPI_Request *post_others(uint64_t depth)
 {
@@ -139,7 +139,7 @@ static MPI_Request *post_others(uint64_t depth)
 	return others;
 }
 
-/* They are ended by what they waited for. */
+/* End these receives by sending their messages. */
 static void end_others(MPI_Request *others, uint64_t depth)
 {
 	MPI_Barrier(MPI_COMM_WORLD);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * peer_raw - what the machine allows: two processes on two CPUs, no library
+ * peer_raw - the machine's limits: two processes on two CPUs, no library
  *
  *	peer_raw quick|full test=list ...
  *
@@ -34,18 +34,19 @@ struct cell {
 	_Atomic uint64_t valid;
 };
 
-/* One writer for each pair of lines, and for all cells. */
+/* The shared memory; each pair of lines, and all cells, have one writer. */
 static struct shared {
 	_Alignas(128) _Atomic uint64_t ping;
 	_Alignas(128) _Atomic uint64_t pong;
-	_Alignas(128) _Atomic uint64_t ready; /* the second process: 1; done: 2 */
+	/* the second process: 1 at its start; 2 when done */
+	_Alignas(128) _Atomic uint64_t ready;
 	_Alignas(128) struct cell cell[CELLS];
 	_Alignas(4096) char window[CHUNKS * CHUNK];
 } * shared;
 
 static char *from, *to; /* private to each process */
 
-/* The yield is for a CPU that somebody else has taken. */
+/* Wait for a value.  The yield is for a CPU that another process has taken. */
 static inline void await(_Atomic uint64_t *word, uint64_t least)
 {
 	for (unsigned turn = 1; atomic_load_explicit(word, memory_order_acquire) < least;
@@ -63,7 +64,8 @@ static inline void publish(_Atomic uint64_t *word, uint64_t value)
 	atomic_store_explicit(word, value, memory_order_release);
 }
 
-/* ---- rounds: side 0 is the parent and keeps the time; done is rounds before ---- */
+/* ---- rounds: side 0 is the parent and keeps the time; done counts earlier rounds
+ * ---- */
 
 typedef void rounds_fn(int side, uint64_t bytes, uint64_t done, uint64_t count);
 
@@ -99,7 +101,8 @@ static void ring_take(uint64_t i)
 		publish(&shared->pong, i + 1);
 }
 
-/* Rounds are windows of 64; the sender waits until the last of them has been taken. */
+/* Rounds are windows of 64; the sender waits until the last message of one has been
+ * taken. */
 static void ring(int side, uint64_t bytes, uint64_t done, uint64_t count)
 {
 	(void)bytes;
@@ -150,7 +153,7 @@ static void pipe_rounds(int side, uint64_t bytes, uint64_t done, uint64_t count)
 		await(&shared->pong, (done + count) * PEER_WINDOW * chunks);
 }
 
-/* Side 1 only lends its memory. */
+/* Copy; side 1 only lends its memory. */
 static void copy(int side, uint64_t bytes, uint64_t done, uint64_t count)
 {
 	for (uint64_t i = done; i < done + count && !side; i++) {
@@ -162,7 +165,8 @@ static void copy(int side, uint64_t bytes, uint64_t done, uint64_t count)
 }
 
 static pid_t child;
-static char *child_from; /* as in the parent: the child is a copy of it */
+static char *child_from; /* the same address as in the parent: the child is a copy of
+			  * it */
 
 static void cma(int side, uint64_t bytes, uint64_t done, uint64_t count)
 {
@@ -189,7 +193,7 @@ static void become_child(pid_t parent, rounds_fn *fn, uint64_t bytes, uint64_t r
 	if (getppid() != parent)
 		_exit(1);
 	peer_pin(1);
-	memset(from, 0, bytes); /* own pages */
+	memset(from, 0, bytes); /* gives the process its own pages */
 	memset(to, 0, bytes);
 	publish(&shared->ready, 1);
 	fn(1, bytes, 0, rounds);
@@ -210,7 +214,7 @@ static double timed(rounds_fn *fn, uint64_t bytes, const struct peer_plan *p)
 	return peer_median(ns, p->batches);
 }
 
-/* What it checks counts, too. */
+/* End the child; its checks count, too. */
 static void end_child(void)
 {
 	await(&shared->ready, 2);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * peer_sketch - the bare design: what a put costs when only its way is left
+ * peer_sketch - the bare design: the cost of a put that consists of its path only
  *
  *	peer_sketch quick|full test=list ...
  *
@@ -9,11 +9,12 @@
  *
  * A node is a process with a lane from each other one (cells of a line, valid by their
  * last word, credit given back lazily), a list of two match entries, a ring of event
- * records, and a lease that a put and a wait take.  Lines are asked for as far ahead as
- * is best for just these patterns.  Where nodes share CPUs, one that finds nothing
- * yields, and sleeps after long; so a put fences (the library lets sleepers do that) and
- * looks whether its target does.  There are no handles, no SEND_END, no access control,
- * no counters, and peers are trusted: what is left limits a library of this design.
+ * records, and a lease that a put and a wait take.  Lines are prefetched as far ahead
+ * as is best for just these patterns.  Where nodes share CPUs, a node that finds
+ * nothing yields, and sleeps after long; so a put fences (in the library sleepers do
+ * that instead) and looks whether its target sleeps.  There are no handles, no
+ * SEND_END, no access control, no counters, and peers are trusted: the remaining cost
+ * is the limit of a library of this design.
  */
 #include "peer.h"
 
@@ -40,11 +41,11 @@ enum {
 	NODES = 256,
 	AHEAD = 8,    /* lanes, */
 	AHEAD_TX = 2, /* puts, or */
-	AHEAD_RX = 4, /* cells that lines are asked for before they are needed */
+	AHEAD_RX = 4, /* cells for which lines are prefetched ahead of use */
 	YIELDS = 1000 /* empty passes before a node sleeps, where they share CPUs */
 };
 
-/* Valid if it is 1 more than the number of the cell, which is free-running. */
+/* A cell is valid if this is 1 more than its number, which is free-running. */
 struct cell {
 	_Alignas(64) uint64_t bits;
 	uint64_t hdr_data, offset;
@@ -79,7 +80,8 @@ struct entry {
 
 struct peer {
 	struct lane *in, *out;
-	uint64_t rx, tx, credit; /* cells: taken; written, and what may be */
+	uint64_t rx, tx, credit; /* numbers of cells: taken; written, and the limit of
+				  * writing */
 };
 
 struct node {
@@ -94,16 +96,16 @@ struct node {
 	struct event event[EVENTS];
 };
 
-/* Of this job. */
+/* The parameters of this job. */
 static unsigned nodes;
 static uint64_t cells; /* of a lane, a power of two */
 static bool crowded;   /* more nodes than CPUs */
 static unsigned cpus = 1;
 
-/* What all share; the lanes lie behind it. */
+/* The memory that all share; the lanes lie behind it. */
 static struct start {
-	_Alignas(128) _Atomic unsigned ready; /* nodes, */
-	_Atomic unsigned done;                /* and those that did all their rounds */
+	_Alignas(128) _Atomic unsigned ready; /* nodes that have started */
+	_Atomic unsigned done;                /* nodes that did all their rounds */
 	struct {
 		_Alignas(64) _Atomic uint32_t asleep;
 	} node[NODES];
@@ -111,7 +113,7 @@ static struct start {
 
 static pid_t child[NODES];
 
-/* The i-th behind us. */
+/* Return the i-th peer behind this node. */
 static struct peer *peer_at(struct node *n, unsigned i)
 {
 	unsigned rank = n->rank + i;
@@ -122,7 +124,7 @@ static struct peer *peer_at(struct node *n, unsigned i)
 
 /* ---- lease ---- */
 
-/* One thread: it is always free, and costs what it costs. */
+/* Take the lease; there is one thread, so it is always free, but costs the same. */
 static void lease_take(struct node *n)
 {
 	uint32_t nobody = 0;
@@ -153,7 +155,8 @@ static _Atomic uint32_t *asleep_of(unsigned rank)
 	return &start->node[rank].asleep;
 }
 
-/* Behind a fence, here as in sleep_until_woken: one of both sees what the other wrote. */
+/* Wake a node that sleeps.  There is a fence before, here as in sleep_until_woken: one
+ * of the two sees the other's store. */
 static void wake(unsigned rank)
 {
 	atomic_thread_fence(memory_order_seq_cst);
@@ -194,8 +197,8 @@ static void await_credit(struct peer *p)
 }
 
 /*
- * The bytes lie in the header, or in the cell behind it, where they never look valid:
- * half of a round's number is 0.  Cells written.
+ * Write the data into the header, or into the cell behind it, where they never look
+ * valid: half of a round's number is 0.  Return the number of cells.
  */
 static unsigned write_data(struct peer *p, struct cell *c, const char *tx, unsigned bytes)
 {
@@ -284,14 +287,14 @@ static bool take_message(struct node *n, struct peer *p)
 	return true;
 }
 
-/* Lines that the other CPU has, before their turn. */
+/* Prefetch lines that the other CPU has, before their turn. */
 static void ask(struct lane *l, uint64_t number)
 {
 	__builtin_prefetch(cell_of(l, number));
 	__builtin_prefetch(cell_of(l, number + 1));
 }
 
-/* A message of each lane. */
+/* Take a message of each lane. */
 static bool pass(struct node *n)
 {
 	bool some = false;
@@ -311,7 +314,7 @@ static bool take_event(struct node *n)
 	struct event *v = &n->event[n->taken % EVENTS];
 	if (atomic_load_explicit(&v->valid, memory_order_acquire) != n->taken + 1)
 		return false;
-	/* One by one: a wide load would wait for the stores. */
+	/* Word by word: a wide load would wait for the stores. */
 	const volatile uint64_t *from = v->word;
 	for (unsigned i = 0; i < WORDS; i++)
 		word[i] = from[i];
@@ -320,7 +323,7 @@ static bool take_event(struct node *n)
 	return true;
 }
 
-/* Who shares its CPU offers it, and sleeps after long. */
+/* Wait for an event; a node that shares its CPU yields, and sleeps after long. */
 static void await_event(struct node *n)
 {
 	unsigned empty = 0;
@@ -471,7 +474,7 @@ static void start_children(round_fn *fn, uint64_t rounds)
 	}
 }
 
-/* What they check counts, too. */
+/* End the children; their checks count, too. */
 static void end_children(void)
 {
 	while (atomic_load_explicit(&start->done, memory_order_acquire) < nodes - 1)
@@ -519,7 +522,7 @@ static double measure(unsigned size, round_fn *fn, const struct peer_plan *p)
 	return ns;
 }
 
-/* As many rounds as oversub has, all of them in one time, as there. */
+/* Plan as many rounds as oversub has, timed as one batch as there. */
 static struct peer_plan alltoall_plan(bool quick, uint64_t messages)
 {
 	uint64_t rounds = 4000000 / messages;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * pick - lines for tally from the JSON of our programs, on standard input
+ * pick - lines for tally from the benchmarks' JSON on standard input
  *
  *	pick [WHO]	default ours
  *
- * Comes out as from the peers (peer.h): who, test, x, value.
+ * Lines have the peers' form (peer.h): who, test, x, value.
  */
 #include <jansson.h>
 
@@ -13,7 +13,7 @@
 #include <string.h>
 
 static const struct pick {
-	const char *program, *key, *is; /* rows where key is that; or all */
+	const char *program, *key, *is; /* use rows in which key has this value; or all */
 	const char *test, *x, *value;
 } picks[] = {
 	{"portalperf", "test", "put", "latency", "bytes", "p50_ns"},

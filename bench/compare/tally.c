@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * tally - medians and paired ratios of what compare has collected
+ * tally - medians and paired ratios of the samples that compare has collected
  *
  *	tally SAMPLES DIRECTORY NOTE
  *
- * SAMPLES has lines: round, slot, who, test, x, value.  In a slot ours and others ran one
- * directly after the other, so only values of one slot are divided by one another.  ratio
- * is how much faster ours was, times and rates alike: above 1 is faster.  What stands
- * beside ours_heap (ours from the shared heap) is how much faster it was than raw_memcpy,
- * in half round trips than ours.
+ * SAMPLES has lines: round, slot, who, test, x, value.  In a slot "ours" and others ran
+ * one directly after the other, so only values of one slot are divided by one another.
+ * The ratio is the speed of "ours" relative to the other, for times and rates alike:
+ * above 1 "ours" is faster.  The figure beside ours_heap ("ours" from the shared heap)
+ * is its speed relative to raw_memcpy, in half round trips relative to "ours".
  *
  * Prints a table; writes compare.json and, for gnuplot, TEST.WHO.dat (x, median, p10,
  * p90) into DIRECTORY.
@@ -29,7 +29,7 @@ struct sample {
 	double x, value;
 };
 
-/* Samples of one kind: same test, x and who. */
+/* Samples of one kind: of the same test, x and who. */
 struct group {
 	const struct sample *first;
 	unsigned n, pairs;
@@ -49,7 +49,7 @@ static void die(const char *what, const char *name)
 	exit(1);
 }
 
-/* ---- in ---- */
+/* ---- input ---- */
 
 static void add(const struct sample *s)
 {
@@ -109,7 +109,7 @@ static bool is_heap(const struct sample *s)
 	return !strcmp(s->who, "ours_heap");
 }
 
-/* What ran beside it. */
+/* Return the sample of another program in the same slot. */
 static const struct sample *beside(const struct sample *s, const char *who)
 {
 	for (size_t i = 0; i < samples; i++)
@@ -182,7 +182,7 @@ static void make_groups(void)
 	qsort(group, groups, sizeof *group, order);
 }
 
-/* ---- out ---- */
+/* ---- output ---- */
 
 static const char *unit_of(const char *test)
 {
