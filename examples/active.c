@@ -4,14 +4,15 @@
  *
  *	yod -sz N active
  *
- * Messages of all lengths lie one behind the other in a block: that is what a descriptor
- * does whose offset is managed locally.  hdr_data is the index of the function.  A block
- * with less room than the longest message needs is unlinked by the interface, and the
- * next one in the match list takes over.  Events come in order, so the UNLINK event says
- * that all messages of the block have been read: it can go to the end of the list again.
+ * Messages of all lengths lie one behind the other in a block, because the offset of
+ * the block's descriptor is managed locally.  hdr_data is the index of the function.
+ * When a block has less room than the longest message needs, the interface unlinks it,
+ * and the next one in the match list takes over.  Events come in order, so the UNLINK
+ * event tells that all messages of the block have been read: the block can go to the
+ * end of the list again.
  *
- * Here the ranks count words together: word w is counted by rank w % N.  Who sends has
- * WINDOW messages answered before it goes on, so that the blocks never overflow.
+ * Here the ranks count words together: rank w % N counts word w.  A sender goes on only
+ * when its last WINDOW messages have been answered, so that the blocks never overflow.
  */
 #include "job.h"
 
@@ -81,7 +82,7 @@ static void run_next(void)
 		add_block(ev.md.start);
 }
 
-/* Goes on after the last answer: others may still want some of this rank. */
+/* Count until the last answer and beyond it: other ranks may still need this one. */
 static void count_words(void)
 {
 	unsigned all = ROUNDS * WORDS, sent = 0;

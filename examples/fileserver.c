@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fileserver - blocks of a file at rank 0, for those whom the access control table admits
+ * fileserver - blocks of a file at rank 0, for clients that its access control table
+ * admits
  *
  *	yod -sz N fileserver FILE	(N of 3 or more; makes FILE, which must be new)
  *
  * The server maps FILE and describes that memory: clients read by PtlGet and write by
- * PtlPut, its program does nothing.  Requests name an entry of its access control table;
- * entry r admits rank r.  The last rank has none, and what it sends is discarded.
+ * PtlPut, while the server's program does nothing.  Requests name an entry of its
+ * access control table; entry r admits rank r.  The last rank has none, and the
+ * interface discards its requests.
  */
 #include "job.h"
 
@@ -39,7 +41,7 @@ static void admit(ptl_ac_index_t entry, ptl_process_id_t who, ptl_pt_index_t to)
 	check(PtlACEntry(job.ni, entry, who, PTL_UID_ANY, PTL_JID_ANY, to), "PtlACEntry");
 }
 
-/* Entry 0 admits everybody everywhere at first; here no further than to meetings. */
+/* Restrict entry 0, which initially admits all processes to all portals, to meetings. */
 static void serve(const char *name)
 {
 	map_file(name);
@@ -54,7 +56,8 @@ static void serve(const char *name)
 	job_listen(PORTAL, md);
 }
 
-/* Was there an answer?  The last rank must give up by itself: nobody refuses aloud. */
+/* Return whether an answer came.  The last rank must give up by itself: a refusal is
+ * silent. */
 static int answered(ptl_event_kind_t type)
 {
 	ptl_event_t ev = {.type = PTL_EVENT_SEND_START};
@@ -87,7 +90,7 @@ static void use_file(void)
 		expect(write_block(job.rank, i) && read_block(job.rank, i), "a block");
 }
 
-/* With an entry that is empty, with another client's, and with that for meetings. */
+/* Try an empty entry, another client's entry, and the entry for meetings. */
 static void be_refused(void)
 {
 	expect(!write_block(job.rank, 0), "a write without an entry");

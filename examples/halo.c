@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * halo - heat spreads over a plate whose rows are dealt out to the ranks
+ * halo - heat spreads over a plate whose rows are distributed over the ranks
  *
  *	yod -sz N halo [PICTURE.pgm]
  *
  * A rank has ROWS / N rows, and a ghost row above and below them for copies of its
  * neighbours' edges.  In each step it puts its own edges straight into the neighbours'
  * ghost rows.  There are two plates, read and written in turn: a neighbour that is one
- * step ahead spoils nothing, and it cannot be two ahead.  Rank 0 gets all in the end.
+ * step ahead spoils nothing, and it cannot be two ahead.  Rank 0 gets all rows in the
+ * end.
  */
 #include "job.h"
 

@@ -48,7 +48,7 @@ int main(void)
 	/* Room for PUT_START and PUT_END of every rank: they may come all at once. */
 	ptl_handle_eq_t eq =
 		open_portal(ni, 2 * (ptl_size_t)size, lines, (ptl_size_t)LINE * size);
-	check(PtlXBarrier(), "PtlXBarrier"); /* now everybody listens */
+	check(PtlXBarrier(), "PtlXBarrier"); /* now every rank listens */
 
 	snprintf(hello, LINE, "hello from rank %u of %u", rank, size);
 	ptl_md_t md = {

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * job.h - how each of these programs begins, waits for the others, and asks for one event
+ * job.h - the common part of these programs: starting, meeting, and waiting for one
+ * event
  *
  * job_start() opens the interface.  job_meet() is a barrier made of empty puts: their
- * match bits are the rank, their header data the number of the meeting, and the event at
- * rank 0 has both.  If rank 0 is not listening yet it discards what comes and says
- * nothing, so the put is repeated until it is acknowledged.  Repeating does no harm: it
- * tells the same number again.  Rank 0 answers when all have come; they listen by then.
- * job_want() ends a job that has the wrong number of ranks or arguments.
+ * match bits are the rank, their header data the number of the meeting, and the event
+ * at rank 0 has both.  If rank 0 is not listening yet it discards the put without a
+ * word, so the put is repeated until it is acknowledged.  Repeating does no harm: it
+ * tells the same number again.  Rank 0 answers when all ranks have come; they listen by
+ * then.  job_want() ends a job that has the wrong number of ranks or arguments.
  */
 #ifndef JOB_H
 #define JOB_H
@@ -28,12 +29,12 @@ static struct {
 	ptl_handle_ni_t ni;
 	ptl_handle_eq_t eq;
 	ptl_handle_md_t nothing;
-	uint32_t meeting;         /* that I am in ... */
-	uint32_t came[JOB_RANKS]; /* ... and each rank, by its events */
+	uint32_t meeting;         /* number of this rank's meeting ... */
+	uint32_t came[JOB_RANKS]; /* ... and of each rank's, by its events */
 	unsigned rank, size;
 } job;
 
-/* Every call says how it went; an example that cannot go on ends the job. */
+/* End the job if a call failed: an example cannot go on then. */
 static inline void check(int rc, const char *what)
 {
 	if (rc != PTL_OK) {
@@ -42,7 +43,7 @@ static inline void check(int rc, const char *what)
 	}
 }
 
-/* A result that is wrong ends the job, too. */
+/* End the job if a result is wrong. */
 static inline void expect(int right, const char *what)
 {
 	if (!right) {
@@ -58,7 +59,7 @@ static inline ptl_process_id_t job_id(unsigned rank)
 	return id;
 }
 
-/* The next event of that type; others are passed over. */
+/* Wait for the next event of that type; others are skipped. */
 static inline ptl_event_t job_await(ptl_handle_eq_t eq, ptl_event_kind_t type)
 {
 	ptl_event_t ev;
@@ -77,8 +78,8 @@ static inline ptl_handle_eq_t job_queue(ptl_size_t events)
 }
 
 /*
- * A match entry for anyone, at the end of the portal's list, and its descriptor.  With
- * PTL_UNLINK both go when the descriptor has had what it is for.
+ * Append a match entry for any process to the portal's list, with its descriptor.  With
+ * PTL_UNLINK both go when the descriptor is used up.
  */
 static inline void job_append(ptl_pt_index_t portal, ptl_match_bits_t bits,
 	ptl_match_bits_t ignore, ptl_md_t md, ptl_unlink_t unlink)
@@ -90,13 +91,13 @@ static inline void job_append(ptl_pt_index_t portal, ptl_match_bits_t bits,
 	check(PtlMDAttach(me, md, unlink, NULL), "PtlMDAttach");
 }
 
-/* Whatever anyone sends to that portal meets md, which stays. */
+/* Let every request to that portal meet md, which stays. */
 static inline void job_listen(ptl_pt_index_t portal, ptl_md_t md)
 {
 	job_append(portal, 0, ~(ptl_match_bits_t)0, md, PTL_RETAIN);
 }
 
-/* A descriptor of some memory here, to put from or to get into. */
+/* Bind a descriptor of memory here, to put from or to get into. */
 static inline ptl_handle_md_t job_bind(void *start, ptl_size_t length, ptl_handle_eq_t eq)
 {
 	ptl_md_t md = {.start = start,
@@ -129,7 +130,7 @@ static inline void job_tell(unsigned rank, ptl_ack_req_t ack)
 		"PtlPut");
 }
 
-/* Somebody is in a meeting. */
+/* Note that a rank is in a meeting. */
 static inline void job_note(const ptl_event_t *ev)
 {
 	if (ev->type == PTL_EVENT_PUT_END && ev->match_bits < JOB_RANKS)
@@ -157,7 +158,7 @@ static inline void job_wait_for(unsigned rank)
 	}
 }
 
-/* Others may come to the next meeting meanwhile. */
+/* Answer a rank, and note other ranks that come to the next meeting meanwhile. */
 static inline void job_answer(unsigned rank)
 {
 	ptl_event_t ev;
@@ -176,7 +177,7 @@ static inline void job_gather(void)
 		job_answer(i);
 }
 
-/* All tell rank 0 that they are there; when all are, it tells them. */
+/* Meet: all ranks tell rank 0 that they are there; when all are, it answers them. */
 static inline void job_meet(void)
 {
 	job.meeting++;
@@ -194,7 +195,7 @@ static inline void job_end(void)
 	PtlFini();
 }
 
-/* Unless the job is right: rank 0 says what the program wants, and all ranks leave. */
+/* If the job is wrong, rank 0 says what the program needs, and all ranks leave. */
 static inline void job_want(int right, const char *what)
 {
 	if (right)

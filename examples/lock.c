@@ -5,9 +5,10 @@
  *	yod -sz N lock
  *
  * The exchange is atomic: of all ranks that put "taken" into the lock's word, one gets
- * "free" back and has it.  Whoever has it reads a counter, adds one, and writes it back,
- * with other operations between; only the lock keeps two ranks from the same number.
- * The program of rank 0 does nothing for the others: its interface does.
+ * "free" back and has the lock.  The lock holder reads a counter, adds one, and writes
+ * it back, with other operations between; only the lock keeps two ranks from the same
+ * number.  The program of rank 0 does nothing for the others: its interface serves
+ * them.
  */
 #include "job.h"
 
@@ -52,7 +53,8 @@ static uint64_t load(int word)
 	return in;
 }
 
-/* The ACK says that the word is there, so that who comes next will find it. */
+/* Store a word.  The ACK tells that it is there, so that the next lock holder will find
+ * it. */
 static void store(int word, uint64_t value)
 {
 	out = value;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * pingpong - two ranks throw a message to each other, and measure how long it flies
+ * pingpong - two ranks throw a message to each other, and measure the time of flight
  *
  *	yod -sz 2 pingpong
  *
  * Each rank has one match entry with one descriptor behind it, into which the other one
- * puts.  With PTL_MD_MANAGE_REMOTE each message lands where its sender says, here at the
- * start, again and again; without it they would go one behind the other.
+ * puts.  With PTL_MD_MANAGE_REMOTE the sender decides where each message lands, here at
+ * the start, again and again; without it messages would lie one behind the other.
  */
 #include "job.h"
 
@@ -18,7 +18,7 @@ static unsigned char out[LONGEST], in[LONGEST];
 static ptl_handle_eq_t arrivals;
 static ptl_handle_md_t sending;
 
-/* What may come: puts of any length up to LONGEST, each leaving one event. */
+/* Accept puts of any length up to LONGEST, each with one event. */
 static void open_portal(void)
 {
 	ptl_md_t md = {.start = in,
@@ -34,7 +34,8 @@ static void open_portal(void)
 	check(PtlMDAttach(me, md, PTL_RETAIN, NULL), "PtlMDAttach");
 }
 
-/* What goes: parts of out.  Nobody wants events of it, the answer says enough. */
+/* Describe the messages to send, parts of out, without events: the answer tells
+ * enough. */
 static void bind_source(void)
 {
 	ptl_md_t md = {.start = out,
@@ -64,7 +65,7 @@ static double seconds(void)
 	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* Rank 1 returns what it caught, so rank 0 must find its own bytes. */
+/* Play a round.  Rank 1 returns the bytes that it caught, so rank 0 must find its own. */
 static void play(ptl_size_t length)
 {
 	if (job.rank == 0)

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * rendezvous - long messages wait at home until they are fetched
+ * rendezvous - long messages stay with their sender until the receiver fetches them
  *
  *	yod -sz N rendezvous
  *
- * A message that nobody has room for yet should not travel.  Its sender exposes it, with
- * a descriptor that one get may use, and puts an announcement of no bytes: hdr_data says
- * how long the message is, match bits under which key it lies.  The receiver makes room
- * and gets it; GET_END tells the sender that its memory is its own again.  Here each rank
- * sends to the next one, lengths that the receiver does not know.
+ * A message should not travel before its receiver has room for it.  Its sender exposes
+ * it, with a descriptor that one get may use, and puts an announcement of no bytes:
+ * hdr_data is the length of the message, and the match bits are its key.  The receiver
+ * makes room and gets the message; GET_END tells the sender that its memory is its own
+ * again.  Here each rank sends to the next one, lengths that the receiver does not
+ * know.
  */
 #include "job.h"
 
@@ -30,7 +31,7 @@ static void open_portal(void)
 	job_listen(NOTICES, nothing);
 }
 
-/* The sender: expose, then announce; entry and descriptor go with the one get. */
+/* Send: expose, then announce; entry and descriptor go with the one get. */
 static void send_long(unsigned to, ptl_match_bits_t key, void *bytes, ptl_size_t length)
 {
 	ptl_md_t md = {.start = bytes,
@@ -43,7 +44,7 @@ static void send_long(unsigned to, ptl_match_bits_t key, void *bytes, ptl_size_t
 		"PtlPut");
 }
 
-/* The receiver: an announcement says who, what and how much.  Free what is returned. */
+/* Receive: an announcement tells sender, key and length.  The caller frees the result. */
 static char *receive_long(ptl_size_t *length)
 {
 	ptl_event_t ev = job_await(notices, PTL_EVENT_PUT_END);

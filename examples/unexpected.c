@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * unexpected - receives with tags, as in MPI: messages may come before they are asked for
+ * unexpected - receives with tags, as in MPI: messages may come before their receive
  *
  *	yod -sz 2 unexpected
  *
  * The match list has a mark in it:	posted receives | mark | block | block
  *
- * A message that was asked for meets its receive.  Others fall through to a block, lie
+ * A message whose receive is posted meets it.  Others fall through to a block, lie
  * there one behind the other, and are found by their events.  A block with less than
- * max_size bytes of room is unlinked, and a new one goes to the end.  PtlMEMDPost posts a
- * receive only if there is no unread event, which might be of its message.
+ * max_size bytes of room is unlinked, and a new one goes to the end.  PtlMEMDPost posts
+ * a receive only if there is no unread event, which might be that of its message.
  */
 #include "job.h"
 
@@ -19,7 +19,7 @@ enum { BLOCKS = 4, BLOCK = 64 * LONGEST };
 static ptl_handle_eq_t eq;
 static ptl_handle_me_t mark;
 static char bytes[TAGS][LONGEST], block[BLOCKS][BLOCK];
-static const char *early[TAGS]; /* where it lies, if it is in a block */
+static const char *early[TAGS]; /* place of the message, if it is in a block */
 static int had, had_early, blocks;
 
 static void add_block(void)
@@ -33,7 +33,7 @@ static void add_block(void)
 	job_append(PORTAL, 0, ~(ptl_match_bits_t)0, md, PTL_UNLINK);
 }
 
-/* One event: a receive is complete, a message came early, or a block is full. */
+/* Take one event: a receive is complete, a message came early, or a block is full. */
 static void take_event(void)
 {
 	ptl_event_t ev;
@@ -46,7 +46,7 @@ static void take_event(void)
 		had += ev.type == PTL_EVENT_PUT_END;
 }
 
-/* Ask for a message.  It may have come: then it is copied, otherwise it will come. */
+/* Receive a message: copy it if it has come, otherwise post the receive. */
 static void receive(int tag)
 {
 	ptl_md_t md = {.start = bytes[tag],
@@ -68,7 +68,8 @@ static void receive(int tag)
 	had_early++;
 }
 
-/* One third has come before it is asked for, one while, and one comes afterwards. */
+/* One third has come before its receive, one third comes meanwhile, and one
+ * afterwards. */
 static void receive_all(void)
 {
 	job_meet();

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The broadcast: flow control, forwarding, and the end of a job. */
 #include "cast.h"
 
 #include <stdio.h>
@@ -23,8 +24,8 @@ static char *slot_of(const struct cast *c, uint64_t chunk)
 /* ---- the end ---- */
 
 /*
- * Rank 0 decides and tells everybody; the others pass it on.  So a rank hears of it
- * although one above it in the tree is gone.
+ * End the job.  Rank 0 decides and tells every rank; the others pass it on.  So a rank
+ * hears of it although one above it in the tree is gone.
  */
 static void end(struct cast *c, int status)
 {
@@ -39,7 +40,7 @@ static void end(struct cast *c, int status)
 		wire_tell(&c->w, NOTE_END, i);
 }
 
-/* c->why says what. */
+/* Fail; c->why tells the reason. */
 static void fail(struct cast *c)
 {
 	if (c->failed || c->over)
@@ -79,7 +80,7 @@ bool cast_agrees(const struct cast *c, unsigned rank)
 	return a->length == b->length && !memcmp(a->digest, b->digest, DIGEST);
 }
 
-/* What was sent to this rank and not taken would be missing in the copy. */
+/* Return false if a message to this rank was discarded: the copy would lack it. */
 static bool nothing_dropped(struct cast *c)
 {
 	uint64_t drops = wire_drops(&c->w);
@@ -121,7 +122,7 @@ static void report(struct cast *c)
 	take_report(c, note);
 }
 
-/* The copy is complete, and on all but rank 0 the sender says so, too. */
+/* Finish: the copy is complete, and on all ranks except 0 the sender confirms it. */
 static void finish(struct cast *c)
 {
 	if (c->eaten < c->chunks || c->reported || !(is_root(c) || c->final))
@@ -186,7 +187,7 @@ static void on_note(struct cast *c, const struct note *n)
 	}
 }
 
-/* If not even the failure can be told, rank 0 is gone. */
+/* Tell rank 0 of a failure; if that is impossible, rank 0 is gone. */
 static void on_broken(struct cast *c)
 {
 	if (c->failed) {
@@ -225,7 +226,7 @@ static bool may_read(const struct cast *c)
 	return is_root(c) && c->have < c->chunks && c->have - c->retired < SLOTS;
 }
 
-/* Rank 0's next chunk, from the file. */
+/* Read rank 0's next chunk from the file. */
 static void read_one(struct cast *c)
 {
 	uint32_t length = length_of(c, c->have);
@@ -267,7 +268,7 @@ static void eat_one(struct cast *c)
 		c->progress(c->copy.written, c->length);
 }
 
-/* One credit note for two chunks or more; a later one says more than the one before. */
+/* Send one credit note for two chunks or more; a later note replaces an earlier one. */
 static void retire(struct cast *c)
 {
 	while (c->retired < c->eaten && !c->unsent[c->retired % SLOTS])
@@ -285,7 +286,7 @@ static bool may_go_on(const struct cast *c)
 	return c->known && !c->failed && !c->over;
 }
 
-/* True if there is more to do at once. */
+/* Do one step.  Return true if there is more to do at once. */
 static bool work(struct cast *c)
 {
 	if (may_go_on(c) && may_read(c))

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Reading the source file and writing the copies. */
 #include "file.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * file - the file that is read, and the copies that are written
+ * file - the source file and its copies
  *
  * Functions that return bool store one line without newline in why, TEXT bytes, when
  * they return false.
@@ -12,7 +12,7 @@
 
 #include <openssl/evp.h>
 
-/* The time in seconds, from some moment on. */
+/* Return the time in seconds since some moment. */
 double file_clock(void);
 
 struct source {
@@ -24,7 +24,7 @@ struct source {
 
 bool source_open(struct source *s, const char *name, char *why);
 
-/* Bytes [at, at + length) of the file. */
+/* Read bytes [at, at + length) of the file. */
 bool source_read(struct source *s, void *buf, uint32_t length, uint64_t at, char *why);
 
 struct copy {
@@ -37,15 +37,15 @@ struct copy {
 	double writing, hashing; /* seconds */
 };
 
-/* Opens dir/rank and empties it; makes dir if it is missing.  Refuses the source. */
+/* Open dir/rank and empty it; make dir if it is missing.  Refuse the source itself. */
 bool copy_open(
 	struct copy *c, const char *dir, unsigned rank, const char *source, char *why);
 
-/* Appends, and adds to the digest. */
+/* Append to the copy, and to the digest. */
 bool copy_write(struct copy *c, const void *buf, uint32_t length, char *why);
 bool copy_close(struct copy *c, char *why);
 
-/* After a failure: no part of a file stays behind. */
+/* Remove a partial copy after a failure. */
 void copy_discard(struct copy *c);
 
 #endif

@@ -6,8 +6,8 @@
  *
  * Rank 0 reads FILE; every rank writes OUTDIR/<rank>.  The file goes down a binomial
  * tree in chunks, which every rank forwards while more are coming, through 2 MiB of
- * buffers in each, however long the file is.  See wire.h for the messages, cast.h for
- * the flow control.
+ * buffers in each rank, for any length of the file.  See wire.h for the messages,
+ * cast.h for the flow control.
  */
 #include "cast.h"
 
@@ -17,7 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---- progress: of what takes longer than a second ---- */
+/* ---- progress, printed when a copy takes longer than a second ---- */
 
 enum { PATIENCE = 1 };
 static double begun;
@@ -59,8 +59,9 @@ static void print_report(unsigned rank, const struct report *r)
 }
 
 /*
- * Ranks hash and write while they forward.  The one that had least time left for the
- * transfer hardly waited for the others, so that time is the cost of the transfer.
+ * Return the times of the busiest rank.  Ranks hash and write while they forward.  The
+ * rank with the least time left for the transfer hardly waited for the others, so that
+ * time is the cost of the transfer.
  */
 static const struct spent *busiest(const struct cast *c)
 {
@@ -94,7 +95,7 @@ static void print_summary(const struct cast *c, double seconds)
 	print_times(c, seconds);
 }
 
-/* Lines that are lost are a failure, too: a full disk, a closed pipe. */
+/* Print results; lost lines are a failure, too: a full disk, a closed pipe. */
 static int print_results(const struct cast *c)
 {
 	if (drawn)

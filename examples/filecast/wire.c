@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The messages of filecast, by Portals. */
 #include "wire.h"
 
 #include <portals3_runtime.h>
@@ -56,7 +57,7 @@ static ptl_process_id_t id_of(const struct wire *w, unsigned rank)
 
 /* ---- setting up ---- */
 
-/* Without yod there is no rank: a job of one. */
+/* Start; without yod there is no rank: a job of one. */
 void wire_start(struct wire *w)
 {
 	int most;
@@ -235,7 +236,7 @@ uint64_t wire_drops(const struct wire *w)
 void wire_leave(struct wire *w, int status)
 {
 	fflush(stdout);
-	(void)PtlXBarrier(); /* if somebody is gone: leave all the same */
+	(void)PtlXBarrier(); /* leave also if a rank is gone */
 	PtlFini();
 	free(w->ring);
 	free(w->pad[0].at);
