@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What every test program of this directory includes. */
+/* cases - the common header of the test programs of this directory */
 #ifndef P3_TESTS_CASES_H
 #define P3_TESTS_CASES_H
 
@@ -27,7 +27,8 @@
 	static void name##_node(                                                         \
 		unsigned rank, unsigned size, ptl_handle_ni_t ni, void *arg)
 
-/* Rank 0 initiates, the others answer: silence about what a case does not use. */
+/* Rank 0 initiates, the others answer: avoid warnings about arguments that a case
+ * ignores. */
 #define UNUSED_ARGS ((void)rank, (void)size, (void)ni, (void)arg)
 
 /* All cases, or those that a pattern in P3_CASE selects. */

@@ -7,7 +7,7 @@
 
 #define PT 5
 
-/* A call that must fail, counted. */
+/* Check a call that must fail, and count it. */
 static _Atomic unsigned tried;
 #define IS_WRONG(call, code)                                                             \
 	do {                                                                             \
@@ -44,7 +44,7 @@ static struct stock stock_new(ptl_handle_ni_t ni)
 	return s;
 }
 
-/* Handles that name no live object of the kind whose one live object is given. */
+/* List handles that name no live object of the kind of the one given live object. */
 static unsigned wrong_handles(
 	const struct stock *s, ptl_handle_any_t live, ptl_handle_any_t out[20])
 {
@@ -142,7 +142,7 @@ static void check_illegal(struct stock *s, const ptl_md_t *md, int code)
 	CHECK_EQ(h, 42);
 }
 
-/* P3.3 3.10.1: what is no descriptor */
+/* P3.3 3.10.1: invalid descriptors */
 NODES_CASE(descriptor_contents_are_checked, 1)
 {
 	UNUSED_ARGS;
@@ -181,7 +181,7 @@ NODES_CASE(descriptor_contents_are_checked, 1)
 	md.length = 1;
 	md.start = NULL;
 	check_illegal(&s, &md, PTL_MD_ILLEGAL);
-	/* and what is one, though it looks odd */
+	/* and valid ones that look odd */
 	md = md_of(NULL, 0, MD_ANY, PTL_EQ_NONE);
 	md.max_size = 77;
 	CHECK_OK(PtlMDUnlink(bind_md(ni, md)));
@@ -313,7 +313,7 @@ NODES_CASE(data_movement_answers_bad_arguments, 1)
 	expect(s.eq, PTL_EVENT_SEND_END);
 }
 
-/* P3.3 3.5.1: at the limit PTL_NO_SPACE, one freed makes room for one */
+/* P3.3 3.5.1: at the limit PTL_NO_SPACE; a freed object makes room for one */
 static void limits_node(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *arg)
 {
 	UNUSED_ARGS;
@@ -358,7 +358,7 @@ static void limits_are_kept_and_given_back(void **state)
 	run_nodes_opt(1, limits_node, NULL, &(struct nodes_opt){.limits = &limits});
 }
 
-/* P3.3 3.4: everything else, before PtlInit and after PtlFini */
+/* P3.3 3.4: all other calls, before PtlInit and after PtlFini */
 NODES_CASE(calls_answer_no_init_after_fini, 1)
 {
 	UNUSED_ARGS;

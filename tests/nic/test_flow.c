@@ -4,8 +4,8 @@
 
 #define PT 9
 
-/* P3.3 chapter 4: who sent what is dropped sees nothing; the target counts it, and
- * the room reserved for the answers comes back */
+/* P3.3 chapter 4: the sender of a dropped message sees nothing; the target counts the
+ * drop, and the room reserved for the answers is freed */
 NODES_CASE(drops_are_counted_and_give_room_back, 2)
 {
 	UNUSED_ARGS;
@@ -75,7 +75,7 @@ static void crowd_sends(void *arg)
 	}
 }
 
-/* Each message once, and those of one thread in its order (P3.3 3.13) */
+/* Each message arrives once, and those of one thread in order (P3.3 3.13) */
 NODES_CASE(threads_put_at_once_in_order, 2)
 {
 	(void)size;
@@ -126,7 +126,7 @@ static void flood(ptl_handle_ni_t ni, unsigned rank, size_t len, unsigned n)
 			CHECK_EQ(next_event(eq).ni_fail_type, PTL_NI_OK);
 		expect_empty(eq);
 	}
-	sync_nodes(); /* node 1 sits in here all the time: no Portals call of its own */
+	sync_nodes(); /* node 1 stays in here, without a Portals call of its own */
 	for (unsigned i = 0; rank == 1 && i < n; i++)
 		expect(eq, PTL_EVENT_PUT_END);
 	expect_empty(eq);
@@ -134,7 +134,7 @@ static void flood(ptl_handle_ni_t ni, unsigned rank, size_t len, unsigned n)
 }
 
 /* P3.3 2: progress needs no call by the target; a source that is too fast is held back,
- * nothing is lost */
+ * and no message is lost */
 NODES_CASE(flood_arrives_at_an_idle_host_short, 2)
 {
 	UNUSED_ARGS;
@@ -180,8 +180,8 @@ NODES_CASE(flood_of_all_by_all_arrives, 4)
 
 /* ---- long transfers both ways ---- */
 
-/* Every class of message has its own room: two nodes that long-get one another do not
- * stop, however narrow the lanes (registered with PTL3_LANES=base, too) */
+/* Every class of message has its own room: two nodes that long-get from each other do
+ * not stop, however narrow the lanes (registered with PTL3_LANES=base, too) */
 static void get_both_ways(ptl_handle_ni_t ni, unsigned rank, size_t len, unsigned n)
 {
 	ptl_handle_eq_t eq = eq_new(ni, 4096), in = eq_new(ni, 4096);
@@ -256,7 +256,7 @@ static void unlink_while_moving(ptl_handle_ni_t ni, unsigned rank, bool put)
 		expect_empty(eq);
 		sync_nodes();
 	}
-	/* Whether any was seen in time is up to the scheduler. */
+	/* The scheduler decides whether any was seen in time. */
 	if (!in_use)
 		print_message("node %u saw no transfer in progress\n", rank);
 }
@@ -273,7 +273,7 @@ NODES_CASE(unlink_says_in_use_during_long_gets, 2)
 	unlink_while_moving(ni, rank, false);
 }
 
-/* An unlinked get descriptor: the reply is dropped and counted, its room comes back */
+/* A get's descriptor is unlinked: the reply is dropped and counted, its room is freed */
 NODES_CASE(reply_to_an_unlinked_descriptor_is_dropped, 2)
 {
 	UNUSED_ARGS;
@@ -293,7 +293,7 @@ NODES_CASE(reply_to_an_unlinked_descriptor_is_dropped, 2)
 				;
 			continue;
 		}
-		expect(eq, PTL_EVENT_REPLY_START); /* it was quicker */
+		expect(eq, PTL_EVENT_REPLY_START); /* the reply was quicker */
 		expect(eq, PTL_EVENT_REPLY_END);
 		CHECK_OK(PtlMDUnlink(md));
 	}

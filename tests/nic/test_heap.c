@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Long transfers from and to the shared heap: the data, what happens when the bytes go
- * away meanwhile, and what a peer may say about its heap.
+ * Long transfers from and to the shared heap: their data, bytes that go away meanwhile,
+ * and lies of a peer about its heap.
  */
 #include "cases.h"
 
@@ -148,13 +148,13 @@ static void without_a_heap_all_works(void **state)
 	unsetenv("PTL3_HEAP");
 }
 
-/* ---- what fits the lane ---- */
+/* ---- messages that fit the lane ---- */
 
 enum how {
 	AS_USUAL,
 	NOBODY_HEARS, /* no SEND_END */
 	UNREADABLE,   /* the target can neither see the heap nor read memory */
-	UNSEEN        /* it cannot see the heap, and that is what the source offers */
+	UNSEEN        /* it cannot see the heap, and the source offers only that */
 };
 
 static const struct step {
@@ -185,7 +185,7 @@ static ptlx_stats_t moved(ptl_handle_ni_t ni)
 	return st;
 }
 
-/* Bytes of a heap are copied from there, others are read if that is allowed. */
+/* Check the mover: bytes of a heap are copied from there, others are read if allowed. */
 static void check_mover(const struct step *s, ptlx_stats_t was, ptlx_stats_t is)
 {
 	const struct p3_nic *n = p3_nic(p3_node());
@@ -200,7 +200,7 @@ static void check_mover(const struct step *s, ptlx_stats_t was, ptlx_stats_t is)
 	CHECK_EQ(other, !seen && s->is_long && read ? s->len : 0);
 }
 
-/* The first few requests go through the base ring, which is short. */
+/* Send the first few requests through the base ring, which is short. */
 static void enter_the_full_ring(
 	ptl_handle_ni_t ni, unsigned char *src, ptl_handle_eq_t eq)
 {
@@ -211,7 +211,7 @@ static void enter_the_full_ring(
 		expect(eq, PTL_EVENT_ACK);
 	}
 	CHECK_OK(PtlMDUnlink(md));
-	sync_nodes(); /* only now the target may write where they went */
+	sync_nodes(); /* only now may the target write to their destination */
 }
 
 static void put_steps(ptl_handle_ni_t ni, ptl_handle_eq_t eq)
@@ -229,7 +229,7 @@ static void put_steps(ptl_handle_ni_t ni, ptl_handle_eq_t eq)
 		if (hears)
 			expect(eq, PTL_EVENT_SEND_END);
 		sync_nodes();
-		if (hears) /* else it is not known to be over */
+		if (hears) /* else its end is unknown */
 			CHECK_OK(PtlMDUnlink(md));
 	}
 }
@@ -369,7 +369,7 @@ NODES_CASE(bytes_across_the_end_of_a_heap_arrive, 2)
 	CHECK_EQ(direct_bytes(ni), 0);
 }
 
-/* Nobody has reserved these: the reader brings them in before it looks. */
+/* The pages were never reserved: the reader brings them in before it looks. */
 NODES_CASE(bytes_never_touched_are_zero, 2)
 {
 	UNUSED_ARGS;
@@ -385,9 +385,9 @@ NODES_CASE(bytes_never_touched_are_zero, 2)
 	}
 }
 
-/* ---- an offer that cannot be true ---- */
+/* ---- an impossible offer ---- */
 
-/* As this reader sees it; what it was. */
+/* Set this reader's length of the heap; return the former one. */
 static uint64_t set_view_len(uint64_t len)
 {
 	struct p3_nic *nic = p3_nic(p3_node());
@@ -399,7 +399,7 @@ static uint64_t set_view_len(uint64_t len)
 	return was;
 }
 
-/* To this reader the heap is shorter than to its owner, whose offers are lies then. */
+/* This reader's heap is shorter than its owner's, whose offers are lies then. */
 static void offer_beyond(unsigned rank, ptl_handle_ni_t ni, bool get)
 {
 	ptl_handle_eq_t eq = eq_new(ni, 16);
@@ -450,7 +450,7 @@ static void view_holds_what_lies_inside(void **state)
 	assert_false(p3_heap_view_holds(&none, 0, 1));
 }
 
-/* Programs close descriptors that they do not know, and give them to others. */
+/* Programs close descriptors that they do not know, and reuse the numbers. */
 NODES_CASE(lost_descriptor_costs_the_heap_only, 2)
 {
 	UNUSED_ARGS;
@@ -471,7 +471,8 @@ NODES_CASE(lost_descriptor_costs_the_heap_only, 2)
 
 /* ---- bytes that go away in the middle ---- */
 
-/* What ends well has the bytes as they were, whatever the owner did to them later. */
+/* A transfer that succeeds has the original bytes, whatever the owner did to them
+ * later. */
 NODES_CASE(bytes_taken_back_are_never_delivered, 2)
 {
 	UNUSED_ARGS;
@@ -502,7 +503,7 @@ NODES_CASE(bytes_taken_back_are_never_delivered, 2)
 	sync_nodes();
 }
 
-/* As under yod: room for the allocator's thread storage. */
+/* Restart as under yod, with room for the allocator's thread storage. */
 static void begin_anew(char **argv)
 {
 	if (getenv("GLIBC_TUNABLES"))

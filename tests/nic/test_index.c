@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Long match lists against the list as an array: entries come and go at all places, and
- * each message must find the first entry of the array that it fits.
+ * Long match lists, compared with the list as an array: entries come and go at all
+ * places, and each message must find the first entry of the array that it matches.
  */
 #include "cases.h"
 
@@ -15,13 +15,13 @@ struct entry {
 	uint64_t name; /* user_ptr of its descriptor */
 	ptl_match_bits_t bits, ignore;
 	ptl_process_id_t id;
-	bool takes; /* has a descriptor that accepts */
+	bool takes; /* has a descriptor that accepts the message */
 };
 
 struct list {
 	ptl_handle_ni_t ni;
 	ptl_handle_eq_t eq;
-	ptl_handle_md_t md; /* to send from */
+	ptl_handle_md_t md; /* descriptor to send from */
 	ptl_process_id_t self;
 	struct entry at[MOST];
 	unsigned n;
@@ -44,7 +44,7 @@ static ptl_process_id_t some_id(struct list *l)
 	if (dice(l, 2))
 		id.pid = PTL_PID_ANY;
 	if (dice(l, 16) == 0)
-		id.pid = l->self.pid + 1; /* never fits */
+		id.pid = l->self.pid + 1; /* never matches */
 	return id;
 }
 
@@ -161,7 +161,7 @@ NODES_CASE(lists_with_too_many_ways_to_look_do_too, 1)
 	run_list(ni, 40, 2);
 }
 
-/* Every new entry directly behind the first one, or before the last one. */
+/* Put every new entry directly behind the first one, or before the last one. */
 static void fill_gap(ptl_handle_ni_t ni, ptl_ins_pos_t position, ptl_handle_eq_t eq,
 	unsigned char *mark, unsigned n)
 {
@@ -178,7 +178,7 @@ static void fill_gap(ptl_handle_ni_t ni, ptl_ins_pos_t position, ptl_handle_eq_t
 	}
 }
 
-/* Halving the gap until there is none: the list gets new labels, and keeps its order. */
+/* Halve the gap until there is none: the list is relabelled, and keeps its order. */
 static void gap_keeps_order(ptl_handle_ni_t ni, ptl_ins_pos_t position)
 {
 	static unsigned char mark[200];
@@ -205,11 +205,11 @@ NODES_CASE(entries_always_fit_before_one, 1)
 	gap_keeps_order(ni, PTL_INS_BEFORE);
 }
 
-/* ---- requests that are looked at ahead ---- */
+/* ---- prefetched requests ---- */
 
 enum { LONG = P3_LONG + 100, BURST = 24 /* fits a full lane */, BYTES = 200 };
 
-/* Both sides come to the same entries, and lengths of one to four cells. */
+/* Both sides compute the same entries, and lengths of one to four cells. */
 static unsigned entry_of(unsigned i)
 {
 	return i * 2654435761u % LONG;
@@ -236,7 +236,7 @@ static void post_long_list(
 	}
 }
 
-static struct gate *burst; /* is asked for, and sent */
+static struct gate *burst; /* for two moments: the burst is requested, and was sent */
 
 static void send_bursts(ptl_handle_ni_t ni, unsigned n)
 {
@@ -252,7 +252,7 @@ static void send_bursts(ptl_handle_ni_t ni, unsigned n)
 	}
 }
 
-/* How many buckets it remembers. */
+/* Return the number of buckets that it remembers. */
 static unsigned buckets_looked_at(const struct p3_nic *nic)
 {
 	unsigned buckets = 0;
@@ -266,10 +266,13 @@ static bool has_full_lane(const struct p3_nic *nic)
 	return nic->peer[0].req_in.n > P3_BASE_CELLS;
 }
 
-/* Some of it was looked at before its turn, if it came through one lane that it fits.
+/*
+ * Return true if part of the burst was looked at ahead, if it came through one lane
+ * that it fits.
  *
- * With the lease, so that the whole burst lies there when the firmware comes to it: else
- * it could take each request before the next one is there, and see nothing ahead. */
+ * The lease is held, so that the whole burst is there when the firmware looks: else it
+ * could take each request before the next one is there, and see nothing ahead.
+ */
 static bool burst_is_looked_at(struct p3_nic *nic)
 {
 	while (!p3_fw_enter(nic, P3_LEASE_HOST))
@@ -301,7 +304,7 @@ NODES_CASE(long_lists_are_looked_at_ahead, 2)
 	static ptl_handle_me_t me[LONG];
 	const unsigned n = BURST * (4 + rounds(80));
 	UNUSED_ARGS;
-	sync_nodes(); /* each knows the other: the library is stopped in what follows */
+	sync_nodes(); /* each knows the other: the library is stopped from here on */
 	if (rank == 0) {
 		send_bursts(ni, n);
 		sync_nodes();
@@ -317,13 +320,14 @@ NODES_CASE(long_lists_are_looked_at_ahead, 2)
 		CHECK_OK(PtlMEUnlink(me[i]));
 	CHECK_EQ(nic->nlong, 0);
 	CHECK_OK(PtlNIFini(ni));
-	CHECK_EQ(buckets_looked_at(nic), 0); /* what it named is gone */
+	CHECK_EQ(buckets_looked_at(nic), 0); /* the named list is gone */
 	sync_nodes();
 }
 
 int main(void)
 {
-	setenv("PTL3_MODE", "lease", 1); /* who waits for a burst has to hold it */
+	/* the thread that waits for a burst must hold the lease */
+	setenv("PTL3_MODE", "lease", 1);
 	burst = gate_new(2);
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(long_lists_match_as_they_are_ordered),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The two kinds of interface, the document's and Cray's, in one process at once: what is
- * different, and that nothing else is.  PTL3_PERSONALITY makes both of one kind.
+ * The two kinds of interface, the document's and Cray's, in one process at once: their
+ * differences, and that there are no others.  PTL3_PERSONALITY makes both of one kind.
  */
 #include "cases.h"
 
@@ -12,7 +12,7 @@ static const size_t lengths[] = {SHORT, EAGER, LONG};
 
 #define AUTO PTL_MD_EVENT_AUTO_UNLINK_ENABLE
 
-/* One interface of this node, and what is expected of it. */
+/* One interface of this node, and its expected behavior. */
 struct side_of {
 	ptl_handle_ni_t ni;
 	ptl_process_id_t self, peer;
@@ -36,7 +36,7 @@ static struct side_of side_of(ptl_handle_ni_t ni, unsigned iface, unsigned peer)
 
 typedef void scene(unsigned rank, const struct side_of *s);
 
-/* The scene on both interfaces; with two nodes rank 0 acts on rank 1. */
+/* Play the scene on both interfaces; with two nodes rank 0 acts on rank 1. */
 static void on_both(unsigned rank, unsigned size, ptl_handle_ni_t ni, scene *play)
 {
 	ptl_handle_ni_t second;
@@ -45,7 +45,7 @@ static void on_both(unsigned rank, unsigned size, ptl_handle_ni_t ni, scene *pla
 	struct side_of a = side_of(ni, 0, size - 1), b = side_of(second, 1, size - 1);
 	play(rank, &a);
 	play(rank, &b);
-	play(rank, &a); /* the other has changed nothing */
+	play(rank, &a); /* the other interface has changed nothing */
 	sync_nodes();
 }
 
@@ -58,7 +58,7 @@ static void on_both(unsigned rank, unsigned size, ptl_handle_ni_t ni, scene *pla
 	}                                                                                \
 	static void name##_scene(unsigned rank, const struct side_of *s)
 
-/* ---- what events say ---- */
+/* ---- the content of events ---- */
 
 static ptl_handle_md_t post_counted(const struct side_of *s, ptl_unlink_t me_unlink,
 	ptl_md_t d, int threshold, ptl_unlink_t unlink)
@@ -86,7 +86,7 @@ static int left_of(ptl_handle_md_t md)
 	return d.threshold;
 }
 
-/* The next event is of this kind, and its descriptor lives on. */
+/* Check that the next event is of this kind and its descriptor lives on. */
 static ptl_event_t not_last(ptl_handle_eq_t eq, ptl_event_kind_t kind)
 {
 	ptl_event_t ev = expect(eq, kind);
@@ -94,8 +94,8 @@ static ptl_event_t not_last(ptl_handle_eq_t eq, ptl_event_kind_t kind)
 	return ev;
 }
 
-/* The next event is of this kind, and behind it the descriptor is gone: an UNLINK says
- * so, or on Cray's, where none was asked for, that event itself. */
+/* Check that the next event is of this kind and its descriptor is gone: an UNLINK tells
+ * so, or that event itself on Cray's interface where no UNLINK was requested. */
 static void then_gone(const struct side_of *s, ptl_handle_eq_t eq, ptl_event_kind_t kind,
 	unsigned options)
 {
@@ -157,7 +157,7 @@ static void get_of(const struct side_of *s, size_t len)
 	CHECK_OK(PtlEQFree(eq));
 }
 
-/* The last get is over here when its release has come. */
+/* Unlink; the last get ends here when its release has come. */
 static void unlink_when_over(ptl_handle_md_t md)
 {
 	int rc;
@@ -180,7 +180,7 @@ BOTH_CASE(get_gives_reply_and_on_cray_send_before_it, 2)
 		unlink_when_over(there);
 }
 
-/* What a program of Cray XT relies on: 2 and PTL_UNLINK is one get. */
+/* Programs of the Cray XT rely on this: threshold 2 and PTL_UNLINK is one get. */
 static void used_up_by_get(const struct side_of *s, size_t len, unsigned options)
 {
 	ptl_handle_eq_t eq = eq_new(s->ni, 16);
@@ -208,7 +208,8 @@ BOTH_CASE(get_uses_up_two_units_on_cray, 1)
 	unlink_when_over(there);
 }
 
-/* 1 and PTL_UNLINK: gone with SEND_END, and the reply finds nobody, as an ACK would. */
+/* Threshold 1 and PTL_UNLINK: gone with SEND_END; the reply is discarded, as an ACK
+ * would be. */
 BOTH_CASE(reply_to_a_descriptor_that_is_gone_is_discarded, 1)
 {
 	(void)rank;
@@ -230,7 +231,7 @@ BOTH_CASE(reply_to_a_descriptor_that_is_gone_is_discarded, 1)
 	unlink_when_over(there);
 }
 
-/* Gets until one waits for room: on Cray's its SEND events are owed to the queue. */
+/* Get until one waits for room: on Cray's its SEND events are owed to the queue. */
 BOTH_CASE(send_of_a_waiting_get_is_owed, 1)
 {
 	(void)rank;
@@ -250,10 +251,10 @@ BOTH_CASE(send_of_a_waiting_get_is_owed, 1)
 			replies += ev.type == PTL_EVENT_REPLY_END;
 		}
 		if (sends == gets || !s->cray)
-			continue; /* it went at once */
+			continue; /* it left at once */
 		rc = PtlMDUpdate(md, NULL, &d, eq);
 		CHECK(rc == PTL_MD_NO_UPDATE || rc == PTL_OK);
-		if (rc == PTL_OK) /* its events had come meanwhile? */
+		if (rc == PTL_OK) /* did its events come meanwhile? */
 			CHECK_EQ(PtlEQPeek(eq, &ev), PTL_EQ_EMPTY);
 		CHECK(rc != PTL_OK || sends == gets);
 	}
@@ -310,7 +311,8 @@ BOTH_CASE(unlink_events_come_on_request_on_cray, 1)
 	}
 }
 
-/* Two long ones at a time: the END that comes last says it, and nothing stays owed. */
+/* Two long ones run at a time: the later END tells of the unlinking, and nothing stays
+ * owed. */
 static void last_of_two(const struct side_of *s, unsigned options)
 {
 	ptl_handle_eq_t eq = eq_new(s->ni, 16);
@@ -341,7 +343,7 @@ BOTH_CASE(last_of_two_ends_says_it, 1)
 	last_of_two(s, AUTO);
 }
 
-/* Without END events nothing tells of an unlink that was not asked for. */
+/* Without END events an unlink that was not requested is silent. */
 BOTH_CASE(quiet_descriptors_go_silently_on_cray, 1)
 {
 	(void)rank;
@@ -359,7 +361,7 @@ BOTH_CASE(quiet_descriptors_go_silently_on_cray, 1)
 	CHECK_OK(PtlMDUnlink(src));
 }
 
-/* ---- what is not different ---- */
+/* ---- no differences ---- */
 
 BOTH_CASE(exchange_is_the_same_on_both, 1)
 {
@@ -382,9 +384,9 @@ BOTH_CASE(exchange_is_the_same_on_both, 1)
 	CHECK_OK(PtlMDUnlink(target));
 }
 
-/* ---- targets that are not there ---- */
+/* ---- targets that do not exist ---- */
 
-/* What becomes of one get: SEND fails, or it is over and REPLY ends. */
+/* Return true if a get failed: either SEND fails, or it ends with REPLY. */
 static bool get_failed(const struct side_of *s, ptl_handle_eq_t eq)
 {
 	ptl_event_t ev = next_event(eq);

@@ -49,7 +49,8 @@ static void exchange(ptl_handle_ni_t ni, unsigned rank, unsigned size, unsigned 
 	CHECK_EQ(drops_of(ni), 0);
 }
 
-/* P3.3 3.5: after PtlNIFini PtlNIInit works again, all counts at 0, old handles dead */
+/* P3.3 3.5: after PtlNIFini PtlNIInit works again, all counts are 0, old handles are
+ * dead */
 HAND_CASE(interface_works_again_after_fini, 3)
 {
 	(void)arg;
@@ -112,7 +113,8 @@ HAND_CASE(peer_is_new_after_its_fini, 3)
 	}
 }
 
-/* What was published before PtlNIFini is taken, also by who had not met the node yet */
+/* A message published before PtlNIFini arrives, also at a node that had not met the
+ * sender */
 HAND_CASE(put_of_one_who_leaves_at_once_arrives, 2)
 {
 	UNUSED_ARGS;
@@ -146,7 +148,7 @@ static void meet(void *arg)
 	p3_set(met, 1);
 }
 
-/* Without any barrier: it goes while others send to it, for as long as it comes back */
+/* Without any barrier: it goes while others send to it, and comes back */
 HAND_CASE(peer_may_go_at_any_time, 3)
 {
 	(void)size;
@@ -180,7 +182,7 @@ HAND_CASE(peer_may_go_at_any_time, 3)
 		while (sent - ended >= 100 || PtlEQGet(eq, &ev) == PTL_OK) {
 			if (sent - ended >= 100)
 				ev = next_event(eq);
-			CHECK_EQ(ev.ni_fail_type, PTL_NI_OK); /* going is no failure */
+			CHECK_EQ(ev.ni_fail_type, PTL_NI_OK); /* leaving is no failure */
 			ended += ev.type == PTL_EVENT_SEND_END;
 		}
 	}
@@ -263,14 +265,14 @@ HAND_CASE(fini_ends_the_calls_of_other_threads, 1)
 	}
 }
 
-static p3_a32 left; /* so many times node 0 has broken off */
+static p3_a32 left; /* number of times that node 0 has aborted */
 
 static void come(void *arg)
 {
 	*(int *)arg = PtlXBarrier();
 }
 
-/* A thread of this node has come to the barrier, and waits there. */
+/* Return true if a thread of this node waits in the barrier. */
 static bool waits_in_barrier(void)
 {
 	struct p3_node *node = p3_node();
@@ -280,7 +282,7 @@ static bool waits_in_barrier(void)
 	return waits;
 }
 
-/* Node 0, of which a thread is in the barrier or on its way, closes what it has. */
+/* Node 0, with a thread in the barrier or on its way, closes its interfaces. */
 static int break_off(unsigned round, bool all)
 {
 	int rc = -1;
@@ -307,7 +309,8 @@ static void wait_until_broken_off(unsigned round)
 		sleep_ms(1);
 }
 
-/* It ends, and the process has come all the same: its next call is for the same one */
+/* The barrier ends although the process has come: its next call is for the same
+ * barrier */
 HAND_CASE(fini_of_the_library_ends_the_barrier_of_another_thread, 2)
 {
 	UNUSED_ARGS;
@@ -341,7 +344,7 @@ HAND_CASE(fini_of_the_interface_leaves_the_barrier_of_another_thread, 2)
 }
 
 /* Two threads of node 0 wait for the barrier that one of them has come to: the other's
- * PtlFini broke that call off, and its own took the barrier up. */
+ * PtlFini aborted that call, and its own call took the barrier up. */
 enum { BROKEN_OFF, NEXT };
 
 static p3_a32 stays[2], is_there[2]; /* in a signal handler */
@@ -349,7 +352,7 @@ static __thread unsigned which;
 
 static struct {
 	pthread_t thread[2];
-	p3_a32 is_known; /* the first one */
+	p3_a32 is_known; /* the first thread knows */
 	p3_a32 broken_off_ends;
 	int rc;
 } two;
@@ -381,8 +384,8 @@ static void come_first(void *arg)
 	p3_release(&two.broken_off_ends, 1);
 }
 
-/* Threads that stay may keep the node's own in its call that wakes them, with life held:
- * then it has heard, too. */
+/* Return true if a thread has heard of the end.  Threads that stay may keep the node's
+ * own thread in the call that wakes them, with life held: then it has heard, too. */
 static bool has_heard_of_end(uint32_t before)
 {
 	struct p3_node *node = p3_node();
@@ -402,7 +405,7 @@ static uint32_t barriers_done(void)
 	return done;
 }
 
-/* Who was broken off hears of the barrier's end before the next one does. */
+/* The thread whose call was aborted hears of the barrier's end before the other one. */
 static void let_the_first_hear_first(void *arg)
 {
 	(void)arg;
@@ -475,7 +478,7 @@ HAND_CASE(fini_in_mid_transfer_touches_nothing_after, 2)
 			sync_nodes();
 			continue;
 		}
-		/* what was started with it ends, well or badly: all can be unlinked */
+		/* its operations end, well or badly: all can be unlinked */
 		int rc;
 		uint64_t end = now_ms() + 20000;
 		while ((rc = PtlMDUnlink(put)) == PTL_MD_IN_USE && now_ms() < end)
@@ -490,12 +493,12 @@ HAND_CASE(fini_in_mid_transfer_touches_nothing_after, 2)
 	}
 }
 
-/* ---- targets that are not there ---- */
+/* ---- targets that do not exist ---- */
 
 static const size_t lengths[] = {8, 3000, 100000};
 enum { LENGTHS = 3, MOST = 100000, ABSENT = 40 };
 
-/* Bound and put, and got from, so that each is known by its length. */
+/* A put from it and a get into it, each recognizable by its length. */
 struct tried {
 	ptl_handle_md_t put[LENGTHS], get[LENGTHS];
 	unsigned char *buf;
@@ -521,7 +524,7 @@ static void unlink_all(struct tried *t)
 	}
 }
 
-/* So many events of a kind, and others of no account; all of them failures, or none. */
+/* Wait for n events of a kind, among others; all of them are failures, or none. */
 static void count_events(ptl_handle_eq_t eq, ptl_event_kind_t kind, unsigned n, bool fail)
 {
 	while (n) {
@@ -533,7 +536,7 @@ static void count_events(ptl_handle_eq_t eq, ptl_event_kind_t kind, unsigned n, 
 	}
 }
 
-/* To a peer that is not there yet: messages arrive in the order of their calls */
+/* To a peer that has yet to join: messages arrive in the order of their calls */
 HAND_CASE(message_waits_for_a_peer_that_has_yet_to_join, 2)
 {
 	UNUSED_ARGS;
@@ -570,7 +573,7 @@ HAND_CASE(message_waits_for_a_peer_that_has_yet_to_join, 2)
 		CHECK_PATTERN(buf + i * (size_t)MOST, 0, lengths[i], ABSENT);
 }
 
-/* A rank that ends without having joined: its messages fail, those to others go */
+/* A rank ends without having joined: messages to it fail, those to others arrive */
 HAND_CASE(message_to_a_peer_that_ends_before_it_joins_fails, 3)
 {
 	UNUSED_ARGS;
@@ -686,7 +689,7 @@ HAND_CASE(messages_that_wait_are_bounded_and_stay_in_order, 2)
 }
 
 /* P3.3 5.6: a message to a finalised interface is discarded, which is no failure; under
- * PTL3_ABSENT=drop one to an interface that is not there yet, too. */
+ * PTL3_ABSENT=drop also one to an interface that does not exist yet. */
 static void discarded_node(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *arg)
 {
 	UNUSED_ARGS;
@@ -733,7 +736,7 @@ static void message_to_an_absent_peer_is_dropped_on_request(void **state)
 
 /* ---- an interface settles ---- */
 
-/* Until its firmware has looked at its lanes twice more. */
+/* Wait until the firmware has looked at its lanes twice more. */
 static void wait_for_passes(void)
 {
 	struct p3_nic *n = p3_nic(p3_node());
@@ -742,8 +745,8 @@ static void wait_for_passes(void)
 		sleep_ms(1);
 }
 
-/* A message that comes before the program has attached its entry waits for the entry; one
- * that comes after the program has looked for an event does not */
+/* A message that comes before the program has attached its entry waits for the entry; a
+ * message that comes after the program has looked for an event does not */
 static void settle_node(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *arg)
 {
 	UNUSED_ARGS;
@@ -787,8 +790,8 @@ static void message_waits_for_an_interface_to_settle(void **state)
 	gate_free(gate);
 }
 
-/* A program that attaches nothing and never looks: messages to it are dropped after a
- * while */
+/* A program attaches nothing and never looks for events: messages to it are dropped
+ * after a while */
 static void idle_node(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *arg)
 {
 	UNUSED_ARGS;
@@ -814,10 +817,10 @@ static void interface_settles_by_itself(void **state)
 	gate_free(gate);
 }
 
-/* ---- targets that nobody knows ---- */
+/* ---- unknown targets ---- */
 
-/* What still waits for word of its target when the interface closes gives its share of
- * the copy of the elements back, as the leak checker sees */
+/* A request that still waits for news of its target when the interface closes drops its
+ * reference to the copy of the elements, as the leak checker sees */
 HAND_CASE(fini_drops_what_waits_for_word_of_its_target, 2)
 {
 	UNUSED_ARGS;
@@ -870,8 +873,8 @@ NODES_CASE(message_to_nobody_fails, 2)
 	sync_nodes();
 }
 
-/* A node of the job that has no interface with this pid, perhaps not yet: whoever tells
- * the initiator what, the put ends, and everything can be unlinked */
+/* A node of the job has no interface with this pid, perhaps not yet: in every case the
+ * put ends, and everything can be unlinked */
 NODES_CASE(message_to_a_foreign_pid_ends, 2)
 {
 	UNUSED_ARGS;
@@ -911,7 +914,7 @@ static bool ends(const ptl_event_t *ev)
 	       ev->type == PTL_EVENT_PUT_END || ev->type == PTL_EVENT_GET_END;
 }
 
-/* Every START has its END, those with the dead one may fail; unlinking works. */
+/* Every START has its END, those with the dead node may fail; unlinking works. */
 static void drain_all(ptl_handle_eq_t eq, unsigned starts_due, bool *failed)
 {
 	unsigned starts = 0, finished = 0;
@@ -954,7 +957,7 @@ static void death_node(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *a
 	drain_all(eq, 20, &failed);
 	int rc;
 	uint64_t end = now_ms() + 20000;
-	while (!failed && now_ms() < end) { /* all was over before it died */
+	while (!failed && now_ms() < end) { /* all had ended before it died */
 		CHECK_OK(put_to(ni, md, 2, PT, 1, PTL_ACK_REQ));
 		drain_all(eq, 1, &failed);
 	}
@@ -963,7 +966,7 @@ static void death_node(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *a
 		sleep_ms(1);
 	CHECK_EQ(rc, PTL_OK);
 	gate_wait(d->dead);
-	/* the others go on, and what is sent to the dead one fails at once */
+	/* the others go on, and messages to the dead node fail at once */
 	ptl_handle_eq_t after = eq_new(ni, 64), there = eq_new(ni, 64);
 	post_md(ni, PT, 7, md_of(buf, 100, MD_ANY, there));
 	md = bind_md(ni, md_of(buf, 100, 0, after));
@@ -1006,7 +1009,7 @@ static void make_and_free_queues(void *arg)
 			return;
 }
 
-/* Of a node without queues, all places in the table are free. */
+/* Check that all places in the table are free in a node without queues. */
 static void check_places(void)
 {
 	struct p3_table *t = &p3_nic(p3_node())->table[P3_T_EQ];

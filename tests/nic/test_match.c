@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which descriptor takes a message, how often, and when it goes. */
+/* The descriptor that takes a message, how often it does, and when it goes. */
 #include "nic/cases.h"
 
 #define PT 7
 
-/* A target that is its own initiator: puts of one byte, told apart by their queue. */
+/* A target that is its own initiator: puts of one byte, distinguished by their queue. */
 struct self {
 	ptl_handle_ni_t ni;
 	ptl_process_id_t id;
@@ -29,7 +29,7 @@ static ptl_handle_me_t entry(struct self *s, ptl_process_id_t id, ptl_match_bits
 	return me;
 }
 
-/* Entry whose events say user_ptr n. */
+/* Make an entry whose events have user_ptr n. */
 static ptl_handle_me_t numbered(struct self *s, ptl_process_id_t id,
 	ptl_match_bits_t bits, ptl_match_bits_t ignore, ptl_ins_pos_t where,
 	uintptr_t number)
@@ -47,7 +47,7 @@ static void send_len(struct self *s, ptl_match_bits_t bits, size_t len)
 		s->src, 0, len, PTL_NO_ACK_REQ, s->id, PT, 0, bits, 0, bits));
 }
 
-/* Which entry takes these bits, 0: none. */
+/* Return the entry that takes these bits, 0: none. */
 static uintptr_t taker(struct self *s, ptl_match_bits_t bits)
 {
 	uint64_t drops = drops_of(s->ni);
@@ -144,7 +144,7 @@ NODES_CASE(match_id_selects_by_nid_and_pid, 3)
 	sync_nodes();
 }
 
-/* P3.3 chapter 4: a descriptor that refuses is passed over, not an error */
+/* P3.3 chapter 4: a descriptor that refuses is skipped, which is no error */
 NODES_CASE(match_falls_through_when_refused, 1)
 {
 	UNUSED_ARGS;
@@ -193,7 +193,7 @@ NODES_CASE(message_is_dropped_for_bad_indexes, 1)
 
 /* ---- thresholds ---- */
 
-/* P3.3 3.10.1: counts START/END pairs and ACKs; in the event what is left */
+/* P3.3 3.10.1: counts START/END pairs and ACKs; the event has the remainder */
 NODES_CASE(threshold_counts_operations_down, 2)
 {
 	UNUSED_ARGS;
@@ -280,7 +280,7 @@ struct goes {
 	bool me_stays;
 };
 
-/* P3.3 3.10: PTL_UNLINK in MD, in ME; UNLINK last, and both are gone by then */
+/* P3.3 3.10: PTL_UNLINK in MD, in ME; UNLINK comes last, and both are gone by then */
 static void check_auto_unlink(
 	ptl_handle_ni_t ni, unsigned rank, const struct goes *g, size_t len)
 {
@@ -370,7 +370,7 @@ NODES_CASE(max_size_ends_an_append_descriptor, 2)
 	if (rank == 0) {
 		ptl_handle_md_t src = bind_md(ni, md_of(buf, 1000, 0, PTL_EQ_NONE));
 		static const size_t len[] = {350, 350, 1, 10, 700};
-		for (unsigned i = 0; i < 5; i++) /* 300 left: active still; 299: not */
+		for (unsigned i = 0; i < 5; i++) /* 300 left: still active; 299: not */
 			CHECK_OK(PtlPutRegion(src, 0, len[i], PTL_NO_ACK_REQ,
 				id_of(ni, 1), PT, 0, 1, 0, 0));
 	} else {
@@ -399,7 +399,7 @@ NODES_CASE(max_size_ends_an_append_descriptor, 2)
 	sync_nodes();
 }
 
-/* P3.3 3.10.1: max_size means nothing to a remotely managed descriptor */
+/* P3.3 3.10.1: max_size has no effect on a remotely managed descriptor */
 NODES_CASE(max_size_is_void_with_manage_remote, 1)
 {
 	UNUSED_ARGS;
@@ -418,7 +418,7 @@ NODES_CASE(max_size_is_void_with_manage_remote, 1)
 	expect_empty(s.eq);
 }
 
-/* P3.3 3.10.1: threshold 0 from the start: matches nothing, is not unlinked */
+/* P3.3 3.10.1: threshold 0 from the start matches nothing and is not unlinked */
 NODES_CASE(threshold_zero_is_inactive_and_stays, 1)
 {
 	UNUSED_ARGS;
@@ -438,7 +438,7 @@ NODES_CASE(threshold_zero_is_inactive_and_stays, 1)
 	CHECK_OK(PtlMDUnlink(src));
 }
 
-/* P3.3 3.13: the reply takes one, with nothing taken at the call */
+/* P3.3 3.13: the reply decrements the threshold, the call does not */
 NODES_CASE(get_takes_one_of_the_threshold_at_its_reply, 2)
 {
 	UNUSED_ARGS;

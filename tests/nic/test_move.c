@@ -10,7 +10,7 @@ static const size_t lengths[] = {0, 1, 8, 15, 16, 17, 63, 64, 65, 80, 81, 4096,
 #define NLENGTHS (sizeof lengths / sizeof *lengths)
 #define LONGEST  (5u << 20)
 
-/* What an event says, but for its kind. */
+/* Expected fields of an event, except its kind. */
 struct want {
 	ptl_handle_ni_t ni;
 	unsigned who;
@@ -64,12 +64,12 @@ static void check_event(
 	check_md(ev, w);
 }
 
-/* Every node with every node, itself included. */
+/* Every node sends to every node, itself included. */
 struct mesh {
 	unsigned rank, size;
 	ptl_handle_ni_t ni;
 	ptl_handle_eq_t target_eq;
-	ptl_handle_eq_t eq[4]; /* by peer */
+	ptl_handle_eq_t eq[4]; /* indexed by peer */
 	unsigned char *out;
 	unsigned char *in[4];
 	ptl_handle_me_t me[4];
@@ -126,7 +126,7 @@ static struct want at_target(struct mesh *m, const ptl_event_t *ev, size_t len)
 	return w;
 }
 
-/* A START and an END from everybody, each START first (P3.3 3.11.2). */
+/* Expect a START and an END from every node, each START first (P3.3 3.11.2). */
 static void mesh_serve(struct mesh *m, size_t len, bool put)
 {
 	ptl_seq_t link[4] = {0};
@@ -283,7 +283,7 @@ NODES_CASE(get_arrives_every_length_alone, 1)
 
 /* ---- acknowledgements ---- */
 
-/* P3.3 3.13.2: asked for, and not forbidden by the target's descriptor */
+/* P3.3 3.13.2: requested, and not disabled by the target's descriptor */
 NODES_CASE(ack_comes_only_when_asked_and_allowed, 2)
 {
 	UNUSED_ARGS;
@@ -308,7 +308,8 @@ NODES_CASE(ack_comes_only_when_asked_and_allowed, 2)
 		CHECK_OK(put_to(ni, md, 1, PT, 2, PTL_ACK_REQ));
 		expect(eq, PTL_EVENT_SEND_START);
 		expect(eq, PTL_EVENT_SEND_END);
-		CHECK_OK(put_to(ni, mute, 1, PT, 1, PTL_ACK_REQ)); /* no queue: no ACK */
+		/* without a queue: no ACK */
+		CHECK_OK(put_to(ni, mute, 1, PT, 1, PTL_ACK_REQ));
 		CHECK_OK(put_to(ni, md, 1, PT, 1, PTL_ACK_REQ));
 		expect(eq, PTL_EVENT_SEND_START);
 		expect(eq, PTL_EVENT_SEND_END);
@@ -320,7 +321,7 @@ NODES_CASE(ack_comes_only_when_asked_and_allowed, 2)
 	CHECK_EQ(drops_of(ni), 0);
 }
 
-/* P3.3 3.11: no queue, nothing recorded, the data move all the same */
+/* P3.3 3.11: without a queue no events are recorded, the data move all the same */
 NODES_CASE(put_and_get_move_data_without_queues, 2)
 {
 	UNUSED_ARGS;
@@ -396,7 +397,7 @@ NODES_CASE(put_is_shortened_with_truncate, 2)
 	}
 }
 
-/* The same for gets: the reply brings what there is */
+/* The same for gets: the reply brings the bytes that exist */
 NODES_CASE(get_is_shortened_with_truncate, 2)
 {
 	UNUSED_ARGS;
@@ -607,7 +608,7 @@ static void iov_initiate(struct iov_side *s, unsigned how, size_t len, unsigned 
 	CHECK_OK(PtlPutRegion(h, 0, len, PTL_ACK_REQ, id_of(s->ni, 1), PT, 0, 1, 0, 0));
 	expect(s->eq, PTL_EVENT_SEND_START);
 	ptl_event_t end = expect(s->eq, PTL_EVENT_SEND_END);
-	CHECK(end.md.start == s->iov && end.md.length == n); /* as they were given */
+	CHECK(end.md.start == s->iov && end.md.length == n); /* as the caller gave them */
 	CHECK_EQ(expect(s->eq, PTL_EVENT_ACK).mlength, len);
 	scatter(copy, n, seed + 1);
 	CHECK_OK(PtlGetRegion(h, 0, len, id_of(s->ni, 1), PT, 0, 2, 0));
@@ -661,7 +662,7 @@ NODES_CASE(iovec_is_one_region_at_both_sides, 2)
 
 /* ---- disabled events ---- */
 
-/* P3.3 3.10.1: START_DISABLE, END_DISABLE hide just those; ACK stays */
+/* P3.3 3.10.1: START_DISABLE, END_DISABLE hide just those events; ACK stays */
 NODES_CASE(disabled_events_are_not_recorded, 2)
 {
 	UNUSED_ARGS;
@@ -719,7 +720,7 @@ NODES_CASE(disabled_events_are_not_recorded, 2)
 
 /* ---- long transfers ---- */
 
-/* Around the lengths at which another mover, another slice, another piece begins; often
+/* Lengths around which another mover, another slice or another piece begins; often
  * enough that either mover has its turns. */
 NODES_CASE(long_puts_arrive_by_either_mover, 2)
 {
@@ -759,9 +760,11 @@ static uint64_t moved_by(ptl_handle_ni_t ni)
 	return st.moved_bulk_bytes + st.moved_cma_bytes;
 }
 
-static p3_a32 overtaken; /* soon enough; both ranks see it behind the round's end */
+static p3_a32 overtaken; /* soon enough in some round; both ranks see it after the
+			  * round */
 
-/* How much of a long put has been moved when the short one behind it is there? */
+/* Measure the part of a long put that has been moved when the short one behind it
+ * arrives. */
 static void overtake(
 	unsigned rank, ptl_handle_ni_t ni, ptl_handle_eq_t eq, ptl_handle_md_t md[2])
 {
@@ -782,9 +785,9 @@ static void overtake(
 	sync_nodes();
 }
 
-/* A pass does a slice: a short message comes between.  Not in every round: the sender may
- * lose its CPU between the two, or the reader its own.  Where all is slow (P3_QUICK) only
- * the data count. */
+/* A pass moves a slice, so a short message comes between.  It does not in every round:
+ * the sender may lose its CPU between the two, or the reader its own.  Where all is
+ * slow (P3_QUICK) only the data count. */
 NODES_CASE(short_put_overtakes_a_long_one, 2)
 {
 	UNUSED_ARGS;

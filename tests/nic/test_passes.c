@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What passes take of lanes, and leave there: nothing that keeps the node awake that sent
- * it.  A node stands still while a thread of its own holds the lease and makes no pass.
+ * The work that passes do on lanes, and the state in which they leave them: nothing may
+ * keep the sending node awake.  A node stands still while a thread of its own holds the
+ * lease and makes no pass.
  */
 #include "nic/cases.h"
 
@@ -30,7 +31,7 @@ static bool is_restless(void)
 	return is;
 }
 
-/* Takes all that comes: a drained pass has seen each lane empty. */
+/* Take all messages: a drained pass has seen each lane empty. */
 static void drain(void)
 {
 	stand_still();
@@ -39,7 +40,7 @@ static void drain(void)
 	p3_fw_leave(nic());
 }
 
-/* Each number of answers: after one of them the other ring begins. */
+/* Each number of answers is tried: after one of them the other ring begins. */
 NODES_CASE(answers_leave_nobody_restless, 2)
 {
 	(void)arg;
@@ -66,7 +67,8 @@ NODES_CASE(answers_leave_nobody_restless, 2)
 	sync_nodes();
 }
 
-/* Who computes after a message has said that it took it: the other need not kick. */
+/* A node that computes after a message has given the credit back: the sender need not
+ * kick. */
 NODES_CASE(a_message_taken_is_given_back, 2)
 {
 	(void)arg;
@@ -103,7 +105,8 @@ NODES_CASE(a_message_taken_is_given_back, 2)
 	sync_nodes();
 }
 
-/* Two have sent much to one: but for the first ones, each pass takes all that it may. */
+/* Two nodes have sent much to one: except for the first ones, each pass takes as much
+ * as it may. */
 NODES_CASE(two_full_lanes_are_taken_in_whole_passes, 3)
 {
 	(void)arg;
@@ -117,7 +120,7 @@ NODES_CASE(two_full_lanes_are_taken_in_whole_passes, 3)
 	else
 		md = bind_md(ni, md_of(at, 8, MD_QUIET, PTL_EQ_NONE));
 	stand_still();
-	nic()->sparing = false; /* full rings, in a crowd, too */
+	nic()->sparing = false; /* use full rings even if crowded */
 	p3_fw_leave(nic());
 	sync_nodes();
 	for (unsigned i = 0; i < BEFORE; i++) {
@@ -143,7 +146,8 @@ NODES_CASE(two_full_lanes_are_taken_in_whole_passes, 3)
 	sync_nodes();
 }
 
-/* True: the first look found it.  If not, the NIC's thread had the lease then. */
+/* Return true if the first look found it.  If not, the NIC's thread had the lease
+ * then. */
 static bool find_when_left(ptl_handle_eq_t wanted)
 {
 	ptl_event_t event;
@@ -158,7 +162,7 @@ static bool find_when_left(ptl_handle_eq_t wanted)
 	return false;
 }
 
-/* Messages for another queue came before the one that is asked for. */
+/* Messages for another queue came before the awaited one. */
 NODES_CASE(a_look_without_waiting_goes_on_to_the_event, 2)
 {
 	(void)arg;
@@ -200,14 +204,14 @@ static uint64_t bytes_moved(void)
 	       p3_nic_counter(nic(), P3_C_CMA_BYTES);
 }
 
-/* With the lease: passes until so many messages were received, or so much was moved. */
+/* With the lease: make passes until this many messages or bytes have come. */
 static void pass_until(uint64_t received, uint64_t moved)
 {
 	while (p3_nic_counter(nic(), P3_C_RECEIVED) < received && bytes_moved() < moved)
 		(void)p3_fw_pass(nic());
 }
 
-/* A pass moves a slice of a long put: what comes meanwhile need not wait for the rest. */
+/* A pass moves a slice of a long put: a new message need not wait for the rest. */
 NODES_CASE(a_short_put_comes_between_two_slices, 2)
 {
 	enum { LONG = 16 << 20, SHORT = 8 };

@@ -43,8 +43,8 @@ static void start_mixed(ptl_handle_ni_t ni, unsigned n)
 	}
 }
 
-/* P3.3 3.11.2: STARTs at the target in the order of the calls, across portals, kinds and
- * lengths; each END after its START */
+/* P3.3 3.11.2: STARTs at the target come in the order of the calls, across portals,
+ * kinds and lengths; each END comes after its START */
 NODES_CASE(start_events_come_in_call_order_mixed, 2)
 {
 	UNUSED_ARGS;
@@ -118,8 +118,8 @@ NODES_CASE(send_end_comes_before_ack, 2)
 
 /* ---- overflow ---- */
 
-/* P3.3 3.11: the oldest are overwritten; DROPPED once, with the first survivor, and the
- * survivors in their order */
+/* P3.3 3.11: the oldest are overwritten; DROPPED comes once, with the first survivor,
+ * and the survivors come in order */
 NODES_CASE(overflow_is_told_once_at_the_gap, 2)
 {
 	UNUSED_ARGS;
@@ -167,10 +167,11 @@ struct lapped {
 	uint64_t n;
 	uint64_t read; /* events taken by this reader */
 	bool alone;
-	p3_a32 *done; /* the last one was read */
+	p3_a32 *done; /* the last event was read */
 };
 
-/* Reads until number n - 1: always upwards, DROPPED exactly where one is missing. */
+/* Read up to number n - 1: numbers increase, and DROPPED comes exactly where one is
+ * missing. */
 static void read_lapped(void *arg)
 {
 	struct lapped *l = arg;
@@ -255,7 +256,7 @@ static void wait_in_flood(void *arg)
 	}
 }
 
-/* Messages come all the time; each wait returns, and takes no more stack for that. */
+/* Messages come all the time; each wait returns, and uses no more stack for that. */
 static void wait_while_messages_come(
 	ptl_handle_ni_t ni, unsigned rank, ptl_size_t count, unsigned readers)
 {
@@ -299,7 +300,7 @@ NODES_CASE(wait_of_two_readers_returns, 2)
 struct readers {
 	ptl_handle_eq_t eq;
 	unsigned n;
-	unsigned char *seen; /* times that each number was read */
+	unsigned char *seen; /* number of times that each number was read */
 	p3_a32 left;
 };
 
@@ -383,7 +384,7 @@ NODES_CASE(poll_finds_the_queue_with_the_event, 2)
 				md_of(buf, 64, MD_ANY | PTL_MD_EVENT_START_DISABLE,
 					eq[i]));
 	}
-	eq[MANY] = eq[3]; /* a queue may be in it twice */
+	eq[MANY] = eq[3]; /* a queue may be in the list twice */
 	sync_nodes();
 	ptl_handle_md_t md = bind_md(ni, md_of(buf, 8, MD_QUIET, PTL_EQ_NONE));
 	CHECK_RC(PtlEQPoll(eq, MANY + 1, 0, &ev, &which), PTL_EQ_EMPTY);
@@ -421,7 +422,7 @@ static void wait_for_messages(ptl_handle_ni_t ni, uint64_t n)
 	}
 }
 
-/* Calls in a row start at different queues: a busy one does not hide the others */
+/* Consecutive calls start at different queues: a busy one does not hide the others */
 NODES_CASE(poll_does_not_starve_a_queue, 1)
 {
 	UNUSED_ARGS;
@@ -478,7 +479,7 @@ NODES_CASE(handler_sees_each_event_once, 1)
 
 struct waiter {
 	ptl_handle_eq_t eq;
-	ptl_handle_eq_t other; /* PTL_EQ_NONE: EQWait */
+	ptl_handle_eq_t other; /* PTL_EQ_NONE: PtlEQWait */
 };
 
 static void wait_for_end(void *arg)
@@ -519,7 +520,7 @@ NODES_CASE(free_ends_the_waits_on_a_queue, 2)
 	sync_nodes();
 }
 
-/* A descriptor that names a freed queue goes on without; the ring's memory is reused */
+/* A descriptor of a freed queue goes on without one; the ring's memory is reused */
 NODES_CASE(free_leaves_descriptors_without_a_queue, 1)
 {
 	UNUSED_ARGS;
@@ -540,9 +541,9 @@ NODES_CASE(free_leaves_descriptors_without_a_queue, 1)
 
 /* ---- the memory of freed queues ---- */
 
-#define HOST_ROOM ((uint64_t)4 << 20) /* for rings, and whatever else the host wants */
+#define HOST_ROOM ((uint64_t)4 << 20) /* for rings, and for the host's other needs */
 
-/* From now on the host's memory has little room left.  Returns its length before. */
+/* Leave little room in the host's memory.  Return its former length. */
 static uint64_t limit_host(void)
 {
 	struct p3_nic *n = p3_nic(p3_node());
@@ -581,7 +582,7 @@ NODES_CASE(freed_queues_serve_every_size, 2)
 		CHECK(first >= 100);
 		for (unsigned i = 0; i < sizeof sizes / sizeof *sizes; i++) {
 			unsigned n = queues_that_fit(ni, sizes[i]);
-			/* there are 256 queues at most, and some room is not used */
+			/* there are at most 256 queues, and some room stays unused */
 			CHECK(n >= 250 || n * sizes[i] * 128 >= HOST_ROOM / 4);
 			CHECK(n >= 1);
 		}
@@ -597,11 +598,12 @@ NODES_CASE(freed_queues_serve_every_size, 2)
 
 #define CHURNED 12
 
-/* Queues that come and go under readers, whose handles may be those of queues that ended:
- * each queue's events carry the number of its making. */
+/* Queues that come and go under readers, whose handles may be those of ended queues:
+ * each queue's events carry its serial number. */
 struct churn {
 	p3_a64 handle[CHURNED];
-	p3_a64 made[CHURNED]; /* number of the queue of that handle; 0: it changes */
+	p3_a64 made[CHURNED]; /* serial number of the queue of that handle; 0: it
+			       * changes */
 	p3_a32 over;
 	p3_a32 taken;
 };
@@ -643,7 +645,7 @@ static void make_queue(struct churn *c, ptl_handle_ni_t ni, ptl_handle_md_t md,
 			md, PTL_NO_ACK_REQ, id_of(ni, 0), PT, 0, number, 0, number));
 }
 
-/* No reader is given an event of a queue whose records lie where its own had been */
+/* No reader gets an event of a queue whose records lie where those of its own had been */
 NODES_CASE(split_and_merged_rings_keep_their_readers_apart, 1)
 {
 	UNUSED_ARGS;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Those who read a node's memory: whose it is (a process id may name another process by
- * now), and readers that stop in the middle.
+ * Readers of a node's memory: they check the owner (a process id may name another
+ * process by now), and they may stop in the middle.
  */
 #include "cases.h"
 #include "lib/lib.h"
@@ -14,7 +14,7 @@
 
 enum { PT = 4, LONG = 300000, OLD = 1, NEW = 2 };
 
-/* The process that this node takes for its peer 0. */
+/* Make this node take another process for its peer 0. */
 static void believe(pid_t pid)
 {
 	struct p3_nic *n = p3_nic(p3_node());
@@ -23,7 +23,7 @@ static void believe(pid_t pid)
 	p3_fw_leave(n);
 }
 
-/* With all memory as it is now at the same addresses, but for the segments. */
+/* Fork a process with all present memory at the same addresses, except the segments. */
 static pid_t fork_sleeper(void)
 {
 	pid_t pid = fork();
@@ -63,7 +63,7 @@ static void send_new_bytes(
 
 static pid_t sleeper;
 
-/* The other process has the bytes of before: they must not come. */
+/* The other process has the old bytes, which must not arrive. */
 NODES_CASE(bytes_of_another_process_do_not_count, 2)
 {
 	UNUSED_ARGS;
@@ -84,7 +84,7 @@ NODES_CASE(bytes_of_another_process_do_not_count, 2)
 		end(sleeper);
 }
 
-/* Nobody has the process id, and yod has not said that the peer is dead: it is not. */
+/* The process id is unused, and yod has not said that the peer is dead: it is not. */
 NODES_CASE(transfer_goes_on_without_the_process_id, 2)
 {
 	UNUSED_ARGS;
@@ -92,7 +92,7 @@ NODES_CASE(transfer_goes_on_without_the_process_id, 2)
 	ptl_handle_eq_t eq = eq_new(ni, 8);
 	ptl_md_t md = md_of(bytes, LONG, MD_ANY | PTL_MD_EVENT_START_DISABLE, eq);
 	post_md(ni, PT, 0, md);
-	sync_nodes(); /* before: who is heard of brings the true one */
+	sync_nodes(); /* before, since a new birth brings the true id */
 	if (rank == 1)
 		believe(0x7ffffffe); /* above all process ids */
 	sync_nodes();
@@ -112,7 +112,7 @@ static void make_gates(void)
 	swapped = gate_new(3);
 }
 
-/* Bytes whose number begins here have not been read. */
+/* Bytes from this number on have not been read. */
 static p3_a64 border;
 
 static bool has_read_some(struct p3_nic *n)
@@ -124,9 +124,9 @@ static bool has_read_some(struct p3_nic *n)
 	return pull->done || pull->end < pull->length;
 }
 
-static bool stops_before_it_says; /* how far it has read */
+static bool stops_before_it_says; /* it stops before it tells how far it has read */
 
-/* The owner has time to act on it. */
+/* Give the owner time to act on it. */
 static void say_read(struct p3_nic *n, bool any)
 {
 	const struct p3_pull *pull = p3_item(n->pulls.next, struct p3_pull, link);
@@ -137,7 +137,7 @@ static void say_read(struct p3_nic *n, bool any)
 	sleep_ms(20);
 }
 
-/* Holds the firmware where it is until others have done their exchange. */
+/* Stop the firmware until the others have done their exchange. */
 static void read_and_stop(ptl_handle_eq_t eq)
 {
 	struct p3_nic *n = p3_nic(p3_node());
@@ -209,7 +209,7 @@ static void send_to_reader(ptl_handle_ni_t ni, unsigned char *bytes)
 	(void)expect(eq, PTL_EVENT_ACK);
 }
 
-/* All of the exchange's bytes came before the put read them, or none. */
+/* Return true if all bytes of the exchange came before the put read them, or none. */
 static bool is_whole(const unsigned char *bytes, size_t at)
 {
 	unsigned olds = 0, news = 0;
@@ -226,7 +226,8 @@ static void fill_from(unsigned char *at, size_t from, unsigned seed)
 		at[i] = pattern(seed, from + i);
 }
 
-/* An exchange does not wait for it; and the put does not carry half of the exchange. */
+/* An exchange does not wait for the reader, and the put does not carry half of the
+ * exchange. */
 static void swap_and_stop(unsigned rank, ptl_handle_ni_t ni)
 {
 	unsigned char *bytes = node_pattern(HUGE, rank ? 0 : NEW);
@@ -246,7 +247,7 @@ static void swap_and_stop(unsigned rank, ptl_handle_ni_t ni)
 	CHECK(is_whole(bytes, 0));
 	CHECK_PATTERN(bytes + mid, 0, 8, OLD);
 	CHECK_PATTERN(bytes + HUGE / 2, 0, 8, OLD);
-	fill_from(bytes + mid, mid, NEW); /* all else is as it was sent */
+	fill_from(bytes + mid, mid, NEW); /* all other bytes are as they were sent */
 	fill_from(bytes + HUGE / 2, HUGE / 2, NEW);
 	CHECK_PATTERN(bytes + 8, 8, HUGE - 8, NEW);
 }
@@ -264,7 +265,7 @@ static void exchange_does_not_wait_for_a_stopped_reader(void **state)
 	run_nodes(3, stopped_reader, NULL);
 }
 
-/* What it says about the bytes of before must not count for the new ones. */
+/* The reader's word about the old bytes must not count for the new ones. */
 static void late_word_of_a_stopped_reader_does_not_count(void **state)
 {
 	(void)state;
@@ -272,7 +273,7 @@ static void late_word_of_a_stopped_reader_does_not_count(void **state)
 	run_nodes(3, stopped_reader, NULL);
 }
 
-/* ---- four stopped readers, and one that is not ---- */
+/* ---- four stopped readers, and a running one ---- */
 
 enum { STOPPED = 4, READERS = STOPPED + 1 };
 
@@ -387,7 +388,7 @@ static void send_and_stop(ptl_handle_ni_t ni, unsigned char *bytes)
 	(void)expect(eq, PTL_EVENT_SEND_END);
 }
 
-/* The target's pull stands where nothing more comes from its source. */
+/* Run the target's pull to the point where nothing more comes from its source. */
 static size_t read_what_comes(void)
 {
 	struct p3_nic *n = p3_nic(p3_node());
@@ -407,7 +408,7 @@ static size_t read_what_comes(void)
 	return at;
 }
 
-/* Which bytes the three exchanges are for. */
+/* Return the place of each of the three exchanges. */
 static size_t place_of_swap(unsigned i)
 {
 	const size_t mid = p3_get(&border);
@@ -457,7 +458,8 @@ static void stopped_source(unsigned rank, unsigned size, ptl_handle_ni_t ni, voi
 	sync_nodes();
 }
 
-/* The put is half there: each exchange has all of its bytes before it or behind it. */
+/* Half of the put is there: each exchange has all its bytes before the put or behind
+ * it. */
 static void exchange_does_not_wait_for_a_stopped_source(void **state)
 {
 	(void)state;
@@ -466,7 +468,7 @@ static void exchange_does_not_wait_for_a_stopped_source(void **state)
 
 /* ---- a peer that lies ---- */
 
-/* It says that it reads, and that its firmware moves, and does neither. */
+/* The peer claims that it reads, and that its firmware moves, and does neither. */
 static void lie(void)
 {
 	struct p3_nic *n = p3_nic(p3_node());

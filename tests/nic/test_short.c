@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Short puts are over when their call returns, whatever the lane: SEND_END is there, the
- * descriptor can be unlinked, the bytes may change.  The target stands still meanwhile: a
- * thread of its own holds its lease and makes no pass.
+ * Short puts have ended when their call returns, in every state of the lane: SEND_END
+ * is there, the descriptor can be unlinked, the bytes may change.  The target stands
+ * still meanwhile: a thread of its own holds its lease and makes no pass.
  */
 #include "cases.h"
 
@@ -15,8 +15,8 @@ enum { PT = 6, MOST = P3_SHORT_MOST, PER_TARGET = P3_COPIES_LEN / 4 };
 static const size_t lengths[] = {0, 8, 80, 81, 128, 1000, 2000, 2001, 4049, MOST};
 #define LENGTHS (sizeof lengths / sizeof *lengths)
 
-/* Between the nodes of a case, without the library: a barrier of the job waits for what
- * has not left. */
+/* A barrier between the nodes of a case without the library, whose barrier waits for
+ * messages that have not left. */
 static struct gate *gate;
 
 static void run_with_gate(unsigned nodes, nodes_fn *fn)
@@ -41,7 +41,7 @@ static struct p3_nic *nic(void)
 	return p3_nic(p3_node());
 }
 
-/* All nodes are there, and node 1 stands still. */
+/* Wait until all nodes are there and node 1 stands still. */
 static void still(unsigned rank)
 {
 	sync_nodes();
@@ -63,7 +63,7 @@ static size_t length_of(unsigned i)
 	return lengths[i % LENGTHS];
 }
 
-/* Bytes of many messages, one behind the other. */
+/* Return the bytes of this number of messages, one behind the other. */
 static size_t bytes_of(unsigned messages)
 {
 	size_t all = 0;
@@ -77,7 +77,7 @@ static unsigned seed_of(unsigned i)
 	return i % 251;
 }
 
-/* The call has returned: the descriptor goes, its events are there, its bytes change. */
+/* After the call: unlink the descriptor, check its events, and change its bytes. */
 static void over(ptl_handle_eq_t eq, ptl_handle_md_t md, unsigned char *at, size_t len)
 {
 	ptl_event_t ev;
@@ -103,7 +103,7 @@ static void send_and_forget(ptl_handle_ni_t ni, ptl_handle_eq_t eq, unsigned n)
 	}
 }
 
-/* One behind the other, and each ends before the next begins. */
+/* Check that messages arrive one after the other, each ending before the next begins. */
 static void arrive(ptl_handle_eq_t eq, const unsigned char *at, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++) {
@@ -152,7 +152,7 @@ GATE_CASE(puts_are_over_with_many_nodes, NODES_MAX)
 	short_puts(rank, ni, rank < 2 ? LENGTHS : 0);
 }
 
-/* Of the descriptor whose bytes are sent; the other waits for its reply. */
+/* The sending descriptor has its event; the other descriptor waits for its reply. */
 GATE_CASE(an_exchange_into_a_full_lane_has_sent, 2)
 {
 	UNUSED_ARGS;
@@ -178,7 +178,7 @@ GATE_CASE(an_exchange_into_a_full_lane_has_sent, 2)
 	CHECK_EQ(rank ? *at : *in, rank ? TIMES : TIMES - 1);
 }
 
-/* Puts until one is not over: then as many bytes were copied as are for one target. */
+/* Put until one put has not ended at once: then the copies of one target are used up. */
 static unsigned use_up(ptl_handle_ni_t ni, ptl_handle_eq_t eq, unsigned char *at)
 {
 	unsigned n = 0;
@@ -194,8 +194,8 @@ static unsigned use_up(ptl_handle_ni_t ni, ptl_handle_eq_t eq, unsigned char *at
 	}
 }
 
-/* One target uses up its share: what is for others is over still, what is for that one
- * when it goes on. */
+/* One target uses up its share: messages to others still end at once, those to that
+ * target when it goes on. */
 GATE_CASE(one_target_does_not_use_up_all, 3)
 {
 	UNUSED_ARGS;
@@ -219,7 +219,7 @@ GATE_CASE(one_target_does_not_use_up_all, 3)
 	CHECK_EQ(p3_get(&nic()->leaving), 0);
 }
 
-/* P3.3 3.13: in the order in which SEND_STARTs are seen here, PUT_STARTs are there */
+/* P3.3 3.13: PUT_STARTs come in the order in which SEND_STARTs were seen here */
 GATE_CASE(starts_have_one_order_on_both_sides, 2)
 {
 	UNUSED_ARGS;
@@ -245,7 +245,7 @@ GATE_CASE(starts_have_one_order_on_both_sides, 2)
 	sync_nodes();
 }
 
-/* What has SEND_END when its sender leaves arrives. */
+/* A message that has SEND_END when its sender leaves arrives. */
 GATE_CASE(the_last_puts_before_fini_arrive, 2)
 {
 	UNUSED_ARGS;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Calls from a signal handler that interrupts the same thread anywhere, also in the
- * middle of the library: none waits, and what was accepted is carried out.
+ * middle of the library: none waits, and accepted calls are carried out.
  */
 #include "cases.h"
 
@@ -59,8 +59,8 @@ static void handler(int number)
 }
 
 /*
- * One signal after another, each when the one before was handled.  On a busy machine a
- * signal may cost a turn of the scheduler: time ends the storm there.
+ * Send one signal after another, each when the last one was handled.  On a busy machine
+ * a signal may cost a turn of the scheduler: there a time limit ends the storm.
  */
 static void *thunder(void *arg)
 {
@@ -95,7 +95,8 @@ static void call_on_and_on(ptl_handle_ni_t ni)
 	}
 }
 
-/* A new queue again and again: only its first reader, alone, takes the short way. */
+/* Make a new queue again and again: only its first reader, if alone, takes the short
+ * way. */
 static void read_own(ptl_handle_ni_t ni, ptl_handle_md_t src)
 {
 	ptl_event_t ev;
@@ -141,7 +142,8 @@ static void read_with_another(ptl_handle_ni_t ni)
 	side_join(other);
 }
 
-/* Everything that was accepted has taken one from the threshold of its descriptor. */
+/* Wait for all accepted calls, each of which has decremented its descriptor's
+ * threshold. */
 static void wait_for_all(ptl_handle_md_t puts, ptl_handle_md_t gets)
 {
 	uint64_t deadline = now_ms() + 30000;

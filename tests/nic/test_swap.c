@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Exchanges beside long transfers, and what the calls around them leave behind: nothing
+ * Exchanges beside long transfers, and the state after the calls around them: nothing
  * waits for ever, nothing is owed or counted wrongly, nothing of a freed queue is read.
  */
 #include "cases.h"
 
 enum { PT_X = 4, PT_Y = 5, LONG = 1 << 20, MANY = 200 };
 
-/* ---- an exchange and the puts from the bytes that it is for ---- */
+/* ---- an exchange and puts from the same bytes ---- */
 
 struct bytes {
 	unsigned char *x, *y, *got, *sent;
@@ -30,7 +30,7 @@ static struct bytes make_bytes(ptl_handle_ni_t ni)
 	return b;
 }
 
-/* The put's request may lie in a lane behind the exchange that is for its bytes. */
+/* The put's request may lie in a lane behind the exchange of its bytes. */
 static void swap_then_put(ptl_handle_ni_t ni, unsigned peer, unsigned times)
 {
 	struct bytes b = make_bytes(ni);
@@ -64,7 +64,8 @@ NODES_CASE(exchanges_and_puts_go_round_three, 3)
 	swap_then_put(ni, (rank + 1) % size, rounds(MANY));
 }
 
-/* Who begins to pull and leaves the library must still be pulling: the belt is 0.1 s. */
+/* A node that begins to pull and leaves the library must still pull: the belt is 0.1
+ * s. */
 NODES_CASE(long_puts_cross_without_being_late, 2)
 {
 	UNUSED_ARGS;
@@ -77,7 +78,8 @@ NODES_CASE(long_puts_cross_without_being_late, 2)
 	sync_nodes();
 }
 
-/* A long put's halves are of one side of every exchange: 64 equal bytes stay equal. */
+/* Both halves of a long put are on one side of every exchange: 64 equal bytes stay
+ * equal. */
 NODES_CASE(put_never_carries_half_an_exchange, 2)
 {
 	UNUSED_ARGS;
@@ -109,7 +111,7 @@ struct reader {
 	p3_a32 stop;
 };
 
-/* Whatever queue the handle names: nobody posts to it, so nothing is ever there. */
+/* No event is ever posted to the queue, whichever one the handle names. */
 static void read_freed(void *arg)
 {
 	struct reader *r = arg;
@@ -161,7 +163,7 @@ NODES_CASE(rings_of_a_closed_interface_come_back, 1)
 	}
 }
 
-/* ---- what is owed and counted ---- */
+/* ---- debts and counts ---- */
 
 NODES_CASE(start_to_come_is_owed, 1)
 {
@@ -178,7 +180,7 @@ NODES_CASE(start_to_come_is_owed, 1)
 		if (rc == PTL_OK)
 			CHECK_OK(PtlEQGet(eq, &ev));
 	}
-	if (rc == PTL_EQ_EMPTY) /* that put waits for room: its START will come */
+	if (rc == PTL_EQ_EMPTY) /* that put waits for room: its START is still to come */
 		CHECK_RC(PtlMDUpdate(md, NULL, &d, eq), PTL_MD_NO_UPDATE);
 }
 
@@ -190,7 +192,7 @@ NODES_CASE(registers_begin_anew_whatever_was_under_way, 1)
 	CHECK_OK(PtlNIInit(PTL_IFACE_SS, PTL_PID_ANY, NULL, NULL, &other));
 	ptl_handle_md_t md = bind_md(other, md_of(node_alloc(8), 8, 0, PTL_EQ_NONE));
 	ptl_process_id_t self;
-	/* drops that come late are counted there */
+	/* late drops are counted there */
 	CHECK_OK(PtlGetId(ni, &self));
 	for (int i = 0; i < 3; i++)
 		CHECK_OK(PtlGet(md, self, PT_X, 0, 99, 0));

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A node, and what yod says to it in ways seldom taken: the test is yod, the node
- * lives in a thread. */
+/* A node, and rare packets of yod: the test plays yod, the node lives in a thread. */
 #include "nic/cases.h"
 #include "lib/lib.h"
 
@@ -56,7 +55,7 @@ static void welcome(struct yod *y)
 	say(y, y->join, P3_JOB_JOINED);
 }
 
-/* To the own second interface, which only yod can have told of. */
+/* Put to the own second interface, which only yod can have told of. */
 static int put_to_self(ptl_handle_ni_t ni)
 {
 	static char bytes[8];
@@ -90,8 +89,8 @@ static void *live(void *arg)
 	return NULL;
 }
 
-/* An id told in a birth, as that had not gone out yet, is told: for who waits for
- * it, and for who sends to it */
+/* An id in a birth that had not been sent yet is told: to a thread that waits for it,
+ * and to a node that sends to it */
 static void ids_in_a_birth_are_told(void **state)
 {
 	(void)state;

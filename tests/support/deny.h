@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * deny - a system call that fails with EPERM from now on, as it does in many containers
+ * deny - makes a system call fail with EPERM from now on, as it does in many containers
  */
 #ifndef P3_SUPPORT_DENY_H
 #define P3_SUPPORT_DENY_H
@@ -14,8 +14,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* For all threads of the process, and what it becomes or starts.  False, with errno: that
- * cannot be arranged here. */
+/* Deny a call to all threads of the process, and to the programs that it executes or
+ * starts.  Return false, with errno, if that is impossible here. */
 static inline bool deny_call(unsigned number)
 {
 	struct sock_filter filter[] = {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* hold - the lease of a NIC: for a test that looks at its state, or keeps it still */
+/* hold - takes the lease of a NIC, for a test that looks at its state or keeps it
+ * still */
 #ifndef P3_SUPPORT_HOLD_H
 #define P3_SUPPORT_HOLD_H
 
@@ -7,7 +8,7 @@
 
 #include <sched.h>
 
-/* Until p3_fw_leave. */
+/* Hold the lease until p3_fw_leave. */
 static inline void nic_hold(struct p3_nic *n)
 {
 	while (!p3_fw_enter(n, P3_LEASE_HOST)) {

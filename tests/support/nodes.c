@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Nodes as threads of a test process. */
 #include "support/nodes.h"
 
 #include "launcher/rdv.h"
@@ -55,7 +56,8 @@ struct member {
 	struct side *sides;
 	bool frozen;
 	pthread_mutex_t lock; /* guards blocks and sides */
-	p3_a64 file;          /* where its threads were last: a string's address, */
+	p3_a64 file;          /* last place of its threads: the address of a file's
+			       * name, */
 	p3_a32 line;
 };
 
@@ -66,7 +68,7 @@ struct run {
 	struct nodes_opt opt;
 	struct p3_rdv *rdv;
 	p3_a32 rdv_stop;
-	p3_a32 met; /* barriers: what the checkers do not see through a socket */
+	p3_a32 met; /* barriers: the checkers do not see an order through a socket */
 	struct member member[NODES_MAX];
 };
 
@@ -349,7 +351,7 @@ static void join_sides(struct member *m)
 
 /* ---- one node ---- */
 
-/* The firmware stops where it is: its thread ends, the lease is never given back. */
+/* Stop the firmware where it is: its thread ends, the lease is never given back. */
 static void freeze(struct p3_nic *nic)
 {
 	p3_set(&nic->stop, 1);
@@ -380,23 +382,23 @@ ptl_handle_ni_t node_ni(void)
 	return self->ni;
 }
 
-static struct wire_sum wire_sum; /* of all nodes and cases */
+static struct wire_sum wire_sum; /* over all nodes and cases */
 
 int nodes_missed_faults(void)
 {
 	return wire_missed(&wire_sum) && !getenv("P3_CASE");
 }
 
-/* Counters that say that something went wrong unnoticed. */
+/* Check the counters of errors that would otherwise pass unnoticed. */
 static void check_stats(struct member *m)
 {
 	ptlx_stats_t st = {.struct_size = sizeof st};
 	if (m->frozen || PtlXStats(m->ni, &st) != PTL_OK)
-		return; /* the test has finalised it */
+		return; /* the test has closed it */
 	wire_count(&wire_sum, &st);
 	if (st.bad_headers && !m->run->opt.bad_headers)
 		CHECK_EQ(st.bad_headers, 0);
-	/* A wake-up that crosses the end of a sleep may count; more are lost ones. */
+	/* A wake-up that crosses the end of a sleep may count; more are lost wake-ups. */
 	if (time_scale() == 1)
 		CHECK(st.park_late <= LATE_MOST);
 	if (st.park_late)
@@ -466,8 +468,8 @@ static void wire(struct run *run, unsigned i)
 }
 
 /*
- * Told of too few CPUs a dedicated NIC thread goes away as soon as a host wants to run:
- * it would hardly be tested.
+ * Return the CPUs to tell the library.  With too few, a dedicated NIC thread yields as
+ * soon as a host wants to run, and would hardly be tested.
  */
 static uint32_t cpus_for(unsigned n)
 {
@@ -527,7 +529,7 @@ void sync_nodes(void)
 	(void)p3_acquire(&self->run->met);
 }
 
-/* ---- Portals in one line ---- */
+/* ---- Portals calls in one line ---- */
 
 ptl_process_id_t id_of(ptl_handle_ni_t ni, unsigned rank)
 {

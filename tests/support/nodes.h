@@ -6,12 +6,13 @@
  *	  rendezvous thread    the launcher's side of every node's socket
  *	  node threads 0..n-1  node, PtlInit, PtlNIInit, fn(rank, size, ni, arg), PtlFini
  *	  side threads	       side_start() by a node's thread: they act on its node
- *	  watchdog	       says where everybody is and aborts, instead of hanging
+ *	  watchdog	       prints the place of every thread and aborts, instead of
+ *			hanging
  *
  * cmocka's assertions work in the main thread only.  Here CHECK records the first
  * failures with file and line and ends the thread that failed (side threads are joined,
- * the node is finalised, its socket closed: the others' barriers fail, their next_event()
- * times out); run_nodes() then fails the test.
+ * the node is finalised, its socket closed: the barriers of the other nodes fail, and
+ * their next_event() times out); run_nodes() then fails the test.
  *
  * Memory that descriptors name comes from node_alloc(): it outlives the node.
  */
@@ -34,8 +35,8 @@ void run_nodes(unsigned n, nodes_fn *fn, void *arg);
 
 struct nodes_opt {
 	bool no_ni;              /* fn calls PtlNIInit itself; ni is PTL_INVALID_HANDLE */
-	bool bad_headers;        /* peers are expected to complain */
-	ptl_ni_limits_t *limits; /* desired, or NULL */
+	bool bad_headers;        /* peers are expected to report bad headers */
+	ptl_ni_limits_t *limits; /* desired limits, or NULL */
 };
 void run_nodes_opt(unsigned n, nodes_fn *fn, void *arg, const struct nodes_opt *opt);
 
@@ -74,22 +75,22 @@ void check_at(const char *file, int line);
 
 /* ---- around a node ---- */
 
-/* How much slower the checkers make everything. */
+/* Return the factor by which the checkers slow everything down. */
 unsigned time_scale(void);
 
-/* 1 if there should have been faults on the wire (PTL3_WIRE), and were none. */
+/* Return 1 if PTL3_WIRE asks for faults on the wire and there were none. */
 int nodes_missed_faults(void);
 
-/* Few rounds under valgrind (P3_QUICK=1): n, or a small part of it. */
+/* Return n, or a small part of it under valgrind (P3_QUICK=1). */
 unsigned rounds(unsigned n);
 
-/* Zeroed or patterned memory of the calling node, freed after its PtlFini. */
+/* Return zeroed or patterned memory of the calling node, freed after its PtlFini. */
 unsigned char *node_alloc(size_t len);
 unsigned char *node_pattern(size_t len, unsigned seed);
 
 unsigned char pattern(unsigned seed, size_t i);
 void fill_pattern(void *at, size_t len, unsigned seed);
-/* Bytes from..from+len of a pattern lie at. */
+/* Check that bytes from..from+len of a pattern lie at "at". */
 void check_pattern(const char *file, int line, const void *at, size_t from, size_t len,
 	unsigned seed);
 #define CHECK_PATTERN(at, from, len, seed)                                               \
@@ -97,34 +98,36 @@ void check_pattern(const char *file, int line, const void *at, size_t from, size
 void check_zero(const char *file, int line, const void *at, size_t len);
 #define CHECK_ZERO(at, len) check_zero(__FILE__, __LINE__, at, len)
 
-/* All nodes; fails the test if a node is gone. */
+/* Wait for all nodes; fail the test if a node is gone. */
 void sync_nodes(void);
-/* The same among n threads of one node or several, without the library. */
+/* A barrier among n threads of one or several nodes, without the library. */
 struct gate;
 struct gate *gate_new(unsigned n);
 void gate_wait(struct gate *g);
 void gate_free(struct gate *g);
 
-/* A thread of the calling node. */
+/* An additional thread of the calling node. */
 struct side;
 struct side *side_start(void (*fn)(void *arg), void *arg);
-struct side *side_start_small(void (*fn)(void *arg), void *arg); /* with little stack */
+struct side *side_start_small(void (*fn)(void *arg), void *arg); /* with a small stack */
 void side_join(struct side *s);
 
-/* As if it was killed: its firmware stops where it is, its socket breaks.  Called by
- * the node's only thread, which makes no call of the library any more. */
+/* End the node as if it was killed: its firmware stops where it is, its socket breaks.
+ * Only the node's only thread may call it, and makes no library call afterwards. */
 void node_die(void);
-/* Its process ends: it will never join, nor come to a barrier. */
+/* End the node's process: it will never join, nor come to a barrier. */
 void node_leave_job(void);
-/* To be called before the node's own interface calls, when opt.no_ni. */
+/* Return the node's interface; call it before the node's own calls when opt.no_ni is
+ * set. */
 ptl_handle_ni_t node_ni(void);
 
 uint64_t now_ms(void);
 void sleep_ms(unsigned ms);
-void run_for_drops(ptl_handle_ni_t ni, uint64_t drops); /* until that many are counted */
+void run_for_drops(ptl_handle_ni_t ni, uint64_t drops); /* until that number of drops
+							 * is counted */
 uint64_t drops_of(ptl_handle_ni_t ni);
 
-/* ---- Portals in one line ---- */
+/* ---- Portals calls in one line ---- */
 
 #define MD_QUIET (PTL_MD_EVENT_START_DISABLE | PTL_MD_EVENT_END_DISABLE)
 #define MD_ANY   (PTL_MD_OP_PUT | PTL_MD_OP_GET | PTL_MD_MANAGE_REMOTE | PTL_MD_TRUNCATE)
@@ -136,7 +139,7 @@ ptl_md_t md_of(void *start, size_t len, unsigned options, ptl_handle_eq_t eq);
 ptl_handle_md_t bind_md(ptl_handle_ni_t ni, ptl_md_t md);
 ptl_handle_me_t me_last(ptl_handle_ni_t ni, ptl_pt_index_t pt, ptl_match_bits_t bits,
 	ptl_match_bits_t ignore, ptl_unlink_t unlink);
-/* Entry at the list's end with this descriptor, both retained. */
+/* Append an entry with this descriptor, both retained. */
 ptl_handle_md_t post_md(
 	ptl_handle_ni_t ni, ptl_pt_index_t pt, ptl_match_bits_t bits, ptl_md_t md);
 int put_to(ptl_handle_ni_t ni, ptl_handle_md_t md, unsigned rank, ptl_pt_index_t pt,
@@ -144,14 +147,14 @@ int put_to(ptl_handle_ni_t ni, ptl_handle_md_t md, unsigned rank, ptl_pt_index_t
 int get_from(ptl_handle_ni_t ni, ptl_handle_md_t md, unsigned rank, ptl_pt_index_t pt,
 	ptl_match_bits_t bits);
 
-/* The next event within half a minute; PTL_EQ_DROPPED is a failure. */
+/* Return the next event within half a minute; PTL_EQ_DROPPED is a failure. */
 ptl_event_t next_event_at(const char *file, int line, ptl_handle_eq_t eq);
 #define next_event(eq) next_event_at(__FILE__, __LINE__, eq)
-/* It must be of this kind, and without failure. */
+/* Return the next event, which must be of this kind and without failure. */
 ptl_event_t expect_at(
 	const char *file, int line, ptl_handle_eq_t eq, ptl_event_kind_t kind);
 #define expect(eq, kind) expect_at(__FILE__, __LINE__, eq, kind)
-/* The queue is empty now. */
+/* Check that the queue is empty. */
 void expect_empty_at(const char *file, int line, ptl_handle_eq_t eq);
 #define expect_empty(eq) expect_empty_at(__FILE__, __LINE__, eq)
 

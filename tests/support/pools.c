@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Checks that each pool of a NIC is full again. */
 #include "support/pools.h"
 
 #include "support/hold.h"

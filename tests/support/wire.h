@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a wire with faults (PTL3_WIRE) did to frames, and how it was mended: of nodes as
- * threads or processes, by whom it may be counted at once. */
+/* wire - sums of the faults on a wire (PTL3_WIRE) and of their repairs, over nodes that
+ * are threads or processes, which may add to them at the same time */
 #ifndef P3_TESTS_SUPPORT_WIRE_H
 #define P3_TESTS_SUPPORT_WIRE_H
 
@@ -29,7 +29,7 @@ static inline void wire_count(struct wire_sum *s, const ptlx_stats_t *st)
 	s->gaps += st->wire_gaps;
 }
 
-/* The setting says that there are some. */
+/* Return true if the setting asks for faults. */
 static inline bool wire_has_faults(void)
 {
 	const char *wire = getenv("PTL3_WIRE");
@@ -48,7 +48,8 @@ static inline void wire_print(FILE *to, struct wire_sum *s)
 		(unsigned long long)s->gaps);
 }
 
-/* Where a wire was to have faults, it had; if not, the run is none. */
+/* Return true if the setting asks for faults and none occurred: then the run shows
+ * nothing. */
 static inline bool wire_missed(struct wire_sum *s)
 {
 	uint64_t made =

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Two processes with mapped segments. */
 #include "unit/pair.h"
 #include "shm/job.h"
 #include "unit/torture.h"

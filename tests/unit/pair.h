@@ -14,7 +14,7 @@
 #include <sys/types.h>
 
 #define PAIR_LEN  ((uint64_t)P3_HUGE)
-#define PAIR_USED 65536u /* bytes of a segment that may be touched, zero at first */
+#define PAIR_USED 65536u /* bytes of a segment that may be used, zero at first */
 
 struct pair {
 	int sock;
@@ -25,13 +25,13 @@ struct pair {
 };
 
 /*
- * Starts the child, which runs side(its half), and makes this process's half.  The words
- * of the two segments start as first.  Both halves must then call pair_meet().
+ * Start the child, which runs side(its half), and make this process's half.  The first
+ * words of the two segments are set to first.  Both halves must then call pair_meet().
  */
 pid_t pair_start(
 	struct pair *half, uint64_t first, int (*side)(struct pair *), void *arg);
 
-/* Returns when both have called it; false if the other is gone. */
+/* Return when both have called it; return false if the other process is gone. */
 bool pair_meet(struct pair *half);
 void pair_end(struct pair *half);
 

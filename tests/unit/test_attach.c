@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Looking at a job: yod's half in a forked process, the nodes and the lookers here.
+ * Looking at a job: yod's half in a forked process, nodes and lookers in this one.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -120,7 +120,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* The job's name is there once yod has got so far. */
+/* Look at the job; its name appears when yod has come that far. */
 static struct p3_look *look_at(struct world *w)
 {
 	struct p3_look *look;
@@ -169,7 +169,7 @@ static int segment(const void *head, size_t len, const char *text)
 	return fd;
 }
 
-/* As much of one as yod looks at: the header, which the text is behind. */
+/* Make the part of a segment that yod reads: the header, with the text behind it. */
 static int published_segment(const char *text)
 {
 	struct p3_seg_header h = {
@@ -271,7 +271,7 @@ static void look_reads_segments_of_the_living_and_of_the_dead(void **state)
 	look_until(look, 1, P3_RDV_DIED);
 	published(look, 1, "one");
 	p3_look_close(look);
-	look = look_at(w); /* and who comes after its death */
+	look = look_at(w); /* and a looker that comes after its death */
 	published(look, 1, "one");
 	leave(w, 0, 5);
 	look_until(look, 0, P3_RDV_LEFT);
@@ -283,7 +283,7 @@ static void look_reads_segments_of_the_living_and_of_the_dead(void **state)
 	p3_look_close(look);
 }
 
-/* Another process has the rank; the socket stays, as that of a wrapper does. */
+/* Let another process have the rank and die; the socket stays, as a wrapper's does. */
 static void live_and_die(struct world *w, uint32_t i, uint64_t incarnation)
 {
 	int status;
@@ -297,14 +297,14 @@ static void live_and_die(struct world *w, uint32_t i, uint64_t incarnation)
 	assert_int_equal(status, 0);
 }
 
-/* Who died may lie in the hugepages that its rank's next program needs. */
+/* A dead node's memory may be the hugepages that its rank's next program needs. */
 static void next_program_leaves_remains_of_the_dead(void **state)
 {
 	struct world *w = *state;
 	struct p3_look *look = look_at(w);
 	int self = (int)syscall(SYS_pidfd_open, getpid(), 0);
 	if (self < 0)
-		skip(); /* without pidfds (valgrind) only the wrapper's end tells */
+		skip(); /* without pidfds (valgrind) only the wrapper's end is noticed */
 	close(self);
 	live_and_die(w, 0, 5);
 	look_until(look, 0, P3_RDV_DIED);
@@ -334,7 +334,7 @@ static unsigned fds_of(pid_t pid)
 	return n;
 }
 
-/* Whoever looked at it all the time has that one mapped, too. */
+/* A looker that looked all the time still has that segment mapped. */
 static void only_the_last_remains_are_kept(void **state)
 {
 	enum { LIVES = 200 };
@@ -377,7 +377,7 @@ static void look_sees_who_waits_in_the_barrier(void **state)
 	p3_look_close(look);
 }
 
-/* ---- lookers that are none ---- */
+/* ---- misbehaving lookers ---- */
 
 static int raw(const struct world *w)
 {
@@ -403,7 +403,7 @@ static void look_is_answered(struct world *w, uint32_t joined)
 	p3_look_close(look);
 }
 
-/* They ask as much as fits, and read nothing. */
+/* They send as many questions as fit, and read nothing. */
 static void stopped_lookers_hold_up_nobody(void **state)
 {
 	struct world *w = *state;
@@ -446,7 +446,7 @@ static void look_that_makes_no_sense_is_hung_up_on(void **state)
 		int sock = raw(w);
 		struct p3_attach_msg good = question(P3_ATTACH_LOOK, 0);
 		const void *packet = k < 3 ? &bad[k] : &good;
-		size_t len = k < 3 ? sizeof bad[0] : k - 3; /* too short */
+		size_t len = k < 3 ? sizeof bad[0] : k - 3; /* shorter than a packet */
 		assert_int_equal(send(sock, packet, len, 0), (ssize_t)len);
 		assert_true(is_hung_up_on(sock));
 		close(sock);
@@ -454,7 +454,7 @@ static void look_that_makes_no_sense_is_hung_up_on(void **state)
 	look_is_answered(w, 0);
 }
 
-/* The descriptors that a looker gets cannot be written through. */
+/* A looker cannot write through the descriptors that it gets. */
 static void segments_are_handed_out_read_only(void **state)
 {
 	struct world *w = *state;
@@ -488,7 +488,7 @@ static int as_stranger(struct world *w)
 {
 	struct p3_look *look;
 	struct p3_attach_msg m = {.op = 0};
-	int sock = raw(w); /* its name is under root's number */
+	int sock = raw(w); /* the socket's name contains root's number */
 	close(sock);
 	if (setresuid(65534, 65534, 65534) || p3_look_open(w->jid, &look) != -EPERM)
 		return 1;
@@ -509,7 +509,7 @@ static void look_of_another_user_is_refused(void **state)
 	struct world *w = *state;
 	int status;
 	if (getuid() != 0)
-		skip(); /* only root can become somebody else */
+		skip(); /* only root can become another user */
 	p3_look_close(look_at(w));
 	pid_t pid = fork();
 	if (!pid)
@@ -518,7 +518,8 @@ static void look_of_another_user_is_refused(void **state)
 	assert_int_equal(status, 0);
 }
 
-/* Somebody has a name that the user's yod would have: a looker must not believe it. */
+/* Another user has the name that the user's yod would have: a looker must not trust
+ * it. */
 static void look_does_not_believe_a_name(void **state)
 {
 	struct world *w = *state;

@@ -28,7 +28,7 @@ struct rig {
 	struct p3_evq_ring *ring;
 	struct p3_evq_tx tx;
 	struct p3_evq_rx rx;
-	uint64_t head; /* what a queue without limits would hold: head to tail */
+	uint64_t head; /* the content of an unlimited queue: head to tail */
 };
 
 static const uint32_t sizes[] = {1, 2, 4, 64};
@@ -180,7 +180,7 @@ static void evq_says_lost_at_the_gap_not_before(void **state)
 	post(r, 4);
 	get(r, ME, P3_EVQ_EVENT, FIRST);
 	get(r, ME, P3_EVQ_EVENT, FIRST + 1);
-	post(r, 3); /* one too many: FIRST + 2 goes */
+	post(r, 3); /* one too many: FIRST + 2 is lost */
 	get(r, ME, P3_EVQ_LOST, FIRST + 3);
 	get(r, ME, P3_EVQ_EVENT, FIRST + 4);
 	post(r, 2);
@@ -213,7 +213,7 @@ static void model_read(struct rig *r, uint32_t thread)
 	r->head = sequence;
 }
 
-/* Any mixture of posts and reads gives what a simple model says; both kinds of reader. */
+/* Any mixture of posts and reads agrees with a simple model, for both kinds of reader. */
 static void evq_agrees_with_its_model(void **state)
 {
 	(void)state;
@@ -267,7 +267,7 @@ static void evq_shows_nothing_of_an_event_being_written(void **state)
 	}
 }
 
-/* The writer stands in the middle of overwriting the oldest. */
+/* The writer is in the middle of overwriting the oldest event. */
 static void evq_skips_an_event_being_overwritten(void **state)
 {
 	(void)state;
@@ -304,7 +304,7 @@ static void evq_of_one_is_empty_while_its_event_is_overwritten(void **state)
 	rig_free(r);
 }
 
-/* The number of an event is there before its sequence: it is not yet there. */
+/* The tail of an event is visible before its sequence: the event is not there yet. */
 static void evq_is_empty_between_tail_and_sequence(void **state)
 {
 	(void)state;
@@ -356,7 +356,8 @@ static void *get_as_other(void *arg)
 	return NULL;
 }
 
-/* The owner may have looked at shared already, and will move the head plainly. */
+/* The owner may have looked at shared already, and will move the head by a plain
+ * store. */
 static void evq_second_reader_waits_until_the_owner_is_outside(void **state)
 {
 	(void)state;
@@ -370,7 +371,7 @@ static void evq_second_reader_waits_until_the_owner_is_outside(void **state)
 		sched_yield();
 	usleep(20000);
 	assert_int_equal(p3_acquire(&o.returned), 0);
-	p3_release(&o.rig->ring->head, FIRST + 1); /* the owner takes one */
+	p3_release(&o.rig->ring->head, FIRST + 1); /* the owner takes one event */
 	p3_release(&o.rig->rx.inside, 0);
 	assert_int_equal(pthread_join(thread, NULL), 0);
 	assert_int_equal(o.got, P3_EVQ_EVENT);
@@ -378,7 +379,7 @@ static void evq_second_reader_waits_until_the_owner_is_outside(void **state)
 	rig_free(o.rig);
 }
 
-/* The owner was interrupted inside a get, by a handler that gets. */
+/* A handler that gets an event interrupts the owner inside a get. */
 static void evq_nested_read_of_the_owner_is_empty(void **state)
 {
 	(void)state;
@@ -403,8 +404,8 @@ static void renew(struct rig *r, uint32_t by)
 	r->head = r->tx.tail;
 }
 
-/* One that is to move the head is stopped until the same memory has a queue of another
- * life: there is none of its numbers. */
+/* A reader is stopped before it moves the head until the same memory has a queue of
+ * another life: that queue has none of its numbers. */
 static void evq_heads_of_lives_differ(void **state)
 {
 	(void)state;
@@ -427,8 +428,8 @@ static void evq_heads_of_lives_differ(void **state)
 	rig_free(r);
 }
 
-/* A reader is stopped before its compare-and-swap until the records of its queue, which
- * has ended, serve another ring whose numbers are the same. */
+/* A reader is stopped before its compare-and-swap until the records of its ended queue
+ * serve another ring whose numbers are the same. */
 static void evq_late_reader_takes_nothing_from_records_of_another_ring(void **state)
 {
 	(void)state;
@@ -451,8 +452,8 @@ static void evq_late_reader_takes_nothing_from_records_of_another_ring(void **st
 	rig_free(r);
 }
 
-/* A reader is stopped in the middle of its look until its queue has ended, and the
- * records hold what no queue would write: the look ends. */
+/* A reader is stopped in the middle of its look until its queue has ended and the
+ * records hold words that no queue would write: the look must end. */
 static void evq_late_reader_does_not_look_for_ever(void **state)
 {
 	(void)state;
@@ -472,7 +473,7 @@ static void evq_late_reader_does_not_look_for_ever(void **state)
 	rig_free(r);
 }
 
-/* One is stopped before it leaves the queue of before, and clears inside much later. */
+/* The owner is stopped before it leaves an ended queue, and clears inside much later. */
 static void evq_owner_who_may_still_come_is_the_last_one(void **state)
 {
 	(void)state;
@@ -495,7 +496,7 @@ static void evq_owner_who_may_still_come_is_the_last_one(void **state)
 	rig_free(r);
 }
 
-/* The second reader is stopped before it says that all share. */
+/* The second reader is stopped before it sets shared. */
 static void evq_owner_of_a_shared_queue_is_the_last_one(void **state)
 {
 	(void)state;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A writer and readers of one event queue at once.  A paced writer never has more than n
- * events unread: then every event comes, once, and nothing is called lost.  A writer
- * without pace overwrites: then what comes is whole and in order, and a gap is called
- * lost exactly where it is.
+ * A writer and readers of one event queue at once.  A paced writer never has more than
+ * n events unread: then every event arrives once, and none is reported lost.  A writer
+ * without pace overwrites: then each event is whole and in order, and a gap is reported
+ * exactly where it is.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -36,7 +36,7 @@ struct writer {
 	uint64_t until;
 	uint64_t most; /* events */
 	bool paced;
-	p3_a64 *last; /* sequence of the last event, once it is known */
+	p3_a64 *last; /* sequence of the last event, once known */
 	struct verdict verdict;
 };
 
@@ -46,9 +46,9 @@ struct reader {
 	bool paced;
 	bool alone; /* no other reader takes events */
 	p3_a64 *last;
-	uint64_t before; /* sequence of the event before */
+	uint64_t before; /* sequence of the previous event */
 	uint64_t count, lost;
-	uint8_t *seen; /* by sequence - FIRST */
+	uint8_t *seen; /* indexed by sequence - FIRST */
 	struct verdict verdict;
 };
 
@@ -144,7 +144,7 @@ static void *run_reader(void *arg)
 	}
 }
 
-/* Looks only; what it sees is whole and does not go back. */
+/* A thread that peeks only; its events are whole and their numbers never decrease. */
 static void *run_peeker(void *arg)
 {
 	struct reader *r = arg;
@@ -193,7 +193,7 @@ static void rig_init(struct rig *r, uint32_t n, bool paced, bool alone, uint64_t
 
 #define RING_BYTES (sizeof(struct p3_evq_ring) + p3_evq_bytes(MOST_RECORDS))
 
-/* In that much memory: its records lie behind it. */
+/* Make a ring in this memory, with its records behind it. */
 static struct p3_evq_ring *ring_in(void *memory)
 {
 	struct p3_evq_ring *ring = memory;
@@ -245,7 +245,8 @@ static void evq_gives_one_reader_whole_events_of_a_fast_writer(void **state)
 	one_reader(false);
 }
 
-/* No event was taken twice; by a paced writer, each was taken. */
+/* Check that no event was taken twice, and that each event of a paced writer was
+ * taken. */
 static void assert_seen_once(const struct rig *r, unsigned readers, bool paced)
 {
 	uint64_t posted = r->writer.tx.tail - P3_EVQ_START;
@@ -279,7 +280,7 @@ static void several_rounds(bool paced, uint32_t n, uint64_t ns)
 	free(r.ring);
 }
 
-/* Short rounds: in each, one reader loses its privilege in the middle. */
+/* In each of the short rounds one reader loses its ownership in the middle. */
 static void evq_gives_each_event_to_one_of_two_readers(void **state)
 {
 	(void)state;
@@ -294,7 +295,7 @@ static void evq_gives_no_event_twice_when_it_overflows(void **state)
 		several_rounds(false, sizes[i], torture_ns(2 * NSIZES));
 }
 
-/* The reader that handlers of its own thread interrupt, and its events. */
+/* The reader that handlers interrupt in its own thread, and its events. */
 static struct reader *interrupted;
 static volatile sig_atomic_t taken_in_handler;
 
@@ -310,7 +311,7 @@ static void on_alarm(int signal)
 	taken_in_handler++;
 }
 
-/* A bare loop: the order of what handlers took cannot be seen from outside. */
+/* A bare loop: the order of the handlers' events is invisible from outside. */
 static void *run_interrupted_reader(void *arg)
 {
 	struct reader *r = arg;
@@ -389,7 +390,7 @@ static void evq_loses_nothing_to_a_handler_that_reads_too(void **state)
 	free(r.ring);
 }
 
-/* Writes and takes in turns: every record is rewritten unmarked all the time. */
+/* Post and take in turn, so that every record is rewritten unmarked all the time. */
 static void *run_writer_that_takes(void *arg)
 {
 	struct rig *r = arg;
@@ -427,7 +428,7 @@ static int writer_process(void *arg)
 	return side_status("writer", &w->verdict);
 }
 
-/* The ring in memory that two processes share. */
+/* The ring is in memory that two processes share. */
 static void evq_gives_whole_events_to_another_process(void **state)
 {
 	(void)state;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Heavy fences: allowed, not joined, refused.  What they order is for the tortures. */
+/* Heavy fences: allowed, not joined, refused.  The torture tests check the order that
+ * they give. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,7 +20,7 @@
 
 #define A_MS 1000000u
 
-/* In a child, which comes to an end with the number of the first truth that is none. */
+/* Run in a child, whose exit status is the number of the first false condition. */
 #define TRUTH(truth)                                                                     \
 	do {                                                                             \
 		if (!(truth))                                                            \
@@ -41,7 +42,7 @@ static void in_child(void (*fn)(void))
 	assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-/* Whether it took a millisecond. */
+/* Return true if the fence took a millisecond. */
 static bool waits(bool (*heavy)(void), bool *done_out)
 {
 	uint64_t start = p3_now_ns();
@@ -66,7 +67,7 @@ static void fences_without_joining(void)
 	TRUTH(p3_fence_heavy());
 }
 
-#ifndef P3_TSAN /* where heavy fences ask nothing of the kernel */
+#ifndef P3_TSAN /* where heavy fences make no system call */
 static void refuse_membarrier(void)
 {
 	if (!deny_call(SYS_membarrier))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A shared heap by itself: sizes, seals, growth, views, and what a fork leaves behind. */
+/* A shared heap by itself: sizes, seals, growth, views, and the effects of a fork. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -118,7 +118,7 @@ static void freed_neighbours_merge(void **state)
 	p3_heap_keep(h);
 }
 
-/* What is free is used before what never was. */
+/* Freed memory is used before memory that was never used. */
 static void free_memory_is_used_first(void **state)
 {
 	static struct p3_heap_calls calls;
@@ -139,7 +139,7 @@ static void free_memory_is_used_first(void **state)
 	p3_heap_keep(h);
 }
 
-/* Half of it was in use, the other never: a long block takes of both. */
+/* Half of it was in use, the other half never: a long block spans both. */
 static void used_and_unused_memory_merge(void **state)
 {
 	struct p3_heap *h;
@@ -192,7 +192,7 @@ static int wait_for(pid_t pid)
 	return status;
 }
 
-/* The child reads where nobody has reserved anything. */
+/* The child reads pages that the owner has not reserved. */
 static void reader_reaches_every_page(void **state)
 {
 	struct p3_heap *h = heap_new();
@@ -223,7 +223,7 @@ static void reader_reaches_every_page(void **state)
 	p3_heap_keep(h);
 }
 
-/* Of peers that come and go, each with a heap of another length. */
+/* The views of peers that come and go, each with a heap of another length. */
 static void closed_view_takes_no_addresses(void **state)
 {
 	int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE;
@@ -338,7 +338,7 @@ static void blocks_are_aligned_as_asked(void **state)
 	p3_heap_keep(h);
 }
 
-/* ---- what programs do to processes ---- */
+/* ---- programs that fork ---- */
 
 static int child_status(void)
 {
@@ -411,7 +411,7 @@ static void coroutine(void)
 	fork_on_this_stack(NULL);
 }
 
-/* Forks on a stack in h; from then on h is private, and all works. */
+/* Fork on a stack in h; from then on h is private, and everything works. */
 static void check_end_of_sharing(struct p3_heap *h, void (*run)(void *stack))
 {
 	struct p3_heap_view v;

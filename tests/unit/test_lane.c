@@ -14,7 +14,7 @@
 
 #define MOST_CELLS 1024u
 #define KIND       7
-#define PLAIN      99 /* payload that imitates nothing */
+#define PLAIN      99 /* payload that resembles no header */
 
 struct rig {
 	struct p3_cell cells[MOST_CELLS];
@@ -41,14 +41,14 @@ static struct rig *rig_new(uint32_t n)
 	return r;
 }
 
-/* The word that would be a header at this cell so many laps after pos. */
+/* Return the word that would be a header at this cell this number of laps after pos. */
 static uint64_t imitation(const struct rig *r, uint64_t pos, int laps)
 {
 	uint64_t at = pos + (uint64_t)(int64_t)laps * r->tx.n;
 	return p3_word0(KIND, 0, 1) | p3_ring_valid(at, r->tx.log2n);
 }
 
-/* Sends k cells; all words of the payload are of one kind of imitation, or tag. */
+/* Send k cells whose payload is one kind of imitation, or tag. */
 static void send_like(struct rig *r, uint32_t k, uint64_t tag, int laps)
 {
 	struct p3_cell *c = p3_ring_begin(&r->tx, k);
@@ -67,7 +67,7 @@ static void send(struct rig *r, uint32_t k, uint64_t tag)
 	send_like(r, k, tag, PLAIN);
 }
 
-/* Takes the pad, if one comes first. */
+/* Return the next message, after taking a pad before it. */
 static struct p3_cell *peek_message(struct rig *r, uint64_t *w0)
 {
 	struct p3_cell *c = p3_ring_peek(&r->rx, w0);
@@ -202,7 +202,7 @@ static void lane_keeps_order_across_the_wrap_with_a_lagging_consumer(void **stat
 	}
 }
 
-/* Payload like the headers of this lap, the last and the next two. */
+/* The payload looks like headers of this lap, the last and the next two. */
 static void lane_never_takes_payload_for_a_header(void **state)
 {
 	(void)state;
@@ -224,7 +224,7 @@ static void lane_never_takes_payload_for_a_header(void **state)
 	}
 }
 
-/* The same with several messages in the ring; k cells then 1 cell, so headers wander. */
+/* There are several messages in the ring: k cells, then 1 cell, so headers wander. */
 static void lane_never_takes_payload_for_a_header_behind_others(void **state)
 {
 	(void)state;
@@ -266,7 +266,7 @@ static void lane_shows_nothing_of_an_unpublished_message(void **state)
 	free(r);
 }
 
-/* Where the next header will be, a word of another lap or half a word. */
+/* The word of the next header holds another lap's value or half a value. */
 static void lane_takes_the_validity_of_this_lap_only(void **state)
 {
 	(void)state;
@@ -359,7 +359,8 @@ static p3_a64 *word0(struct rig *r, uint64_t pos)
 	return &p3_cell_at(r->cells, pos, r->tx.n)->w[0];
 }
 
-/* What lies behind the message, and mostly behind the next one, if that has one cell. */
+/* The cell behind the message is zeroed, and mostly also that behind the next message,
+ * for the case that it has one cell. */
 static void lane_zeroes_the_cell_after_a_message_before_it_is_valid(void **state)
 {
 	(void)state;
@@ -379,7 +380,7 @@ static void lane_zeroes_the_cell_after_a_message_before_it_is_valid(void **state
 	free(r);
 }
 
-/* There is nothing to zero ahead where the consumer has not been. */
+/* No cell that the consumer has not read is zeroed ahead. */
 static void lane_zeroes_no_cell_that_is_not_read(void **state)
 {
 	(void)state;
@@ -408,7 +409,7 @@ static void lane_credit_is_written_once_an_eighth_is_owed(void **state)
 	free(r);
 }
 
-/* What is owed but not written never stops the producer of the largest message. */
+/* Credit that is owed but not written never stops the producer of the largest message. */
 static void lane_lazy_credit_leaves_room_for_the_largest(void **state)
 {
 	(void)state;
@@ -478,7 +479,7 @@ static void lane_lying_credit_makes_no_room(void **state)
 		lie_much(r);
 		for (uint32_t got = 0; got < sent; got++)
 			receive(r, 1, got);
-		p3_ring_take_now(&r->rx, 0); /* honest again */
+		p3_ring_take_now(&r->rx, 0); /* the credit is true again */
 		assert_true(p3_ring_room(&r->tx, p3_ring_most(r->tx.n)));
 		while (p3_ring_room(&r->tx, 1))
 			send(r, 1, 0);

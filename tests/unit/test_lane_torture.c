@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Both sides of a lane at once: as threads, as processes that map each other's segment
- * read-only, and with a producer that is killed.  The payload imitates what the consumer
- * looks for: headers of this lap and the next, and counters.
+ * read-only, and with a producer that is killed.  The payload imitates the words that
+ * the consumer looks for: headers of this lap and the next, and counters.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -37,12 +37,13 @@ struct producer {
 
 struct consumer {
 	struct p3_ring_rx ring;
-	uint64_t count; /* messages that came */
-	bool ended;     /* the last one came */
+	uint64_t count; /* messages received */
+	bool ended;     /* the last message was received */
 	struct verdict verdict;
 };
 
-/* The number of a message says all that is in it. */
+/* Return the length of a message, which follows from its number as all its content
+ * does. */
 static uint32_t cells_of(uint64_t number, uint32_t n)
 {
 	uint64_t r = mix(number);
@@ -56,7 +57,7 @@ static uint64_t header_of(uint64_t number, bool last, uint32_t k)
 	return p3_word0(kind, (uint32_t)number & 0xff, k);
 }
 
-/* Word w of cell j of a message whose header is at pos. */
+/* Return word w of cell j of a message whose header is at pos. */
 static uint64_t payload(uint64_t number, uint64_t pos, uint32_t j, uint32_t w, uint32_t n)
 {
 	uint64_t at = pos + j, word0 = p3_word0(1, 0, 1);
@@ -115,7 +116,7 @@ static bool is_message(struct consumer *c, const struct p3_cell *cell, uint64_t 
 	return true;
 }
 
-/* Takes what is at the consumer's position, a pad or a message. */
+/* Take the pad or message at the consumer's position. */
 static bool consume(struct consumer *c, const struct p3_cell *cell, uint64_t w0)
 {
 	uint32_t k = p3_word0_ncells(w0);
@@ -178,7 +179,7 @@ static void lane_keeps_all_words_between_threads(void **state)
 	free(cells);
 }
 
-/* What the child shall do. */
+/* The child's task. */
 struct order {
 	uint32_t n;
 	uint64_t ns;
@@ -194,7 +195,7 @@ static int producer_process(struct pair *half)
 	return side_status("producer", &p.verdict);
 }
 
-/* The child produces, this process consumes. */
+/* Start a child that produces; this process consumes. */
 static pid_t start_producer(
 	struct pair *half, struct consumer *c, uint32_t n, uint64_t ns)
 {
@@ -221,7 +222,7 @@ static void lane_keeps_all_words_between_processes(void **state)
 	}
 }
 
-/* What lies in the ring when the producer is dead is whole messages, then nothing. */
+/* After the producer's death the ring has whole messages, then nothing. */
 static void lane_shows_whole_messages_when_the_producer_is_killed(void **state)
 {
 	(void)state;

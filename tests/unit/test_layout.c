@@ -44,7 +44,7 @@ static void layout_parts_start_on_lines(void **state)
 	}
 }
 
-/* Parts of two peers, and rings and entry of one, do not overlap. */
+/* Parts of two peers, and the rings and the entry of one, do not overlap. */
 static void layout_parts_of_peers_are_apart(void **state)
 {
 	(void)state;

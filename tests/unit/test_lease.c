@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The rules of lease.h, one thread at a time. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The lease, and the lease with the mailbox.  In the second the posters follow the rule
- * of lease.h to the letter: who has posted tries the lease once and then only waits.  If
+ * The lease, and the lease with the mailbox.  In the second test the posters follow the
+ * rule of lease.h to the letter: a poster tries the lease once and then only waits.  If
  * the fences of LEASE.2 and MBX.4, full ones or a light one and a heavy one, let one
  * command slip through, its poster waits for ever.
  */
@@ -21,7 +21,7 @@
 #define SIDES 3u
 #define WORDS 32u
 
-/* What the lease guards: plain words that only its holder touches. */
+/* State that the lease guards: plain words that only its holder touches. */
 struct engine {
 	uint64_t word[WORDS];
 	uint64_t executed[SIDES];
@@ -39,7 +39,7 @@ struct side {
 	struct verdict verdict;
 };
 
-/* The words are always count, count + 1, ... */
+/* Use the state; its words are always count, count + 1, ... */
 static void use_engine(struct verdict *v)
 {
 	uint64_t count = engine.word[0];
@@ -134,14 +134,14 @@ static void execute_all(struct verdict *v)
 	}
 }
 
-/* Lets the moments of two sides meet in all ways. */
+/* Wait a random moment, so that the moments of two sides meet in all ways. */
 static void dawdle(uint64_t *seed)
 {
 	for (uint32_t turns = dice(seed, 16); turns; turns--)
 		p3_relax();
 }
 
-/* The leaver's looks: a command that came before FREE was stored is the leaver's. */
+/* Look after leaving: a command that came before FREE was stored is the leaver's. */
 static void run_engine_if_free(struct verdict *v, uint64_t *seed)
 {
 	while (p3_lease_take(&lease, P3_LEASE_HOST)) {
@@ -211,7 +211,7 @@ static bool wait_for_round(struct side *s, uint32_t old)
 	return p3_acquire(&round_of) != OVER;
 }
 
-/* Holds the lease once a round and leaves it as the poster posts. */
+/* Hold the lease once a round and leave it as the poster posts. */
 static void *run_holder(void *arg)
 {
 	struct side *s = arg;
@@ -220,7 +220,7 @@ static void *run_holder(void *arg)
 		if (!p3_lease_take(&lease, P3_LEASE_NIC))
 			continue;
 		dawdle(&seed);
-		give(); /* and the look at the mailbox: LEASE.2 */
+		give(); /* before the look at the mailbox: LEASE.2 */
 		if (!p3_mbx_any(&box))
 			continue;
 		s->count++;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One line, one write: stderr is a socket that keeps the borders of writes. */
+/* Each log line is one write: stderr is a socket that keeps the borders of writes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -41,7 +41,7 @@ static int restore_stderr(void **state)
 	return rc;
 }
 
-/* Length of the one write, which is in line; 0: none. */
+/* Return the length of the one write, which is in line; 0 if there is none. */
 static size_t written(void)
 {
 	ssize_t n = recv(wire[0], line, sizeof line - 1, 0);
@@ -147,7 +147,7 @@ static void log_survives_a_closed_stderr_and_keeps_errno(void **state)
 	assert_line("error", "back");
 }
 
-/* In a child, whose stderr is fd; its wait status. */
+/* Log in a child whose stderr is fd, and return its wait status. */
 static int status_of_line_to(int fd)
 {
 	int status = -1;
@@ -157,7 +157,7 @@ static int status_of_line_to(int fd)
 		dup2(fd, STDERR_FILENO);
 		setrlimit(RLIMIT_FSIZE, &none);
 		p3_error("nobody reads this");
-		raise(0); /* what was left behind would come now */
+		raise(0); /* a pending signal would arrive now */
 		_exit(0);
 	}
 	waitpid(pid, &status, 0);
@@ -199,7 +199,7 @@ static void log_heeds_its_levels(void **state)
 	assert_line("warn", "back");
 }
 
-/* Unless the line is an error or a warning, which are few. */
+/* A line that is neither an error nor a warning does not wait; those two are few. */
 static void log_does_not_wait_for_a_reader(void **state)
 {
 	(void)state;
@@ -229,7 +229,8 @@ static void log_does_not_wait_for_a_reader(void **state)
 	close(ends[1]);
 }
 
-/* For each case, so that the report of a failure reaches the real stderr. */
+/* Catch stderr in each case alone, so that the report of a failure reaches the real
+ * one. */
 #define CAUGHT(f) cmocka_unit_test_setup_teardown(f, catch_stderr, restore_stderr)
 
 int main(void)

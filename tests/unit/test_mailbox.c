@@ -145,7 +145,7 @@ static void mailbox_command_is_done_when_its_result_is_there(void **state)
 	struct p3_mbx_slot *s = p3_mbx_slot(&box, slot);
 	for (int32_t result = -2; result <= 2; result++) {
 		post(slot, 1);
-		assert_false(p3_mbx_is_done(s)); /* also when its last use was done */
+		assert_false(p3_mbx_is_done(s)); /* although its previous use was done */
 		assert_int_equal(p3_mbx_take_all(&box), slot);
 		assert_false(p3_mbx_is_done(s));
 		p3_mbx_done(s, result);
@@ -154,7 +154,7 @@ static void mailbox_command_is_done_when_its_result_is_there(void **state)
 	}
 }
 
-/* Links that make no sense: numbers out of range, a circle. */
+/* The links are damaged: numbers out of range, a circle. */
 static void mailbox_take_all_ends_whatever_the_links_say(void **state)
 {
 	(void)state;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Two posters and the firmware at once.  Posters hold up to HELD slots each, together
- * more than there are, so the box runs out now and then.  Every command is executed once,
- * those of one poster in its order, and every result is the one of its command.
+ * more than exist, so the box runs out now and then.  Every command is executed once,
+ * those of one poster in its order, and every result is that of its command.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -35,7 +35,7 @@ struct poster {
 };
 
 struct firmware {
-	p3_a32 *running; /* posters */
+	p3_a32 *running; /* number of running posters */
 	uint64_t executed[POSTERS];
 	uint64_t batches;
 	struct verdict verdict;
@@ -52,7 +52,7 @@ static bool post(struct poster *p, uint32_t i)
 {
 	struct spin spin = {0, 0};
 	while (!(p->slot[i] = p3_mbx_alloc(&box))) {
-		if (i) /* give back what is held: nobody waits holding slots */
+		if (i) /* give back the slots: no poster waits while it holds any */
 			return false;
 		if (!SIDE_CHECK(&p->verdict, spin_on(&spin), p->posted))
 			return false;
@@ -148,14 +148,14 @@ static void mailbox_executes_each_command_once_and_in_order(void **state)
 	assert_all_slots_are_free();
 }
 
-/* Who has a slot: plain words, since a slot has one user at a time. */
+/* The user of each slot: plain words, since a slot has one user at a time. */
 static uint32_t user_of[P3_MBX_SLOTS + 1];
 
 static void *run_user(void *arg)
 {
 	struct poster *p = arg;
 	uint64_t seed = p->index;
-	do { /* once at least: on a busy machine a thread may begin late */
+	do { /* at least once: on a busy machine a thread may begin late */
 		uint32_t slot[3], n = 1 + dice(&seed, 3);
 		for (uint32_t i = 0; i < n; i++) {
 			slot[i] = p3_mbx_alloc(&box);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A match list and its index against an array: what the first entry is that a request
- * fits.  Compiled with labels so far apart that lists get new ones all the time, as they
- * do after 2^29 entries that were appended, or 32 in the same gap.
+ * A match list and its index, compared with an array: both must find the same first
+ * entry that a request matches.  The list's labels are compiled so far apart that it is
+ * relabelled all the time, as a list is after 2^29 entries that were appended, or 32 in
+ * the same gap.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -82,7 +83,7 @@ static struct p3_me *some_entry(struct rig *r, uint32_t list)
 	me->bits = dice(r, 64);
 	me->ignore = (ptl_match_bits_t)dice(r, r->masks) * 5;
 	me->who = p3_want_id(id);
-	me->tuple = (uint8_t)dice(r, 256); /* as of the entry that was here before */
+	me->tuple = (uint8_t)dice(r, 256); /* a leftover of an earlier entry */
 	me->label = (uint64_t)dice(r, 1 << 30) << 34;
 	if (dice(r, 8))
 		me->md = some_md(r);
@@ -143,7 +144,7 @@ static void ask_for(struct rig *r, uint32_t list)
 		ask.length < want->region.size ? ask.length : want->region.size);
 }
 
-/* Where entries come and go: anywhere, in front, as in a queue, or in one gap. */
+/* Choose where entries come and go: anywhere, in front, as in a queue, or in one gap. */
 static uint32_t place(struct rig *r, uint32_t how, uint32_t n)
 {
 	switch (how) {
@@ -191,7 +192,7 @@ static void few_masks(void **state)
 		lists_are_as_arrays(seed, 2);
 }
 
-/* Not all have a tuple of their own. */
+/* There are more masks than tuples. */
 static void many_masks(void **state)
 {
 	(void)state;
@@ -199,7 +200,8 @@ static void many_masks(void **state)
 		lists_are_as_arrays(seed, 13);
 }
 
-/* Used up at the head, posted at the end, and never empty: labels only grow. */
+/* Entries go at the head and come at the end, and the list is never empty: labels only
+ * grow. */
 static void a_queue_never_ends(void **state)
 {
 	struct rig *r = rig_new(21, 2);

@@ -21,7 +21,7 @@
 
 #define MS   1000000u
 #define SOON (20u * MS)
-#define LATE (20000u * (uint64_t)MS) /* nobody sleeps so long, if woken */
+#define LATE (20000u * (uint64_t)MS) /* longer than the sleep of any woken thread */
 
 /* Statuses of a child that counts CPUs. */
 #define ALL_CPUS 100
@@ -91,7 +91,7 @@ static void sleeper_start(struct sleeper *s, uint32_t mask, bool shared, uint64_
 	assert_int_equal(pthread_create(&s->thread, NULL, sleep_once, s), 0);
 }
 
-/* Wakes with mask again and again until the thread is awake: it may not sleep yet. */
+/* Wake with mask again and again until the thread is awake: it may not sleep yet. */
 static void sleeper_wake(struct sleeper *s, uint32_t mask)
 {
 	uint64_t end = p3_now_ns() + LATE;
@@ -139,11 +139,11 @@ static void park_wake_keeps_errno_when_it_fails(void **state)
 	p3_a32 word;
 	p3_set(&word, 0);
 	errno = EILSEQ;
-	p3_futex_wake(&word, 0, true); /* no mask at all: EINVAL */
+	p3_futex_wake(&word, 0, true); /* without any mask: EINVAL */
 	assert_int_equal(errno, EILSEQ);
 }
 
-/* All on one word: one wake is enough for all that sleep. */
+/* All threads sleep on one word: one wake is enough. */
 static p3_a32 common;
 
 static void *sleep_on_common(void *arg)
@@ -165,7 +165,7 @@ static void park_one_wake_is_enough_for_all(void **state)
 		pthread_create(&thread[i], NULL, sleep_on_common, &asleep);
 	while (p3_acquire(&asleep) < 3)
 		usleep(1000);
-	p3_release(&common, 1); /* those who are not in the kernel yet see this */
+	p3_release(&common, 1); /* threads that are not in the kernel yet see this */
 	p3_futex_wake(&common, ~0u, false);
 	for (int i = 0; i < 3; i++) {
 		void *woken;
@@ -291,7 +291,7 @@ static void park_waiter_parks_once_yields_returned_at_once_for_long(void **state
 	assert_int_equal(p3_waiter_turn(&w, &p), P3_IDLE_PARK);
 }
 
-/* With real yields: neither before they were short for P3_ALONE_NS, nor never. */
+/* With real yields a waiter parks, but not before they were short for P3_ALONE_NS. */
 static void park_waiter_parks_after_real_yields(void **state)
 {
 	(void)state;
@@ -308,7 +308,7 @@ static void park_waiter_parks_after_real_yields(void **state)
 	}
 }
 
-/* A turn right after a yield takes its time from there; the one after that must not. */
+/* A turn right after a yield takes its time from there; the turn after that must not. */
 static void park_waiter_reads_the_clock_in_turns_without_a_yield(void **state)
 {
 	(void)state;
@@ -380,7 +380,7 @@ static void park_usable_cpus_follow_the_affinity(void **state)
 	assert_int_equal(cpus, 1);
 }
 
-/* In a name space of its own: the child sees another cgroup. */
+/* The child is in a name space of its own, in which it sees another cgroup. */
 static int count_cpus_under_quota(void *arg)
 {
 	const char *quota = arg;

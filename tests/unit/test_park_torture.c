@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Two sides throw a number to and fro and sleep in between, by the rule of PARK.1, with
- * full fences, and with light ones and heavy ones.  Each sleep would last longer than the
+ * full fences, and with light and heavy ones.  Each sleep would last longer than the
  * test: the belt must not hide a lost wake.
  */
 #include <setjmp.h>
@@ -21,7 +21,7 @@
 #define TOO_LONG 15000000000u /* ns */
 #define LAST     UINT64_MAX
 
-/* Where threads take turns, looking for long is of no use. */
+/* Where threads take turns on a CPU, a long look is of no use. */
 #ifdef P3_VALGRIND
 #define PATIENCE_MOST 1u
 #else
@@ -29,9 +29,9 @@
 #endif
 
 struct side {
-	p3_a64 *said; /* own number */
+	p3_a64 *said; /* its own number */
 	const p3_a64 *heard;
-	p3_a32 *asleep; /* own */
+	p3_a32 *asleep; /* its own word */
 	p3_a32 *peer_asleep;
 	bool shared, first, light;
 	uint64_t until, rounds, sleeps;
@@ -54,7 +54,7 @@ static void say(struct side *s, uint64_t number)
 		p3_futex_wake(s->peer_asleep, MASK, s->shared);
 }
 
-/* Sleeps unless there is news.  False: nobody woke this side. */
+/* Sleep unless there is news.  Return false if the side was never woken. */
 static bool sleep_for_news(struct side *s, uint64_t old)
 {
 	bool woken = true;
@@ -79,9 +79,9 @@ static bool look_for_news(struct side *s, uint64_t old, uint32_t looks)
 }
 
 /*
- * The first side goes to sleep at about the moment when news comes: it looks less often
- * if there was some in time, and a little more often if not.  The second is prompt, but
- * for some rounds in which it sleeps, too.
+ * Look for news before sleeping.  The first side goes to sleep at about the moment when
+ * news arrives: it looks less often if news came in time, and a little more often if
+ * not.  The second side is prompt, except in some rounds in which it sleeps, too.
  */
 static void look_before_sleeping(struct side *s, uint64_t old, uint64_t *seed)
 {
@@ -104,7 +104,7 @@ static uint64_t hear(struct side *s, uint64_t old, uint64_t *seed)
 	return p3_acquire(s->heard);
 }
 
-/* The first side says 1, 2, ... and hears each back. */
+/* The first side says 1, 2, ... and hears each number back. */
 static void *run_first(void *arg)
 {
 	struct side *s = arg;

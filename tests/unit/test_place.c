@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Places of nodes and NIC threads, on machines that are made of files. */
+/* Places of nodes and NIC threads, on machines described by files. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -33,7 +33,7 @@ static void write_list(const char *name, const char *list)
 	fclose(f);
 }
 
-/* Two NUMA nodes of two cores of two hardware threads: 0,4 1,5 | 2,6 3,7. */
+/* Build a machine of two NUMA nodes of two cores of two threads: 0,4 1,5 | 2,6 3,7. */
 static int build(void **state)
 {
 	(void)state;
@@ -72,7 +72,7 @@ static void print_set(char *text, const cpu_set_t *set)
 	p3_cpulist_print(set, text + strlen(text), 100);
 }
 
-/* "cpus: node/nic ..." */
+/* Compare a placement with "cpus: node/nic ...". */
 static void expect(const struct p3_place_machine *m, struct p3_place_want want,
 	uint32_t size, const char *wanted)
 {
@@ -145,7 +145,7 @@ static void place_lists(void **state)
 	expect(&all, want, 1, strerror(EINVAL));
 }
 
-/* No /sys: each CPU is a core, and the machine one NUMA node. */
+/* Without /sys each CPU is a core, and the machine is one NUMA node. */
 static void place_without_topology(void **state)
 {
 	struct p3_place_machine bare = machine("0-2", UINT32_MAX);

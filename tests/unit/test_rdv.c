@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The rendezvous, driven through socketpairs by nodes that live in this test.  Nothing
- * sleeps but the cases about deadlines; settle() runs the server until it is idle.
+ * The rendezvous, driven through socketpairs by nodes that live in this test.  Only the
+ * cases about deadlines sleep; settle() runs the server until it is idle.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -80,7 +80,7 @@ static void settle_for(struct world *w, int ms)
 	settle(w);
 }
 
-/* Until something is there to be heard, 10 s at most. */
+/* Run the server until a packet arrives, 10 s at most. */
 static void settle_until_heard(struct world *w, uint32_t i)
 {
 	struct pollfd p = {.fd = w->sock[i], .events = POLLIN};
@@ -250,7 +250,7 @@ static void join(struct world *w, uint32_t i, uint64_t incarnation)
 	join_with(w, i, incarnation, P3_JOB_FDS);
 }
 
-/* Nodes 0..n-1 joined as incarnations 1..n, everything read. */
+/* Let nodes 0..n-1 join as incarnations 1..n, and read all packets. */
 static void job_of(struct world *w, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++) {
@@ -277,7 +277,7 @@ static void rdv_welcomes_with_rank_and_job(void **state)
 	expect_silence(w, 2);
 }
 
-/* One file for all, which nobody can make shorter. */
+/* All nodes get one file, which cannot be shortened. */
 static void rdv_hands_all_nodes_the_same_sleepers(void **state)
 {
 	struct world *w = *state;
@@ -489,7 +489,7 @@ static void rdv_shows_status_0_as_left_and_tells_peers_died(void **state)
 	assert_true(p3_rdv_may_reap(w->rdv, 1));
 }
 
-/* Ranks that have never joined: those that ended before the question, and after it. */
+/* Ranks that have never joined and end before the question, and after it. */
 static void rdv_tells_watchers_of_ranks_that_end(void **state)
 {
 	struct world *w = *state;
@@ -505,7 +505,7 @@ static void rdv_tells_watchers_of_ranks_that_end(void **state)
 	settle(w);
 	assert_int_equal(expect(w, 0, P3_JOB_OVER).node, 3);
 	say_msg(w, 0, watch[0]);
-	say_msg(w, 1, watch[0]); /* of another's incarnation */
+	say_msg(w, 1, watch[0]); /* with another node's incarnation */
 	expect_silence(w, 0);
 	expect_silence(w, 1);
 	say_msg(w, 1, watch[1]);
@@ -602,7 +602,7 @@ static void rdv_fails_the_barrier_when_a_waiter_ends(void **state)
 	assert_int_equal(released, 1);
 }
 
-/* ---- cases: misbehaviour ---- */
+/* ---- cases: misbehavior ---- */
 
 /* Also when it comes first: the others are welcome all the same. */
 static void rdv_refuses_another_layout(void **state)
@@ -772,12 +772,12 @@ static void rdv_tells_a_birth_again(void **state)
 	say_again(w, 0, 1, 2);
 	expect_about(w, 0, P3_JOB_BORN, 1, 2);
 	expect_silence(w, 1);
-	say_again(w, 0, 1, 77); /* another life */
+	say_again(w, 0, 1, 77); /* of another life */
 	expect_silence(w, 0);
 	hang_up(w, 1);
 	settle(w);
 	expect_about(w, 0, P3_JOB_DIED, 1, 2);
-	say_again(w, 0, 1, 2); /* it is over */
+	say_again(w, 0, 1, 2); /* this life has ended */
 	expect_silence(w, 0);
 	say_again(w, 0, NODES, 2);
 	expect_cut_off(w, 0);
@@ -802,7 +802,7 @@ static void rdv_answers_behind_all_it_had_to_tell(void **state)
 	assert_int_equal(m.round, 7);
 	assert_int_equal(m.incarnation, 1);
 	say_msg(w, 0, (struct p3_job_msg){.op = P3_JOB_ASK, .incarnation = 99});
-	expect_silence(w, 0); /* of another life */
+	expect_silence(w, 0); /* another life's */
 }
 
 static void rdv_ignores_a_forked_child(void **state)
@@ -853,7 +853,7 @@ static void rdv_sees_a_wrapped_program_die(void **state)
 	struct world *w = *state;
 	int self = (int)syscall(SYS_pidfd_open, getpid(), 0);
 	if (self < 0)
-		skip(); /* without pidfds (valgrind) only the wrapper's end tells */
+		skip(); /* without pidfds (valgrind) only the wrapper's end is noticed */
 	close(self);
 	hello(w, 0);
 	join(w, 0, 1);
@@ -886,7 +886,7 @@ static void rdv_lets_a_wrappers_next_program_take_over(void **state)
 	expect_about(w, 0, P3_JOB_BORN, 1, 3);
 }
 
-/* ---- cases: those who do not read ---- */
+/* ---- cases: nodes that do not read ---- */
 
 static void cycle(struct world *w, uint32_t i, uint64_t incarnation)
 {
@@ -946,7 +946,7 @@ static void rdv_cuts_off_one_that_asks_and_never_reads(void **state)
 	expect(w, 1, P3_JOB_WELCOME);
 }
 
-/* Descriptors in flight are limited per user: a sleeper must not lose a birth. */
+/* Descriptors in flight are limited per user: a sleeping node must not miss a birth. */
 static void rdv_outlasts_too_many_descriptors_in_flight(void **state)
 {
 	struct world *w = *state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Segments: page sizes, what the seals promise, ranges.  Cases about hugepages are
+ * Segments: page sizes, the guarantees of the seals, ranges.  Cases about hugepages are
  * skipped where there are none and none can be had.
  */
 #include <setjmp.h>
@@ -38,7 +38,7 @@
 #define NR_HUGE    "/proc/sys/vm/nr_hugepages"
 #define MOST_POOL  1024 /* pages: a larger pool is not emptied for a test */
 
-/* ---- what the system says ---- */
+/* ---- reports of the system ---- */
 
 static long meminfo(const char *name)
 {
@@ -84,7 +84,7 @@ static int count_fds(void)
 	return n;
 }
 
-/* Of the mapping that holds base: a number in smaps, in bytes; or its name. */
+/* Return a field of the mapping that holds base in smaps, in bytes; or its name. */
 static uint64_t smaps(const void *base, const char *field, char *name)
 {
 	char line[500];
@@ -116,7 +116,8 @@ static uint64_t page_of(const void *base)
 static long first_nr_huge;
 static bool raised;
 
-/* At least n free hugepages, if need be by asking for more; false: not to be had. */
+/* Make sure of n free hugepages, if need be by asking the kernel for more.  Return
+ * false if that fails. */
 static bool have_huge(long n)
 {
 	long missing = n - meminfo("HugePages_Free");
@@ -135,7 +136,7 @@ static void need_huge(long n)
 	skip();
 }
 
-/* More hugepages than can be had. */
+/* Return a length that needs more hugepages than can be had. */
 static uint64_t too_long(void)
 {
 	long over = read_long("/proc/sys/vm/nr_overcommit_hugepages");
@@ -147,7 +148,8 @@ static uint64_t too_long(void)
 	return (uint64_t)pages * HUGE;
 }
 
-/* Others may use hugepages, too: waits a while for them. */
+/* Wait a while until hugepages are free again, since other processes may use them,
+ * too. */
 static void assert_free_again(long before)
 {
 	for (int i = 0; i < 200 && meminfo("HugePages_Free") < before; i++)
@@ -336,9 +338,9 @@ static void seg_over_the_limit_of_file_sizes_is_an_error_not_a_signal(void **sta
 	assert_int_equal(wait_child(run_child(create_over_the_limit, NULL)), 0);
 }
 
-/* ---- what others can do with a descriptor ---- */
+/* ---- a descriptor in other processes ---- */
 
-/* EINVAL: files of hugepages have no write() at all. */
+/* Check a refusal.  EINVAL: files of hugepages have no write() at all. */
 static void refused(long rc, int err, const char *what)
 {
 	if (rc != -1 || (err != EPERM && err != EACCES && err != EINVAL))
@@ -383,7 +385,7 @@ static void assert_size_fixed(int fd, uint64_t len)
 	assert_refused(fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL));
 }
 
-/* A new description of the file may be opened; it can do no more. */
+/* Check that a newly opened description of the file can do no more. */
 static void assert_not_reopened(int fd, uint64_t len)
 {
 	char path[40];
@@ -398,7 +400,7 @@ static void assert_not_reopened(int fd, uint64_t len)
 	close(again);
 }
 
-/* Its own view of the pages, through /proc. */
+/* Check that a process cannot write to its own view through /proc. */
 static void assert_not_poked(int fd, uint64_t len)
 {
 	char byte = 'x';
@@ -445,9 +447,9 @@ static void seg_huge_pages_keep_their_seals(void **state)
 	seg_keeps_its_seals(P3_HUGE_ON);
 }
 
-/* ---- mapping what others made ---- */
+/* ---- mapping segments of other processes ---- */
 
-/* A descriptor of len bytes, the first of them byte, made by somebody else. */
+/* Make a descriptor of len bytes, the first of them byte, as another process would. */
 static int foreign(uint64_t len, int seals, char byte)
 {
 	int fd = memfd_create("foreign", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -549,7 +551,7 @@ static void seg_map_refuses_what_is_no_memfd(void **state)
 	fclose(file);
 }
 
-/* Nothing has no base address that could be given back later. */
+/* An empty mapping has no base address that could be given back later. */
 static void seg_map_refuses_nothing_at_all(void **state)
 {
 	(void)state;
@@ -558,8 +560,8 @@ static void seg_map_refuses_nothing_at_all(void **state)
 	close(fd);
 }
 
-/* One page of file under two of a mapping: touched, the second would be SIGBUS, as is a
- * page that its owner did not reserve on a machine without room. */
+/* One page of file is under two of a mapping: touching the second would be SIGBUS, as
+ * is touching a page that its owner did not reserve on a machine without room. */
 static void seg_reach_finds_pages_that_are_not_there(void **state)
 {
 	(void)state;
@@ -620,7 +622,7 @@ static void seg_dropped_ranges_are_used_again_for_the_same_length(void **state)
 	close(fd);
 }
 
-/* Peers of one time after the other, whose traces make their segments differ. */
+/* Peers come one after the other, and their traces make their segments differ. */
 static void seg_dropped_ranges_serve_other_lengths(void **state)
 {
 	(void)state;
@@ -656,7 +658,7 @@ static void seg_view_gives_its_addresses_back(void **state)
 	close(open);
 }
 
-/* The range of an own segment, too, whatever the size of its pages was. */
+/* This also holds for an own segment, with any page size. */
 static void seg_destroyed_segment_reads_as_zeros(void **state)
 {
 	(void)state;
@@ -693,7 +695,7 @@ static void seg_is_mapped_once_in_a_process(void **state)
 
 enum { IN_ROWS = 4096 }; /* pages of all rows */
 
-/* Page 1 of a peer's segment. */
+/* Map page 1 of a peer's segment. */
 static const volatile char *map_page(int fd)
 {
 	const void *at = NULL;
@@ -795,7 +797,7 @@ static void seg_row_is_nobodys_segment(void **state)
 	const char *before = map(fd, HUGE);
 	p3_seg_unmap((void *)(uintptr_t)before, HUGE);
 	const volatile char *at = map_page(other);
-	assert_ptr_equal(at, before); /* or this tests nothing */
+	assert_ptr_equal(at, before); /* else this tests nothing */
 	const char *again = map(fd, HUGE);
 	assert_ptr_not_equal(again, before);
 	assert_int_equal(again[0], 's');

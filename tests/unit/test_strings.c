@@ -9,7 +9,7 @@
 #include <cmocka.h>
 #include <portals3.h>
 
-/* As programs do: the header does not declare this one. */
+/* Declared as programs do, since the header does not declare it. */
 extern const char *ptl_event_str[];
 
 #define NAMED(code)                                                                      \

@@ -16,7 +16,7 @@
 #include "launcher/words.h"
 #include "shm/cpulist.h"
 
-/* All lines of a text as "line[word|word]", or how it ended. */
+/* Compare all lines of a text as "line[word|word]", or the error at its end. */
 static void expect(const char *text, const char *wanted)
 {
 	char got[500] = "", *copy = strdup(text);
@@ -118,7 +118,7 @@ static void cpulist_longest_fits(void **state)
 	assert_string_equal(cut, "1-2,4-5");
 }
 
-/* There is room for ",..." behind every row. */
+/* There is room for ",..." behind every range. */
 static void expect_ranks(const char *list, size_t size, const char *wanted)
 {
 	char text[64];

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The common functions of the torture tests. */
 #include "unit/torture.h"
 
 #include <errno.h>

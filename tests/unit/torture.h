@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * torture - what the torture tests share: how long, how to spin, who failed
+ * torture - the common parts of the torture tests: duration, spinning, verdicts
  *
  * A side of a torture is a thread or a process.  It may not use assert_*() of cmocka,
  * which jumps into the test's own thread: it notes its first failure in a verdict and
@@ -16,11 +16,11 @@
 #include <sys/types.h>
 
 struct verdict {
-	const char *why; /* NULL: all went well */
+	const char *why; /* NULL: no failure */
 	uint64_t at;     /* number of the message, event or command */
 };
 
-/* Notes a failure unless one was noted; true if the condition holds. */
+/* Note a failure unless one was noted; return true if the condition holds. */
 #define SIDE_CHECK(v, condition, number)                                                 \
 	side_check((v), (condition), #condition, (uint64_t)(number))
 
@@ -31,13 +31,13 @@ static inline bool side_check(struct verdict *v, bool ok, const char *why, uint6
 	return ok;
 }
 
-/* Fails the test and says why if the side failed. */
+/* Fail the test with the reason if the side failed. */
 void assert_side_is_well(const char *side, const struct verdict *v);
 
-/* A part of P3_TORTURE_MS milliseconds (1000 if not set), in nanoseconds. */
+/* Return a part of P3_TORTURE_MS milliseconds (1000 if not set), in nanoseconds. */
 uint64_t torture_ns(unsigned parts);
 
-/* splitmix64 */
+/* A generator of random numbers: splitmix64. */
 static inline uint64_t mix(uint64_t x)
 {
 	x += 0x9e3779b97f4a7c15u;
@@ -51,32 +51,33 @@ static inline uint32_t dice(uint64_t *seed, uint32_t sides)
 	return (uint32_t)(mix(++*seed) % sides);
 }
 
-/* One wait for the other side. */
+/* The state of one wait for the other side. */
 struct spin {
 	uint32_t turns;
 	uint64_t since;
 };
 
 /*
- * One turn: a few relaxed, then yielding ones, all yielding where threads take turns.
- * False once the other side has not moved for so long that it never will.
+ * Do one turn: first some relaxed ones, then yielding ones; all yield where threads
+ * take turns.  Return false once the other side has not moved for so long that it never
+ * will.
  */
 bool spin_on(struct spin *s);
 
-/* Runs the sides as threads until all have ended. */
+/* Run the sides as threads until all have ended. */
 typedef void *torture_side(void *arg);
 void run_threads(unsigned n, torture_side *const side[], void *const arg[]);
 
-/* Bytes of addresses that this process uses now. */
+/* Return the bytes of address space that this process uses now. */
 uint64_t address_space(void);
 
-/* Runs side(arg) in a child; its result is the exit status. */
+/* Run side(arg) in a child; its result is the exit status. */
 pid_t run_child(int (*side)(void *arg), void *arg);
 
-/* For children: says what failed; 0 or 1. */
+/* In a child: print the failure, and return 0 or 1. */
 int side_status(const char *side, const struct verdict *v);
 
-/* Waits for a child: exit status, or 128 + signal. */
+/* Wait for a child.  Return its exit status, or 128 + signal. */
 int wait_child(pid_t pid);
 
 #endif
