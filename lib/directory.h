@@ -36,7 +36,7 @@ struct p3_member {
 struct p3_directory {
 	struct p3_directory *next_kept;
 	bool ranked;          /* rank is valid */
-	bool own[P3_JOB_NIS]; /* a PtlSet call gave pids for that interface alone */
+	bool own[P3_JOB_NIS]; /* the program gave pids for that interface alone */
 	uint32_t rank;
 	uint32_t size; /* 0: unknown */
 	struct p3_member member[];
