@@ -129,12 +129,19 @@ def check_span(tree, where, span):
         check_word(tree, where, m.group(1), m.group(2))
 
 
+def sections(path):
+    """Return the anchors of a document's headings."""
+    heads = re.findall(r"^#+ (.*)$", read(path), re.M) if path.suffix == ".md" else []
+    return {"#" + re.sub(r"[^\w -]", "", h.lower()).replace(" ", "-") for h in heads}
+
+
 def check_document(tree, path):
     doc, text = str(path.relative_to(tree.root)), read(path)
     text = re.sub(r"^```.*?^```", "", text, flags=re.S | re.M)
-    for link in sorted(set(re.findall(r"\]\(([A-Za-z0-9_./-]+)\)", text))):
-        if not (path.parent / link).exists():
-            complain(doc, "links to nothing:", link)
+    for link, section in sorted(set(re.findall(r"\]\(([\w./-]*)(#[\w-]+)?\)", text))):
+        target = path.parent / link if link else path
+        if not target.exists() or section and section not in sections(target):
+            complain(doc, "links to nothing:", link + section)
     for span in sorted(set(re.findall(r"`([^`\n]+)`", text))):
         check_span(tree, doc, span)
     rows = re.findall(r"^\| `(\w+)\(\)` \| `([a-z0-9_./]+)` \|", text, re.M)
