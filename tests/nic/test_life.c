@@ -3,10 +3,13 @@
 #include "nic/cases.h"
 #include "lib/lib.h"
 #include "nic/fw.h"
+#include "support/hold.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #define PT 11
 
@@ -637,6 +640,70 @@ HAND_CASE(message_to_a_pid_that_never_joins_fails, 2)
 	sync_nodes();
 }
 
+/* Rank 1 of the next cases stays outside of the library until rank 0 is done. */
+static p3_a32 done;
+
+static void stay_away(void)
+{
+	while (!p3_get(&done))
+		sleep_ms(1);
+	p3_set(&done, 0);
+}
+
+/* The program closes the connection to yod, and its number becomes another file's. */
+static void close_lifeline(void)
+{
+	int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	CHECK(fd >= 0);
+	CHECK(dup2(fd, p3_node()->sock) >= 0);
+	close(fd);
+}
+
+/* No news of a rank that has yet to join will come. */
+HAND_CASE(message_that_is_held_fails_without_a_lifeline, 2)
+{
+	UNUSED_ARGS;
+	if (rank == 1) {
+		stay_away();
+		return;
+	}
+	struct tried t;
+	ni = node_ni();
+	ptl_handle_eq_t eq = eq_new(ni, 64), got = eq_new(ni, 64);
+	try_all(&t, ni, id_of(ni, 1), eq, got);
+	expect_empty(got);
+	close_lifeline();
+	count_events(got, PTL_EVENT_REPLY_END, LENGTHS, true);
+	count_events(eq, PTL_EVENT_SEND_END, LENGTHS, true);
+	unlink_all(&t);
+	p3_set(&done, 1);
+}
+
+/* The caller of the first one unmaps the peer, and its addresses are another's then. */
+NODES_CASE(mappings_of_a_lost_peer_are_handed_out_once, 2)
+{
+	UNUSED_ARGS;
+	sync_nodes();
+	if (rank == 0) {
+		struct p3_nic *n = p3_nic(p3_node());
+		struct p3_peer_info first = {.node = 1, .any = true, .now = true};
+		first.end = P3_PEER_DIED;
+		struct p3_peer_info second = first;
+		struct p3_cmd c = {.op = P3_OP_PEER_DOWN, .peer = &second};
+		nic_hold(n);
+		void *base = n->peer[1].base;
+		p3_fw_leave(n);
+		CHECK(base != NULL);
+		CHECK(p3_nic_peer_down(n, &first));
+		CHECK(first.base == base);
+		nic_hold(n);
+		(void)p3_fw_peer_down(n, &c);
+		p3_fw_leave(n);
+		CHECK(second.base == NULL && second.doorbell_at == NULL);
+	}
+	sync_nodes();
+}
+
 /* As many as half of the pendings; then the call says so, and others are still reached */
 HAND_CASE(messages_that_wait_are_bounded_and_stay_in_order, 2)
 {
@@ -1059,6 +1126,8 @@ int main(void)
 		cmocka_unit_test(message_to_a_finalised_peer_is_no_failure),
 		cmocka_unit_test(message_to_an_absent_peer_is_dropped_on_request),
 		cmocka_unit_test(message_to_a_pid_that_never_joins_fails),
+		cmocka_unit_test(message_that_is_held_fails_without_a_lifeline),
+		cmocka_unit_test(mappings_of_a_lost_peer_are_handed_out_once),
 		cmocka_unit_test(message_waits_for_an_interface_to_settle),
 		cmocka_unit_test(interface_settles_by_itself),
 		cmocka_unit_test(fini_drops_what_waits_for_word_of_its_target),

@@ -9,6 +9,7 @@
 #include "support/hold.h"
 
 enum { PT = 4, PT_QUIET, LONG = 4 << 20, OLD = 1, NEW, EARLY, LATE };
+#define NO_SIDE_NS 2000000000u /* P3_NO_SIDE_NS of xfer.c */
 enum { SWAP_MOST = 64, PASSES = 100000 };
 
 struct stage {
@@ -403,6 +404,7 @@ static void swap_waits(struct stage *s, uint64_t at)
 {
 	unsigned char got[SWAP_MOST];
 	EXPECT(s, !swap_around(s, at, got, P3_SWAP_NS));
+	EXPECT(s, !swap_around(s, at, got, NO_SIDE_NS - 1));
 	for (int i = 0; i < PASSES && pull_of(s) && pull_of(s)->done < at + 8; i++) {
 		(void)p3_fw_pass(s->source);
 		(void)p3_fw_pass(s->target);
@@ -430,6 +432,17 @@ SIDES_CASE(exchange_misses_no_short_put, false)
 	uint64_t at = come(s);
 	put_too(s, at - 4, 8);
 	swap_waits(s, at);
+}
+
+/* A source that stopped, or lies, does not hold it up for longer. */
+SIDES_CASE(exchange_without_a_place_waits_two_seconds, false)
+{
+	unsigned char got[SWAP_MOST];
+	uint64_t at = come(s);
+	put_too(s, at - 4, 8);
+	EXPECT(s, !swap_around(s, at, got, NO_SIDE_NS - 1));
+	EXPECT(s, swap_around(s, at, got, NO_SIDE_NS));
+	finish(s);
 }
 
 SIDES_CASE(exchange_misses_no_reply, false)
@@ -483,6 +496,7 @@ int main(void)
 		cmocka_unit_test(change_over_one_of_many_carries_both),
 		cmocka_unit_test(exchange_is_before_bytes_that_no_other_put_wrote),
 		cmocka_unit_test(exchange_misses_no_short_put),
+		cmocka_unit_test(exchange_without_a_place_waits_two_seconds),
 		cmocka_unit_test(exchange_misses_no_reply),
 		cmocka_unit_test(exchange_misses_no_put_before_the_edge),
 		cmocka_unit_test(exchange_misses_no_other_long_put),
