@@ -497,6 +497,9 @@ void p3_copy_free(struct p3_nic *n, struct p3_peer *p, const char *copy);
 int p3_fw_put(struct p3_nic *n, struct p3_cmd *c);
 int p3_fw_get(struct p3_nic *n, struct p3_cmd *c);
 int p3_fw_getput(struct p3_nic *n, struct p3_cmd *c);
+/* End the operation of a command that cannot be held, and whose poster does not wait for
+ * the result: its events say that it failed. */
+P3_RARE void p3_fw_refuse(struct p3_nic *n, struct p3_cmd *c);
 void p3_fw_push(struct p3_nic *n, struct p3_peer *p); /* send from the queue while
 						       * there is room */
 /* A peer came, or has other ids: move requests without a known target to the queues of

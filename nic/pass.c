@@ -40,6 +40,8 @@ static void execute_detached(struct p3_nic *n, uint32_t slot)
 		append_hungry(n, slot);
 		return;
 	}
+	if (p3_unlikely(rc == PTL_NO_SPACE))
+		p3_fw_refuse(n, c);
 	p3_mbx_free(n->mailbox, slot);
 	p3_add32(&n->detached, (uint32_t)-1);
 }

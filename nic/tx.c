@@ -609,6 +609,28 @@ int p3_fw_getput(struct p3_nic *n, struct p3_cmd *c)
 	return PTL_OK;
 }
 
+void p3_fw_refuse(struct p3_nic *n, struct p3_cmd *c)
+{
+	struct p3_md *md, *put;
+	struct p3_move *m = &c->move;
+	struct p3_peer *p = p3_fw_find(n, m->target);
+	if (c->op == P3_OP_GETPUT) {
+		p3_fw_why_nowhere(n, p, P3_REQ_GETPUT, m);
+		if (check_exchange(n, c, &md, &put) == PTL_OK)
+			send_nowhere(n, m, put, m->put_offset, true);
+	} else if (c->op == P3_OP_PUT || c->op == P3_OP_GET) {
+		if (check(n, c, &md) != PTL_OK)
+			return;
+		bool is_put = c->op == P3_OP_PUT;
+		p3_fw_why_nowhere(n, p, is_put ? P3_REQ_PUT : P3_REQ_GET, m);
+		if (is_put || (md->sink.options & P3_MD_CRAY))
+			send_nowhere(n, m, md, m->offset, true);
+		else
+			reply_fails(n, m, md, p);
+	}
+	n->posted = true;
+}
+
 /* ---- targets that are not known ---- */
 
 /* The newest request there waits for the next answer; one question at a time is open. */

@@ -679,6 +679,45 @@ HAND_CASE(message_that_is_held_fails_without_a_lifeline, 2)
 	p3_set(&done, 1);
 }
 
+/* Post it as a signal handler does, which cannot wait for the result. */
+static void post_detached(
+	struct p3_nic *n, uint16_t op, ptl_handle_md_t md, ptl_process_id_t to)
+{
+	struct p3_cmd c = {
+		.op = op, .handle = md, .move = {.target = to, .length = P3_WHOLE}};
+	uint32_t slot = p3_mbx_alloc(n->mailbox);
+	CHECK(slot != P3_MBX_NONE);
+	p3_add32(&n->detached, 1);
+	p3_mbx_post_detached(n->mailbox, slot, &c, sizeof c);
+}
+
+HAND_CASE(message_of_a_handler_that_cannot_be_held_fails, 2)
+{
+	UNUSED_ARGS;
+	if (rank == 1) {
+		stay_away();
+		return;
+	}
+	ni = node_ni();
+	struct p3_nic *n = p3_nic(p3_node());
+	ptl_handle_eq_t eq = eq_new(ni, 64), got = eq_new(ni, 64);
+	ptl_process_id_t to = id_of(ni, 1);
+	ptl_handle_md_t put = bind_md(ni, md_of(node_alloc(8), 8, 0, eq));
+	ptl_handle_md_t get = bind_md(ni, md_of(node_alloc(8), 8, 0, got));
+	nic_hold(n);
+	n->held_most = 0;
+	p3_fw_leave(n);
+	CHECK_RC(PtlPut(put, PTL_NOACK_REQ, to, PT, 0, 0, 0, 0), PTL_NO_SPACE);
+	expect_empty(eq);
+	post_detached(n, P3_OP_PUT, put, to);
+	post_detached(n, P3_OP_GET, get, to);
+	count_events(eq, PTL_EVENT_SEND_END, 1, true);
+	count_events(got, PTL_EVENT_REPLY_END, 1, true);
+	CHECK_OK(PtlMDUnlink(put));
+	CHECK_OK(PtlMDUnlink(get));
+	p3_set(&done, 1);
+}
+
 /* The caller of the first one unmaps the peer, and its addresses are another's then. */
 NODES_CASE(mappings_of_a_lost_peer_are_handed_out_once, 2)
 {
@@ -1127,6 +1166,7 @@ int main(void)
 		cmocka_unit_test(message_to_an_absent_peer_is_dropped_on_request),
 		cmocka_unit_test(message_to_a_pid_that_never_joins_fails),
 		cmocka_unit_test(message_that_is_held_fails_without_a_lifeline),
+		cmocka_unit_test(message_of_a_handler_that_cannot_be_held_fails),
 		cmocka_unit_test(mappings_of_a_lost_peer_are_handed_out_once),
 		cmocka_unit_test(message_waits_for_an_interface_to_settle),
 		cmocka_unit_test(interface_settles_by_itself),
