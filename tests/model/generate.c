@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* A generator of random programs. */
 #include "model/generate.h"
 
 #define BIT_VALUES 4u
@@ -32,7 +33,7 @@ void generate_begin(struct generator *g, uint64_t seed)
 	g->bursts = percent(g, 40) ? 0 : below(g, 70);
 	g->iovecs = percent(g, 30) ? 0 : below(g, 50);
 	g->events = 20 + below(g, 80);
-	if (percent(g, 12)) { /* much under way at a time */
+	if (percent(g, 12)) { /* many operations are under way at a time */
 		g->longs = 35;
 		g->bursts = 85;
 	}
@@ -92,7 +93,7 @@ static struct m_ref odd(struct generator *g)
 	return (struct m_ref){.how = hows[below(g, 4)]};
 }
 
-/* A live object of n slots with this probability, else any slot. */
+/* Choose a live object of n slots with this probability, else any slot. */
 #define PICK(g, array, n)                                                                \
 	({                                                                               \
 		uint8_t pick_ = (uint8_t)below(g, n);                                    \
@@ -106,7 +107,7 @@ static struct m_ref odd(struct generator *g)
 		: percent(g, 4)  ? (struct m_ref){M_SLOT, (uint8_t)below(g, n)}          \
 				 : (struct m_ref){M_SLOT, PICK(g, array, n)})
 
-/* A free slot, if there is one. */
+/* Choose a free slot, if there is one. */
 #define FREE(g, array, n)                                                                \
 	({                                                                               \
 		uint8_t free_ = (uint8_t)below(g, n);                                    \
@@ -239,7 +240,8 @@ static bool wants(const struct m_md *md, enum m_kind kind)
 	return kind == M_PUT || o & PTL_MD_OP_GET;
 }
 
-/* An entry of the target, preferably one whose descriptor takes such operations. */
+/* Return an entry of the target, preferably one whose descriptor accepts such
+ * operations. */
 static const struct m_me *aimed_at(
 	struct generator *g, const struct m_node *n, enum m_kind kind)
 {
@@ -252,7 +254,7 @@ static const struct m_me *aimed_at(
 	return me;
 }
 
-/* Aim at an entry of the target: what would match it. */
+/* Choose parameters that match an entry of the target. */
 static void aim(struct generator *g, const struct model *m, struct m_op *op)
 {
 	const struct m_node *n = &m->node[op->target];
@@ -277,7 +279,7 @@ static void aim(struct generator *g, const struct model *m, struct m_op *op)
 				      : below(g, (uint32_t)room + 1);
 }
 
-/* A descriptor to move from or to: seldom one that cannot. */
+/* Choose a descriptor for an operation, seldom an unsuitable one. */
 static struct m_ref mover(struct generator *g, const struct m_node *n)
 {
 	struct m_ref r = REF(g, n->md, M_MDS);
@@ -396,7 +398,7 @@ static enum m_kind kind(struct generator *g)
 	return rest[below(g, 4)];
 }
 
-/* What is used up goes first. */
+/* Choose a descriptor to unlink, first an exhausted one. */
 static struct m_ref worn_md(struct generator *g, const struct m_node *n)
 {
 	uint8_t from = (uint8_t)below(g, M_MDS);
@@ -419,7 +421,7 @@ static struct m_ref worn_me(struct generator *g, const struct m_node *n)
 	return REF(g, n->me, M_MES);
 }
 
-/* A program begins with something to work on. */
+/* Choose the first operations, which make the objects to work on. */
 static enum m_kind first_kind(unsigned i)
 {
 	static const uint8_t kinds[] = {M_EQ_ALLOC, M_EQ_ALLOC, M_MD_BIND, M_MD_BIND,

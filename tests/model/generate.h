@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* generate - the next operation of a random program, given what the model knows */
+/* generate - the next operation of a random program, given the state of the model */
 #ifndef P3_TESTS_MODEL_GENERATE_H
 #define P3_TESTS_MODEL_GENERATE_H
 
@@ -9,12 +9,12 @@ struct generator {
 	uint64_t state;
 	unsigned nodes;
 	unsigned made;
-	/* What this program is like, in percent. */
-	unsigned longs;  /* lengths beyond what travels in one piece */
+	/* Properties of this program, in percent. */
+	unsigned longs;  /* lengths that do not travel in one piece */
 	unsigned faults; /* bad handles and arguments */
 	unsigned bursts;
 	unsigned iovecs;
-	unsigned events; /* taken from queues, as opposed to left to be lost */
+	unsigned events; /* events taken from queues; the others may be lost */
 };
 
 void generate_begin(struct generator *g, uint64_t seed);

@@ -2,7 +2,7 @@
 /*
  * model_test - random programs, carried out by the library and by the model
  *
- * A disagreement is shrunk to few operations and printed with both views.
+ * A disagreement is shrunk to a few operations and printed with both results.
  */
 #include "model/generate.h"
 #include "model/play.h"

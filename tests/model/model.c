@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The model: match lists, descriptors, queues, operations. */
 #include "model.h"
 
 #include <string.h>
@@ -71,7 +72,7 @@ static bool is_target_start(ptl_event_kind_t k)
 	       k == PTL_EVENT_GETPUT_START;
 }
 
-/* Must a be deposited before b?  Both are of one queue and one batch. */
+/* Return true if a must be deposited before b.  Both are of one queue and one batch. */
 bool m_event_before(const struct m_event *a, const struct m_event *b)
 {
 	if (b->type == PTL_EVENT_UNLINK)
@@ -132,7 +133,7 @@ static void touched(
 		.len = seg.len};
 }
 
-/* The part of a region's i-th segment that lies in off..off+len. */
+/* Return the part of a region's i-th segment that lies in off..off+len. */
 static struct m_seg part_of(
 	const struct m_region *r, unsigned i, uint64_t off, uint64_t len, uint64_t *skip)
 {
@@ -199,7 +200,7 @@ static unsigned list_find(const struct m_list *l, const struct m_me *me)
 	return i;
 }
 
-/* ---- objects' ends ---- */
+/* ---- ends of objects ---- */
 
 static void me_remove(struct model *m, unsigned node, struct m_me *me)
 {
@@ -218,7 +219,7 @@ static void md_detach(struct model *m, struct m_md *md)
 		me_remove(m, md->node, me);
 }
 
-/* After an operation's end. */
+/* Unlink a descriptor after an operation's end, if that is due. */
 static void maybe_unlink(struct model *m, struct m_md *md, const struct m_event *cause)
 {
 	struct m_event ev = *cause;
@@ -269,7 +270,7 @@ static struct m_event event_of(
 	return ev;
 }
 
-/* The descriptor that a request names, if it is the same still. */
+/* Return true if the descriptor that a request names is still the same. */
 static bool still_there(const struct request *q)
 {
 	return q->md->live && q->md->number == q->md_number;
@@ -374,7 +375,7 @@ static void account(struct m_md *md, uint64_t mlength)
 	}
 }
 
-/* The target's memory is read and written. */
+/* Exchange: read and write the target's memory. */
 static void exchange(struct model *m, const struct request *q, struct m_md *md,
 	uint64_t offset, uint64_t mlength)
 {
@@ -415,7 +416,7 @@ static void on_request(struct model *m, const struct request *q)
 
 /* ---- initiator ---- */
 
-/* The sending side's own part of a put. */
+/* Account for the sending side of a put. */
 static void send(struct model *m, struct m_md *md, uint64_t offset, struct request *q)
 {
 	threshold_dec(md);
@@ -429,7 +430,7 @@ static void send(struct model *m, struct m_md *md, uint64_t offset, struct reque
 	maybe_unlink(m, md, &ev);
 }
 
-/* There is no such process: the operation begins and fails. */
+/* Put to a process that does not exist: the operation begins and fails. */
 static void put_to_nobody(struct model *m, struct m_md *md, const struct request *q)
 {
 	threshold_dec(md);
@@ -625,7 +626,7 @@ static uint32_t me_attach(struct model *m, const struct m_op *op)
 	return M_CODE(PTL_OK);
 }
 
-/* The library has chosen op->pt, or none. */
+/* Attach; the library has chosen op->pt, or none. */
 static uint32_t me_attach_any(struct model *m, const struct m_op *op)
 {
 	struct m_node *n = &m->node[op->node];
@@ -776,7 +777,7 @@ static uint32_t md_unlink(struct model *m, const struct m_op *op)
 	return M_CODE(PTL_OK);
 }
 
-/* A test queue: the faults that it makes. */
+/* Return the faults that a test queue makes. */
 static uint32_t faults_of_test(struct model *m, const struct m_op *op)
 {
 	struct m_eq *eq = m_eq(m, op->node, op->eq);
@@ -858,7 +859,7 @@ static uint32_t eq_free(struct model *m, const struct m_op *op)
 	return M_CODE(PTL_OK);
 }
 
-/* The first answer; what is read is the caller's business. */
+/* Return the first answer; the caller compares the event. */
 static uint32_t eq_get(struct model *m, const struct m_op *op)
 {
 	struct m_eq *eq = m_eq(m, op->node, op->eq);
@@ -923,11 +924,12 @@ static uint32_t status(struct model *m, const struct m_op *op)
 	return M_CODE(op->ni_fault ? PTL_NI_INVALID : PTL_OK);
 }
 
-/* ---- outside ---- */
+/* ---- interface ---- */
 
 /*
- * A descriptor that is both ends of an operation and goes by itself: whether its SEND or
- * its PUT is over first, and so which of them unlinks it, is nobody's promise.
+ * Return true if a descriptor is both ends of an operation and unlinks itself: the
+ * specification does not say whether its SEND or its PUT is over first, and so which of
+ * them unlinks it.
  */
 static bool meets_its_end(const struct m_node *n, const struct m_op *op, struct m_ref r)
 {

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * model - what a Portals 3.3 implementation has to do, one thing after the other
+ * model - the required behavior of a Portals 3.3 implementation, one step after the
+ * other
  *
- * A plain rendering of the receive procedure and of the initiator's accounting.  Several
- * nodes, each with one interface, live in one struct model.  A call is carried through to
- * its end at once: messages arrive when they are sent.  Written from the specification
- * alone; nothing here knows how the library does it.
+ * A plain rendering of the receive procedure and of the initiator's accounting.
+ * Several nodes, each with one interface, live in one struct model.  A call is carried
+ * out completely at once: messages arrive when they are sent.  Written from the
+ * specification alone; nothing here knows how the library does it.
  *
  * Objects are named by slots.  A slot whose object died stands for its stale handle.
  *
@@ -13,8 +14,8 @@
  * that of all faults present, or PTL_OK alone.
  *
  * Events that one call (or one burst of calls without a pause) causes in a queue may be
- * deposited in several orders.  The model notes them in one of these, with the number of
- * the batch, and m_event_before() says which must not change places.
+ * deposited in several orders.  The model notes them in one of these, with the number
+ * of the batch, and m_event_before() says which events must not change places.
  */
 #ifndef P3_TESTS_MODEL_H
 #define P3_TESTS_MODEL_H
@@ -44,7 +45,7 @@
 enum m_kind {
 	M_EQ_ALLOC,
 	M_EQ_FREE,
-	M_EQ_GET, /* up to count times, until it is empty */
+	M_EQ_GET, /* up to count times, until the queue is empty */
 	M_EQ_PEEK,
 	M_EQ_POLL,
 	M_ME_ATTACH,
@@ -77,7 +78,7 @@ struct m_ref {
 };
 
 struct m_seg {
-	uint32_t at; /* in the node's arena */
+	uint32_t at; /* offset in the node's arena */
 	uint32_t len;
 };
 
@@ -102,7 +103,7 @@ struct m_md_arg {
 	struct m_seg seg[M_IOVS];
 };
 
-/* Wildcards of ids: otherwise the number of a node. */
+/* Wildcards of ids; another value is the number of a node. */
 #define M_ANY   0xffu
 #define M_OTHER 0xfeu /* an id that no node has */
 
@@ -111,15 +112,15 @@ struct m_op {
 	uint8_t node;
 	uint8_t target;
 	uint8_t ni_fault;
-	bool burst;  /* the next one follows without a pause */
-	bool region; /* PutRegion and so on */
+	bool burst;  /* the next operation follows without a pause */
+	bool region; /* PutRegion and the like */
 	bool ack;
 	bool keep; /* MDUpdate: no new_md */
 	bool me_unlink, md_unlink;
 	bool before; /* position */
 	bool handler;
-	uint8_t slot;  /* of the object to be made: queue, entry, or descriptor */
-	uint8_t slot2; /* descriptor made together with an entry */
+	uint8_t slot;  /* of the new object: queue, entry, or descriptor */
+	uint8_t slot2; /* of the descriptor made together with an entry */
 	uint8_t id_nid, id_pid, id_uid, id_jid;
 	uint8_t npoll;
 	struct m_ref eq, me, md, md2;
@@ -137,15 +138,15 @@ struct m_op {
 struct m_event {
 	ptl_event_kind_t type;
 	uint32_t batch;
-	uint32_t call;  /* the data movement call behind it */
+	uint32_t call;  /* the data movement call that caused it */
 	uint32_t class; /* events with the same link */
-	uint32_t md;    /* its unique number */
+	uint32_t md;    /* unique number of its descriptor */
 	uint8_t initiator;
-	bool fail; /* END of an operation with nobody */
+	bool fail; /* END of an operation with a process that does not exist */
 	bool taken;
 	bool burst;     /* other operations were under way */
-	bool read;      /* the library's event at this position was read */
-	uint64_t place; /* taken: as the library's event at that position */
+	bool read;      /* the library's event at this position has been read */
+	uint64_t place; /* taken: position of the library's event */
 	uint32_t pt;
 	uint64_t bits, rlength, mlength, offset, hdr;
 	ptl_md_t snap;
@@ -175,9 +176,9 @@ struct m_md {
 	uint64_t local_offset;
 	struct m_region region;
 	struct m_me *me;
-	struct m_eq *eq; /* NULL: none */
+	struct m_eq *eq; /* NULL: no queue */
 	uint32_t eq_number;
-	ptl_md_t given; /* as the caller described it */
+	ptl_md_t given; /* as the caller gave it */
 };
 
 struct m_me {
@@ -202,15 +203,15 @@ struct m_ac {
 struct m_node {
 	ptl_ni_limits_t limits;
 	ptl_process_id_t id;
-	unsigned char *memory;     /* the model's */
-	unsigned char *lib_memory; /* what descriptors of the library name */
+	unsigned char *memory;     /* the model's memory */
+	unsigned char *lib_memory; /* memory of the library's descriptors */
 	uint64_t drops;
 	struct m_eq eq[M_EQS];
 	struct m_me me[M_MES];
 	struct m_md md[M_MDS];
 	struct m_list list[M_PTS];
 	struct m_ac ac[M_ACS];
-	ptl_md_iovec_t iov[M_MDS][M_IOVS]; /* what iovec descriptors give as start */
+	ptl_md_iovec_t iov[M_MDS][M_IOVS]; /* start of iovec descriptors */
 };
 
 /* Bytes that a call read or wrote. */
@@ -223,7 +224,7 @@ struct m_touch {
 };
 
 struct model {
-	unsigned n; /* nodes */
+	unsigned n; /* number of nodes */
 	struct m_node node[M_NODES];
 	uint32_t batch;
 	bool in_burst;
@@ -232,7 +233,8 @@ struct model {
 	uint32_t numbers;
 	unsigned ntouch;
 	struct m_touch touch[M_TOUCHES];
-	/* The last ENDs and ACKs in bursts, posted or not, of what may go by itself. */
+	/* The last ENDs and ACKs in bursts, posted or not, of objects that may unlink
+	 * themselves. */
 	struct m_event cause[M_CAUSES];
 	uint32_t ncauses;
 	unsigned char data[M_ARENA], reply[M_ARENA];
@@ -243,25 +245,26 @@ struct model {
 #define M_CODE(code) (1u << (code))
 
 void model_reset(struct model *m);
-/* Carry the operation out; the set of codes that it may return. */
+/* Carry the operation out; return the set of codes that it may return. */
 uint32_t model_call(struct model *m, const struct m_op *op);
-/* Everything so far has come to its end. */
+/* Complete all operations so far. */
 void model_pause(struct model *m);
-/* Would this make an object where one lives, or is its outcome open?  It is left out. */
+/* Return true if the operation is left out, because it would make an object in a used
+ * slot, or its outcome is open. */
 bool model_skips(const struct model *m, const struct m_op *op);
 
-/* What the caller passes as ptl_md_t, but for the queue; slot: that of the descriptor. */
+/* Return the caller's ptl_md_t, without the queue; slot is the descriptor's. */
 ptl_md_t model_md(
 	struct model *m, unsigned node, unsigned slot, const struct m_md_arg *a);
 
 struct m_eq *m_eq(struct model *m, unsigned node, struct m_ref r);
 struct m_me *m_me(struct model *m, unsigned node, struct m_ref r);
 struct m_md *m_md(struct model *m, unsigned node, struct m_ref r);
-struct m_eq *m_md_eq(const struct m_md *md); /* if it lives */
+struct m_eq *m_md_eq(const struct m_md *md); /* NULL unless it lives */
 
 /* ---- queues ---- */
 
-/* Position of the oldest unread event that was not lost. */
+/* Return the position of the oldest unread event that was not lost. */
 uint64_t m_eq_oldest(const struct m_eq *eq);
 bool m_event_before(const struct m_event *a, const struct m_event *b);
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Nodes of one process that are driven by one thread. */
 #include "model/net.h"
 
 #include "launcher/rdv.h"
@@ -111,7 +112,7 @@ void net_up(struct net *net, unsigned n)
 	}
 }
 
-static struct wire_sum wire_sum; /* of all nets */
+static struct wire_sum wire_sum; /* over all nets */
 
 static void count_faults(const struct net *net, unsigned node)
 {
@@ -139,7 +140,7 @@ void net_down(struct net *net)
 	p3_rdv_destroy(net->rdv);
 }
 
-/* One pass; is the node without work and without operations under way? */
+/* Make one pass; return true if the node has no work and no operations under way. */
 static bool rests(const struct net *net, unsigned node)
 {
 	struct p3_nic *nic = p3_nic(net->node[node]);

@@ -25,17 +25,17 @@ struct net {
 	struct p3_node *node[NET_NODES];
 	ptl_handle_ni_t ni[NET_NODES];
 	ptl_process_id_t id[NET_NODES];
-	ptl_uid_t uid; /* of all */
+	ptl_uid_t uid; /* user of all nodes */
 	ptl_jid_t jid;
 	ptl_ni_limits_t limits[NET_NODES]; /* in: desired; out: granted */
 };
 
 void net_up(struct net *net, unsigned n);
 void net_down(struct net *net);
-/* Were there to be faults on the wire (PTL3_WIRE), and were none? */
+/* Return true if PTL3_WIRE asks for faults and there were none. */
 bool net_missed_faults(void);
 void net_enter(const struct net *net, unsigned node);
-/* False if there is no end of it; nodes: bits. */
+/* Make passes until nodes (bits) rest.  Return false if they never do. */
 bool net_settle(const struct net *net, unsigned nodes);
 uint64_t net_drops(const struct net *net, unsigned node);
 uint64_t net_now_ns(void);

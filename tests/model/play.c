@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Running a program by library and model, and comparing. */
 #include "model/play.h"
 
 #include "model/show.h"
@@ -161,7 +162,7 @@ static bool same_snap(const ptl_md_t *is, const ptl_md_t *want, ptl_handle_eq_t 
 	       is->eq_handle == eq;
 }
 
-/* Everything but type, link and sequence. */
+/* Compare all members except type, link and sequence. */
 static bool same_fields(const struct play *p, ptl_handle_eq_t eq, const ptl_event_t *is,
 	const struct m_event *want)
 {
@@ -177,7 +178,8 @@ static bool same_fields(const struct play *p, ptl_handle_eq_t eq, const ptl_even
 	       same_snap(&is->md, &want->snap, eq);
 }
 
-/* With other operations under way any of them may have been the last one. */
+/* Return the cause of an UNLINK: with other operations under way each may be the last
+ * one. */
 static const struct m_event *cause_of_unlink(const struct play *p,
 	const struct play_queue *q, const ptl_event_t *is, const struct m_event *want)
 {
@@ -188,7 +190,7 @@ static const struct m_event *cause_of_unlink(const struct play *p,
 	for (uint32_t i = 1; i <= n; i++) {
 		const struct m_event *c = &m->cause[(m->ncauses - i) % M_CAUSES];
 		struct m_event as = *c;
-		as.snap.threshold = want->snap.threshold; /* the final one */
+		as.snap.threshold = want->snap.threshold; /* the final value */
 		if (c->batch == want->batch && c->md == want->md &&
 			same_fields(p, q->handle, is, &as) &&
 			link_fits(q, c->class, is->link))
@@ -208,7 +210,7 @@ static const struct m_event *fits(const struct play *p, const struct play_queue 
 	return is->type == PTL_EVENT_UNLINK ? cause_of_unlink(p, q, is, want) : NULL;
 }
 
-/* Positions of the batch that position at belongs to. */
+/* Find the positions of the batch that position "at" belongs to. */
 static void batch_of(const struct m_eq *eq, uint64_t at, uint64_t *from, uint64_t *to)
 {
 	uint32_t batch = eq->ring[at % M_RING].batch;
@@ -220,7 +222,7 @@ static void batch_of(const struct m_eq *eq, uint64_t at, uint64_t *from, uint64_
 		++*to;
 }
 
-/* Would this event come too late: after one that must follow it? */
+/* Return true if this event comes after one that must follow it. */
 static bool comes_late(
 	const struct m_eq *eq, uint64_t from, uint64_t to, const struct m_event *ev)
 {
@@ -257,8 +259,8 @@ static void check_handler(struct play *p, const struct m_eq *eq, const ptl_event
 }
 
 /*
- * What was lost is older than all that is left.  In a burst this cannot be seen: events
- * may be alike.
+ * Check that lost events are older than all remaining ones.  In a burst this is not
+ * visible: events may be alike.
  */
 static void check_lost(struct play *p, const struct m_eq *eq, uint64_t from, uint64_t to)
 {
@@ -364,7 +366,7 @@ static void look_at_drops(struct play *p)
 		}
 }
 
-/* Nothing under way any more. */
+/* Wait until no operation is under way. */
 static void settle(struct play *p)
 {
 	if (!net_settle(&p->net, p->out))
@@ -395,7 +397,7 @@ static bool is_move(const struct m_op *op)
 	return op->kind == M_PUT || op->kind == M_GET || op->kind == M_GETPUT;
 }
 
-/* A descriptor whose state does not change by what is under way. */
+/* Return true if operations under way do not change the descriptor's state. */
 static bool is_steady(struct model *m, unsigned node, struct m_ref r)
 {
 	struct m_md *md = m_md(m, node, r);
@@ -416,7 +418,8 @@ static bool overlap(const struct m_touch *a, const struct m_touch *b)
 	       b->at < a->at + a->len;
 }
 
-/* Does the call from touch first on meet what is under way? */
+/* Return true if the call whose touches begin at first overlaps an operation under
+ * way. */
 static bool meets(const struct model *m, unsigned first)
 {
 	for (unsigned i = 0; i < first; i++)
@@ -641,7 +644,7 @@ static int simple_call(struct play *p, struct m_op *op)
 	}
 }
 
-/* New descriptors get their numbers in the order of creation. */
+/* Note a new descriptor's number; numbers follow the order of creation. */
 static void note_md(struct play *p, const struct m_op *op)
 {
 	unsigned slot =
@@ -662,7 +665,7 @@ static void do_simple(struct play *p, struct m_op *op)
 	uint32_t codes;
 	int rc;
 	if (op->kind == M_ME_ATTACH_ANY) {
-		rc = call_me(p, op); /* it says which portal */
+		rc = call_me(p, op); /* it returns the portal index */
 		codes = model_call(p->model, op);
 	} else {
 		codes = model_call(p->model, op);
@@ -690,7 +693,7 @@ static void do_move(struct play *p, struct m_op *op)
 	struct model *m = p->model;
 	unsigned first = m->ntouch;
 	uint32_t codes = model_call(m, op);
-	/* The model is a call ahead here: what it says is looked at afterwards. */
+	/* The model is a call ahead here: its result is compared afterwards. */
 	if (p->out && meets(m, first))
 		settle(p);
 	int rc = simple_call(p, op);
@@ -713,7 +716,7 @@ static void check_old_md(struct play *p, const struct m_op *op, const ptl_md_t *
 {
 	ptl_md_t want = was->given;
 	struct m_eq *eq = m_md_eq(was);
-	ptl_handle_eq_t h = is->eq_handle; /* of a dead queue: not known */
+	ptl_handle_eq_t h = is->eq_handle; /* of a freed queue: unknown */
 	if (eq)
 		h = p->queue[op->node][eq - p->model->node[op->node].eq].handle;
 	else if (!was->eq)
@@ -936,7 +939,7 @@ bool play_op(struct play *p, struct m_op *op)
 	return !p->differs;
 }
 
-/* ---- a program's frame ---- */
+/* ---- begin and end of a program ---- */
 
 static void set_ac(struct play *p, unsigned node, uint32_t ac)
 {
@@ -1004,7 +1007,7 @@ void play_begin(struct play *p, unsigned nodes)
 		begin_node(p, i);
 	for (unsigned i = 0; i < nodes; i++)
 		for (uint32_t ac = 0; (int)ac < p->net.limits[i].max_ac_index; ac++)
-			set_ac(p, i, ac); /* the last one was never set */
+			set_ac(p, i, ac); /* the last entry was never set */
 }
 
 static void end_node(struct play *p, unsigned i)
@@ -1057,7 +1060,7 @@ static void fill(struct play *p)
 		}
 }
 
-/* Little room in some, so that it runs out. */
+/* Set small limits in some programs, so that room runs out. */
 static void limits(struct play *p)
 {
 	for (unsigned i = 0; i < M_NODES; i++)

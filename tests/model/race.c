@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Races: threads of a scene, and the search for an order that explains the outcome. */
 #include "model/race.h"
 
 #include "model/generate.h"
@@ -19,7 +20,7 @@
 struct stage {
 	struct play play;
 	pthread_t thread[S_ACTORS];
-	p3_a32 round; /* goes up: a scene begins */
+	p3_a32 round; /* increases when a scene begins */
 	p3_a32 done;
 	p3_a32 stop;
 	struct scene scene;
@@ -73,13 +74,13 @@ static void perform(struct stage *g)
 		sched_yield();
 }
 
-/* ---- what came of it ---- */
+/* ---- outcomes ---- */
 
 struct outcome {
-	unsigned n[M_NODES][M_EQS]; /* events left in the queues */
+	unsigned n[M_NODES][M_EQS]; /* number of events left in the queues */
 	struct answer left[M_NODES][M_EQS][S_EVENTS];
 	uint64_t drops[M_NODES];
-	unsigned char *before[M_NODES]; /* memory */
+	unsigned char *before[M_NODES]; /* memory before the scene */
 };
 
 static void read_queue(struct stage *g, struct outcome *o, unsigned node, uint8_t slot)
@@ -108,7 +109,7 @@ static void look(struct stage *g, struct outcome *o)
 
 /* ---- orders ---- */
 
-/* In the queues from S_LOOSE on only what m_event_before() says is kept. */
+/* Drop the order in queues from S_LOOSE on, except that of m_event_before(). */
 static void loosen(struct model *m)
 {
 	for (unsigned i = 0; i < m->ncauses && i < M_CAUSES; i++)
@@ -147,7 +148,7 @@ static void compare(struct stage *g, const struct outcome *o)
 	}
 }
 
-/* The model from the scene's begin on, the actors' operations in this order. */
+/* Return true if the model, from the scene's begin, gives the outcome in this order. */
 static bool is_order(struct stage *g, const struct outcome *o, const uint8_t *order,
 	unsigned n, bool whole)
 {
@@ -171,7 +172,7 @@ static bool is_order(struct stage *g, const struct outcome *o, const uint8_t *or
 	return !p->differs;
 }
 
-/* Is there an order with these first n operations that gives this outcome? */
+/* Return true if an order that begins with these n operations gives this outcome. */
 static bool some_order(struct stage *g, const struct outcome *o, uint8_t *order,
 	unsigned n, unsigned at[S_ACTORS])
 {

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The scenes of races. */
 #include "model/scene.h"
 
 #include "model/generate.h"
@@ -100,8 +101,8 @@ static struct m_op move(uint64_t *random, enum m_kind kind, uint32_t from, uint3
 		.hdr = generate_random(random)};
 }
 
-/* Puts and gets from a node, each from bytes of its own.  What fits in a header is moved
- * in the step that matches it; longer ones may take their time. */
+/* Puts and gets from a node, each from bytes of its own.  Bytes that fit in a header
+ * are moved in the step that matches them; longer ones may take more time. */
 #define BRIEF 16u
 
 static void moves(
@@ -127,7 +128,7 @@ static unsigned quiet(uint64_t *random)
 	return quiets[below(random, 5)];
 }
 
-/* ---- an entry that goes by itself is the base of an insertion ---- */
+/* ---- an entry that unlinks itself is the base of an insertion ---- */
 
 static struct m_op insertion(uint64_t *random, unsigned me, unsigned md)
 {
@@ -236,7 +237,7 @@ static void two_sources(struct scene *s, uint64_t *random)
 
 /* ---- exchanges over a long put under way ---- */
 
-#define SPARE 240000u /* bytes of a node that no long put is made of */
+#define SPARE 240000u /* bytes of a node that no long put uses */
 
 static struct m_op swap(uint64_t *random, uint32_t i, uint32_t at, uint32_t len)
 {

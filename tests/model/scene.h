@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * scene - what races: a setup, then actors with a thread each
+ * scene - the parts of a race: a setup, then actors with a thread each
  *
- * Each actor's operations are atomic and keep their order; a message counts from when it
- * is matched.  So the steps of a scene are whole at its target: operations that take
- * their time there are for tales, which know by themselves what may come out.
+ * Each actor's operations are atomic and keep their order; a message counts from the
+ * moment of its matching.  So the steps of a scene are complete at its target: longer
+ * operations belong into tales, which list their possible outcomes themselves.
  */
 #ifndef P3_TESTS_MODEL_SCENE_H
 #define P3_TESTS_MODEL_SCENE_H
@@ -17,7 +17,7 @@
 #define S_SETUP  24u
 #define S_EVENTS 64u
 #define S_LOOSE  4u /* queues of initiators: their order is not that of the calls */
-#define S_MEMORY (320u * 1024) /* what scenes use of the arenas */
+#define S_MEMORY (320u * 1024) /* bytes of the arenas that scenes use */
 
 struct answer {
 	int rc;

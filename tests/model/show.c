@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Operations and events as text. */
 #include "model/show.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 
-/* Text that is added to, cut off at its end. */
+/* Text to which parts are appended, cut off at its end. */
 struct text {
 	char *at;
 	size_t left;

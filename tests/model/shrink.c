@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Shrinking a failing program. */
 #include "model/shrink.h"
 
 #include <string.h>
@@ -21,7 +22,7 @@ bool replay(const struct shrink *s, const struct m_op *ops, unsigned n)
 	return same;
 }
 
-/* Leave size operations out, wherever the disagreement stays. */
+/* Leave out blocks of "size" operations wherever the disagreement stays. */
 static unsigned leave_out(
 	const struct shrink *s, struct m_op *ops, unsigned n, unsigned size, uint64_t end)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* shrink - the least of a program that still shows a disagreement */
+/* shrink - finds the smallest part of a program that still shows a disagreement */
 #ifndef P3_TESTS_MODEL_SHRINK_H
 #define P3_TESTS_MODEL_SHRINK_H
 
@@ -8,12 +8,12 @@
 struct shrink {
 	struct play *play;
 	unsigned nodes;
-	bool fresh; /* each time on nodes that have done nothing before */
+	bool fresh; /* use new nodes each time */
 };
 
-/* Carry out a whole program; true if the two agree. */
+/* Carry out a whole program; return true if library and model agree. */
 bool replay(const struct shrink *s, const struct m_op *ops, unsigned n);
-/* Drops operations in place; the number of those that are left. */
+/* Drop operations in place; return the number of the remaining ones. */
 unsigned shrink(const struct shrink *s, struct m_op *ops, unsigned n);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Races whose possible outcomes are told in words, not by the model. */
+/* Races whose possible outcomes are listed here, not computed by the model. */
 #include "model/generate.h"
 #include "model/scene.h"
 
@@ -11,7 +11,7 @@
 
 #define TARGET 0u
 #define SOURCE 1u
-#define BOTH   3u /* nodes that take part, as bits */
+#define BOTH   3u /* the nodes that take part, as bits */
 #define SECOND (256u * 1024)
 #define WAIT   20000u /* ms */
 
@@ -54,23 +54,23 @@ static void start(pthread_t *t, void *(*fn)(void *), void *arg)
 		abort();
 }
 
-/* Rounds in which the two met. */
+/* Number of rounds in which the two met. */
 static unsigned meetings;
 
-/* ---- what the tales of one long put have in common ---- */
+/* ---- common parts of the tales of one long put ---- */
 
 struct put {
 	struct play *play;
 	uint32_t len;
 	uint32_t delay;
-	unsigned looks;   /* at an empty queue before: each moves a piece */
-	bool sent;        /* before the target's thread begins */
-	unsigned options; /* of the target's descriptor */
+	unsigned looks;   /* looks at an empty queue before: each moves a piece */
+	bool sent;        /* the put is sent before the target's thread begins */
+	unsigned options; /* options of the target's descriptor */
 	ptl_handle_eq_t eq, source_eq, empty_eq;
 	ptl_handle_me_t me;
 	ptl_handle_md_t md, source_md;
 	uint64_t drops;
-	/* The target's thread. */
+	/* used by the target's thread */
 	bool by_entry, after_end;
 	ptl_handle_eq_t test;
 	int rc;
@@ -145,7 +145,7 @@ static unsigned count(ptl_handle_eq_t eq, ptl_event_kind_t kind)
 	return n;
 }
 
-/* The target's thread comes to its call. */
+/* Bring the target's thread to its call. */
 static void approach(struct put *t)
 {
 	ptl_event_t ev;
@@ -155,7 +155,7 @@ static void approach(struct put *t)
 		(void)PtlEQGet(t->empty_eq, &ev);
 }
 
-/* Carry out fn in the target's thread, and the put. */
+/* Run fn in the target's thread, and the put. */
 static bool meet(struct put *t, void *(*fn)(void *))
 {
 	pthread_t thread;
@@ -168,7 +168,7 @@ static bool meet(struct put *t, void *(*fn)(void *))
 	return net_settle(&t->play->net, BOTH);
 }
 
-/* The ACKs that the source got: 1 if the put was accepted. */
+/* Return the number of ACKs that the source got: 1 if the put was accepted. */
 static unsigned finish_source(struct put *t)
 {
 	net_enter(&t->play->net, SOURCE);
@@ -268,7 +268,7 @@ static void *updater(void *arg)
 	return NULL;
 }
 
-/* All events left name the state that took the bytes. */
+/* Return true if all remaining events name the descriptor's state that took the bytes. */
 static bool events_say(struct put *t, uintptr_t user)
 {
 	ptl_event_t ev;
@@ -356,10 +356,10 @@ static void *reader(void *arg)
 struct overflow {
 	uint32_t size;
 	unsigned per; /* events of one put */
-	unsigned n;   /* events in all */
+	unsigned n;   /* number of events in all */
 	ptl_seq_t base;
 	struct reader reader[2];
-	const void *had[R_MOST]; /* by position: who has it */
+	const void *had[R_MOST]; /* by position: the reader that has it */
 	int rc[R_MOST];
 };
 
@@ -406,7 +406,7 @@ static void put_one(struct play *p, ptl_handle_md_t md, uint64_t hdr)
 	must(PtlPut(md, PTL_NO_ACK_REQ, p->net.id[TARGET], 0, 0, 0, 0, hdr));
 }
 
-/* The first put: from its events the others' numbers follow. */
+/* Do the first put: the numbers of the others' events follow from its events. */
 static void find_base(struct play *p, struct overflow *o, ptl_handle_eq_t eq)
 {
 	ptl_event_t ev = {0};

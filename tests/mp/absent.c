@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * absent WHAT - messages to a rank that is not there
+ * absent CASE - messages to a rank that is not there
  *
- *	dropped	 rank 1 never calls PtlNIInit, and PTL3_ABSENT is drop: they are
+ *	dropped	 rank 1 never calls PtlNIInit, and PTL3_ABSENT is drop: messages are
  *		 discarded, which is no failure: SEND_START, SEND_END with PTL_NI_OK, no
- *		 ACK; a get gives nothing
+ *		 ACK; a get returns nothing
  *	finished rank 1 has called PtlNIFini: the same
- *	never	 rank 1 ends without having called PtlNIInit: they wait until it has
+ *	never	 rank 1 ends without having called PtlNIInit: messages wait until it has
  *		 ended, then all of them fail
  *	bound	 rank 1 never calls it and stays, and PTL3_ABSENT is hold:1: they fail
  *	ended	 rank 1's process has ended with status 0, without PtlNIFini: they fail
- *	late	 rank 0 puts until rank 1 has come, and answers: once will do
+ *	late	 rank 0 puts until rank 1 has come, and answers: one put suffices
  *	retried	 the same with PTL3_ABSENT=drop
  */
 #include "mp.h"
@@ -30,7 +30,7 @@ static void expect_nothing(unsigned ms, const char *what)
 	mp_check(!mp_next_within(eq, ms, &ev), "%s: %s", what, PtlEventKindStr(ev.type));
 }
 
-/* START and END of one operation, which fails, or does not. */
+/* Expect START and END of one operation, which fails, or does not. */
 static void expect_pair(ptl_event_kind_t first, ptl_event_kind_t last, bool fails)
 {
 	ptl_event_t start = mp_expect(eq, first), end = mp_next(eq);
@@ -67,7 +67,7 @@ static void talk_to_nobody(void)
 	puts("no failure");
 }
 
-/* waits: rank 1 is still there, and none may end before it has. */
+/* waits: rank 1 is still there, and no message may end before it has ended. */
 static void fail_to_talk(bool waits)
 {
 	ptl_handle_md_t md[8];
@@ -138,7 +138,7 @@ static void never_come(bool stays)
 		mp_sleep_ms(400);
 }
 
-/* It would take everything, if it were there. */
+/* Leave; an entry that would take every message exists until then. */
 static void go_away(bool process)
 {
 	static char sink[LENGTH];

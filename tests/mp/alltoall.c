@@ -17,7 +17,7 @@ enum { MIB = 1 << 20 };
 static bool mixed;
 static uint64_t count;
 
-/* All ranks agree on this. */
+/* Return the length of a message; all ranks compute the same. */
 static ptl_size_t length_of(unsigned from, unsigned to, uint64_t seq)
 {
 	if (!mixed)
@@ -45,7 +45,7 @@ static bool wants_ack(uint64_t seq)
 
 static struct source {
 	char *buffer;
-	ptl_size_t *offset; /* of each message; behind the last one: of the end */
+	ptl_size_t *offset; /* of each message; behind the last one: the end's */
 	bool *ended;
 	uint64_t started;
 } source[MP_MOST];
@@ -64,7 +64,7 @@ static void open_source(unsigned from, ptl_handle_eq_t eq)
 	mp_attach(from, s->buffer, s->offset[count], PTL_MD_OP_PUT | MP_STARTS, eq);
 }
 
-/* Both events of a put say the same. */
+/* Check the content that is equal in both events of a put. */
 static void check_event(const ptl_event_t *ev, unsigned from, uint64_t seq)
 {
 	ptl_size_t length = length_of(from, mp.rank, seq);
@@ -78,7 +78,7 @@ static void check_event(const ptl_event_t *ev, unsigned from, uint64_t seq)
 		(unsigned long long)seq);
 }
 
-/* START events come in the order of sending, END events as the data do. */
+/* START events come in the order of sending, END events in any order of the data. */
 static void take(const ptl_event_t *ev)
 {
 	unsigned from = (unsigned)ev->match_bits;

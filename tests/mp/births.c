@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * births - who is told of a node by messages can send to it, whatever yod's word takes
+ * births - a node that hears of another by messages can send to it, however late yod's
+ * packet is
  *
- * Rank 2 comes, comes again, and opens another interface; each time it tells rank 0, that
- * one rank 1, and rank 1 sends to rank 2 at once: one put without acknowledgement nor
- * events, which nobody would miss.  What yod says reaches rank 1 SLOW_MS late: recvmsg()
- * is this program's; so is sendmsg(), which has no memory for every other packet of the
- * library's thread there.  Rank 3 never comes; under PTL3_ABSENT=drop a put to it ends
- * without failure, but only when yod has said that there is no such node.
+ * Rank 2 comes, comes again, and opens another interface; each time it tells rank 0,
+ * that one tells rank 1, and rank 1 sends to rank 2 at once: one put without
+ * acknowledgement and events, whose loss would go unnoticed.  yod's packets reach rank
+ * 1 SLOW_MS late: recvmsg() is this program's; so is sendmsg(), which has no memory for
+ * every other packet of the library's thread there.  Rank 3 never comes; under
+ * PTL3_ABSENT=drop a put to it ends without failure, but only when yod has said that
+ * there is no such node.
  *
  *	births [hold]	without the word PTL3_ABSENT is drop
  */
@@ -24,11 +26,11 @@
 
 enum { SLOW_MS = 150, BITS = 1, ROUNDS = 3, PID = 77 };
 
-static volatile bool slow; /* whether a call of the library comes late is all it says */
-static bool holds;         /* messages for nodes that have yet to join */
-static volatile unsigned refused;  /* packets */
-static ptl_handle_ni_t ni[ROUNDS]; /* that are spoken through */
-static ptl_handle_eq_t eq[ROUNDS]; /* where is listened */
+static volatile bool slow;         /* delays calls of the library */
+static bool holds;                 /* messages wait for nodes that have yet to join */
+static volatile unsigned refused;  /* number of refused packets */
+static ptl_handle_ni_t ni[ROUNDS]; /* interfaces for sending */
+static ptl_handle_eq_t eq[ROUNDS]; /* queues for receiving */
 static uint64_t word;
 
 ssize_t recvmsg(int fd, struct msghdr *m, int flags)
@@ -57,7 +59,7 @@ ssize_t sendmsg(int fd, const struct msghdr *m, int flags)
 	return real(fd, m, flags);
 }
 
-/* The last round is another interface's. */
+/* Open the interface of a round; the last round has another interface. */
 static void open_for(unsigned round)
 {
 	bool last = round == ROUNDS - 1;
@@ -104,7 +106,7 @@ static void listen_in(unsigned round)
 	mp_ok(PtlMDAttach(me, md, PTL_RETAIN, NULL));
 }
 
-/* Rank 3 is not there: that is told, and told late. */
+/* Put to rank 3, which does not exist; the answer comes, and comes late. */
 static void send_into_the_void(void)
 {
 	mp.ni = ni[0];
@@ -123,8 +125,8 @@ static void send_into_the_void(void)
 	mp_check(mp_ns() - begun > SLOW_MS * UINT64_C(1000000), "ended too early");
 }
 
-/* A node that has left is not there, and what is sent to it is gone: round 1 is about its
- * birth. */
+/* Wait until all know of the end: messages to a node that has left are lost, and round
+ * 1 tests its birth. */
 static void all_know_the_end(unsigned round)
 {
 	if (round == 1)

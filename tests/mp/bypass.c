@@ -22,7 +22,7 @@
 enum {
 	MIB = 1 << 20,
 	WINDOWS = 3,
-	SHOTS = 8, /* in one window, apart so that NICs fall asleep, or do not */
+	SHOTS = 8, /* in one window, apart enough that NICs fall asleep, or not */
 	SAMPLES = WINDOWS * SHOTS,
 	COMPUTE_MS = 200,
 	PUT_BITS = 1,
@@ -30,7 +30,7 @@ enum {
 };
 
 static double limit_ms = 10;
-static char *buffer; /* target: put into, and got from */
+static char *buffer; /* target: memory for puts and gets */
 static ptl_handle_eq_t eq;
 static ptl_handle_md_t md;
 static uint64_t sample[SAMPLES];
@@ -132,7 +132,7 @@ static void put_and_go(void)
 		report("put_and_go", limit_ms);
 }
 
-/* Computes, for 60 ms at least, until a byte of memory is as it should be. */
+/* Compute, for 60 ms at least, until a byte of memory has the expected value. */
 static uint64_t computed_until(const volatile char *byte, unsigned char want)
 {
 	uint64_t start = mp_ns(), now = start, there = 0;

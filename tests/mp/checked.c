@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A program for valgrind: two ranks, each with two threads, that do what programs do,
- * and nothing wrong unless they are asked to.
+ * A program for valgrind: two ranks, each with two threads, that communicate as
+ * programs do, and without an error unless one is requested.
  *
  *	mp_checked clean | race | leak | undefined
  *
  * race: two threads of rank 0 count in one plain variable; leak: rank 0 loses 1234
- * bytes; undefined: rank 0 decides by a byte that nobody wrote.
+ * bytes; undefined: rank 0 branches on a byte that was never written.
  */
 #include "mp.h"
 
@@ -20,14 +20,15 @@ enum { BITS = 7, SLOTS = 2, LONGEST = 300000, ROOM = 400000 };
 static const ptl_size_t lengths[] = {1, 64, 1500, 40000, LONGEST};
 #define LENGTHS (sizeof lengths / sizeof lengths[0])
 
-static unsigned plain_count; /* of two threads, with nothing between them */
+static unsigned plain_count; /* of two threads, with no order between them */
 
 static bool asked(int argc, char **argv, const char *what)
 {
 	return argc > 1 && !strcmp(argv[1], what);
 }
 
-/* Puts of this thread to the other rank, into a slot of its own, one behind the other. */
+/* Put this thread's messages to the other rank, into a slot of its own, one after the
+ * other. */
 static void *put_all(void *arg)
 {
 	unsigned slot = *(unsigned *)arg, to = (mp.rank + 1) % mp.size;
@@ -46,7 +47,7 @@ static void *put_all(void *arg)
 	return NULL;
 }
 
-/* What came from the other rank is looked at byte by byte when the event is there. */
+/* Check every byte of a message from the other rank when its event is there. */
 static void take_all(ptl_handle_eq_t eq, unsigned char *slot)
 {
 	for (size_t i = 0; i < LENGTHS; i++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * cold ROUNDS - lanes that are not polled any more: more nodes than have hot lanes only
+ * cold ROUNDS - lanes that are no longer polled: there are more nodes than hot lanes
  *
  * In each round all nodes are quiet until many lanes are cold.  Then each rank puts to a
  * rank that it has hardly talked to, and waits for the put of another one and for its
@@ -21,7 +21,7 @@ static void put_to(unsigned to, unsigned round)
 	mp_put(md, mp_cut(mp.rank, to, round), LENGTH, PTL_ACK_REQ, to, BITS, 0, round);
 }
 
-/* One message from there, whole. */
+/* Expect one whole message from a rank. */
 static void expect_from(unsigned from, const char *sink, unsigned round)
 {
 	ptl_event_t ev = mp_expect(served, PTL_EVENT_PUT_END);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * deny PROGRAM... - run a program for which process_vm_readv fails with EPERM, as it does
- * in many containers and under kernel.yama.ptrace_scope=1.  Status 77 if that cannot be
- * arranged here.
+ * deny PROGRAM... - run a program for which process_vm_readv fails with EPERM, as it
+ * does in many containers and under kernel.yama.ptrace_scope=1.  The exit status is 77
+ * if that is impossible here.
  */
 #include "../support/deny.h"
 

@@ -87,7 +87,7 @@ static void put(ptl_pt_index_t portal, ptl_size_t length, ptl_size_t offset)
 	put_to(mp.id[1], portal, 0, length, offset);
 }
 
-/* The threshold of 1 is used up by the put itself; the ACK finds no descriptor. */
+/* The put itself uses up the threshold of 1; the ACK finds no descriptor. */
 static void ack_too_late(void)
 {
 	ptl_handle_md_t md;
@@ -113,7 +113,7 @@ static void ack_disabled(void)
 	}
 }
 
-/* Until rank 2 is known to be dead. */
+/* Put until rank 2 is known to be dead. */
 static void put_to_the_dead(void)
 {
 	ptl_handle_md_t md = mp_bind(bytes, 8, queue, 0);

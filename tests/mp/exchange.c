@@ -2,13 +2,13 @@
 /*
  * exchange MIB TIMES - exchanges (PtlGetPut) of bytes that long gets read all the time
  *
- * Rank 0 has MIB MiB.  All ranks but the last get the whole of them again and again, one
- * beginning before the others end; the last one exchanges 64 bytes, now here, now there.
- * They go on until there were TIMES exchanges and everybody has had three gets.  So
- * nobody waits for the others to stop.
+ * Rank 0 has MIB MiB.  All ranks except the last get the whole of them again and again,
+ * one beginning before the others end; the last one exchanges 64 bytes at changing
+ * places.  They go on until TIMES exchanges are done and each rank has had three gets.
+ * So no operation waits until the others stop.
  *
  * Each exchange writes one word eight times, which a get has whole or not at all, and
- * gives back what the last exchange at this place wrote.
+ * returns the bytes that the last exchange at this place wrote.
  */
 #include "mp.h"
 
@@ -23,8 +23,8 @@ static unsigned char *bytes;
 static ptl_size_t length;
 static unsigned times;
 
-/* Rank 0 counts how often somebody has had enough: who gets says it after the first get
- * and after two more, who exchanges says it once. */
+/* Rank 0 counts reports: a getting rank reports after its first get and after two more,
+ * the exchanging rank once. */
 static uint64_t enough;
 static ptl_handle_md_t nothing, look;
 static uint64_t seen;
@@ -46,13 +46,13 @@ static bool is_counted(unsigned least)
 	return seen >= least;
 }
 
-/* Across the borders of slices and chunks, too. */
+/* Return a place; some cross the borders of slices and chunks. */
 static ptl_size_t place(unsigned i)
 {
 	return length / PLACES * (i % PLACES) + (i % PLACES ? 65536 - LEN / 2 : 0);
 }
 
-/* ---- who gets ---- */
+/* ---- ranks that get ---- */
 
 static void check_words(void)
 {

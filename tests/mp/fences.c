@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fences MS [before|after] - messages that come when somebody is falling asleep
+ * fences MS [before|after] - messages to nodes that are falling asleep
  *
  *	compute	both ranks of a pair are outside the library, so that their NIC threads
  *		sleep: each message must ring.  The second of two comes when the NIC
  *		thread that the first one woke goes to sleep again
  *	wait	one rank waits for an event, after so long outside that its NIC thread
  *		sleeps: the message comes when the waiting thread parks
- *	both	so, and a second thread of that rank waits all the time for every third
- *		message: it watches, and wakes the first one
+ *	both	likewise, and a second thread of that rank waits all the time for every
+ *		third message: it watches, and wakes the first one
  *
  * An even number of ranks: each of the first half with one of the second.  MS of each
  * scene.  before, after: membarrier is refused from before PtlInit, or from after
- * PtlNIInit on, which must be said once.
+ * PtlNIInit on, which must be reported once.
  *
- * A wake that is lost is work that the end of a sleep finds: park_late must be 0.  The
- * sleeper for news has no such counter: it waits for a tenth of a second then.
+ * A lost wake is work that is found at the end of a sleep: park_late must be 0.
+ * Threads that sleep for news have no such counter: then they wait for a tenth of a
+ * second.
  */
 #include "mp.h"
 #include "../support/deny.h"
@@ -31,9 +32,9 @@
 
 enum { MEMORY = 1, FIRST = 2, SECOND = 3 }; /* match bits */
 
-#define OUTSIDE_NS 15000000u /* a NIC thread is asleep then */
-#define WOKEN_NS   10000u    /* so late is who was asleep */
-#define LONG_NS    50000000u /* somebody slept until a belt */
+#define OUTSIDE_NS 15000000u /* a NIC thread sleeps after this time */
+#define WOKEN_NS   10000u    /* delay that shows that the receiver was asleep */
+#define LONG_NS    50000000u /* delay that shows that a thread slept until a belt */
 #define NEVER_NS   20000000000u
 
 static struct {
@@ -41,13 +42,13 @@ static struct {
 	bool first; /* of the pair */
 	ptl_handle_md_t md;
 	ptl_handle_eq_t eq[2];
-	volatile uint64_t heard[2]; /* the peer writes here */
-	uint64_t said;              /* what we write there comes from here */
-	pthread_mutex_t lock;       /* of what is noted: */
+	volatile uint64_t heard[2]; /* written by the peer */
+	uint64_t said;              /* source of the words for the peer */
+	pthread_mutex_t lock;       /* guards the records: */
 	uint64_t rounds, edges, slow, worst;
 } at = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* ---- the gap that ends when the other falls asleep ---- */
+/* ---- a gap that ends when the other side falls asleep ---- */
 
 struct gap {
 	uint64_t ns, step, least, most;
@@ -61,7 +62,7 @@ static uint64_t wakes(void)
 	return st.wakes_sent;
 }
 
-/* Larger steps until it sleeps, or no more, smaller ones then; a little by chance. */
+/* Lengthen the gap until the peer sleeps, shorten it then; with a little randomness. */
 static void adapt(struct gap *g, bool slept)
 {
 	bool same = slept == g->slept;
@@ -86,7 +87,7 @@ static void spin_until(uint64_t ns)
 		;
 }
 
-/* Without the library, and with the CPU free for NIC threads. */
+/* Wait outside the library, and with the CPU free for NIC threads. */
 static uint64_t compute_while(unsigned which, uint64_t old)
 {
 	const struct timespec nap = {.tv_nsec = 10000};
@@ -126,7 +127,7 @@ static void two_shots(struct gap *g, uint64_t number)
 	adapt(g, wakes() != before);
 }
 
-/* The last number ends it. */
+/* Run until the last number. */
 static void compute(uint64_t ms)
 {
 	struct gap g = {30000, 1000, 1000, 300000, false};
@@ -152,7 +153,7 @@ static void compute(uint64_t ms)
 
 /* ---- one waits ---- */
 
-/* The next message, and when it was there; 0: it was the last. */
+/* Answer the next message, and return its time; 0: it was the last. */
 static uint64_t answer_next(unsigned queue)
 {
 	ptl_event_t ev = mp_expect(at.eq[queue], PTL_EVENT_PUT_END);
@@ -186,7 +187,7 @@ static void ask(unsigned bits, uint64_t hdr)
 	mp_put(at.md, 0, 8, PTL_NO_ACK_REQ, at.peer, bits, 0, hdr);
 }
 
-/* The other is inside from began + OUTSIDE_NS on. */
+/* Send often; the other side is inside from began + OUTSIDE_NS on. */
 static void ask_often(uint64_t ms, bool both)
 {
 	struct gap g = {1030000, 10000, 20000, 30000000, false};
@@ -230,7 +231,7 @@ static void refuse_membarrier(void)
 	exit(77);
 }
 
-/* What this process prints on stderr from now on. */
+/* Catch this process' stderr from now on. */
 static int catch_stderr(int *own_out)
 {
 	int fd = memfd_create("stderr", MFD_CLOEXEC);

@@ -47,7 +47,7 @@ static void after(unsigned peer)
 
 /* ---- dropped ---- */
 
-/* Small, in the response ring, long; the target must be let have its turn. */
+/* Drop many gets: small, in the response ring, long; the target must have its turn. */
 static void drop_many(uint64_t count)
 {
 	static char got[LONGEST];

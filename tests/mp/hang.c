@@ -4,7 +4,7 @@
  *
  *	stopped	 rank 2 stops itself, the others are in the barrier
  *	barrier	 rank 1 computes, and never comes to the barrier
- *	event	 rank 0 waits for an event that nobody sends, the others for rank 0
+ *	event	 rank 0 waits for an event that no rank sends, the others for it
  *	paused	 rank 0 waits for an event, and rank 1 stops itself
  *	drop	 rank 0 waits for the ACK of a put that nothing at rank 1 accepts
  *	denied	 the same, but rank 1's access control list refuses it
@@ -107,7 +107,7 @@ static void noack(void)
 	put_and_wait(0);
 }
 
-/* The threshold of 1 is used up by the put itself. */
+/* The put itself uses up the threshold of 1. */
 static void lateack(void)
 {
 	ptl_event_t ev;

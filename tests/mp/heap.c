@@ -3,8 +3,8 @@
  * heap - long messages out of shared heaps, from memory of PtlXAlloc
  *
  * Each node puts to and gets from its neighbours; meanwhile threads allocate and free,
- * and children are forked that write all over their memory: nothing of that may be seen
- * in a parent, and each child must find what was there when it was forked.
+ * and children are forked that write all over their memory: no parent may see that, and
+ * each child must find the content of the moment of its fork.
  */
 #include "mp.h"
 
@@ -78,7 +78,7 @@ static void *churn(void *arg)
 	return NULL;
 }
 
-/* In the child: all is there, can be written, and malloc goes on. */
+/* In the child: check that all blocks are there and writable, and malloc works. */
 static void child(unsigned char *mine, unsigned seed)
 {
 	unsigned state = seed;

@@ -16,7 +16,7 @@
 
 enum { BITS = 1, LENGTH = 1 << 20 };
 
-static const uint64_t SPARE = (uint64_t)1 << 30; /* a heap, but not two of them */
+static const uint64_t SPARE = (uint64_t)1 << 30; /* one heap fits, but not two of them */
 
 static uint64_t address_space(void)
 {
@@ -36,7 +36,7 @@ static void watch(uint64_t lives)
 	mp_attach(BITS, sink, LENGTH, PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE, eq);
 	for (uint64_t life = 0; life < lives;) {
 		ptl_event_t ev = mp_expect(eq, PTL_EVENT_PUT_END);
-		if (ev.hdr_data != life) /* once more what was here already */
+		if (ev.hdr_data != life) /* a repeated message of this life */
 			continue;
 		uint64_t now = address_space();
 		if (life++ == 0)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * idle wait|sleep SECONDS - after some traffic: ranks wait for a message that rank 0
+ * idle wait|sleep SECONDS - after some traffic, ranks wait for a message that rank 0
  * sends after that time, or sleep outside the library.  Prints "idle" when it begins.
  */
 #include "mp.h"

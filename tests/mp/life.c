@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * life WHAT - beginnings and ends of processes:
+ * life CASE - beginnings and ends of processes:
  *
  *	self	traffic with oneself; also for programs started without yod
- *	alone	a put to oneself, whatever becomes of the other ranks
+ *	alone	a put to oneself, independent of the other ranks
  *	fork	a forked child gets PTL_NO_INIT from every call and disturbs nothing
- *	child	a forked child starts a job of one of its own
+ *	child	a forked child starts its own job of one node
  *	exec	system(), popen(), fork + exec during traffic
  *	leave	exit without PtlFini, straight from a callback of exit
  *	crash	likewise by _exit
@@ -37,7 +37,7 @@ static void open_all(void)
 		PTL_EQ_NONE);
 }
 
-/* A put, checked by who receives it, and a get, of each size, with the next rank. */
+/* Put to the next rank, which checks it, and get from it, each size. */
 static void traffic(void)
 {
 	static const ptl_size_t lengths[] = {0, 8, 16, 17, 5000, LENGTH};
@@ -57,12 +57,12 @@ static void traffic(void)
 		mp_get(here, 0, lengths[i], to, BITS, 0);
 		(void)mp_expect(eq, PTL_EVENT_REPLY_END);
 		mp_check(memcmp(got, mp_pattern, lengths[i]) == 0, "a wrong get");
-		mp_barrier(); /* sink may be written again */
+		mp_barrier(); /* the buffer may be written again */
 	}
 	mp_ok(PtlMDUnlink(here));
 }
 
-/* Meets nobody. */
+/* Run without meeting other ranks. */
 static void do_alone(void)
 {
 	mp_put(md, 0, 8, PTL_ACK_REQ, mp.rank, BITS, 0, 7);
@@ -179,7 +179,7 @@ static void do_fork(void)
 		pid_t child = fork_now();
 		if (child == 0) {
 			all_say_no_init();
-			exit(0); /* with all that atexit may have */
+			exit(0); /* runs all atexit functions */
 		}
 		traffic();
 		await_child(child);

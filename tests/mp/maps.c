@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * maps - after traffic of all kinds: what of other nodes is mapped is mapped read-only,
- * and stays so; programs that are executed inherit none of our descriptors.
+ * maps - after traffic of all kinds: memory of other nodes is mapped read-only and
+ * stays so; executed programs inherit none of the library's descriptors
  */
 #include "mp.h"
 
@@ -53,7 +53,7 @@ static void look_at(const char *line, struct count *c)
 		try_to_write(from, to);
 	} else if (strstr(line, "p3-published")) {
 		mp_check(strcmp(mode, "rw-s") == 0, "%s", line);
-		c->own += !offset; /* what is not reserved is another line */
+		c->own += !offset; /* the unreserved rest is another line */
 	} else if (strstr(line, "p3-heap") && strcmp(mode, "r--s") == 0) {
 		c->heaps++;
 		try_to_write(from, to);
@@ -87,7 +87,7 @@ static void check_maps(void)
 		"%u own segments, %u of peers, %u doorbells, %u sleepers, %u host "
 		"segments",
 		c.own, c.peers, c.doorbells, c.sleepers, c.hosts);
-	/* Of hugepages, which some nodes may have got, none is mapped alone. */
+	/* Hugepages, which some nodes may have, are never mapped one by one. */
 	const char *huge = getenv("PTL3_HUGEPAGES");
 	bool small = huge && strcmp(huge, "off") == 0;
 	mp_check(small ? c.pages == mp.size - 1 : c.pages < mp.size, "%u single pages",

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The common functions of the programs of tests/mp. */
 #include "mp.h"
 #include "../support/wire.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * mp - what the programs of tests/mp share: one process is one node, under yod
+ * mp - the common functions of the programs of tests/mp: one process is one node, under
+ * yod
  *
  * They see the public API only.  A check that fails prints one line and ends the node
  * with status 1, and yod the job with it.
@@ -29,19 +30,19 @@ struct mp {
 };
 extern struct mp mp;
 
-/* PtlInit, PtlNIInit, rank and ids. */
+/* Call PtlInit and PtlNIInit, and find rank and ids. */
 void mp_start(void);
 void mp_barrier(void);
-/* A last barrier, then PtlFini: nobody is still sending. */
+/* Meet a last time, so that no rank is still sending, then call PtlFini. */
 void mp_end(void);
 
 _Noreturn void mp_fail(const char *where, int line, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* What it says behind the reason: how to repeat this run, for one. */
+/* Text behind an error line, such as a way to repeat this run. */
 extern char mp_note[80];
 
-/* No call of the library changes errno, whatever becomes of it. */
+/* No call of the library changes errno, with any result. */
 #define MP_ERRNO 0x5eed
 #define mp_keeps_errno(rc, call)                                                         \
 	do {                                                                             \
@@ -70,22 +71,22 @@ extern char mp_note[80];
 /* ---- objects ---- */
 
 ptl_handle_eq_t mp_queue(ptl_size_t events);
-/* START events are off unless options say MP_STARTS, which is no option of Portals. */
+/* START events are off unless options has MP_STARTS, which is no option of Portals. */
 #define MP_STARTS 0x80000000u
 ptl_handle_md_t mp_bind(
 	void *start, ptl_size_t length, ptl_handle_eq_t eq, unsigned options);
 ptl_handle_md_t mp_attach(ptl_match_bits_t bits, void *start, ptl_size_t length,
 	unsigned options, ptl_handle_eq_t eq);
 
-/* The next event, which must be of this type and no failure. */
+/* Return the next event, which must be of this type and no failure. */
 ptl_event_t mp_expect(ptl_handle_eq_t eq, ptl_event_kind_t type);
-/* Whatever comes next; lost events are an error. */
+/* Return the next event; lost events are an error. */
 ptl_event_t mp_next(ptl_handle_eq_t eq);
-/* False: none within ms. */
+/* Return false if there is none within ms. */
 bool mp_next_within(ptl_handle_eq_t eq, unsigned ms, ptl_event_t *ev);
 bool mp_poll(ptl_handle_eq_t eq, ptl_event_t *ev);
 
-/* Put of a region to a rank; waits (with progress) while there is no room for it. */
+/* Put a region to a rank; wait (with progress) while there is no room for it. */
 void mp_put(ptl_handle_md_t md, ptl_size_t offset, ptl_size_t length, ptl_ack_req_t ack,
 	unsigned rank, ptl_match_bits_t bits, ptl_size_t remote, ptl_hdr_data_t hdr);
 void mp_get(ptl_handle_md_t md, ptl_size_t offset, ptl_size_t length, unsigned rank,
@@ -95,12 +96,12 @@ void mp_get(ptl_handle_md_t md, ptl_size_t offset, ptl_size_t length, unsigned r
 
 /* The same random bytes in every node. */
 extern unsigned char *mp_pattern;
-/* Where in it message number seq from rank to rank begins. */
+/* Return the begin of message number seq between two ranks in it. */
 ptl_size_t mp_cut(unsigned from, unsigned to, uint64_t seq);
 bool mp_same(
 	const void *got, unsigned from, unsigned to, uint64_t seq, ptl_size_t length);
 uint64_t mp_mix(uint64_t x);
-/* Bytes that follow from a seed and their place. */
+/* Fill with bytes that follow from a seed and their place. */
 void mp_fill(unsigned char *at, size_t n, unsigned seed);
 void mp_compare(const unsigned char *at, size_t n, unsigned seed, const char *what);
 
@@ -108,12 +109,12 @@ void mp_compare(const unsigned char *at, size_t n, unsigned seed, const char *wh
 
 uint64_t mp_ns(void);
 void mp_sleep_ms(unsigned ms);
-/* Compute for so long, outside the library. */
+/* Compute for this time outside the library. */
 void mp_compute_ms(unsigned ms);
-/* Sorts; n > 0. */
+/* Sort and return the median; n > 0. */
 uint64_t mp_median(uint64_t *ns, size_t n);
 uint64_t mp_percentile(const uint64_t *sorted, size_t n, double p);
-/* This thread, and all it starts later, on one CPU of those that it may use. */
+/* Pin this thread, and all that it starts later, to one of its CPUs. */
 void mp_pin(unsigned nth);
 
 #endif

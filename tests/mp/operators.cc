@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * operators - C++ under yod --shared-heap: what new gives is read in place by the peer
+ * operators - C++ under yod --shared-heap: the peer reads memory of new in place
  *
  * Two nodes put to each other, from memory of every form of new and of a container.
  */
@@ -34,7 +34,7 @@ std::uint64_t direct()
 	return st.moved_direct_bytes;
 }
 
-/* Both nodes; n bytes of out must arrive, without another copy. */
+/* Both nodes: put n bytes of out, which must arrive without another copy. */
 void put(const char *what, void *out, std::size_t n)
 {
 	std::vector<unsigned char> in(n);
@@ -98,7 +98,7 @@ void throw_and_catch()
 	mp_check(!::operator new(too_much, std::nothrow), "nothrow");
 }
 
-/* Made before main, gone behind it. */
+/* Made before main, destroyed after it. */
 std::vector<unsigned char> from_start_to_end(length, 7);
 
 } // namespace

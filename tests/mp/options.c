@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What yod's options do to nodes, for yod_options.sh:
+ * The effects of yod's options on nodes, for yod_options.sh:
  *
- *	cpus			pins its thread to one CPU, begins, and prints where it
- *				and the NIC thread may run
+ *	cpus			pins its thread to one CPU, begins, and prints the CPUs of
+ *				itself and of the NIC thread
  *	count N [LIVES [DIES]]	N puts of 8 bytes to the next rank in each life; prints
- *				what was sent and received; rank DIES is killed then
+ *				sent and received messages; rank DIES is killed then
  */
 #include "mp.h"
 
@@ -17,7 +17,7 @@
 
 enum { BITS = 5, LONG = 1 << 16 };
 
-/* The value of a key in a file of /proc; the empty string if there is none. */
+/* Read the value of a key in a file of /proc; an empty string if there is none. */
 static void read_key(const char *file, const char *key, char value[200])
 {
 	char line[400];
@@ -31,7 +31,7 @@ static void read_key(const char *file, const char *key, char value[200])
 		fclose(f);
 }
 
-/* Where the thread of that name may run; false: there is none (yet). */
+/* Find the CPUs of the thread of that name.  Return false if there is none (yet). */
 static bool find_thread(const char *wanted, char cpus[200])
 {
 	char file[300], name[200] = "";
@@ -61,7 +61,7 @@ struct sums {
 	uint64_t sent, sent_bytes, received, received_bytes;
 };
 
-/* Short ones, and a long one that needs a mover. */
+/* Send short messages, and a long one that needs a mover. */
 static void one_life(unsigned n, struct sums *sums)
 {
 	static unsigned char from[LONG], to[LONG];

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A node for orphans.sh: says that it is up, and waits for a message that never comes.
+ * A node for orphans.sh: prints that it is up, and waits for a message that never
+ * comes.
  *
  *	mp_orphan [deaf] [forks]
  *
- * deaf: to everything that asks it to end; forks: two processes, one in a session of its
- * own, hold its output and stay; USR1 ends it with status 3.
+ * deaf: it ignores all signals that ask it to end; forks: two processes, one in a
+ * session of its own, hold its output and stay; USR1 ends it with status 3.
  */
 #include "mp.h"
 

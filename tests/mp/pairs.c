@@ -2,10 +2,11 @@
 /*
  * pairs ROUNDS - programs count START and END in pairs
  *
- * Each rank sends requests to its neighbour, and each only when the one before is over: a
- * get or an exchange at its REPLY_END, a put at its ACK or its SEND_END.  Then the END of
- * each at the target is posted before the next one's START.  The table says how often it
- * was not, for each length, each kind of request, and memory that peers see or do not.
+ * Each rank sends requests to its neighbour, each only when the last one is over: a get
+ * or an exchange at its REPLY_END, a put at its ACK or its SEND_END.  Then the END of
+ * each at the target is posted before the next one's START.  The table shows how often
+ * it was not, for each length, each kind of request, and memory that peers see or do
+ * not see.
  */
 #include "mp.h"
 

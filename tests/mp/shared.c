@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * shared - what yod --shared-heap does to a program: its long blocks of malloc lie where
- * peers read them, and all else is as without
+ * shared - the effect of yod --shared-heap on a program: its long blocks of malloc lie
+ * where peers read them, and all else is unchanged
  *
- * usage: mp_shared SCENE.  Two nodes put to and get from each other.  "All came direct"
- * and "nothing came direct" are what a scene says about the bytes.
+ * usage: mp_shared SCENE.  Two nodes put to and get from each other.  A scene expects
+ * that all bytes came directly, or none.
  */
 #include "mp.h"
 
@@ -34,7 +34,7 @@ static uint64_t direct(void)
 	return st.moved_direct_bytes;
 }
 
-/* Both nodes: a put and a get of n bytes; how many of the 2 n came direct. */
+/* Both nodes: put and get n bytes; return how many of the 2 n came directly. */
 static uint64_t exchange(unsigned char *out, unsigned char *in, size_t n)
 {
 	static unsigned seed;
@@ -138,7 +138,7 @@ static void churn(unsigned seed, unsigned rounds)
 	}
 }
 
-/* In the child: all is there, may be written and freed, malloc goes on. */
+/* In the child: check that all is there, may be written and freed, and malloc works. */
 static void be_a_child(unsigned char *block, unsigned seed)
 {
 	mp_compare(block, LENGTH, seed, "in a child");
@@ -200,7 +200,7 @@ static void freed_blocks_are_used_again(void)
 	a_block_comes_direct("after blocks that grow");
 }
 
-/* Under PTL3_HEAP=8M. */
+/* This runs under PTL3_HEAP=8M. */
 static void full_heap(void)
 {
 	enum { BLOCKS = 60 };
@@ -243,7 +243,7 @@ static void forks(void)
 	fclose(open);
 }
 
-/* What a fork costs does not depend on it: nothing is copied. */
+/* The cost of a fork does not depend on the size, since nothing is copied. */
 static void fork_with_much(void)
 {
 	size_t n = 300 << 20;
@@ -262,7 +262,7 @@ static void fork_with_much(void)
 
 static volatile bool stop;
 
-/* Counts in the heap without a pause: a count that is lost shows. */
+/* Count in the heap without a pause: a lost increment shows. */
 static void *count(void *arg)
 {
 	volatile uint64_t *at = arg;
@@ -376,7 +376,7 @@ static void *do_nothing(void *arg)
 	return arg;
 }
 
-/* libc in the child looks at what it knows of other threads, on their stacks. */
+/* libc in the child looks at its data about other threads, on their stacks. */
 static void fork_beside_threads(void)
 {
 	void *stack[2] = {aligned_alloc(4096, STACK), aligned_alloc(4096, STACK)};
@@ -481,7 +481,8 @@ static void allocate_early(void)
 		early[i] = malloc(LENGTH);
 		mp_fill(early[i], LENGTH, i);
 	}
-	for (unsigned i = 0; i < 64; i += 2) /* what is free by now is not used again */
+	for (unsigned i = 0; i < 64; i += 2) /* memory that is free by now is not used
+					      * again */
 		free(early[i]);
 }
 

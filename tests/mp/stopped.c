@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * stopped - rank 1 is stopped (SIGSTOP) while rank 0 keeps sending to it and talks to the
- * others; these notice nothing, nothing fails, and all arrives once rank 1 goes on.
+ * stopped - rank 1 is stopped (SIGSTOP) while rank 0 keeps sending to it and talks to
+ * the others; these are not disturbed, nothing fails, and all messages arrive when rank
+ * 1 goes on
  */
 #include "mp.h"
 
@@ -23,7 +24,7 @@ static ptl_size_t length_of(uint64_t seq)
 	return (dice >> 8) % (dice % 4 ? 300 : 30000);
 }
 
-/* ---- with those that run ---- */
+/* ---- messages to running ranks ---- */
 
 static void put_and_ack(unsigned to, ptl_handle_md_t md, ptl_size_t length)
 {
@@ -56,7 +57,7 @@ static double talk_to_others(ptl_handle_md_t md)
 	return (double)(mp_ns() - start) / 1e9;
 }
 
-/* ---- with the stopped one ---- */
+/* ---- messages to the stopped rank ---- */
 
 static char *got[GETS];
 static ptl_handle_eq_t theirs;
@@ -115,7 +116,8 @@ static void source(void)
 	start_with_victim(to_victim);
 	double during = talk_to_others(md);
 	for (int i = 0; i < 4 && during >= 3 * before + 0.5; i++)
-		during = talk_to_others(md); /* other people's load comes and goes */
+		/* the load of other processes comes and goes */
+		during = talk_to_others(md);
 	while (mp_poll(theirs, &ev))
 		account(&ev);
 	mp_check(acks < PUTS, "a stopped node acknowledged everything");

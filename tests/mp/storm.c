@@ -2,15 +2,15 @@
 /*
  * storm - calls from signal handlers that interrupt the same thread anywhere: storm SCENE
  *
- *	calls	handlers (a timer's, and those that another thread sends at random) call
- *		what they may while the main thread is in each call of the library, also
- *		in PtlNIInit and PtlNIFini of the second interface; messages of both go to
- *		the next rank, all that were accepted arrive, whole
+ *	calls	handlers (of a timer, and of signals that another thread sends at random)
+ *		make all allowed calls while the main thread is in each call of the
+ *		library, also in PtlNIInit and PtlNIFini of the second interface; messages
+ *		of both go to the next rank, all that were accepted arrive, whole
  *	again	the same while the library comes and goes
  *	active	active messages: requests are answered by a handler only
  *
- * A call that waits for what only the interrupted call can give never returns: yod's
- * time limit is what notices.
+ * A call that waits for the interrupted call never returns: yod's time limit ends the
+ * test then.
  */
 #include "mp.h"
 
@@ -49,7 +49,7 @@ static _Atomic unsigned handled, refused, wrong_line;
 static _Atomic bool quiet, over; /* no traffic; no signals */
 static pthread_t victim;
 
-/* These handlers may allocate: what they interrupt is never malloc. */
+/* These handlers may allocate: they never interrupt malloc. */
 const char *__tsan_default_options(void);
 const char *__tsan_default_options(void)
 {
@@ -62,8 +62,8 @@ static void is_right(bool right, unsigned line)
 		wrong_line = line;
 }
 
-/* From handlers all of these may be answered by PTL_NO_SPACE; while the library comes and
- * goes by anything. */
+/* Check a code.  From handlers each call may return PTL_NO_SPACE; while the library
+ * comes and goes any code. */
 static bool ok_at(int rc, unsigned line)
 {
 	refused += rc == PTL_NO_SPACE;
@@ -75,8 +75,8 @@ static bool ok_at(int rc, unsigned line)
 
 /* ---- traffic ---- */
 
-/* Handlers and the main thread, which they may keep from going on for long, have a half
- * of the slots each. */
+/* Put one message.  Handlers, and the main thread, which they may interrupt for long,
+ * have half of the slots each. */
 static void put_one(unsigned half)
 {
 	if (quiet || numbered - acked >= SLOTS / 4)
@@ -93,7 +93,7 @@ static void put_one(unsigned half)
 		sent_sum += mp_mix(seq);
 	} else {
 		refused++;
-		acked++; /* as far as the limit goes */
+		acked++; /* up to the limit */
 		RIGHT(rc == PTL_NO_SPACE);
 	}
 }
@@ -131,7 +131,7 @@ static void read_all(void)
 	RIGHT(rc == PTL_OK || rc == PTL_EQ_EMPTY || quiet);
 }
 
-/* ---- what handlers call ---- */
+/* ---- calls of handlers ---- */
 
 static void objects(void)
 {
@@ -199,9 +199,9 @@ static void memory(void)
 }
 
 /*
- * The timer's next signal, or the last: the interrupted call goes on in between.  None
- * under ThreadSanitizer (of gcc 12), which leaves all signals blocked when a second one
- * comes just as it is about to run the first one's handler.
+ * Set the timer's next signal, or the last: the interrupted call goes on in between.
+ * There is none under ThreadSanitizer (of gcc 12), which leaves all signals blocked
+ * when a second one comes just as it is about to run the first one's handler.
  */
 static void next_flash(void)
 {
@@ -236,7 +236,7 @@ static void on_signal(int number)
 	errno = saved;
 }
 
-/* ---- weather ---- */
+/* ---- signals ---- */
 
 static void *thunder(void *arg)
 {
@@ -266,7 +266,7 @@ static pthread_t begin(void (*handler)(int), bool nested)
 	sigaddset(&both, SIGUSR1);
 	if (!nested)
 		act.sa_mask = both;
-	pthread_sigmask(SIG_BLOCK, &both, &were); /* the other takes no SIGALRM */
+	pthread_sigmask(SIG_BLOCK, &both, &were); /* the other thread takes no SIGALRM */
 	mp_check(pthread_create(&other, NULL, thunder, NULL) == 0, "no thread");
 	mp_check(sigaction(SIGUSR1, &act, NULL) == 0, "sigaction");
 	mp_check(sigaction(SIGALRM, &act, NULL) == 0, "sigaction");
@@ -279,7 +279,7 @@ static void end(pthread_t other)
 {
 	struct itimerval never = {{0, 0}, {0, 0}};
 	over = true;
-	(void)setitimer(ITIMER_REAL, &never, NULL); /* a handler's may be later */
+	(void)setitimer(ITIMER_REAL, &never, NULL); /* a handler may set it again later */
 	mp_check(pthread_join(other, NULL) == 0, "join");
 	(void)signal(SIGALRM, SIG_IGN);
 	(void)signal(SIGUSR1, SIG_IGN);
@@ -358,12 +358,12 @@ static void wait_until(_Atomic uint64_t *counter, uint64_t value, const char *wh
 	}
 }
 
-/* What each has sent is told to the next one, who must have got just that. */
+/* Tell the next rank the number of messages sent, which it must have received exactly. */
 static void compare(void)
 {
 	static uint64_t mine[2], told[2];
 	ptl_handle_eq_t eq = mp_queue(8);
-	uint64_t ticks = numbered - sent; /* those refused were counted as acked */
+	uint64_t ticks = numbered - sent; /* refused ones were counted as acked */
 	wait_until(&acked, sent + ticks, "ACKs");
 	wait_until(&replied, asked, "replies");
 	mp_attach(TALE, told, sizeof told, PTL_MD_OP_PUT, eq);
@@ -393,7 +393,8 @@ static unsigned scaled(unsigned n)
 	return getenv("P3_QUICK") ? n / 10 : n;
 }
 
-/* On a busy machine a call may cost some turns of the scheduler: time ends it there. */
+/* On a busy machine a call may cost some turns of the scheduler: a time limit ends the
+ * loop. */
 static void call_on_and_on(void)
 {
 	uint64_t end_ns = mp_ns() + PHASE_MS * 1000000u;
@@ -443,7 +444,7 @@ static ptl_handle_md_t word_md;
 static _Atomic uint64_t answered, waiting[REQUESTS + 1];
 static _Atomic unsigned first, last;
 
-/* Without room the answer waits for the next signal. */
+/* Answer; without room the answer waits for the next signal. */
 static void answer(void)
 {
 	while (first != last) {

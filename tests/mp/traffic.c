@@ -5,8 +5,8 @@
  *
  * With every peer one operation at a time is under way: a put that the peer checks and
  * answers, or a get.  A rank that sees a peer's death (an END that failed) ends with
- * status 0; that is the only way to end in order.  A peer that is silent is probed with
- * an empty put, which fails if it is dead; silence for 10 s is an error.
+ * status 0; no other end is in order.  A silent peer is probed with an empty put, which
+ * fails if it is dead; silence for 10 s is an error.
  */
 #include "mp.h"
 
@@ -25,10 +25,10 @@ enum {
 
 static struct peer {
 	unsigned rank;
-	uint64_t seq;   /* of our operation */
-	uint64_t heard; /* when anything came, ns */
+	uint64_t seq;   /* of the own operation */
+	uint64_t heard; /* time of the last message, ns */
 	uint64_t probed;
-	char *in; /* where it puts */
+	char *in; /* destination of its puts */
 	char *got;
 	ptl_handle_md_t out, here;
 } peer[MP_MOST];
@@ -97,7 +97,7 @@ static void on_reply(const ptl_event_t *ev)
 	finished(p);
 }
 
-/* False: a peer is dead. */
+/* Return false if a peer is dead. */
 static bool on_event(const ptl_event_t *ev)
 {
 	if (ev->ni_fail_type != PTL_NI_OK)
@@ -181,7 +181,7 @@ int main(void)
 	open_all();
 	int rc = PtlXBarrier();
 	if (rc == PTL_FAIL)
-		return 0; /* died before all had come */
+		return 0; /* it died before all had come */
 	mp_ok(rc);
 	work();
 	printf("rank %u: %llu operations\n", mp.rank, (unsigned long long)done);

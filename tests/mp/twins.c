@@ -3,9 +3,10 @@
  * twins - a rank that forks before PtlInit, and both processes open the interface: the
  * first one is the rank, the second one gets an error at once and does no harm
  *
- *	twins parent	the parent is the first one
- *	twins child	the child is
- *	twins off	the parent is, and the child says PTL3_LAUNCHED=off: it is by hand
+ *	twins parent	the parent is first
+ *	twins child	the child is first
+ *	twins off	the parent is the rank, and the child sets PTL3_LAUNCHED=off: it
+ *			is a process started by hand
  */
 #include "mp.h"
 
@@ -28,7 +29,7 @@ static void hear(int fd)
 	mp_check(read(fd, &byte, 1) == 1, "the twin has ended");
 }
 
-/* The neighbours exchange a message before and after the twin has tried. */
+/* Exchange a message with the neighbours, before and after the twin has tried. */
 static void talk(unsigned round)
 {
 	static uint64_t here, there;

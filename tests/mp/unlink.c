@@ -3,8 +3,9 @@
  * unlink ROUNDS - a program's first messages, as old runtimes send them
  *
  * Each rank puts to all ranks as soon as it is there, unlinks each descriptor at once,
- * and uses its buffer for the next put.  Lengths are those that a base lane holds, those
- * that only a full lane does, and the longest that is over when the call returns.
+ * and uses its buffer for the next put.  Lengths are those that a base lane holds,
+ * those that only a full lane holds, and the longest put that is over when the call
+ * returns.
  */
 #include "mp.h"
 
@@ -15,7 +16,7 @@ enum { MOST = 8192, BITS = 3 };
 static const ptl_size_t lengths[] = {8, 128, 256, 1000, 3000, 5000, MOST};
 enum { LENGTHS = sizeof lengths / sizeof lengths[0] };
 
-/* Where a message lies: each rank has its own place for each length. */
+/* Return the place of a message: each rank has its own place for each length. */
 static ptl_size_t place(unsigned from, unsigned which)
 {
 	return ((ptl_size_t)from * LENGTHS + which) * MOST;

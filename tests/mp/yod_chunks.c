@@ -29,7 +29,7 @@ static uint32_t next(void)
 	return (uint32_t)(x >> 32);
 }
 
-/* Any byte, a newline more often, or never. */
+/* Fill with any bytes, with newlines more often or never. */
 static void fill(char *at, size_t n, int newlines)
 {
 	for (size_t i = 0; i < n; i++) {

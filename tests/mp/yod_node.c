@@ -4,8 +4,7 @@
  *
  *	yod_node hello join barrier wait:DIED drop leave
  *
- * "R:" before a word: only rank R does it.  What it hears of ends and barriers it
- * prints.
+ * "R:" before a word: only rank R does it.  It prints packets about ends and barriers.
  */
 #include "shm/job.h"
 #include "shm/layout.h"
@@ -123,7 +122,7 @@ static void drop(const char *arg)
 		NULL, 0);
 }
 
-/* Prints the state of the process that the last end was about, or "gone". */
+/* Print the state of the process that the last end was about, or "gone". */
 static void state(const char *arg)
 {
 	char name[40], line[200] = "", *at;
@@ -164,7 +163,7 @@ static void babble(const char *arg)
 	(void)n;
 }
 
-/* A packet with nothing but what it is, and a node that it is about: "op,node". */
+/* Send a packet with an op and a node only: "op,node". */
 static void packet(const char *arg)
 {
 	const char *node = strchr(arg, ',');
@@ -173,7 +172,7 @@ static void packet(const char *arg)
 		NULL, 0);
 }
 
-/* A segment that is shorter than it says. */
+/* Join with a segment that is shorter than announced. */
 static void join_short(const char *arg)
 {
 	int fd = memfd_create("yod_node", MFD_CLOEXEC), fds[] = {fd, fd, fd};
@@ -183,7 +182,7 @@ static void join_short(const char *arg)
 	close(fd);
 }
 
-/* So often, without reading what comes back. */
+/* Greet this number of times, without reading the answers. */
 static void greet(const char *arg)
 {
 	for (int i = atoi(arg); i > 0; i--)

@@ -2,11 +2,11 @@
 /*
  * yod_shim - LD_PRELOAD: a system on which calls of yod fail, for yod_errors.sh
  *
- *	YOD_SHIM_FAIL=call:N:ERRNO  the Nth call of that name in a process fails so; the
- *				children of a process go on with its count
+ *	YOD_SHIM_FAIL=call:N:ERRNO  the Nth call of that name in a process fails so;
+ *	children continue the count
  *	YOD_SHIM_LEAST=LEN	calls for less memory than that are not counted
  *	YOD_SHIM_FILES=DIR	files that are read by fopen are looked for in DIR first
- *	YOD_SHIM_SPARES=1	kill() kills nobody, and time runs fifty times as fast
+ *	YOD_SHIM_SPARES=1	kill() kills no process, and time runs fifty times as fast
  *
  * Nodes run without it.
  */
@@ -120,7 +120,7 @@ FILE *fopen(const char *name, const char *mode)
 	return next(files && access(path, R_OK) == 0 ? path : name, mode);
 }
 
-/* ---- nobody dies, and the time until that is given up is short ---- */
+/* ---- no process dies, and the time until yod gives up is short ---- */
 
 int kill(pid_t pid, int sig)
 {

@@ -4,10 +4,10 @@
  *
  *	yod_tty STEP... -- program arguments
  *
- * await:TEXT until it has appeared (behind what was awaited before), 20 s at most;
- * type:TEXT, in which ^C is that key; nap:MS; size:ROWS.  Then waits for the end of the
- * program, 20 s at most.  Prints what appeared; the status is the program's, 99 if
- * something did not happen.
+ * await:TEXT waits until the text has appeared (behind the text awaited before), 20 s
+ * at most; type:TEXT, in which ^C is that key; nap:MS; size:ROWS.  Then it waits for
+ * the end of the program, 20 s at most.  It prints the terminal's output; the status is
+ * the program's, or 99 if a step failed.
  */
 #include <errno.h>
 #include <poll.h>
@@ -49,7 +49,7 @@ static _Noreturn void give_up(const char *what)
 	end(99);
 }
 
-/* False: the terminal is closed. */
+/* Return false if the terminal is closed. */
 static bool look(int ms)
 {
 	struct pollfd p = {.fd = master, .events = POLLIN};
@@ -118,7 +118,7 @@ static int last_status(void)
 			give_up("the end of the program");
 		look(50);
 	}
-	nap("100"); /* what is in the terminal yet */
+	nap("100"); /* for the rest in the terminal */
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 

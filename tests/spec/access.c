@@ -4,7 +4,7 @@
 
 enum { LENGTH = 64 };
 
-/* What B offers on all portals that the tests use, and what A sends with. */
+/* B's offer on all portals that the tests use, and A's source. */
 struct ends {
 	ptl_handle_eq_t eq_a, eq_b;
 	unsigned char *bytes, *got;
@@ -54,7 +54,7 @@ static ptl_jid_t own_jid(void)
 	return jid;
 }
 
-/* A put with ACK, a get, a getput, on this portal with this entry. */
+/* Send a put with ACK, a get and a getput to this portal with this entry. */
 static void request_all(struct ends *e, ptl_pt_index_t pt, ptl_ac_index_t ac)
 {
 	CHECK_OK(PtlPut(e->put, PTL_ACK_REQ, spec.b, pt, ac, 1, 0, 0));
@@ -62,7 +62,7 @@ static void request_all(struct ends *e, ptl_pt_index_t pt, ptl_ac_index_t ac)
 	CHECK_OK(PtlGetPut(e->get, e->swap, spec.b, pt, ac, 3, 0, 0));
 }
 
-/* A: what comes back of the three.  The SENDs in any case. */
+/* A: count the answers to the three; their SENDs come in any case. */
 static void count_answers(struct ends *e, unsigned answers)
 {
 	unsigned sends = spec_cray() ? 3 : 2;
@@ -93,7 +93,8 @@ static void expect_three(ptl_handle_eq_t eq)
 	}
 }
 
-/* All three through this entry and portal: accepted, or else each dropped and counted. */
+/* Send all three through this entry and portal: accepted, or else each dropped and
+ * counted. */
 static void try_through(
 	struct ends *e, ptl_pt_index_t pt, ptl_ac_index_t ac, bool accepted)
 {
@@ -156,7 +157,7 @@ STATEMENT(159, portal_index_bounds)
 	for (int i = 0; i < 3; i++)
 		CHECK_RC(PtlACEntry(spec.ni, 0, any, PTL_UID_ANY, PTL_JID_ANY, beyond[i]),
 			PTL_PT_INDEX_INVALID);
-	struct ends e = ends(); /* entry 0 is as it was */
+	struct ends e = ends(); /* entry 0 is unchanged */
 	if (spec.is_b)
 		offer(&e, most);
 	try_through(&e, most, 0, true);
@@ -237,7 +238,7 @@ STATEMENT(163, an_entry_for_one_portal_rejects_others)
 	try_through(&e, SPEC_PT, entry, true);
 }
 
-/* Each member concrete and right, or a wildcard: all 32 ways. */
+/* Each member is the right value, or a wildcard: all 32 combinations. */
 STATEMENT(164, wildcards_accept)
 {
 	struct ends e = ends();
@@ -306,7 +307,7 @@ STATEMENT(166, a_rejected_request_leaves_no_trace)
 		CHECK_BYTES(e.got, 0, LENGTH, 1);
 }
 
-/* With one node some entry must stay open: the last. */
+/* Close the table; with one node one entry, the last, must stay open. */
 static void close_table(void)
 {
 	ptl_ac_index_t open = (ptl_ac_index_t)spec.limits.max_ac_index;

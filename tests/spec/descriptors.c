@@ -13,7 +13,7 @@ static ptl_md_t plain(void)
 	return spec_md(eight, sizeof eight, PTL_MD_OP_PUT, PTL_EQ_NONE);
 }
 
-/* To a new entry; the entry goes again if this fails. */
+/* Attach to a new entry; remove the entry if this fails. */
 static int attach_rc(ptl_md_t md)
 {
 	ptl_handle_me_t me = spec_me(SPEC_BITS);
@@ -37,7 +37,7 @@ static int bind_rc(ptl_md_t md)
 
 typedef int make_fn(ptl_md_t md);
 
-/* ---- what both calls say of a ptl_md_t ---- */
+/* ---- the ptl_md_t of both calls ---- */
 
 static void check_start(make_fn *make)
 {
@@ -91,7 +91,7 @@ static void check_foreign_queue(make_fn *make)
 	CHECK_RC(make(md), PTL_MD_ILLEGAL);
 }
 
-/* All there may be; then none; then one for each that goes. */
+/* Make as many as allowed; then none; then one for each that is removed. */
 static void check_most(make_fn *make)
 {
 	ptl_ni_limits_t few = {.max_mds = 100};
@@ -167,7 +167,7 @@ STATEMENT(91, attach_with_too_many_pieces)
 	check_iovec(attach_rc);
 }
 
-/* A puts so many bytes of pattern 1; the barriers are inside. */
+/* A puts length bytes of pattern 1; the barriers are inside. */
 static void put_pattern(size_t length)
 {
 	spec_barrier();
@@ -306,7 +306,7 @@ STATEMENT(98, odd_start_and_length)
 	}
 }
 
-/* A: each kind of request. */
+/* A: send each kind of request. */
 static void request_each(ptl_handle_md_t md)
 {
 	spec_put(md, PTL_ACK_REQ, SPEC_BITS);
@@ -472,7 +472,7 @@ STATEMENT(108, unlink_during_a_long_put)
 	long_put_try(unlink_md);
 }
 
-/* A: unlinks what is being sent; true if this was refused at first. */
+/* A: unlink a descriptor that is sending; return true if this was refused at first. */
 static bool unlink_while_sending(unsigned seed)
 {
 	ptl_handle_eq_t eq = spec_eq(16);
@@ -520,7 +520,7 @@ enum { ENDS = 30, END_LENGTH = 300000 };
 
 static const ptl_size_t end_lengths[] = {8, 3000, END_LENGTH};
 
-/* A: each descriptor is unlinked with its END just read. */
+/* A: unlink each descriptor when its END has just been read. */
 static void unlink_at_ends_of_a(unsigned char *bytes, ptl_size_t length)
 {
 	ptl_handle_eq_t eq = spec_eq(16);
@@ -592,8 +592,8 @@ STATEMENT(111, unlink_after_the_automatic_one)
 enum { LATE_TRIES = 30 };
 
 /*
- * What the peer still owes to an unlinked descriptor is dropped and counted, unless it
- * had come before: then its event is there.
+ * Return true if the peer's answer to an unlinked descriptor is dropped and counted; if
+ * it had come before, its event is there.
  */
 static bool is_dropped(ptl_handle_eq_t eq, ptl_event_kind_t last)
 {
@@ -607,7 +607,7 @@ static bool is_dropped(ptl_handle_eq_t eq, ptl_event_kind_t last)
 	return true;
 }
 
-/* A: fresh counters. */
+/* A: reset the counters. */
 static void fresh_a(void)
 {
 	spec_up(NULL);
@@ -632,7 +632,7 @@ static bool unlink_before_reply(void)
 		spec_md(to, END_LENGTH, PTL_MD_EVENT_START_DISABLE, eq), PTL_RETAIN);
 	spec_get(md, SPEC_BITS);
 	int rc = PtlMDUnlink(md);
-	if (rc == PTL_MD_IN_USE) { /* it is arriving */
+	if (rc == PTL_MD_IN_USE) { /* the message is arriving */
 		(void)EXPECT(eq, PTL_EVENT_REPLY_END);
 		return false;
 	}
@@ -643,7 +643,7 @@ static bool unlink_before_reply(void)
 	return dropped;
 }
 
-/* Until the message was late once. */
+/* Repeat until the message was late once. */
 static void unlink_and_wait(bool (*late)(void))
 {
 	bool seen = false;
@@ -682,7 +682,7 @@ WEAK_STATEMENT(113, late_reply)
 
 enum { STREAM = 200, STREAM_LENGTH = 20000 };
 
-/* B: after some puts takes the descriptor away and looks whether memory still changes. */
+/* B: after some puts unlink the descriptor, and check that memory changes no more. */
 static void take_away(ptl_handle_md_t md, ptl_handle_eq_t eq, unsigned char *bytes)
 {
 	for (int i = 0; i < 20; i++)

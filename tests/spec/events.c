@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Handlers, and what stands in events: statements 155 to 157 and 232 to 250. */
+/* Handlers, and the content of events: statements 155 to 157 and 232 to 250. */
 #include "fields.h"
 
 #include <sched.h>
@@ -73,7 +73,8 @@ static void same_event(const ptl_event_t *x, const ptl_event_t *y)
 	fields_check(__FILE__, __LINE__, y, &want);
 }
 
-/* SEND pair, PUT pair and ACK, all of this node: the ACK at least when it returns. */
+/* Make a SEND pair, a PUT pair and an ACK of this node; the ACK has come at the
+ * return. */
 static void deposit_five(ptl_handle_md_t md, uint64_t seed)
 {
 	(void)try_put_region(md, seed % 50, seed % 40, PTL_ACK_REQ, spec.self, SPEC_PT,
@@ -84,7 +85,7 @@ static void deposit_five(ptl_handle_md_t md, uint64_t seed)
 		nap();
 		now = query(md);
 		CHECK(spec_ms() < deadline);
-	} while (now.threshold > 100); /* both units: the ACK has come */
+	} while (now.threshold > 100); /* both units are used: the ACK has come */
 	now.threshold = 102;
 	CHECK_OK(PtlMDUpdate(md, NULL, &now, PTL_EQ_NONE));
 }
@@ -178,7 +179,7 @@ static ptl_size_t many_length(unsigned i)
 	return i % 10 == 0 ? 150000 : mix(i) % 3000;
 }
 
-/* MANY puts, gets and getputs under way at the same time; match bits tell them apart. */
+/* Start MANY puts, gets and getputs at the same time, distinguished by match bits. */
 static void start_many(ptl_handle_eq_t eq)
 {
 	ptl_handle_md_t put = source(MIB, eq);
@@ -198,7 +199,7 @@ static void start_many(ptl_handle_eq_t eq)
 	}
 }
 
-/* Collects pairs; kinds are told apart by START or END only, and SEND from REPLY. */
+/* A collection of pairs; START and END, and SEND and REPLY, are all the kinds. */
 struct pairs {
 	ptl_seq_t link[3 * MANY];
 	bool open[3 * MANY], closed[3 * MANY];
@@ -286,7 +287,7 @@ STATEMENT(233, sequence_numbers)
 
 /* ---- 234 - 240: members ---- */
 
-/* Every member of both descriptors is something special. */
+/* Descriptors in which every member has a special value. */
 struct special {
 	ptl_handle_eq_t eq_a, eq_b;
 	ptl_md_t put, get, target;
@@ -320,7 +321,7 @@ static struct special special(void)
 	return s;
 }
 
-/* What an operation of length bytes, at remote offset 20, leaves in B's queue. */
+/* Check the events at B of an operation of length bytes at remote offset 20. */
 static void special_at_b(
 	struct special *s, ptl_event_kind_t start, ptl_size_t length, ptl_hdr_data_t hdr)
 {
@@ -485,7 +486,7 @@ STATEMENT(237, no_more_moved_than_asked_for)
 	}
 }
 
-/* A put of the first length bytes to remote, of which B has room for some. */
+/* Put length bytes to the remote offset; B has room for some of them. */
 static void ack_of(ptl_handle_eq_t eq, ptl_handle_md_t put, ptl_md_t md,
 	ptl_size_t length, ptl_size_t remote, uint64_t seed)
 {
@@ -592,7 +593,7 @@ static ptl_handle_md_t with_options(
 		with_threshold(spec_md(start, length, options, eq), 10), PTL_RETAIN);
 }
 
-/* The operation counts from its START on; it is over when nothing is under way. */
+/* Wait for the end of all operations; each counts from its START on. */
 static void wait_for_threshold(ptl_handle_md_t md, int threshold)
 {
 	uint64_t deadline = spec_ms() + 20000;
@@ -605,7 +606,7 @@ static void wait_for_threshold(ptl_handle_md_t md, int threshold)
 	} while (under_way);
 }
 
-/* A put, then a get, then a getput, each alone; both sides with these options. */
+/* Do a put, then a get, then a getput, each alone; both sides have these options. */
 static void all_kinds(unsigned options, ptl_size_t length)
 {
 	ptl_handle_eq_t eq_a = spec_eq(64), eq_b = spec_eq(64);
@@ -689,7 +690,7 @@ STATEMENT(242, acks_and_unlinks_are_not_disabled)
 
 /* ---- 243 - 246: UNLINK ---- */
 
-/* UNLINK repeats the operation's event, and is marked as the last. */
+/* Check that UNLINK repeats the operation's event, and is the last one. */
 static void unlink_repeats(ptl_handle_eq_t eq, const ptl_event_t *last)
 {
 	ptl_event_t ev = EXPECT(eq, PTL_EVENT_UNLINK);
@@ -709,7 +710,7 @@ static void unlink_repeats(ptl_handle_eq_t eq, const ptl_event_t *last)
 	CHECK(!last->unlinked);
 }
 
-/* A: an operation that exhausts its descriptor; a put with ACK, a get, a put. */
+/* A: do an operation that exhausts its descriptor: a put with ACK, a get, or a put. */
 static void unlink_at_a(ptl_handle_eq_t eq, ptl_size_t length, int kind)
 {
 	ptl_md_t md = spec_md(pattern(length, 1), length, 0, eq);
@@ -731,7 +732,7 @@ static void unlink_at_a(ptl_handle_eq_t eq, ptl_size_t length, int kind)
 	CHECK_RC(PtlMDUnlink(handle), PTL_MD_INVALID);
 }
 
-/* B: the first entry takes it, and is gone. */
+/* B: check that the first entry takes it, and is gone. */
 static void unlink_at_b(ptl_handle_eq_t eq, int kind)
 {
 	ptl_event_t last =
@@ -822,7 +823,7 @@ STATEMENT(245, the_entry_goes_too)
 		EXPECT_DROPS(1);
 }
 
-/* Two that overlap, in whatever order they end; nothing comes behind the UNLINK. */
+/* Two operations overlap, and end in any order; no event comes behind the UNLINK. */
 static void two_overlapping(ptl_size_t first, ptl_size_t second, ptl_match_bits_t bits)
 {
 	ptl_handle_eq_t eq_b = spec_eq(16);
@@ -901,7 +902,7 @@ static void wait_until_gone(ptl_handle_md_t md)
 
 STATEMENT(248, a_descriptor_without_queue)
 {
-	ptl_handle_eq_t eq = spec_eq(64); /* nobody's */
+	ptl_handle_eq_t eq = spec_eq(64); /* without a descriptor */
 	unsigned char *at_b = spec_alloc(ROOM), *got = spec_alloc(100);
 	ptl_handle_md_t target = PTL_INVALID_HANDLE, put = target, get = target;
 	ptl_md_t md = spec_md(at_b, ROOM, PUT_GET | PTL_MD_MANAGE_REMOTE, PTL_EQ_NONE);
@@ -938,7 +939,7 @@ STATEMENT(248, a_descriptor_without_queue)
 	CHECK_EQ(spec_drops(), 0);
 }
 
-/* Every node with itself, in one queue: five events for a put, four for a get. */
+/* Every node acts with itself, in one queue: five events for a put, four for a get. */
 STATEMENT(249, both_roles)
 {
 	ptl_handle_eq_t eq = spec_eq(64);
@@ -971,7 +972,7 @@ STATEMENT(249, both_roles)
 	SILENCE(eq);
 }
 
-/* What an MPI library acts on before the data are there. */
+/* An MPI library acts on these members before the data are there. */
 STATEMENT(250, a_put_start_is_complete)
 {
 	ptl_handle_eq_t eq_b = spec_eq(64);

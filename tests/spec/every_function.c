@@ -166,7 +166,7 @@ static void use_event_kinds(void)
 	CHECK(PtlNIFailStr(ni, PTL_NI_OK) && PtlNIFailStr(ni, PTL_NI_FAIL));
 }
 
-/* Names that programs look for with #ifdef. */
+/* Names that programs test by #ifdef. */
 static void use_macros_of_names(void)
 {
 	int found = 0;

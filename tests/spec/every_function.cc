@@ -1,2 +1,2 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "every_function.c" /* that it is C++ as well */
+#include "every_function.c" /* the same source is C++, too */

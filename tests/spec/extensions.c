@@ -18,7 +18,7 @@ static int post_rc(
 		PTL_INS_BEFORE, takers_md(t, 'p', 1), PTL_RETAIN, me, md, t->eq);
 }
 
-/* B: the queue holds an event. */
+/* B: try to post while the queue holds an event. */
 static void post_in_vain(struct takers *t, ptl_handle_me_t base)
 {
 	ptl_sr_value_t mes = reg(PTL_SR_MES_CUR), mds = reg(PTL_SR_MDS_CUR);
@@ -53,7 +53,7 @@ STATEMENT(265, refused_post_leaves_nothing)
 			;
 		post_in_vain(&t, base);
 	}
-	EXPECT_TAKERS(&other, SPEC_BITS, "z-"); /* no entry of ours is in the way */
+	EXPECT_TAKERS(&other, SPEC_BITS, "z-"); /* no entry of this test is in the way */
 	if (spec.is_b) {
 		(void)EXPECT(t.eq, PTL_EVENT_PUT_END);
 		CHECK_OK(post_rc(&t, base, &me, &md));
@@ -69,7 +69,7 @@ static void count_event(ptl_event_t *ev)
 	handled++;
 }
 
-/* B: numbered events, each seen twice and taken once. */
+/* B: see each numbered event twice and take it once. */
 static void peek_and_get(ptl_handle_eq_t eq, unsigned n)
 {
 	ptl_event_t peeked, again, got;
@@ -102,7 +102,7 @@ static void peek_badly(void)
 	CHECK_RC(PtlEQPeek(spec_eq(4), &ev), PTL_EQ_EMPTY);
 }
 
-/* After an overflow both say that events are lost. */
+/* After an overflow both calls report that events are lost. */
 static void peek_at_losses(struct takers *t)
 {
 	ptl_handle_eq_t eq = spec_eq(2);

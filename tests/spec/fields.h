@@ -5,7 +5,7 @@
  *	struct fields sent = fields_of_put(spec.a, md_handle, md, bits, length);
  *	CHECK_PAIR(eq, PTL_EVENT_SEND_START, &sent);
  *
- * What is not named in a struct fields must be 0.
+ * Members that a struct fields does not set must be 0.
  */
 #ifndef P3_TESTS_SPEC_FIELDS_H
 #define P3_TESTS_SPEC_FIELDS_H
@@ -21,10 +21,11 @@ struct fields {
 	ptl_size_t rlength, mlength, offset;
 	ptl_hdr_data_t hdr_data;
 	ptl_handle_md_t md_handle;
-	ptl_md_t md; /* as the operation left it */
+	ptl_md_t md; /* after the operation */
 };
 
-/* All of it moved at offset 0, on SPEC_PT, without header data. */
+/* Return fields of an operation that moved all at offset 0, on SPEC_PT, without header
+ * data. */
 static inline struct fields fields_of(ptl_process_id_t initiator,
 	ptl_handle_md_t md_handle, ptl_md_t md, ptl_match_bits_t bits, ptl_size_t length)
 {
@@ -62,7 +63,7 @@ static inline void fields_check_md(const char *file, int line, ptl_event_kind_t 
 	fields_same(file, line, kind, "md.eq_handle", is->eq_handle, want->eq_handle);
 }
 
-/* All processes of the job have the same user and job id. */
+/* Check an event; all processes of the job have the same user and job id. */
 static inline void fields_check(
 	const char *file, int line, const ptl_event_t *ev, const struct fields *want)
 {
@@ -88,7 +89,7 @@ static inline void fields_check(
 	fields_check_md(file, line, kind, &ev->md, &want->md);
 }
 
-/* The next event of the queue is this, in all members; returned. */
+/* Check all members of the queue's next event, and return it. */
 static inline ptl_event_t fields_next(const char *file, int line, ptl_handle_eq_t eq,
 	ptl_event_kind_t kind, const struct fields *want)
 {
@@ -98,7 +99,7 @@ static inline ptl_event_t fields_next(const char *file, int line, ptl_handle_eq_
 }
 #define CHECK_NEXT(eq, kind, want) fields_next(__FILE__, __LINE__, eq, kind, want)
 
-/* The next two are START and END of one operation; the END is returned. */
+/* Check that the next two are START and END of one operation; return the END. */
 static inline ptl_event_t fields_pair(const char *file, int line, ptl_handle_eq_t eq,
 	ptl_event_kind_t start_kind, const struct fields *want)
 {
@@ -112,7 +113,7 @@ static inline ptl_event_t fields_pair(const char *file, int line, ptl_handle_eq_
 #define CHECK_PAIR(eq, start_kind, want)                                                 \
 	fields_pair(__FILE__, __LINE__, eq, start_kind, want)
 
-/* START and END, not looked at; the END is returned. */
+/* Skip START and END; return the END. */
 static inline ptl_event_t fields_skip_pair(
 	const char *file, int line, ptl_handle_eq_t eq, ptl_event_kind_t start_kind)
 {
@@ -137,7 +138,8 @@ static inline ptl_md_t with_threshold(ptl_md_t md, int threshold)
 	return md;
 }
 
-/* Tail of SPEC_PT's list, any process: entry and descriptor with these flags. */
+/* Append an entry to SPEC_PT's list, for any process: entry and descriptor with these
+ * flags. */
 static inline ptl_handle_md_t attach_flags(ptl_match_bits_t bits, ptl_md_t md,
 	ptl_unlink_t me_unlink, ptl_unlink_t md_unlink, ptl_handle_me_t *me_out)
 {
@@ -151,7 +153,7 @@ static inline ptl_handle_md_t attach_flags(ptl_match_bits_t bits, ptl_md_t md,
 	return handle;
 }
 
-/* An entry of a portal index that takes all bits, with a descriptor. */
+/* Append an entry that takes all bits, with a descriptor. */
 static inline ptl_handle_md_t attach_all(ptl_pt_index_t pt, ptl_md_t md)
 {
 	ptl_handle_me_t me = PTL_INVALID_HANDLE;
@@ -169,7 +171,7 @@ static inline ptl_md_t query(ptl_handle_md_t handle)
 	return md;
 }
 
-/* Cheap random numbers, the same everywhere. */
+/* Return a cheap random number, the same on all machines. */
 static inline uint64_t mix(uint64_t x)
 {
 	x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
@@ -177,7 +179,7 @@ static inline uint64_t mix(uint64_t x)
 	return x ^ (x >> 31);
 }
 
-/* Sends and waits: SEND_START, SEND_END and, if asked for, the ACK have been taken. */
+/* Send, and wait until SEND_START, SEND_END and the requested ACK have been taken. */
 static inline void put_whole(
 	ptl_handle_eq_t eq, ptl_handle_md_t md, ptl_ack_req_t ack, ptl_match_bits_t bits)
 {

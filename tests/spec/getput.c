@@ -32,14 +32,14 @@ static void swap(ptl_handle_md_t get, ptl_handle_md_t put, ptl_size_t offset)
 	CHECK_OK(rc);
 }
 
-/* With one queue for both: SEND_END is there before the reply. */
+/* Wait for the reply; with one queue for both, SEND_END comes before it. */
 static ptl_event_t swapped(ptl_handle_eq_t eq)
 {
 	(void)EXPECT_PAIR(eq, PTL_EVENT_SEND_START);
 	return EXPECT_PAIR(eq, PTL_EVENT_REPLY_START);
 }
 
-/* B: a region that can be swapped. */
+/* B: attach a region that can be exchanged. */
 static ptl_handle_md_t vessel(unsigned char *bytes, ptl_handle_eq_t eq)
 {
 	if (!spec.is_b)
@@ -48,7 +48,7 @@ static ptl_handle_md_t vessel(unsigned char *bytes, ptl_handle_eq_t eq)
 		SPEC_BITS, spec_md(bytes, ROOM, PUT_GET | PTL_MD_MANAGE_REMOTE, eq));
 }
 
-/* length bytes at offset of B go to A's get region, A's pattern goes there. */
+/* Exchange: length bytes at offset of B go to A's get region, A's pattern goes there. */
 static void exchange(
 	unsigned char *at_b, ptl_size_t offset, ptl_size_t length, ptl_handle_eq_t eq)
 {
@@ -77,7 +77,7 @@ static void exchange(
 	spec_barrier();
 }
 
-/* The reply is cut to the get descriptor, here and in the target. */
+/* The get descriptor cuts the reply, in this node and in the target. */
 static void short_get(unsigned char *at_b, ptl_handle_eq_t eq)
 {
 	if (spec.is_b)
@@ -100,7 +100,8 @@ static void short_get(unsigned char *at_b, ptl_handle_eq_t eq)
 	spec_barrier();
 }
 
-/* Bytes put_at.. of one region for those at offset, which come to get_at.. of another. */
+/* Exchange bytes put_at.. of one region for those at offset, which come to get_at.. of
+ * another. */
 static void exchange_region(unsigned char *at_b, ptl_size_t get_at, ptl_size_t put_at,
 	ptl_size_t length, ptl_handle_eq_t eq)
 {
@@ -139,7 +140,7 @@ STATEMENT(200, old_bytes_come_and_new_ones_go)
 		exchange_region(at_b, 5 * length + 1, ROOM - length, length, eq);
 }
 
-/* Both sides of a swap with two queues at A, in all members. */
+/* Check both sides of an exchange with two queues at A, in all members. */
 static void events_of_swap(ptl_size_t length, ptl_handle_eq_t put_eq,
 	ptl_handle_eq_t get_eq, ptl_handle_eq_t eq_b)
 {
@@ -161,7 +162,7 @@ static void events_of_swap(ptl_size_t length, ptl_handle_eq_t put_eq,
 		struct fields reply =
 			fields_of(spec.b, get_md, with_threshold(get, 2), length, length);
 		send.hdr_data = 77;
-		reply.offset = 100; /* as asked for */
+		reply.offset = 100; /* the requested offset */
 		CHECK_OK(PtlGetPut(get_md, put_md, spec.b, SPEC_PT, 0, length, 100, 77));
 		(void)CHECK_PAIR(put_eq, PTL_EVENT_SEND_START, &send);
 		(void)CHECK_PAIR(get_eq, PTL_EVENT_REPLY_START, &reply);
@@ -212,7 +213,7 @@ STATEMENT(202, target_must_allow_put_and_get)
 	SILENCE(eq_b);
 	CHECK_BYTES(at_b, 0, ROOM, 1);
 	CHECK_ZERO(got, 8);
-	/* The walk goes on behind them. */
+	/* The walk goes on behind these entries. */
 	if (spec.is_b)
 		(void)vessel(at_b, eq_b);
 	spec_barrier();
@@ -314,10 +315,11 @@ STATEMENT(204, bad_handles)
 	CHECK_EQ(spec_drops(), 0);
 }
 
-/* ---- 205: tokens ----
+/*
+ * ---- 205: tokens ----
  *
- * A word at B holds a token, and each player one; a player swaps his for the word's
- * again and again.  At the end all tokens are still there, each once.
+ * A word at B holds a token, and each player has one; a player exchanges the own token
+ * for the word's again and again.  At the end all tokens still exist, each once.
  */
 enum { SWAPS = 24000, PLAYERS = 4, RESULT_BITS = 5 };
 
@@ -348,7 +350,7 @@ static void equip(struct player *p, unsigned id, unsigned swaps)
 	p->get = bind(&p->got, sizeof p->got, p->eq);
 }
 
-/* B: the tokens of players, in the end, and the word. */
+/* B: check that the players' final tokens and the word are all tokens. */
 static void all_tokens_there(const uint64_t *result, unsigned players, uint64_t word)
 {
 	uint64_t seen = UINT64_C(1) << word;
@@ -362,7 +364,7 @@ static void all_tokens_there(const uint64_t *result, unsigned players, uint64_t 
 	CHECK_EQ(seen, (UINT64_C(1) << (players + 1)) - 1);
 }
 
-/* What players sent at the end: token + 1, so that 0 stands for nothing. */
+/* Report a player's last token as token + 1, so that 0 means none. */
 static void report_token(struct player *p)
 {
 	p->token++;
@@ -402,19 +404,21 @@ static void tokens(void)
 		all_tokens_there(result, players, *word);
 }
 
-/* ---- 205, second part: swaps in a range that a long put is writing ----
+/*
+ * ---- 205, second part: exchanges in a range that a long put is writing ----
  *
- * A puts, and the last node swaps at the same time.  Each byte says who was first, and
- * all bytes of one swap say the same: the swap got what the put had brought, and its own
- * byte is there in the end; or it got the old byte, and the put's is there in the end.
+ * A puts, and the last node exchanges at the same time.  Each byte shows which came
+ * first, and all bytes of one exchange agree: either the exchange got the put's byte,
+ * and its own byte is there in the end; or it got the old byte, and the put's byte is
+ * there in the end.
  */
 enum { LONG = 2 * MIB, MARKS = 24, MARK = 40, LONG_ROUNDS = 60, OLD = 1, NEW = 2 };
 enum { MINE = 0xaa };
 
 struct contest {
 	ptl_handle_eq_t put_eq, swap_eq;
-	unsigned char *brought;    /* what A puts */
-	unsigned char *got, *seen; /* by the swaps; in the end */
+	unsigned char *brought;    /* A's bytes */
+	unsigned char *got, *seen; /* the exchanges' results; the final bytes */
 	ptl_handle_md_t put, swap_put, swap_get, look;
 	bool is_swapper;
 	unsigned first, second; /* bytes */
@@ -474,7 +478,7 @@ static void contest_swap(struct contest *c, int round, int k)
 	CHECK_OK(rc);
 }
 
-/* The swaps come from the end or from the begin, and wait more and more between. */
+/* Send the exchanges from either end, with longer and longer pauses. */
 static void contest_fire(struct contest *c, int round)
 {
 	if (spec.is_a && spec.size > 1)
@@ -492,7 +496,7 @@ static void contest_fire(struct contest *c, int round)
 		wait_for(c->swap_eq, PTL_EVENT_REPLY_END, MARKS);
 }
 
-/* One swap: all its bytes tell the same. */
+/* Judge one exchange: all its bytes must agree. */
 static void contest_judge_swap(
 	struct contest *c, const unsigned char *got, const unsigned char *end)
 {
@@ -518,7 +522,7 @@ static void contest_judge(struct contest *c, int round)
 		contest_judge_swap(c, c->got + k * MARK, at);
 		memset(at, NEW, MARK);
 	}
-	CHECK_EQ(c->seen[0], NEW); /* and all others are like this one */
+	CHECK_EQ(c->seen[0], NEW); /* and all others are equal to this one */
 	CHECK(memcmp(c->seen, c->seen + 1, LONG - 1) == 0);
 }
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * long_put - what a call says while a long put arrives
+ * long_put - the result of a call while a long put arrives
  *
- * A sends megabytes into memory of B that no one has touched.  As soon as B reads
- * PUT_START it makes a call that must be refused until the put has ended: so it says
- * PTL_MD_IN_USE, or PTL_OK and PUT_END can be read.  A machine that moves all in one go
- * never shows the former; some tries, and a note if none of them did.
+ * A sends megabytes into untouched memory of B.  As soon as B reads PUT_START it makes
+ * a call that must be refused until the put has ended: so it returns PTL_MD_IN_USE, or
+ * PTL_OK and PUT_END can be read.  A machine that moves all bytes in one step never
+ * shows the former; there are some tries, and a note if none of them was refused.
  */
 #ifndef P3_TESTS_SPEC_LONG_PUT_H
 #define P3_TESTS_SPEC_LONG_PUT_H
@@ -21,7 +21,7 @@ struct long_put {
 	unsigned char *bytes;
 };
 
-/* A byte in each page, and both ends. */
+/* Fill a byte in each page, and both ends. */
 static inline void long_put_fill(unsigned char *bytes, unsigned seed)
 {
 	for (size_t i = 0; i < LONG_PUT_LENGTH; i += LONG_PUT_STRIDE)
@@ -45,7 +45,7 @@ static inline struct long_put long_put_target(void)
 	return p;
 }
 
-/* B: true if the call was refused.  In the end what it does is done. */
+/* B: return true if the call was refused.  In the end the call is done. */
 static inline bool long_put_watch(struct long_put *p, int (*call)(struct long_put *p))
 {
 	ptl_event_t ev;

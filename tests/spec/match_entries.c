@@ -26,7 +26,7 @@ static int attach_rc(ptl_pt_index_t pt, ptl_handle_me_t *me)
 		spec.ni, pt, spec_any(), SPEC_BITS, 0, PTL_RETAIN, PTL_INS_AFTER, me);
 }
 
-/* An entry at the tail that takes one put. */
+/* Append an entry that takes one put. */
 static ptl_handle_me_t one_more(struct takers *t, char name)
 {
 	ptl_handle_me_t me = attach(PTL_INS_AFTER);
@@ -233,7 +233,7 @@ STATEMENT(70, any_gives_different_indexes)
 	check_all_differ(pt, 64);
 }
 
-/* Uses up all indexes; the entries, by index. */
+/* Use up all indexes; return the entries by index. */
 static ptl_handle_me_t *use_all_indexes(void)
 {
 	size_t lists = (size_t)spec.limits.max_pt_index + 1;
@@ -362,7 +362,7 @@ STATEMENT(78, other_bad_calls_of_insert)
 	(void)attach(PTL_INS_AFTER);
 }
 
-/* B: an entry beside base, with one descriptor that goes after one put. */
+/* B: insert an entry beside base, with one descriptor that is unlinked after one put. */
 static ptl_handle_me_t insert_for_one(
 	struct takers *t, ptl_handle_me_t base, ptl_unlink_t unlink, char name)
 {

@@ -24,7 +24,7 @@ static void spin(uint64_t turns)
 		;
 }
 
-/* 0 to 100 KB, the short ones more often. */
+/* Return a length of 0 to 100 KB; short ones are more frequent. */
 static ptl_size_t mixed_length(uint64_t i)
 {
 	uint64_t x = mix(i + 17);
@@ -35,7 +35,7 @@ static ptl_size_t mixed_length(uint64_t i)
 
 enum { PUTS = 1000 };
 
-/* B: PUT_STARTs in the order of the calls, each followed by its END some time. */
+/* B: PUT_STARTs come in the order of the calls, each followed by its END some time. */
 static void starts_in_order(ptl_handle_eq_t eq, unsigned char *at_b)
 {
 	uint64_t next = 0;
@@ -76,7 +76,7 @@ STATEMENT(251, puts_start_in_call_order)
 	CHECK_EQ(spec_drops(), 0);
 }
 
-/* B: STARTs, of whatever kind, with match bits 0, 1, 2... */
+/* B: STARTs of any kind have match bits 0, 1, 2... */
 static void starts_in_order_of_bits(ptl_handle_eq_t eq, unsigned count,
 	ptl_event_kind_t (*kind)(uint64_t), ptl_pt_index_t (*portal)(uint64_t))
 {
@@ -163,7 +163,7 @@ STATEMENT(253, order_holds_across_kinds)
 		request(put, get, i);
 	if (spec.is_b)
 		starts_in_order_of_bits(eq, PUTS, some_kind, some_portal);
-	spec_barrier(); /* A's memory is not to go before */
+	spec_barrier(); /* A's memory must not be freed before */
 }
 
 /* ---- 254, 255 ---- */
@@ -191,7 +191,8 @@ STATEMENT(254, the_long_one_matches_first)
 	spec_barrier();
 }
 
-/* The flag has its own portal, entry, descriptor; data of all lengths before it. */
+/* The flag has its own portal, entry and descriptor; data of all lengths come before
+ * it. */
 STATEMENT(255, the_flag_starts_behind_the_data)
 {
 	enum { ROUNDS = 300, FLAG = 1, DATA = 2 };
@@ -286,7 +287,7 @@ static bool holds(const unsigned char *at, ptl_size_t length)
 	return true;
 }
 
-/* A calls PtlPut and goes; B sees the memory fill up without a call, too. */
+/* A calls PtlPut and leaves; B sees the memory fill up without a call, too. */
 static void put_and_go(struct away *w, unsigned char *at_b, ptl_size_t length)
 {
 	uint64_t since = spec_ms();
@@ -306,7 +307,7 @@ static void put_and_go(struct away *w, unsigned char *at_b, ptl_size_t length)
 	spec_barrier();
 }
 
-/* A calls PtlGet and goes; its own memory tells, and B's GET_END. */
+/* A calls PtlGet and leaves; its own memory shows the end, and B's GET_END. */
 static void get_and_go(struct away *w, ptl_handle_eq_t eq_b, ptl_size_t length)
 {
 	uint64_t since = spec_ms();
@@ -351,7 +352,7 @@ struct caller {
 	ptl_handle_md_t put, own;
 };
 
-/* Every other put from a descriptor that all threads share. */
+/* Every other put is from a descriptor that all threads share. */
 static void call_often(void *arg)
 {
 	struct caller *c = arg;
@@ -409,7 +410,7 @@ enum { TRAFFIC = 20480, PERSISTENT = 8 };
 static _Atomic bool quiet;
 static _Atomic unsigned changes;
 
-/* Entries come and go beside the others: at both ends, and next to the nth of them. */
+/* Add and remove entries beside the others: at both ends, and next to the nth of them. */
 static void change_list(void *arg)
 {
 	ptl_handle_me_t *me = arg;
@@ -486,7 +487,7 @@ struct barrage {
 	ptl_handle_md_t put;
 };
 
-/* A: puts of all lengths with only so many under way, until told to stop. */
+/* A: put all lengths, with a limited number under way, until told to stop. */
 static void fire(void *arg)
 {
 	struct barrage *b = arg;
@@ -509,7 +510,7 @@ static void unlink_once(unsigned char *at_b, unsigned round, unsigned *refusals)
 	ptl_md_t md = spec_md(at_b, SHELLS, options, PTL_EQ_NONE);
 	ptl_handle_md_t handle = attach_flags(SPEC_BITS, md, PTL_RETAIN, PTL_RETAIN, &me);
 	if (round % 8 == 7)
-		spec_sleep_ms(3); /* the library's thread is at it then */
+		spec_sleep_ms(3); /* meanwhile the library's thread works on it */
 	spin(mix(round) % 300000);
 	uint64_t deadline = spec_ms() + 20000;
 	for (int rc = -1; rc != PTL_OK; *refusals += rc != PTL_OK) {
@@ -567,7 +568,7 @@ static void wait_thrice(void *arg)
 	}
 }
 
-/* Calls of all kinds on other objects; the queue of the waiter gets nothing. */
+/* Make calls of all kinds on other objects; the waiting thread's queue gets nothing. */
 static void many_calls(unsigned i, ptl_handle_eq_t busy)
 {
 	ptl_handle_eq_t eq = spec_eq(2 + i % 50);
@@ -604,7 +605,7 @@ STATEMENT(261, a_waiting_thread_is_not_disturbed)
 			many_calls(k, busy);
 		CHECK_EQ(w.returned, i);
 		spec_barrier();
-		if (spec.is_a) /* one event, for the waiter of each node */
+		if (spec.is_a) /* one event, for the waiting thread of each node */
 			for (unsigned k = 0; k < spec.size; k++) {
 				ptl_process_id_t to;
 				CHECK_OK(PtlGetRankId(spec.ni, k, &to));
@@ -655,7 +656,8 @@ WEAK_STATEMENT(262, a_stale_handle_names_nothing)
 
 enum { MILLION = 1000000, LOST_EACH = 8, WINDOW = 4000, BUDGET_MS = 3800 };
 
-/* Word i is sent to word i; each eighth message to nobody.  Returns how many. */
+/* Send word i to word i, and each eighth message to no entry.  Return the number of
+ * those. */
 static uint64_t send_words(ptl_handle_md_t put, ptl_handle_eq_t eq)
 {
 	uint64_t end = spec_ms() + BUDGET_MS, i = 0;
@@ -690,7 +692,7 @@ static void words_hold(const uint64_t *word, uint64_t count)
 	CHECK_ZERO(word + count, (MILLION - count) * 8);
 }
 
-/* A: all of them, then how many they were. */
+/* A: send all of them, then their number. */
 static void send_million(ptl_handle_eq_t eq)
 {
 	uint64_t *word = spec_alloc(MILLION * sizeof *word);
@@ -772,7 +774,7 @@ static uint64_t half_drops(struct half *h)
 	return (uint64_t)drops;
 }
 
-/* A put through one interface, and its trace there; none on the other. */
+/* Put through one interface, and check its trace there, and that the other has none. */
 static void half_put(struct half *h, struct half *other, unsigned seed, bool accepted)
 {
 	if (spec.is_a) {
@@ -828,7 +830,7 @@ STATEMENT(264, interfaces_do_not_influence_one_another)
 	spec_barrier();
 	half_put(&one, &two, 1, true);
 	half_put(&two, &one, 2, false);
-	CHECK_OK(PtlNIFini(second)); /* the other goes on */
+	CHECK_OK(PtlNIFini(second)); /* the other interface goes on */
 	spec_barrier();
 	if (spec.is_a) {
 		CHECK_OK(

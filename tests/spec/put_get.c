@@ -11,7 +11,7 @@ enum { KIB = 1 << 10, MIB = 1 << 20, ROOM = 4096 };
 static const ptl_size_t some_lengths[] = {0, 1, 13, 100, 4096, 20001, MIB, 3 * MIB + 7};
 enum { SOME = sizeof some_lengths / sizeof some_lengths[0] };
 
-/* Bytes of pattern seed. */
+/* Return bytes of pattern seed. */
 static unsigned char *pattern(ptl_size_t length, unsigned seed)
 {
 	unsigned char *bytes = spec_alloc(length + 1);
@@ -57,12 +57,12 @@ STATEMENT(169, bad_descriptor_or_target)
 
 enum { WHOLE, HALVES, ONE_FIRST, PAGES, PRIMES, BACKWARDS, SPLITS, GAP = 5 };
 
-/* A region of so many bytes, perhaps in pieces with gaps between them. */
+/* A region of a given length, perhaps in pieces with gaps between them. */
 struct region {
 	unsigned char *memory;
-	ptl_size_t length, size; /* of the data; of the memory */
+	ptl_size_t length, size; /* of the data, and of the memory */
 	ptl_md_iovec_t *iov;
-	size_t pieces; /* 0: no iovec */
+	size_t pieces; /* 0: not an iovec */
 };
 
 static ptl_size_t piece_length(int split, ptl_size_t length, size_t nth)
@@ -94,7 +94,7 @@ static void cut(struct region *r, int split)
 	CHECK(at <= r->size);
 }
 
-/* Pieces in the order of falling addresses. */
+/* Put the pieces in the order of falling addresses. */
 static void turn_round(struct region *r)
 {
 	ptl_size_t at = r->size;
@@ -134,7 +134,7 @@ static void region_fill(struct region *r, unsigned seed)
 				spec_byte(seed, done + k);
 }
 
-/* The data are there, the gaps are untouched. */
+/* Check that the data are there and the gaps untouched. */
 static void region_check(struct region *r, unsigned seed)
 {
 	if (!r->pieces) {
@@ -149,7 +149,8 @@ static void region_check(struct region *r, unsigned seed)
 	}
 }
 
-/* Put and get between regions cut so; A's put is overwritten by what its get fetches. */
+/* Put and get between regions of these shapes; A's get overwrites the source of its
+ * put. */
 static void move(ptl_size_t length, int from, int to, ptl_match_bits_t bits)
 {
 	struct region a = {.length = 0}, b = {.length = 0};
@@ -302,7 +303,8 @@ static void huge_setup(ptl_handle_eq_t eq_a, ptl_handle_eq_t eq_b, unsigned char
 	}
 }
 
-/* It takes more time than all the rest: in one setting, with one node and with two. */
+/* Return true in one setting, with one node and with two: it takes longer than all the
+ * rest. */
 static bool huge_is_wanted(void)
 {
 	const char *mode = getenv("PTL3_MODE");
@@ -310,7 +312,7 @@ static bool huge_is_wanted(void)
 	       !getenv("PTL3_WIRE"); /* not in frames of 2 KiB */
 }
 
-/* Ten seconds at most for each way, on a machine that has other things to do as well. */
+/* Check the time: ten seconds at most for each way, also on a busy machine. */
 static void huge_time(const char *what, uint64_t since)
 {
 	uint64_t ms = spec_ms() - since;
@@ -350,7 +352,7 @@ static void move_huge(void)
 		huge_check(at_a, 200);
 	}
 	spec_barrier();
-	CHECK_OK(PtlNIFini(spec.ni)); /* so that nobody writes where others map next */
+	CHECK_OK(PtlNIFini(spec.ni)); /* so that no peer writes into later mappings */
 	CHECK(!at_a || munmap(at_a, HUGE_STEP * HUGE_STEPS) == 0);
 	CHECK(!at_b || munmap(at_b, HUGE_STEP * HUGE_STEPS) == 0);
 }
@@ -390,7 +392,7 @@ static void put_all_lengths(ptl_handle_eq_t eq_a, ptl_handle_eq_t eq_b, ptl_size
 	}
 }
 
-/* A's SEND_END is in its queue before what B sends in answer. */
+/* A's SEND_END is in its queue before B's answer. */
 static void answer_comes_after_send_end(ptl_size_t length, ptl_match_bits_t bits)
 {
 	ptl_handle_eq_t eq = spec_eq(64);
@@ -431,7 +433,7 @@ STATEMENT(171, start_and_end_on_both_sides)
 	}
 }
 
-/* A descriptor that many puts share: SEND_END first, then the one ACK of each. */
+/* Many puts share a descriptor: SEND_END comes first, then the one ACK of each. */
 static void acks_of_many(ptl_handle_eq_t eq, ptl_handle_md_t md, unsigned count)
 {
 	unsigned char *state = spec_alloc(count);
@@ -667,7 +669,7 @@ STATEMENT(180, header_data_arrive)
 	}
 }
 
-/* B: what call number i gave. */
+/* B: return the expected event of call number i. */
 static struct fields call_181(unsigned i, ptl_handle_md_t handle, ptl_md_t md)
 {
 	struct fields f = fields_of(spec.a, handle, md, ~mix(i), i * 31);
@@ -751,7 +753,7 @@ static const struct bounds bounds[] = {{0, 0, true}, {0, 100, true}, {100, 0, tr
 	{UINT64_C(1) << 63, UINT64_C(1) << 63, false}};
 enum { BOUNDS = sizeof bounds / sizeof bounds[0] };
 
-/* 100 bytes, as one or in pieces. */
+/* Put 100 bytes, as one piece or several. */
 static void put_bounds(ptl_handle_eq_t eq_a, ptl_handle_eq_t eq_b, ptl_handle_md_t md)
 {
 	for (int i = 0; i < BOUNDS; i++) {
@@ -832,7 +834,7 @@ STATEMENT(185, sending_leaves_the_local_offset_alone)
 		spec_md(sunk, ROOM, PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE, PTL_EQ_NONE));
 	ptl_handle_md_t other = source(100, 2, eq);
 	spec_barrier();
-	/* B sends from the descriptor that it receives in, in between too. */
+	/* B sends from the descriptor that it receives in, also in between. */
 	for (unsigned i = 0; i < 3; i++) {
 		if (spec.is_b) {
 			CHECK_OK(PtlPut(md, PTL_NO_ACK_REQ, spec.a, SPEC_PT, 0, 1, 0, 0));
@@ -895,7 +897,7 @@ STATEMENT(187, a_put_that_nobody_takes)
 	CHECK_EQ(spec_drops(), spec.is_b ? SOME : 0);
 }
 
-/* Every node, at the same time. */
+/* Every node does this at the same time. */
 STATEMENT(188, put_to_self)
 {
 	ptl_handle_eq_t eq_a = spec_eq(64), eq_b = spec_eq(64);
@@ -921,7 +923,7 @@ STATEMENT(188, put_to_self)
 	CHECK_EQ(spec_drops(), 0);
 }
 
-/* A process that there never was. */
+/* Put to a process that never existed. */
 static void put_to(ptl_process_id_t nobody, ptl_handle_eq_t eq, ptl_size_t length)
 {
 	ptl_handle_md_t md = source(length, 1, eq);
@@ -950,7 +952,7 @@ STATEMENT(189, put_to_a_process_that_is_not_there)
 
 /* ---- 190 - 199: gets ---- */
 
-/* What a get of length bytes from an offset gives, on both sides. */
+/* Check a get of length bytes from an offset, on both sides. */
 static void get_once(ptl_handle_eq_t eq_a, ptl_handle_eq_t eq_b, ptl_handle_md_t at_b,
 	ptl_md_t of_b, ptl_size_t offset, ptl_size_t length)
 {
@@ -993,7 +995,7 @@ STATEMENT(190, a_get_fetches_the_bytes_at_its_offset)
 	}
 }
 
-/* B: bytes of pattern 8, to be got at the given offset. */
+/* B: attach bytes of pattern 8, to be got at the given offset. */
 static ptl_handle_md_t larder(ptl_size_t length, unsigned options, ptl_handle_eq_t eq)
 {
 	ptl_handle_md_t md = PTL_INVALID_HANDLE;
@@ -1027,7 +1029,7 @@ STATEMENT(192, a_get_takes_one_when_the_reply_comes)
 		return;
 	ptl_handle_eq_t eq = spec_eq(64);
 	ptl_handle_md_t md = spec_bind(md_at_a(3, eq), PTL_RETAIN);
-	CHECK_OK(PtlGet(md, spec.b, SPEC_PT, 0, SPEC_BITS + 1, 0)); /* is dropped */
+	CHECK_OK(PtlGet(md, spec.b, SPEC_PT, 0, SPEC_BITS + 1, 0)); /* it is dropped */
 	spec_sleep_ms(20);
 	CHECK_EQ(query(md).threshold, 3);
 	for (int left = 2; left >= 0; left--) {
@@ -1097,7 +1099,7 @@ static void get_bounds(ptl_handle_eq_t eq, ptl_handle_md_t md, unsigned char *by
 	SILENCE(eq);
 }
 
-/* Long ones too: the reply to a region crosses windows and pages. */
+/* Get regions, also long ones: the reply to a region crosses windows and pages. */
 static void get_regions(ptl_handle_eq_t eq)
 {
 	enum { LENGTH = 3 * MIB };
@@ -1162,7 +1164,7 @@ STATEMENT(195, a_truncating_target)
 		}
 }
 
-/* Get number i: where it lands, whence it comes. */
+/* The destination and the source of get number i. */
 enum { GETS = 300, SLOT = 20000 };
 
 static ptl_size_t get_length(unsigned i)

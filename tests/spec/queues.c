@@ -11,7 +11,7 @@ struct source {
 	ptl_handle_eq_t acks;
 };
 
-/* B: puts with these bits give one event each, in this queue. */
+/* B: attach a descriptor that makes one event per put with these bits, in this queue. */
 static ptl_handle_md_t target(ptl_match_bits_t bits, ptl_handle_eq_t eq)
 {
 	static uint64_t sink;
@@ -31,14 +31,14 @@ static struct source source(void)
 	return s;
 }
 
-/* A: one event for B, which has been posted when this returns. */
+/* A: make one event at B, which has been posted at the return. */
 static void post(struct source *s, ptl_match_bits_t bits, ptl_hdr_data_t hdr)
 {
 	CHECK_OK(PtlPut(s->put, PTL_ACK_REQ, spec.b, SPEC_PT, 0, bits, 0, hdr));
 	(void)EXPECT(s->acks, PTL_EVENT_ACK);
 }
 
-/* All: A posts n, numbered from 0 on; afterwards they are in B's queue. */
+/* All nodes: A makes n events, numbered from 0 on, which are then in B's queue. */
 static void post_many(struct source *s, ptl_match_bits_t bits, unsigned n)
 {
 	spec_barrier();
@@ -220,7 +220,7 @@ STATEMENT(139, in_order_and_once)
 
 enum { FEW = 4, FLOOD = 600 };
 
-/* B has a queue for a few events, and gets many. */
+/* Make a queue for a few events at B, and many events. */
 static ptl_handle_eq_t flood(ptl_match_bits_t bits)
 {
 	struct source s = source();
@@ -317,7 +317,7 @@ static void wait_in_thread(void *arg)
 	CHECK(!w->polls || which == 0);
 }
 
-/* It waits already, most likely. */
+/* Start a thread that most likely waits by now. */
 static struct spec_thread *start_waiter(struct waiter *w)
 {
 	struct spec_thread *t = spec_start(wait_in_thread, w);
@@ -327,7 +327,7 @@ static struct spec_thread *start_waiter(struct waiter *w)
 	return t;
 }
 
-/* The time of the put comes in its header. */
+/* Check the duration of a wait; the time of the put is in its header. */
 static void check_blocks(bool polls)
 {
 	struct source s = source();

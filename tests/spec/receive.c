@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a target does with a request: statements 209 to 231. */
+/* The target's treatment of requests: statements 209 to 231. */
 #include "fields.h"
 
 #include <sched.h>
 
 enum { ROOM = 4096, MIB = 1 << 20 };
 
-/* A's tools, and B's queue; all nodes have them. */
+/* A's source, and B's queue; all nodes have one. */
 struct bench {
 	ptl_handle_eq_t a, b;
 	unsigned char *from, *got;
@@ -25,7 +25,7 @@ static struct bench bench(void)
 	return w;
 }
 
-/* A: a put of the first length bytes, over when its SEND_END was taken. */
+/* A: put length bytes, and take the SEND_END. */
 static void put_at(struct bench *w, ptl_pt_index_t pt, ptl_match_bits_t bits,
 	ptl_size_t length, ptl_size_t remote)
 {
@@ -34,7 +34,7 @@ static void put_at(struct bench *w, ptl_pt_index_t pt, ptl_match_bits_t bits,
 	(void)EXPECT_PAIR(w->a, PTL_EVENT_SEND_START);
 }
 
-/* All nodes: a put, and B waits until it was dropped. */
+/* All nodes: put, and let B wait until it was dropped. */
 static void put_dropped(
 	struct bench *w, ptl_match_bits_t bits, ptl_size_t length, ptl_size_t remote)
 {
@@ -50,7 +50,7 @@ static void put_dropped(
 	spec_barrier();
 }
 
-/* All nodes: a put, and at B its PUT_END, else zeros. */
+/* All nodes: put, and return B's PUT_END, on other nodes zeros. */
 static ptl_event_t put_taken(
 	struct bench *w, ptl_match_bits_t bits, ptl_size_t length, ptl_size_t remote)
 {
@@ -71,7 +71,7 @@ static ptl_md_t md_of(struct bench *w, ptl_size_t length, unsigned options)
 	return spec_md(spec_alloc(length + 64), length, options, w->b);
 }
 
-/* B: attached behind the others of SPEC_PT; INVALID elsewhere. */
+/* B: attach behind the others of SPEC_PT; return INVALID elsewhere. */
 static ptl_handle_md_t at_b(ptl_match_bits_t bits, ptl_md_t md)
 {
 	return spec.is_b ? spec_target(bits, md) : PTL_INVALID_HANDLE;
@@ -94,7 +94,7 @@ STATEMENT(209, the_first_willing_entry_wins)
 	put_dropped(&w, SPEC_BITS, 10, 0);
 }
 
-/* Portal index i for bit i; B's entries are all there at the same time. */
+/* Use portal index i for bit i; B's entries all exist at the same time. */
 static void attach_bit(struct bench *w, unsigned bit, ptl_match_bits_t ignore)
 {
 	ptl_handle_me_t me;
@@ -105,7 +105,7 @@ static void attach_bit(struct bench *w, unsigned bit, ptl_match_bits_t ignore)
 		PTL_RETAIN, NULL));
 }
 
-/* All nodes: B sees just these, in order. */
+/* All nodes: check that B sees exactly these, in order. */
 static void expect_bits(struct bench *w, unsigned bit, ptl_match_bits_t bits)
 {
 	ptl_event_t end = EXPECT(w->b, PTL_EVENT_PUT_END);
@@ -113,7 +113,7 @@ static void expect_bits(struct bench *w, unsigned bit, ptl_match_bits_t bits)
 	CHECK_EQ(end.match_bits, bits);
 }
 
-/* Each bit alone ignored: flipped, it matches, and its neighbours do not. */
+/* Ignore each bit alone: flipped, it matches, and its neighbours do not. */
 static void ignored_one_by_one(struct bench *w)
 {
 	for (unsigned i = 0; i < 64; i++) {
@@ -132,7 +132,7 @@ static void ignored_one_by_one(struct bench *w)
 	}
 }
 
-/* Each bit alone significant: all others may be anything. */
+/* Make each bit alone significant: all others may have any value. */
 static void significant_one_by_one(struct bench *w)
 {
 	for (unsigned i = 0; i < 64; i++) {
@@ -212,7 +212,8 @@ STATEMENT(212, a_refusal_leads_to_the_next_entry)
 	(void)at_b(SPEC_BITS, md_of(&w, 99, PTL_MD_OP_PUT)); /* too short */
 	(void)at_b(SPEC_BITS, md_of(&w, 99,
 				      PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE |
-					      PTL_MD_TRUNCATE)); /* offset beyond */
+					      PTL_MD_TRUNCATE)); /* offset behind its
+								  * end */
 	ptl_handle_md_t willing =
 		at_b(SPEC_BITS, md_of(&w, ROOM, PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE));
 	ptl_event_t end = put_taken(&w, SPEC_BITS, 100, 100);
@@ -231,7 +232,7 @@ STATEMENT(213, too_long_without_truncate)
 	put_dropped(&w, SPEC_BITS, 1001, 0);
 	put_dropped(&w, SPEC_BITS, MIB, 0);
 	(void)put_taken(&w, SPEC_BITS, 400, 0);
-	put_dropped(&w, SPEC_BITS, 601, 0); /* of the room that is left */
+	put_dropped(&w, SPEC_BITS, 601, 0); /* larger than the room that is left */
 	if (spec.is_b) {
 		CHECK_EQ(query(handle).threshold, 9);
 		CHECK_ZERO((char *)md.start + 400, 664);
@@ -412,7 +413,7 @@ STATEMENT(221, max_size_deactivates)
 		if (spec.is_b)
 			CHECK_EQ(end.md_handle, i < 5 ? first : second);
 	}
-	if (spec.is_b) { /* only inactive */
+	if (spec.is_b) { /* it is only inactive */
 		CHECK_EQ(query(first).threshold, PTL_MD_THRESH_INF);
 		CHECK_OK(PtlMDUnlink(first));
 	}
@@ -519,7 +520,8 @@ STATEMENT(226, the_threshold_counts)
 		CHECK_EQ(end.md_handle, last);
 }
 
-/* Kind i % 3 of ten bytes (a getput: eight), done when A has its answer. */
+/* Do an operation of kind i % 3 of ten bytes (a getput: eight), and wait for A's
+ * answer. */
 static void operate(struct bench *w, int i)
 {
 	if (i % 3 == 0) {
@@ -559,7 +561,7 @@ STATEMENT(227, all_operations_share_threshold_and_offset)
 	put_dropped(&w, SPEC_BITS, 1, 0);
 }
 
-/* One request of a kind that nobody takes. */
+/* Send one request of a kind that no entry accepts. */
 static void lose(struct bench *w, int kind, ptl_pt_index_t pt, ptl_ac_index_t ac)
 {
 	if (kind == 0)
@@ -625,7 +627,7 @@ STATEMENT(229, portal_index_out_of_range)
 		CHECK_EQ(EXPECT_PAIR(w.b, PTL_EVENT_PUT_START).pt_index, most);
 }
 
-/* A reply that comes before the update has all, one that comes after is cut. */
+/* A reply before the update is complete; a later one is cut. */
 static bool cut_reply(struct bench *w, ptl_size_t length, ptl_size_t rest)
 {
 	unsigned char *bytes = spec_alloc(length);
@@ -662,7 +664,7 @@ WEAK_STATEMENT(230, a_reply_is_cut_to_a_shortened_descriptor)
 	}
 }
 
-/* 60 bytes: 20 at 100, 1 at 50, none, 39 at 0. */
+/* Return 60 bytes in pieces: 20 at 100, 1 at 50, none, 39 at 0. */
 static ptl_md_t four_pieces(struct bench *w, unsigned char *bytes, unsigned options)
 {
 	static ptl_md_iovec_t iov[4];

@@ -28,16 +28,16 @@ struct test {
 };
 
 /*
- * What the nodes share, whatever becomes of the library: a barrier, and what became of
+ * State that the nodes share in any state of the library: a barrier, and the result of
  * the present test.
  */
 struct job {
 	_Atomic uint32_t arrived, phase;
-	_Atomic uint32_t ended;   /* nodes whose part of the test is over */
-	_Atomic uint32_t failed;  /* some check of the test did */
-	_Atomic uint32_t skipped; /* nodes that left the test out */
-	_Atomic uint32_t up;      /* nodes with the library up */
-	_Atomic uint64_t told;    /* by B */
+	_Atomic uint32_t ended;   /* nodes that have finished their part of the test */
+	_Atomic uint32_t failed;  /* a check of the test failed */
+	_Atomic uint32_t skipped; /* nodes that skipped the test */
+	_Atomic uint32_t up;      /* nodes with an initialized library */
+	_Atomic uint64_t told;    /* B's value */
 	struct wire_sum wire;
 	ptl_process_id_t id[SPEC_NODES];
 };
@@ -67,11 +67,11 @@ static const struct test *now;
 static struct spec_thread *threads;
 static struct block *blocks;
 static const char *skip_reason;
-static bool keep_going; /* a failure is recorded, the next test follows */
+static bool keep_going; /* after a failure the next test follows */
 static bool failed_firmly;
 static bool is_up;
 
-/* Where this thread gives up its part of the test. */
+/* The place to which this thread gives up its part of the test. */
 static _Thread_local jmp_buf *give_up;
 
 void spec_register(int number, const char *name, bool weak, spec_fn *fn)
@@ -173,9 +173,9 @@ static void step(void)
 }
 
 /*
- * Nobody's part ends, and no library comes or goes, between the two steps: all nodes get
- * the same answers.  The library's own barrier makes sure that interfaces that have been
- * opened before are known to everyone behind it.
+ * Meet.  No node ends its part, and no library starts or ends, between the two steps:
+ * all nodes get the same answers.  The library's own barrier makes sure that behind it
+ * all nodes know the interfaces that were opened before.
  */
 static bool barrier_is_last(void)
 {
@@ -201,7 +201,8 @@ uint64_t spec_told(uint64_t value_of_b)
 	return job->told;
 }
 
-/* A node that has left the test early still comes to the barriers of the others. */
+/* End this node's part; a node that ends early still comes to the barriers of the
+ * others. */
 static void end_part(void)
 {
 	job->ended++;
@@ -371,7 +372,7 @@ static void fresh_interface(void)
 	if (PtlNIFini(spec.ni) == PTL_NO_INIT)
 		spec_up(NULL);
 	close_all();
-	step(); /* nobody's old messages find a new interface */
+	step(); /* no old message finds a new interface */
 	if (spec.rank == 0) {
 		job->ended = 0;
 		job->failed = 0;
@@ -386,7 +387,7 @@ static void fresh_interface(void)
 	step();
 }
 
-/* ---- processes of their own ---- */
+/* ---- additional processes ---- */
 
 static void child_main(const char *name)
 {
@@ -413,7 +414,7 @@ void spec_child(const char *name)
 	CHECK_EQ(status, 0);
 }
 
-/* ---- Portals in one line ---- */
+/* ---- Portals calls in one line ---- */
 
 ptl_process_id_t spec_any(void)
 {
@@ -480,7 +481,7 @@ void spec_get(ptl_handle_md_t md, ptl_match_bits_t bits)
 	CHECK_OK(rc);
 }
 
-/* When another node has given up a test, its events will not come any more. */
+/* Return true if another node has given up the test, so that its events will not come. */
 static bool is_hopeless(uint64_t since)
 {
 	uint64_t waited = spec_ms() - since;

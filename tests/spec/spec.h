@@ -12,13 +12,13 @@
  * A, the initiator, and B, the target, are the same process; with two or more A is rank
  * 0, B rank 1, and the others look on (spec.is_a and spec.is_b are false).  A test does
  * B's part in `if (spec.is_b)`, A's in `if (spec.is_a)`, with spec_barrier() between
- * what must follow one another, and must hold in both cases.
+ * steps that must follow one another, and must hold in both cases.
  *
  * Every test begins with a fresh interface on every node (spec.ni, no object, registers
- * zero, limits as spec.limits says) and a barrier, and may leave behind what it likes.
+ * zero, limits as spec.limits says) and a barrier, and may leave any objects behind.
  * It may close the interface itself, or the library: spec_up() brings it back.
  *
- * A check that fails prints the statement, the file and line and what was seen, and ends
+ * A check that fails prints the statement, the file and line and the values, and ends
  * the job.  In a WEAK_STATEMENT, one of weak evidence, it is reported as well and the
  * rest of this node's part is skipped, but nothing fails.
  *
@@ -41,11 +41,11 @@
 
 struct spec {
 	ptl_handle_ni_t ni;
-	ptl_ni_limits_t limits; /* actual */
+	ptl_ni_limits_t limits; /* actual limits */
 	unsigned rank, size;
 	bool is_a, is_b;
 	ptl_process_id_t a, b, self; /* ids of A, of B, of this node */
-	ptl_handle_ni_t second;      /* of spec_second() */
+	ptl_handle_ni_t second;      /* interface of spec_second() */
 };
 extern struct spec spec;
 
@@ -68,14 +68,14 @@ void spec_register(int number, const char *name, bool weak, spec_fn *fn);
 _Noreturn void spec_fail(const char *file, int line, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* This node's part is left out, and the table shows the reason; each node calls it. */
+/* Skip this node's part; the table shows the reason.  Each node calls it. */
 _Noreturn void spec_skip(const char *reason);
 #define NEED_TWO_NODES()                                                                 \
 	do {                                                                             \
 		if (spec.size < 2)                                                       \
 			spec_skip("needs two nodes");                                    \
 	} while (0)
-/* A line of the output that decides nothing. */
+/* Print a line that has no effect on the result. */
 void spec_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 #define CHECK(truth)                                                                     \
@@ -104,15 +104,15 @@ void spec_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 #define CHECK_OK(call) CHECK_RC(call, PTL_OK)
 
-/* A handle that never was one. */
+/* A handle that was never valid. */
 #define SPEC_JUNK ((ptl_handle_any_t)UINT64_C(0xdeadbeefcafef00d))
 
 /* ---- jobs ---- */
 
 /*
- * SPEC_CHILD(name) { ... } runs in a process of its own, outside the job, which begins
- * with it and in which nobody has called the library; spec_child(name) waits for its end.
- * A check that fails there fails in the caller as well.
+ * SPEC_CHILD(name) { ... } runs in an additional process outside the job, in which no
+ * call of the library was made before; spec_child(name) waits for its end.  A check
+ * that fails there fails in the caller as well.
  */
 #define SPEC_CHILD(name)                                                                 \
 	static void spec_child_##name(void);                                             \
@@ -124,67 +124,68 @@ void spec_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void spec_register_child(const char *name, spec_fn *fn);
 void spec_child(const char *name);
 
-/* All nodes: rank 0's TAP line comes after the last of them. */
+/* Wait for all nodes: rank 0's TAP line comes after the last of them. */
 void spec_barrier(void);
-/* B's value, on every node; a barrier before and behind it. */
+/* Return B's value, on every node; there is a barrier before and behind it. */
 uint64_t spec_told(uint64_t value_of_b);
-/* PtlInit and a fresh interface with these desired limits (NULL: the library's), after
- * closing what is open; fills in spec. */
+/* Call PtlInit and open a fresh interface with these desired limits (NULL: the
+ * library's), after closing all others; fill in spec. */
 void spec_up(const ptl_ni_limits_t *desired);
-/* PtlFini. */
+/* Call PtlFini. */
 void spec_down(void);
-/* A second interface, PTL_IFACE_SS, with default limits; closed before the next test. */
+/* Open PTL_IFACE_SS, with default limits; it is closed before the next test. */
 ptl_handle_ni_t spec_second(void);
 uint64_t spec_ms(void); /* monotonic */
 void spec_sleep_ms(unsigned ms);
-/* Thread of this process; joined at the end of the test at the latest. */
+/* Start a thread of this process; it is joined at the end of the test at the latest. */
 struct spec_thread *spec_start(void (*fn)(void *arg), void *arg);
 void spec_join(struct spec_thread *t);
-/* Zeroed memory that lives until the interface of the next test is up. */
+/* Return zeroed memory that lives until the interface of the next test is up. */
 void *spec_alloc(size_t len);
 
-/* ---- Portals in one line ---- */
+/* ---- Portals calls in one line ---- */
 
 #define SPEC_PT   4u /* the portal index that most tests use */
 #define SPEC_BITS UINT64_C(0x1234567890abcdef)
 
-/* On interfaces of Cray's manner: a get has SEND events and takes two units, a second
- * PtlNIInit is PTL_IFACE_DUP, and UNLINK is asked for (spec_md() does). */
+/* Return true for interfaces of Cray's kind: a get has SEND events and takes two units,
+ * a second PtlNIInit is PTL_IFACE_DUP, and UNLINK must be requested (spec_md() does). */
 bool spec_cray(void);
 
 ptl_process_id_t spec_any(void); /* both wildcards */
 ptl_handle_eq_t spec_eq(ptl_size_t events);
-/* Start, length, options, queue; threshold infinite, no user_ptr, no max_size. */
+/* Return a descriptor with start, length, options and queue; threshold infinite, no
+ * user_ptr, no max_size. */
 ptl_md_t spec_md(void *start, ptl_size_t length, unsigned options, ptl_handle_eq_t eq);
-/* Entry at the end of SPEC_PT's list: any process, these bits exactly, PTL_RETAIN. */
+/* Append an entry to SPEC_PT's list: any process, exactly these bits, PTL_RETAIN. */
 ptl_handle_me_t spec_me(ptl_match_bits_t bits);
-/* spec_me() and a descriptor in it, PTL_RETAIN. */
+/* Call spec_me() and attach a descriptor, PTL_RETAIN. */
 ptl_handle_md_t spec_target(ptl_match_bits_t bits, ptl_md_t md);
 ptl_handle_md_t spec_bind(ptl_md_t md, ptl_unlink_t unlink);
-/* To B, SPEC_PT, access control entry 0, remote offset 0, no header data. */
+/* Put to B, SPEC_PT, access control entry 0, remote offset 0, without header data. */
 void spec_put(ptl_handle_md_t md, ptl_ack_req_t ack, ptl_match_bits_t bits);
 void spec_get(ptl_handle_md_t md, ptl_match_bits_t bits);
 
-/* The next event within 20 s, no loss allowed. */
+/* Return the next event within 20 s; losses are not allowed. */
 ptl_event_t spec_next(const char *file, int line, ptl_handle_eq_t eq);
 #define NEXT(eq) spec_next(__FILE__, __LINE__, eq)
-/* It is of this kind, and no failure. */
+/* Check that the next event is of this kind and no failure. */
 ptl_event_t spec_expect(
 	const char *file, int line, ptl_handle_eq_t eq, ptl_event_kind_t kind);
 #define EXPECT(eq, kind) spec_expect(__FILE__, __LINE__, eq, kind)
-/* Nothing is there, nor comes within 20 ms. */
+/* Check that there is no event, nor one within 20 ms. */
 void spec_silence(const char *file, int line, ptl_handle_eq_t eq);
 #define SILENCE(eq) spec_silence(__FILE__, __LINE__, eq)
 
 uint64_t spec_drops(void); /* PTL_SR_DROP_COUNT of spec.ni */
-/* Waits (20 s) until it is count, then checks for 20 ms that it stays so. */
+/* Wait (20 s) for this count, then check for 20 ms that it stays. */
 void spec_expect_drops(const char *file, int line, uint64_t count);
 #define EXPECT_DROPS(count) spec_expect_drops(__FILE__, __LINE__, count)
 
-/* Bytes that tell of their seed and place. */
+/* Return a byte that follows from seed and place. */
 unsigned char spec_byte(unsigned seed, size_t i);
 void spec_fill(void *at, size_t len, unsigned seed);
-/* The len bytes at hold bytes from.. of the pattern. */
+/* Check that the len bytes at "at" are bytes from.. of the pattern. */
 void spec_check_bytes(const char *file, int line, const void *at, size_t from, size_t len,
 	unsigned seed);
 #define CHECK_BYTES(at, from, len, seed)                                                 \

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * takers - which of B's match entries takes A's next put?
+ * takers - finds the one of B's match entries that takes A's next put
  *
  *	struct takers t = takers();
  *	if (spec.is_b)
  *		offer(&t, some_entry, 'x', 1);
  *	EXPECT_TAKERS(&t, SPEC_BITS, "x-");
  *
- * Descriptors are named by a letter, their user_ptr; '-' means that B drops the put.  The
- * checks are for all nodes to call, since A sends and B looks.
+ * Descriptors are named by a letter, their user_ptr; '-' means that B drops the put.
+ * All nodes call the checks, since A sends and B looks.
  */
 #ifndef P3_TESTS_SPEC_TAKERS_H
 #define P3_TESTS_SPEC_TAKERS_H
@@ -19,7 +19,7 @@ enum { TAKERS_LENGTH = 8 };
 
 struct takers {
 	ptl_pt_index_t pt;
-	ptl_handle_eq_t eq;  /* B: PUT_END and UNLINK of what is offered */
+	ptl_handle_eq_t eq;  /* B: PUT_END and UNLINK of the offered descriptors */
 	ptl_handle_md_t put; /* A */
 	unsigned char *bytes;
 };
@@ -43,7 +43,7 @@ static inline ptl_md_t takers_md(const struct takers *t, char name, int threshol
 	return md;
 }
 
-/* A descriptor for so many puts, never unlinked by itself. */
+/* Attach a descriptor for this number of puts that never unlinks by itself. */
 static inline ptl_handle_md_t offer(
 	const struct takers *t, ptl_handle_me_t me, char name, int threshold)
 {
@@ -52,7 +52,7 @@ static inline ptl_handle_md_t offer(
 	return md;
 }
 
-/* B: the name on the event of the put, or '-'. */
+/* B: return the name in the event of the put, or '-'. */
 static inline char takers_look(const struct takers *t, uint64_t drops)
 {
 	for (uint64_t since = spec_ms(); spec_ms() - since < 20000;) {

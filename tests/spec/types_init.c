@@ -185,7 +185,7 @@ STATEMENT(13, opposites_differ)
 
 /* ---- PtlInit, PtlFini ---- */
 
-/* Arguments that would do if the library were up. */
+/* Arguments that would be valid in an initialized library. */
 static ptl_process_id_t some_id = {1, 1};
 static char some_bytes[8];
 #define SOME_MD                                                                          \
@@ -333,7 +333,7 @@ SPEC_CHILD(init_again)
 	CHECK_OK(PtlInit(&first));
 	CHECK_OK(PtlInit(&second));
 	CHECK_EQ(second, first);
-	PtlFini(); /* one undoes both */
+	PtlFini(); /* one call undoes both */
 	ptl_handle_ni_t ni;
 	CHECK_RC(PtlNIInit(PTL_IFACE_DEFAULT, PTL_PID_ANY, NULL, NULL, &ni), PTL_NO_INIT);
 }
@@ -382,7 +382,7 @@ WEAK_STATEMENT(19, nothing_works_after_fini)
 	no_init_from_all(&o);
 }
 
-/* A byte from A to B. */
+/* Send a byte from A to B. */
 static void check_traffic(void)
 {
 	unsigned char *byte = spec_alloc(1);
@@ -478,7 +478,7 @@ STATEMENT(24, impossible_interfaces)
 
 /*
  * A process of a job may be a node with a nid of its own, where the pids of other nodes
- * are free; what uses its pids then is its other interface.
+ * are free; then only its other interface can use its pids.
  */
 STATEMENT(25, pid_in_use)
 {
@@ -662,7 +662,7 @@ STATEMENT(36, objects_of_a_finalised_interface)
 	check_objects_are_gone(&o);
 }
 
-/* All entries there are, one of each ten with a descriptor. */
+/* Make as many entries as possible, one of each ten with a descriptor. */
 static void fill_interface(void)
 {
 	ptl_handle_me_t me = PTL_INVALID_HANDLE;
@@ -688,7 +688,7 @@ STATEMENT(37, fini_frees_all_objects)
 	}
 }
 
-/* One message to oneself that nobody wants. */
+/* Send one message to oneself that no entry accepts. */
 static void drop_one(void)
 {
 	ptl_handle_md_t md = spec_bind(SOME_MD, PTL_RETAIN);
@@ -951,7 +951,7 @@ static struct who who_am_i(void)
 	return me;
 }
 
-/* A tells B in a put who it is. */
+/* A introduces itself to B in a put. */
 static ptl_event_t introduce(struct who *a)
 {
 	ptl_handle_eq_t eq = spec_eq(8);

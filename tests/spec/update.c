@@ -6,7 +6,7 @@
 
 enum { ROOM = 256, LONGEST = 100000 };
 
-/* Sends length bytes of pattern seed; B has taken them then, or dropped them. */
+/* Send length bytes of pattern seed; at the return B has taken or dropped them. */
 static void send(ptl_size_t length, unsigned seed, ptl_match_bits_t bits)
 {
 	unsigned char *from = spec_alloc(length + 1);
@@ -23,7 +23,7 @@ static void send_and_wait(ptl_size_t length, unsigned seed, ptl_match_bits_t bit
 		send(length, seed, bits);
 }
 
-/* B: start and end of a put, which went to offset. */
+/* B: check START and END of a put, which went to offset. */
 static ptl_event_t arrived(ptl_handle_eq_t eq, ptl_size_t offset, ptl_size_t length)
 {
 	ptl_event_t end = EXPECT_PAIR(eq, PTL_EVENT_PUT_START);
@@ -32,7 +32,7 @@ static ptl_event_t arrived(ptl_handle_eq_t eq, ptl_size_t offset, ptl_size_t len
 	return end;
 }
 
-/* An event in a queue of this node, from itself. */
+/* Make an event in a queue of this node, by a put to itself. */
 static void deposit(ptl_handle_eq_t eq)
 {
 	ptl_handle_md_t md = spec_bind(spec_md(NULL, 0, 0, eq), PTL_RETAIN);
@@ -49,7 +49,7 @@ static void drain(ptl_handle_eq_t eq)
 	SILENCE(eq);
 }
 
-/* Three queues and a descriptor in which every member counts. */
+/* Three queues and a descriptor in which every member matters. */
 struct subject {
 	ptl_handle_eq_t eq, other, third;
 	unsigned char *bytes;
@@ -189,7 +189,7 @@ STATEMENT(118, test_queue_decides)
 	}
 	send_and_wait(20, 2, SPEC_BITS);
 	if (spec.is_b) {
-		(void)arrived(s.eq, 10, 20); /* the local offset was not touched either */
+		(void)arrived(s.eq, 10, 20); /* the local offset was not changed either */
 		CHECK_ZERO(s.bytes + 30, 2 * ROOM - 30);
 		CHECK_OK(PtlMDUpdate(s.handle, NULL, &new, s.eq));
 		EXPECT_STATE(s.handle, new);
@@ -283,7 +283,7 @@ static void refuse_iovecs(struct subject *s)
 	refuse(s, new, PTL_MD_ILLEGAL);
 	new.length = 2;
 	iov[1].iov_len = 1;
-	refuse(s, new, PTL_MD_ILLEGAL); /* NULL, not empty */
+	refuse(s, new, PTL_MD_ILLEGAL); /* NULL, but not empty */
 	iov[0] = (ptl_md_iovec_t){s->bytes, UINT64_MAX - 5};
 	iov[1] = (ptl_md_iovec_t){s->bytes, 10};
 	refuse(s, new, PTL_MD_ILLEGAL);
@@ -350,7 +350,7 @@ STATEMENT(123, update_resets_the_local_offset)
 		(void)arrived(s.eq, 5, 6);
 		CHECK_OK(PtlMDUpdate(s.handle, NULL, &s.md, PTL_EQ_NONE));
 	}
-	send_and_wait(ROOM, 4, SPEC_BITS); /* all the room is there again */
+	send_and_wait(ROOM, 4, SPEC_BITS); /* all the room is available again */
 	if (spec.is_b)
 		(void)arrived(s.eq, 0, ROOM);
 }
@@ -404,14 +404,14 @@ STATEMENT(125, threshold_to_0_deactivates_only)
 	md.threshold = 1;
 	CHECK_OK(PtlMDUpdate(target, NULL, &md, eq));
 	send_and_wait(10, 2, SPEC_BITS);
-	if (spec.is_b) { /* only now, through an operation */
+	if (spec.is_b) { /* only now, by an operation */
 		(void)arrived(eq, 0, 10);
 		(void)EXPECT(eq, PTL_EVENT_UNLINK);
 		CHECK_RC(PtlMEUnlink(me), PTL_ME_INVALID);
 	}
 }
 
-/* A: seven puts, three of them acknowledged, and four gets, from one descriptor. */
+/* A: do seven puts, three of them acknowledged, and four gets, from one descriptor. */
 static void use_at_a(ptl_handle_eq_t eq)
 {
 	ptl_md_t md = with_threshold(spec_md(spec_alloc(8), 8, 0, eq), 100);
@@ -446,7 +446,7 @@ STATEMENT(126, the_remaining_threshold_is_told)
 	}
 }
 
-/* One put that asks for an ACK. */
+/* Put and request an ACK. */
 static void ask_for_ack(ptl_handle_eq_t eq, bool comes)
 {
 	spec_barrier();
@@ -462,7 +462,7 @@ static void ask_for_ack(ptl_handle_eq_t eq, bool comes)
 		SILENCE(eq);
 }
 
-/* The second region and queue are used, the first are not. */
+/* Check that the second region and queue are used, and the first are not. */
 static void changed_members_hold(struct subject *s, ptl_md_t md, ptl_size_t offset)
 {
 	struct fields want = fields_of(spec.a, s->handle, md, SPEC_BITS, 30);
@@ -501,12 +501,13 @@ STATEMENT(127, new_members_hold_for_later_operations)
 	}
 }
 
-/* ---- 128, 129: races ----
+/*
+ * ---- 128, 129: races ----
  *
  * As an MPI library posts receives: an entry at threshold 0, then, if the queue of
  * unexpected messages is empty, an update to 1.  A sends one message in each round, at
  * about the same time.  It must come to the entry if the update was done, and to the
- * queue otherwise; and nowhere else.
+ * queue otherwise; and to no other place.
  */
 enum { GO_BITS = 1, DATA_BITS = 2, RACE_MS = 1200, RACE_MOST = 20000 };
 static const ptl_size_t race_length[] = {0, 8, 3000, LONGEST};
@@ -524,10 +525,11 @@ struct race {
 	ptl_handle_eq_t unexpected, expected;
 	ptl_md_t receive;
 	unsigned rounds, updated;
-	uint64_t wait; /* of B before it tries: moves to where the race is even */
+	uint64_t wait; /* B's delay before it tries; it moves to the value at which the
+		        * race is even */
 };
 
-/* A: a message for each go, until the last. */
+/* A: send a message for each go, until the last. */
 static void race_sender(void *arg)
 {
 	struct race *r = arg;
@@ -635,7 +637,7 @@ STATEMENT(128, conditional_update_is_atomic_with_arrivals)
 	race(0);
 }
 
-/* A long put into B's descriptor, and another descriptor there that is to be updated. */
+/* A long put into B's descriptor, and another descriptor there to be updated. */
 struct outstanding {
 	ptl_size_t length;
 	ptl_handle_eq_t eq, idle; /* idle: a queue that gets no event */
@@ -667,7 +669,7 @@ static void long_put(void *arg)
 		PTL_NO_ACK_REQ, SPEC_BITS);
 }
 
-/* Whatever the test queue, a descriptor is not updated under its operation. */
+/* A descriptor is not updated under its operation, with any test queue. */
 static void refused_while_pending(struct outstanding *o)
 {
 	ptl_event_t ev;
@@ -679,7 +681,8 @@ static void refused_while_pending(struct outstanding *o)
 	CHECK_EQ(rc, PTL_MD_NO_UPDATE);
 }
 
-/* When its first byte is there it has matched: no update before its END was taken. */
+/* When the first byte is there the put has matched: no update before its END was
+ * taken. */
 static void refused_until_end(struct outstanding *o)
 {
 	ptl_md_t new = with_threshold(o->spare, 1);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The attacks of a hostile node on memory that it can write. */
 #include "stress/attack.h"
 #include "lib/lib.h"
 #include "mp/mp.h"
@@ -43,7 +44,7 @@ uint64_t attack_number(void)
 	}
 }
 
-/* ---- words of all that can be written ---- */
+/* ---- words in all writable memory ---- */
 
 static void write_words(void *at, uint64_t len, unsigned n)
 {
@@ -96,7 +97,7 @@ static void over_doorbell(struct p3_nic *n, struct p3_peer *p)
 	p3_set(p->asleep, (uint32_t)attack_number());
 }
 
-/* What a doorbell is most sensitive to: who sleeps is said to be awake. */
+/* Write the most harmful words of a doorbell: claim that a sleeping node is awake. */
 static void hush(struct p3_nic *n, struct p3_peer *p)
 {
 	(void)n;
@@ -121,7 +122,7 @@ static void over_heap(struct p3_nic *n, struct p3_peer *p)
 		write_words(p3_heap_base(n->conf.heap), P3_HUGE, 16);
 }
 
-/* ---- messages that are valid but for what they say ---- */
+/* ---- valid messages with false content ---- */
 
 static uint32_t length32(void)
 {
@@ -136,7 +137,7 @@ static uint64_t transfer(const struct p3_nic *n)
 		(uint32_t)attack_dice() % n->layout.nxfers, (uint32_t)attack_dice() % 4);
 }
 
-/* Who it says it is for, and by which right. */
+/* Return an address with false target and access control index. */
 static uint64_t addressed(const struct p3_peer *p)
 {
 	uint64_t d = attack_dice();
@@ -152,7 +153,7 @@ static uint64_t bits(void)
 	return d % 4 == 0 ? BAIT : d % 4 == 1 ? FORBIDDEN : (d >> 8) % 24;
 }
 
-/* In the heap, in memory, or nowhere near. */
+/* Name a place in the heap, in memory, or nowhere. */
 static void wild_place(struct p3_cell *c)
 {
 	uint64_t place =
@@ -178,7 +179,7 @@ static void fill_request(
 		p3_set(&c->w[1 + attack_dice() % 7], attack_number());
 }
 
-/* Of the right number of cells, for the most part. */
+/* Return a number of cells that is mostly right. */
 static uint32_t cells_for(const struct p3_ring_tx *r, uint64_t len)
 {
 	uint32_t k = attack_dice() % 8 ? p3_request_cells(len % 600)
@@ -238,7 +239,7 @@ static attack *const attacks[] = {over_segment, bits_of_segment, over_header, ov
 
 enum { ATTACKS = sizeof attacks / sizeof attacks[0], LATE = 9 };
 
-/* Messages need the node's private state to hold still. */
+/* Attack once; messages need the node's private state to hold still. */
 static void attack_once(struct p3_nic *n, unsigned which)
 {
 	struct p3_peer *p = &n->peer[attack_dice() % n->conf.nnodes];
@@ -258,7 +259,7 @@ static void attack_once(struct p3_nic *n, unsigned which)
 	p3_fw_leave(n);
 }
 
-/* Operations with the honest ones, so that there is something to spoil. */
+/* Do operations with the honest nodes, so that there is something to spoil. */
 static void *be_busy(void *arg)
 {
 	static char got[200000];
@@ -301,7 +302,7 @@ _Noreturn void attack_live(bool first, unsigned quiet_ms)
 	if (pthread_create(&thread, NULL, be_busy, (void *)(uintptr_t)attack_dice()))
 		_exit(1);
 	uint64_t life = 5000000 + attack_dice() % 60000000, until = mp_ns() + life;
-	const char *only = getenv("HOSTILE_ONLY"); /* for people: which attack */
+	const char *only = getenv("HOSTILE_ONLY"); /* selects one attack, for people */
 	unsigned some =
 		only ? (unsigned)atoi(only) % ATTACKS : (unsigned)attack_dice() % ATTACKS;
 	mp_sleep_ms((unsigned)attack_dice() % 10); /* let operations begin */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * attack - what the hostile processes of hostile.c do, with the library's internals
+ * attack - the hostile processes of hostile.c, which use the library's internals
  *
  *	attack.c	a node with a valid life, whose published segment, doorbells of
  *			others and lanes are written over
@@ -12,21 +12,21 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Match bits of what a hostile process may use, and must not, of honest nodes. */
+/* Match bits at honest nodes that a hostile process may use, and must not use. */
 enum { BAIT = 1000, FORBIDDEN };
 enum { FORBIDDEN_PORTAL = 9 };
 
-/* Random numbers: each call another. */
+/* Return a random number; each call returns another one. */
 uint64_t attack_dice(void);
 void attack_seed(uint64_t seed);
-/* Often one that means something. */
+/* Return a random number that often has a meaning. */
 uint64_t attack_number(void);
 
-/* One life of a node, to be had in a process of its own; does not return.  The first
- * one comes to the barrier and is quiet for quiet_ms. */
+/* Live one life of a node in its own process; this does not return.  The first life
+ * comes to the barrier and is quiet for quiet_ms. */
 _Noreturn void attack_live(bool first, unsigned quiet_ms);
 
-/* As node rank, until then; how often. */
+/* Attack yod as node rank until then; return the number of attacks. */
 unsigned lifeline_attack(unsigned rank, uint64_t until_ns);
 
 #endif

@@ -4,12 +4,12 @@
  * partner (rank 0) is stopped, and was stopped while it began its own; under yod -sz 3
  *
  *	nifini, fini	a call; afterwards not a byte of its memory changes
- *	return, exit, _exit, thread	without any; thread: another one calls exit
+ *	return, exit, _exit, thread	without any; thread: another thread calls exit
  *	atexit, destructor	that calls the library, and PtlFini last
  *
- * Rank 2 stops the others and lets them go on.  Leaving waits for nobody.  The partner's
- * operations end, its memory is left alone from then on, and its traffic with rank 2 is
- * right.
+ * Rank 2 stops the others and lets them go on.  Leaving waits for no process.  The
+ * partner's operations end, its memory is left alone from then on, and its traffic with
+ * rank 2 is right.
  */
 #include "stress/streams.h"
 
@@ -190,7 +190,7 @@ static void be_partner(void)
 
 static bool late;
 
-/* What a program may still do while it ends. */
+/* Make calls that a program may still make while it ends. */
 static void call_at_the_end(void)
 {
 	ptl_event_t ev;

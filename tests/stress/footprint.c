@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * footprint - what a node has when all have joined and nothing was sent: as many
- * descriptors whatever the job's size, and memory by shm/footprint.h
+ * footprint - the resources of a node when all have joined and nothing was sent: a
+ * fixed number of descriptors for any size of the job, and memory as in shm/footprint.h
  */
 #include "../mp/mp.h"
 #include "shm/footprint.h"
@@ -15,10 +15,10 @@
 
 struct count {
 	unsigned fds;
-	uint64_t bytes; /* of memfds, really there */
+	uint64_t bytes; /* bytes of memfds that have memory */
 };
 
-/* Memory of descriptors that name files without names. */
+/* Count the memory of descriptors of files without names. */
 static struct count count(void)
 {
 	struct count c = {0, 0};

@@ -8,10 +8,10 @@
  *	lifeline	ranks from 3 on talk nonsense to yod, with descriptors of all
  *			kinds, for themselves and for others
  *
- * Honest nodes have dealings with the hostile ones, too: puts, gets and exchanges, whose
- * outcome is anybody's guess, but which must end; and an entry for them (BAIT), around
- * which no byte may change.  Nothing may ever reach FORBIDDEN entries, which admit other
- * users, other jobs, and one honest rank.
+ * Honest nodes also exchange messages with the hostile ones: puts, gets and exchanges
+ * with any outcome, which must end; and an entry for them (BAIT), around which no byte
+ * may change.  Nothing may ever reach FORBIDDEN entries, which admit other users, other
+ * jobs, and one honest rank.
  */
 #include "shm/atomics.h"
 #include "stress/attack.h"
@@ -29,7 +29,7 @@
 enum {
 	CALM_MS = 1000,
 	HOSTILE = 1,
-	HONEST = 3, /* lifeline: ranks below */
+	HONEST = 3, /* lifeline: ranks below this */
 	GUARD = 4096,
 	PREY = 8192,
 	LOOT = 200000,
@@ -56,11 +56,11 @@ static void await_life(pid_t child, unsigned longest_ms)
 			return;
 		usleep(5000);
 	}
-	(void)kill(child, SIGKILL); /* it may have hung itself up */
+	(void)kill(child, SIGKILL); /* it may have closed its own connection */
 	(void)waitpid(child, &status, 0);
 }
 
-/* One program after another, all of them the node. */
+/* Run one program after another, each of them the node. */
 static unsigned live_on(uint64_t until)
 {
 	unsigned n = 0;
@@ -78,7 +78,7 @@ static unsigned live_on(uint64_t until)
 	return n;
 }
 
-/* ---- dealings with the hostile ---- */
+/* ---- messages to and from hostile nodes ---- */
 
 static struct {
 	ptl_handle_eq_t eq, prey_eq, forbidden_eq;
@@ -134,7 +134,7 @@ static void open_forbidden(void)
 	deal.forbidden = guarded(PREY);
 	deal.forbidden_eq = mp_queue(1024);
 	forbid(FORBIDDEN);
-	allow(0, mp.size, PTL_UID_ANY, PTL_JID_ANY); /* not to that portal */
+	allow(0, mp.size, PTL_UID_ANY, PTL_JID_ANY); /* but not to that portal */
 	allow(1, mp.size, uid + 1, PTL_JID_ANY);
 	allow(2, mp.size, PTL_UID_ANY, jid + 1);
 	allow(3, 0, PTL_UID_ANY, PTL_JID_ANY);
@@ -217,7 +217,7 @@ static void deal_with(unsigned to, uint64_t d)
 	}
 }
 
-/* A few at a time: what is not answered holds up nothing else. */
+/* Do a few operations at a time: an unanswered one holds up no other. */
 static void *dealings(void *arg)
 {
 	ptl_event_t ev;
@@ -251,7 +251,7 @@ static unsigned honest_ones(void)
 	return n;
 }
 
-/* The hostile are gone: all that was started with them must end. */
+/* Wait: the hostile nodes are gone, so all operations with them must end. */
 static void settle(void)
 {
 	uint64_t until = mp_ns() + END_MS * 1000000ull + (lanes ? 0 : 2000000000ull);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * in_malloc [real] - what a signal handler may call when it has interrupted malloc calls
+ * in_malloc [real] - calls from a signal handler that has interrupted malloc call
  * neither malloc nor free; the interface grows meanwhile, into its second host segment
  *
- * Rank 0's handler runs in the middle of its own malloc, first in a thread that has made
- * no call of the library.  It makes entries, descriptors and queues, more than there is
- * room for, sends to rank 1, which is stopped, more than the pool of pendings holds, and
- * asks all there is to ask.  Afterwards all of it must have happened.
+ * Rank 0's handler runs in the middle of its own malloc, first in a thread that has
+ * made no call of the library.  It makes more entries, descriptors and queues than
+ * there is room for, sends more to rank 1, which is stopped, than the pool of pendings
+ * holds, and makes all enquiries.  Afterwards all of it must have happened.
  *
- * Hugepages are made believe: memfds without them, of which the host segment has two.
- * With real they are the machine's, and there must be one for it at least.
+ * Hugepages are simulated: memfds without them, of which the host segment has two.
+ * With "real" they are the machine's, which needs one at least.
  */
 #include "../mp/mp.h"
 #include "shm/atomics.h"
@@ -45,7 +45,7 @@ static bool real_ones;
 static p3_a32 second_segments;
 static ino_t host; /* of the last segment with hugepages */
 
-/* Each way into the allocator: here signals come, and handlers must not. */
+/* Each way into the allocator: signals come here, and handlers must not. */
 static void enter(const char *name)
 {
 	if (in_handler)
@@ -134,7 +134,7 @@ static struct {
 	uint64_t word[2];
 } mine;
 
-static const char *wrong; /* the first call in the handler that was */
+static const char *wrong; /* the first wrong call in the handler */
 
 static void want(const char *call, int rc)
 {
@@ -268,7 +268,8 @@ static pid_t stop_other(void)
 	return pid;
 }
 
-/* So many times one after the other of what was started in the handler is over. */
+/* Wait until all that was started in the handler is over, this number of times in a
+ * row. */
 static void all_has_happened(void)
 {
 	unsigned acks = 0, replies = 0;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The attacks of a hostile process on yod. */
 #include "mp/mp.h"
 #include "shm/job.h"
 #include "shm/layout.h"
@@ -21,7 +22,7 @@ static struct {
 	unsigned rank, size;
 	uint64_t incarnation;
 	struct p3_layout layout;
-	int stolen; /* a descriptor of somebody's published segment, -1: none yet */
+	int stolen; /* a descriptor of another node's published segment, -1: none yet */
 } us = {.stolen = -1};
 
 /* ---- descriptors ---- */
@@ -64,7 +65,7 @@ static const int seals_of[] = {0, F_SEAL_SHRINK, F_SEAL_SHRINK | F_SEAL_GROW,
 
 enum { PLAIN = 10, KINDS = PLAIN + sizeof seals_of / sizeof seals_of[0] };
 
-/* Something that is not what it should be, or is, but for its contents. */
+/* Return a descriptor of the wrong kind, or of the right kind with wrong content. */
 static int wrong_fd(unsigned kind, uint64_t len)
 {
 	switch (kind) {
@@ -95,7 +96,7 @@ static int wrong_fd(unsigned kind, uint64_t len)
 	}
 }
 
-/* A header that is right, or nearly. */
+/* Format a header that is right, or nearly right. */
 static void format(void *base)
 {
 	struct p3_seg_header *h = base;
@@ -144,7 +145,7 @@ static int say(enum p3_job_op op)
 	return p3_job_send(us.sock, &m, NULL, 0);
 }
 
-/* What yod says meanwhile; keeps a descriptor of it. */
+/* Hear yod's packets meanwhile, and keep a descriptor of one. */
 static int hear(int ms, struct p3_job_msg *m)
 {
 	struct pollfd on = {.fd = us.sock, .events = POLLIN};
@@ -187,7 +188,7 @@ static int join_wrongly(void)
 	int fds[P3_JOB_FDS];
 	unsigned wrong = d % 4, kind = (unsigned)(d >> 8) % KINDS;
 	if (wrong == 0 && kind < PLAIN && (d >> 24) % 16)
-		kind = kind % 4 ? PLAIN + kind % 6 : 8; /* or yod cuts us off */
+		kind = kind % 4 ? PLAIN + kind % 6 : 8; /* or yod closes the connection */
 	m.incarnation = us.incarnation = attack_dice();
 	m.heap_len = (d >> 16) % 4 ? P3_HUGE : 0;
 	fds[0] = true_segment();
@@ -216,7 +217,7 @@ static int join_and_leave(void)
 	return rc ? rc : say(P3_JOB_LEAVE);
 }
 
-/* Any bytes, any number of any descriptors. */
+/* Send any bytes with any number of any descriptors. */
 static int babble(void)
 {
 	unsigned char bytes[200];
@@ -245,7 +246,7 @@ static int babble(void)
 	return sent < 0 ? -errno : 0;
 }
 
-/* Packets of this protocol with anything in them. */
+/* Send packets of this protocol with any content. */
 static int talk(void)
 {
 	struct p3_job_msg m = message((enum p3_job_op)(attack_dice() % 16));
@@ -259,7 +260,7 @@ static int talk(void)
 	return rc;
 }
 
-/* News for all, as fast as they can be said; and it does not listen. */
+/* Send news for all as fast as possible, without reading. */
 static int shout(void)
 {
 	int rc = join_wrongly();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * lives - a job whose first rank runs out of something, at any call of its life: by
+ * lives - a job whose first rank runs out of a resource, at any call of its life: by
  * shim.c, or by a limit of its own
  *
  *	lives [nofile|fsize|as N]	N more descriptors than it has, files of N
@@ -33,10 +33,10 @@ static struct {
 	int what; /* RLIMIT_*, -1: none */
 	rlim_t least;
 	struct rlimit was;
-	unsigned reached; /* so often there was not enough */
+	unsigned reached; /* number of times that the limit was reached */
 } limit = {.what = -1};
 
-/* What it has; descriptors are numbered from 0. */
+/* Return the resources in use; descriptors are numbered from 0. */
 static rlim_t used(void)
 {
 	unsigned long pages = 0;
@@ -85,7 +85,7 @@ static void enough(void)
 	limit.reached++;
 }
 
-/* ---- the shim, if there is one ---- */
+/* ---- the shim, if it is loaded ---- */
 
 static unsigned shim(const char *name)
 {
@@ -95,7 +95,7 @@ static unsigned shim(const char *name)
 	return found ? number() : 0;
 }
 
-/* Not done, for a reason that passes: again. */
+/* Return true if a call failed for a passing reason and must be repeated. */
 static bool again(int rc, int may_be, const char *what)
 {
 	static unsigned tries;
@@ -156,7 +156,7 @@ static void attach(ptl_match_bits_t bits, void *start, ptl_size_t len, unsigned 
 		PTL_NO_SPACE);
 }
 
-/* Of the last kind: from the shared heap, if that has room. */
+/* Return a block; one of the last kind is in the shared heap, if that has room. */
 static char *block(unsigned kind, ptl_size_t len)
 {
 	void *at;
@@ -191,7 +191,7 @@ static void compare(const char *at, unsigned life, unsigned kind, unsigned from,
 			"life %u: %s %u of kind %u is wrong", life, what, i, kind);
 }
 
-/* Nothing for a while: whoever waits for room gets it. */
+/* Make no calls for a while, so that a call that waits for room gets it. */
 static ptl_event_t next(void)
 {
 	ptl_event_t ev;

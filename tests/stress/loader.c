@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * loader LIBRARY TIMES - a program that is not linked with the library loads it, uses it
- * and lets it go, again and again; memory and descriptors stay as many
+ * loader LIBRARY TIMES - a program that is not linked with the library loads it, uses
+ * it and unloads it, again and again; memory and descriptors stay the same
  */
 #include <portals3.h>
 
@@ -33,7 +33,7 @@ static void *find(const char *name)
 
 #define FIND(name) __typeof__(name) *name##_ = (__typeof__(name) *)find(#name)
 
-/* A put to oneself, through an interface of its own. */
+/* Put to oneself, through an interface of its own. */
 static void use(unsigned char byte)
 {
 	FIND(PtlNIInit);
@@ -81,7 +81,7 @@ static void once(const char *path, unsigned n)
 	FIND(PtlFini);
 	check(!PtlInit_(&most), "PtlInit");
 	use((unsigned char)(n % 255 + 1));
-	if (n % 4) /* it may also be forgotten */
+	if (n % 4) /* a program may also forget this */
 		PtlFini_();
 	check(!dlclose(lib), "%s", dlerror());
 }

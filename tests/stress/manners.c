@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * manners WHAT - what a library must not do to its program, and must bear from it; under
- * yod, with verified traffic (streams.c) between all ranks meanwhile
+ * manners CASE - things that a library must not do to its program, and must tolerate
+ * from it; under yod, with verified traffic (streams.c) between all ranks meanwhile
  *
  *	signals	no handler is installed, the library's threads block all signals
  *	storm	signals all the time, without SA_RESTART, from PtlInit to PtlFini
@@ -53,7 +53,7 @@ static void busy(unsigned ms)
 	mp_barrier();
 }
 
-/* The interface again, with everything in it. */
+/* Open the interface again, with all its objects. */
 static void again(void)
 {
 	mp_barrier();
@@ -84,7 +84,7 @@ static void check_table(const struct sigaction *was)
 			"the action of signal %d has changed", i);
 }
 
-/* KILL and STOP cannot be blocked, 32 and 33 are libc's. */
+/* Check a mask: KILL and STOP cannot be blocked, 32 and 33 are libc's. */
 static void check_mask(const char *tid)
 {
 	const unsigned long long must_not =
@@ -181,7 +181,7 @@ static void end_well(pid_t child, const char *what)
 	mp_check(status == 0, "%s: status %#x", what, status);
 }
 
-/* A child calls, and goes, by one of three ways. */
+/* Fork a child that makes calls and ends in one of three ways. */
 static void fork_once(unsigned n)
 {
 	ptl_sr_value_t value;
@@ -254,7 +254,7 @@ static void forks(void)
 
 /* ---- closed ---- */
 
-/* Numbers that programs write to without having opened them. */
+/* Close the numbers that programs write to without having opened them. */
 static void closed(void)
 {
 	for (int fd = 0; fd < 3; fd++)
@@ -274,7 +274,8 @@ enum { PIPES = 300 };
 static int pipes[PIPES][2];
 static unsigned npipes;
 
-/* A daemon's habit.  Then numbers of the library name pipes, with a word in each. */
+/* Close all descriptors, as daemons do.  Then let the library's numbers name pipes,
+ * with a word in each. */
 static void sweep(void)
 {
 	mp_check(syscall(SYS_close_range, 3u, ~0u, 0u) == 0, "no close_range");
@@ -301,7 +302,7 @@ static uint64_t cpu_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* Within half a minute what is begun with another fails at last. */
+/* Put until an operation with another rank fails, within half a minute. */
 static void put_until_it_fails(ptl_handle_md_t md, ptl_handle_eq_t eq)
 {
 	ptl_event_t ev;
@@ -408,7 +409,7 @@ static void wait_cancelled(void)
 	mp_ok(PtlXBarrier());
 }
 
-/* A put to a rank that has no interface now has the library ask yod for news of it. */
+/* Put to a rank without an interface, so that the library asks yod for news of it. */
 static void put_to_nobody_cancelled(void)
 {
 	static char word[8];
@@ -426,7 +427,7 @@ static void put_to_nobody_cancelled(void)
 	mp_ok(PtlXBarrier());
 }
 
-/* It returns only if no call took the chance to end it. */
+/* Return only if no call was a cancellation point. */
 static void *go_on_cancelled(void *arg)
 {
 	int most;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Compiled before a source of the library: another build, whose segments differ. */
+/* other_layout - compiled before a source of the library: a build whose segments
+ * differ */
 #include "shm/layout.h"
 
 #undef P3_SEG_VERSION

@@ -49,7 +49,7 @@ static void talk(ptl_handle_md_t md, ptl_handle_eq_t eq, unsigned to)
 		(void)mp_expect(eq, PTL_EVENT_ACK);
 		ns[i] = mp_ns() - t;
 	}
-	double median = (double)mp_median(ns, ROUNDS) / 1e3; /* sorts, too */
+	double median = (double)mp_median(ns, ROUNDS) / 1e3; /* it also sorts */
 	printf("rank %u to rank %u meanwhile: %.1f us in the median, 99 %% within %.1f "
 	       "us\n",
 		mp.rank, to, median, (double)mp_percentile(ns, ROUNDS, 99) / 1e3);
@@ -86,7 +86,7 @@ static uint64_t outrun(ptl_handle_md_t md)
 	return n;
 }
 
-/* A word to a rank, without acknowledgement: no operation is kept for it. */
+/* Send a word to a rank, without acknowledgement: no operation is kept for it. */
 static void tell(unsigned to, uint64_t what)
 {
 	static uint64_t word;
@@ -125,7 +125,7 @@ static void other(ptl_handle_eq_t told)
 	tell(0, 0);
 }
 
-/* All of rank 0's, in its order; its word says how many there were. */
+/* Take all of rank 0's messages, in order; its word is their number. */
 static void victim(ptl_handle_eq_t eq, ptl_handle_eq_t told, const char *in)
 {
 	uint64_t started = 0, ended = 0, all = UINT64_MAX;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Each fixed pool of the firmware driven to zero, with nodes as threads of one process.
- * A node stands still while a thread of its own holds the lease and makes no pass, as if
- * its process was stopped.
+ * A node stands still while a thread of its own holds the lease and makes no pass, as
+ * if its process were stopped.
  *
  * After each case a round of ordinary traffic between all, and each pool is full again.
  */
@@ -20,7 +20,7 @@
 
 enum { WANTED = 1, UNWANTED, PING, LONG_PUT, GET, ROUND };
 
-/* ---- what all cases use ---- */
+/* ---- functions for all cases ---- */
 
 static struct p3_nic *nic(void)
 {
@@ -37,7 +37,7 @@ static void go_on(void)
 	p3_fw_leave(nic());
 }
 
-/* So many chunks of 1,024 pendings at most. */
+/* Limit the pendings to this number of chunks of 1,024. */
 static void limit_pendings(unsigned chunks)
 {
 	struct p3_nic *n = nic();
@@ -46,7 +46,7 @@ static void limit_pendings(unsigned chunks)
 	go_on();
 }
 
-/* Of this process; 0 where most of it is the books that a checker keeps. */
+/* Return this process' memory; 0 where most of it is a checker's metadata. */
 static uint64_t resident(void)
 {
 #if defined(P3_TSAN) || defined(P3_VALGRIND) || defined(__SANITIZE_ADDRESS__)
@@ -83,7 +83,7 @@ static void expect_full(void)
 		check_failed(__FILE__, __LINE__, "%s is left of node %u", what, of);
 }
 
-/* Ordinary traffic: each node with the next one, all ways to move bytes. */
+/* Exchange ordinary traffic: each node with the next one, by all movers. */
 static void round_of_all(ptl_handle_ni_t ni, unsigned rank, unsigned size)
 {
 	static const size_t len[] = {8, 1000, 100000};
@@ -121,7 +121,7 @@ static void round_of_all(ptl_handle_ni_t ni, unsigned rank, unsigned size)
 
 /* ---- pendings ---- */
 
-/* Accepted puts, until the limit says no. */
+/* Put until the limit refuses; return the number of accepted puts. */
 static unsigned outrun(ptl_handle_ni_t ni, ptl_handle_md_t md, unsigned to)
 {
 	unsigned n = 0;
@@ -143,8 +143,8 @@ static void refused_for_long(ptl_handle_ni_t ni, ptl_handle_md_t md, unsigned to
 	CHECK(resident() < before + (4 << 20));
 }
 
-/* PTL_NO_SPACE at the limit, whoever stands still; all that was accepted arrives in its
- * order, and others notice nothing */
+/* PTL_NO_SPACE comes at the limit; all accepted puts arrive in order, and other nodes
+ * are not disturbed */
 NODES_CASE(pendings_run_out_before_a_target_that_stands_still, 3)
 {
 	(void)arg;
@@ -251,7 +251,7 @@ static void finish_longs(ptl_handle_eq_t eq, unsigned n)
 	CHECK_EQ(seen[PTL_EVENT_REPLY_END], n);
 }
 
-/* Sources wait for slots, their target for pulls; who has nothing to do with it goes on.
+/* Sources wait for slots, their target for pulls; operations between other nodes go on.
  * Nodes 0 and 2 send to node 1, which stands still, and to node 3, which does not. */
 static void longs_node(ptl_handle_ni_t ni, unsigned rank, unsigned size)
 {
@@ -300,7 +300,7 @@ NODES_CASE(transfer_slots_and_pulls_run_out, 4)
 	longs_node(ni, rank, size);
 }
 
-/* The machine has no room: base lanes and one window do all of it */
+/* The machine has no room: base lanes and one window do all the work */
 NODES_CASE(lanes_and_windows_run_out, 4)
 {
 	(void)arg;
@@ -338,7 +338,7 @@ NODES_CASE(reserved_responses_run_out, 2)
 	sync_nodes();
 	if (rank == 1)
 		go_on();
-	/* Long ones are read while short ones pass by. */
+	/* Long messages are read while short ones pass by. */
 	unsigned of_length[900] = {0};
 	for (unsigned i = 0; rank == 0 && i < n; i++)
 		of_length[(expect(eq, PTL_EVENT_REPLY_END).mlength - 1000) % 900]++;
@@ -362,8 +362,8 @@ static unsigned queues_until_refused(ptl_handle_ni_t ni, ptl_handle_eq_t *eq)
 	return n;
 }
 
-/* No queue and no pending can be had: what arrives is delivered all the same, and what
- * needs neither is sent */
+/* No queue and no pending can be made: arriving messages are delivered all the same,
+ * and requests that need neither are sent */
 NODES_CASE(memory_of_the_host_runs_out, 2)
 {
 	(void)arg;
@@ -419,8 +419,8 @@ static void put_one(
 	CHECK_EQ(rc, PTL_OK);
 }
 
-/* Two of three are wanted; they carry who sent them, and which.  Then unwanted ones, as
- * long as the seventeenth has to be disturbed. */
+/* Flood: two of three messages match; they carry their sender and number.  Then send
+ * messages that do not match, as long as the seventeenth node has to be disturbed. */
 static void flood(ptl_handle_ni_t ni, unsigned rank, unsigned n)
 {
 	uint64_t *word = (uint64_t *)(void *)node_alloc(8 * n);
@@ -455,7 +455,7 @@ static void ping_meanwhile(ptl_handle_ni_t ni)
 	CHECK(ns[n - 1 - n / 100] < 5000000000u);
 }
 
-/* As slow as a host can be: it looks at its counters now and then. */
+/* Be a slow host, which looks at its counters now and then. */
 static uint64_t grown_meanwhile(ptl_handle_ni_t ni, uint64_t drops)
 {
 	while (drops_of(ni) < drops / 2)
@@ -478,8 +478,8 @@ static void check_flood(const uint64_t *word, unsigned n)
 	}
 }
 
-/* A slow host: matched messages are all there in the order of each source, others are
- * counted, memory stays as it is, and a seventeenth sender progresses */
+/* A slow host: matching messages all arrive, in the order of each source, others are
+ * counted, memory stays as it is, and a seventeenth sender makes progress */
 NODES_CASE(sixteen_flood_a_slow_host, NODES)
 {
 	(void)arg;

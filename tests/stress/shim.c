@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * shim - LD_PRELOAD: what libportals asks the system for runs out at a chosen call
+ * shim - LD_PRELOAD: makes libportals run out of a system resource at a chosen call
  *
  *	P3_SHIM_FAIL=N	  the Nth of its calls for memory, descriptors or threads fails
  *	P3_SHIM_FAIL=N+	  and all after it, until the program calls shim_relax()
@@ -46,7 +46,7 @@ static bool for_long;
 static const char *only, *readv_how;
 static p3_a32 calls, failed, readvs;
 
-/* ---- who calls, and what does he get? ---- */
+/* ---- the caller, and its result ---- */
 
 static int find_library(struct dl_phdr_info *info, size_t size, void *arg)
 {
@@ -244,7 +244,7 @@ static unsigned shim_number(const char *text)
 	return at ? (unsigned)strtoul(at + 1, NULL, 10) : 1;
 }
 
-/* So many bytes of a list of both sides' pieces at most. */
+/* Read at most this number of bytes of a list of pieces on both sides. */
 static ssize_t read_short(pid_t pid, const struct iovec *here, unsigned long nhere,
 	const struct iovec *there, unsigned long nthere, size_t most)
 {

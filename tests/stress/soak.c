@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * soak [--seconds N] [--seed N] [--still] - everything at once, for as long as asked,
- * under yod -sz 3 or more
+ * soak [--seconds N] [--seed N] [--still] - everything at once, for a given time, under
+ * yod -sz 3 or more
  *
  *	main	streams.c: operations of all kinds with all partners
- *	gusts	a thread that sends, without waiting, what nobody wants (LOST, NOGET),
- *		what is perhaps wanted (FLICKER), and more than a queue holds (FLOOD)
+ *	gusts	a thread that sends, without waiting, messages that no entry accepts
+ *		(LOST, NOGET), messages that may be accepted (FLICKER), and more than a
+ *		queue holds (FLOOD)
  *	hands	a thread that takes FLICKER's entry away and puts it back under traffic,
  *		and reads FLOOD's queue of four, slowly
  *	driver	a process of its own that stops ranks (SIGSTOP) and lets them go on
  *
- * Time is cut into rounds.  In every third a rank leaves (PtlNIFini), is missed, and
- * comes back.  After each round the books must balance at every rank: what was sent is
- * what came, what was dropped, and what was overtaken.  In the second half of the time
- * the node must not have more memory nor descriptors than in the first; of the peers'
- * shared heaps it may have seen more.
+ * Time is cut into rounds.  In every third round a rank leaves (PtlNIFini), is missed,
+ * and comes back.  After each round the counts must balance at every rank: the messages
+ * sent are the sum of those that arrived, were dropped, and were overtaken.  In the
+ * second half of the time the node must not have more memory nor descriptors than in
+ * the first; of the peers' shared heaps it may have seen more.
  */
 #include "shm/atomics.h"
 #include "stress/streams.h"
@@ -49,7 +50,7 @@ static uint64_t seed = 1;
 static bool still, with[S_RANKS];
 static p3_a32 blowing, handling;
 
-/* One round's; of gusts and hands. */
+/* Counts of one round, of gusts and hands. */
 static struct round {
 	uint64_t sent[S_RANKS][S_TALLY], gusts, gust_bytes, gust_events;
 	uint64_t flickers, floods, overtaken, takes;
@@ -76,7 +77,7 @@ static ptl_size_t flicker_length(unsigned slot)
 	return mp_mix(slot + 1) % (SLOT - 8) + 1;
 }
 
-/* The same bytes in a slot, each time: a reader may be late. */
+/* Return the bytes of a slot, always the same: a reader may be late. */
 static const unsigned char *flicker_bytes(unsigned from, unsigned slot)
 {
 	return mp_pattern + mp_cut(from, slot, 1);
@@ -112,7 +113,7 @@ static void get_nothing(unsigned to, uint64_t d)
 	now.sent[to][T_NOBODYS]++;
 }
 
-/* True: its SEND_END comes to gust_eq. */
+/* Send one message; return true if its SEND_END comes to gust_eq. */
 static bool blow(uint64_t d)
 {
 	unsigned to = (unsigned)(d >> 32) % mp.size;
@@ -205,7 +206,7 @@ static void take_flicker(const ptl_event_t *ev)
 	now.flickers++;
 }
 
-/* What is in the region is what events told of, and nothing else. */
+/* Check that the region holds the bytes that events reported, and no others. */
 static void check_flicker(void)
 {
 	for (unsigned i = 0; i < mp.size * SLOTS; i++) {
@@ -226,7 +227,7 @@ static void read_flickers(void)
 		take_flicker(&ev);
 }
 
-/* Under traffic; afterwards not a byte may come. */
+/* Unlink under traffic; no byte may arrive afterwards. */
 static void take_away(ptl_handle_me_t me, uint64_t d)
 {
 	int rc;
@@ -255,7 +256,7 @@ static void take_flood(const ptl_event_t *ev)
 
 static ptl_seq_t flood_last;
 
-/* Four events at most are kept: what was overtaken shows in the sequence. */
+/* Read; four events at most are kept: overtaken ones show in the sequence. */
 static void read_flood(void)
 {
 	ptl_event_t ev;
@@ -316,7 +317,7 @@ static void open_all(void)
 	mp_attach(PIDS, pids, sizeof pids, PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE, pids_eq);
 }
 
-/* What this rank sent before has been matched there. */
+/* Put; the ACK shows that the target has matched this rank's earlier messages. */
 static void put_and_ack(unsigned to, unsigned bits, void *at, ptl_size_t length)
 {
 	ptl_handle_md_t md = mp_bind(at, length, ping_eq, 0);
@@ -340,7 +341,7 @@ static uint64_t dropped(void)
 	return (uint64_t)n;
 }
 
-/* All that was sent to this rank: has it come, was it dropped, or overtaken? */
+/* Check that each message to this rank arrived, was dropped, or was overtaken. */
 static void balance(uint64_t drops)
 {
 	uint64_t nobodys = now.sent[mp.rank][T_NOBODYS], sent = 0, floods = 0;
@@ -387,7 +388,7 @@ static void do_round(unsigned ms)
 	memset(&now, 0, sizeof now);
 	p3_set(&blowing, 1);
 	p3_set(&handling, 1);
-	mp_barrier(); /* all have counted their drops */
+	mp_barrier(); /* all ranks have counted their drops */
 	pthread_t busy = begin_thread(hands), wind = begin_thread(gusts);
 	streams_begin(with);
 	while (mp_ns() < until)
@@ -407,7 +408,7 @@ static void do_round(unsigned ms)
 	streams_rest();
 }
 
-/* Two barriers, as the others have: all count their drops, and then begin. */
+/* Be away for two barriers, as the others have: all count their drops, then begin. */
 static void be_away(uint64_t d)
 {
 	mp_ok(PtlNIFini(mp.ni));
@@ -488,7 +489,7 @@ static void stop_one(uint64_t d)
 	usleep((unsigned)(d >> 40) % 60000);
 }
 
-/* Goes on until rank 0 closes the pipe or ends; lets everybody go on in the end. */
+/* Run until rank 0 closes the pipe or ends; let all ranks go on in the end. */
 static void drive(int from, unsigned size)
 {
 	uint64_t n = 0;
@@ -534,7 +535,8 @@ static void report(struct size a, struct size b)
 {
 	ptlx_stats_t st = {.struct_size = sizeof st};
 	mp_ok(PtlXStats(mp.ni, &st));
-	mp_check(sum.drops == sum.expected, "drops"); /* as in each round */
+	/* the same check as in each round */
+	mp_check(sum.drops == sum.expected, "drops");
 	printf("rank %u: %llu messages, %llu MB, %llu events; %llu drops of %llu, %llu "
 	       "events overtaken; %llu times unlinked under traffic, %llu times away; "
 	       "p50 %.1f us\n",
@@ -570,7 +572,7 @@ static void options(int argc, char **argv)
 	snprintf(mp_note, sizeof mp_note, "seed %llu", (unsigned long long)seed);
 }
 
-/* The number of rounds is the same everywhere, whatever clocks say. */
+/* Run all rounds; their number is the same everywhere, independent of clocks. */
 static void all_rounds(struct size *first, struct size *second)
 {
 	unsigned rounds = seconds * 1000 / (ROUND_MS + 100), ms = ROUND_MS;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * stranger PID... - what can this process do to those?  One line for each thing that the
- * kernel lets it do; nothing may be changed for good.
+ * stranger PID... - lists the actions that the kernel allows this process on other
+ * processes, one a line; nothing may be changed for good
  */
 #include <dirent.h>
 #include <errno.h>
@@ -80,7 +80,8 @@ static bool moves(pid_t pid)
 static void try_all(pid_t pid)
 {
 	struct rlimit limit;
-	tell(pid, "signal", kill(pid, 0) == 0); /* SIGCONT: any of the session */
+	/* SIGCONT is allowed within the session */
+	tell(pid, "signal", kill(pid, 0) == 0);
 	tell(pid, "mem", opens(pid, "mem", O_RDWR));
 	tell(pid, "fd", opens(pid, "fd", O_RDONLY | O_DIRECTORY));
 	tell(pid, "maps", opens(pid, "maps", O_RDONLY));

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What is still to come of an operation. */
+/* Events of an operation that are still to come. */
 enum {
 	W_SEND_START = 1,
 	W_SEND = 2,
@@ -48,7 +48,7 @@ static const struct shape {
 	[S_SWAP] = {"swap", 8, CELL, false},
 };
 
-/* A region of many parts, between which nothing may be written. */
+/* A region of many parts; the gaps between them must stay unchanged. */
 struct parts {
 	ptl_md_iovec_t v[PIECES];
 	unsigned char *base;
@@ -63,18 +63,18 @@ struct stream {
 	uint64_t seq, begun_ns;
 	ptl_seq_t link;
 	ptl_handle_md_t md, out;
-	unsigned char *in;    /* gets, exchanges */
-	struct parts *pieces; /* get pieces */
+	unsigned char *in;    /* of gets and exchanges */
+	struct parts *pieces; /* of gets into pieces */
 };
 
-/* What a peer puts, of one kind. */
+/* The destination of a peer's puts of one kind. */
 struct inlet {
 	unsigned char *at, *other; /* other: of S_UPDATED */
 	struct parts *pieces;
 	ptl_handle_md_t md;
 	bool open;
 	ptl_seq_t link;
-	uint64_t seq; /* S_ONCE: answered when its descriptor is there again */
+	uint64_t seq; /* S_ONCE: answered when its descriptor is attached again */
 };
 
 static struct peer {
@@ -103,7 +103,7 @@ double streams_median_us(void)
 	return n ? (double)mp_median(streams.sample, n) / 1000 : 0;
 }
 
-/* ---- what is sent ---- */
+/* ---- content of messages ---- */
 
 static uint64_t roll(unsigned from, unsigned to, enum stream_kind kind, uint64_t seq)
 {
@@ -129,7 +129,7 @@ static const unsigned char *bytes_of(
 	return mp_pattern + cut_of(from, to, kind, seq);
 }
 
-/* The eight first bytes are the number, the rest is random. */
+/* Fill a cell: the first eight bytes are the number, the rest is random. */
 static void fill_cell(unsigned char *cell, unsigned from, unsigned to, uint64_t seq)
 {
 	memcpy(cell, bytes_of(from, to, S_SWAP, seq), CELL);
@@ -161,7 +161,8 @@ static struct parts *new_parts(void)
 	return p;
 }
 
-/* The first len bytes are want's, all others, and the gaps, are zero.  Leaves zeros. */
+/* Return true if the first len bytes are want's and all others, with the gaps, are
+ * zero.  Leave zeros. */
 static bool take_parts(struct parts *p, const unsigned char *want, size_t len)
 {
 	bool right = true;
@@ -178,7 +179,7 @@ static bool take_parts(struct parts *p, const unsigned char *want, size_t len)
 	return right;
 }
 
-/* The same for one piece, with a guard behind it. */
+/* Do the same for one piece, with a guard behind it. */
 static bool take(unsigned char *at, const unsigned char *want, size_t len)
 {
 	bool right = memcmp(at, want, len) == 0;
@@ -188,7 +189,7 @@ static bool take(unsigned char *at, const unsigned char *want, size_t len)
 	return right;
 }
 
-/* ---- operations of ours ---- */
+/* ---- own operations ---- */
 
 static ptl_handle_md_t bind(struct stream *s, void *at, ptl_size_t length)
 {
@@ -215,7 +216,7 @@ static ptl_handle_md_t bind_parts(struct stream *s, struct parts *p)
 	return handle;
 }
 
-/* SEND and ACK, then it goes by itself. */
+/* Bind a descriptor that unlinks itself after SEND and ACK. */
 static ptl_handle_md_t bind_once(struct stream *s)
 {
 	ptl_md_t md = {.start = mp_pattern,
@@ -265,7 +266,7 @@ static void start(struct stream *s)
 	streams.by_kind[s->kind]++;
 }
 
-/* What must have come before. */
+/* Return the events that must come before this one. */
 static unsigned before(unsigned what)
 {
 	switch (what) {
@@ -356,7 +357,7 @@ static void on_ours(struct stream *s, const ptl_event_t *ev)
 	}
 }
 
-/* ---- operations of others ---- */
+/* ---- operations of peers ---- */
 
 static unsigned sender(const ptl_event_t *ev)
 {
@@ -400,7 +401,7 @@ static void post_once(unsigned from)
 		PTL_INS_BEFORE, inlet_md(in, S_ONCE), PTL_UNLINK, &me, &in->md, quiet));
 }
 
-/* The next one goes elsewhere. */
+/* Let the next message go to the other place. */
 static void turn_over(struct inlet *in)
 {
 	ptl_md_t old = {.options = 0}, new;
@@ -433,7 +434,7 @@ static void look_at_put(unsigned from, enum stream_kind kind, const ptl_event_t 
 	say(from, S_OKAY, (uint64_t)kind << 48 | seq);
 }
 
-/* The initiator goes on when it is told so: or gets would come by themselves. */
+/* Answer at an END; the initiator waits for the answer, since gets need no program. */
 static void on_end(unsigned from, const ptl_event_t *ev)
 {
 	if (ev->match_bits == S_BYE)
@@ -461,7 +462,7 @@ static bool is_start(ptl_event_kind_t type)
 	       type == PTL_EVENT_GETPUT_START;
 }
 
-/* One operation of a kind at a time: its START, then its END. */
+/* Check one operation of a kind at a time: its START, then its END. */
 static void pair_up(struct inlet *in, const ptl_event_t *ev)
 {
 	bool start = is_start(ev->type);
@@ -597,7 +598,7 @@ void streams_round(const bool *with, unsigned ms)
 		(void)streams_step();
 }
 
-/* Exchanges begin anew, perhaps with a partner who has forgotten. */
+/* Restart exchanges, perhaps with a partner that has restarted. */
 void streams_rest(void)
 {
 	memset(cells, 0, sizeof cells);
@@ -664,7 +665,7 @@ static void listen_to(
 		PTL_INS_AFTER, md, PTL_RETAIN, &me, NULL));
 }
 
-/* Entries name their partner: nobody else has a part in this. */
+/* Append entries that each name a partner, so that no other rank matches. */
 static void open_outlets(unsigned from)
 {
 	unsigned get = PTL_MD_OP_GET, silent = PTL_MD_OP_PUT | PTL_MD_EVENT_START_DISABLE;

@@ -3,17 +3,18 @@
  * streams - verified traffic of all kinds between this rank and others, for programs of
  * tests/stress (on tests/mp/mp.h: processes under yod, the public API only)
  *
- * With each partner one operation of each kind is under way, all kinds at once.  Of each
- * operation every event must come, once and in order (START before END, SEND before ACK,
- * UNLINK last), every byte must be right at the other side, no byte beside it may change,
- * and a put is over only when the target's program, having looked, says so.  Whatever is
- * wrong ends the node with a line that says what, and the seed.
+ * With each partner one operation of each kind is under way, all kinds at once.  Of
+ * each operation every event must come, once and in order (START before END, SEND
+ * before ACK, UNLINK last), every byte must be right at the other side, no byte beside
+ * it may change, and a put is over only when the target's program has looked and says
+ * so.  Any error ends the node with a line that names it and the seed.
  *
  *	streams_open, then for each round:
  *	streams_begin, streams_step until it is false (after streams_stop),
  *	streams_bye, streams_step until streams_heard_all, streams_rest
  *
- * One thread only, but for streams_stop and what says otherwise.
+ * Only one thread may call these functions, except streams_stop and functions that say
+ * otherwise.
  */
 #ifndef P3_TESTS_STREAMS_H
 #define P3_TESTS_STREAMS_H
@@ -23,10 +24,10 @@
 enum stream_kind {
 	S_INLINE,
 	S_EAGER,
-	S_UPDATED, /* the target's descriptor is updated after each */
+	S_UPDATED, /* the target's descriptor is updated after each message */
 	S_ONCE,    /* descriptors for one message, at both ends */
 	S_CUT,     /* truncated at the target */
-	S_PIECES,  /* of an iovec into another */
+	S_PIECES,  /* from one iovec into another */
 	S_LONG,
 	S_HEAP, /* from PtlXAlloc */
 	S_GET,
@@ -37,7 +38,7 @@ enum stream_kind {
 	S_KINDS,
 	S_OKAY = S_KINDS,
 	S_BYE,
-	S_FREE /* match bits from here on are the program's, on portal MP_PORTAL */
+	S_FREE /* the program may use match bits from here on, on portal MP_PORTAL */
 };
 
 enum { S_RANKS = 16, S_TALLY = 4, S_SAMPLES = 1 << 16 };
@@ -51,30 +52,30 @@ struct streams {
 };
 extern struct streams streams;
 
-/* After mp_start, and after each PtlNIInit.  with[r]: may rank r ever be a partner? */
+/* Open; after mp_start and after each PtlNIInit.  with[r]: rank r may be a partner. */
 void streams_open(uint64_t seed, const bool *with);
 
-/* with[r]: is rank r a partner in this round? */
+/* Begin a round; with[r]: rank r is a partner in it. */
 void streams_begin(const bool *with);
 
-/* One event, waiting a little; is any operation of ours under way? */
+/* Take one event, waiting a little; return true if an own operation is under way. */
 bool streams_step(void);
 
-/* Nothing new is started from now on; any thread. */
+/* Start no new operations from now on; any thread may call it. */
 void streams_stop(void);
 
-/* No more comes from here; and words for the partner. */
+/* Tell the partner that no more messages come, with some words. */
 void streams_bye(unsigned to, const uint64_t words[S_TALLY]);
 bool streams_heard_all(void);
 const uint64_t *streams_heard(unsigned from);
 
-/* All of that: operations for so long, then byes. */
+/* Do all of that: operations for this time, then byes. */
 void streams_round(const bool *with, unsigned ms);
 
-/* Between two rounds: before the barrier that all come to, when all was heard. */
+/* Rest between two rounds: before the barrier of all ranks, when all byes were heard. */
 void streams_rest(void);
 
-/* Of the samples since this was asked last. */
+/* Return the median of the samples since the last call. */
 double streams_median_us(void);
 
 #endif
