@@ -733,12 +733,23 @@ static void show_held(struct p3_nic *n, const struct p3_pending *t)
 		p3_set(&p->mine->shown_since, t->held_ns);
 }
 
-/* Show none for the target of a request that is about to end. */
+/* Show one request less for the target of this one, which is about to end, and since when
+ * the next one waits. */
 static void show_no_held(struct p3_nic *n, const struct p3_pending *t)
 {
 	struct p3_peer *p = p3_fw_find(n, t->move.target);
-	if (p && p != &n->nobody && p->state == P3_ABSENT)
-		p3_fw_mirror_lost(p);
+	if (!p || p == &n->nobody || p->state != P3_ABSENT)
+		return;
+	uint32_t queued = (uint32_t)p3_get(&p->mine->shown_ops);
+	p3_fw_mirror_lost(p);
+	p3_list_each(it, &n->absent.queue) {
+		struct p3_pending *next = p3_item(it, struct p3_pending, link);
+		if (next == t || p3_fw_find(n, next->move.target) != p)
+			continue;
+		p3_set(&p->mine->shown_since, next->held_ns);
+		p3_set(&p->mine->shown_ops, p3_pair(0, queued - 1));
+		return;
+	}
 }
 
 /* The newest one is held from now on. */
@@ -1181,6 +1192,8 @@ static void forget_pendings(struct p3_nic *n, struct p3_link *list, uint32_t ni)
 			p3_span_forget(&t->send);
 		p3_use_less(&n->ni[ni], P3_U_OP);
 		t->md = NULL;
+		if (t->peer == &n->absent)
+			show_no_held(n, t);
 		if (t->state == P3_PEND_QUEUED && !t->copy)
 			free_pending(n, t);
 	}

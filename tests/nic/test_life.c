@@ -718,6 +718,48 @@ HAND_CASE(message_of_a_handler_that_cannot_be_held_fails, 2)
 	p3_set(&done, 1);
 }
 
+static uint32_t shown_held(struct p3_nic *n)
+{
+	return (uint32_t)p3_get(&n->peer[1].mine->shown_ops);
+}
+
+/* End the request that has been held longest, as if its time was over. */
+static void expire_one(struct p3_nic *n)
+{
+	struct p3_on_hold rest;
+	nic_hold(n);
+	p3_item(n->absent.queue.next, struct p3_pending, link)->held_ns = 0;
+	p3_fw_leave(n);
+	p3_nic_held(n, &rest);
+}
+
+/* Tools see as many requests as are held, also when an interface has closed. */
+HAND_CASE(gauge_of_held_messages_follows_them, 2)
+{
+	UNUSED_ARGS;
+	enum { OWN = 2, OTHERS = 3 };
+	if (rank == 1) {
+		stay_away();
+		return;
+	}
+	ptl_handle_ni_t other;
+	ni = node_ni();
+	struct p3_nic *n = p3_nic(p3_node());
+	CHECK_OK(PtlNIInit(PTL_IFACE_SS, PTL_PID_ANY, NULL, NULL, &other));
+	ptl_md_t d = md_of(node_alloc(8), 8, MD_QUIET, PTL_EQ_NONE);
+	ptl_handle_md_t own = bind_md(ni, d), others = bind_md(other, d);
+	for (unsigned i = 0; i < OWN + OTHERS; i++)
+		CHECK_OK(put_to(ni, i < OTHERS ? others : own, 1, PT, 0, PTL_NOACK_REQ));
+	CHECK_EQ(shown_held(n), OWN + OTHERS);
+	CHECK_OK(PtlNIFini(other));
+	CHECK_EQ(shown_held(n), OWN);
+	expire_one(n);
+	CHECK_EQ(shown_held(n), OWN - 1);
+	expire_one(n);
+	CHECK_EQ(shown_held(n), 0);
+	p3_set(&done, 1);
+}
+
 /* The caller of the first one unmaps the peer, and its addresses are another's then. */
 NODES_CASE(mappings_of_a_lost_peer_are_handed_out_once, 2)
 {
@@ -1167,6 +1209,7 @@ int main(void)
 		cmocka_unit_test(message_to_a_pid_that_never_joins_fails),
 		cmocka_unit_test(message_that_is_held_fails_without_a_lifeline),
 		cmocka_unit_test(message_of_a_handler_that_cannot_be_held_fails),
+		cmocka_unit_test(gauge_of_held_messages_follows_them),
 		cmocka_unit_test(mappings_of_a_lost_peer_are_handed_out_once),
 		cmocka_unit_test(message_waits_for_an_interface_to_settle),
 		cmocka_unit_test(interface_settles_by_itself),
