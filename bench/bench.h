@@ -87,6 +87,7 @@ enum { BENCH_LOSE_NONE = -1 };
 struct bench_watch {
 	ptl_handle_eq_t eq;
 	bool poll;    /* use PtlEQPoll instead of PtlEQWait */
+	bool yields;  /* use PtlEQGet, and sched_yield if that finds no event */
 	int may_lose; /* kind of event that a full queue may drop, or none */
 	uint64_t seen[BENCH_KINDS];
 	ptl_seq_t sequence;
@@ -98,6 +99,8 @@ void bench_watch_reset(struct bench_watch *w, int may_lose);
 void bench_watch_odd(struct bench_watch *w, int rc);
 /* Take an event.  Return false if there is none. */
 bool bench_try(struct bench_watch *w);
+/* Wait as programs do that yield their CPU when there is no event. */
+void bench_take_yielding(struct bench_watch *w);
 /* Check that the counts are exactly as expected and the queue is empty; else count an
  * error. */
 void bench_expect(struct bench *b, struct bench_watch *w, const char *test,
@@ -114,6 +117,10 @@ static inline void bench_took(struct bench_watch *w, int rc)
 static inline void bench_take(struct bench_watch *w)
 {
 	int which;
+	if (w->yields) {
+		bench_take_yielding(w);
+		return;
+	}
 	bench_took(w, w->poll ? PtlEQPoll(&w->eq, 1, PTL_TIME_FOREVER, &w->last, &which)
 			      : PtlEQWait(w->eq, &w->last));
 }

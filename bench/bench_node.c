@@ -289,6 +289,12 @@ bool bench_try(struct bench_watch *w)
 	return true;
 }
 
+void bench_take_yielding(struct bench_watch *w)
+{
+	while (!bench_try(w))
+		sched_yield();
+}
+
 void bench_expect(struct bench *b, struct bench_watch *w, const char *test,
 	ptl_event_kind_t kind, uint64_t count)
 {

@@ -106,7 +106,8 @@ struct perf_page *perf_page_make(int *fd_out);
 struct perf_page *perf_page_open(uint32_t pid, uint32_t fd);
 void perf_page_close(struct perf_page *p);
 
-/* Run round trips; the first rank hands over first; both ranks call it. */
-void perf_page_bounce(struct perf_page *p, bool first, uint64_t rounds);
+/* Run round trips; the first rank hands over first; both ranks call it.  yields: call
+ * sched_yield after each look that finds nothing. */
+void perf_page_bounce(struct perf_page *p, bool first, uint64_t rounds, bool yields);
 
 #endif

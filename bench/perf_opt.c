@@ -5,7 +5,7 @@
 #include <string.h>
 
 enum { MOST_BYTES = 1 << 30, MOST_WINDOW = 4096, MOST_SAMPLES = 1 << 20 };
-enum { BATCHES = 1000, STREAM_PART = 16, RATE_PART = 2 };
+enum { MOST_BUSY = 1024, BATCHES = 1000, STREAM_PART = 16, RATE_PART = 2 };
 
 static const uint64_t default_sizes[] = {0, 1, 8, 16, 17, 32, 64, 100, 128, 256, 512,
 	1000, 1024, 2048, 4096, 5000, 8192, 16384, 32768, 65536, 100000, 131072, 262144,
@@ -30,7 +30,8 @@ void perf_opt_parse(struct perf_opt *o, struct bench *b, int argc, char **argv)
 	struct bench_words tests = {perf_test_name, PERF_TESTS, o->test};
 	*o = (struct perf_opt){.sizes = {.most = MOST_BYTES},
 		.iters = {0, 1, 1000000000},
-		.window = {64, 1, MOST_WINDOW}};
+		.window = {64, 1, MOST_WINDOW},
+		.busy = {0, 0, MOST_BUSY}};
 	const struct bench_option rows[] = {
 		{"test", "LIST", "of put, get, bidir, stream, rate, nto1; default all",
 			"put, get, bidir, stream, rate, nto1, or several, as in put,get",
@@ -57,6 +58,12 @@ void perf_opt_parse(struct perf_opt *o, struct bench *b, int argc, char **argv)
 		{"no-raw", NULL, "leave that out", NULL, bench_set_flag, &o->no_raw},
 		{"poll", NULL, "wait with PtlEQPoll instead of PtlEQWait", NULL,
 			bench_set_flag, &o->poll},
+		{"yield", NULL,
+			"wait with PtlEQGet, and sched_yield where nothing is there; raw "
+			"likewise",
+			NULL, bench_set_flag, &o->yields},
+		{"busy", "N", "so many processes beside the job that never sleep",
+			"processes, 0 to 1024", bench_set_number, &o->busy},
 		{NULL, NULL, NULL, NULL, NULL, NULL}};
 	bench_options(b, rows, argc, argv);
 	bench_all_words(&tests);
@@ -112,9 +119,12 @@ struct perf_plan perf_plan_of(
 	return p;
 }
 
-struct perf_plan perf_plan_raw(const struct bench *b)
+struct perf_plan perf_plan_raw(const struct perf_opt *o, const struct bench *b)
 {
 	if (b->quick)
 		return (struct perf_plan){.warm = 10, .batches = 2, .each = 50};
+	if (o->iters.value)
+		return (struct perf_plan){
+			.warm = 10, .batches = 50, .each = o->iters.value / 50 + 1};
 	return (struct perf_plan){.warm = 2000, .batches = 50, .each = 2000};
 }

@@ -12,7 +12,8 @@ struct perf_opt {
 	struct bench_list sizes;
 	struct bench_number iters;  /* 0: depends on the size */
 	struct bench_number window; /* messages */
-	bool no_raw, poll, each, silent, heap;
+	struct bench_number busy;   /* processes beside the job that never sleep */
+	bool no_raw, poll, each, silent, heap, yields;
 };
 
 struct perf_plan {
@@ -26,6 +27,7 @@ void perf_opt_parse(struct perf_opt *o, struct bench *b, int argc, char **argv);
 uint64_t perf_opt_largest(const struct perf_opt *o);
 struct perf_plan perf_plan_of(const struct perf_opt *o, const struct bench *b,
 	enum perf_test t, uint64_t bytes);
-struct perf_plan perf_plan_raw(const struct bench *b); /* batches are pairs */
+struct perf_plan perf_plan_raw(
+	const struct perf_opt *o, const struct bench *b); /* batches are pairs */
 
 #endif

@@ -59,12 +59,13 @@ static inline void relax(void)
 
 /* Wait for a value.  The yield is for a CPU that both ranks share, or that is taken
  * away. */
-static inline void await(_Atomic uint64_t *word, uint64_t value)
+static inline void await(_Atomic uint64_t *word, uint64_t value, bool yields)
 {
 	for (unsigned turn = 1; atomic_load_explicit(word, memory_order_acquire) != value;
 		turn++) {
-		relax();
-		if (turn % (1 << 14) == 0)
+		if (!yields)
+			relax();
+		if (yields || turn % (1 << 14) == 0)
 			sched_yield();
 	}
 }
@@ -74,15 +75,15 @@ static inline void hand_over(_Atomic uint64_t *word, uint64_t value)
 	atomic_store_explicit(word, value, memory_order_release);
 }
 
-void perf_page_bounce(struct perf_page *p, bool first, uint64_t rounds)
+void perf_page_bounce(struct perf_page *p, bool first, uint64_t rounds, bool yields)
 {
 	_Atomic uint64_t *mine = first ? &p->ping : &p->pong;
 	uint64_t value = atomic_load_explicit(mine, memory_order_relaxed);
 	for (uint64_t end = value + rounds; value++ < end;) {
 		if (!first)
-			await(&p->ping, value);
+			await(&p->ping, value, yields);
 		hand_over(mine, value);
 		if (first)
-			await(&p->pong, value);
+			await(&p->pong, value, yields);
 	}
 }

@@ -9,7 +9,11 @@
  */
 #include "perf_opt.h"
 
+#include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 enum { RAW_MOST = 50 };
@@ -25,6 +29,7 @@ struct raw_result {
 	bool tried, valid;
 	uint64_t pairs, each;
 	struct bench_stat put, raw, ratio;
+	double put_mean, raw_mean;
 };
 
 struct program {
@@ -139,7 +144,7 @@ static struct perf_page *take_page(struct perf_node *n)
 static double timed_bounce(struct perf_node *n, struct perf_page *page, uint64_t count)
 {
 	double t = bench_now_ns();
-	perf_page_bounce(page, n->first, count);
+	perf_page_bounce(page, n->first, count, n->w.yields);
 	return (bench_now_ns() - t) / (double)count / 2;
 }
 
@@ -150,13 +155,21 @@ static double timed_puts(struct perf_node *n, uint64_t count)
 	return (bench_now_ns() - t) / (double)count / 2;
 }
 
+static double mean(const double *sample, uint64_t n)
+{
+	double sum = 0;
+	for (uint64_t i = 0; i < n; i++)
+		sum += sample[i];
+	return sum / (double)n;
+}
+
 /* Alternate the order of the two, so that a slow drift does not show in the ratios. */
 static void take_turns(struct program *p, struct perf_page *page, struct raw_result *r)
 {
-	struct perf_plan plan = perf_plan_raw(&p->b);
+	struct perf_plan plan = perf_plan_raw(&p->opt, &p->b);
 	double raw[RAW_MOST], puts[RAW_MOST], ratio[RAW_MOST];
 	perf_rounds(&p->n, plan.warm);
-	perf_page_bounce(page, p->n.first, plan.warm);
+	perf_page_bounce(page, p->n.first, plan.warm, p->n.w.yields);
 	for (uint64_t i = 0; i < plan.batches; i++) {
 		if (i % 2)
 			puts[i] = timed_puts(&p->n, plan.each);
@@ -168,6 +181,8 @@ static void take_turns(struct program *p, struct perf_page *page, struct raw_res
 	r->valid = p->n.first;
 	r->pairs = plan.batches;
 	r->each = plan.each;
+	r->put_mean = mean(puts, plan.batches);
+	r->raw_mean = mean(raw, plan.batches);
 	r->put = bench_stat_of(puts, plan.batches);
 	r->raw = bench_stat_of(raw, plan.batches);
 	r->ratio = bench_stat_of(ratio, plan.batches);
@@ -198,6 +213,8 @@ static void print_raw(struct program *p, unsigned rank, const struct raw_result 
 		BENCH_COUNT("round_trips", r->each),
 		BENCH_REAL("put_8_ns", r->put.p50, 1),
 		BENCH_REAL("raw_ns", r->raw.p50, 1),
+		BENCH_REAL("put_8_mean_ns", r->put_mean, 1),
+		BENCH_REAL("raw_mean_ns", r->raw_mean, 1),
 		BENCH_REAL("ratio_median", r->ratio.p50, 2),
 		BENCH_REAL("ratio_p10", r->ratio.p10, 2),
 		BENCH_REAL("ratio_p90", r->ratio.p90, 2));
@@ -225,7 +242,7 @@ static void run_raw(struct program *p)
 		bench_section(&p->b, "raw");
 	if (p->opt.no_raw)
 		return;
-	if (p->b.size <= p->b.ncpus)
+	if (p->b.size <= p->b.ncpus || p->opt.yields)
 		compare_raw(p);
 	else if (p->b.rank == 0)
 		bench_note(&p->b, "raw hand-over left out: it needs a CPU for each rank");
@@ -253,6 +270,7 @@ static void open_node(struct program *p)
 	p->n.silent = p->opt.silent;
 	p->n.heap = p->opt.heap;
 	p->n.w.poll = p->opt.poll;
+	p->n.w.yields = p->opt.yields;
 	p->all = p->b.rank ? NULL : bench_allocate(p->b.size * sizeof *p->all);
 	perf_open(&p->n);
 }
@@ -265,6 +283,30 @@ static void want_ranks(const struct bench *b)
 	bench_leave(2);
 }
 
+static _Noreturn void burn(pid_t parent)
+{
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+	for (volatile unsigned turn = 0; getppid() == parent; turn = turn)
+		for (unsigned i = 0; i < 1u << 20; i++)
+			turn = turn + 1;
+	_exit(0);
+}
+
+/* Rank 0, before it is pinned: processes that want the job's CPUs until it ends. */
+static void keep_busy(const struct program *p)
+{
+	pid_t self = getpid();
+	for (uint64_t i = 0; p->b.rank == 0 && i < p->opt.busy.value; i++)
+		switch (fork()) {
+		case 0:
+			burn(self);
+		case -1:
+			bench_die(1, "fork: %s; use a smaller --busy", strerror(errno));
+		default:
+			break;
+		}
+}
+
 int main(int argc, char **argv)
 {
 	static struct program p = {
@@ -272,6 +314,7 @@ int main(int argc, char **argv)
 	perf_opt_parse(&p.opt, &p.b, argc, argv);
 	want_ranks(&p.b);
 	open_node(&p);
+	keep_busy(&p);
 	bench_begin(&p.b);
 	run_tests(&p);
 	run_raw(&p);
