@@ -59,8 +59,8 @@ static bool progress(struct p3_nic *n, struct wait *w)
 		w->held = p3_fw_enter(n, P3_LEASE_HOST);
 	if (w->held)
 		return p3_unlikely(w->unlooked) ? look_whole(n, w) : p3_fw_pass(n);
-	if (!p3_get(&n->lease.want))
-		p3_set(&n->lease.want, 1);
+	if (p3_get(&n->lease.want) != P3_WANT_LEASE)
+		p3_set(&n->lease.want, P3_WANT_LEASE);
 	FAULT_POINT("lease.wanted");
 	return false;
 }
@@ -733,6 +733,13 @@ static int take(struct p3_nic *n, struct p3_eq *eq, uint64_t handle, ptl_event_t
 	return got == P3_EVQ_LOST ? PTL_EQ_DROPPED : PTL_OK;
 }
 
+/* This thread finds the lease taken, and does not wait for it. */
+static inline void look_in_vain(struct p3_nic *n)
+{
+	if (!p3_get(&n->lease.want))
+		p3_set(&n->lease.want, P3_WANT_LOOK);
+}
+
 /* False: nothing was left to do, or somebody else does it. */
 static bool pass_once(struct p3_nic *n)
 {
@@ -743,6 +750,8 @@ static bool pass_once(struct p3_nic *n)
 	if (p3_fw_enter(n, P3_LEASE_HOST)) {
 		worked = p3_fw_pass(n);
 		p3_fw_leave(n);
+	} else {
+		look_in_vain(n);
 	}
 	go_out(n);
 	return worked;
@@ -882,6 +891,8 @@ static void wait_for_event(struct p3_nic *n, struct poll *p, uint64_t ns)
 				break;
 		p3_fw_leave(n);
 		(void)poll_ready(p);
+	} else {
+		look_in_vain(n);
 	}
 }
 

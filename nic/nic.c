@@ -10,7 +10,9 @@
  *		the lease.
  *	kick	a peer has waited long for us to look: a tick at once.
  *	asleep	quiet for P3_QUIET_TICKS ticks with no host inside, or drained after a
- *		take-over: it sets ASLEEP, and the next message wakes it at once.
+ *		take-over: it sets ASLEEP, and the next message wakes it at once.  It
+ *		goes back to ticks when hosts have looked for messages more than
+ *		P3_FEW_PASSES times within the length of a tick.
  *
  * Memory ordering:
  *	STOP.1	Dekker: p3_nic_stop stores closing, fences, loads waiting; a host thread
@@ -41,7 +43,7 @@
 #define P3_TICK_NS      2000000u
 #define P3_BUSY_TICK_NS 200000u
 #define P3_QUIET_TICKS  5u
-#define P3_FEW_PASSES   16u /* of a host that does not poll */
+#define P3_FEW_PASSES   16u /* within a tick, of a host that does not poll */
 #define P3_TIGHT_TURNS  64u /* empty passes between offers of a CPU that may be shared */
 #define P3_LOOK_TURNS   1024u
 #define P3_TAKEN_NS     3000u      /* an offer that took so long was accepted */
@@ -126,11 +128,14 @@ P3_RARE void p3_fw_warn_refused(void)
 
 struct nic_thread {
 	struct p3_nic *n;
-	uint64_t drained; /* at the last tick */
-	uint32_t quiet;   /* ticks without anything */
-	uint32_t belt_ns; /* longest sleep */
-	bool busy;        /* a transfer or a full lane moves on: look again soon */
-	bool resting;     /* dedicated by plan, but nothing has come for long */
+	uint64_t drained;   /* at the last tick */
+	uint64_t own;       /* drained passes of this thread */
+	uint64_t hosts;     /* looks of hosts when the window began */
+	uint64_t window_ns; /* when that was */
+	uint32_t quiet;     /* ticks without anything */
+	uint32_t belt_ns;   /* longest sleep */
+	bool busy;          /* a transfer or a full lane moves on: look again soon */
+	bool resting;       /* dedicated by plan, but nothing has come for long */
 	uint64_t shared_until;
 	uint64_t shared_ns;
 	uint64_t began_ns;  /* of dedication */
@@ -170,23 +175,35 @@ static void settle(struct p3_nic *n)
 	(void)syscall(SYS_sched_setattr, 0, &attr, 0);
 }
 
-/* Passes until nothing is left, or a host wants to run them itself. */
+/* Run one pass as this thread, not as a host. */
+static bool pass(struct nic_thread *t)
+{
+	bool worked = p3_fw_pass(t->n);
+	t->own += !worked; /* as the pass has counted */
+	return worked;
+}
+
+/* Run passes until nothing is left, or a host wants to run them itself. */
 static bool run_passes(struct nic_thread *t)
 {
 	struct p3_nic *n = t->n;
 	struct p3_waiter idle = {0};
 	bool worked = false;
+	uint32_t want;
 	for (;;) {
-		bool now = p3_fw_pass(n);
+		bool now = pass(t);
 		worked |= now;
-		if (p3_get(&n->lease.want) || p3_get(&n->stop))
+		want = p3_get(&n->lease.want);
+		if (want == P3_WANT_LEASE || p3_get(&n->stop))
 			break;
 		if (now)
 			p3_waiter_reset(&idle);
-		else if (!worked || p3_waiter_turn(&idle, &n->idle) != P3_IDLE_SPIN)
+		else if (!worked || want ||
+			 p3_waiter_turn(&idle, &n->idle) != P3_IDLE_SPIN)
 			break;
 	}
-	p3_set(&n->lease.want, 0);
+	t->own -= want != P3_WANT_NONE; /* a look of a host's, though not its pass */
+	p3_set(&n->lease.want, P3_WANT_NONE);
 	t->drained = p3_get(&n->drained);
 	return worked;
 }
@@ -209,7 +226,7 @@ static bool sleep_until_rung(struct nic_thread *t)
 	FAULT_POINT("nic.armed");
 	p3_fw_fence(n, p3_fence_heavy); /* PARK.1 */
 	p3_fw_sweep(n);
-	bool news = p3_fw_pass(n) || p3_get(&n->stop);
+	bool news = pass(t) || p3_get(&n->stop);
 	p3_fw_leave(n);
 	FAULT_POINT("nic.asleep");
 	P3_TRACE(host, n, P3_TRACE_PARK, 1, 0);
@@ -250,19 +267,40 @@ static bool serve(struct nic_thread *t, bool rung)
 	return !t->busy && !is_blocked(n) && !host_is_inside(n) && !p3_get(&n->stop);
 }
 
+static void begin_window(struct nic_thread *t, uint64_t hosts)
+{
+	t->hosts = hosts;
+	t->window_ns = p3_now_ns();
+}
+
+/*
+ * Return true if hosts have looked for messages more than a few times within a tick.
+ * Where nodes share a CPU and yield to each other, a host looks once or twice for each
+ * message.  So the count goes on when a message rings, until a tick's time has passed.
+ */
+static bool hosts_poll(struct nic_thread *t)
+{
+	uint64_t hosts = p3_get(&t->n->drained) - t->own;
+	bool poll = hosts - t->hosts > P3_FEW_PASSES;
+	if (p3_now_ns() - t->window_ns > t->n->tick_ns)
+		begin_window(t, hosts);
+	return poll;
+}
+
 /* Asleep but for messages, until a host comes.  Without the lease after. */
 static void stay_asleep(struct nic_thread *t)
 {
 	struct p3_nic *n = t->n;
 	bool again = true;
 	t->quiet = 0;
+	begin_window(t, p3_get(&n->drained) - t->own);
 	while (again) {
 		bool rung = sleep_until_rung(t);
 		/* Armed while hosts poll, every message would ring. */
-		bool host_ran = p3_get(&n->drained) - t->drained > P3_FEW_PASSES;
+		bool poll = hosts_poll(t);
 		if (!p3_fw_enter(n, P3_LEASE_NIC))
 			return;
-		again = serve(t, rung) && !host_ran;
+		again = serve(t, rung) && !poll;
 	}
 	p3_fw_leave(n);
 }

@@ -24,7 +24,8 @@
  *		the former watcher takes the lease and wakes them when it gives the lease.
  *
  * WANT is a hint: if it is lost, the thread waits until the holder leaves the next
- * time.
+ * time.  For a thread that waits the NIC thread leaves after its pass.  For one that has
+ * only looked for an event the NIC thread ends its spin, but no transfer.
  */
 #ifndef P3_SHM_LEASE_H
 #define P3_SHM_LEASE_H
@@ -36,7 +37,13 @@ enum p3_lease_holder { P3_LEASE_FREE = 0, P3_LEASE_HOST = 1, P3_LEASE_NIC = 2 };
 
 struct p3_lease {
 	_Alignas(P3_LINE) p3_a32 word; /* p3_lease_holder */
-	_Alignas(P3_LINE) p3_a32 want; /* a host thread waits for the lease */
+	_Alignas(P3_LINE) p3_a32 want; /* p3_lease_wanted */
+};
+
+enum p3_lease_wanted {
+	P3_WANT_NONE = 0,
+	P3_WANT_LEASE = 1, /* a host thread waits for it */
+	P3_WANT_LOOK = 2   /* a host thread looked for an event, and does not wait */
 };
 
 static inline bool p3_lease_take(struct p3_lease *l, enum p3_lease_holder who)
