@@ -33,8 +33,9 @@ static const struct launcher launchers[] = {
 		.rank = "OMPI_COMM_WORLD_RANK",
 		.size = {"OMPI_COMM_WORLD_SIZE"},
 		.here = "OMPI_COMM_WORLD_LOCAL_SIZE",
+		/* Jobs that an old mpirun's job spawns differ from it in the third. */
 		.job = {"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid",
-			"OMPI_MCA_orte_hnp_uri"}},
+			"OMPI_MCA_orte_ess_jobid", "OMPI_MCA_orte_hnp_uri"}},
 	{.name = "pmi",
 		.rank = "PMI_RANK",
 		.size = {"PMI_SIZE"},

@@ -3,7 +3,8 @@
  * launched - rank and job of a process that a launcher other than yod has started, from
  * the environment
  *
- *	Open MPI	OMPI_COMM_WORLD_RANK, OMPI_COMM_WORLD_SIZE; PMIX_NAMESPACE
+ *	Open MPI	OMPI_COMM_WORLD_RANK, OMPI_COMM_WORLD_SIZE; PMIX_NAMESPACE, or a
+ *			variable of older versions
  *	PMI (MPICH)	PMI_RANK, PMI_SIZE; PMI_JOBID, or the maker of the socket PMI_FD
  *	PMIx		PMIX_RANK, the size of Open MPI or Slurm; PMIX_NAMESPACE
  *	Slurm		SLURM_PROCID, SLURM_STEP_NUM_TASKS or SLURM_NTASKS; SLURM_JOB_ID

@@ -7,6 +7,7 @@
 #	killed left again		how the job's barrier ends, and goes on
 #	warned				four by hand, in one domain: one warning
 #	two wrong clash			two jobs; values that make no sense; one rank twice
+#	spawned family			two jobs of one mpirun, apart and in one domain
 set -u
 rank=$1 scene=$2
 dir=$(mktemp -d) || exit 1
@@ -30,6 +31,9 @@ variables() {
 		OMPI_COMM_WORLD_LOCAL_SIZE="$3" PMIX_RANK="$2" PMIX_NAMESPACE="$4" ;;
 	pmix) echo PMIX_RANK="$2" SLURM_NTASKS="$3" SLURM_PROCID=77 SLURM_STEP_ID=1 \
 		PMIX_NAMESPACE="slurm.pmix.a-long-name-of-a-job.$4.0@1" ;;
+	orte) echo OMPI_COMM_WORLD_RANK="$2" OMPI_COMM_WORLD_SIZE="$3" \
+		OMPI_COMM_WORLD_LOCAL_SIZE="$3" OMPI_MCA_orte_ess_jobid="$4" \
+		OMPI_MCA_orte_hnp_uri="$hnp" ;;
 	slurm) echo SLURM_PROCID="$2" SLURM_NTASKS="$3" SLURM_JOB_ID="$4" SLURM_STEP_ID=0 \
 		SLURM_NNODES=1 ;;
 	esac
@@ -153,6 +157,26 @@ two)
 	ends 0 0
 	started=("${first[@]}")
 	ends 0 0 0
+	;;
+spawned) # parents and children of one mpirun before there was PMIx, both with a rank 0
+	hnp="$$.0;tcp://127.0.0.1:4711"
+	start orte "$$.1" 3 all 3 OMPI_COMM_WORLD_RANK
+	first=("${started[@]}")
+	start orte "$$.2" 2 all 2 OMPI_COMM_WORLD_RANK
+	ends 0 0
+	started=("${first[@]}")
+	ends 0 0 0
+	;;
+family) # the same, which are to reach each other: in a domain that all are told
+	hnp="$$.0;tcp://127.0.0.1:4711"
+	export PTL3_DOMAIN=$job
+	start orte "$$.1" 3 family 1 0 5
+	first=("${started[@]}")
+	start orte "$$.2" 2 family 1 3 5
+	ends 0 0
+	started=("${first[@]}")
+	ends 0 0 0
+	left_nothing "$job"
 	;;
 wrong)
 	refused PMI_RANK "'x'" "from 0 to 1" -- PMI_RANK=x PMI_SIZE=2

@@ -10,6 +10,8 @@
  *	left	the last rank ends in order and is not in the barrier: the same
  *	again	all leave in order and come back: barriers go on; at last from within one
  *	stay	for half a second
+ *	family		rank BASE + OMPI_COMM_WORLD_RANK of SIZE by its own word, in one
+ *			domain (arguments: family 1 BASE SIZE): messages of all to all
  *	together	says by a file GO.PID that it has an interface, and waits for GO
  */
 #include "member.h"
@@ -123,7 +125,7 @@ static void check_maps(void)
 		fail("this is %u,%u", id.nid, id.pid);
 }
 
-static void open_portal(void)
+static void open_portal(ptl_pid_t own_pid)
 {
 	ptl_process_id_t anyone = {PTL_NID_ANY, PTL_PID_ANY};
 	ptl_md_t md = {.start = me.page,
@@ -132,7 +134,7 @@ static void open_portal(void)
 		.options = PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE |
 			   PTL_MD_EVENT_START_DISABLE};
 	ptl_handle_me_t at;
-	DO(PtlNIInit(PTL_IFACE_DEFAULT, PTL_PID_ANY, NULL, NULL, &me.ni));
+	DO(PtlNIInit(PTL_IFACE_DEFAULT, own_pid, NULL, NULL, &me.ni));
 	DO(PtlEQAlloc(me.ni, 4096, PTL_EQ_HANDLER_NONE, &me.eq));
 	md.eq_handle = me.eq;
 	DO(PtlMEAttach(me.ni, PORTAL, anyone, 0, ~0ull, PTL_RETAIN, PTL_INS_AFTER, &at));
@@ -270,7 +272,7 @@ static void all(const char *variable)
 {
 	check_rank(variable);
 	usleep(me.rank * 20000); /* one after the other */
-	open_portal();
+	open_portal(PTL_PID_ANY);
 	check_maps();
 	DO(PtlXBarrier());
 	check_alive();
@@ -283,7 +285,7 @@ static void all(const char *variable)
 
 static void lose(bool killed)
 {
-	open_portal();
+	open_portal(PTL_PID_ANY);
 	DO(PtlXBarrier());
 	if (me.rank == me.size - 1 && killed)
 		(void)raise(SIGKILL);
@@ -338,7 +340,7 @@ static void break_off(void)
 static void again(void)
 {
 	for (int i = 0; i < 5; i++) {
-		open_portal();
+		open_portal(PTL_PID_ANY);
 		DO(PtlXBarrier());
 		put((me.rank + 1) % me.size, 10);
 		take_all(1, 1);
@@ -353,16 +355,45 @@ static void again(void)
 
 static void stay(void)
 {
-	open_portal();
+	open_portal(PTL_PID_ANY);
 	DO(PtlXBarrier());
 	usleep(500000);
 	DO(PtlXBarrier());
 }
 
+/* Say all ids, as an MPI library does that brings processes together by itself. */
+static void say_who_is_who(void)
+{
+	ptl_nid_t nid[MOST];
+	ptl_pid_t pid[MOST];
+	for (unsigned i = 0; i < me.size; i++) {
+		nid[i] = id_of(i).nid;
+		pid[i] = id_of(i).pid;
+	}
+	DO(PtlSetRank(PTL_INVALID_HANDLE, (int)me.rank, (int)me.size));
+	DO(PtlSetNIDMap(PTL_INVALID_HANDLE, nid, (int)me.size));
+	DO(PtlSetPIDMap(PTL_INVALID_HANDLE, pid, (int)me.size));
+	DO(PtlSetJID(PTL_INVALID_HANDLE, 4711));
+}
+
+static void family(const char *base, const char *size)
+{
+	const char *rank = getenv("OMPI_COMM_WORLD_RANK");
+	if (!rank)
+		fail("OMPI_COMM_WORLD_RANK is not set");
+	me.rank = (unsigned)(atoi(base) + atoi(rank));
+	me.size = (unsigned)atoi(size);
+	say_who_is_who();
+	open_portal(100 + me.rank);
+	for (unsigned i = 0; i < me.size; i++)
+		put(i, LONG);
+	take_all(me.size, me.size);
+}
+
 static void together(const char *go)
 {
 	char name[300];
-	open_portal();
+	open_portal(PTL_PID_ANY);
 	snprintf(name, sizeof name, "%s.%d", go, (int)getpid());
 	FILE *f = fopen(name, "we");
 	if (!f || fclose(f))
@@ -382,6 +413,8 @@ int main(int argc, char **argv)
 		again();
 	else if (strcmp(argv[1], "stay") == 0)
 		stay();
+	else if (strcmp(argv[1], "family") == 0 && argc > 4)
+		family(argv[3], argv[4]);
 	else if (strcmp(argv[1], "together") == 0)
 		together(argv[3]);
 	else
