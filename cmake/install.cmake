@@ -4,7 +4,7 @@
 include(CMakePackageConfigHelpers)
 
 set(P3_CONFIG_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/Portals3)
-set(P3_TOOLS yod ptlstat tracedump portalperf pipeperf matchperf utcp_nid)
+set(P3_TOOLS yod ptlstat tracedump portals-info portalperf pipeperf matchperf utcp_nid)
 
 install(TARGETS portals EXPORT Portals3
   LIBRARY COMPONENT runtime NAMELINK_COMPONENT development
@@ -100,11 +100,15 @@ set(P3_ZSH site-functions)
 if(P3_DEB) # where Debian's zsh looks for those of packages
   set(P3_ZSH vendor-completions)
 endif()
-foreach(tool yod ptlstat tracedump)
-  install(FILES launcher/${tool}.bash
+foreach(tool yod ptlstat tracedump portals-info)
+  set(from launcher)
+  if(tool STREQUAL portals-info)
+    set(from info)
+  endif()
+  install(FILES ${from}/${tool}.bash
     DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME ${tool}
     COMPONENT tools)
-  install(FILES launcher/${tool}.zsh DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/${P3_ZSH}
+  install(FILES ${from}/${tool}.zsh DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/${P3_ZSH}
     RENAME _${tool} COMPONENT tools)
 endforeach()
 

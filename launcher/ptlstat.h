@@ -17,6 +17,7 @@
 #define P3_LAUNCHER_PTLSTAT_H
 
 #include "launcher/look.h"
+#include "shm/conf.h"
 #include "shm/layout.h"
 #include "shm/why.h"
 
@@ -138,5 +139,7 @@ uint32_t ptl_find_lost(const struct ptl_picture *p, uint32_t i,
 	void (*line)(void *arg, const char *text), void *arg);
 
 void ptl_conf(const struct ptl_picture *p); /* NULL: without a job */
+/* Return the value that a node with these words has in effect, or NULL. */
+const char *ptl_conf_got(const uint64_t *w, enum p3_conf_id id, char text[30]);
 
 #endif

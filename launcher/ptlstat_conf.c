@@ -59,7 +59,7 @@ static const char *size_text(uint64_t bytes, char text[30])
 }
 
 /* Return the value in effect, or NULL if the node's words do not tell. */
-static const char *effective(const uint64_t *w, enum p3_conf_id id, char text[30])
+const char *ptl_conf_got(const uint64_t *w, enum p3_conf_id id, char text[30])
 {
 	switch (id) {
 	case P3_CONF_MODE:
@@ -106,7 +106,7 @@ static void conf_of_node(const struct ptl_picture *p, uint32_t i)
 	for (int id = 0; id < P3_CONF_ROWS; id++) {
 		const struct p3_conf_row *row = p3_conf_row((enum p3_conf_id)id);
 		print_row(rank, row, in_environment(env, len, row->name),
-			effective(n->word, (enum p3_conf_id)id, text));
+			ptl_conf_got(n->word, (enum p3_conf_id)id, text));
 	}
 	free(env);
 }

@@ -1,8 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # Completions offer what --help lists: completion.sh source-tree yod ptlstat tracedump
+#	portals-info
 . "$1/launcher/yod.bash"
 . "$1/launcher/ptlstat.bash"
+. "$1/info/portals-info.bash"
 . "$1/launcher/tracedump.bash"
 status=0
 
@@ -48,4 +50,6 @@ expect "$(offers ptlstat -i '')" ""
 
 expect "$(offers tracedump -)" "$("$4" --help | grep -oE '^  --[a-z-]+' | tr -d ' ' | sort)"
 expect "$(offers tracedump --at 'd')" "$(printf '%s\n' death deliver drop)"
+expect "$(offers portals-info -)" "$("$5" --help | grep -oE '^  -.*' |
+	grep -oE -- '(^| )--?[a-z]+' | tr -d ' ' | sort)"
 exit $status

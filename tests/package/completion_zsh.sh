@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # zsh offers what --help lists: completion_zsh.sh source-tree yod ptlstat tracedump
+#	portals-info
 command -v zsh >/dev/null || {
 	echo "skipped: zsh is not installed"
 	exit 77
@@ -10,8 +11,8 @@ trap 'rm -rf "$scratch"' EXIT
 status=0
 mkdir "$scratch/zsh" "$scratch/some" "$scratch/other"
 touch "$scratch/file"
-for tool in yod ptlstat tracedump; do
-	cp "$1/launcher/$tool.zsh" "$scratch/zsh/_$tool"
+for tool in launcher/yod launcher/ptlstat launcher/tracedump info/portals-info; do
+	cp "$1/$tool.zsh" "$scratch/zsh/_${tool#*/}"
 done
 cd "$scratch" || exit 1
 
@@ -45,6 +46,7 @@ expect 'ptlstat -' "$("$3" --help | grep -oE '^  -.*' | grep -oE -- '(^| )--?[a-
 expect 'ptlstat ' '4711 conf why'
 expect 'ptlstat why 47' 4711
 expect 'ptlstat -i ' ''
+expect 'portals-info -' "$("$5" --help | grep -oE '^  -.*' | grep -oE -- '(^| )--?[a-z]+' | words)"
 expect 'tracedump -' "$("$4" --help | grep -oE '^  --[a-z-]+' | words)"
 expect 'tracedump --at d' 'death deliver drop'
 expect 'tracedump --node 1 fi' file

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# Who may include whom: shm <- nic <- lib, shm <- launcher; programs know the public
+# Who may include whom: shm <- nic <- lib, shm <- launcher <- info; programs know the public
 # headers only; nic/fw.h and lib/lib.h are private, but for tests.
 . "${0%/*}/sources.sh"
 
@@ -32,6 +32,7 @@ allow shm 'shm/[a-z]+\.h'
 allow nic "(nic|shm)/[a-z]+\.h|$public"
 allow lib "(lib|shm)/[a-z]+\.h|nic/nic\.h|$public"
 allow launcher '(launcher|shm)/[a-z]+\.h'
+allow info "(info|launcher|shm)/[a-z]+\.h|$public"
 allow include '(\.\./)*(p3rt/|p3api/|p3/)?[a-z0-9_]+\.h' # other names
 allow examples "$public" own
 allow bench "$public" own
