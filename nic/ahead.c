@@ -1,22 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the requests will look at that lie behind in a lane.
+ * Prefetching for the requests that lie behind the current one in a lane.
  *
- * The entries of a long list are in no near cache, and a request has to wait three times:
- * the bucket names the entry, the entry its descriptor.  So these are asked for while the
- * requests before are worked on, of each request one at a time:
+ * The entries of a long list are in no near cache, and a request would wait three
+ * times: for the bucket, which names the entry, for the entry, and for its descriptor.
+ * So these are prefetched while earlier requests are worked on, one of them per request
+ * at a time:
  *
  *	cells behind	1		2	3	8
- *	asked for	descriptor	entry	bucket	the cell
+ *	prefetched	descriptor	entry	bucket	the cell
  *
- * Nothing is decided here.  What was asked for in vain costs time, and no more.  Buckets
- * that are remembered go with their interface only, and then they are forgotten.
+ * Nothing is decided here.  A needless prefetch costs time and has no other effect.
+ * The remembered buckets are freed only with their interface, and are forgotten then.
  */
 #include "nic/fw.h"
 
-#define P3_DISTANCE 3u /* cells, to the last request that is looked at */
-#define P3_ASKED    8u /* and to the cell that is asked for, to be there by then */
-#define P3_SMALL    (P3_LONG / 16) /* entries of a tuple: they are near anyway */
+#define P3_DISTANCE 3u /* cells up to the last request that is looked at */
+#define P3_ASKED    8u /* cells up to the prefetched cell, which must have come by then */
+/* entries of a tuple that are in a near cache anyway */
+#define P3_SMALL (P3_LONG / 16)
 
 static inline struct p3_soon *stage(struct p3_nic *n, uint32_t before)
 {
@@ -55,7 +57,7 @@ static inline void ask_for_buckets(const struct p3_ni *ni, uint32_t pt_index,
 	}
 }
 
-/* False: no request is there, or none that can be right. */
+/* Look at a request.  Return false if none is there, or none that can be right. */
 static inline bool look_at(struct p3_nic *n, struct p3_peer *p, struct p3_soon *soon)
 {
 	uint64_t w0;
@@ -83,7 +85,7 @@ void p3_fw_look_ahead(struct p3_nic *n, struct p3_peer *p, uint32_t ncells)
 	struct p3_soon *now = stage(n, 0);
 	now->n = 0;
 	p3_ring_ask_at(r, P3_ASKED);
-	/* fallen behind, or of another ring */
+	/* it fell behind, or belongs to another ring */
 	if (p->ahead - r->pos > r->n || p->ahead == r->pos)
 		p->ahead = r->pos + ncells;
 	while (p->ahead - r->pos <= P3_DISTANCE && p->ahead < r->sure &&

@@ -16,15 +16,16 @@ _Static_assert(sizeof(struct p3_cmd) <= P3_MBX_CMD, "a command fits its slot");
 struct wait {
 	struct p3_waiter idle;
 	bool held;          /* this thread holds the lease */
-	uint64_t since;     /* 0: not looked at the clock yet */
-	uint64_t deadline;  /* UINT64_MAX: none */
-	uint64_t kick_wait; /* next kick when this long has passed */
-	bool unlooked;      /* armed the doorbell for the NIC thread, no full look yet */
-	bool dozes;         /* the last sleep was for nothing */
+	uint64_t since;     /* 0: the clock was not read yet */
+	uint64_t deadline;  /* UINT64_MAX: no limit */
+	uint64_t kick_wait; /* time until the next kick */
+	bool unlooked;      /* the doorbell was armed for the NIC thread, without a
+			     * full look since */
+	bool dozes;         /* the last sleep ended without news */
 	const struct p3_wants *wants;
-	struct p3_wait_line *line; /* where that is said, NULL: nowhere */
-	uint64_t nap_ns;           /* longest sleep while a peer may have to be seen to */
-	uint32_t belt_ns;          /* and else */
+	struct p3_wait_line *line; /* shows the wait to tools; NULL: no line */
+	uint64_t nap_ns;           /* longest sleep while a peer may need a kick */
+	uint32_t belt_ns;          /* longest sleep otherwise */
 };
 
 #define P3_BRIEF_TURNS 64u
@@ -40,7 +41,7 @@ static void let_go(struct p3_nic *n, struct wait *w)
 	w->held = false;
 }
 
-/* The look that an armed doorbell needs: a pass that finds nothing. */
+/* Do the look that an armed doorbell needs: a pass that finds nothing. */
 static bool look_whole(struct p3_nic *n, struct wait *w)
 {
 	bool worked = false;
@@ -52,7 +53,7 @@ static bool look_whole(struct p3_nic *n, struct wait *w)
 	return worked;
 }
 
-/* One try to make progress; true if something happened. */
+/* Try once to make progress.  Return true if something happened. */
 static bool progress(struct p3_nic *n, struct wait *w)
 {
 	if (!w->held)
@@ -65,7 +66,7 @@ static bool progress(struct p3_nic *n, struct wait *w)
 	return false;
 }
 
-/* Somebody should have answered by now: make sure that he is awake. */
+/* Kick a peer whose answer is late, to make sure that it is awake. */
 static void maybe_kick(struct p3_nic *n, struct wait *w, uint64_t now)
 {
 	if (!w->since) {
@@ -87,7 +88,8 @@ static uint64_t sleep_ns(const struct wait *w, uint64_t most)
 	return left < most ? left : most;
 }
 
-/* With something on its way to or from a peer that may not look: sleep briefly. */
+/* Return the longest sleep: a short one while a message to or from a peer is on its
+ * way. */
 static uint64_t longest_sleep(struct p3_nic *n, struct wait *w)
 {
 	if (!p3_fw_is_restless(n)) {
@@ -100,13 +102,14 @@ static uint64_t longest_sleep(struct p3_nic *n, struct wait *w)
 	return w->nap_ns;
 }
 
-/* The doorbell's word is ours no more: arm it for the NIC thread if that sleeps.  False
- * if somebody has rung. */
+/* Take this thread's arming off the doorbell's word; arm it for the NIC thread if that
+ * sleeps.  Return false if a peer has rung. */
 static bool disarm(struct p3_nic *n, struct wait *w)
 {
 	uint32_t was = P3_ASLEEP_HOST, awake = P3_AWAKE;
 	bool unrung = p3_cas32(n->asleep, &was, P3_AWAKE);
-	p3_set(&n->watcher, 0); /* after the word, or it could be the next watcher's */
+	/* after the word, or this would clear the next watcher's flag */
+	p3_set(&n->watcher, 0);
 	p3_fence(); /* PARK.1: the NIC thread may have gone to sleep on the old word */
 	if (p3_get(&n->parked) > 1)
 		p3_fw_fence(n, p3_fence_heavy_here); /* LEASE.2 */
@@ -118,7 +121,7 @@ static bool disarm(struct p3_nic *n, struct wait *w)
 	return unrung;
 }
 
-/* The belt ended the sleep: is there work that nobody rang for? */
+/* Count work that is found when the belt ended the sleep: no peer rang for it. */
 static void look_late(struct p3_nic *n, struct wait *w)
 {
 	w->held = p3_fw_enter(n, P3_LEASE_HOST);
@@ -126,7 +129,8 @@ static void look_late(struct p3_nic *n, struct wait *w)
 		p3_count(&n->count[P3_C_PARK_LATE], 1);
 }
 
-/* Sleep on the doorbell: a peer's message wakes this thread.  False: nobody did. */
+/* Sleep on the doorbell, so that a peer's message wakes this thread.  Return false if
+ * none did. */
 static bool sleep_as_watcher(
 	struct p3_nic *n, struct wait *w, bool (*ready)(void *), void *arg)
 {
@@ -146,7 +150,8 @@ static bool sleep_as_watcher(
 	return woken;
 }
 
-/* Does somebody run the firmware, or watch the doorbell, with nothing left to execute? */
+/* Return true if another thread runs the firmware, or watches the doorbell with no
+ * command left. */
 static bool is_tended(struct p3_nic *n)
 {
 	if (p3_lease_held_by(&n->lease) != P3_LEASE_FREE)
@@ -154,7 +159,8 @@ static bool is_tended(struct p3_nic *n)
 	return p3_get(&n->watcher) && !p3_mbx_any(n->mailbox); /* MBX.4 */
 }
 
-/* Somebody else runs the firmware, or watches the doorbell, and will tell. */
+/* Sleep while another thread runs the firmware, or watches the doorbell, until it wakes
+ * this one. */
 static bool sleep_for_news(
 	struct p3_nic *n, struct wait *w, bool (*ready)(void *), void *arg)
 {
@@ -167,7 +173,7 @@ static bool sleep_for_news(
 	return p3_futex_wait(&n->news, seen, sleep_ns(w, w->belt_ns), ~0u, false);
 }
 
-/* For tools, once a sleep was for nothing: why it sleeps again, and how things are. */
+/* Show the wait and the gauges to tools, once a sleep has ended without news. */
 static void mirror(struct p3_nic *n, struct wait *w)
 {
 	if (!w->dozes)
@@ -199,7 +205,7 @@ static P3_RARE void park(
 	w->belt_ns = woken ? P3_BELT_NS : p3_longer_belt(w->belt_ns);
 }
 
-/* Nothing found in this turn.  False when the deadline has passed. */
+/* Spend a turn in which nothing was found.  Return false when the deadline has passed. */
 static bool idle(struct p3_nic *n, struct wait *w, bool (*ready)(void *), void *arg)
 {
 	enum p3_idle what = p3_waiter_turn(&w->idle, &n->idle);
@@ -218,7 +224,8 @@ static bool idle(struct p3_nic *n, struct wait *w, bool (*ready)(void *), void *
 	return true;
 }
 
-/* Leaving without the last look that an armed doorbell needs: the NIC thread has it. */
+/* Ring the NIC thread, when this thread leaves without the look that an armed doorbell
+ * needs: the NIC thread does the look. */
 static void ring_nic(struct p3_nic *n)
 {
 	uint32_t was = P3_ASLEEP_NIC;
@@ -227,8 +234,8 @@ static void ring_nic(struct p3_nic *n)
 }
 
 /*
- * Who has just taken all that was there, and sent what that brought about, finds nothing
- * in the next pass while those who will answer wait for this CPU.
+ * Yield the CPU if the last pass emptied every lane and sent all replies: the next pass
+ * would find nothing while the nodes that will answer wait for this CPU.
  */
 static inline void let_others_answer(struct p3_nic *n, const struct p3_wants *wants)
 {
@@ -236,7 +243,7 @@ static inline void let_others_answer(struct p3_nic *n, const struct p3_wants *wa
 		sched_yield();
 }
 
-/* Until ready(arg), or the deadline, or the NIC's end; true if ready. */
+/* Wait until ready(arg), the deadline, or the NIC's end.  Return true if ready. */
 P3_PATH
 static bool wait_until(struct p3_nic *n, uint64_t ns, const struct p3_wants *wants,
 	bool (*ready)(void *), void *arg)
@@ -249,7 +256,7 @@ static bool wait_until(struct p3_nic *n, uint64_t ns, const struct p3_wants *wan
 	let_others_answer(n, wants);
 	for (;;) {
 		bool worked = progress(n, &w);
-		/* Who holds the lease knows: without work in this pass nothing came. */
+		/* The lease holder knows: without work in this pass nothing came. */
 		if ((worked || look) && (is_ready = ready(arg)))
 			break;
 		if (p3_get(&n->closing))
@@ -279,7 +286,7 @@ static int post_and_wait(struct p3_nic *n, struct p3_cmd *c)
 {
 	uint32_t slot;
 	while ((slot = p3_mbx_alloc(n->mailbox)) == P3_MBX_NONE)
-		sched_yield(); /* more threads than slots: a pass frees them */
+		sched_yield(); /* more threads than slots: a pass frees slots */
 	struct p3_mbx_slot *s = p3_mbx_slot(n->mailbox, slot);
 	p3_mbx_post(n->mailbox, slot, c, sizeof *c); /* MBX.4: sleep_for_news */
 	const uint64_t op = c->op;
@@ -292,7 +299,7 @@ static int post_and_wait(struct p3_nic *n, struct p3_cmd *c)
 	return rc;
 }
 
-/* What a command's handle is once the NIC closes. */
+/* Return the code of a command whose handle is void because the NIC closes. */
 static int closed_code(const struct p3_cmd *c)
 {
 	switch (c->op) {
@@ -331,12 +338,12 @@ static P3_RARE int post(struct p3_nic *n, struct p3_cmd *c)
 
 /*
  * Calls of this thread that are in the library now.  A signal handler that interrupted
- * one must not wait for what only the interrupted call can give: it leaves its commands
- * behind, and the interrupted call sees to them when it goes.
+ * one of them must not wait for a resource of the interrupted call: it leaves its
+ * commands behind, and the interrupted call executes them before it returns.
  */
 static __thread struct {
 	uint32_t inside;
-	uint32_t number; /* of this thread, 0: it has none yet */
+	uint32_t number; /* this thread's number, 0: none yet */
 	bool left_behind;
 } self __attribute__((tls_model("initial-exec")));
 
@@ -385,8 +392,8 @@ static inline int do_once(struct p3_nic *n, struct p3_cmd *c)
 		P3_TRACE(focus, n, (struct p3_topic){P3_TRACE_NOBODY, 0}, c->trace);
 		rc = p3_likely(c->op == P3_OP_PUT) ? p3_fw_put(n, c) : p3_fw_exec(n, c);
 		FAULT_POINT("command.executed");
-		/* A caller that only tries again must still see what it waits for: room,
-		 * or the end of a transfer. */
+		/* A caller that only repeats its call must still see the change that it
+		 * waits for: room, or the end of a transfer. */
 		if (p3_unlikely(!p3_list_empty(&n->blocked) || is_in_use(rc)))
 			(void)p3_fw_pass(n);
 		p3_fw_leave(n);
@@ -396,10 +403,10 @@ static inline int do_once(struct p3_nic *n, struct p3_cmd *c)
 	return rc;
 }
 
-/* What programs keep in descriptors only is no leak. */
+/* Tell LeakSanitizer that memory named only in descriptors is no leak. */
 extern void __lsan_register_root_region(const void *at, size_t len) __attribute__((weak));
 
-/* Not from malloc, which a signal handler may have interrupted. */
+/* Map a chunk, not from malloc, which a signal handler may have interrupted. */
 static void *map_chunk(uint64_t len)
 {
 	int saved = errno;
@@ -438,7 +445,7 @@ static P3_RARE int add_chunk(struct p3_nic *n, enum p3_table_id id)
 	return rc;
 }
 
-/* The command needs memory: bring it, once more. */
+/* Provide the memory that the command needs, and execute it again. */
 static P3_RARE int feed_and_do(struct p3_nic *n, struct p3_cmd *c, int rc)
 {
 	while (rc < 0 && rc >= -(int)P3_TABLES) {
@@ -449,11 +456,12 @@ static P3_RARE int feed_and_do(struct p3_nic *n, struct p3_cmd *c, int rc)
 			rc = closed_code(c);
 	}
 	if (rc == PTL_NO_SPACE)
-		sched_yield(); /* who tries again lets the targets answer */
+		/* a caller that repeats its call lets the targets answer */
+		sched_yield();
 	return rc;
 }
 
-/* This thread has come in. */
+/* Execute a command; this thread is marked as inside. */
 static inline int do_inside(struct p3_nic *n, struct p3_cmd *c)
 {
 	int rc = do_once(n, c);
@@ -464,7 +472,8 @@ static inline int do_inside(struct p3_nic *n, struct p3_cmd *c)
 
 static P3_RARE void see_to_them(struct p3_nic *n)
 {
-	/* Whoever runs the firmware: what was posted before this is executed before. */
+	/* The command is executed after all that were posted before it, by whichever
+	 * thread. */
 	struct p3_cmd none = {.op = P3_OP_NI_CHECK};
 	come_in();
 	self.left_behind = false;
@@ -483,7 +492,7 @@ static bool is_live(struct p3_nic *n, enum p3_table_id table, uint64_t handle)
 
 static int post_detached(struct p3_nic *n, struct p3_cmd *c)
 {
-	/* Those who can wait need slots, too. */
+	/* Threads that can wait need slots, too. */
 	bool most = p3_add32(&n->detached, 1) >= P3_MBX_SLOTS / 2;
 	uint32_t slot = most ? P3_MBX_NONE : p3_mbx_alloc(n->mailbox);
 	if (slot == P3_MBX_NONE) {
@@ -512,7 +521,8 @@ static int leave_behind(struct p3_nic *n, struct p3_cmd *c)
 	return rc;
 }
 
-/* Without the lease: the generation alone says whether the object lives. */
+/* Return the interface of a handle without the lease: the generation shows if the
+ * object lives. */
 static int whose(struct p3_nic *n, struct p3_cmd *c)
 {
 	static const uint8_t table[] = {
@@ -558,7 +568,7 @@ int p3_nic_do(struct p3_nic *n, struct p3_cmd *c)
 	return rc;
 }
 
-/* ---- interfaces and queues: the host brings the memory ---- */
+/* ---- interfaces and queues: the host provides the memory ---- */
 
 static uint32_t power_of_two(ptl_size_t n)
 {
@@ -598,7 +608,7 @@ int p3_nic_ni_open(struct p3_nic *n, uint32_t ni, uint32_t pid, bool cray,
 	return PTL_OK;
 }
 
-/* Queues whose places nobody could free, since the NIC was closing; and these. */
+/* Add queues whose places could not be freed because the NIC was closing. */
 static struct p3_eq *with_unburied(struct p3_nic *n, struct p3_eq *dead)
 {
 	struct p3_eq *last = dead;
@@ -609,8 +619,8 @@ static struct p3_eq *with_unburied(struct p3_nic *n, struct p3_eq *dead)
 }
 
 /*
- * Their readers leave, then rings and places are free again.  life: as it was when the
- * rings were in use for certain.
+ * Retire queues: their readers leave, then rings and places are free again.  life is
+ * its value when the rings were in use for certain.
  */
 static void retire(struct p3_nic *n, struct p3_eq *dead, uint64_t life)
 {
@@ -689,7 +699,8 @@ int p3_nic_eq_free(struct p3_nic *n, uint64_t handle)
 
 /* ---- taking events ---- */
 
-/* The program has looked for an event of interface ni: the interface has settled. */
+/* Note that the program has looked for an event of interface ni: the interface has
+ * settled. */
 static inline void attend(struct p3_nic *n, uint32_t ni)
 {
 	if (ni < P3_JOB_NIS && p3_unlikely(!p3_get(&n->ni[ni].attended)))
@@ -713,7 +724,7 @@ static inline struct p3_eq *queue_of(struct p3_nic *n, uint64_t handle)
 	return eq;
 }
 
-/* The handler sees a copy, with nothing of ours held. */
+/* Call the handler with a copy, while this thread holds neither the lease nor a lock. */
 static P3_RARE int show(ptl_eq_handler_t handler, const ptl_event_t *event, int rc)
 {
 	ptl_event_t copy = *event;
@@ -765,21 +776,21 @@ void p3_nic_progress(struct p3_nic *n, uint64_t ns)
 		;
 }
 
-/* Has all left that this node has said SEND_END of? */
+/* Return true if all copies with a posted SEND_END have left this node. */
 static bool has_left(struct p3_nic *n)
 {
 	return !p3_acquire(&n->leaving); /* LEAVE.1 */
 }
 
-/* How long a thread waits until all copies have left. */
+/* The time that a thread waits until all copies have left. */
 struct patience {
 	uint64_t start, ns;
-	uint64_t last;   /* when the number of copies changed */
-	uint32_t copies; /* that have not left */
+	uint64_t last;   /* time of the last change of their number */
+	uint32_t copies; /* copies that have not left */
 };
 
-/* Return true when the wait is over although copies are left: none has left for half of
- * the time (a stopped target takes none), or ten times of it are over. */
+/* Return true when the wait ends with copies left: none has left for the whole time (a
+ * stopped target takes none), or the limit is over. */
 static bool is_spent(struct p3_nic *n, struct patience *w)
 {
 	uint64_t now = p3_now_ns();
@@ -802,7 +813,7 @@ void p3_nic_settle(struct p3_nic *n, uint64_t ns)
 			(void)nanosleep(&nap, NULL);
 	if (!n->wire)
 		return;
-	/* The goals of the wire are the messages that lie in the lanes by now. */
+	/* The wire sets its goals to the messages that lie in the lanes by now. */
 	uint32_t call = p3_add32(&n->settle, 1) + 1;
 	start = p3_now_ns();
 	while ((int32_t)(p3_get(&n->settled) - call) < 0 && p3_now_ns() - start < ns)
@@ -833,10 +844,11 @@ struct poll {
 	ptl_event_t *event;
 	uint32_t n;
 	uint32_t start;
-	uint32_t which;           /* of handles the event is of, and */
-	ptl_eq_handler_t handler; /* what it is shown to, or NULL */
+	uint32_t which;           /* index of the event's queue in handles */
+	ptl_eq_handler_t handler; /* the queue's handler, or NULL */
 	int rc;                   /* PTL_EQ_EMPTY until something is known */
-	bool interrupts;          /* a handler: does not wait for other readers */
+	bool interrupts;          /* in a signal handler: does not wait for other
+				   * readers */
 };
 
 static bool all_valid(const struct poll *p)
@@ -847,7 +859,7 @@ static bool all_valid(const struct poll *p)
 	return true;
 }
 
-/* One look at every queue, in turn from start; all must be valid before one is read. */
+/* Look once at every queue, in turn from start; check all before reading one. */
 P3_PATH
 static bool poll_ready(void *arg)
 {
@@ -862,7 +874,8 @@ static bool poll_ready(void *arg)
 		if (p->interrupts && !p3_evq_may_get(&eq->rx, this_thread()))
 			continue;
 		p->which = q;
-		p->handler = p3_get(&eq->handler); /* its own, if the take succeeds */
+		/* this queue's handler, if the take succeeds */
+		p->handler = p3_get(&eq->handler);
 		p->rc = take(p->nic, eq, p->handles[q], p->event);
 	}
 	return p->rc != PTL_EQ_EMPTY;
@@ -878,7 +891,7 @@ static bool is_any_there(const struct poll *p)
 	return false;
 }
 
-/* All but the first look. */
+/* Do all looks after the first one. */
 static void wait_for_event(struct p3_nic *n, struct poll *p, uint64_t ns)
 {
 	const struct p3_wants wants = {P3_WAIT_EVENT, p->n, p->handles};
@@ -934,7 +947,7 @@ static bool passes_until_any(struct p3_nic *n, struct p3_eq *eq)
 	return any;
 }
 
-/* Passes of the firmware until this queue has an event: true; but only a few. */
+/* Run a few passes.  Return true when this queue has an event. */
 static bool await_briefly(struct p3_nic *n, uint64_t handle)
 {
 	struct p3_eq *eq = queue_of(n, handle);
@@ -946,7 +959,8 @@ static bool await_briefly(struct p3_nic *n, uint64_t handle)
 	return any;
 }
 
-/* The common case: one thread reads the queue, and an event lies there. */
+/* Take an event in the common case: one thread reads the queue, and an event lies
+ * there. */
 static inline bool take_at_once(struct p3_nic *n, uint64_t handle, ptl_event_t *event_out,
 	ptl_eq_handler_t *handler_out)
 {
@@ -970,8 +984,8 @@ static inline bool take_at_once(struct p3_nic *n, uint64_t handle, ptl_event_t *
 }
 
 /*
- * Nothing there at the first look.  What the second one cannot take, a queue that has
- * overflowed, or has several readers, or none yet, is for the long way.
+ * Wait for an event after an empty first look.  If the second look cannot take an event
+ * (the queue has overflowed, has several readers, or has none yet), take the long way.
  */
 P3_PATH
 static __attribute__((noinline)) int wait_for(

@@ -2,12 +2,12 @@
 /*
  * Copies of short puts and exchanges whose request cannot leave at once.
  *
- * SEND_END of these is posted by the call itself, whatever the lane, so their bytes
- * need memory of the NIC's.  It is private, bounded, and mapped at the start, because
- * the firmware never allocates; pages that no copy has used cost nothing.  A quarter at
- * most is for one target, so a stopped one does not take it from the others.  A put
- * that finds no room here is as a long one: its bytes stay the program's, and SEND_END
- * comes when they have left.
+ * The call itself posts their SEND_END, in any state of the lane, so their bytes need
+ * memory of the NIC.  It is private, bounded, and mapped at the start, because the
+ * firmware never allocates; pages that no copy has used cost nothing.  One target gets
+ * a quarter at most, so a stopped target leaves the rest to others.  A put that finds
+ * no room here is treated as a long one: its bytes stay in the program's memory, and
+ * SEND_END comes when they have left.
  *
  * The memory is made of blocks.  All pieces of a block have the same size, a power of
  * two; a block without a piece in use may be cut anew.
@@ -27,10 +27,10 @@ _Static_assert(P3_COPY_LEAST << (P3_COPY_CLASSES - 1) == P3_SHORT_MOST,
 _Static_assert(P3_SHORT_MOST / P3_COPY_LEAST <= 128, "a bit for each piece");
 
 struct block {
-	struct p3_link link; /* the empty blocks, or those of a class that have room */
-	uint64_t free[2];    /* pieces, a bit each */
+	struct p3_link link; /* among the empty blocks, or those of a class with room */
+	uint64_t free[2];    /* a bit for each free piece */
 	uint32_t class;
-	uint32_t used; /* pieces */
+	uint32_t used; /* number of pieces in use */
 };
 
 struct p3_copies {
@@ -130,7 +130,7 @@ static struct block *block_of(struct p3_copies *c, const char *copy)
 	return &c->block[(size_t)(copy - c->at) / P3_SHORT_MOST];
 }
 
-/* The piece used last is used next, so fewer pages are touched. */
+/* Put a block first: the piece used last is used next, so fewer pages are touched. */
 static void put_first(struct p3_link *list, struct block *b)
 {
 	p3_list_add(list->next, &b->link);

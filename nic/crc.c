@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* CRC32C, by the CPU's instruction or bit by bit. */
 #include "nic/crc.h"
 
 #include <stdbool.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tables as text, for people. */
+/* Tables of the NIC as text, for people. */
 #include "nic/fw.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 
-/* Text as far as there is room; what does not fit is missing at the end. */
+/* Text in a buffer; a rest that does not fit is cut off. */
 struct text {
 	char *at;
 	size_t left;

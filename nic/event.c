@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Event records: built by the firmware, taken apart by the host. */
+/* Event records, built by the firmware and taken apart by the host. */
 #include "nic/fw.h"
 
 #include <string.h>
 
-/* unlinked: it is its descriptor's last one. */
+/* Post an event; unlinked marks its descriptor's last one. */
 static inline void post(struct p3_nic *n, const struct p3_sink *sink,
 	const struct p3_event_words *rec, ptl_event_kind_t kind, uint32_t fail,
 	bool unlinked)
@@ -27,7 +27,8 @@ void p3_fw_event(struct p3_nic *n, const struct p3_sink *sink,
 	post(n, sink, rec, kind, fail, false);
 }
 
-/* Gone first, then its last event says so: what that names can be reused at once. */
+/* Free a descriptor before its last event is posted: its names can be reused at once
+ * then. */
 static struct p3_sink drop(struct p3_nic *n, struct p3_md *md)
 {
 	struct p3_sink sink = md->sink;

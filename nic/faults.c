@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The generator of faults on the wire for tests. */
 #include "nic/faults.h"
 
 #include <string.h>
 
 #define P3_MILLION 1000000u
 
-/* splitmix64: any seed will do. */
+/* Return a random number, by splitmix64: any seed is good. */
 static uint64_t draw(struct p3_injector *x)
 {
 	uint64_t z = x->state += 0x9e3779b97f4a7c15;
@@ -33,7 +34,7 @@ static void copy(struct p3_frame *to, const struct p3_frame *f)
 	memcpy(to, f, p3_frame_len(f));
 }
 
-/* Any bit but those of the medium, which is another's. */
+/* Flip any bit except those of the medium's word. */
 static void flip(struct p3_injector *x, struct p3_frame *f, uint32_t len)
 {
 	uint64_t bit = 64 + draw(x) % (8 * (len - 8));

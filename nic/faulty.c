@@ -10,20 +10,19 @@
  *	    | put, with faults				  | take
  *	  full lane of the pair in shared memory -------->
  *
- * Here nothing of a peer is shared memory but the medium (and what is the machine's:
- * doorbells, life and death).  Rings and entries are private memory.  For each peer the
- * wire keeps what it has last sent of this node's entry and transfer slots, compares, and
- * sends what has changed; of a window the bytes that were produced meanwhile; then the
- * messages that were published, responses first.  All frames of a pair have one order,
- * which makes guarantees B and C of wire.h.
+ * Here only the medium is shared memory between peers (with the machine's doorbells,
+ * life and death).  Rings and entries are private memory.  For each peer the wire keeps
+ * copies of this node's entry and transfer slots as last sent, compares, and sends the
+ * changes; then the new bytes of windows; then the published messages, responses first.
+ * All frames of a pair have one order, which gives guarantees B and C of wire.h.
  *
  * The two rings of a pair, the producer's and its image at the consumer, have the same
  * size and go through the same positions, pads included.  So the consumer's credits,
  * which travel in its entry, are right for the producer's ring, and a frame always finds
  * room: resources are reserved end to end, only the medium makes frames be sent again.
  *
- * A long transfer goes through a window, whose bytes travel in frames: they have the same
- * checksums and faults as all else.
+ * A long transfer goes through a window, whose bytes travel in frames: they have the
+ * same checksums and faults as all other frames.
  *
  * A node's lane to itself is on the wire, too; a long transfer to itself is a copy in its
  * own memory.
@@ -39,26 +38,28 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define P3_WIRED_CELLS 128u /* of a private ring; a quarter of it is one frame's data */
+/* cells of a private ring; a quarter of it is the data of one frame */
+#define P3_WIRED_CELLS 128u
 #define P3_KIND_FRAME  1u
 
 _Static_assert(P3_WIRED_CELLS / 4 == P3_FRAME_CELLS, "each message fits one frame");
 _Static_assert(P3_BASE_CELLS <= P3_WIRED_CELLS, "also in the shortest rings");
 
-/* Producer's ring and the consumer's, in private memory. */
+/* The producer's ring and the consumer's, in private memory. */
 struct half {
 	struct p3_cell out[P3_WIRED_CELLS], in[P3_WIRED_CELLS];
-	struct p3_ring_rx tap;  /* our end of out */
-	p3_a64 tapped;          /* whose credit nobody reads */
-	struct p3_ring_tx feed; /* our end of in */
+	struct p3_ring_rx tap;  /* this wire's end of out */
+	p3_a64 tapped;          /* its credit, which no producer reads */
+	struct p3_ring_tx feed; /* this wire's end of in */
 };
 
 struct link {
 	struct half req, rsp;
-	struct p3_peer_entry mine, shown; /* now, and as the peer knows it */
-	struct p3_xfer *slots;            /* as the peer knows them: nxfers, */
-	bool *known;                      /* which of them are something there, */
-	uint64_t *produced;               /* and bytes of their windows that were sent */
+	struct p3_peer_entry mine, shown; /* the present entry, and the entry as the
+					   * peer knows it */
+	struct p3_xfer *slots;            /* nxfers slots as the peer knows them */
+	bool *known;                      /* slots that are in use there */
+	uint64_t *produced;               /* bytes of their windows that were sent */
 	char *image;
 	struct p3_gbn gbn;
 	struct p3_frame queue[P3_FRAME_WINDOW];
@@ -70,20 +71,20 @@ struct link {
 	struct p3_peer_entry *here;
 	const struct p3_peer_entry *there;
 	bool up;
-	bool listening; /* the peer's ring is for this life of ours */
-	bool heard;     /* it has set our credits */
+	bool listening; /* the peer's ring is for this node's present life */
+	bool heard;     /* it has set this node's credits */
 	uint64_t now;
 	uint32_t goal; /* frames before this one are to be settled */
 	bool has_goal;
 	bool all_captured;
-	uint8_t lives; /* of the peer */
+	uint8_t lives; /* number of the peer's lives */
 };
 
 struct wire {
 	struct p3_faults faults;
-	struct link *link; /* nnodes */
+	struct link *link; /* an array of nnodes */
 	bool busy;         /* a look in the middle of sending must not send */
-	uint32_t settling; /* the call of p3_nic_settle that goals were set for */
+	uint32_t settling; /* the call of p3_nic_settle whose goals are set */
 };
 
 static struct wire *wire_of(const struct p3_nic *n)
@@ -134,7 +135,8 @@ static bool put_on_medium(void *arg, const struct p3_frame *f, uint32_t len)
 	return true;
 }
 
-/* Each frame is struck once: what has no room now meets its faults when it has. */
+/* Put a frame; each is struck once: one without room now meets its faults when it has
+ * room. */
 static bool put_with_faults(void *arg, const struct p3_frame *f, uint32_t len)
 {
 	struct link *l = arg;
@@ -142,7 +144,7 @@ static bool put_with_faults(void *arg, const struct p3_frame *f, uint32_t len)
 	       p3_faults_put(&l->faults, f, len, l->now, put_on_medium, l);
 }
 
-/* The next frame, copied; 0: none. */
+/* Copy the next frame.  Return its length, or 0 if there is none. */
 static uint32_t get_from_medium(struct p3_nic *n, struct link *l, struct p3_frame *f)
 {
 	uint64_t w0;
@@ -163,7 +165,7 @@ static uint32_t get_from_medium(struct p3_nic *n, struct link *l, struct p3_fram
 	return 0;
 }
 
-/* ---- capture: what this node has written ---- */
+/* ---- capture: this node's writes ---- */
 
 static bool store(struct link *l, uint64_t at, const void *bytes, uint64_t len)
 {
@@ -188,18 +190,18 @@ static bool capture_entry(struct p3_nic *n, struct link *l)
 	memcpy(&l->shown, &l->mine, sizeof l->mine);
 	if (store(l, at, &l->mine, sizeof l->mine))
 		return true;
-	l->shown.pad0 = 1; /* differs: again */
+	l->shown.pad0 = 1; /* makes them differ, so that it is sent again */
 	return false;
 }
 
-/* Bytes that were produced since the last time: before the slot says that they are. */
+/* Send the newly produced bytes of a window, before the slot that says so. */
 static bool capture_window(
 	struct p3_nic *n, struct link *l, uint32_t slot, const struct p3_xfer *now)
 {
 	const char *base = n->published.base;
 	uint64_t window = p3_get(&now->window), end = p3_get(&now->produced);
 	if (end > P3_WINDOW_LEN && l->produced[slot] < end - P3_WINDOW_LEN)
-		l->produced[slot] = end - P3_WINDOW_LEN; /* the reader went on there */
+		l->produced[slot] = end - P3_WINDOW_LEN; /* the reader continued there */
 	while (l->produced[slot] < end) {
 		uint64_t at = l->produced[slot] % P3_WINDOW_LEN, len = P3_WINDOW_LEN - at;
 		if (len > end - l->produced[slot])
@@ -213,7 +215,7 @@ static bool capture_window(
 	return true;
 }
 
-/* A slot as this peer may know it: what is for others is nothing. */
+/* Return true if a slot is for this peer, which knows no others. */
 static bool is_for(const struct p3_xfer_slot *x, const struct link *l)
 {
 	return x->in_use && x->peer == l->peer;
@@ -231,8 +233,8 @@ static bool show_slot(
 	return true;
 }
 
-/* Another transfer, or bytes that have changed (XFER.6): the peer learns that before the
- * first of them comes. */
+/* Send another transfer, or changed bytes (XFER.6): the peer learns of the change
+ * before the first of the bytes. */
 static bool capture_offer(
 	struct p3_nic *n, struct link *l, uint32_t i, const struct p3_xfer *now)
 {
@@ -300,7 +302,7 @@ static bool capture(struct p3_nic *n, struct link *l)
 	       capture_messages(l, &l->req, P3_FRAME_REQUEST);
 }
 
-/* ---- apply: what the peer has written ---- */
+/* ---- apply: the peer's writes ---- */
 
 static bool apply_store(struct p3_nic *n, struct link *l, const struct p3_frame *f)
 {
@@ -350,7 +352,7 @@ static void take(struct p3_nic *n, struct link *l)
 
 /* ---- counters, settling ---- */
 
-/* To the node's counters; what is counted here begins anew. */
+/* Add to the node's counters, and restart the count here. */
 static void tell(struct p3_nic *n, enum p3_wire_counter c, uint64_t *count)
 {
 	if (*count)
@@ -384,7 +386,7 @@ static bool is_settled(struct link *l)
 	return l->has_goal && p3_gbn_is_past(&l->gbn, l->goal);
 }
 
-/* Calls of p3_nic_settle: goals are set for the last one, and kept until all are met. */
+/* Set goals for the last call of p3_nic_settle, and keep them until all are met. */
 static void settle(struct p3_nic *n)
 {
 	struct wire *w = wire_of(n);
@@ -409,7 +411,7 @@ static void send(struct p3_nic *n, struct link *l)
 	p3_gbn_send(&l->gbn, l->now, put_with_faults, l);
 	p3_faults_release(&l->faults, l->now, put_on_medium, l);
 	if (idle && p3_gbn_waits(&l->gbn))
-		p3_fw_rouse(n); /* nobody rings for what may be lost */
+		p3_fw_rouse(n); /* a lost frame rings no doorbell */
 	count(n, l);
 }
 
@@ -431,8 +433,8 @@ static void poll(struct p3_nic *n)
 	w->busy = false;
 }
 
-/* Only to those that something was written for, or calls that do little would hold the
- * lease all the time; credits wait for the next pass. */
+/* Send to peers that this node has written for; otherwise short calls would hold the
+ * lease all the time.  Credits wait for the next pass. */
 static void flush(struct p3_nic *n)
 {
 	struct wire *w = wire_of(n);
@@ -471,7 +473,7 @@ static void reset_half(struct half *h, uint32_t cells, p3_a64 *credit)
 	p3_ring_tx_init(&h->feed, h->in, cells, credit);
 }
 
-/* Where nothing is known of the other end yet. */
+/* Reset the state of the other end to unknown. */
 static void reset_words(struct p3_nic *n, struct link *l)
 {
 	memset(&l->mine, 0, sizeof l->mine);
@@ -491,7 +493,7 @@ static void reset_protocol(struct p3_nic *n, struct link *l)
 {
 	uint64_t self = n->conf.incarnation, other = l->peer->incarnation;
 	uint64_t life =
-		p3_get(&n->life) << 8 | ++l->lives; /* each has faults of its own */
+		p3_get(&n->life) << 8 | ++l->lives; /* each life has faults of its own */
 	uint64_t stream = life << 32 | n->conf.node << 16 | l->peer->index;
 	p3_gbn_init(&l->gbn, l->queue, key(self, other), key(other, self));
 	p3_faults_init(&l->faults, &wire_of(n)->faults, stream);
@@ -499,8 +501,8 @@ static void reset_protocol(struct p3_nic *n, struct link *l)
 }
 
 /*
- * The ring stays where it was in an earlier life of the peer.  Without it the link is not
- * up: a peer that there is no room for is unmapped, and attached later.
+ * Set up the medium's ring, which stays where it was in an earlier life of the peer.
+ * Without it the link is not up: a peer without room is unmapped, and attached later.
  */
 static int reset_medium(struct p3_nic *n, struct link *l)
 {
@@ -534,7 +536,7 @@ static int attach(struct p3_nic *n, struct p3_peer *p, struct p3_lane *lane_out)
 	p->mine = &l->mine;
 	p->image = l->image;
 	p->theirs = (const struct p3_peer_entry *)(l->image + at);
-	p->cold = &n->never_cold; /* it is polled as a whole */
+	p->cold = &n->never_cold; /* the peer is always polled */
 	*lane_out = (struct p3_lane){
 		l->req.out, l->rsp.out, l->req.in, l->rsp.in, cells, false};
 	reset_protocol(n, l);
@@ -581,7 +583,7 @@ static void stop(struct p3_nic *n)
 	n->wire_state = NULL;
 }
 
-/* Past the wire there is no way to a peer's memory. */
+/* Start the wire.  No way to a peer's memory bypasses it. */
 static int start(struct p3_nic *n)
 {
 	struct wire *w = n->wire_state = calloc(1, sizeof *w);
@@ -590,7 +592,7 @@ static int start(struct p3_nic *n)
 	n->conf.cma = false;
 	if (!rc)
 		w->faults = *n->conf.faults;
-	n->conf.faults = NULL; /* the caller's */
+	n->conf.faults = NULL; /* the caller's memory */
 	if (!rc && !(w->link = aligned_alloc(P3_LINE, len)))
 		rc = -ENOMEM;
 	if (!rc)

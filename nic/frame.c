@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Go-back-n on frames. */
 #include "nic/frame.h"
 #include "nic/crc.h"
 
@@ -20,7 +21,7 @@ void p3_gbn_init(
 		.wait_ns = P3_RESEND_NS};
 }
 
-/* All but the medium's word, and the sum itself taken as 0. */
+/* Compute the sum of all words except the medium's, with the sum itself taken as 0. */
 static uint32_t sum_of(const struct p3_frame *f, uint32_t key)
 {
 	const unsigned char *bytes = (const unsigned char *)f;
@@ -53,7 +54,7 @@ void p3_gbn_commit(struct p3_gbn *g, uint64_t now)
 		g->since = now;
 }
 
-/* Every frame says what we have received. */
+/* Put a frame; every frame acknowledges the frames received so far. */
 static bool put_one(struct p3_gbn *g, struct p3_frame *f, p3_frame_put *put, void *arg)
 {
 	f->ack = g->expected;
@@ -99,7 +100,7 @@ static void take_ack(struct p3_gbn *g, const struct p3_frame *f, uint64_t now)
 {
 	uint32_t acked = f->ack - g->base;
 	if (acked > g->next - g->base)
-		return; /* an old one, that was held up */
+		return; /* an old one that was delayed */
 	g->base = f->ack;
 	if ((int32_t)(g->sent - g->base) < 0)
 		g->sent = g->base;
@@ -117,7 +118,8 @@ static bool is_intact(const struct p3_gbn *g, const struct p3_frame *f, uint32_t
 	       f->crc == sum_of(f, g->key_in);
 }
 
-/* Ask once: all that is under way behind the missing one comes late, too. */
+/* Request a missing frame once: all frames behind it that are under way come late,
+ * too. */
 static void miss(struct p3_gbn *g)
 {
 	g->gaps++;

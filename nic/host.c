@@ -17,7 +17,7 @@
 #include <errno.h>
 #include <string.h>
 
-#define FIRST_HEADS 64u /* of rings; four pages */
+#define FIRST_HEADS 64u /* number of heads made at first; four pages */
 
 static int create(struct p3_nic *n)
 {
@@ -46,7 +46,7 @@ int p3_host_create(struct p3_nic *n)
 	return rc;
 }
 
-/* Threads that come late, with the handles of this life, find nothing. */
+/* Drop the host segments: late threads with handles of this life find nothing. */
 void p3_host_drop(struct p3_nic *n)
 {
 	pthread_mutex_lock(&n->arena_lock);
@@ -64,7 +64,7 @@ void p3_host_drop(struct p3_nic *n)
 
 /*
  * Free memory below host_used, described at its own start.  The list is in the order of
- * addresses, and no two extents of it touch.  Late readers of a ring that was there may
+ * addresses, and no two extents of it touch.  Late readers of a former ring there may
  * load any word (shm/evq.h), so all stores here are atomic.
  */
 struct p3_extent {
@@ -84,7 +84,8 @@ static void wipe(void *p, uint64_t len)
 		p3_set(&word[i], 0);
 }
 
-/* From the smallest extent that is large enough, its end; or NULL. */
+/* Take memory from the end of the smallest extent that is large enough, or return
+ * NULL. */
 static void *reuse(struct p3_nic *n, int which, uint64_t len)
 {
 	_Atomic(struct p3_extent *) *at = &n->free_extents[which], *to_best = NULL;
@@ -103,7 +104,7 @@ static void *reuse(struct p3_nic *n, int which, uint64_t len)
 	return end_of(best);
 }
 
-/* One extent of both, if they touch; the first of them may be NULL. */
+/* Merge two extents that touch; the first may be NULL. */
 static bool merge(struct p3_extent *e, struct p3_extent *next)
 {
 	if (!e || !next || end_of(e) != (char *)next)
@@ -131,7 +132,7 @@ static void give_back(struct p3_nic *n, int which, void *p, uint64_t len)
 		at = to_before;
 	}
 	char *end = (char *)n->host_seg[which].base + n->host_used[which];
-	if (end_of(e) == end) { /* and nothing in use is above it */
+	if (end_of(e) == end) { /* and all above it is free */
 		n->host_used[which] -= p3_get(&e->len);
 		p3_set(at, NULL);
 	}
@@ -158,7 +159,7 @@ static bool have_second(struct p3_nic *n)
 	if (n->host_seg[1].fd >= 0)
 		return true;
 	if (n->host_seg[0].page == P3_PAGE)
-		return false; /* the first had ordinary pages already */
+		return false; /* the first one already had ordinary pages */
 	n->host_used[1] = 0;
 	if (p3_seg_create("p3-host", P3_HOST_LEN, 0, P3_HUGE_OFF, &n->host_seg[1],
 		    &fell_back) != 0)
@@ -169,7 +170,7 @@ static bool have_second(struct p3_nic *n)
 	return false;
 }
 
-/* Whole pages, with anything in them. */
+/* Return whole pages with any content. */
 static void *get(struct p3_nic *n, uint64_t len)
 {
 	bool here = n->host_seg[0].fd >= 0;
@@ -186,7 +187,7 @@ static void give(struct p3_nic *n, void *p, uint64_t len)
 	give_back(n, at < first->len ? 0 : 1, p, len);
 }
 
-/* ---- what others see ---- */
+/* ---- functions for other files ---- */
 
 void *p3_host_alloc(struct p3_nic *n, uint64_t len)
 {
@@ -219,7 +220,7 @@ static uint64_t bytes_of_records(uint32_t records)
 	return p3_round_up(p3_evq_bytes(records), P3_PAGE);
 }
 
-/* Heads that serve no ring. */
+/* Keep a head that serves no ring. */
 static void keep_head(struct p3_nic *n, struct p3_evq_ring *ring, uint32_t records)
 {
 	struct p3_evq_ring **list = &n->free_rings[p3_log2(records)];
@@ -227,8 +228,8 @@ static void keep_head(struct p3_nic *n, struct p3_evq_ring *ring, uint32_t recor
 	*list = ring;
 }
 
-/* Memory for twice as many as the last time: it stays where it is for good, and few
- * pieces of it leave the rest of the arena whole. */
+/* Make heads, twice as many as last time.  Their memory keeps this use for good, so few
+ * large pieces leave the rest of the arena whole. */
 static bool make_heads(struct p3_nic *n)
 {
 	uint32_t many = n->heads_made ? 2 * n->heads_made : FIRST_HEADS;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which peer has a process id.  The nodes of one launcher's job count up from its first
- * nid; in a domain, where peers come as they like, a table tells: open addressing, at
- * most half full, made anew when a peer comes or changes its ids.  With the lease.
+ * Finding the peer that has a process id.  The nodes of one launcher's job count up
+ * from its first nid; in a domain, where peers have any ids, a table finds them: open
+ * addressing, at most half full, rebuilt when a peer comes or changes its ids.  Only
+ * the lease holder calls these functions.
  */
 #include "nic/fw.h"
 
@@ -51,7 +52,7 @@ static struct p3_id *place_of(struct p3_ids *ids, uint64_t key)
 	return &ids->at[i];
 }
 
-/* The first that is put there stays. */
+/* Add a peer; of two with the same id the first one stays. */
 static void put(struct p3_ids *ids, struct p3_peer *p)
 {
 	for (int i = 0; i < P3_JOB_NIS; i++) {
@@ -68,7 +69,7 @@ static bool is_here(const struct p3_peer *p)
 	return p->state == P3_LIVE || p->state == P3_EXPECTED;
 }
 
-/* Of the dead one remembers the ids until somebody else has them. */
+/* Rebuild the table; the ids of dead peers stay until another peer has them. */
 void p3_ids_renew(struct p3_nic *n)
 {
 	if (!n->ids)
@@ -82,7 +83,8 @@ void p3_ids_renew(struct p3_nic *n)
 			put(n->ids, &n->peer[i]);
 }
 
-/* Of nodes that are others' we do not know how many belong to the job. */
+/* Return true if nodes are expected; it is unknown how many of the domain belong to the
+ * job. */
 static bool is_awaited(const struct p3_nic *n)
 {
 	for (uint32_t i = 0; i < n->conf.nnodes; i++)
@@ -104,8 +106,8 @@ static bool is_over(const struct p3_nic *n, uint32_t rank)
 	return n->over[rank / 64] >> rank % 64 & 1;
 }
 
-/* Somebody may be yet to come: in the nids of the own job, or a process that the program
- * has named. */
+/* Return the pseudo-peer for an unknown id, if its process may still come: it has a nid
+ * of the own job, or the program has named it. */
 static P3_RARE struct p3_peer *find_nobody(struct p3_nic *n, ptl_process_id_t who)
 {
 	uint32_t rank = who.nid - n->conf.job_nid;
@@ -114,7 +116,7 @@ static P3_RARE struct p3_peer *find_nobody(struct p3_nic *n, ptl_process_id_t wh
 	return ours || listed ? &n->nobody : NULL;
 }
 
-/* Not inline: with it p3_fw_find would not be, in every put. */
+/* Not inline: otherwise p3_fw_find would not be inlined into every put. */
 __attribute__((noinline)) struct p3_peer *p3_ids_find(
 	struct p3_nic *n, ptl_process_id_t who)
 {
@@ -122,7 +124,8 @@ __attribute__((noinline)) struct p3_peer *p3_ids_find(
 	return p ? p : find_nobody(n, who);
 }
 
-/* yod's ranks have a nid each; those of other launchers have one in common. */
+/* Return true if the process may come.  yod's ranks have a nid each; those of other
+ * launchers share one. */
 bool p3_ids_may_come(const struct p3_nic *n, ptl_process_id_t who)
 {
 	if (is_listed(n, who))

@@ -3,22 +3,24 @@
  * The match list of a portal index, and its hash index.
  *
  *	list	 head <-> entry <-> entry <-> tail	labels grow along the list
- *	tuples	 the ways in which its entries look at a request: ignore bits, and
- *		 whether nid and pid count; few lists have more than three
+ *	tuples	 the shapes of its entries: ignore bits, and whether nid and pid count;
+ *		few lists
+ *		 have more than three
  *	buckets	 of the interface: entries of one tuple whose bits and ids hash alike, in
  *		 list order
  *
- * A request is looked up once for each tuple, and of the entries found the one with the
- * smallest label is the first in the list (match.c).  Entries for which no tuple is left
+ * A request is looked up once for each tuple, and the found entry with the smallest
+ * label is the first in the list (match.c).  Entries for which no tuple is left
  * ("loose") are in a bucket of their own, which is walked.  Short lists have no index.
  */
 #include "nic/fw.h"
 
 #ifndef P3_INDEX_FROM
-#define P3_INDEX_FROM 16u /* entries: from so many on a list is indexed, */
+#define P3_INDEX_FROM 16u /* a list of this number of entries is indexed, */
 #endif
-#define P3_INDEX_TO  (P3_INDEX_FROM / 4) /* until it has so few */
-#define P3_SPAN_MOST ((uint64_t)1 << 62) /* of the labels: differences have a sign */
+#define P3_INDEX_TO (P3_INDEX_FROM / 4) /* until it has only this number */
+/* largest range of labels: differences have a sign */
+#define P3_SPAN_MOST ((uint64_t)1 << 62)
 #ifndef P3_STEP
 #define P3_STEP ((uint64_t)1 << 32)
 #endif
@@ -39,7 +41,7 @@ static bool same_view(const struct p3_tuple *t, const struct p3_me *me)
 	return t->n && t->ignore == me->ignore && t->mask == me->who.mask;
 }
 
-/* The tuple that the entry belongs to; P3_TUPLES when there is room for no other one. */
+/* Return the tuple of an entry; P3_TUPLES when there is no room for another tuple. */
 static uint32_t find_tuple(const struct p3_portal *list, const struct p3_me *me)
 {
 	uint32_t vacant = P3_TUPLES;
@@ -52,7 +54,7 @@ static uint32_t find_tuple(const struct p3_portal *list, const struct p3_me *me)
 	return vacant;
 }
 
-/* The entry of this bucket that comes right before me in the list; NULL: none. */
+/* Return the entry of this bucket that precedes me in the list, or NULL. */
 static struct p3_me *before_in(const struct p3_bucket *b, const struct p3_me *me)
 {
 	if (!me->prev)
@@ -80,7 +82,7 @@ static void tuple_remove(struct p3_portal *list, const struct p3_me *me)
 		list->used &= (uint16_t) ~(1u << me->tuple);
 }
 
-/* last: it is behind all of the list's that are indexed. */
+/* Add an entry to the index; last: it is behind all indexed entries of the list. */
 static void index_add(
 	struct p3_ni *ni, struct p3_portal *list, struct p3_me *me, bool last)
 {
@@ -106,7 +108,8 @@ static void index_remove(struct p3_ni *ni, struct p3_portal *list, struct p3_me 
 		tuple_remove(list, me);
 }
 
-/* In list order, so that every entry is behind those that its bucket holds already. */
+/* Index the list in order, so that every entry goes behind those already in its
+ * bucket. */
 static void build(struct p3_ni *ni, struct p3_portal *list)
 {
 	list->indexed = true;
@@ -132,7 +135,7 @@ static void relabel(struct p3_portal *list)
 		list->tuple[i].first = list->head->label;
 }
 
-/* One between those of its neighbours; when there is none the list gets new ones. */
+/* Label an entry between its neighbours; if there is no label left, relabel the list. */
 static void label(struct p3_portal *list, struct p3_me *me)
 {
 	if (!me->prev && !me->next)
@@ -144,7 +147,8 @@ static void label(struct p3_portal *list, struct p3_me *me)
 	else
 		me->label = me->prev->label + (me->next->label - me->prev->label) / 2;
 	bool full = me->prev && me->label == me->prev->label;
-	/* What tuples remember may be of entries long gone: bounds, not a span. */
+	/* Tuples may remember labels of removed entries: these are bounds, not a
+	 * range. */
 	if (full || me->label + P3_SPAN_MOST / 2 > P3_SPAN_MOST)
 		relabel(list);
 }

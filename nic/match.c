@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Translation of a request: the match list walk, and what a descriptor accepts. */
+/* Translation of a request: the match list walk, and the acceptance by a descriptor. */
 #include "nic/fw.h"
 
 #include <string.h>
@@ -56,7 +56,7 @@ static inline bool walk(
 	return false;
 }
 
-/* The first entry of a bucket and of this tuple that fits, unless it is behind best. */
+/* Return the first matching entry of this tuple in a bucket, unless it is behind best. */
 static inline const struct p3_me *look_up(const struct p3_bucket *bucket, uint32_t tuple,
 	const struct p3_ask *ask, const struct p3_me *best)
 {
@@ -77,7 +77,8 @@ static inline bool has_earlier(const struct p3_tuple *t, const struct p3_me *bes
 	return !best || p3_label_before(t->first, best->label);
 }
 
-/* Words, not a struct: the request is never in memory. */
+/* Search a long list.  The arguments are words, not a struct: the request is never in
+ * memory. */
 static __attribute__((noinline)) struct p3_md *search(const struct p3_ni *ni,
 	uint32_t pt_index, uint8_t kind, uint64_t bits, uint64_t who, uint64_t length,
 	uint64_t remote_offset)
@@ -135,11 +136,11 @@ char *p3_region_at(const struct p3_region *r, uint64_t off, uint64_t *len_out)
 	return NULL;
 }
 
-/* Where a walk over a region's pieces is. */
+/* The position of a walk over a region's pieces. */
 struct region_walk {
 	const struct p3_region *region;
 	uint32_t element;
-	uint64_t offset; /* in it */
+	uint64_t offset; /* offset in the region */
 };
 
 static struct region_walk walk_from(const struct p3_region *r, uint64_t off)
@@ -151,7 +152,7 @@ static struct region_walk walk_from(const struct p3_region *r, uint64_t off)
 	return w;
 }
 
-/* The next piece, at most len bytes of it; NULL behind the end. */
+/* Return the next piece, at most len bytes of it, or NULL behind the end. */
 static char *walk_on(struct region_walk *w, uint64_t len, uint64_t *piece_out)
 {
 	const struct p3_region *r = w->region;
@@ -199,7 +200,7 @@ void p3_region_read(const struct p3_region *r, uint64_t off, void *dst, uint64_t
 	}
 }
 
-/* Addresses between which the bytes lie. */
+/* Return bounds of the addresses of the bytes. */
 static struct p3_bounds bounds_of(const struct p3_region *r, uint64_t off, uint64_t len)
 {
 	if (r->iov)
@@ -239,7 +240,8 @@ static void widen(struct p3_range *range, uint64_t from, uint64_t to)
 		range->to = to;
 }
 
-/* Widen the range by the bytes of one piece, which begins at pos, that r has, too. */
+/* Widen the range by the bytes that r has in common with one piece, which begins at
+ * pos. */
 static void common_with_piece(const char *at, uint64_t len, uint64_t pos,
 	const struct p3_region *r, uint64_t off, uint64_t rest, struct p3_range *range)
 {
@@ -256,7 +258,7 @@ static void common_with_piece(const char *at, uint64_t len, uint64_t pos,
 	}
 }
 
-/* Each piece of the long one against the few of the short one. */
+/* Compare each piece of the long region with the few pieces of the short one. */
 bool p3_region_common(const struct p3_region *few, uint64_t foff, uint64_t flen,
 	const struct p3_region *r, uint64_t off, uint64_t len, struct p3_range *range_out)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The NIC control block's gauges: a picture of what this node has and waits for, drawn
- * now and then by the holder of the lease, for tools outside.  Nothing here is read back
- * but by the same code, and nobody decides anything by it.
+ * The NIC control block's gauges: a picture of this node's state and waits, drawn now
+ * and then by the lease holder, for tools outside.  Only this file reads the gauges
+ * back, and nothing is decided by them.
  */
 #define P3_LOG_AREA P3_AREA_NIC
 #include "nic/fw.h"
@@ -11,7 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define P3_MIRROR_MOST 1000u /* transfers counted */
+#define P3_MIRROR_MOST 1000u /* transfers that are counted at most */
 
 static uint32_t length_of(const struct p3_link *list)
 {
@@ -22,7 +22,7 @@ static uint32_t length_of(const struct p3_link *list)
 	return n;
 }
 
-/* A line that the peer reads, too: leave it alone if nothing is new. */
+/* Show a value; a line that the peer reads, too, is left alone if nothing is new. */
 static void show(p3_a64 *word, uint64_t value)
 {
 	if (p3_get(word) != value)
@@ -35,7 +35,7 @@ static bool waits_for(struct p3_peer *p)
 	       (p->acked && p3_get(p->req_out.credit) != p->req_out.pos);
 }
 
-/* What changes when the peer takes something of ours, or answers. */
+/* Return a number that changes when the peer takes a message of this node, or answers. */
 static uint64_t taken_by(const struct p3_peer *p)
 {
 	return p->acked ? p3_get(p->req_out.credit) + p->rsp_in.pos : 0;
@@ -166,7 +166,7 @@ void p3_fw_mirror_no_queue(struct p3_nic *n, const struct p3_eq *eq)
 		p3_set(&line->at, 0);
 }
 
-/* ---- what threads sleep for ---- */
+/* ---- waits of threads ---- */
 
 static struct p3_wait_line *claim(struct p3_nic *n, uint32_t tid)
 {

@@ -2,13 +2,13 @@
 /*
  * The NIC's life and its thread.
  *
- * The thread gives application bypass.  Dedicated, it holds the lease and runs passes
- * for good.  Otherwise it sleeps and looks after the node now and then:
+ * The thread gives application bypass.  A dedicated thread always holds the lease and
+ * runs passes.  Otherwise it sleeps and looks after the node now and then:
  *
  *	tick	every tick_ns.  No drained pass since the last one, and the lease is
  *		free: it takes over and runs passes until all is drained or a host wants
  *		the lease.
- *	kick	a peer has waited long for us to look: a tick at once.
+ *	kick	a peer has waited long for this node to look: a tick at once.
  *	asleep	quiet for P3_QUIET_TICKS ticks with no host inside, or drained after a
  *		take-over: it sets ASLEEP, and the next message wakes it at once.  It
  *		goes back to ticks when hosts have looked for messages more than
@@ -17,7 +17,7 @@
  * Memory ordering:
  *	STOP.1	Dekker: p3_nic_stop stores closing, fences, loads waiting; a host thread
  *		adds to waiting, fences, loads closing.  Without it a command is posted
- *		to a mailbox that nobody will ever empty.
+ *		to a mailbox that will never be emptied.
  *	STOP.2	waiting: a host thread's last step, adding -1, releases -> p3_nic_stop
  *		acquires 0 (it looks at nothing any more)
  *	SEG.1	header state, and owner: released when the segment is formatted, and the
@@ -46,19 +46,21 @@
 #define P3_FEW_PASSES   16u /* within a tick, of a host that does not poll */
 #define P3_TIGHT_TURNS  64u /* empty passes between offers of a CPU that may be shared */
 #define P3_LOOK_TURNS   1024u
-#define P3_TAKEN_NS     3000u      /* an offer that took so long was accepted */
+#define P3_TAKEN_NS     3000u      /* an offer of the CPU that lasted so was accepted */
 #define P3_REST_TURNS   (1u << 20) /* empty passes, some 50 ms */
 #define P3_KICK_NS      100000u
 #define P3_KICK_MOST    10000000u
 #define P3_LOOK_NS      1000000u
-#define P3_SHARED_NS    100000000u /* away from a CPU that others want, for so long */
+#define P3_SHARED_NS    100000000u /* time away from a CPU that others need */
 #define P3_SHARED_MOST  10000000000u
 #define P3_LASTING_NS   1000000000u
 #define P3_CACHED_CELLS 32768u /* 2 MiB */
-/* Up to so many lanes are polled as few (pass.c); where nodes share CPUs: a pair's. */
+/* Up to this number of lanes are polled as few (pass.c); where nodes share CPUs, a
+ * pair's lanes. */
 #define P3_FEW_LANES         8u
 #define P3_FEW_LANES_CROWDED 2u
-#define P3_DENSE             4u /* nodes on one CPU: most do not run when one looks */
+/* nodes on one CPU: most of them do not run at a given moment */
+#define P3_DENSE 4u
 
 /* ---- kicks ---- */
 
@@ -138,8 +140,9 @@ struct nic_thread {
 	bool resting;       /* dedicated by plan, but nothing has come for long */
 	uint64_t shared_until;
 	uint64_t shared_ns;
-	uint64_t began_ns;  /* of dedication */
-	uint64_t looked_ns; /* the last look at the clocks: real, and own */
+	uint64_t began_ns;  /* begin of dedication */
+	uint64_t looked_ns; /* the last reading of the clocks: real time, and the
+			     * thread's own */
 	uint64_t ran_ns;
 };
 
@@ -168,9 +171,9 @@ static void settle(struct p3_nic *n)
 	if (n->conf.cpuset_known &&
 		sched_setaffinity(0, sizeof n->conf.cpuset, &n->conf.cpuset) != 0)
 		warn_no_cpus(n, errno);
-	(void)prctl(PR_SET_NAME, name); /* who sees it sees the CPUs, too */
+	(void)prctl(PR_SET_NAME, name); /* so that people who see it see the CPUs, too */
 	(void)prctl(PR_SET_TIMERSLACK, 1);
-	/* A short slice: it runs briefly and often (honoured since Linux 6.12). */
+	/* A short slice: it runs briefly and often (since Linux 6.12). */
 	struct slice attr = {.size = sizeof attr, .runtime = 100000};
 	(void)syscall(SYS_sched_setattr, 0, &attr, 0);
 }
@@ -220,7 +223,7 @@ static bool sleep_until_rung(struct nic_thread *t)
 	uint32_t word = P3_AWAKE, was = P3_ASLEEP_NIC;
 	p3_set(&n->nic_asleep, 1);
 	p3_set(&n->count[P3_G_NIC_ASLEEP], 1);
-	/* As armed, or a watcher's: who sleeps on AWAKE is not rung for. */
+	/* Armed here, or by a watcher: no peer rings for a node whose word is AWAKE. */
 	if (p3_cas32(n->asleep, &word, P3_ASLEEP_NIC))
 		word = P3_ASLEEP_NIC;
 	FAULT_POINT("nic.armed");
@@ -242,15 +245,15 @@ static bool sleep_until_rung(struct nic_thread *t)
 	return woken || !armed;
 }
 
-/* Nobody rings for room in a lane, for a match entry that a request waits for, nor for
- * frames that a wire must send once more. */
+/* Return true if work waits without a doorbell: for room in a lane, for a match entry
+ * of a waiting request, or for frames that a wire must send once more. */
 static bool is_blocked(struct p3_nic *n)
 {
 	return !p3_list_empty(&n->blocked) || (n->wire && n->wire->waits(n)) ||
 	       (n->settling_until && p3_now_ns() < n->settling_until);
 }
 
-/* Woken, or the belt ended the sleep: with the lease, serve what came. */
+/* With the lease: serve messages after a doorbell or the belt ended the sleep. */
 static bool serve(struct nic_thread *t, bool rung)
 {
 	struct p3_nic *n = t->n;
@@ -309,7 +312,7 @@ static void tick(struct nic_thread *t)
 {
 	struct p3_nic *n = t->n;
 	p3_count(&n->count[P3_C_TICKS], 1);
-	p3_set(&n->emptied, 0); /* that was long ago, perhaps */
+	p3_set(&n->emptied, 0); /* the last time may be long ago */
 	if (p3_get(&n->drained) != t->drained || !p3_fw_enter(n, P3_LEASE_NIC)) {
 		t->drained = p3_get(&n->drained);
 		t->quiet = 0;
@@ -345,8 +348,9 @@ static void begin_dedicated(struct nic_thread *t)
 }
 
 /*
- * Does somebody else want this CPU?  Then the host threads are better served without.
- * This thread never sleeps meanwhile: when it did not run, somebody else did.
+ * Return true if another thread needs this CPU: then the host threads are better served
+ * without dedication.  This thread never sleeps meanwhile: when it did not run, another
+ * one did.
  */
 static bool cpu_is_shared(struct nic_thread *t)
 {
@@ -359,7 +363,7 @@ static bool cpu_is_shared(struct nic_thread *t)
 	return since > mine && since - mine > P3_LOOK_NS / 2;
 }
 
-/* Offers the CPU: did anybody take it? */
+/* Offer the CPU; return true if another thread took it. */
 static bool is_taken(void)
 {
 	uint64_t before = p3_now_ns();
@@ -367,7 +371,7 @@ static bool is_taken(void)
 	return p3_now_ns() - before > P3_TAKEN_NS;
 }
 
-/* Twice, since an interrupt looks the same. */
+/* Offer twice, since an interrupt looks the same. */
 static bool somebody_waits(void)
 {
 	return is_taken() && is_taken();
@@ -380,7 +384,7 @@ static bool has_company(struct nic_thread *t, uint32_t turns, uint32_t empty)
 	       (turns % P3_LOOK_TURNS == 0 && cpu_is_shared(t));
 }
 
-/* Away from a shared CPU, each time longer, unless it was ours for long. */
+/* Leave a shared CPU, each time for longer, unless this thread had it for long. */
 static void end_dedicated(struct nic_thread *t)
 {
 	uint64_t now = p3_now_ns();
@@ -391,7 +395,7 @@ static void end_dedicated(struct nic_thread *t)
 	t->shared_until = now + t->shared_ns;
 }
 
-/* Hold the lease and run, as long as nobody else needs the CPU. */
+/* Hold the lease and run passes while no other thread needs the CPU. */
 static void run_dedicated(struct nic_thread *t)
 {
 	struct p3_nic *n = t->n;
@@ -437,9 +441,9 @@ static bool is_dedicated(struct nic_thread *t)
 }
 
 /*
- * However this process ends, or becomes another by exec, the kernel marks the word of the
- * header that names this thread, before it gives the memory up, let alone the process id:
- * a robust futex, which nobody waits for.
+ * Make the kernel mark the word of the header that names this thread, however this
+ * process ends or becomes another by exec, before it frees the memory and then the
+ * process id: the word is a robust futex, on which no thread waits.
  */
 static void leave_a_will(struct p3_nic *n)
 {
@@ -476,7 +480,7 @@ static void *nic_main(void *arg)
 
 /* ---- start ---- */
 
-/* NICs are never freed: a thread that comes late finds a closed one. */
+/* NICs are never freed: a late thread finds a closed one. */
 static pthread_mutex_t kept_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct p3_nic *kept;
 
@@ -535,13 +539,13 @@ static void plan(struct p3_nic *n)
 	n->idle.yield_ns = P3_YIELD_NS;
 	if (c->mode == P3_MODE_PARK) {
 		n->idle = (struct p3_idle_policy){0, 0};
-		c->membarrier = false; /* sleeps are too many */
+		c->membarrier = false; /* there are too many sleeps */
 	}
 	n->tick_ns = (uint64_t)P3_TICK_NS * crowd;
 	n->kick_after_ns = crowd > 1 ? 4ull * P3_KICK_NS * crowd : P3_KICK_NS;
 }
 
-/* Make a pseudo-peer: requests in its queue wait for word of their targets. */
+/* Make a pseudo-peer: requests in its queue wait for news of their targets. */
 static void init_nobody(struct p3_nic *n, struct p3_peer *p)
 {
 	*p = (struct p3_peer){.nic = n,
@@ -553,7 +557,8 @@ static void init_nobody(struct p3_nic *n, struct p3_peer *p)
 	p3_list_init(&p->queue);
 }
 
-/* parked and waiting stay: a thread that came late to the life before may still count. */
+/* Reset the state, except parked and waiting: a thread that is late from the last life
+ * may still be counted there. */
 static void reset_state(struct p3_nic *n)
 {
 	p3_set(&n->alive, 0);
@@ -567,7 +572,7 @@ static void reset_state(struct p3_nic *n)
 	p3_table_init(&n->table[P3_T_PENDING], sizeof(struct p3_pending));
 	struct p3_cmd left = {.op = P3_OP_EQ_BURY};
 	left.eq.dead = p3_host_unburied(n, NULL);
-	(void)p3_fw_eq_bury(n, &left); /* of the life before */
+	(void)p3_fw_eq_bury(n, &left); /* queues of the last life */
 	n->next_link = 0xfffffff0;     /* wraps in every run */
 	n->ntouched = n->nhot = n->turn = 0;
 	p3_set(&n->hungry, P3_MBX_NONE);
@@ -583,7 +588,8 @@ static void reset_state(struct p3_nic *n)
 	memset(n->over, 0, sizeof n->over);
 	n->asked = n->told = 0;
 	n->settling_until = 0;
-	n->windows = n->window_free = 1; /* where the kernel refuses reads, all need it */
+	/* where the kernel refuses reads, all transfers need it */
+	n->windows = n->window_free = 1;
 	n->window_off[0] = n->layout.ctl_len;
 	memset(n->pace, 0, sizeof n->pace);
 	n->swapper = NULL;
@@ -680,7 +686,7 @@ static int make_segments(struct p3_nic *n)
 		goto drop_published;
 	n->doorbell = n->doorbell_seg.base;
 	n->asleep = p3_asleep_of(n, n->conf.node, n->doorbell);
-	p3_set(n->asleep, P3_AWAKE); /* of an earlier life it may say anything */
+	p3_set(n->asleep, P3_AWAKE); /* an earlier life may have left any value */
 	rc = p3_host_create(n);
 	if (!rc)
 		return 0;
@@ -731,8 +737,8 @@ static void wake_everybody(struct p3_nic *n)
 	p3_futex_wake(&n->doorbell->kick, ~0u, true);
 }
 
-/* All own threads leave; posted commands are answered meanwhile.  Returns with the
- * lease, for good. */
+/* Wait until all threads of this process have left, and answer posted commands
+ * meanwhile.  Return with the lease, for good. */
 static void drain_threads(struct p3_nic *n)
 {
 	bool held = false;
@@ -748,7 +754,7 @@ static void drain_threads(struct p3_nic *n)
 	}
 }
 
-/* The thread takes no signals: they belong to the program. */
+/* Start the thread without signals, which belong to the program. */
 static int start_thread(struct p3_nic *n)
 {
 	sigset_t all, old;
@@ -773,7 +779,7 @@ int p3_nic_start(const struct p3_nic_conf *conf, struct p3_nic **nic_out)
 		return -ENOMEM;
 	n->conf = *conf;
 	if (!n->conf.hold)
-		n->conf.hold_ns = 0; /* nobody would see to them */
+		n->conf.hold_ns = 0; /* no thread would care for them */
 	plan(n);
 	n->conf.membarrier = n->conf.membarrier && p3_fence_join();
 	int rc = make_segments(n);
@@ -801,7 +807,7 @@ int p3_nic_start(const struct p3_nic_conf *conf, struct p3_nic **nic_out)
 	*nic_out = n;
 	return 0;
 
-close: /* to threads that come late, with handles of an earlier life */
+close: /* for late threads with handles of an earlier life */
 	p3_set(&n->closing, 1);
 	p3_fence(); /* STOP.1 */
 	drain_threads(n);
@@ -851,7 +857,7 @@ void p3_nic_stop(struct p3_nic *n)
 	nic_keep(n);
 }
 
-/* ---- looking from outside ---- */
+/* ---- queries from outside ---- */
 
 unsigned p3_nic_fds(struct p3_nic *n, int fds_out[P3_JOB_FDS])
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tables of objects, and the commands that make and unmake them. */
+/* Tables of objects, and the commands that create and remove them. */
 #include "nic/fw.h"
 
 #include <stdlib.h>
@@ -48,7 +48,8 @@ void p3_table_add(struct p3_table *t, void *chunk)
 		put_free(t, p3_table_at(t, first + i));
 }
 
-/* The object still has an even generation: give it the next odd one when it is whole. */
+/* Allocate an object with an even generation; the caller gives it the next odd one when
+ * it is whole. */
 void *p3_table_alloc(struct p3_table *t)
 {
 	if (t->free_head == P3_NONE)
@@ -98,21 +99,22 @@ static int most_of(const struct p3_ni *ni, enum p3_table_id id)
 			       : ni->limits.max_eqs;
 }
 
-/* Tables and what interfaces count have the same order. */
+/* Tables and the counts of interfaces have the same order. */
 _Static_assert((int)P3_U_ME == (int)P3_T_ME && (int)P3_U_MD == (int)P3_T_MD &&
 		       (int)P3_U_EQ == (int)P3_T_EQ,
 	"one number for both");
 
-/* May interface ni have one more?  PTL_OK, PTL_NO_SPACE, or which table must grow. */
+/* Return PTL_OK if interface ni may have one more object, PTL_NO_SPACE, or the table
+ * that must grow. */
 static int room_for(struct p3_nic *n, enum p3_table_id id, uint32_t ni)
 {
 	if (n->ni[ni].use[id].cur >= (uint32_t)most_of(&n->ni[ni], id))
 		return PTL_NO_SPACE;
-	/* call.c adds a chunk and comes again */
+	/* call.c adds a chunk and tries again */
 	return n->table[id].free_head == P3_NONE ? -(1 + (int)id) : PTL_OK;
 }
 
-/* A new object of interface ni, not yet live; there is room. */
+/* Make an object of interface ni that is not live yet; there is room. */
 static void *new_object(struct p3_nic *n, enum p3_table_id id, uint32_t ni)
 {
 	struct p3_object *o = p3_table_alloc(&n->table[id]);
@@ -208,14 +210,15 @@ int p3_fw_ac_entry(struct p3_nic *n, struct p3_cmd *c)
 	return PTL_OK;
 }
 
-/* Registers of one p3_use: made, ended, most at once, now. */
+/* Return a register of one p3_use: made, ended, most at once, now. */
 static uint64_t use_register(const struct p3_use *u, uint32_t which)
 {
 	uint64_t value[] = {u->made, u->made - u->cur, u->max, u->cur};
 	return value[which];
 }
 
-/* Most operations are over in the step that begins them: those are not in the p3_use. */
+/* Return a register; most operations end in the step that begins them, and are not in
+ * p3_use. */
 static uint64_t operation_register(const struct p3_ni *ni, uint32_t which)
 {
 	struct p3_use all = ni->use[P3_U_OP];
@@ -301,8 +304,9 @@ int p3_fw_eq_alloc(struct p3_nic *n, struct p3_cmd *c)
 }
 
 /*
- * Descriptors that still name it find its generation changed: no queue.  Its place and
- * its ring are used again only when no reader can be in it: the caller sees to that.
+ * Kill a queue.  Descriptors that still name it find its generation changed: no queue.
+ * The caller makes sure that its place and its ring are reused only when no reader can
+ * be in it.
  */
 static void eq_kill(struct p3_nic *n, struct p3_eq *eq, struct p3_eq **dead)
 {
@@ -335,7 +339,7 @@ int p3_fw_eq_bury(struct p3_nic *n, struct p3_cmd *c)
 
 /* ---- match entries ---- */
 
-/* Where a new match entry goes. */
+/* The place of a new match entry. */
 struct place {
 	struct p3_portal *list;
 	struct p3_me *base; /* NULL: the list is empty */
@@ -376,7 +380,7 @@ static int place_by_base(struct p3_nic *n, struct p3_cmd *c, struct place *out)
 	return PTL_OK;
 }
 
-/* handle: of the interface; of an insertion it may be left out. */
+/* Find the place.  handle is the interface's; an insertion may leave it out. */
 static int find_place(struct p3_nic *n, struct p3_cmd *c, struct place *out)
 {
 	bool by_base = c->me.base != PTL_INVALID_HANDLE;
@@ -422,7 +426,7 @@ static void me_remove(struct p3_nic *n, struct p3_me *me)
 	free_object(n, P3_T_ME, &me->o);
 }
 
-/* Of all NICs of the process. */
+/* A list for all NICs of the process. */
 static p3_a64 unused_iovs;
 
 void p3_iov_drop(struct p3_iov *iov)
@@ -481,7 +485,7 @@ static bool wraps(const void *start, uint64_t len)
 	return (uintptr_t)start + len < len;
 }
 
-/* Size and bounds of an iovec; false: an element is illegal. */
+/* Compute size and bounds of an iovec.  Return false if an element is illegal. */
 static bool sum_up(struct p3_region *r)
 {
 	struct p3_iov *iov = r->iov;
@@ -501,7 +505,7 @@ static bool sum_up(struct p3_region *r)
 	return true;
 }
 
-/* PTL_OK and the region, or the code that the contents deserve. */
+/* Return PTL_OK and the region, or the code for illegal contents. */
 static int md_region(
 	const struct p3_ni *ni, const struct p3_cmd *c, struct p3_region *out)
 {
@@ -534,7 +538,7 @@ static int md_queue(struct p3_nic *n, const struct p3_cmd *c, struct p3_sink *si
 	return eq->o.ni == c->ni ? PTL_OK : PTL_MD_ILLEGAL;
 }
 
-/* What a descriptor's contents mean, if they are legal. */
+/* The meaning of a descriptor's contents, if they are legal. */
 struct meaning {
 	struct p3_region region;
 	struct p3_sink sink;
@@ -570,7 +574,7 @@ static void count_alignment(struct p3_ni *ni, const ptl_md_t *md)
 		}
 }
 
-/* It is legal, and there is room for it. */
+/* Make a descriptor of legal contents, for which there is room. */
 static struct p3_md *md_make(
 	struct p3_nic *n, struct p3_cmd *c, const struct meaning *meaning)
 {
@@ -627,9 +631,9 @@ int p3_fw_md_bind(struct p3_nic *n, struct p3_cmd *c)
 }
 
 /*
- * Does the condition of a conditional command hold?  Matching is done in the same
- * passes: a message was matched before, then its events are in the queue or owed to it,
- * or it will be matched after what the command does.
+ * Return PTL_OK if the condition of a conditional command holds.  Matching is done in
+ * the same passes: a message was matched before, and then its events are in the queue
+ * or owed to it, or it will be matched after the command.
  */
 static int at_rest(struct p3_nic *n, const struct p3_cmd *c)
 {
@@ -641,7 +645,7 @@ static int at_rest(struct p3_nic *n, const struct p3_cmd *c)
 	return eq->owed || p3_evq_any(&eq->rx) ? PTL_MD_NO_UPDATE : PTL_OK;
 }
 
-/* Match entry and descriptor in one step. */
+/* Make a match entry and a descriptor in one step. */
 static int memd_new(struct p3_nic *n, struct p3_cmd *c, const struct place *place)
 {
 	struct meaning meaning;
@@ -667,7 +671,7 @@ int p3_fw_me_attach(struct p3_nic *n, struct p3_cmd *c)
 	return PTL_OK;
 }
 
-/* The descriptor as its user would describe it now. */
+/* Describe the descriptor as its user would describe it now. */
 static void md_tell(const struct p3_md *md, ptl_md_t *out)
 {
 	const struct p3_iov *iov = md->region.iov;
@@ -685,7 +689,7 @@ static void md_tell(const struct p3_md *md, ptl_md_t *out)
 		.eq_handle = eq ? p3_handle_of(P3_KIND_EQ, &eq->o) : PTL_EQ_NONE};
 }
 
-/* Operations under way keep the elements of before. */
+/* Replace a descriptor's contents; operations under way keep the former elements. */
 static void replace(struct p3_md *md, struct p3_cmd *c, const struct meaning *meaning)
 {
 	p3_md_forgive_unlink(md);
@@ -693,8 +697,8 @@ static void replace(struct p3_md *md, struct p3_cmd *c, const struct meaning *me
 	md_fill(md, &c->md.md, meaning);
 }
 
-/* The same of an update, whose descriptor must have no operation under way: after PTL_OK
- * nothing of a message that was matched before touches the old region any more. */
+/* Return PTL_OK if a descriptor may be updated: it must have no operation under way.
+ * Then no message that was matched before touches the old region any more. */
 static int may_update(struct p3_nic *n, const struct p3_cmd *c, const struct p3_md *md)
 {
 	int rc = at_rest(n, c);
@@ -749,7 +753,7 @@ int p3_fw_md_unlink(struct p3_nic *n, struct p3_cmd *c)
 
 /* ---- the end of an interface ---- */
 
-/* The queues go to dead: their readers may still be there. */
+/* Drop all objects; queues go to dead, since their readers may still be there. */
 static void drop_objects(struct p3_nic *n, uint32_t ni, struct p3_eq **dead)
 {
 	for (uint32_t i = 0; i < p3_get(&n->table[P3_T_MD].nchunks) * P3_TABLE_EACH;
@@ -802,7 +806,8 @@ static void forget_sends(struct p3_link *list)
 	}
 }
 
-/* What is under way ends with the NIC; its shares of iovec copies go back. */
+/* Forget operations under way when the NIC ends; their references to iovec copies are
+ * dropped. */
 static void forget_spans(struct p3_nic *n)
 {
 	p3_list_each(it, &n->pulls) {

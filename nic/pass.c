@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The firmware's main loop, one bounded pass of it; command dispatch; wake-ups. */
+/* The firmware's main loop: one bounded pass, command dispatch, wake-ups. */
 #include "nic/fw.h"
 
-#define P3_PASS_MOST   128u /* where nodes share CPUs, and each lane has one */
+/* messages of a pass where nodes share CPUs and each lane has one */
+#define P3_PASS_MOST   128u
 #define P3_PASS_BYTES  65536u
-#define P3_UNLOOKED    8u  /* shares at most between two looks */
-#define P3_AHEAD       8u  /* lanes asked for before they are polled */
-#define P3_COOL_PASSES 64u /* between looks for lanes that are quiet */
-#define P3_DEEPEST     4u  /* takes all that a pass may, or so many more visits do */
-#define P3_PROBING     64u /* of so many visits one takes all that its lane has */
+#define P3_UNLOOKED    8u  /* most shares between two looks */
+#define P3_AHEAD       8u  /* lanes that are prefetched before they are polled */
+#define P3_COOL_PASSES 64u /* passes between searches for quiet lanes */
+/* doublings of a visit at most; or visits that take all after a full one */
+#define P3_DEEPEST 4u
+#define P3_PROBING 64u /* one visit in 64 empties its lane */
 
 /* ---- commands ---- */
 
@@ -26,8 +28,8 @@ static void append_hungry(struct p3_nic *n, uint32_t slot)
 }
 
 /*
- * A command that nobody waits for.  What needs memory that only a host call can bring
- * waits for that, and what comes after it waits behind it.
+ * Execute a command whose poster does not wait.  A command that needs memory, which
+ * only a host call can provide, waits for that, and all later commands wait behind it.
  */
 static void execute_detached(struct p3_nic *n, uint32_t slot)
 {
@@ -140,7 +142,8 @@ void p3_wake_peer(struct p3_nic *n, p3_a32 *asleep)
 	uint32_t who = p3_exchange32(asleep, P3_AWAKE);
 	if (who == P3_AWAKE)
 		return;
-	/* Anybody may write the word: if it makes no sense, all who sleep on it look. */
+	/* Any process may write the word: if it makes no sense, wake all threads that
+	 * sleep on it. */
 	bool known = who == P3_ASLEEP_HOST || who == P3_ASLEEP_NIC;
 	p3_count(&n->count[P3_C_WAKES], 1);
 	FAULT_POINT("wake.disarmed");
@@ -163,11 +166,11 @@ void p3_wake_hosts(struct p3_nic *n)
 		p3_futex_wake(n->asleep, P3_ASLEEP_HOST, true);
 }
 
-/* Where to look after the fence for one peer, copied while the lease was held. */
+/* The words to look at after the fence for one peer, copied while the lease was held. */
 struct look {
 	p3_a32 *asleep;
 	const p3_a32 *cold;
-	struct p3_doorbell *bell; /* NULL: it polls this node's lane always */
+	struct p3_doorbell *bell; /* NULL: the peer always polls this node's lane */
 };
 
 static inline struct look look_for(struct p3_nic *n, struct p3_peer *p)
@@ -206,7 +209,7 @@ static inline void gather(struct p3_nic *n, struct looks *l)
 	n->posted = false;
 }
 
-/* PARK.1, COLD.1: what we wrote is visible; must anybody be told? */
+/* PARK.1, COLD.1: the writes are visible; wake or ring peers that sleep. */
 static inline void look(struct p3_nic *n, const struct looks *l)
 {
 	for (uint32_t i = 0; i < l->n; i++)
@@ -226,17 +229,18 @@ void p3_fw_look(struct p3_nic *n)
 		p3_wake_hosts(n);
 }
 
-/* A parked thread must hear of its event, and of a free lease that nobody watches for. */
+/* Return true if a parked thread must hear of its event, or of a free lease that no
+ * watcher takes. */
 static bool must_wake_hosts(struct p3_nic *n, bool posted)
 {
 	return p3_get(&n->parked) && (posted || !p3_get(&n->watcher));
 }
 
-/* True: a command came meanwhile, and has nobody else. */
+/* Leave.  Return true if a command came meanwhile that only this thread can execute. */
 static bool leave(struct p3_nic *n)
 {
 	struct looks l;
-	struct p3_mailbox *mailbox = n->mailbox; /* still ours to read */
+	struct p3_mailbox *mailbox = n->mailbox; /* still readable here */
 	if (n->wire)
 		n->wire->flush(n);
 	gather(n, &l);
@@ -257,8 +261,8 @@ static __attribute__((noinline)) void leave_many(struct p3_nic *n)
 		;
 }
 
-/* The lease is given, and not all was as it mostly is.  Words, not structs: the common
- * case keeps nothing in memory. */
+/* Leave in the uncommon cases, with the lease given up.  The arguments are words, not
+ * structs: the common case keeps nothing in memory. */
 static P3_RARE void left(struct p3_nic *n, p3_a32 *asleep, const p3_a32 *cold,
 	struct p3_doorbell *bell, bool posted, struct p3_mailbox *mailbox)
 {
@@ -269,7 +273,7 @@ static P3_RARE void left(struct p3_nic *n, p3_a32 *asleep, const p3_a32 *cold,
 		leave_many(n);
 }
 
-/* The same as leave_many, of who touched one peer at most. */
+/* Do the same as leave_many for a thread that touched one peer at most. */
 P3_PATH
 void p3_fw_leave(struct p3_nic *n)
 {
@@ -277,7 +281,7 @@ void p3_fw_leave(struct p3_nic *n)
 		leave_many(n);
 		return;
 	}
-	struct p3_mailbox *mailbox = n->mailbox; /* still ours to read */
+	struct p3_mailbox *mailbox = n->mailbox; /* still readable here */
 	struct look l = {.asleep = &n->never_asleep, .cold = &n->never_cold};
 	if (p3_likely(n->ntouched != 0))
 		l = look_for(n, n->touched[0]);
@@ -294,7 +298,7 @@ void p3_fw_leave(struct p3_nic *n)
 
 /* ---- the pass ---- */
 
-/* Who sends to us is soon sent to, and looked at then. */
+/* Prefetch for writing the lane to a sending peer, which is soon answered. */
 static inline void expect_to_answer(struct p3_peer *p)
 {
 	p3_ring_own_soon(&p->req_out, 0);
@@ -305,21 +309,22 @@ static inline void expect_to_answer(struct p3_peer *p)
 }
 
 /*
- * How many cells lie there, most likely, when this lane is visited again.  One message
- * says nothing: where each side waits for the other's no cell is there.  all: there were
- * no more.  After a switch positions are of another ring, and say nothing either.
+ * Expect cells at the next visit of this lane.  One message tells nothing: where each
+ * side waits for the other's message, no cell is there.  all: the lane was emptied.
+ * After a switch positions are of another ring, and tell nothing either.
  */
 static inline void expect_more(
 	struct p3_ring_rx *r, uint32_t messages, uint64_t from, bool all)
 {
 	uint64_t took = messages > 1 ? r->pos - from : 0;
-	bool grows = messages < P3_PASS_MSGS; /* the visits of one who lags behind do */
+	/* visits grow for a consumer that lags behind */
+	bool grows = messages < P3_PASS_MSGS;
 	if (took > r->n)
 		took = 0;
 	p3_ring_expect(r, all ? took / 2 : grows ? 2 * took : took);
 }
 
-/* Until so many messages were taken in this pass. */
+/* Poll a peer until this number of messages was taken in this pass. */
 static inline void poll_peer(struct p3_nic *n, struct p3_peer *p, uint32_t most)
 {
 	if (p3_unlikely(p->bad || !p3_fw_ready(n, p)))
@@ -340,7 +345,7 @@ static inline void poll_peer(struct p3_nic *n, struct p3_peer *p, uint32_t most)
 		expect_to_answer(p);
 }
 
-/* Something to take, or to give back. */
+/* Return true if there is a message to take, or a credit to give back. */
 static inline bool has_news(struct p3_peer *p)
 {
 	uint64_t w0;
@@ -358,7 +363,7 @@ static inline struct p3_ring_rx *lane_at(struct p3_nic *n, uint32_t i)
 	return &peer_at(n, i)->req_in;
 }
 
-/* What a message touches of it. */
+/* Prefetch the parts of the peer that a message touches. */
 static inline void ask_for_peer(const struct p3_peer *p)
 {
 	__builtin_prefetch(&p->req_in);
@@ -367,11 +372,12 @@ static inline void ask_for_peer(const struct p3_peer *p)
 }
 
 /*
- * How deep a visit goes.  To look for one more message than there is waits for a line of
- * the producer's, and takes it away from there, where the next message begins.
+ * Visit a lane, and choose how deep.  Looking for one more message than exists waits
+ * for a line of the producer, and takes it away from there, where the next message
+ * begins.
  *
- * Few lanes: one message, and each next visit takes twice as many, until there are less.
- * All there are on one CPU, where no producer runs meanwhile.
+ * Few lanes: take one message, and twice as many at each later visit, until there are
+ * fewer.  On one CPU take all, since no producer runs meanwhile.
  */
 static inline void visit(struct p3_nic *n, struct p3_peer *p)
 {
@@ -386,8 +392,9 @@ static inline void visit(struct p3_nic *n, struct p3_peer *p)
 }
 
 /*
- * Many lanes of nodes that share CPUs: most have one message when their consumer comes,
- * so one is taken, unless the lane had more lately.  Some visits look in order to know.
+ * Visit one of many lanes of nodes that share CPUs.  Most have one message when their
+ * consumer comes, so one is taken, unless the lane had more lately.  Some visits look
+ * for more in order to know.
  */
 static inline void visit_one_of_many(struct p3_nic *n, struct p3_peer *p, uint64_t number)
 {
@@ -402,15 +409,16 @@ static inline void visit_one_of_many(struct p3_nic *n, struct p3_peer *p, uint64
 }
 
 /*
- * Many lanes: the lines that came from another CPU are asked for while the lanes before
- * are worked on, and earlier those that say where they are; but not those of lanes that
- * had their turn: their producers write there soon.  The next pass begins behind the lane
- * that this one stops at.  Where nodes share CPUs all are waited for at once, and each
- * beginning without what was asked for costs more than the lease held for longer.
+ * Poll many lanes.  Lines that came from another CPU are prefetched while earlier lanes
+ * are worked on, and before that the lines that tell their places; but not those of
+ * lanes that had their turn, since their producers write there soon.  The next pass
+ * begins behind the lane at which this one stops.  Where nodes share CPUs all messages
+ * are waited for at once, and a new beginning without prefetched lines costs more than
+ * the lease held for longer.
  */
 static void poll_many(struct p3_nic *n)
 {
-	if (n->crowded && n->nhot >= P3_PASS_MSGS) /* who has taken all is not cut */
+	if (n->crowded && n->nhot >= P3_PASS_MSGS) /* a pass that takes all is not cut */
 		n->most = (n->nhot < P3_PASS_MOST ? n->nhot : P3_PASS_MOST) + 1;
 	uint32_t i = n->turn < n->nhot ? n->turn : 0;
 	uint64_t passes = p3_get(&n->count[P3_C_PASSES]);
@@ -446,9 +454,10 @@ static inline void poll_lanes(struct p3_nic *n)
 }
 
 /*
- * And little can have come since: where all take turns on one CPU, nothing.  Not if a few
- * of many lanes had something, since they may have more; nor if two or three share a CPU,
- * since those on the others send meanwhile.
+ * Return true if every lane is empty and little can have come since: nothing where all
+ * nodes take turns on one CPU.  Return false if a few of many lanes had messages, since
+ * they may have more; and if two or three nodes share a CPU, since those on the others
+ * send meanwhile.
  */
 static bool has_emptied(const struct p3_nic *n)
 {
@@ -501,7 +510,7 @@ bool p3_fw_pass(struct p3_nic *n)
 		rare(n);
 	if (n->crowded)
 		p3_set(&n->emptied, has_emptied(n));
-	/* What a busy holder wrote is visible; sleepers are told when it pauses. */
+	/* The writes of a busy holder are visible; sleepers are woken when it pauses. */
 	if ((n->ntouched || n->posted) &&
 		(!n->worked || (n->unlooked += p3_fw_share(n)) >= P3_UNLOOKED))
 		p3_fw_look(n);

@@ -19,7 +19,8 @@ struct p3_peer *p3_fw_find(struct p3_nic *n, ptl_process_id_t who)
 
 /* ---- room ---- */
 
-/* Until the peer has set them for this incarnation, its credits are somebody else's. */
+/* Return true if the peer has set this node's credits for this incarnation; until then
+ * they are an earlier incarnation's. */
 P3_PATH
 bool p3_fw_acked(struct p3_peer *p)
 {
@@ -73,12 +74,14 @@ static struct p3_cell *own_cells(struct p3_nic *n, uint64_t off)
 	return (struct p3_cell *)((char *)n->published.base + off);
 }
 
-/* Announce where it is, say so in the old ring, go on in the new one. */
+/* Announce the place of the full ring, switch in the old ring, continue in the new
+ * one. */
 static void switch_ring(struct p3_nic *n, struct p3_peer *p, struct p3_ring_tx *r,
 	p3_a64 *where, uint64_t off, uint32_t cells, const p3_a64 *credit, uint32_t kind)
 {
-	p3_set(&own_cells(n, off)->w[0], 0); /* a header of an earlier life of the peer */
-	p3_release(where, off);              /* LANE.1: seen through the switch cell */
+	/* erases a header of an earlier life of the peer */
+	p3_set(&own_cells(n, off)->w[0], 0);
+	p3_release(where, off); /* LANE.1: seen through the switch cell */
 	FAULT_POINT("ring.announced");
 	(void)p3_ring_begin(r, 1);
 	p3_ring_publish(r, p3_word0(kind, 0, 1), 1);
@@ -88,12 +91,12 @@ static void switch_ring(struct p3_nic *n, struct p3_peer *p, struct p3_ring_tx *
 }
 
 /*
- * A pair that has really talked gets a full lane; if there is no room, the base lane
- * carries on.
+ * Give the pair a full lane once it has exchanged enough messages; if there is no room,
+ * the base lane stays in use.
  */
 bool p3_fw_grow_requests(struct p3_nic *n, struct p3_peer *p)
 {
-	p->nsent = 0; /* ask again later */
+	p->nsent = 0; /* try again later */
 	if (p->req_full || n->conf.base_lanes_only || !carve_lane(n, p) ||
 		!p3_fw_room(p, &p->req_out, 1))
 		return false;
@@ -133,7 +136,7 @@ static bool has_news(struct p3_peer *p)
 	return p3_ring_peek(&p->req_in, &w0) || p3_fw_has_response(p);
 }
 
-/* Off the hot list, behind its end. */
+/* Move a lane from the hot list to behind its end. */
 static void make_cold(struct p3_nic *n, uint32_t at)
 {
 	struct p3_peer *p = n->hot[at];
@@ -143,7 +146,8 @@ static void make_cold(struct p3_nic *n, uint32_t at)
 	p3_set(&p->mine->cold, 1);
 }
 
-/* The last look at lanes that were just made cold, those behind the end of the list. */
+/* Do the last look at lanes that were just made cold, those behind the end of the
+ * list. */
 static void look_at_cold(struct p3_nic *n, uint32_t end)
 {
 	p3_fw_fence(n, p3_fence_heavy); /* COLD.1: cold is stored before */
@@ -152,12 +156,12 @@ static void look_at_cold(struct p3_nic *n, uint32_t end)
 			p3_fw_heat(n, n->hot[i]);
 }
 
-/* Lanes that have been quiet for long leave the hot list, if it is worth it. */
+/* Make lanes cold that have been quiet for long, if it is worth it. */
 void p3_fw_cool(struct p3_nic *n)
 {
 	uint32_t end = n->nhot;
 	if (n->nhot < P3_ALL_HOT || n->wire)
-		return; /* a wire is polled as a whole */
+		return; /* a wire is always polled */
 	for (uint32_t i = n->nhot; i-- > 0;)
 		if (++n->hot[i]->quiet > 1 && n->hot[i]->rsp_used == 0)
 			make_cold(n, i);
@@ -165,7 +169,8 @@ void p3_fw_cool(struct p3_nic *n)
 		look_at_cold(n, end);
 }
 
-/* The belt: what a doorbell, which anybody may write, did not tell. */
+/* Do the belt's sweep: find messages that no doorbell told, which any process may
+ * write. */
 void p3_fw_sweep(struct p3_nic *n)
 {
 	if (n->conf.nnodes <= P3_ALL_HOT)
@@ -188,14 +193,14 @@ void p3_fw_answer_doorbell(struct p3_nic *n)
 			if (peer >= n->conf.nnodes || n->peer[peer].state != P3_LIVE)
 				continue;
 			p3_fw_heat(n, &n->peer[peer]);
-			n->worked = true; /* its lane is looked at in the next pass */
+			n->worked = true; /* the next pass looks at its lane */
 		}
 	}
 }
 
 /* ---- birth ---- */
 
-/* What the peer has for this node. */
+/* Return the peer's part for this node. */
 static struct p3_peer_part *part_of(const struct p3_nic *n, const struct p3_peer *p)
 {
 	uint64_t off = p3_part_off(&n->layout, n->conf.node);
@@ -203,7 +208,7 @@ static struct p3_peer_part *part_of(const struct p3_nic *n, const struct p3_peer
 					       : (uintptr_t)p->base + off);
 }
 
-/* Shared memory: the published segments themselves. */
+/* Set the rings to the published segments themselves: shared memory. */
 static void base_lane(struct p3_nic *n, struct p3_peer *p, struct p3_lane *lane_out)
 {
 	const struct p3_layout *l = &n->layout;
@@ -256,7 +261,8 @@ static void reset_in(struct p3_peer *p, const struct p3_lane *lane)
 	p3_release(&p->mine->rx_for, p->incarnation); /* PEER.1 */
 }
 
-/* The peer's lane must be for this incarnation of ours before we listen to it. */
+/* Return true if the peer's lane is for this node's present incarnation, so that it is
+ * valid. */
 bool p3_fw_ready(struct p3_nic *n, struct p3_peer *p)
 {
 	if (p3_unlikely(!p->ready))
@@ -337,9 +343,9 @@ int p3_fw_peer_up(struct p3_nic *n, struct p3_cmd *c)
 	if (p->index != n->conf.node) /* its own lane is polled from the first use on */
 		p3_fw_heat(n, p);
 	n->posted = true; /* waiting hosts look again, and poll it; */
-	p3_fw_rouse(n);   /* if there are none, the NIC thread */
+	p3_fw_rouse(n);   /* if there are none, the NIC thread does */
 	p3_fw_readdress(n);
-	p3_fw_push(n, p); /* what was sent to it before */
+	p3_fw_push(n, p); /* requests from before */
 	return 0;
 }
 
@@ -350,7 +356,7 @@ int p3_fw_peer_pids(struct p3_nic *n, struct p3_cmd *c)
 		p->incarnation != c->peer->incarnation)
 		return -ESTALE;
 	FAULT_POINT("peer.pids");
-	/* A closed interface keeps its pid for what it sent before. */
+	/* A closed interface keeps its pid for its earlier messages. */
 	for (int i = 0; i < P3_JOB_NIS; i++)
 		if (c->peer->pid[i] != P3_JOB_NO_PID)
 			p->pid[i] = c->peer->pid[i];
@@ -363,7 +369,7 @@ int p3_fw_peer_pids(struct p3_nic *n, struct p3_cmd *c)
 
 /* ---- death ---- */
 
-/* The peer may have read all, said so, and gone before we looked. */
+/* Return the status of a served get: the peer may have read all, said so, and left. */
 static uint32_t serving_status(struct p3_nic *n, const struct p3_xfer_slot *x)
 {
 	const struct p3_xfer *theirs = p3_peer_xfer(n, x->peer, x->peer_id);
@@ -407,7 +413,8 @@ static void end_queues(struct p3_nic *n, struct p3_peer *p, bool died)
 	n->posted = true;
 }
 
-/* What it had published is still taken; then everything with it ends. */
+/* Lose a peer: take the messages that it had published, then end all operations with
+ * it. */
 static void lose(struct p3_nic *n, struct p3_peer *p, bool died)
 {
 	P3_TRACE(about, n, (struct p3_topic){p->index, 0}, P3_TRACE_DEATH, died,
@@ -415,7 +422,8 @@ static void lose(struct p3_nic *n, struct p3_peer *p, bool died)
 	if (n->wire)
 		n->wire->drain(n, p);
 	p->going = true;
-	/* No more than rings hold: who goes on publishing is not waited for. */
+	/* No more than the rings hold: a peer that goes on publishing is not waited
+	 * for. */
 	uint32_t most = 2 * (P3_BASE_CELLS + n->layout.req_cells);
 	for (uint32_t i = 0; i < most && !p->bad && p3_fw_ready(n, p); i++)
 		if (!p3_fw_take_response(n, p))
@@ -467,7 +475,7 @@ int p3_fw_peer_down(struct p3_nic *n, struct p3_cmd *c)
 {
 	struct p3_peer *p = &n->peer[c->peer->node];
 	bool died = c->peer->end == P3_PEER_DIED;
-	if (p->state == P3_ABSENT && c->peer->any) { /* no news of its birth will come */
+	if (p->state == P3_ABSENT && c->peer->any) { /* no birth of it will come */
 		c->peer->nid = n->first_nid + p->index;
 		return p3_fw_peer_over(n, c);
 	}
@@ -499,7 +507,7 @@ int p3_fw_peer_down(struct p3_nic *n, struct p3_cmd *c)
 	return 0;
 }
 
-/* It may have joined and left before this node joined. */
+/* A rank has ended; it may have joined and left before this node joined. */
 int p3_fw_peer_over(struct p3_nic *n, struct p3_cmd *c)
 {
 	struct p3_peer *p = &n->peer[c->peer->node];
@@ -529,7 +537,7 @@ static int check_wire(const struct p3_nic *n, const struct p3_peer_info *info)
 	return -EPROTO;
 }
 
-/* Who has finished since may have sent something before. */
+/* Check a header; a node that has finished since may have sent a message before. */
 static int check_header(struct p3_nic *n, const struct p3_peer_info *info)
 {
 	const struct p3_seg_header *h = info->base;
@@ -550,9 +558,10 @@ static int check_header(struct p3_nic *n, const struct p3_peer_info *info)
 }
 
 /*
- * All that is touched without looking again: header and counters, the part for this
- * node, and the transfer table.  The parts for other nodes are not: in a job of N nodes
- * they would be N page table entries for each of N peers in each of N nodes.
+ * Make sure of the memory that is touched without further checks: header and counters,
+ * the part for this node, and the transfer table.  The parts for other nodes are left
+ * out: in a job of N nodes they would be N page table entries for each of N peers in
+ * each of N nodes.
  */
 static int reach(const struct p3_nic *n, const struct p3_peer_info *info)
 {
@@ -567,14 +576,15 @@ static int reach(const struct p3_nic *n, const struct p3_peer_info *info)
 	return rc ? rc : p3_seg_reach(info->doorbell_at, P3_PAGE);
 }
 
-/* Views would take what the program itself needs. */
+/* Return true if the program's address space is limited: it needs the addresses of
+ * views itself. */
 static bool is_space_limited(void)
 {
 	struct rlimit space;
 	return getrlimit(RLIMIT_AS, &space) == 0 && space.rlim_cur != RLIM_INFINITY;
 }
 
-/* Without it all works the same, slower. */
+/* Map the peer's heap.  Without it everything works, but slower. */
 static void map_heap(struct p3_nic *n, struct p3_peer_info *info)
 {
 	if (!info->heap_len || info->node == n->conf.node || n->wire)
@@ -600,7 +610,7 @@ static void unmap_all(struct p3_peer_info *info)
 		p3_seg_unmap(info->base, info->seg_len);
 }
 
-/* Without it all works the same, slower. */
+/* Map the peer's page.  Without it everything works, but slower. */
 static void map_page(const struct p3_nic *n, struct p3_peer_info *info)
 {
 	uint64_t off = p3_part_off(&n->layout, n->conf.node);

@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-#define P3_SETTLING_NS 2000000000u /* a request waits so long for a program to begin */
-#define P3_FIRST_LINES 8u /* of what lies in a heap, asked for before the match */
+#define P3_SETTLING_NS 2000000000u /* longest wait of a request for a program to begin */
+#define P3_FIRST_LINES 8u /* lines of bytes in a heap, prefetched before the match */
 #define P3_LAST_LINES  2u
 
 /* A request as copied, once, from its header cell. */
@@ -14,18 +14,19 @@ struct request {
 	const struct p3_cell *cell;
 	uint32_t flags;
 	uint32_t ncells;
-	uint32_t pending; /* the initiator's, 0: no response wanted */
+	uint32_t pending; /* the initiator's pending, 0: no response is requested */
 	uint32_t rsp;     /* cells reserved for the response */
 	uint32_t target_pid;
 	uint64_t data[2];
 	uint64_t xfer;  /* the initiator's slot */
-	uint64_t place; /* what the header says of its bytes' place */
+	uint64_t place; /* place of its bytes as the header tells it */
 };
 
 /* ---- responses ---- */
 
-/* The other ring begins with an answer: the peer looks for nothing else, and a switch
- * with nothing behind it would look for ever like something that it has not taken. */
+/* Count an answer; the first one starts the other ring.  The peer looks for nothing
+ * else, and a switch with no message behind it would always look like an untaken
+ * message. */
 static inline void count_answer(struct p3_nic *n, struct p3_peer *p)
 {
 	if (p3_unlikely(++p->nanswered >= 8 && !p->rsp_full))
@@ -72,7 +73,7 @@ void p3_fw_drop(struct p3_nic *n, struct p3_ni *ni, uint64_t length)
 	p3_count(&n->count[P3_C_DROP_BYTES], length);
 }
 
-/* Nobody wanted it: its reservation goes back all the same. */
+/* Drop a request that no entry accepts; its reservation is given back. */
 static P3_RARE void discard(
 	struct p3_nic *n, struct p3_peer *p, struct p3_ni *ni, struct request r)
 {
@@ -84,11 +85,12 @@ static P3_RARE void discard(
 }
 
 /*
- * A new interface settles: until its program serves it, a request that no entry accepts
- * stays in its lane, since the program may be about to attach that entry.  A program that
- * was written for a library that looks at messages inside of calls expects this.  The
- * program serves the interface once it has looked for an event and found none, sends, or
- * enters a barrier; it is taken to do so when P3_SETTLING_NS have passed.
+ * Return true while a new interface settles: until its program serves it, a request
+ * that no entry accepts stays in its lane, since the program may be about to attach
+ * that entry.  Programs for a library that looks at messages only inside of calls
+ * expect this.  The program serves the interface once it has looked for an event and
+ * found none, sends, or enters a barrier; P3_SETTLING_NS after the opening it is
+ * assumed to.
  */
 static P3_RARE bool is_settling(struct p3_nic *n, struct p3_ni *ni)
 {
@@ -134,7 +136,7 @@ static inline void deposit(
 		p3_region_write(to, hit->offset, from, len);
 }
 
-/* The operation counts on the descriptor; its link. */
+/* Account for the operation on the descriptor; return its link. */
 static inline uint32_t count_in(struct p3_nic *n, const struct p3_hit *hit)
 {
 	struct p3_ni *ni = p3_ni_of(n, &hit->md->o);
@@ -144,7 +146,7 @@ static inline uint32_t count_in(struct p3_nic *n, const struct p3_hit *hit)
 	return n->next_link++;
 }
 
-/* The same, and what its events will say. */
+/* Do the same, and write the content of its events. */
 static void accept(struct p3_nic *n, const struct request *r, const struct p3_hit *hit,
 	struct p3_event_words *rec)
 {
@@ -163,7 +165,8 @@ static inline bool wants_ack(struct p3_nic *n, struct p3_peer *p, const struct r
 	return false;
 }
 
-/* What few ask for.  By value: the common case's request is never in memory. */
+/* Post PUT_START, which few descriptors enable.  The arguments are values: the request
+ * of the common case is never in memory. */
 static __attribute__((noinline)) void put_started(
 	struct p3_nic *n, struct request r, struct p3_hit hit, uint32_t link)
 {
@@ -180,7 +183,7 @@ static __attribute__((noinline)) void put_unlinks(
 	p3_fw_event_unlinks(n, hit.md, &hit.md->sink, &rec, PTL_EVENT_PUT_END, PTL_NI_OK);
 }
 
-/* The END is described where it is read. */
+/* Post PUT_END, writing it straight into the queue. */
 static inline void put_ended(struct p3_nic *n, const struct request *r,
 	const struct p3_hit *hit, uint32_t link)
 {
@@ -216,16 +219,17 @@ bool p3_fw_swap_waits(struct p3_nic *n)
 	return n->swapper && p3_now_ns() < n->swapper_until;
 }
 
-/* While an exchange waits, no other transfer begins on its bytes.  After one that waited
- * in vain transfers may begin for a while. */
+/* Return true if a transfer may begin: while an exchange waits, no other transfer
+ * begins on its bytes.  After an exchange that waited in vain, transfers may begin for
+ * a while. */
 static bool is_vacant(const struct p3_nic *n, const struct p3_peer *p, uint64_t now)
 {
 	return n->swapper != p && now >= n->swapper_until;
 }
 
 /*
- * An exchange waits for transfers that have to do with its bytes until they end, but not
- * for longer than P3_SWAP_NS by this node's clock: whether they move, only a peer says.
+ * Let an exchange wait for the transfers on its bytes until they end, but not longer
+ * than P3_SWAP_NS by this node's clock: only the peer says whether they move.
  */
 static P3_RARE void wait_to_swap(
 	struct p3_nic *n, struct p3_peer *p, const struct p3_hit *hit, uint64_t now)
@@ -266,7 +270,7 @@ static bool must_yield(struct p3_nic *n, struct p3_peer *p, const struct p3_hit 
 	       p3_fw_swap_waits(n);
 }
 
-/* Where its bytes lie; if the header does not say it, the source's table does. */
+/* Set the place of its bytes; if the header does not tell it, the source's table does. */
 static void place_pull(struct p3_nic *n, struct p3_pull *pull, const struct request *r)
 {
 	const struct p3_xfer *src = p3_peer_xfer(n, pull->peer, r->xfer);
@@ -277,7 +281,8 @@ static void place_pull(struct p3_nic *n, struct p3_pull *pull, const struct requ
 		pull->addr = p3_get(&src->addr);
 }
 
-/* False: no pull is free for this source, the request must wait. */
+/* Begin a long put.  Return false if no pull is free for this source, and it must
+ * wait. */
 static bool put_long(struct p3_nic *n, struct p3_peer *p, const struct request *r,
 	const struct p3_hit *hit)
 {
@@ -301,8 +306,8 @@ static bool put_long(struct p3_nic *n, struct p3_peer *p, const struct request *
 	return true;
 }
 
-/* The descriptor's bytes as they are now, in a reply that is not published yet; the room
- * was looked for. */
+/* Copy the descriptor's present bytes into a reply that is not published yet; there is
+ * room. */
 static void fill_reply(struct p3_nic *n, struct p3_peer *p, const struct request *r,
 	const struct p3_hit *hit)
 {
@@ -339,9 +344,9 @@ static bool get_eager(struct p3_nic *n, struct p3_peer *p, const struct request 
 }
 
 /*
- * The exchange is one step of one pass, so nothing else that this firmware does comes
- * between.  Long transfers go on over many passes, and peers read by themselves: while
- * one that has begun has to do with these bytes the request waits.
+ * Do an exchange.  It is one step of one pass, so no other action of this firmware
+ * comes between.  Long transfers go on over many passes, and peers read by themselves:
+ * while a begun transfer uses these bytes, the request waits.
  */
 static bool getput(struct p3_nic *n, struct p3_peer *p, const struct request *r,
 	const struct p3_hit *hit)
@@ -389,7 +394,7 @@ static bool get_long(struct p3_nic *n, struct p3_peer *p, const struct request *
 	return true;
 }
 
-/* All but the eager put. */
+/* Deliver any request other than an eager put. */
 static __attribute__((noinline)) bool deliver_other(
 	struct p3_nic *n, struct p3_peer *p, struct request r, struct p3_hit hit)
 {
@@ -446,7 +451,7 @@ static inline bool has_reply_room(const struct p3_nic *n, const struct request *
 	       2 * p3_reply_cells(len) - 1 <= r->rsp;
 }
 
-/* Why a header cannot be right, or NULL. */
+/* Return the reason why a header cannot be right, or NULL. */
 static inline const char *wrong(const struct p3_nic *n, const struct request *r)
 {
 	bool is_long = r->flags & P3_F_LONG;
@@ -469,8 +474,9 @@ static inline const char *wrong(const struct p3_nic *n, const struct request *r)
 	return has_reply_room(n, r) ? NULL : "a get without room for its reply";
 }
 
-/* The ends of what lies in the peer's heap.  It is the peer's word: asked for, not read.
- * GCC leaves out calls of what only asks. */
+/* Prefetch the ends of bytes in the peer's heap.  Their place is the peer's word: they
+ * are prefetched, not read.  GCC drops calls that only prefetch, so this one is
+ * inlined. */
 static P3_HOT void expect_bytes(const struct p3_peer *p, uint64_t off, uint64_t len)
 {
 	if (len < 64 * P3_FIRST_LINES || !p3_heap_view_holds(&p->heap, off, len))
@@ -482,13 +488,13 @@ static P3_HOT void expect_bytes(const struct p3_peer *p, uint64_t off, uint64_t 
 		__builtin_prefetch(last - 64 * i);
 }
 
-/* What a long put will look at, and write. */
+/* Prefetch the memory that a long put will read and write. */
 P3_PATH
 static __attribute__((noinline)) void expect_pull(struct p3_nic *n, struct p3_peer *p,
 	uint64_t xfer, uint64_t heap, uint64_t length)
 {
 	__builtin_prefetch(p3_peer_xfer(n, p, xfer));
-	p3_own_soon(&p->mine->reading); /* to be announced */
+	p3_own_soon(&p->mine->reading); /* for the announcement */
 	if (heap)
 		expect_bytes(p, heap - 1, length);
 }
@@ -505,7 +511,7 @@ static bool enter_full_requests(struct p3_nic *n, struct p3_peer *p)
 	return true;
 }
 
-/* Cells that carry no request. */
+/* Process a cell that carries no request. */
 static P3_RARE bool control_cell(
 	struct p3_nic *n, struct p3_peer *p, uint32_t kind, uint32_t ncells)
 {
@@ -513,7 +519,7 @@ static P3_RARE bool control_cell(
 		p3_ring_take(&p->req_in, ncells);
 		return true;
 	}
-	/* Once, or one cell of a peer could keep us here for ever. */
+	/* Once, or one cell of a peer could keep this loop running for ever. */
 	if (p->req_in.n == P3_BASE_CELLS && enter_full_requests(n, p))
 		return true;
 	p3_fw_bad_peer(n, p, "a lane out of its segment");
@@ -534,8 +540,9 @@ static inline void taken(struct p3_nic *n, struct p3_peer *p, const struct reque
 }
 
 /*
- * May this peer's request be taken?  What the peer knows to be over has its END first:
- * XFER.3's release came before LANE.1's, so who sees the request sees that, too.
+ * Return true if this peer's next request may be taken.  Operations that the peer knows
+ * to be over must have their END first: XFER.3's release came before LANE.1's, so a
+ * node that sees the request sees the release, too.
  */
 static P3_RARE bool may_take(struct p3_nic *n, struct p3_peer *p)
 {
@@ -555,7 +562,7 @@ bool p3_fw_take_request(struct p3_nic *n, struct p3_peer *p)
 		return false;
 	}
 	p3_ring_ask_at(&p->req_in, P3_RING_AHEAD);
-	/* LANE.1: what the peer answered before it sent this comes first, so that an
+	/* LANE.1: answers that the peer sent before this request come first, so that an
 	 * operation's END is there before the partner's own message about it. */
 	p3_fw_take_responses(n, p);
 	if (p3_unlikely(p->odd) && !may_take(n, p))
@@ -573,7 +580,7 @@ bool p3_fw_take_request(struct p3_nic *n, struct p3_peer *p)
 		p3_fw_look_ahead(n, p, ncells);
 	load(p, c, w0, &r);
 	if (p3_unlikely(r.ask.who >> 32 == P3_JOB_NO_PID))
-		return false; /* its interface is new, yod's word is on the way */
+		return false; /* its interface is new, and yod's packet is on the way */
 	const char *why = wrong(n, &r);
 	if (p3_unlikely(why != NULL)) {
 		p3_fw_bad_peer(n, p, why);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Records of what the firmware and host threads do (shm/trace.h), off unless PTL3_TRACE
- * says how many.  The firmware's are about its topic, the message that it was busy with
- * last: so an event says whose it is although those who post it do not know.
+ * Records of the actions of firmware and host threads (shm/trace.h), off unless
+ * PTL3_TRACE gives a number.  The firmware's records are about its topic, the message
+ * that it worked on last: so an event names its message although the code that posts it
+ * does not know it.
  */
 #include "nic/fw.h"
 
@@ -24,7 +25,7 @@ static inline void write_at(struct p3_nic *n, const void *at, uint64_t ticks,
 	p3_release(&t->header->head[P3_TRACE_FW], ++t->head); /* TRACE.1 */
 }
 
-/* A lease is shown only once something was done under it. */
+/* Write a record; a lease is shown only once an action was done under it. */
 static inline void write_fw(struct p3_nic *n, const void *at, enum p3_trace_point point,
 	uint32_t value, uint64_t detail)
 {
@@ -95,7 +96,8 @@ static uint32_t incoming(const struct p3_peer *p)
 	return name_of(p->req_in.pos, p->req_in.n, p->req_in.n == P3_BASE_CELLS);
 }
 
-/* One that waits is looked at in each pass: its first look is shown, and the last. */
+/* Record a request; a waiting one is looked at in each pass: its first and last look
+ * are shown. */
 void p3_trace_take(struct p3_nic *n, struct p3_peer *p, uint32_t kind, uint64_t length)
 {
 	n->trace.topic = (struct p3_topic){p->index | P3_TRACE_IN, incoming(p)};
@@ -164,7 +166,7 @@ void p3_trace_command(struct p3_nic *n, struct p3_cmd *c)
 	c->trace = 1 + (uint32_t)host(n, HERE, P3_TRACE_COMMAND, c->op, target, what);
 }
 
-/* From the mailbox. */
+/* Record a command from the mailbox. */
 void p3_trace_execute(struct p3_nic *n, const struct p3_cmd *c)
 {
 	p3_trace_focus(n, (struct p3_topic){P3_TRACE_NOBODY, 0}, c->trace);

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
-/* ---- what a request needs ---- */
+/* ---- needs of a request ---- */
 
 static uint64_t eager_most(const struct p3_ring_tx *r)
 {
@@ -17,7 +17,7 @@ static uint64_t reply_most(const struct p3_ring_rx *r)
 	return P3_RSP_INLINE + (uint64_t)(p3_ring_most(r->n) - 1) * P3_CELL;
 }
 
-/* With the pad cells that the ring's end may cost. */
+/* Return the cells for a reply, with the pad cells that the ring's end may cost. */
 static uint32_t reply_room(uint64_t len)
 {
 	return 2 * p3_reply_cells(len) - 1;
@@ -27,10 +27,10 @@ static uint32_t reply_room(uint64_t len)
 struct need {
 	uint32_t cells;
 	uint32_t rsp;
-	bool slot; /* long: by rendezvous */
+	bool slot; /* long: the target pulls the bytes */
 };
 
-/* Where the bytes lie that a request takes along, and who hears when they are gone. */
+/* The bytes that a request carries, and the sink of its SEND events. */
 struct load {
 	const struct p3_sink *sink;
 	const struct p3_region *region;
@@ -64,8 +64,9 @@ static inline struct need need_of(const struct p3_nic *n, const struct p3_peer *
 	return need;
 }
 
-/* To go round in full rings costs cache lines and pages: if all of them are more than a
- * CPU holds, only a pair whose base ring is too short gets one. */
+/* Return true if the pair should get full rings.  Going round in them costs cache lines
+ * and pages: if all of them exceed a CPU's cache, only a pair whose base ring is too
+ * short gets one. */
 static inline bool wants_full_ring(const struct p3_nic *n, const struct need *need)
 {
 	return !n->sparing || need->slot;
@@ -81,8 +82,8 @@ static inline bool has_room(struct p3_nic *n, struct p3_peer *p, const struct ne
 
 /* ---- one request into the lane ---- */
 
-/* The other ring begins with a request: a switch behind one could lie there for long, and
- * look like something that the peer has not taken. */
+/* Count a request; the other ring begins with a request.  A switch behind one could lie
+ * there for long, and look like an untaken message. */
 static inline void count_request(
 	struct p3_nic *n, struct p3_peer *p, const struct need *need)
 {
@@ -98,8 +99,9 @@ static inline struct p3_cell *begin(
 }
 
 /*
- * After the data: who looks for the header takes its line away at the first store, and a
- * copy of what the program has just written may wait for the program's stores.
+ * Fill the header, after the data: a receiver that looks for the header takes its line
+ * away at the first store, and a copy of freshly written data may wait for the
+ * program's stores.
  */
 static inline void fill_header(struct p3_cell *c, const struct p3_move *m,
 	const struct need *need, uint64_t eager, uint32_t name)
@@ -132,7 +134,7 @@ static inline void fill_data(const struct p3_nic *n, struct p3_cell *c,
 	p3_set(&c->w[7], d[1]);
 }
 
-/* What the header of a long put says of its bytes' place; 0: nothing. */
+/* Return the flag and the place of a long put's bytes for its header; 0: none. */
 static uint32_t place_of(const struct p3_pending *t, uint64_t *place_out)
 {
 	*place_out = 0;
@@ -163,7 +165,7 @@ static inline void publish(struct p3_nic *n, struct p3_peer *p, uint64_t word0,
 		p3_ring_own_more(&p->req_out, need->cells);
 	p->rsp_used += need->rsp;
 	if (p3_unlikely(!p->hot))
-		p3_fw_heat(n, p); /* answers will come; or it is this node itself */
+		p3_fw_heat(n, p); /* answers will come; or the peer is this node itself */
 	p3_fw_touch(n, p);
 	n->worked = true;
 	p3_count(&n->count[P3_C_SENT], 1);
@@ -192,8 +194,9 @@ static void emit(struct p3_nic *n, struct p3_peer *p, const struct p3_pending *t
 
 /* ---- the send's events ---- */
 
-/* Is this no target's queue, but that of requests whose target is not there yet?  They
- * begin when it is: their sender may rely on SEND_END to know that they have left. */
+/* Return true for the queue of held requests, whose targets are not there yet.  They
+ * begin when the target comes: their sender may take SEND_END as a sign that they have
+ * left. */
 static bool is_held(const struct p3_nic *n, const struct p3_peer *p)
 {
 	return p == &n->nobody || p == &n->absent;
@@ -225,8 +228,8 @@ static bool may_copy(const struct p3_pending *t)
 }
 
 /*
- * Take the bytes over, if there is room for a copy: SEND_END is there when the call
- * returns, and the descriptor can be unlinked.
+ * Copy the bytes, if there is room for a copy: SEND_END is there when the call returns,
+ * and the descriptor can be unlinked.
  */
 static P3_RARE void copy_out(struct p3_nic *n, struct p3_pending *t)
 {
@@ -243,7 +246,7 @@ static P3_RARE void copy_out(struct p3_nic *n, struct p3_pending *t)
 	t->send.offset = 0;
 }
 
-/* It lies in the lane now, or nobody will read it any more. */
+/* Drop a copy: the bytes lie in the lane now, or no peer will read them any more. */
 static P3_RARE void drop_copy(struct p3_nic *n, struct p3_pending *t)
 {
 	p3_copy_free(n, t->peer, t->copy);
@@ -275,7 +278,7 @@ static bool has_pid(const struct p3_peer *p, ptl_pid_t pid)
 	return pid != P3_JOB_NO_PID && (p3_likely(p->pid[0] == pid) || p->pid[1] == pid);
 }
 
-/* A target that is there and takes part; the others need no lane. */
+/* Return true if a target lives and takes part; the others need no lane. */
 static bool is_live(const struct p3_peer *p, ptl_pid_t pid)
 {
 	return p3_likely(p && p->state == P3_LIVE && has_pid(p, pid));
@@ -286,14 +289,15 @@ static bool is_expected(const struct p3_peer *p, ptl_pid_t pid)
 	return p && p->state == P3_EXPECTED && has_pid(p, pid);
 }
 
-/* Nobody will answer: is that a failure, or the silence of one who is not there yet? */
+/* Return true if a missing answer is a failure; a target that is not there yet is
+ * silent. */
 static bool is_failure(const struct p3_peer *p, ptl_pid_t pid)
 {
 	return !p || p->state == P3_DEAD ||
 	       ((p->state == P3_LIVE || p->state == P3_EXPECTED) && !has_pid(p, pid));
 }
 
-/* Has the target yet to join, as far as this node knows? */
+/* Return true if the target has yet to join, as far as this node knows. */
 static bool is_absent(struct p3_nic *n, const struct p3_peer *p, ptl_process_id_t who)
 {
 	if (n->ids)
@@ -301,8 +305,8 @@ static bool is_absent(struct p3_nic *n, const struct p3_peer *p, ptl_process_id_
 	return p && p->state == P3_ABSENT;
 }
 
-/* The queue of a request that cannot be sent now; NULL: it ends.  PTL_OK, or
- * PTL_NO_SPACE: too many requests are held. */
+/* Find the queue of a request that cannot be sent now; NULL: it ends.  Return PTL_OK,
+ * or PTL_NO_SPACE if too many requests are held. */
 static P3_RARE int find_queue(struct p3_nic *n, struct p3_peer *p, ptl_process_id_t who,
 	struct p3_peer **to_out)
 {
@@ -318,7 +322,7 @@ static P3_RARE int find_queue(struct p3_nic *n, struct p3_peer *p, ptl_process_i
 	return full ? PTL_NO_SPACE : PTL_OK;
 }
 
-/* The same of any request. */
+/* Find the queue of any request. */
 static inline int find_way(struct p3_nic *n, struct p3_peer *p, ptl_process_id_t who,
 	struct p3_peer **to_out)
 {
@@ -353,7 +357,7 @@ static inline int check(struct p3_nic *n, struct p3_cmd *c, struct p3_md **md_ou
 	return PTL_OK;
 }
 
-/* What the SEND events will say; the operation was counted on the descriptor. */
+/* Write the content of the SEND events; the operation was counted on the descriptor. */
 static inline void describe_send(struct p3_nic *n, const struct p3_move *m,
 	const struct p3_md *md, uint64_t offset, uint32_t link, uint32_t kind,
 	struct p3_event_words *rec)
@@ -369,7 +373,7 @@ static inline void describe_send(struct p3_nic *n, const struct p3_move *m,
 	p3_say_what(rec, link, m->pt_index, kind);
 }
 
-/* The same, of a send whose events are not posted where they are described. */
+/* Write it for a send whose events are posted later. */
 static void describe_slow(struct p3_nic *n, const struct p3_move *m,
 	const struct p3_md *md, uint64_t offset, struct p3_event_words *rec)
 {
@@ -409,7 +413,8 @@ static inline void count_sent(struct p3_ni *ni, uint64_t length)
 	ni->sent_bytes += length;
 }
 
-/* The one-cell case and every eager put without acknowledgement: no pending needed. */
+/* Send at once: the one-cell case and every eager put without acknowledgement need no
+ * pending. */
 static inline bool put_now(
 	struct p3_nic *n, struct p3_peer *p, const struct p3_move *m, struct p3_md *md)
 {
@@ -437,8 +442,8 @@ static inline bool put_now(
 	return true;
 }
 
-/* Keep it as a pending, in the send queue of its target.  source: of whose bytes from
- * offset on there are SEND events. */
+/* Keep a request as a pending, in the send queue of its target.  source is the
+ * descriptor whose bytes from offset on have SEND events. */
 P3_PATH
 static __attribute__((noinline)) int admit(struct p3_nic *n, struct p3_peer *p,
 	uint32_t kind, const struct p3_move *m, struct p3_md *md, struct p3_md *source,
@@ -464,7 +469,7 @@ static __attribute__((noinline)) int admit(struct p3_nic *n, struct p3_peer *p,
 		p3_fw_threshold(source);
 		describe_slow(n, m, source, offset, &t->send.rec);
 		p3_span_begin(&t->send, source, offset);
-		/* Now: STARTs come in the order of the requests, queued or not. */
+		/* Now, since STARTs come in the order of the requests, queued or not. */
 		if (!is_held(n, p))
 			send_start(n, t);
 	}
@@ -495,7 +500,7 @@ static P3_RARE void send_nowhere(struct p3_nic *n, const struct p3_move *m,
 		failure ? PTL_NI_FAIL : PTL_NI_OK);
 }
 
-/* What the call said, if the command is to be executed again. */
+/* Restore the call's arguments, if the command is to be executed again. */
 static int restored(struct p3_move *m, uint64_t length, uint16_t ack, int rc)
 {
 	if (rc != PTL_OK) {
@@ -633,7 +638,7 @@ void p3_fw_refuse(struct p3_nic *n, struct p3_cmd *c)
 
 /* ---- targets that are not known ---- */
 
-/* The newest request there waits for the next answer; one question at a time is open. */
+/* Let the newest request wait for the next answer; one question is open at a time. */
 static void question(struct p3_nic *n)
 {
 	struct p3_pending *newest =
@@ -661,8 +666,8 @@ static void requeue(struct p3_nic *n, struct p3_pending *t, struct p3_peer *p)
 
 static void give_up(struct p3_nic *n, struct p3_pending *t);
 
-/* The node of a held request has joined without the pid that the request is for: ask, as
- * for a later request. */
+/* Ask about a held request whose node has joined without the requested pid, as for a
+ * later request. */
 static P3_RARE void ask_for(struct p3_nic *n, struct p3_pending *t)
 {
 	if (!n->conf.ask) {
@@ -721,7 +726,7 @@ int p3_fw_peer_told(struct p3_nic *n, struct p3_cmd *c)
 
 /* ---- targets that have yet to join ---- */
 
-/* Show tools a request more that waits for its target, which has no lane. */
+/* Show tools one more request that waits for its target, which has no lane. */
 static void show_held(struct p3_nic *n, const struct p3_pending *t)
 {
 	struct p3_peer *p = p3_fw_find(n, t->move.target);
@@ -752,7 +757,7 @@ static void show_no_held(struct p3_nic *n, const struct p3_pending *t)
 	}
 }
 
-/* The newest one is held from now on. */
+/* Hold the newest request. */
 static void hold(struct p3_nic *n)
 {
 	struct p3_pending *newest =
@@ -801,7 +806,7 @@ void p3_fw_give_up(struct p3_nic *n)
 
 /* ---- send queues ---- */
 
-/* A long transfer on bytes that an exchange here waits for lets it go first. */
+/* Return true if a long transfer must wait for an exchange of the same bytes. */
 static bool must_wait(struct p3_nic *n, const struct p3_pending *t)
 {
 	const struct p3_region *r = &t->send.region;
@@ -816,7 +821,7 @@ static bool must_wait(struct p3_nic *n, const struct p3_pending *t)
 	       p3_fw_swap_waits(n);
 }
 
-/* Too long for the base lane, but not for a full one. */
+/* Return true if a request is too long for the base lane, but not for a full one. */
 static bool wants_lane(
 	const struct p3_nic *n, const struct p3_peer *p, const struct p3_pending *t)
 {
@@ -869,7 +874,8 @@ static bool send_one(struct p3_nic *n, struct p3_peer *p, struct p3_pending *t)
 	return true;
 }
 
-/* What a peer that is expected will get waits for its birth, which nobody polls for. */
+/* Send from the queue.  Requests to an expected peer wait for its birth, which is not
+ * polled. */
 void p3_fw_push(struct p3_nic *n, struct p3_peer *p)
 {
 	if (p3_unlikely(p->state == P3_ABSENT)) {
@@ -887,7 +893,7 @@ void p3_fw_push(struct p3_nic *n, struct p3_peer *p)
 	if (blocked && !p->blocked) {
 		p3_list_add(&n->blocked, &p->blocked_link);
 		p3_count(&n->count[P3_C_QUEUED], 1);
-		p3_fw_rouse(n); /* nobody rings for room */
+		p3_fw_rouse(n); /* room in a lane rings no doorbell */
 	} else if (!blocked && p->blocked) {
 		p3_list_del(&p->blocked_link);
 	}
@@ -902,7 +908,7 @@ void p3_fw_unblock(struct p3_nic *n)
 
 /* ---- responses ---- */
 
-/* The pending that a response names, if it waits for one of this peer. */
+/* Return the pending that a response names, if it waits for one of this peer. */
 static struct p3_pending *named_pending(
 	struct p3_nic *n, struct p3_peer *p, uint32_t name)
 {
@@ -930,7 +936,8 @@ static bool md_lives(struct p3_nic *n, struct p3_pending *t)
 	return lives;
 }
 
-/* What ACK and REPLY echo of the request, after the descriptor was counted down. */
+/* Write the parts of ACK and REPLY that echo the request, after counting the descriptor
+ * down. */
 static void describe_answer(struct p3_nic *n, const struct p3_move *m, struct p3_md *md,
 	uint64_t mlength, struct p3_event_words *rec)
 {
@@ -972,7 +979,7 @@ static void got_done(struct p3_nic *n, struct p3_peer *p, struct p3_pending *t,
 		got_ack(n, p, t, mlength);
 }
 
-/* Room at the get's descriptor now: replies always truncate. */
+/* Return the present room at the get's descriptor: replies always truncate. */
 static uint64_t reply_space(const struct p3_pending *t, uint64_t len)
 {
 	uint64_t size = t->md->region.size;
@@ -997,7 +1004,7 @@ static void got_reply(struct p3_nic *n, struct p3_peer *p, struct p3_pending *t,
 	p3_fw_event_ends(n, md, &md->sink, &rec, PTL_EVENT_REPLY_END, PTL_NI_OK);
 }
 
-/* No reply will ever come; id and p say from whom, as far as is known. */
+/* Fail a get whose reply will never come; id and p name the target as far as known. */
 static void reply_fails(struct p3_nic *n, const struct p3_move *m, struct p3_md *md,
 	const struct p3_peer *p)
 {
@@ -1029,7 +1036,8 @@ static void got_long_reply(struct p3_nic *n, struct p3_peer *p, struct p3_pendin
 	uint64_t source = x->peer_id;
 	uint64_t addr = p3_get(&c->w[4]), heap = p3_get(&c->w[5]);
 	if (!md_lives(n, t)) {
-		release_get(n, t, PTL_NI_OK); /* dropped here, no failure there */
+		/* dropped here, which is no failure there */
+		release_get(n, t, PTL_NI_OK);
 		free_pending(n, t);
 		return;
 	}
@@ -1048,7 +1056,7 @@ static void got_long_reply(struct p3_nic *n, struct p3_peer *p, struct p3_pendin
 	p3_pull_begin(n, pull);
 }
 
-/* The last byte of a long get is there, or never will be. */
+/* End a long get: its last byte is there, or will never come. */
 void p3_fw_get_done(struct p3_nic *n, struct p3_pull *pull, uint32_t fail)
 {
 	struct p3_pending *t = pull->get;
@@ -1061,7 +1069,7 @@ void p3_fw_get_done(struct p3_nic *n, struct p3_pull *pull, uint32_t fail)
 	free_pending(n, t);
 }
 
-/* The target's slot that the reply names: read once, in range. */
+/* Set the target's slot that the reply names; it was read once, and is in range. */
 static bool set_source(const struct p3_nic *n, struct p3_pending *t, uint64_t xfer)
 {
 	uint32_t slot = (uint32_t)xfer;
@@ -1075,7 +1083,7 @@ static bool answer(struct p3_nic *n, struct p3_peer *p, struct p3_pending *t,
 	uint32_t kind = p3_word0_kind(w0), ncells = p3_word0_ncells(w0);
 	uint32_t status = (uint32_t)(p3_get(&c->w[1]) >> 32) ? PTL_NI_FAIL : PTL_NI_OK;
 	uint64_t mlength = p3_get(&c->w[2]);
-	bool put = t->kind == P3_REQ_PUT; /* that is answered by ACK or DONE */
+	bool put = t->kind == P3_REQ_PUT; /* a put, which is answered by ACK or DONE */
 	if (mlength > t->move.length)
 		return false;
 	switch (kind) {
@@ -1103,7 +1111,7 @@ static bool answer(struct p3_nic *n, struct p3_peer *p, struct p3_pending *t,
 		if (put || !t->is_long || !set_source(n, t, p3_get(&c->w[3])))
 			return false;
 		got_long_reply(n, p, t, mlength, c);
-		return true; /* goes on as a pull */
+		return true; /* continues as a pull */
 	default:
 		return false;
 	}
@@ -1161,7 +1169,7 @@ bool p3_fw_take_response(struct p3_nic *n, struct p3_peer *p)
 	return true;
 }
 
-/* ---- ends that no response brings ---- */
+/* ---- ends without a response ---- */
 
 void p3_fw_fail_pending(struct p3_nic *n, struct p3_pending *t, bool died)
 {
@@ -1199,7 +1207,8 @@ static void forget_pendings(struct p3_nic *n, struct p3_link *list, uint32_t ni)
 	}
 }
 
-/* Interface ni closes: nothing under way may touch its memory or post its events. */
+/* Forget operations of interface ni, which closes: no memory is touched, no event is
+ * posted. */
 void p3_fw_forget(struct p3_nic *n, uint32_t ni)
 {
 	p3_xfer_forget(n, ni);

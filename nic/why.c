@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Requests that come to nothing: the reason, for the log and for tools.  All of it runs
- * where a request has failed already, so it may walk a match list a second time.
+ * Requests that come to nothing: the reasons, for the log and for tools.  This code
+ * runs when a request has failed already, so it may walk a match list a second time.
  */
 #define P3_LOG_AREA P3_AREA_MATCH
 #include "nic/fw.h"
@@ -17,7 +17,7 @@ _Static_assert(P3_REQ_GET == P3_REQ_PUT + 1 && P3_REQ_GETPUT == P3_REQ_PUT + 2 &
 		       P3_CASE_GETPUT == P3_CASE_PUT + 2,
 	"kinds of requests and of cases are in the same order");
 
-/* ---- why a request finds no descriptor ---- */
+/* ---- reasons why a request finds no descriptor ---- */
 
 static enum p3_why access_lacks(
 	const struct p3_ni *ni, const struct p3_ask *ask, struct p3_case *c)
@@ -81,7 +81,8 @@ static int bits_between(const struct p3_case *c)
 	return __builtin_popcountll((c->bits ^ c->near) & ~c->mask);
 }
 
-/* Reasons are in the order of the tests: the later one is nearer to a match. */
+/* Compare reasons, which are in the order of the tests: a later one is nearer to a
+ * match. */
 static bool is_nearer(enum p3_why why, const struct p3_case *c, enum p3_why best,
 	const struct p3_case *best_case)
 {
@@ -90,7 +91,7 @@ static bool is_nearer(enum p3_why why, const struct p3_case *c, enum p3_why best
 	return why > best;
 }
 
-/* Find the match entry that comes nearest, among the first most of the list. */
+/* Find the nearest match entry, among the first "most" entries of the list. */
 static enum p3_why list_lacks(const struct p3_portal *list, const struct p3_ask *ask,
 	uint32_t most, struct p3_case *c)
 {
@@ -125,7 +126,7 @@ static enum p3_why request_lacks(const struct p3_ni *ni, const struct p3_ask *as
 		       : access_lacks(ni, ask, c);
 }
 
-/* ---- where it is kept, and said ---- */
+/* ---- keeping and reporting reasons ---- */
 
 static void keep(struct p3_nic *n, enum p3_why why, struct p3_case *c)
 {
@@ -139,7 +140,7 @@ static void keep(struct p3_nic *n, enum p3_why why, struct p3_case *c)
 		p3_set(&line->w[i], w[i]);
 }
 
-/* Return true once for each reason, if that area's log wants it. */
+/* Return true once for each reason, if that area's log includes it. */
 static bool is_news(uint32_t *told, enum p3_why why, enum p3_log_area area)
 {
 	bool news = !(*told >> why & 1) && p3_log_is(P3_LOG_DROPS, area);
@@ -237,7 +238,7 @@ void P3_RARE p3_fw_why_failed(struct p3_nic *n, const struct p3_pending *t)
 	struct p3_case c = case_sent(n, t->peer, t->kind, &t->move);
 	c.near = 1;
 	keep(n, P3_WHY_LATE, &c);
-	/* Another answer may have come late before: this bit is no reason's. */
+	/* Another answer may have come late before: this bit belongs to no reason. */
 	if (is_news(&t->peer->told_own, P3_WHY_END, P3_AREA_SEND))
 		say(P3_AREA_SEND, "to", P3_WHY_LATE, &c, "was not delivered");
 }
@@ -255,7 +256,7 @@ void P3_RARE p3_fw_why_lost(struct p3_evq_tx *tx)
 
 /* ---- the end ---- */
 
-/* Say how many there were of each reason that was said before. */
+/* Log the number of each reason that was logged before. */
 void p3_fw_why_sum(struct p3_nic *n)
 {
 	char *base = n->published.base;

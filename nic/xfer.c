@@ -1,47 +1,47 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Long transfers.  Only a process's own firmware writes its user memory, so all
- * movers pull: for a put the target reads, for a get the initiator.
+ * Long transfers.  Only a process's own firmware writes its user memory, so all movers
+ * pull: for a put the target reads, for a get the initiator.
  *
  *	bulk	both sides work: the owner copies chunks into a window of its published
  *		segment, the reader copies them out.  One such transfer for each ordered
  *		pair.
  *	cma	the reader copies from the owner's address space (process_vm_readv).
  *	direct	the reader copies from the owner's shared heap, which it has mapped
- *		(shm/heap.h); or the transfer is a node's to itself.
+ *		(shm/heap.h); or the transfer is from a node to itself.
  *
- * Bytes in a shared heap are always moved direct.  Which of the first two other transfers
- * begin with is measured: for every power of two of lengths the reader keeps what each
- * took lately, takes the faster one, and now and then the other, some times in a row;
- * which wins depends on the machine, the length, and on whether the owner helps.  A
- * reader that finds its window empty reads a slice from the message's other end by cma
- * meanwhile.  Where it cannot, it waits: after P3_STALL_NS it takes the rest by cma, and
- * where that is not allowed it kicks the owner's NIC.
+ * Bytes in a shared heap are always moved directly.  For other transfers the reader
+ * measures the first two: for every power of two of lengths it keeps the recent time of
+ * each, takes the faster one, and now and then the other, some times in a row; the
+ * result depends on the machine, the length, and on whether the owner helps.  A reader
+ * that finds its window empty reads a slice from the message's other end by cma
+ * meanwhile.  Where it cannot, it waits: after P3_STALL_NS it takes the rest by cma,
+ * and where that is not allowed it kicks the owner's NIC.
  *
- * Whose memory was it?  A process id names whoever has it now: another process, once
- * the owner is dead and reaped (its parent need not be yod, which waits for us), or
- * another program, after exec.  The transfer's id in the published segment does not
- * tell: that memory outlives the process.  So the first cross-memory read takes a proof
- * along, the owner's incarnation (64 random bits) from its own mapping of its segment's
- * header, and counts only if that is right:
+ * The owner of the memory.  A process id names its present owner: another process, once
+ * the first one is dead and reaped (its parent need not be yod, which waits for its
+ * peers), or another program, after exec.  The transfer's id in the published segment
+ * does not tell: that memory outlives the process.  So the first cross-memory read
+ * takes a proof along, the owner's incarnation (64 random bits) from its own mapping of
+ * its segment's header, and counts only if that is right:
  *
- *	- The kernel looks the address space up once for a call, and holds it: what else
- *	  the call reads is from where the proof is from.
+ *	- The kernel looks the address space up once for a call, and holds it: all bytes
+ *	  of the call come from the address space of the proof.
  *	- Only the owner's address space has the proof at that address.  Forked children
  *	  do not inherit the mapping (MADV_DONTFORK), exec and exit drop it, and PtlNIFini
  *	  puts zeros in its place, after all transfers' ids are taken back.
- *	- The id, looked at afterwards (XFER.1), says that the bytes were still offered.
+ *	- The id, looked at afterwards (XFER.1), shows that the bytes were still offered.
  *
  * From then on the process id is the owner's until its process ends or executes another
- * program.  The kernel says so in the header: owner names the NIC's thread, and is the
- * futex of its robust list (leave_a_will in nic.c).  When that thread ends, as it does
- * with the process and before exec, the kernel marks the word, before the address space
- * goes, and long before the process id is free.  So a read behind which the word is
- * unchanged was of the owner's memory.  Where there is no such word each read takes the
- * proof along.
+ * program.  The kernel says so in the header: the word owner names the NIC's thread,
+ * and is the futex of its robust list (leave_a_will in nic.c).  When that thread ends,
+ * as it does with the process and before exec, the kernel marks the word, before the
+ * address space goes, and long before the process id is free.  So a read after which
+ * the word is unchanged was of the owner's memory.  Where there is no such word each
+ * read takes the proof along.
  *
- * A pidfd would tell death from a new process by a second system call, but not exec; and
- * each peer would cost a descriptor, which programs close.
+ * A pidfd would distinguish death from a new process by a second system call, but not
+ * exec; and each peer would cost a descriptor, which programs close.
  */
 #include "nic/fw.h"
 
@@ -54,17 +54,20 @@
 #define P3_STALL_NS     100000u
 #define P3_NO_SIDE_NS   2000000000u
 #define P3_NO_MEMORY_NS 100000000u
-#define P3_SLICE_NS     10000u  /* what a slice may take, */
-#define P3_SLICE_LEAST  65536u  /* but at least so many bytes, */
-#define P3_SLICE_MOST   524288u /* and at most so many */
-#define P3_RUN          8u  /* transfers in a row by one mover: each leaves its caches */
-#define P3_LEARN        2u  /* so many runs by either mover in turns, */
-#define P3_EXPLORE      64u /* then one of so many by the one that looks slower */
-#define P3_LOOKS        16u /* one of so many passes looks for a wanted window */
-#define P3_PIECES       8u  /* of a transfer through a window, at least */
-#define P3_STILL_TICKS  10u /* an exchange does not wait for who stood still so long */
-#define P3_LEND_NS      20000000u /* so long a window is its reader's if others want it */
-#define P3_IOVECS       128u      /* of the region in one cross-memory read */
+#define P3_SLICE_NS     10000u  /* target duration of a slice, */
+#define P3_SLICE_LEAST  65536u  /* which has at least this number of bytes, */
+#define P3_SLICE_MOST   524288u /* and at most this number */
+/* transfers in a row by one mover: each mover leaves its own data in the caches */
+#define P3_RUN     8u
+#define P3_LEARN   2u  /* runs by either mover in turn at first, */
+#define P3_EXPLORE 64u /* then one run in 64 by the mover that seems slower */
+#define P3_LOOKS   16u /* one pass in 16 looks for a requested window */
+#define P3_PIECES  8u  /* least number of pieces of a transfer through a window */
+/* an exchange does not wait for a peer that stood still this long */
+#define P3_STILL_TICKS 10u
+/* time that a window is its reader's if others need one */
+#define P3_LEND_NS 20000000u
+#define P3_IOVECS  128u /* pieces of the region in one cross-memory read */
 
 /* ---- the transfer table ---- */
 
@@ -83,7 +86,7 @@ void p3_xfer_start(struct p3_nic *n)
 	}
 }
 
-/* The peer's own slot, else one of those that a quarter at most may be one peer's. */
+/* Return the peer's own slot, else a shared one; a peer may have a quarter of those. */
 static struct p3_xfer_slot *free_slot(
 	struct p3_nic *n, struct p3_peer *p, enum p3_xfer_class class)
 {
@@ -117,7 +120,7 @@ struct p3_xfer_slot *p3_xfer_alloc(
 	return x;
 }
 
-/* Of these bytes of a region, 0: they lie here and there. */
+/* Return the address of these bytes of a region, 0 if they are scattered. */
 static uint64_t address_of(const struct p3_region *r, uint64_t off, uint64_t len)
 {
 	uint64_t piece;
@@ -125,7 +128,7 @@ static uint64_t address_of(const struct p3_region *r, uint64_t off, uint64_t len
 	return piece >= len ? (uintptr_t)at : 0;
 }
 
-/* Offset in the shared heap plus 1, or 0: they do not all lie there. */
+/* Return their offset in the shared heap plus 1, or 0 if not all of them lie there. */
 static uint64_t heap_word(const struct p3_nic *n, uint64_t at, uint64_t length)
 {
 	const struct p3_heap *heap = n->conf.heap;
@@ -195,8 +198,8 @@ void p3_xfer_withdraw(struct p3_nic *n, struct p3_xfer_slot *x)
 /* ---- the owner's side ---- */
 
 /*
- * XFER.6: the bytes of a slot change, or go from its window.  Its reader finds out,
- * counts nothing that it read meanwhile, and says where in the window it goes on.
+ * XFER.6: the bytes of a slot change, or leave its window.  Its reader notices, counts
+ * nothing of its last slice, and tells where in the window it continues.
  *
  *	begin_change	of each slot
  *	p3_fence	once
@@ -233,9 +236,9 @@ static void end_change(struct p3_xfer_slot *x)
 }
 
 /*
- * No window is free, and others have theirs for long: take one back, whatever its
- * reader does, which may stand still.  The reader asks for one again, behind those that
- * wait now.
+ * Take back a window that its reader has had for long, since others need one and none
+ * is free, even if the reader stands still.  The reader asks for one again, behind
+ * those that wait now.
  */
 static P3_RARE bool take_back(struct p3_nic *n)
 {
@@ -283,7 +286,8 @@ static bool take_window(struct p3_nic *n, struct p3_xfer_slot *x)
 	return true;
 }
 
-/* A short transfer in short pieces: both sides copy at the same time. */
+/* Return the size of a piece; a short transfer has short ones, so both sides copy at
+ * once. */
 static uint64_t piece_of(const struct p3_xfer_slot *x)
 {
 	uint64_t piece = x->length / P3_PIECES / P3_PAGE * P3_PAGE;
@@ -342,7 +346,8 @@ void p3_xfer_finish_serving(struct p3_nic *n, struct p3_xfer_slot *x, uint32_t f
 	p3_list_del(&x->served_link);
 	x->peer->served = !p3_list_empty(&x->peer->serving);
 	if (x->peer->state == P3_LIVE)
-		p3_fw_touch(n, x->peer); /* its slot waits for us to let go of ours */
+		/* its slot waits until this node releases its own */
+		p3_fw_touch(n, x->peer);
 	p3_xfer_free(n, x);
 	if (!span.md)
 		return;
@@ -350,7 +355,8 @@ void p3_xfer_finish_serving(struct p3_nic *n, struct p3_xfer_slot *x, uint32_t f
 	p3_span_end(n, &span, PTL_EVENT_GET_END, fail);
 }
 
-/* True if the initiator has released the get that this slot serves, which is over now. */
+/* End the get that this slot serves if the initiator has released it; return true
+ * then. */
 static bool end_if_released(struct p3_nic *n, struct p3_xfer_slot *x)
 {
 	const struct p3_xfer *theirs = p3_peer_xfer(n, x->peer, x->peer_id);
@@ -366,7 +372,7 @@ void p3_xfer_end_served(struct p3_nic *n, struct p3_peer *p)
 		(void)end_if_released(n, p3_item(it, struct p3_xfer_slot, served_link));
 }
 
-/* The target of our get has seen that we are done, and took its id back. */
+/* Return true if the get's target has seen the release and taken its id back. */
 static bool release_was_seen(struct p3_nic *n, const struct p3_xfer_slot *x)
 {
 	return p3_acquire(&p3_peer_xfer(n, x->peer, x->peer_id)->id) != x->peer_id;
@@ -427,11 +433,12 @@ static void free_pull(struct p3_pull *pull)
 	pull->peer->npulls -= !pull->dedicated;
 }
 
-/* ---- exchanges of bytes that come ----
+/*
+ * ---- exchanges of bytes that come ----
  *
- * An exchange of bytes that a pull writes waits for the end of that; but not for long,
- * and not at all while nothing comes.  Then it has its place on one side of the transfer,
- * with all of its bytes:
+ * An exchange of bytes that a pull writes waits for the end of the pull; but not for
+ * long, and not at all while nothing comes.  Then it takes place on one side of the
+ * transfer, with all of its bytes:
  *
  *	all of them have come	It is done behind the transfer, and they are not read
  *				again, whatever else is (kept, kept_end).
@@ -441,15 +448,15 @@ static void free_pull(struct p3_pull *pull)
  *				That is put back for the exchange; then what has come is
  *				put over it again.
  *
- * Bytes that were written but do not count (a slice that was read in vain) have no side:
- * they are read again, over the exchange.  Nor has half of the exchange, where the pull
- * does not know what lay there: it has read too little, or a short put, a reply, another
- * pull or an exchange behind this one has written there since.  An exchange of such bytes
- * waits until more has come, for P3_NO_SIDE_NS at most: then its source has stopped, or
- * lies.
+ * Bytes that were written but do not count (a slice that was read in vain) have no
+ * side: they are read again, over the exchange.  Nor has half of the exchange, where
+ * the pull does not know what lay there: it has read too little, or a short put, a
+ * reply, another pull or an exchange behind this one has written there since.  An
+ * exchange of such bytes waits until more has come, for P3_NO_SIDE_NS at most: then its
+ * source has stopped, or lies.
  */
 
-/* Exchange what lies in memory for what lay there, or back. */
+/* Exchange the bytes in memory for those that lay there before, or back. */
 static void exchange_edge(const struct p3_pull *pull, struct p3_edge *e)
 {
 	unsigned char is[P3_EDGE], was[P3_EDGE];
@@ -526,7 +533,7 @@ static void return_edge(const struct p3_pull *pull, struct p3_edge *e)
 	e->lent = (struct p3_range){0, 0};
 }
 
-/* The last one that was lent comes first, or bytes of two pulls would be mixed. */
+/* Take back lent edges, the last one first, or bytes of two pulls would be mixed. */
 static P3_RARE void take_back_edges(struct p3_nic *n)
 {
 	for (struct p3_link *it = n->pulls.prev; it != &n->pulls; it = it->prev) {
@@ -545,7 +552,7 @@ static void remember(const struct p3_pull *pull, struct p3_edge *e, struct p3_ra
 		e->under[(range.from + i) % P3_EDGE] = is[i];
 }
 
-/* Bytes are about to be written, up to that one.  At the end nothing can come between. */
+/* Prepare to write up to this byte.  At the end no exchange can come between. */
 static inline void write_front(struct p3_pull *pull, uint64_t to)
 {
 	struct p3_edge *e = &pull->front;
@@ -559,7 +566,7 @@ static inline void write_front(struct p3_pull *pull, uint64_t to)
 	e->at = to;
 }
 
-/* Another operation has written some of the pull's bytes: forget an edge of theirs. */
+/* Forget edges whose bytes another operation has written. */
 static void forget_edges(struct p3_pull *pull, struct p3_range range)
 {
 	struct p3_edge *front = &pull->front, *back = &pull->back;
@@ -583,7 +590,7 @@ void p3_xfer_wrote(
 	}
 }
 
-/* Mark the new pull, and those under way, that may write the same bytes. */
+/* Mark the new pull, and pulls under way, that may write the same bytes. */
 static P3_RARE void mark_mixed(
 	struct p3_nic *n, struct p3_pull *pull, struct p3_bounds bounds)
 {
@@ -595,7 +602,7 @@ static P3_RARE void mark_mixed(
 	}
 }
 
-/* Note where a new pull writes, before it is one of n->pulls. */
+/* Note the bytes that a new pull writes, before it is one of n->pulls. */
 static void note_bytes(struct p3_nic *n, struct p3_pull *pull)
 {
 	const struct p3_span *span = &pull->span;
@@ -610,13 +617,14 @@ static void note_bytes(struct p3_nic *n, struct p3_pull *pull)
 	n->pulled.hi = b.hi > n->pulled.hi ? b.hi : n->pulled.hi;
 }
 
-/* It was less: up to this byte.  was: where the front was before. */
+/* Correct write_front: fewer bytes were written, up to this one; was is the former
+ * front. */
 static inline void wrote_less(struct p3_pull *pull, uint64_t was, uint64_t to)
 {
 	pull->front.at = to > was ? to : was;
 }
 
-/* The same, from that byte on. */
+/* Prepare to write from this byte on. */
 static inline void write_back(struct p3_pull *pull, uint64_t from)
 {
 	struct p3_edge *e = &pull->back;
@@ -633,7 +641,8 @@ static inline void write_back(struct p3_pull *pull, uint64_t from)
 
 /* ---- exchanges: XFER.5 ---- */
 
-/* A put's bytes may be read from its source's memory, and are until the pull ends. */
+/* Announce that a put's bytes may be read from its source's memory, until the pull
+ * ends. */
 static bool announce(struct p3_nic *n, struct p3_pull *pull)
 {
 	struct p3_peer *p = pull->peer;
@@ -668,8 +677,9 @@ static bool is_pulled_here(struct p3_nic *n, const struct p3_xfer_slot *x)
 }
 
 /*
- * Has the reader of this source begun?  A put that it has not even matched does not hold
- * up an exchange: its request may be in a lane behind that.
+ * Return true if the reader of this source has begun.  A put that its target has not
+ * even matched does not hold up an exchange: its request may lie in a lane behind the
+ * exchange.
  */
 static bool has_begun(struct p3_nic *n, const struct p3_xfer_slot *x)
 {
@@ -680,7 +690,7 @@ static bool has_begun(struct p3_nic *n, const struct p3_xfer_slot *x)
 		       : p3_acquire(&x->peer->theirs->reading) != 0; /* XFER.5 */
 }
 
-/* Nothing of it has come for long, by this node's own clock. */
+/* Return true if none of its bytes has come for long, by this node's own clock. */
 static bool is_stuck(const struct p3_nic *n, const struct p3_pull *pull)
 {
 	return pull->moved_ns &&
@@ -710,7 +720,7 @@ static bool writes_there(struct p3_nic *n, const struct p3_region *r, uint64_t o
 	return false;
 }
 
-/* Its firmware has made no pass for long: it is stopped, or has no CPU. */
+/* Return true if its firmware has made no pass for long: it is stopped, or has no CPU. */
 static bool is_still(const struct p3_nic *n, struct p3_peer *p)
 {
 	const p3_a64 *count = (const p3_a64 *)(p->base + n->layout.counters_off);
@@ -723,7 +733,7 @@ static bool is_still(const struct p3_nic *n, struct p3_peer *p)
 	return now - p->passed_ns >= P3_STILL_TICKS * n->tick_ns;
 }
 
-/* Those who have begun to read the marked ones learn what changes of them. */
+/* Tell readers that have begun to read the marked sources which bytes change. */
 static void offer_anew(struct p3_nic *n)
 {
 	p3_list_each(it, &n->sources) {
@@ -739,7 +749,7 @@ static void offer_anew(struct p3_nic *n)
 	}
 }
 
-/* Those that an exchange changes; false: none. */
+/* Mark the sources that an exchange changes.  Return false if there are none. */
 static bool mark_sources(
 	struct p3_nic *n, const struct p3_region *r, uint64_t off, uint64_t len)
 {
@@ -754,7 +764,7 @@ static bool mark_sources(
 	return any;
 }
 
-/* Readers of the marked ones, which will have done soon. */
+/* Return true if a marked source has a moving reader, which will have finished soon. */
 static bool readers_move(struct p3_nic *n)
 {
 	bool any = false;
@@ -776,7 +786,7 @@ static void announce_swap(struct p3_nic *n)
 	FAULT_POINT("swap.announced");
 }
 
-/* The fence costs a system call: not while a reader is seen without it. */
+/* Check for readers first: the fence costs a system call. */
 bool p3_xfer_may_swap(struct p3_nic *n, const struct p3_region *r, uint64_t off,
 	uint64_t len, uint64_t waited)
 {
@@ -840,8 +850,9 @@ static void widen(struct p3_range *range, struct p3_range by)
 }
 
 /*
- * The source has changed these bytes.  If all of them were read before, they stay as they
- * were.  If some of them were, they are read again.  Return false if they cannot be.
+ * Take a change of these bytes by the source.  If all of them were read before, they
+ * stay as they were.  If some of them were, they are read again.  Return false if they
+ * cannot be.
  */
 static bool take_change(struct p3_pull *pull, const struct p3_changed *c)
 {
@@ -864,9 +875,9 @@ static bool take_change(struct p3_pull *pull, const struct p3_changed *c)
 }
 
 /*
- * Make what was read count as bytes of the source's present word, which is even: look at
- * each change since the last one, and then whether the log was the present one's, too.
- * If it was not, return MOVED_NOTHING and leave the pull as it is.
+ * Make the bytes read so far count as of the source's present word, which is even: look
+ * at each change since the last one, and then whether the log belonged to the present
+ * word, too.  If it did not, return MOVED_NOTHING and leave the pull unchanged.
  */
 static P3_RARE enum moved catch_up(
 	struct p3_pull *pull, const struct p3_xfer *src, uint64_t again)
@@ -888,13 +899,13 @@ static P3_RARE enum moved catch_up(
 	return good ? MOVED : MOVE_FAILED;
 }
 
-/* The source's bytes have changed since the last slice. */
+/* React to a change of the source's bytes since the last slice. */
 static P3_RARE enum moved read_anew(
 	struct p3_pull *pull, const struct p3_xfer *src, uint64_t again)
 {
 	struct p3_peer *p = pull->peer;
 	if (again % 2)
-		return MOVED_NOTHING; /* they change now: the next pass looks again */
+		return MOVED_NOTHING; /* they are changing: the next pass looks again */
 	enum moved caught = catch_up(pull, src, again);
 	if (caught != MOVED)
 		return caught;
@@ -918,8 +929,8 @@ static void leave_bulk(struct p3_pull *pull)
 	FAULT_POINT("window.left");
 }
 
-/* Ask for a window.  Return MOVED_NOTHING if the next pass has to try again, since the
- * source's bytes change now, and some of them have been read. */
+/* Request a window.  Return MOVED_NOTHING if the next pass has to try again, since the
+ * source's bytes are changing, and some of them have been read. */
 static enum moved enter_bulk(struct p3_nic *n, struct p3_pull *pull)
 {
 	struct p3_peer *p = pull->peer;
@@ -933,7 +944,7 @@ static enum moved enter_bulk(struct p3_nic *n, struct p3_pull *pull)
 	}
 	p->bulk = pull;
 	pull->mover = P3_MOVE_BULK;
-	/* Odd: the bytes change now, what is read of them does not count. */
+	/* Odd: the bytes are changing, and bytes read meanwhile do not count. */
 	pull->again = again & ~UINT64_C(1);
 	p3_set(&p->mine->bulk_want, pull->end);
 	p3_set(&p->mine->bulk_read, pull->done);
@@ -966,26 +977,27 @@ static struct p3_pace *pace_of(struct p3_nic *n, uint64_t length)
 	return &n->pace[63 - __builtin_clzll(length)];
 }
 
-/* Of the two: in turns, later the faster one, and now and then the other. */
+/* Choose between the two movers: in turn at first, then the faster one, seldom the
+ * other. */
 static bool bulk_is_better(const struct p3_pace *pace)
 {
 	uint32_t run = pace->turns / P3_RUN;
 	if (run < P3_LEARN)
 		return run % 2 == 0;
-	/* Both CPUs have to gain something: a window slows the peer's own reads down. */
+	/* Both CPUs have to gain: a window slows the peer's own reads down. */
 	return (pace->bulk_ns < pace->cma_ns - pace->cma_ns * 3 / 32) !=
 	       (run % P3_EXPLORE == 0);
 }
 
-/* The first of a run find what the other mover left in the caches.  Short ones are timed
- * as rarely as can be. */
+/* Return true if a transfer is timed.  The first of a run finds the other mover's data
+ * in the caches.  Short ones are timed as rarely as possible. */
 static bool counts(const struct p3_pace *pace, uint64_t length)
 {
 	bool rarely = length < P3_SLICE_LEAST && pace->turns >= P3_LEARN * P3_RUN;
 	return pace->turns % P3_RUN >= (rarely ? P3_RUN - 1 : P3_RUN / 2);
 }
 
-/* True: by bulk. */
+/* Return true to move by bulk. */
 static bool pick(struct p3_nic *n, struct p3_pull *pull)
 {
 	struct p3_pace *pace = pace_of(n, pull->length);
@@ -1011,7 +1023,7 @@ static enum moved choose(struct p3_nic *n, struct p3_pull *pull)
 	return MOVED;
 }
 
-/* Where there was a choice: what it took counts for the next one. */
+/* Where there was a choice, use its duration for the next one. */
 static void learn(struct p3_nic *n, const struct p3_pull *pull)
 {
 	if (!pull->began_ns)
@@ -1023,7 +1035,7 @@ static void learn(struct p3_nic *n, const struct p3_pull *pull)
 		*mean = took;
 	else if (took < *mean)
 		*mean = (*mean + took) / 2;
-	else /* not by much: perhaps somebody was preempted */
+	else /* by a limited step: a thread may have been preempted */
 		*mean += (took < 4 * *mean ? took - *mean : 3 * *mean) / 8;
 }
 
@@ -1036,16 +1048,16 @@ void p3_pull_begin(struct p3_nic *n, struct p3_pull *pull)
 	pull->began_ns = 0;
 	pull->end = pull->kept_end = pull->length;
 	pull->back.at = pull->back.known = pull->length;
-	pull->again = 0; /* XFER.6: as when it was published */
+	pull->again = 0; /* XFER.6: the value at publication */
 	if (pull->length)
 		(void)choose(n, pull);
 	n->worked = true;
 	P3_TRACE(begin, n, pull);
 	FAULT_POINT("pull.begun");
-	p3_fw_rouse(n); /* the peer may ring no more: this side pulls */
+	p3_fw_rouse(n); /* the peer may not ring any more: this side pulls */
 }
 
-/* The put's or get's bytes are there, or never will be. */
+/* End a put or a get: its bytes are there, or will never come. */
 void p3_fw_end_pull(struct p3_nic *n, struct p3_pull *pull, uint32_t fail)
 {
 	P3_TRACE(about, n, pull->topic, P3_TRACE_END, fail, pull->length);
@@ -1077,7 +1089,8 @@ void p3_fw_end_pull(struct p3_nic *n, struct p3_pull *pull, uint32_t fail)
 	p3_span_end(n, &span, PTL_EVENT_PUT_END, fail);
 }
 
-/* Before a slice counts: is what was read still what the owner offered? */
+/* Return whether the bytes of a slice are still what the owner offers, before it
+ * counts. */
 static inline enum moved judge(struct p3_nic *n, struct p3_pull *pull)
 {
 	const struct p3_xfer *src = p3_peer_xfer(n, pull->peer, pull->xfer_id);
@@ -1099,7 +1112,7 @@ static void count_slice(
 	p3_count(&n->count[c], len);
 }
 
-/* An honest owner has no more than P3_WINDOWS. */
+/* Check a window; an honest owner has at most P3_WINDOWS. */
 static bool reach_window(struct p3_peer *p, uint64_t off)
 {
 	uint32_t known = p->nwindows < P3_WINDOWS ? p->nwindows : P3_WINDOWS;
@@ -1118,8 +1131,8 @@ static bool window_ok(const struct p3_nic *n, struct p3_peer *p, uint64_t off)
 	       off % P3_PAGE == 0 && reach_window(p, off);
 }
 
-/* Go on by a window, from the first byte that may be read again, or from where the window
- * stands. */
+/* Continue by a window, from the first byte that may be read again, or from the
+ * window's position. */
 static enum moved begin_anew(struct p3_pull *pull)
 {
 	struct p3_peer *p = pull->peer;
@@ -1134,7 +1147,7 @@ static enum moved begin_anew(struct p3_pull *pull)
 	return MOVED_NOTHING;
 }
 
-/* The kernel has no memory for a read: again, but by another way before long. */
+/* Return true to change the mover soon, since the kernel has no memory for a read. */
 static bool must_change(const struct p3_pull *pull)
 {
 	if (pull->mover == P3_MOVE_BULK)
@@ -1151,10 +1164,10 @@ static enum moved cma_failed(struct p3_nic *n, struct p3_pull *pull, ssize_t err
 		pull->addr = 0; /* memory that only its owner can read */
 		return begin_anew(pull);
 	}
-	if (err == -ENOMEM) /* not now */
+	if (err == -ENOMEM) /* there is none now */
 		return must_change(pull) ? begin_anew(pull) : MOVED_NOTHING;
-	/* Not allowed, or nobody is there.  If the owner is dead yod will say so; until
-	 * then this pair does without. */
+	/* It is not allowed, or there is no such process.  If the owner is dead yod
+	 * will say so; until then this pair does not use cma. */
 	if (!pull->peer->cma_off && err != -ESRCH)
 		p3_count(&n->count[P3_C_CMA_FALLBACK], 1);
 	pull->peer->cma_off = true;
@@ -1162,7 +1175,7 @@ static enum moved cma_failed(struct p3_nic *n, struct p3_pull *pull, ssize_t err
 	return pull->mover == P3_MOVE_BULK ? MOVED_NOTHING : begin_anew(pull);
 }
 
-/* As long as a slice takes about P3_SLICE_NS: memory is faster or slower. */
+/* Adapt the slices to P3_SLICE_NS: memory is faster or slower. */
 static void fit_slices(struct p3_nic *n, uint64_t len, uint64_t ns)
 {
 	uint64_t fit = len * P3_SLICE_NS / (ns + 1);
@@ -1174,7 +1187,7 @@ static void fit_slices(struct p3_nic *n, uint64_t len, uint64_t ns)
 		p3_count(&n->count[P3_C_OVERRUNS], 1);
 }
 
-/* Bytes read, or -errno; errno itself is the program's. */
+/* Read memory.  Return the number of bytes, or -errno; errno itself is the program's. */
 static ssize_t read_memory(uint32_t os_pid, const struct iovec *here, unsigned k,
 	const struct iovec *there, unsigned l)
 {
@@ -1187,7 +1200,7 @@ static ssize_t read_memory(uint32_t os_pid, const struct iovec *here, unsigned k
 	return got;
 }
 
-/* The same, but proven to be the owner's; here[0] is for the proof. */
+/* Read with a proof that the memory is the owner's; here[0] is for the proof. */
 static ssize_t read_proven(const struct p3_peer *p, struct iovec *here, unsigned k,
 	uint64_t at, uint64_t len)
 {
@@ -1203,7 +1216,7 @@ static ssize_t read_proven(const struct p3_peer *p, struct iovec *here, unsigned
 	return got;
 }
 
-/* Has its process neither ended nor become another program? */
+/* Return true if its process has neither ended nor become another program. */
 static bool is_there(const struct p3_peer *p)
 {
 	p3_load_fence(); /* SEG.1 */
@@ -1224,7 +1237,7 @@ static ssize_t read_process(
 {
 	if (p->proven)
 		return read_known(p, here, k, at, len);
-	/* Before the proof; and perhaps its thread has just begun. */
+	/* Before the proof; its thread may just have begun. */
 	p->owner =
 		p3_acquire(&((const struct p3_seg_header *)p->base)->owner); /* SEG.1 */
 	ssize_t got = read_proven(p, here, k, at, len);
@@ -1232,7 +1245,7 @@ static ssize_t read_process(
 	return got;
 }
 
-/* Bytes read from the owner's memory, or -errno. */
+/* Read from the owner's memory.  Return the number of bytes, or -errno. */
 static ssize_t read_there(
 	struct p3_nic *n, const struct p3_pull *pull, uint64_t at, uint64_t len)
 {
@@ -1250,8 +1263,8 @@ static ssize_t read_there(
 }
 
 /*
- * Nothing is in the window: rather than wait, read from the other end.  Half of what is
- * left at most, since the owner goes on meanwhile; or all, if that is not much.
+ * Read from the other end while the window is empty: half of the rest at most, since
+ * the owner goes on meanwhile; or all of it, if that is little.
  */
 static enum moved move_tail(struct p3_nic *n, struct p3_pull *pull)
 {
@@ -1320,7 +1333,7 @@ static enum moved move_cma(struct p3_nic *n, struct p3_pull *pull)
 	uint64_t piece = pull->end - pull->done;
 	if (!announce(n, pull))
 		return MOVED_NOTHING;
-	if (piece > n->slice + n->slice / 4) /* a small rest goes along */
+	if (piece > n->slice + n->slice / 4) /* include a small rest */
 		piece = n->slice;
 	uint64_t was = pull->front.at;
 	write_front(pull, pull->done + piece);
@@ -1338,7 +1351,8 @@ static enum moved move_cma(struct p3_nic *n, struct p3_pull *pull)
 	return MOVED;
 }
 
-/* No memory for the pages: begin anew by another way, or what of it needs no start. */
+/* Continue by another mover, or without one if the state allows it, since there is no
+ * memory for the pages. */
 static enum moved heap_failed(struct p3_nic *n, struct p3_pull *pull)
 {
 	pull->heap = 0;
@@ -1350,8 +1364,9 @@ static enum moved heap_failed(struct p3_nic *n, struct p3_pull *pull)
 }
 
 #if defined(P3_TSAN) || defined(P3_VALGRIND)
-/* The owner may write what it has taken back while we still read it: XFER.1 sees that,
- * the checkers must not.  They do not see into a system call. */
+/* Read a slice.  The owner may write to bytes that it has taken back while they are
+ * still read: XFER.1 detects that, and the checkers must not see it.  They do not see
+ * into a system call. */
 static uint64_t take_slice(struct p3_pull *pull, const char *from, uint64_t len)
 {
 	struct iovec here[P3_IOVECS], there = {(void *)(uintptr_t)from, 0};
@@ -1373,7 +1388,8 @@ static uint64_t take_slice(struct p3_pull *pull, const char *from, uint64_t len)
 }
 #endif
 
-/* The offer is the owner's word: the view says whether it can be true. */
+/* Move from the heap.  The offer is the owner's word: the view tells whether it is
+ * possible. */
 static enum moved move_from_heap(struct p3_nic *n, struct p3_pull *pull)
 {
 	struct p3_heap_view *view = &pull->peer->heap;
@@ -1426,7 +1442,7 @@ static enum moved move_direct(struct p3_nic *n, struct p3_pull *pull)
 	return MOVED;
 }
 
-/* Nothing moved for a while: another mover, or wake the owner's NIC. */
+/* Change the mover when nothing moved for a while, or wake the owner's NIC. */
 static enum moved unstall(struct p3_nic *n, struct p3_pull *pull)
 {
 	uint64_t now = p3_now_ns();
@@ -1435,7 +1451,7 @@ static enum moved unstall(struct p3_nic *n, struct p3_pull *pull)
 	if (now - pull->moved_ns < P3_STALL_NS)
 		return MOVED_NOTHING;
 	if (may_cma(n, pull)) {
-		/* The window stays: the kernel may refuse any later slice. */
+		/* Keep the window: the kernel may refuse any later slice. */
 		enum moved moved = move_cma(n, pull);
 		if (moved == MOVED)
 			pull->mover = P3_MOVE_CMA;
@@ -1482,7 +1498,7 @@ void p3_fw_move(struct p3_nic *n)
 	}
 	if (p3_list_empty(&n->pulls) || n->pulls.next->next == &n->pulls)
 		return;
-	struct p3_link *first = n->pulls.next; /* everybody's turn comes */
+	struct p3_link *first = n->pulls.next; /* each pull has its turn */
 	p3_list_del(first);
 	p3_list_add(&n->pulls, first);
 }
@@ -1497,7 +1513,7 @@ static void forget_pull(struct p3_nic *n, struct p3_pull *pull, uint32_t ni)
 	pull->ack = false;
 	if (pull->get)
 		pull->get->md = NULL;
-	p3_fw_end_pull(n, pull, PTL_NI_OK); /* dropped here, no failure there */
+	p3_fw_end_pull(n, pull, PTL_NI_OK); /* dropped here, which is no failure there */
 }
 
 void p3_xfer_forget(struct p3_nic *n, uint32_t ni)
