@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Names that programs of Cray XT and of the reference implementation have for what
- * runtime.c knows. */
+/* The names that Cray XT programs and the reference implementation use for the calls of
+ * runtime.c. */
 #include "cnos_mpi_os.h"
 #include "lib/lib.h"
 #include "p3nal_tcp.h"
@@ -10,7 +10,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* Is the library there?  Programs ask all this before PtlInit. */
+/* Return true if the library has begun.  Programs make these calls before PtlInit,
+ * too. */
 static bool begun(struct p3_node *node)
 {
 	int most;
@@ -43,7 +44,7 @@ int cnos_launcher(void)
 
 /* ---- the map ---- */
 
-/* One that was handed out: it stays. */
+/* A map that was returned to the program: it stays. */
 struct map {
 	struct map *older;
 	unsigned size;
@@ -52,7 +53,7 @@ struct map {
 
 static pthread_mutex_t maps_lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* With maps_lock held. */
+/* Return the node's map of this size, with maps_lock held. */
 static struct map *map_of(struct p3_node *node, unsigned size)
 {
 	struct map *m = node->maps;
@@ -78,7 +79,8 @@ void p3_maps_free(struct p3_node *node)
 	}
 }
 
-/* Others may be reading: what is right already is not touched. */
+/* Write the map.  Other threads may be reading: entries that are right are not
+ * touched. */
 static cnos_nidpid_map_t *write_map(
 	struct p3_node *node, const uint32_t *nid, const uint32_t *pid, unsigned size)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Settings from the environment: what shm/conf.h's table means to this library. */
+/* Settings from the environment: the effect of shm/conf.h's table on this library. */
 #include "lib/lib.h"
 #include "shm/fence.h"
 #include "shm/log.h"
@@ -36,7 +36,7 @@ static uint64_t value(enum p3_conf_id id)
 	return v;
 }
 
-/* The first of the two words: on, full. */
+/* Return true if the value is the first of the two words: on, full. */
 static bool is_first(enum p3_conf_id id)
 {
 	return value(id) == 0;
@@ -85,7 +85,7 @@ void p3_conf_set_stdout(void)
 	if (is_first(P3_CONF_STDOUT) || p3_exchange32(&done, 1))
 		return;
 	/* With its old buffer the C library would not notice where the line ends.  The
-	 * new one stays: stdout is used until the process ends. */
+	 * new buffer stays: stdout is used until the process ends. */
 	char *buffer = malloc(BUFSIZ);
 	(void)fflush(stdout);
 	if (buffer && setvbuf(stdout, buffer, _IOLBF, BUFSIZ) != 0)

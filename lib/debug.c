@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What people print when they look for a fault. */
+/* Printing the library's state, for people who look for a fault. */
 #include "lib/lib.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#define P3_TEXT_LEN ((size_t)1 << 18) /* of one dump at most: the rest is cut off */
+#define P3_TEXT_LEN ((size_t)1 << 18) /* longest dump; the rest is cut off */
 
 unsigned int PtlNIDebug(ptl_handle_ni_t ni_handle, unsigned int mask)
 {
@@ -15,7 +15,7 @@ unsigned int PtlNIDebug(ptl_handle_ni_t ni_handle, unsigned int mask)
 	return p3_exchange32(&masks[ni < P3_JOB_NIS ? ni : 0], mask);
 }
 
-/* The firmware writes the text, and this thread prints it without the lease. */
+/* Dump: the firmware writes the text, and this thread prints it without the lease. */
 static int dump(struct p3_nic *nic, struct p3_cmd *c)
 {
 	if (p3_is_busy())

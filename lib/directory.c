@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Tables of ids under RCU. */
 #include "lib/directory.h"
 #include "lib/lib.h"
 #include "shm/fence.h"
@@ -10,7 +11,7 @@ static p3_a32 readers_done; /* RCU.2 */
 static p3_a32 forked;
 static p3_directory_ptr kept; /* never freed, never lost */
 
-/* 0: liburcu found no membarrier when it was loaded, and does without. */
+/* 0: liburcu found no membarrier when it was loaded, and works without. */
 extern int urcu_bp_has_sys_membarrier __attribute__((weak));
 
 struct p3_directory *p3_directory_new(uint32_t size)
@@ -41,8 +42,9 @@ void p3_directory_done(void)
 	p3_idle();
 }
 
-/* Not in a forked child; nor if the kernel refuses by now what liburcu was granted when
- * it was loaded: it would end the process. */
+/* Return true if waiting for readers is safe: not in a forked child; nor if the kernel
+ * now refuses the system call that liburcu was granted when it was loaded: liburcu
+ * would abort. */
 static bool may_wait_for_readers(void)
 {
 	if (p3_get(&forked))

@@ -68,7 +68,8 @@ P3_PATH
 int PtlEQPoll(ptl_handle_eq_t *eq_handles, int size, ptl_time_t timeout,
 	ptl_event_t *event, int *which_eq)
 {
-	static p3_a32 turn; /* where the next call begins: no queue starves */
+	static p3_a32 turn; /* queue at which the next call begins, so that no queue
+			     * starves */
 	if (!eq_handles || !event || !which_eq)
 		return PTL_SEGV;
 	P3_CALL(nic, PTL_EQ_INVALID);

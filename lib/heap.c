@@ -2,10 +2,11 @@
 /*
  * The node's shared heap, for PtlXAlloc.
  *
- * jemalloc is loaded when the first block is wanted, and privately: linked to us it would
- * be the malloc of programs that link us, and could not be loaded with us by dlopen (it
- * needs static thread storage, for which yod has its nodes leave room).  And without life
- * held: under the loader's lock, constructors may call us, who take life.
+ * jemalloc is loaded when the first block is allocated, and privately: linked to this
+ * library it would become the malloc of programs that link the library, and dlopen
+ * could not load the two (jemalloc needs static thread storage, for which yod has its
+ * nodes leave room).  It is loaded without life held: under the loader's lock,
+ * constructors may call this library, which takes life.
  */
 #include "lib/lib.h"
 #define P3_LOG_AREA P3_AREA_HEAP
@@ -16,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of the program's malloc, or NULL; found by any thread, always the same. */
+/* mallctl of the program's malloc, or NULL; any thread finds it, always the same. */
 static _Atomic(void *) program_mallctl;
 
 void p3_heap_look_for_malloc(void)
@@ -49,7 +50,7 @@ static void make_heap(struct p3_node *node)
 	struct p3_conf conf;
 	if (p3_conf_read(&conf) != 0 || !conf.heap)
 		return;
-	/* Pages of a malloc must be there for private copies, too: no hugepages. */
+	/* Pages of a malloc must have room for private copies, too: no hugepages. */
 	enum p3_huge_policy huge = conf.shared_heap ? P3_HUGE_OFF : conf.huge;
 	int rc = p3_heap_create(conf.heap, huge, &node->heap);
 	if (!rc && conf.shared_heap)
@@ -65,7 +66,8 @@ struct p3_heap *p3_node_heap(struct p3_node *node)
 	if (node->heap_tried)
 		return node->heap;
 	node->heap_tried = true;
-	/* Else nobody could read it; or hardly anybody, if it is not asked for. */
+	/* Otherwise no other node could read it; in a domain few could, so it must be
+	 * requested. */
 	if (node->size > 1 || (node->domain[0] && p3_conf_text(P3_CONF_HEAP)))
 		make_heap(node);
 	return node->heap;

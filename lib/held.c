@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Care for requests to processes that have yet to join. */
 #include "lib/held.h"
 #include "lib/lib.h"
 #include "shm/fd.h"
 #include "shm/log.h"
 #include "shm/park.h"
 
-#define LATE_S 10 /* a request that has waited so long is worth a line */
+#define LATE_S 10 /* wait in seconds after which a line is printed */
 #define SECOND UINT64_C(1000000000)
 
 void p3_held_begin(void *arg)

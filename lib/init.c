@@ -2,9 +2,9 @@
 /*
  * PtlInit and PtlFini; the job and its life thread.
  *
- * The life thread receives what yod says: births, deaths, barriers.  yod's end of
- * file is the end of this process, too (the one case in which the library ends it:
- * only under yod, and only when yod itself has been killed).
+ * The life thread receives yod's packets: births, deaths, barriers.  yod's end of file
+ * is the end of this process, too (the one case in which the library ends it: only
+ * under yod, and only when yod itself has been killed).
  *
  * Memory ordering:
  *	INIT.1	up, nic: released when all they lead to is ready -> acquired by calls
@@ -39,7 +39,8 @@
 #endif
 
 #define P3_WELCOME_MS 30000
-#define P3_AGAIN_MS   10 /* asks for nodes that there was no room for, doubling */
+/* first wait before asking again for nodes without room; it doubles */
+#define P3_AGAIN_MS   10
 #define P3_AGAIN_MOST 1000
 #define P3_LATE_MS    20 /* between looks at the last messages of nodes that have ended */
 
@@ -50,11 +51,12 @@ struct p3_node p3_process = {.call = PTHREAD_MUTEX_INITIALIZER,
 	.sock = -1,
 	.wake_fd = -1};
 
-#define P3_LOOK_MS 1000 /* the longest time until foreign descriptors are noticed */
+#define P3_LOOK_MS 1000 /* longest time until foreign descriptors are noticed */
 
 /* ---- descriptors ---- */
 
-/* The program may have closed it, and given its number to a file of its own. */
+/* Return true if the lifeline is still open.  The program may have closed it, and its
+ * number may be a file of the program's. */
 static bool has_lifeline(const struct p3_node *node)
 {
 	return p3_fd_is(node->sock, node->sock_file);
@@ -66,7 +68,7 @@ int p3_job_say(
 	return has_lifeline(node) ? p3_job_send(node->sock, m, fds, nfds) : -EPIPE;
 }
 
-/* Without its descriptor the life thread looks by itself, within P3_LOOK_MS. */
+/* Wake the life thread; without its descriptor it looks by itself, within P3_LOOK_MS. */
 void p3_job_wake(struct p3_node *node)
 {
 	if (has_lifeline(node))
@@ -79,12 +81,12 @@ static void close_own(const struct p3_node *node, int fd)
 		close(fd);
 }
 
-/* ---- what yod says ---- */
+/* ---- yod's packets ---- */
 
 void p3_job_set_ids(
 	struct p3_node *node, uint32_t rank, uint32_t nid, const uint32_t pid[P3_JOB_NIS])
 {
-	/* While an interface is open: nobody replaces the table meanwhile. */
+	/* While an interface is open no thread replaces the table. */
 	struct p3_directory *d = p3_acquire(&node->directory); /* RCU.1 */
 	struct p3_member *who = &d->member[rank];
 	p3_set(&who->nid, nid);
@@ -98,7 +100,8 @@ static void set_member(struct p3_node *node, const struct p3_job_msg *m)
 	p3_job_set_ids(node, m->node, m->nid, m->pid);
 }
 
-/* yod puts new ids into a birth that has not gone out yet: that is its word of them. */
+/* Note ids; yod puts new ids into a birth that has not been sent yet, which announces
+ * them. */
 static void hear_ids(struct p3_node *node, const struct p3_job_msg *m)
 {
 	set_member(node, m);
@@ -173,7 +176,7 @@ static void end_all_late(struct p3_node *node)
 		end_late(node, p3_nic(node), i, false);
 }
 
-/* ---- nodes that there was no room for ---- */
+/* ---- nodes without room ---- */
 
 bool p3_job_passes(int rc)
 {
@@ -181,7 +184,7 @@ bool p3_job_passes(int rc)
 	       rc == -EAGAIN || rc == -ENOBUFS || rc == -ETOOMANYREFS;
 }
 
-/* Since when the node is missed, or no more: 0. */
+/* Set the incarnation that is missing, or 0: none any more. */
 static void set_missing(struct p3_node *node, uint32_t who, uint64_t incarnation)
 {
 	node->nmissing += incarnation && !node->missing[who];
@@ -197,7 +200,8 @@ static void miss_nobody(struct p3_node *node)
 	}
 }
 
-/* What is sent to it waits, and what it sends waits there; or it fails for good. */
+/* Note a node that could not be mapped: messages to it wait, and its messages wait in
+ * its lanes; or it fails for good. */
 static void miss(
 	struct p3_node *node, struct p3_nic *nic, struct p3_peer_info *info, int why)
 {
@@ -219,7 +223,7 @@ static void miss(
 			info->node, strerror(-why));
 }
 
-/* There may be room now: yod is asked for them once more. */
+/* Ask yod for the missing nodes once more, since there may be room now. */
 static void ask_again(struct p3_node *node)
 {
 	struct p3_job_msg m = {.magic = P3_JOB_MAGIC, .op = P3_JOB_AGAIN};
@@ -231,7 +235,7 @@ static void ask_again(struct p3_node *node)
 	}
 }
 
-/* fds[0] < 0: they could not be received. */
+/* Process a birth.  fds[0] < 0: the descriptors could not be received. */
 static void on_birth(struct p3_node *node, struct p3_nic *nic, const struct p3_job_msg *m,
 	struct p3_peer_info *info)
 {
@@ -250,8 +254,8 @@ static void on_birth(struct p3_node *node, struct p3_nic *nic, const struct p3_j
 }
 
 /*
- * Between our LEAVE and yod's LEFT for it, the news are for the incarnation that is
- * over: the next one will be told everything anew.
+ * Return true for news between this node's LEAVE and yod's LEFT for it: they are for
+ * the incarnation that is over, and the next one will be told everything anew.
  */
 static bool is_stale(struct p3_node *node, const struct p3_job_msg *m)
 {
@@ -262,14 +266,15 @@ static bool is_stale(struct p3_node *node, const struct p3_job_msg *m)
 	return true;
 }
 
-/* In a domain peers speak for themselves; yod is told for those who look from outside. */
+/* Return true if peers tell this themselves, as in a domain; yod is told for tools that
+ * look from outside. */
 static bool is_told_elsewhere(const struct p3_node *node, const struct p3_job_msg *m)
 {
 	return node->domain[0] && m->op != P3_JOB_JOINED && m->op != P3_JOB_RELEASED &&
 	       m->op != P3_JOB_OVER;
 }
 
-/* With life held. */
+/* Process a packet, with life held. */
 static void on_message(struct p3_node *node, const struct p3_job_msg *m, const int *fds)
 {
 	struct p3_nic *nic = p3_nic(node);
@@ -324,7 +329,7 @@ static void on_message(struct p3_node *node, const struct p3_job_msg *m, const i
 	pthread_cond_broadcast(&node->changed);
 }
 
-/* yod is gone: nobody is left who would clean up after us. */
+/* End: yod is gone, and no process is left to clean up after this one. */
 static void on_orphaned(struct p3_node *node)
 {
 	if (!node->harness)
@@ -339,7 +344,7 @@ static void on_orphaned(struct p3_node *node)
 }
 
 /* Drop all peers; life is held.  No more news of births and deaths will come, so
- * operations with peers fail, those that are under way and later ones. */
+ * operations with peers fail, present and later ones. */
 static void lose_all(struct p3_node *node, struct p3_nic *nic)
 {
 	for (uint32_t i = 0; i < node->capacity; i++) {
@@ -353,9 +358,9 @@ static void lose_all(struct p3_node *node, struct p3_nic *nic)
 }
 
 /*
- * The program has closed the lifeline: for yod this node has ended, and it is not heard
- * again.  The node ends in order: no file that has one of our numbers now is read or
- * written.
+ * The program has closed the lifeline: for yod this node has ended, and yod no longer
+ * listens.  End the node in order: no file that has a number of the library now is read
+ * or written.
  */
 static void on_disowned(struct p3_node *node)
 {
@@ -381,7 +386,7 @@ static void on_disowned(struct p3_node *node)
 	pthread_mutex_unlock(&node->life);
 }
 
-/* One message; false: yod is gone. */
+/* Hear one packet.  Return false if yod is gone. */
 static bool hear(struct p3_node *node)
 {
 	struct p3_job_msg m;
@@ -409,7 +414,7 @@ void p3_job_ask(void *arg, uint32_t question)
 	p3_job_wake(node);
 }
 
-/* With life held: the NIC that asks is there. */
+/* Return true if the NIC has asked; with life held, so that the NIC exists. */
 static bool has_question(struct p3_node *node)
 {
 	return p3_nic(node) && p3_get(&node->question) != node->asked; /* ASK.1 */
@@ -430,7 +435,7 @@ static void pass_question_on(struct p3_node *node)
 
 /* ---- requests that are held ---- */
 
-/* For a rank that ends without having joined, of which yod tells those that ask. */
+/* Watch for ranks that end without having joined; yod tells nodes that ask. */
 static void watch_ends(struct p3_node *node)
 {
 	struct p3_job_msg m = {.magic = P3_JOB_MAGIC,
@@ -442,7 +447,7 @@ static void watch_ends(struct p3_node *node)
 	node->held.watches = !p3_job_passes(rc);
 }
 
-/* With life held. */
+/* Care for held requests, with life held. */
 static void see_to_held(struct p3_node *node)
 {
 	if (!p3_nic(node))
@@ -453,11 +458,11 @@ static void see_to_held(struct p3_node *node)
 
 /* ---- the thread ---- */
 
-/* When those that are missing are asked for, and what could not be asked, whatever comes
- * until then; 0: nothing is. */
+/* Time of the next repetition of AGAIN and of other requests that failed, whatever
+ * comes until then; 0: none. */
 struct again {
 	uint64_t at;
-	uint32_t ms; /* between the last time and then */
+	uint32_t ms; /* between the last time and this one */
 };
 
 static void wait_again(struct again *a, uint32_t ms)
@@ -466,7 +471,7 @@ static void wait_again(struct again *a, uint32_t ms)
 	a->at = p3_now_ns() + a->ms * UINT64_C(1000000);
 }
 
-/* For poll(). */
+/* Return the time-out for poll(). */
 static int patience(struct p3_node *node, struct again *a)
 {
 	pthread_mutex_lock(&node->life);
@@ -505,7 +510,7 @@ static void see_to_held_if_due(struct p3_node *node)
 	pthread_mutex_unlock(&node->life);
 }
 
-/* False: the thread shall end. */
+/* Process a wake-up.  Return false if the thread shall end. */
 static bool woken(struct p3_node *node)
 {
 	uint64_t n;
@@ -520,7 +525,7 @@ static bool woken(struct p3_node *node)
 	return true;
 }
 
-/* A later question of the NIC has no answer, either. */
+/* Stay without yod: a later question of the NIC has no answer, either. */
 static void *stay_disowned(struct p3_node *node)
 {
 	for (; !p3_get(&node->ending); (void)poll(NULL, 0, P3_LOOK_MS / 10))
@@ -566,14 +571,15 @@ static struct p3_job_msg message(struct p3_node *node, enum p3_job_op op)
 	return m;
 }
 
-/* Before anybody says so: the own entry of the map is right when PtlNIInit returns. */
+/* Note the own ids before yod tells them: the own entry of the map is right when
+ * PtlNIInit returns. */
 static void know_self(struct p3_node *node, struct p3_job_msg m)
 {
 	m.nid = node->nid;
 	set_member(node, &m);
 }
 
-/* A job of one: it is its own only peer. */
+/* Join a job of one: the node is its own only peer. */
 static int join_alone(struct p3_node *node, struct p3_nic *nic)
 {
 	struct p3_job_msg m = message(node, P3_JOB_BORN);
@@ -642,7 +648,8 @@ static bool has_heard(const struct p3_node *node, const struct p3_job_msg *m)
 	return true;
 }
 
-/* And waits until yod would tell others, too; those of a domain are told otherwise. */
+/* Tell the new pids, and wait until yod would tell others; in a domain peers tell each
+ * other. */
 static void tell_pids(struct p3_node *node, const struct p3_job_msg *m)
 {
 	memset(node->told_pid, 0xff, sizeof node->told_pid);
@@ -683,8 +690,8 @@ void p3_job_leave(struct p3_node *node)
 }
 
 /*
- * Where the NIC thread may run: what the user says, or yod's plan, which it says in the
- * same place; else where yod may, whatever this thread was pinned to.
+ * Return the CPUs for the NIC thread: the user's setting, or yod's plan, which is
+ * passed in the same way; else yod's CPUs, even if this thread was pinned.
  */
 bool p3_job_cpus(struct p3_node *node, cpu_set_t *set_out)
 {
@@ -700,7 +707,8 @@ bool p3_job_cpus(struct p3_node *node, cpu_set_t *set_out)
 
 /* ---- the job ---- */
 
-/* The inherited socket, or -1: the number may be a left-over that names another file. */
+/* Return the inherited socket, or -1: the number may be a left-over that names another
+ * file. */
 static int inherited_socket(void)
 {
 	const char *text = getenv(P3_JOB_ENV);
@@ -715,7 +723,7 @@ static int inherited_socket(void)
 	return fcntl(fd, F_SETFD, FD_CLOEXEC) == 0 ? fd : -1;
 }
 
-/* A descriptor that comes with it is the caller's; or -1. */
+/* Receive a packet; its descriptor becomes the caller's; or -1. */
 static int receive_next(int sock, struct p3_job_msg *m, int *fd_out)
 {
 	int fds[P3_JOB_FDS] = {-1};
@@ -734,7 +742,7 @@ static int receive_next(int sock, struct p3_job_msg *m, int *fd_out)
 	return rc;
 }
 
-/* A program before us may have left news unread: they are not ours. */
+/* Receive the WELCOME, skipping news that an earlier program left unread. */
 static int receive_welcome(int sock, struct p3_job_msg *m, int *fd_out)
 {
 	int rc = receive_next(sock, m, fd_out);
@@ -746,7 +754,7 @@ static int receive_welcome(int sock, struct p3_job_msg *m, int *fd_out)
 	return rc;
 }
 
-/* For good: it is not handed on again. */
+/* Map the sleepers for good; the file is not passed on. */
 static int map_sleepers(struct p3_node *node, uint32_t size, int fd)
 {
 	uint64_t len = p3_sleepers_len(size);
@@ -763,8 +771,8 @@ static int map_sleepers(struct p3_node *node, uint32_t size, int fd)
 }
 
 /*
- * Yama's scope 1 lets only ancestors read a process's memory; with this also yod's
- * descendants may, which the other nodes are.
+ * Let yod's descendants, which the other nodes are, read this process' memory: Yama's
+ * scope 1 allows that only to ancestors.
  */
 static void let_nodes_read(int sock)
 {
@@ -790,7 +798,7 @@ static void warn_if_watched(const struct p3_node *node)
 		"an RPATH, and start it by yod (see docs/testing.md)");
 }
 
-/* The environment says which, if its value is none the table of settings complains. */
+/* Set the domain from the environment; the table of settings reports a wrong value. */
 static void set_domain(struct p3_node *node, bool any)
 {
 	const char *name = p3_conf_text(P3_CONF_DOMAIN);
@@ -835,7 +843,8 @@ static int say_hello(struct p3_node *node)
 	return 0;
 }
 
-/* A forked child is none of the ranks, and a node of a test is whatever the test says. */
+/* Be a rank of another launcher; not in a forked child, nor in a node of a test
+ * process. */
 static int be_launched(struct p3_node *node)
 {
 	struct p3_launched by;
@@ -863,7 +872,7 @@ static int be_without_yod(struct p3_node *node)
 	return be_launched(node);
 }
 
-/* Before they join: their nids are planned, and the pids of those that ask for none. */
+/* Make the directory, with planned nids and default pids, before the ranks join. */
 static int make_directory(struct p3_node *node)
 {
 	struct p3_directory *d = p3_directory_new(node->size);
@@ -949,7 +958,7 @@ int p3_job_begin(struct p3_node *node)
 	return rc;
 }
 
-/* The socket stays open: it is the proof of life, and PtlInit may come again. */
+/* End the job; the socket stays open as the proof of life, and PtlInit may come again. */
 void p3_job_end(struct p3_node *node)
 {
 	if (node->sock >= 0) {
@@ -966,8 +975,8 @@ void p3_job_end(struct p3_node *node)
 /* ---- PtlInit, PtlFini ---- */
 
 /*
- * Two words of a page that the kernel zeroes in forked children: the second says that it
- * did not; 2: that this child is forgetting its parent.
+ * Make two words on a page that the kernel zeroes in forked children.  The second word
+ * shows that it did not; 2: this child is forgetting its parent.
  */
 static p3_a32 *make_up_word(void)
 {
@@ -980,11 +989,11 @@ static p3_a32 *make_up_word(void)
 	return up;
 }
 
-/* What a forked child inherited and cannot use, nor give back: kept in sight of leak
- * checkers. */
+/* State that a forked child has inherited and can neither use nor free, kept in sight
+ * of leak checkers. */
 static struct p3_node inherited __attribute__((used));
 
-/* A forked child begins with nothing: the memory of the parent's node is not there. */
+/* Forget the parent in a forked child: the memory of the parent's node is not there. */
 static void forget_parent(struct p3_node *node)
 {
 	p3_a32 *up = p3_get(&node->up);
@@ -1000,7 +1009,7 @@ static void forget_parent(struct p3_node *node)
 	pthread_cond_init(&node->changed, NULL);
 }
 
-/* In a forked child, by the first of its threads; the others wait. */
+/* Forget the parent in the first of a forked child's threads; the others wait. */
 static void settle_fork(struct p3_node *node)
 {
 	uint32_t forked = 0;
@@ -1031,9 +1040,9 @@ static int init(struct p3_node *node)
 	p3_conf_log();
 	if (!node->harness)
 		p3_conf_set_stdout();
-	p3_conf_join_fences(); /* before p3_job_begin has another thread */
+	p3_conf_join_fences(); /* before p3_job_begin starts another thread */
 	int rc = p3_job_begin(node);
-	if (!rc && node->sock < 0 && !node->rank) /* else yod said it; once a job */
+	if (!rc && node->sock < 0 && !node->rank) /* else yod did it; once a job */
 		p3_conf_warn_unknown();
 	if (!rc)
 		p3_release(up, 1); /* INIT.1 */
@@ -1055,7 +1064,7 @@ int PtlInit(int *max_interfaces)
 	if (!p3_is_up(node))
 		rc = init(node);
 	pthread_mutex_unlock(&node->call);
-	if (rc && rc != -EINVAL) /* which has been said */
+	if (rc && rc != -EINVAL) /* which had a line of its own */
 		p3_error("PtlInit: %s", strerror(-rc));
 	p3_caller_restore(caller);
 	if (rc)
@@ -1064,7 +1073,7 @@ int PtlInit(int *max_interfaces)
 	return PTL_OK;
 }
 
-/* Nobody hears any more that its barrier is over. */
+/* Wake threads in the barrier, since no thread hears of its end any more. */
 static void wake_barrier(struct p3_node *node)
 {
 	pthread_mutex_lock(&node->life);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The rank that another launcher gave, from its variables. */
 #include "lib/launched.h"
 #include "shm/conf.h"
 #include "shm/job.h"
@@ -14,18 +15,18 @@
 
 #define WORDS  4
 #define REMEDY "or set PTL3_LAUNCHED=off to start each process by hand"
-#define STEPS  0xfffffff0u /* of Slurm's, from here on they are none of srun's */
+#define STEPS  0xfffffff0u /* steps of Slurm from here on are not srun's */
 
-/* Names of variables, the first that is set counts. */
+/* Names of variables; the first one that is set counts. */
 struct launcher {
 	const char *name;
 	const char *rank;
-	const char *needed; /* without it that is no rank */
+	const char *needed; /* without this variable it is no rank */
 	const char *size[WORDS];
-	const char *here;         /* ranks on this host */
-	const char *hosts[WORDS]; /* if that is not said */
+	const char *here;         /* number of ranks on this host */
+	const char *hosts[WORDS]; /* hosts, if that is unset */
 	const char *job[WORDS];
-	const char *part; /* of the job's name, too */
+	const char *part; /* second part of the job's name */
 };
 
 static const struct launcher launchers[] = {
@@ -63,7 +64,7 @@ static const char *text_of(const char *name)
 	return text && *text ? text : NULL;
 }
 
-/* The first name that is set; else the first. */
+/* Return the first name that is set, else the first one. */
 static const char *first_set(const char *const names[WORDS])
 {
 	for (int i = 0; i < WORDS && names[i]; i++)
@@ -84,7 +85,7 @@ static bool number(const char *text, uint32_t *out)
 	return ok;
 }
 
-/* A number of a variable, between these two, or a line. */
+/* Read a variable as a number between these two, or print a line. */
 static int read_number(const char *name, uint32_t least, uint32_t most, uint32_t *out)
 {
 	const char *text = text_of(name);
@@ -97,7 +98,7 @@ static int read_number(const char *name, uint32_t least, uint32_t most, uint32_t
 	return -EINVAL;
 }
 
-/* ---- which ---- */
+/* ---- the launcher ---- */
 
 static bool has_started(const struct launcher *l)
 {
@@ -117,7 +118,7 @@ static const struct launcher *find(void)
 
 /* ---- the job ---- */
 
-/* Who made the pair of sockets that PMI speaks through; else the parent. */
+/* Return the maker of the pair of sockets of PMI, else the parent. */
 static uint32_t starter(const struct launcher *l)
 {
 	uint32_t fd;
@@ -141,7 +142,8 @@ static uint64_t hash_of(const char *text)
 	return h ^ h >> 29;
 }
 
-/* As the launcher calls it, where that can name a domain; else a number for it. */
+/* Name the job as the launcher does, where that can name a domain; else use a number
+ * made of the name. */
 static void name_job(const struct launcher *l, struct p3_launched *out)
 {
 	char whole[600], parent[16];
@@ -228,12 +230,12 @@ static struct flock whole_socket(void)
 	return (struct flock){.l_type = F_WRLCK, .l_whence = SEEK_SET};
 }
 
-/* Lock the socket.  Return false if another process has done so, and which. */
+/* Lock the socket.  Return false if another process has the lock, with its pid. */
 static bool lock_socket(int sock, pid_t *holder_out)
 {
 	struct flock mine = whole_socket(), theirs = whole_socket();
 	if (fcntl(sock, F_SETLK, &mine) == 0 || (errno != EAGAIN && errno != EACCES))
-		return true; /* A kernel that locks no sockets keeps no rank waiting. */
+		return true; /* a kernel that locks no sockets keeps no rank waiting */
 	*holder_out = 0;
 	if (fcntl(sock, F_GETLK, &theirs) != 0)
 		return true;

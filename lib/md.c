@@ -22,7 +22,7 @@ static struct p3_iov *alloc_iov(ptl_size_t n)
 	return iov;
 }
 
-/* One that no descriptor has taken. */
+/* Free a copy that belongs to no descriptor. */
 static void free_iov(struct p3_iov *iov)
 {
 	if (!iov)
@@ -32,7 +32,7 @@ static void free_iov(struct p3_iov *iov)
 	p3_idle();
 }
 
-/* A copy of the elements: the caller's array need not survive the call. */
+/* Copy the elements: the caller's array need not survive the call. */
 static int copy_iov(const ptl_md_t *md, struct p3_iov **iov_out)
 {
 	*iov_out = NULL;
@@ -106,7 +106,7 @@ int PtlMDUpdate(ptl_handle_md_t md_handle, ptl_md_t *old_md, ptl_md_t *new_md,
 	c.md.test_eq = eq_handle;
 	c.md.change = new_md != NULL;
 	if (old_md)
-		c.old = *old_md; /* where elements go, if the descriptor has any */
+		c.old = *old_md; /* gets the elements, if the descriptor has any */
 	else
 		c.old = (ptl_md_t){.options = 0};
 	int rc = PTL_OK;

@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-/* A new entry; the caller says where. */
+/* Describe a new entry; the caller sets its place. */
 static struct p3_cmd entry(ptl_handle_ni_t ni, ptl_process_id_t id, ptl_match_bits_t bits,
 	ptl_match_bits_t ignore, ptl_unlink_t unlink, ptl_ins_pos_t position)
 {

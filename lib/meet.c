@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Entering, joining and leaving a domain. */
 #include "lib/launched.h"
 #include "lib/meetin.h"
 #include "shm/fd.h"
@@ -13,8 +14,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#define SPARE    16       /* connections of whom is not known yet */
-#define SLICE_NS 50000000 /* of who waits: while it is stopped one passes */
+#define SPARE 16 /* connections whose other end is still unknown */
+/* a waiting thread counts one slice while its process is stopped */
+#define SLICE_NS 50000000
 
 /* ---- entering ---- */
 
@@ -65,7 +67,7 @@ static int say_full(const struct p3_meeting *m)
 	return -ENOSPC;
 }
 
-/* In the domain of a job they are the ranks. */
+/* Take a slot; in the domain of a job slots are ranks. */
 static int take_slot(struct p3_meeting *m, int *fd_out)
 {
 	uint32_t holder, rank = m->node->rank;
@@ -79,7 +81,7 @@ static int take_slot(struct p3_meeting *m, int *fd_out)
 	return rc;
 }
 
-/* Those that yod started have its nids. */
+/* Take the nid; nodes that yod started have yod's. */
 static int take_nid(struct p3_meeting *m)
 {
 	uint32_t holder, nid = m->node->nid;
@@ -166,7 +168,8 @@ static int say_no_lock(const struct p3_node *node, uint32_t pid, int why)
 	return why == -ENOLCK || p3_job_passes(why) ? PTL_NO_SPACE : PTL_IFACE_INVALID;
 }
 
-/* The lock of another interface of ours would be had once more. */
+/* Return true if another interface of this process has the pid: its lock would be
+ * granted again. */
 static bool is_own(const struct p3_node *node, uint32_t pid)
 {
 	for (int i = 0; i < P3_JOB_NIS; i++)
@@ -216,7 +219,7 @@ static int open_ends(struct p3_meeting *m)
 			    m, EPOLL_CTL_ADD, p3_meet_fd(&m->listen), P3_MEET_LISTEN, 0);
 }
 
-/* The node is a peer of its own. */
+/* Attach the node as a peer of itself. */
 static int attach_self(struct p3_meeting *m)
 {
 	int fds[P3_JOB_FDS];
@@ -239,7 +242,8 @@ static int start_thread(struct p3_meeting *m)
 	return -rc;
 }
 
-/* A second of our own: while we are stopped nobody can be met. */
+/* Wait for others, a second of this process' own time: while it is stopped it meets no
+ * one. */
 static bool wait_for_others(struct p3_meeting *m)
 {
 	struct timespec until;

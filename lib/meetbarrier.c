@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The barrier of a job that another launcher started. */
 #include "lib/meetin.h"
 #include "shm/log.h"
 
 #include <errno.h>
 #include <time.h>
 
-#define LATE_S 10 /* a rank that has not come is worth a line */
+#define LATE_S 10 /* wait in seconds after which missing ranks are named */
 
-/* ---- what is said ---- */
+/* ---- packets ---- */
 
-/* Through all connections with it: the other end may close any of them first. */
+/* Send through all connections with a member, which may close any of them first. */
 static bool say_barrier(struct p3_meeting *m, enum p3_job_op op, uint32_t to,
 	uint32_t round, struct p3_meet_verdict v)
 {
@@ -35,7 +36,8 @@ static void release_all(struct p3_meeting *m, uint32_t round, struct p3_meet_ver
 		}
 }
 
-/* Tell whether all ranks are met: status 0, EAGAIN, or EPIPE if one of them has ended. */
+/* Return whether all ranks are met: status 0, EAGAIN, or EPIPE if one of them has
+ * ended. */
 static struct p3_meet_verdict company(const struct p3_meeting *m)
 {
 	struct p3_meet_verdict v = P3_MEET_GOOD;
@@ -60,7 +62,7 @@ static bool have_all_come(const struct p3_meeting *m, uint32_t round)
 
 /* ---- rank 0, and the others ---- */
 
-/* The barrier that this node is in, 0: none. */
+/* Return the barrier that this node is in, 0: none. */
 static uint32_t current(struct p3_meeting *m, uint32_t *done_out)
 {
 	pthread_mutex_lock(&m->lock);
@@ -102,7 +104,7 @@ static void lead_barrier(struct p3_meeting *m)
 	finish(m, round, m->broken);
 }
 
-/* What the others said before they came, such as new process ids, is heard first. */
+/* Leave, after hearing earlier packets of the others, such as new process ids. */
 static void leave_barrier(struct p3_meeting *m)
 {
 	struct p3_job_msg msg = m->released;
@@ -143,7 +145,7 @@ void p3_meet_see_to_barrier(struct p3_meeting *m)
 		follow_barrier(m);
 }
 
-/* Out of step is who has begun anew meanwhile. */
+/* Note that a rank has entered; a rank that began anew meanwhile is out of step. */
 void p3_meet_on_barrier(struct p3_meeting *m, const struct p3_job_msg *msg)
 {
 	uint32_t done;
@@ -165,7 +167,8 @@ void p3_meet_on_barrier(struct p3_meeting *m, const struct p3_job_msg *msg)
 	}
 }
 
-/* What is said of the next one, which this node is not in, would hide this one. */
+/* Note a release.  A release of the next barrier, which this node is not in, would hide
+ * this one. */
 void p3_meet_on_released(struct p3_meeting *m, const struct p3_job_msg *msg)
 {
 	uint32_t done;
@@ -175,9 +178,9 @@ void p3_meet_on_released(struct p3_meeting *m, const struct p3_job_msg *msg)
 		m->released = *msg;
 }
 
-/* ---- who enters it ---- */
+/* ---- threads in the barrier ---- */
 
-/* With the lock held. */
+/* Name the missing ranks, with the lock held. */
 static void say_late(struct p3_meeting *m)
 {
 	uint64_t slots[P3_MAX_NODES / 64];

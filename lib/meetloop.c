@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The domain's thread: descriptors, connections, the belt. */
 #include "lib/meetin.h"
 #include "shm/fd.h"
 #include "shm/park.h"
@@ -11,10 +12,10 @@
 #include <unistd.h>
 
 #define EVENTS    16
-#define CALLS     2048 /* answered in a row: more than can be pending */
+#define CALLS     2048 /* calls answered in a row: more than can be pending */
 #define SILENT_NS (2 * (uint64_t)P3_SETTLE_NS)
 #define BELT_MS   1000
-#define AGAIN_MS  50 /* something found no room */
+#define AGAIN_MS  50 /* until an action that found no room is repeated */
 
 /* ---- descriptors ---- */
 
@@ -51,15 +52,16 @@ void p3_meet_hang_up(struct p3_meeting *m, struct p3_meet_conn *c)
 	c->told = c->awaited = c->owes = false;
 }
 
-/* Accepted, and has not said who it is; whom we called is a member, however long it is
- * stopped. */
+/* Return true for an accepted connection that has not introduced itself.  A called
+ * member is a member even while it is stopped. */
 static bool is_silent(const struct p3_meet_conn *c)
 {
 	return p3_meet_fd(&c->fd) >= 0 && c->called == P3_MEET_NONE &&
 	       c->slot == P3_MEET_NONE;
 }
 
-/* It calls again if it lives (p3_meet_hear): it has not heard who we are. */
+/* Hang up a silent connection.  If its process lives it calls again (p3_meet_hear): it
+ * has learned nothing about this one. */
 static void dismiss(struct p3_meeting *m, struct p3_meet_conn *c, const char *why)
 {
 	p3_meet_hear(m, c);
@@ -87,7 +89,7 @@ static struct p3_meet_conn *free_conn(struct p3_meeting *m)
 	return NULL;
 }
 
-/* A free one, be it at the expense of who is silent. */
+/* Find a free connection, if need be by hanging up a silent one. */
 static struct p3_meet_conn *find_room(struct p3_meeting *m)
 {
 	struct p3_meet_conn *c = free_conn(m), *silent;
@@ -99,7 +101,7 @@ static struct p3_meet_conn *find_room(struct p3_meeting *m)
 	return c;
 }
 
-/* Takes fd, and says who we are to whom we call; who calls us says so first. */
+/* Take fd; introduce this node to a called member; a caller introduces itself first. */
 static void greet(struct p3_meeting *m, struct p3_meet_conn *c, int fd, uint32_t called)
 {
 	struct ucred who;
@@ -123,7 +125,8 @@ static void greet(struct p3_meeting *m, struct p3_meet_conn *c, int fd, uint32_t
 		p3_meet_hang_up(m, c);
 }
 
-/* 0; -EAGAIN: nobody calls; another -errno: there is no room. */
+/* Accept one call.  Return 0; -EAGAIN: there is none; another -errno: there is no
+ * room. */
 static int answer_call(struct p3_meeting *m)
 {
 	struct pollfd caller = {.fd = p3_meet_fd(&m->listen), .events = POLLIN};
@@ -139,7 +142,7 @@ static int answer_call(struct p3_meeting *m)
 	return 0;
 }
 
-/* All that call, in one go. */
+/* Accept all calls in one go. */
 static void answer_calls(struct p3_meeting *m)
 {
 	struct p3_meet_conn *silent;
@@ -170,7 +173,7 @@ static bool is_met(const struct p3_meeting *m, uint32_t slot)
 	return false;
 }
 
-/* Who does not listen yet will look for us when it does. */
+/* Call a member; one that does not listen yet will look for this node when it does. */
 static void call(struct p3_meeting *m, uint32_t slot)
 {
 	if (slot == m->place.slot || is_met(m, slot) || p3_domain_reap(&m->place, slot))
@@ -196,17 +199,18 @@ static void scan(struct p3_meeting *m)
 
 /* ---- the belt ---- */
 
-/* A member that has told us who it is, and not heard it. */
+/* Return true for a member that has introduced itself and has not heard of this node. */
 static bool owes_answer(const struct p3_meet_conn *c)
 {
 	return p3_meet_fd(&c->fd) >= 0 && c->slot != P3_MEET_NONE && !c->told;
 }
 
-/* Who is gone and never spoke may have children that hold the other end. */
+/* Ask a silent connection again.  A dead process that never spoke may have children
+ * that hold the other end. */
 static void ask_again(struct p3_meeting *m, struct p3_meet_conn *c)
 {
 	if (c->slot == P3_MEET_NONE)
-		p3_meet_hear(m, c); /* it may have spoken before it ended */
+		p3_meet_hear(m, c); /* it may have sent a packet before it ended */
 	if (p3_meet_fd(&c->fd) < 0)
 		return;
 	if (c->slot == P3_MEET_NONE && kill((pid_t)c->os_pid, 0) != 0 && errno == ESRCH) {
@@ -226,7 +230,7 @@ static void ask_again(struct p3_meeting *m, struct p3_meet_conn *c)
 		p3_meet_tell_pids(m, c);
 }
 
-/* What no descriptor tells, and what found no room. */
+/* Do the work that no descriptor reports, and repeat actions that found no room. */
 static void belt(struct p3_meeting *m)
 {
 	for (uint32_t i = 0; i < m->node->capacity; i++)
@@ -264,7 +268,7 @@ static bool is_company(const struct p3_meeting *m)
 	return false;
 }
 
-/* Until the belt's next turn; for ever if there is nobody. */
+/* Return the time until the belt's next turn; for ever if there is no other member. */
 static int patience(const struct p3_meeting *m)
 {
 	bool needy = is_short(m);
@@ -277,7 +281,7 @@ static int patience(const struct p3_meeting *m)
 
 /* ---- the thread ---- */
 
-/* Under yod that is the life thread's. */
+/* Return true if this thread cares for held requests; under yod the life thread does. */
 static bool sees_to_held(const struct p3_meeting *m)
 {
 	return m->node->sock < 0;
@@ -301,7 +305,7 @@ static void on_wake(struct p3_meeting *m)
 		}
 }
 
-/* Not the one before it in this slot. */
+/* Return true if the slot's member has ended, not an earlier one in this slot. */
 static bool has_ended(const struct p3_meeting *m, uint32_t slot)
 {
 	struct pollfd life = {.fd = p3_meet_fd(&m->member[slot].life), .events = POLLIN};
@@ -330,7 +334,7 @@ static void on_event(struct p3_meeting *m, uint64_t what)
 	}
 }
 
-/* All that is ready within ms; false: nothing was. */
+/* Process all that is ready within ms.  Return false if nothing was. */
 static bool take_ready(struct p3_meeting *m, int ms)
 {
 	struct epoll_event ev[EVENTS];
@@ -340,7 +344,7 @@ static bool take_ready(struct p3_meeting *m, int ms)
 	return n > 0;
 }
 
-/* Who joins waits until all who were there before have said who they are. */
+/* See if all earlier members have introduced themselves: then joining is over. */
 static void look_who_is_met(struct p3_meeting *m)
 {
 	if (m->met || m->unmet)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Packets between members, and the births and ends of members. */
 #include "lib/meetin.h"
 #include "shm/fd.h"
 #include "shm/log.h"
@@ -11,12 +12,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define PACKETS   16 /* of one connection in a row */
-#define TURNS     64 /* of such rows, at its end: more than a socket keeps */
-#define SCOLDS    8  /* lines about manners, in */
+#define PACKETS   16 /* packets of one connection in a row */
+#define TURNS     64 /* rows at its end: more packets than a socket keeps */
+#define SCOLDS    8  /* lines about wrong behavior, in */
 #define SCOLDS_NS 1000000000
 
-/* ---- what is said ---- */
+/* ---- sending ---- */
 
 struct p3_job_msg p3_meet_message(const struct p3_meeting *m, enum p3_job_op op)
 {
@@ -95,7 +96,7 @@ struct p3_peer_info p3_meet_info(const struct p3_job_msg *msg)
 	return info;
 }
 
-/* ---- the end of one ---- */
+/* ---- end of a member ---- */
 
 static void end_member(struct p3_meeting *m, uint32_t slot, enum p3_peer_end how)
 {
@@ -149,9 +150,9 @@ void p3_meet_bury(struct p3_meeting *m, uint32_t slot)
 	p3_meet_unwatch(m, &m->member[slot].life);
 }
 
-/* ---- the birth of one ---- */
+/* ---- birth of a member ---- */
 
-/* It was there before: then we cannot stay. */
+/* Give up joining if an earlier member refuses this process. */
 static void refuse_who_was_there(struct p3_meeting *m, const struct p3_meet_conn *c)
 {
 	pthread_mutex_lock(&m->lock);
@@ -177,7 +178,7 @@ static bool is_of_this_kind(
 	return ok;
 }
 
-/* In the table of ranks, if it is of our job. */
+/* Enter a member in the table of ranks, if it is of the same job. */
 static void set_rank(struct p3_meeting *m, const struct p3_job_msg *msg)
 {
 	struct p3_node *node = m->node;
@@ -231,8 +232,8 @@ static void attach(struct p3_meeting *m, const struct p3_job_msg *msg, const int
 		miss(m, &info, rc);
 }
 
-/* Take ids out of the message that are another process's.  The locks of a process that
- * has ended are free: its ids are believed unless another process has them now. */
+/* Remove ids from the packet that belong to another process.  The locks of a process
+ * that has ended are free: its ids are believed unless another process has them now. */
 static void keep_own_ids(
 	struct p3_meeting *m, const struct p3_meet_conn *c, struct p3_job_msg *msg)
 {
@@ -269,7 +270,7 @@ static void expect(
 	tell_once(m, c);
 }
 
-/* Told who we are, it can say the same. */
+/* Tell a refused member of this process, so that it can report the same. */
 static void turn_away(struct p3_meeting *m, struct p3_meet_conn *c)
 {
 	tell_once(m, c);
@@ -295,7 +296,7 @@ static void on_born(struct p3_meeting *m, struct p3_meet_conn *c, struct p3_job_
 	c->slot = msg->node;
 	c->incarnation = msg->incarnation;
 	msg->os_pid = b->os_pid = c->os_pid;
-	msg->uid = m->node->uid; /* the kernel has said so */
+	msg->uid = m->node->uid; /* as the kernel reported it */
 	keep_own_ids(m, c, msg);
 	b->incarnation = msg->incarnation;
 	set_rank(m, msg);
@@ -309,7 +310,7 @@ static void on_born(struct p3_meeting *m, struct p3_meet_conn *c, struct p3_job_
 		watch_life(m, msg->node);
 	c->awaited = false;
 	if (p3_domain_is_over(&m->place, msg->node, c->os_pid))
-		p3_meet_lose(m, msg->node); /* the pidfd may be another's */
+		p3_meet_lose(m, msg->node); /* the pidfd may be another process' */
 }
 
 static void on_pids(
@@ -322,16 +323,17 @@ static void on_pids(
 	FAULT_POINT("meet.pids_taken");
 }
 
-/* ---- what is heard ---- */
+/* ---- receiving ---- */
 
 struct packet {
 	struct p3_job_msg msg;
 	int fds[P3_JOB_FDS];
 	unsigned nfds;
-	bool lost; /* we had no room for its descriptors */
+	bool lost; /* there was no room for its descriptors */
 };
 
-/* Whom we called and who has not said who it is has a reason, or ends: we shall see. */
+/* Process an end of file.  A called member that has not introduced itself has a reason,
+ * or ends. */
 static void on_end_of_file(struct p3_meeting *m, struct p3_meet_conn *c)
 {
 	uint32_t slot = c->slot;
@@ -349,7 +351,7 @@ static void breach(struct p3_meeting *m, struct p3_meet_conn *c, const char *wha
 	on_end_of_file(m, c);
 }
 
-/* Each incarnation has connections of its own. */
+/* Return true for a birth of another incarnation, which needs another connection. */
 static bool is_other_birth(const struct p3_meet_conn *c, const struct p3_job_msg *msg)
 {
 	return msg->op == P3_JOB_BORN && c->slot != P3_MEET_NONE &&

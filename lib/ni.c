@@ -13,7 +13,7 @@
 #define P3_PID_MOST      65534u /* pids travel in 16 bits */
 #define P3_PENDING_LIMIT ((uint64_t)64 << 20)
 
-/* What desired may be, and what it is if it says nothing. */
+/* The range of a desired limit, and its default. */
 struct range {
 	int least, most, usual;
 };
@@ -90,7 +90,7 @@ static int start_nic(struct p3_node *node, struct p3_nic **nic_out)
 		.faults = conf.faults.on ? &conf.faults : NULL,
 		.heap = p3_node_heap(node),
 		.pending_limit = P3_PENDING_LIMIT};
-	/* What is worth a warning is said once a job, or once a domain. */
+	/* Warnings are printed once a job, or once a domain. */
 	c.mute = node->rank != 0 || (node->meeting && node->sock < 0 && node->index);
 	c.sleepers = node->meeting ? NULL : node->sleepers;
 	node->asked = 0;
@@ -158,7 +158,8 @@ static void stop_nic(struct p3_node *node)
 	p3_job_exit(node);
 }
 
-/* First interface: the NIC, then the job hears of both.  With life held. */
+/* Open the first interface: the NIC starts, then the job hears of both.  With life
+ * held. */
 static int begin(
 	struct p3_node *node, uint32_t i, uint32_t pid, const ptl_ni_limits_t *desired)
 {
@@ -178,7 +179,7 @@ static int begin(
 	return rc;
 }
 
-/* With life held. */
+/* Open another interface, with life held. */
 static int open_another(
 	struct p3_node *node, uint32_t i, uint32_t pid, const ptl_ni_limits_t *desired)
 {
@@ -201,7 +202,7 @@ static int pick_pid(struct p3_node *node, uint32_t i, ptl_pid_t *pid)
 	return node->meeting ? p3_meet_claim(node, base, pid) : PTL_OK;
 }
 
-/* With life held. */
+/* Initialize an interface, with life held. */
 static int ni_init(
 	struct p3_node *node, uint32_t i, ptl_pid_t pid, const ptl_ni_limits_t *desired)
 {
@@ -242,7 +243,7 @@ int PtlNIInit(ptl_interface_t iface, ptl_pid_t pid, ptl_ni_limits_t *desired,
 	struct p3_caller caller = p3_caller_save();
 	pthread_mutex_lock(&node->call);
 	pthread_mutex_lock(&node->life);
-	int rc = PTL_NO_INIT; /* PtlFini of another thread may have been first */
+	int rc = PTL_NO_INIT; /* another thread may have called PtlFini */
 	if (p3_is_up(node))
 		rc = ni_init(node, i, pid, desired);
 	pthread_mutex_unlock(&node->life);
@@ -256,7 +257,7 @@ int PtlNIInit(ptl_interface_t iface, ptl_pid_t pid, ptl_ni_limits_t *desired,
 	return rc;
 }
 
-/* With life held. */
+/* Close an interface, with life held. */
 static int close_ni(struct p3_node *node, struct p3_lib_ni *ni)
 {
 	p3_set(&ni->open, 0);
@@ -269,8 +270,8 @@ static int close_ni(struct p3_node *node, struct p3_lib_ni *ni)
 	return rc;
 }
 
-/* What was sent arrives, also when its sender has gone: peers may be lost meanwhile, so
- * life is not held. */
+/* Close, after all sent messages have arrived, so that they do without their sender.
+ * Peers may be lost meanwhile, so life is not held during the wait. */
 static int close_locked(struct p3_node *node, struct p3_lib_ni *ni)
 {
 	p3_nic_settle(p3_nic(node), P3_SETTLE_NS);
@@ -362,7 +363,7 @@ int PtlNIStatus(
 	return rc;
 }
 
-/* All that a nid of the job can name is on this host, and so is all of a domain. */
+/* All processes that a nid of the job or a domain can name are on this host. */
 int PtlNIDist(
 	ptl_handle_ni_t ni_handle, ptl_process_id_t process, unsigned long *distance)
 {

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What programs find around the API: rank, size, id maps; barrier, memory, version,
- * statistics.
+ * The calls around the API: rank, size, id maps; barrier, memory, version, statistics.
  *
- * Under yod the answers are the launcher's.  Else they are what the Set calls said, or
- * PTL_MY_RID, PTL_NIDMAP and PTL_PIDMAP when PtlSetRank(…, -1, -1) asked for them; a
- * process that nobody told anything is rank 0 of 1.
+ * Under yod the answers are the launcher's.  Else they are the values of the Set calls,
+ * or of PTL_MY_RID, PTL_NIDMAP and PTL_PIDMAP when PtlSetRank(…, -1, -1) asked for
+ * them; a process without any of these is rank 0 of 1.
  */
 #include "lib/lib.h"
 #include "shm/fault.h"
@@ -17,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What the Set calls said: replaced as a whole, one at a time. */
+/* The values of the Set calls, replaced as a whole, one at a time. */
 static p3_directory_ptr said;
 static pthread_mutex_t said_lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -45,7 +44,7 @@ static bool number(const char **text, uint32_t *out)
 	return true;
 }
 
-/* A list with colons; its length, 0 if it is none. */
+/* Parse a list with colons.  Return its length, 0 if it is none. */
 static uint32_t parse_map(const char *text, uint32_t **map_out)
 {
 	uint32_t n = 0, *map = NULL;
@@ -92,9 +91,9 @@ static int adopt_environment(struct p3_directory **d_out)
 	return *d_out ? PTL_OK : PTL_FAIL;
 }
 
-/* ---- what was said ---- */
+/* ---- values of the Set calls ---- */
 
-/* A copy to change, of this size; what is there already must have that size. */
+/* Copy the values, for a change, with this size; present values must have that size. */
 static int copy_said(int size, struct p3_directory **d_out)
 {
 	const struct p3_directory *now = p3_acquire(&said);
@@ -127,7 +126,7 @@ static int say_rank(int rank, int size, struct p3_directory **d_out)
 	return PTL_OK;
 }
 
-/* Of the process: for each interface that was told nothing of its own. */
+/* Set pids for the process: for each interface without pids of its own. */
 static void say_pids(struct p3_directory *d, ptl_handle_ni_t ni, const uint32_t *map)
 {
 	bool all = ni == PTL_INVALID_HANDLE;
@@ -193,7 +192,7 @@ void p3_list_ids(struct p3_node *node, struct p3_nic *nic)
 	p3_nic_list(nic, l);
 }
 
-/* With said_lock. */
+/* Install the values, with said_lock held. */
 static void say(struct p3_node *node, struct p3_directory *d)
 {
 	struct p3_nic *nic = p3_is_up(node) ? p3_nic(node) : NULL;
@@ -202,7 +201,8 @@ static void say(struct p3_node *node, struct p3_directory *d)
 		p3_list_ids(node, nic);
 }
 
-/* The table that answers: the launcher's; else what was said; else of a job of one. */
+/* Return the table that answers: the launcher's; else the Set calls'; else that of a
+ * job of one. */
 static const struct p3_directory *read_answers(struct p3_node *node)
 {
 	if (!p3_is_placed(node)) {
@@ -271,7 +271,8 @@ static int id_in(
 	return PTL_OK;
 }
 
-/* Of the process: PTL_IFACE_SS counts while there is no other. */
+/* Return the interface that speaks for the process: PTL_IFACE_SS if it is the only
+ * one. */
 static uint32_t iface_of(ptl_handle_ni_t ni)
 {
 	struct p3_node *node = p3_node();
@@ -298,7 +299,7 @@ int PtlGetRankId(ptl_handle_ni_t ni_handle, unsigned int rank, ptl_process_id_t 
 	return rc;
 }
 
-/* The launcher's map stands: setting the same is fine. */
+/* Compare with the launcher's map, which stays: setting the same values is allowed. */
 static int agree_with_launcher(
 	struct p3_node *node, uint32_t iface, const uint32_t *map, int size, bool pids)
 {
@@ -391,7 +392,7 @@ int PtlGetPIDMap(ptl_handle_ni_t ni_handle, ptl_pid_t *map, int size)
 	return get_map(ni_handle, map, size, true);
 }
 
-/* The job id of a process that nobody launched: for interfaces opened from now on. */
+/* Set the job id of a process without a launcher, for interfaces opened from now on. */
 int PtlSetJID(ptl_handle_ni_t ni_handle, ptl_jid_t jid)
 {
 	struct p3_node *node = p3_node();
@@ -408,7 +409,7 @@ int PtlSetJID(ptl_handle_ni_t ni_handle, ptl_jid_t jid)
 
 /* ---- barrier ---- */
 
-/* Say once which rank a barrier has failed for. */
+/* Name once the rank for which a barrier has failed. */
 static void say_ended(struct p3_node *node, uint32_t rank)
 {
 	static p3_a32 said;
@@ -433,8 +434,9 @@ static int barrier_of_domain(struct p3_node *node)
 }
 
 /*
- * With life held, which PtlFini takes after it has cleared up: who waits then is told.
- * This process has come to the barrier all the same, and its next call takes it up.
+ * Wait for the release, with life held; PtlFini takes life after its clean-up, and
+ * tells waiting threads.  This process has come to the barrier all the same, and its
+ * next call takes it up.
  */
 static int await_release(struct p3_node *node)
 {
@@ -443,14 +445,14 @@ static int await_release(struct p3_node *node)
 		pthread_cond_wait(&node->changed, &node->life);
 	if (node->barriers_done == before)
 		return -EPIPE;
-	if (node->barriers_taken == before) { /* no other caller has been first */
+	if (node->barriers_taken == before) { /* this caller is the first */
 		node->barriers_taken = node->barriers_done;
 		node->in_barrier = false;
 	}
 	return node->barrier_status;
 }
 
-/* With life held. */
+/* Come to the barrier, with life held. */
 static int come_to_barrier(struct p3_node *node)
 {
 	struct p3_job_msg m = {
@@ -467,7 +469,7 @@ static int come_to_barrier(struct p3_node *node)
 static int barrier_of_yod(struct p3_node *node)
 {
 	uint32_t ended = P3_JOB_NO_RANK;
-	int rc = PTL_NO_INIT; /* PtlFini of another thread may have been first */
+	int rc = PTL_NO_INIT; /* another thread may have called PtlFini */
 	struct p3_caller caller = p3_caller_save();
 	struct p3_nic *nic = p3_nic(node);
 	if (nic)
@@ -500,7 +502,7 @@ int PtlXBarrier(void)
 
 /* ---- memory ---- */
 
-/* In front of every block, so that PtlFini can give all of them back. */
+/* A header in front of every block, so that PtlFini can free all of them. */
 struct block {
 	struct block *next, **prev;
 	uint64_t magic;
@@ -538,7 +540,7 @@ static void block_free(struct block *b)
 	errno = saved;
 }
 
-/* With life held. */
+/* Link a block, with life held. */
 static void block_link(struct p3_node *node, struct block *b)
 {
 	b->next = node->blocks;
@@ -650,7 +652,7 @@ static void fill(struct p3_nic *nic, ptlx_stats_t *s)
 	s->wire_gaps = p3_nic_wire_counter(nic, P3_W_GAPS);
 }
 
-/* Of the first version, which programs may have been compiled with. */
+/* Length of the first version, which programs may have been compiled with. */
 #define STATS_LEAST offsetof(ptlx_stats_t, moved_direct_bytes)
 
 int PtlXStats(ptl_handle_ni_t ni_handle, ptlx_stats_t *stats)
