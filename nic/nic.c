@@ -864,7 +864,7 @@ unsigned p3_nic_fds(struct p3_nic *n, int fds_out[P3_JOB_FDS])
 	fds_out[0] = n->published.fd;
 	fds_out[1] = n->doorbell_seg.fd;
 	fds_out[2] = n->host_seg[0].fd;
-	fds_out[3] = n->conf.heap ? p3_heap_fd(n->conf.heap) : -1;
+	fds_out[3] = n->conf.heap ? p3_heap_offer(n->conf.heap) : -1;
 	return fds_out[3] < 0 ? 3 : 4;
 }
 

@@ -144,3 +144,9 @@ int p3_heap_fd(const struct p3_heap *h)
 {
 	return p3_get(&h->mine) ? -1 : h->seg.fd; /* HEAP.2 */
 }
+
+int p3_heap_offer(const struct p3_heap *h)
+{
+	int fd = p3_heap_fd(h);
+	return fd >= 0 && p3_heap_is_ours(h) ? fd : -1;
+}

@@ -124,8 +124,11 @@ void p3_heap_free(struct p3_heap *heap, void *block);
 bool p3_heap_has(const struct p3_heap *heap, const void *at);
 void *p3_heap_base(const struct p3_heap *heap);
 uint64_t p3_heap_len(const struct p3_heap *heap);
-/* Return the descriptor to send to peers, or -1 if the heap is private now. */
+/* Return the heap's descriptor, or -1 if the heap is private now. */
 int p3_heap_fd(const struct p3_heap *heap);
+/* Return the descriptor to send to peers, or -1 if the heap is private, or if the program
+ * has closed the descriptor. */
+int p3_heap_offer(const struct p3_heap *heap);
 
 /* Keep a heap that its node needs no more for the next p3_heap_create of the same
  * length. */

@@ -469,6 +469,49 @@ NODES_CASE(lost_descriptor_costs_the_heap_only, 2)
 	close(other);
 }
 
+/* Put another file in the place of the heap's, before a node maps
+ * it. */
+static void replace_heap(const void *block)
+{
+	struct p3_heap *heap = p3_node()->heap;
+	int other = memfd_create("other", MFD_CLOEXEC);
+	CHECK(heap && p3_heap_has(heap, block) && other >= 0);
+	CHECK(dup2(other, p3_heap_fd(heap)) >= 0);
+	close(other);
+}
+
+static void replaced_node(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *arg)
+{
+	UNUSED_ARGS;
+	unsigned char *bytes = shared(LONG);
+	if (rank == 0)
+		replace_heap(bytes);
+	ni = node_ni();
+	ptl_handle_eq_t eq = eq_new(ni, 8);
+	fill_pattern(bytes, LONG, rank);
+	if (rank == 1)
+		post_md(ni, PT_IN, 0, md_of(bytes, LONG, PTL_MD_OP_PUT, eq));
+	sync_nodes();
+	if (rank == 0) {
+		ptl_handle_md_t md = bind_md(ni, md_of(bytes, LONG, 0, eq));
+		CHECK_OK(put_to(ni, md, 1, PT_IN, 0, PTL_NO_ACK_REQ));
+		expect(eq, PTL_EVENT_SEND_START);
+		expect(eq, PTL_EVENT_SEND_END);
+	} else {
+		expect(eq, PTL_EVENT_PUT_START);
+		expect(eq, PTL_EVENT_PUT_END);
+		CHECK_PATTERN(bytes, 0, LONG, 0);
+	}
+	sync_nodes();
+}
+
+static void foreign_file_is_not_sent_as_the_heap(void **state)
+{
+	(void)state;
+	const struct nodes_opt by_hand = {.no_ni = true};
+	run_nodes_opt(2, replaced_node, NULL, &by_hand);
+}
+
 /* ---- bytes that go away in the middle ---- */
 
 /* A transfer that succeeds has the original bytes, whatever the owner did to them
@@ -529,6 +572,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(get_from_out_of_the_heap_fails),
 		cmocka_unit_test(view_holds_what_lies_inside),
 		cmocka_unit_test(lost_descriptor_costs_the_heap_only),
+		cmocka_unit_test(foreign_file_is_not_sent_as_the_heap),
 		cmocka_unit_test(bytes_taken_back_are_never_delivered),
 	};
 	return RUN_CASES(cases);
