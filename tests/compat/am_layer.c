@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Active messages over Portals. */
 #include "am_layer.h"
 
 #include <portals/portals3.h>
@@ -27,8 +28,8 @@ enum { BUFFERS = 3, CHUNKS = 64, NO_HANDLER = 255, EVENTS = 4096, MOST = 1 << 20
 #define CREDITS_OF(bits) ((int)((bits) >> 28 & 255))
 #define RANK_OF(bits)    ((int)((bits) >> 36 & 0xffff))
 
-/* Messages in it may still be unread when UNLINK says that it is full, and how many it
- * has taken: by the threshold that is left. */
+/* A buffer may still have unread messages when UNLINK says that it is full; the
+ * remaining threshold tells how many it has taken. */
 struct buffer {
 	char *bytes;
 	bool full;
@@ -41,7 +42,7 @@ struct chunk {
 
 static struct {
 	const am_handler *handlers;
-	ptl_handle_eq_t eqs[2]; /* requests, returns */
+	ptl_handle_eq_t eqs[2]; /* for requests, and for returns */
 	struct buffer buffer[BUFFERS];
 	ptl_size_t buffer_size;
 	char *segment;
@@ -51,13 +52,13 @@ static struct {
 	char *reply_bytes;
 	bool *reply_used;
 	unsigned nreplies, next_reply;
-	int *credit, *owed; /* by rank: to send with; to give back */
+	int *credit, *owed; /* by rank: credit to send with; credit to give back */
 	unsigned outstanding;
 	volatile sig_atomic_t busy, in_signal;
 	struct am_count count;
 } am;
 
-/* Between these a signal handler leaves all alone. */
+/* Between these a signal handler leaves the layer alone. */
 static void enter(void)
 {
 	am.busy = 1;
@@ -74,7 +75,7 @@ static const ptl_process_id_t anybody = {PTL_NID_ANY, PTL_PID_ANY};
 
 /* ---- request buffers ---- */
 
-/* False: from a signal handler that has interrupted a call, later perhaps. */
+/* Open a buffer.  Return false if a signal handler that interrupted a call must wait. */
 static bool open_buffer(struct buffer *b)
 {
 	ptl_handle_me_t me;
@@ -107,7 +108,7 @@ static void reopen(struct buffer *b)
 
 /* ---- replies ---- */
 
-/* There is one: SEND_ENDs are read in turn with requests. */
+/* Take a reply slot; one is free: SEND_ENDs are read in turn with requests. */
 static unsigned take_reply_slot(void)
 {
 	unsigned slot, tried = 0;
@@ -119,7 +120,8 @@ static unsigned take_reply_slot(void)
 	return slot;
 }
 
-/* Keeps some back, less than half of what the other has. */
+/* Return the credit to give back; less than half of the other rank's credit is kept
+ * back. */
 static int give_back(int rank)
 {
 	int credits = am.owed[rank];
@@ -220,7 +222,7 @@ static void reply_arrived(const ptl_event_t *event)
 	chunk_done(m.chunk);
 }
 
-/* Sends: the local offset says of which chunk, or of which reply; else user_ptr. */
+/* Process a SEND event: the local offset names its chunk, or its reply; else user_ptr. */
 static void sent(const ptl_event_t *event)
 {
 	CHECK(event->ni_fail_type == PTL_NI_OK);
@@ -275,7 +277,7 @@ bool am_poll(void)
 	return true;
 }
 
-/* A request that is put back late would be the reason why nothing comes. */
+/* Wait; a request buffer that is put back late could be the reason why nothing comes. */
 static void wait_a_little(void)
 {
 	enter();

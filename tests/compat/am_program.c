@@ -4,7 +4,7 @@
  *
  *	am_program [options of job.h] [messages]
  *
- * Random requests to everybody, whose bytes handlers look at and answer; then the same
+ * Random requests to all ranks, whose bytes handlers check and answer; then the same
  * while a timer's signal polls, too, wherever it strikes; then with ranks that compute
  * and never call anything: signals alone serve them.  Odd ranks leave by _exit.
  */
@@ -25,9 +25,8 @@ static bool *slot_used; /* by target and slot: a long request is under way */
 static volatile unsigned done, ready;
 static volatile uint64_t looked;
 
-/* ---- handlers ----
- * The argument says which bytes: a number, the slot in its low bits for long ones.
- */
+/* ---- handlers ---- The argument names the bytes: a number, with the slot in its low
+ * bits for long ones. */
 
 static void echo(struct am_message *m)
 {
@@ -128,7 +127,7 @@ static void random_requests(int messages, uint64_t seed)
 	}
 }
 
-/* Serves the others until they are here, too. */
+/* Meet, and serve the others until they are here, too. */
 static void meet(void)
 {
 	static unsigned meetings;
@@ -173,8 +172,9 @@ static void send_looks(uint64_t seed)
 		}
 }
 
-/* Odd ranks compute until each of the others' requests has been looked at.  These are
- * sent when they say that they begin: who still met would look at them there. */
+/* Let odd ranks compute until each of the others' requests has been processed.  These
+ * are sent when the odd ranks say that they begin: a rank that still met would process
+ * them there. */
 static void served_by_signals(void)
 {
 	int senders = (job.size + 1) / 2;

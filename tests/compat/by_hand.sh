@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # One client, whose processes yod does not start: by_hand.sh shell|mpirun kind processes
-# work options-of-job.h...  Each is told who it is and who the others are, as the start
-# scripts of the reference implementation did, and meets them in a domain.
+# work options-of-job.h...  Each gets its rank and the others' ids, as the start scripts
+# of the reference implementation did, and meets them in a domain.
 starter=$1 kind=$2 processes=$3 work=$4
 shift 4
 
@@ -23,7 +23,7 @@ for ((i = 0; i < processes; i++)); do
 	PTL_PIDMAP+=${PTL_PIDMAP:+:}$((700 + i))
 done
 
-# The last one first: who comes early waits for the others.
+# The last one first: a process that comes early waits for the others.
 by_shell() {
 	local i
 	for ((i = processes - 1; i >= 0; i--)); do
@@ -37,8 +37,8 @@ by_shell() {
 	started=()
 }
 
-# Open MPI's and MPICH's, which say the rank in different words.
-# shellcheck disable=SC2016
+# Open MPI's and MPICH's mpirun, which name the rank in different variables. shellcheck
+# disable=SC2016
 by_mpirun() {
 	local run=(mpirun -n "$processes") rank='${OMPI_COMM_WORLD_RANK:-$PMI_RANK}'
 	command -v mpirun >/dev/null || {

@@ -1,4 +1,4 @@
-# Clients of each kind that there was: a layer, and a program above it.
+# Clients of each historic kind: a layer, and a program above it.
 if(P3_SANITIZE OR P3_VALGRIND)
   set(COMPAT_mpi_work "1 65536")
   set(COMPAT_am_work 150)

@@ -2,9 +2,9 @@
 /*
  * cnos - a job that knows no other call than those of cnos_mpi_os.h: cnos folder
  *
- * Ranks, ids and launcher are what yod put into the environment; nobody passes a barrier
- * before the last, who takes his time, has left a file in the folder.  Without yod, and
- * without a folder: one process alone.
+ * Ranks, ids and launcher are those in yod's environment; no rank passes a barrier
+ * before the last rank, which comes late, has left a file in the folder.  Without yod,
+ * and without a folder: one process alone.
  */
 #include <catamount/cnos_mpi_os.h>
 
@@ -55,7 +55,7 @@ static void meet(int round, const char *folder)
 	all_have_left_files(round, folder);
 }
 
-/* Entry number `who` of a list with colons */
+/* Return entry number `who` of a list with colons. */
 static unsigned of_list(const char *variable, int who)
 {
 	char *at = getenv(variable);

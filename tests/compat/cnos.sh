@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# cnos under yod and without it: cnos.sh program
+# Runs cnos under yod and without it: cnos.sh program
 program=$1
 dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * corners default|ss - what existing programs do and the document leaves in the dark: on
+ * corners default|ss - uses by existing programs that the document does not settle: on
  * PTL_IFACE_DEFAULT, or on each of Cray's names for PTL_IFACE_SS
  *
- * Limits that nobody asked for; a descriptor of 64 GiB; any memory as source and target;
- * odd descriptors; what is done in the moment of an ACK or REPLY, and in a barrier.  Each
- * node sends to the next one, which may be itself.
+ * Default limits; a descriptor of 64 GiB; any memory as source and target; odd
+ * descriptors; actions at the moment of an ACK or REPLY, and in a barrier.  Each node
+ * sends to the next one, which may be itself.
  */
 #include <cnos_mpi_os.h>
 #include <portals3.h>
@@ -27,8 +27,8 @@ static const ptl_process_id_t anybody = {PTL_NID_ANY, PTL_PID_ANY};
 static ptl_ni_limits_t limits;
 static ptl_process_id_t next;
 static ptl_handle_ni_t ni;
-static ptl_handle_eq_t sent, came; /* events of what is sent, and of what comes */
-static ptl_match_bits_t bits;      /* of this case: each has its own */
+static ptl_handle_eq_t sent, came; /* events of sent messages, and of received ones */
+static ptl_match_bits_t bits;      /* of this case: each case has its own */
 static bool cray;
 
 #define CHECK(truth)                                                                     \
@@ -41,14 +41,14 @@ static bool cray;
 	} while (0)
 #define OK(call) CHECK((call) == PTL_OK)
 
-/* ---- in one line ---- */
+/* ---- calls in one line ---- */
 
 static void meet(void)
 {
 	CHECK(cnos_barrier() == 0);
 }
 
-/* What programs do not set is anything. */
+/* Return a descriptor whose members that programs leave unset have arbitrary values. */
 static ptl_md_t descriptor(void *start, ptl_size_t length, unsigned options)
 {
 	ptl_md_t md;
@@ -138,7 +138,7 @@ static void limits_are_enough(void)
 	CHECK(limits.max_me_list >= MOST);
 }
 
-/* In one list, a descriptor in each; the last one is found. */
+/* Make as many as promised in one list, a descriptor in each; the last one is found. */
 static void entries_are_there(void)
 {
 	static ptl_handle_me_t me[MOST];
@@ -164,7 +164,7 @@ static void entries_are_there(void)
 		OK(PtlMEUnlink(me[i]));
 }
 
-/* 512 MiB: by one node only. */
+/* It takes 512 MiB: one node only does it. */
 static void queues_are_there(void)
 {
 	ptl_handle_eq_t eq[QUEUES - 2];
@@ -176,7 +176,7 @@ static void queues_are_there(void)
 		OK(PtlEQFree(eq[i]));
 }
 
-/* Nobody may touch it but for one page; making it does not depend on its length. */
+/* Only one page of it is touched; the length does not matter for making it. */
 static void descriptor_of_64_gib(void)
 {
 	const size_t length = (size_t)64 << 30, at = (size_t)40 << 30, page = 4096;
@@ -260,7 +260,7 @@ static void any_memory_will_do(void)
 
 /* ---- odd descriptors ---- */
 
-/* Threshold 0: nothing comes in, it stays, and is filled when it is told so. */
+/* Threshold 0: it accepts nothing, stays, and accepts when it is updated. */
 static void inactive_is_kept(void)
 {
 	uint64_t word = 5, in[2] = {0, 0};
@@ -286,7 +286,7 @@ static void inactive_is_kept(void)
 	OK(PtlMDUnlink(second));
 }
 
-/* Room of max_size is still room. */
+/* A remainder of exactly max_size is still room. */
 static void max_size_is_strict(void)
 {
 	uint64_t word = 6, in[4] = {0};
@@ -310,7 +310,7 @@ static void max_size_is_strict(void)
 	OK(PtlMDUnlink(rest));
 }
 
-/* A descriptor of an entry sends, too, and is bound with bits that it has no use for. */
+/* A descriptor of an entry sends, too, and is bound with bits that sending ignores. */
 static void both_ends_at_once(void)
 {
 	uint64_t out[2] = {7, 8}, in = 0;
@@ -357,7 +357,7 @@ static void nothing_of_nothing(void)
 	OK(PtlMDUnlink(target));
 }
 
-/* Receives stand before an entry without descriptor, what is unexpected behind it. */
+/* Receives stand before an entry without descriptor, unexpected messages behind it. */
 static void mark_in_the_list(void)
 {
 	uint64_t word = 9, in[2] = {0, 0};
@@ -414,7 +414,7 @@ static void unlinked_at_its_last_event(void)
 	OK(PtlMDUnlink(target));
 }
 
-/* The first one's put is over before it comes to the barrier that the others are in. */
+/* The first rank's put is over before it comes to the barrier that the others are in. */
 static void served_in_a_barrier(void)
 {
 	static unsigned char in[LONG], out[LONG];

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * cray - a program of Cray XT, which knows PTL_IFACE_SS only: an interface that somebody
- * may have initialised already, the map as soon as it is there, and messages as its
- * libraries send them: a word to the next rank, who gets the data from the word's sender
- * with a descriptor of threshold 2 that goes away by itself, and counts the events.
+ * cray - a program of Cray XT, which knows PTL_IFACE_SS only: an interface that may
+ * already be initialised, the map as soon as it exists, and messages as its libraries
+ * send them: a word to the next rank, which gets the data from the word's sender with a
+ * descriptor of threshold 2 that unlinks itself, and counts the events
  */
 #define PTL_IFACE_DEFAULT IFACE_FROM_BRIDGE_AND_NALID(PTL_BRIDGE_UK, PTL_IFACE_SS)
 #define PTL_ACENTRY_5ARGS
@@ -84,7 +84,7 @@ static void attach(unsigned pt, void *start, ptl_size_t length, unsigned operati
 static void count(const ptl_event_t *ev)
 {
 	CHECK(ev->ni_fail_type == PTL_NI_OK);
-	CHECK(ev->mlength == ev->rlength); /* of a get's SEND_END, too */
+	CHECK(ev->mlength == ev->rlength); /* also in a get's SEND_END */
 	if (ev->type == PTL_EVENT_PUT_END)
 		words++;
 	else if (ev->type == PTL_EVENT_SEND_END)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * dumps - what is printed of a match list, an entry and the event queues is what is there
+ * dumps - checks that the printed match list, entry and event queues are the existing
+ * ones
  *
  * The format is not promised; the numbers in it are those that the program chose.
  */
@@ -29,7 +30,7 @@ enum { PORTAL = 5, EVENTS = 37, LENGTH = 4321 };
 static char printed[1 << 16], bytes[LENGTH];
 static FILE *err;
 
-/* stderr is a file: the text that came since the last time. */
+/* Return the text since the last call; stderr is a file. */
 static const char *said(void)
 {
 	static long from;
@@ -64,7 +65,7 @@ static ptl_handle_me_t attach(ptl_handle_ni_t ni, ptl_match_bits_t bits)
 	return me;
 }
 
-/* A put to oneself: PUT_START and PUT_END lie unread. */
+/* Put to oneself: PUT_START and PUT_END stay unread. */
 static ptl_handle_me_t listen_and_put(ptl_handle_ni_t ni, ptl_handle_eq_t eq)
 {
 	ptl_handle_me_t me = attach(ni, BITS);

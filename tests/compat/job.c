@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Start, meeting and end of the clients of this folder. */
 #define PTL_EQ_HANDLER_NONE ((ptl_eq_handler_t)0)
 #include "job.h"
 
@@ -149,7 +150,7 @@ static void ask_ids(void)
 		ask_ids_cnos();
 }
 
-/* By hand the map says which pid is whose. */
+/* Return the own pid; in a start by hand the map tells it. */
 static ptl_pid_t own_pid(void)
 {
 	ptl_process_id_t id;
@@ -161,16 +162,16 @@ static ptl_pid_t own_pid(void)
 	return id.pid;
 }
 
-/* ---- the barrier of processes without a launcher ----
- * Everybody writes the number of the barrier into his word of rank 0, which writes it
- * into everybody's when all have come: again and again until the ACK comes, for the
- * other may not be there yet.
+/*
+ * ---- the barrier of processes without a launcher ---- Every rank writes the number of
+ * the barrier into its word at rank 0, which writes it into each rank's when all have
+ * come: again and again until the ACK comes, since the other rank may not be there yet.
  */
 
 static struct {
 	ptl_handle_eq_t eq;
 	ptl_handle_md_t source;
-	volatile uint64_t *come; /* by rank, the last one: go */
+	volatile uint64_t *come; /* by rank; the last word means go */
 	uint64_t number;
 } door;
 
@@ -193,7 +194,7 @@ static void open_door(void)
 		PTL_RETAIN, &door.source));
 }
 
-/* The ACK of an earlier attempt is no answer to a later barrier. */
+/* Return true for an answer; the ACK of an earlier attempt is none to a later barrier. */
 static bool is_answer(const ptl_event_t *event, int rank)
 {
 	return event->type == PTL_EVENT_ACK && event->match_bits == door.number &&
@@ -201,7 +202,7 @@ static bool is_answer(const ptl_event_t *event, int rank)
 	       event->initiator.pid == job.ids[rank].pid;
 }
 
-/* Who was here once and is not any more has seen what he waited for, and left. */
+/* Return true if a rank that was here has left: it has seen the awaited word. */
 static bool has_left(const ptl_event_t *event, int rank)
 {
 	return door.number > 1 && event->type == PTL_EVENT_SEND_END &&
@@ -227,7 +228,7 @@ static void tell(int rank, int word)
 	while (!answered(rank));
 }
 
-/* Not told by an event: what orders it with the NIC's writing is in other processes. */
+/* Load a word without an event: other processes order it with the NIC's writing. */
 __attribute__((no_sanitize("thread"), noinline)) static uint64_t look(int word)
 {
 	return door.come[word];
@@ -275,7 +276,7 @@ long job_drops(void)
 	return (long)(drop_count() - dropped_before);
 }
 
-/* Which node is whose stands fast from the start. */
+/* Set fixed ids: the start determines which node has which ids. */
 static void fixed_ids(void)
 {
 	ptl_nid_t *nid = calloc((size_t)job.size, sizeof *nid);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * job - what the clients of this folder share: how they begin, meet and end
+ * job - the common part of the clients of this folder: start, meeting and end
  *
  *	client [-i iface] [-r cnos|p3rt] [-p pid] [words]
  *
@@ -9,8 +9,9 @@
  *	-r	whom to ask for rank, size and ids
  *	-p	pid of rank 0, rank r has r more; else any
  *
- * Under yod all is known.  A process started by hand takes its rank and the ids from
- * PTL_MY_RID, PTL_NIDMAP and PTL_PIDMAP.  Calls that fail end the process with a line.
+ * Under yod all of this is known.  A process started by hand takes its rank and the ids
+ * from PTL_MY_RID, PTL_NIDMAP and PTL_PIDMAP.  Calls that fail end the process with a
+ * line.
  */
 #ifndef COMPAT_JOB_H
 #define COMPAT_JOB_H
@@ -27,42 +28,43 @@ struct job {
 	int rank, size;
 	bool by_hand; /* not under yod */
 	ptl_process_id_t *ids;
-	char **words; /* of the command line, behind the options; ends with NULL */
+	char **words; /* command line behind the options; ends with NULL */
 };
 
 extern struct job job;
 
-/* Rank, ids and the interface, and a first barrier: all are there when it is over. */
+/* Find rank, ids and the interface, and meet in a first barrier: then all are there. */
 void job_begin(int argc, char **argv);
 
-/* Only rank, size and the interface: for who comes and goes.  Of ids, only those of a
- * fixed address (-p, or the map of a start by hand) are set. */
+/* Find only rank, size and the interface, for processes that come and go.  Of the ids,
+ * only those of a fixed address (-p, or the map of a start by hand) are set. */
 void job_enter(int argc, char **argv);
 void job_leave(void);
 
-/* Of all processes; the caller's other messages are its own business. */
+/* Meet all processes; the caller's other messages may still be under way. */
 void job_barrier(void);
 
-/* Messages discarded here since the first barrier, or since job_enter. */
+/* Return the messages discarded here since the first barrier, or since job_enter. */
 long job_drops(void);
 
-/* Prints what was tried and ends the interface. */
+/* Print the number of tries and close the interface. */
 void job_end(const char *what, unsigned long tried);
 
-/* Seconds of a clock that only goes on. */
+/* Return the seconds of a monotonic clock. */
 double job_now(void);
 
 /*
- * A descriptor as those programs made them: an automatic variable of which they set what
- * they needed.  What they left alone is rubbish here, never 0.
+ * Return a descriptor as those programs made them: an automatic variable of which they
+ * set the needed members.  The others are never 0 here.
  */
 ptl_md_t job_md(void *start, ptl_size_t length, int threshold, unsigned options,
 	ptl_handle_eq_t eq);
 
-/* 64 random bits; and the bytes that belong to a number. */
+/* Return 64 random bits; and check the bytes that belong to a number. */
 uint64_t job_random(uint64_t *state);
 void job_fill(void *bytes, size_t length, uint64_t number);
-size_t job_wrong(const void *bytes, size_t length, uint64_t number); /* length: none */
+size_t job_wrong(const void *bytes, size_t length, uint64_t number); /* length: all are
+								      * right */
 
 #define CHECK(truth)                                                                     \
 	do {                                                                             \
@@ -70,7 +72,7 @@ size_t job_wrong(const void *bytes, size_t length, uint64_t number); /* length: 
 			job_failed(__FILE__, __LINE__, #truth);                          \
 	} while (0)
 
-/* A Portals call that has to succeed. */
+/* Make a Portals call that has to succeed. */
 #define DO(call)                                                                         \
 	do {                                                                             \
 		int code_ = (call);                                                      \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * late - processes that begin with a message, however late the others come
+ * late - processes that begin with a message, while the others may come late
  *
  *	late style stagger_ms up|down gap_ms
  *
@@ -12,10 +12,10 @@
  *	exit	the same by _exit, without PtlNIFini
  *
  * The last rank (up), or rank 0 (down), calls PtlNIInit stagger_ms after the first one,
- * those between come between.  Each attaches its entries gap_ms after PtlNIInit.  Nobody
- * enters a barrier.  Written as programs for the reference implementation were: a process
- * that yod did not start takes its rank and the ids from PTL_MY_RID, PTL_NIDMAP and
- * PTL_PIDMAP, or from what mpirun says.
+ * those between come between.  Each attaches its entries gap_ms after PtlNIInit.  No
+ * rank enters a barrier.  Written as programs for the reference implementation were: a
+ * process that yod did not start takes its rank and the ids from PTL_MY_RID, PTL_NIDMAP
+ * and PTL_PIDMAP, or from the variables of mpirun.
  */
 #include <portals3.h>
 
@@ -39,8 +39,8 @@ static struct {
 	ptl_handle_ni_t ni;
 	ptl_handle_eq_t in, out;
 	ptl_process_id_t id[MOST];
-	uint64_t shown;     /* to be got */
-	uint64_t own[MOST]; /* to be put, by target */
+	uint64_t shown;     /* for gets */
+	uint64_t own[MOST]; /* for puts, by target */
 	uint64_t got[MOST]; /* in any order */
 	unsigned taken;
 } me;
@@ -154,7 +154,7 @@ static void check_end(const ptl_event_t *ev)
 			(unsigned)ev->match_bits);
 }
 
-/* So many events of this kind, and no failure. */
+/* Expect this number of events of a kind, without failure. */
 static void expect(ptl_event_kind_t kind, unsigned n)
 {
 	ptl_event_t ev;
@@ -216,7 +216,7 @@ static void shake_hands(void)
 	take(me.size - 1);
 }
 
-/* Stay until all others have got their words, too. */
+/* Get from all; stay until the others have got their words, too. */
 static void get_from_all(void)
 {
 	OTHERS(i)
@@ -238,7 +238,7 @@ static void put_and_unlink(void)
 	take(me.size - 1);
 }
 
-/* Rank 0's messages are all that there is. */
+/* Rank 0's messages are the only ones. */
 static void put_and_end(void)
 {
 	if (me.rank) {

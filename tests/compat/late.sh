@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # Processes of which some come late: late.sh yod|shell|pmi|mpirun nodes style stagger_ms
-# up|down gap_ms.  shell: by hand, with maps; pmi: with the variables of MPICH's mpiexec.
-# LATE_RUNS says how often.
+# up|down gap_ms.  shell: by hand, with maps; pmi: with the variables of MPICH's
+# mpiexec.  LATE_RUNS is the number of runs.
 starter=$1 nodes=$2
 shift 2
 program=${COMPAT_BIN:?folder of the clients}/compat_late
@@ -30,7 +30,7 @@ one_by_one() {
 	return $status
 }
 
-# As start scripts of the reference implementation did it.
+# Start as the scripts of the reference implementation did.
 by_shell() {
 	local i
 	export PTL3_DOMAIN=late-$$ PTL_NIDMAP='' PTL_PIDMAP=''

@@ -13,7 +13,7 @@
 #define SEND_PORTAL 30
 #define READ_PORTAL 31
 
-/* protocol 4, context 12, source 16, tag 32 */
+/* match bits: protocol 4, context 12, source 16, tag 32 */
 #define PTL_SHORT_MSG          (1ull << 60)
 #define PTL_LONG_MSG           (2ull << 60)
 #define PTL_READY_MSG          (4ull << 60)
@@ -40,7 +40,7 @@ struct mpi_request {
 	struct mpi_status status;
 	char *bytes;
 	size_t length;
-	ptl_handle_me_t me; /* receive: the entry; send: what is exposed */
+	ptl_handle_me_t me; /* receive: its entry; send: the exposed one */
 	ptl_handle_md_t md;
 	ptl_match_bits_t want, ignore;
 	ptl_process_id_t from;
@@ -48,7 +48,7 @@ struct mpi_request {
 	bool sent, exposed, acked;
 };
 
-/* A message that nobody had asked for, in the order of START. */
+/* A message without a receive at its arrival, in the order of START. */
 struct unexpected {
 	struct unexpected *next;
 	ptl_match_bits_t bits;
@@ -56,7 +56,7 @@ struct unexpected {
 	ptl_process_id_t from;
 	ptl_seq_t link;
 	bool arrived;
-	size_t length; /* that was sent, and of short ones is here */
+	size_t length; /* of the message; of a short one all bytes are here */
 	const char *at;
 	char *bytes;
 	struct block *block;
@@ -90,7 +90,7 @@ static void progress(bool wait);
 
 /* ---- unexpected messages ---- */
 
-/* Before the rest, which takes what no block takes. */
+/* Open a block before the rest, which takes messages that no block takes. */
 static void open_block(struct block *block)
 {
 	ptl_md_t md = job_md(block->bytes, BLOCK, PTL_MD_THRESH_INF,
@@ -126,7 +126,8 @@ static void unexpected_start(const ptl_event_t *event)
 	u->link = event->link;
 	u->length = event->hdr_data << 21 >> 21;
 	u->block = event->md.user_ptr;
-	if (event->md.start) /* NULL and no offset for an envelope */
+	if (event->md.start) /* Take the bytes out at once, so that the block can be
+			      * used again. */
 		u->at = (char *)event->md.start + event->offset;
 	if (u->block)
 		u->block->arriving++;
@@ -135,7 +136,7 @@ static void unexpected_start(const ptl_event_t *event)
 	mpi.count.unexpected++;
 }
 
-/* The bytes are taken out at once, so that the block can be used again. */
+/* Wait for an unexpected message whose event is there, or comes. */
 static void unexpected_end(const ptl_event_t *event)
 {
 	struct unexpected *u = mpi.first;
@@ -189,14 +190,15 @@ static struct unexpected **find_unexpected(ptl_match_bits_t want, ptl_match_bits
 	return at;
 }
 
-/* ---- sending ---- */
+/* Expose the bytes for one get, by the process that has the header. */
 
 static ptl_match_bits_t key(uint64_t serial)
 {
 	return serial & 0xfffff;
 }
 
-/* For one get, of whoever has got the header. */
+/* Put from a copy, which is free when SEND_END names its offset.  Return false if none
+ * is free. */
 static void expose(struct mpi_request *r, uint64_t serial)
 {
 	ptl_md_t md = job_md(r->bytes, r->length, 1,
@@ -222,7 +224,7 @@ static void put(struct mpi_request *r, size_t length, ptl_ack_req_t ack,
 	DO(PtlPut(r->md, ack, r->from, SEND_PORTAL, 0, bits, 0, header));
 }
 
-/* Out of a copy: free again when SEND_END tells its offset.  False: none is free. */
+/* Process the ACK of a long put: if the bytes fit, they will not be fetched. */
 static bool put_copy(struct mpi_request *r, ptl_match_bits_t bits)
 {
 	unsigned n = mpi.next_copy % COPIES;
@@ -282,7 +284,7 @@ struct mpi_request *mpi_isend(
 	return r;
 }
 
-/* The ACK of a long put that fits says that nobody will fetch. */
+/* Process a fetch: a block does not acknowledge, so a short one's ACK never comes. */
 static void send_acked(struct mpi_request *r, const ptl_event_t *event)
 {
 	CHECK(event->rlength == r->length && event->mlength <= event->rlength);
@@ -317,7 +319,7 @@ static void send_event(struct mpi_request *r, const ptl_event_t *event)
 	r->ended = r->sent && r->acked && !r->exposed;
 }
 
-/* ---- receiving ---- */
+/* Fetch.  Threshold 2: on some networks a get has a SEND_END as well. */
 
 static void set_status(struct mpi_request *r, ptl_match_bits_t bits, size_t sent)
 {
@@ -327,7 +329,8 @@ static void set_status(struct mpi_request *r, ptl_match_bits_t bits, size_t sent
 	r->status.truncated = sent > r->length;
 }
 
-/* Threshold 2: there are networks on which a get has a SEND_END as well. */
+/* Try to post.  Return false if an unexpected message has come meanwhile, or is
+ * coming. */
 static void fetch(struct mpi_request *r, ptl_hdr_data_t header, size_t length,
 	ptl_process_id_t from)
 {
@@ -494,7 +497,7 @@ bool mpi_probe(int source, int tag, int context, struct mpi_status *status)
 	return true;
 }
 
-/* ---- progress ---- */
+/* the request may be gone */
 
 static void request_event(const ptl_event_t *event)
 {

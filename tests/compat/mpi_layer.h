@@ -10,12 +10,14 @@
  *				short message's room is left (MAX_SIZE)
  *	the rest		long ones: the header only
  *
- * Short messages are put.  Long ones are put, too, with the bytes exposed for a get: the
- * ACK says whether they were taken or the receiver will fetch them (MPI_EAGER_LONG), or
- * only their header is put and the receiver always fetches (MPI_RENDEZVOUS).  A
- * synchronous one is exposed likewise: who finds it unexpected fetches 0 bytes.
+ * Short messages are put.  Long ones are put, too, with the bytes exposed for a get:
+ * the ACK tells whether they were taken or the receiver will fetch them
+ * (MPI_EAGER_LONG), or only their header is put and the receiver always fetches
+ * (MPI_RENDEZVOUS).  A synchronous one is exposed likewise: a receiver that finds it
+ * unexpected fetches 0 bytes.
  *
- * One thread.  Requests are the layer's until mpi_wait, mpi_test or mpi_cancel end them.
+ * One thread.  Requests belong to the layer until mpi_wait, mpi_test or mpi_cancel end
+ * them.
  */
 #ifndef COMPAT_MPI_LAYER_H
 #define COMPAT_MPI_LAYER_H
@@ -29,8 +31,8 @@ enum mpi_send { MPI_STANDARD, MPI_SYNCHRONOUS, MPI_READY };
 
 struct mpi_status {
 	int source, tag;
-	size_t length;   /* that arrived */
-	bool truncated;  /* more was sent */
+	size_t length;   /* bytes that arrived */
+	bool truncated;  /* more bytes were sent */
 	bool unexpected; /* it came before its receive */
 };
 
@@ -47,7 +49,7 @@ struct mpi_request *mpi_irecv(
 void mpi_wait(struct mpi_request *, struct mpi_status *);
 bool mpi_test(struct mpi_request *, struct mpi_status *);
 
-/* A receive: true if it is gone, false if a message has come to it already. */
+/* Cancel a receive.  Return false if a message has already come to it. */
 bool mpi_cancel(struct mpi_request *);
 
 bool mpi_probe(int source, int tag, int context, struct mpi_status *);
@@ -55,7 +57,7 @@ bool mpi_probe(int source, int tag, int context, struct mpi_status *);
 /* For tests: called between the search for a message and the attempt to post. */
 extern void (*mpi_between)(void);
 
-/* What has happened so far. */
+/* Counts since the start. */
 struct mpi_count {
 	unsigned long posted, unexpected, fetched, again, blocks;
 };

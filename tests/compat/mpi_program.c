@@ -5,8 +5,7 @@
  *	mpi_program [options of job.h] [rounds [longest]]
  *
  * Ping-pong of all sizes; truncation, cancelling, ready and synchronous sends; random
- * traffic with wildcards, checked against what matching promises; everybody to
- * everybody; a tree.
+ * traffic with wildcards, checked against the rules of matching; all to all; a tree.
  */
 #include "mpi_layer.h"
 
@@ -38,7 +37,7 @@ static struct mpi_status receive(
 	return status;
 }
 
-/* When it is over, what was sent before has been matched or stands in the list. */
+/* Meet: earlier messages have been matched or are in the list then. */
 static void meet(void)
 {
 	struct mpi_request *request[1024];
@@ -87,7 +86,7 @@ static void pingpong(void)
 			both(l, partner, (int)l);
 }
 
-/* ---- one thing at a time, with oneself as well ---- */
+/* ---- one operation at a time, also with oneself ---- */
 
 static void truncated(size_t length, size_t room, bool unexpected)
 {
@@ -139,7 +138,7 @@ static void cancelling(void)
 	tried += 2;
 }
 
-/* Not over before the receive is there, whatever the length. */
+/* The send does not end before the receive is there, with any length. */
 static void synchronous(size_t length)
 {
 	struct mpi_request *s =
@@ -169,10 +168,8 @@ static void ready(size_t length)
 	tried++;
 }
 
-/* ---- a stream ----
- * Messages come all the time while receives are posted: some are found, some are waited
- * for, and some come between the search and the post.
- */
+/* ---- a stream ---- Messages come all the time while receives are posted: some are
+ * found, some are waited for, and some come between the search and the post. */
 
 enum { STREAM = 400 };
 
@@ -208,7 +205,8 @@ static ptl_sr_value_t accepted(void)
 	return count;
 }
 
-/* Waits until it is accepted, without the layer's progress, which would search again. */
+/* Send and wait for the acceptance, without the layer's progress, which would search
+ * again. */
 static void send_between(void)
 {
 	ptl_sr_value_t before = accepted();
@@ -218,7 +216,7 @@ static void send_between(void)
 		usleep(100);
 }
 
-/* Waits for an event that the refusal has promised; or the receive was there first. */
+/* Wait for the event that the refusal has promised, unless the receive was first. */
 static void between(size_t length)
 {
 	between_length = length;
@@ -236,7 +234,7 @@ struct message { /* known on both sides */
 	int tag;
 	size_t length;
 	enum mpi_send how;
-	int taken_by; /* receive, -1: none yet */
+	int taken_by; /* number of its receive, -1: none yet */
 };
 
 struct wanted {
@@ -244,10 +242,10 @@ struct wanted {
 	char *bytes;
 	int source, tag;
 	bool cancelled;
-	int got_source, got; /* message of that source */
+	int got_source, got; /* number among that source's messages */
 };
 
-static struct message (*coming)[EACH]; /* by source */
+static struct message (*coming)[EACH]; /* indexed by source */
 static struct wanted *wanted;
 static int nwanted;
 
@@ -270,7 +268,7 @@ static void want(int source, int tag)
 	w->request = mpi_irecv(w->bytes, 70000, source, tag, TRAFFIC);
 }
 
-/* Which of its source's messages it is, the bytes say: they are of one only. */
+/* Return the number of a message of its source, which only its bytes tell. */
 static int which_message(struct wanted *w, struct mpi_status status, int round)
 {
 	for (int n = 0; n < EACH; n++) {
@@ -303,7 +301,7 @@ static bool fits(struct wanted *w, int source, struct message *m)
 	       (w->tag == MPI_ANY || w->tag == m->tag);
 }
 
-/* Of two messages of one source that fit a receive, it takes the first. */
+/* Of two messages of one source that match a receive, it takes the first. */
 static void check_order(int source)
 {
 	for (int n = 0; n < EACH; n++)
@@ -315,7 +313,8 @@ static void check_order(int source)
 		}
 }
 
-/* Of two receives that fit a message, the first takes it, but for an earlier message. */
+/* Of two receives that match a message, the first takes it, unless it has an earlier
+ * one. */
 static void check_posted(int source, struct message *m, int n)
 {
 	for (int i = 0; i < m->taken_by; i++) {
@@ -342,7 +341,7 @@ static void send_all(int round, struct mpi_request **sent, char **bytes)
 		}
 }
 
-/* As exactly as the messages are known, or less so. */
+/* Choose wanted messages, as exactly as they are known, or less exactly. */
 static void want_some(uint64_t *seed, int share)
 {
 	for (int i = 0; i < EACH * job.size; i++) {
@@ -369,7 +368,7 @@ static void finish_wanted(int round)
 	}
 }
 
-/* Those that nobody has received stand in the list, the last as sent last. */
+/* Receive the rest, which stands in the list in the order of sending. */
 static void receive_rest(int round)
 {
 	struct mpi_status seen, status;
@@ -460,7 +459,7 @@ static void all_to_all(size_t length)
 	free(request);
 }
 
-/* Sums go up a binary tree, from whichever child is first, and the total comes down. */
+/* Add up a binary tree, from either child first, and send the total down. */
 static void tree(int step)
 {
 	uint64_t sum[WORDS], part[WORDS];

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# What the headers show beside their own names: names.sh source-tree c-compiler c++-compiler
+# The names that headers show beside their own: names.sh source-tree c-compiler
+# c++-compiler
 . "${0%/*}/../style/sources.sh"
 cc=$2 cxx=$3
 list=tests/compat/names.txt
@@ -27,7 +28,7 @@ in_cxx() {
 	"$cxx" -std=c++17 -Iinclude -x c++ "$@" -
 }
 
-# Text and macros, one of each in a line, of what is read
+# Print text and macros of the input, one of each a line.
 expanded() { # language flags...
 	"$@" -E -dD
 }
@@ -40,7 +41,7 @@ macros() {
 said=$(diff <(of_kind header | sort) <(cd include && find . -name '*.h' -printf '%P\n' | sort)) ||
 	complain "headers listed (<) and there (>): $said"
 
-# They show macros of our prefixes only, and no name that programs define.
+# They show only macros of our prefixes, and no name that programs define.
 never=$(of_kind absent | paste -sd'|')\|$(of_kind hidden | paste -sd'|')
 look_at() { # language header...
 	local language=$1 said
@@ -60,7 +61,7 @@ for header in $(of_kind header); do
 	look_at in_c "$header"
 done
 
-# Of all that is declared outside of others, no other name than these.
+# Declarations that are not inside of others have no other names than these.
 words='char|const|enum|extern|int|struct|typedef|unsigned|void|u?int(32|64)_t'
 said=$(printf '#include <%s>\n' $(of_kind header) | in_c -E |
 	awk '/^# [0-9]+ "/ { own = $3 ~ /^"include/; next } own' | tr '\n' ' ' |
@@ -73,7 +74,7 @@ while read -r _ name macro; do
 		complain "-D$name does not give $macro"
 done < <(grep '^switch ' $list)
 
-# Programs define these once more, differently, before or after the header.
+# Programs define these again, differently, before or after the header.
 cat >"$tmp/again" <<'END'
 #define PTL_EQ_HANDLER_NONE (NULL)
 #define PTL_PID_ANY (~(ptl_pid_t)0)
@@ -97,7 +98,7 @@ for language in in_c in_cxx; do
 		complain "$language: PTL_IFACE_DEFAULT is not the program's"
 done
 
-# The names of networks come with each network's header, and are the network there is.
+# The names of networks come with each network's header, and mean the existing network.
 for header in p3nal_tcp.h p3nal_utcp.h p3nal_ibng.h portals/nal.h p3/nal_types.h; do
 	printf '%s\n' "#include <$header>" \
 		'int same[PTL_IFACE_UTCP == PTL_IFACE_DEFAULT && PTL_IFACE_UTCP3 == PTL_IFACE_UTCP ? 1 : -1];' |

@@ -11,7 +11,7 @@
 
 enum { PORTAL = 12, CONTROL = 4096, FLAGS = 2048, ROUNDS = 16 };
 
-/* The low half says which operation; the entry looks at the high one. */
+/* The low half names the operation; the entry compares the high half. */
 #define SEGMENT_BITS (0x0515ull << 32)
 #define LOW_HALF     0xffffffffull
 
@@ -25,7 +25,7 @@ struct operation {
 
 static struct {
 	ptl_handle_eq_t eq;
-	ptl_handle_md_t segment; /* to send of and to receive into */
+	ptl_handle_md_t segment; /* to send from and to receive into */
 	char *bytes;
 	struct operation operation[OS_OPERATIONS];
 	unsigned next, under_way;
@@ -47,7 +47,7 @@ static void event(const ptl_event_t *e)
 	struct operation *o = &os.operation[e->match_bits & LOW_HALF];
 	CHECK(e->ni_fail_type == PTL_NI_OK);
 	if (e->type == PTL_EVENT_SEND_END)
-		return; /* of gets, too, on some networks */
+		return; /* on some networks gets have it, too */
 	CHECK(e->type == PTL_EVENT_ACK ? o->state == PUT
 				       : e->type == PTL_EVENT_REPLY_END);
 	CHECK(e->type == PTL_EVENT_ACK || o->state == GET);
@@ -77,7 +77,8 @@ static unsigned begin(enum state state, size_t length)
 	return n;
 }
 
-/* Threshold: SEND_END and ACK; or, of a get, REPLY and on some networks SEND_END. */
+/* Return a descriptor; threshold: SEND_END and ACK; or, for a get, REPLY and on some
+ * networks SEND_END. */
 static ptl_handle_md_t descriptor(
 	const void *bytes, size_t length, struct operation *o, ptl_size_t *at)
 {
@@ -177,12 +178,11 @@ void os_accumulate(int to, size_t offset, const uint64_t *add, size_t words)
 	os_unlock(to, 0);
 }
 
-/* ---- barrier ----
- * In round k everybody raises a flag of who is 2^k behind, and waits for his own.
- */
+/* ---- barrier ---- In round k each rank raises a flag of the rank 2^k behind, and
+ * waits for its own. */
 
-/* ThreadSanitizer does not see what orders these: no event; x86 keeps stores in order,
- * and one who waits here makes no call. */
+/* Load a word.  ThreadSanitizer does not see the order of these accesses: there is no
+ * event; x86 keeps stores in order, and a rank that waits here makes no call. */
 __attribute__((no_sanitize("thread"), noinline)) uint64_t os_word(size_t offset)
 {
 	return *(volatile uint64_t *)(os.bytes + offset);

@@ -4,9 +4,9 @@
  * nothing for them
  *
  * The segment is mapped, never touched, and bound once: by an entry for peers, without
- * events, and by a descriptor of which the owner sends. Bytes outside go through a
- * descriptor of their own for each transfer.  A put is complete when its ACK has come, a
- * get with its REPLY; they say which one by their match bits, half of which the entry
+ * events, and by a descriptor from which the owner sends.  Bytes outside go through a
+ * descriptor of their own for each transfer.  A put is complete when its ACK has come,
+ * a get with its REPLY; their match bits name the operation, half of which the entry
  * ignores.
  *
  * One thread.
@@ -18,34 +18,34 @@
 
 enum { OS_SEGMENT = 1 << 30, OS_OPERATIONS = 256, OS_LOCKS = 16 };
 
-/* Returns the own segment, to write there what is to be put; its first page is the
- * layer's.  What others have put there os_look reads. */
+/* Return the own segment, to prepare puts in it; its first page is the layer's.
+ * os_look reads bytes that others have put there. */
 char *os_begin(void);
 void os_end(void);
 
-/* Not blocking: returns an operation for os_wait. */
+/* Put without blocking: return an operation for os_wait. */
 unsigned os_put_nb(int to, size_t offset, const void *bytes, size_t length);
 unsigned os_get_nb(void *bytes, int from, size_t offset, size_t length);
 void os_wait(unsigned operation);
 bool os_test(unsigned operation);
 
-/* All puts and gets of this process are complete, where they go. */
+/* Wait until all puts and gets of this process are complete at their targets. */
 void os_fence(void);
 
 void os_put(int to, size_t offset, const void *bytes, size_t length);
 void os_get(void *bytes, int from, size_t offset, size_t length);
 
-/* By PtlGetPut of a word of that process; whoever has it is the only one. */
+/* Take a lock by PtlGetPut of a word of that process; it has one holder at a time. */
 void os_lock(int of, unsigned which);
 void os_unlock(int of, unsigned which);
 
-/* *there[i] += add[i], under a lock. */
+/* Add add[i] to there[i], under a lock. */
 void os_accumulate(int to, size_t offset, const uint64_t *add, size_t words);
 
-/* Flags of the segments, looked at in memory: no call while it waits. */
+/* Meet by flags in the segments, which are polled in memory without a call. */
 void os_barrier(void);
 
-/* Own bytes as they are in memory now, by words of 8 bytes. */
+/* Copy own bytes as they are in memory now, by words of 8 bytes. */
 void os_look(void *bytes, size_t offset, size_t length);
 uint64_t os_word(size_t offset);
 

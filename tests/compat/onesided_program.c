@@ -4,10 +4,10 @@
  *
  *	onesided_program [options of job.h] [operations]
  *
- * Each rank writes blocks of its own in everybody's segment, at random, and knows what is
- * there; reads them back; and looks at what the others have written into its own.  Then
- * sums into shared words, and a list that grows under locks.  Then the last rank does
- * nothing but look at its memory, and is served none the less.
+ * Each rank writes blocks of its own in every segment, at random, and knows their
+ * content; reads them back; and checks the others' blocks in its own segment.  Then
+ * come sums in shared words, and a list that grows under locks.  Then the last rank
+ * only polls its memory, and is served none the less.
  */
 #include "onesided_layer.h"
 
@@ -17,16 +17,17 @@
 enum { BLOCK = 1 << 16, PLACES = 40, BIG = 4 << 20, WORDS = 100 };
 enum { SUMS = 4096, LIST = 8192, SHARED = 65536 }; /* offsets */
 
-/* At the head of a block. */
+/* The head of a block. */
 struct head {
 	uint64_t number;
-	size_t length; /* of the bytes behind */
+	size_t length; /* of the bytes behind it */
 };
 
 static unsigned long tried;
 static char *segment;
 
-/* Block of that writer: spread over the gigabyte, never in its first MiB. */
+/* Return the place of a writer's block, spread over the gigabyte, never in its first
+ * MiB. */
 static size_t place(int writer, int n)
 {
 	size_t blocks = ((size_t)OS_SEGMENT - 2 * BIG) / BLOCK;
@@ -35,7 +36,7 @@ static size_t place(int writer, int n)
 	return BIG + at * BLOCK;
 }
 
-/* What the rank has written there, 0: nothing yet. */
+/* Numbers of the blocks that this rank has written there, 0: none yet. */
 static uint64_t (*written)[PLACES];
 
 static bool taken_twice(void)
@@ -75,7 +76,7 @@ static void check(const char *bytes, uint64_t number)
 
 /* ---- blocks ---- */
 
-/* Of ordinary memory or of the own segment, which is bound already. */
+/* Return a source, in ordinary memory or in the own segment, which is bound already. */
 static char *source(unsigned n)
 {
 	static char ordinary[32][BLOCK];
@@ -94,7 +95,7 @@ static void write_some(int operations, uint64_t *seed)
 		char *bytes = source((unsigned)i % 64);
 		size_t length = make(bytes, number);
 		if (written[to][n])
-			os_fence(); /* the one before may still be on its way */
+			os_fence(); /* the previous put may still be on its way */
 		under_way[i % 64] = os_put_nb(to, place(job.rank, n), bytes, length);
 		written[to][n] = number;
 	}
@@ -132,7 +133,7 @@ static void look_at_own(void)
 		}
 }
 
-/* The largest, across the end of the gigabyte's last but one block. */
+/* Put the largest block, across the end of the gigabyte's last but one block. */
 static void big(void)
 {
 	char *bytes = malloc(BIG), *again = malloc(BIG);
@@ -153,7 +154,7 @@ static void big(void)
 	tried++;
 }
 
-/* ---- what all write ---- */
+/* ---- shared words and list ---- */
 
 static void sums(int times)
 {
@@ -175,7 +176,7 @@ static void sums(int times)
 	os_barrier();
 }
 
-/* Everybody appends to rank 0's list; each entry is there once. */
+/* Every rank appends to rank 0's list; each entry is there once. */
 static void list(int times)
 {
 	uint64_t length;
@@ -200,7 +201,7 @@ static void list(int times)
 	os_barrier();
 }
 
-/* The last rank calls nothing until all others have written and read back. */
+/* The last rank makes no call until all others have written and read back. */
 static void served_asleep(void)
 {
 	int last = job.size - 1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#define PTL_ACENTRY_5ARGS /* as before there were job ids */
+#define PTL_ACENTRY_5ARGS /* the form before job ids */
 #include "rpc_layer.h"
 
 #include <p3api/debug.h>
@@ -25,7 +25,7 @@ enum { EVENTS = 4096, QUEUE = 1024, FILES = 4096, LATE_S = 1 };
 
 struct request {
 	uint32_t operation, file;
-	uint64_t offset, length, call; /* its match bits at the client */
+	uint64_t offset, length, call; /* match bits of the bytes at the client */
 	uint64_t spare[4];
 };
 _Static_assert(sizeof(struct request) == 64, "buffers hold a whole number of them");
@@ -44,17 +44,16 @@ static void admit(ptl_ac_index_t entry, ptl_process_id_t whom, ptl_pt_index_t po
 	DO(PtlACEntry(job.ni, entry, whom, uid, portal));
 }
 
-/* ---- server: requests ----
- * One that finds no room is lost, and its client waits for ever: there is room for those
- * of all clients, and of what they were before they were killed.
- */
+/* ---- server: requests ---- A request without room is lost, and its client waits for
+ * ever: there is room for requests of all clients, and of their earlier lives that were
+ * killed. */
 
 struct buffer {
 	ptl_handle_me_t me;
 	struct request request[EACH];
 };
 
-/* An operation under way: its bytes lie in pages that are not neighbours. */
+/* An operation under way; its bytes lie in pages that are not adjacent. */
 enum state { FREE, FETCHING, PUSHING, ANSWERING };
 
 struct slot {
@@ -73,7 +72,7 @@ struct waiting {
 };
 
 static struct {
-	ptl_handle_eq_t eqs[2]; /* requests, work */
+	ptl_handle_eq_t eqs[2]; /* for requests, and for work */
 	struct buffer buffer[BUFFERS];
 	struct slot slot[SLOTS];
 	char *pages;
@@ -105,7 +104,7 @@ static void open_buffers(void)
 	}
 }
 
-/* Every second page of its share, backwards. */
+/* Choose every second page of its share, backwards. */
 static void lay_pages(struct slot *s, char *share)
 {
 	for (int i = 0; i < PAGES; i++)
@@ -133,7 +132,7 @@ static int open_file(uint32_t number)
 	return server.file[number];
 }
 
-/* The last page only as far as the length goes. */
+/* Return the pages; the last one only up to the length. */
 static int pages_of(struct slot *s)
 {
 	uint64_t length = s->request.length;
@@ -181,7 +180,7 @@ static void answer(struct slot *s, int64_t result)
 		0, 0));
 }
 
-/* Threshold 2: REPLY, and on some networks SEND_END. */
+/* Fetch.  Threshold 2: REPLY, and on some networks SEND_END. */
 static void fetch(struct slot *s)
 {
 	s->state = FETCHING;
@@ -277,7 +276,7 @@ static void pushed(struct slot *s, const ptl_event_t *event)
 	answer(s, (int64_t)event->mlength);
 }
 
-/* Of a descriptor that the slot no longer has: of an operation that is over. */
+/* Ignore an event of a descriptor that the slot no longer has: its operation is over. */
 static void work_event(const ptl_event_t *event)
 {
 	struct slot *s = event->md.user_ptr;
@@ -293,7 +292,8 @@ static void work_event(const ptl_event_t *event)
 		release(s);
 }
 
-/* Whose client took no notice: he has gone, and perhaps come back without the entry. */
+/* Give up operations whose client ignores them: it is gone, or is back without the
+ * entry. */
 static void give_up_late(void)
 {
 	for (int i = 0; i < SLOTS; i++) {
@@ -451,7 +451,7 @@ struct rpc_call *rpc_begin(enum rpc_operation operation, unsigned file, uint64_t
 	return c;
 }
 
-/* The bytes' own event may still be unread when the answer is there. */
+/* Finish; the event of the bytes may still be unread when the answer is there. */
 long rpc_finish(struct rpc_call *c)
 {
 	while (!c->answered || !c->sent)
@@ -474,7 +474,7 @@ long rpc_call(enum rpc_operation operation, unsigned file, uint64_t offset,
 	return rpc_finish(rpc_begin(operation, file, offset, pieces, n));
 }
 
-/* Nobody answers before the server is there. */
+/* Return true if the server answers; nothing answers before it is there. */
 static bool reached(void)
 {
 	struct rpc_call *c = rpc_begin(RPC_STATUS, 0, 0, NULL, 0);

@@ -4,10 +4,10 @@
  *
  * The server has a fixed address: rank 0's.  Requests are put into its request buffers,
  * which are filled one behind the other, unlink themselves, and are attached to their
- * entries again.  The bytes are moved by the server: it gets what is to be written from
- * the client, and puts what was read; both sides describe memory in pieces
- * (PTL_MD_IOVEC).  Then it puts an answer.  It waits for nobody: a client that is gone
- * costs it the operation's slot for a second at most.
+ * entries again.  The server moves the bytes: it gets bytes to write from the client,
+ * and puts bytes that were read; both sides describe memory in pieces (PTL_MD_IOVEC).
+ * Then it puts an answer.  It waits for no client: one that is gone costs it the
+ * operation's slot for a second at most.
  *
  * Access: requests through an entry for this user on this portal index; the server's puts
  * and gets through one for the server alone.
@@ -22,12 +22,12 @@ enum rpc_operation { RPC_WRITE, RPC_READ, RPC_STATUS, RPC_BYE };
 
 /* ---- server ---- */
 
-/* Serves files "N" of the directory until so many clients have said bye. */
+/* Serve files "N" of the directory until this number of clients have said bye. */
 void rpc_serve(const char *directory, int clients);
 
 struct rpc_served {
 	unsigned long requests, writes, reads, lost, late;
-	long dropped; /* messages, since it can take them */
+	long dropped; /* messages dropped since it can take them */
 };
 struct rpc_served rpc_served(void);
 
@@ -35,23 +35,23 @@ struct rpc_served rpc_served(void);
 
 struct rpc_call;
 
-/* Life: a number that no other process with this address has had.  Waits for the
- * server. */
+/* Connect.  life is a number that no other process with this address has had.  Wait for
+ * the server. */
 void rpc_connect(unsigned life);
 void rpc_disconnect(void);
 
-/* Bytes of a file, up to RPC_MOST, in up to RPC_PIECES pieces of memory. */
+/* Begin with bytes of a file, up to RPC_MOST, in up to RPC_PIECES pieces of memory. */
 struct rpc_call *rpc_begin(enum rpc_operation, unsigned file, uint64_t offset,
 	const ptl_md_iovec_t *pieces, int n);
 
-/* Waits: returns what the server says, for files the bytes moved, else -errno. */
+/* Wait for the server's answer: for files the bytes moved, else -errno. */
 long rpc_finish(struct rpc_call *);
 
-/* The same, and waits. */
+/* Begin and finish. */
 long rpc_call(enum rpc_operation, unsigned file, uint64_t offset,
 	const ptl_md_iovec_t *pieces, int n);
 
-/* A request, and a put to itself, that access control forbids.  Neither arrives. */
+/* Send a request, and a put to itself, that access control forbids.  Neither arrives. */
 void rpc_trespass(void);
 
 #endif

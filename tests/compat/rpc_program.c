@@ -4,10 +4,10 @@
  *
  *	rpc_program [options of job.h] directory [lives, an odd number]
  *
- * A client's process forks one client after the other, all with its rank's address.  Each
- * writes a file, reads it back, looks at those of earlier ones, and ends: by exit, by
- * _exit without PtlNIFini, or by SIGKILL with operations under way.  In the end the
- * server looks at every byte of every file.
+ * A client's process forks one client after the other, all with its rank's address.
+ * Each writes a file, reads it back, reads files of earlier clients, and ends: by exit,
+ * by _exit without PtlNIFini, or by SIGKILL with operations under way.  In the end the
+ * server checks every byte of every file.
  */
 #include "rpc_layer.h"
 
@@ -39,13 +39,13 @@ static uint64_t number(unsigned file, int chunk)
 	return (uint64_t)file << 32 | (uint64_t)chunk;
 }
 
-/* The last chunk is a short one. */
+/* Return the length; the last chunk is a short one. */
 static size_t length_of(int chunk)
 {
 	return chunk == CHUNKS - 1 ? 12345 : CHUNK;
 }
 
-/* Into pieces of all lengths, some empty. */
+/* Cut into pieces of all lengths, some empty. */
 static int cut(char *bytes, size_t length, uint64_t seed, ptl_md_iovec_t *pieces)
 {
 	int n = 0;
@@ -102,7 +102,7 @@ static void read_file(unsigned file)
 	}
 }
 
-/* Behind the end, in no file, too much: said, not done. */
+/* Request bytes behind the end, of no file, or too many: refused with an error. */
 static void strange_requests(unsigned file)
 {
 	ptl_md_iovec_t piece = {back[0], 100};
@@ -111,7 +111,7 @@ static void strange_requests(unsigned file)
 	CHECK(rpc_call(RPC_READ, file, 0, &piece, 1) == 100);
 }
 
-/* In the middle of all kinds of operations. */
+/* Die in the middle of all kinds of operations. */
 static void die(unsigned file)
 {
 	struct rpc_call *call[DEPTH];
@@ -178,7 +178,7 @@ static void be_clients(int argc, char **argv, int rank, int lives)
 
 /* ---- the server's files ---- */
 
-/* A chunk of one who was killed is there or is not. */
+/* Return true if a chunk of a killed client is missing; it may also be whole. */
 static bool is_empty(const char *bytes, ssize_t length)
 {
 	for (ssize_t i = 0; i < length; i++)
@@ -206,7 +206,7 @@ static unsigned long check_file(const char *directory, unsigned file, bool whole
 	return good;
 }
 
-/* What was not admitted was dropped, and nothing else: but for answers after a time. */
+/* Only forbidden messages were dropped, and answers that came too late. */
 static void check_drops(struct rpc_served served, int lives)
 {
 	long trespasses = 0;

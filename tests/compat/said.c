@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * said - a process that yod did not start is who it says it is: by the environment, by
- * the Set calls, on each interface; its job's id; five arguments for PtlACEntry; a forked
- * child is nobody.
+ * said - a process that yod did not start has the identity that it is given: by the
+ * environment, by the Set calls, on each interface; its job's id; five arguments for
+ * PtlACEntry; a forked child has none
  */
 #define PTL_ACENTRY_5ARGS
 #include <catamount/cnos_mpi_os.h>
@@ -120,7 +120,7 @@ static ptl_pid_t first_pid(ptl_handle_ni_t ni)
 	return id.pid;
 }
 
-/* What was said of the process holds for an interface, until that is told more. */
+/* Values for the process hold for an interface until it gets its own. */
 static void each_interface_knows(ptl_handle_ni_t ni)
 {
 	ptl_pid_t pid[] = {40, 41, 42}, other[] = {50, 51, 52};
@@ -134,7 +134,7 @@ static void each_interface_knows(ptl_handle_ni_t ni)
 	CHECK(PtlNIFini(ss) == PTL_OK);
 }
 
-/* A program of Cray XT has that one alone. */
+/* A program of Cray XT has that interface alone. */
 static void the_only_interface_knows(void)
 {
 	cnos_nidpid_map_t *map;
@@ -177,7 +177,7 @@ static void put_to_self(ptl_handle_ni_t ni, unsigned *word, ptl_ac_index_t entry
 		PTL_OK);
 }
 
-/* The entry admits nobody, then everybody on this portal index, of whatever job. */
+/* The entry admits no process, then every process of any job on this portal index. */
 static void five_arguments_admit(ptl_handle_ni_t ni)
 {
 	static unsigned word = 0xabad1dea, got;

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# utcp_nid prints what PtlGetId gives a process that is started by hand: utcp_nid.sh TUTORIAL_1
+# utcp_nid prints the id that PtlGetId gives to a process started by hand: utcp_nid.sh
+# TUTORIAL_1
 status=0
 complain() {
 	echo "$*"

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# A service that was started by hand, and jobs of yod's, in one domain: all have ids of
-# their own; the service's access control lets one job in by its number, and its own user.
-# jobs.sh domain_meet domain_node yod
+# A service that was started by hand, and jobs of yod, in one domain: all have ids of
+# their own; the service's access control admits one job by its number, and its own
+# user. jobs.sh domain_meet domain_node yod
 set -u
 meet=$1 node=$2 yod=$3
 name=jobs-$$
@@ -46,7 +46,7 @@ ask got
 read -r got _ _ <<<"$answer"
 [ "$got" = 6 ] || fail "the service has $got messages, not 6"
 
-# Two at a time: their node ids do not meet.
+# Two at a time: their node ids do not overlap.
 "$yod" -sz 3 --domain "$name" --timeout 200 "$node" "$nid" "$pid" 0 acked >"/tmp/$name" 2>&1 &
 other=$!
 job 0 acked
@@ -76,7 +76,7 @@ ask got
 read -r got _ _ <<<"$answer"
 [ "$got" = 18 ] || fail "the service has $got messages, not 18"
 
-# Ids of a job are not to be had by hand.
+# A process started by hand cannot have ids of a job.
 "$yod" -sz 1 --domain "$name" --timeout 200 sh -c "PTL3_NID=10000 PTL3_YOD_FD= \"$meet\" member 5 </dev/null" >"/tmp/$name" 2>&1 &&
 	fail "a process takes a node id of a job: $(cat "/tmp/$name")"
 grep -q "belongs to a job" "/tmp/$name" || fail "clash of node ids: $(cat "/tmp/$name")"

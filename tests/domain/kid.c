@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Members as child processes of a test. */
 #include "kid.h"
 
 #include <signal.h>
@@ -99,7 +100,7 @@ void kid_lost_within(struct kid *from, const struct kid *to, unsigned ms)
 	uint64_t until = now_ms() + ms;
 	enum outcome out;
 	do
-		out = kid_put(from, to, 8, 0, 50); /* perhaps it is just dying */
+		out = kid_put(from, to, 8, 0, 50); /* it may just be dying */
 	while (out != FAILED && now_ms() < until);
 	if (out != FAILED)
 		fail("a put to process %d that is gone is %s", (int)to->os_pid,

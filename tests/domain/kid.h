@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* kid - a member in a process of its own, and orders for it */
+/* kid - a member as a child process, and orders for it */
 #ifndef P3_TESTS_DOMAIN_KID_H
 #define P3_TESTS_DOMAIN_KID_H
 
@@ -15,29 +15,29 @@ struct kid {
 	unsigned jid, uid;
 };
 
-/* Starts this program as "member PID"; waits until it has joined. */
+/* Start this program as "member PID", and wait until it has joined. */
 struct kid kid_start(ptl_pid_t pid);
-/* The same without waiting, and without an id. */
+/* Start it without waiting, and without an id. */
 struct kid kid_spawn(ptl_pid_t pid);
-/* The line that it says when it has joined; false: it has ended instead. */
+/* Read the line that tells that it has joined.  Return false if it has ended instead. */
 bool kid_joined(struct kid *k);
-/* Has it said something, or does it within ms? */
+/* Return true if it prints a line within ms. */
 bool kid_says(const struct kid *k, int ms);
-/* Its answer to an order. */
+/* Return its answer to an order. */
 const char *kid_ask(struct kid *k, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 void kid_tell(struct kid *k, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
-/* The acknowledgement is waited for so long. */
+/* Let one put to another; wait this long for the acknowledgement. */
 enum outcome kid_put(
 	struct kid *from, const struct kid *to, size_t n, unsigned entry, unsigned ms);
-/* Until from cannot reach to any more; ms at most. */
+/* Wait until from cannot reach to any more; ms at most. */
 void kid_lost_within(struct kid *from, const struct kid *to, unsigned ms);
 void kid_kill(struct kid *k);
-/* Leaves in order. */
+/* Let it leave in order. */
 void kid_leave(struct kid *k);
 int kid_status(struct kid *k);
-/* The directory of the domain is there no more. */
+/* Check that the domain's directory is gone. */
 void expect_nothing_left(void);
 
 #endif

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Processes that find rank, size and job in what a launcher other than yod has left in
-# the environment: launched.sh domain_rank scene
+# Processes that find rank, size and job in the environment of a launcher other than
+# yod: launched.sh domain_rank scene
 #	pmi openmpi pmix slurm		four by hand, with that launcher's variables
-#	mpirun.openmpi mpiexec.hydra	by that program, if there is one
+#	mpirun.openmpi mpiexec.hydra	by that program, if it is installed
 #	killed left again		how the job's barrier ends, and goes on
 #	warned				four by hand, in one domain: one warning
 #	two wrong clash			two jobs; values that make no sense; one rank twice
@@ -68,7 +68,7 @@ left_nothing() {
 	[ -z "$left" ] || fail "left: $left"
 }
 
-# Ranks 0 to 2 say once that rank 3 has ended and spoiled their barriers.
+# Check that ranks 0 to 2 say once that rank 3 has ended and spoiled their barriers.
 names_the_last() {
 	local i
 	for i in 0 1 2; do
@@ -77,7 +77,7 @@ names_the_last() {
 	done
 }
 
-# What the launcher itself starts.
+# Run processes that the launcher itself starts.
 by_program() {
 	local run=("$@") out
 	command -v "$1" >/dev/null || {
@@ -192,7 +192,7 @@ wrong)
 	refused SLURM_NNODES "is 2" "one host" -- SLURM_PROCID=0 SLURM_NTASKS=2 \
 		SLURM_JOB_ID=1 SLURM_STEP_ID=0 SLURM_NNODES=2
 	refused "not set" -- PMIX_RANK=0 PMIX_NAMESPACE=x
-	# Nobody's ranks: switched off, in a domain, in a batch script of Slurm's.
+	# No ranks: switched off, in a domain, in a batch script of Slurm.
 	for off in "PTL3_LAUNCHED=off PMI_RANK=x" "PTL3_DOMAIN=none PMI_RANK=x" \
 		"SLURM_PROCID=0 SLURM_NTASKS=9 SLURM_JOB_ID=1" \
 		"SLURM_PROCID=0 SLURM_NTASKS=9 SLURM_JOB_ID=1 SLURM_STEP_ID=4294967291"; do

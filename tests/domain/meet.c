@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * meet - processes that nobody introduces to each other find, reach and lose each other
+ * meet - processes without a launcher find, reach and lose each other
  *
  *	meet SCENE
- *	meet member PID		one that obeys
+ *	meet member PID		one that obeys orders
  *	meet churner PID HOW	one of scene churn
  */
 #include "kid.h"
@@ -19,7 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* ---- two that are there ---- */
+/* ---- two members ---- */
 
 static void expect_put(struct kid *from, const struct kid *to, size_t n, unsigned entry,
 	enum outcome wanted)
@@ -46,7 +46,8 @@ static void talk(struct kid *a, struct kid *b)
 	}
 }
 
-/* Automatic ids, given ones; who left is nobody, who comes again is somebody. */
+/* Automatic ids, given ones; a member that left is gone, one that returns is
+ * reachable. */
 static void scene_two(void)
 {
 	struct kid a = kid_start(PTL_PID_ANY), b = kid_start(PTL_PID_ANY);
@@ -94,7 +95,7 @@ static void scene_clash(void)
 		fail("PTL3_NID gives %#x", b.id.nid);
 	talk(&a, &b);
 	kid_kill(&a);
-	a = kid_start(777); /* free again */
+	a = kid_start(777); /* it is free again */
 	talk(&a, &b);
 	kid_leave(&a);
 	kid_leave(&b);
@@ -109,7 +110,7 @@ static void scene_killed(void)
 	talk(&a, &b);
 	kid_kill(&b);
 	kid_lost_within(&a, &b, 2000);
-	kid_ask(&c, "sleeper 3000"); /* holds copies of all its descriptors */
+	kid_ask(&c, "sleeper 3000"); /* the sleeper holds copies of all its descriptors */
 	kid_kill(&c);
 	kid_lost_within(&a, &c, 2000);
 	c = kid_start(501); /* beside the sleeper */
@@ -119,7 +120,7 @@ static void scene_killed(void)
 	expect_nothing_left();
 }
 
-/* A directory whose maker was killed right then. */
+/* Make a directory whose maker was killed at once. */
 static void bare_path(char path[120])
 {
 	snprintf(path, 120, "/dev/shm/ptl3-%u/%.40s.bare", (unsigned)geteuid(),
@@ -142,7 +143,7 @@ static void expect_no_bare(void)
 		fail("%s was still there", path);
 }
 
-/* What is left of a domain whose members are all dead goes when another is entered. */
+/* The rest of a domain whose members are all dead is removed when another is entered. */
 static void scene_swept(void)
 {
 	char own[60], other[80];
@@ -179,12 +180,15 @@ static unsigned long idle_ms(struct kid *k)
 	return after - before;
 }
 
-/* A child of one that stays holds copies of its ends of who left and who was killed; it
- * was stopped when the first one left, and has much to hear. */
+/*
+ * A child of a member that stays holds copies of its connections to members that left
+ * or were killed; it was stopped when the first one left, and has many packets to read.
+ */
 static void scene_left(void)
 {
 	struct kid a = kid_start(PTL_PID_ANY), c = kid_start(501);
-	struct kid b = kid_start(100 + 16384); /* where its other interface would begin */
+	/* the default pid of its other interface */
+	struct kid b = kid_start(100 + 16384);
 	kid_ask(&a, "sleeper 2500");
 	kill(a.os_pid, SIGSTOP);
 	kid_ask(&b, "ids 60");
@@ -215,7 +219,7 @@ static void scene_exec(void)
 	expect_nothing_left();
 }
 
-/* The next process gets this number; false: not for us to say. */
+/* Give the next process this number.  Return false without the privilege. */
 static bool set_next_pid(pid_t pid)
 {
 	FILE *f = fopen("/proc/sys/kernel/ns_last_pid", "w");
@@ -225,7 +229,7 @@ static bool set_next_pid(pid_t pid)
 	return fclose(f) == 0;
 }
 
-/* Somebody else gets the number of a dead one, whose child holds its sockets. */
+/* Another process gets the number of a dead one, whose child holds its sockets. */
 static bool reuse_once(struct kid *a, ptl_pid_t pid)
 {
 	struct kid b = kid_start(pid);
@@ -253,7 +257,8 @@ static void scene_reused(void)
 	expect_nothing_left();
 }
 
-/* Killed in the middle of long puts: what came is whole, the rest ends with a failure. */
+/* Killed in the middle of long puts: arrived bytes are whole, the rest ends with a
+ * failure. */
 static void scene_torn(void)
 {
 	struct kid a = kid_start(PTL_PID_ANY);
@@ -280,7 +285,7 @@ static void scene_torn(void)
 	expect_nothing_left();
 }
 
-/* ---- a stopped one ---- */
+/* ---- a stopped member ---- */
 
 static void scene_stopped(void)
 {
@@ -303,7 +308,7 @@ static void scene_stopped(void)
 	expect_nothing_left();
 }
 
-/* Who is called has no room to say who it is, for a while. */
+/* The called member has no room to introduce itself for a while. */
 static void scene_unanswered(void)
 {
 	setenv("P3_MEMBER_PLAIN", "1", 1);
@@ -324,7 +329,7 @@ static void scene_unanswered(void)
 	expect_nothing_left();
 }
 
-/* ---- many that come and go ---- */
+/* ---- many members that come and go ---- */
 
 enum how { LEAVES, EXITS, KILLED, KILLED_LATE, KILLED_BY_OTHERS, EXECS, HOWS };
 enum { FIRST = 1000, CHURNERS = 8, ANCHORS = 2, ROUNDS = 48 };
@@ -334,7 +339,7 @@ static ptl_process_id_t anchor(int i)
 	return (ptl_process_id_t){0x7f000001, (ptl_pid_t)(FIRST - 1 - i)};
 }
 
-/* Both anchors hear all that it says, whatever becomes of it then. */
+/* Both anchors hear all its messages, whatever its end. */
 static _Noreturn void churner(ptl_pid_t pid, enum how how)
 {
 	member_start(pid);

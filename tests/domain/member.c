@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* A member of a domain that obeys orders. */
 #include "member.h"
 
 #include <portals3.h>
@@ -89,7 +90,7 @@ static void compare(const char *at, size_t n, uint64_t seed)
 	}
 }
 
-/* Others write the same bytes over them meanwhile. */
+/* Compare; others write the same bytes over them meanwhile. */
 __attribute__((no_sanitize("thread"))) static void compare_flood(const char *at, size_t n)
 {
 	const volatile uint64_t *word = (const volatile uint64_t *)(const void *)at;
@@ -116,7 +117,7 @@ static void offer(unsigned i)
 	ok(PtlMDAttach(at, md, PTL_UNLINK, NULL), "PtlMDAttach");
 }
 
-/* For any number of the same message: they may be written over each other. */
+/* Offer memory for any number of equal messages, which may overwrite each other. */
 static void offer_for_floods(void)
 {
 	ptl_process_id_t anyone = {PTL_NID_ANY, PTL_PID_ANY};
@@ -208,7 +209,7 @@ enum outcome member_put(ptl_process_id_t to, size_t n, unsigned entry, unsigned 
 	uint64_t until = now_ms() + 10000;
 	while (out != ACKED && out != FAILED && next_event(&ev, until)) {
 		if (ev.md_handle != h)
-			continue; /* late, of one before */
+			continue; /* late, of an earlier put */
 		if (ev.type == PTL_EVENT_ACK)
 			out = ev.ni_fail_type == PTL_NI_OK ? ACKED : FAILED;
 		else if (ev.type == PTL_EVENT_SEND_END)
@@ -249,7 +250,7 @@ void member_flood(ptl_process_id_t to, unsigned pause_ms)
 
 /* ---- life ---- */
 
-/* As a user without privileges, whose descriptors under way are counted. */
+/* Become a user without privileges, whose descriptors under way are counted. */
 static void give_up_privileges(void)
 {
 	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
@@ -302,13 +303,13 @@ static void fork_sleeper(unsigned ms)
 {
 	if (fork() == 0) {
 		for (int fd = 0; fd <= STDERR_FILENO; fd++)
-			close(fd); /* nobody waits for this one */
+			close(fd); /* no thread waits for this connection */
 		poll(NULL, 0, (int)ms);
 		_exit(0);
 	}
 }
 
-/* The child is a member of its own; says whether the parent hears it. */
+/* Let a child join as a member of its own; answer whether the parent hears it. */
 static const char *child_joins(void)
 {
 	ptl_process_id_t parent = member_id();
@@ -333,7 +334,7 @@ static void become_another(void)
 	fail("exec: %s", strerror(errno));
 }
 
-/* So many more descriptors can be had; 0: as before. */
+/* Allow this number of further descriptors; 0: as before. */
 static const char *limit_files(unsigned spare)
 {
 	static struct rlimit had;
@@ -368,7 +369,7 @@ static bool send_many(int sock, int fd)
 	return sendmsg(sock, &msg, 0) == 1;
 }
 
-/* No descriptor can be sent, as too many are under way; or they can again. */
+/* Use up the descriptors that may be under way, or release them. */
 static const char *cram(bool so)
 {
 	static int pair[2];
@@ -382,7 +383,7 @@ static const char *cram(bool so)
 	return send_many(pair[0], pair[0]) ? "they can still be sent" : word;
 }
 
-/* This thread finds no locks from now on. */
+/* Deny locks to this thread from now on. */
 static void have_no_locks(void)
 {
 	struct sock_filter code[] = {
@@ -407,7 +408,7 @@ static const char *open_without_locks(void)
 		(unsigned)PtlNIInit(PTL_IFACE_SS, PTL_PID_ANY, NULL, NULL, &other));
 }
 
-/* A second interface comes and goes, of which all others are told. */
+/* Open and close a second interface, which all others hear of. */
 static const char *change_ids(unsigned n)
 {
 	ptl_handle_ni_t other;
@@ -424,7 +425,7 @@ static const char *change_ids(unsigned n)
 	return "ok";
 }
 
-/* Of all threads but this one. */
+/* Return the CPU time of all threads except this one. */
 static unsigned long cpu_ms_of_others(void)
 {
 	struct rusage all, own;
@@ -436,7 +437,7 @@ static unsigned long cpu_ms_of_others(void)
 	return (unsigned long)(all.ru_utime.tv_sec * 1000 + all.ru_utime.tv_usec / 1000);
 }
 
-/* One line of an order, one of an answer. */
+/* Obey an order: one line, with one line of answer. */
 static bool obey(char *line)
 {
 	static const char *const names[] = {"acked", "sent", "failed", "hung"};
@@ -478,7 +479,7 @@ static bool obey(char *line)
 	return true;
 }
 
-/* All whole lines, which go; false: enough. */
+/* Obey all whole lines, and remove them.  Return false at the end. */
 static bool obey_all(char *lines)
 {
 	for (char *end; (end = strchr(lines, '\n')) != NULL;) {
@@ -490,7 +491,7 @@ static bool obey_all(char *lines)
 	return true;
 }
 
-/* Orders come line by line; end of file: leave. */
+/* Serve: orders come line by line; at the end of file leave. */
 void member_serve(void)
 {
 	char lines[200] = "";

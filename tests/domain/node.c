@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * node - one of a job of yod's in a domain: it says who it is, talks with its own job and
- * with a service whose ids are in the arguments, and is told by the service's access
- * control who may
+ * node - one node of a job of yod in a domain: it prints its identity, talks with its
+ * own job and with a service whose ids are in the arguments; the service's access
+ * control admits it or not
  *
  *	node NID PID ENTRY acked|sent
  */

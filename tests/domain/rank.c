@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * rank - one of a job that a launcher other than yod has started, or what a test has put
- * into the environment
+ * rank - a rank of a job that a launcher other than yod has started, or a test's
+ * environment has simulated
  *
  *	rank scene SIZE [RANK_VARIABLE]
  *
- *	all	who is who, before anybody has come; messages of all to all; barriers
+ *	all	identities, before any rank has come; messages of all to all; barriers
  *	killed	the last rank dies by SIGKILL: barriers of the others fail, for good
  *	left	the last rank ends in order and is not in the barrier: the same
  *	again	all leave in order and come back: barriers go on; at last from within one
@@ -36,8 +36,8 @@ static struct {
 	ptl_handle_eq_t eq;
 	ptl_jid_t jid;
 	unsigned rank, size;
-	uint64_t *page; /* LONG words for each rank, written by it */
-	uint64_t *mine; /* as many for each target */
+	uint64_t *page; /* LONG words for each rank, which writes them */
+	uint64_t *mine; /* as many words for each target */
 } me;
 
 #define DO(call)                                                                         \
@@ -70,7 +70,7 @@ static uint64_t word(unsigned from, unsigned to, unsigned at)
 	return (((uint64_t)from * MOST + to) << 32 | at) * 0x9e3779b97f4a7c15u;
 }
 
-/* What orders these with the NIC's writing goes through other processes. */
+/* Load a word; the order with the NIC's writing goes through other processes. */
 __attribute__((no_sanitize("thread"))) static uint64_t peek(unsigned from, unsigned at)
 {
 	return *(volatile uint64_t *)&me.page[(size_t)from * LONG + at];
@@ -81,7 +81,7 @@ __attribute__((no_sanitize("thread"))) static void clear(unsigned from)
 	*(volatile uint64_t *)&me.page[(size_t)from * LONG] = 0;
 }
 
-/* ---- who is who ---- */
+/* ---- identities ---- */
 
 static void check_rank(const char *variable)
 {
@@ -194,7 +194,7 @@ static void take(const ptl_event_t *ev)
 			fail("word %u of %u from rank %u is wrong", i, n, from);
 }
 
-/* Until so many puts have come and so many acknowledgements. */
+/* Wait for this number of puts and acknowledgements. */
 static void take_all(unsigned puts, unsigned acks)
 {
 	uint64_t until = now_ms() + SOON_MS;
@@ -225,7 +225,7 @@ static void all_to_all(void)
 	}
 }
 
-/* A message, now. */
+/* Return true if a message has come by now. */
 static bool has_come(void)
 {
 	ptl_event_t ev;
@@ -237,7 +237,7 @@ static bool has_come(void)
 	return false;
 }
 
-/* What one has put before a barrier is there after it, and not before the one before. */
+/* A put before a barrier is there after it, and not before the previous one. */
 static void barriers(void)
 {
 	for (unsigned round = 0; round < ROUNDS; round++) {
@@ -281,7 +281,7 @@ static void all(const char *variable)
 	DO(PtlXBarrier());
 }
 
-/* ---- the end of one ---- */
+/* ---- the end of a rank ---- */
 
 static void lose(bool killed)
 {
@@ -319,7 +319,8 @@ static void wait_until_alone(void)
 		fail("%llu peers stay", (unsigned long long)stats.peers_alive);
 }
 
-/* The interface closes while another thread is in a barrier that one does not come to. */
+/* The interface closes while another thread is in a barrier that one rank does not come
+ * to. */
 static void break_off(void)
 {
 	pthread_t other;

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# A domain's directory that is not the user's alone is refused, in one line that says
-# what to do; so are names and numbers that make no sense; none reaches nobody.
+# A domain's directory that is not the user's alone is refused, in one line that tells
+# the remedy; so are wrong names and numbers; with "none" a process reaches no other.
 # refused.sh domain_meet yod
 set -u
 meet=$1 yod=$2
@@ -28,7 +28,7 @@ refused() {
 	done
 }
 
-# With something inside: whoever comes to a domain removes empty ones beside it.
+# With a file inside: a process that enters a domain removes empty ones beside it.
 directory() { # mode name
 	mkdir -m "$1" "$base/$2" && : >"$base/$2/kept"
 }
@@ -51,7 +51,7 @@ if [ "$(id -u)" = 0 ]; then
 	chown 65534 "$base/$name"
 	refused "owner" "uid 65534"
 	rm -rf "${base:?}/$name"
-	# Another user's, for who may not remove it.
+	# Another user's, which this one may not remove.
 	nobody=/dev/shm/ptl3-65534
 	as=(setpriv --reuid=65534 --regid=65534 --clear-groups)
 	if [ ! -e $nobody ] && "${as[@]}" test -r "$meet" 2>/dev/null; then
@@ -75,7 +75,7 @@ PTL3_DOMAIN=.. refused "name" PTL3_DOMAIN "'..'" expected
 PTL3_NID=1.2.3 refused "nid" PTL3_NID "'1.2.3'" expected
 PTL3_DOMAIN_NODES=0 refused "nodes" PTL3_DOMAIN_NODES "'0'" expected
 
-# One that has room for another number than those that are there.
+# A domain with room for another number of processes than its members'.
 coproc MEMBER { "$meet" member 4001; }
 member=$MEMBER_PID
 read -r _ <&"${MEMBER[0]}"
@@ -83,7 +83,7 @@ PTL3_DOMAIN_NODES=65 refused "other room" "has room for 64" PTL3_DOMAIN_NODES
 eval "exec ${MEMBER[1]}>&-"
 wait "$member" || fail "who was there is hurt"
 
-# A full one.
+# A full domain.
 export PTL3_DOMAIN_NODES=1
 coproc ONLY { "$meet" member 4001; }
 only=$ONLY_PID
@@ -93,7 +93,7 @@ eval "exec ${ONLY[1]}>&-"
 wait "$only" || fail "who was there is hurt"
 unset PTL3_DOMAIN_NODES
 
-# No lock to be had is no clash of ids.
+# A missing lock is no clash of ids.
 said=$(printf 'locks\nput 2130706433 4000 9000 0 5000\n' | "$meet" member 4000 2>&1) ||
 	fail "locks: $said"
 for word in PTL_NO_SPACE "process id 16484" "No locks available" acked; do
@@ -106,6 +106,6 @@ said=$("$yod" -sz 1 --domain a/b true 2>&1)
 [ $? = 2 ] && grep -q "'a/b' is no name" <<<"$said" || fail "yod: $said"
 [ ! -e "$base/$name" ] || fail "$base/$name is left: $(ls "$base/$name")"
 
-# none: alone, and no file
+# none: alone, and without files.
 said=$(PTL3_DOMAIN=none "$meet" member 4000 </dev/null) || fail "none: $said"
 echo "# tried: 14 domains that must not be entered"

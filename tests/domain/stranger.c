@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * stranger - a process of the same user that speaks to the members of a domain as none of
- * them does
+ * stranger - a process of the same user that speaks to the members of a domain in ways
+ * that no member does
  *
  *	stranger ours			prints the version of the protocol
- *	stranger silent SLOT N		has N connections, and says nothing
- *	stranger insists SLOT N		the same; what is hung up is made anew
- *	stranger version SLOT		says who it is in the next version of the protocol
- *	stranger bare SLOT		says who it is, without descriptors
- *	stranger early SLOT		begins with something else
+ *	stranger silent SLOT N		has N connections, and sends nothing
+ *	stranger insists SLOT N		the same; connections that are hung up are renewed
+ *	stranger version SLOT		introduces itself in the next version of the
+ *					protocol
+ *	stranger bare SLOT		introduces itself without descriptors
+ *	stranger early SLOT		begins with another packet
  *	stranger noise SLOT		begins with no packet
- *	stranger member			is one, of the next version
+ *	stranger member			is a member of the next version
  *
- * Those of N say "there" when they have them, and how many were hung up at the end of
- * their standard input; the next four "gone" when they are hung up, or "kept" after 5 s;
- * the last one says "there", and lives until that end.
+ * Those with N print "there" when they have them, and how many were hung up at the end
+ * of their standard input; the next four print "gone" when they are hung up, or "kept"
+ * after 5 s; the last one prints "there", and lives until the end of its input.
  */
 #include "shm/domain.h"
 #include "shm/job.h"
@@ -72,7 +73,7 @@ static bool is_over(int fd)
 	}
 }
 
-/* ---- many that say nothing ---- */
+/* ---- many silent connections ---- */
 
 static int call_again(int *fds, int n, uint32_t slot)
 {
@@ -115,7 +116,7 @@ static void hold(uint32_t slot, int n, bool insists)
 	printf("%d\n", insists ? gone : count_over(fds, n));
 }
 
-/* ---- one that says something wrong ---- */
+/* ---- a wrong packet ---- */
 
 static int say(int fd, const char *how)
 {

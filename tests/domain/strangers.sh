@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Processes of the same user that call a member and say nothing, or what is wrong, are hung
-# up with one line each; they keep nobody from joining, and take nothing for good.
+# Processes of the same user that call a member and send nothing, or wrong packets, are
+# hung up with one line each; they keep no process from joining, and use nothing up.
 # strangers.sh domain_meet domain_stranger
 set -u
 meet=$1 stranger=$2
@@ -16,7 +16,7 @@ fail() {
 	exit 1
 }
 
-# says text: the member has one line more, and this is in it
+# says text: the member has printed one more line, which contains this
 lines=0
 says() {
 	for ((i = 0; i < 100; i++)); do
@@ -28,7 +28,7 @@ says() {
 	[[ "$(grep 'p3\[' "$dir/err.member" | tail -1)" == *"$1"* ]] || fail "no '$1' in the last line"
 }
 
-# start NAME command...: in the background, until it has said a line
+# start NAME command...: in the background, until it has printed a line
 declare -A pid to
 start() {
 	local name=$1 fd
@@ -45,7 +45,7 @@ start() {
 	fail "$name does not start"
 }
 
-# end NAME: by the end of its input; the last line that it has said
+# end NAME: by the end of its input; print its last line
 end() {
 	eval "exec ${to[$1]}>&-"
 	wait "${pid[$1]}" || fail "$1 ends with $?"
@@ -56,7 +56,7 @@ fds() {
 	find "/proc/$member/fd" -mindepth 1 2>/dev/null | wc -l
 }
 
-# Somebody comes, puts to the member, and goes.
+# Let a process come, put to the member, and leave.
 others_come() {
 	local said
 	said=$(echo "put 2130706433 4000 50000 0 5000" | timeout 200 "$meet" member 4001 |
@@ -81,7 +81,7 @@ for how in version bare early noise; do
 	esac
 done
 
-# Fewer than there is room for: each has its time.
+# Fewer than there is room for: each is hung up after its time.
 start silent "$stranger" silent 0 40
 others_come "40 silent ones"
 [ "$(fds)" -ge $((had + 40)) ] || fail "they were not let in: $(fds)"
@@ -93,7 +93,7 @@ done
 end silent
 [ "$last" = 40 ] || fail "$last of 40 silent ones are hung up"
 
-# More than there is room for, for ever: each makes room.
+# Always more than there is room for: each makes room for the next.
 start insists "$stranger" insists 0 400
 for i in 1 2 3; do
 	others_come "400 that insist, $i"
@@ -104,7 +104,7 @@ end insists
 others_come "after them"
 [ "$(fds)" -le "$had" ] || fail "$(fds) descriptors, $had before"
 
-# Descriptors that were sent, and for which there is no room here, are no breach.
+# Descriptors that find no room here are no breach of the protocol.
 echo "files 1" >&"${to[member]}"
 start poor "$meet" member 4002
 says "cannot be attached: Too many open files"
@@ -118,7 +118,7 @@ end poor
 [ "$last" = acked ] || fail "after want of descriptors a put is '$last'"
 end member
 
-# A member of another version: no company for anybody.
+# A member of another version meets no other.
 start other "$stranger" member
 said=$("$meet" member 4000 2>&1 </dev/null) && fail "version: is not refused"
 [ "$(grep -c 'p3\[' <<<"$said")" = 1 ] || fail "version: not one line: $said"

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * domain - a member of a domain dies at every point (shm/fault.h) that is called domain.*
- * or meet.*, and the others stay well
+ * domain - a member of a domain dies at every point (shm/fault.h) named domain.* or
+ * meet.*, and the others stay well
  *
  *	fault_domain [PART OF A POINT'S NAME]
  *	fault_domain member PID		one that obeys (tests/domain/member.h)
  *
- * Each play has a victim.  It is played once without a death, which tells how often the
- * victim comes to each point, and then for each of these, where it dies the first and the
- * last time.  Then all that stay lose the victim, reach each other and who comes in its
- * place; when they have left nothing is there any more.
+ * Each play has a victim.  It is played once without a death, to count how often the
+ * victim passes each point, and then for each of these, where it dies at the first and
+ * at the last time.  Then all that stay lose the victim, and reach each other and its
+ * successor; when they have left nothing is there any more.
  */
 #include "domain/kid.h"
 
@@ -27,7 +27,7 @@ enum { POINTS = 200, RANKS = 3, SLOW_MS = 3300, EARLY_MS = 300 };
 
 struct point {
 	char name[64];
-	unsigned reached; /* by the victim of the last count */
+	unsigned reached; /* times that the victim reached it in the last count */
 	bool done;
 };
 
@@ -37,7 +37,7 @@ static char own[40], other[60], now_playing[200];
 
 /* ---- the victim ---- */
 
-/* Its standard error goes to a file. */
+/* Start the victim, with its standard error in a file. */
 static struct kid spawn_victim(ptl_pid_t pid, const char *fault, int err)
 {
 	int was = dup(STDERR_FILENO);
@@ -50,7 +50,7 @@ static struct kid spawn_victim(ptl_pid_t pid, const char *fault, int err)
 	return k;
 }
 
-/* False: it is dead. */
+/* Send an order.  Return false if the victim is dead. */
 static bool ask(struct kid *k, const char *order)
 {
 	char line[200];
@@ -58,7 +58,7 @@ static bool ask(struct kid *k, const char *order)
 	       fgets(line, sizeof line, k->from);
 }
 
-/* True: it was killed; it may not end otherwise than in order. */
+/* Return true if it was killed; any other end must be in order. */
 static bool is_killed(struct kid *v)
 {
 	int status = kid_status(v);
@@ -67,7 +67,7 @@ static bool is_killed(struct kid *v)
 	return status != 0;
 }
 
-/* ---- those who stay ---- */
+/* ---- the survivors ---- */
 
 static void expect(struct kid *from, const struct kid *to, size_t n)
 {
@@ -83,7 +83,7 @@ static void talk(struct kid *a, struct kid *b)
 	expect(b, a, 70000);
 }
 
-/* It may have died before anybody knew it: what is sent to nobody ends well. */
+/* Expect the loss; if it died before it was known, messages to it end well. */
 static void expect_lost(struct kid *from, const struct kid *victim)
 {
 	enum outcome out = kid_put(from, victim, 100, 0, 100);
@@ -101,7 +101,7 @@ static void expect_no_user(void)
 		fail("%s: %s is left", now_playing, path);
 }
 
-/* Somebody dead is in a domain beside. */
+/* Leave a dead member in another domain. */
 static void leave_dead_domain(void)
 {
 	setenv("PTL3_DOMAIN", other, 1);
@@ -125,9 +125,10 @@ static void expect_both_gone(void)
 	expect_nothing_left();
 }
 
-/* ---- plays: true, if the victim was killed ---- */
+/* ---- plays: each returns true if the victim was killed ---- */
 
-/* It comes, talks, has other ids, hears of somebody who comes and goes, and leaves. */
+/* It comes, talks, changes ids, hears of another member that comes and goes, and
+ * leaves. */
 static void live(struct kid *v, struct kid *a)
 {
 	char put[60];
@@ -172,7 +173,7 @@ static bool play_alone(const char *fault, int err)
 	return killed;
 }
 
-/* What the others' barrier says; the victim may be dead before, or die in it. */
+/* Check the others' barrier; the victim may be dead before, or die in it. */
 static void all_in_barrier(struct kid *k, unsigned victim, const char *wanted)
 {
 	for (unsigned i = 0; i < RANKS; i++)
@@ -202,7 +203,7 @@ static void start_ranks(struct kid *k, unsigned victim, const char *fault, int e
 			fail("%s: rank %u does not start", now_playing, i);
 }
 
-/* A job of another launcher's; in order or not, the end of one is the barriers' end. */
+/* A job of another launcher: the end of one rank, in order or not, ends the barriers. */
 static bool play_ranks(unsigned victim, const char *fault, int err)
 {
 	struct kid k[RANKS];
@@ -366,9 +367,10 @@ static void late(int sig)
 	_exit(1);
 }
 
-/* ---- a slow one ---- */
+/* ---- a slow member ---- */
 
-/* Stopped between its call and its first word, until nobody waits for that any more. */
+/* Stopped between its call and its first packet, until no member waits for that any
+ * more. */
 struct slow {
 	struct kid stays, slow;
 	uint64_t since_ms;
@@ -409,7 +411,8 @@ static void end_slow(struct slow *s)
 	expect_nothing_left();
 }
 
-/* Who has joined has heard of one that can send to it.  Its ids were a dead one's. */
+/* A member that has joined knows a member that can send to it; its ids were a dead
+ * one's. */
 static void join_one_that_maps_late(void)
 {
 	strcpy(now_playing, "one that maps late");
@@ -433,8 +436,8 @@ static void join_one_that_maps_late(void)
 	close(err);
 }
 
-/* Who is late to hear of one finds that it has closed its end, and has yet to give its
- * slot back: that one has left. */
+/* A member that hears late of another one finds its end closed and its slot still
+ * taken: that one has left. */
 static void hear_late_of_one_that_leaves(void)
 {
 	int status;

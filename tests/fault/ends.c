@@ -2,7 +2,7 @@
 /*
  * fault_ends - rank 1 is stopped in the middle of a transfer (tests/fault/ends.sh), and
  * rank 0 ends the use of its memory meanwhile: PtlNIFini, PtlMDUnlink, or exec.  From
- * then on nobody may touch that memory, nor take it for what was sent.
+ * then on no process may touch that memory, nor take its content for sent bytes.
  *
  *	fault_ends fini|unlink|exec [after]
  *
@@ -88,21 +88,21 @@ static void open_all(void)
 	mp_attach(HEAP_SOURCE, heap, LONG, get, PTL_EQ_NONE);
 }
 
-/* An END says that these bytes came: they must be those that were sent. */
+/* Check bytes whose END has come: they must be the sent ones. */
 static void look_at(const char *bytes, const char *what)
 {
 	mp_check(!memcmp(bytes, mp_pattern, LONG), "%s: not what was sent", what);
 	done++;
 }
 
-/* The next one comes when this has been looked at. */
+/* Check a put; the next one comes when this has been checked. */
 static void look_at_put(unsigned flow)
 {
 	look_at(sink[flow], "a put");
 	mp_put(word, 0, 0, PTL_NO_ACK_REQ, 1 - mp.rank, OKAY, 0, flow);
 }
 
-/* False: it failed. */
+/* Process an event.  Return false if it failed. */
 static bool on_event(const ptl_event_t *ev)
 {
 	unsigned flow = (unsigned)(uintptr_t)ev->md.user_ptr - 1;
@@ -158,7 +158,7 @@ static void end_by_fini(void)
 		look_at_paint(all[i], "after PtlNIFini");
 }
 
-/* Those that are in use stay; what is given back is painted. */
+/* Unlink: memory in use stays; memory that is given back is painted. */
 static void end_by_unlink(void)
 {
 	char *at[FLOWS] = {NULL, NULL, got[0], got[1]};
@@ -177,7 +177,7 @@ static void end_by_unlink(void)
 			look_at_paint(at[i], "after PtlMDUnlink");
 }
 
-/* The new program has the same process id, and other bytes at all addresses. */
+/* Execute a program with the same process id, and other bytes at all addresses. */
 static void end_by_exec(char **argv)
 {
 	char pid[12];
@@ -205,7 +205,8 @@ static void end_use(char **argv)
 		end_by_exec(argv);
 }
 
-/* Not by a message: rank 1 might be stopped when it has that, before rank 0 knows. */
+/* Open the file that rank 1 marks; a message could come before rank 0 knows of the
+ * stop. */
 static FILE *victims_file(const char *mode, char name[40])
 {
 	snprintf(name, 40, "/tmp/fault_ends.%d", (int)getppid());
@@ -231,7 +232,7 @@ static void find_victim(void)
 	(void)unlink(name);
 }
 
-/* Until rank 1 has been stopped, has gone, or enough was done. */
+/* Run until rank 1 has been stopped or is gone, or enough was done. */
 static bool run(bool ends)
 {
 	uint64_t until = mp_ns() + 1000000000u;

@@ -27,7 +27,7 @@ for ((i = 0; i < times; i++)); do
 		for how in "${ways[@]}"; do
 			[ $failures -lt 5 ] || break
 			rule="$point:$((RANDOM % 6 + 1)):stop@1"
-			# The same addresses in the next program, if that can be had.
+			# Give the next program the same addresses, if possible.
 			setarch -R true 2>/dev/null && same="setarch -R" || same=
 			# shellcheck disable=SC2086
 			start env "PTL3_FAULT=$rule" $same timeout 300 "$P3_YOD" -sz 2 --timeout 200 \

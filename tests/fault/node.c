@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fault_node - verified traffic of all kinds between all ranks, one of whom may die or
+ * fault_node - verified traffic of all kinds between all ranks, one of which may die or
  * stop at any point (tests/fault/walk)
  *
  * With each peer one operation of each kind is under way: put (inline, eager, long from
  * ordinary memory and from the shared heap), get (the same), exchange.  A put is over
- * when its SEND_END, its ACK and the word of the target's program, which has looked at
+ * when its SEND_END, its ACK and the answer of the target's program, which has checked
  * the bytes, are there.  After the quota a rank says goodbye to each peer.
  *
  * A peer is dead when an END says that it failed.  Then all that is pending with it must
@@ -27,12 +27,12 @@ enum kind { INLINE, EAGER, LONG, HEAP, GET, GET_LONG, GET_HEAP, SWAP, KINDS, PRO
 
 enum { OKAY = KINDS, BYE, HELLO, SMALL, BITS };
 
-/* What is still to come of an operation. */
+/* Events of an operation that are still to come. */
 enum { W_SEND = 1, W_ACK = 2, W_OKAY = 4, W_REPLY = 8 };
 
 enum {
-	RANKS = 8,          /* at most */
-	CELLS = 64 * RANKS, /* for exchanges, in front of what long puts send */
+	RANKS = 8,          /* most ranks */
+	CELLS = 64 * RANKS, /* for exchanges, in front of the bytes of long puts */
 	MOST = CELLS + 300000,
 	SILENT_MS = 50,
 	AWAY_MS = 60,
@@ -45,7 +45,7 @@ struct stream {
 	unsigned waits; /* W_* */
 	bool over;
 	uint64_t seq;
-	char *in; /* gets, exchanges */
+	char *in; /* of gets and exchanges */
 	ptl_handle_md_t md, out;
 };
 
@@ -58,19 +58,19 @@ static struct peer {
 	unsigned failed, refused;
 	int open; /* operations of the peer here: STARTs without END */
 	struct stream stream[KINDS], probe;
-	char *in[KINDS]; /* where its puts go */
+	char *in[KINDS]; /* destination of its puts */
 	uint64_t swap[2];
 } peer[RANKS];
 
 static ptl_handle_eq_t eq;
-static ptl_handle_md_t nobodys; /* sends what needs no event */
+static ptl_handle_md_t nobodys; /* descriptor for messages that need no events */
 static char *mixed, *heap;
 static unsigned quota = 10, victim = RANKS, patience = 10;
 static uint64_t begun;
 static p3_a32 over;
 static bool told;
 
-/* ---- what is sent ---- */
+/* ---- content of messages ---- */
 
 static ptl_size_t length_of(unsigned from, unsigned to, enum kind kind, uint64_t seq)
 {
@@ -82,7 +82,8 @@ static ptl_size_t length_of(unsigned from, unsigned to, enum kind kind, uint64_t
 	return kind == LONG ? CELLS + len : len;
 }
 
-/* Long puts of ordinary memory are always the same bytes: exchanges go on in front. */
+/* Return the bytes; long puts of ordinary memory always have the same, behind the
+ * exchanges'. */
 static ptl_size_t cut_of(unsigned from, unsigned to, enum kind kind, uint64_t seq)
 {
 	return kind == LONG ? 0 : mp_cut(from, to, seq * KINDS + kind);
@@ -159,7 +160,7 @@ static bool any_must_end(const struct peer *p)
 	return false;
 }
 
-/* Calls that name the dead. */
+/* Make calls that name the dead rank. */
 static void call_it(struct peer *p, unsigned r)
 {
 	mp_put(p->probe.md, 0, 8, PTL_ACK_REQ, r, INLINE, 0, 0);
@@ -337,14 +338,14 @@ static void look_at_clock(struct peer *p, unsigned r)
 			"after %d ms operations with rank %u have not ended", LATE_MS, r);
 	if (p->state != ALIVE || r == mp.rank)
 		return;
-	/* Who has left in order does not answer, and does not fail. */
+	/* A rank that has left in order does not answer, and does not fail. */
 	if (now - p->heard < SILENT_MS * 1000000ull || p->probe.waits || is_over(p, r))
 		return;
 	p->probe.waits = W_REPLY;
 	mp_get(p->probe.md, 0, 8, r, SMALL, 0);
 }
 
-/* It should be over by now: what is missing? */
+/* Report the missing events of an operation that should be over. */
 static void lose_patience(void)
 {
 	char text[300] = "";
@@ -425,7 +426,7 @@ static void open_stream(struct stream *s, unsigned to, enum kind kind)
 	s->out = bind(s, &peer[to].swap[0], 8);
 }
 
-/* What one peer may write: an entry for each kind of its puts. */
+/* Attach an entry for each kind of a peer's puts. */
 static void listen_to(unsigned r)
 {
 	struct peer *p = &peer[r];
@@ -458,7 +459,7 @@ static void listen_all(void)
 	mp_attach(GET, mp_pattern, MP_PATTERN, get, eq);
 	mp_attach(GET_LONG, mp_pattern, MP_PATTERN, get, eq);
 	mp_attach(GET_HEAP, heap, MP_PATTERN, get, eq);
-	mp_attach(SMALL, mp_pattern, 8, get, mp_queue(4)); /* nobody reads that */
+	mp_attach(SMALL, mp_pattern, 8, get, mp_queue(4)); /* this queue is never read */
 	mp_attach(SWAP, mixed, CELLS, put | PTL_MD_OP_GET, eq);
 }
 
@@ -506,7 +507,7 @@ static bool all_greeted(void)
 	return true;
 }
 
-/* One died before all had come: the others find each other without it. */
+/* Begin without a rank that died before all had come: the others find each other. */
 static void begin_without(void)
 {
 	ptl_event_t ev;
@@ -523,7 +524,7 @@ static void begin_without(void)
 		peer[victim].stream[k].over = true;
 }
 
-/* The queue that nobody reads. */
+/* Overflow the queue that is never read. */
 static void overflow_theirs(void)
 {
 	static char got[8];
@@ -533,7 +534,7 @@ static void overflow_theirs(void)
 			mp_get(md, 0, sizeof got, r, SMALL, 0);
 }
 
-/* So long that the NIC's thread goes to sleep, and then this one. */
+/* Rest until the NIC's thread goes to sleep, and then this one. */
 static void rest(void)
 {
 	mp_sleep_ms(AWAY_MS);
@@ -544,7 +545,7 @@ static void rest(void)
 			on_event(&ev);
 }
 
-/* Who has that pid only yod could know. */
+/* Send to a pid that only yod could know. */
 static void ask_for_nobody(void)
 {
 	ptl_process_id_t who = {.nid = mp.id[mp.rank].nid, .pid = 9};
@@ -568,7 +569,8 @@ static void begin(void)
 			start(&peer[r].stream[k]);
 }
 
-/* A second interface, so that pids are said; and a thread that wants the lease, too. */
+/* Open a second interface, so that pids are told; and a thread that competes for the
+ * lease. */
 static void open_second(void)
 {
 	ptl_handle_ni_t ni;
@@ -595,7 +597,7 @@ static void *nag(void *arg)
 	return NULL;
 }
 
-/* ---- the end: what is left? ---- */
+/* ---- the end: leftovers ---- */
 
 static bool any_open(unsigned *of)
 {

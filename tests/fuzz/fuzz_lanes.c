@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One node, and peers whose published memory holds anything. */
+/* One node, and peers whose published memory has arbitrary content. */
 #include "fuzz/rig.h"
 
 #define STEPS_MOST 400u
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
-/* So many at times that a lane grows cold. */
+/* Return the number of passes, sometimes enough that a lane grows cold. */
 static uint32_t passes(uint8_t how)
 {
 	return how >= 0xfc ? 80 : 1 + how % 4;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Commands with anything in them, executed through the mailbox; and a mailbox whose words
- * hold anything.  Memory that only the library's host side can give (tables, rings,
- * chunks, elements) is valid, as it always is.
+ * Commands with arbitrary content, executed through the mailbox; and a mailbox whose
+ * words have arbitrary values.  Memory that only the library's host side can give
+ * (tables, rings, chunks, elements) is valid, as it always is.
  */
 #include "fuzz/rig.h"
 
@@ -81,7 +81,7 @@ static void post(struct input *in)
 	p3_mbx_post(m, slot, &p->gift.cmd, sizeof p->gift.cmd);
 }
 
-/* A table must grow before this command: as p3_nic_do() does. */
+/* Return true if a table must grow before this command, as in p3_nic_do(). */
 static bool again(int rc)
 {
 	return rc < 0 && rc >= -(int)P3_TABLES;
@@ -121,7 +121,7 @@ static uint32_t any_slot(struct input *in)
 				     : (uint32_t)in_bytes(in, 4);
 }
 
-/* What others' slots hold: commands that bring no memory. */
+/* Fill other slots: commands that bring no memory. */
 static void scribble_command(struct p3_mbx_slot *s, struct input *in)
 {
 	static const uint16_t plain[] = {P3_OP_PUT, P3_OP_GET, P3_OP_GETPUT,

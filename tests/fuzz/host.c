@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The node's own host.  Each piece of a descriptor's memory is a block of its own with
- * borders that AddressSanitizer refuses, and that are looked at in other builds; it is
- * freed when the descriptor is gone, since nothing may touch it from then on.
+ * borders that AddressSanitizer protects, and that other builds check; it is freed when
+ * the descriptor is gone, since nothing may touch it from then on.
  */
 #include "fuzz/rig.h"
 
@@ -35,7 +35,7 @@
 #define VAST         (((size_t)1 << 38) + (1u << 20)) /* its cells do not fit 32 bits */
 
 struct piece {
-	unsigned char *block; /* with its borders; NULL: the vast one */
+	unsigned char *block; /* with its borders; NULL: the vast block */
 	size_t len;
 };
 
@@ -46,10 +46,10 @@ struct memory {
 };
 
 struct md {
-	uint64_t handle; /* 0 not there */
+	uint64_t handle; /* 0: it does not exist */
 	bool promised;   /* to a command that is not executed yet */
 	struct memory memory;
-	struct memory former[FORMERS]; /* of before updates */
+	struct memory former[FORMERS]; /* of earlier updates */
 	uint32_t nformer;
 	bool got; /* its own get may write it */
 };
@@ -85,7 +85,7 @@ static bool is_tinted(const unsigned char *at, size_t len)
 	return true;
 }
 
-/* Address space for a descriptor larger than any machine; NULL: not to be had. */
+/* Return address space for a descriptor larger than any machine, or NULL. */
 static void *vast(void)
 {
 	static void *at;
@@ -158,7 +158,7 @@ static struct p3_md *named(const struct md *m)
 	return p3_fw_named(rig.nic, P3_KIND_MD, m->handle);
 }
 
-/* Operations under way go on where they began; later ones know the new memory only. */
+/* Check: operations under way keep their memory; later ones use the new memory only. */
 static void md_check(struct md *m)
 {
 	const struct p3_md *md = named(m);
@@ -168,7 +168,7 @@ static void md_check(struct md *m)
 		formers_free(m);
 }
 
-/* Peers are told addresses of memory that there is, and of nothing else. */
+/* Check that peers are told addresses of existing memory only. */
 RIG_UNSEEN static void check_published(void)
 {
 	struct p3_nic *n = rig.nic;
@@ -201,7 +201,7 @@ uint64_t host_readable(uint64_t len)
 	return (uintptr_t)readable + (len <= READABLE_LEN ? READABLE_LEN - len : 0);
 }
 
-/* ---- handles: mostly those that live, now and then any ---- */
+/* ---- handles: mostly live ones, sometimes any ---- */
 
 static struct md *pick_md(struct input *in)
 {
@@ -218,7 +218,7 @@ static struct md *pick_md(struct input *in)
 	return mds;
 }
 
-/* An entry that has, or has not, a descriptor. */
+/* Choose an entry with a descriptor, or without. */
 static uint64_t pick_me(struct input *in, bool full)
 {
 	uint8_t which = in_u8(in);
@@ -236,7 +236,7 @@ static uint64_t pick_me(struct input *in, bool full)
 static const size_t sizes[] = {
 	0, 1, 8, 16, 40, 104, 1000, 4096, 5000, 40000, 70000, 300000, 24, 256, VAST, 512};
 
-/* As lib/ does: elements are copied, the copy is the NIC's from success on. */
+/* Copy elements as lib/ does: the copy is the NIC's after success. */
 static struct p3_iov *scatter(struct memory *m, size_t len, uint32_t pieces)
 {
 	struct p3_iov *iov = malloc(sizeof *iov + pieces * sizeof iov->v[0]);
@@ -273,7 +273,7 @@ static uint64_t queue_of(uint8_t how)
 	return eq ? eq : PTL_EQ_NONE;
 }
 
-/* What is not legal, now and then. */
+/* Sometimes make the command illegal. */
 static void spoil(struct p3_cmd *c)
 {
 	ptl_md_t *md = &c->md.md;
@@ -409,8 +409,8 @@ static void me_attach(struct input *in)
 		*me = c.handle_out;
 }
 
-/* Many at one place, with many views: the list's index grows, and what it is ordered by
- * becomes scarce. */
+/* Insert many at one place, with many shapes: the list's index grows, and its labels
+ * become scarce. */
 static void insert_many(const struct p3_cmd *c)
 {
 	for (uint32_t i = 0; i < 40; i++) {
@@ -420,7 +420,7 @@ static void insert_many(const struct p3_cmd *c)
 	}
 }
 
-/* Beside another one, with or without a descriptor. */
+/* Insert beside another entry, with or without a descriptor. */
 static void me_insert(struct input *in)
 {
 	uint64_t *me = &mes[in_below(in, MES)];
@@ -538,7 +538,7 @@ static struct md *movement(struct p3_cmd *c, struct input *in)
 	return m;
 }
 
-/* Once; or so often that something runs out. */
+/* Repeat the command once, or so often that a resource runs out. */
 static void repeat(const struct p3_cmd *c, struct input *in)
 {
 	uint32_t times = in_u8(in) >= 0xf4 ? 40 : 1;
@@ -665,7 +665,8 @@ static void each(void (*make)(struct input *in), const uint8_t *from, size_t len
 		make(&in);
 }
 
-/* What a first message finds: an entry on each of four indexes, and things to send. */
+/* Furnish the node for a first message: an entry on each of four indexes, and
+ * descriptors. */
 static void furnish(void)
 {
 	static const uint8_t queues[] = {0, 0, 63, 0, 1, 3};
@@ -709,7 +710,7 @@ void host_stop(void)
 	host_check();
 }
 
-/* ---- commands as they lie in the mailbox ---- */
+/* ---- commands as in the mailbox ---- */
 
 uint64_t host_handle(struct input *in, enum p3_kind kind)
 {
@@ -728,7 +729,7 @@ uint64_t host_handle(struct input *in, enum p3_kind kind)
 	}
 }
 
-/* Memory for a descriptor; legal or not is what the rest of the command says. */
+/* Give memory for a descriptor; the rest of the command decides whether it is legal. */
 static void give_md(struct host_gift *g, struct input *in)
 {
 	struct md *m = unused_md();
@@ -901,7 +902,7 @@ static void md_done(struct host_gift *g, int rc)
 	md_forget(m);
 }
 
-/* The memory goes to the descriptor that was updated, or back. */
+/* Give the memory to the updated descriptor, or take it back. */
 static void update_done(struct host_gift *g, int rc)
 {
 	if (g->md == P3_NONE)
@@ -920,7 +921,7 @@ static void update_done(struct host_gift *g, int rc)
 	*from = (struct md){0};
 }
 
-/* As lib/'s calls do when queues have ended. */
+/* Retire queues, as lib/'s calls do. */
 static void retire(struct p3_eq *dead, uint64_t life)
 {
 	struct p3_cmd c = {.op = P3_OP_EQ_BURY};

@@ -21,7 +21,7 @@ static inline uint8_t in_u8(struct input *in)
 	return in->at < in->end ? *in->at++ : 0;
 }
 
-/* 0 .. n-1 */
+/* Return a number below n. */
 static inline uint32_t in_below(struct input *in, uint32_t n)
 {
 	return in_u8(in) % n;

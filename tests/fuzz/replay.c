@@ -22,8 +22,8 @@ static void run_file(const char *path)
 	}
 	size_t len = fread(buf, 1, sizeof buf, f);
 	fclose(f);
-	fprintf(stderr, "%s\n", path); /* the last one is the one that fails */
-	/* A block of its own: what is read behind the end is found. */
+	fprintf(stderr, "%s\n", path); /* the last one fails */
+	/* A block of its own, so that reads behind the end are found. */
 	uint8_t *data = malloc(len ? len : 1);
 	if (!data)
 		exit(2);

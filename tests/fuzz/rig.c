@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* A node without its NIC thread, fake peers, and a clock of the test's own. */
 #include "fuzz/rig.h"
 #include "shm/log.h"
 
@@ -17,7 +18,7 @@
 
 struct rig rig;
 
-/* ---- what the library would ask the system for ---- */
+/* ---- replacements of system calls ---- */
 
 static bool starting; /* no thread for this NIC */
 static pthread_t no_thread;
@@ -56,7 +57,7 @@ uint64_t __wrap_p3_now_ns(void)
 	return rig.now;
 }
 
-/* Peers take back what they offered while it is being read. */
+/* Peers withdraw their offers while these are being read. */
 static void withdraw_all(void)
 {
 	struct p3_nic *n = rig.nic;
@@ -66,7 +67,7 @@ static void withdraw_all(void)
 			p3_set(&fake_xfer(&rig.fake[i], slot)->id, 0);
 }
 
-/* Forbidden from the n-th time on. */
+/* Forbid reads from the n-th one on. */
 ssize_t __wrap_process_vm_readv(pid_t pid, const struct iovec *here, unsigned long nhere,
 	const struct iovec *there, unsigned long nthere, unsigned long flags)
 {
@@ -112,7 +113,7 @@ RIG_UNSEEN static void expect(const char *what, uint64_t is, uint64_t want)
 
 /* ---- fake peers ---- */
 
-/* yod's word: one life of a node comes once, and ends once. */
+/* yod's packets: one life of a node begins once, and ends once. */
 static bool here[RIG_MANY];
 static const uint32_t fake_index[2][RIG_FAKES] = {{0, 2, 3}, {0, 2, 70}};
 static struct fake fakes[2][RIG_FAKES];
@@ -232,7 +233,7 @@ static void peer_down(uint32_t index, enum p3_peer_end end)
 		abort();
 }
 
-/* The credits and rings of both sides are for each other's present lives. */
+/* Set credits and rings of both sides to each other's present lives. */
 static void fake_agree(struct fake *f)
 {
 	struct p3_peer_entry *e = fake_entry(f);
@@ -270,7 +271,7 @@ void rig_peer_cmd(struct p3_cmd *c, struct p3_peer_info *info, struct input *in)
 	c->peer = info;
 	if (c->op == P3_OP_PEER_PIDS || here[f->index] == (c->op == P3_OP_PEER_DOWN))
 		return;
-	c->op = P3_OP_PEER_PIDS; /* yod does not say it */
+	c->op = P3_OP_PEER_PIDS; /* yod does not send it */
 }
 
 void rig_peer_cmd_done(const struct p3_cmd *c, int rc)
@@ -278,7 +279,7 @@ void rig_peer_cmd_done(const struct p3_cmd *c, int rc)
 	const struct p3_peer_info *info = c->peer;
 	struct p3_peer_info up = *info;
 	if (rc != 0 || here[info->node] == (c->op == P3_OP_PEER_UP))
-		return; /* or said twice in one flight */
+		return; /* or sent twice in one flight */
 	here[info->node] = c->op == P3_OP_PEER_UP;
 	if (c->op == P3_OP_PEER_UP) {
 		if (p3_seg_map(up.published, up.seg_len, false, &up.base) ||
@@ -339,7 +340,7 @@ void rig_peer_step(struct input *in)
 	}
 }
 
-/* The node's own doorbell, which every peer may write. */
+/* Write the node's own doorbell, which every peer may write. */
 void rig_node_bell(struct input *in)
 {
 	struct p3_doorbell *d = rig.nic->doorbell;
@@ -392,7 +393,7 @@ uint64_t rig_number(struct input *in, const struct fake *f)
 
 /* ---- the node ---- */
 
-/* In a crowd one segment is that of many numbers. */
+/* Start the peers; in a crowd one segment serves many numbers. */
 static void raise_peers(bool crowd)
 {
 	format(&rig.fake[0], rig.nic->conf.nnodes);
@@ -403,7 +404,7 @@ static void raise_peers(bool crowd)
 		rig_revive(&rig.fake[i]);
 }
 
-/* The node is a peer of itself. */
+/* Make the node a peer of itself. */
 static void raise_self(void)
 {
 	struct p3_nic *n = rig.nic;
@@ -422,7 +423,7 @@ static void raise_self(void)
 	here[RIG_NODE] = true;
 }
 
-/* The answer is a command as others are. */
+/* Answer; the answer is an ordinary command. */
 static void hear_of_held(void *arg)
 {
 	(void)arg;
@@ -487,7 +488,7 @@ void rig_passes(uint32_t n)
 	}
 }
 
-/* What is reserved of a peer's response ring is what its answers may need. */
+/* Check that the reserved part of a peer's response ring is enough for its answers. */
 void rig_check(void)
 {
 	for (uint32_t i = 0; i < RIG_FAKES; i++) {
@@ -503,7 +504,7 @@ void rig_check(void)
 	}
 }
 
-/* ---- the end: everything that was lent is back ---- */
+/* ---- the end: everything lent is back ---- */
 
 RIG_UNSEEN static void check_peer(const struct p3_peer *p)
 {

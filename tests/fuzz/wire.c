@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What peers write: well-formed for the most part, with something wrong now and then. */
+/* The peers' writes: mostly well-formed, sometimes with an error. */
 #include "fuzz/rig.h"
 
 #include <string.h>
@@ -9,8 +9,8 @@
 /* One message as it will lie in a ring. */
 struct message {
 	uint64_t w[CELLS_MOST * 8];
-	uint32_t ncells; /* that are written, */
-	uint32_t says;   /* and that it says */
+	uint32_t ncells; /* cells that are written, */
+	uint32_t says;   /* and the number in the header */
 	uint32_t kind, flags;
 };
 
@@ -58,7 +58,7 @@ static void pad(struct fake *f, const struct p3_ring_rx *r, uint64_t *pos)
 	*pos += left;
 }
 
-/* The message goes behind those that the node has not read yet. */
+/* Put the message behind those that the node has not read yet. */
 static void send(struct fake *f, bool request)
 {
 	struct p3_peer *p = rig_peer(f);
@@ -69,7 +69,7 @@ static void send(struct fake *f, bool request)
 	if (*pos - r->pos > r->n)
 		*pos = r->pos;
 	if (m.ncells > p3_ring_most(r->n))
-		m.ncells = p3_ring_most(r->n); /* it may say more */
+		m.ncells = p3_ring_most(r->n); /* the header may have a larger number */
 	if (m.ncells > r->n - (uint32_t)(*pos & (r->n - 1)))
 		pad(f, r, pos);
 	if (*pos + m.ncells - r->pos >= r->n)
@@ -82,7 +82,7 @@ static void fill(uint32_t from, uint8_t with)
 	memset((char *)m.w + from, with, sizeof m.w - from);
 }
 
-/* Now and then one word of a message, or of what its header says, is another. */
+/* Sometimes change one word of a message, or of the fields of its header. */
 static void spoil(struct input *in, const struct fake *f)
 {
 	uint8_t how = in_u8(in);
@@ -118,7 +118,7 @@ static uint64_t length_of(struct input *in)
 	return how & 0x80 ? len + 1 : len;
 }
 
-/* In the heap, or not quite. */
+/* Return a place in the heap, or a wrong one. */
 static uint64_t heap_word(uint8_t how, uint64_t len)
 {
 	const uint64_t of[] = {1, P3_HUGE / 2, P3_HUGE - len + 1, P3_HUGE - len + 2,
@@ -126,7 +126,7 @@ static uint64_t heap_word(uint8_t how, uint64_t len)
 	return how & 0x80 ? of[how >> 4 & 7] : 0;
 }
 
-/* Its bytes are offered: where, and how many lie in a window already. */
+/* Offer bytes: their place, and the number that is in a window already. */
 static void offer(struct fake *f, struct input *in, uint64_t id, uint64_t len)
 {
 	struct p3_xfer *x = fake_xfer(f, id);
@@ -169,7 +169,7 @@ static void eager_put(struct fake *f, struct input *in)
 	m.ncells = m.says = p3_request_cells(len);
 }
 
-/* In the header, as far as there is room for it. */
+/* Put the place into the header, as far as it fits. */
 static void say_place(const struct p3_xfer *x, uint64_t len)
 {
 	uint64_t heap = p3_get(&x->heap), place = heap ? heap : p3_get(&x->addr);
@@ -296,7 +296,8 @@ static void response(struct fake *f, struct input *in)
 		m.w[2] = how & 4 && t->move.length ? rig_number(in, f) % t->move.length
 						   : t->move.length;
 		if ((how & 4) && t->move.length >> 38)
-			m.w[2] = (1ull << 38) + how; /* as many cells as of a few bytes */
+			/* as many cells as for a few bytes */
+			m.w[2] = (1ull << 38) + how;
 		if (t->kind != P3_REQ_PUT)
 			reply(f, in, t);
 		else if (t->is_long)
@@ -314,7 +315,7 @@ static void response(struct fake *f, struct input *in)
 
 /* ---- long transfers ---- */
 
-/* The owner of what the node pulls makes its bytes readable, or takes them back. */
+/* The source of a pull makes its bytes readable, or withdraws them. */
 static void pump(struct fake *f, struct input *in)
 {
 	uint8_t how = in_u8(in);
@@ -334,7 +335,7 @@ static void pump(struct fake *f, struct input *in)
 	}
 }
 
-/* The reader of what the node offers takes a piece of it, or says that it is done. */
+/* The reader of an offer takes a piece of it, or says that it is done. */
 static void take(struct fake *f, const struct p3_xfer_slot *x, struct input *in)
 {
 	struct p3_peer_entry *e = fake_entry(f);
@@ -365,7 +366,7 @@ static void read_sources(struct fake *f, struct input *in)
 
 /* ---- single words ---- */
 
-/* Cells of the node's lane are read, all or some. */
+/* Give credit for all or some of the node's cells. */
 static void credit(struct fake *f, struct input *in)
 {
 	struct p3_peer_entry *e = fake_entry(f);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * C11, portals3_runtime.h before anything else.  Compiling is the test: sizes, orders and
- * values that the document or existing programs rely on, and names defined once more
- * after the header, as programs do.
+ * C11, portals3_runtime.h before anything else.  The test is that it compiles: it
+ * checks sizes, orders and values that the document or existing programs rely on, and
+ * defines names again after the header, as programs do.
  */
 #include <portals3_runtime.h>
 #include <portals3.h>
@@ -42,7 +42,7 @@ CHECK(IFACE_FROM_BRIDGE_AND_NALID(PTL_BRIDGE_UK, CRAY_UK_SSNAL) == PTL_IFACE_SS)
 CHECK(PTL_INVALID_HANDLE != PTL_EQ_NONE && PTL_EQ_NONE != PTL_HANDLE_NONE);
 CHECK(PTL_INVALID_HANDLE != PTL_HANDLE_NONE);
 
-/* One bit each: the sum is the union. */
+/* Each option is one bit: the sum is the union. */
 #define ALL_OPTIONS(op)                                                                  \
 	(PTL_MD_OP_PUT op PTL_MD_OP_GET op PTL_MD_MANAGE_REMOTE op PTL_MD_TRUNCATE op    \
 			PTL_MD_ACK_DISABLE op PTL_MD_IOVEC op PTL_MD_MAX_SIZE op         \
@@ -63,7 +63,7 @@ CHECK(sizeof(ptl_md_iovec_t) == sizeof(struct iovec));
 CHECK(offsetof(ptl_md_iovec_t, iov_base) == offsetof(struct iovec, iov_base));
 CHECK(offsetof(ptl_md_iovec_t, iov_len) == offsetof(struct iovec, iov_len));
 
-/* Counters without a hole, so that a size says which of them are there. */
+/* Counters without a hole, so that a size tells which of them are there. */
 CHECK(offsetof(ptlx_stats_t, struct_size) == 0);
 CHECK(sizeof(ptlx_stats_t) == 8 + 32 * sizeof(uint64_t));
 CHECK(offsetof(ptlx_stats_t, moved_direct_bytes) ==

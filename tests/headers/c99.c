@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * C99, portals3.h before anything else.  Compiling is the test: a program that was
- * written for another Portals 3 probes for names, and defines some before it includes the
- * header.
+ * C99, portals3.h before anything else.  The test is that it compiles: a program that
+ * was written for another Portals 3 probes for names, and defines some before it
+ * includes the header.
  */
 #define PTL_EQ_HANDLER_NONE ((ptl_eq_handler_t)0)
 #define PTL_PID_ANY         (~(ptl_pid_t)0)
@@ -16,7 +16,7 @@
 #error "portals3.h does not show NULL"
 #endif
 
-/* Cray names: visible to the preprocessor. */
+/* Names of Cray, visible to the preprocessor. */
 #if !defined(PTL_NOACK_REQ) || !defined(PTL_NO_ACK_REQ) || !defined(PTL_IFACE_DUP) ||    \
 	!defined(PTL_EQ_IN_USE) || !defined(PTL_VAL_FAILED) ||                           \
 	!defined(PTL_HANDLE_INVALID) || !defined(PTL_HANDLE_NONE) ||                     \
@@ -36,7 +36,7 @@
 #error "an interface cannot be probed for"
 #endif
 
-/* Names that programs define for themselves, and a choice that is theirs. */
+/* Names that programs define themselves, and a choice that is theirs. */
 #if defined(PTL_SHORT_MSG) || defined(PTL_LONG_MSG) || defined(PTL_READY_MSG) ||         \
 	defined(PTL_IS_SHORT_MSG) || defined(PTL_IS_LONG_MSG) ||                         \
 	defined(PTL_IS_READY_MSG) || defined(PTL_GET_TAG) || defined(PTL_GET_SOURCE) ||  \
@@ -65,7 +65,7 @@ enum {
 static ptl_handle_any_t statics[] = {PTL_INVALID_HANDLE, PTL_EQ_NONE, PTL_HANDLE_NONE};
 static ptl_process_id_t anybody = {PTL_NID_ANY, PTL_PID_ANY};
 
-/* Each code and kind once: two of one value do not compile. */
+/* Each code and kind appears once: two of one value do not compile. */
 static int each_code_is_distinct(int code)
 {
 	switch (code) {

@@ -1,8 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-#
-# busy.sh LOOPS command... - runs a job while so many loops use the CPUs beside it, and
-# exits as it does.
+# busy.sh LOOPS command... - runs a job while this number of loops use the CPUs beside
+# it, and exits with its status.
 
 loops=()
 trap 'kill "${loops[@]}" 2>/dev/null' EXIT

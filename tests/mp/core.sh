@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-#
-# A core file has the node's own state, and not the sparse gigabytes and the peers.
+# A core file has the node's own state, but not the sparse gigabytes and the peers'
+# segments.
 
 . "$(dirname "$0")/mp.sh"
 most=$((64 << 20))

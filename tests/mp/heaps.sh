@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # A rank that is a loop of programs, each with a shared heap of another length: heaps.c
-# looks at the address space of the other rank.
+# checks the address space of the other rank.
 . "$(dirname "$0")/mp.sh"
 lives=30
 

@@ -1,11 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-#
 # A job of four that waits, in PtlEQWait or in sleep(), uses less than 1 % of one CPU
-# over 5 s: run time of all threads of all its processes, yod's too, as the kernel counts
-# it (schedstat: nanoseconds; other people's load does not count).  How often they woke up is
-# told beside it.
-# usage: idle.sh [limit in percent]: both ways in both modes, beside one another
+# over 5 s: run time of all threads of all its processes, yod's too, as the kernel
+# counts it (schedstat: nanoseconds; the load of other processes does not count).  The
+# number of their wake-ups is printed beside it. usage: idle.sh [limit in percent]: both
+# ways in both modes, beside one another
 #        idle.sh limit mode wait|sleep
 
 limit=${1:-1}

@@ -1,11 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-#
-# kill -9 of a random node, of yod or of its launcher process at a random moment of a job
-# of four under verified traffic: nothing is left, the status says so, the survivors have
-# ended, and none saw wrong data.  In every second run (--keep-going) the survivors must
-# notice by themselves.
-# usage: killer.sh [runs]; P3_KILLS overrides it, P3_SEED repeats a sequence
+# kill -9 of a random node, of yod or of its launcher process at a random moment of a
+# job of four under verified traffic: nothing is left, the status shows it, the
+# survivors have ended, and none saw wrong data.  In every second run (--keep-going) the
+# survivors must notice by themselves. usage: killer.sh [runs]; P3_KILLS overrides it,
+# P3_SEED repeats a sequence
 
 . "$(dirname "$0")/mp.sh"
 runs=${P3_KILLS:-${1:-200}}
@@ -36,7 +35,7 @@ pick_victim() { # sets victim and what; nothing if it is not born yet
 	esac
 }
 
-# Our processes are gone: missing hugepages are ours unless others run.
+# The test's processes are gone: missing hugepages are theirs unless others run.
 same_as_before() {
 	local k
 	for ((k = 0; k < 100; k++)); do
@@ -49,7 +48,7 @@ same_as_before() {
 	shm_is "$shm" || fail "run $i ($what): /dev/shm: $(ours_in_shm)"
 }
 
-# Did a node complain?  One that is starting while its launcher dies may.
+# Return true if a node complained; one that is starting while its launcher dies may.
 saw_wrong() {
 	local may='^$'
 	[ "$what" != yod ] && [ "$what" != launcher ] || may='Ptl(NI)?Init\('

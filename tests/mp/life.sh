@@ -1,7 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-#
-# How processes begin and end: without yod, forked, executed, wrapped, absent.
+# Beginnings and ends of processes: without yod, forked, executed, wrapped, absent.
 
 . "$(dirname "$0")/mp.sh"
 life=$MP_BIN/mp_life absent=$MP_BIN/mp_absent

@@ -1,8 +1,7 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: BSD-3-Clause
-#
-# What the drivers of tests/mp share; to be sourced.  P3_YOD is yod, MP_BIN the folder
-# with the programs of tests/mp.
+# Common functions of the drivers of tests/mp, to be sourced.  P3_YOD is yod, MP_BIN the
+# folder with the programs of tests/mp.
 #
 # Every job carries a mark in its environment, by which its processes are found.
 

@@ -1,14 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
+# A whole job of two on one CPU: hosts, NIC threads and yod.  A waiting thread must give
+# the CPU to a thread that can go on, in every mode; a waiter that spins, or a lease
+# that is not handed on, shows as round trips of 10 ms and more.
 #
-# A whole job of two on one CPU: hosts, NIC threads and yod.  Whoever waits must give the
-# CPU to whoever can go on, in every mode; a waiter that spins, or a lease that is not
-# handed on, shows as round trips of 10 ms and more.
-#
-# The limit of 10 ms holds for the 99.9th percentile.  The longest of 50,000 may be 50 ms:
-# a virtual CPU is taken away for some milliseconds now and then, and a kernel tick (4 ms)
-# may pass for each of the four threads before the right one is chosen.
-# usage: one_cpu.sh [round trips]
+# The limit of 10 ms holds for the 99.9th percentile.  The longest of 50,000 may be 50
+# ms: a virtual CPU is taken away for some milliseconds now and then, and a kernel tick
+# (4 ms) may pass for each of the four threads before the right one is chosen. usage:
+# one_cpu.sh [round trips]
 
 . "$(dirname "$0")/mp.sh"
 command -v taskset >/dev/null || {

@@ -1,9 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-#
-# orphans.sh: whoever dies, of a job of whatever kind, all at once, as a table.  In each
-# case within 10 s no process of the job is left, the exit status and the one line of yod
-# say why, and what the nodes printed before is there.
+# Deaths of every process in jobs of every kind, all at once, as a table.  In each case
+# within 10 s no process of the job is left, the exit status and the one line of yod
+# tell the reason, and the nodes' earlier output is complete.
 
 . "$(dirname "$0")/mp.sh"
 ulimit -c 0
@@ -88,7 +87,7 @@ cell() { # kind, death
 	echo $? >"$cell.status"
 }
 
-# marks of the processes that are left
+# print the marks of processes that are left
 left() {
 	cat /proc/[0-9]*/environ 2>/dev/null | tr '\0' '\n' | sed -n "s/^MP_MARK=$base\.//p" |
 		sort -u
@@ -101,7 +100,8 @@ cells() {
 	done
 }
 
-# Nodes that ignore SIGTERM are named in a line of their own; so may nodes of a busy machine be.
+# Name nodes that ignore SIGTERM in a line of their own; on a busy machine others may
+# be, too.
 names_the_deaf() { # kind, death, file
 	case $1.$2 in
 	deaf.yod-KILL | deaf.launcher-KILL) ;;

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-#
-# yod --shared-heap from outside: what nodes get, and what is said where it cannot be.
+# yod --shared-heap from outside: the nodes' environment, and messages where it cannot
+# work.
 
 . "$(dirname "$0")/mp.sh"
 
@@ -24,7 +24,7 @@ show='echo "$LD_PRELOAD|$MALLOC_CONF|$PTL3_SHARED_HEAP"'
 ours=libjemalloc.so.2
 conf=oversize_threshold:16384,tcache_max:14336,retain:false
 
-# What nodes get; the user's own stands behind ours.
+# The nodes' environment; the user's values stand behind yod's.
 job environment 0 "$P3_YOD" -sz 1 --shared-heap sh -c "$show"
 says environment "^$ours\|$conf\|on$"
 LD_PRELOAD=libm.so.6 MALLOC_CONF=narenas:2 \
@@ -41,7 +41,7 @@ err_says "no library" '^yod: --shared-heap: .*; install the package libjemalloc2
 [ -s "$dir/out" ] && fail "no library: a node ran"
 rm "$dir/$ours"
 
-# Where malloc is not jemalloc's, or has been told otherwise, all goes on.
+# Where malloc is not jemalloc's, or has other options, everything else works.
 export PTL3_HUGEPAGES=off
 PTL3_SHARED_HEAP=on job "malloc of libc" 0 "$P3_YOD" -sz 2 "$MP_BIN/mp_shared" nothing
 err_says "malloc of libc" "warn: malloc gives ordinary memory: .* not jemalloc's"
@@ -59,7 +59,7 @@ for more in narenas:1 dirty_decay_ms:0 dirty_decay_ms:-1 junk:true \
 	done
 done
 
-# The end of sharing is said once a node.
+# The end of sharing is reported once a node.
 scene forks 0 forks
 [ "$(grep -c 'fork ends the sharing' "$dir/err")" = 2 ] || fail "forks: not said twice"
 

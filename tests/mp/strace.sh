@@ -1,15 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-#
 # No system call per message: 110,000 round trips cost about as many system calls as
 # 10,000.  strace counts those of all processes and threads of the job.
 #
-# What is left depends on time, not on messages: the ticks of the NIC threads (futex, 2
-# each 2 ms at most), and a yield or a sleep when the partner's CPU was taken away for
-# longer than one spins.  So the growth, per 100,000 round trips, may be 5,000 calls (one
-# in twenty messages), and 2,000 calls for each second that the longer run took longer.
-# Ranks are pinned to different CPUs; on a machine with one CPU each round trip needs a
-# switch, and the test is skipped.
+# The remaining calls depend on time, not on messages: the ticks of the NIC threads
+# (futex, 2 each 2 ms at most), and a yield or a sleep when the partner's CPU was taken
+# away for longer than a thread spins.  So the growth, per 100,000 round trips, may be
+# 5,000 calls (one in twenty messages), and 2,000 calls for each second that the longer
+# run took longer.  Ranks are pinned to different CPUs; on a machine with one CPU each
+# round trip needs a switch, and the test is skipped.
 
 . "$(dirname "$0")/mp.sh"
 
@@ -45,7 +44,7 @@ try() {
 	[ $((calls - short)) -le $allowed ]
 }
 
-# A machine that has other things to do takes CPUs away: best of three.
+# A machine with other load takes CPUs away: best of three.
 for attempt in 1 2 3; do
 	try && finish "strace (attempt $attempt)"
 done

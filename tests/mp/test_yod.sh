@@ -1,12 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
+# yod without the library: its nodes are /bin/sh programs. usage: test_yod.sh
+# path/to/yod [case...] YOD_NODE: path of yod_node; without it the cases about its
+# packets are skipped.
 #
-# yod without the library: its nodes are /bin/sh programs.
-# usage: test_yod.sh path/to/yod [case...]
-# YOD_NODE: path of yod_node; without it the cases about what is said are skipped.
-#
-# Every run carries a mark in its environment; after each case no process with that
-# mark may be left.
+# Every run carries a mark in its environment; after each case no process with that mark
+# may be left.
 
 yod=${1:?usage: test_yod.sh path/to/yod [case...]}
 shift
@@ -183,7 +182,7 @@ case_size_forms() {
 	same "arguments of the program" "-sz 2 --tag" "$(cat "$dir/out")"
 }
 
-# ---- what a node gets ----
+# ---- a node's environment ----
 
 case_environment() {
 	run -sz 3 --mode park sh -c \
@@ -203,7 +202,7 @@ case_environment() {
 	same "group and session" "1 $(cut -d' ' -f6 /proc/$$/stat)" "$(sort -u "$dir/out")"
 }
 
-# Restartable sequences cost time at each switch: none where nodes take turns.
+# Restartable sequences cost time at each switch: they are off where nodes take turns.
 case_tunables() {
 	local one all
 	unset GLIBC_TUNABLES
@@ -259,7 +258,7 @@ case_signal_dispositions() {
 
 # ---- ending ----
 
-# How long SIGTERM has, and the line about the ranks that it has not ended.
+# The time after SIGTERM, and the line about ranks that have not ended.
 case_kill_after() {
 	local line='^yod: SIGTERM has not ended ranks? \S+ yet; SIGKILL follows'
 	start -sz 3 --kill-after 2 sh -c '[ $PTL_MY_RID = 1 ] || trap "" TERM
@@ -380,7 +379,7 @@ case_stop_and_continue() {
 	nothing_left 1
 }
 
-# ---- nothing left behind ----
+# ---- no leftovers ----
 
 spawner='sleep 300 & (setsid sleep 300 &) ; (setsid sh -c "sleep 300 & sleep 300" &)
 	echo up; '
@@ -437,7 +436,7 @@ case_orphans_are_reaped() {
 	same status 0 $status
 }
 
-# ---- what is said (shm/job.h) ----
+# ---- packets (shm/job.h) ----
 
 sorted_out() {
 	sort "$dir/out" | tr '\n' ','
@@ -595,7 +594,7 @@ case_tag_grandchild() {
 	nothing_left 1
 }
 
-# A file has what yod_chunks prints as this rank.
+# Check that a file has the output of yod_chunks for this rank.
 same_bytes() { # what, rank, file
 	runs=$((runs + 1))
 	[ -s "$dir/chunks$2" ] || "$YOD_CHUNKS" "$2" exit >"$dir/chunks$2"

@@ -1,8 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-#
-# yod at a terminal: its keys, its shell's jobs, its input, what it is like afterwards.
-# YOD_TTY: path of yod_tty.
+# yod at a terminal: its keys, its shell's jobs, its input, and the terminal's state
+# afterwards.  YOD_TTY: path of yod_tty.
 
 . "$(dirname "$0")/mp.sh"
 : "${YOD_TTY:?path of yod_tty}"
@@ -54,7 +53,7 @@ background() {
 }
 
 # It waits for input, is not stopped for that, takes none of the shell's, and goes on
-# with what is typed when it is in the foreground.
+# with typed input when it is in the foreground.
 background_reader() {
 	tty "a reader in the background" 0 'await:> ' "type:$yod -n 2 sh -c 'cat; echo end of \$PTL_MY_RID' &
 " 'await:end of 1' nap:500 'type:jobs

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Two processes that both want to be one rank: under yod, and by a launcher's variables.
+# Two processes that both claim to be one rank: under yod, and by a launcher's
+# variables.
 . "$(dirname "$0")/mp.sh"
 # shellcheck disable=SC2086 # names
 unset PTL3_DOMAIN PTL3_LAUNCHED ${!OMPI_@} ${!PMI_@} ${!PMIX_@} ${!SLURM_@}

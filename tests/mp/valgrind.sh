@@ -1,7 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-#
-# yod -n 2 valgrind ./a.out: what is reported is about the program, whose faults are found.
+# yod -n 2 valgrind ./a.out: reports are about the program, whose faults are found.
 # P3_LONG=1: every tool, mode and fault.
 
 . "$(dirname "$0")/mp.sh"
@@ -13,7 +12,7 @@ checked=$MP_BIN/mp_checked
 told='^yod: valgrind: nodes use /.*/libportals.so.0, which tells it about atomics'
 export PTL3_HUGEPAGES=off
 
-# ---- which library: a valgrind of our own shows what it is given ----
+# ---- the library: a fake valgrind prints its arguments ----
 
 mkdir "$dir/bin"
 printf '#!/bin/sh\necho "got ${LD_LIBRARY_PATH%%%%:*}"\n' >"$dir/bin/valgrind"
@@ -49,7 +48,8 @@ reports() {
 	grep -Ec 'Possible data race|Conflicting (load|store)|uninitialised|definitely lost' "$1"
 }
 
-# finds fault tool mode nodes wanted [pattern]: as many reports, each with that function
+# finds fault tool mode nodes wanted [pattern]: this number of reports, each with that
+# function
 finds() {
 	local log=$dir/$1.$2.$3 full=
 	[ "$2" = memcheck ] && full=--leak-check=full

@@ -1,9 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-#
-# Programs between yod and the nodes: wrappers.sh shell|debugger|profiler|tracer
-# Each runs a job whose result is looked at, and then what the wrapper has seen of it.
-# What writes a file needs one for each rank: a shell knows $PTL_MY_RID.
+# Programs between yod and the nodes: wrappers.sh shell|debugger|profiler|tracer Each
+# runs a job and checks the job's result, then the wrapper's output.  A wrapper that
+# writes a file needs one for each rank: a shell knows $PTL_MY_RID.
 
 . "$(dirname "$0")/mp.sh"
 export PTL3_HUGEPAGES=off
@@ -73,7 +72,7 @@ debugger() {
 	says gdb '^#[0-9]+ .* main .*/tests/mp/pingpong\.c:[0-9]+'
 	says gdb '^ +2 .*Thread'
 	[ "$(grep -c 'exited normally' "$dir/out")" = 2 ] || fail "gdb: not both ranks end"
-	# The one that is debugged goes with the job, too.
+	# The debugged process ends with the job, too.
 	run timeout 600 "$P3_YOD" --timeout 2 -n 2 gdb -batch -ex run --args "$MP_BIN/mp_hang" idle
 	[ "$status" = 124 ] || fail "gdb and a timeout: status $status"
 	nothing_left 10
@@ -91,8 +90,9 @@ profiler() {
 	done
 }
 
-# The hot path makes no system call.  What there is depends on time: two ticks each 2 ms of
-# a NIC thread, and sleep when the partner's CPU was taken away for longer than one spins.
+# The hot path makes no system call.  The remaining calls depend on time: two ticks each
+# 2 ms of a NIC thread, and a sleep when the partner's CPU was taken away for longer
+# than a thread spins.
 tracer() {
 	local n=100000 calls before ms most
 	command -v strace >/dev/null || skip "strace is not installed"

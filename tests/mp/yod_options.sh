@@ -55,7 +55,7 @@ same "paths of a program's own" "relative,relative,relative," "$(ranks)"
 yod --mode park -sz 1 sh -c 'echo $PTL3_MODE' : -sz 1 -x PTL3_MODE=lease sh -c 'echo $PTL3_MODE'
 same "a program's own setting" "lease,park," "$(ranks)"
 
-# Ranks are numbered through, and Portals goes across.
+# Ranks are numbered across programs, and messages go between them.
 yod --timeout 25 -sz 1 "$options" count 10 : -sz 2 "$options" count 10
 same "two programs, one job" 0 "$status"
 same "messages of three ranks" 3 "$(grep -c ': 11 65616 11 65616$' "$dir/out")"
@@ -116,7 +116,7 @@ for n in 2 5; do
 	same "planned descriptors" "$fds" \
 		"$(sed -n 's/^descriptors *each node \([0-9]*\),.*/\1/p' "$dir/out")"
 done
-# Several programs: what each is told is its own, and sums are of all nodes.
+# Several programs: each has its own settings, and sums are over all nodes.
 if [ -x "$footprint" ]; then
 	mine=(-sz 2 -x PTL3_HUGEPAGES=off -x PTL3_TRACE=4096 -x PTL3_HEAP=8M "$footprint")
 	theirs=(-sz 3 -x PTL3_HUGEPAGES=off -x PTL3_HEAP=16M "$footprint")
@@ -150,7 +150,7 @@ same "its page tables" $((1024 * 1024 * 9523 / 1024)) \
 
 # ---- sums at the end ----
 
-# Of what a node printed itself: sent, bytes, received, bytes.
+# Print the sums that a node printed itself: sent, bytes, received, bytes.
 counted() { # rank
 	sed -n "s/^rank $1: //p" "$dir/out"
 }
@@ -173,7 +173,7 @@ same "bytes that movers moved" $((6 * 65536)) "$moved"
 yod --stats -sz 2 true
 same "nodes that never joined" 2 "$(grep -c 'status 0, never joined$' "$dir/err")"
 
-# ---- what a killed node has printed ----
+# ---- output of a killed node ----
 
 yod -sz 1 "$MP_BIN/mp_unflushed"
 same "printed into a full buffer" "" "$(cat "$dir/out")"

@@ -8,7 +8,7 @@
 . "$1/launcher/tracedump.bash"
 status=0
 
-# offers words...: what completes the last of them
+# offers words...: print the completions of the last word
 offers() {
 	COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) COMPREPLY=()
 	_"${1##*/}"
@@ -22,7 +22,7 @@ expect() {
 	}
 }
 
-# "  -d, --wdir DIR  what it does" has two of them.
+# "  -d, --wdir DIR  text" has two of them.
 help=$("$2" --help | sed -nE 's/^  (-[^ ,]+)(, (--[a-z-]+))?.*/\1 \3/p')
 expect "$(offers yod -)" "$(printf '%s\n' $help -np -n | sort)"
 expect "$(offers yod -sz 4 --ti)" --timeout

@@ -25,7 +25,7 @@ expect() { # command to be completed, words
 	printf '%s\n' "$2" >>want
 }
 
-# "  -d, --wdir DIR  what it does" has two of them.
+# "  -d, --wdir DIR  text" has two of them.
 yod=$("$2" --help | sed -nE 's/^  (-[^ ,]+)(, (--[a-z-]+))?.*/\1 \3/p')
 expect 'yod -' "$(echo "$yod" -np -n | words)"
 expect 'yod -sz 4 --ti' --timeout

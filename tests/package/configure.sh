@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# As the configure scripts of old programs find Portals:
-# configure.sh --with-portals=DIR [--with-portals-libs=LIBS] [--static]; makes ./conftest.
+# Finds Portals as the configure scripts of old programs do: configure.sh
+# --with-portals=DIR [--with-portals-libs=LIBS] [--static]; makes ./conftest.
 dir= libs= static=
 for option in "$@"; do
 	case $option in

@@ -1,12 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# Builds the Debian packages, installs them in a root of their own, uses and removes them:
+# Builds the Debian packages, installs them in a root of their own, uses and removes
+# them:
 #
 #	deb.sh source-tree [ROOT]
 #
 # The root is a copy-on-write view of this machine's, without source and build trees; or
 # of ROOT, which debootstrap made (--variant=minbase is enough): there apt-get installs
-# what the packages ask for, which needs a network.  77: skipped.
+# the packages' dependencies, which needs a network.  77: skipped.
 set -e
 src=$1 base=${2:-/}
 
@@ -27,7 +28,7 @@ quietly() {
 	}
 }
 
-# ---- inside the root: what the packages do there ----
+# ---- inside the root: using the packages ----
 
 check_library() {
 	ldconfig -p | grep -q "libportals.so.0 .* => /" || fail "ldconfig does not know it"
@@ -93,7 +94,7 @@ make_packages() {
 	[ "$(ls "$build"/*.deb | wc -l)" = 3 ] || fail "not three packages"
 }
 
-# Nobody's address is in the packages, and CPack calls ldconfig beside the trigger.
+# The packages have no mail address, and CPack calls ldconfig beside the trigger.
 ask_lintian() {
 	command -v lintian >/dev/null || return 0
 	said=$(lintian --suppress-tags bogus-mail-host,bogus-mail-host-in-debian-changelog \

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# Installs the build into a prefix, and uses it from there as strangers do:
-# install.sh source-tree build-tree scratch.  77: skipped.
+# Installs the build into a prefix, and uses it from outside the tree: install.sh
+# source-tree build-tree scratch.  77: skipped.
 set -e
 src=$1 build=$2 scratch=$3
 prefix=$scratch/prefix
@@ -41,7 +41,7 @@ for tool in yod ptlstat tracedump portals-info; do
 	done
 done
 
-# Nothing installed knows the trees that it comes from.
+# No installed file names the source or build tree.
 grep -rlI -e "$build" -e "$src" "$prefix" && fail "paths of the build are installed"
 for file in "$prefix"/bin/*; do
 	readelf -d "$file" | grep -E 'R(UN)?PATH' | grep -v '\[$ORIGIN/\.\./lib[^:]*\]' &&
@@ -93,7 +93,8 @@ done
 grep -q "pkg-config" "$examples/README.md" || fail "the examples' README does not say how"
 [ -f "$examples/tutorial/tutorial.md" ] || fail "no tutorial is installed"
 
-# Old configure scripts: DIR/include, DIR/lib, and libraries that are not there by default.
+# Old configure scripts: DIR/include, DIR/lib, and libraries that are not installed by
+# default.
 [ "$libdir" = "$prefix/lib" ] || ln -s "$libdir" "$prefix/lib"
 old="-lp3utcp -lp3api -lp3lib -lp3rt -lpct"
 configured() {

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Manual pages: every exported function has one, with every return code of its header, and
-# no tool complains.  man.sh source-tree man-directory libportals.so.  77: skipped.
+# Manual pages: every exported function has one, with every return code of its header,
+# and no tool complains.  man.sh source-tree man-directory libportals.so.  77: skipped.
 src=$1 man=$2 lib=$3
 status=0
 
@@ -27,7 +27,7 @@ types='ptl_event_t ptl_md_t ptl_ni_limits_t'
 said=$(diff <({ exported; printf '%s\n' $types; } | sort) <(ls man3 | sed 's/\.3$//' | sort)) ||
 	complain "functions (<) and pages (>): $said"
 
-# "function code": what the comments in front of the declarations list ...
+# Print "function code" for the codes in comments in front of declarations ...
 promised() {
 	awk '
 		/^\/\*/ { codes = "" }
@@ -43,7 +43,7 @@ promised() {
 		}' "$src"/include/*.h | sort -u
 }
 
-# ... and what the pages do
+# ... and for those in the pages.
 written() {
 	awk '
 		FNR == 1 { split("", names) }

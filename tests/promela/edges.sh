@@ -10,7 +10,7 @@ ends() { # of an edge, that are necessary
 	sed -n "s/^[a-z]* \($1_[a-z0-9_]*\)\$/\1/p" $here/edges
 }
 
-# In functions, not in a comment of its own nor in a struct: edge and function.
+# Print edge and function of citations in functions, not in comments nor structs.
 cited() {
 	awk -v edge="$modelled" '
 		FNR == 1 || /^(struct|enum|union) [a-z0-9_]+ \{/ { f = "" }

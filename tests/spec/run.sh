@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# run.sh RESULTS command...: runs it, keeps what it prints on stdout in RESULTS, too, and
-# exits as it does.
+# run.sh RESULTS command...: runs it, copies its standard output to RESULTS, and exits
+# with its status.
 results=$1
 shift
 mkdir -p "${results%/*}" || exit 1

@@ -1,9 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-#
-# The memory cgroup of a job's first rank is too small, by more or less: the kernel kills
-# it with SIGKILL (pages of segments are charged in fallocate), never with SIGBUS.  yod says
-# so, and nothing is left.  With room for it the job works.
+# The memory cgroup of a job's first rank is too small, by more or less: the kernel
+# kills it with SIGKILL (pages of segments are charged in fallocate), never with SIGBUS.
+# yod says so, and nothing is left.  With enough room the job works.
 
 bin=${STRESS_BIN:?where the programs are} yod=${P3_YOD:?}
 out=$(mktemp)

@@ -1,10 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-#
-# 0, 1, one too few and enough hugepages for a job of two; what is free before is free
-# after, one line says what is missing, once a job, and PTL3_HUGEPAGES=on is an error then.
-# The number is the machine's: it is changed only where P3_HUGE_PAGES=1 allows for that,
-# and put back.  As it is, the machine counts as one case.
+# 0, 1, one too few and enough hugepages for a job of two: hugepages free before are
+# free after, one line a job names the shortage, and with PTL3_HUGEPAGES=on that is an
+# error.  The number is the machine's: it is changed only where P3_HUGE_PAGES=1 allows
+# that, and restored.  Unchanged, the machine counts as one case.
 
 bin=${STRESS_BIN:?where the programs are} yod=${P3_YOD:?}
 number=/proc/sys/vm/nr_hugepages
@@ -66,7 +65,8 @@ if [ -z "$P3_HUGE_PAGES" ]; then
 	auto_works
 	if [ "$before" = 0 ]; then
 		[ "$lines" = 1 ] || complain "$lines lines in three lives"
-		# Refused calls are repeated for ever: it is told, and does not work.
+		# Refused calls are repeated for ever: there is an error, and the job
+		# does not work.
 		PTL3_HUGEPAGES=on timeout -k 1 2 "$yod" -sz 2 "$bin/stress_lives" >"$out" 2>&1
 		grep -q 'error: .*free hugepages' "$out" || complain "on: no word"
 		grep -q '^fine' "$out" && complain "on: it works?"

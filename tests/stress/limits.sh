@@ -46,7 +46,8 @@ files() {
 	local n
 	for n in 0 4096 3000000 100000000; do
 		job 2 "$bin/stress_lives" fsize $n
-		# Where nothing can be written nothing is said, and nobody dies of that.
+		# Where no output can be written there is none, and no process dies of
+		# that.
 		[ $n = 0 ] || says 'error: .*File too large'
 	done
 }
@@ -86,7 +87,7 @@ devshm() {
 	[ "$(grep -c '^fine' "$out")" = 2 ] || failures=$((failures + 1))
 }
 
-# Any of these calls may be the queue's, which the program does not ask for twice.
+# Any of these calls may be the queue's, which the program does not repeat.
 wire() {
 	local n late=0
 	for n in 6 7 8 9; do

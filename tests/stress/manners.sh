@@ -1,13 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-#
-# manners.sh ends|builds|alarms: what manners.c cannot do alone.
+# manners.sh ends|builds|alarms: the cases that manners.c cannot run alone.
 . "$(dirname "$0")/../mp/mp.sh"
 : "${STRESS_BIN:?folder of the stress_ programs}"
 
 tried=0
 
-# Each way to leave, with the movers that the kernel helps, and without.
+# Each way to leave, with the kernel's movers, and without.
 case_ends() {
 	for set in ${P3_QUICK:-PTL3_CMA=on} PTL3_CMA=off; do
 		[ "$set" = 1 ] && continue
@@ -24,7 +23,7 @@ case_ends() {
 }
 
 # Two builds in a job: the one that is not yod's is refused although it comes first, the
-# others do what they are there for.  Both layouts are named, by yod and by the node.
+# others work.  Both layouts are named, by yod and by the node.
 case_builds() {
 	# shellcheck disable=SC2016
 	run timeout 300 "$P3_YOD" -sz 3 --keep-going --timeout 200 sh -c \
@@ -43,7 +42,7 @@ case_builds() {
 	echo "# tried: 1 job"
 }
 
-# Signals to yod, of the kinds that it takes and of those that it has no use for.
+# Signals to yod, those that it takes and others.
 case_alarms() {
 	start "$P3_YOD" -sz 3 --timeout 300 "$STRESS_BIN/stress_manners" storm
 	for ((k = 0; k < 400; k++)); do

@@ -1,10 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-#
-# Each call of libportals for memory, descriptors or threads fails once, and once with all
-# that follow it, in a job of two: no signal, nothing that hangs, nothing lost; what a call
-# gives is its documented code, with a line that says why, and it succeeds later.
-# usage: runout.sh [step]; P3_STEP overrides it: 1 is every call of three lives
+# Each call of libportals for memory, descriptors or threads fails once, and once with
+# all that follow it, in a job of two: no signal, no hang, no loss; a call returns its
+# documented code, with a line that tells the reason, and succeeds later. usage:
+# runout.sh [step]; P3_STEP overrides it: 1 is every call of three lives
 #	 runout.sh at N|N+ repeats one
 
 bin=${STRESS_BIN:?where the programs are} yod=${P3_YOD:?}
@@ -31,14 +30,14 @@ try() {
 	fine=$(grep -c '^fine' "$out")
 	[ $status = 0 ] || complain "$1" "status $status"
 	[ $status != 0 ] || [ "$fine" = 2 ] || complain "$1" "not both ranks came to the end"
-	# Of what starts a node, people are told.
+	# A failed start of a node is reported.
 	if grep -q '^refused' "$out" && ! grep -q '^p3.* error: ' "$out"; then
 		complain "$1" "no line says why"
 	fi
 	if grep -q '^fine 0: .* [1-9][0-9]* told' "$out"; then
 		told=$((told + 1))
 	fi
-	# The last calls of a job are there or not, as it happens.
+	# The last calls of a job may happen or not.
 	grep -q '^fine 0: .* 0 failed' "$out" && idle=$((idle + 1))
 }
 

@@ -1,4 +1,4 @@
-# Everything at once, for long; hostile neighbours; manners.
+# Everything at once, for a long time; hostile neighbours; manners.
 add_library(stress_streams STATIC streams.c)
 target_link_libraries(stress_streams PUBLIC mp_common p3_build)
 target_include_directories(stress_streams PUBLIC ${CMAKE_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/tests)
@@ -30,7 +30,7 @@ if(P3_SANITIZE OR P3_VALGRIND)
 endif()
 soak_job(soak 60 4 soak --seconds ${SOAK_S})
 
-# Hostile nodes: with the library's internals, and nothing between.
+# Hostile nodes, which use the library's internals.
 add_executable(stress_hostile hostile.c attack.c lifeline.c streams.c ../mp/mp.c)
 target_link_libraries(stress_hostile PRIVATE portals_static p3_build)
 target_include_directories(stress_hostile PRIVATE ${CMAKE_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/tests)
@@ -72,13 +72,14 @@ function(swept_job name setting)
   set_property(TEST stress_${name} APPEND PROPERTY ENVIRONMENT ${setting})
   set_tests_properties(stress_${name} PROPERTIES RUN_SERIAL TRUE)
 endfunction()
-# ThreadSanitizer takes descriptors that the program closes under the library for a race.
+# ThreadSanitizer reports descriptors that the program closes under the library as a
+# race.
 if(NOT P3_SANITIZE MATCHES thread)
   foreach(mode lease dedicated park)
     swept_job(swept_${mode} PTL3_MODE=${mode})
   endforeach()
 endif()
-# AddressSanitizer takes the stack that a cancelled thread has left for its own mistake.
+# AddressSanitizer reports the stack that a cancelled thread has left as its own error.
 if(NOT P3_SANITIZE AND NOT P3_VALGRIND)
   soak_job(stack 60 3 manners stack)
   soak_job(cancel 60 3 manners cancel)

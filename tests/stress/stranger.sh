@@ -1,8 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-#
 # Another user can do nothing to a job: neither to yod nor to its nodes, from outside or
-# as a node.  Needs root, who can be both users.
+# as a node.  The test needs root, which can be both users.
 . "$(dirname "$0")/../mp/mp.sh"
 : "${STRESS_BIN:?folder of the stress_ programs}"
 nobody="setpriv --reuid=65534 --regid=65534 --clear-groups"
@@ -33,7 +32,7 @@ echo "# tried: $(grep -vc "^tried" <<<"$ours") ways to reach a process"
 # A domain of a test beside this one may be there (ptl3-UID); a segment has no name at all.
 ! ours_in_shm | grep -q '^p3' || fail "/dev/shm: $(ours_in_shm)"
 
-# A node may stop the job's nodes, and so may who asks yod to.
+# A node may stop the job's nodes, and so may a process that asks yod to.
 kill "$pid"
 wait "$pid" 2>/dev/null
 nothing_left 5

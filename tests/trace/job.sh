@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Jobs with a trace, and tracedump at work on them: job.sh cast|wire|killed|left|domain|dumped|gcore|hostile|wrong
-# P3_YOD, TRACEDUMP, TRACE_NODE, FILECAST say where the programs are.
+# Jobs with a trace, and tracedump's output about them: job.sh
+# cast|wire|killed|left|domain|dumped|gcore|hostile|wrong P3_YOD, TRACEDUMP, TRACE_NODE,
+# FILECAST are the paths of the programs.
 here=${0%/*}
 scratch=$(mktemp -d) || exit 1
 trap 'rm -rf "$scratch"; [ -z "$yod$other" ] || kill $yod $other 2>/dev/null' EXIT
@@ -23,7 +24,7 @@ dump() {
 	timeout 200 "$TRACEDUMP" "$@"
 }
 
-# has file pattern: a line of it
+# has file pattern: the file has a line of it
 has() {
 	grep -qE -e "$2" "$1" || fail "$1 has no '$2'"
 }
@@ -45,7 +46,7 @@ cast() {
 	python3 "$here/check.py" json whole || fail "json is not whole"
 	dump --svg --until 1e9 trace >svg || fail svg
 	python3 -c 'import sys, xml.dom.minidom as m; m.parse(sys.argv[1])' svg || fail "no XML"
-	# Names of slices lie over the arrows, with an edge that parts them from what is below.
+	# Names of slices lie over the arrows, with an edge that sets them off.
 	awk '/marker-end/ { arrow = NR } /paint-order/ { n++; if (!first) first = NR } END { exit !(arrow && n && arrow < first) }' \
 		svg || fail "names are below arrows"
 	# One message: all of its records, and no other's.
@@ -86,7 +87,7 @@ finish() {
 	yod=
 }
 
-# wait_for command...: until it says yes
+# wait_for command...: until it succeeds
 wait_for() {
 	for ((i = 0; i < 400; i++)); do
 		"$@" >/dev/null 2>&1 && return
@@ -95,7 +96,7 @@ wait_for() {
 	fail "never: $*"
 }
 
-# What a killed node did last, while the others run, and in the file.
+# The last actions of a killed node, while the others run, and in the file.
 killed() {
 	begin 3 killed
 	wait_for grep -q 'rank 1 .*killed by signal 9' err
@@ -117,7 +118,7 @@ killed() {
 	python3 "$here/check.py" json || fail "json"
 }
 
-# What a node did that has left, while the others run.
+# The last actions of a node that has left, while the others run.
 left() {
 	begin 3 left
 	wait_for eval 'dump --job $yod --node 0 | grep -q "death left node 1"'
@@ -130,8 +131,8 @@ left() {
 	[ $status = 0 ] || fail "status $status"
 }
 
-# The same where ranks are not the numbers by which nodes know each other: another job has
-# the first of those.
+# The same where ranks are not the nodes' slots in the domain: another job has the first
+# of those.
 domain() {
 	"$P3_YOD" -sz 3 --domain "trace-$$" --keep-going --trace others "$TRACE_NODE" left \
 		stop >others.out 2>&1 &
@@ -156,7 +157,7 @@ skip() {
 	exit 77
 }
 
-# What a core has is what the file has, but for what others know of the dead.
+# Compare a core with the file, without the others' records about the dead node.
 compare() {
 	plain='s/^ *[0-9.]+: //; s/ \([0-9]+ ns\)//'
 	dump --node 1 trace | grep -v '^#' | sed -E "$plain" >of_file
@@ -188,7 +189,7 @@ dumped() {
 	refused 1 "'half': " "$TRACEDUMP" half
 }
 
-# That of a debugger, of a node that goes on.
+# A debugger's core of a node that goes on.
 gcore() {
 	command -v gdb >/dev/null || skip "gdb is not installed"
 	begin 3 left
@@ -207,7 +208,7 @@ gcore() {
 	[ $status = 0 ] || fail "status $status"
 }
 
-# Rank 1 writes anything over its trace, its header included with four ranks.
+# Rank 1 writes random words over its trace, its header included with four ranks.
 hostile() {
 	for size in 3 4; do
 		rm -f stop
@@ -228,7 +229,7 @@ hostile() {
 	done
 }
 
-# refused status pattern command...: one line that says why
+# refused status pattern command...: one line tells the reason
 refused() {
 	local want=$1 pattern=$2
 	shift 2

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * node WHAT [STOP] - ranks whose traces are looked at
+ * node CASE [STOP] - ranks whose traces are examined
  *
- *	put	 everybody puts 20 messages of all kinds to the next rank, and gets some
+ *	put	 every rank puts 20 messages of all kinds to the next one, and gets some
  *	killed	 1 and 2 put to 0, one after the other; 1 is killed after its 501st, the
- *		 others go on until the file STOP is there
+ *		 others go on until the file STOP exists
  *	left	 the same, but 1 calls PtlFini, and others know it as one that left
  *	dumped	 the same, but 1 dumps core
- *	hostile	 the same, but 1 is not killed: it writes anything into its trace
+ *	hostile	 the same, but 1 is not killed: it writes random words into its trace
  */
 #include "mp/mp.h"
 #include "shm/trace.h"
@@ -76,7 +76,7 @@ static void take_until_last(ptl_handle_eq_t eq)
 		;
 }
 
-/* Where this process has its own published segment. */
+/* Return the address of this process's own published segment. */
 static uint64_t *find_trace(void)
 {
 	char line[300];

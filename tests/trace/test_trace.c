@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Rings of records, what is read of them, and what tracedump makes of that. */
+/* Rings of records, reading them, and tracedump's results. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -44,7 +44,7 @@ static struct p3_trace_header *header_of(void *region)
 	return region;
 }
 
-/* All of a record follows from its number. */
+/* Compute a record from its number. */
 static void words_of(uint64_t i, uint64_t w[4])
 {
 	w[0] = 1000 + i;
@@ -62,7 +62,7 @@ static void write_one(void *region, uint64_t i)
 	p3_release(&header_of(region)->head[P3_TRACE_FW], i + 1); /* TRACE.1 */
 }
 
-/* A host's record does not know its number before: its detail says all. */
+/* Write a host's record; its number is unknown before, so its detail determines all. */
 static uint64_t write_host(void *region, uint64_t seed)
 {
 	uint64_t w[4];
@@ -143,7 +143,7 @@ static void ring_of_hosts_goes_round_one_that_is_stuck(void **state)
 	free(region);
 }
 
-/* ---- while it is written ---- */
+/* ---- concurrent writing ---- */
 
 struct torture {
 	void *region;
@@ -229,7 +229,7 @@ static void record_costs(void **state)
 	free(region);
 }
 
-/* ---- what is no region ---- */
+/* ---- invalid regions ---- */
 
 static uint64_t random_word(uint64_t *seed)
 {
@@ -239,7 +239,7 @@ static uint64_t random_word(uint64_t *seed)
 	return x ^ x >> 31;
 }
 
-/* Anywhere, or in what is looked at most: the header, heads, points and messages. */
+/* Write anywhere, or into often read words: the header, heads, points and messages. */
 static void scribble(void *region, uint64_t *seed)
 {
 	uint64_t *w = region, n = p3_trace_len(RECORDS) / 8;
@@ -296,7 +296,7 @@ static void dump_everything(const struct td_trace *t)
 	fclose(out);
 }
 
-/* A fifth of the files is cut, or has anything in it. */
+/* Dump; a fifth of the files is cut, or has arbitrary bytes in it. */
 static void dump_regions(void *a, void *b, uint64_t *seed)
 {
 	struct td_trace t;
@@ -356,7 +356,7 @@ static Elf64_Phdr map_of(uint64_t at, uint64_t off, uint64_t len)
 		.p_align = 1};
 }
 
-/* Segments far from each other; a trace may lie in two mappings. */
+/* Put segments far from each other; a trace may lie in two mappings. */
 static void put_node(struct test_core *c, unsigned k)
 {
 	uint64_t at = UINT64_C(0x7f0000000000) + k * UINT64_C(0x10000000);
@@ -592,7 +592,7 @@ static void write_golden(void)
 	fclose(out);
 }
 
-/* The clock is CLOCK_MONOTONIC, and both looks at it say so. */
+/* Load it; the clock is CLOCK_MONOTONIC, and both readings of it say so. */
 static void load_golden(struct td_trace *t)
 {
 	write_golden();

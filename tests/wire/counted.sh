@@ -1,7 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-#
-# counted.sh command... - runs a job on a wire with faults, adds up what its nodes say of
+# counted.sh command... - runs a job on a wire with faults, adds up the nodes' counts of
 # them, and fails if there were none.
 
 sum() { # of the nodes' lines, each number by itself

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Frames, checksums, go-back-n and the faults that it is for, on a clock of its own. */
+/* Frames, checksums, go-back-n and faults, on a clock of the test's own. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -74,7 +74,7 @@ static struct pair *pair_new(const struct p3_faults *faults)
 	return p;
 }
 
-/* What the i-th frame holds, from end to end. */
+/* Return the content of the i-th frame. */
 static uint32_t cells_of(uint64_t i)
 {
 	return 1 + (uint32_t)(i * 7 % P3_FRAME_CELLS);
@@ -133,7 +133,7 @@ static bool is_over(const struct pair *p, uint64_t n)
 	       !p3_gbn_waits(&p->b.gbn);
 }
 
-/* n frames each way. */
+/* Send n frames each way. */
 static void run(struct pair *p, uint64_t n)
 {
 	for (uint64_t turns = 0; !is_over(p, n); turns++) {
@@ -142,7 +142,7 @@ static void run(struct pair *p, uint64_t n)
 		turn(p, &p->a, n);
 		turn(p, &p->b, n);
 	}
-	for (int i = 0; i < 100; i++, p->now += STEP_NS) { /* what is late comes now */
+	for (int i = 0; i < 100; i++, p->now += STEP_NS) { /* delayed frames come now */
 		turn(p, &p->a, n);
 		turn(p, &p->b, n);
 	}
@@ -175,7 +175,7 @@ static void sums_are_crc32c(void **state)
 	}
 }
 
-/* One frame of a, as it lies on the medium. */
+/* Return one frame of a as it lies on the medium. */
 static uint32_t one_frame(struct pair *p, struct p3_frame *f)
 {
 	make(&p->a, 1, p->now);
@@ -228,7 +228,7 @@ static void nothing_is_sent_twice_without_faults(void **state)
 	assert_int_equal(p->a.gbn.resent + p->b.gbn.resent, 0);
 	assert_int_equal(p->a.gbn.doubles + p->b.gbn.doubles, 0);
 	assert_int_equal(p->a.gbn.gaps + p->b.gbn.gaps, 0);
-	assert_int_equal(p->a.gbn.next, P3_FRAME_START + 5000); /* wrapped */
+	assert_int_equal(p->a.gbn.next, P3_FRAME_START + 5000); /* it wrapped */
 	free(p);
 }
 
@@ -248,7 +248,7 @@ static void queue_is_full_until_acknowledged(void **state)
 	free(p);
 }
 
-/* It waits twice as long each time, and begins anew when it gets on. */
+/* It waits twice as long each time, and starts anew after progress. */
 static void lost_frame_is_sent_again_and_again(void **state)
 {
 	(void)state;
@@ -257,7 +257,7 @@ static void lost_frame_is_sent_again_and_again(void **state)
 	uint64_t waited = P3_RESEND_NS;
 	turn(p, &p->a, 1);
 	for (uint32_t i = 0; i < 8; i++) {
-		p->ab.head = p->ab.tail; /* lost */
+		p->ab.head = p->ab.tail; /* this one is lost */
 		p->now += waited - 1;
 		turn(p, &p->a, 1);
 		assert_int_equal(p->a.gbn.resent, i);
@@ -273,7 +273,8 @@ static void lost_frame_is_sent_again_and_again(void **state)
 	free(p);
 }
 
-/* One that was held up says nothing new, nor does one of frames that were not sent. */
+/* A delayed acknowledgement tells nothing new, nor does one of frames that were not
+ * sent. */
 static void old_acknowledgement_changes_nothing(void **state)
 {
 	(void)state;
@@ -289,7 +290,7 @@ static void old_acknowledgement_changes_nothing(void **state)
 	free(p);
 }
 
-/* Which counter must have moved. */
+/* Return the counter that must have moved. */
 static uint64_t trace_of(const struct pair *p, int fault)
 {
 	const struct p3_gbn *a = &p->a.gbn, *b = &p->b.gbn;
@@ -353,7 +354,7 @@ static void all_faults_together_are_survived(void **state)
 	survives((1u << P3_FAULT_KINDS) - 1, 10000, 4, 10 * frames());
 }
 
-/* What the medium gets from an injector. */
+/* Return a digest of the medium's input from an injector. */
 static uint32_t digest(uint64_t seed, uint64_t stream)
 {
 	static struct pipe pipe;

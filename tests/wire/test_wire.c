@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What arrives on a wire with faults (PTL3_WIRE), what its counters say, and death; on
- * the wire without, that they say nothing. */
+/* A wire with faults (PTL3_WIRE): arriving messages, counters, and death; on shared
+ * memory the counters stay 0 */
 #include "nic/cases.h"
 
 #define PT 9
@@ -18,7 +18,7 @@ static ptlx_stats_t stats(ptl_handle_ni_t ni)
 	return st;
 }
 
-/* Every kind of fault was met and mended; on shared memory none. */
+/* Check that every kind of fault occurred and was repaired; on shared memory none. */
 static void check_counters(ptl_handle_ni_t ni)
 {
 	ptlx_stats_t st = stats(ni);
@@ -40,7 +40,7 @@ static const size_t lengths[] = {0, 8, 16, 17, 100, 1000, 2000, 5000, 40000};
 #define LENGTHS (sizeof lengths / sizeof *lengths)
 #define LONGEST 40000u
 
-/* Message i lies, here and there, behind those before it. */
+/* Return the place of message i, behind the earlier ones. */
 static size_t place(unsigned i)
 {
 	size_t at = 0;
@@ -73,7 +73,7 @@ static void send_next(struct traffic *t, ptl_handle_ni_t ni)
 	t->sent++;
 }
 
-/* They begin in order; the ends of long ones may be later. */
+/* Check an event: puts begin in order; the ENDs of long ones may be later. */
 static void took(struct traffic *t, const ptl_event_t *ev)
 {
 	unsigned from = (unsigned)ev->match_bits, i = (unsigned)ev->hdr_data;
@@ -110,7 +110,7 @@ static void exchange_all(struct traffic *t, ptl_handle_ni_t ni)
 	}
 }
 
-/* From every node to every node, itself included: once, in order, as they were. */
+/* From every node to every node, itself included: once, in order, unchanged. */
 NODES_CASE(puts_arrive_once_in_order_unchanged, 3)
 {
 	(void)arg;
@@ -159,7 +159,7 @@ NODES_CASE(gets_and_exchanges_are_done_once, 2)
 		CHECK_EQ(expect(eq, PTL_EVENT_REPLY_END).mlength, len);
 		CHECK_PATTERN(buf, 0, len, 1 - rank);
 		memset(buf, 0, len);
-		one[0] = i + 1; /* what lay there was written once, by the one before */
+		one[0] = i + 1; /* the last exchange wrote it once */
 		CHECK_OK(PtlGetPut(get, put, id_of(ni, 1 - rank), PT, 0, 2, 0, 0));
 		expect(eq, PTL_EVENT_REPLY_END);
 		CHECK_EQ(one[1], i);
@@ -171,7 +171,7 @@ NODES_CASE(gets_and_exchanges_are_done_once, 2)
 
 /* ---- long transfers ---- */
 
-/* Their bytes go through windows and frames: nothing goes past the wire. */
+/* Their bytes go through windows and frames: nothing bypasses the wire. */
 NODES_CASE(long_transfers_travel_in_frames, 2)
 {
 	(void)size;
@@ -203,7 +203,7 @@ NODES_CASE(long_transfers_travel_in_frames, 2)
 
 static const struct nodes_opt by_hand = {.no_ni = true};
 
-/* What was sent before its sender left has arrived. */
+/* Messages arrive although their sender has left. */
 static void leaver(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *arg)
 {
 	(void)size;
@@ -221,7 +221,7 @@ static void leaver(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *arg)
 		if (rank == 0)
 			ni = node_ni();
 		sync_nodes();
-		sync_nodes(); /* who is here has heard of it */
+		sync_nodes(); /* all nodes have heard of it */
 		if (rank == 0) {
 			unsigned char *src = node_pattern(64, i);
 			ptl_handle_md_t md = bind_md(ni, md_of(src, 64, 0, PTL_EQ_NONE));
@@ -264,7 +264,7 @@ static void doomed_node(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *
 	}
 	unsigned ends = 0;
 	for (unsigned i = 0; i < 40;
-		i++) /* the dead one acknowledges no frame of these */
+		i++) /* the dead node acknowledges no frame of these */
 		CHECK_OK(put_to(ni, md, 1, PT, 1, PTL_NO_ACK_REQ));
 	gate_wait(d->dead);
 	uint64_t since = now_ms();

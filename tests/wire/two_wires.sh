@@ -1,8 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-#
-# Nodes of a job whose wires differ: they say so, and what they send to each other fails.
-# Other faults on the same wire are no difference.
+# Nodes of a job whose wires differ: they say so, and messages between them fail.  Other
+# faults on the same wire are no difference.
 
 . "$(dirname "$0")/../mp/mp.sh"
 alltoall=$MP_BIN/mp_alltoall

@@ -2,7 +2,8 @@
 /*
  * consumer - a program outside the tree: each rank puts a word into the next one
  *
- * Knows the installed headers and library only.  Compiles as C99 and as C++17.
+ * It uses the installed headers and library only, and compiles as C99 and as C++17.
+ *
  */
 #include <catamount/cnos_mpi_os.h>
 #include <p3api/debug.h>
