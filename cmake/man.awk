@@ -6,19 +6,19 @@
 #
 # DIR/man3 gets a page for each comment that documents functions, and a link for each
 # further function of that comment, and pages of ptl_md_t, ptl_event_t and
-# ptl_ni_limits_t; DIR/man7/portals3.7 what stands at the head of portals3.h, the types, a
-# list of all functions, and the settings of docs/settings.md.
+# ptl_ni_limits_t; DIR/man7/portals3.7 has the text at the head of portals3.h, the
+# types, a list of all functions, and the settings of docs/settings.md.
 #
 # A page explains the options, events and registers that its comment names, and shows the
 # shortest function of the examples that calls its function.
 #
-# What a comment is made of is said at the head of portals3.h.  Lines that begin with a
-# tab are arguments, lists or examples:
+# The head of portals3.h describes the parts of a comment.  Lines that begin with a tab
+# are arguments, lists or examples:
 #	<tab>name<tab>in|out<tab>text	an argument, before the first paragraph
 #	PTL_CODE<tab>text		a return code
 #	<tab>term<tab>text, <tab>- text	an item of a list
 #	<tab>anything			an example
-# More tabs in front go on with what stands above.
+# More tabs in front continue the line above.
 
 function text(s) {
 	gsub(/\\/, "\\e", s)
@@ -265,7 +265,7 @@ function types_of(s,   all) {
 	return all
 }
 
-# The page of a type: its comment, its definition, and what its constants mean.
+# The page of a type: its comment, its definition, and the meaning of its constants.
 function type_page(type, what, above, definition, users, more,   name) {
 	name = out "/man3/" type ".3"
 	printf "%s", head(type, 3) > name

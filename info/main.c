@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * portals-info - what libportals finds on this machine: an interface's limits, ways to
+ * portals-info - shows libportals' view of this machine: an interface's limits, ways to
  * move data, CPUs and NUMA nodes, and settings
  *
  *	main.c	the command line, the interface, text and JSON
@@ -186,7 +186,7 @@ static json_t *one_setting(enum p3_conf_id id, const char *set, const uint64_t *
 	char line[480], text[30];
 	uint64_t value;
 	const struct p3_conf_row *row = p3_conf_row(id);
-	/* The heap is made when it is first asked for. */
+	/* The heap is made by the first call that needs it. */
 	bool told = word && id != P3_CONF_HEAP;
 	const char *got = told ? ptl_conf_got(word, id, text) : NULL;
 	bool right = p3_conf_value(row, set, &value);
@@ -247,7 +247,8 @@ static json_t *gather(bool *opened_out)
 	json_object_set_new(o, "library", library());
 	json_object_set_new(o, "machine", machine());
 	json_object_set_new(o, "numa", numa_nodes());
-	json_object_set_new(o, "allowed", p3_info_probe()); /* forks: before threads */
+	/* it forks, so it comes before threads */
+	json_object_set_new(o, "allowed", p3_info_probe());
 	json_t *ni = interface(word, &known);
 	*opened_out = json_is_true(json_object_get(ni, "opened"));
 	json_object_set_new(o, "interface", ni);

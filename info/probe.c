@@ -45,7 +45,7 @@ __attribute__((format(printf, 3, 4))) static struct probe answer(
 	return *p;
 }
 
-/* -1: there is no such file, or no number in it. */
+/* Return the number in a file, or -1 if there is no such file or number. */
 static long number_in(const char *file)
 {
 	long n = -1;
@@ -59,7 +59,7 @@ static long number_in(const char *file)
 
 /* ---- cross-memory reads ---- */
 
-/* Let a brother of a process read its memory: 0 or an errno. */
+/* Let a sibling of a process read the process' memory.  Return 0 or an errno. */
 static int read_brother(pid_t target, const int *word)
 {
 	int status, got;
@@ -77,7 +77,7 @@ static int read_brother(pid_t target, const int *word)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : EINTR;
 }
 
-/* told: the target lets the children of this process read, as ranks of yod's do. */
+/* Try it.  told: the target lets children of this process read, as yod's ranks do. */
 static int try_cma(bool told)
 {
 	static const int word = 4711;
@@ -133,7 +133,7 @@ static struct probe probe_cma(void)
 
 /* ---- memory ---- */
 
-/* A sealed file that its owner can write, and that others can only read. */
+/* Try a sealed file that its owner can write, and that others can only read. */
 static int try_sealed(void)
 {
 	int fd = memfd_create("portals-info", MFD_CLOEXEC | MFD_ALLOW_SEALING);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The looker's side of attach.h: finding yod, asking it, mapping segments. */
 #include "launcher/clock.h"
 #include "launcher/lookin.h"
 
@@ -321,7 +322,8 @@ int p3_look_map(struct p3_look_node *n, const int fds[P3_ATTACH_FDS], unsigned n
 	return rc;
 }
 
-/* A mapping of what a node had while it was there would keep that alive. */
+/* Return true if a mapping is of an earlier incarnation: keeping it would keep that
+ * memory. */
 void p3_look_unmap_stale(struct p3_look_node *n)
 {
 	if (n->mapped &&

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * look - the looker's side of attach.h: jobs of this machine, their nodes, and what the
- * nodes' segments say.  Read-only; the job does not notice.  Domains (shm/domain.h) are
+ * look - the looker's side of attach.h: jobs of this machine, their nodes, and the
+ * nodes' segments.  Read-only; the job does not notice.  Domains (shm/domain.h) are
  * looked at likewise, as jobs whose size may change: ranks of mpirun and the like, and
  * processes started by hand.
  *
  *	struct p3_look *look;
  *	int rc = p3_look_open(pid, &look);	// a job's number, or a pid of it
  *	...
- *	while (!(rc = p3_look_again(look)))	// states; maps what is new
+ *	while (!(rc = p3_look_again(look)))	// states; maps new segments
  *		for (uint32_t i = 0; i < p3_look_job(look)->size; i++)
  *			use(p3_look_node(look, i));
  *	p3_look_close(look);

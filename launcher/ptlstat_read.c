@@ -184,7 +184,8 @@ static void read_waits(const struct ptl_picture *p, struct ptl_node *n, uint32_t
 		read_wait(&line[k], &n->wait[k]);
 }
 
-/* yod knows who waits in its barrier; in a domain the threads themselves tell. */
+/* Read the wait in a barrier: under yod its table has it, in a domain the threads'
+ * lines do. */
 static void read_barrier(struct ptl_node *n, uint64_t now)
 {
 	for (uint32_t k = 0; k < P3_WAITS; k++) {
@@ -290,7 +291,7 @@ static bool is_whole(const struct ptl_picture *p)
 	return true;
 }
 
-/* In a domain only segments say which slot is whose. */
+/* Forget the slots of nodes: in a domain only segments tell them. */
 static void forget_slots(struct ptl_picture *p)
 {
 	bool domain = false;

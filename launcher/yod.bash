@@ -1,4 +1,5 @@
-# Completion of yod(1) in bash: options before each program, then what the program takes.
+# Completion of yod(1) in bash: options before each program, then files for the
+# program.
 _yod_value() { # option: completes what it takes; false: it takes nothing, or anything
 	case $1 in
 	-mode | --mode) mapfile -t COMPREPLY < <(compgen -W 'auto lease dedicated park' -- "$cur") ;;

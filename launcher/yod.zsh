@@ -1,5 +1,5 @@
-#compdef yod
-# Completion of yod(1) in zsh: options before each program, then what the program takes.
+# compdef yod Completion of yod(1) in zsh: options before each program, then the
+# program's own completion.
 _yod_env() { # NAME=VALUE
 	if compset -P '*='; then
 		_default

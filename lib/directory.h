@@ -3,9 +3,9 @@
  * directory - tables of the ids of the job's ranks
  *
  * Process-private tables that any thread reads at any time, while another replaces or
- * frees them: guarded by RCU (liburcu).  Two of them: what the launcher says, one for
- * each node, its entries kept up to date in place by the life thread; and what the
- * program itself said through PtlSetNIDMap and PtlSetPIDMap, replaced as a whole.
+ * frees them: guarded by RCU (liburcu).  There are two of them: the launcher's, with an
+ * entry for each node that the life thread keeps up to date in place; and the program's
+ * own, given by PtlSetNIDMap and PtlSetPIDMap and replaced as a whole.
  *
  * Calls at the same time ("-" no lock, "X" caller serializes):
  *			read	replace

@@ -75,13 +75,13 @@ struct p3_node {
 	bool disowned;                 /* the program has closed the socket */
 	uint32_t told_pid[P3_JOB_NIS]; /* pids of this node that yod has confirmed */
 	bool leaving;                  /* LEAVE is sent, LEFT has not come */
-	void *sleepers;    /* of the job (layout.h); NULL: each node uses its doorbell */
+	void *sleepers;    /* words of the job's nodes (layout.h); NULL: each uses its
+			    * doorbell */
 	uint64_t *missing; /* incarnations of nodes that could not be mapped yet */
 	uint32_t nmissing;
-	struct p3_late_end *late; /* of nodes that ended with messages waiting here, by
-				   * rank */
+	struct p3_late_end *late; /* ends of nodes with messages waiting here, by rank */
 	uint32_t nlate;
-	struct p3_holding held; /* of the thread that hears of births */
+	struct p3_holding held; /* state of the thread that hears of births */
 	pthread_t thread;
 	uint32_t rank, size;      /* of the job */
 	uint32_t index, capacity; /* index of this node, and number of nodes that the

@@ -640,7 +640,7 @@ void p3_xfer_swapped(struct p3_nic *n);
  * Call this only while there are pulls. */
 P3_RARE void p3_xfer_wrote(
 	struct p3_nic *n, const struct p3_region *r, uint64_t off, uint64_t len);
-/* NIC stop: nobody may read our memory from here on. */
+/* Stop all reads of this process's memory when the NIC stops. */
 void p3_xfer_revoke_all(struct p3_nic *n);
 
 /* ---- peer.c ---- */

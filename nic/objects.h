@@ -51,7 +51,7 @@ struct p3_trace {
 	do {                                                                             \
 		if (p3_unlikely(n->traced != NULL)) {                                    \
 			p3_trace_##what(__VA_ARGS__);                                    \
-			__asm__ __volatile__(""); /* or it returns to the caller */      \
+			__asm__ __volatile__(""); /* no tail call here */                \
 		}                                                                        \
 	} while (0)
 

@@ -393,8 +393,8 @@ struct p3_nic {
 	bool crowded;  /* more nodes than CPUs: a peer has a CPU now and then only, */
 	bool dense;    /* namely a quarter of the time or less */
 	pthread_t thread;
-	struct robust_list_head last_will; /* of the thread: the kernel marks the
-					    * header's owner at its end */
+	struct robust_list_head last_will; /* at the thread's end the kernel marks the
+					    * header's owner */
 	struct robust_list heir;
 	p3_a32 stop;
 	struct p3_nic *next_kept;
@@ -441,11 +441,11 @@ struct p3_nic {
 	uint32_t nsoon;
 	struct p3_soon soon[P3_STAGES];
 	struct p3_evq_ring *free_rings[32]; /* heads by log2 of their size; arena_lock */
-	struct p3_evq_ring *new_heads;      /* of no size yet; arena_lock */
+	struct p3_evq_ring *new_heads;      /* heads of no size yet; arena_lock */
 	uint32_t heads_made, heads_left;    /* heads made last time, and left of these;
 					     * arena_lock */
 	_Atomic(struct p3_extent *)
-		free_extents[2]; /* in the host segments; arena_lock */
+		free_extents[2]; /* extents in the host segments; arena_lock */
 	struct p3_xfer_slot *xfer;
 	struct p3_pull *pull; /* the shared pool */
 	struct p3_copies *copies;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Messages as MPI libraries had them, over Portals. */
 #include "mpi_layer.h"
 
 #include <p3nal_utcp.h>

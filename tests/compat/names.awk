@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# A program, both C99 and C++17, of the list names.txt: awk -f names.awk names.txt
-# It compiles, links, and ends with 0.
+# Makes a program, both C99 and C++17, from the list names.txt: awk -f names.awk
+# names.txt It compiles, links, and ends with 0.
 function check(name, condition) {
 	checks = checks "\tcheck(\"" name "\", " condition ");\n"
 }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Puts, gets and locks on a segment of each process. */
 #include "onesided_layer.h"
 
 #include <portals/portals3.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* A file server and its clients. */
 #define PTL_ACENTRY_5ARGS /* the form before job ids */
 #include "rpc_layer.h"
 

@@ -95,7 +95,7 @@ def examples(folder):
                 f'{TUTORIAL}/tutorial_{step}')
 
 
-# ---- filecast: what took how long, and a bar ----
+# ---- filecast: durations, and a bar ----
 
 TIMES = (r'all 3 ranks agree; ([0-9.]+) s in all; the busiest rank: ([0-9.]+) s hashing, '
          r'([0-9.]+) s files, ([0-9.]+) s transfer, ([0-9.]+) MB/s to each')

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Every message of yod, provoked: what yod_errors.txt says is what yod says, to the
+# Every message of yod, provoked: yod's output is that of yod_errors.txt, to the
 # letter.  usage: yod_errors.sh [--print] [case...]; --print writes the table as yod
 # does it today, for a change of messages that is meant.
 #

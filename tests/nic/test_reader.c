@@ -141,7 +141,7 @@ static void say_read(struct p3_nic *n, bool any)
 static void read_and_stop(ptl_handle_eq_t eq)
 {
 	struct p3_nic *n = p3_nic(p3_node());
-	sync_nodes(); /* before: who knows nobody yet needs the lease in here */
+	sync_nodes(); /* before, since meeting a peer needs the lease in here */
 	nic_hold(n);
 	gate_wait(stopped);
 	while (!has_read_some(n))

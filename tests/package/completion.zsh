@@ -1,6 +1,7 @@
 #!/bin/zsh -f
-# Asks a zsh at a terminal of its own for what it completes: completion.zsh folder-of-_yod
-# Each line of standard input is a command to be completed; a line of words, sorted, each.
+# Asks a zsh at a terminal of its own for completions: completion.zsh folder-of-_yod
+# Each line of standard input is a command to be completed; a line of words, sorted,
+# each.
 zmodload zsh/zpty || exit 77
 hits=$(mktemp) || exit 1
 trap 'zpty -d z 2>/dev/null; rm -f $hits $hits.rc' EXIT

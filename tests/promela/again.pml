@@ -9,7 +9,7 @@
  * of both bytes or of none (that is a window taken back); the log has room for one
  * change.  The bytes are words: a reader may see them while they change.
  *
- * The fences order relaxed accesses, which weak.inc has no words for.  So a store behind
+ * The fences order relaxed accesses, which weak.inc does not model.  So a store behind
  * the source's fence carries the view, and a load before the reader's fence adds it.
  */
 #ifndef CHANGES

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Cold lanes of nic/peer.c and pass.c: a consumer that stops looking at a lane, and a
- * producer that rings its bit then.
+ * Cold lanes of nic/peer.c and pass.c: a consumer that stops polling a lane, and a
+ * producer that then rings its bit.
  *
- * Checked: each message is taken; none lies in a lane that nobody polls.
+ * Checked: each message is taken; none stays in a lane that is not polled.
  *
  * Bounds: one lane, MESSAGES, one NIC that never sleeps but by not looking.
  */

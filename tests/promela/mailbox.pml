@@ -3,8 +3,8 @@
  * The mailbox of shm/mailbox.h and mailbox.c: host threads that post, and the firmware.
  *
  * Checked: each command is executed once, in the order of a thread's posts; a command
- * and its result are read by nobody before they are written, nor rewritten before they
- * were read; no slot is lost or had twice; nobody waits for ever.
+ * and its result are never read before they are written, nor rewritten before they were
+ * read; no slot is lost or allocated twice; no thread waits for ever.
  *
  * Bounds: two threads with COMMANDS each, SLOTS for all; a 4-bit tag.  The lease, its
  * fence and parking are in lease.pml: here one process is the firmware.

@@ -3,7 +3,8 @@
  * XFER.5 of nic/xfer.c: a put whose bytes its target reads in the source's memory, and
  * exchanges (PtlGetPut) of those bytes at the source.
  *
- * Checked: nobody reads while they are exchanged, so the put carries no half of one.
+ * Checked: no reader reads while the bytes are exchanged, so the put carries no half of
+ * an exchange.
  *
  * Bounds: one source and one reader, PUTS and EXCHANGES.  No reader is taken for a still
  * one (that is XFER.6).

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Three host threads of one node, without any message: one goes to sleep for news, one
- * has armed the doorbell when its time is up, one is inside for a moment.  The first must
- * not sleep while nobody has the lease and nobody watches: who gives the lease looks
- * whether there is a watcher.
+ * has armed the doorbell when its time is up, one is inside for a moment.  The first
+ * must not sleep while no thread has the lease and none watches: the giver of the lease
+ * checks for a watcher.
  */
 #define PROCS    3
 #define WATCHING end_watching

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The frame of the conformance suite: jobs, checks, results. */
 #include "spec.h"
 #include "support/wire.h"
 

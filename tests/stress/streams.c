@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Verified traffic of all kinds. */
 #include "stress/streams.h"
 #include "shm/atomics.h"
 

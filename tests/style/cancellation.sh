@@ -1,12 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# No call is a cancellation point: cancellation.sh libportals.so.  A thread that libc ends in
-# the middle of a call keeps the lease for ever.  The check walks the call graph of the
-# disassembled library, from what programs call, what runs under the lease (p3_fw_*, p3_job_ask)
-# and what tables of functions name, and reports each way to a function of libc that POSIX
-# makes a cancellation point.  It does not walk into functions that call pthread_setcancelstate:
-# they disable cancellation around all that they do (p3_caller_save of lib/lib.h).  What such a
-# function names by its address only (threads that start, conf.ask) is not walked either, so a
+# No call is a cancellation point: cancellation.sh libportals.so.  A thread that libc
+# ends in the middle of a call keeps the lease for ever.  The check walks the call
+# graph of the disassembled library, from the functions that programs call, those that
+# run under the lease (p3_fw_*, p3_job_ask) and those in tables of functions, and
+# reports each way to a function of libc that POSIX makes a cancellation point.  It
+# does not walk into functions that call pthread_setcancelstate: they disable
+# cancellation for their whole body (p3_caller_save of lib/lib.h).  Functions that they
+# name by address only (threads that start, conf.ask) are not walked either, so a
 # callback that runs later under the lease must be listed as a root here.
 lib=${1:?library}
 points='accept|accept4|clock_nanosleep|close|closedir|connect|creat|epoll_p?wait2?|fallocate(64)?|fclose|fdatasync|fflush|fgets|fopen(64)?|fprintf|fputs|fread|fscanf|__isoc[0-9]+_fscanf|fsync|fwrite|getrandom|msgrcv|msgsnd|nanosleep|open(64)?|openat(64)?|opendir|pause|poll|ppoll|pread(64)?|preadv(64)?|printf|__f?printf_chk|pselect|pthread_cond_clockwait|pthread_cond_timedwait|pthread_cond_wait|pthread_join|pthread_testcancel|puts|pwrite(64)?|pwritev(64)?|read|readdir(64)?|readv|recv|recvfrom|recvmmsg|recvmsg|select|sem_clockwait|sem_timedwait|sem_wait|send|sendmmsg|sendmsg|sendto|sigsuspend|sigtimedwait|sigwait|sigwaitinfo|sleep|syslog|system|usleep|v?dprintf|wait|wait4|waitid|waitpid|write|writev'

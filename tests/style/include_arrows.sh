@@ -9,8 +9,8 @@ files_of() {
 	sources '*.c' '*.h' '*.cc' | grep "^$1/"
 }
 
-# allow dir pattern [own]: what files of dir include in quotes matches the pattern, or
-# lies beside them
+# allow dir pattern [own]: files of dir include in quotes only names that match the
+# pattern, or lie beside them
 allow() {
 	for file in $(files_of "$1"); do
 		for header in $(sed -n "s/$include\"\([^\"]*\)\".*/\1/p" "$file"); do

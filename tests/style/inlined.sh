@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# Hot functions stay inlined: inlined.sh source-tree libportals.so, of gcc's release build.
-# GCC stops inlining into a function that grew too large, and nothing else shows it.  That
-# the rare half of one lies apart (.part, .cold) is as it should be.
+# Hot functions stay inlined: inlined.sh source-tree libportals.so, of gcc's release
+# build.  GCC stops inlining into a function that grew too large, and nothing else
+# shows it.  The rare half of a function may lie apart (.part, .cold).
 root=${1:?source tree} lib=${2:?library}
 status=0
 

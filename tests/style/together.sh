@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# The functions on the path of a message lie on few pages: together.sh source-tree libportals.so,
-# of gcc's release build.  A node that shares its CPU with many begins each turn with an empty
-# TLB, and each page of code is waited for; nothing else shows that one has fallen out.
+# The functions on the path of a message lie on few pages: together.sh source-tree
+# libportals.so, of gcc's release build.  A node that shares its CPU with many begins
+# each turn with an empty TLB, and waits for each page of code; no other test shows
+# that a function has left these pages.
 root=${1:?source tree} lib=${2:?library}
 most=12 # pages of 4 KiB
 

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # Each message of yod has a case that provokes it: for every format of p3_say() and its
-# like in launcher/, tests/mp/yod_errors.txt has as many lines that look so as there are
-# places that say it.  Formats that only hand on what others say do not count.
+# like in launcher/, tests/mp/yod_errors.txt has as many lines of that form as the code
+# has such calls.  Formats that only pass other texts on do not count.
 . "${0%/*}/sources.sh"
 
 perl - $(sources '*.c' | grep '^launcher/' | grep -v '/\(look\|ptl[a-z]*\)\.c$') <<'EOP' || status=1
