@@ -122,7 +122,7 @@ char *p3_region_at(const struct p3_region *r, uint64_t off, uint64_t *len_out)
 {
 	if (!r->iov) {
 		*len_out = r->size - off;
-		return r->start + off;
+		return p3_sum(r->start, off);
 	}
 	for (uint32_t i = 0; i < r->iov->n; i++) {
 		const ptl_md_iovec_t *v = &r->iov->v[i];
@@ -159,7 +159,7 @@ static char *walk_on(struct region_walk *w, uint64_t len, uint64_t *piece_out)
 	if (!r->iov) {
 		*piece_out = len;
 		w->offset += len;
-		return r->start + w->offset - len;
+		return p3_sum(r->start, w->offset - len);
 	}
 	while (w->element < r->iov->n && w->offset == r->iov->v[w->element].iov_len) {
 		w->element++;
@@ -205,7 +205,8 @@ static struct p3_bounds bounds_of(const struct p3_region *r, uint64_t off, uint6
 {
 	if (r->iov)
 		return (struct p3_bounds){r->iov->lo, r->iov->hi};
-	return (struct p3_bounds){r->start + off, r->start + off + len};
+	char *at = p3_sum(r->start, off);
+	return (struct p3_bounds){at, p3_sum(at, len)};
 }
 
 struct p3_bounds p3_region_bounds(const struct p3_region *r, uint64_t off, uint64_t len)
