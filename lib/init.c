@@ -62,6 +62,12 @@ static bool has_lifeline(const struct p3_node *node)
 	return p3_fd_is(node->sock, node->sock_file);
 }
 
+/* Likewise, of the eventfd that wakes the life thread. */
+static bool has_wake(const struct p3_node *node)
+{
+	return p3_fd_is(node->wake_fd, node->wake_file);
+}
+
 int p3_job_say(
 	struct p3_node *node, const struct p3_job_msg *m, const int *fds, unsigned nfds)
 {
@@ -71,13 +77,13 @@ int p3_job_say(
 /* Wake the life thread; without its descriptor it looks by itself, within P3_LOOK_MS. */
 void p3_job_wake(struct p3_node *node)
 {
-	if (has_lifeline(node))
+	if (has_lifeline(node) && has_wake(node))
 		p3_fd_signal(node->wake_fd);
 }
 
-static void close_own(const struct p3_node *node, int fd)
+static void close_own(int fd, p3_fd_id file)
 {
-	if (has_lifeline(node))
+	if (p3_fd_is(fd, file))
 		close(fd);
 }
 
@@ -365,14 +371,14 @@ static void lose_all(struct p3_node *node, struct p3_nic *nic)
 static void on_disowned(struct p3_node *node)
 {
 	if (!node->disowned)
-		p3_error(
-			"the program has closed descriptor %d, the connection to yod, so "
-			"this process leaves the job, and its operations with others "
-			"fail; "
-			"close only descriptors that the program has opened, and no "
-			"range "
-			"of all numbers",
-			node->sock);
+		p3_error("the program has closed descriptor %d of the library, so this "
+			 "process leaves the job, and its operations with others fail; "
+			 "close only descriptors that the program has opened, and no "
+			 "range "
+			 "of all numbers",
+			has_lifeline(node) ? node->wake_fd : node->sock);
+	if (has_lifeline(node)) /* without its eventfd: yod shall tell the others */
+		(void)shutdown(node->sock, SHUT_RDWR);
 	pthread_mutex_lock(&node->life);
 	node->disowned = true;
 	if (!node->orphaned)
@@ -541,7 +547,7 @@ static void *life_main(void *arg)
 	struct again again = {0};
 	for (;;) {
 		int n = poll(on, 2, patience(node, &again));
-		if (!has_lifeline(node) || on[1].revents & POLLNVAL)
+		if (!has_lifeline(node) || ((on[1].revents || !n) && !has_wake(node)))
 			return stay_disowned(node);
 		if (n < 0)
 			continue;
@@ -913,6 +919,7 @@ static int start_life(struct p3_node *node)
 	node->wake_fd = p3_fd_high(eventfd(0, EFD_CLOEXEC));
 	if (node->wake_fd < 0)
 		return -errno;
+	node->wake_file = p3_fd_file(node->wake_fd);
 	p3_set(&node->ending, 0);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
@@ -966,7 +973,7 @@ void p3_job_end(struct p3_node *node)
 		p3_job_wake(node);
 		pthread_join(node->thread, NULL);
 		FAULT_POINT("fini.job_over");
-		close_own(node, node->wake_fd);
+		close_own(node->wake_fd, node->wake_file);
 		node->wake_fd = -1;
 	}
 	drop_directory(node);
@@ -998,7 +1005,7 @@ static void forget_parent(struct p3_node *node)
 {
 	p3_a32 *up = p3_get(&node->up);
 	if (node->sock >= 0)
-		close_own(node, node->sock); /* the parent's proof of life */
+		close_own(node->sock, node->sock_file); /* the parent's proof of life */
 	p3_meet_disown(node);
 	inherited = *node;
 	p3_seg_forget_all();
@@ -1131,8 +1138,7 @@ void p3_node_destroy(struct p3_node *node)
 	p3_node_enter(NULL);
 	if (p3_get(&node->up))
 		munmap(p3_get(&node->up), P3_PAGE);
-	if (node->sock >= 0)
-		close_own(node, node->sock);
+	close_own(node->sock, node->sock_file);
 	if (node->sleepers)
 		p3_seg_unmap(node->sleepers, p3_sleepers_len(node->size));
 	free(node);

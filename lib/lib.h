@@ -63,7 +63,8 @@ struct p3_node {
 	uint64_t incarnation;
 	int sock; /* -1: yod did not start this process */
 	p3_fd_id sock_file;
-	int wake_fd;     /* wakes the job's life thread, which then */
+	int wake_fd; /* wakes the job's life thread, which then */
+	p3_fd_id wake_file;
 	p3_a32 ending;   /* ends, */
 	p3_a32 question; /* or asks yod this question (nic.h: ask); */
 	uint32_t asked;  /* the last question that it asked */

@@ -261,15 +261,23 @@ static bool wait_for_others(struct p3_meeting *m)
 	return !refused;
 }
 
+/* The program may have closed some of them, and the numbers may name its own files. */
 static void close_ends(struct p3_meeting *m)
 {
-	p3_meet_close(&m->listen);
 	for (uint32_t i = 0; i < m->nconn; i++)
-		p3_meet_close(&m->conn[i].fd);
+		p3_meet_drop(m, &m->conn[i].fd, P3_MEET_CONN, i);
 	for (uint32_t i = 0; i < m->node->capacity; i++)
-		p3_meet_close(&m->member[i].life);
-	p3_meet_close(&m->wake);
-	p3_meet_close(&m->ep);
+		p3_meet_drop(m, &m->member[i].life, P3_MEET_LIFE, i);
+	bool own = p3_meet_watches(m, &m->wake, P3_MEET_WAKE, 0);
+	if (own && m->deaf)
+		p3_meet_close(&m->listen);
+	p3_meet_drop(m, &m->listen, P3_MEET_LISTEN, 0);
+	if (own) {
+		p3_meet_close(&m->wake);
+		p3_meet_close(&m->ep);
+	}
+	p3_set(&m->wake, P3_MEET_NONE);
+	p3_set(&m->ep, P3_MEET_NONE);
 }
 
 int p3_meet_join(struct p3_node *node, struct p3_nic *nic)
@@ -284,7 +292,9 @@ int p3_meet_join(struct p3_node *node, struct p3_nic *nic)
 		p3_error("the network interface cannot join the domain %s: %s",
 			m->place.path, strerror(-rc));
 		m->nic = NULL;
-		close_ends(m);
+		p3_meet_close(&m->listen);
+		p3_meet_close(&m->wake);
+		p3_meet_close(&m->ep);
 		return rc;
 	}
 	return wait_for_others(m) ? 0 : -EPROTO;

@@ -204,7 +204,7 @@ static int wait_for_release(struct p3_meeting *m, uint32_t round, uint32_t *ende
 	bool said = false;
 	clock_gettime(CLOCK_MONOTONIC, &late);
 	late.tv_sec += LATE_S;
-	while (m->node->barriers_done != round && !m->stop) {
+	while (m->node->barriers_done != round && !m->stop && !m->disowned) {
 		int rc = said ? pthread_cond_wait(&m->changed, &m->lock)
 			      : pthread_cond_timedwait(&m->changed, &m->lock, &late);
 		if (rc != ETIMEDOUT)

@@ -77,6 +77,7 @@ struct p3_meeting {
 				        * barriers */
 	pthread_cond_t changed;
 	bool stop, new_pids;
+	bool disowned;            /* the program has closed descriptors of the meeting */
 	bool met;                 /* all earlier members have introduced themselves, */
 	bool refused;             /* or one of them refused */
 	uint32_t entered, inside; /* number of the last barrier, and of the threads
@@ -105,6 +106,13 @@ void p3_meet_close(p3_a32 *fd);
 /* op is EPOLL_CTL_...; return 0 or -errno. */
 int p3_meet_watch(
 	struct p3_meeting *m, int op, int fd, enum p3_meet_watch what, uint32_t which);
+/* Return true if fd still names the file that epoll watches under this number: the
+ * program may have closed either. */
+bool p3_meet_watches(
+	struct p3_meeting *m, const p3_a32 *fd, enum p3_meet_watch what, uint32_t which);
+/* Close fd if it names that file, and forget the number in any case. */
+void p3_meet_drop(
+	struct p3_meeting *m, p3_a32 *fd, enum p3_meet_watch what, uint32_t which);
 /* Take a descriptor out of the epoll set: a forked child may keep its file open, and
  * epoll would report that for ever. */
 void p3_meet_unwatch(struct p3_meeting *m, p3_a32 *fd);

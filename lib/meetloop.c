@@ -2,6 +2,7 @@
 /* The domain's thread: descriptors, connections, the belt. */
 #include "lib/meetin.h"
 #include "shm/fd.h"
+#include "shm/log.h"
 #include "shm/park.h"
 
 #include <errno.h>
@@ -15,7 +16,8 @@
 #define CALLS     2048 /* calls answered in a row: more than can be pending */
 #define SILENT_NS (2 * (uint64_t)P3_SETTLE_NS)
 #define BELT_MS   1000
-#define AGAIN_MS  50 /* until an action that found no room is repeated */
+#define LOOK_MS   1000 /* the longest time until foreign descriptors are noticed */
+#define AGAIN_MS  50   /* until an action that found no room is repeated */
 
 /* ---- descriptors ---- */
 
@@ -33,6 +35,20 @@ int p3_meet_watch(
 	struct epoll_event ev = {
 		.events = EPOLLIN, .data.u64 = (uint64_t)what << 32 | which};
 	return epoll_ctl(p3_meet_fd(&m->ep), op, fd, &ev) ? -errno : 0;
+}
+
+bool p3_meet_watches(
+	struct p3_meeting *m, const p3_a32 *fd, enum p3_meet_watch what, uint32_t which)
+{
+	return p3_meet_watch(m, EPOLL_CTL_MOD, p3_meet_fd(fd), what, which) == 0;
+}
+
+void p3_meet_drop(
+	struct p3_meeting *m, p3_a32 *fd, enum p3_meet_watch what, uint32_t which)
+{
+	if (p3_meet_watches(m, fd, what, which))
+		p3_meet_close(fd);
+	p3_set(fd, P3_MEET_NONE);
 }
 
 void p3_meet_unwatch(struct p3_meeting *m, p3_a32 *fd)
@@ -334,14 +350,24 @@ static void on_event(struct p3_meeting *m, uint64_t what)
 	}
 }
 
-/* Process all that is ready within ms.  Return false if nothing was. */
+/* Return true if the numbers name the files that they have named from the beginning. */
+static bool has_ends(struct p3_meeting *m)
+{
+	return p3_domain_holds(&m->place) &&
+	       p3_meet_watches(m, &m->wake, P3_MEET_WAKE, 0) &&
+	       (m->deaf || p3_meet_watches(m, &m->listen, P3_MEET_LISTEN, 0));
+}
+
+/* Take all that is ready within ms.  Return false if the numbers name other files. */
 static bool take_ready(struct p3_meeting *m, int ms)
 {
 	struct epoll_event ev[EVENTS];
 	int n = epoll_wait(p3_meet_fd(&m->ep), ev, EVENTS, ms);
+	if (!has_ends(m))
+		return false;
 	for (int i = 0; i < n; i++)
 		on_event(m, ev[i].data.u64);
-	return n > 0;
+	return true;
 }
 
 /* See if all earlier members have introduced themselves: then joining is over. */
@@ -358,18 +384,86 @@ static void look_who_is_met(struct p3_meeting *m)
 	pthread_mutex_unlock(&m->lock);
 }
 
-static void turn(struct p3_meeting *m)
+/* ---- a program that closes descriptors of the meeting ---- */
+
+/* The same of the connections, in a belt's turn: without one its member is lost. */
+static bool has_connections(struct p3_meeting *m)
+{
+	for (uint32_t i = 0; i < m->nconn; i++)
+		if (p3_meet_fd(&m->conn[i].fd) >= 0 &&
+			!p3_meet_watches(m, &m->conn[i].fd, P3_MEET_CONN, i))
+			return false;
+	return true;
+}
+
+static void say_disowned(struct p3_meeting *m)
+{
+	p3_error("the program has closed descriptors of the domain %s, so this process "
+		 "leaves it, and its operations with others fail; close only "
+		 "descriptors that the program has opened, and no range of all numbers",
+		m->place.path);
+	pthread_mutex_lock(&m->lock);
+	m->disowned = m->met = true;
+	pthread_cond_broadcast(&m->changed);
+	pthread_mutex_unlock(&m->lock);
+}
+
+/* End all members for this node.  The others notice by the ends of connections, or by
+ * the locks, which are released here if the program has not done so. */
+static void lose_all(struct p3_meeting *m)
+{
+	for (uint32_t i = 0; i < m->nconn; i++)
+		p3_meet_drop(m, &m->conn[i].fd, P3_MEET_CONN, i);
+	for (uint32_t i = 0; i < m->node->capacity; i++) {
+		p3_meet_drop(m, &m->member[i].life, P3_MEET_LIFE, i);
+		if (!m->member[i].incarnation)
+			continue;
+		m->member[i].how = P3_PEER_DIED;
+		m->member[i].parting = true;
+		p3_meet_part_with(m, i, true);
+	}
+	if (!m->deaf)
+		p3_meet_drop(m, &m->listen, P3_MEET_LISTEN, 0);
+	p3_domain_leave(&m->place);
+}
+
+/* Until the interface closes.  Its eventfd may be gone, so look now and then. */
+static void stay_disowned(struct p3_meeting *m)
+{
+	bool stop = false;
+	say_disowned(m);
+	lose_all(m);
+	while (!stop) {
+		if (sees_to_held(m))
+			p3_held_see_to(m->node, m->nic);
+		(void)poll(NULL, 0, LOOK_MS / 10);
+		pthread_mutex_lock(&m->lock);
+		stop = m->stop;
+		pthread_mutex_unlock(&m->lock);
+	}
+}
+
+/* ---- turns ---- */
+
+/* Return false if the program has closed descriptors of the meeting. */
+static bool turn(struct p3_meeting *m)
 {
 	int ms = patience(m);
-	(void)take_ready(m, sees_to_held(m) ? p3_held_patience(m->node, ms) : ms);
+	if (ms < 0 || ms > LOOK_MS)
+		ms = LOOK_MS;
+	if (!take_ready(m, sees_to_held(m) ? p3_held_patience(m->node, ms) : ms))
+		return false;
 	if (sees_to_held(m) && p3_held_is_due(m->node))
 		p3_held_see_to(m->node, m->nic);
 	if (patience(m) == 0) {
+		if (!has_connections(m))
+			return false;
 		belt(m);
 		m->belt_ns = p3_now_ns();
 	}
 	p3_meet_see_to_barrier(m);
 	look_who_is_met(m);
+	return true;
 }
 
 static void farewell(struct p3_meeting *m)
@@ -388,8 +482,12 @@ void *p3_meet_thread(void *arg)
 	scan(m);
 	m->belt_ns = p3_now_ns();
 	look_who_is_met(m);
-	while (!m->over)
-		turn(m);
+	while (!m->over && turn(m))
+		;
+	if (!m->over) {
+		stay_disowned(m);
+		return NULL;
+	}
 	FAULT_POINT("meet.leaving");
 	farewell(m);
 	return NULL;
@@ -397,5 +495,6 @@ void *p3_meet_thread(void *arg)
 
 void p3_meet_wake(struct p3_meeting *m)
 {
-	p3_fd_signal(p3_meet_fd(&m->wake));
+	if (p3_meet_watches(m, &m->wake, P3_MEET_WAKE, 0)) /* else the thread looks */
+		p3_fd_signal(p3_meet_fd(&m->wake));
 }

@@ -33,6 +33,8 @@ static int lock(const struct p3_domain *d, short type, off_t at, off_t n)
 	struct flock l = {
 		.l_type = type, .l_whence = SEEK_SET, .l_start = at, .l_len = n};
 	int rc;
+	if (!p3_domain_holds(d))
+		return -EBADF;
 	do
 		rc = fcntl((int)p3_get(&d->locks), F_SETLK, &l);
 	while (rc < 0 && errno == EINTR);
@@ -46,7 +48,7 @@ static bool in_the_way(
 {
 	*l_out = (struct flock){
 		.l_type = type, .l_whence = SEEK_SET, .l_start = at, .l_len = n};
-	return fcntl((int)p3_get(&d->locks), F_GETLK, l_out) == 0 &&
+	return p3_domain_holds(d) && fcntl((int)p3_get(&d->locks), F_GETLK, l_out) == 0 &&
 	       l_out->l_type != F_UNLCK;
 }
 
@@ -79,13 +81,31 @@ bool p3_domain_is_name(const char *name)
 	return n && n <= P3_DOMAIN_NAMES && !name[n] && name[0] != '.';
 }
 
-static void close_fd(p3_a32 *fd)
+static void close_fd(p3_a32 *fd, p3_fd_id file)
 {
 	int was = (int)p3_get(fd);
 	/* a child that is forked now loses the descriptor, at worst */
 	p3_set(fd, (uint32_t)-1);
-	if (was >= 0)
+	if (p3_fd_is(was, file))
 		close(was);
+}
+
+static void set_dir(struct p3_domain *d, int fd)
+{
+	d->dir_file = p3_fd_file(fd);
+	p3_set(&d->dir, (uint32_t)fd);
+}
+
+static void set_locks(struct p3_domain *d, int fd)
+{
+	d->locks_file = p3_fd_file(fd);
+	p3_set(&d->locks, (uint32_t)fd);
+}
+
+bool p3_domain_holds(const struct p3_domain *d)
+{
+	return p3_fd_is((int)p3_get(&d->dir), d->dir_file) &&
+	       p3_fd_is((int)p3_get(&d->locks), d->locks_file);
 }
 
 static int refuse(
@@ -164,10 +184,10 @@ static int open_locks(struct p3_domain *d, const char *name, struct p3_domain_wh
 	int fd = open_dir(d->path, why);
 	if (fd < 0)
 		return fd;
-	p3_set(&d->dir, (uint32_t)fd);
+	set_dir(d, fd);
 	fd = p3_fd_high(
 		openat(fd, LOCKS, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
-	p3_set(&d->locks, (uint32_t)fd);
+	set_locks(d, fd);
 	return fd < 0 ? cannot(d->path, errno, why) : 0;
 }
 
@@ -181,8 +201,8 @@ static bool is_named(const struct p3_domain *d)
 
 void p3_domain_none(struct p3_domain *d)
 {
-	p3_set(&d->dir, (uint32_t)-1);
-	p3_set(&d->locks, (uint32_t)-1);
+	set_dir(d, -1);
+	set_locks(d, -1);
 	d->slot = P3_DOMAIN_NO_SLOT;
 }
 
@@ -229,6 +249,8 @@ int p3_domain_list(const struct p3_domain *d, uint64_t slots_out[P3_MAX_NODES / 
 {
 	uint32_t slot;
 	memset(slots_out, 0, P3_MAX_NODES / 8);
+	if (!p3_domain_holds(d))
+		return -EBADF;
 	int fd = openat((int)p3_get(&d->dir), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 	int rc = dir ? 0 : -errno;
@@ -264,11 +286,9 @@ static void sweep_one(int user, const char *path, const char *name)
 	struct p3_domain d;
 	p3_domain_none(&d);
 	snprintf(d.path, sizeof d.path, "%s/%.*s", path, P3_DOMAIN_NAMES, name);
-	p3_set(&d.dir, (uint32_t)openat(user, name,
-			       O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-	p3_set(&d.locks, (uint32_t)openat((int)p3_get(&d.dir), LOCKS,
-				 O_RDWR | O_NOFOLLOW | O_CLOEXEC));
-	/* the process that made or removed it died halfway */
+	set_dir(&d, openat(user, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+	set_locks(
+		&d, openat((int)p3_get(&d.dir), LOCKS, O_RDWR | O_NOFOLLOW | O_CLOEXEC));
 	bool bare = (int)p3_get(&d.locks) < 0;
 	bool over = !bare && lock(&d, F_WRLCK, PRESENT, 1) == 0 && is_named(&d);
 	FAULT_POINT("domain.sweeping");
@@ -326,8 +346,8 @@ int p3_domain_open(struct p3_domain *d, const char *base, const char *name,
 
 void p3_domain_forget(struct p3_domain *d)
 {
-	close_fd(&d->locks);
-	close_fd(&d->dir);
+	close_fd(&d->locks, d->locks_file);
+	close_fd(&d->dir, d->dir_file);
 	d->slot = P3_DOMAIN_NO_SLOT;
 }
 
@@ -359,10 +379,10 @@ int p3_domain_peek(struct p3_domain *d, const char *base, uint32_t uid, const ch
 	close(user);
 	if (fd < 0)
 		return fd;
-	p3_set(&d->dir, (uint32_t)fd);
+	set_dir(d, fd);
 	fd = openat(fd, LOCKS, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	int rc = fd < 0 ? -errno : 0;
-	p3_set(&d->locks, (uint32_t)fd);
+	set_locks(d, fd);
 	if (rc)
 		p3_domain_forget(d);
 	return rc;
@@ -551,7 +571,7 @@ static bool find_holder(const struct p3_domain *d, off_t at, struct flock *l)
 {
 	*l = (struct flock){
 		.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = at, .l_len = 1};
-	return fcntl((int)p3_get(&d->locks), F_GETLK, l) == 0;
+	return p3_domain_holds(d) && fcntl((int)p3_get(&d->locks), F_GETLK, l) == 0;
 }
 
 static bool is_lost(const struct p3_domain *d, off_t at, uint32_t os_pid)
@@ -603,8 +623,10 @@ static void remove_dirs(const char *path)
 
 void p3_domain_leave(struct p3_domain *d)
 {
-	if ((int)p3_get(&d->locks) < 0)
+	if (!p3_domain_holds(d)) {
+		p3_domain_forget(d);
 		return;
+	}
 	if (d->slot != P3_DOMAIN_NO_SLOT)
 		unlink_socket(d, d->slot);
 	FAULT_POINT("domain.leaving");

@@ -38,6 +38,7 @@
 #ifndef P3_SHM_DOMAIN_H
 #define P3_SHM_DOMAIN_H
 
+#include "shm/fd.h"
 #include "shm/layout.h"
 
 #include <stdbool.h>
@@ -52,7 +53,8 @@
 
 struct p3_domain {
 	p3_a32 dir, locks; /* descriptors, or -1 */
-	uint32_t slot;     /* or P3_DOMAIN_NO_SLOT */
+	p3_fd_id dir_file, locks_file;
+	uint32_t slot; /* or P3_DOMAIN_NO_SLOT */
 	char path[108];
 };
 
@@ -92,6 +94,10 @@ void p3_domain_none(struct p3_domain *d);
 
 /* Release all locks; the last member removes the directory. */
 void p3_domain_leave(struct p3_domain *d);
+
+/* Return false if the program has closed a descriptor of the domain: then the locks are
+ * lost, and nothing is asked of the numbers any more. */
+bool p3_domain_holds(const struct p3_domain *d);
 
 /* Close the descriptors in a forked child and leave its parent's membership as it is. */
 void p3_domain_forget(struct p3_domain *d);

@@ -5,6 +5,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -26,14 +29,37 @@ int p3_fd_high(int fd)
 	return high;
 }
 
+/*
+ * Return the number that the kernel has given an eventfd, plus one, or 0.  Descriptors
+ * without a file in a file system share one inode, and this number tells them apart.
+ * The calls are no cancellation points.
+ */
+static uint64_t number_of_event(int fd)
+{
+	static const char key[] = "eventfd-id:";
+	char path[40], text[400];
+	snprintf(path, sizeof path, "/proc/self/fdinfo/%d", fd);
+	int info = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
+	if (info < 0)
+		return 0;
+	long n = syscall(SYS_read, info, text, sizeof text - 1);
+	p3_fd_close(info);
+	text[n > 0 ? n : 0] = '\0';
+	const char *at = strstr(text, key);
+	return at ? strtoull(at + sizeof key - 1, NULL, 10) + 1 : 0;
+}
+
 p3_fd_id p3_fd_file(int fd)
 {
 	struct stat st;
 	int saved = errno;
 	bool is = fd >= 0 && fstat(fd, &st) == 0;
+	uint64_t event = is && !(st.st_mode & S_IFMT) ? number_of_event(fd) : 0;
 	errno = saved;
-	/* Inodes of one device differ; the factor keeps devices apart. */
-	return is ? (st.st_ino + st.st_dev * UINT64_C(0x9e3779b97f4a7c15)) : 0;
+	/* Inodes of one device differ; the factors keep devices and eventfds apart. */
+	return is ? (st.st_ino + st.st_dev * UINT64_C(0x9e3779b97f4a7c15) +
+			    event * UINT64_C(0xd1342543de82ef95))
+		  : 0;
 }
 
 bool p3_fd_is(int fd, p3_fd_id id)

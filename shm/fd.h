@@ -21,10 +21,11 @@ int p3_fd_high(int fd);
 /*
  * Identify the file that a descriptor names.  A program may close numbers that it does
  * not know, and its next files get these numbers: before the library uses a descriptor
- * again it checks that the number still names the same file.  This does not work for
- * eventfds and the like, which all look alike.
+ * again it checks that the number still names the same file.  Eventfds share one inode;
+ * the kernel's number of each, in /proc, tells them apart.  Two instances of epoll look
+ * alike, and where there is no /proc two eventfds do.
  */
-typedef uint64_t p3_fd_id; /* made of device and inode; 0: no file */
+typedef uint64_t p3_fd_id; /* made of device, inode and eventfd; 0: no file */
 p3_fd_id p3_fd_file(int fd);
 bool p3_fd_is(int fd, p3_fd_id id);
 

@@ -4,7 +4,7 @@
 # yod: launched.sh domain_rank scene
 #	pmi openmpi pmix slurm		four by hand, with that launcher's variables
 #	mpirun.openmpi mpiexec.hydra	by that program, if it is installed
-#	killed left again		how the job's barrier ends, and goes on
+#	killed left swept again	how the job's barrier ends, and goes on
 #	warned				four by hand, in one domain: one warning
 #	two wrong clash			two jobs; values that make no sense; one rank twice
 #	spawned family			two jobs of one mpirun, apart and in one domain
@@ -144,6 +144,13 @@ left)
 	ends 0 0 0 0
 	names_the_last
 	left_nothing "$job"
+	;;
+swept)
+	start pmi "$job" 3 swept 3
+	ends 0 0 0
+	said=$(cat "$dir/$job.2")
+	[ "$(grep -c 'has closed descriptors of the domain' <<<"$said")" = 1 ] ||
+		fail "not one line: $said"
 	;;
 again)
 	start pmi "$job" 3 again 3

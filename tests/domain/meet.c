@@ -205,6 +205,33 @@ static void scene_left(void)
 	expect_nothing_left();
 }
 
+/* A member that closes all descriptors leaves the domain, and takes nothing of the files
+ * that get their numbers; its slot and its id are free for others. */
+static void scene_closed(void)
+{
+	struct kid a = kid_start(PTL_PID_ANY), b = kid_start(500);
+	talk(&a, &b);
+	expect_ok(&b, "sweep");
+	kid_lost_within(&a, &b, 4000);
+	uint64_t until = now_ms() + 10000;
+	const char *how = "acked";
+	while (strcmp(how, "acked") == 0 && now_ms() < until)
+		how = kid_ask(&b, "put %u %u 100 0 500", a.id.nid, a.id.pid);
+	if (strcmp(how, "acked") == 0 || strcmp(how, "hung") == 0)
+		fail("a put of the member that has left is %s", how);
+	unsigned long busy = idle_ms(&b);
+	if (busy > 100)
+		fail("threads of a member without descriptors take %lu ms of 600", busy);
+	struct kid c = kid_start(500);
+	talk(&a, &c);
+	expect_ok(&b, "pipes");
+	kid_leave(&b);
+	talk(&a, &c);
+	kid_leave(&a);
+	kid_leave(&c);
+	expect_nothing_left();
+}
+
 static void scene_exec(void)
 {
 	struct kid a = kid_start(PTL_PID_ANY), b = kid_start(500), c = kid_start(501);
@@ -456,9 +483,9 @@ static const struct scene {
 	void (*play)(void);
 } scenes[] = {{"two", scene_two}, {"child", scene_child}, {"clash", scene_clash},
 	{"killed", scene_killed}, {"left", scene_left}, {"swept", scene_swept},
-	{"exec", scene_exec}, {"reused", scene_reused}, {"torn", scene_torn},
-	{"stopped", scene_stopped}, {"unanswered", scene_unanswered},
-	{"churn", scene_churn}};
+	{"closed", scene_closed}, {"exec", scene_exec}, {"reused", scene_reused},
+	{"torn", scene_torn}, {"stopped", scene_stopped},
+	{"unanswered", scene_unanswered}, {"churn", scene_churn}};
 
 static int play(const char *name)
 {

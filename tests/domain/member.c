@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A member of a domain that obeys orders. */
 #include "member.h"
+#include "../support/sweep.h"
 
 #include <portals3.h>
 #include <portals3_runtime.h>
@@ -437,6 +438,8 @@ static unsigned long cpu_ms_of_others(void)
 	return (unsigned long)(all.ru_utime.tv_sec * 1000 + all.ru_utime.tv_usec / 1000);
 }
 
+static struct sweep swept;
+
 /* Obey an order: one line, with one line of answer. */
 static bool obey(char *line)
 {
@@ -471,6 +474,10 @@ static bool obey(char *line)
 		printf("%lu\n", cpu_ms_of_others());
 	else if (strcmp(word, "child") == 0)
 		puts(child_joins());
+	else if (strcmp(word, "sweep") == 0)
+		puts(sweep(&swept) ? "ok" : "few");
+	else if (strcmp(word, "pipes") == 0)
+		puts(sweep_touched(&swept) < 0 ? "ok" : "touched");
 	else if (strcmp(word, "exec") == 0)
 		become_another();
 	else

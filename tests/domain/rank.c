@@ -8,6 +8,7 @@
  *	all	identities, before any rank has come; messages of all to all; barriers
  *	killed	the last rank dies by SIGKILL: barriers of the others fail, for good
  *	left	the last rank ends in order and is not in the barrier: the same
+ *	swept	the last rank closes all descriptors: the same, with one line
  *	again	all leave in order and come back: barriers go on; at last from within one
  *	stay	for half a second
  *	family		rank BASE + OMPI_COMM_WORLD_RANK of SIZE by its own word, in one
@@ -15,6 +16,7 @@
  *	together	says by a file GO.PID that it has an interface, and waits for GO
  */
 #include "member.h"
+#include "../support/sweep.h"
 
 #include <cnos_mpi_os.h>
 #include <portals3_runtime.h>
@@ -301,6 +303,24 @@ static void lose(bool killed)
 		fail("it took %d ms", (int)(now_ms() - from));
 }
 
+/* The last rank closes all descriptors, and opens others: barriers fail for all. */
+static void lose_by_sweep(void)
+{
+	static struct sweep files;
+	open_portal(PTL_PID_ANY);
+	DO(PtlXBarrier());
+	bool swept = me.rank == me.size - 1;
+	if (swept && !sweep(&files))
+		fail("%u pipes only", files.n);
+	for (int i = 0; i < 3; i++)
+		if (PtlXBarrier() != PTL_FAIL)
+			fail("barrier %d does not fail", i);
+	DO(PtlNIFini(me.ni));
+	me.ni = PTL_INVALID_HANDLE;
+	if (swept && sweep_touched(&files) >= 0)
+		fail("the library has used pipe %d", sweep_touched(&files));
+}
+
 static void *come(void *rc_out)
 {
 	*(int *)rc_out = PtlXBarrier();
@@ -416,6 +436,8 @@ int main(int argc, char **argv)
 		stay();
 	else if (strcmp(argv[1], "family") == 0 && argc > 4)
 		family(argv[3], argv[4]);
+	else if (strcmp(argv[1], "swept") == 0)
+		lose_by_sweep();
 	else if (strcmp(argv[1], "together") == 0)
 		together(argv[3]);
 	else

@@ -8,6 +8,7 @@
  *	forks	fork, posix_spawn, system and popen by a thread
  *	closed	descriptors 0, 1 and 2 are closed before PtlInit
  *	swept	the program closes all descriptors, and opens others in their places
+ *	replaced	the program gives the number of one descriptor to its own file
  *	moved	chdir, umask, setgid and setuid after PtlNIInit, and before another one
  *	stack	operations of all kinds by a thread with the smallest stack
  *	pinned	the program's thread is on one CPU, the library's are not
@@ -19,6 +20,7 @@
 #include "stress/streams.h"
 #include "shm/atomics.h"
 #include "support/deny.h"
+#include "support/sweep.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -30,6 +32,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -269,30 +272,12 @@ static void closed(void)
 
 /* ---- swept ---- */
 
-enum { PIPES = 300 };
-
-static int pipes[PIPES][2];
-static unsigned npipes;
-
-/* Close all descriptors, as daemons do.  Then let the library's numbers name pipes,
- * with a word in each. */
-static void sweep(void)
-{
-	mp_check(syscall(SYS_close_range, 3u, ~0u, 0u) == 0, "no close_range");
-	while (npipes < PIPES && pipe(pipes[npipes]) == 0)
-		mp_check(write(pipes[npipes++][1], "program", 8) == 8, "no pipe");
-	mp_check(npipes > 150, "%u pipes only", npipes);
-}
+static struct sweep files;
 
 static void check_pipes(void)
 {
-	for (unsigned i = 0; i < npipes; i++) {
-		int n = -1;
-		mp_check(ioctl(pipes[i][0], FIONREAD, &n) == 0 && n == 8 &&
-				 fcntl(pipes[i][1], F_GETFD) >= 0,
-			"the library has used pipe %u (%d, %d): %d bytes", i, pipes[i][0],
-			pipes[i][1], n);
-	}
+	int i = sweep_touched(&files);
+	mp_check(i < 0, "the library has used pipe %d", i);
 }
 
 static uint64_t cpu_ns(void)
@@ -323,7 +308,7 @@ static void swept(void)
 	busy(100);
 	ptl_handle_eq_t eq = mp_queue(64), more;
 	ptl_handle_md_t md = mp_bind(word, sizeof word, eq, 0);
-	sweep();
+	mp_check(sweep(&files), "%u pipes only", files.n);
 	put_until_it_fails(md, eq);
 	int rc = PtlEQAlloc(mp.ni, 1 << 15, PTL_EQ_HANDLER_NONE, &more);
 	mp_check(rc == PTL_NO_SPACE, "memory of a file that is closed");
@@ -336,7 +321,50 @@ static void swept(void)
 	mp_ok(PtlNIFini(mp.ni));
 	PtlFini();
 	check_pipes();
-	printf("# tried: %u descriptors\n", 2 * npipes);
+	printf("# tried: %u descriptors\n", 2 * files.n);
+	exit(0);
+}
+
+/* ---- replaced ---- */
+
+/* The number of the library's eventfd: under yod it has one. */
+static int number_of_eventfd(void)
+{
+	char path[40], to[40];
+	for (int fd = 3; fd < 1024; fd++) {
+		snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+		ssize_t n = readlink(path, to, sizeof to - 1);
+		to[n > 0 ? n : 0] = '\0';
+		if (strcmp(to, "anon_inode:[eventfd]") == 0)
+			return fd;
+	}
+	mp_fail(__FILE__, __LINE__, "the library has no eventfd");
+}
+
+/* The program gives that number alone to a pipe, or to an eventfd of its own. */
+static void replaced(void)
+{
+	static char word[8];
+	begin();
+	ptl_handle_eq_t eq = mp_queue(64);
+	ptl_handle_md_t md = mp_bind(word, sizeof word, eq, 0);
+	int theirs = number_of_eventfd(), ends[2] = {-1, -1}, left = 0;
+	uint64_t value = 0;
+	bool is_pipe = mp.rank % 2 == 0;
+	mp_check(pipe(ends) == 0 && write(ends[1], "program", 8) == 8, "no pipe");
+	int mine = is_pipe ? ends[0] : eventfd(5, EFD_NONBLOCK);
+	mp_check(mine >= 0 && dup2(mine, theirs) == theirs, "no descriptor");
+	put_until_it_fails(md, eq);
+	mp_check(PtlXBarrier() == PTL_FAIL, "a barrier with nobody");
+	mp_ok(PtlNIFini(mp.ni));
+	PtlFini();
+	mp_check(fcntl(theirs, F_GETFD) >= 0, "descriptor %d is closed", theirs);
+	if (is_pipe)
+		mp_check(ioctl(theirs, FIONREAD, &left) == 0 && left == 8,
+			"%d bytes are left in the pipe", left);
+	else
+		mp_check(read(theirs, &value, sizeof value) == 8 && value == 5,
+			"the eventfd is at %llu", (unsigned long long)value);
 	exit(0);
 }
 
@@ -556,9 +584,9 @@ int main(int argc, char **argv)
 		const char *name;
 		void (*scene)(void);
 	} scenes[] = {{"signals", signals}, {"storm", storm}, {"forks", forks},
-		{"closed", closed}, {"swept", swept}, {"moved", moved}, {"stack", stack},
-		{"pinned", pinned}, {"cancel", cancel}, {"refused", refused},
-		{"far", far}};
+		{"closed", closed}, {"swept", swept}, {"replaced", replaced},
+		{"moved", moved}, {"stack", stack}, {"pinned", pinned},
+		{"cancel", cancel}, {"refused", refused}, {"far", far}};
 	const char *what = argc > 1 ? argv[1] : "";
 	bool found = false;
 	memset(all, true, sizeof all);

@@ -65,10 +65,10 @@ endforeach()
 # jemalloc takes more locks before a fork than the search for deadlocks has room for.
 set_property(TEST stress_forks APPEND PROPERTY ENVIRONMENT
   TSAN_OPTIONS=halt_on_error=1:detect_deadlocks=0:suppressions=${CMAKE_SOURCE_DIR}/tests/support/tsan.supp)
-# swept_job(name setting options...)
-function(swept_job name setting)
+# swept_job(name scene setting options...)
+function(swept_job name scene setting)
   p3_add_test(stress_${name} stress 60 $<TARGET_FILE:yod> -sz 2 --keep-going --timeout 59
-    ${ARGN} $<TARGET_FILE:stress_manners> swept)
+    ${ARGN} $<TARGET_FILE:stress_manners> ${scene})
   set_property(TEST stress_${name} APPEND PROPERTY ENVIRONMENT ${setting})
   set_tests_properties(stress_${name} PROPERTIES RUN_SERIAL TRUE)
 endfunction()
@@ -76,7 +76,8 @@ endfunction()
 # race.
 if(NOT P3_SANITIZE MATCHES thread)
   foreach(mode lease dedicated park)
-    swept_job(swept_${mode} PTL3_MODE=${mode})
+    swept_job(swept_${mode} swept PTL3_MODE=${mode})
+    swept_job(swept_one_${mode} replaced PTL3_MODE=${mode})
   endforeach()
 endif()
 # AddressSanitizer reports the stack that a cancelled thread has left as its own error.

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * sweep - a program that closes all descriptors, as daemons do, and gives their numbers
+ * to pipes of its own, with a word in each.  The library must leave the pipes alone.
+ */
+#ifndef P3_TESTS_SWEEP_H
+#define P3_TESTS_SWEEP_H
+
+#include <fcntl.h>
+#include <stdbool.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum { SWEEP_PIPES = 300, SWEEP_LEAST = 150, SWEEP_WORD = 8 };
+
+struct sweep {
+	int pipe[SWEEP_PIPES][2];
+	unsigned n;
+};
+
+/* Return false if the kernel does not do it. */
+static inline bool sweep(struct sweep *s)
+{
+	if (syscall(SYS_close_range, 3u, ~0u, 0u) != 0)
+		return false;
+	while (s->n < SWEEP_PIPES && pipe(s->pipe[s->n]) == 0)
+		if (write(s->pipe[s->n++][1], "program", SWEEP_WORD) != SWEEP_WORD)
+			return false;
+	return s->n > SWEEP_LEAST;
+}
+
+/* Return the number of a pipe that is not as the program has left it, or -1. */
+static inline int sweep_touched(const struct sweep *s)
+{
+	for (unsigned i = 0; i < s->n; i++) {
+		int n = -1;
+		if (ioctl(s->pipe[i][0], FIONREAD, &n) != 0 || n != SWEEP_WORD ||
+			fcntl(s->pipe[i][1], F_GETFD) < 0)
+			return (int)i;
+	}
+	return -1;
+}
+
+#endif
