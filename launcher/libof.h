@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* libof - finds the libportals that a process uses */
+/* libof - finds the libportals that a process uses; any thread may call it */
 #ifndef P3_LAUNCHER_LIBOF_H
 #define P3_LAUNCHER_LIBOF_H
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * loadfile - the text of a load file (-F), one line for each program
+ * loadfile - the text of a load file (-F), one line for each program; yod calls it
+ * before it starts threads
  */
 #ifndef P3_LAUNCHER_LOADFILE_H
 #define P3_LAUNCHER_LOADFILE_H

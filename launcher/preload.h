@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* preload - a check for the allocator that --shared-heap preloads into nodes */
+/* preload - a check for the allocator that --shared-heap preloads into nodes; yod's
+ * main thread calls it */
 #ifndef P3_LAUNCHER_PRELOAD_H
 #define P3_LAUNCHER_PRELOAD_H
 

@@ -4,7 +4,8 @@
  *
  *	yod -sz 2 a x : -sz 3 b		ranks 0 and 1 run "a x", 2 to 4 run "b"
  *
- * Each program may have a working directory and an environment of its own.
+ * Each program may have a working directory and an environment of its own.  yod's main
+ * thread calls these functions; a struct p3_prog has all state.
  */
 #ifndef P3_LAUNCHER_PROG_H
 #define P3_LAUNCHER_PROG_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ranks - a set of ranks in the form that users write: 0,2-3 */
+/* ranks - a set of ranks in the form that users write, 0,2-3; any thread may call it */
 #ifndef P3_LAUNCHER_RANKS_H
 #define P3_LAUNCHER_RANKS_H
 

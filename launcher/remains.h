@@ -5,7 +5,7 @@
  * It is a copy of the parts of its published segment that tools read (header, counters,
  * waits, queues; the trace), as long as the original and with holes for the rest, in
  * ordinary pages: the node's carved arena and its hugepages are free again.  A copy
- * takes some 3 KiB and the length of the trace.
+ * takes some 3 KiB and the length of the trace.  yod's main thread makes it.
  */
 #ifndef P3_LAUNCHER_REMAINS_H
 #define P3_LAUNCHER_REMAINS_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * settings - the nodes' PTL3_* variables, checked once for the job
+ * settings - the nodes' PTL3_* variables, checked once for the job by yod's main thread
  */
 #ifndef P3_LAUNCHER_SETTINGS_H
 #define P3_LAUNCHER_SETTINGS_H

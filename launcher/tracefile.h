@@ -8,7 +8,8 @@
  * without torn ones.  The clock and CLOCK_MONOTONIC are in the file's header and in
  * each block: two readings, far apart, which give the clock's rate.
  *
- * All numbers are in this machine's format; a reader checks each.
+ * All numbers are in this machine's format; a reader checks each.  yod's main thread
+ * calls these functions.
  */
 #ifndef P3_LAUNCHER_TRACEFILE_H
 #define P3_LAUNCHER_TRACEFILE_H

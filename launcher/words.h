@@ -7,7 +7,8 @@
  * Blanks separate.  In '...' every character stands for itself; in "..." a backslash
  * quotes the characters " \ $ and `, elsewhere any character.  A line ends with a
  * newline that is not quoted; backslash and newline together are ignored.  # begins a
- * comment where a word could.  Nothing is expanded.
+ * comment where a word could.  Nothing is expanded.  The state is in struct p3_words,
+ * which belongs to one thread.
  */
 #ifndef P3_LAUNCHER_WORDS_H
 #define P3_LAUNCHER_WORDS_H

@@ -751,7 +751,7 @@ static inline void look_in_vain(struct p3_nic *n)
 		p3_set(&n->lease.want, P3_WANT_LOOK);
 }
 
-/* False: nothing was left to do, or somebody else does it. */
+/* Make a pass.  Return false if no work was left, or another thread has the lease. */
 static bool pass_once(struct p3_nic *n)
 {
 	bool worked = false;

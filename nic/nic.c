@@ -43,7 +43,7 @@
 #define P3_TICK_NS      2000000u
 #define P3_BUSY_TICK_NS 200000u
 #define P3_QUIET_TICKS  5u
-#define P3_FEW_PASSES   16u /* within a tick, of a host that does not poll */
+#define P3_FEW_PASSES   16u /* passes within a tick of a host that does not poll */
 #define P3_TIGHT_TURNS  64u /* empty passes between offers of a CPU that may be shared */
 #define P3_LOOK_TURNS   1024u
 #define P3_TAKEN_NS     3000u      /* an offer of the CPU that lasted so was accepted */
@@ -130,14 +130,16 @@ P3_RARE void p3_fw_warn_refused(void)
 
 struct nic_thread {
 	struct p3_nic *n;
-	uint64_t drained;   /* at the last tick */
+	uint64_t drained;   /* value at the last tick */
 	uint64_t own;       /* drained passes of this thread */
 	uint64_t hosts;     /* looks of hosts when the window began */
-	uint64_t window_ns; /* when that was */
-	uint32_t quiet;     /* ticks without anything */
+	uint64_t window_ns; /* begin of the window */
+	uint32_t quiet;     /* consecutive ticks without news */
 	uint32_t belt_ns;   /* longest sleep */
-	bool busy;          /* a transfer or a full lane moves on: look again soon */
-	bool resting;       /* dedicated by plan, but nothing has come for long */
+	bool busy;          /* a transfer or a full lane makes progress: look again
+			     * soon */
+	bool resting;       /* dedicated by choice of the library, but no message has
+			     * come for long */
 	uint64_t shared_until;
 	uint64_t shared_ns;
 	uint64_t began_ns;  /* begin of dedication */
@@ -186,7 +188,7 @@ static bool pass(struct nic_thread *t)
 	return worked;
 }
 
-/* Run passes until nothing is left, or a host wants to run them itself. */
+/* Run passes until no work is left, or a host wants to run them itself. */
 static bool run_passes(struct nic_thread *t)
 {
 	struct p3_nic *n = t->n;
@@ -290,7 +292,7 @@ static bool hosts_poll(struct nic_thread *t)
 	return poll;
 }
 
-/* Asleep but for messages, until a host comes.  Without the lease after. */
+/* Stay asleep except for messages, until a host comes.  Return without the lease. */
 static void stay_asleep(struct nic_thread *t)
 {
 	struct p3_nic *n = t->n;
@@ -299,7 +301,7 @@ static void stay_asleep(struct nic_thread *t)
 	begin_window(t, p3_get(&n->drained) - t->own);
 	while (again) {
 		bool rung = sleep_until_rung(t);
-		/* Armed while hosts poll, every message would ring. */
+		/* If it were armed while hosts poll, every message would ring. */
 		bool poll = hosts_poll(t);
 		if (!p3_fw_enter(n, P3_LEASE_NIC))
 			return;

@@ -456,8 +456,10 @@ struct p3_nic {
 	uint32_t windows;               /* windows carved */
 	struct p3_pace pace[64];        /* by log2 of the length */
 	uint64_t slice;                 /* bytes of one cross-memory read */
-	struct p3_bounds swapper_wants; /* no other transfer begins there meanwhile, */
-	uint64_t swapper_until;         /* until then; without one none is named before */
+	struct p3_bounds swapper_wants; /* while the exchange waits no other transfer
+					 * begins there, */
+	uint64_t swapper_until;         /* until this time; without a swapper no
+					 * exchange is named before it */
 	struct p3_bounds pulled;        /* all bytes that pulls write lie in there */
 	void *wire_state;
 	p3_a64 wire_count[P3_W_COUNTERS]; /* (any) */
