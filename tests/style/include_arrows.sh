@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# Who may include whom: shm <- nic <- lib, shm <- launcher <- info; programs know the public
-# headers only; nic/fw.h and lib/lib.h are private, but for tests.
+# The folders that a folder may include: shm <- nic <- lib, shm <- launcher <- info; programs
+# include the public headers only; nic/fw.h and lib/lib.h are private, except for tests.
 . "${0%/*}/sources.sh"
 
 include='^#[ 	]*include[ 	]*'
