@@ -89,9 +89,15 @@
  * has ended, or after 300 s (PTL3_ABSENT).  This holds for the ranks of the job and, in a
  * domain, for the processes that PTL_NIDMAP and PTL_PIDMAP or the Set functions name.
  * Meanwhile the descriptors are in use, as those of other operations under way, and
- * messages to other peers are not held up.  PtlPut, PtlGet and PtlGetPut return
- * PTL_NO_SPACE when tens of thousands of operations wait.  PtlNIFini discards the waiting
- * operations.
+ * messages to other peers are not held up.  But PtlMDUnlink and PtlMEUnlink end short
+ * puts (see PtlPut) that wait: the library copies their bytes, up to 1 MiB in all, and
+ * posts SEND_END.  PtlPut, PtlGet and PtlGetPut return PTL_NO_SPACE when tens of
+ * thousands of operations wait.
+ *
+ * PtlNIFini waits ten seconds at most for the targets of such copies, and so does a
+ * process that leaves by exit or by the end of main.  It discards the other waiting
+ * operations.  _exit waits for nothing: a program that leaves so should have seen the
+ * SEND_END of its puts before it unlinks their descriptors.
  *
  * No buffering.  The target discards and counts a message that no descriptor accepts
  * (PTL_SR_DROP_COUNT); the initiator is not told.  With PTL3_LOG=drops in its environment
@@ -631,7 +637,8 @@ int PtlNIInit(ptl_interface_t iface, ptl_pid_t pid, ptl_ni_limits_t *desired,
  *
  * PTL_NI_INVALID	ni_handle is no live interface
  *
- * Any thread; waits for the library's own threads, never for peers.
+ * Any thread; waits for the library's own threads and, in bounded time, until puts that
+ * are over for the sender have left: one second, for targets that have yet to come ten.
  */
 int PtlNIFini(ptl_handle_ni_t ni_handle);
 
@@ -813,7 +820,8 @@ int PtlMEInsert(ptl_handle_me_t base, ptl_process_id_t match_id,
  * discarded.
  *
  * PTL_ME_INVALID	me_handle is no live match entry
- * PTL_ME_IN_USE	an operation on the descriptor is between its START and END
+ * PTL_ME_IN_USE	an operation on the descriptor is between its START and END; see
+ *			PtlMDUnlink
  *
  * Any thread; does not block: on PTL_ME_IN_USE try again after the END event.
  */
@@ -887,7 +895,9 @@ int PtlMDBind(ptl_handle_ni_t ni_handle, ptl_md_t md, ptl_unlink_t unlink_op,
  * PTL_MD_INVALID	md_handle is no live descriptor: also when it was unlinked
  *			automatically
  * PTL_MD_IN_USE	an operation on the descriptor is between START and END.  Once the
- *			END of the last operation can be read, this is not returned
+ *			END of the last operation can be read, this is not returned.
+ *			Short puts to a process that has yet to come end here, with
+ *			SEND_START and SEND_END, unless the memory for copies is used up
  *
  * Any thread; does not block: on PTL_MD_IN_USE try again after the END event.
  */
@@ -1085,11 +1095,10 @@ int PtlACEntry(ptl_handle_ni_t ni_handle, ptl_ac_index_t ac_index,
  *
  * A short put, of up to 8 KiB, is over for the initiator when the call returns, even if
  * the target is busy: SEND_END is in the queue, the bytes may change, and the descriptor
- * can be unlinked.  There are three exceptions, in which the program must wait for
- * SEND_END.  First, more than 1.5 KiB in shared memory (PtlXAlloc): the target reads the
+ * can be unlinked.  There are three exceptions, in which SEND_END comes later.  First, more than 1.5 KiB in shared memory (PtlXAlloc): the target reads the
  * bytes there.  Second, a target that has yet to come, or that the library does not know
- * yet.  Third, too many waiting bytes: the library keeps 4 MiB of them, and 1 MiB for
- * one target.
+ * yet; PtlMDUnlink ends such a put.  Third, too many waiting bytes: the library keeps
+ * 4 MiB of them, and 1 MiB for one target.
  *
  * PTL_MD_INVALID	md_handle is no live descriptor, or it is inactive (threshold 0)
  * PTL_PROCESS_INVALID	target_id has a wildcard, or can be no process

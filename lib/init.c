@@ -1107,6 +1107,25 @@ void PtlFini(void)
 	p3_caller_restore(caller);
 }
 
+/*
+ * exit(), or the end of main, without PtlNIFini.  _exit, exec and signals do not come here,
+ * and forked children are not up.  Another thread that holds the lock is in PtlInit,
+ * PtlFini or one of their kind.
+ */
+static __attribute__((destructor)) void see_off_at_exit(void)
+{
+	struct p3_node *node = &p3_process;
+	if (!p3_is_up(node) || p3_is_busy())
+		return;
+	struct p3_caller caller = p3_caller_save();
+	if (pthread_mutex_trylock(&node->call) == 0) {
+		if (p3_nic(node))
+			p3_see_off(p3_nic(node));
+		pthread_mutex_unlock(&node->call);
+	}
+	p3_caller_restore(caller);
+}
+
 /* ---- several nodes in one process ---- */
 
 struct p3_node *p3_node_create(int sock)

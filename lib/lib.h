@@ -191,6 +191,8 @@ static inline void p3_caller_restore(struct p3_caller c)
 	errno = c.err;
 }
 
+/* PtlNIFini and exit() wait so long for processes that unlinked puts are for. */
+#define P3_AWAIT_S   10
 #define P3_SETTLE_NS 1000000000u /* longest wait for a peer that does not look */
 
 /* First lines of most calls: get the node's NIC, or return the code. */
@@ -288,6 +290,9 @@ int p3_md_make(
 	struct p3_nic *nic, struct p3_cmd *c, const ptl_md_t *md, ptl_unlink_t unlink);
 
 /* ---- ni.c ---- */
+
+/* What this process has SEND_END of leaves it.  Waits for targets, in bounded time. */
+void p3_see_off(struct p3_nic *nic);
 
 int p3_ni_fini_all(struct p3_node *node);
 

@@ -270,11 +270,25 @@ static int close_ni(struct p3_node *node, struct p3_lib_ni *ni)
 	return rc;
 }
 
+void p3_see_off(struct p3_nic *nic)
+{
+	struct p3_on_hold held;
+	uint32_t left = p3_nic_await_absent(nic, P3_AWAIT_S * UINT64_C(1000000000));
+	p3_nic_settle(nic, P3_SETTLE_NS);
+	if (!left)
+		return;
+	p3_nic_held(nic, &held);
+	p3_warn("%u messages whose descriptors are unlinked are discarded: this process "
+		"ends, and the process with node id %u and process id %u has not called "
+		"PtlNIInit within %d s: start that process sooner",
+		left, held.who.nid, held.who.pid, P3_AWAIT_S);
+}
+
 /* Close, after all sent messages have arrived, so that they do without their sender.
  * Peers may be lost meanwhile, so life is not held during the wait. */
 static int close_locked(struct p3_node *node, struct p3_lib_ni *ni)
 {
-	p3_nic_settle(p3_nic(node), P3_SETTLE_NS);
+	p3_see_off(p3_nic(node));
 	pthread_mutex_lock(&node->life);
 	int rc = close_ni(node, ni);
 	pthread_mutex_unlock(&node->life);

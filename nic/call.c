@@ -821,6 +821,18 @@ void p3_nic_settle(struct p3_nic *n, uint64_t ns)
 			(void)nanosleep(&nap, NULL);
 }
 
+uint32_t p3_nic_await_absent(struct p3_nic *n, uint64_t ns)
+{
+	const struct timespec nap = {.tv_nsec = 1000000};
+	uint64_t start = p3_now_ns();
+	uint32_t left = 0;
+	while (!self.inside && (left = p3_acquire(&n->promised)) != 0 && /* LEAVE.1 */
+		p3_now_ns() - start < ns)
+		if (!pass_once(n))
+			(void)nanosleep(&nap, NULL);
+	return left;
+}
+
 int p3_nic_eq_peek(struct p3_nic *n, uint64_t handle, ptl_event_t *event_out)
 {
 	uint64_t w[P3_EVQ_WORDS], sequence;

@@ -9,6 +9,10 @@
  * no room here is treated as a long one: its bytes stay in the program's memory, and
  * SEND_END comes when they have left.
  *
+ * What waits for a target that has yet to come stays the program's, until the program
+ * unlinks its descriptor (p3_fw_let_go): a program that waits for SEND_END before it ends
+ * by _exit then loses nothing.  All those targets together count as one.
+ *
  * The memory is made of blocks.  All pieces of a block have the same size, a power of
  * two; a block without a piece in use may be cut anew.
  */
@@ -130,6 +134,19 @@ static struct block *block_of(struct p3_copies *c, const char *copy)
 	return &c->block[(size_t)(copy - c->at) / P3_SHORT_MOST];
 }
 
+static uint32_t size_of(const struct block *b)
+{
+	return P3_COPY_LEAST << b->class;
+}
+
+void p3_copy_readdress(
+	struct p3_nic *n, struct p3_peer *from, struct p3_peer *to, const char *copy)
+{
+	uint32_t size = size_of(block_of(n->copies, copy));
+	from->copied -= size;
+	to->copied += size;
+}
+
 /* Put a block first: the piece used last is used next, so fewer pages are touched. */
 static void put_first(struct p3_link *list, struct block *b)
 {
@@ -140,7 +157,7 @@ void p3_copy_free(struct p3_nic *n, struct p3_peer *p, const char *copy)
 {
 	struct p3_copies *c = n->copies;
 	struct block *b = block_of(c, copy);
-	uint32_t size = P3_COPY_LEAST << b->class;
+	uint32_t size = size_of(b);
 	uint32_t piece = (uint32_t)((size_t)(copy - c->at) % P3_SHORT_MOST) / size;
 	b->free[piece / 64] |= UINT64_C(1) << piece % 64;
 	p->copied -= size;

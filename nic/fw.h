@@ -491,6 +491,9 @@ void p3_copies_stop(struct p3_nic *n);
  * none. */
 char *p3_copy_alloc(struct p3_nic *n, struct p3_peer *p, uint64_t len);
 void p3_copy_free(struct p3_nic *n, struct p3_peer *p, const char *copy);
+/* A copy that was for one peer is for another. */
+void p3_copy_readdress(
+	struct p3_nic *n, struct p3_peer *from, struct p3_peer *to, const char *copy);
 
 /* ---- tx.c ---- */
 
@@ -507,6 +510,10 @@ void p3_fw_push(struct p3_nic *n, struct p3_peer *p); /* send from the queue whi
 void p3_fw_readdress(struct p3_nic *n);
 /* Fail the held requests whose target will not join any more. */
 void p3_fw_give_up(struct p3_nic *n);
+/* Take over the bytes of the short puts that keep a descriptor in use, whose targets are
+ * not there yet.  False: other operations keep it in use, or there is no room for copies.
+ * The descriptor may be unlinked automatically. */
+P3_RARE bool p3_fw_let_go(struct p3_nic *n, struct p3_md *md);
 void p3_fw_unblock(struct p3_nic *n);
 bool p3_fw_take_response(struct p3_nic *n, struct p3_peer *p);
 /* Return true if a response is there.  Each response answers a reservation; without one

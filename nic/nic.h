@@ -97,6 +97,12 @@ void p3_nic_settle(struct p3_nic *nic, uint64_t ns);
 struct p3_wait_line *p3_nic_show_barrier(struct p3_nic *nic);
 void p3_nic_left_barrier(struct p3_wait_line *line);
 
+/*
+ * Wait for the targets that have yet to come of short puts whose descriptors are unlinked,
+ * ns at most.  Return how many of these puts still wait.
+ */
+uint32_t p3_nic_await_absent(struct p3_nic *nic, uint64_t ns);
+
 /* Return the descriptors to send to peers, sealed: published, doorbell, host, heap.
  * They stay the NIC's.  The result is their number. */
 unsigned p3_nic_fds(struct p3_nic *nic, int fds_out[P3_JOB_FDS]);

@@ -464,8 +464,13 @@ int p3_fw_me_unlink(struct p3_nic *n, struct p3_cmd *c)
 	struct p3_me *me = p3_fw_named(n, P3_KIND_ME, c->handle);
 	if (!me)
 		return PTL_ME_INVALID;
-	if (me->md && me->md->pending)
-		return PTL_ME_IN_USE;
+	if (me->md && p3_unlikely(me->md->pending)) {
+		if (!p3_fw_let_go(n, me->md))
+			return PTL_ME_IN_USE;
+		me = p3_fw_named(n, P3_KIND_ME, c->handle); /* unless that unlinked it */
+		if (!me)
+			return PTL_ME_INVALID;
+	}
 	if (me->md)
 		md_remove(n, me->md);
 	me_remove(n, me);
@@ -745,8 +750,13 @@ int p3_fw_md_unlink(struct p3_nic *n, struct p3_cmd *c)
 	struct p3_md *md = p3_fw_named(n, P3_KIND_MD, c->handle);
 	if (!md)
 		return PTL_MD_INVALID;
-	if (md->pending)
-		return PTL_MD_IN_USE;
+	if (p3_unlikely(md->pending)) {
+		if (!p3_fw_let_go(n, md))
+			return PTL_MD_IN_USE;
+		md = p3_fw_named(n, P3_KIND_MD, c->handle); /* unless that unlinked it */
+		if (!md)
+			return PTL_MD_INVALID;
+	}
 	p3_fw_md_drop(n, md);
 	return PTL_OK;
 }

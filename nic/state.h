@@ -466,7 +466,8 @@ struct p3_nic {
 	p3_a32 settle;                    /* (any) number of calls of p3_nic_settle, */
 	p3_a32 settled;                   /* (any) and the last of them that the wire
 					   * has completed */
-	p3_a32 leaving; /* (any) copies that have not left this node: LEAVE.1 */
+	p3_a32 leaving;  /* (any) copies that have not left this node, and */
+	p3_a32 promised; /* (any) those whose target is not there yet: LEAVE.1 */
 	struct p3_trace trace;
 	struct p3_peer nobody;    /* ABSENT; its queue: requests that wait for an answer
 			        * whether the target exists */

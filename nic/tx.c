@@ -219,39 +219,64 @@ static void send_end(struct p3_nic *n, struct p3_pending *t, uint32_t fail)
 
 /* ---- short puts that cannot leave at once ---- */
 
-/* Return true if the bytes may be copied.  SEND_END promises that they will leave, so
- * their target has to be mapped. */
-static bool may_copy(const struct p3_pending *t)
+static bool is_short(const struct p3_pending *t)
 {
-	return t->send.md && t->kind != P3_REQ_GET && t->move.length <= P3_SHORT_MOST &&
-	       t->peer->state == P3_LIVE;
+	return t->kind != P3_REQ_GET && t->move.length <= P3_SHORT_MOST;
+}
+
+/* The number of copies that a copy for this peer counts in. */
+static p3_a32 *copies_for(struct p3_nic *n, const struct p3_peer *p)
+{
+	return is_held(n, p) ? &n->promised : &n->leaving;
 }
 
 /*
  * Copy the bytes, if there is room for a copy: SEND_END is there when the call returns,
  * and the descriptor can be unlinked.
  */
-static P3_RARE void copy_out(struct p3_nic *n, struct p3_pending *t)
+static P3_RARE bool take_over(struct p3_nic *n, struct p3_pending *t)
 {
 	uint64_t len = t->move.length;
-	t->copy = may_copy(t) ? p3_copy_alloc(n, t->peer, len) : NULL;
+	p3_a32 *copies = copies_for(n, t->peer);
+	t->copy = p3_copy_alloc(n, t->peer, len);
 	if (!t->copy)
-		return;
+		return false;
 	p3_region_read(&t->send.region, t->send.offset, t->copy, len);
 	/* Before SEND_END: a thread that takes the event may look at once (LEAVE.1). */
-	p3_set(&n->leaving, p3_get(&n->leaving) + 1);
+	p3_set(copies, p3_get(copies) + 1);
 	FAULT_POINT("request.copied");
+	if (is_held(n, t->peer))
+		send_start(n, t);
 	send_end(n, t, PTL_NI_OK);
 	t->send.region = (struct p3_region){.start = t->copy, .size = len};
 	t->send.offset = 0;
+	return true;
+}
+
+/* SEND_END promises that the bytes will leave, so the target has to be mapped. */
+static P3_RARE void copy_out(struct p3_nic *n, struct p3_pending *t)
+{
+	if (t->send.md && is_short(t) && t->peer->state == P3_LIVE)
+		(void)take_over(n, t);
 }
 
 /* Drop a copy: the bytes lie in the lane now, or no peer will read them any more. */
 static P3_RARE void drop_copy(struct p3_nic *n, struct p3_pending *t)
 {
+	p3_a32 *copies = copies_for(n, t->peer);
 	p3_copy_free(n, t->peer, t->copy);
 	t->copy = NULL;
-	p3_release(&n->leaving, p3_get(&n->leaving) - 1); /* LEAVE.1 */
+	p3_release(copies, p3_get(copies) - 1); /* LEAVE.1 */
+}
+
+/* The request of a copy goes to the queue of another peer. */
+static P3_RARE void readdress_copy(
+	struct p3_nic *n, struct p3_pending *t, struct p3_peer *p)
+{
+	p3_a32 *before = copies_for(n, t->peer), *copies = copies_for(n, p);
+	p3_copy_readdress(n, t->peer, p, t->copy);
+	p3_set(copies, p3_get(copies) + 1);
+	p3_release(before, p3_get(before) - 1); /* LEAVE.1 */
 }
 
 static void free_pending(struct p3_nic *n, struct p3_pending *t)
@@ -648,8 +673,10 @@ static void question(struct p3_nic *n)
 		n->conf.ask(n->conf.ask_arg, ++n->asked);
 }
 
-static void move_to(struct p3_pending *t, struct p3_peer *p)
+static void move_to(struct p3_nic *n, struct p3_pending *t, struct p3_peer *p)
 {
+	if (t->copy)
+		readdress_copy(n, t, p);
 	p3_list_del(&t->link);
 	t->peer->nqueued--;
 	t->peer = p;
@@ -661,7 +688,7 @@ static void requeue(struct p3_nic *n, struct p3_pending *t, struct p3_peer *p)
 {
 	if (is_held(n, t->peer))
 		send_start(n, t);
-	move_to(t, p);
+	move_to(n, t, p);
 }
 
 static void give_up(struct p3_nic *n, struct p3_pending *t);
@@ -674,7 +701,7 @@ static P3_RARE void ask_for(struct p3_nic *n, struct p3_pending *t)
 		give_up(n, t);
 		return;
 	}
-	move_to(t, &n->nobody);
+	move_to(n, t, &n->nobody);
 	question(n);
 }
 
@@ -802,6 +829,60 @@ void p3_fw_give_up(struct p3_nic *n)
 		give_up(n, t);
 		n->posted = true;
 	}
+}
+
+/* ---- descriptors that are unlinked while their puts wait for targets ---- */
+
+/* What a descriptor has in a queue of requests whose target is not there yet. */
+struct waiting {
+	struct p3_link *queue;
+	struct p3_link *first; /* the oldest one of this descriptor's */
+	uint32_t n;
+};
+
+/* Find them from the newest one on: a descriptor is often unlinked right behind its put.
+ * Stop at the first that cannot be copied. */
+static void find_waiting(
+	struct p3_link *queue, const struct p3_md *md, uint32_t most, struct waiting *out)
+{
+	*out = (struct waiting){.queue = queue, .first = queue};
+	for (struct p3_link *it = queue->prev; it != queue && out->n < most;
+		it = it->prev) {
+		const struct p3_pending *t = p3_item(it, struct p3_pending, link);
+		if (t->send.md != md)
+			continue;
+		if (!is_short(t))
+			return;
+		out->first = it;
+		out->n++;
+	}
+}
+
+/* Take over the bytes of all of them; the last SEND_END may unlink the descriptor. */
+static bool take_over_waiting(
+	struct p3_nic *n, const struct waiting *w, const struct p3_md *md)
+{
+	uint32_t left = w->n;
+	for (struct p3_link *it = w->first; left; it = it->next) {
+		struct p3_pending *t = p3_item(it, struct p3_pending, link);
+		if (t->send.md != md)
+			continue;
+		if (!take_over(n, t))
+			return false;
+		left--;
+	}
+	return true;
+}
+
+bool p3_fw_let_go(struct p3_nic *n, struct p3_md *md)
+{
+	struct waiting absent, nobody;
+	find_waiting(&n->absent.queue, md, md->pending, &absent);
+	find_waiting(&n->nobody.queue, md, md->pending - absent.n, &nobody);
+	if (absent.n + nobody.n != md->pending)
+		return false;
+	n->posted = true;
+	return take_over_waiting(n, &absent, md) && take_over_waiting(n, &nobody, md);
 }
 
 /* ---- send queues ---- */

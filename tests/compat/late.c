@@ -10,6 +10,8 @@
  *	unlink	put, whose descriptor is unlinked as soon as the call has returned
  *	leave	rank 0 puts, waits for its SEND_END, and ends; the others take that
  *	exit	the same by _exit, without PtlNIFini
+ *	part	rank 0 puts, unlinks at once as above, and calls PtlNIFini
+ *	quit	the same without PtlNIFini: main returns
  *
  * The last rank (up), or rank 0 (down), calls PtlNIInit stagger_ms after the first one,
  * those between come between.  Each attaches its entries gap_ms after PtlNIInit.  No
@@ -250,13 +252,33 @@ static void put_and_end(void)
 	expect(PTL_EVENT_SEND_END, me.size - 1);
 }
 
+/* The same, and nobody waits for SEND_END: it is there. */
+static void put_unlink_and_end(void)
+{
+	ptl_event_t ev;
+	if (me.rank) {
+		take(1);
+		return;
+	}
+	OTHERS(i)
+	{
+		DO(PtlMDUnlink(put_own(i, PTL_NOACK_REQ)));
+		me.own[i] = 0;
+		DO(PtlEQGet(me.out, &ev));
+		check_end(&ev);
+	}
+}
+
+enum end { BY_FINI, BY_EXIT, BY_RETURN };
+
 static const struct style {
 	const char *name;
 	void (*play)(void);
-	bool exits;
-} styles[] = {{"put", put_to_all, false}, {"ack", shake_hands, false},
-	{"get", get_from_all, false}, {"unlink", put_and_unlink, false},
-	{"leave", put_and_end, false}, {"exit", put_and_end, true}};
+	enum end end;
+} styles[] = {{"put", put_to_all, BY_FINI}, {"ack", shake_hands, BY_FINI},
+	{"get", get_from_all, BY_FINI}, {"unlink", put_and_unlink, BY_FINI},
+	{"leave", put_and_end, BY_FINI}, {"exit", put_and_end, BY_EXIT},
+	{"part", put_unlink_and_end, BY_FINI}, {"quit", put_unlink_and_end, BY_RETURN}};
 
 static const struct style *find(const char *name)
 {
@@ -278,8 +300,10 @@ int main(int argc, char **argv)
 	style->play();
 	printf("fine\n");
 	fflush(stdout);
-	if (style->exits)
+	if (style->end == BY_EXIT)
 		_exit(0);
+	if (style->end == BY_RETURN)
+		return 0;
 	DO(PtlNIFini(me.ni));
 	PtlFini();
 	return 0;
