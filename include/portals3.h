@@ -104,7 +104,7 @@
  * the target writes the reason to standard error.  While the target's interface is new,
  * such a message waits instead, as the program may be about to attach the match entry:
  * until the program has looked for an event, has sent a message, or has entered a
- * barrier, and for two seconds at most.
+ * barrier, and for ten seconds at most.
  *
  *
  * How to read the function comments

@@ -247,12 +247,24 @@ static bool sleep_until_rung(struct nic_thread *t)
 	return woken || !armed;
 }
 
+/* Return true if a request waits for a program to begin, which has not begun since. */
+static bool is_settling(struct p3_nic *n)
+{
+	bool begun = true;
+	if (!n->settling_until || p3_now_ns() >= n->settling_until)
+		return false;
+	for (uint32_t i = 0; i < P3_JOB_NIS; i++)
+		if (p3_get(&n->ni[i].gen) & 1)
+			begun &= p3_get(&n->ni[i].attended) != 0;
+	return !begun;
+}
+
 /* Return true if work waits without a doorbell: for room in a lane, for a match entry
  * of a waiting request, or for frames that a wire must send once more. */
 static bool is_blocked(struct p3_nic *n)
 {
 	return !p3_list_empty(&n->blocked) || (n->wire && n->wire->waits(n)) ||
-	       (n->settling_until && p3_now_ns() < n->settling_until);
+	       is_settling(n);
 }
 
 /* With the lease: serve messages after a doorbell or the belt ended the sleep. */

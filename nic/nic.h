@@ -388,7 +388,7 @@ void p3_nic_peer_expect(struct p3_nic *nic, struct p3_peer_info *info);
 void p3_nic_peer_pids(struct p3_nic *nic, struct p3_peer_info *info);
 /*
  * Remove a peer.  Return false if a message of the peer waits for this node's interface
- * to settle (rx.c): then call again.  The call succeeds within two seconds, or at once
+ * to settle (rx.c): then call again.  The call succeeds within ten seconds, or at once
  * with info.now, which discards such messages.
  */
 bool p3_nic_peer_down(struct p3_nic *nic, struct p3_peer_info *info);

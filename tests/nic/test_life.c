@@ -5,6 +5,8 @@
 #include "nic/fw.h"
 #include "support/hold.h"
 
+#include "support/hold.h"
+
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
@@ -938,8 +940,16 @@ static void message_waits_for_an_interface_to_settle(void **state)
 	gate_free(gate);
 }
 
-/* A program attaches nothing and never looks for events: messages to it are dropped
- * after a while */
+/* Let the interface of a node be open for longer. */
+static void be_old(struct p3_nic *n, unsigned seconds)
+{
+	nic_hold(n);
+	n->ni[0].opened_ns = p3_now_ns() - seconds * UINT64_C(1000000000);
+	p3_fw_leave(n);
+}
+
+/* A program that attaches nothing and never looks for five seconds may do so yet; messages
+ * to it are dropped after ten */
 static void idle_node(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *arg)
 {
 	UNUSED_ARGS;
@@ -952,6 +962,11 @@ static void idle_node(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *ar
 		CHECK_OK(put_to(ni, md, 1, PT, 1, PTL_ACK_REQ));
 		count_events(eq, PTL_EVENT_SEND_END, 1, false);
 	} else {
+		be_old(p3_nic(p3_node()), 5);
+		sleep_ms(50);
+		wait_for_passes();
+		CHECK_EQ(drops_of(ni), 0);
+		be_old(p3_nic(p3_node()), 10);
 		run_for_drops(ni, 1);
 	}
 	gate_wait(gate);
