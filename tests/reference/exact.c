@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * exact.c - event queues with just as many slots as there are messages
+ *
+ *	exact both	START and END events: two slots for each message, and one more
+ *			for its ACK at the sender.
+ *	exact ends	END events and ACKs only.
+ *
+ * Nobody reads a queue before all own messages are sent and a while has passed.  No event
+ * may be lost, and none may be left.
+ */
+#include "ref.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+#include <time.h>
+
+enum { INDEX = 17, BITS = 0x45, EACH = 20, BYTES = 1500 };
+
+static unsigned int peers, options, per_message;
+static ptl_handle_eq_t in_eq, out_eq;
+static uint8_t *in, out[BYTES];
+
+static void attach(unsigned int peer)
+{
+	ptl_md_t md = ref_region(in + peer * BYTES, BYTES,
+		PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE | options, in_eq);
+
+	ref_attach(INDEX, ref.id[peer], BITS, md, PTL_RETAIN);
+}
+
+static void send_all(ptl_handle_md_t handle)
+{
+	for (unsigned int i = 0; i < EACH; i++)
+		for (unsigned int s = 1; s <= peers; s++)
+			CALL(PtlPut(handle, PTL_ACK_REQ,
+				ref.id[(ref.rank + s) % ref.size], INDEX, 0, BITS, 0, i));
+}
+
+/* Read the queue until it has given as many events as were counted; count by kind. */
+static void drain(ptl_handle_eq_t eq, unsigned int events, unsigned int *kinds)
+{
+	ptl_event_t event;
+	int rc;
+
+	for (unsigned int i = 0; i < events; i++)
+		kinds[ref_wait(eq).type]++;
+	rc = PtlEQGet(eq, &event);
+	if (rc != PTL_EQ_EMPTY)
+		FAIL("one event too many: %s, %s", PtlErrorStr((unsigned int)rc),
+			PtlEventKindStr(event.type));
+}
+
+int main(int argc, char **argv)
+{
+	const struct timespec while_ = {0, 200 * 1000 * 1000};
+	unsigned int kinds[PTL_EVENT_UNLINK + 1] = {0}, messages, starts;
+	ptl_handle_md_t handle;
+
+	ref_start();
+	starts = strcmp(ref_form(argc, argv, "both"), "both") == 0;
+	options = starts ? 0 : PTL_MD_EVENT_START_DISABLE;
+	per_message = 1 + starts;
+	peers = ref.size - 1;
+	messages = EACH * peers;
+	in = ref_memory((size_t)ref.size * BYTES);
+	ref_fill(out, BYTES, ref.rank);
+	in_eq = ref_queue(messages * per_message);
+	out_eq = ref_queue(messages * (per_message + 1));
+	for (unsigned int peer = 0; peer < ref.size; peer++)
+		if (peer != ref.rank)
+			attach(peer);
+	CALL(PtlMDBind(
+		ref.ni, ref_region(out, BYTES, options, out_eq), PTL_RETAIN, &handle));
+	send_all(handle);
+	nanosleep(&while_, NULL);
+	drain(in_eq, messages * per_message, kinds);
+	drain(out_eq, messages * (per_message + 1), kinds);
+	CHECK(kinds[PTL_EVENT_PUT_END] == messages);
+	CHECK(kinds[PTL_EVENT_SEND_END] == messages);
+	CHECK(kinds[PTL_EVENT_ACK] == messages);
+	CHECK(kinds[PTL_EVENT_PUT_START] == messages * starts);
+	CHECK(kinds[PTL_EVENT_SEND_START] == messages * starts);
+	for (unsigned int peer = 0; peer < ref.size; peer++)
+		if (peer != ref.rank)
+			ref_compare(in + peer * BYTES, BYTES, peer);
+	ref_end();
+}
