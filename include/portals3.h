@@ -1095,10 +1095,11 @@ int PtlACEntry(ptl_handle_ni_t ni_handle, ptl_ac_index_t ac_index,
  *
  * A short put, of up to 8 KiB, is over for the initiator when the call returns, even if
  * the target is busy: SEND_END is in the queue, the bytes may change, and the descriptor
- * can be unlinked.  There are three exceptions, in which SEND_END comes later.  First, more than 1.5 KiB in shared memory (PtlXAlloc): the target reads the
- * bytes there.  Second, a target that has yet to come, or that the library does not know
- * yet; PtlMDUnlink ends such a put.  Third, too many waiting bytes: the library keeps
- * 4 MiB of them, and 1 MiB for one target.
+ * can be unlinked.  There are three exceptions, in which SEND_END comes later.  First,
+ * more than 1.5 KiB in shared memory (PtlXAlloc): the target reads the bytes there.
+ * Second, a target that has yet to come, or that the library does not know yet;
+ * PtlMDUnlink ends such a put.  Third, too many waiting bytes: the library keeps 4 MiB
+ * of them, and 1 MiB for one target.
  *
  * PTL_MD_INVALID	md_handle is no live descriptor, or it is inactive (threshold 0)
  * PTL_PROCESS_INVALID	target_id has a wildcard, or can be no process

@@ -1108,9 +1108,9 @@ void PtlFini(void)
 }
 
 /*
- * exit(), or the end of main, without PtlNIFini.  _exit, exec and signals do not come here,
- * and forked children are not up.  Another thread that holds the lock is in PtlInit,
- * PtlFini or one of their kind.
+ * Runs at exit(), or at the end of main, without PtlNIFini; not at _exit, exec or a
+ * signal, and without effect in forked children.  A thread that holds the lock is in
+ * PtlInit, PtlFini or the like.
  */
 static __attribute__((destructor)) void see_off_at_exit(void)
 {

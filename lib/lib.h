@@ -291,7 +291,7 @@ int p3_md_make(
 
 /* ---- ni.c ---- */
 
-/* What this process has SEND_END of leaves it.  Waits for targets, in bounded time. */
+/* Wait, in bounded time, until the puts that have had SEND_END have left this process. */
 void p3_see_off(struct p3_nic *nic);
 
 int p3_ni_fini_all(struct p3_node *node);

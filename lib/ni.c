@@ -278,7 +278,8 @@ void p3_see_off(struct p3_nic *nic)
 	if (!left)
 		return;
 	p3_nic_held(nic, &held);
-	p3_warn("%u messages whose descriptors are unlinked are discarded: this process "
+	p3_warn("messages whose descriptors are unlinked are discarded (%u): this "
+		"process "
 		"ends, and the process with node id %u and process id %u has not called "
 		"PtlNIInit within %d s: start that process sooner",
 		left, held.who.nid, held.who.pid, P3_AWAIT_S);

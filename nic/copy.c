@@ -9,9 +9,10 @@
  * no room here is treated as a long one: its bytes stay in the program's memory, and
  * SEND_END comes when they have left.
  *
- * What waits for a target that has yet to come stays the program's, until the program
- * unlinks its descriptor (p3_fw_let_go): a program that waits for SEND_END before it ends
- * by _exit then loses nothing.  All those targets together count as one.
+ * The bytes of a put that waits for a target that has yet to come stay in the program's
+ * memory, until the program unlinks the descriptor (p3_fw_let_go): a program that waits
+ * for SEND_END before it ends by _exit then loses nothing.  All these targets together
+ * count as one.
  *
  * The memory is made of blocks.  All pieces of a block have the same size, a power of
  * two; a block without a piece in use may be cut anew.

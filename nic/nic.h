@@ -98,8 +98,8 @@ struct p3_wait_line *p3_nic_show_barrier(struct p3_nic *nic);
 void p3_nic_left_barrier(struct p3_wait_line *line);
 
 /*
- * Wait for the targets that have yet to come of short puts whose descriptors are unlinked,
- * ns at most.  Return how many of these puts still wait.
+ * Wait for targets that have yet to come: for those of short puts whose descriptors are
+ * unlinked, ns at most.  Return how many of these puts still wait.
  */
 uint32_t p3_nic_await_absent(struct p3_nic *nic, uint64_t ns);
 

@@ -833,7 +833,7 @@ void p3_fw_give_up(struct p3_nic *n)
 
 /* ---- descriptors that are unlinked while their puts wait for targets ---- */
 
-/* What a descriptor has in a queue of requests whose target is not there yet. */
+/* The requests of a descriptor in a queue of requests whose target is not there yet. */
 struct waiting {
 	struct p3_link *queue;
 	struct p3_link *first; /* the oldest one of this descriptor's */

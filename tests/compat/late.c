@@ -252,7 +252,7 @@ static void put_and_end(void)
 	expect(PTL_EVENT_SEND_END, me.size - 1);
 }
 
-/* The same, and nobody waits for SEND_END: it is there. */
+/* The same without a wait for SEND_END: it is there. */
 static void put_unlink_and_end(void)
 {
 	ptl_event_t ev;

@@ -5,6 +5,9 @@
  * Short puts let their descriptor go: the library copies the bytes, and their events are
  * there.  A long put does not, nor does a short one when the memory for copies is used
  * up.  When rank 1 comes, all messages arrive, once, in order and unchanged.
+ *
+ *	letgo [never]	never: rank 1 ends without having called PtlNIInit, and PtlFini
+ *			of rank 0 discards the message without waiting any longer
  */
 #include "mp.h"
 
@@ -228,9 +231,26 @@ static void receive_all(void)
 	free(room);
 }
 
-int main(void)
+static void never_come(bool sends)
+{
+	int most;
+	mp_ok(PtlInit(&most));
+	if (sends) {
+		mp_start();
+		eq = mp_queue(16);
+		let_go_of(8);
+	}
+	mp_barrier();
+	PtlFini();
+}
+
+int main(int argc, char **argv)
 {
 	const char *rank = getenv("PTL_MY_RID");
+	if (argc > 1 && strcmp(argv[1], "never") == 0) {
+		never_come(rank && atoi(rank) == 0);
+		return 0;
+	}
 	if (rank && atoi(rank) == 0)
 		send_all();
 	else

@@ -5,8 +5,6 @@
 #include "nic/fw.h"
 #include "support/hold.h"
 
-#include "support/hold.h"
-
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
@@ -948,8 +946,8 @@ static void be_old(struct p3_nic *n, unsigned seconds)
 	p3_fw_leave(n);
 }
 
-/* A program that attaches nothing and never looks for five seconds may do so yet; messages
- * to it are dropped after ten */
+/* A program that attaches nothing and never looks for five seconds may do so yet;
+ * messages to it are dropped after ten */
 static void idle_node(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *arg)
 {
 	UNUSED_ARGS;

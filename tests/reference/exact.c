@@ -6,8 +6,8 @@
  *			for its ACK at the sender.
  *	exact ends	END events and ACKs only.
  *
- * Nobody reads a queue before all own messages are sent and a while has passed.  No event
- * may be lost, and none may be left.
+ * A rank reads its queues after it has sent all its messages and slept for a while.  No
+ * event may be lost, and none may be left.
  */
 #include "ref.h"
 

@@ -62,7 +62,7 @@ choose() {
 	}'
 }
 
-# What each rank executes: wait for its turn, then become the program.
+# The script of each rank: wait for the turn of the rank, then become the program.
 # shellcheck disable=SC2016
 late='rank=${PTL_MY_RID:-${PMI_RANK:-$OMPI_COMM_WORLD_RANK}}
 set -- $rank "$@"
