@@ -4,7 +4,8 @@
  *
  * yod takes its signals through a signalfd, so they are blocked in it; nodes get the
  * mask and the dispositions that yod was started with.  An ignored HUP (nohup) stays
- * ignored in yod and its nodes.  The main threads of guard and yod call it.
+ * ignored in yod and its nodes.  The main threads of the guard and of yod call these
+ * functions.
  */
 #ifndef P3_LAUNCHER_SIGNALS_H
 #define P3_LAUNCHER_SIGNALS_H

@@ -386,7 +386,7 @@ static void look_who_is_met(struct p3_meeting *m)
 
 /* ---- a program that closes descriptors of the meeting ---- */
 
-/* The same of the connections, in a belt's turn: without one its member is lost. */
+/* Return true if all connections are there; a member without one is lost. */
 static bool has_connections(struct p3_meeting *m)
 {
 	for (uint32_t i = 0; i < m->nconn; i++)

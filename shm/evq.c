@@ -157,7 +157,8 @@ static enum p3_evq_got get_owned(
 	return got;
 }
 
-/* After ask_to_share: return true if the owner is not inside, or knows. */
+/* Return true if, after ask_to_share, the owner is not inside a get or knows of the
+ * sharing. */
 static bool try_to_share(struct p3_evq_rx *q)
 {
 	if (p3_acquire(&q->inside))

@@ -6,7 +6,7 @@
  *
  *	-i	default, ss, bridge (IFACE_FROM_BRIDGE_AND_NALID) or a number;
  *		else COMPAT_IFACE, else default
- *	-r	whom to ask for rank, size and ids
+ *	-r	the source of rank, size and ids
  *	-p	pid of rank 0, rank r has r more; else any
  *
  * Under yod all of this is known.  A process started by hand takes its rank and the ids

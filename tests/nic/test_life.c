@@ -785,7 +785,8 @@ NODES_CASE(mappings_of_a_lost_peer_are_handed_out_once, 2)
 	sync_nodes();
 }
 
-/* As many as half of the pendings; then the call says so, and others are still reached */
+/* At most half of the pendings wait; then the call says so, and others are still
+ * reached */
 HAND_CASE(messages_that_wait_are_bounded_and_stay_in_order, 2)
 {
 	UNUSED_ARGS;

@@ -313,7 +313,7 @@ GATE_CASE(a_put_is_not_over_before_its_target_is_mapped, 2)
 	sync_nodes();
 }
 
-/* As tools see it: how many answers said too late that a copy could not be read. */
+/* Return the number, as tools see it, of late answers that a copy could not be read. */
 static uint64_t unread_copies(void)
 {
 	const char *base = nic()->published.base;
