@@ -3,13 +3,39 @@
 #include "launcher/outq.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 void p3_outq_init(struct p3_outq *q)
 {
 	q->first = NULL;
 	q->end = &q->first;
 	q->n = 0;
+}
+
+static void close_copies(struct p3_out *o)
+{
+	for (unsigned k = 0; k < 3; k++) {
+		if (o->fds[k] >= 0)
+			close(o->fds[k]);
+		o->fds[k] = -1;
+	}
+}
+
+int p3_outq_keep_fds(struct p3_out *o, const int fds[3])
+{
+	for (unsigned k = 0; k < 3; k++) {
+		if (fds[k] < 0)
+			continue;
+		o->fds[k] = fcntl(fds[k], F_DUPFD_CLOEXEC, 0);
+		if (o->fds[k] < 0) {
+			int rc = -errno;
+			close_copies(o);
+			return rc;
+		}
+	}
+	return 0;
 }
 
 static void unlink_at(struct p3_outq *q, struct p3_out **at)
@@ -19,6 +45,7 @@ static void unlink_at(struct p3_outq *q, struct p3_out **at)
 	if (q->end == &o->next)
 		q->end = at;
 	q->n--;
+	close_copies(o);
 	free(o);
 }
 
@@ -27,8 +54,7 @@ int p3_outq_add(struct p3_outq *q, const struct p3_job_msg *m)
 	struct p3_out *o = malloc(sizeof *o);
 	if (!o)
 		return -ENOMEM;
-	o->next = NULL;
-	o->msg = *m;
+	*o = (struct p3_out){.msg = *m, .fds = {-1, -1, -1}};
 	*q->end = o;
 	q->end = &o->next;
 	q->n++;

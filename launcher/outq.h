@@ -5,6 +5,9 @@
  * It is a plain list.  Packets about a peer are found by operation, node and
  * incarnation, so that a packet about an ended incarnation can be removed before the
  * node has read it.  Only the rendezvous' thread calls these functions.
+ *
+ * A BORN that introduces a peer can outlive the peer's descriptors in yod's table.  The
+ * packet then has copies of them, which the queue closes with the packet.
  */
 #ifndef P3_LAUNCHER_OUTQ_H
 #define P3_LAUNCHER_OUTQ_H
@@ -14,6 +17,8 @@
 struct p3_out {
 	struct p3_out *next;
 	struct p3_job_msg msg;
+	bool again; /* BORN: the node has heard of this peer before */
+	int fds[3]; /* BORN: copies of the peer's descriptors, or -1 */
 };
 
 struct p3_outq {
@@ -26,6 +31,12 @@ void p3_outq_init(struct p3_outq *q);
 
 /* Add a copy of a packet.  Return 0 or -ENOMEM. */
 int p3_outq_add(struct p3_outq *q, const struct p3_job_msg *m);
+
+/*
+ * Keep copies of a peer's descriptors (-1: it has none) with the packet, because the
+ * table is about to close them.  Return 0, or -errno with none kept.
+ */
+int p3_outq_keep_fds(struct p3_out *o, const int fds[3]);
 
 /* Return the packet of this operation about m's node and incarnation, or NULL. */
 struct p3_out *p3_outq_find(

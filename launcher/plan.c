@@ -120,7 +120,8 @@ struct plan {
 	uint64_t start;     /* bytes of all nodes at the start */
 	uint64_t ordinary;  /* of these, bytes in ordinary pages */
 	uint64_t grown;     /* published segments at their largest */
-	uint64_t kernel;    /* all nodes' page tables and mappings of each other */
+	uint64_t kernel;    /* all nodes' page tables and mappings at the start */
+	uint64_t most;      /* the same when each node has talked to all */
 	uint64_t heap;      /* heap of the node with the largest one */
 };
 
@@ -197,8 +198,10 @@ static struct plan make(const struct p3_opt *opt, const struct p3_place *place)
 		.place = place,
 		.free_huge = free_hugepages(),
 		.free = free_memory(),
-		.kernel = (uint64_t)opt->size * opt->size * P3_PAIR_KERNEL,
+		.most = (uint64_t)opt->size * opt->size * P3_PAIR_KERNEL,
 		.alike = true};
+	bool late = p3_conf_attach_late(p3_conf_text(P3_CONF_ATTACH), opt->size);
+	p.kernel = late ? (uint64_t)opt->size * P3_PAIR_KERNEL : p.most;
 	struct part part, first = part_of(&p, 0);
 	for (uint32_t i = 0; i < opt->prog_n; i++) {
 		part = part_of(&p, i);
@@ -263,9 +266,9 @@ static void print_memory(const struct plan *p)
 	printf("              all nodes %" PRIu64 " bytes", p->start);
 	if (p->free != UNKNOWN)
 		printf(", %" PRIu64 " free", p->free);
-	printf("\n              page tables of all nodes, which grow with the square of "
-	       "their number, about %" PRIu64 " KiB",
-		KIB(p->kernel));
+	printf("\n              page tables of all nodes about %" PRIu64
+	       " KiB at the start, %" PRIu64 " KiB when each has talked to all",
+		KIB(p->kernel), KIB(p->most));
 	printf("\n              with all lanes and windows in use published");
 	for (uint32_t i = 0; i < parts(p); i++) {
 		struct part part = part_of(p, i);

@@ -31,7 +31,9 @@
 #define PACKETS      64
 #define PACKETS_LAST 4096 /* packets taken from a node at its end */
 /* too many descriptors are in flight, and no event tells when that ends */
-#define RETRY_MS     10
+#define RETRY_MS 10
+/* births in a job of n nodes are told after this time, several at once */
+#define TELL_MS(n)   ((n) < 1000 ? (n) / 10 : 100)
 #define QUEUE_MAX(n) (4 * (size_t)(n) + 64)
 
 enum watch { WATCH_SOCK, WATCH_OWNER, WATCH_TIMER };
@@ -55,6 +57,7 @@ struct node {
 	bool scolded; /* packets of another process were reported */
 	bool refused; /* the reason why it may not join was reported */
 	uint64_t incarnation;
+	uint64_t joined_as; /* number of joins before this one */
 	uint64_t seg_len;
 	uint64_t heap_len;
 	uint32_t pid[P3_JOB_NIS];
@@ -65,6 +68,7 @@ struct node {
 	uint32_t owed_n;
 	bool watches;   /* it wants to hear of ranks that will never join */
 	uint64_t *over; /* ranks that it has heard of: a bit per node */
+	uint64_t *met;  /* nodes whose descriptors it gets: a bit per node */
 	struct p3_outq out;
 };
 
@@ -76,11 +80,15 @@ struct p3_rdv {
 		       * be made */
 	int64_t timer_at;
 	uint32_t joined_n;
+	uint64_t joins;
+	uint32_t *untold; /* nodes whose births earlier nodes have yet to hear of */
+	uint32_t untold_n;
+	int64_t tell_at; /* time at which they hear of these births */
 	uint32_t waits_n;
 	int64_t barrier_since; /* time at which the first node came to the barrier */
 	uint32_t gone_n;
 	uint32_t first_gone; /* the rank that was gone before all others */
-	uint64_t *bits;      /* memory of all owed and over words */
+	uint64_t *bits;      /* memory of all owed, over and met words */
 	struct node node[];
 };
 
@@ -160,17 +168,44 @@ static struct p3_job_msg message_born(const struct p3_rdv *r, uint32_t i)
 	return m;
 }
 
-static int transmit_born(
-	struct node *to, const struct node *born, const struct p3_job_msg *m)
+/* ---- nodes that have each other's descriptors ---- */
+
+static bool has_met(const struct node *n, uint32_t about)
 {
-	int fds[] = {born->fds[FD_PUBLISHED], born->fds[FD_DOORBELL], born->fds[FD_HEAP]};
-	return p3_job_send(to->sock, m, fds, born->heap_len ? 3 : 2);
+	return n->met[about / 64] >> about % 64 & 1;
 }
 
-static int transmit(struct p3_rdv *r, struct node *to, const struct p3_job_msg *m)
+static void set_met(struct node *n, uint32_t about, bool met)
+{
+	uint64_t bit = UINT64_C(1) << about % 64;
+	n->met[about / 64] = met ? n->met[about / 64] | bit : n->met[about / 64] & ~bit;
+}
+
+/* The descriptors that a birth of the node carries. */
+static void copy_fds_of(const struct node *born, int fds_out[3])
+{
+	fds_out[0] = born->fds[FD_PUBLISHED];
+	fds_out[1] = born->fds[FD_DOORBELL];
+	fds_out[2] = born->heap_len ? born->fds[FD_HEAP] : -1;
+}
+
+/* Send a birth; kept: the copies of descriptors that a queued packet has, or NULL. */
+static int transmit_born(const struct p3_rdv *r, struct node *to,
+	const struct p3_job_msg *m, const int *kept)
+{
+	int fds[3];
+	copy_fds_of(&r->node[m->node], fds);
+	if (!kept || kept[0] < 0)
+		kept = fds;
+	unsigned nfds = has_met(to, m->node) ? (m->heap_len ? 3 : 2) : 0;
+	return p3_job_send(to->sock, m, kept, nfds);
+}
+
+static int transmit(
+	struct p3_rdv *r, struct node *to, const struct p3_job_msg *m, const int *kept)
 {
 	if (m->op == P3_JOB_BORN)
-		return transmit_born(to, &r->node[m->node], m);
+		return transmit_born(r, to, m, kept);
 	bool hands_on = m->op == P3_JOB_WELCOME && r->sleepers >= 0;
 	return p3_job_send(to->sock, m, &r->sleepers, hands_on ? 1 : 0);
 }
@@ -204,7 +239,8 @@ static void flush(struct p3_rdv *r, uint32_t i)
 		return;
 	n->retry = false;
 	while (n->out.first) {
-		if (must_wait(r, n, transmit(r, n, &n->out.first->msg)))
+		if (must_wait(
+			    r, n, transmit(r, n, &n->out.first->msg, n->out.first->fds)))
 			break;
 		p3_outq_drop_first(&n->out);
 	}
@@ -228,7 +264,7 @@ static void post(struct p3_rdv *r, uint32_t i, const struct p3_job_msg *m)
 	struct node *n = &r->node[i];
 	if (n->sock < 0)
 		return;
-	if (!n->out.first && !must_wait(r, n, transmit(r, n, m)))
+	if (!n->out.first && !must_wait(r, n, transmit(r, n, m, NULL)))
 		return;
 	if (n->out.n >= QUEUE_MAX(r->conf.size) || p3_outq_add(&n->out, m)) {
 		overrun(r, i);
@@ -246,6 +282,19 @@ static void post_born(struct p3_rdv *r, uint32_t to, uint32_t about)
 {
 	struct p3_job_msg m = message_born(r, about);
 	post(r, to, &m);
+}
+
+/* Send the descriptors of a node to another, because one of the two has asked. */
+static void post_introduction(struct p3_rdv *r, uint32_t to, uint32_t about)
+{
+	struct p3_job_msg m = message_born(r, about);
+	set_met(&r->node[to], about, true);
+	if (p3_outq_find(&r->node[to].out, P3_JOB_BORN, &m))
+		return; /* which carries them now */
+	post(r, to, &m);
+	struct p3_out *o = p3_outq_find(&r->node[to].out, P3_JOB_BORN, &m);
+	if (o)
+		o->again = true;
 }
 
 static void post_pids(struct p3_rdv *r, uint32_t to, const struct p3_job_msg *m)
@@ -293,12 +342,57 @@ static void node_owes_nobody(struct p3_rdv *r, uint32_t i)
 		owe_no_more(&r->node[d], i);
 }
 
+/*
+ * Keep the peer's descriptors for a queued introduction, since the node may find
+ * messages of the ended peer with them.  Return false if it is none, or on an error.
+ */
+static bool keep_introduction(struct p3_out *o, const struct node *ended)
+{
+	int fds[3];
+	copy_fds_of(ended, fds);
+	return o->again && p3_outq_keep_fds(o, fds) == 0;
+}
+
+/*
+ * Tell all nodes of the births that came after theirs.  Each packet wakes a thread, so
+ * in a large job, where nodes join one after the other for seconds, a node is told of
+ * several at once.  Any other packet to a node comes behind the births before it.
+ */
+static void tell_births(struct p3_rdv *r)
+{
+	uint32_t n = r->untold_n;
+	r->untold_n = 0;
+	r->tell_at = P3_NEVER;
+	for (uint32_t to = 0; n && to < r->conf.size; to++)
+		for (uint32_t k = 0; k < n && listens(&r->node[to]); k++) {
+			const struct node *born = &r->node[r->untold[k]];
+			if (born->joined_as > r->node[to].joined_as)
+				post_born(r, to, r->untold[k]);
+			FAULT_POINT("yod.births_half");
+		}
+}
+
+/* Note a birth that earlier nodes have yet to hear of. */
+static void tell_birth_later(struct p3_rdv *r, uint32_t i)
+{
+	int64_t ms = r->conf.apart ? TELL_MS(r->conf.size) : 0;
+	if (!r->untold_n)
+		r->tell_at = p3_now_ms() + ms;
+	r->untold[r->untold_n++] = i;
+	if (ms)
+		timer_arm(r, r->tell_at);
+	else
+		tell_births(r);
+}
+
 /* Send an end to one node.  Return false if that node had not even heard of the birth. */
 static bool post_end(struct p3_rdv *r, uint32_t to, const struct p3_job_msg *m)
 {
 	struct node *n = &r->node[to];
-	bool heard = !p3_outq_find(&n->out, P3_JOB_BORN, m);
-	p3_outq_drop(&n->out, P3_JOB_BORN, m);
+	struct p3_out *birth = p3_outq_find(&n->out, P3_JOB_BORN, m);
+	bool heard = !birth || birth->again;
+	if (birth && !keep_introduction(birth, &r->node[m->node]))
+		p3_outq_drop(&n->out, P3_JOB_BORN, m);
 	p3_outq_drop(&n->out, P3_JOB_PIDS, m);
 	if (heard)
 		post(r, to, m);
@@ -314,7 +408,7 @@ static void broadcast_end(
 	for (uint32_t to = 0; to < r->conf.size; to++) {
 		if (to == i || !listens(&r->node[to]))
 			continue;
-		if (post_end(r, to, &m) && owed)
+		if (post_end(r, to, &m) && owed && has_met(&r->node[to], i))
 			owe(&r->node[i], to);
 		FAULT_POINT("yod.end_half_told");
 	}
@@ -372,6 +466,7 @@ static void set_back(struct p3_rdv *r, uint32_t i)
  * from each of its peers. */
 static void barrier_release(struct p3_rdv *r, int status, uint32_t ended)
 {
+	tell_births(r);
 	if (ended < r->conf.size && r->conf.ends_job && r->node[ended].status)
 		ended = P3_JOB_NO_RANK;
 	for (uint32_t i = 0; i < r->conf.size; i++) {
@@ -442,6 +537,7 @@ static void sock_close(struct p3_rdv *r, uint32_t i)
 static void unjoin(struct p3_rdv *r, uint32_t i, enum p3_job_op op, int status, bool owed)
 {
 	struct node *n = &r->node[i];
+	tell_births(r);
 	n->state = KNOWN;
 	n->fate_at = P3_NEVER;
 	r->joined_n--;
@@ -637,6 +733,7 @@ static void on_join(struct p3_rdv *r, uint32_t i, struct packet *p)
 		return;
 	}
 	n->state = JOINED;
+	n->joined_as = r->joins++;
 	n->was = P3_RDV_JOINED;
 	n->incarnation = p->msg.incarnation;
 	n->seg_len = p->msg.seg_len;
@@ -654,11 +751,11 @@ static void on_join(struct p3_rdv *r, uint32_t i, struct packet *p)
 	for (uint32_t k = 0; k < r->conf.size; k++) {
 		if (r->node[k].state != JOINED)
 			continue;
+		set_met(n, k, k == i || !r->conf.apart);
+		set_met(&r->node[k], i, k == i || !r->conf.apart);
 		post_born(r, i, k);
-		FAULT_POINT("yod.births_half");
-		if (k != i && listens(&r->node[k]))
-			post_born(r, k, i);
 	}
+	tell_birth_later(r, i);
 	struct p3_job_msg m = message(r, P3_JOB_JOINED, i);
 	FAULT_POINT("yod.births_published");
 	post(r, i, &m);
@@ -671,6 +768,7 @@ static void on_pids(struct p3_rdv *r, uint32_t i, const struct packet *p)
 		breach(r, i, "changes its pids before it joins");
 		return;
 	}
+	tell_births(r);
 	memcpy(n->pid, p->msg.pid, sizeof n->pid);
 	struct p3_job_msg m = message_born(r, i);
 	m.op = P3_JOB_PIDS;
@@ -704,19 +802,27 @@ static void on_dropped(struct p3_rdv *r, uint32_t i, const struct packet *p)
 		owe_no_more(&r->node[p->msg.node], i);
 }
 
-/* Send a birth once more to a node that had no room for it, unless that incarnation has
- * ended. */
+/*
+ * Send a birth with its descriptors to a node that had no room for it, or that wants to
+ * send to the peer, unless that incarnation has ended.  The peer must take the node's
+ * messages, so it gets the node's descriptors, too.
+ */
 static void on_again(struct p3_rdv *r, uint32_t i, const struct packet *p)
 {
-	if (p->msg.node >= r->conf.size) {
+	uint32_t about = p->msg.node;
+	if (about >= r->conf.size) {
 		breach(r, i, "asks for a node that the job does not have");
 		return;
 	}
-	const struct node *born = &r->node[p->msg.node];
-	if (listens(&r->node[i]) && born->state == JOINED &&
-		born->incarnation == p->msg.incarnation &&
-		!p3_outq_find(&r->node[i].out, P3_JOB_BORN, &p->msg))
-		post_born(r, i, p->msg.node);
+	const struct node *born = &r->node[about];
+	if (!listens(&r->node[i]) || born->state != JOINED ||
+		born->incarnation != p->msg.incarnation)
+		return;
+	tell_births(r);
+	post_introduction(r, i, about);
+	FAULT_POINT("yod.introduction_half");
+	if (!has_met(born, i) && listens(born))
+		post_introduction(r, about, i);
 }
 
 /* Note a question; only the last one counts. */
@@ -727,6 +833,7 @@ static void on_ask(struct p3_rdv *r, uint32_t i, const struct packet *p)
 	m.round = p->msg.round;
 	if (!listens(&r->node[i]) || r->node[i].incarnation != m.incarnation)
 		return;
+	tell_births(r);
 	p3_outq_drop(&r->node[i].out, P3_JOB_TOLD, &m);
 	FAULT_POINT("yod.asked");
 	post(r, i, &m);
@@ -923,6 +1030,9 @@ static void timer_expired(struct p3_rdv *r)
 		return;
 	r->timer_at = P3_NEVER;
 	int64_t now = p3_now_ms();
+	if (r->tell_at <= now)
+		tell_births(r);
+	timer_arm(r, r->tell_at);
 	for (uint32_t i = 0; i < r->conf.size; i++)
 		node_late(r, i, now);
 	for (uint32_t i = 0; i < r->conf.size; i++)
@@ -971,8 +1081,9 @@ static void node_init(struct p3_rdv *r, uint32_t i)
 		.fds = {-1, -1, -1, -1},
 		.fate_at = P3_NEVER,
 		.reap_at = P3_NEVER,
-		.owed = r->bits + 2 * i * words,
-		.over = r->bits + (2 * i + 1) * words};
+		.owed = r->bits + 3 * i * words,
+		.over = r->bits + (3 * i + 1) * words,
+		.met = r->bits + (3 * i + 2) * words};
 	p3_outq_init(&n->out);
 }
 
@@ -995,7 +1106,7 @@ static void make_sleepers(struct p3_rdv *r)
 
 static int rdv_open(struct p3_rdv *r)
 {
-	r->timer_at = P3_NEVER;
+	r->timer_at = r->tell_at = P3_NEVER;
 	make_sleepers(r);
 	r->ep = epoll_create1(EPOLL_CLOEXEC);
 	r->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
@@ -1008,15 +1119,18 @@ struct p3_rdv *p3_rdv_create(const struct p3_rdv_conf *conf)
 {
 	size_t size = conf->size;
 	struct p3_rdv *r = calloc(1, sizeof *r + size * sizeof r->node[0]);
-	uint64_t *bits = calloc(2 * size * ((size + 63) / 64), sizeof *bits);
-	if (!r || !bits || !size) {
+	uint64_t *bits = calloc(3 * size * ((size + 63) / 64), sizeof *bits);
+	uint32_t *untold = calloc(size, sizeof *untold);
+	if (!r || !bits || !untold || !size) {
 		free(r);
 		free(bits);
+		free(untold);
 		errno = size ? ENOMEM : EINVAL;
 		return NULL;
 	}
 	r->conf = *conf;
 	r->bits = bits;
+	r->untold = untold;
 	for (uint32_t i = 0; i < conf->size; i++)
 		node_init(r, i);
 
@@ -1044,6 +1158,7 @@ void p3_rdv_destroy(struct p3_rdv *r)
 	if (r->ep >= 0)
 		close(r->ep);
 	free(r->bits);
+	free(r->untold);
 	free(r);
 }
 

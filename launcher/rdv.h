@@ -23,7 +23,12 @@
  *
  * Memory is bounded: a node that does not read has at most a birth, a death and a pid
  * change of every other node queued (packets about ended incarnations cancel out);
- * descriptors are not duplicated, a queued birth uses those of the table.
+ * a queued birth uses the descriptors of the table, and has copies only if it introduces
+ * a node that has ended since.
+ *
+ * With conf.apart a birth carries no descriptors.  A node that wants to send to another
+ * asks for them (AGAIN), and then both get the other's: each can take the last messages
+ * of the other, even if that ends at once.
  *
  * For lookers (attach.h) the published and the host segment of a node that died are
  * kept, its doorbell and heap are not.  Of a node that left, counters and trace are
@@ -49,6 +54,7 @@ struct p3_rdv_conf {
 			  * name it */
 	bool in_domain;  /* nodes meet in a domain, and ignore births and deaths from
 			  * here */
+	bool apart;      /* nodes get each other's descriptors when they first talk */
 	uint32_t eof_ms; /* 0: p3_rdv_ended() is never called; an end of file is death */
 	void (*say)(void *arg, const char *line); /* prints a line for users; or NULL */
 	void *say_arg;

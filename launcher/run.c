@@ -666,6 +666,7 @@ static int open_parts(struct run *r, uint32_t jid, const struct p3_guard *guard)
 		.cpus = r->place->cpus,
 		.ends_job = !r->opt->keep_going,
 		.in_domain = r->opt->domain != NULL,
+		.apart = p3_conf_attach_late(p3_conf_text(P3_CONF_ATTACH), r->opt->size),
 		.eof_ms = EOF_MS,
 		.say = say_line,
 		.over = take_trace,

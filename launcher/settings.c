@@ -48,20 +48,25 @@ static int check_row(enum p3_conf_id id, const char *text)
 	return -EINVAL;
 }
 
-/* Check "NAME=VALUE" of one program.  Node ids are numbered for the whole job. */
+/* Return true if yod itself reads the setting. */
+static bool is_for_the_job(enum p3_conf_id id)
+{
+	return id == P3_CONF_NID_BASE || id == P3_CONF_ATTACH;
+}
+
+/* Check "NAME=VALUE" of one program. */
 static int check_pair(const char *pair)
 {
 	size_t len = strcspn(pair, "=");
-	const char *base = p3_conf_row(P3_CONF_NID_BASE)->name;
-	if (strlen(base) == len && !strncmp(base, pair, len)) {
-		p3_say("%s is for the whole job; expected in the environment of yod",
-			base);
-		return -EINVAL;
-	}
 	for (enum p3_conf_id id = 0; id < P3_CONF_ROWS; id++) {
 		const char *name = p3_conf_row(id)->name;
-		if (strlen(name) == len && !strncmp(name, pair, len))
+		if (strlen(name) != len || strncmp(name, pair, len) != 0)
+			continue;
+		if (!is_for_the_job(id))
 			return check_row(id, pair + len + 1);
+		p3_say("%s is for the whole job; expected in the environment of yod",
+			name);
+		return -EINVAL;
 	}
 	return 0;
 }

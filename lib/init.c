@@ -42,6 +42,7 @@
 /* first wait before asking again for nodes without room; it doubles */
 #define P3_AGAIN_MS   10
 #define P3_AGAIN_MOST 1000
+#define P3_HEAR_MOST  64 /* messages of yod before all else is looked at */
 #define P3_LATE_MS    20 /* between looks at the last messages of nodes that have ended */
 
 __thread struct p3_thread p3_thread __attribute__((tls_model("initial-exec")));
@@ -198,12 +199,21 @@ static void set_missing(struct p3_node *node, uint32_t who, uint64_t incarnation
 	node->missing[who] = incarnation;
 }
 
+static void want_nobody(struct p3_node *node)
+{
+	for (uint32_t i = 0; i < node->size; i++)
+		node->apart[i] = 0;
+	for (uint32_t i = 0; i < P3_MAX_NODES / 64; i++)
+		p3_set(&node->wanted[i], 0);
+}
+
 static void miss_nobody(struct p3_node *node)
 {
 	for (uint32_t i = 0; i < node->size; i++) {
 		set_missing(node, i, 0);
 		set_late(node, i, (struct p3_late_end){0});
 	}
+	want_nobody(node);
 }
 
 /* Note a node that could not be mapped: messages to it wait, and its messages wait in
@@ -229,28 +239,84 @@ static void miss(
 			info->node, strerror(-why));
 }
 
+static int ask_for(struct p3_node *node, uint32_t who, uint64_t incarnation)
+{
+	struct p3_job_msg m = {.magic = P3_JOB_MAGIC,
+		.op = P3_JOB_AGAIN,
+		.node = who,
+		.incarnation = incarnation};
+	return p3_job_say(node, &m, NULL, 0);
+}
+
 /* Ask yod for the missing nodes once more, since there may be room now. */
 static void ask_again(struct p3_node *node)
 {
-	struct p3_job_msg m = {.magic = P3_JOB_MAGIC, .op = P3_JOB_AGAIN};
-	for (uint32_t i = 0; i < node->size; i++) {
-		m.node = i;
-		m.incarnation = node->missing[i];
-		if (m.incarnation)
-			(void)p3_job_say(node, &m, NULL, 0);
+	for (uint32_t i = 0; i < node->size; i++)
+		if (node->missing[i])
+			(void)ask_for(node, i, node->missing[i]);
+}
+
+/* ---- nodes that neither have sent to this one nor were sent to ---- */
+
+void p3_job_meet(void *arg, uint32_t who)
+{
+	struct p3_node *node = arg;
+	p3_or64(&node->wanted[who / 64], UINT64_C(1) << who % 64); /* ASK.1 */
+	p3_job_wake(node);
+}
+
+static bool wants_any(struct p3_node *node)
+{
+	uint64_t any = 0;
+	for (uint32_t i = 0; i < P3_MAX_NODES / 64; i++)
+		any |= p3_get(&node->wanted[i]);
+	return any;
+}
+
+/* Ask yod to introduce a node, unless that has left meanwhile; with life held. */
+static void meet_one(struct p3_node *node, uint32_t who)
+{
+	if (who >= node->size || !node->apart[who])
+		return;
+	FAULT_POINT("apart.unsaid");
+	if (p3_job_passes(ask_for(node, who, node->apart[who])))
+		p3_or64(&node->wanted[who / 64], UINT64_C(1) << who % 64);
+}
+
+static void meet_wanted(struct p3_node *node)
+{
+	for (uint32_t i = 0; i < P3_MAX_NODES / 64; i++) {
+		if (!p3_get(&node->wanted[i]))
+			continue;
+		uint64_t bits = p3_exchange64(&node->wanted[i], 0); /* ASK.1 */
+		for (; bits; bits &= bits - 1)
+			meet_one(node, i * 64 + (uint32_t)__builtin_ctzll(bits));
 	}
 }
 
-/* Process a birth.  fds[0] < 0: the descriptors could not be received. */
+/* Note a node whose descriptors yod keeps until one of the two asks for the other. */
+static void set_apart(struct p3_node *node, struct p3_nic *nic, struct p3_peer_info *info)
+{
+	node->apart[info->node] = info->incarnation;
+	info->apart = true;
+	p3_nic_peer_expect(nic, info);
+}
+
+/* Process a birth.  rc: of its receipt; -EMFILE: its descriptors are lost. */
 static void on_birth(struct p3_node *node, struct p3_nic *nic, const struct p3_job_msg *m,
-	struct p3_peer_info *info)
+	struct p3_peer_info *info, int rc)
 {
 	hear_ids(node, m);
 	if (!nic)
 		return;
 	if (node->late[m->node].incarnation != m->incarnation)
 		end_late(node, nic, m->node, true);
-	int rc = info->published < 0 ? -EMFILE : p3_nic_peer_up(nic, info);
+	if (!rc && info->published < 0) {
+		set_apart(node, nic, info);
+		return;
+	}
+	node->apart[m->node] = 0;
+	rc = info->published < 0 ? -EMFILE : p3_nic_peer_up(nic, info);
 	if (rc == -EEXIST) /* asked for twice: the ids may be new */
 		p3_nic_peer_pids(nic, info);
 	if (!rc || rc == -EEXIST)
@@ -281,7 +347,8 @@ static bool is_told_elsewhere(const struct p3_node *node, const struct p3_job_ms
 }
 
 /* Process a packet, with life held. */
-static void on_message(struct p3_node *node, const struct p3_job_msg *m, const int *fds)
+static void on_message(
+	struct p3_node *node, const struct p3_job_msg *m, const int *fds, int rc)
 {
 	struct p3_nic *nic = p3_nic(node);
 	struct p3_peer_info info = peer_info(m, fds);
@@ -299,7 +366,7 @@ static void on_message(struct p3_node *node, const struct p3_job_msg *m, const i
 	}
 	switch (m->op) {
 	case P3_JOB_BORN:
-		on_birth(node, nic, m, &info);
+		on_birth(node, nic, m, &info, rc);
 		break;
 	case P3_JOB_JOINED:
 		node->joined = true;
@@ -322,6 +389,8 @@ static void on_message(struct p3_node *node, const struct p3_job_msg *m, const i
 	case P3_JOB_DIED:
 		if (node->missing[m->node] == m->incarnation)
 			set_missing(node, m->node, 0);
+		if (node->apart[m->node] == m->incarnation)
+			node->apart[m->node] = 0;
 		on_end(node, nic, m, &info);
 		break;
 	case P3_JOB_RELEASED:
@@ -332,7 +401,9 @@ static void on_message(struct p3_node *node, const struct p3_job_msg *m, const i
 	default:
 		break;
 	}
-	pthread_cond_broadcast(&node->changed);
+	/* Threads wait for these two, and for packets about this node. */
+	if (m->op == P3_JOB_JOINED || m->op == P3_JOB_RELEASED || m->node == node->rank)
+		pthread_cond_broadcast(&node->changed);
 }
 
 /* End: yod is gone, and no process is left to clean up after this one. */
@@ -392,23 +463,36 @@ static void on_disowned(struct p3_node *node)
 	pthread_mutex_unlock(&node->life);
 }
 
-/* Hear one packet.  Return false if yod is gone. */
-static bool hear(struct p3_node *node)
+/* Take one message, if there is one.  Return 0, -EAGAIN if there is none, or -EPIPE if
+ * yod is gone. */
+static int hear(struct p3_node *node)
 {
 	struct p3_job_msg m;
 	int fds[P3_JOB_FDS] = {-1, -1, -1, -1};
 	unsigned nfds = 0;
-	int rc = p3_job_recv(node->sock, &m, fds, &nfds);
+	int rc = p3_job_recv_now(node->sock, &m, fds, &nfds);
 	if (rc == -EPIPE || rc == -ECONNRESET)
-		return false;
+		return -EPIPE;
 	if (rc && rc != -EMFILE)
-		return true;
+		return rc == -EAGAIN ? rc : 0;
 	pthread_mutex_lock(&node->life);
-	on_message(node, &m, fds);
+	on_message(node, &m, fds, rc);
 	pthread_mutex_unlock(&node->life);
 	for (unsigned i = 0; i < nfds; i++)
 		close(fds[i]);
-	return true;
+	return 0;
+}
+
+/*
+ * Take all messages of yod, P3_HEAR_MOST at a time, because the thread has other work,
+ * too.  In a large job many messages come at once.  Return false if yod is gone.
+ */
+static bool hear_some(struct p3_node *node)
+{
+	int rc = 0;
+	for (int i = 0; i < P3_HEAR_MOST && !rc && has_lifeline(node); i++)
+		rc = hear(node);
+	return rc != -EPIPE;
 }
 
 /* ---- questions ---- */
@@ -482,7 +566,7 @@ static int patience(struct p3_node *node, struct again *a)
 {
 	pthread_mutex_lock(&node->life);
 	bool any = node->nmissing || node->nlate || has_question(node) ||
-		   (node->held.at && !node->held.watches);
+		   wants_any(node) || (node->held.at && !node->held.watches);
 	int held = p3_held_patience(node, -1);
 	pthread_mutex_unlock(&node->life);
 	if (any && !a->at)
@@ -500,6 +584,7 @@ static void ask_if_due(struct p3_node *node, struct again *a)
 		return;
 	pthread_mutex_lock(&node->life);
 	ask_again(node);
+	meet_wanted(node);
 	pass_question_on(node);
 	watch_ends(node);
 	end_all_late(node);
@@ -525,6 +610,7 @@ static bool woken(struct p3_node *node)
 	if (p3_get(&node->ending))
 		return false;
 	pthread_mutex_lock(&node->life);
+	meet_wanted(node);
 	pass_question_on(node);
 	see_to_held(node);
 	pthread_mutex_unlock(&node->life);
@@ -555,7 +641,7 @@ static void *life_main(void *arg)
 			return NULL;
 		ask_if_due(node, &again);
 		see_to_held_if_due(node);
-		if (on[0].revents && !hear(node)) {
+		if (on[0].revents && !hear_some(node)) {
 			on_orphaned(node);
 			return NULL;
 		}
@@ -884,10 +970,12 @@ static int make_directory(struct p3_node *node)
 	struct p3_directory *d = p3_directory_new(node->size);
 	node->missing = calloc(node->size, sizeof *node->missing);
 	node->late = calloc(node->size, sizeof *node->late);
+	node->apart = calloc(node->size, sizeof *node->apart);
 	node->nmissing = node->nlate = 0;
-	if (!d || !node->missing || !node->late) {
+	if (!d || !node->missing || !node->late || !node->apart) {
 		free(node->missing);
 		free(node->late);
+		free(node->apart);
 		free(d);
 		return -ENOMEM;
 	}
@@ -909,8 +997,10 @@ static void drop_directory(struct p3_node *node)
 	p3_directory_replace(&node->directory, NULL);
 	free(node->missing);
 	free(node->late);
+	free(node->apart);
 	node->missing = NULL;
 	node->late = NULL;
+	node->apart = NULL;
 }
 
 static int start_life(struct p3_node *node)

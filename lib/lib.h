@@ -82,6 +82,9 @@ struct p3_node {
 	uint32_t nmissing;
 	struct p3_late_end *late; /* ends of nodes with messages waiting here, by rank */
 	uint32_t nlate;
+	uint64_t *apart; /* incarnations of nodes whose descriptors yod has */
+	/* (any) the nodes that the NIC needs, a bit each */
+	p3_a64 wanted[P3_MAX_NODES / 64];
 	struct p3_holding held; /* state of the thread that hears of births */
 	pthread_t thread;
 	uint32_t rank, size;      /* of the job */
@@ -234,6 +237,8 @@ int p3_job_say(
 	struct p3_node *node, const struct p3_job_msg *m, const int *fds, unsigned nfds);
 /* The NIC's conf.ask (nic.h); arg is the node. */
 void p3_job_ask(void *arg, uint32_t question);
+/* The NIC's conf.meet. */
+void p3_job_meet(void *arg, uint32_t node);
 /* (any) Wake the life thread to look at its questions. */
 void p3_job_wake(struct p3_node *node);
 void p3_job_leave(struct p3_node *node);

@@ -97,6 +97,7 @@ static int start_nic(struct p3_node *node, struct p3_nic **nic_out)
 	p3_set(&node->question, 0);
 	if (node->sock >= 0 && !node->meeting) {
 		c.ask = p3_job_ask;
+		c.meet = p3_job_meet;
 		c.ask_arg = node;
 	}
 	if (node->sock >= 0 || node->meeting) {

@@ -776,6 +776,9 @@ void p3_nic_progress(struct p3_nic *n, uint64_t ns)
 		;
 }
 
+#define P3_REST_NS    20000
+#define P3_MEET_TIMES 30u
+
 /* Return true if all copies with a posted SEND_END have left this node. */
 static bool has_left(struct p3_nic *n)
 {
@@ -785,32 +788,51 @@ static bool has_left(struct p3_nic *n)
 /* The time that a thread waits until all copies have left. */
 struct patience {
 	uint64_t start, ns;
-	uint64_t last;   /* time of the last change of their number */
-	uint32_t copies; /* copies that have not left */
+	uint64_t last;    /* time of the last change of their number */
+	uint32_t copies;  /* copies that have not left */
+	uint32_t meeting; /* peers that yod introduces */
+	long nap_ns;
 };
 
 /* Return true when the wait ends with copies left: none has left for the whole time (a
- * stopped target takes none), or the limit is over. */
+ * stopped target takes none), or the limit is over.  While yod introduces targets, which
+ * no other node can hold up, the limit is P3_MEET_TIMES of the time. */
 static bool is_spent(struct p3_nic *n, struct patience *w)
 {
 	uint64_t now = p3_now_ns();
-	uint32_t copies = p3_get(&n->leaving);
-	if (copies != w->copies)
+	uint32_t copies = p3_get(&n->leaving), meeting = p3_get(&n->meeting);
+	if (copies != w->copies || meeting != w->meeting)
 		w->last = now;
 	w->copies = copies;
+	w->meeting = meeting;
+	if (meeting)
+		return now - w->start >= P3_MEET_TIMES * w->ns;
 	return now - w->last >= w->ns / 2 || now - w->start >= 10 * w->ns;
+}
+
+/* Run a pass, or sleep, longer each time: many nodes may wait for few CPUs. */
+static void pass_or_nap(struct p3_nic *n, struct patience *w)
+{
+	const struct timespec nap = {.tv_nsec = w->nap_ns};
+	if (pass_once(n)) {
+		w->nap_ns = P3_REST_NS;
+		return;
+	}
+	(void)nanosleep(&nap, NULL);
+	if ((uint64_t)w->nap_ns < n->tick_ns / 4)
+		w->nap_ns *= 2;
 }
 
 void p3_nic_settle(struct p3_nic *n, uint64_t ns)
 {
-	const struct timespec nap = {.tv_nsec = 20000};
+	const struct timespec nap = {.tv_nsec = P3_REST_NS};
 	uint64_t start = p3_now_ns();
-	struct patience patience = {.start = start, .ns = ns, .last = start};
+	struct patience patience = {
+		.start = start, .ns = ns, .last = start, .nap_ns = P3_REST_NS};
 	if ((!n->wire && has_left(n)) || self.inside)
 		return;
 	while (!has_left(n) && !is_spent(n, &patience))
-		if (!pass_once(n))
-			(void)nanosleep(&nap, NULL);
+		pass_or_nap(n, &patience);
 	if (!n->wire)
 		return;
 	/* The wire sets its goals to the messages that lie in the lanes by now. */

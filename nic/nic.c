@@ -595,6 +595,7 @@ static void reset_state(struct p3_nic *n)
 	p3_set(&n->settled, 0);
 	p3_set(&n->leaving, 0);
 	p3_set(&n->promised, 0);
+	p3_set(&n->meeting, 0);
 	n->posted = n->some_bad = false;
 	n->light = n->conf.membarrier;
 	init_nobody(n, &n->nobody);

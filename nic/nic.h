@@ -67,9 +67,10 @@ struct p3_nic_conf {
 	struct p3_heap *heap;           /* the node's shared heap, or NULL */
 	uint64_t pending_limit;         /* most bytes of pendings */
 	void (*ask)(void *arg, uint32_t question); /* see p3_nic_peer_told; or NULL */
+	void (*meet)(void *arg, uint32_t node);    /* see p3_nic_peer_expect; or NULL */
 	void (*hold)(void *arg); /* requests are held from now on: see p3_nic_held; or
 				  * NULL */
-	void *ask_arg;           /* first argument of both */
+	void *ask_arg;           /* first argument of all three */
 	uint64_t hold_ns;        /* time that a request for a node that has yet to join is
 			   * held */
 	bool cpuset_known;
@@ -364,6 +365,7 @@ struct p3_peer_info {
 	uint32_t end; /* PEER_DOWN: p3_peer_end */
 	bool now;     /* PEER_DOWN: see p3_nic_peer_down */
 	bool any;     /* PEER_DOWN: any incarnation */
+	bool apart;   /* see p3_nic_peer_expect */
 	uint64_t incarnation;
 	uint64_t seg_len;
 	uint64_t heap_len; /* 0: it has none */
@@ -381,8 +383,12 @@ struct p3_peer_info {
  * line), or is no segment. */
 int p3_nic_peer_up(struct p3_nic *nic, struct p3_peer_info *info);
 /*
- * Note a peer that exists but could not be mapped: its messages wait for
- * p3_nic_peer_up().
+ * Note a peer that exists but is not mapped: its messages wait for p3_nic_peer_up().
+ *
+ * With info.apart no thread has tried to map it.  The first time that this node has a
+ * request for the peer, the NIC calls conf.meet(arg, node) under the same rules as
+ * conf.ask: p3_nic_peer_up() or p3_nic_peer_down() shall follow.  A peer that has this
+ * node's descriptors may have sent to it, so p3_nic_peer_up() comes before its end.
  */
 void p3_nic_peer_expect(struct p3_nic *nic, struct p3_peer_info *info);
 void p3_nic_peer_pids(struct p3_nic *nic, struct p3_peer_info *info);

@@ -308,6 +308,41 @@ void p3_fw_say_reads(struct p3_nic *n, struct p3_peer *p)
 	p3_set(&p->mine->reads, (heap ? P3_READS_HEAP : 0u) | (cma ? P3_READS_CMA : 0u));
 }
 
+/* Count peers that are apart as those that are mapped. */
+static void count_alive(struct p3_nic *n, struct p3_peer *p, bool alive)
+{
+	if (p->counted != alive)
+		p3_count(&n->alive, alive ? 1 : (uint32_t)-1);
+	p->counted = alive;
+}
+
+/* Note that no request waits for an introduction of the peer. */
+static void end_meeting(struct p3_nic *n, struct p3_peer *p)
+{
+	if (p->met)
+		p3_set(&n->meeting, p3_get(&n->meeting) - 1);
+	p->met = p->apart = false;
+}
+
+static int expect(struct p3_nic *n, struct p3_peer *p, const struct p3_peer_info *info)
+{
+	know(p, info);
+	p->base = NULL;
+	p->page = NULL;
+	p->acked = false;
+	p->state = P3_EXPECTED;
+	end_meeting(n, p);
+	p->apart = info->apart && n->conf.meet;
+	if (p->apart)
+		count_alive(n, p, true);
+	FAULT_POINT("apart.expected");
+	p3_ids_renew(n);
+	p3_fw_readdress(n);
+	if (!p3_list_empty(&p->queue))
+		p3_fw_push(n, p);
+	return 0;
+}
+
 int p3_fw_peer_up(struct p3_nic *n, struct p3_cmd *c)
 {
 	struct p3_peer_info *info = c->peer;
@@ -315,15 +350,8 @@ int p3_fw_peer_up(struct p3_nic *n, struct p3_cmd *c)
 	if (p->state == P3_LIVE)
 		return -EEXIST;
 	struct p3_lane lane;
-	if (!info->base) {
-		know(p, info);
-		p->base = NULL;
-		p->page = NULL;
-		p->state = P3_EXPECTED;
-		p3_ids_renew(n);
-		p3_fw_readdress(n);
-		return 0;
-	}
+	if (!info->base)
+		return expect(n, p, info);
 	take_over(n, p, info);
 	base_lane(n, p, &lane);
 	int rc = n->wire ? n->wire->attach(n, p, &lane) : 0;
@@ -332,6 +360,7 @@ int p3_fw_peer_up(struct p3_nic *n, struct p3_cmd *c)
 	reset_in(p, &lane);
 	reset_out(p, &lane);
 	p->state = P3_LIVE;
+	end_meeting(n, p);
 	p3_log(P3_LOG_DEBUG, P3_AREA_PEER, "node %u (nid %u, process %u) is mapped",
 		p->index, p->nid, p->os_pid);
 	p3_fw_say_reads(n, p);
@@ -339,7 +368,7 @@ int p3_fw_peer_up(struct p3_nic *n, struct p3_cmd *c)
 	FAULT_POINT("peer.up");
 	P3_TRACE(about, n, (struct p3_topic){p->index, 0}, P3_TRACE_BIRTH, 0,
 		p->incarnation);
-	p3_count(&n->alive, 1);
+	count_alive(n, p, true);
 	if (p->index != n->conf.node) /* its own lane is polled from the first use on */
 		p3_fw_heat(n, p);
 	n->posted = true; /* waiting hosts look again, and poll it; */
@@ -437,7 +466,7 @@ static void lose(struct p3_nic *n, struct p3_peer *p, bool died)
 	if (n->swapper == p)
 		n->swapper = NULL;
 	p->state = died ? P3_DEAD : P3_GONE;
-	p3_count(&n->alive, (uint32_t)-1);
+	count_alive(n, p, false);
 	P3_TRACE(focus, n, (struct p3_topic){p->index, 0}, 0);
 	end_transfers(n, p);
 	FAULT_POINT("peer.half_lost");
@@ -487,6 +516,8 @@ int p3_fw_peer_down(struct p3_nic *n, struct p3_cmd *c)
 	if (p->state == P3_LIVE)
 		lose(n, p, died);
 	if (p->state == P3_EXPECTED) {
+		end_meeting(n, p);
+		count_alive(n, p, false);
 		end_queues(n, p, died);
 		p3_fw_give_up(n);
 		c->peer->base = NULL;

@@ -243,7 +243,8 @@ struct p3_xfer_slot {
 
 /* ---- peers ---- */
 
-/* EXPECTED: it lives, but is not mapped here yet; messages to it wait. */
+/* EXPECTED: it lives, but is not mapped here yet, for want of room, or because neither
+ * node has sent to the other (apart); messages to it wait. */
 enum p3_peer_state { P3_ABSENT, P3_LIVE, P3_GONE, P3_DEAD, P3_EXPECTED };
 
 /* With many peers each message finds its peer's members in a farther cache, line by
@@ -330,6 +331,9 @@ struct p3_peer {
 	uint64_t ahead;         /* position in req_in up to which requests were
 				 * prefetched */
 	struct p3_link serving; /* its long gets whose END is to come, oldest first */
+	bool apart;             /* EXPECTED: conf.meet fetches it when it is needed */
+	bool met;               /* conf.meet has been called for it */
+	bool counted;           /* n->alive includes it */
 };
 
 _Static_assert(offsetof(struct p3_peer, nid) == P3_CELL &&
@@ -466,6 +470,7 @@ struct p3_nic {
 	p3_a32 settle;                    /* (any) number of calls of p3_nic_settle, */
 	p3_a32 settled;                   /* (any) and the last of them that the wire
 					   * has completed */
+	p3_a32 meeting;                   /* (any) peers that conf.meet is fetching */
 	p3_a32 leaving;  /* (any) copies that have not left this node, and */
 	p3_a32 promised; /* (any) those whose target is not there yet: LEAVE.1 */
 	struct p3_trace trace;

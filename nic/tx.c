@@ -253,10 +253,13 @@ static P3_RARE bool take_over(struct p3_nic *n, struct p3_pending *t)
 	return true;
 }
 
-/* SEND_END promises that the bytes will leave, so the target has to be mapped. */
+/* SEND_END promises that the bytes will leave, so the target has to be mapped, or to be
+ * one that yod will introduce. */
 static P3_RARE void copy_out(struct p3_nic *n, struct p3_pending *t)
 {
-	if (t->send.md && is_short(t) && t->peer->state == P3_LIVE)
+	const struct p3_peer *p = t->peer;
+	bool leaves = p->state == P3_LIVE || (p->state == P3_EXPECTED && p->apart);
+	if (t->send.md && is_short(t) && leaves)
 		(void)take_over(n, t);
 }
 
@@ -955,6 +958,17 @@ static bool send_one(struct p3_nic *n, struct p3_peer *p, struct p3_pending *t)
 	return true;
 }
 
+/* Have the life thread fetch the peer's descriptors, once. */
+static P3_RARE void meet(struct p3_nic *n, struct p3_peer *p)
+{
+	if (p->met || p3_list_empty(&p->queue))
+		return;
+	p->met = true;
+	p3_set(&n->meeting, p3_get(&n->meeting) + 1);
+	FAULT_POINT("apart.wanted");
+	n->conf.meet(n->conf.ask_arg, p->index);
+}
+
 /* Send from the queue.  Requests to an expected peer wait for its birth, which is not
  * polled. */
 void p3_fw_push(struct p3_nic *n, struct p3_peer *p)
@@ -964,6 +978,8 @@ void p3_fw_push(struct p3_nic *n, struct p3_peer *p)
 		return;
 	}
 	if (p->state == P3_EXPECTED) {
+		if (p->apart)
+			meet(n, p);
 		p3_fw_mirror_peer(p, p3_now_ns());
 		return;
 	}

@@ -184,6 +184,12 @@ static const struct p3_conf_row rows[P3_CONF_ROWS] = {
 			"wait until it joins or ends, 300 seconds at most; drop: they "
 			"are discarded",
 		.is_form = is_absent},
+	[P3_CONF_ATTACH] = {.name = "PTL3_ATTACH",
+		.range = "auto|start|use",
+		.usual = "auto",
+		.help = "when two nodes map each other, for a whole job of yod; "
+			"start: when both have joined; use: when one first sends; "
+			"auto: use with more than 16 nodes"},
 	[P3_CONF_STDOUT] = {.name = "PTL3_STDOUT",
 		.range = "as-is|lines",
 		.usual = "as-is",
@@ -275,6 +281,15 @@ bool p3_conf_value(const struct p3_conf_row *row, const char *text, uint64_t *va
 	default:
 		return row->is_form(text);
 	}
+}
+
+bool p3_conf_attach_late(const char *text, uint32_t nodes)
+{
+	enum { AUTO, START, USE };
+	uint64_t when;
+	if (!p3_conf_value(&rows[P3_CONF_ATTACH], text, &when))
+		when = AUTO;
+	return when == USE || (when == AUTO && nodes > P3_CONF_ATTACH_MOST);
 }
 
 bool p3_conf_nid(const char *text, uint32_t *nid_out)

@@ -37,6 +37,7 @@ enum p3_conf_id {
 	P3_CONF_DOMAIN_NODES,
 	P3_CONF_LAUNCHED,
 	P3_CONF_ABSENT,
+	P3_CONF_ATTACH,
 	P3_CONF_STDOUT,
 	P3_CONF_NIC_CPUS,
 	P3_CONF_TRACE,
@@ -115,6 +116,11 @@ bool p3_conf_nid(const char *text, uint32_t *nid_out);
  * P3_CONF_HOLD_S, "drop" gives 0.  Return false if it is none of these. */
 #define P3_CONF_HOLD_S 300u
 bool p3_conf_absent(const char *text, uint32_t *seconds_out);
+
+/* Return true if nodes of a job of this size map each other when they first talk, by
+ * P3_CONF_ATTACH's text, and not when they join. */
+#define P3_CONF_ATTACH_MOST 16u
+bool p3_conf_attach_late(const char *text, uint32_t nodes);
 
 /* ---- CPUs of the NIC thread ---- */
 

@@ -145,16 +145,16 @@ static int judge(
  * that were sent before it, perhaps the peer's LEAVE; so a reset is no reason to stop
  * reading.
  */
-static ssize_t receive(int sock, struct msghdr *hdr)
+static ssize_t receive(int sock, struct msghdr *hdr, int flags)
 {
 	ssize_t n;
 	do
-		n = recvmsg(sock, hdr, MSG_CMSG_CLOEXEC);
+		n = recvmsg(sock, hdr, MSG_CMSG_CLOEXEC | flags);
 	while (n < 0 && (errno == EINTR || errno == ECONNRESET));
 	return n;
 }
 
-int p3_job_recv_from(int sock, struct p3_job_msg *msg_out, int *fds_out,
+static int take_packet(int sock, int flags, struct p3_job_msg *msg_out, int *fds_out,
 	unsigned *nfds_out, struct p3_job_from *from_out)
 {
 	struct p3_job_msg msg = {.magic = 0};
@@ -167,7 +167,7 @@ int p3_job_recv_from(int sock, struct p3_job_msg *msg_out, int *fds_out,
 	struct arrival a = {.nfds = 0};
 	struct p3_job_from from = {0, UINT32_MAX};
 
-	ssize_t n = receive(sock, &hdr);
+	ssize_t n = receive(sock, &hdr, flags);
 	if (n < 0)
 		return -errno;
 	take_control(&hdr, &a, &from);
@@ -184,8 +184,21 @@ int p3_job_recv_from(int sock, struct p3_job_msg *msg_out, int *fds_out,
 	return rc;
 }
 
+int p3_job_recv_from(int sock, struct p3_job_msg *msg_out, int *fds_out,
+	unsigned *nfds_out, struct p3_job_from *from_out)
+{
+	return take_packet(sock, 0, msg_out, fds_out, nfds_out, from_out);
+}
+
 int p3_job_recv(int sock, struct p3_job_msg *msg_out, int *fds_out, unsigned *nfds_out)
 {
 	struct p3_job_from from;
-	return p3_job_recv_from(sock, msg_out, fds_out, nfds_out, &from);
+	return take_packet(sock, 0, msg_out, fds_out, nfds_out, &from);
+}
+
+int p3_job_recv_now(
+	int sock, struct p3_job_msg *msg_out, int *fds_out, unsigned *nfds_out)
+{
+	struct p3_job_from from;
+	return take_packet(sock, MSG_DONTWAIT, msg_out, fds_out, nfds_out, &from);
 }

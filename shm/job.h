@@ -6,7 +6,8 @@
  *	node  --JOIN (3 or 4 descriptors)-->  yod			at PtlNIInit
  *	      yod  --BORN (2 or 3 descriptors)-->  every joined node, the new one included
  *	node  --LEAVE-->  yod  --LEFT-->  every joined node, the leaver included
- *	node  --AGAIN-->  yod  --BORN-->  node		for a BORN that it had no room for
+ *	node  --AGAIN-->  yod  --BORN-->  node		no room for a BORN,
+ *	      yod  --BORN-->  the other node		or a first message to a node
  *	node  --ASK-->  yod  --TOLD-->  node		is there more to tell?
  *	node  --WATCH-->  yod  --OVER-->  node		which ranks will never join?
  *	      yod  --DIED-->  every other node, --DROPPED-->	socket closed, or killed
@@ -26,7 +27,7 @@
  *    LEFT as the last packet about peers: earlier packets belong to the incarnation
  *    that left and may be skipped, and no more come until the next JOIN.
  *  - LEFT is the end of an interface only: DIED says that the process is gone, too.
- *  - A node that reads slowly does not hear of incarnations that have ended: a BORN
+ *  - A node that reads slowly does not hear of incarnations that have ended: a first BORN
  *    still queued in yod and its LEFT or DIED cancel each other out.
  *  - A process that ends without LEAVE has DIED, with any status: operations that
  *    others have under way with it cannot end otherwise.
@@ -43,6 +44,10 @@
  *  - A node that could not take a BORN, for want of descriptors or memory, asks for it
  *    with AGAIN, as often as it has to.  yod does not repeat a BORN whose incarnation
  *    has ended.
+ *  - In a large job BORN carries no descriptors but those of the node itself.  A node
+ *    that has a message for another asks for them with AGAIN, and yod introduces the
+ *    two: each gets the other's in a second BORN of the same incarnation.  No end
+ *    cancels that BORN: it and the end both arrive, in this order.
  *  - TOLD comes behind all packets that yod had for this node when it read ASK.  A node
  *    is in yod's table before it gets JOINED: so a node that hears of another one by
  *    its messages, and asks then, gets BORN before TOLD.  The same holds for PIDS,
@@ -65,7 +70,7 @@
 #include <stdint.h>
 
 #define P3_JOB_ENV   "PTL3_YOD_FD" /* number of the inherited socket */
-#define P3_JOB_MAGIC 0x33504a05u   /* protocol; the low byte is its version */
+#define P3_JOB_MAGIC 0x33504a06u   /* protocol; the low byte is its version */
 /* descriptors of a packet at most; one less without a shared heap */
 #define P3_JOB_FDS     4
 #define P3_JOB_REAP_MS 1000
@@ -84,7 +89,8 @@ enum p3_job_op {
 			   * published, doorbell, host, and with a heap_len the shared
 			   * heap */
 	P3_JOB_BORN,      /* yod: node, incarnation, nid, pid[], uid, jid, os_pid,
-			 * seg_len, heap_len; fds: published, doorbell, shared heap */
+			 * seg_len, heap_len; fds: published, doorbell, shared heap,
+			 * or none */
 	P3_JOB_JOINED,    /* yod: all BORN of today's nodes have been sent */
 	P3_JOB_PIDS,      /* node, then yod to all nodes: its pid[] has changed */
 	P3_JOB_LEAVE,     /* node: incarnation */
@@ -159,6 +165,11 @@ int p3_job_send(int sock, const struct p3_job_msg *msg, const int *fds, unsigned
  * of *msg_out means anything.
  */
 int p3_job_recv(int sock, struct p3_job_msg *msg_out, int *fds_out, unsigned *nfds_out);
+
+/* Receive one packet as p3_job_recv does, but return -EAGAIN if there is none, also from
+ * a socket that blocks. */
+int p3_job_recv_now(
+	int sock, struct p3_job_msg *msg_out, int *fds_out, unsigned *nfds_out);
 
 /* The sender of a packet as the kernel reports it; os_pid 0: unknown here. */
 struct p3_job_from {

@@ -145,8 +145,12 @@ same "a planned place" "CPUs $first, NIC thread $first" \
 	"$(sed -n 's/^ *rank 1: //p' "$dir/out")"
 yod --plan -sz 1024 true
 same "a plan of the largest job" "nodes         1024" "$(sed -n 1p "$dir/out")"
-same "its page tables" $((1024 * 1024 * 9523 / 1024)) \
-	"$(sed -n 's/^ *page tables of all nodes.* about \([0-9]*\) KiB$/\1/p' "$dir/out")"
+page_tables() { # at the start, when each has talked to all
+	sed -n 's/^ *page tables .* about \([0-9]*\) KiB.*, \([0-9]*\) KiB.*/\1 \2/p' "$dir/out"
+}
+same "its page tables" "9523 $((1024 * 9523))" "$(page_tables)"
+PTL3_ATTACH=start yod --plan -sz 1024 true
+same "those of nodes that map all" "$((1024 * 9523)) $((1024 * 9523))" "$(page_tables)"
 
 # ---- sums at the end ----
 

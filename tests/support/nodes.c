@@ -493,6 +493,7 @@ void run_nodes_opt(unsigned n, nodes_fn *fn, void *arg, const struct nodes_opt *
 		.nid_base = NID_BASE,
 		.jid = JID,
 		.cpus = cpus_for(n),
+		.apart = p3_conf_attach_late(p3_conf_text(P3_CONF_ATTACH), n),
 		.say = say};
 	run->rdv = p3_rdv_create(&conf);
 	assert_non_null(run->rdv);

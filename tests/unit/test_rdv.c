@@ -100,11 +100,12 @@ static void wire(struct world *w, uint32_t i)
 	w->sock[i] = pair[1];
 }
 
-static struct world *world_new(uint32_t eof_ms)
+static struct world *world_of(uint32_t size, uint32_t eof_ms, bool apart)
 {
 	struct world *w = calloc(1, sizeof *w);
 	w->open_before = open_fds();
-	struct p3_rdv_conf conf = {.size = NODES,
+	struct p3_rdv_conf conf = {.size = size,
+		.apart = apart,
 		.layout = LAYOUT,
 		.nid_base = 10,
 		.jid = 77,
@@ -119,6 +120,11 @@ static struct world *world_new(uint32_t eof_ms)
 	return w;
 }
 
+static struct world *world_new(uint32_t eof_ms, bool apart)
+{
+	return world_of(NODES, eof_ms, apart);
+}
+
 static void hang_up(struct world *w, uint32_t i)
 {
 	if (w->sock[i] >= 0)
@@ -128,13 +134,26 @@ static void hang_up(struct world *w, uint32_t i)
 
 static int setup(void **state)
 {
-	*state = world_new(0);
+	*state = world_new(0, false);
+	return 0;
+}
+
+/* So large that yod tells of several births at once; the others never come. */
+static int setup_large(void **state)
+{
+	*state = world_of(1000, 0, true);
+	return 0;
+}
+
+static int setup_apart(void **state)
+{
+	*state = world_new(0, true);
 	return 0;
 }
 
 static int setup_with_fates(void **state)
 {
-	*state = world_new(1000);
+	*state = world_new(1000, false);
 	return 0;
 }
 
@@ -975,6 +994,177 @@ static void rdv_outlasts_too_many_descriptors_in_flight(void **state)
 	assert_true(born);
 }
 
+/* ---- cases: nodes that are introduced when they first talk ---- */
+
+/* Expect a packet about a node with nfds descriptors. */
+static void expect_fds(struct world *w, uint32_t i, enum p3_job_op op, uint32_t about,
+	uint64_t incarnation, unsigned nfds)
+{
+	struct got g;
+	assert_true(hear_any(w, i, &g));
+	assert_int_equal(g.msg.op, op);
+	assert_int_equal(g.msg.node, about);
+	assert_int_equal(g.msg.incarnation, incarnation);
+	assert_int_equal(g.nfds, nfds);
+	got_free(&g);
+}
+
+static void rdv_tells_of_births_apart_without_descriptors(void **state)
+{
+	struct world *w = *state;
+	for (uint32_t i = 0; i < 2; i++) {
+		hello(w, i);
+		expect(w, i, P3_JOB_WELCOME);
+		join(w, i, i + 1);
+	}
+	expect_fds(w, 0, P3_JOB_BORN, 0, 1, 3);
+	expect(w, 0, P3_JOB_JOINED);
+	expect_fds(w, 0, P3_JOB_BORN, 1, 2, 0);
+	expect_silence(w, 0);
+	expect_fds(w, 1, P3_JOB_BORN, 0, 1, 0);
+	expect_fds(w, 1, P3_JOB_BORN, 1, 2, 3);
+	expect(w, 1, P3_JOB_JOINED);
+	expect_silence(w, 1);
+}
+
+static void rdv_introduces_both_once(void **state)
+{
+	struct world *w = *state;
+	job_of(w, 3);
+	say_again(w, 0, 1, 2);
+	expect_fds(w, 0, P3_JOB_BORN, 1, 2, 3);
+	expect_fds(w, 1, P3_JOB_BORN, 0, 1, 3);
+	say_again(w, 1, 0, 1); /* both had asked */
+	expect_fds(w, 1, P3_JOB_BORN, 0, 1, 3);
+	expect_silence(w, 0);
+	expect_silence(w, 2);
+	say_again(w, 2, 0, 77); /* another life */
+	expect_silence(w, 2);
+	expect_silence(w, 0);
+}
+
+/* A new life is a stranger. */
+static void rdv_introduces_a_new_life_anew(void **state)
+{
+	struct world *w = *state;
+	job_of(w, 2);
+	say_again(w, 0, 1, 2);
+	say_msg(w, 1, (struct p3_job_msg){.op = P3_JOB_LEAVE, .incarnation = 2});
+	skip_all(w, 0);
+	skip_all(w, 1);
+	join(w, 1, 9);
+	expect_fds(w, 0, P3_JOB_BORN, 1, 9, 0);
+	expect_fds(w, 1, P3_JOB_BORN, 0, 1, 0);
+	skip_all(w, 1);
+	say_again(w, 1, 0, 1);
+	expect_fds(w, 1, P3_JOB_BORN, 0, 1, 3);
+	expect_fds(w, 0, P3_JOB_BORN, 1, 9, 3);
+}
+
+/* Of the births of nodes 1 and 2, at some time, and nothing else. */
+static void rdv_tells_of_births_late_and_once(void **state)
+{
+	struct world *w = *state;
+	for (uint32_t i = 0; i < 3; i++) {
+		hello(w, i);
+		join(w, i, i + 1);
+	}
+	skip_all(w, 2);
+	expect(w, 0, P3_JOB_WELCOME);
+	expect_fds(w, 0, P3_JOB_BORN, 0, 1, 3);
+	expect(w, 0, P3_JOB_JOINED);
+	settle_until_heard(w, 0);
+	settle_for(w, 300);
+	expect_fds(w, 0, P3_JOB_BORN, 1, 2, 0);
+	expect_fds(w, 0, P3_JOB_BORN, 2, 3, 0);
+	expect_silence(w, 0);
+	expect_silence(w, 2);
+}
+
+/* Any other packet to a node comes behind the births before it. */
+static void rdv_tells_of_births_before_all_else(void **state)
+{
+	struct world *w = *state;
+	for (uint32_t i = 0; i < 3; i++) {
+		hello(w, i);
+		join(w, i, i + 1);
+		skip_all(w, 0);
+	}
+	settle_for(w, 300);
+	skip_all(w, 0);
+	for (uint64_t k = 10; k < 13; k++) {
+		say_msg(w, 1,
+			(struct p3_job_msg){
+				.op = P3_JOB_LEAVE, .incarnation = k == 10 ? 2 : k - 1});
+		join(w, 1, k);
+	}
+	say_msg(w, 0,
+		(struct p3_job_msg){.op = P3_JOB_ASK, .incarnation = 1, .round = 7});
+	expect_about(w, 0, P3_JOB_LEFT, 1, 2);
+	for (uint64_t k = 10; k < 13; k++) {
+		expect_fds(w, 0, P3_JOB_BORN, 1, k, 0);
+		if (k < 12)
+			expect_about(w, 0, P3_JOB_LEFT, 1, k);
+	}
+	expect(w, 0, P3_JOB_TOLD);
+	expect_silence(w, 0);
+}
+
+/* Fill the node's socket with packets, so that yod must queue the next one. */
+static void fill_socket_of(struct world *w, uint32_t i, uint32_t by, uint64_t incarnation)
+{
+	for (int k = 0; k < 5000 && !p3_rdv_queued(w->rdv, i); k++)
+		say_again(w, i, by, incarnation);
+	assert_int_equal(p3_rdv_queued(w->rdv, i), 1);
+}
+
+/*
+ * Node 2 talks to node 0, which reads slowly, and ends: node 0 may find messages of it
+ * in the memory that the descriptors name, so it gets them before it hears of the end.
+ */
+static void end_after_introduction(struct world *w, bool leaves)
+{
+	struct got g;
+	bool met = false, over = false;
+	job_of(w, 3);
+	fill_socket_of(w, 0, 1, 2);
+	say_again(w, 2, 0, 1);
+	expect_fds(w, 2, P3_JOB_BORN, 0, 1, 3);
+	assert_int_equal(p3_rdv_queued(w->rdv, 0), 2);
+	if (leaves)
+		say_msg(w, 2, (struct p3_job_msg){.op = P3_JOB_LEAVE, .incarnation = 3});
+	else
+		hang_up(w, 2);
+	settle(w);
+	assert_int_equal(p3_rdv_queued(w->rdv, 0), 3);
+	while (!over && hear_any(w, 0, &g)) {
+		bool about = g.msg.node == 2;
+		assert_true(!about || g.msg.incarnation == 3);
+		if (about && g.msg.op == P3_JOB_BORN) {
+			assert_int_equal(g.nfds, 3);
+			assert_true(lseek(g.fds[0], 0, SEEK_END) == SEG);
+			met = true;
+		}
+		if (about && g.msg.op == (leaves ? P3_JOB_LEFT : P3_JOB_DIED))
+			over = true;
+		assert_true(met || !over);
+		got_free(&g);
+		settle(w);
+	}
+	assert_true(met && over);
+	expect_silence(w, 0);
+}
+
+static void rdv_introduces_one_that_has_left_since(void **state)
+{
+	end_after_introduction(*state, true);
+}
+
+static void rdv_introduces_one_that_has_died_since(void **state)
+{
+	end_after_introduction(*state, false);
+}
+
 /* ---- cases: adding ---- */
 
 static void rdv_takes_a_socket_once(void **state)
@@ -999,6 +1189,8 @@ static void job_send_refuses_too_many_descriptors(void **state)
 }
 
 #define CASE(f)       cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define CASE_APART(f) cmocka_unit_test_setup_teardown(f, setup_apart, teardown)
+#define CASE_LARGE(f) cmocka_unit_test_setup_teardown(f, setup_large, teardown)
 #define CASE_FATES(f) cmocka_unit_test_setup_teardown(f, setup_with_fates, teardown)
 
 int main(void)
@@ -1041,6 +1233,13 @@ int main(void)
 		CASE(rdv_bounds_the_queue_of_one_that_never_reads),
 		CASE(rdv_cuts_off_one_that_asks_and_never_reads),
 		CASE(rdv_outlasts_too_many_descriptors_in_flight),
+		CASE_APART(rdv_tells_of_births_apart_without_descriptors),
+		CASE_LARGE(rdv_tells_of_births_late_and_once),
+		CASE_LARGE(rdv_tells_of_births_before_all_else),
+		CASE_APART(rdv_introduces_both_once),
+		CASE_APART(rdv_introduces_a_new_life_anew),
+		CASE_APART(rdv_introduces_one_that_has_left_since),
+		CASE_APART(rdv_introduces_one_that_has_died_since),
 		CASE(rdv_takes_a_socket_once),
 		CASE(job_send_refuses_too_many_descriptors),
 	};
