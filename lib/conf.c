@@ -53,7 +53,8 @@ int p3_conf_read(struct p3_conf *conf_out)
 		.cma = is_first(P3_CONF_CMA),
 		.bulk = is_first(P3_CONF_BULK),
 		.membarrier = is_first(P3_CONF_MEMBARRIER),
-		.base_lanes_only = !is_first(P3_CONF_LANES),
+		.base_lanes_only = value(P3_CONF_LANES) == P3_CONF_LANES_BASE,
+		.unswept = value(P3_CONF_LANES) == P3_CONF_LANES_UNSWEPT,
 		.shared_heap = is_first(P3_CONF_SHARED_HEAP),
 		.heap = value(P3_CONF_HEAP),
 		.domain_nodes = (uint32_t)value(P3_CONF_DOMAIN_NODES)};

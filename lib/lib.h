@@ -256,6 +256,7 @@ struct p3_conf {
 	bool bulk;
 	bool membarrier;
 	bool base_lanes_only;
+	bool unswept;     /* tests: see p3_nic_conf */
 	uint32_t trace;   /* records of the trace */
 	bool shared_heap; /* the heap serves the program's malloc */
 	uint64_t heap;    /* bytes of the shared heap, 0: none */

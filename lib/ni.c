@@ -87,6 +87,7 @@ static int start_nic(struct p3_node *node, struct p3_nic **nic_out)
 		.membarrier = conf.membarrier,
 		.trace = conf.trace,
 		.base_lanes_only = conf.base_lanes_only,
+		.unswept = conf.unswept,
 		.faults = conf.faults.on ? &conf.faults : NULL,
 		.heap = p3_node_heap(node),
 		.pending_limit = P3_PENDING_LIMIT};

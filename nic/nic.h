@@ -57,11 +57,12 @@ struct p3_nic_conf {
 	uint64_t incarnation;
 	enum p3_mode mode;
 	enum p3_huge_policy huge;
-	bool cma;                       /* cross-memory reads may be tried */
-	bool bulk;                      /* windows may be used */
-	bool membarrier;                /* sleepers may fence heavily (shm/fence.h) */
-	bool base_lanes_only;           /* tests: never carve a full lane */
-	uint32_t trace;                 /* records of the trace (shm/trace.h), or 0 */
+	bool cma;             /* cross-memory reads may be tried */
+	bool bulk;            /* windows may be used */
+	bool membarrier;      /* sleepers may fence heavily (shm/fence.h) */
+	bool base_lanes_only; /* tests: never carve a full lane */
+	bool unswept;   /* tests: p3_fw_sweep() does nothing: a lost doorbell is seen */
+	uint32_t trace; /* records of the trace (shm/trace.h), or 0 */
 	const struct p3_faults *faults; /* tests: use the wire with these faults; else
 					 * NULL */
 	struct p3_heap *heap;           /* the node's shared heap, or NULL */

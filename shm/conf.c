@@ -99,9 +99,11 @@ static const struct p3_conf_row rows[P3_CONF_ROWS] = {
 		.help = "how both interfaces behave: as the document says, or as on a "
 			"Cray XT; auto: only PTL_IFACE_SS as on a Cray XT"},
 	[P3_CONF_LANES] = {.name = "PTL3_LANES",
-		.range = "full|base",
+		.range = "full|base|unswept",
 		.usual = "full",
-		.help = "base: use short base lanes only (for tests)"},
+		.help = "base: use short base lanes only; unswept: use full lanes, and "
+			"never search them for messages without a doorbell (both for "
+			"tests)"},
 	[P3_CONF_WIRE] = {.name = "PTL3_WIRE",
 		.kind = P3_CONF_FORM,
 		.range = "shm, faulty:drop=1%,seed=7 ...",

@@ -45,6 +45,9 @@ enum p3_conf_id {
 	P3_CONF_ROWS
 };
 
+/* words of PTL3_LANES, in the order of the table */
+enum p3_conf_lanes { P3_CONF_LANES_FULL, P3_CONF_LANES_BASE, P3_CONF_LANES_UNSWEPT };
+
 enum p3_conf_kind {
 	P3_CONF_WORDS, /* one of the words in range; the value is the word's index */
 	P3_CONF_BYTES, /* a number, or one with K, M or G */
