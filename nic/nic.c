@@ -636,6 +636,13 @@ static void warn_small_pages(const struct p3_nic *n, int why)
 	static p3_a32 told;
 	if (n->conf.mute || p3_exchange32(&told, 1)) /* once a job */
 		return;
+	if (why == EPERM) {
+		p3_warn("no hugepages: this kernel would let other processes write to "
+			"sealed ones (Linux 5.13 does not); ordinary pages are used, "
+			"which costs some speed; use a newer kernel, or set "
+			"PTL3_HUGEPAGES=off");
+		return;
+	}
 	uint32_t crew = n->conf.crew ? n->conf.crew : n->conf.nnodes;
 	uint64_t need = 2ull * crew;
 	p3_warn("no hugepages (%s): ordinary pages are used, which costs some speed; a "

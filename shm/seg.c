@@ -474,6 +474,26 @@ int p3_seg_reserve(struct p3_seg *seg, uint64_t len)
 	return rc;
 }
 
+/* Return true if a file of hugepages that is sealed against writing cannot be mapped
+ * writable.  Before Linux 5.13 hugetlbfs took that seal and ignored it.  The mapping
+ * reserves no page, so that this works without free ones. */
+static bool huge_seal_holds(void)
+{
+	int fd = memfd_create(
+		"p3-probe", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_HUGETLB | MFD_HUGE_2MB);
+	if (fd < 0)
+		return true; /* the segment's creation will say why there are none */
+	void *at = MAP_FAILED;
+	if (ftruncate(fd, P3_HUGE) == 0 &&
+		fcntl(fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE) == 0)
+		at = mmap(NULL, P3_HUGE, PROT_READ | PROT_WRITE,
+			MAP_SHARED | MAP_NORESERVE, fd, 0);
+	if (at != MAP_FAILED)
+		munmap(at, P3_HUGE);
+	p3_fd_close(fd);
+	return at == MAP_FAILED;
+}
+
 static int create_with(
 	const char *name, uint64_t len, uint64_t reserve, bool huge, struct p3_seg *out)
 {
@@ -482,6 +502,8 @@ static int create_with(
 	/* Over the limit the kernel would send a signal, not an error. */
 	if (getrlimit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur < len)
 		return -EFBIG;
+	if (huge && !huge_seal_holds())
+		return -EPERM;
 	unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
 	seg.fd = p3_fd_high(
 		memfd_create(name, flags | (huge ? MFD_HUGETLB | MFD_HUGE_2MB : 0)));
