@@ -322,8 +322,8 @@ int p3_look_map(struct p3_look_node *n, const int fds[P3_ATTACH_FDS], unsigned n
 	return rc;
 }
 
-/* Return true if a mapping is of an earlier incarnation: keeping it would keep that
- * memory. */
+/* Unmap a node's segments if they are those of an earlier incarnation: the mapping
+ * would keep the kernel from freeing them. */
 void p3_look_unmap_stale(struct p3_look_node *n)
 {
 	if (n->mapped &&

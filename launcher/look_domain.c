@@ -108,8 +108,8 @@ static int open_again(int dir, const char *fd)
 	return openat(dir, fd, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
 }
 
-/* Take the one with the larger pages: a second host segment has small ones if it is
- * there, and the first has not. */
+/* Keep the first of a process's two host segments: it has the larger pages.  A process
+ * makes the second, with ordinary pages, only if the first has hugepages. */
 static void take_host(int fd, int *host)
 {
 	struct stat was, is;

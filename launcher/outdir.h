@@ -2,8 +2,8 @@
 /*
  * outdir - a folder with a file for each rank and stream: rank3.out, rank3.err
  *
- * Nodes write their files themselves, in append mode: no process is between, and all
- * output before a death is there.  yod's main thread calls these functions; there is no
+ * Nodes write to their files directly, in append mode, so a file holds all that its
+ * node wrote before it died.  yod's main thread calls these functions; there is no
  * state.
  */
 #ifndef P3_LAUNCHER_OUTDIR_H

@@ -129,7 +129,7 @@ void ptl_why(const struct ptl_picture *p,
 enum ptl_silence {
 	PTL_UNKNOWN,      /* not all causes can be seen */
 	PTL_LOST,         /* messages were dropped or lost: see ptl_find_lost() */
-	PTL_NO_EVENT,     /* messages came, and made no event that it waits for */
+	PTL_NO_EVENT,     /* messages came, but caused none of the awaited events */
 	PTL_NOTHING_SENT, /* certain: no message was sent */
 };
 enum ptl_silence ptl_silence_of(const struct ptl_picture *p, uint32_t i);

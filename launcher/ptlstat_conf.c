@@ -18,7 +18,7 @@ static void make_printable(char *env, size_t len)
 			env[i] = '?';
 }
 
-/* Return the environment that its program was started with, or NULL. */
+/* Return the environment with which the node's program was started, or NULL. */
 static char *environment_of(const struct ptl_node *n, size_t *len_out)
 {
 	char path[40];

@@ -189,7 +189,8 @@ static void copy_fds_of(const struct node *born, int fds_out[3])
 	fds_out[2] = born->heap_len ? born->fds[FD_HEAP] : -1;
 }
 
-/* Send a birth; kept: the copies of descriptors that a queued packet has, or NULL. */
+/* Send BORN of a node to another.  kept holds the copies of the descriptors that a
+ * queued packet has; if it is NULL or has none, send the node's own descriptors. */
 static int transmit_born(const struct p3_rdv *r, struct node *to,
 	const struct p3_job_msg *m, const int *kept)
 {

@@ -88,14 +88,15 @@ static bool takes_turns(const struct p3_spawn_conf *conf, uint32_t rank)
 }
 
 /*
- * Set tunables of the C library.  The thread storage of the shared heap's allocator,
- * which is loaded late, needs 2.6 KiB; the default of 512 bytes is too small.  It is
- * taken from the stack of every thread, and the smallest stack has 16 KiB.
+ * Set tunables of the C library.  The shared heap's allocator is loaded late, and its
+ * static thread-local storage needs 2.6 KiB; by default the C library keeps only 512
+ * bytes for such libraries.  The C library takes this storage from the stack of every
+ * thread, and the smallest stack has 16 KiB: so set no more than necessary.
  *
- * Nodes that take turns on a CPU: with restartable sequences the kernel looks into the
- * thread's memory at the start of each turn, some 100 ns of a turn of 4 us.  With this
- * tunable the C library registers none; a program that needs them (rseq(2)) registers
- * its own.
+ * Disable the C library's restartable sequences for nodes that take turns on a CPU: for
+ * a thread that has registered them, the kernel accesses the thread's memory at the
+ * start of each turn, which takes some 100 ns of a turn of 4 us.  A program that needs
+ * restartable sequences registers its own (rseq(2)).
  */
 static int set_tunables(const struct p3_spawn_conf *conf, uint32_t rank)
 {

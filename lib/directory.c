@@ -11,7 +11,8 @@ static p3_a32 readers_done; /* RCU.2 */
 static p3_a32 forked;
 static p3_directory_ptr kept; /* never freed, never lost */
 
-/* 0: liburcu found no membarrier when it was loaded, and works without. */
+/* A variable of liburcu: 0 if liburcu found no membarrier when it was loaded, and so
+ * does not use it. */
 extern int urcu_bp_has_sys_membarrier __attribute__((weak));
 
 struct p3_directory *p3_directory_new(uint32_t size)

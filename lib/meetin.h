@@ -100,17 +100,18 @@ static inline bool p3_meet_talks(const struct p3_meet_conn *c)
 
 /* meetloop.c */
 
-/* Close a descriptor.  A child that is forked between the two steps loses a descriptor,
- * but never closes one of the program. */
+/* Forget a descriptor's number, then close it.  A child that is forked between these two
+ * steps leaks the descriptor; in the other order, it could later close a descriptor of
+ * the program that has the same number. */
 void p3_meet_close(p3_a32 *fd);
 /* op is EPOLL_CTL_...; return 0 or -errno. */
 int p3_meet_watch(
 	struct p3_meeting *m, int op, int fd, enum p3_meet_watch what, uint32_t which);
-/* Return true if fd still names the file that epoll watches under this number: the
- * program may have closed either. */
+/* Return true if fd and the epoll descriptor still name the library's files, and epoll
+ * watches the file of fd: the program may have closed either descriptor. */
 bool p3_meet_watches(
 	struct p3_meeting *m, const p3_a32 *fd, enum p3_meet_watch what, uint32_t which);
-/* Close fd if it names that file, and forget the number in any case. */
+/* Close fd if p3_meet_watches() is true for it, and forget its number in any case. */
 void p3_meet_drop(
 	struct p3_meeting *m, p3_a32 *fd, enum p3_meet_watch what, uint32_t which);
 /* Take a descriptor out of the epoll set: a forked child may keep its file open, and

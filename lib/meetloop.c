@@ -221,8 +221,12 @@ static bool owes_answer(const struct p3_meet_conn *c)
 	return p3_meet_fd(&c->fd) >= 0 && c->slot != P3_MEET_NONE && !c->told;
 }
 
-/* Ask a silent connection again.  A dead process that never spoke may have children
- * that hold the other end. */
+/*
+ * Hang up a connection whose process has not introduced itself, if that process is dead
+ * or has been silent for too long: a dead process may have children that hold the other
+ * end, so no end of file comes.  Ask a member that could not be attached to introduce
+ * itself again, and repeat the packets to a member that found no room.
+ */
 static void ask_again(struct p3_meeting *m, struct p3_meet_conn *c)
 {
 	if (c->slot == P3_MEET_NONE)
@@ -386,7 +390,7 @@ static void look_who_is_met(struct p3_meeting *m)
 
 /* ---- a program that closes descriptors of the meeting ---- */
 
-/* Return true if all connections are there; a member without one is lost. */
+/* Return true if the program has closed no connection's descriptor. */
 static bool has_connections(struct p3_meeting *m)
 {
 	for (uint32_t i = 0; i < m->nconn; i++)
@@ -408,8 +412,8 @@ static void say_disowned(struct p3_meeting *m)
 	pthread_mutex_unlock(&m->lock);
 }
 
-/* End all members for this node.  The others notice by the ends of connections, or by
- * the locks, which are released here if the program has not done so. */
+/* Treat all other members as dead.  They notice that this one is gone by the ends of
+ * its connections, or by its locks: release these here in case the program has not. */
 static void lose_all(struct p3_meeting *m)
 {
 	for (uint32_t i = 0; i < m->nconn; i++)
@@ -427,7 +431,8 @@ static void lose_all(struct p3_meeting *m)
 	p3_domain_leave(&m->place);
 }
 
-/* Until the interface closes.  Its eventfd may be gone, so look now and then. */
+/* Leave the domain, then wait until the interface closes.  The program may have closed
+ * the eventfd too, so poll the flag instead. */
 static void stay_disowned(struct p3_meeting *m)
 {
 	bool stop = false;

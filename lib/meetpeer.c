@@ -270,7 +270,8 @@ static void expect(
 	tell_once(m, c);
 }
 
-/* Tell a refused member of this process, so that it can report the same. */
+/* Hang up a member that this process refuses.  Send this process's BORN first, so that
+ * the member finds the same difference and reports it too. */
 static void turn_away(struct p3_meeting *m, struct p3_meet_conn *c)
 {
 	tell_once(m, c);

@@ -259,7 +259,7 @@ int PtlNIInit(ptl_interface_t iface, ptl_pid_t pid, ptl_ni_limits_t *desired,
 	return rc;
 }
 
-/* Close an interface, with life held. */
+/* Close an interface.  The caller holds the lock node->life. */
 static int close_ni(struct p3_node *node, struct p3_lib_ni *ni)
 {
 	p3_set(&ni->open, 0);

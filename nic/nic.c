@@ -385,7 +385,8 @@ static bool is_taken(void)
 	return p3_now_ns() - before > P3_TAKEN_NS;
 }
 
-/* Offer twice, since an interrupt looks the same. */
+/* Return true if another thread took the CPU both times that this one offered it.  A
+ * single offer may take long because of an interrupt. */
 static bool somebody_waits(void)
 {
 	return is_taken() && is_taken();
@@ -494,7 +495,8 @@ static void *nic_main(void *arg)
 
 /* ---- start ---- */
 
-/* NICs are never freed: a late thread finds a closed one. */
+/* NICs are kept for reuse and never freed: a thread that still has the pointer of a
+ * closed one may read it. */
 static pthread_mutex_t kept_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct p3_nic *kept;
 

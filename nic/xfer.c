@@ -1263,8 +1263,9 @@ static ssize_t read_there(
 }
 
 /*
- * Read from the other end while the window is empty: half of the rest at most, since
- * the owner goes on meanwhile; or all of it, if that is little.
+ * While the window is empty, read the last bytes of the rest from the owner's memory.
+ * Read at most half of the rest, since the owner meanwhile goes on filling the window
+ * from the front; read all of the rest if it is at most P3_SLICE_LEAST.
  */
 static enum moved move_tail(struct p3_nic *n, struct p3_pull *pull)
 {

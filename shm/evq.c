@@ -182,8 +182,9 @@ static void revoke_bias(struct p3_evq_rx *q)
 		sched_yield();
 }
 
-/* Revoke the ownership for a reader, which may sleep in there until the next queue is
- * here. */
+/* Revoke the ownership for a reader that is not the owner.  This reader may be delayed
+ * in here until the place holds the next queue; `late` then keeps that queue from having
+ * an owner. */
 static void revoke_for_ever(struct p3_evq_rx *q)
 {
 	if (p3_acquire(&q->shared) != 2)
@@ -202,9 +203,9 @@ bool p3_evq_may_get(struct p3_evq_rx *q, uint32_t thread)
 }
 
 /*
- * Move the head beyond all numbers.  No thread moves it by a plain store any more, and
- * no reader has seen a head beyond the tail: a late reader's compare-and-swap fails
- * from here on.
+ * Move the head beyond the numbers of all events, so that a delayed reader's
+ * compare-and-swap fails from now on: no reader has loaded a head beyond the tail.  The
+ * bias is revoked, so no owner overwrites this head by a plain store.
  */
 static void end_numbers(struct p3_evq_rx *q)
 {

@@ -310,10 +310,10 @@ static int find_long_arena(const struct p3_heap_calls *calls, unsigned *arena_ou
 }
 
 /*
- * Make freed long blocks age as others do.  jemalloc gives them back at once otherwise,
- * which means page faults for the next ones.  An endless second age (muzzy) keeps
- * jemalloc from hurrying, and no extent reaches that age, since there is no hook for
- * it.
+ * Let jemalloc keep freed long blocks for a time, as it keeps other freed blocks.  By
+ * default it gives their pages back at once, and the next long blocks cost page faults.
+ * It does not do so in an arena whose muzzy decay time is endless.  No extent becomes
+ * muzzy, since the arena's hooks have no lazy purge, so nothing stays for ever.
  */
 static void let_age(struct p3_heap *h, unsigned arena)
 {

@@ -184,9 +184,10 @@ static inline void p3_cells_soon(const struct p3_cell *c, uint32_t k)
 }
 
 /*
- * Clear the word that the next message must clear if it has one cell, while no receiver
- * waits for it.  By then the consumer's prefetcher has taken that line, and the
- * published word stands behind this store in the CPU's buffer.
+ * Clear now, while no receiver waits, the word that the next message will have to clear
+ * if it has one cell.  If that message did it, the store would be slow, since the
+ * receiver's prefetcher has taken the word's line by then; and the store that publishes
+ * the message would wait behind it in the CPU's store buffer.
  */
 static inline void p3_ring_clear_ahead(struct p3_ring_tx *r)
 {
