@@ -241,7 +241,7 @@ static struct whose whose(const struct plan *p, const struct part *part)
 	return w;
 }
 
-/* Return the number of parts to print: one stands for all that are alike. */
+/* Return the number of parts (programs of the job) to print: 1 if all are alike. */
 static uint32_t parts(const struct plan *p)
 {
 	return p->alike ? 1 : p->opt->prog_n;

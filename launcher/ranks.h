@@ -15,7 +15,8 @@ struct p3_ranks {
 	uint64_t bits[P3_RANKS_MOST / 64];
 };
 
-/* Parse.  Return false if it is no such list, or a rank is not below P3_RANKS_MOST. */
+/* Parse a list such as 0,2-3.  Return false if the text is no such list, or names a
+ * rank that is not below P3_RANKS_MOST. */
 bool p3_ranks_parse(const char *text, struct p3_ranks *ranks_out);
 
 bool p3_ranks_has(const struct p3_ranks *ranks, uint32_t rank);

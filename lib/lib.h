@@ -209,7 +209,8 @@ static inline void p3_caller_restore(struct p3_caller c)
 /* Return the open interface of a handle, or NULL. */
 struct p3_lib_ni *p3_lib_ni(struct p3_node *node, ptl_handle_ni_t handle);
 
-/* Tests: make a node on this socket, for this thread and for threads that enter it. */
+/* For tests: make a node that uses this socket to yod.  It is the node of the calling
+ * thread, and of each thread that calls p3_node_enter(). */
 struct p3_node *p3_node_create(int sock);
 void p3_node_enter(struct p3_node *node);
 void p3_node_destroy(struct p3_node *node);
@@ -218,15 +219,15 @@ void p3_node_destroy(struct p3_node *node);
 
 int p3_job_begin(struct p3_node *node);
 void p3_job_end(struct p3_node *node);
-/* Take and give up the node's place in the domain, if it has one.  Call them with life
- * held, before the NIC starts and after it stops.  Return 0 or -errno. */
+/* Take (enter) or give up (exit) the node's place in the domain, if it has a domain.
+ * The caller holds the lock node->life; the NIC does not run.  Return 0 or -errno. */
 int p3_job_enter(struct p3_node *node);
 void p3_job_exit(struct p3_node *node);
 /* Note the ids of a rank. */
 void p3_job_set_ids(struct p3_node *node, uint32_t rank, uint32_t nid,
 	const uint32_t pid[P3_JOB_NIS]);
-/* Tell the other nodes of this one and wait for their answers, with life held.  Return
- * 0 or -errno. */
+/* Introduce this node to the other nodes and wait for their answers.  The caller holds
+ * the lock node->life.  Return 0 or -errno. */
 int p3_job_join(struct p3_node *node, struct p3_nic *nic);
 /* Return true if this error passes when there is room again. */
 bool p3_job_passes(int rc);

@@ -15,7 +15,8 @@
 #include <unistd.h>
 
 #define SPARE 16 /* connections whose other end is still unknown */
-/* a waiting thread counts one slice while its process is stopped */
+/* wait_for_others() waits in slices: however long the process is stopped in the middle of
+ * one, no more than this slice counts as waiting */
 #define SLICE_NS 50000000
 
 /* ---- entering ---- */
@@ -242,8 +243,8 @@ static int start_thread(struct p3_meeting *m)
 	return -rc;
 }
 
-/* Wait for others, a second of this process' own time: while it is stopped it meets no
- * one. */
+/* Wait until this process has met the earlier members, for P3_SETTLE_NS at most.  Time
+ * during which this process is stopped does not count: it cannot meet members then. */
 static bool wait_for_others(struct p3_meeting *m)
 {
 	struct timespec until;

@@ -66,8 +66,9 @@ int p3_meet_join(struct p3_node *node, struct p3_nic *nic);
 /* (any) Make the domain's thread look for work. */
 void p3_meet_wake(struct p3_meeting *m);
 void p3_meet_pids(struct p3_node *node);
-/* Wait in the barrier of a job of mpirun's and the like.  Return 0, or -EPIPE: a rank
- * has ended (set *ended_out), or this node has no interface, which is said, or leaves. */
+/* Wait in the barrier of a job that mpirun or another such launcher started.  Return 0,
+ * or -EPIPE if a rank has ended (set *ended_out), if this node has no interface (after
+ * an error line), or if this node leaves. */
 int p3_meet_barrier(struct p3_node *node, uint32_t *ended_out);
 void p3_meet_part(struct p3_node *node);
 void p3_meet_exit(struct p3_node *node);

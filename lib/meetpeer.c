@@ -255,9 +255,10 @@ static void tell_once(struct p3_meeting *m, struct p3_meet_conn *c)
 }
 
 /*
- * Expect the new member, and tell it of this process, before it is mapped: messages that
- * wait for it are sent as soon as it is mapped, and this process may end right then.  The
- * member finds them if it has been told before.
+ * Expect the new member, and send it this process's BORN, before mapping its segment.
+ * As soon as the segment is mapped, the NIC sends the messages that wait for the member,
+ * and this process may end right then.  The member finds these messages only if it has
+ * received the BORN.
  */
 static void expect(
 	struct p3_meeting *m, struct p3_meet_conn *c, const struct p3_job_msg *msg)

@@ -39,7 +39,8 @@ struct p3_injector {
 
 void p3_faults_init(struct p3_injector *x, const struct p3_faults *conf, uint64_t stream);
 
-/* Put a frame as put(arg, f, len) does, with the faults. */
+/* Send a frame by put(arg, f, len), or, if a fault strikes it, drop it, hold it back,
+ * change it or send it twice.  Return false if put() had no room. */
 bool p3_faults_put(struct p3_injector *x, const struct p3_frame *f, uint32_t len,
 	uint64_t now, p3_frame_put *put, void *arg);
 

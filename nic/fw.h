@@ -458,8 +458,8 @@ static inline void p3_event_from_words(
 	p3_event_from_record(&rec, sequence, eq, ev);
 }
 
-/* Begin an operation on md at offset.  The caller writes its record, and has accounted
- * for it on the descriptor. */
+/* Begin an operation on md at offset.  The caller fills in span->rec, and counts the
+ * operation in md's threshold (p3_fw_threshold). */
 void p3_span_begin(struct p3_span *span, struct p3_md *md, uint64_t offset);
 void p3_span_start(struct p3_nic *n, struct p3_span *span, ptl_event_kind_t kind);
 /* Post the operation's END, and unlink the descriptor if that is due. */
@@ -471,8 +471,8 @@ void p3_span_forget(struct p3_span *span);
 /* Drop a reference to a copy of iovec elements; the last one frees the copy.  NULL is
  * allowed. */
 void p3_iov_drop(struct p3_iov *iov);
-/* Count an UNLINK that waits for operations under way as owed to the queue, or no
- * longer. */
+/* Count (owe) or no longer count (forgive) md's UNLINK event, which waits until all
+ * operations on md have ended, among the events that the firmware owes to md's queue. */
 void p3_md_owe_unlink(struct p3_md *md);
 void p3_md_forgive_unlink(struct p3_md *md);
 

@@ -762,8 +762,8 @@ static void wake_everybody(struct p3_nic *n)
 	p3_futex_wake(&n->doorbell->kick, ~0u, true);
 }
 
-/* Wait until all threads of this process have left, and answer posted commands
- * meanwhile.  Return with the lease, for good. */
+/* Wait until all threads of this process have left the NIC's calls, and answer posted
+ * commands meanwhile.  Return with the lease, which this thread then never gives up. */
 static void drain_threads(struct p3_nic *n)
 {
 	bool held = false;

@@ -114,7 +114,8 @@ static int room_for(struct p3_nic *n, enum p3_table_id id, uint32_t ni)
 	return n->table[id].free_head == P3_NONE ? -(1 + (int)id) : PTL_OK;
 }
 
-/* Make an object of interface ni that is not live yet; there is room. */
+/* Make an object of interface ni.  Handles do not find it yet: it is not live.  The
+ * caller has checked that the table and the interface's limit have room. */
 static void *new_object(struct p3_nic *n, enum p3_table_id id, uint32_t ni)
 {
 	struct p3_object *o = p3_table_alloc(&n->table[id]);
@@ -636,9 +637,10 @@ int p3_fw_md_bind(struct p3_nic *n, struct p3_cmd *c)
 }
 
 /*
- * Return PTL_OK if the condition of a conditional command holds.  Matching is done in
- * the same passes: a message was matched before, and then its events are in the queue
- * or owed to it, or it will be matched after the command.
+ * Return PTL_OK if the condition of a conditional command holds: no event is in the
+ * test queue or owed to it.  No message is matched while the command runs, since the
+ * thread that runs it also matches.  So the events of each message matched before are
+ * in the queue or owed to it, and all other messages are matched after the command.
  */
 static int at_rest(struct p3_nic *n, const struct p3_cmd *c)
 {

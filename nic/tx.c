@@ -134,7 +134,8 @@ static inline void fill_data(const struct p3_nic *n, struct p3_cell *c,
 	p3_set(&c->w[7], d[1]);
 }
 
-/* Return the flag and the place of a long put's bytes for its header; 0: none. */
+/* Find the place of a long put's bytes, for the request's header.  Return the flag that
+ * says if the place is in the shared heap or an address, or 0 if the header has none. */
 static uint32_t place_of(const struct p3_pending *t, uint64_t *place_out)
 {
 	*place_out = 0;

@@ -984,7 +984,8 @@ static bool bulk_is_better(const struct p3_pace *pace)
 	uint32_t run = pace->turns / P3_RUN;
 	if (run < P3_LEARN)
 		return run % 2 == 0;
-	/* Both CPUs have to gain: a window slows the peer's own reads down. */
+	/* A window also takes time of the peer's CPU, which could read for the peer's own
+	 * transfers: so it must be clearly faster to be better for both. */
 	return (pace->bulk_ns < pace->cma_ns - pace->cma_ns * 3 / 32) !=
 	       (run % P3_EXPLORE == 0);
 }

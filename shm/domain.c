@@ -353,7 +353,7 @@ void p3_domain_forget(struct p3_domain *d)
 
 /* ---- for tools ---- */
 
-/* A directory of that user alone; or -errno. */
+/* Open a directory that only the user uid may access.  Return a descriptor or -errno. */
 static int open_checked(int at, const char *name, uint32_t uid)
 {
 	struct stat st;

@@ -74,7 +74,8 @@ static void *own_alloc(extent_hooks_t *hooks, void *at, size_t size, size_t alig
 	return take(h, at, size, align);
 }
 
-/* Commit pages.  All below used is reserved, the gaps between blocks too. */
+/* Commit pages.  All pages below h->used are reserved, even between blocks, so reserve
+ * pages up to the end of these. */
 static bool own_commit(extent_hooks_t *hooks, void *at, size_t size, size_t off,
 	size_t len, unsigned arena)
 {

@@ -45,8 +45,8 @@ extern _Atomic(struct p3_heap *) p3_heaps; /* HEAP.1 */
 /* Return true if the heap's descriptor still names the file that was made. */
 bool p3_heap_is_ours(const struct p3_heap *h);
 
-/* Return true if forks are noticed: handlers could be registered when the library was
- * loaded. */
+/* Return true if the library could register its fork handlers when it was loaded, so
+ * that it notices forks. */
 bool p3_heap_watches_forks(void);
 
 #endif

@@ -104,8 +104,9 @@ static void *blank(void *at, uint64_t len)
 }
 
 /*
- * Map zero pages far below the kernel's usual choice of address: a range does not go to
- * a forked child, and must still be free there when the child takes it for its copy.
+ * Map zero pages far below the addresses that the kernel usually chooses.  A forked
+ * child does not inherit the range, but may map a copy at the same addresses later: the
+ * kernel must not have given them to another mapping of the child by then.
  */
 static void *remote_blank(uint64_t len)
 {
@@ -164,7 +165,8 @@ static void spare_record(struct range *r)
 	spare = r;
 }
 
-/* Make a blank range; with room 0 for a view of len bytes. */
+/* Make a range of `room` bytes of zero pages; if room is 0, make one of len bytes for a
+ * view. */
 static struct range *make_range(uint64_t room, uint64_t len)
 {
 	struct range *r = new_record();

@@ -40,7 +40,8 @@ enum p3_why {
 	/* no ACK, though the put was served */
 	P3_WHY_ACK_DISABLED,
 	/* dropped by the initiator: an answer that finds no descriptor or no queue */
-	P3_WHY_LATE, /* near 1: it says that the target could not read a copied put */
+	P3_WHY_LATE, /* near is 1 if the answer says that the target could not read a
+		      * put of which the initiator had made a copy */
 	/* never sent by the initiator */
 	P3_WHY_ABSENT, /* no running process has the target's id */
 	P3_WHY_ENDED,  /* the target has left or died */
