@@ -21,7 +21,6 @@
 #include <errno.h>
 #include <getopt.h>
 #include <numa.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,12 +59,12 @@ static json_t *library(void)
 static json_t *machine(void)
 {
 	struct utsname u;
-	cpu_set_t set;
+	struct p3_cpuset set;
 	char list[P3_CPULIST_LEN];
 	json_t *o = json_object();
 	set_text(o, "kernel", uname(&u) ? NULL : u.release);
 	set_text(o, "architecture", uname(&u) ? NULL : u.machine);
-	if (sched_getaffinity(0, sizeof set, &set) == 0) {
+	if (p3_cpuset_read(0, &set) == 0) {
 		p3_cpulist_print(&set, list, sizeof list);
 		set_text(o, "cpus", list);
 	} else {
@@ -77,16 +76,15 @@ static json_t *machine(void)
 
 static void set_cpus(json_t *o, int node)
 {
-	cpu_set_t set;
+	struct p3_cpuset set = {{0}};
 	char list[P3_CPULIST_LEN] = "";
 	struct bitmask *mask = numa_allocate_cpumask();
-	CPU_ZERO(&set);
 	if (numa_node_to_cpus(node, mask) == 0)
-		for (unsigned i = 0; i < mask->size && i < CPU_SETSIZE; i++)
+		for (unsigned i = 0; i < mask->size && i < P3_CPUS_MOST; i++)
 			if (numa_bitmask_isbitset(mask, i))
-				CPU_SET(i, &set);
+				p3_cpuset_add(&set, i);
 	numa_free_cpumask(mask);
-	if (CPU_COUNT(&set))
+	if (p3_cpuset_count(&set))
 		p3_cpulist_print(&set, list, sizeof list);
 	set_text(o, "cpus", list);
 }

@@ -1,33 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* CPUs of the affinity mask and of the cgroup's quota. */
 #include "launcher/cpus.h"
+#include "shm/cpuset.h"
 
 #include <errno.h>
-#include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#define CPUS_MAX     65536
 #define NAME_MAX_LEN 1024
 
 static uint32_t affinity(void)
 {
-	for (size_t n = 1024; n <= CPUS_MAX; n *= 2) {
-		size_t len = CPU_ALLOC_SIZE(n);
-		cpu_set_t *set = CPU_ALLOC(n);
-		if (!set)
-			break;
-		int rc = sched_getaffinity(0, len, set);
-		int count = rc ? 0 : CPU_COUNT_S(len, set);
-		CPU_FREE(set);
-		if (count > 0)
-			return (uint32_t)count;
-		if (errno != EINVAL)
-			break;
-	}
+	struct p3_cpuset set;
+	if (p3_cpuset_read(0, &set) == 0)
+		return p3_cpuset_count(&set);
 	long n = sysconf(_SC_NPROCESSORS_ONLN);
 	return n > 0 ? (uint32_t)n : 1;
 }
@@ -51,7 +40,7 @@ static uint32_t whole_cpus(long long quota, long long period)
 	long long n = quota / period;
 	if (n < 1)
 		return 1;
-	return n > CPUS_MAX ? UINT32_MAX : (uint32_t)n;
+	return n > P3_CPUS_MOST ? UINT32_MAX : (uint32_t)n;
 }
 
 /* Read a quota: "max 100000" or "150000 100000"; in v1 two files, -1 without limit. */

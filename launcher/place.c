@@ -8,11 +8,12 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define SAID_LEN 200 /* longest list in a message */
 
 struct units {
-	cpu_set_t *cpus;
+	struct p3_cpuset *cpus;
 	uint32_t n;
 };
 
@@ -21,11 +22,11 @@ struct units {
 int p3_place_here(struct p3_place_machine *here_out)
 {
 	*here_out = (struct p3_place_machine){.root = "", .quota = p3_cpus_quota("")};
-	return sched_getaffinity(0, sizeof here_out->mask, &here_out->mask) ? -errno : 0;
+	return p3_cpuset_read(0, &here_out->mask);
 }
 
 /* Read a list from a file of /sys.  Return false if the file does not exist. */
-static bool read_list(const char *root, const char *name, cpu_set_t *set_out)
+static bool read_list(const char *root, const char *name, struct p3_cpuset *set_out)
 {
 	char file[1024], text[P3_CPULIST_LEN];
 	snprintf(file, sizeof file, "%s/sys/devices/system/%s", root, name);
@@ -38,63 +39,57 @@ static bool read_list(const char *root, const char *name, cpu_set_t *set_out)
 }
 
 /* Return the CPUs of this CPU's core; if it is unknown, the CPU alone. */
-static cpu_set_t core_of(const char *root, unsigned cpu)
+static struct p3_cpuset core_of(const char *root, unsigned cpu)
 {
 	char name[100];
-	cpu_set_t set;
+	struct p3_cpuset set = {{0}};
 	snprintf(name, sizeof name, "cpu/cpu%u/topology/thread_siblings_list", cpu);
-	if (!read_list(root, name, &set))
-		CPU_ZERO(&set);
-	CPU_SET(cpu, &set);
+	(void)read_list(root, name, &set);
+	p3_cpuset_add(&set, cpu);
 	return set;
 }
 
 /* Return the CPUs of this CPU's NUMA node; if it is unknown, all. */
-static cpu_set_t numa_of(const char *root, unsigned cpu)
+static struct p3_cpuset numa_of(const char *root, unsigned cpu)
 {
-	cpu_set_t nodes, set;
+	struct p3_cpuset nodes = {{0}}, set;
 	char name[100];
-	if (!read_list(root, "node/online", &nodes))
-		CPU_ZERO(&nodes);
-	for (unsigned k = 0; k < CPU_SETSIZE; k++) {
+	(void)read_list(root, "node/online", &nodes);
+	for (unsigned k = 0; k < P3_CPUS_MOST; k++) {
+		if (!p3_cpuset_has(&nodes, k))
+			continue;
 		snprintf(name, sizeof name, "node/node%u/cpulist", k);
-		if (CPU_ISSET(k, &nodes) && read_list(root, name, &set) &&
-			CPU_ISSET(cpu, &set))
+		if (read_list(root, name, &set) && p3_cpuset_has(&set, cpu))
 			return set;
 	}
-	for (unsigned k = 0; k < CPU_SETSIZE; k++)
-		CPU_SET(k, &set);
+	memset(&set, 0xff, sizeof set);
 	return set;
 }
 
-static cpu_set_t unit_of(const char *root, enum p3_bind bind, unsigned cpu)
+static struct p3_cpuset unit_of(const char *root, enum p3_bind bind, unsigned cpu)
 {
-	cpu_set_t set;
 	if (bind == P3_BIND_CORE)
 		return core_of(root, cpu);
 	if (bind == P3_BIND_NUMA)
 		return numa_of(root, cpu);
-	CPU_ZERO(&set);
-	CPU_SET(cpu, &set);
-	return set;
+	return p3_cpuset_of(cpu);
 }
 
 /* Find the units in the order of their first CPUs, without CPUs that are not the
  * job's. */
-static int find_units(const char *root, enum p3_bind bind, const cpu_set_t *job,
+static int find_units(const char *root, enum p3_bind bind, const struct p3_cpuset *job,
 	struct units *units_out)
 {
-	cpu_set_t left = *job;
-	struct units u = {calloc((size_t)CPU_COUNT(job), sizeof *u.cpus), 0};
+	struct p3_cpuset left = *job;
+	struct units u = {calloc(p3_cpuset_count(job), sizeof *u.cpus), 0};
 	if (!u.cpus)
 		return -ENOMEM;
-	for (unsigned cpu = 0; cpu < CPU_SETSIZE; cpu++) {
-		if (!CPU_ISSET(cpu, &left))
+	for (unsigned cpu = 0; cpu < P3_CPUS_MOST; cpu++) {
+		if (!p3_cpuset_has(&left, cpu))
 			continue;
-		cpu_set_t unit = unit_of(root, bind, cpu), rest;
-		CPU_AND(&unit, &unit, &left);
-		CPU_XOR(&rest, &left, &unit);
-		left = rest;
+		struct p3_cpuset unit = unit_of(root, bind, cpu);
+		p3_cpuset_keep(&unit, &left);
+		p3_cpuset_remove(&left, &unit);
 		u.cpus[u.n++] = unit;
 	}
 	*units_out = u;
@@ -136,45 +131,34 @@ static void place_nodes(
 
 /* ---- their NIC threads ---- */
 
-static cpu_set_t unbound_of(const struct p3_place *p, uint32_t size)
+static struct p3_cpuset unbound_of(const struct p3_place *p, uint32_t size)
 {
-	cpu_set_t used, spare;
-	CPU_ZERO(&used);
+	struct p3_cpuset spare = p->job;
 	for (uint32_t i = 0; i < size; i++)
-		CPU_OR(&used, &used, &p->node[i]);
-	CPU_XOR(&spare, &p->job, &used);
+		p3_cpuset_remove(&spare, &p->node[i]);
 	return spare;
 }
 
-static unsigned first_of(const cpu_set_t *set)
-{
-	unsigned cpu = 0;
-	while (cpu < CPU_SETSIZE && !CPU_ISSET(cpu, set))
-		cpu++;
-	return cpu;
-}
-
 /* Take a CPU out of the spare ones.  Return false if there is none. */
-static bool take_spare(
-	const char *root, const cpu_set_t *node, cpu_set_t *spare, cpu_set_t *nic_out)
+static bool take_spare(const char *root, const struct p3_cpuset *node,
+	struct p3_cpuset *spare, struct p3_cpuset *nic_out)
 {
-	if (!CPU_COUNT(spare))
+	if (!p3_cpuset_count(spare))
 		return false;
-	cpu_set_t near = numa_of(root, first_of(node));
-	CPU_AND(&near, &near, spare);
-	unsigned cpu = first_of(&near);
-	if (cpu == CPU_SETSIZE)
+	struct p3_cpuset near = numa_of(root, p3_cpuset_first(node));
+	p3_cpuset_keep(&near, spare);
+	uint32_t cpu = p3_cpuset_first(&near);
+	if (cpu == P3_CPUS_MOST)
 		return false;
-	CPU_CLR(cpu, spare);
-	CPU_ZERO(nic_out);
-	CPU_SET(cpu, nic_out);
+	*nic_out = p3_cpuset_of(cpu);
+	p3_cpuset_remove(spare, nic_out);
 	return true;
 }
 
 static void place_nics(
 	const char *root, enum p3_bind bind, struct p3_place *p, uint32_t size)
 {
-	cpu_set_t spare = unbound_of(p, size);
+	struct p3_cpuset spare = unbound_of(p, size);
 	for (uint32_t i = 0; i < size; i++)
 		if (bind == P3_BIND_NUMA)
 			p->nic[i] = p->node[i];
@@ -186,15 +170,15 @@ static void place_nics(
 
 /* Choose the job's CPUs.  Return -EINVAL if some of the list are not available to yod. */
 static int choose_job(const struct p3_place_machine *here,
-	const struct p3_place_want *want, cpu_set_t *job_out)
+	const struct p3_place_want *want, struct p3_cpuset *job_out)
 {
 	char list[SAID_LEN], mask[SAID_LEN];
-	cpu_set_t both;
+	struct p3_cpuset both = want->list;
 	*job_out = here->mask;
 	if (want->bind != P3_BIND_LIST)
 		return 0;
-	CPU_AND(&both, &want->list, &here->mask);
-	if (CPU_EQUAL(&both, &want->list)) {
+	p3_cpuset_keep(&both, &here->mask);
+	if (p3_cpuset_equal(&both, &want->list)) {
 		*job_out = want->list;
 		return 0;
 	}
@@ -226,7 +210,7 @@ int p3_place_make(const struct p3_place_machine *here, const struct p3_place_wan
 	struct p3_place p = {.bound = true};
 	struct units u = {NULL, 0};
 	int rc = choose_job(here, want, &p.job);
-	p.cpus = smaller((uint32_t)CPU_COUNT(&p.job), here->quota);
+	p.cpus = smaller(p3_cpuset_count(&p.job), here->quota);
 	if (!rc)
 		rc = find_units(here->root, want->bind, &p.job, &u);
 	if (!rc)
@@ -243,13 +227,13 @@ int p3_place_make(const struct p3_place_machine *here, const struct p3_place_wan
 	return rc;
 }
 
-bool p3_place_is_possible(const cpu_set_t *set)
+bool p3_place_is_possible(const struct p3_cpuset *set)
 {
-	cpu_set_t was;
-	if (sched_getaffinity(0, sizeof was, &was))
-		return true; /* more CPUs than a set has: the answer is unknown */
-	bool ok = sched_setaffinity(0, sizeof *set, set) == 0;
-	(void)sched_setaffinity(0, sizeof was, &was);
+	struct p3_cpuset was;
+	if (p3_cpuset_read(0, &was))
+		return true; /* the kernel does not tell: the answer is unknown */
+	bool ok = p3_cpuset_apply(set) == 0;
+	(void)p3_cpuset_apply(&was);
 	return ok;
 }
 

@@ -17,7 +17,8 @@
 #ifndef P3_LAUNCHER_PLACE_H
 #define P3_LAUNCHER_PLACE_H
 
-#include <sched.h>
+#include "shm/cpuset.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -25,23 +26,23 @@ enum p3_bind { P3_BIND_NONE, P3_BIND_CORE, P3_BIND_NUMA, P3_BIND_LIST };
 
 struct p3_place_want {
 	enum p3_bind bind;
-	cpu_set_t list;    /* CPUs of P3_BIND_LIST */
-	uint32_t per_unit; /* 0: no limit */
+	struct p3_cpuset list; /* CPUs of P3_BIND_LIST */
+	uint32_t per_unit;     /* 0: no limit */
 };
 
 /* The machine to place nodes on; a test makes its own. */
 struct p3_place_machine {
 	const char *root; /* directory that contains /sys: "" */
-	cpu_set_t mask;
+	struct p3_cpuset mask;
 	uint32_t quota; /* CPUs of the cgroup's quota, UINT32_MAX: no quota */
 };
 
 struct p3_place {
-	bool bound;    /* false: only cpus is valid */
-	uint32_t cpus; /* number of CPUs that the job may use */
-	cpu_set_t job; /* the set of these CPUs */
-	cpu_set_t *node;
-	cpu_set_t *nic;
+	bool bound;           /* false: only cpus is valid */
+	uint32_t cpus;        /* number of CPUs that the job may use */
+	struct p3_cpuset job; /* the set of these CPUs */
+	struct p3_cpuset *node;
+	struct p3_cpuset *nic;
 };
 
 /* Describe this machine.  Return 0, or -errno if the mask cannot be read. */
@@ -52,7 +53,7 @@ int p3_place_here(struct p3_place_machine *here_out);
 int p3_place_make(const struct p3_place_machine *here, const struct p3_place_want *want,
 	uint32_t size, struct p3_place *place_out);
 /* Return true if a process like this one may run on one of the CPUs, by trying it. */
-bool p3_place_is_possible(const cpu_set_t *set);
+bool p3_place_is_possible(const struct p3_cpuset *set);
 void p3_place_free(struct p3_place *place);
 
 #endif

@@ -302,7 +302,7 @@ static void print_place(const struct plan *p, uint32_t rank)
 	char node[P3_CPULIST_LEN], nic[P3_CPULIST_LEN];
 	const char *said = p3_settings_text(
 		p3_prog_of(p->opt->prog, p->opt->prog_n, rank), P3_CONF_NIC_CPUS);
-	cpu_set_t set;
+	struct p3_cpuset set;
 	p3_cpulist_print(&p->place->node[rank], node, sizeof node);
 	p3_cpulist_print(&p->place->nic[rank], nic, sizeof nic);
 	printf("              rank %u: CPUs %s, NIC thread %s\n", rank, node,

@@ -28,7 +28,7 @@ const char *p3_settings_text(const struct p3_prog *prog, int conf_id)
 /* Check a list of CPUs; one without any available CPU is as wrong as a malformed one. */
 static int check_nic_cpus(const char *text)
 {
-	cpu_set_t set;
+	struct p3_cpuset set;
 	if (!p3_conf_nic_cpus(text, &set) || p3_place_is_possible(&set))
 		return 0;
 	p3_say("%s is '%.64s'; expected CPUs that this job may use (see taskset -p, "

@@ -82,9 +82,9 @@ static bool takes_turns(const struct p3_spawn_conf *conf, uint32_t rank)
 	const struct p3_place *place = conf->place;
 	uint32_t here = 0;
 	for (uint32_t i = 0; place->bound && i < conf->size; i++)
-		here += CPU_EQUAL(&place->node[i], &place->node[rank]) != 0;
+		here += p3_cpuset_equal(&place->node[i], &place->node[rank]);
 	return conf->size > place->cpus ||
-	       (place->bound && here > (uint32_t)CPU_COUNT(&place->node[rank]));
+	       (place->bound && here > p3_cpuset_count(&place->node[rank]));
 }
 
 /*
@@ -195,11 +195,12 @@ static int set_environment(
 static int set_cpus(const struct p3_place *place, uint32_t rank)
 {
 	char list[P3_CPULIST_LEN];
-	cpu_set_t said;
+	struct p3_cpuset said;
 	if (!place->bound)
 		return 0;
-	if (sched_setaffinity(0, sizeof place->node[rank], &place->node[rank]))
-		return -errno;
+	int rc = p3_cpuset_apply(&place->node[rank]);
+	if (rc)
+		return rc;
 	if (p3_conf_nic_cpus(getenv(P3_CONF_NIC_CPUS_ENV), &said))
 		return 0;
 	p3_cpulist_print(&place->nic[rank], list, sizeof list);

@@ -20,9 +20,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -785,7 +785,7 @@ void p3_job_leave(struct p3_node *node)
  * Return the CPUs for the NIC thread: the user's setting, or yod's plan, which is
  * passed in the same way; else yod's CPUs, even if this thread was pinned.
  */
-bool p3_job_cpus(struct p3_node *node, cpu_set_t *set_out)
+bool p3_job_cpus(struct p3_node *node, struct p3_cpuset *set_out)
 {
 	struct ucred yod;
 	socklen_t len = sizeof yod;
@@ -794,7 +794,7 @@ bool p3_job_cpus(struct p3_node *node, cpu_set_t *set_out)
 	if (node->sock < 0 || node->harness ||
 		getsockopt(node->sock, SOL_SOCKET, SO_PEERCRED, &yod, &len) != 0)
 		return false;
-	return sched_getaffinity(yod.pid, sizeof *set_out, set_out) == 0;
+	return p3_cpuset_read(yod.pid, set_out) == 0;
 }
 
 /* ---- the job ---- */

@@ -108,6 +108,7 @@ struct p3_node {
 	struct p3_heap *heap;
 	bool heap_tried; /* a heap was tried, */
 	bool heap_mute;  /* and an allocator inside; without success if heap is NULL */
+	struct p3_cpuset nic_cpus; /* CPUs for the NIC thread */
 };
 
 extern struct p3_node p3_process;
@@ -243,7 +244,7 @@ void p3_job_meet(void *arg, uint32_t node);
 /* (any) Wake the life thread to look at its questions. */
 void p3_job_wake(struct p3_node *node);
 void p3_job_leave(struct p3_node *node);
-bool p3_job_cpus(struct p3_node *node, cpu_set_t *set_out);
+bool p3_job_cpus(struct p3_node *node, struct p3_cpuset *set_out);
 /* Return true in a forked child that has not called PtlInit. */
 bool p3_is_forked_child(const struct p3_node *node);
 

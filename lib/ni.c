@@ -114,7 +114,7 @@ static int start_nic(struct p3_node *node, struct p3_nic **nic_out)
 		c.job_alone = node->launched;
 		c.crew = p3_meet_crew(node);
 	}
-	c.cpuset_known = p3_job_cpus(node, &c.cpuset);
+	c.nic_cpus = p3_job_cpus(node, &node->nic_cpus) ? &node->nic_cpus : NULL;
 	rc = p3_nic_start(&c, nic_out);
 	if (rc)
 		p3_error("the network interface cannot start: %s; check free memory, the "

@@ -160,7 +160,7 @@ struct slice {
 static void warn_no_cpus(const struct p3_nic *n, int why)
 {
 	char list[128];
-	p3_cpulist_print(&n->conf.cpuset, list, sizeof list);
+	p3_cpulist_print(n->conf.nic_cpus, list, sizeof list);
 	p3_warn("the NIC thread cannot run on CPUs %s: %s; it runs where the thread does "
 		"that called PtlNIInit; see PTL3_NIC_CPUS, taskset -p, cpuset cgroups",
 		list, strerror(why));
@@ -170,9 +170,9 @@ static void settle(struct p3_nic *n)
 {
 	char name[16];
 	snprintf(name, sizeof name, "p3nic.%u", n->conf.nid);
-	if (n->conf.cpuset_known &&
-		sched_setaffinity(0, sizeof n->conf.cpuset, &n->conf.cpuset) != 0)
-		warn_no_cpus(n, errno);
+	int rc = n->conf.nic_cpus ? p3_cpuset_apply(n->conf.nic_cpus) : 0;
+	if (rc)
+		warn_no_cpus(n, -rc);
 	(void)prctl(PR_SET_NAME, name); /* so that people who see it see the CPUs, too */
 	(void)prctl(PR_SET_TIMERSLACK, 1);
 	/* A short slice: it runs briefly and often (since Linux 6.12). */

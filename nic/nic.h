@@ -19,10 +19,9 @@
 #include "shm/evq.h"
 #include "shm/heap.h"
 #include "shm/conf.h"
+#include "shm/cpuset.h"
 #include "shm/job.h"
 #include "shm/seg.h"
-
-#include <sched.h>
 
 struct p3_nic;
 
@@ -74,8 +73,8 @@ struct p3_nic_conf {
 	void *ask_arg;           /* first argument of all three */
 	uint64_t hold_ns;        /* time that a request for a node that has yet to join is
 			   * held */
-	bool cpuset_known;
-	cpu_set_t cpuset; /* CPUs for the NIC thread */
+	/* CPUs for the NIC thread, which stay valid until the stop; NULL: the caller's */
+	const struct p3_cpuset *nic_cpus;
 };
 
 /* Make the segments and start the NIC thread.  Return 0, -ENOSPC, -ENOMEM or -errno. */

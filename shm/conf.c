@@ -31,7 +31,7 @@ static bool is_trace(const char *text)
 
 static bool is_nic_cpus(const char *text)
 {
-	cpu_set_t set;
+	struct p3_cpuset set;
 	return strcmp(text, "auto") == 0 || p3_cpulist_parse(text, &set);
 }
 
@@ -507,7 +507,7 @@ bool p3_conf_trace(const char *text, uint32_t *records_out)
 
 /* ---- CPUs of the NIC thread ---- */
 
-bool p3_conf_nic_cpus(const char *text, cpu_set_t *set_out)
+bool p3_conf_nic_cpus(const char *text, struct p3_cpuset *set_out)
 {
 	return text && p3_cpulist_parse(text, set_out);
 }

@@ -13,7 +13,8 @@
 #ifndef P3_SHM_CONF_H
 #define P3_SHM_CONF_H
 
-#include <sched.h>
+#include "shm/cpuset.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -131,7 +132,7 @@ bool p3_conf_attach_late(const char *text, uint32_t nodes);
 
 /* Convert the text of P3_CONF_NIC_CPUS to a set of CPUs.  Return false if it lists none
  * (NULL, empty, or auto). */
-bool p3_conf_nic_cpus(const char *text, cpu_set_t *set_out);
+bool p3_conf_nic_cpus(const char *text, struct p3_cpuset *set_out);
 
 /* ---- the wire with faults, for tests ---- */
 

@@ -14,11 +14,11 @@ static const char *number(const char *text, int *out)
 		return NULL;
 	unsigned long n = strtoul(text, &end, 10);
 	*out = (int)n;
-	return n < CPU_SETSIZE ? end : NULL;
+	return n < P3_CPUS_MOST ? end : NULL;
 }
 
 /* Add "2" or "2-5" to the set.  Return the text behind it, or NULL. */
-static const char *range(const char *text, cpu_set_t *set)
+static const char *range(const char *text, struct p3_cpuset *set)
 {
 	int from = 0, to;
 	text = number(text, &from);
@@ -28,14 +28,13 @@ static const char *range(const char *text, cpu_set_t *set)
 	if (!text || to < from)
 		return NULL;
 	for (int cpu = from; cpu <= to; cpu++)
-		CPU_SET((unsigned)cpu, set);
+		p3_cpuset_add(set, (uint32_t)cpu);
 	return text;
 }
 
-bool p3_cpulist_parse(const char *text, cpu_set_t *set_out)
+bool p3_cpulist_parse(const char *text, struct p3_cpuset *set_out)
 {
-	cpu_set_t set;
-	CPU_ZERO(&set);
+	struct p3_cpuset set = {{0}};
 	text = range(text, &set);
 	while (text && *text == ',')
 		text = range(text + 1, &set);
@@ -45,19 +44,19 @@ bool p3_cpulist_parse(const char *text, cpu_set_t *set_out)
 	return true;
 }
 
-static unsigned end_of_range(const cpu_set_t *set, unsigned cpu)
+static unsigned end_of_range(const struct p3_cpuset *set, unsigned cpu)
 {
-	while (cpu + 1 < CPU_SETSIZE && CPU_ISSET(cpu + 1, set))
+	while (cpu + 1 < P3_CPUS_MOST && p3_cpuset_has(set, cpu + 1))
 		cpu++;
 	return cpu;
 }
 
-void p3_cpulist_print(const cpu_set_t *set, char *text_out, size_t len)
+void p3_cpulist_print(const struct p3_cpuset *set, char *text_out, size_t len)
 {
 	size_t at = 0;
 	*text_out = 0;
-	for (unsigned cpu = 0; cpu < CPU_SETSIZE && at < len; cpu++) {
-		if (!CPU_ISSET(cpu, set))
+	for (unsigned cpu = 0; cpu < P3_CPUS_MOST && at < len; cpu++) {
+		if (!p3_cpuset_has(set, cpu))
 			continue;
 		unsigned end = end_of_range(set, cpu);
 		at += (size_t)snprintf(text_out + at, len - at,

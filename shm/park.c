@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Futex calls, the idle policy, and the number of usable CPUs. */
 #include "shm/park.h"
+#include "shm/cpuset.h"
 
 #include <errno.h>
 #include <linux/futex.h>
-#include <sched.h>
 #include <stdio.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -94,10 +94,10 @@ static uint32_t quota_cpus(void)
 
 uint32_t p3_usable_cpus(void)
 {
-	cpu_set_t set;
-	if (sched_getaffinity(0, sizeof set, &set) != 0)
+	struct p3_cpuset set;
+	if (p3_cpuset_read(0, &set))
 		return 1;
-	uint32_t n = (uint32_t)CPU_COUNT(&set);
+	uint32_t n = p3_cpuset_count(&set);
 	uint32_t quota = quota_cpus();
 	return n < quota ? n : quota;
 }

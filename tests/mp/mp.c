@@ -264,14 +264,14 @@ uint64_t mp_percentile(const uint64_t *sorted, size_t n, double p)
 
 void mp_pin(unsigned nth)
 {
-	cpu_set_t may, one;
-	mp_check(sched_getaffinity(0, sizeof may, &may) == 0, "sched_getaffinity");
-	nth %= (unsigned)CPU_COUNT(&may);
-	for (unsigned cpu = 0; cpu < CPU_SETSIZE; cpu++)
-		if (CPU_ISSET(cpu, &may) && nth-- == 0) {
-			CPU_ZERO(&one);
-			CPU_SET(cpu, &one);
-			(void)sched_setaffinity(0, sizeof one, &one);
+	cpu_set_t may[8], one[8]; /* 8,192 CPUs: one set is too short for some kernels */
+	mp_check(sched_getaffinity(0, sizeof may, may) == 0, "sched_getaffinity");
+	nth %= (unsigned)CPU_COUNT_S(sizeof may, may);
+	for (unsigned cpu = 0; cpu < 8 * CPU_SETSIZE; cpu++)
+		if (CPU_ISSET_S(cpu, sizeof may, may) && nth-- == 0) {
+			CPU_ZERO_S(sizeof one, one);
+			CPU_SET_S(cpu, sizeof one, one);
+			(void)sched_setaffinity(0, sizeof one, one);
 			return;
 		}
 }

@@ -67,7 +67,7 @@ static struct p3_place_machine machine(const char *mask, uint32_t quota)
 	return m;
 }
 
-static void print_set(char *text, const cpu_set_t *set)
+static void print_set(char *text, const struct p3_cpuset *set)
 {
 	p3_cpulist_print(set, text + strlen(text), 100);
 }
@@ -145,6 +145,20 @@ static void place_lists(void **state)
 	expect(&all, want, 1, strerror(EINVAL));
 }
 
+/* A cpu_set_t has room for the CPUs up to 1023 only. */
+static void place_beyond_1023(void **state)
+{
+	struct p3_place_machine all = machine("1023-1024,5000,8191", UINT32_MAX);
+	struct p3_place_want want = {.bind = P3_BIND_LIST};
+	(void)state;
+	assert_true(p3_cpulist_parse("1024,8191", &want.list));
+	expect(&all, want, 1, "2: 1024/8191");
+	want.bind = P3_BIND_CORE;
+	all.root = "/nowhere";
+	expect(&all, want, 3,
+		"4: 1023/8191 1024/1023-1024,5000,8191 5000/1023-1024,5000,8191");
+}
+
 /* Without /sys each CPU is a core, and the machine is one NUMA node. */
 static void place_without_topology(void **state)
 {
@@ -162,6 +176,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {cmocka_unit_test(place_cores_in_turn),
 		cmocka_unit_test(place_respects_the_mask),
 		cmocka_unit_test(place_several_on_each), cmocka_unit_test(place_lists),
-		cmocka_unit_test(place_without_topology)};
+		cmocka_unit_test(place_without_topology),
+		cmocka_unit_test(place_beyond_1023)};
 	return cmocka_run_group_tests(tests, build, demolish);
 }
