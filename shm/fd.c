@@ -49,6 +49,10 @@ static uint64_t number_of_event(int fd)
 	return at ? strtoull(at + sizeof key - 1, NULL, 10) + 1 : 0;
 }
 
+/* An identity: the eventfd's number in the low bits, 0 if it is none or not known. */
+#define EVENTS    24
+#define EVENT(id) ((id) & ((UINT64_C(1) << EVENTS) - 1))
+
 p3_fd_id p3_fd_file(int fd)
 {
 	struct stat st;
@@ -56,15 +60,20 @@ p3_fd_id p3_fd_file(int fd)
 	bool is = fd >= 0 && fstat(fd, &st) == 0;
 	uint64_t event = is && !(st.st_mode & S_IFMT) ? number_of_event(fd) : 0;
 	errno = saved;
-	/* Inodes of one device differ; the factors keep devices and eventfds apart. */
-	return is ? (st.st_ino + st.st_dev * UINT64_C(0x9e3779b97f4a7c15) +
-			    event * UINT64_C(0xd1342543de82ef95))
-		  : 0;
+	if (!is)
+		return 0;
+	/* Inodes of one device differ; the factor keeps devices apart. */
+	uint64_t file = st.st_ino + st.st_dev * UINT64_C(0x9e3779b97f4a7c15);
+	return ((file << 1 | 1) << EVENTS) | EVENT(event);
 }
 
 bool p3_fd_is(int fd, p3_fd_id id)
 {
-	return id && p3_fd_file(fd) == id;
+	p3_fd_id now = id ? p3_fd_file(fd) : 0;
+	if (!now || now >> EVENTS != id >> EVENTS)
+		return false;
+	/* The number cannot be read after chroot(), nor without a free descriptor. */
+	return !EVENT(now) || !EVENT(id) || now == id;
 }
 
 void p3_fd_signal(int fd)

@@ -23,7 +23,8 @@ int p3_fd_high(int fd);
  * not know, and its next files get these numbers: before the library uses a descriptor
  * again it checks that the number still names the same file.  Eventfds share one inode;
  * the kernel's number of each, in /proc, tells them apart.  Two instances of epoll look
- * alike, and where there is no /proc two eventfds do.
+ * alike, and so do two eventfds while that number cannot be read: without /proc, after
+ * chroot(), and while no descriptor is free.
  */
 typedef uint64_t p3_fd_id; /* made of device, inode and eventfd; 0: no file */
 p3_fd_id p3_fd_file(int fd);
