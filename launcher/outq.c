@@ -80,6 +80,15 @@ struct p3_out *p3_outq_find(
 	return at ? *at : NULL;
 }
 
+bool p3_outq_has_end(const struct p3_outq *q, uint32_t peer)
+{
+	for (const struct p3_out *o = q->first; o; o = o->next)
+		if (o->msg.node == peer &&
+			(o->msg.op == P3_JOB_LEFT || o->msg.op == P3_JOB_DIED))
+			return true;
+	return false;
+}
+
 void p3_outq_drop(struct p3_outq *q, enum p3_job_op op, const struct p3_job_msg *m)
 {
 	struct p3_out **at = place(q, op, m);

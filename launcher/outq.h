@@ -17,7 +17,8 @@
 struct p3_out {
 	struct p3_out *next;
 	struct p3_job_msg msg;
-	bool again; /* BORN: the node has heard of this peer before */
+	bool again; /* BORN: one of the two has asked for the descriptors */
+	bool news;  /* and it is still the first BORN of the peer that the node gets */
 	int fds[3]; /* BORN: copies of the peer's descriptors, or -1 */
 };
 
@@ -42,6 +43,9 @@ int p3_outq_keep_fds(struct p3_out *o, const int fds[3]);
 struct p3_out *p3_outq_find(
 	struct p3_outq *q, enum p3_job_op op, const struct p3_job_msg *m);
 void p3_outq_drop(struct p3_outq *q, enum p3_job_op op, const struct p3_job_msg *m);
+
+/* Return true if the end of any incarnation of the peer is in the queue. */
+bool p3_outq_has_end(const struct p3_outq *q, uint32_t peer);
 
 void p3_outq_drop_first(struct p3_outq *q);
 

@@ -195,10 +195,11 @@ static int transmit_born(const struct p3_rdv *r, struct node *to,
 	const struct p3_job_msg *m, const int *kept)
 {
 	int fds[3];
+	bool copies = kept && kept[0] >= 0;
 	copy_fds_of(&r->node[m->node], fds);
-	if (!kept || kept[0] < 0)
+	if (!copies)
 		kept = fds;
-	unsigned nfds = has_met(to, m->node) ? (m->heap_len ? 3 : 2) : 0;
+	unsigned nfds = copies || has_met(to, m->node) ? (m->heap_len ? 3 : 2) : 0;
 	return p3_job_send(to->sock, m, kept, nfds);
 }
 
@@ -290,10 +291,14 @@ static void post_introduction(struct p3_rdv *r, uint32_t to, uint32_t about)
 {
 	struct p3_job_msg m = message_born(r, about);
 	set_met(&r->node[to], about, true);
-	if (p3_outq_find(&r->node[to].out, P3_JOB_BORN, &m))
-		return; /* which carries them now */
-	post(r, to, &m);
 	struct p3_out *o = p3_outq_find(&r->node[to].out, P3_JOB_BORN, &m);
+	if (o) { /* it carries the descriptors now */
+		o->news |= !o->again;
+		o->again = true;
+		return;
+	}
+	post(r, to, &m);
+	o = p3_outq_find(&r->node[to].out, P3_JOB_BORN, &m);
 	if (o)
 		o->again = true;
 }
@@ -344,14 +349,19 @@ static void node_owes_nobody(struct p3_rdv *r, uint32_t i)
 }
 
 /*
- * Keep the peer's descriptors for a queued introduction, since the node may find
- * messages of the ended peer with them.  Return false if it is none, or on an error.
+ * Keep the ended peer's descriptors for the introduction o in a queue, since the node may
+ * find messages of the peer with them.  Return false if it is no introduction, on an
+ * error, or if an earlier life of the peer is kept: a node that reads nothing while a
+ * peer lives and ends many times would fill its queue with them.
  */
-static bool keep_introduction(struct p3_out *o, const struct node *ended)
+static bool keep_introduction(
+	struct p3_rdv *r, uint32_t to, struct p3_out *o, uint32_t peer)
 {
 	int fds[3];
-	copy_fds_of(ended, fds);
-	return o->again && p3_outq_keep_fds(o, fds) == 0;
+	if (!o->again || p3_outq_has_end(&r->node[to].out, peer))
+		return false;
+	copy_fds_of(&r->node[peer], fds);
+	return p3_outq_keep_fds(o, fds) == 0;
 }
 
 /*
@@ -391,8 +401,9 @@ static bool post_end(struct p3_rdv *r, uint32_t to, const struct p3_job_msg *m)
 {
 	struct node *n = &r->node[to];
 	struct p3_out *birth = p3_outq_find(&n->out, P3_JOB_BORN, m);
-	bool heard = !birth || birth->again;
-	if (birth && !keep_introduction(birth, &r->node[m->node]))
+	bool kept = birth && keep_introduction(r, to, birth, m->node);
+	bool heard = !birth || kept || (birth->again && !birth->news);
+	if (birth && !kept)
 		p3_outq_drop(&n->out, P3_JOB_BORN, m);
 	p3_outq_drop(&n->out, P3_JOB_PIDS, m);
 	if (heard)

@@ -1165,6 +1165,76 @@ static void rdv_introduces_one_that_has_died_since(void **state)
 	end_after_introduction(*state, false);
 }
 
+/* Hear what node 0 is told of a life of node 2: its birth with nfds descriptors,
+ * and then its end, if that is expected. */
+static void hear_life(struct world *w, uint64_t incarnation, unsigned nfds, bool end)
+{
+	struct got g;
+	bool born = false, over = false;
+	while ((!born || over != end) && hear_any(w, 0, &g)) {
+		if (g.msg.node == 2 && g.msg.op == P3_JOB_BORN) {
+			assert_int_equal(g.msg.incarnation, incarnation);
+			assert_int_equal(g.nfds, nfds);
+			born = true;
+		}
+		if (g.msg.node == 2 && g.msg.op == P3_JOB_LEFT)
+			over = born;
+		got_free(&g);
+		settle(w);
+	}
+	assert_true(born && over == end);
+}
+
+static void leave(struct world *w, uint32_t i, uint64_t incarnation)
+{
+	say_msg(w, i,
+		(struct p3_job_msg){.op = P3_JOB_LEAVE, .incarnation = incarnation});
+	settle(w);
+}
+
+/* The first birth of node 2 waits for node 0 when node 2 talks to that, and ends. */
+static void rdv_introduces_one_whose_birth_was_not_read(void **state)
+{
+	struct world *w = *state;
+	job_of(w, 2);
+	fill_socket_of(w, 0, 1, 2);
+	hello(w, 2);
+	join(w, 2, 3);
+	settle_for(w, 300);
+	assert_int_equal(p3_rdv_queued(w->rdv, 0), 2);
+	skip_all(w, 2);
+	say_again(w, 2, 0, 1);
+	expect_fds(w, 2, P3_JOB_BORN, 0, 1, 3);
+	leave(w, 2, 3);
+	hear_life(w, 3, 3, true);
+	expect_silence(w, 0);
+}
+
+/* Node 2 lives anew before node 0 has read of its first life: it reads of both, and of
+ * no third that has ended. */
+static void rdv_keeps_an_ended_life_behind_a_new_one(void **state)
+{
+	struct world *w = *state;
+	job_of(w, 3);
+	fill_socket_of(w, 0, 1, 2);
+	say_again(w, 2, 0, 1);
+	expect_fds(w, 2, P3_JOB_BORN, 0, 1, 3);
+	leave(w, 2, 3);
+	for (uint64_t k = 10; k < 20; k++) {
+		join(w, 2, k);
+		settle_for(w, 300);
+		skip_all(w, 2);
+		say_again(w, 2, 0, 1);
+		leave(w, 2, k);
+	}
+	assert_int_equal(p3_rdv_queued(w->rdv, 0), 3);
+	join(w, 2, 20);
+	settle_for(w, 300);
+	hear_life(w, 3, 3, true);
+	hear_life(w, 20, 0, false);
+	expect_silence(w, 0);
+}
+
 /* ---- cases: adding ---- */
 
 static void rdv_takes_a_socket_once(void **state)
@@ -1240,6 +1310,8 @@ int main(void)
 		CASE_APART(rdv_introduces_a_new_life_anew),
 		CASE_APART(rdv_introduces_one_that_has_left_since),
 		CASE_APART(rdv_introduces_one_that_has_died_since),
+		CASE_APART(rdv_introduces_one_whose_birth_was_not_read),
+		CASE_APART(rdv_keeps_an_ended_life_behind_a_new_one),
 		CASE(rdv_takes_a_socket_once),
 		CASE(job_send_refuses_too_many_descriptors),
 	};
