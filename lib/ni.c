@@ -291,7 +291,10 @@ void p3_see_off(struct p3_nic *nic)
  * Peers may be lost meanwhile, so life is not held during the wait. */
 static int close_locked(struct p3_node *node, struct p3_lib_ni *ni)
 {
-	p3_see_off(p3_nic(node));
+	if (p3_get(&node->ni[0].open) && p3_get(&node->ni[1].open))
+		p3_nic_settle(p3_nic(node), P3_SETTLE_NS); /* the NIC goes on */
+	else
+		p3_see_off(p3_nic(node));
 	pthread_mutex_lock(&node->life);
 	int rc = close_ni(node, ni);
 	pthread_mutex_unlock(&node->life);
