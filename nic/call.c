@@ -779,10 +779,11 @@ void p3_nic_progress(struct p3_nic *n, uint64_t ns)
 #define P3_REST_NS    20000
 #define P3_MEET_TIMES 30u
 
-/* Return true if all copies with a posted SEND_END have left this node. */
+/* Return true if all copies with a posted SEND_END have left this node, and no message
+ * waits for yod to introduce its target. */
 static bool has_left(struct p3_nic *n)
 {
-	return !p3_acquire(&n->leaving); /* LEAVE.1 */
+	return !p3_acquire(&n->leaving) && !p3_get(&n->meeting); /* LEAVE.1 */
 }
 
 /* The time that a thread waits until all copies have left. */

@@ -347,7 +347,8 @@ int p3_fw_peer_up(struct p3_nic *n, struct p3_cmd *c)
 {
 	struct p3_peer_info *info = c->peer;
 	struct p3_peer *p = &n->peer[info->node];
-	if (p->state == P3_LIVE)
+	bool known_bad = p->base && p->incarnation == info->incarnation;
+	if (p->state == P3_LIVE || known_bad)
 		return -EEXIST;
 	struct p3_lane lane;
 	if (!info->base)
@@ -360,7 +361,6 @@ int p3_fw_peer_up(struct p3_nic *n, struct p3_cmd *c)
 	reset_in(p, &lane);
 	reset_out(p, &lane);
 	p->state = P3_LIVE;
-	end_meeting(n, p);
 	p3_log(P3_LOG_DEBUG, P3_AREA_PEER, "node %u (nid %u, process %u) is mapped",
 		p->index, p->nid, p->os_pid);
 	p3_fw_say_reads(n, p);
@@ -374,7 +374,8 @@ int p3_fw_peer_up(struct p3_nic *n, struct p3_cmd *c)
 	n->posted = true; /* waiting hosts look again, and poll it; */
 	p3_fw_rouse(n);   /* if there are none, the NIC thread does */
 	p3_fw_readdress(n);
-	p3_fw_push(n, p); /* requests from before */
+	p3_fw_push(n, p);  /* requests from before */
+	end_meeting(n, p); /* a thread may wait until they lie in the lane */
 	return 0;
 }
 

@@ -254,13 +254,10 @@ static P3_RARE bool take_over(struct p3_nic *n, struct p3_pending *t)
 	return true;
 }
 
-/* SEND_END promises that the bytes will leave, so the target has to be mapped, or to be
- * one that yod will introduce. */
+/* SEND_END promises that the bytes will leave, so the target has to be mapped. */
 static P3_RARE void copy_out(struct p3_nic *n, struct p3_pending *t)
 {
-	const struct p3_peer *p = t->peer;
-	bool leaves = p->state == P3_LIVE || (p->state == P3_EXPECTED && p->apart);
-	if (t->send.md && is_short(t) && leaves)
+	if (t->send.md && is_short(t) && t->peer->state == P3_LIVE)
 		(void)take_over(n, t);
 }
 
@@ -878,15 +875,52 @@ static bool take_over_waiting(
 	return true;
 }
 
+/* Find the descriptor's requests to a peer that yod is still to introduce, if the peer is
+ * one. */
+static void find_apart(
+	struct p3_peer *p, const struct p3_md *md, uint32_t most, struct waiting *out)
+{
+	*out = (struct waiting){.queue = &p->queue, .first = &p->queue};
+	if (p->state == P3_EXPECTED && p->apart)
+		find_waiting(&p->queue, md, most, out);
+}
+
+/* Return the number of the descriptor's requests, at most most, to all such peers. */
+static uint32_t count_apart(struct p3_nic *n, const struct p3_md *md, uint32_t most)
+{
+	struct waiting w;
+	uint32_t left = most;
+	for (uint32_t i = 0; i < n->conf.nnodes && left; i++) {
+		find_apart(&n->peer[i], md, left, &w);
+		left -= w.n;
+	}
+	return most - left;
+}
+
+/* Take over the bytes of all those requests, which count_apart() has counted. */
+static bool take_over_apart(struct p3_nic *n, const struct p3_md *md, uint32_t count)
+{
+	struct waiting w;
+	for (uint32_t i = 0; i < n->conf.nnodes && count; i++) {
+		find_apart(&n->peer[i], md, count, &w);
+		if (!take_over_waiting(n, &w, md))
+			return false;
+		count -= w.n;
+	}
+	return true;
+}
+
 bool p3_fw_let_go(struct p3_nic *n, struct p3_md *md)
 {
 	struct waiting absent, nobody;
 	find_waiting(&n->absent.queue, md, md->pending, &absent);
 	find_waiting(&n->nobody.queue, md, md->pending - absent.n, &nobody);
-	if (absent.n + nobody.n != md->pending)
+	uint32_t left = md->pending - absent.n - nobody.n;
+	if (count_apart(n, md, left) != left)
 		return false;
 	n->posted = true;
-	return take_over_waiting(n, &absent, md) && take_over_waiting(n, &nobody, md);
+	return take_over_waiting(n, &absent, md) && take_over_waiting(n, &nobody, md) &&
+	       take_over_apart(n, md, left);
 }
 
 /* ---- send queues ---- */

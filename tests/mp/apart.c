@@ -6,6 +6,9 @@
  *			one.  It has mapped the memory of these two then, and of no
  *			other rank.  Then each puts a word to rank 0 and ends at once,
  *			and rank 0 has all of them.
+ *	apart leave	each rank puts a word to rank 0, the first that it sends to any
+ *			rank, and ends by _exit as soon as it has SEND_END.  Rank 0 has
+ *			all words.
  *	apart stopped	rank 1 is stopped (SIGSTOP) before rank 2 has talked to it.
  *			Rank 2 puts to it, and ends.  Rank 1 goes on, and has the
  *			message.
@@ -115,6 +118,24 @@ static void ring(void)
 	PtlFini();
 }
 
+/* ---- senders that end behind SEND_END ---- */
+
+static void leave(void)
+{
+	static char sink[8];
+	ptl_handle_eq_t words = mp_queue(4 * mp.size);
+	mp_attach(WORDS, sink, sizeof sink, PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE, words);
+	mp_barrier();
+	if (!mp.rank) {
+		hear_words(words);
+		return;
+	}
+	mp_put(mp_bind(mp_pattern, LENGTH, eq, 0), 0, 8, PTL_NO_ACK_REQ, 0, WORDS, 0,
+		mp.rank);
+	(void)mp_expect(eq, PTL_EVENT_SEND_END);
+	_exit(0);
+}
+
 /* ---- a target that is stopped ---- */
 
 static char state_of(pid_t pid)
@@ -195,11 +216,13 @@ static void stopped(void)
 
 int main(int argc, char **argv)
 {
-	mp_check(argc == 2, "usage: apart ring|stopped");
+	mp_check(argc == 2, "usage: apart ring|leave|stopped");
 	mp_start();
 	eq = mp_queue(64);
 	if (!strcmp(argv[1], "ring"))
 		ring();
+	else if (!strcmp(argv[1], "leave"))
+		leave();
 	else
 		stopped();
 	puts("fine");
