@@ -7,8 +7,8 @@
  *		 --SEGMENTS node-->  yod  --SEGMENTS (2 descriptors)-->
  *
  * JOB is the job's number (the pid of the yod that the user started), UID yod's user.
- * The name is the kernel's: when yod is gone so is the name, nothing is left behind;
- * /proc/net/unix lists them.  If another process has taken the name, yod appends ".1"
+ * The kernel removes the name when yod ends, so nothing is left behind; /proc/net/unix
+ * lists these names.  If another process has taken the name, yod appends ".1"
  * to ".9".
  *
  * Only yod's own user and root are served, as the kernel identifies them (SO_PEERCRED);
@@ -17,12 +17,13 @@
  *
  * The segments are the node's published one and its host segment, sealed by their owner:
  * they can be mapped read-only, and do not shrink.  Those of a node that died are kept
- * until its rank begins again or the job ends, and so are the remains (remains.h) of one
- * that left, which stand for its published segment: there is one descriptor then.
+ * until its rank begins again or the job ends.  Of a node that left, the remains
+ * (remains.h) are kept as long, in place of its published segment: yod then sends this
+ * one descriptor, and none of a host segment.
  *
- * yod waits for no looker: it makes an answer packet by packet as the looker reads,
- * from the table as it is then, so nothing is queued; it reads the next question only
- * when the last one is answered.  There are at most P3_ATTACH_CLIENTS lookers; one more
+ * yod waits for no looker, and queues nothing for one: it makes each packet of an answer
+ * when the looker's socket has room, from the table as it is then, and reads the next
+ * question only when the last one is answered.  There are at most P3_ATTACH_CLIENTS lookers; one more
  * replaces the one that has been silent for the longest time.
  *
  * Only the thread of yod's main loop calls these functions; none of them blocks.

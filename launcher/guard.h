@@ -10,6 +10,9 @@
  * children (it is a subreaper), and the guard kills them.  Guard killed: yod sees the
  * end of file of a pipe and kills the job.  So no single SIGKILL, and none sent to the
  * group of the terminal, leaves a process behind.
+ *
+ * main() calls p3_guard_split() once, after p3_signals_take() and before there are
+ * threads, since a forked child has only the thread that forked.
  */
 #ifndef P3_LAUNCHER_GUARD_H
 #define P3_LAUNCHER_GUARD_H
@@ -20,8 +23,8 @@ struct p3_guard {
 };
 
 /*
- * Split into guard and yod.  The call returns in the child only (0, or -errno without
- * having split); the guard exits with the status of the child.
+ * Fork: this process becomes the guard, its child yod.  Return 0 in the child, or -errno
+ * if there is no child.  The guard does not return: it exits with the child's status.
  */
 int p3_guard_split(struct p3_guard *guard_out);
 

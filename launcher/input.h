@@ -18,7 +18,7 @@ struct p3_input {
 	int to;
 	uint32_t n; /* bytes in buf[at..] */
 	uint32_t at;
-	int64_t not_before; /* in the background: look again at this time */
+	int64_t not_before; /* yod is in the background: try to read again then */
 	char buf[4096];
 };
 

@@ -8,8 +8,8 @@
 
 #define P3_LIBOF_LEN 256
 
-/* Return the path of its shared library; of its program, if the library is inside; or
- * "?". */
+/* Return the path of the process' libportals; that of its program, if it is linked in;
+ * or "?". */
 const char *p3_libof(uint32_t os_pid, char path[P3_LIBOF_LEN]);
 
 #endif

@@ -32,7 +32,7 @@
 
 struct name {
 	uint32_t uid, jid;
-	char text[60]; /* the address behind its first byte, which is zero */
+	char text[60]; /* the abstract address without its zero byte in front */
 };
 
 /* Parse a line of /proc/net/unix.  Return true if it is the socket of a listening yod. */
@@ -316,7 +316,7 @@ int p3_look_map(struct p3_look_node *n, const int fds[P3_ATTACH_FDS], unsigned n
 		rc = map_one(fds[k], &n->seg[k]);
 	if (rc)
 		p3_look_unmap(n);
-	else if (nfds) /* none: gone meanwhile, or none to spare; the next look tries */
+	else if (nfds) /* 0: the node is gone, or yod could not send any now: try later */
 		n->mapped = msg->incarnation;
 	n->remains = n->mapped && msg->remains;
 	return rc;

@@ -46,19 +46,19 @@ void p3_look_domains(
 
 struct p3_look;
 
-/* pid: a job's number, that of yod, of one of its nodes, or of a process below these; or
- * of a member of a domain, or of a process above it such as mpirun; or of a process with
- * an interface that is in no domain. */
+/* Look at the job or domain that a process belongs to.  pid is a job's number, or the pid
+ * of yod, of a node, or of a process below these; of a member of a domain, or of a
+ * process above it such as mpirun; or of a process whose interface is in no domain. */
 int p3_look_open(uint32_t pid, struct p3_look **look_out);
 int p3_look_open_domain(const char *name, struct p3_look **look_out);
-/* The name of the domain; empty: a process that is in none; NULL: it is a job of yod. */
+/* Return the domain's name; "" for a process that is in none; NULL for a job of yod. */
 const char *p3_look_domain(const struct p3_look *look);
 void p3_look_close(struct p3_look *look);
 
-/* Read yod's table anew.  Mappings of incarnations that have ended go. */
+/* Read yod's table anew, and unmap the segments of incarnations that have ended. */
 int p3_look_again(struct p3_look *look);
 
-/* Return yod's size, jid, uid and os_pid, as in a P3_ATTACH_JOB. */
+/* Return the job's size, jid and uid, and yod's os_pid, as in a P3_ATTACH_JOB. */
 const struct p3_attach_msg *p3_look_job(const struct p3_look *look);
 
 enum p3_look_seg { P3_LOOK_PUBLISHED, P3_LOOK_HOST };
@@ -77,7 +77,7 @@ struct p3_look_node {
 	struct p3_look_map seg[P3_ATTACH_FDS];
 };
 
-/* i < size; until the next look. */
+/* Return node i, which is below the job's size; valid until the next p3_look_again(). */
 const struct p3_look_node *p3_look_node(const struct p3_look *look, uint32_t i);
 
 /*

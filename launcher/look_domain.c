@@ -102,7 +102,8 @@ static bool is_target(int dir, const char *fd, const char *name)
 	return n > (ssize_t)len && !strncmp(target, name, len) && target[len] == ' ';
 }
 
-/* It may be another file by now: O_NONBLOCK, as that may be a pipe. */
+/* Open a file of the process once more.  Its number may mean a pipe by now: O_NONBLOCK
+ * keeps the open from waiting for a writer. */
 static int open_again(int dir, const char *fd)
 {
 	return openat(dir, fd, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
@@ -144,7 +145,8 @@ static void open_segments(uint32_t pid, int fds[P3_ATTACH_FDS])
 		closedir(d);
 }
 
-/* A read at the end of a file fails, where a look through a mapping would be a signal. */
+/* Read the header of a segment.  Read the file: behind its end pread() returns less,
+ * while an access through a mapping would raise SIGBUS. */
 static bool read_header(int fd, struct p3_seg_header *h)
 {
 	return fd >= 0 && fcntl(fd, F_GET_SEALS) >= 0 &&
@@ -194,8 +196,8 @@ static bool is_holder(const struct p3_look *look, uint32_t slot, uint32_t pid)
 	return slot == P3_DOMAIN_NO_SLOT || !p3_domain_is_over(&look->domain, slot, pid);
 }
 
-/* slot P3_DOMAIN_NO_SLOT: of a process that is in no domain.  Return 0, also if nothing
- * of it can be seen. */
+/* Make the process node i of the look.  slot is its slot in the domain, or
+ * P3_DOMAIN_NO_SLOT.  Return 0, even if its memory cannot be seen, or -errno. */
 static int take_member(struct p3_look *look, uint32_t i, uint32_t slot, uint32_t pid)
 {
 	int fds[P3_ATTACH_FDS], rc = grow(look, i + 1);
@@ -218,8 +220,8 @@ static int take_member(struct p3_look *look, uint32_t i, uint32_t slot, uint32_t
 	return 0;
 }
 
-/* Jobs of mpirun and the like are domains with a name of their own; their ranks are the
- * slots, and all of them are told of. */
+/* Return true if the domain's name is that of a job of mpirun or the like.  Its ranks are
+ * the slots, and the look has a node for each rank, even for one without a process. */
 static bool is_launched(const char *name)
 {
 	static const char *const launchers[] = {"ompi-", "pmi-", "pmix-", "slurm-"};
@@ -263,7 +265,8 @@ static void add_id(void *arg, uint32_t nid, uint32_t pid, uint32_t holder)
 	}
 }
 
-/* A look of a domain ends with its last member. */
+/* Read all members.  Return -EPIPE when the last one has left, -ESRCH if there never was
+ * one. */
 static int take_all(struct p3_look *look)
 {
 	bool launched = is_launched(look->name);

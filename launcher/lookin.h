@@ -4,6 +4,9 @@
  *
  *	look.c		jobs of yod, which describes its nodes and hands out descriptors
  *	look_domain.c	domains: their locks and processes tell the same
+ *
+ * Only these two files include it.  The state is in struct p3_look, which one thread
+ * uses at a time.
  */
 #ifndef P3_LAUNCHER_LOOKIN_H
 #define P3_LAUNCHER_LOOKIN_H
@@ -16,8 +19,8 @@ struct p3_look {
 	struct p3_attach_msg job;
 	struct p3_look_node *node;
 	uint32_t room;  /* nodes that the array has memory for */
-	bool of_domain; /* a domain, or a single process, */
-	uint32_t alone; /* namely this one; 0: a domain */
+	bool of_domain; /* the look is at a domain, or at a process that is in none */
+	uint32_t alone; /* this process; 0: a domain, or a job of yod */
 	char name[P3_DOMAIN_NAMES + 1];
 	struct p3_domain domain; /* open while of_domain is true and alone is 0 */
 };
@@ -27,15 +30,15 @@ struct p3_look {
 int p3_look_map(struct p3_look_node *n, const int fds[P3_ATTACH_FDS], unsigned nfds,
 	const struct p3_attach_msg *msg);
 void p3_look_unmap(struct p3_look_node *n);
-/* Drop a mapping of an incarnation that is over. */
+/* Unmap a node's segments if their incarnation has ended. */
 void p3_look_unmap_stale(struct p3_look_node *n);
 /* Return the parent of a process, 0 if unknown. */
 uint32_t p3_look_parent(uint32_t pid);
 
 /* look_domain.c */
 
-/* Find the domain of a process, or of one below it; or take the process alone.  Return
- * 0 or -ESRCH. */
+/* Find the domain of a process, or of a process below it; if there is none, look at the
+ * process alone.  Return 0 or -ESRCH. */
 int p3_look_find_member(struct p3_look *look, uint32_t pid);
 int p3_look_ask_domain(struct p3_look *look);
 

@@ -3,7 +3,8 @@
  * yod - starts a Portals job of N nodes on this machine, and ends it
  *
  * guard.h explains how no process is left behind, run.h how a job runs, rdv.h the
- * exchange between yod and its nodes.  yod makes no files.
+ * exchange between yod and its nodes.  yod makes only the files of --output-dir and
+ * --trace.
  */
 #include "launcher/cpus.h"
 #include "launcher/guard.h"

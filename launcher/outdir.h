@@ -17,7 +17,8 @@
  */
 int p3_outdir_open(const char *dir, uint32_t size);
 
-/* Open a rank's file; stream 0 is stdout, 1 stderr.  Return a descriptor or -errno. */
+/* Open a rank's file; which is 0 for stdout, 1 for stderr.  Return a descriptor or
+ * -errno. */
 int p3_outdir_file(int dir_fd, uint32_t rank, int which);
 
 #endif

@@ -23,7 +23,7 @@
 #define TAG_LEN      16
 #define NO_STREAM    UINT32_MAX
 
-/* smaller keys of epoll are streams */
+/* epoll keys; a smaller key is the index of a stream */
 #define KEY_SINK  (UINT64_C(1) << 32)
 #define KEY_TIMER (UINT64_C(1) << 33)
 
@@ -36,7 +36,7 @@ struct stream {
 	bool watched;
 	bool last;       /* close it when the owed bytes are read */
 	bool push;       /* send a partial line, too */
-	int64_t idle_at; /* time to do so */
+	int64_t idle_at; /* time to set push */
 	int64_t end_at;  /* time to close it, because the node has ended */
 	uint32_t owed;   /* bytes that the node itself left in the pipe */
 	char *buf;
@@ -246,8 +246,8 @@ static void port_break(struct p3_output *o, struct port *p)
 
 /* ---- the loop ---- */
 
-/* Close a stream whose other holders have no more time, after the bytes that the node
- * itself wrote. */
+/* Close the stream of an ended node, once the bytes that the node itself wrote are read.
+ * The time for other holders of the pipe is over. */
 static void stream_close_soon(struct p3_output *o, uint32_t i)
 {
 	struct stream *s = &o->stream[i];

@@ -17,8 +17,8 @@
 struct p3_out {
 	struct p3_out *next;
 	struct p3_job_msg msg;
-	bool again; /* BORN: one of the two has asked for the descriptors */
-	bool news;  /* and it is still the first BORN of the peer that the node gets */
+	bool again; /* BORN that introduces: one of the two nodes sent AGAIN */
+	bool news;  /* BORN that introduces, and is the first that the node gets */
 	int fds[3]; /* BORN: copies of the peer's descriptors, or -1 */
 };
 

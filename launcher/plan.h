@@ -5,7 +5,8 @@
  * It prints memory by the formula of shm/footprint.h, hugepages, CPUs and places,
  * descriptors, and beside each the supply of the machine.  Reasons why the job cannot
  * run go to stderr.  Programs with different settings (-x, a load file) have lines of
- * their own; sums are over all nodes.
+ * their own; sums are over all nodes.  yod's main thread calls these functions; there is
+ * no state.
  */
 #ifndef P3_LAUNCHER_PLAN_H
 #define P3_LAUNCHER_PLAN_H

@@ -51,9 +51,9 @@ struct ptl_node {
 	struct p3_attach_msg msg;
 	struct ptl_proc proc;
 	const char *unseen; /* NULL: the rest is valid; else the reason why it is not */
-	uint32_t slot;      /* its number in its peers' entries */
-	uint32_t nnodes;    /* number of entries; slot and this are rank and size,
-			     * except in a domain */
+	uint32_t slot;      /* index of its entry in a peer's table; its rank, except in
+			     * a domain */
+	uint32_t nnodes;    /* entries of its own table; the job's size, likewise */
 	uint64_t word[P3_COUNTERS];
 	struct ptl_wait wait[P3_WAITS];
 	struct ptl_queue queue[P3_QUEUES_SHOWN];
@@ -65,7 +65,7 @@ struct ptl_pair {
 	uint32_t queued;   /* requests in the send queue */
 	uint32_t out;      /* requests sent and not answered */
 	uint32_t unread;   /* messages in the lane */
-	uint64_t since_ns; /* the target has taken nothing since; 0: nothing waits */
+	uint64_t since_ns; /* since then the target took nothing; 0: nothing waits */
 	bool cold;         /* the target does not poll that lane */
 	uint32_t reading;  /* puts of the target that this node reads from its memory */
 };
@@ -80,7 +80,7 @@ struct ptl_picture {
 	struct p3_look *look;
 	uint32_t size, jid, yod;
 	const char *domain; /* its name, empty: a process alone; NULL: a job of yod's */
-	bool whole;         /* no process that is not in it can send to its nodes */
+	bool whole;         /* no process outside the picture can send to its nodes */
 	uint64_t at_ns;
 	struct ptl_node *node;
 };

@@ -30,7 +30,8 @@
 /* packets taken from one node before the others have their turn */
 #define PACKETS      64
 #define PACKETS_LAST 4096 /* packets taken from a node at its end */
-/* too many descriptors are in flight, and no event tells when that ends */
+/* time until a send that lacked memory, or room for descriptors in flight, is tried
+ * again: no event tells when there is room */
 #define RETRY_MS 10
 /* births in a job of n nodes are told after this time, several at once */
 #define TELL_MS(n)   ((n) < 1000 ? (n) / 10 : 100)
@@ -54,7 +55,7 @@ struct node {
 	bool waits;   /* it waits in the barrier */
 	bool writes;  /* EPOLLOUT is enabled */
 	bool retry;   /* flush again after RETRY_MS */
-	bool scolded; /* packets of another process were reported */
+	bool scolded; /* a line said that another process sends in its name */
 	bool refused; /* the reason why it may not join was reported */
 	uint64_t incarnation;
 	uint64_t joined_as; /* number of joins before this one */
@@ -63,12 +64,12 @@ struct node {
 	uint32_t pid[P3_JOB_NIS];
 	int fds[P3_JOB_FDS];
 	int64_t fate_at; /* JOINED with its socket closed: it is dead at this time */
-	int64_t reap_at; /* owed is void at this time */
-	uint64_t *owed;  /* a bit for each node that must say DROPPED */
+	int64_t reap_at; /* time at which yod waits for no DROPPED any more */
+	uint64_t *owed;  /* a bit for each node whose DROPPED yod waits for */
 	uint32_t owed_n;
 	bool watches;   /* it wants to hear of ranks that will never join */
-	uint64_t *over; /* ranks that it has heard of: a bit per node */
-	uint64_t *met;  /* nodes whose descriptors it gets: a bit per node */
+	uint64_t *over; /* ranks whose OVER it was sent: a bit per node */
+	uint64_t *met;  /* nodes whose BORN to it has descriptors: a bit each */
 	struct p3_outq out;
 };
 
@@ -249,8 +250,8 @@ static void flush(struct p3_rdv *r, uint32_t i)
 	want_writes(r, i, n->out.first && !n->retry);
 }
 
-/* End a node whose queue is too long.  Closing its socket inside a broadcast would
- * recurse: the next step does it. */
+/* Cut off a node whose queue is too long.  Only shut its socket down: closing it here,
+ * inside a broadcast, would begin another one.  The next step sees the end of file. */
 static void overrun(struct p3_rdv *r, uint32_t i)
 {
 	tell(r, "rank %u: does not read what it asks for (%u packets queued); cut off", i,
@@ -259,8 +260,8 @@ static void overrun(struct p3_rdv *r, uint32_t i)
 	shutdown(r->node[i].sock, SHUT_RDWR);
 }
 
-/* Queue a packet.  A failed send does not end the node: its earlier packets are read
- * first. */
+/* Send a packet to a node, or queue it while its socket is full.  A send that fails for
+ * good does not end the node here: yod first reads the packets that the node has sent. */
 static void post(struct p3_rdv *r, uint32_t i, const struct p3_job_msg *m)
 {
 	struct node *n = &r->node[i];
@@ -286,7 +287,7 @@ static void post_born(struct p3_rdv *r, uint32_t to, uint32_t about)
 	post(r, to, &m);
 }
 
-/* Send the descriptors of a node to another, because one of the two has asked. */
+/* Send node `about` with its descriptors to node `to`, since one of them sent AGAIN. */
 static void post_introduction(struct p3_rdv *r, uint32_t to, uint32_t about)
 {
 	struct p3_job_msg m = message_born(r, about);
@@ -349,10 +350,10 @@ static void node_owes_nobody(struct p3_rdv *r, uint32_t i)
 }
 
 /*
- * Keep the ended peer's descriptors for the introduction o in a queue, since the node may
- * find messages of the peer with them.  Return false if it is no introduction, on an
- * error, or if an earlier life of the peer is kept: a node that reads nothing while a
- * peer lives and ends many times would fill its queue with them.
+ * Keep copies of the ended peer's descriptors with the introduction o in a node's queue:
+ * the node needs them to read the peer's last messages.  Return false if o is no
+ * introduction, on an error, or if the end of an earlier life of the peer is queued:
+ * introductions of a peer that lives and ends many times would fill the queue.
  */
 static bool keep_introduction(
 	struct p3_rdv *r, uint32_t to, struct p3_out *o, uint32_t peer)
@@ -365,9 +366,10 @@ static bool keep_introduction(
 }
 
 /*
- * Tell all nodes of the births that came after theirs.  Each packet wakes a thread, so
+ * Tell each node of the nodes that have joined after it.  Each packet wakes a thread, so
  * in a large job, where nodes join one after the other for seconds, a node is told of
- * several at once.  Any other packet to a node comes behind the births before it.
+ * several at once.  Functions that send a release, an end or an answer call this first,
+ * so that a node has heard of the births before it reads such a packet.
  */
 static void tell_births(struct p3_rdv *r)
 {
@@ -396,7 +398,8 @@ static void tell_birth_later(struct p3_rdv *r, uint32_t i)
 		tell_births(r);
 }
 
-/* Send an end to one node.  Return false if that node had not even heard of the birth. */
+/* Tell one node of an end.  If the birth is still queued for it, remove the birth, send
+ * no end and return false, except for a birth that introduces the ended node. */
 static bool post_end(struct p3_rdv *r, uint32_t to, const struct p3_job_msg *m)
 {
 	struct node *n = &r->node[to];
@@ -458,7 +461,7 @@ static void set_gone(struct p3_rdv *r, uint32_t i)
 		post_over(r, to, i);
 }
 
-/* The rank has a process again. */
+/* Note that a rank that was gone has a process again. */
 static void set_back(struct p3_rdv *r, uint32_t i)
 {
 	if (r->node[i].state != GONE)
@@ -473,9 +476,9 @@ static void set_back(struct p3_rdv *r, uint32_t i)
 
 /* ---- barrier ---- */
 
-/* Release the waiting nodes; ended is a rank whose end spoils this barrier.  Do not
- * name a rank that fails if the job ends with it: the user reads that once, and not
- * from each of its peers. */
+/* Release the waiting nodes; ended is a rank whose end makes this barrier fail.  If its
+ * failure ends the job, do not tell the nodes its name: yod prints it, and a line of
+ * each node would only repeat that. */
 static void barrier_release(struct p3_rdv *r, int status, uint32_t ended)
 {
 	tell_births(r);
@@ -505,15 +508,16 @@ static void barrier_look(struct p3_rdv *r)
 
 /* ---- ends ---- */
 
-/* Close a dead node's files except those that lookers need: these cost memory that no
- * peer needs. */
+/* Close a dead node's doorbell and heap, whose memory no process needs now.  Lookers
+ * need the published and the host segment. */
 static void close_but_for_lookers(struct node *n)
 {
 	close_fds(&n->fds[FD_DOORBELL], 1);
 	close_fds(&n->fds[FD_HEAP], 1);
 }
 
-/* Keep a copy, which holds neither the node's hugepages nor its lanes. */
+/* Replace an ended node's descriptors by one of its remains (remains.h), which hold
+ * neither its hugepages nor its lanes. */
 static void keep_remains(struct node *n)
 {
 	int kept = p3_remains_make(n->fds[FD_PUBLISHED]);
@@ -544,8 +548,8 @@ static void sock_close(struct p3_rdv *r, uint32_t i)
 	node_owes_nobody(r, i);
 }
 
-/* End an incarnation.  owed: the process has ended without LEAVE.  op: the end that
- * tools are shown. */
+/* End an incarnation.  owed: the process ended without LEAVE, so the peers are sent DIED
+ * and must answer DROPPED.  op: the end that tools are shown, DIED or LEFT. */
 static void unjoin(struct p3_rdv *r, uint32_t i, enum p3_job_op op, int status, bool owed)
 {
 	struct node *n = &r->node[i];
@@ -597,7 +601,8 @@ static void node_died(struct p3_rdv *r, uint32_t i, int status)
 	node_over(r, i);
 }
 
-/* Note the end of the process or of its socket; p3_rdv_ended() tells its status. */
+/* Note the end of the process or of its socket.  A joined node has died eof_ms later,
+ * unless p3_rdv_ended() tells its status before. */
 static void node_lost(struct p3_rdv *r, uint32_t i)
 {
 	struct node *n = &r->node[i];
@@ -837,7 +842,8 @@ static void on_again(struct p3_rdv *r, uint32_t i, const struct packet *p)
 		post_introduction(r, about, i);
 }
 
-/* Note a question; only the last one counts. */
+/* Answer an ASK with TOLD, behind the births before it.  Drop a queued answer to an
+ * earlier ASK, since only the last one counts. */
 static void on_ask(struct p3_rdv *r, uint32_t i, const struct packet *p)
 {
 	struct p3_job_msg m = message(r, P3_JOB_TOLD, i);
@@ -884,8 +890,9 @@ static bool owner_lives(const struct node *n)
 	return poll(&fd, 1, 0) == 0;
 }
 
-/* Return true if the packet is from a forked child, and so ignored; the next program of
- * a wrapper is the node. */
+/* Return true if the packet must be ignored: the node's process lives, and another one,
+ * such as a forked child, sent it.  If the node's process has ended, end the node; the
+ * sender is the wrapper's next program, and may become the node. */
 static bool is_stranger(struct p3_rdv *r, uint32_t i, const struct packet *p)
 {
 	struct node *n = &r->node[i];
@@ -949,8 +956,8 @@ static void dispatch(struct p3_rdv *r, uint32_t i, struct packet *p)
 	breach(r, i, "sends a packet that nodes do not send");
 }
 
-/* Find the sender.  If SO_PASSCRED was not set when the packet was sent, the kernel
- * names the maker of the socket. */
+/* Find the sender.  If SO_PASSCRED was not set when the packet was sent, take the process
+ * that made the socket. */
 static void know_sender(int sock, struct p3_job_from *from)
 {
 	struct ucred cred;
@@ -1014,7 +1021,8 @@ static void read_sock(struct p3_rdv *r, uint32_t i, unsigned most)
 
 /* ---- the loop ---- */
 
-/* Process an ended process' last packets, which count however late they are read. */
+/* Read the packets that a process sent before it ended, since a LEAVE among them counts;
+ * then note its end. */
 static void owner_ended(struct p3_rdv *r, uint32_t i)
 {
 	read_sock(r, i, PACKETS_LAST);
@@ -1099,7 +1107,8 @@ static void node_init(struct p3_rdv *r, uint32_t i)
 	p3_outq_init(&n->out);
 }
 
-/* Make the file of sleepers; without it each node has its own word, which is slower. */
+/* Make the file of sleepers (shm/layout.h).  Without it each node sleeps on a word of its
+ * own doorbell, and a sender's look at these words takes longer. */
 static void make_sleepers(struct p3_rdv *r)
 {
 	r->sleepers = -1;

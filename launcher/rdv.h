@@ -22,7 +22,7 @@
  * node NEW: the script's next program may say HELLO.
  *
  * Memory is bounded: a node that does not read has at most a birth, a death and a pid
- * change of every other node queued (packets about ended incarnations cancel out);
+ * change of every other node queued (an end removes the unread birth before it);
  * a queued birth uses the descriptors of the table, and has copies only if it introduces
  * a node that has ended since.
  *
@@ -58,11 +58,11 @@ struct p3_rdv_conf {
 	uint32_t eof_ms; /* 0: p3_rdv_ended() is never called; an end of file is death */
 	void (*say)(void *arg, const char *line); /* prints a line for users; or NULL */
 	void *say_arg;
-	/* Called when an incarnation ends; its published segment is still open.  Or
-	 * NULL. */
+	/* NULL, or called when an incarnation ends.  The published segment is rdv's
+	 * and still open. */
 	void (*over)(void *arg, uint32_t node, int published, bool died);
 	void *over_arg;
-	/* Called when a node joins; the published segment stays rdv's.  Or NULL. */
+	/* NULL, or called when a node joins.  The published segment stays rdv's. */
 	void (*joined)(void *arg, uint32_t node, int published);
 	void *joined_arg;
 };
@@ -74,8 +74,9 @@ struct p3_rdv *p3_rdv_create(const struct p3_rdv_conf *conf);
 void p3_rdv_destroy(struct p3_rdv *rdv);
 
 /*
- * Add the node's end of a connected SOCK_SEQPACKET pair; the socket is rdv's after
- * success.  Set SO_PASSCRED before the node can send (else SO_PEERCRED identifies it).
+ * Add yod's end of a connected SOCK_SEQPACKET pair, which is rdv's after success.  The
+ * caller sets SO_PASSCRED before the node can send; else rdv takes the process that made
+ * the pair (SO_PEERCRED) for the sender.
  * Return 0, -EINVAL (no such node), -EBUSY (it has a socket), -EPERM (another user's),
  * or -errno.
  */

@@ -12,7 +12,8 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* Return true if this child has ended, with its wait status; it stays to be reaped. */
+/* Return true, and the wait status, if this child has ended.  The caller must still reap
+ * it (p3_reap_take). */
 bool p3_reap_fate(pid_t pid, int *status_out);
 
 /* Return the signal that stopped this child, or 0. */
@@ -22,8 +23,8 @@ int p3_reap_stopped(pid_t pid);
 void p3_reap_take(pid_t pid);
 
 /*
- * Return a child that has ended, 0 if none has, or -1 if there are no children.  It
- * stays to be reaped.
+ * Return a child that has ended, 0 if none has, or -1 if there are no children.  The
+ * caller must still reap it: until then further calls may return the same child.
  */
 pid_t p3_reap_any(void);
 

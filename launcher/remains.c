@@ -54,7 +54,7 @@ static int fill(
 	int to, int published, const struct p3_layout *l, uint64_t trace, uint64_t size)
 {
 	struct rlimit most;
-	/* Over the limit the kernel would send a signal, not an error. */
+	/* Over the limit the kernel would send SIGXFSZ, which ends yod. */
 	if (getrlimit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur < size)
 		return -EFBIG;
 	int rc = ftruncate(to, (off_t)size) ? -errno : 0;

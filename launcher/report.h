@@ -2,8 +2,9 @@
 /*
  * report - the output of `ptlstat why` about yod's own job, on yod's standard error
  *
- * ptlstat is the program beside yod.  It is a child of yod.  yod continues to serve it
- * and the job meanwhile, reaps it, and kills it when it takes longer than P3_REPORT_MS.
+ * ptlstat, from yod's own folder, runs as a child of yod.  Only yod's main loop (run.c)
+ * starts it.  The loop must go on meanwhile, since ptlstat gets its data from yod, must
+ * reap the child, and kills it after P3_REPORT_MS.  There is no state.
  */
 #ifndef P3_LAUNCHER_REPORT_H
 #define P3_LAUNCHER_REPORT_H
@@ -14,7 +15,8 @@
 #define P3_REPORT_MS    5000
 #define P3_REPORT_NODES 16u /* larger jobs: conclusions only */
 
-/* Start it for the job of this number.  Return 0, or -errno after saying why not. */
+/* Start ptlstat for the job of this number; *pid_out is the child.  Return 0, or -errno
+ * after an error line. */
 int p3_report_start(uint32_t jid, uint32_t nodes, pid_t *pid_out);
 
 #endif

@@ -100,7 +100,8 @@ static void decide(struct run *r, int status)
 
 /* ---- signalling ---- */
 
-/* Signal all nodes.  A group's number cannot be reused before its leader is reaped. */
+/* Signal the process groups of all nodes that are not reaped.  The kernel does not reuse
+ * a group's number before its leader is reaped, so no other process is hit. */
 static void signal_nodes(struct run *r, int sig)
 {
 	for (uint32_t i = 0; i < r->opt->size; i++)
@@ -111,7 +112,7 @@ static void signal_nodes(struct run *r, int sig)
 static void ask_nodes(struct run *r, int sig)
 {
 	signal_nodes(r, sig);
-	signal_nodes(r, SIGCONT); /* a stopped process gets no other signal */
+	signal_nodes(r, SIGCONT); /* a stopped process acts on no other signal */
 	r->stopped_at = 0;
 }
 
@@ -207,7 +208,7 @@ static bool has_portals(const struct run *r)
 	return false;
 }
 
-/* Return true if a report is being made. */
+/* Start a report, unless one is being made.  Return true if one is. */
 static bool report(struct run *r)
 {
 	if (r->report)
@@ -227,7 +228,8 @@ static void end_after_report(struct run *r)
 		ask_job(r, sig);
 }
 
-/* Report first, since the signal would wake the waiting nodes, then end the job. */
+/* Report, then end the job: the signal would wake the waiting nodes, and the report would
+ * not show their waits. */
 static void report_and_end(struct run *r, int sig)
 {
 	r->then = sig;
@@ -265,9 +267,9 @@ static void report_barrier(struct run *r)
 	(void)report(r);
 }
 
-/* Return true for the second arrival of one signal: a signal sent to all processes
- * named yod also comes from the guard.  It must end neither the report nor the ranks'
- * time to end. */
+/* Return true for a SIGQUIT that yod has had already: `pkill -QUIT yod` hits yod and the
+ * guard, and the guard passes its own on.  The second one must cut short neither the
+ * report nor the time that the ranks have to end. */
 static bool is_twice(const struct run *r, int sig)
 {
 	return sig == SIGQUIT && r->hurry && r->status == 128 + sig && r->stage <= ASKED;
@@ -349,8 +351,8 @@ static void node_ended(struct run *r, uint32_t i, int status)
 		node_failed(r, i, status);
 }
 
-/* Report a stopped node: one that waits for a terminal that nodes do not get waits for
- * ever. */
+/* Report a node that SIGTTIN or SIGTTOU has stopped: no node gets the terminal, so it
+ * would stay stopped for ever. */
 static void see_stop(struct run *r, uint32_t i)
 {
 	int sig = p3_reap_stopped(r->rank[i].pid);
@@ -400,7 +402,8 @@ static bool is_node(const struct run *r, pid_t pid)
 	return false;
 }
 
-/* Reap orphans; a node that waits to be reaped hides them, so they come later. */
+/* Reap orphans, unless an ended node is not reaped yet: p3_reap_any() might return that
+ * node each time. */
 static void reap_orphans(struct run *r)
 {
 	pid_t pid;
@@ -597,8 +600,7 @@ static int start_one(struct run *r, const struct p3_spawn_conf *conf, uint32_t i
 	return rc;
 }
 
-/* Start all nodes; after a job-ending signal or a failed start the rest is not
- * started. */
+/* Start all nodes, or stop at a signal that ends the job or at a failed start. */
 static void start_all(struct run *r, const struct p3_spawn_conf *conf)
 {
 	for (uint32_t i = 0; i < r->opt->size; i++)

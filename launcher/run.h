@@ -5,8 +5,8 @@
  * Everything is one thread around one epoll descriptor: signals, the rendezvous, the
  * output, the guard.  (Only the writing of tagged output has threads of its own.)
  *
- * A node ends in three steps: its fate is seen and left unreaped; the rendezvous tells
- * the survivors; it is reaped when they have dropped it.
+ * A node ends in three steps: yod reads its wait status, and leaves it unreaped; the
+ * rendezvous tells the survivors; yod reaps it when they have dropped it.
  *
  * The job is ended in steps, too, each with a deadline:
  *

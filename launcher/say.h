@@ -5,13 +5,16 @@
  *	yod: rank 3 (pid 18233) killed by signal 9 (Killed); ending the job
  *
  * A line names the thing, its value, the expectation and the remedy, in lower case.
+ * Only the main threads of yod and its guard call these functions: the place is a static
+ * without a lock.  errno stays as it was.
  */
 #ifndef P3_LAUNCHER_SAY_H
 #define P3_LAUNCHER_SAY_H
 
 void p3_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
-/* Name a place of a file, such as "jobs:3", in the following lines; NULL: none. */
+/* Begin the following lines with a place in a file, such as "jobs:3"; NULL: with none.
+ * The text is not copied. */
 void p3_say_at(const char *place);
 
 #endif

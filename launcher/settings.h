@@ -11,8 +11,8 @@
 const char *p3_settings_text(const struct p3_prog *prog, int conf_id);
 
 /*
- * Report wrong values and unknown names.  Return 0, or -EINVAL for wrong values; the
- * job starts in spite of unknown names, which may be another version's.
+ * Print a line for each wrong value and unknown name.  Return 0, or -EINVAL for a wrong
+ * value.  An unknown name is no error, since it may be that of another version.
  */
 int p3_settings_check(const struct p3_opt *opt);
 

@@ -4,7 +4,9 @@
  *
  *	owner: fill buf[0..len) --p3_sink_send--> thread: write --done_fd--> owner
  *
- * While a sink is busy the buffer is the thread's, else the owner's.
+ * While a sink is busy the buffer is the thread's, else the owner's.  The owner is yod's
+ * main thread (output.c): it calls all functions, and p3_sink_send() only while the sink
+ * is not busy.
  */
 #ifndef P3_LAUNCHER_SINK_H
 #define P3_LAUNCHER_SINK_H

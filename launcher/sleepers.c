@@ -22,7 +22,7 @@ int p3_sleepers_make(uint32_t nnodes)
 {
 	struct rlimit most;
 	uint64_t len = p3_sleepers_len(nnodes);
-	/* Over the limit the kernel would send a signal, not an error. */
+	/* Over the limit the kernel would send SIGXFSZ, which ends yod. */
 	if (getrlimit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur < len)
 		return -EFBIG;
 	int fd = memfd_create("p3-sleepers", MFD_CLOEXEC | MFD_ALLOW_SEALING);

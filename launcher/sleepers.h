@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* sleepers - the file of the words that a job's nodes sleep on (shm/layout.h) */
+/* sleepers - the file of the words that a job's nodes sleep on (shm/layout.h); only the
+ * rendezvous (rdv.c) calls it, once for a job */
 #ifndef P3_LAUNCHER_SLEEPERS_H
 #define P3_LAUNCHER_SLEEPERS_H
 
 #include <stdint.h>
 
-/* Make it for nnodes nodes, fixed in size and fully reserved.  Return a descriptor
- * (close-on-exec), or -errno. */
+/* Make the file for nnodes nodes, with its size sealed and its memory reserved.  Return
+ * a descriptor (close-on-exec), or -errno. */
 int p3_sleepers_make(uint32_t nnodes);
 
 #endif

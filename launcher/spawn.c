@@ -104,7 +104,7 @@ static int set_tunables(const struct p3_spawn_conf *conf, uint32_t rank)
 	return rc || !takes_turns(conf, rank) ? rc : add_tunable(RSEQ, "0");
 }
 
-/* Put our words in front of the user's. */
+/* Put ours in front of the value that the user gave the variable. */
 static int set_in_front(const char *name, const char *ours, char between)
 {
 	const char *was = getenv(name);
@@ -118,7 +118,8 @@ static int set_in_front(const char *name, const char *ours, char between)
 	return rc;
 }
 
-/* Set MALLOC_CONF; its last word counts, which is the user's. */
+/* Preload the shared heap's allocator.  Of two words of MALLOC_CONF that conflict, the
+ * later one counts, so a user's words stay behind ours. */
 static int set_shared_heap(void)
 {
 	int rc = set_in_front("LD_PRELOAD", P3_HEAP_JEMALLOC, ':');
@@ -136,7 +137,7 @@ uint32_t p3_spawn_trace_records(bool wanted)
 	return records || !wanted ? records : P3_TRACE_USUAL;
 }
 
-/* Set the trace; wrong values stay, and the nodes report them. */
+/* Set PTL3_TRACE for --trace.  Leave a wrong value as it is: the nodes report it. */
 static int set_trace(void)
 {
 	char text[NUMBER_LEN];
@@ -214,8 +215,8 @@ static _Noreturn void fail(int report, int err, enum p3_spawn_fault fault)
 	_exit(n == sizeof r ? 127 : 126);
 }
 
-/* Make this process die with yod.  Only yod reads the report: if it has no reader, yod
- * died before the prctl. */
+/* Make the kernel kill this process when yod ends.  If the report pipe, which only yod
+ * reads, has no reader, yod ended before the prctl: fail. */
 static int die_with_yod(int report)
 {
 	struct pollfd p = {.fd = report};
@@ -357,8 +358,8 @@ static int open_ends(const struct p3_spawn_conf *conf, uint32_t rank, struct end
 	return rc;
 }
 
-/* Wait for the exec: end of file means success.  A node that yod kills meanwhile looks
- * the same. */
+/* Wait for the exec, which closes the report pipe: end of file means success.  It also
+ * comes if the node is killed before its exec. */
 static int await_exec(int report, int give_up_fd, enum p3_spawn_fault *fault_out)
 {
 	struct pollfd p[2] = {

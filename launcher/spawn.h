@@ -29,7 +29,7 @@ struct p3_spawn_conf {
 	bool line_buffered; /* stdout is line-buffered from PtlInit on */
 	bool shared_heap;   /* preload the allocator that the shared heap needs */
 	int stdin_fd;       /* standard input of rank 0 */
-	int give_up_fd;     /* when readable: stop waiting for the exec */
+	int give_up_fd;     /* once readable, p3_spawn_node() stops waiting */
 	const struct p3_ranks *only; /* the other ranks' output is dropped; NULL: no
 				      * rank's is */
 	int output_dir_fd; /* folder for stdout and stderr as files (outdir.h); or -1 */
@@ -46,8 +46,8 @@ struct p3_spawned {
 
 enum p3_spawn_fault { P3_SPAWN_FORK = 1, P3_SPAWN_PREPARE, P3_SPAWN_EXEC };
 
-/* Return the records of each node's trace, from the environment and, if wanted is set,
- * from yod --trace. */
+/* Return the number of records of each node's trace: that of the environment, else the
+ * usual number if wanted is set (yod --trace), else 0. */
 uint32_t p3_spawn_trace_records(bool wanted);
 
 /* Set the environment that all nodes share, once, in yod.  Return 0 or -errno. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* stattext - lines of ptlstat why, put together piece by piece; a line belongs to one
- * thread */
+/* stattext - lines of ptlstat why, put together piece by piece; ptlstat's only thread
+ * calls it */
 #ifndef P3_LAUNCHER_STATTEXT_H
 #define P3_LAUNCHER_STATTEXT_H
 

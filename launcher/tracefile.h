@@ -5,8 +5,8 @@
  *	file header | block | block ...
  *
  * A block has the records that one incarnation of a node had written when it ended,
- * without torn ones.  The clock and CLOCK_MONOTONIC are in the file's header and in
- * each block: two readings, far apart, which give the clock's rate.
+ * without torn ones.  The file's header and each block have a reading of the trace's
+ * clock and of CLOCK_MONOTONIC: two such pairs, far apart, give the clock's rate.
  *
  * All numbers are in this machine's format; a reader checks each.  yod's main thread
  * calls these functions.
@@ -59,8 +59,8 @@ int p3_tracefile_create(
 void p3_tracefile_add(
 	struct p3_tracefile *file, uint32_t node, int published, enum p3_trace_fate fate);
 
-/* Close the file.  Return false if not all of it could be written, which a line has
- * said.  NULL is allowed. */
+/* Close the file, if it is not NULL.  Return false if not all of it could be written; an
+ * error line has said so. */
 bool p3_tracefile_close(struct p3_tracefile *file);
 
 #endif

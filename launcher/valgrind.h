@@ -7,7 +7,8 @@
  * job may use both.  yod puts that folder in front of LD_LIBRARY_PATH, which comes
  * before RUNPATH and /etc/ld.so.conf.  This does not work for a program with an RPATH
  * (--disable-new-dtags) or one that is linked with libportals.a; the library then says
- * by itself that it is the wrong one (lib/init.c).
+ * by itself that it is the wrong one (lib/init.c).  yod's main thread calls these
+ * functions before the job starts; there is no state.
  */
 #ifndef P3_LAUNCHER_VALGRIND_H
 #define P3_LAUNCHER_VALGRIND_H
@@ -22,8 +23,8 @@ enum p3_valgrind { P3_VALGRIND_AUTO, P3_VALGRIND_ON, P3_VALGRIND_OFF };
  */
 bool p3_valgrind_is_in(char *const *argv);
 
-/* Return the folder, in memory of its own, after saying which; or NULL after an error
- * line. */
+/* Print a line that names the folder, and return its path in malloc()ed memory; or
+ * return NULL after an error line. */
 const char *p3_valgrind_folder(void);
 
 #endif
