@@ -23,8 +23,8 @@
  *
  * yod waits for no looker, and queues nothing for one: it makes each packet of an answer
  * when the looker's socket has room, from the table as it is then, and reads the next
- * question only when the last one is answered.  There are at most P3_ATTACH_CLIENTS lookers; one more
- * replaces the one that has been silent for the longest time.
+ * question only when the last one is answered.  There are at most P3_ATTACH_CLIENTS
+ * lookers; one more replaces the one that has been silent for the longest time.
  *
  * Only the thread of yod's main loop calls these functions; none of them blocks.
  */

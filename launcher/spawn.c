@@ -216,7 +216,7 @@ static _Noreturn void fail(int report, int err, enum p3_spawn_fault fault)
 }
 
 /* Make the kernel kill this process when yod ends.  If the report pipe, which only yod
- * reads, has no reader, yod ended before the prctl: fail. */
+ * reads, has no reader, yod ended before the prctl: exit. */
 static int die_with_yod(int report)
 {
 	struct pollfd p = {.fd = report};
