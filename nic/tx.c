@@ -17,13 +17,15 @@ static uint64_t reply_most(const struct p3_ring_rx *r)
 	return P3_RSP_INLINE + (uint64_t)(p3_ring_most(r->n) - 1) * P3_CELL;
 }
 
-/* Return the cells for a reply, with the pad cells that the ring's end may cost. */
+/* Return the cells to reserve for a reply: its own, and the pad cells that may have to
+ * fill the ring up to its end. */
 static uint32_t reply_room(uint64_t len)
 {
 	return 2 * p3_reply_cells(len) - 1;
 }
 
-/* Cells of the lane, cells of the response ring, and a slot: granted together. */
+/* Room that one request needs: cells of the request ring, cells of the response ring,
+ * and a slot of the transfer table. */
 struct need {
 	uint32_t cells;
 	uint32_t rsp;
@@ -64,9 +66,9 @@ static inline struct need need_of(const struct p3_nic *n, const struct p3_peer *
 	return need;
 }
 
-/* Return true if the pair should get full rings.  Going round in them costs cache lines
- * and pages: if all of them exceed a CPU's cache, only a pair whose base ring is too
- * short gets one. */
+/* Return true if the pair should get full rings.  A full ring touches more cache lines
+ * and pages than a base ring: if the full rings of all pairs exceed a CPU's cache, only
+ * a pair whose base ring is too short gets one. */
 static inline bool wants_full_ring(const struct p3_nic *n, const struct need *need)
 {
 	return !n->sparing || need->slot;
@@ -82,8 +84,9 @@ static inline bool has_room(struct p3_nic *n, struct p3_peer *p, const struct ne
 
 /* ---- one request into the lane ---- */
 
-/* Count a request; the other ring begins with a request.  A switch behind one could lie
- * there for long, and look like an untaken message. */
+/* Count a request that is about to be sent, and first switch to the full ring if it is
+ * time.  A switch with no request behind it could stay untaken for long, and look like
+ * an untaken message. */
 static inline void count_request(
 	struct p3_nic *n, struct p3_peer *p, const struct need *need)
 {
@@ -134,8 +137,9 @@ static inline void fill_data(const struct p3_nic *n, struct p3_cell *c,
 	p3_set(&c->w[7], d[1]);
 }
 
-/* Find the place of a long put's bytes, for the request's header.  Return the flag that
- * says if the place is in the shared heap or an address, or 0 if the header has none. */
+/* Find the place of a long put's bytes, for the request's header.  Return P3_F_HEAP if
+ * it is an offset in the shared heap, P3_F_ADDR if it is an address, or 0 if the header
+ * does not tell the place. */
 static uint32_t place_of(const struct p3_pending *t, uint64_t *place_out)
 {
 	*place_out = 0;
@@ -195,9 +199,9 @@ static void emit(struct p3_nic *n, struct p3_peer *p, const struct p3_pending *t
 
 /* ---- the send's events ---- */
 
-/* Return true for the queue of held requests, whose targets are not there yet.  They
- * begin when the target comes: their sender may take SEND_END as a sign that they have
- * left. */
+/* Return true if p is a pseudo-peer, whose queue holds requests to targets that are not
+ * there yet.  Such a request has no SEND event before its target comes, unless its
+ * bytes are copied: a program may take SEND_END as a sign that the message has left. */
 static bool is_held(const struct p3_nic *n, const struct p3_peer *p)
 {
 	return p == &n->nobody || p == &n->absent;
@@ -215,7 +219,7 @@ static void send_end(struct p3_nic *n, struct p3_pending *t, uint32_t fail)
 	if (fail)
 		p3_say(&t->send.rec, 2, 0);
 	p3_span_end(n, &t->send, PTL_EVENT_SEND_END, fail);
-	t->send.md = NULL; /* over: there is nothing to forget */
+	t->send.md = NULL; /* the send is over: no other function has to end it */
 }
 
 /* ---- short puts that cannot leave at once ---- */
@@ -225,15 +229,16 @@ static bool is_short(const struct p3_pending *t)
 	return t->kind != P3_REQ_GET && t->move.length <= P3_SHORT_MOST;
 }
 
-/* The number of copies that a copy for this peer counts in. */
+/* Return the counter of copies that have not left, for copies that are addressed to
+ * this peer. */
 static p3_a32 *copies_for(struct p3_nic *n, const struct p3_peer *p)
 {
 	return is_held(n, p) ? &n->promised : &n->leaving;
 }
 
 /*
- * Copy the bytes, if there is room for a copy: SEND_END is there when the call returns,
- * and the descriptor can be unlinked.
+ * Copy a send's bytes and post its SEND_END, so that the program may unlink the
+ * descriptor when its call returns.  Return false if there is no memory for a copy.
  */
 static P3_RARE bool take_over(struct p3_nic *n, struct p3_pending *t)
 {
@@ -254,7 +259,8 @@ static P3_RARE bool take_over(struct p3_nic *n, struct p3_pending *t)
 	return true;
 }
 
-/* SEND_END promises that the bytes will leave, so the target has to be mapped. */
+/* Copy a short send that could not leave.  Only if its target is mapped: SEND_END
+ * promises that the bytes will leave. */
 static P3_RARE void copy_out(struct p3_nic *n, struct p3_pending *t)
 {
 	if (t->send.md && is_short(t) && t->peer->state == P3_LIVE)
@@ -270,7 +276,7 @@ static P3_RARE void drop_copy(struct p3_nic *n, struct p3_pending *t)
 	p3_release(copies, p3_get(copies) - 1); /* LEAVE.1 */
 }
 
-/* The request of a copy goes to the queue of another peer. */
+/* Count a copy for peer p, since its request goes to the queue of that peer. */
 static P3_RARE void readdress_copy(
 	struct p3_nic *n, struct p3_pending *t, struct p3_peer *p)
 {
@@ -315,8 +321,8 @@ static bool is_expected(const struct p3_peer *p, ptl_pid_t pid)
 	return p && p->state == P3_EXPECTED && has_pid(p, pid);
 }
 
-/* Return true if a missing answer is a failure; a target that is not there yet is
- * silent. */
+/* Return true if a request to this target fails.  One to a target that has left, or has
+ * yet to come, ends without a failure. */
 static bool is_failure(const struct p3_peer *p, ptl_pid_t pid)
 {
 	return !p || p->state == P3_DEAD ||
@@ -331,8 +337,8 @@ static bool is_absent(struct p3_nic *n, const struct p3_peer *p, ptl_process_id_
 	return p && p->state == P3_ABSENT;
 }
 
-/* Find the queue of a request that cannot be sent now; NULL: it ends.  Return PTL_OK,
- * or PTL_NO_SPACE if too many requests are held. */
+/* Find the queue of a request that cannot be sent now, or NULL if the request ends at
+ * once.  Return PTL_OK, or PTL_NO_SPACE if too many requests are held. */
 static P3_RARE int find_queue(struct p3_nic *n, struct p3_peer *p, ptl_process_id_t who,
 	struct p3_peer **to_out)
 {
@@ -348,7 +354,8 @@ static P3_RARE int find_queue(struct p3_nic *n, struct p3_peer *p, ptl_process_i
 	return full ? PTL_NO_SPACE : PTL_OK;
 }
 
-/* Find the queue of any request. */
+/* Find the queue of a request, or NULL if the request ends at once.  Return as
+ * find_queue() does. */
 static inline int find_way(struct p3_nic *n, struct p3_peer *p, ptl_process_id_t who,
 	struct p3_peer **to_out)
 {
@@ -383,7 +390,8 @@ static inline int check(struct p3_nic *n, struct p3_cmd *c, struct p3_md **md_ou
 	return PTL_OK;
 }
 
-/* Write the content of the SEND events; the operation was counted on the descriptor. */
+/* Write the content of the SEND events.  The caller has counted the operation on the
+ * descriptor (p3_fw_threshold()). */
 static inline void describe_send(struct p3_nic *n, const struct p3_move *m,
 	const struct p3_md *md, uint64_t offset, uint32_t link, uint32_t kind,
 	struct p3_event_words *rec)
@@ -399,7 +407,7 @@ static inline void describe_send(struct p3_nic *n, const struct p3_move *m,
 	p3_say_what(rec, link, m->pt_index, kind);
 }
 
-/* Write it for a send whose events are posted later. */
+/* Write the content of the SEND events, with a new link. */
 static void describe_slow(struct p3_nic *n, const struct p3_move *m,
 	const struct p3_md *md, uint64_t offset, struct p3_event_words *rec)
 {
@@ -439,8 +447,8 @@ static inline void count_sent(struct p3_ni *ni, uint64_t length)
 	ni->sent_bytes += length;
 }
 
-/* Send at once: the one-cell case and every eager put without acknowledgement need no
- * pending. */
+/* Send a put without a pending.  Return false if it needs one: it wants an ACK, other
+ * requests wait before it, it is long, or the lane has no room. */
 static inline bool put_now(
 	struct p3_nic *n, struct p3_peer *p, const struct p3_move *m, struct p3_md *md)
 {
@@ -468,8 +476,9 @@ static inline bool put_now(
 	return true;
 }
 
-/* Keep a request as a pending, in the send queue of its target.  source is the
- * descriptor whose bytes from offset on have SEND events. */
+/* Keep a request as a pending in the send queue of its target, and send it if there is
+ * room.  source is the descriptor that has the SEND events, for its bytes from offset
+ * on; NULL: the request has no SEND events. */
 P3_PATH
 static __attribute__((noinline)) int admit(struct p3_nic *n, struct p3_peer *p,
 	uint32_t kind, const struct p3_move *m, struct p3_md *md, struct p3_md *source,
@@ -495,7 +504,8 @@ static __attribute__((noinline)) int admit(struct p3_nic *n, struct p3_peer *p,
 		p3_fw_threshold(source);
 		describe_slow(n, m, source, offset, &t->send.rec);
 		p3_span_begin(&t->send, source, offset);
-		/* Now, since STARTs come in the order of the requests, queued or not. */
+		/* SEND_START is posted now, not when the request leaves the queue,
+		 * since START events come in the order of the calls. */
 		if (!is_held(n, p))
 			send_start(n, t);
 	}
@@ -526,7 +536,8 @@ static P3_RARE void send_nowhere(struct p3_nic *n, const struct p3_move *m,
 		failure ? PTL_NI_FAIL : PTL_NI_OK);
 }
 
-/* Restore the call's arguments, if the command is to be executed again. */
+/* Restore the command's arguments, which checking it has changed, if it did not
+ * succeed: the caller may bring memory and execute it again. */
 static int restored(struct p3_move *m, uint64_t length, uint16_t ack, int rc)
 {
 	if (rc != PTL_OK) {
@@ -664,7 +675,9 @@ void p3_fw_refuse(struct p3_nic *n, struct p3_cmd *c)
 
 /* ---- targets that are not known ---- */
 
-/* Let the newest request wait for the next answer; one question is open at a time. */
+/* Let the newest request wait for the answer to a question that is asked after the
+ * request came.  One question is open at a time: if there is one, the next is asked
+ * when it is answered. */
 static void question(struct p3_nic *n)
 {
 	struct p3_pending *newest =
@@ -694,8 +707,8 @@ static void requeue(struct p3_nic *n, struct p3_pending *t, struct p3_peer *p)
 
 static void give_up(struct p3_nic *n, struct p3_pending *t);
 
-/* Ask about a held request whose node has joined without the requested pid, as for a
- * later request. */
+/* Ask whether another node has the pid of a held request, since the request's node has
+ * joined without that pid. */
 static P3_RARE void ask_for(struct p3_nic *n, struct p3_pending *t)
 {
 	if (!n->conf.ask) {
@@ -754,7 +767,7 @@ int p3_fw_peer_told(struct p3_nic *n, struct p3_cmd *c)
 
 /* ---- targets that have yet to join ---- */
 
-/* Show tools one more request that waits for its target, which has no lane. */
+/* Count a held request in the gauges of its target, which tools read. */
 static void show_held(struct p3_nic *n, const struct p3_pending *t)
 {
 	struct p3_peer *p = p3_fw_find(n, t->move.target);
@@ -766,8 +779,8 @@ static void show_held(struct p3_nic *n, const struct p3_pending *t)
 		p3_set(&p->mine->shown_since, t->held_ns);
 }
 
-/* Show one request less for the target of this one, which is about to end, and since when
- * the next one waits. */
+/* Take a held request that is about to end out of its target's gauges, and show the
+ * start of the next one's wait. */
 static void show_no_held(struct p3_nic *n, const struct p3_pending *t)
 {
 	struct p3_peer *p = p3_fw_find(n, t->move.target);
@@ -785,7 +798,8 @@ static void show_no_held(struct p3_nic *n, const struct p3_pending *t)
 	}
 }
 
-/* Hold the newest request. */
+/* Begin to hold the newest request: note the time.  Tell the life thread, which ends
+ * such requests, when it is the first one. */
 static void hold(struct p3_nic *n)
 {
 	struct p3_pending *newest =
@@ -837,12 +851,13 @@ void p3_fw_give_up(struct p3_nic *n)
 /* The requests of a descriptor in a queue of requests whose target is not there yet. */
 struct waiting {
 	struct p3_link *queue;
-	struct p3_link *first; /* the oldest one of this descriptor's */
+	struct p3_link *first; /* the oldest request of the descriptor */
 	uint32_t n;
 };
 
-/* Find them from the newest one on: a descriptor is often unlinked right behind its put.
- * Stop at the first that cannot be copied. */
+/* Find requests of the descriptor in a queue, no more than most.  Search from the
+ * newest one on, since a descriptor is often unlinked right behind its put, and stop at
+ * the first request that is too long for a copy. */
 static void find_waiting(
 	struct p3_link *queue, const struct p3_md *md, uint32_t most, struct waiting *out)
 {
@@ -859,7 +874,9 @@ static void find_waiting(
 	}
 }
 
-/* Take over the bytes of all of them; the last SEND_END may unlink the descriptor. */
+/* Copy the bytes of all requests that find_waiting() found.  Return false if there is
+ * no memory.  The last SEND_END may unlink the descriptor, so do not use it after
+ * that. */
 static bool take_over_waiting(
 	struct p3_nic *n, const struct waiting *w, const struct p3_md *md)
 {
@@ -897,7 +914,8 @@ static uint32_t count_apart(struct p3_nic *n, const struct p3_md *md, uint32_t m
 	return most - left;
 }
 
-/* Take over the bytes of all those requests, which count_apart() has counted. */
+/* Copy the bytes of the requests that count_apart() has counted.  Return false if there
+ * is no memory. */
 static bool take_over_apart(struct p3_nic *n, const struct p3_md *md, uint32_t count)
 {
 	struct waiting w;
@@ -993,7 +1011,8 @@ static bool send_one(struct p3_nic *n, struct p3_peer *p, struct p3_pending *t)
 	return true;
 }
 
-/* Have the life thread fetch the peer's descriptors, once. */
+/* Have the life thread ask yod for the peer's file descriptors, once, if a request
+ * waits for the peer. */
 static P3_RARE void meet(struct p3_nic *n, struct p3_peer *p)
 {
 	if (p->met || p3_list_empty(&p->queue))
@@ -1004,8 +1023,9 @@ static P3_RARE void meet(struct p3_nic *n, struct p3_peer *p)
 	n->conf.meet(n->conf.ask_arg, p->index);
 }
 
-/* Send from the queue.  Requests to an expected peer wait for its birth, which is not
- * polled. */
+/* Send from the front of the peer's queue while there is room.  Requests to an expected
+ * peer stay until p3_fw_peer_up() calls this function again; no pass polls for that.
+ * The newest request to a pseudo-peer is held, or asked about. */
 void p3_fw_push(struct p3_nic *n, struct p3_peer *p)
 {
 	if (p3_unlikely(p->state == P3_ABSENT)) {
@@ -1040,7 +1060,8 @@ void p3_fw_unblock(struct p3_nic *n)
 
 /* ---- responses ---- */
 
-/* Return the pending that a response names, if it waits for one of this peer. */
+/* Return the pending that a response names, or NULL if it does not wait for a response
+ * from this peer. */
 static struct p3_pending *named_pending(
 	struct p3_nic *n, struct p3_peer *p, uint32_t name)
 {
@@ -1068,8 +1089,8 @@ static bool md_lives(struct p3_nic *n, struct p3_pending *t)
 	return lives;
 }
 
-/* Write the parts of ACK and REPLY that echo the request, after counting the descriptor
- * down. */
+/* Count the operation on the descriptor, then write the parts of an ACK or REPLY event
+ * that echo the request. */
 static void describe_answer(struct p3_nic *n, const struct p3_move *m, struct p3_md *md,
 	uint64_t mlength, struct p3_event_words *rec)
 {
@@ -1111,7 +1132,8 @@ static void got_done(struct p3_nic *n, struct p3_peer *p, struct p3_pending *t,
 		got_ack(n, p, t, mlength);
 }
 
-/* Return the present room at the get's descriptor: replies always truncate. */
+/* Return the number of a reply's bytes that fit the get's descriptor as it is now:
+ * replies always truncate. */
 static uint64_t reply_space(const struct p3_pending *t, uint64_t len)
 {
 	uint64_t size = t->md->region.size;
@@ -1136,7 +1158,8 @@ static void got_reply(struct p3_nic *n, struct p3_peer *p, struct p3_pending *t,
 	p3_fw_event_ends(n, md, &md->sink, &rec, PTL_EVENT_REPLY_END, PTL_NI_OK);
 }
 
-/* Fail a get whose reply will never come; id and p name the target as far as known. */
+/* Fail a get whose reply will never come.  p is its target, or NULL if that is
+ * unknown. */
 static void reply_fails(struct p3_nic *n, const struct p3_move *m, struct p3_md *md,
 	const struct p3_peer *p)
 {
@@ -1147,7 +1170,8 @@ static void reply_fails(struct p3_nic *n, const struct p3_move *m, struct p3_md 
 	p3_fw_event_ends(n, md, &md->sink, &rec, PTL_EVENT_REPLY_END, PTL_NI_FAIL);
 }
 
-/* Tell the target that its bytes are no longer needed; the slot waits until it knows. */
+/* Tell the target that its bytes are no longer needed.  The slot stays in use until the
+ * target has seen that. */
 static void release_get(struct p3_nic *n, struct p3_pending *t, uint32_t fail)
 {
 	struct p3_xfer_slot *x = t->xfer;
@@ -1168,7 +1192,7 @@ static void got_long_reply(struct p3_nic *n, struct p3_peer *p, struct p3_pendin
 	uint64_t source = x->peer_id;
 	uint64_t addr = p3_get(&c->w[4]), heap = p3_get(&c->w[5]);
 	if (!md_lives(n, t)) {
-		/* dropped here, which is no failure there */
+		/* the reply is dropped here, which is no failure for the target */
 		release_get(n, t, PTL_NI_OK);
 		free_pending(n, t);
 		return;
@@ -1188,7 +1212,7 @@ static void got_long_reply(struct p3_nic *n, struct p3_peer *p, struct p3_pendin
 	p3_pull_begin(n, pull);
 }
 
-/* End a long get: its last byte is there, or will never come. */
+/* End a long get: its last byte has come, or never will. */
 void p3_fw_get_done(struct p3_nic *n, struct p3_pull *pull, uint32_t fail)
 {
 	struct p3_pending *t = pull->get;
@@ -1201,7 +1225,9 @@ void p3_fw_get_done(struct p3_nic *n, struct p3_pull *pull, uint32_t fail)
 	free_pending(n, t);
 }
 
-/* Set the target's slot that the reply names; it was read once, and is in range. */
+/* Set the target's slot that the reply names.  Return false if no slot for served
+ * requests has that number.  The caller has read the word once: the target may change
+ * it. */
 static bool set_source(const struct p3_nic *n, struct p3_pending *t, uint64_t xfer)
 {
 	uint32_t slot = (uint32_t)xfer;
@@ -1297,7 +1323,7 @@ bool p3_fw_take_response(struct p3_nic *n, struct p3_peer *p)
 	}
 	FAULT_POINT("response.handled");
 	p3_ring_take_now(&p->rsp_in, ncells);
-	p->rsp_used -= rsp; /* only now is its room free again */
+	p->rsp_used -= rsp; /* the response's room is free only now */
 	return true;
 }
 

@@ -11,19 +11,20 @@
  *		(shm/heap.h); or the transfer is from a node to itself.
  *
  * Bytes in a shared heap are always moved directly.  For other transfers the reader
- * measures the first two: for every power of two of lengths it keeps the recent time of
- * each, takes the faster one, and now and then the other, some times in a row; the
- * result depends on the machine, the length, and on whether the owner helps.  A reader
+ * measures bulk and cma: for every power of two of lengths it keeps the recent time of
+ * both, and moves most transfers by the faster one, a few by the other; which one is
+ * faster depends on the machine, the length, and on whether the owner helps.  A reader
  * that finds its window empty reads a slice from the message's other end by cma
  * meanwhile.  Where it cannot, it waits: after P3_STALL_NS it takes the rest by cma,
  * and where that is not allowed it kicks the owner's NIC.
  *
- * The owner of the memory.  A process id names its present owner: another process, once
- * the first one is dead and reaped (its parent need not be yod, which waits for its
- * peers), or another program, after exec.  The transfer's id in the published segment
- * does not tell: that memory outlives the process.  So the first cross-memory read
- * takes a proof along, the owner's incarnation (64 random bits) from its own mapping of
- * its segment's header, and counts only if that is right:
+ * The owner of the memory.  A cross-memory read names the owner by its process id.
+ * That may come to name another process, once the owner is dead and reaped (yod delays
+ * that for its children, other parents do not), or another program, after exec.  The
+ * transfer's id in the published segment does not show this: a mapped segment outlives
+ * the process.  So the first cross-memory read takes a proof along, the owner's
+ * incarnation (64 random bits) from its own mapping of its segment's header, and counts
+ * only if that is right:
  *
  *	- The kernel looks the address space up once for a call, and holds it: all bytes
  *	  of the call come from the address space of the proof.
@@ -57,7 +58,8 @@
 #define P3_SLICE_NS     10000u  /* target duration of a slice, */
 #define P3_SLICE_LEAST  65536u  /* which has at least this number of bytes, */
 #define P3_SLICE_MOST   524288u /* and at most this number */
-/* transfers in a row by one mover: each mover leaves its own data in the caches */
+/* length of a run, which is by one mover: each mover leaves its own data in the
+ * caches */
 #define P3_RUN     8u
 #define P3_LEARN   2u  /* runs by either mover in turn at first, */
 #define P3_EXPLORE 64u /* then one run in 64 by the mover that seems slower */
@@ -65,7 +67,7 @@
 #define P3_PIECES  8u  /* least number of pieces of a transfer through a window */
 /* an exchange does not wait for a peer that stood still this long */
 #define P3_STILL_TICKS 10u
-/* time that a window is its reader's if others need one */
+/* time for which a reader keeps its window when other transfers need one */
 #define P3_LEND_NS 20000000u
 #define P3_IOVECS  128u /* pieces of the region in one cross-memory read */
 
@@ -86,7 +88,8 @@ void p3_xfer_start(struct p3_nic *n)
 	}
 }
 
-/* Return the peer's own slot, else a shared one; a peer may have a quarter of those. */
+/* Return the peer's own slot, else a shared one, or NULL.  A peer may use a quarter of
+ * the shared slots. */
 static struct p3_xfer_slot *free_slot(
 	struct p3_nic *n, struct p3_peer *p, enum p3_xfer_class class)
 {
@@ -120,7 +123,7 @@ struct p3_xfer_slot *p3_xfer_alloc(
 	return x;
 }
 
-/* Return the address of these bytes of a region, 0 if they are scattered. */
+/* Return the address of these bytes of a region, or 0 if they lie in several pieces. */
 static uint64_t address_of(const struct p3_region *r, uint64_t off, uint64_t len)
 {
 	uint64_t piece;
@@ -128,7 +131,8 @@ static uint64_t address_of(const struct p3_region *r, uint64_t off, uint64_t len
 	return piece >= len ? (uintptr_t)at : 0;
 }
 
-/* Return their offset in the shared heap plus 1, or 0 if not all of them lie there. */
+/* Return the offset of the bytes at this address in this node's shared heap, plus 1, or
+ * 0 if not all of them lie there. */
 static uint64_t heap_word(const struct p3_nic *n, uint64_t at, uint64_t length)
 {
 	const struct p3_heap *heap = n->conf.heap;
@@ -236,9 +240,10 @@ static void end_change(struct p3_xfer_slot *x)
 }
 
 /*
- * Take back a window that its reader has had for long, since others need one and none
- * is free, even if the reader stands still.  The reader asks for one again, behind
- * those that wait now.
+ * If no window is free, take back the one that was lent first, once its reader has had
+ * it for P3_LEND_NS; the reader need not agree, since XFER.6 tells it.  The transfer
+ * goes to the end of n->sources, so it gets its next window after the transfers that
+ * wait now.
  */
 static P3_RARE bool take_back(struct p3_nic *n)
 {
@@ -257,7 +262,7 @@ static P3_RARE bool take_back(struct p3_nic *n)
 	if (now < n->window_ns)
 		return false;
 	begin_change(oldest, (struct p3_range){0, 0});
-	p3_fence(); /* XFER.6: before another's bytes come into the window */
+	p3_fence(); /* XFER.6: before another transfer's bytes come into the window */
 	log_change(oldest);
 	end_change(oldest);
 	free_window(n, oldest);
@@ -346,7 +351,8 @@ void p3_xfer_finish_serving(struct p3_nic *n, struct p3_xfer_slot *x, uint32_t f
 	p3_list_del(&x->served_link);
 	x->peer->served = !p3_list_empty(&x->peer->serving);
 	if (x->peer->state == P3_LIVE)
-		/* its slot waits until this node releases its own */
+		/* the initiator keeps its slot until it sees that this one is free:
+		 * wake it */
 		p3_fw_touch(n, x->peer);
 	p3_xfer_free(n, x);
 	if (!span.md)
@@ -393,7 +399,8 @@ static void look_after(struct p3_nic *n, struct p3_xfer_slot *x)
 	}
 	if (x->serving && end_if_released(n, x))
 		return;
-	/* A reader that sees the heap asks for no window, and writes to that line. */
+	/* A reader that sees the heap asks for no window, but writes to the line of
+	 * bulk_slot: each look would fetch that line from its CPU. */
 	if (sees_ours(x) && ++x->looks % P3_LOOKS)
 		return;
 	if (p3_acquire(&x->peer->theirs->bulk_slot) != p3_xfer_name(x)) /* XFER.4 */
@@ -404,7 +411,7 @@ static void look_after(struct p3_nic *n, struct p3_xfer_slot *x)
 
 void p3_fw_source(struct p3_nic *n)
 {
-	n->bytes = 0; /* its own share of the pass */
+	n->bytes = 0; /* windows have a share of the pass of their own */
 	p3_list_each(it, &n->sources)
 		look_after(n, p3_item(it, struct p3_xfer_slot, link));
 }
@@ -436,27 +443,30 @@ static void free_pull(struct p3_pull *pull)
 /*
  * ---- exchanges of bytes that come ----
  *
- * An exchange of bytes that a pull writes waits for the end of the pull; but not for
- * long, and not at all while nothing comes.  Then it takes place on one side of the
- * transfer, with all of its bytes:
+ * An exchange (PtlGetPut) of bytes that a pull writes waits for the end of the pull, but
+ * for P3_SWAP_NS at most, and not at all while the pull stands still.  Then all bytes of
+ * the exchange change on the same side of the transfer, before it or behind it:
  *
- *	all of them have come	It is done behind the transfer, and they are not read
- *				again, whatever else is (kept, kept_end).
- *	none of them have	It is done before the transfer.
- *	some have		It is done before, too.  Of the last bytes before the
- *				border the pull remembers what lay there (struct p3_edge).
- *				That is put back for the exchange; then what has come is
- *				put over it again.
+ *	the pull has read all	The exchange is done behind the transfer.  The pull never
+ *				reads these bytes again, whatever else it does (kept,
+ *				kept_end).
+ *	it has read none	The exchange is done before the transfer, whose bytes
+ *				then replace it.
+ *	it has read some	The exchange is done before the transfer, too.  The pull
+ *				remembers the former content of the last bytes before
+ *				its border (struct p3_edge).  That is put back for the
+ *				exchange; then the pull's bytes are put over it again.
  *
- * Bytes that were written but do not count (a slice that was read in vain) have no
- * side: they are read again, over the exchange.  Nor has half of the exchange, where
- * the pull does not know what lay there: it has read too little, or a short put, a
- * reply, another pull or an exchange behind this one has written there since.  An
- * exchange of such bytes waits until more has come, for P3_NO_SIDE_NS at most: then its
- * source has stopped, or lies.
+ * An exchange has no side if the pull has written some of its bytes without counting
+ * them (a slice that was read in vain): the pull reads them again, over the result.  Nor
+ * has it one if it has bytes at an edge whose former content the pull does not know: the
+ * pull has read too little, or a short put, a reply, another pull or an exchange behind
+ * this pull has written there since.  Such an exchange waits until more has come, for
+ * P3_NO_SIDE_NS at most: after that time the source has stopped, or lies.
  */
 
-/* Exchange the bytes in memory for those that lay there before, or back. */
+/* Exchange the lent bytes in memory for those that lay there before the pull; a second
+ * call undoes that. */
 static void exchange_edge(const struct p3_pull *pull, struct p3_edge *e)
 {
 	unsigned char is[P3_EDGE], was[P3_EDGE];
@@ -552,7 +562,9 @@ static void remember(const struct p3_pull *pull, struct p3_edge *e, struct p3_ra
 		e->under[(range.from + i) % P3_EDGE] = is[i];
 }
 
-/* Prepare to write up to this byte.  At the end no exchange can come between. */
+/* Before the pull writes from the front up to byte to, remember what lies there.  The
+ * slice that reaches the pull's end needs no such record: the pull ends with it, so no
+ * exchange comes between. */
 static inline void write_front(struct p3_pull *pull, uint64_t to)
 {
 	struct p3_edge *e = &pull->front;
@@ -566,7 +578,8 @@ static inline void write_front(struct p3_pull *pull, uint64_t to)
 	e->at = to;
 }
 
-/* Forget edges whose bytes another operation has written. */
+/* Discard an edge's former bytes if another operation has written to their place: they
+ * are no longer what the exchange would have to see. */
 static void forget_edges(struct p3_pull *pull, struct p3_range range)
 {
 	struct p3_edge *front = &pull->front, *back = &pull->back;
@@ -590,7 +603,7 @@ void p3_xfer_wrote(
 	}
 }
 
-/* Mark the new pull, and pulls under way, that may write the same bytes. */
+/* Mark the new pull and each other one as mixed if both may write the same bytes. */
 static P3_RARE void mark_mixed(
 	struct p3_nic *n, struct p3_pull *pull, struct p3_bounds bounds)
 {
@@ -602,7 +615,8 @@ static P3_RARE void mark_mixed(
 	}
 }
 
-/* Note the bytes that a new pull writes, before it is one of n->pulls. */
+/* Add the bytes that a new pull writes to n->pulled.  The pull must not be in n->pulls
+ * yet, or it would be found to share bytes with itself. */
 static void note_bytes(struct p3_nic *n, struct p3_pull *pull)
 {
 	const struct p3_span *span = &pull->span;
@@ -617,14 +631,14 @@ static void note_bytes(struct p3_nic *n, struct p3_pull *pull)
 	n->pulled.hi = b.hi > n->pulled.hi ? b.hi : n->pulled.hi;
 }
 
-/* Correct write_front: fewer bytes were written, up to this one; was is the former
- * front. */
+/* Correct the front after a slice that wrote only up to byte to; was is the front
+ * before write_front(). */
 static inline void wrote_less(struct p3_pull *pull, uint64_t was, uint64_t to)
 {
 	pull->front.at = to > was ? to : was;
 }
 
-/* Prepare to write from this byte on. */
+/* As write_front(), before the pull writes at the back, from byte from on. */
 static inline void write_back(struct p3_pull *pull, uint64_t from)
 {
 	struct p3_edge *e = &pull->back;
@@ -641,8 +655,9 @@ static inline void write_back(struct p3_pull *pull, uint64_t from)
 
 /* ---- exchanges: XFER.5 ---- */
 
-/* Announce that a put's bytes may be read from its source's memory, until the pull
- * ends. */
+/* Tell a put's source that this node reads the bytes from its memory, until the pull
+ * ends.  Return false if nothing may be read now, since an exchange at the source
+ * changes bytes. */
 static bool announce(struct p3_nic *n, struct p3_pull *pull)
 {
 	struct p3_peer *p = pull->peer;
@@ -690,14 +705,16 @@ static bool has_begun(struct p3_nic *n, const struct p3_xfer_slot *x)
 		       : p3_acquire(&x->peer->theirs->reading) != 0; /* XFER.5 */
 }
 
-/* Return true if none of its bytes has come for long, by this node's own clock. */
+/* Return true if no byte of the pull has come for P3_STILL_TICKS of this node's
+ * ticks. */
 static bool is_stuck(const struct p3_nic *n, const struct p3_pull *pull)
 {
 	return pull->moved_ns &&
 	       p3_now_ns() - pull->moved_ns >= P3_STILL_TICKS * n->tick_ns;
 }
 
-/* Return true if an exchange waits for this pull, which writes some of its bytes. */
+/* Return true if an exchange has to wait for a pull that writes some of the same
+ * bytes. */
 static bool holds_up(const struct p3_nic *n, const struct p3_pull *pull,
 	struct p3_range swap, uint64_t waited)
 {
@@ -720,7 +737,8 @@ static bool writes_there(struct p3_nic *n, const struct p3_region *r, uint64_t o
 	return false;
 }
 
-/* Return true if its firmware has made no pass for long: it is stopped, or has no CPU. */
+/* Return true if the peer's firmware has made no pass for P3_STILL_TICKS of this node's
+ * ticks: the peer is stopped, or has no CPU. */
 static bool is_still(const struct p3_nic *n, struct p3_peer *p)
 {
 	const p3_a64 *count = (const p3_a64 *)(p->base + n->layout.counters_off);
@@ -764,7 +782,8 @@ static bool mark_sources(
 	return any;
 }
 
-/* Return true if a marked source has a moving reader, which will have finished soon. */
+/* Return true if a marked source is being read by a peer whose firmware runs, so that
+ * it will soon have finished. */
 static bool readers_move(struct p3_nic *n)
 {
 	bool any = false;
@@ -786,7 +805,8 @@ static void announce_swap(struct p3_nic *n)
 	FAULT_POINT("swap.announced");
 }
 
-/* Check for readers first: the fence costs a system call. */
+/* Look for readers before announce_swap(), whose heavy fence costs a system call, and
+ * again behind it. */
 bool p3_xfer_may_swap(struct p3_nic *n, const struct p3_region *r, uint64_t off,
 	uint64_t len, uint64_t waited)
 {
@@ -825,8 +845,10 @@ void p3_xfer_swapped(struct p3_nic *n)
 
 enum moved { MOVED_NOTHING, MOVED, MOVE_FAILED };
 
-/* Count less of the transfer as read, and none of the source's changes by half.  Return
- * false if bytes that must not be read again (kept, kept_end) would have to be. */
+/* Count only the bytes before done, and from end on, as read.  If part of an older
+ * change at the source (old_front, old_back) is then read again, read all of it again,
+ * or the pull would have half of the change.  Return false if that includes bytes
+ * before kept, or from kept_end on, which must not be read again. */
 static bool retreat(struct p3_pull *pull, uint64_t done, uint64_t end)
 {
 	if (pull->old_front.to > done) {
@@ -850,9 +872,9 @@ static void widen(struct p3_range *range, struct p3_range by)
 }
 
 /*
- * Take a change of these bytes by the source.  If all of them were read before, they
- * stay as they were.  If some of them were, they are read again.  Return false if they
- * cannot be.
+ * React to one change of bytes at the source.  If the pull had read all of the changed
+ * bytes, it keeps their old values; if it had read some, it reads these again.  Return
+ * false if it must not read them again (see retreat()).
  */
 static bool take_change(struct p3_pull *pull, const struct p3_changed *c)
 {
@@ -875,9 +897,10 @@ static bool take_change(struct p3_pull *pull, const struct p3_changed *c)
 }
 
 /*
- * Make the bytes read so far count as of the source's present word, which is even: look
- * at each change since the last one, and then whether the log belonged to the present
- * word, too.  If it did not, return MOVED_NOTHING and leave the pull unchanged.
+ * Take each change that the source has logged since the pull's value of again, up to
+ * the source's present one, which is even.  Then look whether the source's again has
+ * moved on: if so, the log may have been overwritten meanwhile, so return MOVED_NOTHING
+ * and leave the pull unchanged.
  */
 static P3_RARE enum moved catch_up(
 	struct p3_pull *pull, const struct p3_xfer *src, uint64_t again)
@@ -905,7 +928,7 @@ static P3_RARE enum moved read_anew(
 {
 	struct p3_peer *p = pull->peer;
 	if (again % 2)
-		return MOVED_NOTHING; /* they are changing: the next pass looks again */
+		return MOVED_NOTHING; /* bytes are changing: the next pass looks again */
 	enum moved caught = catch_up(pull, src, again);
 	if (caught != MOVED)
 		return caught;
@@ -944,7 +967,8 @@ static enum moved enter_bulk(struct p3_nic *n, struct p3_pull *pull)
 	}
 	p->bulk = pull;
 	pull->mover = P3_MOVE_BULK;
-	/* Odd: the bytes are changing, and bytes read meanwhile do not count. */
+	/* An odd value says that the bytes are changing.  The even one before it makes
+	 * judge() reject what is read until the change is over. */
 	pull->again = again & ~UINT64_C(1);
 	p3_set(&p->mine->bulk_want, pull->end);
 	p3_set(&p->mine->bulk_read, pull->done);
@@ -977,8 +1001,8 @@ static struct p3_pace *pace_of(struct p3_nic *n, uint64_t length)
 	return &n->pace[63 - __builtin_clzll(length)];
 }
 
-/* Choose between the two movers: in turn at first, then the faster one, seldom the
- * other. */
+/* Return true if the next run is to move by bulk, false for cma: each in turn at first,
+ * then the faster one, and one run in P3_EXPLORE the slower one. */
 static bool bulk_is_better(const struct p3_pace *pace)
 {
 	uint32_t run = pace->turns / P3_RUN;
@@ -990,15 +1014,17 @@ static bool bulk_is_better(const struct p3_pace *pace)
 	       (run % P3_EXPLORE == 0);
 }
 
-/* Return true if a transfer is timed.  The first of a run finds the other mover's data
- * in the caches.  Short ones are timed as rarely as possible. */
+/* Return true if a transfer is timed.  The first half of a run is not, since it finds
+ * the other mover's data in the caches.  Of short transfers only the last of a run is,
+ * once both movers have been measured. */
 static bool counts(const struct p3_pace *pace, uint64_t length)
 {
 	bool rarely = length < P3_SLICE_LEAST && pace->turns >= P3_LEARN * P3_RUN;
 	return pace->turns % P3_RUN >= (rarely ? P3_RUN - 1 : P3_RUN / 2);
 }
 
-/* Return true to move by bulk. */
+/* Choose the mover of a transfer that may go by bulk or by cma, and begin to time it.
+ * Return true for bulk. */
 static bool pick(struct p3_nic *n, struct p3_pull *pull)
 {
 	struct p3_pace *pace = pace_of(n, pull->length);
@@ -1024,7 +1050,8 @@ static enum moved choose(struct p3_nic *n, struct p3_pull *pull)
 	return MOVED;
 }
 
-/* Where there was a choice, use its duration for the next one. */
+/* If the transfer was timed, let its duration count in the mean of the mover that began
+ * it. */
 static void learn(struct p3_nic *n, const struct p3_pull *pull)
 {
 	if (!pull->began_ns)
@@ -1036,7 +1063,7 @@ static void learn(struct p3_nic *n, const struct p3_pull *pull)
 		*mean = took;
 	else if (took < *mean)
 		*mean = (*mean + took) / 2;
-	else /* by a limited step: a thread may have been preempted */
+	else /* limit the step: a thread may have been preempted */
 		*mean += (took < 4 * *mean ? took - *mean : 3 * *mean) / 8;
 }
 
@@ -1055,10 +1082,10 @@ void p3_pull_begin(struct p3_nic *n, struct p3_pull *pull)
 	n->worked = true;
 	P3_TRACE(begin, n, pull);
 	FAULT_POINT("pull.begun");
-	p3_fw_rouse(n); /* the peer may not ring any more: this side pulls */
+	p3_fw_rouse(n); /* this side pulls, and no peer rings for that */
 }
 
-/* End a put or a get: its bytes are there, or will never come. */
+/* End a pull, and with it its put or get: the bytes are there, or will never come. */
 void p3_fw_end_pull(struct p3_nic *n, struct p3_pull *pull, uint32_t fail)
 {
 	P3_TRACE(about, n, pull->topic, P3_TRACE_END, fail, pull->length);
@@ -1090,8 +1117,8 @@ void p3_fw_end_pull(struct p3_nic *n, struct p3_pull *pull, uint32_t fail)
 	p3_span_end(n, &span, PTL_EVENT_PUT_END, fail);
 }
 
-/* Return whether the bytes of a slice are still what the owner offers, before it
- * counts. */
+/* Before a slice counts, check that the owner still offers the transfer (its id) and
+ * has not changed its bytes (again) since the pull's last look. */
 static inline enum moved judge(struct p3_nic *n, struct p3_pull *pull)
 {
 	const struct p3_xfer *src = p3_peer_xfer(n, pull->peer, pull->xfer_id);
@@ -1113,7 +1140,8 @@ static void count_slice(
 	p3_count(&n->count[c], len);
 }
 
-/* Check a window; an honest owner has at most P3_WINDOWS. */
+/* Return true if a window lies in memory that can be read without a fault.  The last
+ * P3_WINDOWS of them are remembered, and an honest owner has no more. */
 static bool reach_window(struct p3_peer *p, uint64_t off)
 {
 	uint32_t known = p->nwindows < P3_WINDOWS ? p->nwindows : P3_WINDOWS;
@@ -1132,8 +1160,8 @@ static bool window_ok(const struct p3_nic *n, struct p3_peer *p, uint64_t off)
 	       off % P3_PAGE == 0 && reach_window(p, off);
 }
 
-/* Continue by a window, from the first byte that may be read again, or from the
- * window's position. */
+/* Give up the pull's mover.  If the pull has a window, continue where that stands.  If
+ * not, count only the kept bytes as read, and choose a mover anew. */
 static enum moved begin_anew(struct p3_pull *pull)
 {
 	struct p3_peer *p = pull->peer;
@@ -1148,7 +1176,9 @@ static enum moved begin_anew(struct p3_pull *pull)
 	return MOVED_NOTHING;
 }
 
-/* Return true to change the mover soon, since the kernel has no memory for a read. */
+/* Return true if a pull changes its mover, since the kernel has no memory for its read:
+ * nothing has been read from the front yet, or the pull has a window, or nothing has
+ * moved for P3_NO_MEMORY_NS. */
 static bool must_change(const struct p3_pull *pull)
 {
 	if (pull->mover == P3_MOVE_BULK)
@@ -1165,10 +1195,10 @@ static enum moved cma_failed(struct p3_nic *n, struct p3_pull *pull, ssize_t err
 		pull->addr = 0; /* memory that only its owner can read */
 		return begin_anew(pull);
 	}
-	if (err == -ENOMEM) /* there is none now */
+	if (err == -ENOMEM) /* the kernel has no memory now */
 		return must_change(pull) ? begin_anew(pull) : MOVED_NOTHING;
-	/* It is not allowed, or there is no such process.  If the owner is dead yod
-	 * will say so; until then this pair does not use cma. */
+	/* The read is not allowed, or there is no such process.  If the owner is dead
+	 * yod will say so; until then this pair does not use cma. */
 	if (!pull->peer->cma_off && err != -ESRCH)
 		p3_count(&n->count[P3_C_CMA_FALLBACK], 1);
 	pull->peer->cma_off = true;
@@ -1176,7 +1206,8 @@ static enum moved cma_failed(struct p3_nic *n, struct p3_pull *pull, ssize_t err
 	return pull->mover == P3_MOVE_BULK ? MOVED_NOTHING : begin_anew(pull);
 }
 
-/* Adapt the slices to P3_SLICE_NS: memory is faster or slower. */
+/* Adapt the length of slices to the speed of the last one, so that one takes
+ * P3_SLICE_NS. */
 static void fit_slices(struct p3_nic *n, uint64_t len, uint64_t ns)
 {
 	uint64_t fit = len * P3_SLICE_NS / (ns + 1);
@@ -1188,7 +1219,8 @@ static void fit_slices(struct p3_nic *n, uint64_t len, uint64_t ns)
 		p3_count(&n->count[P3_C_OVERRUNS], 1);
 }
 
-/* Read memory.  Return the number of bytes, or -errno; errno itself is the program's. */
+/* Read a process's memory.  Return the number of bytes, or -errno.  The program's errno
+ * keeps its value. */
 static ssize_t read_memory(uint32_t os_pid, const struct iovec *here, unsigned k,
 	const struct iovec *there, unsigned l)
 {
@@ -1201,7 +1233,8 @@ static ssize_t read_memory(uint32_t os_pid, const struct iovec *here, unsigned k
 	return got;
 }
 
-/* Read with a proof that the memory is the owner's; here[0] is for the proof. */
+/* Read with a proof that the memory is the owner's.  The destination is here[1] to
+ * here[k]; here[0] is free for the proof. */
 static ssize_t read_proven(const struct p3_peer *p, struct iovec *here, unsigned k,
 	uint64_t at, uint64_t len)
 {
@@ -1217,7 +1250,7 @@ static ssize_t read_proven(const struct p3_peer *p, struct iovec *here, unsigned
 	return got;
 }
 
-/* Return true if its process has neither ended nor become another program. */
+/* Return true if the peer's process has neither ended nor become another program. */
 static bool is_there(const struct p3_peer *p)
 {
 	p3_load_fence(); /* SEG.1 */
@@ -1238,7 +1271,8 @@ static ssize_t read_process(
 {
 	if (p->proven)
 		return read_known(p, here, k, at, len);
-	/* Before the proof; its thread may just have begun. */
+	/* Load the word before the proof.  It may be 0 still: the NIC's thread stores
+	 * it when it begins. */
 	p->owner =
 		p3_acquire(&((const struct p3_seg_header *)p->base)->owner); /* SEG.1 */
 	ssize_t got = read_proven(p, here, k, at, len);
@@ -1353,8 +1387,8 @@ static enum moved move_cma(struct p3_nic *n, struct p3_pull *pull)
 	return MOVED;
 }
 
-/* Continue by another mover, or without one if the state allows it, since there is no
- * memory for the pages. */
+/* Give up the heap, since there is no memory for its pages.  Continue by cma; where
+ * that is not possible, or nothing has been read, choose a mover anew. */
 static enum moved heap_failed(struct p3_nic *n, struct p3_pull *pull)
 {
 	pull->heap = 0;
@@ -1366,9 +1400,9 @@ static enum moved heap_failed(struct p3_nic *n, struct p3_pull *pull)
 }
 
 #if defined(P3_TSAN) || defined(P3_VALGRIND)
-/* Read a slice.  The owner may write to bytes that it has taken back while they are
- * still read: XFER.1 detects that, and the checkers must not see it.  They do not see
- * into a system call. */
+/* Copy a slice by a system call, into which the checkers do not look.  The owner may
+ * write to bytes that it has taken back while this node still copies them: XFER.1
+ * detects that, but the checkers would report it. */
 static uint64_t take_slice(struct p3_pull *pull, const char *from, uint64_t len)
 {
 	struct iovec here[P3_IOVECS], there = {(void *)(uintptr_t)from, 0};
@@ -1390,8 +1424,8 @@ static uint64_t take_slice(struct p3_pull *pull, const char *from, uint64_t len)
 }
 #endif
 
-/* Move from the heap.  The offer is the owner's word: the view tells whether it is
- * possible. */
+/* Move a slice from the owner's shared heap.  The owner names the place, so the view of
+ * the heap is asked whether the bytes lie inside it. */
 static enum moved move_from_heap(struct p3_nic *n, struct p3_pull *pull)
 {
 	struct p3_heap_view *view = &pull->peer->heap;
@@ -1492,7 +1526,7 @@ static void move_one(struct p3_nic *n, struct p3_pull *pull)
 
 void p3_fw_move(struct p3_nic *n)
 {
-	n->bytes = 0; /* streams through the lanes hold up no transfer */
+	n->bytes = 0; /* bytes that came through the lanes do not count here */
 	p3_list_each(it, &n->pulls) {
 		if (n->bytes >= P3_SLICE_LEAST)
 			break;
@@ -1500,7 +1534,7 @@ void p3_fw_move(struct p3_nic *n)
 	}
 	if (p3_list_empty(&n->pulls) || n->pulls.next->next == &n->pulls)
 		return;
-	struct p3_link *first = n->pulls.next; /* each pull has its turn */
+	struct p3_link *first = n->pulls.next; /* next time begin with the next pull */
 	p3_list_del(first);
 	p3_list_add(&n->pulls, first);
 }
@@ -1515,7 +1549,7 @@ static void forget_pull(struct p3_nic *n, struct p3_pull *pull, uint32_t ni)
 	pull->ack = false;
 	if (pull->get)
 		pull->get->md = NULL;
-	p3_fw_end_pull(n, pull, PTL_NI_OK); /* dropped here, which is no failure there */
+	p3_fw_end_pull(n, pull, PTL_NI_OK); /* dropped here: no failure for the peer */
 }
 
 void p3_xfer_forget(struct p3_nic *n, uint32_t ni)
