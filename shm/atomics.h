@@ -17,8 +17,8 @@
  *	p3_exchange32, _64	acquire and release (take the whole list)
  *	p3_add32, _64, p3_or64	read, change and write: acquire and release
  *	p3_fence()		the one stand-alone fence.  Orders an earlier store before
- *				a later load (Dekker).  Every use names both, the edge,
- *				and the hang that it prevents.
+ *				a later load (Dekker).  Every use names the store, the
+ *				load, the edge, and the hang that the fence prevents.
  *
  * Each release and each acquire cites the edge that it belongs to; docs/ordering.md
  * lists the edges.
@@ -54,11 +54,12 @@
 #endif
 #endif
 
-/* Tell the compiler which way messages usually take: it lays that code out straight. */
+/* Tell the compiler which branch messages usually take: it places that code without a
+ * jump. */
 #define p3_likely(x)   __builtin_expect(!!(x), 1)
 #define p3_unlikely(x) __builtin_expect(!!(x), 0)
-/* A rarely called function, kept out of the hot code: its callers keep their
- * registers. */
+/* Mark a rarely called function: its code lies apart from the hot code, and is not
+ * inlined, so it takes no registers from its callers. */
 #define P3_RARE __attribute__((cold, noinline))
 /* Force inlining: GCC stops inlining into large functions (tests/style/inlined.sh). */
 #define P3_HOT inline __attribute__((always_inline))
@@ -213,8 +214,8 @@ static inline void p3_load_fence(void)
 #endif
 }
 
-/* Prefetch the line at p for writing: this CPU will write it soon, and another one has
- * it. */
+/* Prefetch the line at p for writing: this CPU will write the line soon, and the cache
+ * of another CPU holds it. */
 static inline void p3_own_soon(const void *p)
 {
 #if defined(__x86_64__)

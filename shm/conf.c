@@ -15,7 +15,7 @@
 
 #define LINE_MAX_LEN     480
 #define P3_NID_BASE_MOST 4000000000u /* so that the last rank's id is below PTL_NID_ANY */
-#define NEAR             3           /* edits between names that may be confused */
+#define NEAR             3           /* a name at most this many edits away is near */
 
 static bool is_wire(const char *text)
 {
@@ -372,7 +372,8 @@ int p3_conf_check(p3_conf_say *say, void *arg)
 
 /* ---- names ---- */
 
-/* Compute one row of the usual table. */
+/* Compute the table of edit distances row by row in one array: a row needs only the row
+ * before it. */
 unsigned p3_conf_edits(const char *a, const char *b)
 {
 	unsigned at[P3_CONF_NAME_LEN + 1], len = (unsigned)strlen(b);

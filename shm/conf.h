@@ -62,7 +62,7 @@ struct p3_conf_row {
 	const char *range;    /* words: separated by '|'; other kinds: the form of a
 			       * value */
 	const char *usual;    /* the default, as a user would write it */
-	const char *expected; /* for error messages; NULL for words: range says it */
+	const char *expected; /* for error messages; NULL for words: range lists them */
 	const char *help;
 	uint64_t least, most;              /* bounds of bytes and numbers */
 	bool (*is_form)(const char *text); /* form: checks the text */
@@ -96,8 +96,8 @@ const char *p3_conf_nearest(const char *name);
 
 #define P3_CONF_NAME_LEN 40 /* longest name that p3_conf_nearest compares */
 
-/* Return the edit distance of two names: the letters to insert, remove or change to
- * make b of a.  b has at most P3_CONF_NAME_LEN letters. */
+/* Return the edit distance of two names: how many letters have to be inserted, removed
+ * or changed to turn a into b.  b has at most P3_CONF_NAME_LEN letters. */
 unsigned p3_conf_edits(const char *a, const char *b);
 
 enum p3_conf_format { P3_CONF_TEXT, P3_CONF_MARKDOWN };
@@ -107,13 +107,13 @@ void p3_conf_print(FILE *out, enum p3_conf_format format);
  * Return false if the text is not a size or is above most. */
 bool p3_conf_size(const char *text, uint64_t usual, uint64_t most, uint64_t *len_out);
 
-/* Convert the text of P3_CONF_TRACE to a number of records, a power of two; NULL and
- * the empty text give 0.  Return false if it is no number or not between P3_TRACE_LEAST
- * and P3_TRACE_MOST. */
+/* Convert the text of P3_CONF_TRACE, a number or a size in bytes, to a number of
+ * records, a power of two; NULL, the empty text and "off" give 0.  Return false if the
+ * text is neither, or the records are not P3_TRACE_LEAST to P3_TRACE_MOST. */
 bool p3_conf_trace(const char *text, uint32_t *records_out);
 
 /* Convert the text of P3_CONF_NID, such as 0x7f000001 or 127.0.0.1, to a node id; NULL
- * and the empty text give 127.0.0.1.  Return false if it is none. */
+ * and the empty text give 127.0.0.1.  Return false if the text is not a node id. */
 bool p3_conf_nid(const char *text, uint32_t *nid_out);
 
 /* Convert the text of P3_CONF_ABSENT to seconds; NULL, the empty text and "hold" give
@@ -121,8 +121,8 @@ bool p3_conf_nid(const char *text, uint32_t *nid_out);
 #define P3_CONF_HOLD_S 300u
 bool p3_conf_absent(const char *text, uint32_t *seconds_out);
 
-/* Return true if nodes of a job of this size map each other when they first talk, by
- * P3_CONF_ATTACH's text, and not when they join. */
+/* Return true if, by the text of P3_CONF_ATTACH, two nodes of a job of this size map
+ * each other when one first sends to the other; false: when both have joined. */
 #define P3_CONF_ATTACH_MOST 16u
 bool p3_conf_attach_late(const char *text, uint32_t nodes);
 
@@ -136,7 +136,7 @@ bool p3_conf_nic_cpus(const char *text, struct p3_cpuset *set_out);
 
 /* ---- the wire with faults, for tests ---- */
 
-/* The faults that it inflicts on frames (nic/faults.h). */
+/* The faults that the faulty wire inflicts on frames (nic/faults.h). */
 enum p3_wire_fault {
 	P3_FAULT_DROP,
 	P3_FAULT_CORRUPT,

@@ -66,7 +66,7 @@ static inline bool p3_cpuset_equal(const struct p3_cpuset *a, const struct p3_cp
 	return memcmp(a, b, sizeof *a) == 0;
 }
 
-/* Keep the CPUs that the other set has, too. */
+/* Remove the CPUs that the other set lacks. */
 static inline void p3_cpuset_keep(struct p3_cpuset *set, const struct p3_cpuset *other)
 {
 	for (size_t i = 0; i < P3_CPUSET_LENGTH; i++)

@@ -41,8 +41,8 @@ static int lock(const struct p3_domain *d, short type, off_t at, off_t n)
 	return rc == 0 ? 0 : errno == EACCES ? -EAGAIN : -errno;
 }
 
-/* Find the lock that conflicts with such a lock.  Return false if none does, or it is
- * unknown. */
+/* Find a lock of another process that conflicts with a lock of this type on these bytes.
+ * Return false if there is none, or if the kernel cannot be asked. */
 static bool in_the_way(
 	const struct p3_domain *d, short type, off_t at, off_t n, struct flock *l_out)
 {
@@ -63,7 +63,8 @@ static off_t id_at(uint32_t nid, uint32_t pid)
 	return IDS + ((off_t)nid << 16) + (off_t)pid;
 }
 
-/* Take a lock, or return -EADDRINUSE and the process that has it. */
+/* Lock one byte.  If another process has the lock, return -EADDRINUSE, and that process
+ * in *os_pid_out (0: not known). */
 static int take(struct p3_domain *d, short type, off_t at, uint32_t *os_pid_out)
 {
 	int rc = lock(d, type, at, 1);
@@ -84,7 +85,8 @@ bool p3_domain_is_name(const char *name)
 static void close_fd(p3_a32 *fd, p3_fd_id file)
 {
 	int was = (int)p3_get(fd);
-	/* a child that is forked now loses the descriptor, at worst */
+	/* A child forked between set and close only leaks the descriptor.  In the other
+	 * order it could later close a file of its program that has the same number. */
 	p3_set(fd, (uint32_t)-1);
 	if (p3_fd_is(was, file))
 		close(was);
@@ -143,7 +145,7 @@ static int check(const struct stat *st, const char *path, struct p3_domain_why *
 	return 0;
 }
 
-/* Explain why the path could not be opened, as far as that is known. */
+/* Explain, from errno and the path's owner and mode, why the path could not be opened. */
 static int say_closed(const char *path, struct p3_domain_why *why)
 {
 	struct stat st;
@@ -206,7 +208,8 @@ void p3_domain_none(struct p3_domain *d)
 	d->slot = P3_DOMAIN_NO_SLOT;
 }
 
-/* Return -ENOENT or -EAGAIN while another process removes the directory. */
+/* Try once to enter the domain.  Return -ENOENT or -EAGAIN while another process removes
+ * the directory. */
 static int open_once(struct p3_domain *d, const char *base, const char *name,
 	struct p3_domain_why *why)
 {
@@ -264,13 +267,13 @@ int p3_domain_list(const struct p3_domain *d, uint64_t slots_out[P3_MAX_NODES / 
 	return rc;
 }
 
-/* Remove the files.  The caller has PRESENT alone: no process is in the domain or
- * enters it. */
+/* Remove the domain's files.  The caller has locked PRESENT exclusively, so no other
+ * process is in the domain or can enter it. */
 static void remove_all(const struct p3_domain *d)
 {
 	uint64_t slots[P3_MAX_NODES / 64];
 	if (p3_domain_list(d, slots) != 0)
-		/* the next process that enters removes the directory with "locks" */
+		/* "locks" stays, so a later last member, or a sweep, tries again */
 		return;
 	for (uint32_t i = 0; i < P3_MAX_NODES; i++)
 		if (slots[i / 64] >> i % 64 & 1)
@@ -403,10 +406,11 @@ struct id_search {
 	const struct p3_domain *d;
 	void (*found)(void *arg, uint32_t nid, uint32_t pid, uint32_t os_pid);
 	void *arg;
-	uint32_t left; /* ids, so that locks that come and go end it */
+	uint32_t left; /* ids still to report: locks that come and go cannot prolong it */
 };
 
-/* The kernel names any lock between the two, not the first one. */
+/* Report the ids between from and to.  F_GETLK returns any lock of that range, not the
+ * first one, so search the bytes in front of the lock, too. */
 static void find_ids(struct id_search *s, off_t from, off_t to)
 {
 	struct flock l;
@@ -456,7 +460,7 @@ static int open_socket(const struct p3_domain *d, uint32_t slot)
 	int fd = make_socket();
 	if (fd < 0)
 		return fd;
-	unlink_socket(d, slot); /* a dead owner's */
+	unlink_socket(d, slot); /* which a dead owner has left */
 	FAULT_POINT("domain.unbound");
 	int rc = bind(fd, (struct sockaddr *)&at, sizeof at) ? -errno : 0;
 	FAULT_POINT("domain.bound");
@@ -547,7 +551,7 @@ int p3_domain_take_nids(
 			return rc;
 		if (!in_the_way(d, F_WRLCK, NIDS + at, n, &l))
 			continue;
-		if (!l.l_len) /* no member's lock: one on all bytes that follow */
+		if (!l.l_len) /* all bytes that follow are locked; no member does so */
 			break;
 		at = l.l_start + l.l_len - NIDS;
 	}

@@ -13,7 +13,7 @@
  *
  *	0 .. P3_MAX_NODES - 1	slot: the lock holder is alive and has this node index
  *	PRESENT			shared by all processes in the domain
- *	NIDS + nid		a launcher's alone, or shared by processes started by hand
+ *	NIDS + nid		exclusive: a launcher; shared: processes started by hand
  *	IDS + nid, pid		the lock holder has that process id
  *
  * Rules:
@@ -79,24 +79,26 @@ int p3_domain_open(struct p3_domain *d, const char *base, const char *name,
 	struct p3_domain_why *why);
 
 /*
- * For tools: look at a domain of the user uid that is there, without being in it.  End
- * with p3_domain_forget().  0; -errno: there is none; -EPERM: not that user's alone.
+ * For tools: open an existing domain of the user uid without becoming a member.  The
+ * caller ends with p3_domain_forget().  Return 0, -EPERM if other users may access the
+ * directory, or another -errno if the domain does not exist or cannot be opened.
  */
 int p3_domain_peek(struct p3_domain *d, const char *base, uint32_t uid, const char *name);
-/* Find the first slot from *slot on that a process holds; 0: it cannot be named. */
+/* Find the first slot from *slot on that a process holds.  *os_pid_out is that process,
+ * or 0 if the kernel does not name it.  Return false if there is none. */
 bool p3_domain_next_slot(const struct p3_domain *d, uint32_t *slot, uint32_t *os_pid_out);
 /* Call found for each process id that is taken, in any order. */
 void p3_domain_ids(const struct p3_domain *d,
 	void (*found)(void *arg, uint32_t nid, uint32_t pid, uint32_t os_pid), void *arg);
 
-/* Set up d as a member of no domain; leaving that does nothing. */
+/* Set up d as a member of no domain; p3_domain_leave() then does nothing. */
 void p3_domain_none(struct p3_domain *d);
 
 /* Release all locks; the last member removes the directory. */
 void p3_domain_leave(struct p3_domain *d);
 
-/* Return false if the program has closed a descriptor of the domain: then the locks are
- * lost, and nothing is asked of the numbers any more. */
+/* Return false if the program has closed a descriptor of the domain.  Then the locks may
+ * be lost, and no call uses the numbers any more, since they may name other files. */
 bool p3_domain_holds(const struct p3_domain *d);
 
 /* Close the descriptors in a forked child and leave its parent's membership as it is. */

@@ -62,10 +62,11 @@ void p3_evq_make_room(struct p3_evq_tx *q, struct p3_event_record *rec)
 }
 
 /*
- * Find the next place to look when the record of head was not intact, having had
- * *sequence.  With n events unread, either the record is being overwritten, and is
- * marked; or it was written between that look and the look at the tail, and nothing is
- * lost.
+ * Return the number of the event to look at next, because the record of event `head` was
+ * not intact; set *sequence if its sequence is loaded again.  If exactly n events are
+ * unread, either the firmware is overwriting this record, its sequence is BUSY, and the
+ * event is lost; or the firmware wrote this very event between the look at the record
+ * and the look at the tail, and nothing is lost.
  */
 static uint64_t step(struct p3_evq_place at, uint64_t head, uint64_t *sequence)
 {
@@ -79,9 +80,9 @@ static uint64_t step(struct p3_evq_place at, uint64_t head, uint64_t *sequence)
 }
 
 /*
- * Look at the queue once, from head on; *head_out is the event found.  Once the ring's
- * head is another one, the event found is not the caller's to take, and the search
- * ends: the records may hold anything for any time.
+ * Find the oldest intact event from number head on; *head_out is its number.  The search
+ * ends when the ring's head has moved: the caller cannot take an event then, and the
+ * records may belong to another queue, so that an intact one might never be found.
  */
 static enum p3_evq_got look(struct p3_evq_place at, uint64_t head,
 	uint64_t w[P3_EVQ_WORDS], uint64_t *head_out)
@@ -118,7 +119,8 @@ enum p3_evq_got p3_evq_peek(struct p3_evq_rx *q, uint64_t name, uint64_t w[P3_EV
 		enum p3_evq_got got = look(at, head, w, &found);
 		if (got == P3_EVQ_EMPTY)
 			return got;
-		/* EVQ.3: a record that was taken may be rewritten unmarked. */
+		/* EVQ.3: once another reader has taken the event, post rewrites its
+		 * record without marking it busy. */
 		if (p3_acquire(&at.ring->head) != head)
 			continue;
 		*sequence_out = found + 1;
@@ -157,8 +159,8 @@ static enum p3_evq_got get_owned(
 	return got;
 }
 
-/* Return true if, after ask_to_share, the owner is not inside a get or knows of the
- * sharing. */
+/* After ask_to_share: finish the revocation if the owner is outside of a get, since its
+ * next get sees shared.  Return false if the owner is inside. */
 static bool try_to_share(struct p3_evq_rx *q)
 {
 	if (p3_acquire(&q->inside))
@@ -205,7 +207,7 @@ bool p3_evq_may_get(struct p3_evq_rx *q, uint32_t thread)
 /*
  * Move the head beyond the numbers of all events, so that a delayed reader's
  * compare-and-swap fails from now on: no reader has loaded a head beyond the tail.  The
- * bias is revoked, so no owner overwrites this head by a plain store.
+ * ownership is revoked, so no owner overwrites this head by a plain store.
  */
 static void end_numbers(struct p3_evq_rx *q)
 {

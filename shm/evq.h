@@ -5,8 +5,9 @@
  *	firmware  --post-->  [ record 0 .. record n-1 ]  --get-->  host threads
  *
  * The head of a ring (tail, head, the place of its records) and its records are
- * separate.  A head serves rings of one size while the memory lives, and its numbers
- * only grow, so a reader that was stopped in the middle of a get can spoil nothing.
+ * separate.  A head serves rings of one size while its memory lives, and its event
+ * numbers only grow.  So a reader that is stopped in the middle of a get and goes on
+ * during a later queue finds another head, and takes and changes nothing.
  * The memory of the records may be put to any other use once the queue has ended.
  *
  * A record is 15 words and a sequence word, moved word by word with atomics.  Event
@@ -88,7 +89,7 @@ typedef _Atomic(struct p3_event_record *) p3_evq_records;
 /* The head of a ring, with one line for each writer. */
 struct p3_evq_ring {
 	p3_a64 tail;      /* (firmware) events posted */
-	p3_a64 next_free; /* for the code that keeps a list of heads without a ring */
+	p3_a64 next_free; /* link of the list of heads that serve no queue (nic/host.c) */
 	p3_a64 lost;      /* (firmware) unread events overwritten, for tools */
 	uint64_t pad0[13];
 	p3_a64 head;        /* (hosts) events read */
@@ -120,7 +121,7 @@ struct p3_evq_rx {
 	p3_a32 shared; /* the ownership was revoked */
 	p3_a64 name;   /* names the queue in this place; 0: none, nothing may be taken */
 	p3_a64 where;  /* ring and n in one word, for delayed readers: EVQ.5 */
-	p3_a32 late;   /* readers of an earlier queue may still come: no more owners */
+	p3_a32 late; /* 1: delayed readers of an earlier queue may act; no more owners */
 };
 
 struct p3_evq_place {
@@ -152,7 +153,7 @@ static inline uint64_t p3_evq_bytes(uint32_t n)
 #define P3_EVQ_FIRST 1u /* name of a queue after p3_evq_format */
 
 /*
- * Set up a queue.  ring is zeros and line-aligned, except for rec, which leads to
+ * Set up a queue.  The caller passes a zeroed, line-aligned ring whose rec points to
  * p3_evq_bytes(n) of line-aligned memory; n is a power of two.  life differs each time
  * that heads are taken from new memory: event numbers of different lives differ, so a
  * reader that has slept since takes no event of the new queue.
@@ -225,7 +226,7 @@ enum p3_evq_got p3_evq_get(struct p3_evq_rx *q, uint64_t name, uint32_t thread,
 /*
  * Return true if p3_evq_get would not wait for another thread that is inside.  A signal
  * handler must not wait for such a thread, since that thread's handler may wait for
- * this one.  After false the owner makes room the next time.
+ * this one.  After false the owner's later gets move the head by compare-and-swap.
  */
 bool p3_evq_may_get(struct p3_evq_rx *q, uint32_t thread);
 

@@ -49,7 +49,8 @@ static uint64_t number_of_event(int fd)
 	return at ? strtoull(at + sizeof key - 1, NULL, 10) + 1 : 0;
 }
 
-/* An identity: the eventfd's number in the low bits, 0 if it is none or not known. */
+/* A p3_fd_id holds the eventfd's number in its low bits: 0 if the file is no eventfd, or
+ * if the number is not known. */
 #define EVENTS    24
 #define EVENT(id) ((id) & ((UINT64_C(1) << EVENTS) - 1))
 
@@ -72,7 +73,8 @@ bool p3_fd_is(int fd, p3_fd_id id)
 	p3_fd_id now = id ? p3_fd_file(fd) : 0;
 	if (!now || now >> EVENTS != id >> EVENTS)
 		return false;
-	/* The number cannot be read after chroot(), nor without a free descriptor. */
+	/* The eventfd's number cannot be read after chroot(), nor without a free
+	 * descriptor: without it only device and inode count. */
 	return !EVENT(now) || !EVENT(id) || now == id;
 }
 

@@ -54,7 +54,8 @@ bool p3_fence_heavy(void)
 	return membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED) || wait_for_buffers();
 }
 
-/* A process with an event queue and full fences has not joined. */
+/* Register if need be: a process with full fences has not joined, but its event queues
+ * need this fence (EVQ.4). */
 bool p3_fence_heavy_here(void)
 {
 	return membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) ||

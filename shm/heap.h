@@ -143,9 +143,9 @@ struct p3_heap_view {
 };
 
 /*
- * Map a peer's heap.  Only the lease holder reads it, because its addresses are given
- * back when it is closed.  Return -EPROTO if fd is no heap, -ENOMEM if there is no
- * address space.
+ * Map a peer's heap.  Only the lease holder may read it: p3_heap_view_close gives the
+ * addresses back to the kernel, and a thread that still read there would fault.  Return
+ * -EPROTO if fd is no heap, -ENOMEM if there is no address space.
  */
 int p3_heap_view_open(int fd, uint64_t len, struct p3_heap_view *view_out);
 void p3_heap_view_close(struct p3_heap_view *view);

@@ -74,8 +74,8 @@ static void *own_alloc(extent_hooks_t *hooks, void *at, size_t size, size_t alig
 	return take(h, at, size, align);
 }
 
-/* Commit pages.  All pages below h->used are reserved, even between blocks, so reserve
- * pages up to the end of these. */
+/* Commit pages.  If they end beyond h->used, reserve all pages from h->used to their end:
+ * every page below h->used is reserved, also between blocks. */
 static bool own_commit(extent_hooks_t *hooks, void *at, size_t size, size_t off,
 	size_t len, unsigned arena)
 {
@@ -94,8 +94,8 @@ static bool own_commit(extent_hooks_t *hooks, void *at, size_t size, size_t off,
 	return false;
 }
 
-/* Decommit pages.  This only marks them, since memory does not go back, but marked
- * pages merge with those that never had memory. */
+/* Decommit pages: let jemalloc mark them as uncommitted, so that they merge with pages
+ * that never had memory.  The memory itself stays, since the file takes no holes. */
 static bool own_decommit(extent_hooks_t *hooks, void *at, size_t size, size_t off,
 	size_t len, unsigned arena)
 {
@@ -157,8 +157,8 @@ static void *program_alloc(extent_hooks_t *hooks, void *at, size_t size, size_t 
 	return ordinary_memory(size, align);
 }
 
-/* Free an extent: the heap keeps its own, ordinary memory (also from before the heap)
- * goes back. */
+/* Free an extent.  Refuse (true) an extent of the heap, which jemalloc then keeps; unmap
+ * ordinary memory, also from before the heap served malloc. */
 static bool program_dalloc(
 	extent_hooks_t *hooks, void *at, size_t size, bool committed, unsigned arena)
 {
@@ -190,8 +190,9 @@ static int set_option(struct p3_heap *h, unsigned arena, const char *option,
 }
 
 /*
- * Make freed extents merge at once with all free ones.  In jemalloc's cache for young
- * extents long ones are not split for short blocks, which would use fresh memory.
+ * Make freed extents merge at once with all free ones, without a stay in jemalloc's cache
+ * of dirty extents: there it splits no long extent for a short block, which would take
+ * fresh memory instead.
  */
 static void settle(struct p3_heap *h)
 {

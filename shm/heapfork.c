@@ -83,8 +83,9 @@ static const char *why_end(const struct p3_heap *h)
 	return NULL;
 }
 
-/* Return true if the heap can be mapped privately: a private mapping of hugepages needs
- * free ones, and a failed attempt leaves a gap. */
+/* Return true if the heap can be mapped privately.  Try it at another address: a private
+ * mapping of hugepages needs free ones, and a failed attempt with MAP_FIXED would leave
+ * a hole in place of the heap. */
 static bool may_be_private(const struct p3_heap *h, int prot)
 {
 	if (h->seg.page == P3_PAGE)
@@ -96,8 +97,8 @@ static bool may_be_private(const struct p3_heap *h, int prot)
 }
 
 /*
- * Give this process pages of its own from now on.  It is one call: earlier writes are
- * in the file, later ones are not.
+ * Map the file anew over the heap, privately.  This is one call of mmap: earlier writes
+ * are in the file, later ones are not.
  */
 static bool end_sharing(struct p3_heap *h)
 {
@@ -113,8 +114,8 @@ static bool end_sharing(struct p3_heap *h)
 	return false;
 }
 
-/* Wake the threads that sleep at the file's word, since no other thread can wake them
- * now. */
+/* Wake the threads that sleep at this word of the file: wake-ups by other threads now
+ * reach the private page's word only. */
 static void wake_at(const struct p3_heap *h, uintptr_t word)
 {
 	uint64_t off = word - (uintptr_t)h->seg.base, at = off & ~(h->seg.page - 1);
@@ -210,7 +211,7 @@ static void before_fork(void)
 	sigfillset(&all);
 	pthread_sigmask(SIG_BLOCK, &all, &forking.mask);
 	pthread_mutex_lock(
-		/* held until the fork is done: a heap changes hands once */
+		/* held until the fork is done, so that no thread makes or keeps a heap */
 		&p3_heaps_lock);
 	forking.copies = NULL;
 	forking.ended = NULL;

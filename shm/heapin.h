@@ -23,14 +23,15 @@ struct p3_heap {
 	extent_hooks_t own;     /* of the arena for p3_heap_alloc */
 	extent_hooks_t program; /* of the arena for the program's long blocks */
 	struct p3_seg seg;
-	dev_t dev; /* of its file, since programs close and replace descriptors */
+	dev_t dev; /* of its file: the program may have closed and reused seg.fd */
 	ino_t ino;
 	p3_a64 used;
 	p3_a32 mine; /* HEAP.2: the memory is private: of a forked child, or since a
 		      * fork */
 	bool armed;
 	bool carving;
-	uint64_t carved; /* not 0: the arena has had all of the heap since it was armed */
+	uint64_t carved; /* bytes that the arena took when it was armed: the hook gives no
+			  * more; 0: it takes bytes as it needs them */
 	bool serves;     /* it also serves the program's malloc */
 	bool kept;
 	unsigned arena;
