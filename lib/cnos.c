@@ -10,8 +10,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* Return true if the library has begun.  Programs make these calls before PtlInit,
- * too. */
+/* Return true if the library is initialized.  Call PtlInit if need be, since programs
+ * make the calls of this file before PtlInit, too. */
 static bool begun(struct p3_node *node)
 {
 	int most;
@@ -44,7 +44,7 @@ int cnos_launcher(void)
 
 /* ---- the map ---- */
 
-/* A map that was returned to the program: it stays. */
+/* A map that was returned to the program, which may read it at any later time. */
 struct map {
 	struct map *older;
 	unsigned size;
@@ -53,7 +53,7 @@ struct map {
 
 static pthread_mutex_t maps_lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* Return the node's map of this size, with maps_lock held. */
+/* Return the node's map of this size.  The caller holds maps_lock. */
 static struct map *map_of(struct p3_node *node, unsigned size)
 {
 	struct map *m = node->maps;

@@ -9,7 +9,7 @@
 
 static p3_a32 readers_done; /* RCU.2 */
 static p3_a32 forked;
-static p3_directory_ptr kept; /* never freed, never lost */
+static p3_directory_ptr kept; /* tables that cannot be freed, for leak checkers */
 
 /* A variable of liburcu: 0 if liburcu found no membarrier when it was loaded, and so
  * does not use it. */

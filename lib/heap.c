@@ -5,8 +5,9 @@
  * jemalloc is loaded when the first block is allocated, and privately: linked to this
  * library it would become the malloc of programs that link the library, and dlopen
  * could not load the two (jemalloc needs static thread storage, for which yod has its
- * nodes leave room).  It is loaded without life held: under the loader's lock,
- * constructors may call this library, which takes life.
+ * nodes leave room).  The thread that loads it does not hold node->life: dlopen waits for
+ * the loader's lock, and a constructor that runs under that lock may call this library,
+ * which waits for node->life.
  */
 #include "lib/lib.h"
 #define P3_LOG_AREA P3_AREA_HEAP
@@ -50,7 +51,8 @@ static void make_heap(struct p3_node *node)
 	struct p3_conf conf;
 	if (p3_conf_read(&conf) != 0 || !conf.heap)
 		return;
-	/* Pages of a malloc must have room for private copies, too: no hugepages. */
+	/* A fork makes a heap that serves malloc private (shm/heap.h), for which it would
+	 * need as many free hugepages again: take ordinary pages. */
 	enum p3_huge_policy huge = conf.shared_heap ? P3_HUGE_OFF : conf.huge;
 	int rc = p3_heap_create(conf.heap, huge, &node->heap);
 	if (!rc && conf.shared_heap)
@@ -66,8 +68,8 @@ struct p3_heap *p3_node_heap(struct p3_node *node)
 	if (node->heap_tried)
 		return node->heap;
 	node->heap_tried = true;
-	/* Otherwise no other node could read it; in a domain few could, so it must be
-	 * requested. */
+	/* A lone process has no heap, since no other node could read it.  In a domain few
+	 * nodes could, so there the user asks for a heap by PTL3_HEAP. */
 	if (node->size > 1 || (node->domain[0] && p3_conf_text(P3_CONF_HEAP)))
 		make_heap(node);
 	return node->heap;

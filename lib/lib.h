@@ -63,11 +63,11 @@ struct p3_node {
 	uint64_t incarnation;
 	int sock; /* -1: yod did not start this process */
 	p3_fd_id sock_file;
-	int wake_fd; /* wakes the job's life thread, which then */
+	int wake_fd; /* eventfd that wakes the job's life thread */
 	p3_fd_id wake_file;
-	p3_a32 ending;   /* ends, */
-	p3_a32 question; /* or asks yod this question (nic.h: ask); */
-	uint32_t asked;  /* the last question that it asked */
+	p3_a32 ending;   /* 1: the life thread shall end */
+	p3_a32 question; /* the NIC's last question (nic.h: ask), for yod */
+	uint32_t asked;  /* the last question that the life thread has passed to yod */
 	bool harness;    /* a node of a test process: it survives yod's end */
 	bool welcomed;
 	bool launched; /* another launcher gave it rank, size and jid */
@@ -99,15 +99,15 @@ struct p3_node {
 	int barrier_status;
 	uint32_t barrier_ended;  /* with EPIPE: a rank that has ended, or
 				  * P3_JOB_NO_RANK */
-	uint32_t barriers_taken; /* barriers that callers have taken; yod's only */
-	bool in_barrier;         /* yod has the BARRIER, and no caller has the answer */
+	uint32_t barriers_taken; /* yod's barriers whose release a caller has taken */
+	bool in_barrier;         /* BARRIER is sent, and no caller has taken a release */
 	uint32_t fini_calls;     /* calls of PtlFini that ended the node's life */
 	void *blocks;            /* the blocks of PtlXAlloc */
 	struct map *maps;        /* the maps of cnos_get_nidpid_map, with a lock of
 				  * their own */
 	struct p3_heap *heap;
-	bool heap_tried; /* a heap was tried, */
-	bool heap_mute;  /* and an allocator inside; without success if heap is NULL */
+	bool heap_tried; /* heap is final: if it is NULL, there is none */
+	bool heap_mute;  /* no allocator could be set up in it: PtlXAlloc avoids it */
 	struct p3_cpuset nic_cpus; /* CPUs for the NIC thread */
 };
 
@@ -195,11 +195,13 @@ static inline void p3_caller_restore(struct p3_caller c)
 	errno = c.err;
 }
 
-/* PtlNIFini and exit() wait so long for processes that unlinked puts are for. */
+/* longest wait of PtlNIFini and exit() for absent targets of puts whose descriptors are
+ * unlinked */
 #define P3_AWAIT_S   10
 #define P3_SETTLE_NS 1000000000u /* longest wait for a peer that does not look */
 
-/* First lines of most calls: get the node's NIC, or return the code. */
+/* Begin a call: set nic_var to the node's NIC.  Without PtlInit, the call returns
+ * PTL_NO_INIT, and without an interface no_nic_code. */
 #define P3_CALL(nic_var, no_nic_code)                                                    \
 	if (!p3_is_up(p3_node()))                                                        \
 		return PTL_NO_INIT;                                                      \
@@ -230,7 +232,8 @@ void p3_job_set_ids(struct p3_node *node, uint32_t rank, uint32_t nid,
 /* Introduce this node to the other nodes and wait for their answers.  The caller holds
  * the lock node->life.  Return 0 or -errno. */
 int p3_job_join(struct p3_node *node, struct p3_nic *nic);
-/* Return true if this error passes when there is room again. */
+/* Return true if this error is a lack of descriptors, memory or buffers, which may
+ * pass. */
 bool p3_job_passes(int rc);
 void p3_job_pids(struct p3_node *node);
 /* Send to yod as p3_job_send does; return -EPIPE also if the program has closed the
@@ -271,7 +274,8 @@ struct p3_conf {
 int p3_conf_read(struct p3_conf *conf_out);
 /* Make the log obey PTL3_LOG; PtlNIInit complains of a wrong value. */
 void p3_conf_log(void);
-/* Call p3_fence_join() if it is enabled: it is cheap in a process of one thread. */
+/* Call p3_fence_join() if PTL3_MEMBARRIER allows it.  PtlInit does so before it starts a
+ * thread, because the call is cheap in a process of one thread. */
 void p3_conf_join_fences(void);
 /* Make stdout line-buffered if PTL3_STDOUT says so; print a line for each unknown
  * setting. */
@@ -280,15 +284,17 @@ void p3_conf_warn_unknown(void);
 
 /* ---- heap.c ---- */
 
-/* Find the program's malloc, before any call that may make the heap.  Call it without
- * locks: it asks the loader. */
+/* Find the program's malloc, before any call that may make the heap.  The caller holds
+ * no lock: dlsym takes the loader's. */
 void p3_heap_look_for_malloc(void);
 
-/* Return the node's heap, made at the first call, or NULL.  Call with life held. */
+/* Return the node's heap, made at the first call, or NULL.  The caller holds the lock
+ * node->life. */
 struct p3_heap *p3_node_heap(struct p3_node *node);
-/* Return it with an allocator inside for PtlXAlloc.  Call without life held. */
+/* Return the node's heap with an allocator inside for PtlXAlloc, or NULL.  The caller
+ * does not hold node->life, which this function takes. */
 struct p3_heap *p3_heap_for_blocks(struct p3_node *node);
-/* Free the node's blocks when it ends. */
+/* Detach the heap from a node that ends; a later node of this process may take it. */
 void p3_heap_leave(struct p3_node *node);
 
 /* ---- md.c ---- */

@@ -161,8 +161,8 @@ int p3_job_send(int sock, const struct p3_job_msg *msg, const int *fds, unsigned
  *
  * -EMFILE: the packet is in *msg_out, but this process could not have all its
  * descriptors, and has none of them.
- * -EPROTONOSUPPORT: it is of another version, p3_job_version(msg_out->magic), and no more
- * of *msg_out means anything.
+ * -EPROTONOSUPPORT: the packet is of another version, p3_job_version(msg_out->magic), and
+ * nothing else in *msg_out is valid.
  */
 int p3_job_recv(int sock, struct p3_job_msg *msg_out, int *fds_out, unsigned *nfds_out);
 
@@ -171,7 +171,7 @@ int p3_job_recv(int sock, struct p3_job_msg *msg_out, int *fds_out, unsigned *nf
 int p3_job_recv_now(
 	int sock, struct p3_job_msg *msg_out, int *fds_out, unsigned *nfds_out);
 
-/* The sender of a packet as the kernel reports it; os_pid 0: unknown here. */
+/* The sender of a packet as the kernel reports it; os_pid is 0 if it does not. */
 struct p3_job_from {
 	uint32_t os_pid;
 	uint32_t uid;

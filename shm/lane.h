@@ -132,7 +132,7 @@ static inline bool p3_ring_room(struct p3_ring_tx *r, uint32_t k)
 		return true;
 	uint64_t credit = p3_acquire(r->credit); /* LANE.2 */
 	if (r->pos - credit > r->pos - r->seen)
-		return false; /* it went back, or is ahead of the cells that were sent */
+		return false; /* the credit went back, or is ahead of the cells sent */
 	r->seen = credit;
 	return p3_ring_fits(r, need);
 }

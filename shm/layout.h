@@ -47,7 +47,7 @@
 
 #define P3_BASE_CELLS    8u     /* cells of each of the two rings of a base lane */
 #define P3_PARTS         3u     /* parts on a page: no part crosses a page */
-#define P3_XFERS_SHARED  128u   /* transfer slots of each class beyond one per peer */
+#define P3_XFERS_SHARED  128u   /* slots of each half of xfer[] beyond one per peer */
 #define P3_CHUNK_LEN     32768u /* bytes of one chunk of a bulk window */
 #define P3_WINDOW_CHUNKS 8u
 #define P3_WINDOW_LEN    ((uint64_t)P3_CHUNK_LEN * P3_WINDOW_CHUNKS)
@@ -157,7 +157,7 @@ enum p3_counter {
  * the line when it has its event or result.  A thread that finds no free line shows
  * nothing.
  */
-/* BARRIER: of a job that another launcher than yod started; yod knows its own. */
+/* BARRIER is shown for jobs of other launchers only: yod knows who waits in its own. */
 enum p3_wait_kind { P3_WAIT_EVENT = 1, P3_WAIT_COMMAND, P3_WAIT_BARRIER };
 
 #define P3_WAIT_HANDLES 8u
@@ -192,8 +192,8 @@ struct p3_case_line {
 /*
  * The words from this node to one peer.  Line one belongs to the lane peer -> this node
  * (this node consumes) and changes all the time; line two to the lane this node ->
- * peer, and the peer looks at cold there after every message: it must not lie beside
- * the credits.
+ * peer.  The peer looks at cold there after every message, so cold must not share a line
+ * with the credits: each change of a credit would cost the peer a cache miss.
  */
 struct p3_peer_entry {
 	/* consumer's side */
@@ -210,7 +210,7 @@ struct p3_peer_entry {
 	/* gauges of this node's sends to the peer, for tools: see p3_counter */
 	p3_a64 shown_ops;   /* requests sent and not answered : requests in the send
 			     * queue */
-	p3_a64 shown_since; /* the peer has taken nothing since; 0: nothing waits */
+	p3_a64 shown_since; /* since when the peer has taken nothing; 0: nothing waits */
 	/* The peer's requests to this node that came to nothing or to no ACK, for
 	 * tools: the last p3_why : their number. */
 	p3_a64 shown_drops;

@@ -18,14 +18,16 @@
  *		either by the holder (which takes the lease again) or by the poster (which
  *		finds it free).  Without the fences the poster sleeps for a result that
  *		no thread computes.
- *		The watcher (the thread that sleeps on the doorbell for all) that stops
- *		watching stores that, fences heavily if others are parked, and tries the
- *		lease: either the giver sees that no thread watches, and wakes them, or
- *		the former watcher takes the lease and wakes them when it gives the lease.
+ *		When the watcher (the thread that sleeps on the doorbell for all) stops
+ *		watching, it stores that no thread watches, fences heavily if others are
+ *		parked, and tries the lease: either the giver sees that no thread watches,
+ *		and wakes the parked threads, or the former watcher takes the lease, and
+ *		wakes them when it gives the lease.
  *
- * WANT is a hint: if it is lost, the thread waits until the holder leaves the next
- * time.  For a thread that waits the NIC thread leaves after its pass.  For one that has
- * only looked for an event the NIC thread ends its spin, but no transfer.
+ * WANT is a hint: if it is lost, the thread that set it waits until the holder gives the
+ * lease for another reason.  If a thread waits (P3_WANT_LEASE), the NIC thread gives the
+ * lease after its pass.  If a thread has only looked for an event (P3_WANT_LOOK), the NIC
+ * thread stops spinning, but does not leave a transfer that is under way.
  */
 #ifndef P3_SHM_LEASE_H
 #define P3_SHM_LEASE_H

@@ -43,8 +43,8 @@ void p3_log_who(uint32_t jid, uint32_t nid)
 }
 
 /*
- * Write a line without dying of it.  If it goes nowhere (a pipe without readers, a file
- * at the limit of its size), that is no reason to end the program by a signal.
+ * Write a line, and take away the signal of a write that fails: SIGPIPE of a pipe without
+ * readers, or SIGXFSZ of a file at its size limit, would end the program.
  */
 static void write_quietly(const char *line, size_t len)
 {

@@ -51,11 +51,11 @@ enum p3_idle { P3_IDLE_SPIN, P3_IDLE_YIELD, P3_IDLE_PARK };
 struct p3_waiter {
 	uint64_t since;       /* start of the current phase of waiting, 0: not started */
 	uint64_t alone_since; /* yields have returned at once since then, 0: not */
-	uint64_t now;         /* time of this turn; the end of its yield if it yielded */
+	uint64_t now;         /* time of this turn, or of the end of its yield */
 	uint32_t turns;
 	bool spun;    /* the spinning phase is over */
-	bool yielded; /* the next turn need not read the clock, */
-	bool earlier; /* and this turn did not read it */
+	bool yielded; /* the yield has set now: the next turn reads no clock */
+	bool earlier; /* the last yield has set now: this turn read no clock */
 };
 
 /* The nanoseconds to spin and to yield before parking; both 0: park at once. */
@@ -76,8 +76,8 @@ static inline void p3_waiter_reset(struct p3_waiter *w)
 
 /*
  * Decide how to spend a turn in which nothing was found.  SPIN: relax and look again
- * (cheap: the clock is read every 64th turn only).  YIELD: give up what other threads
- * need (the lease), then call p3_waiter_yield().  PARK: prepare to sleep.
+ * (cheap: the clock is read every 64th turn only).  YIELD: the caller gives up what other
+ * threads need (the lease), then calls p3_waiter_yield().  PARK: prepare to sleep.
  */
 enum p3_idle p3_waiter_turn(struct p3_waiter *w, const struct p3_idle_policy *p);
 void p3_waiter_yield(struct p3_waiter *w);

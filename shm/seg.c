@@ -138,9 +138,9 @@ static void *fresh_range(uint64_t len, bool remote)
 }
 
 /*
- * Take a record, not from malloc: the lock is held, and its next owner may be a signal
- * handler that has interrupted malloc.  A page of records is made at a time; they are
- * kept as the ranges are.
+ * Take a record, not from malloc.  This thread holds the lock, and a signal handler that
+ * has interrupted another thread's malloc may wait for it: malloc here could then wait
+ * for that thread for ever.  Records come by the page, and are never given back.
  */
 static struct range *new_record(void)
 {
@@ -191,7 +191,7 @@ static struct range *new_range(uint64_t len)
 	return r ? r : make_range(room, len);
 }
 
-/* Give a range back when no thread looks there any more. */
+/* Give a range back to the kernel.  The caller knows that no thread reads it any more. */
 static void give_back(struct range *r)
 {
 	struct range **at = &ranges;
@@ -286,7 +286,7 @@ static bool is_sealed(int fd, bool writable)
 	int seals = fcntl(fd, F_GET_SEALS);
 	if (seals < 0 || (seals & size) != size)
 		return false;
-	if (writable) /* the mapping would fail after its range was given away */
+	if (writable) /* of a file sealed against writing only the mmap would fail */
 		return !(seals & (F_SEAL_WRITE | F_SEAL_FUTURE_WRITE));
 	return seals & F_SEAL_FUTURE_WRITE;
 }
@@ -320,7 +320,8 @@ int p3_seg_reach(const void *at, uint64_t len)
 	return reached ? 0 : rc;
 }
 
-/* Drop a mapping.  A thread that may not wait for the lock leaves it mapped. */
+/* Drop a mapping.  A signal handler that has interrupted the lock's holder cannot wait
+ * for the lock, and leaves the mapping. */
 void p3_seg_unmap(void *base, uint64_t len)
 {
 	if (!enter())
@@ -351,7 +352,7 @@ static char *take_place_in(struct row *r)
 	return NULL;
 }
 
-/* Map a new row without any file, whatever was mapped there before. */
+/* Make a new row: a range of zero pages, without any file. */
 static char *new_row(void)
 {
 	struct range *r = new_range(P3_HUGE);
@@ -386,8 +387,8 @@ static void give_place(char *at)
 	}
 }
 
-/* Check that single pages can be mapped.  Hugepages cannot be mapped by small pages:
- * the attempt would remove more than one. */
+/* Check that single pages of the file can be mapped.  The kernel maps whole hugepages
+ * only: an attempt could replace the other places of the row, too. */
 static int may_map_page(int fd)
 {
 	struct stat st;
@@ -459,7 +460,7 @@ int p3_seg_reserve_range(const struct p3_seg *seg, uint64_t off, uint64_t len)
 	while (rc == -EINTR);
 	if (!rc && seg->base)
 		(void)madvise((char *)seg->base + off, len, MADV_DODUMP);
-	errno = saved; /* of a program, in the middle of a put */
+	errno = saved; /* the program's: this may run inside its PtlPut */
 	return rc == -ENOMEM ? -ENOSPC : rc;
 }
 
@@ -501,7 +502,7 @@ static int create_with(
 {
 	struct p3_seg seg = {.base = NULL, .len = len, .page = huge ? P3_HUGE : P3_PAGE};
 	struct rlimit most;
-	/* Over the limit the kernel would send a signal, not an error. */
+	/* A file longer than the limit would raise SIGXFSZ. */
 	if (getrlimit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur < len)
 		return -EFBIG;
 	if (huge && !huge_seal_holds())

@@ -81,18 +81,18 @@ void p3_seg_bind_here(const struct p3_seg *seg);
 int p3_seg_map(int fd, uint64_t len, bool writable, void **base_out);
 
 /*
- * Map a file likewise, read-only, that only the lease holder looks at.  No other thread
- * has an old pointer when it is dropped, so its addresses are given back then: peers'
- * heaps can be large, and each process that comes and goes may have one of another
- * length.
+ * Map a peer's file read-only, with the checks of p3_seg_map.  Only the lease holder may
+ * read the mapping: then no other thread has an old pointer when it is dropped, and its
+ * addresses go back to the kernel.  Peers' heaps can be large, and each process that
+ * comes and goes may have one of another length.
  */
 int p3_seg_view(int fd, uint64_t len, void **base_out);
 
 /*
  * Make sure that there is memory behind bytes of a peer's segment, before the first
  * look at them.  If the owner never reserved them, a machine without room could not
- * provide them, and the touch would be SIGBUS.  Return -EFAULT if there is none,
- * -ENOMEM if there is none now.
+ * provide them, and the touch would be SIGBUS.  Return -EFAULT if the touch would be
+ * SIGBUS, or -ENOMEM after another failure, such as a lack of memory.
  */
 int p3_seg_reach(const void *at, uint64_t len);
 
@@ -106,8 +106,8 @@ int p3_seg_reach(const void *at, uint64_t len);
  * ThreadSanitizer), -ENOMEM, or -errno.
  */
 int p3_seg_map_page(int fd, uint64_t off, const void **at_out);
-/* Unmap such a page.  It reads as zeros then, if the kernel has a mapping left for
- * that, until the place is taken again. */
+/* Unmap such a page.  Its place reads as zeros, if the kernel has a mapping left for
+ * that, until another page takes the place. */
 void p3_seg_unmap_page(const void *at);
 
 /* End a mapping of a peer's segment; destroy an own segment and close its descriptor. */

@@ -120,8 +120,8 @@ struct p3_trace_header {
 	char object[512];  /* its file name */
 	char program[32];
 	uint64_t pad;
-	/* A line of its own in a region.  Copies of the header lie anywhere, so the
-	 * type does not ask for the alignment. */
+	/* In a region these words have a line of their own.  Copies of the header lie
+	 * anywhere, so the type does not ask for the alignment. */
 	p3_a64 head[P3_TRACE_RINGS]; /* (fw) (hosts) records begun */
 	p3_a64 lost;                 /* (hosts) */
 	uint64_t pad2[13];
