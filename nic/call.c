@@ -41,7 +41,8 @@ static void let_go(struct p3_nic *n, struct wait *w)
 	w->held = false;
 }
 
-/* Do the look that an armed doorbell needs: a pass that finds nothing. */
+/* Run passes until one finds nothing: the look that is needed after this thread has
+ * armed the doorbell for the NIC thread. */
 static bool look_whole(struct p3_nic *n, struct wait *w)
 {
 	bool worked = false;
@@ -121,7 +122,8 @@ static bool disarm(struct p3_nic *n, struct wait *w)
 	return unrung;
 }
 
-/* Count work that is found when the belt ended the sleep: no peer rang for it. */
+/* Run a pass after a sleep that reached its longest time, and count it if it finds
+ * work: a peer should have rung for that. */
 static void look_late(struct p3_nic *n, struct wait *w)
 {
 	w->held = p3_fw_enter(n, P3_LEASE_HOST);
@@ -198,7 +200,8 @@ static P3_RARE void park(
 	P3_PROBE1(wake, n->conf.nid);
 	P3_TRACE(host, n, P3_TRACE_WAKE, 0, 0);
 	FAULT_POINT("park.woken");
-	/* After a time-out it parks again: idle nodes do not yield to each other. */
+	/* After a time-out the waiter is not reset, so this thread sleeps again without
+	 * yielding first: idle nodes leave the CPU to others. */
 	w->dozes = !woken;
 	if (woken)
 		p3_waiter_reset(&w->idle);
@@ -256,7 +259,8 @@ static bool wait_until(struct p3_nic *n, uint64_t ns, const struct p3_wants *wan
 	let_others_answer(n, wants);
 	for (;;) {
 		bool worked = progress(n, &w);
-		/* The lease holder knows: without work in this pass nothing came. */
+		/* While this thread holds the lease, only its own passes bring news:
+		 * after one that found no work it need not look. */
 		if ((worked || look) && (is_ready = ready(arg)))
 			break;
 		if (p3_get(&n->closing))
@@ -456,12 +460,13 @@ static P3_RARE int feed_and_do(struct p3_nic *n, struct p3_cmd *c, int rc)
 			rc = closed_code(c);
 	}
 	if (rc == PTL_NO_SPACE)
-		/* a caller that repeats its call lets the targets answer */
+		/* a program may repeat its call: let targets on this CPU answer
+		 * before */
 		sched_yield();
 	return rc;
 }
 
-/* Execute a command; this thread is marked as inside. */
+/* Execute a command.  The caller has marked this thread as inside (come_in()). */
 static inline int do_inside(struct p3_nic *n, struct p3_cmd *c)
 {
 	int rc = do_once(n, c);
@@ -472,8 +477,8 @@ static inline int do_inside(struct p3_nic *n, struct p3_cmd *c)
 
 static P3_RARE void see_to_them(struct p3_nic *n)
 {
-	/* The command is executed after all that were posted before it, by whichever
-	 * thread. */
+	/* Each thread that executes this command first executes all that were posted
+	 * before it, those of the handler included. */
 	struct p3_cmd none = {.op = P3_OP_NI_CHECK};
 	come_in();
 	self.left_behind = false;
@@ -492,7 +497,7 @@ static bool is_live(struct p3_nic *n, enum p3_table_id table, uint64_t handle)
 
 static int post_detached(struct p3_nic *n, struct p3_cmd *c)
 {
-	/* Threads that can wait need slots, too. */
+	/* Use half of the slots at most: threads that can wait need some, too. */
 	bool most = p3_add32(&n->detached, 1) >= P3_MBX_SLOTS / 2;
 	uint32_t slot = most ? P3_MBX_NONE : p3_mbx_alloc(n->mailbox);
 	if (slot == P3_MBX_NONE) {
@@ -608,7 +613,8 @@ int p3_nic_ni_open(struct p3_nic *n, uint32_t ni, uint32_t pid, bool cray,
 	return PTL_OK;
 }
 
-/* Add queues whose places could not be freed because the NIC was closing. */
+/* Append the queues to dead whose places could not be freed because the NIC was
+ * closing.  Return the whole list. */
 static struct p3_eq *with_unburied(struct p3_nic *n, struct p3_eq *dead)
 {
 	struct p3_eq *last = dead;
@@ -619,8 +625,9 @@ static struct p3_eq *with_unburied(struct p3_nic *n, struct p3_eq *dead)
 }
 
 /*
- * Retire queues: their readers leave, then rings and places are free again.  life is
- * its value when the rings were in use for certain.
+ * Wait until the readers of dead queues have left, and free rings and places.  life is
+ * the value of n->life when the rings were certainly in use: rings of an earlier life
+ * are not freed, since their memory is gone.
  */
 static void retire(struct p3_nic *n, struct p3_eq *dead, uint64_t life)
 {
@@ -744,7 +751,8 @@ static int take(struct p3_nic *n, struct p3_eq *eq, uint64_t handle, ptl_event_t
 	return got == P3_EVQ_LOST ? PTL_EQ_DROPPED : PTL_OK;
 }
 
-/* This thread finds the lease taken, and does not wait for it. */
+/* Tell the lease holder that a host thread has looked for messages and found the lease
+ * taken; that thread does not wait for the lease. */
 static inline void look_in_vain(struct p3_nic *n)
 {
 	if (!p3_get(&n->lease.want))
@@ -786,7 +794,7 @@ static bool has_left(struct p3_nic *n)
 	return !p3_acquire(&n->leaving) && !p3_get(&n->meeting); /* LEAVE.1 */
 }
 
-/* The time that a thread waits until all copies have left. */
+/* The state of a wait in p3_nic_settle() until all copies have left. */
 struct patience {
 	uint64_t start, ns;
 	uint64_t last;    /* time of the last change of their number */
@@ -926,7 +934,8 @@ static bool is_any_there(const struct poll *p)
 	return false;
 }
 
-/* Do all looks after the first one. */
+/* Look for an event after a first look that found none: until the time is over, or with
+ * a few passes if ns is 0. */
 static void wait_for_event(struct p3_nic *n, struct poll *p, uint64_t ns)
 {
 	const struct p3_wants wants = {P3_WAIT_EVENT, p->n, p->handles};

@@ -46,7 +46,7 @@
 #define P3_FEW_PASSES   16u /* passes within a tick of a host that does not poll */
 #define P3_TIGHT_TURNS  64u /* empty passes between offers of a CPU that may be shared */
 #define P3_LOOK_TURNS   1024u
-#define P3_TAKEN_NS     3000u      /* an offer of the CPU that lasted so was accepted */
+#define P3_TAKEN_NS     3000u      /* an offer that lasted longer was accepted */
 #define P3_REST_TURNS   (1u << 20) /* empty passes, some 50 ms */
 #define P3_KICK_NS      100000u
 #define P3_KICK_MOST    10000000u
@@ -173,7 +173,7 @@ static void settle(struct p3_nic *n)
 	int rc = n->conf.nic_cpus ? p3_cpuset_apply(n->conf.nic_cpus) : 0;
 	if (rc)
 		warn_no_cpus(n, -rc);
-	(void)prctl(PR_SET_NAME, name); /* so that people who see it see the CPUs, too */
+	(void)prctl(PR_SET_NAME, name); /* named only when its CPUs are set */
 	(void)prctl(PR_SET_TIMERSLACK, 1);
 	/* A short slice: it runs briefly and often (since Linux 6.12). */
 	struct slice attr = {.size = sizeof attr, .runtime = 100000};
@@ -207,7 +207,7 @@ static bool run_passes(struct nic_thread *t)
 			 p3_waiter_turn(&idle, &n->idle) != P3_IDLE_SPIN)
 			break;
 	}
-	t->own -= want != P3_WANT_NONE; /* a look of a host's, though not its pass */
+	t->own -= want != P3_WANT_NONE; /* a host looked: one pass counts as the host's */
 	p3_set(&n->lease.want, P3_WANT_NONE);
 	t->drained = p3_get(&n->drained);
 	return worked;
@@ -225,7 +225,8 @@ static bool sleep_until_rung(struct nic_thread *t)
 	uint32_t word = P3_AWAKE, was = P3_ASLEEP_NIC;
 	p3_set(&n->nic_asleep, 1);
 	p3_set(&n->count[P3_G_NIC_ASLEEP], 1);
-	/* Armed here, or by a watcher: no peer rings for a node whose word is AWAKE. */
+	/* Arm the word unless a watcher has armed it: no peer rings for a node whose
+	 * word is AWAKE. */
 	if (p3_cas32(n->asleep, &word, P3_ASLEEP_NIC))
 		word = P3_ASLEEP_NIC;
 	FAULT_POINT("nic.armed");
@@ -247,7 +248,8 @@ static bool sleep_until_rung(struct nic_thread *t)
 	return woken || !armed;
 }
 
-/* Return true if a request waits for a program to begin, which has not begun since. */
+/* Return true if a request waits in its lane for the program to begin (P3_SETTLING_NS
+ * in rx.c), and the program has yet to serve one of its open interfaces. */
 static bool is_settling(struct p3_nic *n)
 {
 	bool begun = true;
@@ -313,7 +315,8 @@ static void stay_asleep(struct nic_thread *t)
 	begin_window(t, p3_get(&n->drained) - t->own);
 	while (again) {
 		bool rung = sleep_until_rung(t);
-		/* If it were armed while hosts poll, every message would ring. */
+		/* Stop sleeping here if hosts poll: while the doorbell is armed, each
+		 * message makes its sender ring, which costs a system call. */
 		bool poll = hosts_poll(t);
 		if (!p3_fw_enter(n, P3_LEASE_NIC))
 			return;
@@ -326,7 +329,7 @@ static void tick(struct nic_thread *t)
 {
 	struct p3_nic *n = t->n;
 	p3_count(&n->count[P3_C_TICKS], 1);
-	p3_set(&n->emptied, 0); /* the last time may be long ago */
+	p3_set(&n->emptied, 0); /* the pass that set it may be long ago */
 	if (p3_get(&n->drained) != t->drained || !p3_fw_enter(n, P3_LEASE_NIC)) {
 		t->drained = p3_get(&n->drained);
 		t->quiet = 0;
@@ -555,7 +558,7 @@ static void plan(struct p3_nic *n)
 	n->idle.yield_ns = P3_YIELD_NS;
 	if (c->mode == P3_MODE_PARK) {
 		n->idle = (struct p3_idle_policy){0, 0};
-		c->membarrier = false; /* there are too many sleeps */
+		c->membarrier = false; /* each sleep would cost a membarrier */
 	}
 	n->tick_ns = (uint64_t)P3_TICK_NS * crowd;
 	n->kick_after_ns = crowd > 1 ? 4ull * P3_KICK_NS * crowd : P3_KICK_NS;
@@ -606,7 +609,8 @@ static void reset_state(struct p3_nic *n)
 	memset(n->over, 0, sizeof n->over);
 	n->asked = n->told = 0;
 	n->settling_until = 0;
-	/* where the kernel refuses reads, all transfers need it */
+	/* The first window is there from the start: where the kernel refuses
+	 * cross-memory reads, all long transfers need one. */
 	n->windows = n->window_free = 1;
 	n->window_off[0] = n->layout.ctl_len;
 	memset(n->pace, 0, sizeof n->pace);
@@ -804,7 +808,7 @@ int p3_nic_start(const struct p3_nic_conf *conf, struct p3_nic **nic_out)
 		return -ENOMEM;
 	n->conf = *conf;
 	if (!n->conf.hold)
-		n->conf.hold_ns = 0; /* no thread would care for them */
+		n->conf.hold_ns = 0; /* no thread would end requests whose time is over */
 	plan(n);
 	n->conf.membarrier = n->conf.membarrier && p3_fence_join();
 	int rc = make_segments(n);
@@ -832,7 +836,7 @@ int p3_nic_start(const struct p3_nic_conf *conf, struct p3_nic **nic_out)
 	*nic_out = n;
 	return 0;
 
-close: /* for late threads with handles of an earlier life */
+close: /* answer late threads with handles of an earlier life */
 	p3_set(&n->closing, 1);
 	p3_fence(); /* STOP.1 */
 	drain_threads(n);

@@ -175,7 +175,7 @@ int p3_fw_ni_open(struct p3_nic *n, struct p3_cmd *c)
 	ni->sent = ni->sent_bytes = 0;
 	memset(ni->use, 0, sizeof ni->use);
 	memset(ni->aligned, 0, sizeof ni->aligned);
-	/* Same user, any process, any portal. */
+	/* Entry 0 admits any process of the same user to any portal. */
 	const struct p3_ac entry = {.valid = true,
 		.who = p3_want_id((ptl_process_id_t){PTL_NID_ANY, PTL_PID_ANY}),
 		.owner = p3_want_owner(n->conf.uid, PTL_JID_ANY),
@@ -325,7 +325,7 @@ int p3_fw_eq_free(struct p3_nic *n, struct p3_cmd *c)
 		return PTL_EQ_INVALID;
 	c->eq.dead = NULL;
 	eq_kill(n, eq, &c->eq.dead);
-	n->posted = true; /* its waiters must look */
+	n->posted = true; /* threads that wait for its events must look */
 	return PTL_OK;
 }
 
@@ -381,7 +381,8 @@ static int place_by_base(struct p3_nic *n, struct p3_cmd *c, struct place *out)
 	return PTL_OK;
 }
 
-/* Find the place.  handle is the interface's; an insertion may leave it out. */
+/* Find the place of a new match entry.  c->handle names the interface; an insertion
+ * beside another entry (me.base) may leave it out. */
 static int find_place(struct p3_nic *n, struct p3_cmd *c, struct place *out)
 {
 	bool by_base = c->me.base != PTL_INVALID_HANDLE;
@@ -427,7 +428,8 @@ static void me_remove(struct p3_nic *n, struct p3_me *me)
 	free_object(n, P3_T_ME, &me->o);
 }
 
-/* A list for all NICs of the process. */
+/* The iovec copies that no operation uses, of all NICs of the process.  A host thread
+ * frees them: the firmware does not. */
 static p3_a64 unused_iovs;
 
 void p3_iov_drop(struct p3_iov *iov)
@@ -468,7 +470,7 @@ int p3_fw_me_unlink(struct p3_nic *n, struct p3_cmd *c)
 	if (me->md && p3_unlikely(me->md->pending)) {
 		if (!p3_fw_let_go(n, me->md))
 			return PTL_ME_IN_USE;
-		me = p3_fw_named(n, P3_KIND_ME, c->handle); /* unless that unlinked it */
+		me = p3_fw_named(n, P3_KIND_ME, c->handle); /* NULL if that unlinked it */
 		if (!me)
 			return PTL_ME_INVALID;
 	}
@@ -580,7 +582,8 @@ static void count_alignment(struct p3_ni *ni, const ptl_md_t *md)
 		}
 }
 
-/* Make a descriptor of legal contents, for which there is room. */
+/* Make a descriptor.  The caller has checked that its contents are legal and that the
+ * table and the interface's limit have room. */
 static struct p3_md *md_make(
 	struct p3_nic *n, struct p3_cmd *c, const struct meaning *meaning)
 {
@@ -704,8 +707,9 @@ static void replace(struct p3_md *md, struct p3_cmd *c, const struct meaning *me
 	md_fill(md, &c->md.md, meaning);
 }
 
-/* Return PTL_OK if a descriptor may be updated: it must have no operation under way.
- * Then no message that was matched before touches the old region any more. */
+/* Return PTL_OK if a descriptor may be updated.  A conditional update also needs that
+ * no operation on the descriptor is under way: then no message that was matched before
+ * touches the old region any more. */
 static int may_update(struct p3_nic *n, const struct p3_cmd *c, const struct p3_md *md)
 {
 	int rc = at_rest(n, c);
@@ -755,7 +759,7 @@ int p3_fw_md_unlink(struct p3_nic *n, struct p3_cmd *c)
 	if (p3_unlikely(md->pending)) {
 		if (!p3_fw_let_go(n, md))
 			return PTL_MD_IN_USE;
-		md = p3_fw_named(n, P3_KIND_MD, c->handle); /* unless that unlinked it */
+		md = p3_fw_named(n, P3_KIND_MD, c->handle); /* NULL if that unlinked it */
 		if (!md)
 			return PTL_MD_INVALID;
 	}
@@ -765,7 +769,8 @@ int p3_fw_md_unlink(struct p3_nic *n, struct p3_cmd *c)
 
 /* ---- the end of an interface ---- */
 
-/* Drop all objects; queues go to dead, since their readers may still be there. */
+/* Remove all objects of an interface.  Add its queues to dead: threads may still read
+ * them, so p3_fw_eq_bury() frees their places later. */
 static void drop_objects(struct p3_nic *n, uint32_t ni, struct p3_eq **dead)
 {
 	for (uint32_t i = 0; i < p3_get(&n->table[P3_T_MD].nchunks) * P3_TABLE_EACH;
@@ -818,8 +823,8 @@ static void forget_sends(struct p3_link *list)
 	}
 }
 
-/* Forget operations under way when the NIC ends; their references to iovec copies are
- * dropped. */
+/* Forget operations under way when the NIC ends, which drops their references to iovec
+ * copies. */
 static void forget_spans(struct p3_nic *n)
 {
 	p3_list_each(it, &n->pulls) {

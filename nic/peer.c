@@ -62,7 +62,7 @@ bool p3_fw_full_ring_ok(
 static bool carve_lane(struct p3_nic *n, struct p3_peer *p)
 {
 	if (p->full_off)
-		return true; /* of an earlier life of the peer */
+		return true; /* carved in an earlier life of the peer */
 	if (!p3_fw_arena(n, p3_full_lane_len(&n->layout), P3_LINE, &p->full_off))
 		return false;
 	p3_count(&n->count[P3_C_LANES_FULL], 1);
@@ -156,7 +156,8 @@ static void look_at_cold(struct p3_nic *n, uint32_t end)
 			p3_fw_heat(n, n->hot[i]);
 }
 
-/* Make lanes cold that have been quiet for long, if it is worth it. */
+/* If at least P3_ALL_HOT lanes are hot, make those cold that had no news since the last
+ * but one call, and that no response can come through. */
 void p3_fw_cool(struct p3_nic *n)
 {
 	uint32_t end = n->nhot;
@@ -308,7 +309,8 @@ void p3_fw_say_reads(struct p3_nic *n, struct p3_peer *p)
 	p3_set(&p->mine->reads, (heap ? P3_READS_HEAP : 0u) | (cma ? P3_READS_CMA : 0u));
 }
 
-/* Count peers that are apart as those that are mapped. */
+/* Count a peer as alive, or no longer, once.  A peer that is apart counts as one that
+ * is mapped. */
 static void count_alive(struct p3_nic *n, struct p3_peer *p, bool alive)
 {
 	if (p->counted != alive)
@@ -399,7 +401,8 @@ int p3_fw_peer_pids(struct p3_nic *n, struct p3_cmd *c)
 
 /* ---- death ---- */
 
-/* Return the status of a served get: the peer may have read all, said so, and left. */
+/* Return the status of a get that was served to a lost peer: PTL_NI_OK if the peer had
+ * read all bytes and said so before it left. */
 static uint32_t serving_status(struct p3_nic *n, const struct p3_xfer_slot *x)
 {
 	const struct p3_xfer *theirs = p3_peer_xfer(n, x->peer, x->peer_id);
@@ -532,14 +535,15 @@ int p3_fw_peer_down(struct p3_nic *n, struct p3_cmd *c)
 	c->peer->doorbell_at = p->doorbell;
 	c->peer->view = p->heap;
 	p->heap = (struct p3_heap_view){0};
-	/* The caller unmaps them, once: another peer may get the addresses. */
+	/* The caller unmaps these.  Forget the addresses, or the peer's next end would
+	 * unmap them again, when the memory of another peer may lie there. */
 	p->base = NULL;
 	p->page = NULL;
 	p->doorbell = NULL;
 	return 0;
 }
 
-/* A rank has ended; it may have joined and left before this node joined. */
+/* Note the end of a rank, which may have joined and left before this node joined. */
 int p3_fw_peer_over(struct p3_nic *n, struct p3_cmd *c)
 {
 	struct p3_peer *p = &n->peer[c->peer->node];
@@ -569,7 +573,8 @@ static int check_wire(const struct p3_nic *n, const struct p3_peer_info *info)
 	return -EPROTO;
 }
 
-/* Check a header; a node that has finished since may have sent a message before. */
+/* Check the header of a peer's segment.  A node that has finished is accepted, since it
+ * may have sent a message before. */
 static int check_header(struct p3_nic *n, const struct p3_peer_info *info)
 {
 	const struct p3_seg_header *h = info->base;
@@ -590,10 +595,10 @@ static int check_header(struct p3_nic *n, const struct p3_peer_info *info)
 }
 
 /*
- * Make sure of the memory that is touched without further checks: header and counters,
- * the part for this node, and the transfer table.  The parts for other nodes are left
- * out: in a job of N nodes they would be N page table entries for each of N peers in
- * each of N nodes.
+ * Make sure that the pages have memory that are accessed without further checks: header
+ * and counters, the part for this node, the transfer table, and the doorbell.  The
+ * parts for other nodes are left out: in a job of N nodes they would be N page table
+ * entries for each of N peers in each of N nodes.
  */
 static int reach(const struct p3_nic *n, const struct p3_peer_info *info)
 {
@@ -608,8 +613,8 @@ static int reach(const struct p3_nic *n, const struct p3_peer_info *info)
 	return rc ? rc : p3_seg_reach(info->doorbell_at, P3_PAGE);
 }
 
-/* Return true if the program's address space is limited: it needs the addresses of
- * views itself. */
+/* Return true if the program's address space is limited: the program needs the
+ * addresses that views of heaps would take. */
 static bool is_space_limited(void)
 {
 	struct rlimit space;
@@ -642,7 +647,8 @@ static void unmap_all(struct p3_peer_info *info)
 		p3_seg_unmap(info->base, info->seg_len);
 }
 
-/* Map the peer's page.  Without it everything works, but slower. */
+/* Map the page of the peer's segment that has the part for this node, a second time,
+ * beside such pages of other peers.  Without it everything works, but slower. */
 static void map_page(const struct p3_nic *n, struct p3_peer_info *info)
 {
 	uint64_t off = p3_part_off(&n->layout, n->conf.node);

@@ -26,8 +26,9 @@ struct request {
 
 /* ---- responses ---- */
 
-/* Count an answer; the first one starts the other ring.  The peer looks for nothing
- * else, and a switch with no message behind it would always look like an untaken
+/* Count an answer that is about to be sent, and first switch to the full ring if it is
+ * time.  The peer looks into the ring only while it waits for answers: it would leave a
+ * switch with no answer behind it there, and that would look like an untaken
  * message. */
 static inline void count_answer(struct p3_nic *n, struct p3_peer *p)
 {
@@ -75,7 +76,8 @@ void p3_fw_drop(struct p3_nic *n, struct p3_ni *ni, uint64_t length)
 	p3_count(&n->count[P3_C_DROP_BYTES], length);
 }
 
-/* Drop a request that no entry accepts; its reservation is given back. */
+/* Drop a request that no entry accepts.  Respond if the initiator has reserved room for
+ * a response, so that it can use that room again. */
 static P3_RARE void discard(
 	struct p3_nic *n, struct p3_peer *p, struct p3_ni *ni, struct request r)
 {
@@ -148,7 +150,7 @@ static inline uint32_t count_in(struct p3_nic *n, const struct p3_hit *hit)
 	return n->next_link++;
 }
 
-/* Do the same, and write the content of its events. */
+/* Account for the operation as count_in() does, and write the content of its events. */
 static void accept(struct p3_nic *n, const struct request *r, const struct p3_hit *hit,
 	struct p3_event_words *rec)
 {
@@ -167,8 +169,8 @@ static inline bool wants_ack(struct p3_nic *n, struct p3_peer *p, const struct r
 	return false;
 }
 
-/* Post PUT_START, which few descriptors enable.  The arguments are values: the request
- * of the common case is never in memory. */
+/* Post PUT_START, which few descriptors enable.  The arguments are values, so that no
+ * address of the request is taken: in the common case it stays in registers. */
 static __attribute__((noinline)) void put_started(
 	struct p3_nic *n, struct request r, struct p3_hit hit, uint32_t link)
 {
@@ -221,17 +223,19 @@ bool p3_fw_swap_waits(struct p3_nic *n)
 	return n->swapper && p3_now_ns() < n->swapper_until;
 }
 
-/* Return true if a transfer may begin: while an exchange waits, no other transfer
- * begins on its bytes.  After an exchange that waited in vain, transfers may begin for
- * a while. */
+/* Return true if this peer's waiting exchange may be named in n->swapper, which keeps
+ * transfers from beginning on its bytes.  It may once n->swapper_until has passed: then
+ * the time of an exchange named before is over, and after one that waited in vain
+ * transfers have had time to begin. */
 static bool is_vacant(const struct p3_nic *n, const struct p3_peer *p, uint64_t now)
 {
 	return n->swapper != p && now >= n->swapper_until;
 }
 
 /*
- * Let an exchange wait for the transfers on its bytes until they end, but not longer
- * than P3_SWAP_NS by this node's clock: only the peer says whether they move.
+ * Let an exchange wait until the transfers on its bytes end, but no longer than
+ * P3_SWAP_NS by this node's clock: whether they move is known from the peers' words
+ * only, which may be wrong.
  */
 static P3_RARE void wait_to_swap(
 	struct p3_nic *n, struct p3_peer *p, const struct p3_hit *hit, uint64_t now)
@@ -272,7 +276,8 @@ static bool must_yield(struct p3_nic *n, struct p3_peer *p, const struct p3_hit 
 	       p3_fw_swap_waits(n);
 }
 
-/* Set the place of its bytes; if the header does not tell it, the source's table does. */
+/* Set the place of a long put's bytes: from the request's header, or from the source's
+ * transfer table if the header does not tell it. */
 static void place_pull(struct p3_nic *n, struct p3_pull *pull, const struct request *r)
 {
 	const struct p3_xfer *src = p3_peer_xfer(n, pull->peer, r->xfer);
@@ -283,8 +288,8 @@ static void place_pull(struct p3_nic *n, struct p3_pull *pull, const struct requ
 		pull->addr = p3_get(&src->addr);
 }
 
-/* Begin a long put.  Return false if no pull is free for this source, and it must
- * wait. */
+/* Begin a long put.  Return false if the request must wait: no pull is free for this
+ * peer, or an exchange waits for the same bytes. */
 static bool put_long(struct p3_nic *n, struct p3_peer *p, const struct request *r,
 	const struct p3_hit *hit)
 {
@@ -308,8 +313,8 @@ static bool put_long(struct p3_nic *n, struct p3_peer *p, const struct request *
 	return true;
 }
 
-/* Copy the descriptor's present bytes into a reply that is not published yet; there is
- * room. */
+/* Copy the descriptor's present bytes into a reply that is not published yet.  The
+ * caller has checked that the response ring has room. */
 static void fill_reply(struct p3_nic *n, struct p3_peer *p, const struct request *r,
 	const struct p3_hit *hit)
 {
@@ -476,9 +481,9 @@ static inline const char *wrong(const struct p3_nic *n, const struct request *r)
 	return has_reply_room(n, r) ? NULL : "a get without room for its reply";
 }
 
-/* Prefetch the ends of bytes in the peer's heap.  Their place is the peer's word: they
- * are prefetched, not read.  GCC drops calls that only prefetch, so this one is
- * inlined. */
+/* Prefetch the first and last lines of a put's bytes in the peer's heap.  The peer
+ * names the place and may lie, but a prefetch cannot fault.  GCC drops calls of
+ * functions that only prefetch, so this one is inlined. */
 static P3_HOT void expect_bytes(const struct p3_peer *p, uint64_t off, uint64_t len)
 {
 	if (len < 64 * P3_FIRST_LINES || !p3_heap_view_holds(&p->heap, off, len))
@@ -521,7 +526,8 @@ static P3_RARE bool control_cell(
 		p3_ring_take(&p->req_in, ncells);
 		return true;
 	}
-	/* Once, or one cell of a peer could keep this loop running for ever. */
+	/* Switch from the base ring only: a switch cell at the start of the full ring
+	 * would be found again after each switch, for ever. */
 	if (p->req_in.n == P3_BASE_CELLS && enter_full_requests(n, p))
 		return true;
 	p3_fw_bad_peer(n, p, "a lane out of its segment");
@@ -582,7 +588,7 @@ bool p3_fw_take_request(struct p3_nic *n, struct p3_peer *p)
 		p3_fw_look_ahead(n, p, ncells);
 	load(p, c, w0, &r);
 	if (p3_unlikely(r.ask.who >> 32 == P3_JOB_NO_PID))
-		return false; /* its interface is new, and yod's packet is on the way */
+		return false; /* the peer's interface is new: its pid is on the way */
 	const char *why = wrong(n, &r);
 	if (p3_unlikely(why != NULL)) {
 		p3_fw_bad_peer(n, p, why);
