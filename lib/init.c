@@ -39,10 +39,11 @@
 #endif
 
 #define P3_WELCOME_MS 30000
-/* first wait before asking again for nodes without room; it doubles */
+/* first wait, in ms, before AGAIN is sent for nodes that could not be mapped; it
+ * doubles */
 #define P3_AGAIN_MS   10
 #define P3_AGAIN_MOST 1000
-#define P3_HEAR_MOST  64 /* messages of yod before all else is looked at */
+#define P3_HEAR_MOST  64 /* packets of yod taken in a row, before other work */
 #define P3_LATE_MS    20 /* between looks at the last messages of nodes that have ended */
 
 __thread struct p3_thread p3_thread __attribute__((tls_model("initial-exec")));
@@ -63,7 +64,7 @@ static bool has_lifeline(const struct p3_node *node)
 	return p3_fd_is(node->sock, node->sock_file);
 }
 
-/* Likewise, of the eventfd that wakes the life thread. */
+/* Return true if wake_fd still names the eventfd that wakes the life thread. */
 static bool has_wake(const struct p3_node *node)
 {
 	return p3_fd_is(node->wake_fd, node->wake_file);
@@ -75,7 +76,8 @@ int p3_job_say(
 	return has_lifeline(node) ? p3_job_send(node->sock, m, fds, nfds) : -EPIPE;
 }
 
-/* Wake the life thread; without its descriptor it looks by itself, within P3_LOOK_MS. */
+/* Wake the life thread.  If the program has closed the eventfd, the thread notices that
+ * within P3_LOOK_MS. */
 void p3_job_wake(struct p3_node *node)
 {
 	if (has_lifeline(node) && has_wake(node))
@@ -107,8 +109,8 @@ static void set_member(struct p3_node *node, const struct p3_job_msg *m)
 	p3_job_set_ids(node, m->node, m->nid, m->pid);
 }
 
-/* Note ids; yod puts new ids into a birth that has not been sent yet, which announces
- * them. */
+/* Note the ids of a PIDS or of a BORN: while a BORN waits in its queue, yod puts new ids
+ * into it. */
 static void hear_ids(struct p3_node *node, const struct p3_job_msg *m)
 {
 	set_member(node, m);
@@ -162,7 +164,8 @@ static void on_end(struct p3_node *node, struct p3_nic *nic, const struct p3_job
 		say_dropped(node, m->node, m->incarnation);
 }
 
-/* Drop a node that has ended once its last messages are taken; now: without them. */
+/* Drop a node that has ended if all its messages are taken; if now is true, drop it and
+ * the messages that are left. */
 static void end_late(struct p3_node *node, struct p3_nic *nic, uint32_t who, bool now)
 {
 	struct p3_late_end end = node->late[who];
@@ -191,7 +194,7 @@ bool p3_job_passes(int rc)
 	       rc == -EAGAIN || rc == -ENOBUFS || rc == -ETOOMANYREFS;
 }
 
-/* Set the incarnation that is missing, or 0: none any more. */
+/* Note the incarnation of a node that could not be mapped, or 0: it is mapped or gone. */
 static void set_missing(struct p3_node *node, uint32_t who, uint64_t incarnation)
 {
 	node->nmissing += incarnation && !node->missing[who];
@@ -216,8 +219,8 @@ static void miss_nobody(struct p3_node *node)
 	want_nobody(node);
 }
 
-/* Note a node that could not be mapped: messages to it wait, and its messages wait in
- * its lanes; or it fails for good. */
+/* Note a node that could not be mapped.  If the error may pass, messages to the node wait
+ * here, and its own wait in its lanes; else the node counts as dead. */
 static void miss(
 	struct p3_node *node, struct p3_nic *nic, struct p3_peer_info *info, int why)
 {
@@ -273,7 +276,8 @@ static bool wants_any(struct p3_node *node)
 	return any;
 }
 
-/* Ask yod to introduce a node, unless that has left meanwhile; with life held. */
+/* Ask yod to introduce a node, unless the node has left meanwhile.  The caller holds the
+ * lock node->life. */
 static void meet_one(struct p3_node *node, uint32_t who)
 {
 	if (who >= node->size || !node->apart[who])
@@ -302,7 +306,8 @@ static void set_apart(struct p3_node *node, struct p3_nic *nic, struct p3_peer_i
 	p3_nic_peer_expect(nic, info);
 }
 
-/* Process a birth.  rc: of its receipt; -EMFILE: its descriptors are lost. */
+/* Process a birth.  rc is the result of receiving the packet; after -EMFILE its
+ * descriptors are lost. */
 static void on_birth(struct p3_node *node, struct p3_nic *nic, const struct p3_job_msg *m,
 	struct p3_peer_info *info, int rc)
 {
@@ -338,15 +343,15 @@ static bool is_stale(struct p3_node *node, const struct p3_job_msg *m)
 	return true;
 }
 
-/* Return true if peers tell this themselves, as in a domain; yod is told for tools that
- * look from outside. */
+/* Return true if this node is in a domain and hears such news from its peers.  yod has
+ * the news, too, but only for tools that look from outside. */
 static bool is_told_elsewhere(const struct p3_node *node, const struct p3_job_msg *m)
 {
 	return node->domain[0] && m->op != P3_JOB_JOINED && m->op != P3_JOB_RELEASED &&
 	       m->op != P3_JOB_OVER;
 }
 
-/* Process a packet, with life held. */
+/* Process a packet.  The caller holds the lock node->life. */
 static void on_message(
 	struct p3_node *node, const struct p3_job_msg *m, const int *fds, int rc)
 {
@@ -420,8 +425,8 @@ static void on_orphaned(struct p3_node *node)
 	pthread_mutex_unlock(&node->life);
 }
 
-/* Drop all peers; life is held.  No more news of births and deaths will come, so
- * operations with peers fail, present and later ones. */
+/* Drop all peers.  No more news of births and deaths will come, so present and later
+ * operations with peers fail.  The caller holds the lock node->life. */
 static void lose_all(struct p3_node *node, struct p3_nic *nic)
 {
 	for (uint32_t i = 0; i < node->capacity; i++) {
@@ -448,7 +453,7 @@ static void on_disowned(struct p3_node *node)
 			 "range "
 			 "of all numbers",
 			has_lifeline(node) ? node->wake_fd : node->sock);
-	if (has_lifeline(node)) /* without its eventfd: yod shall tell the others */
+	if (has_lifeline(node)) /* only the eventfd is lost: yod must see the end */
 		(void)shutdown(node->sock, SHUT_RDWR);
 	pthread_mutex_lock(&node->life);
 	node->disowned = true;
@@ -504,7 +509,8 @@ void p3_job_ask(void *arg, uint32_t question)
 	p3_job_wake(node);
 }
 
-/* Return true if the NIC has asked; with life held, so that the NIC exists. */
+/* Return true if the NIC has a question that yod has not got.  The caller holds the lock
+ * node->life, so the NIC cannot stop meanwhile. */
 static bool has_question(struct p3_node *node)
 {
 	return p3_nic(node) && p3_get(&node->question) != node->asked; /* ASK.1 */
@@ -537,7 +543,7 @@ static void watch_ends(struct p3_node *node)
 	node->held.watches = !p3_job_passes(rc);
 }
 
-/* Care for held requests, with life held. */
+/* Care for held requests.  The caller holds the lock node->life. */
 static void see_to_held(struct p3_node *node)
 {
 	if (!p3_nic(node))
@@ -548,10 +554,10 @@ static void see_to_held(struct p3_node *node)
 
 /* ---- the thread ---- */
 
-/* Time of the next repetition of AGAIN and of other requests that failed, whatever
- * comes until then; 0: none. */
+/* When to repeat AGAIN and other requests that failed; packets that arrive earlier do
+ * not change that time. */
 struct again {
-	uint64_t at;
+	uint64_t at; /* 0: there is nothing to repeat */
 	uint32_t ms; /* between the last time and this one */
 };
 
@@ -617,7 +623,8 @@ static bool woken(struct p3_node *node)
 	return true;
 }
 
-/* Stay without yod: a later question of the NIC has no answer, either. */
+/* Wait without yod until the node ends.  Repeat on_disowned: it answers the NIC's later
+ * questions, for which no TOLD comes. */
 static void *stay_disowned(struct p3_node *node)
 {
 	for (; !p3_get(&node->ending); (void)poll(NULL, 0, P3_LOOK_MS / 10))
@@ -663,8 +670,8 @@ static struct p3_job_msg message(struct p3_node *node, enum p3_job_op op)
 	return m;
 }
 
-/* Note the own ids before yod tells them: the own entry of the map is right when
- * PtlNIInit returns. */
+/* Enter this node's ids in the directory before yod reports them, so that its entry is
+ * right when PtlNIInit returns. */
 static void know_self(struct p3_node *node, struct p3_job_msg m)
 {
 	m.nid = node->nid;
@@ -740,8 +747,8 @@ static bool has_heard(const struct p3_node *node, const struct p3_job_msg *m)
 	return true;
 }
 
-/* Tell the new pids, and wait until yod would tell others; in a domain peers tell each
- * other. */
+/* Tell yod the new pids, and wait until its packets to this node have them: packets to
+ * other nodes then have them, too.  In a domain peers tell each other, without a wait. */
 static void tell_pids(struct p3_node *node, const struct p3_job_msg *m)
 {
 	memset(node->told_pid, 0xff, sizeof node->told_pid);
@@ -815,7 +822,8 @@ static int inherited_socket(void)
 	return fcntl(fd, F_SETFD, FD_CLOEXEC) == 0 ? fd : -1;
 }
 
-/* Receive a packet; its descriptor becomes the caller's; or -1. */
+/* Receive a packet within P3_WELCOME_MS.  Its first descriptor, or -1, is in *fd_out and
+ * becomes the caller's. */
 static int receive_next(int sock, struct p3_job_msg *m, int *fd_out)
 {
 	int fds[P3_JOB_FDS] = {-1};
@@ -846,7 +854,7 @@ static int receive_welcome(int sock, struct p3_job_msg *m, int *fd_out)
 	return rc;
 }
 
-/* Map the sleepers for good; the file is not passed on. */
+/* Map the job's sleepers for as long as the node is there.  fd stays the caller's. */
 static int map_sleepers(struct p3_node *node, uint32_t size, int fd)
 {
 	uint64_t len = p3_sleepers_len(size);
@@ -935,8 +943,8 @@ static int say_hello(struct p3_node *node)
 	return 0;
 }
 
-/* Be a rank of another launcher; not in a forked child, nor in a node of a test
- * process. */
+/* Take rank and job from another launcher that has started this process, except in a
+ * forked child (welcomed) and in a node of a test process. */
 static int be_launched(struct p3_node *node)
 {
 	struct p3_launched by;
@@ -1072,8 +1080,8 @@ void p3_job_end(struct p3_node *node)
 /* ---- PtlInit, PtlFini ---- */
 
 /*
- * Make two words on a page that the kernel zeroes in forked children.  The second word
- * shows that it did not; 2: this child is forgetting its parent.
+ * Make two words on a page that the kernel zeroes in forked children.  The second word is
+ * 0 in a child after that, 2 while the child forgets its parent, and else 1.
  */
 static p3_a32 *make_up_word(void)
 {
@@ -1139,7 +1147,7 @@ static int init(struct p3_node *node)
 		p3_conf_set_stdout();
 	p3_conf_join_fences(); /* before p3_job_begin starts another thread */
 	int rc = p3_job_begin(node);
-	if (!rc && node->sock < 0 && !node->rank) /* else yod did it; once a job */
+	if (!rc && node->sock < 0 && !node->rank) /* yod warns for its nodes */
 		p3_conf_warn_unknown();
 	if (!rc)
 		p3_release(up, 1); /* INIT.1 */
@@ -1170,7 +1178,7 @@ int PtlInit(int *max_interfaces)
 	return PTL_OK;
 }
 
-/* Wake threads in the barrier, since no thread hears of its end any more. */
+/* Wake the threads in the barrier: the life thread ends, so no RELEASED will be heard. */
 static void wake_barrier(struct p3_node *node)
 {
 	pthread_mutex_lock(&node->life);
@@ -1198,9 +1206,9 @@ void PtlFini(void)
 }
 
 /*
- * Runs at exit(), or at the end of main, without PtlNIFini; not at _exit, exec or a
- * signal, and without effect in forked children.  A thread that holds the lock is in
- * PtlInit, PtlFini or the like.
+ * Wait for sent messages in a process that leaves by exit() or the end of main without
+ * PtlNIFini; _exit, exec and signals do not come here, and a forked child is not up.  If
+ * a thread holds the lock, it is in PtlInit, PtlFini or the like: do not wait for it.
  */
 static __attribute__((destructor)) void see_off_at_exit(void)
 {

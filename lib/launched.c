@@ -21,10 +21,10 @@
 struct launcher {
 	const char *name;
 	const char *rank;
-	const char *needed; /* without this variable it is no rank */
+	const char *needed; /* variable without which rank does not count */
 	const char *size[WORDS];
 	const char *here;         /* number of ranks on this host */
-	const char *hosts[WORDS]; /* hosts, if that is unset */
+	const char *hosts[WORDS]; /* number of hosts, read if here is unset */
 	const char *job[WORDS];
 	const char *part; /* second part of the job's name */
 };
@@ -34,7 +34,8 @@ static const struct launcher launchers[] = {
 		.rank = "OMPI_COMM_WORLD_RANK",
 		.size = {"OMPI_COMM_WORLD_SIZE"},
 		.here = "OMPI_COMM_WORLD_LOCAL_SIZE",
-		/* Jobs that an old mpirun's job spawns differ from it in the third. */
+		/* With an old mpirun, the third tells a job from the jobs that it
+		 * spawns. */
 		.job = {"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid",
 			"OMPI_MCA_orte_ess_jobid", "OMPI_MCA_orte_hnp_uri"}},
 	{.name = "pmi",
@@ -118,7 +119,7 @@ static const struct launcher *find(void)
 
 /* ---- the job ---- */
 
-/* Return the maker of the pair of sockets of PMI, else the parent. */
+/* Return the process that made PMI's pair of sockets, else the parent process. */
 static uint32_t starter(const struct launcher *l)
 {
 	uint32_t fd;
@@ -142,8 +143,8 @@ static uint64_t hash_of(const char *text)
 	return h ^ h >> 29;
 }
 
-/* Name the job as the launcher does, where that can name a domain; else use a number
- * made of the name. */
+/* Name the domain as the launcher names the job if that is a valid name, else by a hash
+ * of it; the hash also gives the jid. */
 static void name_job(const struct launcher *l, struct p3_launched *out)
 {
 	char whole[600], parent[16];
@@ -235,7 +236,7 @@ static bool lock_socket(int sock, pid_t *holder_out)
 {
 	struct flock mine = whole_socket(), theirs = whole_socket();
 	if (fcntl(sock, F_SETLK, &mine) == 0 || (errno != EAGAIN && errno != EACCES))
-		return true; /* a kernel that locks no sockets keeps no rank waiting */
+		return true; /* the kernel locks no sockets: then this one is the rank */
 	*holder_out = 0;
 	if (fcntl(sock, F_GETLK, &theirs) != 0)
 		return true;

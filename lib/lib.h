@@ -274,7 +274,7 @@ struct p3_conf {
 int p3_conf_read(struct p3_conf *conf_out);
 /* Make the log obey PTL3_LOG; PtlNIInit complains of a wrong value. */
 void p3_conf_log(void);
-/* Call p3_fence_join() if PTL3_MEMBARRIER allows it.  PtlInit does so before it starts a
+/* Call p3_fence_join() if the settings allow it.  PtlInit does so before it starts a
  * thread, because the call is cheap in a process of one thread. */
 void p3_conf_join_fences(void);
 /* Make stdout line-buffered if PTL3_STDOUT says so; print a line for each unknown

@@ -4,7 +4,8 @@
 
 #include <stdlib.h>
 
-/* Describe a new entry; the caller sets its place. */
+/* Describe a new entry; the caller adds its place: me.pt_index, me.any_index or
+ * me.base. */
 static struct p3_cmd entry(ptl_handle_ni_t ni, ptl_process_id_t id, ptl_match_bits_t bits,
 	ptl_match_bits_t ignore, ptl_unlink_t unlink, ptl_ins_pos_t position)
 {

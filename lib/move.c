@@ -7,7 +7,7 @@ static inline bool is_target(ptl_process_id_t id)
 	return id.nid != PTL_NID_ANY && id.pid != PTL_PID_ANY;
 }
 
-/* Narrow an index; one that no target can have stays impossible. */
+/* Narrow an index to 16 bits.  A longer one becomes 0xffff, which no target has. */
 static inline uint16_t narrow(uint32_t index)
 {
 	return index > 0xffff ? 0xffff : (uint16_t)index;
@@ -51,12 +51,12 @@ int PtlPutRegion(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t 
 	ptl_hdr_data_t hdr_data)
 {
 	if (length == P3_WHOLE)
-		length--; /* as impossible, but not P3_WHOLE */
+		length--; /* too long for any descriptor, too, but not P3_WHOLE */
 	return put(md_handle, local_offset, length, ack_req, target_id, pt_index,
 		ac_index, match_bits, remote_offset, hdr_data);
 }
 
-/* Make the common part of gets and exchanges; c has the rest. */
+/* Fill in the members of *c that gets and exchanges share, and execute the command. */
 static int ask(struct p3_cmd *c, ptl_size_t length, ptl_process_id_t target_id,
 	ptl_pt_index_t pt_index, ptl_ac_index_t ac_index, ptl_match_bits_t match_bits,
 	ptl_size_t remote_offset)

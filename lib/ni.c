@@ -160,8 +160,8 @@ static void stop_nic(struct p3_node *node)
 	p3_job_exit(node);
 }
 
-/* Open the first interface: the NIC starts, then the job hears of both.  With life
- * held. */
+/* Start the NIC, open the first interface, and announce both to the job.  The caller
+ * holds the lock node->life. */
 static int begin(
 	struct p3_node *node, uint32_t i, uint32_t pid, const ptl_ni_limits_t *desired)
 {
@@ -181,7 +181,7 @@ static int begin(
 	return rc;
 }
 
-/* Open another interface, with life held. */
+/* Open another interface.  The caller holds the lock node->life. */
 static int open_another(
 	struct p3_node *node, uint32_t i, uint32_t pid, const ptl_ni_limits_t *desired)
 {
@@ -204,7 +204,7 @@ static int pick_pid(struct p3_node *node, uint32_t i, ptl_pid_t *pid)
 	return node->meeting ? p3_meet_claim(node, base, pid) : PTL_OK;
 }
 
-/* Initialize an interface, with life held. */
+/* Initialize an interface.  The caller holds the lock node->life. */
 static int ni_init(
 	struct p3_node *node, uint32_t i, ptl_pid_t pid, const ptl_ni_limits_t *desired)
 {
@@ -287,8 +287,9 @@ void p3_see_off(struct p3_nic *nic)
 		left, held.who.nid, held.who.pid, P3_AWAIT_S);
 }
 
-/* Close, after all sent messages have arrived, so that they do without their sender.
- * Peers may be lost meanwhile, so life is not held during the wait. */
+/* Close an interface, after a bounded wait until sent messages no longer need this
+ * process.  Do not hold node->life during the wait: the life thread needs it to process
+ * the end of a peer. */
 static int close_locked(struct p3_node *node, struct p3_lib_ni *ni)
 {
 	if (p3_get(&node->ni[0].open) && p3_get(&node->ni[1].open))

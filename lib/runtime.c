@@ -44,7 +44,8 @@ static bool number(const char **text, uint32_t *out)
 	return true;
 }
 
-/* Parse a list with colons.  Return its length, 0 if it is none. */
+/* Parse numbers separated by colons.  Return their number, or 0 if the text is no such
+ * list. */
 static uint32_t parse_map(const char *text, uint32_t **map_out)
 {
 	uint32_t n = 0, *map = NULL;
@@ -93,7 +94,8 @@ static int adopt_environment(struct p3_directory **d_out)
 
 /* ---- values of the Set calls ---- */
 
-/* Copy the values, for a change, with this size; present values must have that size. */
+/* Copy the values of the Set calls into a new table of this size, to be changed and
+ * installed.  Fail if values of another size are set. */
 static int copy_said(int size, struct p3_directory **d_out)
 {
 	const struct p3_directory *now = p3_acquire(&said);
@@ -126,7 +128,8 @@ static int say_rank(int rank, int size, struct p3_directory **d_out)
 	return PTL_OK;
 }
 
-/* Set pids for the process: for each interface without pids of its own. */
+/* Set the pids of interface ni, or, for PTL_INVALID_HANDLE, of each interface without
+ * pids of its own. */
 static void say_pids(struct p3_directory *d, ptl_handle_ni_t ni, const uint32_t *map)
 {
 	bool all = ni == PTL_INVALID_HANDLE;
@@ -192,7 +195,7 @@ void p3_list_ids(struct p3_node *node, struct p3_nic *nic)
 	p3_nic_list(nic, l);
 }
 
-/* Install the values, with said_lock held. */
+/* Install new values of the Set calls.  The caller holds said_lock. */
 static void say(struct p3_node *node, struct p3_directory *d)
 {
 	struct p3_nic *nic = p3_is_up(node) ? p3_nic(node) : NULL;
@@ -201,8 +204,8 @@ static void say(struct p3_node *node, struct p3_directory *d)
 		p3_list_ids(node, nic);
 }
 
-/* Return the table that answers: the launcher's; else the Set calls'; else that of a
- * job of one. */
+/* Return the table from which queries are answered: the launcher's, else that of the Set
+ * calls, else that of a job of one. */
 static const struct p3_directory *read_answers(struct p3_node *node)
 {
 	if (!p3_is_placed(node)) {
@@ -230,7 +233,7 @@ int PtlSetRank(ptl_handle_ni_t ni_handle, int rank, int size)
 	}
 	if (p3_is_busy())
 		return PTL_FAIL;
-	struct p3_caller caller = p3_caller_save(); /* numbers are read, too */
+	struct p3_caller caller = p3_caller_save(); /* number() changes errno */
 	pthread_mutex_lock(&said_lock);
 	rc = say_rank(rank, size, &d);
 	if (rc == PTL_OK)
@@ -434,9 +437,9 @@ static int barrier_of_domain(struct p3_node *node)
 }
 
 /*
- * Wait for the release, with life held; PtlFini takes life after its clean-up, and
- * tells waiting threads.  This process has come to the barrier all the same, and its
- * next call takes it up.
+ * Wait until yod releases the barrier.  The caller holds the lock node->life.  If another
+ * thread calls PtlFini, it wakes this one, and the call fails; but for yod this process
+ * has come to the barrier, so its next PtlXBarrier waits for the same release.
  */
 static int await_release(struct p3_node *node)
 {
@@ -452,7 +455,8 @@ static int await_release(struct p3_node *node)
 	return node->barrier_status;
 }
 
-/* Come to the barrier, with life held. */
+/* Send BARRIER to yod, unless an earlier one has no release yet.  The caller holds the
+ * lock node->life. */
 static int come_to_barrier(struct p3_node *node)
 {
 	struct p3_job_msg m = {
@@ -540,7 +544,7 @@ static void block_free(struct block *b)
 	errno = saved;
 }
 
-/* Link a block, with life held. */
+/* Link a block.  The caller holds the lock node->life. */
 static void block_link(struct p3_node *node, struct block *b)
 {
 	b->next = node->blocks;
