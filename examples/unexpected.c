@@ -68,8 +68,8 @@ static void receive(int tag)
 	had_early++;
 }
 
-/* One third has come before its receive, one third comes meanwhile, and one
- * afterwards. */
+/* Receive all messages: one third came before any receive, one third comes while
+ * receives are posted, and one third afterwards. */
 static void receive_all(void)
 {
 	job_meet();

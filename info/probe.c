@@ -77,7 +77,8 @@ static int read_brother(pid_t target, const int *word)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : EINTR;
 }
 
-/* Try it.  told: the target lets children of this process read, as yod's ranks do. */
+/* Try a read.  told: the target permits it to descendants of this process, by
+ * PR_SET_PTRACER, as yod's ranks do among each other. */
 static int try_cma(bool told)
 {
 	static const int word = 4711;

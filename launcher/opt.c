@@ -116,7 +116,8 @@ static bool is_ours(const char *text, size_t len)
 	return false;
 }
 
-/* NAME alone: nodes inherit the variable anyway, so only a missing one is an error. */
+/* Take NAME=VALUE, or NAME alone: nodes inherit that variable from yod without this
+ * option, so only check that it is set. */
 static int set_env(struct p3_opt *opt, const char *name, const char *value)
 {
 	size_t len = strcspn(value, "=");
@@ -525,7 +526,7 @@ static const struct row *nearest(const char *name)
 	return best;
 }
 
-/* Count the options that the name is, or begins, and list their names. */
+/* Count the options whose names are, or begin with, this name, and list them. */
 static unsigned meant_by(const char *name, char *list, size_t size)
 {
 	unsigned n = 0;
@@ -650,8 +651,8 @@ static int check_prog(const struct p3_prog *prog)
 	return P3_OPT_RUN;
 }
 
-/* End its arguments at a word ":", which becomes NULL.  Return the number of words
- * before it. */
+/* End a program's arguments at a word ":", which becomes NULL.  Return the number of
+ * words before it. */
 static int cut_at_colon(char **argv)
 {
 	int n = 0;
@@ -738,7 +739,8 @@ static int take_lines(struct p3_opt *opt, const struct p3_prog *base, char *text
 	}
 }
 
-/* Read a load file; its lines begin with the command line's settings for programs. */
+/* Read a load file.  The program of each line has the directory and the environment of
+ * the command line, unless the line has its own. */
 static int take_load(struct p3_opt *opt)
 {
 	const struct p3_prog *first = &opt->prog[0];

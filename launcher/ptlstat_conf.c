@@ -9,8 +9,8 @@
 
 #define ENV_MOST 262144
 
-/* Replace control characters: a program can write any text there, and a terminal shows
- * it. */
+/* Replace control characters: a program can write any text into its environment, and a
+ * terminal would obey them. */
 static void make_printable(char *env, size_t len)
 {
 	for (size_t i = 0; i < len; i++)

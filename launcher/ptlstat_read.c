@@ -123,7 +123,7 @@ static bool is_all_there(const struct ptl_node *n)
 	return !n->msg.remains;
 }
 
-/* Read it once: it may change at any time. */
+/* Read a node's slot and size, each once: the node may change them at any time. */
 static void read_place(const struct ptl_picture *p, uint32_t i)
 {
 	const volatile struct p3_seg_header *h =
@@ -184,8 +184,8 @@ static void read_waits(const struct ptl_picture *p, struct ptl_node *n, uint32_t
 		read_wait(&line[k], &n->wait[k]);
 }
 
-/* Read the wait in a barrier: under yod its table has it, in a domain the threads'
- * lines do. */
+/* Take a wait in a barrier out of the waits of a node's threads, as a member of a domain
+ * shows it.  Under yod the wait is in yod's table. */
 static void read_barrier(struct ptl_node *n, uint64_t now)
 {
 	for (uint32_t k = 0; k < P3_WAITS; k++) {
@@ -237,7 +237,8 @@ static void read_cases(const struct ptl_picture *p, struct ptl_node *n, uint32_t
 	}
 }
 
-/* Return the unread events; the two words are not read at the same time. */
+/* Return the number of unread events.  The two words are not read at the same time, so
+ * their difference may be negative: return 0 then. */
 uint64_t ptl_unread_events(const struct ptl_queue *q)
 {
 	uint64_t n = q->posted - q->read;
@@ -291,7 +292,8 @@ static bool is_whole(const struct ptl_picture *p)
 	return true;
 }
 
-/* Forget the slots of nodes: in a domain only segments tell them. */
+/* Forget the slots of nodes that cannot be seen: in a domain only a node's own segment
+ * tells its slot. */
 static void forget_slots(struct ptl_picture *p)
 {
 	bool domain = false;
@@ -347,8 +349,8 @@ static const struct p3_peer_entry *entry(
 
 #define KIND_SWITCH 1 /* the lane goes on in the full ring */
 
-/* Count messages from the target's credit on: behind the last header no word is a valid
- * header. */
+/* Count the messages from the target's credit on.  The validity word behind the last
+ * message is not that of a header, so the count ends there. */
 static uint32_t count_unread(const struct p3_cell *cells, uint32_t n, uint64_t credit)
 {
 	uint32_t messages = 0;
@@ -383,7 +385,7 @@ static uint32_t unread(const struct ptl_picture *p, uint32_t from, uint32_t to,
 	uint64_t credit[2] = {
 		p3_get(&theirs->req_credit[0]), p3_get(&theirs->req_credit[1])};
 	uint32_t messages = 0;
-	if (!credit[1]) /* it has not come to the full ring */
+	if (!credit[1]) /* the target still reads the base ring */
 		messages = unread_of_ring(p, from, p3_base_req_off(&l, p->node[to].slot),
 			P3_BASE_CELLS, credit[0]);
 	if (full)

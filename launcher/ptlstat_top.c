@@ -197,7 +197,7 @@ void ptl_top(const struct ptl_picture *was, const struct ptl_picture *is, bool o
 	for (uint32_t i = 0; i < is->size; i++) {
 		struct rates r = {seconds, zero, is->node[i].word};
 		const struct ptl_node *before = ptl_before(was, &is->node[i]);
-		if (before) /* one that has joined anew since counts from zero */
+		if (before) /* else the node has joined anew, and counts from zero */
 			r.was = before->word;
 		if (s.on && (int)i + 4 > s.rows && i + 1 < is->size) {
 			snprintf(line, sizeof line, "  ... and %u more", is->size - i);

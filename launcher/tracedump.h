@@ -110,8 +110,9 @@ struct td_filter {
 
 bool td_shows(const struct td_trace *trace, const struct td_filter *f,
 	const struct td_event *ev);
-/* Return true if the text is a list of numbers and ranges; if it holds n. */
+/* Return true if the text is a list of numbers and ranges. */
 bool td_is_list(const char *list);
+/* Return true if such a list holds n. */
 bool td_list_holds(const char *list, uint32_t n);
 
 /* ---- tracedump_slice.c ---- */

@@ -27,7 +27,8 @@ static int compare(const void *x, const void *y)
 	return (a->key[1] > b->key[1]) - (a->key[1] < b->key[1]);
 }
 
-/* Return the place of a value, TD_NONE at first, or NULL without memory. */
+/* Return the place of the value for this key, or NULL without memory.  A new key has the
+ * value TD_NONE. */
 static uint32_t *place(struct map *m, uint64_t high, uint64_t low)
 {
 	struct node *fresh = malloc(sizeof *fresh);

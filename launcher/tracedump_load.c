@@ -171,7 +171,7 @@ static double pace(struct p3_trace_look a, struct p3_trace_look b)
 	return (double)(b.ns - a.ns) / (double)(b.ticks - a.ticks);
 }
 
-/* Return the begin of its first node, as the nodes tell it, if that is possible. */
+/* Return the earliest begin of a node that the clock's range allows, or `now`. */
 static struct p3_trace_look first_look(
 	const struct td_trace *t, struct p3_trace_look now, double ns_per_tick)
 {

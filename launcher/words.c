@@ -74,8 +74,8 @@ static char *bare(struct p3_words *w, char *to)
 	return to;
 }
 
-/* Read a word.  Its terminating zero is written only after the next character was read,
- * which lies at that place. */
+/* Read a word.  The zero that ends it may overwrite the next character, so write the zero
+ * after that character has been read. */
 static char *read_word(struct p3_words *w, char *to)
 {
 	while (to && *w->at && !strchr(" \t\r\n", *w->at)) {

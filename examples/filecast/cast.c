@@ -268,7 +268,8 @@ static void eat_one(struct cast *c)
 		c->progress(c->copy.written, c->length);
 }
 
-/* Send one credit note for two chunks or more; a later note replaces an earlier one. */
+/* Give the parent credit, in one note for two chunks or more.  A note counts all chunks
+ * that may be put, so it also says what earlier notes said. */
 static void retire(struct cast *c)
 {
 	while (c->retired < c->eaten && !c->unsent[c->retired % SLOTS])
