@@ -10,7 +10,7 @@
  *		 ended, then all of them fail
  *	bound	 rank 1 never calls it and stays, and PTL3_ABSENT is hold:1: they fail
  *	ended	 rank 1's process has ended with status 0, without PtlNIFini: they fail
- *	late	 rank 0 puts until rank 1 has come, and answers: one put suffices
+ *	late	 rank 0 puts until rank 1, which comes late, answers: one put suffices
  *	retried	 the same with PTL3_ABSENT=drop
  */
 #include "mp.h"
@@ -95,7 +95,8 @@ static void fail_to_talk(bool waits)
 	puts("all fail");
 }
 
-/* The partner is slow. */
+/* Put until rank 1, which joins late, answers with an ACK.  Where messages wait for it
+ * one put must do. */
 static void hello_until_answered(bool dropped)
 {
 	static uint64_t word = 1;
@@ -126,7 +127,7 @@ static void come_late(void)
 	mp_end();
 }
 
-/* stays: until rank 0 comes to the second barrier. */
+/* Never call PtlNIInit.  stays: end only when rank 0 has come to the second barrier. */
 static void never_come(bool stays)
 {
 	int most;
@@ -138,7 +139,8 @@ static void never_come(bool stays)
 		mp_sleep_ms(400);
 }
 
-/* Leave; an entry that would take every message exists until then. */
+/* Join with an entry that takes every message, then leave: by the end of the process, or
+ * by PtlNIFini. */
 static void go_away(bool process)
 {
 	static char sink[LENGTH];

@@ -26,7 +26,8 @@ enum { TELLER, VICTIM, SENDER, ROLES };
 
 static ptl_handle_eq_t eq;
 
-/* Nodes whose published segment this process has mapped, this node included. */
+/* Return the number of nodes whose published segment this process has mapped, this node
+ * included. */
 static unsigned mapped(void)
 {
 	static unsigned long inode[2 * MP_MOST];
@@ -157,7 +158,8 @@ static void await_state(pid_t pid, const char *states)
 		mp_sleep_ms(1);
 }
 
-/* Rank 0 is told which processes the other two are; these have not met then. */
+/* Let rank 0 receive the process ids of the other two ranks, which have not talked to
+ * each other by then. */
 static void hear_pids(ptl_handle_eq_t served, pid_t *pid)
 {
 	for (unsigned n = 1; n < ROLES; n++) {

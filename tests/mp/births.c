@@ -6,7 +6,7 @@
  * Rank 2 comes, comes again, and opens another interface; each time it tells rank 0,
  * that one tells rank 1, and rank 1 sends to rank 2 at once: one put without
  * acknowledgement and events, whose loss would go unnoticed.  yod's packets reach rank
- * 1 SLOW_MS late: recvmsg() is this program's; so is sendmsg(), which has no memory for
+ * 1 SLOW_MS late, by a recvmsg() of this program.  Its sendmsg() fails with ENOBUFS for
  * every other packet of the library's thread there.  Rank 3 never comes; under
  * PTL3_ABSENT=drop a put to it ends without failure, but only when yod has said that
  * there is no such node.
@@ -106,7 +106,8 @@ static void listen_in(unsigned round)
 	mp_ok(PtlMDAttach(me, md, PTL_RETAIN, NULL));
 }
 
-/* Put to rank 3, which does not exist; the answer comes, and comes late. */
+/* Put to rank 3, which does not exist: SEND_END comes, and only after yod's delayed
+ * answer. */
 static void send_into_the_void(void)
 {
 	mp.ni = ni[0];

@@ -2,10 +2,11 @@
 /*
  * bypass [LIMIT_MS] - transfers of 1 MiB go on while one side, or both, compute.
  *
- *	put, get	the target computes; initiator: from the call to ACK, REPLY_END
- *	put_and_go	the initiator computes after the call; target: to its PUT_END
- *	get_and_go	likewise; target: to its GET_END
- *	both		both compute; target: until the bytes are in its memory
+ *	put, get	the target computes; time from the call to ACK or REPLY_END
+ *	put_and_go	the initiator computes; time from the call to the target's
+ *			PUT_END
+ *	get_and_go	likewise; time to the target's GET_END
+ *	both		both compute; time until the bytes are in the target's memory
  *
  * Two ranks.  A computing rank does not enter the library.  The median of each must be
  * within the limit (10 ms if not given), and within twice that if both compute, because

@@ -10,13 +10,14 @@
  *	both	likewise, and a second thread of that rank waits all the time for every
  *		third message: it watches, and wakes the first one
  *
- * An even number of ranks: each of the first half with one of the second.  MS of each
- * scene.  before, after: membarrier is refused from before PtlInit, or from after
+ * An even number of ranks: each of the first half with one of the second.  Each scene
+ * lasts MS.  before, after: membarrier is refused from before PtlInit, or from after
  * PtlNIInit on, which must be reported once.
  *
- * A lost wake is work that is found at the end of a sleep: park_late must be 0.
- * Threads that sleep for news have no such counter: then they wait for a tenth of a
- * second.
+ * After a lost wake-up a thread finds work when its sleep ends by itself: park_late
+ * counts that, and must be 0.  A thread that sleeps until another thread of its node has
+ * news has no such counter; it then sleeps for a tenth of a second, which shows as a
+ * delay (LONG_NS).
  */
 #include "mp.h"
 #include "../support/deny.h"
@@ -34,7 +35,7 @@ enum { MEMORY = 1, FIRST = 2, SECOND = 3 }; /* match bits */
 
 #define OUTSIDE_NS 15000000u /* a NIC thread sleeps after this time */
 #define WOKEN_NS   10000u    /* delay that shows that the receiver was asleep */
-#define LONG_NS    50000000u /* delay that shows that a thread slept until a belt */
+#define LONG_NS    50000000u /* delay that shows that no wake-up ended a sleep */
 #define NEVER_NS   20000000000u
 
 static struct {
@@ -127,7 +128,7 @@ static void two_shots(struct gap *g, uint64_t number)
 	adapt(g, wakes() != before);
 }
 
-/* Run until the last number. */
+/* Exchange numbers with the peer until UINT64_MAX, which is the last one. */
 static void compute(uint64_t ms)
 {
 	struct gap g = {30000, 1000, 1000, 300000, false};
@@ -187,7 +188,8 @@ static void ask(unsigned bits, uint64_t hdr)
 	mp_put(at.md, 0, 8, PTL_NO_ACK_REQ, at.peer, bits, 0, hdr);
 }
 
-/* Send often; the other side is inside from began + OUTSIDE_NS on. */
+/* Send again and again.  After an answer the other rank stays outside the library until
+ * began + OUTSIDE_NS; then it waits inside. */
 static void ask_often(uint64_t ms, bool both)
 {
 	struct gap g = {1030000, 10000, 20000, 30000000, false};

@@ -47,7 +47,8 @@ static void after(unsigned peer)
 
 /* ---- dropped ---- */
 
-/* Drop many gets: small, in the response ring, long; the target must have its turn. */
+/* Send many gets that the target drops: small ones, ones whose reply would fit the
+ * response ring, and long ones.  mp_get() waits while there is no room for one more. */
 static void drop_many(uint64_t count)
 {
 	static char got[LONGEST];

@@ -3,9 +3,10 @@
 # A job of four that waits, in PtlEQWait or in sleep(), uses less than 1 % of one CPU
 # over 5 s: run time of all threads of all its processes, yod's too, as the kernel
 # counts it (schedstat: nanoseconds; the load of other processes does not count).  The
-# number of their wake-ups is printed beside it. usage: idle.sh [limit in percent]: both
-# ways in both modes, beside one another
-#        idle.sh limit mode wait|sleep
+# number of their wake-ups is printed beside it.
+#
+# usage: idle.sh [limit in percent]	both ways in both modes, all at once
+#        idle.sh limit mode wait|sleep	one of them
 
 limit=${1:-1}
 if [ $# -lt 2 ]; then

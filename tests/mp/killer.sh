@@ -3,8 +3,9 @@
 # kill -9 of a random node, of yod or of its launcher process at a random moment of a
 # job of four under verified traffic: nothing is left, the status shows it, the
 # survivors have ended, and none saw wrong data.  In every second run (--keep-going) the
-# survivors must notice by themselves. usage: killer.sh [runs]; P3_KILLS overrides it,
-# P3_SEED repeats a sequence
+# survivors must notice by themselves.
+#
+# usage: killer.sh [runs]; P3_KILLS overrides the number, P3_SEED repeats a sequence
 
 . "$(dirname "$0")/mp.sh"
 runs=${P3_KILLS:-${1:-200}}
@@ -35,7 +36,8 @@ pick_victim() { # sets victim and what; nothing if it is not born yet
 	esac
 }
 
-# The test's processes are gone: missing hugepages are theirs unless others run.
+# Check that the machine is as before.  The test's processes are gone, so hugepages that
+# are missing were left by them, unless other jobs run.
 same_as_before() {
 	local k
 	for ((k = 0; k < 100; k++)); do
@@ -48,7 +50,7 @@ same_as_before() {
 	shm_is "$shm" || fail "run $i ($what): /dev/shm: $(ours_in_shm)"
 }
 
-# Return true if a node complained; one that is starting while its launcher dies may.
+# Return true if a node complained.  A node that starts while its launcher dies may.
 saw_wrong() {
 	local may='^$'
 	[ "$what" != yod ] && [ "$what" != launcher ] || may='Ptl(NI)?Init\('

@@ -45,7 +45,7 @@ static void expect_nothing_now(void)
 	mp_check(!mp_poll(eq, &ev), "unexpected %s", PtlEventKindStr(ev.type));
 }
 
-/* Its bytes are the program's again. */
+/* Expect that the put is over: its bytes are the program's again. */
 static void expect_sent(void)
 {
 	expect_now(PTL_EVENT_SEND_START);
@@ -95,7 +95,8 @@ static void let_go_of_two(void)
 	expect_sent();
 }
 
-/* The end of the put unlinks it, as if its target were there. */
+/* Check that a descriptor with threshold 1 and PTL_UNLINK is unlinked at the end of its
+ * put, as it is where the target is there. */
 static void let_go_of_automatic(void)
 {
 	ptl_md_t d = {.start = bytes, .length = 100, .threshold = 1, .eq_handle = eq};
@@ -145,7 +146,8 @@ static ptl_handle_md_t keep_long(void)
 	return md;
 }
 
-/* Until there is no room for a copy. */
+/* Put until there is no room for a copy.  Return the descriptor of the put that could not
+ * be copied. */
 static ptl_handle_md_t use_up(void)
 {
 	static unsigned char own[MOST];

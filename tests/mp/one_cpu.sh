@@ -6,8 +6,9 @@
 #
 # The limit of 10 ms holds for the 99.9th percentile.  The longest of 50,000 may be 50
 # ms: a virtual CPU is taken away for some milliseconds now and then, and a kernel tick
-# (4 ms) may pass for each of the four threads before the right one is chosen. usage:
-# one_cpu.sh [round trips]
+# (4 ms) may pass for each of the four threads before the right one is chosen.
+#
+# usage: one_cpu.sh [round trips]
 
 . "$(dirname "$0")/mp.sh"
 command -v taskset >/dev/null || {

@@ -87,7 +87,7 @@ cell() { # kind, death
 	echo $? >"$cell.status"
 }
 
-# print the marks of processes that are left
+# Print the marks of processes that are left.
 left() {
 	cat /proc/[0-9]*/environ 2>/dev/null | tr '\0' '\n' | sed -n "s/^MP_MARK=$base\.//p" |
 		sort -u
@@ -100,8 +100,8 @@ cells() {
 	done
 }
 
-# Name nodes that ignore SIGTERM in a line of their own; on a busy machine others may
-# be, too.
+# Return true if a file names the nodes that ignore SIGTERM, in a line of their own.  On
+# a busy machine the line may name others, too.
 names_the_deaf() { # kind, death, file
 	case $1.$2 in
 	deaf.yod-KILL | deaf.launcher-KILL) ;;

@@ -70,7 +70,8 @@ static bool is_start(ptl_event_kind_t kind)
 	       kind == PTL_EVENT_GETPUT_START;
 }
 
-/* Counts of the requests that this rank has served. */
+/* Return the number of served requests whose START came before the END of an earlier
+ * one. */
 static unsigned overtakings(void)
 {
 	unsigned under_way = 0, overtaken = 0;

@@ -376,7 +376,8 @@ static void *do_nothing(void *arg)
 	return arg;
 }
 
-/* libc in the child looks at its data about other threads, on their stacks. */
+/* Fork beside a thread that has ended and one that runs, whose stacks lie in the heap:
+ * libc in the child looks at its data about threads, which lie on these stacks. */
 static void fork_beside_threads(void)
 {
 	void *stack[2] = {aligned_alloc(4096, STACK), aligned_alloc(4096, STACK)};

@@ -199,9 +199,10 @@ static void memory(void)
 }
 
 /*
- * Set the timer's next signal, or the last: the interrupted call goes on in between.
- * There is none under ThreadSanitizer (of gcc 12), which leaves all signals blocked
- * when a second one comes just as it is about to run the first one's handler.
+ * Set the timer for one more signal, or for none at the end: a timer that repeats would
+ * leave the interrupted call no time.  Do not use it under ThreadSanitizer (of gcc 12),
+ * which leaves all signals blocked when a second one comes just as it is about to run the
+ * first one's handler.
  */
 static void next_flash(void)
 {
@@ -253,7 +254,8 @@ static void *thunder(void *arg)
 	return NULL;
 }
 
-/* nested: one of the two signals may interrupt the other's handler. */
+/* Begin the signals of the timer and of the other thread.  nested: each may interrupt the
+ * other's handler. */
 static pthread_t begin(void (*handler)(int), bool nested)
 {
 	pthread_t other;

@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# yod without the library: its nodes are /bin/sh programs. usage: test_yod.sh
-# path/to/yod [case...] YOD_NODE: path of yod_node; without it the cases about its
-# packets are skipped.
+# yod without the library: its nodes are /bin/sh programs.
+#
+# usage: test_yod.sh path/to/yod [case...]
+#	YOD_NODE	path of yod_node; without it the cases about packets are skipped
 #
 # Every run carries a mark in its environment; after each case no process with that mark
 # may be left.

@@ -52,8 +52,8 @@ background() {
 ' -- "${shell[@]}"
 }
 
-# It waits for input, is not stopped for that, takes none of the shell's, and goes on
-# with typed input when it is in the foreground.
+# A job in the background that reads waits without being stopped, takes none of the
+# shell's input, and gets typed input once it is in the foreground.
 background_reader() {
 	tty "a reader in the background" 0 'await:> ' "type:$yod -n 2 sh -c 'cat; echo end of \$PTL_MY_RID' &
 " 'await:end of 1' nap:500 'type:jobs

@@ -1,8 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Programs between yod and the nodes: wrappers.sh shell|debugger|profiler|tracer Each
-# runs a job and checks the job's result, then the wrapper's output.  A wrapper that
-# writes a file needs one for each rank: a shell knows $PTL_MY_RID.
+# Programs between yod and the nodes.  Each scene runs a job and checks the job's result,
+# then the wrapper's output.  A wrapper that writes a file needs one for each rank: a
+# shell knows $PTL_MY_RID.
+#
+# usage: wrappers.sh shell|debugger|profiler|tracer
 
 . "$(dirname "$0")/mp.sh"
 export PTL3_HUGEPAGES=off
@@ -23,7 +25,7 @@ plays() {
 	says "$what" "^$n round trips"
 }
 
-# The wrapper's own status is the node's.
+# Run a job of wrappers that exit with this status: yod must exit with it, too.
 ends_with() { # status, what, command...
 	local want=$1 what=$2
 	shift 2

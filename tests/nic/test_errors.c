@@ -15,7 +15,7 @@ static _Atomic unsigned tried;
 		CHECK_RC(call, code);                                                    \
 	} while (0)
 
-/* Handles that are never valid for this kind of object. */
+/* An interface with a live and a freed object of each kind. */
 struct stock {
 	ptl_handle_ni_t ni;
 	ptl_process_id_t id;
@@ -44,7 +44,8 @@ static struct stock stock_new(ptl_handle_ni_t ni)
 	return s;
 }
 
-/* List handles that name no live object of the kind of the one given live object. */
+/* List handles that are wrong where a call expects `live`: of other kinds, of freed
+ * objects, and variations of `live` itself.  Return their number. */
 static unsigned wrong_handles(
 	const struct stock *s, ptl_handle_any_t live, ptl_handle_any_t out[20])
 {

@@ -256,7 +256,7 @@ static void unlink_while_moving(ptl_handle_ni_t ni, unsigned rank, bool put)
 		expect_empty(eq);
 		sync_nodes();
 	}
-	/* The scheduler decides whether any was seen in time. */
+	/* It depends on the scheduler whether the loop saw a transfer under way. */
 	if (!in_use)
 		print_message("node %u saw no transfer in progress\n", rank);
 }

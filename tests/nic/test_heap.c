@@ -152,7 +152,7 @@ static void without_a_heap_all_works(void **state)
 
 enum how {
 	AS_USUAL,
-	NOBODY_HEARS, /* no SEND_END */
+	NOBODY_HEARS, /* the sending descriptor's events are off: no SEND_END */
 	UNREADABLE,   /* the target can neither see the heap nor read memory */
 	UNSEEN        /* it cannot see the heap, and the source offers only that */
 };
@@ -200,7 +200,7 @@ static void check_mover(const struct step *s, ptlx_stats_t was, ptlx_stats_t is)
 	CHECK_EQ(other, !seen && s->is_long && read ? s->len : 0);
 }
 
-/* Send the first few requests through the base ring, which is short. */
+/* Send requests until the pair uses its full ring: the steps do not fit the base ring. */
 static void enter_the_full_ring(
 	ptl_handle_ni_t ni, unsigned char *src, ptl_handle_eq_t eq)
 {
@@ -399,7 +399,8 @@ static uint64_t set_view_len(uint64_t len)
 	return was;
 }
 
-/* This reader's heap is shorter than its owner's, whose offers are lies then. */
+/* Let a node offer bytes that, as its reader knows the heap, lie behind the heap's end:
+ * set_view_len() shortens the reader's length.  The transfer must fail. */
 static void offer_beyond(unsigned rank, ptl_handle_ni_t ni, bool get)
 {
 	ptl_handle_eq_t eq = eq_new(ni, 16);

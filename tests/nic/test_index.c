@@ -252,7 +252,7 @@ static void send_bursts(ptl_handle_ni_t ni, unsigned n)
 	}
 }
 
-/* Return the number of buckets that it remembers. */
+/* Return the number of buckets that the firmware has looked up ahead (nic->soon). */
 static unsigned buckets_looked_at(const struct p3_nic *nic)
 {
 	unsigned buckets = 0;
@@ -267,8 +267,8 @@ static bool has_full_lane(const struct p3_nic *nic)
 }
 
 /*
- * Return true if part of the burst was looked at ahead, if it came through one lane
- * that it fits.
+ * Return true if part of the burst was looked at ahead, or if it came through a base
+ * lane, which it does not fit.
  *
  * The lease is held, so that the whole burst is there when the firmware looks: else it
  * could take each request before the next one is there, and see nothing ahead.
@@ -276,7 +276,7 @@ static bool has_full_lane(const struct p3_nic *nic)
 static bool burst_is_looked_at(struct p3_nic *nic)
 {
 	while (!p3_fw_enter(nic, P3_LEASE_HOST))
-		sched_yield(); /* its thread is about to leave */
+		sched_yield(); /* the NIC thread is about to give the lease back */
 	bool full = has_full_lane(nic);
 	gate_wait(burst);
 	gate_wait(burst);

@@ -157,7 +157,8 @@ static void get_of(const struct side_of *s, size_t len)
 	CHECK_OK(PtlEQFree(eq));
 }
 
-/* Unlink; the last get ends here when its release has come. */
+/* Unlink the target's descriptor, which is in use until the release of the last get
+ * comes. */
 static void unlink_when_over(ptl_handle_md_t md)
 {
 	int rc;
@@ -231,7 +232,8 @@ BOTH_CASE(reply_to_a_descriptor_that_is_gone_is_discarded, 1)
 	unlink_when_over(there);
 }
 
-/* Get until one waits for room: on Cray's its SEND events are owed to the queue. */
+/* Get until a request waits for room.  On Cray's interface its SEND events are still to
+ * come, so PtlMDUpdate with that queue must refuse. */
 BOTH_CASE(send_of_a_waiting_get_is_owed, 1)
 {
 	(void)rank;
@@ -272,7 +274,8 @@ BOTH_CASE(send_of_a_waiting_get_is_owed, 1)
 
 /* ---- automatic unlinks ---- */
 
-/* PUT_END and GET_END at the target, SEND_END and ACK at the source. */
+/* Check that descriptors go with their last event: PUT_END or GET_END at the target,
+ * SEND_END or ACK at the source. */
 static void unlinks_by_put(const struct side_of *s, size_t len, unsigned options)
 {
 	ptl_handle_eq_t eq = eq_new(s->ni, 16), src_eq = eq_new(s->ni, 16);
@@ -311,7 +314,7 @@ BOTH_CASE(unlink_events_come_on_request_on_cray, 1)
 	}
 }
 
-/* Two long ones run at a time: the later END tells of the unlinking, and nothing stays
+/* Two long puts run at a time: the later END tells of the unlinking, and nothing stays
  * owed. */
 static void last_of_two(const struct side_of *s, unsigned options)
 {

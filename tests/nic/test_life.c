@@ -79,7 +79,8 @@ static uint64_t first_number(ptl_handle_eq_t eq)
 	return p3_get(&q->rx.ring->head);
 }
 
-/* A reader that sleeps over both calls finds no head that it knows */
+/* Queues of each life number their events from another start.  So a reader that sleeps
+ * through PtlNIFini and PtlNIInit cannot take a new ring's head for that of its own */
 HAND_CASE(queues_of_each_life_count_from_elsewhere, 1)
 {
 	(void)arg;
@@ -312,8 +313,8 @@ static void wait_until_broken_off(unsigned round)
 		sleep_ms(1);
 }
 
-/* The barrier ends although the process has come: its next call is for the same
- * barrier */
+/* PtlFini ends another thread's call of PtlXBarrier, although yod has counted this node
+ * in: the node's next call is for the same barrier */
 HAND_CASE(fini_of_the_library_ends_the_barrier_of_another_thread, 2)
 {
 	UNUSED_ARGS;
@@ -346,16 +347,16 @@ HAND_CASE(fini_of_the_interface_leaves_the_barrier_of_another_thread, 2)
 	}
 }
 
-/* Two threads of node 0 wait for the barrier that one of them has come to: the other's
- * PtlFini aborted that call, and its own call took the barrier up. */
+/* Two threads of node 0 wait for one barrier.  BROKEN_OFF has come to it; NEXT has
+ * aborted that call by PtlFini, and takes the same barrier up by a call of its own. */
 enum { BROKEN_OFF, NEXT };
 
-static p3_a32 stays[2], is_there[2]; /* in a signal handler */
+static p3_a32 stays[2], is_there[2]; /* the thread must stay, is, in its handler */
 static __thread unsigned which;
 
 static struct {
 	pthread_t thread[2];
-	p3_a32 is_known; /* the first thread knows */
+	p3_a32 is_known; /* thread[BROKEN_OFF] is set */
 	p3_a32 broken_off_ends;
 	int rc;
 } two;
@@ -387,8 +388,9 @@ static void come_first(void *arg)
 	p3_release(&two.broken_off_ends, 1);
 }
 
-/* Return true if a thread has heard of the end.  Threads that stay may keep the node's
- * own thread in the call that wakes them, with life held: then it has heard, too. */
+/* Return true if the node has heard of the barrier's end.  Its life thread wakes waiting
+ * threads with node->life locked, and threads that stay in their handlers may keep it in
+ * that call: so a lock that is taken counts as heard. */
 static bool has_heard_of_end(uint32_t before)
 {
 	struct p3_node *node = p3_node();
@@ -408,7 +410,7 @@ static uint32_t barriers_done(void)
 	return done;
 }
 
-/* The thread whose call was aborted hears of the barrier's end before the other one. */
+/* Keep NEXT in its handler until BROKEN_OFF has returned from the barrier. */
 static void let_the_first_hear_first(void *arg)
 {
 	(void)arg;
@@ -650,7 +652,8 @@ static void stay_away(void)
 	p3_set(&done, 0);
 }
 
-/* The program closes the connection to yod, and its number becomes another file's. */
+/* Put another file in the place of the connection to yod, as a program does that closes
+ * all descriptors and opens files. */
 static void close_lifeline(void)
 {
 	int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -659,7 +662,8 @@ static void close_lifeline(void)
 	close(fd);
 }
 
-/* No news of a rank that has yet to join will come. */
+/* Without the connection yod cannot tell when a rank joins or ends: messages that wait
+ * for a rank fail. */
 HAND_CASE(message_that_is_held_fails_without_a_lifeline, 2)
 {
 	UNUSED_ARGS;
@@ -679,7 +683,7 @@ HAND_CASE(message_that_is_held_fails_without_a_lifeline, 2)
 	p3_set(&done, 1);
 }
 
-/* Post it as a signal handler does, which cannot wait for the result. */
+/* Post a command as a signal handler does, which cannot wait for the result. */
 static void post_detached(
 	struct p3_nic *n, uint16_t op, ptl_handle_md_t md, ptl_process_id_t to)
 {
@@ -760,7 +764,8 @@ HAND_CASE(gauge_of_held_messages_follows_them, 2)
 	p3_set(&done, 1);
 }
 
-/* The caller of the first one unmaps the peer, and its addresses are another's then. */
+/* Only the first p3_nic_peer_down() returns the peer's mappings.  Its caller unmaps them,
+ * and other memory may lie at these addresses at the second call. */
 NODES_CASE(mappings_of_a_lost_peer_are_handed_out_once, 2)
 {
 	UNUSED_ARGS;

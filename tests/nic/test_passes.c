@@ -40,7 +40,8 @@ static void drain(void)
 	p3_fw_leave(nic());
 }
 
-/* Each number of answers is tried: after one of them the other ring begins. */
+/* Check after each of 16 answers: behind one of them the pair changes from the base ring
+ * to the full ring. */
 NODES_CASE(answers_leave_nobody_restless, 2)
 {
 	(void)arg;
@@ -146,8 +147,8 @@ NODES_CASE(two_full_lanes_are_taken_in_whole_passes, 3)
 	sync_nodes();
 }
 
-/* Return true if the first look found it.  If not, the NIC's thread had the lease
- * then. */
+/* Give the lease back.  Return true if the first PtlEQGet finds the event; it may miss it
+ * only if the NIC thread took the lease before. */
 static bool find_when_left(ptl_handle_eq_t wanted)
 {
 	ptl_event_t event;

@@ -84,7 +84,8 @@ NODES_CASE(bytes_of_another_process_do_not_count, 2)
 		end(sleeper);
 }
 
-/* The process id is unused, and yod has not said that the peer is dead: it is not. */
+/* The peer's process id is that of no process, but yod has reported no death: the peer
+ * counts as alive, and the transfer succeeds. */
 NODES_CASE(transfer_goes_on_without_the_process_id, 2)
 {
 	UNUSED_ARGS;
@@ -126,7 +127,8 @@ static bool has_read_some(struct p3_nic *n)
 
 static bool stops_before_it_says; /* it stops before it tells how far it has read */
 
-/* Give the owner time to act on it. */
+/* Tell the owner how far this node has read, all (any) or nothing, where the test wants
+ * that late.  Give the owner time to act. */
 static void say_read(struct p3_nic *n, bool any)
 {
 	const struct p3_pull *pull = p3_item(n->pulls.next, struct p3_pull, link);
@@ -265,7 +267,8 @@ static void exchange_does_not_wait_for_a_stopped_reader(void **state)
 	run_nodes(3, stopped_reader, NULL);
 }
 
-/* The reader's word about the old bytes must not count for the new ones. */
+/* The reader tells that it has read bytes only when an exchange has replaced them: the
+ * owner must not take that for the new bytes. */
 static void late_word_of_a_stopped_reader_does_not_count(void **state)
 {
 	(void)state;
@@ -360,7 +363,7 @@ static void windows_node(unsigned rank, unsigned size, ptl_handle_ni_t ni, void 
 	CHECK_PATTERN(bytes, 0, HUGE, NEW);
 }
 
-/* Each has one of the source's windows, and reads no more. */
+/* Four stopped readers keep one of the source's windows each; a fifth must get one. */
 static void stopped_readers_leave_a_window_to_others(void **state)
 {
 	(void)state;

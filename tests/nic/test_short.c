@@ -152,7 +152,8 @@ GATE_CASE(puts_are_over_with_many_nodes, NODES_MAX)
 	short_puts(rank, ni, rank < 2 ? LENGTHS : 0);
 }
 
-/* The sending descriptor has its event; the other descriptor waits for its reply. */
+/* The descriptor to send from has its SEND_END when PtlGetPut returns; the one to get
+ * into waits for the reply. */
 GATE_CASE(an_exchange_into_a_full_lane_has_sent, 2)
 {
 	UNUSED_ARGS;
@@ -313,7 +314,8 @@ GATE_CASE(a_put_is_not_over_before_its_target_is_mapped, 2)
 	sync_nodes();
 }
 
-/* Return the number, as tools see it, of late answers that a copy could not be read. */
+/* Return how many copies their target could not read, as this node's control block tells
+ * tools. */
 static uint64_t unread_copies(void)
 {
 	const char *base = nic()->published.base;
@@ -333,7 +335,8 @@ static void take_back_ids(void)
 	p3_fw_leave(nic());
 }
 
-/* Its SEND_END is there, so the initiator's log and its control block tell. */
+/* The put has had its SEND_END when its copy cannot be read, so no event tells: the
+ * initiator's log and control block do. */
 GATE_CASE(a_copy_that_is_not_read_is_told_of, 2)
 {
 	UNUSED_ARGS;

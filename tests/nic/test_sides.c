@@ -136,7 +136,7 @@ static void send_long(ptl_handle_ni_t ni, unsigned char *bytes)
 	CHECK_EQ(ev.ni_fail_type, stage.fails ? PTL_NI_FAIL : PTL_NI_OK);
 }
 
-/* The first get brings memory for later ones, which are made under the lease. */
+/* Get once: that brings the memory for later gets, which are made with the lease held. */
 static void get_some(ptl_handle_ni_t ni)
 {
 	ptl_handle_eq_t eq = eq_new(ni, 8);
@@ -399,7 +399,8 @@ static bool swap_around(struct stage *s, uint64_t at, unsigned char *got, uint64
 	return swap_after(s->target, &r, LATE, got, waited);
 }
 
-/* The exchange has no place beside the put until more has come, and is behind it then. */
+/* Check that an exchange of 16 bytes waits while the put has brought only half of them,
+ * and is behind the put when it has brought the rest. */
 static void swap_waits(struct stage *s, uint64_t at)
 {
 	unsigned char got[SWAP_MOST];
@@ -434,7 +435,7 @@ SIDES_CASE(exchange_misses_no_short_put, false)
 	swap_waits(s, at);
 }
 
-/* A source that stopped, or lies, does not hold it up for longer. */
+/* A source that stopped, or lies, holds up no exchange for longer. */
 SIDES_CASE(exchange_without_a_place_waits_two_seconds, false)
 {
 	unsigned char got[SWAP_MOST];

@@ -64,8 +64,8 @@ NODES_CASE(exchanges_and_puts_go_round_three, 3)
 	swap_then_put(ni, (rank + 1) % size, rounds(MANY));
 }
 
-/* A node that begins to pull and leaves the library must still pull: the belt is 0.1
- * s. */
+/* A node that begins to pull and leaves the library must still pull: a NIC thread that is
+ * not woken looks again only after 0.1 s. */
 NODES_CASE(long_puts_cross_without_being_late, 2)
 {
 	UNUSED_ARGS;

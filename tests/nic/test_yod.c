@@ -55,7 +55,7 @@ static void welcome(struct yod *y)
 	say(y, y->join, P3_JOB_JOINED);
 }
 
-/* Put to the own second interface, which only yod can have told of. */
+/* Put to this node's second interface, whose pid the node can only have from yod. */
 static int put_to_self(ptl_handle_ni_t ni)
 {
 	static char bytes[8];
@@ -89,8 +89,9 @@ static void *live(void *arg)
 	return NULL;
 }
 
-/* An id in a birth that had not been sent yet is told: to a thread that waits for it,
- * and to a node that sends to it */
+/* yod puts changed pids into a BORN that it has yet to send, and sends no PIDS then.  The
+ * node must take them from there: for PtlNIInit, which waits for its own pids, and for
+ * messages to them */
 static void ids_in_a_birth_are_told(void **state)
 {
 	(void)state;

@@ -56,9 +56,8 @@ struct member {
 	struct side *sides;
 	bool frozen;
 	pthread_mutex_t lock; /* guards blocks and sides */
-	p3_a64 file;          /* last place of its threads: the address of a file's
-			       * name, */
-	p3_a32 line;
+	p3_a64 file;          /* last check of its threads: address of the file's name */
+	p3_a32 line;          /* and line */
 };
 
 struct run {
@@ -398,7 +397,8 @@ static void check_stats(struct member *m)
 	wire_count(&wire_sum, &st);
 	if (st.bad_headers && !m->run->opt.bad_headers)
 		CHECK_EQ(st.bad_headers, 0);
-	/* A wake-up that crosses the end of a sleep may count; more are lost wake-ups. */
+	/* park_late counts sleeps whose end finds work.  A wake-up that comes just at the
+	 * end may count, too; more than LATE_MOST are lost wake-ups. */
 	if (time_scale() == 1)
 		CHECK(st.park_late <= LATE_MOST);
 	if (st.park_late)
@@ -468,8 +468,8 @@ static void wire(struct run *run, unsigned i)
 }
 
 /*
- * Return the CPUs to tell the library.  With too few, a dedicated NIC thread yields as
- * soon as a host wants to run, and would hardly be tested.
+ * Return the number of CPUs that the library is told.  With too few, a dedicated NIC
+ * thread yields as soon as a host wants to run, and would hardly be tested.
  */
 static uint32_t cpus_for(unsigned n)
 {

@@ -19,7 +19,8 @@ struct sweep {
 	unsigned n;
 };
 
-/* Return false if the kernel does not do it. */
+/* Close the descriptors and open the pipes.  Return false if the kernel cannot close them
+ * all at once (close_range). */
 static inline bool sweep(struct sweep *s)
 {
 	if (syscall(SYS_close_range, 3u, ~0u, 0u) != 0)
