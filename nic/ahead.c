@@ -85,7 +85,7 @@ void p3_fw_look_ahead(struct p3_nic *n, struct p3_peer *p, uint32_t ncells)
 	struct p3_soon *now = stage(n, 0);
 	now->n = 0;
 	p3_ring_ask_at(r, P3_ASKED);
-	/* it fell behind, or belongs to another ring */
+	/* the position fell behind, or belongs to another ring */
 	if (p->ahead - r->pos > r->n || p->ahead == r->pos)
 		p->ahead = r->pos + ncells;
 	while (p->ahead - r->pos <= P3_DISTANCE && p->ahead < r->sure &&

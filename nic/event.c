@@ -27,8 +27,8 @@ void p3_fw_event(struct p3_nic *n, const struct p3_sink *sink,
 	post(n, sink, rec, kind, fail, false);
 }
 
-/* Free a descriptor before its last event is posted: its names can be reused at once
- * then. */
+/* Free a descriptor before its last event is posted, so that a program that has seen
+ * the event finds the room of the descriptor and its match entry free. */
 static struct p3_sink drop(struct p3_nic *n, struct p3_md *md)
 {
 	struct p3_sink sink = md->sink;

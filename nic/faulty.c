@@ -135,8 +135,8 @@ static bool put_on_medium(void *arg, const struct p3_frame *f, uint32_t len)
 	return true;
 }
 
-/* Put a frame; each is struck once: one without room now meets its faults when it has
- * room. */
+/* Put a frame with faults, if the medium has room for it.  A frame without room is
+ * tried again later, and must not be struck by faults twice. */
 static bool put_with_faults(void *arg, const struct p3_frame *f, uint32_t len)
 {
 	struct link *l = arg;
@@ -233,8 +233,8 @@ static bool show_slot(
 	return true;
 }
 
-/* Send another transfer, or changed bytes (XFER.6): the peer learns of the change
- * before the first of the bytes. */
+/* If a slot has another transfer, or changed bytes (XFER.6), first send it with nothing
+ * produced: the peer must learn of the change before the first new byte. */
 static bool capture_offer(
 	struct p3_nic *n, struct link *l, uint32_t i, const struct p3_xfer *now)
 {
@@ -279,7 +279,7 @@ static bool capture_messages(struct link *l, struct half *h, enum p3_frame_kind 
 		uint32_t cells = p3_word0_ncells(w0);
 		h->tap.pos += cells;
 		if (p3_word0_kind(w0) == P3_KIND_PAD)
-			continue; /* the other end makes it, too */
+			continue; /* the other end pads its ring itself */
 		struct p3_frame *f = p3_gbn_begin(&l->gbn);
 		if (!f) {
 			h->tap.pos -= cells;
@@ -433,8 +433,9 @@ static void poll(struct p3_nic *n)
 	w->busy = false;
 }
 
-/* Send to peers that this node has written for; otherwise short calls would hold the
- * lease all the time.  Credits wait for the next pass. */
+/* Send only to the peers that this node has written for (touched): with a look at all
+ * links, each short call would hold the lease for long.  Credits wait for the next
+ * pass. */
 static void flush(struct p3_nic *n)
 {
 	struct wire *w = wire_of(n);
@@ -583,7 +584,7 @@ static void stop(struct p3_nic *n)
 	n->wire_state = NULL;
 }
 
-/* Start the wire.  No way to a peer's memory bypasses it. */
+/* Start the wire, and turn off cross-memory reads, which would bypass it. */
 static int start(struct p3_nic *n)
 {
 	struct wire *w = n->wire_state = calloc(1, sizeof *w);

@@ -40,7 +40,8 @@
 
 void p3_trace_start(struct p3_nic *n); /* except this one */
 
-/* Record an action of the firmware, about its topic; an action of a host thread. */
+/* Record an action of the firmware, with its present topic (fw), or of a host thread
+ * (host). */
 P3_TRACED void p3_trace_fw(
 	struct p3_nic *n, enum p3_trace_point point, uint32_t value, uint64_t detail);
 P3_TRACED void p3_trace_host(
@@ -134,7 +135,7 @@ static P3_HOT void *p3_named_in(struct p3_table *t, enum p3_kind kind, uint64_t 
 	return o;
 }
 
-/* Find the table by the kind, and the object in it. */
+/* Do as p3_named_in(), in the table that belongs to the kind. */
 void *p3_fw_named(struct p3_nic *n, enum p3_kind kind, uint64_t handle);
 
 static inline uint64_t p3_handle_of(enum p3_kind kind, const struct p3_object *o)
@@ -220,7 +221,7 @@ static inline void p3_fw_exhaust(struct p3_md *md)
 
 static inline void p3_fw_threshold(struct p3_md *md)
 {
-	/* else it is infinite or used up */
+	/* a threshold that is not above 0 is infinite or used up */
 	if (p3_unlikely(md->threshold > 0) && --md->threshold == 0)
 		p3_fw_exhaust(md);
 }
@@ -360,7 +361,8 @@ static inline bool p3_wants(const struct p3_sink *sink, ptl_event_kind_t kind)
 	return !(sink->options & off);
 }
 
-/* Return the queue that such an event goes to, or NULL. */
+/* Return the queue that an event of this kind goes to, or NULL if it is not enabled or
+ * the sink has no queue. */
 static inline struct p3_eq *p3_sink_for(const struct p3_sink *sink, ptl_event_kind_t kind)
 {
 	return p3_likely(p3_wants(sink, kind)) ? p3_sink_eq(sink) : NULL;
@@ -402,7 +404,7 @@ static inline bool p3_unlinks_silently(const struct p3_md *md)
 void p3_fw_event_unlinks(struct p3_nic *n, struct p3_md *md, const struct p3_sink *sink,
 	const struct p3_event_words *rec, ptl_event_kind_t kind, uint32_t fail);
 
-/* Post the event, and unlink md if that is due. */
+/* Post the event of a completed operation on md, and unlink md if that is due. */
 static inline void p3_fw_event_ends(struct p3_nic *n, struct p3_md *md,
 	const struct p3_sink *sink, const struct p3_event_words *rec,
 	ptl_event_kind_t kind, uint32_t fail)
@@ -413,8 +415,8 @@ static inline void p3_fw_event_ends(struct p3_nic *n, struct p3_md *md,
 		p3_fw_event(n, sink, rec, kind, fail);
 }
 
-/* Make an event of a record.  Each word of the record is read once and used at once:
- * there are more words than registers. */
+/* Make an event of a record.  Each word of the record is read once and used at once,
+ * since all words together would not fit the CPU's registers. */
 static inline void p3_event_from_record(
 	const struct p3_event_words *rec, uint64_t sequence, uint64_t eq, ptl_event_t *ev)
 {
@@ -491,7 +493,7 @@ void p3_copies_stop(struct p3_nic *n);
  * none. */
 char *p3_copy_alloc(struct p3_nic *n, struct p3_peer *p, uint64_t len);
 void p3_copy_free(struct p3_nic *n, struct p3_peer *p, const char *copy);
-/* A copy that was for one peer is for another. */
+/* Count a copy for another peer than before. */
 void p3_copy_readdress(
 	struct p3_nic *n, struct p3_peer *from, struct p3_peer *to, const char *copy);
 
@@ -500,25 +502,27 @@ void p3_copy_readdress(
 int p3_fw_put(struct p3_nic *n, struct p3_cmd *c);
 int p3_fw_get(struct p3_nic *n, struct p3_cmd *c);
 int p3_fw_getput(struct p3_nic *n, struct p3_cmd *c);
-/* End the operation of a command that cannot be held, and whose poster does not wait for
- * the result: its events say that it failed. */
+/* End the operation of a command that found no room among the pendings, and whose
+ * poster does not wait for a return code: the operation's events say that it failed. */
 P3_RARE void p3_fw_refuse(struct p3_nic *n, struct p3_cmd *c);
 void p3_fw_push(struct p3_nic *n, struct p3_peer *p); /* send from the queue while
 						       * there is room */
-/* A peer came, or has other ids: move requests without a known target to the queues of
- * their targets, in order, before any later request can go there. */
+/* Call this when a peer has come or has other ids: move requests that waited for their
+ * targets to the queues of these, in order, before any later request can go there. */
 void p3_fw_readdress(struct p3_nic *n);
 /* Fail the held requests whose target will not join any more. */
 void p3_fw_give_up(struct p3_nic *n);
-/* Take over the bytes of the short puts that keep a descriptor in use, whose targets are
- * not there yet.  False: other operations keep it in use, or there is no room for copies.
- * The descriptor may be unlinked automatically. */
+/* Copy the bytes of the short puts that keep a descriptor in use because their targets
+ * are not there yet.  Return false if other operations keep it in use, or there is no
+ * memory for a copy.  The last SEND_END may unlink the descriptor: look its handle up
+ * again. */
 P3_RARE bool p3_fw_let_go(struct p3_nic *n, struct p3_md *md);
 void p3_fw_unblock(struct p3_nic *n);
 bool p3_fw_take_response(struct p3_nic *n, struct p3_peer *p);
-/* Return true if a response is there.  Each response answers a reservation; without one
- * the ring, which is another line, is not looked at: a switch cell or nonsense in it
- * waits for the next reservation. */
+/* Return true if a response is there.  A response comes only for a request that has
+ * reserved room for it.  While there is no reservation the ring is not looked at, which
+ * saves a cache line; a switch cell or nonsense in it waits for the next
+ * reservation. */
 static inline bool p3_fw_has_response(struct p3_peer *p)
 {
 	uint64_t w0;
@@ -614,8 +618,8 @@ struct p3_xfer_slot *p3_xfer_alloc(
 	struct p3_nic *n, struct p3_peer *p, enum p3_xfer_class class);
 void p3_xfer_publish(struct p3_nic *n, struct p3_xfer_slot *x);
 void p3_xfer_free(struct p3_nic *n, struct p3_xfer_slot *x);
-/* Withdraw a slot whose memory goes: no peer may read it any more; the slot stays until
- * it is answered. */
+/* Stop all reads of a slot's bytes, which are the program's alone from now on.  The
+ * slot stays in use until the peer answers. */
 void p3_xfer_withdraw(struct p3_nic *n, struct p3_xfer_slot *x);
 static inline uint64_t p3_xfer_name(const struct p3_xfer_slot *x)
 {
@@ -643,8 +647,8 @@ void p3_xfer_forget(struct p3_nic *n, uint32_t ni);
 bool p3_xfer_may_swap(struct p3_nic *n, const struct p3_region *r, uint64_t off,
 	uint64_t len, uint64_t waited);
 void p3_xfer_swapped(struct p3_nic *n);
-/* Take note that an operation other than a pull or an exchange has written these bytes.
- * Call this only while there are pulls. */
+/* Call this while there are pulls, after an operation other than a pull or an exchange
+ * has written these bytes: pulls forget what had lain there (struct p3_edge). */
 P3_RARE void p3_xfer_wrote(
 	struct p3_nic *n, const struct p3_region *r, uint64_t off, uint64_t len);
 /* Stop all reads of this process's memory when the NIC stops. */
@@ -669,13 +673,15 @@ int p3_fw_held(struct p3_nic *n, struct p3_cmd *c);
 /* Return the peer that has this nid, or in a domain this id, or NULL. */
 struct p3_peer *p3_fw_find(struct p3_nic *n, ptl_process_id_t who);
 bool p3_fw_ready(struct p3_nic *n, struct p3_peer *p);
-/* Tell the peer how its puts may be fetched; again when one way turned out closed. */
+/* Tell the peer in which ways this node can fetch its puts.  Call this again when one
+ * of them turns out to be refused. */
 void p3_fw_say_reads(struct p3_nic *n, struct p3_peer *p);
 bool p3_fw_full_ring_ok(
 	struct p3_nic *n, const struct p3_peer *p, uint64_t off, uint32_t cells);
 bool p3_fw_acked(struct p3_peer *p);
 bool p3_fw_look_for_room(struct p3_peer *p, struct p3_ring_tx *r, uint32_t k);
-/* Return true if there is room for k cells; look at the credit if need be. */
+/* Return true if there is room for k cells.  Load the peer's credit only if the last
+ * known one does not suffice. */
 static inline bool p3_fw_room(struct p3_peer *p, struct p3_ring_tx *r, uint32_t k)
 {
 	return p3_likely(p3_ring_fits(r, k + p3_ring_pad(r, k))) ||
@@ -718,13 +724,15 @@ int p3_fw_exec(struct p3_nic *n, struct p3_cmd *c);
 void p3_fw_mail(struct p3_nic *n); /* execute all posted commands */
 /* Run one pass.  Return true if it found work and may have left as much. */
 bool p3_fw_pass(struct p3_nic *n);
-/* Give up the lease, and do all looks that belong to that. */
+/* Give up the lease, fence, and look for sleepers to wake, cold lanes to ring for, and
+ * commands in the mailbox. */
 void p3_fw_leave(struct p3_nic *n);
-/* Fence and look in the middle of a long hold. */
+/* Do the fence and the looks at sleepers and cold lanes of p3_fw_leave(), while a
+ * thread holds the lease for long. */
 void p3_fw_look(struct p3_nic *n);
 void p3_fw_warn_refused(void); /* (any) */
-/* (any) Fence before this thread sleeps or stops polling a lane: heavily, or fully if
- * no thread fences lightly. */
+/* (any) Fence before this thread sleeps or stops polling a lane: by the heavy fence of
+ * the kernel, or by a full one of this CPU if no thread uses light fences. */
 static inline void p3_fw_fence(struct p3_nic *n, bool (*heavy)(void))
 {
 	if (!n->conf.membarrier)
@@ -764,7 +772,8 @@ static inline bool p3_fw_enter(struct p3_nic *n, enum p3_lease_holder who)
 
 #define P3_MIRROR_PASSES 4096u /* a power of two */
 
-/* Write the gauges as they are now; next is the coming holder of the lease. */
+/* Write the gauges as they are now.  next is the holder of the lease after this call:
+ * the caller, or P3_LEASE_FREE if it is about to leave. */
 P3_RARE void p3_fw_mirror(struct p3_nic *n, enum p3_lease_holder next);
 void p3_fw_mirror_peer(struct p3_peer *p, uint64_t now_ns);
 /* A peer is gone: show that nothing waits for it. */
@@ -799,14 +808,15 @@ P3_RARE void p3_fw_why_no_ack(struct p3_nic *n, struct p3_peer *p, struct p3_ask
  * NULL. */
 P3_RARE void p3_fw_why_nowhere(
 	struct p3_nic *n, struct p3_peer *p, uint32_t kind, const struct p3_move *m);
-/* Report an answer that came after its descriptor or that one's queue was freed. */
+/* Report an answer that came after its descriptor, or the descriptor's queue, was
+ * freed. */
 P3_RARE void p3_fw_why_late(struct p3_nic *n, const struct p3_pending *t);
 /* Report that the target of a put could not read the copy of its bytes.  No event tells
  * the program. */
 P3_RARE void p3_fw_why_failed(struct p3_nic *n, const struct p3_pending *t);
 /* Report that an event was lost because its queue was full, once for each queue. */
 P3_RARE void p3_fw_why_lost(struct p3_evq_tx *tx);
-/* Report the totals at the end. */
+/* Log the number of cases of each reason when the NIC stops. */
 P3_RARE void p3_fw_why_sum(struct p3_nic *n);
 
 /* ---- dump.c ---- */
@@ -831,11 +841,11 @@ uint32_t p3_this_thread(void);
 int p3_host_create(struct p3_nic *n);
 void *p3_host_alloc(struct p3_nic *n, uint64_t len); /* Allocate zeroed memory on the
 						      * host side. */
-/* Return a ring of this number of records, or NULL; its numbers continue, or its tail
- * is 0. */
+/* Return a ring of this number of records, or NULL.  If the ring was used before, its
+ * sequence numbers continue (p3_evq_reformat()); if not, its tail is 0. */
 struct p3_evq_ring *p3_host_ring(struct p3_nic *n, uint32_t records);
-/* Free a ring that no thread takes from any more.  life is its value when the ring was
- * surely in use. */
+/* Free a ring that no thread takes from any more.  life is the value of n->life when
+ * the ring was surely in use. */
 void p3_host_ring_free(
 	struct p3_nic *n, struct p3_evq_ring *ring, uint32_t records, uint64_t life);
 void p3_host_drop(struct p3_nic *n);

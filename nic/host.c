@@ -46,7 +46,8 @@ int p3_host_create(struct p3_nic *n)
 	return rc;
 }
 
-/* Drop the host segments: late threads with handles of this life find nothing. */
+/* Drop the host segments.  n->life counts up, so late threads with handles of this life
+ * free nothing in the next one. */
 void p3_host_drop(struct p3_nic *n)
 {
 	pthread_mutex_lock(&n->arena_lock);
@@ -132,7 +133,7 @@ static void give_back(struct p3_nic *n, int which, void *p, uint64_t len)
 		at = to_before;
 	}
 	char *end = (char *)n->host_seg[which].base + n->host_used[which];
-	if (end_of(e) == end) { /* and all above it is free */
+	if (end_of(e) == end) { /* all above the extent is free */
 		n->host_used[which] -= p3_get(&e->len);
 		p3_set(at, NULL);
 	}
@@ -220,7 +221,7 @@ static uint64_t bytes_of_records(uint32_t records)
 	return p3_round_up(p3_evq_bytes(records), P3_PAGE);
 }
 
-/* Keep a head that serves no ring. */
+/* Put a head that serves no ring into the list of its size. */
 static void keep_head(struct p3_nic *n, struct p3_evq_ring *ring, uint32_t records)
 {
 	struct p3_evq_ring **list = &n->free_rings[p3_log2(records)];
@@ -228,8 +229,9 @@ static void keep_head(struct p3_nic *n, struct p3_evq_ring *ring, uint32_t recor
 	*list = ring;
 }
 
-/* Make heads, twice as many as last time.  Their memory keeps this use for good, so few
- * large pieces leave the rest of the arena whole. */
+/* Make heads of rings, twice as many as last time.  A head's memory is never used for
+ * anything else, so few large pieces of heads fragment the arena less than many small
+ * ones. */
 static bool make_heads(struct p3_nic *n)
 {
 	uint32_t many = n->heads_made ? 2 * n->heads_made : FIRST_HEADS;

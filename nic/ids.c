@@ -83,7 +83,8 @@ void p3_ids_renew(struct p3_nic *n)
 			put(n->ids, &n->peer[i]);
 }
 
-/* Return true if nodes are expected; it is unknown how many of the domain belong to the
+/* Return true if a node of the job may still come: some node of the domain is absent,
+ * or other processes share the domain, so that it is unknown how many belong to the
  * job. */
 static bool is_awaited(const struct p3_nic *n)
 {

@@ -147,8 +147,8 @@ static void label(struct p3_portal *list, struct p3_me *me)
 	else
 		me->label = me->prev->label + (me->next->label - me->prev->label) / 2;
 	bool full = me->prev && me->label == me->prev->label;
-	/* Tuples may remember labels of removed entries: these are bounds, not a
-	 * range. */
+	/* Labels stay within fixed bounds around 0, since they are compared with a
+	 * tuple's first, too, which may be the label of a removed entry. */
 	if (full || me->label + P3_SPAN_MOST / 2 > P3_SPAN_MOST)
 		relabel(list);
 }

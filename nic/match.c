@@ -77,8 +77,8 @@ static inline bool has_earlier(const struct p3_tuple *t, const struct p3_me *bes
 	return !best || p3_label_before(t->first, best->label);
 }
 
-/* Search a long list.  The arguments are words, not a struct: the request is never in
- * memory. */
+/* Search a long list.  The arguments are words, not a struct, so that the caller can
+ * keep the request in registers. */
 static __attribute__((noinline)) struct p3_md *search(const struct p3_ni *ni,
 	uint32_t pt_index, uint8_t kind, uint64_t bits, uint64_t who, uint64_t length,
 	uint64_t remote_offset)
@@ -200,7 +200,8 @@ void p3_region_read(const struct p3_region *r, uint64_t off, void *dst, uint64_t
 	}
 }
 
-/* Return bounds of the addresses of the bytes. */
+/* Return bounds of the bytes' addresses; those of an iovec are the bounds of all of its
+ * elements. */
 static struct p3_bounds bounds_of(const struct p3_region *r, uint64_t off, uint64_t len)
 {
 	if (r->iov)

@@ -22,7 +22,8 @@ static uint32_t length_of(const struct p3_link *list)
 	return n;
 }
 
-/* Show a value; a line that the peer reads, too, is left alone if nothing is new. */
+/* Store a gauge only if its value is new: the peer reads the same line, and a store
+ * would take the line away from its CPU. */
 static void show(p3_a64 *word, uint64_t value)
 {
 	if (p3_get(word) != value)

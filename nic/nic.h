@@ -88,13 +88,16 @@ int p3_nic_start(const struct p3_nic_conf *conf, struct p3_nic **nic_out);
 void p3_nic_stop(struct p3_nic *nic);
 
 /*
- * Wait, at most ns, until all published messages are with the peers; on shared memory
- * they are there at once.  Only then may this node tell its peers anything by a channel
- * other than the wire.
+ * Wait until the messages of this node are with the peers: those in copies (copy.c),
+ * those whose target yod introduces, and, on a wire, all that lie in lanes.  Give up
+ * when no copy has left for ns / 2, after 10 * ns at most, or 30 * ns while yod
+ * introduces; the wire has ns more.  Only then may this node tell its peers anything by
+ * a channel other than the wire.
  */
 void p3_nic_settle(struct p3_nic *nic, uint64_t ns);
-/* (any) Show tools that the calling thread waits in a barrier, until it says that it does
- * no more; NULL: there is no room to show it. */
+/* (any) Show tools that the calling thread waits in a barrier, until it calls
+ * p3_nic_left_barrier() with the result.  Return NULL if no line is left to show it;
+ * the second function accepts that. */
 struct p3_wait_line *p3_nic_show_barrier(struct p3_nic *nic);
 void p3_nic_left_barrier(struct p3_wait_line *line);
 

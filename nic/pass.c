@@ -166,7 +166,8 @@ void p3_wake_hosts(struct p3_nic *n)
 		p3_futex_wake(n->asleep, P3_ASLEEP_HOST, true);
 }
 
-/* The words to look at after the fence for one peer, copied while the lease was held. */
+/* The words of one peer to look at after the fence.  They are copied before the lease
+ * is given up, since another holder may change the peer then. */
 struct look {
 	p3_a32 *asleep;
 	const p3_a32 *cold;
@@ -209,7 +210,8 @@ static inline void gather(struct p3_nic *n, struct looks *l)
 	n->posted = false;
 }
 
-/* PARK.1, COLD.1: the writes are visible; wake or ring peers that sleep. */
+/* Wake the peers that sleep, and ring those that do not poll this node's lane.  The
+ * caller has fenced (PARK.1, COLD.1), so they see what was written. */
 static inline void look(struct p3_nic *n, const struct looks *l)
 {
 	for (uint32_t i = 0; i < l->n; i++)
@@ -229,14 +231,15 @@ void p3_fw_look(struct p3_nic *n)
 		p3_wake_hosts(n);
 }
 
-/* Return true if a parked thread must hear of its event, or of a free lease that no
- * watcher takes. */
+/* Return true if a parked thread must be woken: an event or result was posted, or the
+ * lease is free and no watcher looks after the node. */
 static bool must_wake_hosts(struct p3_nic *n, bool posted)
 {
 	return p3_get(&n->parked) && (posted || !p3_get(&n->watcher));
 }
 
-/* Leave.  Return true if a command came meanwhile that only this thread can execute. */
+/* Give up the lease and do the looks.  Return true if the mailbox has a command now:
+ * its poster saw the lease taken and relies on this thread. */
 static bool leave(struct p3_nic *n)
 {
 	struct looks l;
@@ -261,8 +264,8 @@ static __attribute__((noinline)) void leave_many(struct p3_nic *n)
 		;
 }
 
-/* Leave in the uncommon cases, with the lease given up.  The arguments are words, not
- * structs: the common case keeps nothing in memory. */
+/* Finish p3_fw_leave() in the uncommon cases, after the lease was given up.  The
+ * arguments are words, not structs, so that the common case keeps them in registers. */
 static P3_RARE void left(struct p3_nic *n, p3_a32 *asleep, const p3_a32 *cold,
 	struct p3_doorbell *bell, bool posted, struct p3_mailbox *mailbox)
 {
@@ -273,7 +276,8 @@ static P3_RARE void left(struct p3_nic *n, p3_a32 *asleep, const p3_a32 *cold,
 		leave_many(n);
 }
 
-/* Do the same as leave_many for a thread that touched one peer at most. */
+/* Do the same as leave_many(), without arrays if the thread touched one peer at
+ * most. */
 P3_PATH
 void p3_fw_leave(struct p3_nic *n)
 {
@@ -298,7 +302,8 @@ void p3_fw_leave(struct p3_nic *n)
 
 /* ---- the pass ---- */
 
-/* Prefetch for writing the lane to a sending peer, which is soon answered. */
+/* Prefetch what an answer to this peer will touch: the peer has sent a message, and the
+ * program often sends one back. */
 static inline void expect_to_answer(struct p3_peer *p)
 {
 	p3_ring_own_soon(&p->req_out, 0);
@@ -309,15 +314,16 @@ static inline void expect_to_answer(struct p3_peer *p)
 }
 
 /*
- * Expect cells at the next visit of this lane.  One message tells nothing: where each
- * side waits for the other's message, no cell is there.  all: the lane was emptied.
- * After a switch positions are of another ring, and tell nothing either.
+ * Tell the ring how many cells to expect at the lane's next visit.  all: this visit
+ * emptied the lane.  One message says nothing about the next visit: where each side
+ * waits for the other's message, no second one is there.  Nor do the positions after a
+ * switch, which are of another ring.
  */
 static inline void expect_more(
 	struct p3_ring_rx *r, uint32_t messages, uint64_t from, bool all)
 {
 	uint64_t took = messages > 1 ? r->pos - from : 0;
-	/* visits grow for a consumer that lags behind */
+	/* a lane whose consumer lags behind has more at each visit */
 	bool grows = messages < P3_PASS_MSGS;
 	if (took > r->n)
 		took = 0;
@@ -372,12 +378,12 @@ static inline void ask_for_peer(const struct p3_peer *p)
 }
 
 /*
- * Visit a lane, and choose how deep.  Looking for one more message than exists waits
- * for a line of the producer, and takes it away from there, where the next message
- * begins.
+ * Visit a lane, and choose how many messages to take.  A look for one more message than
+ * exists waits for a cache line of the producer, and takes it away just where the
+ * producer writes its next message.
  *
- * Few lanes: take one message, and twice as many at each later visit, until there are
- * fewer.  On one CPU take all, since no producer runs meanwhile.
+ * With few lanes, take one message, and twice as many at each later visit, until a lane
+ * has fewer.  On one CPU take all messages, since no producer runs meanwhile.
  */
 static inline void visit(struct p3_nic *n, struct p3_peer *p)
 {
@@ -412,9 +418,9 @@ static inline void visit_one_of_many(struct p3_nic *n, struct p3_peer *p, uint64
  * Poll many lanes.  Lines that came from another CPU are prefetched while earlier lanes
  * are worked on, and before that the lines that tell their places; but not those of
  * lanes that had their turn, since their producers write there soon.  The next pass
- * begins behind the lane at which this one stops.  Where nodes share CPUs all messages
- * are waited for at once, and a new beginning without prefetched lines costs more than
- * the lease held for longer.
+ * begins behind the lane at which this one stops.  Where nodes share CPUs one pass may
+ * take a message from each lane: a second pass would begin without prefetched lines,
+ * which costs more than holding the lease for longer.
  */
 static void poll_many(struct p3_nic *n)
 {
@@ -496,7 +502,7 @@ bool p3_fw_pass(struct p3_nic *n)
 		poll_wire(n);
 	poll_lanes(n);
 	if (p3_unlikely(n->bytes >= P3_PASS_BYTES))
-		n->msgs = n->most; /* cut: transfers count bytes anew */
+		n->msgs = n->most; /* the pass was cut: transfers count bytes anew */
 	if (!p3_list_empty(&n->pulls))
 		p3_fw_move(n);
 	if (!p3_list_empty(&n->sources))
@@ -510,7 +516,9 @@ bool p3_fw_pass(struct p3_nic *n)
 		rare(n);
 	if (n->crowded)
 		p3_set(&n->emptied, has_emptied(n));
-	/* The writes of a busy holder are visible; sleepers are woken when it pauses. */
+	/* Running nodes see the writes of a busy lease holder anyway.  Sleepers are
+	 * woken when it pauses, or once P3_UNLOOKED shares (p3_fw_share()) have gone
+	 * by. */
 	if ((n->ntouched || n->posted) &&
 		(!n->worked || (n->unlooked += p3_fw_share(n)) >= P3_UNLOOKED))
 		p3_fw_look(n);

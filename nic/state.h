@@ -164,7 +164,7 @@ enum p3_mover { P3_MOVE_START, P3_MOVE_BULK, P3_MOVE_CMA, P3_MOVE_DIRECT };
  * and the former content of the last P3_EDGE of them: byte i is at i % P3_EDGE. */
 struct p3_edge {
 	uint64_t at;
-	uint64_t known;       /* the place that under belongs to */
+	uint64_t known;       /* the value of at that under belongs to */
 	struct p3_range lent; /* bytes exchanged with the present ones there */
 	unsigned char under[P3_EDGE];
 };

@@ -102,7 +102,7 @@ static enum p3_why list_lacks(const struct p3_portal *list, const struct p3_ask 
 		one.entries++;
 		enum p3_why why = entry_lacks(me, ask, &one);
 		if (why == P3_WHY_NONE)
-			return P3_WHY_GONE; /* the initiator's end made this a drop */
+			return P3_WHY_GONE; /* it matches: its initiator has ended */
 		if (is_nearer(why, &one, best, c)) {
 			best = why;
 			*c = one;
@@ -140,7 +140,8 @@ static void keep(struct p3_nic *n, enum p3_why why, struct p3_case *c)
 		p3_set(&line->w[i], w[i]);
 }
 
-/* Return true once for each reason, if that area's log includes it. */
+/* Return true if this reason has not been logged yet (told has a bit for each) and the
+ * log of the area is on.  Mark the reason as logged. */
 static bool is_news(uint32_t *told, enum p3_why why, enum p3_log_area area)
 {
 	bool news = !(*told >> why & 1) && p3_log_is(P3_LOG_DROPS, area);
@@ -238,7 +239,8 @@ void P3_RARE p3_fw_why_failed(struct p3_nic *n, const struct p3_pending *t)
 	struct p3_case c = case_sent(n, t->peer, t->kind, &t->move);
 	c.near = 1;
 	keep(n, P3_WHY_LATE, &c);
-	/* Another answer may have come late before: this bit belongs to no reason. */
+	/* Use a bit of told_own that belongs to no reason: that of P3_WHY_LATE may be
+	 * set already, for another late answer. */
 	if (is_news(&t->peer->told_own, P3_WHY_END, P3_AREA_SEND))
 		say(P3_AREA_SEND, "to", P3_WHY_LATE, &c, "was not delivered");
 }
