@@ -32,8 +32,8 @@ void p3_held_begin(void *node);
  * thread. */
 void p3_held_see_to(struct p3_node *node, struct p3_nic *nic);
 bool p3_held_is_due(const struct p3_node *node);
-/* Return the time-out for poll(): the shorter of ms (-1: none) and the time until care
- * is due. */
+/* Return a time-out for poll(), in ms: the shorter of ms (-1: none) and the time until
+ * p3_held_see_to() is due. */
 int p3_held_patience(const struct p3_node *node, int ms);
 
 #endif

@@ -82,7 +82,7 @@ static int take_slot(struct p3_meeting *m, int *fd_out)
 	return rc;
 }
 
-/* Take the nid; nodes that yod started have yod's. */
+/* Lock the node id, unless yod has started this node: then yod has locked it. */
 static int take_nid(struct p3_meeting *m)
 {
 	uint32_t holder, nid = m->node->nid;
@@ -262,7 +262,8 @@ static bool wait_for_others(struct p3_meeting *m)
 	return !refused;
 }
 
-/* The program may have closed some of them, and the numbers may name its own files. */
+/* Close the meeting's descriptors, except those that the program has closed: their
+ * numbers may name files of the program now. */
 static void close_ends(struct p3_meeting *m)
 {
 	for (uint32_t i = 0; i < m->nconn; i++)

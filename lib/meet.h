@@ -54,11 +54,12 @@ struct p3_meeting;
 
 /* Return 0, or -errno after an error line. */
 int p3_meet_enter(struct p3_node *node);
-/* Take a pid for interface i; PTL_PID_ANY: a free one from base on.  Return PTL_OK, or
- * after an error line PTL_PID_INVALID (another process has it), PTL_NO_SPACE or
- * PTL_IFACE_INVALID (it cannot be locked). */
+/* Lock *pid for this process; if it is PTL_PID_ANY, lock and return a free pid from base
+ * on.  Return PTL_OK, or after an error line PTL_PID_INVALID (another interface or
+ * process has the pid), PTL_NO_SPACE or PTL_IFACE_INVALID (it cannot be locked). */
 int p3_meet_claim(struct p3_node *node, ptl_pid_t base, ptl_pid_t *pid);
-/* Return the number of nodes in the domain, this one included. */
+/* Return the number of nodes to expect: those in the domain now, but at least 2, and at
+ * least the size of the job. */
 uint32_t p3_meet_crew(const struct p3_node *node);
 /* Join, and wait until the earlier members have introduced themselves, P3_SETTLE_NS at
  * most. */

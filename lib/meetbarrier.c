@@ -10,7 +10,8 @@
 
 /* ---- packets ---- */
 
-/* Send through all connections with a member, which may close any of them first. */
+/* Send a packet through all connections with a member, since the member may close any of
+ * them before it reads.  Return false if a connection did not take the packet. */
 static bool say_barrier(struct p3_meeting *m, enum p3_job_op op, uint32_t to,
 	uint32_t round, struct p3_meet_verdict v)
 {
@@ -104,7 +105,8 @@ static void lead_barrier(struct p3_meeting *m)
 	finish(m, round, m->broken);
 }
 
-/* Leave, after hearing earlier packets of the others, such as new process ids. */
+/* Leave the barrier that rank 0 has released.  First process the packets that the others
+ * sent before they entered it, such as new process ids. */
 static void leave_barrier(struct p3_meeting *m)
 {
 	struct p3_job_msg msg = m->released;
@@ -145,7 +147,8 @@ void p3_meet_see_to_barrier(struct p3_meeting *m)
 		follow_barrier(m);
 }
 
-/* Note that a rank has entered; a rank that began anew meanwhile is out of step. */
+/* Note that a rank has entered the next barrier.  Answer a rank with another number at
+ * once: it has missed the last release, or has begun anew and is out of step. */
 void p3_meet_on_barrier(struct p3_meeting *m, const struct p3_job_msg *msg)
 {
 	uint32_t done;
@@ -167,8 +170,8 @@ void p3_meet_on_barrier(struct p3_meeting *m, const struct p3_job_msg *msg)
 	}
 }
 
-/* Note a release.  A release of the next barrier, which this node is not in, would hide
- * this one. */
+/* Note a release of the barrier that this node is in.  A release of another barrier must
+ * not take its place in m->released. */
 void p3_meet_on_released(struct p3_meeting *m, const struct p3_job_msg *msg)
 {
 	uint32_t done;
@@ -180,7 +183,7 @@ void p3_meet_on_released(struct p3_meeting *m, const struct p3_job_msg *msg)
 
 /* ---- threads in the barrier ---- */
 
-/* Name the missing ranks, with the lock held. */
+/* Name the missing ranks.  The caller holds m->lock. */
 static void say_late(struct p3_meeting *m)
 {
 	uint64_t slots[P3_MAX_NODES / 64];

@@ -7,8 +7,8 @@
  *	meetpeer.c	the members' packets, and their births and ends
  *	meetbarrier.c	the barrier of a job that another launcher started
  *
- * Only the domain's thread touches this data, except the members that its lock guards;
- * meet.c touches it before the thread begins and after the thread has ended.
+ * Only the domain's thread touches a struct p3_meeting, except the fields that its lock
+ * guards; meet.c touches it before the thread begins and after the thread has ended.
  */
 #ifndef P3_LIB_MEETIN_H
 #define P3_LIB_MEETIN_H
@@ -33,7 +33,7 @@ struct p3_meet_conn {
 	uint64_t incarnation;
 	uint64_t since_ns;
 	bool told;    /* this node's BORN was sent; nothing else is sent before */
-	bool awaited; /* this node waits for its BORN while joining: it came earlier */
+	bool awaited; /* joining waits for the BORN of this member, which came earlier */
 	bool owes;    /* PIDS found no room and must be sent */
 };
 
@@ -62,24 +62,24 @@ struct p3_meeting {
 	struct p3_nic *nic; /* set while the thread lives */
 	pthread_t thread;
 	p3_a32 listen, ep, wake; /* descriptors */
-	bool deaf;               /* no descriptor is left for callers */
-	bool unmet;              /* a member could not be called */
-	uint64_t belt_ns;
-	bool over;         /* part was called */
-	uint32_t scolded;  /* last process that an error line was about, */
-	uint32_t nscolded; /* and the number of lines in the second that began then: */
+	bool deaf;               /* calls wait: there is no room to accept them */
+	bool unmet;              /* a call or a packet failed: the belt scans again */
+	uint64_t belt_ns;        /* time of the belt's last turn */
+	bool over;               /* part was called */
+	uint32_t scolded;        /* last process that a line of p3_meet_scold was about */
+	uint32_t nscolded;       /* number of these lines since scolded_ns */
 	uint64_t scolded_ns;
-	struct p3_meet_verdict broken; /* of rank 0, with a status: all barriers fail */
+	struct p3_meet_verdict broken; /* with a status: all barriers fail */
 	struct p3_job_msg released;    /* the last RELEASED of rank 0; round 0: none */
-	uint32_t told;                 /* barrier that rank 0 was last told of, */
-	int32_t told_how;              /* and the status in it */
+	uint32_t told;                 /* round of the last BARRIER sent to rank 0 */
+	int32_t told_how;              /* status in that BARRIER */
 	pthread_mutex_t lock;          /* guards the members below, and the node's
 				        * barriers */
 	pthread_cond_t changed;
 	bool stop, new_pids;
 	bool disowned;            /* the program has closed descriptors of the meeting */
-	bool met;                 /* all earlier members have introduced themselves, */
-	bool refused;             /* or one of them refused */
+	bool met;                 /* all earlier members have introduced themselves */
+	bool refused;             /* an earlier member does not fit: joining fails */
 	uint32_t entered, inside; /* number of the last barrier, and of the threads
 				   * that wait */
 	uint32_t nconn;
@@ -132,10 +132,10 @@ int p3_meet_tell(struct p3_meeting *m, struct p3_meet_conn *c);
 void p3_meet_tell_pids(struct p3_meeting *m, struct p3_meet_conn *c);
 /* Process all packets of a connection. */
 void p3_meet_hear(struct p3_meeting *m, struct p3_meet_conn *c);
-/* End a lost connection's member; packets received before still count, LEAVE above
- * all. */
+/* End a member whose process has ended.  First process the packets that it has sent: a
+ * LEAVE among them says that it left in order. */
 void p3_meet_lose(struct p3_meeting *m, uint32_t slot);
-/* Drop a member that has ended, once all its messages are taken, or now. */
+/* Drop a member that has ended, if all its messages are taken or if now is true. */
 void p3_meet_part_with(struct p3_meeting *m, uint32_t slot, bool now);
 /* Note the end of a process of the job that had left in order. */
 void p3_meet_bury(struct p3_meeting *m, uint32_t slot);

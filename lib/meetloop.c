@@ -76,8 +76,8 @@ static bool is_silent(const struct p3_meet_conn *c)
 	       c->slot == P3_MEET_NONE;
 }
 
-/* Hang up a silent connection.  If its process lives it calls again (p3_meet_hear): it
- * has learned nothing about this one. */
+/* Hang up a connection whose process has not introduced itself.  This node has told that
+ * process nothing, so a live process sees the end of file and calls again. */
 static void dismiss(struct p3_meeting *m, struct p3_meet_conn *c, const char *why)
 {
 	p3_meet_hear(m, c);
@@ -117,7 +117,8 @@ static struct p3_meet_conn *find_room(struct p3_meeting *m)
 	return c;
 }
 
-/* Take fd; introduce this node to a called member; a caller introduces itself first. */
+/* Set up a connection on fd.  If this node has called a member, introduce this node; a
+ * caller (called is P3_MEET_NONE) has to introduce itself first. */
 static void greet(struct p3_meeting *m, struct p3_meet_conn *c, int fd, uint32_t called)
 {
 	struct ucred who;
@@ -158,7 +159,8 @@ static int answer_call(struct p3_meeting *m)
 	return 0;
 }
 
-/* Accept all calls in one go. */
+/* Accept all calls.  Without room, hang up silent connections; if there are none, stop
+ * watching the socket until the belt tries again. */
 static void answer_calls(struct p3_meeting *m)
 {
 	struct p3_meet_conn *silent;
@@ -325,7 +327,7 @@ static void on_wake(struct p3_meeting *m)
 		}
 }
 
-/* Return true if the slot's member has ended, not an earlier one in this slot. */
+/* Return true if the slot's member has ended: an event may be about an earlier one. */
 static bool has_ended(const struct p3_meeting *m, uint32_t slot)
 {
 	struct pollfd life = {.fd = p3_meet_fd(&m->member[slot].life), .events = POLLIN};
@@ -354,7 +356,7 @@ static void on_event(struct p3_meeting *m, uint64_t what)
 	}
 }
 
-/* Return true if the numbers name the files that they have named from the beginning. */
+/* Return true if the descriptors of the meeting still name its files. */
 static bool has_ends(struct p3_meeting *m)
 {
 	return p3_domain_holds(&m->place) &&
@@ -362,7 +364,8 @@ static bool has_ends(struct p3_meeting *m)
 	       (m->deaf || p3_meet_watches(m, &m->listen, P3_MEET_LISTEN, 0));
 }
 
-/* Take all that is ready within ms.  Return false if the numbers name other files. */
+/* Wait at most ms for events, and process them.  Return false if the program has closed
+ * descriptors of the meeting. */
 static bool take_ready(struct p3_meeting *m, int ms)
 {
 	struct epoll_event ev[EVENTS];

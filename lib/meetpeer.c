@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #define PACKETS   16 /* packets of one connection in a row */
-#define TURNS     64 /* rows at its end: more packets than a socket keeps */
-#define SCOLDS    8  /* lines about wrong behavior, in */
+#define TURNS     64 /* such rows at its end: more packets than a socket holds */
+#define SCOLDS    8  /* most lines about wrong behavior in SCOLDS_NS */
 #define SCOLDS_NS 1000000000
 
 /* ---- sending ---- */
@@ -142,7 +142,7 @@ void p3_meet_lose(struct p3_meeting *m, uint32_t slot)
 
 void p3_meet_bury(struct p3_meeting *m, uint32_t slot)
 {
-	if (m->member[slot].parting) /* or its end would be reported for ever */
+	if (m->member[slot].parting) /* else epoll would report its end for ever */
 		p3_meet_unwatch(m, &m->member[slot].life);
 	if (!m->node->launched || m->member[slot].incarnation)
 		return;
@@ -298,7 +298,7 @@ static void on_born(struct p3_meeting *m, struct p3_meet_conn *c, struct p3_job_
 	c->slot = msg->node;
 	c->incarnation = msg->incarnation;
 	msg->os_pid = b->os_pid = c->os_pid;
-	msg->uid = m->node->uid; /* as the kernel reported it */
+	msg->uid = m->node->uid; /* the kernel has said so: see greet() */
 	keep_own_ids(m, c, msg);
 	b->incarnation = msg->incarnation;
 	set_rank(m, msg);
@@ -312,7 +312,7 @@ static void on_born(struct p3_meeting *m, struct p3_meet_conn *c, struct p3_job_
 		watch_life(m, msg->node);
 	c->awaited = false;
 	if (p3_domain_is_over(&m->place, msg->node, c->os_pid))
-		p3_meet_lose(m, msg->node); /* the pidfd may be another process' */
+		p3_meet_lose(m, msg->node); /* the pidfd may name a later process */
 }
 
 static void on_pids(
@@ -334,8 +334,8 @@ struct packet {
 	bool lost; /* there was no room for its descriptors */
 };
 
-/* Process an end of file.  A called member that has not introduced itself has a reason,
- * or ends. */
+/* Process an end of file.  If this node had called the member and got no BORN, let the
+ * belt call it again: the member may have hung up for want of room. */
 static void on_end_of_file(struct p3_meeting *m, struct p3_meet_conn *c)
 {
 	uint32_t slot = c->slot;
@@ -377,7 +377,7 @@ static void on_first_packet(
 	else
 		(void)is_of_this_kind(m, c, &p->msg), turn_away(m, c);
 	if (p3_meet_fd(&c->fd) >= 0)
-		tell_once(m, c); /* no room: the belt does it */
+		tell_once(m, c); /* if there is no room, the belt repeats this */
 }
 
 static void on_packet(struct p3_meeting *m, struct p3_meet_conn *c, struct packet *p)
