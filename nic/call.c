@@ -296,7 +296,7 @@ static int post_and_wait(struct p3_nic *n, struct p3_cmd *c)
 	const uint64_t op = c->op;
 	const struct p3_wants wants = {P3_WAIT_COMMAND, 1, &op};
 	while (!wait_until(n, UINT64_MAX, &wants, slot_is_done, s))
-		sched_yield(); /* closing: p3_nic_stop empties the mailbox */
+		sched_yield(); /* the NIC closes: p3_nic_stop executes the command */
 	int rc = s->result;
 	memcpy(c, p3_mbx_cmd(s), sizeof *c);
 	p3_mbx_free(n->mailbox, slot);

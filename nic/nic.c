@@ -586,7 +586,7 @@ static void reset_state(struct p3_nic *n)
 	p3_set(&n->nic_asleep, 0);
 	p3_set(&n->watcher, 0);
 	p3_set(&n->stop, 0);
-	p3_set(&n->emptied, 0); /* a life without a crowd never sets it */
+	p3_set(&n->emptied, 0); /* only crowded lives store it */
 	p3_set(&n->lease.want, 0);
 	p3_table_init(&n->table[P3_T_PENDING], sizeof(struct p3_pending));
 	struct p3_cmd left = {.op = P3_OP_EQ_BURY};

@@ -2,13 +2,14 @@
 /* The firmware's main loop: one bounded pass, command dispatch, wake-ups. */
 #include "nic/fw.h"
 
-/* messages of a pass where nodes share CPUs and each lane has one */
+/* lanes that one pass takes messages from, at most, where nodes share CPUs */
 #define P3_PASS_MOST   128u
 #define P3_PASS_BYTES  65536u
 #define P3_UNLOOKED    8u  /* most shares between two looks */
 #define P3_AHEAD       8u  /* lanes that are prefetched before they are polled */
 #define P3_COOL_PASSES 64u /* passes between searches for quiet lanes */
-/* doublings of a visit at most; or visits that take all after a full one */
+/* few lanes: a visit takes at most 1 << P3_DEEPEST messages; many lanes: after a visit
+ * that found more than one message this number of visits empty the lane */
 #define P3_DEEPEST 4u
 #define P3_PROBING 64u /* one visit in 64 empties its lane */
 

@@ -35,7 +35,7 @@ enum p3_req_kind {
  * meanwhile; the copies here keep their values.
  */
 struct p3_span {
-	struct p3_md *md; /* cannot be freed meanwhile; NULL: its interface has closed */
+	struct p3_md *md; /* cannot be freed meanwhile; NULL: no END is to come */
 	struct p3_sink sink;
 	struct p3_region region;
 	uint64_t offset; /* offset of the bytes in the region */
@@ -46,7 +46,7 @@ struct p3_span {
 enum p3_rsp_kind {
 	P3_RSP_PAD = P3_KIND_PAD,
 	P3_RSP_SWITCH,
-	P3_RSP_NONE,       /* dropped: gives the reservation back, without an event */
+	P3_RSP_NONE,       /* dropped, or no ACK: gives the reservation back only */
 	P3_RSP_ACK,        /* eager put accepted */
 	P3_RSP_DONE,       /* long put read: SEND_END, and ACK if flagged */
 	P3_RSP_REPLY,      /* carries the data */
@@ -193,7 +193,7 @@ struct p3_pull {
 	bool announced; /* counted in the number of reads that the peer is told */
 	bool may_read;  /* and no exchange was under way at the source: see XFER.5 */
 	bool dedicated; /* the peer's own pull, not one of the pool */
-	bool first;     /* the peer's next request waits for its end */
+	bool first;     /* the peer's next request waits for the pull's end */
 	bool mixed;     /* another pull may write the same bytes */
 	bool in_use;
 	struct p3_pending *get; /* this node's get, or NULL: a put into this node */
@@ -263,8 +263,8 @@ struct p3_peer {
 			bool bad : 1;    /* it wrote nonsense: it is ignored */
 			bool served : 1; /* its list "serving" is not empty */
 			bool behind : 1; /* its requests wait for a pull of a copy, */
-			bool going : 1;  /* although it is gone, and its last requests
-					  * are taken */
+			bool going : 1;  /* it is being lost: its last requests are
+					  * taken at once */
 		};
 		uint8_t odd; /* not 0: its next request needs special treatment */
 	};

@@ -543,7 +543,7 @@ static void return_edge(const struct p3_pull *pull, struct p3_edge *e)
 	e->lent = (struct p3_range){0, 0};
 }
 
-/* Take back lent edges, the last one first, or bytes of two pulls would be mixed. */
+/* Take back the edges that were lent for an exchange, in the reverse order. */
 static P3_RARE void take_back_edges(struct p3_nic *n)
 {
 	for (struct p3_link *it = n->pulls.prev; it != &n->pulls; it = it->prev) {
