@@ -36,7 +36,7 @@ static uint64_t value(enum p3_conf_id id)
 	return v;
 }
 
-/* Return true if the value is the first of the two words: on, full. */
+/* Return true if a setting whose words are on|off is on. */
 static bool is_first(enum p3_conf_id id)
 {
 	return value(id) == 0;

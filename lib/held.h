@@ -28,8 +28,8 @@ struct p3_holding {
 
 /* The NIC's conf.hold (nic.h); node is a struct p3_node. */
 void p3_held_begin(void *node);
-/* Care for held requests now; call this if it is due, or if p3_held_begin() woke the
- * thread. */
+/* Care for held requests now.  The thread that hears of births calls this when it is due
+ * (p3_held_is_due), and when p3_held_begin() has woken the thread. */
 void p3_held_see_to(struct p3_node *node, struct p3_nic *nic);
 bool p3_held_is_due(const struct p3_node *node);
 /* Return a time-out for poll(), in ms: the shorter of ms (-1: none) and the time until

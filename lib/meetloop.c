@@ -191,7 +191,8 @@ static bool is_met(const struct p3_meeting *m, uint32_t slot)
 	return false;
 }
 
-/* Call a member; one that does not listen yet will look for this node when it does. */
+/* Call the member of a slot, unless it is met, dead or this node.  A member that does not
+ * listen yet looks for this node when it does. */
 static void call(struct p3_meeting *m, uint32_t slot)
 {
 	if (slot == m->place.slot || is_met(m, slot) || p3_domain_reap(&m->place, slot))
@@ -290,7 +291,8 @@ static bool is_company(const struct p3_meeting *m)
 	return false;
 }
 
-/* Return the time until the belt's next turn; for ever if there is no other member. */
+/* Return the milliseconds until the belt's next turn, or -1 if there is nothing to repeat
+ * and no connection. */
 static int patience(const struct p3_meeting *m)
 {
 	bool needy = is_short(m);

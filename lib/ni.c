@@ -293,7 +293,7 @@ void p3_see_off(struct p3_nic *nic)
 static int close_locked(struct p3_node *node, struct p3_lib_ni *ni)
 {
 	if (p3_get(&node->ni[0].open) && p3_get(&node->ni[1].open))
-		p3_nic_settle(p3_nic(node), P3_SETTLE_NS); /* the NIC goes on */
+		p3_nic_settle(p3_nic(node), P3_SETTLE_NS); /* the NIC stays */
 	else
 		p3_see_off(p3_nic(node));
 	pthread_mutex_lock(&node->life);

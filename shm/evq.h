@@ -120,7 +120,7 @@ struct p3_evq_rx {
 	p3_a32 inside; /* the owner is between enter and leave of a get */
 	p3_a32 shared; /* the ownership was revoked */
 	p3_a64 name;   /* names the queue in this place; 0: none, nothing may be taken */
-	p3_a64 where;  /* ring and n in one word, for delayed readers: EVQ.5 */
+	p3_a64 where;  /* ring | log2(n): delayed readers load both at once (EVQ.5) */
 	p3_a32 late; /* 1: delayed readers of an earlier queue may act; no more owners */
 };
 

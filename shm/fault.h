@@ -4,9 +4,9 @@
  *
  *	FAULT_POINT("lane.filled");
  *
- * stands wherever another process can see a step half done.  It costs nothing in the
- * release build, which has no code for it (P3_FAULTS=OFF); with P3_FAULTS=ON one load
- * and one branch.  Any thread may pass a point.
+ * stands wherever another process can see a step half done.  In the release build
+ * (P3_FAULTS=OFF) a point has no code; with P3_FAULTS=ON it costs one load and one
+ * branch.  Any thread may pass a point.
  *
  * A build with points obeys PTL3_FAULT in the environment:
  *

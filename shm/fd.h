@@ -11,10 +11,10 @@
 #include <stdint.h>
 
 /*
- * Move a file to a descriptor above the numbers that programs give their files (and
- * that they close without knowing them), if the limit of open files allows; else above
- * 2, since programs write to 0, 1 and 2 unasked.  Close fd.  Return the new descriptor,
- * or -1 with errno.
+ * Move the file of fd to a descriptor above the numbers that programs give their files
+ * (and that they close without knowing them), if the limit of open files allows; else
+ * above 2, since any program may write to 0, 1 and 2.  Close fd if it is not kept.
+ * Return the descriptor, or -1 with errno.
  */
 int p3_fd_high(int fd);
 

@@ -23,7 +23,8 @@ static bool reserve(struct p3_heap *h, uint64_t off, uint64_t len)
 	       (p3_heap_is_ours(h) && p3_seg_reserve_range(&h->seg, off, len) == 0);
 }
 
-/* Take space at a given address, or anywhere.  Return NULL if there is no room. */
+/* Take the next space of the heap.  Return NULL if there is no room, or if at is not NULL
+ * and the space would not begin there. */
 static void *take(struct p3_heap *h, const void *at, size_t size, size_t align)
 {
 	uint64_t base = (uintptr_t)h->seg.base, used = p3_get(&h->used), off, end;
@@ -314,8 +315,9 @@ static int find_long_arena(const struct p3_heap_calls *calls, unsigned *arena_ou
 /*
  * Let jemalloc keep freed long blocks for a time, as it keeps other freed blocks.  By
  * default it gives their pages back at once, and the next long blocks cost page faults.
- * It does not do so in an arena whose muzzy decay time is endless.  No extent becomes
- * muzzy, since the arena's hooks have no lazy purge, so nothing stays for ever.
+ * In an arena whose muzzy decay time is endless it keeps them for the dirty decay time.
+ * No extent becomes muzzy, since the arena's hooks have no lazy purge, so no page stays
+ * for ever.
  */
 static void let_age(struct p3_heap *h, unsigned arena)
 {

@@ -32,7 +32,7 @@ struct p3_heap {
 	bool carving;
 	uint64_t carved; /* bytes that the arena took when it was armed: the hook gives no
 			  * more; 0: it takes bytes as it needs them */
-	bool serves;     /* it also serves the program's malloc */
+	bool serves;     /* the program's malloc takes its long blocks from this heap */
 	bool kept;
 	unsigned arena;
 	struct p3_heap_calls calls;

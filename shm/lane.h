@@ -169,7 +169,8 @@ static inline void p3_ring_own_soon(struct p3_ring_tx *r, uint32_t ahead)
 	p3_own_soon(p3_cell_at(r->cells, r->pos + ahead, r->n));
 }
 
-/* Do the same for the cells of another message of k cells. */
+/* Prefetch for writing, likewise, the cells behind pos + 1 up to pos + k, after a message
+ * of k cells: the next one may be as long. */
 static inline void p3_ring_own_more(struct p3_ring_tx *r, uint32_t k)
 {
 	for (uint32_t i = 2; i <= k; i++)

@@ -174,8 +174,8 @@ struct p3_wait_line {
 	uint64_t pad[3];
 };
 
-/* The place of an event queue's ring, written by the lease holder with each new or
- * freed queue. */
+/* The place of an event queue's ring; the lease holder writes it when the queue is made
+ * or freed. */
 struct p3_queue_line {
 	p3_a64 at;  /* offset in the host segment, plus 1; 0: no queue, or elsewhere */
 	p3_a64 how; /* generation:records */
@@ -255,7 +255,7 @@ struct p3_changed {
 
 struct p3_xfer {
 	p3_a64 id;       /* p3_xfer_id while the bytes may be read, else 0 */
-	p3_a64 addr;     /* address in the owner; 0: readable through the window only */
+	p3_a64 addr;     /* address in the owner; 0: to be read through the window only */
 	p3_a64 again;    /* odd: the bytes change now; it rises by 2 with each change */
 	p3_a64 window;   /* offset of the window in the segment, 0 none */
 	p3_a64 produced; /* bytes put into the window */

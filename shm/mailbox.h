@@ -7,8 +7,8 @@
  *
  * A push-all/pop-all list of slots linked by index.  One compare-and-swap publishes a
  * command and gives it its place; the firmware takes the whole list with one exchange
- * and reverses it.  So no claimed-but-empty place exists, and a command that happens
- * after another is executed after it.
+ * and reverses it.  So the firmware never finds a place that a poster has claimed and not
+ * filled, and a command that is posted after another one is executed after it.
  *
  * A slot carries its command by value; the firmware writes its answer into the slot.
  *

@@ -39,8 +39,8 @@ static inline uint32_t p3_longer_belt(uint32_t ns)
 uint64_t p3_now_ns(void);
 
 /*
- * Sleep until woken with a bit of mask, while *word is val, at most ns.  Return true if
- * woken, if the word differed, or after a signal; false on timeout.
+ * If *word is val, sleep until a wake-up whose mask shares a bit, at most ns.
+ * Return true if woken, if the word differed, or after a signal; false on timeout.
  */
 bool p3_futex_wait(p3_a32 *word, uint32_t val, uint64_t ns, uint32_t mask, bool shared);
 void p3_futex_wake(p3_a32 *word, uint32_t mask, bool shared);

@@ -203,7 +203,7 @@ static void give_back(struct range *r)
 	spare_record(r);
 }
 
-/* Blank a range; its former mapping goes. */
+/* End a range's mapping: put zero pages in its place, or give a view's range back. */
 static void clear_range(struct range *r)
 {
 	if (r->room)

@@ -56,7 +56,7 @@
 #define P3_TRACE_VERSION 2u
 #define P3_TRACE_LEAST   64u
 #define P3_TRACE_MOST    (1u << 24) /* of the firmware's records */
-/* default of yod --trace: with the rest less than 2 MiB */
+/* default of yod --trace: the whole region takes less than 2 MiB */
 #define P3_TRACE_USUAL  32768u
 #define P3_TRACE_NOBODY 0x7fffu /* no peer */
 
@@ -154,8 +154,8 @@ static inline struct p3_trace_record *p3_trace_at(
 	return ring == P3_TRACE_FW ? fw : fw + records;
 }
 
-/* Return true if this can be a published segment's length: with one trace behind it, or
- * none. */
+/* Return true if seg_len can be the length of a published segment, with a trace behind
+ * the arena or without one. */
 static inline bool p3_trace_may_follow(const struct p3_layout *l, uint64_t seg_len)
 {
 	return seg_len >= l->seg_len && seg_len % P3_HUGE == 0 &&
