@@ -1,5 +1,6 @@
-# compdef yod Completion of yod(1) in zsh: options before each program, then the
-# program's own completion.
+#compdef yod
+# Completion of yod(1) in zsh: options before each program, then the program's own
+# completion.
 _yod_env() { # NAME=VALUE
 	if compset -P '*='; then
 		_default
