@@ -245,7 +245,7 @@ static json_t *gather(bool *opened_out)
 	json_object_set_new(o, "library", library());
 	json_object_set_new(o, "machine", machine());
 	json_object_set_new(o, "numa", numa_nodes());
-	/* it forks, so it comes before threads */
+	/* p3_info_probe() forks, so call it before interface() starts threads. */
 	json_object_set_new(o, "allowed", p3_info_probe());
 	json_t *ni = interface(word, &known);
 	*opened_out = json_is_true(json_object_get(ni, "opened"));

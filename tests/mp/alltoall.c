@@ -45,7 +45,7 @@ static bool wants_ack(uint64_t seq)
 
 static struct source {
 	char *buffer;
-	ptl_size_t *offset; /* of each message; behind the last one: the end's */
+	ptl_size_t *offset; /* offset[n] of message n; offset[count] is the end */
 	bool *ended;
 	uint64_t started;
 } source[MP_MOST];

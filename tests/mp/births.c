@@ -126,8 +126,8 @@ static void send_into_the_void(void)
 	mp_check(mp_ns() - begun > SLOW_MS * UINT64_C(1000000), "ended too early");
 }
 
-/* Wait until all know of the end: messages to a node that has left are lost, and round
- * 1 tests its birth. */
+/* Before round 1 wait until all ranks know that rank 2 has left: a message to its earlier
+ * life would be lost, and the round would not test the new birth. */
 static void all_know_the_end(unsigned round)
 {
 	if (round == 1)

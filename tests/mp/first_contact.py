@@ -38,14 +38,14 @@ def start(*command, **env):
 
 
 def lines(text):
-    """Without what yod says of its nodes."""
+    """Return the lines of a text, except those of yod itself."""
     return [line for line in text.splitlines() if not line.startswith('yod: ')]
 
 
 # ---- examples ----
 
 def example(ranks, status, out, err, program, *arguments):
-    """One that ends with that status, and with lines that match out or err, in any order."""
+    """Run an example; expect the status, and lines that match out and err in any order."""
     name = f'yod -sz {ranks} {program} {" ".join(arguments)}'
     path = program if '/' in program else f'{BIN}/{program}'
     run = start(YOD, '-sz', ranks, path, *arguments)
@@ -187,7 +187,7 @@ def on_terminal(columns, *command):
 
 
 def last_picture(columns, job):
-    """The last table: nodes wait, and the numbers stand still."""
+    """Return ptlstat's last table; its numbers stand still, since the nodes wait."""
     shown = on_terminal(columns, PTLSTAT, '-i', '0.1', '-c', 2, job)
     at = max(i for i, line in enumerate(shown) if line.startswith('job '))
     return shown[at:]

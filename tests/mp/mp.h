@@ -96,7 +96,7 @@ void mp_get(ptl_handle_md_t md, ptl_size_t offset, ptl_size_t length, unsigned r
 
 /* The same random bytes in every node. */
 extern unsigned char *mp_pattern;
-/* Return the begin of message number seq between two ranks in it. */
+/* Return the offset in mp_pattern of message number seq between two ranks. */
 ptl_size_t mp_cut(unsigned from, unsigned to, uint64_t seq);
 bool mp_same(
 	const void *got, unsigned from, unsigned to, uint64_t seq, ptl_size_t length);
@@ -114,7 +114,7 @@ void mp_compute_ms(unsigned ms);
 /* Sort and return the median; n > 0. */
 uint64_t mp_median(uint64_t *ns, size_t n);
 uint64_t mp_percentile(const uint64_t *sorted, size_t n, double p);
-/* Pin this thread, and all that it starts later, to one of its CPUs. */
+/* Pin this thread, and all that it starts later, to the nth CPU of its affinity mask. */
 void mp_pin(unsigned nth);
 
 #endif

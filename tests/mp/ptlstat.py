@@ -53,7 +53,7 @@ def is_there(job):
 
 
 def until(what, truth):
-    """Asks again and again; the last answer is returned."""
+    """Ask until the answer is true, or for PATIENCE seconds; return the last answer."""
     end = time.monotonic() + PATIENCE
     while True:
         answer = truth()
@@ -335,7 +335,7 @@ def check_full():
             fail(f'{words} to a full place: {run.returncode}, {run.stderr}')
 
 
-# Another job has the slots that are the ranks of this one.
+# In a domain a node's slot is not its rank: another job has the first slots.
 def check_domain():
     domain = ['--domain', f'ptlstat-{os.getpid()}']
     first = start(2, 'idle', *domain)

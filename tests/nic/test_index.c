@@ -320,7 +320,7 @@ NODES_CASE(long_lists_are_looked_at_ahead, 2)
 		CHECK_OK(PtlMEUnlink(me[i]));
 	CHECK_EQ(nic->nlong, 0);
 	CHECK_OK(PtlNIFini(ni));
-	CHECK_EQ(buckets_looked_at(nic), 0); /* the named list is gone */
+	CHECK_EQ(buckets_looked_at(nic), 0); /* their list is gone */
 	sync_nodes();
 }
 

@@ -944,7 +944,7 @@ static void message_waits_for_an_interface_to_settle(void **state)
 	gate_free(gate);
 }
 
-/* Let the interface of a node be open for longer. */
+/* Make a node's interface look as if it was opened this time ago. */
 static void be_old(struct p3_nic *n, unsigned seconds)
 {
 	nic_hold(n);
@@ -952,8 +952,8 @@ static void be_old(struct p3_nic *n, unsigned seconds)
 	p3_fw_leave(n);
 }
 
-/* A program that attaches nothing and never looks for five seconds may do so yet;
- * messages to it are dropped after ten */
+/* While a program attaches no entry and looks for no event, messages to it wait: five
+ * seconds after PtlNIInit they still do, after ten the target drops them */
 static void idle_node(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *arg)
 {
 	UNUSED_ARGS;
@@ -986,8 +986,8 @@ static void interface_settles_by_itself(void **state)
 
 /* ---- unknown targets ---- */
 
-/* A request that still waits for news of its target when the interface closes drops its
- * reference to the copy of the elements, as the leak checker sees */
+/* The interface closes while a request waits for news of its target.  The request must
+ * drop its reference to the copy of its IOVEC elements, or the leak checker reports it */
 HAND_CASE(fini_drops_what_waits_for_word_of_its_target, 2)
 {
 	UNUSED_ARGS;

@@ -23,7 +23,8 @@ static void believe(pid_t pid)
 	p3_fw_leave(n);
 }
 
-/* Fork a process with all present memory at the same addresses, except the segments. */
+/* Fork a process that sleeps.  It has a copy of this one's memory, except the segments,
+ * at the same addresses. */
 static pid_t fork_sleeper(void)
 {
 	pid_t pid = fork();
@@ -391,7 +392,8 @@ static void send_and_stop(ptl_handle_ni_t ni, unsigned char *bytes)
 	(void)expect(eq, PTL_EVENT_SEND_END);
 }
 
-/* Run the target's pull to the point where nothing more comes from its source. */
+/* Make passes until the target's pull gets no more bytes, since the source has stopped.
+ * Return the number of bytes that have come. */
 static size_t read_what_comes(void)
 {
 	struct p3_nic *n = p3_nic(p3_node());

@@ -111,7 +111,8 @@ struct reader {
 	p3_a32 stop;
 };
 
-/* No event is ever posted to the queue, whichever one the handle names. */
+/* Read the queue that the handle names, be it live or freed.  No event is ever posted to
+ * such a queue, so none may come. */
 static void read_freed(void *arg)
 {
 	struct reader *r = arg;

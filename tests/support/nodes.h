@@ -117,8 +117,8 @@ void side_join(struct side *s);
 void node_die(void);
 /* End the node's process: it will never join, nor come to a barrier. */
 void node_leave_job(void);
-/* Return the node's interface; call it before the node's own calls when opt.no_ni is
- * set. */
+/* Open the node's interface with opt.limits, or return it if it is open.  With opt.no_ni
+ * the node calls this before any call that needs an interface. */
 ptl_handle_ni_t node_ni(void);
 
 uint64_t now_ms(void);
