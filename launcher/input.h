@@ -14,8 +14,8 @@
 #include <stdint.h>
 
 struct p3_input {
-	int from; /* -1: no more to read */
-	int to;
+	int from;   /* the terminal; -1: its input has ended */
+	int to;     /* the pipe to rank 0 */
 	uint32_t n; /* bytes in buf[at..] */
 	uint32_t at;
 	int64_t not_before; /* yod is in the background: try to read again then */

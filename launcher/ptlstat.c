@@ -333,7 +333,8 @@ static void show(const struct opt *opt, const struct ptl_picture *was,
 	fflush(stdout);
 }
 
-/* Return true if a table is printed at once, before there are rates. */
+/* Return true if the first table is printed at once, without rates, which need a second
+ * picture. */
 static bool shows_at_once(const struct opt *opt)
 {
 	return !opt->json && isatty(STDOUT_FILENO) && opt->count != 1;

@@ -111,7 +111,7 @@ static void conf_of_node(const struct ptl_picture *p, uint32_t i)
 	free(env);
 }
 
-/* Return true if a node has the same values as the one before, which are not shown
+/* Return true if a node's values are those of the node before it: they are not shown
  * again. */
 static bool is_as_before(const struct ptl_picture *p, uint32_t i)
 {

@@ -5,7 +5,7 @@
  * It is a copy of the parts of its published segment that tools read (header, counters,
  * waits, queues; the trace), as long as the original and with holes for the rest, in
  * ordinary pages: the node's carved arena and its hugepages are free again.  A copy
- * takes some 3 KiB and the length of the trace.  Only yod's main thread makes one.  A
+ * takes 4 KiB and the length of the trace.  Only yod's main thread makes one.  A
  * trace of more than 8 MiB is not copied, since yod serves no node while it copies: then
  * the original segment stays until the rank's next program has ended.
  */
