@@ -349,7 +349,9 @@ int p3_fw_peer_up(struct p3_nic *n, struct p3_cmd *c)
 {
 	struct p3_peer_info *info = c->peer;
 	struct p3_peer *p = &n->peer[info->node];
-	bool known_bad = p->base && p->incarnation == info->incarnation;
+	/* lose() has left its memory mapped until the peer's end is reported. */
+	bool known_bad = (p->state == P3_DEAD || p->state == P3_GONE) && p->base &&
+			 p->incarnation == info->incarnation;
 	if (p->state == P3_LIVE || known_bad)
 		return -EEXIST;
 	struct p3_lane lane;
