@@ -281,7 +281,7 @@ static void late_word_of_a_stopped_reader_does_not_count(void **state)
 
 enum { STOPPED = 4, READERS = STOPPED + 1 };
 
-static p3_a32 reading, over;
+static p3_a32 reading, over, held;
 
 static void run_without_cma(unsigned n, nodes_fn *fn)
 {
@@ -290,6 +290,7 @@ static void run_without_cma(unsigned n, nodes_fn *fn)
 	setenv("PTL3_CMA", "off", 1);
 	p3_set(&reading, 0);
 	p3_set(&over, 0);
+	p3_set(&held, 0);
 	run_nodes(n, fn, NULL);
 	if (kept)
 		setenv("PTL3_CMA", kept, 1);
@@ -384,6 +385,7 @@ static void send_and_stop(ptl_handle_ni_t ni, unsigned char *bytes)
 	sync_nodes();
 	CHECK_OK(put_to(ni, md, 0, PT, 0, PTL_NO_ACK_REQ));
 	nic_hold(n);
+	p3_set(&held, 1);
 	while (!p3_get(&n->peer[0].theirs->bulk_read))
 		(void)p3_fw_pass(n);
 	(void)p3_add32(&reading, 1);
@@ -432,9 +434,14 @@ static void swap_at_target(ptl_handle_ni_t ni)
 	p3_set(&over, 1);
 }
 
+/* Read nothing before the source holds its NIC: else the source's NIC thread could serve
+ * the whole transfer before. */
 static void receive(ptl_handle_eq_t eq, const unsigned char *bytes)
 {
+	nic_hold(p3_nic(p3_node()));
 	sync_nodes();
+	await(&held, 1);
+	p3_fw_leave(p3_nic(p3_node()));
 	p3_set(&border, read_what_comes());
 	(void)p3_add32(&reading, 1);
 	(void)expect(eq, PTL_EVENT_PUT_END);
