@@ -157,7 +157,7 @@ enum p3_counter {
  * the line when it has its event or result.  A thread that finds no free line shows
  * nothing.
  */
-/* BARRIER is shown for jobs of other launchers only: yod knows who waits in its own. */
+/* BARRIER is shown for other launchers' jobs only: yod counts its waiting ranks. */
 enum p3_wait_kind { P3_WAIT_EVENT = 1, P3_WAIT_COMMAND, P3_WAIT_BARRIER };
 
 #define P3_WAIT_HANDLES 8u
