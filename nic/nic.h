@@ -329,7 +329,8 @@ int p3_nic_eq_alloc(struct p3_nic *nic, uint64_t ni_handle, ptl_size_t n,
 	ptl_eq_handler_t handler, uint64_t *handle_out);
 int p3_nic_eq_free(struct p3_nic *nic, uint64_t handle);
 
-/* The program serves its interfaces from now on: mark them as settled (nic/rx.c). */
+/* The program serves its interfaces from now on: mark them as settled
+ * (nic/proto/rx.c). */
 void p3_nic_attend(struct p3_nic *nic);
 
 /* Run passes in this thread, for ns at most, until one finds nothing to do. */

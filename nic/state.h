@@ -10,8 +10,8 @@
 #ifndef P3_NIC_STATE_H
 #define P3_NIC_STATE_H
 
-#include "nic/objects.h"
-#include "nic/wire.h"
+#include "nic/obj/objects.h"
+#include "nic/wire/wire.h"
 #include "shm/lane.h"
 #include "shm/lease.h"
 #include "shm/mailbox.h"

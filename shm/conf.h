@@ -136,7 +136,7 @@ bool p3_conf_nic_cpus(const char *text, struct p3_cpuset *set_out);
 
 /* ---- the wire with faults, for tests ---- */
 
-/* The faults that the faulty wire inflicts on frames (nic/faults.h). */
+/* The faults that the faulty wire inflicts on frames (nic/wire/faults.h). */
 enum p3_wire_fault {
 	P3_FAULT_DROP,
 	P3_FAULT_CORRUPT,

@@ -89,7 +89,7 @@ typedef _Atomic(struct p3_event_record *) p3_evq_records;
 /* The head of a ring, with one line for each writer. */
 struct p3_evq_ring {
 	p3_a64 tail;      /* (firmware) events posted */
-	p3_a64 next_free; /* link of the list of heads that serve no queue (nic/host.c) */
+	p3_a64 next_free; /* link of the list of unused heads (nic/obj/host.c) */
 	p3_a64 lost;      /* (firmware) unread events overwritten, for tools */
 	uint64_t pad0[13];
 	p3_a64 head;        /* (hosts) events read */

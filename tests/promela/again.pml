@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * XFER.6 of nic/xfer.c, without a window: a put whose reader has begun, and exchanges of
+ * XFER.6 of nic/xfer/xfer.c, without a window: a put whose reader has begun, and exchanges of
  * its bytes at the source, which do not wait for the reader.
  *
  * Checked: the put carries all bytes of an exchange, or none.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Cold lanes of nic/peer.c and pass.c: a consumer that stops polling a lane, and a
+ * Cold lanes of nic/proto/peer.c and pass.c: a consumer that stops polling a lane, and a
  * producer that then rings its bit.
  *
  * Checked: each message is taken; none stays in a lane that is not polled.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * XFER.5 of nic/xfer.c: a put whose bytes its target reads in the source's memory, and
+ * XFER.5 of nic/xfer/xfer.c: a put whose bytes its target reads in the source's memory, and
  * exchanges (PtlGetPut) of those bytes at the source.
  *
  * Checked: no reader reads while the bytes are exchanged, so the put carries no half of

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A host thread that waits for messages and sleeps on the doorbell meanwhile: PARK.1 of
- * nic/call.c.  There is no NIC thread: a thread that is not rung stays asleep.
+ * nic/host/call.c.  There is no NIC thread: a thread that is not rung stays asleep.
  */
 #ifndef MESSAGES
 #define MESSAGES 3

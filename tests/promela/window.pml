@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * XFER.6 of nic/xfer.c, through a window: a put whose reader has begun, exchanges of its
+ * XFER.6 of nic/xfer/xfer.c, through a window: a put whose reader has begun, exchanges of its
  * bytes at the source, and another transfer that gets the window.
  *
  * Checked: the put carries all bytes of an exchange, or none, each byte at its place, and

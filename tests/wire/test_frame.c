@@ -8,9 +8,9 @@
 #include <cmocka.h>
 
 #include "lib/lib.h"
-#include "nic/crc.h"
-#include "nic/faults.h"
-#include "nic/frame.h"
+#include "nic/wire/crc.h"
+#include "nic/wire/faults.h"
+#include "nic/wire/frame.h"
 #include "support/wire.h"
 
 #include <stdlib.h>

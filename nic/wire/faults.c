@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The generator of faults on the wire for tests. */
-#include "nic/faults.h"
+#include "nic/wire/faults.h"
 
 #include <string.h>
 

@@ -30,8 +30,8 @@
  * Memory ordering: LANE.1 and LANE.2 on the medium; PEER.1 and PEER.2 as for any lane,
  * the latter also for the offset of the medium's ring.
  */
-#include "nic/crc.h"
-#include "nic/faults.h"
+#include "nic/wire/crc.h"
+#include "nic/wire/faults.h"
 #include "nic/fw.h"
 
 #include <errno.h>

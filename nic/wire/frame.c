@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Go-back-n on frames. */
-#include "nic/frame.h"
-#include "nic/crc.h"
+#include "nic/wire/frame.h"
+#include "nic/wire/crc.h"
 
 #include <stddef.h>
 #include <string.h>

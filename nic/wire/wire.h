@@ -80,7 +80,7 @@ struct p3_wire {
 };
 
 /* A wire that loses, corrupts, delays, doubles and reorders, and recovers
- * (nic/faulty.c). */
+ * (nic/wire/faulty.c). */
 extern const struct p3_wire p3_wire_faulty;
 
 #endif

@@ -15,7 +15,7 @@
 #ifndef P3_NIC_FAULTS_H
 #define P3_NIC_FAULTS_H
 
-#include "nic/frame.h"
+#include "nic/wire/frame.h"
 #include "nic/nic.h"
 
 #define P3_HELD        8u

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* CRC32C, by the CPU's instruction or bit by bit. */
-#include "nic/crc.h"
+#include "nic/wire/crc.h"
 
 #include <stdbool.h>
 #include <string.h>
