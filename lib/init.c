@@ -9,7 +9,7 @@
  * Memory ordering:
  *	INIT.1	up, nic: released when all they lead to is ready -> acquired by calls
  */
-#include "lib/launched.h"
+#include "lib/job/launched.h"
 #include "lib/lib.h"
 #include "shm/fault.h"
 #include "shm/fd.h"

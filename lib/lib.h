@@ -3,17 +3,14 @@
  * lib - the Ptl* calls: argument checking and translation into commands of nic/
  *
  *	init.c	  PtlInit, PtlFini; the job, its life thread
- *	meet*.c	  the domain: nodes that no launcher introduces to each other (meetin.h)
- *	held.c	  requests for processes that have yet to join
- *	launched.c rank, size and job of a process started by mpirun and the like
  *	ni.c	  PtlNIInit, PtlNIFini, limits, ids
  *	me.c md.c eq.c move.c	the calls of these names
  *	debug.c	  printing, for people
- *	heap.c	  the node's shared heap
- *	directory.c ids of the ranks, under RCU
- *	cnos.c	  the calls of runtime.c under other names
- *	runtime.c rank, maps, barrier, statistics
  *	strerror.c names of codes
+ *	node/	  the state of a node: settings, heap, ids of the ranks, held requests
+ *	job/	  the launcher that started this process
+ *	domain/	  nodes that no launcher introduces to each other (domain/meeting.h)
+ *	runtime/  rank, maps, barrier, memory, statistics
  *
  * A process is one node.  Tests run several nodes in one process: each of their threads
  * names its node by p3_node_enter().  Any thread may call these functions, unless they
@@ -22,9 +19,9 @@
 #ifndef P3_LIB_LIB_H
 #define P3_LIB_LIB_H
 
-#include "lib/directory.h"
-#include "lib/held.h"
-#include "lib/meet.h"
+#include "lib/node/directory.h"
+#include "lib/node/held.h"
+#include "lib/domain/meet.h"
 #include "nic/nic.h"
 #include "shm/domain.h"
 #include "shm/job.h"
@@ -251,7 +248,7 @@ bool p3_job_cpus(struct p3_node *node, struct p3_cpuset *set_out);
 /* Return true in a forked child that has not called PtlInit. */
 bool p3_is_forked_child(const struct p3_node *node);
 
-/* ---- conf.c ---- */
+/* ---- node/conf.c ---- */
 
 struct p3_conf {
 	enum p3_mode mode;
@@ -282,7 +279,7 @@ void p3_conf_join_fences(void);
 void p3_conf_set_stdout(void);
 void p3_conf_warn_unknown(void);
 
-/* ---- heap.c ---- */
+/* ---- node/heap.c ---- */
 
 /* Find the program's malloc, before any call that may make the heap.  The caller holds
  * no lock: dlsym takes the loader's. */
@@ -310,14 +307,14 @@ void p3_see_off(struct p3_nic *nic);
 
 int p3_ni_fini_all(struct p3_node *node);
 
-/* ---- runtime.c ---- */
+/* ---- runtime/rank.c ---- */
 
 /* In a domain: tell the NIC the processes that the program has named, in PTL_NIDMAP and
  * PTL_PIDMAP or by a Set call. */
 void p3_list_ids(struct p3_node *node, struct p3_nic *nic);
 void p3_blocks_free(struct p3_node *node);
 
-/* ---- cnos.c ---- */
+/* ---- runtime/cnos.c ---- */
 
 void p3_maps_free(struct p3_node *node);
 

@@ -97,7 +97,7 @@ enum p3_job_op {
 	P3_JOB_LEFT,      /* yod: node, incarnation */
 	P3_JOB_DIED,      /* yod: node, incarnation, status: the wait status, or 0 */
 	P3_JOB_DROPPED,   /* node: node and incarnation that died */
-	P3_JOB_BARRIER,   /* node; without yod (lib/meet.h): round, status, ended */
+	P3_JOB_BARRIER,   /* node; in a domain: round, status, ended */
 	P3_JOB_RELEASED,  /* yod, or rank 0: status 0, or EPIPE and ended */
 	P3_JOB_AGAIN,     /* node: node, incarnation of a BORN, which it requests again */
 	P3_JOB_ASK,       /* node: incarnation, round: a number that the node chose */
@@ -129,8 +129,8 @@ struct p3_job_msg {
 	uint32_t os_pid; /* process id, for cross-memory reads */
 	union {
 		uint32_t cpus;  /* CPUs that the job may use (affinity, cgroup quota) */
-		uint32_t round; /* number of a BARRIER, RELEASED (lib/meet.h), ASK or
-				 * TOLD */
+		uint32_t round; /* number of an ASK or TOLD; in a domain, of a BARRIER or
+				 * RELEASED */
 	};
 	int32_t status;
 	uint64_t incarnation; /* never 0, and different for every JOIN of this job */

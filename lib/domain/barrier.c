@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The barrier of a job that another launcher started. */
-#include "lib/meetin.h"
+#include "lib/domain/meeting.h"
 #include "shm/log.h"
 
 #include <errno.h>

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * meetin - the inside of a meeting, for the files that implement it (lib/meet.h)
+ * meeting - the inside of a meeting, for the files that implement it (meet.h)
  *
  *	meet.c		entering, joining, leaving: the calls of other threads
- *	meetloop.c	the domain's thread: descriptors, connections, the belt
- *	meetpeer.c	the members' packets, and their births and ends
- *	meetbarrier.c	the barrier of a job that another launcher started
+ *	thread.c	the domain's thread: descriptors, connections, the belt
+ *	member.c	the members' packets, and their births and ends
+ *	barrier.c	the barrier of a job that another launcher started
  *
  * Only the domain's thread touches a struct p3_meeting, except the fields that its lock
  * guards; meet.c touches it before the thread begins and after the thread has ended.
  */
-#ifndef P3_LIB_MEETIN_H
-#define P3_LIB_MEETIN_H
+#ifndef P3_LIB_DOMAIN_MEETING_H
+#define P3_LIB_DOMAIN_MEETING_H
 
 #include "lib/lib.h"
-#include "lib/meet.h"
+#include "lib/domain/meet.h"
 #include "shm/domain.h"
 #include "shm/fault.h"
 
@@ -98,7 +98,7 @@ static inline bool p3_meet_talks(const struct p3_meet_conn *c)
 	return p3_meet_fd(&c->fd) >= 0 && c->told;
 }
 
-/* meetloop.c */
+/* thread.c */
 
 /* Forget a descriptor's number, then close it.  A child that is forked between these two
  * steps leaks the descriptor; in the other order, it could later close a descriptor of
@@ -120,7 +120,7 @@ void p3_meet_unwatch(struct p3_meeting *m, p3_a32 *fd);
 void p3_meet_hang_up(struct p3_meeting *m, struct p3_meet_conn *c);
 void *p3_meet_thread(void *meeting);
 
-/* meetpeer.c */
+/* member.c */
 
 struct p3_job_msg p3_meet_message(const struct p3_meeting *m, enum p3_job_op op);
 struct p3_peer_info p3_meet_info(const struct p3_job_msg *msg);
@@ -140,7 +140,7 @@ void p3_meet_part_with(struct p3_meeting *m, uint32_t slot, bool now);
 /* Note the end of a process of the job that had left in order. */
 void p3_meet_bury(struct p3_meeting *m, uint32_t slot);
 
-/* meetbarrier.c */
+/* barrier.c */
 
 void p3_meet_see_to_barrier(struct p3_meeting *m);
 void p3_meet_on_barrier(struct p3_meeting *m, const struct p3_job_msg *msg);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The domain's thread: descriptors, connections, the belt. */
-#include "lib/meetin.h"
+#include "lib/domain/meeting.h"
 #include "shm/fd.h"
 #include "shm/log.h"
 #include "shm/park.h"

@@ -7,8 +7,8 @@
  * it fails requests after their time, and tells the user when some have waited for
  * long.
  */
-#ifndef P3_LIB_HELD_H
-#define P3_LIB_HELD_H
+#ifndef P3_LIB_NODE_HELD_H
+#define P3_LIB_NODE_HELD_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Care for requests to processes that have yet to join. */
-#include "lib/held.h"
+#include "lib/node/held.h"
 #include "lib/lib.h"
 #include "shm/fd.h"
 #include "shm/log.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The names that Cray XT programs and the reference implementation use for the calls of
- * runtime.c. */
+ * this folder. */
 #include "cnos_mpi_os.h"
 #include "lib/lib.h"
 #include "p3nal_tcp.h"

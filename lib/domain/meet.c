@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Entering, joining and leaving a domain. */
-#include "lib/launched.h"
-#include "lib/meetin.h"
+#include "lib/job/launched.h"
+#include "lib/domain/meeting.h"
 #include "shm/fd.h"
 #include "shm/log.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tables of ids under RCU. */
-#include "lib/directory.h"
+#include "lib/node/directory.h"
 #include "lib/lib.h"
 #include "shm/fence.h"
 

@@ -20,8 +20,8 @@
  * Reading is wait-free; replacing waits for the readers of this process, which never
  * block inside.
  */
-#ifndef P3_LIB_DIRECTORY_H
-#define P3_LIB_DIRECTORY_H
+#ifndef P3_LIB_NODE_DIRECTORY_H
+#define P3_LIB_NODE_DIRECTORY_H
 
 #include "shm/atomics.h"
 #include "shm/job.h"

@@ -15,8 +15,8 @@
  * process names it.  PtlInit calls these functions, one thread at a time; they have no
  * state but the claim.
  */
-#ifndef P3_LIB_LAUNCHED_H
-#define P3_LIB_LAUNCHED_H
+#ifndef P3_LIB_JOB_LAUNCHED_H
+#define P3_LIB_JOB_LAUNCHED_H
 
 #include "shm/domain.h"
 

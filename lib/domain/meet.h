@@ -44,8 +44,8 @@
  * for all when a process of the job has ended: for good, since a later process in its
  * place is not of this job.  A rank that has left in order and lives may come back.
  */
-#ifndef P3_LIB_MEET_H
-#define P3_LIB_MEET_H
+#ifndef P3_LIB_DOMAIN_MEET_H
+#define P3_LIB_DOMAIN_MEET_H
 
 #include "nic/nic.h"
 
