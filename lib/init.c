@@ -92,21 +92,9 @@ static void close_own(int fd, p3_fd_id file)
 
 /* ---- yod's packets ---- */
 
-void p3_job_set_ids(
-	struct p3_node *node, uint32_t rank, uint32_t nid, const uint32_t pid[P3_JOB_NIS])
-{
-	/* While an interface is open no thread replaces the table. */
-	struct p3_directory *d = p3_acquire(&node->directory); /* RCU.1 */
-	struct p3_member *who = &d->member[rank];
-	p3_set(&who->nid, nid);
-	for (int i = 0; i < P3_JOB_NIS; i++)
-		if (pid[i] != P3_JOB_NO_PID)
-			p3_set(&who->pid[i], pid[i]);
-}
-
 static void set_member(struct p3_node *node, const struct p3_job_msg *m)
 {
-	p3_job_set_ids(node, m->node, m->nid, m->pid);
+	p3_directory_set(&node->directory, m->node, m->nid, m->pid);
 }
 
 /* Note the ids of a PIDS or of a BORN: while a BORN waits in its queue, yod puts new ids
@@ -187,12 +175,6 @@ static void end_all_late(struct p3_node *node)
 }
 
 /* ---- nodes without room ---- */
-
-bool p3_job_passes(int rc)
-{
-	return rc == -EMFILE || rc == -ENFILE || rc == -ENOMEM || rc == -ENOSPC ||
-	       rc == -EAGAIN || rc == -ENOBUFS || rc == -ETOOMANYREFS;
-}
 
 /* Note the incarnation of a node that could not be mapped, or 0: it is mapped or gone. */
 static void set_missing(struct p3_node *node, uint32_t who, uint64_t incarnation)

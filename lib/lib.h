@@ -223,15 +223,9 @@ void p3_job_end(struct p3_node *node);
  * The caller holds the lock node->life; the NIC does not run.  Return 0 or -errno. */
 int p3_job_enter(struct p3_node *node);
 void p3_job_exit(struct p3_node *node);
-/* Note the ids of a rank. */
-void p3_job_set_ids(struct p3_node *node, uint32_t rank, uint32_t nid,
-	const uint32_t pid[P3_JOB_NIS]);
 /* Introduce this node to the other nodes and wait for their answers.  The caller holds
  * the lock node->life.  Return 0 or -errno. */
 int p3_job_join(struct p3_node *node, struct p3_nic *nic);
-/* Return true if this error is a lack of descriptors, memory or buffers, which may
- * pass. */
-bool p3_job_passes(int rc);
 void p3_job_pids(struct p3_node *node);
 /* Send to yod as p3_job_send does; return -EPIPE also if the program has closed the
  * socket. */

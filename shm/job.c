@@ -184,6 +184,12 @@ static int take_packet(int sock, int flags, struct p3_job_msg *msg_out, int *fds
 	return rc;
 }
 
+bool p3_job_passes(int rc)
+{
+	return rc == -EMFILE || rc == -ENFILE || rc == -ENOMEM || rc == -ENOSPC ||
+	       rc == -EAGAIN || rc == -ENOBUFS || rc == -ETOOMANYREFS;
+}
+
 int p3_job_recv_from(int sock, struct p3_job_msg *msg_out, int *fds_out,
 	unsigned *nfds_out, struct p3_job_from *from_out)
 {

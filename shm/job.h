@@ -185,4 +185,8 @@ struct p3_job_from {
 int p3_job_recv_from(int sock, struct p3_job_msg *msg_out, int *fds_out,
 	unsigned *nfds_out, struct p3_job_from *from_out);
 
+/* Return true if this -errno is a lack of descriptors, memory or buffers, which may pass:
+ * the caller may send the packet, or attach the peer, later. */
+bool p3_job_passes(int rc);
+
 #endif

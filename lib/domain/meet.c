@@ -229,7 +229,7 @@ static int attach_self(struct p3_meeting *m)
 	(void)p3_nic_fds(m->nic, fds);
 	info.published = fds[0];
 	info.doorbell = fds[1];
-	p3_job_set_ids(m->node, m->node->rank, msg.nid, msg.pid);
+	p3_directory_set(&m->node->directory, m->node->rank, msg.nid, msg.pid);
 	return p3_nic_peer_up(m->nic, &info);
 }
 
@@ -307,7 +307,7 @@ void p3_meet_pids(struct p3_node *node)
 	struct p3_meeting *m = node->meeting;
 	struct p3_job_msg msg = p3_meet_message(m, P3_JOB_PIDS);
 	struct p3_peer_info info = p3_meet_info(&msg);
-	p3_job_set_ids(node, node->rank, msg.nid, msg.pid);
+	p3_directory_set(&node->directory, node->rank, msg.nid, msg.pid);
 	p3_nic_peer_pids(m->nic, &info);
 	pthread_mutex_lock(&m->lock);
 	m->new_pids = true;

@@ -185,7 +185,7 @@ static void set_rank(struct p3_meeting *m, const struct p3_job_msg *msg)
 	uint32_t rank = node->launched ? msg->node : msg->nid - (node->nid - node->rank);
 	bool job = node->launched || node->sock >= 0;
 	if (job && msg->jid == node->jid && rank < node->size)
-		p3_job_set_ids(node, rank, msg->nid, msg->pid);
+		p3_directory_set(&node->directory, rank, msg->nid, msg->pid);
 }
 
 static void watch_life(struct p3_meeting *m, uint32_t slot)

@@ -73,6 +73,18 @@ void p3_directory_replace(p3_directory_ptr *where, struct p3_directory *now)
 	free(old);
 }
 
+void p3_directory_set(p3_directory_ptr *where, uint32_t rank, uint32_t nid,
+	const uint32_t pid[P3_JOB_NIS])
+{
+	/* While an interface is open no thread replaces the table. */
+	struct p3_directory *d = p3_acquire(where); /* RCU.1 */
+	struct p3_member *who = &d->member[rank];
+	p3_set(&who->nid, nid);
+	for (int i = 0; i < P3_JOB_NIS; i++)
+		if (pid[i] != P3_JOB_NO_PID)
+			p3_set(&who->pid[i], pid[i]);
+}
+
 void p3_directory_forked(void)
 {
 	p3_set(&forked, 1);
