@@ -105,23 +105,16 @@ static void lead_barrier(struct p3_meeting *m)
 	finish(m, round, m->broken);
 }
 
-/* Leave the barrier that rank 0 has released.  First process the packets that the others
- * sent before they entered it, such as new process ids. */
-static void leave_barrier(struct p3_meeting *m)
+void p3_meet_leave_barrier(struct p3_meeting *m, const struct p3_job_msg *released)
 {
-	struct p3_job_msg msg = m->released;
-	if (!msg.round)
-		return;
-	for (uint32_t i = 0; i < m->nconn; i++)
-		p3_meet_hear(m, &m->conn[i]);
 	m->released.round = 0;
 	FAULT_POINT("meet.released");
-	finish(m, msg.round, (struct p3_meet_verdict){msg.status, msg.ended});
+	finish(m, released->round,
+		(struct p3_meet_verdict){released->status, released->ended});
 }
 
 static void follow_barrier(struct p3_meeting *m)
 {
-	leave_barrier(m);
 	uint32_t done, round = current(m, &done);
 	struct p3_meet_verdict how = company(m);
 	if (!round)
@@ -141,10 +134,10 @@ static void follow_barrier(struct p3_meeting *m)
 
 void p3_meet_see_to_barrier(struct p3_meeting *m)
 {
-	if (m->node->launched && m->place.slot == 0)
-		lead_barrier(m);
-	else if (m->node->launched)
+	if (p3_meet_follows(m))
 		follow_barrier(m);
+	else if (m->node->launched)
+		lead_barrier(m);
 }
 
 /* Note that a rank has entered the next barrier.  Answer a rank with another number at

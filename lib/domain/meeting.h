@@ -3,9 +3,14 @@
  * meeting - the inside of a meeting, for the files that implement it (meet.h)
  *
  *	meet.c		entering, joining, leaving: the calls of other threads
- *	thread.c	the domain's thread: descriptors, connections, the belt
- *	member.c	the members' packets, and their births and ends
+ *	thread.c	the domain's thread: calls of members, connections, the belt
+ *	member.c	packets of members, and the births and ends of members
  *	barrier.c	the barrier of a job that another launcher started
+ *	packet.c	packets of this node
+ *	conn.c		descriptors
+ *
+ * A file calls only files below it in this list, except that meet.c does not call
+ * thread.c, which it starts.
  *
  * Only the domain's thread touches a struct p3_meeting, except the fields that its lock
  * guards; meet.c touches it before the thread begins and after the thread has ended.
@@ -92,13 +97,20 @@ static inline int p3_meet_fd(const p3_a32 *fd)
 	return (int)p3_get(fd);
 }
 
+/* Return true if rank 0 decides about this node's barriers: another launcher started the
+ * job, and this node is not rank 0. */
+static inline bool p3_meet_follows(const struct p3_meeting *m)
+{
+	return m->node->launched && m->place.slot != 0;
+}
+
 /* Return true if the connection is open and this node has introduced itself. */
 static inline bool p3_meet_talks(const struct p3_meet_conn *c)
 {
 	return p3_meet_fd(&c->fd) >= 0 && c->told;
 }
 
-/* thread.c */
+/* ---- conn.c ---- */
 
 /* Forget a descriptor's number, then close it.  A child that is forked between these two
  * steps leaks the descriptor; in the other order, it could later close a descriptor of
@@ -118,9 +130,8 @@ void p3_meet_drop(
  * epoll would report that for ever. */
 void p3_meet_unwatch(struct p3_meeting *m, p3_a32 *fd);
 void p3_meet_hang_up(struct p3_meeting *m, struct p3_meet_conn *c);
-void *p3_meet_thread(void *meeting);
 
-/* member.c */
+/* ---- packet.c ---- */
 
 struct p3_job_msg p3_meet_message(const struct p3_meeting *m, enum p3_job_op op);
 struct p3_peer_info p3_meet_info(const struct p3_job_msg *msg);
@@ -130,6 +141,9 @@ void p3_meet_scold(struct p3_meeting *m, const struct p3_meet_conn *c, const cha
 /* Send BORN.  Return 0 or -errno. */
 int p3_meet_tell(struct p3_meeting *m, struct p3_meet_conn *c);
 void p3_meet_tell_pids(struct p3_meeting *m, struct p3_meet_conn *c);
+
+/* ---- member.c ---- */
+
 /* Process all packets of a connection. */
 void p3_meet_hear(struct p3_meeting *m, struct p3_meet_conn *c);
 /* End a member whose process has ended.  First process the packets that it has sent: a
@@ -140,9 +154,20 @@ void p3_meet_part_with(struct p3_meeting *m, uint32_t slot, bool now);
 /* Note the end of a process of the job that had left in order. */
 void p3_meet_bury(struct p3_meeting *m, uint32_t slot);
 
-/* barrier.c */
+/* ---- barrier.c ---- */
 
+/* Enter, lead or follow the barrier of the job, as far as it can go now. */
 void p3_meet_see_to_barrier(struct p3_meeting *m);
+/* Process a BARRIER that has come to rank 0, and a RELEASED that rank 0 has sent. */
 void p3_meet_on_barrier(struct p3_meeting *m, const struct p3_job_msg *msg);
 void p3_meet_on_released(struct p3_meeting *m, const struct p3_job_msg *msg);
+/* Let the threads of this node leave the barrier that this RELEASED is about.  The caller
+ * has processed all packets that came before it. */
+void p3_meet_leave_barrier(struct p3_meeting *m, const struct p3_job_msg *released);
+
+/* ---- thread.c ---- */
+
+/* Be the domain's thread. */
+void *p3_meet_thread(void *meeting);
+
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The domain's thread: descriptors, connections, the belt. */
+/* The domain's thread: calls, connections, the belt. */
 #include "lib/domain/meeting.h"
 #include "shm/fd.h"
 #include "shm/log.h"
@@ -19,54 +19,7 @@
 #define LOOK_MS   1000 /* the longest time until foreign descriptors are noticed */
 #define AGAIN_MS  50   /* until an action that found no room is repeated */
 
-/* ---- descriptors ---- */
-
-void p3_meet_close(p3_a32 *fd)
-{
-	int was = p3_meet_fd(fd);
-	p3_set(fd, P3_MEET_NONE);
-	if (was >= 0)
-		close(was);
-}
-
-int p3_meet_watch(
-	struct p3_meeting *m, int op, int fd, enum p3_meet_watch what, uint32_t which)
-{
-	struct epoll_event ev = {
-		.events = EPOLLIN, .data.u64 = (uint64_t)what << 32 | which};
-	return epoll_ctl(p3_meet_fd(&m->ep), op, fd, &ev) ? -errno : 0;
-}
-
-bool p3_meet_watches(
-	struct p3_meeting *m, const p3_a32 *fd, enum p3_meet_watch what, uint32_t which)
-{
-	return p3_meet_watch(m, EPOLL_CTL_MOD, p3_meet_fd(fd), what, which) == 0;
-}
-
-void p3_meet_drop(
-	struct p3_meeting *m, p3_a32 *fd, enum p3_meet_watch what, uint32_t which)
-{
-	if (p3_meet_watches(m, fd, what, which))
-		p3_meet_close(fd);
-	p3_set(fd, P3_MEET_NONE);
-}
-
-void p3_meet_unwatch(struct p3_meeting *m, p3_a32 *fd)
-{
-	if (p3_meet_fd(fd) >= 0)
-		(void)p3_meet_watch(m, EPOLL_CTL_DEL, p3_meet_fd(fd), P3_MEET_CONN, 0);
-	p3_meet_close(fd);
-}
-
 /* ---- connections ---- */
-
-void p3_meet_hang_up(struct p3_meeting *m, struct p3_meet_conn *c)
-{
-	p3_meet_unwatch(m, &c->fd);
-	c->called = c->slot = P3_MEET_NONE;
-	c->incarnation = 0;
-	c->told = c->awaited = c->owes = false;
-}
 
 /* Return true for an accepted connection that has not introduced itself.  A called
  * member is a member even while it is stopped. */
@@ -455,6 +408,18 @@ static void stay_disowned(struct p3_meeting *m)
 
 /* ---- turns ---- */
 
+/* Leave the barrier that rank 0 has released.  First process the packets that the others
+ * sent before they entered it, such as new process ids. */
+static void leave_barrier(struct p3_meeting *m)
+{
+	struct p3_job_msg released = m->released;
+	if (!p3_meet_follows(m) || !released.round)
+		return;
+	for (uint32_t i = 0; i < m->nconn; i++)
+		p3_meet_hear(m, &m->conn[i]);
+	p3_meet_leave_barrier(m, &released);
+}
+
 /* Return false if the program has closed descriptors of the meeting. */
 static bool turn(struct p3_meeting *m)
 {
@@ -471,6 +436,7 @@ static bool turn(struct p3_meeting *m)
 		belt(m);
 		m->belt_ns = p3_now_ns();
 	}
+	leave_barrier(m);
 	p3_meet_see_to_barrier(m);
 	look_who_is_met(m);
 	return true;
@@ -501,10 +467,4 @@ void *p3_meet_thread(void *arg)
 	FAULT_POINT("meet.leaving");
 	farewell(m);
 	return NULL;
-}
-
-void p3_meet_wake(struct p3_meeting *m)
-{
-	if (p3_meet_watches(m, &m->wake, P3_MEET_WAKE, 0)) /* else the thread looks */
-		p3_fd_signal(p3_meet_fd(&m->wake));
 }

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Descriptors of a meeting, and the set of them that its thread waits for. */
+#include "lib/domain/meeting.h"
+#include "shm/fd.h"
+
+#include <errno.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+void p3_meet_close(p3_a32 *fd)
+{
+	int was = p3_meet_fd(fd);
+	p3_set(fd, P3_MEET_NONE);
+	if (was >= 0)
+		close(was);
+}
+
+int p3_meet_watch(
+	struct p3_meeting *m, int op, int fd, enum p3_meet_watch what, uint32_t which)
+{
+	struct epoll_event ev = {
+		.events = EPOLLIN, .data.u64 = (uint64_t)what << 32 | which};
+	return epoll_ctl(p3_meet_fd(&m->ep), op, fd, &ev) ? -errno : 0;
+}
+
+bool p3_meet_watches(
+	struct p3_meeting *m, const p3_a32 *fd, enum p3_meet_watch what, uint32_t which)
+{
+	return p3_meet_watch(m, EPOLL_CTL_MOD, p3_meet_fd(fd), what, which) == 0;
+}
+
+void p3_meet_drop(
+	struct p3_meeting *m, p3_a32 *fd, enum p3_meet_watch what, uint32_t which)
+{
+	if (p3_meet_watches(m, fd, what, which))
+		p3_meet_close(fd);
+	p3_set(fd, P3_MEET_NONE);
+}
+
+void p3_meet_unwatch(struct p3_meeting *m, p3_a32 *fd)
+{
+	if (p3_meet_fd(fd) >= 0)
+		(void)p3_meet_watch(m, EPOLL_CTL_DEL, p3_meet_fd(fd), P3_MEET_CONN, 0);
+	p3_meet_close(fd);
+}
+
+void p3_meet_hang_up(struct p3_meeting *m, struct p3_meet_conn *c)
+{
+	p3_meet_unwatch(m, &c->fd);
+	c->called = c->slot = P3_MEET_NONE;
+	c->incarnation = 0;
+	c->told = c->awaited = c->owes = false;
+}
+
+void p3_meet_wake(struct p3_meeting *m)
+{
+	if (p3_meet_watches(m, &m->wake, P3_MEET_WAKE, 0)) /* else the thread looks */
+		p3_fd_signal(p3_meet_fd(&m->wake));
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Packets of this node to members, and lines about the members' wrong packets. */
+#include "lib/domain/meeting.h"
+#include "shm/log.h"
+#include "shm/park.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#define SCOLDS    8 /* most lines about wrong behavior in SCOLDS_NS */
+#define SCOLDS_NS 1000000000
+
+struct p3_job_msg p3_meet_message(const struct p3_meeting *m, enum p3_job_op op)
+{
+	struct p3_node *node = m->node;
+	struct p3_job_msg msg = {.magic = P3_JOB_MAGIC,
+		.op = op,
+		.node = node->index,
+		.size = node->capacity,
+		.nid = node->nid,
+		.uid = node->uid,
+		.jid = node->jid,
+		.os_pid = (uint32_t)getpid(),
+		.incarnation = node->incarnation,
+		.layout = P3_LAYOUT_WORD,
+		.seg_len = p3_nic_seg_len(m->nic)};
+	for (int i = 0; i < P3_JOB_NIS; i++)
+		msg.pid[i] = p3_acquire(&node->ni[i].open) /* INIT.1 */
+				     ? p3_get(&node->ni[i].pid)
+				     : P3_JOB_NO_PID;
+	return msg;
+}
+
+int p3_meet_tell(struct p3_meeting *m, struct p3_meet_conn *c)
+{
+	int all[P3_JOB_FDS], fds[3];
+	struct p3_job_msg msg = p3_meet_message(m, P3_JOB_BORN);
+	unsigned n = p3_nic_fds(m->nic, all);
+	msg.heap_len = p3_nic_heap_len(m->nic);
+	fds[0] = all[0];
+	fds[1] = all[1];
+	fds[2] = all[P3_JOB_FDS - 1];
+	int rc = p3_job_send(p3_meet_fd(&c->fd), &msg, fds, n == P3_JOB_FDS ? 3 : 2);
+	c->told |= !rc;
+	FAULT_POINT("meet.told");
+	return rc;
+}
+
+void p3_meet_tell_pids(struct p3_meeting *m, struct p3_meet_conn *c)
+{
+	struct p3_job_msg msg = p3_meet_message(m, P3_JOB_PIDS);
+	c->owes = p3_job_send(p3_meet_fd(&c->fd), &msg, NULL, 0) == -EAGAIN;
+	m->unmet |= c->owes;
+}
+
+void p3_meet_scold(struct p3_meeting *m, const struct p3_meet_conn *c, const char *what)
+{
+	uint64_t now = p3_now_ns();
+	if (now - m->scolded_ns > SCOLDS_NS) {
+		m->scolded_ns = now;
+		m->nscolded = 0;
+	}
+	if (m->scolded == c->os_pid || m->nscolded == SCOLDS)
+		return;
+	m->scolded = c->os_pid;
+	m->nscolded++;
+	p3_warn("process %u %s; it is hung up (run all programs of the domain %s with "
+		"one "
+		"build of libportals, and let nobody else connect to its sockets)",
+		c->os_pid, what, m->place.path);
+}
+
+struct p3_peer_info p3_meet_info(const struct p3_job_msg *msg)
+{
+	struct p3_peer_info info = {.node = msg->node,
+		.nid = msg->nid,
+		.uid = msg->uid,
+		.jid = msg->jid,
+		.os_pid = msg->os_pid,
+		.incarnation = msg->incarnation,
+		.seg_len = msg->seg_len,
+		.heap_len = msg->heap_len,
+		.published = -1,
+		.doorbell = -1,
+		.heap = -1};
+	memcpy(info.pid, msg->pid, sizeof info.pid);
+	return info;
+}
