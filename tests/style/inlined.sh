@@ -32,14 +32,14 @@ while read -r function where what; do
 done <<LIST
 p3_fw_find nic/proto/peer.c each put, get and answer looks up its target with it
 p3_lease_take shm/lease.h each call and each pass begins with it
-p3_fw_room nic/fw.h each message asks it
+p3_fw_room nic/proto/peer.h each message asks it
 p3_ring_fits shm/lane.h each message asks it
 p3_ring_publish shm/lane.h each message is sent by it
 p3_ring_peek shm/lane.h each pass looks into each lane with it
 p3_fw_match nic/match/match.c each request that comes is matched by it
-p3_named_in nic/fw.h each put looks up its descriptor with it
-p3_event_begin nic/fw.h each event begins with it
-p3_event_post nic/fw.h each event ends with it
+p3_named_in nic/obj/object.h each put looks up its descriptor with it
+p3_event_begin nic/obj/event.h each event begins with it
+p3_event_post nic/obj/event.h each event ends with it
 p3_evq_look shm/evq.h each PtlEQGet and PtlEQWait looks with it
 LIST
 exit $status

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * match - access control, match lists and their index, acceptance by a descriptor
+ *
+ * Only the lease holder calls these functions, except where a comment says (any).
+ */
+#ifndef P3_NIC_MATCH_MATCH_H
+#define P3_NIC_MATCH_MATCH_H
+
+#include "nic/state.h"
+
+/* Insert an entry before or after base, or as the only one of the portal index that the
+ * entry names. */
+void p3_match_list_insert(
+	struct p3_ni *ni, struct p3_me *me, struct p3_me *base, uint32_t position);
+void p3_match_list_remove(struct p3_ni *ni, struct p3_me *me);
+
+static inline uint64_t p3_request_who(const struct p3_peer *p, uint32_t flags)
+{
+	return p3_pair(p->pid[flags & P3_F_NI1 ? 1 : 0], p->nid);
+}
+
+/* Return the interface that has this pid, or NULL. */
+static inline struct p3_ni *p3_fw_interface(struct p3_nic *n, uint32_t pid)
+{
+	for (uint32_t i = 0; i < P3_JOB_NIS; i++)
+		if (p3_likely((p3_get(&n->ni[i].gen) & 1) && n->ni[i].pid == pid))
+			return &n->ni[i];
+	return NULL;
+}
+
+/* The parameters of a request, from the lane or from this node itself. */
+struct p3_ask {
+	uint8_t kind; /* p3_req_kind */
+	uint32_t pt_index;
+	uint32_t ac_index;
+	uint64_t bits;
+	uint64_t hdr;
+	uint64_t remote_offset;
+	uint64_t length;
+	uint64_t who;   /* the initiator, pid:nid */
+	uint64_t owner; /* its owner, jid:uid */
+};
+
+/* Return the options that a descriptor needs for this kind of request.  A table of them
+ * would touch one page more. */
+static inline uint32_t p3_ask_needs(uint8_t kind)
+{
+	return (kind == P3_REQ_GET ? 0 : PTL_MD_OP_PUT) |
+	       (kind == P3_REQ_PUT ? 0 : PTL_MD_OP_GET);
+}
+
+struct p3_hit {
+	struct p3_md *md;
+	uint64_t offset;
+	uint64_t mlength;
+};
+
+bool p3_fw_match(struct p3_ni *ni, const struct p3_ask *ask, struct p3_hit *hit_out);
+/* Return true if the access control list admits the request. */
+bool p3_fw_allows(const struct p3_ni *ni, const struct p3_ask *ask);
+
+static inline void p3_fw_exhaust(struct p3_md *md)
+{
+	md->active = false;
+	md->exhausted = true;
+}
+
+static inline void p3_fw_threshold(struct p3_md *md)
+{
+	/* a threshold that is not above 0 is infinite or used up */
+	if (p3_unlikely(md->threshold > 0) && --md->threshold == 0)
+		p3_fw_exhaust(md);
+}
+
+static inline uint64_t p3_max_size(const struct p3_md *md)
+{
+	return md->snap[3];
+}
+
+/* Account for the operation on the descriptor: threshold, local offset, activity. */
+static inline void p3_fw_commit(struct p3_md *md, const struct p3_hit *hit)
+{
+	p3_fw_threshold(md);
+	if (md->sink.options & PTL_MD_MANAGE_REMOTE)
+		return;
+	md->local_offset += hit->mlength;
+	if ((md->sink.options & PTL_MD_MAX_SIZE) &&
+		md->region.size - md->local_offset < p3_max_size(md))
+		p3_fw_exhaust(md);
+}
+
+static inline bool p3_fw_may_unlink(const struct p3_md *md)
+{
+	return p3_unlikely(md->exhausted && md->unlink);
+}
+
+#endif

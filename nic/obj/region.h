@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * region - the bytes of a descriptor: addresses, bounds and copies
+ *
+ * Only the lease holder calls these functions, except where a comment says (any).
+ */
+#ifndef P3_NIC_OBJ_REGION_H
+#define P3_NIC_OBJ_REGION_H
+
+#include "nic/state.h"
+
+/*
+ * At most this number of bytes is copied in place where nodes share CPUs, and each
+ * instruction and page counts.  Between two CPUs memcpy is as good, and better for
+ * messages of two cells (docs/design/lanes.md).
+ */
+#define P3_FEW 64u
+
+/* Copy by two blocks of k bytes, which touch or overlap; all is read before any is
+ * written. */
+#define P3_COPY_ENDS(k)                                                                  \
+	if (p3_likely(len >= (k))) {                                                     \
+		char head[k], tail[k];                                                   \
+		memcpy(head, from, (k));                                                 \
+		memcpy(tail, from + len - (k), (k));                                     \
+		memcpy(to, head, (k));                                                   \
+		memcpy(to + len - (k), tail, (k));                                       \
+		return;                                                                  \
+	}
+
+/* Return base + offset.  An empty region may begin at NULL, where C knows no sum. */
+static inline char *p3_sum(char *base, uint64_t offset)
+{
+	return (char *)((uintptr_t)base + offset);
+}
+
+/* Copy at most P3_FEW bytes. */
+static P3_HOT void p3_copy_few(char *to, const char *from, uint64_t len)
+{
+	P3_COPY_ENDS(32)
+	P3_COPY_ENDS(16)
+	P3_COPY_ENDS(8)
+	P3_COPY_ENDS(4)
+	P3_COPY_ENDS(2)
+	P3_COPY_ENDS(1)
+}
+
+static inline bool p3_copies_few(
+	const struct p3_nic *n, const struct p3_region *r, uint64_t len)
+{
+	return n->crowded && len <= P3_FEW && !r->iov;
+}
+
+/* Copy bytes between a region and plain memory. */
+void p3_region_write(
+	const struct p3_region *r, uint64_t off, const void *src, uint64_t len);
+void p3_region_read(const struct p3_region *r, uint64_t off, void *dst, uint64_t len);
+/* Return the address at off; *len_out is the length of the contiguous piece there. */
+char *p3_region_at(const struct p3_region *r, uint64_t off, uint64_t *len_out);
+struct p3_bounds p3_region_bounds(const struct p3_region *r, uint64_t off, uint64_t len);
+bool p3_bounds_meet(
+	struct p3_bounds b, const struct p3_region *r, uint64_t off, uint64_t len);
+/* Return true if the bytes of r have any in common with flen bytes of another region,
+ * few, and set the range of these common bytes, counted from off. */
+bool p3_region_common(const struct p3_region *few, uint64_t foff, uint64_t flen,
+	const struct p3_region *r, uint64_t off, uint64_t len,
+	struct p3_range *range_out);
+/* List the pieces that the bytes lie in, at most "most".  Return their number. */
+unsigned p3_region_iovecs(const struct p3_region *r, uint64_t off, uint64_t len,
+	struct iovec *out, unsigned most);
+
+#endif
