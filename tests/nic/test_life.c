@@ -152,13 +152,19 @@ static void meet(void *arg)
 	p3_set(met, 1);
 }
 
-/* Without any barrier: it goes while others send to it, and comes back */
+/*
+ * A node comes and goes while others send to it, without a barrier between them.  The
+ * senders join before its first life.  For a sender that joins after the last life the
+ * node has yet to come, so messages wait until its process ends, and fail then
+ * (message_to_a_peer_that_left_before_this_node_joined).
+ */
 HAND_CASE(peer_may_go_at_any_time, 3)
 {
 	(void)size;
 	(void)arg;
 	static const size_t len[] = {8, 8, 700, 50000};
 	if (rank == 0) {
+		sync_nodes();
 		for (unsigned round = 0; round < rounds(30); round++) {
 			ni = node_ni();
 			ptl_handle_eq_t eq = eq_new(ni, 16);
@@ -172,6 +178,7 @@ HAND_CASE(peer_may_go_at_any_time, 3)
 		return;
 	}
 	ni = node_ni();
+	sync_nodes();
 	ptl_handle_eq_t eq = eq_new(ni, 4096);
 	unsigned char *buf = node_alloc(50000);
 	ptl_handle_md_t md = bind_md(ni, md_of(buf, 50000, 0, eq));
@@ -612,6 +619,32 @@ HAND_CASE(message_to_a_peer_that_ends_before_it_joins_fails, 3)
 	count_events(live, PTL_EVENT_SEND_END, 1, true);
 	expect(in, PTL_EVENT_PUT_START);
 	expect(in, PTL_EVENT_PUT_END);
+}
+
+/* A rank joins and leaves before this node joins, and does not come back: messages to it
+ * wait, since it may come back, and fail when its process ends.  They do not fail if this
+ * node has seen it leave (message_to_a_finalised_peer_is_no_failure). */
+HAND_CASE(message_to_a_peer_that_left_before_this_node_joined, 2)
+{
+	UNUSED_ARGS;
+	if (rank == 1) {
+		CHECK_OK(PtlNIFini(node_ni()));
+		sync_nodes();
+		sync_nodes();
+		node_leave_job();
+		return;
+	}
+	struct tried t;
+	sync_nodes();
+	ni = node_ni();
+	ptl_handle_eq_t eq = eq_new(ni, 64), got = eq_new(ni, 64);
+	try_all(&t, ni, id_of(ni, 1), eq, got);
+	expect_empty(eq);
+	expect_empty(got);
+	sync_nodes();
+	count_events(eq, PTL_EVENT_SEND_END, LENGTHS, true);
+	count_events(got, PTL_EVENT_REPLY_END, LENGTHS, true);
+	unlink_all(&t);
 }
 
 /* The message waits for a rank that joins with another pid: it fails then. */
@@ -1222,6 +1255,7 @@ int main(void)
 		cmocka_unit_test(fini_in_mid_transfer_touches_nothing_after),
 		cmocka_unit_test(message_waits_for_a_peer_that_has_yet_to_join),
 		cmocka_unit_test(message_to_a_peer_that_ends_before_it_joins_fails),
+		cmocka_unit_test(message_to_a_peer_that_left_before_this_node_joined),
 		cmocka_unit_test(messages_that_wait_are_bounded_and_stay_in_order),
 		cmocka_unit_test(message_to_a_finalised_peer_is_no_failure),
 		cmocka_unit_test(message_to_an_absent_peer_is_dropped_on_request),
