@@ -7,7 +7,7 @@
  *	me.c md.c eq.c move.c	the calls of these names
  *	debug.c	  printing, for people
  *	strerror.c names of codes
- *	node/	  the state of a node: settings, heap, ids of the ranks, held requests
+ *	node/	  the state of a node: settings, heap, ids, held requests
  *	job/	  the launcher that started this process
  *	domain/	  nodes that no launcher introduces to each other (domain/meeting.h)
  *	runtime/  rank, maps, barrier, memory, statistics
@@ -301,11 +301,8 @@ void p3_see_off(struct p3_nic *nic);
 
 int p3_ni_fini_all(struct p3_node *node);
 
-/* ---- runtime/rank.c ---- */
+/* ---- runtime/blocks.c ---- */
 
-/* In a domain: tell the NIC the processes that the program has named, in PTL_NIDMAP and
- * PTL_PIDMAP or by a Set call. */
-void p3_list_ids(struct p3_node *node, struct p3_nic *nic);
 void p3_blocks_free(struct p3_node *node);
 
 /* ---- runtime/cnos.c ---- */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Network interfaces: PtlNIInit, PtlNIFini, limits, ids. */
 #include "lib/lib.h"
+#include "lib/node/named.h"
 #include "shm/fault.h"
 #include "shm/log.h"
 
@@ -170,7 +171,7 @@ static int begin(
 		return PTL_NO_SPACE;
 	p3_release(&node->nic, nic); /* INIT.1 */
 	int rc = open_ni(node, nic, i, pid, desired);
-	p3_list_ids(node, nic);
+	p3_named_list(node, nic);
 	int joined = rc == PTL_OK ? p3_job_join(node, nic) : 0;
 	if (joined)
 		rc = p3_job_passes(joined) ? PTL_NO_SPACE : PTL_IFACE_INVALID;

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The ids and the rank that the program has named, by Set calls or in the environment. */
+#include "lib/node/named.h"
+#include "lib/lib.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The values of the Set calls, replaced as a whole, one at a time. */
+static p3_directory_ptr said;
+
+static pthread_mutex_t said_lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* ---- the environment ---- */
+
+static bool number(const char **text, uint32_t *out)
+{
+	char *end;
+	errno = 0;
+	unsigned long v = strtoul(*text, &end, 0);
+	if (end == *text || errno || v > UINT32_MAX)
+		return false;
+	*text = end;
+	*out = (uint32_t)v;
+	return true;
+}
+
+/* Parse numbers separated by colons.  Return their number, or 0 if the text is no such
+ * list. */
+static uint32_t parse_map(const char *text, uint32_t **map_out)
+{
+	uint32_t n = 0, *map = NULL;
+	while (text && *text && n < P3_MAX_NODES) {
+		uint32_t *more = realloc(map, (n + 1) * sizeof *map);
+		if (more)
+			map = more;
+		if (!more || !number(&text, &map[n++]) || (*text && *text++ != ':')) {
+			free(map);
+			return 0;
+		}
+	}
+	*map_out = map;
+	return n;
+}
+
+static struct p3_directory *from_lists(
+	uint32_t rank, uint32_t size, const uint32_t *nid, const uint32_t *pid)
+{
+	struct p3_directory *d = p3_directory_new(size);
+	if (!d)
+		return NULL;
+	d->ranked = true;
+	d->rank = rank;
+	for (uint32_t i = 0; i < size; i++) {
+		p3_set(&d->member[i].nid, nid[i]);
+		for (uint32_t iface = 0; iface < P3_JOB_NIS; iface++)
+			p3_set(&d->member[i].pid[iface], pid[i]);
+	}
+	return d;
+}
+
+static int adopt_environment(struct p3_directory **d_out)
+{
+	const char *rid = getenv("PTL_MY_RID");
+	uint32_t rank, *nid = NULL, *pid = NULL;
+	uint32_t nnid = parse_map(getenv("PTL_NIDMAP"), &nid);
+	uint32_t npid = parse_map(getenv("PTL_PIDMAP"), &pid);
+	bool ok = rid && number(&rid, &rank) && !*rid && nnid && nnid == npid &&
+		  rank < nnid;
+	*d_out = ok ? from_lists(rank, nnid, nid, pid) : NULL;
+	free(nid);
+	free(pid);
+	return *d_out ? PTL_OK : PTL_FAIL;
+}
+
+/* ---- values of the Set calls ---- */
+
+/* Copy the values of the Set calls into a new table of this size, to be changed and
+ * installed.  Fail if values of another size are set. */
+static int copy_said(int size, struct p3_directory **d_out)
+{
+	const struct p3_directory *now = p3_acquire(&said);
+	if (size < 1 || size > (int)P3_MAX_NODES || (now && now->size != (uint32_t)size))
+		return PTL_PROCESS_INVALID;
+	struct p3_directory *d = p3_directory_new((uint32_t)size);
+	if (!d)
+		return PTL_FAIL;
+	if (now) {
+		d->ranked = now->ranked;
+		d->rank = now->rank;
+		memcpy(d->own, now->own, sizeof d->own);
+		memcpy(d->member, now->member, (uint32_t)size * sizeof d->member[0]);
+	}
+	*d_out = d;
+	return PTL_OK;
+}
+
+static int say_rank(int rank, int size, struct p3_directory **d_out)
+{
+	if (rank == -1 && size == -1)
+		return adopt_environment(d_out);
+	if (rank < 0 || rank >= size)
+		return PTL_PROCESS_INVALID;
+	int rc = copy_said(size, d_out);
+	if (rc != PTL_OK)
+		return rc;
+	(*d_out)->ranked = true;
+	(*d_out)->rank = (uint32_t)rank;
+	return PTL_OK;
+}
+
+/* Set the pids of interface ni, or, for PTL_INVALID_HANDLE, of each interface without
+ * pids of its own. */
+static void say_pids(struct p3_directory *d, ptl_handle_ni_t ni, const uint32_t *map)
+{
+	bool all = ni == PTL_INVALID_HANDLE;
+	for (uint32_t iface = 0; iface < P3_JOB_NIS; iface++) {
+		if (all ? d->own[iface] : iface != p3_handle_ni(ni))
+			continue;
+		d->own[iface] = !all;
+		for (uint32_t i = 0; i < d->size; i++)
+			p3_set(&d->member[i].pid[iface], map[i]);
+	}
+}
+
+static int say_map(ptl_handle_ni_t ni, const uint32_t *map, int size, bool pids,
+	struct p3_directory **d_out)
+{
+	for (int i = 0; i < size; i++)
+		if (map[i] == P3_UNKNOWN)
+			return PTL_PROCESS_INVALID;
+	int rc = copy_said(size, d_out);
+	if (rc == PTL_OK && pids)
+		say_pids(*d_out, ni, map);
+	for (int i = 0; rc == PTL_OK && !pids && i < size; i++)
+		p3_set(&(*d_out)->member[i].nid, map[i]);
+	return rc;
+}
+
+/* ---- processes that may come ---- */
+
+static void list_lists(struct p3_listed *l, const char *nids, const char *pids)
+{
+	uint32_t *nid = NULL, *pid = NULL;
+	uint32_t n = parse_map(nids, &nid);
+	bool ok = n && parse_map(pids, &pid) == n;
+	for (uint32_t i = 0; ok && i < n; i++)
+		l->id[l->n++] = (uint64_t)pid[i] << 32 | nid[i];
+	free(nid);
+	free(pid);
+}
+
+static void list_said(struct p3_listed *l, const struct p3_directory *d)
+{
+	for (uint32_t i = 0; d && i < d->size; i++)
+		for (uint32_t k = 0; k < P3_JOB_NIS; k++) {
+			uint64_t pid = p3_get(&d->member[i].pid[k]);
+			uint32_t nid = p3_get(&d->member[i].nid);
+			if (pid != P3_UNKNOWN && nid != P3_UNKNOWN)
+				l->id[l->n++] = pid << 32 | nid;
+		}
+}
+
+void p3_named_list(struct p3_node *node, struct p3_nic *nic)
+{
+	const uint32_t most = P3_MAX_NODES * (P3_JOB_NIS + 1);
+	if (p3_is_placed(node) || !node->domain[0])
+		return;
+	struct p3_listed *l = malloc(sizeof *l + most * sizeof l->id[0]);
+	if (!l)
+		return;
+	l->n = 0;
+	list_lists(l, getenv("PTL_NIDMAP"), getenv("PTL_PIDMAP"));
+	list_said(l, p3_directory_read(&said));
+	p3_directory_done();
+	p3_nic_list(nic, l);
+}
+
+/* ---- the calls ---- */
+
+/* Install new values of the Set calls if rc is PTL_OK; return rc.  The caller holds
+ * said_lock. */
+static int install(struct p3_node *node, struct p3_directory *d, int rc)
+{
+	struct p3_nic *nic = p3_is_up(node) ? p3_nic(node) : NULL;
+	if (rc != PTL_OK) {
+		free(d);
+		return rc;
+	}
+	p3_directory_replace(&said, d);
+	if (nic)
+		p3_named_list(node, nic);
+	return PTL_OK;
+}
+
+int p3_named_set_rank(struct p3_node *node, int rank, int size)
+{
+	struct p3_directory *d = NULL;
+	pthread_mutex_lock(&said_lock);
+	int rc = say_rank(rank, size, &d);
+	rc = install(node, d, rc);
+	pthread_mutex_unlock(&said_lock);
+	return rc;
+}
+
+int p3_named_set_map(struct p3_node *node, ptl_handle_ni_t ni, const uint32_t *map,
+	int size, bool pids)
+{
+	struct p3_directory *d = NULL;
+	pthread_mutex_lock(&said_lock);
+	int rc = say_map(ni, map, size, pids, &d);
+	rc = install(node, d, rc);
+	pthread_mutex_unlock(&said_lock);
+	return rc;
+}
+
+const struct p3_directory *p3_named_read(struct p3_node *node)
+{
+	if (!p3_is_placed(node)) {
+		const struct p3_directory *d = p3_directory_read(&said);
+		if (d)
+			return d;
+		p3_directory_done();
+	}
+	return p3_directory_read(&node->directory);
+}
