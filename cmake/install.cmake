@@ -101,7 +101,7 @@ if(P3_DEB) # where Debian's zsh looks for those of packages
   set(P3_ZSH vendor-completions)
 endif()
 foreach(tool yod ptlstat tracedump portals-info)
-  set(from launcher)
+  set(from launcher/${tool})
   if(tool STREQUAL portals-info)
     set(from info)
   endif()

@@ -9,8 +9,8 @@
  * All is gathered as JSON, and the text is made of that.
  */
 #include "info/probe.h"
-#include "launcher/cpus.h"
-#include "launcher/ptlstat.h"
+#include "launcher/yod/cpus.h"
+#include "launcher/ptlstat/ptlstat.h"
 #include "portals3.h"
 #include "portals3_runtime.h"
 #include "portals3x.h"

@@ -2,7 +2,7 @@
 /* Nodes of one process that are driven by one thread. */
 #include "model/net.h"
 
-#include "launcher/rdv.h"
+#include "launcher/rdv/rdv.h"
 #include "lib/lib.h"
 #include "nic/fw.h"
 #include "support/wire.h"

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Completions offer what --help lists: completion.sh source-tree yod ptlstat tracedump
 #	portals-info
-. "$1/launcher/yod.bash"
-. "$1/launcher/ptlstat.bash"
+. "$1/launcher/yod/yod.bash"
+. "$1/launcher/ptlstat/ptlstat.bash"
 . "$1/info/portals-info.bash"
-. "$1/launcher/tracedump.bash"
+. "$1/launcher/tracedump/tracedump.bash"
 status=0
 
 # offers words...: print the completions of the last word

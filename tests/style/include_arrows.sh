@@ -31,8 +31,8 @@ public='(portals3(_runtime|x)?|cnos_mpi_os|p3nal_tcp)\.h'
 allow shm 'shm/[a-z]+\.h'
 allow nic "(nic|shm)(/[a-z]+)+\.h|$public"
 allow lib "(lib|shm)(/[a-z]+)+\.h|nic/nic\.h|$public"
-allow launcher '(launcher|shm)/[a-z]+\.h'
-allow info "(info|launcher|shm)/[a-z]+\.h|$public"
+allow launcher '(launcher|shm)(/[a-z]+)+\.h'
+allow info "(info|launcher|shm)(/[a-z]+)+\.h|$public"
 allow include '(\.\./)*(p3rt/|p3api/|p3/)?[a-z0-9_]+\.h' # other names
 allow examples "$public" own
 allow bench "$public" own

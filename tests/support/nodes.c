@@ -2,7 +2,7 @@
 /* Nodes as threads of a test process. */
 #include "support/nodes.h"
 
-#include "launcher/rdv.h"
+#include "launcher/rdv/rdv.h"
 #include "lib/lib.h"
 #include "nic/fw.h"
 #include "support/wire.h"

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "launcher/tracedump.h"
+#include "launcher/tracedump/tracedump.h"
 #include "nic/fw.h"
 #include "shm/conf.h"
 #include "shm/park.h"

@@ -24,7 +24,7 @@
 #include <unistd.h>
 
 #include "launcher/clock.h"
-#include "launcher/look.h"
+#include "launcher/look/look.h"
 #include "shm/job.h"
 #include "shm/layout.h"
 

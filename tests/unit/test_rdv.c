@@ -25,7 +25,7 @@
 #include <unistd.h>
 
 #include "launcher/clock.h"
-#include "launcher/rdv.h"
+#include "launcher/rdv/rdv.h"
 #include "shm/job.h"
 #include "shm/layout.h"
 

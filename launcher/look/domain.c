@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Looking at a domain.  Its members are not asked: they may be stopped, or hang.  The
+ * locks of the domain say which process has which slot and which ids; the kernel says
+ * which files that process has open, and opens them once more if the user may debug it.
+ *
+ * A process may end, or its number may become another's, between any two steps.  So this
+ * file takes only sealed segments, and only if the slot is still the process's after they
+ * have been opened.
+ */
+#include "launcher/look/lookin.h"
+#include "shm/job.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define USERS     "ptl3-"
+#define PUBLISHED "/memfd:p3-published"
+#define HOST      "/memfd:p3-host"
+
+/* ---- domains ---- */
+
+static bool is_users(const char *name, uint32_t *uid_out)
+{
+	char *end;
+	size_t n = strlen(USERS);
+	if (strncmp(name, USERS, n) || name[n] < '0' || name[n] > '9')
+		return false;
+	*uid_out = (uint32_t)strtoul(name + n, &end, 10);
+	return !*end && (*uid_out == geteuid() || geteuid() == 0);
+}
+
+typedef bool found_name(void *arg, uint32_t uid, const char *name);
+
+/* Call found for each domain of one user, until it returns true. */
+static bool each_of_user(uint32_t uid, found_name *found, void *arg)
+{
+	char path[40];
+	bool over = false;
+	snprintf(path, sizeof path, P3_DOMAIN_BASE "/" USERS "%u", uid);
+	DIR *d = opendir(path);
+	for (struct dirent *e; d && !over && (e = readdir(d));)
+		over = p3_domain_is_name(e->d_name) && found(arg, uid, e->d_name);
+	if (d)
+		closedir(d);
+	return over;
+}
+
+static bool each_domain(found_name *found, void *arg)
+{
+	uint32_t uid;
+	bool over = false;
+	DIR *d = opendir(P3_DOMAIN_BASE);
+	for (struct dirent *e; d && !over && (e = readdir(d));)
+		over = is_users(e->d_name, &uid) && each_of_user(uid, found, arg);
+	if (d)
+		closedir(d);
+	return over;
+}
+
+struct listing {
+	void (*found)(void *arg, uint32_t uid, const char *name, uint32_t members);
+	void *arg;
+};
+
+static bool list_one(void *arg, uint32_t uid, const char *name)
+{
+	struct listing *l = arg;
+	struct p3_domain d;
+	uint32_t n = 0, slot = 0, holder;
+	if (p3_domain_peek(&d, P3_DOMAIN_BASE, uid, name))
+		return false;
+	for (; p3_domain_next_slot(&d, &slot, &holder); slot++)
+		n++;
+	p3_domain_forget(&d);
+	if (n)
+		l->found(l->arg, uid, name, n);
+	return false;
+}
+
+void p3_look_domains(
+	void (*found)(void *arg, uint32_t uid, const char *name, uint32_t members),
+	void *arg)
+{
+	struct listing l = {found, arg};
+	(void)each_domain(list_one, &l);
+}
+
+/* ---- segments of a process ---- */
+
+static bool is_target(int dir, const char *fd, const char *name)
+{
+	char target[64];
+	ssize_t n = readlinkat(dir, fd, target, sizeof target - 1);
+	size_t len = strlen(name);
+	return n > (ssize_t)len && !strncmp(target, name, len) && target[len] == ' ';
+}
+
+/* Open a file of the process once more.  Its number may mean a pipe by now: O_NONBLOCK
+ * keeps the open from waiting for a writer. */
+static int open_again(int dir, const char *fd)
+{
+	return openat(dir, fd, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+}
+
+/* Keep the first of a process's two host segments: it has the larger pages.  A process
+ * makes the second, with ordinary pages, only if the first has hugepages. */
+static void take_host(int fd, int *host)
+{
+	struct stat was, is;
+	bool better = *host < 0 || (fstat(*host, &was) == 0 && fstat(fd, &is) == 0 &&
+					   is.st_blksize > was.st_blksize);
+	int other = better ? *host : fd;
+	if (better)
+		*host = fd;
+	if (other >= 0)
+		close(other);
+}
+
+static void open_segments(uint32_t pid, int fds[P3_ATTACH_FDS])
+{
+	char path[40];
+	fds[0] = fds[1] = -1;
+	snprintf(path, sizeof path, "/proc/%u/fd", pid);
+	DIR *d = opendir(path);
+	for (struct dirent *e; d && (e = readdir(d));) {
+		bool published = is_target(dirfd(d), e->d_name, PUBLISHED);
+		if (!published && !is_target(dirfd(d), e->d_name, HOST))
+			continue;
+		int fd = open_again(dirfd(d), e->d_name);
+		if (fd >= 0 && published && fds[0] < 0)
+			fds[0] = fd;
+		else if (fd >= 0 && !published)
+			take_host(fd, &fds[1]);
+		else if (fd >= 0)
+			close(fd);
+	}
+	if (d)
+		closedir(d);
+}
+
+/* Read the header of a segment.  Read the file: behind its end pread() returns less,
+ * while an access through a mapping would raise SIGBUS. */
+static bool read_header(int fd, struct p3_seg_header *h)
+{
+	return fd >= 0 && fcntl(fd, F_GET_SEALS) >= 0 &&
+	       pread(fd, h, sizeof *h, 0) == sizeof *h && h->magic == P3_SEG_MAGIC;
+}
+
+static void map_segments(struct p3_look_node *n, const int *fds)
+{
+	struct p3_seg_header h;
+	struct p3_attach_msg *m = &n->msg;
+	if (read_header(fds[0], &h)) {
+		m->incarnation = h.incarnation;
+		m->seg_len = h.seg_len;
+		m->layout = h.layout;
+	}
+	p3_look_unmap_stale(n);
+	if (m->incarnation && !n->mapped)
+		(void)p3_look_map(n, fds, fds[1] < 0 ? 1 : P3_ATTACH_FDS, m);
+	m->state = n->mapped ? P3_RDV_JOINED : P3_RDV_NEVER_JOINED;
+}
+
+/* ---- members ---- */
+
+static struct p3_attach_msg message(const struct p3_look *look, enum p3_attach_op op)
+{
+	return (struct p3_attach_msg){.magic = P3_ATTACH_MAGIC,
+		.op = op,
+		.uid = look->job.uid,
+		.pid = {P3_JOB_NO_PID, P3_JOB_NO_PID}};
+}
+
+static int grow(struct p3_look *look, uint32_t size)
+{
+	if (size <= look->room)
+		return 0;
+	struct p3_look_node *node = realloc(look->node, size * sizeof *node);
+	if (!node)
+		return -ENOMEM;
+	memset(node + look->room, 0, (size - look->room) * sizeof *node);
+	look->node = node;
+	look->room = size;
+	return 0;
+}
+
+static bool is_holder(const struct p3_look *look, uint32_t slot, uint32_t pid)
+{
+	return slot == P3_DOMAIN_NO_SLOT || !p3_domain_is_over(&look->domain, slot, pid);
+}
+
+/* Make the process node i of the look.  slot is its slot in the domain, or
+ * P3_DOMAIN_NO_SLOT.  Return 0, even if its memory cannot be seen, or -errno. */
+static int take_member(struct p3_look *look, uint32_t i, uint32_t slot, uint32_t pid)
+{
+	int fds[P3_ATTACH_FDS], rc = grow(look, i + 1);
+	if (rc)
+		return rc;
+	struct p3_look_node *n = &look->node[i];
+	n->msg = message(look, P3_ATTACH_NODE);
+	n->msg.node = i;
+	n->msg.os_pid = pid;
+	n->msg.inited = pid != 0;
+	open_segments(pid, fds);
+	if (!is_holder(look, slot, pid) && fds[0] >= 0) {
+		close(fds[0]);
+		fds[0] = -1;
+	}
+	map_segments(n, fds);
+	for (unsigned k = 0; k < P3_ATTACH_FDS; k++)
+		if (fds[k] >= 0)
+			close(fds[k]);
+	return 0;
+}
+
+/* Return true if the domain's name is that of a job of mpirun or the like.  Its ranks are
+ * the slots, and the look has a node for each rank, even for one without a process. */
+static bool is_launched(const char *name)
+{
+	static const char *const launchers[] = {"ompi-", "pmi-", "pmix-", "slurm-"};
+	for (size_t k = 0; k < sizeof launchers / sizeof launchers[0]; k++)
+		if (!strncmp(name, launchers[k], strlen(launchers[k])))
+			return true;
+	return false;
+}
+
+static int take_absent(struct p3_look *look, uint32_t from, uint32_t to)
+{
+	int rc = 0;
+	for (uint32_t i = from; i < to && !rc; i++) {
+		rc = take_member(look, i, P3_DOMAIN_NO_SLOT, 0);
+		if (!rc)
+			p3_look_unmap(&look->node[i]);
+	}
+	return rc;
+}
+
+static uint32_t ranks_of(const struct p3_look *look, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		const struct p3_seg_header *h =
+			p3_look_bytes(look, i, P3_LOOK_PUBLISHED, 0, sizeof *h);
+		if (h && h->nnodes >= n && h->nnodes <= P3_MAX_NODES)
+			return h->nnodes;
+	}
+	return n;
+}
+
+static void add_id(void *arg, uint32_t nid, uint32_t pid, uint32_t holder)
+{
+	struct p3_look *look = arg;
+	for (uint32_t i = 0; i < look->job.size; i++) {
+		struct p3_attach_msg *m = &look->node[i].msg;
+		if (!holder || m->os_pid != holder)
+			continue;
+		m->nid = nid;
+		m->pid[m->pid[0] != P3_JOB_NO_PID] = pid;
+	}
+}
+
+/* Read all members.  Return -EPIPE when the last one has left, -ESRCH if there never was
+ * one. */
+static int take_all(struct p3_look *look)
+{
+	bool launched = is_launched(look->name);
+	uint32_t n = 0, slot = 0, holder;
+	int rc = 0;
+	for (; !rc && p3_domain_next_slot(&look->domain, &slot, &holder); slot++) {
+		if (launched)
+			rc = take_absent(look, n, slot);
+		n = launched ? slot : n;
+		rc = rc ? rc : take_member(look, n++, slot, holder);
+	}
+	if (!rc && !n)
+		return look->job.size ? -EPIPE : -ESRCH;
+	uint32_t size = launched && !rc ? ranks_of(look, n) : n;
+	rc = rc ? rc : take_absent(look, n, size);
+	for (uint32_t i = size; i < look->room; i++)
+		p3_look_unmap(&look->node[i]);
+	look->job.size = size;
+	p3_domain_ids(&look->domain, add_id, look);
+	return rc;
+}
+
+static int take_alone(struct p3_look *look)
+{
+	bool first = !look->job.size;
+	look->job.size = 1;
+	int rc = take_member(look, 0, P3_DOMAIN_NO_SLOT, look->alone);
+	if (!rc && !look->node[0].mapped)
+		rc = first ? -ESRCH : -EPIPE;
+	return rc;
+}
+
+int p3_look_ask_domain(struct p3_look *look)
+{
+	return look->alone ? take_alone(look) : take_all(look);
+}
+
+/* ---- opening ---- */
+
+static int enter(struct p3_look *look, uint32_t uid, const char *name)
+{
+	int rc = p3_domain_peek(&look->domain, P3_DOMAIN_BASE, uid, name);
+	if (rc)
+		return rc == -ENOENT || rc == -ENOTDIR ? -ESRCH : rc;
+	snprintf(look->name, sizeof look->name, "%s", name);
+	look->of_domain = true;
+	look->job = (struct p3_attach_msg){.uid = uid};
+	look->job = message(look, P3_ATTACH_JOB);
+	return 0;
+}
+
+struct search {
+	struct p3_look *look;
+	uint32_t pid;
+};
+
+static bool is_below(uint32_t process, uint32_t pid)
+{
+	for (int k = 0; k < 64 && process > 1; k++) {
+		if (process == pid)
+			return true;
+		process = p3_look_parent(process);
+	}
+	return false;
+}
+
+static bool has_member(void *arg, uint32_t uid, const char *name)
+{
+	struct search *s = arg;
+	uint32_t slot = 0, holder;
+	if (enter(s->look, uid, name))
+		return false;
+	for (; p3_domain_next_slot(&s->look->domain, &slot, &holder); slot++)
+		if (holder && is_below(holder, s->pid))
+			return true;
+	p3_domain_forget(&s->look->domain);
+	s->look->of_domain = false;
+	return false;
+}
+
+int p3_look_find_member(struct p3_look *look, uint32_t pid)
+{
+	struct search s = {look, pid};
+	struct stat st;
+	char path[40];
+	if (each_domain(has_member, &s))
+		return p3_look_ask_domain(look);
+	snprintf(path, sizeof path, "/proc/%u", pid);
+	if (stat(path, &st))
+		return -ESRCH;
+	look->of_domain = true;
+	look->alone = pid;
+	look->job = (struct p3_attach_msg){.uid = st.st_uid};
+	look->job = message(look, P3_ATTACH_JOB);
+	return p3_look_ask_domain(look);
+}
+
+int p3_look_open_domain(const char *name, struct p3_look **look_out)
+{
+	struct p3_look *look = calloc(1, sizeof *look);
+	if (!look)
+		return -ENOMEM;
+	look->sock = -1;
+	p3_domain_none(&look->domain);
+	int rc = p3_domain_is_name(name) ? enter(look, geteuid(), name) : -ESRCH;
+	rc = rc ? rc : p3_look_ask_domain(look);
+	if (rc)
+		p3_look_close(look);
+	else
+		*look_out = look;
+	return rc;
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * lookin - the inside of a look, for the files that implement it (launcher/look/look.h)
+ *
+ *	look.c		jobs of yod, which describes its nodes and hands out descriptors
+ *	domain.c	domains: their locks and processes tell the same
+ *
+ * Only these two files include it.  The state is in struct p3_look, which one thread
+ * uses at a time.
+ */
+#ifndef P3_LAUNCHER_LOOKIN_H
+#define P3_LAUNCHER_LOOKIN_H
+
+#include "launcher/look/look.h"
+#include "shm/domain.h"
+
+struct p3_look {
+	int sock; /* connection to yod; -1: none */
+	struct p3_attach_msg job;
+	struct p3_look_node *node;
+	uint32_t room;  /* nodes that the array has memory for */
+	bool of_domain; /* the look is at a domain, or at a process that is in none */
+	uint32_t alone; /* this process; 0: a domain, or a job of yod */
+	char name[P3_DOMAIN_NAMES + 1];
+	struct p3_domain domain; /* open while of_domain is true and alone is 0 */
+};
+
+/* Map the published segment and the host segment (-1: none) of an incarnation.  Return
+ * 0 or -errno; the descriptors stay the caller's. */
+int p3_look_map(struct p3_look_node *n, const int fds[P3_ATTACH_FDS], unsigned nfds,
+	const struct p3_attach_msg *msg);
+void p3_look_unmap(struct p3_look_node *n);
+/* Unmap a node's segments if their incarnation has ended. */
+void p3_look_unmap_stale(struct p3_look_node *n);
+/* Return the parent of a process, 0 if unknown. */
+uint32_t p3_look_parent(uint32_t pid);
+
+/* domain.c */
+
+/* Find the domain of a process, or of a process below it; if there is none, look at the
+ * process alone.  Return 0 or -ESRCH. */
+int p3_look_find_member(struct p3_look *look, uint32_t pid);
+int p3_look_ask_domain(struct p3_look *look);
+
+#endif

@@ -1,0 +1,450 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* ptlstat's command line, its list of jobs, and its loop. */
+#include "launcher/ptlstat/ptlstat.h"
+#include "shm/domain.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#ifndef P3_VERSION
+#define P3_VERSION "unversioned"
+#endif
+
+enum { STATUS_OK, STATUS_NO_JOB, STATUS_USAGE };
+
+enum what { LOOK, WHY, CONF };
+
+struct opt {
+	enum what what;
+	uint32_t job;       /* 0: not said */
+	const char *domain; /* NULL: not said */
+	double interval;
+	long count; /* 0: not given */
+	bool json;
+	bool brief;
+};
+
+__attribute__((format(printf, 1, 2))) static void complain(const char *fmt, ...)
+{
+	va_list args;
+	fputs("ptlstat: ", stderr);
+	va_start(args, fmt);
+	vfprintf(stderr, fmt, args);
+	va_end(args);
+	fputc('\n', stderr);
+}
+
+/* ---- the command line ---- */
+
+static int show_help(void)
+{
+	puts("usage: ptlstat [options] [why | conf] [JOB]\n"
+	     "Looks at a Portals job from outside: running, stopped, hung or with dead "
+	     "nodes.\n"
+	     "JOB is its number, as \"ptlstat\" alone lists them, or the pid of its yod "
+	     "or\n"
+	     "mpirun, or of a node.  why and conf need none if there is one job only.\n\n"
+	     "  ptlstat             list your jobs and domains\n"
+	     "  ptlstat JOB         what each node does: rates, queues, drops; on a "
+	     "terminal\n"
+	     "                      drawn anew until ^C\n"
+	     "  ptlstat why [JOB]   who waits for what, and for whom\n"
+	     "  ptlstat conf [JOB]  the settings, and what each node got\n\n"
+	     "  -i, --interval SEC  time that rates are measured over; default 1\n"
+	     "  -c, --count N       so many pictures; default: no end on a terminal, "
+	     "else "
+	     "1\n"
+	     "  -j, --json          for programs: one object a line\n"
+	     "  -d, --domain NAME   not a job of yod's but the processes of this "
+	     "domain:\n"
+	     "                      ranks of mpirun or srun, or started by hand\n"
+	     "  -b, --brief         why: conclusions only, no line for each node\n"
+	     "  -h, --help          print this\n"
+	     "  --version           print the version\n\n"
+	     "status: 0, 1 there is no such job, it cannot be looked at, or its picture "
+	     "cannot\n"
+	     "be printed, 2 usage.");
+	return STATUS_OK;
+}
+
+static int bad_option(const char *word)
+{
+	complain("%s: not an option, or its value is missing; see ptlstat --help", word);
+	return STATUS_USAGE;
+}
+
+static int take_interval(struct opt *opt, const char *text)
+{
+	char *end;
+	opt->interval = strtod(text, &end);
+	if (end != text && !*end && opt->interval >= 0.01 && opt->interval <= 86400)
+		return -1;
+	complain(
+		"-i: '%s' is no time; expected seconds, 0.01 to 86400, as in -i 2", text);
+	return STATUS_USAGE;
+}
+
+static int take_count(struct opt *opt, const char *text)
+{
+	char *end;
+	errno = 0;
+	opt->count = strtol(text, &end, 10);
+	if (end != text && !*end && !errno && opt->count >= 1)
+		return -1;
+	complain("-c: '%s' is no number of pictures; expected 1 or more, as in -c 5",
+		text);
+	return STATUS_USAGE;
+}
+
+static int take_word(struct opt *opt, const char *word)
+{
+	char *end;
+	bool bare = opt->what == LOOK && !opt->job;
+	if (bare && !strcmp(word, "why")) {
+		opt->what = WHY;
+		return -1;
+	}
+	if (bare && !strcmp(word, "conf")) {
+		opt->what = CONF;
+		return -1;
+	}
+	errno = 0;
+	unsigned long n = strtoul(word, &end, 10);
+	if (opt->job || *word < '0' || *word > '9' || *end || errno || !n ||
+		n > INT32_MAX) {
+		complain("'%s': not expected here; expected a job's number or a pid, or "
+			 "why, or conf; see ptlstat --help",
+			word);
+		return STATUS_USAGE;
+	}
+	opt->job = (uint32_t)n;
+	return -1;
+}
+
+static int take_option(struct opt *opt, int c, const char *word)
+{
+	switch (c) {
+	case 'i':
+		return take_interval(opt, optarg);
+	case 'c':
+		return take_count(opt, optarg);
+	case 'j':
+		opt->json = true;
+		return -1;
+	case 'd':
+		opt->domain = optarg;
+		return -1;
+	case 'b':
+		opt->brief = true;
+		return -1;
+	case 'h':
+		return show_help();
+	case 'v':
+		puts("ptlstat (libportals " P3_VERSION ", Portals 3.3)");
+		return STATUS_OK;
+	case 1:
+		return take_word(opt, optarg);
+	default:
+		return bad_option(word);
+	}
+}
+
+/* Parse.  Return -1 to go on, else the exit status. */
+static int parse(int argc, char **argv, struct opt *opt)
+{
+	static const struct option longs[] = {{"interval", required_argument, NULL, 'i'},
+		{"count", required_argument, NULL, 'c'}, {"json", no_argument, NULL, 'j'},
+		{"brief", no_argument, NULL, 'b'},
+		{"domain", required_argument, NULL, 'd'},
+		{"help", no_argument, NULL, 'h'}, {"version", no_argument, NULL, 'v'},
+		{NULL, 0, NULL, 0}};
+	opterr = 0;
+	for (;;) {
+		int at = optind;
+		int c = getopt_long(argc, argv, "-:i:c:d:jbh", longs, NULL);
+		if (c < 0)
+			break;
+		int rc = take_option(opt, c, argv[at]);
+		if (rc >= 0)
+			return rc;
+	}
+	for (; optind < argc; optind++)
+		if (take_word(opt, argv[optind]) >= 0)
+			return STATUS_USAGE;
+	return -1;
+}
+
+/* ---- jobs ---- */
+
+static int say_no_domain(const char *name, int rc)
+{
+	if (rc == -ESRCH)
+		complain("--domain: '%s' has no members of this user; ptlstat alone "
+			 "lists the domains that have",
+			name);
+	else if (rc == -EPIPE)
+		complain("the domain %s has no members any more", name);
+	else
+		complain("the domain %s cannot be looked at: %s", name, strerror(-rc));
+	return STATUS_NO_JOB;
+}
+
+static int say_no_look(uint32_t job, int rc)
+{
+	switch (-rc) {
+	case ESRCH:
+		complain("%u: no job of this user, nor a pid of one, nor of a process "
+			 "with an interface; ptlstat alone lists jobs and domains (a job "
+			 "whose yod was killed is gone)",
+			job);
+		break;
+	case EPERM:
+		complain("%u: another user's job; only that user and root may look at it",
+			job);
+		break;
+	case ETIMEDOUT:
+		complain("%u: its yod does not answer within %d s: it is starting nodes, "
+			 "or was stopped (then kill -CONT it)",
+			job, P3_LOOK_MS / 1000);
+		break;
+	case EPIPE:
+		complain("%u: the job has ended", job);
+		break;
+	case EPROTO:
+		complain("%u: its yod is of another version; use the ptlstat that came "
+			 "with "
+			 "it",
+			job);
+		break;
+	default:
+		complain("%u: cannot look at it: %s", job, strerror(-rc));
+	}
+	return STATUS_NO_JOB;
+}
+
+struct jobs {
+	uint32_t n, last;
+};
+
+static void count_job(void *arg, uint32_t uid, uint32_t jid)
+{
+	struct jobs *jobs = arg;
+	(void)uid;
+	jobs->n++;
+	jobs->last = jid;
+}
+
+static void list_job(void *arg, uint32_t uid, uint32_t jid)
+{
+	struct p3_look *look;
+	uint32_t *n = arg;
+	unsigned joined = 0;
+	if (!(*n)++)
+		printf("%10s %6s %6s %6s\n", "job", "uid", "nodes", "joined");
+	int rc = p3_look_open(jid, &look);
+	if (rc) {
+		printf("%10u %6u  %s\n", jid, uid,
+			rc == -ETIMEDOUT ? "its yod does not answer" : strerror(-rc));
+		return;
+	}
+	uint32_t size = p3_look_job(look)->size;
+	for (uint32_t i = 0; i < size; i++)
+		joined += p3_look_node(look, i)->msg.state == P3_RDV_JOINED;
+	printf("%10u %6u %6u %6u\n", jid, uid, size, joined);
+	p3_look_close(look);
+}
+
+static void list_domain(void *arg, uint32_t uid, const char *name, uint32_t members)
+{
+	uint32_t *n = arg;
+	if (!(*n)++)
+		printf("%-24s %6s %6s\n", "domain", "uid", "nodes");
+	printf("%-24s %6u %6u\n", name, uid, members);
+}
+
+static int list_jobs(const struct opt *opt)
+{
+	uint32_t n = 0, domains = 0;
+	if (opt->json) {
+		ptl_json_jobs();
+		return STATUS_OK;
+	}
+	p3_look_jobs(list_job, &n);
+	p3_look_domains(list_domain, &domains);
+	if (!n && !domains)
+		puts("no jobs");
+	return STATUS_OK;
+}
+
+/* Return the job if none was named; 0 if that is ambiguous. */
+static uint32_t only_job(void)
+{
+	struct jobs jobs = {0, 0};
+	p3_look_jobs(count_job, &jobs);
+	return jobs.n == 1 ? jobs.last : 0;
+}
+
+struct domains {
+	uint32_t n;
+	char *last;
+};
+
+static void count_domain(void *arg, uint32_t uid, const char *name, uint32_t members)
+{
+	struct domains *domains = arg;
+	(void)members;
+	if (uid == getuid() && !domains->n++)
+		snprintf(domains->last, P3_DOMAIN_NAMES + 1, "%s", name);
+}
+
+/* Return true if there are no jobs, and one domain. */
+static bool only_domain(char name[P3_DOMAIN_NAMES + 1])
+{
+	struct jobs jobs = {0, 0};
+	struct domains domains = {0, name};
+	p3_look_jobs(count_job, &jobs);
+	p3_look_domains(count_domain, &domains);
+	return !jobs.n && domains.n == 1;
+}
+
+/* ---- looking ---- */
+
+static void pause_for(double seconds)
+{
+	struct timespec t = {
+		(time_t)seconds, (long)((seconds - (double)(time_t)seconds) * 1e9)};
+	while (nanosleep(&t, &t) && errno == EINTR)
+		;
+}
+
+static void show(const struct opt *opt, const struct ptl_picture *was,
+	const struct ptl_picture *is)
+{
+	if (opt->json)
+		ptl_json_job(was, is);
+	else
+		ptl_top(was, is, isatty(STDOUT_FILENO) && opt->count != 1);
+	fflush(stdout);
+}
+
+/* Return true if the first table is printed at once, without rates, which need a second
+ * picture. */
+static bool shows_at_once(const struct opt *opt)
+{
+	return !opt->json && isatty(STDOUT_FILENO) && opt->count != 1;
+}
+
+static int look_on(const struct opt *opt, struct p3_look *look)
+{
+	struct ptl_picture was, is;
+	int rc = ptl_picture_take(look, &was);
+	if (rc)
+		return rc;
+	if (shows_at_once(opt))
+		show(opt, &was, &was);
+	for (long n = 0; (!opt->count || n < opt->count) && !ferror(stdout); n++) {
+		pause_for(opt->interval);
+		rc = ptl_picture_take(look, &is);
+		if (rc)
+			break;
+		show(opt, &was, &is);
+		ptl_picture_drop(&was);
+		was = is;
+	}
+	ptl_picture_drop(&was);
+	return rc;
+}
+
+static void print_conclusion(void *arg, bool conclusion, const char *text)
+{
+	(void)arg;
+	if (conclusion)
+		puts(text);
+}
+
+static void print_line(void *arg, bool conclusion, const char *text)
+{
+	bool *concludes = arg;
+	if (conclusion && !*concludes)
+		putchar('\n');
+	*concludes = conclusion;
+	puts(text);
+}
+
+static int look_once(const struct opt *opt, struct p3_look *look)
+{
+	struct ptl_picture p;
+	bool concludes = false;
+	int rc = ptl_picture_take(look, &p);
+	if (rc)
+		return rc;
+	if (opt->what == CONF)
+		ptl_conf(&p);
+	else if (opt->json)
+		ptl_json_why(&p);
+	else
+		ptl_why(&p, opt->brief ? print_conclusion : print_line, &concludes);
+	ptl_picture_drop(&p);
+	return 0;
+}
+
+static int say_no(const struct opt *opt, int rc)
+{
+	return opt->domain ? say_no_domain(opt->domain, rc) : say_no_look(opt->job, rc);
+}
+
+static int look(struct opt *opt)
+{
+	struct p3_look *look;
+	int rc = opt->domain ? p3_look_open_domain(opt->domain, &look)
+			     : p3_look_open(opt->job, &look);
+	if (rc)
+		return say_no(opt, rc);
+	if (!opt->count && !isatty(STDOUT_FILENO))
+		opt->count = 1;
+	rc = opt->what == LOOK ? look_on(opt, look) : look_once(opt, look);
+	p3_look_close(look);
+	return rc ? say_no(opt, rc) : STATUS_OK;
+}
+
+static int perform(struct opt opt)
+{
+	static char domain[P3_DOMAIN_NAMES + 1];
+	bool named = opt.job || opt.domain;
+	if (!named && opt.what == LOOK)
+		return list_jobs(&opt);
+	if (!named)
+		opt.job = only_job();
+	if (!opt.job && !named && only_domain(domain))
+		opt.domain = domain;
+	if (opt.job || opt.domain)
+		return look(&opt);
+	if (opt.what == CONF) {
+		ptl_conf(NULL);
+		return STATUS_OK;
+	}
+	complain("why: no job is named, and this user does not have just one; see "
+		 "ptlstat");
+	return STATUS_USAGE;
+}
+
+static int printed(int status)
+{
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return status;
+	complain("cannot write to standard output; see df, and where it leads");
+	return status ? status : STATUS_NO_JOB;
+}
+
+int main(int argc, char **argv)
+{
+	struct opt opt = {.interval = 1};
+	int rc = parse(argc, argv, &opt);
+	return printed(rc >= 0 ? rc : perform(opt));
+}

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * ptlstat - the parts of the program ptlstat, which looks at a job from outside
+ *
+ *	ptlstat.c	the command line, the list of jobs
+ *	read.c	one picture of a job: from yod, /proc and the segments
+ *	top.c	rates, as a table that is redrawn
+ *	json.c	the same for programs
+ *	why.c	the waits, and the processes that cause them
+ *	silence.c the fate of messages that a node waits for
+ *	conf.c	settings, and the nodes' resources
+ *
+ * The job wrote the content of its segments: no value of it is used as a bound.  The
+ * program has one thread.
+ */
+#ifndef P3_LAUNCHER_PTLSTAT_H
+#define P3_LAUNCHER_PTLSTAT_H
+
+#include "launcher/look/look.h"
+#include "shm/conf.h"
+#include "shm/layout.h"
+#include "shm/why.h"
+
+#include <stdbool.h>
+
+/* The wait of one host thread, as it wrote it. */
+struct ptl_wait {
+	uint32_t kind; /* p3_wait_kind, 0: no thread */
+	uint32_t tid;
+	uint64_t since_ns, deadline_ns;
+	uint64_t received; /* messages received when the wait began */
+	uint64_t n;
+	uint64_t handle[P3_WAIT_HANDLES];
+};
+
+struct ptl_queue {
+	bool there;
+	uint32_t size;
+	uint64_t posted, read; /* numbers of events */
+	uint64_t lost;
+};
+
+/* A node's process as /proc shows it. */
+struct ptl_proc {
+	char state; /* 0: there is no process */
+	char name[20];
+	bool computes; /* a thread other than the NIC's runs, or is ready to */
+};
+
+struct ptl_node {
+	struct p3_attach_msg msg;
+	struct ptl_proc proc;
+	const char *unseen; /* NULL: the rest is valid; else the reason why it is not */
+	uint32_t slot;      /* index of its entry in a peer's table; its rank, except in
+			     * a domain */
+	uint32_t nnodes;    /* entries of its own table; the job's size, likewise */
+	uint64_t word[P3_COUNTERS];
+	struct ptl_wait wait[P3_WAITS];
+	struct ptl_queue queue[P3_QUEUES_SHOWN];
+	struct p3_case cases[P3_WHY_END]; /* indexed by p3_why */
+};
+
+/* The messages and requests from one node to another that have not ended. */
+struct ptl_pair {
+	uint32_t queued;   /* requests in the send queue */
+	uint32_t out;      /* requests sent and not answered */
+	uint32_t unread;   /* messages in the lane */
+	uint64_t since_ns; /* since then the target took nothing; 0: nothing waits */
+	bool cold;         /* the target does not poll that lane */
+	uint32_t reading;  /* puts of the target that this node reads from its memory */
+};
+
+/* One node's requests that came to nothing at another node, or got no ACK. */
+struct ptl_drops {
+	uint32_t why; /* p3_why of the last request */
+	uint32_t count;
+};
+
+struct ptl_picture {
+	struct p3_look *look;
+	uint32_t size, jid, yod;
+	const char *domain; /* its name, empty: a process alone; NULL: a job of yod's */
+	bool whole;         /* no process outside the picture can send to its nodes */
+	uint64_t at_ns;
+	struct ptl_node *node;
+};
+
+/* Take a picture.  Return 0 or -errno as p3_look_again(). */
+int ptl_picture_take(struct p3_look *look, struct ptl_picture *picture_out);
+void ptl_picture_drop(struct ptl_picture *picture);
+struct ptl_pair ptl_pair_of(const struct ptl_picture *p, uint32_t from, uint32_t to);
+struct ptl_drops ptl_drops_of(const struct ptl_picture *p, uint32_t from, uint32_t at);
+/* Return the node that has this slot, or the size of the picture. */
+uint32_t ptl_rank_of(const struct ptl_picture *p, uint32_t slot);
+/* Return true if the node still waits as in the picture, and has received nothing
+ * since. */
+bool ptl_is_as_pictured(const struct ptl_picture *p, uint32_t i);
+uint64_t ptl_unread_events(const struct ptl_queue *q);
+double ptl_seconds(const struct ptl_picture *p, uint64_t since_ns);
+
+/* Write "joined", "stopped", "killed by signal 9" and so on, from yod's table and
+ * /proc. */
+void ptl_state_text(const struct ptl_node *n, char *text, size_t size);
+bool ptl_is_stopped(const struct ptl_node *n);
+bool ptl_is_alive(const struct ptl_node *n);
+/* Return the oldest wait of its threads, or NULL. */
+const struct ptl_wait *ptl_oldest_wait(const struct ptl_node *n);
+const char *ptl_mode_name(uint64_t mode);
+
+struct ptl_name {
+	uint32_t word; /* p3_counter */
+	const char *name;
+};
+
+/* Names of words: counters, gauges, settings; each list ends with a NULL name. */
+extern const struct ptl_name ptl_counters[], ptl_gauges[], ptl_settings[];
+
+void ptl_top(const struct ptl_picture *was, const struct ptl_picture *is, bool screen);
+void ptl_json_job(const struct ptl_picture *was, const struct ptl_picture *is);
+void ptl_json_jobs(void);
+/* Return the node of an earlier picture that is the same incarnation, or NULL. */
+const struct ptl_node *ptl_before(
+	const struct ptl_picture *was, const struct ptl_node *n);
+void ptl_json_why(const struct ptl_picture *p);
+void ptl_why(const struct ptl_picture *p,
+	void (*line)(void *arg, bool conclusion, const char *text), void *arg);
+
+/* The fate of the messages that could have made the event a node waits for. */
+enum ptl_silence {
+	PTL_UNKNOWN,      /* not all causes can be seen */
+	PTL_LOST,         /* messages were dropped or lost: see ptl_find_lost() */
+	PTL_NO_EVENT,     /* messages came, but caused none of the awaited events */
+	PTL_NOTHING_SENT, /* certain: no message was sent */
+};
+enum ptl_silence ptl_silence_of(const struct ptl_picture *p, uint32_t i);
+/* Report the messages dropped or lost between node i and the others, by calling line
+ * (NULL: do not report).  Return the number of lines. */
+uint32_t ptl_find_lost(const struct ptl_picture *p, uint32_t i,
+	void (*line)(void *arg, const char *text), void *arg);
+
+void ptl_conf(const struct ptl_picture *p); /* NULL: without a job */
+/* Return the value that a node with these words has in effect, or NULL. */
+const char *ptl_conf_got(const uint64_t *w, enum p3_conf_id id, char text[30]);
+
+#endif

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The fate of the messages that could have made an event, when a node waits for one and
+ * nothing is on its way.
+ */
+#include "launcher/ptlstat/ptlstat.h"
+#include "launcher/ptlstat/text.h"
+
+struct search {
+	const struct ptl_picture *p;
+	uint32_t i; /* the node that waits */
+	void (*line)(void *arg, const char *text);
+	void *arg;
+	uint32_t found;
+};
+
+static void found(struct search *s, const struct ptl_text *t)
+{
+	s->found++;
+	if (s->line)
+		s->line(s->arg, t->s);
+}
+
+static const struct ptl_node *waiter(const struct search *s)
+{
+	return &s->p->node[s->i];
+}
+
+/* Add a reason for which requests came to nothing, and its last case if `known`: if that
+ * case is known to be between the two nodes of the line. */
+static void add_case(
+	struct ptl_text *t, uint32_t why, const struct p3_case *c, bool known)
+{
+	char about[100], reason[260];
+	if (!known) {
+		ptl_add(t, ": %s", p3_why_name(why));
+		return;
+	}
+	p3_case_text(c, about, sizeof about);
+	p3_why_text(why, c, reason, sizeof reason);
+	ptl_add(t, ", the last one %s: %s", about, reason);
+}
+
+static bool is_between(
+	const struct ptl_node *at, uint32_t why, const struct ptl_node *from)
+{
+	return why < P3_WHY_END && at->cases[why].count &&
+	       at->cases[why].node == from->slot;
+}
+
+/* Report requests of one node that another one dropped, or gave no ACK to. */
+static void find_drops(struct search *s, uint32_t from, uint32_t at)
+{
+	struct ptl_text t = {.n = 0};
+	struct ptl_drops d = ptl_drops_of(s->p, from, at);
+	const struct ptl_node *target = &s->p->node[at], *source = &s->p->node[from];
+	bool own = at == s->i && from != at;
+	if (!d.count)
+		return;
+	if (d.why == P3_WHY_ACK_DISABLED)
+		ptl_add(&t, "node %u has given no ACK to %u put%s of node %u", at,
+			d.count, ptl_plural(d.count), from);
+	else
+		ptl_add(&t, "node %u has dropped %u message%s of node %u", at, d.count,
+			ptl_plural(d.count), from);
+	add_case(&t, d.why, &target->cases[d.why < P3_WHY_END ? d.why : 0],
+		is_between(target, d.why, source));
+	ptl_add(&t,
+		own ? "; node %u, which waits for an event, gets none of it"
+		    : "; node %u, which waits for an event, gets no answer",
+		s->i);
+	found(s, &t);
+}
+
+/* Report messages of the waiting node that another one dropped before it left or died:
+ * only the last case of each reason is kept. */
+static void find_remains(struct search *s, uint32_t at)
+{
+	const struct ptl_node *n = &s->p->node[at];
+	for (uint32_t why = 1; why <= P3_WHY_ACK_DISABLED; why++) {
+		struct ptl_text t = {.n = 0};
+		if (n->unseen || !n->msg.remains || !is_between(n, why, waiter(s)))
+			continue;
+		ptl_add(&t, "node %u, which is gone, dropped messages of node %u", at,
+			s->i);
+		add_case(&t, why, &n->cases[why], true);
+		found(s, &t);
+	}
+}
+
+static const char *target_name(
+	const struct search *s, const struct p3_case *c, char name[40])
+{
+	snprintf(name, 40, "nid %u, pid %u", (uint32_t)c->who, (uint32_t)(c->who >> 32));
+	uint32_t k = ptl_rank_of(s->p, c->node);
+	if (k < s->p->size)
+		snprintf(name, 40, "node %u", k);
+	return name;
+}
+
+/* Report requests of the waiting node that came to nothing or were answered too late. */
+static void find_own(struct search *s, uint32_t why, const char *what)
+{
+	struct ptl_text t = {.n = 0};
+	char about[100], reason[260], name[40];
+	const struct p3_case *c = &waiter(s)->cases[why];
+	if (!c->count)
+		return;
+	p3_case_text(c, about, sizeof about);
+	p3_why_text(why, c, reason, sizeof reason);
+	ptl_add(&t, "%llu request%s of node %u %s, the last one %s for %s: %s",
+		(unsigned long long)c->count, ptl_plural(c->count), s->i, what, about,
+		target_name(s, c, name), reason);
+	found(s, &t);
+}
+
+static bool waits_on(const struct ptl_wait *w, uint32_t queue)
+{
+	for (uint32_t k = 0; k < w->n && k < P3_WAIT_HANDLES; k++)
+		if ((w->handle[k] & 0xffffff) == queue)
+			return true;
+	return w->n > P3_WAIT_HANDLES;
+}
+
+static void find_in_queue(struct search *s, const struct ptl_wait *w, uint32_t k)
+{
+	const struct ptl_queue *q = &waiter(s)->queue[k];
+	uint64_t unread = ptl_unread_events(q);
+	struct ptl_text t = {.n = 0};
+	if (!q->there)
+		return;
+	if (q->lost) {
+		ptl_add(&t,
+			"EQ %u of node %u has lost %llu event%s: it holds %u, which is "
+			"too few (PtlEQGet says so once, PTL_EQ_DROPPED; PtlEQAlloc of a "
+			"larger one helps)",
+			k, s->i, (unsigned long long)q->lost, ptl_plural(q->lost),
+			q->size);
+		found(s, &t);
+	} else if (unread && !waits_on(w, k)) {
+		ptl_add(&t,
+			"%llu event%s lie unread in EQ %u of node %u, which waits on "
+			"another queue",
+			(unsigned long long)unread, ptl_plural(unread), k, s->i);
+		found(s, &t);
+	}
+}
+
+uint32_t ptl_find_lost(const struct ptl_picture *p, uint32_t i,
+	void (*line)(void *arg, const char *text), void *arg)
+{
+	struct search s = {.p = p, .i = i, .line = line, .arg = arg};
+	const struct ptl_wait *w = ptl_oldest_wait(&p->node[i]);
+	for (uint32_t k = 0; k < p->size; k++) {
+		find_drops(&s, i, k);
+		if (k != i)
+			find_drops(&s, k, i);
+		find_remains(&s, k);
+	}
+	find_own(&s, P3_WHY_LATE, "got an answer that was dropped");
+	find_own(&s, P3_WHY_ABSENT, "came to nothing");
+	find_own(&s, P3_WHY_ENDED, "came to nothing");
+	for (uint32_t k = 0; w && k < P3_QUEUES_SHOWN; k++)
+		find_in_queue(&s, w, k);
+	return s.found;
+}
+
+/* Return true if the node may have sent, or begun to send, more than its words tell. */
+static bool is_unknown(const struct ptl_node *n)
+{
+	const struct ptl_wait *w = n->unseen ? NULL : ptl_oldest_wait(n);
+	if (n->unseen)
+		return n->msg.state != P3_RDV_NEVER_JOINED;
+	return ptl_is_stopped(n) || n->word[P3_G_WIRE] ||
+	       (w && w->kind == P3_WAIT_COMMAND);
+}
+
+/* Return true if a message is on its way from one node to the other, or not answered. */
+static bool is_under_way(const struct ptl_picture *p, uint32_t from, uint32_t to)
+{
+	struct ptl_pair pair = ptl_pair_of(p, from, to);
+	return pair.queued || pair.out || pair.unread;
+}
+
+/* Return true if it is certain that nothing is on its way to node i or from it.  It is
+ * not where processes outside the picture can send: other members of the domain. */
+static bool is_quiet(const struct ptl_picture *p, uint32_t i)
+{
+	if (!p->whole)
+		return false;
+	for (uint32_t k = 0; k < p->size; k++)
+		if (is_unknown(&p->node[k]) || is_under_way(p, k, i) ||
+			is_under_way(p, i, k))
+			return false;
+	return true;
+}
+
+enum ptl_silence ptl_silence_of(const struct ptl_picture *p, uint32_t i)
+{
+	const struct ptl_node *n = &p->node[i];
+	const struct ptl_wait *w = ptl_oldest_wait(n);
+	if (ptl_find_lost(p, i, NULL, NULL))
+		return PTL_LOST;
+	if (!w || w->kind != P3_WAIT_EVENT || n->word[P3_G_PULLS])
+		return PTL_UNKNOWN;
+	/* A message that left its lane since the picture was taken has been received. */
+	if (!is_quiet(p, i) || !ptl_is_as_pictured(p, i))
+		return PTL_UNKNOWN;
+	return n->word[P3_C_RECEIVED] == w->received ? PTL_NOTHING_SENT : PTL_NO_EVENT;
+}

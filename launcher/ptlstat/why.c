@@ -1,0 +1,448 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The waits of nodes for each other.  A node waits for another node that has not come
+ * to its barrier, or that has long taken nothing of the messages in its lane.  At the
+ * end of such a chain is a node that does not wait, or that waits for a message that no
+ * node has sent.
+ */
+#include "launcher/ptlstat/ptlstat.h"
+#include "launcher/ptlstat/text.h"
+
+#include <stdlib.h>
+
+#define LONG_S 0.3 /* shorter waits are normal */
+
+struct view {
+	const struct ptl_picture *p;
+	struct ptl_pair *pair; /* indexed by from * size + to */
+	bool *waits;           /* nodes that have waited for long */
+	void (*line)(void *arg, bool conclusion, const char *text);
+	void *arg;
+	uint32_t said; /* number of conclusions */
+};
+
+static void conclude(struct view *v, const struct ptl_text *t)
+{
+	v->line(v->arg, true, t->s);
+	v->said++;
+}
+
+/* ---- conditions ---- */
+
+static const struct ptl_pair *pair(const struct view *v, uint32_t from, uint32_t to)
+{
+	return &v->pair[(size_t)from * v->p->size + to];
+}
+
+static bool is_over(const struct ptl_node *n)
+{
+	return n->msg.state == P3_RDV_DIED || n->msg.state == P3_RDV_LEFT || n->msg.ended;
+}
+
+static const struct ptl_wait *long_wait(const struct view *v, const struct ptl_node *n)
+{
+	const struct ptl_wait *w = n->unseen ? NULL : ptl_oldest_wait(n);
+	return w && ptl_seconds(v->p, w->since_ns) >= LONG_S ? w : NULL;
+}
+
+static bool is_waiting(const struct view *v, const struct ptl_node *n)
+{
+	if (!ptl_is_alive(n) || ptl_is_stopped(n))
+		return false;
+	return n->msg.barrier_n || long_wait(v, n);
+}
+
+static bool misses_barrier(const struct view *v, uint32_t from, uint32_t to)
+{
+	return v->p->node[from].msg.barrier_n && !v->p->node[to].msg.barrier_n;
+}
+
+static bool holds_sends(const struct view *v, uint32_t from, uint32_t to)
+{
+	return ptl_seconds(v->p, pair(v, from, to)->since_ns) >= LONG_S &&
+	       !is_over(&v->p->node[to]);
+}
+
+static bool waits_for(const struct view *v, uint32_t from, uint32_t to)
+{
+	return from != to && v->waits[from] &&
+	       (misses_barrier(v, from, to) || holds_sends(v, from, to));
+}
+
+static bool waits_for_any(const struct view *v, uint32_t from)
+{
+	for (uint32_t to = 0; to < v->p->size; to++)
+		if (waits_for(v, from, to))
+			return true;
+	return false;
+}
+
+static struct view view_of(const struct ptl_picture *p)
+{
+	struct view v = {.p = p,
+		.pair = calloc((size_t)p->size * p->size, sizeof *v.pair),
+		.waits = calloc(p->size, sizeof *v.waits)};
+	for (uint32_t i = 0; v.pair && v.waits && i < p->size; i++) {
+		v.waits[i] = is_waiting(&v, &p->node[i]);
+		for (uint32_t to = 0; to < p->size; to++)
+			v.pair[(size_t)i * p->size + to] = ptl_pair_of(p, i, to);
+	}
+	return v;
+}
+
+/* ---- a line for each node ---- */
+
+static void add_queues(
+	struct ptl_text *t, const struct ptl_node *n, const struct ptl_wait *w)
+{
+	uint64_t unread = 0;
+	for (uint32_t k = 0; k < w->n && k < P3_WAIT_HANDLES; k++) {
+		uint32_t q = (uint32_t)w->handle[k] & 0xffffff;
+		ptl_add(t, "%s%u", k ? ", " : w->n > 1 ? " on EQs " : " on EQ ", q);
+		if (q < P3_QUEUES_SHOWN && n->queue[q].there)
+			unread += ptl_unread_events(&n->queue[q]);
+	}
+	if (w->n > P3_WAIT_HANDLES)
+		ptl_add(t, ", ...");
+	ptl_add(t, " with %llu events unread", (unsigned long long)unread);
+}
+
+static void add_wait(struct ptl_text *t, const struct view *v, const struct ptl_node *n,
+	const struct ptl_wait *w)
+{
+	if (w->kind == P3_WAIT_COMMAND) {
+		ptl_add(t, "waits for the NIC to execute a call (operation %u)",
+			(unsigned)w->handle[0]);
+	} else {
+		bool poll = w->n > 1 || w->deadline_ns != UINT64_MAX;
+		ptl_add(t, "waits in %s", poll ? "PtlEQPoll" : "PtlEQWait");
+		add_queues(t, n, w);
+	}
+	ptl_add(t, " since %.1f s", ptl_seconds(v->p, w->since_ns));
+}
+
+static void add_unread(struct ptl_text *t, const struct ptl_node *n)
+{
+	uint64_t all = 0;
+	for (uint32_t k = 0; k < P3_QUEUES_SHOWN; k++)
+		if (n->queue[k].there)
+			all += ptl_unread_events(&n->queue[k]);
+	if (all)
+		ptl_add(t, ", %llu events unread", (unsigned long long)all);
+}
+
+static void add_missing(struct ptl_text *t, const struct view *v)
+{
+	uint32_t said = 0;
+	for (uint32_t i = 0; i < v->p->size; i++) {
+		if (v->p->node[i].msg.barrier_n)
+			continue;
+		if (said++ == 8) {
+			ptl_add(t, ", ...");
+			return;
+		}
+		ptl_add(t, "%s%u", said == 1 ? "; has not come: " : ", ", i);
+	}
+}
+
+static void add_state(struct ptl_text *t, const struct view *v, const struct ptl_node *n)
+{
+	char state[60];
+	const struct ptl_wait *w = n->unseen ? NULL : ptl_oldest_wait(n);
+	ptl_state_text(n, state, sizeof state);
+	if (!ptl_is_alive(n) || ptl_is_stopped(n)) {
+		ptl_add(t, "%s", state);
+	} else if (n->msg.barrier_n) {
+		ptl_add(t, "waits in PtlXBarrier since %.1f s", n->msg.barrier_ms / 1e3);
+		add_missing(t, v);
+	} else if (n->msg.state != P3_RDV_JOINED) {
+		ptl_add(t, "%s, %s", state,
+			n->msg.inited                 ? "has called PtlInit"
+			: n->msg.state == P3_RDV_LEFT ? "still runs"
+						      : "has not called PtlInit");
+	} else if (w) {
+		add_wait(t, v, n, w);
+	} else {
+		ptl_add(t, "%s", n->proc.computes ? "runs" : "sleeps outside of Portals");
+		add_unread(t, n);
+	}
+}
+
+static void add_pairs(struct ptl_text *t, const struct view *v, uint32_t i)
+{
+	for (uint32_t to = 0; to < v->p->size; to++) {
+		const struct ptl_pair *pr = pair(v, i, to);
+		if (!pr->queued && !pr->out && !pr->unread)
+			continue;
+		ptl_add(t, "; for node %u: %u in its lane%s, %u queued, %u unanswered",
+			to, pr->unread, pr->cold ? " (which it does not poll)" : "",
+			pr->queued, pr->out);
+		if (pr->since_ns)
+			ptl_add(t, ", nothing taken since %.1f s",
+				ptl_seconds(v->p, pr->since_ns));
+	}
+}
+
+static void add_own(struct ptl_text *t, const struct ptl_node *n)
+{
+	if (n->word[P3_G_PULLS])
+		ptl_add(t, "; reads %u long messages", (unsigned)n->word[P3_G_PULLS]);
+	if (n->word[P3_C_DROPS])
+		ptl_add(t, "; has dropped %llu", (unsigned long long)n->word[P3_C_DROPS]);
+	if (n->word[P3_G_QUEUED] && n->word[P3_G_PENDINGS] >= n->word[P3_G_PENDINGS_MOST])
+		ptl_add(t, "; all its pendings are in use");
+}
+
+static void describe(struct view *v, uint32_t i)
+{
+	const struct ptl_node *n = &v->p->node[i];
+	struct ptl_text t = {.n = 0};
+	ptl_add(&t, "node %u (pid %u): ", i,
+		n->msg.os_pid ? n->msg.os_pid : n->msg.started_pid);
+	add_state(&t, v, n);
+	if (!n->unseen) {
+		if (!is_over(n))
+			add_pairs(&t, v, i);
+		add_own(&t, n);
+	} else if (n->msg.state == P3_RDV_JOINED || n->msg.state == P3_RDV_DIED) {
+		ptl_add(&t, "; %s", n->unseen);
+	}
+	v->line(v->arg, false, t.s);
+}
+
+/* ---- conclusions ---- */
+
+static void add_who_waits(
+	struct ptl_text *t, const struct view *v, uint32_t to, uint32_t n)
+{
+	uint32_t k = 0;
+	ptl_add(t, n == 1 ? "; 1 node waits for it: " : "; %u nodes wait for it: ", n);
+	for (uint32_t i = 0; i < v->p->size; i++) {
+		if (!waits_for(v, i, to))
+			continue;
+		k++;
+		if (k == 9 && n > 9) {
+			ptl_add(t, ", ...");
+			return;
+		}
+		ptl_add(t, "%s%u", k == 1 ? "" : k == n ? " and " : ", ", i);
+	}
+}
+
+static void add_what_lies_there(struct ptl_text *t, const struct view *v, uint32_t to)
+{
+	uint64_t lane = 0, queued = 0;
+	for (uint32_t i = 0; i < v->p->size; i++) {
+		lane += pair(v, i, to)->unread;
+		queued += pair(v, i, to)->queued;
+	}
+	if (lane || queued)
+		ptl_add(t,
+			"; %llu message%s lie in its lanes, %llu more are queued for it",
+			(unsigned long long)lane, ptl_plural(lane),
+			(unsigned long long)queued);
+}
+
+static bool is_missed(const struct view *v, uint32_t to)
+{
+	for (uint32_t i = 0; i < v->p->size; i++)
+		if (misses_barrier(v, i, to))
+			return true;
+	return false;
+}
+
+static const char *silence_text(const struct view *v, uint32_t i)
+{
+	switch (ptl_silence_of(v->p, i)) {
+	case PTL_LOST:
+		return "waits for an event that will not come";
+	case PTL_NOTHING_SENT:
+		return "waits for an event that nobody has sent";
+	case PTL_NO_EVENT:
+		return "waits for an event that no message so far has made";
+	default:
+		return "waits for an event";
+	}
+}
+
+static void add_culprit(struct ptl_text *t, const struct view *v, uint32_t i)
+{
+	const struct ptl_node *n = &v->p->node[i];
+	char state[60];
+	ptl_state_text(n, state, sizeof state);
+	if (n->proc.state == 'T')
+		ptl_add(t, "is stopped (SIGSTOP; kill -CONT %u lets it go on)",
+			n->msg.os_pid);
+	else if (!ptl_is_alive(n) || ptl_is_stopped(n))
+		ptl_add(t, "is %s", state);
+	else if (n->msg.state == P3_RDV_NEVER_JOINED && !n->msg.inited)
+		ptl_add(t, "has not called PtlInit");
+	else if (n->msg.state == P3_RDV_LEFT)
+		ptl_add(t, "has left (PtlFini, or PtlNIFini of its last interface)");
+	else if (long_wait(v, n))
+		ptl_add(t, "%s", silence_text(v, i));
+	else
+		ptl_add(t, n->proc.computes ? "computes outside of Portals"
+					    : "sleeps outside of Portals");
+	if (is_missed(v, i))
+		ptl_add(t, ", and has not come to the barrier");
+}
+
+static void blame(struct view *v, uint32_t to, uint32_t n)
+{
+	struct ptl_text t = {.n = 0};
+	ptl_add(&t, "node %u ", to);
+	add_culprit(&t, v, to);
+	add_who_waits(&t, v, to, n);
+	add_what_lies_there(&t, v, to);
+	conclude(v, &t);
+}
+
+static void blame_ends_of_chains(struct view *v)
+{
+	for (uint32_t to = 0; to < v->p->size; to++) {
+		uint32_t n = 0;
+		for (uint32_t i = 0; i < v->p->size; i++)
+			n += waits_for(v, i, to);
+		if (n && !waits_for_any(v, to))
+			blame(v, to, n);
+	}
+}
+
+static void add_lost(void *arg, const char *line)
+{
+	struct view *v = arg;
+	v->line(v->arg, true, line);
+	v->said++;
+}
+
+static void blame_nobody(struct view *v, uint32_t i)
+{
+	struct ptl_text t = {.n = 0};
+	const struct ptl_node *n = &v->p->node[i];
+	const struct ptl_wait *w = ptl_oldest_wait(n);
+	ptl_add(&t, "node %u %s", i, silence_text(v, i));
+	switch (ptl_silence_of(v->p, i)) {
+	case PTL_NOTHING_SENT:
+		ptl_add(&t, ": nothing has come since it waits, nothing was dropped or "
+			    "lost before, and nothing is on its way to it");
+		break;
+	case PTL_NO_EVENT:
+		ptl_add(&t,
+			": %llu message%s came since it waits, and nothing is on its way "
+			"to it (is a descriptor without an event queue, or with another "
+			"one, or with PTL_MD_EVENT_END_DISABLE?)",
+			(unsigned long long)(n->word[P3_C_RECEIVED] - w->received),
+			ptl_plural(n->word[P3_C_RECEIVED] - w->received));
+		break;
+	default:
+		ptl_add(&t,
+			": nothing is known to be lost, but something may be on its way "
+			"to it: not all that could send to it can be seen, or one of "
+			"them is stopped, or in the middle of a call");
+	}
+	conclude(v, &t);
+}
+
+static bool is_blamed(const struct view *v, uint32_t to)
+{
+	for (uint32_t i = 0; i < v->p->size; i++)
+		if (waits_for(v, i, to))
+			return true;
+	return false;
+}
+
+static void blame_silence(struct view *v)
+{
+	for (uint32_t i = 0; i < v->p->size; i++) {
+		const struct ptl_node *n = &v->p->node[i];
+		if (!v->waits[i] || n->msg.barrier_n || waits_for_any(v, i))
+			continue;
+		if (!ptl_find_lost(v->p, i, add_lost, v) && !is_blamed(v, i))
+			blame_nobody(v, i);
+	}
+}
+
+/* Name the dead nodes, whose messages will not come. */
+static void tell_of_the_dead(struct view *v)
+{
+	for (uint32_t i = 0; i < v->p->size; i++) {
+		struct ptl_text t = {.n = 0};
+		char state[60];
+		if (v->p->node[i].msg.state != P3_RDV_DIED)
+			continue;
+		ptl_state_text(&v->p->node[i], state, sizeof state);
+		ptl_add(&t, "node %u is dead (%s): what it had yet to send will not come",
+			i, state);
+		conclude(v, &t);
+	}
+}
+
+/* Report a circle in which each node waits for the next one. */
+static void blame_circle(struct view *v)
+{
+	struct ptl_text t = {.n = 0};
+	uint32_t at = 0, first = v->p->size;
+	for (uint32_t i = 0; i < v->p->size && first == v->p->size; i++)
+		if (waits_for_any(v, i))
+			first = i;
+	if (first == v->p->size)
+		return;
+	at = first;
+	ptl_add(&t, "circular wait: node %u", at);
+	for (uint32_t steps = 0; steps < v->p->size && steps < 16; steps++) {
+		uint32_t to = 0;
+		while (to < v->p->size && !waits_for(v, at, to))
+			to++;
+		if (to == v->p->size)
+			break;
+		ptl_add(&t, " waits for %u, which", at = to);
+		if (at == first)
+			break;
+	}
+	ptl_add(&t, " waits");
+	conclude(v, &t);
+}
+
+static void tell_that_all_is_well(struct view *v)
+{
+	struct ptl_text t = {.n = 0};
+	uint32_t alive = 0;
+	for (uint32_t i = 0; i < v->p->size; i++)
+		alive += ptl_is_alive(&v->p->node[i]);
+	for (uint32_t i = 0; i < v->p->size; i++)
+		if (ptl_is_stopped(&v->p->node[i])) {
+			struct ptl_text s = {.n = 0};
+			ptl_add(&s, "node %u is stopped; nobody waits for it", i);
+			conclude(v, &s);
+		}
+	ptl_add(&t, "nobody waits for long; %u of %u nodes are alive", alive, v->p->size);
+	conclude(v, &t);
+}
+
+void ptl_why(const struct ptl_picture *p,
+	void (*line)(void *arg, bool conclusion, const char *text), void *arg)
+{
+	struct view v = view_of(p);
+	bool any = false;
+	v.line = line;
+	v.arg = arg;
+	if (!v.pair || !v.waits) {
+		line(arg, true, "out of memory");
+		return;
+	}
+	for (uint32_t i = 0; i < p->size; i++) {
+		any |= v.waits[i];
+		describe(&v, i);
+	}
+	blame_ends_of_chains(&v);
+	blame_silence(&v);
+	if (any && !v.said)
+		blame_circle(&v);
+	if (any)
+		tell_of_the_dead(&v);
+	if (!any)
+		tell_that_all_is_well(&v);
+	free(v.pair);
+	free(v.waits);
+}

@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The service for lookers: accepting them, reading questions, sending answers. */
+#include "launcher/rdv/attach.h"
+#include "launcher/clock.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define EVENTS  16
+#define ACCEPTS 4 /* new clients in one step */
+#define BACKLOG 16
+#define SNDBUF                                                                           \
+	4608 /* the kernel's least, so that few descriptors are under way to a stopped
+	      * looker */
+#define NAMES 10
+
+struct client {
+	int sock; /* -1: free */
+	bool asked;
+	uint32_t op;   /* the question that is being answered */
+	uint32_t next; /* LOOK: 0 the job, 1 ... its nodes; SEGMENTS: the node */
+	int64_t heard;
+};
+
+struct p3_attach {
+	struct p3_attach_conf conf;
+	int ep;
+	int listener;
+	struct client client[P3_ATTACH_CLIENTS];
+};
+
+/* ---- clients ---- */
+
+static int watch(struct p3_attach *a, int op, int fd, uint32_t key, uint32_t events)
+{
+	struct epoll_event ev = {.events = events, .data.u32 = key};
+	return epoll_ctl(a->ep, op, fd, &ev) ? -errno : 0;
+}
+
+static uint32_t key_of(const struct p3_attach *a, const struct client *c)
+{
+	return 1 + (uint32_t)(c - a->client);
+}
+
+static void hang_up(struct p3_attach *a, struct client *c)
+{
+	epoll_ctl(a->ep, EPOLL_CTL_DEL, c->sock, NULL);
+	close(c->sock);
+	*c = (struct client){.sock = -1};
+}
+
+/* Return a free place, or the place of the client that has been silent for the longest
+ * time. */
+static struct client *place(struct p3_attach *a)
+{
+	struct client *oldest = &a->client[0];
+	for (uint32_t k = 0; k < P3_ATTACH_CLIENTS; k++) {
+		struct client *c = &a->client[k];
+		if (c->sock < 0)
+			return c;
+		if (c->heard < oldest->heard)
+			oldest = c;
+	}
+	hang_up(a, oldest);
+	return oldest;
+}
+
+static bool may_look(int sock)
+{
+	struct ucred cred;
+	socklen_t len = sizeof cred;
+	if (getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &cred, &len))
+		return false;
+	return cred.uid == getuid() || cred.uid == 0;
+}
+
+static void refuse(int sock)
+{
+	struct p3_attach_msg m = {
+		.magic = P3_ATTACH_MAGIC, .op = P3_ATTACH_REFUSED, .status = EPERM};
+	ssize_t done = send(sock, &m, sizeof m, MSG_NOSIGNAL | MSG_DONTWAIT);
+	(void)done;
+	close(sock);
+}
+
+static void admit(struct p3_attach *a, int sock)
+{
+	int size = SNDBUF;
+	struct client *c = place(a);
+	setsockopt(sock, SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
+	if (watch(a, EPOLL_CTL_ADD, sock, key_of(a, c), EPOLLIN)) {
+		close(sock);
+		return;
+	}
+	*c = (struct client){.sock = sock, .heard = p3_now_ms()};
+}
+
+static void accept_some(struct p3_attach *a)
+{
+	for (int k = 0; k < ACCEPTS; k++) {
+		int sock = accept4(a->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+		if (sock < 0)
+			return;
+		if (may_look(sock))
+			admit(a, sock);
+		else
+			refuse(sock);
+	}
+}
+
+/* ---- answers ---- */
+
+static struct p3_attach_msg message(const struct p3_attach *a, enum p3_attach_op op)
+{
+	return (struct p3_attach_msg){.magic = P3_ATTACH_MAGIC,
+		.op = op,
+		.size = a->conf.size,
+		.jid = a->conf.jid,
+		.uid = getuid()};
+}
+
+static struct p3_attach_msg message_job(const struct p3_attach *a)
+{
+	struct p3_attach_msg m = message(a, P3_ATTACH_JOB);
+	m.os_pid = (uint32_t)getpid();
+	return m;
+}
+
+static struct p3_attach_msg message_node(
+	const struct p3_attach *a, uint32_t i, const struct p3_rdv_view *v)
+{
+	struct p3_attach_msg m = message(a, P3_ATTACH_NODE);
+	m.node = i;
+	m.nid = v->nid;
+	memcpy(m.pid, v->pid, sizeof m.pid);
+	m.os_pid = v->os_pid;
+	m.started_pid = a->conf.started_pid(a->conf.arg, i);
+	m.state = v->state;
+	m.inited = v->inited;
+	m.ended = v->ended;
+	m.status = v->status;
+	m.barrier_n = v->barrier_n;
+	m.barrier_ms = v->barrier_n ? (uint32_t)(p3_now_ms() - v->barrier_since) : 0;
+	m.incarnation = v->incarnation;
+	m.layout = v->layout;
+	m.remains = v->published >= 0 && v->host < 0;
+	m.seg_len = v->seg_len;
+	return m;
+}
+
+union control {
+	struct cmsghdr align;
+	char bytes[CMSG_SPACE(P3_ATTACH_FDS * sizeof(int))];
+};
+
+static void put_fds(struct msghdr *hdr, union control *control, const int *fds)
+{
+	size_t len = (fds[1] < 0 ? 1 : P3_ATTACH_FDS) * sizeof(int);
+	memset(control, 0, sizeof *control);
+	hdr->msg_control = control->bytes;
+	hdr->msg_controllen = CMSG_SPACE(len);
+	struct cmsghdr *c = CMSG_FIRSTHDR(hdr);
+	c->cmsg_level = SOL_SOCKET;
+	c->cmsg_type = SCM_RIGHTS;
+	c->cmsg_len = CMSG_LEN(len);
+	memcpy(CMSG_DATA(c), fds, len);
+}
+
+static int transmit(const struct client *c, const struct p3_attach_msg *m, const int *fds)
+{
+	union control control;
+	struct iovec iov = {(void *)(uintptr_t)m, sizeof *m};
+	struct msghdr hdr = {.msg_iov = &iov, .msg_iovlen = 1};
+	if (fds)
+		put_fds(&hdr, &control, fds);
+	return sendmsg(c->sock, &hdr, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
+}
+
+static int send_part_of_look(const struct p3_attach *a, const struct client *c)
+{
+	struct p3_attach_msg m = message_job(a);
+	if (c->next) {
+		struct p3_rdv_view v;
+		p3_rdv_show(a->conf.rdv, c->next - 1, &v);
+		m = message_node(a, c->next - 1, &v);
+	}
+	return transmit(c, &m, NULL);
+}
+
+static int send_segments(const struct p3_attach *a, const struct client *c)
+{
+	struct p3_rdv_view v;
+	p3_rdv_show(a->conf.rdv, c->next, &v);
+	struct p3_attach_msg m = message_node(a, c->next, &v);
+	m.op = P3_ATTACH_SEGMENTS;
+	m.status = v.published < 0 ? ENOENT : 0;
+	int fds[P3_ATTACH_FDS] = {v.published, v.host};
+	int rc = transmit(c, &m, m.status ? NULL : fds);
+	if (rc != -ETOOMANYREFS)
+		return rc;
+	/* the user has too many descriptors in flight: try later */
+	m.status = ETOOMANYREFS;
+	return transmit(c, &m, NULL);
+}
+
+static bool is_answered(const struct p3_attach *a, const struct client *c)
+{
+	return c->op == P3_ATTACH_SEGMENTS || c->next > a->conf.size;
+}
+
+static int answer(struct p3_attach *a, struct client *c)
+{
+	int rc = 0;
+	while (c->asked && !rc) {
+		rc = c->op == P3_ATTACH_LOOK ? send_part_of_look(a, c)
+					     : send_segments(a, c);
+		c->next += !rc;
+		if (!rc && is_answered(a, c))
+			c->asked = false;
+	}
+	return rc == -EAGAIN || rc == -ENOBUFS ? 0 : rc;
+}
+
+static bool is_question(const struct p3_attach *a, const struct p3_attach_msg *m)
+{
+	if (m->magic != P3_ATTACH_MAGIC)
+		return false;
+	return m->op == P3_ATTACH_LOOK ||
+	       (m->op == P3_ATTACH_SEGMENTS && m->node < a->conf.size);
+}
+
+/* Read a question.  The kernel closes descriptors in it, since the buffer has no room
+ * for them. */
+static int take_question(struct p3_attach *a, struct client *c)
+{
+	struct p3_attach_msg m;
+	ssize_t n = recv(c->sock, &m, sizeof m, MSG_DONTWAIT | MSG_TRUNC);
+	if (n < 0)
+		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+	if (n != sizeof m || !is_question(a, &m))
+		return -EPROTO;
+	c->asked = true;
+	c->op = m.op;
+	c->next = m.op == P3_ATTACH_SEGMENTS ? m.node : 0;
+	c->heard = p3_now_ms();
+	return 0;
+}
+
+static void serve(struct p3_attach *a, struct client *c, uint32_t events)
+{
+	int rc = 0;
+	if (!c->asked && (events & EPOLLIN))
+		rc = take_question(a, c);
+	else if (events & (EPOLLHUP | EPOLLERR))
+		rc = -EPIPE;
+	if (!rc)
+		rc = answer(a, c);
+	if (!rc)
+		rc = watch(a, EPOLL_CTL_MOD, c->sock, key_of(a, c),
+			c->asked ? EPOLLOUT : EPOLLIN);
+	if (rc)
+		hang_up(a, c);
+}
+
+/* ---- yod's side ---- */
+
+static int bind_name(int sock, uint32_t jid)
+{
+	struct sockaddr_un at = {.sun_family = AF_UNIX};
+	char *name = at.sun_path + 1;
+	size_t room = sizeof at.sun_path - 1;
+	for (int k = 0; k < NAMES; k++) {
+		int n = snprintf(name, room, "portals3/%u/%u", getuid(), jid);
+		if (k)
+			n += snprintf(name + n, room - (size_t)n, ".%d", k);
+		socklen_t len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 +
+					    (size_t)n);
+		if (bind(sock, (struct sockaddr *)&at, len) == 0)
+			return 0;
+		if (errno != EADDRINUSE)
+			return -errno;
+	}
+	return -EADDRINUSE;
+}
+
+static int attach_open(struct p3_attach *a)
+{
+	int type = SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK;
+	a->ep = epoll_create1(EPOLL_CLOEXEC);
+	a->listener = socket(AF_UNIX, type, 0);
+	if (a->ep < 0 || a->listener < 0)
+		return -errno;
+	int rc = bind_name(a->listener, a->conf.jid);
+	if (!rc && listen(a->listener, BACKLOG))
+		rc = -errno;
+	return rc ? rc : watch(a, EPOLL_CTL_ADD, a->listener, 0, EPOLLIN);
+}
+
+int p3_attach_create(const struct p3_attach_conf *conf, struct p3_attach **attach_out)
+{
+	struct p3_attach *a = calloc(1, sizeof *a);
+	if (!a)
+		return -ENOMEM;
+	a->conf = *conf;
+	a->ep = a->listener = -1;
+	for (uint32_t k = 0; k < P3_ATTACH_CLIENTS; k++)
+		a->client[k].sock = -1;
+	int rc = attach_open(a);
+	if (rc)
+		p3_attach_destroy(a);
+	else
+		*attach_out = a;
+	return rc;
+}
+
+void p3_attach_destroy(struct p3_attach *a)
+{
+	if (!a)
+		return;
+	for (uint32_t k = 0; k < P3_ATTACH_CLIENTS; k++)
+		if (a->client[k].sock >= 0)
+			hang_up(a, &a->client[k]);
+	if (a->listener >= 0)
+		close(a->listener);
+	if (a->ep >= 0)
+		close(a->ep);
+	free(a);
+}
+
+int p3_attach_fd(const struct p3_attach *a)
+{
+	return a->ep;
+}
+
+void p3_attach_step(struct p3_attach *a)
+{
+	struct epoll_event ev[EVENTS];
+	int n = epoll_wait(a->ep, ev, EVENTS, 0);
+	for (int k = 0; k < n; k++) {
+		uint32_t key = ev[k].data.u32;
+		if (!key)
+			accept_some(a);
+		else if (a->client[key - 1].sock >= 0)
+			serve(a, &a->client[key - 1], ev[k].events);
+	}
+}

@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Traces from a file, a core or a job: times on one clock, all records in order. */
+#include "launcher/look/look.h"
+#include "launcher/tracedump/tracedump.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#define PACE_NS    20000000u /* between two readings of the clock */
+#define LONGEST_NS 1e18      /* longest job: 31 years */
+
+struct scale {
+	struct p3_trace_look began;
+	double ns_per_tick;
+};
+
+void td_free(struct td_trace *t)
+{
+	free(t->block);
+	free(t->event);
+	free(t->message);
+	*t = (struct td_trace){.jid = 0};
+}
+
+static int no_memory(void)
+{
+	td_say("out of memory; expected room for all records at once");
+	return -ENOMEM;
+}
+
+/* ---- blocks ---- */
+
+static int grow(struct td_trace *t, uint32_t events)
+{
+	struct td_block *b = realloc(t->block, (t->nblocks + 1) * sizeof *b);
+	if (b)
+		t->block = b;
+	struct td_event *e = realloc(t->event, (t->nevents + events + 1) * sizeof *e);
+	if (e)
+		t->event = e;
+	return b && e ? 0 : no_memory();
+}
+
+/* Check an entry: a file may contain anything. */
+static bool is_sound(const struct p3_trace_entry *e)
+{
+	return e->ring < P3_TRACE_RINGS && e->in <= 1;
+}
+
+static int add_block(struct td_trace *t, const struct td_block *block,
+	const struct p3_trace_entry *entry, uint32_t n)
+{
+	int rc = grow(t, n);
+	if (rc)
+		return rc;
+	struct td_block *b = &t->block[t->nblocks];
+	*b = *block;
+	for (uint32_t i = 0; i < n; i++) {
+		if (!is_sound(&entry[i])) {
+			b->unsound++;
+			continue;
+		}
+		struct td_event *ev = &t->event[t->nevents++];
+		*ev = (struct td_event){.e = entry[i],
+			.block = t->nblocks,
+			.before = TD_NONE,
+			.after = TD_NONE,
+			.message = TD_NONE};
+		ev->e.node = (uint16_t)b->node;
+	}
+	t->nblocks++;
+	return 0;
+}
+
+/* ---- a domain, in which records name peers by slots ---- */
+
+static uint32_t rank_in(const struct td_trace *t, uint32_t slot)
+{
+	for (uint32_t i = t->nblocks; i-- > 0;)
+		if (t->block[i].header.node == slot)
+			return t->block[i].node;
+	return P3_TRACE_NOBODY; /* a process of another job */
+}
+
+static void name_peers(struct td_trace *t)
+{
+	for (uint32_t i = 0; i < t->nevents; i++) {
+		struct td_event *ev = &t->event[i];
+		if (t->block[ev->block].header.nnodes != t->size &&
+			ev->e.peer != P3_TRACE_NOBODY)
+			ev->e.peer = (uint16_t)rank_in(t, ev->e.peer);
+	}
+}
+
+/* ---- order ---- */
+
+static int by_time(const void *x, const void *y)
+{
+	const struct td_event *a = x, *b = y;
+	if (a->ns != b->ns)
+		return a->ns < b->ns ? -1 : 1;
+	if (a->block != b->block)
+		return a->block < b->block ? -1 : 1;
+	if (a->e.ring != b->e.ring)
+		return a->e.ring < b->e.ring ? -1 : 1;
+	return (a->e.number > b->e.number) - (a->e.number < b->e.number);
+}
+
+/* Return true if the time is possible: after the job's begin, before its records were
+ * read, and within the clock's range. */
+static bool has_time(struct td_trace *t, struct td_event *ev, const struct scale *s)
+{
+	struct td_block *b = &t->block[ev->block];
+	uint64_t ticks = ev->e.ticks;
+	if (ticks < s->began.ticks || ticks > b->now.ticks) {
+		b->unsound++;
+		return false;
+	}
+	double ns = (double)(ticks - s->began.ticks) * s->ns_per_tick;
+	if (!(ns < LONGEST_NS)) {
+		b->unsound++;
+		return false;
+	}
+	ev->ns = (int64_t)ns;
+	return true;
+}
+
+static void drop_timeless(struct td_trace *t, const struct scale *s)
+{
+	uint32_t n = 0;
+	for (uint32_t i = 0; i < t->nevents; i++)
+		if (has_time(t, &t->event[i], s))
+			t->event[n++] = t->event[i];
+	t->nevents = n;
+}
+
+static int link_rings(struct td_trace *t)
+{
+	uint32_t *last = malloc((size_t)t->nblocks * P3_TRACE_RINGS * sizeof *last + 1);
+	if (!last)
+		return no_memory();
+	memset(last, 0xff, (size_t)t->nblocks * P3_TRACE_RINGS * sizeof *last);
+	for (uint32_t i = 0; i < t->nevents; i++) {
+		struct td_event *ev = &t->event[i];
+		uint32_t ring = ev->block * P3_TRACE_RINGS + ev->e.ring;
+		ev->before = last[ring];
+		last[ring] = i;
+	}
+	free(last);
+	return 0;
+}
+
+static int in_order(struct td_trace *t, const struct scale *s)
+{
+	t->began = s->began;
+	drop_timeless(t, s);
+	name_peers(t);
+	qsort(t->event, t->nevents, sizeof *t->event, by_time);
+	int rc = link_rings(t);
+	return rc ? rc : td_find_messages(t);
+}
+
+static double pace(struct p3_trace_look a, struct p3_trace_look b)
+{
+	if (b.ticks <= a.ticks || b.ns <= a.ns)
+		return 1;
+	return (double)(b.ns - a.ns) / (double)(b.ticks - a.ticks);
+}
+
+/* Return the earliest begin of a node that the clock's range allows, or `now`. */
+static struct p3_trace_look first_look(
+	const struct td_trace *t, struct p3_trace_look now, double ns_per_tick)
+{
+	struct p3_trace_look first = now;
+	for (uint32_t i = 0; i < t->nblocks; i++) {
+		uint64_t ticks = t->block[i].header.ticks;
+		if (ticks < first.ticks &&
+			(double)(now.ticks - ticks) * ns_per_tick < (double)now.ns)
+			first = (struct p3_trace_look){ticks, t->block[i].header.ns};
+	}
+	return first;
+}
+
+static struct scale measure(
+	const struct td_trace *t, uint32_t clock, struct p3_trace_look before)
+{
+	struct p3_trace_look now = p3_trace_look_now(clock);
+	const struct timespec nap = {.tv_nsec = PACE_NS};
+	if (now.ns - before.ns < PACE_NS) {
+		nanosleep(&nap, NULL);
+		now = p3_trace_look_now(clock);
+	}
+	double ns_per_tick = pace(before, now);
+	return (struct scale){first_look(t, now, ns_per_tick), ns_per_tick};
+}
+
+/* ---- a file ---- */
+
+static int bad_file(const char *path, const char *what)
+{
+	td_say("'%s': %s; expected a file of yod --trace, whole, or a node's core", path,
+		what);
+	return -EPROTO;
+}
+
+static int read_block(
+	FILE *in, const char *path, struct td_trace *t, struct p3_traceblock_header *b)
+{
+	const struct p3_trace_header *h = &b->taken.header;
+	if (b->magic != P3_TRACEBLOCK_MAGIC || b->node >= t->size ||
+		b->fate > P3_TRACE_DIED || h->build_len > sizeof h->build ||
+		b->taken.n > P3_TRACE_MOST + P3_TRACE_MOST / 2)
+		return bad_file(path, "a node's part makes no sense");
+	size_t n = b->taken.n;
+	struct p3_trace_entry *entry = malloc(n * sizeof *entry + 1);
+	if (!entry)
+		return no_memory();
+	struct td_block block = {.header = *h,
+		.node = b->node,
+		.fate = (enum p3_trace_fate)b->fate,
+		.now = b->now,
+		.written = {b->taken.written[0], b->taken.written[1]},
+		.lost = b->taken.lost};
+	p3_trace_printable(block.header.object, sizeof block.header.object);
+	p3_trace_printable(block.header.program, sizeof block.header.program);
+	int rc = fread(entry, sizeof *entry, n, in) == n
+			 ? add_block(t, &block, entry, (uint32_t)n)
+			 : bad_file(path, "it ends in the middle");
+	free(entry);
+	return rc;
+}
+
+static int read_blocks(FILE *in, const char *path, struct td_trace *t, struct scale *s)
+{
+	struct p3_traceblock_header b;
+	int rc = 0;
+	size_t n;
+	struct p3_trace_look last = s->began;
+	while (!rc && (n = fread(&b, 1, sizeof b, in)) == sizeof b) {
+		rc = read_block(in, path, t, &b);
+		if (b.now.ticks > last.ticks)
+			last = b.now;
+	}
+	if (!rc && n)
+		rc = bad_file(path, "it ends in the middle");
+	s->ns_per_tick = pace(s->began, last);
+	return rc;
+}
+
+static int read_file(FILE *in, const char *path, struct td_trace *t)
+{
+	struct p3_tracefile_header h;
+	if (fread(&h, 1, sizeof h, in) != sizeof h || h.magic != P3_TRACEFILE_MAGIC)
+		return bad_file(path, "it is something else");
+	if (h.version != P3_TRACE_VERSION || !h.size || h.size > P3_MAX_NODES)
+		return bad_file(path, "it is of another version");
+	struct scale s = {.began = h.began};
+	t->jid = h.jid;
+	t->size = h.size;
+	int rc = read_blocks(in, path, t, &s);
+	if (!rc && !t->nblocks)
+		rc = bad_file(path, "no node was traced");
+	return rc ? rc : in_order(t, &s);
+}
+
+/* ---- a core ---- */
+
+static struct p3_trace_look last_look(const struct p3_trace_taken *taken)
+{
+	struct p3_trace_look last = {taken->header.ticks, taken->header.ns};
+	for (uint32_t i = 0; i < taken->n; i++)
+		if (taken->entry[i].ticks > last.ticks)
+			last.ticks = taken->entry[i].ticks;
+	return last;
+}
+
+static int add_dumped(void *arg, const struct p3_trace_taken *taken)
+{
+	struct td_trace *t = arg;
+	struct td_block b = {.header = taken->header,
+		.node = taken->header.node,
+		.fate = P3_TRACE_DUMPED,
+		.now = last_look(taken),
+		.written = {taken->written[0], taken->written[1]},
+		.lost = taken->lost};
+	t->size = taken->header.nnodes;
+	return add_block(t, &b, taken->entry, taken->n);
+}
+
+/* Read a core.  It has one reading of the clock, so this machine's clock provides the
+ * rate. */
+static int read_core(int fd, const char *path, struct td_trace *t)
+{
+	int rc = td_core_each(path, fd, add_dumped, t);
+	if (rc)
+		return rc;
+	const struct p3_trace_header *first = &t->block[0].header;
+	struct p3_trace_look before = p3_trace_look_now(first->clock);
+	struct scale s = measure(t, first->clock, before);
+	s.began = (struct p3_trace_look){first->ticks, first->ns};
+	for (uint32_t i = 1; i < t->nblocks; i++)
+		if (t->block[i].header.ticks < s.began.ticks)
+			s.began.ticks = t->block[i].header.ticks;
+	return in_order(t, &s);
+}
+
+/* Return true for an ELF file; the one byte looked at can be put back into a pipe. */
+static bool is_elf(FILE *in)
+{
+	int c = getc(in);
+	(void)ungetc(c, in);
+	return c == ELFMAG0;
+}
+
+int td_load_file(const char *path, struct td_trace *trace_out)
+{
+	struct td_trace t = {.jid = 0};
+	struct stat st;
+	FILE *in = fopen(path, "re");
+	if (!in || fstat(fileno(in), &st) || S_ISDIR(st.st_mode)) {
+		td_say("'%s': %s; expected a file of yod --trace, or a node's core", path,
+			in ? "a directory" : strerror(errno));
+		if (in)
+			fclose(in);
+		return -ENOENT;
+	}
+	int rc = is_elf(in) ? read_core(fileno(in), path, &t) : read_file(in, path, &t);
+	fclose(in);
+	if (rc)
+		td_free(&t);
+	else
+		*trace_out = t;
+	return rc;
+}
+
+/* ---- a job ---- */
+
+static struct p3_trace_taken *take_node(struct p3_look *look, uint32_t i)
+{
+	const struct p3_seg_header *s =
+		p3_look_bytes(look, i, P3_LOOK_PUBLISHED, 0, sizeof *s);
+	uint32_t nnodes = s ? ((const volatile struct p3_seg_header *)s)->nnodes : 0;
+	uint64_t off =
+		p3_layout_of(nnodes <= P3_MAX_NODES ? nnodes : P3_MAX_NODES).seg_len;
+	const struct p3_trace_header *h =
+		p3_look_bytes(look, i, P3_LOOK_PUBLISHED, off, P3_PAGE);
+	uint32_t records = h ? ((const volatile struct p3_trace_header *)h)->records : 0;
+	uint64_t len = records <= P3_TRACE_MOST ? p3_trace_len(records) : 0;
+	const void *region =
+		len ? p3_look_bytes(look, i, P3_LOOK_PUBLISHED, off, len) : NULL;
+	return region ? p3_trace_read(region, len) : NULL;
+}
+
+static enum p3_trace_fate fate_of(const struct p3_look_node *n)
+{
+	return n->msg.state == P3_RDV_JOINED ? P3_TRACE_RUNS
+	       : n->msg.state == P3_RDV_DIED ? P3_TRACE_DIED
+					     : P3_TRACE_LEFT;
+}
+
+static int add_node(struct td_trace *t, struct p3_look *look, uint32_t i)
+{
+	struct p3_trace_taken *taken = take_node(look, i);
+	if (!taken)
+		return 0;
+	struct td_block b = {.header = taken->header,
+		.node = i,
+		.fate = fate_of(p3_look_node(look, i)),
+		.now = p3_trace_look_now(taken->header.clock),
+		.written = {taken->written[0], taken->written[1]},
+		.lost = taken->lost};
+	int rc = add_block(t, &b, taken->entry, taken->n);
+	free(taken);
+	return rc;
+}
+
+static int no_job(uint32_t pid, int rc)
+{
+	td_say("--job %u: %s; expected the number of a job of yours, or a process of one",
+		pid, strerror(-rc));
+	return rc;
+}
+
+static int read_job(struct td_trace *t, struct p3_look *look)
+{
+	uint32_t clock = p3_trace_clock();
+	struct p3_trace_look before = p3_trace_look_now(clock);
+	int rc = p3_look_again(look);
+	t->jid = p3_look_job(look)->jid;
+	t->size = p3_look_job(look)->size;
+	if (rc)
+		return no_job(t->jid, rc);
+	if (t->size > P3_MAX_NODES)
+		return no_job(t->jid, -EPROTO);
+	for (uint32_t i = 0; !rc && i < t->size; i++)
+		rc = add_node(t, look, i);
+	struct scale s = measure(t, clock, before);
+	if (!rc && !t->nblocks) {
+		td_say("job %u has no trace; expected one that was started with "
+		       "yod --trace FILE, or with PTL3_TRACE set",
+			t->jid);
+		return -ENODATA;
+	}
+	return rc ? rc : in_order(t, &s);
+}
+
+int td_load_job(uint32_t pid, struct td_trace *trace_out)
+{
+	struct td_trace t = {.jid = 0};
+	struct p3_look *look;
+	int rc = p3_look_open(pid, &look);
+	if (rc)
+		return no_job(pid, rc);
+	rc = read_job(&t, look);
+	p3_look_close(look);
+	if (rc)
+		td_free(&t);
+	else
+		*trace_out = t;
+	return rc;
+}

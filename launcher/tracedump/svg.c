@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A picture: a row for the host threads and one for the firmware of each node. */
+#include "launcher/tracedump/tracedump.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define WIDTH  1100.0
+#define LEFT   110.0
+#define ROW    44
+#define TOP    34
+#define TICKS  8
+#define LETTER 6.0 /* pixels wide */
+
+struct picture {
+	const struct td_trace *t;
+	const struct td_filter *f;
+	FILE *out;
+	int64_t from, to;
+	int row[P3_MAX_NODES]; /* row of a node; -1: not shown */
+	int rows;
+};
+
+static const char *const colours[] = {[P3_TRACE_COMMAND] = "#4878a8",
+	[P3_TRACE_TAKEN] = "#4878a8",
+	[P3_TRACE_PARK] = "#d0d0d0",
+	[P3_TRACE_SEND] = "#e09040",
+	[P3_TRACE_TAKE] = "#b0b0b0",
+	[P3_TRACE_MATCH] = "#68a868",
+	[P3_TRACE_EVENT] = "#b868a8",
+	[P3_TRACE_DELIVER] = "#a8c8a8",
+	[P3_TRACE_BEGIN] = "#d8c040",
+	[P3_TRACE_END] = "#d8c040"};
+
+static const char *colour_of(unsigned point)
+{
+	bool known = point < sizeof colours / sizeof *colours && colours[point];
+	return known ? colours[point] : "#c8b8a0";
+}
+
+static double x_of(const struct picture *p, int64_t ns)
+{
+	double all = (double)(p->to - p->from);
+	return LEFT + (WIDTH - LEFT - 10) * (double)(ns - p->from) / (all > 0 ? all : 1);
+}
+
+static double y_of(const struct picture *p, uint32_t node, uint32_t thread)
+{
+	return TOP + ROW * (2 * p->row[node] + (thread == 0));
+}
+
+/* ---- range ---- */
+
+static void span(struct picture *p)
+{
+	bool any = false;
+	p->from = p->to = 0;
+	memset(p->row, 0xff, sizeof p->row);
+	for (uint32_t i = 0; i < p->t->nevents; i++) {
+		const struct td_event *ev = &p->t->event[i];
+		if (!td_shows(p->t, p->f, ev))
+			continue;
+		if (!any)
+			p->from = ev->ns;
+		any = true;
+		p->to = ev->ns;
+		p->row[ev->e.node] = 0;
+	}
+	for (unsigned i = 0; i < P3_MAX_NODES; i++)
+		if (!p->row[i])
+			p->row[i] = p->rows++;
+}
+
+/* ---- drawing ---- */
+
+static void text(const struct picture *p, double x, double y, const char *colour,
+	const char *words)
+{
+	fprintf(p->out, "<text x=\"%.1f\" y=\"%.1f\" fill=\"%s\">%s</text>\n", x, y,
+		colour, words);
+}
+
+static void draw_rows(const struct picture *p)
+{
+	char words[32];
+	for (uint32_t i = 0; i < P3_MAX_NODES; i++) {
+		if (p->row[i] < 0)
+			continue;
+		double y = y_of(p, i, 1);
+		fprintf(p->out,
+			"<rect x=\"0\" y=\"%.1f\" width=\"%.0f\" height=\"%d\" "
+			"fill=\"%s\"/>\n",
+			y, WIDTH, 2 * ROW, p->row[i] % 2 ? "#f4f4f4" : "#fafafa");
+		snprintf(words, sizeof words, "node %u host", i);
+		text(p, 6, y + 24, "#333", words);
+		snprintf(words, sizeof words, "node %u NIC", i);
+		text(p, 6, y + ROW + 24, "#333", words);
+	}
+}
+
+static double nice_step(double all)
+{
+	double step = pow(10, floor(log10(all / TICKS)));
+	return step * (all / step > 5 * TICKS ? 5 : all / step > 2 * TICKS ? 2 : 1);
+}
+
+static void draw_times(const struct picture *p)
+{
+	char words[32];
+	double all = (double)(p->to - p->from), step = nice_step(all > 1 ? all : 1);
+	for (double at = 0; at <= all; at += step) {
+		double x = x_of(p, p->from + (int64_t)at);
+		fprintf(p->out,
+			"<line x1=\"%.1f\" y1=\"22\" x2=\"%.1f\" y2=\"%d\" "
+			"stroke=\"#ddd\"/>\n",
+			x, x, TOP + 2 * ROW * p->rows);
+		snprintf(words, sizeof words, at > 0 ? "%.4g" : "%.4g \xc2\xb5s",
+			at / 1e3);
+		text(p, x - 6, 16, "#333", words);
+	}
+}
+
+struct box {
+	double x, y, w, h;
+};
+
+static bool is_frame(const struct td_slice *s)
+{
+	return !strcmp(s->name, "lease") || !strcmp(s->name, "request");
+}
+
+/* Return false if the slice is not in the picture. */
+static bool box_of(const struct picture *p, const struct td_slice *s, struct box *box_out)
+{
+	int64_t from = s->from > p->from ? s->from : p->from;
+	int64_t to = s->to < p->to ? s->to : p->to;
+	*box_out = (struct box){.x = x_of(p, from),
+		.y = y_of(p, s->node, s->thread) + 4 + 3 * s->depth,
+		.w = x_of(p, to) - x_of(p, from),
+		.h = ROW - 8 - 6 * (double)s->depth};
+	return to >= from;
+}
+
+static void draw_slice(void *arg, const struct td_slice *s)
+{
+	const struct picture *p = arg;
+	const struct td_event *ev = &p->t->event[s->event];
+	struct box b;
+	if (!box_of(p, s, &b))
+		return;
+	fprintf(p->out,
+		"<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" fill=\"%s\" "
+		"stroke=\"%s\"/>\n",
+		b.x, b.y, b.w > 0.6 ? b.w : 0.6, b.h,
+		is_frame(s) ? "none" : colour_of(ev->e.point),
+		is_frame(s) ? "#999" : "none");
+}
+
+/*
+ * Write the name of a slice over the arrows, with a light edge around the letters: level
+ * if it fits, upright in a narrow slice.
+ */
+static void draw_name(void *arg, const struct td_slice *s)
+{
+	const struct picture *p = arg;
+	double length = LETTER * (double)strlen(s->name);
+	struct box b;
+	if (!box_of(p, s, &b) || is_frame(s))
+		return;
+	bool level = b.w > length + 4;
+	if (!level && (b.w < LETTER + 5 || b.h < length))
+		return;
+	double x = b.x + b.w / 2, y = b.y + b.h / 2;
+	fprintf(p->out,
+		"<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\" fill=\"#111\" "
+		"stroke=\"#fff\" stroke-width=\"2.5\" stroke-linejoin=\"round\" "
+		"paint-order=\"stroke\"",
+		x, y + 4);
+	if (!level)
+		fprintf(p->out, " transform=\"rotate(-90 %.1f %.1f)\"", x, y);
+	fprintf(p->out, ">%s</text>\n", s->name);
+}
+
+static void draw_arrows(const struct picture *p, const struct td_message *m)
+{
+	struct td_stop stop[TD_STOPS];
+	unsigned n = td_stops(p->t, p->f, m, stop);
+	for (unsigned i = 1; i < n; i++) {
+		const struct td_stop *a = &stop[i - 1], *b = &stop[i];
+		fprintf(p->out,
+			"<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" "
+			"stroke=\"#c03030\" stroke-width=\"1.3\" "
+			"marker-end=\"url(#tip)\"/>\n",
+			x_of(p, p->t->event[a->event].ns),
+			y_of(p, a->node, a->thread) + ROW / 2,
+			x_of(p, p->t->event[b->event].ns),
+			y_of(p, b->node, b->thread) + ROW / 2);
+	}
+}
+
+static void draw_legend(const struct picture *p)
+{
+	double x = LEFT, y = TOP + 2 * ROW * p->rows + 8;
+	for (unsigned i = 0; i < sizeof colours / sizeof *colours; i++) {
+		if (!colours[i])
+			continue;
+		fprintf(p->out,
+			"<rect x=\"%.1f\" y=\"%.1f\" width=\"10\" height=\"10\" "
+			"fill=\"%s\"/>\n",
+			x, y, colours[i]);
+		text(p, x + 14, y + 9, "#333", td_point(i));
+		x += 80;
+	}
+}
+
+void td_svg(const struct td_trace *t, const struct td_filter *f, FILE *out)
+{
+	struct picture p = {.t = t, .f = f, .out = out};
+	span(&p);
+	fprintf(out,
+		"<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%.0f\" height=\"%d\" "
+		"font-family=\"sans-serif\" font-size=\"11\">\n"
+		"<defs><marker id=\"tip\" markerWidth=\"7\" markerHeight=\"6\" "
+		"refX=\"6\" refY=\"3\" orient=\"auto\"><path d=\"M0,0 L7,3 L0,6 z\" "
+		"fill=\"#c03030\"/></marker></defs>\n"
+		"<rect width=\"100%%\" height=\"100%%\" fill=\"#fff\"/>\n",
+		WIDTH, TOP + 2 * ROW * p.rows + 24);
+	draw_rows(&p);
+	draw_times(&p);
+	td_each_slice(t, f, draw_slice, &p);
+	for (uint32_t i = 0; i < t->nmessages; i++)
+		draw_arrows(&p, &t->message[i]);
+	td_each_slice(t, f, draw_name, &p);
+	draw_legend(&p);
+	fputs("</svg>\n", out);
+}

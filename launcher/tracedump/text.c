@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* tracedump's text output: lines, filters, names. */
+#include "launcher/tracedump/tracedump.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- names; tests/trace compares them with the code's own ---- */
+
+static const char *const ops[] = {"?", "ni_open", "ni_close", "ni_check", "ni_status",
+	"whose", "ac_entry", "me_attach", "me_unlink", "md_attach", "md_bind",
+	"md_unlink", "md_update", "eq_alloc", "eq_free", "eq_bury", "put", "get",
+	"getput", "dump", "grow", "peer_up", "peer_pids", "peer_down", "peer_told"};
+static const char *const events[] = {"GET_START", "GET_END", "PUT_START", "PUT_END",
+	"GETPUT_START", "GETPUT_END", "REPLY_START", "REPLY_END", "SEND_START",
+	"SEND_END", "ACK", "UNLINK"};
+static const char *const requests[] = {"?", "?", "put", "get", "getput"};
+static const char *const responses[] = {
+	"?", "?", "none", "ack", "done", "reply", "reply_long"};
+static const char *const movers[] = {"waits", "window", "cma", "direct"};
+static const char *const sleepers[] = {"host", "nic"};
+static const char *const holders[] = {"?", "host", "nic"};
+static const char *const hits[] = {"none", "hit"};
+static const char *const fails[] = {"ok", "failed"};
+static const char *const deaths[] = {"left", "died"};
+
+#define NAMES(list) list, sizeof list / sizeof *list
+
+static const struct {
+	const char *const *name;
+	size_t n;
+} values[P3_TRACE_POINTS_N] = {[P3_TRACE_COMMAND] = {NAMES(ops)},
+	[P3_TRACE_EXECUTE] = {NAMES(ops)},
+	[P3_TRACE_TAKEN] = {NAMES(events)},
+	[P3_TRACE_EVENT] = {NAMES(events)},
+	[P3_TRACE_PARK] = {NAMES(sleepers)},
+	[P3_TRACE_WAKE] = {NAMES(sleepers)},
+	[P3_TRACE_LEASE] = {NAMES(holders)},
+	[P3_TRACE_GIVEN] = {NAMES(holders)},
+	[P3_TRACE_SEND] = {NAMES(requests)},
+	[P3_TRACE_TAKE] = {NAMES(requests)},
+	[P3_TRACE_WAIT] = {NAMES(requests)},
+	[P3_TRACE_DELIVER] = {NAMES(requests)},
+	[P3_TRACE_MATCH] = {NAMES(hits)},
+	[P3_TRACE_ANSWER] = {NAMES(responses)},
+	[P3_TRACE_ANSWERED] = {NAMES(responses)},
+	[P3_TRACE_BEGIN] = {NAMES(movers)},
+	[P3_TRACE_END] = {NAMES(fails)},
+	[P3_TRACE_DEATH] = {NAMES(deaths)}};
+
+const char *td_point(unsigned point)
+{
+	return point < P3_TRACE_POINTS_N ? p3_trace_name[point] : "?";
+}
+
+const char *td_value(unsigned point, unsigned value)
+{
+	if (point == P3_TRACE_BEGIN && value == P3_TRACE_SERVED)
+		return "served";
+	if (point >= P3_TRACE_POINTS_N || !values[point].name)
+		return "";
+	return value < values[point].n ? values[point].name[value] : "?";
+}
+
+/* ---- details ---- */
+
+static int say_peer(const struct td_event *ev, char *text, size_t size)
+{
+	if (ev->e.peer == P3_TRACE_NOBODY)
+		return 0;
+	if (!ev->e.which || ev->e.ring == P3_TRACE_HOST)
+		return snprintf(text, size, " node %u", ev->e.peer);
+	return snprintf(text, size, " %s %u #%s", ev->e.in ? "from" : "to", ev->e.peer,
+		td_name_of(ev->e.which).text);
+}
+
+static int say_detail(const struct td_event *ev, char *text, size_t size)
+{
+	uint64_t d = ev->e.detail;
+	switch (ev->e.point) {
+	case P3_TRACE_MATCH:
+		return snprintf(text, size, " bits %" PRIx64, d);
+	case P3_TRACE_TAKEN:
+	case P3_TRACE_EVENT:
+		return snprintf(
+			text, size, " queue %u.%u", (unsigned)(d >> 32), (unsigned)d);
+	case P3_TRACE_SEND:
+		return snprintf(text, size, " %u B", (unsigned)d);
+	case P3_TRACE_COMMAND:
+		if (ev->e.peer == P3_TRACE_NOBODY)
+			return snprintf(text, size, " %" PRIx64, d);
+		return d == UINT64_MAX ? snprintf(text, size, " all")
+				       : snprintf(text, size, " %" PRIu64 " B", d);
+	case P3_TRACE_TAKE:
+	case P3_TRACE_DELIVER:
+	case P3_TRACE_DROP:
+	case P3_TRACE_ANSWER:
+	case P3_TRACE_ANSWERED:
+	case P3_TRACE_BEGIN:
+	case P3_TRACE_END:
+		return snprintf(text, size, " %" PRIu64 " B", d);
+	default:
+		return 0;
+	}
+}
+
+void td_describe(
+	const struct td_trace *t, const struct td_event *ev, char *text, size_t size)
+{
+	char peer[40] = "", detail[40] = "";
+	const char *value = td_value(ev->e.point, ev->e.value);
+	(void)t;
+	(void)say_peer(ev, peer, sizeof peer);
+	(void)say_detail(ev, detail, sizeof detail);
+	snprintf(text, size, "%s%s%s%s%s", td_point(ev->e.point), *value ? " " : "",
+		value, peer, detail);
+}
+
+/* ---- filters ---- */
+
+/* Parse one "3" or "0-3" of a list.  Return NULL if it is neither. */
+static const char *range(const char *at, unsigned long *first, unsigned long *last)
+{
+	char *end;
+	if (*at < '0' || *at > '9')
+		return NULL;
+	*first = *last = strtoul(at, &end, 10);
+	if (*end != '-')
+		return end;
+	at = end + 1;
+	if (*at < '0' || *at > '9')
+		return NULL;
+	*last = strtoul(at, &end, 10);
+	return end;
+}
+
+bool td_is_list(const char *list)
+{
+	unsigned long first, last;
+	for (;; list++) {
+		list = range(list, &first, &last);
+		if (!list || first > last || (*list && *list != ','))
+			return false;
+		if (!*list)
+			return true;
+	}
+}
+
+bool td_list_holds(const char *list, uint32_t n)
+{
+	unsigned long first, last;
+	for (; (list = range(list, &first, &last)); list++) {
+		if (first <= n && n <= last)
+			return true;
+		if (!*list)
+			break;
+	}
+	return false;
+}
+
+static bool is_at(const struct td_trace *t, const struct td_event *ev, const char *at)
+{
+	return !strcmp(td_point(ev->e.point), at) ||
+	       !strcmp(td_value(ev->e.point, ev->e.value), at) ||
+	       !strcmp(td_code_of(t, ev).function, at);
+}
+
+bool td_shows(
+	const struct td_trace *t, const struct td_filter *f, const struct td_event *ev)
+{
+	return ev->ns >= f->since && ev->ns <= f->until &&
+	       (!f->nodes || td_list_holds(f->nodes, ev->e.node)) &&
+	       (f->peer < 0 || ev->e.peer == f->peer) &&
+	       (f->message == TD_NONE || ev->message == f->message) &&
+	       (!f->at || is_at(t, ev, f->at));
+}
+
+/* ---- lines ---- */
+
+static void line(const struct td_trace *t, const struct td_event *ev, FILE *out)
+{
+	char words[160], function[256];
+	struct td_code code = td_code_of(t, ev);
+	const struct td_event *before =
+		ev->before == TD_NONE ? NULL : &t->event[ev->before];
+	td_describe(t, ev, words, sizeof words);
+	snprintf(function, sizeof function, "%s", code.function);
+	p3_trace_printable(function, sizeof function);
+	fprintf(out, "%12.3f: %u: %3u: %08x %s+%04x", (double)ev->ns / 1e3, ev->e.node,
+		ev->e.value, ev->e.code, function, code.offset);
+	if (before)
+		fprintf(out, " (%" PRId64 " ns)", ev->ns - before->ns);
+	if (ev->e.ring == P3_TRACE_HOST)
+		fprintf(out, " host %u", ev->e.which);
+	fprintf(out, " %s\n", words);
+}
+
+static void say_block(const struct td_block *b, FILE *out)
+{
+	static const char *const fates[] = {"runs", "left", "died", "dumped core"};
+	fprintf(out, "# node %u: %s, pid %u, %s, %" PRIu64 "+%" PRIu64 " records written",
+		b->node, b->header.program, b->header.os_pid, fates[b->fate],
+		b->written[P3_TRACE_FW], b->written[P3_TRACE_HOST]);
+	if (b->lost)
+		fprintf(out, ", %" PRIu64 " lost", b->lost);
+	if (b->unsound)
+		fprintf(out, ", %u make no sense", b->unsound);
+	fputc('\n', out);
+}
+
+void td_text(const struct td_trace *t, const struct td_filter *f, FILE *out)
+{
+	for (uint32_t i = 0; i < t->nblocks; i++)
+		if (!f->nodes || td_list_holds(f->nodes, t->block[i].node))
+			say_block(&t->block[i], out);
+	fputs("#    time us: node: value: code function+offset (since the record before "
+	      "it) what\n",
+		out);
+	for (uint32_t i = 0; i < t->nevents; i++)
+		if (td_shows(t, f, &t->event[i]))
+			line(t, &t->event[i], out);
+}

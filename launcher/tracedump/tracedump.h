@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * tracedump - the parts of the program tracedump
+ *
+ *	tracedump.c	  command line
+ *	load.c  traces from a file, a core or a job: one clock, one list
+ *	core.c  the segments in an ELF core
+ *	flow.c  which records are about one message
+ *	slice.c slices of time, and the messages' arrows between them
+ *	code.c  functions and offsets, by elfutils
+ *	text.c  lines, as of the SeaStar's tool of that name
+ *	json.c  Trace Event Format, for ui.perfetto.dev and chrome://tracing
+ *	svg.c	  a picture
+ *
+ * Input comes from other processes and may be anything: numbers are checked before they
+ * are used, and texts are made printable ASCII.  The program has one thread.
+ */
+#ifndef P3_LAUNCHER_TRACEDUMP_H
+#define P3_LAUNCHER_TRACEDUMP_H
+
+#include "launcher/yod/tracefile.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#define TD_NONE UINT32_MAX
+
+/* Print one line to stderr: thing, value, expectation. */
+void td_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/* One incarnation of a node. */
+struct td_block {
+	struct p3_trace_header header;
+	uint32_t node;
+	enum p3_trace_fate fate;
+	struct p3_trace_look now;
+	uint64_t written[P3_TRACE_RINGS];
+	uint64_t lost;
+	uint32_t unsound; /* records with an impossible time */
+};
+
+struct td_event {
+	struct p3_trace_entry e;
+	int64_t ns; /* time since the job began */
+	uint32_t block;
+	uint32_t before;  /* the preceding event in the same ring, or TD_NONE */
+	uint32_t after;   /* hosts' ring: the next event of this thread, or TD_NONE */
+	uint32_t message; /* or TD_NONE */
+};
+
+/* The events of a message on its way; TD_NONE: not recorded. */
+struct td_message {
+	uint16_t from, to;
+	uint32_t name; /* as in its records */
+	uint32_t command, send, take, match, deliver, event, taken;
+};
+
+struct td_trace {
+	uint32_t jid;
+	uint32_t size; /* number of nodes */
+	struct p3_trace_look began;
+	uint32_t nblocks;
+	struct td_block *block;
+	uint32_t nevents;
+	struct td_event *event; /* sorted by time */
+	uint32_t nmessages;
+	struct td_message *message;
+};
+
+/* ---- load.c: each returns 0, or an error after a line ---- */
+
+int td_load_file(const char *path, struct td_trace *trace_out);
+int td_load_job(uint32_t pid, struct td_trace *trace_out);
+void td_free(struct td_trace *trace);
+
+/* ---- core.c: calls found for each node of a core; returns likewise ---- */
+
+int td_core_each(const char *path, int fd,
+	int (*found)(void *arg, const struct p3_trace_taken *taken), void *arg);
+
+/* ---- flow.c ---- */
+
+int td_find_messages(struct td_trace *trace);
+/* "17", or "b17" in a base ring: the number of cells that were in the lane before it. */
+struct td_name {
+	char text[16];
+};
+struct td_name td_name_of(uint32_t name);
+
+/* ---- code.c ---- */
+
+struct td_code {
+	const char *function; /* never NULL */
+	uint32_t offset;
+};
+
+struct td_code td_code_of(const struct td_trace *trace, const struct td_event *ev);
+void td_code_end(void);
+
+/* ---- filters ---- */
+
+struct td_filter {
+	const char *nodes; /* a list such as 0,2-3; NULL: all */
+	int64_t since, until;
+	const char *at;   /* name of a point or a function; NULL: all */
+	int64_t peer;     /* -1: all */
+	uint32_t message; /* TD_NONE: all */
+};
+
+bool td_shows(const struct td_trace *trace, const struct td_filter *f,
+	const struct td_event *ev);
+/* Return true if the text is a list of numbers and ranges. */
+bool td_is_list(const char *list);
+/* Return true if such a list holds n. */
+bool td_list_holds(const char *list, uint32_t n);
+
+/* ---- slice.c ---- */
+
+/* A thread of a node has a row of slices; 0 is the firmware. */
+struct td_slice {
+	uint32_t node, thread;
+	int64_t from, to;
+	unsigned depth; /* number of slices around it */
+	uint32_t event; /* event that names it: the one at its end, except for hosts */
+	const char *name;
+};
+
+/* A message's arrow begins, passes and ends inside slices, in this order. */
+struct td_stop {
+	uint32_t event, node, thread;
+	int64_t ns;
+};
+#define TD_STOPS 5u
+
+void td_each_slice(const struct td_trace *trace, const struct td_filter *f,
+	void (*show)(void *arg, const struct td_slice *s), void *arg);
+unsigned td_stops(const struct td_trace *trace, const struct td_filter *f,
+	const struct td_message *m, struct td_stop out[TD_STOPS]);
+
+/* ---- names ---- */
+
+const char *td_point(unsigned point);
+/* Return the name of the value of a record at this point, or "". */
+const char *td_value(unsigned point, unsigned value);
+/* Describe the record in words, without time and place. */
+void td_describe(
+	const struct td_trace *trace, const struct td_event *ev, char *text, size_t size);
+
+/* ---- output ---- */
+
+void td_text(const struct td_trace *trace, const struct td_filter *f, FILE *out);
+int td_json(const struct td_trace *trace, const struct td_filter *f, FILE *out);
+void td_svg(const struct td_trace *trace, const struct td_filter *f, FILE *out);
+
+#endif

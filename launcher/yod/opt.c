@@ -1,0 +1,814 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* yod's command line: the table of options, the parser, --help. */
+#include "launcher/yod/opt.h"
+#include "launcher/yod/loadfile.h"
+#include "launcher/yod/say.h"
+#include "launcher/yod/words.h"
+#include "shm/conf.h"
+#include "shm/cpulist.h"
+#include "shm/domain.h"
+#include "shm/job.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#ifndef P3_VERSION
+#define P3_VERSION "unversioned"
+#endif
+
+#define NAME_LEN      24
+#define NEAR          3 /* edits between options that may be confused */
+#define SECONDS_MOST  1e9
+#define KILL_AFTER_MS 5000
+#define WHY_AFTER_MS  10000
+#define ROW_BASE      256 /* getopt's value of the first row; above any character */
+
+struct row {
+	const char *name; /* NULL: the row is a heading */
+	char letter;      /* 0: none */
+	const char *arg;  /* NULL: no argument */
+	const char *help; /* NULL: the row is another name of the row above */
+	/* name is as written, with its dashes */
+	int (*set)(struct p3_opt *opt, const char *name, const char *value);
+	bool each; /* may be given before each program */
+};
+
+/* Return the program whose options are being read. */
+static struct p3_prog *now(struct p3_opt *opt)
+{
+	return &opt->prog[opt->prog_n - 1];
+}
+
+static int say_no_memory(void)
+{
+	p3_say("out of memory for the command line; use fewer programs, or raise ulimit "
+	       "-v");
+	return P3_OPT_USAGE;
+}
+
+/* Parse a whole number from 1 to most. */
+static bool parse_count(const char *value, long most, uint32_t *out)
+{
+	char *end;
+	errno = 0;
+	long n = strtol(value, &end, 10);
+	if (end == value || *end || errno || n < 1 || n > most)
+		return false;
+	*out = (uint32_t)n;
+	return true;
+}
+
+/* Return true for -np4, which getopt takes as -n with the value p4. */
+static bool lacks_blank(const char *name, const char *value)
+{
+	return !strcmp(name, "-n") && value[0] == 'p' && value[1];
+}
+
+static int set_size(struct p3_opt *opt, const char *name, const char *value)
+{
+	if (lacks_blank(name, value)) {
+		p3_say("-n%s: a blank is missing; expected -np %s", value, value + 1);
+		return P3_OPT_USAGE;
+	}
+	if (parse_count(value, P3_OPT_SIZE_MAX, &now(opt)->size))
+		return P3_OPT_RUN;
+	p3_say("%s: '%s' is no number of nodes of a job; expected 1 to %d, as in -sz 4",
+		name, value, P3_OPT_SIZE_MAX);
+	return P3_OPT_USAGE;
+}
+
+static int set_load(struct p3_opt *opt, const char *name, const char *value)
+{
+	(void)name;
+	opt->load = value;
+	return P3_OPT_RUN;
+}
+
+static int set_dir(struct p3_opt *opt, const char *name, const char *value)
+{
+	(void)name;
+	now(opt)->dir = value;
+	return P3_OPT_RUN;
+}
+
+/* ---- environment ---- */
+
+static bool is_name(const char *text, size_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		if (!(text[i] == '_' || (text[i] >= 'A' && text[i] <= 'Z') ||
+			    (text[i] >= 'a' && text[i] <= 'z') ||
+			    (i && text[i] >= '0' && text[i] <= '9')))
+			return false;
+	return len > 0;
+}
+
+static bool is_ours(const char *text, size_t len)
+{
+	static const char *const ours[] = {
+		"PTL_MY_RID", "PTL_NIDMAP", "PTL_PIDMAP", "PTL_IFACE", P3_JOB_ENV};
+	for (size_t i = 0; i < sizeof ours / sizeof ours[0]; i++)
+		if (strlen(ours[i]) == len && !strncmp(ours[i], text, len))
+			return true;
+	return false;
+}
+
+/* Take NAME=VALUE, or NAME alone: nodes inherit that variable from yod without this
+ * option, so only check that it is set. */
+static int set_env(struct p3_opt *opt, const char *name, const char *value)
+{
+	size_t len = strcspn(value, "=");
+	if (!is_name(value, len)) {
+		p3_say("%s: '%s' names no variable; expected NAME=VALUE, as in "
+		       "--env OMP_NUM_THREADS=2",
+			name, value);
+		return P3_OPT_USAGE;
+	}
+	if (is_ours(value, len)) {
+		p3_say("%s: %.*s is yod's to set; expected another variable", name,
+			(int)len, value);
+		return P3_OPT_USAGE;
+	}
+	if (value[len])
+		return p3_prog_env_add(now(opt), value) ? say_no_memory() : P3_OPT_RUN;
+	if (getenv(value))
+		return P3_OPT_RUN;
+	p3_say("%s: %s is not set in yod's environment; expected %s=VALUE, or export "
+	       "it before",
+		name, value, value);
+	return P3_OPT_USAGE;
+}
+
+/* ---- placement ---- */
+
+static int set_bind(struct p3_opt *opt, const char *name, const char *value)
+{
+	static const char *const words[] = {"none", "core", "numa"};
+	for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+		if (!strcmp(value, words[i])) {
+			opt->place.bind = (enum p3_bind)i;
+			return P3_OPT_RUN;
+		}
+	opt->place.bind = P3_BIND_LIST;
+	if (p3_cpulist_parse(value, &opt->place.list))
+		return P3_OPT_RUN;
+	p3_say("%s: '%s' is no placement; expected none, core, numa, or a list of "
+	       "CPUs as in --bind 0,2-3",
+		name, value);
+	return P3_OPT_USAGE;
+}
+
+/* Parse -VN2, -VN 2 or -VN=2; getopt takes the first as -V with a value. */
+static int set_per_unit(struct p3_opt *opt, const char *name, const char *value)
+{
+	(void)name;
+	if (parse_count(value + (*value == 'N'), P3_OPT_SIZE_MAX, &opt->place.per_unit))
+		return P3_OPT_RUN;
+	p3_say("-VN: '%s' is no number of nodes; expected 1 to %d for each core, as in "
+	       "-VN2",
+		value + (*value == 'N'), P3_OPT_SIZE_MAX);
+	return P3_OPT_USAGE;
+}
+
+/* ---- the job ---- */
+
+static int set_keep_going(struct p3_opt *opt, const char *name, const char *value)
+{
+	(void)name, (void)value;
+	opt->keep_going = true;
+	return P3_OPT_RUN;
+}
+
+static int set_tag(struct p3_opt *opt, const char *name, const char *value)
+{
+	(void)name, (void)value;
+	opt->tag = true;
+	return P3_OPT_RUN;
+}
+
+static int set_only_rank(struct p3_opt *opt, const char *name, const char *value)
+{
+	opt->only = p3_ranks_parse(value, &opt->only_ranks);
+	if (opt->only)
+		return P3_OPT_RUN;
+	p3_say("%s: '%s' is no list of ranks; expected ranks and ranges, as in "
+	       "--only-rank 0,2-3",
+		name, value);
+	return P3_OPT_USAGE;
+}
+
+static int set_output_dir(struct p3_opt *opt, const char *name, const char *value)
+{
+	(void)name;
+	opt->output_dir = value;
+	return P3_OPT_RUN;
+}
+
+static int set_line_buffered(struct p3_opt *opt, const char *name, const char *value)
+{
+	(void)name, (void)value;
+	opt->line_buffered = true;
+	return P3_OPT_RUN;
+}
+
+static int set_shared_heap(struct p3_opt *opt, const char *name, const char *value)
+{
+	(void)name, (void)value;
+	opt->shared_heap = true;
+	return P3_OPT_RUN;
+}
+
+static int set_plan(struct p3_opt *opt, const char *name, const char *value)
+{
+	(void)name, (void)value;
+	opt->plan = true;
+	return P3_OPT_RUN;
+}
+
+static int set_stats(struct p3_opt *opt, const char *name, const char *value)
+{
+	(void)name, (void)value;
+	opt->stats = true;
+	return P3_OPT_RUN;
+}
+
+/* Read seconds, not below least, as milliseconds, or print an error line. */
+static int read_seconds(
+	const char *name, const char *value, double least, int64_t *ms_out)
+{
+	char *end;
+	double s = strtod(value, &end);
+	if (end == value || *end || !(s >= least && s <= SECONDS_MOST)) {
+		p3_say("%s: '%s' is no time; expected seconds, %g to %.0f, as in %s 60",
+			name, value, least, SECONDS_MOST, name);
+		return P3_OPT_USAGE;
+	}
+	*ms_out = (int64_t)(s * 1000);
+	return P3_OPT_RUN;
+}
+
+static int set_timeout(struct p3_opt *opt, const char *name, const char *value)
+{
+	return read_seconds(name, value, 0.001, &opt->timeout_ms);
+}
+
+static int set_kill_after(struct p3_opt *opt, const char *name, const char *value)
+{
+	return read_seconds(name, value, 0, &opt->kill_after_ms);
+}
+
+static int set_why_after(struct p3_opt *opt, const char *name, const char *value)
+{
+	return read_seconds(name, value, 0, &opt->why_after_ms);
+}
+
+static int set_mode(struct p3_opt *opt, const char *name, const char *value)
+{
+	static const char *const known[] = {"auto", "lease", "dedicated", "park"};
+	for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+		if (!strcmp(value, known[i])) {
+			opt->mode = value;
+			return P3_OPT_RUN;
+		}
+	p3_say("%s: '%s' is no mode; expected auto, lease, dedicated or park", name,
+		value);
+	return P3_OPT_USAGE;
+}
+
+static int set_valgrind(struct p3_opt *opt, const char *name, const char *value)
+{
+	static const char *const words[] = {"auto", "on", "off"};
+	for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+		if (!strcmp(value, words[i])) {
+			opt->valgrind = (enum p3_valgrind)i;
+			return P3_OPT_RUN;
+		}
+	p3_say("%s: '%s' is no choice; expected auto, on or off", name, value);
+	return P3_OPT_USAGE;
+}
+
+static int set_trace(struct p3_opt *opt, const char *name, const char *value)
+{
+	if (!*value) {
+		p3_say("%s: '' is no file; expected where the nodes' traces go, as in "
+		       "--trace job.trace",
+			name);
+		return P3_OPT_USAGE;
+	}
+	opt->trace = value;
+	return P3_OPT_RUN;
+}
+
+static int set_domain(struct p3_opt *opt, const char *name, const char *value)
+{
+	if (!p3_domain_is_name(value) || strcmp(value, P3_DOMAIN_NONE) == 0) {
+		p3_say("%s: '%.64s' is no name of a domain; expected letters, digits, "
+		       "'-', '_' and '.', %d at most, as in --domain default",
+			name, value, P3_DOMAIN_NAMES);
+		return P3_OPT_USAGE;
+	}
+	opt->domain = value;
+	return P3_OPT_RUN;
+}
+
+static int show_help(struct p3_opt *opt, const char *name, const char *value);
+
+static int show_version(struct p3_opt *opt, const char *name, const char *value)
+{
+	(void)opt, (void)name, (void)value;
+	puts("yod (libportals " P3_VERSION ", Portals 3.3)");
+	return 0;
+}
+
+static int show_settings(struct p3_opt *opt, const char *name, const char *value)
+{
+	(void)opt, (void)name, (void)value;
+	puts("Settings of the library, from the environment: name (default): values\n");
+	p3_conf_print(stdout, P3_CONF_TEXT);
+	return 0;
+}
+
+/* ---- the table ---- */
+
+static const struct row rows[] = {
+	{.help = "programs, each with its nodes:"},
+	{"sz", 'n', "N", "run N nodes of the program (-np N and -n N are the same)",
+		set_size, true},
+	{"np", 0, "N", NULL, set_size, true},
+	{"load", 'F', "FILE",
+		"programs are in FILE: -sz N program arguments, a line each", set_load,
+		false},
+	{"wdir", 'd', "DIR", "run the program in DIR", set_dir, true},
+	{"env", 'x', "NAME=VALUE", "set it for the program; NAME alone: it must be set",
+		set_env, true},
+	{.help = "where they run:"},
+	{"bind", 0, "HOW",
+		"none, core, numa, or CPUs as in 0,2-3: nodes take one in turn", set_bind,
+		false},
+	{"VN", 'V', "N", "N nodes share a core (of --bind: a CPU, a NUMA node)",
+		set_per_unit, false},
+	{.help = "the job:"},
+	{"keep-going", 0, NULL, "a failing node does not end the others", set_keep_going,
+		false},
+	{"timeout", 0, "SEC", "end the job after SEC seconds, status 124", set_timeout,
+		false},
+	{"kill-after", 0, "SEC",
+		"kill nodes that SIGTERM has not ended after SEC seconds (5)",
+		set_kill_after, false},
+	{"why-after", 0, "SEC",
+		"say why when a barrier lasts for SEC seconds (10); 0: never say why",
+		set_why_after, false},
+	{"mode", 0, "MODE", "how NICs run: auto, lease, dedicated or park", set_mode,
+		false},
+	{"domain", 0, "NAME", "nodes also meet those of other jobs and services there",
+		set_domain, false},
+	{"shared-heap", 0, NULL, "malloc's long blocks lie where other nodes read them",
+		set_shared_heap, false},
+	{"valgrind", 0, "WHEN",
+		"auto, on or off: nodes use a library that tells valgrind about atomics",
+		set_valgrind, false},
+	{.help = "what is printed:"},
+	{"tag", 0, NULL, "put [rank] before each line that a node prints", set_tag,
+		false},
+	{"only-rank", 0, "LIST", "drop what other ranks print; LIST is as in 0,2-3",
+		set_only_rank, false},
+	{"output-dir", 0, "DIR", "nodes print into DIR/rankN.out and DIR/rankN.err",
+		set_output_dir, false},
+	{"line-buffered", 0, NULL,
+		"from PtlInit on nodes print line by line, not in blocks",
+		set_line_buffered, false},
+	{"stats", 0, NULL, "at the end, what each node did, on stderr", set_stats, false},
+	{"trace", 0, "FILE", "what each NIC did last, for tracedump", set_trace, false},
+	{"plan", 0, NULL, "memory, CPUs and limits of the job, and start nothing",
+		set_plan, false},
+	{"help", 'h', NULL, "print this", show_help, false},
+	{"help-env", 0, NULL, "print the settings of the library (PTL3_*)", show_settings,
+		false},
+	{"version", 0, NULL, "print the version", show_version, false},
+};
+
+#define ROWS (sizeof rows / sizeof rows[0])
+
+static const char *value_of(const struct row *row)
+{
+	return row->arg ? row->arg : "";
+}
+
+/* Return true for names of two letters, which have one dash. */
+static bool is_brief(const struct row *row)
+{
+	return strlen(row->name) == 2;
+}
+
+/* Print a row of --help; -n is not shown beside -sz. */
+static void show_row(const struct row *row)
+{
+	char left[40];
+	bool brief = is_brief(row);
+	if (row->letter && !brief)
+		snprintf(left, sizeof left, "-%c, --%s %s", row->letter, row->name,
+			value_of(row));
+	else
+		snprintf(left, sizeof left, "%s%s %s", brief ? "-" : "--", row->name,
+			value_of(row));
+	printf("  %-20s  %s\n", left, row->help);
+}
+
+static int show_help(struct p3_opt *opt, const char *name, const char *value)
+{
+	(void)opt, (void)name, (void)value;
+	puts("usage: yod -sz N [options] program [arguments] [: -sz N program ...]\n"
+	     "  or:  yod [options] -F FILE\n"
+	     "Runs a Portals job of N nodes, each a process of this machine.");
+	for (size_t i = 0; i < ROWS; i++)
+		if (!rows[i].name)
+			printf("\n%s\n", rows[i].help);
+		else if (rows[i].help)
+			show_row(&rows[i]);
+	puts("\nstatus: that of the node that fails first, 128 + signal if it was "
+	     "killed;\n"
+	     "124 timeout, 126 and 127 the program cannot be run, 125 yod failed, 2 "
+	     "usage.\n"
+	     "Standard input goes to rank 0.");
+	return 0;
+}
+
+/* ---- words ---- */
+
+/* The table in getopt's form. */
+struct forms {
+	char letters[2 + 2 * ROWS + 1];
+	struct option longs[ROWS + 1];
+};
+
+static void fill_forms(struct forms *f)
+{
+	char *at = stpcpy(f->letters, "+:");
+	struct option *o = f->longs;
+	for (size_t i = 0; i < ROWS; i++) {
+		int has = rows[i].arg ? required_argument : no_argument;
+		if (rows[i].name)
+			*o++ = (struct option){
+				rows[i].name, has, NULL, ROW_BASE + (int)i};
+		if (rows[i].letter) {
+			*at++ = rows[i].letter;
+			at = stpcpy(at, has ? ":" : "");
+		}
+	}
+	*at = 0;
+	*o = (struct option){NULL, 0, NULL, 0};
+}
+
+static const struct row *row_of(int c)
+{
+	if (c >= ROW_BASE)
+		return &rows[c - ROW_BASE];
+	for (size_t i = 0; i < ROWS; i++)
+		if (rows[i].letter && rows[i].letter == c)
+			return &rows[i];
+	return NULL;
+}
+
+/* ---- words that are no options ---- */
+
+/* Options of mpirun, mpiexec and srun, and the options of yod that do the same. */
+static const struct {
+	const char *names; /* with a blank before and behind each */
+	const char *hint;
+} foreign[] = {
+	{" H host hosts hostfile machinefile default-hostfile f w nodelist ",
+		"all nodes run on this machine; leave it out"},
+	{" N npernode ppn ntasks-per-node oversubscribe nooversubscribe perhost O ",
+		"any number of nodes runs on this machine; leave it out"},
+	{" v verbose debug-daemons ",
+		"--stats and --trace FILE say what nodes do, --version prints the "
+		"version"},
+	{" c ntasks ", "the number of nodes is -sz N"},
+	{" bind-to map-by rank-by cpu-bind cpu-set cpu-list bind-to-core ",
+		"CPUs are chosen by --bind none, core, numa or a list as in 0,2-3"},
+	{" genv E export ", "variables are set by --env NAME=VALUE"},
+	{" l label tag-output prepend-rank ", "--tag puts [rank] before each line"},
+	{" outfile-pattern output-filename o output ",
+		"--output-dir DIR makes a file of each node's output"},
+	{" mca gmca allow-run-as-root prefix iface launcher mpi ",
+		"yod needs nothing of the kind; leave it out"},
+};
+
+static const char *hint_for(const char *name)
+{
+	char padded[P3_CONF_NAME_LEN + 3];
+	snprintf(padded, sizeof padded, " %s ", name);
+	for (size_t i = 0; i < sizeof foreign / sizeof foreign[0]; i++)
+		if (strstr(foreign[i].names, padded))
+			return foreign[i].hint;
+	return NULL;
+}
+
+/* Return the option with the most similar name, at least half of which is right, or
+ * NULL. */
+static const struct row *nearest(const char *name)
+{
+	const struct row *best = NULL;
+	unsigned least = (unsigned)strlen(name) / 2 + 1;
+	least = least < NEAR + 1 ? least : NEAR + 1;
+	for (size_t i = 0; i < ROWS; i++) {
+		if (!rows[i].name)
+			continue;
+		unsigned n = p3_conf_edits(name, rows[i].name);
+		if (n < least) {
+			least = n;
+			best = &rows[i];
+		}
+	}
+	return best;
+}
+
+/* Count the options whose names are, or begin with, this name, and list them. */
+static unsigned meant_by(const char *name, char *list, size_t size)
+{
+	unsigned n = 0;
+	size_t len = 0;
+	for (size_t i = 0; i < ROWS; i++)
+		if (rows[i].name && !strcmp(rows[i].name, name)) {
+			snprintf(list, size, "%s%s", is_brief(&rows[i]) ? "-" : "--",
+				name);
+			return 1;
+		}
+	for (size_t i = 0; i < ROWS; i++)
+		if (rows[i].name && *name && !strncmp(rows[i].name, name, strlen(name)) &&
+			len < size)
+			len += (size_t)snprintf(list + len, size - len, "%s%s%s",
+				n++ ? ", " : "", is_brief(&rows[i]) ? "-" : "--",
+				rows[i].name);
+	return n;
+}
+
+static void say_unknown(const char *word, const char *name)
+{
+	const char *hint = hint_for(name);
+	const struct row *near = nearest(name);
+	if (hint)
+		p3_say("%s: not an option of yod; %s", word, hint);
+	else if (near)
+		p3_say("%s: not an option of yod; did you mean %s%s? yod --help lists "
+		       "all",
+			word, is_brief(near) ? "-" : "--", near->name);
+	else
+		p3_say("%s: not an option of yod; yod --help lists all", word);
+}
+
+static int bad_word(int c, const char *word)
+{
+	char name[P3_CONF_NAME_LEN + 1], list[200];
+	size_t dashes = strspn(word, "-");
+	snprintf(name, sizeof name, "%.*s", (int)strcspn(word + dashes, "="),
+		word + dashes);
+	unsigned n = meant_by(name, list, sizeof list);
+	if (c == ':')
+		p3_say("%s: needs a value; see yod --help", word);
+	else if (n == 1)
+		p3_say("%s: takes no value; expected %s", word, list);
+	else if (n > 1 && !hint_for(name))
+		p3_say("%s: is short for several; expected one of %s", word, list);
+	else
+		say_unknown(word, name);
+	return P3_OPT_USAGE;
+}
+
+/* ---- reading ---- */
+
+static int take(struct p3_opt *opt, int c, const char *word)
+{
+	const struct row *row = row_of(c);
+	if (!row)
+		return bad_word(c, word);
+	if (!row->each && (opt->prog_n > 1 || now(opt)->place)) {
+		p3_say("%s: is for the whole job; expected before the first program, "
+		       "outside of load files",
+			word);
+		return P3_OPT_USAGE;
+	}
+	char name[NAME_LEN];
+	if (c < ROW_BASE)
+		snprintf(name, sizeof name, "-%c", c);
+	else
+		snprintf(
+			name, sizeof name, "%s%s", is_brief(row) ? "-" : "--", row->name);
+	return row->set(opt, name, optarg);
+}
+
+/* Read options up to the program, which is then at argv + optind. */
+static int take_options(struct p3_opt *opt, int argc, char **argv)
+{
+	struct forms forms;
+	fill_forms(&forms);
+	opterr = 0;
+	optind = 0; /* start from the beginning */
+	for (;;) {
+		int at = optind ? optind : 1;
+		int c = getopt_long_only(argc, argv, forms.letters, forms.longs, NULL);
+		if (c < 0)
+			return P3_OPT_RUN;
+		int rc = take(opt, c, argv[at]);
+		if (rc != P3_OPT_RUN)
+			return rc;
+	}
+}
+
+/* ---- programs ---- */
+
+/* Add a program, with directory and environment of `like` if that is not NULL. */
+static int start_prog(struct p3_opt *opt, const struct p3_prog *like, const char *place)
+{
+	struct p3_prog *more = realloc(opt->prog, (opt->prog_n + 1) * sizeof *opt->prog);
+	if (!more)
+		return say_no_memory();
+	opt->prog = more;
+	opt->prog[opt->prog_n++] = (struct p3_prog){.place = place};
+	if (!like)
+		return P3_OPT_RUN;
+	now(opt)->dir = like->dir;
+	for (uint32_t i = 0; i < like->env_n; i++)
+		if (p3_prog_env_add(now(opt), like->env[i]))
+			return say_no_memory();
+	return P3_OPT_RUN;
+}
+
+static int check_prog(const struct p3_prog *prog)
+{
+	if (!prog->size) {
+		p3_say("-sz: missing; expected the number of nodes, as in yod -sz 4 "
+		       "./prog");
+		return P3_OPT_USAGE;
+	}
+	if (!prog->argv[0] || !*prog->argv[0]) {
+		p3_say("program: missing; expected as in yod -sz 4 ./prog");
+		return P3_OPT_USAGE;
+	}
+	return P3_OPT_RUN;
+}
+
+/* End a program's arguments at a word ":", which becomes NULL.  Return the number of
+ * words before it. */
+static int cut_at_colon(char **argv)
+{
+	int n = 0;
+	while (argv[n] && strcmp(argv[n], ":") != 0)
+		n++;
+	return n;
+}
+
+/* Read "options program arguments : options program arguments". */
+static int take_programs(struct p3_opt *opt, int argc, char **argv)
+{
+	for (;;) {
+		int rc = take_options(opt, argc, argv);
+		if (rc != P3_OPT_RUN)
+			return rc;
+		int n = optind + cut_at_colon(argv + optind);
+		bool more = argv[n];
+		now(opt)->argv = argv + optind;
+		argv[n] = NULL;
+		if (!more)
+			return P3_OPT_RUN;
+		rc = check_prog(now(opt));
+		if (rc == P3_OPT_RUN)
+			rc = start_prog(opt, NULL, NULL);
+		if (rc != P3_OPT_RUN)
+			return rc;
+		p3_say_at("behind ':'");
+		argv += n;
+		argc -= n;
+	}
+}
+
+/* ---- load files ---- */
+
+static int take_line(struct p3_opt *opt, const struct p3_prog *base, uint32_t line,
+	int argc, char **argv)
+{
+	char *place;
+	if (asprintf(&place, "%s:%u", opt->load, line) < 0)
+		return say_no_memory();
+	argv[0] = place;
+	int rc = start_prog(opt, base, place);
+	p3_say_at(place);
+	if (rc == P3_OPT_RUN)
+		rc = take_options(opt, argc, argv);
+	if (rc == P3_OPT_RUN) {
+		now(opt)->argv = argv + optind;
+		rc = check_prog(now(opt));
+	}
+	p3_say_at(NULL);
+	return rc;
+}
+
+static int say_bad_lines(const struct p3_opt *opt, int err, uint32_t line)
+{
+	if (err == -ENOMEM)
+		return say_no_memory();
+	if (err == -EINVAL)
+		p3_say("%s:%u: a quote is not closed; expected another ' or \"",
+			opt->load, line);
+	else
+		p3_say("-F: '%s' has no programs; expected a line for each, as in: -sz 2 "
+		       "./prog arguments",
+			opt->load);
+	return P3_OPT_USAGE;
+}
+
+static int take_lines(struct p3_opt *opt, const struct p3_prog *base, char *text)
+{
+	struct p3_words words = {text, 1};
+	opt->prog_n = 0;
+	for (;;) {
+		char **argv;
+		int argc;
+		uint32_t line = 1;
+		int rc = p3_words_next(&words, 1, &argv, &argc, &line);
+		if (rc == -ENOENT && opt->prog_n)
+			return P3_OPT_RUN;
+		if (rc)
+			return say_bad_lines(opt, rc, line);
+		rc = take_line(opt, base, line, argc, argv);
+		if (rc != P3_OPT_RUN)
+			return rc;
+	}
+}
+
+/* Read a load file.  The program of each line has the directory and the environment of
+ * the command line, unless the line has its own. */
+static int take_load(struct p3_opt *opt)
+{
+	const struct p3_prog *first = &opt->prog[0];
+	if (opt->prog_n > 1 || first->size || first->argv[0]) {
+		p3_say("-F: '%s' has the programs and their numbers of nodes; expected "
+		       "no -sz and no program beside it",
+			opt->load);
+		return P3_OPT_USAGE;
+	}
+	char *text = p3_loadfile_read(opt->load);
+	if (!text)
+		return P3_OPT_USAGE;
+	const struct p3_prog base = *first;
+	int rc = take_lines(opt, &base, text);
+	free(base.env);
+	return rc;
+}
+
+/* ---- all of it ---- */
+
+static int number_ranks(struct p3_opt *opt)
+{
+	uint64_t n = 0;
+	for (uint32_t i = 0; i < opt->prog_n; i++) {
+		opt->prog[i].first = (uint32_t)n;
+		n += opt->prog[i].size;
+	}
+	if (n > P3_OPT_SIZE_MAX) {
+		p3_say("-sz: the programs have %llu nodes in all; expected %d at most",
+			(unsigned long long)n, P3_OPT_SIZE_MAX);
+		return P3_OPT_USAGE;
+	}
+	opt->size = (uint32_t)n;
+	if (opt->place.per_unit && opt->place.bind == P3_BIND_NONE)
+		opt->place.bind = P3_BIND_CORE;
+	return P3_OPT_RUN;
+}
+
+static int check_output(const struct p3_opt *opt)
+{
+	uint32_t last = opt->only ? p3_ranks_last(&opt->only_ranks) : 0;
+	if (last >= opt->size) {
+		p3_say("--only-rank: %u is no rank of this job; expected 0 to %u", last,
+			opt->size - 1);
+		return P3_OPT_USAGE;
+	}
+	if (opt->tag && opt->output_dir) {
+		p3_say("--tag: the names of the files say whose they are; expected "
+		       "without --output-dir");
+		return P3_OPT_USAGE;
+	}
+	return P3_OPT_RUN;
+}
+
+int p3_opt_parse(int argc, char **argv, struct p3_opt *opt_out)
+{
+	struct p3_opt opt = {
+		.kill_after_ms = KILL_AFTER_MS, .why_after_ms = WHY_AFTER_MS};
+	int rc = start_prog(&opt, NULL, NULL);
+	if (rc == P3_OPT_RUN)
+		rc = take_programs(&opt, argc, argv);
+	if (rc == P3_OPT_RUN)
+		rc = opt.load ? take_load(&opt) : check_prog(now(&opt));
+	p3_say_at(NULL);
+	if (rc == P3_OPT_RUN)
+		rc = number_ranks(&opt);
+	if (rc == P3_OPT_RUN)
+		rc = check_output(&opt);
+	*opt_out = opt;
+	return rc;
+}

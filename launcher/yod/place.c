@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Placement: units of CPUs from /sys, nodes on them, CPUs for NIC threads. */
+#include "launcher/yod/place.h"
+#include "launcher/yod/cpus.h"
+#include "launcher/yod/say.h"
+#include "shm/cpulist.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SAID_LEN 200 /* longest list in a message */
+
+struct units {
+	struct p3_cpuset *cpus;
+	uint32_t n;
+};
+
+/* ---- the machine ---- */
+
+int p3_place_here(struct p3_place_machine *here_out)
+{
+	*here_out = (struct p3_place_machine){.root = "", .quota = p3_cpus_quota("")};
+	return p3_cpuset_read(0, &here_out->mask);
+}
+
+/* Read a list from a file of /sys.  Return false if the file does not exist. */
+static bool read_list(const char *root, const char *name, struct p3_cpuset *set_out)
+{
+	char file[1024], text[P3_CPULIST_LEN];
+	snprintf(file, sizeof file, "%s/sys/devices/system/%s", root, name);
+	FILE *f = fopen(file, "re");
+	if (!f)
+		return false;
+	bool ok = fgets(text, sizeof text, f) && p3_cpulist_parse(text, set_out);
+	fclose(f);
+	return ok;
+}
+
+/* Return the CPUs of this CPU's core; if it is unknown, the CPU alone. */
+static struct p3_cpuset core_of(const char *root, unsigned cpu)
+{
+	char name[100];
+	struct p3_cpuset set = {{0}};
+	snprintf(name, sizeof name, "cpu/cpu%u/topology/thread_siblings_list", cpu);
+	(void)read_list(root, name, &set);
+	p3_cpuset_add(&set, cpu);
+	return set;
+}
+
+/* Return the CPUs of this CPU's NUMA node; if it is unknown, all. */
+static struct p3_cpuset numa_of(const char *root, unsigned cpu)
+{
+	struct p3_cpuset nodes = {{0}}, set;
+	char name[100];
+	(void)read_list(root, "node/online", &nodes);
+	for (unsigned k = 0; k < P3_CPUS_MOST; k++) {
+		if (!p3_cpuset_has(&nodes, k))
+			continue;
+		snprintf(name, sizeof name, "node/node%u/cpulist", k);
+		if (read_list(root, name, &set) && p3_cpuset_has(&set, cpu))
+			return set;
+	}
+	memset(&set, 0xff, sizeof set);
+	return set;
+}
+
+static struct p3_cpuset unit_of(const char *root, enum p3_bind bind, unsigned cpu)
+{
+	if (bind == P3_BIND_CORE)
+		return core_of(root, cpu);
+	if (bind == P3_BIND_NUMA)
+		return numa_of(root, cpu);
+	return p3_cpuset_of(cpu);
+}
+
+/* Find the units in the order of their first CPUs, without CPUs that are not the
+ * job's. */
+static int find_units(const char *root, enum p3_bind bind, const struct p3_cpuset *job,
+	struct units *units_out)
+{
+	struct p3_cpuset left = *job;
+	struct units u = {calloc(p3_cpuset_count(job), sizeof *u.cpus), 0};
+	if (!u.cpus)
+		return -ENOMEM;
+	for (unsigned cpu = 0; cpu < P3_CPUS_MOST; cpu++) {
+		if (!p3_cpuset_has(&left, cpu))
+			continue;
+		struct p3_cpuset unit = unit_of(root, bind, cpu);
+		p3_cpuset_keep(&unit, &left);
+		p3_cpuset_remove(&left, &unit);
+		u.cpus[u.n++] = unit;
+	}
+	*units_out = u;
+	return 0;
+}
+
+/* ---- nodes ---- */
+
+static uint32_t smaller(uint32_t a, uint32_t b)
+{
+	return a < b ? a : b;
+}
+
+static const char *name_of(enum p3_bind bind)
+{
+	return bind == P3_BIND_NUMA   ? "NUMA nodes"
+	       : bind == P3_BIND_LIST ? "CPUs of --bind"
+				      : "cores";
+}
+
+static bool fits(const struct p3_place_machine *here, const struct p3_place_want *want,
+	const struct units *u, uint32_t size)
+{
+	uint32_t n = want->bind == P3_BIND_NUMA ? u->n : smaller(u->n, here->quota);
+	if (!want->per_unit || size <= (uint64_t)n * want->per_unit)
+		return true;
+	p3_say("-VN: %u nodes, %u on each, do not fit on the %u %s that the job may use "
+	       "(affinity, cgroup quota); expected -VN %u or more, or fewer nodes",
+		size, want->per_unit, n, name_of(want->bind), (size + n - 1) / n);
+	return false;
+}
+
+static void place_nodes(
+	struct p3_place *p, const struct units *u, uint32_t size, uint32_t per_unit)
+{
+	for (uint32_t i = 0; i < size; i++)
+		p->node[i] = u->cpus[(per_unit ? i / per_unit : i) % u->n];
+}
+
+/* ---- their NIC threads ---- */
+
+static struct p3_cpuset unbound_of(const struct p3_place *p, uint32_t size)
+{
+	struct p3_cpuset spare = p->job;
+	for (uint32_t i = 0; i < size; i++)
+		p3_cpuset_remove(&spare, &p->node[i]);
+	return spare;
+}
+
+/* Take a CPU out of the spare ones.  Return false if there is none. */
+static bool take_spare(const char *root, const struct p3_cpuset *node,
+	struct p3_cpuset *spare, struct p3_cpuset *nic_out)
+{
+	if (!p3_cpuset_count(spare))
+		return false;
+	struct p3_cpuset near = numa_of(root, p3_cpuset_first(node));
+	p3_cpuset_keep(&near, spare);
+	uint32_t cpu = p3_cpuset_first(&near);
+	if (cpu == P3_CPUS_MOST)
+		return false;
+	*nic_out = p3_cpuset_of(cpu);
+	p3_cpuset_remove(spare, nic_out);
+	return true;
+}
+
+static void place_nics(
+	const char *root, enum p3_bind bind, struct p3_place *p, uint32_t size)
+{
+	struct p3_cpuset spare = unbound_of(p, size);
+	for (uint32_t i = 0; i < size; i++)
+		if (bind == P3_BIND_NUMA)
+			p->nic[i] = p->node[i];
+		else if (!take_spare(root, &p->node[i], &spare, &p->nic[i]))
+			p->nic[i] = p->job;
+}
+
+/* ---- all of it ---- */
+
+/* Choose the job's CPUs.  Return -EINVAL if some of the list are not available to yod. */
+static int choose_job(const struct p3_place_machine *here,
+	const struct p3_place_want *want, struct p3_cpuset *job_out)
+{
+	char list[SAID_LEN], mask[SAID_LEN];
+	struct p3_cpuset both = want->list;
+	*job_out = here->mask;
+	if (want->bind != P3_BIND_LIST)
+		return 0;
+	p3_cpuset_keep(&both, &here->mask);
+	if (p3_cpuset_equal(&both, &want->list)) {
+		*job_out = want->list;
+		return 0;
+	}
+	p3_cpulist_print(&want->list, list, sizeof list);
+	p3_cpulist_print(&here->mask, mask, sizeof mask);
+	p3_say("--bind: '%s' has CPUs that yod may not use; expected some of %s (see "
+	       "taskset -p, cpuset cgroups)",
+		list, mask);
+	return -EINVAL;
+}
+
+static int bind_all(const struct p3_place_machine *here, const struct p3_place_want *want,
+	const struct units *u, uint32_t size, struct p3_place *p)
+{
+	if (!fits(here, want, u, size))
+		return -ERANGE;
+	p->node = calloc(size, sizeof *p->node);
+	p->nic = calloc(size, sizeof *p->nic);
+	if (!p->node || !p->nic)
+		return -ENOMEM;
+	place_nodes(p, u, size, want->per_unit);
+	place_nics(here->root, want->bind, p, size);
+	return 0;
+}
+
+int p3_place_make(const struct p3_place_machine *here, const struct p3_place_want *want,
+	uint32_t size, struct p3_place *place_out)
+{
+	struct p3_place p = {.bound = true};
+	struct units u = {NULL, 0};
+	int rc = choose_job(here, want, &p.job);
+	p.cpus = smaller(p3_cpuset_count(&p.job), here->quota);
+	if (!rc)
+		rc = find_units(here->root, want->bind, &p.job, &u);
+	if (!rc)
+		rc = bind_all(here, want, &u, size, &p);
+	free(u.cpus);
+	if (rc == -ENOMEM)
+		p3_say("out of memory for the places of %u nodes; use fewer, or do "
+		       "without --bind and -VN",
+			size);
+	if (rc)
+		p3_place_free(&p);
+	else
+		*place_out = p;
+	return rc;
+}
+
+bool p3_place_is_possible(const struct p3_cpuset *set)
+{
+	struct p3_cpuset was;
+	if (p3_cpuset_read(0, &was))
+		return true; /* the kernel does not tell: the answer is unknown */
+	bool ok = p3_cpuset_apply(set) == 0;
+	(void)p3_cpuset_apply(&was);
+	return ok;
+}
+
+void p3_place_free(struct p3_place *place)
+{
+	free(place->node);
+	free(place->nic);
+	place->node = place->nic = NULL;
+}

@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The plan of a job: its demand, the supply of the machine, reasons why it cannot run. */
+#include "launcher/yod/plan.h"
+#include "launcher/yod/run.h"
+#include "launcher/yod/say.h"
+#include "launcher/yod/spawn.h"
+#include "launcher/yod/settings.h"
+#include "shm/conf.h"
+#include "shm/cpulist.h"
+#include "shm/footprint.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#define FDS_OF_NODE 9
+#define FDS_OF_YOD  64
+#define KIB(bytes)  ((bytes) >> 10)
+#define UNKNOWN     UINT64_MAX
+
+enum { HUGE_AUTO, HUGE_ON, HUGE_OFF }; /* in the order of shm/conf.c */
+
+uint64_t p3_plan_yod_fds(uint32_t n)
+{
+	return (uint64_t)n * FDS_OF_NODE + FDS_OF_YOD;
+}
+
+/* ---- the machine's supply ---- */
+
+static uint64_t smaller(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* Read the number behind a key of a file ("": the first word).  Return UNKNOWN if it
+ * does not exist or is a word. */
+static uint64_t read_number(const char *file, const char *key)
+{
+	char line[200];
+	uint64_t n = UNKNOWN;
+	size_t len = strlen(key);
+	FILE *f = fopen(file, "re");
+	if (!f)
+		return UNKNOWN;
+	while (fgets(line, sizeof line, f))
+		if (!strncmp(line, key, len)) {
+			if (sscanf(line + len, "%" SCNu64, &n) != 1)
+				n = UNKNOWN;
+			break;
+		}
+	fclose(f);
+	return n;
+}
+
+/* Return the memory that the cgroup leaves; v2, or v1. */
+static uint64_t cgroup_memory(void)
+{
+	static const char *const files[][2] = {
+		{"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"},
+		{"/sys/fs/cgroup/memory/memory.limit_in_bytes",
+			"/sys/fs/cgroup/memory/memory.usage_in_bytes"}};
+	for (size_t i = 0; i < 2; i++) {
+		uint64_t most = read_number(files[i][0], "");
+		uint64_t used = read_number(files[i][1], "");
+		if (most != UNKNOWN && used != UNKNOWN)
+			return most > used ? most - used : 0;
+	}
+	return UNKNOWN;
+}
+
+static uint64_t free_memory(void)
+{
+	uint64_t kib = read_number("/proc/meminfo", "MemAvailable:");
+	return smaller(kib == UNKNOWN ? kib : kib << 10, cgroup_memory());
+}
+
+static uint64_t free_hugepages(void)
+{
+	static const char dir[] = "/sys/kernel/mm/hugepages/hugepages-2048kB/";
+	char file[sizeof dir + 20];
+	snprintf(file, sizeof file, "%sfree_hugepages", dir);
+	uint64_t n = read_number(file, "");
+	return n == UNKNOWN ? 0 : n;
+}
+
+/* Return a limit of this process.  yod raises only that of its open files. */
+static uint64_t limit(int which)
+{
+	struct rlimit r;
+	if (getrlimit((__rlimit_resource_t)which, &r))
+		return UNKNOWN;
+	rlim_t most = which == RLIMIT_NOFILE ? r.rlim_max : r.rlim_cur;
+	return most == RLIM_INFINITY ? UNKNOWN : most;
+}
+
+/* ---- the job's demand ---- */
+
+/* One program, whose nodes are all alike. */
+struct part {
+	const struct p3_prog *prog;
+	uint64_t pages; /* value of PTL3_HUGEPAGES */
+	uint64_t heap;  /* bytes of address space; 0: no heap */
+	uint32_t trace; /* records of the trace */
+	bool huge;
+	struct p3_footprint node;
+};
+
+struct plan {
+	const struct p3_opt *opt;
+	const struct p3_place *place;
+	uint64_t free_huge;
+	uint64_t free;
+	bool alike;         /* all programs take the same */
+	bool failed;        /* an error line was printed */
+	uint64_t wanted;    /* hugepages, if the machine had enough */
+	uint64_t hugepages; /* hugepages that the job takes */
+	uint64_t start;     /* bytes of all nodes at the start */
+	uint64_t ordinary;  /* of these, bytes in ordinary pages */
+	uint64_t grown;     /* published segments at their largest */
+	uint64_t kernel;    /* all nodes' page tables and mappings at the start */
+	uint64_t most;      /* the same when each node has talked to all */
+	uint64_t heap;      /* heap of the node with the largest one */
+};
+
+static uint64_t setting(const struct p3_prog *prog, enum p3_conf_id id)
+{
+	uint64_t value = 0;
+	(void)p3_conf_value(p3_conf_row(id), p3_settings_text(prog, (int)id), &value);
+	return value;
+}
+
+/* Return the records of a program's trace; --trace does not raise a value of the
+ * program's own environment. */
+static uint32_t trace_of(const struct p3_opt *opt, const struct p3_prog *prog)
+{
+	const char *name = p3_conf_row(P3_CONF_TRACE)->name;
+	const char *text = p3_prog_getenv(prog, name);
+	uint32_t records;
+	if (text == getenv(name))
+		return p3_spawn_trace_records(opt->trace != NULL);
+	(void)p3_conf_trace(text, &records);
+	return records;
+}
+
+static uint64_t heap_of(const struct p3_opt *opt, const struct p3_prog *prog)
+{
+	if (opt->size == 1)
+		return 0;
+	if (opt->shared_heap && !p3_settings_text(prog, P3_CONF_HEAP))
+		return (uint64_t)1 << 30;
+	return setting(prog, P3_CONF_HEAP);
+}
+
+/* Compute a part.  Programs that insist on hugepages get them, the others if there are
+ * enough for all. */
+static struct part part_of(const struct plan *p, uint32_t i)
+{
+	const struct p3_prog *prog = &p->opt->prog[i];
+	struct part part = {.prog = prog,
+		.pages = setting(prog, P3_CONF_HUGEPAGES),
+		.heap = heap_of(p->opt, prog),
+		.trace = trace_of(p->opt, prog)};
+	part.huge = part.pages == HUGE_ON ||
+		    (part.pages == HUGE_AUTO && p->wanted <= p->free_huge);
+	part.node = p3_footprint_of(p->opt->size, part.huge, part.trace);
+	return part;
+}
+
+static bool is_alike(const struct part *a, const struct part *b)
+{
+	return a->pages == b->pages && a->heap == b->heap && a->trace == b->trace;
+}
+
+static void want_hugepages(struct plan *p, const struct part *part)
+{
+	struct p3_footprint huge = p3_footprint_of(p->opt->size, true, part->trace);
+	if (part->pages != HUGE_OFF)
+		p->wanted += huge.hugepages * part->prog->size;
+}
+
+static void add_up(struct plan *p, const struct part *part)
+{
+	uint64_t n = part->prog->size;
+	p->hugepages += part->node.hugepages * n;
+	p->start += part->node.start * n;
+	p->ordinary += part->huge ? 0 : part->node.start * n;
+	p->grown += part->node.grown * n;
+	if (part->heap > p->heap)
+		p->heap = part->heap;
+}
+
+static struct plan make(const struct p3_opt *opt, const struct p3_place *place)
+{
+	struct plan p = {.opt = opt,
+		.place = place,
+		.free_huge = free_hugepages(),
+		.free = free_memory(),
+		.most = (uint64_t)opt->size * opt->size * P3_PAIR_KERNEL,
+		.alike = true};
+	bool late = p3_conf_attach_late(p3_conf_text(P3_CONF_ATTACH), opt->size);
+	p.kernel = late ? (uint64_t)opt->size * P3_PAIR_KERNEL : p.most;
+	struct part part, first = part_of(&p, 0);
+	for (uint32_t i = 0; i < opt->prog_n; i++) {
+		part = part_of(&p, i);
+		want_hugepages(&p, &part);
+		p.alike = p.alike && is_alike(&part, &first);
+	}
+	for (uint32_t i = 0; i < opt->prog_n; i++) {
+		part = part_of(&p, i);
+		add_up(&p, &part);
+	}
+	return p;
+}
+
+/* ---- print ---- */
+
+static void print_programs(const struct p3_opt *opt)
+{
+	printf("nodes         %u\n", opt->size);
+	for (uint32_t i = 0; i < opt->prog_n; i++) {
+		const struct p3_prog *g = &opt->prog[i];
+		printf("ranks         %u-%u: %s%s%s\n", g->first, g->first + g->size - 1,
+			g->argv[0], g->dir ? " in " : "", g->dir ? g->dir : "");
+	}
+}
+
+/* Text behind a line that is about one part only. */
+struct whose {
+	char text[40];
+};
+
+static struct whose whose(const struct plan *p, const struct part *part)
+{
+	struct whose w = {""};
+	if (!p->alike)
+		snprintf(w.text, sizeof w.text, " of ranks %u-%u", part->prog->first,
+			part->prog->first + part->prog->size - 1);
+	return w;
+}
+
+/* Return the number of parts (programs of the job) to print: 1 if all are alike. */
+static uint32_t parts(const struct plan *p)
+{
+	return p->alike ? 1 : p->opt->prog_n;
+}
+
+static void print_start(const struct plan *p)
+{
+	for (uint32_t i = 0; i < parts(p); i++) {
+		struct part part = part_of(p, i);
+		const struct p3_footprint *f = &part.node;
+		printf("%-14seach node%s %" PRIu64
+		       " bytes at the start: published %" PRIu64 ", doorbell %" PRIu64
+		       ", host %" PRIu64 "\n",
+			i ? "" : "memory", whose(p, &part).text, f->start, f->published,
+			f->doorbell, f->host);
+	}
+}
+
+static void print_memory(const struct plan *p)
+{
+	print_start(p);
+	printf("              all nodes %" PRIu64 " bytes", p->start);
+	if (p->free != UNKNOWN)
+		printf(", %" PRIu64 " free", p->free);
+	printf("\n              page tables of all nodes about %" PRIu64
+	       " KiB at the start, %" PRIu64 " KiB when each has talked to all",
+		KIB(p->kernel), KIB(p->most));
+	printf("\n              with all lanes and windows in use published");
+	for (uint32_t i = 0; i < parts(p); i++) {
+		struct part part = part_of(p, i);
+		printf("%s%s grows to %" PRIu64 " bytes", i ? "," : "",
+			whose(p, &part).text, part.node.grown);
+	}
+	printf(", %" PRIu64 " for all nodes\n", p->grown);
+	for (uint32_t i = 0; i < parts(p); i++) {
+		struct part part = part_of(p, i);
+		printf("              shared heap%s: addresses for %" PRIu64
+		       " KiB a node, memory as blocks need it\n",
+			whose(p, &part).text, KIB(part.heap));
+	}
+}
+
+static void print_hugepages(const struct plan *p)
+{
+	static const char *const words[] = {"auto", "on", "off"};
+	printf("hugepages     %" PRIu64 " of 2 MiB needed, %" PRIu64 " free", p->wanted,
+		p->free_huge);
+	for (uint32_t i = 0; i < parts(p); i++) {
+		struct part part = part_of(p, i);
+		printf("; PTL3_HUGEPAGES%s is %s: %s", whose(p, &part).text,
+			words[part.pages], part.huge ? "hugepages" : "ordinary pages");
+	}
+	printf("\n");
+}
+
+static void print_place(const struct plan *p, uint32_t rank)
+{
+	char node[P3_CPULIST_LEN], nic[P3_CPULIST_LEN];
+	const char *said = p3_settings_text(
+		p3_prog_of(p->opt->prog, p->opt->prog_n, rank), P3_CONF_NIC_CPUS);
+	struct p3_cpuset set;
+	p3_cpulist_print(&p->place->node[rank], node, sizeof node);
+	p3_cpulist_print(&p->place->nic[rank], nic, sizeof nic);
+	printf("              rank %u: CPUs %s, NIC thread %s\n", rank, node,
+		p3_conf_nic_cpus(said, &set) ? said : nic);
+}
+
+static void print_cpus(const struct plan *p)
+{
+	printf("CPUs          %u may be used\n", p->place->cpus);
+	printf("placement     %s\n", p->place->bound ? "bound" : "not bound");
+	for (uint32_t i = 0; p->place->bound && i < p->opt->size; i++)
+		print_place(p, i);
+}
+
+static void print_descriptors(const struct plan *p)
+{
+	uint64_t most = limit(RLIMIT_NOFILE);
+	printf("descriptors   each node %d, yod %" PRIu64 " at most",
+		P3_NODE_FDS - (p->heap == 0), p3_plan_yod_fds(p->opt->size));
+	if (most != UNKNOWN)
+		printf("; %" PRIu64 " allowed", most);
+	printf("\n");
+}
+
+/* ---- reasons why it cannot run ---- */
+
+static void check_memory(struct plan *p)
+{
+	uint64_t need = p->ordinary + p->kernel;
+	if (p->free == UNKNOWN || need <= p->free)
+		return;
+	p->failed = true;
+	p3_say("plan: %" PRIu64 " KiB needed, %" PRIu64
+	       " free (memory, cgroup limit): use fewer nodes, or free memory",
+		KIB(need), KIB(p->free));
+}
+
+static void check_hugepages(struct plan *p)
+{
+	uint64_t need = p->hugepages;
+	if (need <= p->free_huge)
+		return;
+	p->failed = true;
+	p3_say("plan: PTL3_HUGEPAGES is on, %" PRIu64 " hugepages needed, %" PRIu64
+	       " free: echo %" PRIu64 " | sudo tee "
+	       "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages, or set it to "
+	       "auto",
+		need, p->free_huge, need);
+}
+
+static void check_limit(
+	struct plan *p, int which, uint64_t need, const char *what, const char *remedy)
+{
+	uint64_t most = limit(which);
+	if (most == UNKNOWN || need <= most)
+		return;
+	p->failed = true;
+	p3_say("plan: %s: %" PRIu64 " needed, %" PRIu64 " allowed: raise %s, or use "
+	       "fewer nodes",
+		what, need, most, remedy);
+}
+
+static void check(struct plan *p)
+{
+	check_memory(p);
+	check_hugepages(p);
+	check_limit(p, RLIMIT_NOFILE, p3_plan_yod_fds(p->opt->size), "open files",
+		"ulimit -Hn");
+	check_limit(p, RLIMIT_FSIZE, P3_HOST_LEN, "bytes of a file", "ulimit -f");
+	check_limit(p, RLIMIT_AS, P3_HOST_LEN + p->heap + p->grown,
+		"bytes of address space", "ulimit -v");
+}
+
+int p3_plan_print(const struct p3_opt *opt, const struct p3_place *place)
+{
+	struct plan p = make(opt, place);
+	print_programs(opt);
+	print_memory(&p);
+	print_hugepages(&p);
+	print_cpus(&p);
+	print_descriptors(&p);
+	fflush(stdout);
+	check(&p);
+	return p.failed ? P3_STATUS_YOD : 0;
+}

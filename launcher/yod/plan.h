@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * plan - the resources that a job will take, before anything starts (--plan)
+ *
+ * It prints memory by the formula of shm/footprint.h, hugepages, CPUs and places,
+ * descriptors, and beside each the supply of the machine.  Reasons why the job cannot
+ * run go to stderr.  Programs with different settings (-x, a load file) have lines of
+ * their own; sums are over all nodes.  yod's main thread calls these functions; there is
+ * no state.
+ */
+#ifndef P3_LAUNCHER_PLAN_H
+#define P3_LAUNCHER_PLAN_H
+
+#include "launcher/yod/opt.h"
+
+/* Return the number of descriptors that yod needs for n nodes. */
+uint64_t p3_plan_yod_fds(uint32_t n);
+
+/* Print the plan.  Return 0, or the exit status if the job could not run. */
+int p3_plan_print(const struct p3_opt *opt, const struct p3_place *place);
+
+#endif

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Waiting for child processes and killing them. */
+#include "launcher/yod/reap.h"
+#include "launcher/clock.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define SWEEP_TURN_US 2000
+
+static int wait_status(const siginfo_t *info)
+{
+	if (info->si_code == CLD_EXITED)
+		return (info->si_status & 0xff) << 8;
+	return info->si_status | (info->si_code == CLD_DUMPED ? 0x80 : 0);
+}
+
+bool p3_reap_fate(pid_t pid, int *status_out)
+{
+	siginfo_t info = {.si_pid = 0};
+	if (waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) || !info.si_pid)
+		return false;
+	*status_out = wait_status(&info);
+	return true;
+}
+
+int p3_reap_stopped(pid_t pid)
+{
+	siginfo_t info = {.si_pid = 0};
+	if (waitid(P_PID, (id_t)pid, &info, WSTOPPED | WNOHANG | WNOWAIT) || !info.si_pid)
+		return 0;
+	return info.si_status;
+}
+
+void p3_reap_take(pid_t pid)
+{
+	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+		;
+}
+
+pid_t p3_reap_any(void)
+{
+	siginfo_t info = {.si_pid = 0};
+	if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT))
+		return -1;
+	return info.si_pid;
+}
+
+/* Parse "pid (name) state ppid ..."; a name may contain any character. */
+static pid_t parent_of(const char *pid)
+{
+	char name[64], line[512];
+	snprintf(name, sizeof name, "/proc/%.20s/stat", pid);
+	int fd = open(name, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return 0;
+	ssize_t n = read(fd, line, sizeof line - 1);
+	close(fd);
+	if (n <= 0)
+		return 0;
+	line[n] = 0;
+	char *at = strrchr(line, ')');
+	return at && strlen(at) > 4 ? (pid_t)atoi(at + 4) : 0;
+}
+
+static void kill_children(void)
+{
+	DIR *proc = opendir("/proc");
+	struct dirent *e;
+	if (!proc)
+		return;
+	while ((e = readdir(proc)))
+		if (isdigit((unsigned char)e->d_name[0]) &&
+			parent_of(e->d_name) == getpid())
+			kill((pid_t)atoi(e->d_name), SIGKILL);
+	closedir(proc);
+}
+
+/* The children of a killed child become yod's, and are killed in the next turn. */
+bool p3_reap_sweep(int ms)
+{
+	int64_t end = p3_now_ms() + ms;
+	for (;;) {
+		pid_t pid = p3_reap_any();
+		if (pid < 0)
+			return true;
+		if (pid) {
+			p3_reap_take(pid);
+			continue;
+		}
+		if (p3_now_ms() >= end)
+			return false;
+		kill_children();
+		usleep(SWEEP_TURN_US);
+	}
+}

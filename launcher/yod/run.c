@@ -1,0 +1,827 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The main loop of yod: stages of a job, signals, fates of nodes. */
+#include "launcher/yod/run.h"
+#include "launcher/rdv/attach.h"
+#include "launcher/clock.h"
+#include "launcher/yod/guard.h"
+#include "launcher/yod/output.h"
+#include "launcher/yod/plan.h"
+#include "launcher/rdv/rdv.h"
+#include "launcher/yod/reap.h"
+#include "launcher/yod/report.h"
+#include "launcher/yod/say.h"
+#include "launcher/yod/signals.h"
+#include "launcher/yod/spawn.h"
+#include "launcher/yod/stats.h"
+#include "launcher/yod/tracefile.h"
+#include "shm/conf.h"
+#include "shm/domain.h"
+#include "shm/fault.h"
+#include "shm/layout.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define ASK_MS   1000 /* between the user's signal and SIGTERM */
+#define SLOW_MS  1000 /* nodes still running this long after SIGTERM are named */
+#define KILL_MS  5000 /* a killed node is given up after this time */
+#define EOF_MS   200  /* between a socket's end and the end of its process */
+#define DRAIN_MS 2000 /* for the output of an aborted job */
+#define SWEEP_MS 5000
+
+enum key { KEY_SIGNALS, KEY_GUARD, KEY_RDV, KEY_OUTPUT, KEY_ATTACH };
+
+enum life { UNBORN, RUNS, ENDED, REAPED };
+
+enum stage { GOING, ASKED, TERMED, KILLED };
+
+struct rank {
+	pid_t pid;
+	enum life life;
+	bool told; /* its stop at the terminal was reported */
+};
+
+struct run {
+	const struct p3_opt *opt;
+	struct p3_domain domain; /* the domain of opt, for its nids */
+	uint32_t nid_base, jid;
+	const struct p3_place *place;
+	struct p3_rdv *rdv;
+	struct p3_output *output;
+	struct p3_stats *stats;     /* NULL: not requested */
+	struct p3_tracefile *trace; /* NULL: not requested */
+	struct p3_attach *attach;   /* NULL: no process can look at the job */
+	int ep;
+	int give_up; /* when readable: stop starting nodes */
+	int end_fd;
+	int signals;
+	int alive_fd;
+	uint32_t runs_n;
+	uint32_t ended_n; /* nodes that have ended and are not reaped yet */
+	enum stage stage;
+	int64_t stage_at;   /* time of the next stage */
+	int64_t slow_at;    /* time to name the nodes that SIGTERM has not ended */
+	int64_t timeout_at; /* --timeout */
+	int64_t stopped_at; /* time of a stop by TSTP; 0: not stopped */
+	int64_t drain_at;   /* time to give up the output */
+	pid_t report;       /* a running ptlstat that says why; 0: none */
+	int64_t report_at;  /* time to kill it */
+	int then;           /* the signal that ends the job after the report, or 0 */
+	int64_t why_ms;     /* age at which a barrier is reported */
+	int64_t told_since; /* begin of the last barrier that was reported */
+	bool hurry;         /* aborted by a signal: do not wait for readers */
+	bool decided;       /* status is final */
+	int status;
+	struct rank rank[];
+};
+
+static void say_line(void *arg, const char *line)
+{
+	(void)arg;
+	p3_say("%s", line);
+}
+
+static void decide(struct run *r, int status)
+{
+	if (r->decided)
+		return;
+	r->decided = true;
+	r->status = status;
+}
+
+/* ---- signalling ---- */
+
+/* Signal the process groups of all nodes that are not reaped.  The kernel does not reuse
+ * a group's number before its leader is reaped, so no other process is hit. */
+static void signal_nodes(struct run *r, int sig)
+{
+	for (uint32_t i = 0; i < r->opt->size; i++)
+		if (r->rank[i].life == RUNS || r->rank[i].life == ENDED)
+			kill(-r->rank[i].pid, sig);
+}
+
+static void ask_nodes(struct run *r, int sig)
+{
+	signal_nodes(r, sig);
+	signal_nodes(r, SIGCONT); /* a stopped process acts on no other signal */
+	r->stopped_at = 0;
+}
+
+static void kill_report(struct run *r)
+{
+	if (r->report)
+		kill(r->report, SIGKILL);
+	r->report_at = P3_NEVER;
+}
+
+static void enter(struct run *r, enum stage stage, int64_t ms)
+{
+	r->stage = stage;
+	r->stage_at = ms < 0 ? P3_NEVER : p3_now_ms() + ms;
+}
+
+static void kill_job(struct run *r)
+{
+	kill_report(r);
+	ask_nodes(r, SIGKILL);
+	r->slow_at = P3_NEVER;
+	enter(r, KILLED, KILL_MS);
+}
+
+static void end_job(struct run *r)
+{
+	if (r->stage >= TERMED)
+		return;
+	int64_t slow_ms = r->opt->kill_after_ms / 2;
+	ask_nodes(r, SIGTERM);
+	enter(r, TERMED, r->opt->kill_after_ms);
+	r->slow_at = p3_now_ms() + (slow_ms < SLOW_MS ? slow_ms : SLOW_MS);
+}
+
+/* Name the nodes that yod waits for, before it kills them. */
+static void say_slow(struct run *r)
+{
+	char text[100];
+	struct p3_ranks slow = {{0}};
+	r->slow_at = P3_NEVER;
+	for (uint32_t i = 0; i < r->opt->size; i++)
+		if (r->rank[i].life == RUNS)
+			p3_ranks_add(&slow, i);
+	p3_ranks_print(&slow, text, sizeof text);
+	if (r->runs_n)
+		p3_say("SIGTERM has not ended rank%s %s yet; SIGKILL follows %.3g s "
+		       "after it "
+		       "(--kill-after)",
+			r->runs_n > 1 ? "s" : "", text,
+			(double)r->opt->kill_after_ms / 1000);
+}
+
+static void ask_job(struct run *r, int sig)
+{
+	if (sig == SIGTERM) {
+		end_job(r);
+		return;
+	}
+	ask_nodes(r, sig);
+	enter(r, ASKED, ASK_MS);
+}
+
+/* Stop waiting for processes that SIGKILL does not end (they are in the kernel). */
+static void give_up(struct run *r)
+{
+	p3_say("%u killed nodes do not end (see ps: state D?); left behind", r->runs_n);
+	r->runs_n = r->ended_n = 0;
+	enter(r, KILLED, -1);
+}
+
+static void next_stage(struct run *r)
+{
+	if (r->stage == ASKED)
+		end_job(r);
+	else if (r->stage == TERMED)
+		kill_job(r);
+	else if (r->runs_n)
+		give_up(r);
+	else
+		enter(r, r->stage, -1);
+}
+
+/* ---- the report ---- */
+
+static bool has_portals(const struct run *r)
+{
+	struct p3_rdv_view v;
+	for (uint32_t i = 0; i < r->opt->size; i++) {
+		p3_rdv_show(r->rdv, i, &v);
+		if (v.inited || v.incarnation)
+			return true;
+	}
+	return false;
+}
+
+/* Start a report, unless one is being made.  Return true if one is. */
+static bool report(struct run *r)
+{
+	if (r->report)
+		return true;
+	if (!r->opt->why_after_ms || !r->attach || !has_portals(r) ||
+		p3_report_start(r->jid, r->opt->size, &r->report))
+		return false;
+	r->report_at = p3_now_ms() + P3_REPORT_MS;
+	return true;
+}
+
+static void end_after_report(struct run *r)
+{
+	int sig = r->then;
+	r->then = 0;
+	if (sig && r->stage == GOING)
+		ask_job(r, sig);
+}
+
+/* Report, then end the job: the signal would wake the waiting nodes, and the report would
+ * not show their waits. */
+static void report_and_end(struct run *r, int sig)
+{
+	r->then = sig;
+	if (!report(r))
+		end_after_report(r);
+}
+
+static void see_report(struct run *r)
+{
+	int status;
+	if (!r->report || !p3_reap_fate(r->report, &status))
+		return;
+	p3_reap_take(r->report);
+	r->report = 0;
+	r->report_at = P3_NEVER;
+	end_after_report(r);
+}
+
+/* Return the time to report a barrier.  Each is reported once, and the time doubles:
+ * most jobs that compute for long do come to their barriers. */
+static int64_t barrier_at(const struct run *r)
+{
+	int64_t since;
+	uint32_t n = p3_rdv_barrier(r->rdv, &since);
+	bool wanted = r->opt->why_after_ms && r->stage == GOING && !r->report;
+	return n && wanted && since != r->told_since ? since + r->why_ms : P3_NEVER;
+}
+
+static void report_barrier(struct run *r)
+{
+	uint32_t n = p3_rdv_barrier(r->rdv, &r->told_since);
+	p3_say("%u of %u ranks wait in PtlXBarrier, the first for %.3g s (--why-after)",
+		n, r->opt->size, (double)r->why_ms / 1000);
+	r->why_ms *= 2;
+	(void)report(r);
+}
+
+/* Return true for a SIGQUIT that yod has had already: `pkill -QUIT yod` hits yod and the
+ * guard, and the guard passes its own on.  The second one must cut short neither the
+ * report nor the time that the ranks have to end. */
+static bool is_twice(const struct run *r, int sig)
+{
+	return sig == SIGQUIT && r->hurry && r->status == 128 + sig && r->stage <= ASKED;
+}
+
+static void break_off(struct run *r, int sig)
+{
+	if (is_twice(r, sig))
+		return;
+	decide(r, 128 + sig);
+	if (r->hurry || r->stage != GOING) {
+		r->hurry = true;
+		kill_job(r);
+		r->drain_at = p3_now_ms();
+		return;
+	}
+	p3_say("signal %d (%s); ending the job", sig, strsignal(sig));
+	r->hurry = true;
+	if (sig == SIGQUIT)
+		report_and_end(r, sig);
+	else
+		ask_job(r, sig);
+}
+
+/* Continue a stopped job; the time of the stop does not count. */
+static void go_on(struct run *r)
+{
+	signal_nodes(r, SIGCONT);
+	if (r->stopped_at && r->timeout_at != P3_NEVER)
+		r->timeout_at += p3_now_ms() - r->stopped_at;
+	r->stopped_at = 0;
+}
+
+static void stop(struct run *r)
+{
+	signal_nodes(r, SIGTSTP);
+	if (!r->stopped_at)
+		r->stopped_at = p3_now_ms();
+}
+
+/* ---- fates ---- */
+
+static void how_it_ended(char *text, size_t len, int status)
+{
+	if (WIFSIGNALED(status))
+		snprintf(text, len, "killed by signal %d (%s)%s", WTERMSIG(status),
+			strsignal(WTERMSIG(status)),
+			WCOREDUMP(status) ? ", core dumped" : "");
+	else
+		snprintf(text, len, "exited with status %d", WEXITSTATUS(status));
+}
+
+static void node_failed(struct run *r, uint32_t i, int status)
+{
+	char how[100];
+	if (r->stage != GOING)
+		return;
+	decide(r, WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status));
+	how_it_ended(how, sizeof how, status);
+	p3_say("rank %u (pid %d) %s; %s", i, (int)r->rank[i].pid, how,
+		r->opt->keep_going ? "the others go on" : "ending the job");
+	if (!r->opt->keep_going)
+		end_job(r);
+}
+
+static void node_ended(struct run *r, uint32_t i, int status)
+{
+	FAULT_POINT("yod.end_seen");
+	r->rank[i].life = ENDED;
+	r->runs_n--;
+	r->ended_n++;
+	p3_rdv_ended(r->rdv, i, status);
+	FAULT_POINT("yod.end_told");
+	if (r->stats)
+		p3_stats_ended(r->stats, i, r->rank[i].pid, status);
+	if (r->output)
+		p3_output_ended(r->output, i);
+	if (status)
+		node_failed(r, i, status);
+}
+
+/* Report a node that SIGTTIN or SIGTTOU has stopped: no node gets the terminal, so it
+ * would stay stopped for ever. */
+static void see_stop(struct run *r, uint32_t i)
+{
+	int sig = p3_reap_stopped(r->rank[i].pid);
+	if (r->rank[i].told || (sig != SIGTTIN && sig != SIGTTOU))
+		return;
+	r->rank[i].told = true;
+	p3_say("rank %u (pid %d) is stopped: it wants to %s the terminal, which is "
+	       "yod's; "
+	       "expected %s; ^C ends the job",
+		i, (int)r->rank[i].pid, sig == SIGTTIN ? "read" : "set",
+		sig == SIGTTIN
+			? "standard input, of rank 0"
+			: "a terminal of its own, as in yod -sz 4 xterm -e ./prog");
+}
+
+static void see_fates(struct run *r)
+{
+	int status;
+	for (uint32_t i = 0; i < r->opt->size; i++) {
+		if (r->rank[i].life != RUNS)
+			continue;
+		if (p3_reap_fate(r->rank[i].pid, &status))
+			node_ended(r, i, status);
+		else
+			see_stop(r, i);
+	}
+}
+
+static void reap_nodes(struct run *r)
+{
+	for (uint32_t i = 0; i < r->opt->size && r->ended_n; i++) {
+		if (r->rank[i].life != ENDED || !p3_rdv_may_reap(r->rdv, i))
+			continue;
+		FAULT_POINT("yod.unreaped");
+		p3_reap_take(r->rank[i].pid);
+		FAULT_POINT("yod.reaped");
+		r->rank[i].life = REAPED;
+		r->ended_n--;
+	}
+}
+
+static bool is_node(const struct run *r, pid_t pid)
+{
+	for (uint32_t i = 0; i < r->opt->size; i++)
+		if (r->rank[i].life != REAPED && r->rank[i].pid == pid)
+			return true;
+	return false;
+}
+
+/* Reap orphans, unless an ended node is not reaped yet: p3_reap_any() might return that
+ * node each time. */
+static void reap_orphans(struct run *r)
+{
+	pid_t pid;
+	while (!r->ended_n && (pid = p3_reap_any()) > 0 && !is_node(r, pid) &&
+		pid != r->report)
+		p3_reap_take(pid);
+}
+
+/* ---- events ---- */
+
+static void on_signal(struct run *r, int sig)
+{
+	switch (sig) {
+	case SIGCHLD:
+		see_fates(r);
+		see_report(r);
+		return;
+	case SIGINT:
+	case SIGTERM:
+	case SIGHUP:
+	case SIGQUIT:
+		break_off(r, sig);
+		return;
+	case SIGTSTP:
+		stop(r);
+		return;
+	case SIGCONT:
+		go_on(r);
+		return;
+	default:
+		signal_nodes(r, sig);
+	}
+}
+
+static void on_signals(struct run *r)
+{
+	int sig;
+	while ((sig = p3_signals_next(r->signals)))
+		on_signal(r, sig);
+}
+
+static void on_guard_gone(struct run *r)
+{
+	epoll_ctl(r->ep, EPOLL_CTL_DEL, r->alive_fd, NULL);
+	p3_say("yod was killed; ending the job");
+	decide(r, 128 + SIGKILL);
+	kill_job(r);
+	r->hurry = true;
+	r->drain_at = p3_now_ms();
+}
+
+static void on_event(struct run *r, enum key key)
+{
+	switch (key) {
+	case KEY_SIGNALS:
+		on_signals(r);
+		return;
+	case KEY_GUARD:
+		on_guard_gone(r);
+		return;
+	case KEY_RDV:
+		p3_rdv_step(r->rdv, 0);
+		return;
+	case KEY_OUTPUT:
+		p3_output_step(r->output);
+		return;
+	case KEY_ATTACH:
+		p3_attach_step(r->attach);
+		return;
+	}
+}
+
+static void on_timeout(struct run *r)
+{
+	r->timeout_at = P3_NEVER;
+	if (r->stage != GOING)
+		return;
+	p3_say("timeout: the job has run for %.3g s (--timeout); ending the job",
+		(double)r->opt->timeout_ms / 1000);
+	decide(r, P3_STATUS_TIMEOUT);
+	report_and_end(r, SIGTERM);
+}
+
+static void on_deadlines(struct run *r)
+{
+	int64_t now = p3_now_ms();
+	if (r->stage_at <= now)
+		next_stage(r);
+	if (r->slow_at <= now)
+		say_slow(r);
+	if (r->report_at <= now)
+		kill_report(r);
+	if (!r->stopped_at && barrier_at(r) <= now)
+		report_barrier(r);
+	if (!r->stopped_at && r->timeout_at <= now)
+		on_timeout(r);
+}
+
+static bool nodes_left(const struct run *r)
+{
+	return r->runs_n || r->ended_n;
+}
+
+static int wait_ms(const struct run *r)
+{
+	int64_t at = p3_earlier(r->stage_at, nodes_left(r) ? r->slow_at : r->drain_at);
+	at = p3_earlier(at, r->report_at);
+	if (!r->stopped_at)
+		at = p3_earlier(at, p3_earlier(r->timeout_at, barrier_at(r)));
+	if (at == P3_NEVER)
+		return -1;
+	int64_t ms = at - p3_now_ms();
+	if (ms < 0)
+		return 0;
+	return ms > 100000 ? 100000 : (int)ms + 1;
+}
+
+static bool output_left(struct run *r)
+{
+	if (!r->output || p3_output_is_done(r->output))
+		return false;
+	if (r->hurry && r->drain_at == P3_NEVER && !nodes_left(r))
+		r->drain_at = p3_now_ms() + DRAIN_MS;
+	return r->drain_at > p3_now_ms();
+}
+
+static void loop(struct run *r)
+{
+	while (nodes_left(r) || output_left(r) || r->report) {
+		struct epoll_event ev[4];
+		int n = epoll_wait(r->ep, ev, 4, wait_ms(r));
+		for (int k = 0; k < n; k++)
+			on_event(r, (enum key)ev[k].data.u32);
+		on_deadlines(r);
+		reap_nodes(r);
+		reap_orphans(r);
+	}
+}
+
+/* ---- starting ---- */
+
+static int watch(int ep, int fd, enum key key)
+{
+	struct epoll_event ev = {.events = EPOLLIN, .data.u32 = key};
+	return fd < 0 || epoll_ctl(ep, EPOLL_CTL_ADD, fd, &ev) ? -errno : 0;
+}
+
+static const struct p3_prog *prog_of(const struct run *r, uint32_t i)
+{
+	return p3_prog_of(r->opt->prog, r->opt->prog_n, i);
+}
+
+/* Report a failed start.  Return yod's exit status. */
+static int say_no_start(
+	const struct run *r, uint32_t i, int err, enum p3_spawn_fault fault)
+{
+	if (fault == P3_SPAWN_EXEC)
+		return p3_prog_say_cannot(prog_of(r, i), err);
+	p3_say("rank %u: cannot be started: %s; see ulimit -u and ulimit -n, or use "
+	       "fewer nodes",
+		i, strerror(err));
+	return P3_STATUS_YOD;
+}
+
+static int adopt(struct run *r, uint32_t i, const struct p3_spawned *s)
+{
+	r->rank[i] = (struct rank){.pid = s->pid, .life = RUNS};
+	r->runs_n++;
+	FAULT_POINT("yod.adopted");
+	if (r->stats)
+		p3_stats_started(r->stats, i);
+	int rc = p3_rdv_add(r->rdv, i, s->sock);
+	if (rc)
+		close(s->sock);
+	for (int k = 0; k < 2 && !rc && s->out[k] >= 0; k++)
+		rc = p3_output_add(r->output, i, k, s->out[k]);
+	return rc;
+}
+
+static int start_one(struct run *r, const struct p3_spawn_conf *conf, uint32_t i)
+{
+	struct p3_spawned s;
+	enum p3_spawn_fault fault = P3_SPAWN_PREPARE;
+	int rc = p3_spawn_node(conf, prog_of(r, i), i, &s, &fault);
+	bool runs = !rc || rc == -EINTR;
+	int rc2 = runs ? adopt(r, i, &s) : 0;
+	if (rc == -EINTR)
+		return rc;
+	if (!rc && !rc2)
+		return 0;
+	rc = rc ? rc : rc2;
+	decide(r, say_no_start(r, i, -rc, fault));
+	kill_job(r);
+	return rc;
+}
+
+/* Start all nodes, or stop at a signal that ends the job or at a failed start. */
+static void start_all(struct run *r, const struct p3_spawn_conf *conf)
+{
+	for (uint32_t i = 0; i < r->opt->size; i++)
+		if (start_one(r, conf, i))
+			return;
+}
+
+static void raise_nofile(const struct run *r, struct rlimit *was_out)
+{
+	getrlimit(RLIMIT_NOFILE, was_out);
+	struct rlimit want = *was_out;
+	rlim_t need = (rlim_t)p3_plan_yod_fds(r->opt->size);
+	if (want.rlim_cur >= need)
+		return;
+	want.rlim_cur = need < want.rlim_max ? need : want.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &want);
+	if (want.rlim_cur < need)
+		p3_say("open files: %llu allowed, %llu needed for %u nodes; raise ulimit "
+		       "-Hn if starting fails",
+			(unsigned long long)want.rlim_cur, (unsigned long long)need,
+			r->opt->size);
+}
+
+/* Return the value of the setting, which p3_settings_check() has checked. */
+static uint32_t least_nid(void)
+{
+	uint64_t nid;
+	(void)p3_conf_value(
+		p3_conf_row(P3_CONF_NID_BASE), p3_conf_text(P3_CONF_NID_BASE), &nid);
+	return (uint32_t)nid;
+}
+
+/* Take node ids that no other job and no process of the domain has.  Return 0, or
+ * -errno after an error line. */
+static int enter_domain(struct run *r)
+{
+	struct p3_domain_why why;
+	r->nid_base = least_nid();
+	if (!r->opt->domain)
+		return 0;
+	int rc = p3_domain_open(&r->domain, P3_DOMAIN_BASE, r->opt->domain, &why);
+	if (rc)
+		p3_say("%s", why.text);
+	else
+		rc = p3_domain_take_nids(
+			&r->domain, r->nid_base, r->opt->size, &r->nid_base);
+	return rc;
+}
+
+static void take_trace(void *arg, uint32_t i, int published, bool died)
+{
+	struct run *r = arg;
+	if (r->trace)
+		p3_tracefile_add(
+			r->trace, i, published, died ? P3_TRACE_DIED : P3_TRACE_LEFT);
+}
+
+static int open_parts(struct run *r, uint32_t jid, const struct p3_guard *guard)
+{
+	static const int to[2] = {STDOUT_FILENO, STDERR_FILENO};
+	struct p3_rdv_conf conf = {.size = r->opt->size,
+		.layout = P3_LAYOUT_WORD,
+		.nid_base = r->nid_base,
+		.jid = jid,
+		.cpus = r->place->cpus,
+		.ends_job = !r->opt->keep_going,
+		.in_domain = r->opt->domain != NULL,
+		.apart = p3_conf_attach_late(p3_conf_text(P3_CONF_ATTACH), r->opt->size),
+		.eof_ms = EOF_MS,
+		.say = say_line,
+		.over = take_trace,
+		.over_arg = r,
+		.joined = r->opt->stats ? p3_stats_joined : NULL};
+	if (r->opt->stats && !(r->stats = p3_stats_create(r->opt->size)))
+		return -ENOMEM;
+	conf.joined_arg = r->stats;
+	r->rdv = p3_rdv_create(&conf);
+	if (r->opt->tag)
+		r->output = p3_output_create(r->opt->size, to);
+	if (!r->rdv || (r->opt->tag && !r->output))
+		return -errno;
+
+	r->alive_fd = guard->alive_fd;
+	r->signals = p3_signals_fd();
+	r->end_fd = p3_signals_end_fd();
+	r->ep = epoll_create1(EPOLL_CLOEXEC);
+	r->give_up = epoll_create1(EPOLL_CLOEXEC);
+	int rc = watch(r->ep, r->signals, KEY_SIGNALS);
+	rc = rc ? rc : watch(r->ep, r->alive_fd, KEY_GUARD);
+	rc = rc ? rc : watch(r->ep, p3_rdv_fd(r->rdv), KEY_RDV);
+	if (r->output)
+		rc = rc ? rc : watch(r->ep, p3_output_fd(r->output), KEY_OUTPUT);
+	rc = rc ? rc : watch(r->give_up, r->end_fd, KEY_SIGNALS);
+	return rc ? rc : watch(r->give_up, r->alive_fd, KEY_GUARD);
+}
+
+static uint32_t started_pid(void *arg, uint32_t i)
+{
+	const struct run *r = arg;
+	return (uint32_t)r->rank[i].pid;
+}
+
+/* Open the service for lookers; the job runs without it, too. */
+static void open_attach(struct run *r, uint32_t jid)
+{
+	struct p3_attach_conf conf = {.jid = jid,
+		.size = r->opt->size,
+		.rdv = r->rdv,
+		.started_pid = started_pid,
+		.arg = r};
+	int rc = p3_attach_create(&conf, &r->attach);
+	if (!rc)
+		rc = watch(r->ep, p3_attach_fd(r->attach), KEY_ATTACH);
+	if (rc)
+		p3_say("ptlstat will not find this job: %s", strerror(-rc));
+}
+
+static int start(struct run *r, uint32_t jid, const struct p3_guard *guard,
+	const struct p3_signals *signals)
+{
+	struct p3_spawn_conf conf = {.size = r->opt->size,
+		.place = r->place,
+		.mode = r->opt->mode,
+		.trace = r->opt->trace != NULL,
+		.domain = r->opt->domain,
+		.shared_heap = r->opt->shared_heap,
+		.line_buffered = r->opt->line_buffered,
+		.stdin_fd = guard->stdin_fd,
+		.pipes = r->opt->tag,
+		.only = r->opt->only ? &r->opt->only_ranks : NULL,
+		.output_dir_fd = r->opt->output_dir_fd,
+		.signals = signals};
+	raise_nofile(r, &conf.nofile);
+	int rc = enter_domain(r);
+	if (rc)
+		return rc;
+	conf.nid_base = r->nid_base;
+	rc = open_parts(r, jid, guard);
+	if (!rc)
+		open_attach(r, jid);
+	if (!rc && prctl(PR_SET_CHILD_SUBREAPER, 1))
+		rc = -errno;
+	if (!rc)
+		rc = p3_spawn_environment(&conf);
+	if (rc)
+		return rc;
+	conf.give_up_fd = r->give_up;
+	if (r->opt->timeout_ms)
+		r->timeout_at = p3_now_ms() + r->opt->timeout_ms;
+	start_all(r, &conf);
+	FAULT_POINT("yod.started");
+	if (guard->stdin_fd != STDIN_FILENO)
+		close(guard->stdin_fd);
+	return r->output ? p3_output_start(r->output) : 0;
+}
+
+static void close_parts(struct run *r)
+{
+	p3_attach_destroy(r->attach);
+	p3_rdv_destroy(r->rdv);
+	p3_stats_destroy(r->stats);
+	if (r->output && p3_output_is_done(r->output))
+		p3_output_destroy(r->output);
+	close(r->signals);
+	close(r->end_fd);
+	close(r->give_up);
+	close(r->ep);
+	p3_domain_leave(&r->domain);
+	free(r);
+}
+
+static bool open_trace(struct run *r, uint32_t jid)
+{
+	const char *path = r->opt->trace;
+	int rc = path ? p3_tracefile_create(path, r->opt->size, jid, &r->trace) : 0;
+	if (rc)
+		p3_say("--trace: '%s' cannot be written: %s; expected a file in a "
+		       "directory that you can write to",
+			path, strerror(-rc));
+	return !rc;
+}
+
+int p3_run_job(const struct p3_opt *opt, const struct p3_place *place, uint32_t jid,
+	const struct p3_guard *guard, const struct p3_signals *signals)
+{
+	struct run *r = calloc(1, sizeof *r + opt->size * sizeof r->rank[0]);
+	if (!r) {
+		p3_say("out of memory for %u nodes; use fewer, or raise ulimit -v",
+			opt->size);
+		return P3_STATUS_YOD;
+	}
+	r->opt = opt;
+	r->jid = jid;
+	r->why_ms = opt->why_after_ms;
+	r->told_since = P3_NEVER;
+	p3_domain_none(&r->domain);
+	r->place = place;
+	r->stage_at = r->slow_at = r->timeout_at = r->drain_at = r->report_at = P3_NEVER;
+	if (!open_trace(r, jid)) {
+		free(r);
+		return P3_STATUS_YOD;
+	}
+	int rc = start(r, jid, guard, signals);
+	if (rc) {
+		p3_say("cannot start the job: %s; see ulimit -n and ulimit -u",
+			strerror(-rc));
+		decide(r, P3_STATUS_YOD);
+		kill_job(r);
+		r->drain_at = 0;
+	}
+	loop(r);
+	FAULT_POINT("yod.unswept");
+	if (!p3_reap_sweep(SWEEP_MS))
+		p3_say("some processes of the job do not end (see ps: state D?); left "
+		       "behind");
+	int status = r->status;
+	bool whole = p3_tracefile_close(r->trace);
+	if (r->output && p3_output_is_lost(r->output))
+		whole = false;
+	if (r->stats)
+		p3_stats_print(r->stats);
+	close_parts(r);
+	return status || whole ? status : P3_STATUS_YOD;
+}

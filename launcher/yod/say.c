@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* yod's own messages. */
+#include "launcher/yod/say.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char *place_of;
+
+void p3_say_at(const char *place)
+{
+	place_of = place;
+}
+
+/* Return how many of the n wanted bytes fit. */
+static size_t there(int n, size_t room)
+{
+	size_t len = n < 0 ? 0 : (size_t)n;
+	return len < room ? len : room - 1;
+}
+
+/* Replace control characters: names from outside may have any, and a message is one
+ * line. */
+static void make_printable(char *text, size_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		if ((unsigned char)text[i] < ' ' || text[i] == 0x7f)
+			text[i] = '?';
+}
+
+void p3_say(const char *fmt, ...)
+{
+	char line[800];
+	int saved = errno; /* for %m, and for the caller */
+	size_t room = sizeof line - 1;
+	size_t len = there(snprintf(line, room, "yod: %.200s%s", place_of ? place_of : "",
+				   place_of ? ": " : ""),
+		room);
+	va_list args;
+	va_start(args, fmt);
+	errno = saved;
+	len += there(vsnprintf(line + len, room - len, fmt, args), room - len);
+	va_end(args);
+	make_printable(line, len);
+	line[len++] = '\n';
+	ssize_t done = write(STDERR_FILENO, line, len);
+	(void)done;
+	errno = saved;
+}

@@ -1,0 +1,417 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Starting a node: its environment, descriptors, CPUs, and the exec. */
+#include "launcher/yod/spawn.h"
+#include "launcher/yod/outdir.h"
+#include "launcher/yod/place.h"
+#include "launcher/yod/prog.h"
+#include "launcher/yod/ranks.h"
+#include "launcher/yod/reap.h"
+#include "launcher/yod/signals.h"
+#include "shm/conf.h"
+#include "shm/cpulist.h"
+#include "shm/fault.h"
+#include "shm/heapenv.h"
+#include "shm/job.h"
+#include "shm/trace.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define SOCKET_FD_MIN  100 /* above the descriptors that shell scripts redirect */
+#define NUMBER_LEN     12
+#define TUNABLES       "GLIBC_TUNABLES"
+#define STATIC_TLS     "glibc.rtld.optional_static_tls"
+#define RSEQ           "glibc.pthread.rseq"
+#define CLOEXEC_ALWAYS 4u /* CLOSE_RANGE_CLOEXEC */
+
+struct ends {
+	int sock[2];
+	int out[2][2];
+	int report[2]; /* a failed exec is reported here */
+};
+
+struct report {
+	int32_t err;
+	int32_t fault;
+};
+
+/* ---- environment ---- */
+
+static int set_map(const char *name, uint32_t n, uint32_t base)
+{
+	char *map = malloc((size_t)n * NUMBER_LEN);
+	size_t len = 0;
+	if (!map)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < n; i++)
+		len += (size_t)snprintf(
+			map + len, NUMBER_LEN, i ? ":%u" : "%u", base + i);
+	int rc = setenv(name, map, 1) ? -errno : 0;
+	free(map);
+	return rc;
+}
+
+/* Add a tunable, unless the user has set it. */
+static int add_tunable(const char *name, const char *value)
+{
+	const char *was = getenv(TUNABLES);
+	char *text;
+	if (was && strstr(was, name))
+		return 0;
+	if (asprintf(&text, "%s%s%s=%s", was ? was : "", was && *was ? ":" : "", name,
+		    value) < 0)
+		return -ENOMEM;
+	int rc = setenv(TUNABLES, text, 1) ? -errno : 0;
+	free(text);
+	return rc;
+}
+
+/* Return true if there are more nodes than CPUs, of the job or of this node's set. */
+static bool takes_turns(const struct p3_spawn_conf *conf, uint32_t rank)
+{
+	const struct p3_place *place = conf->place;
+	uint32_t here = 0;
+	for (uint32_t i = 0; place->bound && i < conf->size; i++)
+		here += p3_cpuset_equal(&place->node[i], &place->node[rank]);
+	return conf->size > place->cpus ||
+	       (place->bound && here > p3_cpuset_count(&place->node[rank]));
+}
+
+/*
+ * Set tunables of the C library.  The shared heap's allocator is loaded late, and its
+ * static thread-local storage needs 2.6 KiB; by default the C library keeps only 512
+ * bytes for such libraries.  The C library takes this storage from the stack of every
+ * thread, and the smallest stack has 16 KiB: so set no more than necessary.
+ *
+ * Disable the C library's restartable sequences for nodes that take turns on a CPU: for
+ * a thread that has registered them, the kernel accesses the thread's memory at the
+ * start of each turn, which takes some 100 ns of a turn of 4 us.  A program that needs
+ * restartable sequences registers its own (rseq(2)).
+ */
+static int set_tunables(const struct p3_spawn_conf *conf, uint32_t rank)
+{
+	int rc = add_tunable(STATIC_TLS, "4096");
+	return rc || !takes_turns(conf, rank) ? rc : add_tunable(RSEQ, "0");
+}
+
+/* Put ours in front of the value that the user gave the variable. */
+static int set_in_front(const char *name, const char *ours, char between)
+{
+	const char *was = getenv(name);
+	char *text;
+	if (!was || !*was)
+		return setenv(name, ours, 1) ? -errno : 0;
+	if (asprintf(&text, "%s%c%s", ours, between, was) < 0)
+		return -ENOMEM;
+	int rc = setenv(name, text, 1) ? -errno : 0;
+	free(text);
+	return rc;
+}
+
+/* Preload the shared heap's allocator.  Of two words of MALLOC_CONF that conflict, the
+ * later one counts, so a user's words stay behind ours. */
+static int set_shared_heap(void)
+{
+	int rc = set_in_front("LD_PRELOAD", P3_HEAP_JEMALLOC, ':');
+	if (!rc)
+		rc = set_in_front("MALLOC_CONF", P3_HEAP_MALLOC_CONF, ',');
+	if (!rc && setenv(P3_HEAP_SHARED_ENV, "on", 1))
+		rc = -errno;
+	return rc;
+}
+
+uint32_t p3_spawn_trace_records(bool wanted)
+{
+	uint32_t records;
+	(void)p3_conf_trace(p3_conf_text(P3_CONF_TRACE), &records);
+	return records || !wanted ? records : P3_TRACE_USUAL;
+}
+
+/* Set PTL3_TRACE for --trace.  Leave a wrong value as it is: the nodes report it. */
+static int set_trace(void)
+{
+	char text[NUMBER_LEN];
+	uint32_t records;
+	if (!p3_conf_trace(p3_conf_text(P3_CONF_TRACE), &records) || records)
+		return 0;
+	snprintf(text, sizeof text, "%u", p3_spawn_trace_records(true));
+	return setenv(p3_conf_row(P3_CONF_TRACE)->name, text, 1) ? -errno : 0;
+}
+
+/* Set the environment.  A user's PTL3_LAUNCHED=off is for other launchers: yod's nodes
+ * are ranks. */
+int p3_spawn_environment(const struct p3_spawn_conf *conf)
+{
+	unsetenv(p3_conf_row(P3_CONF_LAUNCHED)->name);
+	int rc = set_map("PTL_NIDMAP", conf->size, conf->nid_base);
+	if (!rc)
+		rc = set_map("PTL_PIDMAP", conf->size, P3_JOB_PID_BASE);
+	if (!rc && setenv("PTL_IFACE", "0", 1))
+		rc = -errno;
+	if (!rc && conf->trace)
+		rc = set_trace();
+	if (!rc && conf->line_buffered &&
+		setenv(p3_conf_row(P3_CONF_STDOUT)->name, "lines", 1))
+		rc = -errno;
+	if (!rc && conf->mode && setenv("PTL3_MODE", conf->mode, 1))
+		rc = -errno;
+	if (!rc && conf->domain && setenv("PTL3_DOMAIN", conf->domain, 1))
+		rc = -errno;
+	return rc;
+}
+
+static int set_number(const char *name, uint32_t value)
+{
+	char text[NUMBER_LEN];
+	snprintf(text, sizeof text, "%u", value);
+	return setenv(name, text, 1) ? -errno : 0;
+}
+
+/* ---- the child, between fork and exec ---- */
+
+/* Set the program's own variables first, then those that the node needs. */
+static int set_environment(
+	const struct p3_spawn_conf *conf, const struct p3_prog *prog, uint32_t rank)
+{
+	for (uint32_t i = 0; i < prog->env_n; i++)
+		if (putenv((char *)(uintptr_t)prog->env[i]))
+			return -errno;
+	int rc = set_tunables(conf, rank);
+	if (!rc && prog->lib_dir)
+		rc = set_in_front("LD_LIBRARY_PATH", prog->lib_dir, ':');
+	return rc || !conf->shared_heap ? rc : set_shared_heap();
+}
+
+/* Set the CPUs of the NIC thread, unless the user has set them. */
+static int set_cpus(const struct p3_place *place, uint32_t rank)
+{
+	char list[P3_CPULIST_LEN];
+	struct p3_cpuset said;
+	if (!place->bound)
+		return 0;
+	int rc = p3_cpuset_apply(&place->node[rank]);
+	if (rc)
+		return rc;
+	if (p3_conf_nic_cpus(getenv(P3_CONF_NIC_CPUS_ENV), &said))
+		return 0;
+	p3_cpulist_print(&place->nic[rank], list, sizeof list);
+	return setenv(P3_CONF_NIC_CPUS_ENV, list, 1) ? -errno : 0;
+}
+
+static _Noreturn void fail(int report, int err, enum p3_spawn_fault fault)
+{
+	struct report r = {err, (int32_t)fault};
+	ssize_t n = write(report, &r, sizeof r);
+	_exit(n == sizeof r ? 127 : 126);
+}
+
+/* Make the kernel kill this process when yod ends.  If the report pipe, which only yod
+ * reads, has no reader, yod ended before the prctl: exit. */
+static int die_with_yod(int report)
+{
+	struct pollfd p = {.fd = report};
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL))
+		return -errno;
+	if (poll(&p, 1, 0) > 0 && (p.revents & POLLERR))
+		_exit(127);
+	return 0;
+}
+
+static int set_stdin(const struct p3_spawn_conf *conf, uint32_t rank)
+{
+	int fd = rank ? open("/dev/null", O_RDONLY) : conf->stdin_fd;
+	if (fd < 0)
+		return -errno;
+	return fd != STDIN_FILENO && dup2(fd, STDIN_FILENO) < 0 ? -errno : 0;
+}
+
+static bool is_silent(const struct p3_spawn_conf *conf, uint32_t rank)
+{
+	return conf->only && !p3_ranks_has(conf->only, rank);
+}
+
+/* Open the target of a stream that does not go to yod's own, or return -errno. */
+static int open_stream(
+	const struct p3_spawn_conf *conf, uint32_t rank, const struct ends *e, int which)
+{
+	if (is_silent(conf, rank)) {
+		int fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
+		return fd < 0 ? -errno : fd;
+	}
+	if (conf->output_dir_fd >= 0)
+		return p3_outdir_file(conf->output_dir_fd, rank, which);
+	return e->out[which][1];
+}
+
+static int set_output(
+	const struct p3_spawn_conf *conf, uint32_t rank, const struct ends *e)
+{
+	if (!is_silent(conf, rank) && conf->output_dir_fd < 0 && !conf->pipes)
+		return 0;
+	for (int which = 0; which < 2; which++) {
+		int fd = open_stream(conf, rank, e, which);
+		if (fd < 0)
+			return fd;
+		if (dup2(fd, which ? STDERR_FILENO : STDOUT_FILENO) < 0)
+			return -errno;
+	}
+	return 0;
+}
+
+/* Set up the socket, and close descriptors that yod's parent left open by mistake. */
+static int set_socket(int sock)
+{
+	if (syscall(SYS_close_range, 3u, ~0u, CLOEXEC_ALWAYS))
+		for (int fd = 3; fd < 1024; fd++)
+			fcntl(fd, F_SETFD, FD_CLOEXEC);
+	int fd = fcntl(sock, F_DUPFD, SOCKET_FD_MIN);
+	if (fd < 0)
+		fd = fcntl(sock, F_DUPFD, 3);
+	return fd < 0 ? -errno : set_number(P3_JOB_ENV, (uint32_t)fd);
+}
+
+static int prepare(const struct p3_spawn_conf *conf, const struct p3_prog *prog,
+	uint32_t rank, const struct ends *e)
+{
+	setpgid(0, 0);
+	int rc = die_with_yod(e->report[1]);
+	if (!rc)
+		rc = set_stdin(conf, rank);
+	if (!rc)
+		rc = set_output(conf, rank, e);
+	if (!rc)
+		rc = set_socket(e->sock[1]);
+	if (!rc)
+		rc = set_environment(conf, prog, rank);
+	if (!rc)
+		rc = set_cpus(conf->place, rank);
+	if (!rc)
+		rc = set_number("PTL_MY_RID", rank);
+	if (!rc && prog->dir && chdir(prog->dir))
+		rc = -errno;
+	return rc;
+}
+
+static _Noreturn void child(const struct p3_spawn_conf *conf, const struct p3_prog *prog,
+	uint32_t rank, const struct ends *e)
+{
+	close(e->report[0]);
+	int rc = prepare(conf, prog, rank, e);
+	if (rc)
+		fail(e->report[1], -rc, P3_SPAWN_PREPARE);
+	setrlimit(RLIMIT_NOFILE, &conf->nofile);
+	p3_signals_give_back(conf->signals);
+	FAULT_POINT("yod.child_prepared");
+	execvp(prog->argv[0], prog->argv);
+	fail(e->report[1], errno, P3_SPAWN_EXEC);
+}
+
+/* ---- yod ---- */
+
+static void close_end(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+static void close_ends(struct ends *e)
+{
+	for (int side = 0; side < 2; side++) {
+		close_end(&e->sock[side]);
+		close_end(&e->out[0][side]);
+		close_end(&e->out[1][side]);
+		close_end(&e->report[side]);
+	}
+}
+
+static int open_socket(int sock[2])
+{
+	int on = 1;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sock))
+		return -errno;
+	if (setsockopt(sock[0], SOL_SOCKET, SO_PASSCRED, &on, sizeof on))
+		return -errno;
+	return 0;
+}
+
+static int open_ends(const struct p3_spawn_conf *conf, uint32_t rank, struct ends *e)
+{
+	*e = (struct ends){{-1, -1}, {{-1, -1}, {-1, -1}}, {-1, -1}};
+	int rc = open_socket(e->sock);
+	if (!rc && pipe2(e->report, O_CLOEXEC))
+		rc = -errno;
+	bool pipes = conf->pipes && !is_silent(conf, rank);
+	for (int k = 0; k < 2 && !rc && pipes; k++)
+		if (pipe2(e->out[k], O_CLOEXEC))
+			rc = -errno;
+	return rc;
+}
+
+/* Wait for the exec, which closes the report pipe: end of file means success.  It also
+ * comes if the node is killed before its exec. */
+static int await_exec(int report, int give_up_fd, enum p3_spawn_fault *fault_out)
+{
+	struct pollfd p[2] = {
+		{.fd = report, .events = POLLIN}, {.fd = give_up_fd, .events = POLLIN}};
+	while (poll(p, 2, -1) < 0 && errno == EINTR)
+		;
+	if (!p[0].revents)
+		return -EINTR;
+	struct report r;
+	ssize_t n;
+	do
+		n = read(report, &r, sizeof r);
+	while (n < 0 && errno == EINTR);
+	if (n != sizeof r)
+		return 0;
+	*fault_out = (enum p3_spawn_fault)r.fault;
+	return -r.err;
+}
+
+static int settle(const struct p3_spawn_conf *conf, pid_t pid, struct ends *e,
+	struct p3_spawned *spawned_out, enum p3_spawn_fault *fault_out)
+{
+	for (int k = 0; k < 2; k++)
+		close_end(&e->out[k][1]);
+	close_end(&e->sock[1]);
+	close_end(&e->report[1]);
+	int rc = await_exec(e->report[0], conf->give_up_fd, fault_out);
+	if (rc && rc != -EINTR) {
+		p3_reap_take(pid);
+		close_ends(e);
+		return rc;
+	}
+	setpgid(pid, pid);
+	*spawned_out = (struct p3_spawned){pid, e->sock[0], {e->out[0][0], e->out[1][0]}};
+	close_end(&e->report[0]);
+	return rc;
+}
+
+int p3_spawn_node(const struct p3_spawn_conf *conf, const struct p3_prog *prog,
+	uint32_t rank, struct p3_spawned *spawned_out, enum p3_spawn_fault *fault_out)
+{
+	struct ends e;
+	int rc = open_ends(conf, rank, &e);
+	pid_t pid = rc ? -1 : fork();
+	if (pid < 0) {
+		rc = rc ? rc : -errno;
+		close_ends(&e);
+		*fault_out = P3_SPAWN_FORK;
+		return rc;
+	}
+	if (!pid)
+		child(conf, prog, rank, &e);
+	FAULT_POINT("yod.spawned");
+	return settle(conf, pid, &e, spawned_out, fault_out);
+}

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Statistics of nodes for --stats. */
+#include "launcher/yod/stats.h"
+#include "launcher/clock.h"
+#include "shm/layout.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define FATE_LEN 24
+
+struct node {
+	int published; /* segment of the last life that joined; -1: none, or already
+		        * read */
+	bool joined;   /* it has joined at least once */
+	bool lost;     /* the counters of a life could not be read */
+	bool ended;
+	int status;
+	int64_t began_ms;
+	int64_t ran_ms;
+	int64_t cpu_ms;
+	uint64_t count[P3_COUNTERS];
+};
+
+struct p3_stats {
+	uint32_t size;
+	struct node node[];
+};
+
+struct p3_stats *p3_stats_create(uint32_t size)
+{
+	struct p3_stats *s = calloc(1, sizeof *s + size * sizeof s->node[0]);
+	if (!s)
+		return NULL;
+	s->size = size;
+	for (uint32_t i = 0; i < size; i++)
+		s->node[i].published = -1;
+	return s;
+}
+
+void p3_stats_destroy(struct p3_stats *s)
+{
+	for (uint32_t i = 0; s && i < s->size; i++)
+		if (s->node[i].published >= 0)
+			close(s->node[i].published);
+	free(s);
+}
+
+void p3_stats_started(struct p3_stats *s, uint32_t rank)
+{
+	s->node[rank].began_ms = p3_now_ms();
+}
+
+/* ---- counters ---- */
+
+static bool is_segment(int fd)
+{
+	struct p3_seg_header h;
+	return pread(fd, &h, sizeof h, 0) == sizeof h && h.magic == P3_SEG_MAGIC &&
+	       h.layout == P3_LAYOUT_WORD;
+}
+
+/* Add the counters of a life that has ended, or is about to end. */
+static void take_counters(struct p3_stats *s, struct node *n)
+{
+	uint64_t now[P3_COUNTERS];
+	struct p3_layout l = p3_layout_of(s->size < P3_MAX_NODES ? s->size : 1);
+	if (n->published < 0)
+		return;
+	bool ok =
+		is_segment(n->published) &&
+		pread(n->published, now, sizeof now, (off_t)l.counters_off) == sizeof now;
+	close(n->published);
+	n->published = -1;
+	n->lost |= !ok;
+	for (unsigned c = 0; ok && c < P3_COUNTERS; c++)
+		n->count[c] += now[c];
+}
+
+void p3_stats_joined(void *stats, uint32_t rank, int published)
+{
+	struct p3_stats *s = stats;
+	struct node *n = &s->node[rank];
+	take_counters(s, n);
+	n->joined = true;
+	n->published = fcntl(published, F_DUPFD_CLOEXEC, 0);
+	n->lost |= n->published < 0;
+}
+
+/* ---- the process ---- */
+
+static int64_t ms_of(const struct timeval *t)
+{
+	return (int64_t)t->tv_sec * 1000 + t->tv_usec / 1000;
+}
+
+/* Return the CPU time of a child; libc's waitid() does not return it. */
+static int64_t cpu_ms_of(pid_t pid)
+{
+	siginfo_t info;
+	struct rusage ru = {.ru_utime = {0, 0}};
+	if (syscall(SYS_waitid, P_PID, pid, &info, WEXITED | WNOHANG | WNOWAIT, &ru))
+		return 0;
+	return ms_of(&ru.ru_utime) + ms_of(&ru.ru_stime);
+}
+
+void p3_stats_ended(struct p3_stats *s, uint32_t rank, pid_t pid, int wait_status)
+{
+	struct node *n = &s->node[rank];
+	take_counters(s, n);
+	n->ended = true;
+	n->status = wait_status;
+	n->ran_ms = p3_now_ms() - n->began_ms;
+	n->cpu_ms = cpu_ms_of(pid);
+}
+
+/* ---- output ---- */
+
+static void print_head(void)
+{
+	fprintf(stderr,
+		"yod: %5s %11s %14s %11s %14s %9s %10s %10s %13s %13s %13s %6s %9s %6s "
+		"%9s %9s  %s\n",
+		"rank", "sent", "bytes", "received", "bytes", "dropped", "inline",
+		"eager", "window-bytes", "cma-bytes", "heap-bytes", "host%", "wakes",
+		"late", "wall-s", "cpu-s", "end");
+}
+
+/* Return the share of the program's threads in the times that the lease was taken. */
+static double share_of_hosts(const struct node *n)
+{
+	uint64_t host = n->count[P3_C_LEASE_HOST], nic = n->count[P3_C_LEASE_NIC];
+	return host + nic ? 100.0 * (double)host / (double)(host + nic) : 0;
+}
+
+static void print_node(const char *name, const struct node *n, const char *end)
+{
+	const uint64_t *c = n->count;
+	fprintf(stderr,
+		"yod: %5s %11" PRIu64 " %14" PRIu64 " %11" PRIu64 " %14" PRIu64
+		" %9" PRIu64 " %10" PRIu64 " %10" PRIu64 " %13" PRIu64 " %13" PRIu64
+		" %13" PRIu64 " %6.1f %9" PRIu64 " %6" PRIu64 " %9.3f %9.3f  %s\n",
+		name, c[P3_C_SENT], c[P3_C_SENT_BYTES], c[P3_C_RECEIVED],
+		c[P3_C_RECEIVED_BYTES], c[P3_C_DROPS], c[P3_C_PUT_INLINE],
+		c[P3_C_PUT_EAGER], c[P3_C_BULK_BYTES], c[P3_C_CMA_BYTES],
+		c[P3_C_DIRECT_BYTES], share_of_hosts(n), c[P3_C_WAKES], c[P3_C_PARK_LATE],
+		(double)n->ran_ms / 1000, (double)n->cpu_ms / 1000, end);
+}
+
+static void describe_end(const struct node *n, char text[FATE_LEN * 2])
+{
+	char fate[FATE_LEN];
+	if (!n->ended)
+		snprintf(fate, sizeof fate, "%s", n->began_ms ? "left behind" : "unborn");
+	else if (WIFSIGNALED(n->status))
+		snprintf(fate, sizeof fate, "signal %d", WTERMSIG(n->status));
+	else
+		snprintf(fate, sizeof fate, "status %d", WEXITSTATUS(n->status));
+	snprintf(text, FATE_LEN * 2, "%s%s", fate,
+		!n->joined ? ", never joined"
+		: n->lost  ? ", not all counted"
+			   : "");
+}
+
+static void add(struct node *sum, const struct node *n)
+{
+	for (unsigned c = 0; c < P3_COUNTERS; c++)
+		sum->count[c] += n->count[c];
+	sum->cpu_ms += n->cpu_ms;
+	if (n->ran_ms > sum->ran_ms)
+		sum->ran_ms = n->ran_ms;
+}
+
+void p3_stats_print(const struct p3_stats *s)
+{
+	struct node all = {.published = -1};
+	char end[FATE_LEN * 2], rank[12];
+	print_head();
+	for (uint32_t i = 0; i < s->size; i++) {
+		describe_end(&s->node[i], end);
+		snprintf(rank, sizeof rank, "%u", i);
+		print_node(rank, &s->node[i], end);
+		add(&all, &s->node[i]);
+	}
+	print_node("all", &all, "");
+}
