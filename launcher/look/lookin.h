@@ -2,10 +2,14 @@
 /*
  * lookin - the inside of a look, for the files that implement it (launcher/look/look.h)
  *
- *	look.c		jobs of yod, which describes its nodes and hands out descriptors
+ *	segments.c	the mapped segments
+ *	jobs.c		the jobs of yods on this machine
+ *	yod.c		questions to a yod, which describes its nodes and hands out
+ *			descriptors
  *	domain.c	domains: their locks and processes tell the same
+ *	look.c		a look at either
  *
- * Only these two files include it.  The state is in struct p3_look, which one thread
+ * Only these files include it.  The state is in struct p3_look, which one thread
  * uses at a time.
  */
 #ifndef P3_LAUNCHER_LOOKIN_H
@@ -25,6 +29,8 @@ struct p3_look {
 	struct p3_domain domain; /* open while of_domain is true and alone is 0 */
 };
 
+/* ---- segments.c ---- */
+
 /* Map the published segment and the host segment (-1: none) of an incarnation.  Return
  * 0 or -errno; the descriptors stay the caller's. */
 int p3_look_map(struct p3_look_node *n, const int fds[P3_ATTACH_FDS], unsigned nfds,
@@ -32,10 +38,20 @@ int p3_look_map(struct p3_look_node *n, const int fds[P3_ATTACH_FDS], unsigned n
 void p3_look_unmap(struct p3_look_node *n);
 /* Unmap a node's segments if their incarnation has ended. */
 void p3_look_unmap_stale(struct p3_look_node *n);
+/* ---- jobs.c ---- */
+
+/* Connect to the job of a process.  Return the socket, or -ESRCH if no job has it, -EPERM
+ * if it is another user's, or another -errno. */
+int p3_look_connect(uint32_t pid);
 /* Return the parent of a process, 0 if unknown. */
 uint32_t p3_look_parent(uint32_t pid);
 
-/* domain.c */
+/* ---- yod.c ---- */
+
+/* Ask for the job and all its nodes again, and map what is new.  Return 0 or -errno. */
+int p3_look_ask_yod(struct p3_look *look);
+
+/* ---- domain.c ---- */
 
 /* Find the domain of a process, or of a process below it; if there is none, look at the
  * process alone.  Return 0 or -ESRCH. */

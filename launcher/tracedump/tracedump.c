@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <getopt.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,16 +31,6 @@ static const struct option longs[] = {{"job", required_argument, NULL, 'j'},
 	{"json", no_argument, NULL, 'J'}, {"svg", no_argument, NULL, 'S'},
 	{"output", required_argument, NULL, 'o'}, {"help", no_argument, NULL, 'h'},
 	{"version", no_argument, NULL, 'v'}, {NULL, 0, NULL, 0}};
-
-void td_say(const char *fmt, ...)
-{
-	char line[1200];
-	va_list args;
-	va_start(args, fmt);
-	vsnprintf(line, sizeof line, fmt, args);
-	va_end(args);
-	fprintf(stderr, "tracedump: %s\n", line);
-}
 
 static int help(void)
 {

@@ -19,6 +19,7 @@ import sys
 
 # Relocations of calls and jumps: x86-64, and 64-bit Arm.
 CALL = re.compile(r"R_(?:X86_64_PLT32|AARCH64_CALL26|AARCH64_JUMP26)\s+([\w.]+)")
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 FUNCTION = re.compile(r"^[0-9a-f]+ <([\w.]+)>:$")
 
 
@@ -29,8 +30,9 @@ def objects(build, folder):
         match = re.search(rf"\.dir/(?:.*/)?({folder}/[\w/]+\.c)\.o$", str(path))
         if match is None:  # a folder with targets of its own
             match = re.search(rf"/({folder})/CMakeFiles/[\w-]+\.dir/([\w/]+\.c)\.o$", str(path))
-        if match:
-            found.setdefault("/".join(match.groups()), path)
+        source = "/".join(match.groups()) if match else ""
+        if source and (ROOT / source).exists():  # else a leftover of an older tree
+            found.setdefault(source, path)
     return found
 
 
