@@ -9,7 +9,6 @@
 #ifndef P3_NIC_FW_H
 #define P3_NIC_FW_H
 
-#include "nic/host/call.h"
 #include "nic/match/ahead.h"
 #include "nic/match/match.h"
 #include "nic/obj/event.h"
@@ -26,7 +25,10 @@
 #include "nic/report/trace.h"
 #include "nic/report/why.h"
 #include "nic/run/life.h"
+#include "nic/run/looks.h"
 #include "nic/run/pass.h"
+#include "nic/run/self.h"
+#include "nic/run/wake.h"
 #include "nic/xfer/xfer.h"
 
 #endif

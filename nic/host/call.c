@@ -340,33 +340,9 @@ static P3_RARE int post(struct p3_nic *n, struct p3_cmd *c)
 	return rc;
 }
 
-/*
- * Calls of this thread that are in the library now.  A signal handler that interrupted
- * one of them must not wait for a resource of the interrupted call: it leaves its
- * commands behind, and the interrupted call executes them before it returns.
- */
-static __thread struct {
-	uint32_t inside;
-	uint32_t number; /* this thread's number, 0: none yet */
-	bool left_behind;
-} self __attribute__((tls_model("initial-exec")));
-
-static inline uint32_t this_thread(void)
-{
-	static p3_a32 last;
-	if (p3_unlikely(!self.number))
-		self.number = p3_add32(&last, 1) + 1;
-	return self.number;
-}
-
-uint32_t p3_this_thread(void)
-{
-	return this_thread();
-}
-
 static inline void come_in(void)
 {
-	self.inside++;
+	p3_self.inside++;
 	atomic_signal_fence(memory_order_seq_cst);
 }
 
@@ -375,9 +351,9 @@ static P3_RARE void see_to_them(struct p3_nic *n);
 static inline void go_out(struct p3_nic *n)
 {
 	atomic_signal_fence(memory_order_seq_cst);
-	self.inside--;
+	p3_self.inside--;
 	atomic_signal_fence(memory_order_seq_cst);
-	if (p3_unlikely(self.left_behind && !self.inside))
+	if (p3_unlikely(p3_self.left_behind && !p3_self.inside))
 		see_to_them(n);
 }
 
@@ -481,7 +457,7 @@ static P3_RARE void see_to_them(struct p3_nic *n)
 	 * before it, those of the handler included. */
 	struct p3_cmd none = {.op = P3_OP_NI_CHECK};
 	come_in();
-	self.left_behind = false;
+	p3_self.left_behind = false;
 	(void)do_once(n, &none);
 	if (p3_get(&n->hungry) != P3_MBX_NONE)
 		(void)add_chunk(n, P3_T_PENDING);
@@ -505,7 +481,7 @@ static int post_detached(struct p3_nic *n, struct p3_cmd *c)
 		return PTL_NO_SPACE;
 	}
 	p3_mbx_post_detached(n->mailbox, slot, c, sizeof *c);
-	self.left_behind = true;
+	p3_self.left_behind = true;
 	/* The interrupted call may be about to sleep. */
 	p3_add32(&n->news, 1);
 	p3_set(n->asleep, P3_AWAKE);
@@ -545,7 +521,7 @@ static int whose(struct p3_nic *n, struct p3_cmd *c)
 
 bool p3_nic_interrupts(void)
 {
-	return self.inside != 0;
+	return p3_self.inside != 0;
 }
 
 static P3_RARE int do_interrupting(struct p3_nic *n, struct p3_cmd *c)
@@ -565,7 +541,7 @@ static P3_RARE int do_interrupting(struct p3_nic *n, struct p3_cmd *c)
 P3_PATH
 int p3_nic_do(struct p3_nic *n, struct p3_cmd *c)
 {
-	if (p3_unlikely(self.inside != 0))
+	if (p3_unlikely(p3_self.inside != 0))
 		return do_interrupting(n, c);
 	come_in();
 	int rc = do_inside(n, c);
@@ -635,7 +611,7 @@ static void retire(struct p3_nic *n, struct p3_eq *dead, uint64_t life)
 	if (!dead)
 		return;
 	for (struct p3_eq *eq = dead; eq; eq = eq->next_dead) {
-		p3_evq_retire(&eq->rx, this_thread());
+		p3_evq_retire(&eq->rx, p3_this_thread());
 		p3_host_ring_free(n, eq->tx.ring, eq->n, life);
 	}
 	FAULT_POINT("queue.unburied");
@@ -648,7 +624,7 @@ int p3_nic_ni_close(struct p3_nic *n, uint64_t handle)
 {
 	struct p3_cmd c = {.op = P3_OP_NI_CLOSE, .handle = handle};
 	uint64_t life = p3_get(&n->life);
-	if (self.inside)
+	if (p3_self.inside)
 		return PTL_NO_SPACE;
 	come_in();
 	int rc = do_inside(n, &c);
@@ -678,7 +654,7 @@ int p3_nic_eq_alloc(struct p3_nic *n, uint64_t ni_handle, ptl_size_t count,
 	struct p3_cmd c = {.op = P3_OP_EQ_ALLOC,
 		.ni = (uint16_t)p3_handle_ni(ni_handle),
 		.handle = ni_handle};
-	if (count > P3_EQ_MOST || self.inside)
+	if (count > P3_EQ_MOST || p3_self.inside)
 		return PTL_NO_SPACE;
 	c.eq.handler = handler;
 	c.eq.n = power_of_two(count);
@@ -694,7 +670,7 @@ int p3_nic_eq_free(struct p3_nic *n, uint64_t handle)
 {
 	struct p3_cmd c = {.op = P3_OP_EQ_FREE, .handle = handle};
 	uint64_t life = p3_get(&n->life);
-	if (self.inside)
+	if (p3_self.inside)
 		return PTL_NO_SPACE;
 	come_in();
 	int rc = do_inside(n, &c);
@@ -742,7 +718,7 @@ static P3_RARE int show(ptl_eq_handler_t handler, const ptl_event_t *event, int 
 static int take(struct p3_nic *n, struct p3_eq *eq, uint64_t handle, ptl_event_t *ev)
 {
 	uint64_t w[P3_EVQ_WORDS], sequence;
-	enum p3_evq_got got = p3_evq_get(&eq->rx, handle, this_thread(), w, &sequence);
+	enum p3_evq_got got = p3_evq_get(&eq->rx, handle, p3_this_thread(), w, &sequence);
 	if (got == P3_EVQ_EMPTY)
 		return PTL_EQ_EMPTY;
 	p3_event_from_words(w, sequence, handle, ev);
@@ -763,7 +739,7 @@ static inline void look_in_vain(struct p3_nic *n)
 static bool pass_once(struct p3_nic *n)
 {
 	bool worked = false;
-	if (self.inside)
+	if (p3_self.inside)
 		return false;
 	come_in();
 	if (p3_fw_enter(n, P3_LEASE_HOST)) {
@@ -838,7 +814,7 @@ void p3_nic_settle(struct p3_nic *n, uint64_t ns)
 	uint64_t start = p3_now_ns();
 	struct patience patience = {
 		.start = start, .ns = ns, .last = start, .nap_ns = P3_REST_NS};
-	if ((!n->wire && has_left(n)) || self.inside)
+	if ((!n->wire && has_left(n)) || p3_self.inside)
 		return;
 	while (!has_left(n) && !is_spent(n, &patience))
 		pass_or_nap(n, &patience);
@@ -857,7 +833,7 @@ uint32_t p3_nic_await_absent(struct p3_nic *n, uint64_t ns)
 	const struct timespec nap = {.tv_nsec = 1000000};
 	uint64_t start = p3_now_ns();
 	uint32_t left = 0;
-	while (!self.inside && (left = p3_acquire(&n->promised)) != 0 && /* LEAVE.1 */
+	while (!p3_self.inside && (left = p3_acquire(&n->promised)) != 0 && /* LEAVE.1 */
 		p3_now_ns() - start < ns)
 		if (!pass_once(n))
 			(void)nanosleep(&nap, NULL);
@@ -914,7 +890,7 @@ static bool poll_ready(void *arg)
 		struct p3_eq *eq = queue_of(p->nic, p->handles[q]);
 		if (!eq || !p3_evq_any(&eq->rx))
 			continue;
-		if (p->interrupts && !p3_evq_may_get(&eq->rx, this_thread()))
+		if (p->interrupts && !p3_evq_may_get(&eq->rx, p3_this_thread()))
 			continue;
 		p->which = q;
 		/* this queue's handler, if the take succeeds */
@@ -963,7 +939,7 @@ int p3_nic_eq_poll(struct p3_nic *n, const uint64_t *handles, uint32_t nq, uint3
 		.n = nq,
 		.start = start,
 		.rc = PTL_EQ_EMPTY,
-		.interrupts = self.inside != 0};
+		.interrupts = p3_self.inside != 0};
 	if (p3_unlikely(p.interrupts)) {
 		(void)poll_ready(&p);
 	} else {
@@ -995,7 +971,7 @@ static bool passes_until_any(struct p3_nic *n, struct p3_eq *eq)
 static bool await_briefly(struct p3_nic *n, uint64_t handle)
 {
 	struct p3_eq *eq = queue_of(n, handle);
-	if (!eq || self.inside || !n->idle.spin_ns)
+	if (!eq || p3_self.inside || !n->idle.spin_ns)
 		return false;
 	come_in();
 	bool any = p3_evq_any(&eq->rx) || passes_until_any(n, eq);
@@ -1014,7 +990,8 @@ static inline bool take_at_once(struct p3_nic *n, uint64_t handle, ptl_event_t *
 	if (p3_unlikely(!eq))
 		return false;
 	come_in();
-	struct p3_event_record *rec = p3_evq_look(&eq->rx, handle, this_thread(), &head);
+	struct p3_event_record *rec =
+		p3_evq_look(&eq->rx, handle, p3_this_thread(), &head);
 	if (p3_likely(rec != NULL)) {
 		*handler_out = p3_get(&eq->handler);
 		p3_event_from_record(&rec->words, head + 1, handle, event_out);

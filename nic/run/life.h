@@ -13,6 +13,5 @@
 bool p3_fw_is_restless(struct p3_nic *n);
 /* Kick peers that have not looked at their messages from this node. */
 void p3_fw_kick_idle(struct p3_nic *n);
-void p3_kick_peer(struct p3_nic *n, struct p3_peer *p);
 
 #endif

@@ -64,19 +64,6 @@
 
 /* ---- kicks ---- */
 
-void p3_kick_peer(struct p3_nic *n, struct p3_peer *p)
-{
-	struct p3_doorbell *d = p->doorbell;
-	p3_count(&n->count[P3_C_KICKS], 1);
-	if (p3_get(p->asleep) != P3_AWAKE) {
-		p3_wake_peer(n, p->asleep);
-		return;
-	}
-	p3_add32(&d->kick, 1);
-	FAULT_POINT("kick.counted");
-	p3_futex_wake(&d->kick, ~0u, true);
-}
-
 static bool is_unread(struct p3_peer *p, const struct p3_ring_tx *r)
 {
 	return p3_fw_acked(p) && p3_acquire(r->credit) != r->pos; /* LANE.2 */
@@ -113,17 +100,6 @@ void p3_fw_kick_idle(struct p3_nic *n)
 			p->kick_wait_ns = P3_KICK_MOST;
 		p3_kick_peer(n, p);
 	}
-}
-
-/* ---- fences ---- */
-
-P3_RARE void p3_fw_warn_refused(void)
-{
-	static p3_a32 told;
-	if (!p3_exchange32(&told, 1))
-		p3_warn("the kernel refuses membarrier, which it allowed at PtlNIInit: "
-			"who goes to sleep waits a millisecond instead; allow it in "
-			"the filter of system calls, or set PTL3_MEMBARRIER=off");
 }
 
 /* ---- the thread ---- */

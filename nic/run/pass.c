@@ -136,101 +136,7 @@ void p3_fw_mail(struct p3_nic *n)
 	}
 }
 
-/* ---- wake-ups ---- */
-
-void p3_wake_peer(struct p3_nic *n, p3_a32 *asleep)
-{
-	uint32_t who = p3_exchange32(asleep, P3_AWAKE);
-	if (who == P3_AWAKE)
-		return;
-	/* Any process may write the word: if it makes no sense, wake all threads that
-	 * sleep on it. */
-	bool known = who == P3_ASLEEP_HOST || who == P3_ASLEEP_NIC;
-	p3_count(&n->count[P3_C_WAKES], 1);
-	FAULT_POINT("wake.disarmed");
-	p3_futex_wake(asleep, known ? who : ~0u, true);
-}
-
-void p3_fw_rouse(struct p3_nic *n)
-{
-	if (p3_get(n->asleep) != P3_AWAKE)
-		p3_wake_peer(n, n->asleep);
-}
-
-void p3_wake_hosts(struct p3_nic *n)
-{
-	uint32_t who = P3_ASLEEP_HOST;
-	p3_add32(&n->news, 1);
-	FAULT_POINT("wake.news");
-	p3_futex_wake(&n->news, ~0u, false);
-	if (p3_get(&n->watcher) && p3_cas32(n->asleep, &who, P3_AWAKE))
-		p3_futex_wake(n->asleep, P3_ASLEEP_HOST, true);
-}
-
-/* The words of one peer to look at after the fence.  They are copied before the lease
- * is given up, since another holder may change the peer then. */
-struct look {
-	p3_a32 *asleep;
-	const p3_a32 *cold;
-	struct p3_doorbell *bell; /* NULL: the peer always polls this node's lane */
-};
-
-static inline struct look look_for(struct p3_nic *n, struct p3_peer *p)
-{
-	p->touched = false;
-	return (struct look){.asleep = p->asleep,
-		.cold = p->cold,
-		.bell = p3_likely(p->cold == &n->never_cold) ? NULL : p->doorbell};
-}
-
-static P3_RARE void tell(struct p3_nic *n, struct look l)
-{
-	if (l.bell && p3_get(l.cold)) {
-		p3_or64(&l.bell->lanes[n->conf.node / 64],
-			(uint64_t)1 << n->conf.node % 64);
-		FAULT_POINT("doorbell.written");
-	}
-	if (p3_get(l.asleep) != P3_AWAKE)
-		p3_wake_peer(n, l.asleep);
-}
-
-struct looks {
-	uint32_t n;
-	bool posted;
-	struct look at[P3_TOUCHED];
-};
-
-static inline void gather(struct p3_nic *n, struct looks *l)
-{
-	l->n = n->ntouched;
-	l->posted = n->posted;
-	for (uint32_t i = 0; i < l->n; i++)
-		l->at[i] = look_for(n, n->touched[i]);
-	n->ntouched = 0;
-	n->unlooked = 0;
-	n->posted = false;
-}
-
-/* Wake the peers that sleep, and ring those that do not poll this node's lane.  The
- * caller has fenced (PARK.1, COLD.1), so they see what was written. */
-static inline void look(struct p3_nic *n, const struct looks *l)
-{
-	for (uint32_t i = 0; i < l->n; i++)
-		if (p3_unlikely(p3_get(l->at[i].cold) | p3_get(l->at[i].asleep)))
-			tell(n, l->at[i]);
-}
-
-void p3_fw_look(struct p3_nic *n)
-{
-	struct looks l;
-	if (n->wire)
-		n->wire->flush(n);
-	gather(n, &l);
-	p3_fence_light(n->light); /* PARK.1, COLD.1 */
-	look(n, &l);
-	if (l.posted && p3_get(&n->parked))
-		p3_wake_hosts(n);
-}
+/* ---- giving up the lease ---- */
 
 /* Return true if a parked thread must be woken: an event or result was posted, or the
  * lease is free and no watcher looks after the node. */
@@ -243,16 +149,16 @@ static bool must_wake_hosts(struct p3_nic *n, bool posted)
  * its poster saw the lease taken and relies on this thread. */
 static bool leave(struct p3_nic *n)
 {
-	struct looks l;
+	struct p3_looks l;
 	struct p3_mailbox *mailbox = n->mailbox; /* still readable here */
 	if (n->wire)
 		n->wire->flush(n);
-	gather(n, &l);
+	p3_looks_gather(n, &l);
 	bool light = n->light;
 	P3_TRACE(given, n);
 	p3_lease_give(&n->lease);
 	p3_fence_light(light); /* LEASE.2, PARK.1, COLD.1 */
-	look(n, &l);
+	p3_looks_do(n, &l);
 	if (must_wake_hosts(n, l.posted))
 		p3_wake_hosts(n);
 	return p3_mbx_any(mailbox); /* MBX.4 */
@@ -270,7 +176,7 @@ static __attribute__((noinline)) void leave_many(struct p3_nic *n)
 static P3_RARE void left(struct p3_nic *n, p3_a32 *asleep, const p3_a32 *cold,
 	struct p3_doorbell *bell, bool posted, struct p3_mailbox *mailbox)
 {
-	tell(n, (struct look){asleep, cold, bell});
+	p3_look_tell(n, (struct p3_look){asleep, cold, bell});
 	if (must_wake_hosts(n, posted))
 		p3_wake_hosts(n);
 	if (p3_mbx_any(mailbox) && p3_fw_enter(n, P3_LEASE_HOST)) /* MBX.4 */
@@ -287,9 +193,9 @@ void p3_fw_leave(struct p3_nic *n)
 		return;
 	}
 	struct p3_mailbox *mailbox = n->mailbox; /* still readable here */
-	struct look l = {.asleep = &n->never_asleep, .cold = &n->never_cold};
+	struct p3_look l = {.asleep = &n->never_asleep, .cold = &n->never_cold};
 	if (p3_likely(n->ntouched != 0))
-		l = look_for(n, n->touched[0]);
+		l = p3_look_for(n, n->touched[0]);
 	bool posted = n->posted, light = n->light;
 	n->ntouched = 0;
 	n->unlooked = 0;

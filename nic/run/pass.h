@@ -9,7 +9,6 @@
 
 #include "nic/report/trace.h"
 #include "shm/fault.h"
-#include "shm/fence.h"
 
 #define P3_PASS_MSGS 16u
 
@@ -26,34 +25,6 @@ bool p3_fw_pass(struct p3_nic *n);
 /* Give up the lease, fence, and look for sleepers to wake, cold lanes to ring for, and
  * commands in the mailbox. */
 void p3_fw_leave(struct p3_nic *n);
-/* Do the fence and the looks at sleepers and cold lanes of p3_fw_leave(), while a
- * thread holds the lease for long. */
-void p3_fw_look(struct p3_nic *n);
-void p3_fw_warn_refused(void); /* (any) */
-/* (any) Fence before this thread sleeps or stops polling a lane: by the heavy fence of
- * the kernel, or by a full one of this CPU if no thread uses light fences. */
-static inline void p3_fw_fence(struct p3_nic *n, bool (*heavy)(void))
-{
-	if (!n->conf.membarrier)
-		p3_fence();
-	else if (p3_unlikely(!heavy()))
-		p3_fw_warn_refused();
-}
-void p3_wake_peer(struct p3_nic *n, p3_a32 *asleep);
-void p3_wake_hosts(struct p3_nic *n);
-/* Make sleeping threads look again soon, because work has begun for which no peer rings
- * the doorbell. */
-void p3_fw_rouse(struct p3_nic *n);
-
-static inline void p3_fw_touch(struct p3_nic *n, struct p3_peer *p)
-{
-	if (p->touched)
-		return;
-	if (p3_unlikely(n->ntouched == P3_TOUCHED))
-		p3_fw_look(n);
-	p->touched = true;
-	n->touched[n->ntouched++] = p;
-}
 
 static inline bool p3_fw_enter(struct p3_nic *n, enum p3_lease_holder who)
 {

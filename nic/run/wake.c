@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Waking of threads that sleep on a word of shared memory. */
+#include "nic/run/wake.h"
+#include "shm/fault.h"
+
+void p3_wake_peer(struct p3_nic *n, p3_a32 *asleep)
+{
+	uint32_t who = p3_exchange32(asleep, P3_AWAKE);
+	if (who == P3_AWAKE)
+		return;
+	/* Any process may write the word: if it makes no sense, wake all threads that
+	 * sleep on it. */
+	bool known = who == P3_ASLEEP_HOST || who == P3_ASLEEP_NIC;
+	p3_count(&n->count[P3_C_WAKES], 1);
+	FAULT_POINT("wake.disarmed");
+	p3_futex_wake(asleep, known ? who : ~0u, true);
+}
+
+void p3_fw_rouse(struct p3_nic *n)
+{
+	if (p3_get(n->asleep) != P3_AWAKE)
+		p3_wake_peer(n, n->asleep);
+}
+
+void p3_wake_hosts(struct p3_nic *n)
+{
+	uint32_t who = P3_ASLEEP_HOST;
+	p3_add32(&n->news, 1);
+	FAULT_POINT("wake.news");
+	p3_futex_wake(&n->news, ~0u, false);
+	if (p3_get(&n->watcher) && p3_cas32(n->asleep, &who, P3_AWAKE))
+		p3_futex_wake(n->asleep, P3_ASLEEP_HOST, true);
+}
+
+void p3_kick_peer(struct p3_nic *n, struct p3_peer *p)
+{
+	struct p3_doorbell *d = p->doorbell;
+	p3_count(&n->count[P3_C_KICKS], 1);
+	if (p3_get(p->asleep) != P3_AWAKE) {
+		p3_wake_peer(n, p->asleep);
+		return;
+	}
+	p3_add32(&d->kick, 1);
+	FAULT_POINT("kick.counted");
+	p3_futex_wake(&d->kick, ~0u, true);
+}

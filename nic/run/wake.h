@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * wake - wake sleeping threads of this node and of peers
+ *
+ * Only the lease holder calls these functions.  The words that threads sleep on are
+ * shared: the doorbells' asleep and kick, and news of struct p3_nic.
+ */
+#ifndef P3_NIC_RUN_WAKE_H
+#define P3_NIC_RUN_WAKE_H
+
+#include "nic/state.h"
+
+/* Disarm the word that a node sleeps on, and wake the thread that armed it. */
+void p3_wake_peer(struct p3_nic *n, p3_a32 *asleep);
+/* Wake this node's parked host threads, the watcher of the doorbell included. */
+void p3_wake_hosts(struct p3_nic *n);
+/* Make sleeping threads look again soon, because work has begun for which no peer rings
+ * the doorbell. */
+void p3_fw_rouse(struct p3_nic *n);
+/* Make a peer look for messages: wake it, or if it does not sleep, its NIC thread. */
+void p3_kick_peer(struct p3_nic *n, struct p3_peer *p);
+
+#endif
