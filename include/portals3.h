@@ -95,9 +95,10 @@
  * thousands of operations wait.
  *
  * PtlNIFini waits ten seconds at most for the targets of such copies, and so does a
- * process that leaves by exit or by the end of main.  It discards the other waiting
- * operations.  _exit waits for nothing: a program that leaves so should have seen the
- * SEND_END of its puts before it unlinks their descriptors.
+ * process that leaves by exit or by the end of main, also while another thread is inside
+ * PtlNIFini.  Both discard the other waiting operations.  _exit waits for nothing: a
+ * program that leaves so should have seen the SEND_END of its puts before it unlinks
+ * their descriptors.
  *
  * No buffering.  The target discards and counts a message that no descriptor accepts
  * (PTL_SR_DROP_COUNT); the initiator is not told.  With PTL3_LOG=drops in its environment

@@ -29,6 +29,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #if !defined(P3_VALGRIND) && __has_include(<valgrind/valgrind.h>)
@@ -1187,20 +1188,34 @@ void PtlFini(void)
 	p3_caller_restore(caller);
 }
 
+/* Take the lock node->call within P3_AWAIT_S from start, which is as long as PtlNIFini in
+ * another thread holds it for absent targets.  Return false if a thread keeps it. */
+static bool take_call(struct p3_node *node, uint64_t start)
+{
+	const struct timespec nap = {.tv_nsec = 1000000};
+	int rc;
+	while ((rc = pthread_mutex_trylock(&node->call)) != 0 &&
+		p3_now_ns() - start < P3_AWAIT_S * UINT64_C(1000000000))
+		(void)nanosleep(&nap, NULL);
+	return !rc;
+}
+
 /*
  * Wait for sent messages in a process that leaves by exit() or the end of main without
- * PtlNIFini; _exit, exec and signals do not come here, and a forked child is not up.  If
- * a thread holds the lock, it is in PtlInit, PtlFini or the like: do not wait for it.
+ * PtlNIFini, or while another thread is inside it; _exit, exec and signals do not come
+ * here, and a forked child is not up.  All waits for absent targets together take at most
+ * P3_AWAIT_S.
  */
 static __attribute__((destructor)) void see_off_at_exit(void)
 {
 	struct p3_node *node = &p3_process;
+	uint64_t start = p3_now_ns();
 	if (!p3_is_up(node) || p3_is_busy())
 		return;
 	struct p3_caller caller = p3_caller_save();
-	if (pthread_mutex_trylock(&node->call) == 0) {
+	if (take_call(node, start)) {
 		if (p3_nic(node))
-			p3_see_off(p3_nic(node));
+			p3_see_off(p3_nic(node), start);
 		pthread_mutex_unlock(&node->call);
 	}
 	p3_caller_restore(caller);

@@ -194,8 +194,10 @@ static inline void p3_caller_restore(struct p3_caller c)
 
 /* longest wait of PtlNIFini and exit() for absent targets of puts whose descriptors are
  * unlinked */
-#define P3_AWAIT_S   10
-#define P3_SETTLE_NS 1000000000u /* longest wait for a peer that does not look */
+#define P3_AWAIT_S 10
+/* the time that PtlNIFini, exit() and barriers give to p3_nic_settle, which waits up to
+ * 10 times as long while copies leave, and 30 times while yod introduces their targets */
+#define P3_SETTLE_NS 1000000000u
 
 /* Begin a call: set nic_var to the node's NIC.  Without PtlInit, the call returns
  * PTL_NO_INIT, and without an interface no_nic_code. */
@@ -296,8 +298,9 @@ int p3_md_make(
 
 /* ---- ni.c ---- */
 
-/* Wait, in bounded time, until the puts that have had SEND_END have left this process. */
-void p3_see_off(struct p3_nic *nic);
+/* Wait, in bounded time, until the puts that have had SEND_END have left this process;
+ * for absent targets until P3_AWAIT_S after start, a time of p3_now_ns(). */
+void p3_see_off(struct p3_nic *nic, uint64_t start);
 
 int p3_ni_fini_all(struct p3_node *node);
 

@@ -4,6 +4,7 @@
 #include "lib/node/named.h"
 #include "shm/fault.h"
 #include "shm/log.h"
+#include "shm/park.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -273,10 +274,12 @@ static int close_ni(struct p3_node *node, struct p3_lib_ni *ni)
 	return rc;
 }
 
-void p3_see_off(struct p3_nic *nic)
+void p3_see_off(struct p3_nic *nic, uint64_t start)
 {
+	const uint64_t limit = P3_AWAIT_S * UINT64_C(1000000000);
 	struct p3_on_hold held;
-	uint32_t left = p3_nic_await_absent(nic, P3_AWAIT_S * UINT64_C(1000000000));
+	uint64_t gone = p3_now_ns() - start;
+	uint32_t left = p3_nic_await_absent(nic, gone < limit ? limit - gone : 0);
 	p3_nic_settle(nic, P3_SETTLE_NS);
 	if (!left)
 		return;
@@ -296,7 +299,7 @@ static int close_locked(struct p3_node *node, struct p3_lib_ni *ni)
 	if (p3_get(&node->ni[0].open) && p3_get(&node->ni[1].open))
 		p3_nic_settle(p3_nic(node), P3_SETTLE_NS); /* the NIC stays */
 	else
-		p3_see_off(p3_nic(node));
+		p3_see_off(p3_nic(node), p3_now_ns());
 	pthread_mutex_lock(&node->life);
 	int rc = close_ni(node, ni);
 	pthread_mutex_unlock(&node->life);

@@ -12,6 +12,7 @@
  *	exit	the same by _exit, without PtlNIFini
  *	part	rank 0 puts, unlinks at once as above, and calls PtlNIFini
  *	quit	the same without PtlNIFini: main returns
+ *	beside	the same, while another thread is inside PtlNIFini
  *
  * The last rank (up), or rank 0 (down), calls PtlNIInit stagger_ms after the first one,
  * those between come between.  Each attaches its entries gap_ms after PtlNIInit.  No
@@ -25,6 +26,7 @@
 #include <p3nal_utcp.h>
 #include <p3rt/p3rt.h>
 
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -269,7 +271,32 @@ static void put_unlink_and_end(void)
 	}
 }
 
-enum end { BY_FINI, BY_EXIT, BY_RETURN };
+/* ---- ends ---- */
+
+static pthread_barrier_t closing;
+
+static void *close_interface(void *unused)
+{
+	(void)unused;
+	pthread_barrier_wait(&closing);
+	DO(PtlNIFini(me.ni));
+	return NULL;
+}
+
+/* Let another thread call PtlNIFini, and return when it is most likely inside. */
+static void begin_to_close(void)
+{
+	pthread_t thread;
+	if (pthread_barrier_init(&closing, NULL, 2) != 0)
+		fail("pthread_barrier_init fails");
+	if (pthread_create(&thread, NULL, close_interface, NULL) != 0)
+		fail("pthread_create fails");
+	pthread_detach(thread);
+	pthread_barrier_wait(&closing);
+	sleep_ms(50);
+}
+
+enum end { BY_FINI, BY_EXIT, BY_RETURN, BESIDE_FINI };
 
 static const struct style {
 	const char *name;
@@ -278,7 +305,8 @@ static const struct style {
 } styles[] = {{"put", put_to_all, BY_FINI}, {"ack", shake_hands, BY_FINI},
 	{"get", get_from_all, BY_FINI}, {"unlink", put_and_unlink, BY_FINI},
 	{"leave", put_and_end, BY_FINI}, {"exit", put_and_end, BY_EXIT},
-	{"part", put_unlink_and_end, BY_FINI}, {"quit", put_unlink_and_end, BY_RETURN}};
+	{"part", put_unlink_and_end, BY_FINI}, {"quit", put_unlink_and_end, BY_RETURN},
+	{"beside", put_unlink_and_end, BESIDE_FINI}};
 
 static const struct style *find(const char *name)
 {
@@ -302,7 +330,9 @@ int main(int argc, char **argv)
 	fflush(stdout);
 	if (style->end == BY_EXIT)
 		_exit(0);
-	if (style->end == BY_RETURN)
+	if (style->end == BESIDE_FINI)
+		begin_to_close();
+	if (style->end == BY_RETURN || style->end == BESIDE_FINI)
 		return 0;
 	DO(PtlNIFini(me.ni));
 	PtlFini();
