@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The packets of nodes. */
+#include "launcher/rdv/table.h"
+#include "launcher/clock.h"
+#include "launcher/rdv/libof.h"
+#include "shm/fault.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+struct packet {
+	struct p3_job_msg msg;
+	struct p3_job_from from;
+	int fds[P3_JOB_FDS];
+	unsigned nfds;
+};
+
+static int owner_watch(struct p3_rdv *r, uint32_t i, uint32_t os_pid)
+{
+	struct p3_rdv_node *n = &r->node[i];
+	p3_rdv_owner_forget(r, n);
+	n->owner = os_pid;
+	if (!os_pid || os_pid == (uint32_t)getpid())
+		return 0;
+	n->owner_fd = (int)syscall(SYS_pidfd_open, os_pid, 0);
+	if (n->owner_fd < 0)
+		return -errno;
+	return p3_rdv_watch(r, EPOLL_CTL_ADD, n->owner_fd, WATCH_OWNER, i, EPOLLIN);
+}
+
+static void refuse(struct p3_rdv *r, uint32_t i, int err)
+{
+	r->node[i].refused = true;
+	struct p3_job_msg m = p3_rdv_message(r, P3_JOB_REFUSED, i);
+	m.incarnation = 0;
+	m.status = err;
+	m.layout = r->conf.layout;
+	p3_rdv_post(r, i, &m);
+	if (r->node[i].state == NODE_GONE)
+		return;
+	p3_rdv_set_gone(r, i);
+	p3_rdv_barrier_look(r);
+}
+
+/* Check a node's layout against the job's, which no node decides: a rank with another
+ * library must not make the others fail. */
+static bool same_layout(struct p3_rdv *r, uint32_t i, const struct packet *p)
+{
+	char its[P3_LIBOF_LEN];
+	if (p->msg.layout == r->conf.layout)
+		return true;
+	if (!r->node[i].refused)
+		p3_rdv_tell(r,
+			"rank %u: layout %016" PRIx64
+			" of its libportals (%s) is not %016" PRIx64
+			", that of this yod; run it with the libportals of this yod",
+			i, p->msg.layout, p3_libof(p->from.os_pid, its), r->conf.layout);
+	return false;
+}
+
+static void on_hello(struct p3_rdv *r, uint32_t i, const struct packet *p)
+{
+	struct p3_rdv_node *n = &r->node[i];
+	if (n->state == NODE_JOINED) {
+		p3_rdv_breach(r, i, "says hello while it is joined");
+		return;
+	}
+	if (p->from.uid != getuid()) {
+		if (!n->refused)
+			p3_rdv_tell(r,
+				"rank %u: runs as uid %u, yod as uid %u; start it "
+				"without setuid",
+				i, p->from.uid, getuid());
+		refuse(r, i, EPERM);
+		return;
+	}
+	if (!same_layout(r, i, p)) {
+		refuse(r, i, EPROTO);
+		return;
+	}
+	p3_rdv_set_back(r, i);
+	n->state = NODE_KNOWN;
+	owner_watch(r, i, p->from.os_pid);
+	if (n->fds[FD_HOST] >= 0)
+		p3_rdv_keep_remains(n);
+
+	struct p3_job_msg m = p3_rdv_message(r, P3_JOB_WELCOME, i);
+	m.size = r->conf.size;
+	m.nid = r->conf.nid_base + i;
+	m.jid = r->conf.jid;
+	m.uid = getuid();
+	m.cpus = r->conf.cpus;
+	m.status = r->conf.in_domain ? P3_JOB_IN_DOMAIN : 0;
+	m.incarnation = 0;
+	FAULT_POINT("yod.unwelcomed");
+	p3_rdv_post(r, i, &m);
+	FAULT_POINT("yod.welcomed");
+}
+
+static bool is_as_long(int fd, uint64_t len)
+{
+	struct stat st;
+	return !fstat(fd, &st) && S_ISREG(st.st_mode) && (uint64_t)st.st_size >= len;
+}
+
+static bool join_is_sound(const struct packet *p)
+{
+	return p->msg.incarnation && is_as_long(p->fds[FD_PUBLISHED], p->msg.seg_len) &&
+	       (!p->msg.heap_len || is_as_long(p->fds[FD_HEAP], p->msg.heap_len));
+}
+
+static void on_join(struct p3_rdv *r, uint32_t i, struct packet *p)
+{
+	struct p3_rdv_node *n = &r->node[i];
+	if (n->state != NODE_KNOWN || p->msg.incarnation == n->incarnation) {
+		p3_rdv_breach(r, i, "joins out of turn");
+		return;
+	}
+	if (!join_is_sound(p)) {
+		p3_rdv_breach(r, i, "joins with a segment that is shorter than it says");
+		return;
+	}
+	n->state = NODE_JOINED;
+	n->joined_as = r->joins++;
+	n->was = P3_RDV_JOINED;
+	n->incarnation = p->msg.incarnation;
+	n->seg_len = p->msg.seg_len;
+	n->heap_len = p->msg.heap_len;
+	memcpy(n->pid, p->msg.pid, sizeof n->pid);
+	p3_rdv_close_fds(n->fds, P3_JOB_FDS); /* an earlier incarnation's */
+	for (unsigned k = 0; k < P3_JOB_FDS; k++)
+		n->fds[k] = k < p->nfds ? p->fds[k] : -1;
+	p->nfds = 0;
+	r->joined_n++;
+	if (r->conf.joined)
+		r->conf.joined(r->conf.joined_arg, i, n->fds[FD_PUBLISHED]);
+	FAULT_POINT("yod.join_taken");
+
+	for (uint32_t k = 0; k < r->conf.size; k++) {
+		if (r->node[k].state != NODE_JOINED)
+			continue;
+		p3_rdv_set_met(n, k, k == i || !r->conf.apart);
+		p3_rdv_set_met(&r->node[k], i, k == i || !r->conf.apart);
+		p3_rdv_post_born(r, i, k);
+	}
+	p3_rdv_tell_birth_later(r, i);
+	struct p3_job_msg m = p3_rdv_message(r, P3_JOB_JOINED, i);
+	FAULT_POINT("yod.births_published");
+	p3_rdv_post(r, i, &m);
+}
+
+static void on_pids(struct p3_rdv *r, uint32_t i, const struct packet *p)
+{
+	struct p3_rdv_node *n = &r->node[i];
+	if (n->state != NODE_JOINED) {
+		p3_rdv_breach(r, i, "changes its pids before it joins");
+		return;
+	}
+	p3_rdv_tell_births(r);
+	memcpy(n->pid, p->msg.pid, sizeof n->pid);
+	struct p3_job_msg m = p3_rdv_message_born(r, i);
+	m.op = P3_JOB_PIDS;
+	for (uint32_t to = 0; to < r->conf.size; to++)
+		if (p3_rdv_listens(&r->node[to])) {
+			p3_rdv_post_pids(r, to, &m);
+			FAULT_POINT("yod.pids_half");
+		}
+}
+
+static void on_leave(struct p3_rdv *r, uint32_t i, const struct packet *p)
+{
+	struct p3_rdv_node *n = &r->node[i];
+	if (n->state != NODE_JOINED || p->msg.incarnation != n->incarnation) {
+		p3_rdv_breach(r, i, "leaves without having joined");
+		return;
+	}
+	p3_rdv_unjoin(r, i, P3_JOB_LEFT, 0, false);
+	FAULT_POINT("yod.leave_taken");
+	struct p3_job_msg m = p3_rdv_message(r, P3_JOB_LEFT, i);
+	p3_rdv_post(r, i, &m);
+}
+
+static void on_dropped(struct p3_rdv *r, uint32_t i, const struct packet *p)
+{
+	if (p->msg.node >= r->conf.size) {
+		p3_rdv_breach(r, i, "drops a node that the job does not have");
+		return;
+	}
+	if (r->node[p->msg.node].incarnation == p->msg.incarnation)
+		p3_rdv_owe_no_more(&r->node[p->msg.node], i);
+}
+
+/*
+ * Send a birth with its descriptors to a node that had no room for it, or that wants to
+ * send to the peer, unless that incarnation has ended.  The peer must take the node's
+ * messages, so it gets the node's descriptors, too.
+ */
+static void on_again(struct p3_rdv *r, uint32_t i, const struct packet *p)
+{
+	uint32_t about = p->msg.node;
+	if (about >= r->conf.size) {
+		p3_rdv_breach(r, i, "asks for a node that the job does not have");
+		return;
+	}
+	const struct p3_rdv_node *born = &r->node[about];
+	if (!p3_rdv_listens(&r->node[i]) || born->state != NODE_JOINED ||
+		born->incarnation != p->msg.incarnation)
+		return;
+	p3_rdv_tell_births(r);
+	p3_rdv_post_introduction(r, i, about);
+	FAULT_POINT("yod.introduction_half");
+	if (!p3_rdv_has_met(born, i) && p3_rdv_listens(born))
+		p3_rdv_post_introduction(r, about, i);
+}
+
+/* Answer an ASK with TOLD, behind the births before it.  Drop a queued answer to an
+ * earlier ASK, since only the last one counts. */
+static void on_ask(struct p3_rdv *r, uint32_t i, const struct packet *p)
+{
+	struct p3_job_msg m = p3_rdv_message(r, P3_JOB_TOLD, i);
+	m.incarnation = p->msg.incarnation;
+	m.round = p->msg.round;
+	if (!p3_rdv_listens(&r->node[i]) || r->node[i].incarnation != m.incarnation)
+		return;
+	p3_rdv_tell_births(r);
+	p3_outq_drop(&r->node[i].out, P3_JOB_TOLD, &m);
+	FAULT_POINT("yod.asked");
+	p3_rdv_post(r, i, &m);
+}
+
+static void on_watch(struct p3_rdv *r, uint32_t i, const struct packet *p)
+{
+	struct p3_rdv_node *n = &r->node[i];
+	if (!p3_rdv_listens(n) || n->incarnation != p->msg.incarnation)
+		return;
+	n->watches = true;
+	for (uint32_t k = 0; k < r->conf.size; k++)
+		if (r->node[k].state == NODE_GONE)
+			p3_rdv_post_over(r, i, k);
+}
+
+static void on_barrier(struct p3_rdv *r, uint32_t i)
+{
+	struct p3_rdv_node *n = &r->node[i];
+	if ((n->state != NODE_KNOWN && n->state != NODE_JOINED) || n->waits) {
+		p3_rdv_breach(r, i, "enters the barrier out of turn");
+		return;
+	}
+	n->waits = true;
+	n->waits_since = p3_now_ms();
+	if (!r->waits_n++)
+		r->barrier_since = n->waits_since;
+	p3_rdv_barrier_look(r);
+}
+
+bool p3_rdv_owner_lives(const struct p3_rdv_node *n)
+{
+	struct pollfd fd = {.fd = n->owner_fd, .events = POLLIN};
+	if (n->owner_fd < 0)
+		return kill((pid_t)n->owner, 0) == 0 || errno != ESRCH;
+	return poll(&fd, 1, 0) == 0;
+}
+
+/* Return true if the packet must be ignored: the node's process lives, and another one,
+ * such as a forked child, sent it.  If the node's process has ended, end the node; the
+ * sender is the wrapper's next program, and may become the node. */
+static bool is_stranger(struct p3_rdv *r, uint32_t i, const struct packet *p)
+{
+	struct p3_rdv_node *n = &r->node[i];
+	if (n->state == NODE_NEW || n->state == NODE_GONE || p->from.os_pid == n->owner)
+		return false;
+	if (!p3_rdv_owner_lives(n)) {
+		if (n->state == NODE_JOINED)
+			p3_rdv_unjoin(r, i, P3_JOB_DIED, 0, true);
+		p3_rdv_node_over(r, i);
+		return false;
+	}
+	if (!n->scolded)
+		p3_rdv_tell(r,
+			"rank %u: process %u speaks for the node that process %u is; "
+			"ignored "
+			"(start it by a yod of its own)",
+			i, p->from.os_pid, n->owner);
+	n->scolded = true;
+	return true;
+}
+
+static void dispatch(struct p3_rdv *r, uint32_t i, struct packet *p)
+{
+	unsigned join = p->msg.heap_len ? P3_JOB_FDS : P3_JOB_FDS - 1;
+	unsigned want = p->msg.op == P3_JOB_JOIN ? join : 0;
+	if (p->nfds != want) {
+		p3_rdv_breach(r, i, "sends a wrong number of descriptors");
+		return;
+	}
+	if (is_stranger(r, i, p))
+		return;
+	switch (p->msg.op) {
+	case P3_JOB_HELLO:
+		on_hello(r, i, p);
+		return;
+	case P3_JOB_JOIN:
+		on_join(r, i, p);
+		return;
+	case P3_JOB_PIDS:
+		on_pids(r, i, p);
+		return;
+	case P3_JOB_LEAVE:
+		on_leave(r, i, p);
+		return;
+	case P3_JOB_DROPPED:
+		on_dropped(r, i, p);
+		return;
+	case P3_JOB_BARRIER:
+		on_barrier(r, i);
+		return;
+	case P3_JOB_AGAIN:
+		on_again(r, i, p);
+		return;
+	case P3_JOB_ASK:
+		on_ask(r, i, p);
+		return;
+	case P3_JOB_WATCH:
+		on_watch(r, i, p);
+		return;
+	}
+	p3_rdv_breach(r, i, "sends a packet that nodes do not send");
+}
+
+/* Find the sender.  If SO_PASSCRED was not set when the packet was sent, take the process
+ * that made the socket. */
+static void know_sender(int sock, struct p3_job_from *from)
+{
+	struct ucred cred;
+	socklen_t len = sizeof cred;
+	if (from->os_pid || getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &cred, &len))
+		return;
+	if (from->uid == UINT32_MAX || from->uid == 65534)
+		*from = (struct p3_job_from){(uint32_t)cred.pid, cred.uid};
+}
+
+static void other_version(struct p3_rdv *r, uint32_t i, uint32_t magic)
+{
+	char text[80];
+	snprintf(text, sizeof text, "speaks version %u of yod's protocol, this yod %u",
+		p3_job_version(magic), p3_job_version(P3_JOB_MAGIC));
+	p3_rdv_breach(r, i, text);
+}
+
+/* Take one packet.  Return false if there is no more for now, or the socket is gone. */
+static bool take_packet(struct p3_rdv *r, uint32_t i)
+{
+	struct p3_rdv_node *n = &r->node[i];
+	struct packet p = {.nfds = 0};
+	int rc = p3_job_recv_from(n->sock, &p.msg, p.fds, &p.nfds, &p.from);
+	if (rc == -EAGAIN)
+		return false;
+	if (rc == -EMFILE) {
+		p3_rdv_tell(r,
+			"rank %u: joins, and yod has no descriptors left for it; cut "
+			"off; "
+			"raise ulimit -Hn, or use fewer nodes",
+			i);
+		p3_rdv_cut_off(r, i);
+		return false;
+	}
+	if (rc == -EPROTONOSUPPORT) {
+		other_version(r, i, p.msg.magic);
+		return false;
+	}
+	if (rc == -EPROTO) {
+		p3_rdv_breach(r, i, "sends what is no packet of this yod");
+		return false;
+	}
+	if (rc) {
+		p3_rdv_sock_close(r, i);
+		p3_rdv_node_lost(r, i);
+		return false;
+	}
+	know_sender(n->sock, &p.from);
+	dispatch(r, i, &p);
+	p3_rdv_close_fds(p.fds, p.nfds);
+	return n->sock >= 0;
+}
+
+void p3_rdv_read_sock(struct p3_rdv *r, uint32_t i, unsigned most)
+{
+	for (unsigned k = 0; k < most; k++)
+		if (r->node[i].sock < 0 || !take_packet(r, i))
+			return;
+}

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * table - the state of the rendezvous, and the functions of the files that work on it
+ *
+ * Only the files of launcher/rdv/ include it.  One thread calls all functions (rdv.h).
+ * A file calls files above it in this list only:
+ *
+ *	table.c		bits of pairs of nodes, and the view for lookers
+ *	transport.c	sending and queueing, epoll, the timer
+ *	births.c	nodes that join
+ *	barrier.c	the barrier
+ *	deaths.c	nodes that end
+ *	packets.c	the packets of nodes
+ *	rdv.c		the loop, and the functions that yod calls
+ */
+#ifndef P3_LAUNCHER_RDV_TABLE_H
+#define P3_LAUNCHER_RDV_TABLE_H
+
+#include "launcher/rdv/outq.h"
+#include "launcher/rdv/rdv.h"
+#include "shm/job.h"
+
+#define PACKETS_LAST 4096 /* packets taken from a node at its end */
+
+enum watch { WATCH_SOCK, WATCH_OWNER, WATCH_TIMER };
+
+enum { FD_PUBLISHED, FD_DOORBELL, FD_HOST, FD_HEAP };
+
+enum state { NODE_NEW, NODE_KNOWN, NODE_JOINED, NODE_GONE };
+
+struct p3_rdv_node {
+	int sock;       /* -1: closed, or not added */
+	int owner_fd;   /* pidfd of the process that said HELLO, or -1 */
+	uint32_t owner; /* its process id, 0: unknown */
+	enum state state;
+	enum p3_rdv_state was; /* its state as tools see it: rdv.h */
+	bool ended;            /* p3_rdv_ended() was called */
+	int status;            /* with this status */
+	int64_t waits_since;
+	bool waits;   /* it waits in the barrier */
+	bool writes;  /* EPOLLOUT is enabled */
+	bool retry;   /* flush again after RETRY_MS */
+	bool scolded; /* a line said that another process sends in its name */
+	bool refused; /* the reason why it may not join was reported */
+	uint64_t incarnation;
+	uint64_t joined_as; /* number of joins before this one */
+	uint64_t seg_len;
+	uint64_t heap_len;
+	uint32_t pid[P3_JOB_NIS];
+	int fds[P3_JOB_FDS];
+	int64_t fate_at; /* JOINED with its socket closed: it is dead at this time */
+	int64_t reap_at; /* time at which yod waits for no DROPPED any more */
+	uint64_t *owed;  /* a bit for each node whose DROPPED yod waits for */
+	uint32_t owed_n;
+	bool watches;   /* it wants to hear of ranks that will never join */
+	uint64_t *over; /* ranks whose OVER it was sent: a bit per node */
+	uint64_t *met;  /* nodes whose BORN to it has descriptors: a bit each */
+	struct p3_outq out;
+};
+
+struct p3_rdv {
+	struct p3_rdv_conf conf;
+	int ep;
+	int timer;
+	int sleepers; /* file for all nodes; -1: they meet in a domain, or it could not
+		       * be made */
+	int64_t timer_at;
+	uint32_t joined_n;
+	uint64_t joins;
+	uint32_t *untold; /* nodes whose births earlier nodes have yet to hear of */
+	uint32_t untold_n;
+	int64_t tell_at; /* time at which they hear of these births */
+	uint32_t waits_n;
+	int64_t barrier_since; /* time at which the first node came to the barrier */
+	uint32_t gone_n;
+	uint32_t first_gone; /* the rank that was gone before all others */
+	uint64_t *bits;      /* memory of all owed, over and met words */
+	struct p3_rdv_node node[];
+};
+
+/* ---- table.c ---- */
+
+/* Close these descriptors and set them to -1. */
+void p3_rdv_close_fds(int *fds, unsigned n);
+/* Return true, or note, that a BORN of the node `about` to n has descriptors. */
+bool p3_rdv_has_met(const struct p3_rdv_node *n, uint32_t about);
+void p3_rdv_set_met(struct p3_rdv_node *n, uint32_t about, bool met);
+/* Note that yod waits for the DROPPED of a survivor about a dead node; that it no longer
+ * does; that it waits for no survivor; that it waits for nothing from node i. */
+void p3_rdv_owe(struct p3_rdv_node *dead, uint32_t by);
+void p3_rdv_owe_no_more(struct p3_rdv_node *dead, uint32_t by);
+void p3_rdv_owe_nothing(struct p3_rdv *r, struct p3_rdv_node *dead);
+void p3_rdv_node_owes_nobody(struct p3_rdv *r, uint32_t i);
+/* Return true if the node takes births, ends and pids of others. */
+bool p3_rdv_listens(const struct p3_rdv_node *n);
+
+/* ---- transport.c ---- */
+
+/* Print a line for the user. */
+__attribute__((format(printf, 2, 3))) void p3_rdv_tell(
+	struct p3_rdv *r, const char *fmt, ...);
+/* Have epoll report this descriptor under the name of its kind and node (0 or -errno). */
+int p3_rdv_watch(
+	struct p3_rdv *r, int op, int fd, enum watch what, uint32_t i, uint32_t events);
+/* Let the loop look at all deadlines at this time (p3_now_ms()) or before. */
+void p3_rdv_timer_arm(struct p3_rdv *r, int64_t at);
+/* Return a packet about node i, without what only some packets say. */
+struct p3_job_msg p3_rdv_message(const struct p3_rdv *r, enum p3_job_op op, uint32_t i);
+/* Copy the descriptors that a birth of the node carries. */
+void p3_rdv_copy_fds_of(const struct p3_rdv_node *born, int fds_out[3]);
+/* Send queued packets while the socket takes them. */
+void p3_rdv_flush(struct p3_rdv *r, uint32_t i);
+/* Send a packet to a node, or queue it while its socket is full.  A send that fails for
+ * good does not end the node here: yod first reads the packets that the node has sent. */
+void p3_rdv_post(struct p3_rdv *r, uint32_t i, const struct p3_job_msg *m);
+
+/* ---- births.c ---- */
+
+/* Return the packet BORN of node i. */
+struct p3_job_msg p3_rdv_message_born(const struct p3_rdv *r, uint32_t i);
+/* Post the birth of node `about`, without its descriptors where the two have not met. */
+void p3_rdv_post_born(struct p3_rdv *r, uint32_t to, uint32_t about);
+/* Send node `about` with its descriptors to node `to`, since one of them sent AGAIN. */
+void p3_rdv_post_introduction(struct p3_rdv *r, uint32_t to, uint32_t about);
+/* Post a change of pids, or change a queued packet that tells the pids. */
+void p3_rdv_post_pids(struct p3_rdv *r, uint32_t to, const struct p3_job_msg *m);
+/*
+ * Tell each node of the nodes that have joined after it.  Each packet wakes a thread, so
+ * in a large job, where nodes join one after the other for seconds, a node is told of
+ * several at once.  Functions that send a release, an end or an answer call this first,
+ * so that a node has heard of the births before it reads such a packet.
+ */
+void p3_rdv_tell_births(struct p3_rdv *r);
+/* Note a birth that earlier nodes have yet to hear of. */
+void p3_rdv_tell_birth_later(struct p3_rdv *r, uint32_t i);
+
+/* ---- barrier.c ---- */
+
+/* Release the waiting nodes; ended is a rank whose end makes this barrier fail.  If its
+ * failure ends the job, do not tell the nodes its name: yod prints it, and a line of
+ * each node would only repeat that. */
+void p3_rdv_barrier_release(struct p3_rdv *r, int status, uint32_t ended);
+/* Release the barrier if all ranks wait in it, or one of them can never come. */
+void p3_rdv_barrier_look(struct p3_rdv *r);
+
+/* ---- deaths.c ---- */
+
+/* Tell a node that asked for it that the rank `about` will never join. */
+void p3_rdv_post_over(struct p3_rdv *r, uint32_t to, uint32_t about);
+/* Note that a rank will never join: its process and its socket have ended. */
+void p3_rdv_set_gone(struct p3_rdv *r, uint32_t i);
+/* Note that a rank that was gone has a process again. */
+void p3_rdv_set_back(struct p3_rdv *r, uint32_t i);
+/* Replace an ended node's descriptors by one of its remains (remains.h), which hold
+ * neither its hugepages nor its lanes. */
+void p3_rdv_keep_remains(struct p3_rdv_node *n);
+/* Stop watching the process that said HELLO. */
+void p3_rdv_owner_forget(struct p3_rdv *r, struct p3_rdv_node *n);
+/* Close the node's socket, and drop the packets queued for it. */
+void p3_rdv_sock_close(struct p3_rdv *r, uint32_t i);
+/* End an incarnation.  owed: the process ended without LEAVE, so the peers are sent DIED
+ * and must answer DROPPED.  op: the end that tools are shown, DIED or LEFT. */
+void p3_rdv_unjoin(
+	struct p3_rdv *r, uint32_t i, enum p3_job_op op, int status, bool owed);
+/*
+ * Note that the node's process has ended.  A wrapper that still holds the socket may
+ * start another one, so the node is gone only with its socket.
+ */
+void p3_rdv_node_over(struct p3_rdv *r, uint32_t i);
+/* End a node that died, and fail the barrier. */
+void p3_rdv_node_died(struct p3_rdv *r, uint32_t i, int status);
+/* Note the end of the process or of its socket.  A joined node has died eof_ms later,
+ * unless p3_rdv_ended() tells its status before. */
+void p3_rdv_node_lost(struct p3_rdv *r, uint32_t i);
+/* Close the socket of a node, which counts as its death. */
+void p3_rdv_cut_off(struct p3_rdv *r, uint32_t i);
+/* Cut off a node that broke the protocol, with a line that says how. */
+void p3_rdv_breach(struct p3_rdv *r, uint32_t i, const char *what);
+
+/* ---- packets.c ---- */
+
+/* Return true if the process that said HELLO runs. */
+bool p3_rdv_owner_lives(const struct p3_rdv_node *n);
+/* Take at most this number of packets from the node. */
+void p3_rdv_read_sock(struct p3_rdv *r, uint32_t i, unsigned most);
+
+#endif
