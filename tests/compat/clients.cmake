@@ -53,5 +53,6 @@ if(NOT P3_SANITIZE AND NOT P3_VALGRIND)
   compat_by_hand(mpirun am 2 -i bridge -r cnos)
   compat_by_hand(mpirun onesided 2 -i bridge -r cnos)
 endif()
+p3_quick(compat_mpi_2 compat_am_4_cray compat_rpc_shell_3 compat_onesided_shell_3)
 p3_with_tsan(compat_mpi_2 compat_am_4_cray compat_mpi_shell_3 compat_am_shell_3
   compat_rpc_shell_3 compat_onesided_shell_3)

@@ -49,6 +49,7 @@ soak_driver(hostile_lifeline 60 hostile.sh lifeline 10 "[012]" 1)
 if(NOT P3_SANITIZE AND NOT P3_VALGRIND) # more lives, and sleepers, whose doorbells count
   soak_driver(hostile_park 60 hostile.sh lanes 4 "[023]" 3)
   set_property(TEST stress_hostile_park APPEND PROPERTY ENVIRONMENT PTL3_MODE=park)
+  p3_matrix(stress_hostile_park)
 endif()
 if(NOT P3_FUZZ) # whose preset builds the fuzzers only
   set_property(TEST stress_hostile_lanes stress_hostile_lifeline APPEND PROPERTY LABELS fuzz)
