@@ -3,7 +3,7 @@
  * state - the rest of the firmware's data: operations and transfers under way, peers,
  * the NIC
  *
- * Part of fw.h, by which nic/ includes it.  Only the lease holder touches this data,
+ * Only the lease holder touches this data,
  * except the members that are marked (any), or guarded by a lock that their comment
  * names.
  */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Event records, built by the firmware and taken apart by the host. */
-#include "nic/fw.h"
+/* Events: posting, and the automatic unlinking that goes with the last one. */
+#include "nic/obj/event.h"
 
-#include <string.h>
+#include "nic/obj/me.h"
 
 /* Post an event; unlinked marks its descriptor's last one. */
 static inline void post(struct p3_nic *n, const struct p3_sink *sink,
@@ -59,73 +59,4 @@ void P3_RARE p3_fw_event_unlinks(struct p3_nic *n, struct p3_md *md,
 		p3_md_owe_unlink(md);
 	else if (!silently)
 		unlink_after(n, md, rec);
-}
-
-/* ---- operations ---- */
-
-void p3_md_owe_unlink(struct p3_md *md)
-{
-	struct p3_eq *eq = p3_sink_eq(&md->sink);
-	if (!eq || md->owes_unlink || p3_unlinks_silently(md))
-		return;
-	md->owes_unlink = true;
-	eq->owed++;
-}
-
-void p3_md_forgive_unlink(struct p3_md *md)
-{
-	struct p3_eq *eq = p3_sink_eq(&md->sink);
-	if (eq && md->owes_unlink)
-		eq->owed--;
-	md->owes_unlink = false;
-}
-
-void p3_span_begin(struct p3_span *span, struct p3_md *md, uint64_t offset)
-{
-	span->md = md;
-	span->sink = md->sink;
-	span->region = md->region;
-	span->offset = offset;
-	md->pending++;
-	struct p3_eq *eq = p3_sink_eq(&span->sink);
-	span->owed = eq && (p3_wants(&span->sink, PTL_EVENT_SEND_END) ||
-				   p3_wants(&span->sink, PTL_EVENT_SEND_START));
-	if (span->owed)
-		eq->owed++;
-	if (span->region.iov)
-		span->region.iov->refs++;
-	if (md->exhausted && md->unlink)
-		p3_md_owe_unlink(md);
-}
-
-static void pay(struct p3_span *span)
-{
-	struct p3_eq *eq = p3_sink_eq(&span->sink);
-	if (eq && span->owed)
-		eq->owed--;
-	span->owed = false;
-}
-
-void p3_span_start(struct p3_nic *n, struct p3_span *span, ptl_event_kind_t kind)
-{
-	p3_fw_event(n, &span->sink, &span->rec, kind, PTL_NI_OK);
-	if (!p3_wants(&span->sink, PTL_EVENT_SEND_END))
-		pay(span);
-}
-
-void p3_span_forget(struct p3_span *span)
-{
-	p3_iov_drop(span->region.iov);
-	span->md = NULL;
-	span->region = (struct p3_region){0};
-}
-
-void p3_span_end(
-	struct p3_nic *n, struct p3_span *span, ptl_event_kind_t kind, uint32_t fail)
-{
-	struct p3_md *md = span->md;
-	pay(span);
-	md->pending--;
-	p3_iov_drop(span->region.iov);
-	p3_fw_event_ends(n, md, &span->sink, &span->rec, kind, fail);
 }

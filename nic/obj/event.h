@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * event - event records, and operations between START and END
+ * event - events: their records, posting, and the automatic unlinking behind the last one
  *
- * Only the lease holder calls these functions, except where a comment says (any).
+ * Only the lease holder calls these functions, except where a comment says (any).  A
+ * record lies in its queue's ring (shm/evq.h); these functions have no other state.
  */
 #ifndef P3_NIC_OBJ_EVENT_H
 #define P3_NIC_OBJ_EVENT_H
 
 #include "nic/match/match.h"
-#include "nic/obj/object.h"
+#include "nic/obj/eq.h"
+#include "nic/obj/md.h"
 #include "nic/report/trace.h"
 #include "shm/fault.h"
 #include "shm/probe.h"
@@ -42,13 +44,6 @@ static inline void p3_say_what(
 {
 	p3_say(rec, 13, (uint64_t)link << 32 | kind);
 	p3_say(rec, 14, (uint64_t)pt_index << 32);
-}
-
-/* Return the sink's queue, or NULL if it has none or the queue was freed. */
-static inline struct p3_eq *p3_sink_eq(const struct p3_sink *sink)
-{
-	return p3_likely(sink->eq && p3_lives(&sink->eq->o, sink->eq_gen)) ? sink->eq
-									   : NULL;
 }
 
 /* Return true if the descriptor enables this event; ACK and UNLINK are always enabled. */
@@ -94,14 +89,6 @@ static inline void p3_event_post(
 /* Post an event made of rec, kind and failure, if the descriptor enables it. */
 void p3_fw_event(struct p3_nic *n, const struct p3_sink *sink,
 	const struct p3_event_words *rec, ptl_event_kind_t kind, uint32_t fail);
-
-/* Return true if the automatic unlinking posts no UNLINK: an interface of Cray's kind
- * posts it only for descriptors that request it. */
-static inline bool p3_unlinks_silently(const struct p3_md *md)
-{
-	const uint32_t both = P3_MD_CRAY | PTL_MD_EVENT_AUTO_UNLINK_ENABLE;
-	return (md->sink.options & both) == P3_MD_CRAY;
-}
 
 /* Post the event of a completed operation on md, then unlink md automatically. */
 void p3_fw_event_unlinks(struct p3_nic *n, struct p3_md *md, const struct p3_sink *sink,
@@ -162,23 +149,5 @@ static inline void p3_event_from_words(
 		p3_set(&rec.w[i], w[i]);
 	p3_event_from_record(&rec, sequence, eq, ev);
 }
-
-/* Begin an operation on md at offset.  The caller fills in span->rec, and counts the
- * operation in md's threshold (p3_fw_threshold). */
-void p3_span_begin(struct p3_span *span, struct p3_md *md, uint64_t offset);
-void p3_span_start(struct p3_nic *n, struct p3_span *span, ptl_event_kind_t kind);
-/* Post the operation's END, and unlink the descriptor if that is due. */
-void p3_span_end(
-	struct p3_nic *n, struct p3_span *span, ptl_event_kind_t kind, uint32_t fail);
-/* Drop an operation without END: its interface closes, and its memory must not be
- * touched. */
-void p3_span_forget(struct p3_span *span);
-/* Drop a reference to a copy of iovec elements; the last one frees the copy.  NULL is
- * allowed. */
-void p3_iov_drop(struct p3_iov *iov);
-/* Count (owe) or no longer count (forgive) md's UNLINK event, which waits until all
- * operations on md have ended, among the events that the firmware owes to md's queue. */
-void p3_md_owe_unlink(struct p3_md *md);
-void p3_md_forgive_unlink(struct p3_md *md);
 
 #endif

@@ -1,22 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * objects - the objects that programs have handles of, and their parts: lists, tables,
- * regions
+ * objects - the objects that programs have handles of: interfaces, match entries,
+ * memory descriptors, event queues
  *
- * Part of fw.h, by which nic/ includes it.  Only the lease holder touches this data,
- * except the members that are marked (any).
+ * Only the lease holder touches this data, except the members that are marked (any).
  */
 #ifndef P3_NIC_OBJECTS_H
 #define P3_NIC_OBJECTS_H
 
-#include "nic/nic.h"
+#include "nic/obj/list.h"
+#include "nic/obj/region.h"
+#include "nic/obj/table.h"
 #include "shm/evq.h"
 #include "shm/trace.h"
-
-#include <string.h>
-#include <sys/uio.h>
-
-#define P3_NONE 0xffffffffu
 
 struct p3_nic;
 struct p3_peer;
@@ -56,87 +52,6 @@ struct p3_trace {
 	} while (0)
 
 #define P3_TRACED P3_RARE
-
-/* ---- lists ---- */
-
-struct p3_link {
-	struct p3_link *next, *prev;
-};
-
-static inline void p3_list_init(struct p3_link *l)
-{
-	l->next = l->prev = l;
-}
-
-static inline bool p3_list_empty(const struct p3_link *l)
-{
-	return l->next == l;
-}
-
-static inline void p3_list_add(struct p3_link *list, struct p3_link *item)
-{
-	item->prev = list->prev;
-	item->next = list;
-	list->prev->next = item;
-	list->prev = item;
-}
-
-static inline void p3_list_del(struct p3_link *item)
-{
-	item->prev->next = item->next;
-	item->next->prev = item->prev;
-	item->next = item->prev = item;
-}
-
-#define p3_item(link, type, member) ((type *)((char *)(link)-offsetof(type, member)))
-
-/* Walk a list; the body may take the item itself off the list. */
-#define p3_list_each(it, list)                                                           \
-	for (struct p3_link *it = (list)->next, *p3_next_ = it->next; it != (list);      \
-		it = p3_next_, p3_next_ = it->next)
-
-/* ---- tables: type-stable, grown by chunks that a host call provides ---- */
-
-#define P3_TABLE_CHUNKS 256u
-#define P3_TABLE_EACH   1024u
-
-/* The first member of every object of a table. */
-struct p3_object {
-	p3_a32 gen; /* (any) odd while the object lives */
-	uint32_t index;
-	uint32_t next_free;
-	uint32_t ni;
-};
-
-struct p3_table {
-	uint32_t elem;                 /* bytes of one object */
-	p3_a32 nchunks;                /* (any) */
-	uint32_t free_head, free_tail; /* oldest first, so that handles are reused late */
-	uint32_t live;
-	_Atomic(char *) chunk[P3_TABLE_CHUNKS]; /* (any) */
-};
-
-/* Each message uses the first two tables. */
-enum p3_table_id { P3_T_MD, P3_T_EQ, P3_T_ME, P3_T_PENDING, P3_TABLES };
-
-/* ---- memory regions ---- */
-
-struct p3_region {
-	char *start;
-	uint64_t size;      /* bytes of all pieces */
-	struct p3_iov *iov; /* NULL: contiguous */
-};
-
-/* Bounds of the addresses of some bytes of a region.  They are a hint, and may be too
- * wide for iovecs. */
-struct p3_bounds {
-	const char *lo, *hi;
-};
-
-/* Bytes from .. to - 1 of an operation. */
-struct p3_range {
-	uint64_t from, to;
-};
 
 /* ---- identifiers ---- */
 

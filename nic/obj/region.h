@@ -2,12 +2,33 @@
 /*
  * region - the bytes of a descriptor: addresses, bounds and copies
  *
- * Only the lease holder calls these functions, except where a comment says (any).
+ * A region is one piece of memory or the pieces of an iovec.  The functions have no
+ * state; the caller holds the lease, or owns the region.
  */
 #ifndef P3_NIC_OBJ_REGION_H
 #define P3_NIC_OBJ_REGION_H
 
-#include "nic/state.h"
+#include "nic/nic.h"
+
+#include <string.h>
+#include <sys/uio.h>
+
+struct p3_region {
+	char *start;
+	uint64_t size;      /* bytes of all pieces */
+	struct p3_iov *iov; /* NULL: contiguous */
+};
+
+/* Bounds of the addresses of some bytes of a region.  They are a hint, and may be too
+ * wide for iovecs. */
+struct p3_bounds {
+	const char *lo, *hi;
+};
+
+/* Bytes from .. to - 1 of an operation. */
+struct p3_range {
+	uint64_t from, to;
+};
 
 /*
  * At most this number of bytes is copied in place where nodes share CPUs, and each
@@ -45,10 +66,11 @@ static P3_HOT void p3_copy_few(char *to, const char *from, uint64_t len)
 	P3_COPY_ENDS(1)
 }
 
-static inline bool p3_copies_few(
-	const struct p3_nic *n, const struct p3_region *r, uint64_t len)
+/* Return true if p3_copy_few() is the way to copy these bytes; crowded: more nodes than
+ * CPUs. */
+static inline bool p3_copies_few(bool crowded, const struct p3_region *r, uint64_t len)
 {
-	return n->crowded && len <= P3_FEW && !r->iov;
+	return crowded && len <= P3_FEW && !r->iov;
 }
 
 /* Copy bytes between a region and plain memory. */

@@ -134,7 +134,7 @@ static inline void deposit(
 	uint64_t len = hit->mlength;
 	if (p3_likely(len == 8 && r->ask.length == 8 && !to->iov))
 		memcpy(to->start + hit->offset, r->data, 8);
-	else if (p3_copies_few(n, to, len))
+	else if (p3_copies_few(n->crowded, to, len))
 		p3_copy_few(p3_sum(to->start, hit->offset), from, len);
 	else
 		p3_region_write(to, hit->offset, from, len);

@@ -123,7 +123,7 @@ static inline void fill_data(const struct p3_nic *n, struct p3_cell *c,
 {
 	uint64_t d[2] = {0, 0};
 	if (length > P3_REQ_INLINE) {
-		if (p3_copies_few(n, r, length))
+		if (p3_copies_few(n->crowded, r, length))
 			p3_copy_few((char *)c + 48, p3_sum(r->start, offset), length);
 		else
 			p3_region_read(r, offset, (char *)c + 48, length);

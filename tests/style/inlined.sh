@@ -37,7 +37,7 @@ p3_ring_fits shm/lane.h each message asks it
 p3_ring_publish shm/lane.h each message is sent by it
 p3_ring_peek shm/lane.h each pass looks into each lane with it
 p3_fw_match nic/match/match.c each request that comes is matched by it
-p3_named_in nic/obj/object.h each put looks up its descriptor with it
+p3_named_in nic/obj/table.h each put looks up its descriptor with it
 p3_event_begin nic/obj/event.h each event begins with it
 p3_event_post nic/obj/event.h each event ends with it
 p3_evq_look shm/evq.h each PtlEQGet and PtlEQWait looks with it

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * eq - event queues: creation and removal
+ *
+ * Only the lease holder calls these functions.  A queue lies in the table P3_T_EQ, its
+ * ring in the host segment.  Host threads read the ring without the lease, so a removed
+ * queue keeps its place until p3_fw_eq_bury().
+ */
+#ifndef P3_NIC_OBJ_EQ_H
+#define P3_NIC_OBJ_EQ_H
+
+#include "nic/state.h"
+
+int p3_fw_eq_alloc(struct p3_nic *n, struct p3_cmd *c);
+/* Remove a queue.  c->eq.dead is the list of removed queues, whose rings a host thread
+ * retires. */
+int p3_fw_eq_free(struct p3_nic *n, struct p3_cmd *c);
+/* Make the places of the queues in c->eq.dead reusable. */
+int p3_fw_eq_bury(struct p3_nic *n, struct p3_cmd *c);
+/*
+ * Kill a queue, and add it to a list of dead ones.  Descriptors that still name it find
+ * its generation changed: no queue.  The caller makes sure that its place and its ring
+ * are reused only when no reader can be in it.
+ */
+void p3_eq_kill(struct p3_nic *n, struct p3_eq *eq, struct p3_eq **dead);
+
+/* Return the sink's queue, or NULL if it has none or the queue was freed. */
+static inline struct p3_eq *p3_sink_eq(const struct p3_sink *sink)
+{
+	return p3_likely(sink->eq && p3_lives(&sink->eq->o, sink->eq_gen)) ? sink->eq
+									   : NULL;
+}
+
+#endif

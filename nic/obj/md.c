@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Memory descriptors: creation, update, removal. */
+#include "nic/obj/md.h"
+
+#include "nic/match/match.h"
+#include "nic/obj/eq.h"
+#include "nic/obj/ni.h"
+
+#include <stdlib.h>
+
+/* The iovec copies that no operation uses, of all NICs of the process.  A host thread
+ * frees them: the firmware does not. */
+static p3_a64 unused_iovs;
+
+void p3_iov_drop(struct p3_iov *iov)
+{
+	if (!iov || --iov->refs)
+		return;
+	uint64_t first = p3_get(&unused_iovs);
+	do
+		iov->next = (struct p3_iov *)(uintptr_t)first;
+	while (!p3_cas64(&unused_iovs, &first, (uintptr_t)iov)); /* IOV.1 */
+}
+
+void p3_nic_free_iovs(void)
+{
+	if (!p3_get(&unused_iovs))
+		return;
+	uint64_t all = p3_exchange64(&unused_iovs, 0); /* IOV.1 */
+	for (struct p3_iov *iov = (struct p3_iov *)(uintptr_t)all, *next; iov;
+		iov = next) {
+		next = iov->next;
+		free(iov);
+	}
+}
+
+void p3_md_owe_unlink(struct p3_md *md)
+{
+	struct p3_eq *eq = p3_sink_eq(&md->sink);
+	if (!eq || md->owes_unlink || p3_unlinks_silently(md))
+		return;
+	md->owes_unlink = true;
+	eq->owed++;
+}
+
+void p3_md_forgive_unlink(struct p3_md *md)
+{
+	struct p3_eq *eq = p3_sink_eq(&md->sink);
+	if (eq && md->owes_unlink)
+		eq->owed--;
+	md->owes_unlink = false;
+}
+
+void p3_md_remove(struct p3_nic *n, struct p3_md *md)
+{
+	p3_md_forgive_unlink(md);
+	p3_iov_drop(md->region.iov);
+	md->region.iov = NULL;
+	p3_obj_free(n, P3_T_MD, &md->o);
+}
+
+static const uint32_t known_options =
+	PTL_MD_OP_PUT | PTL_MD_OP_GET | PTL_MD_MANAGE_REMOTE | PTL_MD_TRUNCATE |
+	PTL_MD_ACK_DISABLE | PTL_MD_IOVEC | PTL_MD_MAX_SIZE | PTL_MD_EVENT_START_DISABLE |
+	PTL_MD_EVENT_END_DISABLE | PTL_MD_EVENT_AUTO_UNLINK_ENABLE |
+	PTL_MD_EVENT_MANUAL_UNLINK_ENABLE;
+
+static bool wraps(const void *start, uint64_t len)
+{
+	return (uintptr_t)start + len < len;
+}
+
+/* Compute size and bounds of an iovec.  Return false if an element is illegal. */
+static bool sum_up(struct p3_region *r)
+{
+	struct p3_iov *iov = r->iov;
+	r->size = 0;
+	iov->lo = iov->hi = NULL;
+	for (uint32_t i = 0; i < iov->n; i++) {
+		char *at = iov->v[i].iov_base;
+		uint64_t len = iov->v[i].iov_len;
+		if ((!at && len) || wraps(at, len) || r->size + len < r->size)
+			return false;
+		r->size += len;
+		if (len && (!iov->hi || at < iov->lo))
+			iov->lo = at;
+		if (len && at + len > iov->hi)
+			iov->hi = at + len;
+	}
+	return true;
+}
+
+/* Return PTL_OK and the region, or the code for illegal contents. */
+static int md_region(
+	const struct p3_ni *ni, const struct p3_cmd *c, struct p3_region *out)
+{
+	const ptl_md_t *md = &c->md.md;
+	*out = (struct p3_region){.start = md->start, .size = md->length};
+	if (md->options & ~known_options)
+		return PTL_MD_ILLEGAL;
+	if (md->threshold < 0 && md->threshold != PTL_MD_THRESH_INF)
+		return PTL_MD_ILLEGAL;
+	if (!md->start && md->length)
+		return PTL_MD_ILLEGAL;
+	if (!(md->options & PTL_MD_IOVEC))
+		return wraps(md->start, md->length) ? PTL_MD_ILLEGAL : PTL_OK;
+	if (md->length > (ptl_size_t)ni->limits.max_md_iovecs)
+		return PTL_MD_ILLEGAL;
+	out->iov = c->md.iov;
+	return sum_up(out) ? PTL_OK : PTL_MD_ILLEGAL;
+}
+
+static int md_queue(struct p3_nic *n, const struct p3_cmd *c, struct p3_sink *sink_out)
+{
+	*sink_out = (struct p3_sink){.options = c->md.md.options | n->ni[c->ni].options};
+	if (c->md.md.eq_handle == PTL_EQ_NONE)
+		return PTL_OK;
+	struct p3_eq *eq = p3_fw_named(n, P3_KIND_EQ, c->md.md.eq_handle);
+	if (!eq)
+		return PTL_EQ_INVALID;
+	sink_out->eq = eq;
+	sink_out->eq_gen = p3_get(&eq->o.gen);
+	return eq->o.ni == c->ni ? PTL_OK : PTL_MD_ILLEGAL;
+}
+
+int understand(struct p3_nic *n, const struct p3_cmd *c, struct p3_md_meaning *out)
+{
+	int rc = md_region(&n->ni[c->ni], c, &out->region);
+	return rc == PTL_OK ? md_queue(n, c, &out->sink) : rc;
+}
+
+static void md_fill(
+	struct p3_md *md, const ptl_md_t *user, const struct p3_md_meaning *meaning)
+{
+	md->region = meaning->region;
+	md->sink = meaning->sink;
+	md->threshold = user->threshold;
+	md->active = user->threshold != 0;
+	md->exhausted = false;
+	md->local_offset = 0;
+	md->snap[1] = (uintptr_t)user->start;
+	md->snap[2] = user->length;
+	md->snap[3] = user->max_size;
+	md->snap[4] = (uintptr_t)user->user_ptr;
+	md->snap[5] = (uint64_t)user->options << 32;
+}
+
+static void count_alignment(struct p3_ni *ni, const ptl_md_t *md)
+{
+	for (unsigned i = 0, align = 128; align >= 8; i++, align /= 2)
+		if ((uintptr_t)md->start % align == 0) {
+			ni->aligned[i]++;
+			return;
+		}
+}
+
+int p3_md_prepare(struct p3_nic *n, const struct p3_cmd *c, struct p3_md_meaning *out)
+{
+	int rc = understand(n, c, out);
+	return rc == PTL_OK ? p3_obj_room(n, P3_T_MD, c->ni) : rc;
+}
+
+struct p3_md *p3_md_create(
+	struct p3_nic *n, struct p3_cmd *c, const struct p3_md_meaning *meaning)
+{
+	struct p3_md *md = p3_obj_new(n, P3_T_MD, c->ni);
+	md_fill(md, &c->md.md, meaning);
+	md->unlink = c->md.unlink == PTL_UNLINK;
+	md->owes_unlink = false;
+	md->me = P3_NONE;
+	md->pending = 0;
+	count_alignment(&n->ni[c->ni], &c->md.md);
+	p3_obj_born(&md->o);
+	c->md.handle_out = md->snap[0] = p3_handle_of(P3_KIND_MD, &md->o);
+	return md;
+}
+
+int p3_md_new(struct p3_nic *n, struct p3_cmd *c, struct p3_md **md_out)
+{
+	struct p3_md_meaning meaning;
+	int rc = p3_md_prepare(n, c, &meaning);
+	if (rc == PTL_OK)
+		*md_out = p3_md_create(n, c, &meaning);
+	return rc;
+}
+
+int p3_fw_md_bind(struct p3_nic *n, struct p3_cmd *c)
+{
+	struct p3_md *md;
+	if (!p3_ni_is(n, c->ni, c->handle))
+		return PTL_NI_INVALID;
+	return p3_md_new(n, c, &md);
+}
+
+int p3_md_at_rest(struct p3_nic *n, const struct p3_cmd *c)
+{
+	if (c->md.test_eq == PTL_EQ_NONE)
+		return PTL_OK;
+	struct p3_eq *eq = p3_fw_named(n, P3_KIND_EQ, c->md.test_eq);
+	if (!eq || eq->o.ni != c->ni)
+		return PTL_EQ_INVALID;
+	return eq->owed || p3_evq_any(&eq->rx) ? PTL_MD_NO_UPDATE : PTL_OK;
+}
+
+/* Describe the descriptor as its user would describe it now. */
+static void md_tell(const struct p3_md *md, ptl_md_t *out)
+{
+	const struct p3_iov *iov = md->region.iov;
+	ptl_md_iovec_t *to = out->start;
+	uint64_t room = iov && (out->options & PTL_MD_IOVEC) ? out->length : 0;
+	for (uint64_t i = 0; i < room && i < iov->n; i++)
+		to[i] = iov->v[i];
+	struct p3_eq *eq = p3_sink_eq(&md->sink);
+	*out = (ptl_md_t){.start = (void *)(uintptr_t)md->snap[1],
+		.length = md->snap[2],
+		.threshold = md->threshold,
+		.max_size = p3_max_size(md),
+		.options = (uint32_t)(md->snap[5] >> 32),
+		.user_ptr = (void *)(uintptr_t)md->snap[4],
+		.eq_handle = eq ? p3_handle_of(P3_KIND_EQ, &eq->o) : PTL_EQ_NONE};
+}
+
+/* Replace a descriptor's contents; operations under way keep the former elements. */
+static void replace(
+	struct p3_md *md, struct p3_cmd *c, const struct p3_md_meaning *meaning)
+{
+	p3_md_forgive_unlink(md);
+	p3_iov_drop(md->region.iov);
+	md_fill(md, &c->md.md, meaning);
+}
+
+/* Return PTL_OK if a descriptor may be updated.  A conditional update also needs that
+ * no operation on the descriptor is under way: then no message that was matched before
+ * touches the old region any more. */
+static int may_update(struct p3_nic *n, const struct p3_cmd *c, const struct p3_md *md)
+{
+	int rc = p3_md_at_rest(n, c);
+	bool conditional = c->md.test_eq != PTL_EQ_NONE;
+	return rc == PTL_OK && conditional && md->pending ? PTL_MD_NO_UPDATE : rc;
+}
+
+int p3_fw_md_update(struct p3_nic *n, struct p3_cmd *c)
+{
+	struct p3_md_meaning meaning;
+	struct p3_md *md = p3_fw_named(n, P3_KIND_MD, c->handle);
+	if (!md)
+		return PTL_MD_INVALID;
+	c->ni = (uint16_t)md->o.ni;
+	int legal = c->md.change ? understand(n, c, &meaning) : PTL_OK;
+	int rest = may_update(n, c, md);
+	if (legal != PTL_OK || rest == PTL_EQ_INVALID)
+		return legal != PTL_OK ? legal : rest;
+	if (md->region.iov && (c->old.options & PTL_MD_IOVEC) && !c->old.start &&
+		c->old.length)
+		return PTL_SEGV;
+	md_tell(md, &c->old);
+	if (!c->md.change)
+		return PTL_OK;
+	if (rest == PTL_OK)
+		replace(md, c, &meaning);
+	return rest;
+}

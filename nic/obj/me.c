@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Match entries, and the descriptors attached to them. */
+#include "nic/obj/me.h"
+
+#include "nic/match/ahead.h"
+#include "nic/match/match.h"
+#include "nic/obj/md.h"
+#include "nic/obj/ni.h"
+
+/* The place of a new match entry. */
+struct place {
+	struct p3_portal *list;
+	struct p3_me *base; /* NULL: the list is empty */
+	uint32_t position;
+};
+
+static bool free_index(struct p3_ni *ni, uint32_t *index_out)
+{
+	for (uint32_t i = 0; i <= (uint32_t)ni->limits.max_pt_index; i++)
+		if (!ni->portal[i].head) {
+			*index_out = i;
+			return true;
+		}
+	return false;
+}
+
+static int place_at_end(struct p3_ni *ni, struct p3_cmd_me *me, struct place *out)
+{
+	if (me->any_index && !free_index(ni, &me->pt_index))
+		return PTL_PT_FULL;
+	if (me->pt_index > (uint32_t)ni->limits.max_pt_index)
+		return PTL_PT_INDEX_INVALID;
+	struct p3_portal *list = &ni->portal[me->pt_index];
+	struct p3_me *base = me->position == PTL_INS_AFTER ? list->tail : list->head;
+	*out = (struct place){list, base, me->position};
+	return PTL_OK;
+}
+
+static int place_by_base(struct p3_nic *n, struct p3_cmd *c, struct place *out)
+{
+	struct p3_me *base = p3_fw_named(n, P3_KIND_ME, c->me.base);
+	if (!base || (c->handle != PTL_INVALID_HANDLE && base->o.ni != c->ni))
+		return PTL_ME_INVALID;
+	c->ni = (uint16_t)base->o.ni;
+	c->me.pt_index = base->pt_index;
+	struct p3_portal *list = &n->ni[c->ni].portal[base->pt_index];
+	*out = (struct place){list, base, c->me.position};
+	return PTL_OK;
+}
+
+/* Find the place of a new match entry.  c->handle names the interface; an insertion
+ * beside another entry (me.base) may leave it out. */
+static int find_place(struct p3_nic *n, struct p3_cmd *c, struct place *out)
+{
+	bool by_base = c->me.base != PTL_INVALID_HANDLE;
+	if ((!by_base || c->handle != PTL_INVALID_HANDLE) &&
+		!p3_ni_is(n, c->ni, c->handle))
+		return PTL_NI_INVALID;
+	int rc = by_base ? place_by_base(n, c, out)
+			 : place_at_end(&n->ni[c->ni], &c->me, out);
+	if (rc != PTL_OK)
+		return rc;
+	if (out->list->n >= (uint32_t)n->ni[c->ni].limits.max_me_list)
+		return PTL_ME_LIST_TOO_LONG;
+	return p3_obj_room(n, P3_T_ME, c->ni);
+}
+
+static struct p3_me *me_make(
+	struct p3_nic *n, struct p3_cmd *c, const struct place *place)
+{
+	struct p3_me *me = p3_obj_new(n, P3_T_ME, c->ni);
+	me->id = c->me.id;
+	me->who = p3_want_id(c->me.id);
+	me->bits = c->me.bits;
+	me->ignore = c->me.ignore;
+	me->md = NULL;
+	me->pt_index = c->me.pt_index;
+	me->unlink = c->me.unlink == PTL_UNLINK;
+	if (place->list->n == 0)
+		p3_use_more(&n->ni[c->ni], P3_U_LIST);
+	p3_match_list_insert(&n->ni[c->ni], me, place->base, place->position);
+	n->nlong += place->list->n == P3_LONG;
+	p3_obj_born(&me->o);
+	c->handle_out = p3_handle_of(P3_KIND_ME, &me->o);
+	return me;
+}
+
+void p3_me_remove(struct p3_nic *n, struct p3_me *me)
+{
+	struct p3_ni *ni = p3_ni_of(n, &me->o);
+	struct p3_portal *list = &ni->portal[me->pt_index];
+	n->nlong -= list->n == P3_LONG;
+	p3_match_list_remove(ni, me);
+	if (list->n == 0)
+		p3_use_less(ni, P3_U_LIST);
+	p3_obj_free(n, P3_T_ME, &me->o);
+}
+
+static void join(struct p3_me *me, struct p3_md *md)
+{
+	md->me = me->o.index;
+	me->md = md;
+}
+
+int p3_fw_md_attach(struct p3_nic *n, struct p3_cmd *c)
+{
+	struct p3_me *me = p3_fw_named(n, P3_KIND_ME, c->handle);
+	struct p3_md *md;
+	if (!me)
+		return PTL_ME_INVALID;
+	if (me->md)
+		return PTL_ME_IN_USE;
+	c->ni = (uint16_t)me->o.ni;
+	int rc = p3_md_new(n, c, &md);
+	if (rc == PTL_OK)
+		join(me, md);
+	return rc;
+}
+
+/* Make a match entry and a descriptor in one step. */
+static int memd_new(struct p3_nic *n, struct p3_cmd *c, const struct place *place)
+{
+	struct p3_md_meaning meaning;
+	int rc = p3_md_prepare(n, c, &meaning);
+	if (rc == PTL_OK)
+		rc = p3_md_at_rest(n, c);
+	if (rc == PTL_OK)
+		join(me_make(n, c, place), p3_md_create(n, c, &meaning));
+	return rc;
+}
+
+int p3_fw_me_attach(struct p3_nic *n, struct p3_cmd *c)
+{
+	struct place place;
+	int rc = find_place(n, c, &place);
+	if (rc != PTL_OK)
+		return rc;
+	if (c->me.with_md)
+		return memd_new(n, c, &place);
+	(void)me_make(n, c, &place);
+	return PTL_OK;
+}
+
+void p3_fw_md_drop(struct p3_nic *n, struct p3_md *md)
+{
+	struct p3_me *me =
+		md->me == P3_NONE ? NULL : p3_table_at(&n->table[P3_T_ME], md->me);
+	p3_md_remove(n, md);
+	if (!me)
+		return;
+	me->md = NULL;
+	if (me->unlink)
+		p3_me_remove(n, me);
+}

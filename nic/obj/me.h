@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * me - match entries, and the descriptors attached to them
+ *
+ * Only the lease holder calls these functions.  An entry lies in the table P3_T_ME and in
+ * the match list of its portal index (match/index.c).
+ */
+#ifndef P3_NIC_OBJ_ME_H
+#define P3_NIC_OBJ_ME_H
+
+#include "nic/state.h"
+
+int p3_fw_me_attach(struct p3_nic *n, struct p3_cmd *c);
+int p3_fw_md_attach(struct p3_nic *n, struct p3_cmd *c);
+/* Take an entry off its list and free it; its descriptor must be gone. */
+void p3_me_remove(struct p3_nic *n, struct p3_me *me);
+/* Take a descriptor off its entry and free it; free the entry, too, if it is to be
+ * unlinked automatically. */
+void p3_fw_md_drop(struct p3_nic *n, struct p3_md *md);
+
+#endif

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The pieces of a region: walks over them, copies, and common bytes. */
+#include "nic/obj/region.h"
+
+#include <string.h>
+
+char *p3_region_at(const struct p3_region *r, uint64_t off, uint64_t *len_out)
+{
+	if (!r->iov) {
+		*len_out = r->size - off;
+		return p3_sum(r->start, off);
+	}
+	for (uint32_t i = 0; i < r->iov->n; i++) {
+		const ptl_md_iovec_t *v = &r->iov->v[i];
+		if (off < v->iov_len) {
+			*len_out = v->iov_len - off;
+			return (char *)v->iov_base + off;
+		}
+		off -= v->iov_len;
+	}
+	*len_out = 0;
+	return NULL;
+}
+
+/* The position of a walk over a region's pieces. */
+struct region_walk {
+	const struct p3_region *region;
+	uint32_t element;
+	uint64_t offset; /* offset in the region */
+};
+
+static struct region_walk walk_from(const struct p3_region *r, uint64_t off)
+{
+	struct region_walk w = {.region = r, .offset = off};
+	if (r->iov)
+		while (w.element < r->iov->n && w.offset >= r->iov->v[w.element].iov_len)
+			w.offset -= r->iov->v[w.element++].iov_len;
+	return w;
+}
+
+/* Return the next piece, at most len bytes of it, or NULL behind the end. */
+static char *walk_on(struct region_walk *w, uint64_t len, uint64_t *piece_out)
+{
+	const struct p3_region *r = w->region;
+	if (!r->iov) {
+		*piece_out = len;
+		w->offset += len;
+		return p3_sum(r->start, w->offset - len);
+	}
+	while (w->element < r->iov->n && w->offset == r->iov->v[w->element].iov_len) {
+		w->element++;
+		w->offset = 0;
+	}
+	if (w->element == r->iov->n)
+		return NULL;
+	const ptl_md_iovec_t *v = &r->iov->v[w->element];
+	*piece_out = v->iov_len - w->offset < len ? v->iov_len - w->offset : len;
+	w->offset += *piece_out;
+	return (char *)v->iov_base + w->offset - *piece_out;
+}
+
+P3_PATH
+void p3_region_write(
+	const struct p3_region *r, uint64_t off, const void *src, uint64_t len)
+{
+	const char *from = src;
+	struct region_walk w = walk_from(r, off);
+	for (uint64_t piece; len; from += piece, len -= piece) {
+		char *to = walk_on(&w, len, &piece);
+		if (!to)
+			return;
+		memmove(to, from, piece);
+	}
+}
+
+P3_PATH
+void p3_region_read(const struct p3_region *r, uint64_t off, void *dst, uint64_t len)
+{
+	char *to = dst;
+	struct region_walk w = walk_from(r, off);
+	for (uint64_t piece; len; to += piece, len -= piece) {
+		const char *from = walk_on(&w, len, &piece);
+		if (!from)
+			return;
+		memcpy(to, from, piece);
+	}
+}
+
+/* Return bounds of the bytes' addresses; those of an iovec are the bounds of all of its
+ * elements. */
+static struct p3_bounds bounds_of(const struct p3_region *r, uint64_t off, uint64_t len)
+{
+	if (r->iov)
+		return (struct p3_bounds){r->iov->lo, r->iov->hi};
+	char *at = p3_sum(r->start, off);
+	return (struct p3_bounds){at, p3_sum(at, len)};
+}
+
+struct p3_bounds p3_region_bounds(const struct p3_region *r, uint64_t off, uint64_t len)
+{
+	struct p3_bounds b = bounds_of(r, 0, 0);
+	struct region_walk w = walk_from(r, off);
+	bool first = true;
+	for (uint64_t piece; len; len -= piece, first = false) {
+		char *at = walk_on(&w, len, &piece);
+		if (!at)
+			break;
+		if (first || at < b.lo)
+			b.lo = at;
+		if (first || at + piece > b.hi)
+			b.hi = at + piece;
+	}
+	return first ? (struct p3_bounds){NULL, NULL} : b;
+}
+
+bool p3_bounds_meet(
+	struct p3_bounds b, const struct p3_region *r, uint64_t off, uint64_t len)
+{
+	struct p3_bounds other = bounds_of(r, off, len);
+	return len && b.lo < other.hi && other.lo < b.hi;
+}
+
+static void widen(struct p3_range *range, uint64_t from, uint64_t to)
+{
+	if (from < range->from)
+		range->from = from;
+	if (to > range->to)
+		range->to = to;
+}
+
+/* Widen the range by the bytes that r has in common with one piece, which begins at
+ * pos. */
+static void common_with_piece(const char *at, uint64_t len, uint64_t pos,
+	const struct p3_region *r, uint64_t off, uint64_t rest, struct p3_range *range)
+{
+	struct region_walk w = walk_from(r, off);
+	for (uint64_t piece; rest; rest -= piece) {
+		const char *other = walk_on(&w, rest, &piece);
+		if (!other)
+			return;
+		const char *lo = at > other ? at : other;
+		const char *hi = at + len < other + piece ? at + len : other + piece;
+		if (lo < hi)
+			widen(range, pos + (uint64_t)(lo - at),
+				pos + (uint64_t)(hi - at));
+	}
+}
+
+/* Compare each piece of the long region with the few pieces of the short one. */
+bool p3_region_common(const struct p3_region *few, uint64_t foff, uint64_t flen,
+	const struct p3_region *r, uint64_t off, uint64_t len, struct p3_range *range_out)
+{
+	*range_out = (struct p3_range){len, 0};
+	if (!flen || !p3_bounds_meet(p3_region_bounds(few, foff, flen), r, off, len))
+		return false;
+	struct region_walk w = walk_from(r, off);
+	uint64_t pos = 0;
+	for (uint64_t piece; pos < len; pos += piece) {
+		const char *at = walk_on(&w, len - pos, &piece);
+		if (!at)
+			break;
+		common_with_piece(at, piece, pos, few, foff, flen, range_out);
+	}
+	return range_out->from < range_out->to;
+}
+
+unsigned p3_region_iovecs(const struct p3_region *r, uint64_t off, uint64_t len,
+	struct iovec *out, unsigned most)
+{
+	struct region_walk w = walk_from(r, off);
+	unsigned n = 0;
+	for (uint64_t piece; len && n < most; len -= piece, n++) {
+		char *at = walk_on(&w, len, &piece);
+		if (!at)
+			break;
+		out[n] = (struct iovec){at, piece};
+	}
+	return n;
+}

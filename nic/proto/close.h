@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * close - commands that first end the operations on the objects that they remove
+ *
+ * Only the lease holder calls these functions.  They have no state of their own.
+ */
+#ifndef P3_NIC_PROTO_CLOSE_H
+#define P3_NIC_PROTO_CLOSE_H
+
+#include "nic/state.h"
+
+int p3_fw_ni_close(struct p3_nic *n, struct p3_cmd *c);
+int p3_fw_me_unlink(struct p3_nic *n, struct p3_cmd *c);
+int p3_fw_md_unlink(struct p3_nic *n, struct p3_cmd *c);
+/* Free iovec copies and tables when the NIC ends. */
+void p3_fw_drop_all(struct p3_nic *n);
+
+#endif
