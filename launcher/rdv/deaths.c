@@ -23,7 +23,14 @@ static bool keep_introduction(
 	if (!o->again || p3_outq_has_end(&r->node[to].out, peer))
 		return false;
 	p3_rdv_copy_fds_of(&r->node[peer], fds);
-	return p3_outq_keep_fds(o, fds) == 0;
+	int rc = p3_outq_keep_fds(o, fds);
+	if (rc == -EMFILE || rc == -ENFILE)
+		p3_rdv_tell(r,
+			"rank %u: yod has no descriptors left for the memory of rank %u, "
+			"which has ended; its last messages are lost; raise ulimit -Hn, "
+			"or use fewer nodes",
+			to, peer);
+	return rc == 0;
 }
 
 /* Tell one node of an end.  If the birth is still queued for it, remove the birth, send

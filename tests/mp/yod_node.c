@@ -11,12 +11,17 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/sockios.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define SEG  4096
@@ -26,6 +31,7 @@ static int sock;
 static uint32_t rank;
 static uint64_t incarnation;
 static uint32_t os_pid[MOST];
+static uint64_t lives[MOST]; /* incarnations, as births tell them */
 static struct p3_job_msg last;
 
 static void give_up(const char *what, int rc)
@@ -53,7 +59,8 @@ static void hear(enum p3_job_op op)
 		for (unsigned k = 0; k < nfds; k++)
 			close(fds[k]);
 		if (last.op == P3_JOB_BORN && last.node < MOST)
-			os_pid[last.node] = last.os_pid;
+			os_pid[last.node] = last.os_pid,
+			lives[last.node] = last.incarnation;
 		if (last.op == P3_JOB_REFUSED)
 			give_up("refused", -last.status);
 	} while (last.op != op);
@@ -191,6 +198,54 @@ static void greet(const char *arg)
 			NULL, 0);
 }
 
+/* Send this number of questions, without reading the answers. */
+static void deaf(const char *arg)
+{
+	for (int i = atoi(arg); i > 0; i--)
+		send_msg(
+			(struct p3_job_msg){.op = P3_JOB_ASK, .incarnation = incarnation},
+			NULL, 0);
+}
+
+/* Ask for the descriptors of this rank, and wait until yod has taken all packets. */
+static void again(const char *arg)
+{
+	int left = 1;
+	uint32_t about = (uint32_t)atoi(arg);
+	send_msg(
+		(struct p3_job_msg){
+			.op = P3_JOB_AGAIN, .node = about, .incarnation = lives[about]},
+		NULL, 0);
+	while (!ioctl(sock, SIOCOUTQ, &left) && left > 0)
+		sched_yield();
+}
+
+/* Write a byte into a file. */
+static void mark(const char *arg)
+{
+	int fd = open(arg, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	if (fd < 0 || write(fd, "\n", 1) != 1)
+		give_up("mark", -errno);
+	close(fd);
+}
+
+/* Wait until a file has a byte. */
+static void await(const char *arg)
+{
+	struct stat st;
+	while (stat(arg, &st) || !st.st_size)
+		sched_yield();
+}
+
+/* Take from yod the right to open any more descriptors. */
+static void starve(const char *arg)
+{
+	struct rlimit none = {3, 3};
+	(void)arg;
+	if (prlimit(getppid(), RLIMIT_NOFILE, &none, NULL))
+		give_up("prlimit", -errno);
+}
+
 static const struct word {
 	const char *name;
 	void (*say)(const char *arg);
@@ -210,6 +265,11 @@ static const struct word {
 	{"packet", packet},
 	{"short", join_short},
 	{"greet", greet},
+	{"deaf", deaf},
+	{"again", again},
+	{"mark", mark},
+	{"await", await},
+	{"starve", starve},
 };
 
 static void say(const char *text)
