@@ -13,7 +13,7 @@ int PtlEQAlloc(ptl_handle_ni_t ni_handle, ptl_size_t count, ptl_eq_handler_t eq_
 	if (!eq_handle)
 		return PTL_SEGV;
 	P3_CALL(nic, PTL_NI_INVALID);
-	if (!p3_lib_ni(p3_node(), ni_handle))
+	if (!p3_node_find_ni(p3_node(), ni_handle))
 		return PTL_NI_INVALID;
 	if (count == 0) {
 		*eq_handle = PTL_EQ_NONE;

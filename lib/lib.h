@@ -2,7 +2,9 @@
 /*
  * lib - the Ptl* calls: argument checking and translation into commands of nic/
  *
- *	init.c	  PtlInit, PtlFini; the job, its life thread
+ *	init.c	  PtlInit, PtlFini
+ *	fork.c	  forked children
+ *	nodes.c	  several nodes in one process, for tests
  *	ni.c	  PtlNIInit, PtlNIFini, limits, ids
  *	me.c md.c eq.c move.c	the calls of these names
  *	debug.c	  printing, for people
@@ -208,41 +210,12 @@ static inline void p3_caller_restore(struct p3_caller c)
 	if (!nic_var)                                                                    \
 	return no_nic_code
 
+/* ---- node/node.c ---- */
+
 /* Return the open interface of a handle, or NULL. */
-struct p3_lib_ni *p3_lib_ni(struct p3_node *node, ptl_handle_ni_t handle);
-
-/* For tests: make a node that uses this socket to yod.  It is the node of the calling
- * thread, and of each thread that calls p3_node_enter(). */
-struct p3_node *p3_node_create(int sock);
-void p3_node_enter(struct p3_node *node);
-void p3_node_destroy(struct p3_node *node);
-
-/* ---- init.c ---- */
-
-int p3_job_begin(struct p3_node *node);
-void p3_job_end(struct p3_node *node);
-/* Take (enter) or give up (exit) the node's place in the domain, if it has a domain.
- * The caller holds the lock node->life; the NIC does not run.  Return 0 or -errno. */
-int p3_job_enter(struct p3_node *node);
-void p3_job_exit(struct p3_node *node);
-/* Introduce this node to the other nodes and wait for their answers.  The caller holds
- * the lock node->life.  Return 0 or -errno. */
-int p3_job_join(struct p3_node *node, struct p3_nic *nic);
-void p3_job_pids(struct p3_node *node);
-/* Send to yod as p3_job_send does; return -EPIPE also if the program has closed the
- * socket. */
-int p3_job_say(
-	struct p3_node *node, const struct p3_job_msg *m, const int *fds, unsigned nfds);
-/* The NIC's conf.ask (nic.h); arg is the node. */
-void p3_job_ask(void *arg, uint32_t question);
-/* The NIC's conf.meet. */
-void p3_job_meet(void *arg, uint32_t node);
-/* (any) Wake the life thread to look at its questions. */
-void p3_job_wake(struct p3_node *node);
-void p3_job_leave(struct p3_node *node);
-bool p3_job_cpus(struct p3_node *node, struct p3_cpuset *set_out);
-/* Return true in a forked child that has not called PtlInit. */
-bool p3_is_forked_child(const struct p3_node *node);
+struct p3_lib_ni *p3_node_find_ni(struct p3_node *node, ptl_handle_ni_t handle);
+/* Initialize the locks of a node. */
+void p3_node_set_locks(struct p3_node *node);
 
 /* ---- node/conf.c ---- */
 
@@ -300,7 +273,7 @@ int p3_md_make(
 
 /* Wait, in bounded time, until the puts that have had SEND_END have left this process;
  * for absent targets until P3_AWAIT_S after start, a time of p3_now_ns(). */
-void p3_see_off(struct p3_nic *nic, uint64_t start);
+void p3_ni_see_off(struct p3_nic *nic, uint64_t start);
 
 int p3_ni_fini_all(struct p3_node *node);
 

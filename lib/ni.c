@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Network interfaces: PtlNIInit, PtlNIFini, limits, ids. */
+#include "lib/job/job.h"
 #include "lib/lib.h"
 #include "lib/node/named.h"
 #include "shm/fault.h"
@@ -9,11 +10,8 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
-#include <time.h>
 
-#define P3_PID_MOST      65534u /* pids travel in 16 bits */
-#define P3_PENDING_LIMIT ((uint64_t)64 << 20)
+#define P3_PID_MOST 65534u /* pids travel in 16 bits */
 
 /* The range of a desired limit, and its default. */
 struct range {
@@ -46,85 +44,7 @@ static ptl_ni_limits_t agree(const ptl_ni_limits_t *desired)
 	return l;
 }
 
-struct p3_lib_ni *p3_lib_ni(struct p3_node *node, ptl_handle_ni_t handle)
-{
-	uint32_t i = p3_handle_ni(handle);
-	if (p3_handle_kind(handle) != P3_KIND_NI || i >= P3_JOB_NIS)
-		return NULL;
-	struct p3_lib_ni *ni = &node->ni[i];
-	return p3_acquire(&ni->open) && p3_get(&ni->handle) == handle ? ni
-								      : NULL; /* INIT.1 */
-}
-
 /* ---- the NIC comes with the first interface ---- */
-
-static uint64_t new_incarnation(void)
-{
-	uint64_t word = 0;
-	while (!word)
-		if (getrandom(&word, sizeof word, 0) < 0)
-			word = (uint64_t)(uintptr_t)&word ^ (uint64_t)clock();
-	return word;
-}
-
-static int start_nic(struct p3_node *node, struct p3_nic **nic_out)
-{
-	struct p3_conf conf;
-	int rc = p3_conf_read(&conf);
-	if (rc)
-		return rc;
-	node->incarnation = new_incarnation();
-	node->personality = conf.personality;
-	struct p3_nic_conf c = {.node = node->index,
-		.nnodes = node->capacity,
-		.nid = node->nid,
-		.uid = node->uid,
-		.jid = node->jid,
-		.cpus = node->cpus,
-		.incarnation = node->incarnation,
-		.mode = conf.mode,
-		.huge = conf.huge,
-		.cma = conf.cma,
-		.bulk = conf.bulk,
-		.membarrier = conf.membarrier,
-		.trace = conf.trace,
-		.base_lanes_only = conf.base_lanes_only,
-		.unswept = conf.unswept,
-		.faults = conf.faults.on ? &conf.faults : NULL,
-		.heap = p3_node_heap(node),
-		.pending_limit = P3_PENDING_LIMIT};
-	/* Warnings are printed once a job, or once a domain. */
-	c.mute = node->rank != 0 || (node->meeting && node->sock < 0 && node->index);
-	c.sleepers = node->meeting ? NULL : node->sleepers;
-	node->asked = 0;
-	p3_set(&node->question, 0);
-	if (node->sock >= 0 && !node->meeting) {
-		c.ask = p3_job_ask;
-		c.meet = p3_job_meet;
-		c.ask_arg = node;
-	}
-	if (node->sock >= 0 || node->meeting) {
-		c.hold = p3_held_begin;
-		c.ask_arg = node;
-		c.hold_ns = conf.hold_s * UINT64_C(1000000000);
-	}
-	node->held = (struct p3_holding){.limit_s = conf.hold_s};
-	if (node->meeting) {
-		c.domain = true;
-		c.job_nid = node->launched ? node->nid : node->nid - node->rank;
-		c.job_nids = node->sock >= 0 ? node->size : node->launched;
-		c.job_alone = node->launched;
-		c.crew = p3_meet_crew(node);
-	}
-	c.nic_cpus = p3_job_cpus(node, &node->nic_cpus) ? &node->nic_cpus : NULL;
-	rc = p3_nic_start(&c, nic_out);
-	if (rc)
-		p3_error("the network interface cannot start: %s; check free memory, the "
-			 "limits of open files, file size and address space (ulimit -n, "
-			 "-f, -v) and, with PTL3_HUGEPAGES=on, free hugepages",
-			strerror(-rc));
-	return rc;
-}
 
 static bool is_cray(const struct p3_node *node, uint32_t i)
 {
@@ -168,7 +88,7 @@ static int begin(
 	struct p3_node *node, uint32_t i, uint32_t pid, const ptl_ni_limits_t *desired)
 {
 	struct p3_nic *nic;
-	if (start_nic(node, &nic) != 0)
+	if (p3_job_start_nic(node, &nic) != 0)
 		return PTL_NO_SPACE;
 	p3_release(&node->nic, nic); /* INIT.1 */
 	int rc = open_ni(node, nic, i, pid, desired);
@@ -274,7 +194,7 @@ static int close_ni(struct p3_node *node, struct p3_lib_ni *ni)
 	return rc;
 }
 
-void p3_see_off(struct p3_nic *nic, uint64_t start)
+void p3_ni_see_off(struct p3_nic *nic, uint64_t start)
 {
 	const uint64_t limit = P3_AWAIT_S * UINT64_C(1000000000);
 	struct p3_on_hold held;
@@ -299,7 +219,7 @@ static int close_locked(struct p3_node *node, struct p3_lib_ni *ni)
 	if (p3_get(&node->ni[0].open) && p3_get(&node->ni[1].open))
 		p3_nic_settle(p3_nic(node), P3_SETTLE_NS); /* the NIC stays */
 	else
-		p3_see_off(p3_nic(node), p3_now_ns());
+		p3_ni_see_off(p3_nic(node), p3_now_ns());
 	pthread_mutex_lock(&node->life);
 	int rc = close_ni(node, ni);
 	pthread_mutex_unlock(&node->life);
@@ -315,7 +235,7 @@ int PtlNIFini(ptl_handle_ni_t ni_handle)
 		return PTL_NO_SPACE;
 	struct p3_caller caller = p3_caller_save();
 	pthread_mutex_lock(&node->call);
-	struct p3_lib_ni *ni = p3_lib_ni(node, ni_handle);
+	struct p3_lib_ni *ni = p3_node_find_ni(node, ni_handle);
 	int rc = ni ? close_locked(node, ni) : PTL_NI_INVALID;
 	pthread_mutex_unlock(&node->call);
 	p3_caller_restore(caller);
@@ -339,7 +259,7 @@ int PtlGetId(ptl_handle_ni_t ni_handle, ptl_process_id_t *id)
 		return PTL_SEGV;
 	if (!p3_is_up(node))
 		return PTL_NO_INIT;
-	struct p3_lib_ni *ni = p3_lib_ni(node, ni_handle);
+	struct p3_lib_ni *ni = p3_node_find_ni(node, ni_handle);
 	if (!ni)
 		return PTL_NI_INVALID;
 	*id = (ptl_process_id_t){.nid = node->nid, .pid = p3_get(&ni->pid)};
@@ -353,7 +273,7 @@ int PtlGetUid(ptl_handle_ni_t ni_handle, ptl_uid_t *uid)
 		return PTL_SEGV;
 	if (!p3_is_up(node))
 		return PTL_NO_INIT;
-	if (!p3_lib_ni(node, ni_handle))
+	if (!p3_node_find_ni(node, ni_handle))
 		return PTL_NI_INVALID;
 	*uid = node->uid;
 	return PTL_OK;
@@ -366,7 +286,7 @@ int PtlGetJid(ptl_handle_ni_t ni_handle, ptl_jid_t *jid)
 		return PTL_SEGV;
 	if (!p3_is_up(node))
 		return PTL_NO_INIT;
-	if (!p3_lib_ni(node, ni_handle))
+	if (!p3_node_find_ni(node, ni_handle))
 		return PTL_NI_INVALID;
 	*jid = node->jid;
 	return PTL_OK;
@@ -397,7 +317,7 @@ int PtlNIDist(
 		return PTL_SEGV;
 	if (!p3_is_up(node))
 		return PTL_NO_INIT;
-	if (!p3_lib_ni(node, ni_handle))
+	if (!p3_node_find_ni(node, ni_handle))
 		return PTL_NI_INVALID;
 	if (process.nid == PTL_NID_ANY || process.pid == PTL_PID_ANY)
 		return PTL_PROCESS_INVALID;

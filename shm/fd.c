@@ -96,3 +96,9 @@ void p3_fd_close(int fd)
 	(void)syscall(SYS_close, fd);
 #endif
 }
+
+void p3_fd_close_own(int fd, p3_fd_id id)
+{
+	if (p3_fd_is(fd, id))
+		p3_fd_close(fd);
+}

@@ -37,4 +37,7 @@ bool p3_fd_is(int fd, p3_fd_id id);
 void p3_fd_signal(int fd);
 void p3_fd_close(int fd);
 
+/* Close a descriptor if it still names this file. */
+void p3_fd_close_own(int fd, p3_fd_id id);
+
 #endif

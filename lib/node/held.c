@@ -9,15 +9,6 @@
 #define LATE_S 10 /* wait in seconds after which a line is printed */
 #define SECOND UINT64_C(1000000000)
 
-void p3_held_begin(void *arg)
-{
-	struct p3_node *node = arg;
-	if (node->sock >= 0)
-		p3_job_wake(node);
-	else
-		p3_meet_wake(node->meeting);
-}
-
 static void say_late(struct p3_node *node, const struct p3_on_hold *held)
 {
 	node->held.said = true;

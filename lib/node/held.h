@@ -21,15 +21,13 @@ struct p3_node;
 struct p3_holding {
 	uint32_t limit_s; /* seconds that they are held */
 	uint64_t at;      /* time of the next p3_held_see_to(); 0: none before
-		       * p3_held_begin() */
+		       * p3_job_hold() */
 	bool said;        /* the user has been told */
 	bool watches;     /* yod reports ranks that have ended without joining */
 };
 
-/* The NIC's conf.hold (nic.h); node is a struct p3_node. */
-void p3_held_begin(void *node);
 /* Care for held requests now.  The thread that hears of births calls this when it is due
- * (p3_held_is_due), and when p3_held_begin() has woken the thread. */
+ * (p3_held_is_due), and when p3_job_hold() has woken the thread. */
 void p3_held_see_to(struct p3_node *node, struct p3_nic *nic);
 bool p3_held_is_due(const struct p3_node *node);
 /* Return a time-out for poll(), in ms: the shorter of ms (-1: none) and the time until

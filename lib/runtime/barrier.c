@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* PtlXBarrier: the barrier of yod, and that of a job that another launcher started. */
+#include "lib/domain/meet.h"
+#include "lib/job/job.h"
 #include "lib/lib.h"
 #include "portals3x.h"
 #include "shm/fault.h"

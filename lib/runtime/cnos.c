@@ -2,6 +2,7 @@
 /* The names that Cray XT programs and the reference implementation use for the calls of
  * this folder. */
 #include "cnos_mpi_os.h"
+#include "lib/fork.h"
 #include "lib/lib.h"
 #include "p3nal_tcp.h"
 #include "portals3_runtime.h"
@@ -15,7 +16,7 @@
 static bool begun(struct p3_node *node)
 {
 	int most;
-	return p3_is_up(node) || (!p3_is_forked_child(node) && PtlInit(&most) == PTL_OK);
+	return p3_is_up(node) || (!p3_fork_is_child(node) && PtlInit(&most) == PTL_OK);
 }
 
 static bool ask(unsigned *rank, unsigned *size)

@@ -5,6 +5,7 @@
  * Under yod the answers are the launcher's.  Else they are the values that the program
  * has named (lib/node/named.h); a process that has named none is rank 0 of 1.
  */
+#include "lib/fork.h"
 #include "lib/lib.h"
 #include "lib/node/named.h"
 #include "portals3_runtime.h"
@@ -12,11 +13,11 @@
 static int check_ni(ptl_handle_ni_t ni)
 {
 	struct p3_node *node = p3_node();
-	if (p3_is_forked_child(node))
+	if (p3_fork_is_child(node))
 		return PTL_NO_INIT;
 	if (ni == PTL_INVALID_HANDLE)
 		return PTL_OK;
-	return p3_is_up(node) && p3_lib_ni(node, ni) ? PTL_OK : PTL_NI_INVALID;
+	return p3_is_up(node) && p3_node_find_ni(node, ni) ? PTL_OK : PTL_NI_INVALID;
 }
 
 /* ---- rank ---- */

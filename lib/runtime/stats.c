@@ -55,7 +55,7 @@ int PtlXStats(ptl_handle_ni_t ni_handle, ptlx_stats_t *stats)
 	if (!stats)
 		return PTL_SEGV;
 	P3_CALL(nic, PTL_NI_INVALID);
-	if (!p3_lib_ni(p3_node(), ni_handle))
+	if (!p3_node_find_ni(p3_node(), ni_handle))
 		return PTL_NI_INVALID;
 	uint32_t room = stats->struct_size;
 	if (room < STATS_LEAST)

@@ -2,6 +2,7 @@
 /* A node, and rare packets of yod: the test plays yod, the node lives in a thread. */
 #include "nic/cases.h"
 #include "lib/lib.h"
+#include "lib/nodes.h"
 
 #include <poll.h>
 #include <pthread.h>

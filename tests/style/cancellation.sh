@@ -3,8 +3,9 @@
 # No call is a cancellation point: cancellation.sh libportals.so.  A thread that libc
 # ends in the middle of a call keeps the lease for ever.  The check walks the call
 # graph of the disassembled library, from the functions that programs call, those that
-# run under the lease (p3_fw_*, p3_job_ask, p3_job_meet) and those in tables of functions, and
-# reports each way to a function of libc that POSIX makes a cancellation point.  It
+# run under the lease (p3_fw_*, p3_job_ask, p3_job_meet, p3_job_hold) and those in tables
+# of functions, and reports each way to a function of libc that POSIX makes a
+# cancellation point.  It
 # does not walk into functions that call pthread_setcancelstate: they disable
 # cancellation for their whole body (p3_caller_save of lib/lib.h).  Functions that they
 # name by address only (threads that start, conf.ask) are not walked either, so a
@@ -27,7 +28,7 @@ command -v objdump >/dev/null || {
 	/^[0-9a-f]+ <.*>:$/ {
 		at = plain($1)
 		name[at] = substr($2, 2, length($2) - 3)
-		if (name[at] ~ /^p3_fw_/ || name[at] ~ /^p3_job_(ask|meet)$/)
+		if (name[at] ~ /^p3_fw_/ || name[at] ~ /^p3_job_(ask|meet|hold)$/)
 			root[at] = 1
 		next
 	}

@@ -4,6 +4,7 @@
 
 #include "launcher/rdv/rdv.h"
 #include "lib/lib.h"
+#include "lib/nodes.h"
 #include "nic/fw.h"
 #include "support/wire.h"
 

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * fork - a forked child, which starts without a node
+ *
+ * Memory of the library is not there in a child (MADV_DONTFORK), and its threads are
+ * not, so the child's calls return PTL_NO_INIT until it calls PtlInit itself.  The page
+ * of the node's first word tells a child from its parent: the kernel zeroes it in the
+ * child (MADV_WIPEONFORK).  Any thread may call these functions.
+ */
+#ifndef P3_LIB_FORK_H
+#define P3_LIB_FORK_H
+
+#include <stdbool.h>
+
+struct p3_node;
+
+/* In a forked child: forget the parent's node.  The first of the child's threads does
+ * that, and the others wait for it. */
+void p3_fork_settle(struct p3_node *node);
+
+/* Return true in a forked child that has not called PtlInit. */
+bool p3_fork_is_child(const struct p3_node *node);
+
+#endif

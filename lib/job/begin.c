@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The job of a process: yod's, another launcher's, or a job of one. */
+#include "lib/job/launched.h"
+#include "lib/job/yod.h"
+#include "shm/log.h"
+#include "shm/park.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#if !defined(P3_VALGRIND) && __has_include(<valgrind/valgrind.h>)
+#include <valgrind/valgrind.h>
+#define IS_WATCHED_UNTOLD RUNNING_ON_VALGRIND
+#else
+#define IS_WATCHED_UNTOLD 0
+#endif
+
+static void warn_if_watched(const struct p3_node *node)
+{
+	if (node->rank || !IS_WATCHED_UNTOLD)
+		return;
+	p3_warn("under valgrind with a libportals that does not talk to it: helgrind and "
+		"drd take its atomics for races; link with the shared library, without "
+		"an RPATH, and start it by yod (see docs/testing.md)");
+}
+
+/* Set the domain from the environment; the table of settings reports a wrong value. */
+static void set_domain(struct p3_node *node, bool any)
+{
+	const char *name = p3_conf_text(P3_CONF_DOMAIN);
+	if (!name)
+		name = p3_conf_row(P3_CONF_DOMAIN)->usual;
+	any = any && strcmp(name, P3_DOMAIN_NONE) != 0;
+	snprintf(node->domain, sizeof node->domain, "%s", any ? name : "");
+}
+
+/* Introduce this process to yod, which started it. */
+static int be_welcomed(struct p3_node *node)
+{
+	bool in_domain;
+	int rc = p3_job_say_hello(node, &in_domain);
+	if (!rc)
+		set_domain(node, in_domain);
+	return rc;
+}
+
+/* Take rank and job from another launcher that has started this process, except in a
+ * forked child (welcomed) and in a node of a test process. */
+static int be_launched(struct p3_node *node)
+{
+	struct p3_launched by;
+	int rc = node->harness || node->welcomed ? 0 : p3_launched_read(&by);
+	node->launched = rc > 0;
+	if (rc <= 0)
+		return rc;
+	node->rank = by.rank;
+	node->size = by.size;
+	node->jid = by.jid;
+	memcpy(node->domain, by.domain, sizeof by.domain);
+	return 0;
+}
+
+static int be_without_yod(struct p3_node *node)
+{
+	node->rank = 0;
+	node->size = 1;
+	if (!p3_conf_nid(p3_conf_text(P3_CONF_NID), &node->nid))
+		node->nid = P3_DOMAIN_NID;
+	set_domain(node, !node->harness);
+	node->jid = (uint32_t)getpid();
+	node->uid = (uint32_t)geteuid();
+	node->cpus = p3_usable_cpus();
+	return be_launched(node);
+}
+
+/* Make the directory, with planned nids and default pids, before the ranks join. */
+static int make_directory(struct p3_node *node)
+{
+	struct p3_directory *d = p3_directory_new(node->size);
+	node->missing = calloc(node->size, sizeof *node->missing);
+	node->late = calloc(node->size, sizeof *node->late);
+	node->apart = calloc(node->size, sizeof *node->apart);
+	node->nmissing = node->nlate = 0;
+	if (!d || !node->missing || !node->late || !node->apart) {
+		free(node->missing);
+		free(node->late);
+		free(node->apart);
+		free(d);
+		return -ENOMEM;
+	}
+	d->ranked = true;
+	d->rank = node->rank;
+	for (uint32_t i = 0; i < node->size; i++) {
+		p3_set(&d->member[i].nid,
+			node->launched ? node->nid : node->nid - node->rank + i);
+		for (uint32_t k = 0; k < P3_JOB_NIS; k++)
+			p3_set(&d->member[i].pid[k],
+				P3_JOB_PID_BASE + i + k * P3_JOB_PID_STEP);
+	}
+	p3_directory_replace(&node->directory, d);
+	return 0;
+}
+
+static void drop_directory(struct p3_node *node)
+{
+	p3_directory_replace(&node->directory, NULL);
+	free(node->missing);
+	free(node->late);
+	free(node->apart);
+	node->missing = NULL;
+	node->late = NULL;
+	node->apart = NULL;
+}
+
+int p3_job_begin(struct p3_node *node)
+{
+	int rc = p3_job_find_yod(node);
+	if (!rc && node->sock < 0)
+		rc = be_without_yod(node);
+	if (!rc && node->sock >= 0 && !node->welcomed)
+		rc = be_welcomed(node);
+	if (!rc)
+		rc = make_directory(node);
+	if (rc)
+		return rc;
+	p3_log_who(node->jid, node->nid);
+	warn_if_watched(node);
+	if (node->sock >= 0)
+		rc = p3_job_start_life(node);
+	if (rc)
+		drop_directory(node);
+	return rc;
+}
+
+void p3_job_end(struct p3_node *node)
+{
+	if (node->sock >= 0)
+		p3_job_stop_life(node);
+	drop_directory(node);
+}

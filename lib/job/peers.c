@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Births and ends of other nodes as yod reports them, and nodes without room. */
+#include "lib/job/yod.h"
+#include "shm/fault.h"
+#include "shm/log.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* ---- ids ---- */
+
+void p3_job_set_ids(struct p3_node *node, const struct p3_job_msg *m)
+{
+	p3_directory_set(&node->directory, m->node, m->nid, m->pid);
+}
+
+void p3_job_hear_ids(struct p3_node *node, const struct p3_job_msg *m)
+{
+	p3_job_set_ids(node, m);
+	if (m->node == node->rank)
+		memcpy(node->told_pid, m->pid, sizeof node->told_pid);
+}
+
+struct p3_peer_info p3_job_peer_info(const struct p3_job_msg *m, const int *fds)
+{
+	struct p3_peer_info info = {.node = m->node,
+		.nid = m->nid,
+		.uid = m->uid,
+		.jid = m->jid,
+		.os_pid = m->os_pid,
+		.end = m->op == P3_JOB_DIED ? P3_PEER_DIED : P3_PEER_LEFT,
+		.incarnation = m->incarnation,
+		.seg_len = m->seg_len,
+		.heap_len = fds[2] < 0 ? 0 : m->heap_len,
+		.published = fds[0],
+		.doorbell = fds[1],
+		.heap = fds[2]};
+	memcpy(info.pid, m->pid, sizeof info.pid);
+	return info;
+}
+
+/* ---- ends ---- */
+
+static void say_dropped(struct p3_node *node, uint32_t who, uint64_t incarnation)
+{
+	struct p3_job_msg dropped = {.magic = P3_JOB_MAGIC,
+		.op = P3_JOB_DROPPED,
+		.node = who,
+		.incarnation = incarnation};
+	(void)p3_job_say(node, &dropped, NULL, 0);
+}
+
+static void set_late(struct p3_node *node, uint32_t who, struct p3_late_end end)
+{
+	node->nlate += end.op && !node->late[who].op;
+	node->nlate -= !end.op && node->late[who].op;
+	node->late[who] = end;
+}
+
+void p3_job_on_end(struct p3_node *node, struct p3_nic *nic, const struct p3_job_msg *m,
+	struct p3_peer_info *info)
+{
+	if (nic && !p3_nic_peer_down(nic, info)) {
+		set_late(node, m->node, (struct p3_late_end){m->op, m->incarnation});
+		return;
+	}
+	FAULT_POINT("peer.undropped");
+	if (m->op == P3_JOB_DIED)
+		say_dropped(node, m->node, m->incarnation);
+}
+
+/* Drop a node that has ended if all its messages are taken; if now is true, drop it and
+ * the messages that are left. */
+static void end_late(struct p3_node *node, struct p3_nic *nic, uint32_t who, bool now)
+{
+	struct p3_late_end end = node->late[who];
+	struct p3_peer_info info = {.node = who,
+		.incarnation = end.incarnation,
+		.end = end.op == P3_JOB_DIED ? P3_PEER_DIED : P3_PEER_LEFT,
+		.now = now};
+	if (!end.op || (nic && !p3_nic_peer_down(nic, &info)))
+		return;
+	set_late(node, who, (struct p3_late_end){0});
+	if (end.op == P3_JOB_DIED)
+		say_dropped(node, who, end.incarnation);
+}
+
+void p3_job_end_late(struct p3_node *node)
+{
+	for (uint32_t i = 0; node->nlate && i < node->size; i++)
+		end_late(node, p3_nic(node), i, false);
+}
+
+/* ---- nodes without room ---- */
+
+/* Note the incarnation of a node that could not be mapped, or 0: it is mapped or gone. */
+static void set_missing(struct p3_node *node, uint32_t who, uint64_t incarnation)
+{
+	node->nmissing += incarnation && !node->missing[who];
+	node->nmissing -= !incarnation && node->missing[who];
+	node->missing[who] = incarnation;
+}
+
+static void want_nobody(struct p3_node *node)
+{
+	for (uint32_t i = 0; i < node->size; i++)
+		node->apart[i] = 0;
+	for (uint32_t i = 0; i < P3_MAX_NODES / 64; i++)
+		p3_set(&node->wanted[i], 0);
+}
+
+void p3_job_forget_peers(struct p3_node *node)
+{
+	for (uint32_t i = 0; i < node->size; i++) {
+		set_missing(node, i, 0);
+		set_late(node, i, (struct p3_late_end){0});
+	}
+	want_nobody(node);
+}
+
+/* Note a node that could not be mapped.  If the error may pass, messages to the node wait
+ * here, and its own wait in its lanes; else the node counts as dead. */
+static void miss(
+	struct p3_node *node, struct p3_nic *nic, struct p3_peer_info *info, int why)
+{
+	bool first = !node->nmissing;
+	p3_nic_peer_expect(nic, info);
+	if (!p3_job_passes(why)) {
+		p3_error("node %u (nid %u, process %u) cannot be attached: %s; "
+			 "operations with it fail",
+			info->node, info->nid, info->os_pid, strerror(-why));
+		info->end = P3_PEER_DIED;
+		p3_nic_peer_down(nic, info);
+		return;
+	}
+	set_missing(node, info->node, info->incarnation);
+	if (first)
+		p3_warn("node %u cannot be attached: %s; messages to and from it wait "
+			"until it can (open files: ulimit -n; memory; mappings: "
+			"vm.max_map_count)",
+			info->node, strerror(-why));
+}
+
+static int ask_for(struct p3_node *node, uint32_t who, uint64_t incarnation)
+{
+	struct p3_job_msg m = {.magic = P3_JOB_MAGIC,
+		.op = P3_JOB_AGAIN,
+		.node = who,
+		.incarnation = incarnation};
+	return p3_job_say(node, &m, NULL, 0);
+}
+
+void p3_job_ask_again(struct p3_node *node)
+{
+	for (uint32_t i = 0; i < node->size; i++)
+		if (node->missing[i])
+			(void)ask_for(node, i, node->missing[i]);
+}
+
+/* ---- nodes that neither have sent to this one nor were sent to ---- */
+
+bool p3_job_wants_any(struct p3_node *node)
+{
+	uint64_t any = 0;
+	for (uint32_t i = 0; i < P3_MAX_NODES / 64; i++)
+		any |= p3_get(&node->wanted[i]);
+	return any;
+}
+
+/* Ask yod to introduce a node, unless the node has left meanwhile.  The caller holds the
+ * lock node->life. */
+static void meet_one(struct p3_node *node, uint32_t who)
+{
+	if (who >= node->size || !node->apart[who])
+		return;
+	FAULT_POINT("apart.unsaid");
+	if (p3_job_passes(ask_for(node, who, node->apart[who])))
+		p3_or64(&node->wanted[who / 64], UINT64_C(1) << who % 64);
+}
+
+void p3_job_meet_wanted(struct p3_node *node)
+{
+	for (uint32_t i = 0; i < P3_MAX_NODES / 64; i++) {
+		if (!p3_get(&node->wanted[i]))
+			continue;
+		uint64_t bits = p3_exchange64(&node->wanted[i], 0); /* ASK.1 */
+		for (; bits; bits &= bits - 1)
+			meet_one(node, i * 64 + (uint32_t)__builtin_ctzll(bits));
+	}
+}
+
+/* Note a node whose descriptors yod keeps until one of the two asks for the other. */
+static void set_apart(struct p3_node *node, struct p3_nic *nic, struct p3_peer_info *info)
+{
+	node->apart[info->node] = info->incarnation;
+	info->apart = true;
+	p3_nic_peer_expect(nic, info);
+}
+
+/* ---- births ---- */
+
+void p3_job_on_birth(struct p3_node *node, struct p3_nic *nic, const struct p3_job_msg *m,
+	struct p3_peer_info *info, int rc)
+{
+	p3_job_hear_ids(node, m);
+	if (!nic)
+		return;
+	if (node->late[m->node].incarnation != m->incarnation)
+		end_late(node, nic, m->node, true);
+	if (!rc && info->published < 0) {
+		set_apart(node, nic, info);
+		return;
+	}
+	node->apart[m->node] = 0;
+	rc = info->published < 0 ? -EMFILE : p3_nic_peer_up(nic, info);
+	if (rc == -EEXIST) /* asked for twice: the ids may be new */
+		p3_nic_peer_pids(nic, info);
+	if (!rc || rc == -EEXIST)
+		set_missing(node, m->node, 0);
+	else
+		miss(node, nic, info, rc);
+}
+
+void p3_job_forget_birth(struct p3_node *node, const struct p3_job_msg *m)
+{
+	if (node->missing[m->node] == m->incarnation)
+		set_missing(node, m->node, 0);
+	if (node->apart[m->node] == m->incarnation)
+		node->apart[m->node] = 0;
+}
+
+void p3_job_lose_peers(struct p3_node *node, struct p3_nic *nic)
+{
+	for (uint32_t i = 0; i < node->capacity; i++) {
+		struct p3_peer_info info = {
+			.node = i, .end = P3_PEER_DIED, .now = true, .any = true};
+		if (i != node->index)
+			(void)p3_nic_peer_down(nic, &info);
+	}
+	p3_nic_peer_told(nic, p3_get(&node->question));
+	p3_job_forget_peers(node);
+}

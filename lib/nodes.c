@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Several nodes in one process, for tests. */
+#include "lib/lib.h"
+#include "lib/nodes.h"
+#include "shm/fd.h"
+#include "shm/seg.h"
+
+#include <stdlib.h>
+#include <sys/mman.h>
+
+struct p3_node *p3_node_create(int sock)
+{
+	struct p3_node *node = calloc(1, sizeof *node);
+	if (!node)
+		return NULL;
+	*node = (struct p3_node){.sock = sock,
+		.sock_file = p3_fd_file(sock),
+		.wake_fd = -1,
+		.harness = true};
+	p3_node_set_locks(node);
+	p3_node_enter(node);
+	return node;
+}
+
+void p3_node_enter(struct p3_node *node)
+{
+	p3_thread.node = node;
+}
+
+void p3_node_destroy(struct p3_node *node)
+{
+	PtlFini();
+	p3_heap_leave(node);
+	p3_maps_free(node);
+	p3_node_enter(NULL);
+	if (p3_get(&node->up))
+		munmap(p3_get(&node->up), P3_PAGE);
+	p3_fd_close_own(node->sock, node->sock_file);
+	if (node->sleepers)
+		p3_seg_unmap(node->sleepers, p3_sleepers_len(node->size));
+	free(node);
+}
