@@ -30,10 +30,12 @@
 #include "nic/report/mirror.h"
 #include "nic/report/trace.h"
 #include "nic/report/why.h"
-#include "nic/run/life.h"
+#include "nic/run/commands.h"
+#include "nic/run/lease.h"
 #include "nic/run/looks.h"
 #include "nic/run/pass.h"
 #include "nic/run/self.h"
+#include "nic/run/wait.h"
 #include "nic/run/wake.h"
 #include "nic/xfer/xfer.h"
 

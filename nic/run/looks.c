@@ -6,7 +6,7 @@
 #include "shm/fault.h"
 #include "shm/log.h"
 
-P3_RARE void p3_fw_warn_refused(void)
+void p3_fw_warn_refused(void)
 {
 	static p3_a32 told;
 	if (!p3_exchange32(&told, 1))
@@ -16,7 +16,7 @@ P3_RARE void p3_fw_warn_refused(void)
 			"the filter of system calls, or set PTL3_MEMBARRIER=off");
 }
 
-P3_RARE void p3_look_tell(struct p3_nic *n, struct p3_look l)
+void p3_look_tell(struct p3_nic *n, struct p3_look l)
 {
 	if (l.bell && p3_get(l.cold)) {
 		p3_or64(&l.bell->lanes[n->conf.node / 64],

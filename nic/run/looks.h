@@ -15,7 +15,7 @@
 
 /* ---- fences ---- */
 
-void p3_fw_warn_refused(void); /* (any) */
+P3_RARE void p3_fw_warn_refused(void); /* (any) */
 /* (any) Fence before this thread sleeps or stops polling a lane: by the heavy fence of
  * the kernel, or by a full one of this CPU if no thread uses light fences. */
 static inline void p3_fw_fence(struct p3_nic *n, bool (*heavy)(void))

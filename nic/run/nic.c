@@ -48,8 +48,6 @@
 #define P3_LOOK_TURNS   1024u
 #define P3_TAKEN_NS     3000u      /* an offer that lasted longer was accepted */
 #define P3_REST_TURNS   (1u << 20) /* empty passes, some 50 ms */
-#define P3_KICK_NS      100000u
-#define P3_KICK_MOST    10000000u
 #define P3_LOOK_NS      1000000u
 #define P3_SHARED_NS    100000000u /* time away from a CPU that others need */
 #define P3_SHARED_MOST  10000000000u
@@ -61,46 +59,6 @@
 #define P3_FEW_LANES_CROWDED 2u
 /* nodes on one CPU: most of them do not run at a given moment */
 #define P3_DENSE 4u
-
-/* ---- kicks ---- */
-
-static bool is_unread(struct p3_peer *p, const struct p3_ring_tx *r)
-{
-	return p3_fw_acked(p) && p3_acquire(r->credit) != r->pos; /* LANE.2 */
-}
-
-bool p3_fw_is_restless(struct p3_nic *n)
-{
-	if (!p3_list_empty(&n->pulls) || !p3_list_empty(&n->blocked))
-		return true;
-	if (n->wire && n->wire->waits(n))
-		return true;
-	for (uint32_t i = 0; i < n->nhot; i++) {
-		struct p3_peer *p = n->hot[i];
-		if (is_unread(p, &p->req_out) || is_unread(p, &p->rsp_out))
-			return true;
-	}
-	return false;
-}
-
-void p3_fw_kick_idle(struct p3_nic *n)
-{
-	uint64_t now = p3_now_ns();
-	for (uint32_t i = 0; i < n->nhot; i++) {
-		struct p3_peer *p = n->hot[i];
-		if (p->index == n->conf.node || now - p->kick_ns < p->kick_wait_ns)
-			continue;
-		if (!is_unread(p, &p->req_out) && !is_unread(p, &p->rsp_out)) {
-			p->kick_wait_ns = 0;
-			continue;
-		}
-		p->kick_ns = now;
-		p->kick_wait_ns = 2 * p->kick_wait_ns + P3_KICK_NS;
-		if (p->kick_wait_ns > P3_KICK_MOST)
-			p->kick_wait_ns = P3_KICK_MOST;
-		p3_kick_peer(n, p);
-	}
-}
 
 /* ---- the thread ---- */
 

@@ -1,6 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The firmware's main loop: one bounded pass, command dispatch, wake-ups. */
-#include "nic/fw.h"
+/* The firmware's main loop: one bounded pass over commands, lanes and transfers. */
+#include "nic/run/pass.h"
+#include "nic/proto/peer.h"
+#include "nic/proto/rx.h"
+#include "nic/proto/tx.h"
+#include "nic/report/mirror.h"
+#include "nic/run/commands.h"
+#include "nic/run/looks.h"
+#include "nic/xfer/xfer.h"
+#include "shm/fault.h"
 
 /* lanes that one pass takes messages from, at most, where nodes share CPUs */
 #define P3_PASS_MOST   128u
@@ -12,202 +20,6 @@
  * that found more than one message this number of visits empty the lane */
 #define P3_DEEPEST 4u
 #define P3_PROBING 64u /* one visit in 64 empties its lane */
-
-/* ---- commands ---- */
-
-static void append_hungry(struct p3_nic *n, uint32_t slot)
-{
-	uint32_t at = p3_get(&n->hungry);
-	p3_set(&p3_mbx_slot(n->mailbox, slot)->next, P3_MBX_NONE);
-	if (at == P3_MBX_NONE) {
-		p3_set(&n->hungry, slot);
-		return;
-	}
-	while (p3_get(&p3_mbx_slot(n->mailbox, at)->next) != P3_MBX_NONE)
-		at = p3_get(&p3_mbx_slot(n->mailbox, at)->next);
-	p3_set(&p3_mbx_slot(n->mailbox, at)->next, slot);
-}
-
-/*
- * Execute a command whose poster does not wait.  A command that needs memory, which
- * only a host call can provide, waits for that, and all later commands wait behind it.
- */
-static void execute_detached(struct p3_nic *n, uint32_t slot)
-{
-	int rc = -1;
-	struct p3_cmd *c = p3_mbx_cmd(p3_mbx_slot(n->mailbox, slot));
-	P3_TRACE(execute, n, c);
-	if (p3_get(&n->hungry) == P3_MBX_NONE)
-		rc = p3_fw_exec(n, c);
-	if (rc < 0) {
-		append_hungry(n, slot);
-		return;
-	}
-	if (p3_unlikely(rc == PTL_NO_SPACE))
-		p3_fw_refuse(n, c);
-	p3_mbx_free(n->mailbox, slot);
-	p3_add32(&n->detached, (uint32_t)-1);
-}
-
-static void feed(struct p3_nic *n)
-{
-	uint32_t slot = p3_get(&n->hungry);
-	p3_set(&n->hungry, P3_MBX_NONE);
-	while (slot != P3_MBX_NONE) {
-		uint32_t next = p3_get(&p3_mbx_slot(n->mailbox, slot)->next);
-		execute_detached(n, slot);
-		slot = next;
-	}
-}
-
-static int grow(struct p3_nic *n, struct p3_cmd *c)
-{
-	if (c->flag >= P3_TABLES || p3_get(&n->table[c->flag].nchunks) == P3_TABLE_CHUNKS)
-		return PTL_NO_SPACE;
-	if (c->flag == P3_T_PENDING && c->grow.life != p3_get(&n->life))
-		return PTL_NI_INVALID;
-	p3_table_add(&n->table[c->flag], c->grow.chunk);
-	if (p3_get(&n->hungry) != P3_MBX_NONE)
-		feed(n);
-	return PTL_OK;
-}
-
-typedef int command(struct p3_nic *n, struct p3_cmd *c);
-
-static command *const commands[P3_OPS] = {
-	[P3_OP_NI_OPEN] = p3_fw_ni_open,
-	[P3_OP_NI_CLOSE] = p3_fw_ni_close,
-	[P3_OP_NI_CHECK] = p3_fw_ni_check,
-	[P3_OP_NI_STATUS] = p3_fw_ni_status,
-	[P3_OP_WHOSE] = p3_fw_whose,
-	[P3_OP_AC_ENTRY] = p3_fw_ac_entry,
-	[P3_OP_ME_ATTACH] = p3_fw_me_attach,
-	[P3_OP_ME_UNLINK] = p3_fw_me_unlink,
-	[P3_OP_MD_ATTACH] = p3_fw_md_attach,
-	[P3_OP_MD_BIND] = p3_fw_md_bind,
-	[P3_OP_MD_UNLINK] = p3_fw_md_unlink,
-	[P3_OP_MD_UPDATE] = p3_fw_md_update,
-	[P3_OP_EQ_ALLOC] = p3_fw_eq_alloc,
-	[P3_OP_EQ_FREE] = p3_fw_eq_free,
-	[P3_OP_EQ_BURY] = p3_fw_eq_bury,
-	[P3_OP_PUT] = p3_fw_put,
-	[P3_OP_GET] = p3_fw_get,
-	[P3_OP_GETPUT] = p3_fw_getput,
-	[P3_OP_DUMP] = p3_fw_dump,
-	[P3_OP_GROW] = grow,
-	[P3_OP_PEER_UP] = p3_fw_peer_up,
-	[P3_OP_PEER_PIDS] = p3_fw_peer_pids,
-	[P3_OP_PEER_DOWN] = p3_fw_peer_down,
-	[P3_OP_PEER_TOLD] = p3_fw_peer_told,
-	[P3_OP_PEER_OVER] = p3_fw_peer_over,
-	[P3_OP_HELD] = p3_fw_held,
-	[P3_OP_LIST] = p3_fw_list,
-};
-
-P3_PATH
-int p3_fw_exec(struct p3_nic *n, struct p3_cmd *c)
-{
-	if (c->op >= P3_OPS || !commands[c->op])
-		return PTL_FAIL;
-	return commands[c->op](n, c);
-}
-
-static void finish(struct p3_nic *n, struct p3_mbx_slot *s)
-{
-	struct p3_cmd *c = p3_mbx_cmd(s);
-	P3_TRACE(execute, n, c);
-	int rc = p3_fw_exec(n, c);
-	FAULT_POINT("mailbox.executed");
-	p3_mbx_done(s, rc);
-}
-
-void p3_fw_mail(struct p3_nic *n)
-{
-	uint32_t slot = p3_mbx_take_all(n->mailbox);
-	while (slot != P3_MBX_NONE) {
-		struct p3_mbx_slot *s = p3_mbx_slot(n->mailbox, slot);
-		uint32_t here = slot;
-		slot = p3_get(&s->next);
-		if (s->detached)
-			execute_detached(n, here);
-		else
-			finish(n, s);
-		n->worked = n->posted = true;
-	}
-}
-
-/* ---- giving up the lease ---- */
-
-/* Return true if a parked thread must be woken: an event or result was posted, or the
- * lease is free and no watcher looks after the node. */
-static bool must_wake_hosts(struct p3_nic *n, bool posted)
-{
-	return p3_get(&n->parked) && (posted || !p3_get(&n->watcher));
-}
-
-/* Give up the lease and do the looks.  Return true if the mailbox has a command now:
- * its poster saw the lease taken and relies on this thread. */
-static bool leave(struct p3_nic *n)
-{
-	struct p3_looks l;
-	struct p3_mailbox *mailbox = n->mailbox; /* still readable here */
-	if (n->wire)
-		n->wire->flush(n);
-	p3_looks_gather(n, &l);
-	bool light = n->light;
-	P3_TRACE(given, n);
-	p3_lease_give(&n->lease);
-	p3_fence_light(light); /* LEASE.2, PARK.1, COLD.1 */
-	p3_looks_do(n, &l);
-	if (must_wake_hosts(n, l.posted))
-		p3_wake_hosts(n);
-	return p3_mbx_any(mailbox); /* MBX.4 */
-}
-
-P3_PATH
-static __attribute__((noinline)) void leave_many(struct p3_nic *n)
-{
-	while (leave(n) && p3_fw_enter(n, P3_LEASE_HOST))
-		;
-}
-
-/* Finish p3_fw_leave() in the uncommon cases, after the lease was given up.  The
- * arguments are words, not structs, so that the common case keeps them in registers. */
-static P3_RARE void left(struct p3_nic *n, p3_a32 *asleep, const p3_a32 *cold,
-	struct p3_doorbell *bell, bool posted, struct p3_mailbox *mailbox)
-{
-	p3_look_tell(n, (struct p3_look){asleep, cold, bell});
-	if (must_wake_hosts(n, posted))
-		p3_wake_hosts(n);
-	if (p3_mbx_any(mailbox) && p3_fw_enter(n, P3_LEASE_HOST)) /* MBX.4 */
-		leave_many(n);
-}
-
-/* Do the same as leave_many(), without arrays if the thread touched one peer at
- * most. */
-P3_PATH
-void p3_fw_leave(struct p3_nic *n)
-{
-	if (p3_unlikely(n->ntouched > 1 || n->wire || n->traced)) {
-		leave_many(n);
-		return;
-	}
-	struct p3_mailbox *mailbox = n->mailbox; /* still readable here */
-	struct p3_look l = {.asleep = &n->never_asleep, .cold = &n->never_cold};
-	if (p3_likely(n->ntouched != 0))
-		l = p3_look_for(n, n->touched[0]);
-	bool posted = n->posted, light = n->light;
-	n->ntouched = 0;
-	n->unlooked = 0;
-	n->posted = false;
-	p3_lease_give(&n->lease);
-	p3_fence_light(light); /* LEASE.2, PARK.1, COLD.1 */
-	uint32_t news = p3_get(l.cold) | p3_get(l.asleep) | p3_get(&n->parked);
-	if (p3_unlikely(news || p3_mbx_any(mailbox))) /* MBX.4 */
-		left(n, l.asleep, l.cold, l.bell, posted, mailbox);
-}
-
-/* ---- the pass ---- */
 
 /* Prefetch what an answer to this peer will touch: the peer has sent a message, and the
  * program often sends one back. */
@@ -418,7 +230,7 @@ bool p3_fw_pass(struct p3_nic *n)
 		p3_fw_unblock(n);
 	if (p3_unlikely(p3_get(&n->hungry) != P3_MBX_NONE) &&
 		n->table[P3_T_PENDING].free_head != P3_NONE)
-		feed(n);
+		p3_commands_feed(n);
 	if (p3_unlikely(n->some_bad || n->conf.nnodes > P3_ALL_HOT))
 		rare(n);
 	if (n->crowded)

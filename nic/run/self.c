@@ -4,7 +4,7 @@
 
 __thread struct p3_self p3_self;
 
-P3_RARE uint32_t p3_self_new_number(void)
+uint32_t p3_self_new_number(void)
 {
 	static p3_a32 last;
 	p3_self.number = p3_add32(&last, 1) + 1;

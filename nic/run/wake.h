@@ -2,8 +2,9 @@
 /*
  * wake - wake sleeping threads of this node and of peers
  *
- * Only the lease holder calls these functions.  The words that threads sleep on are
- * shared: the doorbells' asleep and kick, and news of struct p3_nic.
+ * The lease holder calls these functions, or the thread that has just given up the
+ * lease.  The words that threads sleep on are shared: the doorbells' asleep and kick,
+ * and news of struct p3_nic.
  */
 #ifndef P3_NIC_RUN_WAKE_H
 #define P3_NIC_RUN_WAKE_H

@@ -9,7 +9,7 @@
 active proctype waiter()
 {
 	HOST_S;
-	wait_until(EVENTS, 1)
+	p3_wait_until(EVENTS, 1)
 }
 
 active proctype poster()
@@ -20,6 +20,6 @@ active proctype poster()
 	:: ok -> p3_fw_leave()
 	:: else ->
 		p3_rmw(MBX, 1, 0, ALWAYS);
-		wait_until(DONE, 1)
+		p3_wait_until(DONE, 1)
 	fi
 }

@@ -15,7 +15,7 @@ bool inside = true; /* the host, in the library */
 active proctype host()
 {
 	HOST_S;
-	wait_until(EVENTS, 1);
+	p3_wait_until(EVENTS, 1);
 	inside = false
 }
 

@@ -18,7 +18,7 @@ active proctype sleeper()
 	p3_rmw(PARKED, mem[PARKED] - 1, 0, 0)
 }
 
-/* park and wait_until, with a deadline. */
+/* park and p3_wait_until, with a deadline. */
 active proctype watcher()
 {
 	HOST_S;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A host thread that waits for messages and sleeps on the doorbell meanwhile: PARK.1 of
- * nic/host/call.c.  There is no NIC thread: a thread that is not rung stays asleep.
+ * nic/run/wait.c.  There is no NIC thread: a thread that is not rung stays asleep.
  */
 #ifndef MESSAGES
 #define MESSAGES 3
@@ -14,7 +14,7 @@ active proctype host()
 	HOST_S;
 	byte number;
 	do
-	:: number < MESSAGES -> number++; wait_until(EVENTS, number)
+	:: number < MESSAGES -> number++; p3_wait_until(EVENTS, number)
 	:: else -> break
 	od
 }

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * call - calls of host threads
+ *
+ * Any host thread may call these functions, without the lease.  The state is the
+ * calling thread's own (nic/run/self.h).
+ */
+#ifndef P3_NIC_HOST_CALL_H
+#define P3_NIC_HOST_CALL_H
+
+#include "nic/run/self.h"
+#include "nic/state.h"
+
+/* Execute the commands that a signal handler has left behind. */
+P3_RARE void p3_call_see_to_them(struct p3_nic *n);
+
+/* Mark this thread as inside the library. */
+static inline void p3_call_begin(void)
+{
+	p3_self.inside++;
+	atomic_signal_fence(memory_order_seq_cst);
+}
+
+/* End what p3_call_begin() began, and see to the commands that a signal handler left
+ * behind meanwhile. */
+static inline void p3_call_end(struct p3_nic *n)
+{
+	atomic_signal_fence(memory_order_seq_cst);
+	p3_self.inside--;
+	atomic_signal_fence(memory_order_seq_cst);
+	if (p3_unlikely(p3_self.left_behind && !p3_self.inside))
+		p3_call_see_to_them(n);
+}
+
+/* Execute a command, between p3_call_begin() and p3_call_end(). */
+int p3_call_inside(struct p3_nic *n, struct p3_cmd *c);
+
+#endif

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Passes that a program asks for, and waits until its messages have left. */
+#include "nic/host/settle.h"
+#include "nic/host/call.h"
+#include "nic/run/lease.h"
+#include "nic/run/pass.h"
+
+#include <time.h>
+
+void p3_nic_attend(struct p3_nic *n)
+{
+	for (uint32_t i = 0; i < P3_JOB_NIS; i++)
+		p3_settle_attend(n, i);
+}
+
+bool p3_settle_pass(struct p3_nic *n)
+{
+	bool worked = false;
+	if (p3_self.inside)
+		return false;
+	p3_call_begin();
+	if (p3_fw_enter(n, P3_LEASE_HOST)) {
+		worked = p3_fw_pass(n);
+		p3_fw_leave(n);
+	} else {
+		p3_look_in_vain(n);
+	}
+	p3_call_end(n);
+	return worked;
+}
+
+void p3_nic_progress(struct p3_nic *n, uint64_t ns)
+{
+	uint64_t start = p3_now_ns();
+	p3_nic_attend(n);
+	while (p3_settle_pass(n) && p3_now_ns() - start < ns)
+		;
+}
+
+#define P3_REST_NS    20000
+#define P3_MEET_TIMES 30u
+
+/* Return true if all copies with a posted SEND_END have left this node, and no message
+ * waits for yod to introduce its target. */
+static bool has_left(struct p3_nic *n)
+{
+	return !p3_acquire(&n->leaving) && !p3_get(&n->meeting); /* LEAVE.1 */
+}
+
+/* The state of a wait in p3_nic_settle() until all copies have left. */
+struct patience {
+	uint64_t start, ns;
+	uint64_t last;    /* time of the last change of their number */
+	uint32_t copies;  /* copies that have not left */
+	uint32_t meeting; /* peers that yod introduces */
+	long nap_ns;
+};
+
+/* Return true when the wait ends with copies left: none has left for the whole time (a
+ * stopped target takes none), or the limit is over.  While yod introduces targets, which
+ * no other node can hold up, the limit is P3_MEET_TIMES of the time. */
+static bool is_spent(struct p3_nic *n, struct patience *w)
+{
+	uint64_t now = p3_now_ns();
+	uint32_t copies = p3_get(&n->leaving), meeting = p3_get(&n->meeting);
+	if (copies != w->copies || meeting != w->meeting)
+		w->last = now;
+	w->copies = copies;
+	w->meeting = meeting;
+	if (meeting)
+		return now - w->start >= P3_MEET_TIMES * w->ns;
+	return now - w->last >= w->ns / 2 || now - w->start >= 10 * w->ns;
+}
+
+/* Run a pass, or sleep, longer each time: many nodes may wait for few CPUs. */
+static void pass_or_nap(struct p3_nic *n, struct patience *w)
+{
+	const struct timespec nap = {.tv_nsec = w->nap_ns};
+	if (p3_settle_pass(n)) {
+		w->nap_ns = P3_REST_NS;
+		return;
+	}
+	(void)nanosleep(&nap, NULL);
+	if ((uint64_t)w->nap_ns < n->tick_ns / 4)
+		w->nap_ns *= 2;
+}
+
+void p3_nic_settle(struct p3_nic *n, uint64_t ns)
+{
+	const struct timespec nap = {.tv_nsec = P3_REST_NS};
+	uint64_t start = p3_now_ns();
+	struct patience patience = {
+		.start = start, .ns = ns, .last = start, .nap_ns = P3_REST_NS};
+	if ((!n->wire && has_left(n)) || p3_self.inside)
+		return;
+	while (!has_left(n) && !is_spent(n, &patience))
+		pass_or_nap(n, &patience);
+	if (!n->wire)
+		return;
+	/* The wire sets its goals to the messages that lie in the lanes by now. */
+	uint32_t call = p3_add32(&n->settle, 1) + 1;
+	start = p3_now_ns();
+	while ((int32_t)(p3_get(&n->settled) - call) < 0 && p3_now_ns() - start < ns)
+		if (!p3_settle_pass(n))
+			(void)nanosleep(&nap, NULL);
+}
+
+uint32_t p3_nic_await_absent(struct p3_nic *n, uint64_t ns)
+{
+	const struct timespec nap = {.tv_nsec = 1000000};
+	uint64_t start = p3_now_ns();
+	uint32_t left = 0;
+	while (!p3_self.inside && (left = p3_acquire(&n->promised)) != 0 && /* LEAVE.1 */
+		p3_now_ns() - start < ns)
+		if (!p3_settle_pass(n))
+			(void)nanosleep(&nap, NULL);
+	return left;
+}

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Dispatch of commands, and the commands of the mailbox. */
+#include "nic/run/commands.h"
+#include "nic/obj/eq.h"
+#include "nic/obj/md.h"
+#include "nic/obj/me.h"
+#include "nic/obj/ni.h"
+#include "nic/proto/close.h"
+#include "nic/proto/ids.h"
+#include "nic/proto/peer.h"
+#include "nic/proto/tx.h"
+#include "nic/report/dump.h"
+#include "nic/report/trace.h"
+#include "shm/fault.h"
+
+static void append_hungry(struct p3_nic *n, uint32_t slot)
+{
+	uint32_t at = p3_get(&n->hungry);
+	p3_set(&p3_mbx_slot(n->mailbox, slot)->next, P3_MBX_NONE);
+	if (at == P3_MBX_NONE) {
+		p3_set(&n->hungry, slot);
+		return;
+	}
+	while (p3_get(&p3_mbx_slot(n->mailbox, at)->next) != P3_MBX_NONE)
+		at = p3_get(&p3_mbx_slot(n->mailbox, at)->next);
+	p3_set(&p3_mbx_slot(n->mailbox, at)->next, slot);
+}
+
+/*
+ * Execute a command whose poster does not wait.  A command that needs memory, which
+ * only a host call can provide, waits for that, and all later commands wait behind it.
+ */
+static void execute_detached(struct p3_nic *n, uint32_t slot)
+{
+	int rc = -1;
+	struct p3_cmd *c = p3_mbx_cmd(p3_mbx_slot(n->mailbox, slot));
+	P3_TRACE(execute, n, c);
+	if (p3_get(&n->hungry) == P3_MBX_NONE)
+		rc = p3_fw_exec(n, c);
+	if (rc < 0) {
+		append_hungry(n, slot);
+		return;
+	}
+	if (p3_unlikely(rc == PTL_NO_SPACE))
+		p3_fw_refuse(n, c);
+	p3_mbx_free(n->mailbox, slot);
+	p3_add32(&n->detached, (uint32_t)-1);
+}
+
+void p3_commands_feed(struct p3_nic *n)
+{
+	uint32_t slot = p3_get(&n->hungry);
+	p3_set(&n->hungry, P3_MBX_NONE);
+	while (slot != P3_MBX_NONE) {
+		uint32_t next = p3_get(&p3_mbx_slot(n->mailbox, slot)->next);
+		execute_detached(n, slot);
+		slot = next;
+	}
+}
+
+static int grow(struct p3_nic *n, struct p3_cmd *c)
+{
+	if (c->flag >= P3_TABLES || p3_get(&n->table[c->flag].nchunks) == P3_TABLE_CHUNKS)
+		return PTL_NO_SPACE;
+	if (c->flag == P3_T_PENDING && c->grow.life != p3_get(&n->life))
+		return PTL_NI_INVALID;
+	p3_table_add(&n->table[c->flag], c->grow.chunk);
+	if (p3_get(&n->hungry) != P3_MBX_NONE)
+		p3_commands_feed(n);
+	return PTL_OK;
+}
+
+typedef int command(struct p3_nic *n, struct p3_cmd *c);
+
+static command *const commands[P3_OPS] = {
+	[P3_OP_NI_OPEN] = p3_fw_ni_open,
+	[P3_OP_NI_CLOSE] = p3_fw_ni_close,
+	[P3_OP_NI_CHECK] = p3_fw_ni_check,
+	[P3_OP_NI_STATUS] = p3_fw_ni_status,
+	[P3_OP_WHOSE] = p3_fw_whose,
+	[P3_OP_AC_ENTRY] = p3_fw_ac_entry,
+	[P3_OP_ME_ATTACH] = p3_fw_me_attach,
+	[P3_OP_ME_UNLINK] = p3_fw_me_unlink,
+	[P3_OP_MD_ATTACH] = p3_fw_md_attach,
+	[P3_OP_MD_BIND] = p3_fw_md_bind,
+	[P3_OP_MD_UNLINK] = p3_fw_md_unlink,
+	[P3_OP_MD_UPDATE] = p3_fw_md_update,
+	[P3_OP_EQ_ALLOC] = p3_fw_eq_alloc,
+	[P3_OP_EQ_FREE] = p3_fw_eq_free,
+	[P3_OP_EQ_BURY] = p3_fw_eq_bury,
+	[P3_OP_PUT] = p3_fw_put,
+	[P3_OP_GET] = p3_fw_get,
+	[P3_OP_GETPUT] = p3_fw_getput,
+	[P3_OP_DUMP] = p3_fw_dump,
+	[P3_OP_GROW] = grow,
+	[P3_OP_PEER_UP] = p3_fw_peer_up,
+	[P3_OP_PEER_PIDS] = p3_fw_peer_pids,
+	[P3_OP_PEER_DOWN] = p3_fw_peer_down,
+	[P3_OP_PEER_TOLD] = p3_fw_peer_told,
+	[P3_OP_PEER_OVER] = p3_fw_peer_over,
+	[P3_OP_HELD] = p3_fw_held,
+	[P3_OP_LIST] = p3_fw_list,
+};
+
+P3_PATH
+int p3_fw_exec(struct p3_nic *n, struct p3_cmd *c)
+{
+	if (c->op >= P3_OPS || !commands[c->op])
+		return PTL_FAIL;
+	return commands[c->op](n, c);
+}
+
+static void finish(struct p3_nic *n, struct p3_mbx_slot *s)
+{
+	struct p3_cmd *c = p3_mbx_cmd(s);
+	P3_TRACE(execute, n, c);
+	int rc = p3_fw_exec(n, c);
+	FAULT_POINT("mailbox.executed");
+	p3_mbx_done(s, rc);
+}
+
+void p3_fw_mail(struct p3_nic *n)
+{
+	uint32_t slot = p3_mbx_take_all(n->mailbox);
+	while (slot != P3_MBX_NONE) {
+		struct p3_mbx_slot *s = p3_mbx_slot(n->mailbox, slot);
+		uint32_t here = slot;
+		slot = p3_get(&s->next);
+		if (s->detached)
+			execute_detached(n, here);
+		else
+			finish(n, s);
+		n->worked = n->posted = true;
+	}
+}

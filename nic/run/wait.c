@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A host thread's wait: passes, then yields of the CPU, then sleep on the doorbell. */
+#include "nic/run/wait.h"
+#include "nic/proto/peer.h"
+#include "nic/run/lease.h"
+#include "nic/run/looks.h"
+#include "nic/run/pass.h"
+#include "nic/run/wake.h"
+#include "shm/probe.h"
+
+#include <sched.h>
+
+struct wait {
+	struct p3_waiter idle;
+	bool held;          /* this thread holds the lease */
+	uint64_t since;     /* 0: the clock was not read yet */
+	uint64_t deadline;  /* UINT64_MAX: no limit */
+	uint64_t kick_wait; /* time until the next kick */
+	bool unlooked;      /* the doorbell was armed for the NIC thread, without a
+			     * full look since */
+	bool dozes;         /* the last sleep ended without news */
+	const struct p3_wants *wants;
+	struct p3_wait_line *line; /* shows the wait to tools; NULL: no line */
+	uint64_t nap_ns;           /* longest sleep while a peer may need a kick */
+	uint32_t belt_ns;          /* longest sleep otherwise */
+};
+
+#define P3_NAP_NS    100000u
+#define P3_NAP_MOST  10000000u
+#define P3_KICK_MOST 10000000u
+
+/* ---- kicks ---- */
+
+static bool is_unread(struct p3_peer *p, const struct p3_ring_tx *r)
+{
+	return p3_fw_acked(p) && p3_acquire(r->credit) != r->pos; /* LANE.2 */
+}
+
+bool p3_fw_is_restless(struct p3_nic *n)
+{
+	if (!p3_list_empty(&n->pulls) || !p3_list_empty(&n->blocked))
+		return true;
+	if (n->wire && n->wire->waits(n))
+		return true;
+	for (uint32_t i = 0; i < n->nhot; i++) {
+		struct p3_peer *p = n->hot[i];
+		if (is_unread(p, &p->req_out) || is_unread(p, &p->rsp_out))
+			return true;
+	}
+	return false;
+}
+
+void p3_fw_kick_idle(struct p3_nic *n)
+{
+	uint64_t now = p3_now_ns();
+	for (uint32_t i = 0; i < n->nhot; i++) {
+		struct p3_peer *p = n->hot[i];
+		if (p->index == n->conf.node || now - p->kick_ns < p->kick_wait_ns)
+			continue;
+		if (!is_unread(p, &p->req_out) && !is_unread(p, &p->rsp_out)) {
+			p->kick_wait_ns = 0;
+			continue;
+		}
+		p->kick_ns = now;
+		p->kick_wait_ns = 2 * p->kick_wait_ns + P3_KICK_NS;
+		if (p->kick_wait_ns > P3_KICK_MOST)
+			p->kick_wait_ns = P3_KICK_MOST;
+		p3_kick_peer(n, p);
+	}
+}
+
+/* ---- passes ---- */
+
+static void let_go(struct p3_nic *n, struct wait *w)
+{
+	if (w->held)
+		p3_fw_leave(n);
+	w->held = false;
+}
+
+/* Run passes until one finds nothing: the look that is needed after this thread has
+ * armed the doorbell for the NIC thread. */
+static bool look_whole(struct p3_nic *n, struct wait *w)
+{
+	bool worked = false;
+	for (uint32_t turn = 0; turn < P3_WHOLE_TURNS && w->unlooked;
+		turn += p3_fw_share(n)) {
+		w->unlooked = p3_fw_pass(n);
+		worked |= w->unlooked;
+	}
+	return worked;
+}
+
+/* Try once to make progress.  Return true if something happened. */
+static bool progress(struct p3_nic *n, struct wait *w)
+{
+	if (!w->held)
+		w->held = p3_fw_enter(n, P3_LEASE_HOST);
+	if (w->held)
+		return p3_unlikely(w->unlooked) ? look_whole(n, w) : p3_fw_pass(n);
+	if (p3_get(&n->lease.want) != P3_WANT_LEASE)
+		p3_set(&n->lease.want, P3_WANT_LEASE);
+	FAULT_POINT("lease.wanted");
+	return false;
+}
+
+/* Kick a peer whose answer is late, to make sure that it is awake. */
+static void maybe_kick(struct p3_nic *n, struct wait *w, uint64_t now)
+{
+	if (!w->since) {
+		w->since = now;
+		w->kick_wait = n->kick_after_ns;
+	}
+	if (!w->held || now - w->since < w->kick_wait)
+		return;
+	w->kick_wait *= 2;
+	p3_fw_kick_idle(n);
+}
+
+/* ---- sleep ---- */
+
+static uint64_t sleep_ns(const struct wait *w, uint64_t most)
+{
+	if (w->deadline == UINT64_MAX)
+		return most;
+	uint64_t now = p3_now_ns();
+	uint64_t left = w->deadline > now ? w->deadline - now : 0;
+	return left < most ? left : most;
+}
+
+/* Return the longest sleep: a short one while a message to or from a peer is on its
+ * way. */
+static uint64_t longest_sleep(struct p3_nic *n, struct wait *w)
+{
+	if (!p3_fw_is_restless(n)) {
+		w->nap_ns = 0;
+		return w->belt_ns;
+	}
+	w->nap_ns = w->nap_ns ? 2 * w->nap_ns : P3_NAP_NS;
+	if (w->nap_ns > P3_NAP_MOST)
+		w->nap_ns = P3_NAP_MOST;
+	return w->nap_ns;
+}
+
+/* Take this thread's arming off the doorbell's word; arm it for the NIC thread if that
+ * sleeps.  Return false if a peer has rung. */
+static bool disarm(struct p3_nic *n, struct wait *w)
+{
+	uint32_t was = P3_ASLEEP_HOST, awake = P3_AWAKE;
+	bool unrung = p3_cas32(n->asleep, &was, P3_AWAKE);
+	/* after the word, or this would clear the next watcher's flag */
+	p3_set(&n->watcher, 0);
+	p3_fence(); /* PARK.1: the NIC thread may have gone to sleep on the old word */
+	if (p3_get(&n->parked) > 1)
+		p3_fw_fence(n, p3_fence_heavy_here); /* LEASE.2 */
+	w->unlooked = p3_get(&n->nic_asleep);
+	if (w->unlooked)
+		(void)p3_cas32(n->asleep, &awake, P3_ASLEEP_NIC);
+	if (w->unlooked)
+		p3_fw_fence(n, p3_fence_heavy); /* PARK.1: the next pass looks */
+	return unrung;
+}
+
+/* Run a pass after a sleep that reached its longest time, and count it if it finds
+ * work: a peer should have rung for that. */
+static void look_late(struct p3_nic *n, struct wait *w)
+{
+	w->held = p3_fw_enter(n, P3_LEASE_HOST);
+	if (w->held && p3_fw_pass(n))
+		p3_count(&n->count[P3_C_PARK_LATE], 1);
+}
+
+/* Sleep on the doorbell, so that a peer's message wakes this thread.  Return false if
+ * none did. */
+static bool sleep_as_watcher(
+	struct p3_nic *n, struct wait *w, bool (*ready)(void *), void *arg)
+{
+	p3_set(&n->watcher, 1);
+	p3_set(n->asleep, P3_ASLEEP_HOST);
+	p3_fw_fence(n, p3_fence_heavy); /* PARK.1 */
+	FAULT_POINT("park.armed");
+	p3_fw_sweep(n);
+	bool news = p3_fw_pass(n) || ready(arg) || p3_get(&n->closing);
+	uint64_t ns = sleep_ns(w, longest_sleep(n, w));
+	let_go(n, w);
+	FAULT_POINT("park.asleep");
+	bool woken = news ||
+		     p3_futex_wait(n->asleep, P3_ASLEEP_HOST, ns, P3_ASLEEP_HOST, true);
+	if (disarm(n, w) && !woken && ns == w->belt_ns)
+		look_late(n, w);
+	return woken;
+}
+
+/* Return true if another thread runs the firmware, or watches the doorbell with no
+ * command left. */
+static bool is_tended(struct p3_nic *n)
+{
+	if (p3_lease_held_by(&n->lease) != P3_LEASE_FREE)
+		return true;
+	return p3_get(&n->watcher) && !p3_mbx_any(n->mailbox); /* MBX.4 */
+}
+
+/* Sleep while another thread runs the firmware, or watches the doorbell, until it wakes
+ * this one. */
+static bool sleep_for_news(
+	struct p3_nic *n, struct wait *w, bool (*ready)(void *), void *arg)
+{
+	uint32_t seen = p3_acquire(&n->news);
+	let_go(n, w);
+	p3_fw_fence(n, p3_fence_heavy_here); /* PARK.1, LEASE.2, MBX.4 */
+	FAULT_POINT("park.for_news");
+	if (!is_tended(n) || ready(arg) || p3_get(&n->closing))
+		return true;
+	return p3_futex_wait(&n->news, seen, sleep_ns(w, w->belt_ns), ~0u, false);
+}
+
+/* Show the wait and the gauges to tools, once a sleep has ended without news. */
+static void mirror(struct p3_nic *n, struct wait *w)
+{
+	if (!w->dozes)
+		return;
+	if (!w->line)
+		w->line = p3_mirror_wait(n, w->wants, w->since, w->deadline);
+	if (w->held)
+		p3_fw_mirror(n, P3_LEASE_FREE);
+}
+
+static P3_RARE void park(
+	struct p3_nic *n, struct wait *w, bool (*ready)(void *), void *arg)
+{
+	p3_add32(&n->parked, 1);
+	mirror(n, w);
+	bool watch = w->held && !p3_get(&n->watcher);
+	P3_PROBE1(park, n->conf.nid);
+	P3_TRACE(host, n, P3_TRACE_PARK, 0, 0);
+	bool woken = watch ? sleep_as_watcher(n, w, ready, arg)
+			   : sleep_for_news(n, w, ready, arg);
+	p3_add32(&n->parked, (uint32_t)-1);
+	P3_PROBE1(wake, n->conf.nid);
+	P3_TRACE(host, n, P3_TRACE_WAKE, 0, 0);
+	FAULT_POINT("park.woken");
+	/* After a time-out the waiter is not reset, so this thread sleeps again without
+	 * yielding first: idle nodes leave the CPU to others. */
+	w->dozes = !woken;
+	if (woken)
+		p3_waiter_reset(&w->idle);
+	w->belt_ns = woken ? P3_BELT_NS : p3_longer_belt(w->belt_ns);
+}
+
+/* ---- the wait ---- */
+
+/* Spend a turn in which nothing was found.  Return false when the deadline has passed. */
+static bool idle(struct p3_nic *n, struct wait *w, bool (*ready)(void *), void *arg)
+{
+	enum p3_idle what = p3_waiter_turn(&w->idle, &n->idle);
+	if (what == P3_IDLE_SPIN && w->idle.turns % 64)
+		return true; /* a pause of the CPU costs as much as half a message */
+	uint64_t now = w->idle.now;
+	if (now >= w->deadline)
+		return false;
+	maybe_kick(n, w, now);
+	if (what == P3_IDLE_YIELD) {
+		let_go(n, w);
+		p3_waiter_yield(&w->idle);
+	} else if (what == P3_IDLE_PARK) {
+		park(n, w, ready, arg);
+	}
+	return true;
+}
+
+/* Ring the NIC thread, when this thread leaves without the look that an armed doorbell
+ * needs: the NIC thread does the look. */
+static void ring_nic(struct p3_nic *n)
+{
+	uint32_t was = P3_ASLEEP_NIC;
+	if (p3_cas32(n->asleep, &was, P3_AWAKE))
+		p3_futex_wake(n->asleep, P3_ASLEEP_NIC, true);
+}
+
+/*
+ * Yield the CPU if the last pass emptied every lane and sent all replies: the next pass
+ * would find nothing while the nodes that will answer wait for this CPU.
+ */
+static inline void let_others_answer(struct p3_nic *n, const struct p3_wants *wants)
+{
+	if (p3_get(&n->emptied) && wants->kind == P3_WAIT_EVENT && n->idle.yield_ns)
+		sched_yield();
+}
+
+P3_PATH
+bool p3_wait_until(struct p3_nic *n, uint64_t ns, const struct p3_wants *wants,
+	bool (*ready)(void *), void *arg)
+{
+	struct wait w = {.deadline = ns == UINT64_MAX ? ns : p3_now_ns() + ns,
+		.wants = wants,
+		.belt_ns = P3_BELT_NS};
+	bool is_ready = false, look = true;
+	p3_add32(&n->waiting, 1);
+	let_others_answer(n, wants);
+	for (;;) {
+		bool worked = progress(n, &w);
+		/* While this thread holds the lease, only its own passes bring news:
+		 * after one that found no work it need not look. */
+		if ((worked || look) && (is_ready = ready(arg)))
+			break;
+		if (p3_get(&n->closing))
+			break;
+		if (worked)
+			p3_waiter_reset(&w.idle);
+		else if (!idle(n, &w, ready, arg))
+			break;
+		look = !w.held;
+	}
+	let_go(n, &w);
+	p3_mirror_waited(w.line);
+	if (w.unlooked || p3_get(&n->closing))
+		ring_nic(n);
+	p3_add32(&n->waiting, (uint32_t)-1);
+	return is_ready || ready(arg);
+}

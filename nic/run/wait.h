@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * wait - waits of host threads until an event or a result is there
+ *
+ * Any host thread may call p3_wait_until(), without the lease; the lease holder calls
+ * the others.  The state of a wait is on the waiting thread's stack; struct p3_nic has
+ * the counts of waiting and of sleeping threads.
+ */
+#ifndef P3_NIC_RUN_WAIT_H
+#define P3_NIC_RUN_WAIT_H
+
+#include "nic/report/mirror.h"
+
+/* A pass may leave messages behind, so a look at all of them is this number of passes
+ * at most. */
+#define P3_WHOLE_TURNS 16u
+/* time after which a peer that has not taken a message is kicked */
+#define P3_KICK_NS 100000u
+
+/* Wait until ready(arg), for ns at most (UINT64_MAX: no limit), or until the NIC's end.
+ * Return true if ready.  Tools see that the thread waits for wants. */
+bool p3_wait_until(struct p3_nic *n, uint64_t ns, const struct p3_wants *wants,
+	bool (*ready)(void *), void *arg);
+/* Return true if a pull is under way, or a sent message has not been taken yet. */
+bool p3_fw_is_restless(struct p3_nic *n);
+/* Kick peers that have not looked at their messages from this node. */
+void p3_fw_kick_idle(struct p3_nic *n);
+
+#endif
