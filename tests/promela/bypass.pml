@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The NIC thread of a node whose host computes, asleep until a message comes: PARK.1 of
- * nic/run/nic.c.  The peer ends when all its messages were taken.
+ * nic/run/thread.c.  The peer ends when all its messages were taken.
  */
 #ifndef MESSAGES
 #define MESSAGES 3

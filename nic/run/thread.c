@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The NIC's thread.
+ *
+ * The thread gives application bypass.  A dedicated thread always holds the lease and
+ * runs passes.  Otherwise it sleeps and looks after the node now and then:
+ *
+ *	tick	every tick_ns.  No drained pass since the last one, and the lease is
+ *		free: it takes over and runs passes until all is drained or a host wants
+ *		the lease.
+ *	kick	a peer has waited long for this node to look: a tick at once.
+ *	asleep	quiet for P3_QUIET_TICKS ticks with no host inside, or drained after a
+ *		take-over: it sets ASLEEP, and the next message wakes it at once.  It
+ *		goes back to ticks when hosts have looked for messages more than
+ *		P3_FEW_PASSES times within the length of a tick.
+ *
+ * Memory ordering:
+ *	SEG.1	owner of the segment's header: released when the thread's will is made ->
+ *		acquired by peers
+ */
+#define P3_LOG_AREA P3_AREA_NIC
+#include "nic/run/thread.h"
+#include "nic/proto/peer.h"
+#include "nic/report/mirror.h"
+#include "nic/run/dedicated.h"
+#include "nic/run/lease.h"
+#include "nic/run/looks.h"
+#include "nic/run/pass.h"
+#include "shm/cpulist.h"
+#include "shm/log.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define P3_BUSY_TICK_NS 200000u
+#define P3_QUIET_TICKS  5u
+#define P3_FEW_PASSES   16u /* passes within a tick of a host that does not poll */
+
+struct nic_thread {
+	struct p3_nic *n;
+	uint64_t drained;   /* value at the last tick */
+	uint64_t own;       /* drained passes of this thread */
+	uint64_t hosts;     /* looks of hosts when the window began */
+	uint64_t window_ns; /* begin of the window */
+	uint32_t quiet;     /* consecutive ticks without news */
+	uint32_t belt_ns;   /* longest sleep */
+	bool busy;          /* a transfer or a full lane makes progress: look again
+			     * soon */
+	struct p3_dedicated dedicated;
+};
+
+/* ---- settings of the thread ---- */
+
+/* The kernel's sched_attr, which libc does not declare. */
+struct slice {
+	uint32_t size, policy;
+	uint64_t flags;
+	int32_t nice;
+	uint32_t priority;
+	uint64_t runtime, deadline, period;
+};
+
+static void warn_no_cpus(const struct p3_nic *n, int why)
+{
+	char list[128];
+	p3_cpulist_print(n->conf.nic_cpus, list, sizeof list);
+	p3_warn("the NIC thread cannot run on CPUs %s: %s; it runs where the thread does "
+		"that called PtlNIInit; see PTL3_NIC_CPUS, taskset -p, cpuset cgroups",
+		list, strerror(why));
+}
+
+static void settle(struct p3_nic *n)
+{
+	char name[16];
+	snprintf(name, sizeof name, "p3nic.%u", n->conf.nid);
+	int rc = n->conf.nic_cpus ? p3_cpuset_apply(n->conf.nic_cpus) : 0;
+	if (rc)
+		warn_no_cpus(n, -rc);
+	(void)prctl(PR_SET_NAME, name); /* named only when its CPUs are set */
+	(void)prctl(PR_SET_TIMERSLACK, 1);
+	/* A short slice: it runs briefly and often (since Linux 6.12). */
+	struct slice attr = {.size = sizeof attr, .runtime = 100000};
+	(void)syscall(SYS_sched_setattr, 0, &attr, 0);
+}
+
+/* ---- passes ---- */
+
+/* Run one pass as this thread, not as a host. */
+static bool pass(struct nic_thread *t)
+{
+	bool worked = p3_fw_pass(t->n);
+	t->own += !worked; /* as the pass has counted */
+	return worked;
+}
+
+/* Run passes until no work is left, or a host wants to run them itself. */
+static bool run_passes(struct nic_thread *t)
+{
+	struct p3_nic *n = t->n;
+	struct p3_waiter idle = {0};
+	bool worked = false;
+	uint32_t want;
+	for (;;) {
+		bool now = pass(t);
+		worked |= now;
+		want = p3_get(&n->lease.want);
+		if (want == P3_WANT_LEASE || p3_get(&n->stop))
+			break;
+		if (now)
+			p3_waiter_reset(&idle);
+		else if (!worked || want ||
+			 p3_waiter_turn(&idle, &n->idle) != P3_IDLE_SPIN)
+			break;
+	}
+	t->own -= want != P3_WANT_NONE; /* a host looked: one pass counts as the host's */
+	p3_set(&n->lease.want, P3_WANT_NONE);
+	t->drained = p3_get(&n->drained);
+	return worked;
+}
+
+/* ---- sleep ---- */
+
+static bool host_is_inside(struct p3_nic *n)
+{
+	return p3_get(&n->waiting) && !p3_get(&n->watcher);
+}
+
+/* With the lease: arm the doorbell, look once more, give the lease up, sleep. */
+static bool sleep_until_rung(struct nic_thread *t)
+{
+	struct p3_nic *n = t->n;
+	uint32_t word = P3_AWAKE, was = P3_ASLEEP_NIC;
+	p3_set(&n->nic_asleep, 1);
+	p3_set(&n->count[P3_G_NIC_ASLEEP], 1);
+	/* Arm the word unless a watcher has armed it: no peer rings for a node whose
+	 * word is AWAKE. */
+	if (p3_cas32(n->asleep, &word, P3_ASLEEP_NIC))
+		word = P3_ASLEEP_NIC;
+	FAULT_POINT("nic.armed");
+	p3_fw_fence(n, p3_fence_heavy); /* PARK.1 */
+	p3_fw_sweep(n);
+	bool news = pass(t) || p3_get(&n->stop);
+	p3_fw_leave(n);
+	FAULT_POINT("nic.asleep");
+	P3_TRACE(host, n, P3_TRACE_PARK, 1, 0);
+	t->drained = p3_get(&n->drained);
+	bool woken =
+		news || p3_futex_wait(n->asleep, word, t->belt_ns, P3_ASLEEP_NIC, true);
+	P3_TRACE(host, n, P3_TRACE_WAKE, 1, 0);
+	t->belt_ns = woken ? P3_BELT_NS : p3_longer_belt(t->belt_ns);
+	p3_set(&n->nic_asleep, 0);
+	p3_set(&n->count[P3_G_NIC_ASLEEP], 0);
+	bool armed = p3_cas32(n->asleep, &was, P3_AWAKE);
+	p3_fence(); /* PARK.1: the caller's passes are the last look */
+	return woken || !armed;
+}
+
+/* Return true if a request waits in its lane for the program to begin (P3_SETTLING_NS
+ * in rx.c), and the program has yet to serve one of its open interfaces. */
+static bool is_settling(struct p3_nic *n)
+{
+	bool begun = true;
+	if (!n->settling_until || p3_now_ns() >= n->settling_until)
+		return false;
+	for (uint32_t i = 0; i < P3_JOB_NIS; i++)
+		if (p3_get(&n->ni[i].gen) & 1)
+			begun &= p3_get(&n->ni[i].attended) != 0;
+	return !begun;
+}
+
+/* Return true if work waits without a doorbell: for room in a lane, for a match entry
+ * of a waiting request, or for frames that a wire must send once more. */
+static bool is_blocked(struct p3_nic *n)
+{
+	return !p3_list_empty(&n->blocked) || (n->wire && n->wire->waits(n)) ||
+	       is_settling(n);
+}
+
+/* With the lease: serve messages after a doorbell or the belt ended the sleep. */
+static bool serve(struct nic_thread *t, bool rung)
+{
+	struct p3_nic *n = t->n;
+	bool worked = run_passes(t);
+	if (worked && !rung)
+		p3_count(&n->count[P3_C_PARK_LATE], 1);
+	if (!rung)
+		p3_fw_mirror(n, P3_LEASE_FREE);
+	t->busy = !p3_list_empty(&n->pulls) || (worked && is_blocked(n));
+	if (t->dedicated.resting && worked) {
+		t->dedicated.resting = false;
+		return false;
+	}
+	return !t->busy && !is_blocked(n) && !host_is_inside(n) && !p3_get(&n->stop);
+}
+
+static void begin_window(struct nic_thread *t, uint64_t hosts)
+{
+	t->hosts = hosts;
+	t->window_ns = p3_now_ns();
+}
+
+/*
+ * Return true if hosts have looked for messages more than a few times within a tick.
+ * Where nodes share a CPU and yield to each other, a host looks once or twice for each
+ * message.  So the count goes on when a message rings, until a tick's time has passed.
+ */
+static bool hosts_poll(struct nic_thread *t)
+{
+	uint64_t hosts = p3_get(&t->n->drained) - t->own;
+	bool poll = hosts - t->hosts > P3_FEW_PASSES;
+	if (p3_now_ns() - t->window_ns > t->n->tick_ns)
+		begin_window(t, hosts);
+	return poll;
+}
+
+/* Stay asleep except for messages, until a host comes.  Return without the lease. */
+static void stay_asleep(struct nic_thread *t)
+{
+	struct p3_nic *n = t->n;
+	bool again = true;
+	t->quiet = 0;
+	begin_window(t, p3_get(&n->drained) - t->own);
+	while (again) {
+		bool rung = sleep_until_rung(t);
+		/* Stop sleeping here if hosts poll: while the doorbell is armed, each
+		 * message makes its sender ring, which costs a system call. */
+		bool poll = hosts_poll(t);
+		if (!p3_fw_enter(n, P3_LEASE_NIC))
+			return;
+		again = serve(t, rung) && !poll;
+	}
+	p3_fw_leave(n);
+}
+
+/* ---- ticks ---- */
+
+static void tick(struct nic_thread *t)
+{
+	struct p3_nic *n = t->n;
+	p3_count(&n->count[P3_C_TICKS], 1);
+	p3_set(&n->emptied, 0); /* the pass that set it may be long ago */
+	if (p3_get(&n->drained) != t->drained || !p3_fw_enter(n, P3_LEASE_NIC)) {
+		t->drained = p3_get(&n->drained);
+		t->quiet = 0;
+		t->busy = false;
+		return;
+	}
+	FAULT_POINT("nic.took_over");
+	bool worked = run_passes(t);
+	p3_fw_mirror(n, P3_LEASE_FREE);
+	if (worked) {
+		t->dedicated.resting = false;
+		p3_count(&n->count[P3_C_TAKEOVERS], 1);
+	}
+	t->quiet = worked ? P3_QUIET_TICKS : t->quiet + 1;
+	t->busy = !p3_list_empty(&n->pulls) || (worked && is_blocked(n));
+	if (t->busy || is_blocked(n) || host_is_inside(n) || t->quiet < P3_QUIET_TICKS)
+		p3_fw_leave(n);
+	else
+		stay_asleep(t);
+}
+
+/* ---- start ---- */
+
+/*
+ * Make the kernel mark the word of the header that names this thread, however this
+ * process ends or becomes another by exec, before it frees the memory and then the
+ * process id: the word is a robust futex, on which no thread waits.
+ */
+static void leave_a_will(struct p3_nic *n)
+{
+	struct p3_seg_header *h = n->published.base;
+	n->heir.next = &n->last_will.list;
+	n->last_will.list.next = &n->heir;
+	n->last_will.futex_offset = (char *)&h->owner - (char *)&n->heir;
+	n->last_will.list_op_pending = NULL;
+	if (syscall(SYS_set_robust_list, &n->last_will, sizeof n->last_will) == 0)
+		p3_release(&h->owner, (uint32_t)syscall(SYS_gettid)); /* SEG.1 */
+}
+
+static void *nic_main(void *arg)
+{
+	struct nic_thread t = {.n = arg, .belt_ns = P3_BELT_NS};
+	struct p3_nic *n = arg;
+	leave_a_will(n);
+	settle(n);
+	p3_set(&n->count[P3_G_NIC_TID], (uint64_t)syscall(SYS_gettid));
+	while (!p3_get(&n->stop)) {
+		if (p3_dedicated_is(n, &t.dedicated)) {
+			p3_dedicated_run(n, &t.dedicated);
+			continue;
+		}
+		uint32_t kicks = p3_get(&n->doorbell->kick);
+		uint64_t ns = t.busy ? P3_BUSY_TICK_NS : n->tick_ns;
+		(void)p3_futex_wait(&n->doorbell->kick, kicks, ns, ~0u, true);
+		if (!p3_get(&n->stop))
+			tick(&t);
+	}
+	p3_set(&((struct p3_seg_header *)n->published.base)->owner, 0);
+	return NULL;
+}
+
+int p3_thread_start(struct p3_nic *n)
+{
+	sigset_t all, old;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	int rc = pthread_create(&n->thread, NULL, nic_main, n);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return -rc;
+}
