@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Printing the library's state, for people who look for a fault. */
-#include "lib/lib.h"
+#include "lib/node/call.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Event queues. */
-#include "lib/lib.h"
+#include "lib/node/call.h"
 
 static uint64_t timeout_ns(ptl_time_t ms)
 {

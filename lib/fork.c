@@ -2,7 +2,7 @@
 /* A forked child forgets the node of its parent. */
 #include "lib/fork.h"
 #include "lib/domain/meet.h"
-#include "lib/lib.h"
+#include "lib/node/node.h"
 #include "shm/fd.h"
 #include "shm/seg.h"
 

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * PtlInit and PtlFini.
- *
- * Memory ordering:
- *	INIT.1	up, nic: released when all they lead to is ready -> acquired by calls
- */
+/* PtlInit and PtlFini. */
 #include "lib/fork.h"
 #include "lib/job/job.h"
-#include "lib/lib.h"
+#include "lib/ni.h"
+#include "lib/node/call.h"
+#include "lib/node/conf.h"
+#include "lib/node/heap.h"
+#include "lib/runtime/runtime.h"
 #include "shm/log.h"
 #include "shm/park.h"
 
@@ -62,7 +61,7 @@ int PtlInit(int *max_interfaces)
 	struct p3_caller caller = p3_caller_save();
 	p3_fork_settle(node);
 	int rc = 0;
-	p3_heap_look_for_malloc();
+	p3_node_look_for_malloc();
 	pthread_mutex_lock(&node->call);
 	if (!p3_is_up(node))
 		rc = init(node);

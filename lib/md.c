@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Memory descriptors. */
-#include "lib/lib.h"
+#include "lib/md.h"
+#include "lib/node/call.h"
 
 #include <errno.h>
 #include <stdlib.h>

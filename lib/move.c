@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Data movement. */
-#include "lib/lib.h"
+#include "lib/node/call.h"
 
 static inline bool is_target(ptl_process_id_t id)
 {

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Network interfaces: PtlNIInit, PtlNIFini, limits, ids. */
+#include "lib/ni.h"
+#include "lib/domain/meet.h"
 #include "lib/job/job.h"
-#include "lib/lib.h"
+#include "lib/node/call.h"
+#include "lib/node/conf.h"
 #include "lib/node/named.h"
 #include "shm/fault.h"
 #include "shm/log.h"

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Several nodes in one process, for tests. */
-#include "lib/lib.h"
 #include "lib/nodes.h"
+#include "lib/node/heap.h"
+#include "lib/node/node.h"
+#include "lib/runtime/runtime.h"
 #include "shm/fd.h"
 #include "shm/seg.h"
 
@@ -30,8 +32,8 @@ void p3_node_enter(struct p3_node *node)
 void p3_node_destroy(struct p3_node *node)
 {
 	PtlFini();
-	p3_heap_leave(node);
-	p3_maps_free(node);
+	p3_node_leave_heap(node);
+	p3_cnos_free_maps(node);
 	p3_node_enter(NULL);
 	if (p3_get(&node->up))
 		munmap(p3_get(&node->up), P3_PAGE);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The barrier of a job that another launcher started. */
+#include "lib/domain/meet.h"
 #include "lib/domain/meeting.h"
 #include "shm/log.h"
 

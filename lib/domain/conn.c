@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Descriptors of a meeting, and the set of them that its thread waits for. */
+#include "lib/domain/meet.h"
 #include "lib/domain/meeting.h"
 #include "shm/fd.h"
 

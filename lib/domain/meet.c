@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Entering, joining and leaving a domain. */
-#include "lib/job/launched.h"
+#include "lib/domain/meet.h"
 #include "lib/domain/meeting.h"
+#include "lib/job/launched.h"
 #include "shm/fd.h"
 #include "shm/log.h"
 

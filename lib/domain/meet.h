@@ -34,6 +34,10 @@
  * NIC does, and the other threads ask it.  It never blocks: sockets do not block, and
  * actions that find no room (descriptors, memory) are tried again.  A member that is
  * stopped is not dead; it delays a joining node by P3_SETTLE_NS at most, once.
+ *
+ * The callers of the functions below hold the lock node->life, except those of
+ * p3_meet_barrier and p3_meet_wake (any thread, without it) and p3_meet_disown (the only
+ * thread of a forked child).  The state is in struct p3_meeting (meeting.h).
  */
 /*
  * The barrier of such a job, in which rank and slot are one, is rank 0's: a rank tells

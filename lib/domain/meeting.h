@@ -18,8 +18,8 @@
 #ifndef P3_LIB_DOMAIN_MEETING_H
 #define P3_LIB_DOMAIN_MEETING_H
 
-#include "lib/lib.h"
 #include "lib/domain/meet.h"
+#include "lib/node/node.h"
 #include "shm/domain.h"
 #include "shm/fault.h"
 

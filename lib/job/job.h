@@ -20,7 +20,7 @@
 #ifndef P3_LIB_JOB_JOB_H
 #define P3_LIB_JOB_JOB_H
 
-#include "lib/lib.h"
+#include "lib/node/node.h"
 
 /* Find the launcher, and take rank, size and ids from it; under yod, start the life
  * thread.  Return 0 or -errno; -EINVAL comes after an error line. */

@@ -2,6 +2,7 @@
 /* Joining and leaving the job: PtlNIInit, PtlNIFini, and the node's process ids. */
 #include "lib/domain/meet.h"
 #include "lib/job/yod.h"
+#include "lib/node/conf.h"
 #include "shm/fault.h"
 #include "shm/log.h"
 

@@ -2,6 +2,8 @@
 /* The start of the node's NIC with all facts about the job, and the NIC's calls back. */
 #include "lib/domain/meet.h"
 #include "lib/job/yod.h"
+#include "lib/node/conf.h"
+#include "lib/node/heap.h"
 #include "shm/log.h"
 
 #include <errno.h>

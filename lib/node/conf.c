@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Settings from the environment: the effect of shm/conf.h's table on this library. */
-#include "lib/lib.h"
+#include "lib/node/conf.h"
 #include "shm/fence.h"
 #include "shm/log.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tables of ids under RCU. */
 #include "lib/node/directory.h"
-#include "lib/lib.h"
+#include "lib/node/call.h"
 #include "shm/fence.h"
 
 #include <stdlib.h>

@@ -9,7 +9,8 @@
  * the loader's lock, and a constructor that runs under that lock may call this library,
  * which waits for node->life.
  */
-#include "lib/lib.h"
+#include "lib/node/heap.h"
+#include "lib/node/conf.h"
 #define P3_LOG_AREA P3_AREA_HEAP
 #include "shm/log.h"
 
@@ -21,7 +22,7 @@
 /* mallctl of the program's malloc, or NULL; any thread finds it, always the same. */
 static _Atomic(void *) program_mallctl;
 
-void p3_heap_look_for_malloc(void)
+void p3_node_look_for_malloc(void)
 {
 	if (getenv(P3_HEAP_SHARED_ENV) && !p3_get(&program_mallctl))
 		p3_set(&program_mallctl, dlsym(RTLD_DEFAULT, "mallctl"));
@@ -114,14 +115,14 @@ static bool arm(struct p3_node *node, struct p3_heap *heap)
 	return ok;
 }
 
-struct p3_heap *p3_heap_for_blocks(struct p3_node *node)
+struct p3_heap *p3_node_heap_for_blocks(struct p3_node *node)
 {
 	bool armed;
 	struct p3_heap *heap = heap_of(node, &armed);
 	return heap && (armed || arm(node, heap)) ? heap : NULL;
 }
 
-void p3_heap_leave(struct p3_node *node)
+void p3_node_leave_heap(struct p3_node *node)
 {
 	if (node->heap)
 		p3_heap_keep(node->heap);

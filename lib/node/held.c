@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Care for requests to processes that have yet to join. */
 #include "lib/node/held.h"
-#include "lib/lib.h"
+#include "lib/node/node.h"
 #include "shm/fd.h"
 #include "shm/log.h"
 #include "shm/park.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The ids and the rank that the program has named, by Set calls or in the environment. */
 #include "lib/node/named.h"
-#include "lib/lib.h"
+#include "lib/node/node.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The nodes of this process: one, or in tests several. */
-#include "lib/lib.h"
+#include "lib/node/node.h"
 
 __thread struct p3_thread p3_thread __attribute__((tls_model("initial-exec")));
 struct p3_node p3_process = {.call = PTHREAD_MUTEX_INITIALIZER,

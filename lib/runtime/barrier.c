@@ -2,7 +2,7 @@
 /* PtlXBarrier: the barrier of yod, and that of a job that another launcher started. */
 #include "lib/domain/meet.h"
 #include "lib/job/job.h"
-#include "lib/lib.h"
+#include "lib/node/call.h"
 #include "portals3x.h"
 #include "shm/fault.h"
 #include "shm/log.h"

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* PtlXAlloc and PtlXFree: blocks of the node's shared heap, or of ordinary memory. */
-#include "lib/lib.h"
+#include "lib/node/call.h"
+#include "lib/node/heap.h"
+#include "lib/runtime/runtime.h"
 #include "portals3x.h"
 
 #include <errno.h>
@@ -68,7 +70,7 @@ int PtlXAlloc(ptl_size_t length, void **addr)
 	if (length > SIZE_MAX / 2 || p3_is_busy())
 		return PTL_NO_SPACE;
 	struct p3_caller caller = p3_caller_save();
-	struct block *b = block_alloc(p3_heap_for_blocks(node), length);
+	struct block *b = block_alloc(p3_node_heap_for_blocks(node), length);
 	if (b) {
 		pthread_mutex_lock(&node->life);
 		block_link(node, b);

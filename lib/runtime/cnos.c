@@ -3,7 +3,9 @@
  * this folder. */
 #include "cnos_mpi_os.h"
 #include "lib/fork.h"
-#include "lib/lib.h"
+#include "lib/node/call.h"
+#include "lib/node/conf.h"
+#include "lib/runtime/runtime.h"
 #include "p3nal_tcp.h"
 #include "portals3_runtime.h"
 #include "portals3x.h"
@@ -71,7 +73,7 @@ static struct map *map_of(struct p3_node *node, unsigned size)
 	return m;
 }
 
-void p3_maps_free(struct p3_node *node)
+void p3_cnos_free_maps(struct p3_node *node)
 {
 	while (node->maps) {
 		struct map *m = node->maps;

@@ -6,7 +6,7 @@
  * has named (lib/node/named.h); a process that has named none is rank 0 of 1.
  */
 #include "lib/fork.h"
-#include "lib/lib.h"
+#include "lib/node/call.h"
 #include "lib/node/named.h"
 #include "portals3_runtime.h"
 

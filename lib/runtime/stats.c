@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* PtlXVersion and PtlXStats. */
-#include "lib/lib.h"
+#include "lib/node/call.h"
 #include "portals3x.h"
 
 #include <string.h>

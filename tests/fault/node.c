@@ -14,7 +14,7 @@
  * nothing of it any more.
  */
 #include "../mp/mp.h"
-#include "lib/lib.h"
+#include "lib/node/node.h"
 #include "nic/fw.h"
 #include "support/pools.h"
 

@@ -5,7 +5,7 @@
  */
 #include "cases.h"
 
-#include "lib/lib.h"
+#include "lib/node/node.h"
 #include "nic/fw.h"
 
 #include <sched.h>

@@ -5,7 +5,7 @@
  */
 #include "cases.h"
 
-#include "lib/lib.h"
+#include "lib/node/node.h"
 #include "nic/fw.h"
 
 enum { PT = 5, MOST = 400, TUPLES = 3, ROUNDS = 4000 };

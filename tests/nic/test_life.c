@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Interfaces and peers come and go: incarnations, finalising in mid-air, death. */
 #include "nic/cases.h"
-#include "lib/lib.h"
+#include "lib/node/node.h"
 #include "nic/fw.h"
 #include "support/hold.h"
 

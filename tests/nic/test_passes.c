@@ -6,7 +6,7 @@
  */
 #include "nic/cases.h"
 
-#include "lib/lib.h"
+#include "lib/node/node.h"
 #include "support/hold.h"
 
 #define PT 3

@@ -2,7 +2,7 @@
 /* Event queues: order, overflow, several readers, polling, freeing. */
 #include "nic/cases.h"
 
-#include "lib/lib.h"
+#include "lib/node/node.h"
 #include "support/hold.h"
 
 #include <sched.h>

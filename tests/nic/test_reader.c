@@ -4,7 +4,7 @@
  * process by now), and they may stop in the middle.
  */
 #include "cases.h"
-#include "lib/lib.h"
+#include "lib/node/node.h"
 #include "support/hold.h"
 
 #include <signal.h>

@@ -6,7 +6,7 @@
  */
 #include "cases.h"
 
-#include "lib/lib.h"
+#include "lib/node/node.h"
 #include "shm/why.h"
 #include "support/hold.h"
 

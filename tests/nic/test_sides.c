@@ -5,7 +5,7 @@
  * and makes their passes, so a case decides when each step and each exchange happens.
  */
 #include "cases.h"
-#include "lib/lib.h"
+#include "lib/node/node.h"
 #include "support/hold.h"
 
 enum { PT = 4, PT_QUIET, LONG = 4 << 20, OLD = 1, NEW, EARLY, LATE };

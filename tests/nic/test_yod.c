@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A node, and rare packets of yod: the test plays yod, the node lives in a thread. */
 #include "nic/cases.h"
-#include "lib/lib.h"
+#include "lib/node/node.h"
 #include "lib/nodes.h"
 
 #include <poll.h>

@@ -8,7 +8,7 @@
  */
 #include "nic/cases.h"
 
-#include "lib/lib.h"
+#include "lib/node/node.h"
 #include "support/hold.h"
 #include "support/pools.h"
 

@@ -7,7 +7,7 @@
 # of functions, and reports each way to a function of libc that POSIX makes a
 # cancellation point.  It
 # does not walk into functions that call pthread_setcancelstate: they disable
-# cancellation for their whole body (p3_caller_save of lib/lib.h).  Functions that they
+# cancellation for their whole body (p3_caller_save of lib/node/call.h).  Functions that they
 # name by address only (threads that start, conf.ask) are not walked either, so a
 # callback that runs later under the lease must be listed as a root here.
 lib=${1:?library}

@@ -3,7 +3,7 @@
 #include "support/nodes.h"
 
 #include "launcher/rdv/rdv.h"
-#include "lib/lib.h"
+#include "lib/node/node.h"
 #include "lib/nodes.h"
 #include "nic/fw.h"
 #include "support/wire.h"

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "lib/lib.h"
+#include "lib/node/conf.h"
 #include "nic/wire/crc.h"
 #include "nic/wire/faults.h"
 #include "nic/wire/frame.h"

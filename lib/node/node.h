@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * node - the state of a node
+ *
+ * A process is one node.  Tests run several nodes in one process (lib/nodes.h).
+ *
+ * The files of this folder hold the state that the calls share: this header the node,
+ * call.h the state of the calling thread, conf.h the settings, directory.h and named.h
+ * the ids of the ranks, heap.h the shared heap, held.h the requests that wait for
+ * processes which have yet to join.
+ *
+ * Any thread may read the fields marked (any).  node->call serializes PtlInit, PtlFini,
+ * PtlNIInit and PtlNIFini; node->life, which is taken inside it, guards the other fields,
+ * and the start and stop of the NIC.
+ *
+ * Memory ordering:
+ *	INIT.1	up, nic: released when all they lead to is ready -> acquired by calls
+ */
+#ifndef P3_LIB_NODE_NODE_H
+#define P3_LIB_NODE_NODE_H
+
+#include "lib/node/directory.h"
+#include "lib/node/held.h"
+#include "nic/nic.h"
+#include "shm/domain.h"
+#include "shm/fd.h"
+#include "shm/job.h"
+#include "shm/layout.h"
+
+#include <pthread.h>
+
+struct p3_meeting;
+
+/* The behavior of interfaces: the words of PTL3_PERSONALITY. */
+enum p3_personality { P3_PERSONALITY_AUTO, P3_PERSONALITY_DOCUMENT, P3_PERSONALITY_CRAY };
+
+/* One interface of this process. */
+struct p3_lib_ni {
+	p3_a32 open; /* (any) released when pid and handle are set */
+	p3_a32 pid;
+	p3_a64 handle;
+	ptl_ni_limits_t limits;
+	bool cray; /* gets, unlinks and PtlNIInit behave as on a Cray XT */
+};
+
+/* An end that yod has reported and that this node has not processed yet. */
+struct p3_late_end {
+	uint32_t op; /* P3_JOB_LEFT or P3_JOB_DIED, 0: none */
+	uint64_t incarnation;
+};
+
+struct p3_node {
+	_Atomic(p3_a32 *) up;         /* 1 while initialized; zeroed in a forked child */
+	_Atomic(struct p3_nic *) nic; /* (any) NULL without an interface */
+	pthread_mutex_t call;         /* serializes init, fini, NIInit and NIFini */
+	pthread_mutex_t life;         /* guards all below, and the NIC's start and stop */
+	pthread_cond_t changed;
+	struct p3_lib_ni ni[P3_JOB_NIS];
+	enum p3_personality personality;
+	uint64_t incarnation;
+	int sock; /* -1: yod did not start this process */
+	p3_fd_id sock_file;
+	int wake_fd; /* eventfd that wakes the job's life thread */
+	p3_fd_id wake_file;
+	p3_a32 ending;   /* 1: the life thread shall end */
+	p3_a32 question; /* the NIC's last question (nic.h: ask), for yod */
+	uint32_t asked;  /* the last question that the life thread has passed to yod */
+	bool harness;    /* a node of a test process: it survives yod's end */
+	bool welcomed;
+	bool launched; /* another launcher gave it rank, size and jid */
+	bool joined;
+	bool orphaned;                 /* yod is gone */
+	bool disowned;                 /* the program has closed the socket */
+	uint32_t told_pid[P3_JOB_NIS]; /* pids of this node that yod has confirmed */
+	bool leaving;                  /* LEAVE is sent, LEFT has not come */
+	void *sleepers;    /* words of the job's nodes (layout.h); NULL: each uses its
+			    * doorbell */
+	uint64_t *missing; /* incarnations of nodes that could not be mapped yet */
+	uint32_t nmissing;
+	struct p3_late_end *late; /* ends of nodes with messages waiting here, by rank */
+	uint32_t nlate;
+	uint64_t *apart; /* incarnations of nodes whose descriptors yod has */
+	/* (any) the nodes that the NIC needs, a bit each */
+	p3_a64 wanted[P3_MAX_NODES / 64];
+	struct p3_holding held; /* state of the thread that hears of births */
+	pthread_t thread;
+	uint32_t rank, size;      /* of the job */
+	uint32_t index, capacity; /* index of this node, and number of nodes that the
+				   * NICs allow */
+	uint32_t nid, uid, jid, cpus;
+	char domain[P3_DOMAIN_NAMES + 1]; /* the domain where it meets others; empty:
+					   * none */
+	struct p3_meeting *meeting;       /* NULL: not in a domain now */
+	p3_directory_ptr directory;       /* (any) the ranks as yod reports them */
+	uint32_t barriers_done;
+	int barrier_status;
+	uint32_t barrier_ended;  /* with EPIPE: a rank that has ended, or
+				  * P3_JOB_NO_RANK */
+	uint32_t barriers_taken; /* yod's barriers whose release a caller has taken */
+	bool in_barrier;         /* BARRIER is sent, and no caller has taken a release */
+	uint32_t fini_calls;     /* calls of PtlFini that ended the node's life */
+	void *blocks;            /* the blocks of PtlXAlloc */
+	struct map *maps;        /* the maps of cnos_get_nidpid_map, with a lock of
+				  * their own */
+	struct p3_heap *heap;
+	bool heap_tried; /* heap is final: if it is NULL, there is none */
+	bool heap_mute;  /* no allocator could be set up in it: PtlXAlloc avoids it */
+	struct p3_cpuset nic_cpus; /* CPUs for the NIC thread */
+};
+
+extern struct p3_node p3_process;
+
+struct p3_thread {
+	struct p3_node *node; /* NULL: p3_process */
+	uint32_t busy;        /* it holds locks, or allocates memory */
+};
+extern __thread struct p3_thread p3_thread __attribute__((tls_model("initial-exec")));
+
+static inline struct p3_node *p3_node(void)
+{
+	struct p3_node *node = p3_thread.node;
+	return p3_unlikely(node != NULL) ? node : &p3_process;
+}
+
+static inline bool p3_is_up(struct p3_node *node)
+{
+	p3_a32 *up = p3_acquire(&node->up);     /* INIT.1 */
+	return p3_likely(up && p3_acquire(up)); /* INIT.1 */
+}
+
+static inline bool p3_by_yod(struct p3_node *node)
+{
+	return p3_is_up(node) && node->sock >= 0;
+}
+
+/* Return true if a launcher gave this node its rank and size, so that the program may
+ * not set them. */
+static inline bool p3_is_placed(struct p3_node *node)
+{
+	return p3_is_up(node) && (node->sock >= 0 || node->launched);
+}
+
+static inline struct p3_nic *p3_nic(struct p3_node *node)
+{
+	return p3_acquire(&node->nic); /* INIT.1 */
+}
+
+/* the time that PtlNIFini, exit() and barriers give to p3_nic_settle, which waits up to
+ * 10 times as long while copies leave, and 30 times while yod introduces their targets */
+#define P3_SETTLE_NS 1000000000u
+
+/* Return the open interface of a handle, or NULL. */
+struct p3_lib_ni *p3_node_find_ni(struct p3_node *node, ptl_handle_ni_t handle);
+/* Initialize the locks of a node. */
+void p3_node_set_locks(struct p3_node *node);
+
+#endif
