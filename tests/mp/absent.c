@@ -19,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BITS = 1, LENGTH = 200000 };
+enum { BITS = 1, LENGTH = 200000, IN_VAIN = 5 };
 
 static ptl_handle_eq_t eq;
 static char got[LENGTH];
@@ -67,8 +67,9 @@ static void talk_to_nobody(void)
 	puts("no failure");
 }
 
-/* waits: rank 1 is still there, and no message may end before it has ended. */
-static void fail_to_talk(bool waits)
+/* waits: rank 1 is still there, and no message may end before it has ended.  lets_go:
+ * rank 1 ends behind the barrier. */
+static void fail_to_talk(bool waits, bool lets_go)
 {
 	ptl_handle_md_t md[8];
 	ptl_event_t ev;
@@ -82,6 +83,8 @@ static void fail_to_talk(bool waits)
 	if (waits)
 		mp_check(PtlMDUnlink(md[3]) == PTL_MD_IN_USE && !mp_poll(eq, &ev),
 			"over before rank 1 is");
+	if (lets_go)
+		mp_barrier();
 	for (int k = 0; k < 4; k++) {
 		if (waits)
 			expect_pair(PTL_EVENT_SEND_START, PTL_EVENT_SEND_END, true);
@@ -95,8 +98,8 @@ static void fail_to_talk(bool waits)
 	puts("all fail");
 }
 
-/* Put until rank 1, which joins late, answers with an ACK.  Where messages wait for it
- * one put must do. */
+/* Put until rank 1 answers with an ACK; rank 1 joins behind the barrier.  Where messages
+ * wait for it the put before the barrier must do; else all puts before it are in vain. */
 static void hello_until_answered(bool dropped)
 {
 	static uint64_t word = 1;
@@ -106,11 +109,15 @@ static void hello_until_answered(bool dropped)
 	do {
 		mp_check(++tries < 2000, "no answer to %u hellos", tries);
 		mp_put(md, 0, 8, PTL_ACK_REQ, 1, BITS, 0, 0);
+		if (!dropped)
+			mp_barrier();
 		(void)mp_expect(eq, PTL_EVENT_SEND_END);
+		if (dropped && tries == IN_VAIN)
+			mp_barrier();
 	} while (!mp_next_within(eq, dropped ? 10 : 10000, &ev));
 	mp_check(ev.type == PTL_EVENT_ACK, "%s", PtlEventKindStr(ev.type));
 	printf("answer after %u hellos\n", tries);
-	mp_check(dropped ? tries > 5 : tries == 1, "%u hellos", tries);
+	mp_check(dropped ? tries > IN_VAIN : tries == 1, "%u hellos", tries);
 }
 
 /* ---- rank 1 ---- */
@@ -118,7 +125,9 @@ static void hello_until_answered(bool dropped)
 static void come_late(void)
 {
 	static uint64_t word;
-	mp_sleep_ms(300);
+	int most;
+	mp_ok(PtlInit(&most));
+	mp_barrier();
 	mp_start();
 	ptl_handle_eq_t in = mp_queue(16);
 	mp_attach(BITS, &word, sizeof word, PTL_MD_OP_PUT, in);
@@ -127,16 +136,13 @@ static void come_late(void)
 	mp_end();
 }
 
-/* Never call PtlNIInit.  stays: end only when rank 0 has come to the second barrier. */
-static void never_come(bool stays)
+/* Never call PtlNIInit; end when rank 0 has come to the second barrier. */
+static void never_come(void)
 {
 	int most;
 	mp_ok(PtlInit(&most));
 	mp_barrier();
-	if (stays)
-		mp_barrier();
-	else
-		mp_sleep_ms(400);
+	mp_barrier();
 }
 
 /* Join with an entry that takes every message, then leave: by the end of the process, or
@@ -163,10 +169,8 @@ static _Noreturn void rank_1(const char *what)
 {
 	if (is(what, "late") || is(what, "retried"))
 		come_late();
-	else if (is(what, "never"))
-		never_come(false);
-	else if (is(what, "bound") || is(what, "dropped"))
-		never_come(true);
+	else if (is(what, "never") || is(what, "bound") || is(what, "dropped"))
+		never_come();
 	else
 		go_away(is(what, "ended"));
 	exit(0);
@@ -191,7 +195,7 @@ int main(int argc, char **argv)
 	if (is(what, "finished") || is(what, "dropped"))
 		talk_to_nobody();
 	else
-		fail_to_talk(!is(what, "ended"));
+		fail_to_talk(!is(what, "ended"), is(what, "never"));
 	if (is(what, "bound") || is(what, "dropped"))
 		mp_barrier();
 	PtlFini();

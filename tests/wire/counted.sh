@@ -1,7 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # counted.sh command... - runs a job on a wire with faults, adds up the nodes' counts of
-# them, and fails if there were none.
+# them, and fails if there were none.  The mode is lease if the environment names none
+# (tests/everywhere).
+export PTL3_MODE=${PTL3_MODE:-lease}
 
 sum() { # of the nodes' lines, each number by itself
 	awk '/^# wire:/ {
