@@ -199,8 +199,7 @@ struct p3_pull {
 	struct p3_pending *get; /* this node's get, or NULL: a put into this node */
 	uint32_t peer_pending;  /* put: name of the initiator's pending */
 	struct p3_topic topic;
-	/* All written bytes, counted or not, for exchanges: see "exchanges of bytes
-	 * that come" in xfer.c. */
+	/* All written bytes, counted or not, for exchanges: see edge.c. */
 	uint64_t kept, kept_end;
 	/* Hulls of the source's changes that came after all of their bytes had been
 	 * read. */
@@ -306,7 +305,7 @@ struct p3_peer {
 				     * the time */
 	uint64_t swap_pos, swap_ns; /* its waiting exchange, and the start of the wait;
 				     * 0: none */
-	uint64_t proof; /* address of its incarnation in its memory: see xfer.c */
+	uint64_t proof; /* address of its incarnation in its memory: see cma.c */
 	uint32_t owner; /* owner of its header; 0: the kernel does not signal its end */
 	uint64_t window_at[P3_WINDOWS]; /* its windows that are known to have memory */
 	uint32_t nwindows;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * XFER.5 of nic/xfer/xfer.c: a put whose bytes its target reads in the source's memory, and
+ * XFER.5 of nic/xfer/xfer.h: a put whose bytes its target reads in the source's memory, and
  * exchanges (PtlGetPut) of those bytes at the source.
  *
  * Checked: no reader reads while the bytes are exchanged, so the put carries no half of
@@ -16,12 +16,12 @@
 #define EXCHANGES 2
 #endif
 
-#define XFER_5_announce        1 /* its fence */
-#define XFER_5_swapping        2 /* its load */
-#define XFER_5_recant          3
-#define XFER_5_announce_swap   4
-#define XFER_5_has_begun       5
-#define XFER_5_p3_xfer_swapped 6
+#define XFER_5_p3_xfer_announce 1 /* its fence */
+#define XFER_5_swapping         2 /* its load */
+#define XFER_5_p3_xfer_recant   3
+#define XFER_5_announce_swap    4
+#define XFER_5_has_begun        5
+#define XFER_5_p3_xfer_swapped  6
 
 #define PROCS 2
 #define READING  0 /* of the target's entry for the source */
@@ -37,7 +37,7 @@ inline announce()
 	:: !announced ->
 		announced = true;
 		p3_set(READING, 1);
-		p3_fence_light(XFER_5_announce)
+		p3_fence_light(XFER_5_p3_xfer_announce)
 	:: else
 	fi;
 	p3_acquire(SWAPPING, x, XFER_5_swapping);
@@ -54,7 +54,7 @@ active proctype target()
 		if
 		:: may_read ->
 			access(BYTES);
-			p3_release(READING, 0, XFER_5_recant); /* recant */
+			p3_release(READING, 0, XFER_5_p3_xfer_recant); /* recant */
 			announced = false;
 			puts++
 		:: else

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * XFER.6 of nic/xfer/xfer.c, through a window: a put whose reader has begun, exchanges of its
+ * XFER.6 of nic/xfer/xfer.h, through a window: a put whose reader has begun, exchanges of its
  * bytes at the source, and another transfer that gets the window.
  *
  * Checked: the put carries all bytes of an exchange, or none, each byte at its place, and
@@ -19,12 +19,12 @@
 #define CHANGES 2
 #endif
 
-#define XFER_6_take_back   1 /* its fence */
-#define XFER_6_end_change  2
-#define XFER_6_fill_window 3
-#define XFER_6_judge       4 /* its fence, behind the slice */
-#define XFER_6_judge_again 5 /* its load */
-#define XFER_6_read_anew   6
+#define XFER_6_take_back           1 /* its fence */
+#define XFER_6_p3_xfer_end_change  2
+#define XFER_6_fill_window         3
+#define XFER_6_p3_xfer_judge       4 /* its fence, behind the slice */
+#define XFER_6_p3_xfer_judge_again 5 /* its load */
+#define XFER_6_p3_xfer_read_anew   6
 
 #define PROCS 2
 #define AGAIN      0
@@ -88,11 +88,11 @@ active proctype source()
 		store(LOG, log, fenced);
 		version++;
 		again = again + 2;
-		p3_release(AGAIN, again, XFER_6_end_change)
+		p3_release(AGAIN, again, XFER_6_p3_xfer_end_change)
 	:: !over && again < 2 * CHANGES -> /* take_back */
 		begin_anew();
 		again = again + 2;
-		p3_release(AGAIN, again, XFER_6_end_change);
+		p3_release(AGAIN, again, XFER_6_p3_xfer_end_change);
 		fenced = HAS(XFER_6_take_back);
 		store(WINDOW, FOREIGN, fenced)
 	od
@@ -111,7 +111,7 @@ inline read_anew()
 		fi;
 		again = x;
 		p3_set(BULK_READ, done);
-		p3_release(BULK_AGAIN, x, XFER_6_read_anew)
+		p3_release(BULK_AGAIN, x, XFER_6_p3_xfer_read_anew)
 	:: else
 	fi;
 	y = 0;
@@ -120,7 +120,7 @@ inline read_anew()
 
 inline judge()
 {
-	p3_acquire(AGAIN, x, XFER_6_judge_again);
+	p3_acquire(AGAIN, x, XFER_6_p3_xfer_judge_again);
 	good = (x == again);
 	if
 	:: !good && x % 2 == 0 -> read_anew()
@@ -139,7 +139,7 @@ active proctype reader()
 		judge();
 		if
 		:: good && produced > done ->
-			load(WINDOW, slice, HAS(XFER_6_judge));
+			load(WINDOW, slice, HAS(XFER_6_p3_xfer_judge));
 			judge();
 			if
 			:: good && done == 0 -> got0 = slice

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The choice between window and cross-memory read, learnt from recent transfers. */
+#include "nic/xfer/pace.h"
+
+#include "nic/xfer/slice.h"
+
+/* length of a run, which is by one mover: each mover leaves its own data in the
+ * caches */
+#define P3_RUN     8u
+#define P3_LEARN   2u  /* runs by either mover in turn at first, */
+#define P3_EXPLORE 64u /* then one run in 64 by the mover that seems slower */
+
+static struct p3_pace *pace_of(struct p3_nic *n, uint64_t length)
+{
+	return &n->pace[63 - __builtin_clzll(length)];
+}
+
+/* Return true if the next run is to move by bulk, false for cma: each in turn at first,
+ * then the faster one, and one run in P3_EXPLORE the slower one. */
+static bool bulk_is_better(const struct p3_pace *pace)
+{
+	uint32_t run = pace->turns / P3_RUN;
+	if (run < P3_LEARN)
+		return run % 2 == 0;
+	/* A window also takes time of the peer's CPU, which could read for the peer's own
+	 * transfers: so it must be clearly faster to be better for both. */
+	return (pace->bulk_ns < pace->cma_ns - pace->cma_ns * 3 / 32) !=
+	       (run % P3_EXPLORE == 0);
+}
+
+/* Return true if a transfer is timed.  The first half of a run is not, since it finds
+ * the other mover's data in the caches.  Of short transfers only the last of a run is,
+ * once both movers have been measured. */
+static bool counts(const struct p3_pace *pace, uint64_t length)
+{
+	bool rarely = length < P3_SLICE_LEAST && pace->turns >= P3_LEARN * P3_RUN;
+	return pace->turns % P3_RUN >= (rarely ? P3_RUN - 1 : P3_RUN / 2);
+}
+
+bool p3_xfer_pick(struct p3_nic *n, struct p3_pull *pull)
+{
+	struct p3_pace *pace = pace_of(n, pull->length);
+	if (pace->turns % P3_RUN == 0)
+		pace->bulk = bulk_is_better(pace);
+	pull->began = pace->bulk ? P3_MOVE_BULK : P3_MOVE_CMA;
+	pull->began_ns = counts(pace, pull->length) ? p3_now_ns() : 0;
+	pace->turns++;
+	return pace->bulk;
+}
+
+void p3_xfer_learn(struct p3_nic *n, const struct p3_pull *pull)
+{
+	if (!pull->began_ns)
+		return;
+	struct p3_pace *pace = pace_of(n, pull->length);
+	uint64_t *mean = pull->began == P3_MOVE_BULK ? &pace->bulk_ns : &pace->cma_ns;
+	uint64_t took = p3_now_ns() - pull->began_ns + 1;
+	if (took < *mean / 4 || !*mean)
+		*mean = took;
+	else if (took < *mean)
+		*mean = (*mean + took) / 2;
+	else /* limit the step: a thread may have been preempted */
+		*mean += (took < 4 * *mean ? took - *mean : 3 * *mean) / 8;
+}

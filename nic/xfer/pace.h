@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * pace - the choice between window and cross-memory read
+ *
+ * For every power of two of lengths the reader keeps the recent time of both movers,
+ * and moves most transfers by the faster one, a few by the other.  Which one is faster
+ * depends on the machine, the length, and on whether the owner helps.  Only the lease
+ * holder calls these functions.  Their state is n->pace.
+ */
+#ifndef P3_NIC_XFER_PACE_H
+#define P3_NIC_XFER_PACE_H
+
+#include "nic/state.h"
+
+/* Choose the mover of a transfer that may go by bulk or by cma, and begin to time it.
+ * Return true for bulk. */
+bool p3_xfer_pick(struct p3_nic *n, struct p3_pull *pull);
+/* If the transfer was timed, let its duration count in the mean of the mover that began
+ * it. */
+void p3_xfer_learn(struct p3_nic *n, const struct p3_pull *pull);
+
+#endif

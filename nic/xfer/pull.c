@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Pulls: the reading of long transfers into the memory of this process. */
+#include "nic/xfer/pull.h"
+
+#include "nic/obj/ni.h"
+#include "nic/obj/span.h"
+#include "nic/proto/rx.h"
+#include "nic/proto/tx.h"
+#include "nic/report/trace.h"
+#include "nic/run/wake.h"
+#include "nic/xfer/edge.h"
+#include "nic/xfer/movers.h"
+#include "nic/xfer/pace.h"
+#include "nic/xfer/source.h"
+#include "shm/fault.h"
+
+#define P3_STALL_NS 100000u
+
+struct p3_pull *p3_pull_alloc(struct p3_nic *n, struct p3_peer *p)
+{
+	struct p3_pull *pull = NULL;
+	if (!p->own_pull.in_use)
+		pull = &p->own_pull;
+	for (uint32_t i = 0; !pull && p->npulls < P3_PULLS / 4 && i < P3_PULLS; i++)
+		if (!n->pull[i].in_use)
+			pull = &n->pull[i];
+	if (!pull)
+		return NULL;
+	bool own = pull == &p->own_pull;
+	*pull = (struct p3_pull){.peer = p, .in_use = true, .dedicated = own};
+	p->npulls += !own;
+	return pull;
+}
+
+static void free_pull(struct p3_pull *pull)
+{
+	pull->in_use = false;
+	pull->peer->npulls -= !pull->dedicated;
+}
+
+bool p3_xfer_sees_heap(const struct p3_pull *pull)
+{
+	return pull->heap && pull->peer->heap.base;
+}
+
+static bool may_bulk(const struct p3_nic *n, const struct p3_pull *pull)
+{
+	return (n->conf.bulk || !p3_xfer_may_cma(n, pull)) && !pull->peer->bulk &&
+	       pull->done == pull->kept;
+}
+
+/* Choose a mover.  Return P3_MOVE_FAILED if the transfer cannot go on from where it is.
+ * */
+static enum p3_moved choose(struct p3_nic *n, struct p3_pull *pull)
+{
+	bool cma = p3_xfer_may_cma(n, pull), bulk = may_bulk(n, pull);
+	if (pull->peer->index == n->conf.node || p3_xfer_sees_heap(pull)) {
+		pull->mover = P3_MOVE_DIRECT;
+	} else if (bulk && (!cma || p3_xfer_pick(n, pull))) {
+		return p3_xfer_enter_window(n, pull);
+	} else if (cma) {
+		pull->mover = P3_MOVE_CMA;
+	}
+	return P3_MOVED;
+}
+
+void p3_pull_begin(struct p3_nic *n, struct p3_pull *pull)
+{
+	p3_xfer_note_bytes(n, pull);
+	p3_list_add(&n->pulls, &pull->link);
+	pull->moved_ns = 0;
+	pull->kick_ns = P3_STALL_NS;
+	pull->began_ns = 0;
+	pull->end = pull->kept_end = pull->length;
+	pull->back.at = pull->back.known = pull->length;
+	pull->again = 0; /* XFER.6: the value at publication */
+	if (pull->length)
+		(void)choose(n, pull);
+	n->worked = true;
+	P3_TRACE(begin, n, pull);
+	FAULT_POINT("pull.begun");
+	p3_fw_rouse(n); /* this side pulls, and no peer rings for that */
+}
+
+void p3_fw_end_pull(struct p3_nic *n, struct p3_pull *pull, uint32_t fail)
+{
+	P3_TRACE(about, n, pull->topic, P3_TRACE_END, fail, pull->length);
+	p3_list_del(&pull->link);
+	p3_xfer_leave_window(pull);
+	p3_xfer_recant(pull);
+	if (pull->first)
+		pull->peer->behind = false;
+	if (fail == PTL_NI_OK && pull->span.md)
+		p3_xfer_learn(n, pull);
+	n->worked = true;
+	if (pull->get) {
+		p3_fw_get_done(n, pull, fail);
+		return;
+	}
+	struct p3_answer a = {.kind = P3_RSP_DONE,
+		.flags = pull->ack && !fail ? P3_F_ACK : 0,
+		.pending = pull->peer_pending,
+		.status = fail,
+		.mlength = pull->length};
+	struct p3_span span = pull->span;
+	FAULT_POINT("pull.unanswered");
+	p3_fw_respond(n, pull->peer, &a);
+	FAULT_POINT("pull.answered");
+	free_pull(pull);
+	if (!span.md)
+		return;
+	p3_use_less(p3_ni_of(n, &span.md->o), P3_U_OP);
+	p3_span_end(n, &span, PTL_EVENT_PUT_END, fail);
+}
+
+/* ---- slices ---- */
+
+/* Change the mover when nothing moved for a while, or wake the owner's NIC. */
+static enum p3_moved unstall(struct p3_nic *n, struct p3_pull *pull)
+{
+	uint64_t now = p3_now_ns();
+	if (!pull->moved_ns)
+		pull->moved_ns = now;
+	if (now - pull->moved_ns < P3_STALL_NS)
+		return P3_MOVED_NOTHING;
+	if (p3_xfer_may_cma(n, pull)) {
+		/* Keep the window: the kernel may refuse any later slice. */
+		enum p3_moved moved = p3_xfer_move_cma(n, pull);
+		if (moved == P3_MOVED)
+			pull->mover = P3_MOVE_CMA;
+		if (moved != P3_MOVED_NOTHING || pull->mover != P3_MOVE_BULK)
+			return moved;
+	}
+	if (now - pull->moved_ns >= pull->kick_ns) {
+		pull->kick_ns *= 2;
+		p3_kick_peer(n, pull->peer);
+	}
+	return P3_MOVED_NOTHING;
+}
+
+static void move_one(struct p3_nic *n, struct p3_pull *pull)
+{
+	enum p3_moved moved = P3_MOVED_NOTHING;
+	if (pull->done == pull->end) {
+		p3_fw_end_pull(n, pull, PTL_NI_OK);
+		return;
+	}
+	if (pull->mover == P3_MOVE_START && choose(n, pull) == P3_MOVE_FAILED)
+		moved = P3_MOVE_FAILED;
+	else if (pull->mover == P3_MOVE_BULK)
+		moved = p3_xfer_move_window(n, pull);
+	else if (pull->mover == P3_MOVE_CMA)
+		moved = p3_xfer_move_cma(n, pull);
+	else if (pull->mover == P3_MOVE_DIRECT)
+		moved = p3_xfer_move_direct(n, pull);
+	if (moved == P3_MOVED_NOTHING)
+		moved = unstall(n, pull);
+	if (moved == P3_MOVE_FAILED)
+		p3_fw_end_pull(n, pull, PTL_NI_FAIL);
+	else if (pull->done == pull->end)
+		p3_fw_end_pull(n, pull, PTL_NI_OK);
+}
+
+void p3_fw_move(struct p3_nic *n)
+{
+	n->bytes = 0; /* bytes that came through the lanes do not count here */
+	p3_list_each(it, &n->pulls) {
+		if (n->bytes >= P3_SLICE_LEAST)
+			break;
+		move_one(n, p3_item(it, struct p3_pull, link));
+	}
+	if (p3_list_empty(&n->pulls) || n->pulls.next->next == &n->pulls)
+		return;
+	struct p3_link *first = n->pulls.next; /* next time begin with the next pull */
+	p3_list_del(first);
+	p3_list_add(&n->pulls, first);
+}
+
+/* ---- ends ---- */
+
+static void forget_pull(struct p3_nic *n, struct p3_pull *pull, uint32_t ni)
+{
+	if (!pull->span.md || pull->span.md->o.ni != ni)
+		return;
+	p3_span_forget(&pull->span);
+	pull->ack = false;
+	if (pull->get)
+		pull->get->md = NULL;
+	p3_fw_end_pull(n, pull, PTL_NI_OK); /* dropped here: no failure for the peer */
+}
+
+void p3_xfer_forget(struct p3_nic *n, uint32_t ni)
+{
+	p3_list_each(it, &n->pulls)
+		forget_pull(n, p3_item(it, struct p3_pull, link), ni);
+	p3_list_each(src, &n->sources) {
+		struct p3_xfer_slot *x = p3_item(src, struct p3_xfer_slot, link);
+		if (!x->serving || !x->span.md || x->span.md->o.ni != ni)
+			continue;
+		p3_span_forget(&x->span);
+		p3_xfer_finish_serving(n, x, PTL_NI_FAIL);
+	}
+}

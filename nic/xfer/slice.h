@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * slice - slices of a pull: the checks before a slice counts
+ *
+ * The movers (window.c, cma.c, direct.c) copy a slice, then ask p3_xfer_judge() whether
+ * it counts.  Only the lease holder calls these functions.  Their state is struct
+ * p3_pull, and this node's words to the peer (p->mine).  XFER.1 to XFER.6 are edges of
+ * xfer.h.
+ */
+#ifndef P3_NIC_XFER_SLICE_H
+#define P3_NIC_XFER_SLICE_H
+
+#include "nic/state.h"
+#include "nic/xfer/table.h"
+#include "shm/fence.h"
+
+#define P3_SLICE_LEAST 65536u  /* a slice has at least this number of bytes, */
+#define P3_SLICE_MOST  524288u /* and at most this number */
+
+/* The result of an attempt to move a slice.  A transfer that failed cannot go on. */
+enum p3_moved { P3_MOVED_NOTHING, P3_MOVED, P3_MOVE_FAILED };
+
+/* Tell a put's source that this node reads the bytes from its memory, until the pull
+ * ends.  Return false if nothing may be read now, since an exchange at the source
+ * changes bytes. */
+bool p3_xfer_announce(struct p3_nic *n, struct p3_pull *pull);
+/* Take p3_xfer_announce() back when the pull ends. */
+void p3_xfer_recant(struct p3_pull *pull);
+/* Count only the bytes before done, and from end on, as read.  If part of an older
+ * change at the source (old_front, old_back) is then read again, read all of it again,
+ * or the pull would have half of the change.  Return false if that includes bytes
+ * before kept, or from kept_end on, which must not be read again. */
+bool p3_xfer_retreat(struct p3_pull *pull, uint64_t done, uint64_t end);
+/*
+ * Take each change that the source has logged since the pull's value of again, up to
+ * the source's present one, which is even.  Then look whether the source's again has
+ * moved on: if so, the log may have been overwritten meanwhile, so return
+ * P3_MOVED_NOTHING and leave the pull unchanged.
+ */
+P3_RARE enum p3_moved p3_xfer_catch_up(
+	struct p3_pull *pull, const struct p3_xfer *src, uint64_t again);
+/* React to a change of the source's bytes since the last slice. */
+P3_RARE enum p3_moved p3_xfer_read_anew(
+	struct p3_pull *pull, const struct p3_xfer *src, uint64_t again);
+/* Give up the pull's mover.  If the pull has a window, continue where that stands.  If
+ * not, count only the kept bytes as read, and choose a mover anew. */
+enum p3_moved p3_xfer_begin_anew(struct p3_pull *pull);
+/* Count the bytes of a slice for the pass, and for the mover's counter c. */
+void p3_xfer_count_slice(
+	struct p3_nic *n, struct p3_pull *pull, uint64_t len, enum p3_counter c);
+
+/* Before a slice counts, check that the owner still offers the transfer (its id) and
+ * has not changed its bytes (again) since the pull's last look. */
+static inline enum p3_moved p3_xfer_judge(struct p3_nic *n, struct p3_pull *pull)
+{
+	const struct p3_xfer *src = p3_peer_xfer(n, pull->peer, pull->xfer_id);
+	p3_load_fence(); /* XFER.1, XFER.6 */
+	uint64_t again = p3_acquire(&src->again);
+	if (p3_get(&src->id) != pull->xfer_id)
+		return P3_MOVE_FAILED;
+	if (p3_likely(again == pull->again))
+		return P3_MOVED;
+	return p3_xfer_read_anew(pull, src, again);
+}
+
+#endif
