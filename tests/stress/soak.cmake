@@ -32,7 +32,7 @@ soak_job(soak 60 4 soak --seconds ${SOAK_S})
 
 # Hostile nodes, which use the library's internals.
 add_executable(stress_hostile hostile.c attack.c lifeline.c streams.c ../mp/mp.c)
-target_link_libraries(stress_hostile PRIVATE portals_static p3_build)
+target_link_libraries(stress_hostile PRIVATE p3_whole p3_build)
 target_include_directories(stress_hostile PRIVATE ${CMAKE_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/tests)
 
 # soak_driver(name seconds script arguments...)
