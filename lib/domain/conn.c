@@ -30,6 +30,12 @@ bool p3_meet_watches(
 	return p3_meet_watch(m, EPOLL_CTL_MOD, p3_meet_fd(fd), what, which) == 0;
 }
 
+bool p3_meet_has_lost(
+	struct p3_meeting *m, const p3_a32 *fd, enum p3_meet_watch what, uint32_t which)
+{
+	return p3_meet_fd(fd) >= 0 && !p3_meet_watches(m, fd, what, which);
+}
+
 void p3_meet_drop(
 	struct p3_meeting *m, p3_a32 *fd, enum p3_meet_watch what, uint32_t which)
 {
@@ -40,9 +46,10 @@ void p3_meet_drop(
 
 void p3_meet_unwatch(struct p3_meeting *m, p3_a32 *fd)
 {
-	if (p3_meet_fd(fd) >= 0)
-		(void)p3_meet_watch(m, EPOLL_CTL_DEL, p3_meet_fd(fd), P3_MEET_CONN, 0);
-	p3_meet_close(fd);
+	int was = p3_meet_fd(fd);
+	if (was >= 0 && p3_meet_watch(m, EPOLL_CTL_DEL, was, P3_MEET_CONN, 0) == 0)
+		p3_meet_close(fd);
+	p3_set(fd, P3_MEET_NONE);
 }
 
 void p3_meet_hang_up(struct p3_meeting *m, struct p3_meet_conn *c)

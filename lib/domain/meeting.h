@@ -123,11 +123,19 @@ int p3_meet_watch(
  * watches the file of fd: the program may have closed either descriptor. */
 bool p3_meet_watches(
 	struct p3_meeting *m, const p3_a32 *fd, enum p3_meet_watch what, uint32_t which);
-/* Close fd if p3_meet_watches() is true for it, and forget its number in any case. */
+/* Return true if the program has closed a descriptor that epoll watched, or given its
+ * number to another file; false if there is no descriptor. */
+bool p3_meet_has_lost(
+	struct p3_meeting *m, const p3_a32 *fd, enum p3_meet_watch what, uint32_t which);
+/* Close fd if p3_meet_watches() is true for it, and forget its number in any case.  The
+ * epoll set stays as it is: a forked child shares the set with its parent. */
 void p3_meet_drop(
 	struct p3_meeting *m, p3_a32 *fd, enum p3_meet_watch what, uint32_t which);
-/* Take a descriptor out of the epoll set: a forked child may keep its file open, and
- * epoll would report that for ever. */
+/*
+ * Take a descriptor out of the epoll set, close it, and forget its number.  A forked child
+ * may keep its file open, and epoll would report that for ever.  If epoll does not watch
+ * it, the program may have given the number to another file: leave that file open.
+ */
 void p3_meet_unwatch(struct p3_meeting *m, p3_a32 *fd);
 void p3_meet_hang_up(struct p3_meeting *m, struct p3_meet_conn *c);
 

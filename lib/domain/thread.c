@@ -87,6 +87,8 @@ static void greet(struct p3_meeting *m, struct p3_meet_conn *c, int fd, uint32_t
 	int rc = ok ? p3_meet_watch(
 			      m, EPOLL_CTL_ADD, fd, P3_MEET_CONN, (uint32_t)(c - m->conn))
 		    : 0;
+	if (!ok || rc)
+		p3_meet_close(&c->fd);
 	FAULT_POINT("meet.connected");
 	if (ok && !rc && called != P3_MEET_NONE)
 		rc = p3_meet_tell(m, c);
@@ -236,16 +238,20 @@ static bool is_short(const struct p3_meeting *m)
 	return any;
 }
 
+/* Return true if there is a descriptor of a member, which the program may close. */
 static bool is_company(const struct p3_meeting *m)
 {
 	for (uint32_t i = 0; i < m->nconn; i++)
 		if (p3_meet_fd(&m->conn[i].fd) >= 0)
 			return true;
+	for (uint32_t i = 0; i < m->node->capacity; i++)
+		if (p3_meet_fd(&m->member[i].life) >= 0)
+			return true;
 	return false;
 }
 
 /* Return the milliseconds until the belt's next turn, or -1 if there is nothing to repeat
- * and no connection. */
+ * and no descriptor of a member. */
 static int patience(const struct p3_meeting *m)
 {
 	bool needy = is_short(m);
@@ -289,10 +295,20 @@ static bool has_ended(const struct p3_meeting *m, uint32_t slot)
 	return life.fd >= 0 && poll(&life, 1, 0) > 0;
 }
 
-static void on_event(struct p3_meeting *m, uint64_t what)
+/* Return true if the program has closed the descriptor that an event is about, or given
+ * its number to another file.  A forked child that holds a copy causes such events. */
+static bool is_foreign(struct p3_meeting *m, enum p3_meet_watch kind, uint32_t which)
 {
-	uint32_t which = (uint32_t)what;
-	switch ((enum p3_meet_watch)(what >> 32)) {
+	if (kind == P3_MEET_CONN)
+		return p3_meet_has_lost(m, &m->conn[which].fd, kind, which);
+	if (kind == P3_MEET_LIFE)
+		return p3_meet_has_lost(m, &m->member[which].life, kind, which);
+	return false; /* has_ends() checks the others */
+}
+
+static void on_event(struct p3_meeting *m, enum p3_meet_watch kind, uint32_t which)
+{
+	switch (kind) {
 	case P3_MEET_WAKE:
 		on_wake(m);
 		break;
@@ -327,8 +343,12 @@ static bool take_ready(struct p3_meeting *m, int ms)
 	int n = epoll_wait(p3_meet_fd(&m->ep), ev, EVENTS, ms);
 	if (!has_ends(m))
 		return false;
-	for (int i = 0; i < n; i++)
-		on_event(m, ev[i].data.u64);
+	for (int i = 0; i < n; i++) {
+		enum p3_meet_watch kind = (enum p3_meet_watch)(ev[i].data.u64 >> 32);
+		if (is_foreign(m, kind, (uint32_t)ev[i].data.u64))
+			return false;
+		on_event(m, kind, (uint32_t)ev[i].data.u64);
+	}
 	return true;
 }
 
@@ -348,12 +368,15 @@ static void look_who_is_met(struct p3_meeting *m)
 
 /* ---- a program that closes descriptors of the meeting ---- */
 
-/* Return true if the program has closed no connection's descriptor. */
-static bool has_connections(struct p3_meeting *m)
+/* Return true if the program has closed no descriptor of a connection or of a member's
+ * process. */
+static bool has_members(struct p3_meeting *m)
 {
 	for (uint32_t i = 0; i < m->nconn; i++)
-		if (p3_meet_fd(&m->conn[i].fd) >= 0 &&
-			!p3_meet_watches(m, &m->conn[i].fd, P3_MEET_CONN, i))
+		if (p3_meet_has_lost(m, &m->conn[i].fd, P3_MEET_CONN, i))
+			return false;
+	for (uint32_t i = 0; i < m->node->capacity; i++)
+		if (p3_meet_has_lost(m, &m->member[i].life, P3_MEET_LIFE, i))
 			return false;
 	return true;
 }
@@ -431,7 +454,7 @@ static bool turn(struct p3_meeting *m)
 	if (sees_to_held(m) && p3_held_is_due(m->node))
 		p3_held_see_to(m->node, m->nic);
 	if (patience(m) == 0) {
-		if (!has_connections(m))
+		if (!has_members(m))
 			return false;
 		belt(m);
 		m->belt_ns = p3_now_ns();

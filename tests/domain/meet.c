@@ -232,6 +232,34 @@ static void scene_closed(void)
 	expect_nothing_left();
 }
 
+/*
+ * The same if it closes one descriptor: that of the other process, or the connection, of
+ * which a child holds a copy while packets come.
+ */
+static void scene_replaced(void)
+{
+	struct kid a = kid_start(PTL_PID_ANY), b = kid_start(500), c = kid_start(501);
+	talk(&a, &b);
+	expect_ok(&b, "take pidfd");
+	kid_lost_within(&a, &b, 4000);
+	expect_ok(&b, "pipes");
+	kid_leave(&b);
+	expect_ok(&c, "sleeper 3000");
+	expect_ok(&c, "take socket:");
+	expect_ok(&a, "ids 5");
+	kid_lost_within(&a, &c, 4000);
+	expect_ok(&c, "pipes");
+	kid_leave(&c);
+	b = kid_start(500);
+	talk(&a, &b);
+	expect_ok(&b, "take pidfd");
+	kid_kill(&a);
+	kid_lost_within(&b, &a, 4000);
+	expect_ok(&b, "pipes");
+	kid_leave(&b);
+	expect_nothing_left();
+}
+
 static void scene_exec(void)
 {
 	struct kid a = kid_start(PTL_PID_ANY), b = kid_start(500), c = kid_start(501);
@@ -483,8 +511,8 @@ static const struct scene {
 	void (*play)(void);
 } scenes[] = {{"two", scene_two}, {"child", scene_child}, {"clash", scene_clash},
 	{"killed", scene_killed}, {"left", scene_left}, {"swept", scene_swept},
-	{"closed", scene_closed}, {"exec", scene_exec}, {"reused", scene_reused},
-	{"torn", scene_torn}, {"stopped", scene_stopped},
+	{"closed", scene_closed}, {"replaced", scene_replaced}, {"exec", scene_exec},
+	{"reused", scene_reused}, {"torn", scene_torn}, {"stopped", scene_stopped},
 	{"unanswered", scene_unanswered}, {"churn", scene_churn}};
 
 static int play(const char *name)

@@ -476,6 +476,8 @@ static bool obey(char *line)
 		puts(child_joins());
 	else if (strcmp(word, "sweep") == 0)
 		puts(sweep(&swept) ? "ok" : "few");
+	else if (sscanf(line, "take %19s", word) == 1)
+		puts(sweep_one(&swept, word) ? "ok" : "none");
 	else if (strcmp(word, "pipes") == 0)
 		puts(sweep_touched(&swept) < 0 ? "ok" : "touched");
 	else if (strcmp(word, "exec") == 0)

@@ -327,20 +327,6 @@ static void swept(void)
 
 /* ---- replaced ---- */
 
-/* The number of the library's eventfd: under yod it has one. */
-static int number_of_eventfd(void)
-{
-	char path[40], to[40];
-	for (int fd = 3; fd < 1024; fd++) {
-		snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-		ssize_t n = readlink(path, to, sizeof to - 1);
-		to[n > 0 ? n : 0] = '\0';
-		if (strcmp(to, "anon_inode:[eventfd]") == 0)
-			return fd;
-	}
-	mp_fail(__FILE__, __LINE__, "the library has no eventfd");
-}
-
 /* The program gives that number alone to a pipe, or to an eventfd of its own. */
 static void replaced(void)
 {
@@ -348,9 +334,10 @@ static void replaced(void)
 	begin();
 	ptl_handle_eq_t eq = mp_queue(64);
 	ptl_handle_md_t md = mp_bind(word, sizeof word, eq, 0);
-	int theirs = number_of_eventfd(), ends[2] = {-1, -1}, left = 0;
+	int theirs = sweep_find("[eventfd]"), ends[2] = {-1, -1}, left = 0;
 	uint64_t value = 0;
 	bool is_pipe = mp.rank % 2 == 0;
+	mp_check(theirs >= 0, "the library has no eventfd");
 	mp_check(pipe(ends) == 0 && write(ends[1], "program", 8) == 8, "no pipe");
 	int mine = is_pipe ? ends[0] : eventfd(5, EFD_NONBLOCK);
 	mp_check(mine >= 0 && dup2(mine, theirs) == theirs, "no descriptor");

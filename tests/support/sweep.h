@@ -8,6 +8,8 @@
 
 #include <fcntl.h>
 #include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -29,6 +31,31 @@ static inline bool sweep(struct sweep *s)
 		if (write(s->pipe[s->n++][1], "program", SWEEP_WORD) != SWEEP_WORD)
 			return false;
 	return s->n > SWEEP_LEAST;
+}
+
+/* Return the highest descriptor whose file is of a kind, such as "[eventfd]", or -1. */
+static inline int sweep_find(const char *kind)
+{
+	char path[40], file[80];
+	for (int fd = 1023; fd > STDERR_FILENO; fd--) {
+		snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+		ssize_t n = readlink(path, file, sizeof file - 1);
+		file[n > 0 ? n : 0] = '\0';
+		if (strstr(file, kind))
+			return fd;
+	}
+	return -1;
+}
+
+/* Give the number of a descriptor of this kind to a pipe. */
+static inline bool sweep_one(struct sweep *s, const char *kind)
+{
+	int fd = sweep_find(kind), ends[2];
+	if (fd < 0 || pipe(ends) != 0 || dup2(ends[0], fd) != fd)
+		return false;
+	s->pipe[s->n][0] = fd;
+	s->pipe[s->n++][1] = ends[1];
+	return write(ends[1], "program", SWEEP_WORD) == SWEEP_WORD;
 }
 
 /* Return the number of a pipe that is not as the program has left it, or -1. */
