@@ -931,7 +931,10 @@ int PtlMDUnlink(ptl_handle_md_t md_handle);
  *			the descriptor is between START and END; nothing was changed.
  *			Never spurious: an event can be read in the test queue or is
  *			coming there, or the END of the operation is coming to the
- *			descriptor's own queue
+ *			descriptor's own queue.  That END comes when the peer has
+ *			answered: an operation that waits for a process to join, or for a
+ *			stopped process, keeps the descriptor pending until then, the
+ *			former for 300 s at most (PTL3_ABSENT)
  * PTL_MD_INVALID	md_handle is no live descriptor
  * PTL_MD_ILLEGAL	*new_md is illegal: see PtlMDAttach
  * PTL_EQ_INVALID	eq_handle is neither PTL_EQ_NONE nor a live queue of the

@@ -67,6 +67,17 @@ static void talk_to_nobody(void)
 	puts("no failure");
 }
 
+/* Check the result of a conditional PtlMDUpdate with an empty test queue. */
+static void check_update(ptl_handle_md_t handle, int want)
+{
+	ptl_md_t md;
+	ptl_handle_eq_t other = mp_queue(8);
+	mp_ok(PtlMDUpdate(handle, &md, NULL, PTL_EQ_NONE));
+	mp_check(PtlMDUpdate(handle, NULL, &md, other) == want, "not %s",
+		PtlErrorStr((unsigned)want));
+	mp_ok(PtlEQFree(other));
+}
+
 /* waits: rank 1 is still there, and no message may end before it has ended.  lets_go:
  * rank 1 ends behind the barrier. */
 static void fail_to_talk(bool waits, bool lets_go)
@@ -80,9 +91,11 @@ static void fail_to_talk(bool waits, bool lets_go)
 		if (!waits)
 			expect_pair(PTL_EVENT_SEND_START, PTL_EVENT_SEND_END, true);
 	}
-	if (waits)
+	if (waits) {
 		mp_check(PtlMDUnlink(md[3]) == PTL_MD_IN_USE && !mp_poll(eq, &ev),
 			"over before rank 1 is");
+		check_update(md[3], PTL_MD_NO_UPDATE);
+	}
 	if (lets_go)
 		mp_barrier();
 	for (int k = 0; k < 4; k++) {
@@ -93,6 +106,7 @@ static void fail_to_talk(bool waits, bool lets_go)
 	for (int k = 0; k < 4; k++)
 		expect_pair(PTL_EVENT_REPLY_START, PTL_EVENT_REPLY_END, true);
 	expect_nothing(20, "after all has failed");
+	check_update(md[3], PTL_OK);
 	for (int k = 0; k < 8; k++)
 		mp_ok(PtlMDUnlink(md[k]));
 	puts("all fail");

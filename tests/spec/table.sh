@@ -127,6 +127,11 @@ of one node (which sends to itself) and of two nodes, then jobs of four nodes wi
 *ok (2)* marks a test that needs two nodes, and was left out in jobs of one. A W marks a statement
 that the document supports weakly only: its test may fail.
 
+Statement 129 sets no time. A conditional update returns NO_UPDATE until the operation on the
+descriptor has ended; while that operation waits for a process of the job that has not called
+`PtlNIInit`, this takes up to 300 s, or as long as PTL3_ABSENT says. The test `mp_life*`
+checks this.
+
 `tests/spec/table.sh` writes the table from the results of `ctest -L spec`. The test
 `spec_conformance` fails if the table is out of date, or if a test without W fails.
 
