@@ -473,12 +473,13 @@ struct p3_nic {
 	p3_a32 leaving;  /* (any) copies that have not left this node, and */
 	p3_a32 promised; /* (any) those whose target is not there yet: LEAVE.1 */
 	struct p3_trace trace;
-	struct p3_peer nobody;    /* ABSENT; its queue: requests that wait for an answer
-			        * whether the target exists */
-	struct p3_peer absent;    /* ABSENT; its queue: requests held until their targets
-			        * join (nic.h) */
-	uint32_t held_most;       /* most held requests */
-	struct p3_listed *listed; /* ids of processes that may come, or NULL */
+	/* pseudo-peers in state ABSENT: the queue of the first has requests that wait
+	 * for an answer whether their target exists, */
+	struct p3_peer unresolved;
+	/* that of the second requests held until their targets join (nic.h) */
+	struct p3_peer absent;
+	uint32_t held_most;               /* most held requests */
+	struct p3_listed *listed;         /* ids of processes that may come, or NULL */
 	uint64_t over[P3_MAX_NODES / 64]; /* domain: a bit for each rank of the job
 					   * that has ended */
 	uint32_t asked;                   /* the last question (nic.h), */

@@ -108,7 +108,7 @@ static void forget_spans(struct p3_nic *n)
 		if (x->serving && x->span.md)
 			p3_span_forget(&x->span);
 	}
-	forget_sends(&n->nobody.queue);
+	forget_sends(&n->unresolved.queue);
 	forget_sends(&n->absent.queue);
 	for (uint32_t i = 0; i < n->conf.nnodes; i++) {
 		forget_sends(&n->peer[i].queue);

@@ -109,12 +109,12 @@ static bool is_over(const struct p3_nic *n, uint32_t rank)
 
 /* Return the pseudo-peer for an unknown id, if its process may still come: it has a nid
  * of the own job, or the program has named it. */
-static P3_RARE struct p3_peer *find_nobody(struct p3_nic *n, ptl_process_id_t who)
+static P3_RARE struct p3_peer *find_unresolved(struct p3_nic *n, ptl_process_id_t who)
 {
 	uint32_t rank = who.nid - n->conf.job_nid;
 	bool ours = rank < n->conf.job_nids && !is_over(n, rank) && is_awaited(n);
 	bool listed = n->conf.hold_ns && is_listed(n, who);
-	return ours || listed ? &n->nobody : NULL;
+	return ours || listed ? &n->unresolved : NULL;
 }
 
 /* Not inline: otherwise p3_fw_find would not be inlined into every put. */
@@ -122,7 +122,7 @@ __attribute__((noinline)) struct p3_peer *p3_ids_find(
 	struct p3_nic *n, ptl_process_id_t who)
 {
 	struct p3_peer *p = place_of(n->ids, p3_pair(who.pid, who.nid))->peer;
-	return p ? p : find_nobody(n, who);
+	return p ? p : find_unresolved(n, who);
 }
 
 /* Return true if the process may come.  yod's ranks have a nid each; those of other

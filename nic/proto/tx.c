@@ -204,7 +204,7 @@ static void emit(struct p3_nic *n, struct p3_peer *p, const struct p3_pending *t
  * bytes are copied: a program may take SEND_END as a sign that the message has left. */
 static bool is_held(const struct p3_nic *n, const struct p3_peer *p)
 {
-	return p == &n->nobody || p == &n->absent;
+	return p == &n->unresolved || p == &n->absent;
 }
 
 static void send_start(struct p3_nic *n, struct p3_pending *t)
@@ -333,7 +333,7 @@ static bool is_failure(const struct p3_peer *p, ptl_pid_t pid)
 static bool is_absent(struct p3_nic *n, const struct p3_peer *p, ptl_process_id_t who)
 {
 	if (n->ids)
-		return p == &n->nobody && p3_ids_may_come(n, who);
+		return p == &n->unresolved && p3_ids_may_come(n, who);
 	return p && p->state == P3_ABSENT;
 }
 
@@ -349,7 +349,7 @@ static P3_RARE int find_queue(struct p3_nic *n, struct p3_peer *p, ptl_process_i
 	else if (n->conf.hold_ns && is_absent(n, p, who))
 		*to_out = &n->absent;
 	else if (n->conf.ask && may_come)
-		*to_out = &n->nobody;
+		*to_out = &n->unresolved;
 	bool full = *to_out == &n->absent && n->absent.nqueued >= n->held_most;
 	return full ? PTL_NO_SPACE : PTL_OK;
 }
@@ -681,7 +681,7 @@ void p3_fw_refuse(struct p3_nic *n, struct p3_cmd *c)
 static void question(struct p3_nic *n)
 {
 	struct p3_pending *newest =
-		p3_item(n->nobody.queue.prev, struct p3_pending, link);
+		p3_item(n->unresolved.queue.prev, struct p3_pending, link);
 	newest->question = n->asked + 1;
 	if (n->told == n->asked)
 		n->conf.ask(n->conf.ask_arg, ++n->asked);
@@ -715,7 +715,7 @@ static P3_RARE void ask_for(struct p3_nic *n, struct p3_pending *t)
 		give_up(n, t);
 		return;
 	}
-	move_to(n, t, &n->nobody);
+	move_to(n, t, &n->unresolved);
 	question(n);
 }
 
@@ -737,14 +737,14 @@ static void readdress(struct p3_nic *n, struct p3_peer *from)
 void p3_fw_readdress(struct p3_nic *n)
 {
 	readdress(n, &n->absent);
-	readdress(n, &n->nobody);
+	readdress(n, &n->unresolved);
 }
 
 static void give_up(struct p3_nic *n, struct p3_pending *t)
 {
 	struct p3_peer *p = p3_fw_find(n, t->move.target);
 	bool failure = is_failure(p, t->move.target.pid);
-	if (p && p != &n->nobody)
+	if (p && p != &n->unresolved)
 		requeue(n, t, p);
 	p3_fw_fail_pending(n, t, failure);
 }
@@ -754,12 +754,12 @@ int p3_fw_peer_told(struct p3_nic *n, struct p3_cmd *c)
 	if (n->told == n->asked || (uint32_t)c->handle != n->asked)
 		return -ESTALE;
 	n->told = n->asked;
-	p3_list_each(it, &n->nobody.queue) {
+	p3_list_each(it, &n->unresolved.queue) {
 		struct p3_pending *t = p3_item(it, struct p3_pending, link);
 		if (t->question == n->told)
 			give_up(n, t);
 	}
-	if (!p3_list_empty(&n->nobody.queue))
+	if (!p3_list_empty(&n->unresolved.queue))
 		n->conf.ask(n->conf.ask_arg, ++n->asked);
 	n->posted = true;
 	return 0;
@@ -771,7 +771,7 @@ int p3_fw_peer_told(struct p3_nic *n, struct p3_cmd *c)
 static void show_held(struct p3_nic *n, const struct p3_pending *t)
 {
 	struct p3_peer *p = p3_fw_find(n, t->move.target);
-	if (!p || p == &n->nobody)
+	if (!p || p == &n->unresolved)
 		return;
 	uint32_t queued = (uint32_t)p3_get(&p->mine->shown_ops);
 	p3_set(&p->mine->shown_ops, p3_pair(0, queued + 1));
@@ -784,7 +784,7 @@ static void show_held(struct p3_nic *n, const struct p3_pending *t)
 static void show_no_held(struct p3_nic *n, const struct p3_pending *t)
 {
 	struct p3_peer *p = p3_fw_find(n, t->move.target);
-	if (!p || p == &n->nobody || p->state != P3_ABSENT)
+	if (!p || p == &n->unresolved || p->state != P3_ABSENT)
 		return;
 	uint32_t queued = (uint32_t)p3_get(&p->mine->shown_ops);
 	p3_fw_mirror_lost(p);
@@ -930,15 +930,15 @@ static bool take_over_apart(struct p3_nic *n, const struct p3_md *md, uint32_t c
 
 bool p3_fw_let_go(struct p3_nic *n, struct p3_md *md)
 {
-	struct waiting absent, nobody;
+	struct waiting absent, unresolved;
 	find_waiting(&n->absent.queue, md, md->pending, &absent);
-	find_waiting(&n->nobody.queue, md, md->pending - absent.n, &nobody);
-	uint32_t left = md->pending - absent.n - nobody.n;
+	find_waiting(&n->unresolved.queue, md, md->pending - absent.n, &unresolved);
+	uint32_t left = md->pending - absent.n - unresolved.n;
 	if (count_apart(n, md, left) != left)
 		return false;
 	n->posted = true;
-	return take_over_waiting(n, &absent, md) && take_over_waiting(n, &nobody, md) &&
-	       take_over_apart(n, md, left);
+	return take_over_waiting(n, &absent, md) &&
+	       take_over_waiting(n, &unresolved, md) && take_over_apart(n, md, left);
 }
 
 /* ---- send queues ---- */
@@ -1370,7 +1370,7 @@ static void forget_pendings(struct p3_nic *n, struct p3_link *list, uint32_t ni)
 void p3_fw_forget(struct p3_nic *n, uint32_t ni)
 {
 	p3_xfer_forget(n, ni);
-	forget_pendings(n, &n->nobody.queue, ni);
+	forget_pendings(n, &n->unresolved.queue, ni);
 	forget_pendings(n, &n->absent.queue, ni);
 	for (uint32_t i = 0; i < n->conf.nnodes; i++) {
 		forget_pendings(n, &n->peer[i].queue, ni);

@@ -217,7 +217,7 @@ void P3_RARE p3_fw_why_nowhere(
 	struct p3_nic *n, struct p3_peer *p, uint32_t kind, const struct p3_move *m)
 {
 	struct p3_case c = case_sent(n, p, kind, m);
-	struct p3_peer *to = p ? p : &n->nobody;
+	struct p3_peer *to = p ? p : &n->unresolved;
 	enum p3_why why = to->state == P3_GONE || to->state == P3_DEAD ? P3_WHY_ENDED
 			  : to->state == P3_ABSENT                     ? P3_WHY_ABSENT
 						   : P3_WHY_NO_PROCESS;

@@ -56,7 +56,7 @@ static bool is_taken(void)
 
 /* Return true if another thread took the CPU both times that this one offered it.  A
  * single offer may take long because of an interrupt. */
-static bool somebody_waits(void)
+static bool is_cpu_wanted(void)
 {
 	return is_taken() && is_taken();
 }
@@ -65,7 +65,7 @@ static bool has_company(
 	struct p3_nic *n, struct p3_dedicated *d, uint32_t turns, uint32_t empty)
 {
 	bool offer = n->tight && empty % P3_TIGHT_TURNS == 1;
-	return (offer && somebody_waits()) ||
+	return (offer && is_cpu_wanted()) ||
 	       (turns % P3_LOOK_TURNS == 0 && cpu_is_shared(d));
 }
 

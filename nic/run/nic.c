@@ -108,7 +108,7 @@ static void plan(struct p3_nic *n)
 }
 
 /* Make a pseudo-peer: requests in its queue wait for news of their targets. */
-static void init_nobody(struct p3_nic *n, struct p3_peer *p)
+static void init_pseudo_peer(struct p3_nic *n, struct p3_peer *p)
 {
 	*p = (struct p3_peer){.nic = n,
 		.index = n->conf.nnodes,
@@ -153,8 +153,8 @@ static void reset_proto(struct p3_nic *n)
 	p3_set(&n->leaving, 0);
 	p3_set(&n->promised, 0);
 	p3_set(&n->meeting, 0);
-	init_nobody(n, &n->nobody);
-	init_nobody(n, &n->absent);
+	init_pseudo_peer(n, &n->unresolved);
+	init_pseudo_peer(n, &n->absent);
 	n->held_most = (uint32_t)(n->conf.pending_limit / 2 / sizeof(struct p3_pending));
 	memset(n->over, 0, sizeof n->over);
 	n->asked = n->told = 0;

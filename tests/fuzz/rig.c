@@ -524,7 +524,7 @@ RIG_UNSEEN static void check_peer(const struct p3_peer *p)
 RIG_UNSEEN static void check_idle(struct p3_nic *n)
 {
 	expect("pendings", n->table[P3_T_PENDING].live, 0);
-	expect("requests for nobody", n->nobody.nqueued, 0);
+	expect("requests for unresolved targets", n->unresolved.nqueued, 0);
 	expect("pulls", !p3_list_empty(&n->pulls), 0);
 	expect("sources", !p3_list_empty(&n->sources), 0);
 	expect("blocked peers", !p3_list_empty(&n->blocked), 0);

@@ -23,7 +23,8 @@
 enum {
 	MIB = 1 << 20,
 	WINDOWS = 3,
-	SHOTS = 8, /* in one window, apart enough that NICs fall asleep, or not */
+	SHOTS = 8, /* operations in a window; pauses of 1 to 20 ms before each of
+		    * them let the NICs sleep in some cases and not in others */
 	SAMPLES = WINDOWS * SHOTS,
 	COMPUTE_MS = 200,
 	PUT_BITS = 1,
