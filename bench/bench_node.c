@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Benchmarks' start and end, memory, descriptors and events. */
 #include "bench.h"
+#include "cpus.h"
 
 #include <portals3_runtime.h>
 #include <portals3x.h>
 
 #include <errno.h>
-#include <sched.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,25 +66,15 @@ void bench_leave(int status)
 	exit(status);
 }
 
-/* Return the r-th CPU that the job may use, counting round if there are too few. */
-static int cpu_of(unsigned rank, const cpu_set_t *set)
-{
-	int left = (int)rank % CPU_COUNT(set);
-	for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
-		if (CPU_ISSET((size_t)cpu, set) && left-- == 0)
-			return cpu;
-	return -1;
-}
-
 static void place(struct bench *b)
 {
-	cpu_set_t set;
-	if (sched_getaffinity(0, sizeof set, &set))
+	struct cpus cpus;
+	if (!cpus_read(&cpus))
 		bench_die(1, "the CPUs cannot be asked for: %s", strerror(errno));
-	b->ncpus = (unsigned)CPU_COUNT(&set);
+	b->ncpus = cpus_count(&cpus);
 	b->cpu = bench_allocate(b->size * sizeof *b->cpu);
 	for (unsigned i = 0; i < b->size; i++)
-		b->cpu[i] = cpu_of(i, &set);
+		b->cpu[i] = cpus_nth(&cpus, i);
 }
 
 void bench_start(struct bench *b)
@@ -102,10 +92,7 @@ void bench_start(struct bench *b)
 
 static void pin(const struct bench *b)
 {
-	cpu_set_t one;
-	CPU_ZERO(&one);
-	CPU_SET((size_t)b->cpu[b->rank], &one);
-	if (!b->no_pin && sched_setaffinity(0, sizeof one, &one))
+	if (!b->no_pin && !cpus_pin(b->cpu[b->rank]))
 		fprintf(stderr,
 			"%s: rank %u cannot be pinned to CPU %d: %s; use --no-pin\n",
 			b->program, b->rank, b->cpu[b->rank], strerror(errno));

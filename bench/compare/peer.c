@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The common functions of the programs of bench/compare. */
 #include "peer.h"
+#include "../cpus.h"
 
 #include <errno.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -58,18 +58,13 @@ void *peer_allocate(size_t bytes)
 
 void peer_pin(unsigned rank)
 {
-	static cpu_set_t set; /* the CPUs at the start */
+	static struct cpus at_start;
 	static bool known;
-	cpu_set_t one;
-	if (!known && sched_getaffinity(0, sizeof set, &set))
+	if (!known && !cpus_read(&at_start))
 		peer_die("the CPUs cannot be asked for: %s", strerror(errno));
 	known = true;
-	int left = (int)rank % CPU_COUNT(&set), cpu = 0;
-	for (; !CPU_ISSET((size_t)cpu, &set) || left--; cpu++)
-		;
-	CPU_ZERO(&one);
-	CPU_SET((size_t)cpu, &one);
-	if (sched_setaffinity(0, sizeof one, &one))
+	int cpu = cpus_nth(&at_start, rank);
+	if (!cpus_pin(cpu))
 		peer_die("cannot be pinned to CPU %d: %s", cpu, strerror(errno));
 }
 

@@ -13,6 +13,7 @@
  *			raw_cma		process_vm_readv
  */
 #include "peer.h"
+#include "../cpus.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -286,8 +287,8 @@ int main(int argc, char **argv)
 		MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (shared == MAP_FAILED)
 		peer_die("no shared memory: %s", strerror(errno));
-	cpu_set_t set;
-	if (!sched_getaffinity(0, sizeof set, &set) && CPU_COUNT(&set) < 2)
+	struct cpus cpus;
+	if (cpus_read(&cpus) && cpus_count(&cpus) < 2)
 		fprintf(stderr, "peer_raw: 1 CPU; expected 2; figures are the "
 				"scheduler's\n");
 	peer_pin(0);

@@ -17,6 +17,7 @@
  * is the limit of a library of this design.
  */
 #include "peer.h"
+#include "../cpus.h"
 
 #include <errno.h>
 #include <linux/futex.h>
@@ -557,10 +558,10 @@ static void run(const char *test, uint64_t x, bool quick)
 
 int main(int argc, char **argv)
 {
-	cpu_set_t set;
+	struct cpus all;
 	peer_program = "peer_sketch";
-	if (!sched_getaffinity(0, sizeof set, &set))
-		cpus = (unsigned)CPU_COUNT(&set);
+	if (cpus_read(&all))
+		cpus = cpus_count(&all);
 	peer_each(argc, argv, run);
 	return 0;
 }

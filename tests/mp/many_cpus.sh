@@ -1,11 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# A machine whose kernel is made for 4,096 CPUs (cpus_shim.c): yod, nodes and portals-info
-# see and use the same CPUs as without the shim.
+# A machine whose kernel is made for 4,096 CPUs (cpus_shim.c): yod, nodes, portals-info and
+# benchmarks see and use the same CPUs as without the shim.
 
 . "$(dirname "$0")/mp.sh"
-: "${MP_SHIM:?path of the shim}"
+: "${MP_SHIM:?path of the shim}" "${MP_MANNERS:?path of stress_manners}"
 export PTL3_HUGEPAGES=off
 
 # Run a command as it is and with the shim; compare status, output and error lines.
@@ -35,4 +35,10 @@ done
 both "a NIC thread on CPUs that the machine lacks" "$P3_YOD" -x PTL3_NIC_CPUS=1000 -sz 1 true
 both "a list with CPUs that the machine lacks" "$P3_YOD" --bind 0,5000 -sz 1 true
 both "portals-info" sh -c "$info" "$P3_BIN/portals-info"
+both "a program that is pinned, and its NIC thread that is not" "$P3_YOD" -sz 1 \
+	sh -c '"$0" pinned >/dev/null' "$MP_MANNERS"
+if [ -x "$P3_BIN/cmdperf" ]; then
+	both "a benchmark" sh -c '"$@" >/dev/null 2>&1' - "$P3_YOD" -sz 1 "$P3_BIN/cmdperf" --quick
+	both "a peer" sh -c '"$@" >/dev/null 2>&1' - "$P3_BIN/peer_raw" quick latency=8
+fi
 finish many_cpus

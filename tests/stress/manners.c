@@ -19,6 +19,7 @@
  */
 #include "stress/streams.h"
 #include "shm/atomics.h"
+#include "shm/cpuset.h"
 #include "support/deny.h"
 #include "support/sweep.h"
 
@@ -500,10 +501,16 @@ static void refused(void)
 
 /* ---- pinned ---- */
 
-static unsigned check_cpus(pid_t tid, const cpu_set_t *want)
+static bool read_cpus(pid_t tid, struct p3_cpuset *set)
+{
+	*set = (struct p3_cpuset){{0}};
+	return sched_getaffinity(tid, sizeof *set, (cpu_set_t *)(void *)set->word) == 0;
+}
+
+static unsigned check_cpus(pid_t tid, const struct p3_cpuset *want)
 {
 	char path[64], name[32] = "";
-	cpu_set_t has;
+	struct p3_cpuset has;
 	snprintf(path, sizeof path, "/proc/self/task/%d/comm", (int)tid);
 	FILE *f = fopen(path, "re");
 	if (f) {
@@ -512,7 +519,7 @@ static unsigned check_cpus(pid_t tid, const cpu_set_t *want)
 	}
 	if (strncmp(name, "p3nic.", 6))
 		return 0;
-	mp_check(!sched_getaffinity(tid, sizeof has, &has) && CPU_EQUAL(&has, want),
+	mp_check(read_cpus(tid, &has) && p3_cpuset_equal(&has, want),
 		"the NIC's thread is pinned as the program's");
 	mp_check((unsigned)atoi(name + 6) == mp.id[mp.rank].nid, "its name is %s", name);
 	return 1;
@@ -520,10 +527,10 @@ static unsigned check_cpus(pid_t tid, const cpu_set_t *want)
 
 static void pinned(void)
 {
-	cpu_set_t before;
+	struct p3_cpuset before;
 	struct dirent *e;
 	unsigned found = 0;
-	mp_check(!sched_getaffinity(0, sizeof before, &before), "affinity");
+	mp_check(read_cpus(0, &before), "affinity");
 	mp_pin(0);
 	begin();
 	busy(200);

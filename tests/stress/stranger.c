@@ -72,9 +72,9 @@ static bool traces(pid_t pid)
 
 static bool moves(pid_t pid)
 {
-	cpu_set_t set;
-	return sched_getaffinity(pid, sizeof set, &set) == 0 &&
-	       sched_setaffinity(pid, sizeof set, &set) == 0;
+	cpu_set_t set[8]; /* 8,192 CPUs: one set is too short for some kernels */
+	return sched_getaffinity(pid, sizeof set, set) == 0 &&
+	       sched_setaffinity(pid, sizeof set, set) == 0;
 }
 
 static void try_all(pid_t pid)

@@ -16,6 +16,7 @@
 #include <sys/mount.h>
 #include <unistd.h>
 
+#include "shm/cpuset.h"
 #include "shm/park.h"
 #include "unit/torture.h"
 
@@ -326,13 +327,13 @@ static void park_waiter_reads_the_clock_in_turns_without_a_yield(void **state)
 
 struct hog {
 	p3_a32 stop;
-	cpu_set_t cpu;
+	struct p3_cpuset cpu;
 };
 
 static void *run_hog(void *arg)
 {
 	struct hog *h = arg;
-	sched_setaffinity(0, sizeof h->cpu, &h->cpu);
+	(void)p3_cpuset_apply(&h->cpu);
 	while (!p3_acquire(&h->stop)) {
 #ifdef P3_VALGRIND
 		sched_yield();
@@ -345,13 +346,12 @@ static void *run_hog(void *arg)
 static void park_waiter_is_not_alone_when_a_yield_takes_long(void **state)
 {
 	(void)state;
-	cpu_set_t all;
+	struct p3_cpuset all;
 	pthread_t thread;
 	struct hog h = {0};
-	assert_int_equal(sched_getaffinity(0, sizeof all, &all), 0);
-	CPU_ZERO(&h.cpu);
-	CPU_SET((size_t)sched_getcpu(), &h.cpu);
-	assert_int_equal(sched_setaffinity(0, sizeof h.cpu, &h.cpu), 0);
+	assert_int_equal(p3_cpuset_read(0, &all), 0);
+	h.cpu = p3_cpuset_of((uint32_t)sched_getcpu());
+	assert_int_equal(p3_cpuset_apply(&h.cpu), 0);
 	assert_int_equal(pthread_create(&thread, NULL, run_hog, &h), 0);
 	struct p3_waiter w = {.alone_since = 1};
 	const struct p3_idle_policy p = {0, P3_YIELD_NS};
@@ -362,21 +362,20 @@ static void park_waiter_is_not_alone_when_a_yield_takes_long(void **state)
 	}
 	p3_release(&h.stop, 1);
 	pthread_join(thread, NULL);
-	assert_int_equal(sched_setaffinity(0, sizeof all, &all), 0);
+	assert_int_equal(p3_cpuset_apply(&all), 0);
 	assert_int_equal(w.alone_since, 0);
 }
 
 static void park_usable_cpus_follow_the_affinity(void **state)
 {
 	(void)state;
-	cpu_set_t all, one;
-	assert_int_equal(sched_getaffinity(0, sizeof all, &all), 0);
-	assert_in_range(p3_usable_cpus(), 1, (uint32_t)CPU_COUNT(&all));
-	CPU_ZERO(&one);
-	CPU_SET((size_t)sched_getcpu(), &one);
-	assert_int_equal(sched_setaffinity(0, sizeof one, &one), 0);
+	struct p3_cpuset all, one;
+	assert_int_equal(p3_cpuset_read(0, &all), 0);
+	assert_in_range(p3_usable_cpus(), 1, p3_cpuset_count(&all));
+	one = p3_cpuset_of((uint32_t)sched_getcpu());
+	assert_int_equal(p3_cpuset_apply(&one), 0);
 	uint32_t cpus = p3_usable_cpus();
-	assert_int_equal(sched_setaffinity(0, sizeof all, &all), 0);
+	assert_int_equal(p3_cpuset_apply(&all), 0);
 	assert_int_equal(cpus, 1);
 }
 
@@ -384,16 +383,15 @@ static void park_usable_cpus_follow_the_affinity(void **state)
 static int count_cpus_under_quota(void *arg)
 {
 	const char *quota = arg;
-	cpu_set_t all;
+	struct p3_cpuset all;
 	if (unshare(CLONE_NEWNS) || mount("none", "/", "none", MS_REC | MS_PRIVATE, "") ||
 		mount("none", "/sys/fs/cgroup", "tmpfs", 0, ""))
 		return CANNOT;
 	FILE *f = fopen("/sys/fs/cgroup/cpu.max", "we");
-	if (!f || fputs(quota, f) < 0 || fclose(f) ||
-		sched_getaffinity(0, sizeof all, &all))
+	if (!f || fputs(quota, f) < 0 || fclose(f) || p3_cpuset_read(0, &all))
 		return CANNOT;
 	uint32_t cpus = p3_usable_cpus();
-	return cpus == (uint32_t)CPU_COUNT(&all) ? ALL_CPUS : (int)cpus;
+	return cpus == p3_cpuset_count(&all) ? ALL_CPUS : (int)cpus;
 }
 
 static void park_usable_cpus_follow_the_quota(void **state)
