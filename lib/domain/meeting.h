@@ -132,9 +132,9 @@ bool p3_meet_has_lost(
 void p3_meet_drop(
 	struct p3_meeting *m, p3_a32 *fd, enum p3_meet_watch what, uint32_t which);
 /*
- * Take a descriptor out of the epoll set, close it, and forget its number.  A forked child
- * may keep its file open, and epoll would report that for ever.  If epoll does not watch
- * it, the program may have given the number to another file: leave that file open.
+ * Take a descriptor out of the epoll set, close it, and forget its number.  A forked
+ * child may keep its file open, and epoll would report that for ever.  If epoll does not
+ * watch it, the program may have given the number to another file: leave that file open.
  */
 void p3_meet_unwatch(struct p3_meeting *m, p3_a32 *fd);
 void p3_meet_hang_up(struct p3_meeting *m, struct p3_meet_conn *c);
