@@ -2,6 +2,7 @@
 /* A picture: a row for the host threads and one for the firmware of each node. */
 #include "launcher/tracedump/tracedump.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,17 @@
 #define TOP    34
 #define TICKS  8
 #define LETTER 6.0 /* pixels wide */
+#define NAMES  128 /* most names of slices in a row */
+
+struct box {
+	double x, y, w, h;
+};
+
+/* The names of slices that are in a row. */
+struct names {
+	uint32_t n;
+	struct box box[NAMES];
+};
 
 struct picture {
 	const struct td_trace *t;
@@ -20,6 +32,7 @@ struct picture {
 	int64_t from, to;
 	int row[P3_MAX_NODES]; /* row of a node; -1: not shown */
 	int rows;
+	struct names *names; /* of host threads and firmware of each row */
 };
 
 static const char *const colours[] = {[P3_TRACE_COMMAND] = "#4878a8",
@@ -105,25 +118,45 @@ static double nice_step(double all)
 	return step * (all / step > 5 * TICKS ? 5 : all / step > 2 * TICKS ? 2 : 1);
 }
 
+/* The unit of the time axis: its labels have four digits at most. */
+struct unit {
+	double ns;
+	const char *name;
+};
+
+static struct unit unit_of(double all)
+{
+	static const struct unit units[] = {{1e3, "\xc2\xb5s"}, {1e6, "ms"}, {1e9, "s"}};
+	size_t i = 0;
+	while (i + 1 < sizeof units / sizeof *units && all >= 1e4 * units[i].ns)
+		i++;
+	return units[i];
+}
+
+/* Write a time below the upper edge, at x or as far to the left of x as it must be to fit
+ * into the picture. */
+static void draw_time(const struct picture *p, double x, const char *words)
+{
+	double most = WIDTH - LETTER * (double)strlen(words) - 2;
+	text(p, x - 6 < most ? x - 6 : most, 16, "#333", words);
+}
+
 static void draw_times(const struct picture *p)
 {
 	char words[32];
 	double all = (double)(p->to - p->from), step = nice_step(all > 1 ? all : 1);
+	struct unit unit = unit_of(all);
 	for (double at = 0; at <= all; at += step) {
 		double x = x_of(p, p->from + (int64_t)at);
 		fprintf(p->out,
 			"<line x1=\"%.1f\" y1=\"22\" x2=\"%.1f\" y2=\"%d\" "
 			"stroke=\"#ddd\"/>\n",
 			x, x, TOP + 2 * ROW * p->rows);
-		snprintf(words, sizeof words, at > 0 ? "%.4g" : "%.4g \xc2\xb5s",
-			at / 1e3);
-		text(p, x - 6, 16, "#333", words);
+		snprintf(words, sizeof words, "%.4g%s%s", at / unit.ns, at > 0 ? "" : " ",
+			at > 0 ? "" : unit.name);
+		draw_time(p, x, words);
 	}
 }
-
-struct box {
-	double x, y, w, h;
-};
 
 static bool is_frame(const struct td_slice *s)
 {
@@ -157,9 +190,28 @@ static void draw_slice(void *arg, const struct td_slice *s)
 		is_frame(s) ? "#999" : "none");
 }
 
+static bool overlap(const struct box *a, const struct box *b)
+{
+	return a->x < b->x + b->w && b->x < a->x + a->w && a->y < b->y + b->h &&
+	       b->y < a->y + a->h;
+}
+
+/* Take a place in a row for a name.  Return false if another name is there: the slices of
+ * several threads lie in one row. */
+static bool take_place(struct names *names, const struct box *b)
+{
+	for (uint32_t i = 0; i < names->n; i++)
+		if (overlap(&names->box[i], b))
+			return false;
+	if (names->n == NAMES)
+		return false;
+	names->box[names->n++] = *b;
+	return true;
+}
+
 /*
  * Write the name of a slice over the arrows, with a light edge around the letters: level
- * if it fits, upright in a narrow slice.
+ * if it fits, upright in a narrow slice, nowhere if its place is taken.
  */
 static void draw_name(void *arg, const struct td_slice *s)
 {
@@ -171,7 +223,11 @@ static void draw_name(void *arg, const struct td_slice *s)
 	bool level = b.w > length + 4;
 	if (!level && (b.w < LETTER + 5 || b.h < length))
 		return;
-	double x = b.x + b.w / 2, y = b.y + b.h / 2;
+	double x = b.x + b.w / 2, y = b.y + b.h / 2, high = LETTER + 6;
+	double w = level ? length : high, h = level ? high : length;
+	struct box place = {x - w / 2, y - h / 2, w, h};
+	if (!take_place(&p->names[2 * p->row[s->node] + (s->thread == 0)], &place))
+		return;
 	fprintf(p->out,
 		"<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\" fill=\"#111\" "
 		"stroke=\"#fff\" stroke-width=\"2.5\" stroke-linejoin=\"round\" "
@@ -214,10 +270,13 @@ static void draw_legend(const struct picture *p)
 	}
 }
 
-void td_svg(const struct td_trace *t, const struct td_filter *f, FILE *out)
+int td_svg(const struct td_trace *t, const struct td_filter *f, FILE *out)
 {
 	struct picture p = {.t = t, .f = f, .out = out};
 	span(&p);
+	p.names = calloc(2 * (size_t)p.rows + 1, sizeof *p.names);
+	if (!p.names)
+		return -ENOMEM;
 	fprintf(out,
 		"<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%.0f\" height=\"%d\" "
 		"font-family=\"sans-serif\" font-size=\"11\">\n"
@@ -234,4 +293,6 @@ void td_svg(const struct td_trace *t, const struct td_filter *f, FILE *out)
 	td_each_slice(t, f, draw_name, &p);
 	draw_legend(&p);
 	fputs("</svg>\n", out);
+	free(p.names);
+	return 0;
 }

@@ -185,7 +185,7 @@ static int write_to(const struct td_trace *t, const struct opt *o, FILE *out)
 	else if (o->form == JSON)
 		rc = td_json(t, &o->filter, out);
 	else
-		td_svg(t, &o->filter, out);
+		rc = td_svg(t, &o->filter, out);
 	return rc;
 }
 

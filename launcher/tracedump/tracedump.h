@@ -151,6 +151,6 @@ void td_describe(
 
 void td_text(const struct td_trace *trace, const struct td_filter *f, FILE *out);
 int td_json(const struct td_trace *trace, const struct td_filter *f, FILE *out);
-void td_svg(const struct td_trace *trace, const struct td_filter *f, FILE *out);
+int td_svg(const struct td_trace *trace, const struct td_filter *f, FILE *out);
 
 #endif

@@ -29,6 +29,29 @@ has() {
 	grep -qE -e "$2" "$1" || fail "$1 has no '$2'"
 }
 
+# The labels of pictures are apart, in windows of all lengths.  Names of slices lie over the
+# arrows, with an edge that sets them off; a long picture may have no room for names.
+labels_in_windows() {
+	local from to n=0
+	awk '$1 ~ /^[0-9.]+:$/ { t[n++] = $1 + 0 }
+		END {
+			for (k = 1; k < n; k *= 2)
+				for (i = 0; i + k < n; i += int(n / 3))
+					print t[i], t[i + k]
+		}' text >windows
+	while read -r from to; do
+		n=$((n + 1))
+		dump --svg --since "$from" --until "$to" trace >window$n.svg || fail "window $n"
+	done <windows
+	[ $n -gt 9 ] || fail "$n windows"
+	"$here/../support/svg_labels.py" svg window*.svg || fail "labels"
+	awk 'FNR == 1 { first = 0 }
+		/marker-end/ { arrows++; if (first) wrong = FILENAME }
+		/paint-order/ { names++; first = FNR }
+		END { exit !(arrows && names) || wrong != "" }' svg window*.svg ||
+		fail "no arrows, no names, or names below arrows"
+}
+
 # The names of functions come from the build that was traced.
 cast() {
 	head -c 700000 /dev/urandom >file
@@ -46,9 +69,7 @@ cast() {
 	python3 "$here/check.py" json whole || fail "json is not whole"
 	dump --svg --until 1e9 trace >svg || fail svg
 	python3 -c 'import sys, xml.dom.minidom as m; m.parse(sys.argv[1])' svg || fail "no XML"
-	# Names of slices lie over the arrows, with an edge that sets them off.
-	awk '/marker-end/ { arrow = NR } /paint-order/ { n++; if (!first) first = NR } END { exit !(arrow && n && arrow < first) }' \
-		svg || fail "names are below arrows"
+	labels_in_windows
 	# One message: all of its records, and no other's.
 	message=$(python3 -c 'import json
 for e in json.load(open("json"))["traceEvents"]:

@@ -292,7 +292,7 @@ static void dump_everything(const struct td_trace *t)
 	assert_non_null(out);
 	td_text(t, &all, out);
 	assert_int_equal(td_json(t, &all, out), 0);
-	td_svg(t, &all, out);
+	assert_int_equal(td_svg(t, &all, out), 0);
 	fclose(out);
 }
 
