@@ -14,15 +14,6 @@
 #define FD_MIN     200 /* above the numbers that programs give their files */
 #define FREE_PAGES "/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages"
 
-pthread_mutex_t p3_heaps_lock = PTHREAD_MUTEX_INITIALIZER;
-_Atomic(struct p3_heap *) p3_heaps; /* HEAP.1 */
-
-bool p3_heap_is_ours(const struct p3_heap *h)
-{
-	struct stat st;
-	return fstat(h->seg.fd, &st) == 0 && st.st_ino == h->ino && st.st_dev == h->dev;
-}
-
 /* ---- creation ---- */
 
 static uint64_t free_hugepages(void)
@@ -123,11 +114,6 @@ void p3_heap_keep(struct p3_heap *heap)
 	pthread_mutex_lock(&p3_heaps_lock);
 	heap->kept = true;
 	pthread_mutex_unlock(&p3_heaps_lock);
-}
-
-bool p3_heap_has(const struct p3_heap *h, const void *at)
-{
-	return (uintptr_t)at - (uintptr_t)h->seg.base < h->seg.len;
 }
 
 void *p3_heap_base(const struct p3_heap *h)

@@ -5,6 +5,7 @@
  *	heap.c		creation, and the functions that others call
  *	heaparena.c	its address space as jemalloc's extents
  *	heapfork.c	the effect of a fork on it
+ *	heaplist.c	the list of heaps, which the others use
  *	heapview.c	a peer's heap, read only
  *
  * p3_heaps_lock guards what is not atomic; each file says which threads call it.
