@@ -4,10 +4,10 @@
  * tried, as the library would do it.
  */
 #include "info/probe.h"
+#include "shm/kernel.h"
 #include "shm/layout.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <linux/membarrier.h>
 #include <linux/memfd.h>
 #include <signal.h>
@@ -15,16 +15,11 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#ifndef F_SEAL_FUTURE_WRITE
-#define F_SEAL_FUTURE_WRITE 0x0010
-#endif
 
 #define PAGES "/sys/kernel/mm/hugepages/hugepages-2048kB/"
 #define YAMA  "/proc/sys/kernel/yama/ptrace_scope"

@@ -2,23 +2,18 @@
 /* Fork handlers of shared heaps: a copy for the child, or the end of sharing. */
 #include "shm/heapin.h"
 #include "shm/fd.h"
+#include "shm/kernel.h"
 #include "shm/layout.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <linux/futex.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
-
-#ifndef MAP_FIXED_NOREPLACE
-#define MAP_FIXED_NOREPLACE 0x100000
-#endif
 
 /* The header in front of a heap's contents that were copied for a child. */
 struct copy {

@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A peer's heap, mapped read-only. */
 #include "shm/heap.h"
+#include "shm/kernel.h"
 #include "shm/layout.h"
 
 #include <errno.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-#ifndef MADV_POPULATE_READ
-#define MADV_POPULATE_READ 22
-#endif
 
 #define VIEW_BLOCK ((uint64_t)256 << 10)
 

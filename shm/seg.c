@@ -3,10 +3,10 @@
 #include "shm/seg.h"
 #include "shm/fault.h"
 #include "shm/fd.h"
+#include "shm/kernel.h"
 #include "shm/layout.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <linux/magic.h>
 #include <linux/memfd.h>
 #include <numa.h>
@@ -14,20 +14,11 @@
 #include <pthread.h>
 #include <sched.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <unistd.h>
-
-#ifndef F_SEAL_FUTURE_WRITE
-#define F_SEAL_FUTURE_WRITE 0x0010
-#endif
-
-#ifndef MADV_POPULATE_READ
-#define MADV_POPULATE_READ 22
-#endif
 
 #define P3_REMOTE ((uintptr_t)256 << 30)
 #define P3_ROWS   8u

@@ -1,20 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The segments that a look has mapped, read-only. */
 #include "launcher/look/lookin.h"
+#include "shm/kernel.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#ifndef F_SEAL_FUTURE_WRITE
-#define F_SEAL_FUTURE_WRITE 0x0010
-#endif
-#ifndef MADV_POPULATE_READ
-#define MADV_POPULATE_READ 22
-#endif
 
 #define PAGE          ((uint64_t)4096)
 #define WHOLE_PAGE(n) (((n) + PAGE - 1) / PAGE * PAGE)

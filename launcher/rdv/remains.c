@@ -1,19 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copies of ended nodes' counters and traces. */
 #include "launcher/rdv/remains.h"
+#include "shm/kernel.h"
 #include "shm/layout.h"
 #include "shm/trace.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#ifndef F_SEAL_FUTURE_WRITE
-#define F_SEAL_FUTURE_WRITE 0x0010
-#endif
 
 #define PIECE 16384u
 /* A copy of more would hold up yod's other work: 8 MiB take about 5 ms. */

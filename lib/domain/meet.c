@@ -5,9 +5,9 @@
 #include "lib/job/launched.h"
 #include "shm/fd.h"
 #include "shm/log.h"
+#include "shm/worker.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -234,16 +234,6 @@ static int attach_self(struct p3_meeting *m)
 	return p3_nic_peer_up(m->nic, &info);
 }
 
-static int start_thread(struct p3_meeting *m)
-{
-	sigset_t all, old;
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	int rc = pthread_create(&m->thread, NULL, p3_meet_thread, m);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	return -rc;
-}
-
 /* Wait until this process has met the earlier members, for P3_SETTLE_NS at most.  Time
  * during which this process is stopped does not count: it cannot meet members then. */
 static bool wait_for_others(struct p3_meeting *m)
@@ -290,7 +280,7 @@ int p3_meet_join(struct p3_node *node, struct p3_nic *nic)
 	int rc = attach_self(m);
 	rc = rc ? rc : open_ends(m);
 	FAULT_POINT("meet.unmet");
-	rc = rc ? rc : start_thread(m);
+	rc = rc ? rc : p3_worker_start(&m->thread, p3_meet_thread, m);
 	if (rc) {
 		p3_error("the network interface cannot join the domain %s: %s",
 			m->place.path, strerror(-rc));

@@ -11,6 +11,7 @@
 #include "shm/fd.h"
 #include "shm/log.h"
 #include "shm/park.h"
+#include "shm/worker.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -223,19 +224,15 @@ static void *life_main(void *arg)
 
 int p3_job_start_life(struct p3_node *node)
 {
-	sigset_t all, old;
 	node->wake_fd = p3_fd_high(eventfd(0, EFD_CLOEXEC));
 	if (node->wake_fd < 0)
 		return -errno;
 	node->wake_file = p3_fd_file(node->wake_fd);
 	p3_set(&node->ending, 0);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	int rc = pthread_create(&node->thread, NULL, life_main, node);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	int rc = p3_worker_start(&node->thread, life_main, node);
 	if (rc)
 		close(node->wake_fd);
-	return -rc;
+	return rc;
 }
 
 void p3_job_stop_life(struct p3_node *node)

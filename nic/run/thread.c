@@ -28,8 +28,8 @@
 #include "nic/run/pass.h"
 #include "shm/cpulist.h"
 #include "shm/log.h"
+#include "shm/worker.h"
 
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -306,10 +306,5 @@ static void *nic_main(void *arg)
 
 int p3_thread_start(struct p3_nic *n)
 {
-	sigset_t all, old;
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	int rc = pthread_create(&n->thread, NULL, nic_main, n);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	return -rc;
+	return p3_worker_start(&n->thread, nic_main, n);
 }

@@ -3,25 +3,21 @@
  * Hugepages that peers could write to are not used.  The fcntl of this program takes the
  * seal FUTURE_WRITE and forgets it, as hugetlbfs did before Linux 5.13.
  */
+#include "shm/kernel.h"
 #include "shm/layout.h"
 #include "shm/seg.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
-#ifndef F_SEAL_FUTURE_WRITE
-#define F_SEAL_FUTURE_WRITE 0x0010
-#endif
 #define HUGETLBFS 0x958458f6
 
 static bool forgets;

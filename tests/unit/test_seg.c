@@ -15,21 +15,16 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <linux/falloc.h>
 #include <signal.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "shm/kernel.h"
 #include "shm/layout.h"
 #include "shm/seg.h"
 #include "unit/torture.h"
-
-#ifndef F_SEAL_FUTURE_WRITE
-#define F_SEAL_FUTURE_WRITE 0x0010
-#endif
 
 #define HUGE       ((uint64_t)P3_HUGE)
 #define PAGE       ((uint64_t)P3_PAGE)
