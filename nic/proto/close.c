@@ -8,10 +8,111 @@
 #include "nic/obj/me.h"
 #include "nic/obj/ni.h"
 #include "nic/obj/span.h"
-#include "nic/proto/tx.h"
+#include "nic/proto/hold.h"
+#include "nic/proto/pending.h"
 #include "nic/run/self.h"
+#include "nic/xfer/xfer.h"
 
 #include <stdlib.h>
+
+/* ---- descriptors that are unlinked while their puts wait for targets ---- */
+
+/* The requests of a descriptor in a queue of requests whose target is not there yet. */
+struct waiting {
+	struct p3_link *queue;
+	struct p3_link *first; /* the oldest request of the descriptor */
+	uint32_t n;
+};
+
+/* Find requests of the descriptor in a queue, no more than most.  Search from the
+ * newest one on, since a descriptor is often unlinked right behind its put, and stop at
+ * the first request that is too long for a copy. */
+static void find_waiting(
+	struct p3_link *queue, const struct p3_md *md, uint32_t most, struct waiting *out)
+{
+	*out = (struct waiting){.queue = queue, .first = queue};
+	for (struct p3_link *it = queue->prev; it != queue && out->n < most;
+		it = it->prev) {
+		const struct p3_pending *t = p3_item(it, struct p3_pending, link);
+		if (t->send.md != md)
+			continue;
+		if (!p3_pending_is_short(t))
+			return;
+		out->first = it;
+		out->n++;
+	}
+}
+
+/* Copy the bytes of all requests that find_waiting() found.  Return false if there is
+ * no memory.  The last SEND_END may unlink the descriptor, so do not use it after
+ * that. */
+static bool take_over_waiting(
+	struct p3_nic *n, const struct waiting *w, const struct p3_md *md)
+{
+	uint32_t left = w->n;
+	for (struct p3_link *it = w->first; left; it = it->next) {
+		struct p3_pending *t = p3_item(it, struct p3_pending, link);
+		if (t->send.md != md)
+			continue;
+		if (!p3_pending_take_over(n, t))
+			return false;
+		left--;
+	}
+	return true;
+}
+
+/* Find the descriptor's requests to a peer that yod is still to introduce, if the peer is
+ * one. */
+static void find_apart(
+	struct p3_peer *p, const struct p3_md *md, uint32_t most, struct waiting *out)
+{
+	*out = (struct waiting){.queue = &p->queue, .first = &p->queue};
+	if (p->state == P3_EXPECTED && p->apart)
+		find_waiting(&p->queue, md, most, out);
+}
+
+/* Return the number of the descriptor's requests, at most most, to all such peers. */
+static uint32_t count_apart(struct p3_nic *n, const struct p3_md *md, uint32_t most)
+{
+	struct waiting w;
+	uint32_t left = most;
+	for (uint32_t i = 0; i < n->conf.nnodes && left; i++) {
+		find_apart(&n->peer[i], md, left, &w);
+		left -= w.n;
+	}
+	return most - left;
+}
+
+/* Copy the bytes of the requests that count_apart() has counted.  Return false if there
+ * is no memory. */
+static bool take_over_apart(struct p3_nic *n, const struct p3_md *md, uint32_t count)
+{
+	struct waiting w;
+	for (uint32_t i = 0; i < n->conf.nnodes && count; i++) {
+		find_apart(&n->peer[i], md, count, &w);
+		if (!take_over_waiting(n, &w, md))
+			return false;
+		count -= w.n;
+	}
+	return true;
+}
+
+/* Copy the bytes of the short puts that keep a descriptor in use because their targets
+ * are not there yet.  Return false if other operations keep it in use, or there is no
+ * memory for a copy.  The last SEND_END may unlink the descriptor: look its handle up
+ * again. */
+static P3_RARE bool let_go(struct p3_nic *n, struct p3_md *md)
+{
+	struct waiting absent, nobody;
+	find_waiting(&n->absent.queue, md, md->pending, &absent);
+	find_waiting(&n->unresolved.queue, md, md->pending - absent.n, &nobody);
+	uint32_t left = md->pending - absent.n - nobody.n;
+	if (count_apart(n, md, left) != left)
+		return false;
+	n->posted = true;
+	return take_over_waiting(n, &absent, md) && take_over_waiting(n, &nobody, md) &&
+	       take_over_apart(n, md, left);
+}
 
 int p3_fw_me_unlink(struct p3_nic *n, struct p3_cmd *c)
 {
@@ -19,7 +120,7 @@ int p3_fw_me_unlink(struct p3_nic *n, struct p3_cmd *c)
 	if (!me)
 		return PTL_ME_INVALID;
 	if (me->md && p3_unlikely(me->md->pending)) {
-		if (!p3_fw_let_go(n, me->md))
+		if (!let_go(n, me->md))
 			return PTL_ME_IN_USE;
 		me = p3_fw_named(n, P3_KIND_ME, c->handle); /* NULL if that unlinked it */
 		if (!me)
@@ -37,7 +138,7 @@ int p3_fw_md_unlink(struct p3_nic *n, struct p3_cmd *c)
 	if (!md)
 		return PTL_MD_INVALID;
 	if (p3_unlikely(md->pending)) {
-		if (!p3_fw_let_go(n, md))
+		if (!let_go(n, md))
 			return PTL_MD_IN_USE;
 		md = p3_fw_named(n, P3_KIND_MD, c->handle); /* NULL if that unlinked it */
 		if (!md)
@@ -64,6 +165,38 @@ static void drop_objects(struct p3_nic *n, uint32_t ni, struct p3_eq **dead)
 		p3_eq_kill(n, eq, dead);
 }
 
+static void forget_pendings(struct p3_nic *n, struct p3_link *list, uint32_t ni)
+{
+	p3_list_each(it, list) {
+		struct p3_pending *t = p3_item(it, struct p3_pending, link);
+		if (!t->md || t->ni != ni)
+			continue;
+		if (t->xfer && !t->copy)
+			p3_xfer_withdraw(n, t->xfer);
+		if (t->send.md)
+			p3_span_forget(&t->send);
+		p3_use_less(&n->ni[ni], P3_U_OP);
+		t->md = NULL;
+		if (t->peer == &n->absent)
+			p3_hold_show_end(n, t);
+		if (t->state == P3_PEND_QUEUED && !t->copy)
+			p3_pending_free(n, t);
+	}
+}
+
+/* Forget operations of interface ni, which closes: no memory is touched, no event is
+ * posted. */
+static void forget(struct p3_nic *n, uint32_t ni)
+{
+	p3_xfer_forget(n, ni);
+	forget_pendings(n, &n->unresolved.queue, ni);
+	forget_pendings(n, &n->absent.queue, ni);
+	for (uint32_t i = 0; i < n->conf.nnodes; i++) {
+		forget_pendings(n, &n->peer[i].queue, ni);
+		forget_pendings(n, &n->peer[i].outstanding, ni);
+	}
+}
+
 int p3_fw_ni_close(struct p3_nic *n, struct p3_cmd *c)
 {
 	uint32_t i = p3_handle_ni(c->handle);
@@ -71,7 +204,7 @@ int p3_fw_ni_close(struct p3_nic *n, struct p3_cmd *c)
 		return PTL_NI_INVALID;
 	struct p3_ni *ni = &n->ni[i];
 	p3_release(&ni->gen, p3_get(&ni->gen) + 1); /* TABLE.2 */
-	p3_fw_forget(n, i);
+	forget(n, i);
 	p3_fw_look_no_more(n);
 	c->ni_open.dead = NULL;
 	drop_objects(n, i, &c->ni_open.dead);

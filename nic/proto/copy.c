@@ -10,7 +10,7 @@
  * SEND_END comes when they have left.
  *
  * The bytes of a put that waits for a target that has yet to come stay in the program's
- * memory, until the program unlinks the descriptor (p3_fw_let_go): a program that waits
+ * memory, until the program unlinks the descriptor (close.c): a program that waits
  * for SEND_END before it ends by _exit then loses nothing.  All these targets together
  * count as one.
  *

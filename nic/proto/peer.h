@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * peer - birth and death of peers, their lanes
+ * peer - the lanes to and from peers: their room, their growth, hot and cold
  *
  * Only the lease holder calls these functions, except where a comment says (any).
  */
@@ -17,14 +17,36 @@ static inline p3_a32 *p3_asleep_of(
 	return all ? &all[node].asleep : &doorbell->asleep;
 }
 
-int p3_fw_peer_up(struct p3_nic *n, struct p3_cmd *c);
-int p3_fw_peer_pids(struct p3_nic *n, struct p3_cmd *c);
-int p3_fw_peer_down(struct p3_nic *n, struct p3_cmd *c);
-int p3_fw_peer_told(struct p3_nic *n, struct p3_cmd *c);
-int p3_fw_peer_over(struct p3_nic *n, struct p3_cmd *c);
-int p3_fw_held(struct p3_nic *n, struct p3_cmd *c);
 /* Return the peer that has this nid, or in a domain this id, or NULL. */
 struct p3_peer *p3_fw_find(struct p3_nic *n, ptl_process_id_t who);
+
+/* Return true if an interface of the peer has this pid. */
+static inline bool p3_peer_has_pid(const struct p3_peer *p, ptl_pid_t pid)
+{
+	return pid != P3_JOB_NO_PID && (p3_likely(p->pid[0] == pid) || p->pid[1] == pid);
+}
+
+/* Return true if a target lives and takes part; the others need no lane. */
+static inline bool p3_peer_is_live(const struct p3_peer *p, ptl_pid_t pid)
+{
+	return p3_likely(p && p->state == P3_LIVE && p3_peer_has_pid(p, pid));
+}
+
+/* Return true if the target lives, but is not mapped here yet. */
+static inline bool p3_peer_is_expected(const struct p3_peer *p, ptl_pid_t pid)
+{
+	return p && p->state == P3_EXPECTED && p3_peer_has_pid(p, pid);
+}
+
+/* Return true if a request to this target fails.  One to a target that has left, or has
+ * yet to come, ends without a failure. */
+static inline bool p3_peer_is_failure(const struct p3_peer *p, ptl_pid_t pid)
+{
+	return !p || p->state == P3_DEAD ||
+	       ((p->state == P3_LIVE || p->state == P3_EXPECTED) &&
+		       !p3_peer_has_pid(p, pid));
+}
+
 bool p3_fw_ready(struct p3_nic *n, struct p3_peer *p);
 /* Tell the peer in which ways this node can fetch its puts.  Call this again when one
  * of them turns out to be refused. */
@@ -40,11 +62,24 @@ static inline bool p3_fw_room(struct p3_peer *p, struct p3_ring_tx *r, uint32_t 
 	return p3_likely(p3_ring_fits(r, k + p3_ring_pad(r, k))) ||
 	       p3_fw_look_for_room(p, r, k);
 }
+/* Return true if a response is there.  A response comes only for a request that has
+ * reserved room for it.  While there is no reservation the ring is not looked at, which
+ * saves a cache line; a switch cell or nonsense in it waits for the next
+ * reservation. */
+static inline bool p3_fw_has_response(struct p3_peer *p)
+{
+	uint64_t w0;
+	return p3_unlikely(p->rsp_used) && p3_ring_peek(&p->rsp_in, &w0);
+}
 bool p3_fw_grow_requests(struct p3_nic *n, struct p3_peer *p); /* true: it has grown */
 void p3_fw_grow_responses(struct p3_nic *n, struct p3_peer *p);
 bool p3_fw_arena(struct p3_nic *n, uint64_t len, uint64_t align, uint64_t *off_out);
 void p3_fw_bad_peer(struct p3_nic *n, struct p3_peer *p, const char *what);
-void p3_fw_lose_bad(struct p3_nic *n);
+/* Count a peer as alive, or no longer, once.  A peer that is apart counts as one that
+ * is mapped. */
+void p3_peer_count_alive(struct p3_nic *n, struct p3_peer *p, bool alive);
+/* Note that no request waits for an introduction of the peer. */
+void p3_peer_end_meeting(struct p3_nic *n, struct p3_peer *p);
 void p3_fw_heat(struct p3_nic *n, struct p3_peer *p);
 void p3_fw_cool(struct p3_nic *n);
 void p3_fw_answer_doorbell(struct p3_nic *n);

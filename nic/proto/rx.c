@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Requests received: header check, translation, delivery, responses sent. */
+/* Requests received: header check, matching, delivery. */
 #include "nic/fw.h"
 
 #include <string.h>
@@ -24,57 +24,7 @@ struct request {
 	uint64_t place; /* place of its bytes as the header tells it */
 };
 
-/* ---- responses ---- */
-
-/* Count an answer that is about to be sent, and first switch to the full ring if it is
- * time.  The peer looks into the ring only while it waits for answers: it would leave a
- * switch with no answer behind it there, and that would look like an untaken
- * message. */
-static inline void count_answer(struct p3_nic *n, struct p3_peer *p)
-{
-	if (p3_unlikely(++p->nanswered >= 8 && !p->rsp_full))
-		p3_fw_grow_responses(n, p);
-}
-
-void p3_fw_respond(struct p3_nic *n, struct p3_peer *p, const struct p3_answer *a)
-{
-	if (p->state != P3_LIVE || p->bad)
-		return;
-	count_answer(n, p);
-	if (!p3_fw_room(p, &p->rsp_out, 1)) {
-		p3_fw_bad_peer(n, p, "more requests than it reserved room for");
-		return;
-	}
-	struct p3_cell *c = p3_ring_begin(&p->rsp_out, 1);
-	p3_set(&c->w[1], (uint64_t)a->status << 32 | a->pending);
-	p3_set(&c->w[2], a->mlength);
-	p3_set(&c->w[3], a->extra[0]);
-	p3_set(&c->w[4], a->extra[1]);
-	p3_set(&c->w[5], a->extra[2]);
-	P3_TRACE(fw, n, P3_TRACE_ANSWER, a->kind, a->mlength);
-	FAULT_POINT("response.filled");
-	p3_ring_publish(&p->rsp_out, p3_word0(a->kind, a->flags, 1), 1);
-	FAULT_POINT("response.published");
-	p3_fw_touch(n, p);
-}
-
-static void respond(struct p3_nic *n, struct p3_peer *p, uint32_t pending,
-	enum p3_rsp_kind kind, uint64_t mlength)
-{
-	struct p3_answer a = {.kind = kind, .pending = pending, .mlength = mlength};
-	p3_fw_respond(n, p, &a);
-}
-
-void p3_fw_drop(struct p3_nic *n, struct p3_ni *ni, uint64_t length)
-{
-	if (ni) {
-		ni->drops++;
-		ni->drop_bytes += length;
-	}
-	P3_TRACE(fw, n, P3_TRACE_DROP, 0, length);
-	p3_count(&n->count[P3_C_DROPS], 1);
-	p3_count(&n->count[P3_C_DROP_BYTES], length);
-}
+/* ---- requests that no entry accepts ---- */
 
 /* Drop a request that no entry accepts.  Respond if the initiator has reserved room for
  * a response, so that it can use that room again. */
@@ -85,7 +35,8 @@ static P3_RARE void discard(
 	p3_fw_drop(n, ni, r.ask.length);
 	p3_fw_why_dropped(n, p, ni, r.ask);
 	if (r.pending)
-		respond(n, p, r.pending, long_put ? P3_RSP_DONE : P3_RSP_NONE, 0);
+		p3_answer_briefly(
+			n, p, r.pending, long_put ? P3_RSP_DONE : P3_RSP_NONE, 0);
 }
 
 /*
@@ -215,65 +166,8 @@ static inline void put_eager(struct p3_nic *n, struct p3_peer *p, const struct r
 	else
 		put_ended(n, r, hit, link);
 	if (p3_unlikely(r->pending))
-		respond(n, p, r->pending, ack ? P3_RSP_ACK : P3_RSP_NONE, hit->mlength);
-}
-
-bool p3_fw_swap_waits(struct p3_nic *n)
-{
-	return n->swapper && p3_now_ns() < n->swapper_until;
-}
-
-/* Return true if this peer's waiting exchange may be named in n->swapper, which keeps
- * transfers from beginning on its bytes.  It may once n->swapper_until has passed: then
- * the time of an exchange named before is over, and after one that waited in vain
- * transfers have had time to begin. */
-static bool is_vacant(const struct p3_nic *n, const struct p3_peer *p, uint64_t now)
-{
-	return n->swapper != p && now >= n->swapper_until;
-}
-
-/*
- * Let an exchange wait until the transfers on its bytes end, but no longer than
- * P3_SWAP_NS by this node's clock: whether they move is known from the peers' words
- * only, which may be wrong.
- */
-static P3_RARE void wait_to_swap(
-	struct p3_nic *n, struct p3_peer *p, const struct p3_hit *hit, uint64_t now)
-{
-	if (!p->swap_ns || p->swap_pos != p->req_in.pos) {
-		p->swap_ns = now;
-		p->swap_pos = p->req_in.pos;
-	}
-	if (is_vacant(n, p, now)) {
-		n->swapper = p;
-		n->swapper_until = p->swap_ns + P3_SWAP_NS;
-		n->swapper_wants =
-			p3_region_bounds(&hit->md->region, hit->offset, hit->mlength);
-	}
-}
-
-static bool may_swap(struct p3_nic *n, struct p3_peer *p, const struct p3_hit *hit)
-{
-	bool waited = p3_unlikely(p->swap_ns != 0) && p->swap_pos == p->req_in.pos;
-	uint64_t now = waited ? p3_now_ns() : 0;
-	uint64_t ns = waited ? now - p->swap_ns : 0;
-	bool late = ns >= P3_SWAP_NS;
-	if (!p3_xfer_may_swap(n, &hit->md->region, hit->offset, hit->mlength, ns)) {
-		wait_to_swap(n, p, hit, now ? now : p3_now_ns());
-		return false;
-	}
-	if (n->swapper == p)
-		n->swapper_until = late ? now + P3_SWAP_NS : 0;
-	p->swap_ns = 0;
-	return true;
-}
-
-static bool must_yield(struct p3_nic *n, struct p3_peer *p, const struct p3_hit *hit)
-{
-	return p3_unlikely(n->swapper && n->swapper != p) &&
-	       p3_bounds_meet(
-		       n->swapper_wants, &hit->md->region, hit->offset, hit->mlength) &&
-	       p3_fw_swap_waits(n);
+		p3_answer_briefly(
+			n, p, r->pending, ack ? P3_RSP_ACK : P3_RSP_NONE, hit->mlength);
 }
 
 /* Set the place of a long put's bytes: from the request's header, or from the source's
@@ -293,7 +187,8 @@ static void place_pull(struct p3_nic *n, struct p3_pull *pull, const struct requ
 static bool put_long(struct p3_nic *n, struct p3_peer *p, const struct request *r,
 	const struct p3_hit *hit)
 {
-	struct p3_pull *pull = must_yield(n, p, hit) ? NULL : p3_pull_alloc(n, p);
+	struct p3_pull *pull =
+		p3_exchange_precedes(n, p, hit) ? NULL : p3_pull_alloc(n, p);
 	if (!pull)
 		return false;
 	struct p3_md *md = hit->md;
@@ -313,39 +208,17 @@ static bool put_long(struct p3_nic *n, struct p3_peer *p, const struct request *
 	return true;
 }
 
-/* Copy the descriptor's present bytes into a reply that is not published yet.  The
- * caller has checked that the response ring has room. */
-static void fill_reply(struct p3_nic *n, struct p3_peer *p, const struct request *r,
-	const struct p3_hit *hit)
-{
-	count_answer(n, p);
-	struct p3_cell *c = p3_ring_begin(&p->rsp_out, p3_reply_cells(hit->mlength));
-	p3_set(&c->w[1], r->pending);
-	p3_set(&c->w[2], hit->mlength);
-	p3_region_read(&hit->md->region, hit->offset, (char *)c + 24, hit->mlength);
-}
-
-static void send_reply(struct p3_nic *n, struct p3_peer *p, const struct p3_hit *hit)
-{
-	uint32_t k = p3_reply_cells(hit->mlength);
-	FAULT_POINT("reply.filled");
-	P3_TRACE(fw, n, P3_TRACE_ANSWER, P3_RSP_REPLY, hit->mlength);
-	p3_ring_publish(&p->rsp_out, p3_word0(P3_RSP_REPLY, 0, k), k);
-	FAULT_POINT("reply.published");
-	p3_fw_touch(n, p);
-}
-
 static bool get_eager(struct p3_nic *n, struct p3_peer *p, const struct request *r,
 	const struct p3_hit *hit)
 {
 	struct p3_event_words rec;
 	struct p3_md *md = hit->md;
-	if (!p3_fw_room(p, &p->rsp_out, p3_reply_cells(hit->mlength)))
+	if (!p3_answer_has_room(p, hit->mlength))
 		return false;
 	accept(n, r, hit, &rec);
 	p3_fw_event(n, &md->sink, &rec, PTL_EVENT_GET_START, PTL_NI_OK);
-	fill_reply(n, p, r, hit);
-	send_reply(n, p, hit);
+	p3_answer_fill(n, p, r->pending, hit);
+	p3_answer_send(n, p, hit);
 	p3_fw_event_ends(n, md, &md->sink, &rec, PTL_EVENT_GET_END, PTL_NI_OK);
 	return true;
 }
@@ -360,17 +233,16 @@ static bool getput(struct p3_nic *n, struct p3_peer *p, const struct request *r,
 {
 	struct p3_event_words rec;
 	struct p3_md *md = hit->md;
-	if (!p3_fw_room(p, &p->rsp_out, p3_reply_cells(hit->mlength)) ||
-		!may_swap(n, p, hit))
+	if (!p3_answer_has_room(p, hit->mlength) || !p3_exchange_may_go(n, p, hit))
 		return false;
 	accept(n, r, hit, &rec);
 	p3_fw_event(n, &md->sink, &rec, PTL_EVENT_GETPUT_START, PTL_NI_OK);
-	fill_reply(n, p, r, hit);
+	p3_answer_fill(n, p, r->pending, hit);
 	FAULT_POINT("swap.read");
 	deposit(n, r, hit);
 	FAULT_POINT("swap.written");
 	p3_xfer_swapped(n);
-	send_reply(n, p, hit);
+	p3_answer_send(n, p, hit);
 	p3_fw_event_ends(n, md, &md->sink, &rec, PTL_EVENT_GETPUT_END, PTL_NI_OK);
 	return true;
 }
@@ -379,7 +251,7 @@ static bool get_long(struct p3_nic *n, struct p3_peer *p, const struct request *
 	const struct p3_hit *hit)
 {
 	struct p3_xfer_slot *x =
-		must_yield(n, p, hit) ? NULL : p3_xfer_alloc(n, p, P3_X_SERVE);
+		p3_exchange_precedes(n, p, hit) ? NULL : p3_xfer_alloc(n, p, P3_X_SERVE);
 	if (!x)
 		return false;
 	struct p3_md *md = hit->md;
@@ -537,8 +409,7 @@ static P3_RARE bool control_cell(
 static inline void taken(struct p3_nic *n, struct p3_peer *p, const struct request *r)
 {
 	p3_ring_take(&p->req_in, r->ncells);
-	if (p3_unlikely(n->swapper == p))
-		n->swapper = NULL;
+	p3_exchange_over(n, p);
 	n->worked = true;
 	n->msgs++;
 	n->bytes += r->flags & P3_F_LONG ? 0 : r->ask.length;

@@ -2,6 +2,8 @@
 /* The firmware's main loop: one bounded pass over commands, lanes and transfers. */
 #include "nic/run/pass.h"
 #include "nic/proto/peer.h"
+#include "nic/proto/lose.h"
+#include "nic/proto/reply.h"
 #include "nic/proto/rx.h"
 #include "nic/proto/tx.h"
 #include "nic/report/mirror.h"

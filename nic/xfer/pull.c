@@ -4,8 +4,8 @@
 
 #include "nic/obj/ni.h"
 #include "nic/obj/span.h"
-#include "nic/proto/rx.h"
-#include "nic/proto/tx.h"
+#include "nic/proto/answer.h"
+#include "nic/proto/pending.h"
 #include "nic/report/trace.h"
 #include "nic/run/wake.h"
 #include "nic/xfer/edge.h"

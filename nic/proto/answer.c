@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Responses to requests of peers, and the count of dropped messages. */
+#include "nic/proto/answer.h"
+
+#include "nic/obj/region.h"
+#include "nic/proto/peer.h"
+#include "nic/report/trace.h"
+#include "nic/run/looks.h"
+#include "shm/fault.h"
+
+/* Count an answer that is about to be sent, and first switch to the full ring if it is
+ * time.  The peer looks into the ring only while it waits for answers: it would leave a
+ * switch with no answer behind it there, and that would look like an untaken
+ * message. */
+static inline void count_answer(struct p3_nic *n, struct p3_peer *p)
+{
+	if (p3_unlikely(++p->nanswered >= 8 && !p->rsp_full))
+		p3_fw_grow_responses(n, p);
+}
+
+void p3_fw_respond(struct p3_nic *n, struct p3_peer *p, const struct p3_answer *a)
+{
+	if (p->state != P3_LIVE || p->bad)
+		return;
+	count_answer(n, p);
+	if (!p3_fw_room(p, &p->rsp_out, 1)) {
+		p3_fw_bad_peer(n, p, "more requests than it reserved room for");
+		return;
+	}
+	struct p3_cell *c = p3_ring_begin(&p->rsp_out, 1);
+	p3_set(&c->w[1], (uint64_t)a->status << 32 | a->pending);
+	p3_set(&c->w[2], a->mlength);
+	p3_set(&c->w[3], a->extra[0]);
+	p3_set(&c->w[4], a->extra[1]);
+	p3_set(&c->w[5], a->extra[2]);
+	P3_TRACE(fw, n, P3_TRACE_ANSWER, a->kind, a->mlength);
+	FAULT_POINT("response.filled");
+	p3_ring_publish(&p->rsp_out, p3_word0(a->kind, a->flags, 1), 1);
+	FAULT_POINT("response.published");
+	p3_fw_touch(n, p);
+}
+
+void p3_answer_briefly(struct p3_nic *n, struct p3_peer *p, uint32_t pending,
+	enum p3_rsp_kind kind, uint64_t mlength)
+{
+	struct p3_answer a = {.kind = kind, .pending = pending, .mlength = mlength};
+	p3_fw_respond(n, p, &a);
+}
+
+bool p3_answer_has_room(struct p3_peer *p, uint64_t mlength)
+{
+	return p3_fw_room(p, &p->rsp_out, p3_reply_cells(mlength));
+}
+
+void p3_answer_fill(
+	struct p3_nic *n, struct p3_peer *p, uint32_t pending, const struct p3_hit *hit)
+{
+	count_answer(n, p);
+	struct p3_cell *c = p3_ring_begin(&p->rsp_out, p3_reply_cells(hit->mlength));
+	p3_set(&c->w[1], pending);
+	p3_set(&c->w[2], hit->mlength);
+	p3_region_read(&hit->md->region, hit->offset, (char *)c + 24, hit->mlength);
+}
+
+void p3_answer_send(struct p3_nic *n, struct p3_peer *p, const struct p3_hit *hit)
+{
+	uint32_t k = p3_reply_cells(hit->mlength);
+	FAULT_POINT("reply.filled");
+	P3_TRACE(fw, n, P3_TRACE_ANSWER, P3_RSP_REPLY, hit->mlength);
+	p3_ring_publish(&p->rsp_out, p3_word0(P3_RSP_REPLY, 0, k), k);
+	FAULT_POINT("reply.published");
+	p3_fw_touch(n, p);
+}
+
+void p3_fw_drop(struct p3_nic *n, struct p3_ni *ni, uint64_t length)
+{
+	if (ni) {
+		ni->drops++;
+		ni->drop_bytes += length;
+	}
+	P3_TRACE(fw, n, P3_TRACE_DROP, 0, length);
+	p3_count(&n->count[P3_C_DROPS], 1);
+	p3_count(&n->count[P3_C_DROP_BYTES], length);
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * answer - responses of this node to requests of its peers
+ *
+ * The initiator of a request has reserved room for the response, so a response never
+ * waits for room.  A reply that carries data is written in two steps, because the
+ * target of an exchange must write its memory between them.
+ *
+ * Only the lease holder calls these functions.  The state is p->rsp_out and the counter
+ * p->nanswered of each peer.
+ */
+#ifndef P3_NIC_PROTO_ANSWER_H
+#define P3_NIC_PROTO_ANSWER_H
+
+#include "nic/match/match.h"
+#include "nic/state.h"
+
+/* A response of one cell; flags P3_F_ACK: DONE with acknowledgement. */
+struct p3_answer {
+	enum p3_rsp_kind kind;
+	uint32_t flags;
+	uint32_t pending;
+	uint32_t status;
+	uint64_t mlength;
+	uint64_t extra[3];
+};
+void p3_fw_respond(struct p3_nic *n, struct p3_peer *p, const struct p3_answer *a);
+/* Respond with a kind, a pending and a length alone. */
+void p3_answer_briefly(struct p3_nic *n, struct p3_peer *p, uint32_t pending,
+	enum p3_rsp_kind kind, uint64_t mlength);
+
+/* Return true if the response ring has room for a reply of this length. */
+bool p3_answer_has_room(struct p3_peer *p, uint64_t mlength);
+/* Copy the descriptor's present bytes into a reply that is not published yet.  There is
+ * room for it. */
+void p3_answer_fill(
+	struct p3_nic *n, struct p3_peer *p, uint32_t pending, const struct p3_hit *hit);
+/* Publish the reply that p3_answer_fill() has filled. */
+void p3_answer_send(struct p3_nic *n, struct p3_peer *p, const struct p3_hit *hit);
+
+/* Count a dropped message of this length.  ni is its interface, or NULL. */
+void p3_fw_drop(struct p3_nic *n, struct p3_ni *ni, uint64_t length);
+
+#endif

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * hold - requests whose target is not there yet
+ *
+ * Such requests wait in the queue of a pseudo-peer: one holds requests until their
+ * targets join, the other until yod has answered whether the target exists.  Requests to
+ * a peer that is expected wait in the queue of that peer.
+ *
+ * Only the lease holder calls these functions.  The state is the two pseudo-peers,
+ * held_most, asked and told in struct p3_nic.
+ */
+#ifndef P3_NIC_PROTO_HOLD_H
+#define P3_NIC_PROTO_HOLD_H
+
+#include "nic/state.h"
+
+/* Find the queue of a request that cannot be sent now, or NULL if the request ends at
+ * once.  Return PTL_OK, or PTL_NO_SPACE if too many requests are held. */
+P3_RARE int p3_hold_find_queue(struct p3_nic *n, struct p3_peer *p, ptl_process_id_t who,
+	struct p3_peer **to_out);
+/* Hold, or ask about, the newest request in the queue of a pseudo-peer. */
+P3_RARE void p3_hold_newest(struct p3_nic *n, const struct p3_peer *pseudo);
+/* Move a held request to the queue of its target if the target can take it now, and
+ * return the target.  Otherwise return NULL; then the request is asked about if its
+ * node has joined without the pid. */
+struct p3_peer *p3_hold_readdress(struct p3_nic *n, struct p3_pending *t);
+/* Take a held request that is about to end out of its target's gauges, and show the
+ * start of the next one's wait. */
+void p3_hold_show_end(struct p3_nic *n, const struct p3_pending *t);
+/* Fail the held requests whose target will not join any more. */
+void p3_fw_give_up(struct p3_nic *n);
+
+/* Command: end the requests that yod's answer to the last question concerns. */
+int p3_fw_peer_told(struct p3_nic *n, struct p3_cmd *c);
+/* Command: fail the requests that have been held for too long, and report the rest. */
+int p3_fw_held(struct p3_nic *n, struct p3_cmd *c);
+
+#endif

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Births of peers: their lanes, their ids, the requests that waited for them. */
+#define P3_LOG_AREA P3_AREA_PEER
+#include "nic/proto/join.h"
+
+#include "nic/proto/hold.h"
+#include "nic/proto/ids.h"
+#include "nic/proto/peer.h"
+#include "nic/proto/tx.h"
+#include "nic/report/trace.h"
+#include "nic/run/wake.h"
+#include "nic/wire/wire.h"
+#include "shm/fault.h"
+#include "shm/log.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* Return the peer's part for this node. */
+static struct p3_peer_part *part_of(const struct p3_nic *n, const struct p3_peer *p)
+{
+	uint64_t off = p3_part_off(&n->layout, n->conf.node);
+	return (struct p3_peer_part *)(p->page ? (uintptr_t)p->page + off % P3_PAGE
+					       : (uintptr_t)p->base + off);
+}
+
+/* Set the rings to the published segments themselves: shared memory. */
+static void base_lane(struct p3_nic *n, struct p3_peer *p, struct p3_lane *lane_out)
+{
+	const struct p3_layout *l = &n->layout;
+	char *here = n->published.base;
+	struct p3_peer_part *there = part_of(n, p);
+	p->theirs = &there->entry;
+	p->cold = n->conf.nnodes > P3_ALL_HOT ? &p->theirs->cold : &n->never_cold;
+	p->image = p->base;
+	*lane_out = (struct p3_lane){
+		.req_out = (struct p3_cell *)(here + p3_base_req_off(l, p->index)),
+		.rsp_out = (struct p3_cell *)(here + p3_base_rsp_off(l, p->index)),
+		.req_in = there->req,
+		.rsp_in = there->rsp,
+		.cells = P3_BASE_CELLS,
+		.base = true};
+}
+
+static void reset_out(struct p3_peer *p, const struct p3_lane *lane)
+{
+	p3_ring_tx_init(
+		&p->req_out, lane->req_out, lane->cells, &p->theirs->req_credit[0]);
+	p3_ring_tx_init(
+		&p->rsp_out, lane->rsp_out, lane->cells, &p->theirs->rsp_credit[0]);
+	p3_set(&p->mine->full_req, 0);
+	p3_set(&p->mine->full_rsp, 0);
+	p3_set(&p->mine->swapping, 0);
+	p->req_full = p->rsp_full = !lane->base;
+	p->acked = false;
+	p->nsent = p->nanswered = 0;
+	p->rsp_used = 0;
+	p->rsp_cap = lane->cells - 2; /* one stays free, one is for a switch */
+	FAULT_POINT("peer.lanes_reset");
+	p3_release(&p->mine->tx_for, p->incarnation); /* PEER.2 */
+}
+
+static void reset_in(struct p3_peer *p, const struct p3_lane *lane)
+{
+	p3_ring_rx_init(&p->req_in, lane->req_in, lane->cells, &p->mine->req_credit[0]);
+	p3_ring_rx_init(&p->rsp_in, lane->rsp_in, lane->cells, &p->mine->rsp_credit[0]);
+	p->ahead = p->req_in.pos;
+	p3_set(&p->mine->req_credit[1], 0);
+	p3_set(&p->mine->rsp_credit[1], 0);
+	p3_set(&p->mine->bulk_slot, 0);
+	p3_set(&p->mine->reading, 0);
+	p3_set(&p->mine->shown_drops, 0);
+	p->nreading = 0;
+	p->ready = p->bad = p->going = false;
+	p->deep = 0;
+	FAULT_POINT("peer.credits_reset");
+	p3_release(&p->mine->rx_for, p->incarnation); /* PEER.1 */
+}
+
+static void know(struct p3_peer *p, const struct p3_peer_info *info)
+{
+	p->nid = info->nid;
+	memcpy(p->pid, info->pid, sizeof p->pid);
+	p->uid = info->uid;
+	p->jid = info->jid;
+	p->os_pid = info->os_pid;
+	p->incarnation = info->incarnation;
+}
+
+static void take_over(
+	struct p3_nic *n, struct p3_peer *p, const struct p3_peer_info *info)
+{
+	know(p, info);
+	p->base = info->base;
+	p->page = info->page;
+	p->seg_len = info->seg_len;
+	p->proof = ((const struct p3_seg_header *)info->base)->self +
+		   offsetof(struct p3_seg_header, incarnation);
+	p->owner = 0;
+	p->nwindows = 0;
+	p->proven = false;
+	p->doorbell = info->doorbell_at;
+	p->asleep = p3_asleep_of(n, p->index, p->doorbell);
+	n->light = n->light && ((const struct p3_seg_header *)info->base)->fences;
+	p->heap = info->view;
+	p->cma_off = false;
+	p->told = p->told_own = 0;
+	p->kick_ns = 0;
+}
+
+static void readdress_from(struct p3_nic *n, struct p3_peer *from)
+{
+	p3_list_each(it, &from->queue) {
+		struct p3_pending *t = p3_item(it, struct p3_pending, link);
+		struct p3_peer *p = p3_hold_readdress(n, t);
+		if (p)
+			p3_fw_push(n, p);
+	}
+}
+
+/* Move requests that waited for their targets to the queues of these, in order, before
+ * any later request can go there. */
+static void readdress(struct p3_nic *n)
+{
+	readdress_from(n, &n->absent);
+	readdress_from(n, &n->unresolved);
+}
+
+static int expect(struct p3_nic *n, struct p3_peer *p, const struct p3_peer_info *info)
+{
+	know(p, info);
+	p->base = NULL;
+	p->page = NULL;
+	p->acked = false;
+	p->state = P3_EXPECTED;
+	p3_peer_end_meeting(n, p);
+	p->apart = info->apart && n->conf.meet;
+	if (p->apart)
+		p3_peer_count_alive(n, p, true);
+	FAULT_POINT("apart.expected");
+	p3_ids_renew(n);
+	readdress(n);
+	if (!p3_list_empty(&p->queue))
+		p3_fw_push(n, p);
+	return 0;
+}
+
+int p3_fw_peer_up(struct p3_nic *n, struct p3_cmd *c)
+{
+	struct p3_peer_info *info = c->peer;
+	struct p3_peer *p = &n->peer[info->node];
+	/* lose() has left its memory mapped until the peer's end is reported. */
+	bool known_bad = (p->state == P3_DEAD || p->state == P3_GONE) && p->base &&
+			 p->incarnation == info->incarnation;
+	if (p->state == P3_LIVE || known_bad)
+		return -EEXIST;
+	struct p3_lane lane;
+	if (!info->base)
+		return expect(n, p, info);
+	take_over(n, p, info);
+	base_lane(n, p, &lane);
+	int rc = n->wire ? n->wire->attach(n, p, &lane) : 0;
+	if (rc)
+		return rc;
+	reset_in(p, &lane);
+	reset_out(p, &lane);
+	p->state = P3_LIVE;
+	p3_log(P3_LOG_DEBUG, P3_AREA_PEER, "node %u (nid %u, process %u) is mapped",
+		p->index, p->nid, p->os_pid);
+	p3_fw_say_reads(n, p);
+	p3_ids_renew(n);
+	FAULT_POINT("peer.up");
+	P3_TRACE(about, n, (struct p3_topic){p->index, 0}, P3_TRACE_BIRTH, 0,
+		p->incarnation);
+	p3_peer_count_alive(n, p, true);
+	if (p->index != n->conf.node) /* its own lane is polled from the first use on */
+		p3_fw_heat(n, p);
+	n->posted = true; /* waiting hosts look again, and poll it; */
+	p3_fw_rouse(n);   /* if there are none, the NIC thread does */
+	readdress(n);
+	p3_fw_push(n, p);          /* requests from before */
+	p3_peer_end_meeting(n, p); /* a thread may wait until they lie in the lane */
+	return 0;
+}
+
+int p3_fw_peer_pids(struct p3_nic *n, struct p3_cmd *c)
+{
+	struct p3_peer *p = &n->peer[c->peer->node];
+	if ((p->state != P3_LIVE && p->state != P3_EXPECTED) ||
+		p->incarnation != c->peer->incarnation)
+		return -ESTALE;
+	FAULT_POINT("peer.pids");
+	/* A closed interface keeps its pid for its earlier messages. */
+	for (int i = 0; i < P3_JOB_NIS; i++)
+		if (c->peer->pid[i] != P3_JOB_NO_PID)
+			p->pid[i] = c->peer->pid[i];
+	p3_ids_renew(n);
+	readdress(n);
+	n->posted = true;
+	p3_fw_rouse(n);
+	return 0;
+}

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Deaths of peers: their last messages, the ends of the operations with them. */
+#define P3_LOG_AREA P3_AREA_PEER
+#include "nic/proto/lose.h"
+
+#include "nic/proto/exchange.h"
+#include "nic/proto/hold.h"
+#include "nic/proto/ids.h"
+#include "nic/proto/peer.h"
+#include "nic/proto/pending.h"
+#include "nic/proto/reply.h"
+#include "nic/proto/rx.h"
+#include "nic/report/mirror.h"
+#include "nic/report/trace.h"
+#include "nic/wire/wire.h"
+#include "nic/xfer/xfer.h"
+#include "shm/fault.h"
+#include "shm/log.h"
+
+#include <errno.h>
+
+/* Return the status of a get that was served to a lost peer: PTL_NI_OK if the peer had
+ * read all bytes and said so before it left. */
+static uint32_t serving_status(struct p3_nic *n, const struct p3_xfer_slot *x)
+{
+	const struct p3_xfer *theirs = p3_peer_xfer(n, x->peer, x->peer_id);
+	bool seen = p3_acquire(&theirs->released) == x->peer_id; /* XFER.3 */
+	return seen && !p3_get(&theirs->status) ? PTL_NI_OK : PTL_NI_FAIL;
+}
+
+static void end_transfers(struct p3_nic *n, struct p3_peer *p)
+{
+	p3_list_each(it, &n->pulls) {
+		struct p3_pull *pull = p3_item(it, struct p3_pull, link);
+		if (pull->peer == p)
+			p3_fw_end_pull(n, pull,
+				pull->done == pull->end ? PTL_NI_OK : PTL_NI_FAIL);
+	}
+	p3_list_each(src, &n->sources) {
+		struct p3_xfer_slot *x = p3_item(src, struct p3_xfer_slot, link);
+		if (x->peer != p)
+			continue;
+		if (x->serving)
+			p3_xfer_finish_serving(n, x, serving_status(n, x));
+		else if (x->releasing)
+			p3_xfer_free(n, x);
+	}
+}
+
+static void end_pendings(struct p3_nic *n, struct p3_link *list, bool died)
+{
+	p3_list_each(it, list)
+		p3_fw_fail_pending(n, p3_item(it, struct p3_pending, link), died);
+}
+
+static void end_queues(struct p3_nic *n, struct p3_peer *p, bool died)
+{
+	p->state = died ? P3_DEAD : P3_GONE;
+	end_pendings(n, &p->outstanding, died);
+	end_pendings(n, &p->queue, died);
+	if (p->blocked)
+		p3_list_del(&p->blocked_link);
+	p->blocked = false;
+	n->posted = true;
+}
+
+/* Lose a peer: take the messages that it had published, then end all operations with
+ * it. */
+static void lose(struct p3_nic *n, struct p3_peer *p, bool died)
+{
+	P3_TRACE(about, n, (struct p3_topic){p->index, 0}, P3_TRACE_DEATH, died,
+		p->incarnation);
+	if (n->wire)
+		n->wire->drain(n, p);
+	p->going = true;
+	/* No more than the rings hold: a peer that goes on publishing is not waited
+	 * for. */
+	uint32_t most = 2 * (P3_BASE_CELLS + n->layout.req_cells);
+	for (uint32_t i = 0; i < most && !p->bad && p3_fw_ready(n, p); i++)
+		if (!p3_fw_take_response(n, p))
+			break;
+	for (uint32_t i = 0; i < most && !p->bad && p3_fw_ready(n, p); i++)
+		if (!p3_fw_take_request(n, p) && !p3_fw_refuse_request(n, p))
+			break;
+	FAULT_POINT("peer.drained");
+	p3_log(P3_LOG_DEBUG, P3_AREA_PEER, "node %u (nid %u, process %u) has %s",
+		p->index, p->nid, p->os_pid, died ? "died" : "left");
+	p3_exchange_over(n, p);
+	p->state = died ? P3_DEAD : P3_GONE;
+	p3_peer_count_alive(n, p, false);
+	P3_TRACE(focus, n, (struct p3_topic){p->index, 0}, 0);
+	end_transfers(n, p);
+	FAULT_POINT("peer.half_lost");
+	end_queues(n, p, died);
+	p->rsp_used = 0;
+	for (uint32_t i = 0; i < n->nhot; i++)
+		if (n->hot[i] == p)
+			n->hot[i] = n->hot[--n->nhot];
+	p->hot = false;
+	if (n->wire)
+		n->wire->detach(n, p);
+}
+
+void p3_fw_lose_bad(struct p3_nic *n)
+{
+	n->some_bad = false;
+	for (uint32_t i = 0; i < n->conf.nnodes; i++)
+		if (n->peer[i].bad && n->peer[i].state == P3_LIVE)
+			lose(n, &n->peer[i], true);
+}
+
+int p3_fw_peer_down(struct p3_nic *n, struct p3_cmd *c)
+{
+	struct p3_peer *p = &n->peer[c->peer->node];
+	bool died = c->peer->end == P3_PEER_DIED;
+	if (p->state == P3_ABSENT && c->peer->any) { /* no birth of it will come */
+		c->peer->nid = n->first_nid + p->index;
+		return p3_fw_peer_over(n, c);
+	}
+	if (p->state == P3_ABSENT ||
+		(!c->peer->any && p->incarnation != c->peer->incarnation))
+		return -ESTALE;
+	if (p->state == P3_LIVE && !c->peer->now && p3_fw_settles(n, p))
+		return -EAGAIN;
+	if (p->state == P3_LIVE)
+		lose(n, p, died);
+	if (p->state == P3_EXPECTED) {
+		p3_peer_end_meeting(n, p);
+		p3_peer_count_alive(n, p, false);
+		end_queues(n, p, died);
+		p3_fw_give_up(n);
+		c->peer->base = NULL;
+		return 0;
+	}
+	p3_fw_give_up(n);
+	p3_fw_mirror_lost(p);
+	c->peer->base = p->base;
+	c->peer->page = p->page;
+	c->peer->seg_len = p->seg_len;
+	c->peer->doorbell_at = p->doorbell;
+	c->peer->view = p->heap;
+	p->heap = (struct p3_heap_view){0};
+	/* The caller unmaps these.  Forget the addresses, or the peer's next end would
+	 * unmap them again, when the memory of another peer may lie there. */
+	p->base = NULL;
+	p->page = NULL;
+	p->doorbell = NULL;
+	return 0;
+}
+
+int p3_fw_peer_over(struct p3_nic *n, struct p3_cmd *c)
+{
+	struct p3_peer *p = &n->peer[c->peer->node];
+	if (n->ids) {
+		p3_ids_end(n, c->peer->nid);
+	} else if (p->state == P3_ABSENT) {
+		p->state = P3_DEAD;
+		p3_fw_mirror_lost(p);
+		p->nid = c->peer->nid;
+		p->uid = PTL_UID_ANY;
+		p->jid = PTL_JID_ANY;
+	}
+	p3_fw_give_up(n);
+	return 0;
+}

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Responses received: acknowledgements, ends of long puts, replies. */
+#include "nic/proto/reply.h"
+
+#include "nic/obj/event.h"
+#include "nic/obj/ni.h"
+#include "nic/obj/region.h"
+#include "nic/obj/span.h"
+#include "nic/obj/table.h"
+#include "nic/proto/answer.h"
+#include "nic/proto/peer.h"
+#include "nic/proto/pending.h"
+#include "nic/report/trace.h"
+#include "nic/report/why.h"
+#include "nic/xfer/xfer.h"
+
+/* Return the pending that a response names, or NULL if it does not wait for a response
+ * from this peer. */
+static struct p3_pending *named_pending(
+	struct p3_nic *n, struct p3_peer *p, uint32_t name)
+{
+	struct p3_pending *t =
+		p3_table_at(&n->table[P3_T_PENDING], name & P3_PENDING_INDEX);
+	if (!t || !(p3_get(&t->o.gen) & 1) || p3_pending_name(t) != name)
+		return NULL;
+	return t->peer == p && t->state == P3_PEND_SENT ? t : NULL;
+}
+
+static void answer_who(
+	const struct p3_pending *t, const struct p3_peer *p, struct p3_event_words *rec)
+{
+	ptl_process_id_t id = {p->nid, t->move.target.pid};
+	p3_say_who(rec, id, p->uid, p->jid);
+}
+
+static bool md_lives(struct p3_nic *n, struct p3_pending *t)
+{
+	bool lives = t->md && p3_lives(&t->md->o, t->md_gen);
+	if (!lives && t->md) {
+		p3_fw_drop(n, &n->ni[t->ni], t->move.length);
+		p3_fw_why_late(n, t);
+	}
+	return lives;
+}
+
+static void got_ack(
+	struct p3_nic *n, struct p3_peer *p, struct p3_pending *t, uint64_t mlength)
+{
+	struct p3_event_words rec;
+	if (!md_lives(n, t))
+		return;
+	struct p3_md *md = t->md;
+	if (!p3_sink_eq(&md->sink)) {
+		p3_fw_drop(n, p3_ni_of(n, &md->o), t->move.length);
+		p3_fw_why_late(n, t);
+		return;
+	}
+	p3_pending_describe_answer(n, &t->move, md, mlength, &rec);
+	answer_who(t, p, &rec);
+	p3_fw_event_ends(n, md, &md->sink, &rec, PTL_EVENT_ACK, PTL_NI_OK);
+}
+
+static void got_done(struct p3_nic *n, struct p3_peer *p, struct p3_pending *t,
+	uint64_t mlength, uint32_t status, bool ack)
+{
+	if (t->send.md)
+		p3_pending_end(n, t, status);
+	else if (p3_unlikely(status && t->copy))
+		p3_fw_why_failed(n, t);
+	if (ack && t->move.ack && !status)
+		got_ack(n, p, t, mlength);
+}
+
+/* Return the number of a reply's bytes that fit the get's descriptor as it is now:
+ * replies always truncate. */
+static uint64_t reply_space(const struct p3_pending *t, uint64_t len)
+{
+	uint64_t size = t->md->region.size;
+	uint64_t space = size > t->move.offset ? size - t->move.offset : 0;
+	return len < space ? len : space;
+}
+
+static void got_reply(struct p3_nic *n, struct p3_peer *p, struct p3_pending *t,
+	const struct p3_cell *c, uint64_t mlength)
+{
+	struct p3_event_words rec;
+	if (!md_lives(n, t))
+		return;
+	struct p3_md *md = t->md;
+	uint64_t len = reply_space(t, mlength);
+	p3_pending_describe_answer(n, &t->move, md, len, &rec);
+	answer_who(t, p, &rec);
+	p3_fw_event(n, &md->sink, &rec, PTL_EVENT_REPLY_START, PTL_NI_OK);
+	p3_region_write(&md->region, t->move.offset, (const char *)c + 24, len);
+	if (p3_unlikely(!p3_list_empty(&n->pulls)))
+		p3_xfer_wrote(n, &md->region, t->move.offset, len);
+	p3_fw_event_ends(n, md, &md->sink, &rec, PTL_EVENT_REPLY_END, PTL_NI_OK);
+}
+
+static void got_long_reply(struct p3_nic *n, struct p3_peer *p, struct p3_pending *t,
+	uint64_t mlength, const struct p3_cell *c)
+{
+	struct p3_xfer_slot *x = t->xfer;
+	uint64_t source = x->peer_id;
+	uint64_t addr = p3_get(&c->w[4]), heap = p3_get(&c->w[5]);
+	if (!md_lives(n, t)) {
+		/* the reply is dropped here, which is no failure for the target */
+		p3_pending_release(n, t, PTL_NI_OK);
+		p3_pending_free(n, t);
+		return;
+	}
+	struct p3_pull *pull = &x->pull;
+	*pull = (struct p3_pull){.peer = p,
+		.xfer_id = source,
+		.addr = addr,
+		.heap = heap,
+		.length = reply_space(t, mlength),
+		.get = t};
+	p3_pending_describe_answer(n, &t->move, t->md, pull->length, &pull->span.rec);
+	answer_who(t, p, &pull->span.rec);
+	p3_span_begin(&pull->span, t->md, t->move.offset);
+	p3_span_start(n, &pull->span, PTL_EVENT_REPLY_START);
+	t->state = P3_PEND_PULLING;
+	p3_pull_begin(n, pull);
+}
+
+/* Set the target's slot that the reply names.  Return false if no slot for served
+ * requests has that number.  The caller has read the word once: the target may change
+ * it. */
+static bool set_source(const struct p3_nic *n, struct p3_pending *t, uint64_t xfer)
+{
+	uint32_t slot = (uint32_t)xfer;
+	t->xfer->peer_id = xfer;
+	return slot >= n->layout.nxfers / 2 && slot < n->layout.nxfers;
+}
+
+static bool answer(struct p3_nic *n, struct p3_peer *p, struct p3_pending *t,
+	const struct p3_cell *c, uint64_t w0)
+{
+	uint32_t kind = p3_word0_kind(w0), ncells = p3_word0_ncells(w0);
+	uint32_t status = (uint32_t)(p3_get(&c->w[1]) >> 32) ? PTL_NI_FAIL : PTL_NI_OK;
+	uint64_t mlength = p3_get(&c->w[2]);
+	bool put = t->kind == P3_REQ_PUT; /* a put, which is answered by ACK or DONE */
+	if (mlength > t->move.length)
+		return false;
+	switch (kind) {
+	case P3_RSP_NONE:
+		if (put && t->is_long)
+			return false;
+		break;
+	case P3_RSP_ACK:
+		if (!put || t->is_long || !t->move.ack)
+			return false;
+		got_ack(n, p, t, mlength);
+		break;
+	case P3_RSP_DONE:
+		if (!put || !t->is_long)
+			return false;
+		got_done(n, p, t, mlength, status, p3_word0_flags(w0) & P3_F_ACK);
+		break;
+	case P3_RSP_REPLY:
+		if (put || mlength > p3_reply_most(&p->rsp_in) ||
+			ncells != p3_reply_cells(mlength))
+			return false;
+		got_reply(n, p, t, c, mlength);
+		break;
+	case P3_RSP_REPLY_LONG:
+		if (put || !t->is_long || !set_source(n, t, p3_get(&c->w[3])))
+			return false;
+		got_long_reply(n, p, t, mlength, c);
+		return true; /* continues as a pull */
+	default:
+		return false;
+	}
+	p3_pending_free(n, t);
+	return true;
+}
+
+static bool enter_full_responses(struct p3_nic *n, struct p3_peer *p)
+{
+	uint64_t off =
+		p3_acquire(&p->theirs->full_rsp); /* LANE.1: before the switch cell */
+	if (!p3_fw_full_ring_ok(n, p, off, n->layout.rsp_cells))
+		return false;
+	FAULT_POINT("ring.entering_responses");
+	p3_ring_rx_init(&p->rsp_in, (struct p3_cell *)(p->base + off),
+		n->layout.rsp_cells, &p->mine->rsp_credit[1]);
+	p->rsp_cap = n->layout.rsp_cells - 1;
+	return true;
+}
+
+P3_PATH
+bool p3_fw_take_response(struct p3_nic *n, struct p3_peer *p)
+{
+	uint64_t w0;
+	const struct p3_cell *c = p3_ring_peek(&p->rsp_in, &w0);
+	if (p3_likely(!c))
+		return false;
+	uint32_t kind = p3_word0_kind(w0), ncells = p3_word0_ncells(w0);
+	n->worked = true;
+	if (!p3_ring_sane(&p->rsp_in, kind, ncells)) {
+		p3_fw_bad_peer(n, p, "a response of impossible size");
+		return false;
+	}
+	if (kind == P3_RSP_PAD) {
+		p3_ring_take_now(&p->rsp_in, ncells);
+		return true;
+	}
+	if (kind == P3_RSP_SWITCH) {
+		if (p->rsp_in.n == P3_BASE_CELLS && enter_full_responses(n, p))
+			return true;
+		p3_fw_bad_peer(n, p, "a response ring out of its segment");
+		return false;
+	}
+	struct p3_pending *t = named_pending(n, p, (uint32_t)p3_get(&c->w[1]));
+	uint32_t rsp = t ? t->rsp_cells : 0;
+	if (t)
+		P3_TRACE(about, n, t->topic, P3_TRACE_ANSWERED, kind, p3_get(&c->w[2]));
+	if (!t || !answer(n, p, t, c, w0)) {
+		p3_fw_bad_peer(n, p, "a response to no request");
+		return false;
+	}
+	FAULT_POINT("response.handled");
+	p3_ring_take_now(&p->rsp_in, ncells);
+	p->rsp_used -= rsp; /* the response's room is free only now */
+	return true;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * reply - responses to requests of this node
+ *
+ * A response names its pending.  The request has reserved room for the response, and
+ * the reservation ends when the response has been taken.
+ *
+ * Only the lease holder calls these functions.  The state is p->rsp_in and p->rsp_used
+ * of each peer.
+ */
+#ifndef P3_NIC_PROTO_REPLY_H
+#define P3_NIC_PROTO_REPLY_H
+
+#include "nic/proto/peer.h"
+#include "nic/state.h"
+
+/* Return the length of the longest reply that fits a response ring. */
+static inline uint64_t p3_reply_most(const struct p3_ring_rx *r)
+{
+	return P3_RSP_INLINE + (uint64_t)(p3_ring_most(r->n) - 1) * P3_CELL;
+}
+
+/* Take one response off the lane.  Return false if there is none, or if the peer wrote
+ * nonsense. */
+bool p3_fw_take_response(struct p3_nic *n, struct p3_peer *p);
+static inline void p3_fw_take_responses(struct p3_nic *n, struct p3_peer *p)
+{
+	while (p3_unlikely(p3_fw_has_response(p)))
+		if (!p3_fw_take_response(n, p))
+			break;
+}
+
+#endif
