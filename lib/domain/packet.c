@@ -25,10 +25,8 @@ struct p3_job_msg p3_meet_message(const struct p3_meeting *m, enum p3_job_op op)
 		.incarnation = node->incarnation,
 		.layout = P3_LAYOUT_WORD,
 		.seg_len = p3_nic_seg_len(m->nic)};
-	for (int i = 0; i < P3_JOB_NIS; i++)
-		msg.pid[i] = p3_acquire(&node->ni[i].open) /* INIT.1 */
-				     ? p3_get(&node->ni[i].pid)
-				     : P3_JOB_NO_PID;
+	for (int i = 0; i < P3_JOB_NIS; i++) /* see p3_job_message() */
+		msg.pid[i] = p3_get(&node->ni[i].pid);
 	return msg;
 }
 

@@ -34,8 +34,9 @@ struct p3_job_msg p3_job_message(struct p3_node *node, enum p3_job_op op)
 		.node = node->rank,
 		.incarnation = node->incarnation,
 		.layout = P3_LAYOUT_WORD};
+	/* A closed interface keeps its pid: messages that it has sent, and held ones, may
+	 * still come to nodes that join later. */
 	for (int i = 0; i < P3_JOB_NIS; i++)
-		m.pid[i] = p3_get(&node->ni[i].open) ? p3_get(&node->ni[i].pid)
-						     : P3_JOB_NO_PID;
+		m.pid[i] = p3_nic(node) ? p3_get(&node->ni[i].pid) : P3_JOB_NO_PID;
 	return m;
 }

@@ -98,6 +98,8 @@ static void begin_life(struct p3_node *node, const struct p3_conf *conf)
 	node->asked = 0;
 	p3_set(&node->question, 0);
 	node->held = (struct p3_holding){.limit_s = conf->hold_s};
+	for (int i = 0; i < P3_JOB_NIS; i++)
+		p3_set(&node->ni[i].pid, P3_JOB_NO_PID);
 }
 
 int p3_job_start_nic(struct p3_node *node, struct p3_nic **nic_out)

@@ -37,7 +37,7 @@ enum p3_personality { P3_PERSONALITY_AUTO, P3_PERSONALITY_DOCUMENT, P3_PERSONALI
 /* One interface of this process. */
 struct p3_lib_ni {
 	p3_a32 open; /* (any) released when pid and handle are set */
-	p3_a32 pid;
+	p3_a32 pid;  /* its last one, if it is closed, or P3_JOB_NO_PID */
 	p3_a64 handle;
 	ptl_ni_limits_t limits;
 	bool cray; /* gets, unlinks and PtlNIInit behave as on a Cray XT */

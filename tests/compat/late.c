@@ -11,6 +11,7 @@
  *	leave	rank 0 puts, waits for its SEND_END, and ends; the others take that
  *	exit	the same by _exit, without PtlNIFini
  *	part	rank 0 puts, unlinks at once as above, and calls PtlNIFini
+ *	two	the same with a second interface, which closes last
  *	quit	the same without PtlNIFini: main returns
  *	beside	the same, while another thread is inside PtlNIFini
  *
@@ -271,6 +272,18 @@ static void put_unlink_and_end(void)
 	}
 }
 
+/* The same; the interface of the messages closes, and a second one stays open. */
+static void put_from_the_first_of_two(void)
+{
+	ptl_handle_ni_t other;
+	put_unlink_and_end();
+	if (me.rank)
+		return;
+	DO(PtlNIInit(PTL_IFACE_SS, PTL_PID_ANY, NULL, NULL, &other));
+	DO(PtlNIFini(me.ni));
+	me.ni = other;
+}
+
 /* ---- ends ---- */
 
 static pthread_barrier_t closing;
@@ -305,7 +318,9 @@ static const struct style {
 } styles[] = {{"put", put_to_all, BY_FINI}, {"ack", shake_hands, BY_FINI},
 	{"get", get_from_all, BY_FINI}, {"unlink", put_and_unlink, BY_FINI},
 	{"leave", put_and_end, BY_FINI}, {"exit", put_and_end, BY_EXIT},
-	{"part", put_unlink_and_end, BY_FINI}, {"quit", put_unlink_and_end, BY_RETURN},
+	{"part", put_unlink_and_end, BY_FINI},
+	{"two", put_from_the_first_of_two, BY_FINI},
+	{"quit", put_unlink_and_end, BY_RETURN},
 	{"beside", put_unlink_and_end, BESIDE_FINI}};
 
 static const struct style *find(const char *name)

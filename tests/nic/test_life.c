@@ -797,6 +797,58 @@ HAND_CASE(gauge_of_held_messages_follows_them, 2)
 	p3_set(&done, 1);
 }
 
+/*
+ * Both interfaces of a process close while short puts of each wait for a peer that has yet
+ * to join.  The puts outlive their interfaces: PtlNIFini of the last one waits for them,
+ * and each arrives with the id of its own interface.
+ */
+static void close_two(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *arg)
+{
+	UNUSED_ARGS;
+	enum { EACH = 3 };
+	static ptl_process_id_t id[2];
+	const unsigned *first = arg;
+	ptl_handle_ni_t both[2];
+	if (rank == 0) {
+		both[0] = node_ni();
+		CHECK_OK(PtlNIInit(PTL_IFACE_SS, PTL_PID_ANY, NULL, NULL, &both[1]));
+		ptl_md_t d = md_of(node_alloc(8), 8, MD_QUIET, PTL_EQ_NONE);
+		for (unsigned i = 0; i < 2; i++)
+			CHECK_OK(PtlGetId(both[i], &id[i]));
+		for (unsigned i = 0; i < 2 * EACH; i++) {
+			ptl_handle_md_t md = bind_md(both[i % 2], d);
+			CHECK_OK(put_to(both[0], md, 1, PT, i % 2, PTL_NOACK_REQ));
+			CHECK_OK(PtlMDUnlink(md));
+		}
+		CHECK_OK(PtlNIFini(both[*first]));
+		sync_nodes();
+		CHECK_OK(PtlNIFini(both[1 - *first]));
+		sync_nodes();
+		return;
+	}
+	sync_nodes();
+	sleep_ms(50); /* rank 0 is most likely in its last PtlNIFini */
+	ni = node_ni();
+	ptl_handle_eq_t eq = eq_new(ni, 64);
+	for (unsigned i = 0; i < 2; i++)
+		post_md(ni, PT, i,
+			md_of(node_alloc(8), 8, MD_ANY | PTL_MD_EVENT_START_DISABLE, eq));
+	for (unsigned i = 0; i < 2 * EACH; i++) {
+		ptl_event_t ev = expect(eq, PTL_EVENT_PUT_END);
+		CHECK_EQ(ev.match_bits, i % 2);
+		CHECK_EQ(ev.initiator.pid, id[i % 2].pid);
+	}
+	sync_nodes();
+	CHECK_EQ(drops_of(ni), 0);
+}
+
+static void held_puts_outlive_both_interfaces(void **state)
+{
+	(void)state;
+	for (unsigned first = 0; first < 2; first++)
+		run_nodes_opt(2, close_two, &first, &by_hand);
+}
+
 /* Only the first p3_nic_peer_down() returns the peer's mappings.  Its caller unmaps them,
  * and other memory may lie at these addresses at the second call. */
 NODES_CASE(mappings_of_a_lost_peer_are_handed_out_once, 2)
@@ -932,6 +984,22 @@ static void wait_for_passes(void)
 		sleep_ms(1);
 }
 
+enum { SETTLE = 0x5e };
+
+/* Wait for the events of n puts: all START in the order of hdr_data, and as many END. */
+static void await_puts(ptl_handle_eq_t eq, unsigned n)
+{
+	unsigned started = 0, ended = 0;
+	while (started < n || ended < n) {
+		ptl_event_t ev = next_event(eq);
+		CHECK_EQ(ev.ni_fail_type, PTL_NI_OK);
+		if (ev.type == PTL_EVENT_PUT_START)
+			CHECK_EQ(ev.hdr_data, started++);
+		else
+			ended++;
+	}
+}
+
 /* A message that comes before the program has attached its entry waits for the entry; a
  * message that comes after the program has looked for an event does not */
 static void settle_node(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *arg)
@@ -974,6 +1042,49 @@ static void message_waits_for_an_interface_to_settle(void **state)
 	(void)state;
 	struct gate *gate = gate_new(2);
 	run_nodes_opt(2, settle_node, gate, &by_hand);
+	gate_free(gate);
+}
+
+/* Messages of several lengths, more than the lane has room for, wait for an interface to
+ * settle; each arrives once and in its order */
+static void settle_many_node(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *arg)
+{
+	UNUSED_ARGS;
+	enum { COUNT = 300, ROOM = 9000 };
+	static const ptl_size_t len[] = {8, 700, ROOM};
+	struct gate *gate = arg;
+	unsigned char *bytes = rank == 0 ? node_pattern((size_t)COUNT * ROOM, SETTLE)
+					 : node_alloc((size_t)COUNT * ROOM);
+	ni = node_ni();
+	ptl_handle_eq_t eq = eq_new(ni, 2 * COUNT);
+	ptl_md_t all = md_of(bytes, (size_t)COUNT * ROOM, MD_ANY, eq);
+	gate_wait(gate);
+	if (rank == 0) {
+		ptl_handle_md_t md = bind_md(ni, all);
+		for (unsigned i = 0; i < COUNT; i++)
+			CHECK_OK(PtlPutRegion(md, i * ROOM, len[i % 3], PTL_NOACK_REQ,
+				id_of(ni, 1), PT, 0, 1, i * ROOM, i));
+		gate_wait(gate);
+		count_events(eq, PTL_EVENT_SEND_END, COUNT, false);
+	} else {
+		gate_wait(gate);
+		wait_for_passes();
+		CHECK_EQ(drops_of(ni), 0);
+		post_md(ni, PT, 1, all);
+		await_puts(eq, COUNT);
+		for (unsigned i = 0; i < COUNT; i++)
+			CHECK_PATTERN(bytes + i * ROOM, i * ROOM, len[i % 3], SETTLE);
+		expect_empty(eq);
+		CHECK_EQ(drops_of(ni), 0);
+	}
+	gate_wait(gate);
+}
+
+static void many_messages_wait_for_an_interface_to_settle(void **state)
+{
+	(void)state;
+	struct gate *gate = gate_new(2);
+	run_nodes_opt(2, settle_many_node, gate, &by_hand);
 	gate_free(gate);
 }
 
@@ -1259,12 +1370,14 @@ int main(void)
 		cmocka_unit_test(messages_that_wait_are_bounded_and_stay_in_order),
 		cmocka_unit_test(message_to_a_finalised_peer_is_no_failure),
 		cmocka_unit_test(message_to_an_absent_peer_is_dropped_on_request),
+		cmocka_unit_test(held_puts_outlive_both_interfaces),
 		cmocka_unit_test(message_to_a_pid_that_never_joins_fails),
 		cmocka_unit_test(message_that_is_held_fails_without_a_lifeline),
 		cmocka_unit_test(message_of_a_handler_that_cannot_be_held_fails),
 		cmocka_unit_test(gauge_of_held_messages_follows_them),
 		cmocka_unit_test(mappings_of_a_lost_peer_are_handed_out_once),
 		cmocka_unit_test(message_waits_for_an_interface_to_settle),
+		cmocka_unit_test(many_messages_wait_for_an_interface_to_settle),
 		cmocka_unit_test(interface_settles_by_itself),
 		cmocka_unit_test(fini_drops_what_waits_for_word_of_its_target),
 		cmocka_unit_test(message_to_nobody_fails),
