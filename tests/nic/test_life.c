@@ -798,9 +798,9 @@ HAND_CASE(gauge_of_held_messages_follows_them, 2)
 }
 
 /*
- * Both interfaces of a process close while short puts of each wait for a peer that has yet
- * to join.  The puts outlive their interfaces: PtlNIFini of the last one waits for them,
- * and each arrives with the id of its own interface.
+ * Both interfaces of a process close while short puts of each wait for a peer that has
+ * yet to join.  The puts outlive their interfaces: PtlNIFini of the last one waits for
+ * them, and each arrives with the id of its own interface.
  */
 static void close_two(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *arg)
 {
