@@ -61,35 +61,26 @@ static bool take_over_waiting(
 	return true;
 }
 
-/* Find the descriptor's requests to a peer that yod is still to introduce, if the peer is
- * one. */
-static void find_apart(
-	struct p3_peer *p, const struct p3_md *md, uint32_t most, struct waiting *out)
-{
-	*out = (struct waiting){.queue = &p->queue, .first = &p->queue};
-	if (p->state == P3_EXPECTED && p->apart)
-		find_waiting(&p->queue, md, most, out);
-}
-
-/* Return the number of the descriptor's requests, at most most, to all such peers. */
-static uint32_t count_apart(struct p3_nic *n, const struct p3_md *md, uint32_t most)
+/* Return the number of the descriptor's requests, at most most, in the queues of peers.
+ * Such a peer is not mapped yet, or its lane had no room for all that waited for it. */
+static uint32_t count_queued(struct p3_nic *n, const struct p3_md *md, uint32_t most)
 {
 	struct waiting w;
 	uint32_t left = most;
 	for (uint32_t i = 0; i < n->conf.nnodes && left; i++) {
-		find_apart(&n->peer[i], md, left, &w);
+		find_waiting(&n->peer[i].queue, md, left, &w);
 		left -= w.n;
 	}
 	return most - left;
 }
 
-/* Copy the bytes of the requests that count_apart() has counted.  Return false if there
+/* Copy the bytes of the requests that count_queued() has counted.  Return false if there
  * is no memory. */
-static bool take_over_apart(struct p3_nic *n, const struct p3_md *md, uint32_t count)
+static bool take_over_queued(struct p3_nic *n, const struct p3_md *md, uint32_t count)
 {
 	struct waiting w;
 	for (uint32_t i = 0; i < n->conf.nnodes && count; i++) {
-		find_apart(&n->peer[i], md, count, &w);
+		find_waiting(&n->peer[i].queue, md, count, &w);
 		if (!take_over_waiting(n, &w, md))
 			return false;
 		count -= w.n;
@@ -98,20 +89,20 @@ static bool take_over_apart(struct p3_nic *n, const struct p3_md *md, uint32_t c
 }
 
 /* Copy the bytes of the short puts that keep a descriptor in use because their targets
- * are not there yet.  Return false if other operations keep it in use, or there is no
- * memory for a copy.  The last SEND_END may unlink the descriptor: look its handle up
- * again. */
+ * are not there yet, or had no room for them when they came.  Return false if other
+ * operations keep it in use, or there is no memory for a copy.  The last SEND_END may
+ * unlink the descriptor: look its handle up again. */
 static P3_RARE bool let_go(struct p3_nic *n, struct p3_md *md)
 {
 	struct waiting absent, nobody;
 	find_waiting(&n->absent.queue, md, md->pending, &absent);
 	find_waiting(&n->unresolved.queue, md, md->pending - absent.n, &nobody);
 	uint32_t left = md->pending - absent.n - nobody.n;
-	if (count_apart(n, md, left) != left)
+	if (count_queued(n, md, left) != left)
 		return false;
 	n->posted = true;
 	return take_over_waiting(n, &absent, md) && take_over_waiting(n, &nobody, md) &&
-	       take_over_apart(n, md, left);
+	       take_over_queued(n, md, left);
 }
 
 int p3_fw_me_unlink(struct p3_nic *n, struct p3_cmd *c)

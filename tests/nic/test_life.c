@@ -973,6 +973,107 @@ static void message_to_an_absent_peer_is_dropped_on_request(void **state)
 	unsetenv("PTL3_ABSENT");
 }
 
+/* ---- unlink behind puts that wait ---- */
+
+/* Rank 0 puts this number of words to rank 1 before that comes, and unlinks the
+ * descriptor at once.  Rank 1 attaches its entry after that. */
+struct early {
+	struct gate *gate;
+	unsigned words;
+	bool expected; /* rank 0 expects rank 1; else it unlinks when rank 1 is there */
+};
+
+static void wait_until_live(struct p3_nic *n, unsigned rank)
+{
+	for (bool live = false; !live; sleep_ms(1)) {
+		nic_hold(n);
+		live = n->peer[rank].state == P3_LIVE;
+		p3_fw_leave(n);
+	}
+}
+
+/* Announce rank 1 to rank 0's NIC, as a domain does before it maps a new member. */
+static void expect_rank_1(ptl_handle_ni_t ni)
+{
+	ptl_process_id_t id = id_of(ni, 1);
+	struct p3_peer_info info = {.node = 1,
+		.nid = id.nid,
+		.pid = {id.pid, P3_JOB_NO_PID},
+		.incarnation = 1};
+	p3_nic_peer_expect(p3_nic(p3_node()), &info);
+}
+
+static void put_words_early(ptl_handle_ni_t ni, const struct early *e)
+{
+	ptl_handle_eq_t eq = eq_new(ni, e->words);
+	uint64_t *from = (uint64_t *)node_alloc(8 * e->words);
+	ptl_handle_md_t md =
+		bind_md(ni, md_of(from, 8 * e->words, PTL_MD_EVENT_START_DISABLE, eq));
+	if (e->expected)
+		expect_rank_1(ni);
+	for (unsigned i = 0; i < e->words; i++) {
+		from[i] = i + 1;
+		CHECK_OK(PtlPutRegion(
+			md, 8 * i, 8, PTL_NO_ACK_REQ, id_of(ni, 1), PT, 0, 1, 8 * i, 0));
+	}
+	if (!e->expected) {
+		gate_wait(e->gate);
+		wait_until_live(p3_nic(p3_node()), 1);
+	}
+	CHECK_OK(PtlMDUnlink(md));
+	memset(from, 0, 8 * e->words);
+	if (e->expected)
+		gate_wait(e->gate);
+	count_events(eq, PTL_EVENT_SEND_END, e->words, false);
+}
+
+static void early_node(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *arg)
+{
+	const struct early *e = arg;
+	(void)size;
+	if (rank == 0) {
+		ni = node_ni();
+		put_words_early(ni, e);
+		gate_wait(e->gate);
+		gate_wait(e->gate);
+		return;
+	}
+	gate_wait(e->gate);
+	ni = node_ni();
+	gate_wait(e->gate);
+	ptl_handle_eq_t eq = eq_new(ni, e->words);
+	uint64_t *to = (uint64_t *)node_alloc(8 * e->words);
+	post_md(ni, PT, 1,
+		md_of(to, 8 * e->words,
+			MD_ANY | PTL_MD_MANAGE_REMOTE | PTL_MD_EVENT_START_DISABLE, eq));
+	for (unsigned i = 0; i < e->words; i++) {
+		expect(eq, PTL_EVENT_PUT_END);
+		CHECK_EQ(to[i], i + 1);
+	}
+	gate_wait(e->gate);
+}
+
+static void run_early(unsigned words, bool expected)
+{
+	struct early e = {.gate = gate_new(2), .words = words, .expected = expected};
+	run_nodes_opt(2, early_node, &e, &by_hand);
+	gate_free(e.gate);
+}
+
+/* The target is announced, and its segment is about to be mapped */
+static void descriptor_of_a_put_to_an_expected_peer_is_free(void **state)
+{
+	(void)state;
+	run_early(3, true);
+}
+
+/* The target has joined, and its lane is too short for all that waited for it */
+static void descriptor_of_puts_that_waited_is_free(void **state)
+{
+	(void)state;
+	run_early(2000, false);
+}
+
 /* ---- an interface settles ---- */
 
 /* Wait until the firmware has looked at its lanes twice more. */
@@ -1376,6 +1477,8 @@ int main(void)
 		cmocka_unit_test(message_of_a_handler_that_cannot_be_held_fails),
 		cmocka_unit_test(gauge_of_held_messages_follows_them),
 		cmocka_unit_test(mappings_of_a_lost_peer_are_handed_out_once),
+		cmocka_unit_test(descriptor_of_a_put_to_an_expected_peer_is_free),
+		cmocka_unit_test(descriptor_of_puts_that_waited_is_free),
 		cmocka_unit_test(message_waits_for_an_interface_to_settle),
 		cmocka_unit_test(many_messages_wait_for_an_interface_to_settle),
 		cmocka_unit_test(interface_settles_by_itself),
