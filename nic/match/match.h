@@ -75,7 +75,7 @@ static inline void p3_fw_threshold(struct p3_md *md)
 
 static inline uint64_t p3_max_size(const struct p3_md *md)
 {
-	return md->snap[3];
+	return md->snap[P3_SNAP_MAX_SIZE];
 }
 
 /* Account for the operation on the descriptor: threshold, local offset, activity. */

@@ -13,11 +13,7 @@ static inline void post(struct p3_nic *n, const struct p3_sink *sink,
 	if (!eq)
 		return;
 	struct p3_event_record *e = p3_event_begin(eq);
-	for (int i = 0; i < 13; i++)
-		p3_say(&e->words, i, p3_get(&rec->w[i]));
-	uint64_t what = (uint64_t)kind | (uint64_t)unlinked << 8;
-	p3_say(&e->words, 13, p3_get(&rec->w[13]) | what);
-	p3_say(&e->words, 14, p3_get(&rec->w[14]) | fail);
+	p3_say_all(&e->words, rec, (uint32_t)kind, fail, unlinked);
 	p3_event_post(n, eq, e, kind);
 }
 

@@ -123,7 +123,7 @@ static int md_queue(struct p3_nic *n, const struct p3_cmd *c, struct p3_sink *si
 	return eq->o.ni == c->ni ? PTL_OK : PTL_MD_ILLEGAL;
 }
 
-int understand(struct p3_nic *n, const struct p3_cmd *c, struct p3_md_meaning *out)
+static int understand(struct p3_nic *n, const struct p3_cmd *c, struct p3_md_meaning *out)
 {
 	int rc = md_region(&n->ni[c->ni], c, &out->region);
 	return rc == PTL_OK ? md_queue(n, c, &out->sink) : rc;
@@ -138,11 +138,11 @@ static void md_fill(
 	md->active = user->threshold != 0;
 	md->exhausted = false;
 	md->local_offset = 0;
-	md->snap[1] = (uintptr_t)user->start;
-	md->snap[2] = user->length;
-	md->snap[3] = user->max_size;
-	md->snap[4] = (uintptr_t)user->user_ptr;
-	md->snap[5] = (uint64_t)user->options << 32;
+	md->snap[P3_SNAP_START] = (uintptr_t)user->start;
+	md->snap[P3_SNAP_LENGTH] = user->length;
+	md->snap[P3_SNAP_MAX_SIZE] = user->max_size;
+	md->snap[P3_SNAP_USER_PTR] = (uintptr_t)user->user_ptr;
+	md->snap[P3_SNAP_OPTIONS] = (uint64_t)user->options << 32;
 }
 
 static void count_alignment(struct p3_ni *ni, const ptl_md_t *md)
@@ -171,7 +171,7 @@ struct p3_md *p3_md_create(
 	md->pending = 0;
 	count_alignment(&n->ni[c->ni], &c->md.md);
 	p3_obj_born(&md->o);
-	c->md.handle_out = md->snap[0] = p3_handle_of(P3_KIND_MD, &md->o);
+	c->md.handle_out = md->snap[P3_SNAP_HANDLE] = p3_handle_of(P3_KIND_MD, &md->o);
 	return md;
 }
 
@@ -211,12 +211,12 @@ static void md_tell(const struct p3_md *md, ptl_md_t *out)
 	for (uint64_t i = 0; i < room && i < iov->n; i++)
 		to[i] = iov->v[i];
 	struct p3_eq *eq = p3_sink_eq(&md->sink);
-	*out = (ptl_md_t){.start = (void *)(uintptr_t)md->snap[1],
-		.length = md->snap[2],
+	*out = (ptl_md_t){.start = (void *)(uintptr_t)md->snap[P3_SNAP_START],
+		.length = md->snap[P3_SNAP_LENGTH],
 		.threshold = md->threshold,
 		.max_size = p3_max_size(md),
-		.options = (uint32_t)(md->snap[5] >> 32),
-		.user_ptr = (void *)(uintptr_t)md->snap[4],
+		.options = (uint32_t)(md->snap[P3_SNAP_OPTIONS] >> 32),
+		.user_ptr = (void *)(uintptr_t)md->snap[P3_SNAP_USER_PTR],
 		.eq_handle = eq ? p3_handle_of(P3_KIND_EQ, &eq->o) : PTL_EQ_NONE};
 }
 

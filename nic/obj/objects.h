@@ -100,13 +100,16 @@ struct p3_eq {
 	uint32_t owed; /* events of operations under way that will be posted here */
 };
 
-/*
- * Words of an event record.  Words 5..10 are the descriptor's snapshot.
- *	0 match_bits  1 rlength  2 mlength  3 offset  4 hdr_data
- *	5 md_handle  6 start  7 length  8 max_size  9 user_ptr  10 options:threshold
- *	11 pid:nid  12 jid:uid  13 link:(unlinked, kind)  14 pt_index:ni_fail_type
- */
-enum { P3_W_MD = 5 };
+/* The words of a descriptor's snapshot, which its events carry (record.h). */
+enum p3_snap {
+	P3_SNAP_HANDLE,
+	P3_SNAP_START,
+	P3_SNAP_LENGTH,
+	P3_SNAP_MAX_SIZE,
+	P3_SNAP_USER_PTR,
+	P3_SNAP_OPTIONS, /* in the upper half; events have the threshold below */
+	P3_SNAP_WORDS
+};
 
 /* An internal option of descriptors: the interface is of Cray's kind. */
 #define P3_MD_CRAY 0x80000000u
@@ -131,7 +134,7 @@ struct p3_md {
 	uint32_t me;      /* index of its match entry; P3_NONE: free floating */
 	uint32_t pending; /* operations between START and END */
 	uint64_t local_offset;
-	uint64_t snap[6]; /* words 5..10 of its events, without the threshold */
+	uint64_t snap[P3_SNAP_WORDS]; /* by enum p3_snap */
 };
 
 _Static_assert(sizeof(struct p3_md) == 2 * P3_CELL, "what a message takes is two lines");

@@ -66,14 +66,10 @@ static P3_RARE bool is_settling(struct p3_nic *n, struct p3_ni *ni)
 static inline void describe(const struct request *r, const struct p3_hit *hit,
 	uint32_t link, uint32_t kind, struct p3_event_words *rec)
 {
-	p3_say(rec, 0, r->ask.bits);
-	p3_say(rec, 1, r->ask.length);
-	p3_say(rec, 2, hit->mlength);
-	p3_say(rec, 3, hit->offset);
-	p3_say(rec, 4, r->ask.kind == P3_REQ_GET ? 0 : r->ask.hdr);
+	p3_say_request(rec, r->ask.bits, r->ask.length, hit->mlength, hit->offset,
+		r->ask.kind == P3_REQ_GET ? 0 : r->ask.hdr);
 	p3_say_md(rec, hit->md);
-	p3_say(rec, 11, r->ask.who);
-	p3_say(rec, 12, r->ask.owner);
+	p3_say_ids(rec, r->ask.who, r->ask.owner);
 	p3_say_what(rec, link, r->ask.pt_index, kind);
 }
 

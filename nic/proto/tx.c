@@ -239,11 +239,7 @@ static inline void describe_send(struct p3_nic *n, const struct p3_move *m,
 	struct p3_event_words *rec)
 {
 	ptl_process_id_t self = {n->conf.nid, p3_ni_of(n, &md->o)->pid};
-	p3_say(rec, 0, m->bits);
-	p3_say(rec, 1, m->length);
-	p3_say(rec, 2, m->length);
-	p3_say(rec, 3, offset);
-	p3_say(rec, 4, m->hdr);
+	p3_say_request(rec, m->bits, m->length, m->length, offset, m->hdr);
 	p3_say_md(rec, md);
 	p3_say_who(rec, self, n->conf.uid, n->conf.jid);
 	p3_say_what(rec, link, m->pt_index, kind);
@@ -359,7 +355,7 @@ static P3_RARE void send_nowhere(struct p3_nic *n, const struct p3_move *m,
 	struct p3_event_words rec;
 	p3_fw_threshold(md);
 	describe_slow(n, m, md, offset, &rec);
-	p3_say(&rec, 2, failure ? 0 : m->length);
+	p3_say_mlength(&rec, failure ? 0 : m->length);
 	p3_fw_event(n, &md->sink, &rec, PTL_EVENT_SEND_START, PTL_NI_OK);
 	p3_fw_event_ends(n, md, &md->sink, &rec, PTL_EVENT_SEND_END,
 		failure ? PTL_NI_FAIL : PTL_NI_OK);

@@ -47,8 +47,9 @@ static void say_md(struct text *t, const struct p3_md *md)
 		"    md %#" PRIx64 ": start %#" PRIx64 ", %" PRIu64
 		" bytes, offset %" PRIu64 ", threshold %" PRId32 ", options %#" PRIx32
 		", %s, %" PRIu32 " pending, %s",
-		md->snap[0], md->snap[1], md->region.size, md->local_offset,
-		md->threshold, (uint32_t)(md->snap[5] >> 32),
+		md->snap[P3_SNAP_HANDLE], md->snap[P3_SNAP_START], md->region.size,
+		md->local_offset, md->threshold,
+		(uint32_t)(md->snap[P3_SNAP_OPTIONS] >> 32),
 		md->active ? "active" : "inactive", md->pending,
 		md->unlink ? "unlink" : "retain");
 	const struct p3_eq *eq = p3_sink_eq(&md->sink);
