@@ -11,6 +11,7 @@
 #define P3_NIC_STATE_H
 
 #include "nic/obj/objects.h"
+#include "nic/proto/format.h"
 #include "nic/wire/wire.h"
 #include "shm/lane.h"
 #include "shm/lease.h"
@@ -21,14 +22,6 @@
 #include <pthread.h>
 
 /* ---- operations under way ---- */
-
-enum p3_req_kind {
-	P3_REQ_PAD = P3_KIND_PAD,
-	P3_REQ_SWITCH, /* continue in the full ring */
-	P3_REQ_PUT,
-	P3_REQ_GET,
-	P3_REQ_GETPUT, /* never long: the limit max_getput_md fits every lane */
-};
 
 /*
  * One operation on one descriptor, from START to END.  The descriptor may be updated
@@ -42,80 +35,6 @@ struct p3_span {
 	bool owed;       /* an event is to come, and counted in its queue's owed */
 	struct p3_event_words rec;
 };
-
-enum p3_rsp_kind {
-	P3_RSP_PAD = P3_KIND_PAD,
-	P3_RSP_SWITCH,
-	P3_RSP_NONE,       /* dropped, or no ACK: gives the reservation back only */
-	P3_RSP_ACK,        /* eager put accepted */
-	P3_RSP_DONE,       /* long put read: SEND_END, and ACK if flagged */
-	P3_RSP_REPLY,      /* carries the data */
-	P3_RSP_REPLY_LONG, /* data are to be pulled */
-};
-
-/*
- * Requests: word 1 rsp cells:ac:pt:target pid, 2 eager length:pending, 3 match bits, 4
- * hdr_data, 5 remote offset, 6 and 7 up to 16 bytes of data, or length and transfer.
- * Responses: word 1 status:pending, 2 manipulated length, 3.. up to 40 bytes of data,
- * or transfer, address and place in the heap.  Longer data continue in the cells behind
- * the header.
- */
-static inline uint32_t p3_request_pid(uint64_t w1)
-{
-	return (uint32_t)w1 & 0xffff;
-}
-
-static inline uint32_t p3_request_portal(uint64_t w1)
-{
-	return (uint32_t)(w1 >> 16) & 0xffff;
-}
-
-#define P3_REQ_INLINE 16u
-#define P3_RSP_INLINE 40u
-
-static inline uint32_t p3_request_cells(uint64_t len)
-{
-	return 1 + (uint32_t)((len + 63 - P3_REQ_INLINE) / 64);
-}
-
-static inline uint32_t p3_reply_cells(uint64_t len)
-{
-	return 1 + (uint32_t)((len + 63 - P3_RSP_INLINE) / 64);
-}
-
-enum {
-	P3_F_ACK = 1,
-	P3_F_LONG = 2,
-	P3_F_NI1 = 4,
-	P3_F_HEAP = 8,
-	P3_F_ADDR = 16,
-	P3_F_COPIED = 32
-};
-
-/*
- * P3_F_COPIED: the bytes of a long put are a copy (copy.c), so its initiator has had
- * SEND_END.  The target takes that initiator's next request only when it has read the
- * copy: so short puts end in order whether they fit the lane or not.
- *
- * The header of a long put also tells the place of its bytes, in the heap (P3_F_HEAP)
- * or in memory (P3_F_ADDR), so that the target need not wait for the slot's line: word
- * 2 has the low half, word 6 the rest, above the length.  With neither flag only the
- * slot tells the place: the bytes are scattered, or the place or the length has more
- * bits.
- */
-#define P3_PLACE_BITS 48
-
-static inline uint64_t p3_place_of(uint64_t w2, uint64_t w6)
-{
-	return w6 >> P3_PLACE_BITS << 32 | w2 >> 32;
-}
-
-static inline uint64_t p3_long_length(uint32_t flags, uint64_t w6)
-{
-	return flags & (P3_F_HEAP | P3_F_ADDR)
-		       ? w6 << (64 - P3_PLACE_BITS) >> (64 - P3_PLACE_BITS)
-		       : w6;
-}
 
 enum p3_pending_state {
 	P3_PEND_QUEUED, /* in the send queue of its target */

@@ -67,13 +67,14 @@ static inline bool look_at(struct p3_nic *n, struct p3_peer *p, struct p3_soon *
 	uint32_t ncells = p3_word0_ncells(w0);
 	if (ncells == 0 || ncells > p3_ring_most(p->req_in.n))
 		return false;
-	uint64_t w1 = p3_get(&c->w[1]);
-	uint32_t pt_index = p3_request_portal(w1);
-	const struct p3_ni *ni = p3_fw_interface(n, p3_request_pid(w1));
+	uint64_t to = p3_format_get(c, P3_REQUEST_PORTAL);
+	uint32_t pt_index = (uint32_t)p3_field_of(P3_REQUEST_PORTAL, to);
+	const struct p3_ni *ni =
+		p3_fw_interface(n, (uint32_t)p3_field_of(P3_REQUEST_PID, to));
 	p->ahead += ncells;
 	if (ni && pt_index <= (uint32_t)ni->limits.max_pt_index &&
 		ni->portal[pt_index].n >= P3_LONG)
-		ask_for_buckets(ni, pt_index, p3_get(&c->w[3]),
+		ask_for_buckets(ni, pt_index, p3_format_get(c, P3_REQUEST_BITS),
 			p3_request_who(p, p3_word0_flags(w0)), soon);
 	return true;
 }

@@ -28,14 +28,11 @@ void p3_fw_respond(struct p3_nic *n, struct p3_peer *p, const struct p3_answer *
 		return;
 	}
 	struct p3_cell *c = p3_ring_begin(&p->rsp_out, 1);
-	p3_set(&c->w[1], (uint64_t)a->status << 32 | a->pending);
-	p3_set(&c->w[2], a->mlength);
-	p3_set(&c->w[3], a->extra[0]);
-	p3_set(&c->w[4], a->extra[1]);
-	p3_set(&c->w[5], a->extra[2]);
+	uint64_t word0 = a->kind == P3_RSP_REPLY_LONG ? p3_pack_long_reply(c, a)
+						      : p3_pack_brief(c, a);
 	P3_TRACE(fw, n, P3_TRACE_ANSWER, a->kind, a->mlength);
 	FAULT_POINT("response.filled");
-	p3_ring_publish(&p->rsp_out, p3_word0(a->kind, a->flags, 1), 1);
+	p3_ring_publish(&p->rsp_out, word0, 1);
 	FAULT_POINT("response.published");
 	p3_fw_touch(n, p);
 }
@@ -52,22 +49,22 @@ bool p3_answer_has_room(struct p3_peer *p, uint64_t mlength)
 	return p3_fw_room(p, &p->rsp_out, p3_reply_cells(mlength));
 }
 
-void p3_answer_fill(
+uint64_t p3_answer_fill(
 	struct p3_nic *n, struct p3_peer *p, uint32_t pending, const struct p3_hit *hit)
 {
 	count_answer(n, p);
+	const struct p3_answer a = {.pending = pending, .mlength = hit->mlength};
 	struct p3_cell *c = p3_ring_begin(&p->rsp_out, p3_reply_cells(hit->mlength));
-	p3_set(&c->w[1], pending);
-	p3_set(&c->w[2], hit->mlength);
-	p3_region_read(&hit->md->region, hit->offset, (char *)c + 24, hit->mlength);
+	uint64_t word0 = p3_pack_reply(c, &a);
+	p3_region_read(&hit->md->region, hit->offset, p3_reply_bytes(c), hit->mlength);
+	return word0;
 }
 
-void p3_answer_send(struct p3_nic *n, struct p3_peer *p, const struct p3_hit *hit)
+void p3_answer_send(struct p3_nic *n, struct p3_peer *p, uint64_t word0, uint64_t mlength)
 {
-	uint32_t k = p3_reply_cells(hit->mlength);
 	FAULT_POINT("reply.filled");
-	P3_TRACE(fw, n, P3_TRACE_ANSWER, P3_RSP_REPLY, hit->mlength);
-	p3_ring_publish(&p->rsp_out, p3_word0(P3_RSP_REPLY, 0, k), k);
+	P3_TRACE(fw, n, P3_TRACE_ANSWER, P3_RSP_REPLY, mlength);
+	p3_ring_publish(&p->rsp_out, word0, p3_word0_ncells(word0));
 	FAULT_POINT("reply.published");
 	p3_fw_touch(n, p);
 }

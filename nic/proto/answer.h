@@ -13,17 +13,10 @@
 #define P3_NIC_PROTO_ANSWER_H
 
 #include "nic/match/match.h"
+#include "nic/proto/format.h"
 #include "nic/state.h"
 
-/* A response of one cell; flags P3_F_ACK: DONE with acknowledgement. */
-struct p3_answer {
-	enum p3_rsp_kind kind;
-	uint32_t flags;
-	uint32_t pending;
-	uint32_t status;
-	uint64_t mlength;
-	uint64_t extra[3];
-};
+/* Respond with one cell. */
 void p3_fw_respond(struct p3_nic *n, struct p3_peer *p, const struct p3_answer *a);
 /* Respond with a kind, a pending and a length alone. */
 void p3_answer_briefly(struct p3_nic *n, struct p3_peer *p, uint32_t pending,
@@ -32,11 +25,12 @@ void p3_answer_briefly(struct p3_nic *n, struct p3_peer *p, uint32_t pending,
 /* Return true if the response ring has room for a reply of this length. */
 bool p3_answer_has_room(struct p3_peer *p, uint64_t mlength);
 /* Copy the descriptor's present bytes into a reply that is not published yet.  There is
- * room for it. */
-void p3_answer_fill(
+ * room for it.  Return its word 0. */
+uint64_t p3_answer_fill(
 	struct p3_nic *n, struct p3_peer *p, uint32_t pending, const struct p3_hit *hit);
 /* Publish the reply that p3_answer_fill() has filled. */
-void p3_answer_send(struct p3_nic *n, struct p3_peer *p, const struct p3_hit *hit);
+void p3_answer_send(
+	struct p3_nic *n, struct p3_peer *p, uint64_t word0, uint64_t mlength);
 
 /* Count a dropped message of this length.  ni is its interface, or NULL. */
 void p3_fw_drop(struct p3_nic *n, struct p3_ni *ni, uint64_t length);

@@ -81,7 +81,7 @@ static void switch_ring(struct p3_nic *n, struct p3_peer *p, struct p3_ring_tx *
 	p3_release(where, off); /* LANE.1: seen through the switch cell */
 	FAULT_POINT("ring.announced");
 	(void)p3_ring_begin(r, 1);
-	p3_ring_publish(r, p3_word0(kind, 0, 1), 1);
+	p3_ring_publish(r, p3_pack_switch(kind), 1);
 	FAULT_POINT("ring.switched");
 	p3_ring_tx_init(r, own_cells(n, off), cells, credit);
 	p3_fw_touch(n, p);

@@ -91,18 +91,16 @@ static void got_reply(struct p3_nic *n, struct p3_peer *p, struct p3_pending *t,
 	p3_pending_describe_answer(n, &t->move, md, len, &rec);
 	answer_who(t, p, &rec);
 	p3_fw_event(n, &md->sink, &rec, PTL_EVENT_REPLY_START, PTL_NI_OK);
-	p3_region_write(&md->region, t->move.offset, (const char *)c + 24, len);
+	p3_region_write(&md->region, t->move.offset, p3_reply_bytes(c), len);
 	if (p3_unlikely(!p3_list_empty(&n->pulls)))
 		p3_xfer_wrote(n, &md->region, t->move.offset, len);
 	p3_fw_event_ends(n, md, &md->sink, &rec, PTL_EVENT_REPLY_END, PTL_NI_OK);
 }
 
 static void got_long_reply(struct p3_nic *n, struct p3_peer *p, struct p3_pending *t,
-	uint64_t mlength, const struct p3_cell *c)
+	const struct p3_answer *a)
 {
 	struct p3_xfer_slot *x = t->xfer;
-	uint64_t source = x->peer_id;
-	uint64_t addr = p3_get(&c->w[4]), heap = p3_get(&c->w[5]);
 	if (!md_lives(n, t)) {
 		/* the reply is dropped here, which is no failure for the target */
 		p3_pending_release(n, t, PTL_NI_OK);
@@ -111,10 +109,10 @@ static void got_long_reply(struct p3_nic *n, struct p3_peer *p, struct p3_pendin
 	}
 	struct p3_pull *pull = &x->pull;
 	*pull = (struct p3_pull){.peer = p,
-		.xfer_id = source,
-		.addr = addr,
-		.heap = heap,
-		.length = reply_space(t, mlength),
+		.xfer_id = x->peer_id,
+		.addr = a->addr,
+		.heap = a->heap,
+		.length = reply_space(t, a->mlength),
 		.get = t};
 	p3_pending_describe_answer(n, &t->move, t->md, pull->length, &pull->span.rec);
 	answer_who(t, p, &pull->span.rec);
@@ -125,8 +123,7 @@ static void got_long_reply(struct p3_nic *n, struct p3_peer *p, struct p3_pendin
 }
 
 /* Set the target's slot that the reply names.  Return false if no slot for served
- * requests has that number.  The caller has read the word once: the target may change
- * it. */
+ * requests has that number. */
 static bool set_source(const struct p3_nic *n, struct p3_pending *t, uint64_t xfer)
 {
 	uint32_t slot = (uint32_t)xfer;
@@ -135,15 +132,14 @@ static bool set_source(const struct p3_nic *n, struct p3_pending *t, uint64_t xf
 }
 
 static bool answer(struct p3_nic *n, struct p3_peer *p, struct p3_pending *t,
-	const struct p3_cell *c, uint64_t w0)
+	const struct p3_cell *c, struct p3_answer *a)
 {
-	uint32_t kind = p3_word0_kind(w0), ncells = p3_word0_ncells(w0);
-	uint32_t status = (uint32_t)(p3_get(&c->w[1]) >> 32) ? PTL_NI_FAIL : PTL_NI_OK;
-	uint64_t mlength = p3_get(&c->w[2]);
+	uint32_t status = a->status ? PTL_NI_FAIL : PTL_NI_OK;
+	uint64_t mlength = a->mlength;
 	bool put = t->kind == P3_REQ_PUT; /* a put, which is answered by ACK or DONE */
 	if (mlength > t->move.length)
 		return false;
-	switch (kind) {
+	switch (a->kind) {
 	case P3_RSP_NONE:
 		if (put && t->is_long)
 			return false;
@@ -156,18 +152,19 @@ static bool answer(struct p3_nic *n, struct p3_peer *p, struct p3_pending *t,
 	case P3_RSP_DONE:
 		if (!put || !t->is_long)
 			return false;
-		got_done(n, p, t, mlength, status, p3_word0_flags(w0) & P3_F_ACK);
+		got_done(n, p, t, mlength, status, a->flags & P3_F_ACK);
 		break;
 	case P3_RSP_REPLY:
-		if (put || mlength > p3_reply_most(&p->rsp_in) ||
-			ncells != p3_reply_cells(mlength))
+		if (put || mlength > p3_reply_most(p->rsp_in.n) ||
+			a->ncells != p3_reply_cells(mlength))
 			return false;
 		got_reply(n, p, t, c, mlength);
 		break;
 	case P3_RSP_REPLY_LONG:
-		if (put || !t->is_long || !set_source(n, t, p3_get(&c->w[3])))
+		p3_unpack_long_reply(c, a);
+		if (put || !t->is_long || !set_source(n, t, a->xfer))
 			return false;
-		got_long_reply(n, p, t, mlength, c);
+		got_long_reply(n, p, t, a);
 		return true; /* continues as a pull */
 	default:
 		return false;
@@ -212,11 +209,13 @@ bool p3_fw_take_response(struct p3_nic *n, struct p3_peer *p)
 		p3_fw_bad_peer(n, p, "a response ring out of its segment");
 		return false;
 	}
-	struct p3_pending *t = named_pending(n, p, (uint32_t)p3_get(&c->w[1]));
+	struct p3_answer a;
+	p3_unpack_answer(c, w0, &a);
+	struct p3_pending *t = named_pending(n, p, a.pending);
 	uint32_t rsp = t ? t->rsp_cells : 0;
 	if (t)
-		P3_TRACE(about, n, t->topic, P3_TRACE_ANSWERED, kind, p3_get(&c->w[2]));
-	if (!t || !answer(n, p, t, c, w0)) {
+		P3_TRACE(about, n, t->topic, P3_TRACE_ANSWERED, kind, a.mlength);
+	if (!t || !answer(n, p, t, c, &a)) {
 		p3_fw_bad_peer(n, p, "a response to no request");
 		return false;
 	}

@@ -14,12 +14,6 @@
 #include "nic/proto/peer.h"
 #include "nic/state.h"
 
-/* Return the length of the longest reply that fits a response ring. */
-static inline uint64_t p3_reply_most(const struct p3_ring_rx *r)
-{
-	return P3_RSP_INLINE + (uint64_t)(p3_ring_most(r->n) - 1) * P3_CELL;
-}
-
 /* Take one response off the lane.  Return false if there is none, or if the peer wrote
  * nonsense. */
 bool p3_fw_take_response(struct p3_nic *n, struct p3_peer *p);

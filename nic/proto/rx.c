@@ -77,7 +77,7 @@ static inline void deposit(
 	const struct p3_nic *n, const struct request *r, const struct p3_hit *hit)
 {
 	const struct p3_region *to = &hit->md->region;
-	const char *from = (const char *)r->cell + 48;
+	const char *from = p3_eager_bytes(r->cell);
 	uint64_t len = hit->mlength;
 	if (p3_likely(len == 8 && r->ask.length == 8 && !to->iov))
 		memcpy(to->start + hit->offset, r->data, 8);
@@ -213,8 +213,8 @@ static bool get_eager(struct p3_nic *n, struct p3_peer *p, const struct request 
 		return false;
 	accept(n, r, hit, &rec);
 	p3_fw_event(n, &md->sink, &rec, PTL_EVENT_GET_START, PTL_NI_OK);
-	p3_answer_fill(n, p, r->pending, hit);
-	p3_answer_send(n, p, hit);
+	uint64_t word0 = p3_answer_fill(n, p, r->pending, hit);
+	p3_answer_send(n, p, word0, hit->mlength);
 	p3_fw_event_ends(n, md, &md->sink, &rec, PTL_EVENT_GET_END, PTL_NI_OK);
 	return true;
 }
@@ -233,12 +233,12 @@ static bool getput(struct p3_nic *n, struct p3_peer *p, const struct request *r,
 		return false;
 	accept(n, r, hit, &rec);
 	p3_fw_event(n, &md->sink, &rec, PTL_EVENT_GETPUT_START, PTL_NI_OK);
-	p3_answer_fill(n, p, r->pending, hit);
+	uint64_t word0 = p3_answer_fill(n, p, r->pending, hit);
 	FAULT_POINT("swap.read");
 	deposit(n, r, hit);
 	FAULT_POINT("swap.written");
 	p3_xfer_swapped(n);
-	p3_answer_send(n, p, hit);
+	p3_answer_send(n, p, word0, hit->mlength);
 	p3_fw_event_ends(n, md, &md->sink, &rec, PTL_EVENT_GETPUT_END, PTL_NI_OK);
 	return true;
 }
@@ -264,7 +264,9 @@ static bool get_long(struct p3_nic *n, struct p3_peer *p, const struct request *
 	struct p3_answer a = {.kind = P3_RSP_REPLY_LONG,
 		.pending = r->pending,
 		.mlength = hit->mlength,
-		.extra = {p3_xfer_name(x), p3_get(&x->pub->addr), p3_get(&x->pub->heap)}};
+		.xfer = p3_xfer_name(x),
+		.addr = p3_get(&x->pub->addr),
+		.heap = p3_get(&x->pub->heap)};
 	p3_fw_respond(n, p, &a);
 	return true;
 }
@@ -296,26 +298,26 @@ static inline bool deliver(struct p3_nic *n, struct p3_peer *p, const struct req
 static inline void load(
 	struct p3_peer *p, const struct p3_cell *c, uint64_t w0, struct request *r)
 {
-	uint64_t w1 = p3_get(&c->w[1]), w2 = p3_get(&c->w[2]);
+	struct p3_request m;
+	p3_unpack_request(c, w0, &m);
 	r->cell = c;
-	r->flags = p3_word0_flags(w0);
-	r->ncells = p3_word0_ncells(w0);
-	r->target_pid = p3_request_pid(w1);
-	r->rsp = (uint32_t)(w1 >> 48);
-	r->pending = (uint32_t)w2;
-	r->data[0] = p3_get(&c->w[6]);
-	r->data[1] = p3_get(&c->w[7]);
-	bool big = (r->flags & P3_F_LONG) || p3_word0_kind(w0) == P3_REQ_GET;
-	r->xfer = big ? r->data[1] : 0;
-	r->place = big ? p3_place_of(w2, r->data[0]) : 0;
-	r->ask = (struct p3_ask){.kind = (uint8_t)p3_word0_kind(w0),
-		.pt_index = p3_request_portal(w1),
-		.ac_index = (uint32_t)(w1 >> 32) & 0xffff,
-		.bits = p3_get(&c->w[3]),
-		.hdr = p3_get(&c->w[4]),
-		.remote_offset = p3_get(&c->w[5]),
-		.length = big ? p3_long_length(r->flags, r->data[0]) : w2 >> 32,
-		.who = p3_request_who(p, r->flags),
+	r->flags = m.flags;
+	r->ncells = m.ncells;
+	r->target_pid = m.pid;
+	r->rsp = m.room;
+	r->pending = m.pending;
+	r->data[0] = m.data[0];
+	r->data[1] = m.data[1];
+	r->xfer = m.xfer;
+	r->place = m.place;
+	r->ask = (struct p3_ask){.kind = (uint8_t)m.kind,
+		.pt_index = m.portal,
+		.ac_index = m.access,
+		.bits = m.bits,
+		.hdr = m.hdr,
+		.remote_offset = m.offset,
+		.length = m.length,
+		.who = p3_request_who(p, m.flags),
 		.owner = p3_pair(p->jid, p->uid)};
 }
 
@@ -323,7 +325,7 @@ static inline bool has_reply_room(const struct p3_nic *n, const struct request *
 {
 	uint64_t len = r->ask.length;
 	return len <= P3_RSP_INLINE + 64ull * n->layout.rsp_cells &&
-	       2 * p3_reply_cells(len) - 1 <= r->rsp;
+	       p3_reply_room(len) <= r->rsp;
 }
 
 /* Return the reason why a header cannot be right, or NULL. */
@@ -498,7 +500,7 @@ P3_RARE bool p3_fw_settles(struct p3_nic *n, struct p3_peer *p)
 		return false;
 	const struct p3_cell *c = p3_ring_peek(&p->req_in, &w0);
 	return c && p3_word0_kind(w0) > P3_REQ_SWITCH &&
-	       is_settling(n, p3_fw_interface(n, p3_request_pid(p3_get(&c->w[1]))));
+	       is_settling(n, p3_fw_interface(n, p3_request_pid(c)));
 }
 
 bool p3_fw_refuse_request(struct p3_nic *n, struct p3_peer *p)

@@ -7,18 +7,6 @@
 
 /* ---- needs of a request ---- */
 
-static uint64_t eager_most(const struct p3_ring_tx *r)
-{
-	return P3_REQ_INLINE + (uint64_t)(p3_ring_most(r->n) - 1) * P3_CELL;
-}
-
-/* Return the cells to reserve for a reply: its own, and the pad cells that may have to
- * fill the ring up to its end. */
-static uint32_t reply_room(uint64_t len)
-{
-	return 2 * p3_reply_cells(len) - 1;
-}
-
 /* Room that one request needs: cells of the request ring, cells of the response ring,
  * and a slot of the transfer table. */
 struct need {
@@ -37,7 +25,7 @@ struct load {
 static inline bool is_long_put(const struct p3_nic *n, const struct p3_peer *p,
 	const struct load *l, uint64_t len)
 {
-	return p3_unlikely(len > eager_most(&p->req_out)) ||
+	return p3_unlikely(len > p3_request_most(p->req_out.n)) ||
 	       (p3_unlikely(len > P3_EAGER_MOST_HEAP) &&
 		       p3_sink_for(l->sink, PTL_EVENT_SEND_END) &&
 		       p3_xfer_is_faster(n, p, l->region, l->offset, len));
@@ -48,14 +36,14 @@ static inline struct need need_of(const struct p3_nic *n, const struct p3_peer *
 {
 	struct need need = {.cells = 1};
 	if (kind == P3_REQ_GET) {
-		need.slot = m->length > p3_reply_most(&p->rsp_in);
-		need.rsp = need.slot ? 1 : reply_room(m->length);
+		need.slot = m->length > p3_reply_most(p->rsp_in.n);
+		need.rsp = need.slot ? 1 : p3_reply_room(m->length);
 		return need;
 	}
 	need.slot = kind == P3_REQ_PUT && is_long_put(n, p, l, m->length);
 	need.rsp = need.slot || m->ack;
 	if (kind == P3_REQ_GETPUT)
-		need.rsp = reply_room(m->length);
+		need.rsp = p3_reply_room(m->length);
 	if (!need.slot)
 		need.cells = p3_request_cells(m->length);
 	return need;
@@ -96,40 +84,42 @@ static inline struct p3_cell *begin(
 	return p3_ring_begin(&p->req_out, need->cells);
 }
 
-/*
- * Fill the header, after the data: a receiver that looks for the header takes its line
- * away at the first store, and a copy of freshly written data may wait for the
- * program's stores.
- */
-static inline void fill_header(struct p3_cell *c, const struct p3_move *m,
-	const struct need *need, uint64_t eager, uint32_t name)
+/* Return the parts of the header that all layouts have.  The header has 16 bits for the
+ * portal index, and the largest of these values is no portal's index. */
+static inline struct p3_request describe(const struct p3_move *m, uint32_t kind,
+	uint32_t flags, const struct need *need, uint32_t pending)
 {
-	uint64_t pt = m->pt_index > 0xffff ? 0xffff : m->pt_index;
-	p3_set(&c->w[1], (uint64_t)need->rsp << 48 | (uint64_t)m->ac_index << 32 |
-				 pt << 16 | (uint16_t)m->target.pid);
-	p3_set(&c->w[2], eager << 32 | name);
-	p3_set(&c->w[3], m->bits);
-	p3_set(&c->w[4], m->hdr);
-	p3_set(&c->w[5], m->remote_offset);
+	return (struct p3_request){.kind = kind,
+		.flags = flags,
+		.ncells = need->cells,
+		.pid = (uint16_t)m->target.pid,
+		.portal = m->pt_index > 0xffff ? 0xffff : m->pt_index,
+		.access = m->ac_index,
+		.room = need->rsp,
+		.pending = pending,
+		.bits = m->bits,
+		.hdr = m->hdr,
+		.offset = m->remote_offset,
+		.length = m->length};
 }
 
+/* Write the bytes into the message, before its header (p3_pack_request()). */
 static inline void fill_data(const struct p3_nic *n, struct p3_cell *c,
 	const struct p3_region *r, uint64_t offset, uint64_t length)
 {
 	uint64_t d[2] = {0, 0};
 	if (length > P3_REQ_INLINE) {
 		if (p3_copies_few(n->crowded, r, length))
-			p3_copy_few((char *)c + 48, p3_sum(r->start, offset), length);
+			p3_copy_few(p3_eager_bytes(c), p3_sum(r->start, offset), length);
 		else
-			p3_region_read(r, offset, (char *)c + 48, length);
+			p3_region_read(r, offset, p3_eager_bytes(c), length);
 		return;
 	}
 	if (p3_likely(length == 8 && !r->iov))
 		memcpy(d, r->start + offset, 8);
 	else
 		p3_region_read(r, offset, d, length);
-	p3_set(&c->w[6], d[0]);
-	p3_set(&c->w[7], d[1]);
+	p3_pack_data(c, d);
 }
 
 /* Find the place of a long put's bytes, for the request's header.  Return P3_F_HEAP if
@@ -137,21 +127,12 @@ static inline void fill_data(const struct p3_nic *n, struct p3_cell *c,
  * does not tell the place. */
 static uint32_t place_of(const struct p3_pending *t, uint64_t *place_out)
 {
-	*place_out = 0;
-	if (!t->is_long || t->kind != P3_REQ_PUT)
-		return 0;
 	uint64_t heap = p3_get(&t->xfer->pub->heap);
 	uint64_t place = heap ? heap : p3_get(&t->xfer->pub->addr);
 	if (!place || (place | t->move.length) >> P3_PLACE_BITS)
 		return 0;
 	*place_out = place;
 	return heap ? P3_F_HEAP : P3_F_ADDR;
-}
-
-static void fill_long(struct p3_cell *c, const struct p3_pending *t, uint64_t place)
-{
-	p3_set(&c->w[6], place >> 32 << P3_PLACE_BITS | t->move.length);
-	p3_set(&c->w[7], t->xfer ? p3_xfer_name(t->xfer) : 0);
 }
 
 static inline void publish(struct p3_nic *n, struct p3_peer *p, uint64_t word0,
@@ -172,24 +153,31 @@ static inline void publish(struct p3_nic *n, struct p3_peer *p, uint64_t word0,
 	p3_count(&n->count[P3_C_SENT_BYTES], sent);
 }
 
+/* Fill in a request; return its word 0. */
+static uint64_t fill(const struct p3_nic *n, struct p3_cell *c,
+	const struct p3_pending *t, struct p3_request *r)
+{
+	r->xfer = t->xfer ? p3_xfer_name(t->xfer) : 0;
+	if (t->kind == P3_REQ_GET)
+		return p3_pack_get(c, r);
+	if (t->is_long) {
+		r->flags |= place_of(t, &r->place);
+		return p3_pack_long(c, r);
+	}
+	fill_data(n, c, &t->send.region, t->send.offset, r->length);
+	return p3_pack_eager(c, r);
+}
+
 static void emit(struct p3_nic *n, struct p3_peer *p, const struct p3_pending *t,
 	uint32_t name, const struct need *need)
 {
-	const struct p3_move *m = &t->move;
-	bool data_inside = !t->is_long && t->kind != P3_REQ_GET;
-	uint64_t place;
-	uint32_t said = place_of(t, &place);
-	struct p3_cell *c = begin(n, p, need);
-	if (data_inside)
-		fill_data(n, c, &t->send.region, t->send.offset, m->length);
-	else
-		fill_long(c, t, place);
-	fill_header(c, m, need, data_inside ? m->length : (uint32_t)place, name);
-	uint32_t flags = (m->ack ? P3_F_ACK : 0u) | (t->is_long ? P3_F_LONG : 0u) |
-			 (t->ni ? P3_F_NI1 : 0u) | said |
+	uint32_t flags = (t->move.ack ? P3_F_ACK : 0u) | (t->is_long ? P3_F_LONG : 0u) |
+			 (t->ni ? P3_F_NI1 : 0u) |
 			 (t->is_long && t->copy ? P3_F_COPIED : 0u);
-	publish(n, p, p3_word0(t->kind, flags, need->cells), need,
-		t->kind == P3_REQ_GET ? 0 : m->length);
+	struct p3_request r = describe(&t->move, t->kind, flags, need, name);
+	struct p3_cell *c = begin(n, p, need);
+	publish(n, p, fill(n, c, t, &r), need,
+		t->kind == P3_REQ_GET ? 0 : t->move.length);
 }
 
 /* ---- admission ---- */
@@ -298,9 +286,9 @@ static inline bool put_now(
 		return false;
 	struct p3_cell *c = begin(n, p, &need);
 	fill_data(n, c, &md->region, m->offset, m->length);
-	fill_header(c, m, &need, m->length, 0);
-	publish(n, p, p3_word0(P3_REQ_PUT, md->o.ni ? P3_F_NI1 : 0u, need.cells), &need,
-		m->length);
+	const struct p3_request r =
+		describe(m, P3_REQ_PUT, md->o.ni ? P3_F_NI1 : 0u, &need, 0);
+	publish(n, p, p3_pack_eager(c, &r), &need, m->length);
 	count_sent(p3_ni_of(n, &md->o), m->length);
 	p3_count(&n->count[need.cells == 1 ? P3_C_PUT_INLINE : P3_C_PUT_EAGER], 1);
 	p3_fw_threshold(md);
@@ -516,7 +504,7 @@ static bool wants_lane(
 	const struct p3_nic *n, const struct p3_peer *p, const struct p3_pending *t)
 {
 	return !p->req_full && t->kind == P3_REQ_PUT &&
-	       t->move.length > eager_most(&p->req_out) &&
+	       t->move.length > p3_request_most(p->req_out.n) &&
 	       p3_request_cells(t->move.length) <= p3_ring_most(n->layout.req_cells);
 }
 

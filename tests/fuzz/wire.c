@@ -8,7 +8,10 @@
 
 /* One message as it will lie in a ring. */
 struct message {
-	uint64_t w[CELLS_MOST * 8];
+	union {
+		uint64_t w[CELLS_MOST * 8];
+		struct p3_cell cell[CELLS_MOST];
+	};
 	uint32_t ncells; /* cells that are written, */
 	uint32_t says;   /* and the number in the header */
 	uint32_t kind, flags;
@@ -77,9 +80,19 @@ static void send(struct fake *f, bool request)
 	publish(f, r, pos, m.w, p3_word0(m.kind, m.flags, m.says), m.ncells);
 }
 
-static void fill(uint32_t from, uint8_t with)
+/* Fill all bytes from this field on. */
+static void fill(uint32_t field, uint8_t with)
 {
-	memset((char *)m.w + from, with, sizeof m.w - from);
+	char *from = p3_format_bytes(m.cell, field);
+	memset(from, with, (size_t)((char *)m.w + sizeof m.w - from));
+}
+
+/* Take the kind, the flags and the number of cells from a packed word 0. */
+static void say(uint64_t word0)
+{
+	m.kind = p3_word0_kind(word0);
+	m.flags = p3_word0_flags(word0);
+	m.ncells = m.says = p3_word0_ncells(word0);
 }
 
 /* Sometimes change one word of a message, or of the fields of its header. */
@@ -140,17 +153,17 @@ static void offer(struct fake *f, struct input *in, uint64_t id, uint64_t len)
 	p3_set(&x->id, id);
 }
 
-static void put_words(const struct fake *f, struct input *in, uint32_t rsp, uint64_t len)
+/* Address a request: a portal and match bits that mostly exist. */
+static void address(const struct fake *f, struct input *in, struct p3_request *r)
 {
 	uint8_t to = in_u8(in), bits = in_u8(in);
-	uint32_t pid = to & 0x40 ? 200 + RIG_NODE : 100 + RIG_NODE;
-	uint32_t pt = to & 3, ac = to & 0x80 ? in_u8(in) : 0;
-	uint32_t pending = to & 0x10 ? 0 : 0x40000 + to;
-	m.w[1] = (uint64_t)rsp << 48 | (uint64_t)ac << 32 | pt << 16 | pid;
-	m.w[2] = len << 32 | pending;
-	m.w[3] = bits & 3;
-	m.w[4] = bits;
-	m.w[5] = bits & 0x80 ? rig_number(in, f) : bits & 0x38;
+	r->pid = to & 0x40 ? 200 + RIG_NODE : 100 + RIG_NODE;
+	r->portal = to & 3;
+	r->access = to & 0x80 ? in_u8(in) : 0;
+	r->pending = to & 0x10 ? 0 : 0x40000 + to;
+	r->bits = bits & 3;
+	r->hdr = bits;
+	r->offset = bits & 0x80 ? rig_number(in, f) : bits & 0x38;
 }
 
 static uint64_t transfer_name(struct input *in, bool serve)
@@ -160,82 +173,91 @@ static uint64_t transfer_name(struct input *in, bool serve)
 	return p3_xfer_id(half + slot, 1 + in_below(in, 4));
 }
 
-static void eager_put(struct fake *f, struct input *in)
+static void eager_put(struct fake *f, struct input *in, struct p3_request *r)
 {
-	uint32_t most = (p3_ring_most(rig_peer(f)->req_in.n) - 1) * P3_CELL;
-	uint64_t len = length_of(in) % (P3_REQ_INLINE + most + 1);
-	put_words(f, in, 1, len);
-	m.kind = P3_REQ_PUT;
-	m.ncells = m.says = p3_request_cells(len);
+	uint64_t most = p3_request_most(rig_peer(f)->req_in.n);
+	r->kind = P3_REQ_PUT;
+	r->room = 1;
+	r->length = length_of(in) % (most + 1);
+	r->ncells = p3_request_cells(r->length);
+	address(f, in, r);
 }
 
 /* Put the place into the header, as far as it fits. */
-static void say_place(const struct p3_xfer *x, uint64_t len)
+static void say_place(const struct p3_xfer *x, struct p3_request *r)
 {
 	uint64_t heap = p3_get(&x->heap), place = heap ? heap : p3_get(&x->addr);
-	if (!place || (place | len) >> P3_PLACE_BITS)
+	if (!place || (place | r->length) >> P3_PLACE_BITS)
 		return;
-	m.flags |= heap ? P3_F_HEAP : P3_F_ADDR;
-	m.w[2] |= place << 32;
-	m.w[6] |= place >> 32 << P3_PLACE_BITS;
+	r->flags |= heap ? P3_F_HEAP : P3_F_ADDR;
+	r->place = place;
 }
 
-static void long_request(struct fake *f, struct input *in, uint32_t kind)
+static void long_request(
+	struct fake *f, struct input *in, uint32_t kind, struct p3_request *r)
 {
-	uint64_t len = length_of(in), id = transfer_name(in, false);
-	put_words(f, in, 1, 0);
-	m.kind = kind;
-	m.flags |= P3_F_LONG;
-	m.w[2] |= 1;
-	m.w[6] = len;
-	m.w[7] = id;
-	offer(f, in, id, len);
+	r->kind = kind;
+	r->flags |= P3_F_LONG;
+	r->room = 1;
+	r->length = length_of(in);
+	r->xfer = transfer_name(in, false);
+	address(f, in, r);
+	r->pending |= 1;
+	offer(f, in, r->xfer, r->length);
 	if (kind == P3_REQ_PUT)
-		say_place(fake_xfer(f, id), len);
+		say_place(fake_xfer(f, r->xfer), r);
 }
 
-static void short_get(struct fake *f, struct input *in)
+static void short_get(struct fake *f, struct input *in, struct p3_request *r)
 {
-	uint64_t len = length_of(in) % 2000;
-	put_words(f, in, 2 * p3_reply_cells(len) - 1, 0);
-	m.kind = P3_REQ_GET;
-	m.w[2] |= 1;
-	m.w[6] = len;
+	r->kind = P3_REQ_GET;
+	r->length = length_of(in) % 2000;
+	r->room = p3_reply_room(r->length);
+	r->xfer = m.w[p3_field_word(P3_GET_XFER)];
+	address(f, in, r);
+	r->pending |= 1;
 }
 
-static void exchange(struct fake *f, struct input *in)
+static void exchange(struct fake *f, struct input *in, struct p3_request *r)
 {
-	eager_put(f, in);
-	m.kind = P3_REQ_GETPUT;
-	m.w[2] |= 1;
-	uint64_t rsp = 2 * p3_reply_cells(m.w[2] >> 32) - 1;
-	m.w[1] = (m.w[1] & UINT64_C(0xffffffffffff)) | rsp << 48;
+	eager_put(f, in, r);
+	r->kind = P3_REQ_GETPUT;
+	r->pending |= 1;
+	r->room = p3_reply_room(r->length);
+}
+
+static uint64_t pack(const struct p3_request *r)
+{
+	if (p3_request_is_eager(r->kind, r->flags))
+		return p3_pack_eager(m.cell, r);
+	return r->kind == P3_REQ_GET ? p3_pack_get(m.cell, r) : p3_pack_long(m.cell, r);
 }
 
 static void request(struct fake *f, struct input *in)
 {
 	uint8_t how = in_u8(in);
-	m.ncells = m.says = 1;
-	m.flags = (how & 0x10 ? P3_F_ACK : 0u) | (how & 0x20 ? P3_F_NI1 : 0u);
-	fill(48, how);
+	struct p3_request r = {.ncells = 1,
+		.flags = (how & 0x10 ? P3_F_ACK : 0u) | (how & 0x20 ? P3_F_NI1 : 0u)};
+	fill(P3_EAGER_DATA, how);
 	switch (how & 7) {
 	case 0:
 	case 1:
-		eager_put(f, in);
+		eager_put(f, in, &r);
 		break;
 	case 2:
-		exchange(f, in);
+		exchange(f, in, &r);
 		break;
 	case 3:
 	case 4:
-		long_request(f, in, P3_REQ_PUT);
+		long_request(f, in, P3_REQ_PUT, &r);
 		break;
 	case 5:
-		long_request(f, in, P3_REQ_GET);
+		long_request(f, in, P3_REQ_GET, &r);
 		break;
 	default:
-		short_get(f, in);
+		short_get(f, in, &r);
 	}
+	say(pack(&r));
 	spoil(in, f);
 	for (uint32_t times = how >= 0xf8 ? 40 : 1; times; times--) {
 		send(f, true);
@@ -261,54 +283,61 @@ static struct p3_pending *pick_outstanding(struct fake *f, struct input *in)
 	return NULL;
 }
 
-static void reply(struct fake *f, struct input *in, const struct p3_pending *t)
+static void reply(
+	struct fake *f, struct input *in, const struct p3_pending *t, struct p3_answer *a)
 {
-	uint32_t most = (p3_ring_most(rig_peer(f)->rsp_in.n) - 1) * P3_CELL;
-	bool fits = t->move.length <= P3_RSP_INLINE + most;
+	uint64_t most = p3_reply_most(rig_peer(f)->rsp_in.n);
 	uint8_t how = in_u8(in);
 	if (t->is_long && !(how & 1)) {
-		uint64_t id = transfer_name(in, true);
-		m.kind = P3_RSP_REPLY_LONG;
-		m.w[3] = id;
-		offer(f, in, id, m.w[2]);
-		m.w[4] = p3_get(&fake_xfer(f, id)->addr);
-		m.w[5] = p3_get(&fake_xfer(f, id)->heap);
+		a->kind = P3_RSP_REPLY_LONG;
+		a->xfer = transfer_name(in, true);
+		offer(f, in, a->xfer, a->mlength);
+		a->addr = p3_get(&fake_xfer(f, a->xfer)->addr);
+		a->heap = p3_get(&fake_xfer(f, a->xfer)->heap);
+		say(p3_pack_long_reply(m.cell, a));
 		return;
 	}
+	if (t->move.length > most && !(how & 4))
+		a->mlength %= most + 1;
+	say(p3_pack_reply(m.cell, a));
 	m.kind = how & 2 ? P3_RSP_NONE : P3_RSP_REPLY;
-	if (!fits && !(how & 4))
-		m.w[2] %= P3_RSP_INLINE + most + 1;
-	m.ncells = m.says = p3_reply_cells(m.w[2]);
-	fill(24, how);
+	m.ncells = m.says = p3_reply_cells(a->mlength); /* may be too many */
+	fill(P3_REPLY_DATA, how);
+}
+
+/* Answer a pending as its kind requires, mostly. */
+static void answer(struct fake *f, struct input *in, const struct p3_pending *t,
+	uint8_t how, struct p3_answer *a)
+{
+	a->pending = p3_pending_name(t);
+	a->mlength = how & 4 && t->move.length ? rig_number(in, f) % t->move.length
+					       : t->move.length;
+	if ((how & 4) && t->move.length >> 38)
+		a->mlength = (1ull << 38) + how; /* as many cells as for a few bytes */
+	if (t->kind != P3_REQ_PUT) {
+		reply(f, in, t, a);
+	} else {
+		a->kind = t->is_long ? P3_RSP_DONE : how & 8 ? P3_RSP_ACK : P3_RSP_NONE;
+		say(p3_pack_brief(m.cell, a));
+	}
+	m.flags = a->flags;
+	if (how >= 0xf0)
+		m.kind = in_u8(in) % 8;
 }
 
 static void response(struct fake *f, struct input *in)
 {
 	const struct p3_pending *t = pick_outstanding(f, in);
 	uint8_t how = in_u8(in);
+	struct p3_answer a = {.kind = how >> 4 & 7, .flags = how & 1 ? P3_F_ACK : 0};
+	a.status = how & 2 ? in_u8(in) : 0;
 	memset(m.w, 0, P3_CELL);
-	m.ncells = m.says = 1;
-	m.flags = how & 1 ? P3_F_ACK : 0;
-	m.kind = how >> 4 & 7;
-	m.w[1] = how & 2 ? (uint64_t)in_u8(in) << 32 : 0;
-	if (t) {
-		m.w[1] |= p3_pending_name(t);
-		m.w[2] = how & 4 && t->move.length ? rig_number(in, f) % t->move.length
-						   : t->move.length;
-		if ((how & 4) && t->move.length >> 38)
-			/* as many cells as for a few bytes */
-			m.w[2] = (1ull << 38) + how;
-		if (t->kind != P3_REQ_PUT)
-			reply(f, in, t);
-		else if (t->is_long)
-			m.kind = P3_RSP_DONE;
-		else
-			m.kind = how & 8 ? P3_RSP_ACK : P3_RSP_NONE;
-		if (how >= 0xf0)
-			m.kind = in_u8(in) % 8;
-	} else if (!(how & 0x80)) {
+	if (t)
+		answer(f, in, t, how, &a);
+	else if (how & 0x80)
+		say(p3_pack_brief(m.cell, &a));
+	else
 		return;
-	}
 	spoil(in, f);
 	send(f, false);
 }
@@ -391,9 +420,7 @@ static void switch_ring(struct fake *f, struct input *in)
 				  : l->ctl_len + (how >> 2 & 7) * P3_WINDOW_LEN;
 	p3_set(requests ? &e->full_req : &e->full_rsp, off);
 	memset(m.w, 0, P3_CELL);
-	m.ncells = m.says = 1;
-	m.flags = 0;
-	m.kind = P3_REQ_SWITCH;
+	say(p3_pack_switch(P3_REQ_SWITCH));
 	spoil(in, f);
 	send(f, requests);
 	rig_passes(2);

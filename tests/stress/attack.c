@@ -137,14 +137,16 @@ static uint64_t transfer(const struct p3_nic *n)
 		(uint32_t)attack_dice() % n->layout.nxfers, (uint32_t)attack_dice() % 4);
 }
 
-/* Return an address with false target and access control index. */
-static uint64_t addressed(const struct p3_peer *p)
+/* Address a request, with false target and access control index. */
+static void address(const struct p3_peer *p, struct p3_request *r)
 {
 	uint64_t d = attack_dice();
-	uint64_t pid = d % 8 ? p->pid[0] : d >> 48;
-	uint64_t pt = d % 16 < 8 ? MP_PORTAL : d % 16 < 15 ? FORBIDDEN_PORTAL : d >> 48;
-	uint64_t ac = (d >> 8) % 5, rsp = (d >> 16) % 64;
-	return rsp << 48 | ac << 32 | pt << 16 | (pid & 0xffff);
+	r->pid = (uint16_t)(d % 8 ? p->pid[0] : d >> 48);
+	r->portal = d % 16 < 8    ? MP_PORTAL
+		    : d % 16 < 15 ? FORBIDDEN_PORTAL
+				  : (uint32_t)(d >> 48);
+	r->access = (uint32_t)(d >> 8) % 5;
+	r->room = (uint32_t)(d >> 16) % 64;
 }
 
 static uint64_t bits(void)
@@ -153,30 +155,37 @@ static uint64_t bits(void)
 	return d % 4 == 0 ? BAIT : d % 4 == 1 ? FORBIDDEN : (d >> 8) % 24;
 }
 
-/* Name a place in the heap, in memory, or nowhere. */
-static void wild_place(struct p3_cell *c)
+/* Return a place in the heap, in memory, or nowhere. */
+static uint64_t wild_place(void)
 {
-	uint64_t place =
-		attack_dice() % 4 ? 1 + attack_dice() % (1 << 22) : attack_number();
-	p3_set(&c->w[2], p3_get(&c->w[2]) | place << 32);
-	p3_set(&c->w[6], p3_get(&c->w[6]) | place >> 32 << P3_PLACE_BITS);
+	return attack_dice() % 4 ? 1 + attack_dice() % (1 << 22) : attack_number();
 }
 
-static void fill_request(
-	struct p3_nic *n, struct p3_peer *p, struct p3_cell *c, uint32_t flags)
+/* Fill in a request that is false in what it says, then sometimes spoil a word of it.
+ * Return word 0. */
+static uint64_t fill_request(const struct p3_nic *n, const struct p3_peer *p,
+	struct p3_cell *c, struct p3_request *r)
 {
-	uint32_t len = flags & P3_F_LONG ? 0 : length32();
-	p3_set(&c->w[1], addressed(p));
-	p3_set(&c->w[2], (uint64_t)len << 32 | (uint32_t)attack_dice());
-	p3_set(&c->w[3], bits());
-	p3_set(&c->w[4], attack_dice());
-	p3_set(&c->w[5], attack_dice() % 2 ? attack_dice() % 9000 : attack_number());
-	p3_set(&c->w[6], flags & P3_F_LONG ? length32() : attack_dice());
-	p3_set(&c->w[7], transfer(n));
-	if (flags & P3_F_LONG)
-		wild_place(c);
+	const uint64_t data[2] = {attack_dice(), attack_dice()};
+	uint64_t word0;
+	address(p, r);
+	r->pending = (uint32_t)attack_dice();
+	r->bits = bits();
+	r->hdr = attack_dice();
+	r->offset = attack_dice() % 2 ? attack_dice() % 9000 : attack_number();
+	r->place = wild_place();
+	r->xfer = transfer(n);
+	if (r->flags & P3_F_LONG) {
+		word0 = p3_pack_long(c, r);
+	} else if (r->kind == P3_REQ_GET) {
+		word0 = p3_pack_get(c, r);
+	} else {
+		p3_pack_data(c, data);
+		word0 = p3_pack_eager(c, r);
+	}
 	if (attack_dice() % 4 == 0)
 		p3_set(&c->w[1 + attack_dice() % 7], attack_number());
+	return word0;
 }
 
 /* Return a number of cells that is mostly right. */
@@ -197,12 +206,12 @@ static void wild_request(struct p3_nic *n, struct p3_peer *p)
 			     : cells_for(&p->req_out, attack_dice());
 	if (!p3_fw_room(p, &p->req_out, k))
 		return;
+	struct p3_request r = {.kind = kind, .flags = flags, .ncells = k};
+	r.length = attack_dice() % 4 && p3_request_is_eager(kind, flags)
+			   ? P3_REQ_INLINE + (k - 1) * 64
+			   : length32();
 	struct p3_cell *c = p3_ring_begin(&p->req_out, k);
-	fill_request(n, p, c, flags);
-	if (attack_dice() % 4 && kind != P3_REQ_GET && !(flags & P3_F_LONG))
-		p3_set(&c->w[2], (uint64_t)(P3_REQ_INLINE + (k - 1) * 64) << 32 |
-					 (uint32_t)attack_dice());
-	p3_ring_publish(&p->req_out, p3_word0(kind, flags, k), k);
+	p3_ring_publish(&p->req_out, fill_request(n, p, c, &r), k);
 	p3_fw_touch(n, p);
 }
 
@@ -218,12 +227,13 @@ static void wild_response(struct p3_nic *n, struct p3_peer *p)
 	uint32_t k = attack_dice() % 4 ? 1 : (uint32_t)attack_dice() % 2 + 1;
 	if (!p3_fw_room(p, &p->rsp_out, k))
 		return;
-	struct p3_cell *c = p3_ring_begin(&p->rsp_out, k);
-	p3_set(&c->w[1], (attack_dice() % 2) << 32 | pending_name(p));
-	p3_set(&c->w[2], length32());
-	p3_set(&c->w[3], transfer(n));
-	p3_set(&c->w[4], attack_number());
-	p3_set(&c->w[5], attack_dice() % 2 ? attack_number() : attack_dice() % (1 << 22));
+	const struct p3_answer a = {.status = attack_dice() % 2,
+		.pending = pending_name(p),
+		.mlength = length32(),
+		.xfer = transfer(n),
+		.addr = attack_number(),
+		.heap = attack_dice() % 2 ? attack_number() : attack_dice() % (1 << 22)};
+	(void)p3_pack_long_reply(p3_ring_begin(&p->rsp_out, k), &a);
 	p3_ring_publish(&p->rsp_out,
 		p3_word0((uint32_t)attack_dice() % 8, (uint32_t)attack_dice() % 4, k), k);
 	p3_fw_touch(n, p);
