@@ -13,7 +13,9 @@
  * Nothing is decided here.  A needless prefetch costs time and has no other effect.
  * The remembered buckets are freed only with their interface, and are forgotten then.
  */
-#include "nic/fw.h"
+#include "nic/match/ahead.h"
+
+#include "nic/match/match.h"
 
 #define P3_DISTANCE 3u /* cells up to the last request that is looked at */
 #define P3_ASKED    8u /* cells up to the prefetched cell, which must have come by then */

@@ -13,7 +13,7 @@
  * label is the first in the list (match.c).  Entries for which no tuple is left
  * ("loose") are in a bucket of their own, which is walked.  Short lists have no index.
  */
-#include "nic/fw.h"
+#include "nic/match/match.h"
 
 #ifndef P3_INDEX_FROM
 #define P3_INDEX_FROM 16u /* a list of this number of entries is indexed, */

@@ -11,7 +11,8 @@
  * and chunks.  Heads of rings are kept by size and serve nothing else (shm/evq.h); chunks
  * belong to a table and are never freed.
  */
-#include "nic/fw.h"
+#include "nic/obj/host.h"
+
 #include "shm/footprint.h"
 
 #include <errno.h>

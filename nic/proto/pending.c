@@ -43,7 +43,7 @@ void p3_pending_start(struct p3_nic *n, struct p3_pending *t)
 void p3_pending_end(struct p3_nic *n, struct p3_pending *t, uint32_t fail)
 {
 	if (fail)
-		p3_say(&t->send.rec, 2, 0);
+		p3_say_mlength(&t->send.rec, 0);
 	p3_span_end(n, &t->send, PTL_EVENT_SEND_END, fail);
 	t->send.md = NULL; /* the send is over: no other function has to end it */
 }
@@ -121,11 +121,7 @@ void p3_pending_describe_answer(struct p3_nic *n, const struct p3_move *m,
 	struct p3_md *md, uint64_t mlength, struct p3_event_words *rec)
 {
 	p3_fw_threshold(md);
-	p3_say(rec, 0, m->bits);
-	p3_say(rec, 1, m->length);
-	p3_say(rec, 2, mlength);
-	p3_say(rec, 3, m->remote_offset);
-	p3_say(rec, 4, 0);
+	p3_say_request(rec, m->bits, m->length, mlength, m->remote_offset, 0);
 	p3_say_md(rec, md);
 	p3_say_what(rec, n->next_link++, m->pt_index, 0);
 }
@@ -159,7 +155,7 @@ void p3_fw_get_done(struct p3_nic *n, struct p3_pull *pull, uint32_t fail)
 	struct p3_span span = pull->span;
 	p3_pending_release(n, t, fail);
 	if (fail)
-		p3_say(&span.rec, 2, 0);
+		p3_say_mlength(&span.rec, 0);
 	if (span.md)
 		p3_span_end(n, &span, PTL_EVENT_REPLY_END, fail);
 	p3_pending_free(n, t);

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "nic/fw.h"
+#include "nic/match/match.h"
 
 #include <stdlib.h>
 #include <string.h>
