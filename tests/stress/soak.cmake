@@ -35,6 +35,16 @@ add_executable(stress_hostile hostile.c attack.c lifeline.c streams.c ../mp/mp.c
 target_link_libraries(stress_hostile PRIVATE p3_whole p3_build)
 target_include_directories(stress_hostile PRIVATE ${CMAKE_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/tests)
 
+add_executable(stress_liar liar.c ../mp/mp.c)
+target_link_libraries(stress_liar PRIVATE p3_whole p3_build)
+target_include_directories(stress_liar PRIVATE ${CMAKE_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/tests)
+foreach(mode lease dedicated park)
+  soak_job(liar_${mode} 60 3 liar)
+  set_property(TEST stress_liar_${mode} APPEND PROPERTY ENVIRONMENT PTL3_MODE=${mode}
+    PTL3_CMA=off PTL3_HUGEPAGES=off)
+endforeach()
+p3_matrix(stress_liar_dedicated stress_liar_park)
+
 # soak_driver(name seconds script arguments...)
 function(soak_driver name seconds script)
   p3_add_test(stress_${name} stress ${seconds} ${CMAKE_CURRENT_SOURCE_DIR}/${script} ${ARGN})
