@@ -28,6 +28,51 @@ static bool is_told_elsewhere(const struct p3_node *node, const struct p3_job_ms
 	       m->op != P3_JOB_OVER;
 }
 
+static void on_released(struct p3_node *node, const struct p3_job_msg *m)
+{
+	node->barriers_done++;
+	node->barrier_status = m->status;
+	node->barrier_ended = m->ended;
+}
+
+/* Process a packet about this life of the node. */
+static void on_news(struct p3_node *node, struct p3_nic *nic, const struct p3_job_msg *m,
+	struct p3_peer_info *info, int rc)
+{
+	switch (m->op) {
+	case P3_JOB_BORN:
+		p3_job_on_birth(node, nic, m, info, rc);
+		break;
+	case P3_JOB_JOINED:
+		node->joined = true;
+		break;
+	case P3_JOB_PIDS:
+		p3_job_hear_ids(node, m);
+		if (nic)
+			p3_nic_peer_pids(nic, info);
+		break;
+	case P3_JOB_TOLD:
+		if (nic && m->incarnation == node->incarnation)
+			p3_nic_peer_told(nic, m->round);
+		break;
+	case P3_JOB_OVER:
+		info->nid = node->nid - node->rank + m->node;
+		if (nic)
+			p3_nic_peer_over(nic, info);
+		break;
+	case P3_JOB_LEFT:
+	case P3_JOB_DIED:
+		p3_job_forget_birth(node, m);
+		p3_job_on_end(node, nic, m, info);
+		break;
+	case P3_JOB_RELEASED:
+		on_released(node, m);
+		break;
+	default:
+		break;
+	}
+}
+
 /* Process a packet.  The caller holds the lock node->life. */
 static void on_message(
 	struct p3_node *node, const struct p3_job_msg *m, const int *fds, int rc)
@@ -36,50 +81,12 @@ static void on_message(
 	struct p3_peer_info info = p3_job_peer_info(m, fds);
 	if (m->node >= node->size && m->op != P3_JOB_RELEASED && m->op != P3_JOB_JOINED)
 		return;
-	if (is_stale(node, m)) {
+	if (is_stale(node, m) || is_told_elsewhere(node, m)) {
 		if (m->op == P3_JOB_DIED)
 			p3_job_on_end(node, NULL, m, &info);
 		return;
 	}
-	if (is_told_elsewhere(node, m)) {
-		if (m->op == P3_JOB_DIED)
-			p3_job_on_end(node, NULL, m, &info);
-		return;
-	}
-	switch (m->op) {
-	case P3_JOB_BORN:
-		p3_job_on_birth(node, nic, m, &info, rc);
-		break;
-	case P3_JOB_JOINED:
-		node->joined = true;
-		break;
-	case P3_JOB_PIDS:
-		p3_job_hear_ids(node, m);
-		if (nic)
-			p3_nic_peer_pids(nic, &info);
-		break;
-	case P3_JOB_TOLD:
-		if (nic && m->incarnation == node->incarnation)
-			p3_nic_peer_told(nic, m->round);
-		break;
-	case P3_JOB_OVER:
-		info.nid = node->nid - node->rank + m->node;
-		if (nic)
-			p3_nic_peer_over(nic, &info);
-		break;
-	case P3_JOB_LEFT:
-	case P3_JOB_DIED:
-		p3_job_forget_birth(node, m);
-		p3_job_on_end(node, nic, m, &info);
-		break;
-	case P3_JOB_RELEASED:
-		node->barriers_done++;
-		node->barrier_status = m->status;
-		node->barrier_ended = m->ended;
-		break;
-	default:
-		break;
-	}
+	on_news(node, nic, m, &info, rc);
 	/* Threads wait for these two, and for packets about this node. */
 	if (m->op == P3_JOB_JOINED || m->op == P3_JOB_RELEASED || m->node == node->rank)
 		pthread_cond_broadcast(&node->changed);
