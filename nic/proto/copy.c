@@ -17,7 +17,7 @@
  * The memory is made of blocks.  All pieces of a block have the same size, a power of
  * two; a block without a piece in use may be cut anew.
  */
-#include "nic/fw.h"
+#include "nic/proto/copy.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -2,7 +2,8 @@
 /*
  * copy - memory for the bytes of short puts that cannot leave at once
  *
- * Only the lease holder calls these functions, except where a comment says (any).
+ * Only the lease holder calls these functions.  The state is n->copies, and p->copied of
+ * each peer.
  */
 #ifndef P3_NIC_PROTO_COPY_H
 #define P3_NIC_PROTO_COPY_H

@@ -5,7 +5,7 @@
  * addressing, at most half full, rebuilt when a peer comes or changes its ids.  Only
  * the lease holder calls these functions.
  */
-#include "nic/fw.h"
+#include "nic/proto/ids.h"
 
 #include <errno.h>
 #include <stdlib.h>

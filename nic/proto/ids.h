@@ -2,7 +2,11 @@
 /*
  * ids - finding the peer that has an id
  *
- * Only the lease holder calls these functions, except where a comment says (any).
+ * In a job the nids count up from the first one, and n->ids is NULL.  In a domain peers
+ * have any ids, and n->ids is a hash table.
+ *
+ * Only the lease holder calls these functions.  The state is n->ids, n->listed and
+ * n->over.
  */
 #ifndef P3_NIC_PROTO_IDS_H
 #define P3_NIC_PROTO_IDS_H

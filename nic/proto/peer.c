@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Peers: the lanes to and from them, hot and cold. */
 #define P3_LOG_AREA P3_AREA_PEER
-#include "nic/fw.h"
+#include "nic/proto/peer.h"
+
+#include "nic/proto/format.h"
+#include "nic/proto/ids.h"
+#include "nic/run/looks.h"
+#include "nic/wire/wire.h"
+#include "shm/fault.h"
 #include "shm/log.h"
 
 #include <errno.h>

@@ -2,7 +2,11 @@
 /*
  * peer - the lanes to and from peers: their room, their growth, hot and cold
  *
- * Only the lease holder calls these functions, except where a comment says (any).
+ * The rooms above send and take messages; here is what a lane needs for them.  The file
+ * also ends the trust in a peer that writes nonsense; lose.c ends its operations.
+ *
+ * Only the lease holder calls these functions.  The state is the rings of struct p3_peer,
+ * its words mine, and n->hot.
  */
 #ifndef P3_NIC_PROTO_PEER_H
 #define P3_NIC_PROTO_PEER_H

@@ -1,6 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Requests received: header check, matching, delivery. */
-#include "nic/fw.h"
+#include "nic/proto/rx.h"
+
+#include "nic/match/ahead.h"
+#include "nic/match/match.h"
+#include "nic/obj/event.h"
+#include "nic/obj/ni.h"
+#include "nic/obj/region.h"
+#include "nic/obj/span.h"
+#include "nic/proto/answer.h"
+#include "nic/proto/exchange.h"
+#include "nic/proto/format.h"
+#include "nic/proto/peer.h"
+#include "nic/proto/reply.h"
+#include "nic/report/trace.h"
+#include "nic/report/why.h"
+#include "nic/xfer/xfer.h"
+#include "shm/fault.h"
+#include "shm/probe.h"
 
 #include <string.h>
 

@@ -1,6 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Put and get at the initiator: admission, reservations, send queues. */
-#include "nic/fw.h"
+#include "nic/proto/tx.h"
+
+#include "nic/obj/event.h"
+#include "nic/obj/md.h"
+#include "nic/obj/ni.h"
+#include "nic/obj/region.h"
+#include "nic/obj/span.h"
+#include "nic/obj/table.h"
+#include "nic/proto/exchange.h"
+#include "nic/proto/format.h"
+#include "nic/proto/hold.h"
+#include "nic/proto/peer.h"
+#include "nic/proto/pending.h"
+#include "nic/report/mirror.h"
+#include "nic/report/trace.h"
+#include "nic/report/why.h"
+#include "nic/run/looks.h"
+#include "nic/run/wake.h"
+#include "nic/xfer/xfer.h"
+#include "shm/fault.h"
 
 #include <errno.h>
 #include <string.h>

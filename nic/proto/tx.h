@@ -2,7 +2,11 @@
 /*
  * tx - puts and gets of this node: admission, reservations, send queues
  *
- * Only the lease holder calls these functions, except where a comment says (any).
+ * A put that needs no response and finds room leaves at once.  The other requests become
+ * pendings in the queue of their target (pending.h), and leave in the order of the calls.
+ *
+ * Only the lease holder calls these functions.  The state is p->req_out, p->rsp_used and
+ * p->queue of each peer, and n->blocked.
  */
 #ifndef P3_NIC_PROTO_TX_H
 #define P3_NIC_PROTO_TX_H
