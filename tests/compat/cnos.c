@@ -49,6 +49,7 @@ static void meet(int round, const char *folder)
 {
 	struct timespec while_others_wait = {0, 100000000};
 	if (rank == round % size)
+		/* pause: the others wait in the barrier meanwhile */
 		nanosleep(&while_others_wait, NULL);
 	leave_file(round, folder);
 	CHECK((round % 2 ? cnos_pm_barrier(1) : cnos_barrier()) == 0);

@@ -21,6 +21,8 @@
  * process that yod did not start takes its rank and the ids from PTL_MY_RID, PTL_NIDMAP
  * and PTL_PIDMAP, or from the variables of mpirun.
  */
+#include "../support/asleep.h"
+
 #include <portals3.h>
 
 #include <catamount/cnos_mpi_os.h>
@@ -71,6 +73,7 @@ static _Noreturn void fail(const char *format, ...)
 static void sleep_ms(unsigned ms)
 {
 	struct timespec t = {ms / 1000, (long)(ms % 1000) * 1000000};
+	/* pause: as long as the caller says */
 	nanosleep(&t, NULL);
 }
 
@@ -92,6 +95,7 @@ static void come(unsigned stagger_ms, bool up)
 	if (me.size > MOST || me.size < 2)
 		fail("from 2 to %d ranks, please", MOST);
 	unsigned turn = up ? me.rank : me.size - 1 - me.rank;
+	/* pause: the stagger between processes, which this test is about */
 	sleep_ms(stagger_ms * turn / (me.size - 1));
 	if (getenv("PTL_PIDMAP") && cnos_launcher() != CNOS_LAUNCHER_YOD)
 		DO(PtlGetRankId(PTL_INVALID_HANDLE, me.rank, &own));
@@ -287,10 +291,12 @@ static void put_from_the_first_of_two(void)
 /* ---- ends ---- */
 
 static pthread_barrier_t closing;
+static pid_t closer;
 
 static void *close_interface(void *unused)
 {
 	(void)unused;
+	closer = gettid();
 	pthread_barrier_wait(&closing);
 	DO(PtlNIFini(me.ni));
 	return NULL;
@@ -306,7 +312,8 @@ static void begin_to_close(void)
 		fail("pthread_create fails");
 	pthread_detach(thread);
 	pthread_barrier_wait(&closing);
-	sleep_ms(50);
+	if (!await_thread_state(closer, 'S'))
+		fail("the thread that closes neither sleeps nor ends");
 }
 
 enum end { BY_FINI, BY_EXIT, BY_RETURN, BESIDE_FINI };
@@ -338,6 +345,7 @@ int main(int argc, char **argv)
 	const struct style *style = find(argv[1]);
 	alarm(LIMIT_S);
 	come((unsigned)atoi(argv[2]), strcmp(argv[3], "up") == 0);
+	/* pause: a gap before the first descriptor, which this test is about */
 	sleep_ms((unsigned)atoi(argv[4]));
 	open_doors();
 	style->play();

@@ -175,6 +175,7 @@ static unsigned long idle_ms(struct kid *k)
 {
 	unsigned long before, after;
 	sscanf(kid_ask(k, "cpu"), "%lu", &before);
+	/* pause: the time over which the CPU time is measured */
 	usleep(600000);
 	sscanf(kid_ask(k, "cpu"), "%lu", &after);
 	return after - before;
@@ -324,6 +325,7 @@ static void scene_torn(void)
 		if (i % 3 == 2)
 			kid_ask(&b, "sleeper 2000");
 		kid_tell(&b, "flood %u %u", a.id.nid, a.id.pid);
+		/* pause: each round kills the process at another point of its puts */
 		usleep(20000 + i * 1777);
 		kid_kill(&b);
 		kid_lost_within(&a, &b, 2000);
@@ -371,6 +373,7 @@ static void scene_unanswered(void)
 	unsetenv("P3_MEMBER_PLAIN");
 	expect_ok(&a, "cram 1");
 	struct kid b = kid_spawn(501);
+	/* pause: time for the newcomer to join wrongly */
 	usleep(300000);
 	if (kid_says(&b, 0))
 		fail("who joins is not waiting for an answer");
@@ -410,6 +413,7 @@ static _Noreturn void churner(ptl_pid_t pid, enum how how)
 	if (other.pid != pid && member_put(other, 5000, 0, 0) == HUNG)
 		fail("a put to somebody who comes and goes does not end");
 	if (how == KILLED_LATE && fork() == 0) {
+		/* pause: a child outlives its parent for this time */
 		usleep(200000);
 		_exit(0);
 	}

@@ -16,6 +16,7 @@
  *	together	says by a file GO.PID that it has an interface, and waits for GO
  */
 #include "member.h"
+#include "../support/asleep.h"
 #include "../support/sweep.h"
 
 #include <cnos_mpi_os.h>
@@ -273,7 +274,8 @@ static void check_alive(void)
 static void all(const char *variable)
 {
 	check_rank(variable);
-	usleep(me.rank * 20000); /* one after the other */
+	/* pause: a stagger: the ranks come one after the other */
+	usleep(me.rank * 20000);
 	open_portal(PTL_PID_ANY);
 	check_maps();
 	DO(PtlXBarrier());
@@ -297,6 +299,7 @@ static void lose(bool killed)
 	for (int i = 0; i < 3; i++) {
 		if (PtlXBarrier() != PTL_FAIL)
 			fail("barrier %d does not fail", i);
+		/* pause: a stagger: the ranks come one after the other */
 		usleep(10000 * me.rank);
 	}
 	if (now_ms() - from > SOON_MS)
@@ -321,8 +324,11 @@ static void lose_by_sweep(void)
 		fail("the library has used pipe %d", sweep_touched(&files));
 }
 
+static _Atomic pid_t comer;
+
 static void *come(void *rc_out)
 {
+	comer = gettid();
 	*(int *)rc_out = PtlXBarrier();
 	return NULL;
 }
@@ -351,7 +357,10 @@ static void break_off(void)
 	}
 	if (pthread_create(&other, NULL, come, &rc))
 		fail("no thread");
-	usleep(20000);
+	while (!comer)
+		usleep(1000);
+	if (!await_thread_state(comer, 'S'))
+		fail("the thread in the barrier does not sleep");
 	DO(PtlNIFini(me.ni));
 	me.ni = PTL_INVALID_HANDLE;
 	if (pthread_join(other, NULL) || rc != PTL_FAIL)

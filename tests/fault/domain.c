@@ -454,6 +454,7 @@ static void hear_late_of_one_that_leaves(void)
 	kid_tell(&b, "end");
 	expect_stopped(&b, 0);
 	kill(a.os_pid, SIGCONT);
+	/* pause: puts before and after it has heard */
 	for (int i = 0; i < 10; i++, usleep(50000)) /* before and after it has heard */
 		if (kid_put(&a, &b, 100, 0, 50) == HUNG)
 			fail("%s: its put to who left hangs", now_playing);

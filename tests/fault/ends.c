@@ -153,6 +153,7 @@ static void end_by_fini(void)
 	for (int i = 0; i < 6; i++)
 		paint(all[i]);
 	mp_check(kill(victim, SIGCONT) == 0, "SIGCONT");
+	/* pause: time for a wrong write to show */
 	mp_sleep_ms(REST_MS);
 	for (int i = 0; i < 6; i++)
 		look_at_paint(all[i], "after PtlNIFini");
@@ -171,6 +172,7 @@ static void end_by_unlink(void)
 			paint(at[i]);
 	}
 	mp_check(kill(victim, SIGCONT) == 0, "SIGCONT");
+	/* pause: time for a wrong write to show */
 	mp_sleep_ms(REST_MS);
 	for (int i = GET; i < FLOWS; i++)
 		if (gone[i])
@@ -191,6 +193,7 @@ static int after_exec(const char *pid)
 	for (int i = 0; i < 40; i++)
 		memset(malloc(LONG), PAINT, LONG);
 	(void)kill((pid_t)atoi(pid), SIGCONT);
+	/* pause: time for a wrong write to show */
 	mp_sleep_ms(REST_MS);
 	return 0;
 }

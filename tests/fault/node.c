@@ -537,6 +537,7 @@ static void overflow_theirs(void)
 /* Rest until the NIC's thread goes to sleep, and then this one. */
 static void rest(void)
 {
+	/* pause: away for so long that NIC threads go to sleep */
 	mp_sleep_ms(AWAY_MS);
 	uint64_t until = mp_ns() + 40000000u;
 	ptl_event_t ev;
@@ -584,11 +585,13 @@ static void *nag(void *arg)
 	ptl_event_t ev;
 	ptl_handle_eq_t quiet = mp_queue(4);
 	(void)arg;
+	/* pause: away for so long that NIC threads go to sleep */
 	mp_sleep_ms(AWAY_MS);
 	while (!p3_get(&over)) {
 		struct timespec t = {0, 50000};
 		for (int i = 0; i < 20; i++) {
 			mp_ok(PtlNIStatus(mp.ni, PTL_SR_MSGS_CUR, &value));
+			/* pause: a slow stream of calls, until all is over */
 			nanosleep(&t, NULL);
 		}
 		(void)mp_next_within(quiet, 5, &ev);

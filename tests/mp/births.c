@@ -40,6 +40,7 @@ ssize_t recvmsg(int fd, struct msghdr *m, int flags)
 		real = (ssize_t(*)(int, struct msghdr *, int))dlsym(RTLD_NEXT, "recvmsg");
 	ssize_t got = real(fd, m, flags);
 	if (slow)
+		/* pause: a rank that is slow to come, which this test is about */
 		mp_sleep_ms(SLOW_MS);
 	return got;
 }

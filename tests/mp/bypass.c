@@ -60,6 +60,7 @@ static void report(const char *what, double limit)
 
 static void pause_before(uint64_t seq)
 {
+	/* pause: messages at random distances find the target asleep or awake */
 	mp_sleep_ms(1 + (unsigned)(mp_mix(seq) % 20));
 }
 

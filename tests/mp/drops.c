@@ -123,6 +123,7 @@ static void put_to_the_dead(void)
 		mp_check(ev.type == PTL_EVENT_SEND_END, "event %d", ev.type);
 		if (ev.ni_fail_type != PTL_NI_OK)
 			return;
+		/* pause: between two looks at the end of rank 2 */
 		mp_sleep_ms(10);
 	}
 }

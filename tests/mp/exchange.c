@@ -67,6 +67,7 @@ static void get_on(void)
 {
 	ptl_handle_md_t md = mp_bind(bytes, length, eq, 0);
 	unsigned gets = 0;
+	/* pause: a stagger between ranks */
 	mp_sleep_ms(mp.rank * 5);
 	do {
 		mp_get(md, 0, length, 0, BITS, 0);

@@ -22,6 +22,7 @@ static void greet(ptl_handle_md_t md, ptl_handle_eq_t eq)
 static void wait_idly(ptl_handle_md_t md, ptl_handle_eq_t eq, unsigned ms)
 {
 	if (mp.rank == 0)
+		/* pause: the time over which an idle node must not compute */
 		mp_sleep_ms(ms);
 	for (unsigned r = 0; mp.rank == 0 && r < mp.size; r++)
 		mp_put(md, 0, 8, PTL_NO_ACK_REQ, r, BITS, 0, 0);
@@ -47,6 +48,7 @@ int main(int argc, char **argv)
 	if (strcmp(argv[1], "wait") == 0)
 		wait_idly(md, eq, ms);
 	else
+		/* pause: the time over which an idle node must not compute */
 		mp_sleep_ms(ms);
 	mp_end();
 	return 0;

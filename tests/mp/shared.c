@@ -317,6 +317,7 @@ static void with_counters(void (*fn)(void *), void *arg)
 	for (unsigned i = 0; i < 2; i++)
 		t[i] = thread_on(NULL, count, calloc(64, 4096));
 	fn(arg);
+	/* pause: the other threads go on counting meanwhile */
 	mp_sleep_ms(5);
 	stop = true;
 	for (unsigned i = 0; i < 2; i++)

@@ -52,6 +52,7 @@ static uint64_t round_trip(uint64_t what)
 /* Return true if this stretch counts. */
 static bool run_stretch(void)
 {
+	/* pause: both nodes fall asleep, which this test measures from */
 	mp_sleep_ms(2 * SLEEP_MS);
 	uint64_t before = wakes(), start = mp_ns(), theirs = round_trip(FIRST);
 	bool rang = wakes() > before;
@@ -82,6 +83,7 @@ static void answer(void)
 	uint64_t what = LAST, before = 0;
 	while (what != END) {
 		if (what == LAST)
+			/* pause: this node falls asleep in the next call */
 			mp_sleep_ms(SLEEP_MS);
 		what = take();
 		if (what == FIRST)

@@ -145,6 +145,7 @@ static void state(const char *arg)
 
 static void nap(const char *arg)
 {
+	/* pause: as long as the script says */
 	usleep((useconds_t)atoi(arg) * 1000);
 }
 

@@ -260,7 +260,8 @@ NODES_CASE(poll_takes_no_event_with_a_bad_queue, 1)
 	ptl_event_t ev;
 	int which;
 	CHECK_OK(PtlPut(s.md, PTL_NO_ACK_REQ, s.id, PT, 0, 9, 0, 0));
-	sleep_ms(5);
+	while (PtlEQPeek(s.eq, &ev) == PTL_EQ_EMPTY)
+		sleep_ms(1);
 	ptl_handle_eq_t both[2] = {s.eq, s.freed_eq};
 	for (unsigned i = 0; i < 4; i++)
 		IS_WRONG(PtlEQPoll(both, 2, 0, &ev, &which), PTL_EQ_INVALID);

@@ -457,6 +457,7 @@ NODES_CASE(get_from_a_node_that_dies_ends, 2)
 	(void)post_md(b.ni, PT, 1, d);
 	sync_nodes();
 	if (rank == 1) {
+		/* pause: the gets of the other node go on meanwhile */
 		sleep_ms(20);
 		node_die();
 		return;

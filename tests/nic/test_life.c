@@ -3,6 +3,7 @@
 #include "nic/cases.h"
 #include "lib/node/node.h"
 #include "nic/fw.h"
+#include "support/asleep.h"
 #include "support/hold.h"
 
 #include <fcntl.h>
@@ -299,6 +300,7 @@ static int break_off(unsigned round, bool all)
 	int rc = -1;
 	ptl_handle_ni_t ni = all && round % 2 ? PTL_INVALID_HANDLE : node_ni();
 	struct side *s = side_start(come, &rc);
+	/* pause: a stagger: the other thread is on its way, or in the barrier */
 	sleep_ms(round % 4 * 10);
 	while (all && round % 4 && !waits_in_barrier())
 		sleep_ms(1);
@@ -335,6 +337,7 @@ HAND_CASE(fini_of_the_library_ends_the_barrier_of_another_thread, 2)
 			int rc = break_off(round, true);
 			CHECK(rc == PTL_FAIL || (rc == PTL_NO_INIT && round % 4 == 0));
 			CHECK_RC(PtlXBarrier(), PTL_NO_INIT);
+			/* pause: the others break off before or after the next PtlInit */
 			sleep_ms(round % 3 * 5);
 			CHECK_OK(PtlInit(&most));
 		}
@@ -807,6 +810,7 @@ static void close_two(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *ar
 	UNUSED_ARGS;
 	enum { EACH = 3 };
 	static ptl_process_id_t id[2];
+	static pid_t leaver;
 	const unsigned *first = arg;
 	ptl_handle_ni_t both[2];
 	if (rank == 0) {
@@ -821,13 +825,14 @@ static void close_two(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *ar
 			CHECK_OK(PtlMDUnlink(md));
 		}
 		CHECK_OK(PtlNIFini(both[*first]));
+		leaver = gettid();
 		sync_nodes();
 		CHECK_OK(PtlNIFini(both[1 - *first]));
 		sync_nodes();
 		return;
 	}
 	sync_nodes();
-	sleep_ms(50); /* rank 0 is most likely in its last PtlNIFini */
+	CHECK(await_thread_state(leaver, 'S')); /* in its last PtlNIFini */
 	ni = node_ni();
 	ptl_handle_eq_t eq = eq_new(ni, 64);
 	for (unsigned i = 0; i < 2; i++)
@@ -1212,6 +1217,7 @@ static void idle_node(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *ar
 		count_events(eq, PTL_EVENT_SEND_END, 1, false);
 	} else {
 		be_old(p3_nic(p3_node()), 5);
+		/* pause: time for a wrong drop */
 		sleep_ms(50);
 		wait_for_passes();
 		CHECK_EQ(drops_of(ni), 0);

@@ -398,7 +398,8 @@ NODES_CASE(poll_finds_the_queue_with_the_event, 2)
 		sync_nodes();
 		if (rank == 0) {
 			if (i % 50 == 1)
-				sleep_ms(30); /* time to park */
+				/* pause: now and then the receiver parks */
+				sleep_ms(30);
 			CHECK_OK(put_to(ni, md, 1, PT, q, PTL_NO_ACK_REQ));
 			continue;
 		}
@@ -418,6 +419,7 @@ static void wait_for_messages(ptl_handle_ni_t ni, uint64_t n)
 		CHECK_OK(PtlXStats(ni, &st));
 		if (st.msgs_received >= n)
 			return;
+		/* pause: between two looks at the counter */
 		sleep_ms(1);
 	}
 }

@@ -137,6 +137,7 @@ static void say_read(struct p3_nic *n, bool any)
 		return;
 	p3_release(&pull->peer->mine->bulk_read, any ? pull->done : 0);
 	p3_kick_peer(n, pull->peer);
+	/* pause: time for the owner to act wrongly */
 	sleep_ms(20);
 }
 
@@ -409,6 +410,7 @@ static size_t read_what_comes(void)
 		p3_fw_leave(n);
 		still = at && at == was ? still + 1 : 0;
 		was = at;
+		/* pause: between two looks at the place */
 		sleep_ms(1);
 	}
 	CHECK(at < HUGE);

@@ -8,6 +8,7 @@
 
 #include "lib/node/node.h"
 #include "shm/why.h"
+#include "support/asleep.h"
 #include "support/hold.h"
 
 enum { PT = 6, MOST = P3_SHORT_MOST, PER_TARGET = P3_COPIES_LEN / 4 };
@@ -246,6 +247,8 @@ GATE_CASE(starts_have_one_order_on_both_sides, 2)
 	sync_nodes();
 }
 
+static pid_t leaver; /* thread of rank 0; the gate orders it */
+
 /* A message that has SEND_END when its sender leaves arrives. */
 GATE_CASE(the_last_puts_before_fini_arrive, 2)
 {
@@ -259,12 +262,13 @@ GATE_CASE(the_last_puts_before_fini_arrive, 2)
 	still(rank);
 	if (rank == 0) {
 		send_and_forget(ni, eq, N);
+		leaver = gettid();
 		gate_wait(gate);
 		CHECK_OK(PtlNIFini(ni));
 		return;
 	}
 	gate_wait(gate);
-	sleep_ms(100); /* it is inside PtlNIFini, most likely */
+	CHECK(await_thread_state(leaver, 'S')); /* inside PtlNIFini */
 	p3_fw_leave(nic());
 	arrive(eq, at, N);
 }

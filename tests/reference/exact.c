@@ -74,6 +74,7 @@ int main(int argc, char **argv)
 	CALL(PtlMDBind(
 		ref.ni, ref_region(out, BYTES, options, out_eq), PTL_RETAIN, &handle));
 	send_all(handle);
+	/* pause: all messages come before the first look, as in the model */
 	nanosleep(&while_, NULL);
 	drain(in_eq, messages * per_message, kinds);
 	drain(out_eq, messages * (per_message + 1), kinds);

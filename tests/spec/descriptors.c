@@ -715,6 +715,7 @@ STATEMENT(114, memory_is_left_alone)
 	if (spec.is_b)
 		take_away(md, eq, bytes);
 	spec_barrier();
+	/* pause: time for a wrong write to show */
 	spec_sleep_ms(20);
 	if (spec.is_b)
 		CHECK_BYTES(bytes, 0, STREAM_LENGTH, 9);

@@ -24,6 +24,7 @@ static ptl_handle_md_t source(ptl_size_t length, ptl_handle_eq_t eq)
 static void nap(void)
 {
 	struct timespec t = {0, 10000};
+	/* pause: between two looks of the loops below */
 	(void)nanosleep(&t, NULL);
 }
 

@@ -272,6 +272,7 @@ STATEMENT(256, the_target_need_not_call)
 	if (spec.is_a)
 		CHECK(spec_ms() - since < AWAY_MS - 20);
 	if (spec.is_b) {
+		/* pause: away from the library, which must make progress without calls */
 		spec_sleep_ms(AWAY_MS);
 		CHECK_BYTES(at_b, 0, MIB, 1);
 	}
@@ -300,6 +301,7 @@ static void put_and_go(struct away *w, unsigned char *at_b, ptl_size_t length)
 			spec_sleep_ms(1);
 		}
 	else if (spec.is_a)
+		/* pause: away from the library, which must make progress without calls */
 		spec_sleep_ms(60);
 	spec_barrier();
 	if (spec.is_b)
@@ -510,7 +512,8 @@ static void unlink_once(unsigned char *at_b, unsigned round, unsigned *refusals)
 	ptl_md_t md = spec_md(at_b, SHELLS, options, PTL_EQ_NONE);
 	ptl_handle_md_t handle = attach_flags(SPEC_BITS, md, PTL_RETAIN, PTL_RETAIN, &me);
 	if (round % 8 == 7)
-		spec_sleep_ms(3); /* meanwhile the library's thread works on it */
+		/* pause: the NIC thread works on it meanwhile */
+		spec_sleep_ms(3);
 	spin(mix(round) % 300000);
 	uint64_t deadline = spec_ms() + 20000;
 	for (int rc = -1; rc != PTL_OK; *refusals += rc != PTL_OK) {
@@ -519,6 +522,7 @@ static void unlink_once(unsigned char *at_b, unsigned round, unsigned *refusals)
 		CHECK(spec_ms() < deadline);
 	}
 	memset(at_b, UNTOUCHED, SHELLS);
+	/* pause: time for a wrong write to show */
 	spec_sleep_ms(round % 4);
 	CHECK(at_b[0] == UNTOUCHED && memcmp(at_b, at_b + 1, SHELLS - 1) == 0);
 	if (round % 2)

@@ -1030,6 +1030,7 @@ STATEMENT(192, a_get_takes_one_when_the_reply_comes)
 	ptl_handle_eq_t eq = spec_eq(64);
 	ptl_handle_md_t md = spec_bind(md_at_a(3, eq), PTL_RETAIN);
 	CHECK_OK(PtlGet(md, spec.b, SPEC_PT, 0, SPEC_BITS + 1, 0)); /* it is dropped */
+	/* pause: time for a wrong reply to come: nothing shows the drop here */
 	spec_sleep_ms(20);
 	CHECK_EQ(query(md).threshold, 3);
 	for (int left = 2; left >= 0; left--) {

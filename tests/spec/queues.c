@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Statements 131 to 154: making, freeing and reading event queues. */
 #include "spec.h"
+#include "../support/asleep.h"
 
 #include <string.h>
 
@@ -300,6 +301,7 @@ struct waiter {
 	int rc;
 	ptl_event_t ev;
 	_Atomic uint64_t began;
+	pid_t tid;
 	uint64_t ended;
 	_Atomic bool *over;
 };
@@ -308,6 +310,7 @@ static void wait_in_thread(void *arg)
 {
 	struct waiter *w = arg;
 	int which = -1;
+	w->tid = gettid();
 	w->began = spec_ms();
 	w->rc = w->polls ? PtlEQPoll(&w->eq, 1, PTL_TIME_FOREVER, &w->ev, &which)
 			 : PtlEQWait(w->eq, &w->ev);
@@ -317,13 +320,13 @@ static void wait_in_thread(void *arg)
 	CHECK(!w->polls || which == 0);
 }
 
-/* Start a thread that most likely waits by now. */
+/* Start a thread, and return when it sleeps in its call. */
 static struct spec_thread *start_waiter(struct waiter *w)
 {
 	struct spec_thread *t = spec_start(wait_in_thread, w);
 	while (!w->began)
 		spec_sleep_ms(1);
-	spec_sleep_ms(10);
+	CHECK(await_thread_state(w->tid, 'S'));
 	return t;
 }
 
@@ -339,6 +342,7 @@ static void check_blocks(bool polls)
 	}
 	spec_barrier();
 	if (spec.is_a) {
+		/* pause: the wait of the others must last at least so long */
 		spec_sleep_ms(150);
 		post(&s, 1, spec_ms());
 	}
@@ -390,6 +394,7 @@ STATEMENT(145, one_event_wakes_one)
 	if (spec.is_b) {
 		for (int i = 0; i < 5000 && !over[0] && !over[1]; i++)
 			spec_sleep_ms(1);
+		/* pause: time for the other thread to wake wrongly */
 		spec_sleep_ms(30);
 		CHECK_EQ(over[0] + over[1], 1);
 	}
@@ -444,6 +449,7 @@ STATEMENT(148, poll_names_the_queue)
 	for (unsigned i = 0; i < QUEUES; i++) {
 		spec_barrier();
 		if (spec.is_a) {
+			/* pause: the other node waits in PtlEQPoll by now, or not yet */
 			spec_sleep_ms(5);
 			post(&s, i, i);
 		}

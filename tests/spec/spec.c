@@ -546,6 +546,7 @@ void spec_expect_drops(const char *file, int line, uint64_t count)
 		drops = spec_drops();
 	}
 	if (drops == count) {
+		/* pause: time for a further message to be dropped wrongly */
 		spec_sleep_ms(20);
 		drops = spec_drops();
 	}

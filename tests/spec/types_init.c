@@ -4,6 +4,7 @@
  * comparing handles.
  */
 #include "spec.h"
+#include "../support/asleep.h"
 
 #include <limits.h>
 #include <string.h>
@@ -743,6 +744,7 @@ STATEMENT(39, message_to_a_finalised_interface)
 
 struct waiter {
 	ptl_handle_eq_t eq;
+	_Atomic pid_t tid;
 	int rc;
 };
 
@@ -750,6 +752,7 @@ static void wait_for_ever(void *arg)
 {
 	struct waiter *w = arg;
 	ptl_event_t ev;
+	w->tid = gettid();
 	w->rc = PtlEQWait(w->eq, &ev);
 }
 
@@ -757,7 +760,9 @@ WEAK_STATEMENT(40, fini_ends_waiting)
 {
 	struct waiter w = {.eq = spec_eq(4), .rc = -1};
 	struct spec_thread *t = spec_start(wait_for_ever, &w);
-	spec_sleep_ms(50);
+	while (!w.tid)
+		spec_sleep_ms(1);
+	CHECK(await_thread_state(w.tid, 'S'));
 	CHECK_OK(PtlNIFini(spec.ni));
 	spec_join(t);
 	CHECK_EQ(w.rc, PTL_EQ_INVALID);

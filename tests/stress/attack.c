@@ -285,6 +285,7 @@ static void *be_busy(void *arg)
 				BAIT, d >> 40, 0);
 		else
 			(void)PtlGetRegion(in, 0, len, to, MP_PORTAL, 0, BAIT, 0);
+		/* pause: random distances between operations */
 		usleep((useconds_t)(d >> 16) % 500);
 	}
 	return NULL;
@@ -308,6 +309,7 @@ _Noreturn void attack_live(bool first, unsigned quiet_ms)
 	offer_something();
 	if (first)
 		mp_barrier();
+	/* pause: the caller wants a quiet time first */
 	mp_sleep_ms(quiet_ms);
 	if (pthread_create(&thread, NULL, be_busy, (void *)(uintptr_t)attack_dice()))
 		_exit(1);
@@ -315,13 +317,15 @@ _Noreturn void attack_live(bool first, unsigned quiet_ms)
 	const char *only = getenv("HOSTILE_ONLY"); /* selects one attack, for people */
 	unsigned some =
 		only ? (unsigned)atoi(only) % ATTACKS : (unsigned)attack_dice() % ATTACKS;
-	mp_sleep_ms((unsigned)attack_dice() % 10); /* let operations begin */
+	/* pause: some operations begin, or none */
+	mp_sleep_ms((unsigned)attack_dice() % 10);
 	while (mp_ns() < until) {
 		unsigned which = only || attack_dice() % 4
 					 ? some
 					 : (unsigned)attack_dice() % ATTACKS;
 		attack_once(n, which);
 		if (attack_dice() % 4 == 0)
+			/* pause: random distances between attacks */
 			usleep((useconds_t)attack_dice() % 300);
 	}
 	_exit(1);

@@ -182,6 +182,7 @@ static void be_partner(void)
 	await_cue();
 	let_all_end();
 	fill_all(0x33);
+	/* pause: time for a wrong write to show */
 	usleep(50000);
 	check_all(0x33);
 }
@@ -218,6 +219,7 @@ __attribute__((destructor)) static void at_unload(void)
 static void *exit_here(void *arg)
 {
 	(void)arg;
+	/* pause: a stagger: the main thread is inside the library, or not */
 	usleep(2000);
 	exit(0);
 }
@@ -232,7 +234,8 @@ static void leave_by_call(void)
 	mp_check(mp_ns() - begun < LEAVE_MS * 1000000ull, "it took %llu ms",
 		(unsigned long long)(mp_ns() - begun) / 1000000);
 	fill_all(0x77);
-	usleep(300000); /* the partner goes on meanwhile */
+	/* pause: the partner goes on meanwhile, and a wrong write would show */
+	usleep(300000);
 	check_all(0x77);
 }
 

@@ -54,6 +54,7 @@ static void await_life(pid_t child, unsigned longest_ms)
 	for (unsigned ms = 0; ms < longest_ms; ms += 5) {
 		if (waitpid(child, &status, WNOHANG) == child)
 			return;
+		/* pause: between two looks at the child */
 		usleep(5000);
 	}
 	(void)kill(child, SIGKILL); /* it may have closed its own connection */

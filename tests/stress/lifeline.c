@@ -210,6 +210,7 @@ static int join_wrongly(void)
 static int join_and_leave(void)
 {
 	int rc = join_wrongly();
+	/* pause: random distances between packets */
 	usleep((useconds_t)attack_dice() % 20000);
 	hear_all();
 	if (!rc && attack_dice() % 4)

@@ -315,6 +315,7 @@ static void swept(void)
 	mp_check(rc == PTL_NO_SPACE, "memory of a file that is closed");
 	mp_check(PtlXBarrier() == PTL_FAIL, "a barrier with nobody");
 	uint64_t before = cpu_ns();
+	/* pause: the time over which the CPU time is measured */
 	mp_sleep_ms(1500);
 	if (!mode || strcmp(mode, "dedicated") != 0)
 		mp_check(cpu_ns() - before < 700000000, "a thread spins");

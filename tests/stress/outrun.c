@@ -6,6 +6,7 @@
  * its order, with its bytes; then there is room again.
  */
 #include "../mp/mp.h"
+#include "../support/asleep.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -63,7 +64,7 @@ static pid_t stop_victim(void)
 	mp_get(md, 0, sizeof pid, VICTIM, PID, 0);
 	(void)mp_expect(eq, PTL_EVENT_REPLY_END);
 	mp_check(kill(pid, SIGSTOP) == 0, "cannot stop rank 1");
-	mp_sleep_ms(20);
+	mp_check(await_thread_state(pid, 'T'), "rank 1 does not stop");
 	return pid;
 }
 

@@ -162,6 +162,7 @@ static void *gusts(void *arg)
 			open += blow(dice(2, n * 32 + k));
 		count_sends(&open, UNANSWERED);
 		if (d & 0x100)
+			/* pause: random load */
 			usleep((useconds_t)(d >> 16) % 3000);
 	}
 	count_sends(&open, 0);
@@ -238,6 +239,7 @@ static void take_away(ptl_handle_me_t me, uint64_t d)
 	check_flicker();
 	memset(flicker, 0, sizeof flicker);
 	memset(written, 0, sizeof written);
+	/* pause: time for a wrong write to show */
 	usleep((useconds_t)d % 2000);
 	check_flicker();
 	now.takes++;
@@ -413,6 +415,7 @@ static void be_away(uint64_t d)
 {
 	mp_ok(PtlNIFini(mp.ni));
 	mp_barrier();
+	/* pause: away for a random part of the round */
 	mp_sleep_ms((unsigned)d % ROUND_MS);
 	mp_ok(PtlNIInit(PTL_IFACE_DEFAULT, PTL_PID_ANY, NULL, NULL, &mp.ni));
 	open_all();
@@ -484,8 +487,10 @@ static void stop_one(uint64_t d)
 	pid_t pid = pids[d % mp.size];
 	unsigned us = (d >> 8) % 16 ? (unsigned)(d >> 16) % 30000 : 300000;
 	(void)kill(pid, SIGSTOP);
+	/* pause: the rank is stopped for a random time */
 	usleep(us);
 	(void)kill(pid, SIGCONT);
+	/* pause: random distances between stops */
 	usleep((unsigned)(d >> 40) % 60000);
 }
 

@@ -155,6 +155,7 @@ static void *dog_main(void *arg)
 {
 	(void)arg;
 	for (;;) {
+		/* pause: between two looks at the clock */
 		sleep_ms(200);
 		pthread_mutex_lock(&dog_lock);
 		uint64_t ms = now_ms() - dog_began;
@@ -267,6 +268,7 @@ uint64_t now_ms(void)
 void sleep_ms(unsigned ms)
 {
 	struct timespec t = {ms / 1000, (long)(ms % 1000) * 1000000};
+	/* pause: as long as the caller says */
 	nanosleep(&t, NULL);
 }
 

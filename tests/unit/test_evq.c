@@ -369,6 +369,7 @@ static void evq_second_reader_waits_until_the_owner_is_outside(void **state)
 	assert_int_equal(pthread_create(&thread, NULL, get_as_other, &o), 0);
 	while (!p3_acquire(&o.rig->rx.shared))
 		sched_yield();
+	/* pause: time for the other reader to return wrongly */
 	usleep(20000);
 	assert_int_equal(p3_acquire(&o.returned), 0);
 	p3_release(&o.rig->ring->head, FIRST + 1); /* the owner takes one event */
@@ -466,7 +467,8 @@ static void evq_late_reader_does_not_look_for_ever(void **state)
 	post(r, 1);
 	p3_set(&p3_get(&r->ring->rec)[(r->tx.tail - 1) & 3].sequence, UINT64_MAX);
 	assert_int_equal(pthread_create(&thread, NULL, get_as_other, &o), 0);
-	usleep(20000); /* time to begin the look */
+	/* pause: a stagger, in which the reader begins its look */
+	usleep(20000);
 	p3_evq_retire(&r->rx, ME);
 	assert_int_equal(pthread_join(thread, NULL), 0);
 	assert_int_equal(o.got, P3_EVQ_EMPTY);

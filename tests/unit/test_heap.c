@@ -9,6 +9,7 @@
 
 #include "shm/heap.h"
 #include "shm/layout.h"
+#include "support/asleep.h"
 #include "unit/torture.h"
 
 #include <dlfcn.h>
@@ -393,7 +394,8 @@ static int fork_status;
 static void *fork_on_this_stack(void *arg)
 {
 	volatile char mine = 1;
-	usleep(arg ? 50000 : 0); /* the main thread waits in pthread_join by now */
+	if (arg) /* the main thread waits in pthread_join */
+		assert_true(await_thread_state(getpid(), 'S'));
 	pid_t pid = fork();
 	if (!pid) {
 		char *more = p3_heap_alloc(stack_heap, 50000);

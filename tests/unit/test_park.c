@@ -18,6 +18,7 @@
 
 #include "shm/cpuset.h"
 #include "shm/park.h"
+#include "support/asleep.h"
 #include "unit/torture.h"
 
 #define MS   1000000u
@@ -32,6 +33,7 @@ static void park_clock_is_monotonic_and_in_nanoseconds(void **state)
 {
 	(void)state;
 	uint64_t before = p3_now_ns(), last = before;
+	/* pause: the clock must advance by this much */
 	usleep(20000);
 	for (int i = 0; i < 1000; i++) {
 		uint64_t now = p3_now_ns();
@@ -191,7 +193,7 @@ static void park_shared_word_wakes_another_process(void **state)
 	pid_t pid = run_child(sleep_in_child, word);
 	while (!p3_acquire(&word[1]))
 		usleep(1000);
-	usleep(20000); /* likely asleep; if not, it sees the word */
+	assert_true(await_thread_state(pid, 'S'));
 	p3_release(&word[0], 1);
 	p3_futex_wake(&word[0], 2, true);
 	assert_int_equal(wait_child(pid), 0);
@@ -320,6 +322,7 @@ static void park_waiter_reads_the_clock_in_turns_without_a_yield(void **state)
 	uint64_t ended = w.now;
 	(void)p3_waiter_turn(&w, &p);
 	assert_int_equal(w.now, ended);
+	/* pause: the next turn must see that this time has passed */
 	usleep(1000);
 	(void)p3_waiter_turn(&w, &p);
 	assert_true(w.now >= ended + 1000000);
