@@ -324,7 +324,7 @@ static void strike(const struct play *p, struct point *at, unsigned nth)
 {
 	char fault[100];
 	int err = new_file();
-	alarm(30);
+	alarm(300);
 	snprintf(fault, sizeof fault, "%s:%u:kill", at->name, nth);
 	snprintf(now_playing, sizeof now_playing, "PTL3_FAULT=%s, %s", fault, p->name);
 	bool killed = p->play(fault, err);
@@ -336,7 +336,7 @@ static void strike(const struct play *p, struct point *at, unsigned nth)
 
 static void walk(const struct play *p)
 {
-	alarm(30);
+	alarm(300);
 	count(p);
 	for (int i = 0; i < npoints; i++) {
 		struct point *at = &points[i];
@@ -397,7 +397,7 @@ static void expect_stopped(const struct kid *k, int how)
 static void end_slow(struct slow *s)
 {
 	strcpy(now_playing, "a slow one");
-	alarm(30);
+	alarm(300);
 	while (now_ms() < s->since_ms + SLOW_MS)
 		usleep(10000);
 	expect_stopped(&s->slow, WNOHANG);
@@ -416,7 +416,7 @@ static void end_slow(struct slow *s)
 static void join_one_that_maps_late(void)
 {
 	strcpy(now_playing, "one that maps late");
-	alarm(30);
+	alarm(300);
 	int err = new_file();
 	struct kid a = spawn_victim(500, "meet.born_heard:2:stop", err);
 	if (!kid_joined(&a))
@@ -442,7 +442,7 @@ static void hear_late_of_one_that_leaves(void)
 {
 	int status;
 	strcpy(now_playing, "one that hears late");
-	alarm(30);
+	alarm(300);
 	int err = new_file();
 	struct kid a = spawn_victim(500, "meet.born_heard:1:stop", err);
 	if (!kid_joined(&a))

@@ -244,7 +244,7 @@ case_terminal_input() {
 	command -v script >/dev/null || return 0
 	new_mark
 	(sleep 1; printf 'typed\n'; sleep 1; printf '\004') | YOD_TEST_MARK=$mark \
-		timeout 20 script -qec "$yod -sz 2 sh -c 'echo got \$PTL_MY_RID \$(cat)'" \
+		timeout 600 script -qec "$yod -sz 2 sh -c 'echo got \$PTL_MY_RID \$(cat)'" \
 		/dev/null >"$dir/out" 2>"$dir/err"
 	same "rank 0 read" 1 "$(tr -d '\r' <"$dir/out" | grep -cx 'got 0 typed')"
 	same "rank 1 read" 1 "$(tr -d '\r' <"$dir/out" | grep -cx 'got 1')"

@@ -78,7 +78,8 @@ set_property(TEST stress_forks APPEND PROPERTY ENVIRONMENT
   TSAN_OPTIONS=halt_on_error=1:detect_deadlocks=0:suppressions=${CMAKE_SOURCE_DIR}/tests/support/tsan.supp)
 # swept_job(name scene setting options...)
 function(swept_job name scene setting)
-  p3_add_test(stress_${name} stress 60 $<TARGET_FILE:yod> -sz 2 --keep-going --timeout 59
+  p3_job_limit(limit 60)
+  p3_add_test(stress_${name} stress 60 $<TARGET_FILE:yod> -sz 2 --keep-going --timeout ${limit}
     ${ARGN} $<TARGET_FILE:stress_manners> ${scene})
   set_property(TEST stress_${name} APPEND PROPERTY ENVIRONMENT ${setting})
   set_tests_properties(stress_${name} PROPERTIES RUN_SERIAL TRUE)
