@@ -94,15 +94,15 @@ static bool take_over_queued(struct p3_nic *n, const struct p3_md *md, uint32_t 
  * unlink the descriptor: look its handle up again. */
 static P3_RARE bool let_go(struct p3_nic *n, struct p3_md *md)
 {
-	struct waiting absent, nobody;
+	struct waiting absent, unresolved;
 	find_waiting(&n->absent.queue, md, md->pending, &absent);
-	find_waiting(&n->unresolved.queue, md, md->pending - absent.n, &nobody);
-	uint32_t left = md->pending - absent.n - nobody.n;
+	find_waiting(&n->unresolved.queue, md, md->pending - absent.n, &unresolved);
+	uint32_t left = md->pending - absent.n - unresolved.n;
 	if (count_queued(n, md, left) != left)
 		return false;
 	n->posted = true;
-	return take_over_waiting(n, &absent, md) && take_over_waiting(n, &nobody, md) &&
-	       take_over_queued(n, md, left);
+	return take_over_waiting(n, &absent, md) &&
+	       take_over_waiting(n, &unresolved, md) && take_over_queued(n, md, left);
 }
 
 int p3_fw_me_unlink(struct p3_nic *n, struct p3_cmd *c)
