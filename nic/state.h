@@ -209,6 +209,7 @@ struct p3_peer {
 	struct p3_ring_tx rsp_out;
 	struct p3_doorbell *doorbell; /* the peer's */
 	struct p3_nic *nic;
+	const struct p3_wire *wire; /* never changes while the NIC runs */
 	uint32_t index;
 	uint32_t os_pid;
 	bool cma_off;      /* cross-memory reads from it do not work */
@@ -355,8 +356,8 @@ struct p3_nic {
 	struct p3_link blocked;
 	struct p3_link pulls;
 	struct p3_link sources;
-	const struct p3_wire *wire; /* NULL: shared memory */
-	struct p3_peer *swapper;    /* peer whose getput waits for transfers to end */
+	const struct p3_wire *wired; /* the wire that passes poll, or NULL */
+	struct p3_peer *swapper;     /* peer whose getput waits for transfers to end */
 	struct p3_ni ni[P3_JOB_NIS];
 	struct p3_table table[P3_TABLES];
 	/* the rest */

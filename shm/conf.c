@@ -111,7 +111,8 @@ static const struct p3_conf_row rows[P3_CONF_ROWS] = {
 		.expected =
 			"shm, or faulty with any of drop, corrupt, delay, dup and "
 			"reorder "
-			"(50% at most) and a seed, as in faulty:drop=1%,dup=0.5%,seed=7",
+			"(50% at most), a seed, and near (nodes in blocks of this number "
+			"share memory), as in faulty:drop=1%,dup=0.5%,seed=7,near=2",
 		.help = "faulty: a wire that loses frames and recovers (for tests). All "
 			"nodes of a job must have the same wire",
 		.is_form = is_wire},
@@ -544,6 +545,15 @@ static const char *share(const char *text, uint32_t *ppm_out)
 	return *text == '%' && ppm <= 500000 ? text + 1 : NULL;
 }
 
+/* Parse the length of the blocks of nodes that share memory. */
+static const char *block(const char *text, uint32_t *near_out)
+{
+	uint64_t near;
+	text = number(text, &near);
+	*near_out = (uint32_t)near;
+	return text && near >= 1 && near <= P3_MAX_NODES ? text : NULL;
+}
+
 /* Parse one fault of the list, such as drop=1%.  Return the text behind it, or NULL. */
 static const char *one_fault(const char *text, struct p3_faults *f)
 {
@@ -552,6 +562,8 @@ static const char *one_fault(const char *text, struct p3_faults *f)
 	for (int i = 0; i < P3_FAULT_KINDS; i++)
 		if (strncmp(text, names[i], strlen(names[i])) == 0)
 			return share(text + strlen(names[i]), &f->ppm[i]);
+	if (strncmp(text, "near=", 5) == 0)
+		return block(text + 5, &f->near);
 	return strncmp(text, "seed=", 5) == 0 ? number(text + 5, &f->seed) : NULL;
 }
 

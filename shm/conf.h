@@ -150,6 +150,7 @@ struct p3_faults {
 	bool on;                      /* false: the process does not use this wire */
 	uint32_t ppm[P3_FAULT_KINDS]; /* frames in a million that suffer each fault */
 	uint64_t seed;
+	uint32_t near; /* blocks of this number of nodes share memory; 0: no nodes do */
 };
 
 /* Parse the text of P3_CONF_WIRE; NULL and the empty text mean no faults.  Return false

@@ -91,11 +91,11 @@ void p3_nic_settle(struct p3_nic *n, uint64_t ns)
 	uint64_t start = p3_now_ns();
 	struct patience patience = {
 		.start = start, .ns = ns, .last = start, .nap_ns = P3_REST_NS};
-	if ((!n->wire && has_left(n)) || p3_self.inside)
+	if ((!n->wired && has_left(n)) || p3_self.inside)
 		return;
 	while (!has_left(n) && !is_spent(n, &patience))
 		pass_or_nap(n, &patience);
-	if (!n->wire)
+	if (!n->wired)
 		return;
 	/* The wire sets its goals to the messages that lie in the lanes by now. */
 	uint32_t call = p3_add32(&n->settle, 1) + 1;

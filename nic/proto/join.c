@@ -16,32 +16,6 @@
 #include <errno.h>
 #include <string.h>
 
-/* Return the peer's part for this node. */
-static struct p3_peer_part *part_of(const struct p3_nic *n, const struct p3_peer *p)
-{
-	uint64_t off = p3_part_off(&n->layout, n->conf.node);
-	return (struct p3_peer_part *)(p->page ? (uintptr_t)p->page + off % P3_PAGE
-					       : (uintptr_t)p->base + off);
-}
-
-/* Set the rings to the published segments themselves: shared memory. */
-static void base_lane(struct p3_nic *n, struct p3_peer *p, struct p3_lane *lane_out)
-{
-	const struct p3_layout *l = &n->layout;
-	char *here = n->published.base;
-	struct p3_peer_part *there = part_of(n, p);
-	p->theirs = &there->entry;
-	p->cold = n->conf.nnodes > P3_ALL_HOT ? &p->theirs->cold : &n->never_cold;
-	p->image = p->base;
-	*lane_out = (struct p3_lane){
-		.req_out = (struct p3_cell *)(here + p3_base_req_off(l, p->index)),
-		.rsp_out = (struct p3_cell *)(here + p3_base_rsp_off(l, p->index)),
-		.req_in = there->req,
-		.rsp_in = there->rsp,
-		.cells = P3_BASE_CELLS,
-		.base = true};
-}
-
 static void reset_out(struct p3_peer *p, const struct p3_lane *lane)
 {
 	p3_ring_tx_init(
@@ -85,27 +59,6 @@ static void know(struct p3_peer *p, const struct p3_peer_info *info)
 	p->jid = info->jid;
 	p->os_pid = info->os_pid;
 	p->incarnation = info->incarnation;
-}
-
-static void take_over(
-	struct p3_nic *n, struct p3_peer *p, const struct p3_peer_info *info)
-{
-	know(p, info);
-	p->base = info->base;
-	p->page = info->page;
-	p->seg_len = info->seg_len;
-	p->proof = ((const struct p3_seg_header *)info->base)->self +
-		   offsetof(struct p3_seg_header, incarnation);
-	p->owner = 0;
-	p->nwindows = 0;
-	p->proven = false;
-	p->doorbell = info->doorbell_at;
-	p->asleep = p3_asleep_of(n, p->index, p->doorbell);
-	n->light = n->light && ((const struct p3_seg_header *)info->base)->fences;
-	p->heap = info->view;
-	p->cma_off = false;
-	p->told = p->told_own = 0;
-	p->kick_ns = 0;
 }
 
 static void readdress_from(struct p3_nic *n, struct p3_peer *from)
@@ -157,9 +110,10 @@ int p3_fw_peer_up(struct p3_nic *n, struct p3_cmd *c)
 	struct p3_lane lane;
 	if (!info->base)
 		return expect(n, p, info);
-	take_over(n, p, info);
-	base_lane(n, p, &lane);
-	int rc = n->wire ? n->wire->attach(n, p, &lane) : 0;
+	know(p, info);
+	p->told = p->told_own = 0;
+	p->kick_ns = 0;
+	int rc = p->wire->attach(n, p, info, &lane);
 	if (rc)
 		return rc;
 	reset_in(p, &lane);
@@ -167,7 +121,7 @@ int p3_fw_peer_up(struct p3_nic *n, struct p3_cmd *c)
 	p->state = P3_LIVE;
 	p3_log(P3_LOG_DEBUG, P3_AREA_PEER, "node %u (nid %u, process %u) is mapped",
 		p->index, p->nid, p->os_pid);
-	p3_fw_say_reads(n, p);
+	p3_fw_say_reads(p);
 	p3_ids_renew(n);
 	FAULT_POINT("peer.up");
 	P3_TRACE(about, n, (struct p3_topic){p->index, 0}, P3_TRACE_BIRTH, 0,

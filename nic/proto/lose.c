@@ -70,8 +70,8 @@ static void lose(struct p3_nic *n, struct p3_peer *p, bool died)
 {
 	P3_TRACE(about, n, (struct p3_topic){p->index, 0}, P3_TRACE_DEATH, died,
 		p->incarnation);
-	if (n->wire)
-		n->wire->drain(n, p);
+	if (p->wire->drain)
+		p->wire->drain(n, p);
 	p->going = true;
 	/* No more than the rings hold: a peer that goes on publishing is not waited
 	 * for. */
@@ -97,8 +97,8 @@ static void lose(struct p3_nic *n, struct p3_peer *p, bool died)
 		if (n->hot[i] == p)
 			n->hot[i] = n->hot[--n->nhot];
 	p->hot = false;
-	if (n->wire)
-		n->wire->detach(n, p);
+	if (p->wire->detach)
+		p->wire->detach(n, p);
 }
 
 void p3_fw_lose_bad(struct p3_nic *n)
@@ -134,17 +134,7 @@ int p3_fw_peer_down(struct p3_nic *n, struct p3_cmd *c)
 	}
 	p3_fw_give_up(n);
 	p3_fw_mirror_lost(p);
-	c->peer->base = p->base;
-	c->peer->page = p->page;
-	c->peer->seg_len = p->seg_len;
-	c->peer->doorbell_at = p->doorbell;
-	c->peer->view = p->heap;
-	p->heap = (struct p3_heap_view){0};
-	/* The caller unmaps these.  Forget the addresses, or the peer's next end would
-	 * unmap them again, when the memory of another peer may lie there. */
-	p->base = NULL;
-	p->page = NULL;
-	p->doorbell = NULL;
+	p3_peer_unmapped(p, c->peer); /* the caller unmaps it */
 	return 0;
 }
 

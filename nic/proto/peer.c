@@ -164,7 +164,7 @@ static void look_at_cold(struct p3_nic *n, uint32_t end)
 void p3_fw_cool(struct p3_nic *n)
 {
 	uint32_t end = n->nhot;
-	if (n->nhot < P3_ALL_HOT || n->wire)
+	if (n->nhot < P3_ALL_HOT || n->wired)
 		return; /* a wire is always polled */
 	for (uint32_t i = n->nhot; i-- > 0;)
 		if (++n->hot[i]->quiet > 1 && n->hot[i]->rsp_used == 0)
@@ -214,9 +214,9 @@ bool p3_fw_ready(struct p3_nic *n, struct p3_peer *p)
 	return p->ready;
 }
 
-void p3_fw_say_reads(struct p3_nic *n, struct p3_peer *p)
+void p3_fw_say_reads(struct p3_peer *p)
 {
-	bool heap = p->heap.base, cma = n->conf.cma && !p->cma_off;
+	bool heap = p->heap.base, cma = !p->cma_off;
 	p3_set(&p->mine->reads, (heap ? P3_READS_HEAP : 0u) | (cma ? P3_READS_CMA : 0u));
 }
 
@@ -244,4 +244,17 @@ void p3_fw_bad_peer(struct p3_nic *n, struct p3_peer *p, const char *what)
 	p3_warn("node %u (nid %u, process %u) sent %s; it is not listened to any more, "
 		"operations with it fail",
 		p->index, p->nid, p->os_pid, what);
+}
+
+void p3_peer_unmapped(struct p3_peer *p, struct p3_peer_info *info)
+{
+	info->base = p->base;
+	info->page = p->page;
+	info->seg_len = p->seg_len;
+	info->doorbell_at = p->doorbell;
+	info->view = p->heap;
+	p->heap = (struct p3_heap_view){0};
+	p->base = NULL;
+	p->page = NULL;
+	p->doorbell = NULL;
 }

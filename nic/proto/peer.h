@@ -13,14 +13,6 @@
 
 #include "nic/state.h"
 
-/* Return the word that a node sleeps on. */
-static inline p3_a32 *p3_asleep_of(
-	const struct p3_nic *n, uint32_t node, struct p3_doorbell *doorbell)
-{
-	struct p3_sleeper *all = n->conf.sleepers;
-	return all ? &all[node].asleep : &doorbell->asleep;
-}
-
 /* Return the peer that has this nid, or in a domain this id, or NULL. */
 struct p3_peer *p3_fw_find(struct p3_nic *n, ptl_process_id_t who);
 
@@ -54,7 +46,10 @@ static inline bool p3_peer_is_failure(const struct p3_peer *p, ptl_pid_t pid)
 bool p3_fw_ready(struct p3_nic *n, struct p3_peer *p);
 /* Tell the peer in which ways this node can fetch its puts.  Call this again when one
  * of them turns out to be refused. */
-void p3_fw_say_reads(struct p3_nic *n, struct p3_peer *p);
+void p3_fw_say_reads(struct p3_peer *p);
+/* Move the addresses of a peer's mapped memory to info, for the unmap of its wire.  The
+ * peer's next end must not unmap them again: the memory of another peer may lie there. */
+void p3_peer_unmapped(struct p3_peer *p, struct p3_peer_info *info);
 bool p3_fw_full_ring_ok(
 	struct p3_nic *n, const struct p3_peer *p, uint64_t off, uint32_t cells);
 bool p3_fw_acked(struct p3_peer *p);

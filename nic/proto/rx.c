@@ -508,8 +508,8 @@ bool p3_fw_take_request(struct p3_nic *n, struct p3_peer *p)
 P3_RARE bool p3_fw_settles(struct p3_nic *n, struct p3_peer *p)
 {
 	uint64_t w0;
-	if (n->wire)
-		n->wire->drain(n, p);
+	if (p->wire->drain)
+		p->wire->drain(n, p);
 	for (uint32_t i = 0; i < n->layout.req_cells && !p->bad && p3_fw_ready(n, p); i++)
 		if (!p3_fw_take_request(n, p))
 			break;

@@ -17,8 +17,8 @@ static bool leave(struct p3_nic *n)
 {
 	struct p3_looks l;
 	struct p3_mailbox *mailbox = n->mailbox; /* still readable here */
-	if (n->wire)
-		n->wire->flush(n);
+	if (n->wired)
+		n->wired->flush(n);
 	p3_looks_gather(n, &l);
 	bool light = n->light;
 	P3_TRACE(given, n);
@@ -54,7 +54,7 @@ static P3_RARE void left(struct p3_nic *n, p3_a32 *asleep, const p3_a32 *cold,
 P3_PATH
 void p3_fw_leave(struct p3_nic *n)
 {
-	if (p3_unlikely(n->ntouched > 1 || n->wire || n->traced)) {
+	if (p3_unlikely(n->ntouched > 1 || n->wired || n->traced)) {
 		leave_many(n);
 		return;
 	}

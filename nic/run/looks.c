@@ -30,8 +30,8 @@ void p3_look_tell(struct p3_nic *n, struct p3_look l)
 void p3_fw_look(struct p3_nic *n)
 {
 	struct p3_looks l;
-	if (n->wire)
-		n->wire->flush(n);
+	if (n->wired)
+		n->wired->flush(n);
 	p3_looks_gather(n, &l);
 	p3_fence_light(n->light); /* PARK.1, COLD.1 */
 	p3_looks_do(n, &l);

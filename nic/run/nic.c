@@ -15,6 +15,7 @@
 #include "nic/obj/host.h"
 #include "nic/obj/table.h"
 #include "nic/proto/close.h"
+#include "nic/proto/peer.h"
 #include "nic/report/mirror.h"
 #include "nic/report/trace.h"
 #include "nic/report/why.h"
@@ -228,11 +229,28 @@ static void drain_threads(struct p3_nic *n)
 	}
 }
 
-static int start_wire(struct p3_nic *n)
+/* Return the wire to a node.  Both nodes of a pair choose alike, as their settings are
+ * alike (check_wire in nic/wire/shm.c). */
+static const struct p3_wire *wire_to(const struct p3_nic *n, uint32_t node)
 {
-	n->wire = n->conf.faults ? &p3_wire_faulty : NULL;
-	((struct p3_seg_header *)n->published.base)->wire = n->wire ? n->wire->id : 0;
-	return n->wire ? n->wire->start(n) : 0;
+	const struct p3_faults *f = n->conf.faults;
+	if (!f || (f->near && node / f->near == n->conf.node / f->near))
+		return &p3_wire_shm;
+	return &p3_wire_faulty;
+}
+
+static int start_wires(struct p3_nic *n)
+{
+	const struct p3_faults *f = n->conf.faults;
+	((struct p3_seg_header *)n->published.base)->wire =
+		f ? p3_wire_faulty.id | f->near << 8 : 0;
+	n->wired = NULL;
+	for (uint32_t i = 0; i < n->conf.nnodes; i++) {
+		n->peer[i].wire = wire_to(n, i);
+		if (n->peer[i].wire->poll)
+			n->wired = n->peer[i].wire;
+	}
+	return n->wired ? n->wired->start(n) : 0;
 }
 
 int p3_nic_start(const struct p3_nic_conf *conf, struct p3_nic **nic_out)
@@ -255,7 +273,7 @@ int p3_nic_start(const struct p3_nic_conf *conf, struct p3_nic **nic_out)
 	init_peers(n);
 	p3_xfer_start(n);
 	p3_trace_start(n);
-	rc = start_wire(n);
+	rc = start_wires(n);
 	if (rc)
 		goto drop;
 	p3_mirror_conf(n);
@@ -274,8 +292,8 @@ close: /* answer late threads with handles of an earlier life */
 	p3_set(&n->closing, 1);
 	p3_fence(); /* STOP.1 */
 	drain_threads(n);
-	if (n->wire)
-		n->wire->stop(n);
+	if (n->wired)
+		n->wired->stop(n);
 drop:
 	p3_segments_drop_private(n);
 	p3_segments_drop(n);
@@ -290,13 +308,9 @@ static void unmap_peers(struct p3_nic *n)
 {
 	for (uint32_t i = 0; i < n->conf.nnodes; i++) {
 		struct p3_peer *p = &n->peer[i];
-		p3_heap_view_close(&p->heap);
-		if (p->state != P3_LIVE)
-			continue;
-		p3_seg_unmap(p->doorbell, P3_PAGE);
-		if (p->page)
-			p3_seg_unmap_page(p->page);
-		p3_seg_unmap(p->base, p->seg_len);
+		struct p3_peer_info info;
+		p3_peer_unmapped(p, &info);
+		p->wire->unmap(&info);
 	}
 }
 
@@ -318,8 +332,8 @@ void p3_nic_stop(struct p3_nic *n)
 	p3_nic_free_iovs();
 	FAULT_POINT("fini.finished");
 	unmap_peers(n);
-	if (n->wire)
-		n->wire->stop(n);
+	if (n->wired)
+		n->wired->stop(n);
 	p3_segments_drop_private(n);
 	p3_segments_drop(n);
 	nic_keep(n);

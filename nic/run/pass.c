@@ -206,7 +206,7 @@ static void rare(struct p3_nic *n)
 
 static P3_RARE void poll_wire(struct p3_nic *n)
 {
-	n->wire->poll(n);
+	n->wired->poll(n);
 }
 
 P3_PATH
@@ -219,7 +219,7 @@ bool p3_fw_pass(struct p3_nic *n)
 	FAULT_POINT("pass.begun");
 	if (p3_unlikely(p3_mbx_any(n->mailbox)))
 		p3_fw_mail(n);
-	if (p3_unlikely(n->wire != NULL))
+	if (p3_unlikely(n->wired != NULL))
 		poll_wire(n);
 	poll_lanes(n);
 	if (p3_unlikely(n->bytes >= P3_PASS_BYTES))

@@ -5,7 +5,7 @@
 #include "nic/obj/host.h"
 #include "nic/proto/copy.h"
 #include "nic/proto/ids.h"
-#include "nic/proto/peer.h"
+#include "nic/run/wake.h"
 #include "shm/log.h"
 #include "shm/trace.h"
 

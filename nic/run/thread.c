@@ -176,7 +176,7 @@ static bool is_settling(struct p3_nic *n)
  * of a waiting request, or for frames that a wire must send once more. */
 static bool is_blocked(struct p3_nic *n)
 {
-	return !p3_list_empty(&n->blocked) || (n->wire && n->wire->waits(n)) ||
+	return !p3_list_empty(&n->blocked) || (n->wired && n->wired->waits(n)) ||
 	       is_settling(n);
 }
 

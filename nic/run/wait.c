@@ -40,7 +40,7 @@ bool p3_fw_is_restless(struct p3_nic *n)
 {
 	if (!p3_list_empty(&n->pulls) || !p3_list_empty(&n->blocked))
 		return true;
-	if (n->wire && n->wire->waits(n))
+	if (n->wired && n->wired->waits(n))
 		return true;
 	for (uint32_t i = 0; i < n->nhot; i++) {
 		struct p3_peer *p = n->hot[i];

@@ -34,13 +34,6 @@ void p3_wake_hosts(struct p3_nic *n)
 
 void p3_kick_peer(struct p3_nic *n, struct p3_peer *p)
 {
-	struct p3_doorbell *d = p->doorbell;
 	p3_count(&n->count[P3_C_KICKS], 1);
-	if (p3_get(p->asleep) != P3_AWAKE) {
-		p3_wake_peer(n, p->asleep);
-		return;
-	}
-	p3_add32(&d->kick, 1);
-	FAULT_POINT("kick.counted");
-	p3_futex_wake(&d->kick, ~0u, true);
+	p->wire->kick(n, p);
 }

@@ -11,6 +11,14 @@
 
 #include "nic/state.h"
 
+/* Return the word that a node sleeps on. */
+static inline p3_a32 *p3_asleep_of(
+	const struct p3_nic *n, uint32_t node, struct p3_doorbell *doorbell)
+{
+	struct p3_sleeper *all = n->conf.sleepers;
+	return all ? &all[node].asleep : &doorbell->asleep;
+}
+
 /* Disarm the word that a node sleeps on, and wake the thread that armed it. */
 void p3_wake_peer(struct p3_nic *n, p3_a32 *asleep);
 /* Wake this node's parked host threads, the watcher of the doorbell included. */

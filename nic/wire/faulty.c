@@ -32,6 +32,7 @@
  */
 #include "nic/wire/crc.h"
 #include "nic/wire/faults.h"
+#include "nic/wire/shm.h"
 #include "nic/fw.h"
 
 #include <errno.h>
@@ -522,8 +523,10 @@ static int reset_medium(struct p3_nic *n, struct link *l)
 	return 0;
 }
 
-static int attach(struct p3_nic *n, struct p3_peer *p, struct p3_lane *lane_out)
+static int attach(struct p3_nic *n, struct p3_peer *p, const struct p3_peer_info *info,
+	struct p3_lane *lane_out)
 {
+	p3_shm_attach(n, p, info, lane_out);
 	struct link *l = &wire_of(n)->link[p->index];
 	uint32_t cells = n->conf.base_lanes_only ? P3_BASE_CELLS : P3_WIRED_CELLS;
 	uint64_t at = p3_entry_off(&n->layout, n->conf.node);
@@ -584,13 +587,11 @@ static void stop(struct p3_nic *n)
 	n->wire_state = NULL;
 }
 
-/* Start the wire, and turn off cross-memory reads, which would bypass it. */
 static int start(struct p3_nic *n)
 {
 	struct wire *w = n->wire_state = calloc(1, sizeof *w);
 	uint64_t len = p3_round_up(n->conf.nnodes * sizeof *w->link, P3_LINE);
 	int rc = w ? 0 : -ENOMEM;
-	n->conf.cma = false;
 	if (!rc)
 		w->faults = *n->conf.faults;
 	n->conf.faults = NULL; /* the caller's memory */
@@ -599,7 +600,8 @@ static int start(struct p3_nic *n)
 	if (!rc)
 		memset(w->link, 0, len);
 	for (uint32_t i = 0; !rc && i < n->conf.nnodes; i++)
-		rc = make_link(n, &w->link[i]);
+		if (n->peer[i].wire == &p3_wire_faulty)
+			rc = make_link(n, &w->link[i]);
 	if (rc)
 		stop(n);
 	return rc;
@@ -609,10 +611,14 @@ const struct p3_wire p3_wire_faulty = {
 	.id = 1,
 	.start = start,
 	.stop = stop,
+	.map = p3_shm_map,
+	.unmap = p3_shm_unmap,
 	.attach = attach,
 	.detach = detach,
 	.drain = drain,
 	.poll = poll,
 	.flush = flush,
 	.waits = waits,
+	.kick = p3_shm_kick,
+	.passes = p3_shm_passes,
 };

@@ -32,24 +32,29 @@
  * heaps) need shared memory: on other wires there are none, and edge XFER.5 is void.
  * Doorbells, births and deaths are the machine's and do not travel on the wire.
  *
- * The lease holder calls all functions except start and stop.  None waits for another
- * thread or process, and none except start allocates.  A wire reports its writes to the
- * medium by p3_fw_touch(), so that sleeping readers are woken, and its reads by
- * n->worked.  Its state is in n->wire_state.
+ * Each peer has a wire (p->wire), which both nodes of the pair choose alike, and which
+ * does not change while the NIC runs.  On shared memory (shm.c) the rings, entries and
+ * tables are the published segments themselves: a message needs no function of the
+ * wire.  Only a wire that carries frames is polled and flushed; it is n->wired, and its
+ * state is in n->wire_state.  At present that is the wire for tests (faulty.c).
  *
- * The first wire is shared memory (NULL in struct p3_nic): the rings, entries and
- * tables are the published segments themselves, and there is nothing to do.  The other
- * one is for tests.
+ * map and unmap run in a host thread, start and stop when the NIC starts and stops.  The
+ * lease holder calls all others.  None waits for another thread or process, and none
+ * except start and map allocates.  A wire reports its writes to the medium by
+ * p3_fw_touch(), so that sleeping readers are woken, and its reads by n->worked.
  */
 #ifndef P3_NIC_WIRE_H
 #define P3_NIC_WIRE_H
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
+struct iovec;
 struct p3_cell;
 struct p3_nic;
 struct p3_peer;
+struct p3_peer_info;
 
 /* The rings between this node and a peer. */
 struct p3_lane {
@@ -59,26 +64,49 @@ struct p3_lane {
 };
 
 struct p3_wire {
-	uint32_t id; /* in segment headers: both ends must have the same; not 0 */
-	/* Start: conf, layout and published segment are there, no peer yet.  Return 0
-	 * or -errno. */
+	uint32_t id; /* in segment headers: both ends must have the same */
+	/* Start: conf, layout, published segment and all p->wire are there, no peer yet.
+	 * Return 0 or -errno.  NULL, as for stop: there is nothing to do. */
 	int (*start)(struct p3_nic *n);
 	void (*stop)(struct p3_nic *n);
-	/* Set mine, theirs, cold, image and *lane_out for a new peer.  The caller
-	 * initializes the rings, and the credits in mine.  Return 0 or -errno. */
-	int (*attach)(struct p3_nic *n, struct p3_peer *p, struct p3_lane *lane_out);
-	/* Detach a peer that ends; before that, drain takes all its messages. */
+	/* (any) Map what a peer's descriptors refer to, and check its header; set base,
+	 * page, doorbell_at and view of info.  Return 0, or -errno; unmap also what a
+	 * failed call has mapped. */
+	int (*map)(struct p3_nic *n, struct p3_peer_info *info);
+	void (*unmap)(struct p3_peer_info *info);
+	/* Take over the mapped memory of a new peer, and set all that struct p3_peer
+	 * has of it, as well as *lane_out.  The caller initializes the rings, and the
+	 * credits in mine.  Return 0 or -errno. */
+	int (*attach)(struct p3_nic *n, struct p3_peer *p,
+		const struct p3_peer_info *info, struct p3_lane *lane_out);
+	/* Detach a peer that ends; before that, drain takes all its messages.  NULL:
+	 * there is nothing to do. */
 	void (*detach)(struct p3_nic *n, struct p3_peer *p);
 	void (*drain)(struct p3_nic *n, struct p3_peer *p);
-	/* Called at the beginning of each pass. */
+	/* Called at the beginning of each pass.  NULL: this wire needs no polling. */
 	void (*poll)(struct p3_nic *n);
 	/* Send all published messages, before each look at the words of sleeping
 	 * nodes. */
 	void (*flush)(struct p3_nic *n);
 	/* Return true if the wire has later work for which no peer rings the doorbell. */
 	bool (*waits)(const struct p3_nic *n);
+	/* Make the peer's firmware run, or a sleeping thread of it look. */
+	void (*kick)(struct p3_nic *n, struct p3_peer *p);
+	/* Return the number of passes that the peer's firmware has made, as far as this
+	 * node knows. */
+	uint64_t (*passes)(const struct p3_nic *n, const struct p3_peer *p);
+	/*
+	 * Read bytes at an address in the peer's memory into here[1] to here[k]; here[0]
+	 * is the wire's to use.  Return the number of bytes, or -errno; -ESRCH: the
+	 * process is not the peer any more.  NULL: the wire cannot read memory, so long
+	 * transfers use windows.
+	 */
+	ssize_t (*read)(struct p3_peer *p, struct iovec *here, unsigned k, uint64_t at,
+		uint64_t len);
 };
 
+/* Shared memory, between nodes of one machine (nic/wire/shm.c). */
+extern const struct p3_wire p3_wire_shm;
 /* A wire that loses, corrupts, delays, doubles and reorders, and recovers
  * (nic/wire/faulty.c). */
 extern const struct p3_wire p3_wire_faulty;

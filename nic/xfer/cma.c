@@ -1,33 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Cross-memory reads: the kernel copies slices out of the owner's address space.
- *
- * The owner of the memory.  A cross-memory read names the owner by its process id.
- * That may come to name another process, once the owner is dead and reaped (yod delays
- * that for its children, other parents do not), or another program, after exec.  The
- * transfer's id in the published segment does not show this: a mapped segment outlives
- * the process.  So the first cross-memory read takes a proof along, the owner's
- * incarnation (64 random bits) from its own mapping of its segment's header, and counts
- * only if that is right:
- *
- *	- The kernel looks the address space up once for a call, and holds it: all bytes
- *	  of the call come from the address space of the proof.
- *	- Only the owner's address space has the proof at that address.  Forked children
- *	  do not inherit the mapping (MADV_DONTFORK), exec and exit drop it, and PtlNIFini
- *	  puts zeros in its place, after all transfers' ids are taken back.
- *	- The id, looked at afterwards (XFER.1), shows that the bytes were still offered.
- *
- * From then on the process id is the owner's until its process ends or executes another
- * program.  The kernel says so in the header: the word owner names the NIC's thread,
- * and is the futex of its robust list (leave_a_will in nic.c).  When that thread ends,
- * as it does with the process and before exec, the kernel marks the word, before the
- * address space goes, and long before the process id is free.  So a read after which
- * the word is unchanged was of the owner's memory.  Where there is no such word each
- * read takes the proof along.
- *
- * A pidfd would distinguish death from a new process by a second system call, but not
- * exec; and each peer would cost a descriptor, which programs close.
- */
+/* Cross-memory reads: the wire copies slices out of the owner's address space. */
 #include "nic/xfer/movers.h"
 
 #include "nic/proto/peer.h"
@@ -42,72 +14,9 @@
 #define P3_SLICE_NS     10000u /* target duration of a slice */
 #define P3_IOVECS       128u   /* pieces of the region in one cross-memory read */
 
-/* ---- the owner of the memory ---- */
-
-ssize_t p3_xfer_read_memory(uint32_t os_pid, const struct iovec *here, unsigned k,
-	const struct iovec *there, unsigned l)
+bool p3_xfer_may_cma(const struct p3_pull *pull)
 {
-	int saved = errno;
-	ssize_t got = process_vm_readv((pid_t)os_pid, here, k, there, l, 0);
-	if (got >= 0)
-		return got;
-	got = -errno;
-	errno = saved;
-	return got;
-}
-
-/* Read with a proof that the memory is the owner's.  The destination is here[1] to
- * here[k]; here[0] is free for the proof. */
-static ssize_t read_proven(const struct p3_peer *p, struct iovec *here, unsigned k,
-	uint64_t at, uint64_t len)
-{
-	uint64_t proof;
-	struct iovec there[2] = {{(void *)(uintptr_t)p->proof, sizeof proof},
-		{(void *)(uintptr_t)at, len}};
-	here[0] = (struct iovec){&proof, sizeof proof};
-	ssize_t got = p3_xfer_read_memory(p->os_pid, here, k + 1, there, 2);
-	if (got > (ssize_t)sizeof proof && proof == p->incarnation)
-		return got - (ssize_t)sizeof proof;
-	if (got >= 0 || got == -EFAULT)
-		return got == sizeof proof && proof == p->incarnation ? -EFAULT : -ESRCH;
-	return got;
-}
-
-/* Return true if the peer's process has neither ended nor become another program. */
-static bool is_there(const struct p3_peer *p)
-{
-	p3_load_fence(); /* SEG.1 */
-	return p->owner &&
-	       p3_get(&((const struct p3_seg_header *)p->base)->owner) == p->owner;
-}
-
-static ssize_t read_known(const struct p3_peer *p, struct iovec *here, unsigned k,
-	uint64_t at, uint64_t len)
-{
-	struct iovec there = {(void *)(uintptr_t)at, len};
-	ssize_t got = p3_xfer_read_memory(p->os_pid, here + 1, k, &there, 1);
-	return is_there(p) ? got : -ESRCH;
-}
-
-static ssize_t read_process(
-	struct p3_peer *p, struct iovec *here, unsigned k, uint64_t at, uint64_t len)
-{
-	if (p->proven)
-		return read_known(p, here, k, at, len);
-	/* Load the word before the proof.  It may be 0 still: the NIC's thread stores
-	 * it when it begins. */
-	p->owner =
-		p3_acquire(&((const struct p3_seg_header *)p->base)->owner); /* SEG.1 */
-	ssize_t got = read_proven(p, here, k, at, len);
-	p->proven = got > 0 && is_there(p);
-	return got;
-}
-
-/* ---- slices ---- */
-
-bool p3_xfer_may_cma(const struct p3_nic *n, const struct p3_pull *pull)
-{
-	return n->conf.cma && !pull->peer->cma_off && pull->addr;
+	return !pull->peer->cma_off && pull->addr;
 }
 
 /* Return true if a pull changes its mover, since the kernel has no memory for its read:
@@ -136,7 +45,7 @@ enum p3_moved p3_xfer_cma_failed(struct p3_nic *n, struct p3_pull *pull, ssize_t
 	if (!pull->peer->cma_off && err != -ESRCH)
 		p3_count(&n->count[P3_C_CMA_FALLBACK], 1);
 	pull->peer->cma_off = true;
-	p3_fw_say_reads(n, pull->peer);
+	p3_fw_say_reads(pull->peer);
 	return pull->mover == P3_MOVE_BULK ? P3_MOVED_NOTHING : p3_xfer_begin_anew(pull);
 }
 
@@ -162,7 +71,8 @@ ssize_t p3_xfer_read_there(
 		&pull->span.region, pull->span.offset + at, len, here + 1, P3_IOVECS);
 	for (unsigned i = 1; i <= k; i++)
 		room += here[i].iov_len;
-	ssize_t got = read_process(pull->peer, here, k, pull->addr + at, room);
+	struct p3_peer *p = pull->peer;
+	ssize_t got = p->wire->read(p, here, k, pull->addr + at, room);
 	FAULT_POINT("cma.read");
 	if (start && got >= (ssize_t)P3_SLICE_LEAST)
 		fit_slices(n, (uint64_t)got, p3_now_ns() - start);

@@ -2,6 +2,7 @@
 /* Direct transfers: out of the owner's shared heap, or inside of this node. */
 #include "nic/xfer/movers.h"
 
+#include "nic/wire/shm.h"
 #include "nic/xfer/edge.h"
 #include "shm/fault.h"
 #include "shm/heap.h"
@@ -16,7 +17,7 @@ static enum p3_moved heap_failed(struct p3_nic *n, struct p3_pull *pull)
 {
 	pull->heap = 0;
 	pull->addr = p3_get(&p3_peer_xfer(n, pull->peer, pull->xfer_id)->addr);
-	if (pull->done && !p3_xfer_may_cma(n, pull))
+	if (pull->done && !p3_xfer_may_cma(pull))
 		return p3_xfer_begin_anew(pull);
 	pull->mover = pull->done ? P3_MOVE_CMA : P3_MOVE_START;
 	return P3_MOVED_NOTHING;
@@ -33,7 +34,7 @@ static uint64_t take_slice(struct p3_pull *pull, const char *from, uint64_t len)
 		len, here, P3_PIECES_MOST);
 	for (unsigned i = 0; i < k; i++)
 		there.iov_len += here[i].iov_len;
-	ssize_t got = p3_xfer_read_memory((uint32_t)getpid(), here, k, &there, 1);
+	ssize_t got = p3_shm_read((uint32_t)getpid(), here, k, &there, 1);
 	if (got > 0)
 		return (uint64_t)got;
 	p3_region_write(&pull->span.region, pull->span.offset + pull->done, from, len);

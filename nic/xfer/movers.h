@@ -39,16 +39,11 @@ void p3_xfer_leave_window(struct p3_pull *pull);
 /* ---- cross-memory reads ---- */
 
 /* Return true if the pull may read the owner's memory. */
-bool p3_xfer_may_cma(const struct p3_nic *n, const struct p3_pull *pull);
+bool p3_xfer_may_cma(const struct p3_pull *pull);
 /* Read len bytes, from byte at of the transfer on, from the owner's memory.  Return the
  * number of bytes, or -errno. */
 ssize_t p3_xfer_read_there(
 	struct p3_nic *n, const struct p3_pull *pull, uint64_t at, uint64_t len);
 /* React to an error of p3_xfer_read_there(): give the way up, or try again later. */
 enum p3_moved p3_xfer_cma_failed(struct p3_nic *n, struct p3_pull *pull, ssize_t err);
-/* Read a process's memory.  Return the number of bytes, or -errno.  The program's errno
- * keeps its value. */
-ssize_t p3_xfer_read_memory(uint32_t os_pid, const struct iovec *here, unsigned k,
-	const struct iovec *there, unsigned l);
-
 #endif

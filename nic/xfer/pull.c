@@ -45,7 +45,7 @@ bool p3_xfer_sees_heap(const struct p3_pull *pull)
 
 static bool may_bulk(const struct p3_nic *n, const struct p3_pull *pull)
 {
-	return (n->conf.bulk || !p3_xfer_may_cma(n, pull)) && !pull->peer->bulk &&
+	return (n->conf.bulk || !p3_xfer_may_cma(pull)) && !pull->peer->bulk &&
 	       pull->done == pull->kept;
 }
 
@@ -53,7 +53,7 @@ static bool may_bulk(const struct p3_nic *n, const struct p3_pull *pull)
  * */
 static enum p3_moved choose(struct p3_nic *n, struct p3_pull *pull)
 {
-	bool cma = p3_xfer_may_cma(n, pull), bulk = may_bulk(n, pull);
+	bool cma = p3_xfer_may_cma(pull), bulk = may_bulk(n, pull);
 	if (pull->peer->index == n->conf.node || p3_xfer_sees_heap(pull)) {
 		pull->mover = P3_MOVE_DIRECT;
 	} else if (bulk && (!cma || p3_xfer_pick(n, pull))) {
@@ -123,7 +123,7 @@ static enum p3_moved unstall(struct p3_nic *n, struct p3_pull *pull)
 		pull->moved_ns = now;
 	if (now - pull->moved_ns < P3_STALL_NS)
 		return P3_MOVED_NOTHING;
-	if (p3_xfer_may_cma(n, pull)) {
+	if (p3_xfer_may_cma(pull)) {
 		/* Keep the window: the kernel may refuse any later slice. */
 		enum p3_moved moved = p3_xfer_move_cma(n, pull);
 		if (moved == P3_MOVED)

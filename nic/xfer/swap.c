@@ -76,8 +76,7 @@ static bool has_begun(struct p3_nic *n, const struct p3_xfer_slot *x)
  * ticks: the peer is stopped, or has no CPU. */
 static bool is_still(const struct p3_nic *n, struct p3_peer *p)
 {
-	const p3_a64 *count = (const p3_a64 *)(p->base + n->layout.counters_off);
-	uint64_t passes = p3_get(&count[P3_C_PASSES]), now = p3_now_ns();
+	uint64_t passes = p->wire->passes(n, p), now = p3_now_ns();
 	if (p->index == n->conf.node)
 		return false;
 	if (passes != p->passes || !p->passed_ns)

@@ -73,8 +73,7 @@ static bool window_ok(const struct p3_nic *n, struct p3_peer *p, uint64_t off)
 static enum p3_moved move_tail(struct p3_nic *n, struct p3_pull *pull)
 {
 	uint64_t rest = pull->end - pull->done, piece = rest / 2 / P3_PAGE * P3_PAGE;
-	if (!p3_xfer_may_cma(n, pull) || pull->span.region.iov ||
-		!p3_xfer_announce(n, pull))
+	if (!p3_xfer_may_cma(pull) || pull->span.region.iov || !p3_xfer_announce(n, pull))
 		return P3_MOVED_NOTHING;
 	if (piece > n->slice)
 		piece = n->slice;

@@ -153,7 +153,7 @@ static bool rests(const struct net *net, unsigned node)
 	bool worked = p3_fw_pass(nic);
 	bool quiet = nic->table[P3_T_PENDING].live == 0 && p3_list_empty(&nic->pulls) &&
 		     p3_list_empty(&nic->sources) &&
-		     !(nic->wire && nic->wire->waits(nic));
+		     !(nic->wired && nic->wired->waits(nic));
 	p3_fw_leave(nic);
 	return quiet && !worked;
 }

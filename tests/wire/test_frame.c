@@ -408,6 +408,7 @@ static void settings_are_understood(void **state)
 	static const uint32_t ppm[P3_FAULT_KINDS] = {10000, 5000, 25, 500000, 120000};
 	assert_memory_equal(f.ppm, ppm, sizeof ppm);
 	assert_int_equal(f.seed, UINT64_MAX);
+	assert_true(is_taken("faulty:near=1024,seed=1", &f) && f.near == 1024);
 }
 
 static void other_settings_are_refused(void **state)
@@ -419,7 +420,8 @@ static void other_settings_are_refused(void **state)
 		"faulty:drop=-1%", "faulty:drop=1%:dup=1%", "faulty:drop=1%%",
 		"faulty:lose=1%", "faulty:seed=", "faulty:seed=-1", "faulty:seed=1x",
 		"faulty:seed=1%", "faulty:seed=18446744073709551616", "faulty:drop=1.%5",
-		"Faulty", "faulty:drop=99999999999999999999%", "faulty:drop=0.12345%"};
+		"Faulty", "faulty:drop=99999999999999999999%", "faulty:drop=0.12345%",
+		"faulty:near=", "faulty:near=0", "faulty:near=1025", "faulty:near=2%"};
 	struct p3_faults f;
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
 		if (is_taken(bad[i], &f))

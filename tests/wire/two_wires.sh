@@ -28,6 +28,7 @@ differs() { # what, settings
 for _ in 1 2 3; do
 	differs "the first alone has faults" faulty:drop=1% shm
 	differs "the first alone has none" shm faulty
+	differs "the first alone shares memory with its neighbour" faulty:near=2 faulty
 done
 job "one wire, two settings" faulty faulty:drop=10%,seed=3
 [ "$status" = 0 ] || fail "one wire, two settings: status $status"
