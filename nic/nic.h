@@ -45,11 +45,13 @@ struct p3_nic_conf {
 	bool domain;       /* peers may have any ids; else node i has nid - node + i */
 	uint32_t job_nid;  /* domain: the first nid of the own job */
 	uint32_t job_nids; /* number of these nids; 0: no launcher started the process */
-	bool job_alone;    /* domain: all nodes belong to the job */
-	uint32_t crew;     /* nodes that share the CPUs, as far as known; 0: nnodes */
-	void *sleepers;    /* sleepers of all nodes (layout.h); NULL: the words in the
+	/* domain: number of ranks that share job_nid, and that p3_peer_info names; 0: the
+	 * number of processes with that nid is unknown */
+	uint32_t job_ranks;
+	uint32_t crew;  /* nodes that share the CPUs, as far as known; 0: nnodes */
+	void *sleepers; /* sleepers of all nodes (layout.h); NULL: the words in the
 			 * doorbells */
-	bool mute; /* another node prints the warnings that concern the whole job */
+	bool mute;      /* another node prints the warnings that concern the whole job */
 	uint32_t uid;
 	uint32_t jid;
 	uint32_t cpus; /* CPUs that all nodes share */
@@ -366,10 +368,11 @@ struct p3_peer_info {
 	uint32_t uid;
 	uint32_t jid;
 	uint32_t os_pid;
-	uint32_t end; /* PEER_DOWN: p3_peer_end */
-	bool now;     /* PEER_DOWN: see p3_nic_peer_down */
-	bool any;     /* PEER_DOWN: any incarnation */
-	bool apart;   /* see p3_nic_peer_expect */
+	uint32_t rank; /* with job_ranks: its rank in the own job, or P3_JOB_NO_RANK */
+	uint32_t end;  /* PEER_DOWN: p3_peer_end */
+	bool now;      /* PEER_DOWN: see p3_nic_peer_down */
+	bool any;      /* PEER_DOWN: any incarnation */
+	bool apart;    /* see p3_nic_peer_expect */
 	uint64_t incarnation;
 	uint64_t seg_len;
 	uint64_t heap_len; /* 0: it has none */

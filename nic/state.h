@@ -400,6 +400,8 @@ struct p3_nic {
 	struct p3_peer absent;
 	uint32_t held_most;               /* most held requests */
 	struct p3_listed *listed;         /* ids of processes that may come, or NULL */
+	uint64_t come[P3_MAX_NODES / 64]; /* domain: a bit for each rank of the job
+					   * that has come */
 	uint64_t over[P3_MAX_NODES / 64]; /* domain: a bit for each rank of the job
 					   * that has ended */
 	uint32_t asked;                   /* the last question (nic.h), */

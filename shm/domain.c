@@ -17,7 +17,9 @@
 #include <unistd.h>
 
 #define LOCKS   "locks"
+#define ROOM    "room"
 #define PRESENT ((off_t)1 << 20)
+#define RANKS   ((off_t)1 << 27)
 #define NIDS    ((off_t)1 << 32)
 #define IDS     ((off_t)1 << 50)
 #define ALL     ((off_t)0) /* length of a lock: all bytes from its offset on */
@@ -278,6 +280,7 @@ static void remove_all(const struct p3_domain *d)
 	for (uint32_t i = 0; i < P3_MAX_NODES; i++)
 		if (slots[i / 64] >> i % 64 & 1)
 			unlink_socket(d, i);
+	(void)unlinkat((int)p3_get(&d->dir), ROOM, 0);
 	FAULT_POINT("domain.sockets_gone");
 	(void)unlinkat((int)p3_get(&d->dir), LOCKS, 0);
 	FAULT_POINT("domain.locks_gone");
@@ -341,7 +344,8 @@ int p3_domain_open(struct p3_domain *d, const char *base, const char *name,
 		sweep_others(base, name);
 	if (rc == -EAGAIN)
 		snprintf(why->text, sizeof why->text,
-			"%s is being removed by a process that has stopped; continue or "
+			"%s is being made or removed by a process that has stopped; "
+			"continue or "
 			"end it",
 			d->path);
 	return rc == -EAGAIN ? -EBUSY : rc;
@@ -539,6 +543,73 @@ int p3_domain_take_nid(struct p3_domain *d, uint32_t nid, uint32_t *os_pid_out)
 {
 	return take(d, F_RDLCK, NIDS + (off_t)nid, os_pid_out);
 }
+
+/* ---- families of jobs ---- */
+
+static off_t rank_at(uint32_t job, uint32_t rank)
+{
+	return RANKS + (off_t)job * P3_MAX_NODES + (off_t)rank;
+}
+
+int p3_domain_take_rank(
+	struct p3_domain *d, uint32_t job, uint32_t rank, uint32_t *os_pid_out)
+{
+	return take(d, F_WRLCK, rank_at(job, rank), os_pid_out);
+}
+
+bool p3_domain_has_rank(
+	const struct p3_domain *d, uint32_t job, uint32_t rank, uint32_t *os_pid_out)
+{
+	struct flock l;
+	bool has = in_the_way(d, F_WRLCK, rank_at(job, rank), 1, &l);
+	*os_pid_out = has && l.l_pid > 0 ? (uint32_t)l.l_pid : 0;
+	return has;
+}
+
+uint32_t p3_domain_count(const struct p3_domain *d, uint32_t n)
+{
+	uint32_t count = 0, holder;
+	for (uint32_t i = 0; p3_domain_next_slot(d, &i, &holder) && i < n; i++)
+		count++;
+	return count;
+}
+
+/* Read the capacity that a member has written, and write this one if there is none. */
+static int read_room(const struct p3_domain *d, uint32_t wish, uint32_t *capacity_out)
+{
+	char text[16], *end = text;
+	int dir = (int)p3_get(&d->dir);
+	snprintf(text, sizeof text, "%u", wish);
+	if (symlinkat(text, dir, ROOM) != 0 && errno != EEXIST)
+		return -errno;
+	FAULT_POINT("domain.room_made");
+	ssize_t n = readlinkat(dir, ROOM, text, sizeof text - 1);
+	text[n > 0 ? n : 0] = '\0';
+	unsigned long capacity = strtoul(text, &end, 10);
+	*capacity_out = (uint32_t)capacity;
+	return *end || !capacity || capacity > P3_MAX_NODES ? -EPROTO : 0;
+}
+
+/* A process that can lock PRESENT exclusively is alone, so dead members have left any
+ * link that it finds.  No process can enter until this one has written its own
+ * capacity. */
+int p3_domain_take_room(struct p3_domain *d, uint32_t wish, uint32_t *capacity_out)
+{
+	bool alone = lock(d, F_WRLCK, PRESENT, 1) == 0;
+	if (!p3_domain_holds(d))
+		return -EBADF;
+	FAULT_POINT("domain.room_asked");
+	if (alone)
+		(void)unlinkat((int)p3_get(&d->dir), ROOM, 0);
+	FAULT_POINT("domain.room_gone");
+	int rc = read_room(d, wish, capacity_out);
+	if (alone)
+		(void)lock(d, F_RDLCK, PRESENT, 1);
+	FAULT_POINT("domain.room_taken");
+	return rc;
+}
+
+/* ---- node ids of a launcher ---- */
 
 int p3_domain_take_nids(
 	struct p3_domain *d, uint32_t least, uint32_t n, uint32_t *first_out)

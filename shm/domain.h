@@ -6,15 +6,18 @@
  *	/dev/shm/ptl3-UID/NAME/		one domain, likewise
  *		locks			empty; its bytes are locked, never written
  *		SLOT.sock		where the member of that slot listens
+ *		room			of a family of jobs: a link whose text is the
+ *					capacity of the domain
  *
- * There is no daemon, no shared data and no file to repair: members agree by POSIX
- * record locks only, which the kernel takes back when a process ends or becomes another
- * program.  The bytes of the file "locks" mean:
+ * There is no daemon and no file to repair: members agree by POSIX record locks, which
+ * the kernel takes back when a process ends or becomes another program.  The bytes of
+ * the file "locks" mean:
  *
  *	0 .. P3_MAX_NODES - 1	slot: the lock holder is alive and has this node index
  *	PRESENT			shared by all processes in the domain
  *	NIDS + nid		exclusive: a launcher; shared: processes started by hand
  *	IDS + nid, pid		the lock holder has that process id
+ *	RANKS + job, rank	the lock holder is that rank of a launcher's job
  *
  * Rules:
  *  - A process opens "locks" once and closes it when it leaves: closing any other
@@ -27,13 +30,16 @@
  *    exclusively, it was the last member, and it removes the files and the directory.
  *  - Only the holder of a slot unlinks its SLOT.sock: the owner, or a reaper, which can
  *    take the lock only because the owner is dead.
+ *  - The first member of a family makes the link, which fails for all others.
+ *    A process that finds itself alone, by locking PRESENT exclusively, removes a link
+ *    that dead members have left, and makes its own before it shares PRESENT again.
  *  - A process that takes a slot listens before it looks for others.  So of any two
  *    members the later one finds the earlier one.
  *
  * One thread of a process may call these functions at a time.  Two of them wait:
- * p3_domain_open for a process that is just removing the directory (a second at most),
- * and p3_domain_take_slot for a process that is reaping the only free slot (50 ms at
- * most).
+ * p3_domain_open for a process that is just making or removing the directory (a second
+ * at most), and p3_domain_take_slot for a process that is reaping the only free slot
+ * (50 ms at most).
  */
 #ifndef P3_SHM_DOMAIN_H
 #define P3_SHM_DOMAIN_H
@@ -115,6 +121,19 @@ int p3_domain_take_this_slot(
 int p3_domain_take_id(
 	struct p3_domain *d, uint32_t nid, uint32_t pid, uint32_t *os_pid_out);
 int p3_domain_take_nid(struct p3_domain *d, uint32_t nid, uint32_t *os_pid_out);
+/* Take a rank of a job of a family (docs/design/domains.md).  Return -EADDRINUSE if
+ * another process has it; its process number is in *os_pid_out. */
+int p3_domain_take_rank(
+	struct p3_domain *d, uint32_t job, uint32_t rank, uint32_t *os_pid_out);
+/* Return true if a process other than this one has the rank, with its process number, or
+ * 0 if the kernel does not name it. */
+bool p3_domain_has_rank(
+	const struct p3_domain *d, uint32_t job, uint32_t rank, uint32_t *os_pid_out);
+/* Count the slots below n that other processes have. */
+uint32_t p3_domain_count(const struct p3_domain *d, uint32_t n);
+/* Agree with the other members on the capacity of the domain: theirs, or if there are
+ * none, wish.  Return 0 or -errno. */
+int p3_domain_take_room(struct p3_domain *d, uint32_t wish, uint32_t *capacity_out);
 /* Take n consecutive node ids from least on that no process uses, for a launcher. */
 int p3_domain_take_nids(
 	struct p3_domain *d, uint32_t least, uint32_t n, uint32_t *first_out);

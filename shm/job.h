@@ -70,7 +70,7 @@
 #include <stdint.h>
 
 #define P3_JOB_ENV   "PTL3_YOD_FD" /* number of the inherited socket */
-#define P3_JOB_MAGIC 0x33504a06u   /* protocol; the low byte is its version */
+#define P3_JOB_MAGIC 0x33504a07u   /* protocol; the low byte is its version */
 /* descriptors of a packet at most; one less without a shared heap */
 #define P3_JOB_FDS     4
 #define P3_JOB_REAP_MS 1000
@@ -129,6 +129,8 @@ struct p3_job_msg {
 	uint32_t os_pid; /* process id, for cross-memory reads */
 	union {
 		uint32_t cpus;  /* CPUs that the job may use (affinity, cgroup quota) */
+		uint32_t rank;  /* BORN and PIDS in a domain: rank in a job that another
+				 * launcher started, or P3_JOB_NO_RANK */
 		uint32_t round; /* number of an ASK or TOLD; in a domain, of a BARRIER or
 				 * RELEASED */
 	};

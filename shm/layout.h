@@ -77,7 +77,9 @@ struct p3_seg_header {
 	uint32_t wire;   /* wire of this node: 0 these segments, else another wire's
 		        * number */
 	uint32_t fences; /* 1: it fences heavily before it sleeps (fence.h) */
-	uint8_t pad[64];
+	uint32_t
+		ranks; /* ranks of its job in a domain, 0: not known (nic.h: job_ranks) */
+	uint8_t pad[60];
 };
 
 /*

@@ -220,8 +220,9 @@ static int take_member(struct p3_look *look, uint32_t i, uint32_t slot, uint32_t
 	return 0;
 }
 
-/* Return true if the domain's name is that of a job of mpirun or the like.  Its ranks are
- * the slots, and the look has a node for each rank, even for one without a process. */
+/* Return true if the domain's name is that of a job of mpirun or the like.  A rank has
+ * the slot of its number, if no other job of the family has it, and the look has a
+ * node for each rank, even for one without a process. */
 static bool is_launched(const char *name)
 {
 	static const char *const launchers[] = {"ompi-", "pmi-", "pmix-", "slurm-"};
@@ -242,15 +243,18 @@ static int take_absent(struct p3_look *look, uint32_t from, uint32_t to)
 	return rc;
 }
 
+/* Return the number of ranks of the largest job in the domain, or n if that is more:
+ * spawned jobs have the slots behind those of their parents. */
 static uint32_t ranks_of(const struct p3_look *look, uint32_t n)
 {
+	uint32_t most = n;
 	for (uint32_t i = 0; i < n; i++) {
 		const struct p3_seg_header *h =
 			p3_look_bytes(look, i, P3_LOOK_PUBLISHED, 0, sizeof *h);
-		if (h && h->nnodes >= n && h->nnodes <= P3_MAX_NODES)
-			return h->nnodes;
+		if (h && h->ranks > most && h->ranks <= P3_MAX_NODES)
+			most = h->ranks;
 	}
-	return n;
+	return most;
 }
 
 static void add_id(void *arg, uint32_t nid, uint32_t pid, uint32_t holder)

@@ -13,17 +13,17 @@
 
 /* Send a packet through all connections with a member, since the member may close any of
  * them before it reads.  Return false if a connection did not take the packet. */
-static bool say_barrier(struct p3_meeting *m, enum p3_job_op op, uint32_t to,
+static bool say_barrier(struct p3_meeting *m, enum p3_job_op op, uint32_t rank,
 	uint32_t round, struct p3_meet_verdict v)
 {
 	struct p3_job_msg msg = p3_meet_message(m, op);
-	bool ok = true;
+	bool ok = m->rank[rank].slot != P3_MEET_NONE;
+	uint32_t os_pid = ok ? m->member[m->rank[rank].slot].os_pid : 0;
 	msg.round = round;
 	msg.status = v.status;
 	msg.ended = v.ended;
-	for (uint32_t i = 0; i < m->nconn; i++)
-		if (p3_meet_talks(&m->conn[i]) &&
-			m->conn[i].os_pid == m->member[to].os_pid)
+	for (uint32_t i = 0; os_pid && i < m->nconn; i++)
+		if (p3_meet_talks(&m->conn[i]) && m->conn[i].os_pid == os_pid)
 			ok = !p3_job_send(p3_meet_fd(&m->conn[i].fd), &msg, NULL, 0) &&
 			     ok;
 	return ok;
@@ -32,7 +32,7 @@ static bool say_barrier(struct p3_meeting *m, enum p3_job_op op, uint32_t to,
 static void release_all(struct p3_meeting *m, uint32_t round, struct p3_meet_verdict v)
 {
 	for (uint32_t i = 0; i < m->node->size; i++)
-		if (m->member[i].incarnation) {
+		if (m->rank[i].slot != P3_MEET_NONE) {
 			(void)say_barrier(m, P3_JOB_RELEASED, i, round, v);
 			FAULT_POINT("meet.release_half");
 		}
@@ -44,11 +44,11 @@ static struct p3_meet_verdict company(const struct p3_meeting *m)
 {
 	struct p3_meet_verdict v = P3_MEET_GOOD;
 	for (uint32_t i = 0; i < m->node->size; i++) {
-		if (i == m->place.slot)
+		if (i == m->node->rank)
 			continue;
-		if (m->member[i].ended)
+		if (m->rank[i].ended)
 			return (struct p3_meet_verdict){EPIPE, i};
-		if (!m->member[i].incarnation)
+		if (m->rank[i].slot == P3_MEET_NONE)
 			v.status = EAGAIN;
 	}
 	return v;
@@ -57,7 +57,7 @@ static struct p3_meet_verdict company(const struct p3_meeting *m)
 static bool have_all_come(const struct p3_meeting *m, uint32_t round)
 {
 	for (uint32_t i = 0; i < m->node->size; i++)
-		if (i != m->place.slot && m->member[i].come != round)
+		if (i != m->node->rank && m->rank[i].come != round)
 			return false;
 	return true;
 }
@@ -120,11 +120,11 @@ static void follow_barrier(struct p3_meeting *m)
 	struct p3_meet_verdict how = company(m);
 	if (!round)
 		return;
-	if (m->member[0].ended)
+	if (m->rank[0].ended)
 		finish(m, round,
 			m->broken.status ? m->broken
 					 : (struct p3_meet_verdict){EPIPE, 0});
-	else if (m->member[0].incarnation &&
+	else if (m->rank[0].slot != P3_MEET_NONE &&
 		 (m->told != round || m->told_how != how.status) &&
 		 say_barrier(m, P3_JOB_BARRIER, 0, round, how)) {
 		m->told = round;
@@ -145,13 +145,13 @@ void p3_meet_see_to_barrier(struct p3_meeting *m)
  * once: it has missed the last release, or has begun anew and is out of step. */
 void p3_meet_on_barrier(struct p3_meeting *m, const struct p3_job_msg *msg)
 {
-	uint32_t done;
+	uint32_t done, rank = m->member[msg->node].rank;
 	(void)current(m, &done);
 	bool next = msg->round == done + 1;
 	if (next && msg->status == EPIPE && !m->broken.status) {
 		break_barriers(m, done, (struct p3_meet_verdict){EPIPE, msg->ended});
 	} else if (next && !m->broken.status) {
-		m->member[msg->node].come = msg->status ? 0 : msg->round;
+		m->rank[rank].come = msg->status ? 0 : msg->round;
 		FAULT_POINT("meet.barrier_heard");
 	} else {
 		struct p3_meet_verdict v = {EPIPE, P3_JOB_NO_RANK};
@@ -160,7 +160,7 @@ void p3_meet_on_barrier(struct p3_meeting *m, const struct p3_job_msg *msg)
 				m->node->barrier_status, m->node->barrier_ended};
 		else if (m->broken.status)
 			v = m->broken;
-		(void)say_barrier(m, P3_JOB_RELEASED, msg->node, msg->round, v);
+		(void)say_barrier(m, P3_JOB_RELEASED, rank, msg->round, v);
 	}
 }
 
@@ -180,11 +180,10 @@ void p3_meet_on_released(struct p3_meeting *m, const struct p3_job_msg *msg)
 /* Name the missing ranks.  The caller holds m->lock. */
 static void say_late(struct p3_meeting *m)
 {
-	uint64_t slots[P3_MAX_NODES / 64];
-	uint32_t late = 0, first = 0;
-	p3_domain_list(&m->place, slots);
+	uint32_t late = 0, first = 0, holder;
 	for (uint32_t i = m->node->size; i-- > 0;)
-		if (!(slots[i / 64] >> i % 64 & 1)) {
+		if (i != m->node->rank &&
+			!p3_domain_has_rank(&m->place, m->node->job, i, &holder)) {
 			first = i;
 			late++;
 		}

@@ -24,26 +24,15 @@
 
 static struct p3_meeting *meeting_new(struct p3_node *node)
 {
-	uint32_t nconn = 2 * node->capacity + SPARE;
-	struct p3_meeting *m =
-		calloc(1, sizeof *m + node->capacity * sizeof m->member[0]);
+	struct p3_meeting *m = calloc(1, sizeof *m);
 	if (!m)
 		return NULL;
-	m->conn = calloc(nconn, sizeof *m->conn);
-	if (!m->conn) {
-		free(m);
-		return NULL;
-	}
 	m->node = node;
-	m->nconn = nconn;
+	p3_domain_none(&m->place);
 	m->entered = node->barriers_done;
 	p3_set(&m->listen, P3_MEET_NONE);
 	p3_set(&m->ep, P3_MEET_NONE);
 	p3_set(&m->wake, P3_MEET_NONE);
-	for (uint32_t i = 0; i < nconn; i++)
-		p3_set(&m->conn[i].fd, P3_MEET_NONE);
-	for (uint32_t i = 0; i < node->capacity; i++)
-		p3_set(&m->member[i].life, P3_MEET_NONE);
 	pthread_mutex_init(&m->lock, NULL);
 	pthread_condattr_t monotonic;
 	pthread_condattr_init(&monotonic);
@@ -53,10 +42,38 @@ static struct p3_meeting *meeting_new(struct p3_node *node)
 	return m;
 }
 
+/* Make the tables, whose sizes are known once the domain's capacity is. */
+static int make_tables(struct p3_meeting *m)
+{
+	uint32_t nmember = m->node->capacity, nconn = 2 * nmember + SPARE;
+	uint32_t nrank = m->node->launched ? m->node->size : 0;
+	m->conn = calloc(nconn, sizeof *m->conn);
+	m->member = calloc(nmember, sizeof *m->member);
+	m->rank = calloc(nrank + 1, sizeof *m->rank);
+	if (!m->conn || !m->member || !m->rank)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < nconn; i++)
+		p3_set(&m->conn[i].fd, P3_MEET_NONE);
+	for (uint32_t i = 0; i < nmember; i++) {
+		p3_set(&m->member[i].life, P3_MEET_NONE);
+		m->member[i].rank = P3_MEET_NONE;
+	}
+	for (uint32_t i = 0; i < nrank; i++) {
+		p3_set(&m->rank[i].life, P3_MEET_NONE);
+		m->rank[i].slot = P3_MEET_NONE;
+	}
+	m->nconn = nconn;
+	m->nmember = nmember;
+	m->nrank = nrank;
+	return 0;
+}
+
 static void meeting_free(struct p3_meeting *m)
 {
 	pthread_cond_destroy(&m->changed);
 	pthread_mutex_destroy(&m->lock);
+	free(m->rank);
+	free(m->member);
 	free(m->conn);
 	free(m);
 }
@@ -69,18 +86,53 @@ static int say_full(const struct p3_meeting *m)
 	return -ENOSPC;
 }
 
-/* Take a slot; in the domain of a job slots are ranks. */
-static int take_slot(struct p3_meeting *m, int *fd_out)
+static int take_rank(struct p3_meeting *m)
 {
 	uint32_t holder, rank = m->node->rank;
-	if (!m->node->launched)
-		return p3_domain_take_slot(&m->place, m->node->capacity, fd_out);
-	int rc = p3_domain_take_this_slot(&m->place, rank, fd_out, &holder);
+	int rc = p3_domain_take_rank(&m->place, m->node->job, rank, &holder);
 	if (rc == -EADDRINUSE)
 		p3_error("rank %u of the job in the domain %s is process %u "
 			 "already; " P3_LAUNCHED_ONE,
 			rank, m->place.path, holder);
+	FAULT_POINT("meet.rank_taken");
 	return rc;
+}
+
+/* Return the number of slots that the job can have: the free ones and its own. */
+static uint32_t room_of_job(const struct p3_meeting *m)
+{
+	uint32_t used = p3_domain_count(&m->place, m->node->capacity), own = 0, holder;
+	for (uint32_t i = 0; i < m->node->size; i++)
+		own += p3_domain_has_rank(&m->place, m->node->job, i, &holder);
+	return used > own ? m->node->capacity - (used - own) : m->node->capacity;
+}
+
+/* Agree on the capacity of a family's domain, and see if the job fits in. */
+static int take_room(struct p3_meeting *m)
+{
+	struct p3_node *node = m->node;
+	uint32_t room = 0;
+	int rc = p3_domain_take_room(&m->place, node->capacity, &node->capacity);
+	if (rc || (room = room_of_job(m)) >= node->size)
+		return rc;
+	p3_error("a job of %u ranks needs as many nodes in the domain %s of its family, "
+		 "which has room for %u more of %u; end some jobs, or set "
+		 "PTL3_DOMAIN_NODES to more (at most %u) for all of them",
+		node->size, m->place.path, room, node->capacity, P3_MAX_NODES);
+	return -ENOSPC;
+}
+
+/* Take a slot.  A rank prefers the slot of its own number, which tools show as the
+ * node's. */
+static int take_slot(struct p3_meeting *m, int *fd_out)
+{
+	uint32_t holder, rank = m->node->rank;
+	int rc = -EADDRINUSE;
+	if (m->node->launched)
+		rc = p3_domain_take_this_slot(&m->place, rank, fd_out, &holder);
+	return rc == -EADDRINUSE
+		       ? p3_domain_take_slot(&m->place, m->node->capacity, fd_out)
+		       : rc;
 }
 
 /* Lock the node id, unless yod has started this node: then yod has locked it. */
@@ -107,11 +159,15 @@ static int go_in(struct p3_meeting *m)
 	}
 	rc = take_nid(m);
 	FAULT_POINT("meet.nid_taken");
+	if (!rc && m->node->launched)
+		rc = take_rank(m);
+	if (!rc && m->node->job)
+		rc = take_room(m);
 	if (!rc)
 		rc = take_slot(m, &fd);
 	if (rc == -EUSERS)
 		return say_full(m);
-	if (rc && rc != -EADDRINUSE)
+	if (rc && rc != -EADDRINUSE && rc != -ENOSPC)
 		p3_error("the domain %s: %s", m->place.path, strerror(-rc));
 	if (!rc)
 		p3_set(&m->listen, (uint32_t)fd);
@@ -126,6 +182,7 @@ int p3_meet_enter(struct p3_node *node)
 	int rc = go_in(m);
 	node->meeting = m;
 	node->index = m->place.slot;
+	rc = rc ? rc : make_tables(m);
 	if (rc)
 		p3_meet_exit(node);
 	return rc;
@@ -226,7 +283,7 @@ static int attach_self(struct p3_meeting *m)
 {
 	int fds[P3_JOB_FDS];
 	struct p3_job_msg msg = p3_meet_message(m, P3_JOB_BORN);
-	struct p3_peer_info info = p3_meet_info(&msg);
+	struct p3_peer_info info = p3_meet_info(m, &msg);
 	(void)p3_nic_fds(m->nic, fds);
 	info.published = fds[0];
 	info.doorbell = fds[1];
@@ -259,8 +316,10 @@ static void close_ends(struct p3_meeting *m)
 {
 	for (uint32_t i = 0; i < m->nconn; i++)
 		p3_meet_drop(m, &m->conn[i].fd, P3_MEET_CONN, i);
-	for (uint32_t i = 0; i < m->node->capacity; i++)
+	for (uint32_t i = 0; i < m->nmember; i++)
 		p3_meet_drop(m, &m->member[i].life, P3_MEET_LIFE, i);
+	for (uint32_t i = 0; i < m->nrank; i++)
+		p3_meet_drop(m, &m->rank[i].life, P3_MEET_RANK, i);
 	bool own = p3_meet_watches(m, &m->wake, P3_MEET_WAKE, 0);
 	if (own && m->deaf)
 		p3_meet_close(&m->listen);
@@ -297,7 +356,7 @@ void p3_meet_pids(struct p3_node *node)
 {
 	struct p3_meeting *m = node->meeting;
 	struct p3_job_msg msg = p3_meet_message(m, P3_JOB_PIDS);
-	struct p3_peer_info info = p3_meet_info(&msg);
+	struct p3_peer_info info = p3_meet_info(m, &msg);
 	p3_directory_set(&node->directory, node->rank, msg.nid, msg.pid);
 	p3_nic_peer_pids(m->nic, &info);
 	pthread_mutex_lock(&m->lock);

@@ -27,7 +27,13 @@
 
 #define P3_MEET_NONE 0xffffffffu
 
-enum p3_meet_watch { P3_MEET_LISTEN, P3_MEET_WAKE, P3_MEET_CONN, P3_MEET_LIFE };
+enum p3_meet_watch {
+	P3_MEET_LISTEN,
+	P3_MEET_WAKE,
+	P3_MEET_CONN,
+	P3_MEET_LIFE, /* of a member */
+	P3_MEET_RANK  /* the life of a rank that is no member now */
+};
 
 /* A connection, from its beginning on. */
 struct p3_meet_conn {
@@ -49,7 +55,15 @@ struct p3_meet_member {
 	bool missing;  /* it could not be mapped yet */
 	bool parting;  /* it has ended; its last messages are taken first */
 	uint32_t how;  /* p3_peer_end */
-	bool ended;    /* launched: its process of the job has ended */
+	uint32_t rank; /* launched: rank in the own job, or P3_MEET_NONE */
+};
+
+/* A rank of the own job, if another launcher started it.  Its slot may be another one
+ * each time that it joins. */
+struct p3_meet_rank {
+	uint32_t slot; /* or P3_MEET_NONE: it is no member */
+	p3_a32 life;   /* pidfd of a rank that has left in order and lives, or -1 */
+	bool ended;    /* its process has ended */
 	uint32_t come; /* at rank 0: number of the last barrier that it has entered */
 };
 
@@ -87,9 +101,10 @@ struct p3_meeting {
 	bool refused;             /* an earlier member does not fit: joining fails */
 	uint32_t entered, inside; /* number of the last barrier, and of the threads
 				   * that wait */
-	uint32_t nconn;
+	uint32_t nconn, nmember, nrank;
 	struct p3_meet_conn *conn;
-	struct p3_meet_member member[];
+	struct p3_meet_member *member; /* by slot */
+	struct p3_meet_rank *rank;
 };
 
 static inline int p3_meet_fd(const p3_a32 *fd)
@@ -101,7 +116,7 @@ static inline int p3_meet_fd(const p3_a32 *fd)
  * job, and this node is not rank 0. */
 static inline bool p3_meet_follows(const struct p3_meeting *m)
 {
-	return m->node->launched && m->place.slot != 0;
+	return m->node->launched && m->node->rank != 0;
 }
 
 /* Return true if the connection is open and this node has introduced itself. */
@@ -142,7 +157,8 @@ void p3_meet_hang_up(struct p3_meeting *m, struct p3_meet_conn *c);
 /* ---- packet.c ---- */
 
 struct p3_job_msg p3_meet_message(const struct p3_meeting *m, enum p3_job_op op);
-struct p3_peer_info p3_meet_info(const struct p3_job_msg *msg);
+struct p3_peer_info p3_meet_info(
+	const struct p3_meeting *m, const struct p3_job_msg *msg);
 /* Print a line about a member's wrong behavior and the end of its connection, once a
  * process and with a limit. */
 void p3_meet_scold(struct p3_meeting *m, const struct p3_meet_conn *c, const char *what);
@@ -159,8 +175,8 @@ void p3_meet_hear(struct p3_meeting *m, struct p3_meet_conn *c);
 void p3_meet_lose(struct p3_meeting *m, uint32_t slot);
 /* Drop a member that has ended, if all its messages are taken or if now is true. */
 void p3_meet_part_with(struct p3_meeting *m, uint32_t slot, bool now);
-/* Note the end of a process of the job that had left in order. */
-void p3_meet_bury(struct p3_meeting *m, uint32_t slot);
+/* Note the end of a rank that had left in order. */
+void p3_meet_bury(struct p3_meeting *m, uint32_t rank);
 
 /* ---- barrier.c ---- */
 

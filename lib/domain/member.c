@@ -26,6 +26,33 @@ static void end_member(struct p3_meeting *m, uint32_t slot, enum p3_peer_end how
 	p3_meet_part_with(m, slot, false);
 }
 
+/* Go on watching the life of a rank that has left in order, under its rank: another
+ * process may take its slot.  Return false if that is impossible. */
+static bool watch_rank(struct p3_meeting *m, struct p3_meet_member *b)
+{
+	p3_a32 *life = &m->rank[b->rank].life;
+	int fd = p3_meet_fd(&b->life);
+	if (fd < 0 || p3_meet_watch(m, EPOLL_CTL_MOD, fd, P3_MEET_RANK, b->rank) != 0)
+		return false;
+	p3_set(life, (uint32_t)fd);
+	p3_set(&b->life, P3_MEET_NONE);
+	return true;
+}
+
+/* Note that a member, if it is a rank of the own job, has left or has died. */
+static void part_with_rank(struct p3_meeting *m, struct p3_meet_member *b, uint32_t slot)
+{
+	if (b->rank == P3_MEET_NONE)
+		return;
+	struct p3_meet_rank *r = &m->rank[b->rank];
+	bool left = b->how == P3_PEER_LEFT, current = r->slot == slot;
+	if (!left || (current && !watch_rank(m, b)))
+		r->ended = true;
+	if (current)
+		r->slot = P3_MEET_NONE;
+	b->rank = P3_MEET_NONE;
+}
+
 void p3_meet_part_with(struct p3_meeting *m, uint32_t slot, bool now)
 {
 	struct p3_meet_member *b = &m->member[slot];
@@ -37,11 +64,8 @@ void p3_meet_part_with(struct p3_meeting *m, uint32_t slot, bool now)
 	b->incarnation = 0;
 	b->missing = b->parting = false;
 	FAULT_POINT("meet.end_taken");
-	bool died = b->how == P3_PEER_DIED;
-	if (!m->node->launched || died || p3_meet_fd(&b->life) < 0) {
-		p3_meet_unwatch(m, &b->life);
-		b->ended = true;
-	}
+	part_with_rank(m, b, slot);
+	p3_meet_unwatch(m, &b->life);
 	for (uint32_t i = 0; i < m->nconn; i++)
 		if (m->conn[i].slot == slot && m->conn[i].incarnation == incarnation)
 			p3_meet_hang_up(m, &m->conn[i]);
@@ -59,14 +83,10 @@ void p3_meet_lose(struct p3_meeting *m, uint32_t slot)
 		end_member(m, slot, P3_PEER_DIED);
 }
 
-void p3_meet_bury(struct p3_meeting *m, uint32_t slot)
+void p3_meet_bury(struct p3_meeting *m, uint32_t rank)
 {
-	if (m->member[slot].parting) /* else epoll would report its end for ever */
-		p3_meet_unwatch(m, &m->member[slot].life);
-	if (!m->node->launched || m->member[slot].incarnation)
-		return;
-	m->member[slot].ended = true;
-	p3_meet_unwatch(m, &m->member[slot].life);
+	m->rank[rank].ended = true;
+	p3_meet_unwatch(m, &m->rank[rank].life);
 }
 
 /* ---- birth of a member ---- */
@@ -97,11 +117,40 @@ static bool is_of_this_kind(
 	return ok;
 }
 
+/* Remove the rank from the packet if another process of the job has it. */
+static void keep_own_rank(
+	struct p3_meeting *m, const struct p3_meet_conn *c, struct p3_job_msg *msg)
+{
+	uint32_t holder;
+	if (!m->node->launched || msg->jid != m->node->jid || msg->rank >= m->nrank ||
+		msg->rank == m->node->rank ||
+		(p3_domain_has_rank(&m->place, m->node->job, msg->rank, &holder) &&
+			holder != c->os_pid))
+		msg->rank = P3_JOB_NO_RANK;
+}
+
+/* Note the slot of a rank of the own job.  If the rank has left another slot, process its
+ * packets from there first. */
+static void place_rank(struct p3_meeting *m, uint32_t rank, uint32_t slot)
+{
+	m->member[slot].rank = rank;
+	if (rank == P3_MEET_NONE || m->rank[rank].slot == slot)
+		return;
+	uint32_t former = m->rank[rank].slot;
+	if (former != P3_MEET_NONE) {
+		p3_meet_lose(m, former);
+		p3_meet_part_with(m, former, true);
+	}
+	m->rank[rank].slot = slot;
+	m->rank[rank].come = 0;
+	p3_meet_unwatch(m, &m->rank[rank].life); /* it is a member again */
+}
+
 /* Enter a member in the table of ranks, if it is of the same job. */
 static void set_rank(struct p3_meeting *m, const struct p3_job_msg *msg)
 {
 	struct p3_node *node = m->node;
-	uint32_t rank = node->launched ? msg->node : msg->nid - (node->nid - node->rank);
+	uint32_t rank = node->launched ? msg->rank : msg->nid - (node->nid - node->rank);
 	bool job = node->launched || node->sock >= 0;
 	if (job && msg->jid == node->jid && rank < node->size)
 		p3_directory_set(&node->directory, rank, msg->nid, msg->pid);
@@ -139,7 +188,7 @@ static void miss(struct p3_meeting *m, struct p3_peer_info *info, int why)
 
 static void attach(struct p3_meeting *m, const struct p3_job_msg *msg, const int *fds)
 {
-	struct p3_peer_info info = p3_meet_info(msg);
+	struct p3_peer_info info = p3_meet_info(m, msg);
 	info.published = fds[0];
 	info.doorbell = fds[1];
 	info.heap = fds[2];
@@ -182,7 +231,7 @@ static void tell_once(struct p3_meeting *m, struct p3_meet_conn *c)
 static void expect(
 	struct p3_meeting *m, struct p3_meet_conn *c, const struct p3_job_msg *msg)
 {
-	struct p3_peer_info info = p3_meet_info(msg);
+	struct p3_peer_info info = p3_meet_info(m, msg);
 	if (c->told)
 		return;
 	p3_nic_peer_expect(m->nic, &info);
@@ -219,9 +268,10 @@ static void on_born(struct p3_meeting *m, struct p3_meet_conn *c, struct p3_job_
 	msg->os_pid = b->os_pid = c->os_pid;
 	msg->uid = m->node->uid; /* the kernel has said so: see greet() */
 	keep_own_ids(m, c, msg);
+	keep_own_rank(m, c, msg);
 	b->incarnation = msg->incarnation;
+	place_rank(m, msg->rank, msg->node);
 	set_rank(m, msg);
-	b->come = known ? b->come : 0;
 	if (!known || b->missing) {
 		expect(m, c, msg);
 		attach(m, msg, fds);
@@ -238,7 +288,8 @@ static void on_pids(
 	struct p3_meeting *m, const struct p3_meet_conn *c, struct p3_job_msg *msg)
 {
 	keep_own_ids(m, c, msg);
-	struct p3_peer_info info = p3_meet_info(msg);
+	keep_own_rank(m, c, msg);
+	struct p3_peer_info info = p3_meet_info(m, msg);
 	set_rank(m, msg);
 	p3_nic_peer_pids(m->nic, &info);
 	FAULT_POINT("meet.pids_taken");
@@ -299,6 +350,11 @@ static void on_first_packet(
 		tell_once(m, c); /* if there is no room, the belt repeats this */
 }
 
+static bool has_rank(const struct p3_meeting *m, const struct p3_meet_conn *c)
+{
+	return m->member[c->slot].rank != P3_MEET_NONE;
+}
+
 static void on_packet(struct p3_meeting *m, struct p3_meet_conn *c, struct packet *p)
 {
 	struct p3_job_msg *msg = &p->msg;
@@ -317,9 +373,10 @@ static void on_packet(struct p3_meeting *m, struct p3_meet_conn *c, struct packe
 		on_pids(m, c, msg);
 	else if (msg->op == P3_JOB_LEAVE && known)
 		end_member(m, c->slot, P3_PEER_LEFT);
-	else if (msg->op == P3_JOB_BARRIER && known && m->place.slot == 0)
+	else if (msg->op == P3_JOB_BARRIER && known && has_rank(m, c) &&
+		 !p3_meet_follows(m))
 		p3_meet_on_barrier(m, msg);
-	else if (msg->op == P3_JOB_RELEASED && known && c->slot == 0)
+	else if (msg->op == P3_JOB_RELEASED && known && m->member[c->slot].rank == 0)
 		p3_meet_on_released(m, msg);
 }
 

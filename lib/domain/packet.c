@@ -27,6 +27,7 @@ struct p3_job_msg p3_meet_message(const struct p3_meeting *m, enum p3_job_op op)
 		.seg_len = p3_nic_seg_len(m->nic)};
 	for (int i = 0; i < P3_JOB_NIS; i++) /* see p3_job_message() */
 		msg.pid[i] = p3_get(&node->ni[i].pid);
+	msg.rank = node->launched ? node->rank : P3_JOB_NO_RANK;
 	return msg;
 }
 
@@ -69,13 +70,14 @@ void p3_meet_scold(struct p3_meeting *m, const struct p3_meet_conn *c, const cha
 		c->os_pid, what, m->place.path);
 }
 
-struct p3_peer_info p3_meet_info(const struct p3_job_msg *msg)
+struct p3_peer_info p3_meet_info(const struct p3_meeting *m, const struct p3_job_msg *msg)
 {
 	struct p3_peer_info info = {.node = msg->node,
 		.nid = msg->nid,
 		.uid = msg->uid,
 		.jid = msg->jid,
 		.os_pid = msg->os_pid,
+		.rank = msg->jid == m->node->jid ? msg->rank : P3_JOB_NO_RANK,
 		.incarnation = msg->incarnation,
 		.seg_len = msg->seg_len,
 		.heap_len = msg->heap_len,

@@ -164,7 +164,7 @@ static void scan(struct p3_meeting *m)
 {
 	uint64_t slots[P3_MAX_NODES / 64];
 	m->unmet = p3_domain_list(&m->place, slots) != 0;
-	for (uint32_t i = 0; i < m->node->capacity; i++)
+	for (uint32_t i = 0; i < m->nmember; i++)
 		if (slots[i / 64] >> i % 64 & 1) {
 			call(m, i);
 			FAULT_POINT("meet.calls_half");
@@ -211,11 +211,11 @@ static void ask_again(struct p3_meeting *m, struct p3_meet_conn *c)
 /* Do the work that no descriptor reports, and repeat actions that found no room. */
 static void belt(struct p3_meeting *m)
 {
-	for (uint32_t i = 0; i < m->node->capacity; i++)
+	for (uint32_t i = 0; i < m->nmember; i++)
 		if (m->member[i].incarnation &&
 			p3_domain_is_over(&m->place, i, m->member[i].os_pid))
 			p3_meet_lose(m, i);
-	for (uint32_t i = 0; i < m->node->capacity; i++)
+	for (uint32_t i = 0; i < m->nmember; i++)
 		p3_meet_part_with(m, i, false);
 	if (m->deaf)
 		m->deaf = p3_meet_watch(m, EPOLL_CTL_ADD, p3_meet_fd(&m->listen),
@@ -231,7 +231,7 @@ static void belt(struct p3_meeting *m)
 static bool is_short(const struct p3_meeting *m)
 {
 	bool any = m->deaf || m->unmet;
-	for (uint32_t i = 0; i < m->node->capacity && !any; i++)
+	for (uint32_t i = 0; i < m->nmember && !any; i++)
 		any = m->member[i].missing || m->member[i].parting;
 	for (uint32_t i = 0; i < m->nconn && !any; i++)
 		any = owes_answer(&m->conn[i]);
@@ -288,10 +288,11 @@ static void on_wake(struct p3_meeting *m)
 		}
 }
 
-/* Return true if the slot's member has ended: an event may be about an earlier one. */
-static bool has_ended(const struct p3_meeting *m, uint32_t slot)
+/* Return true if the process of a pidfd has ended: an event may be about an earlier
+ * one. */
+static bool has_ended(const p3_a32 *fd)
 {
-	struct pollfd life = {.fd = p3_meet_fd(&m->member[slot].life), .events = POLLIN};
+	struct pollfd life = {.fd = p3_meet_fd(fd), .events = POLLIN};
 	return life.fd >= 0 && poll(&life, 1, 0) > 0;
 }
 
@@ -319,10 +320,15 @@ static void on_event(struct p3_meeting *m, enum p3_meet_watch kind, uint32_t whi
 		p3_meet_hear(m, &m->conn[which]);
 		break;
 	case P3_MEET_LIFE:
-		if (has_ended(m, which)) {
-			p3_meet_lose(m, which);
+		if (!has_ended(&m->member[which].life))
+			break;
+		p3_meet_lose(m, which);
+		if (m->member[which].parting) /* else epoll would report it for ever */
+			p3_meet_unwatch(m, &m->member[which].life);
+		break;
+	case P3_MEET_RANK:
+		if (has_ended(&m->rank[which].life))
 			p3_meet_bury(m, which);
-		}
 		break;
 	}
 }
@@ -399,7 +405,7 @@ static void lose_all(struct p3_meeting *m)
 {
 	for (uint32_t i = 0; i < m->nconn; i++)
 		p3_meet_drop(m, &m->conn[i].fd, P3_MEET_CONN, i);
-	for (uint32_t i = 0; i < m->node->capacity; i++) {
+	for (uint32_t i = 0; i < m->nmember; i++) {
 		p3_meet_drop(m, &m->member[i].life, P3_MEET_LIFE, i);
 		if (!m->member[i].incarnation)
 			continue;
@@ -407,6 +413,8 @@ static void lose_all(struct p3_meeting *m)
 		m->member[i].parting = true;
 		p3_meet_part_with(m, i, true);
 	}
+	for (uint32_t i = 0; i < m->nrank; i++)
+		p3_meet_drop(m, &m->rank[i].life, P3_MEET_RANK, i);
 	if (!m->deaf)
 		p3_meet_drop(m, &m->listen, P3_MEET_LISTEN, 0);
 	p3_domain_leave(&m->place);

@@ -59,6 +59,14 @@ static int be_launched(struct p3_node *node)
 	node->rank = by.rank;
 	node->size = by.size;
 	node->jid = by.jid;
+	node->job = by.job;
+	if (by.job > 1 && by.job - 1 >= PTL_NID_ANY - node->nid) {
+		p3_error("PTL3_NID is %u, which leaves no node id for job %u of this "
+			 "family; set it to less",
+			node->nid, by.job);
+		return -EINVAL;
+	}
+	node->nid += by.job ? by.job - 1 : 0;
 	memcpy(node->domain, by.domain, sizeof by.domain);
 	return 0;
 }

@@ -9,6 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#define KIN_ROOM 64 /* least capacity of the domain of a family of jobs */
+
 /* Enter this node's ids in the directory before yod reports them, so that its entry is
  * right when PtlNIInit returns. */
 static void know_self(struct p3_node *node, struct p3_job_msg m)
@@ -37,6 +39,18 @@ static int join_alone(struct p3_node *node, struct p3_nic *nic)
 	return rc;
 }
 
+/* Return the capacity of the domain that a launched job wishes: room for itself; if it
+ * may have kin, also for jobs that it spawns. */
+static uint32_t wished_capacity(const struct p3_node *node, const struct p3_conf *conf)
+{
+	uint32_t most = 3 * node->size / 2 > KIN_ROOM ? 3 * node->size / 2 : KIN_ROOM;
+	if (p3_conf_text(P3_CONF_DOMAIN_NODES))
+		most = conf->domain_nodes;
+	if (most < node->size || !node->job)
+		most = node->size;
+	return most < P3_MAX_NODES ? most : P3_MAX_NODES;
+}
+
 int p3_job_enter(struct p3_node *node)
 {
 	node->index = node->rank;
@@ -45,8 +59,11 @@ int p3_job_enter(struct p3_node *node)
 		return 0;
 	struct p3_conf conf;
 	int rc = p3_conf_read(&conf);
-	node->capacity = node->launched ? node->size : conf.domain_nodes;
-	return rc ? rc : p3_meet_enter(node);
+	if (rc)
+		return rc;
+	node->capacity =
+		node->launched ? wished_capacity(node, &conf) : conf.domain_nodes;
+	return p3_meet_enter(node);
 }
 
 void p3_job_exit(struct p3_node *node)

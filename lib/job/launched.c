@@ -13,9 +13,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define WORDS  4
-#define REMEDY "or set PTL3_LAUNCHED=off to start each process by hand"
-#define STEPS  0xfffffff0u /* steps of Slurm from here on are not srun's */
+#define WORDS     4
+#define REMEDY    "or set PTL3_LAUNCHED=off to start each process by hand"
+#define MOST_JOBS 0xffffu     /* of a family */
+#define STEPS     0xfffffff0u /* steps of Slurm from here on are not srun's */
 
 /* Names of variables; the first one that is set counts. */
 struct launcher {
@@ -27,6 +28,7 @@ struct launcher {
 	const char *hosts[WORDS]; /* number of hosts, read if here is unset */
 	const char *job[WORDS];
 	const char *part; /* second part of the job's name */
+	bool kin;         /* the job's name tells its family */
 };
 
 static const struct launcher launchers[] = {
@@ -34,10 +36,9 @@ static const struct launcher launchers[] = {
 		.rank = "OMPI_COMM_WORLD_RANK",
 		.size = {"OMPI_COMM_WORLD_SIZE"},
 		.here = "OMPI_COMM_WORLD_LOCAL_SIZE",
-		/* With an old mpirun, the third tells a job from the jobs that it
-		 * spawns. */
 		.job = {"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid",
-			"OMPI_MCA_orte_ess_jobid", "OMPI_MCA_orte_hnp_uri"}},
+			"OMPI_MCA_orte_ess_jobid", "OMPI_MCA_orte_hnp_uri"},
+		.kin = true},
 	{.name = "pmi",
 		.rank = "PMI_RANK",
 		.size = {"PMI_SIZE"},
@@ -143,24 +144,93 @@ static uint64_t hash_of(const char *text)
 	return h ^ h >> 29;
 }
 
-/* Name the domain as the launcher names the job if that is a valid name, else by a hash
- * of it; the hash also gives the jid. */
+/* ---- the family ---- */
+
+/* Split the name of a job of Open MPI: ORTE's names are numbers with the job in the lower
+ * 16 bits, PRRTE's end in @job.  Replace the name by the family's.  Return the job's
+ * number, or 0 for another name. */
+static uint32_t split_name(char *name)
+{
+	uint32_t all, job = 0;
+	char *at = strrchr(name, '@');
+	if (at && at > name && number(at + 1, &job) && job && job <= MOST_JOBS)
+		*at = '\0';
+	else if (number(name, &all) && (job = all & MOST_JOBS))
+		sprintf(name, "%u", all - job); /* not longer than it was */
+	else
+		job = 0;
+	return job;
+}
+
+/* Return the parent of a process, or 0. */
+static uint32_t parent_of(uint32_t pid)
+{
+	char path[40], text[600];
+	unsigned parent = 0;
+	snprintf(path, sizeof path, "/proc/%u/stat", pid);
+	FILE *f = fopen(path, "re");
+	char *got = f ? fgets(text, sizeof text, f) : NULL;
+	char *name_end = got ? strrchr(text, ')') : NULL;
+	if (!name_end || sscanf(name_end, ") %*c %u", &parent) != 1)
+		parent = 0;
+	if (f)
+		fclose(f);
+	return parent;
+}
+
+/* Return the number behind --pgid in the command line of a hydra_pmi_proxy, plus 1, or 0
+ * if the process is another program. */
+static uint32_t hydra_job(uint32_t pid)
+{
+	char path[40], text[2000];
+	uint32_t group = MOST_JOBS;
+	snprintf(path, sizeof path, "/proc/%u/cmdline", pid);
+	FILE *f = fopen(path, "re");
+	size_t n = f ? fread(text, 1, sizeof text - 1, f) : 0;
+	if (f)
+		fclose(f);
+	text[n] = '\0';
+	if (!strstr(text, "hydra_pmi_proxy"))
+		return 0;
+	for (size_t i = 0; i < n; i += strlen(text + i) + 1) {
+		const char *value = text + i + sizeof "--pgid";
+		if (strcmp(text + i, "--pgid") == 0 && value < text + n)
+			(void)number(value, &group);
+	}
+	return group < MOST_JOBS ? group + 1 : 0;
+}
+
+/* Write the family's name, and return the number of the job in it; or write the job's
+ * name, and return 0. */
+static uint32_t read_family(const struct launcher *l, char *name, size_t len)
+{
+	const char *job = text_of(first_set(l->job)), *part = text_of(l->part);
+	uint32_t by = job ? 0 : starter(l), group = job ? 0 : hydra_job(by);
+	uint32_t mpiexec = group ? parent_of(by) : 0;
+	if (job)
+		snprintf(name, len, "%s%s%s", job, part ? "." : "", part ? part : "");
+	else
+		snprintf(name, len, "by-%u", mpiexec ? mpiexec : by);
+	if (!job)
+		return mpiexec ? group : 0;
+	return l->kin ? split_name(name) : 0;
+}
+
+/* Name the domain as the launcher names the family if that is a valid name, else by a
+ * hash of it; the hash also gives the jid. */
 static void name_job(const struct launcher *l, struct p3_launched *out)
 {
-	char whole[600], parent[16];
-	const char *job = text_of(first_set(l->job));
-	const char *part = text_of(l->part);
-	snprintf(parent, sizeof parent, "by-%u", job ? 0 : starter(l));
-	int n = snprintf(whole, sizeof whole, "%s-%s%s%s", l->name, job ? job : parent,
-		part ? "." : "", part ? part : "");
+	char family[600], whole[640];
+	out->job = read_family(l, family, sizeof family);
+	snprintf(whole, sizeof whole, "%s-%s", l->name, family);
 	uint64_t h = hash_of(whole);
-	bool fits = n > 0 && (size_t)n < sizeof whole && p3_domain_is_name(whole);
-	if (fits)
+	if (p3_domain_is_name(whole))
 		snprintf(out->domain, sizeof out->domain, "%.*s", P3_DOMAIN_NAMES, whole);
 	else
 		snprintf(out->domain, sizeof out->domain, "%s-%016llx", l->name,
 			(unsigned long long)h);
-	out->jid = (uint32_t)(h >> 33) | 1;
+	out->jid =
+		out->job ? (uint32_t)(h >> 49) << 16 | out->job : (uint32_t)(h >> 33) | 1;
 }
 
 /* ---- the hosts ---- */

@@ -10,6 +10,9 @@
  *	Slurm		SLURM_PROCID, SLURM_STEP_NUM_TASKS or SLURM_NTASKS; SLURM_JOB_ID
  *			with SLURM_STEP_ID
  *
+ * A job and the jobs that it spawns are a family; the job's name tells it, or the command
+ * line of the process that made PMI_FD (docs/design/domains.md).
+ *
  * The first of these launchers whose rank is set counts.  A batch script of Slurm is no
  * rank: it has a rank and no step.  Where the job has no name, its ranks' parent
  * process names it.  PtlInit calls these functions, one thread at a time; they have no
@@ -22,8 +25,9 @@
 
 struct p3_launched {
 	uint32_t rank, size;
-	uint32_t jid;                     /* the same for all ranks */
-	char domain[P3_DOMAIN_NAMES + 1]; /* the domain in which they meet */
+	uint32_t jid; /* the same for all ranks, and for no other job of the family */
+	uint32_t job; /* number of the job in its family, or 0: a family of its own */
+	char domain[P3_DOMAIN_NAMES + 1]; /* the domain in which the family meets */
 };
 
 /* Read the rank.  Return 1 if there is one; 0 if there is none, or if PTL3_DOMAIN or

@@ -86,7 +86,7 @@ static void set_domain(const struct p3_node *node, struct p3_nic_conf *c)
 	c->domain = true;
 	c->job_nid = node->launched ? node->nid : node->nid - node->rank;
 	c->job_nids = node->sock >= 0 ? node->size : node->launched;
-	c->job_alone = node->launched;
+	c->job_ranks = node->launched ? node->size : 0;
 	c->crew = p3_meet_crew(node);
 }
 
@@ -128,7 +128,8 @@ int p3_job_start_nic(struct p3_node *node, struct p3_nic **nic_out)
 		.heap = p3_node_heap(node),
 		.pending_limit = P3_PENDING_LIMIT};
 	/* Warnings are printed once a job, or once a domain. */
-	c.mute = node->rank != 0 || (node->meeting && node->sock < 0 && node->index);
+	bool by_hand = node->meeting && node->sock < 0 && !node->launched;
+	c.mute = node->rank != 0 || (by_hand && node->index);
 	c.sleepers = node->meeting ? NULL : node->sleepers;
 	set_calls(node, conf.hold_s, &c);
 	if (node->meeting)

@@ -68,6 +68,7 @@ struct p3_node {
 	bool harness;    /* a node of a test process: it survives yod's end */
 	bool welcomed;
 	bool launched; /* another launcher gave it rank, size and jid */
+	uint32_t job;  /* launched: number of the job in its family, 0: it has no kin */
 	bool joined;
 	bool orphaned;                 /* yod is gone */
 	bool disowned;                 /* the program has closed the socket */

@@ -83,15 +83,20 @@ void p3_ids_renew(struct p3_nic *n)
 			put(n->ids, &n->peer[i]);
 }
 
-/* Return true if a node of the job may still come: some node of the domain is absent,
- * or other processes share the domain, so that it is unknown how many belong to the
- * job. */
+void p3_ids_come(struct p3_nic *n, uint32_t rank)
+{
+	if (rank < n->conf.job_ranks)
+		n->come[rank / 64] |= UINT64_C(1) << rank % 64;
+}
+
+/* Return true if a node of the job may still come: a rank has not come yet, or it is
+ * unknown how many processes have the job's nid. */
 static bool is_awaited(const struct p3_nic *n)
 {
-	for (uint32_t i = 0; i < n->conf.nnodes; i++)
-		if (n->peer[i].state == P3_ABSENT)
-			return true;
-	return !n->conf.job_alone;
+	uint32_t count = 0;
+	for (uint32_t i = 0; i < P3_MAX_NODES / 64; i++)
+		count += (uint32_t)__builtin_popcountll(n->come[i]);
+	return !n->conf.job_ranks || count < n->conf.job_ranks;
 }
 
 static bool is_listed(const struct p3_nic *n, ptl_process_id_t who)
@@ -131,7 +136,7 @@ bool p3_ids_may_come(const struct p3_nic *n, ptl_process_id_t who)
 {
 	if (is_listed(n, who))
 		return true;
-	for (uint32_t i = 0; !n->conf.job_alone && i < n->conf.nnodes; i++)
+	for (uint32_t i = 0; !n->conf.job_ranks && i < n->conf.nnodes; i++)
 		if (n->peer[i].state != P3_ABSENT && n->peer[i].nid == who.nid)
 			return false;
 	return true;

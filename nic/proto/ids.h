@@ -20,6 +20,8 @@ struct p3_peer *p3_ids_find(struct p3_nic *n, ptl_process_id_t who);
 /* Return true if a process with this id, which p3_ids_find() does not find, may still
  * join the domain.  Return false if the rank with this nid has joined without the id. */
 bool p3_ids_may_come(const struct p3_nic *n, ptl_process_id_t who);
+/* Note that this rank of the own job has come, if the job has it. */
+void p3_ids_come(struct p3_nic *n, uint32_t rank);
 /* Note that the rank of the job with this nid has ended. */
 void p3_ids_end(struct p3_nic *n, uint32_t nid);
 int p3_fw_list(struct p3_nic *n, struct p3_cmd *c);

@@ -105,6 +105,7 @@ int p3_fw_peer_up(struct p3_nic *n, struct p3_cmd *c)
 	/* lose() has left its memory mapped until the peer's end is reported. */
 	bool known_bad = (p->state == P3_DEAD || p->state == P3_GONE) && p->base &&
 			 p->incarnation == info->incarnation;
+	p3_ids_come(n, info->rank);
 	if (p->state == P3_LIVE || known_bad)
 		return -EEXIST;
 	struct p3_lane lane;

@@ -71,6 +71,7 @@ static int make_published(struct p3_nic *n)
 	h->incarnation = n->conf.incarnation;
 	h->seg_len = n->published.len;
 	h->nnodes = n->conf.nnodes;
+	h->ranks = n->conf.job_ranks;
 	h->node = n->conf.node;
 	h->fences = n->conf.membarrier;
 	h->self = (uintptr_t)h;

@@ -7,7 +7,11 @@
 #	killed left swept again	how the job's barrier ends, and goes on
 #	warned				four by hand, in one domain: one warning
 #	two wrong clash			two jobs; values that make no sense; one rank twice
-#	spawned family			two jobs of one mpirun, apart and in one domain
+#	spawned family			two jobs of one mpirun: each by itself, and with one
+#					PTL3_DOMAIN
+#	kin kin_prrte			three generations of jobs of one mpirun, which reach
+#					each other; one is killed, and another takes its
+#					place; one is too large.  kin-SETTING: with this setting
 set -u
 rank=$1 scene=$2
 dir=$(mktemp -d) || exit 1
@@ -184,6 +188,50 @@ family) # the same, which are to reach each other: in a domain that all are told
 	started=("${first[@]}")
 	ends 0 0 0
 	left_nothing "$job"
+	;;
+kin*)
+	# Ids of Open MPI's jobs: the family in the upper half, the job in the lower one; those
+	# of PRRTE end in @job.
+	launcher=orte family=$(($$ % 65535 + 1))
+	of() { echo $((family * 65536 + $1)); }
+	if [[ $scene == kin_prrte* ]]; then
+		launcher=openmpi family=prterun-test-$$
+		of() { echo "$family@$1"; }
+	fi
+	hnp="$(of 0).0;tcp://127.0.0.1:4711"
+	[[ $scene != *-* ]] || export "${scene#*-}"
+	export PTL3_DOMAIN_NODES=9 # three parents, six children of them and of those
+	round=1:3,2:2,3:2 words=("$dir" 1 "1:3,2:2,3:2,4:2")
+	for k in 4 2 3; do # the grandchildren may be earlier than the children
+		last=("-4:2,$round,5:2")
+		[ $k != 4 ] || last=(stay)
+		start "$launcher" "$(of $k)" 2 kin 2 "${words[@]}" "${last[@]}"
+		eval "job$k=(${started[*]})"
+	done
+	start "$launcher" "$(of 1)" 3 kin 3 "${words[@]}" "-4:2,$round,5:2"
+	parents=("${started[@]}")
+	for i in {1..600}; do # the first round is over
+		[ "$(find "$dir" -name 'r202.*' | wc -l)" = 9 ] && break
+		sleep 0.05
+	done
+	[ "$(find "$dir" -name 'r202.*' | wc -l)" = 9 ] || fail "the first round"
+	said=$(env $(variables "$launcher" 0 3 "$(of 6)") timeout -s KILL 200 "$rank" stay 3 2>&1) &&
+		fail "a job that does not fit: $said"
+	[ "$(grep -c 'p3\[' <<<"$said")" = 1 ] || fail "not one line: $said"
+	grep -q 'error: .*3 ranks.* room for 0.*PTL3_DOMAIN_NODES' <<<"$said" || fail "$said"
+	grep -q 'PtlNIInit.*PTL_NO_SPACE' <<<"$said" || fail "$said"
+	started=("${job4[@]}")
+	touch "$dir/r0.0.0"
+	ends 137 137
+	start "$launcher" "$(of 5)" 2 kin 2 "$dir" 2 "-4:2,$round,5:2"
+	ends 0 0
+	started=("${parents[@]}")
+	ends 0 0 0
+	started=("${job2[@]}")
+	ends 0 0
+	started=("${job3[@]}")
+	ends 0 0
+	left_nothing "$family"
 	;;
 wrong)
 	refused PMI_RANK "'x'" "from 0 to 1" -- PMI_RANK=x PMI_SIZE=2

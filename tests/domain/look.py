@@ -107,6 +107,16 @@ def check_absent():
     end(job.values())
 
 
+def check_family():
+    """The domain of a family has more slots than the job has ranks."""
+    job = [start({'OMPI_COMM_WORLD_RANK': str(r), 'OMPI_COMM_WORLD_SIZE': '3',
+                  'PMIX_NAMESPACE': f'{NAME}.kin@1'}, 'late') for r in (0, 2)]
+    domain = f'ompi-{NAME}.kin'
+    says(['why', '--domain', domain], r'node 1 is not there: no interface yet, or ended')
+    says(['--domain', domain, '-i', '0.1'], rf'domain {domain}: 3 nodes, 2 joined')
+    end(job)
+
+
 def by_hand(domain, count):
     """Processes that wait for an event, each for itself."""
     some = [start({'PTL3_DOMAIN': domain}, 'event') for _ in range(count)]
@@ -228,6 +238,7 @@ def main():
     os.environ['PTL3_HUGEPAGES'] = 'off'
     check_ranks()
     check_absent()
+    check_family()
     check_by_hand()
     some = by_hand(NAME, 2)
     check_stranger(some)

@@ -13,6 +13,11 @@
  *	stay	for half a second
  *	family		rank BASE + OMPI_COMM_WORLD_RANK of SIZE by its own word, in one
  *			domain (arguments: family 1 BASE SIZE): messages of all to all
+ *	kin		a job of a family meets the others (arguments: kin SIZE DIR FIRST
+ *			ROUND... [stay]): in round FIRST, FIRST + 1, ... puts, gets and
+ *			barriers with the jobs that ROUND names ("1:3,2:2": job 1 of three
+ *			ranks, job 2 of two; "-4:2" in front: they are gone); then it
+ *			waits for DIR/r0.0.0 and dies, if stay is the last word
  *	together	says by a file GO.PID that it has an interface, and waits for GO
  */
 #include "member.h"
@@ -134,7 +139,7 @@ static void open_portal(ptl_pid_t own_pid)
 	ptl_md_t md = {.start = me.page,
 		.length = (ptl_size_t)MOST * LONG * 8,
 		.threshold = PTL_MD_THRESH_INF,
-		.options = PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE |
+		.options = PTL_MD_OP_PUT | PTL_MD_OP_GET | PTL_MD_MANAGE_REMOTE |
 			   PTL_MD_EVENT_START_DISABLE};
 	ptl_handle_me_t at;
 	DO(PtlNIInit(PTL_IFACE_DEFAULT, own_pid, NULL, NULL, &me.ni));
@@ -167,18 +172,26 @@ static void end(void)
 
 /* ---- messages ---- */
 
+/* Bind n words for one operation with this number of events. */
+static ptl_handle_md_t bind_words(uint64_t *words, unsigned n, int events)
+{
+	ptl_md_t md = {.start = words,
+		.length = (ptl_size_t)n * 8,
+		.threshold = events,
+		.options = PTL_MD_EVENT_START_DISABLE,
+		.user_ptr = words,
+		.eq_handle = me.eq};
+	ptl_handle_md_t h;
+	DO(PtlMDBind(me.ni, md, PTL_UNLINK, &h));
+	return h;
+}
+
 static void put(unsigned to, unsigned n)
 {
 	uint64_t *words = &me.mine[(size_t)to * LONG];
-	ptl_md_t md = {.start = words,
-		.length = (ptl_size_t)n * 8,
-		.threshold = 2,
-		.options = PTL_MD_EVENT_START_DISABLE,
-		.eq_handle = me.eq};
-	ptl_handle_md_t h;
 	for (unsigned i = 0; i < n; i++)
 		words[i] = word(me.rank, to, i);
-	DO(PtlMDBind(me.ni, md, PTL_UNLINK, &h));
+	ptl_handle_md_t h = bind_words(words, n, 2);
 	DO(PtlPut(h, PTL_ACK_REQ, id_of(to), PORTAL, 0, 0, (ptl_size_t)me.rank * LONG * 8,
 		n));
 }
@@ -420,6 +433,226 @@ static void family(const char *base, const char *size)
 	take_all(me.size, me.size);
 }
 
+/* ---- a family of jobs ---- */
+
+struct kin {
+	unsigned job, rank;
+	bool gone;
+};
+
+/* Return the number of this job in its family: the lower 16 bits of the ORTE job id,
+ * or the text behind the last '@'. */
+static unsigned own_job(void)
+{
+	const char *id = getenv("OMPI_MCA_orte_ess_jobid");
+	id = id ? id : getenv("PMIX_NAMESPACE");
+	if (!id)
+		fail("no variable names the job");
+	const char *at = strrchr(id, '@');
+	return at ? (unsigned)atoi(at + 1) : (unsigned)(strtoul(id, NULL, 10) & 0xffff);
+}
+
+static ptl_process_id_t kin_id(struct kin k)
+{
+	return (ptl_process_id_t){0x7f000000 + k.job, 100 + k.rank};
+}
+
+/* The rows of the pages: eight for a job. */
+static unsigned row(struct kin k)
+{
+	return k.job * 8 + k.rank;
+}
+
+static unsigned read_round(const char *text, struct kin kin[MOST])
+{
+	unsigned n = 0;
+	char *at = (char *)(uintptr_t)text;
+	while (*at) {
+		bool gone = *at == '-';
+		unsigned job = (unsigned)strtoul(at + gone, &at, 10);
+		unsigned size = (unsigned)strtoul(at + 1, &at, 10);
+		for (unsigned r = 0; r < size; r++)
+			kin[n++] = (struct kin){job, r, gone};
+		at += *at == ',';
+	}
+	return n;
+}
+
+static bool is_there(const char *dir, unsigned round, struct kin k)
+{
+	char name[400];
+	snprintf(name, sizeof name, "%s/r%u.%u.%u", dir, round, k.job, k.rank);
+	return access(name, F_OK) == 0;
+}
+
+/* Say by a file that this process is ready for the round, and wait for all its kin: the
+ * exchange of names by which MPI brings parents and children together. */
+static void gather(const char *dir, unsigned round, const struct kin *kin, unsigned n)
+{
+	char name[400];
+	uint64_t until = now_ms() + 8 * SOON_MS;
+	snprintf(name, sizeof name, "%s/r%u.%u.%u", dir, round, own_job(), me.rank);
+	FILE *f = fopen(name, "we");
+	if (!f || fclose(f))
+		fail("%s cannot be made", name);
+	for (unsigned i = 0; i < n; i++)
+		while (!kin[i].gone && !is_there(dir, round, kin[i])) {
+			if (now_ms() > until)
+				fail("round %u: no rank %u of job %u", round, kin[i].rank,
+					kin[i].job);
+			usleep(2000);
+		}
+}
+
+static void send_kin(struct kin to, struct kin own, unsigned round, unsigned n)
+{
+	uint64_t *words = &me.mine[(size_t)row(to) * LONG];
+	for (unsigned i = 0; i < n; i++)
+		words[i] = word(row(own), row(to), i) + round;
+	ptl_handle_md_t h = bind_words(words, n, 2);
+	DO(PtlPut(h, PTL_ACK_REQ, kin_id(to), PORTAL, 0, 0,
+		(ptl_size_t)row(own) * LONG * 8, n));
+}
+
+/* Wait for this number of puts, acknowledgements and replies, none of which fails. */
+static void take_kin(unsigned puts, unsigned acks, unsigned replies)
+{
+	uint64_t until = now_ms() + 2 * SOON_MS;
+	while (puts || acks || replies) {
+		ptl_event_t ev;
+		int which, rc = PtlEQPoll(&me.eq, 1, 100, &ev, &which);
+		if (rc == PTL_EQ_EMPTY && now_ms() > until)
+			fail("%u puts, %u acknowledgements and %u replies are missing",
+				puts, acks, replies);
+		if (rc == PTL_EQ_EMPTY)
+			continue;
+		DO(rc);
+		if (ev.ni_fail_type != PTL_NI_OK)
+			fail("event %d with %u,%u fails", (int)ev.type, ev.initiator.nid,
+				ev.initiator.pid);
+		puts -= ev.type == PTL_EVENT_PUT_END;
+		acks -= ev.type == PTL_EVENT_ACK;
+		replies -= ev.type == PTL_EVENT_REPLY_END;
+	}
+}
+
+static void check_row(struct kin from, struct kin own, unsigned round, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		if (peek(row(from), i) != word(row(from), row(own), i) + round)
+			fail("round %u: word %u from rank %u of job %u is wrong", round,
+				i, from.rank, from.job);
+}
+
+/* Get from a process the words that it has from a third one. */
+static void get_row(struct kin of, struct kin third, unsigned round)
+{
+	enum { WORDS = 64 };
+	uint64_t *words = &me.mine[(size_t)row((struct kin){7, 7, false}) * LONG];
+	memset(words, 0, WORDS * 8);
+	ptl_handle_md_t h = bind_words(words, WORDS, 1);
+	DO(PtlGet(h, kin_id(of), PORTAL, 0, 0, (ptl_size_t)row(third) * LONG * 8));
+	take_kin(0, 0, 1);
+	for (unsigned i = 0; i < WORDS; i++)
+		if (words[i] != word(row(third), row(of), i) + round)
+			fail("round %u: a get from rank %u of job %u is wrong", round,
+				of.rank, of.job);
+}
+
+/* A put to a process that is gone fails. */
+static void miss_kin(struct kin gone)
+{
+	uint64_t *words = &me.mine[(size_t)row(gone) * LONG];
+	ptl_event_t ev = {.ni_fail_type = PTL_NI_OK};
+	uint64_t until = now_ms() + SOON_MS;
+	int which, rc;
+	ptl_handle_md_t h = bind_words(words, 1, 1);
+	DO(PtlPut(h, PTL_NOACK_REQ, kin_id(gone), PORTAL, 0, 0, 0, 0));
+	do /* also take the SEND_END events of former puts */
+		rc = PtlEQPoll(&me.eq, 1, 100, &ev, &which);
+	while ((rc == PTL_EQ_EMPTY || ev.md.user_ptr != words) && now_ms() < until);
+	DO(rc);
+	if (ev.type != PTL_EVENT_SEND_END || ev.ni_fail_type == PTL_NI_OK)
+		fail("a put to rank %u of job %u, which is gone, does not fail",
+			gone.rank, gone.job);
+}
+
+/* Every job has another number of barriers. */
+static void own_barriers(struct kin own)
+{
+	for (unsigned i = 0; i < 5 * own.job; i++)
+		DO(PtlXBarrier());
+}
+
+static void meet_kin(const char *dir, unsigned round, const char *text)
+{
+	static const unsigned words[] = {64, LONG};
+	struct kin kin[MOST], own = {own_job(), me.rank, false};
+	unsigned n = read_round(text, kin), gone = 0;
+	gather(dir, round, kin, n);
+	for (unsigned k = 0; k < 2; k++) {
+		gone = 0;
+		for (unsigned i = 0; i < n; i++)
+			if (kin[i].gone)
+				gone++;
+			else
+				send_kin(kin[i], own, round, words[k]);
+		take_kin(n - gone, n - gone, 0);
+		for (unsigned i = 0; i < n; i++)
+			if (!kin[i].gone)
+				check_row(kin[i], own, round, words[k]);
+		gather(dir, 2 * round + 100 + k, kin, n); /* all have all messages */
+		if (k == 0)
+			own_barriers(own);
+	}
+	for (unsigned i = gone; i < n; i++)
+		get_row(kin[i], kin[gone + (i - gone + me.rank) % (n - gone)], round);
+	for (unsigned i = 0; i < gone; i++)
+		miss_kin(kin[i]);
+	own_barriers(own);
+	gather(dir, 2 * round + 200, kin, n);
+}
+
+static void check_own_id(void)
+{
+	struct kin own = {own_job(), me.rank, false};
+	ptl_process_id_t want = kin_id(own), id;
+	for (int after = 0; after < 2; after++) {
+		DO(PtlGetRankId(PTL_INVALID_HANDLE, me.rank, &id));
+		if (memcmp(&id, &want, sizeof id) != 0)
+			fail("this rank is %#x,%u, not %#x,%u", id.nid, id.pid, want.nid,
+				want.pid);
+		if (!after)
+			open_portal(PTL_PID_ANY);
+	}
+	DO(PtlGetId(me.ni, &id));
+	if (memcmp(&id, &want, sizeof id) != 0)
+		fail("PtlGetId says %#x,%u", id.nid, id.pid);
+	for (unsigned r = 0; r < me.size; r++) {
+		want.pid = 100 + r;
+		DO(PtlGetRankId(me.ni, r, &id));
+		if (memcmp(&id, &want, sizeof id) != 0)
+			fail("rank %u is %#x,%u", r, id.nid, id.pid);
+	}
+}
+
+static void kin(char **words)
+{
+	unsigned round = (unsigned)atoi(words[1]);
+	bool stay = false;
+	check_own_id();
+	DO(PtlXBarrier());
+	for (char **at = words + 2; *at; at++) {
+		stay = strcmp(*at, "stay") == 0;
+		if (!stay)
+			meet_kin(words[0], round++, *at);
+	}
+	while (stay && !is_there(words[0], 0, (struct kin){0}))
+		usleep(2000);
+	if (stay)
+		(void)raise(SIGKILL);
+}
+
 static void together(const char *go)
 {
 	char name[300];
@@ -445,6 +678,8 @@ int main(int argc, char **argv)
 		stay();
 	else if (strcmp(argv[1], "family") == 0 && argc > 4)
 		family(argv[3], argv[4]);
+	else if (strcmp(argv[1], "kin") == 0 && argc > 5)
+		kin(argv + 3);
 	else if (strcmp(argv[1], "swept") == 0)
 		lose_by_sweep();
 	else if (strcmp(argv[1], "together") == 0)

@@ -238,6 +238,51 @@ static bool play_rank_1(const char *fault, int err)
 	return play_ranks(1, fault, err);
 }
 
+static void be_rank(unsigned job, unsigned rank, unsigned size)
+{
+	char text[60];
+	snprintf(text, sizeof text, "fault-%d@%u", (int)getpid(), job);
+	setenv("PMIX_NAMESPACE", text, 1);
+	snprintf(text, sizeof text, "%u", rank);
+	setenv("OMPI_COMM_WORLD_RANK", text, 1);
+	snprintf(text, sizeof text, "%u", size);
+	setenv("OMPI_COMM_WORLD_SIZE", text, 1);
+}
+
+/* A job that another one has spawned: its death harms neither its parents, nor a later
+ * job that takes its slot. */
+static bool play_spawned(const char *fault, int err)
+{
+	char domain[60];
+	snprintf(domain, sizeof domain, "ompi-fault-%d", (int)getpid());
+	unsetenv("PTL3_DOMAIN");
+	struct kid k[RANKS], *v = &k[2];
+	for (unsigned i = 0; i < 2; i++) {
+		be_rank(1, i, 2);
+		k[i] = kid_start(PTL_PID_ANY);
+	}
+	be_rank(2, 0, 1);
+	*v = spawn_victim(PTL_PID_ANY, fault, err);
+	be_rank(4, 0, 1); /* of the member that live() starts */
+	live(v, &k[0]);
+	bool killed = is_killed(v);
+	v->id = (ptl_process_id_t){k[0].id.nid + 1, 100};
+	if (killed)
+		expect_lost(&k[0], v);
+	be_rank(3, 0, 1);
+	*v = kid_start(PTL_PID_ANY);
+	talk(&k[1], v);
+	all_in_barrier(k, 2, "released");
+	kid_leave(&k[0]);
+	kid_leave(&k[1]);
+	kid_leave(v);
+	unsetenv("OMPI_COMM_WORLD_RANK");
+	setenv("PTL3_DOMAIN", domain, 1);
+	expect_nothing_left();
+	setenv("PTL3_DOMAIN", own, 1);
+	return killed;
+}
+
 static bool play_yod(const char *fault, int err)
 {
 	char at_yod[120];
@@ -266,7 +311,7 @@ static const struct play {
 	const char *name;
 	bool (*play)(const char *fault, int err);
 } plays[] = {{"alone", play_alone}, {"yod", play_yod}, {"among others", play_among},
-	{"rank 0", play_rank_0}, {"rank 1", play_rank_1}};
+	{"spawned", play_spawned}, {"rank 0", play_rank_0}, {"rank 1", play_rank_1}};
 
 /* ---- points ---- */
 
@@ -486,7 +531,7 @@ int main(int argc, char **argv)
 	hear_late_of_one_that_leaves();
 	walk_all(plays, 2);
 	struct slow s = begin_slow();
-	walk_all(plays + 2, 3);
+	walk_all(plays + 2, 4);
 	end_slow(&s);
 	for (int i = 0; i < npoints; i++)
 		if (!points[i].done)
