@@ -11,47 +11,11 @@
 #include "nic/obj/list.h"
 #include "nic/obj/region.h"
 #include "nic/obj/table.h"
+#include "nic/report/state.h"
 #include "shm/evq.h"
-#include "shm/trace.h"
 
 struct p3_nic;
 struct p3_peer;
-
-/* ---- trace: trace.c says which records are written ---- */
-
-/* The message that records are about: its peer (P3_TRACE_IN: the peer sent it), and its
- * name. */
-struct p3_topic {
-	uint32_t peer;
-	uint32_t message; /* 0: no message */
-};
-
-struct p3_trace {
-	struct p3_trace_record *hosts;
-	struct p3_trace_header *header;
-	uintptr_t code;
-	uint32_t clock;
-	/* firmware */
-	uint32_t mask;
-	uint64_t head;
-	struct p3_topic topic;
-	uint32_t command;  /* record of the command that is being executed */
-	bool lease_shown;  /* a lease is recorded when it does something, or idle ones
-			    * would fill the ring */
-	uint8_t lease_who; /* p3_lease_holder */
-	uint64_t lease_at;
-};
-
-/* Record an action.  While the trace is off this costs one branch on n->traced. */
-#define P3_TRACE(what, ...)                                                              \
-	do {                                                                             \
-		if (p3_unlikely(n->traced != NULL)) {                                    \
-			p3_trace_##what(__VA_ARGS__);                                    \
-			__asm__ __volatile__(""); /* no tail call here */                \
-		}                                                                        \
-	} while (0)
-
-#define P3_TRACED P3_RARE
 
 /* ---- identifiers ---- */
 
@@ -251,5 +215,20 @@ static inline void p3_use_less(struct p3_ni *ni, enum p3_use_id id)
 {
 	ni->use[id].cur--;
 }
+
+/* ---- operations under way ---- */
+
+/*
+ * One operation on one descriptor, from START to END.  The descriptor may be updated
+ * meanwhile; the copies here keep their values.
+ */
+struct p3_span {
+	struct p3_md *md; /* cannot be freed meanwhile; NULL: no END is to come */
+	struct p3_sink sink;
+	struct p3_region region;
+	uint64_t offset; /* offset of the bytes in the region */
+	bool owed;       /* an event is to come, and counted in its queue's owed */
+	struct p3_event_words rec;
+};
 
 #endif

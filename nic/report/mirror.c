@@ -5,7 +5,10 @@
  * back, and nothing is decided by them.
  */
 #define P3_LOG_AREA P3_AREA_NIC
-#include "nic/fw.h"
+#include "nic/report/mirror.h"
+#include "nic/obj/event.h"
+#include "nic/obj/list.h"
+#include "nic/obj/table.h"
 #include "shm/log.h"
 
 #include <sys/syscall.h>

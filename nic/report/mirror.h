@@ -2,7 +2,8 @@
 /*
  * mirror - the gauges of the control block, for tools
  *
- * Only the lease holder calls these functions, except where a comment says (any).
+ * Only the lease holder calls these functions, except where a comment says (any).  The
+ * state is in the published segment: gauges, lines of queues and lines of waits.
  */
 #ifndef P3_NIC_REPORT_MIRROR_H
 #define P3_NIC_REPORT_MIRROR_H
@@ -14,9 +15,11 @@
 /* Write the gauges as they are now.  next is the holder of the lease after this call:
  * the caller, or P3_LEASE_FREE if it is about to leave. */
 P3_RARE void p3_fw_mirror(struct p3_nic *n, enum p3_lease_holder next);
+/* Write this peer's gauges. */
 void p3_fw_mirror_peer(struct p3_peer *p, uint64_t now_ns);
 /* A peer is gone: show that nothing waits for it. */
 void p3_fw_mirror_lost(struct p3_peer *p);
+/* Show the queue and the place of its ring, or that there is no queue any more. */
 void p3_fw_mirror_queue(struct p3_nic *n, const struct p3_eq *eq);
 void p3_fw_mirror_no_queue(struct p3_nic *n, const struct p3_eq *eq);
 /* Write the settings in effect, once. */
@@ -33,6 +36,7 @@ struct p3_wants {
  * there is none left. */
 struct p3_wait_line *p3_mirror_wait(struct p3_nic *n, const struct p3_wants *wants,
 	uint64_t since_ns, uint64_t deadline_ns);
+/* (any) Give the line back.  Accept NULL. */
 void p3_mirror_waited(struct p3_wait_line *line);
 
 #endif

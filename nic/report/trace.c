@@ -5,7 +5,8 @@
  * that it worked on last: so an event names its message although the code that posts it
  * does not know it.
  */
-#include "nic/fw.h"
+#include "nic/report/trace.h"
+#include "nic/run/self.h"
 
 #include <string.h>
 

@@ -3,13 +3,16 @@
  * trace - trace records (shm/trace.h).  Other files call these functions through
  * P3_TRACE, except p3_trace_start().
  *
- * Only the lease holder calls these functions, except where a comment says (any).
+ * Only the lease holder calls these functions, except p3_trace_host() and
+ * p3_trace_command(), which host threads call without the lease.  The state is n->trace
+ * and n->traced (nic/report/state.h).
  */
 #ifndef P3_NIC_REPORT_TRACE_H
 #define P3_NIC_REPORT_TRACE_H
 
 #include "nic/state.h"
 
+/* Format the trace of a new life, or turn it off. */
 void p3_trace_start(struct p3_nic *n);
 
 /* Record an action of the firmware, with its present topic (fw), or of a host thread

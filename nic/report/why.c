@@ -4,7 +4,10 @@
  * runs when a request has failed already, so it may walk a match list a second time.
  */
 #define P3_LOG_AREA P3_AREA_MATCH
-#include "nic/fw.h"
+#include "nic/report/why.h"
+#include "nic/match/match.h"
+#include "nic/obj/list.h"
+#include "nic/obj/table.h"
 #include "shm/log.h"
 #include "shm/why.h"
 

@@ -2,7 +2,8 @@
 /*
  * why - reasons of requests that come to nothing, for the log and for tools
  *
- * Only the lease holder calls these functions, except where a comment says (any).
+ * Only the lease holder calls these functions.  The state is in the published segment
+ * (struct p3_case_line), and told and told_own of struct p3_peer.
  */
 #ifndef P3_NIC_REPORT_WHY_H
 #define P3_NIC_REPORT_WHY_H

@@ -33,7 +33,13 @@
 #include "nic/wire/crc.h"
 #include "nic/wire/faults.h"
 #include "nic/wire/shm.h"
-#include "nic/fw.h"
+#include "nic/obj/table.h"
+#include "nic/proto/format.h"
+#include "nic/proto/peer.h"
+#include "nic/run/looks.h"
+#include "nic/run/wake.h"
+#include "nic/wire/frame.h"
+#include "nic/wire/wire.h"
 
 #include <errno.h>
 #include <stdlib.h>

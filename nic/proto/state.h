@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The data of proto/: pendings, which are this node's operations under way, and peers.
+ *
+ * Only the lease holder touches this data, except words of shared memory.
+ */
+#ifndef P3_NIC_PROTO_STATE_H
+#define P3_NIC_PROTO_STATE_H
+
+#include "nic/obj/objects.h"
+#include "nic/proto/format.h"
+#include "nic/wire/wire.h"
+#include "nic/xfer/state.h"
+
+/* ---- operations under way ---- */
+
+enum p3_pending_state {
+	P3_PEND_QUEUED, /* in the send queue of its target */
+	P3_PEND_SENT,   /* sent, waits for its response */
+	P3_PEND_PULLING /* get: the data are being read */
+};
+
+/* One put, get or getput of this node that has not ended. */
+struct p3_pending {
+	struct p3_object o;
+	struct p3_link link; /* in its peer's queue, then in its peer's outstanding */
+	struct p3_peer *peer;
+	struct p3_md *md; /* descriptor of the ACK or the REPLY */
+	uint32_t md_gen;
+	uint8_t state;
+	uint8_t kind; /* p3_req_kind */
+	uint8_t ni;
+	bool is_long;
+	union {
+		uint32_t rsp_cells; /* sent: cells reserved in the response ring */
+		uint32_t question;  /* its target is unknown: the question that decides */
+	};
+	struct p3_xfer_slot *xfer;
+	uint64_t held_ns;    /* in absent's queue: start of the wait */
+	struct p3_move move; /* offset: the reply's place in md */
+	struct p3_span send; /* put, getput */
+	char *copy;          /* place of send's bytes; not NULL: SEND_END was posted */
+	struct p3_topic topic;
+	uint32_t command; /* its trace record, plus 1 */
+};
+
+/* Return the name of a pending in requests, never 0. */
+#define P3_PENDING_INDEX (P3_TABLE_CHUNKS * P3_TABLE_EACH - 1)
+
+static inline uint32_t p3_pending_name(const struct p3_pending *t)
+{
+	uint32_t gen = p3_get(&t->o.gen) >> 1;
+	return (gen | 1u << 13) << 18 | t->o.index;
+}
+
+/* ---- peers ---- */
+
+/* EXPECTED: it lives, but is not mapped here yet, for want of room, or because neither
+ * node has sent to the other (apart); messages to it wait. */
+enum p3_peer_state { P3_ABSENT, P3_LIVE, P3_GONE, P3_DEAD, P3_EXPECTED };
+
+/* With many peers each message finds its peer's members in a farther cache, line by
+ * line: the first three lines hold all that a lane's poll and a message touch. */
+struct p3_peer {
+	/* first line: used by each look at the lane and each request taken */
+	_Alignas(P3_LINE) struct p3_ring_rx req_in;
+	uint32_t rsp_used; /* cells of its response ring that may be needed for this
+			    * node's requests */
+	uint32_t rsp_cap;
+	uint8_t state;
+	bool ready; /* its lane is for this node's present incarnation */
+	bool acked; /* it has set this node's credits */
+	union {
+		struct {
+			bool bad : 1;    /* it wrote nonsense: it is ignored */
+			bool served : 1; /* its list "serving" is not empty */
+			bool behind : 1; /* its requests wait for a pull of a copy, */
+			bool going : 1;  /* it is being lost: its last requests are
+					  * taken at once */
+		};
+		uint8_t odd; /* not 0: its next request needs special treatment */
+	};
+	bool touched;  /* in n->touched */
+	bool hot;      /* in n->hot */
+	bool req_full; /* this node produces in the full ring */
+	uint8_t deep;  /* messages that a visit takes: see pass.c */
+	/* second line: identity of the peer, and requests to it */
+	uint32_t nid;
+	uint32_t pid[P3_JOB_NIS];
+	uint32_t uid, jid;
+	uint32_t quiet; /* looks of p3_fw_cool without news */
+	uint32_t nsent, nanswered;
+	struct p3_link queue;               /* pendings not sent yet */
+	struct p3_peer_entry *mine;         /* this node's words to the peer */
+	const struct p3_peer_entry *theirs; /* the peer's words to this node */
+	/* third line: used by each request sent */
+	struct p3_ring_tx req_out;
+	const p3_a32 *cold; /* the word in theirs that says that it does not poll this
+			     * node's lane */
+	p3_a32 *asleep;     /* the peer's word */
+	/* the rest */
+	struct p3_ring_rx rsp_in;
+	struct p3_ring_tx rsp_out;
+	struct p3_doorbell *doorbell; /* the peer's */
+	struct p3_nic *nic;
+	const struct p3_wire *wire; /* never changes while the NIC runs */
+	uint32_t index;
+	uint32_t os_pid;
+	bool cma_off;      /* cross-memory reads from it do not work */
+	bool rsp_full;     /* as req_full, for responses */
+	bool blocked;      /* in n->blocked: its send queue waits for room */
+	uint32_t waits;    /* message that the trace shows as waiting in its lane */
+	uint32_t told;     /* a bit for each p3_why that was logged about its requests */
+	uint32_t told_own; /* and about this node's requests to it */
+	uint64_t full_off; /* offset of the full lane in the own arena, 0: not carved */
+	uint64_t incarnation;
+	uint64_t kick_ns, kick_wait_ns;
+	uint64_t passes, passed_ns; /* passes of its firmware when last looked at, and
+				     * the time */
+	uint64_t swap_pos, swap_ns; /* its waiting exchange, and the start of the wait;
+				     * 0: none */
+	uint64_t proof; /* address of its incarnation in its memory: see cma.c */
+	uint32_t owner; /* owner of its header; 0: the kernel does not signal its end */
+	uint64_t window_at[P3_WINDOWS]; /* its windows that are known to have memory */
+	uint32_t nwindows;
+	bool proven;      /* os_pid is its process until the owner word changes */
+	char *base;       /* its published segment, read-only */
+	const void *page; /* a page of it beside those of other peers (shm/seg.h), or
+			   * NULL */
+	struct p3_heap_view heap;   /* its shared heap, read-only */
+	struct p3_link outstanding; /* pendings sent, not answered */
+	struct p3_link blocked_link;
+	struct p3_pull *bulk; /* the pull of this pair that uses a window */
+	struct p3_pull own_pull;
+	uint32_t nqueued;       /* pendings in queue */
+	uint32_t nout;          /* pendings in outstanding, or pulling */
+	uint64_t taken;         /* messages taken by the peer, as last mirrored */
+	uint32_t npulls;        /* pulls from the shared pool */
+	uint32_t copied;        /* bytes of copies for it */
+	uint32_t nreading;      /* pulls announced */
+	uint32_t nxfer[2];      /* shared slots of each class in use */
+	const char *image;      /* base as the wire shows it */
+	uint64_t seg_len;       /* bytes at base */
+	uint64_t ahead;         /* position in req_in up to which requests were
+				 * prefetched */
+	struct p3_link serving; /* its long gets whose END is to come, oldest first */
+	bool apart;             /* EXPECTED: conf.meet fetches it when it is needed */
+	bool met;               /* conf.meet has been called for it */
+	bool counted;           /* n->alive includes it */
+};
+
+_Static_assert(offsetof(struct p3_peer, nid) == P3_CELL &&
+		       offsetof(struct p3_peer, req_out) == 2 * P3_CELL &&
+		       offsetof(struct p3_peer, rsp_in) == 3 * P3_CELL,
+	"a message touches three lines of its peer's");
+
+/* ---- ids of processes ---- */
+
+struct p3_id {
+	uint64_t key; /* pid and nid */
+	struct p3_peer *peer;
+};
+
+struct p3_ids {
+	uint32_t mask;
+	struct p3_id at[];
+};
+
+#endif

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The data of xfer/: long transfers, into this node's memory and out of it.
+ *
+ * Only the lease holder touches this data; the published half of a slot is shared.
+ */
+#ifndef P3_NIC_XFER_STATE_H
+#define P3_NIC_XFER_STATE_H
+
+#include "nic/obj/objects.h"
+#include "shm/layout.h"
+
+struct p3_pending;
+
+#define P3_PULLS 128u
+
+enum p3_mover { P3_MOVE_START, P3_MOVE_BULK, P3_MOVE_CMA, P3_MOVE_DIRECT };
+
+#define P3_EDGE 64u /* bytes; max_getput_md is not larger */
+
+/* One end of the bytes that a transfer has written, from the front or from the back,
+ * and the former content of the last P3_EDGE of them: byte i is at i % P3_EDGE. */
+struct p3_edge {
+	uint64_t at;
+	uint64_t known;       /* the value of at that under belongs to */
+	struct p3_range lent; /* bytes exchanged with the present ones there */
+	unsigned char under[P3_EDGE];
+};
+
+/* One long transfer into this process's memory, which this firmware pulls. */
+struct p3_pull {
+	struct p3_link link; /* in n->pulls */
+	struct p3_peer *peer;
+	struct p3_span span; /* destination of the bytes */
+	uint64_t xfer_id;    /* at the source */
+	uint64_t addr;       /* address at the source; 0: readable through a window
+			      * only */
+	uint64_t heap;       /* offset in the source's shared heap, plus 1; 0: not
+			      * there */
+	uint64_t length;     /* bytes to read */
+	uint64_t done;       /* bytes read from the front */
+	uint64_t end;        /* all behind this has been read, too */
+	uint64_t again;      /* the source's again that the read bytes belong to:
+			      * XFER.6 */
+	uint64_t moved_ns;   /* time of the last movement */
+	uint64_t kick_ns;
+	uint64_t began_ns; /* 0: the transfer is not timed */
+	enum p3_mover mover;
+	enum p3_mover began; /* mover at the start of the timing */
+	bool ack;
+	bool announced; /* counted in the number of reads that the peer is told */
+	bool may_read;  /* and no exchange was under way at the source: see XFER.5 */
+	bool dedicated; /* the peer's own pull, not one of the pool */
+	bool first;     /* the peer's next request waits for the pull's end */
+	bool mixed;     /* another pull may write the same bytes */
+	bool in_use;
+	struct p3_pending *get; /* this node's get, or NULL: a put into this node */
+	uint32_t peer_pending;  /* put: name of the initiator's pending */
+	struct p3_topic topic;
+	/* All written bytes, counted or not, for exchanges: see edge.c. */
+	uint64_t kept, kept_end;
+	/* Hulls of the source's changes that came after all of their bytes had been
+	 * read. */
+	struct p3_range old_front, old_back;
+	struct p3_edge front, back;
+};
+
+/* Recent durations of transfers of similar length, 0: unknown. */
+struct p3_pace {
+	uint64_t bulk_ns, cma_ns;
+	uint32_t turns;
+	bool bulk; /* mover of this run */
+};
+
+/* The private half of a slot of the transfer table. */
+struct p3_xfer_slot {
+	struct p3_link link;        /* in n->sources while id is published */
+	struct p3_link served_link; /* while serving: in its peer's serving */
+	struct p3_xfer *pub;        /* own published half */
+	struct p3_topic topic;
+	uint32_t slot;
+	uint32_t looks; /* see sees_ours() */
+	uint32_t gen;
+	struct p3_peer *peer;
+	bool in_use;
+	bool releasing;         /* get released: waits until the target notices */
+	bool serving;           /* serves a get of the peer: span has an END to come */
+	bool swapped;           /* an exchange on its bytes is being done, */
+	bool agreed;            /* the reader has told where it continues in the window */
+	struct p3_range change; /* and these are its bytes */
+	uint64_t peer_id; /* serving a get: the initiator's slot; own get: the target's */
+	struct p3_span span; /* readable bytes: region, offset */
+	uint64_t length;
+	uint32_t window;  /* number of its window, or P3_NONE */
+	uint64_t lent_ns; /* time at which the window was lent */
+	uint64_t produced;
+	uint64_t again;
+	struct p3_pull pull; /* the pull of an own get */
+};
+
+#endif
