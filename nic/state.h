@@ -2,9 +2,13 @@
 /*
  * state - one NIC: the data that all rooms share, and the part of each room
  *
- * Each room's own structs are in its state.h, or in obj/objects.h.  Only the lease
- * holder touches this data, except the members that are marked (any), or guarded by a
- * lock that their comment names.
+ * host/ has the calls of host threads, run/ the pass and the NIC's thread, proto/
+ * requests and responses, xfer/ long transfers, match/ matching, obj/ the objects of
+ * programs, wire/ the wires, report/ all that people and tools read.  Each room's own
+ * structs are in its state.h, or in obj/objects.h.
+ *
+ * Only the lease holder touches this data, except the members that are marked (any), or
+ * guarded by a lock that their comment names.
  */
 #ifndef P3_NIC_STATE_H
 #define P3_NIC_STATE_H

@@ -15,7 +15,7 @@
  */
 #include "../mp/mp.h"
 #include "lib/node/node.h"
-#include "nic/fw.h"
+#include "nic/state.h"
 #include "support/pools.h"
 
 #include <pthread.h>

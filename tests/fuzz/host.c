@@ -4,6 +4,11 @@
  * borders that AddressSanitizer protects, and that other builds check; it is freed when
  * the descriptor is gone, since nothing may touch it from then on.
  */
+#include "nic/obj/host.h"
+#include "nic/proto/peer.h"
+#include "nic/run/self.h"
+#include "nic/run/wait.h"
+#include "nic/xfer/table.h"
 #include "fuzz/rig.h"
 
 #include <stdlib.h>

@@ -15,7 +15,7 @@
 #define P3_TESTS_FUZZ_RIG_H
 
 #include "fuzz/input.h"
-#include "nic/fw.h"
+#include "nic/state.h"
 
 /* Loops over tables, which coverage-guided searches should ignore. */
 #ifdef __clang__

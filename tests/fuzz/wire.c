@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The peers' writes: mostly well-formed, sometimes with an error. */
+#include "nic/xfer/table.h"
 #include "fuzz/rig.h"
 
 #include <string.h>

@@ -5,7 +5,10 @@
 #include "launcher/rdv/rdv.h"
 #include "lib/node/node.h"
 #include "lib/nodes.h"
-#include "nic/fw.h"
+#include "nic/obj/list.h"
+#include "nic/obj/table.h"
+#include "nic/run/lease.h"
+#include "nic/run/pass.h"
 #include "support/wire.h"
 
 #include <sched.h>

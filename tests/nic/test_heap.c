@@ -6,7 +6,8 @@
 #include "cases.h"
 
 #include "lib/node/node.h"
-#include "nic/fw.h"
+#include "nic/run/lease.h"
+#include "nic/xfer/table.h"
 
 #include <sched.h>
 #include <stdio.h>

@@ -2,7 +2,10 @@
 /* Interfaces and peers come and go: incarnations, finalising in mid-air, death. */
 #include "nic/cases.h"
 #include "lib/node/node.h"
-#include "nic/fw.h"
+#include "nic/obj/list.h"
+#include "nic/obj/table.h"
+#include "nic/proto/lose.h"
+#include "nic/run/lease.h"
 #include "support/asleep.h"
 #include "support/hold.h"
 

@@ -4,6 +4,9 @@
  * keep the sending node awake.  A node stands still while a thread of its own holds the
  * lease and makes no pass.
  */
+#include "nic/run/lease.h"
+#include "nic/run/pass.h"
+#include "nic/run/wait.h"
 #include "nic/cases.h"
 
 #include "lib/node/node.h"

@@ -3,6 +3,9 @@
  * Readers of a node's memory: they check the owner (a process id may name another
  * process by now), and they may stop in the middle.
  */
+#include "nic/run/lease.h"
+#include "nic/run/pass.h"
+#include "nic/run/wake.h"
 #include "cases.h"
 #include "lib/node/node.h"
 #include "support/hold.h"

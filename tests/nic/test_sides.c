@@ -4,6 +4,13 @@
  * its bytes.  Node 1 sends, node 0 reads.  Node 0's thread holds the leases of both nodes
  * and makes their passes, so a case decides when each step and each exchange happens.
  */
+#include "nic/proto/peer.h"
+#include "nic/proto/reply.h"
+#include "nic/proto/rx.h"
+#include "nic/proto/tx.h"
+#include "nic/run/lease.h"
+#include "nic/run/pass.h"
+#include "nic/xfer/swap.h"
 #include "cases.h"
 #include "lib/node/node.h"
 #include "support/hold.h"

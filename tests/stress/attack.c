@@ -3,7 +3,11 @@
 #include "stress/attack.h"
 #include "lib/node/node.h"
 #include "mp/mp.h"
-#include "nic/fw.h"
+#include "nic/obj/list.h"
+#include "nic/proto/format.h"
+#include "nic/proto/peer.h"
+#include "nic/run/lease.h"
+#include "nic/run/looks.h"
 
 #include <pthread.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # The folders that a folder may include: shm <- nic <- lib, shm <- launcher <- info; programs
-# include the public headers only; nic/fw.h and headers of lib/ are private, except for tests.
+# include the public headers only; the other headers of nic/ and lib/ are private, except for tests.
 . "${0%/*}/sources.sh"
 
 include='^#[ 	]*include[ 	]*'

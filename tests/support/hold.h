@@ -4,7 +4,7 @@
 #ifndef P3_SUPPORT_HOLD_H
 #define P3_SUPPORT_HOLD_H
 
-#include "nic/fw.h"
+#include "nic/run/lease.h"
 
 #include <sched.h>
 

@@ -5,7 +5,7 @@
 #include "launcher/rdv/rdv.h"
 #include "lib/node/node.h"
 #include "lib/nodes.h"
-#include "nic/fw.h"
+#include "nic/run/lease.h"
 #include "support/wire.h"
 
 #include <setjmp.h>

@@ -3,7 +3,7 @@
 #ifndef P3_TESTS_POOLS_H
 #define P3_TESTS_POOLS_H
 
-#include "nic/fw.h"
+#include "nic/state.h"
 
 /* Make a pass and return the name of a pool that is not full, and the peer that it
  * belongs to; NULL if all are full.  Call without the lease. */

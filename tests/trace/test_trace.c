@@ -8,7 +8,8 @@
 #include <cmocka.h>
 
 #include "launcher/tracedump/tracedump.h"
-#include "nic/fw.h"
+#include "nic/proto/format.h"
+#include "nic/state.h"
 #include "shm/conf.h"
 #include "shm/park.h"
 
