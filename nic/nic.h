@@ -62,7 +62,7 @@ struct p3_nic_conf {
 	bool bulk;            /* windows may be used */
 	bool membarrier;      /* sleepers may fence heavily (shm/fence.h) */
 	bool base_lanes_only; /* tests: never carve a full lane */
-	bool unswept;   /* tests: p3_fw_sweep() does nothing: a lost doorbell is seen */
+	bool unswept;   /* tests: p3_peer_sweep() does nothing: a lost doorbell is seen */
 	uint32_t trace; /* records of the trace (shm/trace.h), or 0 */
 	const struct p3_faults *faults; /* tests: use the wire with these faults; else
 					 * NULL */

@@ -92,7 +92,7 @@ struct p3_nic {
 	/* run/ */
 	struct p3_peer *touched[P3_TOUCHED];
 	uint32_t ntouched;
-	uint32_t unlooked; /* shares since the last look: see p3_fw_share() */
+	uint32_t unlooked; /* shares since the last look: see p3_pass_share() */
 	bool light;        /* all nodes fence heavily, so messages fence lightly */
 	bool posted;       /* an event or result was posted since the last look */
 	bool worked;       /* this pass found work */

@@ -25,16 +25,17 @@ static inline int do_once(struct p3_nic *n, struct p3_cmd *c)
 	int rc;
 	P3_PROBE2(command, c->op, n->conf.nid);
 	P3_TRACE(command, n, c);
-	if (p3_likely(p3_fw_enter(n, P3_LEASE_HOST))) {
+	if (p3_likely(p3_lease_enter(n, P3_LEASE_HOST))) {
 		FAULT_POINT("command.held");
 		P3_TRACE(focus, n, (struct p3_topic){P3_TRACE_NOBODY, 0}, c->trace);
-		rc = p3_likely(c->op == P3_OP_PUT) ? p3_fw_put(n, c) : p3_fw_exec(n, c);
+		rc = p3_likely(c->op == P3_OP_PUT) ? p3_tx_put(n, c)
+						   : p3_command_execute(n, c);
 		FAULT_POINT("command.executed");
 		/* A caller that only repeats its call must still see the change that it
 		 * waits for: room, or the end of a transfer. */
 		if (p3_unlikely(!p3_list_empty(&n->blocked) || is_in_use(rc)))
-			(void)p3_fw_pass(n);
-		p3_fw_leave(n);
+			(void)p3_pass_run(n);
+		p3_lease_leave(n);
 	} else {
 		rc = p3_post_command(n, c);
 	}

@@ -66,7 +66,7 @@ static void retire(struct p3_nic *n, struct p3_eq *dead, uint64_t life)
 	if (!dead)
 		return;
 	for (struct p3_eq *eq = dead; eq; eq = eq->next_dead) {
-		p3_evq_retire(&eq->rx, p3_this_thread());
+		p3_evq_retire(&eq->rx, p3_self_number());
 		p3_host_ring_free(n, eq->tx.ring, eq->n, life);
 	}
 	FAULT_POINT("queue.unburied");

@@ -19,11 +19,11 @@ bool p3_settle_pass(struct p3_nic *n)
 	if (p3_self.inside)
 		return false;
 	p3_call_begin();
-	if (p3_fw_enter(n, P3_LEASE_HOST)) {
-		worked = p3_fw_pass(n);
-		p3_fw_leave(n);
+	if (p3_lease_enter(n, P3_LEASE_HOST)) {
+		worked = p3_pass_run(n);
+		p3_lease_leave(n);
 	} else {
-		p3_look_in_vain(n);
+		p3_settle_look_in_vain(n);
 	}
 	p3_call_end(n);
 	return worked;

@@ -19,7 +19,7 @@ static inline void p3_settle_attend(struct p3_nic *n, uint32_t ni)
 
 /* Tell the lease holder that a host thread has looked for messages and found the lease
  * taken; that thread does not wait for the lease. */
-static inline void p3_look_in_vain(struct p3_nic *n)
+static inline void p3_settle_look_in_vain(struct p3_nic *n)
 {
 	if (!p3_get(&n->lease.want))
 		p3_set(&n->lease.want, P3_WANT_LOOK);

@@ -31,7 +31,7 @@ static P3_RARE int show(ptl_eq_handler_t handler, const ptl_event_t *event, int 
 static int take(struct p3_nic *n, struct p3_eq *eq, uint64_t handle, ptl_event_t *ev)
 {
 	uint64_t w[P3_EVQ_WORDS], sequence;
-	enum p3_evq_got got = p3_evq_get(&eq->rx, handle, p3_this_thread(), w, &sequence);
+	enum p3_evq_got got = p3_evq_get(&eq->rx, handle, p3_self_number(), w, &sequence);
 	if (got == P3_EVQ_EMPTY)
 		return PTL_EQ_EMPTY;
 	p3_event_from_words(w, sequence, handle, ev);
@@ -90,7 +90,7 @@ static bool poll_ready(void *arg)
 		struct p3_eq *eq = queue_of(p->nic, p->handles[q]);
 		if (!eq || !p3_evq_any(&eq->rx))
 			continue;
-		if (p->interrupts && !p3_evq_may_get(&eq->rx, p3_this_thread()))
+		if (p->interrupts && !p3_evq_may_get(&eq->rx, p3_self_number()))
 			continue;
 		p->which = q;
 		/* this queue's handler, if the take succeeds */
@@ -118,14 +118,14 @@ static void wait_for_event(struct p3_nic *n, struct poll *p, uint64_t ns)
 	p3_settle_attend(n, p3_handle_ni(p->handles[0]));
 	if (ns) {
 		(void)p3_wait_until(n, ns, &wants, poll_ready, p);
-	} else if (p3_fw_enter(n, P3_LEASE_HOST)) {
-		for (uint32_t turn = 0; turn < P3_WHOLE_TURNS; turn += p3_fw_share(n))
-			if (!p3_fw_pass(n) || is_any_there(p))
+	} else if (p3_lease_enter(n, P3_LEASE_HOST)) {
+		for (uint32_t turn = 0; turn < P3_WHOLE_TURNS; turn += p3_pass_share(n))
+			if (!p3_pass_run(n) || is_any_there(p))
 				break;
-		p3_fw_leave(n);
+		p3_lease_leave(n);
 		(void)poll_ready(p);
 	} else {
-		p3_look_in_vain(n);
+		p3_settle_look_in_vain(n);
 	}
 }
 
@@ -159,11 +159,11 @@ int p3_nic_eq_poll(struct p3_nic *n, const uint64_t *handles, uint32_t nq, uint3
 static bool passes_until_any(struct p3_nic *n, struct p3_eq *eq)
 {
 	bool any = false;
-	if (!p3_fw_enter(n, P3_LEASE_HOST))
+	if (!p3_lease_enter(n, P3_LEASE_HOST))
 		return false;
 	for (uint32_t turn = 0; turn < P3_BRIEF_TURNS && !any; turn++)
-		any = p3_fw_pass(n) && p3_evq_any(&eq->rx);
-	p3_fw_leave(n);
+		any = p3_pass_run(n) && p3_evq_any(&eq->rx);
+	p3_lease_leave(n);
 	return any;
 }
 
@@ -191,7 +191,7 @@ static inline bool take_at_once(struct p3_nic *n, uint64_t handle, ptl_event_t *
 		return false;
 	p3_call_begin();
 	struct p3_event_record *rec =
-		p3_evq_look(&eq->rx, handle, p3_this_thread(), &head);
+		p3_evq_look(&eq->rx, handle, p3_self_number(), &head);
 	if (p3_likely(rec != NULL)) {
 		*handler_out = p3_get(&eq->handler);
 		p3_event_from_record(&rec->words, head + 1, handle, event_out);

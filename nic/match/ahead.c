@@ -72,7 +72,7 @@ static inline bool look_at(struct p3_nic *n, struct p3_peer *p, struct p3_soon *
 	uint64_t to = p3_format_get(c, P3_REQUEST_PORTAL);
 	uint32_t pt_index = (uint32_t)p3_field_of(P3_REQUEST_PORTAL, to);
 	const struct p3_ni *ni =
-		p3_fw_interface(n, (uint32_t)p3_field_of(P3_REQUEST_PID, to));
+		p3_match_interface(n, (uint32_t)p3_field_of(P3_REQUEST_PID, to));
 	p->ahead += ncells;
 	if (ni && pt_index <= (uint32_t)ni->limits.max_pt_index &&
 		ni->portal[pt_index].n >= P3_LONG)
@@ -82,7 +82,7 @@ static inline bool look_at(struct p3_nic *n, struct p3_peer *p, struct p3_soon *
 }
 
 P3_PATH
-void p3_fw_look_ahead(struct p3_nic *n, struct p3_peer *p, uint32_t ncells)
+void p3_ahead_look(struct p3_nic *n, struct p3_peer *p, uint32_t ncells)
 {
 	const struct p3_ring_rx *r = &p->req_in;
 	struct p3_soon *now = stage(n, 0);
@@ -99,7 +99,7 @@ void p3_fw_look_ahead(struct p3_nic *n, struct p3_peer *p, uint32_t ncells)
 	n->nsoon++;
 }
 
-void p3_fw_look_no_more(struct p3_nic *n)
+void p3_ahead_forget(struct p3_nic *n)
 {
 	for (uint32_t i = 0; i < P3_STAGES; i++)
 		n->soon[i].n = 0;

@@ -15,9 +15,9 @@
 
 /* Prefetch for later requests, just before the current one, of ncells cells, is
  * matched. */
-__attribute__((noinline)) void p3_fw_look_ahead(
+__attribute__((noinline)) void p3_ahead_look(
 	struct p3_nic *n, struct p3_peer *p, uint32_t ncells);
 /* Forget prefetched buckets, because they are about to be freed. */
-void p3_fw_look_no_more(struct p3_nic *n);
+void p3_ahead_forget(struct p3_nic *n);
 
 #endif

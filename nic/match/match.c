@@ -14,7 +14,7 @@ static inline bool is_allowed(const struct p3_ni *ni, const struct p3_ask *ask)
 	       (e->pt_index == PTL_PT_INDEX_ANY || e->pt_index == ask->pt_index);
 }
 
-bool p3_fw_allows(const struct p3_ni *ni, const struct p3_ask *ask)
+bool p3_match_allows(const struct p3_ni *ni, const struct p3_ask *ask)
 {
 	return is_allowed(ni, ask);
 }
@@ -101,7 +101,7 @@ static __attribute__((noinline)) struct p3_md *search(const struct p3_ni *ni,
 	return best ? best->md : NULL;
 }
 
-bool p3_fw_match(struct p3_ni *ni, const struct p3_ask *ask, struct p3_hit *hit_out)
+bool p3_match_request(struct p3_ni *ni, const struct p3_ask *ask, struct p3_hit *hit_out)
 {
 	if (p3_unlikely(ask->pt_index > (uint32_t)ni->limits.max_pt_index ||
 			!is_allowed(ni, ask)))

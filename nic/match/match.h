@@ -21,7 +21,7 @@ static inline uint64_t p3_request_who(const struct p3_peer *p, uint32_t flags)
 }
 
 /* Return the interface that has this pid, or NULL. */
-static inline struct p3_ni *p3_fw_interface(struct p3_nic *n, uint32_t pid)
+static inline struct p3_ni *p3_match_interface(struct p3_nic *n, uint32_t pid)
 {
 	for (uint32_t i = 0; i < P3_JOB_NIS; i++)
 		if (p3_likely((p3_get(&n->ni[i].gen) & 1) && n->ni[i].pid == pid))
@@ -56,21 +56,21 @@ struct p3_hit {
 	uint64_t mlength;
 };
 
-bool p3_fw_match(struct p3_ni *ni, const struct p3_ask *ask, struct p3_hit *hit_out);
+bool p3_match_request(struct p3_ni *ni, const struct p3_ask *ask, struct p3_hit *hit_out);
 /* Return true if the access control list admits the request. */
-bool p3_fw_allows(const struct p3_ni *ni, const struct p3_ask *ask);
+bool p3_match_allows(const struct p3_ni *ni, const struct p3_ask *ask);
 
-static inline void p3_fw_exhaust(struct p3_md *md)
+static inline void p3_match_exhaust(struct p3_md *md)
 {
 	md->active = false;
 	md->exhausted = true;
 }
 
-static inline void p3_fw_threshold(struct p3_md *md)
+static inline void p3_match_threshold(struct p3_md *md)
 {
 	/* a threshold that is not above 0 is infinite or used up */
 	if (p3_unlikely(md->threshold > 0) && --md->threshold == 0)
-		p3_fw_exhaust(md);
+		p3_match_exhaust(md);
 }
 
 static inline uint64_t p3_max_size(const struct p3_md *md)
@@ -79,18 +79,18 @@ static inline uint64_t p3_max_size(const struct p3_md *md)
 }
 
 /* Account for the operation on the descriptor: threshold, local offset, activity. */
-static inline void p3_fw_commit(struct p3_md *md, const struct p3_hit *hit)
+static inline void p3_match_commit(struct p3_md *md, const struct p3_hit *hit)
 {
-	p3_fw_threshold(md);
+	p3_match_threshold(md);
 	if (md->sink.options & PTL_MD_MANAGE_REMOTE)
 		return;
 	md->local_offset += hit->mlength;
 	if ((md->sink.options & PTL_MD_MAX_SIZE) &&
 		md->region.size - md->local_offset < p3_max_size(md))
-		p3_fw_exhaust(md);
+		p3_match_exhaust(md);
 }
 
-static inline bool p3_fw_may_unlink(const struct p3_md *md)
+static inline bool p3_match_may_unlink(const struct p3_md *md)
 {
 	return p3_unlikely(md->exhausted && md->unlink);
 }

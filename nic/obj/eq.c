@@ -6,7 +6,7 @@
 #include "nic/report/mirror.h"
 #include "nic/report/why.h"
 
-int p3_fw_eq_alloc(struct p3_nic *n, struct p3_cmd *c)
+int p3_eq_alloc(struct p3_nic *n, struct p3_cmd *c)
 {
 	if (!p3_ni_is(n, c->ni, c->handle))
 		return PTL_NI_INVALID;
@@ -23,11 +23,11 @@ int p3_fw_eq_alloc(struct p3_nic *n, struct p3_cmd *c)
 	else
 		p3_evq_format(c->eq.ring, c->eq.n, p3_get(&n->life), &eq->tx, &eq->rx);
 	eq->nic = n;
-	eq->tx.on_lost = p3_fw_why_lost;
+	eq->tx.on_lost = p3_why_lost;
 	c->handle_out = p3_handle(P3_KIND_EQ, c->ni, eq->o.index, p3_get(&eq->o.gen) + 1);
 	p3_release(&eq->rx.name, c->handle_out); /* EVQ.5 */
 	p3_obj_born(&eq->o);
-	p3_fw_mirror_queue(n, eq);
+	p3_mirror_queue(n, eq);
 	return PTL_OK;
 }
 
@@ -35,14 +35,14 @@ void p3_eq_kill(struct p3_nic *n, struct p3_eq *eq, struct p3_eq **dead)
 {
 	p3_use_less(p3_ni_of(n, &eq->o), P3_U_EQ);
 	p3_table_kill(&n->table[P3_T_EQ], &eq->o);
-	p3_fw_mirror_no_queue(n, eq);
+	p3_mirror_no_queue(n, eq);
 	eq->next_dead = *dead;
 	*dead = eq;
 }
 
-int p3_fw_eq_free(struct p3_nic *n, struct p3_cmd *c)
+int p3_eq_free(struct p3_nic *n, struct p3_cmd *c)
 {
-	struct p3_eq *eq = p3_fw_named(n, P3_KIND_EQ, c->handle);
+	struct p3_eq *eq = p3_obj_named(n, P3_KIND_EQ, c->handle);
 	if (!eq)
 		return PTL_EQ_INVALID;
 	c->eq.dead = NULL;
@@ -51,7 +51,7 @@ int p3_fw_eq_free(struct p3_nic *n, struct p3_cmd *c)
 	return PTL_OK;
 }
 
-int p3_fw_eq_bury(struct p3_nic *n, struct p3_cmd *c)
+int p3_eq_bury(struct p3_nic *n, struct p3_cmd *c)
 {
 	for (struct p3_eq *eq = c->eq.dead, *next; eq; eq = next) {
 		next = eq->next_dead;

@@ -17,7 +17,7 @@ static inline void post(struct p3_nic *n, const struct p3_sink *sink,
 	p3_event_post(n, eq, e, kind);
 }
 
-void p3_fw_event(struct p3_nic *n, const struct p3_sink *sink,
+void p3_event_write(struct p3_nic *n, const struct p3_sink *sink,
 	const struct p3_event_words *rec, ptl_event_kind_t kind, uint32_t fail)
 {
 	post(n, sink, rec, kind, fail, false);
@@ -29,7 +29,7 @@ static struct p3_sink drop(struct p3_nic *n, struct p3_md *md)
 {
 	struct p3_sink sink = md->sink;
 	p3_md_forgive_unlink(md);
-	p3_fw_md_drop(n, md);
+	p3_me_drop_md(n, md);
 	return sink;
 }
 
@@ -42,7 +42,7 @@ static void unlink_after(
 	post(n, &sink, &last, PTL_EVENT_UNLINK, PTL_NI_OK, true);
 }
 
-void P3_RARE p3_fw_event_unlinks(struct p3_nic *n, struct p3_md *md,
+void P3_RARE p3_event_unlinks(struct p3_nic *n, struct p3_md *md,
 	const struct p3_sink *sink, const struct p3_event_words *rec,
 	ptl_event_kind_t kind, uint32_t fail)
 {

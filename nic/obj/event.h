@@ -57,22 +57,22 @@ static inline void p3_event_post(
 }
 
 /* Post an event made of rec, kind and failure, if the descriptor enables it. */
-void p3_fw_event(struct p3_nic *n, const struct p3_sink *sink,
+void p3_event_write(struct p3_nic *n, const struct p3_sink *sink,
 	const struct p3_event_words *rec, ptl_event_kind_t kind, uint32_t fail);
 
 /* Post the event of a completed operation on md, then unlink md automatically. */
-void p3_fw_event_unlinks(struct p3_nic *n, struct p3_md *md, const struct p3_sink *sink,
+void p3_event_unlinks(struct p3_nic *n, struct p3_md *md, const struct p3_sink *sink,
 	const struct p3_event_words *rec, ptl_event_kind_t kind, uint32_t fail);
 
 /* Post the event of a completed operation on md, and unlink md if that is due. */
-static inline void p3_fw_event_ends(struct p3_nic *n, struct p3_md *md,
+static inline void p3_event_ends(struct p3_nic *n, struct p3_md *md,
 	const struct p3_sink *sink, const struct p3_event_words *rec,
 	ptl_event_kind_t kind, uint32_t fail)
 {
-	if (p3_fw_may_unlink(md))
-		p3_fw_event_unlinks(n, md, sink, rec, kind, fail);
+	if (p3_match_may_unlink(md))
+		p3_event_unlinks(n, md, sink, rec, kind, fail);
 	else
-		p3_fw_event(n, sink, rec, kind, fail);
+		p3_event_write(n, sink, rec, kind, fail);
 }
 
 #endif

@@ -115,7 +115,7 @@ static int md_queue(struct p3_nic *n, const struct p3_cmd *c, struct p3_sink *si
 	*sink_out = (struct p3_sink){.options = c->md.md.options | n->ni[c->ni].options};
 	if (c->md.md.eq_handle == PTL_EQ_NONE)
 		return PTL_OK;
-	struct p3_eq *eq = p3_fw_named(n, P3_KIND_EQ, c->md.md.eq_handle);
+	struct p3_eq *eq = p3_obj_named(n, P3_KIND_EQ, c->md.md.eq_handle);
 	if (!eq)
 		return PTL_EQ_INVALID;
 	sink_out->eq = eq;
@@ -184,7 +184,7 @@ int p3_md_new(struct p3_nic *n, struct p3_cmd *c, struct p3_md **md_out)
 	return rc;
 }
 
-int p3_fw_md_bind(struct p3_nic *n, struct p3_cmd *c)
+int p3_md_bind(struct p3_nic *n, struct p3_cmd *c)
 {
 	struct p3_md *md;
 	if (!p3_ni_is(n, c->ni, c->handle))
@@ -196,7 +196,7 @@ int p3_md_at_rest(struct p3_nic *n, const struct p3_cmd *c)
 {
 	if (c->md.test_eq == PTL_EQ_NONE)
 		return PTL_OK;
-	struct p3_eq *eq = p3_fw_named(n, P3_KIND_EQ, c->md.test_eq);
+	struct p3_eq *eq = p3_obj_named(n, P3_KIND_EQ, c->md.test_eq);
 	if (!eq || eq->o.ni != c->ni)
 		return PTL_EQ_INVALID;
 	return eq->owed || p3_evq_any(&eq->rx) ? PTL_MD_NO_UPDATE : PTL_OK;
@@ -239,10 +239,10 @@ static int may_update(struct p3_nic *n, const struct p3_cmd *c, const struct p3_
 	return rc == PTL_OK && conditional && md->pending ? PTL_MD_NO_UPDATE : rc;
 }
 
-int p3_fw_md_update(struct p3_nic *n, struct p3_cmd *c)
+int p3_md_update(struct p3_nic *n, struct p3_cmd *c)
 {
 	struct p3_md_meaning meaning;
-	struct p3_md *md = p3_fw_named(n, P3_KIND_MD, c->handle);
+	struct p3_md *md = p3_obj_named(n, P3_KIND_MD, c->handle);
 	if (!md)
 		return PTL_MD_INVALID;
 	c->ni = (uint16_t)md->o.ni;

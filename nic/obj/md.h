@@ -11,8 +11,8 @@
 
 #include "nic/state.h"
 
-int p3_fw_md_bind(struct p3_nic *n, struct p3_cmd *c);
-int p3_fw_md_update(struct p3_nic *n, struct p3_cmd *c);
+int p3_md_bind(struct p3_nic *n, struct p3_cmd *c);
+int p3_md_update(struct p3_nic *n, struct p3_cmd *c);
 
 /* The meaning of a descriptor's contents, if they are legal. */
 struct p3_md_meaning {

@@ -38,7 +38,7 @@ static int place_at_end(struct p3_ni *ni, struct p3_cmd_me *me, struct place *ou
 
 static int place_by_base(struct p3_nic *n, struct p3_cmd *c, struct place *out)
 {
-	struct p3_me *base = p3_fw_named(n, P3_KIND_ME, c->me.base);
+	struct p3_me *base = p3_obj_named(n, P3_KIND_ME, c->me.base);
 	if (!base || (c->handle != PTL_INVALID_HANDLE && base->o.ni != c->ni))
 		return PTL_ME_INVALID;
 	c->ni = (uint16_t)base->o.ni;
@@ -102,9 +102,9 @@ static void join(struct p3_me *me, struct p3_md *md)
 	me->md = md;
 }
 
-int p3_fw_md_attach(struct p3_nic *n, struct p3_cmd *c)
+int p3_me_attach_md(struct p3_nic *n, struct p3_cmd *c)
 {
-	struct p3_me *me = p3_fw_named(n, P3_KIND_ME, c->handle);
+	struct p3_me *me = p3_obj_named(n, P3_KIND_ME, c->handle);
 	struct p3_md *md;
 	if (!me)
 		return PTL_ME_INVALID;
@@ -129,7 +129,7 @@ static int memd_new(struct p3_nic *n, struct p3_cmd *c, const struct place *plac
 	return rc;
 }
 
-int p3_fw_me_attach(struct p3_nic *n, struct p3_cmd *c)
+int p3_me_attach(struct p3_nic *n, struct p3_cmd *c)
 {
 	struct place place;
 	int rc = find_place(n, c, &place);
@@ -141,7 +141,7 @@ int p3_fw_me_attach(struct p3_nic *n, struct p3_cmd *c)
 	return PTL_OK;
 }
 
-void p3_fw_md_drop(struct p3_nic *n, struct p3_md *md)
+void p3_me_drop_md(struct p3_nic *n, struct p3_md *md)
 {
 	struct p3_me *me =
 		md->me == P3_NONE ? NULL : p3_table_at(&n->table[P3_T_ME], md->me);

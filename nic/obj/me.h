@@ -10,12 +10,12 @@
 
 #include "nic/state.h"
 
-int p3_fw_me_attach(struct p3_nic *n, struct p3_cmd *c);
-int p3_fw_md_attach(struct p3_nic *n, struct p3_cmd *c);
+int p3_me_attach(struct p3_nic *n, struct p3_cmd *c);
+int p3_me_attach_md(struct p3_nic *n, struct p3_cmd *c);
 /* Take an entry off its list and free it; its descriptor must be gone. */
 void p3_me_remove(struct p3_nic *n, struct p3_me *me);
 /* Take a descriptor off its entry and free it; free the entry, too, if it is to be
  * unlinked automatically. */
-void p3_fw_md_drop(struct p3_nic *n, struct p3_md *md);
+void p3_me_drop_md(struct p3_nic *n, struct p3_md *md);
 
 #endif

@@ -12,7 +12,7 @@ bool p3_ni_is(struct p3_nic *n, uint32_t ni, uint64_t handle)
 	return (gen & 1) && handle == p3_handle(P3_KIND_NI, ni, 0, gen);
 }
 
-int p3_fw_ni_check(struct p3_nic *n, struct p3_cmd *c)
+int p3_ni_check(struct p3_nic *n, struct p3_cmd *c)
 {
 	uint32_t ni = p3_handle_ni(c->handle);
 	return p3_ni_is(n, ni, c->handle) ? PTL_OK : PTL_NI_INVALID;
@@ -27,7 +27,7 @@ static void set_ac(struct p3_ni *ni, uint32_t index, const struct p3_ac *entry)
 	ni->ac0_owner = entry->owner;
 }
 
-int p3_fw_ni_open(struct p3_nic *n, struct p3_cmd *c)
+int p3_ni_open(struct p3_nic *n, struct p3_cmd *c)
 {
 	if (c->ni >= P3_JOB_NIS || (p3_get(&n->ni[c->ni].gen) & 1))
 		return PTL_NO_SPACE;
@@ -65,7 +65,7 @@ static struct p3_ni *open_ni(struct p3_nic *n, uint64_t handle)
 	return p3_ni_is(n, ni, handle) ? &n->ni[ni] : NULL;
 }
 
-int p3_fw_ac_entry(struct p3_nic *n, struct p3_cmd *c)
+int p3_ni_ac_entry(struct p3_nic *n, struct p3_cmd *c)
 {
 	struct p3_ni *ni = open_ni(n, c->handle);
 	if (!ni)
@@ -124,7 +124,7 @@ static uint64_t register_of(const struct p3_ni *ni, uint32_t i)
 	return ni->aligned[i - PTL_SR_MD_ALIGN_128];
 }
 
-int p3_fw_ni_status(struct p3_nic *n, struct p3_cmd *c)
+int p3_ni_status(struct p3_nic *n, struct p3_cmd *c)
 {
 	const struct p3_ni *ni = open_ni(n, c->handle);
 	if (!ni)
@@ -135,13 +135,13 @@ int p3_fw_ni_status(struct p3_nic *n, struct p3_cmd *c)
 	return PTL_OK;
 }
 
-int p3_fw_whose(struct p3_nic *n, struct p3_cmd *c)
+int p3_ni_of_handle(struct p3_nic *n, struct p3_cmd *c)
 {
 	enum p3_kind kind = p3_handle_kind(c->handle);
 	uint32_t ni = p3_handle_ni(c->handle);
 	bool lives = kind == P3_KIND_NI ? open_ni(n, c->handle) != NULL
 		     : kind == P3_KIND_ME || kind == P3_KIND_MD || kind == P3_KIND_EQ
-			     ? p3_fw_named(n, kind, c->handle) != NULL
+			     ? p3_obj_named(n, kind, c->handle) != NULL
 			     : false;
 	if (!lives)
 		return PTL_HANDLE_INVALID;

@@ -10,12 +10,12 @@
 
 #include "nic/state.h"
 
-int p3_fw_ni_open(struct p3_nic *n, struct p3_cmd *c);
-int p3_fw_ni_check(struct p3_nic *n, struct p3_cmd *c);
-int p3_fw_ac_entry(struct p3_nic *n, struct p3_cmd *c);
-int p3_fw_ni_status(struct p3_nic *n, struct p3_cmd *c);
+int p3_ni_open(struct p3_nic *n, struct p3_cmd *c);
+int p3_ni_check(struct p3_nic *n, struct p3_cmd *c);
+int p3_ni_ac_entry(struct p3_nic *n, struct p3_cmd *c);
+int p3_ni_status(struct p3_nic *n, struct p3_cmd *c);
 /* Return the interface of the object that c->handle names. */
-int p3_fw_whose(struct p3_nic *n, struct p3_cmd *c);
+int p3_ni_of_handle(struct p3_nic *n, struct p3_cmd *c);
 /* Return true if the handle names the open interface ni. */
 bool p3_ni_is(struct p3_nic *n, uint32_t ni, uint64_t handle);
 

@@ -33,7 +33,7 @@ static void pay(struct p3_span *span)
 
 void p3_span_start(struct p3_nic *n, struct p3_span *span, ptl_event_kind_t kind)
 {
-	p3_fw_event(n, &span->sink, &span->rec, kind, PTL_NI_OK);
+	p3_event_write(n, &span->sink, &span->rec, kind, PTL_NI_OK);
 	if (!p3_wants(&span->sink, PTL_EVENT_SEND_END))
 		pay(span);
 }
@@ -52,5 +52,5 @@ void p3_span_end(
 	pay(span);
 	md->pending--;
 	p3_iov_drop(span->region.iov);
-	p3_fw_event_ends(n, md, &span->sink, &span->rec, kind, fail);
+	p3_event_ends(n, md, &span->sink, &span->rec, kind, fail);
 }

@@ -11,7 +11,7 @@
 #include "nic/state.h"
 
 /* Begin an operation on md at offset.  The caller fills in span->rec, and counts the
- * operation in md's threshold (p3_fw_threshold). */
+ * operation in md's threshold (p3_match_threshold). */
 void p3_span_begin(struct p3_span *span, struct p3_md *md, uint64_t offset);
 void p3_span_start(struct p3_nic *n, struct p3_span *span, ptl_event_kind_t kind);
 /* Post the operation's END, and unlink the descriptor if that is due. */

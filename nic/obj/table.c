@@ -79,7 +79,7 @@ void p3_table_release(struct p3_table *t, struct p3_object *o)
 
 /* ---- objects of an interface ---- */
 
-void *p3_fw_named(struct p3_nic *n, enum p3_kind kind, uint64_t handle)
+void *p3_obj_named(struct p3_nic *n, enum p3_kind kind, uint64_t handle)
 {
 	static const uint8_t table[] = {
 		[P3_KIND_ME] = P3_T_ME, [P3_KIND_MD] = P3_T_MD, [P3_KIND_EQ] = P3_T_EQ};

@@ -72,7 +72,7 @@ static P3_HOT void *p3_named_in(struct p3_table *t, enum p3_kind kind, uint64_t 
 }
 
 /* Do as p3_named_in(), in the table that belongs to the kind. */
-void *p3_fw_named(struct p3_nic *n, enum p3_kind kind, uint64_t handle);
+void *p3_obj_named(struct p3_nic *n, enum p3_kind kind, uint64_t handle);
 
 static inline uint64_t p3_handle_of(enum p3_kind kind, const struct p3_object *o)
 {

@@ -15,16 +15,16 @@
 static inline void count_answer(struct p3_nic *n, struct p3_peer *p)
 {
 	if (p3_unlikely(++p->nanswered >= 8 && !p->rsp_full))
-		p3_fw_grow_responses(n, p);
+		p3_peer_grow_responses(n, p);
 }
 
-void p3_fw_respond(struct p3_nic *n, struct p3_peer *p, const struct p3_answer *a)
+void p3_answer_respond(struct p3_nic *n, struct p3_peer *p, const struct p3_answer *a)
 {
 	if (p->state != P3_LIVE || p->bad)
 		return;
 	count_answer(n, p);
-	if (!p3_fw_room(p, &p->rsp_out, 1)) {
-		p3_fw_bad_peer(n, p, "more requests than it reserved room for");
+	if (!p3_peer_has_room(p, &p->rsp_out, 1)) {
+		p3_peer_ignore(n, p, "more requests than it reserved room for");
 		return;
 	}
 	struct p3_cell *c = p3_ring_begin(&p->rsp_out, 1);
@@ -34,19 +34,19 @@ void p3_fw_respond(struct p3_nic *n, struct p3_peer *p, const struct p3_answer *
 	FAULT_POINT("response.filled");
 	p3_ring_publish(&p->rsp_out, word0, 1);
 	FAULT_POINT("response.published");
-	p3_fw_touch(n, p);
+	p3_looks_add(n, p);
 }
 
 void p3_answer_briefly(struct p3_nic *n, struct p3_peer *p, uint32_t pending,
 	enum p3_rsp_kind kind, uint64_t mlength)
 {
 	struct p3_answer a = {.kind = kind, .pending = pending, .mlength = mlength};
-	p3_fw_respond(n, p, &a);
+	p3_answer_respond(n, p, &a);
 }
 
 bool p3_answer_has_room(struct p3_peer *p, uint64_t mlength)
 {
-	return p3_fw_room(p, &p->rsp_out, p3_reply_cells(mlength));
+	return p3_peer_has_room(p, &p->rsp_out, p3_reply_cells(mlength));
 }
 
 uint64_t p3_answer_fill(
@@ -66,10 +66,10 @@ void p3_answer_send(struct p3_nic *n, struct p3_peer *p, uint64_t word0, uint64_
 	P3_TRACE(fw, n, P3_TRACE_ANSWER, P3_RSP_REPLY, mlength);
 	p3_ring_publish(&p->rsp_out, word0, p3_word0_ncells(word0));
 	FAULT_POINT("reply.published");
-	p3_fw_touch(n, p);
+	p3_looks_add(n, p);
 }
 
-void p3_fw_drop(struct p3_nic *n, struct p3_ni *ni, uint64_t length)
+void p3_answer_drop(struct p3_nic *n, struct p3_ni *ni, uint64_t length)
 {
 	if (ni) {
 		ni->drops++;

@@ -17,7 +17,7 @@
 #include "nic/state.h"
 
 /* Respond with one cell. */
-void p3_fw_respond(struct p3_nic *n, struct p3_peer *p, const struct p3_answer *a);
+void p3_answer_respond(struct p3_nic *n, struct p3_peer *p, const struct p3_answer *a);
 /* Respond with a kind, a pending and a length alone. */
 void p3_answer_briefly(struct p3_nic *n, struct p3_peer *p, uint32_t pending,
 	enum p3_rsp_kind kind, uint64_t mlength);
@@ -33,6 +33,6 @@ void p3_answer_send(
 	struct p3_nic *n, struct p3_peer *p, uint64_t word0, uint64_t mlength);
 
 /* Count a dropped message of this length.  ni is its interface, or NULL. */
-void p3_fw_drop(struct p3_nic *n, struct p3_ni *ni, uint64_t length);
+void p3_answer_drop(struct p3_nic *n, struct p3_ni *ni, uint64_t length);
 
 #endif

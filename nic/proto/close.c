@@ -105,15 +105,16 @@ static P3_RARE bool let_go(struct p3_nic *n, struct p3_md *md)
 	       take_over_waiting(n, &unresolved, md) && take_over_queued(n, md, left);
 }
 
-int p3_fw_me_unlink(struct p3_nic *n, struct p3_cmd *c)
+int p3_close_me(struct p3_nic *n, struct p3_cmd *c)
 {
-	struct p3_me *me = p3_fw_named(n, P3_KIND_ME, c->handle);
+	struct p3_me *me = p3_obj_named(n, P3_KIND_ME, c->handle);
 	if (!me)
 		return PTL_ME_INVALID;
 	if (me->md && p3_unlikely(me->md->pending)) {
 		if (!let_go(n, me->md))
 			return PTL_ME_IN_USE;
-		me = p3_fw_named(n, P3_KIND_ME, c->handle); /* NULL if that unlinked it */
+		me = p3_obj_named(
+			n, P3_KIND_ME, c->handle); /* NULL if that unlinked it */
 		if (!me)
 			return PTL_ME_INVALID;
 	}
@@ -123,26 +124,27 @@ int p3_fw_me_unlink(struct p3_nic *n, struct p3_cmd *c)
 	return PTL_OK;
 }
 
-int p3_fw_md_unlink(struct p3_nic *n, struct p3_cmd *c)
+int p3_close_md(struct p3_nic *n, struct p3_cmd *c)
 {
-	struct p3_md *md = p3_fw_named(n, P3_KIND_MD, c->handle);
+	struct p3_md *md = p3_obj_named(n, P3_KIND_MD, c->handle);
 	if (!md)
 		return PTL_MD_INVALID;
 	if (p3_unlikely(md->pending)) {
 		if (!let_go(n, md))
 			return PTL_MD_IN_USE;
-		md = p3_fw_named(n, P3_KIND_MD, c->handle); /* NULL if that unlinked it */
+		md = p3_obj_named(
+			n, P3_KIND_MD, c->handle); /* NULL if that unlinked it */
 		if (!md)
 			return PTL_MD_INVALID;
 	}
-	p3_fw_md_drop(n, md);
+	p3_me_drop_md(n, md);
 	return PTL_OK;
 }
 
 /* ---- the end of an interface ---- */
 
 /* Remove all objects of an interface.  Add its queues to dead: threads may still read
- * them, so p3_fw_eq_bury() frees their places later. */
+ * them, so p3_eq_bury() frees their places later. */
 static void drop_objects(struct p3_nic *n, uint32_t ni, struct p3_eq **dead)
 {
 	struct p3_md *md;
@@ -188,7 +190,7 @@ static void forget(struct p3_nic *n, uint32_t ni)
 	}
 }
 
-int p3_fw_ni_close(struct p3_nic *n, struct p3_cmd *c)
+int p3_close_ni(struct p3_nic *n, struct p3_cmd *c)
 {
 	uint32_t i = p3_handle_ni(c->handle);
 	if (!p3_ni_is(n, i, c->handle))
@@ -196,7 +198,7 @@ int p3_fw_ni_close(struct p3_nic *n, struct p3_cmd *c)
 	struct p3_ni *ni = &n->ni[i];
 	p3_release(&ni->gen, p3_get(&ni->gen) + 1); /* TABLE.2 */
 	forget(n, i);
-	p3_fw_look_no_more(n);
+	p3_ahead_forget(n);
 	c->ni_open.dead = NULL;
 	drop_objects(n, i, &c->ni_open.dead);
 	c->ni_open.portals = ni->portal;
@@ -240,12 +242,12 @@ static void forget_spans(struct p3_nic *n)
 	}
 }
 
-void p3_fw_drop_all(struct p3_nic *n)
+void p3_close_all(struct p3_nic *n)
 {
 	struct p3_cmd c = {.op = P3_OP_EQ_BURY};
 	c.eq.dead = NULL;
 	forget_spans(n);
-	p3_fw_look_no_more(n);
+	p3_ahead_forget(n);
 	for (uint32_t i = 0; i < P3_JOB_NIS; i++) {
 		struct p3_ni *ni = &n->ni[i];
 		uint32_t gen = p3_get(&ni->gen);
@@ -259,6 +261,6 @@ void p3_fw_drop_all(struct p3_nic *n)
 		ni->ac = NULL;
 	}
 	for (struct p3_eq *eq = c.eq.dead; eq; eq = eq->next_dead)
-		p3_evq_retire(&eq->rx, p3_this_thread());
-	(void)p3_fw_eq_bury(n, &c);
+		p3_evq_retire(&eq->rx, p3_self_number());
+	(void)p3_eq_bury(n, &c);
 }

@@ -9,10 +9,10 @@
 
 #include "nic/state.h"
 
-int p3_fw_ni_close(struct p3_nic *n, struct p3_cmd *c);
-int p3_fw_me_unlink(struct p3_nic *n, struct p3_cmd *c);
-int p3_fw_md_unlink(struct p3_nic *n, struct p3_cmd *c);
+int p3_close_ni(struct p3_nic *n, struct p3_cmd *c);
+int p3_close_me(struct p3_nic *n, struct p3_cmd *c);
+int p3_close_md(struct p3_nic *n, struct p3_cmd *c);
 /* Free iovec copies and tables when the NIC ends. */
-void p3_fw_drop_all(struct p3_nic *n);
+void p3_close_all(struct p3_nic *n);
 
 #endif

@@ -45,7 +45,7 @@ struct p3_copies {
 	struct block block[P3_COPY_BLOCKS];
 };
 
-int p3_copies_start(struct p3_nic *n)
+int p3_copy_start(struct p3_nic *n)
 {
 	struct p3_copies *c = calloc(1, sizeof *c);
 	if (!c)
@@ -65,7 +65,7 @@ int p3_copies_start(struct p3_nic *n)
 	return 0;
 }
 
-void p3_copies_stop(struct p3_nic *n)
+void p3_copy_stop(struct p3_nic *n)
 {
 	if (!n->copies)
 		return;

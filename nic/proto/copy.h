@@ -17,8 +17,8 @@
  */
 #define P3_SHORT_MOST 8192u
 #define P3_COPIES_LEN (4u << 20)
-int p3_copies_start(struct p3_nic *n);
-void p3_copies_stop(struct p3_nic *n);
+int p3_copy_start(struct p3_nic *n);
+void p3_copy_stop(struct p3_nic *n);
 /* Return memory for at most P3_SHORT_MOST bytes on their way to p, or NULL if there is
  * none. */
 char *p3_copy_alloc(struct p3_nic *n, struct p3_peer *p, uint64_t len);

@@ -80,14 +80,14 @@ static P3_RARE void ask_for(struct p3_nic *n, struct p3_pending *t)
 
 static void give_up(struct p3_nic *n, struct p3_pending *t)
 {
-	struct p3_peer *p = p3_fw_find(n, t->move.target);
+	struct p3_peer *p = p3_peer_find(n, t->move.target);
 	bool failure = p3_peer_is_failure(p, t->move.target.pid);
 	if (p && p != &n->unresolved)
 		requeue(n, t, p);
-	p3_fw_fail_pending(n, t, failure);
+	p3_pending_fail(n, t, failure);
 }
 
-int p3_fw_peer_told(struct p3_nic *n, struct p3_cmd *c)
+int p3_hold_told(struct p3_nic *n, struct p3_cmd *c)
 {
 	if (n->told == n->asked || (uint32_t)c->handle != n->asked)
 		return -ESTALE;
@@ -108,7 +108,7 @@ int p3_fw_peer_told(struct p3_nic *n, struct p3_cmd *c)
 /* Count a held request in the gauges of its target, which tools read. */
 static void show_held(struct p3_nic *n, const struct p3_pending *t)
 {
-	struct p3_peer *p = p3_fw_find(n, t->move.target);
+	struct p3_peer *p = p3_peer_find(n, t->move.target);
 	if (!p || p == &n->unresolved)
 		return;
 	uint32_t queued = (uint32_t)p3_get(&p->mine->shown_ops);
@@ -119,14 +119,14 @@ static void show_held(struct p3_nic *n, const struct p3_pending *t)
 
 void p3_hold_show_end(struct p3_nic *n, const struct p3_pending *t)
 {
-	struct p3_peer *p = p3_fw_find(n, t->move.target);
+	struct p3_peer *p = p3_peer_find(n, t->move.target);
 	if (!p || p == &n->unresolved || p->state != P3_ABSENT)
 		return;
 	uint32_t queued = (uint32_t)p3_get(&p->mine->shown_ops);
-	p3_fw_mirror_lost(p);
+	p3_mirror_lost(p);
 	p3_list_each(it, &n->absent.queue) {
 		struct p3_pending *next = p3_item(it, struct p3_pending, link);
-		if (next == t || p3_fw_find(n, next->move.target) != p)
+		if (next == t || p3_peer_find(n, next->move.target) != p)
 			continue;
 		p3_set(&p->mine->shown_since, next->held_ns);
 		p3_set(&p->mine->shown_ops, p3_pair(0, queued - 1));
@@ -153,13 +153,13 @@ static struct p3_pending *first_held(struct p3_nic *n)
 					       : p3_item(first, struct p3_pending, link);
 }
 
-int p3_fw_held(struct p3_nic *n, struct p3_cmd *c)
+int p3_hold_expire(struct p3_nic *n, struct p3_cmd *c)
 {
 	struct p3_pending *t;
 	uint64_t now = p3_now_ns();
 	while ((t = first_held(n)) && now - t->held_ns >= n->conf.hold_ns) {
 		p3_hold_show_end(n, t);
-		p3_fw_fail_pending(n, t, true);
+		p3_pending_fail(n, t, true);
 		n->posted = true;
 	}
 	c->held = (struct p3_on_hold){.n = n->absent.nqueued};
@@ -170,11 +170,11 @@ int p3_fw_held(struct p3_nic *n, struct p3_cmd *c)
 	return PTL_OK;
 }
 
-void p3_fw_give_up(struct p3_nic *n)
+void p3_hold_give_up(struct p3_nic *n)
 {
 	p3_list_each(it, &n->absent.queue) {
 		struct p3_pending *t = p3_item(it, struct p3_pending, link);
-		struct p3_peer *p = p3_fw_find(n, t->move.target);
+		struct p3_peer *p = p3_peer_find(n, t->move.target);
 		if (p && p->state != P3_DEAD && p->state != P3_GONE)
 			continue;
 		give_up(n, t);
@@ -187,7 +187,7 @@ void p3_fw_give_up(struct p3_nic *n)
 struct p3_peer *p3_hold_readdress(struct p3_nic *n, struct p3_pending *t)
 {
 	ptl_process_id_t who = t->move.target;
-	struct p3_peer *p = p3_fw_find(n, who);
+	struct p3_peer *p = p3_peer_find(n, who);
 	if (p3_peer_is_live(p, who.pid) || p3_peer_is_expected(p, who.pid)) {
 		requeue(n, t, p);
 		return p;

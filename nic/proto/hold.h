@@ -28,11 +28,11 @@ struct p3_peer *p3_hold_readdress(struct p3_nic *n, struct p3_pending *t);
  * start of the next one's wait. */
 void p3_hold_show_end(struct p3_nic *n, const struct p3_pending *t);
 /* Fail the held requests whose target will not join any more. */
-void p3_fw_give_up(struct p3_nic *n);
+void p3_hold_give_up(struct p3_nic *n);
 
 /* Command: end the requests that yod's answer to the last question concerns. */
-int p3_fw_peer_told(struct p3_nic *n, struct p3_cmd *c);
+int p3_hold_told(struct p3_nic *n, struct p3_cmd *c);
 /* Command: fail the requests that have been held for too long, and report the rest. */
-int p3_fw_held(struct p3_nic *n, struct p3_cmd *c);
+int p3_hold_expire(struct p3_nic *n, struct p3_cmd *c);
 
 #endif

@@ -122,7 +122,7 @@ static P3_RARE struct p3_peer *find_unresolved(struct p3_nic *n, ptl_process_id_
 	return ours || listed ? &n->unresolved : NULL;
 }
 
-/* Not inline: otherwise p3_fw_find would not be inlined into every put. */
+/* Not inline: otherwise p3_peer_find would not be inlined into every put. */
 __attribute__((noinline)) struct p3_peer *p3_ids_find(
 	struct p3_nic *n, ptl_process_id_t who)
 {
@@ -149,7 +149,7 @@ void p3_ids_end(struct p3_nic *n, uint32_t nid)
 		n->over[rank / 64] |= UINT64_C(1) << rank % 64;
 }
 
-int p3_fw_list(struct p3_nic *n, struct p3_cmd *c)
+int p3_ids_list(struct p3_nic *n, struct p3_cmd *c)
 {
 	struct p3_listed *before = n->listed;
 	n->listed = c->listed;

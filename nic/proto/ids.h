@@ -24,6 +24,6 @@ bool p3_ids_may_come(const struct p3_nic *n, ptl_process_id_t who);
 void p3_ids_come(struct p3_nic *n, uint32_t rank);
 /* Note that the rank of the job with this nid has ended. */
 void p3_ids_end(struct p3_nic *n, uint32_t nid);
-int p3_fw_list(struct p3_nic *n, struct p3_cmd *c);
+int p3_ids_list(struct p3_nic *n, struct p3_cmd *c);
 
 #endif

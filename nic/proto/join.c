@@ -67,7 +67,7 @@ static void readdress_from(struct p3_nic *n, struct p3_peer *from)
 		struct p3_pending *t = p3_item(it, struct p3_pending, link);
 		struct p3_peer *p = p3_hold_readdress(n, t);
 		if (p)
-			p3_fw_push(n, p);
+			p3_tx_push(n, p);
 	}
 }
 
@@ -94,11 +94,11 @@ static int expect(struct p3_nic *n, struct p3_peer *p, const struct p3_peer_info
 	p3_ids_renew(n);
 	readdress(n);
 	if (!p3_list_empty(&p->queue))
-		p3_fw_push(n, p);
+		p3_tx_push(n, p);
 	return 0;
 }
 
-int p3_fw_peer_up(struct p3_nic *n, struct p3_cmd *c)
+int p3_join_peer(struct p3_nic *n, struct p3_cmd *c)
 {
 	struct p3_peer_info *info = c->peer;
 	struct p3_peer *p = &n->peer[info->node];
@@ -122,23 +122,23 @@ int p3_fw_peer_up(struct p3_nic *n, struct p3_cmd *c)
 	p->state = P3_LIVE;
 	p3_log(P3_LOG_DEBUG, P3_AREA_PEER, "node %u (nid %u, process %u) is mapped",
 		p->index, p->nid, p->os_pid);
-	p3_fw_say_reads(p);
+	p3_peer_say_reads(p);
 	p3_ids_renew(n);
 	FAULT_POINT("peer.up");
 	P3_TRACE(about, n, (struct p3_topic){p->index, 0}, P3_TRACE_BIRTH, 0,
 		p->incarnation);
 	p3_peer_count_alive(n, p, true);
 	if (p->index != n->conf.node) /* its own lane is polled from the first use on */
-		p3_fw_heat(n, p);
+		p3_peer_heat(n, p);
 	n->posted = true; /* waiting hosts look again, and poll it; */
-	p3_fw_rouse(n);   /* if there are none, the NIC thread does */
+	p3_wake_self(n);  /* if there are none, the NIC thread does */
 	readdress(n);
-	p3_fw_push(n, p);          /* requests from before */
+	p3_tx_push(n, p);          /* requests from before */
 	p3_peer_end_meeting(n, p); /* a thread may wait until they lie in the lane */
 	return 0;
 }
 
-int p3_fw_peer_pids(struct p3_nic *n, struct p3_cmd *c)
+int p3_join_pids(struct p3_nic *n, struct p3_cmd *c)
 {
 	struct p3_peer *p = &n->peer[c->peer->node];
 	if ((p->state != P3_LIVE && p->state != P3_EXPECTED) ||
@@ -152,6 +152,6 @@ int p3_fw_peer_pids(struct p3_nic *n, struct p3_cmd *c)
 	p3_ids_renew(n);
 	readdress(n);
 	n->posted = true;
-	p3_fw_rouse(n);
+	p3_wake_self(n);
 	return 0;
 }

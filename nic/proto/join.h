@@ -13,8 +13,8 @@
 #include "nic/state.h"
 
 /* Command: a peer has joined, and is mapped unless its base is NULL. */
-int p3_fw_peer_up(struct p3_nic *n, struct p3_cmd *c);
+int p3_join_peer(struct p3_nic *n, struct p3_cmd *c);
 /* Command: a peer has opened an interface. */
-int p3_fw_peer_pids(struct p3_nic *n, struct p3_cmd *c);
+int p3_join_pids(struct p3_nic *n, struct p3_cmd *c);
 
 #endif

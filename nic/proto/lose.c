@@ -33,7 +33,7 @@ static void end_transfers(struct p3_nic *n, struct p3_peer *p)
 	p3_list_each(it, &n->pulls) {
 		struct p3_pull *pull = p3_item(it, struct p3_pull, link);
 		if (pull->peer == p)
-			p3_fw_end_pull(n, pull,
+			p3_pull_end(n, pull,
 				pull->done == pull->end ? PTL_NI_OK : PTL_NI_FAIL);
 	}
 	p3_list_each(src, &n->sources) {
@@ -50,7 +50,7 @@ static void end_transfers(struct p3_nic *n, struct p3_peer *p)
 static void end_pendings(struct p3_nic *n, struct p3_link *list, bool died)
 {
 	p3_list_each(it, list)
-		p3_fw_fail_pending(n, p3_item(it, struct p3_pending, link), died);
+		p3_pending_fail(n, p3_item(it, struct p3_pending, link), died);
 }
 
 static void end_queues(struct p3_nic *n, struct p3_peer *p, bool died)
@@ -76,11 +76,11 @@ static void lose(struct p3_nic *n, struct p3_peer *p, bool died)
 	/* No more than the rings hold: a peer that goes on publishing is not waited
 	 * for. */
 	uint32_t most = 2 * (P3_BASE_CELLS + n->layout.req_cells);
-	for (uint32_t i = 0; i < most && !p->bad && p3_fw_ready(n, p); i++)
-		if (!p3_fw_take_response(n, p))
+	for (uint32_t i = 0; i < most && !p->bad && p3_peer_is_ready(n, p); i++)
+		if (!p3_reply_take(n, p))
 			break;
-	for (uint32_t i = 0; i < most && !p->bad && p3_fw_ready(n, p); i++)
-		if (!p3_fw_take_request(n, p) && !p3_fw_refuse_request(n, p))
+	for (uint32_t i = 0; i < most && !p->bad && p3_peer_is_ready(n, p); i++)
+		if (!p3_rx_take(n, p) && !p3_rx_refuse(n, p))
 			break;
 	FAULT_POINT("peer.drained");
 	p3_log(P3_LOG_DEBUG, P3_AREA_PEER, "node %u (nid %u, process %u) has %s",
@@ -101,7 +101,7 @@ static void lose(struct p3_nic *n, struct p3_peer *p, bool died)
 		p->wire->detach(n, p);
 }
 
-void p3_fw_lose_bad(struct p3_nic *n)
+void p3_lose_bad(struct p3_nic *n)
 {
 	n->some_bad = false;
 	for (uint32_t i = 0; i < n->conf.nnodes; i++)
@@ -109,18 +109,18 @@ void p3_fw_lose_bad(struct p3_nic *n)
 			lose(n, &n->peer[i], true);
 }
 
-int p3_fw_peer_down(struct p3_nic *n, struct p3_cmd *c)
+int p3_lose_peer(struct p3_nic *n, struct p3_cmd *c)
 {
 	struct p3_peer *p = &n->peer[c->peer->node];
 	bool died = c->peer->end == P3_PEER_DIED;
 	if (p->state == P3_ABSENT && c->peer->any) { /* no birth of it will come */
 		c->peer->nid = n->first_nid + p->index;
-		return p3_fw_peer_over(n, c);
+		return p3_lose_rank(n, c);
 	}
 	if (p->state == P3_ABSENT ||
 		(!c->peer->any && p->incarnation != c->peer->incarnation))
 		return -ESTALE;
-	if (p->state == P3_LIVE && !c->peer->now && p3_fw_settles(n, p))
+	if (p->state == P3_LIVE && !c->peer->now && p3_rx_settles(n, p))
 		return -EAGAIN;
 	if (p->state == P3_LIVE)
 		lose(n, p, died);
@@ -128,28 +128,28 @@ int p3_fw_peer_down(struct p3_nic *n, struct p3_cmd *c)
 		p3_peer_end_meeting(n, p);
 		p3_peer_count_alive(n, p, false);
 		end_queues(n, p, died);
-		p3_fw_give_up(n);
+		p3_hold_give_up(n);
 		c->peer->base = NULL;
 		return 0;
 	}
-	p3_fw_give_up(n);
-	p3_fw_mirror_lost(p);
+	p3_hold_give_up(n);
+	p3_mirror_lost(p);
 	p3_peer_unmapped(p, c->peer); /* the caller unmaps it */
 	return 0;
 }
 
-int p3_fw_peer_over(struct p3_nic *n, struct p3_cmd *c)
+int p3_lose_rank(struct p3_nic *n, struct p3_cmd *c)
 {
 	struct p3_peer *p = &n->peer[c->peer->node];
 	if (n->ids) {
 		p3_ids_end(n, c->peer->nid);
 	} else if (p->state == P3_ABSENT) {
 		p->state = P3_DEAD;
-		p3_fw_mirror_lost(p);
+		p3_mirror_lost(p);
 		p->nid = c->peer->nid;
 		p->uid = PTL_UID_ANY;
 		p->jid = PTL_JID_ANY;
 	}
-	p3_fw_give_up(n);
+	p3_hold_give_up(n);
 	return 0;
 }

@@ -14,11 +14,11 @@
 #include "nic/state.h"
 
 /* Lose the peers that wrote nonsense. */
-void p3_fw_lose_bad(struct p3_nic *n);
+void p3_lose_bad(struct p3_nic *n);
 /* Command: a peer has left or died.  Return -EAGAIN if one of its requests must wait for
  * an interface of this node to settle. */
-int p3_fw_peer_down(struct p3_nic *n, struct p3_cmd *c);
+int p3_lose_peer(struct p3_nic *n, struct p3_cmd *c);
 /* Command: a rank has ended, which may have joined and left before this node joined. */
-int p3_fw_peer_over(struct p3_nic *n, struct p3_cmd *c);
+int p3_lose_rank(struct p3_nic *n, struct p3_cmd *c);
 
 #endif

@@ -12,7 +12,7 @@
 
 #include <errno.h>
 
-struct p3_peer *p3_fw_find(struct p3_nic *n, ptl_process_id_t who)
+struct p3_peer *p3_peer_find(struct p3_nic *n, ptl_process_id_t who)
 {
 	uint32_t index = who.nid - n->first_nid;
 	if (p3_likely(index < n->nids))
@@ -25,7 +25,7 @@ struct p3_peer *p3_fw_find(struct p3_nic *n, ptl_process_id_t who)
 /* Return true if the peer has set this node's credits for this incarnation; until then
  * they are an earlier incarnation's. */
 P3_PATH
-bool p3_fw_acked(struct p3_peer *p)
+bool p3_peer_has_acked(struct p3_peer *p)
 {
 	if (p3_unlikely(!p->acked))
 		p->acked = p3_acquire(&p->theirs->rx_for) ==
@@ -34,14 +34,15 @@ bool p3_fw_acked(struct p3_peer *p)
 }
 
 P3_PATH
-bool p3_fw_look_for_room(struct p3_peer *p, struct p3_ring_tx *r, uint32_t k)
+bool p3_peer_look_for_room(struct p3_peer *p, struct p3_ring_tx *r, uint32_t k)
 {
-	return p3_fw_acked(p) && p3_ring_room(r, k);
+	return p3_peer_has_acked(p) && p3_ring_room(r, k);
 }
 
 /* ---- full lanes ---- */
 
-bool p3_fw_arena(struct p3_nic *n, uint64_t len, uint64_t align, uint64_t *off_out)
+bool p3_peer_reserve_arena(
+	struct p3_nic *n, uint64_t len, uint64_t align, uint64_t *off_out)
 {
 	uint64_t off = p3_round_up(n->arena_used, align);
 	if (off + len > n->layout.seg_len)
@@ -54,7 +55,7 @@ bool p3_fw_arena(struct p3_nic *n, uint64_t len, uint64_t align, uint64_t *off_o
 	return true;
 }
 
-bool p3_fw_full_ring_ok(
+bool p3_peer_holds_ring(
 	struct p3_nic *n, const struct p3_peer *p, uint64_t off, uint32_t cells)
 {
 	uint64_t len = (uint64_t)cells * P3_CELL;
@@ -66,7 +67,8 @@ static bool carve_lane(struct p3_nic *n, struct p3_peer *p)
 {
 	if (p->full_off)
 		return true; /* carved in an earlier life of the peer */
-	if (!p3_fw_arena(n, p3_full_lane_len(&n->layout), P3_LINE, &p->full_off))
+	if (!p3_peer_reserve_arena(
+		    n, p3_full_lane_len(&n->layout), P3_LINE, &p->full_off))
 		return false;
 	p3_count(&n->count[P3_C_LANES_FULL], 1);
 	return true;
@@ -90,18 +92,18 @@ static void switch_ring(struct p3_nic *n, struct p3_peer *p, struct p3_ring_tx *
 	p3_ring_publish(r, p3_pack_switch(kind), 1);
 	FAULT_POINT("ring.switched");
 	p3_ring_tx_init(r, own_cells(n, off), cells, credit);
-	p3_fw_touch(n, p);
+	p3_looks_add(n, p);
 }
 
 /*
  * Give the pair a full lane once it has exchanged enough messages; if there is no room,
  * the base lane stays in use.
  */
-bool p3_fw_grow_requests(struct p3_nic *n, struct p3_peer *p)
+bool p3_peer_grow_requests(struct p3_nic *n, struct p3_peer *p)
 {
 	p->nsent = 0; /* try again later */
 	if (p->req_full || n->conf.base_lanes_only || !carve_lane(n, p) ||
-		!p3_fw_room(p, &p->req_out, 1))
+		!p3_peer_has_room(p, &p->req_out, 1))
 		return false;
 	switch_ring(n, p, &p->req_out, &p->mine->full_req, p->full_off,
 		n->layout.req_cells, &p->theirs->req_credit[1], P3_REQ_SWITCH);
@@ -109,11 +111,11 @@ bool p3_fw_grow_requests(struct p3_nic *n, struct p3_peer *p)
 	return true;
 }
 
-void p3_fw_grow_responses(struct p3_nic *n, struct p3_peer *p)
+void p3_peer_grow_responses(struct p3_nic *n, struct p3_peer *p)
 {
 	p->nanswered = 0;
 	if (p->rsp_full || n->conf.base_lanes_only || !carve_lane(n, p) ||
-		!p3_fw_room(p, &p->rsp_out, 1))
+		!p3_peer_has_room(p, &p->rsp_out, 1))
 		return;
 	uint64_t off = p->full_off + (uint64_t)n->layout.req_cells * P3_CELL;
 	switch_ring(n, p, &p->rsp_out, &p->mine->full_rsp, off, n->layout.rsp_cells,
@@ -123,7 +125,7 @@ void p3_fw_grow_responses(struct p3_nic *n, struct p3_peer *p)
 
 /* ---- hot and cold ---- */
 
-void p3_fw_heat(struct p3_nic *n, struct p3_peer *p)
+void p3_peer_heat(struct p3_nic *n, struct p3_peer *p)
 {
 	p->quiet = 0;
 	if (p->hot)
@@ -136,7 +138,7 @@ void p3_fw_heat(struct p3_nic *n, struct p3_peer *p)
 static bool has_news(struct p3_peer *p)
 {
 	uint64_t w0;
-	return p3_ring_peek(&p->req_in, &w0) || p3_fw_has_response(p);
+	return p3_ring_peek(&p->req_in, &w0) || p3_peer_has_response(p);
 }
 
 /* Move a lane from the hot list to behind its end. */
@@ -153,15 +155,15 @@ static void make_cold(struct p3_nic *n, uint32_t at)
  * list. */
 static void look_at_cold(struct p3_nic *n, uint32_t end)
 {
-	p3_fw_fence(n, p3_fence_heavy); /* COLD.1: cold is stored before */
+	p3_looks_fence(n, p3_fence_heavy); /* COLD.1: cold is stored before */
 	for (uint32_t i = n->nhot; i < end; i++)
 		if (has_news(n->hot[i]))
-			p3_fw_heat(n, n->hot[i]);
+			p3_peer_heat(n, n->hot[i]);
 }
 
 /* If at least P3_ALL_HOT lanes are hot, make those cold that had no news since the last
  * but one call, and that no response can come through. */
-void p3_fw_cool(struct p3_nic *n)
+void p3_peer_cool(struct p3_nic *n)
 {
 	uint32_t end = n->nhot;
 	if (n->nhot < P3_ALL_HOT || n->wired)
@@ -175,18 +177,18 @@ void p3_fw_cool(struct p3_nic *n)
 
 /* Search the cold lanes for messages whose sender did not ring the doorbell: any process
  * may write such messages.  Do nothing if a test has turned the search off. */
-void p3_fw_sweep(struct p3_nic *n)
+void p3_peer_sweep(struct p3_nic *n)
 {
 	if (n->conf.nnodes <= P3_ALL_HOT || n->conf.unswept)
 		return;
 	for (uint32_t i = 0; i < n->conf.nnodes; i++) {
 		struct p3_peer *p = &n->peer[i];
 		if (p->state == P3_LIVE && !p->hot && !p->bad && has_news(p))
-			p3_fw_heat(n, p);
+			p3_peer_heat(n, p);
 	}
 }
 
-void p3_fw_answer_doorbell(struct p3_nic *n)
+void p3_peer_answer_doorbell(struct p3_nic *n)
 {
 	for (uint32_t i = 0; i < (n->conf.nnodes + 63) / 64; i++) {
 		if (!p3_get(&n->doorbell->lanes[i]))
@@ -196,7 +198,7 @@ void p3_fw_answer_doorbell(struct p3_nic *n)
 			uint32_t peer = i * 64 + (uint32_t)__builtin_ctzll(bits);
 			if (peer >= n->conf.nnodes || n->peer[peer].state != P3_LIVE)
 				continue;
-			p3_fw_heat(n, &n->peer[peer]);
+			p3_peer_heat(n, &n->peer[peer]);
 			n->worked = true; /* the next pass looks at its lane */
 		}
 	}
@@ -206,7 +208,7 @@ void p3_fw_answer_doorbell(struct p3_nic *n)
 
 /* Return true if the peer's lane is for this node's present incarnation, so that it is
  * valid. */
-bool p3_fw_ready(struct p3_nic *n, struct p3_peer *p)
+bool p3_peer_is_ready(struct p3_nic *n, struct p3_peer *p)
 {
 	if (p3_unlikely(!p->ready))
 		p->ready = p3_acquire(&p->theirs->tx_for) ==
@@ -214,7 +216,7 @@ bool p3_fw_ready(struct p3_nic *n, struct p3_peer *p)
 	return p->ready;
 }
 
-void p3_fw_say_reads(struct p3_peer *p)
+void p3_peer_say_reads(struct p3_peer *p)
 {
 	bool heap = p->heap.base, cma = !p->cma_off;
 	p3_set(&p->mine->reads, (heap ? P3_READS_HEAP : 0u) | (cma ? P3_READS_CMA : 0u));
@@ -234,7 +236,7 @@ void p3_peer_end_meeting(struct p3_nic *n, struct p3_peer *p)
 	p->met = p->apart = false;
 }
 
-void p3_fw_bad_peer(struct p3_nic *n, struct p3_peer *p, const char *what)
+void p3_peer_ignore(struct p3_nic *n, struct p3_peer *p, const char *what)
 {
 	if (p->bad)
 		return;

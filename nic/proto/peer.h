@@ -14,7 +14,7 @@
 #include "nic/state.h"
 
 /* Return the peer that has this nid, or in a domain this id, or NULL. */
-struct p3_peer *p3_fw_find(struct p3_nic *n, ptl_process_id_t who);
+struct p3_peer *p3_peer_find(struct p3_nic *n, ptl_process_id_t who);
 
 /* Return true if an interface of the peer has this pid. */
 static inline bool p3_peer_has_pid(const struct p3_peer *p, ptl_pid_t pid)
@@ -43,45 +43,46 @@ static inline bool p3_peer_is_failure(const struct p3_peer *p, ptl_pid_t pid)
 		       !p3_peer_has_pid(p, pid));
 }
 
-bool p3_fw_ready(struct p3_nic *n, struct p3_peer *p);
+bool p3_peer_is_ready(struct p3_nic *n, struct p3_peer *p);
 /* Tell the peer in which ways this node can fetch its puts.  Call this again when one
  * of them turns out to be refused. */
-void p3_fw_say_reads(struct p3_peer *p);
+void p3_peer_say_reads(struct p3_peer *p);
 /* Move the addresses of a peer's mapped memory to info, for the unmap of its wire.  The
  * peer's next end must not unmap them again: the memory of another peer may lie there. */
 void p3_peer_unmapped(struct p3_peer *p, struct p3_peer_info *info);
-bool p3_fw_full_ring_ok(
+bool p3_peer_holds_ring(
 	struct p3_nic *n, const struct p3_peer *p, uint64_t off, uint32_t cells);
-bool p3_fw_acked(struct p3_peer *p);
-bool p3_fw_look_for_room(struct p3_peer *p, struct p3_ring_tx *r, uint32_t k);
+bool p3_peer_has_acked(struct p3_peer *p);
+bool p3_peer_look_for_room(struct p3_peer *p, struct p3_ring_tx *r, uint32_t k);
 /* Return true if there is room for k cells.  Load the peer's credit only if the last
  * known one does not suffice. */
-static inline bool p3_fw_room(struct p3_peer *p, struct p3_ring_tx *r, uint32_t k)
+static inline bool p3_peer_has_room(struct p3_peer *p, struct p3_ring_tx *r, uint32_t k)
 {
 	return p3_likely(p3_ring_fits(r, k + p3_ring_pad(r, k))) ||
-	       p3_fw_look_for_room(p, r, k);
+	       p3_peer_look_for_room(p, r, k);
 }
 /* Return true if a response is there.  A response comes only for a request that has
  * reserved room for it.  While there is no reservation the ring is not looked at, which
  * saves a cache line; a switch cell or nonsense in it waits for the next
  * reservation. */
-static inline bool p3_fw_has_response(struct p3_peer *p)
+static inline bool p3_peer_has_response(struct p3_peer *p)
 {
 	uint64_t w0;
 	return p3_unlikely(p->rsp_used) && p3_ring_peek(&p->rsp_in, &w0);
 }
-bool p3_fw_grow_requests(struct p3_nic *n, struct p3_peer *p); /* true: it has grown */
-void p3_fw_grow_responses(struct p3_nic *n, struct p3_peer *p);
-bool p3_fw_arena(struct p3_nic *n, uint64_t len, uint64_t align, uint64_t *off_out);
-void p3_fw_bad_peer(struct p3_nic *n, struct p3_peer *p, const char *what);
+bool p3_peer_grow_requests(struct p3_nic *n, struct p3_peer *p); /* true: it has grown */
+void p3_peer_grow_responses(struct p3_nic *n, struct p3_peer *p);
+bool p3_peer_reserve_arena(
+	struct p3_nic *n, uint64_t len, uint64_t align, uint64_t *off_out);
+void p3_peer_ignore(struct p3_nic *n, struct p3_peer *p, const char *what);
 /* Count a peer as alive, or no longer, once.  A peer that is apart counts as one that
  * is mapped. */
 void p3_peer_count_alive(struct p3_nic *n, struct p3_peer *p, bool alive);
 /* Note that no request waits for an introduction of the peer. */
 void p3_peer_end_meeting(struct p3_nic *n, struct p3_peer *p);
-void p3_fw_heat(struct p3_nic *n, struct p3_peer *p);
-void p3_fw_cool(struct p3_nic *n);
-void p3_fw_answer_doorbell(struct p3_nic *n);
-void p3_fw_sweep(struct p3_nic *n);
+void p3_peer_heat(struct p3_nic *n, struct p3_peer *p);
+void p3_peer_cool(struct p3_nic *n);
+void p3_peer_answer_doorbell(struct p3_nic *n);
+void p3_peer_sweep(struct p3_nic *n);
 
 #endif

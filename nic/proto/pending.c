@@ -120,7 +120,7 @@ void p3_pending_free(struct p3_nic *n, struct p3_pending *t)
 void p3_pending_describe_answer(struct p3_nic *n, const struct p3_move *m,
 	struct p3_md *md, uint64_t mlength, struct p3_event_words *rec)
 {
-	p3_fw_threshold(md);
+	p3_match_threshold(md);
 	p3_say_request(rec, m->bits, m->length, mlength, m->remote_offset, 0);
 	p3_say_md(rec, md);
 	p3_say_what(rec, n->next_link++, m->pt_index, 0);
@@ -132,8 +132,8 @@ void p3_pending_reply_fails(struct p3_nic *n, const struct p3_move *m, struct p3
 	struct p3_event_words rec;
 	p3_pending_describe_answer(n, m, md, 0, &rec);
 	p3_say_who(&rec, m->target, p ? p->uid : PTL_UID_ANY, p ? p->jid : PTL_JID_ANY);
-	p3_fw_event(n, &md->sink, &rec, PTL_EVENT_REPLY_START, PTL_NI_OK);
-	p3_fw_event_ends(n, md, &md->sink, &rec, PTL_EVENT_REPLY_END, PTL_NI_FAIL);
+	p3_event_write(n, &md->sink, &rec, PTL_EVENT_REPLY_START, PTL_NI_OK);
+	p3_event_ends(n, md, &md->sink, &rec, PTL_EVENT_REPLY_END, PTL_NI_FAIL);
 }
 
 void p3_pending_release(struct p3_nic *n, struct p3_pending *t, uint32_t fail)
@@ -146,10 +146,10 @@ void p3_pending_release(struct p3_nic *n, struct p3_pending *t, uint32_t fail)
 	FAULT_POINT("release.published");
 	x->releasing = true;
 	p3_list_add(&n->sources, &x->link);
-	p3_fw_touch(n, x->peer);
+	p3_looks_add(n, x->peer);
 }
 
-void p3_fw_get_done(struct p3_nic *n, struct p3_pull *pull, uint32_t fail)
+void p3_pending_end_get(struct p3_nic *n, struct p3_pull *pull, uint32_t fail)
 {
 	struct p3_pending *t = pull->get;
 	struct p3_span span = pull->span;
@@ -161,14 +161,14 @@ void p3_fw_get_done(struct p3_nic *n, struct p3_pull *pull, uint32_t fail)
 	p3_pending_free(n, t);
 }
 
-void p3_fw_fail_pending(struct p3_nic *n, struct p3_pending *t, bool died)
+void p3_pending_fail(struct p3_nic *n, struct p3_pending *t, bool died)
 {
 	uint32_t fail = died ? PTL_NI_FAIL : PTL_NI_OK;
 	if (!t->md) {
 		p3_pending_free(n, t);
 		return;
 	}
-	p3_fw_why_nowhere(n, t->peer, t->kind, &t->move);
+	p3_why_nowhere(n, t->peer, t->kind, &t->move);
 	if (p3_pending_is_held(n, t->peer))
 		p3_pending_start(n, t);
 	if (t->send.md)

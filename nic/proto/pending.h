@@ -66,9 +66,9 @@ void p3_pending_reply_fails(struct p3_nic *n, const struct p3_move *m, struct p3
  * use until the target has seen that. */
 void p3_pending_release(struct p3_nic *n, struct p3_pending *t, uint32_t fail);
 /* End a long get: its last byte has come, or never will. */
-void p3_fw_get_done(struct p3_nic *n, struct p3_pull *pull, uint32_t fail);
+void p3_pending_end_get(struct p3_nic *n, struct p3_pull *pull, uint32_t fail);
 /* End a pending whose response will not come.  The events say that it failed if the
  * target has died. */
-void p3_fw_fail_pending(struct p3_nic *n, struct p3_pending *t, bool died);
+void p3_pending_fail(struct p3_nic *n, struct p3_pending *t, bool died);
 
 #endif

@@ -37,8 +37,8 @@ static bool md_lives(struct p3_nic *n, struct p3_pending *t)
 {
 	bool lives = t->md && p3_lives(&t->md->o, t->md_gen);
 	if (!lives && t->md) {
-		p3_fw_drop(n, &n->ni[t->ni], t->move.length);
-		p3_fw_why_late(n, t);
+		p3_answer_drop(n, &n->ni[t->ni], t->move.length);
+		p3_why_late(n, t);
 	}
 	return lives;
 }
@@ -51,13 +51,13 @@ static void got_ack(
 		return;
 	struct p3_md *md = t->md;
 	if (!p3_sink_eq(&md->sink)) {
-		p3_fw_drop(n, p3_ni_of(n, &md->o), t->move.length);
-		p3_fw_why_late(n, t);
+		p3_answer_drop(n, p3_ni_of(n, &md->o), t->move.length);
+		p3_why_late(n, t);
 		return;
 	}
 	p3_pending_describe_answer(n, &t->move, md, mlength, &rec);
 	answer_who(t, p, &rec);
-	p3_fw_event_ends(n, md, &md->sink, &rec, PTL_EVENT_ACK, PTL_NI_OK);
+	p3_event_ends(n, md, &md->sink, &rec, PTL_EVENT_ACK, PTL_NI_OK);
 }
 
 static void got_done(struct p3_nic *n, struct p3_peer *p, struct p3_pending *t,
@@ -66,7 +66,7 @@ static void got_done(struct p3_nic *n, struct p3_peer *p, struct p3_pending *t,
 	if (t->send.md)
 		p3_pending_end(n, t, status);
 	else if (p3_unlikely(status && t->copy))
-		p3_fw_why_failed(n, t);
+		p3_why_failed(n, t);
 	if (ack && t->move.ack && !status)
 		got_ack(n, p, t, mlength);
 }
@@ -90,11 +90,11 @@ static void got_reply(struct p3_nic *n, struct p3_peer *p, struct p3_pending *t,
 	uint64_t len = reply_space(t, mlength);
 	p3_pending_describe_answer(n, &t->move, md, len, &rec);
 	answer_who(t, p, &rec);
-	p3_fw_event(n, &md->sink, &rec, PTL_EVENT_REPLY_START, PTL_NI_OK);
+	p3_event_write(n, &md->sink, &rec, PTL_EVENT_REPLY_START, PTL_NI_OK);
 	p3_region_write(&md->region, t->move.offset, p3_reply_bytes(c), len);
 	if (p3_unlikely(!p3_list_empty(&n->pulls)))
 		p3_xfer_wrote(n, &md->region, t->move.offset, len);
-	p3_fw_event_ends(n, md, &md->sink, &rec, PTL_EVENT_REPLY_END, PTL_NI_OK);
+	p3_event_ends(n, md, &md->sink, &rec, PTL_EVENT_REPLY_END, PTL_NI_OK);
 }
 
 static void got_long_reply(struct p3_nic *n, struct p3_peer *p, struct p3_pending *t,
@@ -177,7 +177,7 @@ static bool enter_full_responses(struct p3_nic *n, struct p3_peer *p)
 {
 	uint64_t off =
 		p3_acquire(&p->theirs->full_rsp); /* LANE.1: before the switch cell */
-	if (!p3_fw_full_ring_ok(n, p, off, n->layout.rsp_cells))
+	if (!p3_peer_holds_ring(n, p, off, n->layout.rsp_cells))
 		return false;
 	FAULT_POINT("ring.entering_responses");
 	p3_ring_rx_init(&p->rsp_in, (struct p3_cell *)(p->base + off),
@@ -187,7 +187,7 @@ static bool enter_full_responses(struct p3_nic *n, struct p3_peer *p)
 }
 
 P3_PATH
-bool p3_fw_take_response(struct p3_nic *n, struct p3_peer *p)
+bool p3_reply_take(struct p3_nic *n, struct p3_peer *p)
 {
 	uint64_t w0;
 	const struct p3_cell *c = p3_ring_peek(&p->rsp_in, &w0);
@@ -196,7 +196,7 @@ bool p3_fw_take_response(struct p3_nic *n, struct p3_peer *p)
 	uint32_t kind = p3_word0_kind(w0), ncells = p3_word0_ncells(w0);
 	n->worked = true;
 	if (!p3_ring_sane(&p->rsp_in, kind, ncells)) {
-		p3_fw_bad_peer(n, p, "a response of impossible size");
+		p3_peer_ignore(n, p, "a response of impossible size");
 		return false;
 	}
 	if (kind == P3_RSP_PAD) {
@@ -206,7 +206,7 @@ bool p3_fw_take_response(struct p3_nic *n, struct p3_peer *p)
 	if (kind == P3_RSP_SWITCH) {
 		if (p->rsp_in.n == P3_BASE_CELLS && enter_full_responses(n, p))
 			return true;
-		p3_fw_bad_peer(n, p, "a response ring out of its segment");
+		p3_peer_ignore(n, p, "a response ring out of its segment");
 		return false;
 	}
 	struct p3_answer a;
@@ -216,7 +216,7 @@ bool p3_fw_take_response(struct p3_nic *n, struct p3_peer *p)
 	if (t)
 		P3_TRACE(about, n, t->topic, P3_TRACE_ANSWERED, kind, a.mlength);
 	if (!t || !answer(n, p, t, c, &a)) {
-		p3_fw_bad_peer(n, p, "a response to no request");
+		p3_peer_ignore(n, p, "a response to no request");
 		return false;
 	}
 	FAULT_POINT("response.handled");

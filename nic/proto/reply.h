@@ -16,11 +16,11 @@
 
 /* Take one response off the lane.  Return false if there is none, or if the peer wrote
  * nonsense. */
-bool p3_fw_take_response(struct p3_nic *n, struct p3_peer *p);
-static inline void p3_fw_take_responses(struct p3_nic *n, struct p3_peer *p)
+bool p3_reply_take(struct p3_nic *n, struct p3_peer *p);
+static inline void p3_reply_take_all(struct p3_nic *n, struct p3_peer *p)
 {
-	while (p3_unlikely(p3_fw_has_response(p)))
-		if (!p3_fw_take_response(n, p))
+	while (p3_unlikely(p3_peer_has_response(p)))
+		if (!p3_reply_take(n, p))
 			break;
 }
 

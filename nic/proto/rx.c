@@ -49,8 +49,8 @@ static P3_RARE void discard(
 	struct p3_nic *n, struct p3_peer *p, struct p3_ni *ni, struct request r)
 {
 	bool long_put = r.ask.kind == P3_REQ_PUT && (r.flags & P3_F_LONG);
-	p3_fw_drop(n, ni, r.ask.length);
-	p3_fw_why_dropped(n, p, ni, r.ask);
+	p3_answer_drop(n, ni, r.ask.length);
+	p3_why_dropped(n, p, ni, r.ask);
 	if (r.pending)
 		p3_answer_briefly(
 			n, p, r.pending, long_put ? P3_RSP_DONE : P3_RSP_NONE, 0);
@@ -110,7 +110,7 @@ static inline uint32_t count_in(struct p3_nic *n, const struct p3_hit *hit)
 	struct p3_ni *ni = p3_ni_of(n, &hit->md->o);
 	ni->received++;
 	ni->received_bytes += hit->mlength;
-	p3_fw_commit(hit->md, hit);
+	p3_match_commit(hit->md, hit);
 	return n->next_link++;
 }
 
@@ -129,7 +129,7 @@ static inline bool wants_ack(struct p3_nic *n, struct p3_peer *p, const struct r
 		return false;
 	if (p3_likely(!(md->sink.options & PTL_MD_ACK_DISABLE)))
 		return true;
-	p3_fw_why_no_ack(n, p, r->ask);
+	p3_why_no_ack(n, p, r->ask);
 	return false;
 }
 
@@ -140,7 +140,7 @@ static __attribute__((noinline)) void put_started(
 {
 	struct p3_event_words rec;
 	describe(&r, &hit, link, 0, &rec);
-	p3_fw_event(n, &hit.md->sink, &rec, PTL_EVENT_PUT_START, PTL_NI_OK);
+	p3_event_write(n, &hit.md->sink, &rec, PTL_EVENT_PUT_START, PTL_NI_OK);
 }
 
 static __attribute__((noinline)) void put_unlinks(
@@ -148,7 +148,7 @@ static __attribute__((noinline)) void put_unlinks(
 {
 	struct p3_event_words rec;
 	describe(&r, &hit, link, 0, &rec);
-	p3_fw_event_unlinks(n, hit.md, &hit.md->sink, &rec, PTL_EVENT_PUT_END, PTL_NI_OK);
+	p3_event_unlinks(n, hit.md, &hit.md->sink, &rec, PTL_EVENT_PUT_END, PTL_NI_OK);
 }
 
 /* Post PUT_END, writing it straight into the queue. */
@@ -174,7 +174,7 @@ static inline void put_eager(struct p3_nic *n, struct p3_peer *p, const struct r
 	if (p3_unlikely(!p3_list_empty(&n->pulls)))
 		p3_xfer_wrote(n, &hit->md->region, hit->offset, hit->mlength);
 	FAULT_POINT("put.deposited");
-	if (p3_fw_may_unlink(hit->md))
+	if (p3_match_may_unlink(hit->md))
 		put_unlinks(n, *r, *hit, link);
 	else
 		put_ended(n, r, hit, link);
@@ -229,10 +229,10 @@ static bool get_eager(struct p3_nic *n, struct p3_peer *p, const struct request 
 	if (!p3_answer_has_room(p, hit->mlength))
 		return false;
 	accept(n, r, hit, &rec);
-	p3_fw_event(n, &md->sink, &rec, PTL_EVENT_GET_START, PTL_NI_OK);
+	p3_event_write(n, &md->sink, &rec, PTL_EVENT_GET_START, PTL_NI_OK);
 	uint64_t word0 = p3_answer_fill(n, p, r->pending, hit);
 	p3_answer_send(n, p, word0, hit->mlength);
-	p3_fw_event_ends(n, md, &md->sink, &rec, PTL_EVENT_GET_END, PTL_NI_OK);
+	p3_event_ends(n, md, &md->sink, &rec, PTL_EVENT_GET_END, PTL_NI_OK);
 	return true;
 }
 
@@ -249,14 +249,14 @@ static bool getput(struct p3_nic *n, struct p3_peer *p, const struct request *r,
 	if (!p3_answer_has_room(p, hit->mlength) || !p3_exchange_may_go(n, p, hit))
 		return false;
 	accept(n, r, hit, &rec);
-	p3_fw_event(n, &md->sink, &rec, PTL_EVENT_GETPUT_START, PTL_NI_OK);
+	p3_event_write(n, &md->sink, &rec, PTL_EVENT_GETPUT_START, PTL_NI_OK);
 	uint64_t word0 = p3_answer_fill(n, p, r->pending, hit);
 	FAULT_POINT("swap.read");
 	deposit(n, r, hit);
 	FAULT_POINT("swap.written");
 	p3_xfer_swapped(n);
 	p3_answer_send(n, p, word0, hit->mlength);
-	p3_fw_event_ends(n, md, &md->sink, &rec, PTL_EVENT_GETPUT_END, PTL_NI_OK);
+	p3_event_ends(n, md, &md->sink, &rec, PTL_EVENT_GETPUT_END, PTL_NI_OK);
 	return true;
 }
 
@@ -284,7 +284,7 @@ static bool get_long(struct p3_nic *n, struct p3_peer *p, const struct request *
 		.xfer = p3_xfer_name(x),
 		.addr = p3_get(&x->pub->addr),
 		.heap = p3_get(&x->pub->heap)};
-	p3_fw_respond(n, p, &a);
+	p3_answer_respond(n, p, &a);
 	return true;
 }
 
@@ -397,7 +397,7 @@ static bool enter_full_requests(struct p3_nic *n, struct p3_peer *p)
 {
 	uint64_t off =
 		p3_acquire(&p->theirs->full_req); /* LANE.1: before the switch cell */
-	if (!p3_fw_full_ring_ok(n, p, off, n->layout.req_cells))
+	if (!p3_peer_holds_ring(n, p, off, n->layout.req_cells))
 		return false;
 	FAULT_POINT("ring.entering_requests");
 	p3_ring_rx_init(&p->req_in, (struct p3_cell *)(p->base + off),
@@ -417,7 +417,7 @@ static P3_RARE bool control_cell(
 	 * would be found again after each switch, for ever. */
 	if (p->req_in.n == P3_BASE_CELLS && enter_full_requests(n, p))
 		return true;
-	p3_fw_bad_peer(n, p, "a lane out of its segment");
+	p3_peer_ignore(n, p, "a lane out of its segment");
 	return false;
 }
 
@@ -445,7 +445,7 @@ static P3_RARE bool may_take(struct p3_nic *n, struct p3_peer *p)
 }
 
 P3_PATH
-bool p3_fw_take_request(struct p3_nic *n, struct p3_peer *p)
+bool p3_rx_take(struct p3_nic *n, struct p3_peer *p)
 {
 	uint64_t w0;
 	struct request r;
@@ -458,12 +458,12 @@ bool p3_fw_take_request(struct p3_nic *n, struct p3_peer *p)
 	p3_ring_ask_at(&p->req_in, P3_RING_AHEAD);
 	/* LANE.1: answers that the peer sent before this request come first, so that an
 	 * operation's END is there before the partner's own message about it. */
-	p3_fw_take_responses(n, p);
+	p3_reply_take_all(n, p);
 	if (p3_unlikely(p->odd) && !may_take(n, p))
 		return false;
 	uint32_t kind = p3_word0_kind(w0), ncells = p3_word0_ncells(w0);
 	if (p3_unlikely(!p3_ring_sane(&p->req_in, kind, ncells))) {
-		p3_fw_bad_peer(n, p, "a request of impossible size");
+		p3_peer_ignore(n, p, "a request of impossible size");
 		return false;
 	}
 	if (p3_unlikely(kind <= P3_REQ_SWITCH))
@@ -471,21 +471,21 @@ bool p3_fw_take_request(struct p3_nic *n, struct p3_peer *p)
 	if (ncells > 1)
 		p3_cells_soon(c, ncells);
 	if (p3_unlikely(n->nlong))
-		p3_fw_look_ahead(n, p, ncells);
+		p3_ahead_look(n, p, ncells);
 	load(p, c, w0, &r);
 	if (p3_unlikely(r.ask.who >> 32 == P3_JOB_NO_PID))
 		return false; /* the peer's interface is new: its pid is on the way */
 	const char *why = wrong(n, &r);
 	if (p3_unlikely(why != NULL)) {
-		p3_fw_bad_peer(n, p, why);
+		p3_peer_ignore(n, p, why);
 		return false;
 	}
 	if (p3_unlikely(kind == P3_REQ_PUT && (r.flags & P3_F_LONG)))
 		expect_pull(
 			n, p, r.xfer, r.flags & P3_F_HEAP ? r.place : 0, r.ask.length);
 	P3_TRACE(take, n, p, kind, r.ask.length);
-	struct p3_ni *ni = p3_fw_interface(n, r.target_pid);
-	bool wanted = p3_likely(ni != NULL) && p3_fw_match(ni, &r.ask, &hit);
+	struct p3_ni *ni = p3_match_interface(n, r.target_pid);
+	bool wanted = p3_likely(ni != NULL) && p3_match_request(ni, &r.ask, &hit);
 	P3_PROBE3(match, r.ask.bits, r.ask.length, wanted);
 	P3_TRACE(match, n, p, wanted, r.ask.bits);
 	if (p3_unlikely(!wanted)) {
@@ -505,22 +505,23 @@ bool p3_fw_take_request(struct p3_nic *n, struct p3_peer *p)
 	return true;
 }
 
-P3_RARE bool p3_fw_settles(struct p3_nic *n, struct p3_peer *p)
+P3_RARE bool p3_rx_settles(struct p3_nic *n, struct p3_peer *p)
 {
 	uint64_t w0;
 	if (p->wire->drain)
 		p->wire->drain(n, p);
-	for (uint32_t i = 0; i < n->layout.req_cells && !p->bad && p3_fw_ready(n, p); i++)
-		if (!p3_fw_take_request(n, p))
+	for (uint32_t i = 0; i < n->layout.req_cells && !p->bad && p3_peer_is_ready(n, p);
+		i++)
+		if (!p3_rx_take(n, p))
 			break;
-	if (p->bad || !p3_fw_ready(n, p))
+	if (p->bad || !p3_peer_is_ready(n, p))
 		return false;
 	const struct p3_cell *c = p3_ring_peek(&p->req_in, &w0);
 	return c && p3_word0_kind(w0) > P3_REQ_SWITCH &&
-	       is_settling(n, p3_fw_interface(n, p3_request_pid(c)));
+	       is_settling(n, p3_match_interface(n, p3_request_pid(c)));
 }
 
-bool p3_fw_refuse_request(struct p3_nic *n, struct p3_peer *p)
+bool p3_rx_refuse(struct p3_nic *n, struct p3_peer *p)
 {
 	uint64_t w0;
 	struct request r;
@@ -532,7 +533,7 @@ bool p3_fw_refuse_request(struct p3_nic *n, struct p3_peer *p)
 		!p3_ring_sane(&p->req_in, r.ask.kind, r.ncells))
 		return false;
 	P3_TRACE(take, n, p, r.ask.kind, r.ask.length);
-	discard(n, p, p3_fw_interface(n, r.target_pid), r);
+	discard(n, p, p3_match_interface(n, r.target_pid), r);
 	taken(n, p, &r);
 	return true;
 }

@@ -14,12 +14,12 @@
 #include "nic/state.h"
 
 /* Take one request off the lane.  Return false if there is none, or it must wait. */
-bool p3_fw_take_request(struct p3_nic *n, struct p3_peer *p);
+bool p3_rx_take(struct p3_nic *n, struct p3_peer *p);
 /* Take the peer's requests.  Return true if one of them waits for an interface of this
  * node to settle. */
-bool p3_fw_settles(struct p3_nic *n, struct p3_peer *p);
+bool p3_rx_settles(struct p3_nic *n, struct p3_peer *p);
 /* Discard the request of a dead or departed peer that would have to wait.  Return false
  * if there is none. */
-bool p3_fw_refuse_request(struct p3_nic *n, struct p3_peer *p);
+bool p3_rx_refuse(struct p3_nic *n, struct p3_peer *p);
 
 #endif

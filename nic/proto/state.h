@@ -88,7 +88,7 @@ struct p3_peer {
 	uint32_t nid;
 	uint32_t pid[P3_JOB_NIS];
 	uint32_t uid, jid;
-	uint32_t quiet; /* looks of p3_fw_cool without news */
+	uint32_t quiet; /* looks of p3_peer_cool without news */
 	uint32_t nsent, nanswered;
 	struct p3_link queue;               /* pendings not sent yet */
 	struct p3_peer_entry *mine;         /* this node's words to the peer */

@@ -80,8 +80,9 @@ static inline bool has_room(struct p3_nic *n, struct p3_peer *p, const struct ne
 {
 	if (p3_unlikely(need->rsp + p->rsp_used > p->rsp_cap))
 		return false;
-	return p3_fw_room(p, &p->req_out, need->cells) ||
-	       (p3_fw_grow_requests(n, p) && p3_fw_room(p, &p->req_out, need->cells));
+	return p3_peer_has_room(p, &p->req_out, need->cells) ||
+	       (p3_peer_grow_requests(n, p) &&
+		       p3_peer_has_room(p, &p->req_out, need->cells));
 }
 
 /* ---- one request into the lane ---- */
@@ -93,7 +94,7 @@ static inline void count_request(
 	struct p3_nic *n, struct p3_peer *p, const struct need *need)
 {
 	if (p3_unlikely(!p->req_full) && wants_full_ring(n, need) && ++p->nsent >= 8)
-		(void)p3_fw_grow_requests(n, p);
+		(void)p3_peer_grow_requests(n, p);
 }
 
 static inline struct p3_cell *begin(
@@ -165,8 +166,9 @@ static inline void publish(struct p3_nic *n, struct p3_peer *p, uint64_t word0,
 		p3_ring_own_more(&p->req_out, need->cells);
 	p->rsp_used += need->rsp;
 	if (p3_unlikely(!p->hot))
-		p3_fw_heat(n, p); /* answers will come; or the peer is this node itself */
-	p3_fw_touch(n, p);
+		p3_peer_heat(
+			n, p); /* answers will come; or the peer is this node itself */
+	p3_looks_add(n, p);
 	n->worked = true;
 	p3_count(&n->count[P3_C_SENT], 1);
 	p3_count(&n->count[P3_C_SENT_BYTES], sent);
@@ -240,7 +242,7 @@ static inline int check(struct p3_nic *n, struct p3_cmd *c, struct p3_md **md_ou
 }
 
 /* Write the content of the SEND events.  The caller has counted the operation on the
- * descriptor (p3_fw_threshold()). */
+ * descriptor (p3_match_threshold()). */
 static inline void describe_send(struct p3_nic *n, const struct p3_move *m,
 	const struct p3_md *md, uint64_t offset, uint32_t link, uint32_t kind,
 	struct p3_event_words *rec)
@@ -264,7 +266,7 @@ static __attribute__((noinline)) void send_started(
 {
 	struct p3_event_words rec;
 	describe_send(n, m, md, m->offset, link, 0, &rec);
-	p3_fw_event(n, &md->sink, &rec, PTL_EVENT_SEND_START, PTL_NI_OK);
+	p3_event_write(n, &md->sink, &rec, PTL_EVENT_SEND_START, PTL_NI_OK);
 }
 
 static __attribute__((noinline)) void send_unlinks(
@@ -272,7 +274,7 @@ static __attribute__((noinline)) void send_unlinks(
 {
 	struct p3_event_words rec;
 	describe_send(n, m, md, m->offset, link, 0, &rec);
-	p3_fw_event_unlinks(n, md, &md->sink, &rec, PTL_EVENT_SEND_END, PTL_NI_OK);
+	p3_event_unlinks(n, md, &md->sink, &rec, PTL_EVENT_SEND_END, PTL_NI_OK);
 }
 
 static inline void send_ended(
@@ -315,11 +317,11 @@ static inline bool put_now(
 	publish(n, p, word0, &need, m->length);
 	count_sent(p3_ni_of(n, &md->o), m->length);
 	p3_count(&n->count[need.cells == 1 ? P3_C_PUT_INLINE : P3_C_PUT_EAGER], 1);
-	p3_fw_threshold(md);
+	p3_match_threshold(md);
 	uint32_t link = n->next_link++;
 	if (p3_unlikely(p3_wants(&md->sink, PTL_EVENT_SEND_START)))
 		send_started(n, m, md, link);
-	if (p3_fw_may_unlink(md))
+	if (p3_match_may_unlink(md))
 		send_unlinks(n, m, md, link);
 	else
 		send_ended(n, m, md, link);
@@ -338,7 +340,7 @@ static __attribute__((noinline)) int admit(struct p3_nic *n, struct p3_peer *p,
 	if (!t)
 		return -(1 + (int)P3_T_PENDING);
 	if (source) {
-		p3_fw_threshold(source);
+		p3_match_threshold(source);
 		describe_slow(n, m, source, offset, &t->send.rec);
 		p3_span_begin(&t->send, source, offset);
 		/* SEND_START is posted now, not when the request leaves the queue,
@@ -354,7 +356,7 @@ static __attribute__((noinline)) int admit(struct p3_nic *n, struct p3_peer *p,
 	p3_list_add(&p->queue, &t->link);
 	p->nqueued++;
 	uint32_t gen = p3_get(&t->o.gen);
-	p3_fw_push(n, p);
+	p3_tx_push(n, p);
 	if (p3_lives(&t->o, gen) && t->state == P3_PEND_QUEUED)
 		p3_pending_copy_out(n, t);
 	return PTL_OK;
@@ -365,11 +367,11 @@ static P3_RARE void send_nowhere(struct p3_nic *n, const struct p3_move *m,
 	struct p3_md *md, uint64_t offset, bool failure)
 {
 	struct p3_event_words rec;
-	p3_fw_threshold(md);
+	p3_match_threshold(md);
 	describe_slow(n, m, md, offset, &rec);
 	p3_say_mlength(&rec, failure ? 0 : m->length);
-	p3_fw_event(n, &md->sink, &rec, PTL_EVENT_SEND_START, PTL_NI_OK);
-	p3_fw_event_ends(n, md, &md->sink, &rec, PTL_EVENT_SEND_END,
+	p3_event_write(n, &md->sink, &rec, PTL_EVENT_SEND_START, PTL_NI_OK);
+	p3_event_ends(n, md, &md->sink, &rec, PTL_EVENT_SEND_END,
 		failure ? PTL_NI_FAIL : PTL_NI_OK);
 }
 
@@ -385,7 +387,7 @@ static int restored(struct p3_move *m, uint64_t length, uint16_t ack, int rc)
 }
 
 P3_PATH
-int p3_fw_put(struct p3_nic *n, struct p3_cmd *c)
+int p3_tx_put(struct p3_nic *n, struct p3_cmd *c)
 {
 	struct p3_md *md;
 	struct p3_move *m = &c->move;
@@ -395,7 +397,7 @@ int p3_fw_put(struct p3_nic *n, struct p3_cmd *c)
 	if (p3_unlikely(rc != PTL_OK))
 		return rc;
 	m->ack = p3_unlikely(m->ack) && p3_sink_eq(&md->sink);
-	struct p3_peer *p = p3_fw_find(n, m->target);
+	struct p3_peer *p = p3_peer_find(n, m->target);
 	struct p3_peer *to = p;
 	if (p3_likely(p3_peer_is_live(p, m->target.pid))) {
 		if (p3_likely(put_now(n, p, m, md)))
@@ -408,13 +410,13 @@ int p3_fw_put(struct p3_nic *n, struct p3_cmd *c)
 	if (to)
 		return restored(
 			m, length, ack, admit(n, to, P3_REQ_PUT, m, md, md, m->offset));
-	p3_fw_why_nowhere(n, p, P3_REQ_PUT, m);
+	p3_why_nowhere(n, p, P3_REQ_PUT, m);
 	send_nowhere(n, m, md, m->offset, p3_peer_is_failure(p, m->target.pid));
 	return PTL_OK;
 }
 
 P3_PATH
-int p3_fw_get(struct p3_nic *n, struct p3_cmd *c)
+int p3_tx_get(struct p3_nic *n, struct p3_cmd *c)
 {
 	struct p3_md *md;
 	struct p3_move *m = &c->move;
@@ -424,7 +426,7 @@ int p3_fw_get(struct p3_nic *n, struct p3_cmd *c)
 	int rc = check(n, c, &md);
 	if (rc != PTL_OK)
 		return rc;
-	struct p3_peer *p = p3_fw_find(n, m->target);
+	struct p3_peer *p = p3_peer_find(n, m->target);
 	struct p3_peer *to;
 	rc = find_way(n, p, m->target, &to);
 	if (p3_unlikely(rc != PTL_OK))
@@ -433,7 +435,7 @@ int p3_fw_get(struct p3_nic *n, struct p3_cmd *c)
 	if (to)
 		return restored(m, length, 0,
 			admit(n, to, P3_REQ_GET, m, md, cray ? md : NULL, m->offset));
-	p3_fw_why_nowhere(n, p, P3_REQ_GET, m);
+	p3_why_nowhere(n, p, P3_REQ_GET, m);
 	if (cray)
 		send_nowhere(n, m, md, m->offset, p3_peer_is_failure(p, m->target.pid));
 	else if (p3_peer_is_failure(p, m->target.pid))
@@ -463,7 +465,7 @@ static int check_exchange(struct p3_nic *n, struct p3_cmd *c, struct p3_md **get
 	return c->move.length <= most ? PTL_OK : PTL_MD_ILLEGAL;
 }
 
-int p3_fw_getput(struct p3_nic *n, struct p3_cmd *c)
+int p3_tx_getput(struct p3_nic *n, struct p3_cmd *c)
 {
 	struct p3_md *get, *put;
 	struct p3_move *m = &c->move;
@@ -472,7 +474,7 @@ int p3_fw_getput(struct p3_nic *n, struct p3_cmd *c)
 	if (rc != PTL_OK)
 		return restored(m, length, 0, rc);
 	m->ack = false;
-	struct p3_peer *p = p3_fw_find(n, m->target);
+	struct p3_peer *p = p3_peer_find(n, m->target);
 	struct p3_peer *to;
 	rc = find_way(n, p, m->target, &to);
 	if (p3_unlikely(rc != PTL_OK))
@@ -480,25 +482,25 @@ int p3_fw_getput(struct p3_nic *n, struct p3_cmd *c)
 	if (to)
 		return restored(m, length, 0,
 			admit(n, to, P3_REQ_GETPUT, m, get, put, m->put_offset));
-	p3_fw_why_nowhere(n, p, P3_REQ_GETPUT, m);
+	p3_why_nowhere(n, p, P3_REQ_GETPUT, m);
 	send_nowhere(n, m, put, m->put_offset, p3_peer_is_failure(p, m->target.pid));
 	return PTL_OK;
 }
 
-void p3_fw_refuse(struct p3_nic *n, struct p3_cmd *c)
+void p3_tx_refuse(struct p3_nic *n, struct p3_cmd *c)
 {
 	struct p3_md *md, *put;
 	struct p3_move *m = &c->move;
-	struct p3_peer *p = p3_fw_find(n, m->target);
+	struct p3_peer *p = p3_peer_find(n, m->target);
 	if (c->op == P3_OP_GETPUT) {
-		p3_fw_why_nowhere(n, p, P3_REQ_GETPUT, m);
+		p3_why_nowhere(n, p, P3_REQ_GETPUT, m);
 		if (check_exchange(n, c, &md, &put) == PTL_OK)
 			send_nowhere(n, m, put, m->put_offset, true);
 	} else if (c->op == P3_OP_PUT || c->op == P3_OP_GET) {
 		if (check(n, c, &md) != PTL_OK)
 			return;
 		bool is_put = c->op == P3_OP_PUT;
-		p3_fw_why_nowhere(n, p, is_put ? P3_REQ_PUT : P3_REQ_GET, m);
+		p3_why_nowhere(n, p, is_put ? P3_REQ_PUT : P3_REQ_GET, m);
 		if (is_put || (md->sink.options & P3_MD_CRAY))
 			send_nowhere(n, m, md, m->offset, true);
 		else
@@ -535,7 +537,7 @@ static bool wants_lane(
 static bool send_one(struct p3_nic *n, struct p3_peer *p, struct p3_pending *t)
 {
 	if (wants_lane(n, p, t))
-		(void)p3_fw_grow_requests(n, p);
+		(void)p3_peer_grow_requests(n, p);
 	const struct load l = {&t->send.sink, &t->send.region, t->send.offset};
 	struct need need = need_of(n, p, t->kind, &t->move, &l);
 	t->is_long = need.slot;
@@ -589,9 +591,9 @@ static P3_RARE void meet(struct p3_nic *n, struct p3_peer *p)
 }
 
 /* Send from the front of the peer's queue while there is room.  Requests to an expected
- * peer stay until p3_fw_peer_up() calls this function again; no pass polls for that.
+ * peer stay until p3_join_peer() calls this function again; no pass polls for that.
  * The newest request to a pseudo-peer is held, or asked about. */
-void p3_fw_push(struct p3_nic *n, struct p3_peer *p)
+void p3_tx_push(struct p3_nic *n, struct p3_peer *p)
 {
 	if (p3_unlikely(p->state == P3_ABSENT)) {
 		p3_hold_newest(n, p);
@@ -600,7 +602,7 @@ void p3_fw_push(struct p3_nic *n, struct p3_peer *p)
 	if (p->state == P3_EXPECTED) {
 		if (p->apart)
 			meet(n, p);
-		p3_fw_mirror_peer(p, p3_now_ns());
+		p3_mirror_peer(p, p3_now_ns());
 		return;
 	}
 	while (!p3_list_empty(&p->queue))
@@ -610,15 +612,15 @@ void p3_fw_push(struct p3_nic *n, struct p3_peer *p)
 	if (blocked && !p->blocked) {
 		p3_list_add(&n->blocked, &p->blocked_link);
 		p3_count(&n->count[P3_C_QUEUED], 1);
-		p3_fw_rouse(n); /* room in a lane rings no doorbell */
+		p3_wake_self(n); /* room in a lane rings no doorbell */
 	} else if (!blocked && p->blocked) {
 		p3_list_del(&p->blocked_link);
 	}
 	p->blocked = blocked;
 }
 
-void p3_fw_unblock(struct p3_nic *n)
+void p3_tx_unblock(struct p3_nic *n)
 {
 	p3_list_each(it, &n->blocked)
-		p3_fw_push(n, p3_item(it, struct p3_peer, blocked_link));
+		p3_tx_push(n, p3_item(it, struct p3_peer, blocked_link));
 }

@@ -13,14 +13,14 @@
 
 #include "nic/state.h"
 
-int p3_fw_put(struct p3_nic *n, struct p3_cmd *c);
-int p3_fw_get(struct p3_nic *n, struct p3_cmd *c);
-int p3_fw_getput(struct p3_nic *n, struct p3_cmd *c);
+int p3_tx_put(struct p3_nic *n, struct p3_cmd *c);
+int p3_tx_get(struct p3_nic *n, struct p3_cmd *c);
+int p3_tx_getput(struct p3_nic *n, struct p3_cmd *c);
 /* End the operation of a command that found no room among the pendings, and whose
  * poster does not wait for a return code: the operation's events say that it failed. */
-P3_RARE void p3_fw_refuse(struct p3_nic *n, struct p3_cmd *c);
-void p3_fw_push(struct p3_nic *n, struct p3_peer *p); /* send from the queue while
+P3_RARE void p3_tx_refuse(struct p3_nic *n, struct p3_cmd *c);
+void p3_tx_push(struct p3_nic *n, struct p3_peer *p); /* send from the queue while
 						       * there is room */
-void p3_fw_unblock(struct p3_nic *n);
+void p3_tx_unblock(struct p3_nic *n);
 
 #endif

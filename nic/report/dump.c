@@ -106,17 +106,17 @@ static int dump_queues(struct p3_nic *n, struct p3_cmd *c, struct text *t)
 	return PTL_OK;
 }
 
-int p3_fw_dump(struct p3_nic *n, struct p3_cmd *c)
+int p3_dump_write(struct p3_nic *n, struct p3_cmd *c)
 {
 	struct text t = {c->dump.text, c->dump.size};
 	if (c->flag == P3_DUMP_ME) {
-		const struct p3_me *me = p3_fw_named(n, P3_KIND_ME, c->handle);
+		const struct p3_me *me = p3_obj_named(n, P3_KIND_ME, c->handle);
 		if (!me)
 			return PTL_ME_INVALID;
 		say_me(&t, me);
 		return PTL_OK;
 	}
-	int rc = p3_fw_ni_check(n, c);
+	int rc = p3_ni_check(n, c);
 	if (rc != PTL_OK)
 		return rc;
 	c->ni = (uint16_t)p3_handle_ni(c->handle);

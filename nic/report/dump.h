@@ -11,6 +11,6 @@
 #include "nic/state.h"
 
 /* Write the match list, the entry or the event queues that c names into c->dump.text. */
-int p3_fw_dump(struct p3_nic *n, struct p3_cmd *c);
+int p3_dump_write(struct p3_nic *n, struct p3_cmd *c);
 
 #endif

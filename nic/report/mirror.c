@@ -45,7 +45,7 @@ static uint64_t taken_by(const struct p3_peer *p)
 	return p->acked ? p3_get(p->req_out.credit) + p->rsp_in.pos : 0;
 }
 
-void p3_fw_mirror_peer(struct p3_peer *p, uint64_t now)
+void p3_mirror_peer(struct p3_peer *p, uint64_t now)
 {
 	uint64_t taken = taken_by(p);
 	uint64_t since = p3_get(&p->mine->shown_since);
@@ -62,7 +62,7 @@ static uint32_t mirror_peers(struct p3_nic *n, uint64_t now)
 {
 	uint32_t queued = 0;
 	for (uint32_t i = 0; i < n->nhot; i++) {
-		p3_fw_mirror_peer(n->hot[i], now);
+		p3_mirror_peer(n->hot[i], now);
 		queued += n->hot[i]->nqueued;
 	}
 	return queued;
@@ -75,7 +75,7 @@ static uint64_t pendings_most(const struct p3_nic *n)
 	return (chunks < P3_TABLE_CHUNKS ? chunks : P3_TABLE_CHUNKS) * P3_TABLE_EACH;
 }
 
-void p3_fw_mirror(struct p3_nic *n, enum p3_lease_holder next)
+void p3_mirror_gauges(struct p3_nic *n, enum p3_lease_holder next)
 {
 	uint64_t now = p3_now_ns();
 	const uint64_t gauge[] = {
@@ -105,7 +105,7 @@ void p3_fw_mirror(struct p3_nic *n, enum p3_lease_holder next)
 	p3_count(&n->count[P3_C_HEARTBEAT], 1);
 }
 
-void p3_fw_mirror_lost(struct p3_peer *p)
+void p3_mirror_lost(struct p3_peer *p)
 {
 	p3_set(&p->mine->shown_since, 0);
 	p3_set(&p->mine->shown_ops, 0);
@@ -153,7 +153,7 @@ static struct p3_queue_line *queue_line(struct p3_nic *n, const struct p3_eq *eq
 	return eq->o.index < P3_QUEUES_SHOWN ? &lines[eq->o.index] : NULL;
 }
 
-void p3_fw_mirror_queue(struct p3_nic *n, const struct p3_eq *eq)
+void p3_mirror_queue(struct p3_nic *n, const struct p3_eq *eq)
 {
 	struct p3_queue_line *line = queue_line(n, eq);
 	uint64_t at = (uint64_t)((char *)eq->tx.ring - (char *)n->host_seg[0].base);
@@ -163,7 +163,7 @@ void p3_fw_mirror_queue(struct p3_nic *n, const struct p3_eq *eq)
 	p3_set(&line->at, at < n->host_seg[0].len ? at + 1 : 0);
 }
 
-void p3_fw_mirror_no_queue(struct p3_nic *n, const struct p3_eq *eq)
+void p3_mirror_no_queue(struct p3_nic *n, const struct p3_eq *eq)
 {
 	struct p3_queue_line *line = queue_line(n, eq);
 	if (line)

@@ -14,14 +14,14 @@
 
 /* Write the gauges as they are now.  next is the holder of the lease after this call:
  * the caller, or P3_LEASE_FREE if it is about to leave. */
-P3_RARE void p3_fw_mirror(struct p3_nic *n, enum p3_lease_holder next);
+P3_RARE void p3_mirror_gauges(struct p3_nic *n, enum p3_lease_holder next);
 /* Write this peer's gauges. */
-void p3_fw_mirror_peer(struct p3_peer *p, uint64_t now_ns);
+void p3_mirror_peer(struct p3_peer *p, uint64_t now_ns);
 /* A peer is gone: show that nothing waits for it. */
-void p3_fw_mirror_lost(struct p3_peer *p);
+void p3_mirror_lost(struct p3_peer *p);
 /* Show the queue and the place of its ring, or that there is no queue any more. */
-void p3_fw_mirror_queue(struct p3_nic *n, const struct p3_eq *eq);
-void p3_fw_mirror_no_queue(struct p3_nic *n, const struct p3_eq *eq);
+void p3_mirror_queue(struct p3_nic *n, const struct p3_eq *eq);
+void p3_mirror_no_queue(struct p3_nic *n, const struct p3_eq *eq);
 /* Write the settings in effect, once. */
 void p3_mirror_conf(struct p3_nic *n);
 

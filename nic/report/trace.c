@@ -149,7 +149,7 @@ static uint64_t host(struct p3_nic *n, const void *at, enum p3_trace_point point
 	uint32_t value, uint32_t peer, uint64_t detail)
 {
 	const uint64_t w[4] = {p3_trace_ticks(n->trace.clock),
-		p3_trace_where(code_of(n, at), point, value, peer), p3_this_thread(),
+		p3_trace_where(code_of(n, at), point, value, peer), p3_self_number(),
 		detail};
 	return p3_trace_write_shared(n->trace.header, n->trace.hosts, w);
 }

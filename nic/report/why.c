@@ -124,7 +124,7 @@ static enum p3_why request_lacks(const struct p3_ni *ni, const struct p3_ask *as
 		c->near = (uint64_t)ni->limits.max_pt_index;
 		return P3_WHY_NO_PORTAL;
 	}
-	return p3_fw_allows(ni, ask)
+	return p3_match_allows(ni, ask)
 		       ? list_lacks(&ni->portal[ask->pt_index], ask, most, c)
 		       : access_lacks(ni, ask, c);
 }
@@ -180,7 +180,7 @@ static struct p3_case case_of(const struct p3_peer *p, const struct p3_ask *ask)
 		.length = ask->length};
 }
 
-void P3_RARE p3_fw_why_dropped(
+void P3_RARE p3_why_dropped(
 	struct p3_nic *n, struct p3_peer *p, const struct p3_ni *ni, struct p3_ask ask)
 {
 	uint32_t before = (uint32_t)p3_get(&p->mine->shown_drops);
@@ -195,7 +195,7 @@ void P3_RARE p3_fw_why_dropped(
 		say(P3_AREA_MATCH, "from", why, &c, "was dropped");
 }
 
-void P3_RARE p3_fw_why_no_ack(struct p3_nic *n, struct p3_peer *p, struct p3_ask ask)
+void P3_RARE p3_why_no_ack(struct p3_nic *n, struct p3_peer *p, struct p3_ask ask)
 {
 	struct p3_case c = case_of(p, &ask);
 	keep(n, P3_WHY_ACK_DISABLED, &c);
@@ -216,7 +216,7 @@ static struct p3_case case_sent(const struct p3_nic *n, const struct p3_peer *p,
 		.length = m->length};
 }
 
-void P3_RARE p3_fw_why_nowhere(
+void P3_RARE p3_why_nowhere(
 	struct p3_nic *n, struct p3_peer *p, uint32_t kind, const struct p3_move *m)
 {
 	struct p3_case c = case_sent(n, p, kind, m);
@@ -229,7 +229,7 @@ void P3_RARE p3_fw_why_nowhere(
 		say(P3_AREA_SEND, "to", why, &c, "comes to nothing");
 }
 
-void P3_RARE p3_fw_why_late(struct p3_nic *n, const struct p3_pending *t)
+void P3_RARE p3_why_late(struct p3_nic *n, const struct p3_pending *t)
 {
 	struct p3_case c = case_sent(n, t->peer, t->kind, &t->move);
 	keep(n, P3_WHY_LATE, &c);
@@ -237,7 +237,7 @@ void P3_RARE p3_fw_why_late(struct p3_nic *n, const struct p3_pending *t)
 		say(P3_AREA_SEND, "to", P3_WHY_LATE, &c, "has an answer that is dropped");
 }
 
-void P3_RARE p3_fw_why_failed(struct p3_nic *n, const struct p3_pending *t)
+void P3_RARE p3_why_failed(struct p3_nic *n, const struct p3_pending *t)
 {
 	struct p3_case c = case_sent(n, t->peer, t->kind, &t->move);
 	c.near = 1;
@@ -248,7 +248,7 @@ void P3_RARE p3_fw_why_failed(struct p3_nic *n, const struct p3_pending *t)
 		say(P3_AREA_SEND, "to", P3_WHY_LATE, &c, "was not delivered");
 }
 
-void P3_RARE p3_fw_why_lost(struct p3_evq_tx *tx)
+void P3_RARE p3_why_lost(struct p3_evq_tx *tx)
 {
 	struct p3_eq *eq = p3_item(tx, struct p3_eq, tx);
 	struct p3_case c = {.node = P3_NONE, .near = eq->o.index, .mask = eq->n};
@@ -262,7 +262,7 @@ void P3_RARE p3_fw_why_lost(struct p3_evq_tx *tx)
 /* ---- the end ---- */
 
 /* Log the number of each reason that was logged before. */
-void p3_fw_why_sum(struct p3_nic *n)
+void p3_why_sum(struct p3_nic *n)
 {
 	char *base = n->published.base;
 	const struct p3_case_line *line =

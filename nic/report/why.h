@@ -12,23 +12,23 @@
 
 /* Report a request that no descriptor accepted.  It is passed by value, so that an
  * accepted request is never in memory. */
-P3_RARE void p3_fw_why_dropped(
+P3_RARE void p3_why_dropped(
 	struct p3_nic *n, struct p3_peer *p, const struct p3_ni *ni, struct p3_ask ask);
 /* Report a put that requested an ACK and was served by a descriptor that gives none. */
-P3_RARE void p3_fw_why_no_ack(struct p3_nic *n, struct p3_peer *p, struct p3_ask ask);
+P3_RARE void p3_why_no_ack(struct p3_nic *n, struct p3_peer *p, struct p3_ask ask);
 /* Report a request of this node that cannot be sent or will not be answered; p may be
  * NULL. */
-P3_RARE void p3_fw_why_nowhere(
+P3_RARE void p3_why_nowhere(
 	struct p3_nic *n, struct p3_peer *p, uint32_t kind, const struct p3_move *m);
 /* Report an answer that came after its descriptor, or the descriptor's queue, was
  * freed. */
-P3_RARE void p3_fw_why_late(struct p3_nic *n, const struct p3_pending *t);
+P3_RARE void p3_why_late(struct p3_nic *n, const struct p3_pending *t);
 /* Report that the target of a put could not read the copy of its bytes.  No event tells
  * the program. */
-P3_RARE void p3_fw_why_failed(struct p3_nic *n, const struct p3_pending *t);
+P3_RARE void p3_why_failed(struct p3_nic *n, const struct p3_pending *t);
 /* Report that an event was lost because its queue was full, once for each queue. */
-P3_RARE void p3_fw_why_lost(struct p3_evq_tx *tx);
+P3_RARE void p3_why_lost(struct p3_evq_tx *tx);
 /* Log the number of cases of each reason when the NIC stops. */
-P3_RARE void p3_fw_why_sum(struct p3_nic *n);
+P3_RARE void p3_why_sum(struct p3_nic *n);
 
 #endif

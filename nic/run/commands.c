@@ -39,18 +39,18 @@ static void execute_detached(struct p3_nic *n, uint32_t slot)
 	struct p3_cmd *c = p3_mbx_cmd(p3_mbx_slot(n->mailbox, slot));
 	P3_TRACE(execute, n, c);
 	if (p3_get(&n->hungry) == P3_MBX_NONE)
-		rc = p3_fw_exec(n, c);
+		rc = p3_command_execute(n, c);
 	if (rc < 0) {
 		append_hungry(n, slot);
 		return;
 	}
 	if (p3_unlikely(rc == PTL_NO_SPACE))
-		p3_fw_refuse(n, c);
+		p3_tx_refuse(n, c);
 	p3_mbx_free(n->mailbox, slot);
 	p3_add32(&n->detached, (uint32_t)-1);
 }
 
-void p3_commands_feed(struct p3_nic *n)
+void p3_command_feed(struct p3_nic *n)
 {
 	uint32_t slot = p3_get(&n->hungry);
 	p3_set(&n->hungry, P3_MBX_NONE);
@@ -69,44 +69,44 @@ static int grow(struct p3_nic *n, struct p3_cmd *c)
 		return PTL_NI_INVALID;
 	p3_table_add(&n->table[c->flag], c->grow.chunk);
 	if (p3_get(&n->hungry) != P3_MBX_NONE)
-		p3_commands_feed(n);
+		p3_command_feed(n);
 	return PTL_OK;
 }
 
 typedef int command(struct p3_nic *n, struct p3_cmd *c);
 
 static command *const commands[P3_OPS] = {
-	[P3_OP_NI_OPEN] = p3_fw_ni_open,
-	[P3_OP_NI_CLOSE] = p3_fw_ni_close,
-	[P3_OP_NI_CHECK] = p3_fw_ni_check,
-	[P3_OP_NI_STATUS] = p3_fw_ni_status,
-	[P3_OP_WHOSE] = p3_fw_whose,
-	[P3_OP_AC_ENTRY] = p3_fw_ac_entry,
-	[P3_OP_ME_ATTACH] = p3_fw_me_attach,
-	[P3_OP_ME_UNLINK] = p3_fw_me_unlink,
-	[P3_OP_MD_ATTACH] = p3_fw_md_attach,
-	[P3_OP_MD_BIND] = p3_fw_md_bind,
-	[P3_OP_MD_UNLINK] = p3_fw_md_unlink,
-	[P3_OP_MD_UPDATE] = p3_fw_md_update,
-	[P3_OP_EQ_ALLOC] = p3_fw_eq_alloc,
-	[P3_OP_EQ_FREE] = p3_fw_eq_free,
-	[P3_OP_EQ_BURY] = p3_fw_eq_bury,
-	[P3_OP_PUT] = p3_fw_put,
-	[P3_OP_GET] = p3_fw_get,
-	[P3_OP_GETPUT] = p3_fw_getput,
-	[P3_OP_DUMP] = p3_fw_dump,
+	[P3_OP_NI_OPEN] = p3_ni_open,
+	[P3_OP_NI_CLOSE] = p3_close_ni,
+	[P3_OP_NI_CHECK] = p3_ni_check,
+	[P3_OP_NI_STATUS] = p3_ni_status,
+	[P3_OP_WHOSE] = p3_ni_of_handle,
+	[P3_OP_AC_ENTRY] = p3_ni_ac_entry,
+	[P3_OP_ME_ATTACH] = p3_me_attach,
+	[P3_OP_ME_UNLINK] = p3_close_me,
+	[P3_OP_MD_ATTACH] = p3_me_attach_md,
+	[P3_OP_MD_BIND] = p3_md_bind,
+	[P3_OP_MD_UNLINK] = p3_close_md,
+	[P3_OP_MD_UPDATE] = p3_md_update,
+	[P3_OP_EQ_ALLOC] = p3_eq_alloc,
+	[P3_OP_EQ_FREE] = p3_eq_free,
+	[P3_OP_EQ_BURY] = p3_eq_bury,
+	[P3_OP_PUT] = p3_tx_put,
+	[P3_OP_GET] = p3_tx_get,
+	[P3_OP_GETPUT] = p3_tx_getput,
+	[P3_OP_DUMP] = p3_dump_write,
 	[P3_OP_GROW] = grow,
-	[P3_OP_PEER_UP] = p3_fw_peer_up,
-	[P3_OP_PEER_PIDS] = p3_fw_peer_pids,
-	[P3_OP_PEER_DOWN] = p3_fw_peer_down,
-	[P3_OP_PEER_TOLD] = p3_fw_peer_told,
-	[P3_OP_PEER_OVER] = p3_fw_peer_over,
-	[P3_OP_HELD] = p3_fw_held,
-	[P3_OP_LIST] = p3_fw_list,
+	[P3_OP_PEER_UP] = p3_join_peer,
+	[P3_OP_PEER_PIDS] = p3_join_pids,
+	[P3_OP_PEER_DOWN] = p3_lose_peer,
+	[P3_OP_PEER_TOLD] = p3_hold_told,
+	[P3_OP_PEER_OVER] = p3_lose_rank,
+	[P3_OP_HELD] = p3_hold_expire,
+	[P3_OP_LIST] = p3_ids_list,
 };
 
 P3_PATH
-int p3_fw_exec(struct p3_nic *n, struct p3_cmd *c)
+int p3_command_execute(struct p3_nic *n, struct p3_cmd *c)
 {
 	if (c->op >= P3_OPS || !commands[c->op])
 		return PTL_FAIL;
@@ -117,12 +117,12 @@ static void finish(struct p3_nic *n, struct p3_mbx_slot *s)
 {
 	struct p3_cmd *c = p3_mbx_cmd(s);
 	P3_TRACE(execute, n, c);
-	int rc = p3_fw_exec(n, c);
+	int rc = p3_command_execute(n, c);
 	FAULT_POINT("mailbox.executed");
 	p3_mbx_done(s, rc);
 }
 
-void p3_fw_mail(struct p3_nic *n)
+void p3_command_take_posted(struct p3_nic *n)
 {
 	uint32_t slot = p3_mbx_take_all(n->mailbox);
 	while (slot != P3_MBX_NONE) {

@@ -11,10 +11,10 @@
 #include "nic/state.h"
 
 /* Execute a command.  Return its PTL_* code, or -1 - t if table t must grow before. */
-int p3_fw_exec(struct p3_nic *n, struct p3_cmd *c);
+int p3_command_execute(struct p3_nic *n, struct p3_cmd *c);
 /* Execute all posted commands. */
-void p3_fw_mail(struct p3_nic *n);
+void p3_command_take_posted(struct p3_nic *n);
 /* Execute the commands that waited for memory, as far as it reaches. */
-void p3_commands_feed(struct p3_nic *n);
+void p3_command_feed(struct p3_nic *n);
 
 #endif

@@ -83,13 +83,13 @@ static void end(struct p3_dedicated *d)
 void p3_dedicated_run(struct p3_nic *n, struct p3_dedicated *d)
 {
 	uint32_t turns = 0, empty = 0;
-	if (!p3_fw_enter(n, P3_LEASE_NIC)) {
+	if (!p3_lease_enter(n, P3_LEASE_NIC)) {
 		sched_yield(); /* a host thread is about to leave */
 		return;
 	}
 	begin(d);
 	while (!p3_get(&n->stop)) {
-		empty = p3_fw_pass(n) ? 0 : empty + 1;
+		empty = p3_pass_run(n) ? 0 : empty + 1;
 		if (empty)
 			p3_relax();
 #ifdef P3_VALGRIND
@@ -107,9 +107,9 @@ void p3_dedicated_run(struct p3_nic *n, struct p3_dedicated *d)
 			break;
 		}
 		if (turns % 65536 == 0)
-			p3_fw_sweep(n);
+			p3_peer_sweep(n);
 	}
-	p3_fw_leave(n);
+	p3_lease_leave(n);
 }
 
 bool p3_dedicated_is(struct p3_nic *n, struct p3_dedicated *d)

@@ -2,8 +2,8 @@
 /*
  * lease - take and give up the lease of the firmware
  *
- * Any thread may call p3_fw_enter(), and the thread that got the lease calls
- * p3_fw_leave() later.  The lease itself is n->lease (shm/lease.h).
+ * Any thread may call p3_lease_enter(), and the thread that got the lease calls
+ * p3_lease_leave() later.  The lease itself is n->lease (shm/lease.h).
  */
 #ifndef P3_NIC_RUN_LEASE_H
 #define P3_NIC_RUN_LEASE_H
@@ -14,11 +14,11 @@
 
 /* Give up the lease, fence, and look for sleepers to wake, cold lanes to ring for, and
  * commands in the mailbox. */
-void p3_fw_leave(struct p3_nic *n);
+void p3_lease_leave(struct p3_nic *n);
 
 /* Take the lease and execute the posted commands.  Return false if another thread has
  * the lease. */
-static inline bool p3_fw_enter(struct p3_nic *n, enum p3_lease_holder who)
+static inline bool p3_lease_enter(struct p3_nic *n, enum p3_lease_holder who)
 {
 	if (p3_unlikely(!p3_lease_take(&n->lease, who)))
 		return false;
@@ -26,7 +26,7 @@ static inline bool p3_fw_enter(struct p3_nic *n, enum p3_lease_holder who)
 	FAULT_POINT("lease.taken");
 	P3_TRACE(lease, n, who);
 	if (p3_unlikely(p3_mbx_any(n->mailbox)))
-		p3_fw_mail(n);
+		p3_command_take_posted(n);
 	return true;
 }
 

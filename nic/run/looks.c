@@ -6,7 +6,7 @@
 #include "shm/fault.h"
 #include "shm/log.h"
 
-void p3_fw_warn_refused(void)
+void p3_looks_warn_refused(void)
 {
 	static p3_a32 told;
 	if (!p3_exchange32(&told, 1))
@@ -16,7 +16,7 @@ void p3_fw_warn_refused(void)
 			"the filter of system calls, or set PTL3_MEMBARRIER=off");
 }
 
-void p3_look_tell(struct p3_nic *n, struct p3_look l)
+void p3_looks_tell(struct p3_nic *n, struct p3_look l)
 {
 	if (l.bell && p3_get(l.cold)) {
 		p3_or64(&l.bell->lanes[n->conf.node / 64],
@@ -27,14 +27,14 @@ void p3_look_tell(struct p3_nic *n, struct p3_look l)
 		p3_wake_peer(n, l.asleep);
 }
 
-void p3_fw_look(struct p3_nic *n)
+void p3_looks_take(struct p3_nic *n)
 {
 	struct p3_looks l;
 	if (n->wired)
 		n->wired->flush(n);
 	p3_looks_gather(n, &l);
 	p3_fence_light(n->light); /* PARK.1, COLD.1 */
-	p3_looks_do(n, &l);
+	p3_looks_check(n, &l);
 	if (l.posted && p3_get(&n->parked))
 		p3_wake_hosts(n);
 }

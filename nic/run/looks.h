@@ -4,7 +4,7 @@
  *
  * A node that has written to peers fences, and then looks whether one of them sleeps or
  * does not poll this node's lane.  The lease holder notes each such peer by
- * p3_fw_touch(), in touched of struct p3_nic; that is all the state of these functions.
+ * p3_looks_add(), in touched of struct p3_nic; that is all the state of these functions.
  * Only the lease holder calls them, except where a comment says (any).
  */
 #ifndef P3_NIC_RUN_LOOKS_H
@@ -15,29 +15,29 @@
 
 /* ---- fences ---- */
 
-P3_RARE void p3_fw_warn_refused(void); /* (any) */
+P3_RARE void p3_looks_warn_refused(void); /* (any) */
 /* (any) Fence before this thread sleeps or stops polling a lane: by the heavy fence of
  * the kernel, or by a full one of this CPU if no thread uses light fences. */
-static inline void p3_fw_fence(struct p3_nic *n, bool (*heavy)(void))
+static inline void p3_looks_fence(struct p3_nic *n, bool (*heavy)(void))
 {
 	if (!n->conf.membarrier)
 		p3_fence();
 	else if (p3_unlikely(!heavy()))
-		p3_fw_warn_refused();
+		p3_looks_warn_refused();
 }
 
 /* ---- looks ---- */
 
 /* Look at all peers that were touched, while a thread holds the lease for long. */
-void p3_fw_look(struct p3_nic *n);
+void p3_looks_take(struct p3_nic *n);
 
 /* Note that this node has written to the peer. */
-static inline void p3_fw_touch(struct p3_nic *n, struct p3_peer *p)
+static inline void p3_looks_add(struct p3_nic *n, struct p3_peer *p)
 {
 	if (p->touched)
 		return;
 	if (p3_unlikely(n->ntouched == P3_TOUCHED))
-		p3_fw_look(n);
+		p3_looks_take(n);
 	p->touched = true;
 	n->touched[n->ntouched++] = p;
 }
@@ -50,7 +50,7 @@ struct p3_look {
 	struct p3_doorbell *bell; /* NULL: the peer always polls this node's lane */
 };
 
-static inline struct p3_look p3_look_for(struct p3_nic *n, struct p3_peer *p)
+static inline struct p3_look p3_looks_copy(struct p3_nic *n, struct p3_peer *p)
 {
 	p->touched = false;
 	return (struct p3_look){.asleep = p->asleep,
@@ -60,7 +60,7 @@ static inline struct p3_look p3_look_for(struct p3_nic *n, struct p3_peer *p)
 
 /* (any) Ring the doorbell if the peer does not poll this node's lane, and wake the peer
  * if it sleeps. */
-P3_RARE void p3_look_tell(struct p3_nic *n, struct p3_look l);
+P3_RARE void p3_looks_tell(struct p3_nic *n, struct p3_look l);
 
 struct p3_looks {
 	uint32_t n;
@@ -73,7 +73,7 @@ static inline void p3_looks_gather(struct p3_nic *n, struct p3_looks *l)
 	l->n = n->ntouched;
 	l->posted = n->posted;
 	for (uint32_t i = 0; i < l->n; i++)
-		l->at[i] = p3_look_for(n, n->touched[i]);
+		l->at[i] = p3_looks_copy(n, n->touched[i]);
 	n->ntouched = 0;
 	n->unlooked = 0;
 	n->posted = false;
@@ -81,11 +81,11 @@ static inline void p3_looks_gather(struct p3_nic *n, struct p3_looks *l)
 
 /* (any) Wake the peers that sleep, and ring those that do not poll this node's lane.
  * The caller has fenced (PARK.1, COLD.1), so they see what was written. */
-static inline void p3_looks_do(struct p3_nic *n, const struct p3_looks *l)
+static inline void p3_looks_check(struct p3_nic *n, const struct p3_looks *l)
 {
 	for (uint32_t i = 0; i < l->n; i++)
 		if (p3_unlikely(p3_get(l->at[i].cold) | p3_get(l->at[i].asleep)))
-			p3_look_tell(n, l->at[i]);
+			p3_looks_tell(n, l->at[i]);
 }
 
 #endif

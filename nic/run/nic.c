@@ -142,8 +142,8 @@ static void reset_objects(struct p3_nic *n)
 	struct p3_cmd left = {.op = P3_OP_EQ_BURY};
 	p3_table_init(&n->table[P3_T_PENDING], sizeof(struct p3_pending));
 	left.eq.dead = p3_host_unburied(n, NULL);
-	(void)p3_fw_eq_bury(n, &left); /* queues of the last life */
-	n->next_link = 0xfffffff0;     /* wraps in every run */
+	(void)p3_eq_bury(n, &left); /* queues of the last life */
+	n->next_link = 0xfffffff0;  /* wraps in every run */
 }
 
 static void reset_proto(struct p3_nic *n)
@@ -220,9 +220,9 @@ static void drain_threads(struct p3_nic *n)
 	for (;;) {
 		wake_everybody(n);
 		if (!held)
-			held = p3_fw_enter(n, P3_LEASE_HOST);
+			held = p3_lease_enter(n, P3_LEASE_HOST);
 		else if (p3_mbx_any(n->mailbox))
-			p3_fw_mail(n);
+			p3_command_take_posted(n);
 		if (held && !p3_acquire(&n->waiting)) /* STOP.2 */
 			return;
 		sched_yield();
@@ -324,11 +324,11 @@ void p3_nic_stop(struct p3_nic *n)
 	pthread_join(n->thread, NULL);
 	drain_threads(n);
 	p3_xfer_revoke_all(n);
-	p3_fw_why_sum(n);
+	p3_why_sum(n);
 	FAULT_POINT("fini.revoked");
 	struct p3_seg_header *h = n->published.base;
 	p3_release(&h->state, P3_SEG_FINISHED); /* SEG.1 */
-	p3_fw_drop_all(n);
+	p3_close_all(n);
 	p3_nic_free_iovs();
 	FAULT_POINT("fini.finished");
 	unmap_peers(n);

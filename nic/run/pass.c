@@ -54,14 +54,13 @@ static inline void expect_more(
 /* Poll a peer until this number of messages was taken in this pass. */
 static inline void poll_peer(struct p3_nic *n, struct p3_peer *p, uint32_t most)
 {
-	if (p3_unlikely(p->bad || !p3_fw_ready(n, p)))
+	if (p3_unlikely(p->bad || !p3_peer_is_ready(n, p)))
 		return;
 	uint32_t before = n->msgs;
 	uint64_t from = p->req_in.pos;
 	p3_ring_ask_some(&p->req_in);
-	p3_fw_take_responses(n, p);
-	while (n->msgs < most && n->bytes < P3_PASS_BYTES && !p->bad &&
-		p3_fw_take_request(n, p))
+	p3_reply_take_all(n, p);
+	while (n->msgs < most && n->bytes < P3_PASS_BYTES && !p->bad && p3_rx_take(n, p))
 		;
 	if (p3_unlikely(n->msgs == before))
 		return;
@@ -77,7 +76,7 @@ static inline bool has_news(struct p3_peer *p)
 {
 	uint64_t w0;
 	return p3_likely(p3_ring_peek(&p->req_in, &w0) != NULL) ||
-	       p3_fw_has_response(p) || p->req_in.given != p->req_in.pos;
+	       p3_peer_has_response(p) || p->req_in.given != p->req_in.pos;
 }
 
 static inline struct p3_peer *peer_at(struct p3_nic *n, uint32_t i)
@@ -196,11 +195,11 @@ static bool has_emptied(const struct p3_nic *n)
 static void rare(struct p3_nic *n)
 {
 	if (n->some_bad)
-		p3_fw_lose_bad(n);
+		p3_lose_bad(n);
 	if (n->conf.nnodes > P3_ALL_HOT) {
-		p3_fw_answer_doorbell(n);
+		p3_peer_answer_doorbell(n);
 		if (p3_get(&n->count[P3_C_PASSES]) % P3_COOL_PASSES == 0)
-			p3_fw_cool(n);
+			p3_peer_cool(n);
 	}
 }
 
@@ -210,7 +209,7 @@ static P3_RARE void poll_wire(struct p3_nic *n)
 }
 
 P3_PATH
-bool p3_fw_pass(struct p3_nic *n)
+bool p3_pass_run(struct p3_nic *n)
 {
 	n->worked = false;
 	n->msgs = 0;
@@ -218,37 +217,37 @@ bool p3_fw_pass(struct p3_nic *n)
 	n->bytes = 0;
 	FAULT_POINT("pass.begun");
 	if (p3_unlikely(p3_mbx_any(n->mailbox)))
-		p3_fw_mail(n);
+		p3_command_take_posted(n);
 	if (p3_unlikely(n->wired != NULL))
 		poll_wire(n);
 	poll_lanes(n);
 	if (p3_unlikely(n->bytes >= P3_PASS_BYTES))
 		n->msgs = n->most; /* the pass was cut: transfers count bytes anew */
 	if (!p3_list_empty(&n->pulls))
-		p3_fw_move(n);
+		p3_pull_move(n);
 	if (!p3_list_empty(&n->sources))
-		p3_fw_source(n);
+		p3_source_look(n);
 	if (!p3_list_empty(&n->blocked))
-		p3_fw_unblock(n);
+		p3_tx_unblock(n);
 	if (p3_unlikely(p3_get(&n->hungry) != P3_MBX_NONE) &&
 		n->table[P3_T_PENDING].free_head != P3_NONE)
-		p3_commands_feed(n);
+		p3_command_feed(n);
 	if (p3_unlikely(n->some_bad || n->conf.nnodes > P3_ALL_HOT))
 		rare(n);
 	if (n->crowded)
 		p3_set(&n->emptied, has_emptied(n));
 	/* Running nodes see the writes of a busy lease holder anyway.  Sleepers are
-	 * woken when it pauses, or once P3_UNLOOKED shares (p3_fw_share()) have gone
+	 * woken when it pauses, or once P3_UNLOOKED shares (p3_pass_share()) have gone
 	 * by. */
 	if ((n->ntouched || n->posted) &&
-		(!n->worked || (n->unlooked += p3_fw_share(n)) >= P3_UNLOOKED))
-		p3_fw_look(n);
+		(!n->worked || (n->unlooked += p3_pass_share(n)) >= P3_UNLOOKED))
+		p3_looks_take(n);
 	FAULT_POINT("pass.done");
 	uint64_t passes = p3_get(&n->count[P3_C_PASSES]) + 1;
 	p3_set(&n->count[P3_C_PASSES], passes);
 	if (!n->worked)
 		p3_count(&n->drained, 1);
 	if (p3_unlikely(passes % P3_MIRROR_PASSES == 0))
-		p3_fw_mirror(n, p3_lease_held_by(&n->lease));
+		p3_mirror_gauges(n, p3_lease_held_by(&n->lease));
 	return n->worked;
 }

@@ -13,12 +13,12 @@
 #define P3_PASS_MSGS 16u
 
 /* Return the weight of a pass: one that took more messages counts as several. */
-static inline uint32_t p3_fw_share(const struct p3_nic *n)
+static inline uint32_t p3_pass_share(const struct p3_nic *n)
 {
 	return 1 + n->msgs / (2 * P3_PASS_MSGS);
 }
 
 /* Run one pass.  Return true if it found work and may have left as much. */
-bool p3_fw_pass(struct p3_nic *n);
+bool p3_pass_run(struct p3_nic *n);
 
 #endif

@@ -91,7 +91,7 @@ int p3_segments_make(struct p3_nic *n)
 	if (rc)
 		goto drop_published;
 	n->doorbell = n->doorbell_seg.base;
-	n->asleep = p3_asleep_of(n, n->conf.node, n->doorbell);
+	n->asleep = p3_peer_asleep(n, n->conf.node, n->doorbell);
 	p3_set(n->asleep, P3_AWAKE); /* an earlier life may have left any value */
 	rc = p3_host_create(n);
 	if (!rc)
@@ -110,7 +110,7 @@ int p3_segments_make_private(struct p3_nic *n)
 	n->xfer = calloc(n->layout.nxfers, sizeof *n->xfer);
 	n->pull = calloc(P3_PULLS, sizeof *n->pull);
 	if (!n->peer || !n->hot || !n->xfer || !n->pull || p3_ids_make(n) != 0 ||
-		p3_copies_start(n) != 0)
+		p3_copy_start(n) != 0)
 		return -ENOMEM;
 	memset(n->peer, 0, n->conf.nnodes * sizeof *n->peer);
 	return 0;
@@ -119,7 +119,7 @@ int p3_segments_make_private(struct p3_nic *n)
 void p3_segments_drop_private(struct p3_nic *n)
 {
 	p3_ids_drop(n);
-	p3_copies_stop(n);
+	p3_copy_stop(n);
 	free(n->peer);
 	free(n->hot);
 	free(n->xfer);

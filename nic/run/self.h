@@ -30,7 +30,7 @@ extern __thread struct p3_self p3_self __attribute__((tls_model("initial-exec"))
 P3_RARE uint32_t p3_self_new_number(void);
 
 /* Return the number of the calling thread, never 0. */
-static inline uint32_t p3_this_thread(void)
+static inline uint32_t p3_self_number(void)
 {
 	return p3_likely(p3_self.number) ? p3_self.number : p3_self_new_number();
 }

@@ -92,7 +92,7 @@ static void settle(struct p3_nic *n)
 /* Run one pass as this thread, not as a host. */
 static bool pass(struct nic_thread *t)
 {
-	bool worked = p3_fw_pass(t->n);
+	bool worked = p3_pass_run(t->n);
 	t->own += !worked; /* as the pass has counted */
 	return worked;
 }
@@ -141,10 +141,10 @@ static bool sleep_until_rung(struct nic_thread *t)
 	if (p3_cas32(n->asleep, &word, P3_ASLEEP_NIC))
 		word = P3_ASLEEP_NIC;
 	FAULT_POINT("nic.armed");
-	p3_fw_fence(n, p3_fence_heavy); /* PARK.1 */
-	p3_fw_sweep(n);
+	p3_looks_fence(n, p3_fence_heavy); /* PARK.1 */
+	p3_peer_sweep(n);
 	bool news = pass(t) || p3_get(&n->stop);
-	p3_fw_leave(n);
+	p3_lease_leave(n);
 	FAULT_POINT("nic.asleep");
 	P3_TRACE(host, n, P3_TRACE_PARK, 1, 0);
 	t->drained = p3_get(&n->drained);
@@ -188,7 +188,7 @@ static bool serve(struct nic_thread *t, bool rung)
 	if (worked && !rung)
 		p3_count(&n->count[P3_C_PARK_LATE], 1);
 	if (!rung)
-		p3_fw_mirror(n, P3_LEASE_FREE);
+		p3_mirror_gauges(n, P3_LEASE_FREE);
 	t->busy = !p3_list_empty(&n->pulls) || (worked && is_blocked(n));
 	if (t->dedicated.resting && worked) {
 		t->dedicated.resting = false;
@@ -229,11 +229,11 @@ static void stay_asleep(struct nic_thread *t)
 		/* Stop sleeping here if hosts poll: while the doorbell is armed, each
 		 * message makes its sender ring, which costs a system call. */
 		bool poll = hosts_poll(t);
-		if (!p3_fw_enter(n, P3_LEASE_NIC))
+		if (!p3_lease_enter(n, P3_LEASE_NIC))
 			return;
 		again = serve(t, rung) && !poll;
 	}
-	p3_fw_leave(n);
+	p3_lease_leave(n);
 }
 
 /* ---- ticks ---- */
@@ -243,7 +243,7 @@ static void tick(struct nic_thread *t)
 	struct p3_nic *n = t->n;
 	p3_count(&n->count[P3_C_TICKS], 1);
 	p3_set(&n->emptied, 0); /* the pass that set it may be long ago */
-	if (p3_get(&n->drained) != t->drained || !p3_fw_enter(n, P3_LEASE_NIC)) {
+	if (p3_get(&n->drained) != t->drained || !p3_lease_enter(n, P3_LEASE_NIC)) {
 		t->drained = p3_get(&n->drained);
 		t->quiet = 0;
 		t->busy = false;
@@ -251,7 +251,7 @@ static void tick(struct nic_thread *t)
 	}
 	FAULT_POINT("nic.took_over");
 	bool worked = run_passes(t);
-	p3_fw_mirror(n, P3_LEASE_FREE);
+	p3_mirror_gauges(n, P3_LEASE_FREE);
 	if (worked) {
 		t->dedicated.resting = false;
 		p3_count(&n->count[P3_C_TAKEOVERS], 1);
@@ -259,7 +259,7 @@ static void tick(struct nic_thread *t)
 	t->quiet = worked ? P3_QUIET_TICKS : t->quiet + 1;
 	t->busy = !p3_list_empty(&n->pulls) || (worked && is_blocked(n));
 	if (t->busy || is_blocked(n) || host_is_inside(n) || t->quiet < P3_QUIET_TICKS)
-		p3_fw_leave(n);
+		p3_lease_leave(n);
 	else
 		stay_asleep(t);
 }

@@ -33,10 +33,10 @@ struct wait {
 
 static bool is_unread(struct p3_peer *p, const struct p3_ring_tx *r)
 {
-	return p3_fw_acked(p) && p3_acquire(r->credit) != r->pos; /* LANE.2 */
+	return p3_peer_has_acked(p) && p3_acquire(r->credit) != r->pos; /* LANE.2 */
 }
 
-bool p3_fw_is_restless(struct p3_nic *n)
+bool p3_wait_is_restless(struct p3_nic *n)
 {
 	if (!p3_list_empty(&n->pulls) || !p3_list_empty(&n->blocked))
 		return true;
@@ -50,7 +50,7 @@ bool p3_fw_is_restless(struct p3_nic *n)
 	return false;
 }
 
-void p3_fw_kick_idle(struct p3_nic *n)
+void p3_wait_kick_idle(struct p3_nic *n)
 {
 	uint64_t now = p3_now_ns();
 	for (uint32_t i = 0; i < n->nhot; i++) {
@@ -65,7 +65,7 @@ void p3_fw_kick_idle(struct p3_nic *n)
 		p->kick_wait_ns = 2 * p->kick_wait_ns + P3_KICK_NS;
 		if (p->kick_wait_ns > P3_KICK_MOST)
 			p->kick_wait_ns = P3_KICK_MOST;
-		p3_kick_peer(n, p);
+		p3_wake_kick(n, p);
 	}
 }
 
@@ -74,7 +74,7 @@ void p3_fw_kick_idle(struct p3_nic *n)
 static void let_go(struct p3_nic *n, struct wait *w)
 {
 	if (w->held)
-		p3_fw_leave(n);
+		p3_lease_leave(n);
 	w->held = false;
 }
 
@@ -84,8 +84,8 @@ static bool look_whole(struct p3_nic *n, struct wait *w)
 {
 	bool worked = false;
 	for (uint32_t turn = 0; turn < P3_WHOLE_TURNS && w->unlooked;
-		turn += p3_fw_share(n)) {
-		w->unlooked = p3_fw_pass(n);
+		turn += p3_pass_share(n)) {
+		w->unlooked = p3_pass_run(n);
 		worked |= w->unlooked;
 	}
 	return worked;
@@ -95,9 +95,9 @@ static bool look_whole(struct p3_nic *n, struct wait *w)
 static bool progress(struct p3_nic *n, struct wait *w)
 {
 	if (!w->held)
-		w->held = p3_fw_enter(n, P3_LEASE_HOST);
+		w->held = p3_lease_enter(n, P3_LEASE_HOST);
 	if (w->held)
-		return p3_unlikely(w->unlooked) ? look_whole(n, w) : p3_fw_pass(n);
+		return p3_unlikely(w->unlooked) ? look_whole(n, w) : p3_pass_run(n);
 	if (p3_get(&n->lease.want) != P3_WANT_LEASE)
 		p3_set(&n->lease.want, P3_WANT_LEASE);
 	FAULT_POINT("lease.wanted");
@@ -114,7 +114,7 @@ static void maybe_kick(struct p3_nic *n, struct wait *w, uint64_t now)
 	if (!w->held || now - w->since < w->kick_wait)
 		return;
 	w->kick_wait *= 2;
-	p3_fw_kick_idle(n);
+	p3_wait_kick_idle(n);
 }
 
 /* ---- sleep ---- */
@@ -132,7 +132,7 @@ static uint64_t sleep_ns(const struct wait *w, uint64_t most)
  * way. */
 static uint64_t longest_sleep(struct p3_nic *n, struct wait *w)
 {
-	if (!p3_fw_is_restless(n)) {
+	if (!p3_wait_is_restless(n)) {
 		w->nap_ns = 0;
 		return w->belt_ns;
 	}
@@ -152,12 +152,12 @@ static bool disarm(struct p3_nic *n, struct wait *w)
 	p3_set(&n->watcher, 0);
 	p3_fence(); /* PARK.1: the NIC thread may have gone to sleep on the old word */
 	if (p3_get(&n->parked) > 1)
-		p3_fw_fence(n, p3_fence_heavy_here); /* LEASE.2 */
+		p3_looks_fence(n, p3_fence_heavy_here); /* LEASE.2 */
 	w->unlooked = p3_get(&n->nic_asleep);
 	if (w->unlooked)
 		(void)p3_cas32(n->asleep, &awake, P3_ASLEEP_NIC);
 	if (w->unlooked)
-		p3_fw_fence(n, p3_fence_heavy); /* PARK.1: the next pass looks */
+		p3_looks_fence(n, p3_fence_heavy); /* PARK.1: the next pass looks */
 	return unrung;
 }
 
@@ -165,8 +165,8 @@ static bool disarm(struct p3_nic *n, struct wait *w)
  * work: a peer should have rung for that. */
 static void look_late(struct p3_nic *n, struct wait *w)
 {
-	w->held = p3_fw_enter(n, P3_LEASE_HOST);
-	if (w->held && p3_fw_pass(n))
+	w->held = p3_lease_enter(n, P3_LEASE_HOST);
+	if (w->held && p3_pass_run(n))
 		p3_count(&n->count[P3_C_PARK_LATE], 1);
 }
 
@@ -177,10 +177,10 @@ static bool sleep_as_watcher(
 {
 	p3_set(&n->watcher, 1);
 	p3_set(n->asleep, P3_ASLEEP_HOST);
-	p3_fw_fence(n, p3_fence_heavy); /* PARK.1 */
+	p3_looks_fence(n, p3_fence_heavy); /* PARK.1 */
 	FAULT_POINT("park.armed");
-	p3_fw_sweep(n);
-	bool news = p3_fw_pass(n) || ready(arg) || p3_get(&n->closing);
+	p3_peer_sweep(n);
+	bool news = p3_pass_run(n) || ready(arg) || p3_get(&n->closing);
 	uint64_t ns = sleep_ns(w, longest_sleep(n, w));
 	let_go(n, w);
 	FAULT_POINT("park.asleep");
@@ -207,7 +207,7 @@ static bool sleep_for_news(
 {
 	uint32_t seen = p3_acquire(&n->news);
 	let_go(n, w);
-	p3_fw_fence(n, p3_fence_heavy_here); /* PARK.1, LEASE.2, MBX.4 */
+	p3_looks_fence(n, p3_fence_heavy_here); /* PARK.1, LEASE.2, MBX.4 */
 	FAULT_POINT("park.for_news");
 	if (!is_tended(n) || ready(arg) || p3_get(&n->closing))
 		return true;
@@ -222,7 +222,7 @@ static void mirror(struct p3_nic *n, struct wait *w)
 	if (!w->line)
 		w->line = p3_mirror_wait(n, w->wants, w->since, w->deadline);
 	if (w->held)
-		p3_fw_mirror(n, P3_LEASE_FREE);
+		p3_mirror_gauges(n, P3_LEASE_FREE);
 }
 
 static P3_RARE void park(

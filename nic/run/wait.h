@@ -22,8 +22,8 @@
 bool p3_wait_until(struct p3_nic *n, uint64_t ns, const struct p3_wants *wants,
 	bool (*ready)(void *), void *arg);
 /* Return true if a pull is under way, or a sent message has not been taken yet. */
-bool p3_fw_is_restless(struct p3_nic *n);
+bool p3_wait_is_restless(struct p3_nic *n);
 /* Kick peers that have not looked at their messages from this node. */
-void p3_fw_kick_idle(struct p3_nic *n);
+void p3_wait_kick_idle(struct p3_nic *n);
 
 #endif

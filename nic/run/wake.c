@@ -16,7 +16,7 @@ void p3_wake_peer(struct p3_nic *n, p3_a32 *asleep)
 	p3_futex_wake(asleep, known ? who : ~0u, true);
 }
 
-void p3_fw_rouse(struct p3_nic *n)
+void p3_wake_self(struct p3_nic *n)
 {
 	if (p3_get(n->asleep) != P3_AWAKE)
 		p3_wake_peer(n, n->asleep);
@@ -32,7 +32,7 @@ void p3_wake_hosts(struct p3_nic *n)
 		p3_futex_wake(n->asleep, P3_ASLEEP_HOST, true);
 }
 
-void p3_kick_peer(struct p3_nic *n, struct p3_peer *p)
+void p3_wake_kick(struct p3_nic *n, struct p3_peer *p)
 {
 	p3_count(&n->count[P3_C_KICKS], 1);
 	p->wire->kick(n, p);

@@ -12,7 +12,7 @@
 #include "nic/state.h"
 
 /* Return the word that a node sleeps on. */
-static inline p3_a32 *p3_asleep_of(
+static inline p3_a32 *p3_peer_asleep(
 	const struct p3_nic *n, uint32_t node, struct p3_doorbell *doorbell)
 {
 	struct p3_sleeper *all = n->conf.sleepers;
@@ -25,8 +25,8 @@ void p3_wake_peer(struct p3_nic *n, p3_a32 *asleep);
 void p3_wake_hosts(struct p3_nic *n);
 /* Make sleeping threads look again soon, because work has begun for which no peer rings
  * the doorbell. */
-void p3_fw_rouse(struct p3_nic *n);
+void p3_wake_self(struct p3_nic *n);
 /* Make a peer look for messages: wake it, or if it does not sleep, its NIC thread. */
-void p3_kick_peer(struct p3_nic *n, struct p3_peer *p);
+void p3_wake_kick(struct p3_nic *n, struct p3_peer *p);
 
 #endif

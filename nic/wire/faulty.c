@@ -108,8 +108,8 @@ static bool listens(struct p3_nic *n, struct link *l)
 	if (p3_acquire(&l->there->tx_for) != n->conf.incarnation) /* PEER.2 */
 		return false;
 	uint64_t off = p3_get(&l->there->full_req);
-	if (!p3_fw_full_ring_ok(n, l->peer, off, n->layout.req_cells)) {
-		p3_fw_bad_peer(n, l->peer, "no frames (has it the same PTL3_WIRE?)");
+	if (!p3_peer_holds_ring(n, l->peer, off, n->layout.req_cells)) {
+		p3_peer_ignore(n, l->peer, "no frames (has it the same PTL3_WIRE?)");
 		return false;
 	}
 	p3_ring_rx_init(&l->in, (struct p3_cell *)(l->peer->base + off),
@@ -138,7 +138,7 @@ static bool put_on_medium(void *arg, const struct p3_frame *f, uint32_t len)
 	struct p3_cell *c = p3_ring_begin(&l->out, cells);
 	memcpy((char *)c + 8, (const char *)f + 8, len - 8);
 	p3_ring_publish(&l->out, p3_word0(P3_KIND_FRAME, 0, cells), cells);
-	p3_fw_touch(n, l->peer);
+	p3_looks_add(n, l->peer);
 	return true;
 }
 
@@ -160,7 +160,7 @@ static uint32_t get_from_medium(struct p3_nic *n, struct link *l, struct p3_fram
 		uint32_t cells = p3_word0_ncells(w0), kind = p3_word0_kind(w0);
 		bool frame = kind == P3_KIND_FRAME && cells <= 1 + P3_FRAME_CELLS;
 		if (!p3_ring_sane(&l->in, kind, cells) || (!frame && kind)) {
-			p3_fw_bad_peer(n, l->peer, "a frame of impossible size");
+			p3_peer_ignore(n, l->peer, "a frame of impossible size");
 			return 0;
 		}
 		if (frame)
@@ -353,7 +353,7 @@ static void take(struct p3_nic *n, struct link *l)
 	while (!l->peer->bad && listens(n, l) && (len = get_from_medium(n, l, &f))) {
 		n->worked = true;
 		if (p3_gbn_take(&l->gbn, &f, len, l->now) && !apply(n, l, &f))
-			p3_fw_bad_peer(n, l->peer, "a frame that cannot be");
+			p3_peer_ignore(n, l->peer, "a frame that cannot be");
 	}
 }
 
@@ -418,7 +418,7 @@ static void send(struct p3_nic *n, struct link *l)
 	p3_gbn_send(&l->gbn, l->now, put_with_faults, l);
 	p3_faults_release(&l->faults, l->now, put_on_medium, l);
 	if (idle && p3_gbn_waits(&l->gbn))
-		p3_fw_rouse(n); /* a lost frame rings no doorbell */
+		p3_wake_self(n); /* a lost frame rings no doorbell */
 	count(n, l);
 }
 
@@ -516,8 +516,8 @@ static int reset_medium(struct p3_nic *n, struct link *l)
 {
 	uint32_t cells = n->layout.req_cells;
 	struct p3_peer *p = l->peer;
-	if (!p->full_off &&
-		!p3_fw_arena(n, (uint64_t)cells * P3_CELL, P3_LINE, &p->full_off))
+	if (!p->full_off && !p3_peer_reserve_arena(
+				    n, (uint64_t)cells * P3_CELL, P3_LINE, &p->full_off))
 		return -ENOMEM;
 	char *at = (char *)n->published.base + p->full_off;
 	p3_ring_tx_init(&l->out, (struct p3_cell *)at, cells, &l->there->req_credit[1]);

@@ -41,7 +41,7 @@
  * map and unmap run in a host thread, start and stop when the NIC starts and stops.  The
  * lease holder calls all others.  None waits for another thread or process, and none
  * except start and map allocates.  A wire reports its writes to the medium by
- * p3_fw_touch(), so that sleeping readers are woken, and its reads by n->worked.
+ * p3_looks_add(), so that sleeping readers are woken, and its reads by n->worked.
  */
 #ifndef P3_NIC_WIRE_H
 #define P3_NIC_WIRE_H

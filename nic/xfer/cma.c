@@ -45,7 +45,7 @@ enum p3_moved p3_xfer_cma_failed(struct p3_nic *n, struct p3_pull *pull, ssize_t
 	if (!pull->peer->cma_off && err != -ESRCH)
 		p3_count(&n->count[P3_C_CMA_FALLBACK], 1);
 	pull->peer->cma_off = true;
-	p3_fw_say_reads(pull->peer);
+	p3_peer_say_reads(pull->peer);
 	return pull->mover == P3_MOVE_BULK ? P3_MOVED_NOTHING : p3_xfer_begin_anew(pull);
 }
 

@@ -79,10 +79,10 @@ void p3_pull_begin(struct p3_nic *n, struct p3_pull *pull)
 	n->worked = true;
 	P3_TRACE(begin, n, pull);
 	FAULT_POINT("pull.begun");
-	p3_fw_rouse(n); /* this side pulls, and no peer rings for that */
+	p3_wake_self(n); /* this side pulls, and no peer rings for that */
 }
 
-void p3_fw_end_pull(struct p3_nic *n, struct p3_pull *pull, uint32_t fail)
+void p3_pull_end(struct p3_nic *n, struct p3_pull *pull, uint32_t fail)
 {
 	P3_TRACE(about, n, pull->topic, P3_TRACE_END, fail, pull->length);
 	p3_list_del(&pull->link);
@@ -94,7 +94,7 @@ void p3_fw_end_pull(struct p3_nic *n, struct p3_pull *pull, uint32_t fail)
 		p3_xfer_learn(n, pull);
 	n->worked = true;
 	if (pull->get) {
-		p3_fw_get_done(n, pull, fail);
+		p3_pending_end_get(n, pull, fail);
 		return;
 	}
 	struct p3_answer a = {.kind = P3_RSP_DONE,
@@ -104,7 +104,7 @@ void p3_fw_end_pull(struct p3_nic *n, struct p3_pull *pull, uint32_t fail)
 		.mlength = pull->length};
 	struct p3_span span = pull->span;
 	FAULT_POINT("pull.unanswered");
-	p3_fw_respond(n, pull->peer, &a);
+	p3_answer_respond(n, pull->peer, &a);
 	FAULT_POINT("pull.answered");
 	free_pull(pull);
 	if (!span.md)
@@ -133,7 +133,7 @@ static enum p3_moved unstall(struct p3_nic *n, struct p3_pull *pull)
 	}
 	if (now - pull->moved_ns >= pull->kick_ns) {
 		pull->kick_ns *= 2;
-		p3_kick_peer(n, pull->peer);
+		p3_wake_kick(n, pull->peer);
 	}
 	return P3_MOVED_NOTHING;
 }
@@ -142,7 +142,7 @@ static void move_one(struct p3_nic *n, struct p3_pull *pull)
 {
 	enum p3_moved moved = P3_MOVED_NOTHING;
 	if (pull->done == pull->end) {
-		p3_fw_end_pull(n, pull, PTL_NI_OK);
+		p3_pull_end(n, pull, PTL_NI_OK);
 		return;
 	}
 	if (pull->mover == P3_MOVE_START && choose(n, pull) == P3_MOVE_FAILED)
@@ -156,12 +156,12 @@ static void move_one(struct p3_nic *n, struct p3_pull *pull)
 	if (moved == P3_MOVED_NOTHING)
 		moved = unstall(n, pull);
 	if (moved == P3_MOVE_FAILED)
-		p3_fw_end_pull(n, pull, PTL_NI_FAIL);
+		p3_pull_end(n, pull, PTL_NI_FAIL);
 	else if (pull->done == pull->end)
-		p3_fw_end_pull(n, pull, PTL_NI_OK);
+		p3_pull_end(n, pull, PTL_NI_OK);
 }
 
-void p3_fw_move(struct p3_nic *n)
+void p3_pull_move(struct p3_nic *n)
 {
 	n->bytes = 0; /* bytes that came through the lanes do not count here */
 	p3_list_each(it, &n->pulls) {
@@ -186,7 +186,7 @@ static void forget_pull(struct p3_nic *n, struct p3_pull *pull, uint32_t ni)
 	pull->ack = false;
 	if (pull->get)
 		pull->get->md = NULL;
-	p3_fw_end_pull(n, pull, PTL_NI_OK); /* dropped here: no failure for the peer */
+	p3_pull_end(n, pull, PTL_NI_OK); /* dropped here: no failure for the peer */
 }
 
 void p3_xfer_forget(struct p3_nic *n, uint32_t ni)

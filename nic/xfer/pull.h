@@ -23,9 +23,9 @@ bool p3_xfer_sees_heap(const struct p3_pull *pull);
 /* Begin a pull, whose span, length and place at the source are set. */
 void p3_pull_begin(struct p3_nic *n, struct p3_pull *pull);
 /* Move a slice of every pull that can go on. */
-void p3_fw_move(struct p3_nic *n);
+void p3_pull_move(struct p3_nic *n);
 /* End a pull, and with it its put or get: the bytes are there, or will never come. */
-void p3_fw_end_pull(struct p3_nic *n, struct p3_pull *pull, uint32_t fail);
+void p3_pull_end(struct p3_nic *n, struct p3_pull *pull, uint32_t fail);
 /* End all pulls and served gets of an interface that closes, without an event. */
 void p3_xfer_forget(struct p3_nic *n, uint32_t ni);
 

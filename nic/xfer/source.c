@@ -48,7 +48,7 @@ static P3_RARE bool take_back(struct p3_nic *n)
 	p3_xfer_free_window(n, oldest);
 	p3_list_del(&oldest->link);
 	p3_list_add(&n->sources, &oldest->link);
-	p3_fw_touch(n, oldest->peer);
+	p3_looks_add(n, oldest->peer);
 	return true;
 }
 
@@ -56,7 +56,7 @@ static bool take_window(struct p3_nic *n, struct p3_xfer_slot *x)
 {
 	if (!n->window_free && n->windows < P3_WINDOWS) {
 		uint64_t off;
-		if (p3_fw_arena(n, P3_WINDOW_LEN, P3_PAGE, &off)) {
+		if (p3_peer_reserve_arena(n, P3_WINDOW_LEN, P3_PAGE, &off)) {
 			n->window_free |= 1u << n->windows;
 			n->window_off[n->windows++] = off;
 		}
@@ -113,7 +113,7 @@ static void fill_window(struct p3_nic *n, struct p3_xfer_slot *x)
 		n->bytes += piece;
 		n->worked = true;
 	}
-	p3_fw_touch(n, x->peer);
+	p3_looks_add(n, x->peer);
 }
 
 /* ---- served gets ---- */
@@ -135,7 +135,7 @@ void p3_xfer_finish_serving(struct p3_nic *n, struct p3_xfer_slot *x, uint32_t f
 	if (x->peer->state == P3_LIVE)
 		/* the initiator keeps its slot until it sees that this one is free:
 		 * wake it */
-		p3_fw_touch(n, x->peer);
+		p3_looks_add(n, x->peer);
 	p3_xfer_free(n, x);
 	if (!span.md)
 		return;
@@ -189,11 +189,11 @@ static void look_after(struct p3_nic *n, struct p3_xfer_slot *x)
 		return;
 	if (p3_acquire(&x->peer->theirs->bulk_slot) != p3_xfer_name(x)) /* XFER.4 */
 		p3_xfer_free_window(n, x);
-	else if (p3_fw_acked(x->peer))
+	else if (p3_peer_has_acked(x->peer))
 		fill_window(n, x);
 }
 
-void p3_fw_source(struct p3_nic *n)
+void p3_source_look(struct p3_nic *n)
 {
 	n->bytes = 0; /* windows have a share of the pass of their own */
 	p3_list_each(it, &n->sources)

@@ -135,7 +135,7 @@ static void announce_swap(struct p3_nic *n)
 		if (x->swapped)
 			p3_set(&x->peer->mine->swapping, 1);
 	}
-	p3_fw_fence(n, p3_fence_heavy); /* XFER.5 */
+	p3_looks_fence(n, p3_fence_heavy); /* XFER.5 */
 	FAULT_POINT("swap.announced");
 }
 

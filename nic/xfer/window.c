@@ -41,7 +41,7 @@ enum p3_moved p3_xfer_enter_window(struct p3_nic *n, struct p3_pull *pull)
 	FAULT_POINT("window.wanted");
 	p3_release(&p->mine->bulk_slot, pull->xfer_id); /* XFER.4 */
 	FAULT_POINT("window.entered");
-	p3_fw_touch(n, p);
+	p3_looks_add(n, p);
 	return P3_MOVED;
 }
 
@@ -128,6 +128,6 @@ enum p3_moved p3_xfer_move_window(struct p3_nic *n, struct p3_pull *pull)
 		p3_release(&p->mine->bulk_read, pull->done); /* XFER.2 */
 		FAULT_POINT("window.read");
 	}
-	p3_fw_touch(n, p);
+	p3_looks_add(n, p);
 	return P3_MOVED;
 }

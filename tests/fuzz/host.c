@@ -160,7 +160,7 @@ static void md_forget(struct md *m)
 
 static struct p3_md *named(const struct md *m)
 {
-	return p3_fw_named(rig.nic, P3_KIND_MD, m->handle);
+	return p3_obj_named(rig.nic, P3_KIND_MD, m->handle);
 }
 
 /* Check: operations under way keep their memory; later ones use the new memory only. */
@@ -229,7 +229,7 @@ static uint64_t pick_me(struct input *in, bool full)
 	uint8_t which = in_u8(in);
 	for (uint32_t i = 0; i < MES && which < 0xf0; i++) {
 		uint64_t handle = mes[(which + i) % MES];
-		const struct p3_me *me = p3_fw_named(rig.nic, P3_KIND_ME, handle);
+		const struct p3_me *me = p3_obj_named(rig.nic, P3_KIND_ME, handle);
 		if (me && (me->md != NULL) == full)
 			return handle;
 	}
@@ -656,9 +656,9 @@ static void pass_time(struct input *in)
 {
 	rig.now += 1000ull << in_below(in, 24);
 	if (in_bit(in))
-		p3_fw_sweep(rig.nic);
-	if (in_bit(in) && p3_fw_is_restless(rig.nic))
-		p3_fw_kick_idle(rig.nic);
+		p3_peer_sweep(rig.nic);
+	if (in_bit(in) && p3_wait_is_restless(rig.nic))
+		p3_wait_kick_idle(rig.nic);
 }
 
 /* ---- a run ---- */
@@ -931,7 +931,7 @@ static void retire(struct p3_eq *dead, uint64_t life)
 {
 	struct p3_cmd c = {.op = P3_OP_EQ_BURY};
 	for (struct p3_eq *eq = dead; eq; eq = eq->next_dead) {
-		p3_evq_retire(&eq->rx, p3_this_thread());
+		p3_evq_retire(&eq->rx, p3_self_number());
 		p3_host_ring_free(rig.nic, eq->tx.ring, eq->n, life);
 	}
 	c.eq.dead = dead;
@@ -959,7 +959,7 @@ static void ni_done(struct host_gift *g, int rc)
 static void eq_keep(uint64_t handle)
 {
 	for (uint32_t i = 0; i < EQS; i++)
-		if (!p3_fw_named(rig.nic, P3_KIND_EQ, eqs[i])) {
+		if (!p3_obj_named(rig.nic, P3_KIND_EQ, eqs[i])) {
 			eqs[i] = handle;
 			return;
 		}

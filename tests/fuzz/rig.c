@@ -483,10 +483,10 @@ void rig_start(struct input *in)
 void rig_passes(uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++) {
-		if (!p3_fw_enter(rig.nic, P3_LEASE_HOST))
+		if (!p3_lease_enter(rig.nic, P3_LEASE_HOST))
 			rig_fail("the lease is held", 0, 1);
-		(void)p3_fw_pass(rig.nic);
-		p3_fw_leave(rig.nic);
+		(void)p3_pass_run(rig.nic);
+		p3_lease_leave(rig.nic);
 	}
 }
 

@@ -148,16 +148,16 @@ void net_down(struct net *net)
 static bool rests(const struct net *net, unsigned node)
 {
 	struct p3_nic *nic = p3_nic(net->node[node]);
-	if (!p3_fw_enter(nic, P3_LEASE_HOST)) {
+	if (!p3_lease_enter(nic, P3_LEASE_HOST)) {
 		p3_set(&nic->lease.want, 1);
 		sched_yield();
 		return false;
 	}
-	bool worked = p3_fw_pass(nic);
+	bool worked = p3_pass_run(nic);
 	bool quiet = nic->table[P3_T_PENDING].live == 0 && p3_list_empty(&nic->pulls) &&
 		     p3_list_empty(&nic->sources) &&
 		     !(nic->wired && nic->wired->waits(nic));
-	p3_fw_leave(nic);
+	p3_lease_leave(nic);
 	return quiet && !worked;
 }
 

@@ -65,11 +65,11 @@ debugger() {
 	command -v gdb >/dev/null || skip "gdb is not installed"
 	gdb -batch -ex run --args true 2>&1 | grep -q 'exited normally' ||
 		skip "gdb cannot run a program here"
-	plays gdb 200 gdb -batch -ex 'set breakpoint pending on' -ex 'break p3_fw_put' \
+	plays gdb 200 gdb -batch -ex 'set breakpoint pending on' -ex 'break p3_tx_put' \
 		-ex run -ex bt -ex 'info threads' -ex delete -ex continue --args
-	[ "$(grep -c 'hit Breakpoint 1, p3_fw_put (n=0x[0-9a-f]*, c=0x' "$dir/out")" = 2 ] ||
+	[ "$(grep -c 'hit Breakpoint 1, p3_tx_put (n=0x[0-9a-f]*, c=0x' "$dir/out")" = 2 ] ||
 		fail "gdb: not both ranks stop: $(grep -v Thread "$dir/out" | head -20)"
-	says gdb '^#0 .*p3_fw_put \(n=0x.*/nic/proto/tx\.c:[0-9]+'
+	says gdb '^#0 .*p3_tx_put \(n=0x.*/nic/proto/tx\.c:[0-9]+'
 	says gdb '^#[0-9]+ .* PtlPutRegion .*/lib/move\.c:[0-9]+'
 	says gdb '^#[0-9]+ .* main .*/tests/mp/pingpong\.c:[0-9]+'
 	says gdb '^ +2 .*Thread'

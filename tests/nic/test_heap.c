@@ -238,11 +238,11 @@ static void put_steps(ptl_handle_ni_t ni, ptl_handle_eq_t eq)
 static const char *set_view(const char *base)
 {
 	struct p3_nic *nic = p3_nic(p3_node());
-	while (!p3_fw_enter(nic, P3_LEASE_HOST))
+	while (!p3_lease_enter(nic, P3_LEASE_HOST))
 		sched_yield();
 	const char *was = nic->peer[0].heap.base;
 	nic->peer[0].heap.base = base;
-	p3_fw_leave(nic);
+	p3_lease_leave(nic);
 	return was;
 }
 
@@ -392,11 +392,11 @@ NODES_CASE(bytes_never_touched_are_zero, 2)
 static uint64_t set_view_len(uint64_t len)
 {
 	struct p3_nic *nic = p3_nic(p3_node());
-	while (!p3_fw_enter(nic, P3_LEASE_HOST))
+	while (!p3_lease_enter(nic, P3_LEASE_HOST))
 		sched_yield();
 	uint64_t was = nic->peer[0].heap.len;
 	nic->peer[0].heap.len = len;
-	p3_fw_leave(nic);
+	p3_lease_leave(nic);
 	return was;
 }
 

@@ -277,15 +277,15 @@ static bool has_full_lane(const struct p3_nic *nic)
  */
 static bool burst_is_looked_at(struct p3_nic *nic)
 {
-	while (!p3_fw_enter(nic, P3_LEASE_HOST))
+	while (!p3_lease_enter(nic, P3_LEASE_HOST))
 		sched_yield(); /* the NIC thread is about to give the lease back */
 	bool full = has_full_lane(nic);
 	gate_wait(burst);
 	gate_wait(burst);
-	while (p3_fw_pass(nic))
+	while (p3_pass_run(nic))
 		;
 	bool looked = buckets_looked_at(nic) > 0;
-	p3_fw_leave(nic);
+	p3_lease_leave(nic);
 	return looked || !full;
 }
 

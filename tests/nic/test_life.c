@@ -749,7 +749,7 @@ HAND_CASE(message_of_a_handler_that_cannot_be_held_fails, 2)
 	ptl_handle_md_t get = bind_md(ni, md_of(node_alloc(8), 8, 0, got));
 	nic_hold(n);
 	n->held_most = 0;
-	p3_fw_leave(n);
+	p3_lease_leave(n);
 	CHECK_RC(PtlPut(put, PTL_NOACK_REQ, to, PT, 0, 0, 0, 0), PTL_NO_SPACE);
 	expect_empty(eq);
 	post_detached(n, P3_OP_PUT, put, to);
@@ -772,7 +772,7 @@ static void expire_one(struct p3_nic *n)
 	struct p3_on_hold rest;
 	nic_hold(n);
 	p3_item(n->absent.queue.next, struct p3_pending, link)->held_ns = 0;
-	p3_fw_leave(n);
+	p3_lease_leave(n);
 	p3_nic_held(n, &rest);
 }
 
@@ -871,13 +871,13 @@ NODES_CASE(mappings_of_a_lost_peer_are_handed_out_once, 2)
 		struct p3_cmd c = {.op = P3_OP_PEER_DOWN, .peer = &second};
 		nic_hold(n);
 		void *base = n->peer[1].base;
-		p3_fw_leave(n);
+		p3_lease_leave(n);
 		CHECK(base != NULL);
 		CHECK(p3_nic_peer_down(n, &first));
 		CHECK(first.base == base);
 		nic_hold(n);
-		(void)p3_fw_peer_down(n, &c);
-		p3_fw_leave(n);
+		(void)p3_lose_peer(n, &c);
+		p3_lease_leave(n);
 		CHECK(second.base == NULL && second.doorbell_at == NULL);
 	}
 	sync_nodes();
@@ -996,7 +996,7 @@ static void wait_until_live(struct p3_nic *n, unsigned rank)
 	for (bool live = false; !live; sleep_ms(1)) {
 		nic_hold(n);
 		live = n->peer[rank].state == P3_LIVE;
-		p3_fw_leave(n);
+		p3_lease_leave(n);
 	}
 }
 
@@ -1202,7 +1202,7 @@ static void be_old(struct p3_nic *n, unsigned seconds)
 {
 	nic_hold(n);
 	n->ni[0].opened_ns = p3_now_ns() - seconds * UINT64_C(1000000000);
-	p3_fw_leave(n);
+	p3_lease_leave(n);
 }
 
 /* While a program attaches no entry and looks for no event, messages to it wait: five

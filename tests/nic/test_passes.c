@@ -29,8 +29,8 @@ static void stand_still(void)
 static bool is_restless(void)
 {
 	stand_still();
-	bool is = p3_fw_is_restless(nic());
-	p3_fw_leave(nic());
+	bool is = p3_wait_is_restless(nic());
+	p3_lease_leave(nic());
 	return is;
 }
 
@@ -39,8 +39,8 @@ static void drain(void)
 {
 	stand_still();
 	for (int i = 0; i < 100; i++)
-		(void)p3_fw_pass(nic());
-	p3_fw_leave(nic());
+		(void)p3_pass_run(nic());
+	p3_lease_leave(nic());
 }
 
 /* Check after each of 16 answers: behind one of them the pair changes from the base ring
@@ -95,13 +95,13 @@ NODES_CASE(a_message_taken_is_given_back, 2)
 			CHECK_OK(put_to(ni, md, 1, PT, WANTED, PTL_NOACK_REQ));
 		sync_nodes();
 		if (rank == 1)
-			(void)p3_fw_pass(nic());
+			(void)p3_pass_run(nic());
 		sync_nodes();
 		if (rank == 0)
 			restless |= is_restless();
 		sync_nodes();
 		if (rank == 1) {
-			p3_fw_leave(nic());
+			p3_lease_leave(nic());
 			(void)expect(eq, PTL_EVENT_PUT_END);
 		}
 	}
@@ -125,7 +125,7 @@ NODES_CASE(two_full_lanes_are_taken_in_whole_passes, 3)
 		md = bind_md(ni, md_of(at, 8, MD_QUIET, PTL_EQ_NONE));
 	stand_still();
 	nic()->sparing = false; /* use full rings even if crowded */
-	p3_fw_leave(nic());
+	p3_lease_leave(nic());
 	sync_nodes();
 	for (unsigned i = 0; i < BEFORE; i++) {
 		if (rank != 2)
@@ -141,9 +141,9 @@ NODES_CASE(two_full_lanes_are_taken_in_whole_passes, 3)
 		CHECK_OK(put_to(ni, md, 2, PT, WANTED, PTL_NOACK_REQ));
 	sync_nodes();
 	if (rank == 2) {
-		while (p3_fw_pass(nic()))
+		while (p3_pass_run(nic()))
 			passes++;
-		p3_fw_leave(nic());
+		p3_lease_leave(nic());
 		CHECK_EQ(p3_nic_counter(nic(), P3_C_RECEIVED), 2 * (EACH + BEFORE));
 	}
 	CHECK(passes <= 2 * EACH / 16 + 6);
@@ -156,7 +156,7 @@ static bool find_when_left(ptl_handle_eq_t wanted)
 {
 	ptl_event_t event;
 	uint64_t before = p3_nic_counter(nic(), P3_C_LEASE_NIC);
-	p3_fw_leave(nic());
+	p3_lease_leave(nic());
 	int rc = PtlEQGet(wanted, &event);
 	if (rc != PTL_EQ_EMPTY || p3_nic_counter(nic(), P3_C_LEASE_NIC) == before) {
 		CHECK_OK(rc);
@@ -212,7 +212,7 @@ static uint64_t bytes_moved(void)
 static void pass_until(uint64_t received, uint64_t moved)
 {
 	while (p3_nic_counter(nic(), P3_C_RECEIVED) < received && bytes_moved() < moved)
-		(void)p3_fw_pass(nic());
+		(void)p3_pass_run(nic());
 }
 
 /* A pass moves a slice of a long put: a new message need not wait for the rest. */
@@ -242,7 +242,7 @@ NODES_CASE(a_short_put_comes_between_two_slices, 2)
 	}
 	if (rank == 1) {
 		uint64_t moved = bytes_moved();
-		p3_fw_leave(nic());
+		p3_lease_leave(nic());
 		CHECK_EQ(expect(eq, PTL_EVENT_PUT_END).mlength, SHORT);
 		CHECK(moved > 0 && moved < LONG / 2);
 		CHECK_EQ(expect(eq, PTL_EVENT_PUT_END).mlength, LONG);

@@ -23,7 +23,7 @@ static void believe(pid_t pid)
 	struct p3_nic *n = p3_nic(p3_node());
 	nic_hold(n);
 	n->peer[0].os_pid = (uint32_t)pid;
-	p3_fw_leave(n);
+	p3_lease_leave(n);
 }
 
 /* Fork a process that sleeps.  It has a copy of this one's memory, except the segments,
@@ -139,7 +139,7 @@ static void say_read(struct p3_nic *n, bool any)
 	if (!stops_before_it_says || pull->mover != P3_MOVE_BULK)
 		return;
 	p3_release(&pull->peer->mine->bulk_read, any ? pull->done : 0);
-	p3_kick_peer(n, pull->peer);
+	p3_wake_kick(n, pull->peer);
 	/* pause: time for the owner to act wrongly */
 	sleep_ms(20);
 }
@@ -152,13 +152,13 @@ static void read_and_stop(ptl_handle_eq_t eq)
 	nic_hold(n);
 	gate_wait(stopped);
 	while (!has_read_some(n))
-		(void)p3_fw_pass(n);
+		(void)p3_pass_run(n);
 	say_read(n, false);
 	gate_wait(begun);
 	gate_wait(swapped);
 	say_read(n, false);
 	say_read(n, true);
-	p3_fw_leave(n);
+	p3_lease_leave(n);
 	(void)expect(eq, PTL_EVENT_PUT_END);
 }
 
@@ -318,10 +318,10 @@ static void stop_in_window(ptl_handle_eq_t eq)
 	nic_hold(n);
 	sync_nodes();
 	while (!has_read_some(n))
-		(void)p3_fw_pass(n);
+		(void)p3_pass_run(n);
 	(void)p3_add32(&reading, 1);
 	await(&over, 1);
-	p3_fw_leave(n);
+	p3_lease_leave(n);
 	(void)expect(eq, PTL_EVENT_PUT_END);
 }
 
@@ -391,10 +391,10 @@ static void send_and_stop(ptl_handle_ni_t ni, unsigned char *bytes)
 	nic_hold(n);
 	p3_set(&held, 1);
 	while (!p3_get(&n->peer[0].theirs->bulk_read))
-		(void)p3_fw_pass(n);
+		(void)p3_pass_run(n);
 	(void)p3_add32(&reading, 1);
 	await(&over, 1);
-	p3_fw_leave(n);
+	p3_lease_leave(n);
 	(void)expect(eq, PTL_EVENT_SEND_END);
 }
 
@@ -407,10 +407,10 @@ static size_t read_what_comes(void)
 	await(&reading, 1);
 	for (unsigned still = 0; still < 20;) {
 		nic_hold(n);
-		(void)p3_fw_pass(n);
+		(void)p3_pass_run(n);
 		if (!p3_list_empty(&n->pulls))
 			at = p3_item(n->pulls.next, struct p3_pull, link)->done;
-		p3_fw_leave(n);
+		p3_lease_leave(n);
 		still = at && at == was ? still + 1 : 0;
 		was = at;
 		/* pause: between two looks at the place */
@@ -446,7 +446,7 @@ static void receive(ptl_handle_eq_t eq, const unsigned char *bytes)
 	nic_hold(p3_nic(p3_node()));
 	sync_nodes();
 	await(&held, 1);
-	p3_fw_leave(p3_nic(p3_node()));
+	p3_lease_leave(p3_nic(p3_node()));
 	p3_set(&border, read_what_comes());
 	(void)p3_add32(&reading, 1);
 	(void)expect(eq, PTL_EVENT_PUT_END);
@@ -497,7 +497,7 @@ static void lie(void)
 		sched_yield();
 	}
 	p3_release(&n->peer[0].mine->reading, 0);
-	p3_fw_leave(n);
+	p3_lease_leave(n);
 }
 
 static void send_to_liar(ptl_handle_ni_t ni, unsigned char *bytes)

@@ -60,7 +60,7 @@ static void go_on(unsigned rank)
 {
 	gate_wait(gate);
 	if (rank == 1)
-		p3_fw_leave(nic());
+		p3_lease_leave(nic());
 }
 
 static size_t length_of(unsigned i)
@@ -273,7 +273,7 @@ GATE_CASE(the_last_puts_before_fini_arrive, 2)
 	}
 	gate_wait(gate);
 	CHECK(await_thread_state(leaver, 'S')); /* inside PtlNIFini */
-	p3_fw_leave(nic());
+	p3_lease_leave(nic());
 	arrive(eq, at, N);
 }
 
@@ -306,11 +306,11 @@ GATE_CASE(a_put_is_not_over_before_its_target_is_mapped, 2)
 		struct p3_peer *p = &nic()->peer[1];
 		nic_hold(nic());
 		p->state = P3_EXPECTED;
-		int rc = p3_fw_put(nic(), &c);
+		int rc = p3_tx_put(nic(), &c);
 		uint32_t copied = p->copied;
 		p->state = P3_LIVE;
-		p3_fw_push(nic(), p);
-		p3_fw_leave(nic());
+		p3_tx_push(nic(), p);
+		p3_lease_leave(nic());
 		CHECK_RC(rc, PTL_OK);
 		CHECK_EQ(copied, 0);
 	}
@@ -340,7 +340,7 @@ static void take_back_ids(void)
 {
 	nic_hold(nic());
 	p3_xfer_revoke_all(nic());
-	p3_fw_leave(nic());
+	p3_lease_leave(nic());
 }
 
 /* The put has had its SEND_END when its copy cannot be read, so no event tells: the

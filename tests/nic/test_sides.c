@@ -58,12 +58,12 @@ static struct p3_pull *pull_of(struct stage *s)
 static uint64_t come(struct stage *s)
 {
 	for (int i = 0; i < PASSES && !(pull_of(s) && pull_of(s)->done); i++) {
-		(void)p3_fw_pass(s->target);
+		(void)p3_pass_run(s->target);
 		if (pull_of(s) && pull_of(s)->mover == P3_MOVE_BULK)
-			(void)p3_fw_pass(s->source);
+			(void)p3_pass_run(s->source);
 	}
 	for (int i = 0; pull_of(s) && pull_of(s)->mover == P3_MOVE_BULK && i < 64; i++)
-		(void)p3_fw_pass(s->target);
+		(void)p3_pass_run(s->target);
 	EXPECT(s, pull_of(s) && pull_of(s)->done >= 4096);
 	EXPECT(s, pull_of(s) && pull_of(s)->done < pull_of(s)->end);
 	return s->wrong ? 0 : pull_of(s)->done;
@@ -72,8 +72,8 @@ static uint64_t come(struct stage *s)
 static void finish(struct stage *s)
 {
 	for (int i = 0; i < PASSES && pull_of(s); i++) {
-		(void)p3_fw_pass(s->source);
-		(void)p3_fw_pass(s->target);
+		(void)p3_pass_run(s->source);
+		(void)p3_pass_run(s->target);
 	}
 	EXPECT(s, !pull_of(s));
 }
@@ -137,7 +137,7 @@ static void send_long(ptl_handle_ni_t ni, unsigned char *bytes)
 	stage.from = bytes;
 	gate_wait(ready);
 	gate_wait(over);
-	p3_fw_leave(n);
+	p3_lease_leave(n);
 	ptl_event_t ev = next_event(eq);
 	CHECK_EQ(ev.type, PTL_EVENT_SEND_END);
 	CHECK_EQ(ev.ni_fail_type, stage.fails ? PTL_NI_FAIL : PTL_NI_OK);
@@ -165,7 +165,7 @@ static void read_long(
 	gate_wait(ready);
 	play(s);
 	gate_wait(over);
-	p3_fw_leave(s->target);
+	p3_lease_leave(s->target);
 	if (s->wrong)
 		check_failed(__FILE__, s->line, "%s", s->wrong);
 	ptl_event_t ev = next_event(eq);
@@ -242,7 +242,7 @@ static void lose_cma(struct stage *s)
 	EXPECT(s, is_read_by_cma(s));
 	s->target->peer[1].os_pid = 0x7ffffffe; /* above all process ids */
 	for (int i = 0; i < 16 && is_read_by_cma(s); i++)
-		(void)p3_fw_pass(s->target);
+		(void)p3_pass_run(s->target);
 	EXPECT(s, !is_read_by_cma(s));
 }
 
@@ -253,7 +253,7 @@ SIDES_CASE(old_change_around_kept_bytes_fails_the_put, true)
 	(void)come(s);
 	EXPECT(s, swap(s->target, s->to + 16, 8, LATE));
 	EXPECT(s, swap(s->source, s->from + 16, 40, EARLY));
-	(void)p3_fw_pass(s->target);
+	(void)p3_pass_run(s->target);
 	lose_cma(s);
 	finish(s);
 	s->fails = true;
@@ -275,7 +275,7 @@ SIDES_CASE(kept_bytes_stay_when_a_window_goes_on, true)
 	(void)come(s);
 	EXPECT(s, swap(s->source, s->from + 256, 40, EARLY));
 	EXPECT(s, swap(s->target, s->to + 16, 8, LATE));
-	(void)p3_fw_pass(s->target);
+	(void)p3_pass_run(s->target);
 	lose_cma(s);
 	EXPECT(s, swap(s->source, s->from + 24, 40, EARLY));
 	finish(s);
@@ -293,7 +293,7 @@ static void overlap(struct stage *s, bool seen)
 	uint64_t at = come(s);
 	EXPECT(s, swap(s->source, s->from + at - 40, 32, EARLY));
 	if (seen)
-		(void)p3_fw_pass(s->target);
+		(void)p3_pass_run(s->target);
 	EXPECT(s, swap(s->source, s->from + at - 16, 32, LATE));
 	finish(s);
 	EXPECT(s, is(s->to + at - 40, 0, 24, EARLY));
@@ -336,7 +336,7 @@ SIDES_CASE(change_with_holes_tears_no_older_one, false)
 {
 	uint64_t at = come(s);
 	swap_pieces(s, at - 44, 4, at - 20, 4, EARLY);
-	(void)p3_fw_pass(s->target);
+	(void)p3_pass_run(s->target);
 	swap_pieces(s, at - 40, 4, at, 8, LATE);
 	finish(s);
 	EXPECT(s, is(s->to + at - 44, 0, 4, EARLY));
@@ -351,7 +351,7 @@ SIDES_CASE(change_over_one_of_many_carries_both, false)
 	const uint64_t at = come(s), apart = 300;
 	for (unsigned i = 0; i <= P3_CHANGES; i++)
 		EXPECT(s, swap(s->source, s->from + at - 72 - apart * i, 64, LATE + i));
-	(void)p3_fw_pass(s->target);
+	(void)p3_pass_run(s->target);
 	EXPECT(s, swap(s->source, s->from + at - 40, 64, EARLY));
 	finish(s);
 	EXPECT(s, is(s->to + at - 72, 0, 32, LATE));
@@ -367,7 +367,7 @@ static void take(struct stage *s, struct p3_nic *n, unsigned from)
 {
 	uint64_t before = p3_get(&n->count[P3_C_RECEIVED]);
 	bool came = false;
-	while (!came && p3_fw_take_request(n, &n->peer[from]))
+	while (!came && p3_rx_take(n, &n->peer[from]))
 		came = p3_get(&n->count[P3_C_RECEIVED]) != before;
 	EXPECT(s, came);
 }
@@ -381,7 +381,7 @@ static void put_too(struct stage *s, uint64_t offset, uint64_t length)
 			.offset = offset,
 			.remote_offset = offset,
 			.length = length}};
-	EXPECT(s, p3_fw_put(s->source, &c) == PTL_OK);
+	EXPECT(s, p3_tx_put(s->source, &c) == PTL_OK);
 	take(s, s->target, 1);
 }
 
@@ -393,10 +393,10 @@ static void get_too(struct stage *s, uint64_t offset, uint64_t length)
 			.offset = offset,
 			.remote_offset = offset,
 			.length = length}};
-	EXPECT(s, p3_fw_get(s->target, &c) == PTL_OK);
+	EXPECT(s, p3_tx_get(s->target, &c) == PTL_OK);
 	take(s, s->source, 0);
-	p3_fw_take_responses(s->target, &s->target->peer[1]);
-	EXPECT(s, !p3_fw_has_response(&s->target->peer[1]));
+	p3_reply_take_all(s->target, &s->target->peer[1]);
+	EXPECT(s, !p3_peer_has_response(&s->target->peer[1]));
 }
 
 /* Exchange 16 bytes at the target, which lie around this place. */
@@ -414,8 +414,8 @@ static void swap_waits(struct stage *s, uint64_t at)
 	EXPECT(s, !swap_around(s, at, got, P3_SWAP_NS));
 	EXPECT(s, !swap_around(s, at, got, NO_SIDE_NS - 1));
 	for (int i = 0; i < PASSES && pull_of(s) && pull_of(s)->done < at + 8; i++) {
-		(void)p3_fw_pass(s->source);
-		(void)p3_fw_pass(s->target);
+		(void)p3_pass_run(s->source);
+		(void)p3_pass_run(s->target);
 	}
 	EXPECT(s, swap_around(s, at, got, P3_SWAP_NS));
 	EXPECT(s, is(got, at - 8, 16, NEW));

@@ -12,7 +12,7 @@
 active proctype nic()
 {
 	NIC_S;
-	p3_fw_enter(NIC, ok);
+	p3_lease_enter(NIC, ok);
 	assert(ok);
 	stay_asleep(false)
 }

@@ -12,7 +12,7 @@
 #endif
 
 #define COLD_1_look_at_cold 1
-#define COLD_1_p3_fw_look      2
+#define COLD_1_p3_looks_take      2
 
 #define PROCS 2
 #define LANE  0 /* messages published */
@@ -22,9 +22,9 @@
 #define DATA  0
 #include "weak.inc"
 
-inline p3_fw_look()
+inline p3_looks_take()
 {
-	p3_fence_light(COLD_1_p3_fw_look);
+	p3_fence_light(COLD_1_p3_looks_take);
 	p3_get(COLD, x);
 	if
 	:: x -> p3_rmw(BELL, 1, 0, 0)
@@ -39,12 +39,12 @@ active proctype producer()
 	:: number < MESSAGES ->
 		number++;
 		p3_release(LANE, number, ALWAYS);
-		p3_fw_look()
+		p3_looks_take()
 	:: else -> break
 	od
 }
 
-inline p3_fw_heat()
+inline p3_peer_heat()
 {
 	hot = true;
 	p3_set(COLD, 0)
@@ -57,16 +57,16 @@ inline make_cold()
 	p3_fence_heavy(COLD_1_look_at_cold); /* look_at_cold */
 	p3_acquire(LANE, x, ALWAYS);
 	if
-	:: x > taken -> p3_fw_heat()
+	:: x > taken -> p3_peer_heat()
 	:: else
 	fi
 }
 
-inline p3_fw_answer_doorbell()
+inline p3_peer_answer_doorbell()
 {
 	p3_exchange(BELL, 0, x, 0, 0);
 	if
-	:: x && !hot -> p3_fw_heat()
+	:: x && !hot -> p3_peer_heat()
 	:: else
 	fi
 }
@@ -84,6 +84,6 @@ active proctype consumer()
 		:: else
 		fi
 	:: hot && taken < MESSAGES -> make_cold()
-	:: mem[BELL] -> p3_fw_answer_doorbell()
+	:: mem[BELL] -> p3_peer_answer_doorbell()
 	od
 }

@@ -15,9 +15,9 @@ active proctype waiter()
 active proctype poster()
 {
 	HOST_S;
-	p3_fw_enter(HOST, ok);
+	p3_lease_enter(HOST, ok);
 	if
-	:: ok -> p3_fw_leave()
+	:: ok -> p3_lease_leave()
 	:: else ->
 		p3_rmw(MBX, 1, 0, ALWAYS);
 		p3_wait_until(DONE, 1)

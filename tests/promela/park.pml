@@ -35,7 +35,7 @@ active proctype nic()
 	do
 	:: true ->
 end_ticks:	mem[LEASE] == FREE;
-		p3_fw_enter(NIC, ok);
+		p3_lease_enter(NIC, ok);
 		if
 		:: ok -> stay_asleep(false)
 		:: else

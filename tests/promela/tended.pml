@@ -22,14 +22,14 @@ active proctype sleeper()
 active proctype watcher()
 {
 	HOST_S;
-	p3_fw_enter(HOST, held);
+	p3_lease_enter(HOST, held);
 	if
 	:: held ->
 		p3_rmw(PARKED, mem[PARKED] + 1, 0, 0);
 		p3_set(WATCHER, 1);
 		p3_set(ASLEEP, ASLEEP_HOST);
 		p3_fence_heavy(PARK_1_sleep_as_watcher);
-		p3_fw_pass(news);
+		p3_pass_run(news);
 		let_go();
 		disarm();
 		p3_rmw(PARKED, mem[PARKED] - 1, 0, 0);
@@ -42,9 +42,9 @@ active proctype watcher()
 active proctype passer()
 {
 	HOLDER_S;
-	p3_fw_enter(HOST, ok);
+	p3_lease_enter(HOST, ok);
 	if
-	:: ok -> p3_fw_pass(worked); p3_fw_leave()
+	:: ok -> p3_pass_run(worked); p3_lease_leave()
 	:: else
 	fi
 }

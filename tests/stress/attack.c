@@ -208,7 +208,7 @@ static void wild_request(struct p3_nic *n, struct p3_peer *p)
 	uint32_t k = flags & P3_F_LONG || kind == P3_REQ_GET
 			     ? 1
 			     : cells_for(&p->req_out, attack_dice());
-	if (!p3_fw_room(p, &p->req_out, k))
+	if (!p3_peer_has_room(p, &p->req_out, k))
 		return;
 	struct p3_request r = {.kind = kind, .flags = flags, .ncells = k};
 	r.length = attack_dice() % 4 && p3_request_is_eager(kind, flags)
@@ -216,7 +216,7 @@ static void wild_request(struct p3_nic *n, struct p3_peer *p)
 			   : length32();
 	struct p3_cell *c = p3_ring_begin(&p->req_out, k);
 	p3_ring_publish(&p->req_out, fill_request(n, p, c, &r), k);
-	p3_fw_touch(n, p);
+	p3_looks_add(n, p);
 }
 
 static uint32_t pending_name(const struct p3_peer *p)
@@ -229,7 +229,7 @@ static uint32_t pending_name(const struct p3_peer *p)
 static void wild_response(struct p3_nic *n, struct p3_peer *p)
 {
 	uint32_t k = attack_dice() % 4 ? 1 : (uint32_t)attack_dice() % 2 + 1;
-	if (!p3_fw_room(p, &p->rsp_out, k))
+	if (!p3_peer_has_room(p, &p->rsp_out, k))
 		return;
 	const struct p3_answer a = {.status = attack_dice() % 2,
 		.pending = pending_name(p),
@@ -240,7 +240,7 @@ static void wild_response(struct p3_nic *n, struct p3_peer *p)
 	(void)p3_pack_long_reply(p3_ring_begin(&p->rsp_out, k), &a);
 	p3_ring_publish(&p->rsp_out,
 		p3_word0((uint32_t)attack_dice() % 8, (uint32_t)attack_dice() % 4, k), k);
-	p3_fw_touch(n, p);
+	p3_looks_add(n, p);
 }
 
 /* ---- a life ---- */
@@ -264,13 +264,13 @@ static void attack_once(struct p3_nic *n, unsigned which)
 		return;
 	}
 	int tries = 100;
-	while (tries-- && !p3_fw_enter(n, P3_LEASE_HOST))
+	while (tries-- && !p3_lease_enter(n, P3_LEASE_HOST))
 		usleep(10);
 	if (tries < 0)
 		return;
 	for (uint64_t k = attack_dice() % 8; k && p->state == P3_LIVE; k--)
 		attacks[which](n, p);
-	p3_fw_leave(n);
+	p3_lease_leave(n);
 }
 
 /* Do operations with the honest nodes, so that there is something to spoil. */

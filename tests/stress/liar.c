@@ -46,7 +46,7 @@ static void lie(void)
 	p3_set(&over, 1);
 	pthread_join(thread, NULL);
 	p3_release(&n->peer[0].mine->reading, 0);
-	p3_fw_leave(n);
+	p3_lease_leave(n);
 }
 
 /* ---- ranks 0 and 2 ---- */

@@ -34,7 +34,7 @@ static void stand_still(void)
 
 static void go_on(void)
 {
-	p3_fw_leave(nic());
+	p3_lease_leave(nic());
 }
 
 /* Limit the pendings to this number of chunks of 1,024. */

@@ -12,8 +12,8 @@ command -v nm >/dev/null || {
 }
 there=$(nm "$lib" | awk '$2 ~ /^[tT]$/ { print $3 }' | grep -vE '\.(part|cold)\.?') || exit 1
 # A library without its own symbols would pass.
-printf '%s\n' "$there" | grep -q '^p3_fw_take_request' || {
-	echo "$lib has no p3_fw_take_request: stripped, or hidden by another build"
+printf '%s\n' "$there" | grep -q '^p3_rx_take' || {
+	echo "$lib has no p3_rx_take: stripped, or hidden by another build"
 	exit 1
 }
 
@@ -30,13 +30,13 @@ while read -r function where what; do
 		status=1
 	}
 done <<LIST
-p3_fw_find nic/proto/peer.c each put, get and answer looks up its target with it
+p3_peer_find nic/proto/peer.c each put, get and answer looks up its target with it
 p3_lease_take shm/lease.h each call and each pass begins with it
-p3_fw_room nic/proto/peer.h each message asks it
+p3_peer_has_room nic/proto/peer.h each message asks it
 p3_ring_fits shm/lane.h each message asks it
 p3_ring_publish shm/lane.h each message is sent by it
 p3_ring_peek shm/lane.h each pass looks into each lane with it
-p3_fw_match nic/match/match.c each request that comes is matched by it
+p3_match_request nic/match/match.c each request that comes is matched by it
 p3_named_in nic/obj/table.h each put looks up its descriptor with it
 p3_event_begin nic/obj/event.h each event begins with it
 p3_event_post nic/obj/event.h each event ends with it

@@ -8,10 +8,10 @@
 
 #include <sched.h>
 
-/* Hold the lease until p3_fw_leave. */
+/* Hold the lease until p3_lease_leave. */
 static inline void nic_hold(struct p3_nic *n)
 {
-	while (!p3_fw_enter(n, P3_LEASE_HOST)) {
+	while (!p3_lease_enter(n, P3_LEASE_HOST)) {
 		p3_set(&n->lease.want, 1);
 		sched_yield();
 	}

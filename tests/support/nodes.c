@@ -373,7 +373,7 @@ static void join_sides(struct member *m)
 static void freeze(struct p3_nic *nic)
 {
 	p3_set(&nic->stop, 1);
-	while (!p3_fw_enter(nic, P3_LEASE_HOST)) {
+	while (!p3_lease_enter(nic, P3_LEASE_HOST)) {
 		p3_add32(&nic->doorbell->kick, 1);
 		p3_futex_wake(&nic->doorbell->kick, ~0u, true);
 		sched_yield();
@@ -448,7 +448,7 @@ static void *member_main(void *arg)
 	way_out = NULL;
 	join_sides(m);
 	if (m->frozen)
-		p3_fw_leave(p3_nic(m->node));
+		p3_lease_leave(p3_nic(m->node));
 	struct p3_node *node = m->node;
 	pthread_mutex_lock(&dog_lock);
 	m->node = NULL;

@@ -43,7 +43,7 @@ const char *pools_left(struct p3_nic *n, unsigned *of)
 		what = left_of_peer(n, &n->peer[ *of = r]);
 	if (!what)
 		what = left_of_tables(n);
-	(void)p3_fw_pass(n);
-	p3_fw_leave(n);
+	(void)p3_pass_run(n);
+	p3_lease_leave(n);
 	return what;
 }

@@ -136,7 +136,7 @@ static void ask_for(struct rig *r, uint32_t list)
 	for (uint32_t i = 0; i < r->n[list] && !want; i++)
 		if (takes(r->at[list][i], &ask))
 			want = r->at[list][i]->md;
-	assert_int_equal(p3_fw_match(&r->ni, &ask, &hit), want != NULL);
+	assert_int_equal(p3_match_request(&r->ni, &ask, &hit), want != NULL);
 	if (!want)
 		return;
 	assert_ptr_equal(hit.md, want);
