@@ -2,9 +2,9 @@
 /*
  * fork - a forked child, which starts without a node
  *
- * Memory of the library is not there in a child (MADV_DONTFORK), and its threads are
- * not, so the child's calls return PTL_NO_INIT until it calls PtlInit itself.  The page
- * of the node's first word tells a child from its parent: the kernel zeroes it in the
+ * A child inherits neither the segments of its parent's node (MADV_DONTFORK) nor the
+ * library's threads, so its calls return PTL_NO_INIT until it calls PtlInit itself.  The
+ * words at node->up tell a child from its parent: the kernel zeroes their page in the
  * child (MADV_WIPEONFORK).  Any thread may call these functions.
  */
 #ifndef P3_LIB_FORK_H

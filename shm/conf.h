@@ -107,9 +107,10 @@ void p3_conf_print(FILE *out, enum p3_conf_format format);
  * Return false if the text is not a size or is above most. */
 bool p3_conf_size(const char *text, uint64_t usual, uint64_t most, uint64_t *len_out);
 
-/* Convert the text of P3_CONF_TRACE, a number or a size in bytes, to a number of
- * records, a power of two; NULL, the empty text and "off" give 0.  Return false if the
- * text is neither, or the records are not P3_TRACE_LEAST to P3_TRACE_MOST. */
+/* Convert the text of P3_CONF_TRACE to a number of records, a power of two.  The text is
+ * that number, which is rounded up, or, with a unit as in "2M", the most bytes that the
+ * trace may take; NULL, the empty text and "off" give 0.  Return false if the text is
+ * none of these, or gives less than P3_TRACE_LEAST or more than P3_TRACE_MOST records. */
 bool p3_conf_trace(const char *text, uint32_t *records_out);
 
 /* Convert the text of P3_CONF_NID, such as 0x7f000001 or 127.0.0.1, to a node id; NULL

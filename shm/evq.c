@@ -63,10 +63,12 @@ void p3_evq_make_room(struct p3_evq_tx *q, struct p3_event_record *rec)
 
 /*
  * Return the number of the event to look at next, because the record of event `head` was
- * not intact; set *sequence if its sequence is loaded again.  If exactly n events are
- * unread, either the firmware is overwriting this record, its sequence is BUSY, and the
- * event is lost; or the firmware wrote this very event between the look at the record
- * and the look at the tail, and nothing is lost.
+ * not intact.  If more than n events are unread, the ring has lost events: return the
+ * oldest that it can still have.  If fewer are, return head.  If exactly n are, load the
+ * record's sequence again, into *sequence.  If it is BUSY, the firmware is overwriting
+ * the record, and its event is lost: return the next number.  Otherwise the firmware
+ * wrote this very event between the look at the record and the look at the tail, and
+ * nothing is lost: return head.
  */
 static uint64_t step(struct p3_evq_place at, uint64_t head, uint64_t *sequence)
 {

@@ -233,9 +233,10 @@ bool p3_evq_may_get(struct p3_evq_rx *q, uint32_t thread);
 /*
  * The common case of p3_evq_get, in two steps.  p3_evq_look returns the record of the
  * owner's next event, or NULL: then use p3_evq_get.  The caller reads the words of the
- * record, each once by p3_acquire (EVQ.2), and calls p3_evq_took, which takes the event
- * and returns true if the words are one event's.  Between the two the caller makes no
- * call that may not return.
+ * record, each once by p3_acquire (EVQ.2), and calls p3_evq_took.  This takes the event
+ * and returns true if all these words belong to this event.  Between the two steps the
+ * caller must not leave by longjmp or end the thread: a thread that revokes the ownership
+ * would wait for p3_evq_took for ever.
  */
 static inline struct p3_event_record *p3_evq_look(
 	struct p3_evq_rx *q, uint64_t name, uint32_t thread, uint64_t *head_out)

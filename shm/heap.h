@@ -9,8 +9,9 @@
  *	+---------------------------+---------------------------------+
  *
  * A segment (shm/seg.h): a memfd of final size, sealed SHRINK | GROW | FUTURE_WRITE |
- * SEAL when it is made.  jemalloc manages the inside: an arena of its own has all of it
- * as address space, and commits pieces to blocks, each reserved with fallocate then.
+ * SEAL when it is made.  jemalloc manages the inside.  An arena of its own has the whole
+ * segment as address space; it commits pieces to blocks, and reserves each piece with
+ * fallocate when it commits the piece.
  * Memory never goes back to the kernel (a sealed memfd takes no holes).  jemalloc keeps
  * its metadata outside, in private memory, and none in the blocks: a peer reads users'
  * data only.
@@ -21,14 +22,15 @@
  * reader does not trust the owner's word about its reservation: before it first touches
  * a block it makes the kernel bring the pages in (p3_heap_view_reach,
  * MADV_POPULATE_READ, which fails with an error and no signal).  It remembers that for
- * good.  A lying owner costs at most the pages of its heap.  The remaining risk (a page
- * that cannot be read back from swap) is the same as for published segments.
+ * good.  An owner that has lied about its reservation makes its readers allocate at most
+ * the pages of its heap.  The remaining risk (a page that cannot be read back from swap)
+ * is the same as for published segments.
  *
  * The descriptor.  Programs close descriptors that they do not know, and give their
  * numbers to other files.  The heap's descriptor has a number above those that programs
- * use.  Before each use its file is compared with the one that was made: if it is
- * another file, the heap grows no more, the descriptor is left alone, and children
- * cannot have a copy.
+ * use.  Before each use the library compares the descriptor's file with the file that it
+ * made.  If it is another file, the heap grows no more, the library leaves the descriptor
+ * alone, and a forked child cannot get a copy of the heap.
  *
  * fork.  A child that wrote here would write its parent's memory.  The mapping does not
  * go to the child (MADV_DONTFORK); instead, in handlers of pthread_atfork, the thread
@@ -38,28 +40,31 @@
  * contents (about 1 ms a MiB).  It needs no descriptors.  If there is no memory for the
  * copy, the child says so in one line and ends with status 127.
  *
- *	signals		are blocked meanwhile: their handlers could look at blocks
- *	handlers	of pthread_atfork are registered when the library is loaded;
- *			those that are registered later find the heap in the child
- *	no fork		posix_spawn, vfork and system share or leave the address space
- *			and copy nothing
- *	no handlers	children of a bare clone() or of _Fork() have no heap: a hole
- *	other stacks	of threads may not lie in a heap when there is a fork: libc looks
- *			at them in the child before the handler has run
- *	protections	that the program has set are not the child's
+ *	signals		The forking thread blocks them meanwhile: a handler of the program
+ *			could look at blocks.
+ *	atfork handlers	The library registers its own when it is loaded.  Child handlers
+ *			that are registered later run after it and find the heap.
+ *	vfork and such	posix_spawn, vfork and system do not copy the address space, so
+ *			they copy no heap.
+ *	clone, _Fork	They run no handlers: their children have a hole in place of the
+ *			heap.
+ *	stacks		No thread but the forking one may have its stack in the heap:
+ *			in the child, libc looks at these stacks before the handler runs.
+ *	protections	The child does not inherit those that the program has set.
  *
- * The end of sharing.  Two kinds of fork cannot be served by a copy: a fork on a stack
- * in the heap, and a fork of a program whose malloc is served, since its other stacks
- * and the data of other libraries' handlers may be in the heap.  There the forking
- * thread first maps the file anew over the heap, privately: one call, before which
- * writes are in the file and after which they are not, and an ordinary fork follows.
- * This ends sharing for good, and the process says so in one line: no block is
- * announced any more, and the descriptor is -1.  Peers still read earlier announced
- * bytes from the file.  It costs no copy, but other threads that sleep on a shared
- * futex in the heap (pthread_join of a thread whose stack is there) sleep at the file's
- * word; /proc/self/task tells which threads they are, and they are woken to sleep
- * again.  Protections that the program has set there are lost.  Not all forks go this
- * way: a program that calls PtlXAlloc wants the memory shared after a fork, too.
+ * The end of sharing.  A copy is not enough for two kinds of fork: a fork by a thread
+ * whose stack is in the heap, and a fork of a program whose malloc is served, since the
+ * stacks of its threads and the data of other libraries' handlers may be in the heap.
+ * In these cases the forking thread first maps the file anew over the heap, privately,
+ * by one call: earlier writes are in the file, later ones are not.  Then it forks as
+ * usual.  This ends sharing for good, and the process says so in one line: it announces
+ * no more blocks, and the descriptor is -1.  Peers still read earlier announced bytes
+ * from the file.  This way needs no copy.  But other threads may sleep on a shared futex
+ * in the heap (in pthread_join of a thread whose stack is there).  They sleep on the word
+ * in the file, and a later wake-up reaches only the word in private memory.  So the
+ * forking thread finds them through /proc/self/task and wakes them, and they sleep again,
+ * on the private word.  Protections that the program has set in the heap are lost.  Other
+ * forks use a copy: a program that calls PtlXAlloc wants shared memory after a fork, too.
  *
  * The program's malloc (p3_heap_serve).  jemalloc in front of libc's malloc has an
  * arena for long blocks only (shm/heapenv.h): this arena gets the heap's hooks when the

@@ -129,9 +129,10 @@ static void *fresh_range(uint64_t len, bool remote)
 }
 
 /*
- * Take a record, not from malloc.  This thread holds the lock, and a signal handler that
- * has interrupted another thread's malloc may wait for it: malloc here could then wait
- * for that thread for ever.  Records come by the page, and are never given back.
+ * Return a record that describes no range: a spare one, or one from a new page.  Do not
+ * call malloc here.  This thread holds the lock, and a signal handler may wait for the
+ * lock after it has interrupted another thread's malloc: malloc would then wait for that
+ * thread, and that thread for this one, for ever.  Pages of records are never unmapped.
  */
 static struct range *new_record(void)
 {

@@ -97,12 +97,13 @@ int p3_seg_view(int fd, uint64_t len, void **base_out);
 int p3_seg_reach(const void *at, uint64_t len);
 
 /*
- * Map one page of a peer's segment, which is mapped already, once more, beside such
- * pages of other peers.  A node that shares its CPU with many begins each turn with an
- * empty TLB; for a few pages side by side the CPU reads a line or two of the page
- * tables, for pages of as many segments some lines for each.  If this fails, the caller
- * uses the page inside the full mapping.  Return -EINVAL if the segment has hugepages,
- * or is of this process (where two addresses for one word would hide a race from
+ * Map one page of a peer's segment a second time, next to such pages of other peers; the
+ * whole segment is mapped already.  A node that shares its CPU with many others begins
+ * each turn with an empty TLB.  To find a few pages that lie side by side, the CPU reads
+ * one or two cache lines of the page tables in all; to find the same pages inside of
+ * their segments, it reads some lines for each of them.  If this call fails, the caller
+ * uses the page inside the full mapping.  Return -EINVAL if the segment has hugepages or
+ * belongs to this process (two addresses for one word would hide a race from
  * ThreadSanitizer), -ENOMEM, or -errno.
  */
 int p3_seg_map_page(int fd, uint64_t off, const void **at_out);

@@ -26,10 +26,11 @@
  *
  * A message is named by its sender's lane and its position there, which both ends know.
  *
- * Calls at the same time: one p3_trace_write() for a ring; any number of
- * p3_trace_write_shared(); readers in any process beside both.  Progress: writers are
- * wait-free.  A host thread that finds its place still taken by a thread that was
- * stopped in the middle of a record, a whole ring ago, drops its own record (lost).
+ * At the same time there may be one call of p3_trace_write() for a ring, any number of
+ * calls of p3_trace_write_shared(), and any number of readers in any process.  Progress:
+ * writers are wait-free.  A thread that is stopped in the middle of a record keeps its
+ * place.  When the ring has gone round, the host thread whose turn it is finds that place
+ * taken, drops its own record, and counts it (lost).
  *
  * Memory ordering:
  *	TRACE.1	state, the low half of word 2: complete is released -> the reader acquires
@@ -37,8 +38,8 @@
  *	TRACE.2	seqlock: the writer makes state odd, then releases each word; the reader
  *		acquires each word, then looks at the state again.  A reader that saw a
  *		newer word sees a state that is odd or newer, and shows nothing
- *	TRACE.3	claim of a place in the hosts' ring: complete -> the next one's compare
- *		and swap (two threads never write one record)
+ *	TRACE.3	claim of a place in the hosts' ring: complete is released -> the next
+ *		writer's compare-and-swap acquires it (two threads never write one record)
  */
 #ifndef P3_SHM_TRACE_H
 #define P3_SHM_TRACE_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Functions by elfutils, which also finds the symbols of a stripped library by its
- * build-id, where they are installed.  A file that was rebuilt since has another
- * build-id: then there are no names.
+ * The search for names of functions, by elfutils.  It also finds the symbols of a
+ * stripped library, by its build-id, if they are installed.  A file that was rebuilt
+ * since the trace has another build-id: then functions have no names.
  */
 #include "launcher/tracedump/tracedump.h"
 

@@ -60,8 +60,9 @@ static bool is_watched(const struct p3_opt *opt, const struct p3_prog *prog)
 	       (opt->valgrind == P3_VALGRIND_AUTO && p3_valgrind_is_in(prog->argv));
 }
 
-/* Choose libraries.  Return false, after a line, if a requested library does not
- * exist. */
+/* Choose the folder of the library that announces its atomics (valgrind.h) for each
+ * program that runs under valgrind, or for all programs with --valgrind=on.  Return
+ * false, after an error line, if that option is set and the library does not exist. */
 static bool choose_libraries(struct p3_opt *opt)
 {
 	const char *dir = NULL;

@@ -141,8 +141,9 @@ void p3_meet_see_to_barrier(struct p3_meeting *m)
 		lead_barrier(m);
 }
 
-/* Note that a rank has entered the next barrier.  Answer a rank with another number at
- * once: it has missed the last release, or has begun anew and is out of step. */
+/* Note that a rank has entered the next barrier.  If its packet has the number of another
+ * barrier, answer the rank at once: it has missed the last release, or has begun to count
+ * anew and is out of step.  Answer also if barriers have failed for good. */
 void p3_meet_on_barrier(struct p3_meeting *m, const struct p3_job_msg *msg)
 {
 	uint32_t done, rank = m->member[msg->node].rank;

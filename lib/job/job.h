@@ -2,20 +2,21 @@
 /*
  * job - the launcher that started this process, and the job's other nodes
  *
- *	begin.c	the job: yod's, another launcher's, or a job of one
- *	nic.c	the start of the NIC, and its calls back
+ *	begin.c	the search for the launcher: yod, another one, or none (a job of one)
+ *	nic.c	the start of the NIC, and the functions that the NIC calls back
  *	join.c	joining and leaving: PtlNIInit, PtlNIFini, process ids
  *	launched.c	rank, size and job of a process that another launcher started
  *	yod.h	the files that talk with yod
  *
  * The state is in struct p3_node: the lock node->life guards it, and the life thread
- * takes that lock for each packet of yod.
+ * takes that lock for each packet that yod sends.  The table names the functions of this
+ * header without the prefix p3_job_, and the locks that their callers hold:
  *
- *	begin, end		the caller holds node->call, and not node->life
+ *	begin, end		node->call, and not node->life
  *	start_nic, enter, join,
- *	pids, leave, exit	the caller holds node->call and node->life
- *	say			the caller holds node->life
- *	wake, ask, meet, hold	any thread, also under the lease
+ *	pids, leave, exit	node->call and node->life
+ *	say			node->life
+ *	wake, ask, meet, hold	no lock is needed; the caller may hold the NIC's lease
  */
 #ifndef P3_LIB_JOB_JOB_H
 #define P3_LIB_JOB_JOB_H

@@ -26,8 +26,9 @@ struct p3_holding {
 	bool watches;     /* yod reports ranks that have ended without joining */
 };
 
-/* Care for held requests now.  The thread that hears of births calls this when it is due
- * (p3_held_is_due), and when p3_job_hold() has woken the thread. */
+/* Fail the held requests whose time is over, tell the user once if others have waited for
+ * long, and set the time of the next call.  The thread that hears of births calls this
+ * when p3_held_is_due() returns true, and when p3_job_hold() has woken the thread. */
 void p3_held_see_to(struct p3_node *node, struct p3_nic *nic);
 bool p3_held_is_due(const struct p3_node *node);
 /* Return a time-out for poll(), in ms: the shorter of ms (-1: none) and the time until

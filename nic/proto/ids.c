@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Finding the peer that has a process id.  The nodes of one launcher's job count up
- * from its first nid; in a domain, where peers have any ids, a table finds them: open
- * addressing, at most half full, rebuilt when a peer comes or changes its ids.  Only
- * the lease holder calls these functions.
+ * The search for the peer that has a process id.  Without a domain, the nid of node i is
+ * the first nid of the job plus i.  In a domain, where peers have any ids, a hash table
+ * finds them: open addressing, at most half full, rebuilt when a peer comes or changes
+ * its ids.  Only the lease holder calls these functions.
  */
 #include "nic/proto/ids.h"
 
@@ -130,8 +130,9 @@ __attribute__((noinline)) struct p3_peer *p3_ids_find(
 	return p ? p : find_unresolved(n, who);
 }
 
-/* Return true if the process may come.  yod's ranks have a nid each; those of other
- * launchers share one. */
+/* See ids.h.  Under yod each rank has a nid of its own: a known peer with this nid is
+ * that rank, and has joined with another pid.  Ranks of other launchers share one nid
+ * (conf.job_ranks), so a known peer with this nid says nothing about the others. */
 bool p3_ids_may_come(const struct p3_nic *n, ptl_process_id_t who)
 {
 	if (is_listed(n, who))

@@ -73,8 +73,8 @@ static void lose(struct p3_nic *n, struct p3_peer *p, bool died)
 	if (p->wire->drain)
 		p->wire->drain(n, p);
 	p->going = true;
-	/* No more than the rings hold: a peer that goes on publishing is not waited
-	 * for. */
+	/* Take no more messages than the rings can hold: a peer that goes on publishing
+	 * must not keep this thread here. */
 	uint32_t most = 2 * (P3_BASE_CELLS + n->layout.req_cells);
 	for (uint32_t i = 0; i < most && !p->bad && p3_peer_is_ready(n, p); i++)
 		if (!p3_reply_take(n, p))

@@ -95,8 +95,8 @@ struct p3_peer {
 	const struct p3_peer_entry *theirs; /* the peer's words to this node */
 	/* third line: used by each request sent */
 	struct p3_ring_tx req_out;
-	const p3_a32 *cold; /* the word in theirs that says that it does not poll this
-			     * node's lane */
+	const p3_a32 *cold; /* a word of the peer, in theirs: not 0 while the peer does
+			     * not poll the lane from this node; or n->never_cold */
 	p3_a32 *asleep;     /* the peer's word */
 	/* the rest */
 	struct p3_ring_rx rsp_in;
@@ -117,8 +117,9 @@ struct p3_peer {
 	uint64_t kick_ns, kick_wait_ns;
 	uint64_t passes, passed_ns; /* passes of its firmware when last looked at, and
 				     * the time */
-	uint64_t swap_pos, swap_ns; /* its waiting exchange, and the start of the wait;
-				     * 0: none */
+	uint64_t swap_pos, swap_ns; /* position in req_in of the peer's exchange that had
+				     * to wait, and the time when the wait began;
+				     * swap_ns 0: no exchange has waited */
 	uint64_t proof; /* address of its incarnation in its memory: see cma.c */
 	uint32_t owner; /* owner of its header; 0: the kernel does not signal its end */
 	uint64_t window_at[P3_WINDOWS]; /* its windows that are known to have memory */

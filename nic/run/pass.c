@@ -236,9 +236,10 @@ bool p3_pass_run(struct p3_nic *n)
 		rare(n);
 	if (n->crowded)
 		p3_set(&n->emptied, has_emptied(n));
-	/* Running nodes see the writes of a busy lease holder anyway.  Sleepers are
-	 * woken when it pauses, or once P3_UNLOOKED shares (p3_pass_share()) have gone
-	 * by. */
+	/* Peers that poll see this node's messages without a look.  Look for sleeping
+	 * peers, and wake them, after a pass that found no work, or when the passes since
+	 * the last look weigh P3_UNLOOKED: one that took many messages counts as several
+	 * (p3_pass_share()). */
 	if ((n->ntouched || n->posted) &&
 		(!n->worked || (n->unlooked += p3_pass_share(n)) >= P3_UNLOOKED))
 		p3_looks_take(n);
