@@ -157,6 +157,7 @@ static void reset_proto(struct p3_nic *n)
 	init_pseudo_peer(n, &n->unresolved);
 	init_pseudo_peer(n, &n->absent);
 	n->held_most = (uint32_t)(n->conf.pending_limit / 2 / sizeof(struct p3_pending));
+	memset(n->come, 0, sizeof n->come);
 	memset(n->over, 0, sizeof n->over);
 	n->asked = n->told = 0;
 	n->settling_until = 0;
@@ -250,7 +251,9 @@ static int start_wires(struct p3_nic *n)
 		if (n->peer[i].wire->poll)
 			n->wired = n->peer[i].wire;
 	}
-	return n->wired ? n->wired->start(n) : 0;
+	int rc = n->wired ? n->wired->start(n) : 0;
+	n->conf.faults = NULL; /* the caller's memory */
+	return rc;
 }
 
 int p3_nic_start(const struct p3_nic_conf *conf, struct p3_nic **nic_out)

@@ -600,7 +600,6 @@ static int start(struct p3_nic *n)
 	int rc = w ? 0 : -ENOMEM;
 	if (!rc)
 		w->faults = *n->conf.faults;
-	n->conf.faults = NULL; /* the caller's memory */
 	if (!rc && !(w->link = aligned_alloc(P3_LINE, len)))
 		rc = -ENOMEM;
 	if (!rc)

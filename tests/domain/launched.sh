@@ -161,6 +161,11 @@ again)
 	ends 0 0 0
 	left_nothing "$job"
 	;;
+late)
+	start pmi "$job" 2 late 2 "$dir/late"
+	ends 0 0
+	left_nothing "$job"
+	;;
 two)
 	start pmi "$job.1" 3 all 3 PMI_RANK
 	first=("${started[@]}")

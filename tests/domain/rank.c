@@ -10,6 +10,8 @@
  *	left	the last rank ends in order and is not in the barrier: the same
  *	swept	the last rank closes all descriptors: the same, with one line
  *	again	all leave in order and come back: barriers go on; at last from within one
+ *	late	both leave and return, rank 1 later: a put waits for it (arguments: late 2
+ *		FILE)
  *	stay	for half a second
  *	family		rank BASE + OMPI_COMM_WORLD_RANK of SIZE by its own word, in one
  *			domain (arguments: family 1 BASE SIZE): messages of all to all
@@ -396,6 +398,44 @@ static void again(void)
 	break_off();
 }
 
+static void make_file(const char *name, const char *end)
+{
+	char path[300];
+	snprintf(path, sizeof path, "%s.%s", name, end);
+	FILE *f = fopen(path, "we");
+	if (!f || fclose(f))
+		fail("%s cannot be made", path);
+}
+
+static void await_file(const char *name, const char *end)
+{
+	char path[300];
+	snprintf(path, sizeof path, "%s.%s", name, end);
+	while (access(path, F_OK))
+		usleep(1000);
+}
+
+/* In its second life a node waits for a rank again that had come in the first one. */
+static void late(const char *file)
+{
+	open_portal(PTL_PID_ANY);
+	DO(PtlXBarrier());
+	DO(PtlNIFini(me.ni));
+	if (me.rank == 0) {
+		await_file(file, "left");
+		open_portal(PTL_PID_ANY);
+		put(1, 10);
+		make_file(file, "sent");
+		take_all(0, 1);
+	} else {
+		make_file(file, "left");
+		await_file(file, "sent");
+		open_portal(PTL_PID_ANY);
+		take_all(1, 0);
+	}
+	DO(PtlXBarrier());
+}
+
 static void stay(void)
 {
 	open_portal(PTL_PID_ANY);
@@ -674,6 +714,8 @@ int main(int argc, char **argv)
 		all(argv[3]);
 	else if (strcmp(argv[1], "again") == 0)
 		again();
+	else if (strcmp(argv[1], "late") == 0)
+		late(argv[3]);
 	else if (strcmp(argv[1], "stay") == 0)
 		stay();
 	else if (strcmp(argv[1], "family") == 0 && argc > 4)
