@@ -19,6 +19,7 @@
 /* wait_for_others() waits in slices: however long the process is stopped in the middle of
  * one, no more than this slice counts as waiting */
 #define SLICE_NS 50000000
+#define COUNTS   20 /* counts of the room for a job before it is refused */
 
 /* ---- entering ---- */
 
@@ -113,13 +114,20 @@ static int take_room(struct p3_meeting *m)
 	struct p3_node *node = m->node;
 	uint32_t room = 0;
 	int rc = p3_domain_take_room(&m->place, node->capacity, &node->capacity);
-	if (rc || (room = room_of_job(m)) >= node->size)
+	/* Ranks that come or go between the two counts of room_of_job() distort it. */
+	for (int i = 0; !rc && i < COUNTS; i++) {
+		room = room_of_job(m);
+		if (room >= node->size)
+			return 0;
+		usleep(1000);
+	}
+	if (rc)
 		return rc;
 	p3_error("a job of %u ranks needs as many nodes in the domain %s of its family, "
 		 "which has room for %u more of %u; end some jobs, or set "
 		 "PTL3_DOMAIN_NODES to more (at most %u) for all of them",
 		node->size, m->place.path, room, node->capacity, P3_MAX_NODES);
-	return -ENOSPC;
+	return -EDQUOT;
 }
 
 /* Take a slot.  A rank prefers the slot of its own number, which tools show as the
@@ -167,7 +175,9 @@ static int go_in(struct p3_meeting *m)
 		rc = take_slot(m, &fd);
 	if (rc == -EUSERS)
 		return say_full(m);
-	if (rc && rc != -EADDRINUSE && rc != -ENOSPC)
+	if (rc == -EDQUOT) /* take_room() has said so */
+		return -ENOSPC;
+	if (rc && rc != -EADDRINUSE)
 		p3_error("the domain %s: %s", m->place.path, strerror(-rc));
 	if (!rc)
 		p3_set(&m->listen, (uint32_t)fd);

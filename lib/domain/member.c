@@ -137,7 +137,7 @@ static void place_rank(struct p3_meeting *m, uint32_t rank, uint32_t slot)
 	if (rank == P3_MEET_NONE || m->rank[rank].slot == slot)
 		return;
 	uint32_t former = m->rank[rank].slot;
-	if (former != P3_MEET_NONE) {
+	if (former != P3_MEET_NONE && m->member[former].rank == rank) {
 		p3_meet_lose(m, former);
 		p3_meet_part_with(m, former, true);
 	}
@@ -268,7 +268,10 @@ static void on_born(struct p3_meeting *m, struct p3_meet_conn *c, struct p3_job_
 	msg->os_pid = b->os_pid = c->os_pid;
 	msg->uid = m->node->uid; /* the kernel has said so: see greet() */
 	keep_own_ids(m, c, msg);
-	keep_own_rank(m, c, msg);
+	if (known) /* its rank may have another process by now */
+		msg->rank = b->rank;
+	else
+		keep_own_rank(m, c, msg);
 	b->incarnation = msg->incarnation;
 	place_rank(m, msg->rank, msg->node);
 	set_rank(m, msg);

@@ -304,6 +304,8 @@ static bool is_foreign(struct p3_meeting *m, enum p3_meet_watch kind, uint32_t w
 		return p3_meet_has_lost(m, &m->conn[which].fd, kind, which);
 	if (kind == P3_MEET_LIFE)
 		return p3_meet_has_lost(m, &m->member[which].life, kind, which);
+	if (kind == P3_MEET_RANK)
+		return p3_meet_has_lost(m, &m->rank[which].life, kind, which);
 	return false; /* has_ends() checks the others */
 }
 
@@ -383,6 +385,9 @@ static bool has_members(struct p3_meeting *m)
 			return false;
 	for (uint32_t i = 0; i < m->node->capacity; i++)
 		if (p3_meet_has_lost(m, &m->member[i].life, P3_MEET_LIFE, i))
+			return false;
+	for (uint32_t i = 0; i < m->nrank; i++)
+		if (p3_meet_has_lost(m, &m->rank[i].life, P3_MEET_RANK, i))
 			return false;
 	return true;
 }

@@ -75,6 +75,7 @@ static int be_without_yod(struct p3_node *node)
 {
 	node->rank = 0;
 	node->size = 1;
+	node->job = 0;
 	if (!p3_conf_nid(p3_conf_text(P3_CONF_NID), &node->nid))
 		node->nid = P3_DOMAIN_NID;
 	set_domain(node, !node->harness);

@@ -115,8 +115,11 @@ int p3_join_peer(struct p3_nic *n, struct p3_cmd *c)
 	p->told = p->told_own = 0;
 	p->kick_ns = 0;
 	int rc = p->wire->attach(n, p, info, &lane);
-	if (rc)
+	if (rc) { /* the caller unmaps what info names */
+		struct p3_peer_info dead;
+		p3_peer_unmapped(p, &dead);
 		return rc;
+	}
 	reset_in(p, &lane);
 	reset_out(p, &lane);
 	p->state = P3_LIVE;
