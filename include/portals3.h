@@ -186,14 +186,15 @@ typedef struct {
  * Interfaces.  A process may have both; each behaves as below towards any peer:
  *
  *				PTL_IFACE_DEFAULT	PTL_IFACE_SS
- *	behaves as		the document says	a Cray XT
+ *	behaves as		the specification says	a Cray XT
  *	automatic unlink	UNLINK event		UNLINK event if the descriptor has
  *							PTL_MD_EVENT_AUTO_UNLINK_ENABLE
  *	get			REPLY pair, takes 1	SEND pair and REPLY pair, takes 2
  *	PtlNIInit once more	PTL_OK			PTL_IFACE_DUP
  *
- * Otherwise they are the same.  PTL3_PERSONALITY in the environment makes both behave
- * alike (docs/porting.md).
+ * A get takes 1 or 2 from the threshold of its descriptor.  In all other respects the
+ * interfaces are the same.  PTL3_PERSONALITY in the environment makes both behave alike
+ * (docs/porting.md).
  *
  * The Cray names below all mean PTL_IFACE_SS.  A program in which PTL_IFACE_DEFAULT is to
  * mean PTL_IFACE_SS defines it before it includes this file.

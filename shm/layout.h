@@ -83,12 +83,16 @@ struct p3_seg_header {
 };
 
 /*
- * The NIC control block: read by tools, never by peers, and nothing is decided by it.
- * The counters are exact at any time.  Gauges are a picture: the lease holder draws it
- * every P3_MIRROR_PASSES passes, before its second sleep in a row without news, and at
- * each tick of the NIC thread that finds the lease free; HEARTBEAT counts the pictures,
- * NOW_NS dates the last one.  All words are relaxed: a group may be torn
- * (docs/ordering.md).
+ * The NIC control block, which tools read; peers read only PASSES (nic/xfer/swap.c).  The
+ * counters are exact at any time, except DRAINED.  The gauges and DRAINED are copies of
+ * the firmware's state at the time NOW_NS; HEARTBEAT counts how often they were copied.
+ * The lease holder copies them
+ *
+ *	- every P3_MIRROR_PASSES passes,
+ *	- before it sleeps again after a sleep that ended without news,
+ *	- in the NIC thread, at each tick that runs passes.
+ *
+ * All words are relaxed, so a tool may read words of two moments (docs/ordering.md).
  */
 enum p3_counter {
 	P3_C_HEARTBEAT,

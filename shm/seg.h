@@ -47,9 +47,10 @@ struct p3_seg {
 
 /*
  * Make a segment of len bytes (a multiple of P3_HUGE) with the first reserve bytes
- * reserved.  AUTO falls back to ordinary pages and says so in *fell_back_out
- * (errno of the attempt, else 0; EPERM if the kernel would let peers write to sealed
- * hugepages); ON fails instead.  name appears in /proc/self/maps.
+ * reserved.  name appears in /proc/self/maps.  If hugepages cannot be used, ON fails,
+ * and AUTO uses ordinary pages and sets *fell_back_out to the error number of the attempt
+ * with hugepages (EPERM: the kernel would let peers write to sealed hugepages).  In all
+ * other cases *fell_back_out is 0.
  */
 int p3_seg_create(const char *name, uint64_t len, uint64_t reserve,
 	enum p3_huge_policy huge, struct p3_seg *seg_out, int *fell_back_out);

@@ -43,8 +43,8 @@ void peer_each(int argc, char **argv, peer_run *run);
 void peer_print(const char *who, const char *test, uint64_t x, double value);
 
 /*
- * From now on exit with a line when a child ends (alive), or no more: a process that
- * waits for a child that is gone would wait for ever.
+ * If alive is true, make this process exit with an error line as soon as a child ends: it
+ * would wait for that child for ever.  If alive is false, end this rule.
  */
 void peer_expect_children(bool alive);
 

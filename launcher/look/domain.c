@@ -220,9 +220,10 @@ static int take_member(struct p3_look *look, uint32_t i, uint32_t slot, uint32_t
 	return 0;
 }
 
-/* Return true if the domain's name is that of a job of mpirun or the like.  A rank has
- * the slot of its number, if no other job of the family has it, and the look has a
- * node for each rank, even for one without a process. */
+/* Return true if the domain's name is that of a job of mpirun or the like.  In such a
+ * domain a rank takes the slot of its own number, unless another job of the family has
+ * taken that slot.  So node i of the look is slot i there, and a slot without a process
+ * is shown as an absent node. */
 static bool is_launched(const char *name)
 {
 	static const char *const launchers[] = {"ompi-", "pmi-", "pmix-", "slurm-"};

@@ -75,8 +75,8 @@ static struct p3_cpuset unit_of(const char *root, enum p3_bind bind, unsigned cp
 	return p3_cpuset_of(cpu);
 }
 
-/* Find the units in the order of their first CPUs, without CPUs that are not the
- * job's. */
+/* Divide the job's CPUs into units (cores, NUMA nodes or single CPUs: place.h), in the
+ * order of their first CPUs. */
 static int find_units(const char *root, enum p3_bind bind, const struct p3_cpuset *job,
 	struct units *units_out)
 {

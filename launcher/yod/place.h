@@ -52,8 +52,8 @@ int p3_place_here(struct p3_place_machine *here_out);
  * after an error line. */
 int p3_place_make(const struct p3_place_machine *here, const struct p3_place_want *want,
 	uint32_t size, struct p3_place *place_out);
-/* Return true if this process may run on one of the CPUs; it tries, and restores its
- * affinity mask. */
+/* Return true if this process may run on one of the CPUs.  To find out, the function sets
+ * the process's affinity mask to them, and then restores it. */
 bool p3_place_is_possible(const struct p3_cpuset *set);
 void p3_place_free(struct p3_place *place);
 

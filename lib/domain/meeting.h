@@ -2,15 +2,17 @@
 /*
  * meeting - the inside of a meeting, for the files that implement it (meet.h)
  *
- *	meet.c		entering, joining, leaving: the calls of other threads
- *	thread.c	the domain's thread: calls of members, connections, the belt
- *	member.c	packets of members, and the births and ends of members
+ *	meet.c		entering, joining, leaving: the functions that other threads call
+ *	thread.c	the domain's thread: connections to members and from them; the
+ *			belt, which looks for changes that no descriptor reports, and
+ *			repeats actions that found no room
+ *	member.c	packets that members send; members that appear, leave or die
  *	barrier.c	the barrier of a job that another launcher started
- *	packet.c	packets of this node
+ *	packet.c	packets that this node sends
  *	conn.c		descriptors
  *
- * A file calls only files below it in this list, except that meet.c does not call
- * thread.c, which it starts.
+ * A file calls only files below it in this list.  meet.c starts the thread of thread.c,
+ * and calls nothing else there.
  *
  * Only the domain's thread touches a struct p3_meeting, except the fields that its lock
  * guards; meet.c touches it before the thread begins and after the thread has ended.

@@ -250,8 +250,9 @@ static bool is_company(const struct p3_meeting *m)
 	return false;
 }
 
-/* Return the milliseconds until the belt's next turn, or -1 if there is nothing to repeat
- * and no descriptor of a member. */
+/* Return the milliseconds until belt() must run again: it runs every AGAIN_MS while an
+ * action has to be repeated, else every BELT_MS while a descriptor of a member is open.
+ * Return -1 if neither is so. */
 static int patience(const struct p3_meeting *m)
 {
 	bool needy = is_short(m);
@@ -288,8 +289,8 @@ static void on_wake(struct p3_meeting *m)
 		}
 }
 
-/* Return true if the process of a pidfd has ended: an event may be about an earlier
- * one. */
+/* Return true if the process of a pidfd has ended.  An event alone does not show that: it
+ * may be about an earlier process in the same slot. */
 static bool has_ended(const p3_a32 *fd)
 {
 	struct pollfd life = {.fd = p3_meet_fd(fd), .events = POLLIN};

@@ -10,13 +10,16 @@
  *	Slurm		SLURM_PROCID, SLURM_STEP_NUM_TASKS or SLURM_NTASKS; SLURM_JOB_ID
  *			with SLURM_STEP_ID
  *
- * A job and the jobs that it spawns are a family; the job's name tells it, or the command
- * line of the process that made PMI_FD (docs/design/domains.md).
+ * A job and the jobs that it spawns are a family (docs/design/domains.md).  In Open MPI,
+ * a job's name contains the family's name and the job's number in it.  In MPICH without
+ * PMI_JOBID, the process that made the socket PMI_FD shows both: the number is in its
+ * command line, and the process id of its parent names the family.  Any other job is a
+ * family of its own; if it has no name, the process that made PMI_FD names it, or else
+ * the parent of its ranks.
  *
- * The first of these launchers whose rank is set counts.  A batch script of Slurm is no
- * rank: it has a rank and no step.  Where the job has no name, its ranks' parent
- * process names it.  PtlInit calls these functions, one thread at a time; they have no
- * state but the claim.
+ * The first of these launchers whose rank variable is set counts.  A batch script of
+ * Slurm has that variable, too, but no step, so it is not a rank.  PtlInit calls these
+ * functions, one thread at a time; their only state is the lock of p3_launched_claim().
  */
 #ifndef P3_LIB_JOB_LAUNCHED_H
 #define P3_LIB_JOB_LAUNCHED_H

@@ -3,15 +3,15 @@
  * The match list of a portal index, and its hash index.
  *
  *	list	 head <-> entry <-> entry <-> tail	labels grow along the list
- *	tuples	 the shapes of its entries: ignore bits, and whether nid and pid count;
- *		few lists
- *		 have more than three
- *	buckets	 of the interface: entries of one tuple whose bits and ids hash alike, in
- *		 list order
+ *	tuples	 the shapes of the list's entries: their ignore bits, and whether nid and
+ *		 pid count; few lists have more than three tuples
+ *	buckets	 entries of one tuple whose bits and ids hash alike, in list order; all
+ *		 lists of an interface share its buckets
  *
  * A request is looked up once for each tuple, and the found entry with the smallest
- * label is the first in the list (match.c).  Entries for which no tuple is left
- * ("loose") are in a bucket of their own, which is walked.  Short lists have no index.
+ * label is the first in the list (match.c).  A list has at most P3_TUPLES tuples.
+ * Entries of further shapes are in one bucket of the list, "loose", which a search walks
+ * entry by entry.  Short lists have no index.
  */
 #include "nic/match/match.h"
 

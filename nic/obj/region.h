@@ -31,9 +31,9 @@ struct p3_range {
 };
 
 /*
- * At most this number of bytes is copied in place where nodes share CPUs, and each
- * instruction and page counts.  Between two CPUs memcpy is as good, and better for
- * messages of two cells (docs/design/lanes.md).
+ * Where nodes share CPUs, up to this number of bytes is copied in place: a call of memcpy
+ * takes more instructions, and touches another page.  Where each node has a CPU, memcpy
+ * is as fast, and faster for messages of two cells (docs/design/lanes.md).
  */
 #define P3_FEW 64u
 

@@ -9,9 +9,9 @@
 #include "shm/fault.h"
 
 /* Count an answer that is about to be sent, and first switch to the full ring if it is
- * time.  The peer looks into the ring only while it waits for answers: it would leave a
- * switch with no answer behind it there, and that would look like an untaken
- * message. */
+ * time.  A switch cell needs an answer behind it: the peer looks into the ring only while
+ * it waits for answers.  It would leave a last switch cell untaken, and this node would
+ * kick it as if it had not taken a message. */
 static inline void count_answer(struct p3_nic *n, struct p3_peer *p)
 {
 	if (p3_unlikely(++p->nanswered >= 8 && !p->rsp_full))

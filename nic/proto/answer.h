@@ -24,8 +24,9 @@ void p3_answer_briefly(struct p3_nic *n, struct p3_peer *p, uint32_t pending,
 
 /* Return true if the response ring has room for a reply of this length. */
 bool p3_answer_has_room(struct p3_peer *p, uint64_t mlength);
-/* Copy the descriptor's present bytes into a reply that is not published yet.  There is
- * room for it.  Return its word 0. */
+/* Copy the descriptor's present bytes into a reply that is not published yet.  Call this
+ * only after p3_answer_has_room() has returned true.  Return word 0 of the reply's
+ * header, for p3_answer_send(). */
 uint64_t p3_answer_fill(
 	struct p3_nic *n, struct p3_peer *p, uint32_t pending, const struct p3_hit *hit);
 /* Publish the reply that p3_answer_fill() has filled. */

@@ -59,8 +59,9 @@ static inline uint32_t p3_pending_name(const struct p3_pending *t)
  * node has sent to the other (apart); messages to it wait. */
 enum p3_peer_state { P3_ABSENT, P3_LIVE, P3_GONE, P3_DEAD, P3_EXPECTED };
 
-/* With many peers each message finds its peer's members in a farther cache, line by
- * line: the first three lines hold all that a lane's poll and a message touch. */
+/* With many peers, this struct has left the CPU's near cache when the peer's next message
+ * comes, so each line that the message touches costs a cache miss.  The first three lines
+ * hold all members that a poll of the lane and a message touch. */
 struct p3_peer {
 	/* first line: used by each look at the lane and each request taken */
 	_Alignas(P3_LINE) struct p3_ring_rx req_in;

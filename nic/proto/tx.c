@@ -104,8 +104,9 @@ static inline struct p3_cell *begin(
 	return p3_ring_begin(&p->req_out, need->cells);
 }
 
-/* Return the parts of the header that all layouts have.  The header has 16 bits for the
- * portal index, and the largest of these values is no portal's index. */
+/* Return the fields of a request that do not depend on its layout.  The header has 16
+ * bits for the portal index: a larger index is sent as 0xffff, which no interface has, so
+ * the target drops the request. */
 static inline struct p3_request describe(const struct p3_move *m, uint32_t kind,
 	uint32_t flags, const struct need *need, uint32_t pending)
 {

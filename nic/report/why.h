@@ -23,8 +23,9 @@ P3_RARE void p3_why_nowhere(
 /* Report an answer that came after its descriptor, or the descriptor's queue, was
  * freed. */
 P3_RARE void p3_why_late(struct p3_nic *n, const struct p3_pending *t);
-/* Report that the target of a put could not read the copy of its bytes.  No event tells
- * the program. */
+/* Report that the target of a put could not read its bytes from the copy that this node
+ * made of them.  No event tells the program: SEND_END was posted when the copy was
+ * made. */
 P3_RARE void p3_why_failed(struct p3_nic *n, const struct p3_pending *t);
 /* Report that an event was lost because its queue was full, once for each queue. */
 P3_RARE void p3_why_lost(struct p3_evq_tx *tx);

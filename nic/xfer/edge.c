@@ -123,8 +123,8 @@ void p3_xfer_remember(
 		e->under[(range.from + i) % P3_EDGE] = is[i];
 }
 
-/* Discard an edge's former bytes if another operation has written to their place: they
- * are no longer what the exchange would have to see. */
+/* Discard the former bytes at an edge if another operation has written to their place: an
+ * exchange that is done before the transfer would see bytes older than that write. */
 static void forget_edges(struct p3_pull *pull, struct p3_range range)
 {
 	struct p3_edge *front = &pull->front, *back = &pull->back;

@@ -49,8 +49,9 @@ enum p3_moved p3_xfer_begin_anew(struct p3_pull *pull);
 void p3_xfer_count_slice(
 	struct p3_nic *n, struct p3_pull *pull, uint64_t len, enum p3_counter c);
 
-/* Before a slice counts, check that the owner still offers the transfer (its id) and
- * has not changed its bytes (again) since the pull's last look. */
+/* Check, before a slice counts, that the owner still offers the transfer (its slot has
+ * the same id), and has not changed the bytes since the pull's last look (the slot's word
+ * "again" has the same value). */
 static inline enum p3_moved p3_xfer_judge(struct p3_nic *n, struct p3_pull *pull)
 {
 	const struct p3_xfer *src = p3_peer_xfer(n, pull->peer, pull->xfer_id);

@@ -45,8 +45,9 @@ enum p3_moved p3_xfer_enter_window(struct p3_nic *n, struct p3_pull *pull)
 	return P3_MOVED;
 }
 
-/* Return true if a window lies in memory that can be read without a fault.  The last
- * P3_WINDOWS of them are remembered, and an honest owner has no more. */
+/* Return true if a window of the peer lies in memory that can be read without a fault.  A
+ * node has at most P3_WINDOWS windows, so that number of checked windows is remembered; a
+ * peer that names more than these only costs this node more checks. */
 static bool reach_window(struct p3_peer *p, uint64_t off)
 {
 	uint32_t known = p->nwindows < P3_WINDOWS ? p->nwindows : P3_WINDOWS;
