@@ -13,7 +13,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PORTAL = 4, BATCH = 64, MOST_BATCHES = 1 << 16, MOST_STANDING = 100000 };
+enum {
+	PORTAL = 4,
+	BATCH = 64,
+	POLLED = 3,
+	MOST_BATCHES = 1 << 16,
+	MOST_STANDING = 100000
+};
 
 struct program {
 	struct bench b;
@@ -26,6 +32,7 @@ struct program {
 	ptl_handle_md_t md[BATCH];
 	ptl_handle_eq_t queue[BATCH];
 	ptl_handle_me_t *posted; /* ring of receives, the oldest at head */
+	const char *calls;       /* only the lines with this text, or NULL */
 	uint64_t head;
 	char byte[64];
 };
@@ -118,6 +125,17 @@ static void get_empty(struct program *p)
 				"library invents events");
 }
 
+static void poll_empty(struct program *p)
+{
+	ptl_event_t ev;
+	int which;
+	for (unsigned i = 0; i < BATCH; i++)
+		if (PtlEQPoll(p->queue, POLLED, 0, &ev, &which) != PTL_EQ_EMPTY)
+			bench_die(1,
+				"PtlEQPoll finds an event; expected PTL_EQ_EMPTY; the "
+				"library invents events");
+}
+
 static void get_full(struct program *p)
 {
 	ptl_event_t ev;
@@ -179,6 +197,18 @@ static void unbind_one(struct program *p)
 	bench_check(PtlMDUnlink(p->md[0]), "PtlMDUnlink");
 }
 
+static void open_queues(struct program *p)
+{
+	for (unsigned i = 0; i < POLLED; i++)
+		p->queue[i] = bench_queue(&p->b, 64);
+}
+
+static void close_queues(struct program *p)
+{
+	for (unsigned i = 0; i < POLLED; i++)
+		bench_check(PtlEQFree(p->queue[i]), "PtlEQFree");
+}
+
 static void receive(struct program *p)
 {
 	p->me[0] = bench_post(&p->b, PORTAL, BENCH_BITS, PTL_MD_OP_PUT, NULL, 0, p->eq);
@@ -230,10 +260,29 @@ static const struct test {
 	{"MDUpdate, if empty", update_if_empty, NULL, bind_one, unbind_one},
 	{"EQAlloc+EQFree", queue_alloc_free, NULL, NULL, NULL},
 	{"EQGet, empty", get_empty, NULL, NULL, NULL},
+	{"EQPoll of 3, empty", poll_empty, NULL, open_queues, close_queues},
 	{"EQGet, full", get_full, fill_queue, receive, receive_no_more},
 	{"EQWait, full", wait_full, fill_queue, receive, receive_no_more},
 	{"Put to oneself, EQWait", put_to_oneself, NULL, receive, receive_no_more},
 };
+
+static bool is_wanted(const struct program *p, const struct test *t)
+{
+	return !p->calls || strstr(t->name, p->calls);
+}
+
+static void want_lines(const struct program *p)
+{
+	for (size_t i = 0; i < sizeof tests / sizeof tests[0]; i++)
+		if (is_wanted(p, &tests[i]))
+			return;
+	if (p->b.rank == 0)
+		fprintf(stderr,
+			"cmdperf: --calls: '%s'; expected text of a line, as in "
+			"EQGet\n",
+			p->calls);
+	bench_leave(2);
+}
 
 static void print(struct program *p, const char *name, const struct bench_stat *s)
 {
@@ -288,8 +337,11 @@ static void parse(struct program *p, int argc, char **argv)
 			"batches, 1 to 65536", bench_set_number, &p->batches},
 		{"standing", "N", "receives on the list of the posted stream; default 64",
 			"entries, 1 to 100000", bench_set_number, &p->standing},
+		{"calls", "TEXT", "only the lines that contain it; default all",
+			"text of a line", bench_set_text, &p->calls},
 		{NULL, NULL, NULL, NULL, NULL, NULL}};
 	bench_options(&p->b, rows, argc, argv);
+	want_lines(p);
 	if (p->b.quick && p->batches.value > 20)
 		p->batches.value = 20;
 }
@@ -319,7 +371,8 @@ int main(int argc, char **argv)
 	bench_begin(&p.b);
 	double *sample = bench_allocate(p.batches.value * sizeof *sample);
 	for (size_t i = 0; i < sizeof tests / sizeof tests[0]; i++)
-		run(&p, &tests[i], sample);
+		if (is_wanted(&p, &tests[i]))
+			run(&p, &tests[i], sample);
 	free(sample);
 	bench_finish(&p.b);
 }

@@ -4,20 +4,21 @@
  *
  *	perf_node.c	descriptors; begin and end of a test at one size
  *	perf_data.h	the content of messages, and its checks
- *	perf_pair.c	put, get, bidir: one message at a time
+ *	perf_pair.c	put, get, ack, bidir: one message at a time
  *	perf_stream.c	stream, rate, nto1: windows of messages
  *	perf_raw.c	the raw hand-over of a cache line between the same two CPUs
  *
  * Ranks 2k and 2k + 1 are a pair; in nto1 all send to rank 0.  Each rank has a match
  * entry with a descriptor for puts and one for gets, and one free-floating descriptor per
  * message size; all of them are there before a timed loop begins.  The loops use
- * START_DISABLE and no ACK, and call nothing but PtlPut, PtlGet and PtlEQWait (or
- * PtlEQPoll).
+ * START_DISABLE and no ACK (except in the test ack), and call nothing but PtlPut, PtlGet
+ * and PtlEQWait (or PtlEQPoll).
  *
  * Data: in "full" rounds messages are filled, and checked, from end to end, with the
  * bytes behind them.  Otherwise the first and the last word of every message, and one
  * that wanders through long ones, are changed and checked.  Messages of a window are
- * equal except for hdr_data.
+ * equal except for hdr_data.  Those of ack carry their number in hdr_data, and only the
+ * full ones are checked: the next one may be there before the target looks.
  */
 #ifndef BENCH_PERF_H
 #define BENCH_PERF_H
@@ -27,6 +28,7 @@
 enum perf_test {
 	PERF_PUT,
 	PERF_GET,
+	PERF_ACK,
 	PERF_BIDIR,
 	PERF_STREAM,
 	PERF_RATE,
@@ -54,7 +56,7 @@ struct perf_node {
 	bool active;          /* the rank takes part */
 	bool full;            /* messages are filled and checked from end to end */
 	uint64_t message;     /* number of the message; in window tests, of the window */
-	uint64_t told;        /* get: notes that the peer's bytes are ready */
+	uint64_t told;        /* get, ack: notes of the peer in full rounds */
 	uint64_t hdr_sum;     /* sum over the window's messages */
 	ptl_handle_md_t out;  /* free-floating, length bytes of tx, for gets of rx */
 	ptl_handle_md_t note; /* descriptor of an empty message */
@@ -83,6 +85,7 @@ uint64_t perf_agree(struct perf_node *n, uint64_t value);
 void perf_full_rounds(struct perf_node *n);
 
 void perf_put(struct perf_node *n, uint64_t remote, ptl_hdr_data_t hdr);
+void perf_put_for_ack(struct perf_node *n, ptl_hdr_data_t hdr);
 void perf_tell(struct perf_node *n, ptl_process_id_t whom, ptl_hdr_data_t what);
 void perf_wrong(struct perf_node *n, uint64_t at);
 

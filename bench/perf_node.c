@@ -5,7 +5,7 @@
 enum { FULL_ROUNDS = 4, SLOT_BYTES = 64 << 10, QUEUE_LEAST = 256 };
 
 const char *const perf_test_name[PERF_TESTS] = {
-	"put", "get", "bidir", "stream", "rate", "nto1"};
+	"put", "get", "ack", "bidir", "stream", "rate", "nto1"};
 
 static bool is_stream(enum perf_test test)
 {
@@ -66,22 +66,34 @@ void perf_wrong(struct perf_node *n, uint64_t at)
 
 /* ---- puts ---- */
 
-static void put_again(struct perf_node *n, int rc, uint64_t remote, ptl_hdr_data_t hdr)
+static int put(
+	struct perf_node *n, ptl_ack_req_t ack, uint64_t remote, ptl_hdr_data_t hdr)
+{
+	return PtlPut(n->out, ack, n->peer, PERF_PORTAL_PUT, 0, BENCH_BITS, remote, hdr);
+}
+
+static void put_again(struct perf_node *n, int rc, ptl_ack_req_t ack, uint64_t remote,
+	ptl_hdr_data_t hdr)
 {
 	while (rc == PTL_NO_SPACE) { /* operations that wait advance in here */
 		bench_try(&n->w);
-		rc = PtlPut(n->out, PTL_NO_ACK_REQ, n->peer, PERF_PORTAL_PUT, 0,
-			BENCH_BITS, remote, hdr);
+		rc = put(n, ack, remote, hdr);
 	}
 	bench_check(rc, "PtlPut");
 }
 
 void perf_put(struct perf_node *n, uint64_t remote, ptl_hdr_data_t hdr)
 {
-	int rc = PtlPut(n->out, PTL_NO_ACK_REQ, n->peer, PERF_PORTAL_PUT, 0, BENCH_BITS,
-		remote, hdr);
+	int rc = put(n, PTL_NO_ACK_REQ, remote, hdr);
 	if (__builtin_expect(rc != PTL_OK, 0))
-		put_again(n, rc, remote, hdr);
+		put_again(n, rc, PTL_NO_ACK_REQ, remote, hdr);
+}
+
+void perf_put_for_ack(struct perf_node *n, ptl_hdr_data_t hdr)
+{
+	int rc = put(n, PTL_ACK_REQ, 0, hdr);
+	if (__builtin_expect(rc != PTL_OK, 0))
+		put_again(n, rc, PTL_ACK_REQ, 0, hdr);
 }
 
 void perf_tell(struct perf_node *n, ptl_process_id_t whom, ptl_hdr_data_t what)
@@ -146,8 +158,10 @@ static void start_test(struct perf_node *n)
 	guard_slots(n);
 	memset(n->sender, 0, n->b->size * sizeof *n->sender);
 	n->out = bench_bind(n->b, from, n->length, events ? n->w.eq : PTL_EQ_NONE);
-	bench_watch_reset(&n->w,
-		n->test == PERF_GET && !n->first ? PTL_EVENT_GET_END : BENCH_LOSE_NONE);
+	bench_watch_reset(&n->w, n->first              ? BENCH_LOSE_NONE
+				 : n->test == PERF_GET ? PTL_EVENT_GET_END
+				 : n->test == PERF_ACK ? PTL_EVENT_PUT_END
+						       : BENCH_LOSE_NONE);
 }
 
 void perf_begin(struct perf_node *n, enum perf_test test, uint64_t length)
@@ -169,18 +183,30 @@ uint64_t perf_messages(const struct perf_node *n, uint64_t count)
 	return is_stream(n->test) ? count * n->window * senders : count;
 }
 
+static void expect(struct perf_node *n, ptl_event_kind_t kind, uint64_t count)
+{
+	bench_expect(n->b, &n->w, perf_test_name[n->test], kind, count);
+}
+
+static void expect_acked(struct perf_node *n)
+{
+	expect(n, PTL_EVENT_PUT_END, n->first ? n->told : n->message);
+	expect(n, PTL_EVENT_ACK, n->first ? n->message : 0);
+	expect(n, PTL_EVENT_SEND_END, n->first ? n->message : 0);
+}
+
 static void expect_events(struct perf_node *n)
 {
-	const char *test = perf_test_name[n->test];
 	if (is_stream(n->test))
 		perf_stream_expect(n);
-	else if (n->test != PERF_GET) {
-		bench_expect(n->b, &n->w, test, PTL_EVENT_PUT_END, n->message);
-		bench_expect(n->b, &n->w, test, PTL_EVENT_SEND_END, n->message);
-	} else if (n->first)
-		bench_expect(n->b, &n->w, test, PTL_EVENT_REPLY_END, n->message);
-	else
-		bench_expect(n->b, &n->w, test, PTL_EVENT_GET_END, n->message);
+	else if (n->test == PERF_GET)
+		expect(n, n->first ? PTL_EVENT_REPLY_END : PTL_EVENT_GET_END, n->message);
+	else if (n->test == PERF_ACK)
+		expect_acked(n);
+	else {
+		expect(n, PTL_EVENT_PUT_END, n->message);
+		expect(n, PTL_EVENT_SEND_END, n->message);
+	}
 }
 
 void perf_end(struct perf_node *n)

@@ -33,8 +33,10 @@ void perf_opt_parse(struct perf_opt *o, struct bench *b, int argc, char **argv)
 		.window = {64, 1, MOST_WINDOW},
 		.busy = {0, 0, MOST_BUSY}};
 	const struct bench_option rows[] = {
-		{"test", "LIST", "of put, get, bidir, stream, rate, nto1; default all",
-			"put, get, bidir, stream, rate, nto1, or several, as in put,get",
+		{"test", "LIST",
+			"of put, get, ack, bidir, stream, rate, nto1; default all",
+			"put, get, ack, bidir, stream, rate, nto1, or several, as in "
+			"put,get",
 			bench_set_words, &tests},
 		{"sizes", "LIST",
 			"of message sizes in bytes, with K or M; default 0 to 4M",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Put, get and bidir: one message at a time. */
+/* Put, get, ack and bidir: one message at a time. */
 #include "perf_data.h"
 
 static inline void ping(struct perf_node *n)
@@ -68,6 +68,30 @@ static inline void serve(struct perf_node *n)
 	bench_await(&n->w, PTL_EVENT_GET_END, n->message + 1);
 }
 
+/* Put, and wait until the bytes are in the target's memory; in full rounds also until the
+ * target has checked them. */
+static inline void put_acked(struct perf_node *n)
+{
+	perf_stamp(n);
+	perf_put_for_ack(n, n->message);
+	bench_await(&n->w, PTL_EVENT_ACK, n->message + 1);
+	bench_await(&n->w, PTL_EVENT_SEND_END, n->message + 1);
+	if (n->full)
+		bench_await(&n->w, PTL_EVENT_PUT_END, ++n->told);
+}
+
+/* Take an acknowledged put.  ACKs need no target that takes events: its queue may lose
+ * PUT_ENDs while it is off its CPU, and seen counts these, too. */
+static inline void take_acked(struct perf_node *n)
+{
+	bench_await(&n->w, PTL_EVENT_PUT_END, n->message + 1);
+	perf_check_word(n, n->w.last.hdr_data, n->w.seen[PTL_EVENT_PUT_END] - 1, 0);
+	if (n->full) {
+		perf_check_all(n, n->rx, 0, perf_stamp_of(n, n->b->rank ^ 1));
+		perf_tell(n, n->peer, 0);
+	}
+}
+
 #define REPEAT(n, end, what)                                                             \
 	for (; (n)->message < (end); (n)->message++)                                     \
 	what(n)
@@ -81,6 +105,10 @@ void perf_pair_rounds(struct perf_node *n, uint64_t count)
 		REPEAT(n, end, ping);
 	else if (n->test == PERF_PUT)
 		REPEAT(n, end, pong);
+	else if (n->test == PERF_ACK && n->first)
+		REPEAT(n, end, put_acked);
+	else if (n->test == PERF_ACK)
+		REPEAT(n, end, take_acked);
 	else if (n->first)
 		REPEAT(n, end, fetch);
 	else

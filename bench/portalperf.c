@@ -253,6 +253,7 @@ static void run_raw(struct program *p)
 static const char legend[] =
 	"put     ping-pong: half a round trip\n"
 	"get     PtlGet to REPLY_END\n"
+	"ack     PtlPut to ACK and SEND_END\n"
 	"bidir   both put at once, until both messages are sent and there; MB/s of both\n"
 	"stream  --window messages one way, their events taken, an empty put back\n"
 	"rate    the same with 8 bytes\n"
@@ -260,7 +261,8 @@ static const char legend[] =
 	"Time of one message, by batches of rounds (--each: by rounds).  MB/s: 10^6 "
 	"bytes "
 	"in the median.\n"
-	"START events disabled, no ACK; SEND_END, PUT_END, GET_END, REPLY_END taken.\n";
+	"START events disabled, no ACK but in ack; SEND_END, PUT_END, GET_END, REPLY_END "
+	"taken.\n";
 
 static void open_node(struct program *p)
 {

@@ -4,10 +4,12 @@
  * move data, CPUs and NUMA nodes, and settings
  *
  *	main.c	the command line, the interface, text and JSON
+ *	movers.c	the CPU, and the rules by which bytes are moved
  *	probe.c	tries each way to move data
  *
  * All is gathered as JSON, and the text is made of that.
  */
+#include "info/movers.h"
 #include "info/probe.h"
 #include "launcher/yod/cpus.h"
 #include "launcher/ptlstat/ptlstat.h"
@@ -244,6 +246,8 @@ static json_t *gather(bool *opened_out)
 	be_alone();
 	json_object_set_new(o, "library", library());
 	json_object_set_new(o, "machine", machine());
+	json_object_set_new(o, "cpu", p3_info_cpu());
+	json_object_set_new(o, "movers", p3_info_movers());
 	json_object_set_new(o, "numa", numa_nodes());
 	/* p3_info_probe() forks, so call it before interface() starts threads. */
 	json_object_set_new(o, "allowed", p3_info_probe());
@@ -280,6 +284,25 @@ static void show_library(const json_t *o)
 		text_of(machine, "architecture"));
 	printf("CPUs        %s; %llu usable at a time\n", text_of(machine, "cpus"),
 		(unsigned long long)number_of(machine, "usable"));
+}
+
+static void show_cpu(const json_t *o)
+{
+	const json_t *cpu = json_object_get(o, "cpu"), *number;
+	printf("CPU         %s, %s", text_of(cpu, "vendor"), text_of(cpu, "model_name"));
+	if (json_is_integer(number = json_object_get(cpu, "family")))
+		printf("; family %lld, model %lld", (long long)json_integer_value(number),
+			(long long)number_of(cpu, "model"));
+	printf("; copies by %s\n", text_of(cpu, "copy"));
+}
+
+static void show_movers(const json_t *o)
+{
+	const char *name;
+	const json_t *rule;
+	puts("\nlong messages move by");
+	json_object_foreach(json_object_get(o, "movers"), name, rule)
+		printf("  %-12s %s\n", name, json_string_value(rule));
 }
 
 static void show_numa(const json_t *o)
@@ -341,8 +364,10 @@ static void show_settings(const json_t *o)
 static void show(const json_t *o)
 {
 	show_library(o);
+	show_cpu(o);
 	show_numa(o);
 	show_allowed(o);
+	show_movers(o);
 	show_interface(o);
 	show_settings(o);
 }

@@ -28,24 +28,22 @@ int PtlEQFree(ptl_handle_eq_t eq_handle)
 	return p3_nic_eq_free(nic, eq_handle);
 }
 
-static inline int get(ptl_handle_eq_t eq, uint64_t ns, ptl_event_t *event)
+P3_PATH
+int PtlEQGet(ptl_handle_eq_t eq_handle, ptl_event_t *event)
 {
 	if (!event)
 		return PTL_SEGV;
 	P3_CALL(nic, PTL_EQ_INVALID);
-	return p3_nic_eq_get(nic, eq, ns, event);
-}
-
-P3_PATH
-int PtlEQGet(ptl_handle_eq_t eq_handle, ptl_event_t *event)
-{
-	return get(eq_handle, 0, event);
+	return p3_nic_eq_get(nic, eq_handle, event);
 }
 
 P3_PATH
 int PtlEQWait(ptl_handle_eq_t eq_handle, ptl_event_t *event)
 {
-	return get(eq_handle, UINT64_MAX, event);
+	if (!event)
+		return PTL_SEGV;
+	P3_CALL(nic, PTL_EQ_INVALID);
+	return p3_nic_eq_wait(nic, eq_handle, event);
 }
 
 int PtlEQPeek(ptl_handle_eq_t eq_handle, ptl_event_t *event)
@@ -56,32 +54,17 @@ int PtlEQPeek(ptl_handle_eq_t eq_handle, ptl_event_t *event)
 	return p3_nic_eq_peek(nic, eq_handle, event);
 }
 
-static bool of_one_interface(const ptl_handle_eq_t *eqs, int size)
-{
-	for (int i = 1; i < size; i++)
-		if (p3_handle_ni(eqs[i]) != p3_handle_ni(eqs[0]))
-			return false;
-	return true;
-}
-
 P3_PATH
 int PtlEQPoll(ptl_handle_eq_t *eq_handles, int size, ptl_time_t timeout,
 	ptl_event_t *event, int *which_eq)
 {
-	static p3_a32 turn; /* queue at which the next call begins, so that no queue
-			     * starves */
-	if (!eq_handles || !event || !which_eq)
+	if (p3_unlikely(!eq_handles) || p3_unlikely(!event) || p3_unlikely(!which_eq))
 		return PTL_SEGV;
 	P3_CALL(nic, PTL_EQ_INVALID);
-	if (size <= 0 || !of_one_interface(eq_handles, size))
+	if (p3_unlikely(size <= 0))
 		return PTL_EQ_INVALID;
-	uint32_t n = (uint32_t)size, start = 0;
-	if (n > 1) {
-		start = p3_get(&turn) % n;
-		p3_set(&turn, start + 1);
-	}
-	return p3_nic_eq_poll(
-		nic, eq_handles, n, start, timeout_ns(timeout), event, which_eq);
+	return p3_nic_eq_poll(nic, eq_handles, (uint32_t)size,
+		p3_likely(!timeout) ? 0 : timeout_ns(timeout), event, which_eq);
 }
 
 int PtlProgress(ptl_handle_any_t handle, ptl_time_t timeout)

@@ -15,32 +15,37 @@ static struct p3_node inherited __attribute__((used));
 /* Forget the parent in a forked child: the memory of the parent's node is not there. */
 static void forget_parent(struct p3_node *node)
 {
-	p3_a32 *up = p3_get(&node->up);
+	struct p3_ready *ready = p3_ready(node);
 	if (node->sock >= 0)
 		p3_fd_close_own(
 			node->sock, node->sock_file); /* the parent's proof of life */
 	p3_meet_disown(node);
+	if (p3_nic(node))
+		p3_nic_forget(p3_nic(node));
 	inherited = *node;
 	p3_seg_forget_all();
 	p3_directory_forked();
-	*node = (struct p3_node){.up = up, .sock = -1, .wake_fd = -1, .welcomed = true};
+	*node = (struct p3_node){
+		.ready = ready, .sock = -1, .wake_fd = -1, .welcomed = true};
 	p3_node_set_locks(node);
 }
 
 void p3_fork_settle(struct p3_node *node)
 {
 	uint32_t forked = 0;
-	p3_a32 *up = p3_acquire(&node->up); /* INIT.1 */
-	if (up && p3_cas32(&up[1], &forked, 2)) {
+	struct p3_ready *ready = p3_ready(node);
+	if (ready == &p3_not_ready)
+		return;
+	if (p3_cas32(&ready->parent, &forked, 2)) {
 		forget_parent(node);
-		p3_release(&up[1], 1); /* INIT.1 */
+		p3_release(&ready->parent, 1); /* INIT.1 */
 	}
-	while (up && p3_acquire(&up[1]) == 2) /* INIT.1 */
+	while (p3_acquire(&ready->parent) == 2) /* INIT.1 */
 		sched_yield();
 }
 
 bool p3_fork_is_child(const struct p3_node *node)
 {
-	p3_a32 *up = p3_acquire(&node->up); /* INIT.1 */
-	return up && p3_get(&up[1]) == 0;
+	struct p3_ready *ready = p3_acquire(&node->ready); /* INIT.1 */
+	return ready != &p3_not_ready && p3_get(&ready->parent) == 0;
 }

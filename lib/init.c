@@ -15,29 +15,25 @@
 #include <sys/mman.h>
 #include <time.h>
 
-/*
- * Make two words on a page that the kernel zeroes in forked children.  The second word is
- * 0 in a child after that, 2 while the child forgets its parent, and else 1.
- */
-static p3_a32 *make_up_word(void)
+static struct p3_ready *make_ready(void)
 {
-	p3_a32 *up = mmap(NULL, P3_PAGE, PROT_READ | PROT_WRITE,
+	struct p3_ready *ready = mmap(NULL, P3_PAGE, PROT_READ | PROT_WRITE,
 		MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (up == MAP_FAILED)
+	if (ready == MAP_FAILED)
 		return NULL;
-	(void)madvise(up, P3_PAGE, MADV_WIPEONFORK);
-	p3_set(&up[1], 1);
-	return up;
+	(void)madvise(ready, P3_PAGE, MADV_WIPEONFORK);
+	p3_set(&ready->parent, 1);
+	return ready;
 }
 
 static int init(struct p3_node *node)
 {
-	p3_a32 *up = p3_get(&node->up);
-	if (!up) {
-		up = make_up_word();
-		if (!up)
+	struct p3_ready *ready = p3_ready(node);
+	if (ready == &p3_not_ready) {
+		ready = make_ready();
+		if (!ready)
 			return -ENOMEM;
-		p3_release(&node->up, up); /* INIT.1: others look for up[1] in PtlInit */
+		p3_release(&node->ready, ready); /* INIT.1: PtlInit looks for parent */
 	}
 	p3_conf_log();
 	if (!node->harness)
@@ -47,7 +43,7 @@ static int init(struct p3_node *node)
 	if (!rc && node->sock < 0 && !node->rank) /* yod warns for its nodes */
 		p3_conf_warn_unknown();
 	if (!rc)
-		p3_release(up, 1); /* INIT.1 */
+		p3_release(&ready->up, 1); /* INIT.1 */
 	return rc;
 }
 
@@ -93,7 +89,7 @@ void PtlFini(void)
 	pthread_mutex_lock(&node->call);
 	if (p3_is_up(node)) {
 		(void)p3_ni_fini_all(node);
-		p3_release(p3_get(&node->up), 0); /* INIT.1 */
+		p3_release(&p3_ready(node)->up, 0); /* INIT.1 */
 		wake_barrier(node);
 		p3_job_end(node);
 		p3_blocks_free(node);

@@ -69,7 +69,8 @@ int PtlMDAttach(ptl_handle_me_t me_handle, ptl_md_t md, ptl_unlink_t unlink_op,
 	ptl_handle_md_t *md_handle)
 {
 	P3_CALL(nic, PTL_ME_INVALID);
-	struct p3_cmd c = {.op = P3_OP_MD_ATTACH, .handle = me_handle};
+	struct p3_cmd c;
+	p3_cmd_begin(&c, P3_OP_MD_ATTACH, me_handle);
 	int rc = p3_md_make(nic, &c, &md, unlink_op);
 	if (rc == PTL_OK && md_handle)
 		*md_handle = c.md.handle_out;
@@ -82,9 +83,8 @@ int PtlMDBind(ptl_handle_ni_t ni_handle, ptl_md_t md, ptl_unlink_t unlink_op,
 	if (!md_handle)
 		return PTL_SEGV;
 	P3_CALL(nic, PTL_NI_INVALID);
-	struct p3_cmd c = {.op = P3_OP_MD_BIND,
-		.ni = (uint16_t)p3_handle_ni(ni_handle),
-		.handle = ni_handle};
+	struct p3_cmd c;
+	p3_cmd_begin(&c, P3_OP_MD_BIND, ni_handle);
 	int rc = p3_md_make(nic, &c, &md, unlink_op);
 	if (rc == PTL_OK)
 		*md_handle = c.md.handle_out;
@@ -94,7 +94,8 @@ int PtlMDBind(ptl_handle_ni_t ni_handle, ptl_md_t md, ptl_unlink_t unlink_op,
 int PtlMDUnlink(ptl_handle_md_t md_handle)
 {
 	P3_CALL(nic, PTL_MD_INVALID);
-	struct p3_cmd c = {.op = P3_OP_MD_UNLINK, .handle = md_handle};
+	struct p3_cmd c;
+	p3_cmd_begin(&c, P3_OP_MD_UNLINK, md_handle);
 	return p3_nic_do(nic, &c);
 }
 

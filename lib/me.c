@@ -7,19 +7,18 @@
 
 /* Describe a new entry; the caller adds its place: me.pt_index, me.any_index or
  * me.base. */
-static struct p3_cmd entry(ptl_handle_ni_t ni, ptl_process_id_t id, ptl_match_bits_t bits,
-	ptl_match_bits_t ignore, ptl_unlink_t unlink, ptl_ins_pos_t position)
+static inline void entry(struct p3_cmd *c, ptl_handle_ni_t ni, ptl_process_id_t id,
+	ptl_match_bits_t bits, ptl_match_bits_t ignore, ptl_unlink_t unlink,
+	ptl_ins_pos_t position)
 {
-	struct p3_cmd c = {
-		.op = P3_OP_ME_ATTACH, .ni = (uint16_t)p3_handle_ni(ni), .handle = ni};
-	c.me = (struct p3_cmd_me){.base = PTL_INVALID_HANDLE,
+	p3_cmd_begin(c, P3_OP_ME_ATTACH, ni);
+	c->me = (struct p3_cmd_me){.base = PTL_INVALID_HANDLE,
 		.id = id,
 		.bits = bits,
 		.ignore = ignore,
 		.position = (uint8_t)position,
 		.unlink = (uint8_t)unlink};
-	c.md.test_eq = PTL_EQ_NONE;
-	return c;
+	c->md.test_eq = PTL_EQ_NONE;
 }
 
 int PtlMEAttach(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index,
@@ -30,8 +29,8 @@ int PtlMEAttach(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index,
 	if (!me_handle)
 		return PTL_SEGV;
 	P3_CALL(nic, PTL_NI_INVALID);
-	struct p3_cmd c =
-		entry(ni_handle, match_id, match_bits, ignore_bits, unlink, position);
+	struct p3_cmd c;
+	entry(&c, ni_handle, match_id, match_bits, ignore_bits, unlink, position);
 	c.me.pt_index = pt_index;
 	int rc = p3_nic_do(nic, &c);
 	if (rc == PTL_OK)
@@ -46,8 +45,8 @@ int PtlMEAttachAny(ptl_handle_ni_t ni_handle, ptl_pt_index_t *pt_index,
 	if (!pt_index || !me_handle)
 		return PTL_SEGV;
 	P3_CALL(nic, PTL_NI_INVALID);
-	struct p3_cmd c = entry(
-		ni_handle, match_id, match_bits, ignore_bits, unlink_op, PTL_INS_AFTER);
+	struct p3_cmd c;
+	entry(&c, ni_handle, match_id, match_bits, ignore_bits, unlink_op, PTL_INS_AFTER);
 	c.me.any_index = true;
 	int rc = p3_nic_do(nic, &c);
 	if (rc != PTL_OK)
@@ -66,8 +65,9 @@ int PtlMEInsert(ptl_handle_me_t base, ptl_process_id_t match_id,
 	P3_CALL(nic, PTL_ME_INVALID);
 	if (base == PTL_INVALID_HANDLE)
 		return PTL_ME_INVALID;
-	struct p3_cmd c = entry(PTL_INVALID_HANDLE, match_id, match_bits, ignore_bits,
-		unlink_op, position);
+	struct p3_cmd c;
+	entry(&c, PTL_INVALID_HANDLE, match_id, match_bits, ignore_bits, unlink_op,
+		position);
 	c.me.base = base;
 	int rc = p3_nic_do(nic, &c);
 	if (rc == PTL_OK)
@@ -78,7 +78,8 @@ int PtlMEInsert(ptl_handle_me_t base, ptl_process_id_t match_id,
 int PtlMEUnlink(ptl_handle_me_t me_handle)
 {
 	P3_CALL(nic, PTL_ME_INVALID);
-	struct p3_cmd c = {.op = P3_OP_ME_UNLINK, .handle = me_handle};
+	struct p3_cmd c;
+	p3_cmd_begin(&c, P3_OP_ME_UNLINK, me_handle);
 	return p3_nic_do(nic, &c);
 }
 
@@ -106,8 +107,8 @@ int PtlMEMDAttach(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index,
 	if (!me_handle)
 		return PTL_SEGV;
 	P3_CALL(nic, PTL_NI_INVALID);
-	struct p3_cmd c = entry(
-		ni_handle, match_id, match_bits, ignore_bits, me_unlink_op, position);
+	struct p3_cmd c;
+	entry(&c, ni_handle, match_id, match_bits, ignore_bits, me_unlink_op, position);
 	c.me.pt_index = pt_index;
 	return post(nic, &c, &md, md_unlink_op, me_handle, md_handle);
 }
@@ -122,8 +123,9 @@ int PtlMEMDInsert(ptl_handle_me_t base, ptl_process_id_t match_id,
 	P3_CALL(nic, PTL_ME_INVALID);
 	if (base == PTL_INVALID_HANDLE)
 		return PTL_ME_INVALID;
-	struct p3_cmd c = entry(PTL_INVALID_HANDLE, match_id, match_bits, ignore_bits,
-		me_unlink_op, position);
+	struct p3_cmd c;
+	entry(&c, PTL_INVALID_HANDLE, match_id, match_bits, ignore_bits, me_unlink_op,
+		position);
 	c.me.base = base;
 	return post(nic, &c, &md, md_unlink_op, me_handle, md_handle);
 }
@@ -141,8 +143,8 @@ int PtlMEMDPost(ptl_handle_ni_t ni_handle, ptl_handle_me_t base,
 		return PTL_NI_INVALID;
 	if (base == PTL_INVALID_HANDLE)
 		return PTL_ME_INVALID;
-	struct p3_cmd c = entry(
-		ni_handle, match_id, match_bits, ignore_bits, me_unlink_op, position);
+	struct p3_cmd c;
+	entry(&c, ni_handle, match_id, match_bits, ignore_bits, me_unlink_op, position);
 	c.me.base = base;
 	c.md.test_eq = eq_handle;
 	return post(nic, &c, &md, md_unlink_op, me_handle, md_handle);

@@ -13,10 +13,10 @@ static inline uint16_t narrow(uint32_t index)
 	return index > 0xffff ? 0xffff : (uint16_t)index;
 }
 
-static inline int put(ptl_handle_md_t md_handle, ptl_size_t offset, ptl_size_t length,
-	ptl_ack_req_t ack_req, ptl_process_id_t target_id, ptl_pt_index_t pt_index,
-	ptl_ac_index_t ac_index, ptl_match_bits_t match_bits, ptl_size_t remote_offset,
-	ptl_hdr_data_t hdr_data)
+static __attribute__((noinline)) int put(ptl_handle_md_t md_handle, ptl_size_t offset,
+	ptl_size_t length, ptl_ack_req_t ack_req, ptl_process_id_t target_id,
+	ptl_pt_index_t pt_index, ptl_ac_index_t ac_index, ptl_match_bits_t match_bits,
+	ptl_size_t remote_offset, ptl_hdr_data_t hdr_data)
 {
 	P3_CALL(nic, PTL_MD_INVALID);
 	if (!is_target(target_id))
@@ -36,24 +36,60 @@ static inline int put(ptl_handle_md_t md_handle, ptl_size_t offset, ptl_size_t l
 	return p3_nic_do(nic, &c);
 }
 
+/* A tail call would write its arguments to the place of the caller's: then the caller
+ * could not leave its own there, and would copy them first. */
+#define NO_TAIL_CALL() __asm__ __volatile__("")
+
+/* Put in the most frequent case.  Return false, having done nothing, in all others. */
+static P3_HOT bool put_at_once(ptl_handle_md_t md_handle, ptl_size_t offset,
+	ptl_size_t length, ptl_ack_req_t ack_req, ptl_process_id_t target_id,
+	ptl_pt_index_t pt_index, ptl_ac_index_t ac_index, ptl_match_bits_t match_bits,
+	ptl_size_t remote_offset, ptl_hdr_data_t hdr_data)
+{
+	struct p3_nic *nic = p3_nic_ready(p3_node());
+	if (p3_unlikely(!nic || ack_req == PTL_ACK_REQ || (pt_index | ac_index) > 0xffff))
+		return false;
+	const struct p3_move m = {.target = target_id,
+		.bits = match_bits,
+		.hdr = hdr_data,
+		.remote_offset = remote_offset,
+		.offset = offset,
+		.length = length,
+		.pt_index = pt_index,
+		.ac_index = (uint16_t)ac_index};
+	return p3_nic_put(nic, md_handle, &m);
+}
+
 P3_PATH
 int PtlPut(ptl_handle_md_t md_handle, ptl_ack_req_t ack_req, ptl_process_id_t target_id,
 	ptl_pt_index_t pt_index, ptl_ac_index_t ac_index, ptl_match_bits_t match_bits,
 	ptl_size_t remote_offset, ptl_hdr_data_t hdr_data)
 {
-	return put(md_handle, 0, P3_WHOLE, ack_req, target_id, pt_index, ac_index,
+	if (p3_likely(put_at_once(md_handle, 0, P3_WHOLE, ack_req, target_id, pt_index,
+		    ac_index, match_bits, remote_offset, hdr_data)))
+		return PTL_OK;
+	int rc = put(md_handle, 0, P3_WHOLE, ack_req, target_id, pt_index, ac_index,
 		match_bits, remote_offset, hdr_data);
+	NO_TAIL_CALL();
+	return rc;
 }
 
+P3_PATH
 int PtlPutRegion(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length,
 	ptl_ack_req_t ack_req, ptl_process_id_t target_id, ptl_pt_index_t pt_index,
 	ptl_ac_index_t ac_index, ptl_match_bits_t match_bits, ptl_size_t remote_offset,
 	ptl_hdr_data_t hdr_data)
 {
+	if (p3_likely(length != P3_WHOLE &&
+		      put_at_once(md_handle, local_offset, length, ack_req, target_id,
+			      pt_index, ac_index, match_bits, remote_offset, hdr_data)))
+		return PTL_OK;
 	if (length == P3_WHOLE)
 		length--; /* too long for any descriptor, too, but not P3_WHOLE */
-	return put(md_handle, local_offset, length, ack_req, target_id, pt_index,
+	int rc = put(md_handle, local_offset, length, ack_req, target_id, pt_index,
 		ac_index, match_bits, remote_offset, hdr_data);
+	NO_TAIL_CALL();
+	return rc;
 }
 
 /* Fill in the members of *c that gets and exchanges share, and execute the command. */

@@ -80,7 +80,7 @@ static void stop_nic(struct p3_node *node)
 	struct p3_nic *nic = p3_nic(node);
 	FAULT_POINT("fini.begun");
 	p3_job_leave(node);
-	p3_release(&node->nic, NULL); /* INIT.1 */
+	p3_node_set_nic(node, NULL);
 	p3_nic_stop(nic);
 	p3_job_exit(node);
 }
@@ -93,7 +93,7 @@ static int begin(
 	struct p3_nic *nic;
 	if (p3_job_start_nic(node, &nic) != 0)
 		return PTL_NO_SPACE;
-	p3_release(&node->nic, nic); /* INIT.1 */
+	p3_node_set_nic(node, nic);
 	int rc = open_ni(node, nic, i, pid, desired);
 	p3_named_list(node, nic);
 	int joined = rc == PTL_OK ? p3_job_join(node, nic) : 0;

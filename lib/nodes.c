@@ -15,7 +15,8 @@ struct p3_node *p3_node_create(int sock)
 	struct p3_node *node = calloc(1, sizeof *node);
 	if (!node)
 		return NULL;
-	*node = (struct p3_node){.sock = sock,
+	*node = (struct p3_node){.ready = &p3_not_ready,
+		.sock = sock,
 		.sock_file = p3_fd_file(sock),
 		.wake_fd = -1,
 		.harness = true};
@@ -26,7 +27,7 @@ struct p3_node *p3_node_create(int sock)
 
 void p3_node_enter(struct p3_node *node)
 {
-	p3_thread.node = node;
+	p3_thread.node = node ? node : &p3_process;
 }
 
 void p3_node_destroy(struct p3_node *node)
@@ -35,8 +36,8 @@ void p3_node_destroy(struct p3_node *node)
 	p3_node_leave_heap(node);
 	p3_cnos_free_maps(node);
 	p3_node_enter(NULL);
-	if (p3_get(&node->up))
-		munmap(p3_get(&node->up), P3_PAGE);
+	if (p3_ready(node) != &p3_not_ready)
+		munmap(p3_ready(node), P3_PAGE);
 	p3_fd_close_own(node->sock, node->sock_file);
 	if (node->sleepers)
 		p3_seg_unmap(node->sleepers, p3_sleepers_len(node->size));

@@ -89,6 +89,9 @@ int p3_nic_start(const struct p3_nic_conf *conf, struct p3_nic **nic_out);
  */
 void p3_nic_stop(struct p3_nic *nic);
 
+/* In a forked child: close the parent's descriptors that are for its threads only. */
+void p3_nic_forget(struct p3_nic *nic);
+
 /*
  * Wait until the messages of this node are with the peers: those in copies (copy.c),
  * those whose target yod introduces, and, on a wire, all that lie in lanes.  Give up
@@ -121,10 +124,15 @@ enum p3_kind { P3_KIND_NI = 1, P3_KIND_ME, P3_KIND_MD, P3_KIND_EQ };
 
 #define P3_HANDLE_INDEX_BITS 24
 
+static inline uint64_t p3_handle_ni_bits(uint32_t ni)
+{
+	return (uint64_t)ni << 56;
+}
+
 static inline uint64_t p3_handle(
 	enum p3_kind kind, uint32_t ni, uint32_t index, uint32_t gen)
 {
-	return (uint64_t)kind << 60 | (uint64_t)ni << 56 | (uint64_t)gen << 24 | index;
+	return (uint64_t)kind << 60 | p3_handle_ni_bits(ni) | (uint64_t)gen << 24 | index;
 }
 
 static inline enum p3_kind p3_handle_kind(uint64_t h)
@@ -306,12 +314,29 @@ struct p3_cmd {
 	};
 };
 
+/* Begin a command about the object with this handle.  Its own parameters are not set: a
+ * command is large, and each one has few of them. */
+static inline void p3_cmd_begin(struct p3_cmd *c, enum p3_op op, uint64_t handle)
+{
+	c->op = (uint16_t)op;
+	c->ni = (uint16_t)p3_handle_ni(handle);
+	c->flag = c->trace = 0;
+	c->handle = handle;
+	c->handle_out = 0;
+}
+
 /*
  * Execute a command and return its PTL_* code.  Add memory to the NIC's tables when the
  * command needs it (PTL_NO_SPACE when there is none).  This waits at most until the
  * lease holder has finished its pass.
  */
 int p3_nic_do(struct p3_nic *nic, struct p3_cmd *cmd);
+
+/*
+ * Do as p3_nic_do() with a put that wants no ACK, if nothing about it is unusual.  Else
+ * return false, having done nothing.  pt_index has 16 bits.
+ */
+bool p3_nic_put(struct p3_nic *nic, uint64_t md_handle, const struct p3_move *move);
 
 /* Return true in a signal handler that has interrupted a call of the library. */
 bool p3_nic_interrupts(void);
@@ -343,18 +368,18 @@ void p3_nic_progress(struct p3_nic *nic, uint64_t ns);
 int p3_nic_eq_peek(struct p3_nic *nic, uint64_t handle, ptl_event_t *event_out);
 
 /*
- * Take the next event of a queue, waiting up to ns (0: one look; UINT64_MAX: no limit).
- * Return PTL_OK, PTL_EQ_DROPPED, PTL_EQ_EMPTY (timeout) or PTL_EQ_INVALID.  The queue's
- * handler has been called with a copy, while this thread held neither the lease nor a
- * lock.
+ * Take the next event of a queue, without waiting or without a limit of the time.  Return
+ * PTL_OK, PTL_EQ_DROPPED, PTL_EQ_EMPTY or PTL_EQ_INVALID.  The queue's handler has been
+ * called with a copy, while this thread held neither the lease nor a lock.
  */
-int p3_nic_eq_get(
-	struct p3_nic *nic, uint64_t handle, uint64_t ns, ptl_event_t *event_out);
+int p3_nic_eq_get(struct p3_nic *nic, uint64_t handle, ptl_event_t *event_out);
+int p3_nic_eq_wait(struct p3_nic *nic, uint64_t handle, ptl_event_t *event_out);
 
-/* Take the next event of any of n queues, looking at queue start first.  *which_out is
- * the queue's index if there is an event. */
-int p3_nic_eq_poll(struct p3_nic *nic, const uint64_t *handles, uint32_t n,
-	uint32_t start, uint64_t ns, ptl_event_t *event_out, int *which_out);
+/* Take the next event of any of n queues of one interface, waiting up to ns (0: one look;
+ * UINT64_MAX: no limit); n is not 0.  *which_out is the
+ * queue's index if there is an event. */
+int p3_nic_eq_poll(struct p3_nic *nic, const uint64_t *handles, uint32_t n, uint64_t ns,
+	ptl_event_t *event_out, int *which_out);
 
 /* ---- peers ---- */
 

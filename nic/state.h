@@ -86,10 +86,14 @@ struct p3_nic {
 	struct p3_trace_record *traced;  /* (any) the firmware's records; NULL: the
 					  * trace is off */
 	/* proto/ */
+	struct p3_id latest;      /* target of the last straight put; or n->absent, which
+				   * is never open */
 	struct p3_peer *peer;     /* an array of nnodes */
 	uint32_t first_nid, nids; /* nids of peer[]; nids 0: use ids */
 	struct p3_ids *ids;       /* NULL: first_nid is enough */
 	/* run/ */
+	uint32_t odd; /* p3_odd (nic/run/odd.h); 0: the few hot lanes are all that there
+		       * is to do */
 	struct p3_peer *touched[P3_TOUCHED];
 	uint32_t ntouched;
 	uint32_t unlooked; /* shares since the last look: see p3_pass_share() */
@@ -109,7 +113,8 @@ struct p3_nic {
 	p3_a32 never_asleep; /* always 0: the word asleep of peers that never sleep */
 	uint32_t turn;       /* place in hot at which the next pass begins */
 	/* match/, obj/ */
-	uint32_t nlong; /* match lists of P3_LONG entries or more */
+	struct p3_way way[P3_WAYS]; /* by the portal's lowest bits */
+	uint32_t nlong;             /* match lists of P3_LONG entries or more */
 	uint32_t next_link;
 	/* proto/, xfer/, wire/ */
 	struct p3_link blocked;
@@ -139,7 +144,8 @@ struct p3_nic {
 	uint32_t window_free;           /* a bit for each free window */
 	uint32_t windows;               /* windows carved */
 	struct p3_pace pace[64];        /* by log2 of the length */
-	uint64_t slice;                 /* bytes of one cross-memory read */
+	struct p3_slices slices;        /* length of cross-memory reads */
+	uint64_t moved;                 /* bytes of all slices that counted */
 	struct p3_bounds swapper_wants; /* while the exchange waits no other transfer
 					 * begins there, */
 	uint64_t swapper_until;         /* until this time; without a swapper no
@@ -148,12 +154,15 @@ struct p3_nic {
 
 	/* ---- wire/ ---- */
 	void *wire_state;
+	struct p3_ringer *ringer; /* the wire's thread, or NULL */
+	p3_a32 rung;              /* (any) sleepers woken because the wire needs a pass */
 	p3_a64 wire_count[P3_W_COUNTERS]; /* (any) */
 	p3_a32 settle;                    /* (any) number of calls of p3_nic_settle, */
 	p3_a32 settled;                   /* (any) and the last of them that the wire
 					   * has completed */
 
-	/* ---- proto/: lanes, copies, and requests for absent targets ---- */
+	/* ---- proto/: pendings, lanes, copies, and requests for absent targets ---- */
+	char *pending_chunk[P3_TABLE_CHUNKS];
 	uint64_t arena_used; /* bytes of the published segment that are carved */
 	struct p3_copies *copies;
 	p3_a32 meeting;  /* (any) peers that conf.meet is fetching */
@@ -178,8 +187,28 @@ struct p3_nic {
 	struct p3_trace trace;
 };
 
+/* ---- handles ---- */
+
+/* (any) Return the object that a handle names, or NULL. */
+static P3_HOT struct p3_md *p3_md_named(const struct p3_nic *n, uint64_t handle)
+{
+	return p3_named_in(&n->table[P3_T_MD], sizeof(struct p3_md), handle);
+}
+
+static P3_HOT struct p3_eq *p3_eq_named(const struct p3_nic *n, uint64_t handle)
+{
+	return p3_named_in(&n->table[P3_T_EQ], sizeof(struct p3_eq), handle);
+}
+
+/* (any) Return the place of the queue with this handle; another queue may be there, or
+ * none.  The caller compares names. */
+static P3_HOT struct p3_eq *p3_eq_place(const struct p3_nic *n, uint64_t handle)
+{
+	return p3_place_in(&n->table[P3_T_EQ], sizeof(struct p3_eq), handle);
+}
+
 /* Where nodes share CPUs, each page costs a look into the page tables at every turn. */
-_Static_assert(offsetof(struct p3_nic, table[P3_T_EQ].chunk[1]) <= P3_PAGE,
+_Static_assert(offsetof(struct p3_nic, table[P3_TABLES]) <= P3_PAGE,
 	"a message touches one page of its NIC's");
 
 #endif

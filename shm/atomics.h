@@ -9,6 +9,10 @@
  *	p3_release(p, v)	store; a thread that acquires this value sees all that the
  *				storing thread did before
  *	p3_acquire(p)		load; the other half of p3_release
+ *	p3_release_pair(p, v)	two stores, and two loads, of neighboring words: each
+ *	p3_acquire_pair(v, p)	word is whole, and their order is open
+ *	p3_release_high(p, h)	store the upper half of a word that has one writer, or
+ *	p3_release_halves(p, h, l)	both halves, whose order is open
  *	p3_get, p3_set		load and store of a value that carries no other data
  *				(counters, hints): relaxed
  *	p3_count(p, n)		add to a counter that has one writer: relaxed
@@ -63,6 +67,9 @@
 #define P3_RARE __attribute__((cold, noinline))
 /* Force inlining: GCC stops inlining into large functions (tests/style/inlined.sh). */
 #define P3_HOT inline __attribute__((always_inline))
+/* Inline a function also where another file calls it, in builds with link-time
+ * optimization. */
+#define P3_SPREAD inline __attribute__((always_inline))
 /* Put a function of the message path into a section with the others.  A node that
  * shares its CPU with many others begins each turn with an empty TLB and waits for each
  * page of code.  GCC does not split cold halves off functions in this section, so rare
@@ -108,8 +115,89 @@ _Static_assert(ATOMIC_LLONG_LOCK_FREE == 2, "no hidden locks in shared memory");
 		atomic_store_explicit((p), (v), memory_order_relaxed);                   \
 	} while (0)
 
-/* Add to a counter that has one writer and any number of readers. */
-#define p3_count(p, n) p3_set((p), atomic_load_explicit((p), memory_order_relaxed) + (n))
+/*
+ * Add to a counter that has one writer and any number of readers.  On x86 this is one
+ * instruction on memory, not locked: no other thread stores the word, and a reader loads
+ * the value from before or from after it.
+ */
+static inline void p3_count(p3_a64 *p, uint64_t n)
+{
+#if defined(__x86_64__) && !defined(P3_TSAN) && !defined(P3_VALGRIND)
+	__asm__ __volatile__("addq %1, %0" : "+m"(*p) : "er"(n) : "cc");
+#else
+	p3_set(p, p3_get(p) + n);
+#endif
+}
+
+/*
+ * x86 moves a pair in one instruction.  An aligned SSE load or store may be split at most
+ * between its two words, since each aligned word is atomic, and it is in order with the
+ * loads, or the stores, before and behind it, as all of them are.  So it is two loads
+ * with acquire, or two stores with release, in an order that is open.  The accesses are
+ * volatile, and the compiler moves no other access over the fences.  The checkers see
+ * the words one by one.
+ */
+#if defined(__x86_64__) && !defined(P3_TSAN) && !defined(P3_VALGRIND)
+#include <emmintrin.h>
+
+typedef uint32_t __attribute__((may_alias)) p3_half;
+
+/* p and from are aligned to pairs. */
+static inline void p3_release_pair(p3_a64 *p, const void *from)
+{
+	__m128i v = *(const __m128i *)from;
+	atomic_signal_fence(memory_order_release);
+	*(volatile __m128i *)p = v;
+}
+
+/* p is aligned to pairs, to need not be. */
+static inline void p3_acquire_pair(void *to, const p3_a64 *p)
+{
+	__m128i v = *(const volatile __m128i *)p;
+	atomic_signal_fence(memory_order_acquire);
+	_mm_storeu_si128((__m128i *)to, v);
+}
+
+static inline void p3_release_high(p3_a64 *p, uint32_t high)
+{
+	atomic_signal_fence(memory_order_release);
+	((volatile p3_half *)p)[1] = high;
+}
+
+static inline void p3_release_halves(p3_a64 *p, uint32_t high, uint32_t low)
+{
+	atomic_signal_fence(memory_order_release);
+	((volatile p3_half *)p)[0] = low;
+	((volatile p3_half *)p)[1] = high;
+}
+#else
+static inline void p3_release_pair(p3_a64 *p, const void *from)
+{
+	uint64_t w[2];
+	__builtin_memcpy(w, from, sizeof w);
+	p3_release(&p[0], w[0]); /* the caller's edge */
+	p3_release(&p[1], w[1]);
+}
+
+static inline void p3_acquire_pair(void *to, const p3_a64 *p)
+{
+	uint64_t w[2];
+	w[0] = p3_acquire(&p[0]); /* the caller's edge */
+	w[1] = p3_acquire(&p[1]);
+	__builtin_memcpy(to, w, sizeof w);
+}
+
+static inline void p3_release_high(p3_a64 *p, uint32_t high)
+{
+	uint64_t low = (uint32_t)p3_get(p);
+	p3_release(p, (uint64_t)high << 32 | low); /* the caller's edge */
+}
+
+static inline void p3_release_halves(p3_a64 *p, uint32_t high, uint32_t low)
+{
+	p3_release(p, (uint64_t)high << 32 | low); /* the caller's edge */
+}
+#endif
 
 static inline bool p3_cas_acquire32(p3_a32 *p, uint32_t old, uint32_t val)
 {

@@ -15,18 +15,17 @@ static void format_at(struct p3_evq_ring *ring, uint32_t n, uint64_t start,
 	struct p3_evq_tx *tx, struct p3_evq_rx *rx)
 {
 	struct p3_event_record *rec = p3_get(&ring->rec);
+	/* This sequence is older than any of this queue, and no earlier queue's reader
+	 * waits for it. */
 	for (uint32_t i = 0; i < n; i++)
-		p3_set(&rec[i].sequence, P3_EVQ_BUSY);
+		p3_set(&rec[i].sequence, start);
 	p3_release(&ring->head, start); /* EVQ.3 */
 	p3_set(&ring->tail, start);
 	p3_set(&ring->lost, 0);
 	*tx = (struct p3_evq_tx){
 		.ring = ring, .rec = rec, .tail = start, .head_seen = start, .n = n};
-	rx->ring = ring;
-	rx->rec = rec;
-	rx->n = n;
-	p3_release(&rx->where,
-		(uint64_t)(uintptr_t)ring | (uint64_t)__builtin_ctz(n)); /* EVQ.5 */
+	p3_set(&ring->mask, n - 1);
+	p3_release(&rx->ring, ring); /* EVQ.5 */
 	p3_set(&rx->inside, 0);
 	p3_release(&rx->shared, 0); /* EVQ.5 */
 	p3_set(&rx->owner, 0);
@@ -152,7 +151,7 @@ static enum p3_evq_got get_owned(
 	struct p3_evq_rx *q, uint64_t w[P3_EVQ_WORDS], uint64_t *sequence_out)
 {
 	uint64_t found;
-	struct p3_evq_place at = {q->ring, q->rec, q->n};
+	struct p3_evq_place at = p3_evq_place(q);
 	enum p3_evq_got got = look(at, p3_get(&at.ring->head), w, &found);
 	if (got != P3_EVQ_EMPTY) {
 		p3_release(&at.ring->head, found + 1); /* EVQ.3 */
@@ -213,7 +212,8 @@ bool p3_evq_may_get(struct p3_evq_rx *q, uint32_t thread)
  */
 static void end_numbers(struct p3_evq_rx *q)
 {
-	p3_release(&q->ring->head, p3_get(&q->ring->tail) + q->n); /* EVQ.5 */
+	struct p3_evq_place at = p3_evq_place(q);
+	p3_release(&at.ring->head, p3_get(&at.ring->tail) + at.n); /* EVQ.5 */
 }
 
 void p3_evq_retire(struct p3_evq_rx *q, uint32_t thread)

@@ -10,7 +10,7 @@
  * during a later queue finds another head, and takes and changes nothing.
  * The memory of the records may be put to any other use once the queue has ended.
  *
- * A record is 15 words and a sequence word, moved word by word with atomics.  Event
+ * A record is 15 words and a sequence word, moved by words or pairs with atomics.  Event
  * number i (free-running) lies in record i mod n and has sequence i + 1.  A full queue
  * overwrites the oldest unread event and holds nothing up.  A reader that was overtaken
  * never returns a torn event: it goes on with the oldest intact one and reports that
@@ -28,7 +28,8 @@
  *	EVQ.1	sequence: post releases -> get acquires (the words are there); tail: the
  *		same (the sequences of the events before the last one are there)
  *	EVQ.2	each word: post releases -> get acquires, so that a get that saw a word of
- *		a newer event sees the sequence busy or newer when it looks again
+ *		a newer event sees the sequence busy or newer when it looks again.  The
+ *		order of the words among themselves is open, so they may move in pairs
  *	EVQ.3	head: get's compare-and-swap releases -> post acquires (the words were
  *		read)
  *
@@ -71,17 +72,19 @@
 #define P3_EVQ_NOBODY 0xffffffffu
 #define P3_EVQ_BUSY   0 /* sequence of a record that is being rewritten */
 
-/* The content of an event. */
+/* The content of an event; the last word is no part of it. */
 struct p3_event_words {
-	p3_a64 w[P3_EVQ_WORDS];
+	_Alignas(16) p3_a64 w[P3_EVQ_WORDS + 1];
 };
 
 struct p3_event_record {
 	union {
 		struct p3_event_words words;
-		p3_a64 w[P3_EVQ_WORDS];
+		struct {
+			p3_a64 w[P3_EVQ_WORDS];
+			p3_a64 sequence;
+		};
 	};
-	p3_a64 sequence;
 };
 
 typedef _Atomic(struct p3_event_record *) p3_evq_records;
@@ -94,7 +97,8 @@ struct p3_evq_ring {
 	uint64_t pad0[13];
 	p3_a64 head;        /* (hosts) events read */
 	p3_evq_records rec; /* set before p3_evq_format */
-	uint64_t pad1[14];
+	p3_a64 mask;        /* number of records, minus 1; always the same */
+	uint64_t pad1[13];
 };
 
 _Static_assert(sizeof(struct p3_event_record) == P3_LINE, "one event, one line pair");
@@ -113,14 +117,11 @@ struct p3_evq_tx {
 
 /* The hosts' side, in memory that all threads of the process share. */
 struct p3_evq_rx {
-	struct p3_evq_ring *ring;
-	struct p3_event_record *rec;
-	uint32_t n;
+	_Atomic(struct p3_evq_ring *) ring; /* delayed readers load it, too (EVQ.5) */
 	p3_a32 owner;  /* thread that moves head by plain stores, 0: none yet */
 	p3_a32 inside; /* the owner is between enter and leave of a get */
 	p3_a32 shared; /* the ownership was revoked */
 	p3_a64 name;   /* names the queue in this place; 0: none, nothing may be taken */
-	p3_a64 where;  /* ring | log2(n): delayed readers load both at once (EVQ.5) */
 	p3_a32 late; /* 1: delayed readers of an earlier queue may act; no more owners */
 };
 
@@ -132,14 +133,14 @@ struct p3_evq_place {
 
 /*
  * Return the ring in this place.  A delayed reader finds the ring of the earlier queue
- * or of the next one, but never a mixture: a head serves rings of one size only, so n
- * records are there wherever rec leads.
+ * or of the next one, but never a mixture: a head serves rings of one size only, so
+ * mask + 1 records are there wherever rec leads.
  */
 static inline struct p3_evq_place p3_evq_place(const struct p3_evq_rx *q)
 {
-	uint64_t w = p3_acquire(&q->where); /* EVQ.5 */
-	struct p3_evq_ring *ring = (struct p3_evq_ring *)(uintptr_t)(w & ~UINT64_C(31));
-	return (struct p3_evq_place){ring, p3_acquire(&ring->rec), 1u << (w & 31)};
+	struct p3_evq_ring *ring = p3_acquire(&q->ring); /* EVQ.5 */
+	return (struct p3_evq_place){
+		ring, p3_acquire(&ring->rec), (uint32_t)p3_get(&ring->mask) + 1};
 }
 
 enum p3_evq_got { P3_EVQ_EMPTY = 0, P3_EVQ_EVENT = 1, P3_EVQ_LOST = 2 };
@@ -180,11 +181,22 @@ void p3_evq_retire(struct p3_evq_rx *q, uint32_t thread);
 /* Slow half of post: make room in a queue that looks full. */
 void p3_evq_make_room(struct p3_evq_tx *q, struct p3_event_record *rec);
 
+/* Return true if the ring is known to have room: the next event overwrites none. */
+static inline bool p3_evq_has_room(const struct p3_evq_tx *q)
+{
+	return p3_likely(q->tail - q->head_seen < q->n);
+}
+
+static inline struct p3_event_record *p3_evq_next(const struct p3_evq_tx *q)
+{
+	return &q->rec[q->tail & (q->n - 1)];
+}
+
 /* Begin to write the next event.  Fill all words with p3_release, then commit. */
 static inline struct p3_event_record *p3_evq_begin(struct p3_evq_tx *q)
 {
-	struct p3_event_record *rec = &q->rec[q->tail & (q->n - 1)];
-	if (p3_unlikely(q->tail - q->head_seen >= q->n))
+	struct p3_event_record *rec = p3_evq_next(q);
+	if (p3_unlikely(!p3_evq_has_room(q)))
 		p3_evq_make_room(q, rec);
 	return rec;
 }
@@ -246,8 +258,10 @@ static inline struct p3_event_record *p3_evq_look(
 	p3_evq_enter(q);
 	if (p3_likely(!p3_acquire(&q->shared) && /* EVQ.4, before the name */
 		      p3_acquire(&q->name) == name /* EVQ.5 */)) {
-		uint64_t head = p3_get(&q->ring->head);
-		struct p3_event_record *rec = &q->rec[head & (q->n - 1)];
+		struct p3_evq_ring *ring = p3_acquire(&q->ring); /* EVQ.5 */
+		uint64_t head = p3_get(&ring->head);
+		struct p3_event_record *rec =
+			p3_get(&ring->rec) + (head & p3_get(&ring->mask));
 		*head_out = head;
 		if (p3_likely(p3_acquire(&rec->sequence) == head + 1)) /* EVQ.1 */
 			return rec;
@@ -261,14 +275,25 @@ static inline bool p3_evq_took(
 {
 	bool taken = p3_get(&rec->sequence) == head + 1;
 	if (p3_likely(taken))
-		p3_release(&q->ring->head, head + 1); /* EVQ.3 */
-	p3_release(&q->inside, 0);                    /* EVQ.4 */
+		p3_release(&p3_get(&q->ring)->head, head + 1); /* EVQ.3 */
+	p3_release(&q->inside, 0);                             /* EVQ.4 */
 	return taken;
 }
 
 /* Read the oldest event without taking it. */
 enum p3_evq_got p3_evq_peek(struct p3_evq_rx *q, uint64_t name, uint64_t w[P3_EVQ_WORDS],
 	uint64_t *sequence_out);
+
+/* Return true if the queue has certainly no event. */
+static inline bool p3_evq_is_empty(const struct p3_evq_rx *q)
+{
+	struct p3_evq_ring *ring = p3_acquire(&q->ring); /* EVQ.5 */
+	uint64_t head = p3_get(&ring->head);
+	const struct p3_event_record *rec =
+		p3_acquire(&ring->rec) + (head & p3_get(&ring->mask));
+	/* The sequence of an older event; P3_EVQ_BUSY minus 1 is larger than any head. */
+	return p3_acquire(&rec->sequence) - 1 < head; /* EVQ.1 */
+}
 
 /* Return true if there is an event to take.  This is a hint that costs one load of the
  * next sequence. */

@@ -41,23 +41,30 @@
 #include "shm/layout.h"
 
 struct p3_ring_tx {
+	/* all that a message of an open ring touches: see p3_ring_open */
+	uint64_t pos;         /* next header */
+	uint64_t until;       /* a message that ends there at most has room; 0: shut */
+	uint64_t cleared;     /* word 0 is known to be 0 at this position */
+	struct p3_cell *next; /* open: the cell at pos, */
+	uint32_t valid;       /* and the validity word of a header there */
+	uint32_t n;           /* cells, a power of two */
+	/* the rest */
 	struct p3_cell *cells;
 	const p3_a64 *credit; /* the consumer's, in its segment */
-	uint64_t pos;         /* next header */
 	uint64_t seen;        /* credit as last read */
-	uint64_t cleared;     /* word 0 is known to be 0 at this position */
-	uint32_t n;           /* cells, a power of two */
 	uint32_t log2n;
 };
 
 struct p3_ring_rx {
-	struct p3_cell *cells; /* read-only mapping of the producer's segment */
-	p3_a64 *credit;        /* in its own segment */
+	struct p3_cell *next; /* cell of pos, in a read-only mapping of the producer's
+			       * segment */
+	uint64_t usual;       /* word 0 of the usual message, if it is the next one */
 	uint64_t pos;
-	uint64_t given; /* credit as last written */
+	uint64_t sure;  /* cells before this are most likely filled: see p3_ring_expect */
+	p3_a64 *credit; /* in its own segment */
+	uint32_t due;   /* low half of the position where the credit is to be written */
+	uint32_t given; /* low half of the credit as last written */
 	uint32_t n;
-	uint32_t log2n;
-	uint64_t sure; /* cells before this are most likely filled: see p3_ring_expect */
 };
 
 static inline uint32_t p3_log2(uint32_t n)
@@ -96,17 +103,22 @@ static inline void p3_ring_tx_init(
 	r->n = n;
 	r->log2n = p3_log2(n);
 	r->pos = r->seen = r->cleared = p3_ring_start(n);
+	r->until = 0;
 	p3_set(&cells[0].w[0], 0);
 }
 
-static inline void p3_ring_rx_init(
-	struct p3_ring_rx *r, struct p3_cell *cells, uint32_t n, p3_a64 *credit)
+/* Set up the consumer's side.  usual is word 0 of the most frequent message, without the
+ * validity word. */
+static inline void p3_ring_rx_init(struct p3_ring_rx *r, struct p3_cell *cells,
+	uint32_t n, p3_a64 *credit, uint64_t usual)
 {
-	r->cells = cells;
+	r->next = cells;
 	r->credit = credit;
 	r->n = n;
-	r->log2n = p3_log2(n);
-	r->pos = r->given = r->sure = p3_ring_start(n);
+	r->pos = r->sure = p3_ring_start(n);
+	r->given = (uint32_t)r->pos;
+	r->due = r->given + n / 8;
+	r->usual = usual | p3_ring_valid(r->pos, p3_log2(n));
 	p3_set(credit, r->pos);
 }
 
@@ -206,7 +218,14 @@ static inline void p3_ring_own_ahead(struct p3_ring_tx *r, uint32_t k)
 		p3_ring_own_soon(r, 7);
 }
 
-/* Publish the message of k cells that was filled at the current position. */
+/* Let each message use the general functions, until p3_ring_open(). */
+static inline void p3_ring_shut(struct p3_ring_tx *r)
+{
+	r->until = 0;
+}
+
+/* Publish the message of k cells that was filled at the current position.  This shuts the
+ * ring. */
 static P3_HOT void p3_ring_publish(struct p3_ring_tx *r, uint64_t word0, uint32_t k)
 {
 	struct p3_cell *c = p3_cell_at(r->cells, r->pos, r->n);
@@ -215,6 +234,7 @@ static P3_HOT void p3_ring_publish(struct p3_ring_tx *r, uint64_t word0, uint32_
 		p3_set(&p3_cell_at(r->cells, r->pos + k, r->n)->w[0], 0);
 	word0 |= p3_ring_valid(r->pos, r->log2n);
 	r->pos += k;
+	p3_ring_shut(r);
 	FAULT_POINT("lane.cleared");
 	p3_release(&c->w[0], word0); /* LANE.1: nothing after this may touch the cells */
 	if (k == 1)
@@ -246,14 +266,78 @@ static inline struct p3_cell *p3_ring_begin(struct p3_ring_tx *r, uint32_t k)
 	return p3_cell_at(r->cells, r->pos, r->n);
 }
 
+/*
+ * An open ring.  Between two ends of the ring, and while the credit suffices, the place
+ * of each message is known: the cell behind the one before.  p3_ring_open computes once
+ * up to where this holds, and one comparison (p3_ring_runs) tells whether it holds for a
+ * message.  So a message computes no place, no room and no validity word.  Behind the
+ * last message of an open ring there are cells that may be cleared early or prefetched,
+ * before the ring's end.
+ */
+#define P3_RING_BEYOND 8u
+
+static inline void p3_ring_open(struct p3_ring_tx *r)
+{
+	uint64_t beyond = r->n > P3_BASE_CELLS ? P3_RING_BEYOND : 2;
+	uint64_t end = (r->pos | (r->n - 1)) + 1 - beyond;
+	uint64_t room = r->seen + r->n - 2; /* as p3_ring_fits, and one more is cleared */
+	r->until = room < end ? room : end;
+	r->next = p3_cell_at(r->cells, r->pos, r->n);
+	r->valid = p3_ring_valid(r->pos, r->log2n);
+}
+
+/* Return true if the ring is open for a message of k cells: its place is r->next. */
+static inline bool p3_ring_runs(const struct p3_ring_tx *r, uint32_t k)
+{
+	return p3_likely(r->pos + k <= r->until);
+}
+
+/* Do as p3_ring_publish() with a message of k cells in an open ring, which stays open. */
+static P3_HOT void p3_ring_run(struct p3_ring_tx *r, uint64_t word0, uint32_t k)
+{
+	struct p3_cell *c = r->next;
+	uint64_t end = r->pos + k;
+	FAULT_POINT("lane.filled");
+	if (p3_unlikely(r->cleared != end))
+		p3_set(&c[k].w[0], 0);
+	r->pos = end;
+	r->next = c + k;
+	FAULT_POINT("lane.cleared");
+	p3_release(&c->w[0], word0 | r->valid); /* LANE.1: as in p3_ring_publish */
+	if (k == 1) {
+		p3_set(&c[2].w[0], 0);
+		r->cleared = end + 1;
+	}
+	if (r->n > P3_BASE_CELLS) {
+		p3_own_soon(&c[k + 6]);
+		if (k > 1)
+			p3_own_soon(&c[k + 7]);
+	}
+	FAULT_POINT("lane.published");
+}
+
+/* Do as p3_ring_own_more() behind the message of k cells that p3_ring_run() published. */
+static inline void p3_ring_run_more(const struct p3_ring_tx *r, uint32_t k)
+{
+	const struct p3_cell *c = r->next + 2, *end = r->cells + r->n;
+	for (uint32_t i = 2; i <= k && c < end; i++)
+		p3_own_soon(c++);
+}
+
+/* Return the cell of a position at most a lap ahead. */
+static inline struct p3_cell *p3_ring_cell(const struct p3_ring_rx *r, uint64_t pos)
+{
+	return r->next - (r->pos & (r->n - 1)) + (pos & (r->n - 1));
+}
+
 /* Return the header cell at pos, or NULL if none is there yet.  pos must be where the
  * headers before it lead. */
 static P3_HOT struct p3_cell *p3_ring_peek_at(
 	const struct p3_ring_rx *r, uint64_t pos, uint64_t *word0_out)
 {
-	struct p3_cell *c = p3_cell_at(r->cells, pos, r->n);
+	struct p3_cell *c = p3_ring_cell(r, pos);
 	uint64_t w0 = p3_acquire(&c->w[0]); /* LANE.1 */
-	if (p3_unlikely((uint32_t)w0 != p3_ring_valid(pos, r->log2n)))
+	if (p3_unlikely((uint32_t)w0 != p3_ring_valid(pos, p3_log2(r->n))))
 		return NULL;
 	*word0_out = w0;
 	return c;
@@ -263,9 +347,20 @@ static P3_HOT struct p3_cell *p3_ring_peek_at(
  * Consumer: return the next header cell, with its word 0 in *word0_out, or NULL.  The
  * words are in shared memory: copy each once.
  */
-static P3_HOT struct p3_cell *p3_ring_peek(struct p3_ring_rx *r, uint64_t *word0_out)
+static P3_HOT struct p3_cell *p3_ring_peek(
+	const struct p3_ring_rx *r, uint64_t *word0_out)
 {
-	return p3_ring_peek_at(r, r->pos, word0_out);
+	uint64_t w0 = p3_acquire(&r->next->w[0]); /* LANE.1 */
+	if (p3_unlikely((uint32_t)w0 != (uint32_t)r->usual))
+		return NULL;
+	*word0_out = w0;
+	return r->next;
+}
+
+/* Return true if a header is there. */
+static P3_HOT bool p3_ring_any(const struct p3_ring_rx *r)
+{
+	return (uint32_t)p3_get(&r->next->w[0]) == (uint32_t)r->usual;
 }
 
 /*
@@ -280,7 +375,7 @@ static P3_HOT struct p3_cell *p3_ring_peek(struct p3_ring_rx *r, uint64_t *word0
 static inline void p3_ring_ask_at(const struct p3_ring_rx *r, uint32_t ahead)
 {
 	if (r->pos + ahead < r->sure)
-		__builtin_prefetch(p3_cell_at(r->cells, r->pos + ahead, r->n));
+		__builtin_prefetch(p3_ring_cell(r, r->pos + ahead));
 }
 
 /* Prefetch the first cells when the consumer comes back to this lane. */
@@ -300,14 +395,14 @@ static inline void p3_ring_expect(struct p3_ring_rx *r, uint64_t cells)
  * one. */
 static inline void p3_ring_ask(const struct p3_ring_rx *r)
 {
-	__builtin_prefetch(p3_cell_at(r->cells, r->pos, r->n));
+	__builtin_prefetch(r->next);
 }
 
 static inline void p3_ring_ask_more(struct p3_ring_rx *r)
 {
 	uint64_t w0;
 	if (p3_likely(p3_ring_peek(r, &w0) != NULL) && p3_word0_ncells(w0) > 1)
-		__builtin_prefetch(p3_cell_at(r->cells, r->pos + 1, r->n));
+		__builtin_prefetch(p3_ring_cell(r, r->pos + 1));
 }
 
 /* Return true if k is a possible count of cells in a header at the current position. */
@@ -319,31 +414,55 @@ static inline bool p3_ring_sane(const struct p3_ring_rx *r, uint32_t kind, uint3
 	return k >= 1 && k <= left && k <= p3_ring_most(r->n);
 }
 
-/* Give k cells back lazily: write the credit only when an eighth of the ring is owed. */
-static inline void p3_ring_take(struct p3_ring_rx *r, uint32_t k)
+static inline void p3_ring_pay(struct p3_ring_rx *r)
+{
+	r->given = (uint32_t)r->pos;
+	p3_release(r->credit, r->pos); /* LANE.2 */
+}
+
+/* Do what is due at this position: write the credit, and begin the next lap at the
+ * ring's end. */
+static __attribute__((noinline, unused)) void p3_ring_turn(struct p3_ring_rx *r)
+{
+	const uint32_t eighth = r->n / 8;
+	FAULT_POINT("credit.due");
+	if (!(r->pos & (r->n - 1))) {
+		r->next -= r->n;
+		r->usual = r->usual >> 32 << 32 | p3_ring_valid(r->pos, p3_log2(r->n));
+	}
+	r->due = ((uint32_t)r->pos & -eighth) + eighth;
+	p3_ring_pay(r);
+}
+
+/* Go on behind a message of k cells.  Return true if p3_ring_turn() is due. */
+static inline bool p3_ring_step(struct p3_ring_rx *r, uint32_t k)
 {
 	r->pos += k;
-	if (r->pos - r->given < r->n / 8)
-		return;
-	FAULT_POINT("credit.due");
-	r->given = r->pos;
-	p3_release(r->credit, r->pos); /* LANE.2 */
+	r->next += k;
+	return (int32_t)((uint32_t)r->pos - r->due) >= 0;
+}
+
+/* Take a message of k cells.  Give its cells back lazily: write the credit only at each
+ * eighth of the ring. */
+static inline void p3_ring_take(struct p3_ring_rx *r, uint32_t k)
+{
+	if (p3_unlikely(p3_ring_step(r, k)))
+		p3_ring_turn(r);
 }
 
 /* Write the whole credit.  A consumer that leaves the lane may not come back soon, and
  * the producer would wait for cells that seem not to be taken. */
 static inline void p3_ring_give(struct p3_ring_rx *r)
 {
-	if (r->given == r->pos)
+	if (r->given == (uint32_t)r->pos)
 		return;
-	r->given = r->pos;
-	p3_release(r->credit, r->pos); /* LANE.2 */
+	p3_ring_pay(r);
 	FAULT_POINT("credit.given");
 }
 
 static inline void p3_ring_take_now(struct p3_ring_rx *r, uint32_t k)
 {
-	r->pos += k;
+	p3_ring_take(r, k);
 	p3_ring_give(r);
 }
 

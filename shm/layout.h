@@ -121,7 +121,10 @@ enum p3_counter {
 	P3_C_LEASE_HOST,
 	P3_C_LEASE_NIC,
 	P3_C_DIRECT_BYTES,
-	P3_C_DENIED, /* drops because of the access control list */
+	P3_C_DENIED,     /* drops because of the access control list */
+	P3_C_WIRE_RINGS, /* (wire's thread) sleepers woken because the wire needed a
+			  * pass */
+	P3_C_WIRE_NAPS,  /* sleeps cut short because no such thread rings */
 
 	P3_G_NOW_NS = 32, /* CLOCK_MONOTONIC */
 	P3_G_LEASE,       /* p3_lease_holder, as the holder left it */
@@ -140,6 +143,8 @@ enum p3_counter {
 	P3_G_WAITING, /* host threads inside a blocking call */
 	P3_G_WATCHER, /* a thread sleeps on the doorbell */
 	P3_G_CARVED,  /* bytes of the arena in use */
+
+	P3_G_SLICE = 50, /* bytes of a cross-memory read, at the last one; 0: none yet */
 
 	P3_G_MEMBARRIER = 51, /* set once */
 	P3_G_NIC_ASLEEP,      /* (NIC thread) it sleeps until a message comes */

@@ -10,6 +10,11 @@
  *	rate		10^6 messages of 8 bytes a second, windows of 64
  *	match		ns for a message behind a list of x others
  *	alltoall	10^6 messages of 64 bytes a second, of all; x is the nodes
+ *	ack, get	ns, from the call to the event (or its like) that ends it
+ *	am		ns, an active message there and its reply
+ *	eqget, eqpoll	ns, a call that finds x queues empty
+ *	queues		ns, half a round trip of 8 bytes; x queues are looked into
+ *	threads		10^6 messages of 8 bytes a second, of x threads, windows of 64
  */
 #ifndef BENCH_COMPARE_PEER_H
 #define BENCH_COMPARE_PEER_H

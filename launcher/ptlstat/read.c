@@ -21,6 +21,7 @@ const struct ptl_name ptl_counters[] = {{P3_C_HEARTBEAT, "heartbeat"},
 	{P3_C_BULK_BYTES, "bulk_bytes"}, {P3_C_CMA_BYTES, "cma_bytes"},
 	{P3_C_DIRECT_BYTES, "direct_bytes"}, {P3_C_CMA_FALLBACK, "cma_fallback"},
 	{P3_C_KICKS, "kicks"}, {P3_C_WAKES, "wakes"}, {P3_C_PARK_LATE, "park_late"},
+	{P3_C_WIRE_RINGS, "wire_rings"}, {P3_C_WIRE_NAPS, "wire_naps"},
 	{P3_C_TICKS, "ticks"}, {P3_C_TAKEOVERS, "takeovers"},
 	{P3_C_BAD_HEADERS, "bad_headers"}, {P3_C_LANES_FULL, "lanes_carved"},
 	{P3_C_QUEUED, "blocked_times"}, {P3_C_LEASE_HOST, "lease_host"},
@@ -33,7 +34,7 @@ const struct ptl_name ptl_gauges[] = {{P3_G_MES, "match_entries"},
 	{P3_G_ALIVE, "peers_alive"}, {P3_G_PULLS, "receives"}, {P3_G_SOURCES, "sources"},
 	{P3_G_PARKED, "threads_asleep"}, {P3_G_WAITING, "threads_waiting"},
 	{P3_G_WATCHER, "watcher"}, {P3_G_CARVED, "arena_bytes"},
-	{P3_G_NIC_ASLEEP, "nic_asleep"}, {0, NULL}};
+	{P3_G_SLICE, "slice_bytes"}, {P3_G_NIC_ASLEEP, "nic_asleep"}, {0, NULL}};
 
 const struct ptl_name ptl_settings[] = {{P3_G_PAGE, "page_bytes"}, {P3_G_CPUS, "cpus"},
 	{P3_G_CMA, "cma"}, {P3_G_BULK, "bulk"}, {P3_G_MEMBARRIER, "membarrier"},

@@ -16,11 +16,9 @@
 /* Begin a call: set nic_var to the node's NIC.  Without PtlInit, the call returns
  * PTL_NO_INIT, and without an interface no_nic_code. */
 #define P3_CALL(nic_var, no_nic_code)                                                    \
-	if (!p3_is_up(p3_node()))                                                        \
-		return PTL_NO_INIT;                                                      \
-	struct p3_nic *nic_var = p3_nic(p3_node());                                      \
-	if (!nic_var)                                                                    \
-	return no_nic_code
+	struct p3_nic *nic_var = p3_nic_ready(p3_node());                                \
+	if (p3_unlikely(!nic_var))                                                       \
+	return p3_is_up(p3_node()) ? (no_nic_code) : PTL_NO_INIT
 
 /*
  * Mark this thread as busy inside the library.  A signal handler may interrupt the

@@ -2,8 +2,11 @@
 /* The nodes of this process: one, or in tests several. */
 #include "lib/node/node.h"
 
-__thread struct p3_thread p3_thread __attribute__((tls_model("initial-exec")));
-struct p3_node p3_process = {.call = PTHREAD_MUTEX_INITIALIZER,
+__thread struct p3_thread p3_thread
+	__attribute__((tls_model("initial-exec"))) = {.node = &p3_process};
+struct p3_ready p3_not_ready;
+struct p3_node p3_process = {.ready = &p3_not_ready,
+	.call = PTHREAD_MUTEX_INITIALIZER,
 	.life = PTHREAD_MUTEX_INITIALIZER,
 	.changed = PTHREAD_COND_INITIALIZER,
 	.sock = -1,

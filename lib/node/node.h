@@ -14,7 +14,7 @@
  * and the start and stop of the NIC.
  *
  * Memory ordering:
- *	INIT.1	up, nic: released when all they lead to is ready -> acquired by calls
+ *	INIT.1	ready, up, nic: released when all is ready -> acquired by calls
  */
 #ifndef P3_LIB_NODE_NODE_H
 #define P3_LIB_NODE_NODE_H
@@ -49,11 +49,23 @@ struct p3_late_end {
 	uint64_t incarnation;
 };
 
+/*
+ * Words on a page that the kernel zeroes in forked children; before the first PtlInit,
+ * words that stay zero.
+ */
+struct p3_ready {
+	/* the node's NIC, or NULL: the one word that a call looks at in ordinary life */
+	_Atomic(struct p3_nic *) nic;
+	p3_a32 up;     /* 1 while initialized */
+	p3_a32 parent; /* 0 in a forked child, 2 while that child forgets its parent, else
+			* 1 */
+};
+
 struct p3_node {
-	_Atomic(p3_a32 *) up;         /* 1 while initialized; zeroed in a forked child */
-	_Atomic(struct p3_nic *) nic; /* (any) NULL without an interface */
-	pthread_mutex_t call;         /* serializes init, fini, NIInit and NIFini */
-	pthread_mutex_t life;         /* guards all below, and the NIC's start and stop */
+	_Atomic(struct p3_ready *) ready; /* (any) never NULL */
+	_Atomic(struct p3_nic *) nic;     /* (any) NULL without an interface */
+	pthread_mutex_t call;             /* serializes init, fini, NIInit and NIFini */
+	pthread_mutex_t life; /* guards all below, and the NIC's start and stop */
 	pthread_cond_t changed;
 	struct p3_lib_ni ni[P3_JOB_NIS];
 	enum p3_personality personality;
@@ -111,22 +123,28 @@ struct p3_node {
 
 extern struct p3_node p3_process;
 
+/* Words of a node that has never been initialized. */
+extern struct p3_ready p3_not_ready;
+
 struct p3_thread {
-	struct p3_node *node; /* NULL: p3_process */
+	struct p3_node *node; /* p3_process, except in tests */
 	uint32_t busy;        /* it holds locks, or allocates memory */
 };
 extern __thread struct p3_thread p3_thread __attribute__((tls_model("initial-exec")));
 
 static inline struct p3_node *p3_node(void)
 {
-	struct p3_node *node = p3_thread.node;
-	return p3_unlikely(node != NULL) ? node : &p3_process;
+	return p3_thread.node;
+}
+
+static inline struct p3_ready *p3_ready(struct p3_node *node)
+{
+	return p3_acquire(&node->ready); /* INIT.1 */
 }
 
 static inline bool p3_is_up(struct p3_node *node)
 {
-	p3_a32 *up = p3_acquire(&node->up);     /* INIT.1 */
-	return p3_likely(up && p3_acquire(up)); /* INIT.1 */
+	return p3_likely(p3_acquire(&p3_ready(node)->up)); /* INIT.1 */
 }
 
 static inline bool p3_by_yod(struct p3_node *node)
@@ -144,6 +162,20 @@ static inline bool p3_is_placed(struct p3_node *node)
 static inline struct p3_nic *p3_nic(struct p3_node *node)
 {
 	return p3_acquire(&node->nic); /* INIT.1 */
+}
+
+/* Return the NIC if calls may use it: not before PtlInit, nor in a forked child, where
+ * the node still names the parent's NIC. */
+static inline struct p3_nic *p3_nic_ready(struct p3_node *node)
+{
+	return p3_acquire(&p3_ready(node)->nic); /* INIT.1 */
+}
+
+/* Set the node's NIC, or NULL. */
+static inline void p3_node_set_nic(struct p3_node *node, struct p3_nic *nic)
+{
+	p3_release(&node->nic, nic);           /* INIT.1 */
+	p3_release(&p3_ready(node)->nic, nic); /* INIT.1 */
 }
 
 /* the time that PtlNIFini, exit() and barriers give to p3_nic_settle, which waits up to

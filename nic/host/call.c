@@ -9,9 +9,7 @@
 #include "nic/run/pass.h"
 #include "shm/probe.h"
 
-#include <errno.h>
 #include <sched.h>
-#include <sys/mman.h>
 
 _Static_assert(sizeof(struct p3_cmd) <= P3_MBX_CMD, "a command fits its slot");
 
@@ -44,24 +42,11 @@ static inline int do_once(struct p3_nic *n, struct p3_cmd *c)
 
 /* ---- memory for tables ---- */
 
-/* Tell LeakSanitizer that memory named only in descriptors is no leak. */
-extern void __lsan_register_root_region(const void *at, size_t len) __attribute__((weak));
-
-/* Map a chunk, not from malloc, which a signal handler may have interrupted. */
-static void *map_chunk(uint64_t len)
-{
-	int saved = errno;
-	void *at = mmap(
-		NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	errno = saved;
-	return at == MAP_FAILED ? NULL : at;
-}
-
 static void *new_chunk(struct p3_nic *n, enum p3_table_id id)
 {
 	uint64_t len = (uint64_t)n->table[id].elem * P3_TABLE_EACH;
 	if (id != P3_T_PENDING)
-		return map_chunk(len);
+		return p3_table_more(&n->table[id]);
 	/* A race of two threads may go over the limit by a chunk each. */
 	if ((p3_get(&n->table[id].nchunks) + 1) * len > n->conf.pending_limit)
 		return NULL;
@@ -71,19 +56,9 @@ static void *new_chunk(struct p3_nic *n, enum p3_table_id id)
 static P3_RARE int add_chunk(struct p3_nic *n, enum p3_table_id id)
 {
 	struct p3_cmd c = {.op = P3_OP_GROW, .flag = id};
-	uint64_t len = (uint64_t)n->table[id].elem * P3_TABLE_EACH;
 	c.grow.life = p3_get(&n->life);
 	c.grow.chunk = new_chunk(n, id);
-	if (!c.grow.chunk)
-		return PTL_NO_SPACE;
-	int rc = do_once(n, &c);
-	if (id == P3_T_PENDING)
-		return rc;
-	if (rc != PTL_OK)
-		(void)munmap(c.grow.chunk, len);
-	else if (__lsan_register_root_region)
-		__lsan_register_root_region(c.grow.chunk, len);
-	return rc;
+	return c.grow.chunk ? do_once(n, &c) : PTL_NO_SPACE;
 }
 
 /* Provide the memory that the command needs, and execute it again. */
@@ -129,26 +104,14 @@ void p3_call_see_to_them(struct p3_nic *n)
 	p3_call_end(n);
 }
 
-static bool is_live(struct p3_nic *n, enum p3_table_id table, uint64_t handle)
-{
-	uint32_t gen = p3_handle_gen(handle);
-	struct p3_object *o = p3_table_at(&n->table[table], p3_handle_index(handle));
-	return o && (gen & 1) && p3_lives(o, gen);
-}
-
 static int leave_behind(struct p3_nic *n, struct p3_cmd *c)
 {
-	if (p3_handle_kind(c->handle) != P3_KIND_MD || !is_live(n, P3_T_MD, c->handle))
-		return PTL_MD_INVALID;
-	return p3_post_detached(n, c);
+	return p3_md_named(n, c->handle) ? p3_post_detached(n, c) : PTL_MD_INVALID;
 }
 
-/* Return the interface of a handle without the lease: the generation shows if the
- * object lives. */
+/* Return the interface of a handle without the lease. */
 static int whose(struct p3_nic *n, struct p3_cmd *c)
 {
-	static const uint8_t table[] = {
-		[P3_KIND_ME] = P3_T_ME, [P3_KIND_MD] = P3_T_MD, [P3_KIND_EQ] = P3_T_EQ};
 	enum p3_kind kind = p3_handle_kind(c->handle);
 	uint32_t ni = p3_handle_ni(c->handle);
 	if (ni >= P3_JOB_NIS || kind < P3_KIND_NI || kind > P3_KIND_EQ)
@@ -156,7 +119,7 @@ static int whose(struct p3_nic *n, struct p3_cmd *c)
 	uint32_t gen = p3_acquire(&n->ni[ni].gen); /* TABLE.2 */
 	c->handle_out = p3_handle(P3_KIND_NI, ni, 0, gen);
 	bool lives = kind == P3_KIND_NI ? (gen & 1) && c->handle == c->handle_out
-					: is_live(n, table[kind], c->handle);
+					: p3_obj_named(n, kind, c->handle) != NULL;
 	return lives ? PTL_OK : PTL_HANDLE_INVALID;
 }
 

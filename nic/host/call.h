@@ -21,14 +21,21 @@ static inline void p3_call_begin(void)
 	atomic_signal_fence(memory_order_seq_cst);
 }
 
-/* End what p3_call_begin() began, and see to the commands that a signal handler left
- * behind meanwhile. */
-static inline void p3_call_end(struct p3_nic *n)
+/* End what p3_call_begin() began.  Return false if the caller must see to commands that
+ * a signal handler left behind. */
+static inline bool p3_call_leave(void)
 {
 	atomic_signal_fence(memory_order_seq_cst);
 	p3_self.inside--;
 	atomic_signal_fence(memory_order_seq_cst);
-	if (p3_unlikely(p3_self.left_behind && !p3_self.inside))
+	return p3_likely(!p3_self.left_behind) || p3_self.inside;
+}
+
+/* End what p3_call_begin() began, and see to the commands that a signal handler left
+ * behind meanwhile. */
+static inline void p3_call_end(struct p3_nic *n)
+{
+	if (p3_unlikely(!p3_call_leave()))
 		p3_call_see_to_them(n);
 }
 

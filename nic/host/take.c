@@ -5,19 +5,22 @@
 #include "nic/obj/event.h"
 #include "nic/run/lease.h"
 #include "nic/run/pass.h"
+#include "nic/run/peek.h"
 #include "nic/run/wait.h"
+#include "shm/straight.h"
 
 #define P3_BRIEF_TURNS 64u
 
-static inline struct p3_eq *queue_of(struct p3_nic *n, uint64_t handle)
+/* End a call that gives rc; rare: a signal handler has left commands behind. */
+static P3_RARE int end_late(struct p3_nic *n, int rc)
 {
-	uint32_t gen = p3_handle_gen(handle);
-	struct p3_eq *eq = p3_table_at(&n->table[P3_T_EQ], p3_handle_index(handle));
-	if (p3_handle_kind(handle) != P3_KIND_EQ || !eq || !(gen & 1) ||
-		p3_acquire(&eq->o.gen) != gen || /* TABLE.2 */
-		p3_get(&eq->ni) != p3_handle_ni(handle))
-		return NULL;
-	return eq;
+	p3_call_see_to_them(n);
+	return rc;
+}
+
+static inline int end(struct p3_nic *n, int rc)
+{
+	return p3_likely(p3_call_leave()) ? rc : end_late(n, rc);
 }
 
 /* Call the handler with a copy, while this thread holds neither the lease nor a lock. */
@@ -36,14 +39,14 @@ static int take(struct p3_nic *n, struct p3_eq *eq, uint64_t handle, ptl_event_t
 		return PTL_EQ_EMPTY;
 	p3_event_from_words(w, sequence, handle, ev);
 	P3_TRACE(host, n, P3_TRACE_TAKEN, (uint32_t)ev->type,
-		p3_pair(eq->o.index, (uint32_t)sequence));
+		p3_pair(p3_object_index(&eq->o), (uint32_t)sequence));
 	return got == P3_EVQ_LOST ? PTL_EQ_DROPPED : PTL_OK;
 }
 
 int p3_nic_eq_peek(struct p3_nic *n, uint64_t handle, ptl_event_t *event_out)
 {
 	uint64_t w[P3_EVQ_WORDS], sequence;
-	struct p3_eq *eq = queue_of(n, handle);
+	struct p3_eq *eq = p3_eq_named(n, handle);
 	if (!eq)
 		return PTL_EQ_INVALID;
 	if (!p3_evq_any(&eq->rx)) {
@@ -52,9 +55,31 @@ int p3_nic_eq_peek(struct p3_nic *n, uint64_t handle, ptl_event_t *event_out)
 	}
 	enum p3_evq_got got = p3_evq_peek(&eq->rx, handle, w, &sequence);
 	if (got == P3_EVQ_EMPTY)
-		return queue_of(n, handle) ? PTL_EQ_EMPTY : PTL_EQ_INVALID;
+		return p3_eq_named(n, handle) ? PTL_EQ_EMPTY : PTL_EQ_INVALID;
 	p3_event_from_words(w, sequence, handle, event_out);
 	return got == P3_EVQ_LOST ? PTL_EQ_DROPPED : PTL_OK;
+}
+
+/* Return the place in the list of queues at which the next look begins, so that no queue
+ * starves. */
+static uint32_t next_start(uint32_t n)
+{
+	static p3_a32 turn;
+	uint32_t start = 0;
+	if (n > 1) {
+		start = p3_get(&turn);
+		start = start < n ? start : 0;
+		p3_set(&turn, start + 1);
+	}
+	return start;
+}
+
+static bool of_one_interface(const uint64_t *handles, uint32_t nq)
+{
+	for (uint32_t i = 1; i < nq; i++)
+		if (p3_handle_ni(handles[i]) != p3_handle_ni(handles[0]))
+			return false;
+	return true;
 }
 
 struct poll {
@@ -73,7 +98,7 @@ struct poll {
 static bool all_valid(const struct poll *p)
 {
 	for (uint32_t i = 0; i < p->n; i++)
-		if (!queue_of(p->nic, p->handles[i]))
+		if (!p3_eq_named(p->nic, p->handles[i]))
 			return false;
 	return true;
 }
@@ -87,7 +112,7 @@ static bool poll_ready(void *arg)
 		p->rc = PTL_EQ_INVALID;
 	for (uint32_t i = 0, q = p->start; i < p->n && p->rc == PTL_EQ_EMPTY;
 		i++, q = q + 1 < p->n ? q + 1 : 0) {
-		struct p3_eq *eq = queue_of(p->nic, p->handles[q]);
+		struct p3_eq *eq = p3_eq_named(p->nic, p->handles[q]);
 		if (!eq || !p3_evq_any(&eq->rx))
 			continue;
 		if (p->interrupts && !p3_evq_may_get(&eq->rx, p3_self_number()))
@@ -103,11 +128,21 @@ static bool poll_ready(void *arg)
 static bool is_any_there(const struct poll *p)
 {
 	for (uint32_t i = 0; i < p->n; i++) {
-		struct p3_eq *eq = queue_of(p->nic, p->handles[i]);
+		struct p3_eq *eq = p3_eq_named(p->nic, p->handles[i]);
 		if (!eq || p3_evq_any(&eq->rx))
 			return true;
 	}
 	return false;
+}
+
+/* With the lease: run a few passes, give the lease up, and look again. */
+static void pass_and_look(struct p3_nic *n, struct poll *p)
+{
+	for (uint32_t turn = 0; turn < P3_WHOLE_TURNS; turn += p3_pass_share(n))
+		if (!p3_pass_run(n) || is_any_there(p))
+			break;
+	p3_lease_leave(n);
+	(void)poll_ready(p);
 }
 
 /* Look for an event after a first look that found none: until the time is over, or with
@@ -116,118 +151,224 @@ static void wait_for_event(struct p3_nic *n, struct poll *p, uint64_t ns)
 {
 	const struct p3_wants wants = {P3_WAIT_EVENT, p->n, p->handles};
 	p3_settle_attend(n, p3_handle_ni(p->handles[0]));
-	if (ns) {
+	if (ns)
 		(void)p3_wait_until(n, ns, &wants, poll_ready, p);
-	} else if (p3_lease_enter(n, P3_LEASE_HOST)) {
-		for (uint32_t turn = 0; turn < P3_WHOLE_TURNS; turn += p3_pass_share(n))
-			if (!p3_pass_run(n) || is_any_there(p))
-				break;
-		p3_lease_leave(n);
-		(void)poll_ready(p);
-	} else {
+	else if (p3_lease_enter(n, P3_LEASE_HOST))
+		pass_and_look(n, p);
+	else
 		p3_settle_look_in_vain(n);
-	}
 }
 
+/* End a poll, which has found an event or not. */
+static int polled(struct p3_nic *n, struct poll *p, int *which_out)
+{
+	if (p->rc == PTL_EQ_EMPTY && p3_get(&n->closing))
+		p->rc = PTL_EQ_INVALID;
+	if (p->rc != PTL_OK && p->rc != PTL_EQ_DROPPED)
+		return p->rc;
+	*which_out = (int)p->which;
+	return p->handler ? show(p->handler, p->event, p->rc) : p->rc;
+}
+
+/* Poll in the general way: any case. */
 P3_PATH
-int p3_nic_eq_poll(struct p3_nic *n, const uint64_t *handles, uint32_t nq, uint32_t start,
-	uint64_t ns, ptl_event_t *event_out, int *which_out)
+static __attribute__((noinline)) int poll_all(struct p3_nic *n, const uint64_t *handles,
+	uint32_t nq, uint64_t ns, ptl_event_t *event_out, int *which_out)
 {
 	struct poll p = {.nic = n,
 		.handles = handles,
 		.event = event_out,
 		.n = nq,
-		.start = start,
-		.rc = PTL_EQ_EMPTY,
+		.start = next_start(nq),
+		.rc = of_one_interface(handles, nq) ? PTL_EQ_EMPTY : PTL_EQ_INVALID,
 		.interrupts = p3_self.inside != 0};
 	if (p3_unlikely(p.interrupts)) {
 		(void)poll_ready(&p);
+		if (p.rc == PTL_EQ_EMPTY)
+			return p.rc;
 	} else {
 		p3_call_begin();
 		if (!poll_ready(&p))
 			wait_for_event(n, &p, ns);
 		p3_call_end(n);
-		if (p.rc == PTL_EQ_EMPTY && p3_get(&n->closing))
-			p.rc = PTL_EQ_INVALID;
 	}
-	if (p.rc != PTL_OK && p.rc != PTL_EQ_DROPPED)
-		return p.rc;
-	*which_out = (int)p.which;
-	return p.handler ? show(p.handler, event_out, p.rc) : p.rc;
+	return polled(n, &p, which_out);
 }
 
-static bool passes_until_any(struct p3_nic *n, struct p3_eq *eq)
+/* With the lease, inside of a call: go on after a peek that has found something. */
+P3_PATH
+static __attribute__((noinline)) int poll_on(struct p3_nic *n, const uint64_t *handles,
+	uint32_t nq, ptl_event_t *event_out, int *which_out)
+{
+	struct poll p = {.nic = n,
+		.handles = handles,
+		.event = event_out,
+		.n = nq,
+		.start = next_start(nq),
+		.rc = PTL_EQ_EMPTY};
+	p3_lease_begin(n, P3_LEASE_HOST);
+	pass_and_look(n, &p);
+	p3_call_end(n);
+	return polled(n, &p, which_out);
+}
+
+/* End a call whose peek has found nothing, but a parked thread or a command. */
+static P3_RARE int end_left(struct p3_nic *n, struct p3_mailbox *mailbox)
+{
+	p3_lease_left(n, &n->never_asleep, &n->never_cold, NULL, false, mailbox);
+	return end(n, PTL_EQ_EMPTY);
+}
+
+/* End a call that could not peek, since another thread runs the firmware. */
+static inline int end_in_vain(struct p3_nic *n)
+{
+	p3_settle_look_in_vain(n);
+	return end(n, p3_get(&n->closing) ? PTL_EQ_INVALID : PTL_EQ_EMPTY);
+}
+
+/* ---- some queues ---- */
+
+/* Return true if all queues are of one interface and certainly have no event. */
+static inline bool are_empty(struct p3_nic *n, const uint64_t *handles, uint32_t nq)
+{
+	uint64_t differs = 0;
+	for (uint32_t i = 0; i < nq; i++) {
+		const struct p3_eq *eq = p3_eq_named(n, handles[i]);
+		if (p3_unlikely(!eq || !p3_evq_is_empty(&eq->rx)))
+			return false;
+		differs |= handles[i] ^ handles[0];
+	}
+	return p3_handle_ni(differs) == 0;
+}
+
+P3_PATH
+int p3_nic_eq_poll(struct p3_nic *n, const uint64_t *handles, uint32_t nq, uint64_t ns,
+	ptl_event_t *event_out, int *which_out)
+{
+	struct p3_mailbox *mailbox;
+	if (!p3_straight() || ns || p3_self.inside || !are_empty(n, handles, nq))
+		return poll_all(n, handles, nq, ns, event_out, which_out);
+	p3_settle_attend(n, p3_handle_ni(handles[0]));
+	p3_call_begin();
+	switch (p3_peek(n, &mailbox)) {
+	case P3_PEEK_NOTHING:
+		return end(n, PTL_EQ_EMPTY);
+	case P3_PEEK_LEFT:
+		return end_left(n, mailbox);
+	case P3_PEEK_NEWS:
+		return poll_on(n, handles, nq, event_out, which_out);
+	default:
+		return end_in_vain(n);
+	}
+}
+
+/* ---- one queue ---- */
+
+/* End a call that has taken event number `sequence`. */
+static P3_RARE int end_shown(struct p3_nic *n, const struct p3_eq *eq, uint64_t sequence,
+	ptl_event_t *ev, ptl_eq_handler_t handler)
+{
+	P3_TRACE(host, n, P3_TRACE_TAKEN, (uint32_t)ev->type,
+		p3_pair(p3_object_index(&eq->o), (uint32_t)sequence));
+	p3_call_end(n);
+	return handler ? show(handler, ev, PTL_OK) : PTL_OK;
+}
+
+/* Inside of a call: copy an event that the owner of its queue has found, and take it.
+ * Return -1 if the firmware has overwritten it meanwhile. */
+static inline int take_found(struct p3_nic *n, struct p3_eq *eq, uint64_t handle,
+	struct p3_event_record *rec, uint64_t head, ptl_event_t *event_out)
+{
+	ptl_eq_handler_t handler = p3_get(&eq->handler);
+	p3_event_from_record(&rec->words, head + 1, handle, event_out);
+	if (p3_unlikely(!p3_evq_took(&eq->rx, rec, head)))
+		return -1;
+	if (p3_unlikely(handler != NULL || n->traced != NULL))
+		return end_shown(n, eq, head + 1, event_out, handler);
+	return end(n, PTL_OK);
+}
+
+/* Inside of a call: take an event after passes.  If that fails (the queue has overflowed,
+ * has several readers, or has none yet), or there was no pass, take the long way. */
+P3_PATH
+static __attribute__((noinline)) int take_or_poll(
+	struct p3_nic *n, uint64_t handle, uint64_t ns, ptl_event_t *event_out)
+{
+	int which, rc = -1;
+	uint64_t head;
+	struct p3_eq *eq = p3_eq_place(n, handle);
+	struct p3_event_record *rec = p3_evq_look(&eq->rx, handle, p3_self.number, &head);
+	if (p3_likely(rec != NULL))
+		rc = take_found(n, eq, handle, rec, head, event_out);
+	if (p3_likely(rc >= 0))
+		return rc;
+	p3_call_end(n);
+	return poll_all(n, &handle, 1, ns, event_out, &which);
+}
+
+/* Run a few passes, until this queue has an event. */
+static void pass_until_any(struct p3_nic *n, struct p3_eq *eq)
 {
 	bool any = false;
 	if (!p3_lease_enter(n, P3_LEASE_HOST))
-		return false;
+		return;
 	for (uint32_t turn = 0; turn < P3_BRIEF_TURNS && !any; turn++)
 		any = p3_pass_run(n) && p3_evq_any(&eq->rx);
 	p3_lease_leave(n);
-	return any;
 }
 
-/* Run a few passes.  Return true when this queue has an event. */
-static bool await_briefly(struct p3_nic *n, uint64_t handle)
-{
-	struct p3_eq *eq = queue_of(n, handle);
-	if (!eq || p3_self.inside || !n->idle.spin_ns)
-		return false;
-	p3_call_begin();
-	bool any = p3_evq_any(&eq->rx) || passes_until_any(n, eq);
-	p3_call_end(n);
-	return any;
-}
-
-/* Take an event in the common case: one thread reads the queue, and an event lies
- * there. */
-static inline bool take_at_once(struct p3_nic *n, uint64_t handle, ptl_event_t *event_out,
-	ptl_eq_handler_t *handler_out)
-{
-	uint64_t head;
-	bool taken = false;
-	struct p3_eq *eq = p3_table_at(&n->table[P3_T_EQ], p3_handle_index(handle));
-	if (p3_unlikely(!eq))
-		return false;
-	p3_call_begin();
-	struct p3_event_record *rec =
-		p3_evq_look(&eq->rx, handle, p3_self_number(), &head);
-	if (p3_likely(rec != NULL)) {
-		*handler_out = p3_get(&eq->handler);
-		p3_event_from_record(&rec->words, head + 1, handle, event_out);
-		taken = p3_evq_took(&eq->rx, rec, head);
-		if (taken)
-			P3_TRACE(host, n, P3_TRACE_TAKEN, (uint32_t)event_out->type,
-				p3_pair(eq->o.index, (uint32_t)head + 1));
-	}
-	p3_call_end(n);
-	return taken;
-}
-
-/*
- * Wait for an event after an empty first look.  If the second look cannot take an event
- * (the queue has overflowed, has several readers, or has none yet), take the long way.
- */
+/* Inside of a call: wait for an event after a first look that has found none. */
 P3_PATH
 static __attribute__((noinline)) int wait_for(
-	struct p3_nic *n, uint64_t handle, uint64_t ns, ptl_event_t *event_out)
+	struct p3_nic *n, uint64_t handle, ptl_event_t *event_out)
+{
+	struct p3_eq *eq = p3_eq_named(n, handle);
+	p3_settle_attend(n, p3_handle_ni(handle));
+	if (eq && p3_self.inside == 1 && n->idle.spin_ns && !p3_evq_any(&eq->rx))
+		pass_until_any(n, eq);
+	return take_or_poll(n, handle, UINT64_MAX, event_out);
+}
+
+/* With the lease, inside of a call: go on after a peek that has found something. */
+P3_PATH
+static __attribute__((noinline)) int get_on(
+	struct p3_nic *n, uint64_t handle, ptl_event_t *event_out)
 {
 	int which;
-	ptl_eq_handler_t handler;
-	p3_settle_attend(n, p3_handle_ni(handle));
-	if (ns && await_briefly(n, handle) &&
-		take_at_once(n, handle, event_out, &handler))
-		return handler ? show(handler, event_out, PTL_OK) : PTL_OK;
-	return p3_nic_eq_poll(n, &handle, 1, 0, ns, event_out, &which);
+	return poll_on(n, &handle, 1, event_out, &which);
 }
 
 P3_PATH
-int p3_nic_eq_get(struct p3_nic *n, uint64_t handle, uint64_t ns, ptl_event_t *event_out)
+int p3_nic_eq_wait(struct p3_nic *n, uint64_t handle, ptl_event_t *event_out)
 {
-	ptl_eq_handler_t handler;
-	if (p3_unlikely(!take_at_once(n, handle, event_out, &handler)))
-		return wait_for(n, handle, ns, event_out);
-	if (p3_unlikely(handler != NULL))
-		return show(handler, event_out, PTL_OK);
-	return PTL_OK;
+	int rc = -1;
+	uint64_t head;
+	struct p3_eq *eq = p3_eq_place(n, handle);
+	p3_call_begin();
+	struct p3_event_record *rec = p3_evq_look(&eq->rx, handle, p3_self.number, &head);
+	if (p3_likely(rec != NULL))
+		rc = take_found(n, eq, handle, rec, head, event_out);
+	return p3_likely(rc >= 0) ? rc : wait_for(n, handle, event_out);
+}
+
+P3_PATH
+int p3_nic_eq_get(struct p3_nic *n, uint64_t handle, ptl_event_t *event_out)
+{
+	struct p3_mailbox *mailbox;
+	const struct p3_eq *eq = p3_eq_named(n, handle);
+	bool straight = p3_straight() && eq && !p3_self.inside;
+	p3_call_begin();
+	if (!straight || !p3_evq_is_empty(&eq->rx))
+		return take_or_poll(n, handle, 0, event_out);
+	p3_settle_attend(n, p3_handle_ni(handle));
+	switch (p3_peek(n, &mailbox)) {
+	case P3_PEEK_NOTHING:
+		return end(n, PTL_EQ_EMPTY);
+	case P3_PEEK_LEFT:
+		return end_left(n, mailbox);
+	case P3_PEEK_NEWS:
+		return get_on(n, handle, event_out);
+	default:
+		return end_in_vain(n);
+	}
 }

@@ -2,6 +2,8 @@
 /* Translation of a request: the match list walk, and the acceptance by a descriptor. */
 #include "nic/match/match.h"
 
+#include "nic/proto/format.h"
+
 static inline bool is_allowed(const struct p3_ni *ni, const struct p3_ask *ask)
 {
 	if (p3_likely(ni->ac0_asks_owner && ask->ac_index == 0))
@@ -22,7 +24,7 @@ bool p3_match_allows(const struct p3_ni *ni, const struct p3_ask *ask)
 static inline bool accepts(struct p3_md *md, const struct p3_ask *ask, struct p3_hit *hit)
 {
 	uint32_t options = md->sink.options;
-	if (p3_unlikely(!md->active || p3_ask_needs(ask->kind) & ~options))
+	if (p3_unlikely(md->odd & P3_ODD_INACTIVE || p3_ask_needs(ask->kind) & ~options))
 		return false;
 	uint64_t off =
 		options & PTL_MD_MANAGE_REMOTE ? ask->remote_offset : md->local_offset;
@@ -112,4 +114,29 @@ bool p3_match_request(struct p3_ni *ni, const struct p3_ask *ask, struct p3_hit 
 	struct p3_md *md = search(ni, ask->pt_index, ask->kind, ask->bits, ask->who,
 		ask->length, ask->remote_offset);
 	return md && accepts(md, ask, hit_out);
+}
+
+/* ---- targets of plain requests ---- */
+
+void p3_match_learn(struct p3_nic *n, uint64_t target, uint64_t owner)
+{
+	uint64_t word = target >> 16;
+	struct p3_ni *ni =
+		p3_match_interface(n, (uint32_t)p3_field_of(P3_REQUEST_PID, word));
+	uint32_t pt_index = (uint32_t)p3_field_of(P3_REQUEST_PORTAL, word);
+	uint32_t ac_index = (uint32_t)p3_field_of(P3_REQUEST_ACCESS, word);
+	if (!ni || pt_index > (uint32_t)ni->limits.max_pt_index ||
+		ac_index > (uint32_t)ni->limits.max_ac_index)
+		return;
+	const struct p3_ac *e = &ni->ac[ac_index];
+	if (e->valid && !e->who.mask && p3_is_wanted(e->owner, owner) &&
+		(e->pt_index == PTL_PT_INDEX_ANY || e->pt_index == pt_index))
+		*p3_match_way(n, target) =
+			(struct p3_way){target, owner, ni, &ni->portal[pt_index]};
+}
+
+void p3_match_forget(struct p3_nic *n)
+{
+	for (uint32_t i = 0; i < P3_WAYS; i++)
+		n->way[i].target = 0;
 }

@@ -50,6 +50,36 @@ static inline uint32_t p3_ask_needs(uint8_t kind)
 	       (kind == P3_REQ_PUT ? 0 : PTL_MD_OP_GET);
 }
 
+/* ---- targets of plain requests ---- */
+
+/* Return what a request's word 1 says about its target, never 0. */
+static inline uint64_t p3_match_target(uint64_t word1)
+{
+	return word1 << 16 | 1; /* without the room for a response */
+}
+
+static inline struct p3_way *p3_match_way(struct p3_nic *n, uint64_t target)
+{
+	return &n->way[target >> 32 & (P3_WAYS - 1)];
+}
+
+static inline uint32_t p3_match_portal(const struct p3_way *way)
+{
+	return (uint32_t)(way->target >> 32) & 0xffff;
+}
+
+static inline bool p3_match_knows(
+	const struct p3_way *way, uint64_t target, uint64_t owner)
+{
+	return way->target == target && way->owner == owner;
+}
+
+/* Remember a target if the access list admits all processes of the owner there. */
+void p3_match_learn(struct p3_nic *n, uint64_t target, uint64_t owner);
+void p3_match_forget(struct p3_nic *n);
+
+/* ---- requests ---- */
+
 struct p3_hit {
 	struct p3_md *md;
 	uint64_t offset;
@@ -62,20 +92,15 @@ bool p3_match_allows(const struct p3_ni *ni, const struct p3_ask *ask);
 
 static inline void p3_match_exhaust(struct p3_md *md)
 {
-	md->active = false;
+	md->odd |= P3_ODD_INACTIVE;
 	md->exhausted = true;
 }
 
 static inline void p3_match_threshold(struct p3_md *md)
 {
 	/* a threshold that is not above 0 is infinite or used up */
-	if (p3_unlikely(md->threshold > 0) && --md->threshold == 0)
+	if (p3_unlikely(md->words.threshold > 0) && --md->words.threshold == 0)
 		p3_match_exhaust(md);
-}
-
-static inline uint64_t p3_max_size(const struct p3_md *md)
-{
-	return md->snap[P3_SNAP_MAX_SIZE];
 }
 
 /* Account for the operation on the descriptor: threshold, local offset, activity. */
@@ -85,8 +110,8 @@ static inline void p3_match_commit(struct p3_md *md, const struct p3_hit *hit)
 	if (md->sink.options & PTL_MD_MANAGE_REMOTE)
 		return;
 	md->local_offset += hit->mlength;
-	if ((md->sink.options & PTL_MD_MAX_SIZE) &&
-		md->region.size - md->local_offset < p3_max_size(md))
+	if ((md->odd & P3_ODD_MAX_SIZE) &&
+		md->region.size - md->local_offset < md->words.max_size)
 		p3_match_exhaust(md);
 }
 

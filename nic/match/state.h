@@ -10,6 +10,8 @@
 #include <stdint.h>
 
 struct p3_bucket;
+struct p3_ni;
+struct p3_portal;
 
 /* Buckets that later requests will be looked up in: see ahead.c. */
 #define P3_SOON   16u
@@ -19,5 +21,19 @@ struct p3_soon {
 	uint32_t n;
 	const struct p3_bucket *bucket[P3_SOON];
 };
+
+/*
+ * A target that plain requests lately had (nic/proto/plain.c): an interface and portal,
+ * with an access entry that admits all processes of this owner there.  It is forgotten
+ * when the interface is opened or closed, or its access list changes.
+ */
+struct p3_way {
+	uint64_t target; /* as p3_match_target(); 0: none */
+	uint64_t owner;
+	struct p3_ni *ni;
+	const struct p3_portal *list;
+};
+
+#define P3_WAYS 4u /* a program sends to a few portals in turn */
 
 #endif

@@ -17,16 +17,15 @@ int p3_eq_alloc(struct p3_nic *n, struct p3_cmd *c)
 	eq->n = c->eq.n;
 	eq->owed = 0;
 	p3_set(&eq->handler, c->eq.handler);
-	p3_set(&eq->ni, c->ni);
 	if (p3_get(&c->eq.ring->tail))
 		p3_evq_reformat(c->eq.ring, c->eq.n, &eq->tx, &eq->rx);
 	else
 		p3_evq_format(c->eq.ring, c->eq.n, p3_get(&n->life), &eq->tx, &eq->rx);
 	eq->nic = n;
 	eq->tx.on_lost = p3_why_lost;
-	c->handle_out = p3_handle(P3_KIND_EQ, c->ni, eq->o.index, p3_get(&eq->o.gen) + 1);
+	c->handle_out = p3_object_next_name(&eq->o);
 	p3_release(&eq->rx.name, c->handle_out); /* EVQ.5 */
-	p3_obj_born(&eq->o);
+	p3_object_born(&eq->o);
 	p3_mirror_queue(n, eq);
 	return PTL_OK;
 }
@@ -34,6 +33,7 @@ int p3_eq_alloc(struct p3_nic *n, struct p3_cmd *c)
 void p3_eq_kill(struct p3_nic *n, struct p3_eq *eq, struct p3_eq **dead)
 {
 	p3_use_less(p3_ni_of(n, &eq->o), P3_U_EQ);
+	eq->life++;
 	p3_table_kill(&n->table[P3_T_EQ], &eq->o);
 	p3_mirror_no_queue(n, eq);
 	eq->next_dead = *dead;
@@ -42,7 +42,7 @@ void p3_eq_kill(struct p3_nic *n, struct p3_eq *eq, struct p3_eq **dead)
 
 int p3_eq_free(struct p3_nic *n, struct p3_cmd *c)
 {
-	struct p3_eq *eq = p3_obj_named(n, P3_KIND_EQ, c->handle);
+	struct p3_eq *eq = p3_eq_named(n, c->handle);
 	if (!eq)
 		return PTL_EQ_INVALID;
 	c->eq.dead = NULL;

@@ -19,7 +19,7 @@ int p3_eq_free(struct p3_nic *n, struct p3_cmd *c);
 int p3_eq_bury(struct p3_nic *n, struct p3_cmd *c);
 /*
  * Kill a queue, and add it to a list of dead ones.  Descriptors that still name it find
- * its generation changed: no queue.  The caller makes sure that its place and its ring
+ * its life changed: no queue.  The caller makes sure that its place and its ring
  * are reused only when no reader can be in it.
  */
 void p3_eq_kill(struct p3_nic *n, struct p3_eq *eq, struct p3_eq **dead);
@@ -27,8 +27,7 @@ void p3_eq_kill(struct p3_nic *n, struct p3_eq *eq, struct p3_eq **dead);
 /* Return the sink's queue, or NULL if it has none or the queue was freed. */
 static inline struct p3_eq *p3_sink_eq(const struct p3_sink *sink)
 {
-	return p3_likely(sink->eq && p3_lives(&sink->eq->o, sink->eq_gen)) ? sink->eq
-									   : NULL;
+	return p3_likely(sink->eq && sink->eq->life == sink->eq_life) ? sink->eq : NULL;
 }
 
 #endif

@@ -37,7 +37,7 @@ static void unlink_after(
 	struct p3_nic *n, struct p3_md *md, const struct p3_event_words *rec)
 {
 	struct p3_event_words last = *rec;
-	p3_say_md(&last, md);
+	p3_say_md(&last, md, p3_event_high(rec, P3_EW_LINK));
 	struct p3_sink sink = drop(n, md);
 	post(n, &sink, &last, PTL_EVENT_UNLINK, PTL_NI_OK, true);
 }

@@ -44,15 +44,22 @@ static inline struct p3_event_record *p3_event_begin(struct p3_eq *eq)
 	return e;
 }
 
-static inline void p3_event_post(
-	struct p3_nic *n, struct p3_eq *eq, struct p3_event_record *e, uint32_t kind)
+/* Make an event visible, while the trace is off; the caller looks for threads to wake. */
+static inline void p3_event_show(
+	struct p3_eq *eq, struct p3_event_record *e, uint32_t kind)
 {
 	FAULT_POINT("event.written");
-	P3_TRACE(fw, n, P3_TRACE_EVENT, kind,
-		p3_pair(eq->o.index, (uint32_t)eq->tx.tail + 1));
 	p3_evq_commit(&eq->tx, e);
 	FAULT_POINT("event.posted");
 	P3_PROBE2(event, kind, eq->tx.tail);
+}
+
+static inline void p3_event_post(
+	struct p3_nic *n, struct p3_eq *eq, struct p3_event_record *e, uint32_t kind)
+{
+	P3_TRACE(fw, n, P3_TRACE_EVENT, kind,
+		p3_pair(p3_object_index(&eq->o), (uint32_t)eq->tx.tail + 1));
+	p3_event_show(eq, e, kind);
 	n->posted = true;
 }
 

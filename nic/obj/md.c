@@ -115,11 +115,11 @@ static int md_queue(struct p3_nic *n, const struct p3_cmd *c, struct p3_sink *si
 	*sink_out = (struct p3_sink){.options = c->md.md.options | n->ni[c->ni].options};
 	if (c->md.md.eq_handle == PTL_EQ_NONE)
 		return PTL_OK;
-	struct p3_eq *eq = p3_obj_named(n, P3_KIND_EQ, c->md.md.eq_handle);
+	struct p3_eq *eq = p3_eq_named(n, c->md.md.eq_handle);
 	if (!eq)
 		return PTL_EQ_INVALID;
 	sink_out->eq = eq;
-	sink_out->eq_gen = p3_get(&eq->o.gen);
+	sink_out->eq_life = eq->life;
 	return eq->o.ni == c->ni ? PTL_OK : PTL_MD_ILLEGAL;
 }
 
@@ -129,29 +129,47 @@ static int understand(struct p3_nic *n, const struct p3_cmd *c, struct p3_md_mea
 	return rc == PTL_OK ? md_queue(n, c, &out->sink) : rc;
 }
 
+/* Return the bits of enum p3_md_odd that options make. */
+static uint32_t odd_options(const struct p3_sink *sink)
+{
+	const uint32_t usual = PTL_MD_OP_PUT | PTL_MD_OP_GET | PTL_MD_EVENT_START_DISABLE;
+	const uint32_t unusual = PTL_MD_ACK_DISABLE | PTL_MD_IOVEC | PTL_MD_MAX_SIZE |
+				 PTL_MD_EVENT_END_DISABLE;
+	uint32_t odd = (sink->options ^ usual) & (usual | unusual);
+	if (!sink->eq)
+		odd = (odd & ~(uint32_t)(P3_ODD_STARTS | P3_ODD_ENDS)) | P3_ODD_QUEUE;
+	return sink->options & P3_MD_CRAY ? odd | P3_ODD_CRAY : odd;
+}
+
+static uint32_t odd_threshold(int32_t threshold)
+{
+	return threshold == PTL_MD_THRESH_INF ? 0u
+	       : threshold                    ? (uint32_t)P3_ODD_THRESHOLD
+					      : P3_ODD_THRESHOLD | P3_ODD_INACTIVE;
+}
+
 static void md_fill(
 	struct p3_md *md, const ptl_md_t *user, const struct p3_md_meaning *meaning)
 {
 	md->region = meaning->region;
 	md->sink = meaning->sink;
-	md->threshold = user->threshold;
-	md->active = user->threshold != 0;
 	md->exhausted = false;
 	md->local_offset = 0;
-	md->snap[P3_SNAP_START] = (uintptr_t)user->start;
-	md->snap[P3_SNAP_LENGTH] = user->length;
-	md->snap[P3_SNAP_MAX_SIZE] = user->max_size;
-	md->snap[P3_SNAP_USER_PTR] = (uintptr_t)user->user_ptr;
-	md->snap[P3_SNAP_OPTIONS] = (uint64_t)user->options << 32;
+	md->words = (struct p3_md_words){.start = (uintptr_t)user->start,
+		.length = user->length,
+		.threshold = user->threshold,
+		.max_size = user->max_size,
+		.options = user->options,
+		.user_ptr = (uintptr_t)user->user_ptr};
+	md->odd = odd_options(&meaning->sink) | odd_threshold(user->threshold);
 }
 
 static void count_alignment(struct p3_ni *ni, const ptl_md_t *md)
 {
-	for (unsigned i = 0, align = 128; align >= 8; i++, align /= 2)
-		if ((uintptr_t)md->start % align == 0) {
-			ni->aligned[i]++;
-			return;
-		}
+	/* log2 of the largest of 1, 2 .. 128 that divides the address */
+	unsigned log = (unsigned)__builtin_ctzl((uintptr_t)md->start | 128);
+	if (log >= 3)
+		ni->aligned[7 - log]++;
 }
 
 int p3_md_prepare(struct p3_nic *n, const struct p3_cmd *c, struct p3_md_meaning *out)
@@ -170,8 +188,8 @@ struct p3_md *p3_md_create(
 	md->me = P3_NONE;
 	md->pending = 0;
 	count_alignment(&n->ni[c->ni], &c->md.md);
-	p3_obj_born(&md->o);
-	c->md.handle_out = md->snap[P3_SNAP_HANDLE] = p3_handle_of(P3_KIND_MD, &md->o);
+	p3_object_born(&md->o);
+	c->md.handle_out = p3_get(&md->o.name);
 	return md;
 }
 
@@ -196,7 +214,7 @@ int p3_md_at_rest(struct p3_nic *n, const struct p3_cmd *c)
 {
 	if (c->md.test_eq == PTL_EQ_NONE)
 		return PTL_OK;
-	struct p3_eq *eq = p3_obj_named(n, P3_KIND_EQ, c->md.test_eq);
+	struct p3_eq *eq = p3_eq_named(n, c->md.test_eq);
 	if (!eq || eq->o.ni != c->ni)
 		return PTL_EQ_INVALID;
 	return eq->owed || p3_evq_any(&eq->rx) ? PTL_MD_NO_UPDATE : PTL_OK;
@@ -211,13 +229,13 @@ static void md_tell(const struct p3_md *md, ptl_md_t *out)
 	for (uint64_t i = 0; i < room && i < iov->n; i++)
 		to[i] = iov->v[i];
 	struct p3_eq *eq = p3_sink_eq(&md->sink);
-	*out = (ptl_md_t){.start = (void *)(uintptr_t)md->snap[P3_SNAP_START],
-		.length = md->snap[P3_SNAP_LENGTH],
-		.threshold = md->threshold,
-		.max_size = p3_max_size(md),
-		.options = (uint32_t)(md->snap[P3_SNAP_OPTIONS] >> 32),
-		.user_ptr = (void *)(uintptr_t)md->snap[P3_SNAP_USER_PTR],
-		.eq_handle = eq ? p3_handle_of(P3_KIND_EQ, &eq->o) : PTL_EQ_NONE};
+	*out = (ptl_md_t){.start = (void *)(uintptr_t)md->words.start,
+		.length = md->words.length,
+		.threshold = md->words.threshold,
+		.max_size = md->words.max_size,
+		.options = md->words.options,
+		.user_ptr = (void *)(uintptr_t)md->words.user_ptr,
+		.eq_handle = eq ? p3_get(&eq->o.name) : PTL_EQ_NONE};
 }
 
 /* Replace a descriptor's contents; operations under way keep the former elements. */
@@ -242,7 +260,7 @@ static int may_update(struct p3_nic *n, const struct p3_cmd *c, const struct p3_
 int p3_md_update(struct p3_nic *n, struct p3_cmd *c)
 {
 	struct p3_md_meaning meaning;
-	struct p3_md *md = p3_obj_named(n, P3_KIND_MD, c->handle);
+	struct p3_md *md = p3_md_named(n, c->handle);
 	if (!md)
 		return PTL_MD_INVALID;
 	c->ni = (uint16_t)md->o.ni;

@@ -80,8 +80,8 @@ static struct p3_me *me_make(
 		p3_use_more(&n->ni[c->ni], P3_U_LIST);
 	p3_match_list_insert(&n->ni[c->ni], me, place->base, place->position);
 	n->nlong += place->list->n == P3_LONG;
-	p3_obj_born(&me->o);
-	c->handle_out = p3_handle_of(P3_KIND_ME, &me->o);
+	p3_object_born(&me->o);
+	c->handle_out = p3_get(&me->o.name);
 	return me;
 }
 
@@ -98,7 +98,7 @@ void p3_me_remove(struct p3_nic *n, struct p3_me *me)
 
 static void join(struct p3_me *me, struct p3_md *md)
 {
-	md->me = me->o.index;
+	md->me = p3_object_index(&me->o);
 	me->md = md;
 }
 

@@ -52,28 +52,72 @@ static inline bool p3_is_wanted(struct p3_want want, uint64_t word)
 /* ---- objects ---- */
 
 struct p3_eq {
-	struct p3_object o;
+	_Alignas(P3_CELL) struct p3_object o;
 	struct p3_eq *next_dead; /* next in a list of queues that a host thread will
 				  * retire */
 	struct p3_evq_rx rx;     /* (any) */
 	struct p3_evq_tx tx;
 	struct p3_nic *nic;
 	_Atomic(ptl_eq_handler_t) handler; /* (any) */
-	p3_a32 ni;                         /* (any) the same as o.ni */
+	uint32_t life; /* counts the queues in this place: a sink of an earlier one has no
+			* queue */
 	uint32_t n;
 	uint32_t owed; /* events of operations under way that will be posted here */
 };
 
-/* The words of a descriptor's snapshot, which its events carry (record.h). */
-enum p3_snap {
-	P3_SNAP_HANDLE,
-	P3_SNAP_START,
-	P3_SNAP_LENGTH,
-	P3_SNAP_MAX_SIZE,
-	P3_SNAP_USER_PTR,
-	P3_SNAP_OPTIONS, /* in the upper half; events have the threshold below */
-	P3_SNAP_WORDS
+/* A descriptor as its user sees it.  Each event carries these words (record.h): they are
+ * the first members of ptl_md_t, and the padding is 0. */
+struct p3_md_words {
+	_Alignas(16) uint64_t start; /* events move these words in pairs */
+	uint64_t length;
+	int32_t threshold; /* operations left, or PTL_MD_THRESH_INF */
+	uint32_t pad0;
+	uint64_t max_size;
+	uint32_t options;
+	uint32_t pad1;
+	uint64_t user_ptr;
 };
+
+#define P3_SAME_PLACE(a, b)                                                              \
+	(offsetof(struct p3_md_words, a) == offsetof(ptl_md_t, b) &&                     \
+		sizeof(((ptl_md_t *)0)->b) == sizeof(((struct p3_md_words *)0)->a))
+
+_Static_assert(P3_SAME_PLACE(start, start) && P3_SAME_PLACE(length, length) &&
+		       P3_SAME_PLACE(threshold, threshold) &&
+		       P3_SAME_PLACE(max_size, max_size) &&
+		       P3_SAME_PLACE(options, options) &&
+		       P3_SAME_PLACE(user_ptr, user_ptr),
+	"a reader copies these words into the event");
+
+/*
+ * All that is unusual about a descriptor, as bits of the word odd.  A straight path names
+ * the bits that its case excludes and tests them at once:
+ *
+ *	if (p3_straight() && !(md->odd & (P3_ODD_INACTIVE | P3_ODD_THRESHOLD)) && ...)
+ *
+ * A queue that was freed makes no descriptor odd: p3_sink_eq() still has to be asked.
+ */
+enum p3_md_odd {
+	P3_ODD_PUT = PTL_MD_OP_PUT,        /* it does not accept puts, */
+	P3_ODD_GET = PTL_MD_OP_GET,        /* or not gets */
+	P3_ODD_ACK = PTL_MD_ACK_DISABLE,   /* it sends no ACK */
+	P3_ODD_IOVEC = PTL_MD_IOVEC,       /* it has several pieces */
+	P3_ODD_MAX_SIZE = PTL_MD_MAX_SIZE, /* little room makes it inactive */
+	P3_ODD_THRESHOLD = 1 << 16,        /* operations count: not infinite */
+	P3_ODD_INACTIVE = 1 << 17,         /* it accepts no requests; it may still send */
+	P3_ODD_CRAY = 1 << 18,             /* P3_MD_CRAY: gets have SEND events */
+	P3_ODD_QUEUE = 1 << 19,            /* it has no event queue; */
+	P3_ODD_STARTS =
+		PTL_MD_EVENT_START_DISABLE,    /* its queue gets START events, too, */
+	P3_ODD_ENDS = PTL_MD_EVENT_END_DISABLE /* or ACK and UNLINK only */
+};
+
+/* An eager put that this descriptor receives needs no more than bytes and PUT_END; one
+ * that it sends no more than bytes and SEND_END. */
+#define P3_ODD_COUNTED  (P3_ODD_THRESHOLD | P3_ODD_MAX_SIZE | P3_ODD_INACTIVE)
+#define P3_ODD_EVENTS   (P3_ODD_QUEUE | P3_ODD_STARTS | P3_ODD_ENDS)
+#define P3_ODD_RECEIVES (P3_ODD_COUNTED | P3_ODD_EVENTS | P3_ODD_IOVEC | P3_ODD_PUT)
+#define P3_ODD_SENDS    (P3_ODD_COUNTED | P3_ODD_EVENTS | P3_ODD_IOVEC)
 
 /* An internal option of descriptors: the interface is of Cray's kind. */
 #define P3_MD_CRAY 0x80000000u
@@ -81,27 +125,27 @@ enum p3_snap {
 /* The event queue of a descriptor, and the options that select its events. */
 struct p3_sink {
 	struct p3_eq *eq; /* NULL: no events */
-	uint32_t eq_gen;  /* eq's generation when it was set: the queue may have been
-			   * freed */
+	uint32_t eq_life; /* eq's life when it was set: the queue may have been freed */
 	uint32_t options; /* the user's options and the internal ones */
 };
 
 struct p3_md {
 	_Alignas(P3_LINE) struct p3_object o;
 	struct p3_region region;
-	int32_t threshold;
-	bool active;      /* it may accept requests */
 	bool exhausted;   /* an operation made it inactive */
 	bool unlink;      /* it unlinks automatically */
 	bool owes_unlink; /* its UNLINK is counted in its queue's owed */
+	uint32_t odd;     /* bits of enum p3_md_odd */
 	struct p3_sink sink;
+	struct p3_md_words words;
 	uint32_t me;      /* index of its match entry; P3_NONE: free floating */
 	uint32_t pending; /* operations between START and END */
 	uint64_t local_offset;
-	uint64_t snap[P3_SNAP_WORDS]; /* by enum p3_snap */
 };
 
-_Static_assert(sizeof(struct p3_md) == 2 * P3_CELL, "what a message takes is two lines");
+_Static_assert(
+	sizeof(struct p3_md) == 2 * P3_CELL && offsetof(struct p3_md, words) == P3_CELL,
+	"a message takes two lines");
 
 /* The first line tells whether a request matches, since a long list is in no cache. */
 struct p3_me {

@@ -12,34 +12,43 @@
 
 #include "nic/obj/objects.h"
 
-/* "a:b" is a word with a in the upper half and b in the lower half. */
+/*
+ * The words, in the order of ptl_event_t's members: a reader copies the first 14 of them
+ * straight into the event, together with its padding.  "a:b" is a word with a in the
+ * upper half and b in the lower half.
+ */
 enum p3_event_word {
-	/* the request */
+	P3_EW_KIND, /* initiator's nid:kind */
+	P3_EW_PID,  /* initiator's uid:pid */
+	P3_EW_JID,  /* portal index:initiator's jid */
 	P3_EW_BITS, /* match bits */
 	P3_EW_RLENGTH,
 	P3_EW_MLENGTH,
 	P3_EW_OFFSET,
-	P3_EW_HDR, /* hdr_data */
-	/* the descriptor's snapshot, in the order of enum p3_snap */
-	P3_EW_MD,
-	P3_EW_MD_HANDLE = P3_EW_MD + P3_SNAP_HANDLE,
-	P3_EW_MD_START = P3_EW_MD + P3_SNAP_START,
-	P3_EW_MD_LENGTH = P3_EW_MD + P3_SNAP_LENGTH,
-	P3_EW_MD_MAX_SIZE = P3_EW_MD + P3_SNAP_MAX_SIZE,
-	P3_EW_MD_USER_PTR = P3_EW_MD + P3_SNAP_USER_PTR,
-	P3_EW_MD_OPTIONS = P3_EW_MD + P3_SNAP_OPTIONS, /* options:threshold */
-	/* the initiator */
-	P3_EW_ID,    /* pid:nid */
-	P3_EW_OWNER, /* jid:uid */
-	/* the event */
-	P3_EW_KIND,  /* link:(unlinked, kind) */
-	P3_EW_INDEX, /* portal index:ni_fail_type */
+	P3_EW_MD_HANDLE,
+	P3_EW_MD,                  /* struct p3_md_words, with values in its padding: */
+	P3_EW_LINK = P3_EW_MD + 2, /* link:threshold */
+	P3_EW_FAIL = P3_EW_MD + 4, /* (unlinked, ni_fail_type):options */
+	P3_EW_HDR = P3_EW_MD + 6,  /* hdr_data */
 	P3_EW_WORDS
 };
 
-#define P3_EW_UNLINKED 8u /* the bit "unlinked" of P3_EW_KIND, above the kind */
+#define P3_EW_UNLINKED 16u /* the bit "unlinked" above ni_fail_type */
 
 _Static_assert((int)P3_EW_WORDS == P3_EVQ_WORDS, "a record has room for these words");
+_Static_assert(sizeof(struct p3_md_words) == 8 * (P3_EW_HDR - P3_EW_MD), "six words");
+
+#define P3_EW_LOW(word, member)  (offsetof(ptl_event_t, member) == 8 * (word))
+#define P3_EW_HIGH(word, member) (offsetof(ptl_event_t, member) == 8 * (word) + 4)
+
+_Static_assert(
+	P3_EW_LOW(P3_EW_KIND, type) && P3_EW_HIGH(P3_EW_KIND, initiator.nid) &&
+		P3_EW_LOW(P3_EW_PID, initiator.pid) && P3_EW_HIGH(P3_EW_PID, uid) &&
+		P3_EW_LOW(P3_EW_JID, jid) && P3_EW_HIGH(P3_EW_JID, pt_index) &&
+		P3_EW_LOW(P3_EW_BITS, match_bits) && P3_EW_LOW(P3_EW_RLENGTH, rlength) &&
+		P3_EW_LOW(P3_EW_MLENGTH, mlength) && P3_EW_LOW(P3_EW_OFFSET, offset) &&
+		P3_EW_LOW(P3_EW_MD_HANDLE, md_handle) && P3_EW_LOW(P3_EW_MD, md),
+	"a word of a record is a word of the event");
 
 /* ---- writing ---- */
 
@@ -47,6 +56,18 @@ _Static_assert((int)P3_EW_WORDS == P3_EVQ_WORDS, "a record has room for these wo
 static inline void p3_say(struct p3_event_words *rec, int i, uint64_t word)
 {
 	p3_release(&rec->w[i], word); /* EVQ.2 */
+}
+
+/* Set two words; i is even. */
+static inline void p3_say_pair(struct p3_event_words *rec, int i, const void *words)
+{
+	p3_release_pair(&rec->w[i], words); /* EVQ.2 */
+}
+
+static inline void p3_say_halves(
+	struct p3_event_words *rec, int i, uint32_t high, uint32_t low)
+{
+	p3_release_halves(&rec->w[i], high, low); /* EVQ.2 */
 }
 
 /* Set the words of the request. */
@@ -66,36 +87,35 @@ static inline void p3_say_mlength(struct p3_event_words *rec, uint64_t mlength)
 	p3_say(rec, P3_EW_MLENGTH, mlength);
 }
 
-/* Set the words of the descriptor as it is after the operation's accounting. */
-static inline void p3_say_md(struct p3_event_words *rec, const struct p3_md *md)
+/* Set the words of the descriptor as it is after the operation's accounting, and the
+ * operation's link; each operation has its own. */
+static inline void p3_say_md(
+	struct p3_event_words *rec, const struct p3_md *md, uint32_t link)
 {
-#pragma GCC unroll 5
-	for (int i = 0; i < P3_SNAP_OPTIONS; i++)
-		p3_say(rec, P3_EW_MD + i, md->snap[i]);
-	p3_say(rec, P3_EW_MD_OPTIONS,
-		md->snap[P3_SNAP_OPTIONS] | (uint32_t)md->threshold);
+	const char *words = (const char *)&md->words;
+	p3_say(rec, P3_EW_MD_HANDLE, p3_get(&md->o.name));
+#pragma GCC unroll 3
+	for (int i = 0; i < P3_EW_HDR - P3_EW_MD; i += 2)
+		p3_say_pair(rec, P3_EW_MD + i, words + 8 * i);
+	p3_release_high(&rec->w[P3_EW_LINK], link); /* EVQ.2 */
 }
 
-/* Set the words of the initiator: id is pid:nid, owner is jid:uid. */
-static inline void p3_say_ids(struct p3_event_words *rec, uint64_t id, uint64_t owner)
+/* Set the words of the initiator (id is pid:nid, owner is jid:uid), the portal index, and
+ * the kind.  Kind 0: p3_say_all() sets it later. */
+static inline void p3_say_ids(struct p3_event_words *rec, uint32_t kind, uint64_t id,
+	uint64_t owner, uint32_t pt_index)
 {
-	p3_say(rec, P3_EW_ID, id);
-	p3_say(rec, P3_EW_OWNER, owner);
+	p3_say_halves(rec, P3_EW_KIND, (uint32_t)id, kind);
+	p3_say_halves(rec, P3_EW_PID, (uint32_t)owner, (uint32_t)(id >> 32));
+	p3_say_halves(rec, P3_EW_JID, pt_index, (uint32_t)(owner >> 32));
 }
 
-static inline void p3_say_who(
-	struct p3_event_words *rec, ptl_process_id_t id, uint32_t uid, uint32_t jid)
+static inline void p3_say_who(struct p3_event_words *rec, uint32_t kind,
+	ptl_process_id_t id, uint32_t uid, uint32_t jid, uint32_t pt_index)
 {
-	p3_say_ids(rec, p3_pair(id.pid, id.nid), p3_pair(jid, uid));
-}
-
-/* Set link, kind and portal index.  Each operation has its own link; kind 0: set
- * later. */
-static inline void p3_say_what(
-	struct p3_event_words *rec, uint32_t link, uint32_t pt_index, uint32_t kind)
-{
-	p3_say(rec, P3_EW_KIND, (uint64_t)link << 32 | kind);
-	p3_say(rec, P3_EW_INDEX, (uint64_t)pt_index << 32);
+	p3_say_halves(rec, P3_EW_KIND, id.nid, kind);
+	p3_say_halves(rec, P3_EW_PID, uid, id.pid);
+	p3_say_halves(rec, P3_EW_JID, pt_index, jid);
 }
 
 /* Copy a record whose kind is not set, and set the kind, the failure, and the mark of
@@ -103,46 +123,37 @@ static inline void p3_say_what(
 static inline void p3_say_all(struct p3_event_words *to, const struct p3_event_words *rec,
 	uint32_t kind, uint32_t fail, bool unlinked)
 {
-	for (int i = 0; i < P3_EW_KIND; i++)
-		p3_say(to, i, p3_get(&rec->w[i]));
-	uint64_t low = (uint64_t)kind | (uint64_t)unlinked << P3_EW_UNLINKED;
-	p3_say(to, P3_EW_KIND, p3_get(&rec->w[P3_EW_KIND]) | low);
-	p3_say(to, P3_EW_INDEX, p3_get(&rec->w[P3_EW_INDEX]) | fail);
+	uint32_t high = fail | (uint32_t)unlinked << P3_EW_UNLINKED;
+	p3_say(to, P3_EW_KIND, p3_get(&rec->w[P3_EW_KIND]) | kind);
+	p3_say(to, P3_EW_PID, p3_get(&rec->w[P3_EW_PID]));
+#pragma GCC unroll 6
+	for (int i = P3_EW_JID; i < P3_EW_HDR; i += 2)
+		p3_say_pair(to, i, &rec->w[i]);
+	p3_say(to, P3_EW_HDR, p3_get(&rec->w[P3_EW_HDR]));
+	if (p3_unlikely(high))
+		p3_release_high(&to->w[P3_EW_FAIL], high); /* EVQ.2 */
 }
 
 /* ---- reading ---- */
 
-/* Make an event of a record.  Each word of the record is read once and used at once,
- * since all words together would not fit the CPU's registers. */
+/* Return the upper half of a word. */
+static inline uint32_t p3_event_high(const struct p3_event_words *rec, int i)
+{
+	return (uint32_t)(p3_acquire(&rec->w[i]) >> 32); /* EVQ.2 */
+}
+
+/* Make an event of a record, whose words may change meanwhile (p3_evq_took). */
 static inline void p3_event_from_record(
 	const struct p3_event_words *rec, uint64_t sequence, uint64_t eq, ptl_event_t *ev)
 {
-	uint64_t w = p3_acquire(&rec->w[P3_EW_KIND]); /* EVQ.2, also all that follow */
-	ev->type = (ptl_event_kind_t)(w & 0xff);
-	ev->link = (ptl_seq_t)(w >> 32);
-	ev->unlinked = (int)(w >> P3_EW_UNLINKED & 1);
-	w = p3_acquire(&rec->w[P3_EW_INDEX]);
-	ev->pt_index = (uint32_t)(w >> 32);
-	ev->ni_fail_type = (ptl_ni_fail_t)(uint32_t)w;
-	w = p3_acquire(&rec->w[P3_EW_ID]);
-	ev->initiator =
-		(ptl_process_id_t){.nid = (uint32_t)w, .pid = (uint32_t)(w >> 32)};
-	w = p3_acquire(&rec->w[P3_EW_OWNER]);
-	ev->uid = (uint32_t)w;
-	ev->jid = (uint32_t)(w >> 32);
-	ev->match_bits = p3_acquire(&rec->w[P3_EW_BITS]);
-	ev->rlength = p3_acquire(&rec->w[P3_EW_RLENGTH]);
-	ev->mlength = p3_acquire(&rec->w[P3_EW_MLENGTH]);
-	ev->offset = p3_acquire(&rec->w[P3_EW_OFFSET]);
-	ev->hdr_data = p3_acquire(&rec->w[P3_EW_HDR]);
-	ev->md_handle = p3_acquire(&rec->w[P3_EW_MD_HANDLE]);
-	ev->md.start = (void *)(uintptr_t)p3_acquire(&rec->w[P3_EW_MD_START]);
-	ev->md.length = p3_acquire(&rec->w[P3_EW_MD_LENGTH]);
-	ev->md.max_size = p3_acquire(&rec->w[P3_EW_MD_MAX_SIZE]);
-	ev->md.user_ptr = (void *)(uintptr_t)p3_acquire(&rec->w[P3_EW_MD_USER_PTR]);
-	w = p3_acquire(&rec->w[P3_EW_MD_OPTIONS]);
-	ev->md.threshold = (int32_t)(uint32_t)w;
-	ev->md.options = (uint32_t)(w >> 32);
+#pragma GCC unroll 7
+	for (int i = 0; i < P3_EW_HDR; i += 2)
+		p3_acquire_pair((char *)ev + 8 * i, &rec->w[i]); /* EVQ.2 */
+	ev->hdr_data = p3_acquire(&rec->w[P3_EW_HDR]);           /* EVQ.2 */
+	uint32_t fail = p3_event_high(rec, P3_EW_FAIL);
+	ev->ni_fail_type = fail & 0xffff;
+	ev->unlinked = (int)(fail >> P3_EW_UNLINKED);
+	ev->link = p3_event_high(rec, P3_EW_LINK);
 	ev->md.eq_handle = eq;
 	ev->sequence = (ptl_seq_t)sequence;
 }

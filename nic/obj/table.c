@@ -4,65 +4,145 @@
 
 #include "nic/obj/ni.h"
 
+#include <errno.h>
 #include <string.h>
+#include <sys/mman.h>
 
-void p3_table_init(struct p3_table *t, uint32_t elem)
+#define LINKED_AT_ONCE 32u /* objects of an untouched page or more */
+
+_Static_assert(P3_TABLE_EACH % LINKED_AT_ONCE == 0, "a batch lies in one chunk");
+
+/* ---- memory ---- */
+
+/* Tell LeakSanitizer that memory named only in objects is no leak. */
+extern void __lsan_register_root_region(const void *at, size_t len) __attribute__((weak));
+
+static uint64_t chunk_len(const struct p3_table *t)
+{
+	return (uint64_t)t->elem * P3_TABLE_EACH;
+}
+
+static void set_up(struct p3_table *t, uint32_t elem)
 {
 	memset(t, 0, sizeof *t);
 	t->elem = elem;
-	t->free_head = t->free_tail = P3_NONE;
 }
 
-void *p3_table_at(struct p3_table *t, uint32_t index)
+void p3_table_init(struct p3_table *t, uint32_t elem, char **chunk)
 {
-	if (p3_unlikely(index >= P3_TABLE_CHUNKS * P3_TABLE_EACH))
+	set_up(t, elem);
+	t->chunk = chunk;
+}
+
+/*
+ * Map the range without write permission, which no limit of memory counts; only that of
+ * the address space does.  It can be read from the start: a forged handle leads to zeros.
+ */
+static char *reserve(uint64_t len)
+{
+	int saved = errno;
+	void *at = mmap(
+		NULL, len, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	errno = saved;
+	return at == MAP_FAILED ? NULL : at;
+}
+
+void *p3_table_more(struct p3_table *t)
+{
+	int saved = errno;
+	uint32_t chunks = p3_get(&t->nchunks);
+	uint64_t len = chunk_len(t);
+	char *at = t->base + chunks * len;
+	if (chunks == P3_TABLE_CHUNKS)
 		return NULL;
-	/* TABLE.1: a chunk is whole before it is linked. */
-	char *chunk = p3_acquire(&t->chunk[index / P3_TABLE_EACH]);
-	return p3_likely(chunk != NULL)
-		       ? chunk + (size_t)(index % P3_TABLE_EACH) * t->elem
-		       : NULL;
+	bool ok = mprotect(at, len, PROT_READ | PROT_WRITE) == 0;
+	errno = saved;
+	if (ok && __lsan_register_root_region)
+		__lsan_register_root_region(at, len);
+	return ok ? at : NULL;
+}
+
+int p3_table_reserve(struct p3_table *t, uint32_t elem, enum p3_kind kind)
+{
+	set_up(t, elem);
+	t->kind = kind;
+	t->base = reserve(chunk_len(t) * P3_TABLE_CHUNKS);
+	if (!t->base)
+		return -ENOMEM;
+	void *first = p3_table_more(t);
+	if (!first) {
+		p3_table_unreserve(t);
+		return -ENOMEM;
+	}
+	p3_table_add(t, first);
+	return 0;
+}
+
+void p3_table_unreserve(struct p3_table *t)
+{
+	if (t->base)
+		(void)munmap(t->base, chunk_len(t) * P3_TABLE_CHUNKS);
+	t->base = NULL;
+}
+
+/* ---- free objects ---- */
+
+void *p3_table_at(const struct p3_table *t, uint32_t index)
+{
+	char *chunk = t->chunk ? t->chunk[index / P3_TABLE_EACH] : t->base;
+	uint32_t at = t->chunk ? index % P3_TABLE_EACH : index;
+	return chunk + (uint64_t)at * t->elem;
 }
 
 static void put_free(struct p3_table *t, struct p3_object *o)
 {
-	o->next_free = P3_NONE;
-	if (t->free_tail == P3_NONE)
-		t->free_head = o->index;
+	o->next_free = NULL;
+	if (t->free_head)
+		t->free_tail->next_free = o;
 	else
-		((struct p3_object *)p3_table_at(t, t->free_tail))->next_free = o->index;
-	t->free_tail = o->index;
+		t->free_head = o;
+	t->free_tail = o;
+}
+
+/* Link some objects that never lived.  Few at a time, so that a program with few objects
+ * touches few pages. */
+static P3_RARE void link_some(struct p3_table *t)
+{
+	uint64_t name = p3_handle((enum p3_kind)t->kind, 0, 0, 0);
+	for (uint32_t i = 0; i < LINKED_AT_ONCE; i++) {
+		struct p3_object *o = p3_table_at(t, t->used);
+		p3_set(&o->name, (name | t->used++) ^ P3_NAMELESS);
+		put_free(t, o);
+	}
 }
 
 void p3_table_add(struct p3_table *t, void *chunk)
 {
-	uint32_t chunks = p3_get(&t->nchunks), first = chunks * P3_TABLE_EACH;
-	char *at = chunk;
-	for (uint32_t i = 0; i < P3_TABLE_EACH; i++)
-		((struct p3_object *)(at + (size_t)i * t->elem))->index = first + i;
-	/* TABLE.1 */
-	p3_release(&t->chunk[chunks], at);
+	uint32_t chunks = p3_get(&t->nchunks);
+	if (t->chunk)
+		t->chunk[chunks] = chunk;
 	p3_set(&t->nchunks, chunks + 1);
-	for (uint32_t i = 0; i < P3_TABLE_EACH; i++)
-		put_free(t, p3_table_at(t, first + i));
+	if (!t->free_head)
+		link_some(t);
 }
 
 void *p3_table_alloc(struct p3_table *t)
 {
-	if (t->free_head == P3_NONE)
-		return NULL;
-	struct p3_object *o = p3_table_at(t, t->free_head);
+	if (p3_unlikely(!t->free_head)) {
+		if (!p3_table_has_room(t))
+			return NULL;
+		link_some(t);
+	}
+	struct p3_object *o = t->free_head;
 	t->free_head = o->next_free;
-	if (t->free_head == P3_NONE)
-		t->free_tail = P3_NONE;
+	o->ni = 0;
 	t->live++;
 	return o;
 }
 
 void p3_table_kill(struct p3_table *t, struct p3_object *o)
 {
-	uint32_t gen = p3_get(&o->gen);
-	p3_release(&o->gen, gen + (gen & 1)); /* TABLE.2 */
+	p3_release(&o->name, p3_get(&o->name) ^ P3_NAMELESS); /* TABLE.2 */
 	t->live--;
 }
 
@@ -77,59 +157,21 @@ void p3_table_release(struct p3_table *t, struct p3_object *o)
 	p3_table_bury(t, o);
 }
 
-/* ---- objects of an interface ---- */
+/* ---- names ---- */
 
-void *p3_obj_named(struct p3_nic *n, enum p3_kind kind, uint64_t handle)
+void *p3_obj_named(const struct p3_nic *n, enum p3_kind kind, uint64_t handle)
 {
 	static const uint8_t table[] = {
 		[P3_KIND_ME] = P3_T_ME, [P3_KIND_MD] = P3_T_MD, [P3_KIND_EQ] = P3_T_EQ};
-	return p3_named_in(&n->table[table[kind]], kind, handle);
+	const struct p3_table *t = &n->table[table[kind]];
+	return p3_named_in(t, t->elem, handle);
 }
 
-static int most_of(const struct p3_ni *ni, enum p3_table_id id)
+void *p3_obj_next(const struct p3_table *t, uint32_t ni, uint32_t *at)
 {
-	return id == P3_T_ME   ? ni->limits.max_mes
-	       : id == P3_T_MD ? ni->limits.max_mds
-			       : ni->limits.max_eqs;
-}
-
-/* Tables and the counts of interfaces have the same order. */
-_Static_assert((int)P3_U_ME == (int)P3_T_ME && (int)P3_U_MD == (int)P3_T_MD &&
-		       (int)P3_U_EQ == (int)P3_T_EQ,
-	"one number for both");
-
-int p3_obj_room(struct p3_nic *n, enum p3_table_id id, uint32_t ni)
-{
-	if (n->ni[ni].use[id].cur >= (uint32_t)most_of(&n->ni[ni], id))
-		return PTL_NO_SPACE;
-	/* call.c adds a chunk and tries again */
-	return n->table[id].free_head == P3_NONE ? -(1 + (int)id) : PTL_OK;
-}
-
-void *p3_obj_new(struct p3_nic *n, enum p3_table_id id, uint32_t ni)
-{
-	struct p3_object *o = p3_table_alloc(&n->table[id]);
-	o->ni = ni;
-	p3_use_more(&n->ni[ni], (enum p3_use_id)id);
-	return o;
-}
-
-void p3_obj_born(struct p3_object *o)
-{
-	p3_release(&o->gen, p3_get(&o->gen) + 1); /* TABLE.2 */
-}
-
-void p3_obj_free(struct p3_nic *n, enum p3_table_id id, struct p3_object *o)
-{
-	p3_use_less(p3_ni_of(n, o), (enum p3_use_id)id);
-	p3_table_release(&n->table[id], o);
-}
-
-void *p3_obj_next(struct p3_table *t, uint32_t ni, uint32_t *at)
-{
-	while (*at < p3_get(&t->nchunks) * P3_TABLE_EACH) {
+	while (*at < t->used) {
 		struct p3_object *o = p3_table_at(t, (*at)++);
-		if ((p3_get(&o->gen) & 1) && o->ni == ni)
+		if (p3_object_lives(o) && o->ni == ni)
 			return o;
 	}
 	return NULL;

@@ -3,6 +3,7 @@
 #include "nic/proto/close.h"
 
 #include "nic/match/ahead.h"
+#include "nic/match/match.h"
 #include "nic/obj/eq.h"
 #include "nic/obj/md.h"
 #include "nic/obj/me.h"
@@ -126,14 +127,13 @@ int p3_close_me(struct p3_nic *n, struct p3_cmd *c)
 
 int p3_close_md(struct p3_nic *n, struct p3_cmd *c)
 {
-	struct p3_md *md = p3_obj_named(n, P3_KIND_MD, c->handle);
+	struct p3_md *md = p3_md_named(n, c->handle);
 	if (!md)
 		return PTL_MD_INVALID;
 	if (p3_unlikely(md->pending)) {
 		if (!let_go(n, md))
 			return PTL_MD_IN_USE;
-		md = p3_obj_named(
-			n, P3_KIND_MD, c->handle); /* NULL if that unlinked it */
+		md = p3_md_named(n, c->handle); /* NULL if that unlinked it */
 		if (!md)
 			return PTL_MD_INVALID;
 	}
@@ -199,6 +199,7 @@ int p3_close_ni(struct p3_nic *n, struct p3_cmd *c)
 	p3_release(&ni->gen, p3_get(&ni->gen) + 1); /* TABLE.2 */
 	forget(n, i);
 	p3_ahead_forget(n);
+	p3_match_forget(n);
 	c->ni_open.dead = NULL;
 	drop_objects(n, i, &c->ni_open.dead);
 	c->ni_open.portals = ni->portal;

@@ -3,6 +3,7 @@
 #include "nic/proto/exchange.h"
 
 #include "nic/obj/region.h"
+#include "nic/run/odd.h"
 #include "nic/xfer/xfer.h"
 
 static bool is_waiting(const struct p3_nic *n)
@@ -46,6 +47,7 @@ static P3_RARE void wait_to_swap(
 	}
 	if (is_vacant(n, p, now)) {
 		n->swapper = p;
+		p3_odd_set(n, P3_ODD_SWAPPER);
 		n->swapper_until = p->swap_ns + P3_SWAP_NS;
 		n->swapper_wants =
 			p3_region_bounds(&hit->md->region, hit->offset, hit->mlength);

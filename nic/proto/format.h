@@ -119,6 +119,11 @@ enum p3_long_reply_fields {
 	P3_LONG_REPLY_HEAP = P3_FIELD(5, 0, 64)
 };
 
+/* Word 0 of the most frequent request, a put whose bytes fit its header and that wants no
+ * response, and of the most frequent response, both without the validity word. */
+#define P3_REQ_USUAL p3_word0(P3_REQ_PUT, 0, 1)
+#define P3_RSP_USUAL p3_word0(P3_RSP_ACK, 0, 1)
+
 static inline uint32_t p3_field_word(uint32_t field)
 {
 	return field >> 24;

@@ -11,19 +11,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define P3_HASH 0x9e3779b97f4a7c15u
-
-static uint32_t first_place(const struct p3_ids *ids, uint64_t key)
-{
-	return (uint32_t)(key * P3_HASH >> 32) & ids->mask;
-}
-
 int p3_ids_make(struct p3_nic *n)
 {
 	uint32_t places = 4;
 	n->first_nid = n->conf.nid - n->conf.node;
 	n->nids = n->conf.nnodes;
 	n->ids = NULL;
+	n->latest = (struct p3_id){.peer = &n->absent};
 	if (!n->conf.domain)
 		return 0;
 	while (places < 2 * P3_JOB_NIS * n->conf.nnodes)
@@ -44,20 +38,12 @@ void p3_ids_drop(struct p3_nic *n)
 	n->listed = NULL;
 }
 
-static struct p3_id *place_of(struct p3_ids *ids, uint64_t key)
-{
-	uint32_t i = first_place(ids, key);
-	while (ids->at[i].peer && ids->at[i].key != key)
-		i = (i + 1) & ids->mask;
-	return &ids->at[i];
-}
-
 /* Add a peer; of two with the same id the first one stays. */
 static void put(struct p3_ids *ids, struct p3_peer *p)
 {
 	for (int i = 0; i < P3_JOB_NIS; i++) {
 		uint64_t key = p3_pair(p->pid[i], p->nid);
-		struct p3_id *at = place_of(ids, key);
+		struct p3_id *at = p3_ids_place(ids, key);
 		if (p->pid[i] == P3_JOB_NO_PID || at->peer)
 			continue;
 		*at = (struct p3_id){key, p};
@@ -72,6 +58,7 @@ static bool is_here(const struct p3_peer *p)
 /* Rebuild the table; the ids of dead peers stay until another peer has them. */
 void p3_ids_renew(struct p3_nic *n)
 {
+	n->latest = (struct p3_id){.peer = &n->absent};
 	if (!n->ids)
 		return;
 	memset(n->ids->at, 0, (n->ids->mask + 1) * sizeof n->ids->at[0]);
@@ -126,7 +113,7 @@ static P3_RARE struct p3_peer *find_unresolved(struct p3_nic *n, ptl_process_id_
 __attribute__((noinline)) struct p3_peer *p3_ids_find(
 	struct p3_nic *n, ptl_process_id_t who)
 {
-	struct p3_peer *p = place_of(n->ids, p3_pair(who.pid, who.nid))->peer;
+	struct p3_peer *p = p3_ids_place(n->ids, p3_pair(who.pid, who.nid))->peer;
 	return p ? p : find_unresolved(n, who);
 }
 

@@ -13,6 +13,28 @@
 
 #include "nic/state.h"
 
+/* Return the place of an id in the table, or the place where it belongs. */
+static inline struct p3_id *p3_ids_place(struct p3_ids *ids, uint64_t key)
+{
+	uint32_t i = (uint32_t)(key * 0x9e3779b97f4a7c15u >> 32) & ids->mask;
+	while (ids->at[i].peer && ids->at[i].key != key)
+		i = (i + 1) & ids->mask;
+	return &ids->at[i];
+}
+
+/* Return the peer that has this id, or NULL.  No two targets are alike to a program that
+ * sends to all others in turn, so this finds each of them without a call. */
+static inline struct p3_peer *p3_ids_known(struct p3_nic *n, uint64_t id)
+{
+	uint32_t index = (uint32_t)id - n->first_nid, pid = (uint32_t)(id >> 32);
+	if (n->ids)
+		return p3_ids_place(n->ids, id)->peer;
+	if (index >= n->nids || pid == P3_JOB_NO_PID)
+		return NULL;
+	struct p3_peer *p = &n->peer[index];
+	return p->pid[0] == pid || p->pid[1] == pid ? p : NULL;
+}
+
 int p3_ids_make(struct p3_nic *n);
 void p3_ids_drop(struct p3_nic *n);
 void p3_ids_renew(struct p3_nic *n); /* a peer has come, or has other ids */

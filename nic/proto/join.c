@@ -36,8 +36,10 @@ static void reset_out(struct p3_peer *p, const struct p3_lane *lane)
 
 static void reset_in(struct p3_peer *p, const struct p3_lane *lane)
 {
-	p3_ring_rx_init(&p->req_in, lane->req_in, lane->cells, &p->mine->req_credit[0]);
-	p3_ring_rx_init(&p->rsp_in, lane->rsp_in, lane->cells, &p->mine->rsp_credit[0]);
+	p3_ring_rx_init(&p->req_in, lane->req_in, lane->cells, &p->mine->req_credit[0],
+		P3_REQ_USUAL);
+	p3_ring_rx_init(&p->rsp_in, lane->rsp_in, lane->cells, &p->mine->rsp_credit[0],
+		P3_RSP_USUAL);
 	p->ahead = p->req_in.pos;
 	p3_set(&p->mine->req_credit[1], 0);
 	p3_set(&p->mine->rsp_credit[1], 0);

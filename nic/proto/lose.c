@@ -56,6 +56,7 @@ static void end_pendings(struct p3_nic *n, struct p3_link *list, bool died)
 static void end_queues(struct p3_nic *n, struct p3_peer *p, bool died)
 {
 	p->state = died ? P3_DEAD : P3_GONE;
+	p3_ring_shut(&p->req_out);
 	end_pendings(n, &p->outstanding, died);
 	end_pendings(n, &p->queue, died);
 	if (p->blocked)
@@ -87,6 +88,7 @@ static void lose(struct p3_nic *n, struct p3_peer *p, bool died)
 		p->index, p->nid, p->os_pid, died ? "died" : "left");
 	p3_exchange_over(n, p);
 	p->state = died ? P3_DEAD : P3_GONE;
+	p3_ring_shut(&p->req_out);
 	p3_peer_count_alive(n, p, false);
 	P3_TRACE(focus, n, (struct p3_topic){p->index, 0}, 0);
 	end_transfers(n, p);

@@ -6,6 +6,7 @@
 #include "nic/proto/format.h"
 #include "nic/proto/ids.h"
 #include "nic/run/looks.h"
+#include "nic/run/odd.h"
 #include "nic/wire/wire.h"
 #include "shm/fault.h"
 #include "shm/log.h"
@@ -133,6 +134,8 @@ void p3_peer_heat(struct p3_nic *n, struct p3_peer *p)
 	p->hot = true;
 	p3_set(&p->mine->cold, 0);
 	n->hot[n->nhot++] = p;
+	if (n->nhot > n->few)
+		p3_odd_set(n, P3_ODD_LANES);
 }
 
 static bool has_news(struct p3_peer *p)
@@ -146,6 +149,7 @@ static void make_cold(struct p3_nic *n, uint32_t at)
 {
 	struct p3_peer *p = n->hot[at];
 	p->hot = false;
+	p3_ring_shut(&p->req_out); /* the next request heats the lane again */
 	n->hot[at] = n->hot[--n->nhot];
 	n->hot[n->nhot] = p;
 	p3_set(&p->mine->cold, 1);
@@ -225,7 +229,7 @@ void p3_peer_say_reads(struct p3_peer *p)
 void p3_peer_count_alive(struct p3_nic *n, struct p3_peer *p, bool alive)
 {
 	if (p->counted != alive)
-		p3_count(&n->alive, alive ? 1 : (uint32_t)-1);
+		p3_set(&n->alive, p3_get(&n->alive) + (alive ? 1 : (uint32_t)-1));
 	p->counted = alive;
 }
 
@@ -242,6 +246,7 @@ void p3_peer_ignore(struct p3_nic *n, struct p3_peer *p, const char *what)
 		return;
 	p->bad = true;
 	n->some_bad = true;
+	p3_odd_set(n, P3_ODD_BAD);
 	p3_count(&n->count[P3_C_BAD_HEADERS], 1);
 	p3_warn("node %u (nid %u, process %u) sent %s; it is not listened to any more, "
 		"operations with it fail",

@@ -9,6 +9,7 @@
 #include "nic/proto/copy.h"
 #include "nic/report/why.h"
 #include "nic/run/looks.h"
+#include "nic/run/odd.h"
 #include "nic/xfer/xfer.h"
 
 struct p3_pending *p3_pending_alloc(struct p3_nic *n, struct p3_peer *p, uint32_t kind,
@@ -17,13 +18,13 @@ struct p3_pending *p3_pending_alloc(struct p3_nic *n, struct p3_peer *p, uint32_
 	struct p3_pending *t = p3_table_alloc(&n->table[P3_T_PENDING]);
 	if (!t)
 		return NULL;
-	p3_set(&t->o.gen, p3_get(&t->o.gen) + 1);
+	p3_object_born(&t->o);
 	t->kind = (uint8_t)kind;
 	t->ni = (uint8_t)md->o.ni;
 	t->peer = p;
 	t->state = P3_PEND_QUEUED;
 	t->md = md;
-	t->md_gen = p3_get(&md->o.gen);
+	t->md_name = p3_get(&md->o.name);
 	t->move = *m;
 	t->is_long = false;
 	t->xfer = NULL;
@@ -117,21 +118,14 @@ void p3_pending_free(struct p3_nic *n, struct p3_pending *t)
 
 /* ---- ends ---- */
 
-void p3_pending_describe_answer(struct p3_nic *n, const struct p3_move *m,
-	struct p3_md *md, uint64_t mlength, struct p3_event_words *rec)
-{
-	p3_match_threshold(md);
-	p3_say_request(rec, m->bits, m->length, mlength, m->remote_offset, 0);
-	p3_say_md(rec, md);
-	p3_say_what(rec, n->next_link++, m->pt_index, 0);
-}
-
 void p3_pending_reply_fails(struct p3_nic *n, const struct p3_move *m, struct p3_md *md,
 	const struct p3_peer *p)
 {
 	struct p3_event_words rec;
-	p3_pending_describe_answer(n, m, md, 0, &rec);
-	p3_say_who(&rec, m->target, p ? p->uid : PTL_UID_ANY, p ? p->jid : PTL_JID_ANY);
+	const struct p3_answerer by = {
+		m->target, p ? p->uid : PTL_UID_ANY, p ? p->jid : PTL_JID_ANY};
+	p3_match_threshold(md);
+	p3_pending_describe_answer(m, md, &by, 0, n->next_link++, 0, &rec);
 	p3_event_write(n, &md->sink, &rec, PTL_EVENT_REPLY_START, PTL_NI_OK);
 	p3_event_ends(n, md, &md->sink, &rec, PTL_EVENT_REPLY_END, PTL_NI_FAIL);
 }
@@ -146,6 +140,7 @@ void p3_pending_release(struct p3_nic *n, struct p3_pending *t, uint32_t fail)
 	FAULT_POINT("release.published");
 	x->releasing = true;
 	p3_list_add(&n->sources, &x->link);
+	p3_odd_set(n, P3_ODD_SOURCES);
 	p3_looks_add(n, x->peer);
 }
 
@@ -173,7 +168,7 @@ void p3_pending_fail(struct p3_nic *n, struct p3_pending *t, bool died)
 		p3_pending_start(n, t);
 	if (t->send.md)
 		p3_pending_end(n, t, fail);
-	else if (t->kind != P3_REQ_PUT && died && p3_lives(&t->md->o, t->md_gen))
+	else if (t->kind != P3_REQ_PUT && died && p3_pending_md_lives(t))
 		p3_pending_reply_fails(n, &t->move, t->md, t->peer);
 	p3_pending_free(n, t);
 }

@@ -14,6 +14,7 @@
 #ifndef P3_NIC_PROTO_PENDING_H
 #define P3_NIC_PROTO_PENDING_H
 
+#include "nic/obj/record.h"
 #include "nic/proto/copy.h"
 #include "nic/state.h"
 
@@ -54,10 +55,23 @@ P3_RARE void p3_pending_drop_copy(struct p3_nic *n, struct p3_pending *t);
 P3_RARE void p3_pending_readdress_copy(
 	struct p3_nic *n, struct p3_pending *t, struct p3_peer *p);
 
-/* Count the operation on the descriptor, then write the parts of an ACK or REPLY event
- * that echo the request. */
-void p3_pending_describe_answer(struct p3_nic *n, const struct p3_move *m,
-	struct p3_md *md, uint64_t mlength, struct p3_event_words *rec);
+/* The process that answers a request. */
+struct p3_answerer {
+	ptl_process_id_t id;
+	uint32_t uid, jid;
+};
+
+/* Write the content of ACK or REPLY events.  The caller has counted the operation on the
+ * descriptor (p3_match_threshold()). */
+static inline void p3_pending_describe_answer(const struct p3_move *m,
+	const struct p3_md *md, const struct p3_answerer *by, uint64_t mlength,
+	uint32_t link, uint32_t kind, struct p3_event_words *rec)
+{
+	p3_say_request(rec, m->bits, m->length, mlength, m->remote_offset, 0);
+	p3_say_md(rec, md, link);
+	p3_say_who(rec, kind, by->id, by->uid, by->jid, m->pt_index);
+}
+
 /* Fail a get whose reply will never come.  p is its target, or NULL if that is
  * unknown. */
 void p3_pending_reply_fails(struct p3_nic *n, const struct p3_move *m, struct p3_md *md,

@@ -19,23 +19,19 @@
 static struct p3_pending *named_pending(
 	struct p3_nic *n, struct p3_peer *p, uint32_t name)
 {
-	struct p3_pending *t =
-		p3_table_at(&n->table[P3_T_PENDING], name & P3_PENDING_INDEX);
-	if (!t || !(p3_get(&t->o.gen) & 1) || p3_pending_name(t) != name)
+	const struct p3_table *table = &n->table[P3_T_PENDING];
+	uint32_t index = name & P3_PENDING_INDEX;
+	if (index >= table->used)
+		return NULL;
+	struct p3_pending *t = p3_table_at(table, index);
+	if (!p3_object_lives(&t->o) || p3_pending_name(t) != name)
 		return NULL;
 	return t->peer == p && t->state == P3_PEND_SENT ? t : NULL;
 }
 
-static void answer_who(
-	const struct p3_pending *t, const struct p3_peer *p, struct p3_event_words *rec)
-{
-	ptl_process_id_t id = {p->nid, t->move.target.pid};
-	p3_say_who(rec, id, p->uid, p->jid);
-}
-
 static bool md_lives(struct p3_nic *n, struct p3_pending *t)
 {
-	bool lives = t->md && p3_lives(&t->md->o, t->md_gen);
+	bool lives = t->md && p3_pending_md_lives(t);
 	if (!lives && t->md) {
 		p3_answer_drop(n, &n->ni[t->ni], t->move.length);
 		p3_why_late(n, t);
@@ -43,10 +39,62 @@ static bool md_lives(struct p3_nic *n, struct p3_pending *t)
 	return lives;
 }
 
+/* ---- events of answers ---- */
+
+/* An answer of peer p to pending t, which is counted on the descriptor already. */
+struct answered {
+	struct p3_peer *p;
+	struct p3_pending *t;
+	uint64_t mlength;
+	uint32_t link;
+};
+
+static inline void describe(const struct answered *a, const struct p3_md *md,
+	uint32_t kind, struct p3_event_words *rec)
+{
+	const struct p3_move *m = &a->t->move;
+	const struct p3_answerer by = {{a->p->nid, m->target.pid}, a->p->uid, a->p->jid};
+	p3_pending_describe_answer(m, md, &by, a->mlength, a->link, kind, rec);
+}
+
+/* Post REPLY_START, which few descriptors enable. */
+static __attribute__((noinline)) void reply_started(
+	struct p3_nic *n, struct answered a, struct p3_md *md)
+{
+	struct p3_event_words rec;
+	describe(&a, md, 0, &rec);
+	p3_event_write(n, &md->sink, &rec, PTL_EVENT_REPLY_START, PTL_NI_OK);
+}
+
+static __attribute__((noinline)) void answer_unlinks(
+	struct p3_nic *n, struct answered a, struct p3_md *md, ptl_event_kind_t kind)
+{
+	struct p3_event_words rec;
+	describe(&a, md, 0, &rec);
+	p3_event_unlinks(n, md, &md->sink, &rec, kind, PTL_NI_OK);
+}
+
+/* Post the END of an operation, writing it straight into the queue. */
+static inline void answer_ends(struct p3_nic *n, const struct answered *a,
+	struct p3_md *md, ptl_event_kind_t kind)
+{
+	if (p3_match_may_unlink(md)) {
+		answer_unlinks(n, *a, md, kind);
+		return;
+	}
+	struct p3_eq *eq = p3_sink_for(&md->sink, kind);
+	if (p3_unlikely(!eq))
+		return;
+	struct p3_event_record *e = p3_event_begin(eq);
+	describe(a, md, (uint32_t)kind, &e->words);
+	p3_event_post(n, eq, e, (uint32_t)kind);
+}
+
+/* ---- answers ---- */
+
 static void got_ack(
 	struct p3_nic *n, struct p3_peer *p, struct p3_pending *t, uint64_t mlength)
 {
-	struct p3_event_words rec;
 	if (!md_lives(n, t))
 		return;
 	struct p3_md *md = t->md;
@@ -55,9 +103,9 @@ static void got_ack(
 		p3_why_late(n, t);
 		return;
 	}
-	p3_pending_describe_answer(n, &t->move, md, mlength, &rec);
-	answer_who(t, p, &rec);
-	p3_event_ends(n, md, &md->sink, &rec, PTL_EVENT_ACK, PTL_NI_OK);
+	p3_match_threshold(md);
+	const struct answered a = {p, t, mlength, n->next_link++};
+	answer_ends(n, &a, md, PTL_EVENT_ACK);
 }
 
 static void got_done(struct p3_nic *n, struct p3_peer *p, struct p3_pending *t,
@@ -83,18 +131,18 @@ static uint64_t reply_space(const struct p3_pending *t, uint64_t len)
 static void got_reply(struct p3_nic *n, struct p3_peer *p, struct p3_pending *t,
 	const struct p3_cell *c, uint64_t mlength)
 {
-	struct p3_event_words rec;
 	if (!md_lives(n, t))
 		return;
 	struct p3_md *md = t->md;
 	uint64_t len = reply_space(t, mlength);
-	p3_pending_describe_answer(n, &t->move, md, len, &rec);
-	answer_who(t, p, &rec);
-	p3_event_write(n, &md->sink, &rec, PTL_EVENT_REPLY_START, PTL_NI_OK);
+	p3_match_threshold(md);
+	const struct answered a = {p, t, len, n->next_link++};
+	if (p3_unlikely(md->odd & P3_ODD_STARTS))
+		reply_started(n, a, md);
 	p3_region_write(&md->region, t->move.offset, p3_reply_bytes(c), len);
 	if (p3_unlikely(!p3_list_empty(&n->pulls)))
 		p3_xfer_wrote(n, &md->region, t->move.offset, len);
-	p3_event_ends(n, md, &md->sink, &rec, PTL_EVENT_REPLY_END, PTL_NI_OK);
+	answer_ends(n, &a, md, PTL_EVENT_REPLY_END);
 }
 
 static void got_long_reply(struct p3_nic *n, struct p3_peer *p, struct p3_pending *t,
@@ -114,8 +162,9 @@ static void got_long_reply(struct p3_nic *n, struct p3_peer *p, struct p3_pendin
 		.heap = a->heap,
 		.length = reply_space(t, a->mlength),
 		.get = t};
-	p3_pending_describe_answer(n, &t->move, t->md, pull->length, &pull->span.rec);
-	answer_who(t, p, &pull->span.rec);
+	p3_match_threshold(t->md);
+	const struct answered all = {p, t, pull->length, n->next_link++};
+	describe(&all, t->md, 0, &pull->span.rec);
 	p3_span_begin(&pull->span, t->md, t->move.offset);
 	p3_span_start(n, &pull->span, PTL_EVENT_REPLY_START);
 	t->state = P3_PEND_PULLING;
@@ -181,7 +230,7 @@ static bool enter_full_responses(struct p3_nic *n, struct p3_peer *p)
 		return false;
 	FAULT_POINT("ring.entering_responses");
 	p3_ring_rx_init(&p->rsp_in, (struct p3_cell *)(p->base + off),
-		n->layout.rsp_cells, &p->mine->rsp_credit[1]);
+		n->layout.rsp_cells, &p->mine->rsp_credit[1], P3_RSP_USUAL);
 	p->rsp_cap = n->layout.rsp_cells - 1;
 	return true;
 }

@@ -85,9 +85,8 @@ static inline void describe(const struct request *r, const struct p3_hit *hit,
 {
 	p3_say_request(rec, r->ask.bits, r->ask.length, hit->mlength, hit->offset,
 		r->ask.kind == P3_REQ_GET ? 0 : r->ask.hdr);
-	p3_say_md(rec, hit->md);
-	p3_say_ids(rec, r->ask.who, r->ask.owner);
-	p3_say_what(rec, link, r->ask.pt_index, kind);
+	p3_say_md(rec, hit->md, link);
+	p3_say_ids(rec, kind, r->ask.who, r->ask.owner, r->ask.pt_index);
 }
 
 static inline void deposit(
@@ -401,7 +400,7 @@ static bool enter_full_requests(struct p3_nic *n, struct p3_peer *p)
 		return false;
 	FAULT_POINT("ring.entering_requests");
 	p3_ring_rx_init(&p->req_in, (struct p3_cell *)(p->base + off),
-		n->layout.req_cells, &p->mine->req_credit[1]);
+		n->layout.req_cells, &p->mine->req_credit[1], P3_REQ_USUAL);
 	return true;
 }
 
@@ -455,7 +454,6 @@ bool p3_rx_take(struct p3_nic *n, struct p3_peer *p)
 		p3_ring_give(&p->req_in);
 		return false;
 	}
-	p3_ring_ask_at(&p->req_in, P3_RING_AHEAD);
 	/* LANE.1: answers that the peer sent before this request come first, so that an
 	 * operation's END is there before the partner's own message about it. */
 	p3_reply_take_all(n, p);

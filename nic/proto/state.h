@@ -26,7 +26,7 @@ struct p3_pending {
 	struct p3_link link; /* in its peer's queue, then in its peer's outstanding */
 	struct p3_peer *peer;
 	struct p3_md *md; /* descriptor of the ACK or the REPLY */
-	uint32_t md_gen;
+	uint64_t md_name; /* its name then: it may have been unlinked meanwhile */
 	uint8_t state;
 	uint8_t kind; /* p3_req_kind */
 	uint8_t ni;
@@ -45,12 +45,17 @@ struct p3_pending {
 };
 
 /* Return the name of a pending in requests, never 0. */
-#define P3_PENDING_INDEX (P3_TABLE_CHUNKS * P3_TABLE_EACH - 1)
+#define P3_PENDING_INDEX (P3_TABLE_MOST - 1)
 
 static inline uint32_t p3_pending_name(const struct p3_pending *t)
 {
-	uint32_t gen = p3_get(&t->o.gen) >> 1;
-	return (gen | 1u << 13) << 18 | t->o.index;
+	uint32_t gen = p3_handle_gen(p3_get(&t->o.name));
+	return (gen | 1u << 13) << 18 | p3_object_index(&t->o);
+}
+
+static inline bool p3_pending_md_lives(const struct p3_pending *t)
+{
+	return p3_get(&t->md->o.name) == t->md_name;
 }
 
 /* ---- peers ---- */
@@ -67,7 +72,6 @@ struct p3_peer {
 	_Alignas(P3_LINE) struct p3_ring_rx req_in;
 	uint32_t rsp_used; /* cells of its response ring that may be needed for this
 			    * node's requests */
-	uint32_t rsp_cap;
 	uint8_t state;
 	bool ready; /* its lane is for this node's present incarnation */
 	bool acked; /* it has set this node's credits */
@@ -81,28 +85,29 @@ struct p3_peer {
 		};
 		uint8_t odd; /* not 0: its next request needs special treatment */
 	};
-	bool touched;  /* in n->touched */
-	bool hot;      /* in n->hot */
-	bool req_full; /* this node produces in the full ring */
-	uint8_t deep;  /* messages that a visit takes: see pass.c */
 	/* second line: identity of the peer, and requests to it */
 	uint32_t nid;
 	uint32_t pid[P3_JOB_NIS];
 	uint32_t uid, jid;
-	uint32_t quiet; /* looks of p3_peer_cool without news */
+	bool touched;     /* in n->touched */
+	bool hot;         /* in n->hot */
+	bool req_full;    /* this node produces in the full ring */
+	uint8_t deep;     /* messages that a visit takes: see pass.c */
+	uint32_t rsp_cap; /* cells of that ring for responses to this node */
+	uint32_t quiet;   /* looks of p3_peer_cool without news */
 	uint32_t nsent, nanswered;
-	struct p3_link queue;               /* pendings not sent yet */
-	struct p3_peer_entry *mine;         /* this node's words to the peer */
-	const struct p3_peer_entry *theirs; /* the peer's words to this node */
+	struct p3_link queue;       /* pendings not sent yet */
+	struct p3_peer_entry *mine; /* this node's words to the peer */
 	/* third line: used by each request sent */
-	struct p3_ring_tx req_out;
 	const p3_a32 *cold; /* a word of the peer, in theirs: not 0 while the peer does
 			     * not poll the lane from this node; or n->never_cold */
 	p3_a32 *asleep;     /* the peer's word */
+	struct p3_doorbell *doorbell; /* the peer's */
+	struct p3_ring_tx req_out;    /* open: puts may go straight (lane.h) */
 	/* the rest */
 	struct p3_ring_rx rsp_in;
 	struct p3_ring_tx rsp_out;
-	struct p3_doorbell *doorbell; /* the peer's */
+	const struct p3_peer_entry *theirs; /* the peer's words to this node */
 	struct p3_nic *nic;
 	const struct p3_wire *wire; /* never changes while the NIC runs */
 	uint32_t index;
@@ -152,14 +157,14 @@ struct p3_peer {
 };
 
 _Static_assert(offsetof(struct p3_peer, nid) == P3_CELL &&
-		       offsetof(struct p3_peer, req_out) == 2 * P3_CELL &&
-		       offsetof(struct p3_peer, rsp_in) == 3 * P3_CELL,
+		       offsetof(struct p3_peer, cold) == 2 * P3_CELL &&
+		       offsetof(struct p3_peer, req_out.cells) == 3 * P3_CELL,
 	"a message touches three lines of its peer's");
 
 /* ---- ids of processes ---- */
 
 struct p3_id {
-	uint64_t key; /* pid and nid */
+	uint64_t key; /* pid:nid */
 	struct p3_peer *peer;
 };
 

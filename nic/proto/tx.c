@@ -13,10 +13,12 @@
 #include "nic/proto/hold.h"
 #include "nic/proto/peer.h"
 #include "nic/proto/pending.h"
+#include "nic/proto/send.h"
 #include "nic/report/mirror.h"
 #include "nic/report/trace.h"
 #include "nic/report/why.h"
 #include "nic/run/looks.h"
+#include "nic/run/odd.h"
 #include "nic/run/wake.h"
 #include "nic/xfer/xfer.h"
 #include "shm/fault.h"
@@ -156,6 +158,16 @@ static uint32_t place_of(const struct p3_pending *t, uint64_t *place_out)
 	return heap ? P3_F_HEAP : P3_F_ADDR;
 }
 
+/* Open the request ring for straight puts (nic/host/put.c): the peer lives, its lane is
+ * hot, and no request is counted for a full ring.  The ring is shut when the peer is
+ * lost, when the lane becomes cold, and by each message that does not open it again.  If
+ * requests wait in the peer's queue, p3_tx_push() sets P3_ODD_BLOCKED. */
+static inline void open_lane(const struct p3_nic *n, struct p3_peer *p)
+{
+	if (p3_likely(p->req_full || n->sparing))
+		p3_ring_open(&p->req_out);
+}
+
 static inline void publish(struct p3_nic *n, struct p3_peer *p, uint64_t word0,
 	const struct need *need, uint64_t sent)
 {
@@ -170,6 +182,7 @@ static inline void publish(struct p3_nic *n, struct p3_peer *p, uint64_t word0,
 		p3_peer_heat(
 			n, p); /* answers will come; or the peer is this node itself */
 	p3_looks_add(n, p);
+	open_lane(n, p);
 	n->worked = true;
 	p3_count(&n->count[P3_C_SENT], 1);
 	p3_count(&n->count[P3_C_SENT_BYTES], sent);
@@ -223,8 +236,8 @@ static bool fits(const struct p3_md *md, uint64_t offset, uint64_t length)
 
 static P3_HOT struct p3_md *active_md(struct p3_nic *n, uint64_t handle)
 {
-	struct p3_md *md = p3_named_in(&n->table[P3_T_MD], P3_KIND_MD, handle);
-	return p3_likely(md && md->threshold != 0) ? md : NULL;
+	struct p3_md *md = p3_md_named(n, handle);
+	return p3_likely(md && md->words.threshold != 0) ? md : NULL;
 }
 
 static inline int check(struct p3_nic *n, struct p3_cmd *c, struct p3_md **md_out)
@@ -242,31 +255,18 @@ static inline int check(struct p3_nic *n, struct p3_cmd *c, struct p3_md **md_ou
 	return PTL_OK;
 }
 
-/* Write the content of the SEND events.  The caller has counted the operation on the
- * descriptor (p3_match_threshold()). */
-static inline void describe_send(struct p3_nic *n, const struct p3_move *m,
-	const struct p3_md *md, uint64_t offset, uint32_t link, uint32_t kind,
-	struct p3_event_words *rec)
-{
-	ptl_process_id_t self = {n->conf.nid, p3_ni_of(n, &md->o)->pid};
-	p3_say_request(rec, m->bits, m->length, m->length, offset, m->hdr);
-	p3_say_md(rec, md);
-	p3_say_who(rec, self, n->conf.uid, n->conf.jid);
-	p3_say_what(rec, link, m->pt_index, kind);
-}
-
 /* Write the content of the SEND events, with a new link. */
 static void describe_slow(struct p3_nic *n, const struct p3_move *m,
 	const struct p3_md *md, uint64_t offset, struct p3_event_words *rec)
 {
-	describe_send(n, m, md, offset, n->next_link++, 0, rec);
+	p3_send_describe(n, m, md, offset, m->length, n->next_link++, 0, rec);
 }
 
 static __attribute__((noinline)) void send_started(
 	struct p3_nic *n, const struct p3_move *m, struct p3_md *md, uint32_t link)
 {
 	struct p3_event_words rec;
-	describe_send(n, m, md, m->offset, link, 0, &rec);
+	p3_send_describe(n, m, md, m->offset, m->length, link, 0, &rec);
 	p3_event_write(n, &md->sink, &rec, PTL_EVENT_SEND_START, PTL_NI_OK);
 }
 
@@ -274,7 +274,7 @@ static __attribute__((noinline)) void send_unlinks(
 	struct p3_nic *n, const struct p3_move *m, struct p3_md *md, uint32_t link)
 {
 	struct p3_event_words rec;
-	describe_send(n, m, md, m->offset, link, 0, &rec);
+	p3_send_describe(n, m, md, m->offset, m->length, link, 0, &rec);
 	p3_event_unlinks(n, md, &md->sink, &rec, PTL_EVENT_SEND_END, PTL_NI_OK);
 }
 
@@ -285,14 +285,9 @@ static inline void send_ended(
 	if (p3_unlikely(!eq))
 		return;
 	struct p3_event_record *e = p3_event_begin(eq);
-	describe_send(n, m, md, m->offset, link, PTL_EVENT_SEND_END, &e->words);
+	p3_send_describe(
+		n, m, md, m->offset, m->length, link, PTL_EVENT_SEND_END, &e->words);
 	p3_event_post(n, eq, e, PTL_EVENT_SEND_END);
-}
-
-static inline void count_sent(struct p3_ni *ni, uint64_t length)
-{
-	ni->sent++;
-	ni->sent_bytes += length;
 }
 
 /* Send a put without a pending.  Return false if it needs one: it wants an ACK, other
@@ -316,7 +311,7 @@ static inline bool put_now(
 	uint64_t word0 = p3_pack_eager(c, &r);
 	word0 |= p3_field_in(P3_HEADER_FLAGS, md->o.ni ? P3_F_NI1 : 0u);
 	publish(n, p, word0, &need, m->length);
-	count_sent(p3_ni_of(n, &md->o), m->length);
+	p3_send_count(p3_ni_of(n, &md->o), m->length);
 	p3_count(&n->count[need.cells == 1 ? P3_C_PUT_INLINE : P3_C_PUT_EAGER], 1);
 	p3_match_threshold(md);
 	uint32_t link = n->next_link++;
@@ -353,12 +348,12 @@ static __attribute__((noinline)) int admit(struct p3_nic *n, struct p3_peer *p,
 	if (p3_unlikely(n->traced != NULL))
 		t->command = n->trace.command;
 	p3_use_more(&n->ni[t->ni], P3_U_OP);
-	count_sent(&n->ni[t->ni], kind == P3_REQ_GET ? 0 : m->length);
+	p3_send_count(&n->ni[t->ni], kind == P3_REQ_GET ? 0 : m->length);
 	p3_list_add(&p->queue, &t->link);
 	p->nqueued++;
-	uint32_t gen = p3_get(&t->o.gen);
+	uint64_t name = p3_get(&t->o.name);
 	p3_tx_push(n, p);
-	if (p3_lives(&t->o, gen) && t->state == P3_PEND_QUEUED)
+	if (p3_get(&t->o.name) == name && t->state == P3_PEND_QUEUED)
 		p3_pending_copy_out(n, t);
 	return PTL_OK;
 }
@@ -518,7 +513,7 @@ static bool must_wait(struct p3_nic *n, const struct p3_pending *t)
 	const struct p3_region *r = &t->send.region;
 	uint64_t off = t->send.offset;
 	if (t->kind == P3_REQ_GET) {
-		if (!t->md || !p3_lives(&t->md->o, t->md_gen))
+		if (!t->md || !p3_pending_md_lives(t))
 			return false;
 		r = &t->md->region;
 		off = t->move.offset;
@@ -612,6 +607,7 @@ void p3_tx_push(struct p3_nic *n, struct p3_peer *p)
 	bool blocked = !p3_list_empty(&p->queue);
 	if (blocked && !p->blocked) {
 		p3_list_add(&n->blocked, &p->blocked_link);
+		p3_odd_set(n, P3_ODD_BLOCKED);
 		p3_count(&n->count[P3_C_QUEUED], 1);
 		p3_wake_self(n); /* room in a lane rings no doorbell */
 	} else if (!blocked && p->blocked) {

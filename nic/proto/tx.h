@@ -21,6 +21,6 @@ int p3_tx_getput(struct p3_nic *n, struct p3_cmd *c);
 P3_RARE void p3_tx_refuse(struct p3_nic *n, struct p3_cmd *c);
 void p3_tx_push(struct p3_nic *n, struct p3_peer *p); /* send from the queue while
 						       * there is room */
-void p3_tx_unblock(struct p3_nic *n);
+__attribute__((noinline)) void p3_tx_unblock(struct p3_nic *n);
 
 #endif

@@ -50,20 +50,19 @@ static void say_md(struct text *t, const struct p3_md *md)
 		"    md %#" PRIx64 ": start %#" PRIx64 ", %" PRIu64
 		" bytes, offset %" PRIu64 ", threshold %" PRId32 ", options %#" PRIx32
 		", %s, %" PRIu32 " pending, %s",
-		md->snap[P3_SNAP_HANDLE], md->snap[P3_SNAP_START], md->region.size,
-		md->local_offset, md->threshold,
-		(uint32_t)(md->snap[P3_SNAP_OPTIONS] >> 32),
-		md->active ? "active" : "inactive", md->pending,
+		p3_get(&md->o.name), md->words.start, md->region.size, md->local_offset,
+		md->words.threshold, md->words.options,
+		md->odd & P3_ODD_INACTIVE ? "inactive" : "active", md->pending,
 		md->unlink ? "unlink" : "retain");
 	const struct p3_eq *eq = p3_sink_eq(&md->sink);
 	if (eq)
-		say(t, ", eq %#" PRIx64, p3_handle_of(P3_KIND_EQ, &eq->o));
+		say(t, ", eq %#" PRIx64, p3_get(&eq->o.name));
 	say(t, "\n");
 }
 
 static void say_me(struct text *t, const struct p3_me *me)
 {
-	say(t, "  me %#" PRIx64 ": from ", p3_handle_of(P3_KIND_ME, &me->o));
+	say(t, "  me %#" PRIx64 ": from ", p3_get(&me->o.name));
 	say_id(t, me->id);
 	say(t, ", bits %#" PRIx64 ", ignore %#" PRIx64 ", %s\n", me->bits, me->ignore,
 		me->unlink ? "unlink" : "retain");
@@ -77,7 +76,7 @@ static void say_eq(struct text *t, struct p3_eq *eq)
 	say(t,
 		"  eq %#" PRIx64 ": %" PRIu64 " of %" PRIu32 " unread%s, %" PRIu32
 		" owed\n",
-		p3_handle_of(P3_KIND_EQ, &eq->o), unread < eq->n ? unread : eq->n, eq->n,
+		p3_get(&eq->o.name), unread < eq->n ? unread : eq->n, eq->n,
 		unread > eq->n ? ", some lost" : "", eq->owed);
 }
 
@@ -96,13 +95,10 @@ static int dump_list(struct p3_nic *n, struct p3_cmd *c, struct text *t)
 
 static int dump_queues(struct p3_nic *n, struct p3_cmd *c, struct text *t)
 {
-	struct p3_table *table = &n->table[P3_T_EQ];
 	say(t, "event queues: %" PRIu32 "\n", n->ni[c->ni].use[P3_U_EQ].cur);
-	for (uint32_t i = 0; i < p3_get(&table->nchunks) * P3_TABLE_EACH; i++) {
-		struct p3_eq *eq = p3_table_at(table, i);
-		if ((p3_get(&eq->o.gen) & 1) && eq->o.ni == c->ni)
-			say_eq(t, eq);
-	}
+	struct p3_eq *eq;
+	for (uint32_t at = 0; (eq = p3_obj_next(&n->table[P3_T_EQ], c->ni, &at));)
+		say_eq(t, eq);
 	return PTL_OK;
 }
 

@@ -150,7 +150,8 @@ static struct p3_queue_line *queue_line(struct p3_nic *n, const struct p3_eq *eq
 	char *base = n->published.base;
 	struct p3_queue_line *lines =
 		(struct p3_queue_line *)(base + n->layout.queues_off);
-	return eq->o.index < P3_QUEUES_SHOWN ? &lines[eq->o.index] : NULL;
+	return p3_object_index(&eq->o) < P3_QUEUES_SHOWN ? &lines[p3_object_index(&eq->o)]
+							 : NULL;
 }
 
 void p3_mirror_queue(struct p3_nic *n, const struct p3_eq *eq)
@@ -159,7 +160,7 @@ void p3_mirror_queue(struct p3_nic *n, const struct p3_eq *eq)
 	uint64_t at = (uint64_t)((char *)eq->tx.ring - (char *)n->host_seg[0].base);
 	if (!line)
 		return;
-	p3_set(&line->how, p3_pair(p3_get(&eq->o.gen), eq->n));
+	p3_set(&line->how, p3_pair(p3_handle_gen(p3_get(&eq->o.name)), eq->n));
 	p3_set(&line->at, at < n->host_seg[0].len ? at + 1 : 0);
 }
 

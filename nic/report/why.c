@@ -52,8 +52,8 @@ static enum p3_why md_lacks(
 	bool remote = options & PTL_MD_MANAGE_REMOTE;
 	uint64_t offset = remote ? ask->remote_offset : md->local_offset;
 	uint64_t size = md->region.size;
-	if (!md->active)
-		return md->threshold ? P3_WHY_MAX_SIZE : P3_WHY_THRESHOLD;
+	if (md->odd & P3_ODD_INACTIVE)
+		return md->words.threshold ? P3_WHY_MAX_SIZE : P3_WHY_THRESHOLD;
 	if (p3_ask_needs(ask->kind) & ~options)
 		return P3_WHY_OPERATION;
 	c->near = size;
@@ -251,7 +251,8 @@ void P3_RARE p3_why_failed(struct p3_nic *n, const struct p3_pending *t)
 void P3_RARE p3_why_lost(struct p3_evq_tx *tx)
 {
 	struct p3_eq *eq = p3_item(tx, struct p3_eq, tx);
-	struct p3_case c = {.node = P3_NONE, .near = eq->o.index, .mask = eq->n};
+	struct p3_case c = {
+		.node = P3_NONE, .near = p3_object_index(&eq->o), .mask = eq->n};
 	char reason[260];
 	keep(eq->nic, P3_WHY_EVENT_LOST, &c);
 	p3_why_text(P3_WHY_EVENT_LOST, &c, reason, sizeof reason);

@@ -14,12 +14,14 @@
 #include "nic/proto/tx.h"
 #include "nic/report/dump.h"
 #include "nic/report/trace.h"
+#include "nic/run/odd.h"
 #include "shm/fault.h"
 
 static void append_hungry(struct p3_nic *n, uint32_t slot)
 {
 	uint32_t at = p3_get(&n->hungry);
 	p3_set(&p3_mbx_slot(n->mailbox, slot)->next, P3_MBX_NONE);
+	p3_odd_set(n, P3_ODD_HUNGRY);
 	if (at == P3_MBX_NONE) {
 		p3_set(&n->hungry, slot);
 		return;
@@ -65,9 +67,14 @@ static int grow(struct p3_nic *n, struct p3_cmd *c)
 {
 	if (c->flag >= P3_TABLES || p3_get(&n->table[c->flag].nchunks) == P3_TABLE_CHUNKS)
 		return PTL_NO_SPACE;
+	struct p3_table *t = &n->table[c->flag];
 	if (c->flag == P3_T_PENDING && c->grow.life != p3_get(&n->life))
 		return PTL_NI_INVALID;
-	p3_table_add(&n->table[c->flag], c->grow.chunk);
+	/* Another thread was faster: its chunk is there. */
+	if (t->base &&
+		c->grow.chunk != p3_table_at(t, p3_get(&t->nchunks) * P3_TABLE_EACH))
+		return PTL_OK;
+	p3_table_add(t, c->grow.chunk);
 	if (p3_get(&n->hungry) != P3_MBX_NONE)
 		p3_command_feed(n);
 	return PTL_OK;

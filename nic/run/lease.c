@@ -2,7 +2,11 @@
 /* The end of a hold of the lease, with the looks and wake-ups that belong to it. */
 #include "nic/run/lease.h"
 #include "nic/run/looks.h"
+#include "nic/run/odd.h"
+#include "nic/run/ringer.h"
 #include "nic/run/wake.h"
+
+#include <stdlib.h>
 
 /* Return true if a parked thread must be woken: an event or result was posted, or the
  * lease is free and no watcher looks after the node. */
@@ -17,8 +21,6 @@ static bool leave(struct p3_nic *n)
 {
 	struct p3_looks l;
 	struct p3_mailbox *mailbox = n->mailbox; /* still readable here */
-	if (n->wired)
-		n->wired->flush(n);
 	p3_looks_gather(n, &l);
 	bool light = n->light;
 	P3_TRACE(given, n);
@@ -30,16 +32,28 @@ static bool leave(struct p3_nic *n)
 	return p3_mbx_any(mailbox); /* MBX.4 */
 }
 
+/* Do the same where a wire carries frames.  Whichever thread of this node sleeps, this
+ * one leaves the wire's descriptor armed for it, as its passes and commands may have
+ * changed the time of the next pass. */
+static P3_RARE bool leave_wired(struct p3_nic *n)
+{
+	n->wired->flush(n);
+	bool due = n->ringer && p3_get(n->asleep) != P3_AWAKE &&
+		   p3_ringer_arm(n); /* PARK.2 */
+	bool more = leave(n);
+	if (due)
+		p3_ringer_wake(n);
+	return more;
+}
+
 P3_PATH
 static __attribute__((noinline)) void leave_many(struct p3_nic *n)
 {
-	while (leave(n) && p3_lease_enter(n, P3_LEASE_HOST))
+	while ((n->wired ? leave_wired(n) : leave(n)) && p3_lease_enter(n, P3_LEASE_HOST))
 		;
 }
 
-/* Finish p3_lease_leave() in the uncommon cases, after the lease was given up.  The
- * arguments are words, not structs, so that the common case keeps them in registers. */
-static P3_RARE void left(struct p3_nic *n, p3_a32 *asleep, const p3_a32 *cold,
+P3_RARE void p3_lease_left(struct p3_nic *n, p3_a32 *asleep, const p3_a32 *cold,
 	struct p3_doorbell *bell, bool posted, struct p3_mailbox *mailbox)
 {
 	p3_looks_tell(n, (struct p3_look){asleep, cold, bell});
@@ -49,12 +63,24 @@ static P3_RARE void left(struct p3_nic *n, p3_a32 *asleep, const p3_a32 *cold,
 		leave_many(n);
 }
 
+/* Stop a program whose firmware has forgotten that it has more to do than its lanes. */
+static inline void check_odd(const struct p3_nic *n)
+{
+#ifdef P3_STRAIGHT_RANDOM
+	if (p3_odd_now(n) & ~n->odd)
+		abort();
+#else
+	(void)n;
+#endif
+}
+
 /* Do the same as leave_many(), without arrays if the thread touched one peer at
  * most. */
 P3_PATH
 void p3_lease_leave(struct p3_nic *n)
 {
-	if (p3_unlikely(n->ntouched > 1 || n->wired || n->traced)) {
+	check_odd(n);
+	if (p3_unlikely(n->ntouched > 1 || n->odd & (P3_ODD_WIRED | P3_ODD_TRACED))) {
 		leave_many(n);
 		return;
 	}
@@ -70,5 +96,5 @@ void p3_lease_leave(struct p3_nic *n)
 	p3_fence_light(light); /* LEASE.2, PARK.1, COLD.1 */
 	uint32_t news = p3_get(l.cold) | p3_get(l.asleep) | p3_get(&n->parked);
 	if (p3_unlikely(news || p3_mbx_any(mailbox))) /* MBX.4 */
-		left(n, l.asleep, l.cold, l.bell, posted, mailbox);
+		p3_lease_left(n, l.asleep, l.cold, l.bell, posted, mailbox);
 }

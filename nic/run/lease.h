@@ -16,17 +16,46 @@
  * commands in the mailbox. */
 void p3_lease_leave(struct p3_nic *n);
 
+/* Begin a hold of the lease, which this thread has just taken: execute the posted
+ * commands. */
+static inline void p3_lease_begin(struct p3_nic *n, enum p3_lease_holder who)
+{
+	p3_count(&n->count[who == P3_LEASE_NIC ? P3_C_LEASE_NIC : P3_C_LEASE_HOST], 1);
+	FAULT_POINT("lease.taken");
+	P3_TRACE(lease, n, who);
+	if (p3_unlikely(p3_mbx_any(n->mailbox)))
+		p3_command_take_posted(n);
+}
+
+/* Finish p3_lease_leave() in the uncommon cases, after the lease was given up.  The
+ * arguments are words, not structs, so that the common case keeps them in registers. */
+P3_RARE void p3_lease_left(struct p3_nic *n, p3_a32 *asleep, const p3_a32 *cold,
+	struct p3_doorbell *bell, bool posted, struct p3_mailbox *mailbox);
+
+/* Do as p3_lease_leave() after a hold that wrote to this peer and to no other one, not on
+ * a wire; posted: and posted an event. */
+static P3_HOT void p3_lease_leave_to(
+	struct p3_nic *n, const struct p3_peer *p, bool posted)
+{
+	struct p3_mailbox *mailbox = n->mailbox; /* still readable here */
+	p3_a32 *asleep = p->asleep;
+	const p3_a32 *cold = p->cold;
+	struct p3_doorbell *bell = p->doorbell;
+	bool light = n->light;
+	p3_lease_give(&n->lease);
+	p3_fence_light(light); /* LEASE.2, PARK.1, COLD.1 */
+	uint32_t news = p3_get(cold) | p3_get(asleep) | p3_get(&n->parked);
+	if (p3_unlikely(news || p3_mbx_any(mailbox))) /* MBX.4 */
+		p3_lease_left(n, asleep, cold, bell, posted, mailbox);
+}
+
 /* Take the lease and execute the posted commands.  Return false if another thread has
  * the lease. */
 static inline bool p3_lease_enter(struct p3_nic *n, enum p3_lease_holder who)
 {
 	if (p3_unlikely(!p3_lease_take(&n->lease, who)))
 		return false;
-	p3_count(&n->count[who == P3_LEASE_NIC ? P3_C_LEASE_NIC : P3_C_LEASE_HOST], 1);
-	FAULT_POINT("lease.taken");
-	P3_TRACE(lease, n, who);
-	if (p3_unlikely(p3_mbx_any(n->mailbox)))
-		p3_command_take_posted(n);
+	p3_lease_begin(n, who);
 	return true;
 }
 

@@ -20,6 +20,8 @@
 #include "nic/report/trace.h"
 #include "nic/report/why.h"
 #include "nic/run/lease.h"
+#include "nic/run/odd.h"
+#include "nic/run/ringer.h"
 #include "nic/run/segments.h"
 #include "nic/run/thread.h"
 #include "nic/run/wait.h"
@@ -47,11 +49,16 @@
 static pthread_mutex_t kept_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct p3_nic *kept;
 
-static void init_tables(struct p3_nic *n)
+/* Reserve the tables of handles.  Return false if the address space has no room. */
+static bool reserve_tables(struct p3_table *t)
 {
-	p3_table_init(&n->table[P3_T_ME], sizeof(struct p3_me));
-	p3_table_init(&n->table[P3_T_MD], sizeof(struct p3_md));
-	p3_table_init(&n->table[P3_T_EQ], sizeof(struct p3_eq));
+	if (p3_table_reserve(&t[P3_T_ME], sizeof(struct p3_me), P3_KIND_ME) == 0 &&
+		p3_table_reserve(&t[P3_T_MD], sizeof(struct p3_md), P3_KIND_MD) == 0 &&
+		p3_table_reserve(&t[P3_T_EQ], sizeof(struct p3_eq), P3_KIND_EQ) == 0)
+		return true;
+	p3_table_unreserve(&t[P3_T_ME]);
+	p3_table_unreserve(&t[P3_T_MD]);
+	return false;
 }
 
 static struct p3_nic *nic_alloc(void)
@@ -67,10 +74,13 @@ static struct p3_nic *nic_alloc(void)
 	if (!n)
 		return NULL;
 	memset(n, 0, sizeof *n);
+	if (!reserve_tables(n->table)) {
+		free(n);
+		return NULL;
+	}
 	p3_set(&n->lease.word, P3_LEASE_HOST);
 	pthread_mutex_init(&n->arena_lock, NULL);
 	n->host_seg[0].fd = n->host_seg[1].fd = -1;
-	init_tables(n);
 	return n;
 }
 
@@ -140,7 +150,8 @@ static void reset_run(struct p3_nic *n)
 static void reset_objects(struct p3_nic *n)
 {
 	struct p3_cmd left = {.op = P3_OP_EQ_BURY};
-	p3_table_init(&n->table[P3_T_PENDING], sizeof(struct p3_pending));
+	p3_table_init(
+		&n->table[P3_T_PENDING], sizeof(struct p3_pending), n->pending_chunk);
 	left.eq.dead = p3_host_unburied(n, NULL);
 	(void)p3_eq_bury(n, &left); /* queues of the last life */
 	n->next_link = 0xfffffff0;  /* wraps in every run */
@@ -253,7 +264,17 @@ static int start_wires(struct p3_nic *n)
 	}
 	int rc = n->wired ? n->wired->start(n) : 0;
 	n->conf.faults = NULL; /* the caller's memory */
+	if (!rc)
+		p3_ringer_start(n);
 	return rc;
+}
+
+static void stop_wires(struct p3_nic *n)
+{
+	p3_ringer_stop(n);
+	if (n->wired)
+		n->wired->stop(n);
+	p3_ringer_drop(n);
 }
 
 int p3_nic_start(const struct p3_nic_conf *conf, struct p3_nic **nic_out)
@@ -279,6 +300,7 @@ int p3_nic_start(const struct p3_nic_conf *conf, struct p3_nic **nic_out)
 	rc = start_wires(n);
 	if (rc)
 		goto drop;
+	p3_odd_settle(n);
 	p3_mirror_conf(n);
 	FAULT_POINT("init.formatted");
 	p3_release(&((struct p3_seg_header *)n->published.base)->state,
@@ -295,8 +317,7 @@ close: /* answer late threads with handles of an earlier life */
 	p3_set(&n->closing, 1);
 	p3_fence(); /* STOP.1 */
 	drain_threads(n);
-	if (n->wired)
-		n->wired->stop(n);
+	stop_wires(n);
 drop:
 	p3_segments_drop_private(n);
 	p3_segments_drop(n);
@@ -335,11 +356,15 @@ void p3_nic_stop(struct p3_nic *n)
 	p3_nic_free_iovs();
 	FAULT_POINT("fini.finished");
 	unmap_peers(n);
-	if (n->wired)
-		n->wired->stop(n);
+	stop_wires(n);
 	p3_segments_drop_private(n);
 	p3_segments_drop(n);
 	nic_keep(n);
+}
+
+void p3_nic_forget(struct p3_nic *n)
+{
+	p3_ringer_forget(n);
 }
 
 /* ---- queries from outside ---- */

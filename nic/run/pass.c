@@ -4,11 +4,12 @@
 #include "nic/proto/peer.h"
 #include "nic/proto/lose.h"
 #include "nic/proto/reply.h"
-#include "nic/proto/rx.h"
+#include "nic/proto/plain.h"
 #include "nic/proto/tx.h"
 #include "nic/report/mirror.h"
 #include "nic/run/commands.h"
 #include "nic/run/looks.h"
+#include "nic/run/odd.h"
 #include "nic/xfer/xfer.h"
 #include "shm/fault.h"
 
@@ -60,7 +61,8 @@ static inline void poll_peer(struct p3_nic *n, struct p3_peer *p, uint32_t most)
 	uint64_t from = p->req_in.pos;
 	p3_ring_ask_some(&p->req_in);
 	p3_reply_take_all(n, p);
-	while (n->msgs < most && n->bytes < P3_PASS_BYTES && !p->bad && p3_rx_take(n, p))
+	while (n->msgs < most && n->bytes < P3_PASS_BYTES && !p->bad &&
+		p3_plain_take(n, p))
 		;
 	if (p3_unlikely(n->msgs == before))
 		return;
@@ -76,7 +78,7 @@ static inline bool has_news(struct p3_peer *p)
 {
 	uint64_t w0;
 	return p3_likely(p3_ring_peek(&p->req_in, &w0) != NULL) ||
-	       p3_peer_has_response(p) || p->req_in.given != p->req_in.pos;
+	       p3_peer_has_response(p) || p->req_in.given != (uint32_t)p->req_in.pos;
 }
 
 static inline struct p3_peer *peer_at(struct p3_nic *n, uint32_t i)
@@ -192,15 +194,33 @@ static bool has_emptied(const struct p3_nic *n)
 	       p3_list_empty(&n->sources) && p3_list_empty(&n->blocked);
 }
 
-static void rare(struct p3_nic *n)
+static void look_at_nodes(struct p3_nic *n)
 {
-	if (n->some_bad)
+	p3_peer_answer_doorbell(n);
+	if (p3_get(&n->count[P3_C_PASSES]) % P3_COOL_PASSES == 0)
+		p3_peer_cool(n);
+}
+
+/* Do the part of a pass that is not for the hot lanes.  With many lanes each pass comes
+ * here, mostly in vain, so the work itself is not inlined: it would not lie on the pages
+ * of the message path. */
+P3_PATH
+static __attribute__((noinline)) void do_odd(struct p3_nic *n)
+{
+	if (!p3_list_empty(&n->pulls))
+		p3_pull_move(n);
+	if (!p3_list_empty(&n->sources))
+		p3_source_look(n);
+	if (!p3_list_empty(&n->blocked))
+		p3_tx_unblock(n);
+	if (p3_unlikely(p3_get(&n->hungry) != P3_MBX_NONE) &&
+		p3_table_has_room(&n->table[P3_T_PENDING]))
+		p3_command_feed(n);
+	if (p3_unlikely(n->some_bad))
 		p3_lose_bad(n);
-	if (n->conf.nnodes > P3_ALL_HOT) {
-		p3_peer_answer_doorbell(n);
-		if (p3_get(&n->count[P3_C_PASSES]) % P3_COOL_PASSES == 0)
-			p3_peer_cool(n);
-	}
+	if (n->conf.nnodes > P3_ALL_HOT)
+		look_at_nodes(n);
+	p3_odd_settle(n);
 }
 
 static P3_RARE void poll_wire(struct p3_nic *n)
@@ -218,22 +238,13 @@ bool p3_pass_run(struct p3_nic *n)
 	FAULT_POINT("pass.begun");
 	if (p3_unlikely(p3_mbx_any(n->mailbox)))
 		p3_command_take_posted(n);
-	if (p3_unlikely(n->wired != NULL))
+	if (p3_unlikely(n->odd & P3_ODD_WIRED))
 		poll_wire(n);
 	poll_lanes(n);
 	if (p3_unlikely(n->bytes >= P3_PASS_BYTES))
 		n->msgs = n->most; /* the pass was cut: transfers count bytes anew */
-	if (!p3_list_empty(&n->pulls))
-		p3_pull_move(n);
-	if (!p3_list_empty(&n->sources))
-		p3_source_look(n);
-	if (!p3_list_empty(&n->blocked))
-		p3_tx_unblock(n);
-	if (p3_unlikely(p3_get(&n->hungry) != P3_MBX_NONE) &&
-		n->table[P3_T_PENDING].free_head != P3_NONE)
-		p3_command_feed(n);
-	if (p3_unlikely(n->some_bad || n->conf.nnodes > P3_ALL_HOT))
-		rare(n);
+	if (p3_unlikely(n->odd))
+		do_odd(n);
 	if (n->crowded)
 		p3_set(&n->emptied, has_emptied(n));
 	/* Peers that poll see this node's messages without a look.  Look for sleeping

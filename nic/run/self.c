@@ -2,7 +2,7 @@
 /* The state of the calling thread. */
 #include "nic/run/self.h"
 
-__thread struct p3_self p3_self;
+__thread struct p3_self p3_self = {.number = P3_SELF_NONE};
 
 uint32_t p3_self_new_number(void)
 {

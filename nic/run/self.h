@@ -20,9 +20,12 @@
  */
 struct p3_self {
 	uint32_t inside; /* calls of this thread that are in the library now */
-	uint32_t number; /* this thread's number, 0: none yet */
+	uint32_t number; /* this thread's number, or P3_SELF_NONE */
 	bool left_behind;
 };
+
+/* No queue has an owner of this number. */
+#define P3_SELF_NONE 0xfffffffeu
 
 extern __thread struct p3_self p3_self __attribute__((tls_model("initial-exec")));
 
@@ -32,7 +35,8 @@ P3_RARE uint32_t p3_self_new_number(void);
 /* Return the number of the calling thread, never 0. */
 static inline uint32_t p3_self_number(void)
 {
-	return p3_likely(p3_self.number) ? p3_self.number : p3_self_new_number();
+	return p3_likely(p3_self.number != P3_SELF_NONE) ? p3_self.number
+							 : p3_self_new_number();
 }
 
 #endif

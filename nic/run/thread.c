@@ -26,6 +26,7 @@
 #include "nic/run/lease.h"
 #include "nic/run/looks.h"
 #include "nic/run/pass.h"
+#include "nic/run/ringer.h"
 #include "shm/cpulist.h"
 #include "shm/log.h"
 #include "shm/worker.h"
@@ -173,11 +174,11 @@ static bool is_settling(struct p3_nic *n)
 }
 
 /* Return true if work waits without a doorbell: for room in a lane, for a match entry
- * of a waiting request, or for frames that a wire must send once more. */
+ * of a waiting request, or for frames that a wire must send once more while no thread
+ * rings for it. */
 static bool is_blocked(struct p3_nic *n)
 {
-	return !p3_list_empty(&n->blocked) || (n->wired && n->wired->waits(n)) ||
-	       is_settling(n);
+	return !p3_list_empty(&n->blocked) || p3_ringer_misses(n) || is_settling(n);
 }
 
 /* With the lease: serve messages after a doorbell or the belt ended the sleep. */

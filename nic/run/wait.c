@@ -5,6 +5,7 @@
 #include "nic/run/lease.h"
 #include "nic/run/looks.h"
 #include "nic/run/pass.h"
+#include "nic/run/ringer.h"
 #include "nic/run/wake.h"
 #include "shm/probe.h"
 
@@ -40,11 +41,14 @@ bool p3_wait_is_restless(struct p3_nic *n)
 {
 	if (!p3_list_empty(&n->pulls) || !p3_list_empty(&n->blocked))
 		return true;
-	if (n->wired && n->wired->waits(n))
+	if (p3_ringer_misses(n))
 		return true;
+	/* This wire kicks peers by sending the untaken frames once more. */
+	const struct p3_wire *rung = p3_ringer_serves(n) ? n->wired : NULL;
 	for (uint32_t i = 0; i < n->nhot; i++) {
 		struct p3_peer *p = n->hot[i];
-		if (is_unread(p, &p->req_out) || is_unread(p, &p->rsp_out))
+		if (p->wire != rung &&
+			(is_unread(p, &p->req_out) || is_unread(p, &p->rsp_out)))
 			return true;
 	}
 	return false;
@@ -171,7 +175,8 @@ static void look_late(struct p3_nic *n, struct wait *w)
 }
 
 /* Sleep on the doorbell, so that a peer's message wakes this thread.  Return false if
- * none did. */
+ * none did: this thread goes back to sleep without yielding first when a pass for the
+ * wire finds no message. */
 static bool sleep_as_watcher(
 	struct p3_nic *n, struct wait *w, bool (*ready)(void *), void *arg)
 {
@@ -182,13 +187,14 @@ static bool sleep_as_watcher(
 	p3_peer_sweep(n);
 	bool news = p3_pass_run(n) || ready(arg) || p3_get(&n->closing);
 	uint64_t ns = sleep_ns(w, longest_sleep(n, w));
+	uint32_t rung = p3_get(&n->rung);
 	let_go(n, w);
 	FAULT_POINT("park.asleep");
 	bool woken = news ||
 		     p3_futex_wait(n->asleep, P3_ASLEEP_HOST, ns, P3_ASLEEP_HOST, true);
 	if (disarm(n, w) && !woken && ns == w->belt_ns)
 		look_late(n, w);
-	return woken;
+	return woken && p3_get(&n->rung) == rung;
 }
 
 /* Return true if another thread runs the firmware, or watches the doorbell with no

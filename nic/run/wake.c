@@ -3,17 +3,23 @@
 #include "nic/run/wake.h"
 #include "shm/fault.h"
 
-void p3_wake_peer(struct p3_nic *n, p3_a32 *asleep)
+bool p3_wake_sleeper(p3_a32 *asleep)
 {
 	uint32_t who = p3_exchange32(asleep, P3_AWAKE);
 	if (who == P3_AWAKE)
-		return;
+		return false;
 	/* Any process may write the word: if it makes no sense, wake all threads that
 	 * sleep on it. */
 	bool known = who == P3_ASLEEP_HOST || who == P3_ASLEEP_NIC;
-	p3_count(&n->count[P3_C_WAKES], 1);
 	FAULT_POINT("wake.disarmed");
 	p3_futex_wake(asleep, known ? who : ~0u, true);
+	return true;
+}
+
+void p3_wake_peer(struct p3_nic *n, p3_a32 *asleep)
+{
+	if (p3_wake_sleeper(asleep))
+		p3_count(&n->count[P3_C_WAKES], 1);
 }
 
 void p3_wake_self(struct p3_nic *n)

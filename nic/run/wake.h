@@ -3,8 +3,8 @@
  * wake - wake sleeping threads of this node and of peers
  *
  * The lease holder calls these functions, or the thread that has just given up the
- * lease.  The words that threads sleep on are shared: the doorbells' asleep and kick,
- * and news of struct p3_nic.
+ * lease, except where a comment says (any).  The words that threads sleep on are shared:
+ * the doorbells' asleep and kick, and news of struct p3_nic.
  */
 #ifndef P3_NIC_RUN_WAKE_H
 #define P3_NIC_RUN_WAKE_H
@@ -19,7 +19,10 @@ static inline p3_a32 *p3_peer_asleep(
 	return all ? &all[node].asleep : &doorbell->asleep;
 }
 
-/* Disarm the word that a node sleeps on, and wake the thread that armed it. */
+/* (any) Disarm the word that a node sleeps on, and wake the thread that armed it.
+ * Return false if there is none. */
+bool p3_wake_sleeper(p3_a32 *asleep);
+/* Do the same, and count it. */
 void p3_wake_peer(struct p3_nic *n, p3_a32 *asleep);
 /* Wake this node's parked host threads, the watcher of the doorbell included. */
 void p3_wake_hosts(struct p3_nic *n);

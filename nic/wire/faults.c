@@ -108,12 +108,13 @@ bool p3_faults_put(struct p3_injector *x, const struct p3_frame *f, uint32_t len
 	return done;
 }
 
-bool p3_faults_hold(const struct p3_injector *x)
+uint64_t p3_faults_due(const struct p3_injector *x)
 {
+	uint64_t first = UINT64_MAX;
 	for (uint32_t i = 0; i < P3_HELD; i++)
-		if (x->held[i].used)
-			return true;
-	return false;
+		if (x->held[i].used && x->held[i].until < first)
+			first = x->held[i].until;
+	return first;
 }
 
 uint64_t p3_faults_injected(const struct p3_injector *x)

@@ -47,8 +47,9 @@ bool p3_faults_put(struct p3_injector *x, const struct p3_frame *f, uint32_t len
 /* Put the frames that were held back until now. */
 void p3_faults_release(struct p3_injector *x, uint64_t now, p3_frame_put *put, void *arg);
 
-bool p3_faults_hold(const struct p3_injector *x); /* Return true if frames are held
-						   * back. */
+/* Return the time until which the first of the frames that are held back waits, or
+ * UINT64_MAX if there are none. */
+uint64_t p3_faults_due(const struct p3_injector *x);
 uint64_t p3_faults_injected(const struct p3_injector *x);
 
 #endif

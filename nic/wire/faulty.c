@@ -27,6 +27,9 @@
  * A node's lane to itself is on the wire, too; a long transfer to itself is a copy in its
  * own memory.
  *
+ * Frames that must be sent once more, or that are held back, are due at a later time.
+ * While the node's threads sleep, a timerfd shows that time (arm of wire.h).
+ *
  * Memory ordering: LANE.1 and LANE.2 on the medium; PEER.1 and PEER.2 as for any lane,
  * the latter also for the offset of the medium's ring.
  */
@@ -37,17 +40,23 @@
 #include "nic/proto/format.h"
 #include "nic/proto/peer.h"
 #include "nic/run/looks.h"
+#include "nic/run/ringer.h"
 #include "nic/run/wake.h"
 #include "nic/wire/frame.h"
 #include "nic/wire/wire.h"
+#include "shm/fd.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/timerfd.h>
 
 /* cells of a private ring; a quarter of it is the data of one frame */
 #define P3_WIRED_CELLS 128u
 #define P3_KIND_FRAME  1u
+/* time between looks whether the medium has room, as it grows */
+#define P3_ROOM_NS   100000u
+#define P3_ROOM_MOST 10000000u
 
 _Static_assert(P3_WIRED_CELLS / 4 == P3_FRAME_CELLS, "each message fits one frame");
 _Static_assert(P3_BASE_CELLS <= P3_WIRED_CELLS, "also in the shortest rings");
@@ -80,8 +89,9 @@ struct link {
 	bool up;
 	bool listening; /* the peer's ring is for this node's present life */
 	bool heard;     /* it has set this node's credits */
-	uint64_t now;
-	uint32_t goal; /* frames before this one are to be settled */
+	uint64_t now;   /* time of the last turn of this link */
+	uint64_t stuck; /* since when work has found no room on the medium, or 0 */
+	uint32_t goal;  /* frames before this one are to be settled */
 	bool has_goal;
 	bool all_captured;
 	uint8_t lives; /* number of the peer's lives */
@@ -92,6 +102,9 @@ struct wire {
 	struct link *link; /* an array of nnodes */
 	bool busy;         /* a look in the middle of sending must not send */
 	uint32_t settling; /* the call of p3_nic_settle whose goals are set */
+	int timer;         /* timerfd, or -errno */
+	p3_fd_id timer_file;
+	uint64_t timer_at; /* the time that it shows; UINT64_MAX: none */
 };
 
 static struct wire *wire_of(const struct p3_nic *n)
@@ -113,7 +126,7 @@ static bool listens(struct p3_nic *n, struct link *l)
 		return false;
 	}
 	p3_ring_rx_init(&l->in, (struct p3_cell *)(l->peer->base + off),
-		n->layout.req_cells, &l->here->req_credit[1]);
+		n->layout.req_cells, &l->here->req_credit[1], 0);
 	l->listening = true;
 	return true;
 }
@@ -284,14 +297,14 @@ static bool capture_messages(struct link *l, struct half *h, enum p3_frame_kind 
 	const struct p3_cell *c;
 	while ((c = p3_ring_peek(&h->tap, &w0))) {
 		uint32_t cells = p3_word0_ncells(w0);
-		h->tap.pos += cells;
-		if (p3_word0_kind(w0) == P3_KIND_PAD)
+		if (p3_word0_kind(w0) == P3_KIND_PAD) {
+			p3_ring_take(&h->tap, cells);
 			continue; /* the other end pads its ring itself */
-		struct p3_frame *f = p3_gbn_begin(&l->gbn);
-		if (!f) {
-			h->tap.pos -= cells;
-			return false;
 		}
+		struct p3_frame *f = p3_gbn_begin(&l->gbn);
+		if (!f)
+			return false;
+		p3_ring_take(&h->tap, cells);
 		f->kind = (uint8_t)kind;
 		f->at = w0 >> 32 << 32;
 		f->len = 0;
@@ -411,13 +424,25 @@ static void settle(struct p3_nic *n)
 
 /* ---- all links ---- */
 
+/* Return the time of the first work without a frame from the peer: a frame to send once
+ * more, or one held back.  It is in the past if it has found no room on the medium. */
+static uint64_t first_work(const struct link *l)
+{
+	uint64_t frames = p3_gbn_due(&l->gbn), held = p3_faults_due(&l->faults);
+	return frames < held ? frames : held;
+}
+
 static void send(struct p3_nic *n, struct link *l)
 {
 	bool idle = !p3_gbn_waits(&l->gbn);
 	l->all_captured = capture(n, l);
 	p3_gbn_send(&l->gbn, l->now, put_with_faults, l);
 	p3_faults_release(&l->faults, l->now, put_on_medium, l);
-	if (idle && p3_gbn_waits(&l->gbn))
+	if (first_work(l) > l->now)
+		l->stuck = 0;
+	else if (!l->stuck)
+		l->stuck = l->now;
+	if (idle && p3_gbn_waits(&l->gbn) && !p3_ringer_serves(n))
 		p3_wake_self(n); /* a lost frame rings no doorbell */
 	count(n, l);
 }
@@ -459,15 +484,63 @@ static void flush(struct p3_nic *n)
 	w->busy = false;
 }
 
-static bool waits(const struct p3_nic *n)
+/* ---- sleeping ---- */
+
+/* Return the time of the link's next turn.  No doorbell rings when the peer makes room
+ * on the medium: look after waiting as long again as the work has waited already. */
+static uint64_t next_turn(const struct link *l)
+{
+	uint64_t at = first_work(l), waited = l->stuck ? l->now - l->stuck : 0;
+	if (at > l->now)
+		return at;
+	if (waited < P3_ROOM_NS)
+		waited = P3_ROOM_NS;
+	return l->now + (waited < P3_ROOM_MOST ? waited : P3_ROOM_MOST);
+}
+
+/* Return the time at which the wire needs a pass, UINT64_MAX: not without a doorbell. */
+static uint64_t next_pass(const struct p3_nic *n)
 {
 	const struct wire *w = wire_of(n);
+	uint64_t first = UINT64_MAX;
 	for (uint32_t i = 0; i < n->conf.nnodes; i++) {
 		const struct link *l = &w->link[i];
-		if (is_open(l) && (p3_gbn_waits(&l->gbn) || p3_faults_hold(&l->faults)))
-			return true;
+		uint64_t at = is_open(l) ? next_turn(l) : UINT64_MAX;
+		if (at < first)
+			first = at;
 	}
-	return false;
+	return first;
+}
+
+static bool waits(const struct p3_nic *n)
+{
+	return next_pass(n) != UINT64_MAX;
+}
+
+/* Set the timer, which shows nothing of earlier times any more.  Return false if the
+ * program has closed it. */
+static bool set_timer(struct p3_nic *n, struct wire *w, uint64_t at)
+{
+	struct itimerspec t = {{0, 0}, {0, 0}};
+	if (n->ringer && !p3_ringer_owns(n))
+		return false;
+	if (at != UINT64_MAX) {
+		t.it_value.tv_sec = (time_t)(at / 1000000000u);
+		t.it_value.tv_nsec = (long)(at % 1000000000u);
+	}
+	w->timer_at = at;
+	return timerfd_settime(w->timer, TFD_TIMER_ABSTIME, &t, NULL) == 0;
+}
+
+static int arm(struct p3_nic *n)
+{
+	struct wire *w = wire_of(n);
+	uint64_t at = next_pass(n);
+	if (at <= p3_now_ns())
+		return -EAGAIN;
+	if (at != w->timer_at && !set_timer(n, w, at))
+		return -EBADF;
+	return w->timer;
 }
 
 /* ---- birth and death ---- */
@@ -477,7 +550,7 @@ static void reset_half(struct half *h, uint32_t cells, p3_a64 *credit)
 	memset(h->out, 0, sizeof h->out);
 	memset(h->in, 0, sizeof h->in);
 	p3_set(credit, p3_ring_start(cells));
-	p3_ring_rx_init(&h->tap, h->out, cells, &h->tapped);
+	p3_ring_rx_init(&h->tap, h->out, cells, &h->tapped, 0);
 	p3_ring_tx_init(&h->feed, h->in, cells, credit);
 }
 
@@ -579,9 +652,27 @@ static int make_link(struct p3_nic *n, struct link *l)
 	return l->image && l->slots && l->known && l->produced ? 0 : -ENOMEM;
 }
 
+static void open_timer(struct wire *w)
+{
+	int flags = TFD_CLOEXEC | TFD_NONBLOCK;
+	w->timer = p3_fd_high(timerfd_create(CLOCK_MONOTONIC, flags));
+	if (w->timer < 0)
+		w->timer = -errno; /* the wire works without it */
+	w->timer_file = p3_fd_file(w->timer);
+	w->timer_at = UINT64_MAX;
+}
+
+static void close_timer(struct p3_nic *n, struct wire *w)
+{
+	if (n->ringer ? p3_ringer_owns(n) : p3_fd_is(w->timer, w->timer_file))
+		p3_fd_close(w->timer);
+}
+
 static void stop(struct p3_nic *n)
 {
 	struct wire *w = wire_of(n);
+	if (w)
+		close_timer(n, w);
 	for (uint32_t i = 0; w && w->link && i < n->conf.nnodes; i++) {
 		free(w->link[i].image);
 		free(w->link[i].slots);
@@ -598,8 +689,10 @@ static int start(struct p3_nic *n)
 	struct wire *w = n->wire_state = calloc(1, sizeof *w);
 	uint64_t len = p3_round_up(n->conf.nnodes * sizeof *w->link, P3_LINE);
 	int rc = w ? 0 : -ENOMEM;
-	if (!rc)
+	if (!rc) {
 		w->faults = *n->conf.faults;
+		open_timer(w);
+	}
 	if (!rc && !(w->link = aligned_alloc(P3_LINE, len)))
 		rc = -ENOMEM;
 	if (!rc)
@@ -624,6 +717,7 @@ const struct p3_wire p3_wire_faulty = {
 	.poll = poll,
 	.flush = flush,
 	.waits = waits,
+	.arm = arm,
 	.kick = p3_shm_kick,
 	.passes = p3_shm_passes,
 };

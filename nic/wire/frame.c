@@ -94,6 +94,13 @@ void p3_gbn_send(struct p3_gbn *g, uint64_t now, p3_frame_put *put, void *arg)
 	(void)put_one(g, &ack, put, arg);
 }
 
+uint64_t p3_gbn_due(const struct p3_gbn *g)
+{
+	if (g->sent != g->next || g->owes_ack)
+		return 0;
+	return g->sent != g->base ? g->since + g->wait_ns : UINT64_MAX;
+}
+
 /* ---- in ---- */
 
 static void take_ack(struct p3_gbn *g, const struct p3_frame *f, uint64_t now)

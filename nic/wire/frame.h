@@ -103,6 +103,10 @@ static inline bool p3_gbn_waits(const struct p3_gbn *g)
 	return g->base != g->next;
 }
 
+/* Return the time at which p3_gbn_send() has work again, if no frame is taken before.
+ * 0: the last call found no room on the medium; UINT64_MAX: there is no work. */
+uint64_t p3_gbn_due(const struct p3_gbn *g);
+
 /* Return true if all frames before this number have been acknowledged. */
 static inline bool p3_gbn_is_past(const struct p3_gbn *g, uint32_t seq)
 {

@@ -42,6 +42,10 @@
  * lease holder calls all others.  None waits for another thread or process, and none
  * except start and map allocates.  A wire reports its writes to the medium by
  * p3_looks_add(), so that sleeping readers are woken, and its reads by n->worked.
+ *
+ * A wire that needs passes for which no peer rings the doorbell has arm, a descriptor
+ * for the node's threads to sleep on (nic/run/ringer.h).  While there is none, waits
+ * makes sleeps short.
  */
 #ifndef P3_NIC_WIRE_H
 #define P3_NIC_WIRE_H
@@ -90,6 +94,17 @@ struct p3_wire {
 	void (*flush)(struct p3_nic *n);
 	/* Return true if the wire has later work for which no peer rings the doorbell. */
 	bool (*waits)(const struct p3_nic *n);
+	/*
+	 * Make the wire's descriptor show when the wire needs the next pass.  It is
+	 * called after the last pass before a thread sleeps, and after each change while
+	 * one sleeps.  Return the descriptor, which becomes readable then at the latest,
+	 * and stays so until the next call; start opens it, and it does not change while
+	 * the NIC runs.  Return -EAGAIN if the wire needs a pass at once, so that no
+	 * thread shall sleep; after the pass it must not be -EAGAIN again for the same
+	 * work.  Other errors mean that the descriptor is gone for good.  NULL: the wire
+	 * has none.
+	 */
+	int (*arm)(struct p3_nic *n);
 	/* Make the peer's firmware run, or a sleeping thread of it look. */
 	void (*kick)(struct p3_nic *n, struct p3_peer *p);
 	/* Return the number of passes that the peer's firmware has made, as far as this

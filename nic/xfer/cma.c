@@ -11,8 +11,7 @@
 #include <sys/uio.h>
 
 #define P3_NO_MEMORY_NS 100000000u
-#define P3_SLICE_NS     10000u /* target duration of a slice */
-#define P3_IOVECS       128u   /* pieces of the region in one cross-memory read */
+#define P3_IOVECS       128u /* pieces of the region in one cross-memory read */
 
 bool p3_xfer_may_cma(const struct p3_pull *pull)
 {
@@ -49,15 +48,11 @@ enum p3_moved p3_xfer_cma_failed(struct p3_nic *n, struct p3_pull *pull, ssize_t
 	return pull->mover == P3_MOVE_BULK ? P3_MOVED_NOTHING : p3_xfer_begin_anew(pull);
 }
 
-/* Adapt the length of slices to the speed of the last one, so that one takes
- * P3_SLICE_NS. */
-static void fit_slices(struct p3_nic *n, uint64_t len, uint64_t ns)
+/* Let the length of later slices depend on the time of this one. */
+static void learn_slice(struct p3_nic *n, uint64_t len, uint64_t ns)
 {
-	uint64_t fit = len * P3_SLICE_NS / (ns + 1);
-	fit = fit > P3_SLICE_MOST ? P3_SLICE_MOST : fit;
-	n->slice = (3 * n->slice + fit) / 4 / P3_PAGE * P3_PAGE;
-	if (n->slice < P3_SLICE_LEAST)
-		n->slice = P3_SLICE_LEAST;
+	p3_slices_learn(&n->slices, len, ns);
+	p3_set(&n->count[P3_G_SLICE], p3_slices_length(&n->slices));
 	if (ns > 2 * P3_SLICE_NS)
 		p3_count(&n->count[P3_C_OVERRUNS], 1);
 }
@@ -75,7 +70,7 @@ ssize_t p3_xfer_read_there(
 	ssize_t got = p->wire->read(p, here, k, pull->addr + at, room);
 	FAULT_POINT("cma.read");
 	if (start && got >= (ssize_t)P3_SLICE_LEAST)
-		fit_slices(n, (uint64_t)got, p3_now_ns() - start);
+		learn_slice(n, (uint64_t)got, p3_now_ns() - start);
 	return got;
 }
 
@@ -84,8 +79,9 @@ enum p3_moved p3_xfer_move_cma(struct p3_nic *n, struct p3_pull *pull)
 	uint64_t piece = pull->end - pull->done;
 	if (!p3_xfer_announce(n, pull))
 		return P3_MOVED_NOTHING;
-	if (piece > n->slice + n->slice / 4) /* include a small rest */
-		piece = n->slice;
+	uint64_t slice = p3_slices_length(&n->slices);
+	if (piece > slice + slice / 4) /* include a small rest */
+		piece = slice;
 	uint64_t was = pull->front.at;
 	p3_xfer_write_front(pull, pull->done + piece);
 	ssize_t got = p3_xfer_read_there(n, pull, pull->done, piece);

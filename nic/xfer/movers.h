@@ -11,8 +11,8 @@
  *		(shm/heap.h); or the transfer is from a node to itself (direct.c).
  *
  * Only the lease holder calls these functions.  Their state is struct p3_pull, the
- * members of the peer about windows and its process, and n->slice, the length of
- * cross-memory reads.
+ * members of the peer about windows and its process, and n->slices, the length
+ * of cross-memory reads.
  */
 #ifndef P3_NIC_XFER_MOVERS_H
 #define P3_NIC_XFER_MOVERS_H

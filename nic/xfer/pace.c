@@ -44,21 +44,32 @@ bool p3_xfer_pick(struct p3_nic *n, struct p3_pull *pull)
 		pace->bulk = bulk_is_better(pace);
 	pull->began = pace->bulk ? P3_MOVE_BULK : P3_MOVE_CMA;
 	pull->began_ns = counts(pace, pull->length) ? p3_now_ns() : 0;
+	pull->began_moved = n->moved;
 	pace->turns++;
 	return pace->bulk;
 }
 
-void p3_xfer_learn(struct p3_nic *n, const struct p3_pull *pull)
+uint64_t p3_pace_share(uint64_t took, uint64_t length, uint64_t moved)
 {
-	if (!pull->began_ns)
-		return;
-	struct p3_pace *pace = pace_of(n, pull->length);
-	uint64_t *mean = pull->began == P3_MOVE_BULK ? &pace->bulk_ns : &pace->cma_ns;
-	uint64_t took = p3_now_ns() - pull->began_ns + 1;
+	return moved > length ? took * (length / 64 + 1) / (moved / 64 + 1) + 1 : took;
+}
+
+void p3_pace_learn(struct p3_pace *pace, enum p3_mover began, uint64_t took)
+{
+	uint64_t *mean = began == P3_MOVE_BULK ? &pace->bulk_ns : &pace->cma_ns;
 	if (took < *mean / 4 || !*mean)
 		*mean = took;
 	else if (took < *mean)
 		*mean = (*mean + took) / 2;
 	else /* limit the step: a thread may have been preempted */
 		*mean += (took < 4 * *mean ? took - *mean : 3 * *mean) / 8;
+}
+
+void p3_xfer_learn(struct p3_nic *n, const struct p3_pull *pull)
+{
+	if (!pull->began_ns)
+		return;
+	uint64_t took = p3_now_ns() - pull->began_ns + 1;
+	p3_pace_learn(pace_of(n, pull->length), pull->began,
+		p3_pace_share(took, pull->length, n->moved - pull->began_moved));
 }

@@ -15,6 +15,12 @@
 /* Choose the mover of a transfer that may go by bulk or by cma, and begin to time it.
  * Return true for bulk. */
 bool p3_xfer_pick(struct p3_nic *n, struct p3_pull *pull);
+/* Return the part of a time in which a transfer and others moved bytes that is for its
+ * own length.  Otherwise a transfer would look slow when it takes turns with others,
+ * and one with a window fast when it takes the others' time. */
+uint64_t p3_pace_share(uint64_t took, uint64_t length, uint64_t moved);
+/* Let a duration count in the mean of the mover that began the transfer. */
+void p3_pace_learn(struct p3_pace *pace, enum p3_mover began, uint64_t took);
 /* If the transfer was timed, let its duration count in the mean of the mover that began
  * it. */
 void p3_xfer_learn(struct p3_nic *n, const struct p3_pull *pull);

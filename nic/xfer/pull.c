@@ -7,6 +7,7 @@
 #include "nic/proto/answer.h"
 #include "nic/proto/pending.h"
 #include "nic/report/trace.h"
+#include "nic/run/odd.h"
 #include "nic/run/wake.h"
 #include "nic/xfer/edge.h"
 #include "nic/xfer/movers.h"
@@ -68,6 +69,7 @@ void p3_pull_begin(struct p3_nic *n, struct p3_pull *pull)
 {
 	p3_xfer_note_bytes(n, pull);
 	p3_list_add(&n->pulls, &pull->link);
+	p3_odd_set(n, P3_ODD_PULLS);
 	pull->moved_ns = 0;
 	pull->kick_ns = P3_STALL_NS;
 	pull->began_ns = 0;

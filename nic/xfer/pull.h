@@ -23,7 +23,7 @@ bool p3_xfer_sees_heap(const struct p3_pull *pull);
 /* Begin a pull, whose span, length and place at the source are set. */
 void p3_pull_begin(struct p3_nic *n, struct p3_pull *pull);
 /* Move a slice of every pull that can go on. */
-void p3_pull_move(struct p3_nic *n);
+__attribute__((noinline)) void p3_pull_move(struct p3_nic *n);
 /* End a pull, and with it its put or get: the bytes are there, or will never come. */
 void p3_pull_end(struct p3_nic *n, struct p3_pull *pull, uint32_t fail);
 /* End all pulls and served gets of an interface that closes, without an event. */

@@ -137,6 +137,7 @@ void p3_xfer_count_slice(
 {
 	pull->moved_ns = 0;
 	n->bytes += len;
+	n->moved += len;
 	n->worked = true;
 	p3_count(&n->count[c], len);
 }

@@ -11,11 +11,9 @@
 #define P3_NIC_XFER_SLICE_H
 
 #include "nic/state.h"
+#include "nic/xfer/slices.h"
 #include "nic/xfer/table.h"
 #include "shm/fence.h"
-
-#define P3_SLICE_LEAST 65536u  /* a slice has at least this number of bytes, */
-#define P3_SLICE_MOST  524288u /* and at most this number */
 
 /* The result of an attempt to move a slice.  A transfer that failed cannot go on. */
 enum p3_moved { P3_MOVED_NOTHING, P3_MOVED, P3_MOVE_FAILED };

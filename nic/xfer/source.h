@@ -12,7 +12,7 @@
 #include "nic/state.h"
 
 /* Look after each published slot: fill its window, and notice its release. */
-void p3_source_look(struct p3_nic *n);
+__attribute__((noinline)) void p3_source_look(struct p3_nic *n);
 /* Serve a get of the peer from this slot until its END. */
 void p3_xfer_serve(struct p3_xfer_slot *x, uint64_t peer_id);
 void p3_xfer_finish_serving(struct p3_nic *n, struct p3_xfer_slot *x, uint32_t fail);

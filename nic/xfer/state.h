@@ -44,7 +44,8 @@ struct p3_pull {
 			      * XFER.6 */
 	uint64_t moved_ns;   /* time of the last movement */
 	uint64_t kick_ns;
-	uint64_t began_ns; /* 0: the transfer is not timed */
+	uint64_t began_ns;    /* 0: the transfer is not timed */
+	uint64_t began_moved; /* n->moved at that time */
 	enum p3_mover mover;
 	enum p3_mover began; /* mover at the start of the timing */
 	bool ack;
@@ -70,6 +71,17 @@ struct p3_pace {
 	uint64_t bulk_ns, cma_ns;
 	uint32_t turns;
 	bool bulk; /* mover of this run */
+};
+
+#define P3_SLICE_LENGTHS 4u
+
+/* Recent paces of cross-memory reads by their length: see slices.h. */
+struct p3_slices {
+	uint64_t fit; /* bytes that take P3_SLICE_NS, by the last slices */
+	uint64_t cost[P3_SLICE_LENGTHS]; /* recent time of 1 MiB, ns; 0: unknown */
+	uint32_t seen[P3_SLICE_LENGTHS]; /* slices of that length, few of them */
+	uint32_t turns;                  /* slices in all */
+	uint32_t best;                   /* number of the fastest length */
 };
 
 /* The private half of a slot of the transfer table. */

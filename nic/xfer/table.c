@@ -2,6 +2,7 @@
 /* The transfer table: slots, the place of their bytes, and changes of these bytes. */
 #include "nic/xfer/table.h"
 
+#include "nic/run/odd.h"
 #include "nic/xfer/slice.h"
 #include "shm/fault.h"
 
@@ -9,7 +10,7 @@ void p3_xfer_start(struct p3_nic *n)
 {
 	struct p3_xfer *pub =
 		(struct p3_xfer *)((char *)n->published.base + n->layout.xfers_off);
-	n->slice = P3_SLICE_LEAST;
+	p3_slices_reset(&n->slices);
 	for (uint32_t i = 0; i < n->layout.nxfers; i++) {
 		n->xfer[i].slot = i;
 		n->xfer[i].pub = &pub[i];
@@ -100,6 +101,7 @@ void p3_xfer_publish(struct p3_nic *n, struct p3_xfer_slot *x)
 	p3_release(&x->pub->id, p3_xfer_name(x)); /* XFER.1 */
 	FAULT_POINT("transfer.published");
 	p3_list_add(&n->sources, &x->link);
+	p3_odd_set(n, P3_ODD_SOURCES);
 }
 
 void p3_xfer_free_window(struct p3_nic *n, struct p3_xfer_slot *x)

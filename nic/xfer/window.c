@@ -76,8 +76,9 @@ static enum p3_moved move_tail(struct p3_nic *n, struct p3_pull *pull)
 	uint64_t rest = pull->end - pull->done, piece = rest / 2 / P3_PAGE * P3_PAGE;
 	if (!p3_xfer_may_cma(pull) || pull->span.region.iov || !p3_xfer_announce(n, pull))
 		return P3_MOVED_NOTHING;
-	if (piece > n->slice)
-		piece = n->slice;
+	uint64_t most = p3_slices_length(&n->slices);
+	if (piece > most)
+		piece = most;
 	if (rest <= P3_SLICE_LEAST)
 		piece = rest;
 	uint64_t was = pull->back.at;

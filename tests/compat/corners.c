@@ -19,7 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { PORTAL = 4, MOST = 65536, QUEUES = 64, SOON_MS = 20000, LONG = 300000 };
+enum { PORTAL = 4, MOST = 65536, QUEUES = 64, SOON_MS = 600000, LONG = 300000 };
 enum { ANY_LENGTHS = 4 };
 
 static const ptl_size_t lengths[ANY_LENGTHS] = {8, 700, 50000, LONG};

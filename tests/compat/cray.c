@@ -100,7 +100,7 @@ static void wait_for(const unsigned *counter, unsigned value)
 	ptl_event_t ev;
 	int which;
 	while (*counter < value) {
-		OK(PtlEQPoll(&eq, 1, 20000, &ev, &which));
+		OK(PtlEQPoll(&eq, 1, 600000, &ev, &which));
 		count(&ev);
 	}
 }

@@ -11,7 +11,7 @@ started=()
 trap 'kill "${started[@]}" 2>/dev/null; rm -rf "$dir"' EXIT
 
 by_yod() {
-	"${P3_YOD:?path of yod}" -sz "$nodes" --timeout 300 "$program" "$@"
+	"${P3_YOD:?path of yod}" -sz "$nodes" --timeout "${P3_LIMIT:-3000}" "$program" "$@"
 }
 
 # one_by_one variable command...: its value is the rank.

@@ -24,7 +24,7 @@ ask() { # order...
 
 # job status entry outcome: three ranks, each puts once to the service
 job() {
-	said=$("$yod" -sz 3 --domain "$name" --timeout 200 "$node" "$nid" "$pid" "$1" "$2" 2>&1) ||
+	said=$("$yod" -sz 3 --domain "$name" --timeout "${P3_LIMIT:-3000}" "$node" "$nid" "$pid" "$1" "$2" 2>&1) ||
 		fail "a job with entry $1: $said"
 	read -r jobs_nid _ jobs_jid jobs_uid <<<"$said"
 	[ "$jobs_nid" -ge 10000 ] || fail "the job's node ids begin at $jobs_nid"
@@ -38,7 +38,7 @@ read -r got _ last <<<"$answer"
 [ "$got" = 3 ] && [ "$last" = "$jobs_jid" ] || fail "the service has: $answer"
 
 export PTL3_NID_BASE=77
-said=$("$yod" -sz 3 --domain "$name" --timeout 200 "$node" "$nid" "$pid" 0 acked 2>&1) ||
+said=$("$yod" -sz 3 --domain "$name" --timeout "${P3_LIMIT:-3000}" "$node" "$nid" "$pid" 0 acked 2>&1) ||
 	fail "a job with PTL3_NID_BASE: $said"
 [ "${said%% *}" = 77 ] || fail "PTL3_NID_BASE=77 gives: $said"
 unset PTL3_NID_BASE
@@ -47,7 +47,7 @@ read -r got _ _ <<<"$answer"
 [ "$got" = 6 ] || fail "the service has $got messages, not 6"
 
 # Two at a time: their node ids do not overlap.
-"$yod" -sz 3 --domain "$name" --timeout 200 "$node" "$nid" "$pid" 0 acked >"/tmp/$name" 2>&1 &
+"$yod" -sz 3 --domain "$name" --timeout "${P3_LIMIT:-3000}" "$node" "$nid" "$pid" 0 acked >"/tmp/$name" 2>&1 &
 other=$!
 job 0 acked
 wait $other || fail "a job beside another: $(cat "/tmp/$name")"
@@ -60,7 +60,7 @@ ask admit 1 "$uid" 4294967295 # this user, any job
 job 1 acked
 (
 	until [ -e "/tmp/$name.go" ]; do sleep 0.02; done
-	exec "$yod" -sz 3 --domain "$name" --timeout 200 "$node" "$nid" "$pid" 2 acked
+	exec "$yod" -sz 3 --domain "$name" --timeout "${P3_LIMIT:-3000}" "$node" "$nid" "$pid" 2 acked
 ) >"/tmp/$name" 2>&1 &
 own=$!
 ask admit 2 "$uid" "$own" # this very job
@@ -77,7 +77,7 @@ read -r got _ _ <<<"$answer"
 [ "$got" = 18 ] || fail "the service has $got messages, not 18"
 
 # A process started by hand cannot have ids of a job.
-"$yod" -sz 1 --domain "$name" --timeout 200 sh -c "PTL3_NID=10000 PTL3_YOD_FD= \"$meet\" member 5 </dev/null" >"/tmp/$name" 2>&1 &&
+"$yod" -sz 1 --domain "$name" --timeout "${P3_LIMIT:-3000}" sh -c "PTL3_NID=10000 PTL3_YOD_FD= \"$meet\" member 5 </dev/null" >"/tmp/$name" 2>&1 &&
 	fail "a process takes a node id of a job: $(cat "/tmp/$name")"
 grep -q "belongs to a job" "/tmp/$name" || fail "clash of node ids: $(cat "/tmp/$name")"
 rm -f "/tmp/$name"

@@ -97,17 +97,27 @@ enum outcome kid_put(
 
 void kid_lost_within(struct kid *from, const struct kid *to, unsigned ms)
 {
-	uint64_t until = now_ms() + ms;
+	struct patience p = patience_ms(ms);
 	enum outcome out;
 	do
 		out = kid_put(from, to, 8, 0, 50); /* it may just be dying */
-	while (out != FAILED && now_ms() < until);
+	while (out != FAILED && !patience_is_over(&p));
 	if (out != FAILED)
 		fail("a put to process %d that is gone is %s", (int)to->os_pid,
 			outcomes[out]);
-	if (now_ms() > until)
+	if (patience_is_over(&p))
 		fail("the end of process %d is not noticed within %u ms", (int)to->os_pid,
 			ms);
+}
+
+void kid_await_company(struct kid *k, unsigned n)
+{
+	struct patience p = patience_ms(5000);
+	unsigned alive;
+	while ((alive = (unsigned)atoi(kid_ask(k, "company"))) != n)
+		if (patience_is_over(&p))
+			fail("process %d counts %u living processes, not %u",
+				(int)k->os_pid, alive, n);
 }
 
 int kid_status(struct kid *k)

@@ -13,6 +13,7 @@
 #					each other; one is killed, and another takes its
 #					place; one is too large.  kin-SETTING: with this setting
 set -u
+. "$(dirname "$0")/../support/patience.sh"
 rank=$1 scene=$2
 dir=$(mktemp -d) || exit 1
 users=/dev/shm/ptl3-$(id -u)
@@ -25,6 +26,10 @@ fail() {
 	echo "$*"
 	cat "$dir"/* 2>/dev/null
 	exit 1
+}
+
+has_files() { # pattern, number
+	[ "$(find "$dir" -name "$1" | wc -l)" = "$2" ]
 }
 
 # Variables of rank $2 of $3 in job $4 as the launcher $1 sets them.
@@ -50,7 +55,7 @@ start() {
 	for ((i = n - 1; i >= 0; i--)); do
 		# shellcheck disable=SC2046 # words without blanks
 		env $(variables "$launcher" $i "$n" "$job") \
-			timeout -s KILL 400 "$rank" "$@" >"$dir/$job.$i" 2>&1 &
+			timeout -s KILL "${P3_LIMIT:-3000}" "$rank" "$@" >"$dir/$job.$i" 2>&1 &
 		started[i]=$!
 	done
 }
@@ -110,7 +115,7 @@ refused() {
 		shift
 	done
 	shift
-	said=$(env "$@" timeout -s KILL 200 "$rank" all 2 2>&1) && fail "$*: is not refused"
+	said=$(env "$@" timeout -s KILL "${P3_LIMIT:-3000}" "$rank" all 2 2>&1) && fail "$*: is not refused"
 	[ "$(grep -c 'p3\[' <<<"$said")" = 1 ] || fail "$*: not one line: $said"
 	for word in "${words[@]}" PTL3_LAUNCHED=off; do
 		grep -qF -- "$word" <<<"$said" || fail "$*: no '$word' in: $said"
@@ -215,12 +220,8 @@ kin*)
 	done
 	start "$launcher" "$(of 1)" 3 kin 3 "${words[@]}" "-4:2,$round,5:2"
 	parents=("${started[@]}")
-	for i in {1..600}; do # the first round is over
-		[ "$(find "$dir" -name 'r202.*' | wc -l)" = 9 ] && break
-		sleep 0.05
-	done
-	[ "$(find "$dir" -name 'r202.*' | wc -l)" = 9 ] || fail "the first round"
-	said=$(env $(variables "$launcher" 0 3 "$(of 6)") timeout -s KILL 200 "$rank" stay 3 2>&1) &&
+	patiently 30 has_files 'r202.*' 9 || fail "the first round"
+	said=$(env $(variables "$launcher" 0 3 "$(of 6)") timeout -s KILL "${P3_LIMIT:-3000}" "$rank" stay 3 "$dir/none" 2>&1) &&
 		fail "a job that does not fit: $said"
 	[ "$(grep -c 'p3\[' <<<"$said")" = 1 ] || fail "not one line: $said"
 	grep -q 'error: .*3 ranks.* room for 0.*PTL3_DOMAIN_NODES' <<<"$said" || fail "$said"
@@ -257,7 +258,7 @@ wrong)
 		"SLURM_PROCID=0 SLURM_NTASKS=9 SLURM_JOB_ID=1" \
 		"SLURM_PROCID=0 SLURM_NTASKS=9 SLURM_JOB_ID=1 SLURM_STEP_ID=4294967291"; do
 		# shellcheck disable=SC2086 # words without blanks
-		env $off timeout -s KILL 200 "$rank" left 1 >"$dir/$job" 2>&1 || fail "$off"
+		env $off timeout -s KILL "${P3_LIMIT:-3000}" "$rank" left 1 >"$dir/$job" 2>&1 || fail "$off"
 	done
 	said=$(PTL3_LAUNCHED=no "$rank" all 1 2>&1) && fail "PTL3_LAUNCHED=no"
 	grep -q "PTL3_LAUNCHED is 'no'; expected auto, off" <<<"$said" || fail "$said"
@@ -268,28 +269,23 @@ warned)
 		exit 77
 	}
 	for i in {1..4}; do
-		PTL3_HUGEPAGES=auto PTL3_DOMAIN=$job timeout -s KILL 40 "$rank" together 1 \
+		PTL3_HUGEPAGES=auto PTL3_DOMAIN=$job timeout -s KILL "${P3_LIMIT:-3000}" "$rank" together 1 \
 			"$dir/go" >"$dir/$job.$i" 2>&1 &
 		started[i - 1]=$!
 	done
-	for k in {1..400}; do
-		[ "$(find "$dir" -name 'go.*' | wc -l)" = 4 ] && break
-		sleep 0.05
-	done
+	patiently 20 has_files 'go.*' 4
 	touch "$dir/go"
 	ends 0 0 0 0
 	[ "$(cat "$dir/$job".* | grep -c 'no hugepages')" = 1 ] || fail "not one warning"
 	;;
 clash)
-	start pmi "$job" 2 stay 2
-	for i in {1..40}; do
-		[ -e "$users/pmi-$job/0.sock" ] && break
-		sleep 0.02
-	done
+	start pmi "$job" 2 stay 2 "$dir/both"
+	patiently 30 test -e "$dir/both.there" || fail "the job does not begin"
 	# shellcheck disable=SC2046 # words without blanks
-	said=$(env $(variables pmi 0 2 "$job") timeout -s KILL 200 "$rank" stay 2 2>&1) &&
+	said=$(env $(variables pmi 0 2 "$job") timeout -s KILL "${P3_LIMIT:-3000}" "$rank" stay 2 "$dir/both" 2>&1) &&
 		fail "one rank twice: $said"
 	grep -q "rank 0 of the job .* is process [0-9]* already" <<<"$said" || fail "$said"
+	touch "$dir/both.go"
 	ends 0 0
 	;;
 *) fail "no scene $scene" ;;

@@ -15,8 +15,12 @@ import subprocess
 import sys
 import time
 
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + '/../support')
+from patience import LIMIT, Patience  # noqa: E402
+
 PTLSTAT, HANG = sys.argv[1:3]
-PATIENCE = 40
+PATIENCE = 40  # seconds of an idle machine
 NAME = f'look{os.getpid()}'
 USERS = f'/dev/shm/ptl3-{os.geteuid()}'
 F_ADD_SEALS, SHRINK, GROW, FUTURE_WRITE = 1033, 2, 4, 16
@@ -32,16 +36,16 @@ def fail(what):
 
 def ptlstat(*words, expected=(0,), **how):
     run = subprocess.run([PTLSTAT, *map(str, words)], capture_output=True, text=True,
-                         timeout=60, **how)
+                         timeout=LIMIT, **how)
     if run.returncode not in expected:
         fail(f'ptlstat {words}: status {run.returncode}: {run.stdout}{run.stderr}')
     return run.stdout + run.stderr
 
 
 def until(what, truth):
-    end = time.monotonic() + PATIENCE
+    patience = Patience(PATIENCE)
     while not truth():
-        if time.monotonic() > end:
+        if patience.is_over():
             fail(what)
             return
         time.sleep(0.1)
@@ -223,7 +227,7 @@ def check_churn():
         fail(f'a looker ends while there are members: {looker.stderr.read()}')
     end([p for p in started if p.poll() is None])
     try:
-        _, err = looker.communicate(timeout=PATIENCE)
+        _, err = looker.communicate(timeout=LIMIT)
         if looker.returncode != 1 or 'no members any more' not in err:
             fail(f'a looker at the end: {looker.returncode}, {err}')
     except subprocess.TimeoutExpired:

@@ -195,7 +195,7 @@ static void scene_left(void)
 	kid_ask(&b, "ids 60");
 	kid_leave(&b);
 	kill(a.os_pid, SIGCONT);
-	usleep(200000);
+	kid_await_company(&a, 2); /* it has read the packets, and knows that b has left */
 	expect_put(&a, &b, 100, 0, SENT);
 	kid_kill(&c);
 	kid_lost_within(&a, &c, 2000);
@@ -214,9 +214,9 @@ static void scene_closed(void)
 	talk(&a, &b);
 	expect_ok(&b, "sweep");
 	kid_lost_within(&a, &b, 4000);
-	uint64_t until = now_ms() + 10000;
+	struct patience p = patience_ms(10000);
 	const char *how = "acked";
-	while (strcmp(how, "acked") == 0 && now_ms() < until)
+	while (strcmp(how, "acked") == 0 && !patience_is_over(&p))
 		how = kid_ask(&b, "put %u %u 100 0 500", a.id.nid, a.id.pid);
 	if (strcmp(how, "acked") == 0 || strcmp(how, "hung") == 0)
 		fail("a put of the member that has left is %s", how);
@@ -349,14 +349,16 @@ static void scene_stopped(void)
 	struct kid a = kid_start(500), b = kid_start(501);
 	talk(&a, &b);
 	kill(b.os_pid, SIGSTOP);
+	struct patience p = patience_ms(4000);
 	uint64_t began = now_ms();
 	struct kid c = kid_start(502);
-	if (now_ms() - began > 4000)
+	if (patience_is_over(&p))
 		fail("a stopped member holds up a newcomer for %llu ms",
 			(unsigned long long)(now_ms() - began));
 	talk(&a, &c);
 	kill(b.os_pid, SIGCONT);
-	usleep(300000);
+	kid_await_company(&b, 3);
+	kid_await_company(&c, 3);
 	talk(&b, &c);
 	talk(&a, &b);
 	kid_leave(&a);

@@ -171,10 +171,10 @@ unsigned long member_got(void)
 
 /* ---- sending ---- */
 
-static bool next_event(ptl_event_t *ev, uint64_t until)
+static bool next_event(ptl_event_t *ev, struct patience *p)
 {
 	ptl_handle_eq_t both[2] = {me.in, me.out};
-	while (now_ms() < until) {
+	while (!patience_is_over(p)) {
 		int which, rc = PtlEQPoll(both, 2, 20, ev, &which);
 		if (rc == PTL_EQ_EMPTY)
 			continue;
@@ -207,8 +207,8 @@ enum outcome member_put(ptl_process_id_t to, size_t n, unsigned entry, unsigned 
 	ptl_event_t ev;
 	ptl_handle_md_t h = begin_put(to, n, entry);
 	enum outcome out = HUNG;
-	uint64_t until = now_ms() + 10000;
-	while (out != ACKED && out != FAILED && next_event(&ev, until)) {
+	struct patience p = patience_ms(10000);
+	while (out != ACKED && out != FAILED && next_event(&ev, &p)) {
 		if (ev.md_handle != h)
 			continue; /* late, of an earlier put */
 		if (ev.type == PTL_EVENT_ACK)
@@ -216,7 +216,7 @@ enum outcome member_put(ptl_process_id_t to, size_t n, unsigned entry, unsigned 
 		else if (ev.type == PTL_EVENT_SEND_END)
 			out = ev.ni_fail_type == PTL_NI_OK ? SENT : FAILED;
 		if (out == SENT)
-			until = now_ms() + ms;
+			p = patience_ms(ms);
 	}
 	while (PtlMDUnlink(h) == PTL_MD_IN_USE)
 		member_take();
@@ -226,7 +226,8 @@ enum outcome member_put(ptl_process_id_t to, size_t n, unsigned entry, unsigned 
 static bool is_acked(void)
 {
 	ptl_event_t ev;
-	return next_event(&ev, now_ms() + 10000) && ev.type == PTL_EVENT_ACK;
+	struct patience p = patience_ms(10000);
+	return next_event(&ev, &p) && ev.type == PTL_EVENT_ACK;
 }
 
 void member_flood(ptl_process_id_t to, unsigned pause_ms)
@@ -426,6 +427,13 @@ static const char *change_ids(unsigned n)
 	return "ok";
 }
 
+static unsigned long company(void)
+{
+	ptlx_stats_t stats = {.struct_size = sizeof stats};
+	ok(PtlXStats(me.ni, &stats), "PtlXStats");
+	return (unsigned long)stats.peers_alive;
+}
+
 /* Return the CPU time of all threads except this one. */
 static unsigned long cpu_ms_of_others(void)
 {
@@ -470,6 +478,8 @@ static bool obey(char *line)
 		puts(open_without_locks());
 	else if (strcmp(word, "barrier") == 0)
 		puts(PtlXBarrier() == PTL_OK ? "released" : "failed");
+	else if (strcmp(word, "company") == 0)
+		printf("%lu\n", company());
 	else if (strcmp(word, "cpu") == 0)
 		printf("%lu\n", cpu_ms_of_others());
 	else if (strcmp(word, "child") == 0)

@@ -6,6 +6,8 @@
 #ifndef P3_TESTS_DOMAIN_MEMBER_H
 #define P3_TESTS_DOMAIN_MEMBER_H
 
+#include "../support/patience.h"
+
 #include <portals3.h>
 
 #include <stdbool.h>

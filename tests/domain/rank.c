@@ -12,7 +12,8 @@
  *	again	all leave in order and come back: barriers go on; at last from within one
  *	late	both leave and return, rank 1 later: a put waits for it (arguments: late 2
  *		FILE)
- *	stay	for half a second
+ *	stay	make FILE.there, and stay until there is FILE.go (arguments: stay SIZE
+ *		FILE)
  *	family		rank BASE + OMPI_COMM_WORLD_RANK of SIZE by its own word, in one
  *			domain (arguments: family 1 BASE SIZE): messages of all to all
  *	kin		a job of a family meets the others (arguments: kin SIZE DIR FIRST
@@ -215,12 +216,12 @@ static void take(const ptl_event_t *ev)
 /* Wait for this number of puts and acknowledgements. */
 static void take_all(unsigned puts, unsigned acks)
 {
-	uint64_t until = now_ms() + SOON_MS;
+	struct patience p = patience_ms(SOON_MS);
 	while (puts || acks) {
 		ptl_event_t ev;
 		int which;
 		int rc = PtlEQPoll(&me.eq, 1, 100, &ev, &which);
-		if (rc == PTL_EQ_EMPTY && now_ms() > until)
+		if (rc == PTL_EQ_EMPTY && patience_is_over(&p))
 			fail("%u messages and %u acknowledgements are missing", puts,
 				acks);
 		if (rc == PTL_EQ_EMPTY)
@@ -310,6 +311,7 @@ static void lose(bool killed)
 		(void)raise(SIGKILL);
 	if (me.rank == me.size - 1)
 		return;
+	struct patience p = patience_ms(SOON_MS);
 	uint64_t from = now_ms();
 	for (int i = 0; i < 3; i++) {
 		if (PtlXBarrier() != PTL_FAIL)
@@ -317,7 +319,7 @@ static void lose(bool killed)
 		/* pause: a stagger: the ranks come one after the other */
 		usleep(10000 * me.rank);
 	}
-	if (now_ms() - from > SOON_MS)
+	if (patience_is_over(&p))
 		fail("it took %d ms", (int)(now_ms() - from));
 }
 
@@ -351,11 +353,11 @@ static void *come(void *rc_out)
 static void wait_until_alone(void)
 {
 	ptlx_stats_t stats = {.struct_size = sizeof stats};
-	uint64_t from = now_ms();
+	struct patience p = patience_ms(4 * SOON_MS);
 	do {
 		usleep(1000);
 		DO(PtlXStats(me.ni, &stats));
-	} while (stats.peers_alive > 1 && now_ms() - from < 4 * SOON_MS);
+	} while (stats.peers_alive > 1 && !patience_is_over(&p));
 	if (stats.peers_alive > 1)
 		fail("%llu peers stay", (unsigned long long)stats.peers_alive);
 }
@@ -436,11 +438,12 @@ static void late(const char *file)
 	DO(PtlXBarrier());
 }
 
-static void stay(void)
+static void stay(const char *file)
 {
 	open_portal(PTL_PID_ANY);
 	DO(PtlXBarrier());
-	usleep(500000);
+	make_file(file, "there");
+	await_file(file, "go");
 	DO(PtlXBarrier());
 }
 
@@ -530,14 +533,14 @@ static bool is_there(const char *dir, unsigned round, struct kin k)
 static void gather(const char *dir, unsigned round, const struct kin *kin, unsigned n)
 {
 	char name[400];
-	uint64_t until = now_ms() + 8 * SOON_MS;
+	struct patience p = patience_ms(8 * SOON_MS);
 	snprintf(name, sizeof name, "%s/r%u.%u.%u", dir, round, own_job(), me.rank);
 	FILE *f = fopen(name, "we");
 	if (!f || fclose(f))
 		fail("%s cannot be made", name);
 	for (unsigned i = 0; i < n; i++)
 		while (!kin[i].gone && !is_there(dir, round, kin[i])) {
-			if (now_ms() > until)
+			if (patience_is_over(&p))
 				fail("round %u: no rank %u of job %u", round, kin[i].rank,
 					kin[i].job);
 			usleep(2000);
@@ -557,11 +560,11 @@ static void send_kin(struct kin to, struct kin own, unsigned round, unsigned n)
 /* Wait for this number of puts, acknowledgements and replies, none of which fails. */
 static void take_kin(unsigned puts, unsigned acks, unsigned replies)
 {
-	uint64_t until = now_ms() + 2 * SOON_MS;
+	struct patience p = patience_ms(2 * SOON_MS);
 	while (puts || acks || replies) {
 		ptl_event_t ev;
 		int which, rc = PtlEQPoll(&me.eq, 1, 100, &ev, &which);
-		if (rc == PTL_EQ_EMPTY && now_ms() > until)
+		if (rc == PTL_EQ_EMPTY && patience_is_over(&p))
 			fail("%u puts, %u acknowledgements and %u replies are missing",
 				puts, acks, replies);
 		if (rc == PTL_EQ_EMPTY)
@@ -604,13 +607,13 @@ static void miss_kin(struct kin gone)
 {
 	uint64_t *words = &me.mine[(size_t)row(gone) * LONG];
 	ptl_event_t ev = {.ni_fail_type = PTL_NI_OK};
-	uint64_t until = now_ms() + SOON_MS;
+	struct patience p = patience_ms(SOON_MS);
 	int which, rc;
 	ptl_handle_md_t h = bind_words(words, 1, 1);
 	DO(PtlPut(h, PTL_NOACK_REQ, kin_id(gone), PORTAL, 0, 0, 0, 0));
 	do /* also take the SEND_END events of former puts */
 		rc = PtlEQPoll(&me.eq, 1, 100, &ev, &which);
-	while ((rc == PTL_EQ_EMPTY || ev.md.user_ptr != words) && now_ms() < until);
+	while ((rc == PTL_EQ_EMPTY || ev.md.user_ptr != words) && !patience_is_over(&p));
 	DO(rc);
 	if (ev.type != PTL_EVENT_SEND_END || ev.ni_fail_type == PTL_NI_OK)
 		fail("a put to rank %u of job %u, which is gone, does not fail",
@@ -717,7 +720,7 @@ int main(int argc, char **argv)
 	else if (strcmp(argv[1], "late") == 0)
 		late(argv[3]);
 	else if (strcmp(argv[1], "stay") == 0)
-		stay();
+		stay(argv[3]);
 	else if (strcmp(argv[1], "family") == 0 && argc > 4)
 		family(argv[3], argv[4]);
 	else if (strcmp(argv[1], "kin") == 0 && argc > 5)

@@ -96,7 +96,7 @@ int main(int argc, char **argv)
 	for (unsigned i = 0; i < PROCESSES; i++) {
 		child[i] = fork();
 		if (child[i] == 0) {
-			alarm(50);
+			alarm(600);
 			for (unsigned k = 0; k < rounds; k++)
 				play(t, i, k);
 			_exit(0);

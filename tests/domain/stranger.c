@@ -17,6 +17,7 @@
  * of their standard input; the next four print "gone" when they are hung up, or "kept"
  * after 5 s; the last one prints "there", and lives until the end of its input.
  */
+#include "../support/patience.h"
 #include "shm/domain.h"
 #include "shm/job.h"
 
@@ -141,7 +142,8 @@ static void misbehave(uint32_t slot, const char *how)
 	int fd = p3_domain_call(&here, slot);
 	if (fd < 0 || say(fd, how))
 		fail(how);
-	for (int i = 0; i < 500 && !is_over(fd); i++)
+	for (struct patience p = patience_ms(5000);
+		!is_over(fd) && !patience_is_over(&p);)
 		poll(NULL, 0, 10);
 	puts(is_over(fd) ? "gone" : "kept");
 }

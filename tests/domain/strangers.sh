@@ -4,6 +4,7 @@
 # hung up with one line each; they keep no process from joining, and use nothing up.
 # strangers.sh domain_meet domain_stranger
 set -u
+. "$(dirname "$0")/../support/patience.sh"
 meet=$1 stranger=$2
 base=/dev/shm/ptl3-$(id -u)
 export PTL3_DOMAIN=strangers-$$ PTL3_HUGEPAGES=off
@@ -16,13 +17,14 @@ fail() {
 	exit 1
 }
 
+has_more_lines() {
+	[ "$(grep -c 'p3\[' "$dir/err.member")" -gt $lines ]
+}
+
 # says text: the member has printed one more line, which contains this
 lines=0
 says() {
-	for ((i = 0; i < 100; i++)); do
-		[ "$(grep -c 'p3\[' "$dir/err.member")" -gt $lines ] && break
-		sleep 0.05
-	done
+	patiently 5 has_more_lines
 	lines=$((lines + 1))
 	[ "$(grep -c 'p3\[' "$dir/err.member")" = $lines ] || fail "not line $lines: $1"
 	[[ "$(grep 'p3\[' "$dir/err.member" | tail -1)" == *"$1"* ]] || fail "no '$1' in the last line"
@@ -38,11 +40,7 @@ start() {
 	pid[$name]=$!
 	exec {fd}>"$dir/in.$name"
 	to[$name]=$fd
-	for ((i = 0; i < 200; i++)); do
-		[ ! -s "$dir/out.$name" ] || return
-		sleep 0.05
-	done
-	fail "$name does not start"
+	patiently 10 test -s "$dir/out.$name" || fail "$name does not start"
 }
 
 # end NAME: by the end of its input; print its last line
@@ -56,10 +54,14 @@ fds() {
 	find "/proc/$member/fd" -mindepth 1 2>/dev/null | wc -l
 }
 
+has_as_before() {
+	[ "$(fds)" -le "$had" ]
+}
+
 # Let a process come, put to the member, and leave.
 others_come() {
 	local said
-	said=$(echo "put 2130706433 4000 50000 0 5000" | timeout 200 "$meet" member 4001 |
+	said=$(echo "put 2130706433 4000 50000 0 5000" | timeout "${P3_LIMIT:-3000}" "$meet" member 4001 |
 		tail -1)
 	[ "$said" = acked ] || fail "$1: a newcomer's put is '$said'"
 }
@@ -86,10 +88,7 @@ start silent "$stranger" silent 0 40
 others_come "40 silent ones"
 [ "$(fds)" -ge $((had + 40)) ] || fail "they were not let in: $(fds)"
 says "connects, and does not say who it is"
-for ((i = 0; i < 100; i++)); do
-	[ "$(fds)" -le "$had" ] && break
-	sleep 0.05
-done
+patiently 5 has_as_before
 end silent
 [ "$last" = 40 ] || fail "$last of 40 silent ones are hung up"
 
@@ -110,10 +109,7 @@ start poor "$meet" member 4002
 says "cannot be attached: Too many open files"
 echo "files 0" >&"${to[member]}"
 echo "put 2130706433 4000 50000 0 5000" >&"${to[poor]}"
-for ((i = 0; i < 100; i++)); do
-	grep -q acked "$dir/out.poor" && break
-	sleep 0.05
-done
+patiently 5 grep -q acked "$dir/out.poor"
 end poor
 [ "$last" = acked ] || fail "after want of descriptors a put is '$last'"
 end member

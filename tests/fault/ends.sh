@@ -30,7 +30,7 @@ for ((i = 0; i < times; i++)); do
 			# Give the next program the same addresses, if possible.
 			setarch -R true 2>/dev/null && same="setarch -R" || same=
 			# shellcheck disable=SC2086
-			start env "PTL3_FAULT=$rule" $same timeout 300 "$P3_YOD" -sz 2 --timeout 200 \
+			start env "PTL3_FAULT=$rule" $same timeout "${P3_LIMIT:-3000}" "$P3_YOD" -sz 2 --timeout "${P3_LIMIT:-3000}" \
 				"$FAULT_BIN/fault_ends" $how
 			wait "$pid"
 			status=$?

@@ -54,7 +54,8 @@ enum state { ALIVE, DYING, DEAD };
 static struct peer {
 	enum state state;
 	bool said_bye, heard_bye, heard_hello;
-	uint64_t died, heard, ended; /* ns */
+	uint64_t heard, ended;    /* ns */
+	struct patience patience; /* since it died */
 	unsigned failed, refused;
 	int open; /* operations of the peer here: STARTs without END */
 	struct stream stream[KINDS], probe;
@@ -66,7 +67,7 @@ static ptl_handle_eq_t eq;
 static ptl_handle_md_t nobodys; /* descriptor for messages that need no events */
 static char *mixed, *heap;
 static unsigned quota = 10, victim = RANKS, patience = 10;
-static uint64_t begun;
+static struct patience limit; /* of the whole run */
 static p3_a32 over;
 static bool told;
 
@@ -187,7 +188,7 @@ static void died(unsigned r)
 	if (p->state != ALIVE)
 		return;
 	p->state = DYING;
-	p->died = mp_ns();
+	p->patience = patience_ms(LATE_MS);
 }
 
 static void stream_failed(struct stream *s, const ptl_event_t *ev)
@@ -334,7 +335,7 @@ static void look_at_clock(struct peer *p, unsigned r)
 {
 	uint64_t now = mp_ns();
 	if (p->state == DYING)
-		mp_check(now - p->died < LATE_MS * 1000000ull,
+		mp_check(!patience_is_over(&p->patience),
 			"after %d ms operations with rank %u have not ended", LATE_MS, r);
 	if (p->state != ALIVE || r == mp.rank)
 		return;
@@ -389,7 +390,7 @@ static bool step(void)
 		done &= is_over(&peer[r], r);
 	}
 	tell_progress();
-	if (!done && mp_ns() - begun > patience * 1000000000ull)
+	if (!done && patience_is_over(&limit))
 		lose_patience();
 	return !done;
 }
@@ -561,7 +562,7 @@ static void begin(void)
 	else
 		mp_ok(rc);
 	printf("go %u\n", mp.rank);
-	begun = mp_ns();
+	limit = patience_ms(1000ull * patience);
 	ask_for_nobody();
 	overflow_theirs();
 	rest();
@@ -615,11 +616,11 @@ static bool any_open(unsigned *of)
 
 static void check_clean(void)
 {
-	uint64_t until = mp_ns() + 5000000000ull;
+	struct patience p = patience_ms(5000);
 	const char *what;
 	unsigned of;
 	while (((what = pools_left(p3_nic(p3_node()), &of)) || any_open(&of)) &&
-		mp_ns() < until)
+		!patience_is_over(&p))
 		mp_sleep_ms(1);
 	mp_check(!what, "%s is left of rank %u", what, of);
 	mp_check(!any_open(&of), "%d operations of rank %u have no END", peer[of].open,

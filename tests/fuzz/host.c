@@ -499,7 +499,7 @@ static void eq_get(struct input *in)
 	for (uint32_t i = 0; i < n; i++)
 		handles[i] = eqs[in_below(in, EQS)];
 	for (uint32_t i = 0; i < 16; i++) {
-		int rc = p3_nic_eq_poll(rig.nic, handles, n, 0, 0, &ev, &which);
+		int rc = p3_nic_eq_poll(rig.nic, handles, n, 0, &ev, &which);
 		if (rc != PTL_OK && rc != PTL_EQ_DROPPED)
 			break;
 		check_event(&ev);
@@ -782,7 +782,7 @@ static void give_chunk(struct host_gift *g, struct input *in)
 	else if (c->flag == P3_T_PENDING)
 		c->grow.chunk = p3_host_alloc(rig.nic, len);
 	else
-		c->grow.chunk = calloc(1, len);
+		c->grow.chunk = p3_table_more(t);
 }
 
 static struct md *md_of(uint64_t handle)
@@ -999,10 +999,6 @@ void host_done(struct host_gift *g, int rc)
 	case P3_OP_EQ_ALLOC:
 	case P3_OP_EQ_FREE:
 		eq_done(g, rc);
-		break;
-	case P3_OP_GROW:
-		if (rc != PTL_OK && c->flag < P3_T_PENDING)
-			free(c->grow.chunk);
 		break;
 	case P3_OP_PEER_UP:
 	case P3_OP_PEER_DOWN:

@@ -367,8 +367,8 @@ static uint64_t number_of_state(uint8_t which, const struct fake *f)
 	const uint64_t of[] = {n->conf.incarnation, f->incarnation, p->req_out.pos,
 		p->rsp_out.pos, p->req_in.pos, p->rsp_in.pos, n->layout.ctl_len,
 		n->layout.seg_len, n->layout.seg_len - P3_WINDOW_LEN, n->layout.nxfers,
-		n->layout.nxfers / 2, p3_ring_valid(p->req_in.pos, p->req_in.log2n),
-		p3_ring_valid(p->rsp_in.pos, p->rsp_in.log2n),
+		n->layout.nxfers / 2, (uint32_t)p->req_in.usual,
+		(uint32_t)p->rsp_in.usual,
 		n->layout.seg_len - n->layout.req_cells * 64ull, P3_CHUNK_LEN,
 		P3_WINDOW_LEN};
 	return of[which % (sizeof of / sizeof *of)] + (which >= 0xc0) - (which >= 0xe0);
@@ -542,20 +542,42 @@ RIG_UNSEEN static void check_idle(struct p3_nic *n)
 		check_peer(&n->peer[i]);
 }
 
+/* Check that a descriptor's word odd tells what is unusual about it. */
+RIG_UNSEEN static void check_odd(const struct p3_md *md)
+{
+	uint32_t options = md->words.options, odd = md->odd;
+	bool queue = md->sink.eq != NULL;
+	expect("odd: inactive", !!(odd & P3_ODD_INACTIVE),
+		md->exhausted || md->words.threshold == 0);
+	expect("odd: threshold", !!(odd & P3_ODD_THRESHOLD), md->words.threshold >= 0);
+	expect("odd: iovec", !!(odd & P3_ODD_IOVEC), md->region.iov != NULL);
+	expect("odd: size", !!(odd & P3_ODD_MAX_SIZE), !!(options & PTL_MD_MAX_SIZE));
+	expect("odd: no put", !(odd & P3_ODD_PUT), !!(options & PTL_MD_OP_PUT));
+	expect("odd: no get", !(odd & P3_ODD_GET), !!(options & PTL_MD_OP_GET));
+	expect("odd: no ACK", !!(odd & P3_ODD_ACK), !!(options & PTL_MD_ACK_DISABLE));
+	expect("odd: no queue", !(odd & P3_ODD_QUEUE), queue);
+	expect("odd: START", !!(odd & P3_ODD_STARTS),
+		queue && !(options & PTL_MD_EVENT_START_DISABLE));
+	expect("odd: no END", !!(odd & P3_ODD_ENDS),
+		queue && (options & PTL_MD_EVENT_END_DISABLE));
+}
+
 RIG_UNSEEN static void check_objects(struct p3_nic *n)
 {
 	struct p3_table *mds = &n->table[P3_T_MD], *eqs = &n->table[P3_T_EQ];
 	for (uint32_t i = 0; i < P3_JOB_NIS; i++)
 		if (p3_get(&n->ni[i].gen) & 1)
 			expect("operations counted", n->ni[i].use[P3_U_OP].cur, 0);
-	for (uint32_t i = 0; i < p3_get(&mds->nchunks) * P3_TABLE_EACH; i++) {
+	for (uint32_t i = 0; i < mds->used; i++) {
 		const struct p3_md *md = p3_table_at(mds, i);
-		if (p3_get(&md->o.gen) & 1)
-			expect("operations on a descriptor", md->pending, 0);
+		if (!p3_object_lives(&md->o))
+			continue;
+		expect("operations on a descriptor", md->pending, 0);
+		check_odd(md);
 	}
-	for (uint32_t i = 0; i < p3_get(&eqs->nchunks) * P3_TABLE_EACH; i++) {
+	for (uint32_t i = 0; i < eqs->used; i++) {
 		const struct p3_eq *eq = p3_table_at(eqs, i);
-		if (p3_get(&eq->o.gen) & 1)
+		if (p3_object_lives(&eq->o))
 			expect("events owed", eq->owed, 0);
 	}
 }

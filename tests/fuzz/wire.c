@@ -24,7 +24,7 @@ static struct message m; /* built anew for each */
 
 static uint64_t ring_off(const struct fake *f, const struct p3_ring_rx *r)
 {
-	return (uint64_t)((char *)r->cells - (char *)f->seg.base);
+	return (uint64_t)((char *)p3_ring_cell(r, 0) - (char *)f->seg.base);
 }
 
 static void write_cells(struct fake *f, const struct p3_ring_rx *r, uint64_t pos,
@@ -47,7 +47,7 @@ static void publish(struct fake *f, const struct p3_ring_rx *r, uint64_t *pos,
 	uint64_t *w, uint64_t word0, uint32_t n)
 {
 	clear_cell(f, r, *pos + n);
-	w[0] = word0 | p3_ring_valid(*pos, r->log2n);
+	w[0] = word0 | p3_ring_valid(*pos, p3_log2(r->n));
 	write_cells(f, r, *pos, w, n);
 	*pos += n;
 }
@@ -57,7 +57,7 @@ static void pad(struct fake *f, const struct p3_ring_rx *r, uint64_t *pos)
 	uint64_t w[8] = {0};
 	uint32_t left = r->n - (uint32_t)(*pos & (r->n - 1));
 	clear_cell(f, r, *pos + left);
-	w[0] = p3_word0(P3_KIND_PAD, 0, left) | p3_ring_valid(*pos, r->log2n);
+	w[0] = p3_word0(P3_KIND_PAD, 0, left) | p3_ring_valid(*pos, p3_log2(r->n));
 	write_cells(f, r, *pos, w, 1);
 	*pos += left;
 }

@@ -9,6 +9,7 @@
 #include "nic/obj/table.h"
 #include "nic/run/lease.h"
 #include "nic/run/pass.h"
+#include "support/patience.h"
 #include "support/wire.h"
 
 #include <sched.h>
@@ -21,7 +22,7 @@
 
 #define JID       77
 #define NID_BASE  10
-#define HANGS_NS  20000000000u
+#define HANGS_MS  20000
 #define LOOK_EACH 1024u
 
 uint64_t net_now_ns(void)
@@ -109,9 +110,9 @@ void net_up(struct net *net, unsigned n)
 		net->node[i] = p3_node_create(sock[i]);
 	for (unsigned i = 0; i < n; i++)
 		node_up(net, i);
-	uint64_t end = net_now_ns() + HANGS_NS;
+	struct patience p = patience_ms(HANGS_MS);
 	while (!all_met(net)) {
-		must(net_now_ns() < end, "the nodes do not meet");
+		must(!patience_is_over(&p), "the nodes do not meet");
 		usleep(200);
 	}
 }
@@ -163,7 +164,7 @@ static bool rests(const struct net *net, unsigned node)
 
 bool net_settle(const struct net *net, unsigned nodes)
 {
-	uint64_t end = 0;
+	struct patience p = {0};
 	for (unsigned turn = 1;; turn++) {
 		bool all = true;
 		for (unsigned i = 0; i < net->n; i++)
@@ -173,9 +174,9 @@ bool net_settle(const struct net *net, unsigned nodes)
 			return true;
 		if (turn % LOOK_EACH)
 			continue;
-		uint64_t now = net_now_ns();
-		end = end ? end : now + HANGS_NS;
-		if (now > end)
+		if (!p.last_ns)
+			p = patience_ms(HANGS_MS);
+		if (patience_is_over(&p))
 			return false;
 		sched_yield();
 	}

@@ -128,7 +128,7 @@ static void hello_until_answered(bool dropped)
 		(void)mp_expect(eq, PTL_EVENT_SEND_END);
 		if (dropped && tries == IN_VAIN)
 			mp_barrier();
-	} while (!mp_next_within(eq, dropped ? 10 : 10000, &ev));
+	} while (dropped ? !mp_next_within(eq, 10, &ev) : !mp_next_soon(eq, 10000, &ev));
 	mp_check(ev.type == PTL_EVENT_ACK, "%s", PtlEventKindStr(ev.type));
 	printf("answer after %u hellos\n", tries);
 	mp_check(dropped ? tries > IN_VAIN : tries == 1, "%u hellos", tries);
@@ -160,7 +160,7 @@ static void never_come(void)
 }
 
 /* Join with an entry that takes every message, then leave: by the end of the process, or
- * by PtlNIFini. */
+ * by PtlNIFini.  The process ends then when rank 0 has come to the third barrier. */
 static void go_away(bool process)
 {
 	static char sink[LENGTH];
@@ -171,7 +171,21 @@ static void go_away(bool process)
 	if (process)
 		return;
 	mp_ok(PtlNIFini(mp.ni));
-	mp_sleep_ms(400);
+	mp_barrier();
+	mp_barrier();
+}
+
+/* Wait until rank 0 knows that rank 1 has ended. */
+static void await_end(void)
+{
+	struct patience p = patience_ms(20000);
+	ptlx_stats_t st = {.struct_size = sizeof st};
+	mp_ok(PtlXStats(mp.ni, &st));
+	while (st.peers_alive > 1) {
+		mp_check(!patience_is_over(&p), "rank 1 does not end");
+		mp_sleep_ms(1);
+		mp_ok(PtlXStats(mp.ni, &st));
+	}
 }
 
 static bool is(const char *what, const char *word)
@@ -204,13 +218,15 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	mp_barrier();
-	if (is(what, "finished") || is(what, "ended"))
-		mp_sleep_ms(100);
+	if (is(what, "finished"))
+		mp_barrier();
+	if (is(what, "ended"))
+		await_end();
 	if (is(what, "finished") || is(what, "dropped"))
 		talk_to_nobody();
 	else
 		fail_to_talk(!is(what, "ended"), is(what, "never"));
-	if (is(what, "bound") || is(what, "dropped"))
+	if (is(what, "bound") || is(what, "dropped") || is(what, "finished"))
 		mp_barrier();
 	PtlFini();
 	return 0;

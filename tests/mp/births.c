@@ -86,7 +86,7 @@ static void tell(unsigned rank, unsigned round)
 static void hear(unsigned round)
 {
 	ptl_event_t ev;
-	mp_check(mp_next_within(eq[round], 10000, &ev), "round %u: nothing came", round);
+	mp_check(mp_next_soon(eq[round], 10000, &ev), "round %u: nothing came", round);
 	mp_check(ev.type == PTL_EVENT_PUT_END && ev.hdr_data == round, "round %u: %s",
 		round, PtlEventKindStr(ev.type));
 }
@@ -120,7 +120,7 @@ static void send_into_the_void(void)
 	ptl_event_t ev;
 	mp_check(!mp_poll(sent, &ev), "%s before yod has answered",
 		PtlEventKindStr(ev.type));
-	mp_check(mp_next_within(sent, 10000, &ev), "the put does not end");
+	mp_check(mp_next_soon(sent, 10000, &ev), "the put does not end");
 	mp_check(ev.type == PTL_EVENT_SEND_END && ev.ni_fail_type == PTL_NI_OK, "%s",
 		PtlEventKindStr(ev.type));
 	mp_check(refused, "nothing was sent in vain");

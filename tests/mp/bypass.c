@@ -138,8 +138,9 @@ static void put_and_go(void)
 /* Compute, for 60 ms at least, until a byte of memory has the expected value. */
 static uint64_t computed_until(const volatile char *byte, unsigned char want)
 {
+	struct patience p = patience_ms(2000);
 	uint64_t start = mp_ns(), now = start, there = 0;
-	while (now - start < (there ? 60000000u : 2000000000u)) {
+	while (there ? now - start < 60000000u : !patience_is_over(&p)) {
 		if (!there && *byte == (char)want)
 			there = mp_ns();
 		now = mp_ns();

@@ -13,12 +13,12 @@ flags() { # name in /proc/PID/smaps: KiB of it that a core would hold
 		"/proc/$1/smaps"
 }
 
+all_are_up() {
+	[ "$(grep -c '^up ' "$dir/out")" = 4 ]
+}
+
 up() {
-	local k
-	for ((k = 0; k < 200; k++)); do
-		[ "$(grep -c '^up ' "$dir/out")" = 4 ] && break
-		sleep 0.05
-	done
+	patiently 10 all_are_up
 	victim=$(awk '$1 == "up" && $2 == 1 { print $3 }' "$dir/out")
 	[ -n "$victim" ] || fail "no node is up"
 }

@@ -6,6 +6,10 @@ import re
 import subprocess
 import sys
 
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + '/../support')
+from patience import LIMIT  # noqa: E402
+
 YOD, DROPS = sys.argv[1:3]
 failures = 0
 
@@ -53,8 +57,8 @@ def run(log, status=137):
     env = {k: v for k, v in os.environ.items() if k != 'PTL3_LOG'}
     if log:
         env['PTL3_LOG'] = log
-    job = subprocess.run([YOD, '-sz', '3', '--keep-going', '--timeout', '50', DROPS], env=env,
-                         stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
+    job = subprocess.run([YOD, '-sz', '3', '--keep-going', '--timeout', str(LIMIT), DROPS], env=env,
+                         stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=LIMIT)
     if job.returncode != status:
         fail(f'PTL3_LOG={log}: status {job.returncode}: {job.stderr}')
     return [line for line in job.stderr.splitlines() if line.startswith('p3[')]
@@ -106,7 +110,7 @@ def check_values():
     for text in ('loud', 'warn,', 'match', 'match:', ':drops', 'here:drops', 'drops match'):
         env = {**os.environ, 'PTL3_LOG': text}
         job = subprocess.run([YOD, '-sz', '3', DROPS], env=env, capture_output=True, text=True,
-                             timeout=60)
+                             timeout=LIMIT)
         if not job.returncode or f"PTL3_LOG is '{text}'; expected off, error" not in job.stderr:
             fail(f'PTL3_LOG={text}: {job.returncode}: {job.stderr}')
 

@@ -16,6 +16,10 @@ import tempfile
 import termios
 import time
 
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + '/../support')
+from patience import LIMIT, Patience  # noqa: E402
+
 BIN, TUTORIAL, HANG = os.environ['P3_BIN'], os.environ['P3_TUTORIAL'], sys.argv[1]
 YOD, PTLSTAT = f'{BIN}/yod', f'{BIN}/ptlstat'
 failures = 0
@@ -33,7 +37,7 @@ def expect(right, what, run=None):
 
 def start(*command, **env):
     return subprocess.run(list(map(str, command)), capture_output=True, text=True,
-                          timeout=100, stdin=subprocess.DEVNULL,
+                          timeout=LIMIT, stdin=subprocess.DEVNULL,
                           env={**os.environ, 'PTL3_HUGEPAGES': 'off', **env})
 
 
@@ -194,10 +198,10 @@ def last_picture(columns, job):
 
 
 def narrow():
-    job = subprocess.Popen([YOD, '-sz', '2', '--timeout', '90', HANG, 'event'],
+    job = subprocess.Popen([YOD, '-sz', '2', '--timeout', str(LIMIT), HANG, 'event'],
                            stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    end = time.monotonic() + 40
-    while time.monotonic() < end and start(PTLSTAT, job.pid).stdout.count(' EQ ') < 1:
+    patience = Patience(40)
+    while not patience.is_over() and start(PTLSTAT, job.pid).stdout.count(' EQ ') < 1:
         time.sleep(0.05)
     wide, thin = last_picture(250, job.pid), last_picture(80, job.pid)
     expect(len(wide) == len(thin) == 4, f'ptlstat shows {wide} and {thin}')

@@ -65,14 +65,14 @@ static void drop_many(uint64_t count)
 static void wait_for_drops(uint64_t count)
 {
 	ptlx_stats_t st = {.struct_size = sizeof st};
-	uint64_t deadline = mp_ns() + 60000000000u;
+	struct patience p = patience_ms(60000);
 	ptl_event_t ev;
 	do {
 		st.struct_size = sizeof st;
 		mp_check(!mp_poll(eq, &ev), "an event of a dropped get: %s",
 			PtlEventKindStr(ev.type));
 		mp_ok(PtlXStats(mp.ni, &st));
-		mp_check(mp_ns() < deadline, "%llu of %llu drops are counted",
+		mp_check(!patience_is_over(&p), "%llu of %llu drops are counted",
 			(unsigned long long)st.drops, (unsigned long long)count);
 	} while (st.drops < count);
 	mp_check(st.drops == count, "too many drops");

@@ -23,6 +23,7 @@
  *	idle	 all sleep outside of Portals
  *	talk	 all talk to their neighbours for good
  */
+#include "../support/asleep.h"
 #include "mp.h"
 
 #include <signal.h>
@@ -193,18 +194,35 @@ static void parted(void)
 	mp_barrier();
 }
 
+/* Return the process of rank 1, which rank 1 tells rank 0 at a call of its own. */
+static pid_t process_of_1(void)
+{
+	static uint64_t pid;
+	ptl_handle_eq_t eq = mp_queue(8);
+	(void)mp_attach(BITS + 1, &pid, sizeof pid, PTL_MD_OP_PUT, eq);
+	mp_barrier();
+	if (mp.rank == 0)
+		return (pid_t)mp_expect(eq, PTL_EVENT_PUT_END).hdr_data;
+	ptl_handle_md_t md = mp_bind(&pid, sizeof pid, eq, 0);
+	mp_put(md, 0, sizeof pid, PTL_ACK_REQ, 0, BITS + 1, 0, (uint64_t)getpid());
+	(void)mp_expect(eq, PTL_EVENT_SEND_END);
+	(void)mp_expect(eq, PTL_EVENT_ACK);
+	return getpid();
+}
+
 static void queued(void)
 {
 	ptl_event_t ev;
 	ptl_handle_eq_t eq = mp_queue(2 * MANY);
 	(void)mp_attach(BITS, bytes, sizeof bytes, PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE,
 		PTL_EQ_NONE);
+	pid_t pid = process_of_1();
 	mp_barrier();
 	if (mp.rank == 1)
 		raise(SIGSTOP);
 	if (mp.rank == 0) {
 		ptl_handle_md_t md = mp_bind(bytes, sizeof bytes, eq, 0);
-		sleep(1);
+		mp_check(await_stopped(pid), "rank 1 does not stop");
 		for (int i = 0; i < MANY; i++)
 			mp_ok(PtlPut(
 				md, PTL_ACK_REQ, mp.id[1], MP_PORTAL, 0, BITS, 0, 0));

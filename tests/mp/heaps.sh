@@ -6,7 +6,7 @@
 lives=30
 
 # shellcheck disable=SC2016
-succeeds "heaps of $lives lengths" "$P3_YOD" --timeout 600 -sz 1 "$MP_BIN/mp_heaps" $lives : \
+succeeds "heaps of $lives lengths" "$P3_YOD" --timeout "${P3_LIMIT:-3000}" -sz 1 "$MP_BIN/mp_heaps" $lives : \
 	-sz 1 sh -c 'i=0
 		while [ $i -lt "$1" ]; do
 			PTL3_HEAP=$((1024 + 2 * i))M "$0" $i || exit

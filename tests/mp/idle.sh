@@ -39,12 +39,9 @@ woke() { # how often they began to run after a sleep
 }
 
 measure() { # wait or sleep
-	local before after percent k wakes
-	start "$P3_YOD" -sz 4 --timeout 300 "$MP_BIN/mp_idle" "$1" 7
-	for ((k = 0; k < 100; k++)); do
-		grep -q idle "$dir/out" && break
-		sleep 0.05
-	done
+	local before after percent wakes
+	start "$P3_YOD" -sz 4 --timeout "${P3_LIMIT:-3000}" "$MP_BIN/mp_idle" "$1" 7
+	patiently 5 grep -q idle "$dir/out"
 	sleep 0.5
 	wakes=$(woke)
 	before=$(ran)

@@ -6,6 +6,10 @@ import os
 import subprocess
 import sys
 
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + '/../support')
+from patience import LIMIT  # noqa: E402
+
 YOD, INFO, DENY = sys.argv[1:4]
 NAMES = ['segments', 'cma', 'hugepages', 'membarrier', 'pidfd']
 LIMITS = ['max_mes', 'max_mds', 'max_eqs', 'max_ac_index', 'max_pt_index', 'max_md_iovecs',
@@ -20,7 +24,7 @@ def fail(what):
 
 
 def run(*words, before=(), expected=0, env=None):
-    job = subprocess.run([*before, INFO, *words], capture_output=True, text=True, timeout=60,
+    job = subprocess.run([*before, INFO, *words], capture_output=True, text=True, timeout=LIMIT,
                          stdin=subprocess.DEVNULL, env={**CLEAN, **(env or {})})
     if expected is not None and job.returncode != expected:
         fail(f'{before} {words} {env}: status {job.returncode}: {job.stdout}{job.stderr}')
@@ -55,7 +59,29 @@ def check_whole():
         last = int(f.read().strip().replace('-', ',').split(',')[-1])
     if not said['numa'] or said['numa'][-1]['node'] != last:
         fail(f'NUMA nodes: {said["numa"]}')
+    cpuinfo = {}
+    with open('/proc/cpuinfo', encoding='ascii') as f:
+        for line in f.read().split('\n\n', 1)[0].splitlines():
+            cpuinfo[line.split(':')[0].strip()] = line.partition(':')[2].strip()
+    cpu = said['cpu']
+    if [cpu['vendor'], cpu['model_name']] != [cpuinfo.get(n) for n in ('vendor_id', 'model name')]:
+        fail(f'the CPU: {cpu}')
+    for name, of in (('family', 'cpu family'), ('model', 'model')):
+        if str(cpu[name]) != cpuinfo.get(of, 'None'):
+            fail(f'the CPU: {cpu}')
+    flags = cpuinfo.get('flags', '').split()
+    if sorted(cpu['features']) != [n for n in ('avx2', 'avx512f', 'erms', 'fsrm') if n in flags]:
+        fail(f'features of the CPU: {cpu}')
+    libc = os.confstr('CS_GNU_LIBC_VERSION').split()[1]
+    if f'libc {libc},' not in cpu['copy']:
+        fail(f'the copy: {cpu}')
+    if sorted(said['movers']) != ['cma', 'heap', 'window'] or '64 to 512 KiB' not in said[
+            'movers']['cma']:
+        fail(f'the movers: {said["movers"]}')
     text = run().stdout
+    for rule in [cpu['copy'], *said['movers'].values()]:
+        if rule not in text:
+            fail(f'the text lacks {rule}: {text}')
     for name in NAMES + LIMITS + [s['name'] for s in said['settings']]:
         if f'{name} ' not in text:
             fail(f'the text lacks {name}: {text}')
@@ -115,8 +141,8 @@ def check_cpus():
 
 
 def check_ranks():
-    job = subprocess.run([YOD, '-sz', '2', '--mode', 'park', '--timeout', '50', INFO, '--json'],
-                         capture_output=True, text=True, timeout=60, env=CLEAN)
+    job = subprocess.run([YOD, '-sz', '2', '--mode', 'park', '--timeout', str(LIMIT), INFO, '--json'],
+                         capture_output=True, text=True, timeout=LIMIT, env=CLEAN)
     said = [json.loads(line) for line in job.stdout.splitlines()]
     if job.returncode or [s['interface']['mode'] for s in said] != ['park', 'park']:
         fail(f'two ranks: {job}')

@@ -38,14 +38,12 @@ pick_victim() { # sets victim and what; nothing if it is not born yet
 
 # Check that the machine is as before.  The test's processes are gone, so hugepages that
 # are missing were left by them, unless other jobs run.
+has_pages() {
+	[ "$(free_hugepages)" -ge "$pages" ] || others_run
+}
+
 same_as_before() {
-	local k
-	for ((k = 0; k < 100; k++)); do
-		[ "$(free_hugepages)" -ge "$pages" ] && break
-		others_run && break
-		sleep 0.05
-	done
-	[ "$(free_hugepages)" -ge "$pages" ] || others_run ||
+	patiently 5 has_pages ||
 		fail "run $i ($what): $(free_hugepages) free hugepages, $pages before"
 	shm_is "$shm" || fail "run $i ($what): /dev/shm: $(ours_in_shm)"
 }
@@ -72,7 +70,7 @@ one_run() {
 	ms=$((RANDOM % 300))
 	which=$((RANDOM % 6))
 	# shellcheck disable=SC2086
-	start "$P3_YOD" -sz 4 --timeout 300 $keep "$MP_BIN/mp_traffic"
+	start "$P3_YOD" -sz 4 --timeout "${P3_LIMIT:-3000}" $keep "$MP_BIN/mp_traffic"
 	sleep "$(printf '0.%03d' "$ms")"
 	until pick_victim "$which" && [ -n "$victim" ]; do
 		kill -0 "$pid" 2>/dev/null || break

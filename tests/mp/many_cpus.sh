@@ -13,9 +13,9 @@ both() { # what command...
 	local what=$1 plain
 	shift
 	tried=$((tried + 1))
-	run timeout 300 "$@"
+	run timeout "${P3_LIMIT:-3000}" "$@"
 	plain="status $status $(sort "$dir/out") $(sort "$dir/err")"
-	run timeout 300 env LD_PRELOAD="$MP_SHIM" "$@"
+	run timeout "${P3_LIMIT:-3000}" env LD_PRELOAD="$MP_SHIM" "$@"
 	[ "$plain" = "status $status $(sort "$dir/out") $(sort "$dir/err")" ] ||
 		fail "$what: expected '$plain', got 'status $status $(cat "$dir/out")'"
 }

@@ -176,6 +176,15 @@ bool mp_next_within(ptl_handle_eq_t eq, unsigned ms, ptl_event_t *ev)
 	return true;
 }
 
+bool mp_next_soon(ptl_handle_eq_t eq, unsigned ms, ptl_event_t *ev)
+{
+	struct patience p = patience_ms(ms);
+	while (!mp_next_within(eq, 100, ev))
+		if (patience_is_over(&p))
+			return false;
+	return true;
+}
+
 bool mp_poll(ptl_handle_eq_t eq, ptl_event_t *ev)
 {
 	int rc;

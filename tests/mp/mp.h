@@ -9,6 +9,8 @@
 #ifndef P3_TESTS_MP_H
 #define P3_TESTS_MP_H
 
+#include "../support/patience.h"
+
 #include <portals3.h>
 #include <portals3_runtime.h>
 #include <portals3x.h>
@@ -82,6 +84,8 @@ ptl_handle_md_t mp_attach(ptl_match_bits_t bits, void *start, ptl_size_t length,
 ptl_event_t mp_expect(ptl_handle_eq_t eq, ptl_event_kind_t type);
 /* Return the next event; lost events are an error. */
 ptl_event_t mp_next(ptl_handle_eq_t eq);
+/* Return false if there is none within ms of an idle machine. */
+bool mp_next_soon(ptl_handle_eq_t eq, unsigned ms, ptl_event_t *ev);
 /* Return false if there is none within ms. */
 bool mp_next_within(ptl_handle_eq_t eq, unsigned ms, ptl_event_t *ev);
 bool mp_poll(ptl_handle_eq_t eq, ptl_event_t *ev);

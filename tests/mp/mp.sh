@@ -6,6 +6,7 @@
 # Every job carries a mark in its environment, by which its processes are found.
 
 : "${P3_YOD:?path of yod}" "${MP_BIN:?folder of the mp_ programs}"
+. "$(dirname "${BASH_SOURCE[0]}")/../support/patience.sh"
 dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT
 failures=0
@@ -50,25 +51,23 @@ others_run() {
 # makes and removes the directory of its own domain, so wait, and excuse the difference
 # while another job runs.
 shm_is() { # names
-	local k
-	for ((k = 0; k < 100; k++)); do
-		[ "$(ours_in_shm)" = "$1" ] && return 0
-		others_run && return 0
-		sleep 0.05
-	done
-	return 1
+	patiently 5 shm_may_be "$1"
+}
+
+shm_may_be() {
+	[ "$(ours_in_shm)" = "$1" ] || others_run
 }
 
 marked() { # pids of the job
 	grep -slaF "MP_MARK=$mark" /proc/[0-9]*/environ | tr -dc '0-9\n'
 }
 
+none_is_marked() {
+	[ -z "$(marked)" ]
+}
+
 nothing_left() { # seconds
-	local k
-	for ((k = 0; k < $1 * 20; k++)); do
-		[ -z "$(marked)" ] && return 0
-		sleep 0.05
-	done
+	patiently "$1" none_is_marked && return 0
 	fail "left after $1 s: $(ps -o pid=,stat=,args= -p "$(marked | paste -sd,)")"
 	return 1
 }
@@ -76,7 +75,7 @@ nothing_left() { # seconds
 succeeds() { # what, command...
 	local what=$1
 	shift
-	run timeout 600 "$@"
+	run timeout "${P3_LIMIT:-3000}" "$@"
 	[ $status = 0 ] || fail "$what: status $status"
 }
 

@@ -19,7 +19,7 @@ cpu=$(taskset -cp $$ | sed 's/.*: *//; s/[,-].*//')
 
 for mode in auto lease dedicated park; do
 	for _ in 1 2 3; do # other people's load may need the CPU
-		run timeout 600 taskset -c "$cpu" "$P3_YOD" -sz 2 --mode $mode \
+		run timeout "${P3_LIMIT:-3000}" taskset -c "$cpu" "$P3_YOD" -sz 2 --mode $mode \
 			"$MP_BIN/mp_pingpong" "${1:-50000}" 50 10
 		echo "$mode: $(cat "$dir/out")"
 		[ "$status" = 0 ] && break

@@ -63,12 +63,16 @@ strike() { # death
 	esac
 }
 
+all_are_up() {
+	[ "$(ups)" = 3 ]
+}
+
 cell() { # kind, death
-	local yod launcher k cell=$dir/$1.$2
+	local yod launcher cell=$dir/$1.$2
 	export MP_MARK=$base.$1.$2.
 	: >"$cell.out"
 	start_cell "$1"
-	for ((k = 0; k < 300 && $(ups) < 3; k++)); do sleep 0.1; done
+	patiently 30 all_are_up
 	launcher=$(tr -d ' ' <"/proc/$yod/task/$yod/children")
 	case $1 in
 	stopped-node) kill -STOP "$(pid_of_rank 0)" ;;
@@ -125,15 +129,17 @@ verdict() { # kind, death; those left in $dir/left
 while read -r kind death; do
 	cell "$kind" "$death" 2>/dev/null &
 done < <(cells)
-for ((k = 0; k < 600; k++)); do
-	[ "$(find "$dir" -name '*.hit' | wc -l)" = "$(cells | wc -l)" ] && break
-	sleep 0.1
-done
-for ((k = 0; k < 2 * limit; k++)); do
+all_are_hit() {
+	[ "$(find "$dir" -name '*.hit' | wc -l)" = "$(cells | wc -l)" ]
+}
+
+none_is_left() {
 	left >"$dir/left"
-	[ -s "$dir/left" ] || break
-	sleep 0.5
-done
+	! [ -s "$dir/left" ]
+}
+
+patiently 60 all_are_hit
+patiently $limit none_is_left
 
 printf '%-17s' ''
 # shellcheck disable=SC2086

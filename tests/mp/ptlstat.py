@@ -14,8 +14,12 @@ import subprocess
 import sys
 import time
 
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + '/../support')
+from patience import LIMIT, Patience  # noqa: E402
+
 YOD, PTLSTAT, HANG = sys.argv[1:4]
-PATIENCE = 40
+PATIENCE = 40  # seconds of an idle machine
 failures = 0
 started = []
 
@@ -27,7 +31,7 @@ def fail(what):
 
 
 def start(nodes, scene, *options, env=None):
-    command = [YOD, '-sz', str(nodes), '--timeout', '1000', *options, HANG, scene]
+    command = [YOD, '-sz', str(nodes), '--timeout', str(LIMIT), *options, HANG, scene]
     job = subprocess.Popen(command, env={**os.environ, **(env or {})},
                            stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     started.append(job)
@@ -36,7 +40,7 @@ def start(nodes, scene, *options, env=None):
 
 def ptlstat(*words, expected=0):
     run = subprocess.run([PTLSTAT, *map(str, words)], capture_output=True, text=True,
-                         timeout=600)
+                         timeout=LIMIT)
     if run.returncode != expected:
         fail(f'ptlstat {words}: status {run.returncode}: {run.stdout}{run.stderr}')
     return run.stdout + run.stderr
@@ -54,12 +58,12 @@ def is_there(job):
 
 def until(what, truth):
     """Ask until the answer is true, or for PATIENCE seconds; return the last answer."""
-    end = time.monotonic() + PATIENCE
+    patience = Patience(PATIENCE)
     while True:
         answer = truth()
         if answer:
             return answer
-        if time.monotonic() > end:
+        if patience.is_over():
             fail(what)
             return answer
         time.sleep(0.2)
@@ -70,7 +74,7 @@ def end(*jobs):
         if job.poll() is None:
             job.send_signal(signal.SIGTERM)
     for job in jobs:
-        job.wait(timeout=600)
+        job.wait(timeout=LIMIT)
 
 
 # ---- why ----
@@ -192,6 +196,8 @@ def check_talk(job):
             fail(f'objects of node {n["rank"]}: {g}')
         if g['peers_alive'] != 16 or n['settings']['cma'] or n['settings']['membarrier']:
             fail(f'node {n["rank"]}: {g} {n["settings"]}')
+        if g['slice_bytes'] != 0:
+            fail(f'node {n["rank"]} has read without being allowed to: {g}')
     by_node = picture(nodes[3]['pid'])[0]
     if by_node['job'] != job.pid:
         fail('a node\'s pid names the job, too')
@@ -202,7 +208,7 @@ def check_talk(job):
     many = [subprocess.Popen([PTLSTAT, '-i', '0.1', '-c', '3', str(job.pid)],
                              stdout=subprocess.PIPE, text=True) for _ in range(12)]
     for one in many:
-        out, _ = one.communicate(timeout=600)
+        out, _ = one.communicate(timeout=LIMIT)
         if one.returncode or len(re.findall(r'^ +15 ', out, re.M)) != 3:
             fail(f'twelve at once: {out}')
 
@@ -212,8 +218,8 @@ def check_live(job):
     pid, terminal = pty.fork()
     if not pid:
         os.execv(PTLSTAT, [PTLSTAT, '-i', '0.1', str(job.pid)])
-    said, until_ = b'', time.monotonic() + PATIENCE
-    while said.count(b'\033[H') < 4 and time.monotonic() < until_:
+    said, patience = b'', Patience(PATIENCE)
+    while said.count(b'\033[H') < 4 and not patience.is_over():
         if select.select([terminal], [], [], 1)[0]:
             said += os.read(terminal, 65536)
     os.write(terminal, b'\x03')
@@ -273,9 +279,9 @@ def check_left(job):
 
 def check_spoiled(nodes, *options):
     """A barrier that a rank spoils by its end names this rank, at each of the others."""
-    out = subprocess.run([YOD, '-sz', str(nodes), '--timeout', '60', *options, HANG, 'spoiled'],
+    out = subprocess.run([YOD, '-sz', str(nodes), '--timeout', str(LIMIT), *options, HANG, 'spoiled'],
                          stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                         timeout=600)
+                         timeout=LIMIT)
     said = re.findall(r'warn: PtlXBarrier: rank 1 has ended', out.stderr)
     if out.stdout.count('spoiled\n') != nodes - 1 or len(said) != nodes - 1:
         fail(f'a spoiled barrier: {out}')
@@ -292,14 +298,14 @@ def check_stopped_looker(job):
     picture(job.pid)
     end(job)
     looker.send_signal(signal.SIGCONT)
-    if looker.wait(timeout=600) != 1:
+    if looker.wait(timeout=LIMIT) != 1:
         fail('a looker ends with the job')
 
 
 def check_yod_killed(job):
     until('the job is there', lambda: is_there(job))
     os.kill(picture(job.pid)[0]['yod'], signal.SIGKILL)
-    job.wait(timeout=600)
+    job.wait(timeout=LIMIT)
     said = ptlstat(job.pid, expected=1)
     if 'no job of this user' not in said or 'whose yod was killed is gone' not in said:
         fail(f'yod killed: {said}')
@@ -330,7 +336,7 @@ def check_full():
     for words in ([], ['conf'], ['--json'], ['--help']):
         with open('/dev/full', 'wb') as full:
             run = subprocess.run([PTLSTAT, *words], stdout=full, stderr=subprocess.PIPE,
-                                 text=True, timeout=600)
+                                 text=True, timeout=LIMIT)
         if run.returncode != 1 or 'standard output' not in run.stderr:
             fail(f'{words} to a full place: {run.returncode}, {run.stderr}')
 

@@ -13,8 +13,12 @@ import subprocess
 import sys
 import time
 
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + '/../support')
+from patience import LIMIT, Patience  # noqa: E402
+
 YOD, PTLSTAT, HANG, BOUNDED = sys.argv[1:5]
-PATIENCE = 40
+PATIENCE = 40  # seconds of an idle machine
 NOBODY = r'\nnode 0 waits for an event that nobody has sent'
 failures = 0
 
@@ -27,7 +31,7 @@ def fail(what):
 
 def perform(*command):
     return subprocess.run(list(map(str, command)), stdin=subprocess.DEVNULL,
-                          capture_output=True, text=True, timeout=600)
+                          capture_output=True, text=True, timeout=LIMIT)
 
 
 def check_timeout():
@@ -52,7 +56,7 @@ def check_bounded():
     for seconds in (1, 4, 16):
         job = subprocess.run([sys.executable, BOUNDED, str(seconds), YOD, '-sz', '3', HANG,
                               'event'], stdin=subprocess.DEVNULL, capture_output=True,
-                             text=True, timeout=600, env={**os.environ, 'PATH': '/'})
+                             text=True, timeout=LIMIT, env={**os.environ, 'PATH': '/'})
         if re.search(NOBODY, job.stderr):
             break
     if job.returncode != 124 or not re.search(NOBODY, job.stderr):
@@ -66,8 +70,8 @@ def start(*words):
 
 def has_said(job, pattern, said):
     """Read what the job writes to stderr until it has the pattern."""
-    end = time.monotonic() + PATIENCE
-    while time.monotonic() < end and not re.search(pattern, said[0]):
+    patience = Patience(PATIENCE)
+    while not patience.is_over() and not re.search(pattern, said[0]):
         if select.select([job.stderr], [], [], 0.2)[0]:
             said[0] += os.read(job.stderr.fileno(), 65536).decode()
     return re.search(pattern, said[0])
@@ -77,8 +81,8 @@ def check_quit():
     """SIGQUIT for all processes named yod: the report comes first, then the ranks get it."""
     shell = 'ulimit -c 0; trap "echo quit $PTL_MY_RID" QUIT; "$@" & wait; wait'
     job = start('-sz', '3', 'bash', '-c', shell, 'sh', HANG, 'event')
-    end = time.monotonic() + PATIENCE
-    while time.monotonic() < end:
+    patience = Patience(PATIENCE)
+    while not patience.is_over():
         look = perform(PTLSTAT, 'why', job.pid)
         if re.search(NOBODY, look.stdout):
             break
@@ -87,7 +91,7 @@ def check_quit():
         both = [job.pid, int(f.read().split()[0])]
     for pid in reversed(both):
         os.kill(pid, signal.SIGQUIT)
-    out, err = job.communicate(timeout=600)
+    out, err = job.communicate(timeout=LIMIT)
     if job.returncode != 131 or not re.search(r'yod: signal 3 .*\n(.*\n)*.*' + NOBODY, err):
         fail(f'SIGQUIT: {job.returncode}: {err}')
     if sorted(out.split()) != sorted('quit 0 quit 1 quit 2'.split()):
@@ -102,15 +106,15 @@ def check_barrier():
                          r'the barrier', said):
         fail(f'a barrier: {said[0]}')
     job.send_signal(signal.SIGTERM)
-    job.wait(timeout=600)
+    job.wait(timeout=LIMIT)
     if (said[0] + (job.stderr.read() or '')).count('yod: 2 of 3 ranks wait') != 1:
         fail(f'a barrier is not reported once: {said[0]}')
 
 
 def check_brief():
     job = start('-sz', '3', '--why-after', '0', HANG, 'event')
-    end = time.monotonic() + PATIENCE
-    while time.monotonic() < end:
+    patience = Patience(PATIENCE)
+    while not patience.is_over():
         look = perform(PTLSTAT, 'why', '--brief', job.pid)
         if 'nobody has sent' in look.stdout:
             break
@@ -118,7 +122,7 @@ def check_brief():
     if len(look.stdout.splitlines()) != 1 or '(pid' in look.stdout:
         fail(f'--brief: {look}')
     job.send_signal(signal.SIGTERM)
-    job.wait(timeout=600)
+    job.wait(timeout=LIMIT)
 
 
 os.environ['PTL3_HUGEPAGES'] = 'off'

@@ -12,7 +12,7 @@ err_says() { # what, pattern
 job() { # what, status, command...
 	local what=$1 expected=$2
 	shift 2
-	run timeout 600 "$@"
+	run timeout "${P3_LIMIT:-3000}" "$@"
 	[ $status = "$expected" ] || fail "$what: status $status, expected $expected"
 }
 

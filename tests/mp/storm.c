@@ -353,10 +353,10 @@ static void set_up(void)
 
 static void wait_until(_Atomic uint64_t *counter, uint64_t value, const char *what)
 {
-	for (uint64_t end_ns = mp_ns() + 20000000000u; *counter != value;) {
+	for (struct patience p = patience_ms(20000); *counter != value;) {
 		read_all();
-		mp_check(mp_ns() < end_ns && *counter <= value, "%s: %llu of %llu", what,
-			(unsigned long long)*counter, (unsigned long long)value);
+		mp_check(!patience_is_over(&p) && *counter <= value, "%s: %llu of %llu",
+			what, (unsigned long long)*counter, (unsigned long long)value);
 	}
 }
 
@@ -496,8 +496,9 @@ static void active(void)
 			;
 		mp_check(rc == PTL_OK, "%s", PtlErrorStr((unsigned)rc));
 	}
-	for (uint64_t end_ns = mp_ns() + 20000000000u; answered < n;)
-		mp_check(mp_ns() < end_ns, "%llu answers", (unsigned long long)answered);
+	for (struct patience p = patience_ms(20000); answered < n;)
+		mp_check(!patience_is_over(&p), "%llu answers",
+			(unsigned long long)answered);
 	mp_check(came_sum == sum, "other answers than requests");
 	mp_barrier(); /* the other's handler still answers meanwhile */
 	end(other);

@@ -27,6 +27,7 @@ static struct peer {
 	unsigned rank;
 	uint64_t seq;   /* of the own operation */
 	uint64_t heard; /* time of the last message, ns */
+	struct patience patience;
 	uint64_t probed;
 	char *in; /* destination of its puts */
 	char *got;
@@ -34,6 +35,12 @@ static struct peer {
 } peer[MP_MOST];
 static ptl_handle_eq_t eq;
 static uint64_t done;
+
+static void hear_from(struct peer *p)
+{
+	p->heard = mp_ns();
+	p->patience = patience_ms(SILENT_MS);
+}
 
 static ptl_size_t length_of(unsigned from, unsigned to, uint64_t seq)
 {
@@ -72,7 +79,7 @@ static void on_put(const ptl_event_t *ev)
 {
 	struct peer *p = sender(ev);
 	uint64_t seq = ev->hdr_data;
-	p->heard = mp_ns();
+	hear_from(p);
 	if (ev->match_bits == OKAY) {
 		mp_check(seq == p->seq, "rank %u answers %llu, not %llu", p->rank,
 			(unsigned long long)seq, (unsigned long long)p->seq);
@@ -89,7 +96,7 @@ static void on_put(const ptl_event_t *ev)
 static void on_reply(const ptl_event_t *ev)
 {
 	struct peer *p = ev->md.user_ptr;
-	p->heard = mp_ns();
+	hear_from(p);
 	mp_check(ev->mlength == length_of(mp.rank, p->rank, p->seq) &&
 			 mp_same(p->got, mp.rank, p->rank, p->seq, ev->mlength),
 		"get %llu of %llu bytes from rank %u is wrong",
@@ -116,7 +123,7 @@ static void probe_silent(void)
 		struct peer *p = &peer[r];
 		if (r == mp.rank || now - p->heard < PROBE_MS * 1000000ull)
 			continue;
-		mp_check(now - p->heard < SILENT_MS * 1000000ull,
+		mp_check(!patience_is_over(&p->patience),
 			"rank %u is silent in operation %llu", r,
 			(unsigned long long)p->seq);
 		if (now - p->probed < PROBE_MS * 1000000ull)
@@ -156,14 +163,14 @@ static void open_all(void)
 		p->got = got + (size_t)r * MOST;
 		p->out = bind_for(p, mp_pattern, MP_PATTERN);
 		p->here = bind_for(p, p->got, MOST);
-		p->heard = mp_ns();
+		hear_from(p);
 	}
 }
 
 static void work(void)
 {
 	for (unsigned r = 0; r < mp.size; r++) {
-		peer[r].heard = mp_ns();
+		hear_from(&peer[r]);
 		if (r != mp.rank)
 			next_operation(&peer[r]);
 	}

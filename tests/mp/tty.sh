@@ -12,7 +12,7 @@ export PS1='> '
 tty() {
 	local what=$1 want=$2
 	shift 2
-	run timeout 600 "$YOD_TTY" "$@"
+	run timeout "${P3_LIMIT:-3000}" "$YOD_TTY" "$@"
 	[ "$status" = "$want" ] || fail "$what: status $status"
 	nothing_left 5
 }
@@ -27,10 +27,11 @@ interrupt() {
 }
 
 second_interrupt() {
-	local before=$SECONDS
+	patience_begin
 	tty "^C twice" 130 await:up await:up type:^C await:ending type:^C -- \
 		"$yod" -n 2 sh -c 'trap "" INT TERM; echo up; while :; do sleep 0.1; done'
-	[ $((SECONDS - before)) -le 4 ] || fail "^C twice: took $((SECONDS - before)) s"
+	patience_count
+	[ $patience_ms -le 4000 ] || fail "^C twice: took $patience_ms ms"
 	ulimit -c 0
 	tty "^\\" 131 await:up "type:^\\" -- "$yod" -n 1 sh -c "$loop"
 }

@@ -11,9 +11,9 @@ export PTL3_HUGEPAGES=off
 # shellcheck disable=SC2034
 by_variables() { # scene: two ranks
 	local other
-	PMI_RANK=1 PMI_SIZE=2 PMI_JOBID=twins-$mark timeout 600 "$twins" "$1" &
+	PMI_RANK=1 PMI_SIZE=2 PMI_JOBID=twins-$mark timeout "${P3_LIMIT:-3000}" "$twins" "$1" &
 	other=$!
-	PMI_RANK=0 PMI_SIZE=2 PMI_JOBID=twins-$mark timeout 600 "$twins" "$1" &&
+	PMI_RANK=0 PMI_SIZE=2 PMI_JOBID=twins-$mark timeout "${P3_LIMIT:-3000}" "$twins" "$1" &&
 		wait $other
 }
 
@@ -26,7 +26,7 @@ for scene in parent child off; do
 	for how in yod variables; do
 		what="$scene under $how"
 		if [ $how = yod ]; then
-			run "$P3_YOD" -sz 2 --timeout 600 "$twins" $scene
+			run "$P3_YOD" -sz 2 --timeout "${P3_LIMIT:-3000}" "$twins" $scene
 			code=PTL_FAIL
 		else
 			run by_variables $scene

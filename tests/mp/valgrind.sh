@@ -53,7 +53,7 @@ reports() {
 finds() {
 	local log=$dir/$1.$2.$3 full=
 	[ "$2" = memcheck ] && full=--leak-check=full
-	PTL3_MODE=$3 timeout 2000 "$P3_YOD" -sz "$4" valgrind -q --tool="$2" $full \
+	PTL3_MODE=$3 timeout "${P3_LIMIT:-3000}" "$P3_YOD" -sz "$4" valgrind -q --tool="$2" $full \
 		"$checked" "$1" >"$log" 2>&1 || echo "$1 $2 $3: status $?"
 	[ "$(grep -cx fine "$log")" = "$4" ] || echo "$1 $2 $3: not all were fine"
 	local found
@@ -69,7 +69,7 @@ finds() {
 }
 
 foreign() { # the usual library says that it is the wrong one
-	timeout 2000 "$P3_YOD" -sz 1 --valgrind off valgrind -q "$checked" clean \
+	timeout "${P3_LIMIT:-3000}" "$P3_YOD" -sz 1 --valgrind off valgrind -q "$checked" clean \
 		>"$dir/foreign" 2>&1
 	grep -q 'warn: under valgrind with a libportals that does not talk to it' \
 		"$dir/foreign" || echo "the usual library says nothing"

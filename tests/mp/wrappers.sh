@@ -29,7 +29,7 @@ plays() {
 ends_with() { # status, what, command...
 	local want=$1 what=$2
 	shift 2
-	run timeout 600 "$P3_YOD" -n 2 "$@"
+	run timeout "${P3_LIMIT:-3000}" "$P3_YOD" -n 2 "$@"
 	[ "$status" = "$want" ] || fail "$what: status $status, not $want"
 }
 
@@ -45,7 +45,7 @@ shell() {
 	plays env 200 env PTL3_MODE=park
 	ends_with 1 "env's word gets through" env PTL3_MODE=none "$pingpong" 1
 	grep -q "PTL3_MODE is 'none'" "$dir/err" || fail "env: nobody complains of PTL3_MODE"
-	plays "env, nice, timeout and stdbuf" 200 env X=Y nice timeout 600 stdbuf -oL
+	plays "env, nice, timeout and stdbuf" 200 env X=Y nice timeout "${P3_LIMIT:-3000}" stdbuf -oL
 	plays nohup 200 nohup
 	if [ -x /usr/bin/time ]; then
 		plays time 200 /usr/bin/time -p
@@ -75,7 +75,7 @@ debugger() {
 	says gdb '^ +2 .*Thread'
 	[ "$(grep -c 'exited normally' "$dir/out")" = 2 ] || fail "gdb: not both ranks end"
 	# The debugged process ends with the job, too.
-	run timeout 600 "$P3_YOD" --timeout 2 -n 2 gdb -batch -ex run --args "$MP_BIN/mp_hang" idle
+	run timeout "${P3_LIMIT:-3000}" "$P3_YOD" --timeout 2 -n 2 gdb -batch -ex run --args "$MP_BIN/mp_hang" idle
 	[ "$status" = 124 ] || fail "gdb and a timeout: status $status"
 	nothing_left 10
 }

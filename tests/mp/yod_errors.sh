@@ -38,7 +38,7 @@ perform() { # commands: prints them and what came of them
 	rm -rf "$dir/cwd"
 	mkdir "$dir/cwd"
 	cd "$dir/cwd" || exit 1
-	run timeout 20 bash -c "$1"
+	run timeout "${P3_LIMIT:-3000}" bash -c "$1"
 	cd - >/dev/null || exit 1
 	echo "run: $1"
 	echo "status: $status"

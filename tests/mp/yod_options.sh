@@ -15,7 +15,7 @@ same() { # what, expected, got
 }
 
 yod() {
-	run timeout 600 "$P3_YOD" "$@"
+	run timeout "${P3_LIMIT:-3000}" "$P3_YOD" "$@"
 }
 
 ranks() {
@@ -56,7 +56,7 @@ yod --mode park -sz 1 sh -c 'echo $PTL3_MODE' : -sz 1 -x PTL3_MODE=lease sh -c '
 same "a program's own setting" "lease,park," "$(ranks)"
 
 # Ranks are numbered across programs, and messages go between them.
-yod --timeout 500 -sz 1 "$options" count 10 : -sz 2 "$options" count 10
+yod --timeout "${P3_LIMIT:-3000}" -sz 1 "$options" count 10 : -sz 2 "$options" count 10
 same "two programs, one job" 0 "$status"
 same "messages of three ranks" 3 "$(grep -c ': 11 65616 11 65616$' "$dir/out")"
 
@@ -81,13 +81,13 @@ if [ -n "$second" ]; then
 	same "a list without a spare CPU" "$second $second" "$(own_and_nic 0)"
 	yod -sz 1 --bind "$second" -x PTL3_NIC_CPUS=auto "$options" cpus
 	same "the plan, asked for" "$second $second" "$(own_and_nic 0)"
-	run timeout 600 taskset -c "$first" "$P3_YOD" -sz 1 "$options" cpus
+	run timeout "${P3_LIMIT:-3000}" taskset -c "$first" "$P3_YOD" -sz 1 "$options" cpus
 	same "yod's own mask" "$first $first" "$(own_and_nic 0)"
-	run timeout 600 taskset -c "$first,$second" "$P3_YOD" --bind "$second,$first" -sz 2 sh -c \
+	run timeout "${P3_LIMIT:-3000}" taskset -c "$first,$second" "$P3_YOD" --bind "$second,$first" -sz 2 sh -c \
 		'echo $PTL_MY_RID $(grep -h Cpus_allowed_list /proc/self/status)'
 	same "a CPU of a list each" \
 		"0 Cpus_allowed_list: $first,1 Cpus_allowed_list: $second," "$(ranks)"
-	run timeout 600 taskset -c "$first,$second" "$P3_YOD" --bind "$first,$second" -VN2 -sz 3 sh -c \
+	run timeout "${P3_LIMIT:-3000}" taskset -c "$first,$second" "$P3_YOD" --bind "$first,$second" -VN2 -sz 3 sh -c \
 		'echo $PTL_MY_RID $(grep -h Cpus_allowed_list /proc/self/status)'
 	same "two on each" "0 Cpus_allowed_list: $first,1 Cpus_allowed_list: $first,2 \
 Cpus_allowed_list: $second," "$(ranks)"
@@ -103,7 +103,7 @@ footprint=$MP_BIN/../stress/stress_footprint
 [ -x "$footprint" ] || echo "skipped: the plan's bytes, no $footprint"
 for n in 2 5; do
 	[ -x "$footprint" ] || break
-	yod --timeout 500 -sz $n "$footprint"
+	yod --timeout "${P3_LIMIT:-3000}" -sz $n "$footprint"
 	measured=$(sed -n 's/.* descriptors, \([0-9]*\) bytes$/\1/p' "$dir/out")
 	fds=$(sed -n 's/.*each node \([0-9]*\) descriptors.*/\1/p' "$dir/out")
 	yod --plan -sz $n "$footprint"
@@ -120,9 +120,9 @@ done
 if [ -x "$footprint" ]; then
 	mine=(-sz 2 -x PTL3_HUGEPAGES=off -x PTL3_TRACE=4096 -x PTL3_HEAP=8M "$footprint")
 	theirs=(-sz 3 -x PTL3_HUGEPAGES=off -x PTL3_HEAP=16M "$footprint")
-	yod --timeout 500 "${mine[@]}" : "${theirs[@]}" # rank 0 is measured
+	yod --timeout "${P3_LIMIT:-3000}" "${mine[@]}" : "${theirs[@]}" # rank 0 is measured
 	traced=$(sed -n 's/.* descriptors, \([0-9]*\) bytes$/\1/p' "$dir/out")
-	yod --timeout 500 "${theirs[@]}" : "${mine[@]}"
+	yod --timeout "${P3_LIMIT:-3000}" "${theirs[@]}" : "${mine[@]}"
 	plain=$(sed -n 's/.* descriptors, \([0-9]*\) bytes$/\1/p' "$dir/out")
 	yod --plan "${mine[@]}" : "${theirs[@]}"
 	same "planned bytes of each" "0-1 $traced 2-4 $plain" "$(paste -sd' ' < <(
@@ -164,7 +164,7 @@ told() { # rank
 end_of() { # rank
 	awk -v rank="$1" '$1 == "yod:" && $2 == rank {print $18, $19}' "$dir/err"
 }
-yod --stats --keep-going --timeout 500 -sz 3 "$options" count 100 2 1
+yod --stats --keep-going --timeout "${P3_LIMIT:-3000}" -sz 3 "$options" count 100 2 1
 same "status" 137 "$status"
 for rank in 0 1 2; do
 	same "sums of rank $rank" "202 132672 202 132672" "$(counted $rank)"

@@ -9,6 +9,8 @@
  * the end of the program, 20 s at most.  It prints the terminal's output; the status is
  * the program's, or 99 if a step failed.
  */
+#include "../support/patience.h"
+
 #include <errno.h>
 #include <poll.h>
 #include <pty.h>
@@ -62,10 +64,10 @@ static bool look(int ms)
 
 static void await(const char *text)
 {
-	long until = now_ms() + PATIENCE_MS;
+	struct patience p = patience_ms(PATIENCE_MS);
 	char *at;
 	while (!(at = strstr(seen + awaited, text)))
-		if (now_ms() > until || !look(100))
+		if (patience_is_over(&p) || !look(100))
 			give_up(text);
 	awaited = (size_t)(at - seen) + strlen(text);
 }
@@ -111,10 +113,10 @@ static void step(const char *text)
 
 static int last_status(void)
 {
-	long until = now_ms() + PATIENCE_MS;
+	struct patience p = patience_ms(PATIENCE_MS);
 	int status;
 	while (waitpid(child, &status, WNOHANG) == 0) {
-		if (now_ms() > until)
+		if (patience_is_over(&p))
 			give_up("the end of the program");
 		look(50);
 	}

@@ -47,13 +47,15 @@ static struct stock stock_new(ptl_handle_ni_t ni)
 /* List handles that are wrong where a call expects `live`: of other kinds, of freed
  * objects, and variations of `live` itself.  Return their number. */
 static unsigned wrong_handles(
-	const struct stock *s, ptl_handle_any_t live, ptl_handle_any_t out[20])
+	const struct stock *s, ptl_handle_any_t live, ptl_handle_any_t out[30])
 {
 	const ptl_handle_any_t all[] = {PTL_INVALID_HANDLE, PTL_EQ_NONE, PTL_HANDLE_NONE,
 		0, 1, s->ni, s->eq, s->me, s->md, s->freed_eq, s->freed_me, s->freed_md,
 		live + 2 * ((ptl_handle_any_t)1 << 24), live + 1, live | 0xffffff,
 		live ^ (ptl_handle_any_t)1 << 56, live | (ptl_handle_any_t)0xf << 56,
-		live ^ (ptl_handle_any_t)1 << 24};
+		live ^ (ptl_handle_any_t)1 << 24, live & 0xffffff, live ^ (1 << 17),
+		live ^ (1 << 18), live ^ (1 << 23), s->freed_md ^ ((1 << 23) | 1),
+		s->freed_me ^ ((1 << 23) | 1), s->freed_eq ^ ((1 << 23) | 1)};
 	unsigned n = 0;
 	for (unsigned i = 0; i < sizeof all / sizeof *all; i++)
 		if (all[i] != live)
@@ -81,7 +83,7 @@ NODES_CASE(init_answers_bad_arguments, 1)
 	CHECK(actual.max_mes > 3);
 	CHECK(actual.max_pt_index >= 63);
 	CHECK_OK(PtlNIInit(PTL_IFACE_DEFAULT, PTL_PID_ANY, NULL, NULL, &again));
-	ptl_handle_any_t wrong[20];
+	ptl_handle_any_t wrong[30];
 	struct stock s = stock_new(ni);
 	unsigned n = wrong_handles(&s, ni, wrong);
 	for (unsigned i = 0; i < n; i++)
@@ -93,7 +95,7 @@ NODES_CASE(ids_answer_bad_arguments, 1)
 {
 	UNUSED_ARGS;
 	struct stock s = stock_new(ni);
-	ptl_handle_any_t wrong[20];
+	ptl_handle_any_t wrong[30];
 	ptl_process_id_t id;
 	ptl_uid_t uid;
 	ptl_jid_t jid;
@@ -113,7 +115,7 @@ NODES_CASE(match_entries_answer_bad_arguments, 1)
 {
 	UNUSED_ARGS;
 	struct stock s = stock_new(ni);
-	ptl_handle_any_t wrong[20];
+	ptl_handle_any_t wrong[30];
 	ptl_handle_me_t me = 42;
 	unsigned n = wrong_handles(&s, ni, wrong);
 	for (unsigned i = 0; i < n; i++)
@@ -196,7 +198,7 @@ NODES_CASE(descriptors_answer_bad_handles, 1)
 	UNUSED_ARGS;
 	struct stock s = stock_new(ni);
 	const ptl_md_t good = md_of(s.buf, 64, MD_ANY, s.eq);
-	ptl_handle_any_t wrong[20];
+	ptl_handle_any_t wrong[30];
 	ptl_handle_md_t h;
 	unsigned n = wrong_handles(&s, s.me, wrong);
 	for (unsigned i = 0; i < n; i++)
@@ -219,7 +221,7 @@ NODES_CASE(queues_answer_bad_arguments, 1)
 {
 	UNUSED_ARGS;
 	struct stock s = stock_new(ni);
-	ptl_handle_any_t wrong[20];
+	ptl_handle_any_t wrong[30];
 	ptl_handle_eq_t eq = 42;
 	ptl_event_t ev;
 	int which;
@@ -274,7 +276,7 @@ NODES_CASE(data_movement_answers_bad_arguments, 1)
 {
 	UNUSED_ARGS;
 	struct stock s = stock_new(ni);
-	ptl_handle_any_t wrong[20];
+	ptl_handle_any_t wrong[30];
 	unsigned n = wrong_handles(&s, s.md, wrong);
 	for (unsigned i = 0; i < n; i++) {
 		IS_WRONG(PtlPut(wrong[i], PTL_ACK_REQ, s.id, PT, 0, 1, 0, 0),

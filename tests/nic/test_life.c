@@ -78,8 +78,7 @@ HAND_CASE(interface_works_again_after_fini, 3)
 
 static uint64_t first_number(ptl_handle_eq_t eq)
 {
-	struct p3_table *t = &p3_nic(p3_node())->table[P3_T_EQ];
-	const struct p3_eq *q = p3_table_at(t, p3_handle_index(eq));
+	const struct p3_eq *q = p3_eq_named(p3_nic(p3_node()), eq);
 	return p3_get(&q->rx.ring->head);
 }
 
@@ -369,6 +368,7 @@ static __thread unsigned which;
 
 static struct {
 	pthread_t thread[2];
+	pid_t next;      /* the kernel's number of thread[NEXT] */
 	p3_a32 is_known; /* thread[BROKEN_OFF] is set */
 	p3_a32 broken_off_ends;
 	int rc;
@@ -427,7 +427,7 @@ static uint32_t barriers_done(void)
 static void let_the_first_hear_first(void *arg)
 {
 	(void)arg;
-	sleep_ms(50);
+	CHECK(await_thread_state(two.next, 'S')); /* in its PtlXBarrier */
 	make_stay(NEXT);
 	uint32_t before = barriers_done();
 	p3_set(&left, 1);
@@ -454,6 +454,7 @@ HAND_CASE(barrier_ends_for_all_that_wait_for_it, 2)
 	sigaction(SIGUSR2, &act, NULL);
 	which = NEXT;
 	two.thread[NEXT] = pthread_self();
+	two.next = gettid();
 	(void)side_start(come_first, NULL);
 	while (!p3_acquire(&two.is_known))
 		sleep_ms(1);
@@ -498,11 +499,11 @@ HAND_CASE(fini_in_mid_transfer_touches_nothing_after, 2)
 		}
 		/* its operations end, well or badly: all can be unlinked */
 		int rc;
-		uint64_t end = now_ms() + 20000;
-		while ((rc = PtlMDUnlink(put)) == PTL_MD_IN_USE && now_ms() < end)
+		struct patience p = patience_ms(20000);
+		while ((rc = PtlMDUnlink(put)) == PTL_MD_IN_USE && !patience_is_over(&p))
 			sleep_ms(1);
 		CHECK_EQ(rc, PTL_OK);
-		while ((rc = PtlMDUnlink(get)) == PTL_MD_IN_USE && now_ms() < end)
+		while ((rc = PtlMDUnlink(get)) == PTL_MD_IN_USE && !patience_is_over(&p))
 			sleep_ms(1);
 		CHECK_EQ(rc, PTL_OK);
 		sync_nodes();
@@ -1377,13 +1378,13 @@ static void death_node(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *a
 	bool failed = false;
 	drain_all(eq, 20, &failed);
 	int rc;
-	uint64_t end = now_ms() + 20000;
-	while (!failed && now_ms() < end) { /* all had ended before it died */
+	struct patience p = patience_ms(20000);
+	while (!failed && !patience_is_over(&p)) { /* all had ended before it died */
 		CHECK_OK(put_to(ni, md, 2, PT, 1, PTL_ACK_REQ));
 		drain_all(eq, 1, &failed);
 	}
 	CHECK(failed);
-	while ((rc = PtlMDUnlink(md)) == PTL_MD_IN_USE && now_ms() < end)
+	while ((rc = PtlMDUnlink(md)) == PTL_MD_IN_USE && !patience_is_over(&p))
 		sleep_ms(1);
 	CHECK_EQ(rc, PTL_OK);
 	gate_wait(d->dead);
@@ -1434,12 +1435,10 @@ static void make_and_free_queues(void *arg)
 static void check_places(void)
 {
 	struct p3_table *t = &p3_nic(p3_node())->table[P3_T_EQ];
-	uint32_t n = 0, at = t->free_head;
-	while (at != P3_NONE) {
-		at = ((struct p3_object *)p3_table_at(t, at))->next_free;
+	uint32_t n = 0;
+	for (const struct p3_object *at = t->free_head; at; at = at->next_free)
 		n++;
-	}
-	CHECK_EQ(n, p3_get(&t->nchunks) * P3_TABLE_EACH);
+	CHECK_EQ(n, t->used);
 }
 
 HAND_CASE(queues_freed_while_the_interface_closes_leave_their_places, 1)

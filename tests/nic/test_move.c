@@ -2,6 +2,8 @@
 /* Data movement: every length class, every field of every event, truncation, offsets,
  * IOVEC, acknowledgements. */
 #include "nic/cases.h"
+#include "lib/node/node.h"
+#include "nic/state.h"
 
 #define PT 4
 
@@ -807,9 +809,77 @@ NODES_CASE(short_put_overtakes_a_long_one, 2)
 	CHECK(p3_get(&overtaken) || most == least);
 }
 
+/* ---- the word that sends a descriptor to the general paths ---- */
+
+struct odd_md {
+	unsigned without, with; /* options that differ from the usual ones */
+	int threshold;
+	bool queue;
+	uint32_t odd;
+};
+
+static const struct odd_md odd_mds[] = {
+	{0, 0, PTL_MD_THRESH_INF, true, 0},
+	{0, PTL_MD_TRUNCATE | PTL_MD_MANAGE_REMOTE, PTL_MD_THRESH_INF, true, 0},
+	{PTL_MD_OP_PUT, 0, PTL_MD_THRESH_INF, true, P3_ODD_PUT},
+	{PTL_MD_OP_GET, 0, PTL_MD_THRESH_INF, true, P3_ODD_GET},
+	{PTL_MD_EVENT_START_DISABLE, 0, PTL_MD_THRESH_INF, true, P3_ODD_STARTS},
+	{PTL_MD_EVENT_START_DISABLE, 0, PTL_MD_THRESH_INF, false, P3_ODD_QUEUE},
+	{0, PTL_MD_EVENT_END_DISABLE, PTL_MD_THRESH_INF, true, P3_ODD_ENDS},
+	{0, PTL_MD_EVENT_END_DISABLE, PTL_MD_THRESH_INF, false, P3_ODD_QUEUE},
+	{0, PTL_MD_ACK_DISABLE, PTL_MD_THRESH_INF, true, P3_ODD_ACK},
+	{0, PTL_MD_IOVEC, PTL_MD_THRESH_INF, true, P3_ODD_IOVEC},
+	{0, PTL_MD_MAX_SIZE, PTL_MD_THRESH_INF, true, P3_ODD_MAX_SIZE},
+	{0, 0, 1, true, P3_ODD_THRESHOLD},
+	{0, 0, 0, true, P3_ODD_THRESHOLD | P3_ODD_INACTIVE},
+};
+
+static uint32_t odd_of(ptl_handle_md_t md)
+{
+	return p3_md_named(p3_nic(p3_node()), md)->odd & ~(uint32_t)P3_ODD_CRAY;
+}
+
+/* Each unusual trait of a descriptor has its bit, after a bind and after an update */
+NODES_CASE(descriptor_knows_what_is_odd_about_it, 1)
+{
+	UNUSED_ARGS;
+	const unsigned usual = PTL_MD_OP_PUT | PTL_MD_OP_GET | PTL_MD_EVENT_START_DISABLE;
+	ptl_handle_eq_t eq = eq_new(ni, 8);
+	uint64_t word = 0;
+	ptl_md_iovec_t piece = {&word, sizeof word};
+	for (unsigned i = 0; i < sizeof odd_mds / sizeof *odd_mds; i++) {
+		const struct odd_md *o = &odd_mds[i];
+		ptl_md_t was = md_of(&word, sizeof word, usual, eq), d = was;
+		d.options = (usual & ~o->without) | o->with;
+		d.threshold = o->threshold;
+		if (!o->queue)
+			d.eq_handle = PTL_EQ_NONE;
+		if (o->with & PTL_MD_IOVEC) {
+			d.start = &piece;
+			d.length = 1;
+		}
+		ptl_handle_md_t bound = bind_md(ni, d), updated = bind_md(ni, was);
+		CHECK_EQ(odd_of(bound), o->odd);
+		CHECK_OK(PtlMDUpdate(updated, NULL, &d, PTL_EQ_NONE));
+		CHECK_EQ(odd_of(updated), odd_of(bound));
+		CHECK_OK(PtlMDUpdate(updated, NULL, &was, PTL_EQ_NONE));
+		CHECK_EQ(odd_of(updated), 0);
+		CHECK_OK(PtlMDUnlink(bound));
+		CHECK_OK(PtlMDUnlink(updated));
+	}
+	ptl_handle_md_t last = bind_md(ni, (ptl_md_t){.start = &word,
+						   .length = sizeof word,
+						   .threshold = 1,
+						   .options = usual,
+						   .eq_handle = eq});
+	CHECK_OK(put_to(ni, last, 0, PT, 1, PTL_NO_ACK_REQ));
+	CHECK(odd_of(last) & P3_ODD_INACTIVE);
+}
+
 int main(void)
 {
 	const struct CMUnitTest cases[] = {
+		cmocka_unit_test(descriptor_knows_what_is_odd_about_it),
 		cmocka_unit_test(put_arrives_every_length_two_nodes),
 		cmocka_unit_test(put_arrives_every_length_four_nodes),
 		cmocka_unit_test(put_arrives_every_length_alone),

@@ -7,6 +7,7 @@
 #include "nic/run/lease.h"
 #include "nic/run/pass.h"
 #include "nic/run/wait.h"
+#include "nic/xfer/slices.h"
 #include "nic/cases.h"
 
 #include "lib/node/node.h"
@@ -215,6 +216,14 @@ static void pass_until(uint64_t received, uint64_t moved)
 		(void)p3_pass_run(nic());
 }
 
+/* Tools see the length of slices as soon as some have been read. */
+static void check_slice(void)
+{
+	uint64_t slice = p3_nic_counter(nic(), P3_G_SLICE);
+	bool none = p3_nic_counter(nic(), P3_C_CMA_BYTES) < P3_SLICE_MOST;
+	CHECK(slice ? slice >= P3_SLICE_LEAST && slice <= P3_SLICE_MOST : none);
+}
+
 /* A pass moves a slice of a long put: a new message need not wait for the rest. */
 NODES_CASE(a_short_put_comes_between_two_slices, 2)
 {
@@ -246,6 +255,7 @@ NODES_CASE(a_short_put_comes_between_two_slices, 2)
 		CHECK_EQ(expect(eq, PTL_EVENT_PUT_END).mlength, SHORT);
 		CHECK(moved > 0 && moved < LONG / 2);
 		CHECK_EQ(expect(eq, PTL_EVENT_PUT_END).mlength, LONG);
+		check_slice();
 	}
 	sync_nodes();
 }

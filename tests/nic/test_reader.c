@@ -305,9 +305,9 @@ static void run_without_cma(unsigned n, nodes_fn *fn)
 
 static void await(const p3_a32 *word, unsigned least)
 {
-	uint64_t until = now_ms() + 20000 * time_scale();
+	struct patience p = patience_ms(20000);
 	while (p3_get(word) < least) {
-		CHECK(now_ms() < until);
+		CHECK(!patience_is_over(&p));
 		sleep_ms(1);
 	}
 }

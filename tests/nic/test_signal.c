@@ -95,6 +95,18 @@ static void call_on_and_on(ptl_handle_ni_t ni)
 	}
 }
 
+/* Poll queues that stay empty: a handler interrupts a peek, which has the lease. */
+static void peek_on_and_on(ptl_handle_ni_t ni)
+{
+	ptl_event_t ev;
+	int which;
+	ptl_handle_eq_t eq[2] = {eq_new(ni, 8), eq_new(ni, 8)};
+	while (!p3_get(&storm.stop)) {
+		CHECK_RC(PtlEQGet(eq[0], &ev), PTL_EQ_EMPTY);
+		CHECK_RC(PtlEQPoll(eq, 2, 0, &ev, &which), PTL_EQ_EMPTY);
+	}
+}
+
 /* Make a new queue again and again: only its first reader, if alone, takes the short
  * way. */
 static void read_own(ptl_handle_ni_t ni, ptl_handle_md_t src)
@@ -146,12 +158,12 @@ static void read_with_another(ptl_handle_ni_t ni)
  * threshold. */
 static void wait_for_all(ptl_handle_md_t puts, ptl_handle_md_t gets)
 {
-	uint64_t deadline = now_ms() + 30000;
+	struct patience p = patience_ms(30000);
 	ptl_event_t ev;
 	while (left_of(puts) != MOST - (int)p3_get(&storm.put) ||
 		left_of(gets) != MOST - (int)p3_get(&storm.got)) {
 		(void)PtlEQGet(storm.eq, &ev);
-		CHECK(now_ms() < deadline);
+		CHECK(!patience_is_over(&p));
 	}
 }
 
@@ -185,6 +197,12 @@ NODES_CASE(handlers_never_wait_and_lose_nothing, 1)
 	under_thunder(ni, call_on_and_on);
 }
 
+NODES_CASE(handlers_may_interrupt_a_peek, 1)
+{
+	UNUSED_ARGS;
+	under_thunder(ni, peek_on_and_on);
+}
+
 NODES_CASE(handlers_may_interrupt_a_reader, 1)
 {
 	UNUSED_ARGS;
@@ -201,6 +219,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(handlers_never_wait_and_lose_nothing),
+		cmocka_unit_test(handlers_may_interrupt_a_peek),
 		cmocka_unit_test(handlers_may_interrupt_a_reader),
 		cmocka_unit_test(handlers_may_interrupt_one_of_two_readers),
 	};

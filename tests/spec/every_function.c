@@ -58,7 +58,7 @@ static ptl_event_t expect(ptl_handle_eq_t queue, ptl_event_kind_t kind)
 {
 	ptl_event_t ev;
 	int which = -1;
-	CHECK(PtlEQPoll(&queue, 1, 10000, &ev, &which) == PTL_OK);
+	CHECK(PtlEQPoll(&queue, 1, 300000, &ev, &which) == PTL_OK);
 	CHECK(which == 0);
 	CHECK(ev.type == kind);
 	CHECK(ev.ni_fail_type == PTL_NI_OK);

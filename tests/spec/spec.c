@@ -38,6 +38,7 @@ struct job {
 	_Atomic uint32_t failed;  /* a check of the test failed */
 	_Atomic uint32_t skipped; /* nodes that skipped the test */
 	_Atomic uint32_t up;      /* nodes with an initialized library */
+	_Atomic uint32_t said;    /* words of spec_say() */
 	_Atomic uint64_t told;    /* B's value */
 	struct wire_sum wire;
 	ptl_process_id_t id[SPEC_NODES];
@@ -376,6 +377,7 @@ static void fresh_interface(void)
 	step(); /* no old message finds a new interface */
 	if (spec.rank == 0) {
 		job->ended = 0;
+		job->said = 0;
 		job->failed = 0;
 		job->skipped = 0;
 	}
@@ -482,21 +484,43 @@ void spec_get(ptl_handle_md_t md, ptl_match_bits_t bits)
 	CHECK_OK(rc);
 }
 
-/* Return true if another node has given up the test, so that its events will not come. */
-static bool is_hopeless(uint64_t since)
+struct patience spec_patience(void)
 {
-	uint64_t waited = spec_ms() - since;
-	return waited >= SPEC_PATIENCE_MS || (waited >= 500 && job->failed);
+	return patience_ms(SPEC_PATIENCE_MS);
+}
+
+/* Return true if another node has given up the test, so that its events will not come, or
+ * the time is over. */
+static bool is_hopeless(struct patience *p, uint64_t since)
+{
+	return patience_is_over(p) || (spec_ms() - since >= 500 && job->failed);
+}
+
+void spec_say(void)
+{
+	job->said++;
+}
+
+void spec_hear(unsigned n)
+{
+	struct patience p = spec_patience();
+	uint64_t since = spec_ms();
+	while (job->said < n) {
+		if (is_hopeless(&p, since))
+			spec_fail(__FILE__, __LINE__, "the other node says nothing");
+		spec_sleep_ms(1);
+	}
 }
 
 ptl_event_t spec_next(const char *file, int line, ptl_handle_eq_t eq)
 {
 	ptl_event_t ev;
+	struct patience p = spec_patience();
 	uint64_t since = spec_ms();
 	int which, rc;
 	do
 		rc = PtlEQPoll(&eq, 1, 250, &ev, &which);
-	while (rc == PTL_EQ_EMPTY && !is_hopeless(since));
+	while (rc == PTL_EQ_EMPTY && !is_hopeless(&p, since));
 	if (rc == PTL_EQ_EMPTY)
 		spec_fail(file, line, "no event comes");
 	if (rc != PTL_OK)
@@ -540,8 +564,9 @@ uint64_t spec_drops(void)
 
 void spec_expect_drops(const char *file, int line, uint64_t count)
 {
+	struct patience p = spec_patience();
 	uint64_t since = spec_ms(), drops = spec_drops();
-	while (drops < count && !is_hopeless(since)) {
+	while (drops < count && !is_hopeless(&p, since)) {
 		spec_sleep_ms(1);
 		drops = spec_drops();
 	}

@@ -31,6 +31,8 @@
 #ifndef P3_TESTS_SPEC_H
 #define P3_TESTS_SPEC_H
 
+#include "../support/patience.h"
+
 #include <portals3.h>
 #include <portals3_runtime.h>
 #include <portals3x.h>
@@ -126,6 +128,10 @@ void spec_child(const char *name);
 
 /* Wait for all nodes: rank 0's TAP line comes after the last of them. */
 void spec_barrier(void);
+/* Say a word to all nodes; wait for the nth word of this test.  Neither of them calls the
+ * library. */
+void spec_say(void);
+void spec_hear(unsigned n);
 /* Return B's value, on every node; there is a barrier before and behind it. */
 uint64_t spec_told(uint64_t value_of_b);
 /* Call PtlInit and open a fresh interface with these desired limits (NULL: the
@@ -165,6 +171,9 @@ ptl_handle_md_t spec_bind(ptl_md_t md, ptl_unlink_t unlink);
 /* Put to B, SPEC_PT, access control entry 0, remote offset 0, without header data. */
 void spec_put(ptl_handle_md_t md, ptl_ack_req_t ack, ptl_match_bits_t bits);
 void spec_get(ptl_handle_md_t md, ptl_match_bits_t bits);
+
+/* A limit for waits that should take no time at all. */
+struct patience spec_patience(void);
 
 /* Return the next event within 20 s; losses are not allowed. */
 ptl_event_t spec_next(const char *file, int line, ptl_handle_eq_t eq);

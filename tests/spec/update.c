@@ -37,10 +37,10 @@ static void deposit(ptl_handle_eq_t eq)
 {
 	ptl_handle_md_t md = spec_bind(spec_md(NULL, 0, 0, eq), PTL_RETAIN);
 	ptl_event_t ev;
-	uint64_t deadline = spec_ms() + 20000;
+	struct patience p = spec_patience();
 	CHECK_OK(PtlPut(md, PTL_NO_ACK_REQ, spec.self, SPEC_PT + 9, 0, 0, 0, 0));
 	while (PtlEQPeek(eq, &ev) == PTL_EQ_EMPTY)
-		CHECK(spec_ms() < deadline);
+		CHECK(!patience_is_over(&p));
 }
 
 static void drain(ptl_handle_eq_t eq)
@@ -687,14 +687,14 @@ static void refused_until_end(struct outstanding *o)
 {
 	ptl_md_t new = with_threshold(o->spare, 1);
 	ptl_event_t ev = {.type = PTL_EVENT_ACK};
-	uint64_t deadline = spec_ms() + 20000;
+	struct patience p = spec_patience();
 	while (!o->bytes[0])
-		CHECK(spec_ms() < deadline);
+		CHECK(!patience_is_over(&p));
 	do {
 		CHECK_RC(PtlMDUpdate(o->posted, NULL, &new, o->eq), PTL_MD_NO_UPDATE);
 		CHECK_RC(PtlMDUpdate(o->target, NULL, &o->md, o->eq), PTL_MD_NO_UPDATE);
 		refused_while_pending(o);
-		CHECK(spec_ms() < deadline);
+		CHECK(!patience_is_over(&p));
 	} while (PtlEQGet(o->eq, &ev) == PTL_EQ_EMPTY);
 	CHECK_EQ(ev.type, PTL_EVENT_PUT_END);
 	EXPECT_STATE(o->posted, o->spare);

@@ -305,16 +305,14 @@ static void offer_something(void)
 		PTL_EQ_NONE);
 }
 
-_Noreturn void attack_live(bool first, unsigned quiet_ms)
+_Noreturn void attack_live(bool first)
 {
 	pthread_t thread;
 	mp_start();
 	struct p3_nic *n = p3_nic(p3_node());
 	offer_something();
-	if (first)
+	for (unsigned i = 0; first && i < 2; i++)
 		mp_barrier();
-	/* pause: the caller wants a quiet time first */
-	mp_sleep_ms(quiet_ms);
 	if (pthread_create(&thread, NULL, be_busy, (void *)(uintptr_t)attack_dice()))
 		_exit(1);
 	uint64_t life = 5000000 + attack_dice() % 60000000, until = mp_ns() + life;

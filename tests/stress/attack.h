@@ -22,11 +22,12 @@ void attack_seed(uint64_t seed);
 /* Return a random number that often has a meaning. */
 uint64_t attack_number(void);
 
-/* Live one life of a node in its own process; this does not return.  The first life
- * comes to the barrier and is quiet for quiet_ms. */
-_Noreturn void attack_live(bool first, unsigned quiet_ms);
+/* Live one life of a node in its own process; this does not return.  The first life is
+ * quiet between two barriers. */
+_Noreturn void attack_live(bool first);
 
-/* Attack yod as node rank until then; return the number of attacks. */
-unsigned lifeline_attack(unsigned rank, uint64_t until_ns);
+/* Be quiet between two barriers, then attack yod as node rank for this time; return the
+ * number of attacks. */
+unsigned lifeline_attack(unsigned rank, uint64_t ns);
 
 #endif

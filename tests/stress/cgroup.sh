@@ -21,7 +21,7 @@ fi
 
 job() { # bytes
 	echo "$1" >"$group/$limit" || exit 77
-	timeout -k 1 600 "$yod" -sz 2 bash -c '
+	timeout -k 1 "${P3_LIMIT:-3000}" "$yod" -sz 2 bash -c '
 		[ "$PTL_MY_RID" != 0 ] || echo $$ >"$1/cgroup.procs"
 		exec "$2"' - "$group" "$bin/stress_lives" >"$out" 2>&1
 	status=$?

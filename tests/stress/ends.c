@@ -87,9 +87,9 @@ static uint64_t under_way(void)
 
 static void let_all_end(void)
 {
-	uint64_t until = mp_ns() + LATE_MS * 1000000ull;
+	struct patience p = patience_ms(LATE_MS);
 	ptl_event_t ev;
-	while ((under_way() || sends < puts_begun) && mp_ns() < until)
+	while ((under_way() || sends < puts_begun) && !patience_is_over(&p))
 		if (mp_next_within(eq, 5, &ev)) {
 			sends += ev.type == PTL_EVENT_SEND_END;
 			replies += ev.type == PTL_EVENT_REPLY_END;
@@ -123,7 +123,7 @@ static void cue(unsigned to)
 static void await_cue(void)
 {
 	ptl_event_t ev;
-	mp_check(mp_next_within(cue_eq, 20000, &ev), "no cue");
+	mp_check(mp_next_soon(cue_eq, 20000, &ev), "no cue");
 }
 
 static bool is_stopped(pid_t pid)
@@ -165,8 +165,8 @@ static void conduct(void)
 	stop(PARTNER);
 	go_on(LEAVER);
 	cue(LEAVER);
-	uint64_t begun = mp_ns();
-	while (alive() == 3 && mp_ns() - begun < LATE_MS * 1000000ull)
+	struct patience p = patience_ms(LATE_MS);
+	while (alive() == 3 && !patience_is_over(&p))
 		usleep(1000);
 	bool left = alive() == 2;
 	go_on(PARTNER);
@@ -226,12 +226,13 @@ static void *exit_here(void *arg)
 
 static void leave_by_call(void)
 {
+	struct patience p = patience_ms(LEAVE_MS);
 	uint64_t begun = mp_ns();
 	if (!strcmp(how, "fini"))
 		PtlFini();
 	else
 		mp_ok(PtlNIFini(mp.ni));
-	mp_check(mp_ns() - begun < LEAVE_MS * 1000000ull, "it took %llu ms",
+	mp_check(!patience_is_over(&p), "it took %llu ms",
 		(unsigned long long)(mp_ns() - begun) / 1000000);
 	fill_all(0x77);
 	/* pause: the partner goes on meanwhile, and a wrong write would show */

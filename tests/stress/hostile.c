@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * hostile lanes|lifeline SECONDS SEED - honest nodes with verified traffic among
+ * hostile lanes|lifeline SECONDS SEED OVER - honest nodes with verified traffic among
  * themselves (streams.c), and hostile ones (attack.h); under yod --keep-going
  *
  *	lanes		rank 1 is a program that ends and begins again, some ten times a
  *			second, each time as a node that writes over all that it can map
  *	lifeline	ranks from 3 on talk nonsense to yod, with descriptors of all
  *			kinds, for themselves and for others
+ *
+ * OVER is the beginning of the names of files: a hostile rank makes OVER.RANK when it
+ * attacks no more.
  *
  * Honest nodes also exchange messages with the hostile ones: puts, gets and exchanges
  * with any outcome, which must end; and an entry for them (BAIT), around which no byte
@@ -16,6 +19,7 @@
 #include "shm/atomics.h"
 #include "stress/attack.h"
 #include "stress/streams.h"
+#include "support/patience.h"
 
 #include <dirent.h>
 #include <pthread.h>
@@ -40,6 +44,7 @@ enum {
 static unsigned seconds;
 static uint64_t seed;
 static bool lanes;
+static const char *over_files;
 
 static bool is_honest(unsigned rank)
 {
@@ -50,8 +55,9 @@ static bool is_honest(unsigned rank)
 
 static void await_life(pid_t child, unsigned longest_ms)
 {
+	struct patience p = patience_ms(longest_ms);
 	int status;
-	for (unsigned ms = 0; ms < longest_ms; ms += 5) {
+	while (!patience_is_over(&p)) {
 		if (waitpid(child, &status, WNOHANG) == child)
 			return;
 		/* pause: between two looks at the child */
@@ -61,21 +67,26 @@ static void await_life(pid_t child, unsigned longest_ms)
 	(void)waitpid(child, &status, 0);
 }
 
-/* Run one program after another, each of them the node. */
-static unsigned live_on(uint64_t until)
+static void live_once(unsigned n)
 {
-	unsigned n = 0;
-	while (mp_ns() < until) {
-		pid_t child = fork();
-		if (child == 0) {
-			(void)!freopen("/dev/null", "w", stderr);
-			attack_seed(seed * 1000 + n);
-			attack_live(n == 0, n == 0 ? CALM_MS + 200 : 0);
-		}
-		if (child > 0)
-			await_life(child, n == 0 ? 10000 : 400);
-		n++;
+	pid_t child = fork();
+	if (child == 0) {
+		(void)!freopen("/dev/null", "w", stderr);
+		attack_seed(seed * 1000 + n);
+		attack_live(n == 0);
 	}
+	if (child > 0)
+		await_life(child, n == 0 ? 30000 : 400);
+}
+
+/* Run one program after another, each of them the node, for this time after the quiet of
+ * the first one. */
+static unsigned live_on(uint64_t ns)
+{
+	unsigned n = 1;
+	live_once(0);
+	for (uint64_t until = mp_ns() + ns; mp_ns() < until; n++)
+		live_once(n);
 	return n;
 }
 
@@ -252,16 +263,44 @@ static unsigned honest_ones(void)
 	return n;
 }
 
-/* Wait: the hostile nodes are gone, so all operations with them must end. */
+/* Each hostile rank makes a file when it attacks no more. */
+static const char *file_of(unsigned rank)
+{
+	static char name[300];
+	snprintf(name, sizeof name, "%s.%u", over_files, rank);
+	return name;
+}
+
+static void say_over(unsigned rank)
+{
+	FILE *f = fopen(file_of(rank), "we");
+	mp_check(f && !fclose(f), "%s cannot be made", file_of(rank));
+}
+
+static void await_over(void)
+{
+	struct patience p = patience_ms(30000);
+	ptl_event_t ev;
+	for (unsigned r = 0; r < mp.size; r++)
+		while (!is_honest(r) && access(file_of(r), F_OK) != 0) {
+			mp_check(!patience_is_over(&p), "rank %u attacks on", r);
+			while (mp_next_within(deal.eq, 5, &ev))
+				take_outcome(&ev);
+			look_at_prey();
+		}
+}
+
+/* Wait until the hostile nodes are gone; then all operations with them must end. */
 static void settle(void)
 {
-	uint64_t until = mp_ns() + END_MS * 1000000ull + (lanes ? 0 : 2000000000ull);
+	await_over();
+	struct patience p = patience_ms(END_MS + (lanes ? 0 : 2000));
 	ptl_event_t ev;
 	do {
 		while (mp_next_within(deal.eq, 5, &ev))
 			take_outcome(&ev);
 		look_at_prey();
-	} while (mp_ns() < until &&
+	} while (!patience_is_over(&p) &&
 		 (alive() > honest_ones() || under_way() || deal.sent != deal.puts));
 	mp_check(deal.sent == deal.puts && !under_way(),
 		"%d ms after the end %llu operations are under way, %llu of %llu sends "
@@ -305,6 +344,7 @@ static void be_honest(void)
 	mp_barrier();
 	unsigned before = descriptors();
 	double calm = round_of(with, CALM_MS);
+	mp_barrier(); /* the hostile ones wait for it */
 	uint64_t done = streams.messages;
 	mp_check(!pthread_create(&thread, NULL, dealings, NULL), "no thread");
 	double stormy = round_of(with, seconds * 1000);
@@ -335,16 +375,22 @@ static void be_honest(void)
 int main(int argc, char **argv)
 {
 	const char *rank = getenv("PTL_MY_RID");
-	mp_check(argc == 4 && rank, "usage: yod ... hostile lanes|lifeline SECONDS SEED");
+	mp_check(argc == 5 && rank,
+		"usage: yod ... hostile lanes|lifeline SECONDS SEED OVER");
 	lanes = !strcmp(argv[1], "lanes");
 	seconds = (unsigned)atoi(argv[2]);
 	seed = strtoull(argv[3], NULL, 0);
-	uint64_t until = mp_ns() + CALM_MS * 1000000ull + seconds * 1000000000ull;
-	if (is_honest((unsigned)atoi(rank)))
+	over_files = argv[4];
+	uint64_t ns = seconds * 1000000000ull;
+	unsigned own = (unsigned)atoi(rank);
+	if (is_honest(own)) {
 		be_honest();
-	else if (lanes)
-		printf("%u lives\n", live_on(until));
+		return 0;
+	}
+	if (lanes)
+		printf("%u lives\n", live_on(ns));
 	else
-		printf("%u attacks\n", lifeline_attack((unsigned)atoi(rank), until));
+		printf("%u attacks\n", lifeline_attack(own, ns));
+	say_over(own);
 	return 0;
 }

@@ -28,7 +28,7 @@ complain() {
 
 job() { # policy
 	before=$(free)
-	PTL3_HUGEPAGES=$1 PTL3_HEAP=8M timeout -k 1 600 "$yod" -sz 2 "$bin/stress_lives" \
+	PTL3_HUGEPAGES=$1 PTL3_HEAP=8M timeout -k 1 "${P3_LIMIT:-3000}" "$yod" -sz 2 "$bin/stress_lives" \
 		>"$out" 2>&1
 	status=$?
 	lines=$(grep -c 'no hugepages' "$out")
@@ -56,7 +56,7 @@ with() { # pages
 # Two for each rank, and one that is not enough for a queue.
 grows_in_malloc() {
 	echo 5 >$number
-	PTL3_HUGEPAGES=on PTL3_HEAP=0 timeout -k 1 600 "$yod" -sz 2 \
+	PTL3_HUGEPAGES=on PTL3_HEAP=0 timeout -k 1 "${P3_LIMIT:-3000}" "$yod" -sz 2 \
 		"$bin/stress_in_malloc" real >"$out" 2>&1 || complain "a signal handler: $?"
 	seen+=" 5:in_malloc:0"
 }

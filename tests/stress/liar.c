@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { LONG = 16 << 20, PUT = 1, SWAP = 2, EXCHANGES = 8, LIMIT_S = 50 };
+enum { LONG = 16 << 20, PUT = 1, SWAP = 2, EXCHANGES = 8, LIMIT_S = 600 };
 
 static unsigned char bytes[LONG];
 static p3_a32 over;

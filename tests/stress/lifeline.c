@@ -5,6 +5,7 @@
 #include "shm/layout.h"
 #include "shm/seg.h"
 #include "stress/attack.h"
+#include "support/patience.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -171,14 +172,15 @@ static void hear_all(void)
 
 static bool hear_of(enum p3_job_op op)
 {
+	struct patience p = patience_ms(20000);
 	struct p3_job_msg m;
 	int rc;
 	do
-		rc = hear(10000, &m);
-	while (!rc && m.op != op);
-	if (op == P3_JOB_WELCOME)
+		rc = hear(100, &m);
+	while ((rc == -EAGAIN || (!rc && m.op != op)) && !patience_is_over(&p));
+	if (!rc && op == P3_JOB_WELCOME)
 		us.size = m.size;
-	return !rc;
+	return !rc && m.op == op;
 }
 
 static int join_wrongly(void)
@@ -270,24 +272,29 @@ static int shout(void)
 	return rc ? rc : say(P3_JOB_LEAVE);
 }
 
-unsigned lifeline_attack(unsigned rank, uint64_t until_ns)
+static bool come_to_barrier(void)
+{
+	return !say(P3_JOB_BARRIER) && hear_of(P3_JOB_RELEASED);
+}
+
+unsigned lifeline_attack(unsigned rank, uint64_t ns)
 {
 	static int (*const kinds[])(void) = {
 		join_and_leave, join_and_leave, join_and_leave, babble, talk, shout};
 	const char *text = getenv(P3_JOB_ENV);
 	us.rank = rank;
 	us.sock = text ? atoi(text) : -1;
-	attack_seed(until_ns * 64 + rank);
-	if (say(P3_JOB_HELLO) || !hear_of(P3_JOB_WELCOME) || say(P3_JOB_BARRIER) ||
-		!hear_of(P3_JOB_RELEASED))
+	attack_seed(mp_ns() * 64 + rank);
+	if (say(P3_JOB_HELLO) || !hear_of(P3_JOB_WELCOME) || !come_to_barrier() ||
+		!come_to_barrier())
 		return 0;
 	us.layout = p3_layout_of(us.size);
-	usleep(1200000);
+	uint64_t until_ns = mp_ns() + ns;
 	int rc = 0;
 	unsigned n = 0;
 	for (; !rc && mp_ns() < until_ns; n++)
 		rc = kinds[rank % (sizeof kinds / sizeof kinds[0])]();
-	/* yod has closed the lifeline; the process stays. */
+	/* pause: yod has closed the lifeline, and the process stays for the time */
 	while (mp_ns() < until_ns)
 		usleep(1000);
 	return n;

@@ -15,7 +15,7 @@ trap 'rm -f "$out"' EXIT
 job() { # ranks, command...
 	local n=$1 status
 	shift
-	timeout -k 1 600 "$yod" -sz "$n" "$@" >"$out" 2>&1
+	timeout -k 1 "${P3_LIMIT:-3000}" "$yod" -sz "$n" "$@" >"$out" 2>&1
 	status=$?
 	jobs=$((jobs + 1))
 	[ $status = 0 ] && return
@@ -92,7 +92,7 @@ wire() {
 	local n late=0
 	for n in 6 7 8 9; do
 		P3_SHIM_ONLY=fallocate P3_SHIM_FAIL=$n P3_SHIM_RANK=0 PTL3_WIRE=faulty \
-			PTL3_HUGEPAGES=off timeout -k 1 300 "$yod" -sz 8 env \
+			PTL3_HUGEPAGES=off timeout -k 1 "${P3_LIMIT:-3000}" "$yod" -sz 8 env \
 			LD_PRELOAD="$bin/libstress_shim.so" "$MP_BIN/mp_alltoall" small 20 \
 			>"$out" 2>&1 || says 'PtlEQAlloc.*PTL_NO_SPACE'
 		jobs=$((jobs + 1))

@@ -195,7 +195,8 @@ static void compare(const char *at, unsigned life, unsigned kind, unsigned from,
 static ptl_event_t next(void)
 {
 	ptl_event_t ev;
-	for (unsigned i = 0; i < 1000; i++) {
+	struct patience p = patience_ms(20000);
+	for (unsigned i = 0; !patience_is_over(&p); i++) {
 		if (mp_next_within(eq, 20, &ev)) {
 			mp_check(ev.ni_fail_type == PTL_NI_OK, "%s failed",
 				PtlEventKindStr(ev.type));

@@ -11,7 +11,7 @@ case_ends() {
 	for set in ${P3_QUICK:-PTL3_CMA=on} PTL3_CMA=off; do
 		[ "$set" = 1 ] && continue
 		for how in nifini fini return exit _exit thread atexit destructor; do
-			run env $set timeout 300 "$P3_YOD" -sz 3 --timeout 300 \
+			run env $set timeout "${P3_LIMIT:-3000}" "$P3_YOD" -sz 3 --timeout "${P3_LIMIT:-3000}" \
 				"$STRESS_BIN/stress_ends" $how
 			[ $status = 0 ] && grep -qx fine "$dir/out" ||
 				fail "$how, $set: status $status"
@@ -26,7 +26,7 @@ case_ends() {
 # others work.  Both layouts are named, by yod and by the node.
 case_builds() {
 	# shellcheck disable=SC2016
-	run timeout 300 "$P3_YOD" -sz 3 --keep-going --timeout 200 sh -c \
+	run timeout "${P3_LIMIT:-3000}" "$P3_YOD" -sz 3 --keep-going --timeout "${P3_LIMIT:-3000}" sh -c \
 		'[ $PTL_MY_RID = 0 ] || until [ -e "$2" ]; do sleep 0.01; done
 		[ $PTL_MY_RID = 0 ] || { "$0" alone && echo "rank $PTL_MY_RID is fine"; exit; }
 		"$1" self; status=$?; touch "$2"; exit $status' \
@@ -44,7 +44,7 @@ case_builds() {
 
 # Signals to yod, those that it takes and others.
 case_alarms() {
-	start "$P3_YOD" -sz 3 --timeout 300 "$STRESS_BIN/stress_manners" storm
+	start "$P3_YOD" -sz 3 --timeout "${P3_LIMIT:-3000}" "$STRESS_BIN/stress_manners" storm
 	for ((k = 0; k < 400; k++)); do
 		kill -CHLD "$pid" 2>/dev/null && kill -CONT "$pid" && kill -WINCH "$pid" &&
 			kill -URG "$pid" || break

@@ -64,7 +64,7 @@ static pid_t stop_victim(void)
 	mp_get(md, 0, sizeof pid, VICTIM, PID, 0);
 	(void)mp_expect(eq, PTL_EVENT_REPLY_END);
 	mp_check(kill(pid, SIGSTOP) == 0, "cannot stop rank 1");
-	mp_check(await_thread_state(pid, 'T'), "rank 1 does not stop");
+	mp_check(await_stopped(pid), "rank 1 does not stop");
 	return pid;
 }
 

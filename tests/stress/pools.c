@@ -74,10 +74,10 @@ static int upwards(const void *a, const void *b)
 
 static void expect_full(void)
 {
-	uint64_t until = now_ms() + 20000;
+	struct patience p = patience_ms(20000);
 	const char *what;
 	unsigned of;
-	while ((what = pools_left(nic(), &of)) && now_ms() < until)
+	while ((what = pools_left(nic(), &of)) && !patience_is_over(&p))
 		sleep_ms(1);
 	if (what)
 		check_failed(__FILE__, __LINE__, "%s is left of node %u", what, of);

@@ -13,7 +13,7 @@ out=$(mktemp)
 trap 'rm -f "$out"' EXIT
 
 run() { # [what fails]
-	P3_SHIM_FAIL=$1 P3_SHIM_RANK=0 timeout -k 1 400 "$yod" -sz 2 \
+	P3_SHIM_FAIL=$1 P3_SHIM_RANK=0 timeout -k 1 "${P3_LIMIT:-3000}" "$yod" -sz 2 \
 		env LD_PRELOAD="$bin/libstress_shim.so" "$bin/stress_lives" >"$out" 2>&1
 }
 

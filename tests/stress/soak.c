@@ -137,10 +137,10 @@ static bool blow(uint64_t d)
 static void count_sends(unsigned *open, unsigned most)
 {
 	ptl_event_t ev;
-	uint64_t until = mp_ns() + 30000000000ull;
+	struct patience p = patience_ms(30000);
 	while (*open > most) {
 		if (!mp_next_within(gust_eq, 100, &ev)) {
-			mp_check(mp_ns() < until, "%u gusts are not sent", *open);
+			mp_check(!patience_is_over(&p), "%u gusts are not sent", *open);
 			continue;
 		}
 		mp_check(ev.type == PTL_EVENT_SEND_END && ev.ni_fail_type == PTL_NI_OK,

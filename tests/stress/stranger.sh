@@ -13,13 +13,13 @@ fi
 cp "$STRESS_BIN/stress_stranger" "$dir/stranger" && chmod 755 "$dir" "$dir/stranger"
 
 start "$P3_YOD" -sz 2 --keep-going "$MP_BIN/mp_traffic"
-for ((k = 0; k < 100; k++)); do
+all_are_there() { # yod, its launcher, two nodes with their segments
 	# shellcheck disable=SC2207
 	pids=($(marked))
-	[ "${#pids[@]}" -ge 4 ] && break # yod, its launcher, two nodes
-	sleep 0.05
-done
-sleep 0.3
+	[ "${#pids[@]}" -ge 4 ] && [ "$(cd /proc && grep -lsF memfd:p3- \
+		"${pids[@]/%//maps}" | wc -l)" -ge 2 ]
+}
+patiently 10 all_are_there || fail "the nodes do not start"
 # shellcheck disable=SC2086
 theirs=$($nobody "$dir/stranger" "${pids[@]}")
 ours=$("$dir/stranger" "${pids[@]}")
@@ -41,7 +41,7 @@ nothing_left 5
 chmod 755 "$dir"
 cp "$MP_BIN/mp_life" "$dir/life" && chmod 755 "$dir/life"
 # shellcheck disable=SC2016
-run timeout 300 "$P3_YOD" -sz 2 --keep-going sh -c \
+run timeout "${P3_LIMIT:-3000}" "$P3_YOD" -sz 2 --keep-going sh -c \
 	'[ $PTL_MY_RID = 0 ] && exec sleep 1; exec '"$nobody $dir/life self"
 [ $status != 0 ] || fail "a node of another user was taken"
 grep -q '^yod: rank 1: runs as uid 65534, yod as uid 0' "$dir/err" || fail "yod does not say who"

@@ -95,7 +95,7 @@ static struct parts source;
 static unsigned char cells[S_RANKS][CELL];
 static uint64_t heard[S_RANKS][S_TALLY];
 static p3_a32 stopped;
-static uint64_t moved_ns;
+static struct patience patience; /* since something has moved */
 
 double streams_median_us(void)
 {
@@ -293,7 +293,7 @@ static void came(struct stream *s, unsigned what, ptl_seq_t link)
 		mp_check(link == s->link, "START and END of different operations");
 	s->link = link;
 	s->waits &= ~what;
-	moved_ns = mp_ns();
+	patience = patience_ms(LATE_S * 1000);
 	if (s->waits)
 		return;
 	if (!p3_get(&stopped))
@@ -527,7 +527,7 @@ bool streams_step(void)
 			on_ours(ev.md.user_ptr, &ev);
 		else
 			on_theirs(&ev);
-	} else if (mp_ns() - moved_ns > LATE_S * 1000000000ull) {
+	} else if (patience_is_over(&patience)) {
 		lose_patience();
 	}
 	for (unsigned r = 0; r < mp.size && !busy; r++)
@@ -544,7 +544,7 @@ void streams_stop(void)
 void streams_begin(const bool *with)
 {
 	p3_set(&stopped, 0);
-	moved_ns = mp_ns();
+	patience = patience_ms(LATE_S * 1000);
 	for (unsigned r = 0; r < mp.size; r++) {
 		peer[r].with = with[r] && r != mp.rank;
 		peer[r].heard_bye = false;

@@ -6,7 +6,8 @@ usage: doc_names.py ROOT
 
 In documents: files and links; functions in backticks with (), and in a table of functions
 and files that function in that file; files, macros, types, variables and functions in
-backticks without ().  In comments of C files: names that begin with a prefix of this
+backticks without (), also inside of longer text, and in blocks of code.  In comments of C
+files, in other text of documents, and in pictures: names that begin with a prefix of this
 library, and, in headers, files.  docs/history is a record of its day, so it may name what
 no longer exists.
 """
@@ -20,12 +21,14 @@ CODE = ("include", "lib", "nic", "shm", "launcher", "examples")
 TEXT = (".c", ".h", ".cc", ".sh", ".py", ".cmake", ".txt", ".pml", ".in", ".awk", ".h2m", ".map")
 OTHERS = ("CMakeLists.txt", "CMakePresets.json", ".clang-format", ".clang-tidy")
 
-# Functions of other libraries that a document names.
-FOREIGN = {"fork"}
+# Names of other libraries and tools that a document uses, and names of examples.
+FOREIGN = {"fork", "close_range", "sdt_libportals", "what_it_shows", "PtlXNew"}
 
 TOKEN = re.compile(r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|/\*.*?\*/|//[^\n]*', re.S)
 WORD = re.compile(r"[A-Za-z_]\w*")
 FILE = r"[A-Za-z0-9_.-]+\.(?:c|h|cc|sh|py|awk|cmake|md|svg|pml|txt)"
+PLACE = re.compile(rf"(?<![\w./$-])(?:{'|'.join(map(re.escape, FOLDERS))}|docs)/[\w./-]*\w(\*|\.\*)?")
+NAME = re.compile(r"(?<![\w.$*-])(?:Ptl[A-Z]\w*|[A-Za-z]\w*_\w*|_[A-Z]\w*)(\*?)|(?<=-D)\w+()")
 OURS = re.compile(r"(?<![\w.])(?:p3_\w*|P3_\w*|Ptl[A-Z]\w*|PTL_\w+|PTL3_\w+)(?:/\w+)?(\*?)")
 
 bad = []
@@ -60,7 +63,7 @@ class Tree:
                 blocks = re.findall(r"^```c file=(\S+)\n(.*?)^```", read(d), re.S | re.M)
                 for file, code in blocks:
                     self.basenames.add(file)
-                    self.words |= set(WORD.findall(code))
+                    self.words |= {w for w in WORD.findall(code) if not OURS.fullmatch(w)}
         # Tests are named by CMake: mp_${name} is made of mp_ and a word of the tree.
         self.made = tuple(made)
 
@@ -124,9 +127,21 @@ def check_span(tree, where, span):
         if m.group(1) not in FOREIGN and not tree.defines(m.group(1)):
             complain(where, "names a function that is not there:", span)
         return
-    m = re.fullmatch(r"(?:struct |enum |union )?([A-Za-z_]\w*)(\*?)", span)
-    if m and ("_" in m.group(1).strip("_") or m.group(1).startswith("Ptl")):
-        check_word(tree, where, m.group(1), m.group(2))
+    check_code(tree, where, span)
+
+
+def check_code(tree, where, text):
+    """Text with names and files: a block, or a text in backticks that is more than one."""
+    for m in PLACE.finditer(text):
+        if not any(tree.root.glob(m.group())):
+            complain(where, "names a file that is not there:", m.group())
+    for m in NAME.finditer(PLACE.sub(" ", text)):
+        check_word(tree, where, m.group().rstrip("*"), m.group(1) or "")
+
+
+def check_prose(tree, where, text):
+    for m in OURS.finditer(text):
+        check_word(tree, where, m.group().rstrip("*").partition("/")[0], m.group(1))
 
 
 def sections(path):
@@ -137,7 +152,10 @@ def sections(path):
 
 def check_document(tree, path):
     doc, text = str(path.relative_to(tree.root)), read(path)
+    for block in re.findall(r"^```.*?^```", text, re.S | re.M):
+        check_code(tree, doc, block)
     text = re.sub(r"^```.*?^```", "", text, flags=re.S | re.M)
+    check_prose(tree, doc, re.sub(r"`[^`\n]+`", "", text))
     for link, section in sorted(set(re.findall(r"\]\(([\w./-]*)(#[\w-]+)?\)", text))):
         target = path.parent / link if link else path
         if not target.exists() or section and section not in sections(target):
@@ -184,6 +202,8 @@ def main():
              if "history" not in d.parts and d.name != "english.md"]
     docs += [d for d in (root / "CONTRIBUTING.md", root / "NEWS.md") if d.exists()]
     rows = sum(check_document(tree, d) for d in docs)
+    for picture in sorted(root.glob("docs/img/*.svg")):
+        check_prose(tree, str(picture.relative_to(root)), read(picture))
     names = sum(check_comments(tree, n, c) for n, c in tree.comments.items())
     if rows <= 40:
         complain(f"only {rows} functions of a table were looked for")

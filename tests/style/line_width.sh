@@ -8,7 +8,7 @@ for file in $(sources '*.c' '*.h' '*.cc'); do
 	wide=$(expand -t 8 "$file" | awk 'length > 90 { printf " %d (%d)", NR, length }')
 	[ -z "$wide" ] || complain "$file: too wide:$wide"
 done
-for doc in $(find README.md docs examples -name '*.md'); do
+for doc in $(find README.md CONTRIBUTING.md NEWS.md docs examples -name '*.md'); do
 	# Bytes of a character behind its first one do not count.
 	wide=$(LC_ALL=C awk '{ gsub(/[\200-\277]/, "") } length > 200 { printf " %d (%d)", NR, length }' "$doc")
 	[ -z "$wide" ] || complain "$doc: more than 200 characters:$wide"

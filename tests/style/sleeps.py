@@ -1,24 +1,40 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Find sleeps in tests that wait for a state by waiting for a time.
+"""Find sleeps in tests that wait for a state by waiting for a time, and limits that do not stretch.
 
-usage: sleeps.py ROOT [--renew]
+usage: sleeps.py ROOT
 
 A sleep in a C test is the pause of a loop that looks at the state (while, do, or a for whose
 condition calls a function or has two parts), or it has a comment with "pause:", beside it or
 above, that says why the time itself matters: a stagger between processes, a load that comes
-and goes, or time for a wrong effect to show.  tests/style/sleeps.todo counts the sleeps of
-each file that are neither; it may only shrink, and --renew writes it.
+and goes, or time for a wrong effect to show.
+
+A limit is counted by tests/support/patience.*, or comes from P3_LIMIT or p3_job_limit(): it
+is no number of ten seconds or more behind timeout or --timeout in a script or a CMakeLists,
+and no check in C that compares the clock with a time.
 """
 
 import pathlib
 import re
 import sys
 
-TODO = "tests/style/sleeps.todo"
 CALL = re.compile(r"\b(?:u?sleep|nanosleep|clock_nanosleep|(?:mp_|spec_)?sleep_ms)\s*\(")
 DEFINED = re.compile(r"^(?:static |void |int )")
-HEAD = "# Sleeps in tests that are no pause of a loop and have no reason, a file a line; it may only shrink.\n"
+
+
+FIXED = {
+    ".c": re.compile(r"^\s*(?:\w*CHECK|mp_check|must|assert_true)\(.*\b\w*(?:now_m?s|now_ns|mp_ns|spec_ms)\(\)[^;=]* < "),
+    ".sh": re.compile(r"\btimeout (?:-[ks] \w+ )?\d{2}|--timeout \d{2,}(?![\d.])"),
+    ".py": re.compile(r"\btimeout=\d{2}|'--timeout', '?\d{2}"),
+}
+FIXED[".h"] = FIXED[".c"]
+FIXED[""] = FIXED[".cmake"] = FIXED[".txt"] = FIXED[".sh"]
+
+
+def limits_of(path):
+    for at, line in enumerate(path.read_text(errors="replace").splitlines()):
+        if FIXED[path.suffix].search(line) and not line.lstrip().startswith("#"):
+            yield at + 1, line.strip()
 
 
 def indent(line):
@@ -87,28 +103,19 @@ def sleeps_of(path):
 def main():
     root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ".")
     files = sorted(p for s in ("*.c", "*.cc", "*.h") for p in (root / "tests").rglob(s))
-    found = {str(p.relative_to(root)): list(sleeps_of(p)) for p in files}
-    found = {name: places for name, places in found.items() if places}
-    if sys.argv[2:] == ["--renew"]:
-        (root / TODO).write_text(HEAD + "".join(f"{n} {len(p)}\n" for n, p in found.items()))
-        return
-    may = {}
-    for line in (root / TODO).read_text().splitlines():
-        if not line.startswith("#"):
-            name, count = line.split()
-            may[name] = int(count)
     bad = False
-    for name, places in found.items():
-        if len(places) > may.get(name, 0):
+    for path in files:
+        for number, text in sleeps_of(path):
             bad = True
-            for number, text in places:
-                print(f"{name}:{number}: waits for a time, not for a state: {text}")
-            print(f"{name}: {len(places)} such sleeps, {may.get(name, 0)} in {TODO}: wait for the state, or"
+            print(f"{path.relative_to(root)}:{number}: waits for a time: {text}; wait for the state, or"
                   ' give the reason in a comment with "pause:"')
-    for name, count in may.items():
-        if len(found.get(name, [])) < count:
+    tests = root / "tests"
+    files += sorted(p for s in ("*.sh", "*.py", "*.cmake", "CMakeLists.txt", "walk") for p in tests.rglob(s))
+    for path in files:
+        for number, text in limits_of(path) if path.suffix in FIXED else ():
             bad = True
-            print(f"{TODO}: {name} has {len(found.get(name, []))} such sleeps, not {count}: lower its number")
+            print(f"{path.relative_to(root)}:{number}: a limit that does not stretch: {text}; take one of"
+                  " tests/support/patience.h, P3_LIMIT or p3_job_limit()")
     if len(files) < 50:
         bad = True
         print(root, "has only", len(files), "test sources")

@@ -8,7 +8,8 @@ Each test has one label of the first table, and other labels from the second one
 area has a test in the quick run; no quick test is a variant.  Each test runs below
 tests/support/bounded, which stretches its time limit on a busy machine and shows where the
 test was.  The table of files names each source file once or in a pattern, and tests that
-exist.
+exist.  A name anywhere in a document that begins like those of tests is that of a test, of a
+program, or of a thing in tests/spec or the public headers.
 """
 
 import fnmatch
@@ -19,6 +20,8 @@ import sys
 TEXT = "docs/testing.md"
 CODE = ("shm", "nic", "lib", "launcher")
 NOT_QUICK = {"fault", "bench"}  # a build of its own; programs that measure
+STARTS = ("test", "mp", "stress", "spec", "domain", "compat", "trace", "style", "headers",
+          "example", "package", "promela", "reference", "wire", "model")
 NO_LIMIT = {"example_fileserver_anew"}  # removes a folder
 
 bad = []
@@ -76,6 +79,10 @@ def check_labels(text, commands, labels):
                 complain(name, "is in the quick run, and a variant:", mine)
         if "/tests/support/bounded" not in command and name not in NO_LIMIT:
             complain(name, "does not run below tests/support/bounded, so its limit does not stretch")
+        limit = re.search(r'/tests/support/bounded"? "(\d+)"', command)
+        inner = re.search(r'"--timeout" "(\d+)"', command)
+        if limit and inner and int(inner[1]) < 10 * int(limit[1]):
+            complain(name, "has --timeout", inner[1], "and a limit of", limit[1], "s, which stretches to ten times of it")
     used = {l for mine in labels.values() for l in mine}
     for area in sorted((areas & used) - quick - NOT_QUICK):
         complain("no test of the label", area, "is in the quick run (p3_quick)")
@@ -106,6 +113,33 @@ def check_files(root, text, commands):
             complain(f, "is named twice in", TEXT)
 
 
+def spellings(name):
+    """Return the names that a name with {a,b} in it stands for."""
+    choice = re.search(r"\{([^{}]*)\}", name)
+    if not choice:
+        return [name]
+    return [n for word in choice[1].split(",")
+            for n in spellings(name[:choice.start()] + word + name[choice.end():])]
+
+
+def check_names(root, build, commands):
+    """Compare the names of tests in all documents with the tests and programs of the build."""
+    known = set(commands) | set(re.findall(r"^build ([\w.+-]+): phony", (build / "build.ninja").read_text(), re.M))
+    for path in [*(root / "include").glob("*.h"), *(root / "tests/spec").glob("*.c")]:
+        known |= set(re.findall(r"\w+", path.read_text()))
+    name = re.compile(rf"(?<![\w/.-])(?:{'|'.join(STARTS)})_[\w*{{}},.]*[\w*}}]")
+    found = 0
+    for doc in [root / "README.md", root / "CONTRIBUTING.md", root / "NEWS.md", *sorted(root.glob("docs/**/*.md"))]:
+        for written in sorted(set(name.findall(doc.read_text()))) if "history" not in doc.parts else ():
+            for one in spellings(written):
+                found += 1
+                pattern = one.replace("MODE", "*").removesuffix("_full")  # those are in long runs only
+                if not fnmatch.filter(known, pattern) and not fnmatch.filter(commands, pattern + ".*"):
+                    complain(doc.relative_to(root), "names a test that is not there:", one)
+    if found < 100:
+        complain("the documents name only", found, "tests")
+
+
 def main():
     if len(sys.argv) != 3:
         sys.exit(__doc__)
@@ -116,6 +150,7 @@ def main():
     text = (root / TEXT).read_text()
     check_labels(text, commands, labels)
     check_files(root, text, commands)
+    check_names(root, build, commands)
     if bad:
         print("\n".join(bad))
         sys.exit(1)

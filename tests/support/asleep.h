@@ -8,8 +8,12 @@
 #ifndef P3_TESTS_ASLEEP_H
 #define P3_TESTS_ASLEEP_H
 
+#include "patience.h"
+
+#include <dirent.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/types.h>
 #include <unistd.h>
@@ -35,8 +39,9 @@ static inline char thread_state(pid_t tid)
  */
 static inline bool await_thread_state(pid_t tid, char wanted)
 {
+	struct patience p = patience_ms(20000);
 	char now = 1;
-	for (int looks = 0, seen = 0; looks < 20000 && seen < 5 && now; looks++) {
+	for (int seen = 0; seen < 5 && now && !patience_is_over(&p);) {
 		now = thread_state(tid);
 		seen = now == wanted ? seen + 1 : 0;
 		if (seen == 5)
@@ -45,6 +50,35 @@ static inline bool await_thread_state(pid_t tid, char wanted)
 		usleep(1000);
 	}
 	return !now;
+}
+
+/* Return true if all threads of a process have the state, or it has ended. */
+static inline bool process_has_state(pid_t pid, char wanted)
+{
+	char name[40];
+	snprintf(name, sizeof name, "/proc/%d/task", (int)pid);
+	DIR *d = opendir(name);
+	bool all = true;
+	for (struct dirent *e; d && all && (e = readdir(d)) != NULL;)
+		if (e->d_name[0] != '.')
+			all = thread_state((pid_t)atoi(e->d_name)) == wanted;
+	if (d)
+		closedir(d);
+	return all;
+}
+
+/* Wait until a signal has stopped all threads of the process.  Return false if one still
+ * ran after 20 s. */
+static inline bool await_stopped(pid_t pid)
+{
+	struct patience p = patience_ms(20000);
+	while (!process_has_state(pid, 'T')) {
+		if (patience_is_over(&p))
+			return false;
+		/* pause: between two looks */
+		usleep(1000);
+	}
+	return true;
 }
 
 #endif

@@ -23,7 +23,8 @@
 #include <unistd.h>
 
 #define SMALL_STACK (256 << 10)
-#define WAIT_MS     30000u
+#define WAIT_MS     15000u
+#define LOOK_MS     1000u
 #define WATCHDOG_S  60u
 #define FAILURES    8
 #define LATE_MOST   5
@@ -105,30 +106,7 @@ void check_failed(const char *file, int line, const char *fmt, ...)
 
 static pthread_mutex_t dog_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct run *dog_run;
-static uint64_t dog_began, dog_ms;
-
-unsigned time_scale(void)
-{
-#if defined(P3_VALGRIND) || defined(P3_TSAN) || defined(__SANITIZE_ADDRESS__)
-	return 6;
-#else
-	return 1;
-#endif
-}
-
-/* Return how much longer than on an idle machine a wait may take, ten times at most:
- * tests/support/bounded stretches its limits in the same way. */
-static unsigned load_scale(void)
-{
-	unsigned running = 0, cpus = (unsigned)sysconf(_SC_NPROCESSORS_ONLN);
-	FILE *f = fopen("/proc/loadavg", "re");
-	if (!f)
-		return 1;
-	if (fscanf(f, "%*f %*f %*f %u/", &running) != 1)
-		running = 0;
-	fclose(f);
-	return running < 2 * cpus ? 1 : running > 10 * cpus ? 10 : running / cpus;
-}
+static struct patience dog_patience;
 
 static void dump_member(struct member *m)
 {
@@ -158,8 +136,7 @@ static void *dog_main(void *arg)
 		/* pause: between two looks at the clock */
 		sleep_ms(200);
 		pthread_mutex_lock(&dog_lock);
-		uint64_t ms = now_ms() - dog_began;
-		if (dog_run && ms > dog_ms && ms > dog_ms * load_scale()) {
+		if (dog_run && patience_is_over(&dog_patience)) {
 			fprintf(stderr, "watchdog: this run hangs\n");
 			for (unsigned i = 0; i < dog_run->n; i++)
 				dump_member(&dog_run->member[i]);
@@ -174,11 +151,10 @@ static void dog_watch(struct run *run)
 {
 	static bool started;
 	const char *text = getenv("P3_WATCHDOG");
-	unsigned s = text ? (unsigned)atoi(text) : WATCHDOG_S * time_scale();
+	unsigned s = text ? (unsigned)atoi(text) : WATCHDOG_S;
 	pthread_mutex_lock(&dog_lock);
 	dog_run = run;
-	dog_began = now_ms();
-	dog_ms = 1000ull * s;
+	dog_patience = patience_ms(1000ull * s);
 	if (!started) {
 		pthread_t t;
 		started = true;
@@ -418,7 +394,7 @@ static void check_stats(struct member *m)
 		CHECK_EQ(st.bad_headers, 0);
 	/* park_late counts sleeps whose end finds work.  A wake-up that comes just at the
 	 * end may count, too; more than LATE_MOST are lost wake-ups. */
-	if (time_scale() == 1)
+	if (PATIENCE_SCALE == 1)
 		CHECK(st.park_late <= LATE_MOST);
 	if (st.park_late)
 		fprintf(stderr, "node %u: park_late %llu\n", m->rank,
@@ -621,10 +597,11 @@ ptl_event_t next_event_at(const char *file, int line, ptl_handle_eq_t eq)
 	ptl_event_t ev;
 	int which;
 	check_at(file, line);
-	unsigned ms = WAIT_MS * time_scale() / 2, most = 1;
-	int rc = PtlEQPoll(&eq, 1, ms, &ev, &which);
-	if (rc == PTL_EQ_EMPTY && (most = load_scale()) > 1)
-		rc = PtlEQPoll(&eq, 1, (most - 1) * ms, &ev, &which);
+	struct patience p = patience_ms(WAIT_MS);
+	int rc;
+	do
+		rc = PtlEQPoll(&eq, 1, LOOK_MS, &ev, &which);
+	while (rc == PTL_EQ_EMPTY && !patience_is_over(&p));
 	if (rc != PTL_OK)
 		check_failed(file, line, "waiting for an event gives %s",
 			PtlErrorStr((unsigned)rc));
@@ -664,8 +641,8 @@ uint64_t drops_of(ptl_handle_ni_t ni)
 
 void run_for_drops(ptl_handle_ni_t ni, uint64_t drops)
 {
-	uint64_t end = now_ms() + WAIT_MS * time_scale() / 2 * load_scale();
-	while (drops_of(ni) < drops && now_ms() < end)
+	struct patience p = patience_ms(WAIT_MS);
+	while (drops_of(ni) < drops && !patience_is_over(&p))
 		sleep_ms(1);
 	CHECK_EQ(drops_of(ni), drops);
 }

@@ -19,6 +19,7 @@
 #ifndef P3_TESTS_NODES_H
 #define P3_TESTS_NODES_H
 
+#include "patience.h"
 #include "portals3.h"
 #include "portals3_runtime.h"
 #include "portals3x.h"
@@ -74,9 +75,6 @@ void check_at(const char *file, int line);
 	} while (0)
 
 /* ---- around a node ---- */
-
-/* Return the factor by which the checkers slow everything down. */
-unsigned time_scale(void);
 
 /* Return 1 if PTL3_WIRE asks for faults on the wire and there were none. */
 int nodes_missed_faults(void);
@@ -147,7 +145,7 @@ int put_to(ptl_handle_ni_t ni, ptl_handle_md_t md, unsigned rank, ptl_pt_index_t
 int get_from(ptl_handle_ni_t ni, ptl_handle_md_t md, unsigned rank, ptl_pt_index_t pt,
 	ptl_match_bits_t bits);
 
-/* Return the next event within half a minute; PTL_EQ_DROPPED is a failure. */
+/* Return the next event within 15 s; PTL_EQ_DROPPED is a failure. */
 ptl_event_t next_event_at(const char *file, int line, ptl_handle_eq_t eq);
 #define next_event(eq) next_event_at(__FILE__, __LINE__, eq)
 /* Return the next event, which must be of this kind and without failure. */

@@ -4,6 +4,7 @@
 # cast|wire|killed|left|domain|dumped|gcore|hostile|wrong P3_YOD, TRACEDUMP, TRACE_NODE,
 # FILECAST are the paths of the programs.
 here=${0%/*}
+. "$here/../support/patience.sh"
 scratch=$(mktemp -d) || exit 1
 trap 'rm -rf "$scratch"; [ -z "$yod$other" ] || kill $yod $other 2>/dev/null' EXIT
 cd "$scratch" || exit 1
@@ -21,7 +22,7 @@ python3 -c '' 2>/dev/null || {
 }
 
 dump() {
-	timeout 200 "$TRACEDUMP" "$@"
+	timeout "${P3_LIMIT:-3000}" "$TRACEDUMP" "$@"
 }
 
 # has file pattern: the file has a line of it
@@ -55,7 +56,7 @@ labels_in_windows() {
 # The names of functions come from the build that was traced.
 cast() {
 	head -c 700000 /dev/urandom >file
-	timeout 500 "$P3_YOD" -sz 4 --trace trace "$FILECAST" file . >out 2>err || fail filecast
+	timeout "${P3_LIMIT:-3000}" "$P3_YOD" -sz 4 --trace trace "$FILECAST" file . >out 2>err || fail filecast
 	for rank in 0 1 2 3; do
 		cmp -s file $rank || fail "rank $rank has another file"
 	done
@@ -84,7 +85,7 @@ print(*{e["args"]["message"] for e in json.load(open("one"))["traceEvents"] if e
 # Positions in lanes are the same on the wire with faults; long messages, gets, responses.
 wire() {
 	for wire in shm faulty:drop=1%,dup=1%,seed=7; do
-		PTL3_WIRE=$wire PTL3_TRACE=4M timeout 500 "$P3_YOD" -sz 3 --trace trace \
+		PTL3_WIRE=$wire PTL3_TRACE=4M timeout "${P3_LIMIT:-3000}" "$P3_YOD" -sz 3 --trace trace \
 			"$TRACE_NODE" put >out 2>err || fail "$wire"
 		dump --json trace >json || fail "json $wire"
 		python3 "$here/check.py" json whole || fail "json of $wire"
@@ -102,7 +103,7 @@ begin() { # ranks scene options...
 
 finish() {
 	touch stop
-	timeout 300 tail --pid=$yod -f /dev/null || fail "the job does not end"
+	timeout "${P3_LIMIT:-3000}" tail --pid=$yod -f /dev/null || fail "the job does not end"
 	wait $yod
 	status=$?
 	yod=
@@ -110,11 +111,11 @@ finish() {
 
 # wait_for command...: until it succeeds
 wait_for() {
-	for ((i = 0; i < 400; i++)); do
-		"$@" >/dev/null 2>&1 && return
-		sleep 0.05
-	done
-	fail "never: $*"
+	patiently 20 quietly "$@" || fail "never: $*"
+}
+
+quietly() {
+	"$@" >/dev/null 2>&1
 }
 
 # The last actions of a killed node, while the others run, and in the file.
@@ -254,7 +255,7 @@ hostile() {
 refused() {
 	local want=$1 pattern=$2
 	shift 2
-	timeout 200 "$@" >out 2>err </dev/null
+	timeout "${P3_LIMIT:-3000}" "$@" >out 2>err </dev/null
 	[ $? = "$want" ] || fail "not $want: $*"
 	[ "$(wc -l <err)" = 1 ] || fail "not one line: $*"
 	has err "$pattern"
@@ -280,11 +281,11 @@ wrong() {
 	refused 2 "expected one file, or --job" "$TRACEDUMP" --job 7 trace
 	refused 2 "--jbo: not an option" "$TRACEDUMP" --jbo
 	for value in on 63 16777217 2T 6K -1; do
-		PTL3_TRACE=$value timeout 200 "$P3_YOD" -sz 2 "$TRACE_NODE" put >out 2>err
+		PTL3_TRACE=$value timeout "${P3_LIMIT:-3000}" "$P3_YOD" -sz 2 "$TRACE_NODE" put >out 2>err
 		[ $? = 0 ] && fail "PTL3_TRACE=$value is taken"
 		has err "PTL3_TRACE is '$value'; expected off, a number of records from 64 to 16777216"
 	done
-	PTL3_TRACE=64 timeout 200 "$P3_YOD" -sz 2 --trace trace "$TRACE_NODE" put >out 2>err ||
+	PTL3_TRACE=64 timeout "${P3_LIMIT:-3000}" "$P3_YOD" -sz 2 --trace trace "$TRACE_NODE" put >out 2>err ||
 		fail "the smallest"
 	[ "$(dump trace | grep -vc '^#')" -le 192 ] || fail "more records than there are"
 	head -c 3000 trace >half

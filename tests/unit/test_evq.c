@@ -107,6 +107,37 @@ static void assert_empty(struct rig *r, uint32_t thread)
 	assert_int_equal(p3_get(&r->ring->head), head);
 }
 
+/* Pairs and upper halves move the words that single stores and loads move, no others. */
+static void evq_words_move_in_pairs_and_halves(void **state)
+{
+	(void)state;
+	_Alignas(16) uint64_t two[2], got[4];
+	_Alignas(16) p3_a64 word[4];
+	for (unsigned i = 0; i < 3; i += 2) {
+		for (unsigned k = 0; k < 4; k++)
+			p3_set(&word[k], word_of(1, k));
+		two[0] = word_of(2, 0);
+		two[1] = word_of(2, 1);
+		p3_release_pair(&word[i], two); /* EVQ.2 */
+		p3_release_high(&word[i], 0xfedcba98);
+		for (unsigned k = 0; k < 4; k++)
+			got[k] = 77;
+		char *unaligned = (char *)&got[1] + 4;
+		p3_acquire_pair(unaligned, &word[i]); /* EVQ.2 */
+		assert_memory_equal(unaligned + 4, "\x98\xba\xdc\xfe", 4);
+		assert_memory_equal(unaligned, &two[0], 4);
+		assert_memory_equal(unaligned + 8, &two[1], 8);
+		assert_int_equal(got[0], 77);
+		assert_int_equal((uint32_t)got[1], 77);
+		assert_int_equal(got[3] >> 32, 0);
+		p3_release_halves(&word[i + 1], 0x01234567, 0x89abcdef); /* EVQ.2 */
+		assert_int_equal(p3_get(&word[i + 1]), UINT64_C(0x0123456789abcdef));
+		for (unsigned k = 0; k < 4; k++)
+			if (k - i > 1)
+				assert_int_equal(p3_get(&word[k]), word_of(1, k));
+	}
+}
+
 static void evq_is_empty_at_first_whatever_the_memory_held(void **state)
 {
 	(void)state;
@@ -401,7 +432,7 @@ static void evq_nested_read_of_the_owner_is_empty(void **state)
 static void renew(struct rig *r, uint32_t by)
 {
 	p3_evq_retire(&r->rx, by);
-	p3_evq_reformat(r->ring, r->rx.n, &r->tx, &r->rx);
+	p3_evq_reformat(r->ring, r->tx.n, &r->tx, &r->rx);
 	r->head = r->tx.tail;
 }
 
@@ -416,7 +447,7 @@ static void evq_heads_of_lives_differ(void **state)
 	uint64_t was = p3_get(&r->ring->head);
 	for (uint64_t life = 1; life < 4; life++) {
 		p3_evq_retire(&r->rx, ME);
-		p3_evq_format(r->ring, r->rx.n, life, &r->tx, &r->rx);
+		p3_evq_format(r->ring, r->tx.n, life, &r->tx, &r->rx);
 		r->head = r->tx.tail;
 		for (unsigned i = 0; i < 6; i++) {
 			uint64_t late = was;
@@ -540,6 +571,7 @@ static void evq_has_one_line_for_each_writer(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(evq_words_move_in_pairs_and_halves),
 		cmocka_unit_test(evq_is_empty_at_first_whatever_the_memory_held),
 		cmocka_unit_test(evq_starts_five_below_the_32_bit_wrap),
 		cmocka_unit_test(evq_holds_n_unread_events),

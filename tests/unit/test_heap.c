@@ -457,7 +457,7 @@ static void run_thread(void *stack)
 	assert_int_equal(pthread_attr_setstack(&attr, stack, STACK), 0);
 	assert_int_equal(pthread_create(&t, &attr, fork_on_this_stack, stack), 0);
 	pthread_attr_destroy(&attr);
-	alarm(200);
+	alarm(600);
 	assert_int_equal(pthread_join(t, NULL), 0);
 	alarm(0);
 }

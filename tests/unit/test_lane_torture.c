@@ -170,7 +170,7 @@ static void lane_keeps_all_words_between_threads(void **state)
 		struct producer p = {.until = p3_now_ns() + torture_ns(NSIZES)};
 		struct consumer c = {.count = 0};
 		memset(cells, 0xff, PAIR_USED);
-		p3_ring_rx_init(&c.ring, cells, sizes[i], &credit);
+		p3_ring_rx_init(&c.ring, cells, sizes[i], &credit, 0);
 		p3_ring_tx_init(&p.ring, cells, sizes[i], &credit);
 		run_threads(2, (torture_side *const[]){run_producer, run_consumer},
 			(void *const[]){&p, &c});
@@ -202,7 +202,7 @@ static pid_t start_producer(
 	struct order order = {n, ns};
 	pid_t pid = pair_start(half, p3_ring_start(n), producer_process, &order);
 	*c = (struct consumer){.count = 0};
-	p3_ring_rx_init(&c->ring, half->peer, n, half->own.base);
+	p3_ring_rx_init(&c->ring, half->peer, n, half->own.base, 0);
 	assert_true(pair_meet(half));
 	return pid;
 }

@@ -26,6 +26,7 @@
 
 #include "launcher/clock.h"
 #include "launcher/rdv/rdv.h"
+#include "support/patience.h"
 #include "shm/job.h"
 #include "shm/layout.h"
 
@@ -84,8 +85,8 @@ static void settle_for(struct world *w, int ms)
 static void settle_until_heard(struct world *w, uint32_t i)
 {
 	struct pollfd p = {.fd = w->sock[i], .events = POLLIN};
-	int64_t end = p3_now_ms() + 10000;
-	while (poll(&p, 1, 0) == 0 && p3_now_ms() < end)
+	struct patience limit = patience_ms(10000);
+	while (poll(&p, 1, 0) == 0 && !patience_is_over(&limit))
 		assert_int_equal(p3_rdv_step(w->rdv, 5), 0);
 	settle(w);
 }

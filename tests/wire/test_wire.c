@@ -267,10 +267,10 @@ static void doomed_node(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *
 		i++) /* the dead node acknowledges no frame of these */
 		CHECK_OK(put_to(ni, md, 1, PT, 1, PTL_NO_ACK_REQ));
 	gate_wait(d->dead);
-	uint64_t since = now_ms();
+	struct patience p = patience_ms(1000);
 	for (; ends < 40; ends++)
 		CHECK_EQ(next_event(eq).type, PTL_EVENT_SEND_END);
-	CHECK(getenv("P3_QUICK") || now_ms() - since < 1000 * time_scale());
+	CHECK(getenv("P3_QUICK") || !patience_is_over(&p));
 	CHECK_OK(get_from(ni, md, 1, PT, 1));
 	CHECK(next_event(eq).ni_fail_type != PTL_NI_OK);
 	CHECK_OK(PtlMDUnlink(md));

@@ -8,7 +8,7 @@ alltoall=$MP_BIN/mp_alltoall
 
 # The first of the nodes has one setting, the others another.
 job() { # what, setting of the first, of the others
-	first=$2 others=$3 run timeout 200 "$P3_YOD" -sz 3 env first="$2" others="$3" \
+	first=$2 others=$3 run timeout "${P3_LIMIT:-3000}" "$P3_YOD" -sz 3 env first="$2" others="$3" \
 		PTL3_WIRE= sh -c 'mkdir "$0" 2>/dev/null && others=$first
 			export PTL3_WIRE="$others"
 			exec "$1" mixed 20' "$dir/first" "$alltoall"

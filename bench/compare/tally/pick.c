@@ -8,42 +8,60 @@
  */
 #include <jansson.h>
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 static const struct pick {
 	const char *program, *key, *is; /* use rows in which key has this value; or all */
-	const char *test, *x, *value;
+	const char *test, *x, *value;   /* x is a key, or a number */
 } picks[] = {
 	{"portalperf", "test", "put", "latency", "bytes", "p50_ns"},
 	{"portalperf", "test", "stream", "stream", "bytes", "MB_per_s"},
 	{"portalperf", "test", "rate", "rate", "bytes", "Mmsg_per_s"},
+	{"portalperf", "test", "ack", "ack", "bytes", "p50_ns"},
+	{"portalperf", "test", "get", "get", "bytes", "p50_ns"},
+	{"cmdperf", "calls", "EQGet, empty", "eqget", "1", "p50_ns"},
+	{"cmdperf", "calls", "EQPoll of 3, empty", "eqpoll", "3", "p50_ns"},
 	{"matchperf", NULL, NULL, "match", "depth", "p50_ns"},
 	{"oversub", NULL, NULL, "alltoall", "nodes", "Mmsg_per_s"},
 };
 
 static const char *who = "ours";
 
-static const char *text(const json_t *object, const char *key)
+/* Compare texts; the first one may have blanks behind it. */
+static bool is_text(const char *padded, const char *text)
 {
-	const char *s = json_string_value(json_object_get(object, key));
+	size_t length = strlen(text);
+	return !strncmp(padded, text, length) &&
+	       !padded[length + strspn(padded + length, " ")];
+}
+
+/* Return a text of a row; the names of columns may have blanks behind them. */
+static const char *text(json_t *object, const char *key)
+{
+	const char *name, *s = NULL;
+	json_t *value;
+	json_object_foreach(object, name, value) if (is_text(name, key)) s =
+		json_string_value(value);
 	return s ? s : "";
 }
 
-static void print(const struct pick *p, const json_t *row)
+static void print(const struct pick *p, json_t *row)
 {
-	double x = json_number_value(json_object_get(row, p->x));
+	const json_t *key = json_object_get(row, p->x);
+	double x = key ? json_number_value(key) : strtod(p->x, NULL);
 	double value = json_number_value(json_object_get(row, p->value));
 	printf("%s\t%s\t%.0f\t%.6g\n", who, p->test, x, value);
 }
 
-static void pick_row(const char *program, const json_t *row)
+static void pick_row(const char *program, json_t *row)
 {
 	for (size_t i = 0; i < sizeof picks / sizeof picks[0]; i++) {
 		const struct pick *p = &picks[i];
 		if (!strcmp(p->program, program) &&
-			(!p->key || !strcmp(text(row, p->key), p->is)))
+			(!p->key || is_text(text(row, p->key), p->is)))
 			print(p, row);
 	}
 }

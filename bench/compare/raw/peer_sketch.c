@@ -6,6 +6,10 @@
  *
  *	latency, rate	raw_sketch	8 bytes in the header's cell, two nodes
  *	alltoall	raw_sketch	64 bytes in a cell of their own, x nodes
+ *	ack, get	raw_sketch	8 bytes there, or back, and an event at both ends
+ *	am		raw_sketch	8 or 64 bytes there and back, by functions that
+ *					the messages name
+ *	eqget		raw_sketch	a look into an empty queue, with a pass
  *
  * A node is a process with a lane from each other one (cells of a line, valid by their
  * last word, credit given back lazily), a list of two match entries, a ring of event
@@ -16,8 +20,8 @@
  * SEND_END, no access control, no counters, and peers are trusted: the remaining cost
  * is the limit of a library of this design.
  */
-#include "peer.h"
-#include "../cpus.h"
+#include "../peer.h"
+#include "../../cpus.h"
 
 #include <errno.h>
 #include <linux/futex.h>
@@ -46,11 +50,14 @@ enum {
 	YIELDS = 1000 /* empty passes before a node sleeps, where they share CPUs */
 };
 
+/* The kinds of cells. */
+enum { PUT = 1, PUT_FOR_ACK, ACK, GET, REPLY };
+
 /* A cell is valid if this is 1 more than its number, which is free-running. */
 struct cell {
 	_Alignas(64) uint64_t bits;
 	uint64_t hdr_data, offset;
-	uint32_t length, md;
+	uint32_t length, kind;
 	uint64_t initiator;
 	char data[INLINE];
 	uint32_t pad;
@@ -89,9 +96,11 @@ struct node {
 	_Alignas(128) _Atomic uint32_t lease;
 	unsigned rank;
 	uint64_t posted, taken; /* events */
+	uint64_t last;          /* hdr_data of the last event */
 	uint64_t there[2];      /* messages of even and odd rounds, not waited for yet */
 	struct entry entry[2];
 	_Alignas(64) char tx[PEER_BYTES];
+	char got[PEER_WORD]; /* by the last get */
 	struct peer peer[NODES];
 	char rx[2 * NODES * PEER_BYTES]; /* two sets of a message from each node */
 	struct event event[EVENTS];
@@ -211,24 +220,37 @@ static unsigned write_data(struct peer *p, struct cell *c, const char *tx, unsig
 	return 2;
 }
 
-static void put(struct node *n, struct peer *p, unsigned bytes, uint64_t hdr_data,
-	uint64_t offset)
+static void send_cell(struct node *n, struct peer *p, uint32_t kind, const char *tx,
+	unsigned bytes, uint64_t hdr_data, uint64_t offset)
 {
-	lease_take(n);
 	await_credit(p);
 	struct cell *c = cell_of(p->out, p->tx);
-	unsigned used = write_data(p, c, n->tx, bytes);
+	unsigned used = write_data(p, c, tx, bytes);
 	c->bits = MATCH;
 	c->hdr_data = hdr_data;
 	c->offset = offset;
 	c->length = bytes;
-	c->md = 1;
+	c->kind = kind;
 	c->initiator = n->rank;
 	atomic_store_explicit(&c->valid, (uint32_t)p->tx + 1, memory_order_release);
 	p->tx += used;
+}
+
+/* Begin an operation: a put, or a get. */
+static void start_one(struct node *n, struct peer *p, uint32_t kind, unsigned bytes,
+	uint64_t hdr_data, uint64_t offset)
+{
+	lease_take(n);
+	send_cell(n, p, kind, n->tx, bytes, hdr_data, offset);
 	lease_give(n);
 	if (crowded)
 		wake((unsigned)(p - n->peer));
+}
+
+static void put(struct node *n, struct peer *p, unsigned bytes, uint64_t hdr_data,
+	uint64_t offset)
+{
+	start_one(n, p, PUT, bytes, hdr_data, offset);
 }
 
 /* ---- target ---- */
@@ -245,7 +267,7 @@ static struct entry *match(struct node *n, const struct cell *c)
 static void post_event(struct node *n, const struct cell *c, const struct entry *e)
 {
 	struct event *v = &n->event[n->posted % EVENTS];
-	v->word[0] = 1;
+	v->word[0] = c->kind;
 	v->word[1] = c->bits;
 	v->word[2] = v->word[3] = c->length;
 	v->word[4] = c->offset;
@@ -259,18 +281,35 @@ static void post_event(struct node *n, const struct cell *c, const struct entry 
 	atomic_store_explicit(&v->valid, ++n->posted, memory_order_release);
 }
 
-static void deliver(struct node *n, struct peer *p, const struct cell *c)
+/* Take a message whose bytes go to a match entry, or come from there. */
+static void serve(struct node *n, struct peer *p, const struct cell *c)
 {
 	struct entry *e = match(n, c);
 	if (!e)
 		peer_die("rank %u: no entry matches; expected one", n->rank);
-	if (c->length <= PEER_WORD)
-		memcpy(e->start + c->offset, c->data, PEER_WORD);
+	char *at = e->start + c->offset;
+	if (c->kind == GET)
+		send_cell(n, p, REPLY, at, c->length, c->hdr_data, c->offset);
+	else if (c->length <= PEER_WORD)
+		memcpy(at, c->data, PEER_WORD);
 	else
-		memcpy(e->start + c->offset, cell_of(p->in, p->rx + 1), PEER_BYTES);
+		memcpy(at, cell_of(p->in, p->rx + 1), PEER_BYTES);
+	if (c->kind == PUT_FOR_ACK)
+		send_cell(n, p, ACK, n->tx, 0, c->hdr_data, c->offset);
 	if (e->threshold > 0)
 		e->threshold--;
 	post_event(n, c, e);
+}
+
+static void deliver(struct node *n, struct peer *p, const struct cell *c)
+{
+	if (c->kind != ACK && c->kind != REPLY) {
+		serve(n, p, c);
+		return;
+	}
+	if (c->kind == REPLY)
+		memcpy(n->got, c->data, PEER_WORD);
+	post_event(n, c, &n->entry[1]); /* the descriptor is known: no match */
 }
 
 static bool take_message(struct node *n, struct peer *p)
@@ -320,7 +359,8 @@ static bool take_event(struct node *n)
 	for (unsigned i = 0; i < WORDS; i++)
 		word[i] = from[i];
 	n->taken++;
-	n->there[word[5] & 1]++; /* the round is hdr_data */
+	n->last = word[5];
+	n->there[n->last & 1]++; /* the round is in hdr_data */
 	return true;
 }
 
@@ -381,6 +421,78 @@ static void ping_pong(struct node *n, uint64_t round)
 		put_word(n, round);
 }
 
+static void await_one(struct node *n, uint64_t round)
+{
+	await_messages(n, round, 1);
+	if (n->last != round)
+		peer_die("event %llu; expected %llu", (unsigned long long)n->last,
+			(unsigned long long)round);
+}
+
+/* Put and wait for the ACK; the other node takes the put's event. */
+static void put_acked(struct node *n, uint64_t round)
+{
+	peer_stamp(n->tx, PEER_WORD, round);
+	if (n->rank == 0)
+		start_one(n, &n->peer[1], PUT_FOR_ACK, PEER_WORD, round, 0);
+	await_one(n, round);
+}
+
+/* Get a word that make_node has left, another one in every second round. */
+static void get_word(struct node *n, uint64_t round)
+{
+	uint64_t slot = round & 1;
+	if (n->rank == 0)
+		start_one(n, &n->peer[1], GET, PEER_WORD, round, slot * PEER_BYTES);
+	await_one(n, round);
+	if (n->rank == 0)
+		peer_check(n->got, PEER_WORD, slot + 1);
+}
+
+/* Look into the queue, which is empty, and into the lanes, as a get of an event does. */
+static void look(struct node *n, uint64_t round)
+{
+	(void)round;
+	if (take_event(n))
+		peer_die("an event; expected none");
+	lease_take(n);
+	pass(n);
+	lease_give(n);
+}
+
+/* Active messages: hdr_data is the round, and the function above it. */
+enum { ECHO, DONE, FUNCTION_SHIFT = 32 };
+
+static unsigned active_bytes;
+
+static void send_active(struct node *n, uint64_t function, uint64_t round)
+{
+	peer_stamp(n->tx, active_bytes, round);
+	put(n, &n->peer[!n->rank], active_bytes, round | function << FUNCTION_SHIFT,
+		slot_of(round, n->rank));
+}
+
+static void on_echo(struct node *n, uint64_t round)
+{
+	peer_check(n->rx + slot_of(round, !n->rank), active_bytes, round);
+	send_active(n, DONE, round);
+}
+
+static void on_done(struct node *n, uint64_t round)
+{
+	peer_check(n->rx + slot_of(round, !n->rank), active_bytes, round);
+}
+
+static void active(struct node *n, uint64_t round)
+{
+	static void (*const functions[])(struct node *, uint64_t) = {
+		[ECHO] = on_echo, [DONE] = on_done};
+	if (n->rank == 0)
+		send_active(n, ECHO, round);
+	await_messages(n, round, 1);
+	functions[n->last >> FUNCTION_SHIFT](n, round);
+}
+
 static void window(struct node *n, uint64_t round)
 {
 	for (unsigned i = 0; n->rank == 0 && i < PEER_WINDOW; i++)
@@ -435,6 +547,8 @@ static struct node *make_node(unsigned rank)
 		(struct entry){.bits = OTHER, .threshold = -1, .next = &n->entry[1]};
 	n->entry[1] = (struct entry){
 		.bits = MATCH, .threshold = -1, .start = n->rx, .length = sizeof n->rx};
+	for (uint64_t slot = 0; slot < 2; slot++)
+		peer_stamp(n->rx + slot * PEER_BYTES, PEER_WORD, slot + 1);
 	return n;
 }
 
@@ -540,20 +654,37 @@ static double run_alltoall(uint64_t x, bool quick)
 	return (double)(x * (x - 1)) * 1e3 / measure((unsigned)x, all_to_all, &p);
 }
 
+/* The patterns of two nodes; value is made of the time of a round. */
+static const struct pattern {
+	const char *name;
+	round_fn *fn;
+	bool windows, is_rate;
+	unsigned parts; /* of a round: the value is that of one */
+	unsigned least, most;
+} patterns[] = {{"latency", ping_pong, false, false, 2, PEER_WORD, PEER_WORD},
+	{"rate", window, true, true, PEER_WINDOW, PEER_WORD, PEER_WORD},
+	{"ack", put_acked, false, false, 1, PEER_WORD, PEER_WORD},
+	{"get", get_word, false, false, 1, PEER_WORD, PEER_WORD},
+	{"eqget", look, false, false, 1, 1, 1},
+	{"am", active, false, false, 1, PEER_WORD, PEER_BYTES}};
+
+static double run_pair(const struct pattern *p, uint64_t x, bool quick)
+{
+	struct peer_plan plan = peer_plan_of(quick, p->windows, PEER_WORD);
+	active_bytes = (unsigned)x;
+	double ns = measure(2, p->fn, &plan) / p->parts;
+	return p->is_rate ? 1e3 / ns : ns;
+}
+
 static void run(const char *test, uint64_t x, bool quick)
 {
-	struct peer_plan latency = peer_plan_of(quick, false, PEER_WORD),
-			 rate = peer_plan_of(quick, true, PEER_WORD);
 	if (!strcmp(test, "alltoall"))
 		peer_print("raw_sketch", test, x, run_alltoall(x, quick));
-	else if (!strcmp(test, "latency") && x == PEER_WORD)
-		peer_print("raw_sketch", test, x, measure(2, ping_pong, &latency) / 2);
-	else if (!strcmp(test, "rate") && x == PEER_WORD)
-		peer_print("raw_sketch", test, x,
-			PEER_WINDOW * 1e3 / measure(2, window, &rate));
-	else
-		peer_die("%s=%llu: expected latency=8, rate=8 or alltoall=nodes", test,
-			(unsigned long long)x);
+	for (size_t i = 0; i < sizeof patterns / sizeof patterns[0]; i++) {
+		const struct pattern *p = &patterns[i];
+		if (!strcmp(test, p->name) && x >= p->least && x <= p->most)
+			peer_print("raw_sketch", test, x, run_pair(p, x, quick));
+	}
 }
 
 int main(int argc, char **argv)

@@ -1,33 +1,29 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * peer_mpi - the same patterns with MPI: compare builds it with each installed mpicc
- *
- *	mpirun -np 2 peer_mpi name quick|full test=list ...
- */
-#include "peer.h"
+/* The patterns of compare with MPI: start, one message at a time, windows, all to all. */
+#include "peer_mpi.h"
 
-#include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { TAG = 1, TAG_BACK = 2, TAG_OTHERS = 100, SLOT_BYTES = 64 << 10 };
+enum { SLOT_BYTES = 64 << 10 };
 static const double alltoall_ns = 2e9, match_ns = 5e8; /* rough upper limits */
 
 static const char *who;
-static int rank, size;
-static char *tx, *rx;
+int rank, size;
+__thread MPI_Comm comm;
+__thread char *tx, *rx;
 
-static void send(const void *at, uint64_t bytes, int tag)
+void pm_send(const void *at, uint64_t bytes, int tag)
 {
-	MPI_Send(at, (int)bytes, MPI_BYTE, rank ^ 1, tag, MPI_COMM_WORLD);
+	MPI_Send(at, (int)bytes, MPI_BYTE, rank ^ 1, tag, comm);
 }
 
-static void receive(void *at, uint64_t bytes, int tag)
+void pm_receive(void *at, uint64_t bytes, int tag)
 {
 	MPI_Status status;
 	int got;
-	MPI_Recv(at, (int)bytes, MPI_BYTE, rank ^ 1, tag, MPI_COMM_WORLD, &status);
+	MPI_Recv(at, (int)bytes, MPI_BYTE, rank ^ 1, tag, comm, &status);
 	MPI_Get_count(&status, MPI_BYTE, &got);
 	if ((uint64_t)got != bytes)
 		peer_die("a message of %d bytes; expected %llu", got,
@@ -40,27 +36,32 @@ static void round_trip(uint64_t bytes, uint64_t round)
 {
 	peer_stamp(tx, bytes, round);
 	if (rank == 0)
-		send(tx, bytes, TAG);
-	receive(rx, bytes, TAG);
+		pm_send(tx, bytes, TAG);
+	pm_receive(rx, bytes, TAG);
 	peer_check(rx, bytes, round);
 	if (rank == 1)
-		send(tx, bytes, TAG);
+		pm_send(tx, bytes, TAG);
+}
+
+double pm_timed(const struct peer_plan *p, round_fn *fn, uint64_t bytes)
+{
+	double ns[PEER_BATCHES];
+	uint64_t round = 0;
+	for (uint64_t i = 0; i < p->warm; i++)
+		fn(bytes, round++);
+	for (uint64_t b = 0; b < p->batches; b++) {
+		double t = peer_now_ns();
+		for (uint64_t i = 0; i < p->each; i++)
+			fn(bytes, round++);
+		ns[b] = (peer_now_ns() - t) / (double)p->each;
+	}
+	return peer_median(ns, p->batches);
 }
 
 static double latency(uint64_t bytes, bool quick)
 {
 	struct peer_plan p = peer_plan_of(quick, false, bytes);
-	double ns[PEER_BATCHES];
-	uint64_t round = 0;
-	for (uint64_t i = 0; i < p.warm; i++)
-		round_trip(bytes, round++);
-	for (uint64_t b = 0; b < p.batches; b++) {
-		double t = peer_now_ns();
-		for (uint64_t i = 0; i < p.each; i++)
-			round_trip(bytes, round++);
-		ns[b] = (peer_now_ns() - t) / (double)p.each / 2;
-	}
-	return peer_median(ns, p.batches);
+	return pm_timed(&p, round_trip, bytes) / 2;
 }
 
 /* ---- stream and rate ---- */
@@ -76,9 +77,9 @@ static void send_window(uint64_t bytes, uint64_t round)
 	MPI_Request request[PEER_WINDOW];
 	peer_stamp(tx, bytes, round);
 	for (int i = 0; i < PEER_WINDOW; i++)
-		MPI_Isend(tx, (int)bytes, MPI_BYTE, 1, TAG, MPI_COMM_WORLD, &request[i]);
+		MPI_Isend(tx, (int)bytes, MPI_BYTE, 1, TAG, comm, &request[i]);
 	MPI_Waitall(PEER_WINDOW, request, MPI_STATUSES_IGNORE);
-	receive(rx, 0, TAG_BACK);
+	pm_receive(rx, 0, TAG_BACK);
 }
 
 static void take_window(uint64_t bytes, uint64_t round)
@@ -86,15 +87,15 @@ static void take_window(uint64_t bytes, uint64_t round)
 	MPI_Request request[PEER_WINDOW];
 	uint64_t slots = slots_of(bytes), pitch = (bytes + 127) / 128 * 128;
 	for (uint64_t i = 0; i < PEER_WINDOW; i++)
-		MPI_Irecv(rx + i % slots * pitch, (int)bytes, MPI_BYTE, 0, TAG,
-			MPI_COMM_WORLD, &request[i]);
+		MPI_Irecv(rx + i % slots * pitch, (int)bytes, MPI_BYTE, 0, TAG, comm,
+			&request[i]);
 	MPI_Waitall(PEER_WINDOW, request, MPI_STATUSES_IGNORE);
 	for (uint64_t i = 0; i < slots; i++)
 		peer_check(rx + i * pitch, bytes, round);
-	send(tx, 0, TAG_BACK);
+	pm_send(tx, 0, TAG_BACK);
 }
 
-static void window(uint64_t bytes, uint64_t round)
+void pm_window(uint64_t bytes, uint64_t round)
 {
 	if (rank == 0)
 		send_window(bytes, round);
@@ -106,17 +107,7 @@ static void window(uint64_t bytes, uint64_t round)
 static double windows(uint64_t bytes, bool quick)
 {
 	struct peer_plan p = peer_plan_of(quick, true, bytes);
-	double ns[PEER_BATCHES];
-	uint64_t round = 0;
-	for (uint64_t i = 0; i < p.warm; i++)
-		window(bytes, round++);
-	for (uint64_t b = 0; b < p.batches; b++) {
-		double t = peer_now_ns();
-		for (uint64_t i = 0; i < p.each; i++)
-			window(bytes, round++);
-		ns[b] = (peer_now_ns() - t) / (double)p.each / PEER_WINDOW;
-	}
-	return peer_median(ns, p.batches);
+	return pm_timed(&p, pm_window, bytes) / PEER_WINDOW;
 }
 
 static double stream(uint64_t bytes, bool quick)
@@ -135,27 +126,26 @@ static MPI_Request *post_others(uint64_t depth)
 {
 	MPI_Request *others = peer_allocate(depth * sizeof *others);
 	for (uint64_t i = 0; i < depth; i++)
-		MPI_Irecv(rx, 0, MPI_BYTE, 0, TAG_OTHERS, MPI_COMM_WORLD, &others[i]);
+		MPI_Irecv(rx, 0, MPI_BYTE, 0, TAG_OTHERS, comm, &others[i]);
 	return others;
 }
 
 /* End these receives by sending their messages. */
-static void end_others(MPI_Request *others, uint64_t depth)
+static void end_others(MPI_Request *others, uint64_t count)
 {
-	MPI_Barrier(MPI_COMM_WORLD);
+	MPI_Barrier(comm);
 	if (rank == 0)
-		for (uint64_t i = 0; i < depth; i++)
-			send(tx, 0, TAG_OTHERS);
+		for (uint64_t i = 0; i < count; i++)
+			pm_send(tx, 0, TAG_OTHERS);
 	else
-		MPI_Waitall((int)depth, others, MPI_STATUSES_IGNORE);
-	free(others);
-	MPI_Barrier(MPI_COMM_WORLD);
+		MPI_Waitall((int)count, others, MPI_STATUSES_IGNORE);
+	MPI_Barrier(comm);
 }
 
 static bool go_on(bool more)
 {
 	int flag = more;
-	MPI_Bcast(&flag, 1, MPI_INT, 0, MPI_COMM_WORLD);
+	MPI_Bcast(&flag, 1, MPI_INT, 0, comm);
 	return flag;
 }
 
@@ -164,13 +154,14 @@ static double match(uint64_t depth, bool quick)
 	double ns[PEER_BATCHES], end = peer_now_ns() + match_ns;
 	MPI_Request *others = rank ? post_others(depth) : NULL;
 	uint64_t n = 0, most = quick ? 3 : PEER_BATCHES;
-	MPI_Barrier(MPI_COMM_WORLD);
+	MPI_Barrier(comm);
 	while (go_on(n < most && (n < 3 || peer_now_ns() < end))) {
 		double t = peer_now_ns();
-		window(0, n);
+		pm_window(0, n);
 		ns[n++] = (peer_now_ns() - t) / PEER_WINDOW;
 	}
 	end_others(others, depth);
+	free(others);
 	return peer_median(ns, n);
 }
 
@@ -182,12 +173,12 @@ static void all_round(uint64_t round, MPI_Request *request)
 	peer_stamp(tx, PEER_BYTES, round);
 	for (int i = 1; i < size; i++) {
 		int from = (rank + size - i) % size;
-		MPI_Irecv(rx + from * PEER_BYTES, PEER_BYTES, MPI_BYTE, from, TAG,
-			MPI_COMM_WORLD, &request[n++]);
+		MPI_Irecv(rx + from * PEER_BYTES, PEER_BYTES, MPI_BYTE, from, TAG, comm,
+			&request[n++]);
 	}
 	for (int i = 1; i < size; i++)
-		MPI_Isend(tx, PEER_BYTES, MPI_BYTE, (rank + i) % size, TAG,
-			MPI_COMM_WORLD, &request[n++]);
+		MPI_Isend(tx, PEER_BYTES, MPI_BYTE, (rank + i) % size, TAG, comm,
+			&request[n++]);
 	MPI_Waitall(n, request, MPI_STATUSES_IGNORE);
 	for (int i = 0; i < size; i++)
 		if (i != rank)
@@ -221,40 +212,61 @@ static const struct test {
 	const char *name;
 	double (*run)(uint64_t x, bool quick);
 } tests[] = {{"latency", latency}, {"stream", stream}, {"rate", rate}, {"match", match},
-	{"alltoall", alltoall}};
+	{"alltoall", alltoall}, {"ack", pm_ack}, {"get", pm_get}, {"am", pm_active},
+	{"eqget", pm_eqget}, {"eqpoll", pm_eqpoll}, {"queues", pm_queues},
+	{"threads", pm_threads}};
 
-static void allocate(uint64_t x)
+void pm_allocate(uint64_t largest)
 {
-	tx = peer_allocate(x + 128);
-	rx = peer_allocate(2 * (x + 128) + 2 * SLOT_BYTES + (size_t)size * PEER_BYTES);
+	tx = peer_allocate(largest + 128);
+	rx = peer_allocate(
+		2 * (largest + 128) + 2 * SLOT_BYTES + (size_t)size * PEER_BYTES);
 }
 
-static void run(const char *test, uint64_t x, bool quick)
+void pm_release(void)
 {
-	allocate(x);
-	for (size_t i = 0; i < sizeof tests / sizeof tests[0]; i++)
-		if (!strcmp(test, tests[i].name)) {
-			MPI_Barrier(MPI_COMM_WORLD);
-			double value = tests[i].run(x, quick);
-			if (rank == 0)
-				peer_print(who, test, x, value);
-		}
 	free(tx);
 	free(rx);
 }
 
+static void run(const char *test, uint64_t x, bool quick)
+{
+	pm_allocate(x);
+	for (size_t i = 0; i < sizeof tests / sizeof tests[0]; i++)
+		if (!strcmp(test, tests[i].name)) {
+			MPI_Barrier(comm);
+			double value = tests[i].run(x, quick);
+			if (rank == 0)
+				peer_print(who, test, x, value);
+		}
+	pm_release();
+}
+
 static unsigned rank_by_environment(void)
 {
-	const char *r = getenv("OMPI_COMM_WORLD_RANK");
+	const char *r = getenv("Ocomm_RANK");
 	r = r ? r : getenv("PMI_RANK");
 	return r ? (unsigned)atoi(r) : 0;
+}
+
+/* Threads make every call slower, so no other pattern has them. */
+static void start(int *argc, char ***argv)
+{
+	int level = MPI_THREAD_SINGLE, got;
+	for (int i = 1; i < *argc; i++)
+		if (!strncmp((*argv)[i], "threads=", 8))
+			level = MPI_THREAD_MULTIPLE;
+	MPI_Init_thread(argc, argv, level, &got);
+	if (got < level)
+		peer_die("this MPI has no threads; expected MPI_THREAD_MULTIPLE");
+	comm = MPI_COMM_WORLD;
 }
 
 int main(int argc, char **argv)
 {
 	peer_program = "peer_mpi";
 	peer_pin(rank_by_environment());
-	MPI_Init(&argc, &argv);
+	start(&argc, &argv);
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &size);
 	if (argc < 2)

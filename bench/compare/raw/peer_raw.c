@@ -6,14 +6,15 @@
  *
  *	latency		raw_line	a cache line handed over and back
  *			raw_cma		process_vm_readv of x bytes
+ *	ack, get	raw_line	the same, the way there and back
  *	rate		raw_ring	cache lines handed over one behind the other
  *	stream		raw_pipe	through a shared window of 8 * 32 KiB, both sides
  *					at once
  *			raw_memcpy	copied by one CPU, within a process
  *			raw_cma		process_vm_readv
  */
-#include "peer.h"
-#include "../cpus.h"
+#include "../peer.h"
+#include "../../cpus.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -276,6 +277,8 @@ static void run(const char *test, uint64_t x, bool quick)
 		run_stream(x, quick);
 	else if (!strcmp(test, "rate"))
 		run_rate(x, quick);
+	else if (!strcmp(test, "ack") || !strcmp(test, "get"))
+		peer_print("raw_line", test, x, measure(line, false, x, quick));
 	free(from);
 	free(to);
 }

@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * onecall - the same calls, again and again, of a node to itself
+ *
+ *	onecall ROW ROUNDS
+ *	onecall --names		names and titles of the rows, a line each
+ *	onecall --builder	compiler and C library
+ *
+ * bench/instructions runs it under callgrind, which counts inside of count_calls only:
+ * the calls of the row, and the row's own loop.  Before, warm() has filled tables and
+ * rings.  The kinds of the events are added up in the loop, and checked
+ * behind it.
+ */
+#include "bench.h"
+#include "still.h"
+
+#include <gnu/libc-version.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PORTAL = 4, WARM = 1000, PROBE = 16, TRIES = 1000, SLOTS = 256, MOST = 4096 };
+
+struct node {
+	struct bench b;
+	ptl_process_id_t self;
+	ptl_handle_eq_t eq, empty[3];
+	ptl_handle_md_t md; /* the source of puts, the landing place of gets */
+	ptl_handle_me_t me; /* of the target */
+	uint64_t length;
+	uint64_t kinds, fails; /* sums over the events */
+	_Alignas(64) char here[MOST];
+	_Alignas(64) char there[MOST];
+};
+
+/* ---- the counted loops ---- */
+
+static inline void take(struct node *n)
+{
+	ptl_event_t ev;
+	n->fails += PtlEQWait(n->eq, &ev) != PTL_OK;
+	n->fails += ev.ni_fail_type;
+	n->kinds += ev.type;
+}
+
+static inline void put(struct node *n, ptl_ack_req_t ack)
+{
+	n->fails += PtlPutRegion(n->md, 0, n->length, ack, n->self, PORTAL, 0, BENCH_BITS,
+			    0, 0) != PTL_OK;
+}
+
+static void run_eqget(struct node *n, uint64_t rounds)
+{
+	ptl_event_t ev;
+	while (rounds--)
+		n->fails += PtlEQGet(n->eq, &ev) != PTL_EQ_EMPTY;
+}
+
+static void run_eqpoll(struct node *n, uint64_t rounds)
+{
+	ptl_event_t ev;
+	int which;
+	while (rounds--)
+		n->fails += PtlEQPoll(n->empty, 3, 0, &ev, &which) != PTL_EQ_EMPTY;
+}
+
+static void run_put(struct node *n, uint64_t rounds)
+{
+	while (rounds--) {
+		put(n, PTL_NO_ACK_REQ);
+		take(n);
+		take(n);
+	}
+}
+
+static void run_put_whole(struct node *n, uint64_t rounds)
+{
+	while (rounds--) {
+		n->fails += PtlPut(n->md, PTL_NO_ACK_REQ, n->self, PORTAL, 0, BENCH_BITS,
+				    0, 0) != PTL_OK;
+		take(n);
+		take(n);
+	}
+}
+
+static void run_put_quiet(struct node *n, uint64_t rounds)
+{
+	while (rounds--) {
+		put(n, PTL_NO_ACK_REQ);
+		take(n);
+	}
+}
+
+static void run_put_ack(struct node *n, uint64_t rounds)
+{
+	while (rounds--) {
+		put(n, PTL_ACK_REQ);
+		take(n);
+		take(n);
+		take(n);
+	}
+}
+
+static void run_get(struct node *n, uint64_t rounds)
+{
+	while (rounds--) {
+		n->fails += PtlGetRegion(n->md, 0, n->length, n->self, PORTAL, 0,
+				    BENCH_BITS, 0) != PTL_OK;
+		take(n);
+		take(n);
+	}
+}
+
+static ptl_md_t md_of(struct node *n)
+{
+	return (ptl_md_t){.start = n->there,
+		.length = n->length,
+		.threshold = PTL_MD_THRESH_INF,
+		.options =
+			PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE | PTL_MD_EVENT_START_DISABLE,
+		.eq_handle = n->eq};
+}
+
+static void run_attach(struct node *n, uint64_t rounds)
+{
+	ptl_process_id_t anyone = {PTL_NID_ANY, PTL_PID_ANY};
+	ptl_md_t md = md_of(n);
+	ptl_handle_me_t me;
+	ptl_handle_md_t handle;
+	while (rounds--) {
+		n->fails += PtlMEAttach(n->b.ni, PORTAL, anyone, BENCH_BITS, 0,
+				    PTL_UNLINK, PTL_INS_AFTER, &me) != PTL_OK;
+		n->fails += PtlMDAttach(me, md, PTL_UNLINK, &handle) != PTL_OK;
+		n->fails += PtlMDUnlink(handle) != PTL_OK;
+	}
+}
+
+static void run_bind(struct node *n, uint64_t rounds)
+{
+	ptl_md_t md = md_of(n);
+	ptl_handle_md_t handle;
+	while (rounds--) {
+		n->fails += PtlMDBind(n->b.ni, md, PTL_UNLINK, &handle) != PTL_OK;
+		n->fails += PtlMDUnlink(handle) != PTL_OK;
+	}
+}
+
+/* ---- rows ---- */
+
+struct row {
+	const char *name, *title;
+	void (*run)(struct node *n, uint64_t rounds);
+	uint64_t length; /* of a message; 0: none */
+	unsigned kinds;  /* sum over the events of a round */
+	bool quiet;      /* the source has no queue */
+};
+
+#define PUT_EVENTS (PTL_EVENT_SEND_END + PTL_EVENT_PUT_END)
+
+static const struct row rows[] = {
+	{"eqget", "PtlEQGet, empty", run_eqget, 0, 0, false},
+	{"eqpoll", "PtlEQPoll of three empty queues, timeout 0", run_eqpoll, 0, 0, false},
+	{"put8", "PtlPutRegion 8 B + SEND_END + PUT_END taken", run_put, 8, PUT_EVENTS,
+		false},
+	{"put8-quiet", "the same, no queue at the source", run_put_quiet, 8,
+		PTL_EVENT_PUT_END, true},
+	{"put8-whole", "PtlPut in its place, both events", run_put_whole, 8, PUT_EVENTS,
+		false},
+	{"put64", "64 B, both events", run_put, 64, PUT_EVENTS, false},
+	{"put1k", "1 KiB, both events", run_put, 1024, PUT_EVENTS, false},
+	{"put8-ack", "8 B with ACK, three events", run_put_ack, 8,
+		PUT_EVENTS + PTL_EVENT_ACK, false},
+	{"get8", "PtlGetRegion 8 B, two events", run_get, 8,
+		PTL_EVENT_GET_END + PTL_EVENT_REPLY_END, false},
+	{"attach", "PtlMEAttach + PtlMDAttach + PtlMDUnlink", run_attach, 0, 0, false},
+	{"bind", "PtlMDBind + PtlMDUnlink", run_bind, 0, 0, false},
+};
+
+enum { ROWS = sizeof rows / sizeof rows[0] };
+
+static const struct row *row_of(const char *name)
+{
+	for (unsigned i = 0; i < ROWS; i++)
+		if (!strcmp(rows[i].name, name))
+			return &rows[i];
+	bench_die(2, "'%s' is no row; expected one that --names lists", name);
+}
+
+static void open_node(struct node *n, const struct row *row)
+{
+	n->b.program = "onecall";
+	bench_start(&n->b);
+	if (n->b.size != 1)
+		bench_die(2, "%u nodes; expected a node alone", n->b.size);
+	n->self = bench_id(&n->b, 0);
+	n->eq = bench_queue(&n->b, SLOTS);
+	for (unsigned i = 0; i < 3; i++)
+		n->empty[i] = bench_queue(&n->b, SLOTS);
+	n->length = row->length;
+	if (!row->length)
+		return;
+	n->md = bench_bind(&n->b, n->here, row->length, row->quiet ? PTL_EQ_NONE : n->eq);
+	n->me = bench_post(&n->b, PORTAL, BENCH_BITS, PTL_MD_OP_PUT | PTL_MD_OP_GET,
+		n->there, MOST, n->eq);
+}
+
+static void set_bytes(struct node *n)
+{
+	for (unsigned i = 0; i < MOST; i++) {
+		n->here[i] = (char)(1 + i % 100);
+		n->there[i] = (char)(101 + i % 100);
+	}
+}
+
+/*
+ * Run rounds that are not counted.  Return how many there were when the node is in the
+ * state of one that is busy: no call wakes the NIC thread, which is held between two
+ * ticks.
+ */
+static uint64_t warm(struct node *n, const struct row *row)
+{
+	uint64_t rounds = 0;
+	for (unsigned i = 0; i < TRIES; i++) {
+		row->run(n, WARM);
+		still_begin();
+		uint64_t calls = still_syscalls();
+		row->run(n, PROBE);
+		rounds += WARM + PROBE;
+		if (calls == still_syscalls())
+			return rounds;
+		still_end();
+	}
+	bench_die(1, "%s: each round makes system calls; expected none", row->name);
+}
+
+/* callgrind collects from the first instruction of this function to its return. */
+__attribute__((noinline)) static void count_calls(
+	struct node *n, const struct row *row, uint64_t rounds)
+{
+	row->run(n, rounds);
+	__asm__ volatile("" ::: "memory"); /* not a jump, so that the return is here */
+}
+
+static void check(struct node *n, const struct row *row, uint64_t rounds)
+{
+	ptl_event_t ev;
+	if (n->fails || n->kinds != row->kinds * rounds)
+		bench_die(1,
+			"%s: %llu calls or events failed, and the kinds of the events "
+			"add up to %llu; expected none, and %llu",
+			row->name, (unsigned long long)n->fails,
+			(unsigned long long)n->kinds,
+			(unsigned long long)(row->kinds * rounds));
+	if (PtlEQGet(n->eq, &ev) != PTL_EQ_EMPTY)
+		bench_die(1, "%s: an event is left; expected an empty queue", row->name);
+	if (memcmp(n->here, n->there, row->length) ||
+		n->here[row->length] == n->there[row->length])
+		bench_die(1, "%s: wrong bytes; expected %llu that are equal, and no more",
+			row->name, (unsigned long long)row->length);
+}
+
+static int print_names(void)
+{
+	for (unsigned i = 0; i < ROWS; i++)
+		printf("%s\t%s\n", rows[i].name, rows[i].title);
+	return 0;
+}
+
+static int print_builder(void)
+{
+	printf("gcc %d.%d.%d, glibc %s\n", __GNUC__, __GNUC_MINOR__, __GNUC_PATCHLEVEL__,
+		gnu_get_libc_version());
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	static struct node n;
+	uint64_t rounds;
+	if (argc == 2 && !strcmp(argv[1], "--names"))
+		return print_names();
+	if (argc == 2 && !strcmp(argv[1], "--builder"))
+		return print_builder();
+	if (argc != 3 || (rounds = strtoull(argv[2], NULL, 10)) == 0)
+		bench_die(2, "expected a row and a number of rounds, or --names");
+	const struct row *row = row_of(argv[1]);
+	set_bytes(&n);
+	open_node(&n, row);
+	uint64_t before = warm(&n, row);
+	count_calls(&n, row, rounds);
+	still_end();
+	check(&n, row, before + rounds);
+	bench_leave(0);
+}

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The straight path of puts (shm/straight.h): a put that leaves its node at once.
+ *
+ * It takes the puts for which nothing is unusual: no ACK is wanted, the lease is free, no
+ * command waits, the descriptor is plain, the bytes are few and fit an open request ring
+ * (p3_ring_open()).  All else goes through p3_nic_do(), which does the same in more
+ * steps.
+ */
+#include "nic/host/call.h"
+#include "nic/obj/table.h"
+#include "nic/proto/format.h"
+#include "nic/proto/ids.h"
+#include "nic/proto/peer.h"
+#include "nic/proto/send.h"
+#include "nic/run/lease.h"
+#include "nic/run/odd.h"
+#include "nic/xfer/xfer.h"
+#include "shm/probe.h"
+#include "shm/straight.h"
+
+#include <string.h>
+
+/* ---- the cases ---- */
+
+/* Give the lease back, having done nothing. */
+static P3_RARE bool turn_back(struct p3_nic *n)
+{
+	p3_lease_leave(n);
+	p3_call_end(n);
+	return false;
+}
+
+/* Return true if this thread may go on as the lease holder. */
+static P3_HOT bool enter(struct p3_nic *n)
+{
+	if (p3_unlikely(p3_self.inside != 0))
+		return false;
+	p3_call_begin();
+	if (p3_likely(p3_cas_acquire32(
+		    &n->lease.word, P3_LEASE_FREE, P3_LEASE_HOST))) { /* LEASE.1 */
+		FAULT_POINT("lease.taken");
+		FAULT_POINT("command.held");
+		return true;
+	}
+	p3_call_end(n);
+	return false;
+}
+
+/* Return true if no command waits, nor a request that the put must not overtake, and
+ * there is no trace or wire to tell of the put. */
+static P3_HOT bool is_usual(const struct p3_nic *n)
+{
+	const uint32_t odd = P3_ODD_TRACED | P3_ODD_WIRED | P3_ODD_BLOCKED;
+	return p3_likely(!p3_mbx_any(n->mailbox) && !(n->odd & odd));
+}
+
+static P3_HOT bool is_plain(const struct p3_md *md)
+{
+	const uint32_t odd =
+		P3_ODD_THRESHOLD | P3_ODD_INACTIVE | P3_ODD_IOVEC | P3_ODD_STARTS;
+	return p3_likely(!(md->odd & odd));
+}
+
+/* Return the descriptor if it has these bytes, and may send them in a straight put, or
+ * NULL. */
+static P3_HOT struct p3_md *find_md(
+	struct p3_nic *n, uint64_t handle, uint64_t *offset, uint64_t *length)
+{
+	struct p3_md *md = p3_md_named(n, handle);
+	if (p3_unlikely(!md || !is_plain(md)))
+		return NULL;
+	uint64_t size = md->region.size;
+	if (*length == P3_WHOLE) {
+		*length = size;
+		*offset = 0;
+	} else if (p3_unlikely(*offset > size || *length > size - *offset)) {
+		return NULL;
+	}
+	return p3_likely(*length <= P3_EAGER_MOST_HEAP) ? md : NULL;
+}
+
+/* Return the peer that has this id, or one whose ring is not open. */
+static P3_HOT struct p3_peer *find_peer(struct p3_nic *n, uint64_t id)
+{
+	if (p3_unlikely(n->latest.key != id)) {
+		struct p3_peer *p = p3_ids_known(n, id);
+		if (!p)
+			return &n->absent;
+		n->latest = (struct p3_id){id, p};
+	}
+	return n->latest.peer;
+}
+
+/* ---- the steps ---- */
+
+static P3_HOT void fill_data(
+	const struct p3_nic *n, struct p3_cell *c, const char *from, uint64_t length)
+{
+	uint64_t d[2] = {0, 0};
+	if (length > P3_FEW || (length > P3_REQ_INLINE && !n->crowded)) {
+		memcpy(p3_eager_bytes(c), from, length);
+	} else if (length > P3_REQ_INLINE) {
+		p3_copy_few(p3_eager_bytes(c), from, length);
+	} else {
+		p3_copy_few((char *)d, from, length);
+		p3_pack_data(c, d);
+	}
+}
+
+/* Fill in the bytes of a message of one cell. */
+static P3_HOT void fill_cell(
+	const struct p3_nic *n, struct p3_cell *c, const char *from, uint64_t length)
+{
+	uint64_t d[2] = {0, 0};
+	if (p3_unlikely(length != sizeof d[0])) {
+		fill_data(n, c, from, length);
+		return;
+	}
+	memcpy(d, from, sizeof d[0]);
+	p3_pack_data(c, d);
+}
+
+static P3_HOT void send(struct p3_ring_tx *r, const struct p3_move *m,
+	const struct p3_md *md, uint64_t length, uint32_t cells)
+{
+	struct p3_cell *c = r->next;
+	const struct p3_request q = {.kind = P3_REQ_PUT,
+		.ncells = cells,
+		.pid = (uint16_t)m->target.pid,
+		.portal = m->pt_index,
+		.access = m->ac_index,
+		.bits = m->bits,
+		.hdr = m->hdr,
+		.offset = m->remote_offset,
+		.length = length};
+	uint64_t word0 = p3_pack_eager(c, &q);
+	_Static_assert(P3_JOB_NIS == 2, "the interface is the flag");
+	word0 |= p3_field_in(P3_HEADER_FLAGS, (uint64_t)md->o.ni * P3_F_NI1);
+	FAULT_POINT("request.filled");
+	p3_ring_run(r, word0, cells);
+	FAULT_POINT("request.published");
+	if (cells > 1)
+		p3_ring_run_more(r, cells);
+}
+
+/* Send the bytes if the ring is open for them. */
+static P3_HOT bool send_if_open(struct p3_nic *n, struct p3_ring_tx *r,
+	const struct p3_move *m, const struct p3_md *md, uint64_t offset, uint64_t length)
+{
+	const char *from = p3_sum(md->region.start, offset);
+	if (p3_likely(length <= P3_REQ_INLINE)) {
+		if (p3_unlikely(!p3_ring_runs(r, 1)))
+			return false;
+		FAULT_POINT("lane.begun");
+		fill_cell(n, r->next, from, length);
+		send(r, m, md, length, 1);
+		p3_count(&n->count[P3_C_PUT_INLINE], 1);
+		return true;
+	}
+	uint32_t cells = p3_request_cells(length);
+	if (p3_unlikely(!p3_ring_runs(r, cells) || cells > p3_ring_most(r->n)))
+		return false;
+	FAULT_POINT("lane.begun");
+	fill_data(n, r->next, from, length);
+	send(r, m, md, length, cells);
+	p3_count(&n->count[P3_C_PUT_EAGER], 1);
+	return true;
+}
+
+static P3_HOT void count(struct p3_nic *n, struct p3_ni *ni, uint64_t length)
+{
+	p3_a64 *count = n->count;
+	p3_count(&count[P3_C_LEASE_HOST], 1);
+	p3_count(&count[P3_C_SENT], 1);
+	p3_count(&count[P3_C_SENT_BYTES], length);
+	p3_send_count(ni, length);
+}
+
+/* Post SEND_END.  Return false if the descriptor has no queue for it. */
+static P3_HOT bool post(struct p3_nic *n, const struct p3_move *m, const struct p3_md *md,
+	uint64_t offset, uint64_t length)
+{
+	uint32_t link = n->next_link++;
+	if (md->odd & (P3_ODD_QUEUE | P3_ODD_ENDS))
+		return false;
+	struct p3_eq *eq = p3_sink_eq(&md->sink);
+	if (p3_unlikely(!eq))
+		return false;
+	struct p3_event_record *e = p3_event_begin(eq);
+	p3_send_describe(n, m, md, offset, length, link, PTL_EVENT_SEND_END, &e->words);
+	p3_event_show(eq, e, PTL_EVENT_SEND_END);
+	return true;
+}
+
+P3_SPREAD
+bool p3_nic_put(struct p3_nic *n, uint64_t handle, const struct p3_move *m)
+{
+	uint64_t offset = m->offset, length = m->length, id;
+	memcpy(&id, &m->target, sizeof id);
+	if (!p3_straight() || p3_unlikely(!enter(n)))
+		return false;
+	if (p3_unlikely(!is_usual(n)))
+		return turn_back(n);
+	struct p3_md *md = find_md(n, handle, &offset, &length);
+	if (p3_unlikely(!md))
+		return turn_back(n);
+	struct p3_peer *p = find_peer(n, id);
+	if (p3_unlikely(!send_if_open(n, &p->req_out, m, md, offset, length)))
+		return turn_back(n);
+	count(n, p3_ni_of(n, &md->o), length);
+	bool posted = post(n, m, md, offset, length);
+	FAULT_POINT("command.executed");
+	p3_lease_leave_to(n, p, posted);
+	p3_call_end(n);
+	return true;
+}

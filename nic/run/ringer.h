@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * ringer - the wire's thread, which rings this node's doorbell when a wire needs a pass
+ *
+ * A thread that sleeps waits for the word asleep, and the kernel lets no thread wait for
+ * a word and a descriptor at once.  So where a wire has a descriptor (arm of
+ * nic/wire/wire.h), one more thread sleeps in epoll_wait.  When the descriptor becomes
+ * readable, it does what a peer does after publishing: it wakes the thread that sleeps
+ * here.  It reports the descriptor once, and then not before a thread arms it again: the
+ * lease holder does so when it gives the lease up while the word asleep is armed.
+ *
+ * NICs whose peers all share memory have no such thread (n->ringer is NULL), nor have
+ * processes that get no descriptor or thread; these print a line.  A program may close
+ * the descriptors under the library: then the thread does nothing more.  Without the
+ * thread, sleeps are short while the wire waits; P3_C_WIRE_NAPS counts them.
+ *
+ * The lease holder calls these functions, except where a comment says (any).
+ *
+ * Memory ordering:
+ *	PARK.2	publish: the thread that arms the descriptor (its node's asleep is
+ *		stored) -> the wire's thread, which loads asleep.  The kernel's lock of
+ *		the epoll set orders the two.
+ */
+#ifndef P3_NIC_RUN_RINGER_H
+#define P3_NIC_RUN_RINGER_H
+
+#include "nic/state.h"
+
+/* Start the thread if the wire that passes poll can arm a descriptor.  End it; then the
+ * wire closes its descriptor; then close the others. */
+void p3_ringer_start(struct p3_nic *n);
+void p3_ringer_stop(struct p3_nic *n);
+void p3_ringer_drop(struct p3_nic *n);
+/* (any) In a forked child: close the descriptors of the parent's thread. */
+void p3_ringer_forget(struct p3_nic *n);
+
+/* Arm the descriptor.  Return true if the node's threads shall not sleep now: the wire
+ * needs a pass, or its descriptor is gone. */
+P3_RARE bool p3_ringer_arm(struct p3_nic *n);
+/* (any) Wake the thread that sleeps here, if there is one. */
+P3_RARE void p3_ringer_wake(struct p3_nic *n);
+
+/* Return true if the descriptors of the thread and of the wire still name their files.
+ * A wire asks before it changes or closes its descriptor. */
+bool p3_ringer_owns(const struct p3_nic *n);
+
+/* Return true if the thread rings for the wire. */
+bool p3_ringer_serves(const struct p3_nic *n);
+/* Return true, and count, if the wire waits and no thread rings for it: the caller must
+ * look at the wire again soon. */
+bool p3_ringer_misses(struct p3_nic *n);
+
+#endif

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The choosers of long transfers, with times of invented machines. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "nic/xfer/pace.h"
+#include "nic/xfer/slices.h"
+
+#define KIB       UINT64_C(1024)
+#define SLICES    3000u /* a change must be learnt within these */
+#define TRANSFERS 1200u
+
+/* ---- lengths of slices ---- */
+
+/* A machine: the price of a read, and ns for each KiB in slices of up to 64, 128, 256 and
+ * 512 KiB. */
+struct machine {
+	uint64_t price;
+	double kib[4];
+};
+
+/* Longer slices are always better; 10 us are about 210 KiB. */
+static const struct machine even = {500, {45, 45, 45, 45}};
+/* Longer slices fall out of a small cache. */
+static const struct machine small_cache = {300, {55, 72, 90, 110}};
+/* Slices of 128 KiB are the best. */
+static const struct machine middle = {900, {52, 46, 58, 60}};
+/* So fast that the longest slice takes less than 10 us. */
+static const struct machine fast = {400, {15, 15, 15, 15}};
+/* No slice takes less than 10 us. */
+static const struct machine slow = {500, {400, 400, 400, 400}};
+
+/* Return the time of a slice without noise. */
+static uint64_t time_of(const struct machine *m, uint64_t len)
+{
+	unsigned k = 0;
+	while (k < 3 && len > (80 * KIB) << k)
+		k++;
+	return m->price + (uint64_t)(m->kib[k] * (double)len / 1024);
+}
+
+static uint32_t dice(uint64_t *seed)
+{
+	*seed = *seed * UINT64_C(6364136223846793005) + 1442695040888963407u;
+	return (uint32_t)(*seed >> 33);
+}
+
+/* Move slices on a machine: each takes up to 10 % longer than usual, and one in 50 is
+ * preempted for up to a millisecond.  Return the median length of the last half. */
+static uint64_t move(struct p3_slices *s, const struct machine *m, uint64_t *seed)
+{
+	uint64_t count[1 + P3_SLICE_MOST / P3_PAGE] = {0}, half = 0, at = 0;
+	for (uint32_t i = 0; i < SLICES; i++) {
+		uint64_t len = p3_slices_length(s);
+		assert_in_range(len, P3_SLICE_LEAST, P3_SLICE_MOST);
+		assert_int_equal(len % P3_PAGE, 0);
+		count[len / P3_PAGE] += i >= SLICES / 2;
+		uint64_t ns = time_of(m, len);
+		ns += ns * (dice(seed) % 100) / 1000;
+		p3_slices_learn(s, len, dice(seed) % 50 ? ns : ns + dice(seed) % 1000000);
+	}
+	while ((half += count[at]) < SLICES / 4)
+		at++;
+	return at * P3_PAGE;
+}
+
+static void slices_find_the_best_length_of_each_machine(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed < 20; seed++) {
+		struct p3_slices s;
+		uint64_t dice = seed;
+		p3_slices_reset(&s);
+		assert_int_equal(p3_slices_length(&s), 64 * KIB);
+		assert_in_range(move(&s, &even, &dice), 161 * KIB, 224 * KIB);
+		p3_slices_reset(&s);
+		assert_int_equal(move(&s, &small_cache, &dice), 64 * KIB);
+		p3_slices_reset(&s);
+		assert_int_equal(move(&s, &middle, &dice), 128 * KIB);
+		p3_slices_reset(&s);
+		assert_int_equal(move(&s, &fast, &dice), 512 * KIB);
+		p3_slices_reset(&s);
+		assert_int_equal(move(&s, &slow, &dice), 64 * KIB);
+	}
+}
+
+static void slices_follow_a_change_of_the_machine(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed < 20; seed++) {
+		struct p3_slices s;
+		uint64_t dice = seed;
+		p3_slices_reset(&s);
+		assert_int_equal(move(&s, &small_cache, &dice), 64 * KIB);
+		assert_int_equal(move(&s, &fast, &dice), 512 * KIB);
+		assert_int_equal(move(&s, &middle, &dice), 128 * KIB);
+		assert_in_range(move(&s, &even, &dice), 161 * KIB, 224 * KIB);
+		assert_int_equal(move(&s, &slow, &dice), 64 * KIB);
+		assert_int_equal(move(&s, &small_cache, &dice), 64 * KIB);
+	}
+}
+
+/* A length on trial takes 10 us at most, too, by the times before it. */
+static void slices_take_a_limited_time(void **state)
+{
+	(void)state;
+	const struct machine *const all[] = {&even, &small_cache, &middle, &fast};
+	for (unsigned i = 0; i < sizeof all / sizeof all[0]; i++) {
+		struct p3_slices s;
+		uint64_t longest = 0;
+		p3_slices_reset(&s);
+		for (unsigned turn = 0; turn < SLICES; turn++) {
+			uint64_t len = p3_slices_length(&s), ns = time_of(all[i], len);
+			longest = ns > longest ? ns : longest;
+			p3_slices_learn(&s, len, ns);
+		}
+		assert_true(longest <= P3_SLICE_NS * 5 / 4);
+	}
+}
+
+/* Transfers shorter than the best slice teach nothing about longer ones. */
+static void slices_learn_from_messages_of_any_length(void **state)
+{
+	(void)state;
+	struct p3_slices s;
+	p3_slices_reset(&s);
+	for (unsigned turn = 0; turn < SLICES; turn++) {
+		uint64_t len = p3_slices_length(&s);
+		len = len < 100 * KIB ? len : 100 * KIB;
+		p3_slices_learn(&s, len, time_of(&fast, len));
+	}
+	assert_in_range(p3_slices_length(&s), 128 * KIB, P3_SLICE_MOST);
+	uint64_t seed = 1;
+	assert_int_equal(move(&s, &fast, &seed), 512 * KIB);
+}
+
+/* ---- window or read ---- */
+
+static struct p3_nic *nic;
+
+/* Let transfers of 1 MiB take these times; return the number of those by window in the
+ * last half. */
+static unsigned transfer(uint64_t bulk_ns, uint64_t cma_ns)
+{
+	unsigned by_window = 0;
+	struct p3_pull pull = {.length = 1024 * KIB};
+	for (unsigned i = 0; i < TRANSFERS; i++) {
+		bool bulk = p3_xfer_pick(nic, &pull);
+		assert_int_equal(pull.began, bulk ? P3_MOVE_BULK : P3_MOVE_CMA);
+		if (pull.began_ns)
+			p3_pace_learn(
+				&nic->pace[20], pull.began, bulk ? bulk_ns : cma_ns);
+		by_window += bulk && i >= TRANSFERS / 2;
+	}
+	return by_window;
+}
+
+static void pace_takes_the_faster_way_and_follows_a_change(void **state)
+{
+	(void)state;
+	nic = calloc(1, sizeof *nic);
+	assert_non_null(nic);
+	assert_in_range(transfer(90000, 50000), 0, 16);
+	assert_in_range(transfer(40000, 70000), TRANSFERS / 2 - 16, TRANSFERS / 2);
+	assert_in_range(transfer(70000, 70000), 0, 16);
+	assert_in_range(transfer(67000, 70000), 0, 16);
+	assert_in_range(transfer(60000, 70000), TRANSFERS / 2 - 16, TRANSFERS / 2);
+	free(nic);
+}
+
+static void pace_counts_the_bytes_of_other_transfers(void **state)
+{
+	(void)state;
+	assert_int_equal(p3_pace_share(1000, 1024 * KIB, 1024 * KIB), 1000);
+	assert_int_equal(p3_pace_share(1000, 1024 * KIB, 512 * KIB), 1000);
+	assert_in_range(p3_pace_share(80000, 1024 * KIB, 4096 * KIB), 19990, 20010);
+	assert_in_range(p3_pace_share(80000, 1, 1024 * KIB), 1, 10);
+	/* a minute for 16 GiB */
+	assert_in_range(p3_pace_share(UINT64_C(60000000000), KIB << 24, KIB << 25),
+		UINT64_C(29990000000), UINT64_C(30010000000));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(slices_find_the_best_length_of_each_machine),
+		cmocka_unit_test(slices_follow_a_change_of_the_machine),
+		cmocka_unit_test(slices_take_a_limited_time),
+		cmocka_unit_test(slices_learn_from_messages_of_any_length),
+		cmocka_unit_test(pace_takes_the_faster_way_and_follows_a_change),
+		cmocka_unit_test(pace_counts_the_bytes_of_other_transfers),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

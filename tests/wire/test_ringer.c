@@ -1,0 +1,454 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A wire whose work is due at later times, and the thread that rings for it: a sleeping
+ * node is woken by the wire's descriptor, not by short sleeps.  For the wire with faults
+ * (PTL3_WIRE), which sends frames once more until they are acknowledged.
+ */
+#include "nic/run/lease.h"
+#include "nic/run/pass.h"
+#include "nic/run/ringer.h"
+#include "nic/cases.h"
+
+#include "lib/node/node.h"
+#include "support/deny.h"
+#include "support/hold.h"
+#include "support/patience.h"
+#include "support/sweep.h"
+
+#include <sys/timerfd.h>
+#include <sys/wait.h>
+
+#define PT    3
+#define BITS  1
+#define MS    1000000u
+#define LATE  20000u /* ms: longer than the sleep of any thread */
+#define SOME  3u     /* rings that are no coincidence */
+#define RINGS P3_C_WIRE_RINGS
+#define NAPS  P3_C_WIRE_NAPS
+
+static struct p3_nic *nic(void)
+{
+	return p3_nic(p3_node());
+}
+
+static uint64_t counter(enum p3_counter c)
+{
+	return p3_nic_counter(nic(), c);
+}
+
+/* Wait until a counter has risen to a value. */
+static void await(enum p3_counter c, uint64_t value)
+{
+	struct patience p = patience_ms(LATE);
+	while (counter(c) < value) {
+		CHECK(!patience_is_over(&p));
+		/* pause: between two looks */
+		sleep_ms(1);
+	}
+}
+
+/* Wait until the wire has sent this number of frames once more since `before`. */
+static void await_resent(uint64_t before, uint64_t frames)
+{
+	struct patience p = patience_ms(LATE);
+	while (p3_nic_wire_counter(nic(), P3_W_RESENT) < before + frames) {
+		CHECK(!patience_is_over(&p));
+		/* pause: between two looks */
+		sleep_ms(1);
+	}
+}
+
+/* Return the queue of a target of puts with these bits. */
+static ptl_handle_eq_t target(ptl_handle_ni_t ni, ptl_match_bits_t bits)
+{
+	ptl_handle_eq_t eq = eq_new(ni, 64);
+	post_md(ni, PT, bits,
+		md_of(node_alloc(8), 8, MD_ANY | PTL_MD_EVENT_START_DISABLE, eq));
+	return eq;
+}
+
+static ptl_handle_md_t source(ptl_handle_ni_t ni)
+{
+	return bind_md(ni, md_of(node_alloc(8), 8, MD_QUIET, PTL_EQ_NONE));
+}
+
+/* Exchange a message each way, so that both nodes know each other. */
+static void greet(
+	unsigned rank, ptl_handle_ni_t ni, ptl_handle_md_t md, ptl_handle_eq_t eq)
+{
+	sync_nodes();
+	CHECK_OK(put_to(ni, md, 1 - rank, PT, BITS, PTL_NOACK_REQ));
+	(void)expect(eq, PTL_EVENT_PUT_END);
+	sync_nodes();
+}
+
+/* ---- the descriptor ---- */
+
+/* Sleep as a thread does that waits for messages: arm the word, run a pass, give up the
+ * lease.  Return false if no thread has woken this one. */
+static bool sleep_once(uint64_t ns)
+{
+	nic_hold(nic());
+	p3_set(nic()->asleep, P3_ASLEEP_HOST);
+	(void)p3_pass_run(nic());
+	p3_lease_leave(nic());
+	bool woken =
+		p3_futex_wait(nic()->asleep, P3_ASLEEP_HOST, ns, P3_ASLEEP_HOST, true);
+	p3_set(nic()->asleep, P3_AWAKE);
+	return woken;
+}
+
+/* While the target stands still, frames to it wake the sender again and again.  A sleep
+ * may also end at once, because the wire already needs the next pass. */
+NODES_CASE(a_sleeper_is_rung_for_frames_without_acknowledgement, 2)
+{
+	(void)arg;
+	(void)size;
+	ptl_handle_eq_t eq = target(ni, BITS);
+	ptl_handle_md_t md = source(ni);
+	greet(rank, ni, md, eq);
+	if (rank == 1)
+		nic_hold(nic());
+	sync_nodes();
+	if (rank == 0) {
+		uint64_t before = counter(RINGS);
+		CHECK_OK(put_to(ni, md, 1, PT, BITS, PTL_NOACK_REQ));
+		while (counter(RINGS) < before + SOME)
+			CHECK(sleep_once((uint64_t)LATE * MS * PATIENCE_SCALE));
+	}
+	sync_nodes();
+	if (rank == 1) {
+		p3_lease_leave(nic());
+		(void)expect(eq, PTL_EVENT_PUT_END);
+	}
+	sync_nodes();
+}
+
+/* Once all frames are acknowledged, and late ones have come, a node sleeps until the next
+ * message. */
+NODES_CASE(nothing_rings_when_all_is_acknowledged, 2)
+{
+	(void)arg;
+	(void)size;
+	ptl_handle_eq_t eq = target(ni, BITS);
+	greet(rank, ni, source(ni), eq);
+	struct patience p = patience_ms(LATE);
+	while (sleep_once(100ull * MS))
+		CHECK(!patience_is_over(&p));
+	sync_nodes();
+}
+
+/* ---- the sleepers ---- */
+
+/* The NIC thread sleeps when its program sends and then computes. */
+NODES_CASE(the_nic_thread_is_rung_while_its_program_computes, 2)
+{
+	(void)arg;
+	(void)size;
+	ptl_handle_eq_t eq = target(ni, BITS);
+	ptl_handle_md_t md = source(ni);
+	greet(rank, ni, md, eq);
+	if (rank == 1)
+		nic_hold(nic());
+	sync_nodes();
+	if (rank == 0) {
+		uint64_t resent = p3_nic_wire_counter(nic(), P3_W_RESENT);
+		await(P3_G_NIC_ASLEEP, 1);
+		uint64_t before = counter(RINGS);
+		CHECK_OK(put_to(ni, md, 1, PT, BITS, PTL_NOACK_REQ));
+		await_resent(resent, 4 * SOME);
+		CHECK(counter(RINGS) >= before + SOME);
+		CHECK_EQ(counter(NAPS), 0);
+	}
+	sync_nodes();
+	if (rank == 1) {
+		p3_lease_leave(nic());
+		(void)expect(eq, PTL_EVENT_PUT_END);
+	}
+	sync_nodes();
+}
+
+/* The thread of a program that waits is rung, and so is the NIC thread after it: the one
+ * that wakes first hands the doorbell over. */
+NODES_CASE(a_waiting_program_is_rung_and_then_its_nic_thread, 2)
+{
+	(void)arg;
+	(void)size;
+	ptl_event_t ev;
+	int which;
+	ptl_handle_eq_t eq = target(ni, BITS), none = eq_new(ni, 4);
+	ptl_handle_md_t md = source(ni);
+	greet(rank, ni, md, eq);
+	if (rank == 1)
+		nic_hold(nic());
+	sync_nodes();
+	if (rank == 0) {
+		uint64_t resent = p3_nic_wire_counter(nic(), P3_W_RESENT), before;
+		CHECK_OK(put_to(ni, md, 1, PT, BITS, PTL_NOACK_REQ));
+		for (before = counter(RINGS); counter(RINGS) < before + SOME;
+			resent = p3_nic_wire_counter(nic(), P3_W_RESENT))
+			CHECK_RC(PtlEQPoll(&none, 1, 100, &ev, &which), PTL_EQ_EMPTY);
+		before = counter(RINGS);
+		await_resent(resent, 4 * SOME);
+		CHECK(counter(RINGS) >= before + SOME);
+		CHECK_EQ(counter(NAPS), 0);
+	}
+	sync_nodes();
+	if (rank == 1) {
+		p3_lease_leave(nic());
+		(void)expect(eq, PTL_EVENT_PUT_END);
+	}
+	sync_nodes();
+}
+
+/* ---- counts ---- */
+
+static ptl_handle_eq_t awaited;
+
+static void wait_for_event(void *arg)
+{
+	(void)arg;
+	(void)expect(awaited, PTL_EVENT_PUT_END);
+}
+
+/* While both threads of a node sleep, each ring costs one of them two passes: one that
+ * does the work, and the last one before it sleeps again. */
+NODES_CASE(a_ring_costs_few_passes, 2)
+{
+	(void)arg;
+	(void)size;
+	ptl_handle_eq_t eq = target(ni, BITS);
+	ptl_handle_md_t md = source(ni);
+	greet(rank, ni, md, eq);
+	if (rank == 1)
+		nic_hold(nic());
+	sync_nodes();
+	if (rank == 0) {
+		awaited = eq;
+		struct side *side = side_start(wait_for_event, NULL);
+		CHECK_OK(put_to(ni, md, 1, PT, BITS, PTL_NOACK_REQ));
+		await(RINGS, counter(RINGS) + SOME);
+		while (!p3_get(&nic()->watcher))
+			sleep_ms(1);
+		await(P3_G_NIC_ASLEEP, 1);
+		uint64_t passes = counter(P3_C_PASSES), rings = counter(RINGS);
+		await(RINGS, rings + 10 * SOME);
+		passes = counter(P3_C_PASSES) - passes;
+		rings = counter(RINGS) - rings;
+		printf("# %llu rings, %llu passes\n", (unsigned long long)rings,
+			(unsigned long long)passes);
+		CHECK(passes <= 3 * rings + 2 * SOME);
+		CHECK_EQ(counter(NAPS), 0);
+		sync_nodes();
+		side_join(side);
+	} else {
+		sync_nodes();
+		p3_lease_leave(nic());
+		(void)expect(eq, PTL_EVENT_PUT_END);
+		CHECK_OK(put_to(ni, md, 0, PT, BITS, PTL_NOACK_REQ));
+	}
+	sync_nodes();
+}
+
+/* Messages to and fro; many frames are late or lost. */
+NODES_CASE(no_sleep_is_short_because_frames_are_late, 2)
+{
+	(void)arg;
+	(void)size;
+	const char *mode = getenv("PTL3_MODE");
+	const unsigned n = rounds(200);
+	ptl_handle_eq_t eq = target(ni, BITS);
+	ptl_handle_md_t md = source(ni);
+	greet(rank, ni, md, eq);
+	uint64_t before = counter(RINGS);
+	for (unsigned i = 0; i < n; i++) {
+		if (rank == i % 2)
+			CHECK_OK(put_to(ni, md, 1 - rank, PT, BITS, PTL_NOACK_REQ));
+		else
+			(void)expect(eq, PTL_EVENT_PUT_END);
+	}
+	CHECK_EQ(counter(NAPS), 0);
+	if (mode && !strcmp(mode, "park"))
+		CHECK(counter(RINGS) > before + n / 10);
+	sync_nodes();
+}
+
+/* ---- a thread or a descriptor that is not there ---- */
+
+static void send_to_self(ptl_handle_ni_t ni, ptl_handle_md_t md, ptl_handle_eq_t eq)
+{
+	CHECK_OK(put_to(ni, md, 0, PT, BITS, PTL_NOACK_REQ));
+	(void)expect(eq, PTL_EVENT_PUT_END);
+}
+
+/* Send until this thread, which sleeps whenever it waits, has taken short sleeps. */
+static void send_with_naps(ptl_handle_ni_t ni, ptl_handle_md_t md, ptl_handle_eq_t eq)
+{
+	struct patience p = patience_ms(LATE);
+	nic_hold(nic());
+	nic()->idle = (struct p3_idle_policy){0, 0};
+	p3_lease_leave(nic());
+	while (!counter(NAPS)) {
+		CHECK(!patience_is_over(&p));
+		send_to_self(ni, md, eq);
+	}
+}
+
+/* A filter of system calls refuses the wire's descriptor, for the rest of the process. */
+static void start_denied(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *arg)
+{
+	UNUSED_ARGS;
+	CHECK(deny_call(SYS_timerfd_create));
+	ni = node_ni();
+	CHECK(!p3_ringer_serves(nic()));
+	send_with_naps(ni, source(ni), target(ni, BITS));
+	CHECK_EQ(counter(RINGS), 0);
+}
+
+static void a_node_without_descriptor_looks_at_the_wire_itself(void **state)
+{
+	(void)state;
+	const struct nodes_opt by_hand = {.no_ni = true};
+	run_nodes_opt(1, start_denied, NULL, &by_hand);
+}
+
+#ifndef __SANITIZE_THREAD__ /* it reports files that the program closes as a race */
+/* A program closes one of the descriptors, and its next file gets the number. */
+static void lose_one(ptl_handle_ni_t ni, const char *kind)
+{
+	struct sweep s = {.n = 0};
+	ptl_handle_eq_t eq = target(ni, BITS);
+	ptl_handle_md_t md = source(ni);
+	send_to_self(ni, md, eq);
+	CHECK(p3_ringer_serves(nic()));
+	CHECK(sweep_one(&s, kind));
+	send_with_naps(ni, md, eq);
+	CHECK(!p3_ringer_serves(nic()));
+	CHECK_OK(PtlNIFini(ni));
+	CHECK(sweep_touched(&s) < 0);
+	for (unsigned i = 0; i < 2; i++)
+		close(s.pipe[0][i]);
+}
+
+/* The number of the wire's timer becomes a timer of the program. */
+static void lose_timer_to_timer(ptl_handle_ni_t ni)
+{
+	struct itimerspec left = {{0, 0}, {1000000, 0}};
+	int fd = sweep_find("[timerfd]"), own = timerfd_create(CLOCK_MONOTONIC, 0);
+	CHECK(p3_ringer_serves(nic()));
+	CHECK(fd >= 0 && timerfd_settime(own, 0, &left, NULL) == 0);
+	CHECK(dup2(own, fd) == fd);
+	send_with_naps(ni, source(ni), target(ni, BITS));
+	CHECK_OK(PtlNIFini(ni));
+	CHECK(timerfd_gettime(fd, &left) == 0 && left.it_value.tv_sec > 900000);
+	close(own);
+	close(fd);
+}
+
+static void lose_each(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *arg)
+{
+	UNUSED_ARGS;
+	const char *kinds[] = {"[timerfd]", "[eventpoll]", "[eventfd]"};
+	for (unsigned i = 0; i < 3; i++)
+		lose_one(node_ni(), kinds[i]);
+	lose_timer_to_timer(node_ni());
+	ni = node_ni();
+	send_to_self(ni, source(ni), target(ni, BITS));
+	CHECK(p3_ringer_serves(nic()));
+}
+
+static void a_program_that_closes_descriptors_goes_on(void **state)
+{
+	(void)state;
+	const struct nodes_opt by_hand = {.no_ni = true};
+	run_nodes_opt(1, lose_each, NULL, &by_hand);
+}
+#endif
+
+/* ---- fork ---- */
+
+/* Return the number of descriptors of a kind. */
+static unsigned count_files(const char *kind)
+{
+	char path[40], file[80];
+	unsigned n = 0;
+	for (int fd = 0; fd < 1024; fd++) {
+		snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+		ssize_t len = readlink(path, file, sizeof file - 1);
+		file[len > 0 ? len : 0] = '\0';
+		n += strstr(file, kind) != NULL;
+	}
+	return n;
+}
+
+/* In the child, whose PtlInit forgets the parent's node: return true if it closes the
+ * descriptors of that node's wire and of the wire's thread, and no others like them. */
+static bool child_is_clean(ptl_handle_ni_t ni)
+{
+	int most;
+	ptl_sr_value_t value;
+	unsigned timers = count_files("[timerfd]"), sets = count_files("[eventpoll]");
+	int rc = PtlNIStatus(ni, PTL_SR_DROP_COUNT, &value);
+	(void)PtlInit(&most);
+	unsigned left = count_files("[timerfd]"), left_sets = count_files("[eventpoll]");
+	fprintf(stderr, "# child: %s, timers %u to %u, sets %u to %u\n",
+		PtlErrorStr((unsigned)rc), timers, left, sets, left_sets);
+	return rc == PTL_NO_INIT && left + 1 == timers && left_sets + 1 == sets;
+}
+
+/* Neither a child that forgets its parent's node nor one that still has the descriptors
+ * keeps the thread from ringing. */
+NODES_CASE(a_forked_child_leaves_the_descriptors_alone, 2)
+{
+	(void)arg;
+	(void)size;
+	ptl_handle_eq_t eq = target(ni, BITS);
+	ptl_handle_md_t md = source(ni);
+	greet(rank, ni, md, eq);
+	if (rank == 1)
+		nic_hold(nic());
+	sync_nodes();
+	for (unsigned i = 0; i < 2 && rank == 0; i++) {
+		int status = -1, hold[2];
+		CHECK(pipe(hold) == 0);
+		if (i == 0)
+			CHECK_OK(put_to(ni, md, 1, PT, BITS, PTL_NOACK_REQ));
+		pid_t child = fork();
+		CHECK(child >= 0);
+		if (!child) { /* wait with or without the descriptors */
+			bool clean = i || child_is_clean(ni);
+			close(hold[1]);
+			_exit(!clean || read(hold[0], &clean, 1) != 0);
+		}
+		await(RINGS, counter(RINGS) + SOME);
+		close(hold[0]);
+		close(hold[1]);
+		CHECK(waitpid(child, &status, 0) == child && status == 0);
+		await(RINGS, counter(RINGS) + SOME);
+	}
+	CHECK_EQ(counter(NAPS), 0);
+	sync_nodes();
+	if (rank == 1) {
+		p3_lease_leave(nic());
+		(void)expect(eq, PTL_EVENT_PUT_END);
+	}
+	sync_nodes();
+}
+
+int main(void)
+{
+	const struct CMUnitTest cases[] = {
+		cmocka_unit_test(a_sleeper_is_rung_for_frames_without_acknowledgement),
+		cmocka_unit_test(nothing_rings_when_all_is_acknowledged),
+		cmocka_unit_test(the_nic_thread_is_rung_while_its_program_computes),
+		cmocka_unit_test(a_waiting_program_is_rung_and_then_its_nic_thread),
+		cmocka_unit_test(a_ring_costs_few_passes),
+		cmocka_unit_test(no_sleep_is_short_because_frames_are_late),
+#ifndef __SANITIZE_THREAD__
+		cmocka_unit_test(a_program_that_closes_descriptors_goes_on),
+#endif
+		cmocka_unit_test(a_forked_child_leaves_the_descriptors_alone),
+		cmocka_unit_test(a_node_without_descriptor_looks_at_the_wire_itself),
+	};
+	return RUN_CASES(cases);
+}
