@@ -73,8 +73,14 @@ soak_program(manners manners.c)
 foreach(scene signals forks closed moved pinned far) # storm: by manners.sh alarms
   soak_job(${scene} 60 3 manners ${scene})
 endforeach()
+# On a wire with faults the node has a thread and a descriptor more (nic/run/ringer.h).
+foreach(scene forks closed)
+  soak_job(${scene}_faulty 60 2 manners ${scene})
+  set_property(TEST stress_${scene}_faulty APPEND PROPERTY ENVIRONMENT
+    PTL3_WIRE=faulty:drop=2%)
+endforeach()
 # jemalloc takes more locks before a fork than the search for deadlocks has room for.
-set_property(TEST stress_forks APPEND PROPERTY ENVIRONMENT
+set_property(TEST stress_forks stress_forks_faulty APPEND PROPERTY ENVIRONMENT
   TSAN_OPTIONS=halt_on_error=1:detect_deadlocks=0:suppressions=${CMAKE_SOURCE_DIR}/tests/support/tsan.supp)
 # swept_job(name scene setting options...)
 function(swept_job name scene setting)
@@ -91,6 +97,7 @@ if(NOT P3_SANITIZE MATCHES thread)
     swept_job(swept_${mode} swept PTL3_MODE=${mode})
     swept_job(swept_one_${mode} replaced PTL3_MODE=${mode})
   endforeach()
+  swept_job(swept_faulty swept PTL3_WIRE=faulty:drop=2%)
 endif()
 # AddressSanitizer reports the stack that a cancelled thread has left as its own error.
 if(NOT P3_SANITIZE AND NOT P3_VALGRIND)
