@@ -244,7 +244,7 @@ static void run(const char *test, uint64_t x, bool quick)
 
 static unsigned rank_by_environment(void)
 {
-	const char *r = getenv("Ocomm_RANK");
+	const char *r = getenv("OMPI_COMM_WORLD_RANK");
 	r = r ? r : getenv("PMI_RANK");
 	return r ? (unsigned)atoi(r) : 0;
 }
