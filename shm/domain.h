@@ -121,7 +121,7 @@ int p3_domain_take_this_slot(
 int p3_domain_take_id(
 	struct p3_domain *d, uint32_t nid, uint32_t pid, uint32_t *os_pid_out);
 int p3_domain_take_nid(struct p3_domain *d, uint32_t nid, uint32_t *os_pid_out);
-/* Take a rank of a job of a family (docs/design/domains.md).  Return -EADDRINUSE if
+/* Take a rank of a job of a family (docs/design/families.md).  Return -EADDRINUSE if
  * another process has it; its process number is in *os_pid_out. */
 int p3_domain_take_rank(
 	struct p3_domain *d, uint32_t job, uint32_t rank, uint32_t *os_pid_out);

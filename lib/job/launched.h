@@ -10,7 +10,7 @@
  *	Slurm		SLURM_PROCID, SLURM_STEP_NUM_TASKS or SLURM_NTASKS; SLURM_JOB_ID
  *			with SLURM_STEP_ID
  *
- * A job and the jobs that it spawns are a family (docs/design/domains.md).  In Open MPI,
+ * A job and the jobs that it spawns are a family (docs/design/families.md).  In Open MPI,
  * a job's name contains the family's name and the job's number in it.  In MPICH without
  * PMI_JOBID, the process that made the socket PMI_FD shows both: the number is in its
  * command line, and the process id of its parent names the family.  Any other job is a

@@ -33,7 +33,7 @@ struct p3_range {
 /*
  * Where nodes share CPUs, up to this number of bytes is copied in place: a call of memcpy
  * takes more instructions, and touches another page.  Where each node has a CPU, memcpy
- * is as fast, and faster for messages of two cells (docs/design/lanes.md).
+ * is as fast, and faster for messages of two cells (docs/design/polling.md).
  */
 #define P3_FEW 64u
 

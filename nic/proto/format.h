@@ -4,8 +4,8 @@
  *
  * A message is a header cell of eight words, and cells that carry the rest of its bytes
  * (shm/lane.h).  The enums below name the fields of the header, one enum for each
- * layout.  docs/design/lanes.md shows them as a table, and a style test compares the two
- * (tests/style/message_words.py).  Each layout has one function that packs it and one
+ * layout.  docs/design/messages.md shows them as a table, and a style test compares the
+ * two (tests/style/message_words.py).  Each layout has one function that packs it and one
  * that unpacks it, and no other file counts words.
  *
  * The producer of a lane packs, the consumer unpacks.  Packing returns word 0, which

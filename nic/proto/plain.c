@@ -17,10 +17,10 @@
  *	get		at most P3_RSP_INLINE bytes, which the request has reserved room
  *			for; the response ring is the full one, and has room
  *
- * Each test comes before the first change.  When one fails, p3_rx_take() begins anew with
- * the words of the cell; the words that were loaded here count no more (docs/design/
- * lanes.md).  The most frequent case, a put in one cell without an acknowledgement, calls
- * no function: all of it lies in registers.
+ * Each test comes before the first change.  When one fails, p3_rx_take() begins anew: it
+ * loads the words of the cell again, and ignores those that were loaded here
+ * (docs/design/polling.md).  The most frequent case, a put in one cell without an
+ * acknowledgement, calls no function, so the compiler keeps all of it in registers.
  */
 #include "nic/proto/plain.h"
 
@@ -160,7 +160,7 @@ static P3_HOT void post(struct p3_nic *n, const struct plain *r,
 }
 
 /* Copy the bytes of a put.  k is its number of cells: with more than one a call of memcpy
- * is as fast (docs/design/lanes.md). */
+ * is as fast (docs/design/polling.md). */
 static P3_HOT void deposit(const struct p3_nic *n, const struct p3_cell *c,
 	const struct plain *r, uint32_t k)
 {

@@ -48,7 +48,7 @@ static inline uint64_t p3_xfer_name(const struct p3_xfer_slot *x)
 /*
  * Return true if the target may fetch these bytes, though they fit the lane, sooner than
  * one CPU puts them into cells and another takes them out: from a heap that it has
- * mapped, or with a cross-memory read (docs/design/transfers.md).  The caller asks only
+ * mapped, or with a cross-memory read (docs/design/movers.md).  The caller asks only
  * where a SEND_END tells the program when the bytes may change; a put without one has
  * copied its bytes when the call returns.
  */

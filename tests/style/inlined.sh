@@ -26,7 +26,7 @@ while read -r function where what; do
 	[ -z "$out" ] || {
 		echo "$where: $function lies out of line ($out): $what." \
 			"Make its caller smaller (see git log), or move what is rare into a function of its own" \
-			"(docs/design/lease-and-waiting.md: The code of the path)"
+			"(docs/design/code-of-the-path.md)"
 		status=1
 	}
 done <<LIST

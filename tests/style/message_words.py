@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Compare the fields of nic/proto/format.h with the table in docs/design/lanes.md.
+"""Compare the fields of nic/proto/format.h with the table in docs/design/messages.md.
 
 usage: message_words.py ROOT
 
@@ -15,7 +15,7 @@ import sys
 
 ROOT = pathlib.Path(sys.argv[1])
 HEADER = "nic/proto/format.h"
-DOCUMENT = "docs/design/lanes.md"
+DOCUMENT = "docs/design/messages.md"
 LAYOUT = re.compile(r"enum p3_(\w+)_fields \{(.*?)\}", re.S)
 FIELD = re.compile(r"(P3_\w+) = P3_FIELD\((\d+), (\d+), (\d+)\)")
 ROW = re.compile(r"^\| (\w+) \| (\d)(?:\.\.\d)? \| (\d+)(?:\.\.(\d+))? \| (or )?`(P3_\w+)` \|", re.M)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Measure functions, comments of the firmware's headers, and the README.
+"""Measure functions, comments of the firmware's headers, and documents.
 
 usage: sizes.py ROOT
 
@@ -8,7 +8,8 @@ usage: sizes.py ROOT
   launcher have at most 10 lines, and none outside of tests has more than 60.
 - nic/**/*.h together have at least one line with a comment for two lines with code.  A line
   with both counts in both; an empty line, and one of a comment without a letter, in neither.
-- README.md has at most 150 lines.
+- README.md and docs/performance.md have at most 150 lines.
+- A file of docs/design/ has at most two pages, which are 1,300 words.
 """
 
 import pathlib
@@ -18,7 +19,7 @@ import sys
 
 LIBRARY = ("shm", "nic", "lib", "launcher")
 OTHERS = ("info", "bench", "examples")
-MEDIAN, MOST, RATIO, README = 10, 60, 0.5, 150
+MEDIAN, MOST, RATIO, DOCUMENT, WORDS = 10, 60, 0.5, 150, 1300
 LEAST = 2000  # functions, or this program no longer finds them
 
 bad = []
@@ -83,18 +84,31 @@ def check_comments(root):
     return comments, code
 
 
+def check_documents(root):
+    lines = {d: len((root / d).read_text().splitlines()) for d in ("README.md", "docs/performance.md")}
+    for doc, n in lines.items():
+        if n > DOCUMENT:
+            complain(f"{doc} has {n} lines, not {DOCUMENT} at most")
+    words = {d.name: len(d.read_text().split()) for d in sorted((root / "docs/design").glob("*.md"))}
+    for doc, n in words.items():
+        if n > WORDS:
+            complain(f"docs/design/{doc} has {n} words, not {WORDS} at most: two pages")
+    if len(words) < 8:
+        complain("only", len(words), "documents in docs/design/")
+    return lines, max(words.values(), default=0)
+
+
 def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
     root = pathlib.Path(sys.argv[1])
     ours, (comments, code) = check_functions(root), check_comments(root)
-    readme = len((root / "README.md").read_text().splitlines())
-    if readme > README:
-        complain("README.md has", readme, "lines, not", README, "at most")
+    lines, words = check_documents(root)
     print("\n".join(bad), end="\n" if bad else "")
     if not bad:
         print(f"{len(ours)} functions, median {statistics.median(ours):g} lines, longest {max(ours)}; "
-              f"nic/**/*.h: {comments} / {code} = {comments / code:.2f}; README.md: {readme} lines")
+              f"nic/**/*.h: {comments} / {code} = {comments / code:.2f}; longest document of docs/design/: {words} words; "
+              + ", ".join(f"{doc}: {n} lines" for doc, n in lines.items()))
     sys.exit(bool(bad))
 
 
