@@ -123,7 +123,8 @@ def main():
     doc, text = json.loads((out / "compare.json").read_text()), (out / "compare.txt").read_text()
     values = read_samples(out / "samples.tsv")
     there = check_left_out(sys.argv[1].split(","), doc["left_out"])
-    found = {(r["test"], int(r["x"]), r["who"]) for r in doc["results"]}
+    # A row of an MPICH that spins while nodes share CPUs says so in its name (mpi/run.sh).
+    found = {(r["test"], int(r["x"]), r["who"].removesuffix("-spins")) for r in doc["results"]}
     bad.extend(f"no row: {key}" for key in sorted(expected(there, doc["left_out"]) - found))
     for row in doc["results"]:
         check_row(row, values)
