@@ -178,7 +178,7 @@ static const char about[] = "usage: yod -sz N memperf [options]\n"
 			    "others.\n";
 
 static const char legend[] =
-	"KiB, medians over the nodes.  pss_sum: what the job takes.  own_map, peer_map: "
+	"KiB, medians over the nodes.  pss_sum: memory of the job.  own_map, peer_map: "
 	"segments mapped,\n"
 	"writable and not, in address space.  huge: hugetlb pages, which rss and pss "
 	"leave out.\n";

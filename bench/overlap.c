@@ -210,7 +210,7 @@ static const char about[] =
 
 static const char legend[] =
 	"From PtlPut to ACK, or to PUT_END at the target where the source computes.\n"
-	"ratio: of the median to that with nobody computing.  work: median with a "
+	"ratio: of the median to that without computation.  work: median with a "
 	"message;\n"
 	"hidden: part of the message's time that the work did not take longer for.\n";
 

@@ -64,7 +64,7 @@ void perf_opt_parse(struct perf_opt *o, struct bench *b, int argc, char **argv)
 			"wait with PtlEQGet, and sched_yield where nothing is there; raw "
 			"likewise",
 			NULL, bench_set_flag, &o->yields},
-		{"busy", "N", "so many processes beside the job that never sleep",
+		{"busy", "N", "number of processes beside the job that never sleep",
 			"processes, 0 to 1024", bench_set_number, &o->busy},
 		{NULL, NULL, NULL, NULL, NULL, NULL}};
 	bench_options(b, rows, argc, argv);

@@ -55,7 +55,7 @@ static void throw(ptl_size_t length)
 static void catch (ptl_size_t length)
 {
 	ptl_event_t ev = job_await(arrivals, PTL_EVENT_PUT_END);
-	expect(ev.mlength == length, "the length of what came");
+	expect(ev.mlength == length, "the length of the message");
 }
 
 static double seconds(void)

@@ -85,7 +85,7 @@ int cnos_pm_barrier(int flag);
 int cnos_barrier_init(ptl_handle_ni_t ni_handle);
 
 /*
- * cnos_register_ptlid - tell the launcher the own process id
+ * cnos_register_ptlid - tell the launcher the caller's process id
  *
  *	id		in	ignored
  *

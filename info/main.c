@@ -384,7 +384,7 @@ static int show_help(void)
 	     "in\n"
 	     "force and where each comes from.  As a rank (yod -sz 1 portals-info) it "
 	     "prints\n"
-	     "what that rank finds.\n\n"
+	     "the findings of that rank.\n\n"
 	     "  -j, --json          for programs: one object\n"
 	     "  -h, --help          print this\n"
 	     "  --version           print the version\n\n"

@@ -121,7 +121,7 @@ static int refuse(
 			(unsigned)owner);
 	snprintf(why->text, sizeof why->text,
 		"%s %s; expected a directory of uid %u with mode 0700: %sremove it, or "
-		"set PTL3_DOMAIN=" P3_DOMAIN_NONE " to reach nobody",
+		"set PTL3_DOMAIN=" P3_DOMAIN_NONE " to stay alone",
 		path, what, (unsigned)geteuid(), by);
 	return -EPERM;
 }
@@ -130,7 +130,7 @@ static int cannot(const char *path, int err, struct p3_domain_why *why)
 {
 	snprintf(why->text, sizeof why->text,
 		"%s: %s; see that it can be made and has room, or set "
-		"PTL3_DOMAIN=" P3_DOMAIN_NONE " to reach nobody",
+		"PTL3_DOMAIN=" P3_DOMAIN_NONE " to stay alone",
 		path, strerror(err));
 	return -err;
 }

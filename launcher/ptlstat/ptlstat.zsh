@@ -3,13 +3,13 @@
 _ptlstat_words() {
 	local -a jobs what
 	jobs=(${(f)"$(ptlstat 2>/dev/null | awk '$1 == "domain" { exit } NR > 1 && $1 ~ /^[0-9]+$/ { print $1 ":a job of " $3 " nodes" }')"})
-	what=('why:who waits for what, and for whom' 'conf:settings, and what each node got')
+	what=('why:the calls and nodes that each node waits for' 'conf:the settings and resources of each node')
 	_describe -t jobs job jobs
 	((CURRENT > 1)) || _describe -t commands 'what to show' what
 }
 _arguments \
 	'(-i --interval)'{-i+,--interval=}'[time that rates are measured over]:seconds:' \
-	'(-c --count)'{-c+,--count=}'[so many pictures]:pictures:' \
+	'(-c --count)'{-c+,--count=}'[number of pictures]:pictures:' \
 	'(-d --domain)'{-d+,--domain=}'[the processes of this domain]:name:' \
 	'(-j --json)'{-j,--json}'[for programs]' \
 	'(-b --brief)'{-b,--brief}'[why: conclusions only]' \

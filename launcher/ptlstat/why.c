@@ -257,7 +257,7 @@ static const char *silence_text(const struct view *v, uint32_t i)
 	case PTL_LOST:
 		return "waits for an event that will not come";
 	case PTL_NOTHING_SENT:
-		return "waits for an event that nobody has sent";
+		return "waits for an event that no node has sent";
 	case PTL_NO_EVENT:
 		return "waits for an event that no message so far has made";
 	default:
@@ -372,8 +372,8 @@ static void tell_of_the_dead(struct view *v)
 		if (v->p->node[i].msg.state != P3_RDV_DIED)
 			continue;
 		ptl_state_text(&v->p->node[i], state, sizeof state);
-		ptl_add(&t, "node %u is dead (%s): what it had yet to send will not come",
-			i, state);
+		ptl_add(&t, "node %u is dead (%s): its further messages will not come", i,
+			state);
 		conclude(v, &t);
 	}
 }
@@ -413,10 +413,11 @@ static void tell_that_all_is_well(struct view *v)
 	for (uint32_t i = 0; i < v->p->size; i++)
 		if (ptl_is_stopped(&v->p->node[i])) {
 			struct ptl_text s = {.n = 0};
-			ptl_add(&s, "node %u is stopped; nobody waits for it", i);
+			ptl_add(&s, "node %u is stopped; no node waits for it", i);
 			conclude(v, &s);
 		}
-	ptl_add(&t, "nobody waits for long; %u of %u nodes are alive", alive, v->p->size);
+	ptl_add(&t, "no node waits for long; %u of %u nodes are alive", alive,
+		v->p->size);
 	conclude(v, &t);
 }
 

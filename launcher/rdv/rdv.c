@@ -111,7 +111,8 @@ static void make_sleepers(struct p3_rdv *r)
 	int fd = p3_sleepers_make(r->conf.size);
 	if (fd < 0)
 		p3_rdv_tell(r,
-			"no memory for what all nodes sleep on (%s): each has its own, "
+			"no memory for the words that nodes sleep on (%s): each has its "
+			"own, "
 			"which costs some speed; check the limits of open files (ulimit "
 			"-n)",
 			strerror(-fd));

@@ -49,13 +49,13 @@ static int help(void)
 	     "  --message M      of one message, as in 0-1:17 (from-to:#)\n"
 	     "  --at NAME        at this point (send, take, match ...), value (put,\n"
 	     "                   PUT_END ...) or function only\n"
-	     "  --since US       not what was before that time,\n"
+	     "  --since US       no records before that time,\n"
 	     "  --until US       nor after that one\n"
 	     "  --help           print this\n"
 	     "  --version        print the version\n\n"
 	     "A line is: time in microseconds since the job began, node, value, code\n"
-	     "address, function+offset, time since the record before it, and what that\n"
-	     "means.\n\n"
+	     "address, function+offset, time since the record before it, and its\n"
+	     "meaning.\n\n"
 	     "status: 0, 1 if there is no trace or it cannot be read, 2 usage.");
 	return 0;
 }

@@ -12,7 +12,7 @@ _arguments \
 	'--peer=[about this node only]:node:' \
 	'--message=[of one message]:from-to\:#, as in 0-1\:17:' \
 	'--at=[at this point only]:point:(command taken park wake lease given execute send take match wait deliver drop event answer answered begin end birth death)' \
-	'--since=[not what was before that time]:microseconds:' \
+	'--since=[no records before that time]:microseconds:' \
 	'--until=[nor after that one]:microseconds:' \
 	'(- 1)--help[print help]' \
 	'(- 1)--version[print the version]' \

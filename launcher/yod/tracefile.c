@@ -24,8 +24,8 @@ static void put(struct p3_tracefile *f, const void *bytes, size_t len)
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0) {
-			p3_say("--trace: %s: cannot be written: %s; what is missing are "
-			       "the traces of the nodes that ended last",
+			p3_say("--trace: %s: cannot be written: %s; the traces of the "
+			       "nodes that ended last are missing",
 				f->path, strerror(errno));
 			f->failed = true;
 			return;

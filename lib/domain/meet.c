@@ -232,7 +232,7 @@ static int say_no_lock(const struct p3_node *node, uint32_t pid, int why)
 	p3_error("process id %u on node %u cannot be locked in the domain %s: %s; see "
 		 "that "
 		 "the kernel has locks and memory, or set PTL3_DOMAIN=" P3_DOMAIN_NONE
-		 " to reach nobody",
+		 " to stay alone",
 		pid, node->nid, node->meeting->place.path, strerror(-why));
 	return why == -ENOLCK || p3_job_passes(why) ? PTL_NO_SPACE : PTL_IFACE_INVALID;
 }

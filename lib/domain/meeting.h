@@ -84,8 +84,9 @@ struct p3_meeting {
 	pthread_t thread;
 	p3_a32 listen, ep, wake; /* descriptors */
 	bool deaf;               /* calls wait: there is no room to accept them */
-	bool unmet;              /* a call or a packet failed: the belt scans again */
-	uint64_t belt_ns;        /* time of the belt's last turn */
+	bool unmet;              /* a connection or a packet failed: the
+				 * next regular look scans the domain */
+	uint64_t belt_ns;        /* time of the last regular look */
 	bool over;               /* part was called */
 	uint32_t scolded;        /* last process that a line of p3_meet_scold was about */
 	uint32_t nscolded;       /* number of these lines since scolded_ns */

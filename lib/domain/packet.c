@@ -66,7 +66,7 @@ void p3_meet_scold(struct p3_meeting *m, const struct p3_meet_conn *c, const cha
 	m->nscolded++;
 	p3_warn("process %u %s; it is hung up (run all programs of the domain %s with "
 		"one "
-		"build of libportals, and let nobody else connect to its sockets)",
+		"build of libportals, and let no other program connect to its sockets)",
 		c->os_pid, what, m->place.path);
 }
 

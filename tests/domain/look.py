@@ -84,7 +84,7 @@ def says(words, *patterns):
 def check_ranks():
     job = ranks(f'{NAME}.1', 3, 'event')
     domain = ['--domain', f'pmi-{NAME}.1']
-    said = (r'node 0 waits for an event that nobody has sent, and has not come to the barrier; '
+    said = (r'node 0 waits for an event that no node has sent, and has not come to the barrier; '
             r'2 nodes wait for it: 1 and 2', r'node 1 .*waits in PtlXBarrier since')
     says(['why', *domain], *said)
     says(['why', job[1].pid], *said)
@@ -133,7 +133,7 @@ def by_hand(domain, count):
 def check_by_hand():
     some = by_hand(NAME, 2)
     said = ptlstat('why', some[1].pid)
-    if 'nobody has sent' in said or len(re.findall(r'\(pid', said)) != 2:
+    if 'no node has sent' in said or len(re.findall(r'\(pid', said)) != 2:
         fail(f'others may come into a domain, and send: {said}')
     if 'PTL3_DOMAIN' not in ptlstat('conf', '--domain', NAME):
         fail('the settings of a member')

@@ -587,7 +587,7 @@ static void check_row(struct kin from, struct kin own, unsigned round, unsigned 
 				i, from.rank, from.job);
 }
 
-/* Get from a process the words that it has from a third one. */
+/* Get the words that `third` has put into the memory of `of`, and check them. */
 static void get_row(struct kin of, struct kin third, unsigned round)
 {
 	enum { WORDS = 64 };

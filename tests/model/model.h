@@ -253,7 +253,8 @@ void model_pause(struct model *m);
  * slot, or its outcome is open. */
 bool model_skips(const struct model *m, const struct m_op *op);
 
-/* Return the caller's ptl_md_t, without the queue; slot is the descriptor's. */
+/* Return the ptl_md_t that the program passes for a descriptor in this slot; the caller
+ * adds the event queue. */
 ptl_md_t model_md(
 	struct model *m, unsigned node, unsigned slot, const struct m_md_arg *a);
 

@@ -180,7 +180,7 @@ static unsigned finish_source(struct put *t)
 	return acks;
 }
 
-/* ---- its descriptor is unlinked meanwhile ---- */
+/* ---- a put whose descriptor is unlinked meanwhile ---- */
 
 static void wait_for_end(struct put *t)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * idle wait|sleep - after some traffic, ranks do nothing until the standard input of rank 0
- * ends: they wait in PtlEQWait, or sleep outside of the library.  Prints "idle" when that
- * begins.
+ * idle wait|sleep - after some traffic, ranks do nothing until the standard input of rank
+ * 0 ends: they wait in PtlEQWait, or sleep outside of the library.  Prints "idle" when
+ * that begins.
  */
 #include "mp.h"
 

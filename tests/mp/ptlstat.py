@@ -86,7 +86,7 @@ SCENES = {
                      r'node 0 .*waits in PtlXBarrier since .* s; has not come: 2'],
     ('barrier', 3): [r'node 1 computes outside of Portals, and has not come to the '
                      r'barrier; 2 nodes wait for it: 0 and 2'],
-    ('event', 3): [r'node 0 waits for an event that nobody has sent, and has not come to '
+    ('event', 3): [r'node 0 waits for an event that no node has sent, and has not come to '
                    r'the barrier; 2 nodes wait for it: 1 and 2',
                    r'node 0 .*waits in PtlEQWait on EQ \d+ with 0 events unread'],
     ('paused', 2): [r'node 0 waits for an event: .*one of them is stopped'],
@@ -114,11 +114,11 @@ SCENES = {
                   r'2 nodes wait for it: 0 and 1'],
     ('absent', 2): [r'node 0 .*for node 1: 0 in its lane, 1 queued',
                     r'node 1 .*not joined, has called PtlInit'],
-    ('killed', 3): [r'node 0 waits for an event that nobody has sent',
+    ('killed', 3): [r'node 0 waits for an event that no node has sent',
                     r'node 1 is dead \(killed by signal 9\)'],
-    ('left', 3): [r'node 0 waits for an event that nobody has sent',
+    ('left', 3): [r'node 0 waits for an event that no node has sent',
                   r'node 1 .*left.*\n.*node 2 .*exited with status 0'],
-    ('idle', 2): [r'nobody waits for long; 2 of 2 nodes are alive'],
+    ('idle', 2): [r'no node waits for long; 2 of 2 nodes are alive'],
 }
 
 

@@ -19,7 +19,7 @@ from patience import LIMIT, Patience  # noqa: E402
 
 YOD, PTLSTAT, HANG, BOUNDED = sys.argv[1:5]
 PATIENCE = 40  # seconds of an idle machine
-NOBODY = r'\nnode 0 waits for an event that nobody has sent'
+NO_NODE = r'\nnode 0 waits for an event that no node has sent'
 failures = 0
 
 
@@ -37,10 +37,10 @@ def perform(*command):
 def check_timeout():
     for seconds in (1, 4, 16):
         job = perform(YOD, '-sz', 3, '--timeout', seconds, HANG, 'event')
-        if re.search(NOBODY, job.stderr):
+        if re.search(NO_NODE, job.stderr):
             break
     if job.returncode != 124 or not re.search(
-            r'yod: timeout: .*\nnode 0 \(pid \d+\): waits in PtlEQWait on EQ (.*\n)*.*' + NOBODY,
+            r'yod: timeout: .*\nnode 0 \(pid \d+\): waits in PtlEQWait on EQ (.*\n)*.*' + NO_NODE,
             job.stderr):
         fail(f'a timeout: {job}')
 
@@ -57,9 +57,9 @@ def check_bounded():
         job = subprocess.run([sys.executable, BOUNDED, str(seconds), YOD, '-sz', '3', HANG,
                               'event'], stdin=subprocess.DEVNULL, capture_output=True,
                              text=True, timeout=LIMIT, env={**os.environ, 'PATH': '/'})
-        if re.search(NOBODY, job.stderr):
+        if re.search(NO_NODE, job.stderr):
             break
-    if job.returncode != 124 or not re.search(NOBODY, job.stderr):
+    if job.returncode != 124 or not re.search(NO_NODE, job.stderr):
         fail(f'a test that is cut off: {job}')
 
 
@@ -84,7 +84,7 @@ def check_quit():
     patience = Patience(PATIENCE)
     while not patience.is_over():
         look = perform(PTLSTAT, 'why', job.pid)
-        if re.search(NOBODY, look.stdout):
+        if re.search(NO_NODE, look.stdout):
             break
         time.sleep(0.1)
     with open(f'/proc/{job.pid}/task/{job.pid}/children', encoding='ascii') as f:
@@ -92,7 +92,7 @@ def check_quit():
     for pid in reversed(both):
         os.kill(pid, signal.SIGQUIT)
     out, err = job.communicate(timeout=LIMIT)
-    if job.returncode != 131 or not re.search(r'yod: signal 3 .*\n(.*\n)*.*' + NOBODY, err):
+    if job.returncode != 131 or not re.search(r'yod: signal 3 .*\n(.*\n)*.*' + NO_NODE, err):
         fail(f'SIGQUIT: {job.returncode}: {err}')
     if sorted(out.split()) != sorted('quit 0 quit 1 quit 2'.split()):
         fail(f'the ranks do not get SIGQUIT: {out}')
@@ -116,7 +116,7 @@ def check_brief():
     patience = Patience(PATIENCE)
     while not patience.is_over():
         look = perform(PTLSTAT, 'why', '--brief', job.pid)
-        if 'nobody has sent' in look.stdout:
+        if 'no node has sent' in look.stdout:
             break
         time.sleep(0.1)
     if len(look.stdout.splitlines()) != 1 or '(pid' in look.stdout:

@@ -407,8 +407,9 @@ STATEMENT(221, max_size_deactivates)
 		at_b(SPEC_BITS, with_max_size(md_of(&w, 1000, options), 300));
 	ptl_handle_md_t second = at_b(SPEC_BITS, md_of(&w, ROOM, PTL_MD_OP_PUT));
 	static const ptl_size_t length[] = {300, 0, 300, 100, 1, 300, 0, 1};
-	for (int i = 0; i < 8;
-		i++) { /* 300 are left after the fourth, 299 after the next */
+	/* After four puts 300 bytes are left, after the fifth 299: less than max_size, so
+	 * the descriptor becomes inactive. */
+	for (int i = 0; i < 8; i++) {
 		ptl_event_t end = put_taken(&w, SPEC_BITS, length[i], 0);
 		if (spec.is_b)
 			CHECK_EQ(end.md_handle, i < 5 ? first : second);

@@ -19,8 +19,8 @@ enum { TAKERS_LENGTH = 8 };
 
 struct takers {
 	ptl_pt_index_t pt;
-	ptl_handle_eq_t eq;  /* B: PUT_END and UNLINK of the offered descriptors */
-	ptl_handle_md_t put; /* A */
+	ptl_handle_eq_t eq; /* of B: gets PUT_END and UNLINK of the offered descriptors */
+	ptl_handle_md_t put; /* of A: the source of the puts */
 	unsigned char *bytes;
 };
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Find the turns of phrase that docs/english.md forbids in comments and documents.
+"""Find the turns of phrase that docs/english.md forbids in comments, documents and messages.
 
 usage: english.py ROOT [--list] [FILE...]
 
@@ -16,6 +16,7 @@ import subprocess
 import sys
 
 TODO = "tests/style/english.todo"
+TESTS = ("tests/", "bench/compare/")  # messages there are for people who read the code
 WRITTEN = (".c", ".h", ".cc", ".md", ".sh", ".py", ".cmake", ".txt", ".pml", ".in")
 # These show the patterns, or are data.
 EXEMPT = ("docs/english.md", "tests/style/english.py", "docs/history/", "tests/fuzz/corpus/",
@@ -50,8 +51,13 @@ def tracked(root):
             if p.is_file() and "build" not in p.parts]
 
 
-def wanted(name):
-    return (name.endswith(WRITTEN) or name == ".ci/run") and not name.startswith(EXEMPT)
+def is_script(root, name):
+    path = pathlib.Path(root) / name
+    return not path.suffix and path.is_file() and path.read_bytes()[:2] == b"#!"
+
+
+def wanted(root, name):
+    return not name.startswith(EXEMPT) and (name.endswith(WRITTEN) or is_script(root, name))
 
 
 def c_comments(text):
@@ -68,6 +74,20 @@ def c_comments(text):
         for k, part in enumerate(m.group().split("\n")):
             yield line + k, re.sub(r"^\s*(?:/\*+|\*/|\*|//+)|\*+/\s*$", "", part).strip()
         before = line if own and m.group().startswith("//") else -2
+
+
+def c_strings(text):
+    """Yield (line, text) of each line of a text of three words or more."""
+    bare = re.sub(r"/\*.*?\*/", lambda m: "\n" * m.group().count("\n"), text, flags=re.S)
+    for m in re.finditer(r'(?:"(?:\\.|[^"\\\n])*"[\sA-Z_0-9]*)+', bare):
+        whole = "".join(re.findall(r'"((?:\\.|[^"\\\n])*)"', m.group()))
+        if len(whole.split()) < 3:
+            continue
+        line = bare.count("\n", 0, m.start()) + 1
+        for part in whole.split("\\n"):
+            yield line, ""
+            yield line, part.strip()
+        yield line, ""
 
 
 def hash_comments(text):
@@ -120,10 +140,10 @@ def sentences(lines):
 def read(root, name):
     text = (pathlib.Path(root) / name).read_text(errors="replace")
     if name.endswith((".c", ".h", ".cc")):
-        return c_comments(text)
+        return [*c_comments(text), *(() if name.startswith(TESTS) else c_strings(text))]
     if name.endswith(".md"):
         return md_lines(text)
-    if name.endswith((".sh", ".py", ".cmake")) or name.endswith("CMakeLists.txt") or name == ".ci/run":
+    if name.endswith((".sh", ".py", ".cmake", "CMakeLists.txt")) or is_script(root, name):
         return hash_comments(text)
     return []
 
@@ -159,7 +179,7 @@ def main():
     p.add_argument("--list", action="store_true", help="print every place")
     p.add_argument("--write", action="store_true", help="write the list anew")
     o = p.parse_args()
-    names = o.files or [f for f in tracked(o.root) if wanted(f)]
+    names = o.files or [f for f in tracked(o.root) if wanted(o.root, f)]
     found = {f: list(find(o.root, f)) for f in names}
     if o.write:
         write(o.root, {f: len(v) for f, v in found.items()})

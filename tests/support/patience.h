@@ -60,8 +60,9 @@ static inline double patience_share(unsigned running, unsigned cpus)
 	return share < 1.0 / PATIENCE_MOST ? 1.0 / PATIENCE_MOST : share;
 }
 
-/* Return that part for the present load, or that of the last minute: a wait inside of one
- * call is counted when the call has returned. */
+/* Return the part of a CPU that a thread has now, by the number of runnable threads or by
+ * the load of the last minute, whichever is larger.  The minute matters for a wait inside
+ * of a call: it is counted when the call has returned, and the load may be gone then. */
 static inline double patience_share_now(void)
 {
 	unsigned running = 1, minute = 0;

@@ -211,7 +211,7 @@ static bool wait_for_round(struct side *s, uint32_t old)
 	return p3_acquire(&round_of) != OVER;
 }
 
-/* Hold the lease once a round and leave it as the poster posts. */
+/* Take the lease once a round, and give it up while the poster posts a command. */
 static void *run_holder(void *arg)
 {
 	struct side *s = arg;
