@@ -101,8 +101,8 @@ static uint64_t compute_while(unsigned which, uint64_t old)
 	return now;
 }
 
-/* Return true if a wait was as long as a sleep that only the belt ends.  Its time counts as
- * on an idle machine, since other programs may have had the CPU. */
+/* Return true if a wait was as long as a sleep that only the belt ends.  Its time counts
+ * as on an idle machine, since other programs may have had the CPU. */
 static bool is_slow(uint64_t ns)
 {
 	return ns >= LONG_NS && (double)ns * patience_share_now() >= LONG_NS;
