@@ -67,6 +67,8 @@ struct p3_nic {
 	bool tight;    /* fewer CPUs than host and NIC threads */
 	bool crowded;  /* more nodes than CPUs: a peer has a CPU now and then only, */
 	bool dense;    /* namely a quarter of the time or less */
+	bool brief;    /* a pass over few lanes takes no more from a lane than p->deep
+			* says, and a waiting thread spins first */
 	pthread_t thread;
 	struct robust_list_head last_will; /* at the thread's end the kernel marks the
 					    * header's owner */

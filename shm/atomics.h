@@ -13,6 +13,7 @@
  *	p3_acquire_pair(v, p)	word is whole, and their order is open
  *	p3_release_high(p, h)	store the upper half of a word that has one writer, or
  *	p3_release_halves(p, h, l)	both halves, whose order is open
+ *	p3_acquire_high(p)	load the upper half
  *	p3_get, p3_set		load and store of a value that carries no other data
  *				(counters, hints): relaxed
  *	p3_count(p, n)		add to a counter that has one writer: relaxed
@@ -158,6 +159,13 @@ static inline void p3_acquire_pair(void *to, const p3_a64 *p)
 	_mm_storeu_si128((__m128i *)to, v);
 }
 
+static inline uint32_t p3_acquire_high(const p3_a64 *p)
+{
+	uint32_t high = ((const volatile p3_half *)p)[1];
+	atomic_signal_fence(memory_order_acquire);
+	return high;
+}
+
 static inline void p3_release_high(p3_a64 *p, uint32_t high)
 {
 	atomic_signal_fence(memory_order_release);
@@ -185,6 +193,11 @@ static inline void p3_acquire_pair(void *to, const p3_a64 *p)
 	w[0] = p3_acquire(&p[0]); /* the caller's edge */
 	w[1] = p3_acquire(&p[1]);
 	__builtin_memcpy(to, w, sizeof w);
+}
+
+static inline uint32_t p3_acquire_high(const p3_a64 *p)
+{
+	return (uint32_t)(p3_acquire(p) >> 32); /* the caller's edge */
 }
 
 static inline void p3_release_high(p3_a64 *p, uint32_t high)

@@ -284,6 +284,27 @@ static inline bool p3_evq_took(
 enum p3_evq_got p3_evq_peek(struct p3_evq_rx *q, uint64_t name, uint64_t w[P3_EVQ_WORDS],
 	uint64_t *sequence_out);
 
+/* The place of a queue's next event. */
+struct p3_evq_next {
+	const struct p3_event_record *rec;
+	uint64_t head;
+};
+
+static inline struct p3_evq_next p3_evq_expect(const struct p3_evq_rx *q)
+{
+	struct p3_evq_ring *ring = p3_acquire(&q->ring); /* EVQ.5 */
+	uint64_t head = p3_get(&ring->head);
+	return (struct p3_evq_next){
+		p3_acquire(&ring->rec) + (head & p3_get(&ring->mask)), head};
+}
+
+/* Return false if the event is certainly not there. */
+static inline bool p3_evq_is_come(const struct p3_evq_next *next)
+{
+	/* The sequence of an older event; P3_EVQ_BUSY minus 1 is larger than any head. */
+	return p3_acquire(&next->rec->sequence) - 1 >= next->head; /* EVQ.1 */
+}
+
 /* Return true if the queue has certainly no event. */
 static inline bool p3_evq_is_empty(const struct p3_evq_rx *q)
 {
@@ -291,8 +312,7 @@ static inline bool p3_evq_is_empty(const struct p3_evq_rx *q)
 	uint64_t head = p3_get(&ring->head);
 	const struct p3_event_record *rec =
 		p3_acquire(&ring->rec) + (head & p3_get(&ring->mask));
-	/* The sequence of an older event; P3_EVQ_BUSY minus 1 is larger than any head. */
-	return p3_acquire(&rec->sequence) - 1 < head; /* EVQ.1 */
+	return p3_acquire(&rec->sequence) - 1 < head; /* EVQ.1; see p3_evq_is_come() */
 }
 
 /* Return true if there is an event to take.  This is a hint that costs one load of the

@@ -189,11 +189,19 @@ static inline void p3_ring_own_more(struct p3_ring_tx *r, uint32_t k)
 		p3_ring_own_soon(r, i);
 }
 
-/* Prefetch all cells behind a header at once: the producer's cache still has them. */
+/* Prefetch all cells behind a header at once: the producer's cache still has them.  Long
+ * messages take four of them a turn. */
 static inline void p3_cells_soon(const struct p3_cell *c, uint32_t k)
 {
-	for (uint32_t i = 1; i < k; i++)
-		__builtin_prefetch(&c[i], 0, 2);
+	const struct p3_cell *end = c + k;
+	for (c++; c + 4 <= end; c += 4) {
+		__builtin_prefetch(&c[0], 0, 2);
+		__builtin_prefetch(&c[1], 0, 2);
+		__builtin_prefetch(&c[2], 0, 2);
+		__builtin_prefetch(&c[3], 0, 2);
+	}
+	for (; c < end; c++)
+		__builtin_prefetch(c, 0, 2);
 }
 
 /*
@@ -320,8 +328,16 @@ static P3_HOT void p3_ring_run(struct p3_ring_tx *r, uint64_t word0, uint32_t k)
 static inline void p3_ring_run_more(const struct p3_ring_tx *r, uint32_t k)
 {
 	const struct p3_cell *c = r->next + 2, *end = r->cells + r->n;
-	for (uint32_t i = 2; i <= k && c < end; i++)
-		p3_own_soon(c++);
+	if (c + (k - 1) < end)
+		end = c + (k - 1);
+	for (; c + 4 <= end; c += 4) {
+		p3_own_soon(&c[0]);
+		p3_own_soon(&c[1]);
+		p3_own_soon(&c[2]);
+		p3_own_soon(&c[3]);
+	}
+	for (; c < end; c++)
+		p3_own_soon(c);
 }
 
 /* Return the cell of a position at most a lap ahead. */

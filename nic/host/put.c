@@ -77,7 +77,7 @@ static P3_HOT struct p3_md *find_md(
 	} else if (p3_unlikely(*offset > size || *length > size - *offset)) {
 		return NULL;
 	}
-	return p3_likely(*length <= P3_EAGER_MOST_HEAP) ? md : NULL;
+	return md;
 }
 
 /* Return the peer that has this id, or one whose ring is not open. */
@@ -121,13 +121,13 @@ static P3_HOT void fill_cell(
 	p3_pack_data(c, d);
 }
 
-static P3_HOT void send(struct p3_ring_tx *r, const struct p3_move *m,
-	const struct p3_md *md, uint64_t length, uint32_t cells)
+/* Send the message whose bytes are in the cells at c. */
+static P3_HOT void send(struct p3_ring_tx *r, struct p3_cell *c, const struct p3_move *m,
+	uint64_t id, uint32_t ni, uint64_t length, uint32_t cells)
 {
-	struct p3_cell *c = r->next;
 	const struct p3_request q = {.kind = P3_REQ_PUT,
 		.ncells = cells,
-		.pid = (uint16_t)m->target.pid,
+		.pid = (uint16_t)(id >> 32),
 		.portal = m->pt_index,
 		.access = m->ac_index,
 		.bits = m->bits,
@@ -136,7 +136,7 @@ static P3_HOT void send(struct p3_ring_tx *r, const struct p3_move *m,
 		.length = length};
 	uint64_t word0 = p3_pack_eager(c, &q);
 	_Static_assert(P3_JOB_NIS == 2, "the interface is the flag");
-	word0 |= p3_field_in(P3_HEADER_FLAGS, (uint64_t)md->o.ni * P3_F_NI1);
+	word0 |= p3_field_in(P3_HEADER_FLAGS, (uint64_t)ni * P3_F_NI1);
 	FAULT_POINT("request.filled");
 	p3_ring_run(r, word0, cells);
 	FAULT_POINT("request.published");
@@ -146,24 +146,28 @@ static P3_HOT void send(struct p3_ring_tx *r, const struct p3_move *m,
 
 /* Send the bytes if the ring is open for them. */
 static P3_HOT bool send_if_open(struct p3_nic *n, struct p3_ring_tx *r,
-	const struct p3_move *m, const struct p3_md *md, uint64_t offset, uint64_t length)
+	const struct p3_move *m, uint64_t id, const struct p3_md *md, uint64_t offset,
+	uint64_t length)
 {
 	const char *from = p3_sum(md->region.start, offset);
 	if (p3_likely(length <= P3_REQ_INLINE)) {
 		if (p3_unlikely(!p3_ring_runs(r, 1)))
 			return false;
 		FAULT_POINT("lane.begun");
-		fill_cell(n, r->next, from, length);
-		send(r, m, md, length, 1);
+		struct p3_cell *c = r->next;
+		fill_cell(n, c, from, length);
+		send(r, c, m, id, md->o.ni, length, 1);
 		p3_count(&n->count[P3_C_PUT_INLINE], 1);
 		return true;
 	}
 	uint32_t cells = p3_request_cells(length);
-	if (p3_unlikely(!p3_ring_runs(r, cells) || cells > p3_ring_most(r->n)))
+	if (p3_unlikely(length > P3_EAGER_MOST_HEAP || !p3_ring_runs(r, cells) ||
+			cells > p3_ring_most(r->n)))
 		return false;
 	FAULT_POINT("lane.begun");
-	fill_data(n, r->next, from, length);
-	send(r, m, md, length, cells);
+	struct p3_cell *c = r->next;
+	fill_data(n, c, from, length);
+	send(r, c, m, id, md->o.ni, length, cells);
 	p3_count(&n->count[P3_C_PUT_EAGER], 1);
 	return true;
 }
@@ -178,8 +182,8 @@ static P3_HOT void count(struct p3_nic *n, struct p3_ni *ni, uint64_t length)
 }
 
 /* Post SEND_END.  Return false if the descriptor has no queue for it. */
-static P3_HOT bool post(struct p3_nic *n, const struct p3_move *m, const struct p3_md *md,
-	uint64_t offset, uint64_t length)
+static P3_HOT bool post(struct p3_nic *n, const struct p3_ni *ni, const struct p3_move *m,
+	const struct p3_md *md, uint64_t offset, uint64_t length)
 {
 	uint32_t link = n->next_link++;
 	if (md->odd & (P3_ODD_QUEUE | P3_ODD_ENDS))
@@ -188,7 +192,8 @@ static P3_HOT bool post(struct p3_nic *n, const struct p3_move *m, const struct 
 	if (p3_unlikely(!eq))
 		return false;
 	struct p3_event_record *e = p3_event_begin(eq);
-	p3_send_describe(n, m, md, offset, length, link, PTL_EVENT_SEND_END, &e->words);
+	p3_send_describe_from(
+		n, ni, m, md, offset, length, link, PTL_EVENT_SEND_END, &e->words);
 	p3_event_show(eq, e, PTL_EVENT_SEND_END);
 	return true;
 }
@@ -206,10 +211,11 @@ bool p3_nic_put(struct p3_nic *n, uint64_t handle, const struct p3_move *m)
 	if (p3_unlikely(!md))
 		return turn_back(n);
 	struct p3_peer *p = find_peer(n, id);
-	if (p3_unlikely(!send_if_open(n, &p->req_out, m, md, offset, length)))
+	if (p3_unlikely(!send_if_open(n, &p->req_out, m, id, md, offset, length)))
 		return turn_back(n);
-	count(n, p3_ni_of(n, &md->o), length);
-	bool posted = post(n, m, md, offset, length);
+	struct p3_ni *ni = p3_ni_of(n, &md->o);
+	count(n, ni, length);
+	bool posted = post(n, ni, m, md, offset, length);
 	FAULT_POINT("command.executed");
 	p3_lease_leave_to(n, p, posted);
 	p3_call_end(n);

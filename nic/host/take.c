@@ -288,25 +288,54 @@ static inline int take_found(struct p3_nic *n, struct p3_eq *eq, uint64_t handle
 	return end(n, PTL_OK);
 }
 
-/* Inside of a call: take an event after passes.  If that fails (the queue has overflowed,
- * has several readers, or has none yet), or there was no pass, take the long way. */
+/* Inside of a call: poll in the general way, since the short way to take an event has
+ * failed: there is none, or the queue has overflowed, has several readers, or has none
+ * yet. */
 P3_PATH
-static __attribute__((noinline)) int take_or_poll(
+static __attribute__((noinline)) int poll_one(
 	struct p3_nic *n, uint64_t handle, uint64_t ns, ptl_event_t *event_out)
 {
-	int which, rc = -1;
+	int which;
+	p3_call_end(n);
+	return poll_all(n, &handle, 1, ns, event_out, &which);
+}
+
+/* Inside of a call: take an event if it is there, else poll. */
+static P3_HOT int take_or_poll(
+	struct p3_nic *n, uint64_t handle, uint64_t ns, ptl_event_t *event_out)
+{
+	int rc = -1;
 	uint64_t head;
 	struct p3_eq *eq = p3_eq_place(n, handle);
 	struct p3_event_record *rec = p3_evq_look(&eq->rx, handle, p3_self.number, &head);
 	if (p3_likely(rec != NULL))
 		rc = take_found(n, eq, handle, rec, head, event_out);
-	if (p3_likely(rc >= 0))
-		return rc;
-	p3_call_end(n);
-	return poll_all(n, &handle, 1, ns, event_out, &which);
+	return p3_likely(rc >= 0) ? rc : poll_one(n, handle, ns, event_out);
 }
 
-/* Run a few passes, until this queue has an event. */
+P3_PATH
+static __attribute__((noinline)) int get_one(
+	struct p3_nic *n, uint64_t handle, ptl_event_t *event_out)
+{
+	return take_or_poll(n, handle, 0, event_out);
+}
+
+/* With the lease: run a pass.  Return true if the queue may have an event, whose record
+ * is the one that `next` names. */
+static P3_HOT bool pass_for(struct p3_nic *n, const struct p3_evq_next *next)
+{
+	if (p3_unlikely(!p3_pass_is_brief(n)))
+		return p3_pass_run(n) && p3_evq_is_come(next);
+	p3_pass_poll_briefly(n);
+	if (p3_likely(p3_evq_is_come(next))) {
+		p3_pass_count(n);
+		return true;
+	}
+	(void)p3_pass_end(n);
+	return false;
+}
+
+/* Run a few passes, until this queue may have an event. */
 static void pass_until_any(struct p3_nic *n, struct p3_eq *eq)
 {
 	bool any = false;
@@ -317,15 +346,40 @@ static void pass_until_any(struct p3_nic *n, struct p3_eq *eq)
 	p3_lease_leave(n);
 }
 
-/* Inside of a call: wait for an event after a first look that has found none. */
+/* Do the same on the straight path. */
+static P3_HOT void pass_straight(struct p3_nic *n, const struct p3_evq_next *next)
+{
+	if (p3_unlikely(!p3_lease_enter_to_pass(n)))
+		return;
+	for (uint32_t left = P3_BRIEF_TURNS; left && !pass_for(n, next); left--)
+		;
+	p3_lease_leave_here(n);
+}
+
 P3_PATH
-static __attribute__((noinline)) int wait_for(
+static __attribute__((noinline)) int wait_in_general(
 	struct p3_nic *n, uint64_t handle, ptl_event_t *event_out)
 {
 	struct p3_eq *eq = p3_eq_named(n, handle);
 	p3_settle_attend(n, p3_handle_ni(handle));
 	if (eq && p3_self.inside == 1 && n->idle.spin_ns && !p3_evq_any(&eq->rx))
 		pass_until_any(n, eq);
+	return take_or_poll(n, handle, UINT64_MAX, event_out);
+}
+
+/* Inside of a call: wait for an event after a first look that has found none. */
+P3_PATH
+static __attribute__((noinline)) int wait_for(
+	struct p3_nic *n, uint64_t handle, ptl_event_t *event_out)
+{
+	struct p3_eq *eq = p3_eq_named(n, handle);
+	if (!p3_straight() || p3_unlikely(!eq || p3_self.inside != 1 || !n->brief))
+		return wait_in_general(n, handle, event_out);
+	struct p3_evq_next next = p3_evq_expect(&eq->rx);
+	if (p3_unlikely(p3_evq_is_come(&next)))
+		return wait_in_general(n, handle, event_out);
+	p3_settle_attend(n, eq->o.ni);
+	pass_straight(n, &next);
 	return take_or_poll(n, handle, UINT64_MAX, event_out);
 }
 
@@ -359,7 +413,7 @@ int p3_nic_eq_get(struct p3_nic *n, uint64_t handle, ptl_event_t *event_out)
 	bool straight = p3_straight() && eq && !p3_self.inside;
 	p3_call_begin();
 	if (!straight || !p3_evq_is_empty(&eq->rx))
-		return take_or_poll(n, handle, 0, event_out);
+		return get_one(n, handle, event_out);
 	p3_settle_attend(n, p3_handle_ni(handle));
 	switch (p3_peek(n, &mailbox)) {
 	case P3_PEEK_NOTHING:

@@ -139,7 +139,7 @@ static inline void p3_say_all(struct p3_event_words *to, const struct p3_event_w
 /* Return the upper half of a word. */
 static inline uint32_t p3_event_high(const struct p3_event_words *rec, int i)
 {
-	return (uint32_t)(p3_acquire(&rec->w[i]) >> 32); /* EVQ.2 */
+	return p3_acquire_high(&rec->w[i]); /* EVQ.2 */
 }
 
 /* Make an event of a record, whose words may change meanwhile (p3_evq_took). */

@@ -11,6 +11,7 @@
 #include "nic/report/trace.h"
 #include "nic/run/commands.h"
 #include "shm/fault.h"
+#include "shm/straight.h"
 
 /* Give up the lease, fence, and look for sleepers to wake, cold lanes to ring for, and
  * commands in the mailbox. */
@@ -57,6 +58,36 @@ static inline bool p3_lease_enter(struct p3_nic *n, enum p3_lease_holder who)
 		return false;
 	p3_lease_begin(n, who);
 	return true;
+}
+
+/* Do as p3_lease_enter(), except that the posted commands wait for the pass with which
+ * the caller goes on. */
+static P3_HOT bool p3_lease_enter_to_pass(struct p3_nic *n)
+{
+	if (p3_unlikely(!p3_cas_acquire32(
+		    &n->lease.word, P3_LEASE_FREE, P3_LEASE_HOST))) /* LEASE.1 */
+		return false;
+	p3_count(&n->count[P3_C_LEASE_HOST], 1);
+	FAULT_POINT("lease.taken");
+	P3_TRACE(lease, n, P3_LEASE_HOST);
+	return true;
+}
+
+/* Do as p3_lease_leave(), inlined if this hold has written to no peer. */
+static P3_HOT void p3_lease_leave_here(struct p3_nic *n)
+{
+	if (!p3_straight() || p3_unlikely(n->ntouched | n->odd)) {
+		p3_lease_leave(n);
+		return;
+	}
+	struct p3_mailbox *mailbox = n->mailbox; /* still readable here */
+	bool posted = n->posted, light = n->light;
+	n->unlooked = 0;
+	n->posted = false;
+	p3_lease_give(&n->lease);
+	p3_fence_light(light); /* LEASE.2, PARK.1, COLD.1 */
+	if (p3_unlikely(p3_get(&n->parked) || p3_mbx_any(mailbox))) /* MBX.4 */
+		p3_lease_left(n, &n->never_asleep, &n->never_cold, NULL, posted, mailbox);
 }
 
 #endif

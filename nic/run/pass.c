@@ -47,27 +47,40 @@ static inline void expect_more(
 	uint64_t took = messages > 1 ? r->pos - from : 0;
 	/* a lane whose consumer lags behind has more at each visit */
 	bool grows = messages < P3_PASS_MSGS;
-	if (took > r->n)
+	if (p3_unlikely(took > r->n))
 		took = 0;
-	p3_ring_expect(r, all ? took / 2 : grows ? 2 * took : took);
+	if (p3_unlikely(took != 0))
+		took = all ? took / 2 : grows ? 2 * took : took;
+	p3_ring_expect(r, took);
+}
+
+/* The state at the begin of a visit. */
+struct visit {
+	uint32_t before; /* messages that the pass has taken */
+	uint64_t from;   /* position in the lane */
+};
+
+static inline struct visit arrive(const struct p3_nic *n, const struct p3_peer *p)
+{
+	return (struct visit){n->msgs, p->req_in.pos};
 }
 
 /* Poll a peer until this number of messages was taken in this pass. */
-static inline void poll_peer(struct p3_nic *n, struct p3_peer *p, uint32_t most)
+static inline void poll_peer(
+	struct p3_nic *n, struct p3_peer *p, struct visit v, uint32_t most)
 {
 	if (p3_unlikely(p->bad || !p3_peer_is_ready(n, p)))
 		return;
-	uint32_t before = n->msgs;
-	uint64_t from = p->req_in.pos;
-	p3_ring_ask_some(&p->req_in);
+	if (p3_unlikely(p->req_in.pos < p->req_in.sure))
+		p3_ring_ask_some(&p->req_in);
 	p3_reply_take_all(n, p);
-	while (n->msgs < most && n->bytes < P3_PASS_BYTES && !p->bad &&
-		p3_plain_take(n, p))
+	while (n->msgs < most && p3_ring_any(&p->req_in) && n->bytes < P3_PASS_BYTES &&
+		!p->bad && p3_plain_take(n, p))
 		;
-	if (p3_unlikely(n->msgs == before))
-		return;
 	p3_ring_give(&p->req_in);
-	expect_more(&p->req_in, n->msgs - before, from, n->msgs < most);
+	if (p3_unlikely(n->msgs == v.before))
+		return;
+	expect_more(&p->req_in, n->msgs - v.before, v.from, n->msgs < most);
 	p->quiet = 0;
 	if (n->crowded)
 		expect_to_answer(p);
@@ -107,16 +120,23 @@ static inline void ask_for_peer(const struct p3_peer *p)
  * With few lanes, take one message, and twice as many at each later visit, until a lane
  * has fewer.  On one CPU take all messages, since no producer runs meanwhile.
  */
+static inline void visit_from(struct p3_nic *n, struct p3_peer *p, struct visit v)
+{
+	uint32_t quota = n->conf.cpus <= 1 ? P3_PASS_MSGS : 1u << p->deep,
+		 most = v.before + quota;
+	if (has_news(p))
+		poll_peer(n, p, v, most < P3_PASS_MSGS ? most : P3_PASS_MSGS);
+	if (n->msgs - v.before >= quota) {
+		if (p->deep < P3_DEEPEST)
+			p->deep++;
+	} else if (n->msgs < P3_PASS_MSGS && n->bytes < P3_PASS_BYTES) {
+		p->deep = 0;
+	}
+}
+
 static inline void visit(struct p3_nic *n, struct p3_peer *p)
 {
-	uint32_t before = n->msgs,
-		 quota = n->conf.cpus <= 1 ? P3_PASS_MSGS : 1u << p->deep;
-	poll_peer(n, p, before + quota < P3_PASS_MSGS ? before + quota : P3_PASS_MSGS);
-	bool filled = n->msgs - before >= quota;
-	if (filled && p->deep < P3_DEEPEST)
-		p->deep++;
-	if (!filled && n->msgs < P3_PASS_MSGS && n->bytes < P3_PASS_BYTES)
-		p->deep = 0;
+	visit_from(n, p, arrive(n, p));
 }
 
 /*
@@ -129,7 +149,10 @@ static inline void visit_one_of_many(struct p3_nic *n, struct p3_peer *p, uint64
 	bool all = p3_unlikely(!n->crowded || p->deep || number % P3_PROBING == 0);
 	uint32_t before = n->msgs;
 	uint32_t most = before + P3_PASS_MSGS;
-	poll_peer(n, p, !all ? before + 1 : most < n->most ? most : n->most);
+	poll_peer(n, p, arrive(n, p),
+		!all             ? before + 1
+		: most < n->most ? most
+				 : n->most);
 	if (p3_unlikely(n->msgs - before > 1))
 		p->deep = P3_DEEPEST;
 	else if (p3_unlikely(p->deep))
@@ -167,18 +190,28 @@ static void poll_many(struct p3_nic *n)
 	n->turn = i;
 }
 
+/* Return the place in hot at which a pass over few lanes begins. */
+static inline uint32_t next_turn(struct p3_nic *n)
+{
+	uint32_t i = n->turn + 1;
+	return n->turn = i < n->nhot ? i : 0;
+}
+
+static inline void poll_few(struct p3_nic *n)
+{
+	uint32_t i = next_turn(n);
+	for (uint32_t left = n->nhot; left; left--) {
+		visit(n, n->hot[i]);
+		i = p3_likely(i + 1 < n->nhot) ? i + 1 : 0;
+	}
+}
+
 static inline void poll_lanes(struct p3_nic *n)
 {
-	if (n->nhot > n->few) {
+	if (n->nhot > n->few)
 		poll_many(n);
-		return;
-	}
-	if (++n->turn >= n->nhot)
-		n->turn = 0;
-	for (uint32_t i = n->turn; i < n->nhot; i++)
-		visit(n, n->hot[i]);
-	for (uint32_t i = 0; i < n->turn && i < n->nhot; i++)
-		visit(n, n->hot[i]);
+	else
+		poll_few(n);
 }
 
 /*
@@ -228,14 +261,40 @@ static P3_RARE void poll_wire(struct p3_nic *n)
 	n->wired->poll(n);
 }
 
-P3_PATH
-bool p3_pass_run(struct p3_nic *n)
+static P3_HOT void begin(struct p3_nic *n)
 {
 	n->worked = false;
 	n->msgs = 0;
 	n->most = P3_PASS_MSGS;
 	n->bytes = 0;
 	FAULT_POINT("pass.begun");
+}
+
+/* Do what is due behind the polling of lanes. */
+static P3_HOT bool end(struct p3_nic *n)
+{
+	if (p3_unlikely(n->odd))
+		do_odd(n);
+	if (p3_unlikely(n->crowded))
+		p3_set(&n->emptied, has_emptied(n));
+	/* Peers that poll see this node's messages without a look.  Look for sleeping
+	 * peers, and wake them, after a pass that found no work, or when the passes since
+	 * the last look weigh P3_UNLOOKED: one that took many messages counts as several
+	 * (p3_pass_share()). */
+	bool worked = n->worked;
+	if ((n->ntouched || n->posted) &&
+		(!worked || (n->unlooked += p3_pass_share(n)) >= P3_UNLOOKED))
+		p3_looks_take(n);
+	if (!worked)
+		p3_count(&n->drained, 1);
+	p3_pass_count(n);
+	return worked;
+}
+
+P3_PATH
+bool p3_pass_run(struct p3_nic *n)
+{
+	begin(n);
 	if (p3_unlikely(p3_mbx_any(n->mailbox)))
 		p3_command_take_posted(n);
 	if (p3_unlikely(n->odd & P3_ODD_WIRED))
@@ -243,23 +302,68 @@ bool p3_pass_run(struct p3_nic *n)
 	poll_lanes(n);
 	if (p3_unlikely(n->bytes >= P3_PASS_BYTES))
 		n->msgs = n->most; /* the pass was cut: transfers count bytes anew */
-	if (p3_unlikely(n->odd))
-		do_odd(n);
-	if (n->crowded)
-		p3_set(&n->emptied, has_emptied(n));
-	/* Peers that poll see this node's messages without a look.  Look for sleeping
-	 * peers, and wake them, after a pass that found no work, or when the passes since
-	 * the last look weigh P3_UNLOOKED: one that took many messages counts as several
-	 * (p3_pass_share()). */
-	if ((n->ntouched || n->posted) &&
-		(!n->worked || (n->unlooked += p3_pass_share(n)) >= P3_UNLOOKED))
-		p3_looks_take(n);
-	FAULT_POINT("pass.done");
-	uint64_t passes = p3_get(&n->count[P3_C_PASSES]) + 1;
-	p3_set(&n->count[P3_C_PASSES], passes);
-	if (!n->worked)
-		p3_count(&n->drained, 1);
-	if (p3_unlikely(passes % P3_MIRROR_PASSES == 0))
-		p3_mirror_gauges(n, p3_lease_held_by(&n->lease));
-	return n->worked;
+	return end(n);
+}
+
+/* ---- a pass that is brief ---- */
+
+/* Do the whole of a visit, or its rest. */
+P3_PATH
+static __attribute__((noinline)) void visit_on(
+	struct p3_nic *n, struct p3_peer *p, uint32_t before, uint64_t from)
+{
+	visit_from(n, p, (struct visit){before, from});
+}
+
+/* Return true if no response comes before the lane's request, and the peer and the pass
+ * are as usual. */
+static P3_HOT bool begins_plainly(const struct p3_nic *n, struct p3_peer *p)
+{
+	return !p3_peer_has_response(p) && p3_likely(!p->odd && p->ready) &&
+	       p3_likely(p->req_in.pos >= p->req_in.sure) &&
+	       p3_likely(n->msgs < P3_PASS_MSGS);
+}
+
+/* Visit a lane that has a request, as visit() does.  That there is only one is the usual
+ * case. */
+static P3_HOT void visit_for_one(struct p3_nic *n, struct p3_peer *p)
+{
+	uint32_t before = n->msgs;
+	uint64_t from = p->req_in.pos;
+	if (p3_unlikely(!begins_plainly(n, p) || !p3_plain_take(n, p)) ||
+		(p->deep && p3_ring_any(&p->req_in))) {
+		visit_on(n, p, before, from);
+		return;
+	}
+	p->deep = !p->deep;
+	p3_ring_give(&p->req_in);
+	p3_ring_expect(&p->req_in, 0);
+	p->quiet = 0;
+}
+
+static P3_HOT void visit_briefly(struct p3_nic *n, struct p3_peer *p)
+{
+	if (p3_likely(p3_ring_any(&p->req_in)))
+		visit_for_one(n, p);
+	else if (p3_unlikely(has_news(p)))
+		visit_on(n, p, n->msgs, p->req_in.pos);
+	else
+		p->deep = 0;
+}
+
+P3_SPREAD
+void p3_pass_poll_briefly(struct p3_nic *n)
+{
+	begin(n);
+	uint32_t i = next_turn(n);
+	for (uint32_t left = n->nhot; left; left--) {
+		visit_briefly(n, n->hot[i]);
+		i = i + 1 < n->nhot ? i + 1 : 0;
+	}
+}
+
+P3_PATH
+bool p3_pass_end(struct p3_nic *n)
+{
+	return end(n);
 }
