@@ -94,16 +94,6 @@ void *p3_table_at(const struct p3_table *t, uint32_t index)
 	return chunk + (uint64_t)at * t->elem;
 }
 
-static void put_free(struct p3_table *t, struct p3_object *o)
-{
-	o->next_free = NULL;
-	if (t->free_head)
-		t->free_tail->next_free = o;
-	else
-		t->free_head = o;
-	t->free_tail = o;
-}
-
 /* Link some objects that never lived.  Few at a time, so that a program with few objects
  * touches few pages. */
 static P3_RARE void link_some(struct p3_table *t)
@@ -112,7 +102,7 @@ static P3_RARE void link_some(struct p3_table *t)
 	for (uint32_t i = 0; i < LINKED_AT_ONCE; i++) {
 		struct p3_object *o = p3_table_at(t, t->used);
 		p3_set(&o->name, (name | t->used++) ^ P3_NAMELESS);
-		put_free(t, o);
+		p3_table_link(t, o);
 	}
 }
 
@@ -133,11 +123,7 @@ void *p3_table_alloc(struct p3_table *t)
 			return NULL;
 		link_some(t);
 	}
-	struct p3_object *o = t->free_head;
-	t->free_head = o->next_free;
-	o->ni = 0;
-	t->live++;
-	return o;
+	return p3_table_take(t);
 }
 
 void p3_table_kill(struct p3_table *t, struct p3_object *o)
@@ -148,7 +134,7 @@ void p3_table_kill(struct p3_table *t, struct p3_object *o)
 
 void p3_table_bury(struct p3_table *t, struct p3_object *o)
 {
-	put_free(t, o);
+	p3_table_link(t, o);
 }
 
 void p3_table_release(struct p3_table *t, struct p3_object *o)

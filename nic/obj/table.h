@@ -87,6 +87,30 @@ static inline bool p3_table_has_room(const struct p3_table *t)
  * NULL if the table must grow first. */
 void *p3_table_alloc(struct p3_table *t);
 void p3_table_release(struct p3_table *t, struct p3_object *o);
+/* Do as p3_table_alloc(), but return NULL also if no object is linked: then that function
+ * links some. */
+static P3_HOT void *p3_table_take(struct p3_table *t)
+{
+	struct p3_object *o = t->free_head;
+	if (p3_unlikely(!o))
+		return NULL;
+	t->free_head = o->next_free;
+	o->ni = 0;
+	t->live++;
+	return o;
+}
+
+/* Link a dead object behind the others. */
+static P3_HOT void p3_table_link(struct p3_table *t, struct p3_object *o)
+{
+	o->next_free = NULL;
+	if (p3_likely(t->free_head != NULL))
+		t->free_tail->next_free = o;
+	else
+		t->free_head = o;
+	t->free_tail = o;
+}
+
 /* Release an object in two steps: kill makes its handle invalid; bury makes its place
  * reusable. */
 void p3_table_kill(struct p3_table *t, struct p3_object *o);

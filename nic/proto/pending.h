@@ -14,7 +14,9 @@
 #ifndef P3_NIC_PROTO_PENDING_H
 #define P3_NIC_PROTO_PENDING_H
 
+#include "nic/obj/list.h"
 #include "nic/obj/record.h"
+#include "nic/obj/table.h"
 #include "nic/proto/copy.h"
 #include "nic/state.h"
 
@@ -37,6 +39,62 @@ struct p3_pending *p3_pending_alloc(struct p3_nic *n, struct p3_peer *p, uint32_
 	const struct p3_move *m, struct p3_md *md);
 /* Free a pending, which is in a queue of its peer, with its copy and its transfer. */
 void p3_pending_free(struct p3_nic *n, struct p3_pending *t);
+
+/* ---- short requests that are sent at once ---- */
+
+/* Return a pending of a request that is about to be sent to p, and that reserves one cell
+ * for its response, or NULL: then use p3_pending_alloc(). */
+static P3_HOT struct p3_pending *p3_pending_take(
+	struct p3_nic *n, struct p3_peer *p, uint32_t kind, struct p3_md *md)
+{
+	struct p3_pending *t = p3_table_take(&n->table[P3_T_PENDING]);
+	if (p3_unlikely(!t))
+		return NULL;
+	p3_object_born(&t->o);
+	t->peer = p;
+	t->md = md;
+	t->md_name = p3_get(&md->o.name);
+	t->state = P3_PEND_SENT;
+	t->kind = (uint8_t)kind;
+	t->ni = (uint8_t)md->o.ni;
+	t->is_long = false;
+	t->rsp_cells = 1;
+	t->xfer = NULL;
+	t->send.md = NULL;
+	t->copy = NULL;
+	p3_list_add(&p->outstanding, &t->link);
+	p->nout++;
+	p3_use_more(&n->ni[t->ni], P3_U_OP);
+	return t;
+}
+
+/* Free a pending that waits for its response, and has neither copy nor transfer. */
+static P3_HOT void p3_pending_give(struct p3_nic *n, struct p3_pending *t)
+{
+	struct p3_table *table = &n->table[P3_T_PENDING];
+	p3_list_del(&t->link);
+	t->peer->nout--;
+	p3_use_less(&n->ni[t->ni], P3_U_OP);
+	p3_release(&t->o.name, p3_get(&t->o.name) ^ P3_NAMELESS); /* TABLE.2 */
+	table->live--;
+	p3_table_link(table, &t->o);
+}
+
+/* Return the pending that a response names, or NULL if it does not wait for a response
+ * from this peer. */
+static P3_HOT struct p3_pending *p3_pending_named(
+	struct p3_nic *n, const struct p3_peer *p, uint32_t name)
+{
+	const struct p3_table *table = &n->table[P3_T_PENDING];
+	uint32_t index = name & P3_PENDING_INDEX;
+	if (p3_unlikely(index >= table->used))
+		return NULL;
+	char *chunk = table->chunk[index / P3_TABLE_EACH];
+	struct p3_pending *t = (struct p3_pending *)chunk + index % P3_TABLE_EACH;
+	if (p3_unlikely(!p3_object_lives(&t->o) || p3_pending_name(t) != name))
+		return NULL;
+	return p3_likely(t->peer == p && t->state == P3_PEND_SENT) ? t : NULL;
+}
 
 /* Post SEND_START. */
 void p3_pending_start(struct p3_nic *n, struct p3_pending *t);

@@ -14,21 +14,6 @@
 #include "nic/report/why.h"
 #include "nic/xfer/xfer.h"
 
-/* Return the pending that a response names, or NULL if it does not wait for a response
- * from this peer. */
-static struct p3_pending *named_pending(
-	struct p3_nic *n, struct p3_peer *p, uint32_t name)
-{
-	const struct p3_table *table = &n->table[P3_T_PENDING];
-	uint32_t index = name & P3_PENDING_INDEX;
-	if (index >= table->used)
-		return NULL;
-	struct p3_pending *t = p3_table_at(table, index);
-	if (!p3_object_lives(&t->o) || p3_pending_name(t) != name)
-		return NULL;
-	return t->peer == p && t->state == P3_PEND_SENT ? t : NULL;
-}
-
 static bool md_lives(struct p3_nic *n, struct p3_pending *t)
 {
 	bool lives = t->md && p3_pending_md_lives(t);
@@ -260,7 +245,7 @@ bool p3_reply_take(struct p3_nic *n, struct p3_peer *p)
 	}
 	struct p3_answer a;
 	p3_unpack_answer(c, w0, &a);
-	struct p3_pending *t = named_pending(n, p, a.pending);
+	struct p3_pending *t = p3_pending_named(n, p, a.pending);
 	uint32_t rsp = t ? t->rsp_cells : 0;
 	if (t)
 		P3_TRACE(about, n, t->topic, P3_TRACE_ANSWERED, kind, a.mlength);

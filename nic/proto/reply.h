@@ -11,17 +11,10 @@
 #ifndef P3_NIC_PROTO_REPLY_H
 #define P3_NIC_PROTO_REPLY_H
 
-#include "nic/proto/peer.h"
 #include "nic/state.h"
 
 /* Take one response off the lane.  Return false if there is none, or if the peer wrote
  * nonsense. */
 bool p3_reply_take(struct p3_nic *n, struct p3_peer *p);
-static inline void p3_reply_take_all(struct p3_nic *n, struct p3_peer *p)
-{
-	while (p3_unlikely(p3_peer_has_response(p)))
-		if (!p3_reply_take(n, p))
-			break;
-}
 
 #endif

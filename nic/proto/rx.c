@@ -12,7 +12,7 @@
 #include "nic/proto/exchange.h"
 #include "nic/proto/format.h"
 #include "nic/proto/peer.h"
-#include "nic/proto/reply.h"
+#include "nic/proto/back.h"
 #include "nic/report/trace.h"
 #include "nic/report/why.h"
 #include "nic/xfer/xfer.h"
@@ -456,7 +456,7 @@ bool p3_rx_take(struct p3_nic *n, struct p3_peer *p)
 	}
 	/* LANE.1: answers that the peer sent before this request come first, so that an
 	 * operation's END is there before the partner's own message about it. */
-	p3_reply_take_all(n, p);
+	p3_back_take_all(n, p);
 	if (p3_unlikely(p->odd) && !may_take(n, p))
 		return false;
 	uint32_t kind = p3_word0_kind(w0), ncells = p3_word0_ncells(w0);

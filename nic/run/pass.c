@@ -3,7 +3,7 @@
 #include "nic/run/pass.h"
 #include "nic/proto/peer.h"
 #include "nic/proto/lose.h"
-#include "nic/proto/reply.h"
+#include "nic/proto/back.h"
 #include "nic/proto/plain.h"
 #include "nic/proto/tx.h"
 #include "nic/report/mirror.h"
@@ -73,7 +73,7 @@ static inline void poll_peer(
 		return;
 	if (p3_unlikely(p->req_in.pos < p->req_in.sure))
 		p3_ring_ask_some(&p->req_in);
-	p3_reply_take_all(n, p);
+	p3_back_take_all(n, p);
 	while (n->msgs < most && p3_ring_any(&p->req_in) && n->bytes < P3_PASS_BYTES &&
 		!p->bad && p3_plain_take(n, p))
 		;

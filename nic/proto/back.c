@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Responses that come back: the straight path of the initiator.
+ *
+ * A response goes straight if all of this is true:
+ *
+ *	word 0		that of an acknowledgement (P3_RSP_USUAL), or of a reply of one cell
+ *	node		n->odd has none of the bits below
+ *	pending		the response names one that waits for it, with no failure and no
+ *			more bytes than were requested; it is that of a short put that wants
+ *			an acknowledgement, or of a get or exchange
+ *	descriptor	the pending's, which has not been unlinked; infinite threshold, and
+ *			not inactive.  Of a reply: one piece, no START events, but END events
+ *	queue		living; of a reply: or none
+ *
+ * Each test comes before the first change.  When one fails, p3_reply_take() begins anew
+ * with the words of the cell; the words that were loaded here count no more.
+ */
+#include "nic/proto/back.h"
+
+#include "nic/obj/event.h"
+#include "nic/proto/format.h"
+#include "nic/proto/pending.h"
+#include "nic/proto/reply.h"
+#include "nic/run/odd.h"
+#include "shm/straight.h"
+
+#include <string.h>
+
+/* A trace has records that only the general path writes; it also tells pulls of bytes
+ * that are overwritten. */
+#define UNUSUAL (P3_ODD_TRACED | P3_ODD_PULLS)
+
+#define INERT   (P3_ODD_THRESHOLD | P3_ODD_INACTIVE)
+
+/* ---- tests ---- */
+
+/* Find the pending of a response, and the response's length.  Return NULL if the response
+ * is not usual. */
+static P3_HOT struct p3_pending *find(struct p3_nic *n, const struct p3_peer *p,
+	const struct p3_cell *c, uint64_t *length_out)
+{
+	uint64_t w = p3_format_get(c, P3_RESPONSE_PENDING);
+	uint64_t length = p3_format_get(c, P3_RESPONSE_LENGTH);
+	if (p3_unlikely(
+		    w >> 32 || n->odd & UNUSUAL)) /* the status is in the upper half */
+		return NULL;
+	struct p3_pending *t = p3_pending_named(n, p, (uint32_t)w);
+	*length_out = length;
+	return p3_likely(t && t->md && !t->is_long && length <= t->move.length) ? t
+										: NULL;
+}
+
+/* Return the descriptor of a response, or NULL if it has been unlinked, or has one of
+ * these bits of enum p3_md_odd. */
+static P3_HOT struct p3_md *usual_md(const struct p3_pending *t, uint32_t odd)
+{
+	struct p3_md *md = t->md;
+	return p3_likely(p3_pending_md_lives(t) && !(md->odd & odd)) ? md : NULL;
+}
+
+/* ---- steps ---- */
+
+static P3_HOT void post(struct p3_nic *n, const struct p3_peer *p,
+	const struct p3_pending *t, struct p3_eq *eq, uint64_t length,
+	ptl_event_kind_t kind)
+{
+	const struct p3_answerer by = {{p->nid, t->move.target.pid}, p->uid, p->jid};
+	struct p3_event_record *e = p3_event_begin(eq);
+	p3_pending_describe_answer(
+		&t->move, t->md, &by, length, n->next_link, (uint32_t)kind, &e->words);
+	p3_event_show(eq, e, (uint32_t)kind);
+	n->posted = true;
+}
+
+/* Free the pending, and the cell of its response. */
+static P3_HOT bool end(struct p3_nic *n, struct p3_peer *p, struct p3_pending *t)
+{
+	uint32_t cells = t->rsp_cells;
+	n->next_link++;
+	n->worked = true;
+	p3_pending_give(n, t);
+	FAULT_POINT("response.handled");
+	p3_ring_take_now(&p->rsp_in, 1);
+	p->rsp_used -= cells;
+	return true;
+}
+
+static P3_HOT bool acknowledge(
+	struct p3_nic *n, struct p3_peer *p, const struct p3_cell *c)
+{
+	uint64_t length;
+	struct p3_pending *t = find(n, p, c, &length);
+	if (p3_unlikely(!t || t->kind != P3_REQ_PUT || !t->move.ack))
+		return p3_reply_take(n, p);
+	struct p3_md *md = usual_md(t, INERT);
+	struct p3_eq *eq = p3_likely(md != NULL) ? p3_sink_eq(&md->sink) : NULL;
+	if (p3_unlikely(!eq))
+		return p3_reply_take(n, p);
+	post(n, p, t, eq, length, PTL_EVENT_ACK);
+	return end(n, p, t);
+}
+
+/* Write the bytes of a reply that fit the descriptor as it is now.  Return their
+ * number. */
+static P3_HOT uint64_t deposit(const struct p3_md *md, const struct p3_pending *t,
+	const struct p3_cell *c, uint64_t length)
+{
+	uint64_t offset = t->move.offset, size = md->region.size;
+	uint64_t space = p3_likely(size > offset) ? size - offset : 0;
+	char *to = p3_sum(md->region.start, offset);
+	if (p3_unlikely(length > space))
+		length = space;
+	if (p3_likely(length == 8))
+		memcpy(to, p3_reply_bytes(c), 8);
+	else
+		p3_copy_few(to, p3_reply_bytes(c), length);
+	return length;
+}
+
+/* Take a reply of one cell. */
+P3_PATH
+static __attribute__((noinline)) bool take_reply(struct p3_nic *n, struct p3_peer *p)
+{
+	uint64_t length;
+	const struct p3_cell *c = p->rsp_in.next;
+	struct p3_pending *t = find(n, p, c, &length);
+	if (p3_unlikely(!t || t->kind == P3_REQ_PUT || length > P3_RSP_INLINE))
+		return p3_reply_take(n, p);
+	struct p3_md *md =
+		usual_md(t, INERT | P3_ODD_IOVEC | P3_ODD_STARTS | P3_ODD_ENDS);
+	if (p3_unlikely(!md))
+		return p3_reply_take(n, p);
+	struct p3_eq *eq = p3_sink_eq(&md->sink);
+	length = deposit(md, t, c, length);
+	if (p3_likely(eq != NULL))
+		post(n, p, t, eq, length, PTL_EVENT_REPLY_END);
+	return end(n, p, t);
+}
+
+P3_PATH
+bool p3_back_take(struct p3_nic *n, struct p3_peer *p)
+{
+	const struct p3_cell *c = p->rsp_in.next;
+	const uint64_t reply = p3_word0(P3_RSP_ACK ^ P3_RSP_REPLY, 0, 0);
+	uint64_t other = p3_acquire(&c->w[0]) ^ p->rsp_in.usual; /* LANE.1 */
+	if (p3_unlikely(!p3_straight()))
+		return p3_reply_take(n, p);
+	if (p3_likely(!other))
+		return acknowledge(n, p, c);
+	return p3_likely(other == reply) ? take_reply(n, p) : p3_reply_take(n, p);
+}
