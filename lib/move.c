@@ -13,10 +13,10 @@ static inline uint16_t narrow(uint32_t index)
 	return index > 0xffff ? 0xffff : (uint16_t)index;
 }
 
-static __attribute__((noinline)) int put(ptl_handle_md_t md_handle, ptl_size_t offset,
-	ptl_size_t length, ptl_ack_req_t ack_req, ptl_process_id_t target_id,
-	ptl_pt_index_t pt_index, ptl_ac_index_t ac_index, ptl_match_bits_t match_bits,
-	ptl_size_t remote_offset, ptl_hdr_data_t hdr_data)
+static __attribute__((noinline)) int put_generally(ptl_handle_md_t md_handle,
+	ptl_size_t offset, ptl_size_t length, ptl_ack_req_t ack_req,
+	ptl_process_id_t target_id, ptl_pt_index_t pt_index, ptl_ac_index_t ac_index,
+	ptl_match_bits_t match_bits, ptl_size_t remote_offset, ptl_hdr_data_t hdr_data)
 {
 	P3_CALL(nic, PTL_MD_INVALID);
 	if (!is_target(target_id))
@@ -39,6 +39,32 @@ static __attribute__((noinline)) int put(ptl_handle_md_t md_handle, ptl_size_t o
 /* A tail call would write its arguments to the place of the caller's: then the caller
  * could not leave its own there, and would copy them first. */
 #define NO_TAIL_CALL() __asm__ __volatile__("")
+
+/* Put in any case but that of put_at_once().  length may be P3_WHOLE. */
+P3_PATH
+static __attribute__((noinline)) int put(ptl_handle_md_t md_handle, ptl_size_t offset,
+	ptl_size_t length, ptl_ack_req_t ack_req, ptl_process_id_t target_id,
+	ptl_pt_index_t pt_index, ptl_ac_index_t ac_index, ptl_match_bits_t match_bits,
+	ptl_size_t remote_offset, ptl_hdr_data_t hdr_data)
+{
+	struct p3_nic *nic = p3_nic_ready(p3_node());
+	const struct p3_move m = {.target = target_id,
+		.bits = match_bits,
+		.hdr = hdr_data,
+		.remote_offset = remote_offset,
+		.offset = offset,
+		.length = length,
+		.pt_index = pt_index,
+		.ac_index = (uint16_t)ac_index};
+	if (p3_likely(nic && ack_req == PTL_ACK_REQ) &&
+		p3_likely((pt_index | ac_index) <= 0xffff) &&
+		p3_likely(p3_nic_put_acked(nic, md_handle, &m)))
+		return PTL_OK;
+	int rc = put_generally(md_handle, offset, length, ack_req, target_id, pt_index,
+		ac_index, match_bits, remote_offset, hdr_data);
+	NO_TAIL_CALL();
+	return rc;
+}
 
 /* Put in the most frequent case.  Return false, having done nothing, in all others. */
 static P3_HOT bool put_at_once(ptl_handle_md_t md_handle, ptl_size_t offset,
@@ -109,13 +135,35 @@ static int ask(struct p3_cmd *c, ptl_size_t length, ptl_process_id_t target_id,
 	return p3_nic_do(nic, c);
 }
 
-static int get(ptl_handle_md_t md_handle, ptl_size_t offset, ptl_size_t length,
-	ptl_process_id_t target_id, ptl_pt_index_t pt_index, ptl_ac_index_t ac_index,
-	ptl_match_bits_t match_bits, ptl_size_t remote_offset)
+static __attribute__((noinline)) int get_generally(ptl_handle_md_t md_handle,
+	ptl_size_t offset, ptl_size_t length, ptl_process_id_t target_id,
+	ptl_pt_index_t pt_index, ptl_ac_index_t ac_index, ptl_match_bits_t match_bits,
+	ptl_size_t remote_offset)
 {
 	struct p3_cmd c = {.op = P3_OP_GET, .handle = md_handle};
 	c.move.offset = offset;
 	return ask(&c, length, target_id, pt_index, ac_index, match_bits, remote_offset);
+}
+
+/* Get: in the most frequent case, or else in the general way.  length may be P3_WHOLE. */
+P3_PATH
+static __attribute__((noinline)) int get(ptl_handle_md_t md_handle, ptl_size_t offset,
+	ptl_size_t length, ptl_process_id_t target_id, ptl_pt_index_t pt_index,
+	ptl_ac_index_t ac_index, ptl_match_bits_t match_bits, ptl_size_t remote_offset)
+{
+	struct p3_nic *nic = p3_nic_ready(p3_node());
+	const struct p3_move m = {.target = target_id,
+		.bits = match_bits,
+		.remote_offset = remote_offset,
+		.offset = offset,
+		.length = length,
+		.pt_index = pt_index,
+		.ac_index = (uint16_t)ac_index};
+	if (p3_likely(nic && (pt_index | ac_index) <= 0xffff &&
+		      p3_nic_get(nic, md_handle, &m)))
+		return PTL_OK;
+	return get_generally(md_handle, offset, length, target_id, pt_index, ac_index,
+		match_bits, remote_offset);
 }
 
 P3_PATH
@@ -126,6 +174,7 @@ int PtlGet(ptl_handle_md_t md_handle, ptl_process_id_t target_id, ptl_pt_index_t
 		remote_offset);
 }
 
+P3_PATH
 int PtlGetRegion(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length,
 	ptl_process_id_t target_id, ptl_pt_index_t pt_index, ptl_ac_index_t ac_index,
 	ptl_match_bits_t match_bits, ptl_size_t remote_offset)

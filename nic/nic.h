@@ -337,6 +337,9 @@ int p3_nic_do(struct p3_nic *nic, struct p3_cmd *cmd);
  * return false, having done nothing.  pt_index has 16 bits.
  */
 bool p3_nic_put(struct p3_nic *nic, uint64_t md_handle, const struct p3_move *move);
+/* Do the same with a put that wants an ACK, and with a get. */
+bool p3_nic_put_acked(struct p3_nic *nic, uint64_t md_handle, const struct p3_move *move);
+bool p3_nic_get(struct p3_nic *nic, uint64_t md_handle, const struct p3_move *move);
 
 /* Return true in a signal handler that has interrupted a call of the library. */
 bool p3_nic_interrupts(void);

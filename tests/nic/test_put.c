@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Puts on the straight path and one step beside it: both do the same.  A put took the
- * straight path if its target is in nic->latest afterwards, which no other code writes
- * but to forget it.
+ * straight path if its target is in nic->latest afterwards, which only that path and the
+ * one of requests with a response (test_ask.c) write, but to forget it.
  */
 #include "nic/obj/objects.h"
 #include "nic/proto/state.h"
@@ -262,7 +262,7 @@ NODES_CASE(unusual_arguments_take_the_general_path, 1)
 
 	CHECK_OK(put_beside(md, 1537, self, PTL_NO_ACK_REQ, PT));
 	CHECK_EQ(expect(eq, PTL_EVENT_SEND_END).mlength, 1537);
-	CHECK_OK(put_beside(md, 8, self, PTL_ACK_REQ, PT));
+	CHECK_OK(put_beside(md, 17, self, PTL_ACK_REQ, PT));
 	(void)expect(eq, PTL_EVENT_SEND_END);
 	(void)expect(eq, PTL_EVENT_ACK);
 	uint64_t drops = drops_of(ni);
