@@ -14,6 +14,8 @@
 
 #include "nic/match/match.h"
 #include "nic/proto/format.h"
+#include "nic/proto/peer.h"
+#include "nic/run/looks.h"
 #include "nic/state.h"
 
 /* Respond with one cell. */
@@ -21,6 +23,24 @@ void p3_answer_respond(struct p3_nic *n, struct p3_peer *p, const struct p3_answ
 /* Respond with a kind, a pending and a length alone. */
 void p3_answer_briefly(struct p3_nic *n, struct p3_peer *p, uint32_t pending,
 	enum p3_rsp_kind kind, uint64_t mlength);
+
+/* Return true if a response of one cell to this living peer may go straight, by
+ * p3_answer_at_once(): its ring is open.  If it is not, open it for the next one. */
+static P3_HOT bool p3_answer_may_go(struct p3_peer *p)
+{
+	if (p3_ring_runs(&p->rsp_out, 1))
+		return true;
+	if (p->rsp_full && p3_peer_has_room(p, &p->rsp_out, 1))
+		p3_ring_open(&p->rsp_out);
+	return p3_ring_runs(&p->rsp_out, 1);
+}
+
+/* Publish the response of one cell that is filled in at p->rsp_out.next. */
+static P3_HOT void p3_answer_at_once(struct p3_nic *n, struct p3_peer *p, uint64_t word0)
+{
+	p3_ring_run(&p->rsp_out, word0, 1);
+	p3_looks_add(n, p);
+}
 
 /* Return true if the response ring has room for a reply of this length. */
 bool p3_answer_has_room(struct p3_peer *p, uint64_t mlength);

@@ -15,7 +15,7 @@
  *			events; infinite threshold, no max_size, no iovec; there is room
  *	queue		none, or a living one with room
  *	get		at most P3_RSP_INLINE bytes, which the request has reserved room
- *			for; the response ring is the full one, and has room
+ *			for; the response ring is open, or can be opened
  *
  * Each test comes before the first change.  When one fails, p3_rx_take() begins anew: it
  * loads the words of the cell again, and ignores those that were loaded here
@@ -27,6 +27,7 @@
 #include "nic/match/match.h"
 #include "nic/obj/event.h"
 #include "nic/proto/answer.h"
+#include "nic/proto/back.h"
 #include "nic/proto/format.h"
 #include "nic/proto/peer.h"
 #include "nic/proto/rx.h"
@@ -190,6 +191,34 @@ static P3_HOT bool taken(struct p3_peer *p, uint32_t k)
 	return true;
 }
 
+static P3_HOT void acknowledge(
+	struct p3_nic *n, struct p3_peer *p, uint32_t pending, uint64_t len)
+{
+	const struct p3_answer a = {
+		.kind = P3_RSP_ACK, .pending = pending, .mlength = len};
+	if (p3_unlikely(!p3_answer_may_go(p))) {
+		p3_answer_respond(n, p, &a);
+		return;
+	}
+	uint64_t word0 = p3_pack_brief(p->rsp_out.next, &a);
+	FAULT_POINT("response.filled");
+	p3_answer_at_once(n, p, word0);
+	FAULT_POINT("response.published");
+}
+
+/*
+ * Take the response that this node has just sent to itself: the pass would find it only at
+ * the next visit of the lane.  A look at the response of another node would be too early,
+ * and take the line away from its producer.
+ */
+static P3_HOT bool responded(struct p3_nic *n, struct p3_peer *p)
+{
+	(void)taken(p, 1);
+	if (p->rsp_used && p3_likely(p->nout && p->index == n->conf.node))
+		p3_back_take_all(n, p);
+	return true;
+}
+
 /* Take a put of k cells with len bytes, whose pending is 0 if it wants no
  * acknowledgement. */
 static P3_HOT bool put(struct p3_nic *n, struct p3_peer *p, const struct p3_cell *c,
@@ -211,9 +240,9 @@ static P3_HOT bool put(struct p3_nic *n, struct p3_peer *p, const struct p3_cell
 	account(n, &r, len);
 	post(n, &r, e, PTL_EVENT_PUT_END);
 	if (pending)
-		p3_answer_briefly(n, p, pending, P3_RSP_ACK, len);
+		acknowledge(n, p, pending, len);
 	P3_PROBE2(deliver, P3_REQ_PUT, len);
-	return taken(p, k);
+	return pending ? responded(n, p) : taken(p, k);
 }
 
 /* ---- kinds of requests ---- */
@@ -246,24 +275,20 @@ static __attribute__((noinline)) bool take_longer(
 	return put(n, p, c, k, len, 0);
 }
 
-/* Return true if a reply of one cell can be sent now. */
-static P3_HOT bool may_reply(const struct p3_peer *p)
-{
-	return p->rsp_full && p3_ring_fits(&p->rsp_out, 1);
-}
-
 static P3_HOT void reply(
 	struct p3_nic *n, struct p3_peer *p, const struct plain *r, uint32_t pending)
 {
 	const struct p3_answer a = {.pending = pending, .mlength = r->length};
-	struct p3_cell *c = p3_ring_begin(&p->rsp_out, 1);
+	struct p3_cell *c = p->rsp_out.next;
 	uint64_t word0 = p3_pack_reply(c, &a);
 	const char *from = p3_sum(r->md->region.start, r->offset);
 	if (p3_likely(r->length == 8))
 		memcpy(p3_reply_bytes(c), from, 8);
 	else
 		p3_copy_few(p3_reply_bytes(c), from, r->length);
-	p3_answer_send(n, p, word0, r->length);
+	FAULT_POINT("reply.filled");
+	p3_answer_at_once(n, p, word0);
+	FAULT_POINT("reply.published");
 }
 
 /* A get. */
@@ -277,7 +302,7 @@ static __attribute__((noinline)) bool take_get(struct p3_nic *n, struct p3_peer 
 	struct plain r = {.way = p3_match_way(n, target),
 		.length = p3_format_get(c, P3_GET_LENGTH)};
 	if (p3_unlikely(!pending || r.length > P3_RSP_INLINE ||
-			!p3_field_of(P3_REQUEST_ROOM, to) || !may_reply(p) ||
+			!p3_field_of(P3_REQUEST_ROOM, to) || !p3_answer_may_go(p) ||
 			!may_come(n, p)))
 		return p3_rx_take(n, p);
 	if (p3_unlikely(!p3_match_knows(r.way, target, p3_pair(p->jid, p->uid))))
@@ -289,7 +314,7 @@ static __attribute__((noinline)) bool take_get(struct p3_nic *n, struct p3_peer 
 	account(n, &r, 0);
 	post(n, &r, write_event(n, p, &r, 0, PTL_EVENT_GET_END), PTL_EVENT_GET_END);
 	P3_PROBE2(deliver, P3_REQ_GET, r.length);
-	return taken(p, 1);
+	return responded(n, p);
 }
 
 P3_PATH
