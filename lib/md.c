@@ -65,14 +65,38 @@ int p3_md_make(
 	return rc;
 }
 
-int PtlMDAttach(ptl_handle_me_t me_handle, ptl_md_t md, ptl_unlink_t unlink_op,
-	ptl_handle_md_t *md_handle)
+static __attribute__((noinline)) int attach(ptl_handle_me_t me_handle, const ptl_md_t *md,
+	ptl_unlink_t unlink_op, ptl_handle_md_t *md_handle)
 {
 	P3_CALL(nic, PTL_ME_INVALID);
 	struct p3_cmd c;
 	p3_cmd_begin(&c, P3_OP_MD_ATTACH, me_handle);
-	int rc = p3_md_make(nic, &c, &md, unlink_op);
+	int rc = p3_md_make(nic, &c, md, unlink_op);
 	if (rc == PTL_OK && md_handle)
+		*md_handle = c.md.handle_out;
+	return rc;
+}
+
+int PtlMDAttach(ptl_handle_me_t me_handle, ptl_md_t md, ptl_unlink_t unlink_op,
+	ptl_handle_md_t *md_handle)
+{
+	struct p3_nic *nic = p3_nic_ready(p3_node());
+	if (p3_likely(nic && p3_nic_md_attach(nic, me_handle, &md,
+				     unlink_op == PTL_UNLINK, md_handle)))
+		return PTL_OK;
+	return attach(me_handle, &md, unlink_op, md_handle);
+}
+
+static __attribute__((noinline)) int bind(ptl_handle_ni_t ni_handle, const ptl_md_t *md,
+	ptl_unlink_t unlink_op, ptl_handle_md_t *md_handle)
+{
+	if (!md_handle)
+		return PTL_SEGV;
+	P3_CALL(nic, PTL_NI_INVALID);
+	struct p3_cmd c;
+	p3_cmd_begin(&c, P3_OP_MD_BIND, ni_handle);
+	int rc = p3_md_make(nic, &c, md, unlink_op);
+	if (rc == PTL_OK)
 		*md_handle = c.md.handle_out;
 	return rc;
 }
@@ -80,23 +104,28 @@ int PtlMDAttach(ptl_handle_me_t me_handle, ptl_md_t md, ptl_unlink_t unlink_op,
 int PtlMDBind(ptl_handle_ni_t ni_handle, ptl_md_t md, ptl_unlink_t unlink_op,
 	ptl_handle_md_t *md_handle)
 {
-	if (!md_handle)
-		return PTL_SEGV;
-	P3_CALL(nic, PTL_NI_INVALID);
-	struct p3_cmd c;
-	p3_cmd_begin(&c, P3_OP_MD_BIND, ni_handle);
-	int rc = p3_md_make(nic, &c, &md, unlink_op);
-	if (rc == PTL_OK)
-		*md_handle = c.md.handle_out;
-	return rc;
+	struct p3_nic *nic = p3_nic_ready(p3_node());
+	if (p3_likely(nic && md_handle &&
+		      p3_nic_md_bind(
+			      nic, ni_handle, &md, unlink_op == PTL_UNLINK, md_handle)))
+		return PTL_OK;
+	return bind(ni_handle, &md, unlink_op, md_handle);
 }
 
-int PtlMDUnlink(ptl_handle_md_t md_handle)
+static __attribute__((noinline)) int unlink_md(ptl_handle_md_t md_handle)
 {
 	P3_CALL(nic, PTL_MD_INVALID);
 	struct p3_cmd c;
 	p3_cmd_begin(&c, P3_OP_MD_UNLINK, md_handle);
 	return p3_nic_do(nic, &c);
+}
+
+int PtlMDUnlink(ptl_handle_md_t md_handle)
+{
+	struct p3_nic *nic = p3_nic_ready(p3_node());
+	if (p3_likely(nic && p3_nic_md_unlink(nic, md_handle)))
+		return PTL_OK;
+	return unlink_md(md_handle);
 }
 
 int PtlMDUpdate(ptl_handle_md_t md_handle, ptl_md_t *old_md, ptl_md_t *new_md,

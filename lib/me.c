@@ -21,8 +21,8 @@ static inline void entry(struct p3_cmd *c, ptl_handle_ni_t ni, ptl_process_id_t 
 	c->md.test_eq = PTL_EQ_NONE;
 }
 
-int PtlMEAttach(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index,
-	ptl_process_id_t match_id, ptl_match_bits_t match_bits,
+static __attribute__((noinline)) int attach(ptl_handle_ni_t ni_handle,
+	ptl_pt_index_t pt_index, ptl_process_id_t match_id, ptl_match_bits_t match_bits,
 	ptl_match_bits_t ignore_bits, ptl_unlink_t unlink, ptl_ins_pos_t position,
 	ptl_handle_me_t *me_handle)
 {
@@ -36,6 +36,36 @@ int PtlMEAttach(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index,
 	if (rc == PTL_OK)
 		*me_handle = c.handle_out;
 	return rc;
+}
+
+/* Attach an entry in the most frequent case.  Return false, having done nothing, in all
+ * others. */
+static P3_HOT bool attach_at_once(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index,
+	ptl_process_id_t match_id, ptl_match_bits_t match_bits,
+	ptl_match_bits_t ignore_bits, ptl_unlink_t unlink, ptl_ins_pos_t position,
+	ptl_handle_me_t *me_handle)
+{
+	struct p3_nic *nic = p3_nic_ready(p3_node());
+	if (p3_unlikely(!nic || !me_handle || position != PTL_INS_AFTER))
+		return false;
+	const struct p3_cmd_me me = {.id = match_id,
+		.bits = match_bits,
+		.ignore = ignore_bits,
+		.pt_index = pt_index,
+		.unlink = (uint8_t)unlink};
+	return p3_nic_me_attach(nic, ni_handle, &me, me_handle);
+}
+
+int PtlMEAttach(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index,
+	ptl_process_id_t match_id, ptl_match_bits_t match_bits,
+	ptl_match_bits_t ignore_bits, ptl_unlink_t unlink, ptl_ins_pos_t position,
+	ptl_handle_me_t *me_handle)
+{
+	if (p3_likely(attach_at_once(ni_handle, pt_index, match_id, match_bits,
+		    ignore_bits, unlink, position, me_handle)))
+		return PTL_OK;
+	return attach(ni_handle, pt_index, match_id, match_bits, ignore_bits, unlink,
+		position, me_handle);
 }
 
 int PtlMEAttachAny(ptl_handle_ni_t ni_handle, ptl_pt_index_t *pt_index,

@@ -98,7 +98,8 @@ static void index_add(
 	*(next ? &next->bucket_prev : &b->tail) = me;
 }
 
-static void index_remove(struct p3_ni *ni, struct p3_portal *list, struct p3_me *me)
+static __attribute__((noinline)) void index_remove(
+	struct p3_ni *ni, struct p3_portal *list, struct p3_me *me)
 {
 	struct p3_bucket *b = bucket_of(ni, me);
 	struct p3_me *prev = me->bucket_prev, *next = me->bucket_next;
@@ -117,7 +118,7 @@ static void build(struct p3_ni *ni, struct p3_portal *list)
 		index_add(ni, list, me, true);
 }
 
-static void tear_down(struct p3_ni *ni, struct p3_portal *list)
+static __attribute__((noinline)) void tear_down(struct p3_ni *ni, struct p3_portal *list)
 {
 	for (struct p3_me *me = list->head; me; me = me->next)
 		index_remove(ni, list, me);
@@ -126,7 +127,7 @@ static void tear_down(struct p3_ni *ni, struct p3_portal *list)
 
 /* ---- labels ---- */
 
-static void relabel(struct p3_portal *list)
+static P3_RARE void relabel(struct p3_portal *list)
 {
 	uint64_t label = 0;
 	for (struct p3_me *me = list->head; me; me = me->next)
@@ -136,7 +137,7 @@ static void relabel(struct p3_portal *list)
 }
 
 /* Label an entry between its neighbours; if there is no label left, relabel the list. */
-static void label(struct p3_portal *list, struct p3_me *me)
+static P3_HOT void label(struct p3_portal *list, struct p3_me *me)
 {
 	if (!me->prev && !me->next)
 		me->label = 0;
@@ -155,6 +156,25 @@ static void label(struct p3_portal *list, struct p3_me *me)
 
 /* ---- the list ---- */
 
+/* Do what the index needs after an insertion. */
+static __attribute__((noinline)) void index_inserted(
+	struct p3_ni *ni, struct p3_portal *list, struct p3_me *me)
+{
+	if (list->indexed)
+		index_add(ni, list, me, !me->next);
+	else
+		build(ni, list);
+}
+
+/* Count an entry that is in the list now. */
+static P3_HOT void inserted(struct p3_ni *ni, struct p3_portal *list, struct p3_me *me)
+{
+	label(list, me);
+	list->n++;
+	if (p3_unlikely(list->indexed || list->n == P3_INDEX_FROM))
+		index_inserted(ni, list, me);
+}
+
 void p3_match_list_insert(
 	struct p3_ni *ni, struct p3_me *me, struct p3_me *base, uint32_t position)
 {
@@ -165,22 +185,29 @@ void p3_match_list_insert(
 	me->next = next;
 	*(prev ? &prev->next : &list->head) = me;
 	*(next ? &next->prev : &list->tail) = me;
-	label(list, me);
-	list->n++;
-	if (list->indexed)
-		index_add(ni, list, me, !me->next);
-	else if (list->n == P3_INDEX_FROM)
-		build(ni, list);
+	inserted(ni, list, me);
 }
 
+P3_SPREAD
+void p3_match_list_append(struct p3_ni *ni, struct p3_portal *list, struct p3_me *me)
+{
+	struct p3_me *prev = list->tail;
+	me->prev = prev;
+	me->next = NULL;
+	*(prev ? &prev->next : &list->head) = me;
+	list->tail = me;
+	inserted(ni, list, me);
+}
+
+P3_SPREAD
 void p3_match_list_remove(struct p3_ni *ni, struct p3_me *me)
 {
 	struct p3_portal *list = &ni->portal[me->pt_index];
-	if (list->indexed)
+	if (p3_unlikely(list->indexed))
 		index_remove(ni, list, me);
 	*(me->prev ? &me->prev->next : &list->head) = me->next;
 	*(me->next ? &me->next->prev : &list->tail) = me->prev;
 	list->n--;
-	if (list->indexed && list->n == P3_INDEX_TO)
+	if (p3_unlikely(list->indexed && list->n == P3_INDEX_TO))
 		tear_down(ni, list);
 }

@@ -13,6 +13,8 @@
  * entry names. */
 void p3_match_list_insert(
 	struct p3_ni *ni, struct p3_me *me, struct p3_me *base, uint32_t position);
+/* Insert an entry behind all others of its list. */
+void p3_match_list_append(struct p3_ni *ni, struct p3_portal *list, struct p3_me *me);
 void p3_match_list_remove(struct p3_ni *ni, struct p3_me *me);
 
 static inline uint64_t p3_request_who(const struct p3_peer *p, uint32_t flags)

@@ -45,18 +45,22 @@ void p3_md_owe_unlink(struct p3_md *md)
 
 void p3_md_forgive_unlink(struct p3_md *md)
 {
+	if (p3_likely(!md->owes_unlink))
+		return;
 	struct p3_eq *eq = p3_sink_eq(&md->sink);
-	if (eq && md->owes_unlink)
+	if (eq)
 		eq->owed--;
 	md->owes_unlink = false;
 }
 
-void p3_md_remove(struct p3_nic *n, struct p3_md *md)
+P3_SPREAD
+void p3_md_remove(struct p3_nic *n, struct p3_ni *ni, struct p3_md *md)
 {
 	p3_md_forgive_unlink(md);
-	p3_iov_drop(md->region.iov);
+	if (p3_unlikely(md->region.iov != NULL))
+		p3_iov_drop(md->region.iov);
 	md->region.iov = NULL;
-	p3_obj_free(n, P3_T_MD, &md->o);
+	p3_obj_free(n, P3_T_MD, ni, &md->o);
 }
 
 static const uint32_t known_options =
@@ -90,47 +94,58 @@ static bool sum_up(struct p3_region *r)
 	return true;
 }
 
+/* Return true if the members but the region's bytes are legal, and no other options than
+ * these are set. */
+static P3_HOT bool is_legal(const ptl_md_t *md, uint32_t options)
+{
+	return !(md->options & ~options) && md->threshold >= PTL_MD_THRESH_INF &&
+	       (md->start || !md->length);
+}
+
+/* Return true, with the region, if the descriptor has one piece, and a legal one. */
+static P3_HOT bool is_plain(const ptl_md_t *md, struct p3_region *out)
+{
+	*out = (struct p3_region){.start = md->start, .size = md->length};
+	return is_legal(md, known_options & ~(uint32_t)PTL_MD_IOVEC) &&
+	       !wraps(md->start, md->length);
+}
+
 /* Return PTL_OK and the region, or the code for illegal contents. */
 static int md_region(
 	const struct p3_ni *ni, const struct p3_cmd *c, struct p3_region *out)
 {
 	const ptl_md_t *md = &c->md.md;
-	*out = (struct p3_region){.start = md->start, .size = md->length};
-	if (md->options & ~known_options)
-		return PTL_MD_ILLEGAL;
-	if (md->threshold < 0 && md->threshold != PTL_MD_THRESH_INF)
-		return PTL_MD_ILLEGAL;
-	if (!md->start && md->length)
-		return PTL_MD_ILLEGAL;
-	if (!(md->options & PTL_MD_IOVEC))
-		return wraps(md->start, md->length) ? PTL_MD_ILLEGAL : PTL_OK;
-	if (md->length > (ptl_size_t)ni->limits.max_md_iovecs)
+	if (is_plain(md, out))
+		return PTL_OK;
+	if (!(md->options & PTL_MD_IOVEC) || !is_legal(md, known_options) ||
+		md->length > (ptl_size_t)ni->limits.max_md_iovecs)
 		return PTL_MD_ILLEGAL;
 	out->iov = c->md.iov;
 	return sum_up(out) ? PTL_OK : PTL_MD_ILLEGAL;
 }
 
-static int md_queue(struct p3_nic *n, const struct p3_cmd *c, struct p3_sink *sink_out)
+static P3_HOT int md_queue(
+	const struct p3_nic *n, uint32_t ni, const ptl_md_t *md, struct p3_sink *sink_out)
 {
-	*sink_out = (struct p3_sink){.options = c->md.md.options | n->ni[c->ni].options};
-	if (c->md.md.eq_handle == PTL_EQ_NONE)
+	*sink_out = (struct p3_sink){.options = md->options | n->ni[ni].options};
+	if (md->eq_handle == PTL_EQ_NONE)
 		return PTL_OK;
-	struct p3_eq *eq = p3_eq_named(n, c->md.md.eq_handle);
-	if (!eq)
+	struct p3_eq *eq = p3_eq_named(n, md->eq_handle);
+	if (p3_unlikely(!eq))
 		return PTL_EQ_INVALID;
 	sink_out->eq = eq;
 	sink_out->eq_life = eq->life;
-	return eq->o.ni == c->ni ? PTL_OK : PTL_MD_ILLEGAL;
+	return p3_likely(eq->o.ni == ni) ? PTL_OK : PTL_MD_ILLEGAL;
 }
 
 static int understand(struct p3_nic *n, const struct p3_cmd *c, struct p3_md_meaning *out)
 {
 	int rc = md_region(&n->ni[c->ni], c, &out->region);
-	return rc == PTL_OK ? md_queue(n, c, &out->sink) : rc;
+	return rc == PTL_OK ? md_queue(n, c->ni, &c->md.md, &out->sink) : rc;
 }
 
 /* Return the bits of enum p3_md_odd that options make. */
-static uint32_t odd_options(const struct p3_sink *sink)
+static P3_HOT uint32_t odd_options(const struct p3_sink *sink)
 {
 	const uint32_t usual = PTL_MD_OP_PUT | PTL_MD_OP_GET | PTL_MD_EVENT_START_DISABLE;
 	const uint32_t unusual = PTL_MD_ACK_DISABLE | PTL_MD_IOVEC | PTL_MD_MAX_SIZE |
@@ -138,17 +153,17 @@ static uint32_t odd_options(const struct p3_sink *sink)
 	uint32_t odd = (sink->options ^ usual) & (usual | unusual);
 	if (!sink->eq)
 		odd = (odd & ~(uint32_t)(P3_ODD_STARTS | P3_ODD_ENDS)) | P3_ODD_QUEUE;
-	return sink->options & P3_MD_CRAY ? odd | P3_ODD_CRAY : odd;
+	return odd | (sink->options / (P3_MD_CRAY / P3_ODD_CRAY) & P3_ODD_CRAY);
 }
 
-static uint32_t odd_threshold(int32_t threshold)
+static P3_HOT uint32_t odd_threshold(int32_t threshold)
 {
 	return threshold == PTL_MD_THRESH_INF ? 0u
 	       : threshold                    ? (uint32_t)P3_ODD_THRESHOLD
 					      : P3_ODD_THRESHOLD | P3_ODD_INACTIVE;
 }
 
-static void md_fill(
+static P3_HOT void md_fill(
 	struct p3_md *md, const ptl_md_t *user, const struct p3_md_meaning *meaning)
 {
 	md->region = meaning->region;
@@ -164,7 +179,7 @@ static void md_fill(
 	md->odd = odd_options(&meaning->sink) | odd_threshold(user->threshold);
 }
 
-static void count_alignment(struct p3_ni *ni, const ptl_md_t *md)
+static P3_HOT void count_alignment(struct p3_ni *ni, const ptl_md_t *md)
 {
 	/* log2 of the largest of 1, 2 .. 128 that divides the address */
 	unsigned log = (unsigned)__builtin_ctzl((uintptr_t)md->start | 128);
@@ -178,19 +193,40 @@ int p3_md_prepare(struct p3_nic *n, const struct p3_cmd *c, struct p3_md_meaning
 	return rc == PTL_OK ? p3_obj_room(n, P3_T_MD, c->ni) : rc;
 }
 
+/* Make a descriptor of the match entry with the index me, or P3_NONE. */
+static P3_HOT struct p3_md *create(struct p3_nic *n, uint32_t ni, const ptl_md_t *what,
+	bool unlink, uint32_t me, const struct p3_md_meaning *meaning)
+{
+	struct p3_md *md = p3_obj_new(n, P3_T_MD, ni);
+	md_fill(md, what, meaning);
+	md->unlink = unlink;
+	md->owes_unlink = false;
+	md->me = me;
+	md->pending = 0;
+	count_alignment(&n->ni[ni], what);
+	p3_object_born(&md->o);
+	return md;
+}
+
 struct p3_md *p3_md_create(
 	struct p3_nic *n, struct p3_cmd *c, const struct p3_md_meaning *meaning)
 {
-	struct p3_md *md = p3_obj_new(n, P3_T_MD, c->ni);
-	md_fill(md, &c->md.md, meaning);
-	md->unlink = c->md.unlink == PTL_UNLINK;
-	md->owes_unlink = false;
-	md->me = P3_NONE;
-	md->pending = 0;
-	count_alignment(&n->ni[c->ni], &c->md.md);
-	p3_object_born(&md->o);
+	struct p3_md *md =
+		create(n, c->ni, &c->md.md, c->md.unlink == PTL_UNLINK, P3_NONE, meaning);
 	c->md.handle_out = p3_get(&md->o.name);
 	return md;
+}
+
+P3_SPREAD
+struct p3_md *p3_md_make_plain(
+	struct p3_nic *n, uint32_t ni, const ptl_md_t *what, bool unlink, uint32_t me)
+{
+	struct p3_md_meaning meaning;
+	if (p3_unlikely(!is_plain(what, &meaning.region) ||
+			md_queue(n, ni, what, &meaning.sink) != PTL_OK ||
+			p3_obj_room(n, P3_T_MD, ni) != PTL_OK))
+		return NULL;
+	return create(n, ni, what, unlink, me, &meaning);
 }
 
 int p3_md_new(struct p3_nic *n, struct p3_cmd *c, struct p3_md **md_out)

@@ -35,8 +35,15 @@ struct p3_md *p3_md_create(
 	struct p3_nic *n, struct p3_cmd *c, const struct p3_md_meaning *meaning);
 /* Make a descriptor if p3_md_prepare() allows it. */
 int p3_md_new(struct p3_nic *n, struct p3_cmd *c, struct p3_md **md_out);
-/* Free a descriptor that no match entry names any more. */
-void p3_md_remove(struct p3_nic *n, struct p3_md *md);
+/*
+ * Make a descriptor of the match entry with the index me, or P3_NONE, in the most frequent
+ * case.  Return NULL, having done nothing, in all others: the contents are illegal or an
+ * iovec, or there is no room.
+ */
+struct p3_md *p3_md_make_plain(
+	struct p3_nic *n, uint32_t ni, const ptl_md_t *what, bool unlink, uint32_t me);
+/* Free a descriptor of the interface ni that no match entry names any more. */
+void p3_md_remove(struct p3_nic *n, struct p3_ni *ni, struct p3_md *md);
 /* Drop a reference to a copy of iovec elements; the last one frees the copy.  NULL is
  * allowed. */
 void p3_iov_drop(struct p3_iov *iov);

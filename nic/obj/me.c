@@ -65,35 +65,76 @@ static int find_place(struct p3_nic *n, struct p3_cmd *c, struct place *out)
 	return p3_obj_room(n, P3_T_ME, c->ni);
 }
 
+/* Make an entry that is in no list yet; list is the one that it will be in. */
+static P3_HOT struct p3_me *begin(struct p3_nic *n, uint32_t ni,
+	const struct p3_cmd_me *what, const struct p3_portal *list)
+{
+	struct p3_me *me = p3_obj_new(n, P3_T_ME, ni);
+	me->id = what->id;
+	me->who = p3_want_id(what->id);
+	me->bits = what->bits;
+	me->ignore = what->ignore;
+	me->md = NULL;
+	me->pt_index = what->pt_index;
+	me->unlink = what->unlink == PTL_UNLINK;
+	if (list->n == 0)
+		p3_use_more(&n->ni[ni], P3_U_LIST);
+	return me;
+}
+
+/* Make an entry known that is in its list now. */
+static P3_HOT void finish(
+	struct p3_nic *n, struct p3_me *me, const struct p3_portal *list)
+{
+	if (p3_unlikely(list->n == P3_LONG))
+		n->nlong++;
+	p3_object_born(&me->o);
+}
+
 static struct p3_me *me_make(
 	struct p3_nic *n, struct p3_cmd *c, const struct place *place)
 {
-	struct p3_me *me = p3_obj_new(n, P3_T_ME, c->ni);
-	me->id = c->me.id;
-	me->who = p3_want_id(c->me.id);
-	me->bits = c->me.bits;
-	me->ignore = c->me.ignore;
-	me->md = NULL;
-	me->pt_index = c->me.pt_index;
-	me->unlink = c->me.unlink == PTL_UNLINK;
-	if (place->list->n == 0)
-		p3_use_more(&n->ni[c->ni], P3_U_LIST);
+	struct p3_me *me = begin(n, c->ni, &c->me, place->list);
 	p3_match_list_insert(&n->ni[c->ni], me, place->base, place->position);
-	n->nlong += place->list->n == P3_LONG;
-	p3_object_born(&me->o);
+	finish(n, me, place->list);
 	c->handle_out = p3_get(&me->o.name);
 	return me;
 }
 
-void p3_me_remove(struct p3_nic *n, struct p3_me *me)
+P3_SPREAD
+struct p3_me *p3_me_append(
+	struct p3_nic *n, uint64_t ni_handle, const struct p3_cmd_me *what)
 {
-	struct p3_ni *ni = p3_ni_of(n, &me->o);
+	uint32_t i = p3_handle_ni(ni_handle);
+	if (p3_unlikely(!p3_ni_is(n, i, ni_handle)))
+		return NULL;
+	struct p3_ni *ni = &n->ni[i];
+	if (p3_unlikely(what->pt_index > (uint32_t)ni->limits.max_pt_index))
+		return NULL;
+	struct p3_portal *list = &ni->portal[what->pt_index];
+	if (p3_unlikely(list->n >= (uint32_t)ni->limits.max_me_list ||
+			p3_obj_room(n, P3_T_ME, i) != PTL_OK))
+		return NULL;
+	struct p3_me *me = begin(n, i, what, list);
+	p3_match_list_append(ni, list, me);
+	finish(n, me, list);
+	return me;
+}
+
+static P3_HOT void me_remove(struct p3_nic *n, struct p3_ni *ni, struct p3_me *me)
+{
 	struct p3_portal *list = &ni->portal[me->pt_index];
-	n->nlong -= list->n == P3_LONG;
+	if (p3_unlikely(list->n == P3_LONG))
+		n->nlong--;
 	p3_match_list_remove(ni, me);
 	if (list->n == 0)
 		p3_use_less(ni, P3_U_LIST);
-	p3_obj_free(n, P3_T_ME, &me->o);
+	p3_obj_free(n, P3_T_ME, ni, &me->o);
+}
+
+void p3_me_remove(struct p3_nic *n, struct p3_me *me)
+{
+	me_remove(n, p3_ni_of(n, &me->o), me);
 }
 
 static void join(struct p3_me *me, struct p3_md *md)
@@ -115,6 +156,20 @@ int p3_me_attach_md(struct p3_nic *n, struct p3_cmd *c)
 	if (rc == PTL_OK)
 		join(me, md);
 	return rc;
+}
+
+P3_SPREAD
+struct p3_md *p3_me_give_md(
+	struct p3_nic *n, uint64_t handle, const ptl_md_t *what, bool unlink)
+{
+	struct p3_me *me = p3_me_named(n, handle);
+	if (p3_unlikely(!me || me->md))
+		return NULL;
+	struct p3_md *md = p3_md_make_plain(
+		n, me->o.ni, what, unlink, (uint32_t)handle & (P3_TABLE_MOST - 1));
+	if (p3_likely(md != NULL))
+		me->md = md;
+	return md;
 }
 
 /* Make a match entry and a descriptor in one step. */
@@ -141,14 +196,16 @@ int p3_me_attach(struct p3_nic *n, struct p3_cmd *c)
 	return PTL_OK;
 }
 
+P3_SPREAD
 void p3_me_drop_md(struct p3_nic *n, struct p3_md *md)
 {
-	struct p3_me *me =
-		md->me == P3_NONE ? NULL : p3_table_at(&n->table[P3_T_ME], md->me);
-	p3_md_remove(n, md);
-	if (!me)
+	uint32_t index = md->me;
+	struct p3_ni *ni = p3_ni_at(n, md->o.ni);
+	p3_md_remove(n, ni, md);
+	if (index == P3_NONE)
 		return;
+	struct p3_me *me = p3_me_place(n, index);
 	me->md = NULL;
 	if (me->unlink)
-		p3_me_remove(n, me);
+		me_remove(n, ni, me);
 }

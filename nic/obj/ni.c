@@ -6,14 +6,6 @@
 
 #include <string.h>
 
-bool p3_ni_is(struct p3_nic *n, uint32_t ni, uint64_t handle)
-{
-	if (ni >= P3_JOB_NIS)
-		return false;
-	uint32_t gen = p3_get(&n->ni[ni].gen);
-	return (gen & 1) && handle == p3_handle(P3_KIND_NI, ni, 0, gen);
-}
-
 int p3_ni_check(struct p3_nic *n, struct p3_cmd *c)
 {
 	uint32_t ni = p3_handle_ni(c->handle);

@@ -16,8 +16,24 @@ int p3_ni_ac_entry(struct p3_nic *n, struct p3_cmd *c);
 int p3_ni_status(struct p3_nic *n, struct p3_cmd *c);
 /* Return the interface of the object that c->handle names. */
 int p3_ni_of_handle(struct p3_nic *n, struct p3_cmd *c);
+
+/* Return an open interface, for several uses: the compiler keeps the pointer, and does not
+ * compute it anew for each of them. */
+static P3_HOT struct p3_ni *p3_ni_at(struct p3_nic *n, uint32_t ni)
+{
+	struct p3_ni *at = &n->ni[ni];
+	__asm__("" : "+r"(at));
+	return at;
+}
+
 /* Return true if the handle names the open interface ni. */
-bool p3_ni_is(struct p3_nic *n, uint32_t ni, uint64_t handle);
+static P3_HOT bool p3_ni_is(const struct p3_nic *n, uint32_t ni, uint64_t handle)
+{
+	if (ni >= P3_JOB_NIS)
+		return false;
+	uint32_t gen = p3_get(&n->ni[ni].gen);
+	return (gen & 1) && handle == p3_handle(P3_KIND_NI, ni, 0, gen);
+}
 
 /* Return the interface of an object. */
 static inline struct p3_ni *p3_ni_of(struct p3_nic *n, const struct p3_object *o)
@@ -58,9 +74,11 @@ static P3_HOT void *p3_obj_new(struct p3_nic *n, enum p3_table_id id, uint32_t n
 	return o;
 }
 
-static P3_HOT void p3_obj_free(struct p3_nic *n, enum p3_table_id id, struct p3_object *o)
+/* Free an object of the interface ni. */
+static P3_HOT void p3_obj_free(
+	struct p3_nic *n, enum p3_table_id id, struct p3_ni *ni, struct p3_object *o)
 {
-	p3_use_less(p3_ni_of(n, o), (enum p3_use_id)id);
+	p3_use_less(ni, (enum p3_use_id)id);
 	p3_table_release(&n->table[id], o);
 }
 

@@ -32,9 +32,9 @@ static inline uint64_t p3_pair(uint32_t high, uint32_t low)
 
 static inline struct p3_want p3_want_id(ptl_process_id_t id)
 {
-	uint32_t pid = id.pid == PTL_PID_ANY ? 0 : UINT32_MAX;
-	uint32_t nid = id.nid == PTL_NID_ANY ? 0 : UINT32_MAX;
-	return (struct p3_want){p3_pair(id.pid, id.nid), p3_pair(pid, nid)};
+	uint64_t pid = id.pid == PTL_PID_ANY ? 0 : (uint64_t)UINT32_MAX << 32;
+	uint64_t nid = id.nid == PTL_NID_ANY ? 0 : UINT32_MAX;
+	return (struct p3_want){p3_pair(id.pid, id.nid), pid | nid};
 }
 
 static inline struct p3_want p3_want_owner(ptl_uid_t uid, ptl_jid_t jid)

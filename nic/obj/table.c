@@ -116,6 +116,7 @@ void p3_table_add(struct p3_table *t, void *chunk)
 		link_some(t);
 }
 
+P3_SPREAD
 void *p3_table_alloc(struct p3_table *t)
 {
 	if (p3_unlikely(!t->free_head)) {
@@ -126,17 +127,20 @@ void *p3_table_alloc(struct p3_table *t)
 	return p3_table_take(t);
 }
 
+P3_SPREAD
 void p3_table_kill(struct p3_table *t, struct p3_object *o)
 {
 	p3_release(&o->name, p3_get(&o->name) ^ P3_NAMELESS); /* TABLE.2 */
 	t->live--;
 }
 
+P3_SPREAD
 void p3_table_bury(struct p3_table *t, struct p3_object *o)
 {
 	p3_table_link(t, o);
 }
 
+P3_SPREAD
 void p3_table_release(struct p3_table *t, struct p3_object *o)
 {
 	p3_table_kill(t, o);

@@ -145,7 +145,10 @@ static inline void p3_object_born(struct p3_object *o)
 /* (any) Return the place in the table that a handle leads to; any value leads to one. */
 static P3_HOT void *p3_place_in(const struct p3_table *t, uint32_t size, uint64_t handle)
 {
-	return t->base + (handle & (P3_TABLE_MOST - 1)) * size;
+	char *place = t->base + (handle & (P3_TABLE_MOST - 1)) * size;
+	if (!place) /* the compiler need not ask whether p3_named_in() found NULL */
+		__builtin_unreachable();
+	return place;
 }
 
 /*
