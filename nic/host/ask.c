@@ -8,7 +8,7 @@
  * open (p3_ring_open()), there is room for the response, and a pending is free.  All else
  * goes through p3_nic_do(), which does the same in more steps.
  */
-#include "nic/host/call.h"
+#include "nic/host/brief.h"
 #include "nic/obj/region.h"
 #include "nic/obj/table.h"
 #include "nic/proto/format.h"
@@ -19,43 +19,10 @@
 #include "nic/run/lease.h"
 #include "nic/run/odd.h"
 #include "shm/probe.h"
-#include "shm/straight.h"
 
 #include <string.h>
 
 /* ---- the cases ---- */
-
-/* Give the lease back, having done nothing. */
-static P3_RARE bool turn_back(struct p3_nic *n)
-{
-	p3_lease_leave(n);
-	p3_call_end(n);
-	return false;
-}
-
-/* Return true if this thread may go on as the lease holder. */
-static P3_HOT bool enter(struct p3_nic *n)
-{
-	if (p3_unlikely(p3_self.inside != 0))
-		return false;
-	p3_call_begin();
-	if (p3_likely(p3_cas_acquire32(
-		    &n->lease.word, P3_LEASE_FREE, P3_LEASE_HOST))) { /* LEASE.1 */
-		FAULT_POINT("lease.taken");
-		FAULT_POINT("command.held");
-		return true;
-	}
-	p3_call_end(n);
-	return false;
-}
-
-/* Return true if no command waits, nor a request that this one must not overtake, and
- * there is no trace or wire to tell of it. */
-static P3_HOT bool is_usual(const struct p3_nic *n)
-{
-	const uint32_t odd = P3_ODD_TRACED | P3_ODD_WIRED | P3_ODD_BLOCKED;
-	return p3_likely(!p3_mbx_any(n->mailbox) && !(n->odd & odd));
-}
 
 /* Return true if the descriptor is usual: a put that it sends has SEND_END and ACK, a get
  * that it sends has no SEND events. */
@@ -84,18 +51,6 @@ static P3_HOT struct p3_md *find_md(struct p3_nic *n, uint64_t handle, uint32_t 
 	}
 	uint64_t most = kind == P3_REQ_GET ? P3_RSP_INLINE : P3_REQ_INLINE;
 	return p3_likely(*length <= most) ? md : NULL;
-}
-
-/* Return the peer that has this id, or one whose ring is not open. */
-static P3_HOT struct p3_peer *find_peer(struct p3_nic *n, uint64_t id)
-{
-	if (p3_unlikely(n->latest.key != id)) {
-		struct p3_peer *p = p3_ids_known(n, id);
-		if (!p)
-			return &n->absent;
-		n->latest = (struct p3_id){id, p};
-	}
-	return n->latest.peer;
 }
 
 /* Return true if a cell of each ring is free. */
@@ -184,19 +139,17 @@ static P3_HOT bool ask(
 {
 	uint64_t offset = m->offset, length = m->length, id;
 	memcpy(&id, &m->target, sizeof id);
-	if (!p3_straight() || p3_unlikely(!enter(n)))
+	if (p3_unlikely(!p3_brief_enter(n)))
 		return false;
-	if (p3_unlikely(!is_usual(n)))
-		return turn_back(n);
 	struct p3_md *md = find_md(n, handle, kind, &offset, &length);
 	if (p3_unlikely(!md))
-		return turn_back(n);
-	struct p3_peer *p = find_peer(n, id);
+		return p3_brief_turn_back(n);
+	struct p3_peer *p = p3_ids_peer(n, id);
 	if (p3_unlikely(!has_room(p)))
-		return turn_back(n);
+		return p3_brief_turn_back(n);
 	struct p3_pending *t = p3_pending_take(n, p, kind, md);
 	if (p3_unlikely(!t))
-		return turn_back(n);
+		return p3_brief_turn_back(n);
 	keep(t, m, kind, offset, length);
 	FAULT_POINT("request.admitted");
 	FAULT_POINT("lane.begun");

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * brief - brief holds of the lease, for commands that write to no peer and post no event
+ * brief - brief holds of the lease by host threads
  *
- * A straight path (shm/straight.h) that only makes or removes objects begins with
- * p3_brief_enter() and ends with p3_brief_leave(), or with p3_brief_turn_back() if it has
- * found that it is not for this case.  Any host thread may call these functions; they
- * have no state.
+ * A straight path (shm/straight.h) begins with p3_brief_enter(), and ends with
+ * p3_brief_turn_back() if it has found that it is not for this case.  One that writes to
+ * no peer and posts no event ends with p3_brief_leave().  Any host thread may call these
+ * functions; they have no state.
  */
 #ifndef P3_NIC_HOST_BRIEF_H
 #define P3_NIC_HOST_BRIEF_H
@@ -16,11 +16,12 @@
 #include "shm/probe.h"
 #include "shm/straight.h"
 
-/* Give the lease back, having done nothing. */
-static P3_RARE void p3_brief_turn_back(struct p3_nic *n)
+/* Give the lease back, having done nothing.  Return false. */
+static P3_RARE bool p3_brief_turn_back(struct p3_nic *n)
 {
 	p3_lease_leave(n);
 	p3_call_end(n);
+	return false;
 }
 
 /* Return true if the lease holder has no other duty: no command was posted before, and

@@ -7,7 +7,7 @@
  * (p3_ring_open()).  All else goes through p3_nic_do(), which does the same in more
  * steps.
  */
-#include "nic/host/call.h"
+#include "nic/host/brief.h"
 #include "nic/obj/table.h"
 #include "nic/proto/format.h"
 #include "nic/proto/ids.h"
@@ -17,43 +17,10 @@
 #include "nic/run/odd.h"
 #include "nic/xfer/xfer.h"
 #include "shm/probe.h"
-#include "shm/straight.h"
 
 #include <string.h>
 
 /* ---- the cases ---- */
-
-/* Give the lease back, having done nothing. */
-static P3_RARE bool turn_back(struct p3_nic *n)
-{
-	p3_lease_leave(n);
-	p3_call_end(n);
-	return false;
-}
-
-/* Return true if this thread may go on as the lease holder. */
-static P3_HOT bool enter(struct p3_nic *n)
-{
-	if (p3_unlikely(p3_self.inside != 0))
-		return false;
-	p3_call_begin();
-	if (p3_likely(p3_cas_acquire32(
-		    &n->lease.word, P3_LEASE_FREE, P3_LEASE_HOST))) { /* LEASE.1 */
-		FAULT_POINT("lease.taken");
-		FAULT_POINT("command.held");
-		return true;
-	}
-	p3_call_end(n);
-	return false;
-}
-
-/* Return true if no command waits, nor a request that the put must not overtake, and
- * there is no trace or wire to tell of the put. */
-static P3_HOT bool is_usual(const struct p3_nic *n)
-{
-	const uint32_t odd = P3_ODD_TRACED | P3_ODD_WIRED | P3_ODD_BLOCKED;
-	return p3_likely(!p3_mbx_any(n->mailbox) && !(n->odd & odd));
-}
 
 static P3_HOT bool is_plain(const struct p3_md *md)
 {
@@ -78,18 +45,6 @@ static P3_HOT struct p3_md *find_md(
 		return NULL;
 	}
 	return md;
-}
-
-/* Return the peer that has this id, or one whose ring is not open. */
-static P3_HOT struct p3_peer *find_peer(struct p3_nic *n, uint64_t id)
-{
-	if (p3_unlikely(n->latest.key != id)) {
-		struct p3_peer *p = p3_ids_known(n, id);
-		if (!p)
-			return &n->absent;
-		n->latest = (struct p3_id){id, p};
-	}
-	return n->latest.peer;
 }
 
 /* ---- the steps ---- */
@@ -203,16 +158,14 @@ bool p3_nic_put(struct p3_nic *n, uint64_t handle, const struct p3_move *m)
 {
 	uint64_t offset = m->offset, length = m->length, id;
 	memcpy(&id, &m->target, sizeof id);
-	if (!p3_straight() || p3_unlikely(!enter(n)))
+	if (p3_unlikely(!p3_brief_enter(n)))
 		return false;
-	if (p3_unlikely(!is_usual(n)))
-		return turn_back(n);
 	struct p3_md *md = find_md(n, handle, &offset, &length);
 	if (p3_unlikely(!md))
-		return turn_back(n);
-	struct p3_peer *p = find_peer(n, id);
+		return p3_brief_turn_back(n);
+	struct p3_peer *p = p3_ids_peer(n, id);
 	if (p3_unlikely(!send_if_open(n, &p->req_out, m, id, md, offset, length)))
-		return turn_back(n);
+		return p3_brief_turn_back(n);
 	struct p3_ni *ni = p3_ni_of(n, &md->o);
 	count(n, ni, length);
 	bool posted = post(n, ni, m, md, offset, length);

@@ -5,8 +5,8 @@
  * In a job the nids count up from the first one, and n->ids is NULL.  In a domain peers
  * have any ids, and n->ids is a hash table.
  *
- * Only the lease holder calls these functions.  The state is n->ids, n->listed and
- * n->over.
+ * Only the lease holder calls these functions.  The state is n->ids, n->listed,
+ * n->over, and n->latest with n->absent.
  */
 #ifndef P3_NIC_PROTO_IDS_H
 #define P3_NIC_PROTO_IDS_H
@@ -33,6 +33,19 @@ static inline struct p3_peer *p3_ids_known(struct p3_nic *n, uint64_t id)
 		return NULL;
 	struct p3_peer *p = &n->peer[index];
 	return p->pid[0] == pid || p->pid[1] == pid ? p : NULL;
+}
+
+/* Do the same with a target that is likely the one of the last call.  Return a peer whose
+ * ring is not open if there is none. */
+static P3_HOT struct p3_peer *p3_ids_peer(struct p3_nic *n, uint64_t id)
+{
+	if (p3_unlikely(n->latest.key != id)) {
+		struct p3_peer *p = p3_ids_known(n, id);
+		if (!p)
+			return &n->absent;
+		n->latest = (struct p3_id){id, p};
+	}
+	return n->latest.peer;
 }
 
 int p3_ids_make(struct p3_nic *n);

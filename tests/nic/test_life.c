@@ -79,6 +79,7 @@ HAND_CASE(interface_works_again_after_fini, 3)
 static uint64_t first_number(ptl_handle_eq_t eq)
 {
 	const struct p3_eq *q = p3_eq_named(p3_nic(p3_node()), eq);
+	CHECK(q != NULL);
 	return p3_get(&q->rx.ring->head);
 }
 

@@ -179,7 +179,7 @@ static void make_both(ptl_handle_ni_t ni, enum p3_op op, uint64_t of, const ptl_
 NODES_CASE(both_paths_make_the_same_descriptors, 1)
 {
 	UNUSED_ARGS;
-	char *at = node_alloc(8192);
+	unsigned char *at = node_alloc(8192);
 	ptl_handle_eq_t eqs[3] = {eq_new(ni, 8), PTL_EQ_NONE, eq_new(ni, 8)};
 	ptl_handle_me_t me;
 	CHECK_OK(PtlEQFree(eqs[2]));
