@@ -42,7 +42,7 @@ static __attribute__((noinline)) int put_generally(ptl_handle_md_t md_handle,
 
 /* Put in any case but that of put_at_once().  length may be P3_WHOLE. */
 P3_PATH
-static __attribute__((noinline)) int put(ptl_handle_md_t md_handle, ptl_size_t offset,
+static __attribute__((noinline)) int put_any(ptl_handle_md_t md_handle, ptl_size_t offset,
 	ptl_size_t length, ptl_ack_req_t ack_req, ptl_process_id_t target_id,
 	ptl_pt_index_t pt_index, ptl_ac_index_t ac_index, ptl_match_bits_t match_bits,
 	ptl_size_t remote_offset, ptl_hdr_data_t hdr_data)
@@ -94,7 +94,7 @@ int PtlPut(ptl_handle_md_t md_handle, ptl_ack_req_t ack_req, ptl_process_id_t ta
 	if (p3_likely(put_at_once(md_handle, 0, P3_WHOLE, ack_req, target_id, pt_index,
 		    ac_index, match_bits, remote_offset, hdr_data)))
 		return PTL_OK;
-	int rc = put(md_handle, 0, P3_WHOLE, ack_req, target_id, pt_index, ac_index,
+	int rc = put_any(md_handle, 0, P3_WHOLE, ack_req, target_id, pt_index, ac_index,
 		match_bits, remote_offset, hdr_data);
 	NO_TAIL_CALL();
 	return rc;
@@ -112,7 +112,7 @@ int PtlPutRegion(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t 
 		return PTL_OK;
 	if (length == P3_WHOLE)
 		length--; /* too long for any descriptor, too, but not P3_WHOLE */
-	int rc = put(md_handle, local_offset, length, ack_req, target_id, pt_index,
+	int rc = put_any(md_handle, local_offset, length, ack_req, target_id, pt_index,
 		ac_index, match_bits, remote_offset, hdr_data);
 	NO_TAIL_CALL();
 	return rc;
@@ -147,7 +147,7 @@ static __attribute__((noinline)) int get_generally(ptl_handle_md_t md_handle,
 
 /* Get: in the most frequent case, or else in the general way.  length may be P3_WHOLE. */
 P3_PATH
-static __attribute__((noinline)) int get(ptl_handle_md_t md_handle, ptl_size_t offset,
+static __attribute__((noinline)) int get_any(ptl_handle_md_t md_handle, ptl_size_t offset,
 	ptl_size_t length, ptl_process_id_t target_id, ptl_pt_index_t pt_index,
 	ptl_ac_index_t ac_index, ptl_match_bits_t match_bits, ptl_size_t remote_offset)
 {
@@ -170,7 +170,7 @@ P3_PATH
 int PtlGet(ptl_handle_md_t md_handle, ptl_process_id_t target_id, ptl_pt_index_t pt_index,
 	ptl_ac_index_t ac_index, ptl_match_bits_t match_bits, ptl_size_t remote_offset)
 {
-	return get(md_handle, 0, P3_WHOLE, target_id, pt_index, ac_index, match_bits,
+	return get_any(md_handle, 0, P3_WHOLE, target_id, pt_index, ac_index, match_bits,
 		remote_offset);
 }
 
@@ -181,7 +181,7 @@ int PtlGetRegion(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t 
 {
 	if (length == P3_WHOLE)
 		length--;
-	return get(md_handle, local_offset, length, target_id, pt_index, ac_index,
+	return get_any(md_handle, local_offset, length, target_id, pt_index, ac_index,
 		match_bits, remote_offset);
 }
 

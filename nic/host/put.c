@@ -44,7 +44,8 @@ static P3_HOT struct p3_md *find_md(
 	} else if (p3_unlikely(*offset > size || *length > size - *offset)) {
 		return NULL;
 	}
-	return md;
+	bool fits = p3_likely(*length <= P3_REQ_INLINE) || *length <= P3_EAGER_MOST_HEAP;
+	return fits ? md : NULL;
 }
 
 /* ---- the steps ---- */
@@ -116,8 +117,7 @@ static P3_HOT bool send_if_open(struct p3_nic *n, struct p3_ring_tx *r,
 		return true;
 	}
 	uint32_t cells = p3_request_cells(length);
-	if (p3_unlikely(length > P3_EAGER_MOST_HEAP || !p3_ring_runs(r, cells) ||
-			cells > p3_ring_most(r->n)))
+	if (p3_unlikely(!p3_ring_runs(r, cells) || cells > p3_ring_most(r->n)))
 		return false;
 	FAULT_POINT("lane.begun");
 	struct p3_cell *c = r->next;

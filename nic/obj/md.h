@@ -36,9 +36,9 @@ struct p3_md *p3_md_create(
 /* Make a descriptor if p3_md_prepare() allows it. */
 int p3_md_new(struct p3_nic *n, struct p3_cmd *c, struct p3_md **md_out);
 /*
- * Make a descriptor of the match entry with the index me, or P3_NONE, in the most frequent
- * case.  Return NULL, having done nothing, in all others: the contents are illegal or an
- * iovec, or there is no room.
+ * Make a descriptor of the match entry with the index me, or P3_NONE, in the most
+ * frequent case.  Return NULL, having done nothing, in all others: the contents are
+ * illegal or an iovec, or there is no room.
  */
 struct p3_md *p3_md_make_plain(
 	struct p3_nic *n, uint32_t ni, const ptl_md_t *what, bool unlink, uint32_t me);

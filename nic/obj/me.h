@@ -12,8 +12,8 @@
 
 int p3_me_attach(struct p3_nic *n, struct p3_cmd *c);
 int p3_me_attach_md(struct p3_nic *n, struct p3_cmd *c);
-/* Make an entry at the end of a list, in the most frequent case.  Return NULL, having done
- * nothing, in all others: an argument is illegal, or there is no room. */
+/* Make an entry at the end of a list, in the most frequent case.  Return NULL, having
+ * done nothing, in all others: an argument is illegal, or there is no room. */
 struct p3_me *p3_me_append(
 	struct p3_nic *n, uint64_t ni_handle, const struct p3_cmd_me *what);
 /* Attach a descriptor to the entry with this handle, likewise. */

@@ -17,8 +17,8 @@ int p3_ni_status(struct p3_nic *n, struct p3_cmd *c);
 /* Return the interface of the object that c->handle names. */
 int p3_ni_of_handle(struct p3_nic *n, struct p3_cmd *c);
 
-/* Return an open interface, for several uses: the compiler keeps the pointer, and does not
- * compute it anew for each of them. */
+/* Return an open interface, for several uses: the compiler keeps the pointer, and does
+ * not compute it anew for each of them. */
 static P3_HOT struct p3_ni *p3_ni_at(struct p3_nic *n, uint32_t ni)
 {
 	struct p3_ni *at = &n->ni[ni];

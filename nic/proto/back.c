@@ -4,13 +4,14 @@
  *
  * A response goes straight if all of this is true:
  *
- *	word 0		that of an acknowledgement (P3_RSP_USUAL), or of a reply of one cell
+ *	word 0		that of an ACK (P3_RSP_USUAL), or of a reply of one cell
  *	node		n->odd has none of the bits below
  *	pending		the response names one that waits for it, with no failure and no
- *			more bytes than were requested; it is that of a short put that wants
- *			an acknowledgement, or of a get or exchange
- *	descriptor	the pending's, which has not been unlinked; infinite threshold, and
- *			not inactive.  Of a reply: one piece, no START events, but END events
+ *			more bytes than were requested; it is that of a short put that
+ *			wants an ACK, or of a get or exchange
+ *	descriptor	the pending's, which has not been unlinked; infinite threshold,
+ *			and not inactive.  Of a reply: one piece, no START events, but END
+ *			events
  *	queue		living; of a reply: or none
  *
  * Each test comes before the first change.  When one fails, p3_reply_take() begins anew

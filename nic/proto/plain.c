@@ -207,9 +207,9 @@ static P3_HOT void acknowledge(
 }
 
 /*
- * Take the response that this node has just sent to itself: the pass would find it only at
- * the next visit of the lane.  A look at the response of another node would be too early,
- * and take the line away from its producer.
+ * Take the response that this node has just sent to itself: the pass would find it only
+ * at the next visit of the lane.  A look at the response of another node would be too
+ * early, and take the line away from its producer.
  */
 static P3_HOT bool responded(struct p3_nic *n, struct p3_peer *p)
 {

@@ -220,7 +220,6 @@ static bool enter_full_responses(struct p3_nic *n, struct p3_peer *p)
 	return true;
 }
 
-P3_PATH
 bool p3_reply_take(struct p3_nic *n, struct p3_peer *p)
 {
 	uint64_t w0;

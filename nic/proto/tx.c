@@ -327,7 +327,6 @@ static inline bool put_now(
 /* Keep a request as a pending in the send queue of its target, and send it if there is
  * room.  source is the descriptor that has the SEND events, for its bytes from offset
  * on; NULL: the request has no SEND events. */
-P3_PATH
 static __attribute__((noinline)) int admit(struct p3_nic *n, struct p3_peer *p,
 	uint32_t kind, const struct p3_move *m, struct p3_md *md, struct p3_md *source,
 	uint64_t offset)
@@ -411,7 +410,6 @@ int p3_tx_put(struct p3_nic *n, struct p3_cmd *c)
 	return PTL_OK;
 }
 
-P3_PATH
 int p3_tx_get(struct p3_nic *n, struct p3_cmd *c)
 {
 	struct p3_md *md;

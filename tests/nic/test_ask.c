@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Acknowledged puts and gets on the straight path (nic/host/ask.c) and one step beside it:
- * both do the same.  A request took the straight path if its target is in nic->latest
+ * Acknowledged puts and gets on the straight path (nic/host/ask.c) and one step beside
+ * it: both do the same.  A request took the straight path if its target is in nic->latest
  * afterwards, which the general path does not write.
  */
 #include "nic/obj/objects.h"
