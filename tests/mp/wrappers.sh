@@ -71,7 +71,7 @@ debugger() {
 		fail "gdb: not both ranks stop: $(grep -v Thread "$dir/out" | head -20)"
 	says gdb '^#0 .*p3_tx_put \(n=0x.*/nic/proto/tx\.c:[0-9]+'
 	says gdb '^#[0-9]+ .* PtlPutRegion .*/lib/move\.c:[0-9]+'
-	says gdb '^#[0-9]+ .* main .*/tests/mp/pingpong\.c:[0-9]+'
+	says gdb '^#[0-9]+ .*main .*/tests/mp/pingpong\.c:[0-9]+'
 	says gdb '^ +2 .*Thread'
 	[ "$(grep -c 'exited normally' "$dir/out")" = 2 ] || fail "gdb: not both ranks end"
 	# The debugged process ends with the job, too.
