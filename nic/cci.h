@@ -22,7 +22,7 @@
 #ifndef P3_NIC_CCI_H
 #define P3_NIC_CCI_H
 
-#include "cci.h"
+#include <cci.h>
 #include "nic/nic.h"
 
 #define P3_CCI_MTU_LEAST  128u
@@ -68,29 +68,41 @@ struct p3_nic *p3_cci_endpoint_nic(cci_endpoint_t *endpoint);
 /*
  * The state of an OS handle, an eventfd that is readable while events wait:
  *
- *	IDLE		no thread may sleep: the program polls, or is inside of a call
+ *	IDLE		the program polls, so that no thread sleeps; the belt reminds it
  *	ARMED		the queue was seen empty: the next event writes the eventfd
+ *	SIGNALLING	a thread is about to write the eventfd
  *	SIGNALLED	the eventfd is readable
+ *	DRAINING	a thread is about to read the eventfd
  *
- * The firmware turns ARMED to SIGNALLED and writes the eventfd, after a pass that was
- * not run by a call on this endpoint.  All else is the host's half (lib/cci/handle.h).
- * Edge CCIFD.1 (docs/ordering.md): the host stores ARMED, fences fully, and looks at the
- * queue; the firmware posts, fences fully, and looks at the state.
+ * The thread that has set SIGNALLING or DRAINING is the only one that changes it.  So
+ * in the state SIGNALLED, and in no other of the rest, the eventfd is readable.
+ *
+ * Edge CCIFD.1 (docs/ordering.md): a host thread lowers inside and stores ARMED, fences
+ * fully, and looks at the queue; the firmware posts, fences fully, and looks at inside
+ * and at the state.  Without it an event is posted, and no thread writes the eventfd.
+ *
+ * nic/cci/handle.h is the firmware's half, lib/cci/handle.h the host's.
  */
-enum p3_cci_handle_state { P3_CCI_IDLE, P3_CCI_ARMED, P3_CCI_SIGNALLED };
+enum p3_cci_handle_state {
+	P3_CCI_IDLE,
+	P3_CCI_ARMED,
+	P3_CCI_SIGNALLING,
+	P3_CCI_SIGNALLED,
+	P3_CCI_DRAINING
+};
 
 struct p3_cci_handle {
-	int fd;           /* -1: the endpoint has no handle */
-	p3_a32 state;     /* p3_cci_handle_state */
-	p3_a32 inside;    /* threads inside of a call on this endpoint */
-	p3_a32 looks;     /* host: consecutive looks in vain */
-	p3_a64 looked_ns; /* host: time of the last one */
+	int fd;        /* -1: the endpoint has no handle */
+	p3_a32 state;  /* p3_cci_handle_state */
+	p3_a32 inside; /* threads inside of a call on this endpoint that does not wait */
+	p3_a32 polls;  /* host: pairs of quick looks in vain, up to a limit */
+	p3_a64 looked_ns; /* host: time of the last look; 0: it found an event */
 };
 
 struct p3_cci_handle *p3_cci_handle_of(cci_endpoint_t *endpoint);
 /* Return true if the endpoint has an event to take.  This makes no progress. */
 bool p3_cci_any_event(cci_endpoint_t *endpoint);
-/* Turn ARMED or IDLE to SIGNALLED and write the eventfd, unless it is SIGNALLED. */
+/* Make the eventfd readable, if the state is ARMED or IDLE. */
 void p3_cci_handle_signal(struct p3_cci_handle *handle);
 
 /* ---- events ---- */

@@ -20,6 +20,7 @@
  */
 #define P3_LOG_AREA P3_AREA_NIC
 #include "nic/run/thread.h"
+#include "nic/cci/timer.h"
 #include "nic/proto/peer.h"
 #include "nic/report/mirror.h"
 #include "nic/run/dedicated.h"
@@ -149,8 +150,8 @@ static bool sleep_until_rung(struct nic_thread *t)
 	FAULT_POINT("nic.asleep");
 	P3_TRACE(host, n, P3_TRACE_PARK, 1, 0);
 	t->drained = p3_get(&n->drained);
-	bool woken =
-		news || p3_futex_wait(n->asleep, word, t->belt_ns, P3_ASLEEP_NIC, true);
+	bool woken = news || p3_futex_wait(n->asleep, word, p3_cci_nap(n, t->belt_ns),
+				     P3_ASLEEP_NIC, true);
 	P3_TRACE(host, n, P3_TRACE_WAKE, 1, 0);
 	t->belt_ns = woken ? P3_BELT_NS : p3_longer_belt(t->belt_ns);
 	p3_set(&n->nic_asleep, 0);
