@@ -50,7 +50,7 @@ static struct {
 } helpers[32];
 static unsigned helpers_n;
 static struct room *room;
-static char room_path[64];
+static char room_path[64], program_path[PATH_MAX];
 static int now; /* number of the statement */
 static bool is_helper;
 
@@ -393,10 +393,10 @@ static void exec_ranks(int number)
 		execl("/proc/self/exe", "rank", "--rank", text, (char *)NULL);
 	else if (with_domain)
 		execlp(yod, "yod", "--keep-going", "--timeout", limit, "--domain", domain,
-			"-sz", count, "/proc/self/exe", "--rank", text, (char *)NULL);
+			"-sz", count, program_path, "--rank", text, (char *)NULL);
 	else
 		execlp(yod, "yod", "--keep-going", "--timeout", limit, "-sz", count,
-			"/proc/self/exe", "--rank", text, (char *)NULL);
+			program_path, "--rank", text, (char *)NULL);
 	_exit(126);
 }
 
@@ -458,16 +458,19 @@ static void end_all(void)
 	(void)have_ended(true);
 }
 
-static bool all_done(unsigned processes)
+/* Fail if a process has ended that should not, or at the end has never begun. */
+static void look_at_ranks(bool at_end)
 {
-	bool good = true;
-	for (unsigned i = 0; i < processes; i++)
-		if (!room->done[i] && !room->may_die[i]) {
-			fprintf(stderr, "# %d %s: rank %u ends early\n", now,
-				statements[now].name, i);
-			good = false;
-		}
-	return good;
+	for (unsigned i = 0; i < statements[now].processes; i++) {
+		char state = room->pid[i] ? thread_state(room->pid[i]) : '-';
+		bool gone = at_end || state == 0 || state == 'Z';
+		if (!gone || room->done[i] || room->may_die[i] || room->failed ||
+			room->skipped)
+			continue;
+		fprintf(stderr, "# %d %s: rank %u ends early\n", now,
+			statements[now].name, i);
+		room->failed = 1;
+	}
 }
 
 /* Run all processes of a statement; return true if none of them fails. */
@@ -484,10 +487,12 @@ static bool run_processes(int number)
 			show_stacks();
 			room->failed = 1;
 		}
+		look_at_ranks(false);
 		sleep_us(500);
 	}
+	look_at_ranks(true);
 	end_all();
-	return !room->failed && (room->skipped || all_done(statements[number].processes));
+	return !room->failed;
 }
 
 static bool run(int number)
@@ -543,6 +548,8 @@ static void use_one_cpu(void)
 
 static void choose_room(void)
 {
+	if (readlink("/proc/self/exe", program_path, sizeof program_path - 1) < 0)
+		exit(3);
 	snprintf(room_path, sizeof room_path, "/dev/shm/cci_test.%d", (int)getpid());
 	(void)setenv("CCI_ROOM", room_path, 1);
 }

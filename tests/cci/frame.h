@@ -183,15 +183,13 @@ void tell_uri(cci_endpoint_t *ep);
 /* Return the number of URIs that this rank has told. */
 unsigned uris_told(void);
 
-/* Return the next event, of any kind; of this kind and a success; of this kind and status. */
+/* Return the next event, of any type; of this type and status, or a success. */
 cci_event_t *next_at(const char *file, int line, cci_endpoint_t *ep);
 cci_event_t *expect_at(const char *file, int line, cci_endpoint_t *ep,
 	cci_event_type_t type, int status);
 #define NEXT(ep)                        next_at(__FILE__, __LINE__, ep)
-
-#define EXPECT(ep, type)                expect_at(__FILE__, __LINE__, ep, type, CCI_SUCCESS)
-
 #define EXPECT_STATUS(ep, type, status) expect_at(__FILE__, __LINE__, ep, type, status)
+#define EXPECT(ep, type)                EXPECT_STATUS(ep, type, CCI_SUCCESS)
 /* Return the event to the library. */
 #define RETURN(event) OK(cci_return_event(event))
 /* Expect, and return at once. */
