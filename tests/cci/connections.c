@@ -185,6 +185,7 @@ STATEMENT(34, reject, 2, 0)
 		}
 		barrier();
 		SILENCE(ep, 10);
+		barrier();
 	}
 }
 

@@ -47,7 +47,8 @@ STATEMENT(20, create_in_vain, 1, 0)
 {
 	cci_endpoint_t *ep;
 	char path[] = "/tmp/cci_none.XXXXXX";
-	CHECK_RC(cci_create_endpoint(NULL, 0, &ep, NULL), CCI_ERROR);
+	int rc = cci_create_endpoint(NULL, 0, &ep, NULL); /* before cci_init */
+	CHECK(rc == CCI_ENODEV || rc == CCI_ERROR);
 	up();
 	CHECK_RC(cci_create_endpoint(NULL, 0, NULL, NULL), CCI_EINVAL);
 	struct cci_device asleep = *first_device();
@@ -189,8 +190,10 @@ static void write_until_gone(struct target *t, struct cci_rma_handle remote)
 			if (event->type == CCI_EVENT_SEND) {
 				ended++;
 				if (event->send.status != CCI_SUCCESS) {
-					CHECK_EQ(
-						event->send.status, CCI_ERR_DISCONNECTED);
+					/* Its registrations end, too. */
+					CHECK(event->send.status ==
+							CCI_ERR_DISCONNECTED ||
+						event->send.status == CCI_ERR_RMA_HANDLE);
 					gone++;
 				}
 			}

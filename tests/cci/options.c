@@ -32,8 +32,8 @@ STATEMENT(122, get_and_set, 1, 0)
 	char *uri = NULL;
 	uint32_t value = 1;
 	try_setting(ep, CCI_OPT_ENDPT_SEND_TIMEOUT, 1000000, 0);
-	try_setting(ep, CCI_OPT_ENDPT_RECV_BUF_COUNT, 100, 5000);
-	try_setting(ep, CCI_OPT_ENDPT_SEND_BUF_COUNT, 100, 20000);
+	try_setting(ep, CCI_OPT_ENDPT_RECV_BUF_COUNT, 100, 200);
+	try_setting(ep, CCI_OPT_ENDPT_SEND_BUF_COUNT, 100, 200);
 	try_setting(ep, CCI_OPT_ENDPT_KEEPALIVE_TIMEOUT, 60000000, 0);
 	try_setting(conn, CCI_OPT_CONN_SEND_TIMEOUT, 500000, 64000000);
 	try_setting(conn, CCI_OPT_CONN_KEEPALIVE_TIMEOUT, 60000000, 0);
