@@ -13,7 +13,7 @@
 
 /* ---- messages ---- */
 
-/* The message was taken: it and what it belongs to are complete. */
+/* The message was taken, so its operation is complete. */
 static void taken(struct p3_nic *n, struct p3_cci_conn *conn, struct p3_cci_tx *tx)
 {
 	bool more = conn->probing;

@@ -79,7 +79,6 @@ static struct p3_cci_endpoint *make(
 	p3_list_init(&ep->conns);
 	p3_list_init(&ep->conns_free);
 	p3_list_init(&ep->starved);
-	p3_list_init(&ep->regions);
 	return ep;
 }
 
@@ -93,6 +92,8 @@ static void drop(struct p3_cci_endpoint *ep)
 	}
 	for (uint32_t i = 0; i < ep->nchunks; i++)
 		free(ep->chunk[i]);
+	for (uint32_t i = 0; i < ep->nregions; i++)
+		free(ep->region[i]);
 	(void)munmap(ep, ep->len);
 	errno = saved;
 }
@@ -140,6 +141,8 @@ static void attach(struct p3_nic *n, void *arg)
 	c->ep->index = i;
 	cci->ep[i] = c->ep;
 	cci->nendpoints++;
+	if (c->ep->handle.fd >= 0)
+		p3_set(&cci->handles, p3_get(&cci->handles) + 1);
 	if (i >= cci->ends)
 		cci->ends = i + 1;
 }

@@ -19,6 +19,15 @@ void p3_cci_event_signal(struct p3_nic *n)
 	}
 }
 
+void p3_cci_event_remind(struct p3_nic *n)
+{
+	for (uint32_t i = 0; i < n->cci.ends; i++) {
+		struct p3_cci_endpoint *ep = n->cci.ep[i];
+		if (ep && ep->handle.fd >= 0 && p3_cci_queue_any(&ep->queue))
+			p3_cci_handle_remind(&ep->handle);
+	}
+}
+
 void p3_cci_event_forget(struct p3_nic *n, struct p3_cci_endpoint *ep)
 {
 	struct p3_cci_endpoint **at = &n->cci.dirty;

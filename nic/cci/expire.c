@@ -48,11 +48,16 @@ static void end_late(struct p3_nic *n, struct p3_cci_conn *conn, struct p3_cci_t
 static void check_operations(struct p3_nic *n, struct p3_cci_conn *conn)
 {
 	struct p3_cci_tx *tx;
+	bool ended = false;
 	conn->tick++;
 	if (!conn->timeout_us)
 		return;
-	while ((tx = oldest(conn)) != NULL && conn->tick - tx->tick > P3_TICKS)
+	while ((tx = oldest(conn)) != NULL && conn->tick - tx->tick > P3_TICKS) {
 		end_late(n, conn, tx);
+		ended = true;
+	}
+	if (ended && conn->state == P3_CCI_READY)
+		p3_cci_kick_conn(n, conn); /* others may have waited for it */
 	if (tx)
 		p3_cci_expire_start(n, conn);
 }
@@ -138,11 +143,9 @@ static void on_alive(struct p3_nic *n, struct p3_cci_timer *t)
 
 void p3_cci_expire_set_alive(struct p3_nic *n, struct p3_cci_conn *conn, uint32_t us)
 {
-	if (conn->pub.attribute == CCI_CONN_ATTR_UU)
-		return;
-	conn->alive_us = us;
+	conn->alive_us = conn->pub.attribute == CCI_CONN_ATTR_UU ? 0 : us;
 	p3_cci_timer_stop(n, &conn->alive);
-	if (us && (conn->state == P3_CCI_READY || conn->state == P3_CCI_DEAD))
+	if (conn->alive_us && (conn->state == P3_CCI_READY || conn->state == P3_CCI_DEAD))
 		start_alive(n, conn);
 }
 

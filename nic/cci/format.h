@@ -66,6 +66,7 @@ enum p3_cci_answer_fields {
 		P3_FIELD(3, 0, 64), /* the slot that is over, or is to be read */
 	P3_CCI_ANSWER_ADDR = P3_FIELD(4, 0, 64),
 	P3_CCI_ANSWER_HEAP = P3_FIELD(5, 0, 64),
+	P3_CCI_ANSWER_OWN = P3_FIELD(6, 0, 64),  /* READ, long: the initiator's slot */
 	P3_CCI_ANSWER_DATA = P3_FIELD(3, 0, 320) /* READ: the bytes */
 };
 

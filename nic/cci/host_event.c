@@ -50,13 +50,11 @@ static void pass_on(struct p3_nic *n, struct p3_cci_endpoint *ep)
 	p3_lease_leave(n);
 }
 
-/*
- * Yield the CPU if the last pass emptied every lane and sent all replies: programs poll
- * in pure loops, and the nodes that will answer wait for this CPU.
- */
+/* Programs poll in pure loops.  Where nodes share CPUs, the nodes that will answer wait
+ * for this CPU. */
 static void let_others_answer(struct p3_nic *n)
 {
-	if (p3_unlikely(p3_get(&n->emptied)) && n->idle.yield_ns)
+	if (p3_unlikely(n->crowded) && n->idle.yield_ns)
 		sched_yield();
 }
 

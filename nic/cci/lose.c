@@ -8,6 +8,7 @@
 #include "nic/cci/item.h"
 #include "nic/cci/msg_rx.h"
 #include "nic/cci/op.h"
+#include "nic/cci/region.h"
 #include "nic/cci/rma_tx.h"
 #include "nic/cci/setup.h"
 #include "nic/cci/timer.h"
@@ -77,6 +78,7 @@ static void lose_answers(
 			tx->item.conn->peer != p)
 			continue;
 		tx->in_flight = false;
+		tx->xfer = NULL; /* p3_cci_rma_lose_peer() frees it */
 		p3_cci_item_tx_over(n, tx);
 	}
 }
@@ -124,6 +126,7 @@ void p3_cci_lose_peer(struct p3_nic *n, struct p3_peer *p)
 		lose_requests(n->cci.ep[i], p);
 	}
 	lose_zombies(n, p);
+	p3_cci_rma_lose_peer(n, p);
 	p->cci.asked = 0;
 	if (n->cci.dirty)
 		p3_cci_event_signal(n);
@@ -137,12 +140,15 @@ void p3_cci_lose_endpoint(struct p3_nic *n, struct p3_cci_endpoint *ep)
 	ep->closed = true;
 	n->cci.ep[ep->index] = NULL;
 	n->cci.nendpoints--;
+	if (ep->handle.fd >= 0)
+		p3_set(&n->cci.handles, p3_get(&n->cci.handles) - 1);
 	p3_list_each(it, &ep->conns) {
 		struct p3_cci_conn *conn = p3_item(it, struct p3_cci_conn, of_ep);
 		p3_cci_rma_withdraw_all(n, conn);
 		p3_cci_conn_detach(n, conn);
 		n->cci.nconns--;
 	}
+	p3_cci_region_end_all(n, ep);
 	for (uint32_t i = 0; i < P3_CCI_REQUESTS; i++)
 		if (ep->request[i].state == P3_CCI_REQ_OPEN)
 			p3_cci_setup_reject(n, &ep->request[i]);

@@ -55,8 +55,7 @@ bool p3_cci_msg_keep(struct p3_cci_tx *tx, const struct iovec *data, uint32_t n,
 	return true;
 }
 
-/* Free an operation that did not begin. */
-static void give_up(struct p3_nic *n, struct p3_cci_tx *tx)
+void p3_cci_msg_give_up(struct p3_nic *n, struct p3_cci_tx *tx)
 {
 	p3_cci_item_slot_free(tx);
 	tx->state = P3_CCI_TX_OVER;
@@ -70,7 +69,7 @@ int p3_cci_msg_too_late(struct p3_nic *n, struct p3_cci_tx *tx, int flags)
 	bool unreliable = conn->pub.attribute == CCI_CONN_ATTR_UU;
 	cci_status_t status = unreliable ? CCI_SUCCESS : conn->fate;
 	if (flags & (CCI_FLAG_SILENT | CCI_FLAG_BLOCKING)) {
-		give_up(n, tx);
+		p3_cci_msg_give_up(n, tx);
 		return (int)status;
 	}
 	p3_cci_op_over(n, tx, status);
@@ -122,7 +121,7 @@ static void send_unreliable(struct p3_nic *n, struct p3_cci_send *s)
 	if (!tx)
 		return;
 	if (!p3_cci_msg_keep(tx, s->data, s->n, s->len, 0)) {
-		give_up(n, tx);
+		p3_cci_msg_give_up(n, tx);
 		return;
 	}
 	s->rc = CCI_SUCCESS;
@@ -148,7 +147,7 @@ static void send_reliable(struct p3_nic *n, struct p3_cci_send *s)
 	if (p3_unlikely(!tx))
 		return;
 	if (p3_unlikely(!p3_cci_msg_keep(tx, s->data, s->n, s->len, s->flags))) {
-		give_up(n, tx);
+		p3_cci_msg_give_up(n, tx);
 		return;
 	}
 	s->rc = CCI_SUCCESS;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * push - messages into the lane of a peer: at once, or from the lists of what waits
+ * push - messages into the lane of a peer: at once, or from the lists of waiting ones
  *
  * A connection that has something to send and finds no room is in its peer's list "work".
  * That list has one entry in the peer's queue of Portals' requests, its marker.  So CCI

@@ -226,6 +226,22 @@ struct p3_cci_queue {
 	p3_a64 returned; /* (host) list of items that threads other than the owner returned */
 };
 
+/* ---- regions ---- */
+
+#define P3_CCI_REGIONS_EACH 256u /* regions in a chunk */
+#define P3_CCI_REGIONS      256u /* chunks of an endpoint */
+
+/* Registered memory.  The handle is the program's. */
+struct p3_cci_region {
+	struct cci_rma_handle handle;
+	uint64_t name; /* 0: free; else the first word of the handle */
+	char *start;
+	uint64_t length;
+	int flags;
+	uint32_t number;
+	struct p3_cci_region *next; /* among the free ones */
+};
+
 /* ---- endpoints ---- */
 
 struct p3_cci_endpoint {
@@ -259,7 +275,8 @@ struct p3_cci_endpoint {
 	/* connections */
 	struct p3_link conns;
 	struct p3_link conns_free;
-	struct p3_link regions;
+	struct p3_cci_region *region_free;
+	uint32_t nregions; /* chunks */
 	struct p3_link starved;
 	p3_a32 starving; /* (any) starved is not empty */
 	uint32_t nchunks, chunks_most;
@@ -268,6 +285,7 @@ struct p3_cci_endpoint {
 	struct p3_cci_request *request;
 	uint32_t timeout_us, alive_us; /* of connections made from now on */
 	struct p3_cci_conn *chunk[P3_CCI_CHUNKS];
+	struct p3_cci_region *region[P3_CCI_REGIONS];
 };
 
 /* ---- parts of peers and of the NIC ---- */
@@ -297,7 +315,8 @@ struct p3_cci {
 	struct p3_link soon, late; /* timers, by due_ns */
 	p3_a64 due_ns;             /* (any) of the first timer, or 0 */
 	uint32_t looks;
-	p3_a32 napped; /* (any) a thread has slept until a timer was due */
+	p3_a32 handles; /* (any) endpoints with an OS handle */
+	p3_a32 napped;  /* (any) a thread has slept until a timer was due */
 	struct p3_cci_endpoint *dirty;   /* have new events, and an OS handle */
 	struct p3_cci_endpoint *zombies; /* destroyed, but rejections wait */
 	struct p3_link absent;           /* connections whose node has yet to join */

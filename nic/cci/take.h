@@ -2,7 +2,7 @@
 /*
  * take - CCI's requests off the lanes
  *
- * A request never waits in its lane for a program: what cannot be served is refused.
+ * A request never waits in its lane for a program: if there is no room, it is refused.
  *
  * Only the lease holder calls this function.
  */

@@ -92,9 +92,15 @@ void p3_pull_end(struct p3_nic *n, struct p3_pull *pull, uint32_t fail)
 	p3_xfer_recant(pull);
 	if (pull->first)
 		pull->peer->behind = false;
-	if (fail == PTL_NI_OK && pull->span.md)
+	if (fail == PTL_NI_OK && (pull->span.md || pull->over))
 		p3_xfer_learn(n, pull);
 	n->worked = true;
+	if (pull->over) {
+		if (pull->in_use)
+			free_pull(pull);
+		pull->over(n, pull, fail);
+		return;
+	}
 	if (pull->get) {
 		p3_pending_end_get(n, pull, fail);
 		return;

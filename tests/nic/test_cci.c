@@ -169,11 +169,230 @@ NODES_CASE(messages_of_all_lengths_arrive, 2)
 	exchange(rank, CCI_CONN_ATTR_UU);
 }
 
+/* ---- a receiver without room ---- */
+
+#define FEW  8u
+#define MANY 200u
+
+static void set_number(const void *handle, cci_opt_name_t name, uint32_t value)
+{
+	uint32_t is = 0;
+	CHECK_EQ(p3_cci_set_number(handle, name, value), CCI_SUCCESS);
+	CHECK_EQ(p3_cci_get_number(handle, name, &is), CCI_SUCCESS);
+	CHECK_EQ(is, value);
+}
+
+/* Hold FEW messages, return them, and take the others. */
+static void receive_late(cci_endpoint_t *ep)
+{
+	cci_event_t *held[FEW], *e;
+	for (uint32_t i = 0; i < FEW; i++)
+		held[i] = next(ep, CCI_EVENT_RECV);
+	for (unsigned i = 0; i < 1000; i++)
+		CHECK_EQ(p3_cci_get_event(ep, &e), CCI_ENOBUFS);
+	for (uint32_t i = 0; i < MANY; i++) {
+		e = i < FEW ? held[i] : next(ep, CCI_EVENT_RECV);
+		CHECK_EQ(e->recv.len, 8);
+		CHECK_EQ(*(const uint64_t *)e->recv.ptr, i);
+		give(e);
+	}
+}
+
+NODES_CASE(refused_messages_come_again_in_order, 2)
+{
+	UNUSED_ARGS;
+	cci_endpoint_t *ep = open_at(rank == 0 ? SERVICE : 0);
+	if (rank == 0)
+		set_number(ep, CCI_OPT_ENDPT_RECV_BUF_COUNT, FEW);
+	sync_nodes();
+	cci_connection_t *conn = rank == 0 ? accepted(ep, 0, 0)
+					   : connected(ep, 0, CCI_CONN_ATTR_RO, NULL, 0);
+	if (rank == 0)
+		receive_late(ep);
+	for (uint64_t i = 0; rank == 1 && i < MANY; i++)
+		CHECK_EQ(send_one(conn, &i, 8, 0), CCI_SUCCESS);
+	for (uint64_t i = 0; rank == 1 && i < MANY; i++) {
+		cci_event_t *e = next(ep, CCI_EVENT_SEND);
+		CHECK_EQ(e->send.status, CCI_SUCCESS);
+		give(e);
+	}
+	sync_nodes();
+	p3_cci_endpoint_destroy(ep);
+}
+
+NODES_CASE(a_receiver_without_room_ends_in_rnr, 2)
+{
+	UNUSED_ARGS;
+	uint64_t x = 0;
+	cci_endpoint_t *ep = open_at(rank == 0 ? SERVICE : 0);
+	set_number(ep,
+		rank == 0 ? CCI_OPT_ENDPT_RECV_BUF_COUNT : CCI_OPT_ENDPT_SEND_TIMEOUT,
+		rank == 0 ? 1 : 100000);
+	sync_nodes();
+	cci_connection_t *conn = rank == 0 ? accepted(ep, 0, 0)
+					   : connected(ep, 0, CCI_CONN_ATTR_RO, NULL, 0);
+	for (unsigned i = 0; rank == 1 && i < 3; i++)
+		CHECK_EQ(send_one(conn, &x, 8, 0), CCI_SUCCESS);
+	for (unsigned i = 0; rank == 1 && i < 3; i++) {
+		cci_event_t *e = next(ep, CCI_EVENT_SEND);
+		CHECK_EQ(e->send.status, i ? CCI_ERR_RNR : CCI_SUCCESS);
+		give(e);
+	}
+	sync_nodes();
+	p3_cci_endpoint_destroy(ep);
+}
+
+/* ---- RMA ---- */
+
+static const uint64_t areas[] = {1, 8, 40, 41, 1000, 1024, 1025, 4096, 100000, 1 << 20};
+
+/* Register memory, send its handle, and check what the peer does to it. */
+static void be_target(cci_endpoint_t *ep, cci_connection_t *conn)
+{
+	const uint64_t len = (1 << 20) + 64;
+	unsigned char *at = node_alloc(len);
+	cci_rma_handle_t *h;
+	CHECK_EQ(p3_cci_rma_register(ep, at, len, CCI_FLAG_READ | CCI_FLAG_WRITE, &h),
+		CCI_SUCCESS);
+	CHECK_EQ(send_one(conn, h, sizeof *h, 0), CCI_SUCCESS);
+	give(next(ep, CCI_EVENT_SEND));
+	for (unsigned i = 0; i < sizeof areas / sizeof *areas; i++) {
+		cci_event_t *e = next(ep, CCI_EVENT_RECV);
+		CHECK_EQ(e->recv.len, 3);
+		CHECK_PATTERN(at + 3, 0, areas[i], i);
+		CHECK_EQ(at[2], 0);
+		CHECK_EQ(at[3 + areas[i]], 0);
+		memset(at, 0, len);
+		fill_pattern(at + 7, areas[i], 50 + i);
+		give(e);
+		CHECK_EQ(send_one(conn, "go", 2, 0), CCI_SUCCESS);
+		give(next(ep, CCI_EVENT_SEND));
+		give(next(ep, CCI_EVENT_RECV)); /* the read is over */
+		memset(at, 0, len);
+		CHECK_EQ(send_one(conn, "go", 2, 0), CCI_SUCCESS);
+		give(next(ep, CCI_EVENT_SEND));
+	}
+	cci_event_t *e = next(ep, CCI_EVENT_RECV);
+	give(e);
+	struct cci_rma_handle copy = *h;
+	CHECK_EQ(p3_cci_rma_deregister(ep, &copy), CCI_SUCCESS);
+	CHECK_EQ(p3_cci_rma_deregister(ep, &copy), CCI_EINVAL);
+	CHECK_EQ(send_one(conn, "go", 2, 0), CCI_SUCCESS);
+	give(next(ep, CCI_EVENT_SEND));
+	give(next(ep, CCI_EVENT_RECV));
+}
+
+static void rma(cci_endpoint_t *ep, cci_connection_t *conn, struct p3_cci_rma r,
+	cci_status_t status)
+{
+	CHECK_EQ(p3_cci_rma(conn, &r), CCI_SUCCESS);
+	cci_event_t *e = next(ep, CCI_EVENT_SEND);
+	CHECK_EQ(e->send.status, status);
+	CHECK(e->send.context == r.context);
+	give(e);
+}
+
+static void be_initiator(cci_endpoint_t *ep, cci_connection_t *conn)
+{
+	const uint64_t len = (1 << 20) + 64;
+	unsigned char *at = node_alloc(len);
+	cci_rma_handle_t *h;
+	cci_event_t *e = next(ep, CCI_EVENT_RECV);
+	CHECK_EQ(p3_cci_rma_register(ep, at, len, 0, &h), CCI_SUCCESS);
+	struct p3_cci_rma r = {.msg = "abc", .msg_len = 3, .local = *h, .context = at};
+	memcpy(&r.remote, e->recv.ptr, sizeof r.remote);
+	give(e);
+	for (unsigned i = 0; i < sizeof areas / sizeof *areas; i++) {
+		fill_pattern(at + 1, areas[i], i);
+		r.flags = CCI_FLAG_WRITE;
+		r.local_offset = 1;
+		r.remote_offset = 3;
+		r.data_len = areas[i];
+		rma(ep, conn, r, CCI_SUCCESS);
+		give(next(ep, CCI_EVENT_RECV));
+		memset(at, 0, len);
+		r.flags = CCI_FLAG_READ;
+		r.local_offset = 5;
+		r.remote_offset = 7;
+		rma(ep, conn, r, CCI_SUCCESS);
+		CHECK_PATTERN(at + 5, 0, areas[i], 50 + i);
+		CHECK_EQ(at[4], 0);
+		CHECK_EQ(at[5 + areas[i]], 0);
+		give(next(ep, CCI_EVENT_RECV));
+	}
+	r.remote_offset = len;
+	r.data_len = 1;
+	rma(ep, conn, r, CCI_ERR_RMA_HANDLE); /* outside of the region: no message */
+	CHECK_EQ(send_one(conn, "x", 1, 0), CCI_SUCCESS);
+	give(next(ep, CCI_EVENT_SEND));
+	give(next(ep, CCI_EVENT_RECV));
+	r.remote_offset = 0;
+	r.data_len = 100000;
+	rma(ep, conn, r, CCI_ERR_RMA_HANDLE); /* deregistered */
+	CHECK_EQ(send_one(conn, "y", 1, 0), CCI_SUCCESS);
+	give(next(ep, CCI_EVENT_SEND));
+}
+
+NODES_CASE(remote_memory_is_written_and_read, 2)
+{
+	UNUSED_ARGS;
+	cci_endpoint_t *ep = open_at(rank == 0 ? SERVICE : 0);
+	sync_nodes();
+	cci_connection_t *conn = rank == 0 ? accepted(ep, 0, 0)
+					   : connected(ep, 0, CCI_CONN_ATTR_RO, NULL, 0);
+	if (rank == 0)
+		be_target(ep, conn);
+	else
+		be_initiator(ep, conn);
+	sync_nodes();
+	p3_cci_endpoint_destroy(ep);
+}
+
+/* ---- ends of peers ---- */
+
+NODES_CASE(a_closed_connection_and_a_dead_peer_end_sends, 2)
+{
+	UNUSED_ARGS;
+	uint64_t x = 0;
+	cci_endpoint_t *ep = open_at(rank == 0 ? SERVICE : 0);
+	sync_nodes();
+	cci_connection_t *first = rank == 0 ? accepted(ep, 0, 0)
+					    : connected(ep, 0, CCI_CONN_ATTR_RO, NULL, 0);
+	cci_connection_t *conn = rank == 0 ? accepted(ep, 0, 0)
+					   : connected(ep, 0, CCI_CONN_ATTR_RU, NULL, 0);
+	sync_nodes();
+	if (rank == 0)
+		CHECK_EQ(p3_cci_disconnect(first), CCI_SUCCESS);
+	sync_nodes();
+	if (rank == 0)
+		node_die();
+	for (unsigned i = 0; rank == 1 && i < 2; i++) {
+		CHECK_EQ(send_one(first, &x, 8, 0), CCI_SUCCESS);
+		cci_event_t *e = next(ep, CCI_EVENT_SEND);
+		CHECK_EQ(e->send.status, CCI_ERR_DISCONNECTED);
+		give(e);
+	}
+	while (rank == 1) {
+		CHECK_EQ(send_one(conn, &x, 8, 0), CCI_SUCCESS);
+		cci_event_t *e = next(ep, CCI_EVENT_SEND);
+		cci_status_t status = e->send.status;
+		give(e);
+		if (status == CCI_ERR_DISCONNECTED)
+			break;
+	}
+	if (rank == 1)
+		p3_cci_endpoint_destroy(ep);
+}
+
 int main(void)
 {
 	const struct CMUnitTest cases[] = {
 		cmocka_unit_test(payloads_of_requests_arrive),
 		cmocka_unit_test(messages_of_all_lengths_arrive),
+		cmocka_unit_test(refused_messages_come_again_in_order),
+		cmocka_unit_test(a_receiver_without_room_ends_in_rnr),
+		cmocka_unit_test(remote_memory_is_written_and_read),
+		cmocka_unit_test(a_closed_connection_and_a_dead_peer_end_sends),
 	};
 	return RUN_CASES(cases);
 }
