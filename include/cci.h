@@ -4,8 +4,8 @@
  *
  * CCI has endpoints, which exchange messages of a few kilobytes without receive calls,
  * and which read and write registered memory of each other (RMA).  It shares one network
- * interface with Portals: a program may use both at once.  docs/cci.md tells how to
- * start programs, and how CCI is built.
+ * interface with Portals: a program may use both at once.  A process is started
+ * by hand, in a domain, or by yod as a rank of a job.
  *
  *
  * Caveats
@@ -25,7 +25,7 @@
  *
  * Threads.  Any thread may call any function on any object at any time, except that the
  * program serialises
- *	- cci_destroy_endpoint and cci_finalize with each use of the objects that they end,
+ *	- cci_destroy_endpoint and cci_finalize with each use of objects that they end,
  *	- cci_disconnect with each other use of its connection,
  *	- cci_return_event with each other use of its event.
  * "Any thread" below means exactly this.  Concurrent calls take effect in any order.
@@ -42,9 +42,9 @@
  * Signals.  The library installs no signal handler, and its thread blocks all signals.  A
  * signal handler may call cci_get_event, cci_return_event, cci_send and cci_sendv
  * without CCI_FLAG_BLOCKING, cci_strerror and cci_get_devices.  If it has interrupted a
- * call of the library in its own thread, cci_get_event may return CCI_EAGAIN although
- * an event is there, and calls that need the state of the interface return
- * CCI_ENOBUFS.  The other functions fail in such a handler, without harm.
+ * call of the library in its own thread, cci_get_event may return CCI_EAGAIN although an
+ * event is there, and calls that need the state of the interface return CCI_ENOBUFS.  The
+ * other functions fail in such a handler, without harm.
  *
  * Death of a peer.  A process that ends, in whatever way, has closed its connections:
  * reliable operations with it complete with CCI_ERR_DISCONNECTED, and connects with
@@ -61,7 +61,7 @@
  * call that fails has no effect.  "in" arguments are read during the call and not kept,
  * unless the comment says otherwise.  "out" arguments are written on CCI_SUCCESS only,
  * unless the comment says otherwise.  A context is any value of the program; CCI does
- * not follow it. A pointer other than NULL that is not the pointer asked for has
+ * not follow it.  A pointer other than NULL that is not the pointer asked for has
  * undefined behavior.  If several codes apply, any of them may be returned.  No function
  * changes errno, and none is a cancellation point.
  */
@@ -356,7 +356,7 @@ static inline const char *cci_event_type_str(cci_event_type_t type)
  *	caps	out	0: no capability is defined
  *
  * Reads the file that CCI_CONFIG in the environment names, and makes the list of
- * devices. Without CCI_CONFIG, or if it is empty, there is one device.  Calls are
+ * devices.  Without CCI_CONFIG, or if it is empty, there is one device.  Calls are
  * counted: each one that succeeds needs its cci_finalize.  Joins no job or domain yet:
  * the first endpoint does that.
  *
@@ -404,7 +404,7 @@ CCI_DECLSPEC const char *cci_strerror(cci_endpoint_t *endpoint, enum cci_status 
  *			valid until the last cci_finalize
  *
  * Devices that are up come first, then the default one, then those with higher
- * priority. Each call gives the same array.
+ * priority.  Each call gives the same array.
  *
  * CCI_EINVAL	devices is NULL
  *
@@ -469,7 +469,7 @@ CCI_DECLSPEC int cci_create_endpoint_at(cci_device_t *device, const char *servic
  *	endpoint	in	the endpoint; stale afterwards
  *
  * Ends its connections, events (also those that are lent), registrations and
- * descriptor. Sends and RMAs that are under way end without events.  Afterwards the
+ * descriptor.  Sends and RMAs that are under way end without events.  Afterwards the
  * library touches no memory of the program that was registered with this endpoint or
  * given with CCI_FLAG_NO_COPY.
  *
@@ -765,7 +765,7 @@ CCI_DECLSPEC int cci_sendv(cci_connection_t *connection, const struct iovec *dat
 
 /* ---- remote memory access ---- */
 
-/* Name of registered memory: the contents count, and copies of it work in every process. */
+/* Name of registered memory: the contents count, and copies work in every process. */
 typedef const struct cci_rma_handle {
 	uint64_t stuff[4];
 } cci_rma_handle_t;

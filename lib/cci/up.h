@@ -7,9 +7,12 @@
 #ifndef P3_LIB_CCI_UP_H
 #define P3_LIB_CCI_UP_H
 
-#include <stdbool.h>
+#include "lib/node/node.h"
 
 /* Return true between cci_init and the last cci_finalize, but false in a forked child. */
-bool p3_cci_is_up(void);
+static inline bool p3_cci_is_up(void)
+{
+	return p3_node_has_cci(p3_node());
+}
 
 #endif

@@ -38,7 +38,7 @@ allow examples "$public" own
 allow bench "$public" own
 forbid shm 'portals.*|p3rt/.*'
 forbid launcher 'portals.*|p3rt/.*'
-forbid include 'portals/.*|p3rt/.*|[^p].*/.*'
+forbid include 'portals/.*|p3rt/.*|([^ps]|s[^y]|sy[^s]).*/.*'
 
 [ -n "$(sources '*.h' | grep '^shm/')" ] || complain "no headers in $root/shm"
 exit $status
