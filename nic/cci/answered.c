@@ -10,6 +10,7 @@
 #include "nic/cci/retry.h"
 #include "nic/cci/rma_tx.h"
 #include "nic/cci/setup.h"
+#include "nic/report/trace.h"
 
 /* ---- messages ---- */
 
@@ -28,6 +29,7 @@ static void taken(struct p3_nic *n, struct p3_cci_conn *conn, struct p3_cci_tx *
 static void msg_answered(
 	struct p3_nic *n, struct p3_cci_conn *conn, struct p3_cci_tx *tx, uint32_t status)
 {
+	P3_TRACE(about, n, tx->topic, P3_TRACE_ANSWERED, P3_RSP_CCI, 0);
 	tx->in_flight = false;
 	conn->nout--;
 	if (p3_unlikely(tx->state != P3_CCI_TX_SENT)) {

@@ -60,6 +60,7 @@ struct p3_cci_conn *p3_cci_conn_new(
 	p3_list_add(&p->cci.conns, &conn->of_peer);
 	p->cci.nconns++;
 	n->cci.nconns++;
+	ep->nconns++;
 	return conn;
 }
 
@@ -71,6 +72,7 @@ void p3_cci_conn_settle(struct p3_nic *n, struct p3_cci_conn *conn)
 	p3_list_del(&conn->of_ep);
 	p3_list_add(conn->ep->conns_free.next, &conn->of_ep);
 	n->cci.nconns--;
+	conn->ep->nconns--;
 }
 
 void p3_cci_conn_unref(struct p3_nic *n, struct p3_cci_conn *conn)

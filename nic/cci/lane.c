@@ -2,6 +2,7 @@
 /* Answers to CCI's requests. */
 #include "nic/cci/lane.h"
 
+#include "nic/report/trace.h"
 #include "shm/fault.h"
 
 struct p3_cell *p3_cci_answer_begin(struct p3_nic *n, struct p3_peer *p)
@@ -19,6 +20,7 @@ struct p3_cell *p3_cci_answer_begin(struct p3_nic *n, struct p3_peer *p)
 
 void p3_cci_answer_send(struct p3_nic *n, struct p3_peer *p)
 {
+	P3_TRACE(fw, n, P3_TRACE_ANSWER, P3_RSP_CCI, 0);
 	FAULT_POINT("cci.answer_filled");
 	p3_ring_publish(&p->rsp_out, p3_word0(P3_RSP_CCI, 0, 1), 1);
 	FAULT_POINT("cci.answer_published");

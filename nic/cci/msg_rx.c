@@ -7,6 +7,7 @@
 #include "nic/cci/item.h"
 #include "nic/cci/lane.h"
 #include "nic/cci/retry.h"
+#include "nic/report/trace.h"
 
 #include <string.h>
 
@@ -111,6 +112,7 @@ static bool deliver(struct p3_nic *n, struct p3_peer *p, struct p3_cci_conn *con
 	conn->refusing = false;
 	FAULT_POINT("cci.received");
 	post(n, conn, rx);
+	P3_TRACE(delivered, n, p, P3_REQ_CCI_MSG, conn->coming_len);
 	answer(n, p, m, P3_CCI_OK);
 	p3_count(&n->cci.count[P3_CCI_C_RECEIVED], 1);
 	return true;
@@ -131,6 +133,7 @@ bool p3_cci_msg_take(
 	if (p3_word0_ncells(w0) != p3_cci_cells(P3_CCI_MSG_HEAD, m.len) ||
 		answered != (m.token && m.last))
 		return false;
+	P3_TRACE(take, n, p, P3_REQ_CCI_MSG, m.len);
 	n->bytes += m.len;
 	struct p3_cci_conn *conn = p3_cci_conn_named(n, p3_format_get(c, P3_CCI_TAG));
 	if (p3_likely(conn && conn->peer == p && conn->state == P3_CCI_READY))

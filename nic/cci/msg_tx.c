@@ -7,6 +7,7 @@
 #include "nic/cci/kick.h"
 #include "nic/cci/lane.h"
 #include "nic/cci/op.h"
+#include "nic/report/trace.h"
 
 #include <string.h>
 
@@ -91,6 +92,7 @@ static bool send_now(struct p3_nic *n, struct p3_peer *p, const struct p3_cci_se
 	p3_format_set(c, P3_CCI_ROOM, p3_field_in(P3_CCI_MSG_LENGTH, s->len));
 	p3_format_set(c, P3_CCI_TOKEN, 0);
 	p3_format_set(c, P3_CCI_TAG, s->conn->peer_tag);
+	P3_TRACE(send, n, p, p3_word0(P3_REQ_CCI_MSG, 0, cells), s->len);
 	p3_cci_publish(n, p, P3_REQ_CCI_MSG, 0, cells, 0);
 	p3_count(&n->cci.count[P3_CCI_C_SENT], 1);
 	return true;

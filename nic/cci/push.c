@@ -5,6 +5,7 @@
 #include "nic/cci/lane.h"
 #include "nic/cci/op.h"
 #include "nic/cci/rma_tx.h"
+#include "nic/report/trace.h"
 
 #include <string.h>
 
@@ -45,6 +46,7 @@ static bool push_part(struct p3_nic *n, struct p3_peer *p, struct p3_cci_conn *c
 			p3_field_in(P3_CCI_ROOM, rsp),
 		answered ? tx->token : 0, conn->peer_tag);
 	uint32_t flags = (last ? 0u : P3_F_CCI_MORE) | (tx->part ? P3_F_CCI_LATER : 0u);
+	P3_TRACE(send, n, p, p3_word0(P3_REQ_CCI_MSG, flags, cells), len);
 	p3_cci_publish(n, p, P3_REQ_CCI_MSG, flags, cells, rsp);
 	tx->part += (uint32_t)len;
 	return true;
@@ -65,6 +67,7 @@ bool p3_cci_push_msg(struct p3_nic *n, struct p3_peer *p, struct p3_cci_conn *co
 		p3_count(&n->cci.count[P3_CCI_C_SENT], 1);
 		return true;
 	}
+	P3_TRACE(keep, n, &tx->topic);
 	tx->state = P3_CCI_TX_SENT;
 	tx->in_flight = true;
 	conn->nout++;
@@ -104,6 +107,7 @@ static bool push_connect(struct p3_nic *n, struct p3_peer *p, struct p3_cci_conn
 		p3_format_set(c, P3_CCI_CONNECT_LENGTH, len);
 		uint32_t flags = (last ? 0u : P3_F_CCI_MORE) |
 				 (conn->data_sent ? P3_F_CCI_LATER : 0u);
+		P3_TRACE(send, n, p, p3_word0(P3_REQ_CCI_CONNECT, flags, cells), len);
 		p3_cci_publish(n, p, P3_REQ_CCI_CONNECT, flags, cells, rsp);
 		conn->data_sent += (uint32_t)len;
 	} while (conn->data_sent < total);
@@ -120,6 +124,7 @@ static bool push_cell(struct p3_nic *n, struct p3_peer *p, struct p3_cci_conn *c
 	fill_words(c, p3_field_in(P3_CCI_ROOM, rsp), conn->tag, conn->peer_tag);
 	p3_format_set(c, P3_CCI_DECIDE_MTU, conn->pub.max_send_size);
 	uint32_t flags = kind == P3_REQ_CCI_DECIDE ? P3_F_CCI_ACCEPT : 0u;
+	P3_TRACE(send, n, p, p3_word0(kind, flags, 1), 0);
 	p3_cci_publish(n, p, kind, flags, 1, rsp);
 	return true;
 }
@@ -189,6 +194,7 @@ static bool push_reject(struct p3_nic *n, struct p3_peer *p)
 	struct p3_cell *c = p3_cci_begin(n, p, 1);
 	fill_words(c, 0, 0, r->client);
 	p3_format_set(c, P3_CCI_DECIDE_MTU, 0);
+	P3_TRACE(send, n, p, p3_word0(P3_REQ_CCI_DECIDE, 0, 1), 0);
 	p3_cci_publish(n, p, P3_REQ_CCI_DECIDE, 0, 1, 0);
 	p3_list_del(&r->todo);
 	r->item.ep->rejects--;

@@ -77,6 +77,7 @@ static void offer(struct p3_nic *n, struct p3_cci_request *r, const struct part 
 {
 	union cci_event *e = &r->item.event;
 	r->state = P3_CCI_REQ_OPEN;
+	r->item.ep->nopen++;
 	r->data[r->have] = 0;
 	e->request.type = CCI_EVENT_CONNECT_REQUEST;
 	e->request.data_len = r->have;
@@ -180,6 +181,7 @@ void p3_cci_setup_decide(struct p3_nic *n, struct p3_cci_decision *d)
 		return;
 	d->rc = CCI_SUCCESS;
 	if (!d->accept) {
+		ep->nopen--;
 		p3_cci_setup_reject(n, r);
 		return;
 	}
@@ -192,6 +194,7 @@ void p3_cci_setup_decide(struct p3_nic *n, struct p3_cci_decision *d)
 	struct p3_cci_conn *conn = p3_cci_conn_new(n, ep, r->peer);
 	p3_cci_expire_init(conn);
 	conn->pub.context = d->context;
+	ep->nopen--;
 	accept_request(n, r, conn);
 	d->rc = CCI_SUCCESS;
 }

@@ -10,6 +10,7 @@
 
 #include "nic/cci.h"
 #include "nic/obj/list.h"
+#include "nic/report/state.h"
 #include "shm/atomics.h"
 
 struct p3_peer;
@@ -62,16 +63,17 @@ enum p3_cci_op { P3_CCI_OP_MSG, P3_CCI_OP_WRITE, P3_CCI_OP_READ };
 /* A send, or an RMA operation, from the call until its event is returned. */
 struct p3_cci_tx {
 	struct p3_cci_item item;
-	struct p3_link fifo; /* in the connection's operations that are not complete */
-	struct p3_link wait; /* in those to be sent, or to be sent again */
-	struct p3_link rma;  /* RMA: in those whose data wait for their turn */
-	uint64_t token;      /* names it in answers */
-	const char *bytes;   /* of the message: in_line, a slot, or the program's */
-	char *slot;          /* its slot, or NULL */
-	uint32_t len;        /* bytes of the message */
-	uint32_t part;       /* bytes that earlier parts have carried */
-	uint32_t seq;        /* RO: place among the messages of the connection */
-	uint32_t tick;       /* the connection's tick when the operation began */
+	struct p3_link fifo;   /* in the connection's operations that are not complete */
+	struct p3_link wait;   /* in those to be sent, or to be sent again */
+	struct p3_link rma;    /* RMA: in those whose data wait for their turn */
+	uint64_t token;        /* names it in answers */
+	struct p3_topic topic; /* of the request that was sent, for the trace */
+	const char *bytes;     /* of the message: in_line, a slot, or the program's */
+	char *slot;            /* its slot, or NULL */
+	uint32_t len;          /* bytes of the message */
+	uint32_t part;         /* bytes that earlier parts have carried */
+	uint32_t seq;          /* RO: place among the messages of the connection */
+	uint32_t tick;         /* the connection's tick when the operation began */
 	cci_status_t status;
 	uint8_t state;  /* p3_cci_tx_state */
 	uint8_t op;     /* p3_cci_op */
@@ -280,7 +282,9 @@ struct p3_cci_endpoint {
 	struct p3_link starved;
 	p3_a32 starving; /* (any) starved is not empty */
 	uint32_t nchunks, chunks_most;
-	uint32_t rejects;            /* requests in peers' lists */
+	uint32_t rejects; /* requests in peers' lists */
+	uint32_t nconns;  /* connections in use, for tools */
+	uint32_t nopen;   /* connect requests that are not decided, for tools */
 	struct p3_cci_blob *garbage; /* payloads for the next caller to free */
 	struct p3_cci_request *request;
 	uint32_t timeout_us, alive_us; /* of connections made from now on */
@@ -322,6 +326,7 @@ struct p3_cci {
 	struct p3_link absent;           /* connections whose node has yet to join */
 	uint64_t next_gen;
 	uint32_t next_number;
+	bool shown;                /* the control block has lines of endpoints */
 	uint32_t nendpoints, ends; /* endpoints, and places in ep that were ever used */
 	uint32_t nconns;
 	p3_a64 count[P3_CCI_COUNTERS];

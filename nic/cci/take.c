@@ -8,6 +8,7 @@
 #include "nic/cci/retry.h"
 #include "nic/cci/rma_rx.h"
 #include "nic/cci/setup.h"
+#include "nic/report/trace.h"
 
 /* The peer has room again. */
 static bool take_ready(struct p3_nic *n, struct p3_peer *p, const struct p3_cell *c)
@@ -60,16 +61,20 @@ bool p3_cci_take(
 {
 	const char *why = NULL;
 	bool waits = false;
-	if (p3_likely(p3_word0_kind(w0) == P3_REQ_CCI_MSG))
+	if (p3_likely(p3_word0_kind(w0) == P3_REQ_CCI_MSG)) {
 		why = p3_cci_msg_take(n, p, c, w0) ? NULL : "a bad message";
-	else
+	} else {
+		P3_TRACE(take, n, p, p3_word0_kind(w0), 0);
 		why = take(n, p, c, w0, &waits);
+	}
 	if (p3_unlikely(why != NULL)) {
 		p3_peer_ignore(n, p, why);
 		return false;
 	}
-	if (p3_unlikely(waits))
+	if (p3_unlikely(waits)) {
+		P3_TRACE(wait, n, p, p3_word0_kind(w0));
 		return false;
+	}
 	FAULT_POINT("cci.request_taken");
 	p3_ring_take(&p->req_in, p3_word0_ncells(w0));
 	n->worked = true;
