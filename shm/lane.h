@@ -176,7 +176,7 @@ static inline uint32_t p3_word0_ncells(uint64_t w0)
  * the last lap: getting it back costs as much as a message, and must not lie between
  * fill and publish.
  */
-static inline void p3_ring_own_soon(struct p3_ring_tx *r, uint32_t ahead)
+static inline void p3_ring_own_soon(const struct p3_ring_tx *r, uint32_t ahead)
 {
 	p3_own_soon(p3_cell_at(r->cells, r->pos + ahead, r->n));
 }
@@ -386,7 +386,7 @@ static P3_HOT bool p3_ring_any(const struct p3_ring_rx *r)
  * prefetches only cells that are most likely filled, judged by the number that it took
  * at its last visit.
  */
-#define P3_RING_AHEAD 4u
+#define P3_RING_AHEAD 8u
 
 static inline void p3_ring_ask_at(const struct p3_ring_rx *r, uint32_t ahead)
 {
