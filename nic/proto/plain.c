@@ -12,7 +12,8 @@
  *			processes of the peer's owner there
  *	match list	it has no index
  *	descriptor	that of the first entry that matches: no START events, but END
- *			events; infinite threshold, no max_size, no iovec; there is room
+ *			events; infinite threshold, no iovec; there is room, and behind
+ *			it room for max_size bytes
  *	queue		none, or a living one with room
  *	get		at most P3_RSP_INLINE bytes, which the request has reserved room
  *			for; the response ring is open, or can be opened
@@ -78,13 +79,21 @@ static P3_HOT struct p3_md *match(
 }
 
 /* a descriptor with one of these bits is unusual for each request */
-#define ODD (P3_ODD_COUNTED | P3_ODD_IOVEC | P3_ODD_STARTS | P3_ODD_ENDS)
+#define ODD                                                                              \
+	(P3_ODD_THRESHOLD | P3_ODD_INACTIVE | P3_ODD_IOVEC | P3_ODD_STARTS | P3_ODD_ENDS)
 
 static P3_HOT bool has_event_room(struct plain *r)
 {
 	const struct p3_sink *sink = &r->md->sink;
 	r->eq = p3_sink_eq(sink);
 	return r->eq ? p3_evq_has_room(&r->eq->tx) : !sink->eq;
+}
+
+/* Return true if the request leaves room for another one of the largest size. */
+static P3_HOT bool leaves_room(const struct plain *r, bool remote)
+{
+	const struct p3_md *md = r->md;
+	return remote || md->region.size - r->offset - r->length >= md->words.max_size;
 }
 
 /* Find the descriptor of a request; odd: bits of enum p3_md_odd that it must not have.
@@ -101,6 +110,7 @@ static P3_HOT bool find(
 				      : md->local_offset;
 	uint64_t size = md->region.size;
 	return p3_likely(r->offset <= size && r->length <= size - r->offset) &&
+	       (p3_likely(!(md->odd & P3_ODD_MAX_SIZE)) || leaves_room(r, remote)) &&
 	       has_event_room(r);
 }
 
@@ -317,6 +327,15 @@ static __attribute__((noinline)) bool take_get(struct p3_nic *n, struct p3_peer 
 	return responded(n, p);
 }
 
+/* Request the cell of the answer before the request is looked at.  A peer that waits for
+ * the answer polls that cell, so its line takes long to come; a peer that has sent a
+ * second request does not wait. */
+static P3_HOT void expect_to_answer(const struct p3_peer *p, const struct p3_ring_tx *r)
+{
+	if (!p->deep)
+		p3_ring_own_soon(r, 0);
+}
+
 P3_PATH
 bool p3_plain_take(struct p3_nic *n, struct p3_peer *p)
 {
@@ -329,12 +348,15 @@ bool p3_plain_take(struct p3_nic *n, struct p3_peer *p)
 	if (p3_unlikely(!p3_straight()))
 		return p3_rx_take(n, p);
 	if (p3_likely(!other)) {
+		expect_to_answer(p, &p->req_out);
 		/* the length, and in the upper half the pending, which is 0 */
 		uint64_t w = p3_format_get(c, P3_REQUEST_PENDING),
 			 len = w >> 32 | w << 32;
 		return p3_likely(len <= P3_REQ_INLINE) ? put(n, p, c, 1, len, 0)
 						       : p3_rx_take(n, p);
 	}
+	if (other == ack || other == get)
+		expect_to_answer(p, &p->rsp_out);
 	if (other == ack)
 		return take_acked(n, p);
 	if (other == get)

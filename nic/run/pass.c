@@ -307,8 +307,8 @@ bool p3_pass_run(struct p3_nic *n)
 
 /* ---- a pass that is brief ---- */
 
-/* Do the whole of a visit, or its rest. */
-P3_PATH
+/* Do the whole of a visit, or its rest.  This is not P3_PATH: nodes that take turns on a
+ * CPU have no brief passes. */
 static __attribute__((noinline)) void visit_on(
 	struct p3_nic *n, struct p3_peer *p, uint32_t before, uint64_t from)
 {
@@ -362,7 +362,6 @@ void p3_pass_poll_briefly(struct p3_nic *n)
 	}
 }
 
-P3_PATH
 bool p3_pass_end(struct p3_nic *n)
 {
 	return end(n);

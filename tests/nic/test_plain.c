@@ -366,6 +366,12 @@ MD_CASE(descriptor_with_max_size,
 	(md.options |= PTL_MD_MAX_SIZE, md.options &= ~PTL_MD_MANAGE_REMOTE,
 		md.max_size = 990))
 
+MD_CASE(descriptor_with_small_max_size,
+	(md.options |= PTL_MD_MAX_SIZE, md.options &= ~PTL_MD_MANAGE_REMOTE,
+		md.max_size = 64))
+MD_CASE(descriptor_with_max_size_and_remote_offset,
+	(md.options |= PTL_MD_MAX_SIZE, md.max_size = 990))
+
 NODES_CASE(descriptor_of_pieces, 1)
 {
 	UNUSED_ARGS;
@@ -529,6 +535,8 @@ int main(void)
 		cmocka_unit_test(descriptor_for_puts),
 		cmocka_unit_test(descriptor_with_threshold),
 		cmocka_unit_test(descriptor_with_max_size),
+		cmocka_unit_test(descriptor_with_small_max_size),
+		cmocka_unit_test(descriptor_with_max_size_and_remote_offset),
 		cmocka_unit_test(descriptor_of_pieces),
 		cmocka_unit_test(circumstances_of_a_peer),
 		cmocka_unit_test(list_with_an_index),

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Programs that wait: where a pass only polls a few lanes, PtlEQWait runs it in a short
- * way (nic/host/take.c), which must miss none of the things that a pass sees to.
+ * Programs that wait or poll: where a pass only polls a few lanes, PtlEQWait, PtlEQGet and
+ * PtlEQPoll run it in a short way (nic/host/take.c), which must miss none of the things
+ * that a pass sees to.
  */
 #include "nic/run/odd.h"
 #include "nic/run/pass.h"
@@ -99,12 +100,54 @@ NODES_CASE(waits_show_the_node_to_tools, 1)
 	}
 }
 
-/* A bit without a cause is cleared by a pass in the general way. */
-NODES_CASE(a_wait_sees_to_what_is_odd, 1)
+/* ---- the calls that take an event ---- */
+
+enum { QUEUES = 3 };
+
+/* Take an event from one of three queues, and return its queue. */
+typedef int take_fn(const ptl_handle_eq_t eq[QUEUES], ptl_event_t *ev);
+
+static int take_by_wait(const ptl_handle_eq_t eq[QUEUES], ptl_event_t *ev)
 {
-	(void)arg;
-	(void)size;
+	CHECK_OK(PtlEQWait(eq[0], ev));
+	return 0;
+}
+
+static int take_by_get(const ptl_handle_eq_t eq[QUEUES], ptl_event_t *ev)
+{
+	int rc;
+	while ((rc = PtlEQGet(eq[0], ev)) == PTL_EQ_EMPTY)
+		;
+	CHECK_OK(rc);
+	return 0;
+}
+
+static int take_by_poll(const ptl_handle_eq_t eq[QUEUES], ptl_event_t *ev)
+{
+	ptl_handle_eq_t list[QUEUES];
+	int rc, which = -1;
+	memcpy(list, eq, sizeof list);
+	while ((rc = PtlEQPoll(list, QUEUES, 0, ev, &which)) == PTL_EQ_EMPTY)
+		;
+	CHECK_OK(rc);
+	return which;
+}
+
+static int take_by_long_poll(const ptl_handle_eq_t eq[QUEUES], ptl_event_t *ev)
+{
+	ptl_handle_eq_t list[QUEUES];
+	int which = -1;
+	memcpy(list, eq, sizeof list);
+	CHECK_OK(PtlEQPoll(list, QUEUES, PTL_TIME_FOREVER, ev, &which));
+	return which;
+}
+
+/* A bit without a cause is cleared by a pass in the general way. */
+static void see_to_what_is_odd(ptl_handle_ni_t ni, unsigned rank, take_fn *take)
+{
 	struct self s = self_of(ni, rank);
+	ptl_handle_eq_t eq[QUEUES] = {s.eq, s.eq, s.eq};
+	ptl_event_t ev;
 	for (unsigned i = 0; i < 32 && !is_dedicated(); i++) {
 		put_to_self(&s);
 		wait_for_kind(&s, PTL_EVENT_SEND_END);
@@ -112,38 +155,107 @@ NODES_CASE(a_wait_sees_to_what_is_odd, 1)
 		bool is_there = p3_evq_any(&p3_eq_named(nic(), s.eq)->rx);
 		p3_odd_set(nic(), P3_ODD_BLOCKED);
 		p3_lease_leave(nic());
-		wait_for_kind(&s, PTL_EVENT_PUT_END);
+		(void)take(eq, &ev);
+		CHECK_EQ(ev.type, PTL_EVENT_PUT_END);
 		nic_hold(nic());
 		CHECK(!(nic()->odd & P3_ODD_BLOCKED) || is_there);
 		p3_lease_leave(nic());
 	}
 }
 
-/* A lane with more and fewer messages than its last visits had: none is lost, all are in
- * order, and a wait that finds its event leaves the others to the next. */
-NODES_CASE(waits_find_windows_of_any_length, 2)
+#define ODD_CASE(name, take)                                                             \
+	NODES_CASE(name, 1)                                                              \
+	{                                                                                \
+		(void)arg;                                                               \
+		(void)size;                                                              \
+		see_to_what_is_odd(ni, rank, take);                                      \
+	}
+
+ODD_CASE(a_wait_sees_to_what_is_odd, take_by_wait)
+ODD_CASE(a_get_sees_to_what_is_odd, take_by_get)
+ODD_CASE(a_poll_sees_to_what_is_odd, take_by_poll)
+
+/* ---- windows of messages ---- */
+
+/* Message k of a window goes to a queue of its own order: none is lost, and those of each
+ * queue are in order. */
+static void take_window(take_fn *take, const ptl_handle_eq_t eq[QUEUES], unsigned spread,
+	unsigned base, unsigned window)
+{
+	ptl_event_t ev;
+	unsigned next[QUEUES] = {0, 1 % spread, 2 % spread};
+	for (unsigned k = 0; k < window; k++) {
+		int q = take(eq, &ev);
+		CHECK(q >= 0 && q < QUEUES);
+		CHECK_EQ(ev.type, PTL_EVENT_PUT_END);
+		CHECK_EQ(ev.md.eq_handle, eq[q]);
+		CHECK_EQ(ev.match_bits, (unsigned)q);
+		CHECK_EQ(ev.hdr_data, base + next[q]);
+		next[q] += spread;
+	}
+}
+
+/* A lane with more and fewer messages than its last visits had; spread: number of queues
+ * that get messages. */
+static void exchange_windows(
+	ptl_handle_ni_t ni, unsigned rank, take_fn *take, unsigned spread)
+{
+	char *at = (char *)node_alloc(SHORT);
+	ptl_handle_eq_t eq[QUEUES];
+	ptl_handle_md_t md =
+		bind_md(ni, md_of(at, SHORT, PTL_MD_EVENT_START_DISABLE, PTL_EQ_NONE));
+	for (unsigned q = 0; q < QUEUES; q++) {
+		eq[q] = eq_new(ni, 64);
+		post_md(ni, PT, q,
+			md_of(at, SHORT, MD_ANY | PTL_MD_EVENT_START_DISABLE, eq[q]));
+	}
+	sync_nodes();
+	for (unsigned i = 0; i < rounds(400); i++) {
+		unsigned window = 1 + i * 7 % 23; /* each waits for the one before */
+		for (unsigned k = 0; k < window && rank == i % 2; k++)
+			CHECK_OK(PtlPut(md, PTL_NOACK_REQ, id_of(ni, 1 - rank), PT, 0,
+				k % spread, 0, i * 64 + k));
+		if (rank != i % 2)
+			take_window(take, eq, spread, i * 64, window);
+	}
+	sync_nodes();
+}
+
+#define WINDOWS_CASE(name, take, spread)                                                 \
+	NODES_CASE(name, 2)                                                              \
+	{                                                                                \
+		(void)arg;                                                               \
+		(void)size;                                                              \
+		exchange_windows(ni, rank, take, spread);                                \
+	}
+
+WINDOWS_CASE(waits_find_windows_of_any_length, take_by_wait, 1)
+WINDOWS_CASE(gets_find_windows_of_any_length, take_by_get, 1)
+WINDOWS_CASE(polls_find_windows_of_any_length, take_by_poll, QUEUES)
+WINDOWS_CASE(long_polls_find_windows_of_any_length, take_by_long_poll, QUEUES)
+
+/* ---- polls of lists that are not valid ---- */
+
+/* A queue that is not valid is told although another one has an event, which stays. */
+NODES_CASE(polls_check_all_queues_first, 1)
 {
 	(void)arg;
 	(void)size;
-	char *at = (char *)node_alloc(SHORT);
 	ptl_event_t ev;
-	ptl_handle_eq_t eq = eq_new(ni, 64);
-	ptl_handle_md_t md =
-		bind_md(ni, md_of(at, SHORT, PTL_MD_EVENT_START_DISABLE, PTL_EQ_NONE));
-	post_md(ni, PT, 0, md_of(at, SHORT, MD_ANY | PTL_MD_EVENT_START_DISABLE, eq));
-	sync_nodes();
-	for (unsigned i = 0; i < rounds(400); i++) {
-		unsigned window = i * 7 % 23;
-		for (unsigned k = 0; k < window && rank == i % 2; k++)
-			CHECK_OK(PtlPut(md, PTL_NOACK_REQ, id_of(ni, 1 - rank), PT, 0, 0,
-				0, i * 64 + k));
-		for (unsigned k = 0; k < window && rank != i % 2; k++) {
-			CHECK_OK(PtlEQWait(eq, &ev));
-			CHECK_EQ(ev.type, PTL_EVENT_PUT_END);
-			CHECK_EQ(ev.hdr_data, i * 64 + k);
-		}
+	int which = -1;
+	struct self s = self_of(ni, rank);
+	ptl_handle_eq_t freed = eq_new(ni, 8);
+	CHECK_OK(PtlEQFree(freed));
+	put_to_self(&s);
+	ptl_handle_eq_t lists[][QUEUES] = {{s.eq, freed, s.eq}, {freed, s.eq, s.eq},
+		{s.eq, s.eq, PTL_EQ_NONE}, {s.md, s.eq, s.eq}};
+	for (unsigned i = 0; i < sizeof lists / sizeof *lists; i++) {
+		CHECK_RC(PtlEQPoll(lists[i], QUEUES, 0, &ev, &which), PTL_EQ_INVALID);
+		CHECK_RC(PtlEQPoll(lists[i], QUEUES, 1, &ev, &which), PTL_EQ_INVALID);
 	}
-	sync_nodes();
+	CHECK_EQ(which, -1);
+	wait_for_kind(&s, PTL_EVENT_SEND_END);
+	wait_for_kind(&s, PTL_EVENT_PUT_END);
 }
 
 int main(void)
@@ -152,7 +264,13 @@ int main(void)
 		cmocka_unit_test(waits_count_as_passes),
 		cmocka_unit_test(waits_show_the_node_to_tools),
 		cmocka_unit_test(a_wait_sees_to_what_is_odd),
+		cmocka_unit_test(a_get_sees_to_what_is_odd),
+		cmocka_unit_test(a_poll_sees_to_what_is_odd),
 		cmocka_unit_test(waits_find_windows_of_any_length),
+		cmocka_unit_test(gets_find_windows_of_any_length),
+		cmocka_unit_test(polls_find_windows_of_any_length),
+		cmocka_unit_test(long_polls_find_windows_of_any_length),
+		cmocka_unit_test(polls_check_all_queues_first),
 	};
 	return RUN_CASES(cases);
 }
