@@ -11,9 +11,9 @@
 
 #include "nic/state.h"
 
-/* Return the code of a command whose handle is void because the NIC closes. */
+/* Return the PTL code of a command whose handle is invalid because the NIC closes. */
 int p3_post_closed_code(const struct p3_cmd *c);
-/* Let the lease holder execute a command, and wait until it has. */
+/* Post a command, and wait until a lease holder has executed it.  Return its code. */
 P3_RARE int p3_post_command(struct p3_nic *n, struct p3_cmd *c);
 /* Post a command in a signal handler, and do not wait for it. */
 int p3_post_detached(struct p3_nic *n, struct p3_cmd *c);
