@@ -2,9 +2,9 @@
 /*
  * post - commands through the mailbox, for threads that do not get the lease
  *
- * Any host thread may call these functions, without the lease.  The mailbox is shared
- * (shm/mailbox.h); the slots of commands whose poster does not wait are counted in
- * detached of struct p3_nic.
+ * Any host thread may call these functions, without the lease.  Their state is the
+ * mailbox (shm/mailbox.h), and n->detached, the number of slots with commands whose
+ * poster does not wait.
  */
 #ifndef P3_NIC_HOST_POST_H
 #define P3_NIC_HOST_POST_H

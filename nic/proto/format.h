@@ -10,8 +10,8 @@
  *
  * The producer of a lane packs, the consumer unpacks.  Packing returns word 0, which
  * p3_ring_publish() stores last (LANE.1).  Unpacking loads each word once, because the
- * peer may change it at any time, and it checks nothing.  SWITCH and PAD consist of
- * word 0 alone.
+ * peer may change it at any time, and checks nothing.  SWITCH and PAD consist of word 0
+ * alone.  The lease holder of either node calls these functions; they have no state.
  */
 #ifndef P3_NIC_PROTO_FORMAT_H
 #define P3_NIC_PROTO_FORMAT_H

@@ -3,8 +3,8 @@
  * wake - wake sleeping threads of this node and of peers
  *
  * The lease holder calls these functions, or the thread that has just given up the
- * lease, except where a comment says (any).  The words that threads sleep on are shared:
- * the doorbells' asleep and kick, and news of struct p3_nic.
+ * lease, except where a comment says (any).  The state is the words that threads
+ * sleep on: the shared words asleep and kick, and news of struct p3_nic.
  */
 #ifndef P3_NIC_RUN_WAKE_H
 #define P3_NIC_RUN_WAKE_H
