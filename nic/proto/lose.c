@@ -115,7 +115,7 @@ int p3_lose_peer(struct p3_nic *n, struct p3_cmd *c)
 {
 	struct p3_peer *p = &n->peer[c->peer->node];
 	bool died = c->peer->end == P3_PEER_DIED;
-	if (p->state == P3_ABSENT && c->peer->any) { /* this node never gets a birth */
+	if (p->state == P3_ABSENT && c->peer->any) { /* no birth of it will come */
 		c->peer->nid = n->first_nid + p->index;
 		return p3_lose_rank(n, c);
 	}

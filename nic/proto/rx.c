@@ -472,7 +472,7 @@ bool p3_rx_take(struct p3_nic *n, struct p3_peer *p)
 		p3_ahead_look(n, p, ncells);
 	load(p, c, w0, &r);
 	if (p3_unlikely(r.ask.who >> 32 == P3_JOB_NO_PID))
-		return false; /* a new interface, whose pid yod has yet to report */
+		return false; /* a new interface, whose pid is yet to be reported */
 	const char *why = wrong(n, &r);
 	if (p3_unlikely(why != NULL)) {
 		p3_peer_ignore(n, p, why);

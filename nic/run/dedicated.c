@@ -70,7 +70,8 @@ static bool has_company(
 }
 
 /* Leave a shared CPU to others: for P3_SHARED_NS, or for twice as long as the last time
- * if this thread was dedicated for less than P3_LASTING_NS since. */
+ * (P3_SHARED_MOST at most) if this thread was dedicated for less than P3_LASTING_NS
+ * since. */
 static void end(struct p3_dedicated *d)
 {
 	uint64_t now = p3_now_ns();

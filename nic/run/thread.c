@@ -132,7 +132,7 @@ static bool host_is_inside(struct p3_nic *n)
 }
 
 /* Arm the doorbell, look once more, give up the lease, which the caller holds, and sleep.
- * Return true if a doorbell ended the sleep. */
+ * Return false if a time-out ended the sleep. */
 static bool sleep_until_rung(struct nic_thread *t)
 {
 	struct p3_nic *n = t->n;

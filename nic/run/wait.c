@@ -152,7 +152,8 @@ static bool disarm(struct p3_nic *n, struct wait *w)
 {
 	uint32_t was = P3_ASLEEP_HOST, awake = P3_AWAKE;
 	bool unrung = p3_cas32(n->asleep, &was, P3_AWAKE);
-	/* Clear the flag after the word: earlier, it could be the next watcher's. */
+	/* Clear the flag last: from then on another thread may arm the word as watcher,
+	 * and this thread must not disarm that. */
 	p3_set(&n->watcher, 0);
 	p3_fence(); /* PARK.1: the NIC thread may have gone to sleep on the old word */
 	if (p3_get(&n->parked) > 1)
@@ -261,7 +262,7 @@ static bool idle(struct p3_nic *n, struct wait *w, bool (*ready)(void *), void *
 {
 	enum p3_idle what = p3_waiter_turn(&w->idle, &n->idle);
 	if (what == P3_IDLE_SPIN && w->idle.turns % 64)
-		return true; /* a pause or a look at the clock would delay a message */
+		return true; /* no pause: it would cost as much as half a message */
 	uint64_t now = w->idle.now;
 	if (now >= w->deadline)
 		return false;

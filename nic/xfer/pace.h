@@ -15,9 +15,10 @@
 /* Choose the mover of a transfer that may use a window (bulk) or cma, and begin to time
  * the transfer.  Return true for a window. */
 bool p3_xfer_pick(struct p3_nic *n, struct p3_pull *pull);
-/* Return the transfer's share of its duration took, in which all transfers together moved
- * moved bytes.  With the whole duration, a transfer that takes turns with others would
- * look slow. */
+/* Return the transfer's share of its duration took, by its length, if all transfers
+ * together have moved `moved` bytes in that time.  With the whole duration, a transfer
+ * that takes turns with others would look slow, and one with a window, which takes the
+ * others' time, would look fast. */
 uint64_t p3_pace_share(uint64_t took, uint64_t length, uint64_t moved);
 /* Let a duration count in the mean of the mover that began the transfer. */
 void p3_pace_learn(struct p3_pace *pace, enum p3_mover began, uint64_t took);
