@@ -16,7 +16,9 @@
  * never returns a torn event: it goes on with the oldest intact one and reports that
  * some were lost.
  *
- * The lease holder posts.  Calls at the same time (X: excluded, -: allowed):
+ * The lease holder posts, any thread of the process gets; the state is struct
+ * p3_evq_ring and its records, struct p3_evq_tx of the firmware, and struct p3_evq_rx of
+ * the readers.  Calls at the same time (X: excluded, -: allowed):
  *			post	get
  *	post		 X	 -
  *	get		 -	 -
