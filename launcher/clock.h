@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* clock - milliseconds of the monotonic clock; any thread may call it */
+/*
+ * clock - milliseconds of the monotonic clock
+ *
+ * Any thread may call this function; there is no state.
+ */
 #ifndef P3_LAUNCHER_CLOCK_H
 #define P3_LAUNCHER_CLOCK_H
 

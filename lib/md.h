@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * md - descriptors, for the calls that make one of them together with something else
+ * md - creation of a memory descriptor, for the calls of this folder that create one
+ *
+ * Any thread may call this function, without the lease; it has no state.
  */
 #ifndef P3_LIB_MD_H
 #define P3_LIB_MD_H

@@ -2,7 +2,8 @@
 /*
  * ni - the end of interfaces, for PtlFini and exit()
  *
- * The caller holds the lock node->call, and not node->life.
+ * The caller holds the lock node->call, and not node->life.  The functions
+ * have no state of their own.
  */
 #ifndef P3_LIB_NI_H
 #define P3_LIB_NI_H

@@ -3,7 +3,8 @@
  * nodes - several nodes in one process, for tests
  *
  * A process is one node.  A test may run several: each of its threads names its node by
- * p3_node_enter(), and all calls of that thread are about that node.
+ * p3_node_enter(), and all calls of that thread are about that node.  Any thread may call
+ * these functions; their state is the calling thread's node (lib/node/node.h).
  */
 #ifndef P3_LIB_NODES_H
 #define P3_LIB_NODES_H

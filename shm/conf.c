@@ -14,7 +14,7 @@
 #include <string.h>
 
 #define LINE_MAX_LEN     480
-#define P3_NID_BASE_MOST 4000000000u /* so that the last rank's id is below PTL_NID_ANY */
+#define P3_NID_BASE_MOST 4000000000u /* keeps the last rank's id below PTL_NID_ANY */
 #define NEAR             3           /* a name at most this many edits away is near */
 
 static bool is_wire(const char *text)
@@ -209,7 +209,7 @@ static const struct p3_conf_row rows[P3_CONF_ROWS] = {
 		.is_form = is_nic_cpus},
 };
 
-/* Names with our prefix that are no settings. */
+/* Names with the prefix PTL3_ that are no settings. */
 static const char *const reserved[] = {P3_JOB_ENV, "PTL3_FAULT"};
 
 const struct p3_conf_row *p3_conf_row(enum p3_conf_id id)

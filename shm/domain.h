@@ -39,7 +39,7 @@
  * One thread of a process may call these functions at a time.  Two of them wait:
  * p3_domain_open for a process that is just making or removing the directory (a second
  * at most), and p3_domain_take_slot for a process that is reaping the only free slot
- * (50 ms at most).
+ * (50 ms at most).  The state of a member is struct p3_domain.
  */
 #ifndef P3_SHM_DOMAIN_H
 #define P3_SHM_DOMAIN_H

@@ -15,8 +15,8 @@ static void format_at(struct p3_evq_ring *ring, uint32_t n, uint64_t start,
 	struct p3_evq_tx *tx, struct p3_evq_rx *rx)
 {
 	struct p3_event_record *rec = p3_get(&ring->rec);
-	/* This sequence is older than any of this queue, and no earlier queue's reader
-	 * waits for it. */
+	/* Store a sequence that is older than those of this queue's events, and that no
+	 * reader of an earlier queue waits for. */
 	for (uint32_t i = 0; i < n; i++)
 		p3_set(&rec[i].sequence, start);
 	p3_release(&ring->head, start); /* EVQ.3 */

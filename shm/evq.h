@@ -16,7 +16,9 @@
  * never returns a torn event: it goes on with the oldest intact one and reports that
  * some were lost.
  *
- * The lease holder posts.  Calls at the same time (X: excluded, -: allowed):
+ * The lease holder posts, any thread of the process gets; the state is struct
+ * p3_evq_ring and its records, struct p3_evq_tx of the firmware, and struct p3_evq_rx of
+ * the readers.  Calls at the same time (X: excluded, -: allowed):
  *			post	get
  *	post		 X	 -
  *	get		 -	 -
@@ -121,8 +123,9 @@ struct p3_evq_rx {
 	p3_a32 owner;  /* thread that moves head by plain stores, 0: none yet */
 	p3_a32 inside; /* the owner is between enter and leave of a get */
 	p3_a32 shared; /* the ownership was revoked */
-	p3_a64 name;   /* names the queue in this place; 0: none, nothing may be taken */
-	p3_a32 late; /* 1: delayed readers of an earlier queue may act; no more owners */
+	p3_a64 name;   /* name of the queue in this place; 0: there is no queue */
+	p3_a32 late;   /* 1: delayed readers of an earlier queue may store here, so later
+			* queues get no owner */
 };
 
 struct p3_evq_place {
@@ -229,16 +232,16 @@ static inline void p3_evq_enter(struct p3_evq_rx *q)
  * Take the oldest event: its words in w and its sequence number.  Return P3_EVQ_EMPTY
  * if there is none, or if the queue with this name has given its place to another one.
  * P3_EVQ_LOST is an event, too; at least one before it was overwritten.  thread is a
- * number that names the calling thread, never 0; a thread that is interrupted inside by
- * a signal handler that calls again gets P3_EVQ_EMPTY.
+ * number that names the calling thread, never 0.  The call of a signal handler that has
+ * interrupted a get of the same thread returns P3_EVQ_EMPTY.
  */
 enum p3_evq_got p3_evq_get(struct p3_evq_rx *q, uint64_t name, uint32_t thread,
 	uint64_t w[P3_EVQ_WORDS], uint64_t *sequence_out);
 
 /*
  * Return true if p3_evq_get would not wait for another thread that is inside.  A signal
- * handler must not wait for such a thread, since that thread's handler may wait for
- * this one.  After false the owner's later gets move the head by compare-and-swap.
+ * handler must not wait for such a thread, since a handler in that thread may wait for
+ * this thread.  After false the owner's later gets move the head by compare-and-swap.
  */
 bool p3_evq_may_get(struct p3_evq_rx *q, uint32_t thread);
 
@@ -298,7 +301,7 @@ static inline struct p3_evq_next p3_evq_expect(const struct p3_evq_rx *q)
 		p3_acquire(&ring->rec) + (head & p3_get(&ring->mask)), head};
 }
 
-/* Return false if the event is certainly not there. */
+/* Return false if the event has certainly not been posted. */
 static inline bool p3_evq_is_come(const struct p3_evq_next *next)
 {
 	/* The sequence of an older event; P3_EVQ_BUSY minus 1 is larger than any head. */

@@ -133,7 +133,8 @@ static bool is_yods(const char *name)
 	return strncmp(name, "yod.", 4) == 0;
 }
 
-/* Return true if all points are yod's; a test program has the library's points, too. */
+/* Return true if this program is yod, which has points of yod and of domains only.  A
+ * test program also has the library's points. */
 static bool we_are_yod(void)
 {
 	for (struct p3_fault *f = __start_p3_faults; f < __stop_p3_faults; f++)

@@ -4,8 +4,8 @@
  *
  *	FAULT_POINT("lane.filled");
  *
- * stands wherever another process can see a step half done.  In the release build
- * (P3_FAULTS=OFF) a point has no code; with P3_FAULTS=ON it costs one load and one
+ * Such a line stands wherever another process can see a step half done.  In the release
+ * build (P3_FAULTS=OFF) a point has no code; with P3_FAULTS=ON it costs one load and one
  * branch.  Any thread may pass a point.
  *
  * A build with points obeys PTL3_FAULT in the environment:
@@ -20,8 +20,8 @@
  *
  * Any other value is an error, and the process exits with status 2.  A point that
  * strikes says so in one line.  Points of yod are named yod.*, in its program; all
- * others are in the library, those of domain.* in both (yod's with @yod).  The names
- * are found in a section of the binary: a new point needs no other line.
+ * others are in the library, those of domain.* in both (yod's with @yod).  A section
+ * of the binary has all names: a new point needs no other line.
  * tests/fault/walk goes through all of them, tests/fault/domain.c through domain.* and
  * meet.*.
  */

@@ -8,7 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Far more than a CPU keeps a store in its own buffer (less than a microsecond). */
+/* far longer than a CPU keeps a store in its buffer, which is less than a microsecond */
 #define P3_BUFFERED_NS 1000000
 
 #ifdef P3_TSAN
@@ -54,8 +54,8 @@ bool p3_fence_heavy(void)
 	return membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED) || wait_for_buffers();
 }
 
-/* Register if need be: a process with full fences has not joined, but its event queues
- * need this fence (EVQ.4). */
+/* Register this process if it has not registered yet: a process with full fences has not
+ * joined, but its event queues need this fence (EVQ.4). */
 bool p3_fence_heavy_here(void)
 {
 	return membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) ||

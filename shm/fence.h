@@ -22,7 +22,8 @@
  *
  * ThreadSanitizer does not know the system call: under it both are p3_fence().
  *
- * Any thread may call these functions.
+ * Any thread may call these functions.  Their state is the process's registration with
+ * the kernel.
  */
 #ifndef P3_SHM_FENCE_H
 #define P3_SHM_FENCE_H
@@ -30,9 +31,10 @@
 #include "shm/atomics.h"
 
 /*
- * Join: from now on this process passes the heavy fences of others, and may call them.
- * Return false if it cannot.  The call may be repeated; the first one takes the kernel
- * some 16 ms, but microseconds while the process has one thread only.
+ * Join: from now on the heavy fences of other processes reach this process, and it may
+ * call such fences itself.  Return false if the kernel refuses.  The call may be
+ * repeated; the first call takes some 16 ms, but microseconds while the process has one
+ * thread only.
  */
 bool p3_fence_join(void);
 

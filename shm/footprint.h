@@ -26,7 +26,7 @@
 #define P3_HOST_LEN ((uint64_t)1 << 30) /* sparse: address space only */
 /*
  * The kernel's memory for one node that another node has mapped: page tables and
- * mappings, measured as 9.3 KiB.  A job of N nodes has N of these at the start, and
+ * mappings, measured as 9.3 KiB.  A job of N nodes has N such mappings at the start, and
  * N * N when each node has talked to all.  With PTL3_ATTACH=start it has N * N from the
  * start on.
  */

@@ -37,7 +37,7 @@
  * that forks reads the contents from the memfd into private memory, which the child
  * moves to the heap's addresses and the parent drops: the child's blocks are private,
  * its allocations too, and no process can map them.  So a fork copies the heap's
- * contents (about 1 ms a MiB).  It needs no descriptors.  If there is no memory for the
+ * contents (about 1 ms a MiB), and needs no descriptors.  If there is no memory for the
  * copy, the child says so in one line and ends with status 127.
  *
  *	signals		The forking thread blocks them meanwhile: a handler of the program
@@ -66,17 +66,18 @@
  * on the private word.  Protections that the program has set in the heap are lost.  Other
  * forks use a copy: a program that calls PtlXAlloc wants shared memory after a fork, too.
  *
- * The program's malloc (p3_heap_serve).  jemalloc in front of libc's malloc has an
+ * The program's malloc (p3_heap_serve).  If jemalloc replaces libc's malloc, it has an
  * arena for long blocks only (shm/heapenv.h): this arena gets the heap's hooks when the
- * program has run for a while.  Earlier blocks stay ordinary memory, which returns to
- * its origin when it has been free long enough.  No hook may fail: when the heap is
- * full they give ordinary memory, and do not let the two kinds merge.  Short blocks,
+ * node is made.  Earlier blocks stay ordinary memory, which returns to the kernel when it
+ * has been free long enough.  No hook may fail: when the heap is full the hooks give
+ * ordinary memory, and do not let the two kinds merge.  Short blocks,
  * libc's data and jemalloc's own data stay in the other arenas, which peers do not see;
  * so does the metadata of this arena, which existed before the hooks did.  The heap's
  * pages are reserved for a block when it is given, not when it is touched.
  *
- * p3_heap_create, p3_heap_arm and p3_heap_serve: one thread at a time.  Any threads may
- * call the others at the same time.
+ * One thread at a time may call p3_heap_create, p3_heap_arm and p3_heap_serve.  Any
+ * threads may call the other functions at the same time.  The state is struct p3_heap,
+ * and a list of these (heapin.h).
  *
  * Memory ordering, between threads:
  *	HEAP.1	list of heaps: released when the heap is made -> acquired in fork handlers

@@ -6,7 +6,8 @@
  * heap serves (shm/heap.h).  16K is the smallest threshold that jemalloc takes.
  * tcache_max keeps these blocks out of the threads' caches, which take them from other
  * arenas.  retain:false makes jemalloc give unused address space back, so neighboring
- * extents that were requested one by one can merge.
+ * extents that were requested one by one can merge.  The header has constants only: no
+ * function, no state.
  */
 #ifndef P3_SHM_HEAPENV_H
 #define P3_SHM_HEAPENV_H

@@ -8,7 +8,9 @@
  *	heaplist.c	the list of heaps, which the others use
  *	heapview.c	a peer's heap, read only
  *
- * p3_heaps_lock guards what is not atomic; each file says which threads call it.
+ * The state is the list p3_heaps and each struct p3_heap: p3_heaps_lock guards the list's
+ * changes, kept heaps and forks, and the words that threads share are atomic.  heap.h
+ * says which threads may call the functions.
  */
 #ifndef P3_SHM_HEAPIN_H
 #define P3_SHM_HEAPIN_H
@@ -24,11 +26,12 @@ struct p3_heap {
 	extent_hooks_t own;     /* of the arena for p3_heap_alloc */
 	extent_hooks_t program; /* of the arena for the program's long blocks */
 	struct p3_seg seg;
-	dev_t dev; /* of its file: the program may have closed and reused seg.fd */
+	dev_t dev; /* device and inode of the heap's file, since the program may have
+		    * closed seg.fd and reused its number */
 	ino_t ino;
 	p3_a64 used;
-	p3_a32 mine; /* HEAP.2: the memory is private: of a forked child, or since a
-		      * fork */
+	p3_a32 mine; /* HEAP.2: the memory is private, in a forked child, or since a
+		      * fork that ended sharing */
 	bool armed;
 	bool carving;
 	uint64_t carved; /* bytes that the arena took when it was armed: the hook gives no

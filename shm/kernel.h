@@ -3,6 +3,7 @@
  * kernel - constants of Linux that headers of older C libraries lack
  *
  * Include this header in place of <fcntl.h> and <sys/mman.h> where one of them is used.
+ * It has constants only: no function, no state.
  */
 #ifndef P3_SHM_KERNEL_H
 #define P3_SHM_KERNEL_H

@@ -72,11 +72,11 @@ struct p3_seg_header {
 	uint32_t nnodes;
 	uint32_t node;
 	p3_a32 state;    /* p3_seg_state, released last */
-	p3_a32 owner;    /* a thread id, which the kernel changes when the process ends */
+	p3_a32 owner;    /* robust futex with the NIC thread's id: the kernel changes it
+			  * when the process ends */
 	uint64_t self;   /* address of this header in its owner */
-	uint32_t wire;   /* wire of this node: 0 these segments, else another wire's
-		        * number */
-	uint32_t fences; /* 1: it fences heavily before it sleeps (fence.h) */
+	uint32_t wire;   /* number of this node's wire; 0: shared memory alone */
+	uint32_t fences; /* 1: the node fences heavily before it sleeps (fence.h) */
 	uint32_t
 		ranks; /* ranks of its job in a domain, 0: not known (nic.h: job_ranks) */
 	uint8_t pad[60];
@@ -128,29 +128,29 @@ enum p3_counter {
 
 	P3_G_NOW_NS = 32, /* CLOCK_MONOTONIC */
 	P3_G_LEASE,       /* p3_lease_holder, as the holder left it */
-	P3_G_MES,         /* in use, as the four after it */
+	P3_G_MES,         /* objects in use, as the three gauges after it */
 	P3_G_MDS,
 	P3_G_EQS,
 	P3_G_PENDINGS,
-	P3_G_PENDINGS_MOST,
-	P3_G_QUEUED,  /* pendings in send queues */
-	P3_G_BLOCKED, /* peers that these wait for */
-	P3_G_HOT,     /* lanes that are polled */
-	P3_G_ALIVE,   /* live peers, this node included */
-	P3_G_PULLS,   /* long transfers into this node's memory */
-	P3_G_SOURCES, /* long transfers out of it */
-	P3_G_PARKED,  /* host threads asleep */
-	P3_G_WAITING, /* host threads inside a blocking call */
-	P3_G_WATCHER, /* a thread sleeps on the doorbell */
-	P3_G_CARVED,  /* bytes of the arena in use */
+	P3_G_PENDINGS_MOST, /* limit of P3_G_PENDINGS */
+	P3_G_QUEUED,        /* pendings in send queues */
+	P3_G_BLOCKED,       /* peers whose send queues wait for room */
+	P3_G_HOT,           /* lanes that are polled */
+	P3_G_ALIVE,         /* live peers, this node included */
+	P3_G_PULLS,         /* long transfers into this node's memory */
+	P3_G_SOURCES,       /* long transfers out of it */
+	P3_G_PARKED,        /* host threads asleep */
+	P3_G_WAITING,       /* host threads inside a blocking call */
+	P3_G_WATCHER,       /* a thread sleeps on the doorbell */
+	P3_G_CARVED,        /* bytes of the arena in use */
 
 	P3_G_SLICE = 50, /* bytes of a cross-memory read, at the last one; 0: none yet */
 
 	P3_G_MEMBARRIER = 51, /* set once */
-	P3_G_NIC_ASLEEP,      /* (NIC thread) it sleeps until a message comes */
+	P3_G_NIC_ASLEEP,      /* the NIC thread sleeps until a message comes */
 	P3_G_NIC_TID,
 
-	P3_G_MODE = 54, /* set once, as the rest: p3_mode */
+	P3_G_MODE = 54, /* p3_mode; set once, like all gauges from here on */
 	P3_G_PAGE,      /* bytes of a page */
 	P3_G_NUMA,      /* NUMA node of the memory, plus 1; 0: not requested */
 	P3_G_CPUS,      /* CPUs of the job */
@@ -166,9 +166,9 @@ enum p3_counter {
 /*
  * The wait of one host thread: the thread writes it when it begins to sleep, and frees
  * the line when it has its event or result.  A thread that finds no free line shows
- * nothing.
+ * nothing.  BARRIER is shown for other launchers' jobs only: yod counts its waiting
+ * ranks.
  */
-/* BARRIER is shown for other launchers' jobs only: yod counts its waiting ranks. */
 enum p3_wait_kind { P3_WAIT_EVENT = 1, P3_WAIT_COMMAND, P3_WAIT_BARRIER };
 
 #define P3_WAIT_HANDLES 8u
@@ -293,7 +293,8 @@ struct p3_doorbell {
 	p3_a32 asleep; /* p3_asleep: which thread to wake for a message; or see
 		        * p3_sleeper */
 	p3_a32 pad0[31];
-	p3_a32 kick; /* number of kicks; the NIC thread sleeps on it between ticks */
+	p3_a32 kick; /* number of kicks; the NIC thread sleeps on this word between
+		      * ticks */
 	p3_a32 pad1[31];
 	p3_a64 lanes[P3_MAX_NODES / 64]; /* bits of cold lanes with news */
 	uint8_t pad[P3_PAGE - 256 - P3_MAX_NODES / 8];
@@ -302,8 +303,8 @@ struct p3_doorbell {
 /*
  * One node's entry among the sleepers of a job.  yod makes one file with the word
  * asleep of each node, which is used instead of those of the doorbells: a node that
- * sends to many others looks at one page, not at a page of each.  All nodes write it,
- * and it is a hint.
+ * sends to many others looks at one page, not at a page of each.  All nodes write the
+ * file, so its words are hints.
  */
 struct p3_sleeper {
 	p3_a32 asleep;

@@ -2,14 +2,14 @@
 /*
  * lease - the word that says which thread runs the firmware
  *
- * It is one word in memory of the process.  The thread that holds it may touch the
- * engine's private state and run passes.  No thread spins on it: a thread that cannot
- * get it posts its command in the mailbox, sets WANT, and waits for its result or
- * event, trying again at each turn.  Any host thread and the NIC thread may call
- * p3_lease_take.
+ * The lease is one word in memory of the process.  The thread that holds the lease may
+ * touch the firmware's private state and run passes.  No thread spins on the word: a
+ * thread that cannot get the lease posts its command in the mailbox, sets WANT, and waits
+ * for its result or event, trying again at each turn.  Any host thread and the NIC thread
+ * may call p3_lease_take(), and the lease holder p3_lease_give().
  *
  * Memory ordering:
- *	LEASE.1	word: give releases -> take acquires (the engine's state is whole)
+ *	LEASE.1	word: give releases -> take acquires (the firmware's state is whole)
  *	LEASE.2	Dekker, with MBX.4: the giver stores FREE, fences lightly (fence.h), and
  *		looks at the mailbox, at the parked threads, and at ASLEEP and cold of the
  *		peers that it wrote to; the poster of a command looks at the word in each
@@ -44,7 +44,7 @@ struct p3_lease {
 
 enum p3_lease_wanted {
 	P3_WANT_NONE = 0,
-	P3_WANT_LEASE = 1, /* a host thread waits for it */
+	P3_WANT_LEASE = 1, /* a host thread waits for the lease */
 	P3_WANT_LOOK = 2   /* a host thread looked for an event, and does not wait */
 };
 

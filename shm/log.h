@@ -13,7 +13,8 @@
  *
  * Any thread may call these functions, also with the lease held: none is a cancellation
  * point or takes a lock.  From info on, a line that stderr has no room for is counted
- * and dropped, so that the caller does not wait.
+ * and dropped, so that the caller does not wait.  The state is the process's job, node,
+ * levels and number of dropped lines.
  */
 #ifndef P3_SHM_LOG_H
 #define P3_SHM_LOG_H

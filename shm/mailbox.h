@@ -19,7 +19,7 @@
  * the firmware until the result word is done, then to the thread again, which frees it.
  *
  * All functions may run at the same time in any threads, except that only the lease
- * holder calls take_all and done.
+ * holder calls take_all and done.  The state is struct p3_mailbox, in the host segment.
  *
  * Progress: alloc, post and free are lock-free among the threads of one process;
  * take_all is wait-free.  A thread that is killed dies with the whole process.

@@ -4,7 +4,8 @@
  *
  * Words that threads of one process sleep on are private.  Two words are shared between
  * processes (layout.h): a node's word asleep, which its peers look at, and kick.  Any
- * thread may call these functions; a p3_waiter belongs to one thread.
+ * thread may call these functions.  The state is struct p3_waiter, which belongs to one
+ * thread.
  *
  * Memory ordering:
  *	PARK.1	Dekker between a sleeper and a thread that makes news for it: the sleeper
@@ -22,10 +23,10 @@
 #include "shm/atomics.h"
 
 #define P3_BELT_NS   100000000u /* longest sleep of any thread, at first */
-#define P3_BELT_MOST 800000000u /* it doubles up to this after each sleep without news */
+#define P3_BELT_MOST 800000000u /* each sleep without news doubles the next, up to this */
 /* with a CPU for each node: time to spin before yielding */
 #define P3_SPIN_NS    20000u
-#define P3_AT_ONCE_NS 2000u /* a yield this short found nothing else to run */
+#define P3_AT_ONCE_NS 2000u /* after a yield this short no other thread wants the CPU */
 /* park after a series of such yields that lasts this long */
 #define P3_ALONE_NS 1000000u
 #define P3_YIELD_NS 20000000u /* park after yielding this long in any case */
@@ -50,12 +51,13 @@ enum p3_idle { P3_IDLE_SPIN, P3_IDLE_YIELD, P3_IDLE_PARK };
 /* The state of one wait of one thread. */
 struct p3_waiter {
 	uint64_t since;       /* start of the current phase of waiting, 0: not started */
-	uint64_t alone_since; /* yields have returned at once since then, 0: not */
+	uint64_t alone_since; /* all yields since then have returned at once; 0: the last
+			       * one has not */
 	uint64_t now;         /* time of this turn, or of the end of its yield */
 	uint32_t turns;
 	bool spun;    /* the spinning phase is over */
-	bool yielded; /* the yield has set now: the next turn reads no clock */
-	bool earlier; /* the last yield has set now: this turn read no clock */
+	bool yielded; /* a yield has set now, so that the next turn reads no clock */
+	bool earlier; /* this turn has read no clock, as the last yield has set now */
 };
 
 /* The nanoseconds to spin and to yield before parking; both 0: park at once. */
@@ -75,9 +77,9 @@ static inline void p3_waiter_reset(struct p3_waiter *w)
 }
 
 /*
- * Decide how to spend a turn in which nothing was found.  SPIN: relax and look again
- * (cheap: the clock is read every 64th turn only).  YIELD: the caller gives up what other
- * threads need (the lease), then calls p3_waiter_yield().  PARK: prepare to sleep.
+ * Decide how a thread spends a turn in which it has found nothing.  SPIN: look again
+ * (only every 64th turn reads the clock).  YIELD: give up the lease, which other threads
+ * need, then call p3_waiter_yield().  PARK: prepare to sleep.
  */
 enum p3_idle p3_waiter_turn(struct p3_waiter *w, const struct p3_idle_policy *p);
 void p3_waiter_yield(struct p3_waiter *w);

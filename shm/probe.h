@@ -3,7 +3,8 @@
  * probe - places that perf, bpftrace and systemtap can watch in a production build
  *
  * A probe is one no-operation instruction, and a note in the library that says where it
- * is and where its arguments lie.  Provider: libportals.  Any thread may pass a probe.
+ * is and where its arguments lie.  Provider: libportals.  Any thread may pass a probe;
+ * there is no state.
  *
  *	command	 opcode, node	    a call's command is about to be executed or posted
  *	match	 bits, length, hit  a request was looked up; hit: one accepts it

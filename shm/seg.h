@@ -23,8 +23,8 @@
  * Several nodes may live in one process (tests do that so that ThreadSanitizer and
  * helgrind see every access): a segment of this process is mapped once and shared.
  *
- * Any threads may call these functions at the same time (one mutex inside; they make
- * system calls).  Returns are 0 or -errno.
+ * Any threads may call these functions at the same time; they make system calls.  A mutex
+ * guards the state, the list of mapped and kept ranges (seg.c).  Returns are 0 or -errno.
  */
 #ifndef P3_SHM_SEG_H
 #define P3_SHM_SEG_H
@@ -112,8 +112,9 @@ int p3_seg_map_page(int fd, uint64_t off, const void **at_out);
  * that, until another page takes the place. */
 void p3_seg_unmap_page(const void *at);
 
-/* End a mapping of a peer's segment; destroy an own segment and close its descriptor. */
+/* End a mapping of a peer's segment. */
 void p3_seg_unmap(void *base, uint64_t len);
+/* Destroy a segment of this process, and close its descriptor. */
 void p3_seg_destroy(struct p3_seg *seg);
 
 /* Forget all segments in a forked child, which starts without any. */

@@ -15,7 +15,8 @@
  *	off	take the general paths only
  *	random	throw a coin at each of them, so that one test takes both in all orders
  *
- * Any thread may call p3_straight().
+ * Any thread may call p3_straight().  The state is a generator of random numbers for each
+ * thread, in builds that throw coins.
  */
 #ifndef P3_SHM_STRAIGHT_H
 #define P3_SHM_STRAIGHT_H

@@ -11,7 +11,7 @@
  *	conf.c	settings, and the nodes' resources
  *
  * The job wrote the content of its segments: no value of it is used as a bound.  The
- * program has one thread.
+ * program has one thread; its state is struct ptl_picture.
  */
 #ifndef P3_LAUNCHER_PTLSTAT_H
 #define P3_LAUNCHER_PTLSTAT_H

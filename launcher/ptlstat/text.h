@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* text - lines of ptlstat why, put together piece by piece; ptlstat's only thread
- * calls it */
+/*
+ * text - lines of `ptlstat why`, put together piece by piece
+ *
+ * ptlstat's only thread calls these functions; the state is struct ptl_text.
+ */
 #ifndef P3_PTLSTAT_TEXT_H
 #define P3_PTLSTAT_TEXT_H
 

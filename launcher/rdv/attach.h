@@ -26,7 +26,8 @@
  * question only when the last one is answered.  There are at most P3_ATTACH_CLIENTS
  * lookers; one more replaces the one that has been silent for the longest time.
  *
- * Only the thread of yod's main loop calls these functions; none of them blocks.
+ * Only the thread of yod's main loop calls these functions; none of them blocks.  The
+ * state is struct p3_attach.
  */
 #ifndef P3_LAUNCHER_ATTACH_H
 #define P3_LAUNCHER_ATTACH_H

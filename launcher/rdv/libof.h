@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* libof - finds the libportals that a process uses; any thread may call it */
+/*
+ * libof - the search for the libportals that a process uses
+ *
+ * Any thread may call this function; there is no state.
+ */
 #ifndef P3_LAUNCHER_LIBOF_H
 #define P3_LAUNCHER_LIBOF_H
 

@@ -4,7 +4,8 @@
  *
  * It is a plain list.  Packets about a peer are found by operation, node and
  * incarnation, so that a packet about an ended incarnation can be removed before the
- * node has read it.  Only the rendezvous' thread calls these functions.
+ * node has read it.  Only the rendezvous' thread calls these functions; their state is
+ * struct p3_outq.
  *
  * A BORN that introduces a peer can outlive the peer's descriptors in yod's table.  The
  * packet then has copies of them, which the queue closes with the packet.

@@ -8,6 +8,7 @@
  * One thread calls all functions (yod's main loop, or a thread of a test whose nodes
  * are threads); there are no locks, and none of them blocks.  All descriptors and
  * deadlines are behind one epoll descriptor: poll p3_rdv_fd(), then call p3_rdv_step().
+ * The state is struct p3_rdv (table.h).
  *
  * Life of a node in the table:
  *

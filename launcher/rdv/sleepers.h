@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* sleepers - the file of the words that a job's nodes sleep on (shm/layout.h); only the
- * rendezvous (rdv.c) calls it, once for a job */
+/*
+ * sleepers - the file of the words that a job's nodes sleep on (shm/layout.h)
+ *
+ * Only the rendezvous (rdv.c) calls this function, once for a job; there is no state.
+ */
 #ifndef P3_LAUNCHER_SLEEPERS_H
 #define P3_LAUNCHER_SLEEPERS_H
 

@@ -13,7 +13,8 @@
  *	svg.c	  a picture
  *
  * Input comes from other processes and may be anything: numbers are checked before they
- * are used, and texts are made printable ASCII.  The program has one thread.
+ * are used, and texts are made printable ASCII.  The program has one thread; its
+ * state is struct td_trace, and the functions that code.c has found.
  */
 #ifndef P3_LAUNCHER_TRACEDUMP_H
 #define P3_LAUNCHER_TRACEDUMP_H

@@ -12,7 +12,8 @@
  * group of the terminal, leaves a process behind.
  *
  * main() calls p3_guard_split() once, after p3_signals_take() and before there are
- * threads, since a forked child has only the thread that forked.
+ * threads, since a forked child has only the thread that forked.  There is no state but
+ * that of the two processes.
  */
 #ifndef P3_LAUNCHER_GUARD_H
 #define P3_LAUNCHER_GUARD_H

@@ -5,7 +5,7 @@
  * A node is in a process group of its own; one that read the terminal itself would be
  * stopped by the kernel.  So yod's outer process, which is in the foreground, reads the
  * terminal and writes a pipe.  Rank 0 inherits any other standard input as it is.  One
- * thread (the guard's) calls these functions.
+ * thread (the guard's) calls these functions; the state is struct p3_input.
  */
 #ifndef P3_LAUNCHER_INPUT_H
 #define P3_LAUNCHER_INPUT_H

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * loadfile - the text of a load file (-F), one line for each program; yod calls it
- * before it starts threads
+ * loadfile - the text of a load file (-F), one line for each program
+ *
+ * yod's main thread calls this function before it starts threads; there is no state.
  */
 #ifndef P3_LAUNCHER_LOADFILE_H
 #define P3_LAUNCHER_LOADFILE_H

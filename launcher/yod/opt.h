@@ -8,7 +8,7 @@
  *
  * Options end at the first word that is no option: the program.  One table in opt.c
  * makes the parser and --help; a new option is a row there and a member here.  yod's
- * main thread calls p3_opt_parse() once.
+ * main thread calls p3_opt_parse() once; the result is struct p3_opt.
  */
 #ifndef P3_LAUNCHER_OPT_H
 #define P3_LAUNCHER_OPT_H

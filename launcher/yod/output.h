@@ -17,7 +17,8 @@
  * so that they get the same error as without yod.
  *
  * One thread calls all functions.  All descriptors and deadlines are behind one epoll
- * descriptor: poll p3_output_fd(), then call p3_output_step().
+ * descriptor: poll p3_output_fd(), then call p3_output_step().  The state is struct
+ * p3_output.
  */
 #ifndef P3_LAUNCHER_OUTPUT_H
 #define P3_LAUNCHER_OUTPUT_H

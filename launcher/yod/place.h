@@ -12,7 +12,7 @@
  * A NIC thread has the next CPU of its node's NUMA node that no node is bound to; if
  * there is none left, all CPUs of the job.  Nodes bound to NUMA nodes have their NIC
  * threads there, too.  PTL3_NIC_CPUS overrides this (spawn.c).  yod's main thread calls
- * these functions.
+ * these functions; there is no state.
  */
 #ifndef P3_LAUNCHER_PLACE_H
 #define P3_LAUNCHER_PLACE_H

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ranks - a set of ranks in the form that users write, 0,2-3; any thread may call it */
+/*
+ * ranks - a set of ranks in the form that users write, 0,2-3
+ *
+ * Any thread may call these functions; the state is struct p3_ranks.
+ */
 #ifndef P3_LAUNCHER_RANKS_H
 #define P3_LAUNCHER_RANKS_H
 

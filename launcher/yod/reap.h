@@ -4,7 +4,7 @@
  *
  * yod is a subreaper: a descendant whose parent dies becomes yod's child.  A child that
  * yod has not reaped keeps its pid, so a kill() of a child never hits another process.
- * Only yod's main thread calls these functions.
+ * Only yod's main thread calls these functions; the kernel has all state.
  */
 #ifndef P3_LAUNCHER_REAP_H
 #define P3_LAUNCHER_REAP_H

@@ -2,9 +2,10 @@
 /*
  * report - the output of `ptlstat why` about yod's own job, on yod's standard error
  *
- * ptlstat, from yod's own folder, runs as a child of yod.  Only yod's main loop (run.c)
- * starts it.  The loop must go on meanwhile, since ptlstat gets its data from yod, must
- * reap the child, and kills it after P3_REPORT_MS.  There is no state.
+ * ptlstat, from yod's own folder, runs as a child of yod.  Only yod's main thread calls
+ * this function, from its loop (run.c).  The loop must go on meanwhile, since ptlstat
+ * gets its data from yod, must reap the child, and kills it after P3_REPORT_MS.  There
+ * is no state.
  */
 #ifndef P3_LAUNCHER_REPORT_H
 #define P3_LAUNCHER_REPORT_H

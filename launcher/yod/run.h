@@ -15,6 +15,8 @@
  *	RUNS --failed node, timeout, TERM--> TERMED (SIGTERM)
  *	TERMED --5 s (--kill-after)--> KILLED (SIGKILL)
  *	any --second signal, guard gone--> KILLED
+ *
+ * yod's main thread calls p3_run_job(); the state is struct run (run.c).
  */
 #ifndef P3_LAUNCHER_RUN_H
 #define P3_LAUNCHER_RUN_H

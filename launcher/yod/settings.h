@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * settings - the nodes' PTL3_* variables, checked once for the job by yod's main thread
+ * settings - the nodes' PTL3_* variables, checked once for the job
+ *
+ * yod's main thread calls these functions; there is no state.
  */
 #ifndef P3_LAUNCHER_SETTINGS_H
 #define P3_LAUNCHER_SETTINGS_H

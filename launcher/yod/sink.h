@@ -6,7 +6,7 @@
  *
  * While a sink is busy the buffer is the thread's, else the owner's.  The owner is yod's
  * main thread (output.c): it calls all functions, and p3_sink_send() only while the sink
- * is not busy.
+ * is not busy.  The state is struct p3_sink.
  */
 #ifndef P3_LAUNCHER_SINK_H
 #define P3_LAUNCHER_SINK_H

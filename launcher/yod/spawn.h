@@ -3,8 +3,9 @@
  * spawn - the start of the process of one node
  *
  * The node has a process group of its own, standard input (rank 0 only), output, and
- * one more descriptor: its socket to yod (P3_JOB_ENV).  The kernel kills it when the
- * thread that called p3_spawn_node() ends, so only yod's main thread may call it.
+ * one more descriptor: its socket to yod (P3_JOB_ENV).  The kernel kills the node when
+ * the thread that called p3_spawn_node() ends, so only yod's main thread may call that
+ * function.  There is no state.
  */
 #ifndef P3_LAUNCHER_SPAWN_H
 #define P3_LAUNCHER_SPAWN_H

@@ -9,7 +9,7 @@
  * clock and of CLOCK_MONOTONIC: two such pairs, far apart, give the clock's rate.
  *
  * All numbers are in this machine's format; a reader checks each.  yod's main thread
- * calls these functions.
+ * calls these functions; the state is struct p3_tracefile.
  */
 #ifndef P3_LAUNCHER_TRACEFILE_H
 #define P3_LAUNCHER_TRACEFILE_H

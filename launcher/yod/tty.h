@@ -3,7 +3,8 @@
  * tty - saves and restores the terminal's settings
  *
  * A node that turns echo off, or reads single keys, may be killed before it restores
- * the terminal.  The guard's only thread calls these functions.
+ * the terminal.  The guard's only thread calls these functions; the state is struct
+ * p3_tty.
  */
 #ifndef P3_LAUNCHER_TTY_H
 #define P3_LAUNCHER_TTY_H

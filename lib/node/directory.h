@@ -5,7 +5,8 @@
  * Process-private tables that any thread reads at any time, while another replaces or
  * frees them: guarded by RCU (liburcu).  There are two of them: the launcher's, with an
  * entry for each node that the life thread keeps up to date in place; and the program's
- * own, given by PtlSetNIDMap and PtlSetPIDMap and replaced as a whole.
+ * own, given by PtlSetNIDMap and PtlSetPIDMap and replaced as a whole.  The functions
+ * have no other state.
  *
  * Calls at the same time ("-" no lock, "X" caller serializes):
  *			read	replace

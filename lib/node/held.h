@@ -5,7 +5,7 @@
  * The NIC holds such requests (nic.h: p3_nic_held) and says so once.  The thread that
  * hears of births (the job's life thread or the domain's) then calls p3_held_see_to():
  * it fails requests after their time, and tells the user when some have waited for
- * long.
+ * long.  The state is struct p3_holding, which that thread owns.
  */
 #ifndef P3_LIB_NODE_HELD_H
 #define P3_LIB_NODE_HELD_H

@@ -10,7 +10,7 @@
  * There is one table for all nodes of a process, replaced as a whole under a lock of
  * this file.  Any thread may call these functions; the calls that set values wait for
  * the readers of the old table, so a thread inside of the library must not make them
- * (p3_is_busy).
+ * (p3_is_busy).  There is no other state.
  */
 #ifndef P3_LIB_NODE_NAMED_H
 #define P3_LIB_NODE_NAMED_H

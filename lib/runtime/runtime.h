@@ -2,7 +2,8 @@
 /*
  * runtime - memory that the calls of this folder have given to the program
  *
- * The caller is the only thread that uses the node: it has ended.
+ * The caller is the only thread that uses the node, which has ended.  The state is in
+ * struct p3_node.
  */
 #ifndef P3_LIB_RUNTIME_RUNTIME_H
 #define P3_LIB_RUNTIME_RUNTIME_H

@@ -3,10 +3,10 @@
  * The straight path of requests with a response (shm/straight.h): a put that wants an
  * acknowledgement, or a get, that leaves its node at once.
  *
- * It takes the requests for which nothing is unusual: the lease is free, no command
- * waits, the descriptor is plain, request and response have one cell, the request ring is
- * open (p3_ring_open()), there is room for the response, and a pending is free.  All else
- * goes through p3_nic_do(), which does the same in more steps.
+ * The path takes a request if the lease is free, no command waits, the descriptor is
+ * plain, request and response have one cell, the request ring is open (p3_ring_open()),
+ * there is room for the response, and a pending is free.  All other requests go through
+ * p3_nic_do(), which does the same in more steps.
  */
 #include "nic/host/brief.h"
 #include "nic/obj/region.h"
@@ -61,7 +61,7 @@ static P3_HOT bool has_room(const struct p3_peer *p)
 
 /* ---- the steps ---- */
 
-/* Keep what the response will need. */
+/* Keep the arguments of the request, for the events of its response. */
 static P3_HOT void keep(struct p3_pending *t, const struct p3_move *m, uint32_t kind,
 	uint64_t offset, uint64_t length)
 {

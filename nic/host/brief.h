@@ -2,10 +2,10 @@
 /*
  * brief - brief holds of the lease by host threads
  *
- * A straight path (shm/straight.h) begins with p3_brief_enter(), and ends with
- * p3_brief_turn_back() if it has found that it is not for this case.  One that writes to
- * no peer and posts no event ends with p3_brief_leave().  Any host thread may call these
- * functions; they have no state.
+ * A straight path (shm/straight.h) begins with p3_brief_enter().  It ends with
+ * p3_brief_turn_back() if it finds that the general path must take this case, and with
+ * p3_brief_leave() if it has written to no peer and posted no event.  Any host thread may
+ * call these functions; they have no state.
  */
 #ifndef P3_NIC_HOST_BRIEF_H
 #define P3_NIC_HOST_BRIEF_H
@@ -61,7 +61,7 @@ static P3_HOT void p3_brief_leave(struct p3_nic *n, enum p3_op op)
 	p3_count(&n->count[P3_C_LEASE_HOST], 1);
 	p3_lease_give(&n->lease);
 	p3_fence_light(light); /* LEASE.2 */
-	/* as p3_mbx_any(), but one test for both */
+	/* The same as p3_mbx_any(), so that one branch tests both words. */
 	uint32_t posted = p3_get(&mailbox->head) ^ P3_MBX_NONE; /* MBX.4 */
 	if (p3_unlikely(posted | p3_get(&n->parked)))
 		p3_lease_left(n, &n->never_asleep, &n->never_cold, NULL, false, mailbox);

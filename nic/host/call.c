@@ -29,8 +29,8 @@ static inline int do_once(struct p3_nic *n, struct p3_cmd *c)
 		rc = p3_likely(c->op == P3_OP_PUT) ? p3_tx_put(n, c)
 						   : p3_command_execute(n, c);
 		FAULT_POINT("command.executed");
-		/* A caller that only repeats its call must still see the change that it
-		 * waits for: room, or the end of a transfer. */
+		/* Run a pass for a program that only repeats its call: room in a lane, or
+		 * the end of a transfer, which the program waits for, comes by passes. */
 		if (p3_unlikely(!p3_list_empty(&n->blocked) || is_in_use(rc)))
 			(void)p3_pass_run(n);
 		p3_lease_leave(n);
@@ -72,8 +72,7 @@ static P3_RARE int feed_and_do(struct p3_nic *n, struct p3_cmd *c, int rc)
 			rc = p3_post_closed_code(c);
 	}
 	if (rc == PTL_NO_SPACE)
-		/* a program may repeat its call: let targets on this CPU answer
-		 * before */
+		/* Let targets on this CPU answer before the program repeats its call. */
 		sched_yield();
 	return rc;
 }
@@ -93,8 +92,8 @@ int p3_call_inside(struct p3_nic *n, struct p3_cmd *c)
 
 void p3_call_see_to_them(struct p3_nic *n)
 {
-	/* Each thread that executes this command first executes all that were posted
-	 * before it, those of the handler included. */
+	/* The thread that executes this command first executes all commands that were
+	 * posted before it, those of the handler included. */
 	struct p3_cmd none = {.op = P3_OP_NI_CHECK};
 	p3_call_begin();
 	p3_self.left_behind = false;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * call - calls of host threads
+ * call - commands of host threads, and signal handlers that interrupt a call
  *
  * Any host thread may call these functions, without the lease.  The state is the
  * calling thread's own (nic/run/self.h).
@@ -21,8 +21,7 @@ static inline void p3_call_begin(void)
 	atomic_signal_fence(memory_order_seq_cst);
 }
 
-/* End what p3_call_begin() began.  Return false if the caller must see to commands that
- * a signal handler left behind. */
+/* Unmark this thread.  Return false if the caller must call p3_call_see_to_them(). */
 static inline bool p3_call_leave(void)
 {
 	atomic_signal_fence(memory_order_seq_cst);
@@ -31,8 +30,8 @@ static inline bool p3_call_leave(void)
 	return p3_likely(!p3_self.left_behind) || p3_self.inside;
 }
 
-/* End what p3_call_begin() began, and see to the commands that a signal handler left
- * behind meanwhile. */
+/* Unmark this thread, and execute the commands that a signal handler has left behind
+ * meanwhile. */
 static inline void p3_call_end(struct p3_nic *n)
 {
 	if (p3_unlikely(!p3_call_leave()))

@@ -2,16 +2,17 @@
 /*
  * The straight paths (shm/straight.h) of match entries and memory descriptors.
  *
- * They take the commands for which nothing is unusual: the lease is free, no other
- * command waits, the command succeeds, the table has room.  All else, each error among
- * it, goes through p3_nic_do().
+ * These paths take a command if the lease is free, no other command waits, the table has
+ * room, and the command succeeds.  All other commands, each error among them, go through
+ * p3_nic_do().
  */
 #include "nic/host/brief.h"
 #include "nic/obj/md.h"
 #include "nic/obj/me.h"
 #include "nic/obj/ni.h"
 
-/* End the hold, and return the handle of the new object, or false if there is none. */
+/* End the hold of the lease.  Set *handle_out to the handle of the new object, or return
+ * false if there is none. */
 static P3_HOT bool end_making(struct p3_nic *n, enum p3_op op,
 	const struct p3_object *made, uint64_t *handle_out)
 {

@@ -16,7 +16,7 @@ static int post_and_wait(struct p3_nic *n, struct p3_cmd *c)
 {
 	uint32_t slot;
 	while ((slot = p3_mbx_alloc(n->mailbox)) == P3_MBX_NONE)
-		sched_yield(); /* more threads than slots: a pass frees slots */
+		sched_yield(); /* all slots are in use; an ended command frees its slot */
 	struct p3_mbx_slot *s = p3_mbx_slot(n->mailbox, slot);
 	p3_mbx_post(n->mailbox, slot, c, sizeof *c); /* MBX.4: sleep_for_news */
 	const uint64_t op = c->op;

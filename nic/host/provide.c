@@ -44,8 +44,8 @@ int p3_nic_ni_open(struct p3_nic *n, uint32_t ni, uint32_t pid, bool cray,
 	return PTL_OK;
 }
 
-/* Append the queues to dead whose places could not be freed because the NIC was
- * closing.  Return the whole list. */
+/* Append to the list dead those queues whose places could not be freed earlier, because
+ * the NIC was closing.  Return the whole list. */
 static struct p3_eq *with_unburied(struct p3_nic *n, struct p3_eq *dead)
 {
 	struct p3_eq *last = dead;
@@ -56,9 +56,9 @@ static struct p3_eq *with_unburied(struct p3_nic *n, struct p3_eq *dead)
 }
 
 /*
- * Wait until the readers of dead queues have left, and free rings and places.  life is
- * the value of n->life when the rings were certainly in use: rings of an earlier life
- * are not freed, since their memory is gone.
+ * Wait until the readers of dead queues have left, and free the queues' rings and places.
+ * life is a value of n->life that was read while the rings were in use: rings of an
+ * earlier life of the NIC are not freed, since their memory is gone.
  */
 static void retire(struct p3_nic *n, struct p3_eq *dead, uint64_t life)
 {

@@ -2,9 +2,9 @@
 /*
  * The straight path of puts (shm/straight.h): a put that leaves its node at once.
  *
- * It takes the puts for which nothing is unusual: no ACK is wanted, the lease is free, no
- * command waits, the descriptor is plain, the bytes are few and fit an open request ring
- * (p3_ring_open()).  All else goes through p3_nic_do(), which does the same in more
+ * The path takes a put if no ACK is wanted, the lease is free, no command waits, the
+ * descriptor is plain, and the bytes are few and fit an open request ring
+ * (p3_ring_open()).  All other puts go through p3_nic_do(), which does the same in more
  * steps.
  */
 #include "nic/host/brief.h"

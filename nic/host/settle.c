@@ -50,15 +50,15 @@ static bool has_left(struct p3_nic *n)
 /* The state of a wait in p3_nic_settle() until all copies have left. */
 struct patience {
 	uint64_t start, ns;
-	uint64_t last;    /* time of the last change of their number */
-	uint32_t copies;  /* copies that have not left */
-	uint32_t meeting; /* peers that yod introduces */
+	uint64_t last;    /* time of the last change of copies or meeting */
+	uint32_t copies;  /* number of copies that have not left */
+	uint32_t meeting; /* number of peers that yod introduces */
 	long nap_ns;
 };
 
-/* Return true when the wait ends with copies left: none has left for the whole time (a
- * stopped target takes none), or the limit is over.  While yod introduces targets, which
- * no other node can hold up, the limit is P3_MEET_TIMES of the time. */
+/* Return true if the wait shall end with copies left: none has left for w->ns / 2 (a
+ * stopped target takes none), or 10 * w->ns have passed.  While yod introduces targets,
+ * which no other node can hold up, the limit is P3_MEET_TIMES * w->ns alone. */
 static bool is_spent(struct p3_nic *n, struct patience *w)
 {
 	uint64_t now = p3_now_ns();
@@ -72,7 +72,8 @@ static bool is_spent(struct p3_nic *n, struct patience *w)
 	return now - w->last >= w->ns / 2 || now - w->start >= 10 * w->ns;
 }
 
-/* Run a pass, or sleep, longer each time: many nodes may wait for few CPUs. */
+/* Run a pass.  If it finds no work, sleep, longer each time: many nodes may wait for few
+ * CPUs. */
 static void pass_or_nap(struct p3_nic *n, struct patience *w)
 {
 	const struct timespec nap = {.tv_nsec = w->nap_ns};
@@ -97,7 +98,7 @@ void p3_nic_settle(struct p3_nic *n, uint64_t ns)
 		pass_or_nap(n, &patience);
 	if (!n->wired)
 		return;
-	/* The wire sets its goals to the messages that lie in the lanes by now. */
+	/* Wait until the wire has delivered the messages that lie in the lanes now. */
 	uint32_t call = p3_add32(&n->settle, 1) + 1;
 	start = p3_now_ns();
 	while ((int32_t)(p3_get(&n->settled) - call) < 0 && p3_now_ns() - start < ns)

@@ -2,7 +2,8 @@
 /*
  * settle - passes that a program asks for, without a wait for the lease
  *
- * Any host thread may call these functions, without the lease.
+ * Any host thread may call these functions, without the lease.  Their state is the word
+ * attended of each interface (struct p3_ni).
  */
 #ifndef P3_NIC_HOST_SETTLE_H
 #define P3_NIC_HOST_SETTLE_H
@@ -17,15 +18,15 @@ static inline void p3_settle_attend(struct p3_nic *n, uint32_t ni)
 		p3_set(&n->ni[ni].attended, 1);
 }
 
-/* Tell the lease holder that a host thread has looked for messages and found the lease
- * taken; that thread does not wait for the lease. */
+/* Tell the lease holder that this thread has looked for messages and found the lease
+ * taken, and that it does not wait for the lease. */
 static inline void p3_settle_look_in_vain(struct p3_nic *n)
 {
 	if (!p3_get(&n->lease.want))
 		p3_set(&n->lease.want, P3_WANT_LOOK);
 }
 
-/* Make a pass.  Return false if no work was left, or another thread has the lease. */
+/* Run a pass.  Return false if it found no work, or another thread has the lease. */
 bool p3_settle_pass(struct p3_nic *n);
 
 #endif

@@ -2,7 +2,8 @@
 /*
  * ahead - long match lists: prefetch the entries that the next requests need
  *
- * Only the lease holder calls these functions, except where a comment says (any).
+ * Only the lease holder calls these functions.  Their state is n->soon and
+ * n->nsoon.
  */
 #ifndef P3_NIC_MATCH_AHEAD_H
 #define P3_NIC_MATCH_AHEAD_H

@@ -2,7 +2,8 @@
 /*
  * match - access control, match lists and their index, acceptance by a descriptor
  *
- * Only the lease holder calls these functions, except where a comment says (any).
+ * Only the lease holder calls these functions.  Their state is the portal table, match
+ * lists and access control list of each interface (struct p3_ni), and n->way.
  */
 #ifndef P3_NIC_MATCH_MATCH_H
 #define P3_NIC_MATCH_MATCH_H
@@ -54,7 +55,8 @@ static inline uint32_t p3_ask_needs(uint8_t kind)
 
 /* ---- targets of plain requests ---- */
 
-/* Return what a request's word 1 says about its target, never 0. */
+/* Return the target in a request's word 1 (pid, portal and access index) as a key, never
+ * 0. */
 static inline uint64_t p3_match_target(uint64_t word1)
 {
 	return word1 << 16 | 1; /* without the room for a response */

@@ -2,8 +2,8 @@
 /*
  * event - events: posting, and the automatic unlinking behind the last one
  *
- * Only the lease holder calls these functions, except where a comment says (any).  A
- * record lies in its queue's ring (shm/evq.h); these functions have no other state.
+ * Only the lease holder calls these functions.  A record lies in its queue's ring
+ * (shm/evq.h); these functions have no other state.
  */
 #ifndef P3_NIC_OBJ_EVENT_H
 #define P3_NIC_OBJ_EVENT_H

@@ -2,7 +2,9 @@
 /*
  * host - memory of the host segment: event rings, pendings
  *
- * Only the lease holder calls these functions, except where a comment says (any).
+ * Any thread may call these functions, with the lease or without: n->arena_lock guards
+ * their state (n->host_seg, the free rings and extents, n->unburied).  Only the thread
+ * that starts or stops the NIC calls p3_host_create() and p3_host_drop().
  */
 #ifndef P3_NIC_OBJ_HOST_H
 #define P3_NIC_OBJ_HOST_H
@@ -10,13 +12,13 @@
 #include "nic/state.h"
 
 int p3_host_create(struct p3_nic *n);
-void *p3_host_alloc(struct p3_nic *n, uint64_t len); /* Allocate zeroed memory on the
-						      * host side. */
+/* Return zeroed memory in the host segment, or NULL if there is none. */
+void *p3_host_alloc(struct p3_nic *n, uint64_t len);
 /* Return a ring of this number of records, or NULL.  If the ring was used before, its
  * sequence numbers continue (p3_evq_reformat()); if not, its tail is 0. */
 struct p3_evq_ring *p3_host_ring(struct p3_nic *n, uint32_t records);
-/* Free a ring that no thread takes from any more.  life is the value of n->life when
- * the ring was surely in use. */
+/* Free a ring that no thread takes from any more.  life is a value of n->life that was
+ * read while the ring was in use. */
 void p3_host_ring_free(
 	struct p3_nic *n, struct p3_evq_ring *ring, uint32_t records, uint64_t life);
 void p3_host_drop(struct p3_nic *n);

@@ -3,7 +3,7 @@
  * list - doubly linked lists without allocation
  *
  * The caller holds the lease, or owns the list.  An item that is in no list is linked to
- * itself, so removing it again does no harm.
+ * itself, so removing it again does no harm.  The links are the only state.
  */
 #ifndef P3_NIC_OBJ_LIST_H
 #define P3_NIC_OBJ_LIST_H

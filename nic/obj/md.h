@@ -2,9 +2,9 @@
 /*
  * md - memory descriptors: creation, update, removal
  *
- * Only the lease holder calls these functions, except where a comment says (any).  A
- * descriptor lies in the table P3_T_MD; it counts one reference to its copy of an iovec,
- * each operation under way another one.
+ * Only the lease holder calls these functions.  A descriptor lies in the table P3_T_MD.
+ * The descriptor holds one reference to its copy of an iovec, and so does each operation
+ * under way.
  */
 #ifndef P3_NIC_OBJ_MD_H
 #define P3_NIC_OBJ_MD_H

@@ -24,8 +24,9 @@ void p3_answer_respond(struct p3_nic *n, struct p3_peer *p, const struct p3_answ
 void p3_answer_briefly(struct p3_nic *n, struct p3_peer *p, uint32_t pending,
 	enum p3_rsp_kind kind, uint64_t mlength);
 
-/* Return true if a response of one cell to this living peer may go straight, by
- * p3_answer_at_once(): its ring is open.  If it is not, open it for the next one. */
+/* Return true if the caller may publish a response of one cell to this living peer by
+ * p3_answer_at_once(): the response ring is open.  If the ring is shut, open it first if
+ * it is a full one with room. */
 static P3_HOT bool p3_answer_may_go(struct p3_peer *p)
 {
 	if (p3_ring_runs(&p->rsp_out, 1))

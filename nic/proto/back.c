@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Responses that come back: the straight path of the initiator.
+ * Responses to this node: the straight path of the initiator.
  *
- * A response goes straight if all of this is true:
+ * A response takes this path if all of these conditions hold:
  *
  *	word 0		that of an ACK (P3_RSP_USUAL), or of a reply of one cell
  *	node		n->odd has none of the bits below
- *	pending		the response names one that waits for it, with no failure and no
- *			more bytes than were requested; it is that of a short put that
- *			wants an ACK, or of a get or exchange
- *	descriptor	the pending's, which has not been unlinked; infinite threshold,
- *			and not inactive.  Of a reply: one piece, no START events, but END
- *			events
- *	queue		living; of a reply: or none
+ *	pending		the response names a pending that waits for it, reports no
+ *			failure, and has no more bytes than were requested; the pending
+ *			is a short put that wants an ACK, or a get, or an exchange
+ *	descriptor	the pending's descriptor has not been unlinked, has an infinite
+ *			threshold, and is active; that of a reply also is one piece of
+ *			memory, and has END events, but no START events
+ *	queue		the descriptor's event queue lives; that of a reply may have none
  *
- * Each test comes before the first change.  When one fails, p3_reply_take() begins anew
- * with the words of the cell; the words that were loaded here count no more.
+ * Each test comes before the first change.  If a test fails, p3_reply_take() loads the
+ * words of the cell anew; the words that were loaded here are discarded.
  */
 #include "nic/proto/back.h"
 
@@ -28,8 +28,8 @@
 
 #include <string.h>
 
-/* A trace has records that only the general path writes; it also tells pulls of bytes
- * that are overwritten. */
+/* Only the general path writes the records of a trace, and tells pulls which bytes are
+ * overwritten. */
 #define UNUSUAL (P3_ODD_TRACED | P3_ODD_PULLS)
 
 #define INERT   (P3_ODD_THRESHOLD | P3_ODD_INACTIVE)

@@ -14,7 +14,7 @@
 #include "nic/proto/peer.h"
 #include "nic/state.h"
 
-/* Do as p3_reply_take() with a response that is there. */
+/* Do as p3_reply_take(); the caller has seen that there is a response. */
 bool p3_back_take(struct p3_nic *n, struct p3_peer *p);
 
 static inline void p3_back_take_all(struct p3_nic *n, struct p3_peer *p)

@@ -18,7 +18,7 @@
 
 /* ---- descriptors that are unlinked while their puts wait for targets ---- */
 
-/* The requests of a descriptor in a queue of requests whose target is not there yet. */
+/* The requests of one descriptor in a queue of requests that wait for their target. */
 struct waiting {
 	struct p3_link *queue;
 	struct p3_link *first; /* the oldest request of the descriptor */
@@ -62,8 +62,9 @@ static bool take_over_waiting(
 	return true;
 }
 
-/* Return the number of the descriptor's requests, at most most, in the queues of peers.
- * Such a peer is not mapped yet, or its lane had no room for all that waited for it. */
+/* Return the number of the descriptor's requests in the queues of peers, but not more
+ * than most.  Such a peer is not mapped yet, or its lane had no room for all requests in
+ * its queue. */
 static uint32_t count_queued(struct p3_nic *n, const struct p3_md *md, uint32_t most)
 {
 	struct waiting w;
@@ -90,9 +91,9 @@ static bool take_over_queued(struct p3_nic *n, const struct p3_md *md, uint32_t 
 }
 
 /* Copy the bytes of the short puts that keep a descriptor in use because their targets
- * are not there yet, or had no room for them when they came.  Return false if other
- * operations keep it in use, or there is no memory for a copy.  The last SEND_END may
- * unlink the descriptor: look its handle up again. */
+ * have yet to join, or their lanes had no room.  Return false if other operations keep
+ * the descriptor in use, or there is no memory for a copy.  The last SEND_END may unlink
+ * the descriptor: look its handle up again. */
 static P3_RARE bool let_go(struct p3_nic *n, struct p3_md *md)
 {
 	struct waiting absent, unresolved;
@@ -115,7 +116,7 @@ int p3_close_me(struct p3_nic *n, struct p3_cmd *c)
 		if (!let_go(n, me->md))
 			return PTL_ME_IN_USE;
 		me = p3_obj_named(
-			n, P3_KIND_ME, c->handle); /* NULL if that unlinked it */
+			n, P3_KIND_ME, c->handle); /* NULL if let_go() unlinked it */
 		if (!me)
 			return PTL_ME_INVALID;
 	}
@@ -133,7 +134,7 @@ int p3_close_md(struct p3_nic *n, struct p3_cmd *c)
 	if (p3_unlikely(md->pending)) {
 		if (!let_go(n, md))
 			return PTL_MD_IN_USE;
-		md = p3_md_named(n, c->handle); /* NULL if that unlinked it */
+		md = p3_md_named(n, c->handle); /* NULL if let_go() unlinked it */
 		if (!md)
 			return PTL_MD_INVALID;
 	}
@@ -177,8 +178,8 @@ static void forget_pendings(struct p3_nic *n, struct p3_link *list, uint32_t ni)
 	}
 }
 
-/* Forget operations of interface ni, which closes: no memory is touched, no event is
- * posted. */
+/* Forget the operations of interface ni, which closes.  Touch no memory of the program,
+ * and post no event. */
 static void forget(struct p3_nic *n, uint32_t ni)
 {
 	p3_xfer_forget(n, ni);

@@ -9,6 +9,7 @@
 
 #include "nic/state.h"
 
+/* Commands: remove an interface, a match entry, a descriptor. */
 int p3_close_ni(struct p3_nic *n, struct p3_cmd *c);
 int p3_close_me(struct p3_nic *n, struct p3_cmd *c);
 int p3_close_md(struct p3_nic *n, struct p3_cmd *c);

@@ -3,16 +3,15 @@
  * Copies of short puts and exchanges whose request cannot leave at once.
  *
  * The call itself posts their SEND_END, in any state of the lane, so their bytes need
- * memory of the NIC.  It is private, bounded, and mapped at the start, because the
- * firmware never allocates; pages that no copy has used cost nothing.  One target gets
- * a quarter at most, so a stopped target leaves the rest to others.  A put that finds
- * no room here is treated as a long one: its bytes stay in the program's memory, and
- * SEND_END comes when they have left.
+ * memory of the NIC.  This memory is private, bounded, and mapped when the NIC starts,
+ * because the firmware never allocates; pages that no copy has used cost nothing.  The
+ * copies for one target get a quarter at most, so a stopped target leaves the rest to
+ * others.  A put that finds no room for its copy is treated as a long one: its bytes stay
+ * in the program's memory, and SEND_END comes when they have left.
  *
- * The bytes of a put that waits for a target that has yet to come stay in the program's
- * memory, until the program unlinks the descriptor (close.c): a program that waits
- * for SEND_END before it ends by _exit then loses nothing.  All these targets together
- * count as one.
+ * The bytes of a put to a target that has yet to join stay in the program's memory, until
+ * the program unlinks the descriptor (close.c): a program that waits for SEND_END before
+ * it ends by _exit then loses nothing.  All these targets together count as one.
  *
  * The memory is made of blocks.  All pieces of a block have the same size, a power of
  * two; a block without a piece in use may be cut anew.
@@ -32,7 +31,8 @@ _Static_assert(P3_COPY_LEAST << (P3_COPY_CLASSES - 1) == P3_SHORT_MOST,
 _Static_assert(P3_SHORT_MOST / P3_COPY_LEAST <= 128, "a bit for each piece");
 
 struct block {
-	struct p3_link link; /* among the empty blocks, or those of a class with room */
+	struct p3_link link; /* in the list of empty blocks, or of its class's blocks
+			      * with room */
 	uint64_t free[2];    /* a bit for each free piece */
 	uint32_t class;
 	uint32_t used; /* number of pieces in use */
@@ -148,7 +148,8 @@ void p3_copy_readdress(
 	to->copied += size;
 }
 
-/* Put a block first: the piece used last is used next, so fewer pages are touched. */
+/* Put a block first in the list, so that the next copy uses a page that was used
+ * lately. */
 static void put_first(struct p3_link *list, struct block *b)
 {
 	p3_list_add(list->next, &b->link);

@@ -11,9 +11,10 @@
 #include "nic/state.h"
 
 /*
- * A put or an exchange of at most this many bytes has SEND_END when it returns, while
- * the P3_COPIES_LEN bytes of copies last: see copy.c.  Longer puts leave their bytes in
- * place, and so do those from a shared heap that the target reads: p3_xfer_is_faster().
+ * The call of a put or an exchange of at most P3_SHORT_MOST bytes posts SEND_END before
+ * it returns, if there is room in the P3_COPIES_LEN bytes for copies (copy.c).  The
+ * bytes of a longer put stay in place until the target has read them; so do those of a
+ * put from a shared heap that the target reads (p3_xfer_is_faster()).
  */
 #define P3_SHORT_MOST 8192u
 #define P3_COPIES_LEN (4u << 20)
@@ -23,7 +24,7 @@ void p3_copy_stop(struct p3_nic *n);
  * none. */
 char *p3_copy_alloc(struct p3_nic *n, struct p3_peer *p, uint64_t len);
 void p3_copy_free(struct p3_nic *n, struct p3_peer *p, const char *copy);
-/* Count a copy for another peer than before. */
+/* Count a copy for peer to instead of peer from. */
 void p3_copy_readdress(
 	struct p3_nic *n, struct p3_peer *from, struct p3_peer *to, const char *copy);
 

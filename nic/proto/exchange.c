@@ -24,10 +24,10 @@ bool p3_exchange_precedes(
 	       p3_exchange_waits(n, &hit->md->region, hit->offset, hit->mlength);
 }
 
-/* Return true if this peer's waiting exchange may be named in n->swapper, which keeps
- * transfers from beginning on its bytes.  It may once n->swapper_until has passed: then
- * the time of an exchange named before is over, and after one that waited in vain
- * transfers have had time to begin. */
+/* Return true if n->swapper may name this peer, so that no transfer begins on the bytes
+ * of the peer's waiting exchange.  That is so once n->swapper_until has passed: then the
+ * time of the exchange that was named before is over, and if that exchange waited in
+ * vain, transfers have had time to begin. */
 static bool is_vacant(const struct p3_nic *n, const struct p3_peer *p, uint64_t now)
 {
 	return n->swapper != p && now >= n->swapper_until;

@@ -2,9 +2,9 @@
 /*
  * exchange - getputs that wait for long transfers of the same bytes
  *
- * A getput is one step of one pass.  Long transfers go on over many passes, and peers
- * read by themselves: while a begun transfer uses the bytes of a getput, the getput
- * waits, and no other transfer begins on these bytes.
+ * A getput is one step of one pass.  A long transfer goes on over many passes, and a peer
+ * may read its bytes at any time.  While a transfer that has begun uses the bytes of a
+ * getput, the getput waits, and no other transfer begins on these bytes.
  *
  * Only the lease holder calls these functions.  The state is n->swapper,
  * n->swapper_wants, n->swapper_until, and p->swap_pos and p->swap_ns of each peer.

@@ -10,8 +10,8 @@
  *
  * The producer of a lane packs, the consumer unpacks.  Packing returns word 0, which
  * p3_ring_publish() stores last (LANE.1).  Unpacking loads each word once, because the
- * peer may change it at any time, and it checks nothing.  SWITCH and PAD consist of
- * word 0 alone.
+ * peer may change it at any time, and checks nothing.  SWITCH and PAD consist of word 0
+ * alone.  The lease holder of either node calls these functions; they have no state.
  */
 #ifndef P3_NIC_PROTO_FORMAT_H
 #define P3_NIC_PROTO_FORMAT_H
@@ -29,7 +29,7 @@ enum p3_req_kind {
 enum p3_rsp_kind {
 	P3_RSP_PAD = P3_KIND_PAD,
 	P3_RSP_SWITCH,
-	P3_RSP_NONE,       /* dropped, or no ACK: gives the reservation back only */
+	P3_RSP_NONE,       /* request dropped, or no ACK: only ends the reservation */
 	P3_RSP_ACK,        /* eager put accepted */
 	P3_RSP_DONE,       /* long put read: SEND_END, and ACK if flagged */
 	P3_RSP_REPLY,      /* carries the data */
@@ -38,8 +38,8 @@ enum p3_rsp_kind {
 
 /*
  * P3_F_COPIED: the bytes of a long put are a copy (copy.c), so its initiator has had
- * SEND_END.  The target takes that initiator's next request only when it has read the
- * copy: so short puts end in order whether they fit the lane or not.
+ * SEND_END.  The target takes that initiator's next request only when the target has read
+ * the copy: so short puts end in order whether they fit the lane or not.
  *
  * P3_F_HEAP, P3_F_ADDR: the header of a long put tells the place of its bytes, in the
  * heap or in memory, so that the target need not wait for the slot's line.  With neither
@@ -223,8 +223,8 @@ struct p3_request {
 	uint64_t offset;
 	uint64_t length;
 	uint64_t data[2]; /* eager: the first bytes */
-	uint64_t place; /* long put: place of the bytes, if a flag tells the kind of it */
-	uint64_t xfer;  /* long: the initiator's slot */
+	uint64_t place;   /* long put with P3_F_HEAP or P3_F_ADDR: place of the bytes */
+	uint64_t xfer;    /* long: the initiator's slot */
 };
 
 static inline uint64_t p3_request_word0(const struct p3_request *r)
@@ -247,9 +247,9 @@ static inline uint32_t p3_request_pid(const struct p3_cell *c)
 
 /*
  * Fill the words that all requests have; own is a layout's own part of the word with the
- * pending.  This comes after the data: a receiver that looks for the header takes its
- * line away at the first store, and a copy of freshly written data may wait for the
- * program's stores.
+ * pending.  Call this after the data are filled in.  A receiver that polls the header
+ * takes its cache line away at the first store, and the copying of data that the program
+ * has just written may wait for the program's stores.
  */
 static inline void p3_pack_request(
 	struct p3_cell *c, const struct p3_request *r, uint64_t own)
@@ -358,7 +358,8 @@ static inline void p3_unpack_get(const struct p3_cell *c, struct p3_request *r)
 	r->place = r->data[0] = r->data[1] = 0;
 }
 
-/* Unpack a request of any kind; one of no kind is taken for an eager one. */
+/* Unpack a request of any kind; a request of an unknown kind is unpacked as an eager
+ * one. */
 static inline void p3_unpack_request(
 	const struct p3_cell *c, uint64_t w0, struct p3_request *r)
 {
@@ -426,7 +427,7 @@ static inline char *p3_reply_bytes(const struct p3_cell *c)
 	return p3_format_bytes(c, P3_REPLY_DATA);
 }
 
-/* Pack the header of a REPLY; its bytes are filled in apart. */
+/* Pack the header of a REPLY; the caller fills in the bytes. */
 static inline uint64_t p3_pack_reply(struct p3_cell *c, const struct p3_answer *a)
 {
 	p3_pack_answer(c, a);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Requests whose target is not there yet: questions, waits, ends. */
+/* Requests whose target has yet to join: questions to yod, waits, ends. */
 #include "nic/proto/hold.h"
 
 #include "nic/proto/ids.h"
@@ -34,9 +34,9 @@ int p3_hold_find_queue(struct p3_nic *n, struct p3_peer *p, ptl_process_id_t who
 
 /* ---- targets that are not known ---- */
 
-/* Let the newest request wait for the answer to a question that is asked after the
- * request came.  One question is open at a time: if there is one, the next is asked
- * when it is answered. */
+/* Let the newest request wait for yod's answer to a question that is asked after the
+ * request came.  At most one question is open: if there is one, p3_hold_told() asks the
+ * next one. */
 static void question(struct p3_nic *n)
 {
 	struct p3_pending *newest =
@@ -66,8 +66,8 @@ static void requeue(struct p3_nic *n, struct p3_pending *t, struct p3_peer *p)
 
 static void give_up(struct p3_nic *n, struct p3_pending *t);
 
-/* Ask whether another node has the pid of a held request, since the request's node has
- * joined without that pid. */
+/* Ask yod whether another node has the pid of a held request, since the request's node
+ * has joined without that pid. */
 static P3_RARE void ask_for(struct p3_nic *n, struct p3_pending *t)
 {
 	if (!n->conf.ask) {
@@ -134,8 +134,8 @@ void p3_hold_show_end(struct p3_nic *n, const struct p3_pending *t)
 	}
 }
 
-/* Begin to hold the newest request: note the time.  Tell the life thread, which ends
- * such requests, when it is the first one. */
+/* Begin to hold the newest request: note the time.  If no other request is held, tell the
+ * thread that hears of births, which ends such requests when their time is up. */
 static void hold(struct p3_nic *n)
 {
 	struct p3_pending *newest =
@@ -182,7 +182,7 @@ void p3_hold_give_up(struct p3_nic *n)
 	}
 }
 
-/* ---- both ---- */
+/* ---- requests of either pseudo-peer ---- */
 
 struct p3_peer *p3_hold_readdress(struct p3_nic *n, struct p3_pending *t)
 {

@@ -18,11 +18,12 @@
  * once.  Return PTL_OK, or PTL_NO_SPACE if too many requests are held. */
 P3_RARE int p3_hold_find_queue(struct p3_nic *n, struct p3_peer *p, ptl_process_id_t who,
 	struct p3_peer **to_out);
-/* Hold, or ask about, the newest request in the queue of a pseudo-peer. */
+/* Hold the newest request in the queue of a pseudo-peer, or ask yod whether the request's
+ * target exists. */
 P3_RARE void p3_hold_newest(struct p3_nic *n, const struct p3_peer *pseudo);
 /* Move a held request to the queue of its target if the target can take it now, and
- * return the target.  Otherwise return NULL; then the request is asked about if its
- * node has joined without the pid. */
+ * return the target.  Otherwise return NULL.  If the request's node has joined without
+ * the pid, ask yod for another node that has the pid. */
 struct p3_peer *p3_hold_readdress(struct p3_nic *n, struct p3_pending *t);
 /* Take a held request that is about to end out of its target's gauges, and show the
  * start of the next one's wait. */

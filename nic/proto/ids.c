@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The search for the peer that has a process id.  Without a domain, the nid of node i is
- * the first nid of the job plus i.  In a domain, where peers have any ids, a hash table
- * finds them: open addressing, at most half full, rebuilt when a peer comes or changes
- * its ids.  Only the lease holder calls these functions.
+ * The search for the peer that has a process id.
+ *
+ * Without a domain, the nid of node i is the first nid of the job plus i.  In a domain,
+ * where peers have any ids, a hash table finds them: open addressing, at most half full,
+ * rebuilt when a peer comes or changes its ids.
  */
 #include "nic/proto/ids.h"
 
@@ -38,7 +39,8 @@ void p3_ids_drop(struct p3_nic *n)
 	n->listed = NULL;
 }
 
-/* Add a peer; of two with the same id the first one stays. */
+/* Add a peer's ids to the table.  An id that another peer has already stays with that
+ * peer. */
 static void put(struct p3_ids *ids, struct p3_peer *p)
 {
 	for (int i = 0; i < P3_JOB_NIS; i++) {
@@ -99,8 +101,8 @@ static bool is_over(const struct p3_nic *n, uint32_t rank)
 	return n->over[rank / 64] >> rank % 64 & 1;
 }
 
-/* Return the pseudo-peer for an unknown id, if its process may still come: it has a nid
- * of the own job, or the program has named it. */
+/* Return the pseudo-peer for an unknown id if the id's process may still come: its nid is
+ * one of this node's job, or the program has named it.  Otherwise return NULL. */
 static P3_RARE struct p3_peer *find_unresolved(struct p3_nic *n, ptl_process_id_t who)
 {
 	uint32_t rank = who.nid - n->conf.job_nid;
@@ -117,7 +119,7 @@ __attribute__((noinline)) struct p3_peer *p3_ids_find(
 	return p ? p : find_unresolved(n, who);
 }
 
-/* See ids.h.  Under yod each rank has a nid of its own: a known peer with this nid is
+/* Under yod each rank has a nid of its own: a known peer with this nid is
  * that rank, and has joined with another pid.  Ranks of other launchers share one nid
  * (conf.job_ranks), so a known peer with this nid says nothing about the others. */
 bool p3_ids_may_come(const struct p3_nic *n, ptl_process_id_t who)

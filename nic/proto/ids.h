@@ -22,8 +22,8 @@ static inline struct p3_id *p3_ids_place(struct p3_ids *ids, uint64_t key)
 	return &ids->at[i];
 }
 
-/* Return the peer that has this id, or NULL.  No two targets are alike to a program that
- * sends to all others in turn, so this finds each of them without a call. */
+/* Return the peer that has this id, or NULL.  The function is inline, since a program
+ * that sends to all others in turn needs it in each call: n->latest is of no use then. */
 static inline struct p3_peer *p3_ids_known(struct p3_nic *n, uint64_t id)
 {
 	uint32_t index = (uint32_t)id - n->first_nid, pid = (uint32_t)(id >> 32);
@@ -35,8 +35,8 @@ static inline struct p3_peer *p3_ids_known(struct p3_nic *n, uint64_t id)
 	return p->pid[0] == pid || p->pid[1] == pid ? p : NULL;
 }
 
-/* Do the same with a target that is likely the one of the last call.  Return a peer whose
- * ring is not open if there is none. */
+/* Do as p3_ids_known() for a target that is likely the one of the last call.  If no peer
+ * has this id, return a pseudo-peer, whose ring is never open. */
 static P3_HOT struct p3_peer *p3_ids_peer(struct p3_nic *n, uint64_t id)
 {
 	if (p3_unlikely(n->latest.key != id)) {
@@ -50,7 +50,8 @@ static P3_HOT struct p3_peer *p3_ids_peer(struct p3_nic *n, uint64_t id)
 
 int p3_ids_make(struct p3_nic *n);
 void p3_ids_drop(struct p3_nic *n);
-void p3_ids_renew(struct p3_nic *n); /* a peer has come, or has other ids */
+/* Rebuild the table, after a peer has come or has got other ids. */
+void p3_ids_renew(struct p3_nic *n);
 struct p3_peer *p3_ids_find(struct p3_nic *n, ptl_process_id_t who);
 /* Return true if a process with this id, which p3_ids_find() does not find, may still
  * join the domain.  Return false if the rank with this nid has joined without the id. */

@@ -29,7 +29,7 @@ static void reset_out(struct p3_peer *p, const struct p3_lane *lane)
 	p->acked = false;
 	p->nsent = p->nanswered = 0;
 	p->rsp_used = 0;
-	p->rsp_cap = lane->cells - 2; /* one stays free, one is for a switch */
+	p->rsp_cap = lane->cells - 2; /* one cell stays free, one is for SWITCH */
 	FAULT_POINT("peer.lanes_reset");
 	p3_release(&p->mine->tx_for, p->incarnation); /* PEER.2 */
 }
@@ -73,8 +73,8 @@ static void readdress_from(struct p3_nic *n, struct p3_peer *from)
 	}
 }
 
-/* Move requests that waited for their targets to the queues of these, in order, before
- * any later request can go there. */
+/* Move each request that waited for its target to the queue of that target, in order,
+ * before any later request can go there. */
 static void readdress(struct p3_nic *n)
 {
 	readdress_from(n, &n->absent);
@@ -104,7 +104,7 @@ int p3_join_peer(struct p3_nic *n, struct p3_cmd *c)
 {
 	struct p3_peer_info *info = c->peer;
 	struct p3_peer *p = &n->peer[info->node];
-	/* lose() has left its memory mapped until the peer's end is reported. */
+	/* A bad peer stays mapped after lose(), until its end is reported. */
 	bool known_bad = (p->state == P3_DEAD || p->state == P3_GONE) && p->base &&
 			 p->incarnation == info->incarnation;
 	p3_ids_come(n, info->rank);
@@ -135,10 +135,10 @@ int p3_join_peer(struct p3_nic *n, struct p3_cmd *c)
 	p3_peer_count_alive(n, p, true);
 	if (p->index != n->conf.node) /* its own lane is polled from the first use on */
 		p3_peer_heat(n, p);
-	n->posted = true; /* waiting hosts look again, and poll it; */
+	n->posted = true; /* waiting host threads look again, and poll the peer */
 	p3_wake_self(n);  /* if there are none, the NIC thread does */
 	readdress(n);
-	p3_tx_push(n, p);          /* requests from before */
+	p3_tx_push(n, p);          /* requests that were made before the birth */
 	p3_peer_end_meeting(n, p); /* a thread may wait until they lie in the lane */
 	return 0;
 }

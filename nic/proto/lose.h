@@ -3,7 +3,7 @@
  * lose - deaths of peers
  *
  * This node first takes all messages that a lost peer had published, then ends all
- * operations with it.  A peer that writes nonsense is lost, too.
+ * operations with that peer.  A peer that breaks the protocol is lost, too.
  *
  * Only the lease holder calls these functions.  The state is struct p3_peer and
  * n->some_bad.
@@ -13,7 +13,7 @@
 
 #include "nic/state.h"
 
-/* Lose the peers that wrote nonsense. */
+/* Lose the peers that have broken the protocol. */
 void p3_lose_bad(struct p3_nic *n);
 /* Command: a peer has left or died.  Return -EAGAIN if one of its requests must wait for
  * an interface of this node to settle. */

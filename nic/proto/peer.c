@@ -23,8 +23,8 @@ struct p3_peer *p3_peer_find(struct p3_nic *n, ptl_process_id_t who)
 
 /* ---- room ---- */
 
-/* Return true if the peer has set this node's credits for this incarnation; until then
- * they are an earlier incarnation's. */
+/* Return true if the peer has set its credits for this node's incarnation; until then
+ * the credits are those of an earlier one. */
 P3_PATH
 bool p3_peer_has_acked(struct p3_peer *p)
 {
@@ -80,12 +80,12 @@ static struct p3_cell *own_cells(struct p3_nic *n, uint64_t off)
 	return (struct p3_cell *)((char *)n->published.base + off);
 }
 
-/* Announce the place of the full ring, switch in the old ring, continue in the new
- * one. */
+/* Announce the place of the full ring, publish a switch cell in the base ring, and
+ * continue in the full ring. */
 static void switch_ring(struct p3_nic *n, struct p3_peer *p, struct p3_ring_tx *r,
 	p3_a64 *where, uint64_t off, uint32_t cells, const p3_a64 *credit, uint32_t kind)
 {
-	/* erases a header of an earlier life of the peer */
+	/* Erase a header that the ring may have from an earlier incarnation. */
 	p3_set(&own_cells(n, off)->w[0], 0);
 	p3_release(where, off); /* LANE.1: seen through the switch cell */
 	FAULT_POINT("ring.announced");
@@ -155,8 +155,8 @@ static void make_cold(struct p3_nic *n, uint32_t at)
 	p3_set(&p->mine->cold, 1);
 }
 
-/* Do the last look at lanes that were just made cold, those behind the end of the
- * list. */
+/* Look a last time at the lanes that were just made cold; they lie behind the end of the
+ * hot list. */
 static void look_at_cold(struct p3_nic *n, uint32_t end)
 {
 	p3_looks_fence(n, p3_fence_heavy); /* COLD.1: cold is stored before */
@@ -165,8 +165,8 @@ static void look_at_cold(struct p3_nic *n, uint32_t end)
 			p3_peer_heat(n, n->hot[i]);
 }
 
-/* If at least P3_ALL_HOT lanes are hot, make those cold that had no news since the last
- * but one call, and that no response can come through. */
+/* If at least P3_ALL_HOT lanes are hot, make each lane cold that has had no message since
+ * the last call but one, and through which no response can come. */
 void p3_peer_cool(struct p3_nic *n)
 {
 	uint32_t end = n->nhot;

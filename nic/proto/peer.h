@@ -2,8 +2,9 @@
 /*
  * peer - the lanes to and from peers: their room, their growth, hot and cold
  *
- * The rooms above send and take messages; here is what a lane needs for them.  The file
- * also ends the trust in a peer that writes nonsense; lose.c ends its operations.
+ * Other files of this room send and take messages; this file finds their room in a lane,
+ * gives a busy pair a full lane, and keeps the list of hot lanes.  It also marks a peer
+ * that breaks the protocol as bad; lose.c then ends the operations with that peer.
  *
  * Only the lease holder calls these functions.  The state is the rings of struct p3_peer,
  * its words mine, and n->hot.
@@ -22,7 +23,7 @@ static inline bool p3_peer_has_pid(const struct p3_peer *p, ptl_pid_t pid)
 	return pid != P3_JOB_NO_PID && (p3_likely(p->pid[0] == pid) || p->pid[1] == pid);
 }
 
-/* Return true if a target lives and takes part; the others need no lane. */
+/* Return true if a target lives and is mapped, so that requests to it go to its lane. */
 static inline bool p3_peer_is_live(const struct p3_peer *p, ptl_pid_t pid)
 {
 	return p3_likely(p && p->state == P3_LIVE && p3_peer_has_pid(p, pid));
@@ -34,8 +35,8 @@ static inline bool p3_peer_is_expected(const struct p3_peer *p, ptl_pid_t pid)
 	return p && p->state == P3_EXPECTED && p3_peer_has_pid(p, pid);
 }
 
-/* Return true if a request to this target fails.  One to a target that has left, or has
- * yet to come, ends without a failure. */
+/* Return true if a request to this target fails.  A request to a target that has left, or
+ * has yet to come, ends without a failure. */
 static inline bool p3_peer_is_failure(const struct p3_peer *p, ptl_pid_t pid)
 {
 	return !p || p->state == P3_DEAD ||
@@ -61,9 +62,9 @@ static inline bool p3_peer_has_room(struct p3_peer *p, struct p3_ring_tx *r, uin
 	return p3_likely(p3_ring_fits(r, k + p3_ring_pad(r, k))) ||
 	       p3_peer_look_for_room(p, r, k);
 }
-/* Return true if a response is there.  A response comes only for a request that has
- * reserved room for it.  While there is no reservation the ring is not looked at, which
- * saves a cache line; a switch cell or nonsense in it waits for the next
+/* Return true if there is a response.  A response comes only for a request that has
+ * reserved room for it.  Without a reservation do not look at the ring, which saves a
+ * cache line; a switch cell or an invalid message in the ring waits for the next
  * reservation. */
 static inline bool p3_peer_has_response(struct p3_peer *p)
 {
@@ -75,8 +76,8 @@ void p3_peer_grow_responses(struct p3_nic *n, struct p3_peer *p);
 bool p3_peer_reserve_arena(
 	struct p3_nic *n, uint64_t len, uint64_t align, uint64_t *off_out);
 void p3_peer_ignore(struct p3_nic *n, struct p3_peer *p, const char *what);
-/* Count a peer as alive, or no longer, once.  A peer that is apart counts as one that
- * is mapped. */
+/* Count a peer as alive or as ended, if it is not counted so yet.  A peer that is apart
+ * counts like a mapped one. */
 void p3_peer_count_alive(struct p3_nic *n, struct p3_peer *p, bool alive);
 /* Note that no request waits for an introduction of the peer. */
 void p3_peer_end_meeting(struct p3_nic *n, struct p3_peer *p);

@@ -20,9 +20,9 @@
 #include "nic/proto/copy.h"
 #include "nic/state.h"
 
-/* Return true if p is a pseudo-peer, whose queue holds requests to targets that are not
- * there yet.  Such a request has no SEND event before its target comes, unless its
- * bytes are copied: a program may take SEND_END as a sign that the message has left. */
+/* Return true if p is a pseudo-peer, whose queue holds requests to targets that have yet
+ * to join.  Such a request has no SEND event before its target joins, unless its bytes
+ * are copied: a program may take SEND_END as a sign that the message has left. */
 static inline bool p3_pending_is_held(const struct p3_nic *n, const struct p3_peer *p)
 {
 	return p == &n->unresolved || p == &n->absent;
@@ -107,7 +107,7 @@ P3_RARE bool p3_pending_take_over(struct p3_nic *n, struct p3_pending *t);
 /* Copy a short send that could not leave.  Do so only if its target is mapped: SEND_END
  * promises that the bytes will leave. */
 P3_RARE void p3_pending_copy_out(struct p3_nic *n, struct p3_pending *t);
-/* Drop a copy: the bytes lie in the lane now, or no peer will read them any more. */
+/* Free a copy whose bytes lie in the lane now, or which no peer will read any more. */
 P3_RARE void p3_pending_drop_copy(struct p3_nic *n, struct p3_pending *t);
 /* Count a copy for peer p, since its request goes to the queue of that peer. */
 P3_RARE void p3_pending_readdress_copy(

@@ -26,7 +26,7 @@ static bool md_lives(struct p3_nic *n, struct p3_pending *t)
 
 /* ---- events of answers ---- */
 
-/* An answer of peer p to pending t, which is counted on the descriptor already. */
+/* An answer of peer p to pending t; the operation is counted on the descriptor. */
 struct answered {
 	struct p3_peer *p;
 	struct p3_pending *t;
@@ -135,7 +135,7 @@ static void got_long_reply(struct p3_nic *n, struct p3_peer *p, struct p3_pendin
 {
 	struct p3_xfer_slot *x = t->xfer;
 	if (!md_lives(n, t)) {
-		/* the reply is dropped here, which is no failure for the target */
+		/* The descriptor is gone, which is no failure for the target. */
 		p3_pending_release(n, t, PTL_NI_OK);
 		p3_pending_free(n, t);
 		return;

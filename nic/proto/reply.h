@@ -13,8 +13,8 @@
 
 #include "nic/state.h"
 
-/* Take one response off the lane.  Return false if there is none, or if the peer wrote
- * nonsense. */
+/* Take one response off the lane.  Return false if there is none, or if it is invalid:
+ * then the peer is marked as bad. */
 bool p3_reply_take(struct p3_nic *n, struct p3_peer *p);
 
 #endif

@@ -38,7 +38,7 @@ struct request {
 	uint32_t target_pid;
 	uint64_t data[2];
 	uint64_t xfer;  /* the initiator's slot */
-	uint64_t place; /* place of its bytes as the header tells it */
+	uint64_t place; /* long put: place of the bytes, if the header names it */
 };
 
 /* ---- requests that no entry accepts ---- */
@@ -61,8 +61,8 @@ static P3_RARE void discard(
  * that no entry accepts stays in its lane, since the program may be about to attach
  * that entry.  Programs for a library that looks at messages only inside of calls
  * expect this.  The program serves the interface once it has looked for an event and
- * found none, sends, or enters a barrier; P3_SETTLING_NS after the opening it is
- * assumed to.
+ * found none, has sent, or has entered a barrier.  After P3_SETTLING_NS the interface
+ * counts as served.
  */
 static P3_RARE bool is_settling(struct p3_nic *n, struct p3_ni *ni)
 {
@@ -236,9 +236,9 @@ static bool get_eager(struct p3_nic *n, struct p3_peer *p, const struct request 
 }
 
 /*
- * Do an exchange.  It is one step of one pass, so no other action of this firmware
- * comes between.  Long transfers go on over many passes, and peers read by themselves:
- * while a begun transfer uses these bytes, the request waits.
+ * Do an exchange in one step of one pass, so that no other action of this firmware comes
+ * between its read and its write.  While a long transfer that has begun uses these bytes
+ * (exchange.h), the request waits.
  */
 static bool getput(struct p3_nic *n, struct p3_peer *p, const struct request *r,
 	const struct p3_hit *hit)
@@ -344,7 +344,7 @@ static inline bool has_reply_room(const struct p3_nic *n, const struct request *
 	       p3_reply_room(len) <= r->rsp;
 }
 
-/* Return the reason why a header cannot be right, or NULL. */
+/* Return the reason why a header is invalid, or NULL. */
 static inline const char *wrong(const struct p3_nic *n, const struct request *r)
 {
 	bool is_long = r->flags & P3_F_LONG;
@@ -433,9 +433,9 @@ static inline void taken(struct p3_nic *n, struct p3_peer *p, const struct reque
 }
 
 /*
- * Return true if this peer's next request may be taken.  Operations that the peer knows
- * to be over must have their END first: XFER.3's release came before LANE.1's, so a
- * node that sees the request sees the release, too.
+ * Return true if this peer's next request may be taken.  First post the END of each get
+ * that the peer has released: the peer stored the release (XFER.3) before the request
+ * (LANE.1), so a node that sees the request sees the release, too.
  */
 static P3_RARE bool may_take(struct p3_nic *n, struct p3_peer *p)
 {
@@ -454,8 +454,8 @@ bool p3_rx_take(struct p3_nic *n, struct p3_peer *p)
 		p3_ring_give(&p->req_in);
 		return false;
 	}
-	/* LANE.1: answers that the peer sent before this request come first, so that an
-	 * operation's END is there before the partner's own message about it. */
+	/* LANE.1: take the answers that the peer sent before this request first, so that
+	 * an operation ends before a message that the peer sent after its end. */
 	p3_back_take_all(n, p);
 	if (p3_unlikely(p->odd) && !may_take(n, p))
 		return false;
@@ -472,7 +472,7 @@ bool p3_rx_take(struct p3_nic *n, struct p3_peer *p)
 		p3_ahead_look(n, p, ncells);
 	load(p, c, w0, &r);
 	if (p3_unlikely(r.ask.who >> 32 == P3_JOB_NO_PID))
-		return false; /* the peer's interface is new: its pid is on the way */
+		return false; /* a new interface, whose pid is yet to be reported */
 	const char *why = wrong(n, &r);
 	if (p3_unlikely(why != NULL)) {
 		p3_peer_ignore(n, p, why);

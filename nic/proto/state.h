@@ -26,22 +26,22 @@ struct p3_pending {
 	struct p3_link link; /* in its peer's queue, then in its peer's outstanding */
 	struct p3_peer *peer;
 	struct p3_md *md; /* descriptor of the ACK or the REPLY */
-	uint64_t md_name; /* its name then: it may have been unlinked meanwhile */
+	uint64_t md_name; /* name of md at the call: md may be unlinked meanwhile */
 	uint8_t state;
 	uint8_t kind; /* p3_req_kind */
 	uint8_t ni;
 	bool is_long;
 	union {
 		uint32_t rsp_cells; /* sent: cells reserved in the response ring */
-		uint32_t question;  /* its target is unknown: the question that decides */
+		uint32_t question;  /* target unknown: number of the question to yod */
 	};
 	struct p3_xfer_slot *xfer;
 	uint64_t held_ns;    /* in absent's queue: start of the wait */
 	struct p3_move move; /* offset: the reply's place in md */
 	struct p3_span send; /* put, getput */
-	char *copy;          /* place of send's bytes; not NULL: SEND_END was posted */
+	char *copy;          /* copy of the bytes, after SEND_END was posted; or NULL */
 	struct p3_topic topic;
-	uint32_t command; /* its trace record, plus 1 */
+	uint32_t command; /* number of the command's trace record, plus 1 */
 };
 
 /* Return the name of a pending in requests, never 0. */
@@ -60,8 +60,8 @@ static inline bool p3_pending_md_lives(const struct p3_pending *t)
 
 /* ---- peers ---- */
 
-/* EXPECTED: it lives, but is not mapped here yet, for want of room, or because neither
- * node has sent to the other (apart); messages to it wait. */
+/* EXPECTED: the peer lives, but is not mapped here yet, for want of room, or because
+ * neither node has sent to the other (apart); messages to it wait. */
 enum p3_peer_state { P3_ABSENT, P3_LIVE, P3_GONE, P3_DEAD, P3_EXPECTED };
 
 /* With many peers, this struct has left the CPU's near cache when the peer's next message
@@ -70,20 +70,20 @@ enum p3_peer_state { P3_ABSENT, P3_LIVE, P3_GONE, P3_DEAD, P3_EXPECTED };
 struct p3_peer {
 	/* first line: used by each look at the lane and each request taken */
 	_Alignas(P3_LINE) struct p3_ring_rx req_in;
-	uint32_t rsp_used; /* cells of its response ring that may be needed for this
-			    * node's requests */
+	uint32_t rsp_used; /* cells of the peer's response ring that are reserved for
+			    * responses to this node's requests */
 	uint8_t state;
 	bool ready; /* its lane is for this node's present incarnation */
 	bool acked; /* it has set this node's credits */
 	union {
 		struct {
-			bool bad : 1;    /* it wrote nonsense: it is ignored */
+			bool bad : 1;    /* it broke the protocol: it is ignored */
 			bool served : 1; /* its list "serving" is not empty */
-			bool behind : 1; /* its requests wait for a pull of a copy, */
+			bool behind : 1; /* its requests wait for a pull of a copy */
 			bool going : 1;  /* it is being lost: its last requests are
 					  * taken at once */
 		};
-		uint8_t odd; /* not 0: its next request needs special treatment */
+		uint8_t odd; /* all of these bits, for one test */
 	};
 	/* second line: identity of the peer, and requests to it */
 	uint32_t nid;
@@ -93,7 +93,7 @@ struct p3_peer {
 	bool hot;         /* in n->hot */
 	bool req_full;    /* this node produces in the full ring */
 	uint8_t deep;     /* messages that a visit takes: see pass.c */
-	uint32_t rsp_cap; /* cells of that ring for responses to this node */
+	uint32_t rsp_cap; /* cells of the response ring that this node may reserve */
 	uint32_t quiet;   /* looks of p3_peer_cool without news */
 	uint32_t nsent, nanswered;
 	struct p3_link queue;       /* pendings not sent yet */
@@ -101,9 +101,9 @@ struct p3_peer {
 	/* third line: used by each request sent */
 	const p3_a32 *cold; /* a word of the peer, in theirs: not 0 while the peer does
 			     * not poll the lane from this node; or n->never_cold */
-	p3_a32 *asleep;     /* the peer's word */
-	struct p3_doorbell *doorbell; /* the peer's */
-	struct p3_ring_tx req_out;    /* open: puts may go straight (lane.h) */
+	p3_a32 *asleep;     /* the word that the peer sleeps on */
+	struct p3_doorbell *doorbell; /* the peer's doorbell */
+	struct p3_ring_tx req_out;    /* while open, straight paths use it (lane.h) */
 	/* the rest */
 	struct p3_ring_rx rsp_in;
 	struct p3_ring_tx rsp_out;
@@ -116,7 +116,7 @@ struct p3_peer {
 	bool rsp_full;     /* as req_full, for responses */
 	bool blocked;      /* in n->blocked: its send queue waits for room */
 	uint32_t waits;    /* message that the trace shows as waiting in its lane */
-	uint32_t told;     /* a bit for each p3_why that was logged about its requests */
+	uint32_t told;     /* a bit for each p3_why that was logged about its requests, */
 	uint32_t told_own; /* and about this node's requests to it */
 	uint64_t full_off; /* offset of the full lane in the own arena, 0: not carved */
 	uint64_t incarnation;
@@ -132,8 +132,8 @@ struct p3_peer {
 	uint32_t nwindows;
 	bool proven;      /* os_pid is its process until the owner word changes */
 	char *base;       /* its published segment, read-only */
-	const void *page; /* a page of it beside those of other peers (shm/seg.h), or
-			   * NULL */
+	const void *page; /* the peer's page that is mapped beside those of other peers
+			   * (shm/seg.h), or NULL */
 	struct p3_heap_view heap;   /* its shared heap, read-only */
 	struct p3_link outstanding; /* pendings sent, not answered */
 	struct p3_link blocked_link;
@@ -146,12 +146,12 @@ struct p3_peer {
 	uint32_t copied;        /* bytes of copies for it */
 	uint32_t nreading;      /* pulls announced */
 	uint32_t nxfer[2];      /* shared slots of each class in use */
-	const char *image;      /* base as the wire shows it */
+	const char *image;      /* the published segment as the wire shows it */
 	uint64_t seg_len;       /* bytes at base */
 	uint64_t ahead;         /* position in req_in up to which requests were
 				 * prefetched */
 	struct p3_link serving; /* its long gets whose END is to come, oldest first */
-	bool apart;             /* EXPECTED: conf.meet fetches it when it is needed */
+	bool apart;             /* EXPECTED: the first request to it calls conf.meet */
 	bool met;               /* conf.meet has been called for it */
 	bool counted;           /* n->alive includes it */
 };

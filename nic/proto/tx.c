@@ -89,9 +89,9 @@ static inline bool has_room(struct p3_nic *n, struct p3_peer *p, const struct ne
 
 /* ---- one request into the lane ---- */
 
-/* Count a request that is about to be sent, and first switch to the full ring if it is
- * time.  A switch with no request behind it could stay untaken for long, and look like
- * an untaken message. */
+/* Count a request that is about to be sent, and first switch to the full ring after
+ * enough requests.  A switch cell without a request behind it could stay untaken for
+ * long, and look like an untaken message. */
 static inline void count_request(
 	struct p3_nic *n, struct p3_peer *p, const struct need *need)
 {
@@ -179,8 +179,7 @@ static inline void publish(struct p3_nic *n, struct p3_peer *p, uint64_t word0,
 		p3_ring_own_more(&p->req_out, need->cells);
 	p->rsp_used += need->rsp;
 	if (p3_unlikely(!p->hot))
-		p3_peer_heat(
-			n, p); /* answers will come; or the peer is this node itself */
+		p3_peer_heat(n, p); /* a response may come, or the peer is this node */
 	p3_looks_add(n, p);
 	open_lane(n, p);
 	n->worked = true;
@@ -357,7 +356,8 @@ static __attribute__((noinline)) int admit(struct p3_nic *n, struct p3_peer *p,
 	return PTL_OK;
 }
 
-/* End a request with SEND events at once: its target is not there. */
+/* Post the SEND events of a request that ends at once, since its target has ended or does
+ * not exist. */
 static P3_RARE void send_nowhere(struct p3_nic *n, const struct p3_move *m,
 	struct p3_md *md, uint64_t offset, bool failure)
 {
@@ -370,8 +370,8 @@ static P3_RARE void send_nowhere(struct p3_nic *n, const struct p3_move *m,
 		failure ? PTL_NI_FAIL : PTL_NI_OK);
 }
 
-/* Restore the command's arguments, which checking it has changed, if it did not
- * succeed: the caller may bring memory and execute it again. */
+/* Restore the command's arguments, which check() has changed, if the command did not
+ * succeed: the caller may provide memory and execute it again. */
 static int restored(struct p3_move *m, uint64_t length, uint16_t ack, int rc)
 {
 	if (rc != PTL_OK) {
@@ -586,7 +586,7 @@ static P3_RARE void meet(struct p3_nic *n, struct p3_peer *p)
 
 /* Send from the front of the peer's queue while there is room.  Requests to an expected
  * peer stay until p3_join_peer() calls this function again; no pass polls for that.
- * The newest request to a pseudo-peer is held, or asked about. */
+ * Pass the newest request to a pseudo-peer on to p3_hold_newest(). */
 void p3_tx_push(struct p3_nic *n, struct p3_peer *p)
 {
 	if (p3_unlikely(p->state == P3_ABSENT)) {

@@ -13,14 +13,16 @@
 
 #include "nic/state.h"
 
+/* Commands: admit a request, and send it if there is room. */
 int p3_tx_put(struct p3_nic *n, struct p3_cmd *c);
 int p3_tx_get(struct p3_nic *n, struct p3_cmd *c);
 int p3_tx_getput(struct p3_nic *n, struct p3_cmd *c);
 /* End the operation of a command that found no room among the pendings, and whose
  * poster does not wait for a return code: the operation's events say that it failed. */
 P3_RARE void p3_tx_refuse(struct p3_nic *n, struct p3_cmd *c);
-void p3_tx_push(struct p3_nic *n, struct p3_peer *p); /* send from the queue while
-						       * there is room */
+/* Send from the front of the peer's queue while there is room. */
+void p3_tx_push(struct p3_nic *n, struct p3_peer *p);
+/* Do so for each peer in n->blocked. */
 __attribute__((noinline)) void p3_tx_unblock(struct p3_nic *n);
 
 #endif

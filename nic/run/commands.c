@@ -32,8 +32,9 @@ static void append_hungry(struct p3_nic *n, uint32_t slot)
 }
 
 /*
- * Execute a command whose poster does not wait.  A command that needs memory, which
- * only a host call can provide, waits for that, and all later commands wait behind it.
+ * Execute a command whose poster does not wait.  A command that needs memory waits until
+ * a call of a host thread provides the memory, and all later such commands wait behind
+ * it.
  */
 static void execute_detached(struct p3_nic *n, uint32_t slot)
 {
@@ -70,7 +71,7 @@ static int grow(struct p3_nic *n, struct p3_cmd *c)
 	struct p3_table *t = &n->table[c->flag];
 	if (c->flag == P3_T_PENDING && c->grow.life != p3_get(&n->life))
 		return PTL_NI_INVALID;
-	/* Another thread was faster: its chunk is there. */
+	/* Another thread has added a chunk at this place meanwhile. */
 	if (t->base &&
 		c->grow.chunk != p3_table_at(t, p3_get(&t->nchunks) * P3_TABLE_EACH))
 		return PTL_OK;

@@ -10,7 +10,7 @@
 
 #define P3_TIGHT_TURNS 64u /* empty passes between offers of a CPU that may be shared */
 #define P3_LOOK_TURNS  1024u
-#define P3_TAKEN_NS    3000u      /* an offer that lasted longer was accepted */
+#define P3_TAKEN_NS    3000u      /* a longer yield means that another thread ran */
 #define P3_REST_TURNS  (1u << 20) /* empty passes, some 50 ms */
 #define P3_LOOK_NS     1000000u
 #define P3_SHARED_NS   100000000u /* time away from a CPU that others need */
@@ -32,8 +32,8 @@ static void begin(struct p3_dedicated *d)
 
 /*
  * Return true if another thread needs this CPU: then the host threads are better served
- * without dedication.  This thread never sleeps meanwhile: when it did not run, another
- * one did.
+ * without dedication.  A dedicated thread never sleeps, so another thread has run
+ * whenever this one has not.
  */
 static bool cpu_is_shared(struct p3_dedicated *d)
 {
@@ -69,7 +69,9 @@ static bool has_company(
 	       (turns % P3_LOOK_TURNS == 0 && cpu_is_shared(d));
 }
 
-/* Leave a shared CPU, each time for longer, unless this thread had it for long. */
+/* Leave a shared CPU to others: for P3_SHARED_NS, or for twice as long as the last time
+ * (P3_SHARED_MOST at most) if this thread was dedicated for less than P3_LASTING_NS
+ * since. */
 static void end(struct p3_dedicated *d)
 {
 	uint64_t now = p3_now_ns();

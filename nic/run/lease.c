@@ -32,9 +32,9 @@ static bool leave(struct p3_nic *n)
 	return p3_mbx_any(mailbox); /* MBX.4 */
 }
 
-/* Do the same where a wire carries frames.  Whichever thread of this node sleeps, this
- * one leaves the wire's descriptor armed for it, as its passes and commands may have
- * changed the time of the next pass. */
+/* Do as leave() where a wire carries frames.  If a thread of this node sleeps, arm the
+ * wire's descriptor for that thread: the passes and commands of this hold may have
+ * changed the time of the wire's next pass. */
 static P3_RARE bool leave_wired(struct p3_nic *n)
 {
 	n->wired->flush(n);
@@ -63,7 +63,8 @@ P3_RARE void p3_lease_left(struct p3_nic *n, p3_a32 *asleep, const p3_a32 *cold,
 		leave_many(n);
 }
 
-/* Stop a program whose firmware has forgotten that it has more to do than its lanes. */
+/* Abort the program if n->odd lacks a bit that must be set (odd.h), in builds with
+ * P3_STRAIGHT=random. */
 static inline void check_odd(const struct p3_nic *n)
 {
 #ifdef P3_STRAIGHT_RANDOM
@@ -74,8 +75,7 @@ static inline void check_odd(const struct p3_nic *n)
 #endif
 }
 
-/* Do the same as leave_many(), without arrays if the thread touched one peer at
- * most. */
+/* Do as leave_many(), and without arrays if this hold has written to one peer at most. */
 P3_PATH
 void p3_lease_leave(struct p3_nic *n)
 {

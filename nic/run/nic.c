@@ -35,17 +35,17 @@
 
 #define P3_TICK_NS      2000000u
 #define P3_CACHED_CELLS 32768u /* 2 MiB */
-/* Up to this number of lanes are polled as few (pass.c); where nodes share CPUs, a
- * pair's lanes. */
+/* Passes with up to this number of hot lanes poll them as few (P3_DEEPEST in pass.c).
+ * Where nodes share CPUs the number is smaller: the lanes of a pair of nodes. */
 #define P3_FEW_LANES         8u
 #define P3_FEW_LANES_CROWDED 2u
-/* nodes on one CPU: most of them do not run at a given moment */
+/* from this number of nodes on one CPU on, most of them do not run at a given moment */
 #define P3_DENSE 4u
 
 /* ---- the state of a life ---- */
 
-/* NICs are kept for reuse and never freed: a thread that still has the pointer of a
- * closed one may read it. */
+/* NICs are kept for reuse and never freed: a thread that still has the pointer to a
+ * closed NIC may read it. */
 static pthread_mutex_t kept_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct p3_nic *kept;
 
@@ -139,7 +139,7 @@ static void reset_run(struct p3_nic *n)
 	p3_set(&n->nic_asleep, 0);
 	p3_set(&n->watcher, 0);
 	p3_set(&n->stop, 0);
-	p3_set(&n->emptied, 0); /* only crowded lives store it */
+	p3_set(&n->emptied, 0); /* only passes on shared CPUs set it */
 	p3_set(&n->lease.want, 0);
 	p3_set(&n->hungry, P3_MBX_NONE);
 	p3_set(&n->detached, 0);
@@ -189,8 +189,8 @@ static void reset_transfers(struct p3_nic *n)
 	p3_list_init(&n->sources);
 }
 
-/* Reset the state, except parked and waiting: a thread that is late from the last life
- * may still be counted there. */
+/* Reset the state, except parked and waiting: a thread that has yet to return from a call
+ * of the NIC's last life may still be counted there. */
 static void reset_state(struct p3_nic *n)
 {
 	reset_run(n);
@@ -314,7 +314,7 @@ int p3_nic_start(const struct p3_nic_conf *conf, struct p3_nic **nic_out)
 	*nic_out = n;
 	return 0;
 
-close: /* answer late threads with handles of an earlier life */
+close: /* threads with handles of an earlier life may be in a call: answer them */
 	p3_set(&n->closing, 1);
 	p3_fence(); /* STOP.1 */
 	drain_threads(n);

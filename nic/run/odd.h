@@ -22,10 +22,11 @@
  * The code that makes something unusual sets its bit by p3_odd_set().  No code clears
  * bits but the pass: as long as a bit is set, its last step is p3_odd_settle(), which
  * looks at the lists and flags themselves.  So a bit may be set for one pass too long,
- * which costs time only; it is never missing, which would leave work undone.  Builds
- * with P3_STRAIGHT=random check the latter each time that the lease is given up.
+ * which costs time only; a bit is never missing, which would leave work undone.  Builds
+ * with P3_STRAIGHT=random check that none is missing each time that the lease is given
+ * up.
  *
- * Only the lease holder calls these functions.
+ * Only the lease holder calls these functions.  Their state is n->odd.
  */
 #ifndef P3_NIC_RUN_ODD_H
 #define P3_NIC_RUN_ODD_H
@@ -63,7 +64,7 @@ static inline uint32_t p3_odd_now(const struct p3_nic *n)
 	       (n->some_bad ? P3_ODD_BAD : 0u) | (n->swapper ? P3_ODD_SWAPPER : 0u);
 }
 
-/* Clear the bits of all that is over. */
+/* Clear each bit whose cause is over. */
 static inline void p3_odd_settle(struct p3_nic *n)
 {
 	n->odd = p3_odd_now(n);

@@ -4,10 +4,11 @@
  *
  * A program that polls finds nothing most of the time.  p3_peek() then does all that a
  * pass would do: it takes the lease (the memory of a peer may be read under the lease
- * only), looks at one word of each hot lane, counts as a hold of the lease and a pass,
- * and gives the lease.  If there is something to do it keeps the lease for the caller.
+ * only), looks at one word of each hot lane, counts a hold of the lease and a pass, and
+ * gives the lease up.  If there is work, it keeps the lease for the caller.
  *
- * Any host thread may call p3_peek() that is in no other call of the library.
+ * Any host thread that is in no other call of the library may call p3_peek().  The file
+ * has no state.
  */
 #ifndef P3_NIC_RUN_PEEK_H
 #define P3_NIC_RUN_PEEK_H
@@ -22,8 +23,8 @@ enum p3_peeked {
 	P3_PEEK_NEWS,    /* this thread has the lease: it calls p3_lease_begin(), and runs
 			  * passes */
 	P3_PEEK_NOTHING, /* there is nothing to do, and the lease is given up */
-	P3_PEEK_LEFT     /* the same, but a thread is parked or a command was posted: call
-			  * p3_lease_left() with *mailbox_out */
+	P3_PEEK_LEFT     /* as P3_PEEK_NOTHING, but a thread is parked or a command was
+			  * posted: the caller calls p3_lease_left() with *mailbox_out */
 };
 
 /* Return true if no hot lane has a message. */
@@ -39,8 +40,8 @@ static P3_HOT bool p3_peek_has_emptied(struct p3_nic *n)
 	return true;
 }
 
-/* Return true if the holder of the lease has nothing to do, and need not show itself to
- * tools. */
+/* Return true if the lease holder has nothing to do, and this pass is not one that writes
+ * the gauges for tools.  Count the pass then. */
 static P3_HOT bool p3_peek_is_idle(struct p3_nic *n, struct p3_mailbox *mailbox)
 {
 	if (p3_unlikely(n->odd || p3_mbx_any(mailbox) || !p3_peek_has_emptied(n)))

@@ -24,9 +24,9 @@ struct p3_ringer {
 	pthread_t thread;
 	int ep;
 	int end;  /* eventfd that ends the thread */
-	int wire; /* the wire's */
+	int wire; /* the wire's descriptor */
 	p3_a32 stop;
-	p3_a32 lost; /* the program has closed one of them */
+	p3_a32 lost; /* the program has closed one of these descriptors */
 };
 
 /* ---- descriptors ---- */
@@ -43,9 +43,9 @@ static int control(const struct p3_ringer *r, int op, enum watched what, uint32_
 }
 
 /*
- * Return true if ep and end still name the files of this thread, and wire the one that
- * epoll watches: epoll knows its descriptors by number and file.  Neither question
- * changes the set, which a forked child shares with its parent.
+ * Return true if ep and end still name the files of this thread, and wire the file that
+ * epoll watches: epoll knows its descriptors by number and file.  Neither call changes
+ * the set, which a forked child shares with its parent.
  */
 static bool owns(const struct p3_ringer *r)
 {
@@ -83,7 +83,7 @@ static void close_ends(struct p3_ringer *r)
 		p3_fd_close(r->ep);
 }
 
-/* Give the descriptors up, with one line.  Return true the first time. */
+/* Use the descriptors no more, and print one line.  Return true the first time. */
 static bool lose(struct p3_ringer *r)
 {
 	if (p3_exchange32(&r->lost, 1))
@@ -111,7 +111,7 @@ static void settle(const struct p3_nic *n)
 	(void)prctl(PR_SET_NAME, name);
 }
 
-/* Wake the thread that sleeps here, as a peer does that has published a message. */
+/* Wake this node's sleeping thread, as a peer does that has published a message. */
 static void ring(struct p3_nic *n)
 {
 	if (p3_get(n->asleep) == P3_AWAKE)
@@ -120,8 +120,8 @@ static void ring(struct p3_nic *n)
 	p3_ringer_wake(n);
 }
 
-/* Sleep until a descriptor is readable.  Return false if the thread is of no more
- * use. */
+/* Sleep until a descriptor is readable.  Return false if the thread shall end, or has
+ * lost its descriptors. */
 static bool wait_and_ring(struct p3_ringer *r)
 {
 	struct epoll_event ev[2];

@@ -5,16 +5,18 @@
  * A thread that sleeps waits for the word asleep, and the kernel lets no thread wait for
  * a word and a descriptor at once.  So where a wire has a descriptor (arm of
  * nic/wire/wire.h), one more thread sleeps in epoll_wait.  When the descriptor becomes
- * readable, it does what a peer does after publishing: it wakes the thread that sleeps
- * here.  It reports the descriptor once, and then not before a thread arms it again: the
- * lease holder does so when it gives the lease up while the word asleep is armed.
+ * readable, this thread does what a peer does after publishing: it wakes the thread of
+ * this node that sleeps.  epoll reports the descriptor once, and then not before a thread
+ * arms the descriptor again: the lease holder does so when it gives the lease up while
+ * the word asleep is armed.
  *
- * NICs whose peers all share memory have no such thread (n->ringer is NULL), nor have
- * processes that get no descriptor or thread; these print a line.  A program may close
- * the descriptors under the library: then the thread does nothing more.  Without the
- * thread, sleeps are short while the wire waits; P3_C_WIRE_NAPS counts them.
+ * A NIC whose peers all share memory has no such thread (n->ringer is NULL).  A process
+ * that gets no descriptor or thread has none either, and prints a line.  A program may
+ * close the descriptors that the library uses: then the thread does nothing more.
+ * Without the thread, sleeps are short while the wire waits; P3_C_WIRE_NAPS counts them.
  *
- * The lease holder calls these functions, except where a comment says (any).
+ * The lease holder calls these functions, except where a comment says (any).  Their state
+ * is n->ringer.
  *
  * Memory ordering:
  *	PARK.2	publish: the thread that arms the descriptor (its node's asleep is
@@ -26,10 +28,11 @@
 
 #include "nic/state.h"
 
-/* Start the thread if the wire that passes poll can arm a descriptor.  End it; then the
- * wire closes its descriptor; then close the others. */
+/* Start the thread if the wire that passes poll can arm a descriptor. */
 void p3_ringer_start(struct p3_nic *n);
+/* End the thread.  The wire closes its descriptor after that. */
 void p3_ringer_stop(struct p3_nic *n);
+/* Close the thread's own descriptors, after the wire has closed the wire's. */
 void p3_ringer_drop(struct p3_nic *n);
 /* (any) In a forked child: close the descriptors of the parent's thread. */
 void p3_ringer_forget(struct p3_nic *n);
@@ -37,7 +40,7 @@ void p3_ringer_forget(struct p3_nic *n);
 /* Arm the descriptor.  Return true if the node's threads shall not sleep now: the wire
  * needs a pass, or its descriptor is gone. */
 P3_RARE bool p3_ringer_arm(struct p3_nic *n);
-/* (any) Wake the thread that sleeps here, if there is one. */
+/* (any) Wake the thread of this node that sleeps, if there is one. */
 P3_RARE void p3_ringer_wake(struct p3_nic *n);
 
 /* Return true if the descriptors of the thread and of the wire still name their files.

@@ -2,8 +2,8 @@
 /*
  * self - the calling thread: its number, and its calls of the library
  *
- * Any thread may call these functions, also in a signal handler; each touches its own
- * state only, which needs no lease.
+ * Any thread may call these functions, also in a signal handler and without the lease.
+ * The state is the calling thread's own struct p3_self.
  */
 #ifndef P3_NIC_RUN_SELF_H
 #define P3_NIC_RUN_SELF_H
@@ -24,7 +24,7 @@ struct p3_self {
 	bool left_behind;
 };
 
-/* No queue has an owner of this number. */
+/* The number of a thread that has none yet: no queue has an owner of this number. */
 #define P3_SELF_NONE 0xfffffffeu
 
 extern __thread struct p3_self p3_self __attribute__((tls_model("initial-exec")));

@@ -3,20 +3,21 @@
  * The NIC's thread.
  *
  * The thread gives application bypass.  A dedicated thread always holds the lease and
- * runs passes.  Otherwise it sleeps and looks after the node now and then:
+ * runs passes.  Any other NIC thread sleeps, and runs passes in these cases:
  *
- *	tick	every tick_ns.  No drained pass since the last one, and the lease is
- *		free: it takes over and runs passes until all is drained or a host wants
- *		the lease.
- *	kick	a peer has waited long for this node to look: a tick at once.
- *	asleep	quiet for P3_QUIET_TICKS ticks with no host inside, or drained after a
- *		take-over: it sets ASLEEP, and the next message wakes it at once.  It
- *		goes back to ticks when hosts have looked for messages more than
- *		P3_FEW_PASSES times within the length of a tick.
+ *	tick	every tick_ns.  If no pass has drained since the last tick, and the lease
+ *		is free, the thread takes over: it runs passes until one drains or a host
+ *		thread wants the lease.
+ *	kick	a peer has waited long for this node to take a message: a tick at once.
+ *	asleep	after P3_QUIET_TICKS ticks without work and with no host thread inside, or
+ *		when a take-over has drained all lanes, the thread sets ASLEEP, and the
+ *		next message wakes it at once.  It goes back to ticks when host threads
+ *		have looked for messages more than P3_FEW_PASSES times within the length
+ *		of a tick.
  *
  * Memory ordering:
- *	SEG.1	owner of the segment's header: released when the thread's will is made ->
- *		acquired by peers
+ *	SEG.1	owner of the segment's header: released when the kernel knows the thread's
+ *		robust list (leave_a_will) -> acquired by peers
  */
 #define P3_LOG_AREA P3_AREA_NIC
 #include "nic/run/thread.h"
@@ -90,11 +91,11 @@ static void settle(struct p3_nic *n)
 
 /* ---- passes ---- */
 
-/* Run one pass as this thread, not as a host. */
+/* Run one pass, and count it in t->own if it has found no work. */
 static bool pass(struct nic_thread *t)
 {
 	bool worked = p3_pass_run(t->n);
-	t->own += !worked; /* as the pass has counted */
+	t->own += !worked; /* n->drained counts the same pass */
 	return worked;
 }
 
@@ -130,7 +131,8 @@ static bool host_is_inside(struct p3_nic *n)
 	return p3_get(&n->waiting) && !p3_get(&n->watcher);
 }
 
-/* With the lease: arm the doorbell, look once more, give the lease up, sleep. */
+/* Arm the doorbell, look once more, give up the lease, which the caller holds, and sleep.
+ * Return false if a time-out ended the sleep. */
 static bool sleep_until_rung(struct nic_thread *t)
 {
 	struct p3_nic *n = t->n;
@@ -181,7 +183,8 @@ static bool is_blocked(struct p3_nic *n)
 	return !p3_list_empty(&n->blocked) || p3_ringer_misses(n) || is_settling(n);
 }
 
-/* With the lease: serve messages after a doorbell or the belt ended the sleep. */
+/* Serve messages after a doorbell or a time-out has ended the sleep; the caller holds the
+ * lease.  Return true if the thread may sleep again. */
 static bool serve(struct nic_thread *t, bool rung)
 {
 	struct p3_nic *n = t->n;
@@ -205,9 +208,10 @@ static void begin_window(struct nic_thread *t, uint64_t hosts)
 }
 
 /*
- * Return true if hosts have looked for messages more than a few times within a tick.
- * Where nodes share a CPU and yield to each other, a host looks once or twice for each
- * message.  So the count goes on when a message rings, until a tick's time has passed.
+ * Return true if host threads have looked for messages more than P3_FEW_PASSES times
+ * within a tick.  Where nodes share a CPU and yield to each other, a host thread looks
+ * once or twice for each message.  So the count goes on when a message ends the sleep,
+ * until a tick's time has passed.
  */
 static bool hosts_poll(struct nic_thread *t)
 {
@@ -218,7 +222,8 @@ static bool hosts_poll(struct nic_thread *t)
 	return poll;
 }
 
-/* Stay asleep except for messages, until a host comes.  Return without the lease. */
+/* Sleep, and serve the messages that wake this thread, until a host thread polls or
+ * waits.  Return without the lease. */
 static void stay_asleep(struct nic_thread *t)
 {
 	struct p3_nic *n = t->n;
@@ -243,7 +248,7 @@ static void tick(struct nic_thread *t)
 {
 	struct p3_nic *n = t->n;
 	p3_count(&n->count[P3_C_TICKS], 1);
-	p3_set(&n->emptied, 0); /* the pass that set it may be long ago */
+	p3_set(&n->emptied, 0); /* the pass that set this word may be long over */
 	if (p3_get(&n->drained) != t->drained || !p3_lease_enter(n, P3_LEASE_NIC)) {
 		t->drained = p3_get(&n->drained);
 		t->quiet = 0;

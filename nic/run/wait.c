@@ -43,7 +43,7 @@ bool p3_wait_is_restless(struct p3_nic *n)
 		return true;
 	if (p3_ringer_misses(n))
 		return true;
-	/* This wire kicks peers by sending the untaken frames once more. */
+	/* A wire with a thread needs no kicks: it sends untaken frames once more. */
 	const struct p3_wire *rung = p3_ringer_serves(n) ? n->wired : NULL;
 	for (uint32_t i = 0; i < n->nhot; i++) {
 		struct p3_peer *p = n->hot[i];
@@ -146,13 +146,14 @@ static uint64_t longest_sleep(struct p3_nic *n, struct wait *w)
 	return w->nap_ns;
 }
 
-/* Take this thread's arming off the doorbell's word; arm it for the NIC thread if that
- * sleeps.  Return false if a peer has rung. */
+/* Disarm the doorbell's word, which this thread has armed; arm it for the NIC thread if
+ * the NIC thread sleeps.  Return false if a peer has rung. */
 static bool disarm(struct p3_nic *n, struct wait *w)
 {
 	uint32_t was = P3_ASLEEP_HOST, awake = P3_AWAKE;
 	bool unrung = p3_cas32(n->asleep, &was, P3_AWAKE);
-	/* after the word, or this would clear the next watcher's flag */
+	/* Clear the flag last: from then on another thread may arm the word as watcher,
+	 * and this thread must not disarm that. */
 	p3_set(&n->watcher, 0);
 	p3_fence(); /* PARK.1: the NIC thread may have gone to sleep on the old word */
 	if (p3_get(&n->parked) > 1)
@@ -174,9 +175,10 @@ static void look_late(struct p3_nic *n, struct wait *w)
 		p3_count(&n->count[P3_C_PARK_LATE], 1);
 }
 
-/* Sleep on the doorbell, so that a peer's message wakes this thread.  Return false if
- * none did: this thread goes back to sleep without yielding first when a pass for the
- * wire finds no message. */
+/* Sleep on the doorbell, so that a peer's message wakes this thread.  Return true if a
+ * message ended the sleep or prevented it.  After a time-out, or a wake-up for the wire,
+ * return false: then this thread sleeps again without yielding first if its passes find
+ * no message. */
 static bool sleep_as_watcher(
 	struct p3_nic *n, struct wait *w, bool (*ready)(void *), void *arg)
 {
@@ -197,8 +199,8 @@ static bool sleep_as_watcher(
 	return woken && p3_get(&n->rung) == rung;
 }
 
-/* Return true if another thread runs the firmware, or watches the doorbell with no
- * command left. */
+/* Return true if another thread runs the firmware, or watches the doorbell while the
+ * mailbox is empty. */
 static bool is_tended(struct p3_nic *n)
 {
 	if (p3_lease_held_by(&n->lease) != P3_LEASE_FREE)
@@ -260,7 +262,7 @@ static bool idle(struct p3_nic *n, struct wait *w, bool (*ready)(void *), void *
 {
 	enum p3_idle what = p3_waiter_turn(&w->idle, &n->idle);
 	if (what == P3_IDLE_SPIN && w->idle.turns % 64)
-		return true; /* a pause of the CPU costs as much as half a message */
+		return true; /* no pause: it would cost as much as half a message */
 	uint64_t now = w->idle.now;
 	if (now >= w->deadline)
 		return false;

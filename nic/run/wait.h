@@ -11,8 +11,8 @@
 
 #include "nic/report/mirror.h"
 
-/* A pass may leave messages behind, so a look at all of them is this number of passes
- * at most. */
+/* A pass may leave messages behind, so a look at all lanes takes several passes: at most
+ * this number. */
 #define P3_WHOLE_TURNS 16u
 /* time after which a peer that has not taken a message is kicked */
 #define P3_KICK_NS 100000u
@@ -21,7 +21,8 @@
  * Return true if ready.  Tools see that the thread waits for wants. */
 bool p3_wait_until(struct p3_nic *n, uint64_t ns, const struct p3_wants *wants,
 	bool (*ready)(void *), void *arg);
-/* Return true if a pull is under way, or a sent message has not been taken yet. */
+/* Return true if a thread must not sleep for long: a pull or a blocked request is under
+ * way, a peer has not taken a message yet, or a wire waits without its thread. */
 bool p3_wait_is_restless(struct p3_nic *n);
 /* Kick peers that have not looked at their messages from this node. */
 void p3_wait_kick_idle(struct p3_nic *n);

@@ -8,8 +8,8 @@ bool p3_wake_sleeper(p3_a32 *asleep)
 	uint32_t who = p3_exchange32(asleep, P3_AWAKE);
 	if (who == P3_AWAKE)
 		return false;
-	/* Any process may write the word: if it makes no sense, wake all threads that
-	 * sleep on it. */
+	/* Any process may write the word: if its value is none of these, wake all threads
+	 * that sleep on it. */
 	bool known = who == P3_ASLEEP_HOST || who == P3_ASLEEP_NIC;
 	FAULT_POINT("wake.disarmed");
 	p3_futex_wake(asleep, known ? who : ~0u, true);

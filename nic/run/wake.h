@@ -3,8 +3,8 @@
  * wake - wake sleeping threads of this node and of peers
  *
  * The lease holder calls these functions, or the thread that has just given up the
- * lease, except where a comment says (any).  The words that threads sleep on are shared:
- * the doorbells' asleep and kick, and news of struct p3_nic.
+ * lease, except where a comment says (any).  The state is the words that threads
+ * sleep on: the shared words asleep and kick, and news of struct p3_nic.
  */
 #ifndef P3_NIC_RUN_WAKE_H
 #define P3_NIC_RUN_WAKE_H
@@ -20,14 +20,14 @@ static inline p3_a32 *p3_peer_asleep(
 }
 
 /* (any) Disarm the word that a node sleeps on, and wake the thread that armed it.
- * Return false if there is none. */
+ * Return false if no thread has armed it. */
 bool p3_wake_sleeper(p3_a32 *asleep);
-/* Do the same, and count it. */
+/* Do as p3_wake_sleeper(), and count the wake-up. */
 void p3_wake_peer(struct p3_nic *n, p3_a32 *asleep);
 /* Wake this node's parked host threads, the watcher of the doorbell included. */
 void p3_wake_hosts(struct p3_nic *n);
-/* Make sleeping threads look again soon, because work has begun for which no peer rings
- * the doorbell. */
+/* Wake this node's sleeping thread, because work has begun for which no peer rings the
+ * doorbell. */
 void p3_wake_self(struct p3_nic *n);
 /* Make a peer look for messages: wake it, or if it does not sleep, its NIC thread. */
 void p3_wake_kick(struct p3_nic *n, struct p3_peer *p);

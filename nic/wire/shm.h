@@ -4,7 +4,8 @@
  *
  * The rings, words and tables of a pair are the published segments of both nodes, so
  * this wire has nothing to carry.  It owns the mapping of a peer's descriptors.  Other
- * wires of the same machine (faulty.c) begin with its functions.
+ * wires of the same machine (faulty.c) begin with its functions.  The threads that
+ * wire.h names call them; the state is in struct p3_peer.
  */
 #ifndef P3_NIC_WIRE_SHM_H
 #define P3_NIC_WIRE_SHM_H

@@ -18,9 +18,9 @@ bool p3_xfer_may_cma(const struct p3_pull *pull)
 	return !pull->peer->cma_off && pull->addr;
 }
 
-/* Return true if a pull changes its mover, since the kernel has no memory for its read:
- * nothing has been read from the front yet, or the pull has a window, or nothing has
- * moved for P3_NO_MEMORY_NS. */
+/* Return true if a pull whose read the kernel has refused for want of memory changes its
+ * mover: nothing has been read from the front yet, or the pull has a window, or nothing
+ * has moved for P3_NO_MEMORY_NS. */
 static bool must_change(const struct p3_pull *pull)
 {
 	if (pull->mover == P3_MOVE_BULK)

@@ -24,9 +24,9 @@ static enum p3_moved heap_failed(struct p3_nic *n, struct p3_pull *pull)
 }
 
 #if defined(P3_TSAN) || defined(P3_VALGRIND)
-/* Copy a slice by a system call, into which the checkers do not look.  The owner may
- * write to bytes that it has taken back while this node still copies them: XFER.1
- * detects that, but the checkers would report it. */
+/* Copy a slice by a system call, which the checkers do not follow.  The owner may write
+ * to bytes that it has taken back while this node still copies them: XFER.1 detects
+ * that, but the checkers would report a race. */
 static uint64_t take_slice(struct p3_pull *pull, const char *from, uint64_t len)
 {
 	struct iovec here[P3_PIECES_MOST], there = {(void *)(uintptr_t)from, 0};

@@ -7,11 +7,11 @@
  * the exchange change on the same side of the transfer, before it or behind it:
  *
  *	the pull has read all	The exchange is done behind the transfer.  The pull never
- *				reads these bytes again, whatever else it does (kept,
- *				kept_end).
- *	it has read none	The exchange is done before the transfer, whose bytes
+ *				reads these bytes again, not even with another mover
+ *				(kept, kept_end).
+ *	the pull has read none	The exchange is done before the transfer, whose bytes
  *				then replace the result.
- *	it has read some	The exchange is done before the transfer, too.  The pull
+ *	the pull has read some	The exchange is done before the transfer, too.  The pull
  *				remembers the former content of the last bytes before
  *				its border (struct p3_edge).  The exchange sees that
  *				content; then the pull's bytes replace it again.
@@ -27,7 +27,7 @@
 #include "nic/xfer/edge.h"
 
 /* Exchange the lent bytes in memory for those that lay there before the pull; a second
- * call undoes that. */
+ * call undoes the first. */
 static void exchange_edge(const struct p3_pull *pull, struct p3_edge *e)
 {
 	unsigned char is[P3_EDGE], was[P3_EDGE];
@@ -40,8 +40,8 @@ static void exchange_edge(const struct p3_pull *pull, struct p3_edge *e)
 	p3_region_write(&pull->span.region, pull->span.offset + from, was, len);
 }
 
-/* Return true if the pull knows the bytes that lay at this edge before it, and if no
- * exchange behind the pull has changed any of them. */
+/* Return true if the edge has the bytes of the range that lay there before the pull, and
+ * no exchange behind the pull has changed any of them. */
 static bool can_lend(const struct p3_pull *pull, const struct p3_edge *e, uint64_t border,
 	struct p3_range range)
 {

@@ -21,19 +21,19 @@ P3_RARE void p3_xfer_lend_edges(
 /* Take back the edges that were lent for an exchange, in the reverse order. */
 P3_RARE void p3_xfer_return_edges(struct p3_nic *n);
 /* Call this while there are pulls, after an operation other than a pull or an exchange
- * has written these bytes: pulls forget what had lain there (struct p3_edge). */
+ * has written these bytes: pulls forget the former bytes there (struct p3_edge). */
 P3_RARE void p3_xfer_wrote(
 	struct p3_nic *n, const struct p3_region *r, uint64_t off, uint64_t len);
 /* Add the bytes that a new pull writes to n->pulled.  The pull must not be in n->pulls
  * yet, or it would be found to share bytes with itself. */
 void p3_xfer_note_bytes(struct p3_nic *n, struct p3_pull *pull);
-/* Remember the bytes that lie in a range at an edge now. */
+/* Store in the edge the present bytes of a range. */
 void p3_xfer_remember(
 	const struct p3_pull *pull, struct p3_edge *e, struct p3_range range);
 
-/* Before the pull writes from the front up to byte to, remember what lies there.  The
- * slice that reaches the pull's end needs no such record: the pull ends with it, so no
- * exchange comes between. */
+/* Before the pull writes from the front up to byte to, remember the bytes that lie there.
+ * The slice that reaches the pull's end needs no such record: the pull ends with that
+ * slice, so no exchange comes between. */
 static inline void p3_xfer_write_front(struct p3_pull *pull, uint64_t to)
 {
 	struct p3_edge *e = &pull->front;
@@ -48,14 +48,14 @@ static inline void p3_xfer_write_front(struct p3_pull *pull, uint64_t to)
 	e->at = to;
 }
 
-/* Correct the front after a slice that wrote only up to byte to; was is the front
- * before p3_xfer_write_front(). */
+/* Correct the front after a slice that has written only up to byte to.  was is the value
+ * of the front before p3_xfer_write_front(). */
 static inline void p3_xfer_wrote_less(struct p3_pull *pull, uint64_t was, uint64_t to)
 {
 	pull->front.at = to > was ? to : was;
 }
 
-/* As p3_xfer_write_front(), before the pull writes at the back, from byte from on. */
+/* Do as p3_xfer_write_front() before the pull writes at the back, from byte from on. */
 static inline void p3_xfer_write_back(struct p3_pull *pull, uint64_t from)
 {
 	struct p3_edge *e = &pull->back;

@@ -2,9 +2,9 @@
 /*
  * movers - the three ways in which a pull moves a slice
  *
- *	window	both sides work: the owner copies chunks into a window of its published
- *		segment, the reader copies them out.  One such transfer for each ordered
- *		pair (window.c).
+ *	window	the owner copies chunks into a window of its published segment, the reader
+ *		copies them out at the same time.  Each ordered pair of nodes has at most
+ *		one such transfer (window.c).
  *	cma	the reader copies from the owner's address space, by process_vm_readv
  *		(cma.c).
  *	direct	the reader copies from the owner's shared heap, which it has mapped
@@ -44,6 +44,6 @@ bool p3_xfer_may_cma(const struct p3_pull *pull);
  * number of bytes, or -errno. */
 ssize_t p3_xfer_read_there(
 	struct p3_nic *n, const struct p3_pull *pull, uint64_t at, uint64_t len);
-/* React to an error of p3_xfer_read_there(): give the way up, or try again later. */
+/* React to an error of p3_xfer_read_there(): change the mover, or try again later. */
 enum p3_moved p3_xfer_cma_failed(struct p3_nic *n, struct p3_pull *pull, ssize_t err);
 #endif

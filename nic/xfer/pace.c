@@ -4,8 +4,8 @@
 
 #include "nic/xfer/slice.h"
 
-/* length of a run, which is by one mover: each mover leaves its own data in the
- * caches */
+/* number of transfers in a run, which one mover moves: each mover leaves its own data in
+ * the caches */
 #define P3_RUN     8u
 #define P3_LEARN   2u  /* runs by either mover in turn at first, */
 #define P3_EXPLORE 64u /* then one run in 64 by the mover that seems slower */
@@ -15,22 +15,22 @@ static struct p3_pace *pace_of(struct p3_nic *n, uint64_t length)
 	return &n->pace[63 - __builtin_clzll(length)];
 }
 
-/* Return true if the next run is to move by bulk, false for cma: each in turn at first,
- * then the faster one, and one run in P3_EXPLORE the slower one. */
+/* Return true if the next run uses windows, false if it uses cma: at first each in turn,
+ * then the faster one, and in one run of P3_EXPLORE the slower one. */
 static bool bulk_is_better(const struct p3_pace *pace)
 {
 	uint32_t run = pace->turns / P3_RUN;
 	if (run < P3_LEARN)
 		return run % 2 == 0;
 	/* A window also takes time of the peer's CPU, which could read for the peer's own
-	 * transfers: so it must be clearly faster to be better for both. */
+	 * transfers.  So both nodes gain by a window only if it is faster by 3/32. */
 	return (pace->bulk_ns < pace->cma_ns - pace->cma_ns * 3 / 32) !=
 	       (run % P3_EXPLORE == 0);
 }
 
-/* Return true if a transfer is timed.  The first half of a run is not, since it finds
- * the other mover's data in the caches.  Of short transfers only the last of a run is,
- * once both movers have been measured. */
+/* Return true if a transfer is timed.  Those in the first half of a run are not, since
+ * they find the other mover's data in the caches.  Once both movers have been measured,
+ * only the last one of a run of short transfers is timed. */
 static bool counts(const struct p3_pace *pace, uint64_t length)
 {
 	bool rarely = length < P3_SLICE_LEAST && pace->turns >= P3_LEARN * P3_RUN;

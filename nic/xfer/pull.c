@@ -50,8 +50,7 @@ static bool may_bulk(const struct p3_nic *n, const struct p3_pull *pull)
 	       pull->done == pull->kept;
 }
 
-/* Choose a mover.  Return P3_MOVE_FAILED if the transfer cannot go on from where it is.
- * */
+/* Choose a mover.  Return P3_MOVE_FAILED if no mover can continue the transfer. */
 static enum p3_moved choose(struct p3_nic *n, struct p3_pull *pull)
 {
 	bool cma = p3_xfer_may_cma(pull), bulk = may_bulk(n, pull);
@@ -117,7 +116,7 @@ void p3_pull_end(struct p3_nic *n, struct p3_pull *pull, uint32_t fail)
 
 /* ---- slices ---- */
 
-/* Change the mover when nothing moved for a while, or wake the owner's NIC. */
+/* If nothing has moved for P3_STALL_NS, change the mover, or kick the owner's NIC. */
 static enum p3_moved unstall(struct p3_nic *n, struct p3_pull *pull)
 {
 	uint64_t now = p3_now_ns();
@@ -173,7 +172,7 @@ void p3_pull_move(struct p3_nic *n)
 	}
 	if (p3_list_empty(&n->pulls) || n->pulls.next->next == &n->pulls)
 		return;
-	struct p3_link *first = n->pulls.next; /* next time begin with the next pull */
+	struct p3_link *first = n->pulls.next; /* the next pass begins with another */
 	p3_list_del(first);
 	p3_list_add(&n->pulls, first);
 }
@@ -188,7 +187,7 @@ static void forget_pull(struct p3_nic *n, struct p3_pull *pull, uint32_t ni)
 	pull->ack = false;
 	if (pull->get)
 		pull->get->md = NULL;
-	p3_pull_end(n, pull, PTL_NI_OK); /* dropped here: no failure for the peer */
+	p3_pull_end(n, pull, PTL_NI_OK); /* this end is no failure for the peer */
 }
 
 void p3_xfer_forget(struct p3_nic *n, uint32_t ni)

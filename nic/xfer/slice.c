@@ -104,7 +104,7 @@ enum p3_moved p3_xfer_read_anew(
 {
 	struct p3_peer *p = pull->peer;
 	if (again % 2)
-		return P3_MOVED_NOTHING; /* bytes change: the next pass looks again */
+		return P3_MOVED_NOTHING; /* a change goes on: try in the next pass */
 	enum p3_moved caught = p3_xfer_catch_up(pull, src, again);
 	if (caught != P3_MOVED)
 		return caught;

@@ -22,15 +22,16 @@ enum p3_moved { P3_MOVED_NOTHING, P3_MOVED, P3_MOVE_FAILED };
  * ends.  Return false if nothing may be read now, since an exchange at the source
  * changes bytes. */
 bool p3_xfer_announce(struct p3_nic *n, struct p3_pull *pull);
-/* Take p3_xfer_announce() back when the pull ends. */
+/* Tell the put's source that the pull reads no more, after p3_xfer_announce(). */
 void p3_xfer_recant(struct p3_pull *pull);
 /* Count only the bytes before done, and from end on, as read.  If part of an older
- * change at the source (old_front, old_back) is then read again, read all of it again,
- * or the pull would have half of the change.  Return false if that includes bytes
- * before kept, or from kept_end on, which must not be read again. */
+ * change at the source (old_front, old_back) is then read again, have all bytes of the
+ * change read again: otherwise the pull would have half of the change.  Return false if
+ * these bytes include some before kept, or from kept_end on, which must not be read
+ * again. */
 bool p3_xfer_retreat(struct p3_pull *pull, uint64_t done, uint64_t end);
 /*
- * Take each change that the source has logged since the pull's value of again, up to
+ * Apply each change that the source has logged since the pull's value of again, up to
  * the source's present one, which is even.  Then look whether the source's again has
  * moved on: if so, the log may have been overwritten meanwhile, so return
  * P3_MOVED_NOTHING and leave the pull unchanged.
@@ -40,8 +41,9 @@ P3_RARE enum p3_moved p3_xfer_catch_up(
 /* React to a change of the source's bytes since the last slice. */
 P3_RARE enum p3_moved p3_xfer_read_anew(
 	struct p3_pull *pull, const struct p3_xfer *src, uint64_t again);
-/* Give up the pull's mover.  If the pull has a window, continue where that stands.  If
- * not, count only the kept bytes as read, and choose a mover anew. */
+/* Give up the pull's mover.  If the pull has a window, continue behind the last byte
+ * that was read from the window.  If not, count only the kept bytes as read, and choose
+ * a mover anew. */
 enum p3_moved p3_xfer_begin_anew(struct p3_pull *pull);
 /* Count the bytes of a slice for the pass, and for the mover's counter c. */
 void p3_xfer_count_slice(

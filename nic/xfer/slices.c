@@ -16,8 +16,8 @@ void p3_slices_reset(struct p3_slices *s)
 	*s = (struct p3_slices){.fit = P3_SLICE_LEAST};
 }
 
-/* Return the number of the length that a slice counts for.  A slice includes a small
- * rest, of a quarter at most. */
+/* Return the number of the length that a slice counts for.  A slice may be longer than
+ * that length by a quarter, since it includes a small rest of the transfer. */
 static uint32_t class_of(uint64_t len)
 {
 	uint32_t k = 0;
@@ -26,8 +26,8 @@ static uint32_t class_of(uint64_t len)
 	return k;
 }
 
-/* Return the number of the next slice's length: the best one, except that a longer one
- * that is not known yet is tried at once, and a neighbour at each trial. */
+/* Return the number of the next slice's length: the best one, or the next longer one
+ * while that is unknown, or at each trial a neighbour of the best one. */
 static uint32_t in_force(const struct p3_slices *s)
 {
 	uint32_t k = s->best;
@@ -46,8 +46,9 @@ uint64_t p3_slices_length(const struct p3_slices *s)
 	return len > P3_SLICE_LEAST ? len : P3_SLICE_LEAST;
 }
 
-/* A faster slice counts a quarter, a far faster one replaces the mean.  A slower one
- * counts 1/32, as at most twice the mean: a thread may have been preempted. */
+/* Add a time to a mean.  A faster slice counts a quarter, and one that took less than
+ * half the mean replaces the mean.  A slower slice counts 1/32, and as twice the mean at
+ * most, since the thread may have been preempted. */
 static void blend(uint64_t *mean, uint64_t took)
 {
 	if (took < *mean / 2 || !*mean)
@@ -58,9 +59,9 @@ static void blend(uint64_t *mean, uint64_t took)
 		*mean += (took < 2 * *mean ? took - *mean : *mean) / 32;
 }
 
-/* Compare a neighbour of the best length with it.  Each slice also costs a pass, which
- * is not in its time: so a longer one wins unless it is slower by 1/32, a shorter one
- * when it is faster by 1/16. */
+/* Compare the best length with its neighbour k.  Each slice also costs a pass, which is
+ * not in the slice's time.  So a longer neighbour wins unless it is slower by more than
+ * 1/32, and a shorter one wins only if it is faster by more than 1/16. */
 static void compare(struct p3_slices *s, uint32_t k)
 {
 	uint64_t best = s->cost[s->best];
@@ -80,6 +81,6 @@ void p3_slices_learn(struct p3_slices *s, uint64_t len, uint64_t ns)
 	s->seen[k] += s->seen[k] < P3_SEEN;
 	s->turns++;
 	while (s->best && s->fit <= bytes_of(s->best - 1))
-		s->best--; /* slices are not so long any more, and teach nothing of it */
+		s->best--; /* P3_SLICE_NS allows no slice of this length any more */
 	compare(s, k);
 }

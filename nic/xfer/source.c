@@ -20,10 +20,10 @@
 /* ---- windows ---- */
 
 /*
- * If no window is free, take back the one that was lent first, once its reader has had
- * it for P3_LEND_NS; the reader need not agree, since XFER.6 tells it.  The transfer
- * goes to the end of n->sources, so it gets its next window after the transfers that
- * wait now.
+ * Take back the window that was lent first, once its reader has had it for P3_LEND_NS.
+ * XFER.6 tells the reader, which need not agree.  Move the transfer to the end of
+ * n->sources, so that it gets its next window after the transfers that wait now.  Return
+ * false if no window can be taken back now.
  */
 static P3_RARE bool take_back(struct p3_nic *n)
 {
@@ -71,8 +71,8 @@ static bool take_window(struct p3_nic *n, struct p3_xfer_slot *x)
 	return true;
 }
 
-/* Return the size of a piece; a short transfer has short ones, so both sides copy at
- * once. */
+/* Return the size of a piece.  A short transfer has short pieces, so that owner and
+ * reader copy at the same time. */
 static uint64_t piece_of(const struct p3_xfer_slot *x)
 {
 	uint64_t piece = x->length / P3_PIECES / P3_PAGE * P3_PAGE;
@@ -133,8 +133,8 @@ void p3_xfer_finish_serving(struct p3_nic *n, struct p3_xfer_slot *x, uint32_t f
 	p3_list_del(&x->served_link);
 	x->peer->served = !p3_list_empty(&x->peer->serving);
 	if (x->peer->state == P3_LIVE)
-		/* the initiator keeps its slot until it sees that this one is free:
-		 * wake it */
+		/* Wake the initiator: it keeps its slot until it sees that this slot is
+		 * free. */
 		p3_looks_add(n, x->peer);
 	p3_xfer_free(n, x);
 	if (!span.md)
@@ -162,7 +162,7 @@ void p3_xfer_end_served(struct p3_nic *n, struct p3_peer *p)
 
 /* ---- the pass ---- */
 
-/* Return true if the get's target has seen the release and taken its id back. */
+/* Return true if the get's target has seen the release, and has freed its slot. */
 static bool release_was_seen(struct p3_nic *n, const struct p3_xfer_slot *x)
 {
 	return p3_acquire(&p3_peer_xfer(n, x->peer, x->peer_id)->id) != x->peer_id;
@@ -195,7 +195,7 @@ static void look_after(struct p3_nic *n, struct p3_xfer_slot *x)
 
 void p3_source_look(struct p3_nic *n)
 {
-	n->bytes = 0; /* windows have a share of the pass of their own */
+	n->bytes = 0; /* windows have a limit of bytes of their own in each pass */
 	p3_list_each(it, &n->sources)
 		look_after(n, p3_item(it, struct p3_xfer_slot, link));
 }

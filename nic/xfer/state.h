@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The data of xfer/: long transfers, into this node's memory and out of it.
+ * The data of xfer/: long transfers into this node's memory and out of it.
  *
  * Only the lease holder touches this data; the published half of a slot is shared.
  */
@@ -22,8 +22,8 @@ enum p3_mover { P3_MOVE_START, P3_MOVE_BULK, P3_MOVE_CMA, P3_MOVE_DIRECT };
  * and the former content of the last P3_EDGE of them: byte i is at i % P3_EDGE. */
 struct p3_edge {
 	uint64_t at;
-	uint64_t known;       /* the value of at that under belongs to */
-	struct p3_range lent; /* bytes exchanged with the present ones there */
+	uint64_t known;       /* value of at for which under has the former bytes */
+	struct p3_range lent; /* bytes whose former content is in place for an exchange */
 	unsigned char under[P3_EDGE];
 };
 
@@ -35,12 +35,12 @@ struct p3_pull {
 	uint64_t xfer_id;    /* at the source */
 	uint64_t addr;       /* address at the source; 0: readable through a window
 			      * only */
-	uint64_t heap;       /* offset in the source's shared heap, plus 1; 0: not
-			      * there */
+	uint64_t heap;       /* offset in the source's shared heap, plus 1; 0: the
+			      * bytes are not in the heap */
 	uint64_t length;     /* bytes to read */
 	uint64_t done;       /* bytes read from the front */
-	uint64_t end;        /* all behind this has been read, too */
-	uint64_t again;      /* the source's again that the read bytes belong to:
+	uint64_t end;        /* the bytes from here on have been read, too */
+	uint64_t again;      /* the source's value of again for the read bytes:
 			      * XFER.6 */
 	uint64_t moved_ns;   /* time of the last movement */
 	uint64_t kick_ns;
@@ -49,8 +49,9 @@ struct p3_pull {
 	enum p3_mover mover;
 	enum p3_mover began; /* mover at the start of the timing */
 	bool ack;
-	bool announced; /* counted in the number of reads that the peer is told */
-	bool may_read;  /* and no exchange was under way at the source: see XFER.5 */
+	bool announced; /* counted in this node's word "reading" to the peer */
+	bool may_read;  /* announced, and then no exchange was under way at the source:
+			 * XFER.5 */
 	bool dedicated; /* the peer's own pull, not one of the pool */
 	bool first;     /* the peer's next request waits for the pull's end */
 	bool mixed;     /* another pull may write the same bytes */
@@ -60,8 +61,8 @@ struct p3_pull {
 	struct p3_topic topic;
 	/* All written bytes, counted or not, for exchanges: see edge.c. */
 	uint64_t kept, kept_end;
-	/* Hulls of the source's changes that came after all of their bytes had been
-	 * read. */
+	/* Ranges that include all changes at the source that came after their bytes had
+	 * been read. */
 	struct p3_range old_front, old_back;
 	struct p3_edge front, back;
 };
@@ -70,7 +71,7 @@ struct p3_pull {
 struct p3_pace {
 	uint64_t bulk_ns, cma_ns;
 	uint32_t turns;
-	bool bulk; /* mover of this run */
+	bool bulk; /* this run uses a window */
 };
 
 #define P3_SLICE_LENGTHS 4u
@@ -95,11 +96,11 @@ struct p3_xfer_slot {
 	uint32_t gen;
 	struct p3_peer *peer;
 	bool in_use;
-	bool releasing;         /* get released: waits until the target notices */
+	bool releasing;         /* own get, released: waits until the target notices */
 	bool serving;           /* serves a get of the peer: span has an END to come */
-	bool swapped;           /* an exchange on its bytes is being done, */
+	bool swapped;           /* an exchange of some of its bytes is being done */
 	bool agreed;            /* the reader has told where it continues in the window */
-	struct p3_range change; /* and these are its bytes */
+	struct p3_range change; /* bytes of the exchange */
 	uint64_t peer_id; /* serving a get: the initiator's slot; own get: the target's */
 	struct p3_span span; /* readable bytes: region, offset */
 	uint64_t length;

@@ -9,7 +9,7 @@
 #include "shm/fence.h"
 
 #define P3_NO_SIDE_NS 2000000000u
-/* an exchange does not wait for a peer that stood still this long */
+/* ticks without progress after which an exchange does not wait for a peer */
 #define P3_STILL_TICKS 10u
 
 /* ---- pulls that write the bytes ---- */

@@ -11,10 +11,11 @@
 #include "nic/state.h"
 
 #define P3_SWAP_NS 50000000u /* longest wait of an exchange for transfers */
-/* Return true if these few bytes may be exchanged now, or false while a long transfer
- * that has begun and is moving reads or writes some of them.  waited is the time that
+/* Return true if these few bytes may be exchanged now.  Return false while a long
+ * transfer that has begun, and that moves, uses some of them.  waited is the time that
  * the exchange has waited, in ns; after P3_SWAP_NS only an exchange without a side
- * (edge.c) waits on.  After true: exchange, then call p3_xfer_swapped(). */
+ * (edge.c) goes on waiting.  If the result is true, the caller exchanges the bytes, and
+ * then calls p3_xfer_swapped(). */
 bool p3_xfer_may_swap(struct p3_nic *n, const struct p3_region *r, uint64_t off,
 	uint64_t len, uint64_t waited);
 /* End an exchange, or the attempt at one that has to wait. */

@@ -28,14 +28,15 @@ void p3_xfer_revoke_all(struct p3_nic *n);
 
 /* The two halves of the table: slots of own requests, and of served ones. */
 enum p3_xfer_class { P3_X_OWN, P3_X_SERVE };
-/* Return a slot for a transfer to or from the peer, or NULL if the peer has its share. */
+/* Return a slot for a transfer to or from the peer, or NULL if the peer has used up its
+ * share of slots. */
 struct p3_xfer_slot *p3_xfer_alloc(
 	struct p3_nic *n, struct p3_peer *p, enum p3_xfer_class class);
 /* Let the peer read the bytes of x->span. */
 void p3_xfer_publish(struct p3_nic *n, struct p3_xfer_slot *x);
 void p3_xfer_free(struct p3_nic *n, struct p3_xfer_slot *x);
-/* Stop all reads of a slot's bytes, which are the program's alone from now on.  The
- * slot stays in use until the peer answers. */
+/* Stop all reads of a slot's bytes, which only the program uses from now on.  The slot
+ * stays in use until the peer answers. */
 void p3_xfer_withdraw(struct p3_nic *n, struct p3_xfer_slot *x);
 /* Return a slot's window to the free ones. */
 void p3_xfer_free_window(struct p3_nic *n, struct p3_xfer_slot *x);
@@ -46,11 +47,10 @@ static inline uint64_t p3_xfer_name(const struct p3_xfer_slot *x)
 }
 
 /*
- * Return true if the target may fetch these bytes, though they fit the lane, sooner than
- * one CPU puts them into cells and another takes them out: from a heap that it has
- * mapped, or with a cross-memory read (docs/design/movers.md).  The caller asks only
- * where a SEND_END tells the program when the bytes may change; a put without one has
- * copied its bytes when the call returns.
+ * Return true if the target can read these bytes sooner from a heap that it has mapped,
+ * or by a cross-memory read, than through the lane, which they would fit
+ * (docs/design/movers.md).  The caller asks only for a put with SEND_END, which tells the
+ * program when the bytes may change; the call of a put without SEND_END must copy them.
  */
 #define P3_EAGER_MOST_HEAP 1536u
 #define P3_EAGER_MOST      P3_SHORT_MOST
@@ -58,8 +58,8 @@ bool p3_xfer_is_faster(const struct p3_nic *n, const struct p3_peer *p,
 	const struct p3_region *r, uint64_t off, uint64_t len);
 
 /*
- * XFER.6: the bytes of a slot change, or leave its window.  Its reader notices, counts
- * nothing of its last slice, and tells where in the window it continues.
+ * XFER.6: the bytes of a slot change, or the slot loses its window.  The reader notices,
+ * does not count its last slice, and tells where in the window it continues.
  *
  *	p3_xfer_begin_change	of each slot
  *	p3_fence		once

@@ -32,8 +32,8 @@ enum p3_moved p3_xfer_enter_window(struct p3_nic *n, struct p3_pull *pull)
 	}
 	p->bulk = pull;
 	pull->mover = P3_MOVE_BULK;
-	/* An odd value says that the bytes are changing.  The even one before it makes
-	 * p3_xfer_judge() reject what is read until the change is over. */
+	/* While the bytes change, again is odd.  With the even value before it,
+	 * p3_xfer_judge() rejects all bytes that are read until the change is over. */
 	pull->again = again & ~UINT64_C(1);
 	p3_set(&p->mine->bulk_want, pull->end);
 	p3_set(&p->mine->bulk_read, pull->done);
@@ -45,9 +45,9 @@ enum p3_moved p3_xfer_enter_window(struct p3_nic *n, struct p3_pull *pull)
 	return P3_MOVED;
 }
 
-/* Return true if a window of the peer lies in memory that can be read without a fault.  A
- * node has at most P3_WINDOWS windows, so that number of checked windows is remembered; a
- * peer that names more than these only costs this node more checks. */
+/* Return true if a window of the peer lies in memory that can be read without a fault.
+ * Remember P3_WINDOWS checked windows, since a node has no more.  If a peer names more
+ * windows, this node checks them again and again. */
 static bool reach_window(struct p3_peer *p, uint64_t off)
 {
 	uint32_t known = p->nwindows < P3_WINDOWS ? p->nwindows : P3_WINDOWS;

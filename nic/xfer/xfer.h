@@ -6,7 +6,8 @@
  * the target reads, for a get the initiator.  The source offers its bytes in a slot of
  * its transfer table (table.h, source.h); the reader moves them slice by slice (pull.h,
  * slice.h, movers.h, pace.h).  Exchanges of the same bytes come between (swap.h,
- * edge.h).
+ * edge.h).  This header includes the headers that other rooms use; each says who calls
+ * its functions, and which state they have.
  *
  * Memory ordering of long transfers, between processes:
  *	XFER.1	id: owner releases after address, length and bytes are final -> reader
