@@ -392,6 +392,41 @@ static void ask_often(ptl_handle_ni_t ni, ptl_handle_md_t puts, ptl_handle_md_t 
 	CHECK_EQ(nic()->peer[1].nout + nic()->peer[1].nqueued, 2 * ASKED);
 }
 
+static void dead_node(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *arg)
+{
+	UNUSED_ARGS;
+	unsigned sent = 0, failed = 0;
+	ptl_handle_eq_t eq = eq_new(ni, 1024);
+	ptl_handle_md_t md = bind_md(ni, source(node_alloc(8), 8, eq));
+	meet_a_still_target(rank, ni);
+	if (rank == 1) {
+		gate_wait(gate);
+		node_die_holding();
+		return;
+	}
+	ask_often(ni, md, md);
+	gate_wait(gate);
+	while (sent < ASKED || failed < ASKED) {
+		ptl_event_t ev = next_event(eq);
+		sent += ev.type == PTL_EVENT_SEND_END;
+		failed += ev.type == PTL_EVENT_REPLY_END;
+		CHECK(ev.type == PTL_EVENT_SEND_END || ev.type == PTL_EVENT_REPLY_END);
+		CHECK_EQ(ev.ni_fail_type,
+			ev.type == PTL_EVENT_SEND_END ? PTL_NI_OK : PTL_NI_FAIL);
+	}
+	expect_empty(eq);
+	expect_full();
+	CHECK_OK(get(md, 8, id_of(ni, 1)));
+	CHECK_EQ(next_event(eq).ni_fail_type, PTL_NI_FAIL);
+}
+
+/* Each get fails once, no put is acknowledged, and no pending is left. */
+static void requests_end_with_their_target(void **state)
+{
+	(void)state;
+	run_with_gate(2, dead_node);
+}
+
 static void unlinked_node(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *arg)
 {
 	UNUSED_ARGS;
@@ -719,6 +754,7 @@ int main(void)
 		cmocka_unit_test(both_paths_do_the_same),
 		cmocka_unit_test(unusual_descriptors_take_the_general_path),
 		cmocka_unit_test(unusual_arguments_take_the_general_path),
+		cmocka_unit_test(requests_end_with_their_target),
 		cmocka_unit_test(answers_for_unlinked_descriptors_are_dropped),
 		cmocka_unit_test(answers_for_a_closed_interface_go_nowhere),
 		cmocka_unit_test(requests_fill_the_ring_and_no_more),

@@ -69,7 +69,8 @@ struct run {
 	struct nodes_opt opt;
 	struct p3_rdv *rdv;
 	p3_a32 rdv_stop;
-	p3_a32 met; /* barriers: the checkers do not see an order through a socket */
+	p3_a32 ended; /* nodes whose function has returned */
+	p3_a32 met;   /* barriers: the checkers do not see an order through a socket */
 	struct member member[NODES_MAX];
 };
 
@@ -368,6 +369,13 @@ void node_die(void)
 	(void)shutdown(self->sock, SHUT_RDWR);
 }
 
+void node_die_holding(void)
+{
+	p3_set(&p3_nic(self->node)->stop, 1);
+	self->frozen = true;
+	(void)shutdown(self->sock, SHUT_RDWR);
+}
+
 ptl_handle_ni_t node_ni(void)
 {
 	ptl_ni_limits_t actual;
@@ -412,6 +420,15 @@ static void live(struct member *m)
 	check_stats(m);
 }
 
+/* Keep the lease of a node that has died until all others have ended: its firmware would
+ * answer them. */
+static void stay_dead(struct member *m)
+{
+	while (p3_get(&m->run->ended) < m->run->n)
+		sleep_ms(1);
+	p3_lease_leave(p3_nic(m->node));
+}
+
 static void *member_main(void *arg)
 {
 	struct member *m = arg;
@@ -423,8 +440,9 @@ static void *member_main(void *arg)
 		live(m);
 	way_out = NULL;
 	join_sides(m);
+	(void)p3_add32(&m->run->ended, 1);
 	if (m->frozen)
-		p3_lease_leave(p3_nic(m->node));
+		stay_dead(m);
 	struct p3_node *node = m->node;
 	pthread_mutex_lock(&dog_lock);
 	m->node = NULL;

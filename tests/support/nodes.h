@@ -113,6 +113,9 @@ void side_join(struct side *s);
 /* End the node as if it was killed: its firmware stops where it is, its socket breaks.
  * Only the node's only thread may call it, and makes no library call afterwards. */
 void node_die(void);
+/* Do the same in a thread that holds the lease: the firmware takes no message any more.
+ * With node_die() the NIC's thread may get the lease once more before. */
+void node_die_holding(void);
 /* End the node's process: it will never join, nor come to a barrier. */
 void node_leave_job(void);
 /* Open the node's interface with opt.limits, or return it if it is open.  With opt.no_ni
