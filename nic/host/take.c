@@ -171,16 +171,17 @@ static int polled(struct p3_nic *n, struct poll *p, int *which_out)
 	return p->handler ? show(p->handler, p->event, p->rc) : p->rc;
 }
 
-/* Poll in the general way: any case. */
+/* Poll in the general way, in any case, from this place in the list on. */
 P3_PATH
-static __attribute__((noinline)) int poll_all(struct p3_nic *n, const uint64_t *handles,
-	uint32_t nq, uint64_t ns, ptl_event_t *event_out, int *which_out)
+static __attribute__((noinline)) int poll_from(struct p3_nic *n, uint32_t start,
+	const uint64_t *handles, uint32_t nq, uint64_t ns, ptl_event_t *event_out,
+	int *which_out)
 {
 	struct poll p = {.nic = n,
 		.handles = handles,
 		.event = event_out,
 		.n = nq,
-		.start = next_start(nq),
+		.start = start,
 		.rc = of_one_interface(handles, nq) ? PTL_EQ_EMPTY : PTL_EQ_INVALID,
 		.interrupts = p3_self.inside != 0};
 	if (p3_unlikely(p.interrupts)) {
@@ -194,6 +195,12 @@ static __attribute__((noinline)) int poll_all(struct p3_nic *n, const uint64_t *
 		p3_call_end(n);
 	}
 	return polled(n, &p, which_out);
+}
+
+static inline int poll_all(struct p3_nic *n, const uint64_t *handles, uint32_t nq,
+	uint64_t ns, ptl_event_t *event_out, int *which_out)
+{
+	return poll_from(n, next_start(nq), handles, nq, ns, event_out, which_out);
 }
 
 /* End a call whose peek has found nothing, but a parked thread or a command. */
@@ -254,34 +261,38 @@ static inline int take_found(struct p3_nic *n, struct p3_eq *eq, uint64_t handle
 	return end(n, PTL_OK);
 }
 
-/* Inside of a call: take an event from the first queue that has one.  Return -1 if the
- * short way fails for all queues. */
-static P3_HOT int take_first(struct p3_nic *n, const uint64_t *handles, uint32_t nq,
-	ptl_event_t *event_out, int *which_out)
+/* Inside of a call: take an event from the first queue that has one.  Return -1 if there
+ * is none, or if the short way fails for that queue: this thread has never read it, say. */
+static P3_HOT int take_first(struct p3_nic *n, uint32_t start, const uint64_t *handles,
+	uint32_t nq, ptl_event_t *event_out, int *which_out)
 {
 	uint64_t head;
-	uint32_t q = next_start(nq);
+	uint32_t q = start;
 	for (uint32_t left = nq; left; left--, q = q + 1 < nq ? q + 1 : 0) {
 		struct p3_eq *eq = p3_eq_place(n, handles[q]);
+		if (p3_evq_is_empty(&eq->rx))
+			continue;
 		struct p3_event_record *rec =
 			p3_evq_look(&eq->rx, handles[q], p3_self.number, &head);
-		if (!rec)
-			continue;
+		if (p3_unlikely(!rec))
+			return -1;
 		*which_out = (int)q;
 		return take_found(n, eq, handles[q], rec, head, event_out);
 	}
 	return -1;
 }
 
-/* Inside of a call: take an event that is most likely there, or poll in the general way. */
+/* Inside of a call: take an event that is most likely there, or poll in the general way,
+ * from the same place in the list on. */
 static P3_HOT int take_first_or_poll(struct p3_nic *n, const uint64_t *handles,
 	uint32_t nq, uint64_t ns, ptl_event_t *event_out, int *which_out)
 {
-	int rc = take_first(n, handles, nq, event_out, which_out);
+	uint32_t start = next_start(nq);
+	int rc = take_first(n, start, handles, nq, event_out, which_out);
 	if (p3_likely(rc >= 0))
 		return rc;
 	p3_call_end(n);
-	return poll_all(n, handles, nq, ns, event_out, which_out);
+	return poll_from(n, start, handles, nq, ns, event_out, which_out);
 }
 
 /* With the lease, inside of a call: go on after a peek that has found something.  This is

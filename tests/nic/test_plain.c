@@ -362,10 +362,10 @@ MD_CASE(descriptor_without_acks, md.options |= PTL_MD_ACK_DISABLE)
 MD_CASE(descriptor_for_gets, md.options &= ~PTL_MD_OP_PUT)
 MD_CASE(descriptor_for_puts, md.options &= ~PTL_MD_OP_GET)
 MD_CASE(descriptor_with_threshold, md.threshold = 2)
+/* 15 bytes leave just enough room, 16 bytes do not. */
 MD_CASE(descriptor_with_max_size,
 	(md.options |= PTL_MD_MAX_SIZE, md.options &= ~PTL_MD_MANAGE_REMOTE,
-		md.max_size = 990))
-
+		md.max_size = md.length - 15))
 MD_CASE(descriptor_with_small_max_size,
 	(md.options |= PTL_MD_MAX_SIZE, md.options &= ~PTL_MD_MANAGE_REMOTE,
 		md.max_size = 64))

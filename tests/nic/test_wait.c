@@ -247,6 +247,8 @@ NODES_CASE(polls_check_all_queues_first, 1)
 	ptl_handle_eq_t freed = eq_new(ni, 8);
 	CHECK_OK(PtlEQFree(freed));
 	put_to_self(&s);
+	put_to_self(&s);
+	wait_for_kind(&s, PTL_EVENT_SEND_END); /* so this thread has read the queue */
 	ptl_handle_eq_t lists[][QUEUES] = {{s.eq, freed, s.eq}, {freed, s.eq, s.eq},
 		{s.eq, s.eq, PTL_EQ_NONE}, {s.md, s.eq, s.eq}};
 	for (unsigned i = 0; i < sizeof lists / sizeof *lists; i++) {
@@ -255,6 +257,7 @@ NODES_CASE(polls_check_all_queues_first, 1)
 	}
 	CHECK_EQ(which, -1);
 	wait_for_kind(&s, PTL_EVENT_SEND_END);
+	wait_for_kind(&s, PTL_EVENT_PUT_END);
 	wait_for_kind(&s, PTL_EVENT_PUT_END);
 }
 
