@@ -3,11 +3,11 @@
  * rest - pauses between two looks of a thread that polls
  *
  * A peer's message comes into a line that this CPU has read, so the peer's CPU must take
- * the line back before it can write.  A look in that moment takes the line away once more,
- * and the message comes later.  Pauses between the looks make this rare.  They pay where
- * the peer's CPU is far; where it is near, the message is there before a pause has ended.
- * So the duration of one wait in P3_REST_EVERY tells how long to pause
- * (docs/design/polling.md).
+ * the line back before it can write.  A look in that moment takes the line away once
+ * more, and the message comes later.  Pauses between the looks make this rare.  They pay
+ * where the peer's CPU is far; where it is near, the message is there before a pause has
+ * ended.  So the duration of one wait in P3_REST_EVERY tells how long to pause
+ * (docs/design/lease-and-waiting.md).
  *
  * Only the lease holder calls these functions.  The state in struct p3_nic is waits and
  * pauses.

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Programs that wait or poll: where a pass only polls a few lanes, PtlEQWait, PtlEQGet and
- * PtlEQPoll run it in a short way (nic/host/take.c), which must miss none of the things
- * that a pass sees to.
+ * Programs that wait or poll.  Where a pass only polls a few lanes, PtlEQWait runs it in
+ * a short way (nic/host/take.c), which must miss none of the things that a pass sees to.
  */
 #include "nic/run/odd.h"
 #include "nic/run/pass.h"
