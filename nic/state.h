@@ -113,8 +113,8 @@ struct p3_nic {
 	p3_a32 never_cold;   /* always 0: the word cold of peers that always poll all
 			      * their lanes */
 	p3_a32 never_asleep; /* always 0: the word asleep of peers that never sleep */
-	uint32_t waits;      /* of host threads, and how often they pause between two */
-	uint32_t pauses;     /* looks (nic/run/rest.h) */
+	uint32_t waits;      /* waits of host threads, counted to time some of them */
+	uint32_t pauses;     /* pauses between two looks of a wait (nic/run/rest.h) */
 	uint32_t turn;       /* place in hot at which the next pass begins */
 	/* match/, obj/ */
 	struct p3_way way[P3_WAYS]; /* by the portal's lowest bits */
