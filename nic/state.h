@@ -196,31 +196,31 @@ struct p3_nic {
 /* (any) Return the object that a handle names, or NULL. */
 static P3_HOT struct p3_md *p3_md_named(const struct p3_nic *n, uint64_t handle)
 {
-	return p3_named_in(&n->table[P3_T_MD], sizeof(struct p3_md), handle);
+	return p3_table_named(&n->table[P3_T_MD], sizeof(struct p3_md), handle);
 }
 
 static P3_HOT struct p3_eq *p3_eq_named(const struct p3_nic *n, uint64_t handle)
 {
-	return p3_named_in(&n->table[P3_T_EQ], sizeof(struct p3_eq), handle);
+	return p3_table_named(&n->table[P3_T_EQ], sizeof(struct p3_eq), handle);
 }
 
 /* Return the entry with this index. */
 static P3_HOT struct p3_me *p3_me_place(const struct p3_nic *n, uint64_t index)
 {
-	return p3_place_in(&n->table[P3_T_ME], sizeof(struct p3_me), index);
+	return p3_table_place(&n->table[P3_T_ME], sizeof(struct p3_me), index);
 }
 
 /* (any) */
 static P3_HOT struct p3_me *p3_me_named(const struct p3_nic *n, uint64_t handle)
 {
-	return p3_named_in(&n->table[P3_T_ME], sizeof(struct p3_me), handle);
+	return p3_table_named(&n->table[P3_T_ME], sizeof(struct p3_me), handle);
 }
 
 /* (any) Return the place of the queue with this handle; another queue may be there, or
  * none.  The caller compares names. */
 static P3_HOT struct p3_eq *p3_eq_place(const struct p3_nic *n, uint64_t handle)
 {
-	return p3_place_in(&n->table[P3_T_EQ], sizeof(struct p3_eq), handle);
+	return p3_table_place(&n->table[P3_T_EQ], sizeof(struct p3_eq), handle);
 }
 
 /* Where nodes share CPUs, each page costs a look into the page tables at every turn. */

@@ -13,7 +13,7 @@
  *		for news once more, and only then waits in the kernel; the other thread
  *		makes the news visible, fences lightly (LEASE.2, or the fence at the end
  *		of a pass), and looks at the word.  Without either fence a message lies in
- *		the lane and the target sleeps until P3_BELT_NS or more have passed.
+ *		the lane and the target sleeps until P3_SAFETY_NS or more have passed.
  *	The kernel compares the word again under its own lock, so a wake between the
  *	last look and the wait is not lost.
  */
@@ -22,8 +22,9 @@
 
 #include "shm/atomics.h"
 
-#define P3_BELT_NS   100000000u /* longest sleep of any thread, at first */
-#define P3_BELT_MOST 800000000u /* each sleep without news doubles the next, up to this */
+#define P3_SAFETY_NS 100000000u /* longest sleep of any thread, at first */
+/* each sleep without news doubles the next one, up to this */
+#define P3_SAFETY_MOST 800000000u
 /* with a CPU for each node: time to spin before yielding */
 #define P3_SPIN_NS    20000u
 #define P3_AT_ONCE_NS 2000u /* after a yield this short no other thread wants the CPU */
@@ -31,9 +32,9 @@
 #define P3_ALONE_NS 1000000u
 #define P3_YIELD_NS 20000000u /* park after yielding this long in any case */
 
-static inline uint32_t p3_longer_belt(uint32_t ns)
+static inline uint32_t p3_longer_timeout(uint32_t ns)
 {
-	return ns < P3_BELT_MOST ? 2 * ns : ns;
+	return ns < P3_SAFETY_MOST ? 2 * ns : ns;
 }
 
 /* Return the monotonic clock in nanoseconds. */

@@ -74,7 +74,8 @@ static void sweep(void)
 	for (int i = 0; i < SWEEP_TRIES; i++)
 		if (p3_reap_sweep(SWEEP_MS))
 			return;
-	p3_say("some processes of the job do not end (see ps: state D?); left behind");
+	p3_record_set(
+		"some processes of the job do not end (see ps: state D?); left behind");
 }
 
 static _Noreturn void guard(pid_t yod, int signals, struct p3_input *in)
@@ -84,8 +85,9 @@ static _Noreturn void guard(pid_t yod, int signals, struct p3_input *in)
 	int status = watch(yod, signals, in);
 	FAULT_POINT("yod.guard_unswept");
 	if (WIFSIGNALED(status))
-		p3_say("the launcher (pid %d) was killed by signal %d (%s); ending the "
-		       "job",
+		p3_record_set(
+			"the launcher (pid %d) was killed by signal %d (%s); ending the "
+			"job",
 			(int)yod, WTERMSIG(status), strsignal(WTERMSIG(status)));
 	sweep();
 	p3_tty_restore(&tty);

@@ -73,8 +73,9 @@ int p3_report_start(uint32_t jid, uint32_t nodes, pid_t *pid_out)
 	int rc = find_beside("ptlstat", path, sizeof path);
 	rc = rc ? rc : run(path, argv, pid_out);
 	if (rc)
-		p3_say("'%s' cannot say what the job waits for: %s; expected ptlstat in "
-		       "yod's directory",
+		p3_record_set(
+			"'%s' cannot say what the job waits for: %s; expected ptlstat in "
+			"yod's directory",
 			path, strerror(-rc));
 	return rc;
 }

@@ -87,7 +87,7 @@ struct run {
 static void say_line(void *arg, const char *line)
 {
 	(void)arg;
-	p3_say("%s", line);
+	p3_record_set("%s", line);
 }
 
 static void decide(struct run *r, int status)
@@ -158,9 +158,10 @@ static void say_slow(struct run *r)
 			p3_ranks_add(&slow, i);
 	p3_ranks_print(&slow, text, sizeof text);
 	if (r->runs_n)
-		p3_say("SIGTERM has not ended rank%s %s yet; SIGKILL follows %.3g s "
-		       "after it "
-		       "(--kill-after)",
+		p3_record_set(
+			"SIGTERM has not ended rank%s %s yet; SIGKILL follows %.3g s "
+			"after it "
+			"(--kill-after)",
 			r->runs_n > 1 ? "s" : "", text,
 			(double)r->opt->kill_after_ms / 1000);
 }
@@ -178,7 +179,8 @@ static void ask_job(struct run *r, int sig)
 /* Stop waiting for processes that SIGKILL does not end (they are in the kernel). */
 static void give_up(struct run *r)
 {
-	p3_say("%u killed nodes do not end (see ps: state D?); left behind", r->runs_n);
+	p3_record_set(
+		"%u killed nodes do not end (see ps: state D?); left behind", r->runs_n);
 	r->runs_n = r->ended_n = 0;
 	enter(r, KILLED, -1);
 }
@@ -261,7 +263,8 @@ static int64_t barrier_at(const struct run *r)
 static void report_barrier(struct run *r)
 {
 	uint32_t n = p3_rdv_barrier(r->rdv, &r->told_since);
-	p3_say("%u of %u ranks wait in PtlXBarrier, the first for %.3g s (--why-after)",
+	p3_record_set(
+		"%u of %u ranks wait in PtlXBarrier, the first for %.3g s (--why-after)",
 		n, r->opt->size, (double)r->why_ms / 1000);
 	r->why_ms *= 2;
 	(void)report(r);
@@ -286,7 +289,7 @@ static void break_off(struct run *r, int sig)
 		r->drain_at = p3_now_ms();
 		return;
 	}
-	p3_say("signal %d (%s); ending the job", sig, strsignal(sig));
+	p3_record_set("signal %d (%s); ending the job", sig, strsignal(sig));
 	r->hurry = true;
 	if (sig == SIGQUIT)
 		report_and_end(r, sig);
@@ -329,7 +332,7 @@ static void node_failed(struct run *r, uint32_t i, int status)
 		return;
 	decide(r, WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status));
 	how_it_ended(how, sizeof how, status);
-	p3_say("rank %u (pid %d) %s; %s", i, (int)r->rank[i].pid, how,
+	p3_record_set("rank %u (pid %d) %s; %s", i, (int)r->rank[i].pid, how,
 		r->opt->keep_going ? "the others go on" : "ending the job");
 	if (!r->opt->keep_going)
 		end_job(r);
@@ -359,9 +362,10 @@ static void see_stop(struct run *r, uint32_t i)
 	if (r->rank[i].told || (sig != SIGTTIN && sig != SIGTTOU))
 		return;
 	r->rank[i].told = true;
-	p3_say("rank %u (pid %d) is stopped: it wants to %s the terminal, which is "
-	       "yod's; "
-	       "expected %s; ^C ends the job",
+	p3_record_set(
+		"rank %u (pid %d) is stopped: it wants to %s the terminal, which is "
+		"yod's; "
+		"expected %s; ^C ends the job",
 		i, (int)r->rank[i].pid, sig == SIGTTIN ? "read" : "set",
 		sig == SIGTTIN
 			? "standard input, of rank 0"
@@ -448,7 +452,7 @@ static void on_signals(struct run *r)
 static void on_guard_gone(struct run *r)
 {
 	epoll_ctl(r->ep, EPOLL_CTL_DEL, r->alive_fd, NULL);
-	p3_say("yod was killed; ending the job");
+	p3_record_set("yod was killed; ending the job");
 	decide(r, 128 + SIGKILL);
 	kill_job(r);
 	r->hurry = true;
@@ -481,7 +485,7 @@ static void on_timeout(struct run *r)
 	r->timeout_at = P3_NEVER;
 	if (r->stage != GOING)
 		return;
-	p3_say("timeout: the job has run for %.3g s (--timeout); ending the job",
+	p3_record_set("timeout: the job has run for %.3g s (--timeout); ending the job",
 		(double)r->opt->timeout_ms / 1000);
 	decide(r, P3_STATUS_TIMEOUT);
 	report_and_end(r, SIGTERM);
@@ -562,8 +566,9 @@ static int say_no_start(
 {
 	if (fault == P3_SPAWN_EXEC)
 		return p3_prog_say_cannot(prog_of(r, i), err);
-	p3_say("rank %u: cannot be started: %s; see ulimit -u and ulimit -n, or use "
-	       "fewer nodes",
+	p3_record_set(
+		"rank %u: cannot be started: %s; see ulimit -u and ulimit -n, or use "
+		"fewer nodes",
 		i, strerror(err));
 	return P3_STATUS_YOD;
 }
@@ -618,8 +623,9 @@ static void raise_nofile(const struct run *r, struct rlimit *was_out)
 	want.rlim_cur = need < want.rlim_max ? need : want.rlim_max;
 	setrlimit(RLIMIT_NOFILE, &want);
 	if (want.rlim_cur < need)
-		p3_say("open files: %llu allowed, %llu needed for %u nodes; raise ulimit "
-		       "-Hn if starting fails",
+		p3_record_set("open files: %llu allowed, %llu needed for %u nodes; raise "
+			      "ulimit "
+			      "-Hn if starting fails",
 			(unsigned long long)want.rlim_cur, (unsigned long long)need,
 			r->opt->size);
 }
@@ -643,7 +649,7 @@ static int enter_domain(struct run *r)
 		return 0;
 	int rc = p3_domain_open(&r->domain, P3_DOMAIN_BASE, r->opt->domain, &why);
 	if (rc)
-		p3_say("%s", why.text);
+		p3_record_set("%s", why.text);
 	else
 		rc = p3_domain_take_nids(
 			&r->domain, r->nid_base, r->opt->size, &r->nid_base);
@@ -715,7 +721,7 @@ static void open_attach(struct run *r, uint32_t jid)
 	if (!rc)
 		rc = watch(r->ep, p3_attach_fd(r->attach), KEY_ATTACH);
 	if (rc)
-		p3_say("ptlstat will not find this job: %s", strerror(-rc));
+		p3_record_set("ptlstat will not find this job: %s", strerror(-rc));
 }
 
 static int start(struct run *r, uint32_t jid, const struct p3_guard *guard,
@@ -777,8 +783,8 @@ static bool open_trace(struct run *r, uint32_t jid)
 	const char *path = r->opt->trace;
 	int rc = path ? p3_tracefile_create(path, r->opt->size, jid, &r->trace) : 0;
 	if (rc)
-		p3_say("--trace: '%s' cannot be written: %s; expected a file in a "
-		       "directory that you can write to",
+		p3_record_set("--trace: '%s' cannot be written: %s; expected a file in a "
+			      "directory that you can write to",
 			path, strerror(-rc));
 	return !rc;
 }
@@ -788,7 +794,7 @@ int p3_run_job(const struct p3_opt *opt, const struct p3_place *place, uint32_t 
 {
 	struct run *r = calloc(1, sizeof *r + opt->size * sizeof r->rank[0]);
 	if (!r) {
-		p3_say("out of memory for %u nodes; use fewer, or raise ulimit -v",
+		p3_record_set("out of memory for %u nodes; use fewer, or raise ulimit -v",
 			opt->size);
 		return P3_STATUS_YOD;
 	}
@@ -805,7 +811,7 @@ int p3_run_job(const struct p3_opt *opt, const struct p3_place *place, uint32_t 
 	}
 	int rc = start(r, jid, guard, signals);
 	if (rc) {
-		p3_say("cannot start the job: %s; see ulimit -n and ulimit -u",
+		p3_record_set("cannot start the job: %s; see ulimit -n and ulimit -u",
 			strerror(-rc));
 		decide(r, P3_STATUS_YOD);
 		kill_job(r);
@@ -814,8 +820,9 @@ int p3_run_job(const struct p3_opt *opt, const struct p3_place *place, uint32_t 
 	loop(r);
 	FAULT_POINT("yod.unswept");
 	if (!p3_reap_sweep(SWEEP_MS))
-		p3_say("some processes of the job do not end (see ps: state D?); left "
-		       "behind");
+		p3_record_set(
+			"some processes of the job do not end (see ps: state D?); left "
+			"behind");
 	int status = r->status;
 	bool whole = p3_tracefile_close(r->trace);
 	if (r->output && p3_output_is_lost(r->output))

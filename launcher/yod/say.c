@@ -31,7 +31,7 @@ static void make_printable(char *text, size_t len)
 			text[i] = '?';
 }
 
-void p3_say(const char *fmt, ...)
+void p3_record_set(const char *fmt, ...)
 {
 	char line[800];
 	int saved = errno; /* for %m, and for the caller */

@@ -11,7 +11,7 @@
 #ifndef P3_LAUNCHER_SAY_H
 #define P3_LAUNCHER_SAY_H
 
-void p3_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+void p3_record_set(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /* Begin the following lines with a place in a file, such as "jobs:3"; NULL: with none.
  * The text is not copied. */

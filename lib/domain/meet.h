@@ -43,10 +43,10 @@
  * The barrier of such a job, in which rank and slot are one, is rank 0's: a rank tells
  * it the number of the barrier that it has entered, and whether it has met all the
  * others, since messages sent after the barrier must reach them.  Each packet goes
- * through all their connections, so that no LEAVE overtakes it, and is repeated at
- * times (the belt).  Rank 0 releases all ranks when all have come, or fails the barrier
- * for all when a process of the job has ended: for good, since a later process in its
- * place is not of this job.  A rank that has left in order and lives may come back.
+ * through all their connections, so that no LEAVE overtakes it; the periodic check
+ * repeats it.  Rank 0 releases all ranks when all have come, or fails the barrier for
+ * all when a process of the job has ended: for good, since a later process in its place
+ * is not of this job.  A rank that has left in order and lives may come back.
  */
 #ifndef P3_LIB_DOMAIN_MEET_H
 #define P3_LIB_DOMAIN_MEET_H

@@ -4,8 +4,8 @@
  *
  *	meet.c		entering, joining, leaving: the functions that other threads call
  *	thread.c	the domain's thread: connections to members and from them; the
- *			belt, which looks for changes that no descriptor reports, and
- *			repeats actions that found no room
+ *			periodic check, which looks for changes that no descriptor
+ *			reports, and repeats actions that found no room
  *	member.c	packets that members send; members that appear, leave or die
  *	barrier.c	the barrier of a job that another launcher started
  *	packet.c	packets that this node sends
@@ -53,7 +53,7 @@ struct p3_meet_conn {
 struct p3_meet_member {
 	uint64_t incarnation; /* 0: no member */
 	uint32_t os_pid;
-	p3_a32 life;   /* pidfd, or -1: the belt checks the lock */
+	p3_a32 life;   /* pidfd, or -1: check_all() tests the lock */
 	bool missing;  /* it could not be mapped yet */
 	bool parting;  /* it has ended; its last messages are taken first */
 	uint32_t how;  /* p3_peer_end */
@@ -86,7 +86,7 @@ struct p3_meeting {
 	bool deaf;               /* calls wait: there is no room to accept them */
 	bool unmet;              /* a connection or a packet failed: the
 				 * next regular look scans the domain */
-	uint64_t belt_ns;        /* time of the last regular look */
+	uint64_t checked_ns;     /* time of the last regular look */
 	bool over;               /* part was called */
 	uint32_t scolded;        /* last process that a line of p3_meet_scold was about */
 	uint32_t nscolded;       /* number of these lines since scolded_ns */

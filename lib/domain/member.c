@@ -308,7 +308,7 @@ struct packet {
 };
 
 /* Process an end of file.  If this node had called the member and got no BORN, let the
- * belt call it again: the member may have hung up for want of room. */
+ * periodic check call it again: the member may have hung up for want of room. */
 static void on_end_of_file(struct p3_meeting *m, struct p3_meet_conn *c)
 {
 	uint32_t slot = c->slot;
@@ -350,7 +350,7 @@ static void on_first_packet(
 	else
 		(void)is_of_this_kind(m, c, &p->msg), turn_away(m, c);
 	if (p3_meet_fd(&c->fd) >= 0)
-		tell_once(m, c); /* if there is no room, the belt repeats this */
+		tell_once(m, c); /* if there is no room, check_all() repeats this */
 }
 
 static bool has_rank(const struct p3_meeting *m, const struct p3_meet_conn *c)

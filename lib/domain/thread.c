@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The domain's thread: calls, connections, the belt. */
+/* The domain's thread: calls, connections, the periodic check. */
 #include "lib/domain/meeting.h"
 #include "shm/fd.h"
 #include "shm/log.h"
@@ -15,7 +15,7 @@
 #define EVENTS    16
 #define CALLS     2048 /* calls answered in a row: more than can be pending */
 #define SILENT_NS (2 * (uint64_t)P3_SETTLE_NS)
-#define BELT_MS   1000
+#define CHECK_MS  1000
 #define LOOK_MS   1000 /* the longest time until foreign descriptors are noticed */
 #define AGAIN_MS  50   /* until an action that found no room is repeated */
 
@@ -115,7 +115,7 @@ static int answer_call(struct p3_meeting *m)
 }
 
 /* Accept all calls.  Without room, hang up silent connections; if there are none, stop
- * watching the socket until the belt tries again. */
+ * watching the socket until the next check tries again. */
 static void answer_calls(struct p3_meeting *m)
 {
 	struct p3_meet_conn *silent;
@@ -171,7 +171,7 @@ static void scan(struct p3_meeting *m)
 		}
 }
 
-/* ---- the belt ---- */
+/* ---- the periodic check ---- */
 
 /* Return true for a member that has introduced itself and has not heard of this node. */
 static bool owes_answer(const struct p3_meet_conn *c)
@@ -209,7 +209,7 @@ static void ask_again(struct p3_meeting *m, struct p3_meet_conn *c)
 }
 
 /* Do the work that no descriptor reports, and repeat actions that found no room. */
-static void belt(struct p3_meeting *m)
+static void check_all(struct p3_meeting *m)
 {
 	for (uint32_t i = 0; i < m->nmember; i++)
 		if (m->member[i].incarnation &&
@@ -250,16 +250,17 @@ static bool is_company(const struct p3_meeting *m)
 	return false;
 }
 
-/* Return the milliseconds until belt() must run again: it runs every AGAIN_MS while an
- * action has to be repeated, else every BELT_MS while a descriptor of a member is open.
+/* Return the milliseconds until check_all() must run again: it runs every AGAIN_MS while
+ * an action has to be repeated, else every CHECK_MS while a descriptor of a member is
+ * open.
  * Return -1 if neither is so. */
 static int patience(const struct p3_meeting *m)
 {
 	bool needy = is_short(m);
 	if (!needy && !is_company(m))
 		return -1;
-	uint64_t now = p3_now_ns(), ms = needy ? AGAIN_MS : BELT_MS;
-	uint64_t at = m->belt_ns + ms * 1000000;
+	uint64_t now = p3_now_ns(), ms = needy ? AGAIN_MS : CHECK_MS;
+	uint64_t at = m->checked_ns + ms * 1000000;
 	return at > now ? (int)((at - now) / 1000000 + 1) : 0;
 }
 
@@ -470,8 +471,8 @@ static bool turn(struct p3_meeting *m)
 	if (patience(m) == 0) {
 		if (!has_members(m))
 			return false;
-		belt(m);
-		m->belt_ns = p3_now_ns();
+		check_all(m);
+		m->checked_ns = p3_now_ns();
 	}
 	leave_barrier(m);
 	p3_meet_see_to_barrier(m);
@@ -493,7 +494,7 @@ void *p3_meet_thread(void *arg)
 {
 	struct p3_meeting *m = arg;
 	scan(m);
-	m->belt_ns = p3_now_ns();
+	m->checked_ns = p3_now_ns();
 	look_who_is_met(m);
 	while (!m->over && turn(m))
 		;

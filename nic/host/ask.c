@@ -31,7 +31,7 @@ static P3_HOT bool is_plain(const struct p3_md *md, uint32_t kind)
 	const uint32_t odd = P3_ODD_THRESHOLD | P3_ODD_INACTIVE | P3_ODD_IOVEC |
 			     (kind == P3_REQ_GET ? P3_ODD_CRAY : P3_ODD_EVENTS);
 	return p3_likely(!(md->odd & odd)) &&
-	       p3_likely(kind == P3_REQ_GET || p3_sink_eq(&md->sink));
+	       p3_likely(kind == P3_REQ_GET || p3_eq_of_sink(&md->sink));
 }
 
 /* Return the descriptor if it is usual and has these bytes, few enough for one cell, or
@@ -83,7 +83,7 @@ static P3_HOT void fill_bytes(struct p3_cell *c, const char *from, uint64_t leng
 	if (p3_likely(length == sizeof d[0]))
 		memcpy(d, from, sizeof d[0]);
 	else
-		p3_copy_few((char *)d, from, length);
+		p3_region_copy_few((char *)d, from, length);
 	p3_pack_data(c, d);
 }
 
@@ -154,7 +154,8 @@ static P3_HOT bool ask(
 	FAULT_POINT("request.admitted");
 	FAULT_POINT("lane.begun");
 	if (kind == P3_REQ_PUT)
-		fill_bytes(p->req_out.next, p3_sum(md->region.start, offset), length);
+		fill_bytes(p->req_out.next, p3_region_address(md->region.start, offset),
+			length);
 	send(p, t, m);
 	count(n, p3_ni_of(n, &md->o), kind == P3_REQ_GET ? 0 : length);
 	if (kind == P3_REQ_PUT)

@@ -90,7 +90,7 @@ int p3_call_inside(struct p3_nic *n, struct p3_cmd *c)
 
 /* ---- from a signal handler that interrupted a call ---- */
 
-void p3_call_see_to_them(struct p3_nic *n)
+void p3_call_run_left(struct p3_nic *n)
 {
 	/* The thread that executes this command first executes all commands that were
 	 * posted before it, those of the handler included. */

@@ -12,7 +12,7 @@
 #include "nic/state.h"
 
 /* Execute the commands that a signal handler has left behind. */
-P3_RARE void p3_call_see_to_them(struct p3_nic *n);
+P3_RARE void p3_call_run_left(struct p3_nic *n);
 
 /* Mark this thread as inside the library. */
 static inline void p3_call_begin(void)
@@ -21,7 +21,7 @@ static inline void p3_call_begin(void)
 	atomic_signal_fence(memory_order_seq_cst);
 }
 
-/* Unmark this thread.  Return false if the caller must call p3_call_see_to_them(). */
+/* Unmark this thread.  Return false if the caller must call p3_call_run_left(). */
 static inline bool p3_call_leave(void)
 {
 	atomic_signal_fence(memory_order_seq_cst);
@@ -35,7 +35,7 @@ static inline bool p3_call_leave(void)
 static inline void p3_call_end(struct p3_nic *n)
 {
 	if (p3_unlikely(!p3_call_leave()))
-		p3_call_see_to_them(n);
+		p3_call_run_left(n);
 }
 
 /* Execute a command, between p3_call_begin() and p3_call_end(). */

@@ -55,11 +55,11 @@ static P3_HOT void fill_data(
 {
 	uint64_t d[2] = {0, 0};
 	if (length > P3_FEW || (length > P3_REQ_INLINE && !n->crowded)) {
-		memcpy(p3_eager_bytes(c), from, length);
+		memcpy(p3_request_eager_bytes(c), from, length);
 	} else if (length > P3_REQ_INLINE) {
-		p3_copy_few(p3_eager_bytes(c), from, length);
+		p3_region_copy_few(p3_request_eager_bytes(c), from, length);
 	} else {
-		p3_copy_few((char *)d, from, length);
+		p3_region_copy_few((char *)d, from, length);
 		p3_pack_data(c, d);
 	}
 }
@@ -105,7 +105,7 @@ static P3_HOT bool send_if_open(struct p3_nic *n, struct p3_ring_tx *r,
 	const struct p3_move *m, uint64_t id, const struct p3_md *md, uint64_t offset,
 	uint64_t length)
 {
-	const char *from = p3_sum(md->region.start, offset);
+	const char *from = p3_region_address(md->region.start, offset);
 	if (p3_likely(length <= P3_REQ_INLINE)) {
 		if (p3_unlikely(!p3_ring_runs(r, 1)))
 			return false;
@@ -143,7 +143,7 @@ static P3_HOT bool post(struct p3_nic *n, const struct p3_ni *ni, const struct p
 	uint32_t link = n->next_link++;
 	if (md->odd & (P3_ODD_QUEUE | P3_ODD_ENDS))
 		return false;
-	struct p3_eq *eq = p3_sink_eq(&md->sink);
+	struct p3_eq *eq = p3_eq_of_sink(&md->sink);
 	if (p3_unlikely(!eq))
 		return false;
 	struct p3_event_record *e = p3_event_begin(eq);

@@ -15,7 +15,7 @@
 /* End a call that gives rc; rare: a signal handler has left commands behind. */
 static P3_RARE int end_late(struct p3_nic *n, int rc)
 {
-	p3_call_see_to_them(n);
+	p3_call_run_left(n);
 	return rc;
 }
 
@@ -40,7 +40,7 @@ static int take(struct p3_nic *n, struct p3_eq *eq, uint64_t handle, ptl_event_t
 		return PTL_EQ_EMPTY;
 	p3_event_from_words(w, sequence, handle, ev);
 	P3_TRACE(host, n, P3_TRACE_TAKEN, (uint32_t)ev->type,
-		p3_pair(p3_object_index(&eq->o), (uint32_t)sequence));
+		p3_pair(p3_obj_index(&eq->o), (uint32_t)sequence));
 	return got == P3_EVQ_LOST ? PTL_EQ_DROPPED : PTL_OK;
 }
 
@@ -270,7 +270,7 @@ static P3_RARE int end_shown(struct p3_nic *n, const struct p3_eq *eq, uint64_t 
 	ptl_event_t *ev, ptl_eq_handler_t handler)
 {
 	P3_TRACE(host, n, P3_TRACE_TAKEN, (uint32_t)ev->type,
-		p3_pair(p3_object_index(&eq->o), (uint32_t)sequence));
+		p3_pair(p3_obj_index(&eq->o), (uint32_t)sequence));
 	p3_call_end(n);
 	return handler ? show(handler, ev, PTL_OK) : PTL_OK;
 }

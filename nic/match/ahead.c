@@ -77,7 +77,7 @@ static inline bool look_at(struct p3_nic *n, struct p3_peer *p, struct p3_soon *
 	if (ni && pt_index <= (uint32_t)ni->limits.max_pt_index &&
 		ni->portal[pt_index].n >= P3_LONG)
 		ask_for_buckets(ni, pt_index, p3_format_get(c, P3_REQUEST_BITS),
-			p3_request_who(p, p3_word0_flags(w0)), soon);
+			p3_match_initiator(p, p3_word0_flags(w0)), soon);
 	return true;
 }
 

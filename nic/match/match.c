@@ -7,12 +7,12 @@
 static inline bool is_allowed(const struct p3_ni *ni, const struct p3_ask *ask)
 {
 	if (p3_likely(ni->ac0_asks_owner && ask->ac_index == 0))
-		return p3_is_wanted(ni->ac0_owner, ask->owner);
+		return p3_want_matches(ni->ac0_owner, ask->owner);
 	if (ask->ac_index > (uint32_t)ni->limits.max_ac_index)
 		return false;
 	const struct p3_ac *e = &ni->ac[ask->ac_index];
-	return e->valid && p3_is_wanted(e->who, ask->who) &&
-	       p3_is_wanted(e->owner, ask->owner) &&
+	return e->valid && p3_want_matches(e->who, ask->who) &&
+	       p3_want_matches(e->owner, ask->owner) &&
 	       (e->pt_index == PTL_PT_INDEX_ANY || e->pt_index == ask->pt_index);
 }
 
@@ -24,7 +24,8 @@ bool p3_match_allows(const struct p3_ni *ni, const struct p3_ask *ask)
 static inline bool accepts(struct p3_md *md, const struct p3_ask *ask, struct p3_hit *hit)
 {
 	uint32_t options = md->sink.options;
-	if (p3_unlikely(md->odd & P3_ODD_INACTIVE || p3_ask_needs(ask->kind) & ~options))
+	if (p3_unlikely(
+		    md->odd & P3_ODD_INACTIVE || p3_match_options(ask->kind) & ~options))
 		return false;
 	uint64_t off =
 		options & PTL_MD_MANAGE_REMOTE ? ask->remote_offset : md->local_offset;
@@ -43,7 +44,8 @@ static inline bool fits(
 	const struct p3_me *me, const struct p3_ask *ask, struct p3_hit *hit_out)
 {
 	return p3_likely(((ask->bits ^ me->bits) & ~me->ignore) == 0) &&
-	       p3_likely(me->md != NULL) && p3_likely(p3_is_wanted(me->who, ask->who)) &&
+	       p3_likely(me->md != NULL) &&
+	       p3_likely(p3_want_matches(me->who, ask->who)) &&
 	       accepts(me->md, ask, hit_out);
 }
 
@@ -129,7 +131,7 @@ void p3_match_learn(struct p3_nic *n, uint64_t target, uint64_t owner)
 		ac_index > (uint32_t)ni->limits.max_ac_index)
 		return;
 	const struct p3_ac *e = &ni->ac[ac_index];
-	if (e->valid && !e->who.mask && p3_is_wanted(e->owner, owner) &&
+	if (e->valid && !e->who.mask && p3_want_matches(e->owner, owner) &&
 		(e->pt_index == PTL_PT_INDEX_ANY || e->pt_index == pt_index))
 		*p3_match_way(n, target) =
 			(struct p3_way){target, owner, ni, &ni->portal[pt_index]};

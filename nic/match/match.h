@@ -18,7 +18,7 @@ void p3_match_list_insert(
 void p3_match_list_append(struct p3_ni *ni, struct p3_portal *list, struct p3_me *me);
 void p3_match_list_remove(struct p3_ni *ni, struct p3_me *me);
 
-static inline uint64_t p3_request_who(const struct p3_peer *p, uint32_t flags)
+static inline uint64_t p3_match_initiator(const struct p3_peer *p, uint32_t flags)
 {
 	return p3_pair(p->pid[flags & P3_F_NI1 ? 1 : 0], p->nid);
 }
@@ -47,7 +47,7 @@ struct p3_ask {
 
 /* Return the options that a descriptor needs for this kind of request.  A table of them
  * would touch one page more. */
-static inline uint32_t p3_ask_needs(uint8_t kind)
+static inline uint32_t p3_match_options(uint8_t kind)
 {
 	return (kind == P3_REQ_GET ? 0 : PTL_MD_OP_PUT) |
 	       (kind == P3_REQ_PUT ? 0 : PTL_MD_OP_GET);

@@ -23,16 +23,16 @@ int p3_eq_alloc(struct p3_nic *n, struct p3_cmd *c)
 		p3_evq_format(c->eq.ring, c->eq.n, p3_get(&n->life), &eq->tx, &eq->rx);
 	eq->nic = n;
 	eq->tx.on_lost = p3_why_lost;
-	c->handle_out = p3_object_next_name(&eq->o);
+	c->handle_out = p3_obj_next_name(&eq->o);
 	p3_release(&eq->rx.name, c->handle_out); /* EVQ.5 */
-	p3_object_born(&eq->o);
+	p3_obj_born(&eq->o);
 	p3_mirror_queue(n, eq);
 	return PTL_OK;
 }
 
 void p3_eq_kill(struct p3_nic *n, struct p3_eq *eq, struct p3_eq **dead)
 {
-	p3_use_less(p3_ni_of(n, &eq->o), P3_U_EQ);
+	p3_ni_use_less(p3_ni_of(n, &eq->o), P3_U_EQ);
 	eq->life++;
 	p3_table_kill(&n->table[P3_T_EQ], &eq->o);
 	p3_mirror_no_queue(n, eq);

@@ -25,7 +25,7 @@ int p3_eq_bury(struct p3_nic *n, struct p3_cmd *c);
 void p3_eq_kill(struct p3_nic *n, struct p3_eq *eq, struct p3_eq **dead);
 
 /* Return the sink's queue, or NULL if it has none or the queue was freed. */
-static inline struct p3_eq *p3_sink_eq(const struct p3_sink *sink)
+static inline struct p3_eq *p3_eq_of_sink(const struct p3_sink *sink)
 {
 	return p3_likely(sink->eq && sink->eq->life == sink->eq_life) ? sink->eq : NULL;
 }

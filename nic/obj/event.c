@@ -9,11 +9,11 @@ static inline void post(struct p3_nic *n, const struct p3_sink *sink,
 	const struct p3_event_words *rec, ptl_event_kind_t kind, uint32_t fail,
 	bool unlinked)
 {
-	struct p3_eq *eq = p3_sink_for(sink, kind);
+	struct p3_eq *eq = p3_event_queue(sink, kind);
 	if (!eq)
 		return;
 	struct p3_event_record *e = p3_event_begin(eq);
-	p3_say_all(&e->words, rec, (uint32_t)kind, fail, unlinked);
+	p3_record_copy(&e->words, rec, (uint32_t)kind, fail, unlinked);
 	p3_event_post(n, eq, e, kind);
 }
 
@@ -37,7 +37,7 @@ static void unlink_after(
 	struct p3_nic *n, struct p3_md *md, const struct p3_event_words *rec)
 {
 	struct p3_event_words last = *rec;
-	p3_say_md(&last, md, p3_event_high(rec, P3_EW_LINK));
+	p3_record_set_md(&last, md, p3_event_high(rec, P3_EW_LINK));
 	struct p3_sink sink = drop(n, md);
 	post(n, &sink, &last, PTL_EVENT_UNLINK, PTL_NI_OK, true);
 }
@@ -47,7 +47,7 @@ void P3_RARE p3_event_unlinks(struct p3_nic *n, struct p3_md *md,
 	ptl_event_kind_t kind, uint32_t fail)
 {
 	struct p3_sink to = *sink;
-	bool over = !md->pending, silently = over && p3_unlinks_silently(md);
+	bool over = !md->pending, silently = over && p3_md_unlinks_silently(md);
 	if (silently)
 		(void)drop(n, md);
 	post(n, &to, rec, kind, fail, silently);

@@ -17,7 +17,7 @@
 #include "shm/probe.h"
 
 /* Return true if the descriptor enables this event; ACK and UNLINK are always enabled. */
-static inline bool p3_wants(const struct p3_sink *sink, ptl_event_kind_t kind)
+static inline bool p3_event_is_wanted(const struct p3_sink *sink, ptl_event_kind_t kind)
 {
 	const uint32_t starts = 1u << PTL_EVENT_GET_START | 1u << PTL_EVENT_PUT_START |
 				1u << PTL_EVENT_GETPUT_START |
@@ -31,9 +31,10 @@ static inline bool p3_wants(const struct p3_sink *sink, ptl_event_kind_t kind)
 
 /* Return the queue that an event of this kind goes to, or NULL if it is not enabled or
  * the sink has no queue. */
-static inline struct p3_eq *p3_sink_for(const struct p3_sink *sink, ptl_event_kind_t kind)
+static inline struct p3_eq *p3_event_queue(
+	const struct p3_sink *sink, ptl_event_kind_t kind)
 {
-	return p3_likely(p3_wants(sink, kind)) ? p3_sink_eq(sink) : NULL;
+	return p3_likely(p3_event_is_wanted(sink, kind)) ? p3_eq_of_sink(sink) : NULL;
 }
 
 /* Begin a queue's next event; the caller writes all of it, then posts it. */
@@ -58,7 +59,7 @@ static inline void p3_event_post(
 	struct p3_nic *n, struct p3_eq *eq, struct p3_event_record *e, uint32_t kind)
 {
 	P3_TRACE(fw, n, P3_TRACE_EVENT, kind,
-		p3_pair(p3_object_index(&eq->o), (uint32_t)eq->tx.tail + 1));
+		p3_pair(p3_obj_index(&eq->o), (uint32_t)eq->tx.tail + 1));
 	p3_event_show(eq, e, kind);
 	n->posted = true;
 }

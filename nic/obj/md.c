@@ -12,7 +12,7 @@
  * frees them: the firmware does not. */
 static p3_a64 unused_iovs;
 
-void p3_iov_drop(struct p3_iov *iov)
+void p3_md_drop_iov(struct p3_iov *iov)
 {
 	if (!iov || --iov->refs)
 		return;
@@ -36,8 +36,8 @@ void p3_nic_free_iovs(void)
 
 void p3_md_owe_unlink(struct p3_md *md)
 {
-	struct p3_eq *eq = p3_sink_eq(&md->sink);
-	if (!eq || md->owes_unlink || p3_unlinks_silently(md))
+	struct p3_eq *eq = p3_eq_of_sink(&md->sink);
+	if (!eq || md->owes_unlink || p3_md_unlinks_silently(md))
 		return;
 	md->owes_unlink = true;
 	eq->owed++;
@@ -47,7 +47,7 @@ void p3_md_forgive_unlink(struct p3_md *md)
 {
 	if (p3_likely(!md->owes_unlink))
 		return;
-	struct p3_eq *eq = p3_sink_eq(&md->sink);
+	struct p3_eq *eq = p3_eq_of_sink(&md->sink);
 	if (eq)
 		eq->owed--;
 	md->owes_unlink = false;
@@ -58,7 +58,7 @@ void p3_md_remove(struct p3_nic *n, struct p3_ni *ni, struct p3_md *md)
 {
 	p3_md_forgive_unlink(md);
 	if (p3_unlikely(md->region.iov != NULL))
-		p3_iov_drop(md->region.iov);
+		p3_md_drop_iov(md->region.iov);
 	md->region.iov = NULL;
 	p3_obj_free(n, P3_T_MD, ni, &md->o);
 }
@@ -204,7 +204,7 @@ static P3_HOT struct p3_md *create(struct p3_nic *n, uint32_t ni, const ptl_md_t
 	md->me = me;
 	md->pending = 0;
 	count_alignment(&n->ni[ni], what);
-	p3_object_born(&md->o);
+	p3_obj_born(&md->o);
 	return md;
 }
 
@@ -264,7 +264,7 @@ static void md_tell(const struct p3_md *md, ptl_md_t *out)
 	uint64_t room = iov && (out->options & PTL_MD_IOVEC) ? out->length : 0;
 	for (uint64_t i = 0; i < room && i < iov->n; i++)
 		to[i] = iov->v[i];
-	struct p3_eq *eq = p3_sink_eq(&md->sink);
+	struct p3_eq *eq = p3_eq_of_sink(&md->sink);
 	*out = (ptl_md_t){.start = (void *)(uintptr_t)md->words.start,
 		.length = md->words.length,
 		.threshold = md->words.threshold,
@@ -279,7 +279,7 @@ static void replace(
 	struct p3_md *md, struct p3_cmd *c, const struct p3_md_meaning *meaning)
 {
 	p3_md_forgive_unlink(md);
-	p3_iov_drop(md->region.iov);
+	p3_md_drop_iov(md->region.iov);
 	md_fill(md, &c->md.md, meaning);
 }
 

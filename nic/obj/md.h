@@ -46,7 +46,7 @@ struct p3_md *p3_md_make_plain(
 void p3_md_remove(struct p3_nic *n, struct p3_ni *ni, struct p3_md *md);
 /* Drop a reference to a copy of iovec elements; the last one frees the copy.  NULL is
  * allowed. */
-void p3_iov_drop(struct p3_iov *iov);
+void p3_md_drop_iov(struct p3_iov *iov);
 /* Count (owe) or no longer count (forgive) md's UNLINK event, which waits until all
  * operations on md have ended, among the events that the firmware owes to md's queue. */
 void p3_md_owe_unlink(struct p3_md *md);
@@ -54,7 +54,7 @@ void p3_md_forgive_unlink(struct p3_md *md);
 
 /* Return true if the automatic unlinking posts no UNLINK: an interface of Cray's kind
  * posts it only for descriptors that request it. */
-static inline bool p3_unlinks_silently(const struct p3_md *md)
+static inline bool p3_md_unlinks_silently(const struct p3_md *md)
 {
 	const uint32_t both = P3_MD_CRAY | PTL_MD_EVENT_AUTO_UNLINK_ENABLE;
 	return (md->sink.options & both) == P3_MD_CRAY;

@@ -78,7 +78,7 @@ static P3_HOT struct p3_me *begin(struct p3_nic *n, uint32_t ni,
 	me->pt_index = what->pt_index;
 	me->unlink = what->unlink == PTL_UNLINK;
 	if (list->n == 0)
-		p3_use_more(&n->ni[ni], P3_U_LIST);
+		p3_ni_use_more(&n->ni[ni], P3_U_LIST);
 	return me;
 }
 
@@ -88,7 +88,7 @@ static P3_HOT void finish(
 {
 	if (p3_unlikely(list->n == P3_LONG))
 		n->nlong++;
-	p3_object_born(&me->o);
+	p3_obj_born(&me->o);
 }
 
 static struct p3_me *me_make(
@@ -128,7 +128,7 @@ static P3_HOT void me_remove(struct p3_nic *n, struct p3_ni *ni, struct p3_me *m
 		n->nlong--;
 	p3_match_list_remove(ni, me);
 	if (list->n == 0)
-		p3_use_less(ni, P3_U_LIST);
+		p3_ni_use_less(ni, P3_U_LIST);
 	p3_obj_free(n, P3_T_ME, ni, &me->o);
 }
 
@@ -139,7 +139,7 @@ void p3_me_remove(struct p3_nic *n, struct p3_me *me)
 
 static void join(struct p3_me *me, struct p3_md *md)
 {
-	md->me = p3_object_index(&me->o);
+	md->me = p3_obj_index(&me->o);
 	me->md = md;
 }
 

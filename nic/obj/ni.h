@@ -64,13 +64,13 @@ static P3_HOT int p3_obj_room(const struct p3_nic *n, enum p3_table_id id, uint3
 	return p3_likely(p3_table_has_room(&n->table[id])) ? PTL_OK : -(1 + (int)id);
 }
 
-/* Make an object of interface ni.  Handles do not find it before p3_object_born().  The
+/* Make an object of interface ni.  Handles do not find it before p3_obj_born().  The
  * caller has called p3_obj_room(). */
 static P3_HOT void *p3_obj_new(struct p3_nic *n, enum p3_table_id id, uint32_t ni)
 {
 	struct p3_object *o = p3_table_alloc(&n->table[id]);
 	o->ni = ni;
-	p3_use_more(&n->ni[ni], (enum p3_use_id)id);
+	p3_ni_use_more(&n->ni[ni], (enum p3_use_id)id);
 	return o;
 }
 
@@ -78,7 +78,7 @@ static P3_HOT void *p3_obj_new(struct p3_nic *n, enum p3_table_id id, uint32_t n
 static P3_HOT void p3_obj_free(
 	struct p3_nic *n, enum p3_table_id id, struct p3_ni *ni, struct p3_object *o)
 {
-	p3_use_less(ni, (enum p3_use_id)id);
+	p3_ni_use_less(ni, (enum p3_use_id)id);
 	p3_table_release(&n->table[id], o);
 }
 

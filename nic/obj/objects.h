@@ -44,7 +44,7 @@ static inline struct p3_want p3_want_owner(ptl_uid_t uid, ptl_jid_t jid)
 	return (struct p3_want){p3_pair(jid, uid), p3_pair(any_jid, any_uid)};
 }
 
-static inline bool p3_is_wanted(struct p3_want want, uint64_t word)
+static inline bool p3_want_matches(struct p3_want want, uint64_t word)
 {
 	return ((word ^ want.is) & want.mask) == 0;
 }
@@ -95,7 +95,7 @@ _Static_assert(P3_SAME_PLACE(start, start) && P3_SAME_PLACE(length, length) &&
  *
  *	if (p3_straight() && !(md->odd & (P3_ODD_INACTIVE | P3_ODD_THRESHOLD)) && ...)
  *
- * A queue that was freed makes no descriptor odd: p3_sink_eq() still has to be asked.
+ * A queue that was freed makes no descriptor odd: p3_eq_of_sink() still has to be asked.
  */
 enum p3_md_odd {
 	P3_ODD_PUT = PTL_MD_OP_PUT,        /* it does not accept puts, */
@@ -189,7 +189,7 @@ struct p3_portal {
 	struct p3_tuple tuple[P3_TUPLES];
 };
 
-static inline uint64_t p3_mix(uint64_t x)
+static inline uint64_t p3_bucket_mix(uint64_t x)
 {
 	x *= 0x9e3779b97f4a7c15;
 	return x ^ x >> 32;
@@ -243,11 +243,12 @@ static inline struct p3_bucket *p3_bucket_at(const struct p3_ni *ni,
 	ptl_match_bits_t bits, uint64_t who)
 {
 	uint64_t number = pt_index * P3_TUPLES + tuple;
-	uint64_t hash = p3_mix(p3_mix((bits & ~t->ignore) + number) ^ (who & t->mask));
+	uint64_t hash = p3_bucket_mix(
+		p3_bucket_mix((bits & ~t->ignore) + number) ^ (who & t->mask));
 	return &ni->bucket[hash & ni->bucket_mask];
 }
 
-static inline void p3_use_more(struct p3_ni *ni, enum p3_use_id id)
+static inline void p3_ni_use_more(struct p3_ni *ni, enum p3_use_id id)
 {
 	struct p3_use *u = &ni->use[id];
 	u->made++;
@@ -255,7 +256,7 @@ static inline void p3_use_more(struct p3_ni *ni, enum p3_use_id id)
 		u->max = u->cur;
 }
 
-static inline void p3_use_less(struct p3_ni *ni, enum p3_use_id id)
+static inline void p3_ni_use_less(struct p3_ni *ni, enum p3_use_id id)
 {
 	ni->use[id].cur--;
 }

@@ -53,83 +53,84 @@ _Static_assert(
 /* ---- writing ---- */
 
 /* Set one word of an event that is being written, in its queue or elsewhere. */
-static inline void p3_say(struct p3_event_words *rec, int i, uint64_t word)
+static inline void p3_record_set(struct p3_event_words *rec, int i, uint64_t word)
 {
 	p3_release(&rec->w[i], word); /* EVQ.2 */
 }
 
 /* Set two words; i is even. */
-static inline void p3_say_pair(struct p3_event_words *rec, int i, const void *words)
+static inline void p3_record_set_pair(
+	struct p3_event_words *rec, int i, const void *words)
 {
 	p3_release_pair(&rec->w[i], words); /* EVQ.2 */
 }
 
-static inline void p3_say_halves(
+static inline void p3_record_set_halves(
 	struct p3_event_words *rec, int i, uint32_t high, uint32_t low)
 {
 	p3_release_halves(&rec->w[i], high, low); /* EVQ.2 */
 }
 
 /* Set the words of the request. */
-static inline void p3_say_request(struct p3_event_words *rec, uint64_t bits,
+static inline void p3_record_set_request(struct p3_event_words *rec, uint64_t bits,
 	uint64_t rlength, uint64_t mlength, uint64_t offset, uint64_t hdr)
 {
-	p3_say(rec, P3_EW_BITS, bits);
-	p3_say(rec, P3_EW_RLENGTH, rlength);
-	p3_say(rec, P3_EW_MLENGTH, mlength);
-	p3_say(rec, P3_EW_OFFSET, offset);
-	p3_say(rec, P3_EW_HDR, hdr);
+	p3_record_set(rec, P3_EW_BITS, bits);
+	p3_record_set(rec, P3_EW_RLENGTH, rlength);
+	p3_record_set(rec, P3_EW_MLENGTH, mlength);
+	p3_record_set(rec, P3_EW_OFFSET, offset);
+	p3_record_set(rec, P3_EW_HDR, hdr);
 }
 
-/* Set the number of bytes that were moved: other than p3_say_request() expected. */
-static inline void p3_say_mlength(struct p3_event_words *rec, uint64_t mlength)
+/* Set the number of bytes that were moved, if it is not the one of the request. */
+static inline void p3_record_set_mlength(struct p3_event_words *rec, uint64_t mlength)
 {
-	p3_say(rec, P3_EW_MLENGTH, mlength);
+	p3_record_set(rec, P3_EW_MLENGTH, mlength);
 }
 
 /* Set the words of the descriptor as it is after the operation's accounting, and the
  * operation's link; each operation has its own. */
-static inline void p3_say_md(
+static inline void p3_record_set_md(
 	struct p3_event_words *rec, const struct p3_md *md, uint32_t link)
 {
 	const char *words = (const char *)&md->words;
-	p3_say(rec, P3_EW_MD_HANDLE, p3_get(&md->o.name));
+	p3_record_set(rec, P3_EW_MD_HANDLE, p3_get(&md->o.name));
 #pragma GCC unroll 3
 	for (int i = 0; i < P3_EW_HDR - P3_EW_MD; i += 2)
-		p3_say_pair(rec, P3_EW_MD + i, words + 8 * i);
+		p3_record_set_pair(rec, P3_EW_MD + i, words + 8 * i);
 	p3_release_high(&rec->w[P3_EW_LINK], link); /* EVQ.2 */
 }
 
 /* Set the words of the initiator (id is pid:nid, owner is jid:uid), the portal index, and
- * the kind.  Kind 0: p3_say_all() sets it later. */
-static inline void p3_say_ids(struct p3_event_words *rec, uint32_t kind, uint64_t id,
-	uint64_t owner, uint32_t pt_index)
+ * the kind.  Kind 0: p3_record_copy() sets it later. */
+static inline void p3_record_set_ids(struct p3_event_words *rec, uint32_t kind,
+	uint64_t id, uint64_t owner, uint32_t pt_index)
 {
-	p3_say_halves(rec, P3_EW_KIND, (uint32_t)id, kind);
-	p3_say_halves(rec, P3_EW_PID, (uint32_t)owner, (uint32_t)(id >> 32));
-	p3_say_halves(rec, P3_EW_JID, pt_index, (uint32_t)(owner >> 32));
+	p3_record_set_halves(rec, P3_EW_KIND, (uint32_t)id, kind);
+	p3_record_set_halves(rec, P3_EW_PID, (uint32_t)owner, (uint32_t)(id >> 32));
+	p3_record_set_halves(rec, P3_EW_JID, pt_index, (uint32_t)(owner >> 32));
 }
 
-static inline void p3_say_who(struct p3_event_words *rec, uint32_t kind,
+static inline void p3_record_set_initiator(struct p3_event_words *rec, uint32_t kind,
 	ptl_process_id_t id, uint32_t uid, uint32_t jid, uint32_t pt_index)
 {
-	p3_say_halves(rec, P3_EW_KIND, id.nid, kind);
-	p3_say_halves(rec, P3_EW_PID, uid, id.pid);
-	p3_say_halves(rec, P3_EW_JID, pt_index, jid);
+	p3_record_set_halves(rec, P3_EW_KIND, id.nid, kind);
+	p3_record_set_halves(rec, P3_EW_PID, uid, id.pid);
+	p3_record_set_halves(rec, P3_EW_JID, pt_index, jid);
 }
 
 /* Copy a record whose kind is not set, and set the kind, the failure, and the mark of
  * the descriptor's last event. */
-static inline void p3_say_all(struct p3_event_words *to, const struct p3_event_words *rec,
-	uint32_t kind, uint32_t fail, bool unlinked)
+static inline void p3_record_copy(struct p3_event_words *to,
+	const struct p3_event_words *rec, uint32_t kind, uint32_t fail, bool unlinked)
 {
 	uint32_t high = fail | (uint32_t)unlinked << P3_EW_UNLINKED;
-	p3_say(to, P3_EW_KIND, p3_get(&rec->w[P3_EW_KIND]) | kind);
-	p3_say(to, P3_EW_PID, p3_get(&rec->w[P3_EW_PID]));
+	p3_record_set(to, P3_EW_KIND, p3_get(&rec->w[P3_EW_KIND]) | kind);
+	p3_record_set(to, P3_EW_PID, p3_get(&rec->w[P3_EW_PID]));
 #pragma GCC unroll 6
 	for (int i = P3_EW_JID; i < P3_EW_HDR; i += 2)
-		p3_say_pair(to, i, &rec->w[i]);
-	p3_say(to, P3_EW_HDR, p3_get(&rec->w[P3_EW_HDR]));
+		p3_record_set_pair(to, i, &rec->w[i]);
+	p3_record_set(to, P3_EW_HDR, p3_get(&rec->w[P3_EW_HDR]));
 	if (p3_unlikely(high))
 		p3_release_high(&to->w[P3_EW_FAIL], high); /* EVQ.2 */
 }

@@ -8,7 +8,7 @@ char *p3_region_at(const struct p3_region *r, uint64_t off, uint64_t *len_out)
 {
 	if (!r->iov) {
 		*len_out = r->size - off;
-		return p3_sum(r->start, off);
+		return p3_region_address(r->start, off);
 	}
 	for (uint32_t i = 0; i < r->iov->n; i++) {
 		const ptl_md_iovec_t *v = &r->iov->v[i];
@@ -45,7 +45,7 @@ static char *walk_on(struct region_walk *w, uint64_t len, uint64_t *piece_out)
 	if (!r->iov) {
 		*piece_out = len;
 		w->offset += len;
-		return p3_sum(r->start, w->offset - len);
+		return p3_region_address(r->start, w->offset - len);
 	}
 	while (w->element < r->iov->n && w->offset == r->iov->v[w->element].iov_len) {
 		w->element++;
@@ -92,8 +92,8 @@ static struct p3_bounds bounds_of(const struct p3_region *r, uint64_t off, uint6
 {
 	if (r->iov)
 		return (struct p3_bounds){r->iov->lo, r->iov->hi};
-	char *at = p3_sum(r->start, off);
-	return (struct p3_bounds){at, p3_sum(at, len)};
+	char *at = p3_region_address(r->start, off);
+	return (struct p3_bounds){at, p3_region_address(at, len)};
 }
 
 struct p3_bounds p3_region_bounds(const struct p3_region *r, uint64_t off, uint64_t len)
@@ -113,7 +113,7 @@ struct p3_bounds p3_region_bounds(const struct p3_region *r, uint64_t off, uint6
 	return first ? (struct p3_bounds){NULL, NULL} : b;
 }
 
-bool p3_bounds_meet(
+bool p3_region_bounds_meet(
 	struct p3_bounds b, const struct p3_region *r, uint64_t off, uint64_t len)
 {
 	struct p3_bounds other = bounds_of(r, off, len);
@@ -151,7 +151,8 @@ bool p3_region_common(const struct p3_region *few, uint64_t foff, uint64_t flen,
 	const struct p3_region *r, uint64_t off, uint64_t len, struct p3_range *range_out)
 {
 	*range_out = (struct p3_range){len, 0};
-	if (!flen || !p3_bounds_meet(p3_region_bounds(few, foff, flen), r, off, len))
+	if (!flen ||
+		!p3_region_bounds_meet(p3_region_bounds(few, foff, flen), r, off, len))
 		return false;
 	struct region_walk w = walk_from(r, off);
 	uint64_t pos = 0;

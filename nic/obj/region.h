@@ -50,13 +50,13 @@ struct p3_range {
 	}
 
 /* Return base + offset.  An empty region may begin at NULL, where C knows no sum. */
-static inline char *p3_sum(char *base, uint64_t offset)
+static inline char *p3_region_address(char *base, uint64_t offset)
 {
 	return (char *)((uintptr_t)base + offset);
 }
 
 /* Copy at most P3_FEW bytes. */
-static P3_HOT void p3_copy_few(char *to, const char *from, uint64_t len)
+static P3_HOT void p3_region_copy_few(char *to, const char *from, uint64_t len)
 {
 	P3_COPY_ENDS(32)
 	P3_COPY_ENDS(16)
@@ -66,9 +66,10 @@ static P3_HOT void p3_copy_few(char *to, const char *from, uint64_t len)
 	P3_COPY_ENDS(1)
 }
 
-/* Return true if p3_copy_few() is the way to copy these bytes; crowded: more nodes than
- * CPUs. */
-static inline bool p3_copies_few(bool crowded, const struct p3_region *r, uint64_t len)
+/* Return true if p3_region_copy_few() is the way to copy these bytes; crowded: more nodes
+ * than CPUs. */
+static inline bool p3_region_copies_few(
+	bool crowded, const struct p3_region *r, uint64_t len)
 {
 	return crowded && len <= P3_FEW && !r->iov;
 }
@@ -80,7 +81,7 @@ void p3_region_read(const struct p3_region *r, uint64_t off, void *dst, uint64_t
 /* Return the address at off; *len_out is the length of the contiguous piece there. */
 char *p3_region_at(const struct p3_region *r, uint64_t off, uint64_t *len_out);
 struct p3_bounds p3_region_bounds(const struct p3_region *r, uint64_t off, uint64_t len);
-bool p3_bounds_meet(
+bool p3_region_bounds_meet(
 	struct p3_bounds b, const struct p3_region *r, uint64_t off, uint64_t len);
 /* Return true if the bytes of r have any in common with flen bytes of another region,
  * few, and set the range of these common bytes, counted from off. */

@@ -154,14 +154,14 @@ void *p3_obj_named(const struct p3_nic *n, enum p3_kind kind, uint64_t handle)
 	static const uint8_t table[] = {
 		[P3_KIND_ME] = P3_T_ME, [P3_KIND_MD] = P3_T_MD, [P3_KIND_EQ] = P3_T_EQ};
 	const struct p3_table *t = &n->table[table[kind]];
-	return p3_named_in(t, t->elem, handle);
+	return p3_table_named(t, t->elem, handle);
 }
 
 void *p3_obj_next(const struct p3_table *t, uint32_t ni, uint32_t *at)
 {
 	while (*at < t->used) {
 		struct p3_object *o = p3_table_at(t, (*at)++);
-		if (p3_object_lives(o) && o->ni == ni)
+		if (p3_obj_lives(o) && o->ni == ni)
 			return o;
 	}
 	return NULL;

@@ -83,7 +83,7 @@ static inline bool p3_table_has_room(const struct p3_table *t)
 	       t->used < p3_get(&t->nchunks) * P3_TABLE_EACH;
 }
 
-/* Allocate a dead object; the caller calls p3_object_born() when it is whole.  Return
+/* Allocate a dead object; the caller calls p3_obj_born() when it is whole.  Return
  * NULL if the table must grow first. */
 void *p3_table_alloc(struct p3_table *t);
 void p3_table_release(struct p3_table *t, struct p3_object *o);
@@ -116,20 +116,20 @@ static P3_HOT void p3_table_link(struct p3_table *t, struct p3_object *o)
 void p3_table_kill(struct p3_table *t, struct p3_object *o);
 void p3_table_bury(struct p3_table *t, struct p3_object *o);
 
-static inline uint32_t p3_object_index(const struct p3_object *o)
+static inline uint32_t p3_obj_index(const struct p3_object *o)
 {
 	uint32_t i = p3_handle_index(p3_get(&o->name)), dead = i >> P3_DEAD_BIT;
 	return (i & (P3_TABLE_MOST - 1)) ^ dead;
 }
 
-static inline bool p3_object_lives(const struct p3_object *o)
+static inline bool p3_obj_lives(const struct p3_object *o)
 {
 	return !(p3_get(&o->name) >> P3_DEAD_BIT & 1);
 }
 
 /* Return the name that a dead object will have in its next life.  The last generation is
  * followed by 0: it carries into the interface, which is set behind that. */
-static inline uint64_t p3_object_next_name(const struct p3_object *o)
+static inline uint64_t p3_obj_next_name(const struct p3_object *o)
 {
 	uint64_t next =
 		(p3_get(&o->name) ^ P3_NAMELESS) + (UINT64_C(1) << P3_HANDLE_INDEX_BITS);
@@ -137,16 +137,17 @@ static inline uint64_t p3_object_next_name(const struct p3_object *o)
 }
 
 /* Give an object its next name: handles find it from now on. */
-static inline void p3_object_born(struct p3_object *o)
+static inline void p3_obj_born(struct p3_object *o)
 {
-	p3_release(&o->name, p3_object_next_name(o)); /* TABLE.2 */
+	p3_release(&o->name, p3_obj_next_name(o)); /* TABLE.2 */
 }
 
 /* (any) Return the place in the table that a handle leads to; any value leads to one. */
-static P3_HOT void *p3_place_in(const struct p3_table *t, uint32_t size, uint64_t handle)
+static P3_HOT void *p3_table_place(
+	const struct p3_table *t, uint32_t size, uint64_t handle)
 {
 	char *place = t->base + (handle & (P3_TABLE_MOST - 1)) * size;
-	if (!place) /* the compiler need not ask whether p3_named_in() found NULL */
+	if (!place) /* the compiler need not ask whether p3_table_named() found NULL */
 		__builtin_unreachable();
 	return place;
 }
@@ -156,9 +157,10 @@ static P3_HOT void *p3_place_in(const struct p3_table *t, uint32_t size, uint64_
  * leads to a place in the table, and to no object of another name; so one comparison
  * checks kind, interface, index and generation.  size is the constant t->elem.
  */
-static P3_HOT void *p3_named_in(const struct p3_table *t, uint32_t size, uint64_t handle)
+static P3_HOT void *p3_table_named(
+	const struct p3_table *t, uint32_t size, uint64_t handle)
 {
-	struct p3_object *o = p3_place_in(t, size, handle);
+	struct p3_object *o = p3_table_place(t, size, handle);
 	return p3_likely(p3_acquire(&o->name) == handle) ? o : NULL; /* TABLE.2 */
 }
 

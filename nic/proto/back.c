@@ -95,7 +95,7 @@ static P3_HOT bool acknowledge(
 	if (p3_unlikely(!t || t->kind != P3_REQ_PUT || !t->move.ack))
 		return p3_reply_take(n, p);
 	struct p3_md *md = usual_md(t, INERT);
-	struct p3_eq *eq = p3_likely(md != NULL) ? p3_sink_eq(&md->sink) : NULL;
+	struct p3_eq *eq = p3_likely(md != NULL) ? p3_eq_of_sink(&md->sink) : NULL;
 	if (p3_unlikely(!eq))
 		return p3_reply_take(n, p);
 	post(n, p, t, eq, length, PTL_EVENT_ACK);
@@ -109,13 +109,13 @@ static P3_HOT uint64_t deposit(const struct p3_md *md, const struct p3_pending *
 {
 	uint64_t offset = t->move.offset, size = md->region.size;
 	uint64_t space = p3_likely(size > offset) ? size - offset : 0;
-	char *to = p3_sum(md->region.start, offset);
+	char *to = p3_region_address(md->region.start, offset);
 	if (p3_unlikely(length > space))
 		length = space;
 	if (p3_likely(length == 8))
 		memcpy(to, p3_reply_bytes(c), 8);
 	else
-		p3_copy_few(to, p3_reply_bytes(c), length);
+		p3_region_copy_few(to, p3_reply_bytes(c), length);
 	return length;
 }
 
@@ -132,7 +132,7 @@ static __attribute__((noinline)) bool take_reply(struct p3_nic *n, struct p3_pee
 		usual_md(t, INERT | P3_ODD_IOVEC | P3_ODD_STARTS | P3_ODD_ENDS);
 	if (p3_unlikely(!md))
 		return p3_reply_take(n, p);
-	struct p3_eq *eq = p3_sink_eq(&md->sink);
+	struct p3_eq *eq = p3_eq_of_sink(&md->sink);
 	length = deposit(md, t, c, length);
 	if (p3_likely(eq != NULL))
 		post(n, p, t, eq, length, PTL_EVENT_REPLY_END);

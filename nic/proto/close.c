@@ -169,7 +169,7 @@ static void forget_pendings(struct p3_nic *n, struct p3_link *list, uint32_t ni)
 			p3_xfer_withdraw(n, t->xfer);
 		if (t->send.md)
 			p3_span_forget(&t->send);
-		p3_use_less(&n->ni[ni], P3_U_OP);
+		p3_ni_use_less(&n->ni[ni], P3_U_OP);
 		t->md = NULL;
 		if (t->peer == &n->absent)
 			p3_hold_show_end(n, t);

@@ -14,7 +14,7 @@ static bool is_waiting(const struct p3_nic *n)
 bool p3_exchange_waits(
 	struct p3_nic *n, const struct p3_region *r, uint64_t off, uint64_t len)
 {
-	return p3_bounds_meet(n->swapper_wants, r, off, len) && is_waiting(n);
+	return p3_region_bounds_meet(n->swapper_wants, r, off, len) && is_waiting(n);
 }
 
 bool p3_exchange_precedes(

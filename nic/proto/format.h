@@ -287,7 +287,7 @@ static inline uint64_t p3_unpack_common(
 }
 
 /* Return the place of the bytes of a put or getput with more than P3_REQ_INLINE. */
-static inline char *p3_eager_bytes(const struct p3_cell *c)
+static inline char *p3_request_eager_bytes(const struct p3_cell *c)
 {
 	return p3_format_bytes(c, P3_EAGER_DATA);
 }

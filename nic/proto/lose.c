@@ -23,7 +23,7 @@
  * read all bytes and said so before it left. */
 static uint32_t serving_status(struct p3_nic *n, const struct p3_xfer_slot *x)
 {
-	const struct p3_xfer *theirs = p3_peer_xfer(n, x->peer, x->peer_id);
+	const struct p3_xfer *theirs = p3_xfer_of_peer(n, x->peer, x->peer_id);
 	bool seen = p3_acquire(&theirs->released) == x->peer_id; /* XFER.3 */
 	return seen && !p3_get(&theirs->status) ? PTL_NI_OK : PTL_NI_FAIL;
 }

@@ -18,7 +18,7 @@ struct p3_pending *p3_pending_alloc(struct p3_nic *n, struct p3_peer *p, uint32_
 	struct p3_pending *t = p3_table_alloc(&n->table[P3_T_PENDING]);
 	if (!t)
 		return NULL;
-	p3_object_born(&t->o);
+	p3_obj_born(&t->o);
 	t->kind = (uint8_t)kind;
 	t->ni = (uint8_t)md->o.ni;
 	t->peer = p;
@@ -44,7 +44,7 @@ void p3_pending_start(struct p3_nic *n, struct p3_pending *t)
 void p3_pending_end(struct p3_nic *n, struct p3_pending *t, uint32_t fail)
 {
 	if (fail)
-		p3_say_mlength(&t->send.rec, 0);
+		p3_record_set_mlength(&t->send.rec, 0);
 	p3_span_end(n, &t->send, PTL_EVENT_SEND_END, fail);
 	t->send.md = NULL; /* the send is over: no other function has to end it */
 }
@@ -112,7 +112,7 @@ void p3_pending_free(struct p3_nic *n, struct p3_pending *t)
 		p3_xfer_free(n, t->xfer);
 	t->xfer = NULL;
 	if (t->md)
-		p3_use_less(&n->ni[t->ni], P3_U_OP);
+		p3_ni_use_less(&n->ni[t->ni], P3_U_OP);
 	p3_table_release(&n->table[P3_T_PENDING], &t->o);
 }
 
@@ -150,7 +150,7 @@ void p3_pending_end_get(struct p3_nic *n, struct p3_pull *pull, uint32_t fail)
 	struct p3_span span = pull->span;
 	p3_pending_release(n, t, fail);
 	if (fail)
-		p3_say_mlength(&span.rec, 0);
+		p3_record_set_mlength(&span.rec, 0);
 	if (span.md)
 		p3_span_end(n, &span, PTL_EVENT_REPLY_END, fail);
 	p3_pending_free(n, t);

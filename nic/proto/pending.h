@@ -50,7 +50,7 @@ static P3_HOT struct p3_pending *p3_pending_take(
 	struct p3_pending *t = p3_table_take(&n->table[P3_T_PENDING]);
 	if (p3_unlikely(!t))
 		return NULL;
-	p3_object_born(&t->o);
+	p3_obj_born(&t->o);
 	t->peer = p;
 	t->md = md;
 	t->md_name = p3_get(&md->o.name);
@@ -64,7 +64,7 @@ static P3_HOT struct p3_pending *p3_pending_take(
 	t->copy = NULL;
 	p3_list_add(&p->outstanding, &t->link);
 	p->nout++;
-	p3_use_more(&n->ni[t->ni], P3_U_OP);
+	p3_ni_use_more(&n->ni[t->ni], P3_U_OP);
 	return t;
 }
 
@@ -74,7 +74,7 @@ static P3_HOT void p3_pending_give(struct p3_nic *n, struct p3_pending *t)
 	struct p3_table *table = &n->table[P3_T_PENDING];
 	p3_list_del(&t->link);
 	t->peer->nout--;
-	p3_use_less(&n->ni[t->ni], P3_U_OP);
+	p3_ni_use_less(&n->ni[t->ni], P3_U_OP);
 	p3_release(&t->o.name, p3_get(&t->o.name) ^ P3_NAMELESS); /* TABLE.2 */
 	table->live--;
 	p3_table_link(table, &t->o);
@@ -91,7 +91,7 @@ static P3_HOT struct p3_pending *p3_pending_named(
 		return NULL;
 	char *chunk = table->chunk[index / P3_TABLE_EACH];
 	struct p3_pending *t = (struct p3_pending *)chunk + index % P3_TABLE_EACH;
-	if (p3_unlikely(!p3_object_lives(&t->o) || p3_pending_name(t) != name))
+	if (p3_unlikely(!p3_obj_lives(&t->o) || p3_pending_name(t) != name))
 		return NULL;
 	return p3_likely(t->peer == p && t->state == P3_PEND_SENT) ? t : NULL;
 }
@@ -125,9 +125,9 @@ static inline void p3_pending_describe_answer(const struct p3_move *m,
 	const struct p3_md *md, const struct p3_answerer *by, uint64_t mlength,
 	uint32_t link, uint32_t kind, struct p3_event_words *rec)
 {
-	p3_say_request(rec, m->bits, m->length, mlength, m->remote_offset, 0);
-	p3_say_md(rec, md, link);
-	p3_say_who(rec, kind, by->id, by->uid, by->jid, m->pt_index);
+	p3_record_set_request(rec, m->bits, m->length, mlength, m->remote_offset, 0);
+	p3_record_set_md(rec, md, link);
+	p3_record_set_initiator(rec, kind, by->id, by->uid, by->jid, m->pt_index);
 }
 
 /* Fail a get whose reply will never come.  p is its target, or NULL if that is

@@ -73,7 +73,7 @@ static P3_HOT struct p3_md *match(
 	for (const struct p3_me *me = list->head; me; me = me->next)
 		if (p3_likely(((bits ^ me->bits) & ~me->ignore) == 0) &&
 			p3_likely(me->md != NULL) &&
-			p3_likely(p3_is_wanted(me->who, who)))
+			p3_likely(p3_want_matches(me->who, who)))
 			return me->md;
 	return NULL;
 }
@@ -85,7 +85,7 @@ static P3_HOT struct p3_md *match(
 static P3_HOT bool has_event_room(struct plain *r)
 {
 	const struct p3_sink *sink = &r->md->sink;
-	r->eq = p3_sink_eq(sink);
+	r->eq = p3_eq_of_sink(sink);
 	return r->eq ? p3_evq_has_room(&r->eq->tx) : !sink->eq;
 }
 
@@ -102,7 +102,7 @@ static P3_HOT bool find(
 	const struct p3_peer *p, const struct p3_cell *c, uint32_t odd, struct plain *r)
 {
 	r->bits = p3_format_get(c, P3_REQUEST_BITS);
-	struct p3_md *md = r->md = match(r->way->list, r->bits, p3_request_who(p, 0));
+	struct p3_md *md = r->md = match(r->way->list, r->bits, p3_match_initiator(p, 0));
 	if (p3_unlikely(!md) || p3_unlikely(md->odd & odd))
 		return false;
 	bool remote = md->sink.options & PTL_MD_MANAGE_REMOTE;
@@ -151,9 +151,9 @@ static P3_HOT struct p3_event_record *write_event(struct p3_nic *n,
 		return NULL;
 	struct p3_event_record *e = p3_evq_next(&r->eq->tx);
 	FAULT_POINT("event.begun");
-	p3_say_request(&e->words, r->bits, r->length, r->length, r->offset, hdr);
-	p3_say_md(&e->words, r->md, link);
-	p3_say_ids(&e->words, kind, p3_request_who(p, 0), r->way->owner,
+	p3_record_set_request(&e->words, r->bits, r->length, r->length, r->offset, hdr);
+	p3_record_set_md(&e->words, r->md, link);
+	p3_record_set_ids(&e->words, kind, p3_match_initiator(p, 0), r->way->owner,
 		p3_match_portal(r->way));
 	FAULT_POINT("event.written");
 	return e;
@@ -175,13 +175,13 @@ static P3_HOT void post(struct p3_nic *n, const struct plain *r,
 static P3_HOT void deposit(const struct p3_nic *n, const struct p3_cell *c,
 	const struct plain *r, uint32_t k)
 {
-	char *to = p3_sum(r->md->region.start, r->offset);
+	char *to = p3_region_address(r->md->region.start, r->offset);
 	if (p3_likely(k == 1 && r->length == 8))
-		memcpy(to, p3_eager_bytes(c), 8);
+		memcpy(to, p3_request_eager_bytes(c), 8);
 	else if (k == 1 || (n->crowded && r->length <= P3_FEW))
-		p3_copy_few(to, p3_eager_bytes(c), r->length);
+		p3_region_copy_few(to, p3_request_eager_bytes(c), r->length);
 	else
-		memcpy(to, p3_eager_bytes(c), r->length);
+		memcpy(to, p3_request_eager_bytes(c), r->length);
 	FAULT_POINT("put.deposited");
 }
 
@@ -291,11 +291,11 @@ static P3_HOT void reply(
 	const struct p3_answer a = {.pending = pending, .mlength = r->length};
 	struct p3_cell *c = p->rsp_out.next;
 	uint64_t word0 = p3_pack_reply(c, &a);
-	const char *from = p3_sum(r->md->region.start, r->offset);
+	const char *from = p3_region_address(r->md->region.start, r->offset);
 	if (p3_likely(r->length == 8))
 		memcpy(p3_reply_bytes(c), from, 8);
 	else
-		p3_copy_few(p3_reply_bytes(c), from, r->length);
+		p3_region_copy_few(p3_reply_bytes(c), from, r->length);
 	FAULT_POINT("reply.filled");
 	p3_answer_at_once(n, p, word0);
 	FAULT_POINT("reply.published");

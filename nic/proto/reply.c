@@ -67,7 +67,7 @@ static inline void answer_ends(struct p3_nic *n, const struct answered *a,
 		answer_unlinks(n, *a, md, kind);
 		return;
 	}
-	struct p3_eq *eq = p3_sink_for(&md->sink, kind);
+	struct p3_eq *eq = p3_event_queue(&md->sink, kind);
 	if (p3_unlikely(!eq))
 		return;
 	struct p3_event_record *e = p3_event_begin(eq);
@@ -83,7 +83,7 @@ static void got_ack(
 	if (!md_lives(n, t))
 		return;
 	struct p3_md *md = t->md;
-	if (!p3_sink_eq(&md->sink)) {
+	if (!p3_eq_of_sink(&md->sink)) {
 		p3_answer_drop(n, p3_ni_of(n, &md->o), t->move.length);
 		p3_why_late(n, t);
 		return;

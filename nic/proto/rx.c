@@ -83,22 +83,22 @@ static P3_RARE bool is_settling(struct p3_nic *n, struct p3_ni *ni)
 static inline void describe(const struct request *r, const struct p3_hit *hit,
 	uint32_t link, uint32_t kind, struct p3_event_words *rec)
 {
-	p3_say_request(rec, r->ask.bits, r->ask.length, hit->mlength, hit->offset,
+	p3_record_set_request(rec, r->ask.bits, r->ask.length, hit->mlength, hit->offset,
 		r->ask.kind == P3_REQ_GET ? 0 : r->ask.hdr);
-	p3_say_md(rec, hit->md, link);
-	p3_say_ids(rec, kind, r->ask.who, r->ask.owner, r->ask.pt_index);
+	p3_record_set_md(rec, hit->md, link);
+	p3_record_set_ids(rec, kind, r->ask.who, r->ask.owner, r->ask.pt_index);
 }
 
 static inline void deposit(
 	const struct p3_nic *n, const struct request *r, const struct p3_hit *hit)
 {
 	const struct p3_region *to = &hit->md->region;
-	const char *from = p3_eager_bytes(r->cell);
+	const char *from = p3_request_eager_bytes(r->cell);
 	uint64_t len = hit->mlength;
 	if (p3_likely(len == 8 && r->ask.length == 8 && !to->iov))
 		memcpy(to->start + hit->offset, r->data, 8);
-	else if (p3_copies_few(n->crowded, to, len))
-		p3_copy_few(p3_sum(to->start, hit->offset), from, len);
+	else if (p3_region_copies_few(n->crowded, to, len))
+		p3_region_copy_few(p3_region_address(to->start, hit->offset), from, len);
 	else
 		p3_region_write(to, hit->offset, from, len);
 }
@@ -154,7 +154,7 @@ static __attribute__((noinline)) void put_unlinks(
 static inline void put_ended(struct p3_nic *n, const struct request *r,
 	const struct p3_hit *hit, uint32_t link)
 {
-	struct p3_eq *eq = p3_sink_for(&hit->md->sink, PTL_EVENT_PUT_END);
+	struct p3_eq *eq = p3_event_queue(&hit->md->sink, PTL_EVENT_PUT_END);
 	if (p3_unlikely(!eq))
 		return;
 	struct p3_event_record *e = p3_event_begin(eq);
@@ -167,7 +167,7 @@ static inline void put_eager(struct p3_nic *n, struct p3_peer *p, const struct r
 {
 	bool ack = wants_ack(n, p, r, hit->md);
 	uint32_t link = count_in(n, hit);
-	if (p3_unlikely(p3_wants(&hit->md->sink, PTL_EVENT_PUT_START)))
+	if (p3_unlikely(p3_event_is_wanted(&hit->md->sink, PTL_EVENT_PUT_START)))
 		put_started(n, *r, *hit, link);
 	deposit(n, r, hit);
 	if (p3_unlikely(!p3_list_empty(&n->pulls)))
@@ -186,7 +186,7 @@ static inline void put_eager(struct p3_nic *n, struct p3_peer *p, const struct r
  * transfer table if the header does not tell it. */
 static void place_pull(struct p3_nic *n, struct p3_pull *pull, const struct request *r)
 {
-	const struct p3_xfer *src = p3_peer_xfer(n, pull->peer, r->xfer);
+	const struct p3_xfer *src = p3_xfer_of_peer(n, pull->peer, r->xfer);
 	bool heap = r->flags & P3_F_HEAP, addr = r->flags & P3_F_ADDR;
 	pull->heap = heap ? r->place : addr ? 0 : p3_get(&src->heap);
 	pull->addr = !heap && addr ? r->place : 0;
@@ -211,7 +211,7 @@ static bool put_long(struct p3_nic *n, struct p3_peer *p, const struct request *
 	pull->peer_pending = r->pending;
 	accept(n, r, hit, &pull->span.rec);
 	p3_span_begin(&pull->span, md, hit->offset);
-	p3_use_more(p3_ni_of(n, &md->o), P3_U_OP);
+	p3_ni_use_more(p3_ni_of(n, &md->o), P3_U_OP);
 	p3_span_start(n, &pull->span, PTL_EVENT_PUT_START);
 	p3_pull_begin(n, pull);
 	pull->first = r->flags & P3_F_COPIED;
@@ -273,7 +273,7 @@ static bool get_long(struct p3_nic *n, struct p3_peer *p, const struct request *
 	P3_TRACE(fw, n, P3_TRACE_BEGIN, P3_TRACE_SERVED, hit->mlength);
 	accept(n, r, hit, &x->span.rec);
 	p3_span_begin(&x->span, md, hit->offset);
-	p3_use_more(p3_ni_of(n, &md->o), P3_U_OP);
+	p3_ni_use_more(p3_ni_of(n, &md->o), P3_U_OP);
 	p3_span_start(n, &x->span, PTL_EVENT_GET_START);
 	p3_xfer_publish(n, x);
 	FAULT_POINT("serve.published");
@@ -333,7 +333,7 @@ static inline void load(
 		.hdr = m.hdr,
 		.remote_offset = m.offset,
 		.length = m.length,
-		.who = p3_request_who(p, m.flags),
+		.who = p3_match_initiator(p, m.flags),
 		.owner = p3_pair(p->jid, p->uid)};
 }
 
@@ -386,7 +386,7 @@ P3_PATH
 static __attribute__((noinline)) void expect_pull(struct p3_nic *n, struct p3_peer *p,
 	uint64_t xfer, uint64_t heap, uint64_t length)
 {
-	__builtin_prefetch(p3_peer_xfer(n, p, xfer));
+	__builtin_prefetch(p3_xfer_of_peer(n, p, xfer));
 	p3_own_soon(&p->mine->reading); /* for the announcement */
 	if (heap)
 		expect_bytes(p, heap - 1, length);

@@ -17,9 +17,9 @@ static P3_HOT void p3_send_describe_from(struct p3_nic *n, const struct p3_ni *n
 	uint32_t link, uint32_t kind, struct p3_event_words *rec)
 {
 	ptl_process_id_t self = {n->conf.nid, ni->pid};
-	p3_say_request(rec, m->bits, length, length, offset, m->hdr);
-	p3_say_md(rec, md, link);
-	p3_say_who(rec, kind, self, n->conf.uid, n->conf.jid, m->pt_index);
+	p3_record_set_request(rec, m->bits, length, length, offset, m->hdr);
+	p3_record_set_md(rec, md, link);
+	p3_record_set_initiator(rec, kind, self, n->conf.uid, n->conf.jid, m->pt_index);
 }
 
 static inline void p3_send_describe(struct p3_nic *n, const struct p3_move *m,

@@ -50,7 +50,7 @@ struct p3_pending {
 static inline uint32_t p3_pending_name(const struct p3_pending *t)
 {
 	uint32_t gen = p3_handle_gen(p3_get(&t->o.name));
-	return (gen | 1u << 13) << 18 | p3_object_index(&t->o);
+	return (gen | 1u << 13) << 18 | p3_obj_index(&t->o);
 }
 
 static inline bool p3_pending_md_lives(const struct p3_pending *t)

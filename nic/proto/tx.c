@@ -48,7 +48,7 @@ static inline bool is_long_put(const struct p3_nic *n, const struct p3_peer *p,
 {
 	return p3_unlikely(len > p3_request_most(p->req_out.n)) ||
 	       (p3_unlikely(len > P3_EAGER_MOST_HEAP) &&
-		       p3_sink_for(l->sink, PTL_EVENT_SEND_END) &&
+		       p3_event_queue(l->sink, PTL_EVENT_SEND_END) &&
 		       p3_xfer_is_faster(n, p, l->region, l->offset, len));
 }
 
@@ -132,10 +132,11 @@ static inline void fill_data(const struct p3_nic *n, struct p3_cell *c,
 {
 	uint64_t d[2] = {0, 0};
 	if (length > P3_REQ_INLINE) {
-		if (p3_copies_few(n->crowded, r, length))
-			p3_copy_few(p3_eager_bytes(c), p3_sum(r->start, offset), length);
+		if (p3_region_copies_few(n->crowded, r, length))
+			p3_region_copy_few(p3_request_eager_bytes(c),
+				p3_region_address(r->start, offset), length);
 		else
-			p3_region_read(r, offset, p3_eager_bytes(c), length);
+			p3_region_read(r, offset, p3_request_eager_bytes(c), length);
 		return;
 	}
 	if (p3_likely(length == 8 && !r->iov))
@@ -280,7 +281,7 @@ static __attribute__((noinline)) void send_unlinks(
 static inline void send_ended(
 	struct p3_nic *n, const struct p3_move *m, struct p3_md *md, uint32_t link)
 {
-	struct p3_eq *eq = p3_sink_for(&md->sink, PTL_EVENT_SEND_END);
+	struct p3_eq *eq = p3_event_queue(&md->sink, PTL_EVENT_SEND_END);
 	if (p3_unlikely(!eq))
 		return;
 	struct p3_event_record *e = p3_event_begin(eq);
@@ -314,7 +315,7 @@ static inline bool put_now(
 	p3_count(&n->count[need.cells == 1 ? P3_C_PUT_INLINE : P3_C_PUT_EAGER], 1);
 	p3_match_threshold(md);
 	uint32_t link = n->next_link++;
-	if (p3_unlikely(p3_wants(&md->sink, PTL_EVENT_SEND_START)))
+	if (p3_unlikely(p3_event_is_wanted(&md->sink, PTL_EVENT_SEND_START)))
 		send_started(n, m, md, link);
 	if (p3_match_may_unlink(md))
 		send_unlinks(n, m, md, link);
@@ -345,7 +346,7 @@ static __attribute__((noinline)) int admit(struct p3_nic *n, struct p3_peer *p,
 	FAULT_POINT("request.admitted");
 	if (p3_unlikely(n->traced != NULL))
 		t->command = n->trace.command;
-	p3_use_more(&n->ni[t->ni], P3_U_OP);
+	p3_ni_use_more(&n->ni[t->ni], P3_U_OP);
 	p3_send_count(&n->ni[t->ni], kind == P3_REQ_GET ? 0 : m->length);
 	p3_list_add(&p->queue, &t->link);
 	p->nqueued++;
@@ -364,7 +365,7 @@ static P3_RARE void send_nowhere(struct p3_nic *n, const struct p3_move *m,
 	struct p3_event_words rec;
 	p3_match_threshold(md);
 	describe_slow(n, m, md, offset, &rec);
-	p3_say_mlength(&rec, failure ? 0 : m->length);
+	p3_record_set_mlength(&rec, failure ? 0 : m->length);
 	p3_event_write(n, &md->sink, &rec, PTL_EVENT_SEND_START, PTL_NI_OK);
 	p3_event_ends(n, md, &md->sink, &rec, PTL_EVENT_SEND_END,
 		failure ? PTL_NI_FAIL : PTL_NI_OK);
@@ -391,7 +392,7 @@ int p3_tx_put(struct p3_nic *n, struct p3_cmd *c)
 	int rc = check(n, c, &md);
 	if (p3_unlikely(rc != PTL_OK))
 		return rc;
-	m->ack = p3_unlikely(m->ack) && p3_sink_eq(&md->sink);
+	m->ack = p3_unlikely(m->ack) && p3_eq_of_sink(&md->sink);
 	struct p3_peer *p = p3_peer_find(n, m->target);
 	struct p3_peer *to = p;
 	if (p3_likely(p3_peer_is_live(p, m->target.pid))) {

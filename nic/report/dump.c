@@ -54,7 +54,7 @@ static void say_md(struct text *t, const struct p3_md *md)
 		md->words.threshold, md->words.options,
 		md->odd & P3_ODD_INACTIVE ? "inactive" : "active", md->pending,
 		md->unlink ? "unlink" : "retain");
-	const struct p3_eq *eq = p3_sink_eq(&md->sink);
+	const struct p3_eq *eq = p3_eq_of_sink(&md->sink);
 	if (eq)
 		say(t, ", eq %#" PRIx64, p3_get(&eq->o.name));
 	say(t, "\n");

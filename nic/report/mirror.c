@@ -150,8 +150,8 @@ static struct p3_queue_line *queue_line(struct p3_nic *n, const struct p3_eq *eq
 	char *base = n->published.base;
 	struct p3_queue_line *lines =
 		(struct p3_queue_line *)(base + n->layout.queues_off);
-	return p3_object_index(&eq->o) < P3_QUEUES_SHOWN ? &lines[p3_object_index(&eq->o)]
-							 : NULL;
+	return p3_obj_index(&eq->o) < P3_QUEUES_SHOWN ? &lines[p3_obj_index(&eq->o)]
+						      : NULL;
 }
 
 void p3_mirror_queue(struct p3_nic *n, const struct p3_eq *eq)
@@ -185,8 +185,8 @@ static struct p3_wait_line *claim(struct p3_nic *n, uint32_t tid)
 	return NULL;
 }
 
-struct p3_wait_line *p3_mirror_wait(struct p3_nic *n, const struct p3_wants *wants,
-	uint64_t since_ns, uint64_t deadline_ns)
+struct p3_wait_line *p3_mirror_wait(struct p3_nic *n,
+	const struct p3_wants *wants, uint64_t since_ns, uint64_t deadline_ns)
 {
 	struct p3_wait_line *line = claim(n, (uint32_t)syscall(SYS_gettid));
 	if (!line)

@@ -34,11 +34,11 @@ static enum p3_why access_lacks(
 		return P3_WHY_AC_UNSET;
 	c->near = e->who.is;
 	c->mask = e->who.mask;
-	if (!p3_is_wanted(e->who, ask->who))
+	if (!p3_want_matches(e->who, ask->who))
 		return P3_WHY_AC_ID;
 	c->near = e->owner.is;
 	c->mask = e->owner.mask;
-	if (!p3_is_wanted(e->owner, ask->owner))
+	if (!p3_want_matches(e->owner, ask->owner))
 		return P3_WHY_AC_OWNER;
 	c->near = e->pt_index;
 	return P3_WHY_AC_PORTAL;
@@ -54,7 +54,7 @@ static enum p3_why md_lacks(
 	uint64_t size = md->region.size;
 	if (md->odd & P3_ODD_INACTIVE)
 		return md->words.threshold ? P3_WHY_MAX_SIZE : P3_WHY_THRESHOLD;
-	if (p3_ask_needs(ask->kind) & ~options)
+	if (p3_match_options(ask->kind) & ~options)
 		return P3_WHY_OPERATION;
 	c->near = size;
 	c->mask = offset;
@@ -74,7 +74,7 @@ static enum p3_why entry_lacks(
 		return P3_WHY_BITS;
 	c->near = me->who.is;
 	c->mask = me->who.mask;
-	if (!p3_is_wanted(me->who, ask->who))
+	if (!p3_want_matches(me->who, ask->who))
 		return P3_WHY_SOURCE;
 	return me->md ? md_lacks(me->md, ask, c) : P3_WHY_NO_MD;
 }
@@ -251,8 +251,7 @@ void P3_RARE p3_why_failed(struct p3_nic *n, const struct p3_pending *t)
 void P3_RARE p3_why_lost(struct p3_evq_tx *tx)
 {
 	struct p3_eq *eq = p3_item(tx, struct p3_eq, tx);
-	struct p3_case c = {
-		.node = P3_NONE, .near = p3_object_index(&eq->o), .mask = eq->n};
+	struct p3_case c = {.node = P3_NONE, .near = p3_obj_index(&eq->o), .mask = eq->n};
 	char reason[260];
 	keep(eq->nic, P3_WHY_EVENT_LOST, &c);
 	p3_why_text(P3_WHY_EVENT_LOST, &c, reason, sizeof reason);

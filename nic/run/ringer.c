@@ -144,7 +144,7 @@ static void *ringer_main(void *arg)
 		;
 	ring(r->nic); /* sleepers look at the wire themselves from now on */
 	while (!p3_get(&r->stop))
-		(void)p3_futex_wait(&r->stop, 0, P3_BELT_MOST, ~0u, false);
+		(void)p3_futex_wait(&r->stop, 0, P3_SAFETY_MOST, ~0u, false);
 	return NULL;
 }
 

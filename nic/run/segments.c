@@ -91,7 +91,7 @@ int p3_segments_make(struct p3_nic *n)
 	if (rc)
 		goto drop_published;
 	n->doorbell = n->doorbell_seg.base;
-	n->asleep = p3_peer_asleep(n, n->conf.node, n->doorbell);
+	n->asleep = p3_wake_word(n, n->conf.node, n->doorbell);
 	p3_set(n->asleep, P3_AWAKE); /* an earlier life may have left any value */
 	rc = p3_host_create(n);
 	if (!rc)

@@ -49,7 +49,7 @@ struct nic_thread {
 	uint64_t hosts;     /* looks of hosts when the window began */
 	uint64_t window_ns; /* begin of the window */
 	uint32_t quiet;     /* consecutive ticks without news */
-	uint32_t belt_ns;   /* longest sleep */
+	uint32_t safety_ns; /* longest sleep */
 	bool busy;          /* a transfer or a full lane makes progress: look again
 			     * soon */
 	struct p3_dedicated dedicated;
@@ -152,9 +152,9 @@ static bool sleep_until_rung(struct nic_thread *t)
 	P3_TRACE(host, n, P3_TRACE_PARK, 1, 0);
 	t->drained = p3_get(&n->drained);
 	bool woken =
-		news || p3_futex_wait(n->asleep, word, t->belt_ns, P3_ASLEEP_NIC, true);
+		news || p3_futex_wait(n->asleep, word, t->safety_ns, P3_ASLEEP_NIC, true);
 	P3_TRACE(host, n, P3_TRACE_WAKE, 1, 0);
-	t->belt_ns = woken ? P3_BELT_NS : p3_longer_belt(t->belt_ns);
+	t->safety_ns = woken ? P3_SAFETY_NS : p3_longer_timeout(t->safety_ns);
 	p3_set(&n->nic_asleep, 0);
 	p3_set(&n->count[P3_G_NIC_ASLEEP], 0);
 	bool armed = p3_cas32(n->asleep, &was, P3_AWAKE);
@@ -290,7 +290,7 @@ static void leave_a_will(struct p3_nic *n)
 
 static void *nic_main(void *arg)
 {
-	struct nic_thread t = {.n = arg, .belt_ns = P3_BELT_NS};
+	struct nic_thread t = {.n = arg, .safety_ns = P3_SAFETY_NS};
 	struct p3_nic *n = arg;
 	leave_a_will(n);
 	settle(n);

@@ -23,7 +23,7 @@ struct wait {
 	const struct p3_wants *wants;
 	struct p3_wait_line *line; /* shows the wait to tools; NULL: no line */
 	uint64_t nap_ns;           /* longest sleep while a peer may need a kick */
-	uint32_t belt_ns;          /* longest sleep otherwise */
+	uint32_t safety_ns;        /* longest sleep otherwise */
 };
 
 #define P3_NAP_NS    100000u
@@ -138,7 +138,7 @@ static uint64_t longest_sleep(struct p3_nic *n, struct wait *w)
 {
 	if (!p3_wait_is_restless(n)) {
 		w->nap_ns = 0;
-		return w->belt_ns;
+		return w->safety_ns;
 	}
 	w->nap_ns = w->nap_ns ? 2 * w->nap_ns : P3_NAP_NS;
 	if (w->nap_ns > P3_NAP_MOST)
@@ -194,7 +194,7 @@ static bool sleep_as_watcher(
 	FAULT_POINT("park.asleep");
 	bool woken = news ||
 		     p3_futex_wait(n->asleep, P3_ASLEEP_HOST, ns, P3_ASLEEP_HOST, true);
-	if (disarm(n, w) && !woken && ns == w->belt_ns)
+	if (disarm(n, w) && !woken && ns == w->safety_ns)
 		look_late(n, w);
 	return woken && p3_get(&n->rung) == rung;
 }
@@ -219,7 +219,7 @@ static bool sleep_for_news(
 	FAULT_POINT("park.for_news");
 	if (!is_tended(n) || ready(arg) || p3_get(&n->closing))
 		return true;
-	return p3_futex_wait(&n->news, seen, sleep_ns(w, w->belt_ns), ~0u, false);
+	return p3_futex_wait(&n->news, seen, sleep_ns(w, w->safety_ns), ~0u, false);
 }
 
 /* Show the wait and the gauges to tools, once a sleep has ended without news. */
@@ -252,7 +252,7 @@ static P3_RARE void park(
 	w->dozes = !woken;
 	if (woken)
 		p3_waiter_reset(&w->idle);
-	w->belt_ns = woken ? P3_BELT_NS : p3_longer_belt(w->belt_ns);
+	w->safety_ns = woken ? P3_SAFETY_NS : p3_longer_timeout(w->safety_ns);
 }
 
 /* ---- the wait ---- */
@@ -289,7 +289,8 @@ static void ring_nic(struct p3_nic *n)
  * Yield the CPU if the last pass emptied every lane and sent all replies: the next pass
  * would find nothing while the nodes that will answer wait for this CPU.
  */
-static inline void let_others_answer(struct p3_nic *n, const struct p3_wants *wants)
+static inline void let_others_answer(
+	struct p3_nic *n, const struct p3_wants *wants)
 {
 	if (p3_get(&n->emptied) && wants->kind == P3_WAIT_EVENT && n->idle.yield_ns)
 		sched_yield();
@@ -301,7 +302,7 @@ bool p3_wait_until(struct p3_nic *n, uint64_t ns, const struct p3_wants *wants,
 {
 	struct wait w = {.deadline = ns == UINT64_MAX ? ns : p3_now_ns() + ns,
 		.wants = wants,
-		.belt_ns = P3_BELT_NS};
+		.safety_ns = P3_SAFETY_NS};
 	bool is_ready = false, look = true;
 	p3_add32(&n->waiting, 1);
 	let_others_answer(n, wants);

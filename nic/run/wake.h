@@ -12,7 +12,7 @@
 #include "nic/state.h"
 
 /* Return the word that a node sleeps on. */
-static inline p3_a32 *p3_peer_asleep(
+static inline p3_a32 *p3_wake_word(
 	const struct p3_nic *n, uint32_t node, struct p3_doorbell *doorbell)
 {
 	struct p3_sleeper *all = n->conf.sleepers;

@@ -178,7 +178,7 @@ static void take_over(
 	p->nwindows = 0;
 	p->proven = false;
 	p->doorbell = info->doorbell_at;
-	p->asleep = p3_peer_asleep(n, p->index, p->doorbell);
+	p->asleep = p3_wake_word(n, p->index, p->doorbell);
 	n->light = n->light && ((const struct p3_seg_header *)info->base)->fences;
 	p->heap = info->view;
 	p->cma_off = !p->wire->read || !n->conf.cma;

@@ -16,7 +16,7 @@
 static enum p3_moved heap_failed(struct p3_nic *n, struct p3_pull *pull)
 {
 	pull->heap = 0;
-	pull->addr = p3_get(&p3_peer_xfer(n, pull->peer, pull->xfer_id)->addr);
+	pull->addr = p3_get(&p3_xfer_of_peer(n, pull->peer, pull->xfer_id)->addr);
 	if (pull->done && !p3_xfer_may_cma(pull))
 		return p3_xfer_begin_anew(pull);
 	pull->mover = pull->done ? P3_MOVE_CMA : P3_MOVE_START;

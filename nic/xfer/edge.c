@@ -138,7 +138,7 @@ void p3_xfer_wrote(
 	struct p3_nic *n, const struct p3_region *r, uint64_t off, uint64_t len)
 {
 	struct p3_range range;
-	if (!p3_bounds_meet(n->pulled, r, off, len))
+	if (!p3_region_bounds_meet(n->pulled, r, off, len))
 		return;
 	p3_list_each(it, &n->pulls) {
 		struct p3_pull *pull = p3_item(it, struct p3_pull, link);
@@ -154,7 +154,7 @@ static P3_RARE void mark_mixed(
 {
 	p3_list_each(it, &n->pulls) {
 		struct p3_pull *other = p3_item(it, struct p3_pull, link);
-		if (p3_bounds_meet(bounds, &other->span.region, other->span.offset,
+		if (p3_region_bounds_meet(bounds, &other->span.region, other->span.offset,
 			    other->length))
 			pull->mixed = other->mixed = true;
 	}
@@ -168,7 +168,7 @@ void p3_xfer_note_bytes(struct p3_nic *n, struct p3_pull *pull)
 		n->pulled = b;
 		return;
 	}
-	if (p3_bounds_meet(n->pulled, &span->region, span->offset, pull->length))
+	if (p3_region_bounds_meet(n->pulled, &span->region, span->offset, pull->length))
 		mark_mixed(n, pull, b);
 	n->pulled.lo = b.lo < n->pulled.lo ? b.lo : n->pulled.lo;
 	n->pulled.hi = b.hi > n->pulled.hi ? b.hi : n->pulled.hi;

@@ -110,7 +110,7 @@ void p3_pull_end(struct p3_nic *n, struct p3_pull *pull, uint32_t fail)
 	free_pull(pull);
 	if (!span.md)
 		return;
-	p3_use_less(p3_ni_of(n, &span.md->o), P3_U_OP);
+	p3_ni_use_less(p3_ni_of(n, &span.md->o), P3_U_OP);
 	p3_span_end(n, &span, PTL_EVENT_PUT_END, fail);
 }
 

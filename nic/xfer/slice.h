@@ -54,7 +54,7 @@ void p3_xfer_count_slice(
  * "again" has the same value). */
 static inline enum p3_moved p3_xfer_judge(struct p3_nic *n, struct p3_pull *pull)
 {
-	const struct p3_xfer *src = p3_peer_xfer(n, pull->peer, pull->xfer_id);
+	const struct p3_xfer *src = p3_xfer_of_peer(n, pull->peer, pull->xfer_id);
 	p3_load_fence(); /* XFER.1, XFER.6 */
 	uint64_t again = p3_acquire(&src->again);
 	if (p3_get(&src->id) != pull->xfer_id)

@@ -139,7 +139,7 @@ void p3_xfer_finish_serving(struct p3_nic *n, struct p3_xfer_slot *x, uint32_t f
 	p3_xfer_free(n, x);
 	if (!span.md)
 		return;
-	p3_use_less(p3_ni_of(n, &span.md->o), P3_U_OP);
+	p3_ni_use_less(p3_ni_of(n, &span.md->o), P3_U_OP);
 	p3_span_end(n, &span, PTL_EVENT_GET_END, fail);
 }
 
@@ -147,7 +147,7 @@ void p3_xfer_finish_serving(struct p3_nic *n, struct p3_xfer_slot *x, uint32_t f
  * then. */
 static bool end_if_released(struct p3_nic *n, struct p3_xfer_slot *x)
 {
-	const struct p3_xfer *theirs = p3_peer_xfer(n, x->peer, x->peer_id);
+	const struct p3_xfer *theirs = p3_xfer_of_peer(n, x->peer, x->peer_id);
 	if (p3_acquire(&theirs->released) != x->peer_id) /* XFER.3 */
 		return false;
 	p3_xfer_finish_serving(n, x, p3_get(&theirs->status) ? PTL_NI_FAIL : PTL_NI_OK);
@@ -165,7 +165,7 @@ void p3_xfer_end_served(struct p3_nic *n, struct p3_peer *p)
 /* Return true if the get's target has seen the release, and has freed its slot. */
 static bool release_was_seen(struct p3_nic *n, const struct p3_xfer_slot *x)
 {
-	return p3_acquire(&p3_peer_xfer(n, x->peer, x->peer_id)->id) != x->peer_id;
+	return p3_acquire(&p3_xfer_of_peer(n, x->peer, x->peer_id)->id) != x->peer_id;
 }
 
 static inline bool sees_ours(const struct p3_xfer_slot *x)

@@ -16,7 +16,7 @@
 #include "nic/state.h"
 
 /* Return the peer's published half of a slot; the caller has range-checked the number. */
-static inline const struct p3_xfer *p3_peer_xfer(
+static inline const struct p3_xfer *p3_xfer_of_peer(
 	const struct p3_nic *n, const struct p3_peer *p, uint64_t id)
 {
 	return (const struct p3_xfer *)(p->image + n->layout.xfers_off) + (uint32_t)id;

@@ -22,7 +22,7 @@ void p3_xfer_leave_window(struct p3_pull *pull)
 enum p3_moved p3_xfer_enter_window(struct p3_nic *n, struct p3_pull *pull)
 {
 	struct p3_peer *p = pull->peer;
-	const struct p3_xfer *src = p3_peer_xfer(n, p, pull->xfer_id);
+	const struct p3_xfer *src = p3_xfer_of_peer(n, p, pull->xfer_id);
 	uint64_t again = p3_acquire(&src->again); /* XFER.6 */
 	if (p3_unlikely(pull->done || pull->end < pull->length)) {
 		enum p3_moved caught =
@@ -103,7 +103,7 @@ static enum p3_moved move_tail(struct p3_nic *n, struct p3_pull *pull)
 enum p3_moved p3_xfer_move_window(struct p3_nic *n, struct p3_pull *pull)
 {
 	struct p3_peer *p = pull->peer;
-	const struct p3_xfer *src = p3_peer_xfer(n, p, pull->xfer_id);
+	const struct p3_xfer *src = p3_xfer_of_peer(n, p, pull->xfer_id);
 	uint64_t produced = p3_acquire(&src->produced); /* XFER.2 */
 	uint64_t window = p3_get(&src->window);
 	enum p3_moved good = p3_xfer_judge(n, pull);

@@ -570,14 +570,14 @@ RIG_UNSEEN static void check_objects(struct p3_nic *n)
 			expect("operations counted", n->ni[i].use[P3_U_OP].cur, 0);
 	for (uint32_t i = 0; i < mds->used; i++) {
 		const struct p3_md *md = p3_table_at(mds, i);
-		if (!p3_object_lives(&md->o))
+		if (!p3_obj_lives(&md->o))
 			continue;
 		expect("operations on a descriptor", md->pending, 0);
 		check_odd(md);
 	}
 	for (uint32_t i = 0; i < eqs->used; i++) {
 		const struct p3_eq *eq = p3_table_at(eqs, i);
-		if (p3_object_lives(&eq->o))
+		if (p3_obj_lives(&eq->o))
 			expect("events owed", eq->owed, 0);
 	}
 }

@@ -101,8 +101,8 @@ static uint64_t compute_while(unsigned which, uint64_t old)
 	return now;
 }
 
-/* Return true if a wait was as long as a sleep that only the belt ends.  Its time counts
- * as on an idle machine, since other programs may have had the CPU. */
+/* Return true if a wait was as long as a sleep that only the safety timeout ends.  Its
+ * time counts as on an idle machine, since other programs may have had the CPU. */
 static bool is_slow(uint64_t ns)
 {
 	return ns >= LONG_NS && (double)ns * patience_share_now() >= LONG_NS;
@@ -295,8 +295,9 @@ static void judge(const char *scene)
 		(double)at.worst / 1e6, (unsigned long long)st.park_late);
 	mp_check(st.park_late == 0, "%s: %llu wakes were lost", scene,
 		(unsigned long long)st.park_late);
-	mp_check(at.slow <= 2 + at.rounds / 20, "%s: %llu of %llu waits until the belt",
-		scene, (unsigned long long)at.slow, (unsigned long long)at.rounds);
+	mp_check(at.slow <= 2 + at.rounds / 20,
+		"%s: %llu of %llu waits until the safety timeout", scene,
+		(unsigned long long)at.slow, (unsigned long long)at.rounds);
 	at.rounds = at.edges = at.slow = at.worst = 0;
 	mp_barrier();
 }

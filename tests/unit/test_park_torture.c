@@ -2,7 +2,7 @@
 /*
  * Two sides throw a number to and fro and sleep in between, by the rule of PARK.1, with
  * full fences, and with light and heavy ones.  Each sleep would last longer than the
- * test: the belt must not hide a lost wake.
+ * test: the safety timeout must not hide a lost wake.
  */
 #include <setjmp.h>
 #include <stdarg.h>

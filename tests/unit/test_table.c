@@ -31,7 +31,7 @@ static struct p3_table new_table(void)
 
 static struct thing *named(const struct p3_table *t, uint64_t handle)
 {
-	return p3_named_in(t, sizeof(struct thing), handle);
+	return p3_table_named(t, sizeof(struct thing), handle);
 }
 
 static struct thing *thing_new(struct p3_table *t, uint32_t ni)
@@ -44,7 +44,7 @@ static struct thing *thing_new(struct p3_table *t, uint32_t ni)
 	}
 	struct thing *x = p3_table_alloc(t);
 	x->o.ni = ni;
-	p3_object_born(&x->o);
+	p3_obj_born(&x->o);
 	return x;
 }
 
@@ -58,13 +58,13 @@ static void handle_finds_its_object_while_that_lives(void **state)
 		assert_ptr_equal(named(&t, h), x);
 		assert_int_equal(p3_handle_kind(h), P3_KIND_MD);
 		assert_int_equal(p3_handle_ni(h), i % 2);
-		assert_int_equal(p3_handle_index(h), p3_object_index(&x->o));
+		assert_int_equal(p3_handle_index(h), p3_obj_index(&x->o));
 		assert_ptr_equal(p3_table_at(&t, p3_handle_index(h)), x);
 		if (i % 3)
 			continue;
 		p3_table_release(&t, &x->o);
 		assert_null(named(&t, h));
-		assert_int_equal(p3_handle_index(h), p3_object_index(&x->o));
+		assert_int_equal(p3_handle_index(h), p3_obj_index(&x->o));
 	}
 	p3_table_unreserve(&t);
 }
@@ -72,7 +72,7 @@ static void handle_finds_its_object_while_that_lives(void **state)
 /* Check that no value near a dead object's handle, or its name, finds an object. */
 static void assert_dead(const struct p3_table *t, const struct p3_object *o, uint64_t h)
 {
-	assert_false(p3_object_lives(o));
+	assert_false(p3_obj_lives(o));
 	assert_null(named(t, h));
 	assert_null(named(t, p3_get(&o->name)));
 	for (unsigned bit = 0; bit < 64; bit++) {
@@ -86,7 +86,7 @@ static void no_value_finds_a_dead_object(void **state)
 	(void)state;
 	struct p3_table t = new_table();
 	struct p3_object *o = p3_table_at(&t, 0);
-	assert_dead(&t, o, p3_object_next_name(o)); /* it has never lived */
+	assert_dead(&t, o, p3_obj_next_name(o)); /* it has never lived */
 	assert_null(named(&t, 0));
 	for (unsigned life = 0; life < 100; life++) {
 		struct thing *x = thing_new(&t, 1);
@@ -118,7 +118,7 @@ static void place_gets_another_name_in_each_life(void **state)
 	uint64_t before[P3_TABLE_EACH] = {0};
 	for (unsigned i = 0; i < 20 * P3_TABLE_EACH; i++) {
 		struct thing *x = thing_new(&t, i % 2);
-		uint32_t at = p3_object_index(&x->o);
+		uint32_t at = p3_obj_index(&x->o);
 		assert_true(at < P3_TABLE_EACH);
 		assert_int_not_equal(p3_get(&x->o.name), before[at]);
 		assert_null(named(&t, before[at]));
@@ -134,10 +134,10 @@ static void generations_wrap_within_their_bits(void **state)
 	(void)state;
 	struct p3_table t = new_table();
 	struct p3_object *o = p3_table_alloc(&t);
-	uint32_t index = p3_object_index(o);
+	uint32_t index = p3_obj_index(o);
 	o->ni = 1;
 	p3_set(&o->name, p3_handle(P3_KIND_MD, 1, index, UINT32_MAX) ^ P3_NAMELESS);
-	p3_object_born(o);
+	p3_obj_born(o);
 	assert_int_equal(p3_get(&o->name), p3_handle(P3_KIND_MD, 1, index, 0));
 	assert_ptr_equal(named(&t, p3_handle(P3_KIND_MD, 1, index, 0)), o);
 	p3_table_unreserve(&t);
