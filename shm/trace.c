@@ -119,12 +119,11 @@ void p3_trace_format(
 
 /* ---- writing ---- */
 
-uint64_t p3_trace_write_shared(
-	struct p3_trace_header *h, struct p3_trace_record *ring, const uint64_t w[4])
+uint64_t p3_trace_write_shared(struct p3_trace_header *h, struct p3_trace_record *ring,
+	uint32_t mask, const uint64_t w[4])
 {
-	uint32_t n = p3_trace_records(h->records, P3_TRACE_HOST);
 	uint64_t i = p3_add64(&h->head[P3_TRACE_HOST], 1);
-	struct p3_trace_record *r = &ring[i & (n - 1)];
+	struct p3_trace_record *r = &ring[i & mask];
 	uint64_t was = p3_get(&r->w[2]);
 	if ((was & 1) ||
 		!p3_cas64(&r->w[2], &was, p3_trace_state(i) - 1u)) { /* TRACE.3 */

@@ -230,9 +230,10 @@ static inline void p3_trace_write(
 }
 
 /* Write a record from any thread of the process; w[2] is the thread.  Return its
- * number, or UINT64_MAX if it was lost. */
-uint64_t p3_trace_write_shared(
-	struct p3_trace_header *h, struct p3_trace_record *ring, const uint64_t w[4]);
+ * number, or UINT64_MAX if it was lost.  The mask comes from private memory: a program
+ * that has overwritten the header goes on. */
+uint64_t p3_trace_write_shared(struct p3_trace_header *h, struct p3_trace_record *ring,
+	uint32_t mask, const uint64_t w[4]);
 
 /* ---- making ---- */
 

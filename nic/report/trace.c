@@ -151,7 +151,8 @@ static uint64_t host(struct p3_nic *n, const void *at, enum p3_trace_point point
 	const uint64_t w[4] = {p3_trace_ticks(n->trace.clock),
 		p3_trace_where(code_of(n, at), point, value, peer), p3_self_number(),
 		detail};
-	return p3_trace_write_shared(n->trace.header, n->trace.hosts, w);
+	return p3_trace_write_shared(
+		n->trace.header, n->trace.hosts, n->trace.mask >> 1, w);
 }
 
 void p3_trace_host(

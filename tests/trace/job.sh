@@ -12,7 +12,7 @@ yod= other=
 
 fail() {
 	printf '%s\n' "$*" >&2
-	tail -n 20 out err 2>/dev/null >&2
+	tail -n 20 out err >&2 2>/dev/null
 	exit 1
 }
 

@@ -69,8 +69,8 @@ static uint64_t write_host(void *region, uint64_t seed)
 	uint64_t w[4];
 	words_of(seed, w);
 	w[3] = seed;
-	return p3_trace_write_shared(
-		header_of(region), p3_trace_at(region, RECORDS, P3_TRACE_HOST), w);
+	return p3_trace_write_shared(header_of(region),
+		p3_trace_at(region, RECORDS, P3_TRACE_HOST), RECORDS / 2 - 1, w);
 }
 
 static void assert_whole(const struct p3_trace_entry *e, uint64_t i)
@@ -121,6 +121,19 @@ static void ring_of_a_writer_that_died_in_a_record_lacks_that_one(void **state)
 	for (uint32_t k = 0; k < t->n; k++)
 		assert_whole(&t->entry[k], 37 + k);
 	free(t);
+	free(region);
+}
+
+/* A program may overwrite the header of its own trace: its writers stay in their ring. */
+static void hosts_stay_in_their_ring_with_a_bad_header(void **state)
+{
+	(void)state;
+	void *region = new_region(0);
+	header_of(region)->records = P3_TRACE_MOST;
+	p3_set(&header_of(region)->head[P3_TRACE_HOST], RECORDS / 2 * 1001 + 5);
+	assert_int_equal(write_host(region, 7), RECORDS / 2 * 1001 + 5);
+	const struct p3_trace_record *r = p3_trace_at(region, RECORDS, P3_TRACE_HOST);
+	assert_int_equal(p3_get(&r[5].w[3]), 7);
 	free(region);
 }
 
@@ -567,8 +580,9 @@ static void play(void *region, uint32_t node)
 		if (s->node != node)
 			continue;
 		if (s->ring == P3_TRACE_HOST)
-			(void)p3_trace_write_shared(
-				h, p3_trace_at(region, RECORDS, P3_TRACE_HOST), w);
+			(void)p3_trace_write_shared(h,
+				p3_trace_at(region, RECORDS, P3_TRACE_HOST),
+				RECORDS / 2 - 1, w);
 		else
 			p3_trace_write(p3_trace_at(region, RECORDS, P3_TRACE_FW),
 				RECORDS - 1, head++, w);
@@ -757,6 +771,7 @@ int main(void)
 		cmocka_unit_test(ring_keeps_the_last_records_in_order),
 		cmocka_unit_test(ring_of_a_writer_that_died_in_a_record_lacks_that_one),
 		cmocka_unit_test(ring_of_hosts_goes_round_one_that_is_stuck),
+		cmocka_unit_test(hosts_stay_in_their_ring_with_a_bad_header),
 		cmocka_unit_test(reader_of_a_live_ring_sees_no_torn_record),
 		cmocka_unit_test(record_costs),
 		cmocka_unit_test(anything_in_a_ring_is_read_and_shown),
