@@ -15,7 +15,7 @@ unsigned int PtlNIDebug(ptl_handle_ni_t ni_handle, unsigned int mask)
 	return p3_exchange32(&masks[ni < P3_JOB_NIS ? ni : 0], mask);
 }
 
-/* Dump: the firmware writes the text, and this thread prints it without the lease. */
+/* Let the firmware write the text of a dump, then print it without holding the lease. */
 static int dump(struct p3_nic *nic, struct p3_cmd *c)
 {
 	if (p3_is_busy())

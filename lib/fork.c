@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A forked child forgets the node of its parent. */
+/* Cleanup in a forked child of a process that has a node. */
 #include "lib/fork.h"
 #include "lib/domain/meet.h"
 #include "lib/node/node.h"
@@ -12,13 +12,13 @@
  * of leak checkers. */
 static struct p3_node inherited __attribute__((used));
 
-/* Forget the parent in a forked child: the memory of the parent's node is not there. */
+/* Forget the parent's node in a forked child, which has not inherited its segments. */
 static void forget_parent(struct p3_node *node)
 {
 	struct p3_ready *ready = p3_ready(node);
+	/* An open copy of the socket would hide the parent's end from yod. */
 	if (node->sock >= 0)
-		p3_fd_close_own(
-			node->sock, node->sock_file); /* the parent's proof of life */
+		p3_fd_close_own(node->sock, node->sock_file);
 	p3_meet_disown(node);
 	if (p3_nic(node))
 		p3_nic_forget(p3_nic(node));

@@ -33,7 +33,7 @@ static int init(struct p3_node *node)
 		ready = make_ready();
 		if (!ready)
 			return -ENOMEM;
-		p3_release(&node->ready, ready); /* INIT.1: PtlInit looks for parent */
+		p3_release(&node->ready, ready); /* INIT.1: parent is set */
 	}
 	p3_conf_log();
 	if (!node->harness)
@@ -62,7 +62,7 @@ int PtlInit(int *max_interfaces)
 	if (!p3_is_up(node))
 		rc = init(node);
 	pthread_mutex_unlock(&node->call);
-	if (rc && rc != -EINVAL) /* which had a line of its own */
+	if (rc && rc != -EINVAL) /* -EINVAL has printed a line */
 		p3_error("PtlInit: %s", strerror(-rc));
 	p3_caller_restore(caller);
 	if (rc)
@@ -71,7 +71,7 @@ int PtlInit(int *max_interfaces)
 	return PTL_OK;
 }
 
-/* Wake the threads in the barrier: the life thread ends, so no RELEASED will be heard. */
+/* Wake the threads in the barrier: the life thread ends, so no RELEASED will arrive. */
 static void wake_barrier(struct p3_node *node)
 {
 	pthread_mutex_lock(&node->life);
@@ -98,8 +98,9 @@ void PtlFini(void)
 	p3_caller_restore(caller);
 }
 
-/* Take the lock node->call within P3_AWAIT_S from start, which is as long as PtlNIFini in
- * another thread holds it for absent targets.  Return false if a thread keeps it. */
+/* Take the lock node->call, at the latest P3_AWAIT_S after start: PtlNIFini in another
+ * thread holds the lock that long for absent targets.  Return false if a thread still
+ * holds it then. */
 static bool take_call(struct p3_node *node, uint64_t start)
 {
 	const struct timespec nap = {.tv_nsec = 1000000};

@@ -137,7 +137,7 @@ int PtlMDUpdate(ptl_handle_md_t md_handle, ptl_md_t *old_md, ptl_md_t *new_md,
 	c.md.test_eq = eq_handle;
 	c.md.change = new_md != NULL;
 	if (old_md)
-		c.old = *old_md; /* its array receives the descriptor's iovec elements */
+		c.old = *old_md; /* old.start may be an array for iovec elements */
 	else
 		c.old = (ptl_md_t){.options = 0};
 	int rc = PTL_OK;

@@ -36,8 +36,8 @@ static __attribute__((noinline)) int put_generally(ptl_handle_md_t md_handle,
 	return p3_nic_do(nic, &c);
 }
 
-/* A tail call would write its arguments to the place of the caller's: then the caller
- * could not leave its own there, and would copy them first. */
+/* Keep the compiler from making a tail call.  The arguments of a tail call overwrite
+ * those of its caller on the stack, so the caller would have to copy its own first. */
 #define NO_TAIL_CALL() __asm__ __volatile__("")
 
 /* Put in any case but that of put_at_once().  length may be P3_WHOLE. */
@@ -111,7 +111,7 @@ int PtlPutRegion(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t 
 			      pt_index, ac_index, match_bits, remote_offset, hdr_data)))
 		return PTL_OK;
 	if (length == P3_WHOLE)
-		length--; /* too long for any descriptor, too, but not P3_WHOLE */
+		length--; /* this length is too long for any descriptor, too */
 	int rc = put_any(md_handle, local_offset, length, ack_req, target_id, pt_index,
 		ac_index, match_bits, remote_offset, hdr_data);
 	NO_TAIL_CALL();
@@ -145,7 +145,7 @@ static __attribute__((noinline)) int get_generally(ptl_handle_md_t md_handle,
 	return ask(&c, length, target_id, pt_index, ac_index, match_bits, remote_offset);
 }
 
-/* Get: in the most frequent case, or else in the general way.  length may be P3_WHOLE. */
+/* Get in the most frequent case, or else in the general way.  length may be P3_WHOLE. */
 P3_PATH
 static __attribute__((noinline)) int get_any(ptl_handle_md_t md_handle, ptl_size_t offset,
 	ptl_size_t length, ptl_process_id_t target_id, ptl_pt_index_t pt_index,

@@ -47,7 +47,7 @@ static ptl_ni_limits_t agree(const ptl_ni_limits_t *desired)
 	return l;
 }
 
-/* ---- the NIC comes with the first interface ---- */
+/* ---- start of the NIC with the first interface ---- */
 
 static bool is_cray(const struct p3_node *node, uint32_t i)
 {

@@ -10,7 +10,7 @@
 #define ENTRY(name)   [name] = #name
 #define LENGTH(table) (sizeof(table) / sizeof((table)[0]))
 
-/* The header does not declare it: programs that use it do. */
+/* The header does not declare this table: programs that use the table do. */
 extern const char *ptl_event_str[];
 
 const char *ptl_err_str[] = {ENTRY(PTL_OK), ENTRY(PTL_AC_INDEX_INVALID),

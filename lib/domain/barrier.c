@@ -38,8 +38,8 @@ static void release_all(struct p3_meeting *m, uint32_t round, struct p3_meet_ver
 		}
 }
 
-/* Return whether all ranks are met: status 0, EAGAIN, or EPIPE if one of them has
- * ended. */
+/* Return status 0 if this node has met all ranks, EPIPE and the rank if a rank has ended,
+ * else EAGAIN. */
 static struct p3_meet_verdict company(const struct p3_meeting *m)
 {
 	struct p3_meet_verdict v = P3_MEET_GOOD;
@@ -64,7 +64,7 @@ static bool have_all_come(const struct p3_meeting *m, uint32_t round)
 
 /* ---- rank 0, and the others ---- */
 
-/* Return the barrier that this node is in, 0: none. */
+/* Return the number of the barrier that this node is in, or 0. */
 static uint32_t current(struct p3_meeting *m, uint32_t *done_out)
 {
 	pthread_mutex_lock(&m->lock);

@@ -62,6 +62,7 @@ void p3_meet_hang_up(struct p3_meeting *m, struct p3_meet_conn *c)
 
 void p3_meet_wake(struct p3_meeting *m)
 {
-	if (p3_meet_watches(m, &m->wake, P3_MEET_WAKE, 0)) /* else the thread looks */
+	/* If the program has closed the eventfd, the thread notices that by itself. */
+	if (p3_meet_watches(m, &m->wake, P3_MEET_WAKE, 0))
 		p3_fd_signal(p3_meet_fd(&m->wake));
 }

@@ -175,7 +175,7 @@ static int go_in(struct p3_meeting *m)
 		rc = take_slot(m, &fd);
 	if (rc == -EUSERS)
 		return say_full(m);
-	if (rc == -EDQUOT) /* take_room() has said so */
+	if (rc == -EDQUOT) /* take_room() has reported it */
 		return -ENOSPC;
 	if (rc && rc != -EADDRINUSE)
 		p3_error("the domain %s: %s", m->place.path, strerror(-rc));
@@ -237,8 +237,8 @@ static int say_no_lock(const struct p3_node *node, uint32_t pid, int why)
 	return why == -ENOLCK || p3_job_passes(why) ? PTL_NO_SPACE : PTL_IFACE_INVALID;
 }
 
-/* Return true if another interface of this process has the pid: its lock would be
- * granted again. */
+/* Return true if another interface of this process has the pid: the kernel would grant
+ * the process the pid's lock again. */
 static bool is_own(const struct p3_node *node, uint32_t pid)
 {
 	for (int i = 0; i < P3_JOB_NIS; i++)

@@ -12,8 +12,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define PACKETS 16 /* packets of one connection in a row */
-#define TURNS   64 /* such rows at its end: more packets than a socket holds */
+#define PACKETS 16 /* packets taken from one connection in a row */
+#define TURNS   64 /* rows taken at a member's end: more packets than a socket holds */
 
 /* ---- end of a member ---- */
 
@@ -143,7 +143,7 @@ static void place_rank(struct p3_meeting *m, uint32_t rank, uint32_t slot)
 	}
 	m->rank[rank].slot = slot;
 	m->rank[rank].come = 0;
-	p3_meet_unwatch(m, &m->rank[rank].life); /* it is a member again */
+	p3_meet_unwatch(m, &m->rank[rank].life); /* the rank is a member again */
 }
 
 /* Enter a member in the table of ranks, if it is of the same job. */
@@ -159,7 +159,7 @@ static void set_rank(struct p3_meeting *m, const struct p3_job_msg *msg)
 static void watch_life(struct p3_meeting *m, uint32_t slot)
 {
 	struct p3_meet_member *b = &m->member[slot];
-	p3_meet_unwatch(m, &b->life); /* it has left, and comes again */
+	p3_meet_unwatch(m, &b->life); /* the member has left, and joins again */
 	int fd = p3_fd_high((int)syscall(SYS_pidfd_open, b->os_pid, 0));
 	p3_set(&b->life, (uint32_t)fd);
 	if (fd >= 0 && p3_meet_watch(m, EPOLL_CTL_ADD, fd, P3_MEET_LIFE, slot) != 0)
@@ -196,7 +196,7 @@ static void attach(struct p3_meeting *m, const struct p3_job_msg *msg, const int
 	int rc = fds[0] < 0 ? -EMFILE : p3_nic_peer_up(m->nic, &info);
 	if (!rc || rc == -EEXIST)
 		m->member[msg->node].missing = false;
-	else if (rc != -ESTALE) /* it is leaving */
+	else if (rc != -ESTALE) /* the member is leaving */
 		miss(m, &info, rc);
 }
 
@@ -266,9 +266,9 @@ static void on_born(struct p3_meeting *m, struct p3_meet_conn *c, struct p3_job_
 	c->slot = msg->node;
 	c->incarnation = msg->incarnation;
 	msg->os_pid = b->os_pid = c->os_pid;
-	msg->uid = m->node->uid; /* the kernel has said so: see greet() */
+	msg->uid = m->node->uid; /* greet() has asked the kernel */
 	keep_own_ids(m, c, msg);
-	if (known) /* its rank may have another process by now */
+	if (known) /* another process may have the rank by now */
 		msg->rank = b->rank;
 	else
 		keep_own_rank(m, c, msg);

@@ -17,7 +17,7 @@
 #define SILENT_NS (2 * (uint64_t)P3_SETTLE_NS)
 #define CHECK_MS  1000
 #define LOOK_MS   1000 /* the longest time until foreign descriptors are noticed */
-#define AGAIN_MS  50   /* until an action that found no room is repeated */
+#define AGAIN_MS  50   /* time until an action that found no room is repeated */
 
 /* ---- connections ---- */
 
@@ -97,7 +97,7 @@ static void greet(struct p3_meeting *m, struct p3_meet_conn *c, int fd, uint32_t
 		p3_meet_hang_up(m, c);
 }
 
-/* Accept one call.  Return 0; -EAGAIN: there is none; another -errno: there is no
+/* Accept one call.  Return 0, -EAGAIN if there is none, or another -errno if there is no
  * room. */
 static int answer_call(struct p3_meeting *m)
 {
@@ -133,7 +133,7 @@ static void answer_calls(struct p3_meeting *m)
 	(void)p3_meet_watch(m, EPOLL_CTL_DEL, p3_meet_fd(&m->listen), P3_MEET_LISTEN, 0);
 }
 
-/* ---- others ---- */
+/* ---- other members ---- */
 
 static bool is_met(const struct p3_meeting *m, uint32_t slot)
 {
@@ -188,7 +188,7 @@ static bool owes_answer(const struct p3_meet_conn *c)
 static void ask_again(struct p3_meeting *m, struct p3_meet_conn *c)
 {
 	if (c->slot == P3_MEET_NONE)
-		p3_meet_hear(m, c); /* it may have sent a packet before it ended */
+		p3_meet_hear(m, c); /* the process may have sent a packet and ended */
 	if (p3_meet_fd(&c->fd) < 0)
 		return;
 	if (c->slot == P3_MEET_NONE && kill((pid_t)c->os_pid, 0) != 0 && errno == ESRCH) {
@@ -252,8 +252,7 @@ static bool is_company(const struct p3_meeting *m)
 
 /* Return the milliseconds until check_all() must run again: it runs every AGAIN_MS while
  * an action has to be repeated, else every CHECK_MS while a descriptor of a member is
- * open.
- * Return -1 if neither is so. */
+ * open.  Return -1 if no action has to be repeated and no such descriptor is open. */
 static int patience(const struct p3_meeting *m)
 {
 	bool needy = is_short(m);

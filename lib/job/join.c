@@ -103,8 +103,8 @@ static bool has_heard(const struct p3_node *node, const struct p3_job_msg *m)
 	return true;
 }
 
-/* Tell yod the new pids, and wait until its packets to this node have them: packets to
- * other nodes then have them, too.  In a domain peers tell each other, without a wait. */
+/* Tell yod the new pids.  Wait until a packet of yod to this node has them: packets to
+ * other nodes then have them, too.  In a domain do not wait: members tell each other. */
 static void tell_pids(struct p3_node *node, const struct p3_job_msg *m)
 {
 	memset(node->told_pid, 0xff, sizeof node->told_pid);

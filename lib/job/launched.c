@@ -15,7 +15,7 @@
 
 #define WORDS     4
 #define REMEDY    "or set PTL3_LAUNCHED=off to start each process by hand"
-#define MOST_JOBS 0xffffu     /* of a family */
+#define MOST_JOBS 0xffffu     /* most jobs of a family */
 #define STEPS     0xfffffff0u /* steps of Slurm from here on are not srun's */
 
 /* Names of variables; the first one that is set counts. */
@@ -66,7 +66,7 @@ static const char *text_of(const char *name)
 	return text && *text ? text : NULL;
 }
 
-/* Return the first name that is set, else the first one. */
+/* Return the name of the first variable that is set, else the first name. */
 static const char *first_set(const char *const names[WORDS])
 {
 	for (int i = 0; i < WORDS && names[i]; i++)
@@ -301,12 +301,12 @@ static struct flock whole_socket(void)
 	return (struct flock){.l_type = F_WRLCK, .l_whence = SEEK_SET};
 }
 
-/* Lock the socket.  Return false if another process has the lock, with its pid. */
+/* Lock the socket.  If another process has the lock, return false and its pid. */
 static bool lock_socket(int sock, pid_t *holder_out)
 {
 	struct flock mine = whole_socket(), theirs = whole_socket();
 	if (fcntl(sock, F_SETLK, &mine) == 0 || (errno != EAGAIN && errno != EACCES))
-		return true; /* the kernel locks no sockets: then this one is the rank */
+		return true; /* without locks of sockets this process is the rank */
 	*holder_out = 0;
 	if (fcntl(sock, F_GETLK, &theirs) != 0)
 		return true;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The life thread, which lives from PtlInit to PtlFini.
+ * The life thread of a node under yod, which runs from PtlInit to PtlFini.
  *
- * It hears yod's packets: births, deaths, barriers.  yod's end of file is the end of
- * this process, too (the one case in which the library ends it: only under yod, and only
- * when yod itself has been killed).
+ * The thread processes yod's packets: births, ends, barriers.  At yod's end of file it
+ * kills this process.  This is the one case in which the library ends a process: yod
+ * itself has been killed.
  */
 #include "lib/job/yod.h"
 #include "shm/fault.h"
@@ -24,12 +24,13 @@
  * doubles */
 #define P3_AGAIN_MS   10
 #define P3_AGAIN_MOST 1000
-#define P3_LATE_MS    20 /* between looks at the last messages of nodes that have ended */
+#define P3_LATE_MS    20   /* time between looks at the last messages of ended nodes */
 #define P3_LOOK_MS    1000 /* longest time until foreign descriptors are noticed */
 
 /* ---- the end of yod, or of the lifeline ---- */
 
-/* End: yod is gone, and no process is left to clean up after this one. */
+/* Kill this process: yod is gone, and no other process would clean up.  In a node of a
+ * test process, release the waiting threads with an error instead. */
 static void on_orphaned(struct p3_node *node)
 {
 	if (!node->harness)
@@ -45,8 +46,8 @@ static void on_orphaned(struct p3_node *node)
 
 /*
  * The program has closed the lifeline: for yod this node has ended, and yod no longer
- * listens.  End the node in order: no file that has a number of the library now is read
- * or written.
+ * listens.  Let all operations with other nodes fail, and read or write no file that now
+ * has one of the library's numbers.
  */
 static void on_disowned(struct p3_node *node)
 {
@@ -75,8 +76,8 @@ static void on_disowned(struct p3_node *node)
 
 /* ---- questions ---- */
 
-/* Return true if the NIC has a question that yod has not got.  The caller holds the lock
- * node->life, so the NIC cannot stop meanwhile. */
+/* Return true if the NIC has a question that yod has not received.  The caller holds the
+ * lock node->life, so the NIC cannot stop meanwhile. */
 static bool has_question(struct p3_node *node)
 {
 	return p3_nic(node) && p3_get(&node->question) != node->asked; /* ASK.1 */
@@ -97,7 +98,7 @@ static void pass_question_on(struct p3_node *node)
 
 /* ---- requests that are held ---- */
 
-/* Watch for ranks that end without having joined; yod tells nodes that ask. */
+/* Ask yod, once a life, to report ranks that end without having joined. */
 static void watch_ends(struct p3_node *node)
 {
 	struct p3_job_msg m = {.magic = P3_JOB_MAGIC,
@@ -120,11 +121,11 @@ static void see_to_held(struct p3_node *node)
 
 /* ---- the thread ---- */
 
-/* When to repeat AGAIN and other requests that failed; packets that arrive earlier do
- * not change that time. */
+/* The time at which to repeat AGAIN and other requests that failed.  Packets that arrive
+ * earlier do not change that time. */
 struct again {
-	uint64_t at; /* 0: there is nothing to repeat */
-	uint32_t ms; /* between the last time and this one */
+	uint64_t at; /* 0 if there is nothing to repeat */
+	uint32_t ms; /* from the last time to this one */
 };
 
 static void wait_again(struct again *a, uint32_t ms)
@@ -173,7 +174,7 @@ static void see_to_held_if_due(struct p3_node *node)
 	pthread_mutex_unlock(&node->life);
 }
 
-/* Process a wake-up.  Return false if the thread shall end. */
+/* Process a wake-up.  Return false if the thread must end. */
 static bool woken(struct p3_node *node)
 {
 	uint64_t n;
@@ -189,8 +190,8 @@ static bool woken(struct p3_node *node)
 	return true;
 }
 
-/* Wait without yod until the node ends.  Repeat on_disowned: it answers the NIC's later
- * questions, for which no TOLD comes. */
+/* Wait without yod until the node ends.  Repeat on_disowned(), which answers the
+ * NIC's later questions: yod sends no TOLD for them. */
 static void *stay_disowned(struct p3_node *node)
 {
 	for (; !p3_get(&node->ending); (void)poll(NULL, 0, P3_LOOK_MS / 10))

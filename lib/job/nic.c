@@ -42,8 +42,9 @@ void p3_job_hold(void *arg)
 /* ---- starting ---- */
 
 /*
- * Return the CPUs for the NIC thread: the user's setting, or yod's plan, which is
- * passed in the same way; else yod's CPUs, even if this thread was pinned.
+ * Find the CPUs for the NIC thread: the user's setting, or yod's plan, which is passed in
+ * the same way; else yod's CPUs, even if this thread is pinned to fewer.  Return false if
+ * there are none of these.
  */
 static bool cpus(struct p3_node *node, struct p3_cpuset *set_out)
 {
@@ -127,7 +128,7 @@ int p3_job_start_nic(struct p3_node *node, struct p3_nic **nic_out)
 		.faults = conf.faults.on ? &conf.faults : NULL,
 		.heap = p3_node_heap(node),
 		.pending_limit = P3_PENDING_LIMIT};
-	/* Warnings are printed once a job, or once a domain. */
+	/* Print each warning once a job, or once a domain. */
 	bool by_hand = node->meeting && node->sock < 0 && !node->launched;
 	c.mute = node->rank != 0 || (by_hand && node->index);
 	c.sleepers = node->meeting ? NULL : node->sleepers;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Births and ends of other nodes as yod reports them, and nodes without room. */
+/* Births and ends of other nodes as yod reports them, and nodes that cannot be mapped. */
 #include "lib/job/yod.h"
 #include "shm/fault.h"
 #include "shm/log.h"
@@ -91,9 +91,9 @@ void p3_job_end_late(struct p3_node *node)
 		end_late(node, p3_nic(node), i, false);
 }
 
-/* ---- nodes without room ---- */
+/* ---- nodes that cannot be mapped now ---- */
 
-/* Note the incarnation of a node that could not be mapped, or 0: it is mapped or gone. */
+/* Note the incarnation of a node that could not be mapped; 0 if it is mapped or gone. */
 static void set_missing(struct p3_node *node, uint32_t who, uint64_t incarnation)
 {
 	node->nmissing += incarnation && !node->missing[who];
@@ -157,7 +157,7 @@ void p3_job_ask_again(struct p3_node *node)
 			(void)ask_for(node, i, node->missing[i]);
 }
 
-/* ---- nodes that neither have sent to this one nor were sent to ---- */
+/* ---- nodes that this one has exchanged no messages with ---- */
 
 bool p3_job_wants_any(struct p3_node *node)
 {
@@ -213,7 +213,7 @@ void p3_job_on_birth(struct p3_node *node, struct p3_nic *nic, const struct p3_j
 	}
 	node->apart[m->node] = 0;
 	rc = info->published < 0 ? -EMFILE : p3_nic_peer_up(nic, info);
-	if (rc == -EEXIST) /* asked for twice: the ids may be new */
+	if (rc == -EEXIST) /* the node is mapped: its ids may be new */
 		p3_nic_peer_pids(nic, info);
 	if (!rc || rc == -EEXIST)
 		set_missing(node, m->node, 0);

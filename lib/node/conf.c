@@ -85,8 +85,9 @@ void p3_conf_set_stdout(void)
 	static p3_a32 done;
 	if (is_first(P3_CONF_STDOUT) || p3_exchange32(&done, 1))
 		return;
-	/* With its old buffer the C library would not notice where the line ends.  The
-	 * new buffer stays: stdout is used until the process ends. */
+	/* A stdout that keeps its old buffer keeps the limits of a full buffer, and is
+	 * not written at the end of a line.  The new buffer is never freed: stdout is
+	 * used until the process ends. */
 	char *buffer = malloc(BUFSIZ);
 	(void)fflush(stdout);
 	if (buffer && setvbuf(stdout, buffer, _IOLBF, BUFSIZ) != 0)

@@ -43,9 +43,9 @@ void p3_directory_done(void)
 	p3_idle();
 }
 
-/* Return true if waiting for readers is safe: not in a forked child; nor if the kernel
- * now refuses the system call that liburcu was granted when it was loaded: liburcu
- * would abort. */
+/* Return true if waiting for readers is safe.  It is not safe in a forked child, nor when
+ * the kernel now refuses membarrier but granted it when liburcu was loaded: liburcu would
+ * abort. */
 static bool may_wait_for_readers(void)
 {
 	if (p3_get(&forked))

@@ -19,7 +19,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* mallctl of the program's malloc, or NULL; any thread finds it, always the same. */
+/* mallctl of the program's malloc, or NULL.  Several threads may set this word, all
+ * of them to the same value. */
 static _Atomic(void *) program_mallctl;
 
 void p3_node_look_for_malloc(void)
@@ -41,7 +42,7 @@ static void serve_malloc(struct p3_node *node)
 	void *mallctl = p3_get(&program_mallctl);
 	memcpy(&calls.mallctl, &mallctl, sizeof mallctl);
 	int rc = mallctl ? p3_heap_serve(node->heap, &calls) : -ENXIO;
-	if (rc && node->rank == 0) /* once a job */
+	if (rc && node->rank == 0) /* one line a job */
 		p3_warn("malloc gives ordinary memory: %s; " P3_HEAP_SHARED_ENV
 			"=on is for programs under yod --shared-heap",
 			why_not(rc));
@@ -52,13 +53,13 @@ static void make_heap(struct p3_node *node)
 	struct p3_conf conf;
 	if (p3_conf_read(&conf) != 0 || !conf.heap)
 		return;
-	/* A fork makes a heap that serves malloc private (shm/heap.h), for which it would
-	 * need as many free hugepages again: take ordinary pages. */
+	/* A heap that serves malloc has ordinary pages: a fork maps it privately
+	 * (shm/heap.h), and it would then need as many free hugepages again. */
 	enum p3_huge_policy huge = conf.shared_heap ? P3_HUGE_OFF : conf.huge;
 	int rc = p3_heap_create(conf.heap, huge, &node->heap);
 	if (!rc && conf.shared_heap)
 		serve_malloc(node);
-	if (rc && node->rank == 0) /* once a job */
+	if (rc && node->rank == 0) /* one line a job */
 		p3_warn("no shared heap of %llu bytes: %s; PtlXAlloc gives ordinary "
 			"memory; set PTL3_HEAP to a size that fits, or to 0",
 			(unsigned long long)conf.heap, strerror(-rc));
@@ -69,8 +70,8 @@ struct p3_heap *p3_node_heap(struct p3_node *node)
 	if (node->heap_tried)
 		return node->heap;
 	node->heap_tried = true;
-	/* A lone process has no heap, since no other node could read it.  In a domain few
-	 * nodes could, so there the user asks for a heap by PTL3_HEAP. */
+	/* A lone process has no heap, since no other node could read it.  In a domain
+	 * few nodes could read it, so there the user asks for a heap by PTL3_HEAP. */
 	if (node->size > 1 || (node->domain[0] && p3_conf_text(P3_CONF_HEAP)))
 		make_heap(node);
 	return node->heap;

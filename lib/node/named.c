@@ -138,7 +138,7 @@ static int say_map(ptl_handle_ni_t ni, const uint32_t *map, int size, bool pids,
 	return rc;
 }
 
-/* ---- processes that may come ---- */
+/* ---- processes that may join later ---- */
 
 static void list_lists(struct p3_listed *l, const char *nids, const char *pids)
 {

@@ -35,8 +35,8 @@ static int barrier_of_domain(struct p3_node *node)
 
 /*
  * Wait until yod releases the barrier.  The caller holds the lock node->life.  If another
- * thread calls PtlFini, it wakes this one, and the call fails; but for yod this process
- * has come to the barrier, so its next PtlXBarrier waits for the same release.
+ * thread calls PtlFini, fail.  Yod then still counts this process as one that has come to
+ * the barrier, so the process's next PtlXBarrier waits for the same release.
  */
 static int await_release(struct p3_node *node)
 {

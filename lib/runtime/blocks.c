@@ -12,7 +12,7 @@
 struct block {
 	struct block *next, **prev;
 	uint64_t magic;
-	struct p3_heap *heap; /* NULL: ordinary memory */
+	struct p3_heap *heap; /* NULL if the block is ordinary memory */
 	uint8_t pad[32];
 };
 
