@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A wire for tests: it loses, corrupts, delays, doubles and reorders frames, and
- * recovers from all that by go-back-n (frame.h, faults.h).
+ * A wire for tests, which loses, corrupts, delays, doubles and reorders frames, and
+ * recovers from all these faults by go-back-n (frame.h, faults.h).
  *
  *	  firmware				      firmware of the peer
  *	  rings, mine, slots, windows			rings, theirs, image
@@ -19,7 +19,8 @@
  * The two rings of a pair, the producer's and its image at the consumer, have the same
  * size and go through the same positions, pads included.  So the consumer's credits,
  * which travel in its entry, are right for the producer's ring, and a frame always finds
- * room: resources are reserved end to end, only the medium makes frames be sent again.
+ * room: resources are reserved end to end, and only faults of the medium make a node send
+ * a frame again.
  *
  * A long transfer goes through a window, whose bytes travel in frames: they have the
  * same checksums and faults as all other frames.
@@ -51,10 +52,10 @@
 #include <string.h>
 #include <sys/timerfd.h>
 
-/* cells of a private ring; a quarter of it is the data of one frame */
+/* cells of a private ring, a quarter of which is the data of one frame */
 #define P3_WIRED_CELLS 128u
 #define P3_KIND_FRAME  1u
-/* time between looks whether the medium has room, as it grows */
+/* shortest and longest time between two looks for room on the medium */
 #define P3_ROOM_NS   100000u
 #define P3_ROOM_MOST 10000000u
 
@@ -64,18 +65,18 @@ _Static_assert(P3_BASE_CELLS <= P3_WIRED_CELLS, "also in the shortest rings");
 /* The producer's ring and the consumer's, in private memory. */
 struct half {
 	struct p3_cell out[P3_WIRED_CELLS], in[P3_WIRED_CELLS];
-	struct p3_ring_rx tap;  /* this wire's end of out */
-	p3_a64 tapped;          /* its credit, which no producer reads */
-	struct p3_ring_tx feed; /* this wire's end of in */
+	struct p3_ring_rx tap;  /* end of out from which this wire takes */
+	p3_a64 tapped;          /* credit of tap, which no producer reads */
+	struct p3_ring_tx feed; /* end of in into which this wire puts */
 };
 
 struct link {
 	struct half req, rsp;
-	struct p3_peer_entry mine, shown; /* the present entry, and the entry as the
-					   * peer knows it */
+	struct p3_peer_entry mine, shown; /* the entry now, and as the peer
+					   * knows it */
 	struct p3_xfer *slots;            /* nxfers slots as the peer knows them */
-	bool *known;                      /* slots that are in use there */
-	uint64_t *produced;               /* bytes of their windows that were sent */
+	bool *known;                      /* slots that the peer knows as in use */
+	uint64_t *produced;               /* bytes of each slot's window that were sent */
 	char *image;
 	struct p3_gbn gbn;
 	struct p3_frame queue[P3_FRAME_WINDOW];
@@ -88,10 +89,10 @@ struct link {
 	const struct p3_peer_entry *there;
 	bool up;
 	bool listening; /* the peer's ring is for this node's present life */
-	bool heard;     /* it has set this node's credits */
+	bool heard;     /* the peer has set this node's credits */
 	uint64_t now;   /* time of the last turn of this link */
-	uint64_t stuck; /* since when work has found no room on the medium, or 0 */
-	uint32_t goal;  /* frames before this one are to be settled */
+	uint64_t stuck; /* time since which work has found no room on the medium, or 0 */
+	uint32_t goal;  /* settled when all frames before this one are acknowledged */
 	bool has_goal;
 	bool all_captured;
 	uint8_t lives; /* number of the peer's lives */
@@ -100,11 +101,11 @@ struct link {
 struct wire {
 	struct p3_faults faults;
 	struct link *link; /* an array of nnodes */
-	bool busy;         /* a look in the middle of sending must not send */
+	bool busy;         /* poll or flush runs: flush and drain inside it do nothing */
 	uint32_t settling; /* the call of p3_nic_settle whose goals are set */
 	int timer;         /* timerfd, or -errno */
 	p3_fd_id timer_file;
-	uint64_t timer_at; /* the time that it shows; UINT64_MAX: none */
+	uint64_t timer_at; /* time that the timer shows, or UINT64_MAX for none */
 };
 
 static struct wire *wire_of(const struct p3_nic *n)
@@ -155,8 +156,8 @@ static bool put_on_medium(void *arg, const struct p3_frame *f, uint32_t len)
 	return true;
 }
 
-/* Put a frame with faults, if the medium has room for it.  A frame without room is
- * tried again later, and must not be struck by faults twice. */
+/* Put a frame with faults, if the medium has room for it.  A frame without room is put
+ * again later, and faults must not strike it twice. */
 static bool put_with_faults(void *arg, const struct p3_frame *f, uint32_t len)
 {
 	struct link *l = arg;
@@ -210,18 +211,18 @@ static bool capture_entry(struct p3_nic *n, struct link *l)
 	memcpy(&l->shown, &l->mine, sizeof l->mine);
 	if (store(l, at, &l->mine, sizeof l->mine))
 		return true;
-	l->shown.pad0 = 1; /* makes them differ, so that it is sent again */
+	l->shown.pad0 = 1; /* makes shown differ from mine, which is then sent again */
 	return false;
 }
 
-/* Send the newly produced bytes of a window, before the slot that says so. */
+/* Send the new bytes of a window, before the slot that counts them. */
 static bool capture_window(
 	struct p3_nic *n, struct link *l, uint32_t slot, const struct p3_xfer *now)
 {
 	const char *base = n->published.base;
 	uint64_t window = p3_get(&now->window), end = p3_get(&now->produced);
 	if (end > P3_WINDOW_LEN && l->produced[slot] < end - P3_WINDOW_LEN)
-		l->produced[slot] = end - P3_WINDOW_LEN; /* the reader continued there */
+		l->produced[slot] = end - P3_WINDOW_LEN; /* the reader has the rest */
 	while (l->produced[slot] < end) {
 		uint64_t at = l->produced[slot] % P3_WINDOW_LEN, len = P3_WINDOW_LEN - at;
 		if (len > end - l->produced[slot])
@@ -235,7 +236,7 @@ static bool capture_window(
 	return true;
 }
 
-/* Return true if a slot is for this peer, which knows no others. */
+/* Return true if a slot is for this peer.  The peer learns of no other slots. */
 static bool is_for(const struct p3_xfer_slot *x, const struct link *l)
 {
 	return x->in_use && x->peer == l->peer;
@@ -253,8 +254,8 @@ static bool show_slot(
 	return true;
 }
 
-/* If a slot has another transfer, or changed bytes (XFER.6), first send it with nothing
- * produced: the peer must learn of the change before the first new byte. */
+/* If a slot has another transfer, or changed bytes (XFER.6), first send the slot with no
+ * bytes produced: the peer must learn of the change before the first new byte. */
 static bool capture_offer(
 	struct p3_nic *n, struct link *l, uint32_t i, const struct p3_xfer *now)
 {
@@ -425,7 +426,8 @@ static void settle(struct p3_nic *n)
 /* ---- all links ---- */
 
 /* Return the time of the first work without a frame from the peer: a frame to send once
- * more, or one held back.  It is in the past if it has found no room on the medium. */
+ * more, or one held back.  This time is in the past if the work has found no room on the
+ * medium. */
 static uint64_t first_work(const struct link *l)
 {
 	uint64_t frames = p3_gbn_due(&l->gbn), held = p3_faults_due(&l->faults);
@@ -443,7 +445,7 @@ static void send(struct p3_nic *n, struct link *l)
 	else if (!l->stuck)
 		l->stuck = l->now;
 	if (idle && p3_gbn_waits(&l->gbn) && !p3_ringer_serves(n))
-		p3_wake_self(n); /* a lost frame rings no doorbell */
+		p3_wake_self(n); /* no doorbell rings for a lost frame */
 	count(n, l);
 }
 
@@ -465,9 +467,8 @@ static void poll(struct p3_nic *n)
 	w->busy = false;
 }
 
-/* Send only to the peers that this node has written for (touched): with a look at all
- * links, each short call would hold the lease for long.  Credits wait for the next
- * pass. */
+/* Send only to the peers that this node has written to (touched): a look at all links
+ * would make each short call hold the lease for long.  Credits wait for the next pass. */
 static void flush(struct p3_nic *n)
 {
 	struct wire *w = wire_of(n);
@@ -487,7 +488,7 @@ static void flush(struct p3_nic *n)
 /* ---- sleeping ---- */
 
 /* Return the time of the link's next turn.  No doorbell rings when the peer makes room
- * on the medium: look after waiting as long again as the work has waited already. */
+ * on the medium, so look again after as long a time as the work has already waited. */
 static uint64_t next_turn(const struct link *l)
 {
 	uint64_t at = first_work(l), waited = l->stuck ? l->now - l->stuck : 0;
@@ -498,7 +499,8 @@ static uint64_t next_turn(const struct link *l)
 	return l->now + (waited < P3_ROOM_MOST ? waited : P3_ROOM_MOST);
 }
 
-/* Return the time at which the wire needs a pass, UINT64_MAX: not without a doorbell. */
+/* Return the time at which the wire needs a pass, or UINT64_MAX if it needs none before a
+ * doorbell rings. */
 static uint64_t next_pass(const struct p3_nic *n)
 {
 	const struct wire *w = wire_of(n);
@@ -517,8 +519,8 @@ static bool waits(const struct p3_nic *n)
 	return next_pass(n) != UINT64_MAX;
 }
 
-/* Set the timer, which shows nothing of earlier times any more.  Return false if the
- * program has closed it. */
+/* Set the timer to a time, or to none for UINT64_MAX.  An expiry at an earlier time no
+ * longer makes it readable.  Return false if the program has closed the timer. */
 static bool set_timer(struct p3_nic *n, struct wire *w, uint64_t at)
 {
 	struct itimerspec t = {{0, 0}, {0, 0}};
@@ -554,7 +556,7 @@ static void reset_half(struct half *h, uint32_t cells, p3_a64 *credit)
 	p3_ring_tx_init(&h->feed, h->in, cells, credit);
 }
 
-/* Reset the state of the other end to unknown. */
+/* Forget the state of the other end. */
 static void reset_words(struct p3_nic *n, struct link *l)
 {
 	memset(&l->mine, 0, sizeof l->mine);
@@ -574,7 +576,7 @@ static void reset_protocol(struct p3_nic *n, struct link *l)
 {
 	uint64_t self = n->conf.incarnation, other = l->peer->incarnation;
 	uint64_t life =
-		p3_get(&n->life) << 8 | ++l->lives; /* each life has faults of its own */
+		p3_get(&n->life) << 8 | ++l->lives; /* each life has other faults */
 	uint64_t stream = life << 32 | n->conf.node << 16 | l->peer->index;
 	p3_gbn_init(&l->gbn, l->queue, key(self, other), key(other, self));
 	p3_faults_init(&l->faults, &wire_of(n)->faults, stream);
@@ -583,7 +585,8 @@ static void reset_protocol(struct p3_nic *n, struct link *l)
 
 /*
  * Set up the medium's ring, which stays where it was in an earlier life of the peer.
- * Without it the link is not up: a peer without room is unmapped, and attached later.
+ * If the arena has no room for the ring, the link is not up; the peer is unmapped, and
+ * attached later.
  */
 static int reset_medium(struct p3_nic *n, struct link *l)
 {
@@ -657,7 +660,7 @@ static void open_timer(struct wire *w)
 	int flags = TFD_CLOEXEC | TFD_NONBLOCK;
 	w->timer = p3_fd_high(timerfd_create(CLOCK_MONOTONIC, flags));
 	if (w->timer < 0)
-		w->timer = -errno; /* the wire works without it */
+		w->timer = -errno; /* the wire works without a timer */
 	w->timer_file = p3_fd_file(w->timer);
 	w->timer_at = UINT64_MAX;
 }

@@ -107,7 +107,7 @@ static void take_ack(struct p3_gbn *g, const struct p3_frame *f, uint64_t now)
 {
 	uint32_t acked = f->ack - g->base;
 	if (acked > g->next - g->base)
-		return; /* an old one that was delayed */
+		return; /* an acknowledgment that was delayed */
 	g->base = f->ack;
 	if ((int32_t)(g->sent - g->base) < 0)
 		g->sent = g->base;
@@ -125,8 +125,8 @@ static bool is_intact(const struct p3_gbn *g, const struct p3_frame *f, uint32_t
 	       f->crc == sum_of(f, g->key_in);
 }
 
-/* Request a missing frame once: all frames behind it that are under way come late,
- * too. */
+/* Note a frame that came before a missing one.  Request the missing frame only once: the
+ * frames behind it that are under way come too early, too. */
 static void miss(struct p3_gbn *g)
 {
 	g->gaps++;

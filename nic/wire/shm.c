@@ -2,28 +2,29 @@
 /*
  * The wire between nodes of one machine: shared memory.
  *
- * The owner of the memory.  A cross-memory read names the owner by its process id.
- * That may come to name another process, once the owner is dead and reaped (yod delays
- * that for its children, other parents do not), or another program, after exec.  The
- * transfer's id in the published segment does not show this: a mapped segment outlives
- * the process.  So the first cross-memory read takes a proof along, the owner's
- * incarnation (64 random bits) from its own mapping of its segment's header, and counts
- * only if that is right:
+ * The proof of ownership.  A cross-memory read names the owner of the memory by its
+ * process id.  Once the owner is dead and reaped (yod delays the reaping of its children,
+ * other parents do not) the id may name another process; after exec it names another
+ * program.  The transfer's id in the published segment does not show this: a mapped
+ * segment outlives the process.  So the first cross-memory read takes a proof along: the
+ * owner's incarnation (64 random bits), from the owner's mapping of its segment's header.
+ * The bytes count only if the proof is right:
  *
  *	- The kernel looks the address space up once for a call, and holds it: all bytes
  *	  of the call come from the address space of the proof.
  *	- Only the owner's address space has the proof at that address.  Forked children
  *	  do not inherit the mapping (MADV_DONTFORK), exec and exit drop it, and PtlNIFini
  *	  puts zeros in its place, after all transfers' ids are taken back.
- *	- The id, looked at afterwards (XFER.1), shows that the bytes were still offered.
+ *	- The transfer's id, read afterwards (XFER.1), shows that the owner still offered
+ *	  the bytes.
  *
  * From then on the process id is the owner's until its process ends or executes another
- * program.  The kernel says so in the header: the word owner names the NIC's thread,
- * and is the futex of its robust list (leave_a_will in nic/run/thread.c).  When that
- * thread ends, as it does with the process and before exec, the kernel marks the word,
- * before the address space goes, and long before the process id is free.  So a read
- * after which the word is unchanged was of the owner's memory.  Where there is no such
- * word each read takes the proof along.
+ * program.  The kernel shows that end in the header: the word `owner` names the NIC's
+ * thread, and is the futex of its robust list (leave_a_will in nic/run/thread.c).  When
+ * that thread ends, at the latest with the process or before exec, the kernel marks the
+ * word, before the address space goes, and long before the process id is free.  So if the
+ * word is unchanged after a read, the bytes came from the owner's memory.  If the header
+ * has no such word, each read takes the proof along.
  *
  * A pidfd would distinguish death from a new process by a second system call, but not
  * exec; and each peer would cost a descriptor, which programs close.
@@ -52,8 +53,8 @@ static int check_wire(const struct p3_nic *n, const struct p3_peer_info *info)
 	return -EPROTO;
 }
 
-/* Check the header of a peer's segment.  A node that has finished is accepted, since it
- * may have sent a message before. */
+/* Check the header of a peer's segment.  Accept a node that has finished, since it may
+ * have sent a message before. */
 static int check_header(struct p3_nic *n, const struct p3_peer_info *info)
 {
 	const struct p3_seg_header *h = info->base;
@@ -74,9 +75,9 @@ static int check_header(struct p3_nic *n, const struct p3_peer_info *info)
 }
 
 /*
- * Make sure that the pages have memory that are accessed without further checks: header
- * and counters, the part for this node, the transfer table, and the doorbell.  The
- * parts for other nodes are left out: in a job of N nodes they would be N page table
+ * Make sure that all pages that the firmware accesses without further checks have memory:
+ * header and counters, the part for this node, the transfer table, and the doorbell.
+ * Leave out the parts for other nodes: in a job of N nodes they would be N page table
  * entries for each of N peers in each of N nodes.
  */
 static int reach(const struct p3_nic *n, const struct p3_peer_info *info)
@@ -100,7 +101,7 @@ static bool is_space_limited(void)
 	return getrlimit(RLIMIT_AS, &space) == 0 && space.rlim_cur != RLIM_INFINITY;
 }
 
-/* Map the peer's heap.  Without it everything works, but slower. */
+/* Map the peer's heap.  Without this mapping long messages are slower. */
 static void map_heap(struct p3_nic *n, struct p3_peer_info *info)
 {
 	if (!info->heap_len || info->node == n->conf.node)
@@ -116,7 +117,7 @@ static void map_heap(struct p3_nic *n, struct p3_peer_info *info)
 }
 
 /* Map the page of the peer's segment that has the part for this node, a second time,
- * beside such pages of other peers.  Without it everything works, but slower. */
+ * beside such pages of other peers.  Without this second mapping polling is slower. */
 static void map_page(const struct p3_nic *n, struct p3_peer_info *info)
 {
 	uint64_t off = p3_part_off(&n->layout, n->conf.node);
@@ -143,7 +144,7 @@ int p3_shm_map(struct p3_nic *n, struct p3_peer_info *info)
 	return rc;
 }
 
-/* Map the segments and the heap: shared memory has no other way to read it. */
+/* Map the segments and the heap. */
 static int map(struct p3_nic *n, struct p3_peer_info *info)
 {
 	int rc = p3_shm_map(n, info);
@@ -165,7 +166,7 @@ void p3_shm_unmap(struct p3_peer_info *info)
 
 /* ---- birth ---- */
 
-/* Note what the mapping and the peer's header tell. */
+/* Set the peer's members from the mappings and from the header of its segment. */
 static void take_over(
 	struct p3_nic *n, struct p3_peer *p, const struct p3_peer_info *info)
 {
@@ -192,7 +193,7 @@ static struct p3_peer_part *part_of(const struct p3_nic *n, const struct p3_peer
 					       : (uintptr_t)p->base + off);
 }
 
-/* The rings are the published segments themselves. */
+/* Use rings in the published segments themselves. */
 void p3_shm_attach(struct p3_nic *n, struct p3_peer *p, const struct p3_peer_info *info,
 	struct p3_lane *lane_out)
 {
@@ -254,7 +255,7 @@ ssize_t p3_shm_read(uint32_t os_pid, const struct iovec *here, unsigned k,
 	return got;
 }
 
-/* Read with a proof that the memory is the owner's.  The destination is here[1] to
+/* Read together with the proof of ownership.  The destination is here[1] to
  * here[k]; here[0] is free for the proof. */
 static ssize_t read_proven(const struct p3_peer *p, struct iovec *here, unsigned k,
 	uint64_t at, uint64_t len)
@@ -292,8 +293,8 @@ static ssize_t read_peer(
 {
 	if (p->proven)
 		return read_known(p, here, k, at, len);
-	/* Load the word before the proof.  It may be 0 still: the NIC's thread stores
-	 * it when it begins. */
+	/* Load the word owner before the proof.  The word may still be 0: the NIC's
+	 * thread stores it when the thread begins. */
 	p->owner =
 		p3_acquire(&((const struct p3_seg_header *)p->base)->owner); /* SEG.1 */
 	ssize_t got = read_proven(p, here, k, at, len);
