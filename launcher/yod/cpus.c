@@ -43,7 +43,8 @@ static uint32_t whole_cpus(long long quota, long long period)
 	return n > P3_CPUS_MOST ? UINT32_MAX : (uint32_t)n;
 }
 
-/* Read a quota: "max 100000" or "150000 100000"; in v1 two files, -1 without limit. */
+/* Return a group's quota in CPUs.  In v2 it is a line, "max 100000" or "150000 100000";
+ * in v1 it is in two files, and -1 means no limit. */
 static uint32_t quota_of(const char *dir)
 {
 	char line[128], more[128];

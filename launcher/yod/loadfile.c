@@ -10,7 +10,7 @@
 
 #define LEN_MAX (16u << 20)
 
-/* Read to the end.  Return NULL with errno. */
+/* Read a file, at most LEN_MAX + 1 bytes.  Return NULL with errno on failure. */
 static char *read_all(FILE *f, size_t *len_out)
 {
 	char *text = malloc(LEN_MAX + 1);

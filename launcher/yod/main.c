@@ -102,8 +102,8 @@ static int check(const struct p3_opt *opt, struct p3_place *place_out)
 	return opt->shared_heap && !p3_preload_is_there() ? P3_STATUS_YOD : P3_OPT_RUN;
 }
 
-/* Return the exit status of a run that only printed (--help, --plan): the output may be
- * lost. */
+/* Return the exit status of a run that only printed (--help, --plan), or P3_STATUS_YOD if
+ * the output is lost. */
 static int printed(int status)
 {
 	if (fflush(stdout) == 0 && !ferror(stdout))

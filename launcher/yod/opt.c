@@ -33,7 +33,7 @@ struct row {
 	const char *help; /* NULL: the row is another name of the row above */
 	/* name is as written, with its dashes */
 	int (*set)(struct p3_opt *opt, const char *name, const char *value);
-	bool each; /* may be given before each program */
+	bool each; /* true if the option may stand before each program */
 };
 
 /* Return the program whose options are being read. */
@@ -407,7 +407,7 @@ static const char *value_of(const struct row *row)
 	return row->arg ? row->arg : "";
 }
 
-/* Return true for names of two letters, which have one dash. */
+/* Return true if the row's name has two letters: such options have one dash. */
 static bool is_brief(const struct row *row)
 {
 	return strlen(row->name) == 2;
@@ -517,8 +517,8 @@ static const char *hint_for(const char *name)
 	return NULL;
 }
 
-/* Return the option with the most similar name, at least half of which is right, or
- * NULL. */
+/* Return the option with the most similar name, or NULL if each option's name differs by
+ * more than NEAR edits, or by more than half of the letters of this name. */
 static const struct row *nearest(const char *name)
 {
 	const struct row *best = NULL;

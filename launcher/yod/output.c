@@ -34,8 +34,8 @@ struct stream {
 	uint32_t sink;
 	uint32_t len;
 	bool watched;
-	bool last;       /* close it when the owed bytes are read */
-	bool push;       /* send a partial line, too */
+	bool last;       /* true if it closes when the owed bytes are read */
+	bool push;       /* true if a partial line is sent, too */
 	int64_t idle_at; /* time to set push */
 	int64_t end_at;  /* time to close it, because the node has ended */
 	uint32_t owed;   /* bytes that the node itself left in the pipe */
@@ -165,7 +165,7 @@ static void emit(struct port *p, uint32_t i, const char *data, uint32_t len)
 	p->open = data[len - 1] == '\n' ? NO_STREAM : i;
 }
 
-/* Return the bytes from `at` that may be sent now: a line, or a piece of one. */
+/* Return the number of bytes from `at` that may be sent now: a line or a piece of one. */
 static uint32_t piece(
 	const struct port *p, const struct stream *s, uint32_t i, uint32_t at)
 {
@@ -312,7 +312,8 @@ void p3_output_step(struct p3_output *o)
 
 /* ---- creation and end ---- */
 
-/* Return true for `yod ... 2>&1`, which gets one sink, so that no line is torn. */
+/* Return true if both descriptors are of one file, as in `yod ... 2>&1`.  They then get
+ * one sink, so that no line is torn. */
 static bool same_file(int a, int b)
 {
 	struct stat sa, sb;

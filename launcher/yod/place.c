@@ -38,7 +38,7 @@ static bool read_list(const char *root, const char *name, struct p3_cpuset *set_
 	return ok;
 }
 
-/* Return the CPUs of this CPU's core; if it is unknown, the CPU alone. */
+/* Return the CPUs of this CPU's core, or the CPU alone if its core is unknown. */
 static struct p3_cpuset core_of(const char *root, unsigned cpu)
 {
 	char name[100];
@@ -49,7 +49,7 @@ static struct p3_cpuset core_of(const char *root, unsigned cpu)
 	return set;
 }
 
-/* Return the CPUs of this CPU's NUMA node; if it is unknown, all. */
+/* Return the CPUs of this CPU's NUMA node, or all CPUs if its NUMA node is unknown. */
 static struct p3_cpuset numa_of(const char *root, unsigned cpu)
 {
 	struct p3_cpuset nodes = {{0}}, set;
@@ -130,7 +130,7 @@ static void place_nodes(
 		p->node[i] = u->cpus[(per_unit ? i / per_unit : i) % u->n];
 }
 
-/* ---- their NIC threads ---- */
+/* ---- NIC threads ---- */
 
 static struct p3_cpuset unbound_of(const struct p3_place *p, uint32_t size)
 {
@@ -140,7 +140,7 @@ static struct p3_cpuset unbound_of(const struct p3_place *p, uint32_t size)
 	return spare;
 }
 
-/* Take a CPU out of the spare ones.  Return false if there is none. */
+/* Take a spare CPU in the node's NUMA node.  Return false if that has no spare CPU. */
 static bool take_spare(const char *root, const struct p3_cpuset *node,
 	struct p3_cpuset *spare, struct p3_cpuset *nic_out)
 {
@@ -169,7 +169,7 @@ static void place_nics(
 
 /* ---- all of it ---- */
 
-/* Choose the job's CPUs.  Return -EINVAL if some of the list are not available to yod. */
+/* Choose the job's CPUs.  Return -EINVAL if the list has a CPU that yod may not use. */
 static int choose_job(const struct p3_place_machine *here,
 	const struct p3_place_want *want, struct p3_cpuset *job_out)
 {
@@ -234,7 +234,7 @@ bool p3_place_is_possible(const struct p3_cpuset *set)
 {
 	struct p3_cpuset was;
 	if (p3_cpuset_read(0, &was))
-		return true; /* the kernel does not tell: the answer is unknown */
+		return true; /* the mask is unknown, and so is the answer */
 	bool ok = p3_cpuset_apply(set) == 0;
 	(void)p3_cpuset_apply(&was);
 	return ok;

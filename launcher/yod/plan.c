@@ -55,7 +55,7 @@ static uint64_t read_number(const char *file, const char *key)
 	return n;
 }
 
-/* Return the memory that the cgroup leaves; v2, or v1. */
+/* Return the memory that the cgroup (v2, or v1) leaves. */
 static uint64_t cgroup_memory(void)
 {
 	static const char *const files[][2] = {
@@ -86,7 +86,8 @@ static uint64_t free_hugepages(void)
 	return n == UNKNOWN ? 0 : n;
 }
 
-/* Return a limit of this process.  yod raises only that of its open files. */
+/* Return a limit of this process: the hard limit of open files, since yod raises the soft
+ * one, or else the soft limit. */
 static uint64_t limit(int which)
 {
 	struct rlimit r;
@@ -113,15 +114,15 @@ struct plan {
 	const struct p3_place *place;
 	uint64_t free_huge;
 	uint64_t free;
-	bool alike;         /* all programs take the same */
+	bool alike;         /* all programs take the same resources */
 	bool failed;        /* an error line was printed */
 	uint64_t wanted;    /* hugepages, if the machine had enough */
 	uint64_t hugepages; /* hugepages that the job takes */
 	uint64_t start;     /* bytes of all nodes at the start */
-	uint64_t ordinary;  /* of these, bytes in ordinary pages */
+	uint64_t ordinary;  /* part of start in ordinary pages */
 	uint64_t grown;     /* published segments at their largest */
 	uint64_t kernel;    /* all nodes' page tables and mappings at the start */
-	uint64_t most;      /* the same when each node has talked to all */
+	uint64_t most;      /* kernel, when each node has talked to all others */
 	uint64_t heap;      /* heap of the node with the largest one */
 };
 
@@ -132,8 +133,8 @@ static uint64_t setting(const struct p3_prog *prog, enum p3_conf_id id)
 	return value;
 }
 
-/* Return the records of a program's trace; --trace does not raise a value of the
- * program's own environment. */
+/* Return the number of records of a program's trace.  --trace does not change a value of
+ * the program's own environment. */
 static uint32_t trace_of(const struct p3_opt *opt, const struct p3_prog *prog)
 {
 	const char *name = p3_conf_row(P3_CONF_TRACE)->name;

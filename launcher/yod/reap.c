@@ -84,7 +84,8 @@ static void kill_children(void)
 	closedir(proc);
 }
 
-/* The children of a killed child become yod's, and are killed in the next turn. */
+/* The children of a killed child become children of this process, and the next turn kills
+ * them. */
 bool p3_reap_sweep(int ms)
 {
 	int64_t end = p3_now_ms() + ms;

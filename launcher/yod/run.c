@@ -31,11 +31,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define ASK_MS   1000 /* between the user's signal and SIGTERM */
-#define SLOW_MS  1000 /* nodes still running this long after SIGTERM are named */
-#define KILL_MS  5000 /* a killed node is given up after this time */
-#define EOF_MS   200  /* between a socket's end and the end of its process */
-#define DRAIN_MS 2000 /* for the output of an aborted job */
+#define ASK_MS   1000 /* time between the user's signal and SIGTERM */
+#define SLOW_MS  1000 /* time after SIGTERM until yod names the running nodes */
+#define KILL_MS  5000 /* time after which yod gives up killed nodes */
+#define EOF_MS   200  /* longest time from a socket's end to its process's end */
+#define DRAIN_MS 2000 /* time for the output of an aborted job */
 #define SWEEP_MS 5000
 
 enum key { KEY_SIGNALS, KEY_GUARD, KEY_RDV, KEY_OUTPUT, KEY_ATTACH };
@@ -61,7 +61,7 @@ struct run {
 	struct p3_tracefile *trace; /* NULL: not requested */
 	struct p3_attach *attach;   /* NULL: no process can look at the job */
 	int ep;
-	int give_up; /* when readable: stop starting nodes */
+	int give_up; /* readable when yod must start no more nodes */
 	int end_fd;
 	int signals;
 	int alive_fd;
@@ -73,7 +73,7 @@ struct run {
 	int64_t timeout_at; /* --timeout */
 	int64_t stopped_at; /* time of a stop by TSTP; 0: not stopped */
 	int64_t drain_at;   /* time to give up the output */
-	pid_t report;       /* a running ptlstat that says why; 0: none */
+	pid_t report;       /* process of a running ptlstat why, or 0 */
 	int64_t report_at;  /* time to kill it */
 	int then;           /* the signal that ends the job after the report, or 0 */
 	int64_t why_ms;     /* age at which a barrier is reported */
@@ -210,7 +210,7 @@ static bool has_portals(const struct run *r)
 	return false;
 }
 
-/* Start a report, unless one is being made.  Return true if one is. */
+/* Start a report, unless one is under way.  Return true if a report is under way. */
 static bool report(struct run *r)
 {
 	if (r->report)
@@ -250,8 +250,9 @@ static void see_report(struct run *r)
 	end_after_report(r);
 }
 
-/* Return the time to report a barrier.  Each is reported once, and the time doubles:
- * most jobs that compute for long do come to their barriers. */
+/* Return the time to report the present barrier, or P3_NEVER.  yod reports each barrier
+ * once, and doubles the time with each report: most jobs that compute for long do come to
+ * their barriers. */
 static int64_t barrier_at(const struct run *r)
 {
 	int64_t since;
@@ -270,8 +271,8 @@ static void report_barrier(struct run *r)
 	(void)report(r);
 }
 
-/* Return true for a SIGQUIT that yod has had already: `pkill -QUIT yod` hits yod and the
- * guard, and the guard passes its own on.  The second one must cut short neither the
+/* Return true for the second of two SIGQUITs: `pkill -QUIT yod` hits yod and the guard,
+ * and the guard passes its signal on.  The second signal must cut short neither the
  * report nor the time that the ranks have to end. */
 static bool is_twice(const struct run *r, int sig)
 {
@@ -297,7 +298,7 @@ static void break_off(struct run *r, int sig)
 		ask_job(r, sig);
 }
 
-/* Continue a stopped job; the time of the stop does not count. */
+/* Continue a stopped job.  Its time-out does not count the time of the stop. */
 static void go_on(struct run *r)
 {
 	signal_nodes(r, SIGCONT);
@@ -354,8 +355,8 @@ static void node_ended(struct run *r, uint32_t i, int status)
 		node_failed(r, i, status);
 }
 
-/* Report a node that SIGTTIN or SIGTTOU has stopped: no node gets the terminal, so it
- * would stay stopped for ever. */
+/* Report a node that SIGTTIN or SIGTTOU has stopped: no node gets the terminal, so
+ * the node would stay stopped for ever. */
 static void see_stop(struct run *r, uint32_t i)
 {
 	int sig = p3_reap_stopped(r->rank[i].pid);
@@ -630,7 +631,7 @@ static void raise_nofile(const struct run *r, struct rlimit *was_out)
 			r->opt->size);
 }
 
-/* Return the value of the setting, which p3_settings_check() has checked. */
+/* Return the least node id, from the setting that p3_settings_check() has checked. */
 static uint32_t least_nid(void)
 {
 	uint64_t nid;
@@ -639,8 +640,8 @@ static uint32_t least_nid(void)
 	return (uint32_t)nid;
 }
 
-/* Take node ids that no other job and no process of the domain has.  Return 0, or
- * -errno after an error line. */
+/* Take node ids from the least one on; with --domain, ids that no other job and no
+ * process of the domain has.  Return 0 or -errno. */
 static int enter_domain(struct run *r)
 {
 	struct p3_domain_why why;

@@ -15,7 +15,7 @@ void p3_say_at(const char *place)
 	place_of = place;
 }
 
-/* Return how many of the n wanted bytes fit. */
+/* Return the number of bytes that fit into the room, of n wanted ones. */
 static size_t there(int n, size_t room)
 {
 	size_t len = n < 0 ? 0 : (size_t)n;

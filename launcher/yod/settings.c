@@ -25,7 +25,7 @@ const char *p3_settings_text(const struct p3_prog *prog, int conf_id)
 	return text && *text ? text : NULL;
 }
 
-/* Check a list of CPUs; one without any available CPU is as wrong as a malformed one. */
+/* Check a list of CPUs.  Reject a list without any CPU that this job may use. */
 static int check_nic_cpus(const char *text)
 {
 	struct p3_cpuset set;

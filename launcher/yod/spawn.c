@@ -148,8 +148,8 @@ static int set_trace(void)
 	return setenv(p3_conf_row(P3_CONF_TRACE)->name, text, 1) ? -errno : 0;
 }
 
-/* Set the environment.  A user's PTL3_LAUNCHED=off is for other launchers: yod's nodes
- * are ranks. */
+/* Set the environment that all nodes share.  Remove a user's PTL3_LAUNCHED=off, which is
+ * for other launchers: yod's nodes are ranks. */
 int p3_spawn_environment(const struct p3_spawn_conf *conf)
 {
 	unsetenv(p3_conf_row(P3_CONF_LAUNCHED)->name);
@@ -192,7 +192,8 @@ static int set_environment(
 	return rc || !conf->shared_heap ? rc : set_shared_heap();
 }
 
-/* Set the CPUs of the NIC thread, unless the user has set them. */
+/* Bind this process to the node's CPUs, and set the CPUs of the NIC thread, unless the
+ * user has set these. */
 static int set_cpus(const struct p3_place *place, uint32_t rank)
 {
 	char list[P3_CPULIST_LEN];
@@ -240,7 +241,8 @@ static bool is_silent(const struct p3_spawn_conf *conf, uint32_t rank)
 	return conf->only && !p3_ranks_has(conf->only, rank);
 }
 
-/* Open the target of a stream that does not go to yod's own, or return -errno. */
+/* Open the target of a stream that does not go to yod's stdout or stderr.  Return its
+ * descriptor or -errno. */
 static int open_stream(
 	const struct p3_spawn_conf *conf, uint32_t rank, const struct ends *e, int which)
 {
@@ -268,7 +270,8 @@ static int set_output(
 	return 0;
 }
 
-/* Set up the socket, and close descriptors that yod's parent left open by mistake. */
+/* Set up the socket.  Let the exec close all other descriptors from 3 on: yod's, and
+ * those that yod's parent left open by mistake. */
 static int set_socket(int sock)
 {
 	if (syscall(SYS_close_range, 3u, ~0u, CLOEXEC_ALWAYS))
@@ -358,8 +361,8 @@ static int open_ends(const struct p3_spawn_conf *conf, uint32_t rank, struct end
 	return rc;
 }
 
-/* Wait for the exec, which closes the report pipe: end of file means success.  It also
- * comes if the node is killed before its exec. */
+/* Wait for the exec, which closes the report pipe: end of file means success.  The end
+ * of file also comes if the node is killed before its exec. */
 static int await_exec(int report, int give_up_fd, enum p3_spawn_fault *fault_out)
 {
 	struct pollfd p[2] = {

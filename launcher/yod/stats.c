@@ -135,7 +135,7 @@ static void print_head(void)
 		"late", "wall-s", "cpu-s", "end");
 }
 
-/* Return the share of the program's threads in the times that the lease was taken. */
+/* Return the percentage of all takes of the lease that were by the program's threads. */
 static double share_of_hosts(const struct node *n)
 {
 	uint64_t host = n->count[P3_C_LEASE_HOST], nic = n->count[P3_C_LEASE_NIC];

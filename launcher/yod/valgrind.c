@@ -47,7 +47,7 @@ bool p3_valgrind_is_in(char *const *argv)
 	return false;
 }
 
-/* Return the folder of /proc/self/exe. */
+/* Write the folder of yod's program to dir.  Return false if it is unknown. */
 static bool own_folder(char *dir, size_t len)
 {
 	ssize_t n = readlink("/proc/self/exe", dir, len - 1);

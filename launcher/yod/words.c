@@ -33,7 +33,7 @@ static bool skip_blank(struct p3_words *w)
 	return true;
 }
 
-/* Skip to the next word, or to the end of the line and return false. */
+/* Skip to the next word.  Return false if the line ends before one. */
 static bool find_word(struct p3_words *w)
 {
 	while (skip_blank(w))
@@ -74,8 +74,9 @@ static char *bare(struct p3_words *w, char *to)
 	return to;
 }
 
-/* Read a word.  The zero that ends it may overwrite the next character, so write the zero
- * after that character has been read. */
+/* Read a word.  Return its end, or NULL if a quote is not closed.  The zero that ends the
+ * word may overwrite the next character, so the caller reads that character before it
+ * writes the zero. */
 static char *read_word(struct p3_words *w, char *to)
 {
 	while (to && *w->at && !strchr(" \t\r\n", *w->at)) {
@@ -101,7 +102,7 @@ static int append(char ***argv, int n, char *word)
 	return 0;
 }
 
-/* Read one line; *n_out is the number of words behind the head. */
+/* Read one line.  Add its words to *argv, and their number to *argc. */
 static int read_line(struct p3_words *w, char ***argv, int *argc)
 {
 	int rc = 0;
