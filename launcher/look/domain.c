@@ -102,8 +102,8 @@ static bool is_target(int dir, const char *fd, const char *name)
 	return n > (ssize_t)len && !strncmp(target, name, len) && target[len] == ' ';
 }
 
-/* Open a file of the process once more.  Its number may mean a pipe by now: O_NONBLOCK
- * keeps the open from waiting for a writer. */
+/* Open a file of the process once more.  The file's number may name a pipe by now:
+ * O_NONBLOCK keeps the open from waiting for a writer. */
 static int open_again(int dir, const char *fd)
 {
 	return openat(dir, fd, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
@@ -145,8 +145,8 @@ static void open_segments(uint32_t pid, int fds[P3_ATTACH_FDS])
 		closedir(d);
 }
 
-/* Read the header of a segment.  Read the file: behind its end pread() returns less,
- * while an access through a mapping would raise SIGBUS. */
+/* Read the header of a segment by pread(), which returns less behind the end of the file:
+ * an access through a mapping would raise SIGBUS there. */
 static bool read_header(int fd, struct p3_seg_header *h)
 {
 	return fd >= 0 && fcntl(fd, F_GET_SEALS) >= 0 &&
@@ -197,7 +197,7 @@ static bool is_holder(const struct p3_look *look, uint32_t slot, uint32_t pid)
 }
 
 /* Make the process node i of the look.  slot is its slot in the domain, or
- * P3_DOMAIN_NO_SLOT.  Return 0, even if its memory cannot be seen, or -errno. */
+ * P3_DOMAIN_NO_SLOT.  Return 0 (even if its memory cannot be seen) or -errno. */
 static int take_member(struct p3_look *look, uint32_t i, uint32_t slot, uint32_t pid)
 {
 	int fds[P3_ATTACH_FDS], rc = grow(look, i + 1);

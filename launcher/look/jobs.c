@@ -96,8 +96,8 @@ static socklen_t address(const struct name *name, struct sockaddr_un *at)
 	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + len);
 }
 
-/* Return true if the socket belongs to the user in its name, by the kernel's word, and
- * not to another user who took the name. */
+/* Return true if the kernel says that the socket belongs to the user in its name, and not
+ * to another user who took the name. */
 static bool is_genuine(int sock, const struct name *name)
 {
 	struct ucred cred;
@@ -159,7 +159,8 @@ uint32_t p3_look_parent(uint32_t pid)
 	return parent;
 }
 
-/* The number of a job is the pid of its topmost process. */
+/* Connect to the yod of a process's job.  The number of a job is the pid of its topmost
+ * process, so try the process and its ancestors. */
 int p3_look_connect(uint32_t pid)
 {
 	struct names names = names_read();

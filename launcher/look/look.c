@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Open a look at a job or at a domain, and look again. */
+/* The functions that open a look at a job or at a domain, and renew it. */
 #include "launcher/look/lookin.h"
 
 #include <errno.h>

@@ -50,7 +50,7 @@ int p3_look_map(struct p3_look_node *n, const int fds[P3_ATTACH_FDS], unsigned n
 		rc = map_one(fds[k], &n->seg[k]);
 	if (rc)
 		p3_look_unmap(n);
-	else if (nfds) /* 0: the node is gone, or yod could not send any now: try later */
+	else if (nfds) /* else the node is gone, or yod could send none now */
 		n->mapped = msg->incarnation;
 	n->remains = n->mapped && msg->remains;
 	return rc;

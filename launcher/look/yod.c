@@ -88,7 +88,7 @@ static int ask(const struct p3_look *look, enum p3_attach_op op, uint32_t node)
 	struct p3_attach_msg m = {.magic = P3_ATTACH_MAGIC, .op = op, .node = node};
 	if (send(look->sock, &m, sizeof m, MSG_NOSIGNAL) >= 0)
 		return 0;
-	/* yod may have sent its reason before it hung up: that is read next. */
+	/* yod may have sent its reason before it hung up: the caller reads that next. */
 	return errno == EPIPE || errno == ECONNRESET ? 0
 	       : errno == EAGAIN                     ? -ETIMEDOUT
 						     : -errno;

@@ -58,7 +58,7 @@ static const char *size_text(uint64_t bytes, char text[30])
 	return text;
 }
 
-/* Return the value in effect, or NULL if the node's words do not tell. */
+/* Return the value in effect, or NULL if the node's words do not tell the value. */
 const char *ptl_conf_got(const uint64_t *w, enum p3_conf_id id, char text[30])
 {
 	switch (id) {

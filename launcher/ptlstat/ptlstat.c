@@ -22,8 +22,8 @@ enum what { LOOK, WHY, CONF };
 
 struct opt {
 	enum what what;
-	uint32_t job;       /* 0: not said */
-	const char *domain; /* NULL: not said */
+	uint32_t job;       /* 0: not given */
+	const char *domain; /* NULL: not given */
 	double interval;
 	long count; /* 0: not given */
 	bool json;
@@ -155,7 +155,7 @@ static int take_option(struct opt *opt, int c, const char *word)
 	}
 }
 
-/* Parse.  Return -1 to go on, else the exit status. */
+/* Parse the command line.  Return -1 to go on, else the exit status. */
 static int parse(int argc, char **argv, struct opt *opt)
 {
 	static const struct option longs[] = {{"interval", required_argument, NULL, 'i'},
@@ -282,7 +282,7 @@ static int list_jobs(const struct opt *opt)
 	return STATUS_OK;
 }
 
-/* Return the job if none was named; 0 if that is ambiguous. */
+/* Return the number of the only job, or 0 if there is none or more than one. */
 static uint32_t only_job(void)
 {
 	struct jobs jobs = {0, 0};
@@ -303,7 +303,7 @@ static void count_domain(void *arg, uint32_t uid, const char *name, uint32_t mem
 		snprintf(domains->last, P3_DOMAIN_NAMES + 1, "%s", name);
 }
 
-/* Return true if there are no jobs, and one domain. */
+/* Return true, with its name, if this user has one domain and there are no jobs. */
 static bool only_domain(char name[P3_DOMAIN_NAMES + 1])
 {
 	struct jobs jobs = {0, 0};

@@ -56,7 +56,7 @@ double ptl_seconds(const struct ptl_picture *p, uint64_t since_ns)
 /* ---- /proc ---- */
 
 /* Read state and name of "pid (name) S ...", where the name may contain any character.
- * Return 0 if there is none. */
+ * Return 0 if there is no such line. */
 static char read_stat(const char *path, char name[20])
 {
 	char line[400];
@@ -185,8 +185,8 @@ static void read_waits(const struct ptl_picture *p, struct ptl_node *n, uint32_t
 		read_wait(&line[k], &n->wait[k]);
 }
 
-/* Take a wait in a barrier out of the waits of a node's threads, as a member of a domain
- * shows it.  Under yod the wait is in yod's table. */
+/* Take a wait in a barrier out of the waits of a node's threads: a member of a domain
+ * shows it among them.  Under yod the wait is in yod's table. */
 static void read_barrier(struct ptl_node *n, uint64_t now)
 {
 	for (uint32_t k = 0; k < P3_WAITS; k++) {
@@ -283,8 +283,8 @@ static void read_node(const struct ptl_picture *p, uint32_t i)
 	read_proc(n);
 }
 
-/* Return true if all that could send to these nodes are among them: the ranks of a job
- * that has no others beside it. */
+/* Return true if no process outside the picture can send to these nodes: they are the
+ * ranks of a job, and their tables have room for these ranks only. */
 static bool is_whole(const struct ptl_picture *p)
 {
 	for (uint32_t i = 0; i < p->size; i++)
@@ -323,7 +323,7 @@ int ptl_picture_take(struct p3_look *look, struct ptl_picture *out)
 		read_node(&p, i);
 	p.whole = is_whole(&p);
 	forget_slots(&p);
-	p.at_ns = now_ns(); /* no word is younger than this */
+	p.at_ns = now_ns(); /* all words are older than this */
 	*out = p;
 	return 0;
 }

@@ -26,8 +26,8 @@ static const struct ptl_node *waiter(const struct search *s)
 	return &s->p->node[s->i];
 }
 
-/* Add a reason for which requests came to nothing, and its last case if `known`: if that
- * case is known to be between the two nodes of the line. */
+/* Add a reason for which requests came to nothing; if `known`, add the reason's last
+ * case, too.  `known` tells that this case was between the two nodes of the line. */
 static void add_case(
 	struct ptl_text *t, uint32_t why, const struct p3_case *c, bool known)
 {
@@ -182,8 +182,8 @@ static bool is_under_way(const struct ptl_picture *p, uint32_t from, uint32_t to
 	return pair.queued || pair.out || pair.unread;
 }
 
-/* Return true if it is certain that nothing is on its way to node i or from it.  It is
- * not where processes outside the picture can send: other members of the domain. */
+/* Return true if it is certain that no message is on its way to node i or from it.  This
+ * is never certain while other members of the domain, outside the picture, can send. */
 static bool is_quiet(const struct ptl_picture *p, uint32_t i)
 {
 	if (!p->whole)

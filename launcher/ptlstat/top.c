@@ -22,7 +22,7 @@ static double rate(const struct rates *r, enum p3_counter c)
 	return r->seconds > 0 && (int64_t)d > 0 ? (double)d / r->seconds : 0;
 }
 
-/* Write a number in four characters or so: 0, 999, 12k, 1.2M. */
+/* Write a number in at most four characters: 0, 999, 12k, 1.2M. */
 static const char *brief(double v, char text[16])
 {
 	static const char unit[] = " kMGTPE";
@@ -75,7 +75,7 @@ static void does(const struct ptl_picture *p, const struct ptl_node *n, char tex
 		snprintf(text, 40, "%s", n->proc.computes ? "runs" : "sleeps");
 }
 
-/* Return the NIC thread's share of the times that the lease was taken. */
+/* Return the percentage of all takes of the lease that were by the NIC thread. */
 static int nic_share(const struct rates *r)
 {
 	double host = rate(r, P3_C_LEASE_HOST), nic = rate(r, P3_C_LEASE_NIC);

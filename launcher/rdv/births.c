@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tell nodes of the nodes that join, of their descriptors, and of their pids. */
+/* Packets about nodes that join, about their descriptors, and about their pids. */
 #include "launcher/rdv/table.h"
 #include "launcher/clock.h"
 #include "shm/fault.h"
@@ -36,7 +36,7 @@ void p3_rdv_post_introduction(struct p3_rdv *r, uint32_t to, uint32_t about)
 	struct p3_job_msg m = p3_rdv_message_born(r, about);
 	p3_rdv_set_met(&r->node[to], about, true);
 	struct p3_out *o = p3_outq_find(&r->node[to].out, P3_JOB_BORN, &m);
-	if (o) { /* it carries the descriptors now */
+	if (o) { /* the queued birth carries the descriptors now */
 		o->news |= !o->again;
 		o->again = true;
 		return;

@@ -106,8 +106,8 @@ void p3_rdv_set_back(struct p3_rdv *r, uint32_t i)
 		r->node[to].over[i / 64] &= ~(UINT64_C(1) << i % 64);
 }
 
-/* Close a dead node's doorbell and heap, whose memory no process needs now.  Lookers
- * need the published and the host segment. */
+/* Close a dead node's doorbell and heap, whose memory no process needs now.  Keep
+ * the published and the host segment for lookers. */
 static void close_but_for_lookers(struct p3_rdv_node *n)
 {
 	p3_rdv_close_fds(&n->fds[FD_DOORBELL], 1);

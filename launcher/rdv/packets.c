@@ -51,8 +51,8 @@ static void refuse(struct p3_rdv *r, uint32_t i, int err)
 	p3_rdv_barrier_look(r);
 }
 
-/* Check a node's layout against the job's, which no node decides: a rank with another
- * library must not make the others fail. */
+/* Compare a node's layout with yod's, and not with that of another node: a rank with
+ * another library must not make the others fail. */
 static bool same_layout(struct p3_rdv *r, uint32_t i, const struct packet *p)
 {
 	char its[P3_LIBOF_LEN];
@@ -136,7 +136,7 @@ static void on_join(struct p3_rdv *r, uint32_t i, struct packet *p)
 	n->seg_len = p->msg.seg_len;
 	n->heap_len = p->msg.heap_len;
 	memcpy(n->pid, p->msg.pid, sizeof n->pid);
-	p3_rdv_close_fds(n->fds, P3_JOB_FDS); /* an earlier incarnation's */
+	p3_rdv_close_fds(n->fds, P3_JOB_FDS); /* those of an earlier incarnation */
 	for (unsigned k = 0; k < P3_JOB_FDS; k++)
 		n->fds[k] = k < p->nfds ? p->fds[k] : -1;
 	p->nfds = 0;

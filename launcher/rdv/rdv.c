@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #define EVENTS  64 /* epoll events taken at a time */
-#define PACKETS 64 /* packets taken from a node before the next has its turn */
+#define PACKETS 64 /* packets taken from a node before the next node's turn */
 
 /* Read the packets that a process sent before it ended, since a LEAVE among them counts;
  * then note its end. */

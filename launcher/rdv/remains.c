@@ -11,12 +11,13 @@
 #include <unistd.h>
 
 #define PIECE 16384u
-/* A copy of more would hold up yod's other work: 8 MiB take about 5 ms. */
+/* The longest trace that is copied.  A longer copy would hold up yod's other work: 8
+ * MiB take about 5 ms. */
 #define COPIES_MOST (UINT64_C(8) << 20)
 #define SEALS       (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL)
 
-/* Copy up to the end.  It reads instead of mapping: a file with holes then raises no
- * signal. */
+/* Copy len bytes, or fewer if the file ends before.  Read the file instead of mapping it:
+ * a hole in the file then raises no signal. */
 static int copy(int to, int from, uint64_t off, uint64_t len)
 {
 	char piece[PIECE];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Send packets to nodes, or queue them while a socket is full; epoll and the timer. */
+/* The sending of packets to nodes, and their queueing; epoll and the timer. */
 #include "launcher/rdv/table.h"
 #include "launcher/clock.h"
 
@@ -93,7 +93,7 @@ static int transmit(struct p3_rdv *r, struct p3_rdv_node *to, const struct p3_jo
 	return p3_job_send(to->sock, m, &r->sleepers, hands_on ? 1 : 0);
 }
 
-/* Return true if the packet is to be sent later; false if it was sent or can never be
+/* Return true if the packet must be sent later, or false if it was sent or can never be
  * sent. */
 static bool must_wait(struct p3_rdv *r, struct p3_rdv_node *to, int rc)
 {

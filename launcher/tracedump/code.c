@@ -17,7 +17,7 @@
 #define PLACES  1024 /* places of all objects; further ones are looked up each time */
 
 struct object {
-	struct p3_trace_header header; /* names object and build */
+	struct p3_trace_header header; /* a header with the object's name and build */
 	Dwfl *dwfl;
 	Dwfl_Module *module; /* NULL: no names are known */
 	GElf_Addr bias;
@@ -58,7 +58,7 @@ static bool is_same_build(Dwfl_Module *m, const struct p3_trace_header *h)
 	return n > 0 && (uint32_t)n == h->build_len && !memcmp(bits, h->build, (size_t)n);
 }
 
-/* Load an object; after success the descriptor is elfutils'. */
+/* Load an object.  After success the descriptor belongs to elfutils. */
 static Dwfl_Module *report(struct object *o, int fd)
 {
 	const char *path = o->header.object;

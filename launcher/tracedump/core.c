@@ -94,8 +94,8 @@ static bool is_node(const struct core *c, const struct mapping *m)
 	       h.nnodes <= P3_MAX_NODES && h.node < h.nnodes;
 }
 
-/* Take the trace behind a segment whose header this mapping has.  Return NULL if it has
- * no trace, or none in this core. */
+/* Take the trace behind a segment whose header this mapping has.  Return NULL if the
+ * segment has no trace, or the trace is not in this core. */
 static struct p3_trace_taken *take_trace(const struct core *c, const struct mapping *m)
 {
 	struct p3_seg_header h;

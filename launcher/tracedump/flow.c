@@ -16,7 +16,7 @@ struct node {
 
 struct map {
 	void *root;
-	bool full; /* no memory was left */
+	bool full; /* true if memory ran out */
 };
 
 static int compare(const void *x, const void *y)

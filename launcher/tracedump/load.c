@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#define PACE_NS    20000000u /* between two readings of the clock */
+#define PACE_NS    20000000u /* time between two readings of the clock */
 #define LONGEST_NS 1e18      /* longest job: 31 years */
 
 struct scale {
@@ -110,8 +110,8 @@ static int by_time(const void *x, const void *y)
 	return (a->e.number > b->e.number) - (a->e.number < b->e.number);
 }
 
-/* Return true if the time is possible: after the job's begin, before its records were
- * read, and within the clock's range. */
+/* Set a record's time in ns.  Return false if its time is impossible: before the job's
+ * begin, after the records were read, or outside of the clock's range. */
 static bool has_time(struct td_trace *t, struct td_event *ev, const struct scale *s)
 {
 	struct td_block *b = &t->block[ev->block];
@@ -308,7 +308,8 @@ static int read_core(int fd, const char *path, struct td_trace *t)
 	return in_order(t, &s);
 }
 
-/* Return true for an ELF file; the one byte looked at can be put back into a pipe. */
+/* Return true for an ELF file.  Look at one byte only, which can be put back into a
+ * pipe. */
 static bool is_elf(FILE *in)
 {
 	int c = getc(in);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The one way in which tracedump tells the user of an error. */
+/* tracedump's error messages. */
 #include "launcher/tracedump/tracedump.h"
 
 #include <stdarg.h>

@@ -12,14 +12,14 @@
 #define ROW    44
 #define TOP    34
 #define TICKS  8
-#define LETTER 6.0 /* pixels wide */
+#define LETTER 6.0 /* width of a letter in pixels */
 #define NAMES  128 /* most names of slices in a row */
 
 struct box {
 	double x, y, w, h;
 };
 
-/* The names of slices that are in a row. */
+/* The places in a row that names of slices have taken. */
 struct names {
 	uint32_t n;
 	struct box box[NAMES];
@@ -163,7 +163,8 @@ static bool is_frame(const struct td_slice *s)
 	return !strcmp(s->name, "lease") || !strcmp(s->name, "request");
 }
 
-/* Return false if the slice is not in the picture. */
+/* Find the box of a slice, cut off at the picture's edges.  Return false if the slice is
+ * not in the picture. */
 static bool box_of(const struct picture *p, const struct td_slice *s, struct box *box_out)
 {
 	int64_t from = s->from > p->from ? s->from : p->from;
@@ -211,7 +212,8 @@ static bool take_place(struct names *names, const struct box *b)
 
 /*
  * Write the name of a slice over the arrows, with a light edge around the letters: level
- * if it fits, upright in a narrow slice, nowhere if its place is taken.
+ * if it fits, upright in a narrow slice.  Omit a name that fits in neither way, or whose
+ * place is taken.
  */
 static void draw_name(void *arg, const struct td_slice *s)
 {

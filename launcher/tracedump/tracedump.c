@@ -135,7 +135,7 @@ static bool take(struct opt *o, int c, const char *word)
 	}
 }
 
-/* Parse.  Return -1 to go on, else the exit status. */
+/* Parse the command line.  Return -1 to go on, else the exit status. */
 static int parse(int argc, char **argv, struct opt *o)
 {
 	opterr = 0;
@@ -158,7 +158,7 @@ static int parse(int argc, char **argv, struct opt *o)
 	return -1;
 }
 
-/* Find "0-1:17", the last message of that name. */
+/* Find the message of --message, as in "0-1:17": the last one of that name. */
 static bool find_message(const struct td_trace *t, struct opt *o)
 {
 	unsigned from, to;
