@@ -103,7 +103,7 @@ void bench_begin(struct bench *b)
 	pin(b);
 	bench_barrier();
 	if (b->rank == 0)
-		bench_report_begin(b); /* the others sleep in the barrier */
+		bench_report_begin(b); /* other ranks sleep in the barrier */
 	bench_barrier();
 }
 
@@ -250,9 +250,10 @@ void bench_watch_reset(struct bench_watch *w, int may_lose)
 }
 
 /*
- * Process an event other than a plain one.  Gets are served whether or not the target's
- * program runs: while it is off its CPU the queue may overflow.  It can lose only
- * GET_ENDs then; their number follows from sequence.
+ * Process a failure, or an event after a gap in the sequence.  The NIC serves gets and
+ * acknowledged puts also while the target's program is off its CPU, so the target's queue
+ * may overflow.  It then loses only events of the kind may_lose, and their number follows
+ * from sequence.
  */
 void bench_watch_odd(struct bench_watch *w, int rc)
 {

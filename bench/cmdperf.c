@@ -4,9 +4,9 @@
  *
  *	yod -sz 1 cmdperf [options]
  *
- * Each line is one call, or a pair that makes and removes something, repeated; the time
- * is that of one, by batches.  Every return code is checked.  With several ranks all do
- * the same at a time, and the figures are those of rank 0.
+ * Each line is one call, or a pair of calls that makes and removes an object; the time is
+ * that of one call or pair, from batches.  Every return code is checked.  Several ranks
+ * do the same at a time, and the figures are those of rank 0.
  */
 #include "bench.h"
 
@@ -25,14 +25,14 @@ struct program {
 	struct bench b;
 	struct bench_number batches, standing;
 	ptl_handle_eq_t eq;
-	struct bench_watch w; /* of eq */
+	struct bench_watch w; /* watch of eq */
 	ptl_process_id_t self, anyone;
-	ptl_handle_md_t empty; /* to oneself */
+	ptl_handle_md_t empty; /* descriptor of messages to oneself */
 	ptl_handle_me_t me[BATCH];
 	ptl_handle_md_t md[BATCH];
 	ptl_handle_eq_t queue[BATCH];
 	ptl_handle_me_t *posted; /* ring of receives, the oldest at head */
-	const char *calls;       /* only the lines with this text, or NULL */
+	const char *calls;       /* text of the lines to run, or NULL */
 	uint64_t head;
 	char byte[64];
 };
@@ -219,7 +219,7 @@ static void receive_no_more(struct program *p)
 	bench_check(PtlMEUnlink(p->me[0]), "PtlMEUnlink");
 }
 
-/* Put BATCH messages to oneself; they are there when all have been counted. */
+/* Put BATCH messages to oneself.  All have arrived when all events are counted. */
 static void fill_queue(struct program *p)
 {
 	ptl_sr_value_t before, now = 0;
@@ -234,7 +234,7 @@ static void fill_queue(struct program *p)
 	}
 }
 
-/* Time whole messages: sent, matched, delivered, PUT_END taken. */
+/* Time whole messages, from PtlPut until PUT_END is taken. */
 static void put_to_oneself(struct program *p)
 {
 	for (unsigned i = 0; i < BATCH; i++) {

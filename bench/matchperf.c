@@ -5,9 +5,10 @@
  *	yod -sz 2 matchperf [options]
  *
  * Rank 1 has two lists, of one entry and of --depth entries.  Rank 0 puts windows of
- * empty messages to either in turns, so that each window has its own yardstick.  Nothing
- * is unlinked: the lists stay as they are.  Rank 1 takes every event, and sees by the
- * descriptor's user_ptr whether the right entry took the message.
+ * empty messages to either in turns, so each window of the long list has a window of the
+ * short one to compare with.  Nothing is unlinked: the lists stay as they are.  Rank 1
+ * takes every event, and sees by the descriptor's user_ptr whether the right entry took
+ * the message.
  *
  * Entry i of a list has its number in the upper half of its match bits; the lower half is
  *	exact	0, compared
@@ -15,7 +16,7 @@
  *	mixed	compared or ignored, by three masks in turns, every other entry from rank
  *		0 only: six shapes of entries
  *	many	the same with six masks: twelve shapes
- * The last entry ignores all bits: it is that for unexpected messages.
+ * The last entry ignores all bits: it is the entry for unexpected messages.
  */
 #include "bench.h"
 
@@ -43,9 +44,9 @@ struct program {
 	enum kind kind;
 	enum hit hit;
 	uint64_t depth, random;
-	ptl_handle_me_t *entry; /* rank 1: the long list's */
+	ptl_handle_me_t *entry; /* rank 1: entries of the long list */
 	ptl_handle_me_t one, last;
-	double attach_ns; /* to attach an entry, at rank 1 */
+	double attach_ns; /* time to attach an entry, at rank 1 */
 	char byte;
 };
 
@@ -117,7 +118,8 @@ static uint64_t next_random(struct program *p)
 	return p->random;
 }
 
-/* Both ranks compute the same numbers. */
+/* Return the number of the entry for the next message.  Both ranks compute the same
+ * numbers. */
 static uint64_t number_of(struct program *p, ptl_pt_index_t portal)
 {
 	if (portal == PORTAL_BASE)

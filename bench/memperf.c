@@ -8,7 +8,7 @@
  * every node has put a message to every other (talked).  Pss divides a shared page
  * among the processes that map it, so the sum over all nodes is the memory of the job;
  * Rss counts the page in each.  Segments are the mappings of memory files: their sizes
- * are of address space, used or not. bench/series runs it with 2, 4, 8 ... nodes.
+ * are of address space, used or not.  bench/series runs it with 2, 4, 8 ... nodes.
  */
 #include "bench.h"
 

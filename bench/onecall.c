@@ -25,7 +25,7 @@ struct node {
 	ptl_process_id_t self;
 	ptl_handle_eq_t eq, empty[3];
 	ptl_handle_md_t md; /* the source of puts, the landing place of gets */
-	ptl_handle_me_t me; /* of the target */
+	ptl_handle_me_t me; /* match entry of the target */
 	uint64_t length;
 	uint64_t kinds, fails; /* sums over the events */
 	_Alignas(64) char here[MOST];
@@ -149,9 +149,9 @@ static void run_bind(struct node *n, uint64_t rounds)
 struct row {
 	const char *name, *title;
 	void (*run)(struct node *n, uint64_t rounds);
-	uint64_t length; /* of a message; 0: none */
+	uint64_t length; /* length of a message, or 0 */
 	unsigned kinds;  /* sum over the events of a round */
-	bool quiet;      /* the source has no queue */
+	bool quiet;      /* true if the source has no queue */
 };
 
 #define PUT_EVENTS (PTL_EVENT_SEND_END + PTL_EVENT_PUT_END)
@@ -212,9 +212,8 @@ static void set_bytes(struct node *n)
 }
 
 /*
- * Run rounds that are not counted.  Return how many there were when the node is in the
- * state of one that is busy: no call wakes the NIC thread, which is held between two
- * ticks.
+ * Run rounds that are not counted, until the node is in the state of a busy one: no call
+ * wakes the NIC thread, which is held between two ticks.  Return the number of rounds.
  */
 static uint64_t warm(struct node *n, const struct row *row)
 {
@@ -232,12 +231,12 @@ static uint64_t warm(struct node *n, const struct row *row)
 	bench_die(1, "%s: each round makes system calls; expected none", row->name);
 }
 
-/* callgrind collects from the first instruction of this function to its return. */
+/* Run rounds.  callgrind counts from this function's first instruction to its return. */
 __attribute__((noinline)) static void count_calls(
 	struct node *n, const struct row *row, uint64_t rounds)
 {
 	row->run(n, rounds);
-	__asm__ volatile("" ::: "memory"); /* not a jump, so that the return is here */
+	__asm__ volatile("" ::: "memory"); /* no tail call, so that the return is here */
 }
 
 static void check(struct node *n, const struct row *row, uint64_t rounds)

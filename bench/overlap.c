@@ -12,9 +12,9 @@
  * Times are from PtlPut to the ACK, and to PUT_END at rank 1 where rank 0 computes: both
  * read the same clock.
  *
- * The hidden part: rank 1 knows the time of the work without a message.  The additional
- * time with one, divided by the time of a message with both waiting, is the part that
- * is not hidden.
+ * The hidden part: each rank knows the time of its work without a message.  The
+ * additional time of the work with a message, divided by the time of a message while both
+ * ranks wait, is the part that is not hidden.
  */
 #include "bench.h"
 
@@ -111,8 +111,8 @@ static void check_data(struct program *p, uint64_t round)
 			(unsigned long long)words[p->length / 8 - 1]);
 }
 
-/* Rank 0: send when the target has said that it is ready and had time to begin its
- * work. */
+/* Send a message from rank 0, when the target has said that it is ready and has had time
+ * to begin its work. */
 static void source_round(struct program *p, enum way way, uint64_t round)
 {
 	bench_await(&p->w, PTL_EVENT_PUT_END, round + 1);
@@ -160,7 +160,8 @@ static double hidden(const struct program *p, unsigned side, const struct part *
 	return part < 0 ? 0 : part > 1 ? 1 : part;
 }
 
-/* Print; side is the rank that measured: 0 to the ACK, 1 to PUT_END. */
+/* Print a row.  side is the rank that measured: rank 0 until the ACK, rank 1 until
+ * PUT_END. */
 static void print(struct program *p, enum way way, unsigned side, const struct part *all)
 {
 	const struct bench_stat *m = &all[side].message;

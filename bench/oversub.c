@@ -4,9 +4,10 @@
  *
  *	yod -sz 16 oversub [options]
  *
- * In a round each node puts 64 bytes to every other, and waits until those of all others
- * are there and its own are sent.  A node can be one round ahead of another, not two: the
- * receiver has two sets of slots.  bench/series runs it with 2, 4, 8 ... nodes.
+ * In a round each node puts 64 bytes to every other, and waits until the messages of all
+ * others have arrived and its own are sent.  A node can be one round ahead of another,
+ * not two: the receiver has two sets of slots.  bench/series runs this program with 2, 4,
+ * 8 ... nodes.
  */
 #include "bench.h"
 
@@ -23,7 +24,7 @@ struct program {
 	uint64_t *tx, *rx;
 	uint64_t words;    /* words of a message */
 	uint64_t round;    /* number of the round */
-	uint64_t there[2]; /* messages of even and odd rounds, not waited for yet */
+	uint64_t there[2]; /* arrived messages of even and odd rounds, not awaited yet */
 	double sample[MOST_SAMPLES];
 };
 

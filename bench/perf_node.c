@@ -75,7 +75,7 @@ static int put(
 static void put_again(struct perf_node *n, int rc, ptl_ack_req_t ack, uint64_t remote,
 	ptl_hdr_data_t hdr)
 {
-	while (rc == PTL_NO_SPACE) { /* operations that wait advance in here */
+	while (rc == PTL_NO_SPACE) { /* bench_try() advances the operations that wait */
 		bench_try(&n->w);
 		rc = put(n, ack, remote, hdr);
 	}
@@ -103,7 +103,8 @@ void perf_tell(struct perf_node *n, ptl_process_id_t whom, ptl_hdr_data_t what)
 	bench_check(rc, "PtlPut");
 }
 
-/* Agree.  The note is taken out of the count again, so that messages still start at 0. */
+/* Send the value from the first rank to the other one, and return it.  Do not count the
+ * event of the note, so that messages still start at 0. */
 uint64_t perf_agree(struct perf_node *n, uint64_t value)
 {
 	if (n->first) {
@@ -117,8 +118,8 @@ uint64_t perf_agree(struct perf_node *n, uint64_t value)
 
 /* ---- one test at one size ---- */
 
-/* Return the number of slots; a window's slots lie in a small part of memory, if more
- * than one fits. */
+/* Return the number of slots of a window, at least two.  Together they have at most
+ * SLOT_BYTES, unless two slots are longer. */
 static uint64_t slots_of(const struct perf_node *n, uint64_t pitch)
 {
 	uint64_t fit = SLOT_BYTES / pitch;
@@ -239,7 +240,7 @@ static void restore_source(struct perf_node *n)
 void perf_full_rounds(struct perf_node *n)
 {
 	if (n->test == PERF_NTO1)
-		bench_barrier(); /* fast senders wait for rank 0 */
+		bench_barrier(); /* fast senders wait here for rank 0 */
 	n->full = true;
 	perf_rounds(n, is_stream(n->test) ? 1 : FULL_ROUNDS);
 	n->full = false;

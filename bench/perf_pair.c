@@ -32,7 +32,8 @@ static inline void exchange(struct perf_node *n)
 	perf_check_stamp(n, n->rx + slot, n->b->rank ^ 1);
 }
 
-/* Check a get.  Each get starts a little further on, so each brings other bytes. */
+/* Check the bytes of a get.  Each get starts a little further on, so each one fetches
+ * other bytes. */
 static inline void check_got(struct perf_node *n, uint64_t first, uint64_t seed)
 {
 	const uint64_t *rx = (const uint64_t *)n->rx;
@@ -68,8 +69,8 @@ static inline void serve(struct perf_node *n)
 	bench_await(&n->w, PTL_EVENT_GET_END, n->message + 1);
 }
 
-/* Put, and wait until the bytes are in the target's memory; in full rounds also until the
- * target has checked them. */
+/* Put a message, and wait until its bytes are in the target's memory; in full rounds wait
+ * also until the target has checked them. */
 static inline void put_acked(struct perf_node *n)
 {
 	perf_stamp(n);
@@ -80,8 +81,9 @@ static inline void put_acked(struct perf_node *n)
 		bench_await(&n->w, PTL_EVENT_PUT_END, ++n->told);
 }
 
-/* Take an acknowledged put.  ACKs need no target that takes events: its queue may lose
- * PUT_ENDs while it is off its CPU, and seen counts these, too. */
+/* Take an acknowledged put.  The ACK does not wait until the target takes the event, so
+ * the target's queue may lose PUT_ENDs while its program is off its CPU; seen counts the
+ * lost events, too. */
 static inline void take_acked(struct perf_node *n)
 {
 	bench_await(&n->w, PTL_EVENT_PUT_END, n->message + 1);

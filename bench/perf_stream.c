@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * perf_stream - windows of messages in one direction; an empty put comes back for each
+ * perf_stream - windows of messages in one direction; an empty put answers each window
  *
  * hdr_data is the sender's rank in the upper, the message's number in the lower half.
  * The receiver takes the event of every message, and adds the numbers up.

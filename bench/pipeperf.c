@@ -23,8 +23,8 @@ struct program {
 	unsigned nsizes;
 	double last_ns;   /* time of a round at the previous size */
 	uint64_t last;    /* the previous size */
-	double best_mb;   /* per second */
-	uint64_t best_at; /* bytes */
+	double best_mb;   /* best rate in MB/s */
+	uint64_t best_at; /* size with the best rate, in bytes */
 };
 
 /* ---- sizes ---- */

@@ -163,7 +163,8 @@ static double mean(const double *sample, uint64_t n)
 	return sum / (double)n;
 }
 
-/* Alternate the order of the two, so that a slow drift does not show in the ratios. */
+/* Time hand-overs and puts in turns.  Alternate their order, so that a slow drift does
+ * not show in the ratios. */
 static void take_turns(struct program *p, struct perf_page *page, struct raw_result *r)
 {
 	struct perf_plan plan = perf_plan_raw(&p->opt, &p->b);
@@ -294,7 +295,8 @@ static _Noreturn void burn(pid_t parent)
 	_exit(0);
 }
 
-/* Rank 0, before it is pinned: processes that want the job's CPUs until it ends. */
+/* Start, at rank 0 before it is pinned, processes that compete for the job's CPUs until
+ * rank 0 ends. */
 static void keep_busy(const struct program *p)
 {
 	pid_t self = getpid();

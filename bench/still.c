@@ -12,7 +12,7 @@
 
 static _Atomic uint32_t is_still, nheld;
 static uint64_t of_main;
-static _Thread_local int known; /* 1: the main thread, 2: another one */
+static _Thread_local int known; /* 0: unknown, 1: the main thread, 2: another one */
 
 struct six {
 	long a[6];
@@ -60,7 +60,7 @@ static int is_main(void)
 	return known == 1;
 }
 
-/* In place of libc's, for this program and the libraries that it has loaded. */
+/* Replace libc's function for this program and the libraries that it has loaded. */
 long syscall(long number, ...)
 {
 	struct six s;

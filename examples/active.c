@@ -82,7 +82,8 @@ static void run_next(void)
 		add_block(ev.md.start);
 }
 
-/* Count until the last answer and beyond it: other ranks may still need this one. */
+/* Send all words, and serve until all answers and all words of this rank have come: other
+ * ranks may still need this rank after its last answer. */
 static void count_words(void)
 {
 	unsigned all = ROUNDS * WORDS, sent = 0;

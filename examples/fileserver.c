@@ -56,8 +56,8 @@ static void serve(const char *name)
 	job_listen(PORTAL, md);
 }
 
-/* Return whether an answer came.  The last rank must give up by itself: a refusal is
- * silent. */
+/* Return 1 if an answer for a whole block came.  The last rank must give up by itself:
+ * the interface refuses its requests without an answer. */
 static int answered(ptl_event_kind_t type)
 {
 	ptl_event_t ev = {.type = PTL_EVENT_SEND_START};

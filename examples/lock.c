@@ -53,8 +53,8 @@ static uint64_t load(int word)
 	return in;
 }
 
-/* Store a word.  The ACK tells that it is there, so that the next lock holder will find
- * it. */
+/* Store a word at rank 0.  The ACK tells that the word is there, so that the next lock
+ * holder will find it. */
 static void store(int word, uint64_t value)
 {
 	out = value;

@@ -65,7 +65,8 @@ static double seconds(void)
 	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* Play a round.  Rank 1 returns the bytes that it caught, so rank 0 must find its own. */
+/* Play the rounds of one length.  Rank 1 throws back the bytes that it has caught, so
+ * rank 0 must find its own bytes. */
 static void play(ptl_size_t length)
 {
 	if (job.rank == 0)

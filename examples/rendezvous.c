@@ -31,7 +31,7 @@ static void open_portal(void)
 	job_listen(NOTICES, nothing);
 }
 
-/* Send: expose, then announce; entry and descriptor go with the one get. */
+/* Expose the message, then announce it.  The get unlinks entry and descriptor. */
 static void send_long(unsigned to, ptl_match_bits_t key, void *bytes, ptl_size_t length)
 {
 	ptl_md_t md = {.start = bytes,
@@ -44,7 +44,7 @@ static void send_long(unsigned to, ptl_match_bits_t key, void *bytes, ptl_size_t
 		"PtlPut");
 }
 
-/* Receive: an announcement tells sender, key and length.  The caller frees the result. */
+/* Receive the next message that is announced.  The caller frees the result. */
 static char *receive_long(ptl_size_t *length)
 {
 	ptl_event_t ev = job_await(notices, PTL_EVENT_PUT_END);
