@@ -21,9 +21,9 @@ static int show_help(void)
 	puts("usage: utcp_nid [DEVICE]\n"
 	     "Prints the node id of a process that is started by hand on this host, as "
 	     "a\n"
-	     "decimal number.  PTL3_NID sets it.  DEVICE is not looked at: there is one\n"
+	     "decimal number.  PTL3_NID sets it.  DEVICE is ignored: there is one\n"
 	     "network.\n\n"
-	     "  --help     print this\n"
+	     "  --help     print this help\n"
 	     "  --version  print the version\n\n"
 	     "status: 0, 1 the library cannot start, 2 usage.");
 	return STATUS_OK;
