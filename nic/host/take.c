@@ -171,16 +171,17 @@ static int polled(struct p3_nic *n, struct poll *p, int *which_out)
 	return p->handler ? show(p->handler, p->event, p->rc) : p->rc;
 }
 
-/* Poll in the general way: any case. */
+/* Poll in the general way, in any case, from this place in the list on. */
 P3_PATH
-static __attribute__((noinline)) int poll_all(struct p3_nic *n, const uint64_t *handles,
-	uint32_t nq, uint64_t ns, ptl_event_t *event_out, int *which_out)
+static __attribute__((noinline)) int poll_from(struct p3_nic *n, uint32_t start,
+	const uint64_t *handles, uint32_t nq, uint64_t ns, ptl_event_t *event_out,
+	int *which_out)
 {
 	struct poll p = {.nic = n,
 		.handles = handles,
 		.event = event_out,
 		.n = nq,
-		.start = next_start(nq),
+		.start = start,
 		.rc = of_one_interface(handles, nq) ? PTL_EQ_EMPTY : PTL_EQ_INVALID,
 		.interrupts = p3_self.inside != 0};
 	if (p3_unlikely(p.interrupts)) {
@@ -196,21 +197,10 @@ static __attribute__((noinline)) int poll_all(struct p3_nic *n, const uint64_t *
 	return polled(n, &p, which_out);
 }
 
-/* With the lease, inside of a call: go on after a peek that has found something. */
-P3_PATH
-static __attribute__((noinline)) int poll_on(struct p3_nic *n, const uint64_t *handles,
-	uint32_t nq, ptl_event_t *event_out, int *which_out)
+static inline int poll_all(struct p3_nic *n, const uint64_t *handles, uint32_t nq,
+	uint64_t ns, ptl_event_t *event_out, int *which_out)
 {
-	struct poll p = {.nic = n,
-		.handles = handles,
-		.event = event_out,
-		.n = nq,
-		.start = next_start(nq),
-		.rc = PTL_EQ_EMPTY};
-	p3_lease_begin(n, P3_LEASE_HOST);
-	pass_and_look(n, &p);
-	p3_call_end(n);
-	return polled(n, &p, which_out);
+	return poll_from(n, next_start(nq), handles, nq, ns, event_out, which_out);
 }
 
 /* End a call whose peek has found nothing, but a parked thread or a command. */
@@ -227,43 +217,23 @@ static inline int end_in_vain(struct p3_nic *n)
 	return end(n, p3_get(&n->closing) ? PTL_EQ_INVALID : PTL_EQ_EMPTY);
 }
 
-/* ---- some queues ---- */
-
-/* Return true if all queues are of one interface and certainly have no event. */
-static inline bool are_empty(struct p3_nic *n, const uint64_t *handles, uint32_t nq)
-{
-	uint64_t differs = 0;
-	for (uint32_t i = 0; i < nq; i++) {
-		const struct p3_eq *eq = p3_eq_named(n, handles[i]);
-		if (p3_unlikely(!eq || !p3_evq_is_empty(&eq->rx)))
-			return false;
-		differs |= handles[i] ^ handles[0];
-	}
-	return p3_handle_ni(differs) == 0;
-}
-
+/* With the lease, inside of a call: run whole passes, and end the poll. */
 P3_PATH
-int p3_nic_eq_poll(struct p3_nic *n, const uint64_t *handles, uint32_t nq, uint64_t ns,
-	ptl_event_t *event_out, int *which_out)
+static __attribute__((noinline)) int poll_wholly(struct p3_nic *n,
+	const uint64_t *handles, uint32_t nq, ptl_event_t *event_out, int *which_out)
 {
-	struct p3_mailbox *mailbox;
-	if (!p3_straight() || ns || p3_self.inside || !are_empty(n, handles, nq))
-		return poll_all(n, handles, nq, ns, event_out, which_out);
-	p3_settle_attend(n, p3_handle_ni(handles[0]));
-	p3_call_begin();
-	switch (p3_peek(n, &mailbox)) {
-	case P3_PEEK_NOTHING:
-		return end(n, PTL_EQ_EMPTY);
-	case P3_PEEK_LEFT:
-		return end_left(n, mailbox);
-	case P3_PEEK_NEWS:
-		return poll_on(n, handles, nq, event_out, which_out);
-	default:
-		return end_in_vain(n);
-	}
+	struct poll p = {.nic = n,
+		.handles = handles,
+		.event = event_out,
+		.n = nq,
+		.start = next_start(nq),
+		.rc = PTL_EQ_EMPTY};
+	pass_and_look(n, &p);
+	p3_call_end(n);
+	return polled(n, &p, which_out);
 }
 
-/* ---- one queue ---- */
+/* ---- the short way to take an event ---- */
 
 /* End a call that has taken event number `sequence`. */
 static P3_RARE int end_shown(struct p3_nic *n, const struct p3_eq *eq, uint64_t sequence,
@@ -288,6 +258,85 @@ static inline int take_found(struct p3_nic *n, struct p3_eq *eq, uint64_t handle
 		return end_shown(n, eq, head + 1, event_out, handler);
 	return end(n, PTL_OK);
 }
+
+/* Inside of a call: take an event from the first queue that has one.  Return -1 if there
+ * is none, or if the short way fails for that queue: this thread has never read it, say. */
+static P3_HOT int take_first(struct p3_nic *n, uint32_t start, const uint64_t *handles,
+	uint32_t nq, ptl_event_t *event_out, int *which_out)
+{
+	uint64_t head;
+	struct p3_event_record *rec;
+	uint32_t q = start;
+	for (uint32_t left = nq; left; left--, q = q + 1 < nq ? q + 1 : 0) {
+		struct p3_eq *eq = p3_eq_named(n, handles[q]);
+		if (p3_unlikely(!eq))
+			return -1;
+		if (p3_evq_is_empty(&eq->rx))
+			continue;
+		rec = p3_evq_look(&eq->rx, handles[q], p3_self.number, &head);
+		int rc = rec ? take_found(n, eq, handles[q], rec, head, event_out) : -1;
+		if (p3_likely(rc >= 0))
+			*which_out = (int)q;
+		return rc;
+	}
+	return -1;
+}
+
+/* Inside of a call: take an event that is most likely there, or poll in the general way,
+ * from the same place in the list on. */
+static P3_HOT int take_first_or_poll(struct p3_nic *n, const uint64_t *handles,
+	uint32_t nq, uint64_t ns, ptl_event_t *event_out, int *which_out)
+{
+	uint32_t start = next_start(nq);
+	int rc = take_first(n, start, handles, nq, event_out, which_out);
+	if (p3_likely(rc >= 0))
+		return rc;
+	p3_call_end(n);
+	return poll_from(n, start, handles, nq, ns, event_out, which_out);
+}
+
+/* ---- a poll that has work ---- */
+
+/* Return true if all queues are of one interface and certainly have no event. */
+static inline bool are_empty(struct p3_nic *n, const uint64_t *handles, uint32_t nq)
+{
+	uint64_t differs = 0;
+	for (uint32_t i = 0; i < nq; i++) {
+		const struct p3_eq *eq = p3_eq_named(n, handles[i]);
+		if (p3_unlikely(!eq || !p3_evq_is_empty(&eq->rx)))
+			return false;
+		differs |= handles[i] ^ handles[0];
+	}
+	return p3_handle_ni(differs) == 0;
+}
+
+/* With the lease, inside of a call, after a peek that has found a message: run a brief
+ * pass.  Its messages may bring no event to these queues, and more may lie behind them:
+ * whole passes go on then, with the same lease.  This is not P3_PATH, as pass_on(). */
+static __attribute__((noinline)) int poll_briefly(struct p3_nic *n,
+	const uint64_t *handles, uint32_t nq, ptl_event_t *event_out, int *which_out)
+{
+	p3_lease_begin_to_pass(n);
+	p3_pass_poll_briefly(n);
+	(void)p3_pass_end(n);
+	if (p3_unlikely(are_empty(n, handles, nq)))
+		return poll_wholly(n, handles, nq, event_out, which_out);
+	p3_lease_leave_here(n);
+	return take_first_or_poll(n, handles, nq, 0, event_out, which_out);
+}
+
+/* With the lease, inside of a call: go on after a peek that has found work. */
+P3_PATH
+static __attribute__((noinline)) int poll_on(struct p3_nic *n, const uint64_t *handles,
+	uint32_t nq, ptl_event_t *event_out, int *which_out)
+{
+	if (n->brief && p3_pass_is_brief(n))
+		return poll_briefly(n, handles, nq, event_out, which_out);
+	p3_lease_begin(n, P3_LEASE_HOST);
+	return poll_wholly(n, handles, nq, event_out, which_out);
+}
+
+/* ---- one queue ---- */
 
 /* Inside of a call: poll in the general way, since the short way to take an event has
  * failed: there is none, or the queue has overflowed, has several readers, or has none
@@ -436,6 +485,52 @@ int p3_nic_eq_get(struct p3_nic *n, uint64_t handle, ptl_event_t *event_out)
 		return end_left(n, mailbox);
 	case P3_PEEK_NEWS:
 		return get_on(n, handle, event_out);
+	default:
+		return end_in_vain(n);
+	}
+}
+
+/* ---- some queues ---- */
+
+/* Return true if all queues are valid and of one interface. */
+static inline bool are_valid(struct p3_nic *n, const uint64_t *handles, uint32_t nq)
+{
+	uint64_t differs = 0;
+	for (uint32_t i = 0; i < nq; i++) {
+		if (p3_unlikely(!p3_eq_named(n, handles[i])))
+			return false;
+		differs |= handles[i] ^ handles[0];
+	}
+	return p3_handle_ni(differs) == 0;
+}
+
+/* Poll queues that may have an event already, or for some time. */
+P3_PATH
+static __attribute__((noinline)) int poll_seen(struct p3_nic *n, const uint64_t *handles,
+	uint32_t nq, uint64_t ns, ptl_event_t *event_out, int *which_out)
+{
+	if (!p3_straight() || p3_self.inside || !are_valid(n, handles, nq))
+		return poll_all(n, handles, nq, ns, event_out, which_out);
+	p3_call_begin();
+	return take_first_or_poll(n, handles, nq, ns, event_out, which_out);
+}
+
+P3_PATH
+int p3_nic_eq_poll(struct p3_nic *n, const uint64_t *handles, uint32_t nq, uint64_t ns,
+	ptl_event_t *event_out, int *which_out)
+{
+	struct p3_mailbox *mailbox;
+	if (!p3_straight() || ns || p3_self.inside || !are_empty(n, handles, nq))
+		return poll_seen(n, handles, nq, ns, event_out, which_out);
+	p3_settle_attend(n, p3_handle_ni(handles[0]));
+	p3_call_begin();
+	switch (p3_peek(n, &mailbox)) {
+	case P3_PEEK_NOTHING:
+		return end(n, PTL_EQ_EMPTY);
+	case P3_PEEK_LEFT:
+		return end_left(n, mailbox);
+	case P3_PEEK_NEWS:
+		return poll_on(n, handles, nq, event_out, which_out);
 	default:
 		return end_in_vain(n);
 	}

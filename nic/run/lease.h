@@ -60,16 +60,22 @@ static inline bool p3_lease_enter(struct p3_nic *n, enum p3_lease_holder who)
 	return true;
 }
 
-/* Do as p3_lease_enter(), except that the posted commands wait for the pass with which
+/* Do as p3_lease_begin(), except that the posted commands wait for the pass with which
  * the caller goes on. */
+static P3_HOT void p3_lease_begin_to_pass(struct p3_nic *n)
+{
+	p3_count(&n->count[P3_C_LEASE_HOST], 1);
+	FAULT_POINT("lease.taken");
+	P3_TRACE(lease, n, P3_LEASE_HOST);
+}
+
+/* Do as p3_lease_enter(), but begin by p3_lease_begin_to_pass(). */
 static P3_HOT bool p3_lease_enter_to_pass(struct p3_nic *n)
 {
 	if (p3_unlikely(!p3_cas_acquire32(
 		    &n->lease.word, P3_LEASE_FREE, P3_LEASE_HOST))) /* LEASE.1 */
 		return false;
-	p3_count(&n->count[P3_C_LEASE_HOST], 1);
-	FAULT_POINT("lease.taken");
-	P3_TRACE(lease, n, P3_LEASE_HOST);
+	p3_lease_begin_to_pass(n);
 	return true;
 }
 
