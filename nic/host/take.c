@@ -260,7 +260,8 @@ static inline int take_found(struct p3_nic *n, struct p3_eq *eq, uint64_t handle
 }
 
 /* Inside of a call: take an event from the first queue that has one.  Return -1 if there
- * is none, or if the short way fails for that queue: this thread has never read it, say. */
+ * is none, or if the short way fails for that queue, which this thread may never have
+ * read. */
 static P3_HOT int take_first(struct p3_nic *n, uint32_t start, const uint64_t *handles,
 	uint32_t nq, ptl_event_t *event_out, int *which_out)
 {

@@ -93,6 +93,36 @@ NODES_CASE(a_poll_finds_what_lies_in_a_lane, 2)
 	sync_nodes();
 }
 
+/* Messages for another queue lie before the one that the poll looks for. */
+NODES_CASE(a_poll_finds_what_lies_behind_others, 2)
+{
+	(void)arg;
+	(void)size;
+	char *at = (char *)node_alloc(SHORT);
+	ptl_handle_eq_t eq[2] = {eq_new(ni, 16), eq_new(ni, 16)};
+	ptl_handle_md_t md =
+		bind_md(ni, md_of(at, SHORT, PTL_MD_EVENT_START_DISABLE, PTL_EQ_NONE));
+	for (unsigned k = 0; k < 2; k++)
+		post_md(ni, PT, k,
+			md_of(at, SHORT, MD_ANY | PTL_MD_EVENT_START_DISABLE, eq[k]));
+	for (unsigned i = 0; i < 32 && !is_dedicated(); i++) {
+		unsigned others = i / 2 % 4;
+		sync_nodes();
+		if (rank == 1)
+			nic_hold(nic());
+		sync_nodes();
+		for (unsigned k = 0; k <= others && rank == 0; k++)
+			CHECK_OK(put_to(ni, md, 1, PT, k == others, PTL_NOACK_REQ));
+		sync_nodes();
+		if (rank != 1)
+			continue;
+		find_at_once(eq[1], i % 2, PTL_EVENT_PUT_END);
+		for (unsigned k = 0; k < others; k++)
+			(void)expect(eq[0], PTL_EVENT_PUT_END);
+	}
+	sync_nodes();
+}
+
 /* A bit without a cause is cleared by a pass. */
 NODES_CASE(a_poll_sees_to_what_is_odd, 1)
 {
@@ -251,6 +281,7 @@ int main(void)
 {
 	const struct CMUnitTest cases[] = {
 		cmocka_unit_test(a_poll_finds_what_lies_in_a_lane),
+		cmocka_unit_test(a_poll_finds_what_lies_behind_others),
 		cmocka_unit_test(a_poll_sees_to_what_is_odd),
 		cmocka_unit_test(polls_find_all_that_comes),
 		cmocka_unit_test(polls_count_as_passes),
