@@ -389,7 +389,9 @@ static void ask_often(ptl_handle_ni_t ni, ptl_handle_md_t puts, ptl_handle_md_t 
 		CHECK_OK(get(gets, 8, id_of(ni, 1)));
 	}
 	CHECK(went_straight() || !is_straight());
+	nic_hold(nic());
 	CHECK_EQ(nic()->peer[1].nout + nic()->peer[1].nqueued, 2 * ASKED);
+	p3_lease_leave(nic());
 }
 
 static void dead_node(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *arg)
