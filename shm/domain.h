@@ -147,7 +147,8 @@ bool p3_domain_reap(struct p3_domain *d, uint32_t slot);
 int p3_domain_call(const struct p3_domain *d, uint32_t slot);
 /* Return true only if it is certain that this process no longer holds the slot. */
 bool p3_domain_is_over(const struct p3_domain *d, uint32_t slot, uint32_t os_pid);
-/* Return true only if a process other than os_pid holds the slot, or the id, now. */
+/* Return true only if a process other than os_pid holds the slot, or the id, now, or if
+ * the id is not valid. */
 bool p3_domain_is_anothers(const struct p3_domain *d, uint32_t slot, uint32_t os_pid);
 bool p3_domain_is_anothers_id(
 	const struct p3_domain *d, uint32_t nid, uint32_t pid, uint32_t os_pid);

@@ -4,8 +4,8 @@
  * locks of the domain say which process has which slot and which ids; the kernel says
  * which files that process has open, and opens them once more if the user may debug it.
  *
- * A process may end, or its number may become another's, between any two steps.  So this
- * file takes only sealed segments, and only if the slot is still the process's after they
+ * A process may end, or its pid may be reused, between any two steps.  So this file takes
+ * only sealed segments, and only if the process still has its slot, if any, after they
  * have been opened.
  */
 #include "launcher/look/lookin.h"

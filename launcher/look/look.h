@@ -36,7 +36,7 @@
 
 #define P3_LOOK_MS 3000
 
-/* Call found for each job of this user (of all users for root), in ascending order. */
+/* Call found for each job of this user (of all users for root), in order of jid. */
 void p3_look_jobs(void (*found)(void *arg, uint32_t uid, uint32_t jid), void *arg);
 
 /* Call found for each domain with members of this user (of all users for root). */
