@@ -246,14 +246,17 @@ static P3_RARE int end_shown(struct p3_nic *n, const struct p3_eq *eq, uint64_t 
 }
 
 /* Inside of a call: copy an event that the owner of its queue has found, and take it.
- * Return -1 if the firmware has overwritten it meanwhile. */
+ * Return -1 if the firmware has overwritten it meanwhile; else *which_out is set to q
+ * before the queue's handler runs. */
 static inline int take_found(struct p3_nic *n, struct p3_eq *eq, uint64_t handle,
-	struct p3_event_record *rec, uint64_t head, ptl_event_t *event_out)
+	struct p3_event_record *rec, uint64_t head, ptl_event_t *event_out, uint32_t q,
+	int *which_out)
 {
 	ptl_eq_handler_t handler = p3_get(&eq->handler);
 	p3_event_from_record(&rec->words, head + 1, handle, event_out);
 	if (p3_unlikely(!p3_evq_took(&eq->rx, rec, head)))
 		return -1;
+	*which_out = (int)q;
 	if (p3_unlikely(handler != NULL || n->traced != NULL))
 		return end_shown(n, eq, head + 1, event_out, handler);
 	return end(n, PTL_OK);
@@ -275,10 +278,9 @@ static P3_HOT int take_first(struct p3_nic *n, uint32_t start, const uint64_t *h
 		if (p3_evq_is_empty(&eq->rx))
 			continue;
 		rec = p3_evq_look(&eq->rx, handles[q], p3_self.number, &head);
-		int rc = rec ? take_found(n, eq, handles[q], rec, head, event_out) : -1;
-		if (p3_likely(rc >= 0))
-			*which_out = (int)q;
-		return rc;
+		return rec ? take_found(n, eq, handles[q], rec, head, event_out, q,
+				     which_out)
+			   : -1;
 	}
 	return -1;
 }
@@ -355,12 +357,12 @@ static __attribute__((noinline)) int poll_one(
 static P3_HOT int take_or_poll(
 	struct p3_nic *n, uint64_t handle, uint64_t ns, ptl_event_t *event_out)
 {
-	int rc = -1;
+	int rc = -1, which;
 	uint64_t head;
 	struct p3_eq *eq = p3_eq_place(n, handle);
 	struct p3_event_record *rec = p3_evq_look(&eq->rx, handle, p3_self.number, &head);
 	if (p3_likely(rec != NULL))
-		rc = take_found(n, eq, handle, rec, head, event_out);
+		rc = take_found(n, eq, handle, rec, head, event_out, 0, &which);
 	return p3_likely(rc >= 0) ? rc : poll_one(n, handle, ns, event_out);
 }
 
@@ -459,13 +461,13 @@ static __attribute__((noinline)) int get_on(
 P3_PATH
 int p3_nic_eq_wait(struct p3_nic *n, uint64_t handle, ptl_event_t *event_out)
 {
-	int rc = -1;
+	int rc = -1, which;
 	uint64_t head;
 	struct p3_eq *eq = p3_eq_place(n, handle);
 	p3_call_begin();
 	struct p3_event_record *rec = p3_evq_look(&eq->rx, handle, p3_self.number, &head);
 	if (p3_likely(rec != NULL))
-		rc = take_found(n, eq, handle, rec, head, event_out);
+		rc = take_found(n, eq, handle, rec, head, event_out, 0, &which);
 	return p3_likely(rc >= 0) ? rc : wait_for(n, handle, event_out);
 }
 

@@ -185,8 +185,8 @@ static struct p3_wait_line *claim(struct p3_nic *n, uint32_t tid)
 	return NULL;
 }
 
-struct p3_wait_line *p3_mirror_wait(struct p3_nic *n,
-	const struct p3_wants *wants, uint64_t since_ns, uint64_t deadline_ns)
+struct p3_wait_line *p3_mirror_wait(struct p3_nic *n, const struct p3_wants *wants,
+	uint64_t since_ns, uint64_t deadline_ns)
 {
 	struct p3_wait_line *line = claim(n, (uint32_t)syscall(SYS_gettid));
 	if (!line)

@@ -34,8 +34,8 @@ struct p3_wants {
 
 /* (any) Take a line for the calling thread, which is about to sleep.  Return NULL if
  * there is none left. */
-struct p3_wait_line *p3_mirror_wait(struct p3_nic *n,
-	const struct p3_wants *wants, uint64_t since_ns, uint64_t deadline_ns);
+struct p3_wait_line *p3_mirror_wait(struct p3_nic *n, const struct p3_wants *wants,
+	uint64_t since_ns, uint64_t deadline_ns);
 /* (any) Give the line back.  Accept NULL. */
 void p3_mirror_waited(struct p3_wait_line *line);
 

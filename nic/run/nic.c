@@ -109,12 +109,12 @@ static void plan(struct p3_nic *n)
 	n->sparing = (uint64_t)crowd * crew * p3_layout_of(c->nnodes).req_cells >
 		     P3_CACHED_CELLS;
 	n->idle.spin_ns = n->crowded ? 0 : P3_SPIN_NS;
-	n->brief = n->idle.spin_ns && n->conf.cpus > 1;
 	n->idle.yield_ns = P3_YIELD_NS;
 	if (c->mode == P3_MODE_PARK) {
 		n->idle = (struct p3_idle_policy){0, 0};
 		c->membarrier = false; /* each sleep would cost a membarrier */
 	}
+	n->brief = n->idle.spin_ns && n->conf.cpus > 1;
 	n->tick_ns = (uint64_t)P3_TICK_NS * crowd;
 	n->kick_after_ns = crowd > 1 ? 4ull * P3_KICK_NS * crowd : P3_KICK_NS;
 }

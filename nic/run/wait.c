@@ -289,8 +289,7 @@ static void ring_nic(struct p3_nic *n)
  * Yield the CPU if the last pass emptied every lane and sent all replies: the next pass
  * would find nothing while the nodes that will answer wait for this CPU.
  */
-static inline void let_others_answer(
-	struct p3_nic *n, const struct p3_wants *wants)
+static inline void let_others_answer(struct p3_nic *n, const struct p3_wants *wants)
 {
 	if (p3_get(&n->emptied) && wants->kind == P3_WAIT_EVENT && n->idle.yield_ns)
 		sched_yield();
