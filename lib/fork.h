@@ -4,9 +4,9 @@
  *
  * A child inherits neither the segments of its parent's node (MADV_DONTFORK) nor the
  * library's threads, so its calls return PTL_NO_INIT until it calls PtlInit itself.  The
- * words at node->up tell a child from its parent: the kernel zeroes their page in the
- * child (MADV_WIPEONFORK).  Any thread may call these functions.  The state
- * is in struct p3_node.
+ * words at p3_ready(node)->up tell a child from its parent: the kernel zeroes their page
+ * in the child (MADV_WIPEONFORK).  Any thread may call these functions.  The state is in
+ * struct p3_node.
  */
 #ifndef P3_LIB_FORK_H
 #define P3_LIB_FORK_H

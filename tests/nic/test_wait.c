@@ -267,6 +267,39 @@ NODES_CASE(polls_check_all_queues_first, 1)
 	CHECK_EQ(put, 2);
 }
 
+/* ---- handlers of queues ---- */
+
+static int which_now, which_seen;
+
+static void note_which(ptl_event_t *ev)
+{
+	(void)ev;
+	which_seen = which_now;
+}
+
+/* A handler may read the index of its queue.  The first event of a thread takes the
+ * general way, later ones the short way. */
+NODES_CASE(polls_name_the_queue_before_its_handler, 1)
+{
+	(void)arg;
+	(void)size;
+	ptl_event_t ev;
+	char *at = (char *)node_alloc(SHORT);
+	ptl_handle_eq_t eq[2] = {eq_new(ni, 8)};
+	CHECK_OK(PtlEQAlloc(ni, 8, note_which, &eq[1]));
+	ptl_handle_md_t md =
+		bind_md(ni, md_of(at, SHORT, PTL_MD_EVENT_START_DISABLE, eq[1]));
+	post_md(ni, PT, 0,
+		md_of(at, SHORT, MD_ANY | PTL_MD_EVENT_START_DISABLE, PTL_EQ_NONE));
+	for (unsigned i = 0; i < 32; i++) {
+		which_now = which_seen = -1;
+		CHECK_OK(put_to(ni, md, rank, PT, 0, PTL_NOACK_REQ));
+		CHECK_OK(PtlEQPoll(eq, 2, PTL_TIME_FOREVER, &ev, &which_now));
+		CHECK_EQ(which_now, 1);
+		CHECK_EQ(which_seen, 1);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest cases[] = {
@@ -280,6 +313,7 @@ int main(void)
 		cmocka_unit_test(polls_find_windows_of_any_length),
 		cmocka_unit_test(long_polls_find_windows_of_any_length),
 		cmocka_unit_test(polls_check_all_queues_first),
+		cmocka_unit_test(polls_name_the_queue_before_its_handler),
 	};
 	return RUN_CASES(cases);
 }
