@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * p3nal_tcp.h - names that programs take from the header of a network
+ * p3nal_tcp.h - the header of a network, which programs of other Portals include
  *
  * In the reference implementation a program chose its network by including that
  * network's header, which defined PTL_IFACE_DEFAULT.  Here there is one network:

@@ -36,8 +36,8 @@ static __attribute__((noinline)) int put_generally(ptl_handle_md_t md_handle,
 	return p3_nic_do(nic, &c);
 }
 
-/* Keep the compiler from making a tail call.  The arguments of a tail call overwrite
- * those of its caller on the stack, so the caller would have to copy its own first. */
+/* Keep the compiler from making a tail call.  A tail call writes the callee's arguments
+ * over the stack arguments of this function, so the compiler would copy these first. */
 #define NO_TAIL_CALL() __asm__ __volatile__("")
 
 /* Put in any case but that of put_at_once().  length may be P3_WHOLE. */

@@ -107,8 +107,8 @@ struct p3_wait_line *p3_nic_show_barrier(struct p3_nic *nic);
 void p3_nic_left_barrier(struct p3_wait_line *line);
 
 /*
- * Wait for targets that have yet to come: for those of short puts whose descriptors are
- * unlinked, ns at most.  Return how many of these puts still wait.
+ * Wait, for ns at most, until no short put whose descriptor is unlinked waits for a
+ * target that has yet to come.  Return how many of these puts still wait.
  */
 uint32_t p3_nic_await_absent(struct p3_nic *nic, uint64_t ns);
 

@@ -10,7 +10,7 @@
  *					capacity of the domain
  *
  * There is no daemon and no file to repair: members agree by POSIX record locks, which
- * the kernel takes back when a process ends or becomes another program.  The bytes of
+ * the kernel takes back when a process ends or executes another program.  The bytes of
  * the file "locks" mean:
  *
  *	0 .. P3_MAX_NODES - 1	slot: the lock holder is alive and has this node index

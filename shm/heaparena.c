@@ -222,10 +222,11 @@ static bool leaves_alone(const struct p3_heap *h)
 }
 
 /*
- * Let the arena own all of the heap.  jemalloc never merges extents of several calls of
- * the hook (opt.retain): a heap that has once been full of short blocks would have no
- * room for long ones.  So the arena takes all space now, in few pieces, and frees them
- * as space without memory, which jemalloc splits, commits and merges as it likes.
+ * Let the arena own all of the heap.  jemalloc never merges extents that it got by
+ * several calls of the hook `alloc`, because the heap retains its space: a heap that has
+ * once been full of short blocks would have no room for long ones.  So the arena
+ * allocates all space now, in few pieces, and frees the pieces.  It keeps them as large
+ * extents without memory, which jemalloc splits, commits and merges as it likes.
  */
 static void carve(struct p3_heap *h)
 {

@@ -62,8 +62,10 @@
 #define P3_TRACE_NOBODY 0x7fffu /* no peer */
 
 /*
- * name; writer (host or fw): value; detail.  tracedump prints, filters and finds its
- * slices by the name.
+ * Each line has a point's name, and in the comment the side that writes it (host threads,
+ * or fw for the firmware), the record's value, and its detail.  "a : b" is a in the upper
+ * half, and b in the lower one.  tracedump prints the name, filters by it, and finds by
+ * it the points at which a bar of a picture begins and ends.
  */
 #define P3_TRACE_POINTS(X)                                                               \
 	X(COMMAND, "command")   /* host: opcode; length or handle */                     \

@@ -1,18 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * meeting - the inside of a meeting, for the files that implement it (meet.h)
+ * meeting - the inside of a meeting, for the files that implement it
+ *
+ * A meeting is this process's part in a domain (meet.h): its locks, its sockets, and its
+ * list of the other members.
  *
  *	meet.c		entering, joining, leaving: the functions that other threads call
  *	thread.c	the domain's thread: connections to members and from them; the
  *			periodic check, which looks for changes that no descriptor
- *			reports, and repeats actions that found no room
+ *			reports, and repeats what failed for lack of memory or
+ *			descriptors
  *	member.c	packets that members send; members that appear, leave or die
  *	barrier.c	the barrier of a job that another launcher started
  *	packet.c	packets that this node sends
  *	conn.c		descriptors
  *
- * A file calls only files below it in this list.  meet.c starts the thread of thread.c,
- * and calls nothing else there.
+ * A file calls only files below it in this list; of thread.c, meet.c only starts the
+ * thread.
  *
  * Only the domain's thread touches a struct p3_meeting, except the fields that its lock
  * guards; meet.c touches it before the thread begins and after the thread has ended.

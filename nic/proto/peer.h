@@ -35,8 +35,8 @@ static inline bool p3_peer_is_expected(const struct p3_peer *p, ptl_pid_t pid)
 	return p && p->state == P3_EXPECTED && p3_peer_has_pid(p, pid);
 }
 
-/* Return true if a request to this target fails.  A request to a target that has left, or
- * has yet to come, ends without a failure. */
+/* Return true if a request to this target fails.  A request to a target that has left
+ * does not fail: it is dropped.  One to a target that has yet to come waits. */
 static inline bool p3_peer_is_failure(const struct p3_peer *p, ptl_pid_t pid)
 {
 	return !p || p->state == P3_DEAD ||

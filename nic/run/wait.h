@@ -22,7 +22,8 @@
 bool p3_wait_until(struct p3_nic *n, uint64_t ns, const struct p3_wants *wants,
 	bool (*ready)(void *), void *arg);
 /* Return true if a thread must not sleep for long: a pull or a blocked request is under
- * way, a peer has not taken a message yet, or a wire waits without its thread. */
+ * way, a wire has frames to send and no thread that does it, or a peer has not taken a
+ * message of this node yet, which no thread of a wire repeats. */
 bool p3_wait_is_restless(struct p3_nic *n);
 /* Kick peers that have not looked at their messages from this node. */
 void p3_wait_kick_idle(struct p3_nic *n);
