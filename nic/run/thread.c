@@ -21,6 +21,8 @@
  */
 #define P3_LOG_AREA P3_AREA_NIC
 #include "nic/run/thread.h"
+#include "nic/cci/event.h"
+#include "nic/cci/timer.h"
 #include "nic/proto/peer.h"
 #include "nic/report/mirror.h"
 #include "nic/run/dedicated.h"
@@ -147,12 +149,14 @@ static bool sleep_until_rung(struct nic_thread *t)
 	p3_looks_fence(n, p3_fence_heavy); /* PARK.1 */
 	p3_peer_sweep(n);
 	bool news = pass(t) || p3_get(&n->stop);
+	if (p3_unlikely(p3_get(&n->cci.handles)))
+		p3_cci_event_remind(n);
 	p3_lease_leave(n);
 	FAULT_POINT("nic.asleep");
 	P3_TRACE(host, n, P3_TRACE_PARK, 1, 0);
 	t->drained = p3_get(&n->drained);
-	bool woken =
-		news || p3_futex_wait(n->asleep, word, t->safety_ns, P3_ASLEEP_NIC, true);
+	bool woken = news || p3_futex_wait(n->asleep, word, p3_cci_nap(n, t->safety_ns),
+				     P3_ASLEEP_NIC, true);
 	P3_TRACE(host, n, P3_TRACE_WAKE, 1, 0);
 	t->safety_ns = woken ? P3_SAFETY_NS : p3_longer_timeout(t->safety_ns);
 	p3_set(&n->nic_asleep, 0);
@@ -244,9 +248,20 @@ static void stay_asleep(struct nic_thread *t)
 
 /* ---- ticks ---- */
 
+/* Remind the sleepers of OS handles, also while hosts run the firmware. */
+static P3_RARE void remind(struct p3_nic *n)
+{
+	if (!p3_lease_enter(n, P3_LEASE_NIC))
+		return;
+	p3_cci_event_remind(n);
+	p3_lease_leave(n);
+}
+
 static void tick(struct nic_thread *t)
 {
 	struct p3_nic *n = t->n;
+	if (p3_unlikely(p3_get(&n->cci.handles)))
+		remind(n);
 	p3_count(&n->count[P3_C_TICKS], 1);
 	p3_set(&n->emptied, 0); /* the pass that set this word may be long over */
 	if (p3_get(&n->drained) != t->drained || !p3_lease_enter(n, P3_LEASE_NIC)) {
