@@ -3,7 +3,7 @@
  * cci_node - CCI messages and RMA between two ranks, for cciperf
  *
  *	cci_node.c	endpoints, connections, regions
- *	cci_loops.c	ping-pong, windows, RMA: what is timed
+ *	cci_loops.c	the timed loops: ping-pong, windows, RMA
  *
  * Ranks 0 and 1 have an endpoint each, and a connection of each attribute; a second
  * pair of endpoints has OS handles.  The content of messages is that of perf.h:

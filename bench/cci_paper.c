@@ -32,7 +32,7 @@ static const struct cci_rate *rate_at(const struct cci_figures *f, uint64_t byte
 
 /* ---- the table ---- */
 
-/* What the text of the paper gives; its curves are not at hand. */
+/* Figures of the text of the paper; its curves are not at hand. */
 static const struct {
 	uint64_t bytes;
 	const char *quantity, *uu, *ro, *portals;

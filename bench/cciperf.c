@@ -35,7 +35,7 @@ struct runner {
 	double sample[MOST_TURNS];
 };
 
-/* ---- what takes turns ---- */
+/* ---- the ways that take turns ---- */
 
 static void uu(struct program *p, uint64_t count)
 {

@@ -68,7 +68,8 @@ struct p3_nic *p3_cci_endpoint_nic(cci_endpoint_t *endpoint);
 /*
  * The state of an OS handle, an eventfd that is readable while events wait:
  *
- *	IDLE		the program polls, so that no thread sleeps; the belt reminds it
+ *	IDLE		the program polls, so that no thread sleeps; if one does, a tick
+ *			of the NIC thread wakes it
  *	ARMED		the queue was seen empty: the next event writes the eventfd
  *	SIGNALLING	a thread is about to write the eventfd
  *	SIGNALLED	the eventfd is readable

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Endpoints of CCI: what a node has, and those whose program holds its peers up. */
+/* Endpoints of CCI: those of a node, and those whose program holds its peers up. */
 #include "launcher/ptlstat/ptlstat.h"
 #include "launcher/ptlstat/text.h"
 

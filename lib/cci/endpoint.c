@@ -146,14 +146,14 @@ int cci_create_endpoint(
 		return CCI_ENODEV;
 	if (!endpoint)
 		return CCI_EINVAL;
+	if (device && !device->up)
+		return CCI_ENETDOWN;
 	const struct p3_cci_devices *devices = p3_node()->cci->devices;
 	const struct p3_cci_device *d = device ? p3_cci_config_find(devices, device)
 					       : p3_cci_config_usual(devices);
 	if (!d)
 		return device ? CCI_EINVAL : CCI_ENODEV;
-	if (!d->pub.up)
-		return device ? CCI_ENETDOWN : CCI_ENODEV;
-	return create_on(d, 0, endpoint, fd);
+	return d->pub.up ? create_on(d, 0, endpoint, fd) : CCI_ENODEV;
 }
 
 int cci_create_endpoint_at(cci_device_t *device, const char *service, int flags,
@@ -165,11 +165,13 @@ int cci_create_endpoint_at(cci_device_t *device, const char *service, int flags,
 		return CCI_ENODEV;
 	if (!endpoint || !device)
 		return CCI_EINVAL;
+	if (!device->up)
+		return CCI_ENETDOWN;
 	const struct p3_cci_device *d =
 		p3_cci_config_find(p3_node()->cci->devices, device);
 	if (!d || (service && parse_service(service, &number) != CCI_SUCCESS))
 		return CCI_EINVAL;
-	return d->pub.up ? create_on(d, number, endpoint, fd) : CCI_ENETDOWN;
+	return create_on(d, number, endpoint, fd);
 }
 
 /* ---- destruction ---- */

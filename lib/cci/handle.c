@@ -15,6 +15,10 @@
 #include "shm/fd.h"
 #include "shm/park.h"
 
+#include <sched.h>
+
+#define YIELDS 64u
+
 static bool polls(struct p3_cci_handle *h)
 {
 	return p3_get(&h->polls) >= P3_CCI_POLLS;
@@ -47,9 +51,18 @@ static void drain(struct p3_cci_handle *h, enum p3_cci_handle_state next)
 	p3_release(&h->state, next); /* CCIFD.2 */
 }
 
+/* A write of the eventfd may wake this thread in place of the thread that has written:
+ * let that thread finish, or the handle stays readable for one more look. */
+static void let_signaller_finish(struct p3_cci_handle *h)
+{
+	for (unsigned i = 0; i < YIELDS && p3_get(&h->state) == P3_CCI_SIGNALLING; i++)
+		sched_yield();
+}
+
 /* The queue was seen empty: set the state that the next event shall find. */
 static void set_empty(struct p3_cci_handle *h, enum p3_cci_handle_state next)
 {
+	let_signaller_finish(h);
 	uint32_t other = next == P3_CCI_ARMED ? P3_CCI_IDLE : P3_CCI_ARMED;
 	if (p3_get(&h->state) == P3_CCI_SIGNALLED)
 		drain(h, next);

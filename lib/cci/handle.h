@@ -12,7 +12,7 @@
  *
  * A program that looks in vain again and again polls: P3_CCI_POLLS times a look in vain
  * followed another one within P3_CCI_POLL_NS, and no longer pause came since.  While it
- * polls, nothing is signalled (IDLE); if it does sleep, the NIC thread's belt wakes it.
+ * polls, no thread signals (IDLE); if it does sleep, the NIC thread's next tick wakes it.
  */
 #ifndef P3_LIB_CCI_HANDLE_H
 #define P3_LIB_CCI_HANDLE_H

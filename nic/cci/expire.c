@@ -4,6 +4,7 @@
 
 #include "nic/cci/conn.h"
 #include "nic/cci/event.h"
+#include "nic/cci/item.h"
 #include "nic/cci/kick.h"
 #include "nic/cci/op.h"
 #include "nic/cci/retry.h"
@@ -113,7 +114,9 @@ void p3_cci_expire_silence(struct p3_nic *n, struct p3_cci_conn *conn)
 	union cci_event *e = &conn->silence.event;
 	if (!conn->alive_us)
 		return;
-	if (conn->silence_out) { /* the last one was not returned yet */
+	if (conn->silence_out)
+		p3_cci_item_drain(n, conn->ep);
+	if (conn->silence_out) { /* the program has yet to return the last one */
 		start_alive(n, conn);
 		return;
 	}

@@ -4,7 +4,8 @@
  *
  * Word 0 is that of each message (nic/proto/format.h), and so are the helpers.  The enums
  * below name the fields, one enum for each layout.  Each request that wants an answer
- * reserves one cell of the response ring, and names by a token who waits for the answer.
+ * reserves one cell of the response ring, and carries a token, which names the operation
+ * that waits for the answer.
  * The tag of a connection and the token of an operation are names of the process that
  * made them; other processes copy them only.
  */

@@ -21,8 +21,8 @@ static inline void p3_cci_handle_posted(struct p3_cci_handle *h)
 		p3_cci_handle_signal(h);
 }
 
-/* An event waits at the time of the belt: make the eventfd readable, also in state IDLE,
- * in which the program was taken for one that polls. */
+/* An event waits at a tick: make the eventfd readable, also in state IDLE, in which the
+ * program was taken for one that polls. */
 static inline void p3_cci_handle_remind(struct p3_cci_handle *h)
 {
 	if (!p3_get(&h->inside))

@@ -6,7 +6,7 @@
 
 #include <sched.h>
 
-#define NOBODY 0xffffffffu
+#define NO_OWNER 0xffffffffu
 
 static uint32_t log2_of(uint32_t items)
 {
@@ -49,7 +49,7 @@ static void revoke(struct p3_cci_queue *q)
 		(void)p3_fence_heavy_here();   /* CCIQ.4 */
 		while (p3_acquire(&q->inside)) /* CCIQ.4 */
 			sched_yield();
-		p3_set(&q->owner, NOBODY);
+		p3_set(&q->owner, NO_OWNER);
 		p3_release(&q->shared, 2);
 	}
 	while (p3_acquire(&q->shared) != 2)
@@ -76,10 +76,10 @@ static struct p3_cci_item *take_shared(struct p3_cci_queue *q)
 
 struct p3_cci_item *p3_cci_queue_take_rarely(struct p3_cci_queue *q, uint32_t thread)
 {
-	uint32_t nobody = 0;
+	uint32_t none = 0;
 	if (!p3_cci_queue_any(q))
 		return NULL;
-	if (p3_get(&q->owner) == 0 && p3_cas32(&q->owner, &nobody, thread))
+	if (p3_get(&q->owner) == 0 && p3_cas32(&q->owner, &none, thread))
 		return p3_cci_queue_take(q, thread);
 	if (p3_acquire(&q->shared) != 2)
 		revoke(q);

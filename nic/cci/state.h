@@ -194,7 +194,7 @@ struct p3_cci_conn {
 	struct p3_cci_rx *coming; /* a message of which parts are to come */
 	uint32_t coming_len;
 	struct p3_cci_timer timer; /* time-out of the connect, then of operations */
-	struct p3_cci_timer retry; /* belt behind READY */
+	struct p3_cci_timer retry; /* tries again if no READY comes */
 	struct p3_cci_timer alive; /* keepalive */
 	uint32_t timeout_us;       /* of operations; 0: none */
 	uint32_t alive_us;
@@ -225,7 +225,7 @@ struct p3_cci_queue {
 	p3_a32 owner;                  /* (host) number of the thread; 0: none yet */
 	p3_a32 inside;                 /* (host) the owner is in the middle of a step */
 	p3_a32 shared;                 /* (host) 1: being revoked, 2: no owner any more */
-	p3_a64 returned; /* (host) list of items that threads other than the owner returned */
+	p3_a64 returned; /* (host) items returned by threads that do not own it */
 };
 
 /* ---- regions ---- */

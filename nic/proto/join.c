@@ -140,7 +140,7 @@ int p3_join_peer(struct p3_nic *n, struct p3_cmd *c)
 	n->posted = true; /* waiting host threads look again, and poll the peer */
 	p3_wake_self(n);  /* if there are none, the NIC thread does */
 	readdress(n);
-	p3_tx_push(n, p);          /* requests that were made before the birth */
+	p3_tx_push(n, p); /* requests that were made before the birth */
 	p3_cci_setup_joined(n, p);
 	p3_peer_end_meeting(n, p); /* a thread may wait until they lie in the lane */
 	return 0;

@@ -336,7 +336,7 @@ _Noreturn static void helper_main(char **argv)
 	exit(125);
 }
 
-static bool somebody_may_die(void)
+static bool a_rank_may_die(void)
 {
 	for (unsigned i = 0; i < me.size; i++)
 		if (room->may_die[i])
@@ -357,7 +357,7 @@ _Noreturn static void rank_main(int number)
 	me.is_server = me.rank == 1;
 	room->pid[me.rank] = getpid();
 	statements[number].fn();
-	if (!somebody_may_die() && me.size > 1)
+	if (!a_rank_may_die() && me.size > 1)
 		barrier();
 	while (cci_finalize() == CCI_SUCCESS)
 		;

@@ -24,6 +24,18 @@ static bool readable(int fd, int ms)
 	return rc > 0 && (p.revents & POLLIN);
 }
 
+/* Look in vain until the handle stays unreadable for that time.  A thread that was about
+ * to write the handle when the event was taken makes it readable for one more look. */
+static void quiet(cci_endpoint_t *ep, int fd, int ms)
+{
+	for (int i = 0; i < 3; i++) {
+		SILENCE(ep, 0);
+		if (!readable(fd, ms))
+			return;
+	}
+	fail_at(__FILE__, __LINE__, "the handle is readable without an event");
+}
+
 /* Wait without a limit, as programs do; the test's own limit ends a hang. */
 static void block(int fd)
 {
@@ -54,13 +66,11 @@ STATEMENT(64, poll_on_the_handle, 2, 0)
 		int fd;
 		struct side s = meet_fd(a, &fd);
 		if (me.is_server) {
-			SILENCE(s.ep, 0);
-			CHECK(!readable(fd, 30));
+			quiet(s.ep, fd, 30);
 			barrier();
 			CHECK(readable(fd, WAIT_MS));
 			RETURN(EXPECT(s.ep, CCI_EVENT_RECV));
-			SILENCE(s.ep, 0);
-			CHECK(!readable(fd, 0));
+			quiet(s.ep, fd, 0);
 		} else {
 			barrier();
 			OK(cci_send(s.conn, "x", 1, NULL, CCI_FLAG_SILENT));
@@ -83,8 +93,7 @@ STATEMENT(65, one_event_per_select, 2, 0)
 			CHECK(event->type == CCI_EVENT_RECV);
 			RETURN(event);
 		}
-		SILENCE(s.ep, 0);
-		CHECK(!readable(fd, 20));
+		quiet(s.ep, fd, 20);
 		barrier();
 	}
 }
@@ -117,8 +126,7 @@ STATEMENT(66, unreadable_after_again, 2, 0)
 			OK(cci_send(s.conn, "go", 2, NULL, CCI_FLAG_SILENT));
 	}
 	barrier();
-	SILENCE(s.ep, 0);
-	CHECK(!readable(fd, 0));
+	quiet(s.ep, fd, 0);
 }
 
 /* Ranks 0 and 1 play, and so do 2 and 3: 4 processes, on whatever CPUs there are. */

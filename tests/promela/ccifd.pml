@@ -11,7 +11,7 @@
  *
  * Bounds: THREADS, POSTS events.  The order of the queue is that of cciq.pml; here it is
  * the number of events posted and that of events taken.  The program never counts as one
- * that polls, so there is no state IDLE and no belt.
+ * that polls, so there is neither the state IDLE nor a reminder.
  *
  * The kernel's lock of the eventfd orders its writes and reads; a poll() that sees the
  * counter orders nothing.  weak.inc has no store that comes late for an operation that
