@@ -96,7 +96,8 @@ struct p3_cci_handle {
 	int fd;        /* -1: the endpoint has no handle */
 	p3_a32 state;  /* p3_cci_handle_state */
 	p3_a32 inside; /* threads inside of a call on this endpoint that does not wait */
-	p3_a32 polls;  /* host: pairs of quick looks in vain, up to a limit */
+	p3_a32 polls;  /* pairs of quick looks in vain, up to a limit; also set to 0 by
+			* the NIC thread */
 	p3_a64 looked_ns; /* host: time of the last look; 0: it found an event */
 };
 

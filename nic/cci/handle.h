@@ -22,11 +22,13 @@ static inline void p3_cci_handle_posted(struct p3_cci_handle *h)
 }
 
 /* An event waits at a tick: make the eventfd readable, also in state IDLE, in which the
- * program was taken for one that polls. */
+ * program was taken for one that polls.  It does not poll any more. */
 static inline void p3_cci_handle_remind(struct p3_cci_handle *h)
 {
-	if (!p3_get(&h->inside))
-		p3_cci_handle_signal(h);
+	if (p3_get(&h->inside))
+		return;
+	p3_set(&h->polls, 0);
+	p3_cci_handle_signal(h);
 }
 
 #endif

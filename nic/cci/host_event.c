@@ -40,13 +40,30 @@ static struct p3_cci_item *take(struct p3_cci_endpoint *ep)
 	return item;
 }
 
+/* Return true if the program sleeps on the OS handle when it finds no event. */
+static bool sleeps(const struct p3_cci_endpoint *ep)
+{
+	return ep->handle.fd >= 0 && p3_get(&ep->handle.state) != P3_CCI_IDLE;
+}
+
+/* Count drained passes as those of a thread that sleeps next, so that the NIC thread does
+ * not take it for one that polls. */
+static void count_brief(
+	struct p3_nic *n, const struct p3_cci_endpoint *ep, uint64_t looks)
+{
+	if (p3_unlikely(sleeps(ep)))
+		p3_count(&n->cci.brief_looks, looks);
+}
+
 /* With the lease: run a few passes, and give the lease up. */
 static void pass_on(struct p3_nic *n, struct p3_cci_endpoint *ep)
 {
+	uint64_t drained = p3_get(&n->drained);
 	p3_lease_begin(n, P3_LEASE_HOST);
 	for (uint32_t turn = 0; turn < P3_WHOLE_TURNS; turn += p3_pass_share(n))
 		if (!p3_pass_run(n) || p3_cci_queue_any(&ep->queue))
 			break;
+	count_brief(n, ep, p3_get(&n->drained) - drained);
 	p3_lease_leave(n);
 }
 
@@ -68,12 +85,15 @@ static void progress(struct p3_nic *n, struct p3_cci_endpoint *ep)
 		pass_on(n, ep);
 		break;
 	case P3_PEEK_LEFT:
+		count_brief(n, ep, 1);
 		p3_lease_left(n, &n->never_asleep, &n->never_cold, NULL, false, mailbox);
 		break;
 	case P3_PEEK_BUSY:
-		p3_settle_look_in_vain(n);
+		if (!sleeps(ep))
+			p3_settle_look_in_vain(n);
 		break;
 	default:
+		count_brief(n, ep, 1);
 		break;
 	}
 	p3_call_end(n);

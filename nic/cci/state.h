@@ -320,6 +320,9 @@ struct p3_cci {
 	p3_a64 due_ns;             /* (any) of the first timer, or 0 */
 	uint32_t looks;
 	p3_a32 handles; /* (any) endpoints with an OS handle */
+	/* (any) drained passes of threads that are about to sleep on an OS handle: they
+	 * are part of drained in struct p3_nic */
+	p3_a64 brief_looks;
 	p3_a32 napped;  /* (any) a thread has slept until a timer was due */
 	struct p3_cci_endpoint *dirty;   /* have new events, and an OS handle */
 	struct p3_cci_endpoint *zombies; /* destroyed, but rejections wait */

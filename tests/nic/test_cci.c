@@ -6,9 +6,13 @@
 #include "nic/cases.h"
 #include "nic/cci.h"
 
+#include "lib/cci/handle.h"
 #include "lib/node/node.h"
 
+#include <poll.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #define SERVICE 5000
 
@@ -17,13 +21,18 @@ static struct p3_nic *nic(void)
 	return p3_nic(p3_node());
 }
 
-static cci_endpoint_t *open_at(uint32_t service)
+static cci_endpoint_t *open_with(uint32_t service, int fd)
 {
 	cci_endpoint_t *ep = NULL;
 	const struct p3_cci_endpoint_conf conf = {
-		.service = service, .max_send_size = P3_CCI_MTU, .fd = -1};
+		.service = service, .max_send_size = P3_CCI_MTU, .fd = fd};
 	CHECK_EQ(p3_cci_endpoint_create(nic(), &conf, &ep), CCI_SUCCESS);
 	return ep;
+}
+
+static cci_endpoint_t *open_at(uint32_t service)
+{
+	return open_with(service, -1);
 }
 
 /* Take the next event, which must be of this type. */
@@ -384,6 +393,58 @@ NODES_CASE(a_closed_connection_and_a_dead_peer_end_sends, 2)
 		p3_cci_endpoint_destroy(ep);
 }
 
+/* ---- OS handles ---- */
+
+#define ECHOS 200u
+
+/* Sleep until the handle is readable, and take the next event. */
+static void sleep_and_take(cci_endpoint_t *ep, cci_event_type_t type)
+{
+	struct p3_cci_handle *h = p3_cci_handle_of(ep);
+	cci_event_t *e = NULL;
+	while (!e) {
+		struct pollfd readable = {.fd = h->fd, .events = POLLIN};
+		CHECK(poll(&readable, 1, -1) == 1);
+		(void)p3_cci_handle_enter(ep);
+		(void)p3_cci_get_event(ep, &e);
+		p3_cci_handle_looked(ep, h, e != NULL);
+	}
+	CHECK_EQ(e->type, type);
+	give(e);
+}
+
+static void echo(cci_endpoint_t *ep, cci_connection_t *conn, bool begins)
+{
+	for (unsigned i = 0; i < ECHOS; i++) {
+		if (!begins)
+			sleep_and_take(ep, CCI_EVENT_RECV);
+		CHECK_EQ(send_one(conn, &i, sizeof i, CCI_FLAG_SILENT), CCI_SUCCESS);
+		if (begins)
+			sleep_and_take(ep, CCI_EVENT_RECV);
+	}
+}
+
+/* A sleeping program is woken when its message comes.  If ticks of the NIC thread found
+ * the messages, there would be a take-over for each. */
+NODES_CASE(sleepers_do_not_wait_for_ticks, 2)
+{
+	UNUSED_ARGS;
+	int fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	CHECK(fd >= 0);
+	cci_endpoint_t *ep = open_with(rank == 0 ? SERVICE : 0, fd);
+	p3_cci_handle_begin(ep);
+	sync_nodes();
+	cci_connection_t *conn = rank == 0 ? accepted(ep, 0, 0)
+					   : connected(ep, 0, CCI_CONN_ATTR_UU, NULL, 0);
+	sync_nodes();
+	uint64_t before = p3_nic_counter(nic(), P3_C_TAKEOVERS);
+	echo(ep, conn, rank == 0);
+	CHECK(p3_nic_counter(nic(), P3_C_TAKEOVERS) - before < ECHOS / 4);
+	sync_nodes();
+	p3_cci_endpoint_destroy(ep);
+	close(fd);
+}
+
 int main(void)
 {
 	const struct CMUnitTest cases[] = {
@@ -393,6 +454,7 @@ int main(void)
 		cmocka_unit_test(a_receiver_without_room_ends_in_rnr),
 		cmocka_unit_test(remote_memory_is_written_and_read),
 		cmocka_unit_test(a_closed_connection_and_a_dead_peer_end_sends),
+		cmocka_unit_test(sleepers_do_not_wait_for_ticks),
 	};
 	return RUN_CASES(cases);
 }
