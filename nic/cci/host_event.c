@@ -11,6 +11,7 @@
 #include "nic/run/peek.h"
 #include "nic/run/wait.h"
 #include "shm/fault.h"
+#include "shm/straight.h"
 
 #include <sched.h>
 
@@ -55,14 +56,37 @@ static void count_brief(
 		p3_count(&n->cci.brief_looks, looks);
 }
 
-/* With the lease: run a few passes, and give the lease up. */
-static void pass_on(struct p3_nic *n, struct p3_cci_endpoint *ep)
+/* With the lease: run passes until the queue has an event, or nothing is left. */
+static void pass_wholly(struct p3_nic *n, const struct p3_cci_endpoint *ep)
 {
-	uint64_t drained = p3_get(&n->drained);
-	p3_lease_begin(n, P3_LEASE_HOST);
 	for (uint32_t turn = 0; turn < P3_WHOLE_TURNS; turn += p3_pass_share(n))
 		if (!p3_pass_run(n) || p3_cci_queue_any(&ep->queue))
 			break;
+}
+
+/* With the lease, after a peek that has found a message: run a brief pass, and whole
+ * passes only if it brings no event.  Give the lease up. */
+static __attribute__((noinline)) void pass_briefly(
+	struct p3_nic *n, const struct p3_cci_endpoint *ep)
+{
+	p3_lease_begin_to_pass(n);
+	p3_pass_poll_briefly(n);
+	(void)p3_pass_end(n);
+	if (p3_unlikely(!p3_cci_queue_any(&ep->queue)))
+		pass_wholly(n, ep);
+	p3_lease_leave_here(n);
+}
+
+/* With the lease: run passes, and give the lease up. */
+static void pass_on(struct p3_nic *n, const struct p3_cci_endpoint *ep)
+{
+	if (p3_straight() && n->brief && p3_pass_is_brief(n) && !sleeps(ep)) {
+		pass_briefly(n, ep);
+		return;
+	}
+	uint64_t drained = p3_get(&n->drained);
+	p3_lease_begin(n, P3_LEASE_HOST);
+	pass_wholly(n, ep);
 	count_brief(n, ep, p3_get(&n->drained) - drained);
 	p3_lease_leave(n);
 }

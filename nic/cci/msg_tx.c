@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-static void gather(char *to, const struct iovec *data, uint32_t n)
+void p3_cci_msg_gather(char *to, const struct iovec *data, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++) {
 		if (data[i].iov_len)
@@ -41,7 +41,7 @@ bool p3_cci_msg_keep(struct p3_cci_tx *tx, const struct iovec *data, uint32_t n,
 		      tx->item.conn->pub.attribute != CCI_CONN_ATTR_UU;
 	tx->len = len;
 	if (len <= P3_CCI_INLINE) {
-		gather(tx->in_line, data, n);
+		p3_cci_msg_gather(tx->in_line, data, n);
 		tx->bytes = tx->in_line;
 		return true;
 	}
@@ -51,7 +51,7 @@ bool p3_cci_msg_keep(struct p3_cci_tx *tx, const struct iovec *data, uint32_t n,
 	}
 	if (!p3_cci_item_slot(tx))
 		return false;
-	gather(tx->slot, data, n);
+	p3_cci_msg_gather(tx->slot, data, n);
 	tx->bytes = tx->slot;
 	return true;
 }
@@ -88,7 +88,7 @@ static bool send_now(struct p3_nic *n, struct p3_peer *p, const struct p3_cci_se
 	if (p3_unlikely(!p3_cci_has_room(n, p, cells, 0)))
 		return false;
 	struct p3_cell *c = p3_cci_begin(n, p, cells);
-	gather(p3_format_bytes(c, P3_CCI_MSG_DATA), s->data, s->n);
+	p3_cci_msg_gather(p3_format_bytes(c, P3_CCI_MSG_DATA), s->data, s->n);
 	p3_format_set(c, P3_CCI_ROOM, p3_field_in(P3_CCI_MSG_LENGTH, s->len));
 	p3_format_set(c, P3_CCI_TOKEN, 0);
 	p3_format_set(c, P3_CCI_TAG, s->conn->peer_tag);

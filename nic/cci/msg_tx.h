@@ -30,6 +30,8 @@ void p3_cci_msg_send(struct p3_nic *n, struct p3_cci_send *s);
  * no list, or NULL. */
 struct p3_cci_tx *p3_cci_msg_begin(
 	struct p3_nic *n, struct p3_cci_conn *conn, void *context, int flags);
+/* Copy the pieces of a message to one place. */
+void p3_cci_msg_gather(char *to, const struct iovec *data, uint32_t n);
 /* Keep the bytes of a message in the operation.  Return false if there is no slot. */
 bool p3_cci_msg_keep(struct p3_cci_tx *tx, const struct iovec *data, uint32_t n,
 	uint32_t len, int flags);

@@ -323,7 +323,7 @@ struct p3_cci {
 	/* (any) drained passes of threads that are about to sleep on an OS handle: they
 	 * are part of drained in struct p3_nic */
 	p3_a64 brief_looks;
-	p3_a32 napped;  /* (any) a thread has slept until a timer was due */
+	p3_a32 napped; /* (any) a thread has slept until a timer was due */
 	struct p3_cci_endpoint *dirty;   /* have new events, and an OS handle */
 	struct p3_cci_endpoint *zombies; /* destroyed, but rejections wait */
 	struct p3_link absent;           /* connections whose node has yet to join */
