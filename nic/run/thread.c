@@ -52,7 +52,6 @@ struct nic_thread {
 	uint64_t window_ns; /* begin of the window */
 	uint32_t quiet;     /* consecutive ticks without news */
 	uint32_t safety_ns; /* longest sleep */
-	bool timed;         /* a timer of CCI has shortened the last sleep */
 	bool busy;          /* a transfer or a full lane makes progress: look again
 			     * soon */
 	struct p3_dedicated dedicated;
@@ -156,9 +155,8 @@ static bool sleep_until_rung(struct nic_thread *t)
 	FAULT_POINT("nic.asleep");
 	P3_TRACE(host, n, P3_TRACE_PARK, 1, 0);
 	t->drained = p3_get(&n->drained);
-	uint64_t ns = p3_cci_nap(n, t->safety_ns);
-	t->timed = ns < t->safety_ns;
-	bool woken = news || p3_futex_wait(n->asleep, word, ns, P3_ASLEEP_NIC, true);
+	bool woken = news || p3_futex_wait(n->asleep, word, p3_cci_nap(n, t->safety_ns),
+				     P3_ASLEEP_NIC, true);
 	P3_TRACE(host, n, P3_TRACE_WAKE, 1, 0);
 	t->safety_ns = woken ? P3_SAFETY_NS : p3_longer_timeout(t->safety_ns);
 	p3_set(&n->nic_asleep, 0);
@@ -189,14 +187,22 @@ static bool is_blocked(struct p3_nic *n)
 	return !p3_list_empty(&n->blocked) || p3_ringer_misses(n) || is_settling(n);
 }
 
+/* Count work that a sleep's time-out has found: a peer should have rung for it.  A timer
+ * of CCI ends sleeps early, and its work is no message. */
+static P3_RARE void count_late(struct p3_nic *n)
+{
+	if (!p3_get(&n->cci.due_ns))
+		p3_count(&n->count[P3_C_PARK_LATE], 1);
+}
+
 /* Serve messages after a doorbell or a time-out has ended the sleep; the caller holds the
  * lease.  Return true if the thread may sleep again. */
 static bool serve(struct nic_thread *t, bool rung)
 {
 	struct p3_nic *n = t->n;
 	bool worked = run_passes(t);
-	if (worked && !rung && !t->timed)
-		p3_count(&n->count[P3_C_PARK_LATE], 1);
+	if (worked && !rung)
+		count_late(n);
 	if (!rung)
 		p3_mirror_gauges(n, P3_LEASE_FREE);
 	t->busy = !p3_list_empty(&n->pulls) || (worked && is_blocked(n));
