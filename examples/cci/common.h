@@ -25,7 +25,8 @@ static struct {
 static inline void check(int status, const char *what)
 {
 	if (status != CCI_SUCCESS) {
-		fprintf(stderr, "%s: %s\n", what, cci_strerror(here.endpoint, (cci_status_t)status));
+		fprintf(stderr, "%s: %s\n", what,
+			cci_strerror(here.endpoint, (cci_status_t)status));
 		exit(1);
 	}
 }
