@@ -692,7 +692,7 @@ STATEMENT(136, memory_of_a_connection, CLIENTS + 1, 0)
 
 /* ---- the wire with faults ---- */
 
-STATEMENT(137, wire_with_faults, 2, FAULTS)
+STATEMENT(137, lossy_wire, 2, FAULTS)
 {
 	ptlx_stats_t st = {.struct_size = sizeof st};
 	portals_open();
