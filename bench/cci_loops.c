@@ -17,7 +17,7 @@ static void took(struct cci_node *n, struct cci_end *e, cci_event_t *event)
 	} else if (event->type == CCI_EVENT_SEND) {
 		e->sent++;
 		if (__builtin_expect(event->send.status != CCI_SUCCESS, 0))
-			cci_check(event->send.status, "send");
+			cci_check((int)event->send.status, "send");
 	} else
 		bench_die(1, "%s came; expected SEND or RECV",
 			cci_event_type_str(event->type));
@@ -181,6 +181,7 @@ static void be_target(struct cci_node *n, int flag, uint64_t count)
 	if (flag == CCI_FLAG_WRITE && n->p->length)
 		perf_check_stamp(n->p, n->p->rx, n->p->b->rank ^ 1);
 	n->p->message++;
+	answer(n, &n->polled); /* others may write its memory now */
 }
 
 void cci_rma_rounds(struct cci_node *n, int flag, uint64_t count)
@@ -198,6 +199,7 @@ void cci_rma_rounds(struct cci_node *n, int flag, uint64_t count)
 	if (flag == CCI_FLAG_READ)
 		check_read(n, word);
 	answer(n, e);
+	await(n, e, count, 2);
 }
 
 void cci_rma_windows(struct cci_node *n, uint64_t count)

@@ -49,7 +49,7 @@ static void accept_all(struct cci_end *e)
 		cci_check(cci_accept(request, NULL), "cci_accept");
 		cci_check(cci_return_event(request), "cci_return_event");
 		cci_event_t *done = await(e, CCI_EVENT_ACCEPT);
-		cci_check(done->accept.status, "accept");
+		cci_check((int)done->accept.status, "accept");
 		e->conn[way] = done->accept.connection;
 		cci_check(cci_return_event(done), "cci_return_event");
 	}
@@ -61,7 +61,7 @@ static void connect_all(struct cci_end *e, const char *uri)
 		cci_check(cci_connect(e->ep, uri, NULL, 0, attribute[way], NULL, 0, NULL),
 			"cci_connect");
 		cci_event_t *done = await(e, CCI_EVENT_CONNECT);
-		cci_check(done->connect.status, "connect");
+		cci_check((int)done->connect.status, "connect");
 		e->conn[way] = done->connect.connection;
 		cci_check(cci_return_event(done), "cci_return_event");
 	}

@@ -25,7 +25,8 @@ static struct {
 static inline void check(int status, const char *what)
 {
 	if (status != CCI_SUCCESS) {
-		fprintf(stderr, "%s: %s\n", what, cci_strerror(here.endpoint, status));
+		fprintf(stderr, "%s: %s\n", what,
+			cci_strerror(here.endpoint, (cci_status_t)status));
 		exit(1);
 	}
 }
@@ -90,7 +91,7 @@ static inline cci_connection_t *connect_to(const char *uri)
 		uri);
 	cci_event_t *event = await(CCI_EVENT_CONNECT);
 	cci_connection_t *connection = event->connect.connection;
-	check(event->connect.status, uri);
+	check((int)event->connect.status, uri);
 	done_with(event);
 	return connection;
 }

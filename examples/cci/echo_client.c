@@ -24,7 +24,7 @@ static void echo(cci_connection_t *connection, const char *word)
 	for (unsigned events = 0; events < 2; events++) {
 		cci_event_t *event = next_event();
 		if (event->type == CCI_EVENT_SEND) {
-			check(event->send.status, "send");
+			check((int)event->send.status, "send");
 			expect(event->send.context == word, "the context of SEND");
 		} else {
 			expect(event->type == CCI_EVENT_RECV, "an event");

@@ -66,7 +66,7 @@ static void serve_client(const struct offer *offer)
 	check(cci_accept(event, NULL), "cci_accept");
 	done_with(event);
 	event = await(CCI_EVENT_ACCEPT);
-	check(event->accept.status, "accept");
+	check((int)event->accept.status, "accept");
 	check(cci_send(event->accept.connection, offer, sizeof *offer, NULL,
 		      CCI_FLAG_BLOCKING),
 		"cci_send");
@@ -120,7 +120,7 @@ static void read_piece(cci_connection_t *server, cci_rma_handle_t *copy,
 static void end_piece(void)
 {
 	cci_event_t *event = await(CCI_EVENT_SEND);
-	check(event->send.status, "RMA read");
+	check((int)event->send.status, "RMA read");
 	done_with(event);
 }
 

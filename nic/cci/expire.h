@@ -3,8 +3,8 @@
  * expire - the ends of a connection's timers: time-outs, retries, keepalives
  *
  * The time-out of operations needs no clock in a send: while a connection has operations,
- * its timer fires 16 times in the length of the time-out, and counts; an operation that
- * has seen 17 of these ends is over its time.
+ * its timer fires 16 times in the length of the time-out, and counts; an operation is
+ * late when the timer has fired 17 times since the operation began.
  *
  * Only the lease holder calls these functions.
  */

@@ -5,8 +5,8 @@
  * Any host thread may call this function, without the lease.
  *
  * Memory ordering:
- *	CCIQ.2	done of an operation: the firmware releases (it has written what the
- *		operation brings) -> the thread that waits acquires
+ *	CCIQ.2	done of an operation: the firmware releases (it has written the bytes of
+ *		a READ) -> the thread that waits acquires
  */
 #ifndef P3_NIC_CCI_HOST_WAIT_H
 #define P3_NIC_CCI_HOST_WAIT_H

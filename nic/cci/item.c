@@ -119,7 +119,7 @@ bool p3_cci_item_slot(struct p3_cci_tx *tx)
 	struct p3_cci_endpoint *ep = tx->item.ep;
 	char *slot = ep->slot_free;
 	if (p3_likely(slot != NULL))
-		memcpy(&ep->slot_free, slot, sizeof slot);
+		memcpy(&ep->slot_free, slot, sizeof ep->slot_free);
 	else if (ep->slot_fresh < ep->slot_count)
 		slot = ep->tx_slots + (uint64_t)ep->slot_fresh++ * ep->stride;
 	tx->slot = slot;
@@ -131,7 +131,7 @@ void p3_cci_item_slot_free(struct p3_cci_tx *tx)
 	struct p3_cci_endpoint *ep = tx->item.ep;
 	if (!tx->slot)
 		return;
-	memcpy(tx->slot, &ep->slot_free, sizeof tx->slot);
+	memcpy(tx->slot, &ep->slot_free, sizeof ep->slot_free);
 	ep->slot_free = tx->slot;
 	tx->slot = NULL;
 }

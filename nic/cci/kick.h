@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * kick - start sending what waits for a peer
+ * kick - start to send the messages that wait for a peer
  *
  * Only the lease holder calls these functions.  The state is the peer's marker.
  */
@@ -12,7 +12,7 @@
 /* Send from the peer's lists, and put the marker into its queue if something is left. */
 void p3_cci_kick(struct p3_nic *n, struct p3_peer *p);
 
-/* Return true if nothing waits for the peer, so that a message may be sent at once. */
+/* Return true if no message waits for the peer, so that one may be sent at once. */
 static inline bool p3_cci_kick_is_free(const struct p3_peer *p)
 {
 	return p->state == P3_LIVE && p3_list_empty(&p->queue) && !p3_cci_push_waits(p);

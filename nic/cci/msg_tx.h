@@ -37,8 +37,8 @@ bool p3_cci_msg_keep(struct p3_cci_tx *tx, const struct iovec *data, uint32_t n,
 	uint32_t len, int flags);
 /* Free an operation that did not begin. */
 void p3_cci_msg_give_up(struct p3_nic *n, struct p3_cci_tx *tx);
-/* Return what a call says about an operation that could not begin, since the connection
- * is dead. */
+/* End an operation that cannot begin, since its connection is dead.  Return the status
+ * of the call. */
 int p3_cci_msg_too_late(struct p3_nic *n, struct p3_cci_tx *tx, int flags);
 
 #endif

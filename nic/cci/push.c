@@ -202,7 +202,7 @@ static bool push_reject(struct p3_nic *n, struct p3_peer *p)
 	return true;
 }
 
-bool p3_cci_push(struct p3_nic *n, struct p3_peer *p)
+static __attribute__((noinline)) bool push_all(struct p3_nic *n, struct p3_peer *p)
 {
 	uint64_t pos = p->req_out.pos;
 	while (!p3_list_empty(&p->cci.rejects))
@@ -222,3 +222,5 @@ bool p3_cci_push(struct p3_nic *n, struct p3_peer *p)
 	}
 	return p->req_out.pos != pos;
 }
+
+bool (*const p3_cci_push)(struct p3_nic *n, struct p3_peer *p) = push_all;

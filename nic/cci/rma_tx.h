@@ -20,8 +20,8 @@ bool p3_cci_rma_answered(struct p3_nic *n, struct p3_peer *p, struct p3_cci_tx *
 void p3_cci_rma_orphan(struct p3_nic *n, struct p3_peer *p, const struct p3_cell *c);
 /* Free the slots of transfers with a lost peer, for which no answer will come. */
 void p3_cci_rma_lose_peer(struct p3_nic *n, const struct p3_peer *p);
-/* Take back what peers may read, and stop what this node reads, for an operation, or for
- * all of a connection.  No byte of the program is touched afterwards. */
+/* Withdraw the memory that peers may read, and stop this node's reads, for an operation,
+ * or for all of a connection.  No byte of the program is touched afterwards. */
 void p3_cci_rma_withdraw(struct p3_nic *n, struct p3_cci_tx *tx);
 void p3_cci_rma_withdraw_all(struct p3_nic *n, struct p3_cci_conn *conn);
 

@@ -152,10 +152,11 @@ uint64_t now_ns(void)
 
 void compute_ms(unsigned ms)
 {
-	volatile uint64_t sum = 0;
+	volatile int last = 0;
 	for (uint64_t end = now_ns() + ms * UINT64_C(1000000); now_ns() < end;)
 		for (int i = 0; i < 10000; i++)
-			sum += (uint64_t)i;
+			last = i;
+	(void)last;
 }
 
 unsigned long many(unsigned long full)
@@ -749,11 +750,11 @@ int status_of(cci_event_t *event)
 {
 	switch (event->type) {
 	case CCI_EVENT_SEND:
-		return event->send.status;
+		return (int)event->send.status;
 	case CCI_EVENT_CONNECT:
-		return event->connect.status;
+		return (int)event->connect.status;
 	case CCI_EVENT_ACCEPT:
-		return event->accept.status;
+		return (int)event->accept.status;
 	default:
 		return CCI_SUCCESS;
 	}

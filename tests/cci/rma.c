@@ -51,7 +51,7 @@ static int rma(struct side s, cci_rma_handle_t *local, uint64_t local_offset,
 	CHECK(event->type == CCI_EVENT_SEND);
 	CHECK(event->send.context == CONTEXT(length));
 	CHECK(event->send.connection == s.conn);
-	int status = event->send.status;
+	int status = (int)event->send.status;
 	RETURN(event);
 	return status;
 }

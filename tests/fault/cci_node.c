@@ -66,7 +66,7 @@ static void note(cci_status_t status, const char *what)
 	if (is_of_death(status))
 		over = true;
 	else
-		check(status, what);
+		check((int)status, what);
 }
 
 /* ---- events ---- */
