@@ -26,6 +26,15 @@ static void taken(struct p3_nic *n, struct p3_cci_conn *conn, struct p3_cci_tx *
 		p3_cci_kick_conn(n, conn);
 }
 
+/* The message that probed the peer was answered after its time: send the others. */
+static void probe_over(struct p3_nic *n, struct p3_cci_conn *conn)
+{
+	if (!conn->probing || conn->nout || conn->state != P3_CCI_READY)
+		return;
+	conn->probing = false;
+	p3_cci_kick_conn(n, conn);
+}
+
 static void msg_answered(
 	struct p3_nic *n, struct p3_cci_conn *conn, struct p3_cci_tx *tx, uint32_t status)
 {
@@ -35,6 +44,7 @@ static void msg_answered(
 	if (p3_unlikely(tx->state != P3_CCI_TX_SENT)) {
 		p3_cci_item_tx_over(n, tx);
 		p3_cci_retry_answered(n, conn);
+		probe_over(n, conn);
 	} else if (p3_likely(status == P3_CCI_OK)) {
 		taken(n, conn, tx);
 	} else if (status == P3_CCI_RNR) {

@@ -39,8 +39,10 @@ static inline uint32_t p3_cci_conn_number(uint64_t name)
 static inline uint64_t p3_cci_conn_new_name(
 	struct p3_nic *n, const struct p3_cci_endpoint *ep, uint32_t number)
 {
-	return ++n->cci.next_gen << P3_CCI_GEN_SHIFT |
-	       (uint64_t)number << P3_CCI_INDEX_BITS | ep->index;
+	uint64_t gen = ++n->cci.next_gen << P3_CCI_GEN_SHIFT;
+	if (p3_unlikely(!gen)) /* a name is never 0 */
+		gen = ++n->cci.next_gen << P3_CCI_GEN_SHIFT;
+	return gen | (uint64_t)number << P3_CCI_INDEX_BITS | ep->index;
 }
 
 /* Return the connection that a tag names, or NULL. */

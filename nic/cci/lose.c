@@ -148,6 +148,8 @@ void p3_cci_lose_endpoint(struct p3_nic *n, struct p3_cci_endpoint *ep)
 		p3_cci_conn_detach(n, conn);
 		n->cci.nconns--;
 	}
+	for (uint32_t i = 0; i < ep->tx_fresh; i++)
+		p3_cci_rma_abandon(&ep->tx[i]);
 	p3_cci_region_end_all(n, ep);
 	for (uint32_t i = 0; i < P3_CCI_REQUESTS; i++)
 		if (ep->request[i].state == P3_CCI_REQ_OPEN)

@@ -34,9 +34,12 @@ void p3_cci_retry_refused(struct p3_nic *n, struct p3_cci_tx *tx)
 	p3_cci_retry_answered(n, conn);
 }
 
-/* Put the refused messages before those that were not sent yet. */
+/* Put the refused messages before those that were not sent yet.  The first of those may
+ * have been sent in part: the receiver forgets that part when another message begins. */
 static void put_back(struct p3_cci_conn *conn)
 {
+	if (!p3_list_empty(&conn->back) && !p3_list_empty(&conn->wait))
+		p3_item(conn->wait.next, struct p3_cci_tx, wait)->part = 0;
 	while (!p3_list_empty(&conn->back)) {
 		struct p3_link *last = conn->back.prev;
 		p3_list_del(last);

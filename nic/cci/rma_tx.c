@@ -172,14 +172,17 @@ static cci_status_t status_of(uint32_t status)
 					: CCI_ERR_RMA_HANDLE;
 }
 
-/* Take the answer to a READ that brings bytes.  Return false if the peer wrote
- * nonsense. */
+/* Take the answer to a READ that brings bytes.  Return false if the peer wrote nonsense:
+ * then the operation stays in flight, so that no pull is ended that has not begun. */
 static bool read_answered(struct p3_nic *n, struct p3_peer *p, struct p3_cci_tx *tx,
 	const struct p3_cell *c, bool is_long_answer)
 {
 	bool wanted = tx->state == P3_CCI_TX_SENT;
-	if (is_long_answer != (tx->length > P3_CCI_ANSWER_HEAD))
+	struct p3_xfer_slot *x = tx->xfer;
+	if (is_long_answer != (tx->length > P3_CCI_ANSWER_HEAD) ||
+		(is_long_answer && (!x || !take_source(n, x, c))))
 		return false;
+	tx->in_flight = false;
 	if (!is_long_answer) {
 		if (!wanted)
 			return true;
@@ -187,9 +190,6 @@ static bool read_answered(struct p3_nic *n, struct p3_peer *p, struct p3_cci_tx 
 		data_end(n, tx, CCI_SUCCESS);
 		return true;
 	}
-	struct p3_xfer_slot *x = tx->xfer;
-	if (!x || !take_source(n, x, c))
-		return false;
 	if (wanted) {
 		begin_read(n, p, tx, c);
 		return true;
@@ -213,12 +213,14 @@ bool p3_cci_rma_answered(struct p3_nic *n, struct p3_peer *p, struct p3_cci_tx *
 	uint32_t status = (uint32_t)p3_field_of(P3_CCI_ANSWER_STATUS, w1);
 	bool is_long_answer = p3_field_of(P3_CCI_ANSWER_LONG, w1) != 0;
 	struct p3_cci_conn *conn = tx->item.conn;
-	bool wanted = tx->state == P3_CCI_TX_SENT, sane = true;
-	tx->in_flight = false;
-	if (tx->op == P3_CCI_OP_READ && status == P3_CCI_OK)
-		sane = read_answered(n, p, tx, c, is_long_answer);
-	else
+	bool wanted = tx->state == P3_CCI_TX_SENT;
+	if (tx->op == P3_CCI_OP_READ && status == P3_CCI_OK) {
+		if (!read_answered(n, p, tx, c, is_long_answer))
+			return false;
+	} else {
+		tx->in_flight = false;
 		free_slot(n, tx);
+	}
 	if (wanted && status == P3_CCI_REFUSED) {
 		p3_cci_rma_withdraw_all(n, conn);
 		p3_cci_op_break(n, conn, CCI_ERR_DISCONNECTED);
@@ -227,7 +229,13 @@ bool p3_cci_rma_answered(struct p3_nic *n, struct p3_peer *p, struct p3_cci_tx *
 	} else if (!wanted) {
 		p3_cci_item_tx_over(n, tx);
 	}
-	return sane;
+	return true;
+}
+
+void p3_cci_rma_abandon(struct p3_cci_tx *tx)
+{
+	if (tx->in_flight && tx->xfer)
+		tx->xfer->orphan = tx->op == P3_CCI_OP_READ ? 2 : 1;
 }
 
 void p3_cci_rma_orphan(struct p3_nic *n, struct p3_peer *p, const struct p3_cell *c)
@@ -240,8 +248,8 @@ void p3_cci_rma_orphan(struct p3_nic *n, struct p3_peer *p, const struct p3_cell
 	if (slot >= n->layout.nxfers / 2)
 		return;
 	struct p3_xfer_slot *x = &n->xfer[slot];
-	if (!x->in_use || !x->cci || x->peer != p || p3_xfer_name(x) != own ||
-		x->releasing)
+	if (!x->in_use || !x->orphan || x->peer != p || p3_xfer_name(x) != own ||
+		x->releasing || (is_long_answer && x->orphan != 2))
 		return;
 	if (is_long_answer && take_source(n, x, c))
 		release(n, x, PTL_NI_FAIL);

@@ -78,8 +78,8 @@ void p3_cci_setup_joined(struct p3_nic *n, struct p3_peer *p)
 
 void p3_cci_setup_asked(struct p3_nic *n, struct p3_cci_conn *conn, uint32_t status)
 {
-	if (conn->state != P3_CCI_REQUESTED)
-		return;
+	if (conn->state != P3_CCI_REQUESTED || conn->todo & P3_CCI_TODO_CONNECT)
+		return; /* over, or answered before all of it was sent */
 	if (status == P3_CCI_RNR) {
 		p3_cci_retry_connect(n, conn);
 		return;

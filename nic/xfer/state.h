@@ -107,6 +107,7 @@ struct p3_xfer_slot {
 	uint64_t peer_id; /* serving a get: the initiator's slot; own get: the target's */
 	struct p3_span span; /* readable bytes: region, offset */
 	uint64_t cci;        /* CCI: name of the region that is read or written; else 0 */
+	uint8_t orphan; /* CCI: 1: its operation is gone before the answer, 2: a READ */
 	uint64_t length;
 	uint32_t window;  /* number of its window, or P3_NONE */
 	uint64_t lent_ns; /* time at which the window was lent */
