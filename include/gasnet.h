@@ -240,8 +240,8 @@ const char *gasnet_ErrorDesc(int code);
  *
  *	argc, argv	in out	arguments of main, which stay as they are; or NULL
  *
- * A program calls it before it looks at its arguments.  When it returns all nodes run, and
- * gasnet_mynode, gasnet_nodes, gasnet_getMaxLocalSegmentSize,
+ * A program calls it before it looks at its arguments.  When it returns all nodes run,
+ * and gasnet_mynode, gasnet_nodes, gasnet_getMaxLocalSegmentSize,
  * gasnet_getMaxGlobalSegmentSize, gasnet_getenv, gasnet_getNodeInfo and gasnet_exit work.
  * A process that no launcher started is a job of one node.  Installs handlers of signals,
  * except those in GASNET_NO_CATCH_SIGNAL, and starts a thread that watches for the end of
@@ -355,8 +355,9 @@ char *gasnet_getenv(const char *name);
 /*
  * gasnet_set_waitmode - say how waiting threads use the CPU			G 2.2.8
  *
- *	wait_mode	in	GASNET_WAIT_SPIN: they never sleep; GASNET_WAIT_BLOCK: they
- *				sleep at once; GASNET_WAIT_SPINBLOCK: after 20 microseconds
+ *	wait_mode	in	GASNET_WAIT_SPIN: they never sleep; GASNET_WAIT_BLOCK:
+ *				they sleep at once; GASNET_WAIT_SPINBLOCK: after 20
+ *				microseconds
  *
  * A hint for this node, which may be changed at any time.
  *
@@ -394,11 +395,11 @@ size_t gasnet_AMMaxLongReply(void) __attribute__((pure));
  *	arguments	in	0 to 16 values, cast to gasnet_handlerarg_t
  *
  * The handler is void f(gasnet_token_t, arguments...) or, for Medium and Long, void
- * f(gasnet_token_t, void *buf, size_t nbytes, arguments...).  A Medium's buf belongs to the
- * library and is valid while the handler runs; a Long's buf is dest_addr, where the
+ * f(gasnet_token_t, void *buf, size_t nbytes, arguments...).  A Medium's buf belongs to
+ * the library and is valid while the handler runs; a Long's buf is dest_addr, where the
  * payload is complete before the handler begins.  A handler runs exactly once, and may
- * reply once.  When the call returns the source may be reused; that of LongAsync only when
- * the reply handler has begun, so a handler of LongAsync must reply.
+ * reply once.  When the call returns the source may be reused; that of LongAsync only
+ * when the reply handler has begun, so a handler of LongAsync must reply.
  *
  * GASNET_ERR_BAD_ARG	dest is no node, nbytes is too large, or the target is outside of
  *			the segment (debug builds: fatal)
@@ -1011,8 +1012,8 @@ void gasneti_wait_end(gasneti_wait_t *wait);
  * gasnet_hold_interrupts, gasnet_resume_interrupts - a no-interrupt section	G 2.4.1
  *
  * Between the two no handler runs on the calling thread, which makes no call but
- * gasnet_mynode, gasnet_nodes, gasnet_exit and those of handler-safe locks.  In pairs, not
- * nested.  Without effect in handlers and with a lock held.
+ * gasnet_mynode, gasnet_nodes, gasnet_exit and those of handler-safe locks.  In pairs,
+ * not nested.  Without effect in handlers and with a lock held.
  *
  * Any thread; do not block.
  */
@@ -1037,9 +1038,9 @@ void gasnet_hsl_destroy(gasnet_hsl_t *hsl);
  *
  *	hsl		in	a live lock; not recursive
  *
- * A lock is a mutex between main-line code and handlers of one node.  While a thread holds
- * one it is in a no-interrupt section.  It unlocks in the reverse order, the same thread
- * that locked.
+ * A lock is a mutex between main-line code and handlers of one node.  While a thread
+ * holds one it is in a no-interrupt section.  It unlocks in the reverse order, the same
+ * thread that locked.
  *
  * GASNET_ERR_NOT_READY	trylock: another thread holds the lock
  *
@@ -1133,8 +1134,8 @@ gasnet_register_value_t gasnet_wait_syncnb_valget(gasnet_valget_handle_t handle)
  *				GASNET_INVALID_HANDLE
  *	numhandles	in	its elements
  *
- * _all: sync all of the array; _some: at least one, if one is valid.  The wait forms block
- * until that is so.  The try forms do not block, but serve the network.
+ * _all: sync all of the array; _some: at least one, if one is valid.  The wait forms
+ * block until that is so.  The try forms do not block, but serve the network.
  *
  * GASNET_ERR_NOT_READY	try forms: the operation, or not all, or none, is complete
  */
@@ -1173,7 +1174,8 @@ gasnet_handle_t gasnet_end_nbi_accessregion(void);
 /* ---- barriers, threads ------------------------------------------------- G 3.6, 3.7 */
 
 /*
- * gasnet_barrier_notify, gasnet_barrier_wait, gasnet_barrier_try - split barrier	G 3.6
+ * gasnet_barrier_notify, gasnet_barrier_wait, gasnet_barrier_try - split barrier	G
+ * 3.6
  *
  *	id		in	value that the nodes compare
  *	flags		in	0: id is compared; GASNET_BARRIERFLAG_ANONYMOUS: id has no
@@ -1201,8 +1203,8 @@ int gasnet_barrier_try(int id, int flags);
  *	id		out	the value that the named notifies agreed on; 0 if none was
  *				named
  *
- * gasnet_barrier_result returns a number other than 0 if all notifies were anonymous.  Not
- * between notify and wait.
+ * gasnet_barrier_result returns a number other than 0 if all notifies were anonymous.
+ * Not between notify and wait.
  */
 int gasnet_barrier(int id, int flags);
 int gasnet_barrier_result(int *id);
@@ -1211,8 +1213,8 @@ int gasnet_barrier_result(int *id);
  * GASNET_BEGIN_FUNCTION, GASNET_POST_THREADINFO, GASNET_GET_THREADINFO	G 3.7
  *
  * Hints for other implementations.  The first two are declarations, and may stand before
- * others.  GASNET_GET_THREADINFO() gives a value that differs between threads, at any time
- * after gasnet_init.
+ * others.  GASNET_GET_THREADINFO() gives a value that differs between threads, at any
+ * time after gasnet_init.
  */
 #define GASNET_BEGIN_FUNCTION() struct gasneti_begun_function
 #define GASNET_POST_THREADINFO(info)                                                     \

@@ -60,9 +60,9 @@ void gasnet_coll_init(const gasnet_image_t images[], gasnet_image_t my_image,
  *
  *	team		in	GASNET_TEAM_ALL
  *	srcimage, dstimage	in	the root
- *	dst		out	broadcast, scatter: nbytes on each node; gather: a block of
- *				nbytes for each node, on the root; gather_all, exchange:
- *				such blocks on each node
+ *	dst		out	broadcast, scatter: nbytes on each node; gather: a block
+ *				of nbytes for each node, on the root; gather_all,
+ *				exchange: such blocks on each node
  *	src		in	broadcast: nbytes on the root; scatter: a block for each
  *				node, on the root; gather, gather_all: nbytes on each
  *				node; exchange: a block for each node

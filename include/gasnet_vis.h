@@ -58,7 +58,8 @@ void gasnet_getv_nbi_bulk(size_t dstcount, gasnet_memvec_t const dstlist[],
  * gasnet_puti_bulk, gasnet_geti_bulk and kin - move pieces of equal length
  *
  *	dstnode, srcnode	in	remote node
- *	dstcount, dstlist, dstlen	in	destination: dstcount pieces of dstlen bytes
+ *	dstcount, dstlist, dstlen	in	destination: dstcount pieces of dstlen
+ *						bytes
  *	srccount, srclist, srclen	in	source: srccount pieces of srclen bytes;
  *					srccount * srclen is dstcount * dstlen
  *

@@ -2,11 +2,11 @@
 /*
  * am.c - active messages
  *
- * A request is a put into the next free bytes of the target's request buffers (ReqRB); its
- * reply is a put into the chunk from which the request came (ReqSB), which stays taken
- * until then.  A Long payload that does not fit the message is a second put, straight to
- * its place; a Lid joins the two (lid.c).  Credits bound the requests under way
- * (credits.c), so a request always finds room.
+ * A request is a put into the next free bytes of the target's request buffers (ReqRB);
+ * its reply is a put into the chunk from which the request came (ReqSB), which stays
+ * taken until then.  A Long payload that does not fit the message is a second put,
+ * straight to its place; a Lid joins the two (lid.c).  Credits bound the requests under
+ * way (credits.c), so a request always finds room.
  *
  * The body of a message: the 8 bytes of a packed Long's destination; arguments that are
  * not in the header data; padding to 16; the payload; padding to 16.  A message without a
@@ -114,46 +114,46 @@ void gasneti_nodes_hash(void)
 
 typedef gasnet_handlerarg_t arg_t;
 
-
-#define A1                arg_t
-#define A2                A1, arg_t
-#define A3                A2, arg_t
-#define A4                A3, arg_t
-#define A5                A4, arg_t
-#define A6                A5, arg_t
-#define A7                A6, arg_t
-#define A8                A7, arg_t
-#define A9                A8, arg_t
-#define A10               A9, arg_t
-#define A11               A10, arg_t
-#define A12               A11, arg_t
-#define A13               A12, arg_t
-#define A14               A13, arg_t
-#define A15               A14, arg_t
-#define A16               A15, arg_t
-#define V1                a[0]
-#define V2                V1, a[1]
-#define V3                V2, a[2]
-#define V4                V3, a[3]
-#define V5                V4, a[4]
-#define V6                V5, a[5]
-#define V7                V6, a[6]
-#define V8                V7, a[7]
-#define V9                V8, a[8]
-#define V10               V9, a[9]
-#define V11               V10, a[10]
-#define V12               V11, a[11]
-#define V13               V12, a[12]
-#define V14               V13, a[13]
-#define V15               V14, a[14]
-#define V16               V15, a[15]
+#define A1  arg_t
+#define A2  A1, arg_t
+#define A3  A2, arg_t
+#define A4  A3, arg_t
+#define A5  A4, arg_t
+#define A6  A5, arg_t
+#define A7  A6, arg_t
+#define A8  A7, arg_t
+#define A9  A8, arg_t
+#define A10 A9, arg_t
+#define A11 A10, arg_t
+#define A12 A11, arg_t
+#define A13 A12, arg_t
+#define A14 A13, arg_t
+#define A15 A14, arg_t
+#define A16 A15, arg_t
+#define V1  a[0]
+#define V2  V1, a[1]
+#define V3  V2, a[2]
+#define V4  V3, a[3]
+#define V5  V4, a[4]
+#define V6  V5, a[5]
+#define V7  V6, a[6]
+#define V8  V7, a[7]
+#define V9  V8, a[8]
+#define V10 V9, a[9]
+#define V11 V10, a[10]
+#define V12 V11, a[11]
+#define V13 V12, a[12]
+#define V14 V13, a[13]
+#define V15 V14, a[14]
+#define V16 V15, a[15]
 #define SHORT_CASE(n)                                                                    \
 	case n:                                                                          \
 		((void (*)(gasnet_token_t, A##n))(f))(t, V##n);                          \
 		return;
 #define MEDIUM_CASE(n)                                                                   \
 	case n:                                                                          \
-		((void (*)(gasnet_token_t, void *, size_t, A##n))(f))(t, buf, nbytes, V##n); \
+		((void (*)(gasnet_token_t, void *, size_t, A##n))(f))(                   \
+			t, buf, nbytes, V##n);                                           \
 		return;
 #define EACH_COUNT(CASE)                                                                 \
 	CASE(1)                                                                          \
@@ -173,7 +173,8 @@ typedef gasnet_handlerarg_t arg_t;
 	CASE(15)                                                                         \
 	CASE(16)
 
-static void call_short(void (*f)(void), gasnet_token_t t, uint32_t numargs, const arg_t *a)
+static void call_short(
+	void (*f)(void), gasnet_token_t t, uint32_t numargs, const arg_t *a)
 {
 	switch (numargs) {
 		EACH_COUNT(SHORT_CASE)
@@ -200,7 +201,8 @@ static void run_handler(struct gasneti_token *token, uint32_t category, uint32_t
 	void (*f)(void) = gasneti.handlers[handler];
 	uint8_t outer = self->in_handler;
 	if (gasneti_unlikely(!f))
-		gasneti_fatal("node %u sent a message for handler %u, which is not registered",
+		gasneti_fatal(
+			"node %u sent a message for handler %u, which is not registered",
 			token->node, handler);
 	self->in_handler = token->request ? 1 : 2;
 	if (category == GASNETI_SHORT)
@@ -210,7 +212,8 @@ static void run_handler(struct gasneti_token *token, uint32_t category, uint32_t
 	self->in_handler = outer;
 #ifdef GASNET_DEBUG
 	if (self->held)
-		gasneti_fatal("handler %u returned with a handler-safe lock held", handler);
+		gasneti_fatal(
+			"handler %u returned with a handler-safe lock held", handler);
 #endif
 }
 
@@ -228,8 +231,8 @@ static GASNETI_HOT struct layout lay_out(const struct gasneti_message *m)
 	uint32_t rest = m->numargs > l.inline_args ? (m->numargs - l.inline_args) * 4 : 0;
 	if (m->category == GASNETI_LONG)
 		l.packed = m->nbytes == 0 ||
-			(gasneti.set.packed &&
-				m->nbytes <= GASNETI_CHUNK - aligned(rest + 8));
+			   (gasneti.set.packed &&
+				   m->nbytes <= GASNETI_CHUNK - aligned(rest + 8));
 	l.head = rest + (l.packed ? 8 : 0);
 	l.start = aligned(l.head);
 	l.body = l.start;
@@ -256,19 +259,19 @@ static GASNETI_HOT uint64_t header_bits(const struct gasneti_message *m,
 	const struct layout *l, uint64_t md, uint32_t credits, uint64_t chunk)
 {
 	return md | GASNETI_KIND_HEADER << 4 |
-		(uint64_t)m->category << GASNETI_CATEGORY_SHIFT |
-		(uint64_t)l->packed << GASNETI_PACKED_SHIFT |
-		(uint64_t)m->numargs << GASNETI_ARGS_SHIFT |
-		(uint64_t)m->handler << GASNETI_HANDLER_SHIFT |
-		(uint64_t)credits << GASNETI_CREDIT_SHIFT | chunk << GASNETI_CHUNK_SHIFT;
+	       (uint64_t)m->category << GASNETI_CATEGORY_SHIFT |
+	       (uint64_t)l->packed << GASNETI_PACKED_SHIFT |
+	       (uint64_t)m->numargs << GASNETI_ARGS_SHIFT |
+	       (uint64_t)m->handler << GASNETI_HANDLER_SHIFT |
+	       (uint64_t)credits << GASNETI_CREDIT_SHIFT | chunk << GASNETI_CHUNK_SHIFT;
 }
 
 static GASNETI_HOT uint64_t header_data(
 	const struct gasneti_message *m, const struct layout *l, uint32_t lid)
 {
-	uint64_t low = m->category == GASNETI_SHORT ? (uint32_t)m->args[1]
-		: m->category == GASNETI_MEDIUM || l->packed ? (uint32_t)m->nbytes
-							     : lid;
+	uint64_t low = m->category == GASNETI_SHORT                 ? (uint32_t)m->args[1]
+		       : m->category == GASNETI_MEDIUM || l->packed ? (uint32_t)m->nbytes
+								    : lid;
 	return (uint64_t)(uint32_t)m->args[0] << 32 | low;
 }
 
@@ -277,9 +280,9 @@ static GASNETI_HOT void send_header(const struct gasneti_message *m, ptl_handle_
 	uint64_t at, uint32_t body, uint64_t bits, uint64_t remote, uint64_t hdr)
 {
 	int rc;
-	while (gasneti_unlikely((rc = PtlPutRegion(md, at, body, PTL_NOACK_REQ,
-					 gasneti.peers[m->node].id, GASNETI_AM_PTE, 0,
-					 bits, remote, hdr)) == PTL_NO_SPACE)) {
+	while (gasneti_unlikely(
+		(rc = PtlPutRegion(md, at, body, PTL_NOACK_REQ, gasneti.peers[m->node].id,
+			 GASNETI_AM_PTE, 0, bits, remote, hdr)) == PTL_NO_SPACE)) {
 		gasneti_wait_t wait;
 		gasneti_wait_init(&wait);
 		gasneti_turn(&wait, GASNETI_SAFE);
@@ -296,7 +299,7 @@ static void send_payload(
 	gasneti_local_take(&local, m->src, m->nbytes, GASNETI_PUT, true);
 	op->local_begun++;
 	uint64_t bits = op->bits | md | GASNETI_KIND_PAYLOAD << 4 |
-		local.resource << GASNETI_RESOURCE_SHIFT;
+			local.resource << GASNETI_RESOURCE_SHIFT;
 	uint64_t offset = (uintptr_t)m->to - gasneti.peers[m->node].base;
 	int rc;
 	while ((rc = PtlPutRegion(local.md, local.offset, m->nbytes, PTL_NOACK_REQ,
@@ -311,7 +314,8 @@ static void send_payload(
 
 static GASNETI_HOT void await_local(struct gasneti_op *op)
 {
-	gasneti_wait_for(GASNETI_SAFE, gasneti_acquire(&op->local_done) == op->local_begun);
+	gasneti_wait_for(
+		GASNETI_SAFE, gasneti_acquire(&op->local_done) == op->local_begun);
 }
 
 /* Take the credits and the chunk of a request; store the number of credits to ask for. */
@@ -401,7 +405,8 @@ static void loopback(const struct gasneti_message *m, struct gasneti_token *toke
 	void *payload = m->category == GASNETI_LONG ? m->to : buf;
 	if (m->category != GASNETI_SHORT && m->nbytes)
 		memmove(payload, m->src, m->nbytes);
-	run_handler(token, m->category, m->handler, payload, m->nbytes, m->numargs, m->args);
+	run_handler(
+		token, m->category, m->handler, payload, m->nbytes, m->numargs, m->args);
 	gasneti_wake();
 }
 
@@ -411,25 +416,28 @@ static bool in_peer_segment(const struct gasneti_message *m)
 {
 	const struct gasneti_peer *peer = &gasneti.peers[m->node];
 	uintptr_t offset = (uintptr_t)m->to - peer->base;
-	return m->nbytes == 0 || (offset < peer->size && peer->size - offset >= m->nbytes);
+	return m->nbytes == 0 ||
+	       (offset < peer->size && peer->size - offset >= m->nbytes);
 }
 
 static int check_message(const struct gasneti_message *m)
 {
-	const char *bad = m->node >= gasneti.nodes                ? "there is no such node"
-		: m->numargs > GASNETI_ARGS                       ? "too many arguments"
-		: m->category == GASNETI_SHORT                    ? NULL
-		: m->category == GASNETI_MEDIUM                   ? m->nbytes > GASNETI_MAX_MEDIUM
-				     ? "the Medium payload is too long"
-				     : NULL
-		: m->nbytes > gasneti.max_long                    ? "the Long payload is too long"
-		: !in_peer_segment(m) ? "the Long target is outside of the segment"
-				      : NULL;
+	const char *bad = m->node >= gasneti.nodes       ? "there is no such node"
+			  : m->numargs > GASNETI_ARGS    ? "too many arguments"
+			  : m->category == GASNETI_SHORT ? NULL
+			  : m->category == GASNETI_MEDIUM
+				  ? m->nbytes > GASNETI_MAX_MEDIUM
+					    ? "the Medium payload is too long"
+					    : NULL
+			  : m->nbytes > gasneti.max_long ? "the Long payload is too long"
+			  : !in_peer_segment(m)
+				  ? "the Long target is outside of the segment"
+				  : NULL;
 	if (gasneti_likely(!bad))
 		return GASNET_OK;
 #ifdef GASNET_DEBUG
-	gasneti_fatal("message to node %u, handler %u, %zu bytes: %s", m->node, m->handler,
-		m->nbytes, bad);
+	gasneti_fatal("message to node %u, handler %u, %zu bytes: %s", m->node,
+		m->handler, m->nbytes, bad);
 #endif
 	return GASNET_ERR_BAD_ARG;
 }
@@ -619,7 +627,7 @@ static GASNETI_HOT void read_header(
 		rest = (r->numargs - inline_args) * 4;
 	bool whole = r->category == GASNETI_MEDIUM || r->packed;
 	if (gasneti_unlikely(r->numargs > GASNETI_ARGS ||
-		    aligned(head + rest) + (whole ? r->nbytes : 0) > length))
+			     aligned(head + rest) + (whole ? r->nbytes : 0) > length))
 		gasneti_fatal("malformed message: header %#llx, %zu bytes",
 			(unsigned long long)bits, length);
 	if (rest)
@@ -690,7 +698,7 @@ static void buffer_insert(struct gasneti_buffer *buffer)
 		.threshold = PTL_MD_THRESH_INF,
 		.max_size = GASNETI_CHUNK,
 		.options = PTL_MD_OP_PUT | PTL_MD_MAX_SIZE | PTL_MD_ACK_DISABLE |
-			PTL_MD_EVENT_START_DISABLE | PTL_MD_EVENT_AUTO_UNLINK_ENABLE,
+			   PTL_MD_EVENT_START_DISABLE | PTL_MD_EVENT_AUTO_UNLINK_ENABLE,
 		.user_ptr = buffer,
 		.eq_handle = gasneti.am_eq};
 	ptl_handle_me_t me;
@@ -766,8 +774,8 @@ static void finish(uint32_t node, uint64_t bits, struct received *r)
 	if (r->handler != GASNETI_H_NONE)
 		run_handler(&token, r->category, r->handler, r->payload, r->nbytes,
 			r->numargs, r->args);
-	gasneti_chunk_back(
-		&gasneti.requests, (uint32_t)(bits >> GASNETI_CHUNK_SHIFT) / GASNETI_CHUNK);
+	gasneti_chunk_back(&gasneti.requests,
+		(uint32_t)(bits >> GASNETI_CHUNK_SHIFT) / GASNETI_CHUNK);
 	gasneti_wake();
 }
 
@@ -784,7 +792,8 @@ static void finish_lid(uint32_t node, struct gasneti_lid *lid)
 void gasneti_am_reply(const ptl_event_t *ev)
 {
 	uint32_t node = sender_of(ev);
-	uint32_t chunk = (uint32_t)(ev->match_bits >> GASNETI_CHUNK_SHIFT) / GASNETI_CHUNK;
+	uint32_t chunk =
+		(uint32_t)(ev->match_bits >> GASNETI_CHUNK_SHIFT) / GASNETI_CHUNK;
 	struct received r;
 	if (gasneti_unlikely(chunk >= gasneti.requests.count))
 		gasneti_fatal("a reply of node %u for chunk %u", node, chunk);
@@ -830,7 +839,7 @@ static void attach_entry(uint64_t bits, void *start, size_t length, unsigned opt
 		.length = length,
 		.threshold = PTL_MD_THRESH_INF,
 		.options = options | PTL_MD_OP_PUT | PTL_MD_EVENT_START_DISABLE |
-			PTL_MD_ACK_DISABLE,
+			   PTL_MD_ACK_DISABLE,
 		.eq_handle = eq};
 	gasneti_must(PtlMEMDAttach(gasneti.ni, GASNETI_AM_PTE, any, bits,
 			     ~(ptl_match_bits_t)15, PTL_RETAIN, PTL_INS_AFTER, md,

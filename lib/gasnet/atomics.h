@@ -4,10 +4,10 @@
  *
  * The conduit stands on public headers only, so it does not use shm/atomics.h.  Each word
  * belongs to one process; other processes see messages only.  gasneti_release and
- * gasneti_acquire pair up as usual.  gasneti_add orders as both.  In GASNET_SEQ one thread
- * alone makes calls, so gasneti_add is a plain addition there and locks are empty; words
- * that the watch thread shares (exit.c) use gasneti_swap and gasneti_cas, which are atomic
- * in each mode.
+ * gasneti_acquire pair up as usual.  gasneti_add orders as both.  In GASNET_SEQ one
+ * thread alone makes calls, so gasneti_add is a plain addition there and locks are empty;
+ * words that the watch thread shares (exit.c) use gasneti_swap and gasneti_cas, which are
+ * atomic in each mode.
  */
 #ifndef GASNETI_ATOMICS_H
 #define GASNETI_ATOMICS_H
@@ -29,13 +29,16 @@ static inline bool gasneti_cas(uint32_t *word, uint32_t old, uint32_t new)
 }
 
 #ifdef GASNET_SEQ
-#define GASNETI_THREADS    0
-#define gasneti_add(p, n)  (*(p) += (n)) /* the new value */
+#define GASNETI_THREADS   0
+#define gasneti_add(p, n) (*(p) += (n)) /* the new value */
 #define GASNETI_TLS
 typedef struct {
 	char none;
 } gasneti_lock_t;
-#define GASNETI_UNLOCKED {0}
+#define GASNETI_UNLOCKED                                                                 \
+	{                                                                                \
+		0                                                                        \
+	}
 #define gasneti_lock(l)    ((void)(l))
 #define gasneti_unlock(l)  ((void)(l))
 #define gasneti_trylock(l) ((void)(l), true)

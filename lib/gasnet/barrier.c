@@ -8,8 +8,8 @@
  * sets of slots are enough, by the phase's parity.
  *
  * Match bits: 3..0 the descriptor, 4 the parity, 9..5 the step.  Header data: 63..32 the
- * state, 31..0 the id.  A message that the network has no room for stays pending, and each
- * poll tries again.
+ * state, 31..0 the id.  A message that the network has no room for stays pending, and
+ * each poll tries again.
  *
  * The lock protects everything here.  Threads that wait read step and steps under it.
  */
@@ -22,7 +22,7 @@ static gasneti_lock_t lock = GASNETI_UNLOCKED;
 static struct {
 	uint32_t phase, step, steps;
 	bool notified, unsent;
-	int id, flags; /* of notify */
+	int id, flags;  /* of notify */
 	uint64_t known; /* join of the values */
 	uint64_t result;
 	bool got[2][GASNETI_BARRIER_STEPS];
@@ -45,9 +45,10 @@ static uint64_t join(uint64_t a, uint64_t b)
 
 static void send_step(void)
 {
-	uint32_t to = (uint32_t)((gasneti.me + ((uint64_t)1 << bar.step)) % gasneti.nodes);
+	uint32_t to =
+		(uint32_t)((gasneti.me + ((uint64_t)1 << bar.step)) % gasneti.nodes);
 	uint64_t bits = GASNETI_MD_BARRIER | (uint64_t)(bar.phase & 1) << PARITY_SHIFT |
-		(uint64_t)bar.step << STEP_SHIFT;
+			(uint64_t)bar.step << STEP_SHIFT;
 	bool sent = gasneti_note(to, bits, bar.known);
 	if (sent == bar.unsent) {
 		bar.unsent = !sent;
@@ -116,8 +117,8 @@ void gasnet_barrier_notify(int id, int flags)
 	bar.step = 0;
 	bar.steps = steps_of(gasneti.nodes);
 	bar.known = flags & GASNET_BARRIERFLAG_MISMATCH    ? make(MISMATCH, 0)
-		: flags & GASNET_BARRIERFLAG_ANONYMOUS ? make(ANONYMOUS, 0)
-						       : make(NAMED, (uint32_t)id);
+		    : flags & GASNET_BARRIERFLAG_ANONYMOUS ? make(ANONYMOUS, 0)
+							   : make(NAMED, (uint32_t)id);
 	bar.notified = true;
 	if (bar.steps)
 		send_step();
@@ -164,7 +165,8 @@ int gasnet_barrier_wait(int id, int flags)
 {
 	int rc;
 	want_notified("gasnet_barrier_wait");
-	gasneti_wait_for(GASNETI_FULL, (rc = try_finish(id, flags)) != GASNET_ERR_NOT_READY);
+	gasneti_wait_for(
+		GASNETI_FULL, (rc = try_finish(id, flags)) != GASNET_ERR_NOT_READY);
 	return rc;
 }
 

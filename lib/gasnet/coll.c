@@ -4,8 +4,8 @@
  *
  * The nodes call collectives in the same order, so each one has the same number
  * everywhere.  A block travels as Medium messages to a handler that collects it in memory
- * of its own until the receiving call takes it; so a sender need not wait for the receiver
- * to call.  Blocks are under blocks_lock.
+ * of its own until the receiving call takes it; so a sender need not wait for the
+ * receiver to call.  Blocks are under blocks_lock.
  */
 #pragma GCC visibility push(default)
 #include <gasnet_coll.h>
@@ -56,8 +56,9 @@ static struct block *block_new(
 
 /* Collect one message of a block. */
 void gasneti_coll_request(gasnet_token_t token, void *buf, size_t nbytes,
-	gasnet_handlerarg_t sequence, gasnet_handlerarg_t part, gasnet_handlerarg_t off_hi,
-	gasnet_handlerarg_t off_lo, gasnet_handlerarg_t all_hi, gasnet_handlerarg_t all_lo)
+	gasnet_handlerarg_t sequence, gasnet_handlerarg_t part,
+	gasnet_handlerarg_t off_hi, gasnet_handlerarg_t off_lo,
+	gasnet_handlerarg_t all_hi, gasnet_handlerarg_t all_lo)
 {
 	size_t offset = (uintptr_t)gasneti_pointer(off_hi, off_lo);
 	size_t all = (uintptr_t)gasneti_pointer(all_hi, all_lo);
@@ -68,8 +69,8 @@ void gasneti_coll_request(gasnet_token_t token, void *buf, size_t nbytes,
 	if (!block)
 		block = block_new(node, (uint32_t)sequence, (uint32_t)part, all);
 	if (offset > block->nbytes || block->nbytes - offset < nbytes)
-		gasneti_fatal("node %u sent %zu bytes at %zu of a block of %zu", node, nbytes,
-			offset, block->nbytes);
+		gasneti_fatal("node %u sent %zu bytes at %zu of a block of %zu", node,
+			nbytes, offset, block->nbytes);
 	memcpy(block->data + offset, buf, nbytes);
 	block->got += nbytes;
 	gasneti_unlock(&blocks_lock);
@@ -203,7 +204,8 @@ static void receive_all(uint32_t sequence, void *dst, size_t nbytes)
 {
 	for (uint32_t i = 0; i < gasneti.nodes; i++)
 		if (i != gasneti.me)
-			receive_block(i, sequence, DATA, block_at(dst, i, nbytes), nbytes);
+			receive_block(
+				i, sequence, DATA, block_at(dst, i, nbytes), nbytes);
 }
 
 void gasnet_coll_gather(gasnet_team_handle_t team, gasnet_image_t dstimage, void *dst,
@@ -228,7 +230,8 @@ static void all_to_all(gasnet_team_handle_t team, void *dst, void *src, size_t s
 		uint32_t to = (gasneti.me + k) % gasneti.nodes;
 		send_block(to, sequence, DATA, block_at(src, to, stride), nbytes);
 	}
-	keep(block_at(dst, gasneti.me, nbytes), block_at(src, gasneti.me, stride), nbytes);
+	keep(block_at(dst, gasneti.me, nbytes), block_at(src, gasneti.me, stride),
+		nbytes);
 	receive_all(sequence, dst, nbytes);
 	leave(sequence, flags);
 }

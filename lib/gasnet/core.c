@@ -4,8 +4,9 @@
  *
  * gasnet_init opens the interface and learns ids, hosts and largest segments;
  * gasnet_attach makes the segment and everything that receives.  Both exchange 16 bytes
- * with each node through a table that the others write, between two barriers of all nodes:
- * the first makes sure that all tables can be written, the second that all are complete.
+ * with each node through a table that the others write, between two barriers of all
+ * nodes: the first makes sure that all tables can be written, the second that all are
+ * complete.
  */
 #include <sched.h>
 #include <sys/mman.h>
@@ -53,8 +54,8 @@ static uint64_t memory_available(void)
 
 static uint64_t max_segment_setting(void)
 {
-	return gasneti_setting("GASNET_MAX_SEGSIZE", UINT64_MAX / 2, GASNET_PAGESIZE,
-		UINT64_MAX / 2);
+	return gasneti_setting(
+		"GASNET_MAX_SEGSIZE", UINT64_MAX / 2, GASNET_PAGESIZE, UINT64_MAX / 2);
 }
 
 static uintptr_t max_local(void)
@@ -112,10 +113,10 @@ static void exchange(uint64_t a, uint64_t b)
 	gasneti.table[gasneti.me][1] = b;
 	for (uint32_t i = 0; i < gasneti.nodes; i++)
 		if (i != gasneti.me)
-			gasneti_must(PtlPutRegion(gasneti.table_md, at,
-					     sizeof(*gasneti.table), PTL_ACK_REQ,
-					     gasneti.peers[i].id, GASNETI_AM_PTE, 0,
-					     GASNETI_MD_TABLE, at, 0),
+			gasneti_must(
+				PtlPutRegion(gasneti.table_md, at, sizeof(*gasneti.table),
+					PTL_ACK_REQ, gasneti.peers[i].id, GASNETI_AM_PTE,
+					0, GASNETI_MD_TABLE, at, 0),
 				"PtlPutRegion");
 	await_acks(gasneti.nodes - 1);
 	gasneti_barrier_meet();
@@ -123,8 +124,8 @@ static void exchange(uint64_t a, uint64_t b)
 
 /* ---- gasnet_init ---- */
 
-static void attach_target(uint64_t bits, void *start, size_t length, unsigned options,
-	ptl_handle_eq_t eq)
+static void attach_target(
+	uint64_t bits, void *start, size_t length, unsigned options, ptl_handle_eq_t eq)
 {
 	static const ptl_process_id_t any = {PTL_NID_ANY, PTL_PID_ANY};
 	ptl_md_t md = {.start = start,
@@ -142,7 +143,8 @@ static void attach_target(uint64_t bits, void *start, size_t length, unsigned op
 static ptl_handle_eq_t queue(uint32_t events)
 {
 	ptl_handle_eq_t eq;
-	gasneti_must(PtlEQAlloc(gasneti.ni, events, PTL_EQ_HANDLER_NONE, &eq), "PtlEQAlloc");
+	gasneti_must(
+		PtlEQAlloc(gasneti.ni, events, PTL_EQ_HANDLER_NONE, &eq), "PtlEQAlloc");
 	return eq;
 }
 
@@ -150,8 +152,9 @@ static ptl_handle_eq_t queue(uint32_t events)
 static void make_queues(void)
 {
 	const struct gasneti_settings *set = &gasneti.set;
-	gasneti.safe_eq = queue(2 * set->msg_limit + 3 * set->sb_chunks + set->rpl_chunks +
-		2 * GASNETI_BARRIER_STEPS + 2 * gasneti.nodes + 64);
+	gasneti.safe_eq =
+		queue(2 * set->msg_limit + 3 * set->sb_chunks + set->rpl_chunks +
+			2 * GASNETI_BARRIER_STEPS + 2 * gasneti.nodes + 64);
 	gasneti.am_eq = queue(gasneti_credits_total() * 2 + 64);
 	gasneti.sys_eq = queue(2 * gasneti.nodes + 16);
 	gasneti.exit_eq = queue(4 * gasneti.nodes + 64);
@@ -188,8 +191,8 @@ static int open_network(void)
 	if (PtlGetRank(gasneti.ni, &rank, &size) != PTL_OK)
 		rank = 0, size = 1;
 	if (size > GASNET_MAXNODES) {
-		fprintf(stderr, "gasnet_init: the job has %u nodes; %u are possible\n", size,
-			GASNET_MAXNODES);
+		fprintf(stderr, "gasnet_init: the job has %u nodes; %u are possible\n",
+			size, GASNET_MAXNODES);
 		return GASNET_ERR_RESOURCE;
 	}
 	gasneti.me = rank;
@@ -209,8 +212,8 @@ static void learn_ids(void)
 		if (gasneti.nodes == 1)
 			gasneti_must(PtlGetId(gasneti.ni, &peer->id), "PtlGetId");
 		else
-			gasneti_must(PtlGetRankId(gasneti.ni, i, &peer->id),
-				"PtlGetRankId");
+			gasneti_must(
+				PtlGetRankId(gasneti.ni, i, &peer->id), "PtlGetRankId");
 	}
 	gasneti_nodes_hash();
 }
@@ -246,8 +249,8 @@ int gasnet_init(int *argc, char ***argv)
 	gasneti_settings_read();
 	gasneti.tickets = gasneti.set.msg_limit;
 	gasneti.max_long = gasneti.set.local == GASNETI_LOCAL_FIREHOSE
-		? gasneti.set.fh_region - GASNET_PAGESIZE
-		: GASNETI_MAX_LONG;
+				   ? gasneti.set.fh_region - GASNET_PAGESIZE
+				   : GASNETI_MAX_LONG;
 	make_queues();
 	make_start_targets();
 	gasneti_barrier_meet();
@@ -315,11 +318,12 @@ static int register_handlers(gasnet_handlerentry_t *table, int numentries)
 static void *segment_from_heap(uintptr_t size)
 {
 	void *block = NULL;
-	if (gasneti.set.segment == 'm' || (gasneti.set.segment == 'a' && size > HEAP_MOST) ||
+	if (gasneti.set.segment == 'm' ||
+		(gasneti.set.segment == 'a' && size > HEAP_MOST) ||
 		PtlXAlloc(size + GASNET_PAGESIZE, &block) != PTL_OK || !block)
 		return NULL;
 	uintptr_t base = ((uintptr_t)block + GASNET_PAGESIZE - 1) &
-		~(uintptr_t)(GASNET_PAGESIZE - 1);
+			 ~(uintptr_t)(GASNET_PAGESIZE - 1);
 	return (void *)base;
 }
 

@@ -178,8 +178,8 @@ void gasneti_sys_resend(void)
 static bool may_revoke(uint32_t node)
 {
 	const struct gasneti_peer *peer = &gasneti.peers[node];
-	return node != gasneti.me && peer->loan > GASNETI_MIN_CREDITS && !peer->revoke_out &&
-		!peer->zero_reply && !peer->loan_requested;
+	return node != gasneti.me && peer->loan > GASNETI_MIN_CREDITS &&
+	       !peer->revoke_out && !peer->zero_reply && !peer->loan_requested;
 }
 
 static GASNETI_RARE void scavenge(void)
@@ -244,7 +244,8 @@ static void returned(uint32_t node, uint32_t give)
 	gasneti_lock(&bank_lock);
 	peer->revoke_out = false;
 	if (give > peer->loan)
-		gasneti_fatal("node %u returned %u of %u credits", node, give, peer->loan);
+		gasneti_fatal(
+			"node %u returned %u of %u credits", node, give, peer->loan);
 	peer->loan -= give;
 	bank += give;
 	if (!give)

@@ -2,12 +2,12 @@
 /*
  * exit.c - the end of the job, and the death of a node
  *
- * The thread that calls gasnet_exit, or in which main ends or a signal arrives, only turns
- * the state from RUN into LEAVING and sleeps; the watch thread does the rest, so the same
- * code runs whatever the other threads do, and whatever locks they hold, in a signal
- * handler, too.  The watch thread is the only thread of the library.  It runs no handler
- * of the program, and every watch_ms it looks for messages of nodes that leave and for
- * nodes that have died.
+ * The thread that calls gasnet_exit, or in which main ends or a signal arrives, only
+ * turns the state from RUN into LEAVING and sleeps; the watch thread does the rest, so
+ * the same code runs whatever the other threads do, and whatever locks they hold, in a
+ * signal handler, too.  The watch thread is the only thread of the library.  It runs no
+ * handler of the program, and every watch_ms it looks for messages of nodes that leave
+ * and for nodes that have died.
  *
  *	leave:	tell all nodes (EXIT); wait until each one has told this node and has
  *		acknowledged, or is dead, or the time is over; end the process
@@ -17,9 +17,9 @@
  * An alarm ends the process even if the watch thread hangs.  EXIT is acknowledged because
  * the last messages of a process that ends may be lost.
  *
- * Order.  The thread that leaves writes code and signal and then releases the state, which
- * the watch thread acquires.  The event handlers below run in any thread that polls; they
- * set flags of their own word, the code before the flag remote.
+ * Order.  The thread that leaves writes code and signal and then releases the state,
+ * which the watch thread acquires.  The event handlers below run in any thread that
+ * polls; they set flags of their own word, the code before the flag remote.
  */
 #include <linux/futex.h>
 #include <signal.h>
@@ -73,7 +73,7 @@ void gasneti_exit_event(const ptl_event_t *ev)
 	} else if (ev->type == PTL_EVENT_ACK && to < gasneti.nodes) {
 		gasneti.peers[to].exit_acked = true;
 	} else if (ev->type == PTL_EVENT_SEND_END && ev->ni_fail_type != PTL_NI_OK &&
-		to < gasneti.nodes) {
+		   to < gasneti.nodes) {
 		gasneti.peers[to].dead = true;
 	}
 }
@@ -228,7 +228,7 @@ static bool program_quits(void)
 {
 	struct sigaction now;
 	return sigaction(SIGQUIT, NULL, &now) == 0 && now.sa_handler != on_quit &&
-		now.sa_handler != SIG_DFL && now.sa_handler != SIG_IGN;
+	       now.sa_handler != SIG_DFL && now.sa_handler != SIG_IGN;
 }
 
 /* A signal that ends the job: the program's SIGQUIT handler runs first. */
@@ -256,7 +256,7 @@ static void on_alarm(int signal)
 	_exit(code ? code : 1);
 }
 
-/* Return true if GASNET_NO_CATCH_SIGNAL names a signal: "SEGV", "SIGSEGV", "11" or "*". */
+/* Return true if GASNET_NO_CATCH_SIGNAL names a signal: "SEGV", "SIGSEGV", "11", "*". */
 static bool excluded(int signal)
 {
 	const char *list = getenv("GASNET_NO_CATCH_SIGNAL");
@@ -346,8 +346,8 @@ static void *watch(void *unused)
 			look_for_deaths();
 		uint32_t seen = gasneti_acquire(&state);
 		if (seen != LEAVING && !gasneti_acquire(&remote))
-			syscall(SYS_futex, &state, FUTEX_WAIT_PRIVATE, seen, &period, NULL,
-				0);
+			syscall(SYS_futex, &state, FUTEX_WAIT_PRIVATE, seen, &period,
+				NULL, 0);
 	}
 	leave();
 	return NULL;

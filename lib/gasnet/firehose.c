@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * firehose.c - a cache of descriptors over ranges of pages, for GASNET_PORTAL_LOCAL=firehose
+ * firehose.c - a cache of descriptors over ranges of pages, for
+ * GASNET_PORTAL_LOCAL=firehose
  *
- * A region is a descriptor over whole pages, of fh_region bytes at most.  It is busy while
- * operations use it, then idle in the LRU list, then destroyed.  A new region absorbs its
- * neighbors as far as the limit allows; these are redundant from then on: no longer found,
- * and destroyed when their last operation ends.  The bucket of a page names the newest
- * region that covers the page.
+ * A region is a descriptor over whole pages, of fh_region bytes at most.  It is busy
+ * while operations use it, then idle in the LRU list, then destroyed.  A new region
+ * absorbs its neighbors as far as the limit allows; these are redundant from then on: no
+ * longer found, and destroyed when their last operation ends.  The bucket of a page names
+ * the newest region that covers the page.
  *
  * Invariants: regions and bytes stay within their limits; each bucket names a live region
  * that covers its page and is not redundant; an idle region is in the LRU list once.
  *
  * One lock protects all of it.  A thread that waits for a victim holds no lock, and polls
- * class 1, by whose events references end.  Descriptors are unlinked in take alone, not in
- * event handling.
+ * class 1, by whose events references end.  Descriptors are unlinked in take alone, not
+ * in event handling.
  */
 #include "internal.h"
 
@@ -188,11 +189,12 @@ static void coalesce(uintptr_t *start, uintptr_t *end)
 /* Make room for a region by destroying idle ones; return false if too many are busy. */
 static bool make_room(size_t length)
 {
-	while (count + 1 > gasneti.set.fh_regions || bytes + length > gasneti.set.fh_bytes) {
+	while (count + 1 > gasneti.set.fh_regions ||
+		bytes + length > gasneti.set.fh_bytes) {
 		destroy_dead();
 		if (oldest == NONE)
 			return count + 1 <= gasneti.set.fh_regions &&
-				bytes + length <= gasneti.set.fh_bytes;
+			       bytes + length <= gasneti.set.fh_bytes;
 		uint32_t victim = oldest;
 		gasneti.stats.evictions++;
 		lru_remove(victim);
@@ -206,10 +208,9 @@ static uint32_t create(uintptr_t start, uintptr_t end)
 	uint32_t index = 0;
 	while (regions[index].length)
 		index++;
-	regions[index] = (struct region){
-		.start = start, .length = end - start, .references = 1};
-	regions[index].md =
-		gasneti_bind((void *)start, end - start, 0, gasneti.safe_eq);
+	regions[index] =
+		(struct region){.start = start, .length = end - start, .references = 1};
+	regions[index].md = gasneti_bind((void *)start, end - start, 0, gasneti.safe_eq);
 	for (uintptr_t page = page_of(start); page < page_of(end); page++)
 		bucket_set(page, index);
 	bytes += end - start;
@@ -234,8 +235,8 @@ static uint32_t hit(uintptr_t addr, size_t nbytes)
 static uint32_t miss(uintptr_t addr, size_t nbytes)
 {
 	uintptr_t start = addr & ~(uintptr_t)(GASNET_PAGESIZE - 1);
-	uintptr_t end = (addr + nbytes + GASNET_PAGESIZE - 1) &
-		~(uintptr_t)(GASNET_PAGESIZE - 1);
+	uintptr_t end =
+		(addr + nbytes + GASNET_PAGESIZE - 1) & ~(uintptr_t)(GASNET_PAGESIZE - 1);
 	gasneti.stats.misses++;
 	destroy_dead();
 	coalesce(&start, &end);

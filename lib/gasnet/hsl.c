@@ -2,10 +2,10 @@
 /*
  * hsl.c - handler-safe locks and no-interrupt sections
  *
- * Handlers run only on threads that are inside the library, so a no-interrupt section, and
- * holding a lock, need no action: the calls that are legal in them run no handler.  With
- * one thread (GASNET_SEQ) a lock excludes none; with several it is a mutex.  Debug builds
- * keep the locks of each thread in a list and check the rules.
+ * Handlers run only on threads that are inside the library, so a no-interrupt section,
+ * and holding a lock, need no action: the calls that are legal in them run no handler.
+ * With one thread (GASNET_SEQ) a lock excludes none; with several it is a mutex.  Debug
+ * builds keep the locks of each thread in a list and check the rules.
  */
 #include "internal.h"
 

@@ -13,14 +13,14 @@
  *	tickets		taken and given back by gasneti_add alone; a number, no data
  *	chunk lists, peers, bank, firehose, barrier	under their locks
  *	buffer.balance	each handler subtracts the bytes of its message behind its last
- *			read of them, UNLINK adds all of them; gasneti_add makes the thread
- *			that reaches 0 see the reads of the others, so no message can be
- *			received over bytes that a handler still reads
+ *			read of them, UNLINK adds all of them; gasneti_add makes the
+ *			thread that reaches 0 see the reads of the others, so no message
+ *			can be received over bytes that a handler still reads
  *	generation, sleepers	poll.c
  *	exit state	exit.c
  *
- * Locks, outermost first: barrier; firehose; bank; peer; chunk list.  None is held while a
- * handler runs, or in a call that may wait.
+ * Locks, outermost first: barrier; firehose; bank; peer; chunk list.  None is held while
+ * a handler runs, or in a call that may wait.
  */
 #ifndef GASNETI_INTERNAL_H
 #define GASNETI_INTERNAL_H
@@ -56,12 +56,12 @@ enum {
 	GASNETI_EXTRA = 7 /* most credits that one message asks for or lends */
 };
 
-#define GASNETI_ANY_BASE ((uintptr_t)GASNET_PAGESIZE)
-#define GASNETI_ANY_END  (((uintptr_t)1 << 47) - GASNET_PAGESIZE)
-#define GASNETI_MAX_LONG ((size_t)0x7fffffff)
+#define GASNETI_ANY_BASE    ((uintptr_t)GASNET_PAGESIZE)
+#define GASNETI_ANY_END     (((uintptr_t)1 << 47) - GASNET_PAGESIZE)
+#define GASNETI_MAX_LONG    ((size_t)0x7fffffff)
 
-#define GASNETI_RARE     __attribute__((cold, noinline))
-#define GASNETI_HOT      inline __attribute__((always_inline))
+#define GASNETI_RARE        __attribute__((cold, noinline))
+#define GASNETI_HOT         inline __attribute__((always_inline))
 #define gasneti_likely(x)   __builtin_expect(!!(x), 1)
 #define gasneti_unlikely(x) __builtin_expect(!!(x), 0)
 
@@ -88,8 +88,9 @@ enum {
 };
 
 /*
- * Match bits of puts, gets and payloads, above those: 24..8 index of the op in its thread's
- * table, 32..25 thread, 47..33 generation of the op, 63..48 local resource to release.
+ * Match bits of puts, gets and payloads, above those: 24..8 index of the op in its
+ * thread's table, 32..25 thread, 47..33 generation of the op, 63..48 local resource to
+ * release.
  */
 enum {
 	GASNETI_OP_SHIFT = 8,
@@ -99,8 +100,8 @@ enum {
 };
 
 /*
- * Match bits of message headers: 9..8 category, 10 packed, 15..11 arguments, 23..16 handler,
- * 31..24 credits, 63..32 offset of the request's chunk in the requester's ReqSB.
+ * Match bits of message headers: 9..8 category, 10 packed, 15..11 arguments, 23..16
+ * handler, 31..24 credits, 63..32 offset of the request's chunk in the requester's ReqSB.
  */
 enum {
 	GASNETI_SHORT = 1,
@@ -162,16 +163,16 @@ struct gasneti_op {
 struct gasneti_thread {
 	struct gasneti_op *blocking; /* of blocking operations */
 	struct gasneti_op *implicit;
-	struct gasneti_op *async; /* of LongAsync: no thread waits for it */
+	struct gasneti_op *async;   /* of LongAsync: no thread waits for it */
 	struct gasneti_op *current; /* implicit, or the open access region */
 	struct gasneti_op *free;
 	gasnet_hsl_t *held; /* debug: locks of this thread, the last one first */
 	uint32_t index;
-	uint32_t ops;        /* in the table */
-	uint32_t tries;      /* of try_sync calls */
-	uint8_t in_handler;  /* 1: of a request, 2: of a reply */
-	uint8_t in_hold;     /* no-interrupt section */
-	uint8_t in_use;      /* a thread has it */
+	uint32_t ops;       /* in the table */
+	uint32_t tries;     /* of try_sync calls */
+	uint8_t in_handler; /* 1: of a request, 2: of a reply */
+	uint8_t in_hold;    /* no-interrupt section */
+	uint8_t in_use;     /* a thread has it */
 	struct gasneti_op *table[GASNETI_OPS_CHUNKS];
 };
 
@@ -204,7 +205,7 @@ struct gasneti_peer {
 /* A request buffer. */
 struct gasneti_buffer {
 	char *memory;
-	int64_t balance; /* bytes received and not released; negative while it is linked */
+	int64_t balance; /* bytes received and not released; negative while linked */
 };
 
 /* A list of chunks of CHUNK bytes. */
@@ -248,7 +249,8 @@ struct gasneti_node {
 	struct gasneti_settings set;
 	ptl_handle_ni_t ni;
 	ptl_handle_eq_t safe_eq, am_eq, sys_eq, exit_eq;
-	ptl_handle_md_t any, any_quiet, rarsrc, none, request_md, reply_md, table_md, exit_md;
+	ptl_handle_md_t any, any_quiet, rarsrc, none, request_md, reply_md, table_md,
+		exit_md;
 	ptl_handle_me_t catch_basin;
 	uintptr_t base, size; /* own segment */
 	uintptr_t any_base;   /* GASNETI_ANY_BASE */
@@ -370,8 +372,8 @@ static GASNETI_HOT void gasneti_ticket_take(void)
 
 /* A message that a handler serves: gasnet_token_t points to it. */
 struct gasneti_token {
-	uint32_t node;  /* its sender */
-	uint32_t chunk; /* offset of the request's chunk at the requester */
+	uint32_t node;    /* its sender */
+	uint32_t chunk;   /* offset of the request's chunk at the requester */
 	uint32_t credits; /* credit byte of the reply */
 	bool request, loopback, replied;
 };
@@ -450,7 +452,7 @@ void gasneti_memset_done(
 static GASNETI_HOT bool gasneti_op_complete(struct gasneti_op *op)
 {
 	return gasneti_acquire(&op->done[GASNETI_PUT]) == op->begun[GASNETI_PUT] &&
-		gasneti_acquire(&op->done[GASNETI_GET]) == op->begun[GASNETI_GET];
+	       gasneti_acquire(&op->done[GASNETI_GET]) == op->begun[GASNETI_GET];
 }
 
 static inline gasnet_handlerarg_t gasneti_high(const void *p)
@@ -471,15 +473,15 @@ static inline void *gasneti_pointer(gasnet_handlerarg_t high, gasnet_handlerarg_
 /* ---- the local side (local.c, firehose.c) ---- */
 
 void gasneti_local_attach(void);
-void gasneti_local_take(struct gasneti_local *local, void *addr, size_t nbytes, int way,
-	bool whole);
+void gasneti_local_take(
+	struct gasneti_local *local, void *addr, size_t nbytes, int way, bool whole);
 void gasneti_local_release(uint64_t bits);
 void gasneti_local_arrived(uint64_t bits, size_t nbytes);
 void gasneti_firehose_attach(void);
 void gasneti_firehose_take(struct gasneti_local *local, uintptr_t addr, size_t nbytes);
 void gasneti_firehose_release(uint32_t region);
-ptl_handle_md_t gasneti_bind(void *start, size_t length, unsigned options,
-	ptl_handle_eq_t eq);
+ptl_handle_md_t gasneti_bind(
+	void *start, size_t length, unsigned options, ptl_handle_eq_t eq);
 
 static GASNETI_HOT bool gasneti_in_segment(const void *addr, size_t nbytes)
 {
@@ -495,13 +497,13 @@ void gasneti_exit_init(void);
 void gasneti_exit_event(const ptl_event_t *ev);
 void gasneti_leave(int code, int signal, bool in_signal) __attribute__((noreturn));
 void gasneti_settings_read(void);
-uint64_t gasneti_setting(const char *name, uint64_t by_default, uint64_t least,
-	uint64_t most);
+uint64_t gasneti_setting(
+	const char *name, uint64_t by_default, uint64_t least, uint64_t most);
 void gasneti_statistics(void);
 void gasneti_coll_request(gasnet_token_t token, void *buf, size_t nbytes,
 	gasnet_handlerarg_t sequence, gasnet_handlerarg_t part,
-	gasnet_handlerarg_t off_hi, gasnet_handlerarg_t off_lo, gasnet_handlerarg_t all_hi,
-	gasnet_handlerarg_t all_lo);
+	gasnet_handlerarg_t off_hi, gasnet_handlerarg_t off_lo,
+	gasnet_handlerarg_t all_hi, gasnet_handlerarg_t all_lo);
 int gasneti_barrier_meet(void);
 
 #pragma GCC visibility pop

@@ -40,7 +40,8 @@ void gasneti_lid_free(struct gasneti_lid *lid)
 static void join(struct gasneti_lid *lid, bool header, const struct gasneti_lid *mine)
 {
 	if (header == lid->has_header)
-		gasneti_fatal("two %s of one Long message", header ? "headers" : "payloads");
+		gasneti_fatal(
+			"two %s of one Long message", header ? "headers" : "payloads");
 	if (header) {
 		lid->bits = mine->bits;
 		lid->hdr = mine->hdr;
@@ -64,8 +65,8 @@ static struct gasneti_lid *take_out(struct gasneti_peer *peer, uint64_t key)
 
 /*
  * Let one half of a Long meet the other.  mine holds the members of this half: the header
- * (bits, hdr, args), or the payload (addr, nbytes).  Return the complete message, which the
- * caller frees, or NULL if the other half has yet to come.
+ * (bits, hdr, args), or the payload (addr, nbytes).  Return the complete message, which
+ * the caller frees, or NULL if the other half has yet to come.
  */
 struct gasneti_lid *gasneti_lid_meet(
 	struct gasneti_peer *peer, uint64_t key, bool header, struct gasneti_lid *mine)

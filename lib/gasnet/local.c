@@ -2,14 +2,15 @@
 /*
  * local.c - the local side of puts, gets and Long payloads: the descriptor that names it
  *
- * Memory of the own segment is named by RARSRC.  GASNET_PORTAL_LOCAL says which descriptor
- * names other memory:
+ * Memory of the own segment is named by RARSRC.  GASNET_PORTAL_LOCAL says which
+ * descriptor names other memory:
  *	all	one descriptor over the whole address space; nothing is made or copied
  *	bounce	up to the limit, a chunk of ReqSB, if one is free; otherwise as all
  *	tmpmd	as bounce; otherwise a descriptor of its own, until ACK or REPLY
  *	firehose	as bounce; otherwise a cached descriptor (firehose.c)
- * Each part of an operation carries the number of its resource in its match bits: a chunk,
- * a temporary descriptor, or a region; the handler of its last event gives it back.
+ * Each part of an operation carries the number of its resource in its match bits: a
+ * chunk, a temporary descriptor, or a region; the handler of its last event gives it
+ * back.
  */
 #include "internal.h"
 
@@ -40,7 +41,7 @@ static ptl_handle_md_t attach_segment(uint64_t bits, unsigned options, ptl_handl
 		.length = gasneti.size,
 		.threshold = PTL_MD_THRESH_INF,
 		.options = options | PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE |
-			PTL_MD_EVENT_START_DISABLE,
+			   PTL_MD_EVENT_START_DISABLE,
 		.eq_handle = eq};
 	ptl_handle_me_t me;
 	ptl_handle_md_t handle;
@@ -143,7 +144,8 @@ static GASNETI_RARE void take_otherwise(
 		size_t most = gasneti.set.fh_region - GASNET_PAGESIZE;
 		if (whole && nbytes > most)
 			gasneti_fatal("a Long payload of %zu bytes", nbytes);
-		gasneti_firehose_take(local, (uintptr_t)addr, nbytes < most ? nbytes : most);
+		gasneti_firehose_take(
+			local, (uintptr_t)addr, nbytes < most ? nbytes : most);
 	} else {
 		*local = (struct gasneti_local){
 			gasneti.any, (uintptr_t)addr - GASNETI_ANY_BASE, nbytes, 0};
@@ -170,7 +172,8 @@ void gasneti_local_take(
 static GASNETI_RARE void release(uint64_t resource)
 {
 	if (resource >= GASNETI_FIREHOSE_RESOURCE)
-		gasneti_firehose_release((uint32_t)(resource - GASNETI_FIREHOSE_RESOURCE));
+		gasneti_firehose_release(
+			(uint32_t)(resource - GASNETI_FIREHOSE_RESOURCE));
 	else if (resource >= GASNETI_TMPMD_RESOURCE)
 		tmpmd_back((uint32_t)(resource - GASNETI_TMPMD_RESOURCE));
 	else

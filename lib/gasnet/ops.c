@@ -3,14 +3,14 @@
  * ops.c - puts and gets, and their syncs
  *
  * Each is a put or get of Portals at the target's segment (RAR), which completes without
- * a call of the target.  An ACK says that a put is in place, REPLY_END that a get is here.
- * The match bits, which ACK and REPLY repeat, name the operation.  The source of a bulk put
- * or of a blocking one needs no SEND_END, so if it is short the descriptor is the quiet one
- * and ACK its only event.  An operation on the own node is a copy.
+ * a call of the target.  An ACK says that a put is in place, REPLY_END that a get is
+ * here. The match bits, which ACK and REPLY repeat, name the operation.  The source of a
+ * bulk put or of a blocking one needs no SEND_END, so if it is short the descriptor is
+ * the quiet one and ACK its only event.  An operation on the own node is a copy.
  *
- * Order: the thread that reads an event of SAFE_EQ adds to done (internal.h).  The release
- * fence behind a copy to the own segment orders it before later operations of this thread,
- * by which other nodes learn of it.
+ * Order: the thread that reads an event of SAFE_EQ adds to done (internal.h).  The
+ * release fence behind a copy to the own segment orders it before later operations of
+ * this thread, by which other nodes learn of it.
  */
 #include "internal.h"
 
@@ -44,7 +44,8 @@ static GASNETI_HOT void sent(const ptl_event_t *ev)
 		gasneti_add(&gasneti_op_of(bits)->local_done, 1);
 		break;
 	case GASNETI_KIND_HEADER:
-		gasneti_chunk_back(&gasneti.replies, (uint32_t)(ev->offset / GASNETI_CHUNK));
+		gasneti_chunk_back(
+			&gasneti.replies, (uint32_t)(ev->offset / GASNETI_CHUNK));
 		break;
 	case GASNETI_KIND_PAYLOAD:
 		gasneti_local_release(bits);
@@ -98,9 +99,9 @@ static GASNETI_HOT void put_part(struct gasneti_op *op, const struct gasneti_loc
 	gasneti_ticket_take();
 	op->begun[GASNETI_PUT]++;
 	op->local_begun += kind == GASNETI_KIND_PUT_LOCAL;
-	while (gasneti_unlikely((rc = PtlPutRegion(local->md, local->offset, local->length,
-					 PTL_ACK_REQ, peer->id, GASNETI_RAR_PTE, 0, bits,
-					 remote, 0)) == PTL_NO_SPACE))
+	while (gasneti_unlikely(
+		(rc = PtlPutRegion(local->md, local->offset, local->length, PTL_ACK_REQ,
+			 peer->id, GASNETI_RAR_PTE, 0, bits, remote, 0)) == PTL_NO_SPACE))
 		make_room();
 	gasneti_must(rc, "PtlPutRegion");
 }
@@ -110,13 +111,13 @@ static GASNETI_HOT void get_part(struct gasneti_op *op, const struct gasneti_loc
 {
 	const struct gasneti_peer *peer = &gasneti.peers[node];
 	uint64_t bits = op->bits | GASNETI_KIND_GET << 4 |
-		local->resource << GASNETI_RESOURCE_SHIFT;
+			local->resource << GASNETI_RESOURCE_SHIFT;
 	int rc;
 	gasneti_ticket_take();
 	op->begun[GASNETI_GET]++;
-	while (gasneti_unlikely((rc = PtlGetRegion(local->md, local->offset, local->length,
-					 peer->id, GASNETI_RAR_PTE, 0, bits, remote)) ==
-		       PTL_NO_SPACE))
+	while (gasneti_unlikely(
+		(rc = PtlGetRegion(local->md, local->offset, local->length, peer->id,
+			 GASNETI_RAR_PTE, 0, bits, remote)) == PTL_NO_SPACE))
 		make_room();
 	gasneti_must(rc, "PtlGetRegion");
 }
@@ -161,7 +162,7 @@ GASNETI_HOT void gasneti_do_put(struct gasneti_op *op, gasnet_node_t node, void 
 	}
 	uint64_t remote = (uintptr_t)dest - gasneti.peers[node].base;
 	if (gasneti_likely(nbytes <= GASNETI_SHORT_PUT &&
-		    gasneti.set.local == GASNETI_LOCAL_ALL)) {
+			   gasneti.set.local == GASNETI_LOCAL_ALL)) {
 		if (gasneti_unlikely(!nbytes))
 			return;
 		struct gasneti_local part = {local ? gasneti.any : gasneti.any_quiet,
@@ -207,7 +208,8 @@ static GASNETI_HOT void await_op(struct gasneti_op *op)
 
 static GASNETI_HOT void await_local(struct gasneti_op *op)
 {
-	gasneti_wait_for(GASNETI_SAFE, gasneti_acquire(&op->local_done) == op->local_begun);
+	gasneti_wait_for(
+		GASNETI_SAFE, gasneti_acquire(&op->local_done) == op->local_begun);
 }
 
 /* Serve the network for a try: class 1, and sometimes requests. */

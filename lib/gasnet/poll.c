@@ -58,8 +58,9 @@ static GASNETI_RARE void other_safe_event(const ptl_event_t *ev)
 		gasneti_barrier_event(ev);
 		return;
 	case GASNETI_MD_REQUEST:
-		gasneti_fatal("credit management failed: a request of node %u (%u:%u) found "
-			      "no buffer",
+		gasneti_fatal(
+			"credit management failed: a request of node %u (%u:%u) found "
+			"no buffer",
 			gasneti_node_of(ev->initiator), ev->initiator.nid,
 			ev->initiator.pid);
 	default:
@@ -218,7 +219,8 @@ static void sleep_in_network(bool am)
 	ptl_event_t ev;
 	int queue, rc = PtlEQPoll(eqs, am ? 4 : 3, GASNETI_NAP_MS, &ev, &queue);
 	if (rc == PTL_EQ_DROPPED && queue != 2)
-		gasneti_fatal("event queue %d overflowed: a defect of the conduit", queue);
+		gasneti_fatal(
+			"event queue %d overflowed: a defect of the conduit", queue);
 	if (rc == PTL_OK || rc == PTL_EQ_DROPPED)
 		dispatch(&ev, queue);
 }
@@ -230,7 +232,7 @@ static void nap(const gasneti_wait_t *wait, enum gasneti_level level)
 		return;
 	}
 	bool am = level == GASNETI_FULL && !gasneti_acquire(&gasneti.leaving) &&
-		handler_begin();
+		  handler_begin();
 	sleep_in_network(am);
 	if (am)
 		handler_end();

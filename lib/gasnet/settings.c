@@ -31,7 +31,8 @@ static uint64_t factor(const char *suffix)
 	if (!*suffix)
 		return 1;
 	const char *at = strchr(letters, toupper((unsigned char)*suffix));
-	bool plain = suffix[1] == 0 || (toupper((unsigned char)suffix[1]) == 'B' && !suffix[2]);
+	bool plain = suffix[1] == 0 ||
+		     (toupper((unsigned char)suffix[1]) == 'B' && !suffix[2]);
 	return at && plain ? (uint64_t)1 << 10 * (at - letters + 1) : 0;
 }
 
@@ -59,7 +60,8 @@ uint64_t gasneti_setting(
 	return value;
 }
 
-static uint32_t number(const char *name, uint64_t by_default, uint64_t least, uint64_t most)
+static uint32_t number(
+	const char *name, uint64_t by_default, uint64_t least, uint64_t most)
 {
 	return (uint32_t)gasneti_setting(name, by_default, least, most);
 }
@@ -83,15 +85,16 @@ static void read_credits(struct gasneti_settings *set)
 {
 	uint32_t n = gasneti.nodes, peers = n > 1 ? n - 1 : 1;
 	uint32_t share = 2048 / peers, tens = n < 64 ? n : 64;
-	share = share < GASNETI_MIN_CREDITS ? GASNETI_MIN_CREDITS : share > 128 ? 128 : share;
+	share = share < GASNETI_MIN_CREDITS ? GASNETI_MIN_CREDITS
+		: share > 128               ? 128
+					    : share;
 	set->flow_control = number("GASNET_PORTAL_FLOW_CONTROL", 1, 0, 1);
 	set->dynamic = number("GASNET_PORTAL_DYNAMIC_CREDITS", 1, 0, 1);
 	set->max_credits = number(
 		"GASNET_PORTAL_MAX_CRED_PER_NODE", 400, GASNETI_MIN_CREDITS, 10000);
 	set->credits = number("GASNET_PORTAL_CRED_PER_NODE", share, GASNETI_MIN_CREDITS,
 		set->max_credits);
-	set->banked =
-		number("GASNET_PORTAL_BANKED_CREDITS", 512 + 64 * tens, 0, 1000000);
+	set->banked = number("GASNET_PORTAL_BANKED_CREDITS", 512 + 64 * tens, 0, 1000000);
 	set->epoch = number("GASNET_PORTAL_EPOCH_DURATION", 1024, 1, 1000000);
 	set->lend_limit = number("GASNET_PORTAL_LENDER_LIMIT", 32, 0, 10000);
 	set->revoke_limit = number("GASNET_PORTAL_REVOKE_LIMIT", 32, 0, 10000);
@@ -109,7 +112,7 @@ static void read_local(struct gasneti_settings *set)
 	set->tmpmds = number("GASNET_PORTAL_NUM_TMPMD", 1024, 1, 0x3fff);
 	set->fh_region = gasneti_setting("GASNET_FIREHOSE_MAXREGION_SIZE", 128 << 10,
 				 2 * GASNET_PAGESIZE, 1 << 30) &
-		~(uint64_t)(GASNET_PAGESIZE - 1);
+			 ~(uint64_t)(GASNET_PAGESIZE - 1);
 	set->fh_regions = gasneti_setting("GASNET_FIREHOSE_R", 1024, 2, 0x7fff);
 	set->fh_bytes = gasneti_setting("GASNET_FIREHOSE_M",
 		set->fh_regions * set->fh_region, 2 * set->fh_region, UINT64_MAX / 2);
@@ -119,13 +122,12 @@ void gasneti_settings_read(void)
 {
 	struct gasneti_settings *set = &gasneti.set;
 	set->verbose = number("GASNET_VERBOSEENV", 0, 0, 1);
-	set->max_threads = number(
-		"GASNET_MAX_THREADS", GASNETI_MAX_THREADS, 1, GASNETI_MAX_THREADS);
+	set->max_threads =
+		number("GASNET_MAX_THREADS", GASNETI_MAX_THREADS, 1, GASNETI_MAX_THREADS);
 	set->msg_limit = number("GASNET_PORTAL_MSG_LIMIT", 1024, 12, 100000);
 	set->sb_chunks = number("GASNET_PORTAL_SB_CHUNKS", 256, 2, 0x3ff0);
 	set->rpl_chunks = number("GASNET_PORTAL_RPL_CHUNKS", 64, 1, 0x3ff0);
-	set->handlers =
-		GASNETI_THREADS ? number("GASNET_PORTAL_HANDLERS", 4, 1, 64) : 1;
+	set->handlers = GASNETI_THREADS ? number("GASNET_PORTAL_HANDLERS", 4, 1, 64) : 1;
 	set->safe_limit = number("GASNET_PORTAL_SAFE_LIMIT", 12, 0, 100000);
 	set->am_limit = number("GASNET_PORTAL_AM_LIMIT", 8, 0, 100000);
 	set->safe_limit = set->safe_limit ? set->safe_limit : UINT32_MAX;
@@ -225,10 +227,11 @@ void gasneti_statistics(void)
 		"%llu merges %llu evictions %llu\n",
 		gasneti.me, (long long)drops, (unsigned long long)loans,
 		gasneti_credits_total(), (unsigned long long)held,
-		(unsigned long long)s->ticket_stalls, (unsigned long long)s->credit_stalls,
-		(unsigned long long)s->chunk_stalls, (unsigned long long)s->lent,
-		(unsigned long long)s->revoked, (unsigned long long)s->returned,
-		(unsigned long long)s->turns, (unsigned long long)s->lid_high,
-		(unsigned long long)s->hits, (unsigned long long)s->misses,
-		(unsigned long long)s->merges, (unsigned long long)s->evictions);
+		(unsigned long long)s->ticket_stalls,
+		(unsigned long long)s->credit_stalls, (unsigned long long)s->chunk_stalls,
+		(unsigned long long)s->lent, (unsigned long long)s->revoked,
+		(unsigned long long)s->returned, (unsigned long long)s->turns,
+		(unsigned long long)s->lid_high, (unsigned long long)s->hits,
+		(unsigned long long)s->misses, (unsigned long long)s->merges,
+		(unsigned long long)s->evictions);
 }

@@ -14,8 +14,8 @@ static gasneti_lock_t table_lock = GASNETI_UNLOCKED;
 static uint64_t op_bits(const struct gasneti_thread *self, uint32_t index, uint16_t turn)
 {
 	return (uint64_t)index << GASNETI_OP_SHIFT |
-		(uint64_t)self->index << GASNETI_THREAD_SHIFT |
-		(uint64_t)(turn & 0x7fff) << GASNETI_GENERATION_SHIFT;
+	       (uint64_t)self->index << GASNETI_THREAD_SHIFT |
+	       (uint64_t)(turn & 0x7fff) << GASNETI_GENERATION_SHIFT;
 }
 
 static void op_init(struct gasneti_thread *self, struct gasneti_op *op, uint32_t index)

@@ -82,8 +82,7 @@ static void move_strided(struct gasneti_op *op, int way, gasnet_node_t node, voi
 	move_box(op, way, node, dst, src, box, levels);
 }
 
-#define VECTOR(list, n)                                                                  \
-	((struct pieces){.vector = (list), .count = (n)})
+#define VECTOR(list, n) ((struct pieces){.vector = (list), .count = (n)})
 #define INDEXED(list, n, length)                                                         \
 	((struct pieces){.addrs = (list), .len = (length), .count = (n)})
 
@@ -115,7 +114,8 @@ static struct gasneti_op *begin(void)
 	return op;
 }
 
-void gasnet_putv_bulk(gasnet_node_t dstnode, size_t dstcount, gasnet_memvec_t const dstlist[], size_t srccount, gasnet_memvec_t const srclist[])
+void gasnet_putv_bulk(gasnet_node_t dstnode, size_t dstcount,
+	gasnet_memvec_t const dstlist[], size_t srccount, gasnet_memvec_t const srclist[])
 {
 	struct gasneti_op *op = blocking();
 	move_pieces(op, GASNETI_PUT, dstnode, VECTOR(dstlist, dstcount),
@@ -123,7 +123,8 @@ void gasnet_putv_bulk(gasnet_node_t dstnode, size_t dstcount, gasnet_memvec_t co
 	finish(op);
 }
 
-gasnet_handle_t gasnet_putv_nb_bulk(gasnet_node_t dstnode, size_t dstcount, gasnet_memvec_t const dstlist[], size_t srccount, gasnet_memvec_t const srclist[])
+gasnet_handle_t gasnet_putv_nb_bulk(gasnet_node_t dstnode, size_t dstcount,
+	gasnet_memvec_t const dstlist[], size_t srccount, gasnet_memvec_t const srclist[])
 {
 	struct gasneti_op *op = begin();
 	move_pieces(op, GASNETI_PUT, dstnode, VECTOR(dstlist, dstcount),
@@ -131,14 +132,16 @@ gasnet_handle_t gasnet_putv_nb_bulk(gasnet_node_t dstnode, size_t dstcount, gasn
 	return gasneti_op_handle(op);
 }
 
-void gasnet_putv_nbi_bulk(gasnet_node_t dstnode, size_t dstcount, gasnet_memvec_t const dstlist[], size_t srccount, gasnet_memvec_t const srclist[])
+void gasnet_putv_nbi_bulk(gasnet_node_t dstnode, size_t dstcount,
+	gasnet_memvec_t const dstlist[], size_t srccount, gasnet_memvec_t const srclist[])
 {
 	struct gasneti_op *op = current();
 	move_pieces(op, GASNETI_PUT, dstnode, VECTOR(dstlist, dstcount),
 		VECTOR(srclist, srccount));
 }
 
-void gasnet_getv_bulk(size_t dstcount, gasnet_memvec_t const dstlist[], gasnet_node_t srcnode, size_t srccount, gasnet_memvec_t const srclist[])
+void gasnet_getv_bulk(size_t dstcount, gasnet_memvec_t const dstlist[],
+	gasnet_node_t srcnode, size_t srccount, gasnet_memvec_t const srclist[])
 {
 	struct gasneti_op *op = blocking();
 	move_pieces(op, GASNETI_GET, srcnode, VECTOR(dstlist, dstcount),
@@ -146,7 +149,8 @@ void gasnet_getv_bulk(size_t dstcount, gasnet_memvec_t const dstlist[], gasnet_n
 	finish(op);
 }
 
-gasnet_handle_t gasnet_getv_nb_bulk(size_t dstcount, gasnet_memvec_t const dstlist[], gasnet_node_t srcnode, size_t srccount, gasnet_memvec_t const srclist[])
+gasnet_handle_t gasnet_getv_nb_bulk(size_t dstcount, gasnet_memvec_t const dstlist[],
+	gasnet_node_t srcnode, size_t srccount, gasnet_memvec_t const srclist[])
 {
 	struct gasneti_op *op = begin();
 	move_pieces(op, GASNETI_GET, srcnode, VECTOR(dstlist, dstcount),
@@ -154,14 +158,16 @@ gasnet_handle_t gasnet_getv_nb_bulk(size_t dstcount, gasnet_memvec_t const dstli
 	return gasneti_op_handle(op);
 }
 
-void gasnet_getv_nbi_bulk(size_t dstcount, gasnet_memvec_t const dstlist[], gasnet_node_t srcnode, size_t srccount, gasnet_memvec_t const srclist[])
+void gasnet_getv_nbi_bulk(size_t dstcount, gasnet_memvec_t const dstlist[],
+	gasnet_node_t srcnode, size_t srccount, gasnet_memvec_t const srclist[])
 {
 	struct gasneti_op *op = current();
 	move_pieces(op, GASNETI_GET, srcnode, VECTOR(dstlist, dstcount),
 		VECTOR(srclist, srccount));
 }
 
-void gasnet_puti_bulk(gasnet_node_t dstnode, size_t dstcount, void *const dstlist[], size_t dstlen, size_t srccount, void *const srclist[], size_t srclen)
+void gasnet_puti_bulk(gasnet_node_t dstnode, size_t dstcount, void *const dstlist[],
+	size_t dstlen, size_t srccount, void *const srclist[], size_t srclen)
 {
 	struct gasneti_op *op = blocking();
 	move_pieces(op, GASNETI_PUT, dstnode, INDEXED(dstlist, dstcount, dstlen),
@@ -169,7 +175,9 @@ void gasnet_puti_bulk(gasnet_node_t dstnode, size_t dstcount, void *const dstlis
 	finish(op);
 }
 
-gasnet_handle_t gasnet_puti_nb_bulk(gasnet_node_t dstnode, size_t dstcount, void *const dstlist[], size_t dstlen, size_t srccount, void *const srclist[], size_t srclen)
+gasnet_handle_t gasnet_puti_nb_bulk(gasnet_node_t dstnode, size_t dstcount,
+	void *const dstlist[], size_t dstlen, size_t srccount, void *const srclist[],
+	size_t srclen)
 {
 	struct gasneti_op *op = begin();
 	move_pieces(op, GASNETI_PUT, dstnode, INDEXED(dstlist, dstcount, dstlen),
@@ -177,14 +185,16 @@ gasnet_handle_t gasnet_puti_nb_bulk(gasnet_node_t dstnode, size_t dstcount, void
 	return gasneti_op_handle(op);
 }
 
-void gasnet_puti_nbi_bulk(gasnet_node_t dstnode, size_t dstcount, void *const dstlist[], size_t dstlen, size_t srccount, void *const srclist[], size_t srclen)
+void gasnet_puti_nbi_bulk(gasnet_node_t dstnode, size_t dstcount, void *const dstlist[],
+	size_t dstlen, size_t srccount, void *const srclist[], size_t srclen)
 {
 	struct gasneti_op *op = current();
 	move_pieces(op, GASNETI_PUT, dstnode, INDEXED(dstlist, dstcount, dstlen),
 		INDEXED(srclist, srccount, srclen));
 }
 
-void gasnet_geti_bulk(size_t dstcount, void *const dstlist[], size_t dstlen, gasnet_node_t srcnode, size_t srccount, void *const srclist[], size_t srclen)
+void gasnet_geti_bulk(size_t dstcount, void *const dstlist[], size_t dstlen,
+	gasnet_node_t srcnode, size_t srccount, void *const srclist[], size_t srclen)
 {
 	struct gasneti_op *op = blocking();
 	move_pieces(op, GASNETI_GET, srcnode, INDEXED(dstlist, dstcount, dstlen),
@@ -192,7 +202,8 @@ void gasnet_geti_bulk(size_t dstcount, void *const dstlist[], size_t dstlen, gas
 	finish(op);
 }
 
-gasnet_handle_t gasnet_geti_nb_bulk(size_t dstcount, void *const dstlist[], size_t dstlen, gasnet_node_t srcnode, size_t srccount, void *const srclist[], size_t srclen)
+gasnet_handle_t gasnet_geti_nb_bulk(size_t dstcount, void *const dstlist[], size_t dstlen,
+	gasnet_node_t srcnode, size_t srccount, void *const srclist[], size_t srclen)
 {
 	struct gasneti_op *op = begin();
 	move_pieces(op, GASNETI_GET, srcnode, INDEXED(dstlist, dstcount, dstlen),
@@ -200,14 +211,17 @@ gasnet_handle_t gasnet_geti_nb_bulk(size_t dstcount, void *const dstlist[], size
 	return gasneti_op_handle(op);
 }
 
-void gasnet_geti_nbi_bulk(size_t dstcount, void *const dstlist[], size_t dstlen, gasnet_node_t srcnode, size_t srccount, void *const srclist[], size_t srclen)
+void gasnet_geti_nbi_bulk(size_t dstcount, void *const dstlist[], size_t dstlen,
+	gasnet_node_t srcnode, size_t srccount, void *const srclist[], size_t srclen)
 {
 	struct gasneti_op *op = current();
 	move_pieces(op, GASNETI_GET, srcnode, INDEXED(dstlist, dstcount, dstlen),
 		INDEXED(srclist, srccount, srclen));
 }
 
-void gasnet_puts_bulk(gasnet_node_t dstnode, void *dstaddr, const size_t dststrides[], void *srcaddr, const size_t srcstrides[], const size_t count[], size_t stridelevels)
+void gasnet_puts_bulk(gasnet_node_t dstnode, void *dstaddr, const size_t dststrides[],
+	void *srcaddr, const size_t srcstrides[], const size_t count[],
+	size_t stridelevels)
 {
 	struct gasneti_op *op = blocking();
 	const struct box box = {dststrides, srcstrides, count};
@@ -215,7 +229,9 @@ void gasnet_puts_bulk(gasnet_node_t dstnode, void *dstaddr, const size_t dststri
 	finish(op);
 }
 
-gasnet_handle_t gasnet_puts_nb_bulk(gasnet_node_t dstnode, void *dstaddr, const size_t dststrides[], void *srcaddr, const size_t srcstrides[], const size_t count[], size_t stridelevels)
+gasnet_handle_t gasnet_puts_nb_bulk(gasnet_node_t dstnode, void *dstaddr,
+	const size_t dststrides[], void *srcaddr, const size_t srcstrides[],
+	const size_t count[], size_t stridelevels)
 {
 	struct gasneti_op *op = begin();
 	const struct box box = {dststrides, srcstrides, count};
@@ -223,14 +239,18 @@ gasnet_handle_t gasnet_puts_nb_bulk(gasnet_node_t dstnode, void *dstaddr, const 
 	return gasneti_op_handle(op);
 }
 
-void gasnet_puts_nbi_bulk(gasnet_node_t dstnode, void *dstaddr, const size_t dststrides[], void *srcaddr, const size_t srcstrides[], const size_t count[], size_t stridelevels)
+void gasnet_puts_nbi_bulk(gasnet_node_t dstnode, void *dstaddr, const size_t dststrides[],
+	void *srcaddr, const size_t srcstrides[], const size_t count[],
+	size_t stridelevels)
 {
 	struct gasneti_op *op = current();
 	const struct box box = {dststrides, srcstrides, count};
 	move_strided(op, GASNETI_PUT, dstnode, dstaddr, srcaddr, &box, stridelevels);
 }
 
-void gasnet_gets_bulk(void *dstaddr, const size_t dststrides[], gasnet_node_t srcnode, void *srcaddr, const size_t srcstrides[], const size_t count[], size_t stridelevels)
+void gasnet_gets_bulk(void *dstaddr, const size_t dststrides[], gasnet_node_t srcnode,
+	void *srcaddr, const size_t srcstrides[], const size_t count[],
+	size_t stridelevels)
 {
 	struct gasneti_op *op = blocking();
 	const struct box box = {dststrides, srcstrides, count};
@@ -238,7 +258,9 @@ void gasnet_gets_bulk(void *dstaddr, const size_t dststrides[], gasnet_node_t sr
 	finish(op);
 }
 
-gasnet_handle_t gasnet_gets_nb_bulk(void *dstaddr, const size_t dststrides[], gasnet_node_t srcnode, void *srcaddr, const size_t srcstrides[], const size_t count[], size_t stridelevels)
+gasnet_handle_t gasnet_gets_nb_bulk(void *dstaddr, const size_t dststrides[],
+	gasnet_node_t srcnode, void *srcaddr, const size_t srcstrides[],
+	const size_t count[], size_t stridelevels)
 {
 	struct gasneti_op *op = begin();
 	const struct box box = {dststrides, srcstrides, count};
@@ -246,7 +268,9 @@ gasnet_handle_t gasnet_gets_nb_bulk(void *dstaddr, const size_t dststrides[], ga
 	return gasneti_op_handle(op);
 }
 
-void gasnet_gets_nbi_bulk(void *dstaddr, const size_t dststrides[], gasnet_node_t srcnode, void *srcaddr, const size_t srcstrides[], const size_t count[], size_t stridelevels)
+void gasnet_gets_nbi_bulk(void *dstaddr, const size_t dststrides[], gasnet_node_t srcnode,
+	void *srcaddr, const size_t srcstrides[], const size_t count[],
+	size_t stridelevels)
 {
 	struct gasneti_op *op = current();
 	const struct box box = {dststrides, srcstrides, count};

@@ -42,15 +42,15 @@ static void added_up(gasnet_token_t token, gasnet_handlerarg_t sum)
 	added += sum;
 }
 
-static void do_echo(gasnet_token_t token, void *buf, size_t nbytes, gasnet_handlerarg_t a0,
-	gasnet_handlerarg_t a1, gasnet_handlerarg_t a2)
+static void do_echo(gasnet_token_t token, void *buf, size_t nbytes,
+	gasnet_handlerarg_t a0, gasnet_handlerarg_t a1, gasnet_handlerarg_t a2)
 {
 	WANT((uintptr_t)buf % 16 == 0);
 	gasnet_AMReplyMedium3(token, H_ECHOED, buf, nbytes, a0, a1, a2);
 }
 
-static void got_echo(gasnet_token_t token, void *buf, size_t nbytes, gasnet_handlerarg_t a0,
-	gasnet_handlerarg_t a1, gasnet_handlerarg_t a2)
+static void got_echo(gasnet_token_t token, void *buf, size_t nbytes,
+	gasnet_handlerarg_t a0, gasnet_handlerarg_t a1, gasnet_handlerarg_t a2)
 {
 	(void)token;
 	WANT(a0 == (int)nbytes && a1 == -1 && a2 == INT32_MIN);
@@ -58,8 +58,8 @@ static void got_echo(gasnet_token_t token, void *buf, size_t nbytes, gasnet_hand
 	echoed++;
 }
 
-static void do_long(gasnet_token_t token, void *buf, size_t nbytes, gasnet_handlerarg_t hi,
-	gasnet_handlerarg_t lo, gasnet_handlerarg_t first)
+static void do_long(gasnet_token_t token, void *buf, size_t nbytes,
+	gasnet_handlerarg_t hi, gasnet_handlerarg_t lo, gasnet_handlerarg_t first)
 {
 	void *back = (void *)((uintptr_t)(uint32_t)hi << 32 | (uint32_t)lo);
 	for (size_t i = 0; i < nbytes; i++)
@@ -94,7 +94,8 @@ static void test_short(void)
 
 static void test_medium(void)
 {
-	static const size_t sizes[] = {0, 1, 7, 8, 9, 15, 16, 17, 511, 512, 1000, 1983, 1984};
+	static const size_t sizes[] = {
+		0, 1, 7, 8, 9, 15, 16, 17, 511, 512, 1000, 1983, 1984};
 	char out[1984];
 	int n = 0;
 	for (size_t k = 0; k < 20 * sizeof(sizes) / sizeof(*sizes); k++) {
@@ -233,7 +234,8 @@ static void test_coll(void)
 	for (gasnet_image_t root = 0; root < nodes; root++) {
 		for (int i = 0; i < 1000; i++)
 			mine[i] = (int)(me * 1000) + i;
-		gasnet_coll_broadcast(GASNET_TEAM_ALL, all, root, mine, sizeof(mine), flags);
+		gasnet_coll_broadcast(
+			GASNET_TEAM_ALL, all, root, mine, sizeof(mine), flags);
 		for (int i = 0; i < 1000; i++)
 			WANT(all[i] == (int)(root * 1000) + i);
 	}
@@ -246,13 +248,13 @@ static void test_coll(void)
 
 int main(int argc, char **argv)
 {
-	gasnet_handlerentry_t table[] = {{H_ADD, add},
-		{H_ADDED, added_up}, {H_ECHO, do_echo},
-		{H_ECHOED, got_echo}, {H_LONG, do_long},
+	gasnet_handlerentry_t table[] = {{H_ADD, add}, {H_ADDED, added_up},
+		{H_ECHO, do_echo}, {H_ECHOED, got_echo}, {H_LONG, do_long},
 		{H_LONGED, got_long}};
 	if (gasnet_init(&argc, &argv) != GASNET_OK)
 		return 1;
-	WANT(gasnet_attach(table, sizeof(table) / sizeof(*table), SEGMENT, 0) == GASNET_OK);
+	WANT(gasnet_attach(table, sizeof(table) / sizeof(*table), SEGMENT, 0) ==
+		GASNET_OK);
 	me = gasnet_mynode();
 	nodes = gasnet_nodes();
 	next = (me + 1) % nodes;
