@@ -40,6 +40,8 @@ configure_file(cmake/portals3.pc.in portals3.pc @ONLY)
 install(FILES ${CMAKE_BINARY_DIR}/portals3.pc
   DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT development)
 
+include(cmake/gasnet.cmake)
+
 # Manual pages: of functions from the headers, of programs by help2man, if it is
 # installed.
 set(P3_MAN ${CMAKE_BINARY_DIR}/man)

@@ -1174,8 +1174,7 @@ gasnet_handle_t gasnet_end_nbi_accessregion(void);
 /* ---- barriers, threads ------------------------------------------------- G 3.6, 3.7 */
 
 /*
- * gasnet_barrier_notify, gasnet_barrier_wait, gasnet_barrier_try - split barrier	G
- * 3.6
+ * gasnet_barrier_notify, gasnet_barrier_wait, gasnet_barrier_try - split barrier (G 3.6)
  *
  *	id		in	value that the nodes compare
  *	flags		in	0: id is compared; GASNET_BARRIERFLAG_ANONYMOUS: id has no
