@@ -5,10 +5,10 @@
  *	yod -sz N stencil
  *
  * The nodes form a grid of rows and columns, each with a block of WIDTH x WIDTH cells and
- * a frame of ghost cells.  In each step a node puts its four edges into the ghost cells of
- * its neighbors: rows are contiguous, columns strided.  One sync and one barrier later the
- * ghosts are there.  The segment holds two blocks, used in turn, so that a fast neighbor
- * does not overwrite the ghosts that this node still reads.
+ * a frame of ghost cells.  In each step a node puts its four edges into the ghost cells
+ * of its neighbors: rows are contiguous, columns strided.  One sync and one barrier later
+ * the ghosts are there.  The segment holds two blocks, used in turn, so that a fast
+ * neighbor does not overwrite the ghosts that this node still reads.
  *
  * The cells of all nodes form a torus, so the heat on it stays the same.
  */

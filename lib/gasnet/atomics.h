@@ -16,11 +16,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define gasneti_get(p)        __atomic_load_n(p, __ATOMIC_RELAXED)
-#define gasneti_set(p, v)     __atomic_store_n(p, v, __ATOMIC_RELAXED)
-#define gasneti_acquire(p)    __atomic_load_n(p, __ATOMIC_ACQUIRE)
-#define gasneti_release(p, v) __atomic_store_n(p, v, __ATOMIC_RELEASE)
-#define gasneti_swap(p, v)    __atomic_exchange_n(p, v, __ATOMIC_ACQ_REL)
+#define gasneti_get(p)          __atomic_load_n(p, __ATOMIC_RELAXED)
+#define gasneti_set(p, v)       __atomic_store_n(p, v, __ATOMIC_RELAXED)
+#define gasneti_acquire(p)      __atomic_load_n(p, __ATOMIC_ACQUIRE)
+#define gasneti_release(p, v)   __atomic_store_n(p, v, __ATOMIC_RELEASE)
+#define gasneti_swap(p, v)      __atomic_exchange_n(p, v, __ATOMIC_ACQ_REL)
+#define gasneti_seq_get(p)      __atomic_load_n(p, __ATOMIC_SEQ_CST)
+#define gasneti_seq_add(p, n)   __atomic_add_fetch(p, n, __ATOMIC_SEQ_CST)
+#define gasneti_acquire_fence() __atomic_thread_fence(__ATOMIC_ACQUIRE)
+#define gasneti_release_fence() __atomic_thread_fence(__ATOMIC_RELEASE)
 
 static inline bool gasneti_cas(uint32_t *word, uint32_t old, uint32_t new)
 {

@@ -13,7 +13,7 @@
  * that covers its page and is not redundant; an idle region is in the LRU list once.
  *
  * One lock protects all of it.  A thread that waits for a victim holds no lock, and polls
- * class 1, by whose events references end.  Descriptors are unlinked in take alone, not
+ * class 1, whose events end references.  Descriptors are unlinked in take alone, not
  * in event handling.
  */
 #include "internal.h"

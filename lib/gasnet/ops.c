@@ -146,7 +146,7 @@ static void copy(void *dest, const void *src, size_t nbytes)
 		memcpy(dest, src, 4);
 	else
 		memmove(dest, src, nbytes);
-	__atomic_thread_fence(__ATOMIC_RELEASE);
+	gasneti_release_fence();
 }
 
 /*
@@ -421,7 +421,7 @@ static void do_memset(
 		return;
 	if (node == gasneti.me) {
 		memset(dest, val, nbytes);
-		__atomic_thread_fence(__ATOMIC_RELEASE);
+		gasneti_release_fence();
 		return;
 	}
 	void *n = (void *)(uintptr_t)nbytes;

@@ -180,17 +180,17 @@ void gasneti_wake(void)
 {
 	if (!GASNETI_THREADS)
 		return;
-	__atomic_add_fetch(&gasneti.generation, 1, __ATOMIC_SEQ_CST);
-	if (gasneti_unlikely(__atomic_load_n(&gasneti.sleepers, __ATOMIC_SEQ_CST)))
+	gasneti_seq_add(&gasneti.generation, 1);
+	if (gasneti_unlikely(gasneti_seq_get(&gasneti.sleepers)))
 		syscall(SYS_futex, &gasneti.generation, FUTEX_WAKE_PRIVATE, INT32_MAX,
 			NULL, NULL, 0);
 }
 
 static void sleep_for_wake(const gasneti_wait_t *wait)
 {
-	__atomic_add_fetch(&gasneti.sleepers, 1, __ATOMIC_SEQ_CST);
+	gasneti_seq_add(&gasneti.sleepers, 1);
 	futex_wait(&gasneti.generation, wait->generation, GASNETI_NAP_MS);
-	__atomic_sub_fetch(&gasneti.sleepers, 1, __ATOMIC_SEQ_CST);
+	gasneti_seq_add(&gasneti.sleepers, UINT32_MAX);
 }
 
 static void dispatch(const ptl_event_t *ev, int queue)
@@ -267,14 +267,14 @@ void gasneti_turn(gasneti_wait_t *wait, enum gasneti_level level)
 	else if (may_sleep(wait))
 		nap(wait, level);
 	if (GASNETI_THREADS)
-		wait->generation = __atomic_load_n(&gasneti.generation, __ATOMIC_SEQ_CST);
+		wait->generation = gasneti_seq_get(&gasneti.generation);
 }
 
 void gasneti_wait_init(gasneti_wait_t *wait)
 {
 	wait->since = 0;
 	wait->turns = 0;
-	wait->generation = __atomic_load_n(&gasneti.generation, __ATOMIC_SEQ_CST);
+	wait->generation = gasneti_seq_get(&gasneti.generation);
 }
 
 void gasneti_wait_begin(gasneti_wait_t *wait)
@@ -292,7 +292,7 @@ void gasneti_wait_turn(gasneti_wait_t *wait)
 void gasneti_wait_end(gasneti_wait_t *wait)
 {
 	(void)wait;
-	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	gasneti_acquire_fence();
 }
 
 int gasnet_AMPoll(void)
