@@ -86,6 +86,14 @@ static void read_events(void)
 		gasneti_exit_event(&ev);
 }
 
+/* If another node has told that it leaves, wait for the end of this process. */
+void gasneti_exit_check(void)
+{
+	read_events();
+	while (gasneti_acquire(&remote) && !pthread_equal(pthread_self(), watcher))
+		pause();
+}
+
 /* Tell the nodes that have not acknowledged yet. */
 static void tell_all(void)
 {

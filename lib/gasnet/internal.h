@@ -495,6 +495,7 @@ void gasneti_barrier_event(const ptl_event_t *ev);
 void gasneti_barrier_resend(void);
 void gasneti_exit_init(void);
 void gasneti_exit_event(const ptl_event_t *ev);
+void gasneti_exit_check(void);
 void gasneti_leave(int code, int signal, bool in_signal) __attribute__((noreturn));
 void gasneti_settings_read(void);
 uint64_t gasneti_setting(

@@ -193,9 +193,13 @@ void gasneti_portals_failed(const char *call, int rc)
 	gasneti_fatal("%s: %s", call, PtlErrorStr((unsigned)rc));
 }
 
-/* An operation failed since its peer has died: end the job, unless it ends already. */
+/*
+ * An operation failed since its peer has died: end the job.  If the peer has left, its
+ * EXIT is here, and the watch thread ends this process with its code.
+ */
 void gasneti_peer_died(uint32_t node)
 {
+	gasneti_exit_check();
 	fprintf(stderr, "*** GASNet (node %u of %u): a message failed: ", gasneti.me,
 		gasneti.nodes);
 	if (node != gasneti.me)
