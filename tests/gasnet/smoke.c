@@ -2,7 +2,8 @@
 /*
  * smoke.c - a first test of GASNet over Portals: a bit of everything, in a minute
  *
- * usage: yod -sz N smoke; exit status 0 if all is right
+ * usage: yod -sz N smoke [divisor]; the divisor makes fewer rounds; exit status 0 if all
+ * is right
  */
 #include <gasnet.h>
 #include <gasnet_coll.h>
@@ -16,6 +17,7 @@ static gasnet_node_t me, nodes, next, prev;
 static volatile int added, echoed, longed, requests;
 static gasnet_hsl_t lock = GASNET_HSL_INITIALIZER;
 static char echo[8192];
+static int divisor = 1;
 
 #define WANT(cond)                                                                       \
 	do {                                                                             \
@@ -84,7 +86,7 @@ static void barrier(void)
 
 static void test_short(void)
 {
-	enum { N = 20000 };
+	const int N = 20000 / divisor;
 	for (int i = 0; i < N; i++)
 		WANT(gasnet_AMRequestShort2(next, H_ADD, i, -i + 1) == GASNET_OK);
 	GASNET_BLOCKUNTIL(added == N);
@@ -160,7 +162,7 @@ static void test_put_get(void)
 
 static void test_nb(void)
 {
-	enum { N = 65535 };
+	const uint64_t N = 65535 / (uint64_t)divisor;
 	gasnet_handle_t *handles = malloc(N * sizeof(*handles));
 	uint64_t *there = segments[next].addr, *here = segments[me].addr;
 	for (uint64_t i = 0; i < N; i++) {
@@ -173,7 +175,7 @@ static void test_nb(void)
 	for (uint64_t i = 0; i < N; i++)
 		WANT(here[i] == i * prev + 1);
 	barrier();
-	for (uint64_t i = 0; i < 2 * N; i++)
+	for (uint64_t i = 0; i < N + 1000; i++)
 		gasnet_put_nbi_val(next, there + i % N, i, 8);
 	gasnet_wait_syncnbi_all();
 	gasnet_begin_nbi_accessregion();
@@ -193,7 +195,7 @@ static void test_nb(void)
 
 static void test_barrier(void)
 {
-	for (int i = 0; i < 3000; i++) {
+	for (int i = 0; i < 3000 / divisor; i++) {
 		gasnet_barrier_notify(i, 0);
 		if (i & 1)
 			WANT(gasnet_barrier_wait(i, 0) == GASNET_OK);
@@ -255,6 +257,8 @@ int main(int argc, char **argv)
 		return 1;
 	WANT(gasnet_attach(table, sizeof(table) / sizeof(*table), SEGMENT, 0) ==
 		GASNET_OK);
+	if (argc > 1)
+		divisor = atoi(argv[1]);
 	me = gasnet_mynode();
 	nodes = gasnet_nodes();
 	next = (me + 1) % nodes;

@@ -6,7 +6,7 @@ endforeach()
 
 function(gasnet_smoke_test name mode nodes)
   p3_add_test(gasnet_smoke_${name} gasnet 60
-    env ${ARGN} $<TARGET_FILE:yod> -sz ${nodes} $<TARGET_FILE:gasnet_smoke_${mode}>)
+    env ${ARGN} $<TARGET_FILE:yod> -sz ${nodes} $<TARGET_FILE:gasnet_smoke_${mode}> 16)
 endfunction()
 gasnet_smoke_test(seq_1 seq 1)
 gasnet_smoke_test(seq_2 seq 2)
