@@ -29,7 +29,7 @@ struct load {
 	size_t n;
 };
 
-static struct load answer; /* what the last reply brought */
+static struct load answer; /* load of the last reply */
 static _Atomic unsigned answers, requests;
 static unsigned char *reply_source;
 
@@ -605,7 +605,7 @@ STATEMENT(54, requests_without_reply_need_no_memory)
 {
 	send_silents(1000);
 	size_t before = resident_bytes();
-	send_silents(100000);
+	send_silents(getenv("GN_LONG") ? 100000 : 100000 / gn.size);
 	size_t after = resident_bytes();
 	CHECK(after < before + ((size_t)2 << 20));
 }

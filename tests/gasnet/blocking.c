@@ -2,6 +2,8 @@
 /* Statements of blocking puts and gets. */
 #include "gn.h"
 
+#include <sys/mman.h>
+
 enum { H_TELL = 128, H_TOLD };
 
 static void tell(gasnet_token_t token, gasnet_handlerarg_t value);
@@ -129,6 +131,20 @@ static void move_with(void *near, void *back)
 
 enum { ROOM = 80000 };
 
+/* Return memory that begins in this node's segment and ends behind it, or NULL if other
+ * memory lies there. */
+static unsigned char *across_the_end(size_t behind)
+{
+	unsigned char *end = gn_own(gn.seg[gn.rank].size);
+	void *is = mmap(end, behind, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+	if (is == end)
+		return end - behind;
+	if (is != MAP_FAILED)
+		CHECK_EQ(munmap(is, behind), 0);
+	return NULL;
+}
+
 STATEMENT(76, local_side_in_any_memory)
 {
 	static unsigned char near_static[ROOM], back_static[ROOM];
@@ -138,6 +154,11 @@ STATEMENT(76, local_side_in_any_memory)
 	move_with(near_stack, back_stack);
 	move_with(gn_alloc(ROOM), gn_alloc(ROOM));
 	move_with(gn_own(LOCAL), gn_alloc(ROOM));
+	unsigned char *across = across_the_end((size_t)ROOM / 2 / 4096 * 4096);
+	if (across) {
+		move_with(across, back_static);
+		move_with(near_static, across);
+	}
 }
 
 /* The last bytes of the segment are a target like others. */

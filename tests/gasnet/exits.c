@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Statements of the end of a job.  Each scene is a way to end, with what the other nodes
- * do meanwhile; the driver checks the status, the time, and that nothing is left.
+ * Statements of the end of a job.  Each scene is a way to end, beside an activity of the
+ * other nodes; the driver checks the status, the time, and that nothing is left.
  */
 #include "gn.h"
 
@@ -20,7 +20,7 @@ static gasnet_handlerentry_t table[] = {{H_EXIT, exit_in_request},
 	{H_EXIT_BACK, exit_in_reply}, {H_ASK, ask}, {H_BYTES, take_bytes}};
 const struct gn_program gn_program = {.is_driver = true, GN_TABLE(table)};
 
-/* ---- what nodes do until the job ends ---- */
+/* ---- activities of nodes until the job ends ---- */
 
 static void pass_barrier(void)
 {
@@ -82,8 +82,8 @@ static void meet(unsigned n)
 /* Wait until the other nodes are most likely at what they do meanwhile. */
 static void let_others_begin(void)
 {
-	gn_sleep_ms(
-		50); /* pause: a stagger, for the others to get deep into their calls */
+	/* pause: a stagger, for the others to get into their calls */
+	gn_sleep_ms(50);
 }
 
 static int number(int nth)
@@ -151,7 +151,8 @@ static _Noreturn void end_by(const char *how)
 	_exit(93);
 }
 
-/* Arguments: how node A or the last one ends, what the others do, which one ends. */
+/* Arguments: the way to end, the activity of the others, 1 if the last node
+ * ends and not the first one. */
 SCENE(one_ends)
 {
 	gn_scene_up();
@@ -359,7 +360,7 @@ static void on_quit_return(int number_of_signal)
 	exit(4);
 }
 
-/* Arguments: "exit" or what else the nodes do; a node that exits, or -1; the handler. */
+/* Arguments: the activity of the nodes; a node that exits, or -1; the handler. */
 SCENE(catches_quit)
 {
 	gn_scene_up();

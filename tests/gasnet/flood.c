@@ -30,7 +30,7 @@ static gasnet_handlerentry_t table[] = {{H_SHORT, take_short}, {H_MEDIUM, take_m
 const struct gn_program gn_program = {
 	GN_TABLE(table), .segment = (uintptr_t)8 << 20, .whole = run_flood};
 
-/* What a sender and its target have counted; a byte for each number. */
+/* Counts of a sender and of its target, a byte for each number. */
 static _Atomic unsigned char seen[8][MESSAGES]; /* requests of each sender */
 static _Atomic unsigned char replied[MESSAGES]; /* replies to each number */
 static _Atomic unsigned char sent[MESSAGES];    /* numbers that are out */
@@ -166,7 +166,8 @@ static void clear(void)
 	gn_barrier();
 }
 
-/* Tell the other nodes what this one has received; return the sum of what they told. */
+/* Tell the other nodes the number of requests that this one has received; return the sum
+ * of all nodes. */
 static uint64_t received_by_all(void)
 {
 	uint64_t sum = 0;

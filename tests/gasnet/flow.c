@@ -47,7 +47,7 @@ static void send_counts(gasnet_node_t to, unsigned n)
 		CHECK_OK(gasnet_AMRequestShort1(to, H_COUNT, (int)gn.rank));
 }
 
-/* Wait for so many requests of each node, and check that no further one comes. */
+/* Wait for n requests of each node, and check that no further one comes. */
 static void expect_counts(uint64_t n)
 {
 	for (unsigned i = 0; i < gn.size; i++)

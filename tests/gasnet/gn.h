@@ -222,7 +222,7 @@ struct gn_run {
 void gn_env(const char *name, const char *value);
 /* Run a command of the shell. */
 struct gn_run *gn_sh(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* Run a scene of this program with so many nodes under yod, with further arguments in
+/* Run a scene of this program under yod with a number of nodes, with further arguments in
  * one string.  Check that no process and no name below /dev/shm is left. */
 struct gn_run *gn_scene(unsigned nodes, const char *scene, const char *arguments);
 /* The same in two steps; between them the driver sees gn_job, and the pid of yod. */

@@ -60,7 +60,7 @@ STATEMENT(69, trylock_of_another_threads_lock)
 
 /* ---- a counter ---- */
 
-enum { THREADS = 4, ADDITIONS = 2000 };
+enum { THREADS = 4, ADDITIONS = 500 };
 static uint64_t counter; /* under the lock */
 static _Atomic unsigned handled;
 

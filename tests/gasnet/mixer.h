@@ -7,7 +7,7 @@
  *	mixer_free(m);
  *
  * A mixer owns MIXER_BYTES at one offset of every segment, and no other thread writes
- * there.  It keeps a copy of what these bytes must be.  Operations that touch the same
+ * there.  It keeps a copy of the right bytes.  Operations that touch the same
  * bytes, one of them by writing, are separated by a sync; all others overlap freely.
  * Each get is compared with the copy.  A mixer belongs to one thread.
  */
