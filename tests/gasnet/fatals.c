@@ -60,7 +60,7 @@ static void fill_table(unsigned entries, unsigned first)
 {
 	for (unsigned i = 0; i < entries; i++) {
 		big[i].index = (gasnet_handler_t)(first ? first + i : 0);
-		big[i].fnptr = (void (*)())none;
+		big[i].fnptr = none;
 	}
 }
 
