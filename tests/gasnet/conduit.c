@@ -244,14 +244,26 @@ SCENE(moves_pattern)
 	gn_scene_done();
 }
 
-/* Each pair's loan equals the credit at its holder; loans and bank make the total. */
+/* Check that a node's loans are not more than its total: the rest is its bank. */
+static void check_banks(const struct gn_run *r)
+{
+	unsigned long long loans, total;
+	int lines = 0;
+	for (const char *at = r->err; (at = strstr(at, "loans ")); at++, lines++) {
+		CHECK_EQ(sscanf(at, "loans %llu of %llu", &loans, &total), 2);
+		CHECK(loans <= total);
+	}
+	CHECK_EQ(lines, 3);
+}
+
+/* The sum of all loans equals that of the credits at their holders. */
 STATEMENT(160, credits_add_up)
 {
 	gn_env("GASNET_PORTAL_STATS", "1");
 	struct gn_run *r = gn_scene(3, "moves_pattern", "");
 	CHECK_STATUS(r, 0);
 	CHECK_EQ(statistic(r, "loans"), statistic(r, "held"));
-	CHECK_EQ(statistic(r, "loans") + statistic(r, "bank"), statistic(r, "total"));
+	check_banks(r);
 }
 
 STATEMENT(161, credits_follow_the_pattern)

@@ -195,25 +195,27 @@ static int status_of(int raw)
 	return WIFEXITED(raw) ? WEXITSTATUS(raw) : 128 + WTERMSIG(raw);
 }
 
-/* Return true if the time is over, or that for the end of a job that is to end. */
-static bool is_late(struct patience *whole, struct patience *end)
+/* Limits of a command as a whole, and of the end of a job that is to end. */
+struct limits {
+	struct patience whole, end;
+	bool ends;
+};
+
+static bool is_late(struct limits *l)
 {
-	static bool counts;
-	if (!child_is_job || !gn_job->mark_ms) {
-		counts = false;
-	} else if (!counts) {
-		counts = true;
-		*end = patience_ms(END_MS);
+	if (child_is_job && gn_job->mark_ms && !l->ends) {
+		l->ends = true;
+		l->end = patience_ms(END_MS);
 	}
-	return patience_is_over(whole) || (counts && patience_is_over(end));
+	return patience_is_over(&l->whole) || (l->ends && patience_is_over(&l->end));
 }
 
 static void end_command(void)
 {
-	struct patience whole = patience_ms(COMMAND_MS), end = {0};
+	struct limits limits = {.whole = patience_ms(COMMAND_MS)};
 	int raw = 0;
 	pid_t got;
-	while ((got = waitpid(child, &raw, WNOHANG)) == 0 && !is_late(&whole, &end))
+	while ((got = waitpid(child, &raw, WNOHANG)) == 0 && !is_late(&limits))
 		gn_sleep_ms(2);
 	result.status = got == child ? status_of(raw) : -1;
 	if (got != child) {

@@ -315,7 +315,8 @@ STATEMENT(141, exit_of_threads)
 	const char *const others[] = {
 		"exit", "barrier", "spin", "poll", "put", "request"};
 	for (int i = 0; i < 6; i++) {
-		CHECK_STATUS(gn_scene(1, "threads_exit", others[i]), 10);
+		if (strcmp(others[i], "barrier") != 0) /* one node does not wait there */
+			CHECK_STATUS(gn_scene(1, "threads_exit", others[i]), 10);
 		CHECK_STATUS(gn_scene(3, "threads_exit", others[i]), 10);
 	}
 }
@@ -410,7 +411,12 @@ STATEMENT(144, signals_to_a_node_and_to_the_launcher)
 	for (int i = 0; i < 2; i++)
 		for (int node = -1; node < 3; node += 2) {
 			struct gn_run *r = signal_job("spin -1 1", signals[i], node);
-			CHECK(r->status > 0);
+			if (r->status <= 0 || r->status == 99)
+				gn_fail(__FILE__, __LINE__,
+					"signal %d to node %d: status %d after %llu ms: "
+					"%.400s",
+					signals[i], node, r->status,
+					(unsigned long long)r->ms, r->err);
 			CHECK(r->word[0] >= 1 && r->word[2] >= 1);
 			CHECK(r->word[0] <= 1 && r->word[1] <= 1 && r->word[2] <= 1);
 		}
