@@ -452,6 +452,10 @@ static void on_signals(struct run *r)
 
 static void on_guard_gone(struct run *r)
 {
+	/* The guard's death signal SIGCONT may be yet to come, and this process does not
+	 * need it any more.  LeakSanitizer stops a process that ends, and would wait for
+	 * ever for a stop that SIGCONT has undone. */
+	prctl(PR_SET_PDEATHSIG, 0);
 	epoll_ctl(r->ep, EPOLL_CTL_DEL, r->alive_fd, NULL);
 	p3_record_set("yod was killed; ending the job");
 	decide(r, 128 + SIGKILL);
