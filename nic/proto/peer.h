@@ -35,8 +35,8 @@ static inline bool p3_peer_is_expected(const struct p3_peer *p, ptl_pid_t pid)
 	return p && p->state == P3_EXPECTED && p3_peer_has_pid(p, pid);
 }
 
-/* Return true if a request to this target fails.  A request to a target that has left
- * does not fail: it is dropped.  One to a target that has yet to come waits. */
+/* Return true if a request that cannot reach this target ends with a failure.  If the
+ * target has left, or did not come in time, the request ends without one. */
 static inline bool p3_peer_is_failure(const struct p3_peer *p, ptl_pid_t pid)
 {
 	return !p || p->state == P3_DEAD ||
