@@ -72,6 +72,8 @@ struct perf_node {
 
 /* The caller has set b, largest, window, silent, heap and w.poll. */
 void perf_open(struct perf_node *n);
+/* Return the length of rx. */
+uint64_t perf_rx_bytes(const struct perf_node *n);
 /* All ranks call both.  No rank sends before all have left the barrier in perf_begin. */
 void perf_begin(struct perf_node *n, enum perf_test test, uint64_t length);
 /* End a test, and check that there were as many events as messages. */

@@ -252,7 +252,7 @@ void perf_full_rounds(struct perf_node *n)
 
 /* ---- setting up ---- */
 
-static uint64_t rx_bytes(const struct perf_node *n)
+uint64_t perf_rx_bytes(const struct perf_node *n)
 {
 	uint64_t sets = n->b->rank ? 1 : n->b->size;
 	uint64_t large = 2 * pitch_of(n->largest);
@@ -261,7 +261,7 @@ static uint64_t rx_bytes(const struct perf_node *n)
 
 void perf_open(struct perf_node *n)
 {
-	uint64_t tx = n->largest + PERF_SHIFTS * 64, rx = rx_bytes(n);
+	uint64_t tx = n->largest + PERF_SHIFTS * 64, rx = perf_rx_bytes(n);
 	uint64_t events = 3ull * n->window * n->b->size;
 	n->paired = (n->b->rank ^ 1) < n->b->size;
 	n->tx = n->heap ? bench_allocate_shared(tx) : bench_allocate(tx);

@@ -40,6 +40,20 @@ configure_file(cmake/portals3.pc.in portals3.pc @ONLY)
 install(FILES ${CMAKE_BINARY_DIR}/portals3.pc
   DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT development)
 
+# CCI: pkg-config cci, and -lcci, which is the same library.  An empty library that needs it
+# would not do: ld takes no symbols from a library that only another library needs.
+set(P3_CCI_VERSION 2.1.0) # of the interface, as programs compare it
+configure_file(cmake/cci.pc.in cci.pc @ONLY)
+install(FILES ${CMAKE_BINARY_DIR}/cci.pc
+  DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT development)
+file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/links)
+foreach(suffix SHARED STATIC)
+  file(CREATE_LINK libportals${CMAKE_${suffix}_LIBRARY_SUFFIX}
+    ${CMAKE_BINARY_DIR}/links/libcci${CMAKE_${suffix}_LIBRARY_SUFFIX} SYMBOLIC)
+  install(FILES ${CMAKE_BINARY_DIR}/links/libcci${CMAKE_${suffix}_LIBRARY_SUFFIX}
+    DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development)
+endforeach()
+
 # Manual pages: of functions from the headers, of programs by help2man, if it is
 # installed.
 set(P3_MAN ${CMAKE_BINARY_DIR}/man)
@@ -47,7 +61,8 @@ file(GLOB P3_MAN_EXAMPLES ${CMAKE_SOURCE_DIR}/examples/*.[ch])
 set(P3_MAN_SOURCES ${CMAKE_SOURCE_DIR}/docs/settings.md ${P3_MAN_EXAMPLES}
   ${CMAKE_SOURCE_DIR}/include/portals3.h
   ${CMAKE_SOURCE_DIR}/include/portals3_runtime.h ${CMAKE_SOURCE_DIR}/include/portals3x.h
-  ${CMAKE_SOURCE_DIR}/include/cnos_mpi_os.h ${CMAKE_SOURCE_DIR}/include/p3nal_tcp.h)
+  ${CMAKE_SOURCE_DIR}/include/cnos_mpi_os.h ${CMAKE_SOURCE_DIR}/include/p3nal_tcp.h
+  ${CMAKE_SOURCE_DIR}/include/cci.h)
 set(P3_MAN_TOOLS ${P3_TOOLS})
 list(SORT P3_MAN_TOOLS)
 list(JOIN P3_MAN_TOOLS " " P3_MAN_TOOLS)

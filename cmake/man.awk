@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Manual pages from the comments of the public headers:
+# Manual pages from the comments of the public headers, of Portals and of CCI:
 #
 #	awk -v out=DIR -v date=2026-01-31 -v tools="yod ..." -f man.awk docs/settings.md \
 #		examples/hello.c ... include/portals3.h ...
 #
-# DIR/man3 gets a page for each comment that documents functions, and a link for each
+# DIR/man7/cci.7 has the head and the types of cci.h.  DIR/man3 gets a page for each comment that documents functions, and a link for each
 # further function of that comment, and pages of ptl_md_t, ptl_event_t and
 # ptl_ni_limits_t; DIR/man7/portals3.7 has the text at the head of portals3.h, the
 # types, a list of all functions, and the settings of docs/settings.md.
@@ -19,6 +19,14 @@
 #	<tab>term<tab>text, <tab>- text	an item of a list
 #	<tab>anything			an example
 # More tabs in front continue the line above.
+
+function is_cci() { return base == "cci.h" }
+
+# The overview that a page refers to, and the library in which its functions are.
+function overview() { return is_cci() ? "cci" : "portals3" }
+function library() {
+	return is_cci() ? "CCI 2 (libportals, \\-lcci)" : "Portals 3.3 (libportals, \\-lportals)"
+}
 
 function text(s) {
 	gsub(/\\/, "\\e", s)
@@ -102,6 +110,15 @@ function begin_codes() {
 	list("tag")
 	if (returns != "int")
 		return
+	if (is_cci()) {
+		put(".It Dv CCI_SUCCESS")
+		put("success")
+		if (comment !~ /\nCCI_ERROR\t/) {
+			put(".It Dv CCI_ERROR")
+			put("CCI is not initialized, or this is a forked child that has not called cci_init")
+		}
+		return
+	}
 	if (comment !~ /\nPTL_OK\t/) {
 		put(".It Dv PTL_OK")
 		put("success")
@@ -123,7 +140,7 @@ function line(s,   f) {
 		in_code = 0
 		return
 	}
-	if (s ~ /^PTL_[A-Z_0-9]+\t/)
+	if (s ~ /^(PTL|CCI)_[A-Z_0-9]+\t/)
 		code(s)
 	else if (in_code && s ~ /^\t/)
 		put(text(s))
@@ -183,7 +200,7 @@ function head(name, sec) {
 
 # .Ft and .Fn of a prototype without its semicolon
 function prototype(p,   name, type, args, f, n, i) {
-	match(p, /(Ptl|cnos_|p3tcp_)[A-Za-z_]+\(/)
+	match(p, /(Ptl|cnos_|p3tcp_|cci_)[A-Za-z_]+\(/)
 	name = substr(p, RSTART, RLENGTH - 1)
 	type = substr(p, 1, RSTART - 1)
 	args = substr(p, RSTART + RLENGTH)
@@ -197,10 +214,10 @@ function prototype(p,   name, type, args, f, n, i) {
 
 function see_also(own,   rest, name, seen, result) {
 	rest = comment
-	while (match(rest, /PtlX?[A-Z][A-Za-z]+/)) {
+	while (match(rest, /PtlX?[A-Z][A-Za-z]+|cci_[a-z_]+/)) {
 		name = substr(rest, RSTART, RLENGTH)
 		rest = substr(rest, RSTART + RLENGTH)
-		if (index(own, " " name " ") || seen[name]++)
+		if (index(own, " " name " ") || name ~ /_t$/ || seen[name]++)
 			continue
 		result = result name "\n"
 	}
@@ -313,7 +330,7 @@ function example(name) {
 function page(   title, names, what, where, f, n, i, synopsis, name, own) {
 	title = comment
 	sub(/\n.*/, "", title)
-	if (title !~ /^(Ptl|cnos_|p3tcp_).* - /)
+	if (title !~ /^(Ptl|cnos_|p3tcp_|cci_).* - /)
 		return
 	where = "libportals"
 	if (match(title, /\t+[^\t]+$/)) {
@@ -326,8 +343,8 @@ function page(   title, names, what, where, f, n, i, synopsis, name, own) {
 	what = substr(title, i + 3)
 	n = split(names, f, /, */)
 	returns = protos[1]
-	sub(/ *\**(Ptl|cnos_|p3tcp_).*/, "", returns)
-	if (title !~ /^Ptl/)
+	sub(/ *\**(Ptl|cnos_|p3tcp_|cci_).*/, "", returns)
+	if (title !~ /^(Ptl|cci_)/)
 		returns = "" # what it returns the comment says
 	function_page = 1
 	sub(/^[^\n]*\n/, "", comment)
@@ -336,17 +353,23 @@ function page(   title, names, what, where, f, n, i, synopsis, name, own) {
 	for (i = 1; i <= n; i++) {
 		synopsis = synopsis prototype(protos[i]) "\n"
 		own = own f[i] " "
-		summary = summary ".It Xr " f[i] " 3\n" text(what) "\n"
+		if (is_cci())
+			cci_summary = cci_summary ".It Xr " f[i] " 3\n" text(what) "\n"
+		else
+			summary = summary ".It Xr " f[i] " 3\n" text(what) "\n"
 	}
 	name = out "/man3/" f[1] ".3"
 	printf "%s", head(f[1], 3) > name
 	for (i = 1; i <= n; i++)
 		print ".Nm " f[i] (i < n ? " ," : "") > name
-	print ".Nd " text(what) "\n.Sh LIBRARY\nPortals 3.3 (libportals, \\-lportals)\n" \
-		".Sh SYNOPSIS\n.In " base "\n" synopsis body constants(comment synopsis) \
-		example(f[1]) ".Sh SEE ALSO\n" \
-		sorted_refs(see_also(own) types_of(comment synopsis)) ".Xr portals3 7\n.Sh STANDARDS" > name
-	if (where ~ /^P3/) {
+	print ".Nd " text(what) "\n.Sh LIBRARY\n" library() "\n" \
+		".Sh SYNOPSIS\n.In " base "\n" synopsis body \
+		constants(comment synopsis) example(f[1]) ".Sh SEE ALSO\n" \
+		sorted_refs(see_also(own) types_of(comment synopsis)) \
+		".Xr " overview() " 7\n.Sh STANDARDS" > name
+	if (is_cci()) {
+		print "Common Communication Interface, API 2." > name
+	} else if (where ~ /^P3/) {
 		sub(/^P3.3 /, "", where)
 		print "Portals 3.3, section " where "." > name
 	} else
@@ -405,6 +428,11 @@ FILENAME ~ /examples\/[a-z]*\.[ch]$/ {
 	next
 }
 
+# The part of cci.h about its types: the comments and the definitions, as they stand.
+base == "cci.h" && /^\/\* ---- status/ { showing = 1 }
+base == "cci.h" && /^\/\* ---- the library/ { showing = 0 }
+base == "cci.h" && showing && !/^\/\* ---- / { cci_types = cci_types $0 "\n" }
+
 /^\/\*/ {
 	reading = 1
 	comment = ""
@@ -421,6 +449,8 @@ reading && /^ \*\/$/ {
 	sub(/\n+$/, "", comment)
 	if (first && base == "portals3.h")
 		top = comment
+	if (first && base == "cci.h")
+		cci_top = comment
 	if (first && base == "portals3_runtime.h")
 		runtime = comment
 	first = 0
@@ -451,11 +481,13 @@ defining && /^\} ptl_(md|event)_t;/ {
 defining && /^\}/ { defining = 0; comment = "" ; next }
 defining { next }
 
-/^(int|void|unsigned int|const char) .*(Ptl[A-Z]|cnos_|p3tcp_)/ { proto = ""; joining = 1 }
+/^(CCI_DECLSPEC |static inline )?(int|void|unsigned int|const char) .*(Ptl[A-Z]|cnos_|p3tcp_|cci_)/ { proto = ""; joining = 1 }
 joining {
 	proto = proto " " $0
-	if (/;/) {
+	if (/;|^\{/) {
 		joining = 0
+		sub(/CCI_DECLSPEC |static inline /, "", proto)
+		sub(/ *\{$/, "", proto)
 		gsub(/[ \t]+/, " ", proto)
 		gsub(/\( /, "(", proto)
 		sub(/^ /, "", proto)
@@ -471,7 +503,26 @@ joining {
 	count = 0
 }
 
+function cci_overview(   name) {
+	base = "cci.h"
+	file = "include/cci.h"
+	sub(/^[^\n]*\n/, "", cci_top)
+	name = out "/man7/cci.7"
+	printf "%s", head("cci", 7) > name
+	print ".Nm cci\n.Nd Common Communication Interface on one machine\n" \
+		".Sh SYNOPSIS\n.In cci.h\n.Sh DESCRIPTION" > name
+	printf "%s", overview_part(cci_top) > name
+	printf "%s", ".Sh FUNCTIONS\n.Bl -tag -width cci_create_endpoint_at -compact\n" cci_summary ".El\n" > name
+	printf "%s", ".Sh TYPES\n.Bd -literal\n" literal(cci_types) ".Ed\n" > name
+	print ".Sh ENVIRONMENT\n.Bl -tag -width Ds\n.It Ev CCI_CONFIG\nPath of a file with devices.\n" \
+		".It Ev PTL3_CCI_TRANSPORT\nTransport name of the devices.\n.El\n" \
+		"The other settings are those of Portals.\n.Sh SEE ALSO\n.Xr portals3 7\n.Sh STANDARDS\n" \
+		"Common Communication Interface, API 2." > name
+	close(name)
+}
+
 END {
+	cci_overview()
 	base = "portals3.h"
 	file = "include/portals3.h"
 	type_page("ptl_ni_limits_t", "limits of a network interface", comment_of["ptl_ni_limits_t"],

@@ -6,7 +6,23 @@
 #include "shm/fd.h"
 #include "shm/seg.h"
 
+#include <errno.h>
 #include <sched.h>
+#include <sys/mman.h>
+
+int p3_fork_watch(struct p3_node *node)
+{
+	if (p3_ready(node) != &p3_not_ready)
+		return 0;
+	struct p3_ready *ready = mmap(NULL, P3_PAGE, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (ready == MAP_FAILED)
+		return -ENOMEM;
+	(void)madvise(ready, P3_PAGE, MADV_WIPEONFORK);
+	p3_set(&ready->parent, 1);
+	p3_release(&node->ready, ready); /* INIT.1: calls look for parent */
+	return 0;
+}
 
 /* State that a forked child has inherited and can neither use nor free, kept in sight
  * of leak checkers. */

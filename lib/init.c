@@ -1,49 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* PtlInit and PtlFini. */
 #include "lib/fork.h"
-#include "lib/job/job.h"
 #include "lib/ni.h"
 #include "lib/node/call.h"
-#include "lib/node/conf.h"
 #include "lib/node/heap.h"
 #include "lib/runtime/runtime.h"
+#include "lib/users.h"
 #include "shm/log.h"
 #include "shm/park.h"
 
 #include <errno.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <time.h>
-
-static struct p3_ready *make_ready(void)
-{
-	struct p3_ready *ready = mmap(NULL, P3_PAGE, PROT_READ | PROT_WRITE,
-		MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (ready == MAP_FAILED)
-		return NULL;
-	(void)madvise(ready, P3_PAGE, MADV_WIPEONFORK);
-	p3_set(&ready->parent, 1);
-	return ready;
-}
 
 static int init(struct p3_node *node)
 {
-	struct p3_ready *ready = p3_ready(node);
-	if (ready == &p3_not_ready) {
-		ready = make_ready();
-		if (!ready)
-			return -ENOMEM;
-		p3_release(&node->ready, ready); /* INIT.1: parent is set */
-	}
-	p3_conf_log();
-	if (!node->harness)
-		p3_conf_set_stdout();
-	p3_conf_join_fences(); /* before p3_job_begin starts another thread */
-	int rc = p3_job_begin(node);
-	if (!rc && node->sock < 0 && !node->rank) /* yod warns for its nodes */
-		p3_conf_warn_unknown();
+	int rc = p3_fork_watch(node);
 	if (!rc)
-		p3_release(&ready->up, 1); /* INIT.1 */
+		rc = p3_users_enter(node);
+	if (!rc)
+		p3_release(&p3_ready(node)->up, 1); /* INIT.1 */
 	return rc;
 }
 
@@ -71,7 +47,7 @@ int PtlInit(int *max_interfaces)
 	return PTL_OK;
 }
 
-/* Wake the threads in the barrier: the life thread ends, so no RELEASED will arrive. */
+/* Wake the threads in the barrier: if the life thread ends, no RELEASED will arrive. */
 static void wake_barrier(struct p3_node *node)
 {
 	pthread_mutex_lock(&node->life);
@@ -91,7 +67,7 @@ void PtlFini(void)
 		(void)p3_ni_fini_all(node);
 		p3_release(&p3_ready(node)->up, 0); /* INIT.1 */
 		wake_barrier(node);
-		p3_job_end(node);
+		p3_users_leave(node);
 		p3_blocks_free(node);
 	}
 	pthread_mutex_unlock(&node->call);
@@ -113,15 +89,15 @@ static bool take_call(struct p3_node *node, uint64_t start)
 
 /*
  * Wait for sent messages in a process that leaves by exit() or the end of main without
- * PtlNIFini, or while another thread is inside it; _exit, exec and signals do not come
- * here, and a forked child is not up.  All waits for absent targets together take at most
- * P3_AWAIT_S.
+ * PtlNIFini or cci_finalize, or while another thread is inside one of them; _exit, exec
+ * and signals do not come here, and a forked child is not up.  All waits for absent
+ * targets together take at most P3_AWAIT_S.
  */
 static __attribute__((destructor)) void see_off_at_exit(void)
 {
 	struct p3_node *node = &p3_process;
 	uint64_t start = p3_now_ns();
-	if (!p3_is_up(node) || p3_is_busy())
+	if ((!p3_is_up(node) && !p3_node_has_cci(node)) || p3_is_busy())
 		return;
 	struct p3_caller caller = p3_caller_save();
 	if (take_call(node, start)) {

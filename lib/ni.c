@@ -6,7 +6,7 @@
 #include "lib/node/call.h"
 #include "lib/node/conf.h"
 #include "lib/node/named.h"
-#include "shm/fault.h"
+#include "lib/users.h"
 #include "shm/log.h"
 #include "shm/park.h"
 
@@ -75,16 +75,6 @@ static int open_ni(struct p3_node *node, struct p3_nic *nic, uint32_t i, uint32_
 	return PTL_OK;
 }
 
-static void stop_nic(struct p3_node *node)
-{
-	struct p3_nic *nic = p3_nic(node);
-	FAULT_POINT("fini.begun");
-	p3_job_leave(node);
-	p3_node_set_nic(node, NULL);
-	p3_nic_stop(nic);
-	p3_job_exit(node);
-}
-
 /* Start the NIC, open the first interface, and announce both to the job.  The caller
  * holds the lock node->life. */
 static int begin(
@@ -94,6 +84,7 @@ static int begin(
 	if (p3_job_start_nic(node, &nic) != 0)
 		return PTL_NO_SPACE;
 	p3_node_set_nic(node, nic);
+	p3_node_show_nic(node, nic);
 	int rc = open_ni(node, nic, i, pid, desired);
 	p3_named_list(node, nic);
 	int joined = rc == PTL_OK ? p3_job_join(node, nic) : 0;
@@ -101,19 +92,26 @@ static int begin(
 		rc = p3_job_passes(joined) ? PTL_NO_SPACE : PTL_IFACE_INVALID;
 	if (rc != PTL_OK) {
 		p3_set(&node->ni[i].open, 0);
-		stop_nic(node);
+		p3_users_stop_nic(node);
 	}
 	return rc;
 }
 
-/* Open another interface.  The caller holds the lock node->life. */
+/* Open an interface of a NIC that runs, for the other interface or for CCI.  The caller
+ * holds the lock node->life. */
 static int open_another(
 	struct p3_node *node, uint32_t i, uint32_t pid, const ptl_ni_limits_t *desired)
 {
-	int rc = open_ni(node, p3_nic(node), i, pid, desired);
-	if (rc == PTL_OK)
-		p3_job_pids(node);
-	return rc;
+	struct p3_nic *nic = p3_nic(node);
+	int rc = open_ni(node, nic, i, pid, desired);
+	if (rc != PTL_OK)
+		return rc;
+	if (!p3_nic_ready(node)) {
+		p3_named_list(node, nic);
+		p3_node_show_nic(node, nic);
+	}
+	p3_job_pids(node);
+	return PTL_OK;
 }
 
 static int pick_pid(struct p3_node *node, uint32_t i, ptl_pid_t *pid)
@@ -188,10 +186,12 @@ int PtlNIInit(ptl_interface_t iface, ptl_pid_t pid, ptl_ni_limits_t *desired,
 static int close_ni(struct p3_node *node, struct p3_lib_ni *ni)
 {
 	p3_set(&ni->open, 0);
-	if (!p3_get(&node->ni[0].open) && !p3_get(&node->ni[1].open)) {
-		stop_nic(node);
+	if (!p3_users_need_nic(node)) {
+		p3_users_stop_nic(node);
 		return PTL_OK;
 	}
+	if (!p3_get(&node->ni[0].open) && !p3_get(&node->ni[1].open))
+		p3_node_show_nic(node, NULL);
 	int rc = p3_nic_ni_close(p3_nic(node), p3_get(&ni->handle));
 	p3_job_pids(node);
 	return rc;

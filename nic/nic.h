@@ -185,6 +185,7 @@ enum p3_op {
 	P3_OP_PEER_OVER,
 	P3_OP_HELD,
 	P3_OP_LIST, /* ids of processes that may come */
+	P3_OP_CCI,  /* a call of CCI (nic/cci/call.h) */
 	P3_OPS
 };
 
@@ -311,6 +312,10 @@ struct p3_cmd {
 		struct p3_peer_info *peer;
 		struct p3_on_hold held;   /* out */
 		struct p3_listed *listed; /* in; out: the former list */
+		struct {
+			void (*run)(struct p3_nic *n, void *arg);
+			void *arg;
+		} cci;
 	};
 };
 

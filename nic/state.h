@@ -13,6 +13,7 @@
 #ifndef P3_NIC_STATE_H
 #define P3_NIC_STATE_H
 
+#include "nic/cci/state.h"
 #include "nic/match/state.h"
 #include "nic/proto/state.h"
 #include "nic/wire/wire.h"
@@ -189,6 +190,9 @@ struct p3_nic {
 
 	/* ---- report/ ---- */
 	struct p3_trace trace;
+
+	/* ---- cci/: endpoints, timers ---- */
+	struct p3_cci cci;
 };
 
 /* ---- handles ---- */

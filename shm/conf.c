@@ -53,6 +53,14 @@ static bool is_log(const char *text)
 	return p3_log_parse(text, levels);
 }
 
+/* Return true for a name of a CCI transport, which is the scheme of a URI. */
+static bool is_transport(const char *text)
+{
+	size_t n = strlen(text);
+	return n && n < 32 &&
+	       strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789+-.") == n;
+}
+
 static const struct p3_conf_row rows[P3_CONF_ROWS] = {
 	[P3_CONF_MODE] = {.name = "PTL3_MODE",
 		.range = "auto|lease|dedicated|park",
@@ -193,6 +201,16 @@ static const struct p3_conf_row rows[P3_CONF_ROWS] = {
 		.help = "when two nodes map each other, for a whole job of yod; "
 			"start: when both have joined; use: when one first sends; "
 			"auto: use with more than 16 nodes"},
+	[P3_CONF_CCI_TRANSPORT] = {.name = "PTL3_CCI_TRANSPORT",
+		.kind = P3_CONF_FORM,
+		.range = "portals, sock, tcp ...",
+		.usual = "portals",
+		.expected =
+			"a name of at most 31 small letters, digits, '+', '-' and '.', "
+			"as in sock",
+		.help = "transport name of CCI devices: the scheme of URIs, and the "
+			"transport of the devices in CCI_CONFIG that are used",
+		.is_form = is_transport},
 	[P3_CONF_STDOUT] = {.name = "PTL3_STDOUT",
 		.range = "as-is|lines",
 		.usual = "as-is",

@@ -87,6 +87,15 @@ void p3_fd_signal(int fd)
 	errno = saved;
 }
 
+void p3_fd_drain(int fd)
+{
+	uint64_t n;
+	int saved = errno;
+	while (syscall(SYS_read, fd, &n, sizeof n) < 0 && errno == EINTR)
+		; /* interrupted by a signal */
+	errno = saved;
+}
+
 void p3_fd_close(int fd)
 {
 #ifdef __SANITIZE_THREAD__

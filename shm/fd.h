@@ -31,10 +31,11 @@ p3_fd_id p3_fd_file(int fd);
 bool p3_fd_is(int fd, p3_fd_id id);
 
 /*
- * Add one to an eventfd; close a descriptor.  Neither is a cancellation point, because
- * the callers may hold the lease or a lock.
+ * Add one to an eventfd; set a non-blocking one to 0; close a descriptor.  None of them
+ * is a cancellation point, because the callers may hold the lease or a lock.
  */
 void p3_fd_signal(int fd);
+void p3_fd_drain(int fd);
 void p3_fd_close(int fd);
 
 /* Close a descriptor if it still names this file. */

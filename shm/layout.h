@@ -40,7 +40,7 @@
 #include <stddef.h>
 
 #define P3_SEG_MAGIC     0x33736f50u /* "Pos3" */
-#define P3_SEG_VERSION   11u
+#define P3_SEG_VERSION   12u
 #define P3_MAX_NODES     1024u
 #define P3_PAGE          4096u
 #define P3_HUGE          (2u << 20)
@@ -160,7 +160,18 @@ enum p3_counter {
 	P3_G_WIRE,
 	P3_G_HEAP, /* bytes of the shared heap */
 	P3_G_SPIN, /* time that idle threads spin, ns */
-	P3_COUNTERS = 64
+
+	/* of CCI; the lease holder copies them with the gauges */
+	P3_C_CCI_SENT = 64,
+	P3_C_CCI_RECEIVED,
+	P3_C_CCI_DROPS,    /* unreliable messages for which there was no buffer */
+	P3_C_CCI_RNR_SENT, /* reliable ones that were refused for that reason */
+	P3_C_CCI_RNR_GOT,
+	P3_C_CCI_REFUSED, /* messages to no connection */
+	P3_C_CCI_RETRIES,
+	P3_G_CCI_ENDPOINTS,
+	P3_G_CCI_CONNECTIONS,
+	P3_COUNTERS = 80
 };
 
 /*
@@ -191,6 +202,19 @@ struct p3_queue_line {
 	p3_a64 at;  /* offset in the host segment, plus 1; 0: no queue, or elsewhere */
 	p3_a64 how; /* generation:records */
 };
+
+/* An endpoint of CCI: gauges, which the lease holder copies with the others. */
+struct p3_cci_line {
+	p3_a64 number;      /* of the endpoint; 0: none */
+	p3_a64 buffers;     /* receive buffers in use : receive buffers */
+	p3_a64 unread;      /* events that the program has not taken */
+	p3_a64 full_since;  /* since when all buffers are in use; 0: they are not */
+	p3_a64 conns;       /* connections : connect requests that are not decided */
+	p3_a64 asked_since; /* since when there are such requests; 0: there are none */
+	uint64_t pad[2];
+};
+
+#define P3_CCI_SHOWN 16u /* endpoints that have a line */
 
 /*
  * The last request that came to nothing for one reason: the words of a struct p3_case.
@@ -350,6 +374,7 @@ struct p3_layout {
 	uint64_t waits_off;
 	uint64_t queues_off;
 	uint64_t cases_off;
+	uint64_t cci_off; /* lines of CCI's endpoints */
 	uint64_t parts_off;
 	uint64_t xfers_off;
 	uint64_t ctl_len; /* end of the part that is reserved at creation */
@@ -377,8 +402,9 @@ static inline struct p3_layout p3_layout_of(uint32_t nnodes)
 	l.waits_off = l.counters_off + P3_COUNTERS * sizeof(p3_a64);
 	l.queues_off = l.waits_off + P3_WAITS * sizeof(struct p3_wait_line);
 	l.cases_off = l.queues_off + P3_QUEUES_SHOWN * sizeof(struct p3_queue_line);
-	l.parts_off =
-		p3_round_up(l.cases_off + P3_WHYS * sizeof(struct p3_case_line), P3_PAGE);
+	l.cci_off = l.cases_off + P3_WHYS * sizeof(struct p3_case_line);
+	l.parts_off = p3_round_up(
+		l.cci_off + P3_CCI_SHOWN * sizeof(struct p3_cci_line), P3_PAGE);
 	l.xfers_off = l.parts_off + (nnodes + P3_PARTS - 1) / P3_PARTS * P3_PAGE;
 	l.ctl_len = p3_round_up(l.xfers_off + l.nxfers * sizeof(struct p3_xfer), P3_PAGE);
 	uint64_t arena = nnodes * p3_full_lane_len(&l) + P3_WINDOWS * P3_WINDOW_LEN;

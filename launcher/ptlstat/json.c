@@ -94,6 +94,29 @@ static json_t *queues(const struct ptl_node *n)
 	return a;
 }
 
+static json_t *endpoints(const struct ptl_picture *p, const struct ptl_node *n)
+{
+	json_t *a = json_array();
+	for (uint32_t k = 0; k < P3_CCI_SHOWN; k++) {
+		const struct ptl_endpoint *e = &n->endpoint[k];
+		if (!e->number)
+			continue;
+		json_t *o = json_object();
+		set_number(o, "number", e->number);
+		set_number(o, "buffers", e->buffers);
+		set_number(o, "buffers_used", e->used);
+		set_number(o, "unread", e->unread);
+		set_number(o, "connections", e->conns);
+		set_number(o, "requests", e->requests);
+		json_object_set_new(
+			o, "full_seconds", json_real(ptl_seconds(p, e->full_since)));
+		json_object_set_new(
+			o, "requests_seconds", json_real(ptl_seconds(p, e->asked_since)));
+		json_array_append_new(a, o);
+	}
+	return a;
+}
+
 static json_t *peers(const struct ptl_picture *p, uint32_t from)
 {
 	json_t *a = json_array();
@@ -162,6 +185,7 @@ static void add_seen(json_t *o, const struct ptl_picture *was,
 	json_object_set_new(o, "settings", settings(n->word));
 	json_object_set_new(o, "waits", waits(is, n));
 	json_object_set_new(o, "queues", queues(n));
+	json_object_set_new(o, "endpoints", endpoints(is, n));
 	json_object_set_new(o, "drops", drops(is, n));
 	json_object_set_new(o, "peers", peers(is, i));
 }

@@ -40,6 +40,16 @@ struct ptl_queue {
 	uint64_t lost;
 };
 
+/* An endpoint of CCI. */
+struct ptl_endpoint {
+	uint32_t number;        /* 0: none */
+	uint32_t used, buffers; /* receive buffers in use, and all of them */
+	uint32_t conns;
+	uint32_t requests; /* connect requests that are not decided */
+	uint64_t unread;   /* events */
+	uint64_t full_since, asked_since;
+};
+
 /* A node's process as /proc shows it. */
 struct ptl_proc {
 	char state; /* 0: there is no process */
@@ -57,6 +67,7 @@ struct ptl_node {
 	uint64_t word[P3_COUNTERS];
 	struct ptl_wait wait[P3_WAITS];
 	struct ptl_queue queue[P3_QUEUES_SHOWN];
+	struct ptl_endpoint endpoint[P3_CCI_SHOWN];
 	struct p3_case cases[P3_WHY_END]; /* indexed by p3_why */
 };
 
@@ -118,6 +129,12 @@ extern const struct ptl_name ptl_counters[], ptl_gauges[], ptl_settings[];
 void ptl_top(const struct ptl_picture *was, const struct ptl_picture *is, bool screen);
 void ptl_json_job(const struct ptl_picture *was, const struct ptl_picture *is);
 void ptl_json_jobs(void);
+/* Append a node's endpoints to its line. */
+struct ptl_text;
+void ptl_cci_describe(const struct ptl_node *n, struct ptl_text *t);
+/* Call line for each endpoint that holds its peers up.  Return their number. */
+uint32_t ptl_cci_blame(const struct ptl_picture *p, double least_s,
+	void (*line)(void *arg, const char *text), void *arg);
 /* Return the node of an earlier picture that is the same incarnation, or NULL. */
 const struct ptl_node *ptl_before(
 	const struct ptl_picture *was, const struct ptl_node *n);

@@ -25,7 +25,10 @@ const struct ptl_name ptl_counters[] = {{P3_C_HEARTBEAT, "heartbeat"},
 	{P3_C_TICKS, "ticks"}, {P3_C_TAKEOVERS, "takeovers"},
 	{P3_C_BAD_HEADERS, "bad_headers"}, {P3_C_LANES_FULL, "lanes_carved"},
 	{P3_C_QUEUED, "blocked_times"}, {P3_C_LEASE_HOST, "lease_host"},
-	{P3_C_LEASE_NIC, "lease_nic"}, {0, NULL}};
+	{P3_C_LEASE_NIC, "lease_nic"}, {P3_C_CCI_SENT, "cci_sent"},
+	{P3_C_CCI_RECEIVED, "cci_received"}, {P3_C_CCI_DROPS, "cci_drops"},
+	{P3_C_CCI_RNR_SENT, "cci_rnr_sent"}, {P3_C_CCI_RNR_GOT, "cci_rnr_got"},
+	{P3_C_CCI_REFUSED, "cci_refused"}, {P3_C_CCI_RETRIES, "cci_retries"}, {0, NULL}};
 
 const struct ptl_name ptl_gauges[] = {{P3_G_MES, "match_entries"},
 	{P3_G_MDS, "memory_descriptors"}, {P3_G_EQS, "event_queues"},
@@ -34,7 +37,9 @@ const struct ptl_name ptl_gauges[] = {{P3_G_MES, "match_entries"},
 	{P3_G_ALIVE, "peers_alive"}, {P3_G_PULLS, "receives"}, {P3_G_SOURCES, "sources"},
 	{P3_G_PARKED, "threads_asleep"}, {P3_G_WAITING, "threads_waiting"},
 	{P3_G_WATCHER, "watcher"}, {P3_G_CARVED, "arena_bytes"},
-	{P3_G_SLICE, "slice_bytes"}, {P3_G_NIC_ASLEEP, "nic_asleep"}, {0, NULL}};
+	{P3_G_SLICE, "slice_bytes"}, {P3_G_NIC_ASLEEP, "nic_asleep"},
+	{P3_G_CCI_ENDPOINTS, "cci_endpoints"}, {P3_G_CCI_CONNECTIONS, "cci_connections"},
+	{0, NULL}};
 
 const struct ptl_name ptl_settings[] = {{P3_G_PAGE, "page_bytes"}, {P3_G_CPUS, "cpus"},
 	{P3_G_CMA, "cma"}, {P3_G_BULK, "bulk"}, {P3_G_MEMBARRIER, "membarrier"},
@@ -238,6 +243,26 @@ static void read_cases(const struct ptl_picture *p, struct ptl_node *n, uint32_t
 	}
 }
 
+static void read_endpoints(const struct ptl_picture *p, struct ptl_node *n, uint32_t i)
+{
+	struct p3_layout l = p3_layout_of(n->nnodes);
+	const struct p3_cci_line *line =
+		published(p, i, l.cci_off, P3_CCI_SHOWN * sizeof *line);
+	for (uint32_t k = 0; line && k < P3_CCI_SHOWN; k++) {
+		uint64_t buffers = p3_get(&line[k].buffers);
+		uint64_t conns = p3_get(&line[k].conns);
+		n->endpoint[k] =
+			(struct ptl_endpoint){.number = (uint32_t)p3_get(&line[k].number),
+				.used = (uint32_t)(buffers >> 32),
+				.buffers = (uint32_t)buffers,
+				.conns = (uint32_t)(conns >> 32),
+				.requests = (uint32_t)conns,
+				.unread = p3_get(&line[k].unread),
+				.full_since = p3_get(&line[k].full_since),
+				.asked_since = p3_get(&line[k].asked_since)};
+	}
+}
+
 /* Return the number of unread events.  The two words are not read at the same time, so
  * their difference may be negative: return 0 then. */
 uint64_t ptl_unread_events(const struct ptl_queue *q)
@@ -279,6 +304,7 @@ static void read_node(const struct ptl_picture *p, uint32_t i)
 		read_waits(p, n, i);
 		read_barrier(n, now_ns());
 		read_queues(p, n, i);
+		read_endpoints(p, n, i);
 	}
 	read_proc(n);
 }

@@ -189,6 +189,7 @@ static void add_own(struct ptl_text *t, const struct ptl_node *n)
 		ptl_add(t, "; reads %u long messages", (unsigned)n->word[P3_G_PULLS]);
 	if (n->word[P3_C_DROPS])
 		ptl_add(t, "; has dropped %llu", (unsigned long long)n->word[P3_C_DROPS]);
+	ptl_cci_describe(n, t);
 	if (n->word[P3_G_QUEUED] && n->word[P3_G_PENDINGS] >= n->word[P3_G_PENDINGS_MOST])
 		ptl_add(t, "; all its pendings are in use");
 }
@@ -309,7 +310,7 @@ static void blame_ends_of_chains(struct view *v)
 	}
 }
 
-static void add_lost(void *arg, const char *line)
+static void add_conclusion(void *arg, const char *line)
 {
 	struct view *v = arg;
 	v->line(v->arg, true, line);
@@ -358,7 +359,7 @@ static void blame_silence(struct view *v)
 		const struct ptl_node *n = &v->p->node[i];
 		if (!v->waits[i] || n->msg.barrier_n || waits_for_any(v, i))
 			continue;
-		if (!ptl_find_lost(v->p, i, add_lost, v) && !is_blamed(v, i))
+		if (!ptl_find_lost(v->p, i, add_conclusion, v) && !is_blamed(v, i))
 			blame_nobody(v, i);
 	}
 }
@@ -436,6 +437,7 @@ void ptl_why(const struct ptl_picture *p,
 		any |= v.waits[i];
 		describe(&v, i);
 	}
+	any |= ptl_cci_blame(p, LONG_S, add_conclusion, &v) != 0;
 	blame_ends_of_chains(&v);
 	blame_silence(&v);
 	if (any && !v.said)

@@ -11,13 +11,15 @@
 static const char *const ops[] = {"?", "ni_open", "ni_close", "ni_check", "ni_status",
 	"whose", "ac_entry", "me_attach", "me_unlink", "md_attach", "md_bind",
 	"md_unlink", "md_update", "eq_alloc", "eq_free", "eq_bury", "put", "get",
-	"getput", "dump", "grow", "peer_up", "peer_pids", "peer_down", "peer_told"};
+	"getput", "dump", "grow", "peer_up", "peer_pids", "peer_down", "peer_told",
+	"peer_over", "held", "list", "cci"};
 static const char *const events[] = {"GET_START", "GET_END", "PUT_START", "PUT_END",
 	"GETPUT_START", "GETPUT_END", "REPLY_START", "REPLY_END", "SEND_START",
 	"SEND_END", "ACK", "UNLINK"};
-static const char *const requests[] = {"?", "?", "put", "get", "getput"};
+static const char *const requests[] = {"?", "?", "put", "get", "getput", "cci_msg",
+	"cci_connect", "cci_decide", "cci_write", "cci_read", "cci_ready", "cci_alive"};
 static const char *const responses[] = {
-	"?", "?", "none", "ack", "done", "reply", "reply_long"};
+	"?", "?", "none", "ack", "done", "reply", "reply_long", "cci"};
 static const char *const movers[] = {"waits", "window", "cma", "direct"};
 static const char *const sleepers[] = {"host", "nic"};
 static const char *const holders[] = {"?", "host", "nic"};

@@ -10,8 +10,8 @@
  * processes which have yet to join.
  *
  * Any thread may read the fields marked (any).  node->call serializes PtlInit, PtlFini,
- * PtlNIInit and PtlNIFini; node->life, which is taken inside it, guards the other fields,
- * and the start and stop of the NIC.
+ * PtlNIInit and PtlNIFini, cci_init, cci_finalize and the first endpoint; node->life,
+ * which is taken inside it, guards the other fields, and the start and stop of the NIC.
  *
  * Memory ordering:
  *	INIT.1	ready, up, nic: released when all is ready -> acquired by calls
@@ -29,6 +29,7 @@
 
 #include <pthread.h>
 
+struct p3_cci;
 struct p3_meeting;
 
 /* The behavior of interfaces: the words of PTL3_PERSONALITY. */
@@ -50,24 +51,29 @@ struct p3_late_end {
 };
 
 /*
- * Words on a page that the kernel zeroes in forked children; before the first PtlInit,
- * words that stay zero.
+ * Words on a page that the kernel zeroes in forked children; before the first PtlInit or
+ * cci_init, words that stay zero.
  */
 struct p3_ready {
-	/* the node's NIC, or NULL: the one word that a call looks at in ordinary life */
+	/* the node's NIC while a Portals interface is open, else NULL: the one word that
+	 * a call looks at in ordinary life */
 	_Atomic(struct p3_nic *) nic;
-	p3_a32 up;     /* 1 while initialized */
+	p3_a32 up;     /* 1 while Portals is initialized */
+	p3_a32 cci;    /* 1 while CCI is initialized */
 	p3_a32 parent; /* 0 in a forked child, 2 while that child forgets its parent, else
 			* 1 */
 };
 
 struct p3_node {
 	_Atomic(struct p3_ready *) ready; /* (any) never NULL */
-	_Atomic(struct p3_nic *) nic;     /* (any) NULL without an interface */
-	pthread_mutex_t call;             /* serializes init, fini, NIInit and NIFini */
-	pthread_mutex_t life; /* guards all below, and the NIC's start and stop */
+	_Atomic(struct p3_nic *) nic; /* (any) NULL if neither Portals nor CCI uses it */
+	pthread_mutex_t call;         /* serializes init, fini, NIInit and NIFini */
+	uint32_t users;               /* of the job: Portals and CCI (lib/users.h) */
+	pthread_mutex_t life;         /* guards all below, and the NIC's start and stop */
 	pthread_cond_t changed;
 	struct p3_lib_ni ni[P3_JOB_NIS];
+	bool cci_uses;      /* CCI uses the NIC */
+	struct p3_cci *cci; /* lib/cci/: NULL before cci_init; node->call guards it */
 	enum p3_personality personality;
 	uint64_t incarnation;
 	int sock; /* -1: yod did not start this process */
@@ -164,8 +170,8 @@ static inline struct p3_nic *p3_nic(struct p3_node *node)
 	return p3_acquire(&node->nic); /* INIT.1 */
 }
 
-/* Return the NIC if calls may use it: not before PtlInit, nor in a forked child, where
- * the node still names the parent's NIC. */
+/* Return the NIC if Portals calls may use it: not before an interface is open, nor in a
+ * forked child, where the node still names the parent's NIC. */
 static inline struct p3_nic *p3_nic_ready(struct p3_node *node)
 {
 	return p3_acquire(&p3_ready(node)->nic); /* INIT.1 */
@@ -174,8 +180,18 @@ static inline struct p3_nic *p3_nic_ready(struct p3_node *node)
 /* Set the node's NIC, or NULL. */
 static inline void p3_node_set_nic(struct p3_node *node, struct p3_nic *nic)
 {
-	p3_release(&node->nic, nic);           /* INIT.1 */
+	p3_release(&node->nic, nic); /* INIT.1 */
+}
+
+/* Set the NIC that Portals calls use: the node's, or NULL without an open interface. */
+static inline void p3_node_show_nic(struct p3_node *node, struct p3_nic *nic)
+{
 	p3_release(&p3_ready(node)->nic, nic); /* INIT.1 */
+}
+
+static inline bool p3_node_has_cci(struct p3_node *node)
+{
+	return p3_likely(p3_acquire(&p3_ready(node)->cci)); /* INIT.1 */
 }
 
 /* the time that PtlNIFini, exit() and barriers give to p3_nic_settle, which waits up to

@@ -24,6 +24,15 @@ enum p3_req_kind {
 	P3_REQ_PUT,
 	P3_REQ_GET,
 	P3_REQ_GETPUT, /* never long: the limit max_getput_md fits every lane */
+	/* from here on: messages of CCI (nic/cci/format.h) */
+	P3_REQ_CCI_MSG,
+	P3_REQ_CCI_CONNECT,
+	P3_REQ_CCI_DECIDE,
+	P3_REQ_CCI_WRITE,
+	P3_REQ_CCI_READ,
+	P3_REQ_CCI_READY,
+	P3_REQ_CCI_ALIVE,
+	P3_REQ_KINDS
 };
 
 enum p3_rsp_kind {
@@ -34,6 +43,7 @@ enum p3_rsp_kind {
 	P3_RSP_DONE,       /* long put read: SEND_END, and ACK if flagged */
 	P3_RSP_REPLY,      /* carries the data */
 	P3_RSP_REPLY_LONG, /* data are to be pulled */
+	P3_RSP_CCI         /* any answer of CCI */
 };
 
 /*

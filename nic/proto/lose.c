@@ -3,6 +3,7 @@
 #define P3_LOG_AREA P3_AREA_PEER
 #include "nic/proto/lose.h"
 
+#include "nic/cci/lose.h"
 #include "nic/proto/exchange.h"
 #include "nic/proto/hold.h"
 #include "nic/proto/ids.h"
@@ -57,6 +58,7 @@ static void end_queues(struct p3_nic *n, struct p3_peer *p, bool died)
 {
 	p->state = died ? P3_DEAD : P3_GONE;
 	p3_ring_shut(&p->req_out);
+	p3_cci_lose_peer(n, p);
 	end_pendings(n, &p->outstanding, died);
 	end_pendings(n, &p->queue, died);
 	if (p->blocked)

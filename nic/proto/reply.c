@@ -2,6 +2,7 @@
 /* Responses received: acknowledgements, ends of long puts, replies. */
 #include "nic/proto/reply.h"
 
+#include "nic/cci/answered.h"
 #include "nic/obj/event.h"
 #include "nic/obj/ni.h"
 #include "nic/obj/region.h"
@@ -249,8 +250,11 @@ bool p3_reply_take(struct p3_nic *n, struct p3_peer *p)
 	if (t)
 		P3_TRACE(about, n, t->topic, P3_TRACE_ANSWERED, kind, a.mlength);
 	if (!t || !answer(n, p, t, c, &a)) {
-		p3_peer_ignore(n, p, "a response to no request");
-		return false;
+		rsp = kind == P3_RSP_CCI ? p3_cci_answered(n, p, c) : 0;
+		if (p3_unlikely(!rsp)) {
+			p3_peer_ignore(n, p, "a response to no request");
+			return false;
+		}
 	}
 	FAULT_POINT("response.handled");
 	p3_ring_take_now(&p->rsp_in, ncells);

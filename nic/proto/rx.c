@@ -2,6 +2,7 @@
 /* Requests received: header check, matching, delivery. */
 #include "nic/proto/rx.h"
 
+#include "nic/cci/take.h"
 #include "nic/match/ahead.h"
 #include "nic/match/match.h"
 #include "nic/obj/event.h"
@@ -432,6 +433,16 @@ static inline void taken(struct p3_nic *n, struct p3_peer *p, const struct reque
 		r->ask.kind == P3_REQ_GET ? 0 : r->ask.length);
 }
 
+/* Take what is no request of Portals. */
+static __attribute__((noinline)) bool take_other(
+	struct p3_nic *n, struct p3_peer *p, const struct p3_cell *c, uint64_t w0)
+{
+	uint32_t kind = p3_word0_kind(w0);
+	return p3_likely(kind > P3_REQ_GETPUT)
+		       ? p3_cci_take(n, p, c, w0)
+		       : control_cell(n, p, kind, p3_word0_ncells(w0));
+}
+
 /*
  * Return true if this peer's next request may be taken.  First post the END of each get
  * that the peer has released: the peer stored the release (XFER.3) before the request
@@ -464,8 +475,8 @@ bool p3_rx_take(struct p3_nic *n, struct p3_peer *p)
 		p3_peer_ignore(n, p, "a request of impossible size");
 		return false;
 	}
-	if (p3_unlikely(kind <= P3_REQ_SWITCH))
-		return control_cell(n, p, kind, ncells);
+	if (p3_unlikely(kind - P3_REQ_PUT > P3_REQ_GETPUT - P3_REQ_PUT))
+		return take_other(n, p, c, w0);
 	if (ncells > 1)
 		p3_cells_soon(c, ncells);
 	if (p3_unlikely(n->nlong))
@@ -516,6 +527,7 @@ P3_RARE bool p3_rx_settles(struct p3_nic *n, struct p3_peer *p)
 		return false;
 	const struct p3_cell *c = p3_ring_peek(&p->req_in, &w0);
 	return c && p3_word0_kind(w0) > P3_REQ_SWITCH &&
+	       p3_word0_kind(w0) <= P3_REQ_GETPUT &&
 	       is_settling(n, p3_match_interface(n, p3_request_pid(c)));
 }
 

@@ -7,6 +7,7 @@
 #ifndef P3_NIC_PROTO_STATE_H
 #define P3_NIC_PROTO_STATE_H
 
+#include "nic/cci/state.h"
 #include "nic/obj/objects.h"
 #include "nic/proto/format.h"
 #include "nic/wire/wire.h"
@@ -154,6 +155,8 @@ struct p3_peer {
 	bool apart;             /* EXPECTED: the first request to it calls conf.meet */
 	bool met;               /* conf.meet has been called for it */
 	bool counted;           /* n->alive includes it */
+	struct p3_pending cci_marker; /* in queue while messages of CCI wait for room */
+	struct p3_cci_peer cci;
 };
 
 _Static_assert(offsetof(struct p3_peer, nid) == P3_CELL &&

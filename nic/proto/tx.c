@@ -2,6 +2,7 @@
 /* Put and get at the initiator: admission, reservations, send queues. */
 #include "nic/proto/tx.h"
 
+#include "nic/cci/push.h"
 #include "nic/obj/event.h"
 #include "nic/obj/md.h"
 #include "nic/obj/ni.h"
@@ -529,8 +530,22 @@ static bool wants_lane(
 	       p3_request_cells(t->move.length) <= p3_ring_most(n->layout.req_cells);
 }
 
+/* Send messages of CCI, whose marker is at the front of the queue.  The marker goes to
+ * the end if some are left. */
+static P3_RARE bool send_cci(struct p3_nic *n, struct p3_peer *p)
+{
+	p3_list_del(&p->cci_marker.link);
+	bool sent = p3_cci_push(n, p);
+	if (!p3_cci_push_waits(p))
+		return true;
+	p3_list_add(&p->queue, &p->cci_marker.link);
+	return sent;
+}
+
 static bool send_one(struct p3_nic *n, struct p3_peer *p, struct p3_pending *t)
 {
+	if (p3_unlikely(t == &p->cci_marker))
+		return send_cci(n, p);
 	if (wants_lane(n, p, t))
 		(void)p3_peer_grow_requests(n, p);
 	const struct load l = {&t->send.sink, &t->send.region, t->send.offset};

@@ -6,6 +6,7 @@
  */
 #define P3_LOG_AREA P3_AREA_NIC
 #include "nic/report/mirror.h"
+#include "nic/cci/show.h"
 #include "nic/obj/event.h"
 #include "nic/obj/list.h"
 #include "nic/obj/table.h"
@@ -101,6 +102,8 @@ void p3_mirror_gauges(struct p3_nic *n, enum p3_lease_holder next)
 		"one value for each");
 	for (uint32_t i = 0; i < sizeof gauge / sizeof gauge[0]; i++)
 		p3_set(&n->count[P3_G_NOW_NS + i], gauge[i]);
+	if (p3_unlikely(n->cci.shown || n->cci.nendpoints))
+		p3_cci_show(n, now);
 	p3_set(&n->count[P3_C_DRAINED], p3_get(&n->drained));
 	p3_count(&n->count[P3_C_HEARTBEAT], 1);
 }

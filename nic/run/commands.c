@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Dispatch of commands, and the commands of the mailbox. */
 #include "nic/run/commands.h"
+#include "nic/cci/call.h"
 #include "nic/obj/eq.h"
 #include "nic/obj/md.h"
 #include "nic/obj/me.h"
@@ -111,6 +112,7 @@ static command *const commands[P3_OPS] = {
 	[P3_OP_PEER_OVER] = p3_lose_rank,
 	[P3_OP_HELD] = p3_hold_expire,
 	[P3_OP_LIST] = p3_ids_list,
+	[P3_OP_CCI] = p3_cci_command,
 };
 
 P3_PATH

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Passes of a NIC thread that has a CPU to itself. */
 #include "nic/run/dedicated.h"
+#include "nic/cci/event.h"
 #include "nic/proto/peer.h"
 #include "nic/run/lease.h"
 #include "nic/run/pass.h"
@@ -104,6 +105,8 @@ void p3_dedicated_run(struct p3_nic *n, struct p3_dedicated *d)
 		}
 		if (turns % P3_LOOK_TURNS)
 			continue;
+		if (p3_unlikely(p3_get(&n->cci.handles)))
+			p3_cci_event_remind(n);
 		if (n->may_rest && empty > P3_REST_TURNS) {
 			d->resting = true;
 			break;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The end of a hold of the lease, with the looks and wake-ups that belong to it. */
 #include "nic/run/lease.h"
+#include "nic/cci/event.h"
 #include "nic/run/looks.h"
 #include "nic/run/odd.h"
 #include "nic/run/ringer.h"
@@ -23,6 +24,8 @@ static bool leave(struct p3_nic *n)
 	struct p3_mailbox *mailbox = n->mailbox; /* still readable here */
 	p3_looks_gather(n, &l);
 	bool light = n->light;
+	if (p3_unlikely(n->cci.dirty))
+		p3_cci_event_signal(n);
 	P3_TRACE(given, n);
 	p3_lease_give(&n->lease);
 	p3_fence_light(light); /* LEASE.2, PARK.1, COLD.1 */
@@ -80,7 +83,8 @@ P3_PATH
 void p3_lease_leave(struct p3_nic *n)
 {
 	check_odd(n);
-	if (p3_unlikely(n->ntouched > 1 || n->odd & (P3_ODD_WIRED | P3_ODD_TRACED))) {
+	const uint32_t odd = P3_ODD_WIRED | P3_ODD_TRACED | P3_ODD_CCI;
+	if (p3_unlikely(n->ntouched > 1 || n->odd & odd)) {
 		leave_many(n);
 		return;
 	}

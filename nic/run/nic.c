@@ -11,6 +11,7 @@
  *	SEG.1	header state: released when the segment is formatted -> acquired by peers
  */
 #include "nic/nic.h"
+#include "nic/cci/lose.h"
 #include "nic/obj/eq.h"
 #include "nic/obj/host.h"
 #include "nic/obj/table.h"
@@ -197,6 +198,7 @@ static void reset_state(struct p3_nic *n)
 	reset_objects(n);
 	reset_proto(n);
 	reset_transfers(n);
+	p3_cci_reset(n);
 }
 
 static void init_peers(struct p3_nic *n)
@@ -211,6 +213,7 @@ static void init_peers(struct p3_nic *n)
 		p3_list_init(&p->outstanding);
 		p3_list_init(&p->serving);
 		p3_list_init(&p->blocked_link);
+		p3_cci_reset_peer(p);
 	}
 }
 
@@ -354,6 +357,7 @@ void p3_nic_stop(struct p3_nic *n)
 	struct p3_seg_header *h = n->published.base;
 	p3_release(&h->state, P3_SEG_FINISHED); /* SEG.1 */
 	p3_close_all(n);
+	p3_cci_free_all(n);
 	p3_nic_free_iovs();
 	FAULT_POINT("fini.finished");
 	unmap_peers(n);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The firmware's main loop: one bounded pass over commands, lanes and transfers. */
 #include "nic/run/pass.h"
+#include "nic/cci/lose.h"
 #include "nic/proto/peer.h"
 #include "nic/proto/lose.h"
 #include "nic/proto/back.h"
@@ -253,6 +254,8 @@ static __attribute__((noinline)) void do_odd(struct p3_nic *n)
 		p3_lose_bad(n);
 	if (n->conf.nnodes > P3_ALL_HOT)
 		look_at_nodes(n);
+	if (p3_unlikely(n->cci.work))
+		p3_cci_work(n);
 	p3_odd_settle(n);
 }
 

@@ -21,6 +21,8 @@
  */
 #define P3_LOG_AREA P3_AREA_NIC
 #include "nic/run/thread.h"
+#include "nic/cci/event.h"
+#include "nic/cci/timer.h"
 #include "nic/proto/peer.h"
 #include "nic/report/mirror.h"
 #include "nic/run/dedicated.h"
@@ -32,6 +34,7 @@
 #include "shm/log.h"
 #include "shm/worker.h"
 
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -40,6 +43,8 @@
 
 #define P3_BUSY_TICK_NS 200000u
 #define P3_QUIET_TICKS  5u
+#define P3_DOZE_NS      100000u
+#define P3_SHORT_HOLDS  64u /* yields of the CPU before a hold of the lease is long */
 #define P3_FEW_PASSES   16u /* passes within a tick of a host that does not poll */
 
 struct nic_thread {
@@ -91,6 +96,13 @@ static void settle(struct p3_nic *n)
 
 /* ---- passes ---- */
 
+/* Return the number of drained passes, without those of threads that sleep on an OS
+ * handle after a look: no thread but this one runs the firmware then. */
+static uint64_t drained(struct p3_nic *n)
+{
+	return p3_get(&n->drained) - p3_get(&n->cci.brief_looks);
+}
+
 /* Run one pass, and count it in t->own if it has found no work. */
 static bool pass(struct nic_thread *t)
 {
@@ -114,21 +126,24 @@ static bool run_passes(struct nic_thread *t)
 			break;
 		if (now)
 			p3_waiter_reset(&idle);
-		else if (!worked || want ||
+		else if (!worked || want || p3_get(&n->cci.handles) ||
 			 p3_waiter_turn(&idle, &n->idle) != P3_IDLE_SPIN)
 			break;
 	}
 	t->own -= want != P3_WANT_NONE; /* a host looked: one pass counts as the host's */
 	p3_set(&n->lease.want, P3_WANT_NONE);
-	t->drained = p3_get(&n->drained);
+	t->drained = drained(n);
 	return worked;
 }
 
 /* ---- sleep ---- */
 
+/* Return true if a host thread will run the firmware.  Where programs sleep on OS handles
+ * a wait is mostly one for this thread's lease, and soon over; hosts_poll() tells the
+ * others. */
 static bool host_is_inside(struct p3_nic *n)
 {
-	return p3_get(&n->waiting) && !p3_get(&n->watcher);
+	return p3_get(&n->waiting) && !p3_get(&n->watcher) && !p3_get(&n->cci.handles);
 }
 
 /* Arm the doorbell, look once more, give up the lease, which the caller holds, and sleep.
@@ -147,12 +162,14 @@ static bool sleep_until_rung(struct nic_thread *t)
 	p3_looks_fence(n, p3_fence_heavy); /* PARK.1 */
 	p3_peer_sweep(n);
 	bool news = pass(t) || p3_get(&n->stop);
+	if (p3_unlikely(p3_get(&n->cci.handles)))
+		p3_cci_event_remind(n);
 	p3_lease_leave(n);
 	FAULT_POINT("nic.asleep");
 	P3_TRACE(host, n, P3_TRACE_PARK, 1, 0);
-	t->drained = p3_get(&n->drained);
-	bool woken =
-		news || p3_futex_wait(n->asleep, word, t->safety_ns, P3_ASLEEP_NIC, true);
+	t->drained = drained(n);
+	bool woken = news || p3_futex_wait(n->asleep, word, p3_cci_nap(n, t->safety_ns),
+				     P3_ASLEEP_NIC, true);
 	P3_TRACE(host, n, P3_TRACE_WAKE, 1, 0);
 	t->safety_ns = woken ? P3_SAFETY_NS : p3_longer_timeout(t->safety_ns);
 	p3_set(&n->nic_asleep, 0);
@@ -183,6 +200,14 @@ static bool is_blocked(struct p3_nic *n)
 	return !p3_list_empty(&n->blocked) || p3_ringer_misses(n) || is_settling(n);
 }
 
+/* Count work that a sleep's time-out has found: a peer should have rung for it.  A timer
+ * of CCI ends sleeps early, and its work is no message. */
+static P3_RARE void count_late(struct p3_nic *n)
+{
+	if (!p3_get(&n->cci.due_ns))
+		p3_count(&n->count[P3_C_PARK_LATE], 1);
+}
+
 /* Serve messages after a doorbell or a time-out has ended the sleep; the caller holds the
  * lease.  Return true if the thread may sleep again. */
 static bool serve(struct nic_thread *t, bool rung)
@@ -190,7 +215,7 @@ static bool serve(struct nic_thread *t, bool rung)
 	struct p3_nic *n = t->n;
 	bool worked = run_passes(t);
 	if (worked && !rung)
-		p3_count(&n->count[P3_C_PARK_LATE], 1);
+		count_late(n);
 	if (!rung)
 		p3_mirror_gauges(n, P3_LEASE_FREE);
 	t->busy = !p3_list_empty(&n->pulls) || (worked && is_blocked(n));
@@ -215,11 +240,51 @@ static void begin_window(struct nic_thread *t, uint64_t hosts)
  */
 static bool hosts_poll(struct nic_thread *t)
 {
-	uint64_t hosts = p3_get(&t->n->drained) - t->own;
-	bool poll = hosts - t->hosts > P3_FEW_PASSES;
+	uint64_t hosts = drained(t->n) - t->own;
+	bool poll =
+		(int64_t)(hosts - t->hosts) > P3_FEW_PASSES; /* or counts overlapped */
 	if (p3_now_ns() - t->window_ns > t->n->tick_ns)
 		begin_window(t, hosts);
 	return poll;
+}
+
+/* Take the lease.  A program that sleeps on an OS handle, and that this thread has just
+ * woken, holds it for a short time, and then sleeps again: nobody but this thread serves
+ * its next message. */
+static bool enter_behind_sleepers(struct p3_nic *n)
+{
+	uint32_t left = p3_get(&n->cci.handles) ? P3_SHORT_HOLDS : 1;
+	bool entered = p3_lease_enter(n, P3_LEASE_NIC);
+	while (!entered && --left) {
+		sched_yield();
+		entered = p3_lease_enter(n, P3_LEASE_NIC);
+	}
+	return entered;
+}
+
+/*
+ * With the lease: before a sleep, run passes for a while, and yield the CPU between them.
+ * The next message for a program that sleeps on an OS handle often comes soon, and to wake
+ * a thread on an idle CPU takes longer than these passes.  Return true without the lease
+ * if a message came, or if another thread has the lease for long; false with the lease.
+ */
+static bool doze(struct nic_thread *t)
+{
+	struct p3_nic *n = t->n;
+	if (!p3_get(&n->cci.handles))
+		return false;
+	uint64_t until = p3_now_ns() + P3_DOZE_NS;
+	while (p3_now_ns() < until && !p3_get(&n->stop)) {
+		p3_lease_leave(n);
+		sched_yield();
+		if (!enter_behind_sleepers(n))
+			return true;
+		if (pass(t)) {
+			p3_lease_leave(n);
+			return true;
+		}
+	}
+	return false;
 }
 
 /* Sleep, and serve the messages that wake this thread, until a host thread polls or
@@ -229,13 +294,13 @@ static void stay_asleep(struct nic_thread *t)
 	struct p3_nic *n = t->n;
 	bool again = true;
 	t->quiet = 0;
-	begin_window(t, p3_get(&n->drained) - t->own);
+	begin_window(t, drained(n) - t->own);
 	while (again) {
-		bool rung = sleep_until_rung(t);
+		bool rung = doze(t) || sleep_until_rung(t);
 		/* Stop sleeping here if hosts poll: while the doorbell is armed, each
 		 * message makes its sender ring, which costs a system call. */
 		bool poll = hosts_poll(t);
-		if (!p3_lease_enter(n, P3_LEASE_NIC))
+		if (!enter_behind_sleepers(n))
 			return;
 		again = serve(t, rung) && !poll;
 	}
@@ -244,13 +309,24 @@ static void stay_asleep(struct nic_thread *t)
 
 /* ---- ticks ---- */
 
+/* Remind the sleepers of OS handles, also while hosts run the firmware. */
+static P3_RARE void remind(struct p3_nic *n)
+{
+	if (!p3_lease_enter(n, P3_LEASE_NIC))
+		return;
+	p3_cci_event_remind(n);
+	p3_lease_leave(n);
+}
+
 static void tick(struct nic_thread *t)
 {
 	struct p3_nic *n = t->n;
+	if (p3_unlikely(p3_get(&n->cci.handles)))
+		remind(n);
 	p3_count(&n->count[P3_C_TICKS], 1);
 	p3_set(&n->emptied, 0); /* the pass that set this word may be long over */
-	if (p3_get(&n->drained) != t->drained || !p3_lease_enter(n, P3_LEASE_NIC)) {
-		t->drained = p3_get(&n->drained);
+	if (drained(n) != t->drained || !p3_lease_enter(n, P3_LEASE_NIC)) {
+		t->drained = drained(n);
 		t->quiet = 0;
 		t->busy = false;
 		return;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A host thread's wait: passes, then yields of the CPU, then sleep on the doorbell. */
 #include "nic/run/wait.h"
+#include "nic/cci/timer.h"
 #include "nic/proto/peer.h"
 #include "nic/run/lease.h"
 #include "nic/run/looks.h"
@@ -188,7 +189,7 @@ static bool sleep_as_watcher(
 	FAULT_POINT("park.armed");
 	p3_peer_sweep(n);
 	bool news = p3_pass_run(n) || ready(arg) || p3_get(&n->closing);
-	uint64_t ns = sleep_ns(w, longest_sleep(n, w));
+	uint64_t ns = p3_cci_nap(n, sleep_ns(w, longest_sleep(n, w)));
 	uint32_t rung = p3_get(&n->rung);
 	let_go(n, w);
 	FAULT_POINT("park.asleep");

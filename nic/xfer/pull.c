@@ -83,6 +83,16 @@ void p3_pull_begin(struct p3_nic *n, struct p3_pull *pull)
 	p3_wake_self(n); /* this side pulls, and no peer rings for that */
 }
 
+/* End a pull of CCI, which has no descriptor. */
+static P3_RARE void end_cci(struct p3_nic *n, struct p3_pull *pull, uint32_t fail)
+{
+	if (fail == PTL_NI_OK)
+		p3_xfer_learn(n, pull);
+	if (pull->in_use)
+		free_pull(pull);
+	pull->over(n, pull, fail);
+}
+
 void p3_pull_end(struct p3_nic *n, struct p3_pull *pull, uint32_t fail)
 {
 	P3_TRACE(about, n, pull->topic, P3_TRACE_END, fail, pull->length);
@@ -91,9 +101,13 @@ void p3_pull_end(struct p3_nic *n, struct p3_pull *pull, uint32_t fail)
 	p3_xfer_recant(pull);
 	if (pull->first)
 		pull->peer->behind = false;
+	n->worked = true;
+	if (p3_unlikely(!pull->span.md) && pull->over) {
+		end_cci(n, pull, fail);
+		return;
+	}
 	if (fail == PTL_NI_OK && pull->span.md)
 		p3_xfer_learn(n, pull);
-	n->worked = true;
 	if (pull->get) {
 		p3_pending_end_get(n, pull, fail);
 		return;

@@ -58,6 +58,9 @@ struct p3_pull {
 	bool in_use;
 	struct p3_pending *get; /* this node's get, or NULL: a put into this node */
 	uint32_t peer_pending;  /* put: name of the initiator's pending */
+	/* a pull of CCI: called at the end instead of all that a put or get needs */
+	void (*over)(struct p3_nic *n, struct p3_pull *pull, uint32_t fail);
+	uint64_t token, region; /* CCI: the operation, and the region that is written */
 	struct p3_topic topic;
 	/* All written bytes, counted or not, for exchanges: see edge.c. */
 	uint64_t kept, kept_end;
@@ -103,6 +106,8 @@ struct p3_xfer_slot {
 	struct p3_range change; /* bytes of the exchange */
 	uint64_t peer_id; /* serving a get: the initiator's slot; own get: the target's */
 	struct p3_span span; /* readable bytes: region, offset */
+	uint64_t cci;        /* CCI: name of the region that is read or written; else 0 */
+	uint8_t orphan; /* CCI: 1: its operation is gone before the answer, 2: a READ */
 	uint64_t length;
 	uint32_t window;  /* number of its window, or P3_NONE */
 	uint64_t lent_ns; /* time at which the window was lent */

@@ -4,6 +4,7 @@
  *
  *	rig.c	the node, the fake peers, time, the final checks
  *	host.c	calls of the node's own host, on memory with guarded borders
+ *	cci.c	calls of CCI of the node's own host
  *	wire.c	the peers' writes: cells, words of their segments, doorbells
  *
  * All runs on one thread, and time is the rig's: the same bytes always do the same.
@@ -109,5 +110,13 @@ void host_done(struct host_gift *g, int rc);
 /* ---- wire.c ---- */
 
 void wire_step(struct input *in);
+/* Send a message of CCI, or an answer, mostly about something that exists. */
+void wire_cci_step(struct input *in);
+
+/* ---- cci.c ---- */
+
+void cci_start(void);
+void cci_stop(void);
+void cci_step(struct input *in);
 
 #endif

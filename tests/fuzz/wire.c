@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The peers' writes: mostly well-formed, sometimes with an error. */
+#include "nic/cci/format.h"
 #include "nic/xfer/table.h"
 #include "fuzz/rig.h"
 
@@ -480,6 +481,137 @@ static void other_bell(struct fake *f, struct input *in)
 	rig.fickle = true;
 	uint64_t *w = f->bell.base;
 	w[in_below(in, 64)] = rig_number(in, f);
+}
+
+/* ---- CCI ---- */
+
+static struct p3_cci_endpoint *pick_endpoint(struct input *in)
+{
+	uint32_t k = in_u8(in);
+	return rig.nic->cci.ends ? rig.nic->cci.ep[k % rig.nic->cci.ends] : NULL;
+}
+
+/* Return a connection, mostly one with this peer, or NULL. */
+static struct p3_cci_conn *pick_conn(struct fake *f, struct input *in)
+{
+	struct p3_cci_endpoint *ep = pick_endpoint(in);
+	uint8_t how = in_u8(in);
+	uint32_t skip = how % 4;
+	if (!ep)
+		return NULL;
+	p3_list_each(it, &ep->conns) {
+		struct p3_cci_conn *conn = p3_item(it, struct p3_cci_conn, of_ep);
+		if ((conn->peer == rig_peer(f) || how >= 0xf0) && !skip--)
+			return conn;
+	}
+	return NULL;
+}
+
+static void cci_say(uint32_t kind, uint32_t flags, uint32_t head, uint64_t len)
+{
+	m.kind = kind;
+	m.flags = flags;
+	m.ncells = m.says = p3_cci_cells(head, len);
+}
+
+static void cci_words(uint64_t word1, uint64_t token, uint64_t tag)
+{
+	m.w[p3_field_word(P3_CCI_ROOM)] = word1;
+	m.w[p3_field_word(P3_CCI_TOKEN)] = token;
+	m.w[p3_field_word(P3_CCI_TAG)] = tag;
+}
+
+static void cci_msg(struct fake *f, struct input *in)
+{
+	const struct p3_cci_conn *conn = pick_conn(f, in);
+	uint8_t how = in_u8(in);
+	uint64_t len = length_of(in) % 1200;
+	bool reliable = conn && conn->pub.attribute != CCI_CONN_ATTR_UU, last = how & 7;
+	uint32_t flags = (last ? 0u : P3_F_CCI_MORE) | (how & 0x18 ? 0u : P3_F_CCI_LATER);
+	cci_words(p3_field_in(P3_CCI_MSG_LENGTH, len) |
+			  p3_field_in(P3_CCI_MSG_SEQ, conn ? conn->seq_in : 0) |
+			  p3_field_in(P3_CCI_ROOM, reliable && last),
+		reliable ? how : 0, conn ? conn->tag : rig_number(in, f));
+	fill(P3_CCI_MSG_DATA, how);
+	cci_say(P3_REQ_CCI_MSG, flags, P3_CCI_MSG_HEAD, len);
+}
+
+static void cci_ask(struct fake *f, struct input *in)
+{
+	uint8_t how = in_u8(in);
+	uint64_t len = length_of(in) % (CCI_CONN_REQ_LEN + 1);
+	bool last = how & 7;
+	uint64_t total = last ? len : CCI_CONN_REQ_LEN;
+	uint32_t flags = (last ? 0u : P3_F_CCI_MORE) | (how & 0x18 ? 0u : P3_F_CCI_LATER);
+	(void)f;
+	fill(P3_CCI_CONNECT_DATA, how);
+	cci_words(p3_field_in(P3_CCI_CONNECT_TOTAL, total) |
+			  p3_field_in(P3_CCI_CONNECT_ATTRIBUTE, how >> 6) |
+			  p3_field_in(P3_CCI_ROOM, last),
+		how,
+		p3_field_in(P3_CCI_CONNECT_NUMBER, 1 + (how >> 5 & 1)) |
+			p3_field_in(P3_CCI_CONNECT_MTU, how & 1 ? 4096 : 128));
+	m.w[p3_field_word(P3_CCI_CONNECT_LENGTH)] = len;
+	cci_say(P3_REQ_CCI_CONNECT, flags, P3_CCI_CONNECT_HEAD, len);
+}
+
+/* DECIDE, READY, ALIVE, and RMA. */
+static void cci_other(struct fake *f, struct input *in)
+{
+	const struct p3_cci_conn *conn = pick_conn(f, in);
+	uint8_t how = in_u8(in);
+	uint32_t kind =
+		P3_REQ_CCI_DECIDE + how % (P3_REQ_CCI_ALIVE - P3_REQ_CCI_DECIDE + 1);
+	bool rma = kind == P3_REQ_CCI_WRITE || kind == P3_REQ_CCI_READ;
+	uint64_t len = rma ? length_of(in) : 0;
+	for (int i = 4; i < 8; i++)
+		m.w[i] = rig_number(in, f);
+	if (rma)
+		m.w[p3_field_word(P3_CCI_RMA_LENGTH)] = len;
+	cci_words(p3_field_in(P3_CCI_ROOM, kind != P3_REQ_CCI_READY), how,
+		conn ? conn->tag : rig_number(in, f));
+	cci_say(kind, how >> 6, P3_CCI_WRITE_HEAD,
+		kind == P3_REQ_CCI_WRITE && !(how >> 6) ? len % 1000 : 0);
+	if (kind == P3_REQ_CCI_DECIDE)
+		m.w[p3_field_word(P3_CCI_DECIDE_MTU)] = how & 1 ? 128 : 4096;
+}
+
+/* Answer an operation or a request of this node. */
+static void cci_answer(struct fake *f, struct input *in)
+{
+	const struct p3_cci_conn *conn = pick_conn(f, in);
+	uint8_t how = in_u8(in);
+	uint32_t kind = how & 0x20   ? P3_REQ_CCI_DECIDE
+			: how & 0x40 ? P3_REQ_CCI_CONNECT
+				     : P3_REQ_CCI_MSG;
+	uint64_t token = conn ? conn->tag : rig_number(in, f);
+	if (conn && kind == P3_REQ_CCI_MSG && !p3_list_empty(&conn->fifo)) {
+		const struct p3_cci_tx *tx =
+			p3_item(conn->fifo.next, struct p3_cci_tx, fifo);
+		kind = tx->op == P3_CCI_OP_MSG || tx->data_done ? P3_REQ_CCI_MSG
+		       : tx->op == P3_CCI_OP_WRITE              ? P3_REQ_CCI_WRITE
+								: P3_REQ_CCI_READ;
+		token = tx->token;
+	}
+	memset(m.w, 0, P3_CELL);
+	cci_words(p3_field_in(P3_CCI_ANSWER_STATUS, how & 0x10 ? how & 7 : 0) |
+			  p3_field_in(P3_CCI_ANSWER_KIND, kind),
+		token, how & 8 ? rig_number(in, f) : 0);
+	m.kind = P3_RSP_CCI;
+	m.flags = 0;
+	m.ncells = m.says = 1;
+}
+
+void wire_cci_step(struct input *in)
+{
+	static void (*const makes[])(struct fake * f, struct input * in) = {cci_msg,
+		cci_msg, cci_msg, cci_ask, cci_other, cci_answer, cci_answer, cci_answer};
+	uint32_t which = in_below(in, 8);
+	struct fake *f = rig_pick(in);
+	makes[which](f, in);
+	spoil(in, f);
+	send(f, which < 5);
+	rig_passes(1);
 }
 
 typedef void step(struct fake *f, struct input *in);

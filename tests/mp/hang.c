@@ -22,10 +22,13 @@
  *	spoiled	 rank 1 ends in order, the others enter a barrier; this one ends
  *	idle	 all sleep outside of Portals
  *	talk	 all talk to their neighbours for good
+ *	full	 rank 1 holds all receive buffers of a CCI endpoint, to which rank 0 sends
+ *	unasked	 rank 1 does not decide about a CCI connect request of rank 0
  */
 #include "../support/asleep.h"
 #include "mp.h"
 
+#include <cci.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -319,6 +322,81 @@ static void talk(void)
 	}
 }
 
+/* ---- CCI ---- */
+
+enum { CCI_BUFFERS = 4 };
+#define CCI_SERVICE "77"
+
+static void cci_ok(int status)
+{
+	mp_check(status == CCI_SUCCESS, cci_strerror(NULL, (cci_status_t)status));
+}
+
+/* Rank 1 opens an endpoint with a number that rank 0 knows. */
+static cci_endpoint_t *cci_open(void)
+{
+	uint32_t caps, buffers = CCI_BUFFERS;
+	cci_device_t *const *devices;
+	cci_endpoint_t *ep;
+	cci_ok(cci_init(CCI_ABI_VERSION, 0, &caps));
+	cci_ok(cci_get_devices(&devices));
+	if (mp.rank == 1)
+		cci_ok(cci_create_endpoint_at(devices[0], CCI_SERVICE, 0, &ep, NULL));
+	else
+		cci_ok(cci_create_endpoint(devices[0], 0, &ep, NULL));
+	cci_ok(cci_set_opt(ep, CCI_OPT_ENDPT_RECV_BUF_COUNT, &buffers));
+	mp_barrier();
+	return ep;
+}
+
+static cci_event_t *cci_await(cci_endpoint_t *ep, cci_event_type_t type)
+{
+	cci_event_t *ev;
+	do
+		while (cci_get_event(ep, &ev) != CCI_SUCCESS)
+			usleep(1000); /* pause: between two looks */
+	while (ev->type != type);
+	return ev;
+}
+
+static void cci_ask(cci_endpoint_t *ep)
+{
+	char *own, uri[200];
+	cci_ok(cci_get_opt(ep, CCI_OPT_ENDPT_URI, &own));
+	*strrchr(own, '/') = 0;
+	*strrchr(own, '/') = 0;
+	snprintf(uri, sizeof uri, "%s/1/" CCI_SERVICE, own);
+	free(own);
+	cci_ok(cci_connect(ep, uri, NULL, 0, CCI_CONN_ATTR_RO, NULL, 0, NULL));
+}
+
+static void full(void)
+{
+	cci_endpoint_t *ep = cci_open();
+	if (mp.rank == 0) {
+		cci_ask(ep);
+		cci_event_t *ev = cci_await(ep, CCI_EVENT_CONNECT);
+		cci_ok(ev->connect.status);
+		for (int i = 0; i <= CCI_BUFFERS; i++)
+			cci_ok(cci_send(ev->connect.connection, bytes, 8, NULL, 0));
+	} else {
+		cci_ok(cci_accept(cci_await(ep, CCI_EVENT_CONNECT_REQUEST), NULL));
+		for (int i = 0; i < CCI_BUFFERS; i++)
+			(void)cci_await(ep, CCI_EVENT_RECV);
+	}
+	sleep_for_good();
+}
+
+static void unasked(void)
+{
+	cci_endpoint_t *ep = cci_open();
+	if (mp.rank == 0)
+		cci_ask(ep);
+	else
+		(void)cci_await(ep, CCI_EVENT_CONNECT_REQUEST);
+	sleep_for_good();
+}
+
 int main(int argc, char **argv)
 {
 	static const struct {
@@ -329,7 +407,8 @@ int main(int argc, char **argv)
 		{"lost", lost}, {"gone", gone}, {"parted", parted}, {"drop", drop},
 		{"denied", denied}, {"queued", queued}, {"killed", killed},
 		{"left", left}, {"late", late}, {"idle", idle}, {"talk", talk},
-		{"absent", absent}, {"spoiled", spoiled}};
+		{"absent", absent}, {"spoiled", spoiled}, {"full", full},
+		{"unasked", unasked}};
 	const char *rank = getenv("PTL_MY_RID");
 	if (argc > 1 && !strcmp(argv[1], "absent") && rank && !strcmp(rank, "1"))
 		stay_absent();

@@ -119,6 +119,11 @@ SCENES = {
     ('left', 3): [r'node 0 waits for an event that no node has sent',
                   r'node 1 .*left.*\n.*node 2 .*exited with status 0'],
     ('idle', 2): [r'no node waits for long; 2 of 2 nodes are alive'],
+    ('full', 2): [r'node 1 holds all receive buffers of endpoint 77 \(4\) since .* s: its '
+                  r'program has taken the events, and has yet to return them',
+                  r'node 1 .*; 1 CCI endpoint, 1 connection, refused [1-9]\d* for want of',
+                  r'node 0 .*; 1 CCI endpoint, 1 connection, was refused [1-9]'],
+    ('unasked', 2): [r'node 1: 1 connect request not answered at endpoint 77 since .* s'],
 }
 
 

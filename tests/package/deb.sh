@@ -44,7 +44,7 @@ check_development() {
 		! grep -rqs "path-exclude.*doc" /etc/dpkg/dpkg.cfg.d; then
 		fail "no examples"
 	fi
-	for page in man3/PtlPut.3 man3/ptl_md_t.3 man3/PtlNIFailStr.3 man7/portals3.7 man1/yod.1; do
+	for page in man3/PtlPut.3 man3/ptl_md_t.3 man3/PtlNIFailStr.3 man3/cci_rma.3 man7/cci.7 man7/portals3.7 man1/yod.1; do
 		[ -f /usr/share/man/$page.gz ] || grep -rqs "path-exclude.*man" /etc/dpkg/dpkg.cfg.d ||
 			fail "no $page"
 	done
@@ -54,6 +54,7 @@ check_development() {
 	for program in ./consumer_*; do
 		PTL3_HUGEPAGES=off yod -sz 3 $program >/dev/null || fail "$program fails"
 	done
+	PTL3_HUGEPAGES=off ./cci >/dev/null || fail "./cci fails"
 }
 
 check_removed() {

@@ -79,6 +79,15 @@ for program in "$scratch"/*/consumer_*; do
 done
 [ "$ran" = 6 ] || fail "$ran consumers, not 6"
 
+# Programs of CCI, by hand and as a rank.
+for program in "$scratch/cmake/cci" "$scratch/make/cci" "$scratch/make/cci_static"; do
+	for yod in "" "$prefix/bin/yod"; do
+		said=$(PTL3_DOMAIN=install$$ $yod "$program") || fail "$yod $program: $said"
+		[ "$said" = "cci works" ] || fail "$yod $program said: $said"
+	done
+done
+ldd "$scratch/make/cci" | grep -q "$prefix.*libportals" || fail "-lcci is another library"
+
 # Examples and tutorial are there as sources, and compile as their README says.
 examples=$prefix/share/doc/libportals/examples
 mkdir -p "$scratch/examples"

@@ -20,10 +20,10 @@ cd "$man" || exit 1
 
 # Functions that programs can call, and those that have a page
 exported() {
-	nm -D --defined-only "$lib" | awk '{ sub("@.*", "", $NF); print $NF }' | grep -E '^(Ptl|cnos_|p3tcp_)'
+	nm -D --defined-only "$lib" | awk '{ sub("@.*", "", $NF); print $NF }' | grep -E '^(Ptl|cnos_|p3tcp_|cci_)'
 }
 [ "$(exported | wc -l)" -gt 50 ] || complain "too few functions in $lib"
-types='ptl_event_t ptl_md_t ptl_ni_limits_t'
+types='ptl_event_t ptl_md_t ptl_ni_limits_t cci_event_type_str' # and what is inline
 said=$(diff <({ exported; printf '%s\n' $types; } | sort) <(ls man3 | sed 's/\.3$//' | sort)) ||
 	complain "functions (<) and pages (>): $said"
 
@@ -31,12 +31,17 @@ said=$(diff <({ exported; printf '%s\n' $types; } | sort) <(ls man3 | sed 's/\.3
 promised() {
 	awk '
 		/^\/\*/ { codes = "" }
-		/^ \* PTL_[A-Z_0-9]+\t/ { codes = codes " " $2 }
-		/^(int|void|unsigned int|const char) .*(Ptl|cnos_|p3tcp_)[A-Za-z_]+\(/ {
-			match($0, /(Ptl|cnos_|p3tcp_)[A-Za-z_]+\(/)
+		/^ \* (PTL|CCI)_[A-Z_0-9]+\t/ { codes = codes " " $2 }
+		{ sub(/^CCI_DECLSPEC /, "") }
+		/^(int|void|unsigned int|const char) .*(Ptl|cnos_|p3tcp_|cci_)[A-Za-z_]+\(/ {
+			match($0, /(Ptl|cnos_|p3tcp_|cci_)[A-Za-z_]+\(/)
 			name = substr($0, RSTART, RLENGTH - 1)
 			if (/^int/ && name ~ /^Ptl/)
 				print name, "PTL_OK"
+			if (/^int/ && name ~ /^cci_/) {
+				print name, "CCI_SUCCESS"
+				print name, "CCI_ERROR"
+			}
 			n = split(codes, code, " ")
 			for (i = 1; i <= n; i++)
 				print name, code[i]

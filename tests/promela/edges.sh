@@ -4,7 +4,7 @@
 # So has each place in the code that cites one, by the name of its function.
 . "${0%/*}/../style/sources.sh"
 here=tests/promela
-modelled='((LANE|LEASE|LEAVE|MBX|PARK|COLD)[.][0-9]+|XFER[.][56])'
+modelled='((LANE|LEASE|LEAVE|MBX|PARK|COLD|CCIFD)[.][0-9]+|XFER[.][56]|CCIQ[.][134])'
 
 ends() { # of an edge, that are necessary
 	sed -n "s/^[a-z]* \($1_[a-z0-9_]*\)\$/\1/p" $here/edges
@@ -21,7 +21,7 @@ cited() {
 				print substr(line, RSTART, RLENGTH), f
 				line = substr(line, RSTART + RLENGTH)
 			}
-		}' $(sources '*.c' '*.h' | grep -E '^(shm|nic)/') | tr . _ | sort -u
+		}' $(sources '*.c' '*.h' | grep -E '^(shm|nic|lib/cci)/') | tr . _ | sort -u
 }
 
 for edge in $(grep -oE "^\| $modelled" docs/ordering.md | tr -d '| ' | tr . _); do

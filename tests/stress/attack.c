@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The attacks of a hostile node on memory that it can write. */
 #include "stress/attack.h"
+#include "nic/cci/format.h"
+#include "stress/honest_cci.h"
 #include "lib/node/node.h"
 #include "mp/mp.h"
 #include "nic/obj/list.h"
@@ -243,13 +245,40 @@ static void wild_response(struct p3_nic *n, struct p3_peer *p)
 	p3_looks_add(n, p);
 }
 
+/* Write a message of CCI: a connect request to an endpoint that exists, or any other with
+ * a tag that is not this node's. */
+static void wild_cci(struct p3_nic *n, struct p3_peer *p)
+{
+	uint32_t kind = attack_dice() % 2 ? P3_REQ_CCI_CONNECT
+					  : P3_REQ_CCI_MSG + (uint32_t)attack_dice() % 8;
+	uint32_t k = 1 + (uint32_t)attack_dice() % 3, len = 24 + 64 * (k - 1);
+	if (!p3_peer_has_room(p, &p->req_out, k))
+		return;
+	struct p3_cell *c = p3_ring_begin(&p->req_out, k);
+	for (int i = 1; i < 8; i++)
+		p3_set(&c->w[i], attack_number());
+	if (kind == P3_REQ_CCI_CONNECT && attack_dice() % 8) {
+		p3_format_set(c, P3_CCI_ROOM,
+			p3_field_in(P3_CCI_CONNECT_TOTAL, len) |
+				p3_field_in(P3_CCI_CONNECT_ATTRIBUTE, attack_dice() % 3) |
+				p3_field_in(P3_CCI_ROOM, 1));
+		p3_format_set(c, P3_CCI_TAG,
+			p3_field_in(P3_CCI_CONNECT_NUMBER, HONEST_CCI_SERVICE) |
+				p3_field_in(P3_CCI_CONNECT_MTU, 4096));
+		p3_format_set(c, P3_CCI_CONNECT_LENGTH, len);
+	}
+	uint32_t flags = attack_dice() % 4 ? 0 : (uint32_t)attack_dice() % 4;
+	p3_ring_publish(&p->req_out, p3_word0(kind, flags, k), k);
+	p3_looks_add(n, p);
+}
+
 /* ---- a life ---- */
 
 typedef void attack(struct p3_nic *n, struct p3_peer *p);
 
 static attack *const attacks[] = {over_segment, bits_of_segment, over_header, over_entry,
 	over_counters, over_doorbell, hush, over_transfers, over_heap, wild_request,
-	wild_response};
+	wild_response, wild_cci};
 
 enum { ATTACKS = sizeof attacks / sizeof attacks[0], LATE = 9 };
 

@@ -11,6 +11,9 @@
  * OVER is the beginning of the names of files: a hostile rank makes OVER.RANK when it
  * attacks no more.
  *
+ * In lanes honest nodes also have endpoints of CCI (honest_cci.h), and the hostile one
+ * writes messages of CCI, too.
+ *
  * Honest nodes also exchange messages with the hostile ones: puts, gets and exchanges
  * with any outcome, which must end; and an entry for them (BAIT), around which no byte
  * may change.  Nothing may ever reach FORBIDDEN entries, which admit other users, other
@@ -18,6 +21,7 @@
  */
 #include "shm/atomics.h"
 #include "stress/attack.h"
+#include "stress/honest_cci.h"
 #include "stress/streams.h"
 #include "support/patience.h"
 
@@ -331,6 +335,14 @@ static unsigned descriptors(void)
 	return n;
 }
 
+static unsigned next_honest(unsigned rank)
+{
+	do
+		rank = (rank + 1) % mp.size;
+	while (!is_honest(rank));
+	return rank;
+}
+
 static void be_honest(void)
 {
 	bool with[S_RANKS];
@@ -341,13 +353,19 @@ static void be_honest(void)
 	snprintf(mp_note, sizeof mp_note, "seed %llu", (unsigned long long)seed);
 	streams_open(seed, with);
 	open_dealings();
+	if (lanes)
+		honest_cci_open();
 	mp_barrier();
 	unsigned before = descriptors();
 	double calm = round_of(with, CALM_MS);
 	mp_barrier(); /* the hostile ones wait for it */
 	uint64_t done = streams.messages;
 	mp_check(!pthread_create(&thread, NULL, dealings, NULL), "no thread");
+	if (lanes)
+		honest_cci_start(next_honest(mp.rank));
 	double stormy = round_of(with, seconds * 1000);
+	uint64_t cci = lanes ? honest_cci_stop() : 0;
+	mp_check(!lanes || cci, "no message of CCI has come");
 	p3_set(&deal.over, 1);
 	pthread_join(thread, NULL);
 	settle();

@@ -31,7 +31,7 @@ endif()
 soak_job(soak 60 4 soak --seconds ${SOAK_S})
 
 # Hostile nodes, which use the library's internals.
-add_executable(stress_hostile hostile.c attack.c lifeline.c streams.c ../mp/mp.c)
+add_executable(stress_hostile hostile.c honest_cci.c attack.c lifeline.c streams.c ../mp/mp.c)
 target_link_libraries(stress_hostile PRIVATE p3_whole p3_build)
 target_include_directories(stress_hostile PRIVATE ${CMAKE_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/tests)
 

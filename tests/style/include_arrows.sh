@@ -27,10 +27,10 @@ forbid() {
 		complain "$1 includes what it must not know"
 }
 
-public='(portals3(_runtime|x)?|cnos_mpi_os|p3nal_tcp)\.h'
+public='(portals3(_runtime|x)?|cnos_mpi_os|p3nal_tcp|cci)\.h'
 allow shm 'shm/[a-z]+\.h'
-allow nic "(nic|shm)(/[a-z]+)+\.h|$public"
-allow lib "(lib|shm)(/[a-z]+)+\.h|nic/nic\.h|$public"
+allow nic "(nic|shm)(/[a-z_]+)+\.h|$public"
+allow lib "(lib|shm)(/[a-z]+)+\.h|nic/(nic|cci)\.h|$public"
 allow launcher '(launcher|shm)(/[a-z]+)+\.h'
 allow info "(info|launcher|shm)(/[a-z]+)+\.h|$public"
 allow include '(\.\./)*(p3rt/|p3api/|p3/)?[a-z0-9_]+\.h' # other names
@@ -38,7 +38,7 @@ allow examples "$public" own
 allow bench "$public" own
 forbid shm 'portals.*|p3rt/.*'
 forbid launcher 'portals.*|p3rt/.*'
-forbid include 'portals/.*|p3rt/.*|[^p].*/.*'
+forbid include 'portals/.*|p3rt/.*|([^ps]|s[^y]|sy[^s]).*/.*'
 
 [ -n "$(sources '*.h' | grep '^shm/')" ] || complain "no headers in $root/shm"
 exit $status

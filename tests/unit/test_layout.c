@@ -19,9 +19,12 @@ static void layout_parts_follow_each_other(void **state)
 		assert_int_equal(l.waits_off, l.counters_off + P3_COUNTERS * 8);
 		assert_int_equal(l.queues_off,
 			l.waits_off + P3_WAITS * sizeof(struct p3_wait_line));
-		uint64_t queues = P3_QUEUES_SHOWN * sizeof(struct p3_queue_line);
-		assert_in_range(l.parts_off, l.queues_off + queues,
-			l.queues_off + queues + P3_PAGE - 1);
+		assert_int_equal(l.cases_off,
+			l.queues_off + P3_QUEUES_SHOWN * sizeof(struct p3_queue_line));
+		assert_int_equal(
+			l.cci_off, l.cases_off + P3_WHYS * sizeof(struct p3_case_line));
+		uint64_t lines = l.cci_off + P3_CCI_SHOWN * sizeof(struct p3_cci_line);
+		assert_in_range(l.parts_off, lines, lines + P3_PAGE - 1);
 		uint64_t last = p3_part_off(&l, n - 1) + sizeof(struct p3_peer_part);
 		assert_in_range(l.xfers_off, last, last + P3_PAGE - 1);
 		uint64_t end = l.xfers_off + l.nxfers * sizeof(struct p3_xfer);

@@ -1,0 +1,52 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# Start a server and its clients by hand, as in two shells: by_hand.sh echo|file BIN [WORK]
+set -e
+scene=$1 bin=$2 work=${3:-.}
+log=$work/cci_$scene.log
+server=
+cleanup() {
+	[ -z "$server" ] || kill "$server" 2>/dev/null || :
+}
+trap cleanup EXIT
+
+# Start the server, and wait for the line with its address.
+serve() {
+	"$@" >"$log" &
+	server=$!
+	until uri=$(sed -n 's/^Opened //p' "$log") && [ "$uri" ]; do
+		kill -0 "$server" || exit 1
+		sleep 0.05 # pause: between two looks
+	done
+}
+
+# The server must end by itself, in success.
+await_server() {
+	wait "$server"
+	server=
+}
+
+fail() {
+	echo "$*" >&2
+	exit 1
+}
+
+case $scene in
+echo)
+	serve "$bin/cci_echo_server"
+	said=$("$bin/cci_echo_client" "$uri" hello world)
+	[ "$said" = "$(printf 'hello\nworld')" ] || fail "the echo was: $said"
+	"$bin/cci_echo_client" "$uri" once more bye >"$log.client"
+	await_server
+	"$bin/cci_echo_client" "$uri" late 2>"$log.late" && fail "a dead server answered"
+	grep -q CCI_ECONNREFUSED "$log.late" || fail "$(cat "$log.late")"
+	;;
+file)
+	head -c 10000001 /dev/urandom >"$work/cci_file.in"
+	rm -f "$work/cci_file.out"
+	serve "$bin/cci_file" serve "$work/cci_file.in"
+	"$bin/cci_file" fetch "$uri" "$work/cci_file.out"
+	await_server
+	cmp "$work/cci_file.in" "$work/cci_file.out"
+	;;
+esac

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Reading the configuration file. */
+#include "lib/cci/config.h"
+#include "nic/cci.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LINE            1024u /* bytes of a line that count, with its end */
+#define KEY             255u
+#define VALUE           511u
+#define BLANK           " \t\r\n\v\f"
+
+#define P3_CCI_PRIORITY 50u
+
+static const char info[] = "Portals 3.3 network of this machine (libportals)";
+
+/* ---- lines ---- */
+
+/* Read a line, without its end; of a longer line the first bytes.  Return false at the
+ * end of the file. */
+static bool read_line(FILE *file, char line[LINE])
+{
+	int c = getc(file);
+	size_t n = 0;
+	if (c == EOF)
+		return false;
+	for (; c != EOF && c != '\n'; c = getc(file))
+		if (n < LINE - 1)
+			line[n++] = (char)c;
+	line[n] = 0;
+	return true;
+}
+
+/* Return the text without blanks around it. */
+static char *trim(char *text)
+{
+	text += strspn(text, BLANK);
+	size_t n = strlen(text);
+	while (n && strchr(BLANK, text[n - 1]))
+		n--;
+	text[n] = 0;
+	return text;
+}
+
+/* Convert a decimal number of at most this value. */
+static bool number(const char *text, uint32_t most, uint32_t *out)
+{
+	uint64_t n = 0;
+	for (const char *c = text; *c; c++) {
+		if (*c < '0' || *c > '9' || n > most)
+			return false;
+		n = n * 10 + (uint64_t)(*c - '0');
+	}
+	*out = (uint32_t)n;
+	return *text && n <= most;
+}
+
+/* ---- devices ---- */
+
+static void free_device(struct p3_cci_device *d)
+{
+	for (uint32_t i = 0; i < d->npairs; i++)
+		free(d->pair[i]);
+	free(d->name);
+	free(d);
+}
+
+static struct p3_cci_device *new_device(const char *name)
+{
+	struct p3_cci_device *d = calloc(1, sizeof *d);
+	if (!d)
+		return NULL;
+	d->name = strdup(name);
+	if (!d->name) {
+		free(d);
+		return NULL;
+	}
+	d->priority = P3_CCI_PRIORITY;
+	d->pub.name = d->name;
+	d->pub.up = 1;
+	d->pub.info = info;
+	d->pub.conf_argv = (const char *const *)d->pair;
+	d->pub.max_send_size = P3_CCI_MTU;
+	d->pub.pci.domain = d->pub.pci.bus = UINT32_MAX;
+	d->pub.pci.dev = d->pub.pci.func = UINT32_MAX;
+	return d;
+}
+
+static struct p3_cci_device *add_device(struct p3_cci_devices *all, const char *name)
+{
+	struct p3_cci_device *d = new_device(name);
+	if (d)
+		all->device[all->n++] = d;
+	return d;
+}
+
+static void set_length(struct p3_cci_device *d, const char *value)
+{
+	uint32_t n;
+	if (!number(value, UINT32_MAX - 1, &n))
+		return;
+	d->pub.max_send_size = n < P3_CCI_MTU_LEAST  ? P3_CCI_MTU_LEAST
+			       : n > P3_CCI_MTU_MOST ? P3_CCI_MTU_MOST
+						     : n;
+}
+
+/* Let a pair have its effect on the device. */
+static void apply(struct p3_cci_devices *all, struct p3_cci_device *d, const char *key,
+	const char *value)
+{
+	uint32_t n;
+	if (strcmp(key, "transport") == 0) {
+		d->transports += strcmp(value, all->transport) == 0 ? 1 : 2;
+		d->pub.transport = all->transport;
+	} else if (strcmp(key, "mss") == 0 || strcmp(key, "mtu") == 0) {
+		set_length(d, value);
+	} else if (strcmp(key, "priority") == 0) {
+		if (number(value, 100, &n))
+			d->priority = n;
+	} else if (strcmp(key, "port") == 0 || strcmp(key, "id") == 0) {
+		if (number(value, P3_CCI_SERVICE_MOST, &n))
+			d->service = n;
+	} else if (strcmp(key, "default") == 0) {
+		d->is_default = strcmp(value, "0") != 0;
+	} else if (strcmp(key, "up") == 0) {
+		d->pub.up = strcmp(value, "0") != 0;
+	}
+}
+
+/* Keep a pair, and let it have its effect.  Return false without memory. */
+static bool keep(struct p3_cci_devices *all, struct p3_cci_device *d, const char *key,
+	const char *value)
+{
+	size_t len = strlen(key) + strlen(value) + 2;
+	if (d->npairs == P3_CCI_PAIRS)
+		return true;
+	char *pair = malloc(len);
+	if (!pair)
+		return false;
+	snprintf(pair, len, "%s=%s", key, value);
+	d->pair[d->npairs++] = pair;
+	apply(all, d, key, value);
+	return true;
+}
+
+/* Take a line "key = value" of a device.  Return false without memory. */
+static bool take_pair(struct p3_cci_devices *all, struct p3_cci_device *d, char *line)
+{
+	char *equal = strchr(line, '=');
+	if (!equal)
+		return true;
+	*equal = 0;
+	char *key = trim(line), *value = trim(equal + 1);
+	value[strcspn(value, BLANK)] = 0;
+	if (!*key || key[strcspn(key, BLANK)] || !*value || strlen(key) > KEY ||
+		strlen(value) > VALUE)
+		return true;
+	return keep(all, d, key, value);
+}
+
+/* ---- the file ---- */
+
+/* Take a line; *d is the device that it belongs to.  Return false without memory. */
+static bool take_line(struct p3_cci_devices *all, struct p3_cci_device **d, char *line)
+{
+	char *end;
+	line[strcspn(line, "#")] = 0;
+	line = trim(line);
+	if (line[0] != '[' || !(end = strchr(line, ']')))
+		return !*d || take_pair(all, *d, line);
+	*end = 0;
+	*d = NULL; /* pairs of a device above the limit belong to none */
+	if (all->n == P3_CCI_DEVICES)
+		return true;
+	*d = add_device(all, trim(line + 1));
+	return *d;
+}
+
+static int read_file(struct p3_cci_devices *all, FILE *file)
+{
+	struct p3_cci_device *d = NULL;
+	char line[LINE];
+	while (read_line(file, line))
+		if (!take_line(all, &d, line))
+			return -ENOMEM;
+	return ferror(file) ? -EIO : 0;
+}
+
+static int make_usual(struct p3_cci_devices *all)
+{
+	struct p3_cci_device *d = add_device(all, "portals0");
+	if (!d)
+		return -ENOMEM;
+	d->pub.transport = all->transport;
+	d->transports = 1;
+	return 0;
+}
+
+/* Drop the devices without a transport, with two of them, or with another one. */
+static void drop_others(struct p3_cci_devices *all)
+{
+	uint32_t n = 0;
+	for (uint32_t i = 0; i < all->n; i++)
+		if (all->device[i]->transports == 1)
+			all->device[n++] = all->device[i];
+		else
+			free_device(all->device[i]);
+	all->n = n;
+}
+
+/* Return true if a comes before b in the list: in use, default, priority. */
+static bool before(const struct p3_cci_device *a, const struct p3_cci_device *b)
+{
+	if (a->pub.up != b->pub.up)
+		return a->pub.up;
+	if (a->is_default != b->is_default)
+		return a->is_default;
+	return a->priority > b->priority;
+}
+
+/* Sort the devices; those that compare equal stay in the order of the file. */
+static void sort(struct p3_cci_devices *all)
+{
+	for (uint32_t i = 1; i < all->n; i++)
+		for (uint32_t k = i; k && before(all->device[k], all->device[k - 1]);
+			k--) {
+			struct p3_cci_device *d = all->device[k];
+			all->device[k] = all->device[k - 1];
+			all->device[k - 1] = d;
+		}
+	for (uint32_t i = 0; i < all->n; i++)
+		all->list[i] = &all->device[i]->pub;
+	all->list[all->n] = NULL;
+}
+
+int p3_cci_config_read(FILE *file, const char *transport, struct p3_cci_devices **out)
+{
+	struct p3_cci_devices *all = calloc(1, sizeof *all);
+	if (!all)
+		return -ENOMEM;
+	snprintf(all->transport, sizeof all->transport, "%s", transport);
+	int rc = file ? read_file(all, file) : make_usual(all);
+	if (rc) {
+		p3_cci_config_free(all);
+		return rc;
+	}
+	drop_others(all);
+	sort(all);
+	*out = all;
+	return 0;
+}
+
+void p3_cci_config_free(struct p3_cci_devices *all)
+{
+	for (uint32_t i = 0; all && i < all->n; i++)
+		free_device(all->device[i]);
+	free(all);
+}
+
+const struct p3_cci_device *p3_cci_config_usual(const struct p3_cci_devices *all)
+{
+	for (uint32_t i = 0; i < all->n; i++)
+		if (all->device[i]->is_default)
+			return all->device[i];
+	return all->n ? all->device[0] : NULL;
+}
+
+const struct p3_cci_device *p3_cci_config_find(
+	const struct p3_cci_devices *all, cci_device_t *device)
+{
+	for (uint32_t i = 0; i < all->n; i++)
+		if (&all->device[i]->pub == device)
+			return all->device[i];
+	return NULL;
+}

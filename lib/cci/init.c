@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* cci_init and cci_finalize, which are counted, and the list of devices. */
+#include "lib/cci/cci.h"
+#include "lib/fork.h"
+#include "lib/node/call.h"
+#include "lib/node/conf.h"
+#include "lib/node/heap.h"
+#include "shm/log.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CONFIG "CCI_CONFIG"
+
+/* ---- init ---- */
+
+/* Return the name of the transport.  The first endpoint complains of a wrong one. */
+static const char *transport(void)
+{
+	const struct p3_conf_row *row = p3_conf_row(P3_CONF_CCI_TRANSPORT);
+	const char *name = p3_conf_text(P3_CONF_CCI_TRANSPORT);
+	return name && row->is_form(name) ? name : row->usual;
+}
+
+/* Read the devices, from the file of the environment if there is one. */
+static int read_devices(struct p3_cci_devices **out)
+{
+	const char *path = getenv(CONFIG);
+	if (!path || !*path)
+		return p3_cci_config_read(NULL, transport(), out);
+	FILE *file = fopen(path, "re");
+	int rc = file ? p3_cci_config_read(file, transport(), out) : -errno;
+	if (rc && rc != -ENOMEM)
+		p3_error(CONFIG
+			" is '%s', which cannot be read: %s; expected a file with "
+			"devices, or unset it",
+			path, rc == -EIO ? "it is no file of text" : strerror(-rc));
+	if (file)
+		(void)fclose(file);
+	return rc;
+}
+
+/* Initialize CCI.  The caller holds the lock node->call. */
+static int begin(struct p3_node *node)
+{
+	int rc = p3_fork_watch(node);
+	if (rc)
+		return rc;
+	struct p3_cci *cci = calloc(1, sizeof *cci);
+	if (!cci)
+		return -ENOMEM;
+	p3_conf_log();
+	rc = read_devices(&cci->devices);
+	if (rc) {
+		free(cci);
+		return rc;
+	}
+	pthread_mutex_init(&cci->lock, NULL);
+	node->cci = cci;
+	p3_release(&p3_ready(node)->cci, 1); /* INIT.1 */
+	return 0;
+}
+
+/* Count one more cci_init.  The caller holds the lock node->call. */
+static int init(struct p3_node *node, uint32_t flags)
+{
+	struct p3_cci *cci = node->cci;
+	if (!cci && flags)
+		return CCI_EINVAL;
+	if (cci && flags != cci->flags)
+		return CCI_ERR_NOT_IMPLEMENTED;
+	int rc = cci ? 0 : begin(node);
+	if (!rc)
+		node->cci->inits++;
+	return !rc ? CCI_SUCCESS : rc == -ENOMEM ? CCI_ENOMEM : CCI_ERROR;
+}
+
+int cci_init(uint32_t abi_ver, uint32_t flags, uint32_t *caps)
+{
+	struct p3_node *node = p3_node();
+	if (abi_ver != CCI_ABI_VERSION || !caps)
+		return CCI_EINVAL;
+	if (p3_is_busy())
+		return CCI_ERROR;
+	struct p3_caller caller = p3_caller_save();
+	p3_fork_settle(node);
+	p3_node_look_for_malloc();
+	pthread_mutex_lock(&node->call);
+	int rc = init(node, flags);
+	pthread_mutex_unlock(&node->call);
+	p3_caller_restore(caller);
+	if (rc == CCI_SUCCESS)
+		*caps = 0;
+	return rc;
+}
+
+/* ---- finalize ---- */
+
+/* Undo one cci_init.  The caller holds the lock node->call. */
+static int finalize(struct p3_node *node)
+{
+	struct p3_cci *cci = node->cci;
+	if (!cci)
+		return CCI_ERROR; /* another thread may have called it */
+	if (--cci->inits)
+		return CCI_SUCCESS;
+	p3_cci_endpoint_destroy_all(cci);
+	p3_cci_node_release(node);
+	p3_release(&p3_ready(node)->cci, 0); /* INIT.1 */
+	node->cci = NULL;
+	p3_cci_config_free(cci->devices);
+	pthread_mutex_destroy(&cci->lock);
+	free(cci);
+	return CCI_SUCCESS;
+}
+
+int cci_finalize(void)
+{
+	struct p3_node *node = p3_node();
+	if (!p3_cci_is_up())
+		return CCI_ERROR;
+	if (p3_is_busy())
+		return CCI_ERROR;
+	struct p3_caller caller = p3_caller_save();
+	pthread_mutex_lock(&node->call);
+	int rc = finalize(node);
+	pthread_mutex_unlock(&node->call);
+	p3_caller_restore(caller);
+	return rc;
+}
+
+/* ---- devices ---- */
+
+int cci_get_devices(cci_device_t *const **devices)
+{
+	if (!p3_cci_is_up())
+		return CCI_ERROR;
+	if (!devices)
+		return CCI_EINVAL;
+	*devices = p3_node()->cci->devices->list;
+	return CCI_SUCCESS;
+}

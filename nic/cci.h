@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * cci - the firmware's half of the Common Communication Interface, as lib/cci/ sees it
+ *
+ * The NIC serves CCI endpoints itself: there is no match list, and no event is
+ * translated.  Each event lies in the descriptor of its message (nic/cci/), and
+ * p3_cci_get_event() returns its address.
+ *
+ * Any thread may call any function at any time, with these exceptions of the API: the
+ * destruction of an endpoint excludes all other use of the endpoint, a disconnect all
+ * other use of the connection, and a return of an event all other use of the event.  No
+ * function blocks, but sends and RMA operations with CCI_FLAG_BLOCKING.  In a signal
+ * handler that has interrupted a call of the library they return CCI_ENOBUFS.
+ *
+ * Results are values of cci_status_t.  The caller has checked the arguments: pointers
+ * that must not be NULL, lengths, flags and attributes.
+ *
+ * The structs of the API are the first members of the firmware's own: an endpoint, a
+ * connection or an event that a function returns is also the argument that names it.
+ * The NIC must run as long as an endpoint exists.
+ */
+#ifndef P3_NIC_CCI_H
+#define P3_NIC_CCI_H
+
+#include <cci.h>
+#include "nic/nic.h"
+
+#define P3_CCI_MTU_LEAST  128u
+#define P3_CCI_MTU        4096u /* default of max_send_size */
+#define P3_CCI_MTU_MOST   16384u
+
+#define P3_CCI_RX_USUAL   4096u  /* default of CCI_OPT_ENDPT_RECV_BUF_COUNT */
+#define P3_CCI_TX_USUAL   16384u /* default of CCI_OPT_ENDPT_SEND_BUF_COUNT */
+
+#define P3_CCI_TIMEOUT_US 64000000u /* default of CCI_OPT_ENDPT_SEND_TIMEOUT */
+#define P3_CCI_NO_TIMEOUT UINT64_MAX
+
+/* Numbers of endpoints: 1 to P3_CCI_SERVICE_MOST are those of services, larger ones are
+ * chosen by the firmware. */
+#define P3_CCI_SERVICE_MOST 65535u
+
+/* ---- endpoints ---- */
+
+struct p3_cci_endpoint_conf {
+	cci_device_t *device;
+	uint32_t service;       /* 1 to P3_CCI_SERVICE_MOST; 0: any number above */
+	uint32_t max_send_size; /* P3_CCI_MTU_LEAST to P3_CCI_MTU_MOST */
+	int fd; /* the eventfd that is the OS handle, or -1; it stays the caller's */
+};
+
+/*
+ * Make an endpoint.  Return CCI_SUCCESS, CCI_ENOMEM, CCI_EBUSY if the service belongs to
+ * another endpoint of this process, or CCI_ERANGE if no number is free.
+ */
+int p3_cci_endpoint_create(struct p3_nic *nic, const struct p3_cci_endpoint_conf *conf,
+	cci_endpoint_t **endpoint_out);
+/* Destroy an endpoint with all that belongs to it.  This waits for no peer.  Afterwards
+ * the firmware touches no memory of the program that was registered there, nor the
+ * OS handle. */
+void p3_cci_endpoint_destroy(cci_endpoint_t *endpoint);
+
+/* The endpoint's number, for its URI. */
+uint32_t p3_cci_endpoint_number(cci_endpoint_t *endpoint);
+struct p3_nic *p3_cci_endpoint_nic(cci_endpoint_t *endpoint);
+
+/* ---- the OS handle ---- */
+
+/*
+ * The state of an OS handle, an eventfd that is readable while events wait:
+ *
+ *	IDLE		the program polls, so that no thread sleeps; if one does, a tick
+ *			of the NIC thread wakes it
+ *	ARMED		the queue was seen empty: the next event writes the eventfd
+ *	SIGNALLING	a thread is about to write the eventfd
+ *	SIGNALLED	the eventfd is readable
+ *	DRAINING	a thread is about to read the eventfd
+ *
+ * The thread that has set SIGNALLING or DRAINING is the only one that changes it.  So
+ * in the state SIGNALLED, and in no other of the rest, the eventfd is readable.
+ *
+ * Edge CCIFD.1 (docs/ordering.md): a host thread lowers inside and stores ARMED, fences
+ * fully, and looks at the queue; the firmware posts, fences fully, and looks at inside
+ * and at the state.  Without it an event is posted, and no thread writes the eventfd.
+ *
+ * nic/cci/handle.h is the firmware's half, lib/cci/handle.h the host's.
+ */
+enum p3_cci_handle_state {
+	P3_CCI_IDLE,
+	P3_CCI_ARMED,
+	P3_CCI_SIGNALLING,
+	P3_CCI_SIGNALLED,
+	P3_CCI_DRAINING
+};
+
+struct p3_cci_handle {
+	int fd;        /* -1: the endpoint has no handle */
+	p3_a32 state;  /* p3_cci_handle_state */
+	p3_a32 inside; /* threads inside of a call on this endpoint that does not wait */
+	p3_a32 polls;  /* pairs of quick looks in vain, up to a limit; also set to 0 by
+			* the NIC thread */
+	p3_a64 looked_ns; /* host: time of the last look; 0: it found an event */
+};
+
+struct p3_cci_handle *p3_cci_handle_of(cci_endpoint_t *endpoint);
+/* Return true if the endpoint has an event to take.  This makes no progress. */
+bool p3_cci_any_event(cci_endpoint_t *endpoint);
+/* Make the eventfd readable, if the state is ARMED or IDLE. */
+void p3_cci_handle_signal(struct p3_cci_handle *handle);
+
+/* ---- events ---- */
+
+/*
+ * Take the oldest event; make progress first if there is none.  Return CCI_SUCCESS,
+ * CCI_EAGAIN, or CCI_ENOBUFS if there is none and the program holds all receive buffers.
+ * *event_out is NULL unless an event was taken.
+ */
+int p3_cci_get_event(cci_endpoint_t *endpoint, cci_event_t **event_out);
+/* Return CCI_SUCCESS, or CCI_EINVAL for a connect request that was not decided. */
+int p3_cci_return_event(cci_event_t *event);
+
+/* ---- connections ---- */
+
+struct p3_cci_connect {
+	uint32_t node;     /* index of the server's node */
+	uint32_t endpoint; /* number of its endpoint */
+	const void *data;
+	uint32_t data_len; /* at most CCI_CONN_REQ_LEN */
+	cci_conn_attribute_t attribute;
+	void *context;
+	uint64_t timeout_ns; /* P3_CCI_NO_TIMEOUT: for ever */
+};
+
+/* Start a connection.  The payload is copied.  Return CCI_SUCCESS, CCI_ENOBUFS or
+ * CCI_ENOMEM. */
+int p3_cci_connect(cci_endpoint_t *endpoint, const struct p3_cci_connect *c);
+/* Decide about a connect request.  Return CCI_SUCCESS, CCI_ENOMEM, or CCI_EINVAL if the
+ * event is not a connect request, or was decided before. */
+int p3_cci_accept(cci_event_t *request, void *context);
+int p3_cci_reject(cci_event_t *request);
+/* Close a connection.  Its memory stays readable until all events that name it are
+ * returned. */
+int p3_cci_disconnect(cci_connection_t *connection);
+
+/* ---- messages ---- */
+
+/* Send a message of len bytes, which is the sum of the pieces and at most the
+ * connection's max_send_size.  Return as cci_send() does. */
+int p3_cci_send(cci_connection_t *connection, const struct iovec *data, uint32_t n,
+	uint32_t len, void *context, int flags);
+
+/* ---- RMA ---- */
+
+int p3_cci_rma_register(cci_endpoint_t *endpoint, void *start, uint64_t length, int flags,
+	cci_rma_handle_t **handle_out);
+int p3_cci_rma_deregister(cci_endpoint_t *endpoint, cci_rma_handle_t *handle);
+
+struct p3_cci_rma {
+	const void *msg;
+	uint32_t msg_len;
+	struct cci_rma_handle local, remote; /* copies */
+	uint64_t local_offset, remote_offset;
+	uint64_t data_len; /* not 0 */
+	void *context;
+	int flags; /* with CCI_FLAG_READ or CCI_FLAG_WRITE, not both */
+};
+
+/* Start an RMA operation of a reliable connection.  Return as cci_rma() does. */
+int p3_cci_rma(cci_connection_t *connection, const struct p3_cci_rma *rma);
+
+/* ---- options ---- */
+
+/* Set or get a number: the time-outs and the buffer counts of an endpoint, or the
+ * time-outs of a connection.  Return CCI_SUCCESS, CCI_ERANGE, or CCI_EINVAL for any
+ * other option. */
+int p3_cci_set_number(const void *handle, cci_opt_name_t name, uint32_t value);
+int p3_cci_get_number(const void *handle, cci_opt_name_t name, uint32_t *value_out);
+
+#endif

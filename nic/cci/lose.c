@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The start of the NIC, lost peers, destroyed endpoints, and CCI's part of passes. */
+#include "nic/cci/lose.h"
+
+#include "nic/cci/conn.h"
+#include "nic/cci/event.h"
+#include "nic/cci/expire.h"
+#include "nic/cci/item.h"
+#include "nic/cci/msg_rx.h"
+#include "nic/cci/op.h"
+#include "nic/cci/region.h"
+#include "nic/cci/rma_tx.h"
+#include "nic/cci/setup.h"
+#include "nic/cci/timer.h"
+
+#include <string.h>
+
+#define P3_NUMBERS (UINT32_C(1) << 30)
+
+void p3_cci_reset(struct p3_nic *n)
+{
+	struct p3_cci *cci = &n->cci;
+	memset(cci, 0, sizeof *cci);
+	p3_list_init(&cci->soon);
+	p3_list_init(&cci->late);
+	p3_list_init(&cci->absent);
+	cci->next_gen = n->conf.incarnation >> 40; /* an old name seldom fits */
+	cci->next_number =
+		P3_CCI_SERVICE_MOST + 1 + (uint32_t)n->conf.incarnation % P3_NUMBERS;
+}
+
+void p3_cci_reset_peer(struct p3_peer *p)
+{
+	p3_list_init(&p->cci.conns);
+	p3_list_init(&p->cci.work);
+	p3_list_init(&p->cci.rejects);
+	p->cci.nconns = p->cci.asked = 0;
+	p3_list_init(&p->cci_marker.link);
+	p->cci_marker.peer = p;
+}
+
+void p3_cci_work(struct p3_nic *n)
+{
+	p3_cci_timer_run(n);
+	p3_cci_event_signal(n);
+	n->cci.work = p3_get(&n->cci.due_ns) || n->cci.dirty;
+}
+
+/* ---- lost peers ---- */
+
+static void lose_conn(struct p3_nic *n, struct p3_cci_conn *conn)
+{
+	switch (conn->state) {
+	case P3_CCI_READY:
+		p3_cci_msg_forget(conn);
+		p3_cci_rma_withdraw_all(n, conn);
+		p3_cci_op_break(n, conn, CCI_ERR_DISCONNECTED);
+		p3_cci_expire_silence(n, conn);
+		break;
+	case P3_CCI_DEAD:
+		p3_cci_expire_silence(n, conn);
+		break;
+	case P3_CCI_DECIDED:
+		p3_cci_op_set_up(n, conn, CCI_ERR_DISCONNECTED);
+		break;
+	default:
+		p3_cci_op_set_up(n, conn, CCI_ECONNREFUSED);
+	}
+}
+
+/* No answer of the peer will come: operations that are over need not wait for it. */
+static void lose_answers(
+	struct p3_nic *n, struct p3_cci_endpoint *ep, const struct p3_peer *p)
+{
+	for (uint32_t i = 0; i < ep->tx_fresh; i++) {
+		struct p3_cci_tx *tx = &ep->tx[i];
+		if (tx->state == P3_CCI_TX_FREE || !tx->in_flight ||
+			tx->item.conn->peer != p)
+			continue;
+		tx->in_flight = false;
+		tx->xfer = NULL; /* p3_cci_rma_lose_peer() frees it */
+		p3_cci_item_tx_over(n, tx);
+	}
+}
+
+static void lose_requests(struct p3_cci_endpoint *ep, const struct p3_peer *p)
+{
+	for (uint32_t i = 0; i < P3_CCI_REQUESTS; i++) {
+		struct p3_cci_request *r = &ep->request[i];
+		if (r->peer != p)
+			continue;
+		if (r->state == P3_CCI_REQ_COMING)
+			r->state = P3_CCI_REQ_FREE;
+		if (r->state != P3_CCI_REQ_REJECTS)
+			continue;
+		p3_list_del(&r->todo);
+		ep->rejects--;
+		r->state = r->returned ? P3_CCI_REQ_FREE : P3_CCI_REQ_OVER;
+	}
+}
+
+/* Rejections of endpoints that are destroyed. */
+static void lose_zombies(struct p3_nic *n, const struct p3_peer *p)
+{
+	for (struct p3_cci_endpoint *ep = n->cci.zombies; ep; ep = ep->next)
+		lose_requests(ep, p);
+}
+
+void p3_cci_lose_peer(struct p3_nic *n, struct p3_peer *p)
+{
+	p3_list_del(&p->cci_marker.link);
+	while (!p3_list_empty(&p->cci.conns)) {
+		struct p3_cci_conn *conn =
+			p3_item(p->cci.conns.next, struct p3_cci_conn, of_peer);
+		p3_list_del(&conn->of_peer);
+		p->cci.nconns--;
+		p3_list_del(&conn->work);
+		p3_list_del(&conn->starving);
+		conn->todo = 0;
+		lose_conn(n, conn);
+	}
+	for (uint32_t i = 0; i < n->cci.ends; i++) {
+		if (!n->cci.ep[i])
+			continue;
+		lose_answers(n, n->cci.ep[i], p);
+		lose_requests(n->cci.ep[i], p);
+	}
+	lose_zombies(n, p);
+	p3_cci_rma_lose_peer(n, p);
+	p->cci.asked = 0;
+	if (n->cci.dirty)
+		p3_cci_event_signal(n);
+}
+
+/* ---- destroyed endpoints ---- */
+
+void p3_cci_lose_endpoint(struct p3_nic *n, struct p3_cci_endpoint *ep)
+{
+	p3_cci_item_drain(n, ep);
+	ep->closed = true;
+	n->cci.ep[ep->index] = NULL;
+	n->cci.nendpoints--;
+	if (ep->handle.fd >= 0)
+		p3_set(&n->cci.handles, p3_get(&n->cci.handles) - 1);
+	p3_list_each(it, &ep->conns) {
+		struct p3_cci_conn *conn = p3_item(it, struct p3_cci_conn, of_ep);
+		p3_cci_rma_withdraw_all(n, conn);
+		p3_cci_conn_detach(n, conn);
+		n->cci.nconns--;
+	}
+	for (uint32_t i = 0; i < ep->tx_fresh; i++)
+		p3_cci_rma_abandon(&ep->tx[i]);
+	p3_cci_region_end_all(n, ep);
+	for (uint32_t i = 0; i < P3_CCI_REQUESTS; i++)
+		if (ep->request[i].state == P3_CCI_REQ_OPEN)
+			p3_cci_setup_reject(n, &ep->request[i]);
+	p3_cci_event_forget(n, ep);
+	ep->next = n->cci.zombies;
+	n->cci.zombies = ep;
+}

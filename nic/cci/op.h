@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * op - sends and RMA operations from their begin to their end
+ *
+ * An operation is in its connection's FIFO until it is complete.  On an RO connection an
+ * operation that is done waits there for those before it, so the SEND events come in the
+ * order of the calls.
+ *
+ * Only the lease holder calls these functions.  The state is the connection's lists.
+ */
+#ifndef P3_NIC_CCI_OP_H
+#define P3_NIC_CCI_OP_H
+
+#include "nic/state.h"
+
+/* End an operation that is in its connection's FIFO. */
+void p3_cci_op_end(struct p3_nic *n, struct p3_cci_tx *tx, cci_status_t status);
+/* End an operation that is in no list. */
+void p3_cci_op_over(struct p3_nic *n, struct p3_cci_tx *tx, cci_status_t status);
+/* End all operations of a connection, in their order. */
+void p3_cci_op_end_all(struct p3_nic *n, struct p3_cci_conn *conn, cci_status_t status);
+/* The connection does not carry messages any more: end its operations, and let further
+ * ones end with the same status. */
+void p3_cci_op_break(struct p3_nic *n, struct p3_cci_conn *conn, cci_status_t status);
+/* Post CONNECT or ACCEPT.  A connection whose status is not CCI_SUCCESS is closed. */
+void p3_cci_op_set_up(struct p3_nic *n, struct p3_cci_conn *conn, cci_status_t status);
+
+#endif

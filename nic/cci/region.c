@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Registered memory: names, and the ends of transfers that use it. */
+#include "nic/cci/region.h"
+
+#include "nic/cci/kick.h"
+#include "nic/cci/op.h"
+#include "nic/cci/rma_tx.h"
+#include "nic/xfer/xfer.h"
+
+struct p3_cci_region *p3_cci_region_new(struct p3_nic *n, struct p3_cci_endpoint *ep)
+{
+	struct p3_cci_region *r = ep->region_free;
+	if (!r)
+		return NULL;
+	ep->region_free = r->next;
+	r->name = ++n->cci.next_gen << P3_CCI_REGION_BITS | r->number;
+	return r;
+}
+
+bool p3_cci_region_add(struct p3_cci_endpoint *ep, struct p3_cci_region *chunk)
+{
+	if (ep->nregions == P3_CCI_REGIONS)
+		return false;
+	for (uint32_t i = P3_CCI_REGIONS_EACH; i-- > 0;) {
+		chunk[i].number = ep->nregions * P3_CCI_REGIONS_EACH + i;
+		chunk[i].next = ep->region_free;
+		ep->region_free = &chunk[i];
+	}
+	ep->region[ep->nregions++] = chunk;
+	return true;
+}
+
+/* Stop the reads of peers, and the pulls of this node, that use the region. */
+static void end_transfers(struct p3_nic *n, uint64_t name)
+{
+	p3_list_each(it, &n->pulls) {
+		struct p3_pull *pull = p3_item(it, struct p3_pull, link);
+		if (pull->over && pull->region == name)
+			p3_pull_end(n, pull, PTL_NI_FAIL);
+	}
+	p3_list_each(src, &n->sources) {
+		struct p3_xfer_slot *x = p3_item(src, struct p3_xfer_slot, link);
+		if (x->cci == name && x->serving)
+			p3_xfer_finish_serving(n, x, PTL_NI_FAIL);
+	}
+}
+
+/* End this node's operations that use the region. */
+static void end_operations(struct p3_nic *n, struct p3_cci_endpoint *ep, uint64_t name)
+{
+	for (uint32_t i = 0; i < ep->tx_fresh; i++) {
+		struct p3_cci_tx *tx = &ep->tx[i];
+		if (tx->op == P3_CCI_OP_MSG || tx->local_name != name || tx->data_done ||
+			(tx->state != P3_CCI_TX_WAITS && tx->state != P3_CCI_TX_SENT))
+			continue;
+		p3_cci_rma_withdraw(n, tx);
+		struct p3_cci_conn *conn = tx->item.conn;
+		p3_cci_op_end(n, tx, CCI_ERR_RMA_HANDLE);
+		if (conn->state == P3_CCI_READY)
+			p3_cci_kick_conn(n, conn);
+	}
+}
+
+void p3_cci_region_end(
+	struct p3_nic *n, struct p3_cci_endpoint *ep, struct p3_cci_region *r)
+{
+	uint64_t name = r->name;
+	r->name = 0;
+	end_transfers(n, name);
+	end_operations(n, ep, name);
+	r->next = ep->region_free;
+	ep->region_free = r;
+	n->posted = true;
+}
+
+void p3_cci_region_end_all(struct p3_nic *n, struct p3_cci_endpoint *ep)
+{
+	for (uint32_t i = 0; i < ep->nregions; i++)
+		for (uint32_t k = 0; k < P3_CCI_REGIONS_EACH; k++) {
+			uint64_t name = ep->region[i][k].name;
+			ep->region[i][k].name = 0;
+			if (name)
+				end_transfers(n, name);
+		}
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * leaks - what a process has of the kernel: descriptors, threads, mappings, memory
+ *
+ * Any test includes it, and compares two looks; it has no state.
+ */
+#ifndef P3_TESTS_CCI_LEAKS_H
+#define P3_TESTS_CCI_LEAKS_H
+
+#include <dirent.h>
+#include <stdio.h>
+
+struct leaks {
+	unsigned long descriptors, threads, mappings;
+	unsigned long kib; /* anonymous and shared memory that is resident */
+};
+
+static inline unsigned long leaks_entries(const char *path)
+{
+	unsigned long n = 0;
+	DIR *d = opendir(path);
+	while (d && readdir(d))
+		n++;
+	if (d)
+		closedir(d);
+	return n;
+}
+
+static inline unsigned long leaks_lines(const char *path)
+{
+	unsigned long n = 0;
+	FILE *f = fopen(path, "re");
+	for (int c; f && (c = getc(f)) != EOF;)
+		n += c == '\n';
+	if (f)
+		fclose(f);
+	return n;
+}
+
+static inline unsigned long leaks_kib(void)
+{
+	char line[200];
+	unsigned long sum = 0, kib;
+	FILE *f = fopen("/proc/self/status", "re");
+	while (f && fgets(line, sizeof line, f))
+		if (sscanf(line, "RssAnon: %lu", &kib) == 1 ||
+			sscanf(line, "RssShmem: %lu", &kib) == 1)
+			sum += kib;
+	if (f)
+		fclose(f);
+	return sum;
+}
+
+static inline struct leaks leaks_now(void)
+{
+	return (struct leaks){leaks_entries("/proc/self/fd"),
+		leaks_entries("/proc/self/task"), leaks_lines("/proc/self/maps"),
+		leaks_kib()};
+}
+
+#endif

@@ -1,0 +1,460 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * CCI in the firmware, without lib/cci: connections, messages, refusals, time-outs, and
+ * the deaths of peers, between nodes that are threads.
+ */
+#include "nic/cases.h"
+#include "nic/cci.h"
+
+#include "lib/cci/handle.h"
+#include "lib/node/node.h"
+
+#include <poll.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#define SERVICE 5000
+
+static struct p3_nic *nic(void)
+{
+	return p3_nic(p3_node());
+}
+
+static cci_endpoint_t *open_with(uint32_t service, int fd)
+{
+	cci_endpoint_t *ep = NULL;
+	const struct p3_cci_endpoint_conf conf = {
+		.service = service, .max_send_size = P3_CCI_MTU, .fd = fd};
+	CHECK_EQ(p3_cci_endpoint_create(nic(), &conf, &ep), CCI_SUCCESS);
+	return ep;
+}
+
+static cci_endpoint_t *open_at(uint32_t service)
+{
+	return open_with(service, -1);
+}
+
+/* Take the next event, which must be of this type. */
+static cci_event_t *next(cci_endpoint_t *ep, cci_event_type_t type)
+{
+	cci_event_t *e = NULL;
+	int rc;
+	do {
+		rc = p3_cci_get_event(ep, &e);
+	} while (rc == CCI_EAGAIN || rc == CCI_ENOBUFS);
+	CHECK_EQ(rc, CCI_SUCCESS);
+	CHECK_EQ(e->type, type);
+	return e;
+}
+
+static void give(cci_event_t *e)
+{
+	CHECK_EQ(p3_cci_return_event(e), CCI_SUCCESS);
+}
+
+static void dial(cci_endpoint_t *ep, uint32_t node, uint32_t service,
+	cci_conn_attribute_t attribute, const void *data, uint32_t len)
+{
+	const struct p3_cci_connect c = {.node = node,
+		.endpoint = service,
+		.data = data,
+		.data_len = len,
+		.attribute = attribute,
+		.context = (void *)(uintptr_t)ep,
+		.timeout_ns = P3_CCI_NO_TIMEOUT};
+	CHECK_EQ(p3_cci_connect(ep, &c), CCI_SUCCESS);
+}
+
+static cci_connection_t *connected(cci_endpoint_t *ep, uint32_t node,
+	cci_conn_attribute_t attribute, const void *data, uint32_t len)
+{
+	dial(ep, node, SERVICE, attribute, data, len);
+	cci_event_t *e = next(ep, CCI_EVENT_CONNECT);
+	CHECK_EQ(e->connect.status, CCI_SUCCESS);
+	CHECK(e->connect.context == ep);
+	cci_connection_t *conn = e->connect.connection;
+	CHECK(conn->context == ep);
+	CHECK_EQ(conn->attribute, attribute);
+	give(e);
+	return conn;
+}
+
+static cci_connection_t *accepted(cci_endpoint_t *ep, uint32_t len, unsigned seed)
+{
+	cci_event_t *e = next(ep, CCI_EVENT_CONNECT_REQUEST);
+	CHECK_EQ(e->request.data_len, len);
+	if (len) {
+		CHECK_PATTERN(e->request.data_ptr, 0, len, seed);
+		CHECK_EQ(((const char *)e->request.data_ptr)[len], 0);
+	}
+	CHECK_EQ(p3_cci_return_event(e), CCI_EINVAL); /* it is undecided */
+	CHECK_EQ(p3_cci_accept(e, (void *)(uintptr_t)ep), CCI_SUCCESS);
+	CHECK_EQ(p3_cci_accept(e, (void *)(uintptr_t)ep), CCI_EINVAL);
+	give(e);
+	e = next(ep, CCI_EVENT_ACCEPT);
+	CHECK_EQ(e->accept.status, CCI_SUCCESS);
+	cci_connection_t *conn = e->accept.connection;
+	CHECK(conn->context == ep);
+	give(e);
+	return conn;
+}
+
+static int send_one(cci_connection_t *conn, const void *at, uint32_t len, int flags)
+{
+	const struct iovec v = {(void *)(uintptr_t)at, len};
+	int rc;
+	do
+		rc = p3_cci_send(conn, &v, 1, len, (void *)(uintptr_t)len, flags);
+	while (rc == CCI_ENOBUFS);
+	return rc;
+}
+
+/* ---- payloads ---- */
+
+static const uint32_t payloads[] = {0, 1, 24, 25, 96, 1023, 1024};
+
+NODES_CASE(payloads_of_requests_arrive, 2)
+{
+	UNUSED_ARGS;
+	unsigned char *data = node_pattern(CCI_CONN_REQ_LEN, 7);
+	cci_endpoint_t *ep = open_at(rank == 0 ? SERVICE : 0);
+	sync_nodes();
+	for (unsigned i = 0; i < sizeof payloads / sizeof *payloads; i++) {
+		if (rank == 0)
+			(void)accepted(ep, payloads[i], 7);
+		else
+			(void)connected(ep, 0, CCI_CONN_ATTR_RO, data, payloads[i]);
+	}
+	sync_nodes();
+	p3_cci_endpoint_destroy(ep);
+}
+
+/* ---- messages of all lengths ---- */
+
+static const uint32_t lengths[] = {
+	0, 1, 8, 31, 32, 33, 95, 96, 97, 128, 1023, 1024, 2048, 4063, 4064, 4065, 4096};
+
+static void check_message(cci_endpoint_t *ep, cci_connection_t *conn, uint32_t len)
+{
+	cci_event_t *e = next(ep, CCI_EVENT_RECV);
+	CHECK_EQ(e->recv.len, len);
+	CHECK(e->recv.connection == conn);
+	if (len)
+		CHECK_PATTERN(e->recv.ptr, 0, len, len);
+	give(e);
+}
+
+static void exchange(unsigned rank, cci_conn_attribute_t attribute)
+{
+	cci_endpoint_t *ep = open_at(rank == 0 ? SERVICE : 0);
+	sync_nodes();
+	cci_connection_t *conn =
+		rank == 0 ? accepted(ep, 0, 0) : connected(ep, 0, attribute, NULL, 0);
+	for (unsigned i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+		unsigned char *at = node_pattern(P3_CCI_MTU, lengths[i]);
+		if (rank == 0)
+			check_message(ep, conn, lengths[i]);
+		CHECK_EQ(send_one(conn, at, lengths[i], 0), CCI_SUCCESS);
+		cci_event_t *e = next(ep, CCI_EVENT_SEND);
+		CHECK_EQ(e->send.status, CCI_SUCCESS);
+		CHECK(e->send.connection == conn);
+		CHECK_EQ((uintptr_t)e->send.context, lengths[i]);
+		give(e);
+		if (rank == 1)
+			check_message(ep, conn, lengths[i]);
+	}
+	sync_nodes();
+	CHECK_EQ(p3_cci_disconnect(conn), CCI_SUCCESS);
+	p3_cci_endpoint_destroy(ep);
+	sync_nodes();
+}
+
+NODES_CASE(messages_of_all_lengths_arrive, 2)
+{
+	UNUSED_ARGS;
+	exchange(rank, CCI_CONN_ATTR_RO);
+	exchange(rank, CCI_CONN_ATTR_RU);
+	exchange(rank, CCI_CONN_ATTR_UU);
+}
+
+/* ---- a receiver without room ---- */
+
+#define FEW  8u
+#define MANY 200u
+
+static void set_number(const void *handle, cci_opt_name_t name, uint32_t value)
+{
+	uint32_t is = 0;
+	CHECK_EQ(p3_cci_set_number(handle, name, value), CCI_SUCCESS);
+	CHECK_EQ(p3_cci_get_number(handle, name, &is), CCI_SUCCESS);
+	CHECK_EQ(is, value);
+}
+
+/* Hold FEW messages, return them, and take the others. */
+static void receive_late(cci_endpoint_t *ep)
+{
+	cci_event_t *held[FEW], *e;
+	for (uint32_t i = 0; i < FEW; i++)
+		held[i] = next(ep, CCI_EVENT_RECV);
+	for (unsigned i = 0; i < 1000; i++)
+		CHECK_EQ(p3_cci_get_event(ep, &e), CCI_ENOBUFS);
+	for (uint32_t i = 0; i < MANY; i++) {
+		e = i < FEW ? held[i] : next(ep, CCI_EVENT_RECV);
+		CHECK_EQ(e->recv.len, 8);
+		CHECK_EQ(*(const uint64_t *)e->recv.ptr, i);
+		give(e);
+	}
+}
+
+NODES_CASE(refused_messages_come_again_in_order, 2)
+{
+	UNUSED_ARGS;
+	cci_endpoint_t *ep = open_at(rank == 0 ? SERVICE : 0);
+	if (rank == 0)
+		set_number(ep, CCI_OPT_ENDPT_RECV_BUF_COUNT, FEW);
+	sync_nodes();
+	cci_connection_t *conn = rank == 0 ? accepted(ep, 0, 0)
+					   : connected(ep, 0, CCI_CONN_ATTR_RO, NULL, 0);
+	if (rank == 0)
+		receive_late(ep);
+	for (uint64_t i = 0; rank == 1 && i < MANY; i++)
+		CHECK_EQ(send_one(conn, &i, 8, 0), CCI_SUCCESS);
+	for (uint64_t i = 0; rank == 1 && i < MANY; i++) {
+		cci_event_t *e = next(ep, CCI_EVENT_SEND);
+		CHECK_EQ(e->send.status, CCI_SUCCESS);
+		give(e);
+	}
+	sync_nodes();
+	p3_cci_endpoint_destroy(ep);
+}
+
+NODES_CASE(a_receiver_without_room_ends_in_rnr, 2)
+{
+	UNUSED_ARGS;
+	uint64_t x = 0;
+	cci_endpoint_t *ep = open_at(rank == 0 ? SERVICE : 0);
+	set_number(ep,
+		rank == 0 ? CCI_OPT_ENDPT_RECV_BUF_COUNT : CCI_OPT_ENDPT_SEND_TIMEOUT,
+		rank == 0 ? 1 : 100000);
+	sync_nodes();
+	cci_connection_t *conn = rank == 0 ? accepted(ep, 0, 0)
+					   : connected(ep, 0, CCI_CONN_ATTR_RO, NULL, 0);
+	for (unsigned i = 0; rank == 1 && i < 3; i++)
+		CHECK_EQ(send_one(conn, &x, 8, 0), CCI_SUCCESS);
+	for (unsigned i = 0; rank == 1 && i < 3; i++) {
+		cci_event_t *e = next(ep, CCI_EVENT_SEND);
+		CHECK_EQ(e->send.status, i ? CCI_ERR_RNR : CCI_SUCCESS);
+		give(e);
+	}
+	sync_nodes();
+	p3_cci_endpoint_destroy(ep);
+}
+
+/* ---- RMA ---- */
+
+static const uint64_t areas[] = {1, 8, 40, 41, 1000, 1024, 1025, 4096, 100000, 1 << 20};
+
+/* Register memory, send its handle, and check what the peer does to it. */
+static void be_target(cci_endpoint_t *ep, cci_connection_t *conn)
+{
+	const uint64_t len = (1 << 20) + 64;
+	unsigned char *at = node_alloc(len);
+	cci_rma_handle_t *h;
+	CHECK_EQ(p3_cci_rma_register(ep, at, len, CCI_FLAG_READ | CCI_FLAG_WRITE, &h),
+		CCI_SUCCESS);
+	CHECK_EQ(send_one(conn, h, sizeof *h, 0), CCI_SUCCESS);
+	give(next(ep, CCI_EVENT_SEND));
+	for (unsigned i = 0; i < sizeof areas / sizeof *areas; i++) {
+		cci_event_t *e = next(ep, CCI_EVENT_RECV);
+		CHECK_EQ(e->recv.len, 3);
+		CHECK_PATTERN(at + 3, 0, areas[i], i);
+		CHECK_EQ(at[2], 0);
+		CHECK_EQ(at[3 + areas[i]], 0);
+		memset(at, 0, len);
+		fill_pattern(at + 7, areas[i], 50 + i);
+		give(e);
+		CHECK_EQ(send_one(conn, "go", 2, 0), CCI_SUCCESS);
+		give(next(ep, CCI_EVENT_SEND));
+		give(next(ep, CCI_EVENT_RECV)); /* the read is over */
+		memset(at, 0, len);
+		CHECK_EQ(send_one(conn, "go", 2, 0), CCI_SUCCESS);
+		give(next(ep, CCI_EVENT_SEND));
+	}
+	cci_event_t *e = next(ep, CCI_EVENT_RECV);
+	give(e);
+	struct cci_rma_handle copy = *h;
+	CHECK_EQ(p3_cci_rma_deregister(ep, &copy), CCI_SUCCESS);
+	CHECK_EQ(p3_cci_rma_deregister(ep, &copy), CCI_EINVAL);
+	CHECK_EQ(send_one(conn, "go", 2, 0), CCI_SUCCESS);
+	give(next(ep, CCI_EVENT_SEND));
+	give(next(ep, CCI_EVENT_RECV));
+}
+
+static void rma(cci_endpoint_t *ep, cci_connection_t *conn, struct p3_cci_rma r,
+	cci_status_t status)
+{
+	CHECK_EQ(p3_cci_rma(conn, &r), CCI_SUCCESS);
+	cci_event_t *e = next(ep, CCI_EVENT_SEND);
+	CHECK_EQ(e->send.status, status);
+	CHECK(e->send.context == r.context);
+	give(e);
+}
+
+static void be_initiator(cci_endpoint_t *ep, cci_connection_t *conn)
+{
+	const uint64_t len = (1 << 20) + 64;
+	unsigned char *at = node_alloc(len);
+	cci_rma_handle_t *h;
+	cci_event_t *e = next(ep, CCI_EVENT_RECV);
+	CHECK_EQ(p3_cci_rma_register(ep, at, len, 0, &h), CCI_SUCCESS);
+	struct p3_cci_rma r = {.msg = "abc", .msg_len = 3, .local = *h, .context = at};
+	memcpy(&r.remote, e->recv.ptr, sizeof r.remote);
+	give(e);
+	for (unsigned i = 0; i < sizeof areas / sizeof *areas; i++) {
+		fill_pattern(at + 1, areas[i], i);
+		r.flags = CCI_FLAG_WRITE;
+		r.local_offset = 1;
+		r.remote_offset = 3;
+		r.data_len = areas[i];
+		rma(ep, conn, r, CCI_SUCCESS);
+		give(next(ep, CCI_EVENT_RECV));
+		memset(at, 0, len);
+		r.flags = CCI_FLAG_READ;
+		r.local_offset = 5;
+		r.remote_offset = 7;
+		rma(ep, conn, r, CCI_SUCCESS);
+		CHECK_PATTERN(at + 5, 0, areas[i], 50 + i);
+		CHECK_EQ(at[4], 0);
+		CHECK_EQ(at[5 + areas[i]], 0);
+		give(next(ep, CCI_EVENT_RECV));
+	}
+	r.remote_offset = len;
+	r.data_len = 1;
+	rma(ep, conn, r, CCI_ERR_RMA_HANDLE); /* outside of the region: no message */
+	CHECK_EQ(send_one(conn, "x", 1, 0), CCI_SUCCESS);
+	give(next(ep, CCI_EVENT_SEND));
+	give(next(ep, CCI_EVENT_RECV));
+	r.remote_offset = 0;
+	r.data_len = 100000;
+	rma(ep, conn, r, CCI_ERR_RMA_HANDLE); /* deregistered */
+	CHECK_EQ(send_one(conn, "y", 1, 0), CCI_SUCCESS);
+	give(next(ep, CCI_EVENT_SEND));
+}
+
+NODES_CASE(remote_memory_is_written_and_read, 2)
+{
+	UNUSED_ARGS;
+	cci_endpoint_t *ep = open_at(rank == 0 ? SERVICE : 0);
+	sync_nodes();
+	cci_connection_t *conn = rank == 0 ? accepted(ep, 0, 0)
+					   : connected(ep, 0, CCI_CONN_ATTR_RO, NULL, 0);
+	if (rank == 0)
+		be_target(ep, conn);
+	else
+		be_initiator(ep, conn);
+	sync_nodes();
+	p3_cci_endpoint_destroy(ep);
+}
+
+/* ---- ends of peers ---- */
+
+NODES_CASE(a_closed_connection_and_a_dead_peer_end_sends, 2)
+{
+	UNUSED_ARGS;
+	uint64_t x = 0;
+	cci_endpoint_t *ep = open_at(rank == 0 ? SERVICE : 0);
+	sync_nodes();
+	cci_connection_t *first = rank == 0 ? accepted(ep, 0, 0)
+					    : connected(ep, 0, CCI_CONN_ATTR_RO, NULL, 0);
+	cci_connection_t *conn = rank == 0 ? accepted(ep, 0, 0)
+					   : connected(ep, 0, CCI_CONN_ATTR_RU, NULL, 0);
+	sync_nodes();
+	if (rank == 0)
+		CHECK_EQ(p3_cci_disconnect(first), CCI_SUCCESS);
+	sync_nodes();
+	if (rank == 0)
+		node_die();
+	for (unsigned i = 0; rank == 1 && i < 2; i++) {
+		CHECK_EQ(send_one(first, &x, 8, 0), CCI_SUCCESS);
+		cci_event_t *e = next(ep, CCI_EVENT_SEND);
+		CHECK_EQ(e->send.status, CCI_ERR_DISCONNECTED);
+		give(e);
+	}
+	while (rank == 1) {
+		CHECK_EQ(send_one(conn, &x, 8, 0), CCI_SUCCESS);
+		cci_event_t *e = next(ep, CCI_EVENT_SEND);
+		cci_status_t status = e->send.status;
+		give(e);
+		if (status == CCI_ERR_DISCONNECTED)
+			break;
+	}
+	if (rank == 1)
+		p3_cci_endpoint_destroy(ep);
+}
+
+/* ---- OS handles ---- */
+
+#define ECHOS 200u
+
+/* Sleep until the handle is readable, and take the next event. */
+static void sleep_and_take(cci_endpoint_t *ep, cci_event_type_t type)
+{
+	struct p3_cci_handle *h = p3_cci_handle_of(ep);
+	cci_event_t *e = NULL;
+	while (!e) {
+		struct pollfd readable = {.fd = h->fd, .events = POLLIN};
+		CHECK(poll(&readable, 1, -1) == 1);
+		(void)p3_cci_handle_enter(ep);
+		(void)p3_cci_get_event(ep, &e);
+		p3_cci_handle_looked(ep, h, e != NULL);
+	}
+	CHECK_EQ(e->type, type);
+	give(e);
+}
+
+static void echo(cci_endpoint_t *ep, cci_connection_t *conn, bool begins)
+{
+	for (unsigned i = 0; i < ECHOS; i++) {
+		if (!begins)
+			sleep_and_take(ep, CCI_EVENT_RECV);
+		CHECK_EQ(send_one(conn, &i, sizeof i, CCI_FLAG_SILENT), CCI_SUCCESS);
+		if (begins)
+			sleep_and_take(ep, CCI_EVENT_RECV);
+	}
+}
+
+/* A sleeping program is woken when its message comes.  If ticks of the NIC thread found
+ * the messages, there would be a take-over for each. */
+NODES_CASE(sleepers_do_not_wait_for_ticks, 2)
+{
+	UNUSED_ARGS;
+	int fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	CHECK(fd >= 0);
+	cci_endpoint_t *ep = open_with(rank == 0 ? SERVICE : 0, fd);
+	p3_cci_handle_begin(ep);
+	sync_nodes();
+	cci_connection_t *conn = rank == 0 ? accepted(ep, 0, 0)
+					   : connected(ep, 0, CCI_CONN_ATTR_UU, NULL, 0);
+	sync_nodes();
+	uint64_t before = p3_nic_counter(nic(), P3_C_TAKEOVERS);
+	echo(ep, conn, rank == 0);
+	CHECK(p3_nic_counter(nic(), P3_C_TAKEOVERS) - before < ECHOS / 4);
+	sync_nodes();
+	p3_cci_endpoint_destroy(ep);
+	close(fd);
+}
+
+int main(void)
+{
+	const struct CMUnitTest cases[] = {
+		cmocka_unit_test(payloads_of_requests_arrive),
+		cmocka_unit_test(messages_of_all_lengths_arrive),
+		cmocka_unit_test(refused_messages_come_again_in_order),
+		cmocka_unit_test(a_receiver_without_room_ends_in_rnr),
+		cmocka_unit_test(remote_memory_is_written_and_read),
+		cmocka_unit_test(a_closed_connection_and_a_dead_peer_end_sends),
+		cmocka_unit_test(sleepers_do_not_wait_for_ticks),
+	};
+	return RUN_CASES(cases);
+}

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The configuration file of CCI, and the names of endpoints. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "lib/cci/cci.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static struct p3_cci_devices *parse(const char *text)
+{
+	struct p3_cci_devices *devices;
+	FILE *file = fmemopen((void *)(uintptr_t)text, strlen(text), "r");
+	assert_non_null(file);
+	assert_int_equal(p3_cci_config_read(file, "portals", &devices), 0);
+	fclose(file);
+	return devices;
+}
+
+/* Check the names of the devices, in their order. */
+static void expect(const char *text, const char *names)
+{
+	char found[512] = "";
+	struct p3_cci_devices *all = parse(text);
+	for (uint32_t i = 0; i < all->n; i++) {
+		strcat(found, all->list[i]->name);
+		strcat(found, " ");
+	}
+	assert_string_equal(found, names);
+	assert_null(all->list[all->n]);
+	p3_cci_config_free(all);
+}
+
+static void only_devices_with_one_transport_of_ours_count(void **state)
+{
+	(void)state;
+	expect("transport = portals\n[a]\ntransport = portals\n[b]\nx = 1\n[c]\n"
+	       "transport=sock\n[d]\ntransport = portals\ntransport = portals\n[e]\n"
+	       "transport =portals # comment",
+		"a e ");
+	expect("", "");
+	expect("[a]\n#transport = portals\n", "");
+}
+
+static void devices_are_in_order(void **state)
+{
+	(void)state;
+	expect("[a]\ntransport=portals\npriority=10\n[b]\ntransport=portals\n"
+	       "[c]\ntransport=portals\npriority=101\n[d]\ntransport=portals\n"
+	       "priority=100\n[e]\ntransport=portals\ndefault=1\npriority=0\n"
+	       "[f]\ntransport=portals\nup=0\ndefault=1\n",
+		"e d b c a f ");
+	struct p3_cci_devices *all =
+		parse("[a]\ntransport=portals\ndefault=0\n[b]\ntransport=portals\n"
+		      "default = 1");
+	assert_string_equal(p3_cci_config_usual(all)->name, "b");
+	p3_cci_config_free(all);
+}
+
+static void pairs_are_kept_in_order(void **state)
+{
+	(void)state;
+	struct p3_cci_devices *all =
+		parse("[ a ]\n  as =7 more\nno pair\ntransport\t=portals\n= 5\nempty =\n"
+		      "two words = 1\nmss = 2000\npriority = x\n");
+	const char *const want[] = {
+		"as=7", "transport=portals", "mss=2000", "priority=x"};
+	assert_int_equal(all->n, 1);
+	assert_string_equal(all->list[0]->name, "a");
+	for (int i = 0; i < 4; i++)
+		assert_string_equal(all->list[0]->conf_argv[i], want[i]);
+	assert_null(all->list[0]->conf_argv[4]);
+	assert_int_equal(all->list[0]->max_send_size, 2000);
+	assert_int_equal(all->device[0]->priority, 50);
+	p3_cci_config_free(all);
+}
+
+static uint32_t length_of(const char *mss)
+{
+	char text[128];
+	snprintf(text, sizeof text, "[a]\ntransport=portals\nmss=%s\n", mss);
+	struct p3_cci_devices *all = parse(text);
+	uint32_t n = all->list[0]->max_send_size;
+	p3_cci_config_free(all);
+	return n;
+}
+
+static void length_is_the_nearest_possible_one(void **state)
+{
+	(void)state;
+	assert_int_equal(length_of("1024"), 1024);
+	assert_int_equal(length_of("1"), P3_CCI_MTU_LEAST);
+	assert_int_equal(length_of("99999999"), P3_CCI_MTU_MOST);
+	assert_int_equal(length_of("4k"), P3_CCI_MTU);
+	assert_int_equal(length_of("99999999999999999999"), P3_CCI_MTU);
+}
+
+static void limits_hold(void **state)
+{
+	(void)state;
+	static char text[64 << 10];
+	size_t at = 0;
+	for (int i = 0; i < 40; i++) {
+		at += (size_t)sprintf(text + at, "[d%d]\ntransport=portals\n", i);
+		for (int k = 0; k < 40; k++)
+			at += (size_t)sprintf(text + at, "key%d=%d\n", k, i);
+	}
+	struct p3_cci_devices *all = parse(text);
+	assert_int_equal(all->n, P3_CCI_DEVICES);
+	assert_string_equal(all->list[31]->conf_argv[P3_CCI_PAIRS - 1], "key30=31");
+	assert_null(all->list[31]->conf_argv[P3_CCI_PAIRS]);
+	p3_cci_config_free(all);
+}
+
+static void long_lines_are_cut(void **state)
+{
+	(void)state;
+	static char text[8192];
+	size_t at = (size_t)sprintf(text, "[a]\ntransport=portals\n");
+	memset(text + at, 'k', 300);
+	at += 300;
+	at += (size_t)sprintf(text + at, "=1\nv=");
+	memset(text + at, 'v', 600);
+	at += 600;
+	at += (size_t)sprintf(text + at, "\nlast=1 ");
+	memset(text + at, 'x', 2000);
+	struct p3_cci_devices *all = parse(text);
+	assert_string_equal(all->list[0]->conf_argv[1], "last=1");
+	assert_null(all->list[0]->conf_argv[2]);
+	p3_cci_config_free(all);
+}
+
+static void device_without_a_file_is_whole(void **state)
+{
+	(void)state;
+	struct p3_cci_devices *all;
+	assert_int_equal(p3_cci_config_read(NULL, "sock", &all), 0);
+	cci_device_t *d = all->list[0];
+	assert_string_equal(d->transport, "sock");
+	assert_true(d->up && d->name && d->conf_argv && !d->conf_argv[0]);
+	assert_true(d->pci.domain == UINT32_MAX && d->pci.func == UINT32_MAX);
+	p3_cci_config_free(all);
+}
+
+/* ---- names of endpoints ---- */
+
+static const struct p3_node here = {.domain = "lab-1.x", .index = 3, .capacity = 64};
+static const struct p3_node alone = {.jid = 77, .index = 0, .capacity = 1};
+
+static int parsed(const struct p3_node *node, const char *uri)
+{
+	uint32_t index = 0, number = 0;
+	int rc = p3_cci_uri_parse(node, "portals", uri, &index, &number);
+	return rc ? rc : (int)(index * 100000 + number);
+}
+
+static void names_are_parsed_as_they_are_made(void **state)
+{
+	(void)state;
+	char uri[P3_CCI_URI];
+	p3_cci_uri_make(&here, "portals", 5000, uri);
+	assert_string_equal(uri, "portals://lab-1.x/3/5000");
+	assert_int_equal(parsed(&here, uri), 305000);
+	p3_cci_uri_make(&alone, "portals", UINT32_MAX, uri);
+	assert_string_equal(uri, "portals://job:77/0/4294967295");
+	assert_int_equal(parsed(&alone, "portals://job:77/0/9"), 9);
+	assert_int_equal(parsed(&here, uri), CCI_EADDRNOTAVAIL);
+}
+
+static void other_names_are_refused(void **state)
+{
+	(void)state;
+	const char *const bad[] = {"", "x", "portals://", "portals://lab-1.x",
+		"portals://lab-1.x/3", "portals://lab-1.x/3/", "portals://lab-1.x//5",
+		"portals:///3/5", "portals://lab-1.x/3/5/6", "portals://lab-1.x/3/0",
+		"portals://lab-1.x/03/5", "portals://lab-1.x/3/5 ",
+		"portals://lab-1.x/-3/5", "portals://lab-1.x/3/4294967296",
+		"portals://lab-1.x/99999999999999999999/5", "://lab-1.x/3/5",
+		"a b://lab-1.x/3/5"};
+	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+		assert_int_equal(parsed(&here, bad[i]), CCI_EINVAL);
+	assert_int_equal(parsed(&here, "tcp://h:1"), CCI_EADDRNOTAVAIL);
+	assert_int_equal(parsed(&here, "portals://lab-1/3/5"), CCI_EADDRNOTAVAIL);
+	assert_int_equal(parsed(&here, "portals://lab-1.xy/3/5"), CCI_EADDRNOTAVAIL);
+	assert_int_equal(parsed(&here, "portals://lab-1.x/64/5"), CCI_EADDRNOTAVAIL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(only_devices_with_one_transport_of_ours_count),
+		cmocka_unit_test(devices_are_in_order),
+		cmocka_unit_test(pairs_are_kept_in_order),
+		cmocka_unit_test(length_is_the_nearest_possible_one),
+		cmocka_unit_test(limits_hold),
+		cmocka_unit_test(long_lines_are_cut),
+		cmocka_unit_test(device_without_a_file_is_whole),
+		cmocka_unit_test(names_are_parsed_as_they_are_made),
+		cmocka_unit_test(other_names_are_refused),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
