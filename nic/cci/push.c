@@ -156,7 +156,12 @@ static bool push_todo(struct p3_nic *n, struct p3_peer *p, struct p3_cci_conn *c
 
 /* ---- turns ---- */
 
-enum pushed { PUSHED_ALL, PUSHED_SOME, PUSHED_NO_ROOM };
+enum pushed {
+	PUSHED_ALL,
+	PUSHED_SOME,   /* others have their turn now */
+	PUSHED_WAITS,  /* an RMA operation waits for a transfer slot, or for room */
+	PUSHED_NO_ROOM /* a message waits for room, and may be sent in part */
+};
 
 /* Return the next message that may be sent, or NULL. */
 static struct p3_cci_tx *next_msg(const struct p3_cci_conn *conn)
@@ -182,7 +187,7 @@ static enum pushed push_conn(
 		if (conn->pub.attribute == CCI_CONN_ATTR_UU)
 			p3_cci_op_end(n, tx, CCI_SUCCESS);
 	}
-	return p3_cci_rma_push(n, p, conn) ? PUSHED_ALL : PUSHED_NO_ROOM;
+	return p3_cci_rma_push(n, p, conn) ? PUSHED_ALL : PUSHED_WAITS;
 }
 
 static bool push_reject(struct p3_nic *n, struct p3_peer *p)
@@ -202,24 +207,37 @@ static bool push_reject(struct p3_nic *n, struct p3_peer *p)
 	return true;
 }
 
+/* Send from the connections.  One whose RMA operations wait goes behind the others, which
+ * need no transfer slot; each has one turn. */
+static void push_conns(struct p3_nic *n, struct p3_peer *p)
+{
+	const struct p3_cci_conn *waits = NULL;
+	while (!p3_list_empty(&p->cci.work)) {
+		struct p3_cci_conn *conn =
+			p3_item(p->cci.work.next, struct p3_cci_conn, work);
+		if (conn == waits)
+			return;
+		enum pushed pushed = push_conn(n, p, conn);
+		if (pushed == PUSHED_NO_ROOM)
+			return;
+		p3_list_del(&conn->work);
+		if (pushed == PUSHED_ALL)
+			continue;
+		p3_list_add(&p->cci.work, &conn->work);
+		if (pushed == PUSHED_SOME || !p3_cci_has_room(n, p, 1, 1))
+			return;
+		if (!waits)
+			waits = conn;
+	}
+}
+
 static __attribute__((noinline)) bool push_all(struct p3_nic *n, struct p3_peer *p)
 {
 	uint64_t pos = p->req_out.pos;
 	while (!p3_list_empty(&p->cci.rejects))
 		if (!push_reject(n, p))
 			return p->req_out.pos != pos;
-	while (!p3_list_empty(&p->cci.work)) {
-		struct p3_cci_conn *conn =
-			p3_item(p->cci.work.next, struct p3_cci_conn, work);
-		enum pushed pushed = push_conn(n, p, conn);
-		if (pushed == PUSHED_NO_ROOM)
-			break;
-		p3_list_del(&conn->work);
-		if (pushed == PUSHED_SOME) {
-			p3_list_add(&p->cci.work, &conn->work);
-			break;
-		}
-	}
+	push_conns(n, p);
 	return p->req_out.pos != pos;
 }
 
