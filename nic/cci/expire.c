@@ -27,6 +27,18 @@ void p3_cci_expire_start(struct p3_nic *n, struct p3_cci_conn *conn)
 	p3_cci_timer_start(n, &conn->timer, tick_ns(conn));
 }
 
+void p3_cci_expire_renew(const struct p3_cci_conn *conn, struct p3_cci_tx *tx)
+{
+	uint64_t us = tx->data_done ? 0 : tx->length / P3_CCI_SLOWEST;
+	tx->tick = conn->tick + (uint32_t)(us * 1000 / tick_ns(conn));
+}
+
+/* Return true if the operation has had its time, which may not have begun. */
+static bool is_late(const struct p3_cci_conn *conn, const struct p3_cci_tx *tx)
+{
+	return (int32_t)(conn->tick - tx->tick) > (int32_t)P3_TICKS;
+}
+
 static struct p3_cci_tx *oldest(const struct p3_cci_conn *conn)
 {
 	return p3_list_empty(&conn->fifo)
@@ -53,7 +65,7 @@ static void check_operations(struct p3_nic *n, struct p3_cci_conn *conn)
 	conn->tick++;
 	if (!conn->timeout_us)
 		return;
-	while ((tx = oldest(conn)) != NULL && conn->tick - tx->tick > P3_TICKS) {
+	while ((tx = oldest(conn)) != NULL && is_late(conn, tx)) {
 		end_late(n, conn, tx);
 		ended = true;
 	}

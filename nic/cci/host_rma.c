@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/random.h>
 
 /* ---- registration ---- */
 
@@ -20,19 +21,31 @@ struct registration {
 	char *start;
 	uint64_t length;
 	int flags;
+	uint64_t secret; /* random bits for the name */
 	struct p3_cci_region *chunk;
 	struct p3_cci_region *region; /* out */
 	int rc;
 };
 
+/* Return random bits.  While the kernel has none yet, the clock has to do. */
+static uint64_t secret(void)
+{
+	uint64_t bits;
+	int saved = errno;
+	if (getrandom(&bits, sizeof bits, GRND_NONBLOCK) != (ssize_t)sizeof bits)
+		bits = p3_now_ns() * UINT64_C(0x9e3779b97f4a7c15);
+	errno = saved;
+	return bits;
+}
+
 static void register_now(struct p3_nic *n, void *arg)
 {
 	struct registration *r = arg;
 	struct p3_cci_endpoint *ep = r->ep;
-	r->region = p3_cci_region_new(n, ep);
+	r->region = p3_cci_region_new(ep, r->secret);
 	if (!r->region && r->chunk && p3_cci_region_add(ep, r->chunk)) {
 		r->chunk = NULL;
-		r->region = p3_cci_region_new(n, ep);
+		r->region = p3_cci_region_new(ep, r->secret);
 	}
 	r->rc = r->region ? CCI_SUCCESS : r->chunk ? CCI_ENOMEM : CCI_EAGAIN;
 	if (!r->region)
@@ -54,6 +67,7 @@ int p3_cci_rma_register(cci_endpoint_t *endpoint, void *start, uint64_t length, 
 		.start = start,
 		.length = length,
 		.flags = flags,
+		.secret = secret(),
 		.rc = CCI_ENOBUFS};
 	(void)p3_cci_call(ep->nic, register_now, &r);
 	if (r.rc == CCI_EAGAIN) {

@@ -7,13 +7,13 @@
 #include "nic/cci/rma_tx.h"
 #include "nic/xfer/xfer.h"
 
-struct p3_cci_region *p3_cci_region_new(struct p3_nic *n, struct p3_cci_endpoint *ep)
+struct p3_cci_region *p3_cci_region_new(struct p3_cci_endpoint *ep, uint64_t secret)
 {
 	struct p3_cci_region *r = ep->region_free;
 	if (!r)
 		return NULL;
 	ep->region_free = r->next;
-	r->name = ++n->cci.next_gen << P3_CCI_REGION_BITS | r->number;
+	r->name = (secret | 1) << P3_CCI_REGION_BITS | r->number; /* never 0 */
 	return r;
 }
 

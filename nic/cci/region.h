@@ -2,7 +2,8 @@
 /*
  * region - registered memory
  *
- * A region is named by index and generation; no later region has the same name.  Only
+ * A region is named by its index and 47 random bits, so a peer cannot guess the name of a
+ * region whose handle it did not get, and an old name does not fit a later region.  Only
  * this process's own table counts: a peer's request names a region, and the firmware
  * checks it.
  *
@@ -36,8 +37,9 @@ static inline bool p3_cci_region_holds(
 	return offset <= r->length && length <= r->length - offset;
 }
 
-/* Return a new region, or NULL if the endpoint needs a chunk. */
-struct p3_cci_region *p3_cci_region_new(struct p3_nic *n, struct p3_cci_endpoint *ep);
+/* Return a new region whose name has these random bits, or NULL if the endpoint needs a
+ * chunk. */
+struct p3_cci_region *p3_cci_region_new(struct p3_cci_endpoint *ep, uint64_t secret);
 /* Add a chunk of zeroed memory.  Return false if the endpoint has the most. */
 bool p3_cci_region_add(struct p3_cci_endpoint *ep, struct p3_cci_region *chunk);
 /* End a region: no byte of it is read or written any more. */
