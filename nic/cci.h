@@ -69,7 +69,7 @@ struct p3_nic *p3_cci_endpoint_nic(cci_endpoint_t *endpoint);
  * The state of an OS handle, an eventfd that is readable while events wait:
  *
  *	IDLE		the program polls, so that no thread sleeps; if one does, a tick
- *			of the NIC thread wakes it
+ *			of the NIC thread wakes it, which ends this state before it sleeps
  *	ARMED		the queue was seen empty: the next event writes the eventfd
  *	SIGNALLING	a thread is about to write the eventfd
  *	SIGNALLED	the eventfd is readable
@@ -104,6 +104,8 @@ struct p3_cci_handle {
 struct p3_cci_handle *p3_cci_handle_of(cci_endpoint_t *endpoint);
 /* Return true if the endpoint has an event to take.  This makes no progress. */
 bool p3_cci_any_event(cci_endpoint_t *endpoint);
+/* Return true if the NIC thread sleeps, so that no tick of it reminds of events. */
+bool p3_cci_nic_sleeps(cci_endpoint_t *endpoint);
 /* Make the eventfd readable, if the state is ARMED or IDLE. */
 void p3_cci_handle_signal(struct p3_cci_handle *handle);
 

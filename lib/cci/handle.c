@@ -6,6 +6,9 @@
  *	CCIFD.1	Dekker: this thread lowers inside and stores ARMED, fences, looks at the
  *		queue; the firmware posts, fences, looks at inside and at the state.
  *		Without it an event is posted and the program sleeps in poll.
+ *	CCIFD.3	Dekker: this thread stores IDLE, fences, looks if the NIC thread sleeps; the
+ *		NIC thread stores that it sleeps, fences, and ends the state IDLE.  Without
+ *		it the handle stays IDLE, and no tick wakes the program.
  *	CCIFD.2	state: SIGNALLED is released after the eventfd was written -> acquired by
  *		the thread that reads it; ARMED after it was read -> by the next writer
  */
@@ -78,7 +81,12 @@ static void settle(cci_endpoint_t *endpoint, struct p3_cci_handle *h)
 		set_empty(h, poller ? P3_CCI_IDLE : P3_CCI_ARMED);
 	p3_add32(&h->inside, (uint32_t)-1);
 	FAULT_POINT("cci.armed");
-	p3_fence(); /* CCIFD.1 */
+	p3_fence(); /* CCIFD.1, CCIFD.3 */
+	if (poller && p3_cci_nic_sleeps(endpoint)) {
+		poller = false;
+		set_empty(h, P3_CCI_ARMED);
+		p3_fence(); /* CCIFD.1 */
+	}
 	if (!poller && p3_cci_any_event(endpoint))
 		p3_cci_handle_signal(h);
 }

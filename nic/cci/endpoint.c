@@ -240,3 +240,8 @@ bool p3_cci_any_event(cci_endpoint_t *endpoint)
 {
 	return p3_cci_queue_any(&own(endpoint)->queue);
 }
+
+bool p3_cci_nic_sleeps(cci_endpoint_t *endpoint)
+{
+	return p3_get(&own(endpoint)->nic->nic_asleep);
+}

@@ -21,9 +21,14 @@ void p3_cci_event_signal(struct p3_nic *n)
 
 void p3_cci_event_remind(struct p3_nic *n)
 {
+	bool sleeps = p3_get(&n->nic_asleep);
 	for (uint32_t i = 0; i < n->cci.ends; i++) {
 		struct p3_cci_endpoint *ep = n->cci.ep[i];
-		if (ep && ep->handle.fd >= 0 && p3_cci_queue_any(&ep->queue))
+		if (!ep || ep->handle.fd < 0)
+			continue;
+		if (sleeps)
+			p3_cci_handle_arm(&ep->handle);
+		if (p3_cci_queue_any(&ep->queue))
 			p3_cci_handle_remind(&ep->handle);
 	}
 }

@@ -31,4 +31,13 @@ static inline void p3_cci_handle_remind(struct p3_cci_handle *h)
 	p3_cci_handle_signal(h);
 }
 
+/* The NIC thread is about to sleep, so no tick will remind: the next event writes the
+ * eventfd. */
+static inline void p3_cci_handle_arm(struct p3_cci_handle *h)
+{
+	uint32_t idle = P3_CCI_IDLE;
+	if (p3_get(&h->state) == P3_CCI_IDLE)
+		(void)p3_cas32(&h->state, &idle, P3_CCI_ARMED); /* CCIFD.3 */
+}
+
 #endif

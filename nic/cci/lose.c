@@ -35,6 +35,7 @@ void p3_cci_reset_peer(struct p3_peer *p)
 	p3_list_init(&p->cci.work);
 	p3_list_init(&p->cci.rejects);
 	p->cci.nconns = p->cci.asked = 0;
+	p->cci.coming = NULL;
 	p3_list_init(&p->cci_marker.link);
 	p->cci_marker.peer = p;
 }
@@ -43,7 +44,6 @@ void p3_cci_work(struct p3_nic *n)
 {
 	p3_cci_timer_run(n);
 	p3_cci_event_signal(n);
-	n->cci.work = p3_get(&n->cci.due_ns) || n->cci.dirty;
 }
 
 /* ---- lost peers ---- */
@@ -87,11 +87,7 @@ static void lose_requests(struct p3_cci_endpoint *ep, const struct p3_peer *p)
 {
 	for (uint32_t i = 0; i < P3_CCI_REQUESTS; i++) {
 		struct p3_cci_request *r = &ep->request[i];
-		if (r->peer != p)
-			continue;
-		if (r->state == P3_CCI_REQ_COMING)
-			r->state = P3_CCI_REQ_FREE;
-		if (r->state != P3_CCI_REQ_REJECTS)
+		if (r->peer != p || r->state != P3_CCI_REQ_REJECTS)
 			continue;
 		p3_list_del(&r->todo);
 		ep->rejects--;
@@ -109,6 +105,7 @@ static void lose_zombies(struct p3_nic *n, const struct p3_peer *p)
 void p3_cci_lose_peer(struct p3_nic *n, struct p3_peer *p)
 {
 	p3_list_del(&p->cci_marker.link);
+	p3_cci_setup_forget(p);
 	while (!p3_list_empty(&p->cci.conns)) {
 		struct p3_cci_conn *conn =
 			p3_item(p->cci.conns.next, struct p3_cci_conn, of_peer);
@@ -134,6 +131,15 @@ void p3_cci_lose_peer(struct p3_nic *n, struct p3_peer *p)
 
 /* ---- destroyed endpoints ---- */
 
+/* The endpoint of the request is destroyed. */
+static void end_request(struct p3_nic *n, struct p3_cci_request *r)
+{
+	if (r->state == P3_CCI_REQ_COMING)
+		p3_cci_setup_forget(r->peer);
+	else if (r->state == P3_CCI_REQ_OPEN)
+		p3_cci_setup_reject(n, r);
+}
+
 void p3_cci_lose_endpoint(struct p3_nic *n, struct p3_cci_endpoint *ep)
 {
 	p3_cci_item_drain(n, ep);
@@ -152,8 +158,7 @@ void p3_cci_lose_endpoint(struct p3_nic *n, struct p3_cci_endpoint *ep)
 		p3_cci_rma_abandon(&ep->tx[i]);
 	p3_cci_region_end_all(n, ep);
 	for (uint32_t i = 0; i < P3_CCI_REQUESTS; i++)
-		if (ep->request[i].state == P3_CCI_REQ_OPEN)
-			p3_cci_setup_reject(n, &ep->request[i]);
+		end_request(n, &ep->request[i]);
 	p3_cci_event_forget(n, ep);
 	ep->next = n->cci.zombies;
 	n->cci.zombies = ep;

@@ -17,7 +17,7 @@ void p3_cci_lose_peer(struct p3_nic *n, struct p3_peer *p);
 /* End an endpoint: no connection of it takes messages any more.  It joins the list
  * n->cci.zombies, and its memory may be freed when no rejection of it waits. */
 void p3_cci_lose_endpoint(struct p3_nic *n, struct p3_cci_endpoint *ep);
-/* Do the part of a pass: timers, OS handles. */
+/* Do the part of a pass that P3_ODD_CCI asks for: timers, OS handles. */
 void p3_cci_work(struct p3_nic *n);
 
 /* Free all endpoints.  The NIC has stopped, and the caller has the lease for ever. */

@@ -42,24 +42,27 @@ static struct p3_cci_request *free_request(struct p3_nic *n, struct p3_cci_endpo
 }
 
 static struct p3_cci_request *begun_request(
-	struct p3_cci_endpoint *ep, const struct p3_peer *p, uint64_t client)
+	const struct p3_cci_endpoint *ep, const struct p3_peer *p, uint64_t client)
 {
-	for (uint32_t i = 0; i < P3_CCI_REQUESTS; i++) {
-		struct p3_cci_request *r = &ep->request[i];
-		if (r->state == P3_CCI_REQ_COMING && r->peer == p && r->client == client)
-			return r;
-	}
-	return NULL;
+	struct p3_cci_request *r = p->cci.coming;
+	return r && r->item.ep == ep && r->client == client ? r : NULL;
+}
+
+void p3_cci_setup_forget(struct p3_peer *p)
+{
+	if (p->cci.coming)
+		p->cci.coming->state = P3_CCI_REQ_FREE;
+	p->cci.coming = NULL;
 }
 
 static struct p3_cci_request *begin_request(struct p3_nic *n, struct p3_cci_endpoint *ep,
 	struct p3_peer *p, const struct part *m)
 {
-	struct p3_cci_request *r = begun_request(ep, p, m->client);
-	if (!r)
-		r = free_request(n, ep);
+	p3_cci_setup_forget(p);
+	struct p3_cci_request *r = free_request(n, ep);
 	if (!r)
 		return NULL;
+	p->cci.coming = r;
 	r->item.ep = ep;
 	r->item.conn = NULL;
 	r->item.what = P3_CCI_REQUEST;
@@ -101,6 +104,7 @@ static enum p3_cci_status take_part(
 	r->have += m->len;
 	if (!m->last)
 		return P3_CCI_OK;
+	p->cci.coming = NULL;
 	if (r->have != m->total) {
 		r->state = P3_CCI_REQ_FREE;
 		return P3_CCI_RNR;

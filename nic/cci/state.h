@@ -300,6 +300,7 @@ struct p3_cci_peer {
 	struct p3_link rejects; /* requests whose rejection waits for room */
 	uint32_t nconns;
 	uint32_t asked; /* cells reserved for answers */
+	struct p3_cci_request *coming; /* the request of which parts are to come, or NULL */
 };
 
 /* Counters for tools. */
@@ -315,10 +316,9 @@ enum p3_cci_counter {
 };
 
 struct p3_cci {
-	bool work;                 /* timers run, or OS handles are to be looked at */
 	struct p3_link soon, late; /* timers, by due_ns */
 	p3_a64 due_ns;             /* (any) of the first timer, or 0 */
-	uint32_t looks;
+	uint32_t looks;            /* passes while a timer ran */
 	p3_a32 handles; /* (any) endpoints with an OS handle */
 	/* (any) drained passes of threads that are about to sleep on an OS handle: they
 	 * are part of drained in struct p3_nic */

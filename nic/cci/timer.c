@@ -38,11 +38,8 @@ static void note_first(struct p3_nic *n)
 	if (due == was)
 		return;
 	p3_set(&n->cci.due_ns, due);
-	if (due && (!was || due < was)) {
-		n->cci.work = true;
-		p3_odd_set(n, P3_ODD_CCI);
+	if (due && (!was || due < was))
 		p3_wake_self(n);
-	}
 }
 
 /* Put the timer behind all that are due before.  Most are due after all others. */
@@ -71,20 +68,23 @@ void p3_cci_timer_stop(struct p3_nic *n, struct p3_cci_timer *t)
 	note_first(n);
 }
 
-/* Return true if this pass may leave the clock alone. */
-static bool may_skip(struct p3_nic *n)
+void p3_cci_timer_look_now(struct p3_nic *n)
 {
-	if (p3_get(&n->cci.napped)) {
-		p3_set(&n->cci.napped, 0);
-		return false;
-	}
-	return ++n->cci.looks % P3_LOOKS;
+	p3_set(&n->cci.napped, 0);
+	if (p3_cci_timer_is_due(n))
+		p3_odd_set(n, P3_ODD_CCI);
+}
+
+void p3_cci_timer_look_late(struct p3_nic *n)
+{
+	if (++n->cci.looks % P3_LOOKS == 0 || p3_get(&n->cci.napped))
+		p3_cci_timer_look_now(n);
 }
 
 void p3_cci_timer_run(struct p3_nic *n)
 {
 	struct p3_cci_timer *t = first(n);
-	if (!t || may_skip(n))
+	if (!t)
 		return;
 	uint64_t now = p3_now_ns();
 	for (; t && t->due_ns <= now; t = first(n)) {

@@ -2,9 +2,10 @@
 /*
  * timer - timers of connections
  *
- * Without a timer the firmware looks at no clock.  While one runs the pass comes to
- * p3_cci_timer_run(), which looks at the clock each 64th time, and threads sleep until
- * the first timer is due at most.
+ * Without a timer the firmware looks at no clock.  While one runs, whole passes look at
+ * the clock each 64th time, brief passes each time that they publish gauges, and the NIC
+ * thread sleeps until the first timer is due at most.  The look that finds a timer
+ * due sets P3_ODD_CCI, and the last step of a pass fires the timer.
  *
  * Only the lease holder calls these functions, except where a comment says (any).  The
  * state is soon, late and due_ns of n->cci.
@@ -13,6 +14,7 @@
 #define P3_NIC_CCI_TIMER_H
 
 #include "nic/state.h"
+#include "shm/park.h"
 
 void p3_cci_timer_init(
 	struct p3_cci_timer *t, void (*fire)(struct p3_nic *n, struct p3_cci_timer *t));
@@ -23,6 +25,22 @@ void p3_cci_timer_stop(struct p3_nic *n, struct p3_cci_timer *t);
 static inline bool p3_cci_timer_runs(const struct p3_cci_timer *t)
 {
 	return t->due_ns != 0;
+}
+
+/* (any) Return true if a timer is due. */
+static inline bool p3_cci_timer_is_due(const struct p3_nic *n)
+{
+	uint64_t due = p3_get(&n->cci.due_ns);
+	return p3_unlikely(due != 0) && p3_now_ns() >= due;
+}
+
+/* Look for timers that are due: at a whole pass, or now. */
+void p3_cci_timer_look_late(struct p3_nic *n);
+void p3_cci_timer_look_now(struct p3_nic *n);
+static inline void p3_cci_timer_look(struct p3_nic *n)
+{
+	if (p3_unlikely(p3_get(&n->cci.due_ns) != 0))
+		p3_cci_timer_look_late(n);
 }
 
 /* Fire the timers that are due. */

@@ -18,8 +18,9 @@
  *	HUNGRY		append_hungry in commands.c	a command waits for memory
  *	BAD		p3_peer_ignore			n->some_bad
  *	SWAPPER		wait_to_swap in exchange.c	n->swapper: an exchange waits
- *	CCI		nic/cci/timer.c, event.h	n->cci.work: a timer runs, or an
- *							OS handle is to be looked at
+ *	CCI		p3_cci_event_dirty		n->cci.dirty: an OS handle is to be
+ *							looked at
+ *			p3_cci_timer_look_now		a timer was due at the last look
  *
  * The code that makes something unusual sets its bit by p3_odd_set().  No code clears
  * bits but the pass: as long as a bit is set, its last step is p3_odd_settle(), which
@@ -65,7 +66,7 @@ static inline uint32_t p3_odd_now(const struct p3_nic *n)
 	       (p3_list_empty(&n->sources) ? 0u : P3_ODD_SOURCES) |
 	       (p3_get(&n->hungry) != P3_MBX_NONE ? P3_ODD_HUNGRY : 0u) |
 	       (n->some_bad ? P3_ODD_BAD : 0u) | (n->swapper ? P3_ODD_SWAPPER : 0u) |
-	       (n->cci.work ? P3_ODD_CCI : 0u);
+	       (n->cci.dirty ? P3_ODD_CCI : 0u);
 }
 
 /* Clear each bit whose cause is over. */

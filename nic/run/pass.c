@@ -2,6 +2,7 @@
 /* The firmware's main loop: one bounded pass over commands, lanes and transfers. */
 #include "nic/run/pass.h"
 #include "nic/cci/lose.h"
+#include "nic/cci/timer.h"
 #include "nic/proto/peer.h"
 #include "nic/proto/lose.h"
 #include "nic/proto/back.h"
@@ -254,7 +255,7 @@ static __attribute__((noinline)) void do_odd(struct p3_nic *n)
 		p3_lose_bad(n);
 	if (n->conf.nnodes > P3_ALL_HOT)
 		look_at_nodes(n);
-	if (p3_unlikely(n->cci.work))
+	if (p3_unlikely(n->odd & P3_ODD_CCI))
 		p3_cci_work(n);
 	p3_odd_settle(n);
 }
@@ -262,6 +263,12 @@ static __attribute__((noinline)) void do_odd(struct p3_nic *n)
 static P3_RARE void poll_wire(struct p3_nic *n)
 {
 	n->wired->poll(n);
+}
+
+void p3_pass_report(struct p3_nic *n)
+{
+	p3_mirror_gauges(n, p3_lease_held_by(&n->lease));
+	p3_cci_timer_look_now(n);
 }
 
 static P3_HOT void begin(struct p3_nic *n)
@@ -305,6 +312,7 @@ bool p3_pass_run(struct p3_nic *n)
 	poll_lanes(n);
 	if (p3_unlikely(n->bytes >= P3_PASS_BYTES))
 		n->msgs = n->most; /* the pass was cut: transfers count bytes anew */
+	p3_cci_timer_look(n);
 	return end(n);
 }
 

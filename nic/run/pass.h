@@ -37,13 +37,16 @@ static P3_HOT bool p3_pass_is_brief(const struct p3_nic *n)
 	return p3_likely(!n->odd && !p3_mbx_any(n->mailbox));
 }
 
+/* Write the gauges, and look for timers that are due. */
+P3_RARE void p3_pass_report(struct p3_nic *n);
+
 static P3_HOT void p3_pass_count(struct p3_nic *n)
 {
 	FAULT_POINT("pass.done");
 	uint64_t passes = p3_get(&n->count[P3_C_PASSES]) + 1;
 	p3_set(&n->count[P3_C_PASSES], passes);
 	if (p3_unlikely(passes % P3_MIRROR_PASSES == 0))
-		p3_mirror_gauges(n, p3_lease_held_by(&n->lease));
+		p3_pass_report(n);
 }
 
 #endif

@@ -325,7 +325,8 @@ static void tick(struct nic_thread *t)
 		remind(n);
 	p3_count(&n->count[P3_C_TICKS], 1);
 	p3_set(&n->emptied, 0); /* the pass that set this word may be long over */
-	if (drained(n) != t->drained || !p3_lease_enter(n, P3_LEASE_NIC)) {
+	bool idle = drained(n) == t->drained || p3_cci_timer_is_due(n);
+	if (!idle || !p3_lease_enter(n, P3_LEASE_NIC)) {
 		t->drained = drained(n);
 		t->quiet = 0;
 		t->busy = false;
@@ -377,7 +378,7 @@ static void *nic_main(void *arg)
 			continue;
 		}
 		uint32_t kicks = p3_get(&n->doorbell->kick);
-		uint64_t ns = t.busy ? P3_BUSY_TICK_NS : n->tick_ns;
+		uint64_t ns = p3_cci_nap(n, t.busy ? P3_BUSY_TICK_NS : n->tick_ns);
 		(void)p3_futex_wait(&n->doorbell->kick, kicks, ns, ~0u, true);
 		if (!p3_get(&n->stop))
 			tick(&t);
