@@ -14,6 +14,7 @@
 #include "bench.h"
 #include "still.h"
 
+#include <cci.h>
 #include <gnu/libc-version.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,6 +29,8 @@ struct node {
 	ptl_handle_me_t me; /* match entry of the target */
 	uint64_t length;
 	uint64_t kinds, fails; /* sums over the events */
+	cci_endpoint_t *endpoint;
+	cci_connection_t *connection; /* to the endpoint itself */
 	_Alignas(64) char here[MOST];
 	_Alignas(64) char there[MOST];
 };
@@ -144,35 +147,114 @@ static void run_bind(struct node *n, uint64_t rounds)
 	}
 }
 
+/* ---- CCI ---- */
+
+static void run_cci_event(struct node *n, uint64_t rounds)
+{
+	cci_event_t *ev;
+	while (rounds--)
+		n->fails += cci_get_event(n->endpoint, &ev) != CCI_EAGAIN;
+}
+
+static inline void take_cci(struct node *n)
+{
+	cci_event_t *ev;
+	while (cci_get_event(n->endpoint, &ev) == CCI_EAGAIN)
+		;
+	if (ev->type == CCI_EVENT_RECV)
+		memcpy(n->there, ev->recv.ptr, ev->recv.len);
+	else
+		n->fails += ev->send.status != CCI_SUCCESS;
+	n->kinds += ev->type;
+	n->fails += cci_return_event(ev) != CCI_SUCCESS;
+}
+
+static void run_cci_send(struct node *n, uint64_t rounds)
+{
+	while (rounds--) {
+		n->fails += cci_send(n->connection, n->here, (uint32_t)n->length, NULL,
+				    0) != CCI_SUCCESS;
+		take_cci(n);
+		take_cci(n);
+	}
+}
+
+static void run_cci_silent(struct node *n, uint64_t rounds)
+{
+	while (rounds--) {
+		n->fails += cci_send(n->connection, n->here, (uint32_t)n->length, NULL,
+				    CCI_FLAG_SILENT) != CCI_SUCCESS;
+		take_cci(n);
+	}
+}
+
+/* Take an event of the set-up, and accept a connect request. */
+static void set_up(struct node *n)
+{
+	cci_event_t *ev;
+	if (cci_get_event(n->endpoint, &ev) != CCI_SUCCESS)
+		return;
+	if (ev->type == CCI_EVENT_CONNECT_REQUEST)
+		(void)cci_accept(ev, NULL);
+	else if (ev->type == CCI_EVENT_CONNECT)
+		n->connection = ev->connect.connection;
+	(void)cci_return_event(ev);
+}
+
+static void open_cci(struct node *n, cci_conn_attribute_t attribute)
+{
+	uint32_t caps;
+	char *uri = NULL;
+	if (cci_init(CCI_ABI_VERSION, 0, &caps) != CCI_SUCCESS ||
+		cci_create_endpoint(NULL, 0, &n->endpoint, NULL) != CCI_SUCCESS ||
+		cci_get_opt(n->endpoint, CCI_OPT_ENDPT_URI, &uri) != CCI_SUCCESS ||
+		cci_connect(n->endpoint, uri, NULL, 0, attribute, NULL, 0, NULL) !=
+			CCI_SUCCESS)
+		bench_die(1, "CCI did not start");
+	free(uri);
+	for (unsigned i = 0; i < TRIES; i++)
+		set_up(n);
+	if (!n->connection)
+		bench_die(1, "no connection to the endpoint itself");
+}
+
 /* ---- rows ---- */
+
+enum source { QUEUE, QUIET, UU, RO }; /* with a queue, without, a connection of CCI */
 
 struct row {
 	const char *name, *title;
 	void (*run)(struct node *n, uint64_t rounds);
 	uint64_t length; /* length of a message, or 0 */
 	unsigned kinds;  /* sum over the events of a round */
-	bool quiet;      /* true if the source has no queue */
+	enum source source;
 };
 
 #define PUT_EVENTS (PTL_EVENT_SEND_END + PTL_EVENT_PUT_END)
+#define CCI_EVENTS (CCI_EVENT_SEND + CCI_EVENT_RECV)
 
 static const struct row rows[] = {
-	{"eqget", "PtlEQGet, empty", run_eqget, 0, 0, false},
-	{"eqpoll", "PtlEQPoll of three empty queues, timeout 0", run_eqpoll, 0, 0, false},
+	{"eqget", "PtlEQGet, empty", run_eqget, 0, 0, QUEUE},
+	{"eqpoll", "PtlEQPoll of three empty queues, timeout 0", run_eqpoll, 0, 0, QUEUE},
 	{"put8", "PtlPutRegion 8 B + SEND_END + PUT_END taken", run_put, 8, PUT_EVENTS,
-		false},
+		QUEUE},
 	{"put8-quiet", "the same, no queue at the source", run_put_quiet, 8,
-		PTL_EVENT_PUT_END, true},
+		PTL_EVENT_PUT_END, QUIET},
 	{"put8-whole", "PtlPut in its place, both events", run_put_whole, 8, PUT_EVENTS,
-		false},
-	{"put64", "64 B, both events", run_put, 64, PUT_EVENTS, false},
-	{"put1k", "1 KiB, both events", run_put, 1024, PUT_EVENTS, false},
+		QUEUE},
+	{"put64", "64 B, both events", run_put, 64, PUT_EVENTS, QUEUE},
+	{"put1k", "1 KiB, both events", run_put, 1024, PUT_EVENTS, QUEUE},
 	{"put8-ack", "8 B with ACK, three events", run_put_ack, 8,
-		PUT_EVENTS + PTL_EVENT_ACK, false},
+		PUT_EVENTS + PTL_EVENT_ACK, QUEUE},
 	{"get8", "PtlGetRegion 8 B, two events", run_get, 8,
-		PTL_EVENT_GET_END + PTL_EVENT_REPLY_END, false},
-	{"attach", "PtlMEAttach + PtlMDAttach + PtlMDUnlink", run_attach, 0, 0, false},
-	{"bind", "PtlMDBind + PtlMDUnlink", run_bind, 0, 0, false},
+		PTL_EVENT_GET_END + PTL_EVENT_REPLY_END, QUEUE},
+	{"attach", "PtlMEAttach + PtlMDAttach + PtlMDUnlink", run_attach, 0, 0, QUEUE},
+	{"bind", "PtlMDBind + PtlMDUnlink", run_bind, 0, 0, QUEUE},
+	{"cci-event", "cci_get_event, empty", run_cci_event, 0, 0, UU},
+	{"cci-uu8", "cci_send UU 8 B, SEND and RECV taken and returned", run_cci_send, 8,
+		CCI_EVENTS, UU},
+	{"cci-uu8-silent", "the same, silent", run_cci_silent, 8, CCI_EVENT_RECV, UU},
+	{"cci-ro8", "cci_send RO 8 B, SEND and RECV", run_cci_send, 8, CCI_EVENTS, RO},
 };
 
 enum { ROWS = sizeof rows / sizeof rows[0] };
@@ -196,9 +278,12 @@ static void open_node(struct node *n, const struct row *row)
 	for (unsigned i = 0; i < 3; i++)
 		n->empty[i] = bench_queue(&n->b, SLOTS);
 	n->length = row->length;
-	if (!row->length)
+	if (row->source >= UU)
+		open_cci(n, row->source == UU ? CCI_CONN_ATTR_UU : CCI_CONN_ATTR_RO);
+	if (!row->length || row->source >= UU)
 		return;
-	n->md = bench_bind(&n->b, n->here, row->length, row->quiet ? PTL_EQ_NONE : n->eq);
+	n->md = bench_bind(
+		&n->b, n->here, row->length, row->source == QUIET ? PTL_EQ_NONE : n->eq);
 	n->me = bench_post(&n->b, PORTAL, BENCH_BITS, PTL_MD_OP_PUT | PTL_MD_OP_GET,
 		n->there, MOST, n->eq);
 }

@@ -29,6 +29,11 @@ void p3_cci_handle_leave_slowly(cci_endpoint_t *endpoint, struct p3_cci_handle *
 void p3_cci_handle_looked_slowly(
 	cci_endpoint_t *endpoint, struct p3_cci_handle *h, bool found);
 
+static inline bool p3_cci_has_handle(cci_endpoint_t *endpoint)
+{
+	return p3_unlikely(p3_cci_handle_of(endpoint)->fd >= 0);
+}
+
 static inline struct p3_cci_handle *p3_cci_handle_enter(cci_endpoint_t *endpoint)
 {
 	struct p3_cci_handle *h = p3_cci_handle_of(endpoint);

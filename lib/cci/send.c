@@ -30,15 +30,28 @@ static int send_pieces(cci_connection_t *connection, const struct iovec *data, u
 	return rc;
 }
 
+/* Do as cci_send(), with arguments that are not NULL by mistake. */
+static __attribute__((noinline)) int send_generally(cci_connection_t *connection,
+	const void *msg_ptr, uint32_t msg_len, const void *context, int flags)
+{
+	const struct iovec piece = {(void *)(uintptr_t)msg_ptr, msg_len};
+	return send_pieces(connection, &piece, msg_len ? 1 : 0, msg_len, context, flags);
+}
+
 int cci_send(cci_connection_t *connection, const void *msg_ptr, uint32_t msg_len,
 	const void *context, int flags)
 {
-	const struct iovec piece = {(void *)(uintptr_t)msg_ptr, msg_len};
+	const int unusual = CCI_FLAG_BLOCKING | CCI_FLAG_NO_COPY;
 	if (!p3_cci_is_up())
 		return CCI_ERROR;
 	if (!connection || (!msg_ptr && msg_len))
 		return CCI_EINVAL;
-	return send_pieces(connection, &piece, msg_len ? 1 : 0, msg_len, context, flags);
+	if (p3_likely(!(flags & unusual) && msg_len <= connection->max_send_size &&
+		      !p3_cci_has_handle(connection->endpoint)) &&
+		p3_likely(p3_cci_send_straight(
+			connection, msg_ptr, msg_len, (void *)(uintptr_t)context, flags)))
+		return CCI_SUCCESS;
+	return send_generally(connection, msg_ptr, msg_len, context, flags);
 }
 
 int cci_sendv(cci_connection_t *connection, const struct iovec *data, uint32_t iovcnt,

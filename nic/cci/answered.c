@@ -39,7 +39,7 @@ static void msg_answered(
 	struct p3_nic *n, struct p3_cci_conn *conn, struct p3_cci_tx *tx, uint32_t status)
 {
 	P3_TRACE(about, n, tx->topic, P3_TRACE_ANSWERED, P3_RSP_CCI, 0);
-	tx->in_flight = false;
+	tx->is.in_flight = false;
 	conn->nout--;
 	if (p3_unlikely(tx->state != P3_CCI_TX_SENT)) {
 		p3_cci_item_tx_over(n, tx);
@@ -58,7 +58,7 @@ static void msg_answered(
 /* Return true if the operation waits for this kind of answer. */
 static bool expects(const struct p3_cci_tx *tx, uint32_t kind)
 {
-	bool msg = tx->op == P3_CCI_OP_MSG || tx->data_done;
+	bool msg = tx->op == P3_CCI_OP_MSG || tx->is.data_done;
 	if (kind == P3_REQ_CCI_MSG)
 		return msg;
 	return !msg && (kind == P3_REQ_CCI_WRITE) == (tx->op == P3_CCI_OP_WRITE);
@@ -71,7 +71,7 @@ static bool op_answered(
 	uint32_t status = (uint32_t)p3_field_of(P3_CCI_ANSWER_STATUS, w1);
 	struct p3_cci_tx *tx =
 		p3_cci_item_named(n, p3_format_get(c, P3_CCI_ANSWER_TOKEN));
-	if (!tx || !tx->in_flight || tx->item.conn->peer != p) {
+	if (!tx || !tx->is.in_flight || tx->item.conn->peer != p) {
 		if (kind != P3_REQ_CCI_MSG)
 			p3_cci_rma_orphan(n, p, c);
 		return true; /* its endpoint is gone */
@@ -117,4 +117,43 @@ uint32_t p3_cci_answered(struct p3_nic *n, struct p3_peer *p, const struct p3_ce
 		connection_answered(
 			n, conn, kind, (uint32_t)p3_field_of(P3_CCI_ANSWER_STATUS, w1));
 	return 1;
+}
+
+/* Return true if the operation is the oldest one, and its end lets no other message go. */
+static P3_HOT bool ends_alone(const struct p3_cci_conn *conn, const struct p3_cci_tx *tx)
+{
+	return p3_likely(
+		       tx->state == P3_CCI_TX_SENT && !conn->probing && !conn->resumes) &&
+	       p3_likely(conn->fifo.next == &tx->fifo);
+}
+
+P3_PATH
+bool p3_cci_answered_straight(
+	struct p3_nic *n, struct p3_peer *p, const struct p3_cell *c)
+{
+	const uint64_t taken = p3_field_in(P3_CCI_ANSWER_KIND, P3_REQ_CCI_MSG);
+	struct p3_cci_tx *tx =
+		p3_cci_item_named(n, p3_format_get(c, P3_CCI_ANSWER_TOKEN));
+	if (p3_unlikely(p3_format_get(c, P3_CCI_ANSWER_STATUS) != taken || !tx ||
+			!p->cci.asked))
+		return false;
+	struct p3_cci_conn *conn = tx->item.conn;
+	bool msg = tx->op == P3_CCI_OP_MSG || tx->is.data_done;
+	if (p3_unlikely(!msg || !tx->is.in_flight || conn->peer != p ||
+			!ends_alone(conn, tx)))
+		return false;
+	p->cci.asked--;
+	tx->is.in_flight = false;
+	conn->nout--;
+	conn->rnr = false;
+	conn->refusals = 0;
+	p3_list_del(&tx->fifo);
+	p3_cci_op_over(n, tx, CCI_SUCCESS);
+	if (p3_unlikely(!p3_list_empty(&conn->fifo)))
+		p3_cci_op_end_done(n, conn);
+	n->worked = true;
+	FAULT_POINT("response.handled");
+	p3_ring_take_now(&p->rsp_in, 1);
+	p->rsp_used--;
+	return true;
 }

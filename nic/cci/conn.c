@@ -66,19 +66,13 @@ struct p3_cci_conn *p3_cci_conn_new(
 
 void p3_cci_conn_settle(struct p3_nic *n, struct p3_cci_conn *conn)
 {
-	if (conn->state != P3_CCI_CLOSED || conn->refs || conn->ntx)
+	if (conn->refs || conn->ntx)
 		return;
 	conn->state = P3_CCI_FREE;
 	p3_list_del(&conn->of_ep);
 	p3_list_add(conn->ep->conns_free.next, &conn->of_ep);
 	n->cci.nconns--;
 	conn->ep->nconns--;
-}
-
-void p3_cci_conn_unref(struct p3_nic *n, struct p3_cci_conn *conn)
-{
-	if (--conn->refs == 0)
-		p3_cci_conn_settle(n, conn);
 }
 
 void p3_cci_conn_drop_data(struct p3_cci_conn *conn)

@@ -74,9 +74,21 @@ static inline void p3_cci_conn_ref(struct p3_cci_conn *conn)
 {
 	conn->refs++;
 }
-void p3_cci_conn_unref(struct p3_nic *n, struct p3_cci_conn *conn);
-/* Free the connection if it is closed, and nothing names it. */
-void p3_cci_conn_settle(struct p3_nic *n, struct p3_cci_conn *conn);
+/* Free the connection, which is closed, if nothing names it. */
+P3_RARE void p3_cci_conn_settle(struct p3_nic *n, struct p3_cci_conn *conn);
+static inline void p3_cci_conn_unref(struct p3_nic *n, struct p3_cci_conn *conn)
+{
+	conn->refs--;
+	if (p3_unlikely(conn->state == P3_CCI_CLOSED))
+		p3_cci_conn_settle(n, conn);
+}
+/* An operation does not name the connection any more. */
+static inline void p3_cci_conn_tx_over(struct p3_nic *n, struct p3_cci_conn *conn)
+{
+	conn->ntx--;
+	if (p3_unlikely(conn->state == P3_CCI_CLOSED))
+		p3_cci_conn_settle(n, conn);
+}
 /* Give the payload of a connect request to the next caller to free. */
 void p3_cci_conn_drop_data(struct p3_cci_conn *conn);
 /* Take the connection from all lists but that of its endpoint: no message of it is sent

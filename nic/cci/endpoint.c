@@ -17,7 +17,7 @@
 #define ITEMS                                                                            \
 	(RX_MOST + P3_CCI_TX_USUAL + P3_CCI_REQUESTS + 2 * (CONN_MOST - P3_CCI_CHUNK))
 
-_Static_assert(ITEMS <= 32768, "the rings have 256 KiB each");
+_Static_assert(ITEMS <= P3_CCI_ITEMS, "the rings have a word for each");
 
 static struct p3_cci_endpoint *own(cci_endpoint_t *endpoint)
 {
@@ -41,7 +41,7 @@ static struct plan plan_of(uint32_t mtu)
 		p3_round_up(p.tx + P3_CCI_TX_USUAL * sizeof(struct p3_cci_tx), P3_PAGE);
 	p.queue = p3_round_up(
 		p.request + P3_CCI_REQUESTS * sizeof(struct p3_cci_request), P3_PAGE);
-	p.rx_slots = p3_round_up(p.queue + p3_cci_queue_len(ITEMS), P3_PAGE);
+	p.rx_slots = p3_round_up(p.queue + P3_CCI_QUEUE_LEN, P3_PAGE);
 	p.tx_slots = p3_round_up(p.rx_slots + (uint64_t)RX_MOST * p.stride, P3_PAGE);
 	p.len = p.tx_slots + (uint64_t)TX_SLOTS * p.stride;
 	return p;
@@ -75,7 +75,7 @@ static struct p3_cci_endpoint *make(
 	ep->slot_count = TX_SLOTS;
 	ep->chunks_most = (CONN_MOST - P3_CCI_CHUNK) / P3_CCI_CHUNK;
 	ep->timeout_us = P3_CCI_TIMEOUT_US;
-	p3_cci_queue_init(&ep->queue, ITEMS, at + p.queue);
+	p3_cci_queue_init(&ep->queue, at + p.queue);
 	p3_list_init(&ep->conns);
 	p3_list_init(&ep->conns_free);
 	p3_list_init(&ep->starved);

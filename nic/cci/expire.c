@@ -29,7 +29,7 @@ void p3_cci_expire_start(struct p3_nic *n, struct p3_cci_conn *conn)
 
 void p3_cci_expire_renew(const struct p3_cci_conn *conn, struct p3_cci_tx *tx)
 {
-	uint64_t us = tx->data_done ? 0 : tx->length / P3_CCI_SLOWEST;
+	uint64_t us = tx->is.data_done ? 0 : tx->length / P3_CCI_SLOWEST;
 	tx->tick = conn->tick + (uint32_t)(us * 1000 / tick_ns(conn));
 }
 

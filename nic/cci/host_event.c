@@ -15,6 +15,10 @@
 
 #include <sched.h>
 
+/* A program that polls calls again at once, and the lease costs more than a look.  So a
+ * call looks several times, where each node has a CPU. */
+#define P3_LOOKS 8u
+
 /* ---- taking ---- */
 
 /* Return true if the program has closed the connection whose message this is: the
@@ -27,18 +31,24 @@ static bool is_void(const struct p3_cci_item *item)
 static void give_back(struct p3_cci_item *item)
 {
 	struct p3_cci_endpoint *ep = item->ep;
-	p3_cci_queue_give_back(&ep->queue, item, p3_self_number());
+	p3_cci_queue_give_back(&ep->queue, item);
 }
 
-static struct p3_cci_item *take(struct p3_cci_endpoint *ep)
+/* Return the next event behind one that is void. */
+static P3_RARE struct p3_cci_item *take_next(struct p3_cci_item *item)
 {
-	uint32_t self = p3_self_number();
-	struct p3_cci_item *item = p3_cci_queue_take(&ep->queue, self);
-	while (p3_unlikely(item && is_void(item))) {
+	struct p3_cci_endpoint *ep = item->ep;
+	do {
 		give_back(item);
-		item = p3_cci_queue_take(&ep->queue, self);
-	}
+		item = p3_cci_queue_take(&ep->queue);
+	} while (item && is_void(item));
 	return item;
+}
+
+static P3_HOT struct p3_cci_item *take(struct p3_cci_endpoint *ep)
+{
+	struct p3_cci_item *item = p3_cci_queue_take(&ep->queue);
+	return p3_unlikely(item && is_void(item)) ? take_next(item) : item;
 }
 
 /* Return true if the program sleeps on the OS handle when it finds no event. */
@@ -71,9 +81,12 @@ static __attribute__((noinline)) void pass_briefly(
 {
 	p3_lease_begin_to_pass(n);
 	p3_pass_poll_briefly(n);
-	(void)p3_pass_end(n);
-	if (p3_unlikely(!p3_cci_queue_any(&ep->queue)))
+	if (p3_likely(p3_cci_queue_any(&ep->queue))) {
+		p3_pass_count(n);
+	} else {
+		(void)p3_pass_end(n);
 		pass_wholly(n, ep);
+	}
 	p3_lease_leave_here(n);
 }
 
@@ -99,28 +112,33 @@ static void let_others_answer(struct p3_nic *n)
 		sched_yield();
 }
 
-/* Make progress after a look in vain. */
-static void progress(struct p3_nic *n, struct p3_cci_endpoint *ep)
+/* End a look that has found nothing, but a parked thread or a command. */
+static P3_RARE void end_left(
+	struct p3_nic *n, const struct p3_cci_endpoint *ep, struct p3_mailbox *mailbox)
+{
+	count_brief(n, ep, 1);
+	p3_lease_left(n, &n->never_asleep, &n->never_cold, NULL, false, mailbox);
+}
+
+/* Make progress after a look in vain.  Return the event that it brings, or NULL. */
+static struct p3_cci_item *progress(struct p3_nic *n, struct p3_cci_endpoint *ep)
 {
 	struct p3_mailbox *mailbox;
 	p3_call_begin();
-	switch (p3_peek(n, &mailbox)) {
-	case P3_PEEK_NEWS:
-		pass_on(n, ep);
-		break;
-	case P3_PEEK_LEFT:
+	enum p3_peeked peeked = p3_peek_for(n, &mailbox, n->brief ? P3_LOOKS : 1);
+	if (p3_likely(peeked == P3_PEEK_NOTHING)) {
 		count_brief(n, ep, 1);
-		p3_lease_left(n, &n->never_asleep, &n->never_cold, NULL, false, mailbox);
-		break;
-	case P3_PEEK_BUSY:
-		if (!sleeps(ep))
-			p3_settle_look_in_vain(n);
-		break;
-	default:
-		count_brief(n, ep, 1);
-		break;
+		p3_call_end(n);
+		return NULL;
 	}
+	if (p3_likely(peeked == P3_PEEK_NEWS))
+		pass_on(n, ep);
+	else if (peeked == P3_PEEK_LEFT)
+		end_left(n, ep, mailbox);
+	else if (!sleeps(ep)) /* another thread runs the firmware */
+		p3_settle_look_in_vain(n);
 	p3_call_end(n);
+	return take(ep);
 }
 
 static void drain(struct p3_nic *n, void *arg)
@@ -138,20 +156,28 @@ static int none(struct p3_nic *n, struct p3_cci_endpoint *ep)
 	return p3_get(&ep->rx_left) ? CCI_EAGAIN : CCI_ENOBUFS;
 }
 
+/* Go on after a look that has found no event. */
+static __attribute__((noinline)) int look_again(
+	struct p3_cci_endpoint *ep, cci_event_t **event_out)
+{
+	struct p3_nic *n = ep->nic;
+	struct p3_cci_item *item = progress(n, ep);
+	if (p3_unlikely(!item))
+		return none(n, ep);
+	FAULT_POINT("cci.taken");
+	*event_out = &item->event;
+	return CCI_SUCCESS;
+}
+
 int p3_cci_get_event(cci_endpoint_t *endpoint, cci_event_t **event_out)
 {
 	struct p3_cci_endpoint *ep = (struct p3_cci_endpoint *)(uintptr_t)endpoint;
-	struct p3_nic *n = ep->nic;
 	*event_out = NULL;
 	if (p3_unlikely(p3_self.inside != 0))
 		return CCI_EAGAIN;
 	struct p3_cci_item *item = take(ep);
-	if (!item) {
-		progress(n, ep);
-		item = take(ep);
-	}
-	if (p3_unlikely(!item))
-		return none(n, ep);
+	if (!item)
+		return look_again(ep, event_out);
 	FAULT_POINT("cci.taken");
 	*event_out = &item->event;
 	return CCI_SUCCESS;

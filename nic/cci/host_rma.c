@@ -130,8 +130,8 @@ static void fill(struct p3_cci_tx *tx, const struct p3_cci_region *local,
 	const struct p3_cci_rma *r)
 {
 	tx->op = r->flags & CCI_FLAG_WRITE ? P3_CCI_OP_WRITE : P3_CCI_OP_READ;
-	tx->fence = r->flags & CCI_FLAG_FENCE;
-	tx->with_msg = r->msg_len != 0;
+	tx->is.fence = r->flags & CCI_FLAG_FENCE;
+	tx->is.with_msg = r->msg_len != 0;
 	tx->local = local->start + r->local_offset;
 	tx->local_name = local->name;
 	tx->region = r->remote.stuff[0];
@@ -143,7 +143,7 @@ static void start(struct p3_nic *n, struct p3_cci_conn *conn, struct p3_cci_tx *
 {
 	p3_list_add(&conn->fifo, &tx->fifo);
 	p3_list_add(&conn->rma, &tx->rma);
-	if (tx->with_msg && conn->pub.attribute == CCI_CONN_ATTR_RO)
+	if (tx->is.with_msg && conn->pub.attribute == CCI_CONN_ATTR_RO)
 		p3_list_add(&conn->wait, &tx->wait); /* its place among the messages */
 	p3_cci_expire_watch(n, conn);
 	p3_cci_kick_conn(n, conn);
@@ -169,7 +169,7 @@ static int try_to_start(struct p3_nic *n, struct operation *o)
 		return CCI_ENOBUFS;
 	}
 	fill(tx, local, r);
-	o->tx = tx->awaited ? tx : NULL;
+	o->tx = tx->is.awaited ? tx : NULL;
 	start(n, conn, tx);
 	return CCI_SUCCESS;
 }

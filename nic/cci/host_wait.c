@@ -22,6 +22,6 @@ int p3_cci_wait_for(struct p3_nic *n, struct p3_cci_tx *tx)
 	if (!done)
 		return CCI_ERROR; /* the NIC closes */
 	int status = (int)p3_get(&tx->done) - 1;
-	p3_cci_queue_give_back(&tx->item.ep->queue, &tx->item, p3_self_number());
+	p3_cci_queue_give_back(&tx->item.ep->queue, &tx->item);
 	return status;
 }

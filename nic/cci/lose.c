@@ -24,6 +24,7 @@ void p3_cci_reset(struct p3_nic *n)
 	p3_list_init(&cci->soon);
 	p3_list_init(&cci->late);
 	p3_list_init(&cci->absent);
+	cci->last = &cci->none;
 	cci->next_gen = n->conf.incarnation >> 40; /* an old name seldom fits */
 	cci->next_number =
 		P3_CCI_SERVICE_MOST + 1 + (uint32_t)n->conf.incarnation % P3_NUMBERS;
@@ -74,10 +75,10 @@ static void lose_answers(
 {
 	for (uint32_t i = 0; i < ep->tx_fresh; i++) {
 		struct p3_cci_tx *tx = &ep->tx[i];
-		if (tx->state == P3_CCI_TX_FREE || !tx->in_flight ||
+		if (tx->state == P3_CCI_TX_FREE || !tx->is.in_flight ||
 			tx->item.conn->peer != p)
 			continue;
-		tx->in_flight = false;
+		tx->is.in_flight = false;
 		tx->xfer = NULL; /* p3_cci_rma_lose_peer() frees it */
 		p3_cci_item_tx_over(n, tx);
 	}
@@ -144,6 +145,7 @@ void p3_cci_lose_endpoint(struct p3_nic *n, struct p3_cci_endpoint *ep)
 {
 	p3_cci_item_drain(n, ep);
 	ep->closed = true;
+	n->cci.last = &n->cci.none;
 	n->cci.ep[ep->index] = NULL;
 	n->cci.nendpoints--;
 	if (ep->handle.fd >= 0)

@@ -7,6 +7,8 @@
 #include "nic/cci/item.h"
 #include "nic/cci/lane.h"
 #include "nic/cci/retry.h"
+#include "nic/proto/answer.h"
+#include "nic/proto/rx.h"
 #include "nic/report/trace.h"
 
 #include <string.h>
@@ -25,10 +27,10 @@ void p3_cci_msg_forget(struct p3_cci_conn *conn)
 	if (conn->coming)
 		p3_cci_item_rx_free(conn->coming);
 	conn->coming = NULL;
-	conn->skipping = false;
+	conn->in_parts = false;
 }
 
-static void post(struct p3_nic *n, struct p3_cci_conn *conn, struct p3_cci_rx *rx)
+static P3_HOT void post(struct p3_nic *n, struct p3_cci_conn *conn, struct p3_cci_rx *rx)
 {
 	union cci_event *e = &rx->item.event;
 	rx->item.conn = conn;
@@ -88,11 +90,11 @@ static bool deliver(struct p3_nic *n, struct p3_peer *p, struct p3_cci_conn *con
 		if (p3_unlikely(!has_turn(conn, m) && !conn->refusing))
 			return false;
 		rx = begin(n, conn, m);
-	} else if (!rx && !conn->skipping) {
+	} else if (!conn->in_parts) {
 		return false;
 	}
+	conn->in_parts = !m->last;
 	if (p3_unlikely(!rx)) {
-		conn->skipping = !m->last;
 		if (m->last)
 			answer(n, p, m, P3_CCI_RNR);
 		return true;
@@ -141,5 +143,115 @@ bool p3_cci_msg_take(
 	p3_count(&n->cci.count[P3_CCI_C_REFUSED], 1);
 	if (m.last)
 		answer(n, p, &m, P3_CCI_REFUSED);
+	return true;
+}
+
+/* ---- the straight path ---- */
+
+/* Return the connection that a tag names, or NULL.  Most messages are of the connection of
+ * the one before. */
+static P3_HOT struct p3_cci_conn *named(struct p3_nic *n, uint64_t tag)
+{
+	struct p3_cci_conn *conn = n->cci.last;
+	if (p3_likely(conn->tag == tag && tag))
+		return conn;
+	conn = p3_cci_conn_named(n, tag);
+	if (p3_likely(conn != NULL))
+		n->cci.last = conn;
+	return conn;
+}
+
+/* Return the living connection of a message that it expects, or NULL. */
+static P3_HOT struct p3_cci_conn *expecting(
+	struct p3_nic *n, const struct p3_peer *p, const struct p3_cell *c, uint64_t w1)
+{
+	struct p3_cci_conn *conn = named(n, p3_format_get(c, P3_CCI_TAG));
+	if (p3_unlikely(!conn || conn->peer != p || conn->state != P3_CCI_READY ||
+			conn->in_parts))
+		return NULL;
+	uint32_t seq = (uint32_t)p3_field_of(P3_CCI_MSG_SEQ, w1);
+	if (conn->pub.attribute == CCI_CONN_ATTR_RO && p3_unlikely(seq != conn->seq_in))
+		return NULL;
+	return conn;
+}
+
+/* Return true if an answer is wanted as the connection's attribute says, and may leave. */
+static P3_HOT bool may_answer(
+	struct p3_peer *p, const struct p3_cci_conn *conn, uint64_t token, uint64_t w1)
+{
+	uint64_t room = p3_field_of(P3_CCI_ROOM, w1);
+	if (conn->pub.attribute == CCI_CONN_ATTR_UU)
+		return p3_likely(!(room | token));
+	return p3_likely(room && token && p3_answer_may_go(p));
+}
+
+static P3_HOT void answer_straight(struct p3_nic *n, struct p3_peer *p, uint64_t token)
+{
+	struct p3_cell *c = p->rsp_out.next;
+	p3_format_set(
+		c, P3_CCI_ANSWER_STATUS, p3_field_in(P3_CCI_ANSWER_KIND, P3_REQ_CCI_MSG));
+	p3_format_set(c, P3_CCI_ANSWER_TOKEN, token);
+	FAULT_POINT("cci.answer_filled");
+	p3_answer_at_once(n, p, p3_word0(P3_RSP_CCI, 0, 1));
+	FAULT_POINT("cci.answer_published");
+}
+
+/* The bytes of k cells lie in the descriptor's slot: post the event, and answer. */
+static P3_HOT void deliver_straight(struct p3_nic *n, struct p3_peer *p,
+	struct p3_cci_conn *conn, struct p3_cci_rx *rx, uint32_t len, uint32_t k,
+	uint64_t token)
+{
+	rx->slot[len] = 0;
+	conn->seq_in++;
+	conn->refusing = false;
+	FAULT_POINT("cci.received");
+	conn->coming_len = len;
+	post(n, conn, rx);
+	n->bytes += len;
+	n->msgs++;
+	n->worked = true;
+	p3_count(&n->cci.count[P3_CCI_C_RECEIVED], 1);
+	if (token)
+		answer_straight(n, p, token);
+	FAULT_POINT("cci.request_taken");
+	p3_ring_take(&p->req_in, k);
+}
+
+P3_PATH
+bool p3_cci_msg_take_one(struct p3_nic *n, struct p3_peer *p, const struct p3_cell *c)
+{
+	uint64_t w1 = p3_format_get(c, P3_CCI_ROOM),
+		 token = p3_format_get(c, P3_CCI_TOKEN);
+	uint32_t len = (uint32_t)p3_field_of(P3_CCI_MSG_LENGTH, w1);
+	struct p3_cci_conn *conn = expecting(n, p, c, w1);
+	if (p3_unlikely(
+		    !conn || len > P3_CCI_MSG_HEAD || !may_answer(p, conn, token, w1)))
+		return p3_rx_take(n, p);
+	struct p3_cci_rx *rx = p3_cci_item_rx(n, conn->ep);
+	if (p3_unlikely(!rx))
+		return p3_rx_take(n, p);
+	/* a slot has room for all bytes of the cell */
+	memcpy(rx->slot, p3_format_bytes(c, P3_CCI_MSG_DATA), P3_CCI_MSG_HEAD);
+	deliver_straight(n, p, conn, rx, len, 1, token);
+	return true;
+}
+
+P3_PATH
+bool p3_cci_msg_take_longer(
+	struct p3_nic *n, struct p3_peer *p, const struct p3_cell *c, uint32_t k)
+{
+	uint64_t w1 = p3_format_get(c, P3_CCI_ROOM),
+		 token = p3_format_get(c, P3_CCI_TOKEN);
+	uint32_t len = (uint32_t)p3_field_of(P3_CCI_MSG_LENGTH, w1);
+	struct p3_cci_conn *conn = expecting(n, p, c, w1);
+	if (p3_unlikely(!conn || len > conn->pub.max_send_size ||
+			k != p3_cci_cells(P3_CCI_MSG_HEAD, len) ||
+			!may_answer(p, conn, token, w1)))
+		return p3_rx_take(n, p);
+	struct p3_cci_rx *rx = p3_cci_item_rx(n, conn->ep);
+	if (p3_unlikely(!rx))
+		return p3_rx_take(n, p);
+	memcpy(rx->slot, p3_format_bytes(c, P3_CCI_MSG_DATA), len);
+	deliver_straight(n, p, conn, rx, len, k, token);
 	return true;
 }

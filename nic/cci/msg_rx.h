@@ -5,7 +5,7 @@
  * A message that comes in parts gets its receive descriptor with the first part.
  *
  * Only the lease holder calls these functions.  The state is in the connection: coming,
- * seq_in, refusing, skipping.
+ * seq_in, refusing, in_parts.
  */
 #ifndef P3_NIC_CCI_MSG_RX_H
 #define P3_NIC_CCI_MSG_RX_H
@@ -17,5 +17,16 @@ bool p3_cci_msg_take(
 	struct p3_nic *n, struct p3_peer *p, const struct p3_cell *c, uint64_t w0);
 /* Free the descriptor of a message whose other parts will not come. */
 void p3_cci_msg_forget(struct p3_cci_conn *conn);
+
+/*
+ * Take a message at the peer's lane, which is not one of several parts, by the straight
+ * path: of one cell, or of k cells, which is a possible number.  If one of these conditions
+ * does not hold, do as p3_rx_take(): the peer has sent no answer before it, nothing is
+ * traced, its connection lives and expects it, a receive descriptor is free, an answer may
+ * leave at once.  The caller has checked the first two.
+ */
+bool p3_cci_msg_take_one(struct p3_nic *n, struct p3_peer *p, const struct p3_cell *c);
+bool p3_cci_msg_take_longer(
+	struct p3_nic *n, struct p3_peer *p, const struct p3_cell *c, uint32_t k);
 
 #endif

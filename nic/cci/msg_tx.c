@@ -20,15 +20,19 @@ void p3_cci_msg_gather(char *to, const struct iovec *data, uint32_t n)
 	}
 }
 
+P3_PATH
 struct p3_cci_tx *p3_cci_msg_begin(
 	struct p3_nic *n, struct p3_cci_conn *conn, void *context, int flags)
 {
 	struct p3_cci_tx *tx = p3_cci_item_tx(n, conn);
 	if (!tx)
 		return NULL;
+	if (conn->pub.attribute != CCI_CONN_ATTR_UU)
+		tx->token =
+			p3_cci_conn_new_name(n, conn->ep, (uint32_t)(tx - conn->ep->tx));
 	tx->item.event.send.context = context;
-	tx->awaited = flags & CCI_FLAG_BLOCKING;
-	tx->silent = !tx->awaited && (flags & CCI_FLAG_SILENT);
+	tx->is.awaited = flags & CCI_FLAG_BLOCKING;
+	tx->is.silent = !tx->is.awaited && (flags & CCI_FLAG_SILENT);
 	p3_set(&tx->done, 0);
 	tx->tick = conn->tick;
 	return tx;
@@ -40,6 +44,7 @@ bool p3_cci_msg_keep(struct p3_cci_tx *tx, const struct iovec *data, uint32_t n,
 	bool borrow = (flags & CCI_FLAG_NO_COPY) && n == 1 &&
 		      tx->item.conn->pub.attribute != CCI_CONN_ATTR_UU;
 	tx->len = len;
+	tx->part = 0;
 	if (len <= P3_CCI_INLINE) {
 		p3_cci_msg_gather(tx->in_line, data, n);
 		tx->bytes = tx->in_line;
@@ -60,7 +65,7 @@ void p3_cci_msg_give_up(struct p3_nic *n, struct p3_cci_tx *tx)
 {
 	p3_cci_item_slot_free(tx);
 	tx->state = P3_CCI_TX_OVER;
-	tx->returned = true;
+	tx->is.returned = true;
 	p3_cci_item_tx_over(n, tx);
 }
 
@@ -153,7 +158,7 @@ static void send_reliable(struct p3_nic *n, struct p3_cci_send *s)
 		return;
 	}
 	s->rc = CCI_SUCCESS;
-	s->tx = tx->awaited ? tx : NULL;
+	s->tx = tx->is.awaited ? tx : NULL;
 	p3_list_add(&conn->fifo, &tx->fifo);
 	p3_cci_expire_watch(n, conn);
 	if (p3_likely(is_next(conn)) && p3_cci_push_msg(n, conn->peer, conn, tx))

@@ -15,26 +15,26 @@ static void post_send(struct p3_nic *n, struct p3_cci_tx *tx)
 	p3_cci_event_post(n, &tx->item);
 }
 
+P3_PATH
 void p3_cci_op_over(struct p3_nic *n, struct p3_cci_tx *tx, cci_status_t status)
 {
 	tx->status = status;
 	tx->state = P3_CCI_TX_OVER;
 	p3_cci_item_slot_free(tx);
-	if (tx->awaited) {
+	if (tx->is.awaited) {
 		n->posted = true;
 		p3_release(&tx->done, (uint32_t)status + 1); /* CCIQ.2 */
 		return;
 	}
-	if (!tx->silent) {
+	if (!tx->is.silent) {
 		post_send(n, tx);
 		return;
 	}
-	tx->returned = true;
+	tx->is.returned = true;
 	p3_cci_item_tx_over(n, tx);
 }
 
-/* Complete the operations at the front of the FIFO that are done. */
-static void complete_front(struct p3_nic *n, struct p3_cci_conn *conn)
+void p3_cci_op_end_done(struct p3_nic *n, struct p3_cci_conn *conn)
 {
 	while (!p3_list_empty(&conn->fifo)) {
 		struct p3_cci_tx *tx = p3_item(conn->fifo.next, struct p3_cci_tx, fifo);
@@ -60,7 +60,7 @@ void p3_cci_op_end(struct p3_nic *n, struct p3_cci_tx *tx, cci_status_t status)
 	tx->status = status;
 	tx->state = P3_CCI_TX_DONE;
 	if (conn->fifo.next == &tx->fifo)
-		complete_front(n, conn);
+		p3_cci_op_end_done(n, conn);
 }
 
 void p3_cci_op_end_all(struct p3_nic *n, struct p3_cci_conn *conn, cci_status_t status)

@@ -17,6 +17,8 @@
 void p3_cci_op_end(struct p3_nic *n, struct p3_cci_tx *tx, cci_status_t status);
 /* End an operation that is in no list. */
 void p3_cci_op_over(struct p3_nic *n, struct p3_cci_tx *tx, cci_status_t status);
+/* End the operations at the front of the FIFO that are done, after the one before them. */
+void p3_cci_op_end_done(struct p3_nic *n, struct p3_cci_conn *conn);
 /* End all operations of a connection, in their order. */
 void p3_cci_op_end_all(struct p3_nic *n, struct p3_cci_conn *conn, cci_status_t status);
 /* The connection does not carry messages any more: end its operations, and let further

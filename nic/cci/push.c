@@ -22,9 +22,9 @@ static void fill_words(struct p3_cell *c, uint64_t word1, uint64_t token, uint64
 
 static void number(struct p3_cci_conn *conn, struct p3_cci_tx *tx)
 {
-	if (!tx->numbered)
+	if (!tx->is.numbered)
 		tx->seq = conn->seq_out++;
-	tx->numbered = true;
+	tx->is.numbered = true;
 }
 
 /* Send one part.  Return false if there is no room. */
@@ -69,7 +69,7 @@ bool p3_cci_push_msg(struct p3_nic *n, struct p3_peer *p, struct p3_cci_conn *co
 	}
 	P3_TRACE(keep, n, &tx->topic);
 	tx->state = P3_CCI_TX_SENT;
-	tx->in_flight = true;
+	tx->is.in_flight = true;
 	conn->nout++;
 	p3_count(&n->cci.count[P3_CCI_C_SENT], 1);
 	return true;
@@ -169,7 +169,7 @@ static struct p3_cci_tx *next_msg(const struct p3_cci_conn *conn)
 	if (p3_list_empty(&conn->wait) || conn->held || (conn->probing && conn->nout))
 		return NULL;
 	struct p3_cci_tx *tx = p3_item(conn->wait.next, struct p3_cci_tx, wait);
-	return tx->op == P3_CCI_OP_MSG || tx->data_done ? tx : NULL;
+	return tx->op == P3_CCI_OP_MSG || tx->is.data_done ? tx : NULL;
 }
 
 static enum pushed push_conn(

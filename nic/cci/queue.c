@@ -8,24 +8,10 @@
 
 #define NO_OWNER 0xffffffffu
 
-static uint32_t log2_of(uint32_t items)
+void p3_cci_queue_init(struct p3_cci_queue *q, char *at)
 {
-	uint32_t log2n = 6;
-	while (UINT32_C(1) << log2n < items)
-		log2n++;
-	return log2n;
-}
-
-uint64_t p3_cci_queue_len(uint32_t items)
-{
-	return (UINT64_C(2) << log2_of(items)) * sizeof(p3_a64);
-}
-
-void p3_cci_queue_init(struct p3_cci_queue *q, uint32_t items, char *at)
-{
-	q->log2n = log2_of(items);
 	q->ring = (p3_a64 *)at;
-	q->back = q->ring + (UINT64_C(1) << q->log2n);
+	q->back = q->ring + P3_CCI_ITEMS;
 	q->tail = q->back_head = 0;
 }
 
@@ -60,8 +46,8 @@ static struct p3_cci_item *take_shared(struct p3_cci_queue *q)
 {
 	uint64_t head = p3_acquire(&q->head);
 	for (;;) {
-		uint64_t word = p3_acquire(p3_cci_place(q, q->ring, head)); /* CCIQ.1 */
-		struct p3_cci_item *item = p3_cci_item_in(q, head, word);
+		uint64_t word = p3_acquire(p3_cci_place(q->ring, head)); /* CCIQ.1 */
+		struct p3_cci_item *item = p3_cci_item_in(head, word);
 		if (item) {
 			if (p3_cas64(&q->head, &head, head + 1))
 				return item;
@@ -74,13 +60,13 @@ static struct p3_cci_item *take_shared(struct p3_cci_queue *q)
 	}
 }
 
-struct p3_cci_item *p3_cci_queue_take_rarely(struct p3_cci_queue *q, uint32_t thread)
+struct p3_cci_item *p3_cci_queue_take_rarely(struct p3_cci_queue *q)
 {
-	uint32_t none = 0;
-	if (!p3_cci_queue_any(q))
+	uint32_t none = 0, thread = p3_self_number();
+	if (!p3_cci_queue_any(q) || (p3_get(&q->owner) == thread && p3_get(&q->inside)))
 		return NULL;
 	if (p3_get(&q->owner) == 0 && p3_cas32(&q->owner, &none, thread))
-		return p3_cci_queue_take(q, thread);
+		return p3_cci_queue_take(q);
 	if (p3_acquire(&q->shared) != 2)
 		revoke(q);
 	return take_shared(q);

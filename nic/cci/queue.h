@@ -25,42 +25,49 @@
 #ifndef P3_NIC_CCI_QUEUE_H
 #define P3_NIC_CCI_QUEUE_H
 
+#include "nic/run/self.h"
 #include "nic/state.h"
 #include "shm/fence.h"
 
-#define P3_CCI_LAP_SHIFT 48
+#define P3_CCI_ITEMS_LOG2 15u
+#define P3_CCI_ITEMS      (1u << P3_CCI_ITEMS_LOG2) /* most items of an endpoint */
+#define P3_CCI_LAP_SHIFT  48u
 
-/* Return the bytes of the two rings of a queue for this number of items. */
-uint64_t p3_cci_queue_len(uint32_t items);
+/* Bytes of the two rings of a queue. */
+#define P3_CCI_QUEUE_LEN (2u * P3_CCI_ITEMS * sizeof(p3_a64))
+
 /* Set up a queue in zeroed memory of that length. */
-void p3_cci_queue_init(struct p3_cci_queue *q, uint32_t items, char *at);
+void p3_cci_queue_init(struct p3_cci_queue *q, char *at);
 
-static inline uint64_t p3_cci_word(
-	const struct p3_cci_queue *q, uint64_t pos, const struct p3_cci_item *item)
+/* Return the lap of a position, plus 1, in the upper 16 bits. */
+static inline uint64_t p3_cci_lap(uint64_t pos)
 {
-	return (uintptr_t)item | ((pos >> q->log2n) + 1) << P3_CCI_LAP_SHIFT;
+	return ((pos >> P3_CCI_ITEMS_LOG2) + 1) << P3_CCI_LAP_SHIFT;
+}
+
+static inline uint64_t p3_cci_word(uint64_t pos, const struct p3_cci_item *item)
+{
+	return (uintptr_t)item | p3_cci_lap(pos);
 }
 
 /* Return the item in a word, or NULL if the word is of an earlier lap. */
-static inline struct p3_cci_item *p3_cci_item_in(
-	const struct p3_cci_queue *q, uint64_t pos, uint64_t word)
+static inline struct p3_cci_item *p3_cci_item_in(uint64_t pos, uint64_t word)
 {
-	uint64_t lap = ((pos >> q->log2n) + 1) << P3_CCI_LAP_SHIFT, at = word ^ lap;
+	uint64_t at = word ^ p3_cci_lap(pos);
 	return p3_likely(at >> P3_CCI_LAP_SHIFT == 0) ? (void *)(uintptr_t)at : NULL;
 }
 
-static inline p3_a64 *p3_cci_place(
-	const struct p3_cci_queue *q, p3_a64 *ring, uint64_t pos)
+static inline p3_a64 *p3_cci_place(p3_a64 *ring, uint64_t pos)
 {
-	return &ring[pos & ((UINT64_C(1) << q->log2n) - 1)];
+	return &ring[pos % P3_CCI_ITEMS];
 }
 
 /* ---- the firmware ---- */
 
 static inline void p3_cci_queue_post(struct p3_cci_queue *q, struct p3_cci_item *item)
 {
-	uint64_t word = p3_cci_word(q, q->tail, item);
-	p3_release(p3_cci_place(q, q->ring, q->tail), word); /* CCIQ.1 */
+	uint64_t word = p3_cci_word(q->tail, item);
+	p3_release(p3_cci_place(q->ring, q->tail), word); /* CCIQ.1 */
 	q->tail++;
 }
 
@@ -68,10 +75,26 @@ static inline void p3_cci_queue_post(struct p3_cci_queue *q, struct p3_cci_item 
 static inline struct p3_cci_item *p3_cci_queue_drain(struct p3_cci_queue *q)
 {
 	uint64_t at = q->back_head;
-	uint64_t word = p3_acquire(p3_cci_place(q, q->back, at)); /* CCIQ.3 */
-	struct p3_cci_item *item = p3_cci_item_in(q, at, word);
+	uint64_t word = p3_acquire(p3_cci_place(q->back, at)); /* CCIQ.3 */
+	struct p3_cci_item *item = p3_cci_item_in(at, word);
 	q->back_head += item != NULL;
 	return item;
+}
+
+/* Return the item that p3_cci_queue_drain() would return, or NULL, and leave it there. */
+static inline struct p3_cci_item *p3_cci_queue_first_back(const struct p3_cci_queue *q)
+{
+	uint64_t at = q->back_head;
+	uint64_t word = p3_acquire(p3_cci_place(q->back, at)); /* CCIQ.3 */
+	return p3_cci_item_in(at, word);
+}
+
+/* Return true if the program has returned an item. */
+static inline bool p3_cci_queue_has_back(const struct p3_cci_queue *q)
+{
+	uint64_t at = q->back_head;
+	uint64_t word = p3_get(p3_cci_place(q->back, at));
+	return p3_cci_item_in(at, word) || p3_unlikely(p3_get(&q->returned) != 0);
 }
 
 /* Return the list of all items that threads other than the owner have returned. */
@@ -83,14 +106,15 @@ struct p3_cci_item *p3_cci_queue_take_returned(struct p3_cci_queue *q);
 static inline bool p3_cci_queue_any(const struct p3_cci_queue *q)
 {
 	uint64_t head = p3_get(&q->head);
-	uint64_t word = p3_acquire(p3_cci_place(q, q->ring, head)); /* CCIQ.1 */
-	return p3_cci_item_in(q, head, word) != NULL;
+	uint64_t word = p3_acquire(p3_cci_place(q->ring, head)); /* CCIQ.1 */
+	return p3_cci_item_in(head, word) != NULL;
 }
 
-/* Begin a step of the owner.  Return false if this thread does not own the queue. */
-static inline bool p3_cci_queue_enter(struct p3_cci_queue *q, uint32_t thread)
+/* Begin a step of the owner.  Return false if this thread does not own the queue, or is a
+ * signal handler that has interrupted a step. */
+static inline bool p3_cci_queue_enter(struct p3_cci_queue *q)
 {
-	if (p3_unlikely(p3_get(&q->owner) != thread))
+	if (p3_unlikely(p3_get(&q->owner) != p3_self.number || p3_get(&q->inside)))
 		return false;
 	p3_set(&q->inside, 1);
 	p3_fence_light(true); /* CCIQ.4 */
@@ -106,35 +130,39 @@ static inline void p3_cci_queue_leave(struct p3_cci_queue *q)
 }
 
 /* Take and give back in the rare cases: the thread does not own the queue. */
-P3_RARE struct p3_cci_item *p3_cci_queue_take_rarely(
-	struct p3_cci_queue *q, uint32_t thread);
+P3_RARE struct p3_cci_item *p3_cci_queue_take_rarely(struct p3_cci_queue *q);
 P3_RARE void p3_cci_queue_give_back_rarely(
 	struct p3_cci_queue *q, struct p3_cci_item *item);
 
-/* Take the oldest event, or return NULL. */
-static inline struct p3_cci_item *p3_cci_queue_take(
-	struct p3_cci_queue *q, uint32_t thread)
+/* Take the oldest event, or return NULL.  A first look finds most queues empty without a
+ * step of the owner.  Nobody but the owner moves the head of a queue that has one, and a
+ * signal handler of this thread. */
+static inline struct p3_cci_item *p3_cci_queue_take(struct p3_cci_queue *q)
 {
-	if (p3_unlikely(!p3_cci_queue_enter(q, thread)))
-		return p3_cci_queue_take_rarely(q, thread);
 	uint64_t head = p3_get(&q->head);
-	uint64_t word = p3_acquire(p3_cci_place(q, q->ring, head)); /* CCIQ.1 */
-	struct p3_cci_item *item = p3_cci_item_in(q, head, word);
-	if (item)
+	uint64_t word = p3_acquire(p3_cci_place(q->ring, head)); /* CCIQ.1 */
+	struct p3_cci_item *item = p3_cci_item_in(head, word);
+	if (!item)
+		return NULL;
+	if (p3_unlikely(!p3_cci_queue_enter(q)))
+		return p3_cci_queue_take_rarely(q);
+	if (p3_likely(p3_get(&q->head) == head))
 		p3_set(&q->head, head + 1);
+	else
+		item = NULL;
 	p3_cci_queue_leave(q);
 	return item;
 }
 
 static inline void p3_cci_queue_give_back(
-	struct p3_cci_queue *q, struct p3_cci_item *item, uint32_t thread)
+	struct p3_cci_queue *q, struct p3_cci_item *item)
 {
-	if (p3_unlikely(!p3_cci_queue_enter(q, thread))) {
+	if (p3_unlikely(!p3_cci_queue_enter(q))) {
 		p3_cci_queue_give_back_rarely(q, item);
 		return;
 	}
 	uint64_t at = q->back_tail++;
-	p3_release(p3_cci_place(q, q->back, at), p3_cci_word(q, at, item)); /* CCIQ.3 */
+	p3_release(p3_cci_place(q->back, at), p3_cci_word(at, item)); /* CCIQ.3 */
 	p3_cci_queue_leave(q);
 }
 

@@ -50,7 +50,8 @@ static void end_operations(struct p3_nic *n, struct p3_cci_endpoint *ep, uint64_
 {
 	for (uint32_t i = 0; i < ep->tx_fresh; i++) {
 		struct p3_cci_tx *tx = &ep->tx[i];
-		if (tx->op == P3_CCI_OP_MSG || tx->local_name != name || tx->data_done ||
+		if (tx->op == P3_CCI_OP_MSG || tx->local_name != name ||
+			tx->is.data_done ||
 			(tx->state != P3_CCI_TX_WAITS && tx->state != P3_CCI_TX_SENT))
 			continue;
 		p3_cci_rma_withdraw(n, tx);

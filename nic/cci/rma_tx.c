@@ -70,7 +70,7 @@ static bool push_one(struct p3_nic *n, struct p3_peer *p, struct p3_cci_conn *co
 		slot ? P3_F_CCI_LONG : 0, cells, 1);
 	p3_list_del(&tx->rma);
 	tx->state = P3_CCI_TX_SENT;
-	tx->in_flight = true;
+	tx->is.in_flight = true;
 	p3_cci_expire_renew(conn, tx);
 	conn->rma_out++;
 	return true;
@@ -80,7 +80,7 @@ bool p3_cci_rma_push(struct p3_nic *n, struct p3_peer *p, struct p3_cci_conn *co
 {
 	while (!p3_list_empty(&conn->rma)) {
 		struct p3_cci_tx *tx = p3_item(conn->rma.next, struct p3_cci_tx, rma);
-		if (tx->fence && conn->rma_out)
+		if (tx->is.fence && conn->rma_out)
 			return true; /* the last answer goes on */
 		if (!push_one(n, p, conn, tx))
 			return false;
@@ -95,9 +95,9 @@ bool p3_cci_rma_push(struct p3_nic *n, struct p3_peer *p, struct p3_cci_conn *co
 static void data_end(struct p3_nic *n, struct p3_cci_tx *tx, cci_status_t status)
 {
 	struct p3_cci_conn *conn = tx->item.conn;
-	bool msg = status == CCI_SUCCESS && tx->with_msg;
+	bool msg = status == CCI_SUCCESS && tx->is.with_msg;
 	conn->rma_out--;
-	tx->data_done = true;
+	tx->is.data_done = true;
 	if (!msg)
 		p3_cci_op_end(n, tx, status);
 	else
@@ -186,7 +186,7 @@ static bool read_answered(struct p3_nic *n, struct p3_peer *p, struct p3_cci_tx 
 	if (is_long_answer != (tx->length > P3_CCI_ANSWER_HEAD) ||
 		(is_long_answer && (!x || !take_source(n, x, c))))
 		return false;
-	tx->in_flight = false;
+	tx->is.in_flight = false;
 	if (!is_long_answer) {
 		if (!wanted)
 			return true;
@@ -222,7 +222,7 @@ bool p3_cci_rma_answered(struct p3_nic *n, struct p3_peer *p, struct p3_cci_tx *
 		if (!read_answered(n, p, tx, c, is_long_answer))
 			return false;
 	} else {
-		tx->in_flight = false;
+		tx->is.in_flight = false;
 		free_slot(n, tx);
 	}
 	if (wanted && status == P3_CCI_REFUSED) {
@@ -238,7 +238,7 @@ bool p3_cci_rma_answered(struct p3_nic *n, struct p3_peer *p, struct p3_cci_tx *
 
 void p3_cci_rma_abandon(struct p3_cci_tx *tx)
 {
-	if (tx->in_flight && tx->xfer)
+	if (tx->is.in_flight && tx->xfer)
 		tx->xfer->orphan = tx->op == P3_CCI_OP_READ ? 2 : 1;
 }
 
@@ -275,7 +275,7 @@ void p3_cci_rma_lose_peer(struct p3_nic *n, const struct p3_peer *p)
 static void withdraw_slot(struct p3_nic *n, struct p3_cci_tx *tx)
 {
 	struct p3_xfer_slot *x = tx->xfer;
-	if (tx->op == P3_CCI_OP_READ && !tx->in_flight) {
+	if (tx->op == P3_CCI_OP_READ && !tx->is.in_flight) {
 		tx->xfer = NULL;
 		p3_pull_end(n, &x->pull, PTL_NI_FAIL);
 	} else if (x->peer->state != P3_LIVE) {
@@ -287,7 +287,7 @@ static void withdraw_slot(struct p3_nic *n, struct p3_cci_tx *tx)
 
 void p3_cci_rma_withdraw(struct p3_nic *n, struct p3_cci_tx *tx)
 {
-	if (tx->op == P3_CCI_OP_MSG || tx->data_done || tx->state != P3_CCI_TX_SENT)
+	if (tx->op == P3_CCI_OP_MSG || tx->is.data_done || tx->state != P3_CCI_TX_SENT)
 		return;
 	if (tx->xfer)
 		withdraw_slot(n, tx);

@@ -60,6 +60,18 @@ enum p3_cci_tx_state {
 
 enum p3_cci_op { P3_CCI_OP_MSG, P3_CCI_OP_WRITE, P3_CCI_OP_READ };
 
+/* All are false when an operation begins. */
+struct p3_cci_tx_is {
+	bool numbered;  /* seq is set */
+	bool silent;    /* no event */
+	bool awaited;   /* a thread waits for done */
+	bool in_flight; /* the answer is to come, also if the operation is over */
+	bool returned;  /* the program has returned the event, or none will be */
+	bool with_msg;  /* RMA: a message follows the data */
+	bool fence;     /* RMA: waits for all earlier RMA operations */
+	bool data_done; /* RMA: the data are in place */
+};
+
 /* A send, or an RMA operation, from the call until its event is returned. */
 struct p3_cci_tx {
 	struct p3_cci_item item;
@@ -75,17 +87,10 @@ struct p3_cci_tx {
 	uint32_t seq;          /* RO: place among the messages of the connection */
 	uint32_t tick;         /* the connection's tick when the operation began */
 	cci_status_t status;
-	uint8_t state;  /* p3_cci_tx_state */
-	uint8_t op;     /* p3_cci_op */
-	bool numbered;  /* seq is set */
-	bool silent;    /* no event */
-	bool awaited;   /* a thread waits for done */
-	bool in_flight; /* the answer is to come, also if the operation is over */
-	bool returned;  /* the program has returned the event, or none will be */
-	bool with_msg;  /* RMA: a message follows the data */
-	bool fence;     /* RMA: waits for all earlier RMA operations */
-	bool data_done; /* RMA: the data are in place */
-	p3_a32 done;    /* (any) status plus 1 for the thread that waits; CCIQ.2 */
+	uint8_t state; /* p3_cci_tx_state */
+	uint8_t op;    /* p3_cci_op */
+	struct p3_cci_tx_is is;
+	p3_a32 done; /* (any) status plus 1 for the thread that waits; CCIQ.2 */
 	char in_line[P3_CCI_INLINE];
 	/* RMA */
 	char *local;
@@ -169,7 +174,7 @@ struct p3_cci_conn {
 	bool resumes;  /* go on when the messages under way are answered */
 	bool refusing; /* RO: messages behind seq_in were refused */
 	bool starved;  /* in its endpoint's list */
-	bool skipping; /* the rest of a message that was refused is to come */
+	bool in_parts; /* parts of a message are to come: for coming, or to skip */
 	bool asked;    /* a keepalive is unanswered */
 	bool silence_out;       /* the event silence was not returned yet */
 	p3_a32 closed;          /* (any) no event of it is handed out any more */
@@ -191,7 +196,7 @@ struct p3_cci_conn {
 	struct p3_link wait;      /* those to be sent */
 	struct p3_link back;      /* those to be sent again, which come before wait */
 	struct p3_link rma;       /* RMA operations whose data wait for their turn */
-	struct p3_cci_rx *coming; /* a message of which parts are to come */
+	struct p3_cci_rx *coming; /* message of which parts are to come, or NULL */
 	uint32_t coming_len;
 	struct p3_cci_timer timer; /* time-out of the connect, then of operations */
 	struct p3_cci_timer retry; /* tries again if no READY comes */
@@ -215,9 +220,8 @@ struct p3_cci_conn {
  * that reads owns it, as in shm/evq.h; the owner's returns go through a second ring.
  */
 struct p3_cci_queue {
-	p3_a64 *ring; /* (any) */
-	p3_a64 *back; /* (any) returned items */
-	uint32_t log2n;
+	p3_a64 *ring;                  /* (any) */
+	p3_a64 *back;                  /* (any) returned items */
 	uint64_t tail;                 /* of ring */
 	uint64_t back_head;            /* of back */
 	_Alignas(P3_LINE) p3_a64 head; /* (host) of ring */
@@ -300,7 +304,8 @@ struct p3_cci_peer {
 	struct p3_link rejects; /* requests whose rejection waits for room */
 	uint32_t nconns;
 	uint32_t asked; /* cells reserved for answers */
-	struct p3_cci_request *coming; /* the request of which parts are to come, or NULL */
+	struct p3_cci_request
+		*coming; /* the request of which parts are to come, or NULL */
 };
 
 /* Counters for tools. */
@@ -319,7 +324,7 @@ struct p3_cci {
 	struct p3_link soon, late; /* timers, by due_ns */
 	p3_a64 due_ns;             /* (any) of the first timer, or 0 */
 	uint32_t looks;            /* passes while a timer ran */
-	p3_a32 handles; /* (any) endpoints with an OS handle */
+	p3_a32 handles;            /* (any) endpoints with an OS handle */
 	/* (any) drained passes of threads that are about to sleep on an OS handle: they
 	 * are part of drained in struct p3_nic */
 	p3_a64 brief_looks;
@@ -328,6 +333,8 @@ struct p3_cci {
 	struct p3_cci_endpoint *zombies; /* destroyed, but rejections wait */
 	struct p3_link absent;           /* connections whose node has yet to join */
 	uint64_t next_gen;
+	struct p3_cci_conn *last; /* of the last message, or none */
+	struct p3_cci_conn none;  /* its tag is 0 */
 	uint32_t next_number;
 	bool shown;                /* the control block has lines of endpoints */
 	uint32_t nendpoints, ends; /* endpoints, and places in ep that were ever used */

@@ -19,6 +19,7 @@
  */
 #include "nic/proto/back.h"
 
+#include "nic/cci/answered.h"
 #include "nic/obj/event.h"
 #include "nic/proto/format.h"
 #include "nic/proto/pending.h"
@@ -143,11 +144,16 @@ P3_PATH
 bool p3_back_take(struct p3_nic *n, struct p3_peer *p)
 {
 	const struct p3_cell *c = p->rsp_in.next;
-	const uint64_t reply = p3_word0(P3_RSP_ACK ^ P3_RSP_REPLY, 0, 0);
+	const uint64_t reply = p3_word0(P3_RSP_ACK ^ P3_RSP_REPLY, 0, 0),
+		       cci = p3_word0(P3_RSP_ACK ^ P3_RSP_CCI, 0, 0);
 	uint64_t other = p3_acquire(&c->w[0]) ^ p->rsp_in.usual; /* LANE.1 */
 	if (p3_unlikely(!p3_straight()))
 		return p3_reply_take(n, p);
 	if (p3_likely(!other))
 		return acknowledge(n, p, c);
-	return p3_likely(other == reply) ? take_reply(n, p) : p3_reply_take(n, p);
+	if (p3_likely(other == reply))
+		return take_reply(n, p);
+	if (other == cci && !(n->odd & P3_ODD_TRACED) && p3_cci_answered_straight(n, p, c))
+		return true;
+	return p3_reply_take(n, p);
 }

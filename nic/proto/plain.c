@@ -25,6 +25,8 @@
  */
 #include "nic/proto/plain.h"
 
+#include "nic/cci/format.h"
+#include "nic/cci/msg_rx.h"
 #include "nic/match/match.h"
 #include "nic/obj/event.h"
 #include "nic/proto/answer.h"
@@ -336,12 +338,37 @@ static P3_HOT void expect_to_answer(const struct p3_peer *p, const struct p3_rin
 		p3_ring_own_soon(r, 0);
 }
 
+/* Messages of CCI that are not in parts: of one cell, or of k cells. */
+P3_PATH
+static __attribute__((noinline)) bool take_cci(struct p3_nic *n, struct p3_peer *p)
+{
+	const struct p3_cell *c = p->req_in.next;
+	bool answered = p3_field_of(P3_CCI_ROOM, p3_format_get(c, P3_CCI_ROOM)) != 0;
+	expect_to_answer(p, answered ? &p->rsp_out : &p->req_out);
+	if (p3_unlikely(n->odd & P3_ODD_TRACED || p->odd || p3_peer_has_response(p)))
+		return p3_rx_take(n, p);
+	return p3_cci_msg_take_one(n, p, c);
+}
+
+P3_PATH
+static __attribute__((noinline)) bool take_longer_cci(
+	struct p3_nic *n, struct p3_peer *p, uint32_t k)
+{
+	const struct p3_cell *c = p->req_in.next;
+	if (p3_unlikely(n->odd & P3_ODD_TRACED || p->odd || p3_peer_has_response(p) ||
+			!p3_ring_sane(&p->req_in, P3_REQ_CCI_MSG, k)))
+		return p3_rx_take(n, p);
+	p3_cells_soon(c, k);
+	return p3_cci_msg_take_longer(n, p, c, k);
+}
+
 P3_PATH
 bool p3_plain_take(struct p3_nic *n, struct p3_peer *p)
 {
 	const struct p3_cell *c = p->req_in.next;
 	const uint64_t ack = p3_word0(0, P3_F_ACK, 0),
-		       get = p3_word0(P3_REQ_PUT ^ P3_REQ_GET, 0, 0);
+		       get = p3_word0(P3_REQ_PUT ^ P3_REQ_GET, 0, 0),
+		       cci = p3_word0(P3_REQ_PUT ^ P3_REQ_CCI_MSG, 0, 0);
 	uint64_t w0 = p3_acquire(&c->w[0]); /* LANE.1 */
 	uint64_t other = w0 ^ p->req_in.usual;
 	p3_ring_ask_at(&p->req_in, P3_RING_AHEAD);
@@ -363,5 +390,9 @@ bool p3_plain_take(struct p3_nic *n, struct p3_peer *p)
 		return take_get(n, p);
 	if (!(other << 16)) /* all but the number of cells */
 		return take_longer(n, p, p3_word0_ncells(w0));
+	if (other == cci)
+		return take_cci(n, p);
+	if (!((other ^ cci) << 16))
+		return take_longer_cci(n, p, p3_word0_ncells(w0));
 	return p3_rx_take(n, p);
 }
