@@ -17,8 +17,14 @@
 
 enum { MOST_TURNS = 200, BLOCKING_BYTES = 8, LATENCY_SIZES = 11, RMA_SIZES = 7 };
 
+enum test { LATENCY, COMPLETION, STREAM, RMA, HANDLE, TESTS };
+
+static const char *const test_name[TESTS] = {
+	"latency", "completion", "stream", "rma", "os_handle"};
+
 struct program {
 	struct bench b;
+	bool test[TESTS];
 	struct bench_list sizes, rma_sizes;
 	struct bench_number window, turns;
 	bool yields;
@@ -294,18 +300,22 @@ static void os_handle(struct program *p)
 			BENCH_REAL("min_ns", s.min, 1));
 }
 
+static void run_sizes(struct program *p, enum test test, const struct bench_list *sizes,
+	void (*one)(struct program *p, uint64_t bytes))
+{
+	for (unsigned i = 0; p->test[test] && i < sizes->n; i++)
+		one(p, sizes->at[i]);
+}
+
 static void run_tests(struct program *p)
 {
-	for (unsigned i = 0; i < p->sizes.n; i++)
-		latency(p, p->sizes.at[i]);
-	for (unsigned i = 0; i < p->sizes.n; i++)
-		completion(p, p->sizes.at[i]);
-	for (unsigned i = 0; i < p->sizes.n; i++)
-		stream(p, p->sizes.at[i]);
-	for (unsigned i = 0; i < p->rma_sizes.n; i++)
-		rma(p, p->rma_sizes.at[i]);
-	os_handle(p);
-	if (p->b.rank == 0)
+	run_sizes(p, LATENCY, &p->sizes, latency);
+	run_sizes(p, COMPLETION, &p->sizes, completion);
+	run_sizes(p, STREAM, &p->sizes, stream);
+	run_sizes(p, RMA, &p->rma_sizes, rma);
+	if (p->test[HANDLE])
+		os_handle(p);
+	if (p->b.rank == 0 && p->test[LATENCY] && p->test[STREAM])
 		cci_figures_print(&p->b, &p->figures);
 }
 
@@ -354,7 +364,13 @@ static void options(struct program *p, int argc, char **argv)
 	p->rma_sizes.most = 1 << 30;
 	p->window = (struct bench_number){64, 1, 1024};
 	p->turns = (struct bench_number){30, 1, MOST_TURNS};
+	struct bench_words tests = {test_name, TESTS, p->test};
 	const struct bench_option rows[] = {
+		{"test", "LIST",
+			"of latency, completion, stream, rma, os_handle; default all",
+			"latency, completion, stream, rma, os_handle, or several, as in "
+			"latency,rma",
+			bench_set_words, &tests},
 		{"sizes", "LIST", "of message sizes; default 0 to 4096",
 			"bytes, 0 to 4096, as in 8,64,1K", bench_set_list, &p->sizes},
 		{"rma", "LIST", "of RMA sizes; default 8 to 1M",
@@ -367,6 +383,7 @@ static void options(struct program *p, int argc, char **argv)
 			bench_set_flag, &p->yields},
 		{NULL, NULL, NULL, NULL, NULL, NULL}};
 	bench_options(&p->b, rows, argc, argv);
+	bench_all_words(&tests);
 	set_list(&p->sizes, default_sizes, LATENCY_SIZES);
 	set_list(&p->rma_sizes, default_rma, RMA_SIZES);
 	if (p->b.quick)

@@ -15,10 +15,6 @@
 
 #include <sched.h>
 
-/* A program that polls calls again at once, and the lease costs more than a look.  So a
- * call looks several times, where each node has a CPU. */
-#define P3_LOOKS 8u
-
 /* ---- taking ---- */
 
 /* Return true if the program has closed the connection whose message this is: the
@@ -125,7 +121,7 @@ static struct p3_cci_item *progress(struct p3_nic *n, struct p3_cci_endpoint *ep
 {
 	struct p3_mailbox *mailbox;
 	p3_call_begin();
-	enum p3_peeked peeked = p3_peek_for(n, &mailbox, n->brief ? P3_LOOKS : 1);
+	enum p3_peeked peeked = p3_peek(n, &mailbox);
 	if (p3_likely(peeked == P3_PEEK_NOTHING)) {
 		count_brief(n, ep, 1);
 		p3_call_end(n);

@@ -93,9 +93,11 @@ static P3_HOT bool send_unreliable(struct p3_nic *n, const struct piece *s)
 		return p3_brief_turn_back(n);
 	publish(s, 0, 0);
 	count_sent(n);
-	if (!silent)
-		p3_cci_op_over(
-			n, p3_cci_msg_begin(n, s->conn, s->context, 0), CCI_SUCCESS);
+	if (!silent) {
+		struct p3_cci_tx *tx = p3_cci_item_tx_done(s->conn);
+		tx->item.event.send.context = s->context;
+		p3_cci_op_post(n, tx, CCI_SUCCESS);
+	}
 	leave_to(n, s->conn->peer);
 	return true;
 }

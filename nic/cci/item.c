@@ -27,7 +27,7 @@ void p3_cci_item_set_rx_count(struct p3_cci_endpoint *ep, uint32_t count)
 
 /* ---- send descriptors ---- */
 
-static struct p3_cci_tx *fresh_tx(struct p3_cci_endpoint *ep)
+struct p3_cci_tx *p3_cci_item_tx_fresh(struct p3_cci_endpoint *ep)
 {
 	struct p3_cci_tx *tx = &ep->tx[ep->tx_fresh++];
 	tx->item.ep = ep;
@@ -38,47 +38,44 @@ static struct p3_cci_tx *fresh_tx(struct p3_cci_endpoint *ep)
 	return tx;
 }
 
-/* Return a free descriptor, or NULL. */
-static struct p3_cci_tx *get_tx(struct p3_nic *n, struct p3_cci_endpoint *ep)
-{
-	if (p3_unlikely(!ep->tx_free))
-		p3_cci_item_drain(n, ep);
-	if (p3_unlikely(!p3_cci_item_has_tx(n, ep)))
-		return NULL;
-	struct p3_cci_item *item = ep->tx_free;
-	if (p3_unlikely(!item))
-		return fresh_tx(ep);
-	ep->tx_free = item->next;
-	return (struct p3_cci_tx *)item;
-}
-
 P3_PATH
 struct p3_cci_tx *p3_cci_item_tx(struct p3_nic *n, struct p3_cci_conn *conn)
 {
 	struct p3_cci_endpoint *ep = conn->ep;
-	struct p3_cci_tx *tx = get_tx(n, ep);
-	if (p3_unlikely(!tx))
+	if (p3_unlikely(!ep->tx_free))
+		p3_cci_item_drain(n, ep);
+	if (p3_unlikely(!p3_cci_item_has_tx(n, ep)))
 		return NULL;
-	ep->tx_used++;
-	conn->ntx++;
-	tx->item.conn = conn;
+	struct p3_cci_tx *tx = p3_cci_item_tx_done(conn);
 	tx->xfer = NULL;
-	tx->is = (struct p3_cci_tx_is){0};
 	tx->state = P3_CCI_TX_WAITS;
 	tx->op = P3_CCI_OP_MSG;
 	return tx;
 }
 
-void p3_cci_item_tx_over(struct p3_nic *n, struct p3_cci_tx *tx)
+static P3_HOT void free_tx(struct p3_nic *n, struct p3_cci_tx *tx)
 {
 	struct p3_cci_endpoint *ep = tx->item.ep;
-	if (!tx->is.returned || tx->is.in_flight || tx->state != P3_CCI_TX_OVER)
-		return;
 	tx->state = P3_CCI_TX_FREE;
 	tx->token = 0;
 	ep->tx_used--;
 	p3_cci_item_push(&ep->tx_free, &tx->item);
 	p3_cci_conn_tx_over(n, tx->item.conn);
+}
+
+void p3_cci_item_tx_over(struct p3_nic *n, struct p3_cci_tx *tx)
+{
+	if (tx->is.returned && !tx->is.in_flight && tx->state == P3_CCI_TX_OVER)
+		free_tx(n, tx);
+}
+
+/* The program has returned the event of an operation, so the operation is over. */
+static P3_HOT void tx_returned(struct p3_nic *n, struct p3_cci_tx *tx)
+{
+	if (p3_likely(!tx->is.in_flight))
+		free_tx(n, tx);
+	else
+		tx->is.returned = true;
 }
 
 bool p3_cci_item_slot(struct p3_cci_tx *tx)
@@ -118,8 +115,7 @@ static P3_HOT void take_back(struct p3_nic *n, struct p3_cci_item *item)
 		p3_cci_item_rx_free((struct p3_cci_rx *)item);
 		break;
 	case P3_CCI_TX:
-		((struct p3_cci_tx *)item)->is.returned = true;
-		p3_cci_item_tx_over(n, (struct p3_cci_tx *)item);
+		tx_returned(n, (struct p3_cci_tx *)item);
 		return;
 	case P3_CCI_REQUEST:
 		request_returned(item);

@@ -82,6 +82,28 @@ static inline bool p3_cci_item_has_tx(struct p3_nic *n, struct p3_cci_endpoint *
 	return ep->tx_used < ep->tx_count;
 }
 
+/* Use a send descriptor for the first time. */
+P3_RARE struct p3_cci_tx *p3_cci_item_tx_fresh(struct p3_cci_endpoint *ep);
+
+/* Return a send descriptor of the connection in the state OVER; p3_cci_item_has_tx() has
+ * returned true. */
+static P3_HOT struct p3_cci_tx *p3_cci_item_tx_done(struct p3_cci_conn *conn)
+{
+	struct p3_cci_endpoint *ep = conn->ep;
+	struct p3_cci_item *item = ep->tx_free;
+	struct p3_cci_tx *tx = (struct p3_cci_tx *)item;
+	if (p3_likely(item != NULL))
+		ep->tx_free = item->next;
+	else
+		tx = p3_cci_item_tx_fresh(ep);
+	ep->tx_used++;
+	conn->ntx++;
+	tx->item.conn = conn;
+	tx->is = (struct p3_cci_tx_is){0};
+	tx->state = P3_CCI_TX_OVER;
+	return tx;
+}
+
 /* Return a send descriptor of the connection, or NULL.  Its token is 0. */
 struct p3_cci_tx *p3_cci_item_tx(struct p3_nic *n, struct p3_cci_conn *conn);
 /* Free a send descriptor, unless its event or its answer is to come back. */

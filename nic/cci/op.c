@@ -6,15 +6,6 @@
 #include "nic/cci/event.h"
 #include "nic/cci/item.h"
 
-static void post_send(struct p3_nic *n, struct p3_cci_tx *tx)
-{
-	union cci_event *e = &tx->item.event;
-	e->send.type = CCI_EVENT_SEND;
-	e->send.status = tx->status;
-	e->send.connection = &tx->item.conn->pub;
-	p3_cci_event_post(n, &tx->item);
-}
-
 P3_PATH
 void p3_cci_op_over(struct p3_nic *n, struct p3_cci_tx *tx, cci_status_t status)
 {
@@ -27,7 +18,7 @@ void p3_cci_op_over(struct p3_nic *n, struct p3_cci_tx *tx, cci_status_t status)
 		return;
 	}
 	if (!tx->is.silent) {
-		post_send(n, tx);
+		p3_cci_op_post(n, tx, status);
 		return;
 	}
 	tx->is.returned = true;

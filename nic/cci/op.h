@@ -11,7 +11,19 @@
 #ifndef P3_NIC_CCI_OP_H
 #define P3_NIC_CCI_OP_H
 
+#include "nic/cci/event.h"
 #include "nic/state.h"
+
+/* Post the SEND event of an operation, whose context is set. */
+static P3_HOT void p3_cci_op_post(
+	struct p3_nic *n, struct p3_cci_tx *tx, cci_status_t status)
+{
+	union cci_event *e = &tx->item.event;
+	e->send.type = CCI_EVENT_SEND;
+	e->send.status = status;
+	e->send.connection = &tx->item.conn->pub;
+	p3_cci_event_post(n, &tx->item);
+}
 
 /* End an operation that is in its connection's FIFO. */
 void p3_cci_op_end(struct p3_nic *n, struct p3_cci_tx *tx, cci_status_t status);

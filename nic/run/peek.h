@@ -53,17 +53,13 @@ static P3_HOT bool p3_peek_is_idle(struct p3_nic *n, struct p3_mailbox *mailbox)
 	return true;
 }
 
-/* Look this number of times, until there is something to do. */
-static P3_HOT enum p3_peeked p3_peek_for(
-	struct p3_nic *n, struct p3_mailbox **mailbox_out, uint32_t looks)
+static P3_HOT enum p3_peeked p3_peek(struct p3_nic *n, struct p3_mailbox **mailbox_out)
 {
 	if (p3_unlikely(!p3_lease_take(&n->lease, P3_LEASE_HOST)))
 		return P3_PEEK_BUSY;
 	struct p3_mailbox *mailbox = n->mailbox; /* still readable after the give */
-	do
-		if (p3_unlikely(!p3_peek_is_idle(n, mailbox)))
-			return P3_PEEK_NEWS;
-	while (--looks);
+	if (p3_unlikely(!p3_peek_is_idle(n, mailbox)))
+		return P3_PEEK_NEWS;
 	p3_count(&n->count[P3_C_LEASE_HOST], 1);
 	p3_count(&n->drained, 1);
 	p3_set(&n->emptied, 0);
@@ -73,11 +69,6 @@ static P3_HOT enum p3_peeked p3_peek_for(
 	*mailbox_out = mailbox;
 	bool left = p3_get(&n->parked) || p3_mbx_any(mailbox); /* MBX.4 */
 	return p3_unlikely(left) ? P3_PEEK_LEFT : P3_PEEK_NOTHING;
-}
-
-static P3_HOT enum p3_peeked p3_peek(struct p3_nic *n, struct p3_mailbox **mailbox_out)
-{
-	return p3_peek_for(n, mailbox_out, 1);
 }
 
 #endif
