@@ -179,15 +179,6 @@ static void run_cci_send(struct node *n, uint64_t rounds)
 	}
 }
 
-static void run_cci_silent(struct node *n, uint64_t rounds)
-{
-	while (rounds--) {
-		n->fails += cci_send(n->connection, n->here, (uint32_t)n->length, NULL,
-				    CCI_FLAG_SILENT) != CCI_SUCCESS;
-		take_cci(n);
-	}
-}
-
 /* Take an event of the set-up, and accept a connect request. */
 static void set_up(struct node *n)
 {
@@ -253,7 +244,6 @@ static const struct row rows[] = {
 	{"cci-event", "cci_get_event, empty", run_cci_event, 0, 0, UU},
 	{"cci-uu8", "cci_send UU 8 B, SEND and RECV taken and returned", run_cci_send, 8,
 		CCI_EVENTS, UU},
-	{"cci-uu8-silent", "the same, silent", run_cci_silent, 8, CCI_EVENT_RECV, UU},
 	{"cci-ro8", "cci_send RO 8 B, SEND and RECV", run_cci_send, 8, CCI_EVENTS, RO},
 };
 

@@ -46,7 +46,7 @@ static inline struct p3_event_record *p3_event_begin(struct p3_eq *eq)
 }
 
 /* Make an event visible, while the trace is off; the caller looks for threads to wake. */
-static inline void p3_event_show(
+static P3_HOT void p3_event_show(
 	struct p3_eq *eq, struct p3_event_record *e, uint32_t kind)
 {
 	FAULT_POINT("event.written");
