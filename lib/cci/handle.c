@@ -6,11 +6,11 @@
  *	CCIFD.1	Dekker: this thread lowers inside and stores ARMED, fences, looks at the
  *		queue; the firmware posts, fences, looks at inside and at the state.
  *		Without it an event is posted and the program sleeps in poll.
- *	CCIFD.3	Dekker: this thread stores IDLE, fences, looks if the NIC thread sleeps; the
- *		NIC thread stores that it sleeps, fences, and ends the state IDLE.  Without
- *		it the handle stays IDLE, and no tick wakes the program.
  *	CCIFD.2	state: SIGNALLED is released after the eventfd was written -> acquired by
  *		the thread that reads it; ARMED after it was read -> by the next writer
+ *	CCIFD.3	Dekker: this thread stores IDLE, fences, looks if the NIC thread sleeps;
+ *		the NIC thread stores that it sleeps, fences, and ends the state IDLE.
+ *		Without it the handle stays IDLE, and no tick wakes the program.
  */
 #include "lib/cci/handle.h"
 #include "lib/cci/up.h"

@@ -119,7 +119,7 @@ uint32_t p3_cci_answered(struct p3_nic *n, struct p3_peer *p, const struct p3_ce
 	return 1;
 }
 
-/* Return true if the operation is the oldest one, and its end lets no other message go. */
+/* Return true if the operation is the oldest one, and its end lets no message go. */
 static P3_HOT bool ends_alone(const struct p3_cci_conn *conn, const struct p3_cci_tx *tx)
 {
 	return p3_likely(
@@ -127,7 +127,6 @@ static P3_HOT bool ends_alone(const struct p3_cci_conn *conn, const struct p3_cc
 	       p3_likely(conn->fifo.next == &tx->fifo);
 }
 
-P3_PATH
 bool p3_cci_answered_straight(
 	struct p3_nic *n, struct p3_peer *p, const struct p3_cell *c)
 {

@@ -14,8 +14,8 @@
  * 0 if the peer wrote nonsense. */
 uint32_t p3_cci_answered(struct p3_nic *n, struct p3_peer *p, const struct p3_cell *c);
 
-/* Take an answer of CCI by the straight path: the message was taken, and the connection has
- * nothing else to do.  Return false if it is another answer. */
+/* Take an answer of CCI by the straight path: the message was taken, and the connection
+ * has nothing else to do.  Return false if it is another answer. */
 bool p3_cci_answered_straight(
 	struct p3_nic *n, struct p3_peer *p, const struct p3_cell *c);
 

@@ -38,8 +38,8 @@ static inline void p3_cci_event_post(struct p3_nic *n, struct p3_cci_item *item)
 /* Signal the OS handles of endpoints with news, if threads may sleep there. */
 void p3_cci_event_signal(struct p3_nic *n);
 /* Make each OS handle readable whose endpoint has events, also if no signal was due: the
- * NIC thread does that at its ticks, and before it sleeps.  Before a sleep it also ends the
- * state IDLE, in which only ticks wake a program that does not poll any more. */
+ * NIC thread does that at its ticks, and before it sleeps.  Before a sleep it also ends
+ * the state IDLE, in which only ticks wake a program that does not poll any more. */
 void p3_cci_event_remind(struct p3_nic *n);
 /* Take an endpoint that ends from the list of those with news. */
 void p3_cci_event_forget(struct p3_nic *n, struct p3_cci_endpoint *ep);

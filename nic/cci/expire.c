@@ -10,33 +10,19 @@
 #include "nic/cci/retry.h"
 #include "nic/cci/rma_tx.h"
 
-#define P3_TICKS       16u
-#define P3_TICK_LEAST  100000u
 #define P3_ALIVE_LEAST 100000u
 
 /* ---- time-outs of operations ---- */
 
-static uint64_t tick_ns(const struct p3_cci_conn *conn)
-{
-	uint64_t ns = conn->timeout_us * UINT64_C(1000) / P3_TICKS;
-	return ns < P3_TICK_LEAST ? P3_TICK_LEAST : ns;
-}
-
 void p3_cci_expire_start(struct p3_nic *n, struct p3_cci_conn *conn)
 {
-	p3_cci_timer_start(n, &conn->timer, tick_ns(conn));
-}
-
-void p3_cci_expire_renew(const struct p3_cci_conn *conn, struct p3_cci_tx *tx)
-{
-	uint64_t us = tx->is.data_done ? 0 : tx->length / P3_CCI_SLOWEST;
-	tx->tick = conn->tick + (uint32_t)(us * 1000 / tick_ns(conn));
+	p3_cci_timer_start(n, &conn->timer, p3_cci_op_tick_ns(conn));
 }
 
 /* Return true if the operation has had its time, which may not have begun. */
 static bool is_late(const struct p3_cci_conn *conn, const struct p3_cci_tx *tx)
 {
-	return (int32_t)(conn->tick - tx->tick) > (int32_t)P3_TICKS;
+	return (int32_t)(conn->tick - tx->tick) > (int32_t)P3_CCI_TICKS;
 }
 
 static struct p3_cci_tx *oldest(const struct p3_cci_conn *conn)

@@ -13,8 +13,6 @@
 
 #include "nic/cci/timer.h"
 
-#define P3_CCI_SLOWEST 100u /* bytes in a microsecond of an RMA operation */
-
 /* Set up the timers of a new connection. */
 void p3_cci_expire_init(struct p3_cci_conn *conn);
 void p3_cci_expire_start(struct p3_nic *n, struct p3_cci_conn *conn);
@@ -24,11 +22,6 @@ static inline void p3_cci_expire_watch(struct p3_nic *n, struct p3_cci_conn *con
 	if (p3_unlikely(!p3_cci_timer_runs(&conn->timer) && conn->timeout_us))
 		p3_cci_expire_start(n, conn);
 }
-
-/* The data of an RMA operation enter the lane, or are in place: its time begins anew.  This
- * node cannot see how far the target's read of a WRITE has come, so the operation gets
- * the time that its bytes take at P3_CCI_SLOWEST. */
-void p3_cci_expire_renew(const struct p3_cci_conn *conn, struct p3_cci_tx *tx);
 
 /* Change the time-out of operations, or the period of keepalives. */
 void p3_cci_expire_set_timeout(struct p3_nic *n, struct p3_cci_conn *conn, uint32_t us);

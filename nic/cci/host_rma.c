@@ -12,7 +12,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <sys/random.h>
+#include <unistd.h>
 
 /* ---- registration ---- */
 
@@ -27,12 +27,12 @@ struct registration {
 	int rc;
 };
 
-/* Return random bits.  While the kernel has none yet, the clock has to do. */
+/* Return random bits.  If the kernel refuses, the clock has to do. */
 static uint64_t secret(void)
 {
 	uint64_t bits;
 	int saved = errno;
-	if (getrandom(&bits, sizeof bits, GRND_NONBLOCK) != (ssize_t)sizeof bits)
+	if (getentropy(&bits, sizeof bits) != 0)
 		bits = p3_now_ns() * UINT64_C(0x9e3779b97f4a7c15);
 	errno = saved;
 	return bits;

@@ -38,7 +38,6 @@ struct p3_cci_tx *p3_cci_item_tx_fresh(struct p3_cci_endpoint *ep)
 	return tx;
 }
 
-P3_PATH
 struct p3_cci_tx *p3_cci_item_tx(struct p3_nic *n, struct p3_cci_conn *conn)
 {
 	struct p3_cci_endpoint *ep = conn->ep;
@@ -138,7 +137,6 @@ static P3_RARE void take_list_back(struct p3_nic *n, struct p3_cci_item *item)
 	}
 }
 
-P3_PATH
 void p3_cci_item_drain_all(struct p3_nic *n, struct p3_cci_endpoint *ep)
 {
 	struct p3_cci_item *item;

@@ -35,8 +35,8 @@ static inline void p3_cci_item_drain(struct p3_nic *n, struct p3_cci_endpoint *e
 /* Use a descriptor for the first time. */
 P3_RARE struct p3_cci_rx *p3_cci_item_rx_fresh(struct p3_cci_endpoint *ep);
 
-/* Return a free receive descriptor, or NULL.  One that the program has just returned is in
- * the nearest cache. */
+/* Return a free receive descriptor, or NULL.  One that the program has just returned is
+ * in the nearest cache. */
 static P3_HOT struct p3_cci_rx *p3_cci_item_rx(
 	struct p3_nic *n, struct p3_cci_endpoint *ep)
 {

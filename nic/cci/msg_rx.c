@@ -8,7 +8,6 @@
 #include "nic/cci/lane.h"
 #include "nic/cci/retry.h"
 #include "nic/proto/answer.h"
-#include "nic/proto/rx.h"
 #include "nic/report/trace.h"
 
 #include <string.h>
@@ -148,8 +147,8 @@ bool p3_cci_msg_take(
 
 /* ---- the straight path ---- */
 
-/* Return the connection that a tag names, or NULL.  Most messages are of the connection of
- * the one before. */
+/* Return the connection that a tag names, or NULL.  Most messages are of the connection
+ * of the one before. */
 static P3_HOT struct p3_cci_conn *named(struct p3_nic *n, uint64_t tag)
 {
 	struct p3_cci_conn *conn = n->cci.last;
@@ -175,7 +174,7 @@ static P3_HOT struct p3_cci_conn *expecting(
 	return conn;
 }
 
-/* Return true if an answer is wanted as the connection's attribute says, and may leave. */
+/* Return true if an answer is wanted as the attribute says, and may leave. */
 static P3_HOT bool may_answer(
 	struct p3_peer *p, const struct p3_cci_conn *conn, uint64_t token, uint64_t w1)
 {
@@ -217,7 +216,6 @@ static P3_HOT void deliver_straight(struct p3_nic *n, struct p3_peer *p,
 	p3_ring_take(&p->req_in, k);
 }
 
-P3_PATH
 bool p3_cci_msg_take_one(struct p3_nic *n, struct p3_peer *p, const struct p3_cell *c)
 {
 	uint64_t w1 = p3_format_get(c, P3_CCI_ROOM),
@@ -226,17 +224,16 @@ bool p3_cci_msg_take_one(struct p3_nic *n, struct p3_peer *p, const struct p3_ce
 	struct p3_cci_conn *conn = expecting(n, p, c, w1);
 	if (p3_unlikely(
 		    !conn || len > P3_CCI_MSG_HEAD || !may_answer(p, conn, token, w1)))
-		return p3_rx_take(n, p);
+		return false;
 	struct p3_cci_rx *rx = p3_cci_item_rx(n, conn->ep);
 	if (p3_unlikely(!rx))
-		return p3_rx_take(n, p);
+		return false;
 	/* a slot has room for all bytes of the cell */
 	memcpy(rx->slot, p3_format_bytes(c, P3_CCI_MSG_DATA), P3_CCI_MSG_HEAD);
 	deliver_straight(n, p, conn, rx, len, 1, token);
 	return true;
 }
 
-P3_PATH
 bool p3_cci_msg_take_longer(
 	struct p3_nic *n, struct p3_peer *p, const struct p3_cell *c, uint32_t k)
 {
@@ -247,10 +244,10 @@ bool p3_cci_msg_take_longer(
 	if (p3_unlikely(!conn || len > conn->pub.max_send_size ||
 			k != p3_cci_cells(P3_CCI_MSG_HEAD, len) ||
 			!may_answer(p, conn, token, w1)))
-		return p3_rx_take(n, p);
+		return false;
 	struct p3_cci_rx *rx = p3_cci_item_rx(n, conn->ep);
 	if (p3_unlikely(!rx))
-		return p3_rx_take(n, p);
+		return false;
 	memcpy(rx->slot, p3_format_bytes(c, P3_CCI_MSG_DATA), len);
 	deliver_straight(n, p, conn, rx, len, k, token);
 	return true;

@@ -20,10 +20,10 @@ void p3_cci_msg_forget(struct p3_cci_conn *conn);
 
 /*
  * Take a message at the peer's lane, which is not one of several parts, by the straight
- * path: of one cell, or of k cells, which is a possible number.  If one of these conditions
- * does not hold, do as p3_rx_take(): the peer has sent no answer before it, nothing is
- * traced, its connection lives and expects it, a receive descriptor is free, an answer may
- * leave at once.  The caller has checked the first two.
+ * path: of one cell, or of k cells, which is a possible number.  The caller has made sure
+ * that no answer of the peer comes before it, and that nothing is traced.  Return false,
+ * with nothing done, unless the connection lives and expects the message, a receive
+ * descriptor is free, and an answer may leave at once.
  */
 bool p3_cci_msg_take_one(struct p3_nic *n, struct p3_peer *p, const struct p3_cell *c);
 bool p3_cci_msg_take_longer(

@@ -20,7 +20,6 @@ void p3_cci_msg_gather(char *to, const struct iovec *data, uint32_t n)
 	}
 }
 
-P3_PATH
 struct p3_cci_tx *p3_cci_msg_begin(
 	struct p3_nic *n, struct p3_cci_conn *conn, void *context, int flags)
 {

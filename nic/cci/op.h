@@ -14,6 +14,21 @@
 #include "nic/cci/event.h"
 #include "nic/state.h"
 
+#define P3_CCI_TICKS 16u /* of a connection's timer in the length of its time-out */
+
+/* Return the time from a tick of the connection's timer to the next. */
+static inline uint64_t p3_cci_op_tick_ns(const struct p3_cci_conn *conn)
+{
+	uint64_t ns = conn->timeout_us * UINT64_C(1000) / P3_CCI_TICKS;
+	return ns < 100000 ? 100000 : ns;
+}
+
+/* The data of an RMA operation enter the lane, or are in place: its time begins anew.
+ * This node cannot see how far the target's read of a WRITE has come, so the operation
+ * gets the time that its bytes take at P3_CCI_SLOWEST. */
+#define P3_CCI_SLOWEST 100u /* bytes in a microsecond */
+void p3_cci_op_renew(const struct p3_cci_conn *conn, struct p3_cci_tx *tx);
+
 /* Post the SEND event of an operation, whose context is set. */
 static P3_HOT void p3_cci_op_post(
 	struct p3_nic *n, struct p3_cci_tx *tx, cci_status_t status)
@@ -29,7 +44,7 @@ static P3_HOT void p3_cci_op_post(
 void p3_cci_op_end(struct p3_nic *n, struct p3_cci_tx *tx, cci_status_t status);
 /* End an operation that is in no list. */
 void p3_cci_op_over(struct p3_nic *n, struct p3_cci_tx *tx, cci_status_t status);
-/* End the operations at the front of the FIFO that are done, after the one before them. */
+/* End the operations at the front of the FIFO that are done. */
 void p3_cci_op_end_done(struct p3_nic *n, struct p3_cci_conn *conn);
 /* End all operations of a connection, in their order. */
 void p3_cci_op_end_all(struct p3_nic *n, struct p3_cci_conn *conn, cci_status_t status);

@@ -135,8 +135,8 @@ P3_RARE void p3_cci_queue_give_back_rarely(
 	struct p3_cci_queue *q, struct p3_cci_item *item);
 
 /* Take the oldest event, or return NULL.  A first look finds most queues empty without a
- * step of the owner.  Nobody but the owner moves the head of a queue that has one, and a
- * signal handler of this thread. */
+ * step of the owner.  Only the owner moves the head of a queue that has one, but a signal
+ * handler may have interrupted it. */
 static inline struct p3_cci_item *p3_cci_queue_take(struct p3_cci_queue *q)
 {
 	uint64_t head = p3_get(&q->head);

@@ -3,7 +3,6 @@
 #include "nic/cci/rma_tx.h"
 
 #include "nic/cci/conn.h"
-#include "nic/cci/expire.h"
 #include "nic/cci/item.h"
 #include "nic/cci/kick.h"
 #include "nic/cci/lane.h"
@@ -71,7 +70,7 @@ static bool push_one(struct p3_nic *n, struct p3_peer *p, struct p3_cci_conn *co
 	p3_list_del(&tx->rma);
 	tx->state = P3_CCI_TX_SENT;
 	tx->is.in_flight = true;
-	p3_cci_expire_renew(conn, tx);
+	p3_cci_op_renew(conn, tx);
 	conn->rma_out++;
 	return true;
 }
@@ -103,7 +102,7 @@ static void data_end(struct p3_nic *n, struct p3_cci_tx *tx, cci_status_t status
 	else
 		tx->state = P3_CCI_TX_WAITS;
 	if (msg)
-		p3_cci_expire_renew(conn, tx);
+		p3_cci_op_renew(conn, tx);
 	if (msg && conn->pub.attribute != CCI_CONN_ATTR_RO)
 		p3_list_add(&conn->wait, &tx->wait);
 	if (conn->state == P3_CCI_READY)

@@ -43,8 +43,8 @@ bool p3_cci_setup_take_decision(
 bool p3_cci_setup_take_request(
 	struct p3_nic *n, struct p3_peer *p, const struct p3_cell *c, uint64_t w0);
 
-/* Forget the request of the peer of which parts are to come, if there is one: a peer sends
- * the parts of a request one behind the other. */
+/* Forget the request of the peer of which parts are to come, if there is one: a peer
+ * sends the parts of a request one behind the other. */
 void p3_cci_setup_forget(struct p3_peer *p);
 
 struct p3_cci_decision {

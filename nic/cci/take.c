@@ -55,7 +55,6 @@ static const char *take(struct p3_nic *n, struct p3_peer *p, const struct p3_cel
 	}
 }
 
-P3_PATH
 bool p3_cci_take(
 	struct p3_nic *n, struct p3_peer *p, const struct p3_cell *c, uint64_t w0)
 {

@@ -55,7 +55,7 @@ static P3_HOT void p3_event_show(
 	P3_PROBE2(event, kind, eq->tx.tail);
 }
 
-static inline void p3_event_post(
+static P3_HOT void p3_event_post(
 	struct p3_nic *n, struct p3_eq *eq, struct p3_event_record *e, uint32_t kind)
 {
 	P3_TRACE(fw, n, P3_TRACE_EVENT, kind,

@@ -153,7 +153,8 @@ bool p3_back_take(struct p3_nic *n, struct p3_peer *p)
 		return acknowledge(n, p, c);
 	if (p3_likely(other == reply))
 		return take_reply(n, p);
-	if (other == cci && !(n->odd & P3_ODD_TRACED) && p3_cci_answered_straight(n, p, c))
+	if (other == cci && !(n->odd & P3_ODD_TRACED) &&
+		p3_cci_answered_straight(n, p, c))
 		return true;
 	return p3_reply_take(n, p);
 }

@@ -338,8 +338,8 @@ static P3_HOT void expect_to_answer(const struct p3_peer *p, const struct p3_rin
 		p3_ring_own_soon(r, 0);
 }
 
-/* Messages of CCI that are not in parts: of one cell, or of k cells. */
-P3_PATH
+/* Messages of CCI that are not in parts: of one cell, or of k cells.  These functions are
+ * not P3_PATH, nor are CCI's others. */
 static __attribute__((noinline)) bool take_cci(struct p3_nic *n, struct p3_peer *p)
 {
 	const struct p3_cell *c = p->req_in.next;
@@ -347,10 +347,9 @@ static __attribute__((noinline)) bool take_cci(struct p3_nic *n, struct p3_peer 
 	expect_to_answer(p, answered ? &p->rsp_out : &p->req_out);
 	if (p3_unlikely(n->odd & P3_ODD_TRACED || p->odd || p3_peer_has_response(p)))
 		return p3_rx_take(n, p);
-	return p3_cci_msg_take_one(n, p, c);
+	return p3_cci_msg_take_one(n, p, c) || p3_rx_take(n, p);
 }
 
-P3_PATH
 static __attribute__((noinline)) bool take_longer_cci(
 	struct p3_nic *n, struct p3_peer *p, uint32_t k)
 {
@@ -359,7 +358,7 @@ static __attribute__((noinline)) bool take_longer_cci(
 			!p3_ring_sane(&p->req_in, P3_REQ_CCI_MSG, k)))
 		return p3_rx_take(n, p);
 	p3_cells_soon(c, k);
-	return p3_cci_msg_take_longer(n, p, c, k);
+	return p3_cci_msg_take_longer(n, p, c, k) || p3_rx_take(n, p);
 }
 
 P3_PATH

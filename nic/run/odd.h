@@ -18,9 +18,9 @@
  *	HUNGRY		append_hungry in commands.c	a command waits for memory
  *	BAD		p3_peer_ignore			n->some_bad
  *	SWAPPER		wait_to_swap in exchange.c	n->swapper: an exchange waits
- *	CCI		p3_cci_event_dirty		n->cci.dirty: an OS handle is to be
- *							looked at
- *			p3_cci_timer_look_now		a timer was due at the last look
+ *	CCI		p3_cci_event_dirty		n->cci.dirty: an OS handle may
+ *							need a signal
+ *			p3_cci_timer_look_now		a timer is due
  *
  * The code that makes something unusual sets its bit by p3_odd_set().  No code clears
  * bits but the pass: as long as a bit is set, its last step is p3_odd_settle(), which

@@ -249,8 +249,8 @@ static bool hosts_poll(struct nic_thread *t)
 }
 
 /* Take the lease.  A program that sleeps on an OS handle, and that this thread has just
- * woken, holds it for a short time, and then sleeps again: nobody but this thread serves
- * its next message. */
+ * woken, holds it for a short time, and then sleeps again: only this thread serves its
+ * next message then. */
 static bool enter_behind_sleepers(struct p3_nic *n)
 {
 	uint32_t left = p3_get(&n->cci.handles) ? P3_SHORT_HOLDS : 1;
@@ -264,7 +264,7 @@ static bool enter_behind_sleepers(struct p3_nic *n)
 
 /*
  * With the lease: before a sleep, run passes for a while, and yield the CPU between them.
- * The next message for a program that sleeps on an OS handle often comes soon, and to wake
+ * The next message for a program that sleeps on a handle often comes soon, and to wake
  * a thread on an idle CPU takes longer than these passes.  Return true without the lease
  * if a message came, or if another thread has the lease for long; false with the lease.
  */

@@ -495,7 +495,8 @@ void rig_check(void)
 {
 	for (uint32_t i = 0; i < RIG_FAKES; i++) {
 		const struct p3_peer *p = rig_peer(&rig.fake[i]);
-		uint32_t cells = p->cci.asked; /* for answers of CCI, which have no pending */
+		uint32_t cells =
+			p->cci.asked; /* for answers of CCI, which have no pending */
 		if (p->state != P3_LIVE)
 			continue;
 		p3_list_each(it, &p->outstanding) {

@@ -589,8 +589,8 @@ static void cci_answer(struct fake *f, struct input *in)
 		const struct p3_cci_tx *tx =
 			p3_item(conn->fifo.next, struct p3_cci_tx, fifo);
 		kind = tx->op == P3_CCI_OP_MSG || tx->is.data_done ? P3_REQ_CCI_MSG
-		       : tx->op == P3_CCI_OP_WRITE              ? P3_REQ_CCI_WRITE
-								: P3_REQ_CCI_READ;
+		       : tx->op == P3_CCI_OP_WRITE                 ? P3_REQ_CCI_WRITE
+								   : P3_REQ_CCI_READ;
 		token = tx->token;
 	}
 	memset(m.w, 0, P3_CELL);
