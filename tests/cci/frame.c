@@ -693,12 +693,21 @@ void down(void)
 	OK(cci_finalize());
 }
 
+/* The URIs of this process: a test may use each of them until its end. */
+static struct uri {
+	struct uri *before;
+	char *text;
+} *uris;
+
 const char *uri_of(cci_endpoint_t *ep)
 {
-	char *uri = NULL;
-	OK(cci_get_opt((cci_opt_handle_t *)ep, CCI_OPT_ENDPT_URI, &uri));
-	CHECK(uri && strlen(uri) < 128);
-	return uri; /* never freed: a test makes few */
+	struct uri *uri = calloc(1, sizeof *uri);
+	CHECK(uri);
+	uri->before = uris;
+	uris = uri;
+	OK(cci_get_opt((cci_opt_handle_t *)ep, CCI_OPT_ENDPT_URI, &uri->text));
+	CHECK(uri->text && strlen(uri->text) < 128);
+	return uri->text;
 }
 
 void tell_uri(cci_endpoint_t *ep)

@@ -15,6 +15,14 @@ struct leaks {
 	unsigned long kib; /* anonymous and shared memory that is resident */
 };
 
+/* AddressSanitizer maps memory of its own, and keeps freed memory for a while; a build
+ * with it counts neither here, but LeakSanitizer finds what is not freed. */
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define LEAKS_NO_MEMORY 1
+#endif
+#endif
+
 static inline unsigned long leaks_entries(const char *path)
 {
 	unsigned long n = 0;
@@ -26,10 +34,13 @@ static inline unsigned long leaks_entries(const char *path)
 	return n;
 }
 
-static inline unsigned long leaks_lines(const char *path)
+static inline unsigned long leaks_mappings(void)
 {
+#ifdef LEAKS_NO_MEMORY
+	return 0;
+#endif
 	unsigned long n = 0;
-	FILE *f = fopen(path, "re");
+	FILE *f = fopen("/proc/self/maps", "re");
 	for (int c; f && (c = getc(f)) != EOF;)
 		n += c == '\n';
 	if (f)
@@ -39,6 +50,9 @@ static inline unsigned long leaks_lines(const char *path)
 
 static inline unsigned long leaks_kib(void)
 {
+#ifdef LEAKS_NO_MEMORY
+	return 0;
+#endif
 	char line[200];
 	unsigned long sum = 0, kib;
 	FILE *f = fopen("/proc/self/status", "re");
@@ -54,7 +68,7 @@ static inline unsigned long leaks_kib(void)
 static inline struct leaks leaks_now(void)
 {
 	return (struct leaks){leaks_entries("/proc/self/fd"),
-		leaks_entries("/proc/self/task"), leaks_lines("/proc/self/maps"),
+		leaks_entries("/proc/self/task"), leaks_mappings(),
 		leaks_kib()};
 }
 

@@ -329,7 +329,7 @@ enum { CCI_BUFFERS = 4 };
 
 static void cci_ok(int status)
 {
-	mp_check(status == CCI_SUCCESS, cci_strerror(NULL, (cci_status_t)status));
+	mp_check(status == CCI_SUCCESS, "%s", cci_strerror(NULL, (cci_status_t)status));
 }
 
 /* Rank 1 opens an endpoint with a number that rank 0 knows. */
@@ -376,7 +376,7 @@ static void full(void)
 	if (mp.rank == 0) {
 		cci_ask(ep);
 		cci_event_t *ev = cci_await(ep, CCI_EVENT_CONNECT);
-		cci_ok(ev->connect.status);
+		cci_ok((int)ev->connect.status);
 		for (int i = 0; i <= CCI_BUFFERS; i++)
 			cci_ok(cci_send(ev->connect.connection, bytes, 8, NULL, 0));
 	} else {

@@ -76,11 +76,11 @@ static void handle(cci_event_t *ev)
 		decide(ev);
 		break;
 	case CCI_EVENT_CONNECT:
-		ok(ev->connect.status);
+		ok((int)ev->connect.status);
 		own.to = ev->connect.connection;
 		break;
 	case CCI_EVENT_SEND:
-		ok(ev->send.status);
+		ok((int)ev->send.status);
 		own.ended++;
 		break;
 	case CCI_EVENT_RECV:
