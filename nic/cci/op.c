@@ -59,9 +59,21 @@ void p3_cci_op_end(struct p3_nic *n, struct p3_cci_tx *tx, cci_status_t status)
 		p3_cci_op_end_done(n, conn);
 }
 
+/* On RO the operations behind one that fails fail, too, also those whose answers came
+ * before: the program learns what is certain by the first failure. */
+static void fail_done(struct p3_cci_conn *conn, cci_status_t status)
+{
+	p3_list_each(it, &conn->fifo) {
+		struct p3_cci_tx *tx = p3_item(it, struct p3_cci_tx, fifo);
+		if (tx->state == P3_CCI_TX_DONE && tx->status == CCI_SUCCESS)
+			tx->status = status;
+	}
+}
+
 void p3_cci_op_end_all(struct p3_nic *n, struct p3_cci_conn *conn, cci_status_t status)
 {
 	bool unreliable = conn->pub.attribute == CCI_CONN_ATTR_UU;
+	fail_done(conn, status);
 	conn->ntx++; /* keeps the connection until all are over */
 	while (!p3_list_empty(&conn->fifo))
 		p3_cci_op_end(n, p3_item(conn->fifo.next, struct p3_cci_tx, fifo),

@@ -122,6 +122,14 @@ static void release(struct p3_nic *n, struct p3_xfer_slot *x, uint32_t fail)
 	p3_looks_add(n, x->peer);
 }
 
+/* The peer is lost: all operations of the connection fail, also those whose answers have
+ * come but were not taken yet. */
+static void lose(struct p3_nic *n, struct p3_cci_conn *conn)
+{
+	p3_cci_rma_withdraw_all(n, conn);
+	p3_cci_op_break(n, conn, CCI_ERR_DISCONNECTED);
+}
+
 /* The pull of a READ has ended. */
 static void read_over(struct p3_nic *n, struct p3_pull *pull, uint32_t fail)
 {
@@ -132,10 +140,10 @@ static void read_over(struct p3_nic *n, struct p3_pull *pull, uint32_t fail)
 	if (!tx || tx->state != P3_CCI_TX_SENT || tx->xfer != x)
 		return;
 	tx->xfer = NULL;
-	data_end(n, tx,
-		!fail   ? CCI_SUCCESS
-		: lives ? CCI_ERR_RMA_HANDLE
-			: CCI_ERR_DISCONNECTED);
+	if (!fail || lives)
+		data_end(n, tx, fail ? CCI_ERR_RMA_HANDLE : CCI_SUCCESS);
+	else
+		lose(n, tx->item.conn);
 }
 
 static void begin_read(struct p3_nic *n, struct p3_peer *p, struct p3_cci_tx *tx,
