@@ -15,10 +15,10 @@ struct leaks {
 	unsigned long kib; /* anonymous and shared memory that is resident */
 };
 
-/* AddressSanitizer maps memory of its own, and keeps freed memory for a while; a build
- * with it counts neither here, but LeakSanitizer finds what is not freed. */
+/* Sanitizers map memory of their own, and AddressSanitizer keeps freed memory for a while.
+ * Builds with them count neither here, but LeakSanitizer finds what is not freed. */
 #if defined(__has_feature)
-#if __has_feature(address_sanitizer)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
 #define LEAKS_NO_MEMORY 1
 #endif
 #endif
