@@ -4,11 +4,19 @@
 #include "shm/fault.h"
 #include "shm/fd.h"
 
+/* Another thread may change IDLE to ARMED, or back, at the same time. */
+static bool begin(struct p3_cci_handle *h)
+{
+	uint32_t was = P3_CCI_ARMED;
+	while (!p3_cas32(&h->state, &was, P3_CCI_SIGNALLING))
+		if (was != P3_CCI_ARMED && was != P3_CCI_IDLE)
+			return false;
+	return true;
+}
+
 void p3_cci_handle_signal(struct p3_cci_handle *h)
 {
-	uint32_t armed = P3_CCI_ARMED, idle = P3_CCI_IDLE;
-	if (!p3_cas32(&h->state, &armed, P3_CCI_SIGNALLING) &&
-		!p3_cas32(&h->state, &idle, P3_CCI_SIGNALLING))
+	if (!begin(h))
 		return;
 	FAULT_POINT("cci.signalling");
 	p3_fd_signal(h->fd);

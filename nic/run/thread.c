@@ -159,7 +159,7 @@ static bool sleep_until_rung(struct nic_thread *t)
 	if (p3_cas32(n->asleep, &word, P3_ASLEEP_NIC))
 		word = P3_ASLEEP_NIC;
 	FAULT_POINT("nic.armed");
-	p3_looks_fence(n, p3_fence_heavy); /* PARK.1 */
+	p3_looks_fence(n, p3_fence_heavy); /* PARK.1, CCIFD.3 */
 	p3_peer_sweep(n);
 	bool news = pass(t) || p3_get(&n->stop);
 	if (p3_unlikely(p3_get(&n->cci.handles)))

@@ -17,7 +17,9 @@ struct leaks {
 
 /* Sanitizers map memory of their own, and AddressSanitizer keeps freed memory for a while.
  * Builds with them count neither here, but LeakSanitizer finds what is not freed. */
-#if defined(__has_feature)
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define LEAKS_NO_MEMORY 1
+#elif defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
 #define LEAKS_NO_MEMORY 1
 #endif
@@ -68,8 +70,7 @@ static inline unsigned long leaks_kib(void)
 static inline struct leaks leaks_now(void)
 {
 	return (struct leaks){leaks_entries("/proc/self/fd"),
-		leaks_entries("/proc/self/task"), leaks_mappings(),
-		leaks_kib()};
+		leaks_entries("/proc/self/task"), leaks_mappings(), leaks_kib()};
 }
 
 #endif

@@ -12,6 +12,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 # Points that these two processes do not reach, with the reason.
@@ -37,8 +38,8 @@ def start(program, arguments, fault):
     env = dict(os.environ)
     if fault:
         env["PTL3_FAULT"] = fault
-    return subprocess.Popen([program] + arguments, env=env, stdout=subprocess.PIPE,
-                            stderr=subprocess.PIPE, text=True)
+    return subprocess.Popen([program] + arguments, env=env, stdin=subprocess.PIPE,
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 def state_of(process):
@@ -49,40 +50,50 @@ def state_of(process):
         return "X"
 
 
-def let_go_on(process):
-    """Wait for the end of a process, and continue it when it has stopped."""
-    stopped = False
-    while process.poll() is None:
-        if state_of(process) == "T":
-            stopped = True
-            time.sleep(0.3)  # pause: the other one is to notice
-            process.send_signal(signal.SIGCONT)
-        time.sleep(0.01)
-    return stopped
+class Waker(threading.Thread):
+    """Continues a process, from its start to its end, each time that it has stopped."""
+
+    def __init__(self, process):
+        super().__init__(daemon=True)
+        self.process, self.stops = process, 0
+        self.start()
+
+    def run(self):
+        while state_of(self.process) not in "XZ":
+            if state_of(self.process) == "T":
+                self.stops += 1
+                time.sleep(0.3)  # pause: the other process is to notice
+                self.process.send_signal(signal.SIGCONT)
+            time.sleep(0.01)
 
 
 class Run:
     def __init__(self, program, point, action, victim):
-        self.program, self.victim = program, victim
+        self.program, self.victim, self.action = program, victim, action
         self.fault = f"{point}:1:{action}"
         self.what = f"PTL3_FAULT={self.fault} in the {victim}"
+        self.waker = None
 
-    def fault_of(self, role):
-        return self.fault if role == self.victim else None
+    def begin(self, role, arguments):
+        strikes = role == self.victim
+        process = start(self.program, [role] + arguments, self.fault if strikes else None)
+        if strikes and self.action == "stop":
+            self.waker = Waker(process)
+        return process
 
     def play(self):
         """Return whether the point struck; raise if a process does not end well."""
-        server = start(self.program, ["server"], self.fault_of("server"))
+        server = self.begin("server", [])
         uri = server.stdout.readline().strip()
         ends = {"server": server}
         if uri:
-            ends["client"] = start(self.program, ["client", uri], self.fault_of("client"))
-        stopped = self.victim in ends and self.fault.endswith("stop") and \
-            let_go_on(ends[self.victim])
-        errors = {role: p.communicate()[1] for role, p in ends.items()}
-        struck = stopped or "fault: " in errors.get(self.victim, "")
+            ends["client"] = self.begin("client", [uri])
+            ends["client"].wait()
+        errors = {role: p.communicate()[1] for role, p in reversed(ends.items())}
+        struck = (self.waker and self.waker.stops > 0) or \
+            "fault: " in errors.get(self.victim, "")
         for role, process in ends.items():
-            dies = struck and role == self.victim and self.fault.endswith("kill")
+            dies = struck and role == self.victim and self.action == "kill"
             want = -signal.SIGKILL if dies else 0
             if process.returncode != want:
                 raise RuntimeError(f"{self.what}: the {role} ended with "
@@ -101,7 +112,7 @@ def main():
         struck = 0
         for victim in ("server", "client"):
             try:
-                struck += Run(o.program, point, o.action, victim).play()
+                struck += bool(Run(o.program, point, o.action, victim).play())
             except RuntimeError as e:
                 print(e)
                 failures += 1

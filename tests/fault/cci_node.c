@@ -11,13 +11,15 @@
  * server has few receive buffers, and holds them for a while, so that messages are
  * refused and sent again.  The one that survives must get an event for each operation,
  * with success or as of a disconnected peer, within its patience; then it ends with
- * status 0.
+ * status 0.  A server whose standard input ends before a client has connected ends, too:
+ * its client has died.
  */
 #include "support/patience.h"
 
 #include <cci.h>
 
 #include <poll.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -201,6 +203,28 @@ static void probe(void)
 			(void)cci_send(server_conn[i], "?", 1, NULL, 0);
 }
 
+/* Take an event in a second thread, so that the two share the endpoint's queue. */
+static void *pump_once(void *unused)
+{
+	while (!over && !pump())
+		usleep(1000);
+	return unused;
+}
+
+static void pump_elsewhere(void)
+{
+	pthread_t thread;
+	if (pthread_create(&thread, NULL, pump_once, NULL) || pthread_join(thread, NULL))
+		fail("a thread", "not created");
+}
+
+/* The client has died before it has connected, so no event will tell. */
+static bool has_no_client(void)
+{
+	struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
+	return !accepts && poll(&input, 1, 0) > 0 && !pump();
+}
+
 static void serve(void)
 {
 	cci_rma_handle_t *handle;
@@ -214,11 +238,13 @@ static void serve(void)
 	printf("%s\n", uri);
 	fflush(stdout);
 	free(uri);
-	while (!over) {
+	while (!over && !has_no_client()) {
 		pump_or_sleep(20);
-		if (accepts == WAYS && !told)
+		if (accepts == WAYS && !told) {
 			told = cci_send(server_conn[0], handle, sizeof *handle, NULL,
 				       0) == CCI_SUCCESS;
+			pump_elsewhere();
+		}
 		if (++turns % 64 == 0)
 			probe();
 	}

@@ -21,10 +21,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#if defined(P3_VALGRIND) || defined(P3_TSAN) || defined(__SANITIZE_ADDRESS__)
+#if defined(P3_VALGRIND) || defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 #define PATIENCE_SCALE 6u
 #elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
 #define PATIENCE_SCALE 6u
 #endif
 #endif
