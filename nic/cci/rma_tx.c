@@ -122,15 +122,9 @@ static void release(struct p3_nic *n, struct p3_xfer_slot *x, uint32_t fail)
 	p3_looks_add(n, x->peer);
 }
 
-/* The peer is lost: all operations of the connection fail, also those whose answers have
- * come but were not taken yet. */
-static void lose(struct p3_nic *n, struct p3_cci_conn *conn)
-{
-	p3_cci_rma_withdraw_all(n, conn);
-	p3_cci_op_break(n, conn, CCI_ERR_DISCONNECTED);
-}
-
-/* The pull of a READ has ended. */
+/* The pull of a READ has ended.  If the peer is being lost, p3_cci_lose_peer() ends the
+ * operation, with all others of the connection: their pulls are in the list through which
+ * the caller goes. */
 static void read_over(struct p3_nic *n, struct p3_pull *pull, uint32_t fail)
 {
 	struct p3_xfer_slot *x = p3_item(pull, struct p3_xfer_slot, pull);
@@ -142,8 +136,6 @@ static void read_over(struct p3_nic *n, struct p3_pull *pull, uint32_t fail)
 	tx->xfer = NULL;
 	if (!fail || lives)
 		data_end(n, tx, fail ? CCI_ERR_RMA_HANDLE : CCI_SUCCESS);
-	else
-		lose(n, tx->item.conn);
 }
 
 static void begin_read(struct p3_nic *n, struct p3_peer *p, struct p3_cci_tx *tx,

@@ -393,6 +393,68 @@ NODES_CASE(a_closed_connection_and_a_dead_peer_end_sends, 2)
 		p3_cci_endpoint_destroy(ep);
 }
 
+#define READS 6u
+#define LONG  (UINT64_C(32) << 20) /* bytes: a peer can die before they are read */
+
+static void offer_memory(cci_endpoint_t *ep, cci_connection_t *conn, unsigned char *at)
+{
+	cci_rma_handle_t *h;
+	CHECK_EQ(p3_cci_rma_register(ep, at, LONG, CCI_FLAG_READ, &h), CCI_SUCCESS);
+	CHECK_EQ(send_one(conn, h, sizeof *h, 0), CCI_SUCCESS);
+	give(next(ep, CCI_EVENT_SEND));
+}
+
+/* Begin a short read and then long ones, and wait for the end of the short one. */
+static void begin_reads(cci_endpoint_t *ep, cci_connection_t *conn, unsigned char *at)
+{
+	cci_rma_handle_t *h;
+	cci_event_t *e = next(ep, CCI_EVENT_RECV);
+	CHECK_EQ(p3_cci_rma_register(ep, at, LONG, 0, &h), CCI_SUCCESS);
+	struct p3_cci_rma r = {.local = *h, .flags = CCI_FLAG_READ, .data_len = 100000};
+	memcpy(&r.remote, e->recv.ptr, sizeof r.remote);
+	give(e);
+	CHECK_EQ(p3_cci_rma(conn, &r), CCI_SUCCESS);
+	r.data_len = LONG;
+	for (unsigned i = 0; i < READS; i++)
+		CHECK_EQ(p3_cci_rma(conn, &r), CCI_SUCCESS);
+	give(next(ep, CCI_EVENT_SEND));
+}
+
+/* Each read ends once, with success or as of a disconnected peer, in this order. */
+static void await_reads(cci_endpoint_t *ep)
+{
+	bool lost = false;
+	for (unsigned i = 0; i < READS; i++) {
+		cci_event_t *e = next(ep, CCI_EVENT_SEND);
+		CHECK(e->send.status == CCI_ERR_DISCONNECTED ||
+			(e->send.status == CCI_SUCCESS && !lost));
+		lost = e->send.status != CCI_SUCCESS;
+		give(e);
+	}
+	CHECK(lost);
+}
+
+NODES_CASE(a_peer_dies_while_several_reads_move, 2)
+{
+	UNUSED_ARGS;
+	unsigned char *at = node_alloc(LONG);
+	cci_endpoint_t *ep = open_at(rank == 0 ? SERVICE : 0);
+	sync_nodes();
+	cci_connection_t *conn = rank == 0 ? accepted(ep, 0, 0)
+					   : connected(ep, 0, CCI_CONN_ATTR_RO, NULL, 0);
+	if (rank == 0)
+		offer_memory(ep, conn, at);
+	else
+		begin_reads(ep, conn, at);
+	sync_nodes();
+	if (rank == 0)
+		node_die();
+	if (rank == 0)
+		return;
+	await_reads(ep);
+	p3_cci_endpoint_destroy(ep);
+}
+
 /* ---- OS handles ---- */
 
 #define ECHOS 200u
@@ -454,6 +516,7 @@ int main(void)
 		cmocka_unit_test(a_receiver_without_room_ends_in_rnr),
 		cmocka_unit_test(remote_memory_is_written_and_read),
 		cmocka_unit_test(a_closed_connection_and_a_dead_peer_end_sends),
+		cmocka_unit_test(a_peer_dies_while_several_reads_move),
 		cmocka_unit_test(sleepers_do_not_wait_for_ticks),
 	};
 	return RUN_CASES(cases);
