@@ -200,7 +200,6 @@ static P3_HOT void deliver_straight(struct p3_nic *n, struct p3_peer *p,
 	struct p3_cci_conn *conn, struct p3_cci_rx *rx, uint32_t len, uint32_t k,
 	uint64_t token)
 {
-	rx->slot[len] = 0;
 	conn->seq_in++;
 	conn->refusing = false;
 	FAULT_POINT("cci.received");

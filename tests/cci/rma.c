@@ -490,7 +490,7 @@ STATEMENT(108, order_of_messages, 2, 0)
 
 /* ---- fences ---- */
 
-enum { BLOCKS = 16, BLOCK = 4000 };
+enum { BLOCKS = 4, BLOCK = 300000 }; /* long enough to move in several steps */
 
 static struct {
 	unsigned char bytes[BLOCKS][BLOCK];
