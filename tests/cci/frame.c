@@ -697,7 +697,7 @@ void down(void)
 static struct uri {
 	struct uri *before;
 	char *text;
-} *uris;
+} * uris;
 
 const char *uri_of(cci_endpoint_t *ep)
 {

@@ -404,8 +404,7 @@ static void offer_memory(cci_endpoint_t *ep, cci_connection_t *conn, unsigned ch
 	give(next(ep, CCI_EVENT_SEND));
 }
 
-/* Begin a short read and then long ones, and wait for the end of the short one. */
-static void begin_reads(cci_endpoint_t *ep, cci_connection_t *conn, unsigned char *at)
+static struct p3_cci_rma read_of_offer(cci_endpoint_t *ep, unsigned char *at)
 {
 	cci_rma_handle_t *h;
 	cci_event_t *e = next(ep, CCI_EVENT_RECV);
@@ -413,23 +412,32 @@ static void begin_reads(cci_endpoint_t *ep, cci_connection_t *conn, unsigned cha
 	struct p3_cci_rma r = {.local = *h, .flags = CCI_FLAG_READ, .data_len = 100000};
 	memcpy(&r.remote, e->recv.ptr, sizeof r.remote);
 	give(e);
-	CHECK_EQ(p3_cci_rma(conn, &r), CCI_SUCCESS);
-	r.data_len = LONG;
+	return r;
+}
+
+/* Begin a short read and then long ones, and wait for the end of the short one. */
+static void begin_reads(cci_endpoint_t *ep, cci_connection_t *conn, struct p3_cci_rma *r)
+{
+	CHECK_EQ(p3_cci_rma(conn, r), CCI_SUCCESS);
+	r->data_len = LONG;
 	for (unsigned i = 0; i < READS; i++)
-		CHECK_EQ(p3_cci_rma(conn, &r), CCI_SUCCESS);
+		CHECK_EQ(p3_cci_rma(conn, r), CCI_SUCCESS);
 	give(next(ep, CCI_EVENT_SEND));
 }
 
-/* Each read ends once, with success or as of a disconnected peer, in this order. */
-static void await_reads(cci_endpoint_t *ep)
+/* Begin a read for each that ends, until the peer has died: then all fail. */
+static void read_until_death(
+	cci_endpoint_t *ep, cci_connection_t *conn, struct p3_cci_rma *r)
 {
 	bool lost = false;
-	for (unsigned i = 0; i < READS; i++) {
+	for (unsigned left = READS; left > 0; left--) {
 		cci_event_t *e = next(ep, CCI_EVENT_SEND);
 		CHECK(e->send.status == CCI_ERR_DISCONNECTED ||
 			(e->send.status == CCI_SUCCESS && !lost));
 		lost = e->send.status != CCI_SUCCESS;
 		give(e);
+		if (!lost && p3_cci_rma(conn, r) == CCI_SUCCESS)
+			left++;
 	}
 	CHECK(lost);
 }
@@ -442,17 +450,20 @@ NODES_CASE(a_peer_dies_while_several_reads_move, 2)
 	sync_nodes();
 	cci_connection_t *conn = rank == 0 ? accepted(ep, 0, 0)
 					   : connected(ep, 0, CCI_CONN_ATTR_RO, NULL, 0);
+	struct p3_cci_rma r = {.msg = NULL};
 	if (rank == 0)
 		offer_memory(ep, conn, at);
 	else
-		begin_reads(ep, conn, at);
+		r = read_of_offer(ep, at);
+	if (rank == 1)
+		begin_reads(ep, conn, &r);
 	sync_nodes();
 	if (rank == 0)
 		node_die();
-	if (rank == 0)
-		return;
-	await_reads(ep);
-	p3_cci_endpoint_destroy(ep);
+	if (rank == 1)
+		read_until_death(ep, conn, &r);
+	if (rank == 1)
+		p3_cci_endpoint_destroy(ep);
 }
 
 /* ---- OS handles ---- */
