@@ -843,6 +843,13 @@ static void give_movement(struct p3_cmd *c, struct input *in)
 		m->got = true;
 }
 
+/* A call of CCI posts what is to be run; fuzz_cci has the calls themselves. */
+static void run_nothing(struct p3_nic *n, void *arg)
+{
+	if (n != rig.nic || arg != &rig)
+		rig_fail("a command of CCI has another argument", 0, 0);
+}
+
 void host_prepare(struct host_gift *g, struct input *in)
 {
 	struct p3_cmd *c = &g->cmd;
@@ -891,6 +898,10 @@ void host_prepare(struct host_gift *g, struct input *in)
 		break;
 	case P3_OP_LIST:
 		c->listed = NULL;
+		break;
+	case P3_OP_CCI:
+		c->cci.run = run_nothing;
+		c->cci.arg = &rig;
 		break;
 	}
 }
