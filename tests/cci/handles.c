@@ -25,15 +25,20 @@ static bool readable(int fd, int ms)
 }
 
 /* Look in vain until the handle stays unreadable for that time.  A thread that was about
- * to write the handle when the event was taken makes it readable for one more look. */
+ * to write the handle when the event was taken makes it readable for one more look, or
+ * for more of them while that thread waits for a CPU; that happens seldom. */
 static void quiet(cci_endpoint_t *ep, int fd, int ms)
 {
-	for (int i = 0; i < 3; i++) {
+	static unsigned calls, again;
+	struct patience p = patience_ms(1000);
+	calls++;
+	SILENCE(ep, 0);
+	for (bool first = true; readable(fd, ms); first = false) {
+		look_at(__FILE__, __LINE__, &p, "a handle that is not readable");
+		again += first;
 		SILENCE(ep, 0);
-		if (!readable(fd, ms))
-			return;
 	}
-	fail_at(__FILE__, __LINE__, "the handle is readable without an event");
+	CHECK(again <= 3 + calls / 10);
 }
 
 /* Wait without a limit, as programs do; the test's own limit ends a hang. */
