@@ -257,7 +257,7 @@ STATEMENT(68, polling_with_a_handle, 1, DOMAIN)
 	cci_endpoint_t *ep = endpoint();
 	unsigned long n = many(100000) + 1000, calls = n;
 	set_word(2, n);
-	/* Where other programs take a CPU away, one of some attempts must be undisturbed. */
+	/* Where other programs take a CPU away, one attempt must be undisturbed. */
 	for (unsigned i = 1; i <= 8 && calls >= n / 100; i++)
 		calls = calls_of_poller(ep, i);
 	if (calls >= n / 100)

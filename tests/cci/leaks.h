@@ -15,8 +15,8 @@ struct leaks {
 	unsigned long kib; /* anonymous and shared memory that is resident */
 };
 
-/* Sanitizers map memory of their own, and AddressSanitizer keeps freed memory for a while.
- * Builds with them count neither here, but LeakSanitizer finds what is not freed. */
+/* Sanitizers map memory of their own, and AddressSanitizer keeps freed memory for a
+ * while.  Builds with them count neither here, but LeakSanitizer finds leaks. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define LEAKS_NO_MEMORY 1
 #elif defined(__has_feature)
