@@ -42,42 +42,47 @@ static void pass_uri(struct perf_node *p, struct cci_end *e, char uri[CCI_URI_BY
 	memcpy(uri, word, CCI_URI_BYTES);
 }
 
-static void accept_all(struct cci_end *e)
+static cci_connection_t *accept_one(struct cci_end *e)
 {
-	for (unsigned way = 0; way < CCI_WAYS; way++) {
-		cci_event_t *request = await(e, CCI_EVENT_CONNECT_REQUEST);
-		cci_check(cci_accept(request, NULL), "cci_accept");
-		cci_check(cci_return_event(request), "cci_return_event");
-		cci_event_t *done = await(e, CCI_EVENT_ACCEPT);
-		cci_check((int)done->accept.status, "accept");
-		e->conn[way] = done->accept.connection;
-		cci_check(cci_return_event(done), "cci_return_event");
-	}
+	cci_event_t *request = await(e, CCI_EVENT_CONNECT_REQUEST);
+	cci_check(cci_accept(request, NULL), "cci_accept");
+	cci_check(cci_return_event(request), "cci_return_event");
+	cci_event_t *done = await(e, CCI_EVENT_ACCEPT);
+	cci_check((int)done->accept.status, "accept");
+	cci_connection_t *conn = done->accept.connection;
+	cci_check(cci_return_event(done), "cci_return_event");
+	return conn;
 }
 
-static void connect_all(struct cci_end *e, const char *uri)
+static cci_connection_t *connect_one(struct cci_end *e, const char *uri, unsigned way)
 {
-	for (unsigned way = 0; way < CCI_WAYS; way++) {
-		cci_check(cci_connect(e->ep, uri, NULL, 0, attribute[way], NULL, 0, NULL),
-			"cci_connect");
-		cci_event_t *done = await(e, CCI_EVENT_CONNECT);
-		cci_check((int)done->connect.status, "connect");
-		e->conn[way] = done->connect.connection;
-		cci_check(cci_return_event(done), "cci_return_event");
-	}
+	cci_check(cci_connect(e->ep, uri, NULL, 0, attribute[way], NULL, 0, NULL),
+		"cci_connect");
+	cci_event_t *done = await(e, CCI_EVENT_CONNECT);
+	cci_check((int)done->connect.status, "connect");
+	cci_connection_t *conn = done->connect.connection;
+	cci_check(cci_return_event(done), "cci_return_event");
+	return conn;
 }
 
-static void open_end(struct perf_node *p, struct cci_end *e, bool blocking)
+/* Connect in each way, several times; the end keeps the last connections. */
+static void connect_all(
+	const struct perf_node *p, struct cci_end *e, const char *uri, unsigned times)
+{
+	for (unsigned i = 0; i < times * CCI_WAYS; i++)
+		e->conn[i % CCI_WAYS] =
+			p->first ? accept_one(e) : connect_one(e, uri, i % CCI_WAYS);
+}
+
+static void open_end(
+	struct perf_node *p, struct cci_end *e, bool blocking, unsigned times)
 {
 	char uri[CCI_URI_BYTES];
 	e->fd = -1;
 	cci_check(cci_create_endpoint(NULL, 0, &e->ep, blocking ? &e->fd : NULL),
 		"cci_create_endpoint");
 	pass_uri(p, e, uri);
-	if (p->first)
-		accept_all(e);
-	else
-		connect_all(e, uri);
+	connect_all(p, e, uri, times);
 }
 
 /* Register the memory of portalperf's messages, and exchange the handles. */
@@ -101,8 +106,8 @@ void cci_node_open(struct cci_node *n)
 {
 	uint32_t caps;
 	cci_check(cci_init(CCI_ABI_VERSION, 0, &caps), "cci_init");
-	open_end(n->p, &n->polled, false);
-	open_end(n->p, &n->blocking, true);
+	open_end(n->p, &n->polled, false, 1);
+	open_end(n->p, &n->blocking, true, 1);
 	pass_regions(n, n->p->largest + PERF_SHIFTS * 64, perf_rx_bytes(n->p));
 }
 
@@ -110,5 +115,18 @@ void cci_node_close(struct cci_node *n)
 {
 	cci_check(cci_destroy_endpoint(n->polled.ep), "cci_destroy_endpoint");
 	cci_check(cci_destroy_endpoint(n->blocking.ep), "cci_destroy_endpoint");
+	cci_check(cci_finalize(), "cci_finalize");
+}
+
+void cci_idle_open(struct perf_node *p)
+{
+	static struct cci_end idle;
+	uint32_t caps;
+	cci_check(cci_init(CCI_ABI_VERSION, 0, &caps), "cci_init");
+	open_end(p, &idle, false, CCI_IDLE / CCI_WAYS);
+}
+
+void cci_idle_close(void)
+{
 	cci_check(cci_finalize(), "cci_finalize");
 }

@@ -20,7 +20,7 @@ enum cci_way { CCI_WAY_UU, CCI_WAY_RO, CCI_WAY_RU, CCI_WAYS };
 
 extern const char *const cci_way_name[CCI_WAYS];
 
-enum { CCI_URI_BYTES = 128 };
+enum { CCI_URI_BYTES = 128, CCI_IDLE = 99 };
 
 struct cci_end {
 	cci_endpoint_t *ep;
@@ -44,6 +44,9 @@ struct cci_node {
 /* Ranks 0 and 1, between perf_begin and perf_end: make endpoints and connections. */
 void cci_node_open(struct cci_node *n);
 void cci_node_close(struct cci_node *n);
+/* The same between them, before or after that: CCI_IDLE connections that are not used. */
+void cci_idle_open(struct perf_node *p);
+void cci_idle_close(void);
 void cci_check(int status, const char *what);
 
 /* ---- cci_loops.c ---- */

@@ -17,17 +17,17 @@
 
 enum { MOST_TURNS = 200, BLOCKING_BYTES = 8, LATENCY_SIZES = 11, RMA_SIZES = 7 };
 
-enum test { LATENCY, COMPLETION, STREAM, RMA, HANDLE, TESTS };
+enum test { IDLE, LATENCY, COMPLETION, STREAM, RMA, HANDLE, TESTS };
 
 static const char *const test_name[TESTS] = {
-	"latency", "completion", "stream", "rma", "os_handle"};
+	"idle", "latency", "completion", "stream", "rma", "os_handle"};
 
 struct program {
 	struct bench b;
 	bool test[TESTS];
 	struct bench_list sizes, rma_sizes;
 	struct bench_number window, turns;
-	bool yields;
+	bool yields, idles;       /* idles: the connections of the test idle are there */
 	struct perf_node n, copy; /* copy: CCI's */
 	struct cci_node c;
 	struct perf_page *page;
@@ -39,6 +39,7 @@ struct runner {
 	void (*run)(struct program *p, uint64_t count);
 	double messages; /* of a round */
 	double sample[MOST_TURNS];
+	void (*before)(struct program *p); /* a batch; NULL: nothing to do */
 };
 
 /* ---- the ways that take turns ---- */
@@ -129,6 +130,41 @@ static void blocking(struct program *p, uint64_t count)
 	cci_ping_pong_blocking(&p->c, count);
 }
 
+/* ---- what stands beside Portals ---- */
+
+/* The second rank tells the first one.  As in perf_agree, its note is not counted. */
+static bool both_have_it(struct perf_node *n, bool mine)
+{
+	if (!n->first) {
+		perf_tell(n, n->peer, mine);
+		return mine;
+	}
+	bench_await(&n->w, PTL_EVENT_PUT_END, n->w.seen[PTL_EVENT_PUT_END] + 1);
+	n->w.seen[PTL_EVENT_PUT_END]--;
+	return mine && n->w.last.hdr_data;
+}
+
+static void close_idle(struct program *p)
+{
+	if (p->idles)
+		cci_idle_close();
+	p->idles = false;
+}
+
+static void without_cci(struct program *p)
+{
+	close_idle(p);
+	(void)both_have_it(&p->n, true);
+}
+
+static void with_idle_cci(struct program *p)
+{
+	if (!p->idles)
+		cci_idle_open(&p->n);
+	p->idles = true;
+	(void)both_have_it(&p->n, true);
+}
+
 /* ---- turns ---- */
 
 /* The order rotates, so that a slow drift does not show in the ratios. */
@@ -140,6 +176,8 @@ static void take_turns(
 	for (uint64_t i = 0; i < turns; i++)
 		for (unsigned k = 0; k < n; k++) {
 			struct runner *now = &r[(k + i) % n];
+			if (now->before)
+				now->before(p);
 			double t = bench_now_ns();
 			now->run(p, each);
 			now->sample[i] =
@@ -191,11 +229,37 @@ static void run(struct program *p, enum perf_test test, uint64_t bytes, struct r
 
 /* ---- tests ---- */
 
+static void print_idle(struct program *p, const char *what, const struct runner *r)
+{
+	uint64_t t = p->turns.value;
+	if (p->b.rank == 0)
+		BENCH_ROW(&p->b, BENCH_TEXT("test", "idle"), BENCH_TEXT("of", what),
+			BENCH_COUNT("connections", CCI_IDLE),
+			BENCH_REAL("without_ns", median(r[0].sample, t), 1),
+			BENCH_REAL("with_ns", median(r[1].sample, t), 1),
+			BENCH_REAL("with_per_without", ratio(&r[1], &r[0], t), 3));
+}
+
+static void idle(struct program *p)
+{
+	static struct runner latency[2] = {
+		{put, 2, {0}, without_cci}, {put, 2, {0}, with_idle_cci}};
+	static struct runner rate[2] = {
+		{put, 0, {0}, without_cci}, {put, 0, {0}, with_idle_cci}};
+	rate[0].messages = rate[1].messages = (double)p->n.window;
+	run(p, PERF_PUT, 8, latency, 2, 1);
+	print_idle(p, "put", latency);
+	run(p, PERF_STREAM, 8, rate, 2, p->n.window / 4 + 1);
+	print_idle(p, "puts", rate);
+	close_idle(p);
+}
+
 static void latency(struct program *p, uint64_t bytes)
 {
 	enum { N = 6 };
-	static struct runner r[N] = {{uu, 2, {0}}, {ro, 2, {0}}, {ru, 2, {0}},
-		{put, 2, {0}}, {put_acked, 2, {0}}, {raw, 2, {0}}};
+	static struct runner r[N] = {{uu, 2, {0}, NULL}, {ro, 2, {0}, NULL},
+		{ru, 2, {0}, NULL}, {put, 2, {0}, NULL}, {put_acked, 2, {0}, NULL},
+		{raw, 2, {0}, NULL}};
 	uint64_t t = p->turns.value;
 	run(p, PERF_PUT, bytes, r, p->page ? N : N - 1, 1);
 	if (p->b.rank)
@@ -219,8 +283,8 @@ static void latency(struct program *p, uint64_t bytes)
 
 static void completion(struct program *p, uint64_t bytes)
 {
-	static struct runner r[3] = {
-		{ro_complete, 1, {0}}, {ru_complete, 1, {0}}, {put, 1, {0}}};
+	static struct runner r[3] = {{ro_complete, 1, {0}, NULL},
+		{ru_complete, 1, {0}, NULL}, {put, 1, {0}, NULL}};
 	uint64_t t = p->turns.value;
 	run(p, PERF_ACK, bytes, r, 3, 1);
 	if (p->b.rank == 0)
@@ -235,8 +299,9 @@ static void completion(struct program *p, uint64_t bytes)
 
 static void stream(struct program *p, uint64_t bytes)
 {
-	static struct runner r[4] = {{uu_windows, 0, {0}}, {ro_windows, 0, {0}},
-		{ru_windows, 0, {0}}, {put, 0, {0}}};
+	static struct runner r[4] = {{uu_windows, 0, {0}, NULL},
+		{ro_windows, 0, {0}, NULL}, {ru_windows, 0, {0}, NULL},
+		{put, 0, {0}, NULL}};
 	uint64_t t = p->turns.value;
 	for (unsigned k = 0; k < 4; k++)
 		r[k].messages = (double)p->n.window;
@@ -275,9 +340,10 @@ static void print_rma(struct program *p, const char *test, uint64_t bytes,
 
 static void rma(struct program *p, uint64_t bytes)
 {
-	static struct runner writes[2] = {{rma_write, 1, {0}}, {put, 1, {0}}};
-	static struct runner reads[2] = {{rma_read, 1, {0}}, {put, 1, {0}}};
-	static struct runner streams[2] = {{rma_windows, 0, {0}}, {put, 0, {0}}};
+	static struct runner writes[2] = {{rma_write, 1, {0}, NULL}, {put, 1, {0}, NULL}};
+	static struct runner reads[2] = {{rma_read, 1, {0}, NULL}, {put, 1, {0}, NULL}};
+	static struct runner streams[2] = {
+		{rma_windows, 0, {0}, NULL}, {put, 0, {0}, NULL}};
 	streams[0].messages = streams[1].messages = (double)p->n.window;
 	run(p, PERF_ACK, bytes, writes, 2, 1);
 	print_rma(p, "write", bytes, writes, "put to ACK");
@@ -289,7 +355,7 @@ static void rma(struct program *p, uint64_t bytes)
 
 static void os_handle(struct program *p)
 {
-	static struct runner r[1] = {{blocking, 2, {0}}};
+	static struct runner r[1] = {{blocking, 2, {0}, NULL}};
 	uint64_t t = p->turns.value;
 	run(p, PERF_PUT, BLOCKING_BYTES, r, 1, 10);
 	struct bench_stat s = bench_stat_of(r[0].sample, t);
@@ -326,6 +392,8 @@ static const char about[] =
 	"Latency, rate and bandwidth of CCI between ranks 0 and 1, beside Portals.\n";
 
 static const char legend[] =
+	"idle        puts of 8 bytes, one way, or windows of them, without CCI and with\n"
+	"            an idle endpoint that has 99 connections\n"
 	"latency     ping-pong: half a round trip; put+ACK waits for the ACK, too\n"
 	"completion  one message to its SEND event, beside a put to its ACK\n"
 	"stream      --window messages one way, their events taken, an empty one back\n"
@@ -365,12 +433,13 @@ static void options(struct program *p, int argc, char **argv)
 	p->window = (struct bench_number){64, 1, 1024};
 	p->turns = (struct bench_number){30, 1, MOST_TURNS};
 	struct bench_words tests = {test_name, TESTS, p->test};
-	const struct bench_option rows[] = {
-		{"test", "LIST",
-			"of latency, completion, stream, rma, os_handle; default all",
-			"latency, completion, stream, rma, os_handle, or several, as in "
-			"latency,rma",
-			bench_set_words, &tests},
+	const struct bench_option rows[] = {{"test", "LIST",
+						    "of idle, latency, completion, "
+						    "stream, rma, os_handle; default all",
+						    "idle, latency, completion, stream, "
+						    "rma, os_handle, or several, as in "
+						    "latency,rma",
+						    bench_set_words, &tests},
 		{"sizes", "LIST", "of message sizes; default 0 to 4096",
 			"bytes, 0 to 4096, as in 8,64,1K", bench_set_list, &p->sizes},
 		{"rma", "LIST", "of RMA sizes; default 8 to 1M",
@@ -398,18 +467,6 @@ static void want_two_ranks(const struct bench *b)
 		fprintf(stderr, "cciperf: %u ranks; expected 2; use yod -sz 2\n",
 			b->size);
 	bench_leave(2);
-}
-
-/* The second rank tells the first one.  As in perf_agree, its note is not counted. */
-static bool both_have_it(struct perf_node *n, bool mine)
-{
-	if (!n->first) {
-		perf_tell(n, n->peer, mine);
-		return mine;
-	}
-	bench_await(&n->w, PTL_EVENT_PUT_END, n->w.seen[PTL_EVENT_PUT_END] + 1);
-	n->w.seen[PTL_EVENT_PUT_END]--;
-	return mine && n->w.last.hdr_data;
 }
 
 /* Share a page for the raw hand-over; without /proc/<pid>/fd there is none. */
@@ -458,6 +515,8 @@ int main(int argc, char **argv)
 	want_two_ranks(&p.b);
 	open_node(&p);
 	bench_begin(&p.b);
+	if (p.test[IDLE])
+		idle(&p);
 	begin(&p);
 	run_tests(&p);
 	bench_barrier();
