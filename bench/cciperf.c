@@ -130,7 +130,7 @@ static void blocking(struct program *p, uint64_t count)
 	cci_ping_pong_blocking(&p->c, count);
 }
 
-/* ---- what stands beside Portals ---- */
+/* ---- idle endpoints beside Portals ---- */
 
 /* The second rank tells the first one.  As in perf_agree, its note is not counted. */
 static bool both_have_it(struct perf_node *n, bool mine)

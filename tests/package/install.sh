@@ -81,7 +81,7 @@ done
 
 # Programs of CCI, by hand and as a rank.
 for program in "$scratch/cmake/cci" "$scratch/make/cci" "$scratch/make/cci_static"; do
-	for yod in "" "$prefix/bin/yod"; do
+	for yod in "" "$prefix/bin/yod -sz 1"; do
 		said=$(PTL3_DOMAIN=install$$ $yod "$program") || fail "$yod $program: $said"
 		[ "$said" = "cci works" ] || fail "$yod $program said: $said"
 	done
