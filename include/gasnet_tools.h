@@ -59,7 +59,7 @@ extern "C" {
 #define GASNETT_CURRENT_FUNCTION __func__
 #define GASNETT_FORMAT_PRINTF(fn, text, first, decl)                                     \
 	decl __attribute__((format(printf, text, first)))
-#define GASNETT_IDENT(name, text) static char const name[] GASNETT_USED = (text)
+#define GASNETT_IDENT(name, text) static char const name[] GASNETT_USED = text
 #define gasnett_constant_p(x)     __builtin_constant_p(x)
 #define gasnett_current_loc       (__FILE__ ":" _STRINGIFY(__LINE__))
 #ifdef __cplusplus
@@ -265,8 +265,8 @@ typedef pthread_rwlock_t gasnett_rwlock_t;
 #define gasnett_cond_init(p)               ((void)pthread_cond_init(p, NULL))
 #define gasnett_cond_destroy(p)            ((void)pthread_cond_destroy(p))
 #define gasnett_cond_wait(p, m)            gasneti_threaded(pthread_cond_wait(p, m))
-#define gasnett_cond_signal(p)             gasneti_threaded(pthread_cond_signal(p))
-#define gasnett_cond_broadcast(p)          gasneti_threaded(pthread_cond_broadcast(p))
+#define gasnett_cond_signal(p)             ((void)(p), gasneti_threaded(pthread_cond_signal(p)))
+#define gasnett_cond_broadcast(p)          ((void)(p), gasneti_threaded(pthread_cond_broadcast(p)))
 #define gasnett_rwlock_init(p)             ((void)pthread_rwlock_init(p, NULL))
 #define gasnett_rwlock_destroy(p)          ((void)pthread_rwlock_destroy(p))
 #define gasnett_rwlock_rdlock(p)           gasneti_threaded(pthread_rwlock_rdlock(p))

@@ -324,7 +324,12 @@ static GASNETI_HOT uint32_t request_begin(
 {
 	int chunk = -1;
 	*want = 0;
-	gasneti_wait_for(GASNETI_FULL, gasneti_credits_take(peer, credits, want));
+	while (!gasneti_credits_take(peer, credits, NULL))
+		if (!gasneti_poll_safe()) {
+			gasneti_wait_for(
+				GASNETI_FULL, gasneti_credits_take(peer, credits, want));
+			break;
+		}
 	chunk = gasneti_chunk_take(&gasneti.requests);
 	if (gasneti_unlikely(chunk < 0)) {
 		gasneti.stats.chunk_stalls++;
@@ -698,7 +703,7 @@ static void buffer_insert(struct gasneti_buffer *buffer)
 		.threshold = PTL_MD_THRESH_INF,
 		.max_size = GASNETI_CHUNK,
 		.options = PTL_MD_OP_PUT | PTL_MD_MAX_SIZE | PTL_MD_ACK_DISABLE |
-			   PTL_MD_EVENT_START_DISABLE | PTL_MD_EVENT_AUTO_UNLINK_ENABLE,
+			   PTL_MD_EVENT_START_DISABLE,
 		.user_ptr = buffer,
 		.eq_handle = gasneti.am_eq};
 	ptl_handle_me_t me;
@@ -708,7 +713,12 @@ static void buffer_insert(struct gasneti_buffer *buffer)
 		"PtlMEMDInsert");
 }
 
-/* Change a buffer's balance; at 0 all its messages are over, and it is linked again. */
+/*
+ * Change a buffer's balance; at 0 all its messages are over, and it is linked again.  The
+ * message that leaves less than a chunk is the last in the buffer, and its end is the sum
+ * of all.  The event UNLINK does not tell that sum: messages of a lane may end in another
+ * order than that of their places.
+ */
 static GASNETI_HOT void buffer_count(struct gasneti_buffer *buffer, int64_t bytes)
 {
 	if (bytes && gasneti_unlikely(gasneti_add(&buffer->balance, bytes) == 0)) {
@@ -717,9 +727,12 @@ static GASNETI_HOT void buffer_count(struct gasneti_buffer *buffer, int64_t byte
 	}
 }
 
-void gasneti_am_unlinked(const ptl_event_t *ev)
+/* Count the bytes of all messages of a buffer, if this one is its last. */
+static GASNETI_HOT void buffer_close(struct gasneti_buffer *buffer, const ptl_event_t *ev)
 {
-	buffer_count(ev->md.user_ptr, (int64_t)(ev->offset + ev->mlength));
+	uint64_t end = ev->offset + ev->mlength;
+	if (gasneti_unlikely(end > BUFFER_BYTES - GASNETI_CHUNK))
+		buffer_count(buffer, (int64_t)end);
 }
 
 static uint32_t sender_of(const ptl_event_t *ev)
@@ -752,6 +765,7 @@ void gasneti_am_request(const ptl_event_t *ev)
 	char *body = buffer->memory + ev->offset;
 	struct received r;
 	read_header(&r, ev->match_bits, ev->hdr_data, body, ev->mlength);
+	buffer_close(buffer, ev);
 	if (gasneti_unlikely(r.category == GASNETI_LONG && !r.packed)) {
 		struct gasneti_lid *lid = meet_header(node, ev, &r, false);
 		buffer_count(buffer, -(int64_t)ev->mlength);

@@ -20,6 +20,8 @@
 
 enum { REVOKE = 1, RETURN = 2, KIND_SHIFT = 4 };
 
+#define EPOCH ((uint64_t)1 << 32) /* in a SYS message: the sender's epoch has ended */
+
 static gasneti_lock_t bank_lock = GASNETI_UNLOCKED;
 static uint32_t bank, received, walk;
 
@@ -55,14 +57,15 @@ static GASNETI_RARE bool stalled(struct gasneti_peer *peer, uint32_t n, uint32_t
 
 /*
  * Take n credits of a peer.  Return false if there are too few, and store the number that
- * the next header is to ask for in *want, which is 0 at first.
+ * the next header is to ask for in *want, which is 0 at first.  With want NULL this is an
+ * attempt, which does not count as a stall: the caller has replies to read.
  */
 bool gasneti_credits_take(struct gasneti_peer *peer, uint32_t n, uint32_t *want)
 {
 	bool enough = true;
 	gasneti_lock(&peer->lock);
 	if (gasneti_unlikely((int32_t)(peer->send - peer->in_use) < (int32_t)n))
-		enough = stalled(peer, n, want);
+		enough = want ? stalled(peer, n, want) : !gasneti.set.flow_control;
 	if (enough) {
 		peer->in_use += n;
 		if (peer->in_use > peer->send_max)
@@ -72,15 +75,20 @@ bool gasneti_credits_take(struct gasneti_peer *peer, uint32_t n, uint32_t *want)
 	return enough;
 }
 
+/* Return true once for each epoch of this node that the peer has to hear of. */
+static bool take_epoch(struct gasneti_peer *peer)
+{
+	if (gasneti_likely(!gasneti_get(&peer->epoch_ended)))
+		return false;
+	gasneti_set(&peer->epoch_ended, false);
+	return true;
+}
+
 /* Make the credit byte of a header: epoch, extra, n - 1. */
 uint32_t gasneti_credits_byte(struct gasneti_peer *peer, uint32_t n, uint32_t extra)
 {
 	uint32_t byte = (n - 1) | extra << 4;
-	if (gasneti_unlikely(gasneti_get(&peer->epoch_ended))) {
-		gasneti_set(&peer->epoch_ended, false);
-		byte |= 0x80;
-	}
-	return byte;
+	return take_epoch(peer) ? byte | 0x80 : byte;
 }
 
 /* The peer's epoch has ended: forget part of this node's needs. */
@@ -153,8 +161,7 @@ static void send_sys(uint32_t node, uint32_t kind, uint64_t hdr)
 	if (gasneti_note(node, GASNETI_MD_SYS | (uint64_t)kind << KIND_SHIFT, hdr))
 		return;
 	gasneti.peers[node].sys_unsent |= (uint8_t)kind;
-	if (kind == RETURN)
-		gasneti.peers[node].sys_give = (uint32_t)hdr;
+	gasneti.peers[node].sys_hdr[kind - 1] = hdr;
 	gasneti_add(&gasneti.unsent, 1);
 }
 
@@ -169,7 +176,7 @@ void gasneti_sys_resend(void)
 			if (peer->sys_unsent & kind) {
 				peer->sys_unsent &= (uint8_t)~kind;
 				gasneti_add(&gasneti.unsent, UINT32_MAX);
-				send_sys(i, kind, kind == RETURN ? peer->sys_give : 0);
+				send_sys(i, kind, peer->sys_hdr[kind - 1]);
 			}
 		gasneti_unlock(&peer->lock);
 	}
@@ -189,12 +196,13 @@ static GASNETI_RARE void scavenge(void)
 		walk = (walk + 1) % gasneti.nodes;
 		if (!may_revoke(walk))
 			continue;
-		gasneti.peers[walk].revoke_out = true;
+		struct gasneti_peer *peer = &gasneti.peers[walk];
+		peer->revoke_out = true;
 		asked++;
 		gasneti.stats.revoked++;
-		gasneti_lock(&gasneti.peers[walk].lock);
-		send_sys(walk, REVOKE, 0);
-		gasneti_unlock(&gasneti.peers[walk].lock);
+		gasneti_lock(&peer->lock);
+		send_sys(walk, REVOKE, take_epoch(peer) ? EPOCH : 0);
+		gasneti_unlock(&peer->lock);
 	}
 }
 
@@ -226,21 +234,33 @@ static uint32_t to_give(const struct gasneti_peer *peer)
 	return spare < limit ? spare : limit;
 }
 
-static void revoked(uint32_t node)
+/*
+ * The lender asks for credits.  A holder that is idle hears of the end of epochs by this
+ * message alone, so its needs of the past decay here, before it says what it can spare.
+ */
+static void revoked(uint32_t node, uint64_t hdr)
 {
 	struct gasneti_peer *peer = &gasneti.peers[node];
 	gasneti_lock(&peer->lock);
+	if (hdr & EPOCH)
+		decay(peer);
 	uint32_t give = to_give(peer);
 	peer->send -= give;
 	peer->send_revoked += give;
 	gasneti.stats.returned += give;
-	send_sys(node, RETURN, give);
+	send_sys(node, RETURN, give | (take_epoch(peer) ? EPOCH : 0));
 	gasneti_unlock(&peer->lock);
 }
 
-static void returned(uint32_t node, uint32_t give)
+static void returned(uint32_t node, uint64_t hdr)
 {
 	struct gasneti_peer *peer = &gasneti.peers[node];
+	uint32_t give = (uint32_t)hdr;
+	if (hdr & EPOCH) {
+		gasneti_lock(&peer->lock);
+		decay(peer);
+		gasneti_unlock(&peer->lock);
+	}
 	gasneti_lock(&bank_lock);
 	peer->revoke_out = false;
 	if (give > peer->loan)
@@ -259,7 +279,7 @@ void gasneti_sys_event(const ptl_event_t *ev)
 	if (ev->type != PTL_EVENT_PUT_END || node >= gasneti.nodes)
 		return;
 	if ((ev->match_bits >> KIND_SHIFT & 15) == REVOKE)
-		revoked(node);
+		revoked(node, ev->hdr_data);
 	else
-		returned(node, (uint32_t)ev->hdr_data);
+		returned(node, ev->hdr_data);
 }

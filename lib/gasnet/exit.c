@@ -20,9 +20,16 @@
  * Order.  The thread that leaves writes code and signal and then releases the state,
  * which the watch thread acquires.  The event handlers below run in any thread that
  * polls; they set flags of their own word, the code before the flag remote.
+ *
+ * Signals.  SIGQUIT is raised at most once, and by a thread that finds the state RUN: the
+ * thread that leaves takes quit_sent before it claims the state.  It blocks the signals
+ * that the program may handle, since a handler would keep it from flushing its streams,
+ * and on another thread the library's handlers return at once.  Signals of crashes stay
+ * unblocked: a crash in fflush parks the thread, and the watch thread ends the process.
  */
 #include <linux/futex.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -35,7 +42,7 @@ enum { RESEND_MS = 200, FOLLOW_MS = 1000, QUIT_MS = 2000, FLUSH_MS = 2000 };
 static uint32_t state;     /* RUN, CLAIMED or LEAVING */
 static uint32_t remote;    /* EXIT of another node has come */
 static uint32_t flushed;   /* the leaving thread has flushed its streams */
-static uint32_t quit_sent; /* SIGQUIT has been raised */
+static uint32_t quit_sent; /* SIGQUIT has been raised, or will never be */
 static int code, remote_code, end_signal;
 static uint64_t alive_most, timeout_ms;
 static uint32_t fewer;
@@ -56,6 +63,18 @@ static uint64_t now_ms(void)
 static void wake_watcher(void)
 {
 	syscall(SYS_futex, &state, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
+}
+
+/* Write a line to stderr without its lock, which another thread may hold for ever. */
+static void __attribute__((format(printf, 1, 2))) say(const char *format, ...)
+{
+	char text[128];
+	va_list args;
+	va_start(args, format);
+	int n = vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	if (n > 0 && write(STDERR_FILENO, text, strnlen(text, sizeof(text))) < 0)
+		return; /* there is nobody to tell */
 }
 
 /* ---- messages ---- */
@@ -182,6 +201,19 @@ static void leave(void)
 	_exit(code || known || follows ? code : 1);
 }
 
+static const int crashes[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT};
+
+/* Block the signals of the calling thread but SIGALRM and those of crashes. */
+static void block_signals(void)
+{
+	sigset_t set;
+	sigfillset(&set);
+	sigdelset(&set, SIGALRM);
+	for (size_t i = 0; i < sizeof(crashes) / sizeof(*crashes); i++)
+		sigdelset(&set, crashes[i]);
+	pthread_sigmask(SIG_SETMASK, &set, NULL);
+}
+
 /*
  * Leave the job; the calling thread never returns.  signal: that of a crash, which ends
  * the process, or 0.  in_signal: the caller may have interrupted anything.
@@ -190,6 +222,9 @@ void gasneti_leave(int with, int signal, bool in_signal)
 {
 	if (pthread_equal(pthread_self(), watcher))
 		_exit(with ? with : 1);
+	block_signals();
+	/* The caller may be in the program's handler of SIGQUIT, so inside of anything. */
+	bool in_quit = gasneti_swap(&quit_sent, 1);
 	if (gasneti_cas(&state, RUN, CLAIMED)) {
 		code = with;
 		end_signal = signal;
@@ -197,7 +232,7 @@ void gasneti_leave(int with, int signal, bool in_signal)
 		gasneti_release(&gasneti.leaving, 1);
 		gasneti_release(&state, LEAVING);
 		wake_watcher();
-		if (in_signal || gasneti_acquire(&quit_sent)) {
+		if (in_signal || in_quit) {
 			flush(stdout);
 			flush(stderr);
 		} else {
@@ -228,6 +263,8 @@ static void on_end(int status, void *unused)
 
 static void on_quit(int signal)
 {
+	if (gasneti_acquire(&state) != RUN)
+		return;
 	gasneti_leave(gasneti_acquire(&remote) ? remote_code : 128 + signal, 0, true);
 }
 
@@ -242,6 +279,8 @@ static bool program_quits(void)
 /* A signal that ends the job: the program's SIGQUIT handler runs first. */
 static void on_term(int signal)
 {
+	if (gasneti_acquire(&state) != RUN)
+		return;
 	if (program_quits() && !gasneti_swap(&quit_sent, 1))
 		raise(SIGQUIT);
 	gasneti_leave(128 + signal, 0, true);
@@ -249,12 +288,8 @@ static void on_term(int signal)
 
 static void on_crash(int signal)
 {
-	char text[96];
-	int n = snprintf(text, sizeof(text),
-		"*** GASNet: node %u of %u caught signal %d (%s)\n", gasneti.me,
+	say("*** GASNet: node %u of %u caught signal %d (%s)\n", gasneti.me,
 		gasneti.nodes, signal, sigabbrev_np(signal));
-	if (n > 0 && write(2, text, (size_t)n) < 0)
-		n = 0;
 	gasneti_leave(128 + signal, signal, true);
 }
 
@@ -295,7 +330,6 @@ static void catch_signals(const int *signals, size_t n, void (*handler)(int))
 static void install_handlers(void)
 {
 	static const int terms[] = {SIGTERM, SIGINT, SIGHUP, SIGPIPE};
-	static const int crashes[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT};
 	static const int quits[] = {SIGQUIT};
 	struct sigaction action = {.sa_handler = on_alarm};
 	catch_signals(terms, 4, on_term);
@@ -335,10 +369,9 @@ static void look_for_deaths(void)
 	fewer = alive < alive_most ? fewer + 1 : 0;
 	if (fewer < 3 || gasneti_acquire(&remote))
 		return;
-	fprintf(stderr, "*** GASNet (node %u of %u): a node died\n", gasneti.me,
-		gasneti.nodes);
 	gasneti_set(&remote_code, 1);
 	gasneti_release(&remote, 1);
+	say("*** GASNet: node %u of %u: a node died\n", gasneti.me, gasneti.nodes);
 }
 
 static void *watch(void *unused)

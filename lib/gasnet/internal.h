@@ -13,7 +13,7 @@
  *	tickets		taken and given back by gasneti_add alone; a number, no data
  *	chunk lists, peers, bank, firehose, barrier	under their locks
  *	buffer.balance	each handler subtracts the bytes of its message behind its last
- *			read of them, UNLINK adds all of them; gasneti_add makes the
+ *			read of them, the last message adds all of them; gasneti_add makes the
  *			thread that reaches 0 see the reads of the others, so no message
  *			can be received over bytes that a handler still reads
  *	generation, sleepers	poll.c
@@ -195,8 +195,8 @@ struct gasneti_peer {
 	uint32_t send, in_use, send_max, send_stalls, send_revoked;
 	uint32_t loan, loan_requested, loan_given;
 	bool revoke_out, zero_reply, epoch_ended;
-	uint8_t sys_unsent; /* kinds of SYS messages that wait for space */
-	uint32_t sys_give;  /* credits of the RETURN among them */
+	uint8_t sys_unsent;  /* kinds of SYS messages that wait for space */
+	uint64_t sys_hdr[2]; /* header data of REVOKE and RETURN among them */
 	uint32_t request_lid, reply_lid;
 	struct gasneti_lid *lids;
 	bool exit_seen, exit_acked, dead; /* exit.c */
@@ -398,7 +398,6 @@ void gasneti_am_attach(void);
 void gasneti_am_request(const ptl_event_t *ev);
 void gasneti_am_payload(const ptl_event_t *ev, bool reply);
 void gasneti_am_reply(const ptl_event_t *ev);
-void gasneti_am_unlinked(const ptl_event_t *ev);
 uint32_t gasneti_node_of(ptl_process_id_t id);
 void gasneti_nodes_hash(void);
 

@@ -31,8 +31,7 @@ static GASNETI_HOT void count(uint64_t bits, size_t counter)
 	struct gasneti_op *op = gasneti_op_of(bits);
 	gasneti_ticket_back();
 	gasneti_add((uint32_t *)((char *)op + counter), 1);
-	if (GASNETI_THREADS && op->thread != gasneti_self_word)
-		gasneti_wake();
+	gasneti_wake();
 }
 
 /* Handle SEND_END, which says that a source may be reused. */
@@ -41,11 +40,12 @@ static GASNETI_HOT void sent(const ptl_event_t *ev)
 	uint64_t bits = ev->match_bits;
 	switch (bits >> 4 & 15) {
 	case GASNETI_KIND_PUT_LOCAL:
-		gasneti_add(&gasneti_op_of(bits)->local_done, 1);
+		count(bits, offsetof(struct gasneti_op, local_done));
 		break;
 	case GASNETI_KIND_HEADER:
 		gasneti_chunk_back(
 			&gasneti.replies, (uint32_t)(ev->offset / GASNETI_CHUNK));
+		gasneti_wake();
 		break;
 	case GASNETI_KIND_PAYLOAD:
 		gasneti_local_release(bits);

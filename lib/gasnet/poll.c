@@ -97,7 +97,8 @@ static unsigned poll_sys(void)
 static void poll_exit(void)
 {
 	ptl_event_t ev;
-	while (PtlEQGet(gasneti.exit_eq, &ev) != PTL_EQ_EMPTY)
+	int rc;
+	while ((rc = PtlEQGet(gasneti.exit_eq, &ev)) == PTL_OK || rc == PTL_EQ_DROPPED)
 		gasneti_exit_event(&ev);
 }
 
@@ -115,9 +116,9 @@ unsigned gasneti_poll_safe(void)
 
 static GASNETI_HOT void am_event(const ptl_event_t *ev)
 {
-	if (ev->type == PTL_EVENT_UNLINK)
-		gasneti_am_unlinked(ev);
-	else if (gasneti_likely((ev->match_bits & 15) == GASNETI_MD_REQUEST))
+	if (ev->type != PTL_EVENT_PUT_END)
+		return; /* UNLINK of a request buffer */
+	if (gasneti_likely((ev->match_bits & 15) == GASNETI_MD_REQUEST))
 		gasneti_am_request(ev);
 	else
 		gasneti_am_payload(ev, false);
@@ -211,18 +212,21 @@ static void dispatch(const ptl_event_t *ev, int queue)
 	}
 }
 
-/* Sleep in the network until an event comes, and handle it. */
-static void sleep_in_network(bool am)
+/*
+ * Sleep in the network until an event comes, and store it with the number of its queue.
+ * Return false if none has come.  Without am the sleeper leaves requests to others, which
+ * may wait until it ceases to watch, so with threads it sleeps for a short time only.
+ */
+static bool sleep_in_network(bool am, ptl_event_t *ev, int *queue)
 {
 	ptl_handle_eq_t eqs[] = {
 		gasneti.sys_eq, gasneti.safe_eq, gasneti.exit_eq, gasneti.am_eq};
-	ptl_event_t ev;
-	int queue, rc = PtlEQPoll(eqs, am ? 4 : 3, GASNETI_NAP_MS, &ev, &queue);
-	if (rc == PTL_EQ_DROPPED && queue != 2)
+	ptl_time_t ms = GASNETI_THREADS && !am ? 1 : GASNETI_NAP_MS;
+	int rc = PtlEQPoll(eqs, am ? 4 : 3, ms, ev, queue);
+	if (rc == PTL_EQ_DROPPED && *queue != 2)
 		gasneti_fatal(
-			"event queue %d overflowed: a defect of the conduit", queue);
-	if (rc == PTL_OK || rc == PTL_EQ_DROPPED)
-		dispatch(&ev, queue);
+			"event queue %d overflowed: a defect of the conduit", *queue);
+	return rc == PTL_OK || rc == PTL_EQ_DROPPED;
 }
 
 static void nap(const gasneti_wait_t *wait, enum gasneti_level level)
@@ -233,13 +237,18 @@ static void nap(const gasneti_wait_t *wait, enum gasneti_level level)
 	}
 	bool am = level == GASNETI_FULL && !gasneti_acquire(&gasneti.leaving) &&
 		  handler_begin();
-	sleep_in_network(am);
-	if (am)
-		handler_end();
+	ptl_event_t ev;
+	int queue;
+	bool found = sleep_in_network(am, &ev, &queue);
+	/* Another thread watches while this one runs a handler, however long that takes. */
 	if (GASNETI_THREADS) {
 		gasneti_release(&gasneti.watcher, 0);
 		gasneti_wake();
 	}
+	if (found)
+		dispatch(&ev, queue);
+	if (am)
+		handler_end();
 }
 
 /* Return true if a thread that has been idle since then may sleep. */

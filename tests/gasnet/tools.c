@@ -12,7 +12,7 @@ const struct gn_program gn_program = {.segment = 0};
 
 GASNETT_BEGIN_EXTERNC
 GASNETT_END_EXTERNC
-GASNETT_IDENT(gn_tools_ident, "$GnTools: text $")
+GASNETT_IDENT(gn_tools_ident, "$GnTools: text $");
 GASNETT_THREADKEY_DECLARE(gn_key);
 GASNETT_THREADKEY_DEFINE(gn_key);
 
