@@ -39,8 +39,9 @@ static GASNETI_HOT void sent(const ptl_event_t *ev)
 {
 	uint64_t bits = ev->match_bits;
 	switch (bits >> 4 & 15) {
-	case GASNETI_KIND_PUT_LOCAL:
-		count(bits, offsetof(struct gasneti_op, local_done));
+	case GASNETI_KIND_PUT_LOCAL: /* the ticket comes back with the ACK */
+		gasneti_add(&gasneti_op_of(bits)->local_done, 1);
+		gasneti_wake();
 		break;
 	case GASNETI_KIND_HEADER:
 		gasneti_chunk_back(
