@@ -109,9 +109,10 @@ SCENE(different_tables)
 	CHECK_OK(gasnet_AMRequestShort0(gn.next, 200));
 	UNTIL(gn.rank & 1 ? others == 1 : nones == 1);
 	CHECK_EQ(gn.rank & 1 ? nones : others, 0);
+	meet(1); /* no second request comes before all nodes have looked */
 	CHECK_OK(gasnet_AMRequestShort0(gn.next, gn.next & 1 ? 202 : 201));
 	UNTIL(nones == 1 && others == 1);
-	meet(1);
+	meet(2);
 	gn_scene_done();
 }
 
