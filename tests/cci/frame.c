@@ -138,6 +138,12 @@ void look_at(const char *file, int line, struct patience *p, const char *what)
 		fail_at(file, line, "this does not come: %s", what);
 }
 
+bool on_one_cpu(void)
+{
+	const char *cpus = getenv("CCI_CPUS");
+	return (cpus && strcmp(cpus, "1") == 0) || sysconf(_SC_NPROCESSORS_ONLN) < 2;
+}
+
 void sleep_us(unsigned us)
 {
 	struct timespec t = {us / 1000000, (long)(us % 1000000) * 1000};

@@ -118,6 +118,8 @@ void look_at(const char *file, int line, struct patience *p, const char *what);
 		}                                                                        \
 	} while (0)
 
+/* Return true if all processes of the tests share one CPU. */
+bool on_one_cpu(void);
 void sleep_us(unsigned us);
 uint64_t now_ns(void);
 /* Compute for this time outside of the library. */

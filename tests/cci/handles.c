@@ -248,8 +248,7 @@ static unsigned long calls_of_poller(cci_endpoint_t *ep, unsigned nth)
 
 STATEMENT(68, polling_with_a_handle, 1, DOMAIN)
 {
-	const char *cpus = getenv("CCI_CPUS");
-	if ((cpus && cpus[0] == '1') || sysconf(_SC_NPROCESSORS_ONLN) < 2)
+	if (on_one_cpu())
 		skip("on one CPU a poller gives the CPU away, by a system call");
 	if (getenv("PTL3_WIRE"))
 		skip("the wire with faults has a thread that wakes the poller");
