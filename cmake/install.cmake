@@ -53,6 +53,7 @@ foreach(suffix SHARED STATIC)
   install(FILES ${CMAKE_BINARY_DIR}/links/libcci${CMAKE_${suffix}_LIBRARY_SUFFIX}
     DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development)
 endforeach()
+include(cmake/gasnet.cmake)
 
 # Manual pages: of functions from the headers, of programs by help2man, if it is
 # installed.

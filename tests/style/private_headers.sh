@@ -3,7 +3,7 @@
 # Each header inside compiles alone, and twice: private_headers.sh tree c-compiler
 . "${0%/*}/sources.sh"
 cc=$2
-flags='-std=gnu11 -D_GNU_SOURCE -I. -Iinclude -Wall -Wextra -Wconversion
+flags='-std=gnu11 -D_GNU_SOURCE -DGASNET_SEQ -I. -Iinclude -Wall -Wextra -Wconversion
 	-Wstrict-prototypes -Werror -fsyntax-only'
 
 command -v "$cc" >/dev/null || {

@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # Each public header compiles alone, and twice, as C99, C11 and C++17, also
-# those under the names of other Portals: public_headers.sh tree c-compiler c++-compiler
+# those under the names of other Portals; gasnet.h wants a mode: public_headers.sh tree c-compiler c++-compiler
 . "${0%/*}/sources.sh"
 cc=$2 cxx=$3
-strict='-Wall -Wextra -pedantic-errors -Werror -fsyntax-only'
+strict='-Wall -Wextra -pedantic-errors -Werror -fsyntax-only -DGASNET_SEQ'
 
 for compiler in "$cc" "$cxx"; do
 	command -v "$compiler" >/dev/null || {

@@ -1,0 +1,1235 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * gasnet.h - GASNet-1 (specification 1.8) over Portals 3.3: active messages, one-sided
+ * puts and gets, barriers
+ *
+ * Exactly one of GASNET_SEQ, GASNET_PARSYNC and GASNET_PAR is defined before this file is
+ * included, and the program is linked with the library of the same mode:
+ * libgasnet-portals-seq, -parsync or -par.  With GASNET_DEBUG it is linked with the
+ * library whose name ends in -debug, which checks arguments and the rules below.  A wrong
+ * pair does not link.  "G x.y" is a section of the specification.
+ *
+ *
+ * Rules that hold for all functions
+ * =================================
+ *
+ * Modes.  GASNET_SEQ: one thread makes all calls.  GASNET_PARSYNC: several threads, of
+ * which never two are in the library at a time.  GASNET_PAR: any threads at any time.
+ *
+ * Context.  Main-line code is all code outside of handlers.  Unless its comment says
+ * otherwise, a function is for main-line code after gasnet_attach, of any thread that
+ * holds no handler-safe lock and is in no no-interrupt section.
+ *
+ * Handlers run on threads that are inside the library: in gasnet_AMPoll, and in each call
+ * that communicates or waits.  A loop that waits for a handler or for another node must
+ * call gasnet_AMPoll, or another function that communicates, each time around.  Puts and
+ * gets need no call of their target.
+ *
+ * Errors.  Functions that return int return GASNET_OK or GASNET_ERR_*.  For the other
+ * ones an error is fatal: they print a message and abort the job.
+ *
+ * Remote memory lies in the segment that the remote node has attached; local memory lies
+ * anywhere.  Lengths are in bytes.  Order between operations comes from syncs, replies
+ * and barriers alone.
+ */
+#ifndef _INCLUDED_GASNET_H
+#define _INCLUDED_GASNET_H
+
+#ifdef _INCLUDED_GASNET_TOOLS_H
+#error gasnet_tools.h is included before gasnet.h; include gasnet.h first
+#endif
+
+#if defined(GASNET_SEQ) + defined(GASNET_PARSYNC) + defined(GASNET_PAR) != 1
+#error define exactly one of GASNET_SEQ, GASNET_PARSYNC and GASNET_PAR before gasnet.h
+#endif
+
+#include <gasnet_basic.h>
+#include <pthread.h>
+
+#if defined(GASNET_SEQ)
+#undef GASNET_SEQ
+#define GASNET_SEQ           1
+#define GASNETI_THREAD_MODEL SEQ
+#elif defined(GASNET_PARSYNC)
+#undef GASNET_PARSYNC
+#define GASNET_PARSYNC         1
+#define GASNETI_THREAD_MODEL   PARSYNC
+#define GASNETI_CLIENT_THREADS 1
+#else
+#undef GASNET_PAR
+#define GASNET_PAR             1
+#define GASNETI_THREAD_MODEL   PAR
+#define GASNETI_CLIENT_THREADS 1
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- identity -------------------------------------------------------------- G 1.3 */
+
+#define GASNET_SPEC_VERSION_MAJOR    1
+#define GASNET_SPEC_VERSION_MINOR    8
+#define GASNET_VERSION               GASNET_SPEC_VERSION_MAJOR
+#define GASNET_RELEASE_VERSION_MAJOR GASNETI_RELEASE_MAJOR
+#define GASNET_RELEASE_VERSION_MINOR GASNETI_RELEASE_MINOR
+#define GASNET_RELEASE_VERSION_PATCH GASNETI_RELEASE_PATCH
+
+#define GASNET_CONDUIT_PORTALS       1
+#define GASNET_CONDUIT_NAME          PORTALS
+#define GASNET_CONDUIT_NAME_STR      "PORTALS"
+#define GASNET_CORE_NAME             PORTALS
+#define GASNET_CORE_NAME_STR         "PORTALS"
+#define GASNET_CORE_VERSION          1.0
+#define GASNET_CORE_VERSION_STR      "1.0"
+#define GASNET_EXTENDED_NAME         PORTALS
+#define GASNET_EXTENDED_NAME_STR     "PORTALS"
+#define GASNET_EXTENDED_VERSION      1.0
+#define GASNET_EXTENDED_VERSION_STR  "1.0"
+#define GASNET_NULL_ARGV_OK          1
+#define GASNET_PSHM                  0
+
+/* The segment's kind is that of the library: cmake -DP3_GASNET_SEGMENT=... */
+#if defined(GASNET_SEGMENT_EVERYTHING)
+#undef GASNET_SEGMENT_EVERYTHING
+#define GASNET_SEGMENT_EVERYTHING 1
+#define GASNETI_SEGMENT_CONFIG    EVERYTHING
+#elif defined(GASNET_SEGMENT_LARGE)
+#undef GASNET_SEGMENT_LARGE
+#define GASNET_SEGMENT_LARGE   1
+#define GASNETI_SEGMENT_CONFIG LARGE
+#else
+#undef GASNET_SEGMENT_FAST
+#define GASNET_SEGMENT_FAST    1
+#define GASNETI_SEGMENT_CONFIG FAST
+#endif
+
+#ifdef GASNET_DEBUG
+#define GASNETI_DEBUG_WORD DEBUG
+#define GASNETI_DEBUG_STR  "debug"
+#else
+#define GASNETI_DEBUG_WORD NDEBUG
+#define GASNETI_DEBUG_STR  "nodebug"
+#endif
+
+#define GASNETI_CONFIG_HEAD                                                              \
+	"RELEASE=" GASNETI_RELEASE_STR                                                   \
+	",SPEC=1.8,CONDUIT=PORTALS(PORTALS-1.0/PORTALS-1.0)"
+#define GASNETI_CONFIG_THREADS ",THREADMODEL=" _STRINGIFY(GASNETI_THREAD_MODEL)
+#define GASNETI_CONFIG_SEGMENT ",SEGMENT=" _STRINGIFY(GASNETI_SEGMENT_CONFIG) ",PTR=64bit"
+#define GASNETI_CONFIG_BUILD   ",noalign,nopshm," GASNETI_DEBUG_STR ",notrace,nostats"
+#define GASNETI_CONFIG_TAIL                                                              \
+	",nodebugmalloc,nosrclines,timers_os,membars_native,atomics_native,"             \
+	"atomic32_native,atomic64_native"
+#define GASNET_CONFIG_STRING                                                             \
+	GASNETI_CONFIG_HEAD GASNETI_CONFIG_THREADS GASNETI_CONFIG_SEGMENT                \
+		GASNETI_CONFIG_BUILD GASNETI_CONFIG_TAIL
+
+/*
+ * An object refers to one word of the library for each choice that header and library
+ * must have made alike, so that a wrong pair does not link.
+ */
+#define GASNETI_LINK_WORD(word) _CONCAT(gasneti_linkconfig_idiotcheck_, word)
+extern const int GASNETI_LINK_WORD(GASNETI_THREAD_MODEL);
+extern const int GASNETI_LINK_WORD(GASNETI_SEGMENT_CONFIG);
+extern const int GASNETI_LINK_WORD(GASNETI_DEBUG_WORD);
+extern const int gasneti_linkconfig_idiotcheck_ABI_1;
+static const int *const gasneti_link_words[] __attribute__((used)) = {
+	&GASNETI_LINK_WORD(GASNETI_THREAD_MODEL),
+	&GASNETI_LINK_WORD(GASNETI_SEGMENT_CONFIG),
+	&GASNETI_LINK_WORD(GASNETI_DEBUG_WORD), &gasneti_linkconfig_idiotcheck_ABI_1};
+
+/* ---- types and constants --------------------------------------------------- G 2.1 */
+
+typedef uint32_t gasnet_node_t;      /* process of the job, 0 to gasnet_nodes() - 1 */
+typedef uint8_t gasnet_handler_t;    /* index of a handler */
+typedef int32_t gasnet_handlerarg_t; /* argument of a handler */
+typedef void *gasnet_token_t;        /* request or reply that a handler serves */
+typedef struct gasneti_op *gasnet_handle_t;            /* operation under way */
+typedef struct gasneti_valget *gasnet_valget_handle_t; /* get of a value under way */
+typedef uintptr_t gasnet_register_value_t;
+#define SIZEOF_GASNET_REGISTER_VALUE_T SIZEOF_VOID_P
+
+#if defined(__GNUC__) && !defined(__cplusplus)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wstrict-prototypes"
+#endif
+/* One handler: its index, 0 if any will do, and its function. */
+typedef struct {
+	gasnet_handler_t index;
+#ifdef GASNET_USE_STRICT_PROTOTYPES
+	void *fnptr;
+#else
+	void (*fnptr)();
+#endif
+} gasnet_handlerentry_t;
+#if defined(__GNUC__) && !defined(__cplusplus)
+#pragma GCC diagnostic pop
+#endif
+
+/* A node's segment. */
+typedef struct {
+	void *addr;     /* first byte, NULL if the node has no segment */
+	uintptr_t size; /* bytes */
+} gasnet_seginfo_t;
+
+/* The place of a node: nodes of one machine have equal host numbers. */
+typedef struct {
+	gasnet_node_t host;
+	gasnet_node_t supernode;
+} gasnet_nodeinfo_t;
+
+typedef void *gasnet_threadinfo_t;
+
+/* A handler-safe lock.  Programs use its address only. */
+typedef struct gasneti_hsl {
+	pthread_mutex_t mutex;
+	struct gasneti_hsl *below; /* lock that its holder took before, debug builds */
+	void *holder;              /* thread, debug builds */
+	uint32_t state;            /* GASNETI_HSL_LIVE, or dead */
+} gasnet_hsl_t;
+#define GASNETI_HSL_LIVE 0x6c736831u
+#define GASNET_HSL_INITIALIZER                                                           \
+	{                                                                                \
+		PTHREAD_MUTEX_INITIALIZER, NULL, NULL, GASNETI_HSL_LIVE                  \
+	}
+
+#define GASNET_MAXNODES              1024
+#define GASNET_ALIGNED_SEGMENTS      0
+#define GASNET_PAGESIZE              4096
+
+#define GASNET_OK                    0
+#define GASNET_ERR_NOT_INIT          10001 /* before attach; or init or attach twice */
+#define GASNET_ERR_RESOURCE          10002 /* no memory, or the network failed */
+#define GASNET_ERR_BAD_ARG           10003 /* an argument is illegal */
+#define GASNET_ERR_NOT_READY         10004 /* not complete, or not acquired */
+#define GASNET_ERR_BARRIER_MISMATCH  10005 /* the nodes' barrier values differ */
+
+#define GASNET_BARRIERFLAG_ANONYMOUS 1
+#define GASNET_BARRIERFLAG_MISMATCH  2
+#define GASNET_BARRIERFLAG_IMAGES    4
+#define GASNET_BARRIERFLAG_UNNAMED   (8 | GASNET_BARRIERFLAG_ANONYMOUS)
+
+#define GASNET_INVALID_HANDLE        ((gasnet_handle_t)0)
+
+#define GASNET_WAIT_SPIN             0
+#define GASNET_WAIT_BLOCK            1
+#define GASNET_WAIT_SPINBLOCK        2
+
+/*
+ * gasnet_ErrorName, gasnet_ErrorDesc - the name and the meaning of a code
+ *
+ *	code		in	GASNET_OK, GASNET_ERR_*, or any other number
+ *
+ * Return a constant string, never NULL: the macro's name, or a sentence.  For an unknown
+ * number the string says so.
+ *
+ * Any thread, any context, before gasnet_init, too; do not block.
+ */
+const char *gasnet_ErrorName(int code);
+const char *gasnet_ErrorDesc(int code);
+
+/* ---- job control ----------------------------------------------------------- G 2.2 */
+
+/* The modes' libraries have functions of different names. */
+#define gasnet_init   _CONCAT(gasnetc_init_, GASNETI_THREAD_MODEL)
+#define gasnet_attach _CONCAT(gasnetc_attach_, GASNETI_THREAD_MODEL)
+
+/*
+ * gasnet_init - become a node of the job					G 2.2.1
+ *
+ *	argc, argv	in out	arguments of main, which stay as they are; or NULL
+ *
+ * A program calls it before it looks at its arguments.  When it returns all nodes run,
+ * and gasnet_mynode, gasnet_nodes, gasnet_getMaxLocalSegmentSize,
+ * gasnet_getMaxGlobalSegmentSize, gasnet_getenv, gasnet_getNodeInfo and gasnet_exit work.
+ * A process that no launcher started is a job of one node.  Installs handlers of signals,
+ * except those in GASNET_NO_CATCH_SIGNAL, and starts a thread that watches for the end of
+ * the job.
+ *
+ * GASNET_ERR_NOT_INIT	it has been called before; no effect
+ * GASNET_ERR_RESOURCE	the network cannot be opened (reported on stderr)
+ *
+ * One thread; blocks until all nodes have called.
+ */
+int gasnet_init(int *argc, char ***argv);
+
+/*
+ * gasnet_attach - register handlers, make the segment, open the network	G 2.2.2
+ *
+ *	table		in out	handlers.  Index 128 to 255, or 0: the call writes a free
+ *				index there, the same on nodes with equal tables.  NULL if
+ *				numentries is 0
+ *	numentries	in	handlers in the table
+ *	segsize		in	bytes of this node's segment, a multiple of
+ *				GASNET_PAGESIZE, at most gasnet_getMaxLocalSegmentSize();
+ *				0: no segment
+ *	minheapoffset	in	bytes that the heap may need, the same on all nodes;
+ *				without effect here
+ *
+ * The segment is zeroed memory that the program has not used before; it exists until the
+ * process ends.  With GASNET_SEGMENT_EVERYTHING the last two arguments have no effect.
+ *
+ * GASNET_ERR_BAD_ARG	segsize is no multiple of the page size, or too large
+ * GASNET_ERR_RESOURCE	an index is reserved or given twice, there are more than 128
+ *			handlers, or there is no memory
+ * GASNET_ERR_NOT_INIT	before gasnet_init, or a second time
+ *
+ * One thread; blocks until all nodes have called: it is a barrier.
+ */
+int gasnet_attach(gasnet_handlerentry_t *table, int numentries, uintptr_t segsize,
+	uintptr_t minheapoffset);
+
+/*
+ * gasnet_getMaxLocalSegmentSize, gasnet_getMaxGlobalSegmentSize - largest segment
+ *									G 2.2.3
+ * Return the largest segsize that this node, or that every node, may ask for: bytes, a
+ * multiple of GASNET_PAGESIZE.  GASNET_MAX_SEGSIZE in the environment limits them.
+ * (uintptr_t)-1 with GASNET_SEGMENT_EVERYTHING.
+ *
+ * Any thread, after gasnet_init; do not block.
+ */
+uintptr_t gasnet_getMaxLocalSegmentSize(void);
+uintptr_t gasnet_getMaxGlobalSegmentSize(void);
+
+/*
+ * gasnet_exit - end the job						G 2.2.4
+ *
+ *	exitcode	in	status of the job
+ *
+ * Does not return.  Flushes the output of this node, tells all other nodes, which get
+ * SIGQUIT and end, too, and ends the process after a bounded time (GASNET_EXITTIMEOUT, in
+ * seconds).  If several nodes call it, the status is that of one of them.
+ *
+ * Any thread, any context after gasnet_init: handlers, with locks held, signal handlers.
+ */
+void gasnet_exit(int exitcode) __attribute__((noreturn));
+
+/*
+ * gasnet_mynode, gasnet_nodes - number of this node, number of all nodes	G 2.2.5
+ *
+ * Constant from gasnet_init on; the node's number is its rank in the launcher.
+ *
+ * Any thread, any context; do not block.
+ */
+gasnet_node_t gasnet_mynode(void) __attribute__((pure));
+gasnet_node_t gasnet_nodes(void) __attribute__((pure));
+
+/*
+ * gasnet_getSegmentInfo - where the segments are				G 2.2.6
+ *
+ *	table		out	the segments of nodes 0, 1, ...
+ *	numentries	in	elements of table; those beyond gasnet_nodes() stay as
+ *				they are
+ *
+ * GASNET_ERR_NOT_INIT	before gasnet_attach
+ * GASNET_ERR_BAD_ARG	table is NULL, or numentries is negative
+ *
+ * Any thread; does not block.
+ */
+int gasnet_getSegmentInfo(gasnet_seginfo_t *table, int numentries);
+
+/*
+ * gasnet_getNodeInfo - which nodes are near one another			extension
+ *
+ *	table, numentries	as for gasnet_getSegmentInfo
+ *
+ * GASNET_ERR_NOT_INIT	before gasnet_init
+ * GASNET_ERR_BAD_ARG	table is NULL, or numentries is negative
+ *
+ * Any thread, after gasnet_init; does not block.
+ */
+int gasnet_getNodeInfo(gasnet_nodeinfo_t *table, int numentries);
+
+/*
+ * gasnet_getenv - read the environment in which the job was started		G 2.2.7
+ *
+ *	name		in	name of a variable
+ *
+ * Returns its value, which belongs to the environment, or NULL.
+ *
+ * Any thread, after gasnet_init; does not block.
+ */
+char *gasnet_getenv(const char *name);
+
+/*
+ * gasnet_set_waitmode - say how waiting threads use the CPU			G 2.2.8
+ *
+ *	wait_mode	in	GASNET_WAIT_SPIN: they never sleep; GASNET_WAIT_BLOCK:
+ *				they sleep at once; GASNET_WAIT_SPINBLOCK: after 20
+ *				microseconds
+ *
+ * A hint for this node, which may be changed at any time.
+ *
+ * GASNET_ERR_BAD_ARG	wait_mode is none of the three
+ *
+ * Any thread, after gasnet_init; does not block.
+ */
+int gasnet_set_waitmode(int wait_mode);
+
+/* ---- active messages ------------------------------------------------------- G 2.3 */
+
+/*
+ * gasnet_AMMaxArgs, gasnet_AMMaxMedium, gasnet_AMMaxLongRequest, gasnet_AMMaxLongReply -
+ * limits of messages							G 2.3.1
+ *
+ * Arguments of a message; bytes of a Medium payload, and of a Long one.  The first two
+ * are constant expressions.
+ *
+ * Any thread, any context after gasnet_init; do not block.
+ */
+#define gasnet_AMMaxArgs()   ((size_t)16)
+#define gasnet_AMMaxMedium() ((size_t)1984)
+size_t gasnet_AMMaxLongRequest(void) __attribute__((pure));
+size_t gasnet_AMMaxLongReply(void) __attribute__((pure));
+
+/*
+ * Requests: gasnet_AMRequestShort0 to gasnet_AMRequestShort16, and likewise Medium, Long
+ * and LongAsync								G 2.3.2
+ *
+ *	dest		in	target node, perhaps the caller
+ *	handler		in	index of the handler that runs at the target
+ *	source_addr, nbytes	in	payload of Medium and Long; nbytes 0: source_addr
+ *				is not looked at
+ *	dest_addr	in	place of a Long payload in the target's segment
+ *	arguments	in	0 to 16 values, cast to gasnet_handlerarg_t
+ *
+ * The handler is void f(gasnet_token_t, arguments...) or, for Medium and Long, void
+ * f(gasnet_token_t, void *buf, size_t nbytes, arguments...).  A Medium's buf belongs to
+ * the library and is valid while the handler runs; a Long's buf is dest_addr, where the
+ * payload is complete before the handler begins.  A handler runs exactly once, and may
+ * reply once.  When the call returns the source may be reused; that of LongAsync only
+ * when the reply handler has begun, so a handler of LongAsync must reply.
+ *
+ * GASNET_ERR_BAD_ARG	dest is no node, nbytes is too large, or the target is outside of
+ *			the segment (debug builds: fatal)
+ * GASNET_ERR_NOT_INIT	before gasnet_attach
+ *
+ * Main-line code; any thread.  May block for resources and run handlers meanwhile.
+ *
+ * Replies: gasnet_AMReplyShort0 to 16, and likewise Medium and Long		G 2.3.3
+ *
+ *	token		in	that of the request's handler
+ *	others		in	as above; dest_addr is in the requester's segment
+ *
+ * Only in a handler of a request, once, with no handler-safe lock held.  When the call
+ * returns the source may be reused.  Return codes as above.  May block for a bounded time
+ * and run reply handlers meanwhile.
+ *
+ * The names without a number take the number of arguments behind the other parameters.
+ */
+int gasnetc_AMRequestShort(
+	gasnet_node_t dest, gasnet_handler_t handler, int numargs, ...);
+int gasnetc_AMRequestMedium(gasnet_node_t dest, gasnet_handler_t handler,
+	void *source_addr, size_t nbytes, int numargs, ...);
+int gasnetc_AMRequestLong(gasnet_node_t dest, gasnet_handler_t handler, void *source_addr,
+	size_t nbytes, void *dest_addr, int numargs, ...);
+int gasnetc_AMRequestLongAsync(gasnet_node_t dest, gasnet_handler_t handler,
+	void *source_addr, size_t nbytes, void *dest_addr, int numargs, ...);
+int gasnetc_AMReplyShort(
+	gasnet_token_t token, gasnet_handler_t handler, int numargs, ...);
+int gasnetc_AMReplyMedium(gasnet_token_t token, gasnet_handler_t handler,
+	void *source_addr, size_t nbytes, int numargs, ...);
+int gasnetc_AMReplyLong(gasnet_token_t token, gasnet_handler_t handler, void *source_addr,
+	size_t nbytes, void *dest_addr, int numargs, ...);
+#define gasnet_AMRequestShort     gasnetc_AMRequestShort
+#define gasnet_AMRequestMedium    gasnetc_AMRequestMedium
+#define gasnet_AMRequestLong      gasnetc_AMRequestLong
+#define gasnet_AMRequestLongAsync gasnetc_AMRequestLongAsync
+#define gasnet_AMReplyShort       gasnetc_AMReplyShort
+#define gasnet_AMReplyMedium      gasnetc_AMReplyMedium
+#define gasnet_AMReplyLong        gasnetc_AMReplyLong
+
+/* One argument of a message. */
+#define gasneti_arg(a)                  ((gasnet_handlerarg_t)(a))
+
+#define gasnet_AMRequestShort0(dest, h) gasnetc_AMRequestShort(dest, h, 0)
+#define gasnet_AMRequestShort1(dest, h, a0)                                              \
+	gasnetc_AMRequestShort(dest, h, 1, gasneti_arg(a0))
+#define gasnet_AMRequestShort2(dest, h, a0, a1)                                          \
+	gasnetc_AMRequestShort(dest, h, 2, gasneti_arg(a0), gasneti_arg(a1))
+#define gasnet_AMRequestShort3(dest, h, a0, a1, a2)                                      \
+	gasnetc_AMRequestShort(                                                          \
+		dest, h, 3, gasneti_arg(a0), gasneti_arg(a1), gasneti_arg(a2))
+#define gasnet_AMRequestShort4(dest, h, a0, a1, a2, a3)                                  \
+	gasnetc_AMRequestShort(dest, h, 4, gasneti_arg(a0), gasneti_arg(a1),             \
+		gasneti_arg(a2), gasneti_arg(a3))
+#define gasnet_AMRequestShort5(dest, h, a0, a1, a2, a3, a4)                              \
+	gasnetc_AMRequestShort(dest, h, 5, gasneti_arg(a0), gasneti_arg(a1),             \
+		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4))
+#define gasnet_AMRequestShort6(dest, h, a0, a1, a2, a3, a4, a5)                          \
+	gasnetc_AMRequestShort(dest, h, 6, gasneti_arg(a0), gasneti_arg(a1),             \
+		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5))
+#define gasnet_AMRequestShort7(dest, h, a0, a1, a2, a3, a4, a5, a6)                      \
+	gasnetc_AMRequestShort(dest, h, 7, gasneti_arg(a0), gasneti_arg(a1),             \
+		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
+		gasneti_arg(a6))
+#define gasnet_AMRequestShort8(dest, h, a0, a1, a2, a3, a4, a5, a6, a7)                  \
+	gasnetc_AMRequestShort(dest, h, 8, gasneti_arg(a0), gasneti_arg(a1),             \
+		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
+		gasneti_arg(a6), gasneti_arg(a7))
+#define gasnet_AMRequestShort9(dest, h, a0, a1, a2, a3, a4, a5, a6, a7, a8)              \
+	gasnetc_AMRequestShort(dest, h, 9, gasneti_arg(a0), gasneti_arg(a1),             \
+		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
+		gasneti_arg(a6), gasneti_arg(a7), gasneti_arg(a8))
+#define gasnet_AMRequestShort10(dest, h, a0, a1, a2, a3, a4, a5, a6, a7, a8, a9)         \
+	gasnetc_AMRequestShort(dest, h, 10, gasneti_arg(a0), gasneti_arg(a1),            \
+		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
+		gasneti_arg(a6), gasneti_arg(a7), gasneti_arg(a8), gasneti_arg(a9))
+#define gasnet_AMRequestShort11(dest, h, a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10)    \
+	gasnetc_AMRequestShort(dest, h, 11, gasneti_arg(a0), gasneti_arg(a1),            \
+		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
+		gasneti_arg(a6), gasneti_arg(a7), gasneti_arg(a8), gasneti_arg(a9),      \
+		gasneti_arg(a10))
+#define gasnet_AMRequestShort12(                                                         \
+	dest, h, a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11)                       \
+	gasnetc_AMRequestShort(dest, h, 12, gasneti_arg(a0), gasneti_arg(a1),            \
+		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
+		gasneti_arg(a6), gasneti_arg(a7), gasneti_arg(a8), gasneti_arg(a9),      \
+		gasneti_arg(a10), gasneti_arg(a11))
+#define gasnet_AMRequestShort13(                                                         \
+	dest, h, a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12)                  \
+	gasnetc_AMRequestShort(dest, h, 13, gasneti_arg(a0), gasneti_arg(a1),            \
+		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
+		gasneti_arg(a6), gasneti_arg(a7), gasneti_arg(a8), gasneti_arg(a9),      \
+		gasneti_arg(a10), gasneti_arg(a11), gasneti_arg(a12))
+#define gasnet_AMRequestShort14(                                                         \
+	dest, h, a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13)             \
+	gasnetc_AMRequestShort(dest, h, 14, gasneti_arg(a0), gasneti_arg(a1),            \
+		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
+		gasneti_arg(a6), gasneti_arg(a7), gasneti_arg(a8), gasneti_arg(a9),      \
+		gasneti_arg(a10), gasneti_arg(a11), gasneti_arg(a12), gasneti_arg(a13))
+#define gasnet_AMRequestShort15(                                                         \
+	dest, h, a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14)        \
+	gasnetc_AMRequestShort(dest, h, 15, gasneti_arg(a0), gasneti_arg(a1),            \
+		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
+		gasneti_arg(a6), gasneti_arg(a7), gasneti_arg(a8), gasneti_arg(a9),      \
+		gasneti_arg(a10), gasneti_arg(a11), gasneti_arg(a12), gasneti_arg(a13),  \
+		gasneti_arg(a14))
+#define gasnet_AMRequestShort16(                                                         \
+	dest, h, a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15)   \
+	gasnetc_AMRequestShort(dest, h, 16, gasneti_arg(a0), gasneti_arg(a1),            \
+		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
+		gasneti_arg(a6), gasneti_arg(a7), gasneti_arg(a8), gasneti_arg(a9),      \
+		gasneti_arg(a10), gasneti_arg(a11), gasneti_arg(a12), gasneti_arg(a13),  \
+		gasneti_arg(a14), gasneti_arg(a15))
+
+#define gasnet_AMRequestMedium0(dest, h, src, n)                                         \
+	gasnetc_AMRequestMedium(dest, h, src, n, 0)
+#define gasnet_AMRequestMedium1(dest, h, src, n, a0)                                     \
+	gasnetc_AMRequestMedium(dest, h, src, n, 1, gasneti_arg(a0))
+#define gasnet_AMRequestMedium2(dest, h, src, n, a0, a1)                                 \
+	gasnetc_AMRequestMedium(dest, h, src, n, 2, gasneti_arg(a0), gasneti_arg(a1))
+#define gasnet_AMRequestMedium3(dest, h, src, n, a0, a1, a2)                             \
+	gasnetc_AMRequestMedium(                                                         \
+		dest, h, src, n, 3, gasneti_arg(a0), gasneti_arg(a1), gasneti_arg(a2))
+#define gasnet_AMRequestMedium4(dest, h, src, n, a0, a1, a2, a3)                         \
+	gasnetc_AMRequestMedium(dest, h, src, n, 4, gasneti_arg(a0), gasneti_arg(a1),    \
+		gasneti_arg(a2), gasneti_arg(a3))
+#define gasnet_AMRequestMedium5(dest, h, src, n, a0, a1, a2, a3, a4)                     \
+	gasnetc_AMRequestMedium(dest, h, src, n, 5, gasneti_arg(a0), gasneti_arg(a1),    \
+		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4))
+#define gasnet_AMRequestMedium6(dest, h, src, n, a0, a1, a2, a3, a4, a5)                 \
+	gasnetc_AMRequestMedium(dest, h, src, n, 6, gasneti_arg(a0), gasneti_arg(a1),    \
+		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5))
+#define gasnet_AMRequestMedium7(dest, h, src, n, a0, a1, a2, a3, a4, a5, a6)             \
+	gasnetc_AMRequestMedium(dest, h, src, n, 7, gasneti_arg(a0), gasneti_arg(a1),    \
+		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
+		gasneti_arg(a6))
+#define gasnet_AMRequestMedium8(dest, h, src, n, a0, a1, a2, a3, a4, a5, a6, a7)         \
+	gasnetc_AMRequestMedium(dest, h, src, n, 8, gasneti_arg(a0), gasneti_arg(a1),    \
+		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
+		gasneti_arg(a6), gasneti_arg(a7))
+#define gasnet_AMRequestMedium9(dest, h, src, n, a0, a1, a2, a3, a4, a5, a6, a7, a8)     \
+	gasnetc_AMRequestMedium(dest, h, src, n, 9, gasneti_arg(a0), gasneti_arg(a1),    \
+		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
+		gasneti_arg(a6), gasneti_arg(a7), gasneti_arg(a8))
+#define gasnet_AMRequestMedium10(                                                        \
+	dest, h, src, n, a0, a1, a2, a3, a4, a5, a6, a7, a8, a9)                         \
+	gasnetc_AMRequestMedium(dest, h, src, n, 10, gasneti_arg(a0), gasneti_arg(a1),   \
+		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
+		gasneti_arg(a6), gasneti_arg(a7), gasneti_arg(a8), gasneti_arg(a9))
+#define gasnet_AMRequestMedium11(                                                        \
+	dest, h, src, n, a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10)                    \
+	gasnetc_AMRequestMedium(dest, h, src, n, 11, gasneti_arg(a0), gasneti_arg(a1),   \
+		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
+		gasneti_arg(a6), gasneti_arg(a7), gasneti_arg(a8), gasneti_arg(a9),      \
+		gasneti_arg(a10))
+#define gasnet_AMRequestMedium12(                                                        \
+	dest, h, src, n, a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11)               \
+	gasnetc_AMRequestMedium(dest, h, src, n, 12, gasneti_arg(a0), gasneti_arg(a1),   \
+		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
+		gasneti_arg(a6), gasneti_arg(a7), gasneti_arg(a8), gasneti_arg(a9),      \
+		gasneti_arg(a10), gasneti_arg(a11))
+#define gasnet_AMRequestMedium13(                                                        \
+	dest, h, src, n, a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12)          \
+	gasnetc_AMRequestMedium(dest, h, src, n, 13, gasneti_arg(a0), gasneti_arg(a1),   \
+		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
+		gasneti_arg(a6), gasneti_arg(a7), gasneti_arg(a8), gasneti_arg(a9),      \
+		gasneti_arg(a10), gasneti_arg(a11), gasneti_arg(a12))
+#define gasnet_AMRequestMedium14(                                                        \
+	dest, h, src, n, a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13)     \
+	gasnetc_AMRequestMedium(dest, h, src, n, 14, gasneti_arg(a0), gasneti_arg(a1),   \
+		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
+		gasneti_arg(a6), gasneti_arg(a7), gasneti_arg(a8), gasneti_arg(a9),      \
+		gasneti_arg(a10), gasneti_arg(a11), gasneti_arg(a12), gasneti_arg(a13))
+#define gasnet_AMRequestMedium15(dest, h, src, n, a0, a1, a2, a3, a4, a5, a6, a7, a8,    \
+	a9, a10, a11, a12, a13, a14)                                                     \
+	gasnetc_AMRequestMedium(dest, h, src, n, 15, gasneti_arg(a0), gasneti_arg(a1),   \
+		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
+		gasneti_arg(a6), gasneti_arg(a7), gasneti_arg(a8), gasneti_arg(a9),      \
+		gasneti_arg(a10), gasneti_arg(a11), gasneti_arg(a12), gasneti_arg(a13),  \
+		gasneti_arg(a14))
+#define gasnet_AMRequestMedium16(dest, h, src, n, a0, a1, a2, a3, a4, a5, a6, a7, a8,    \
+	a9, a10, a11, a12, a13, a14, a15)                                                \
+	gasnetc_AMRequestMedium(dest, h, src, n, 16, gasneti_arg(a0), gasneti_arg(a1),   \
+		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
+		gasneti_arg(a6), gasneti_arg(a7), gasneti_arg(a8), gasneti_arg(a9),      \
+		gasneti_arg(a10), gasneti_arg(a11), gasneti_arg(a12), gasneti_arg(a13),  \
+		gasneti_arg(a14), gasneti_arg(a15))
+
+#define gasnet_AMRequestLong0(dest, h, src, n, to)                                       \
+	gasnetc_AMRequestLong(dest, h, src, n, to, 0)
+#define gasnet_AMRequestLong1(dest, h, src, n, to, a0)                                   \
+	gasnetc_AMRequestLong(dest, h, src, n, to, 1, gasneti_arg(a0))
+#define gasnet_AMRequestLong2(dest, h, src, n, to, a0, a1)                               \
+	gasnetc_AMRequestLong(dest, h, src, n, to, 2, gasneti_arg(a0), gasneti_arg(a1))
+#define gasnet_AMRequestLong3(dest, h, src, n, to, a0, a1, a2)                           \
+	gasnetc_AMRequestLong(dest, h, src, n, to, 3, gasneti_arg(a0), gasneti_arg(a1),  \
+		gasneti_arg(a2))
+#define gasnet_AMRequestLong4(dest, h, src, n, to, a0, a1, a2, a3)                       \
+	gasnetc_AMRequestLong(dest, h, src, n, to, 4, gasneti_arg(a0), gasneti_arg(a1),  \
+		gasneti_arg(a2), gasneti_arg(a3))
+#define gasnet_AMRequestLong5(dest, h, src, n, to, a0, a1, a2, a3, a4)                   \
+	gasnetc_AMRequestLong(dest, h, src, n, to, 5, gasneti_arg(a0), gasneti_arg(a1),  \
+		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4))
+#define gasnet_AMRequestLong6(dest, h, src, n, to, a0, a1, a2, a3, a4, a5)               \
+	gasnetc_AMRequestLong(dest, h, src, n, to, 6, gasneti_arg(a0), gasneti_arg(a1),  \
+		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5))
+#define gasnet_AMRequestLong7(dest, h, src, n, to, a0, a1, a2, a3, a4, a5, a6)           \
+	gasnetc_AMRequestLong(dest, h, src, n, to, 7, gasneti_arg(a0), gasneti_arg(a1),  \
+		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
+		gasneti_arg(a6))
+#define gasnet_AMRequestLong8(dest, h, src, n, to, a0, a1, a2, a3, a4, a5, a6, a7)       \
+	gasnetc_AMRequestLong(dest, h, src, n, to, 8, gasneti_arg(a0), gasneti_arg(a1),  \
+		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
+		gasneti_arg(a6), gasneti_arg(a7))
+#define gasnet_AMRequestLong9(dest, h, src, n, to, a0, a1, a2, a3, a4, a5, a6, a7, a8)   \
+	gasnetc_AMRequestLong(dest, h, src, n, to, 9, gasneti_arg(a0), gasneti_arg(a1),  \
+		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
+		gasneti_arg(a6), gasneti_arg(a7), gasneti_arg(a8))
+#define gasnet_AMRequestLong10(                                                          \
+	dest, h, src, n, to, a0, a1, a2, a3, a4, a5, a6, a7, a8, a9)                     \
+	gasnetc_AMRequestLong(dest, h, src, n, to, 10, gasneti_arg(a0), gasneti_arg(a1), \
+		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
+		gasneti_arg(a6), gasneti_arg(a7), gasneti_arg(a8), gasneti_arg(a9))
+#define gasnet_AMRequestLong11(                                                          \
+	dest, h, src, n, to, a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10)                \
+	gasnetc_AMRequestLong(dest, h, src, n, to, 11, gasneti_arg(a0), gasneti_arg(a1), \
+		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
+		gasneti_arg(a6), gasneti_arg(a7), gasneti_arg(a8), gasneti_arg(a9),      \
+		gasneti_arg(a10))
+#define gasnet_AMRequestLong12(                                                          \
+	dest, h, src, n, to, a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11)           \
+	gasnetc_AMRequestLong(dest, h, src, n, to, 12, gasneti_arg(a0), gasneti_arg(a1), \
+		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
+		gasneti_arg(a6), gasneti_arg(a7), gasneti_arg(a8), gasneti_arg(a9),      \
+		gasneti_arg(a10), gasneti_arg(a11))
+#define gasnet_AMRequestLong13(                                                          \
+	dest, h, src, n, to, a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12)      \
+	gasnetc_AMRequestLong(dest, h, src, n, to, 13, gasneti_arg(a0), gasneti_arg(a1), \
+		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
+		gasneti_arg(a6), gasneti_arg(a7), gasneti_arg(a8), gasneti_arg(a9),      \
+		gasneti_arg(a10), gasneti_arg(a11), gasneti_arg(a12))
+#define gasnet_AMRequestLong14(                                                          \
+	dest, h, src, n, to, a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13) \
+	gasnetc_AMRequestLong(dest, h, src, n, to, 14, gasneti_arg(a0), gasneti_arg(a1), \
+		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
+		gasneti_arg(a6), gasneti_arg(a7), gasneti_arg(a8), gasneti_arg(a9),      \
+		gasneti_arg(a10), gasneti_arg(a11), gasneti_arg(a12), gasneti_arg(a13))
+#define gasnet_AMRequestLong15(dest, h, src, n, to, a0, a1, a2, a3, a4, a5, a6, a7, a8,  \
+	a9, a10, a11, a12, a13, a14)                                                     \
+	gasnetc_AMRequestLong(dest, h, src, n, to, 15, gasneti_arg(a0), gasneti_arg(a1), \
+		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
+		gasneti_arg(a6), gasneti_arg(a7), gasneti_arg(a8), gasneti_arg(a9),      \
+		gasneti_arg(a10), gasneti_arg(a11), gasneti_arg(a12), gasneti_arg(a13),  \
+		gasneti_arg(a14))
+#define gasnet_AMRequestLong16(dest, h, src, n, to, a0, a1, a2, a3, a4, a5, a6, a7, a8,  \
+	a9, a10, a11, a12, a13, a14, a15)                                                \
+	gasnetc_AMRequestLong(dest, h, src, n, to, 16, gasneti_arg(a0), gasneti_arg(a1), \
+		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
+		gasneti_arg(a6), gasneti_arg(a7), gasneti_arg(a8), gasneti_arg(a9),      \
+		gasneti_arg(a10), gasneti_arg(a11), gasneti_arg(a12), gasneti_arg(a13),  \
+		gasneti_arg(a14), gasneti_arg(a15))
+
+#define gasnet_AMRequestLongAsync0(dest, h, src, n, to)                                  \
+	gasnetc_AMRequestLongAsync(dest, h, src, n, to, 0)
+#define gasnet_AMRequestLongAsync1(dest, h, src, n, to, a0)                              \
+	gasnetc_AMRequestLongAsync(dest, h, src, n, to, 1, gasneti_arg(a0))
+#define gasnet_AMRequestLongAsync2(dest, h, src, n, to, a0, a1)                          \
+	gasnetc_AMRequestLongAsync(                                                      \
+		dest, h, src, n, to, 2, gasneti_arg(a0), gasneti_arg(a1))
+#define gasnet_AMRequestLongAsync3(dest, h, src, n, to, a0, a1, a2)                      \
+	gasnetc_AMRequestLongAsync(dest, h, src, n, to, 3, gasneti_arg(a0),              \
+		gasneti_arg(a1), gasneti_arg(a2))
+#define gasnet_AMRequestLongAsync4(dest, h, src, n, to, a0, a1, a2, a3)                  \
+	gasnetc_AMRequestLongAsync(dest, h, src, n, to, 4, gasneti_arg(a0),              \
+		gasneti_arg(a1), gasneti_arg(a2), gasneti_arg(a3))
+#define gasnet_AMRequestLongAsync5(dest, h, src, n, to, a0, a1, a2, a3, a4)              \
+	gasnetc_AMRequestLongAsync(dest, h, src, n, to, 5, gasneti_arg(a0),              \
+		gasneti_arg(a1), gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4))
+#define gasnet_AMRequestLongAsync6(dest, h, src, n, to, a0, a1, a2, a3, a4, a5)          \
+	gasnetc_AMRequestLongAsync(dest, h, src, n, to, 6, gasneti_arg(a0),              \
+		gasneti_arg(a1), gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4),      \
+		gasneti_arg(a5))
+#define gasnet_AMRequestLongAsync7(dest, h, src, n, to, a0, a1, a2, a3, a4, a5, a6)      \
+	gasnetc_AMRequestLongAsync(dest, h, src, n, to, 7, gasneti_arg(a0),              \
+		gasneti_arg(a1), gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4),      \
+		gasneti_arg(a5), gasneti_arg(a6))
+#define gasnet_AMRequestLongAsync8(dest, h, src, n, to, a0, a1, a2, a3, a4, a5, a6, a7)  \
+	gasnetc_AMRequestLongAsync(dest, h, src, n, to, 8, gasneti_arg(a0),              \
+		gasneti_arg(a1), gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4),      \
+		gasneti_arg(a5), gasneti_arg(a6), gasneti_arg(a7))
+#define gasnet_AMRequestLongAsync9(                                                      \
+	dest, h, src, n, to, a0, a1, a2, a3, a4, a5, a6, a7, a8)                         \
+	gasnetc_AMRequestLongAsync(dest, h, src, n, to, 9, gasneti_arg(a0),              \
+		gasneti_arg(a1), gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4),      \
+		gasneti_arg(a5), gasneti_arg(a6), gasneti_arg(a7), gasneti_arg(a8))
+#define gasnet_AMRequestLongAsync10(                                                     \
+	dest, h, src, n, to, a0, a1, a2, a3, a4, a5, a6, a7, a8, a9)                     \
+	gasnetc_AMRequestLongAsync(dest, h, src, n, to, 10, gasneti_arg(a0),             \
+		gasneti_arg(a1), gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4),      \
+		gasneti_arg(a5), gasneti_arg(a6), gasneti_arg(a7), gasneti_arg(a8),      \
+		gasneti_arg(a9))
+#define gasnet_AMRequestLongAsync11(                                                     \
+	dest, h, src, n, to, a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10)                \
+	gasnetc_AMRequestLongAsync(dest, h, src, n, to, 11, gasneti_arg(a0),             \
+		gasneti_arg(a1), gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4),      \
+		gasneti_arg(a5), gasneti_arg(a6), gasneti_arg(a7), gasneti_arg(a8),      \
+		gasneti_arg(a9), gasneti_arg(a10))
+#define gasnet_AMRequestLongAsync12(                                                     \
+	dest, h, src, n, to, a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11)           \
+	gasnetc_AMRequestLongAsync(dest, h, src, n, to, 12, gasneti_arg(a0),             \
+		gasneti_arg(a1), gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4),      \
+		gasneti_arg(a5), gasneti_arg(a6), gasneti_arg(a7), gasneti_arg(a8),      \
+		gasneti_arg(a9), gasneti_arg(a10), gasneti_arg(a11))
+#define gasnet_AMRequestLongAsync13(                                                     \
+	dest, h, src, n, to, a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12)      \
+	gasnetc_AMRequestLongAsync(dest, h, src, n, to, 13, gasneti_arg(a0),             \
+		gasneti_arg(a1), gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4),      \
+		gasneti_arg(a5), gasneti_arg(a6), gasneti_arg(a7), gasneti_arg(a8),      \
+		gasneti_arg(a9), gasneti_arg(a10), gasneti_arg(a11), gasneti_arg(a12))
+#define gasnet_AMRequestLongAsync14(                                                     \
+	dest, h, src, n, to, a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13) \
+	gasnetc_AMRequestLongAsync(dest, h, src, n, to, 14, gasneti_arg(a0),             \
+		gasneti_arg(a1), gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4),      \
+		gasneti_arg(a5), gasneti_arg(a6), gasneti_arg(a7), gasneti_arg(a8),      \
+		gasneti_arg(a9), gasneti_arg(a10), gasneti_arg(a11), gasneti_arg(a12),   \
+		gasneti_arg(a13))
+#define gasnet_AMRequestLongAsync15(dest, h, src, n, to, a0, a1, a2, a3, a4, a5, a6, a7, \
+	a8, a9, a10, a11, a12, a13, a14)                                                 \
+	gasnetc_AMRequestLongAsync(dest, h, src, n, to, 15, gasneti_arg(a0),             \
+		gasneti_arg(a1), gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4),      \
+		gasneti_arg(a5), gasneti_arg(a6), gasneti_arg(a7), gasneti_arg(a8),      \
+		gasneti_arg(a9), gasneti_arg(a10), gasneti_arg(a11), gasneti_arg(a12),   \
+		gasneti_arg(a13), gasneti_arg(a14))
+#define gasnet_AMRequestLongAsync16(dest, h, src, n, to, a0, a1, a2, a3, a4, a5, a6, a7, \
+	a8, a9, a10, a11, a12, a13, a14, a15)                                            \
+	gasnetc_AMRequestLongAsync(dest, h, src, n, to, 16, gasneti_arg(a0),             \
+		gasneti_arg(a1), gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4),      \
+		gasneti_arg(a5), gasneti_arg(a6), gasneti_arg(a7), gasneti_arg(a8),      \
+		gasneti_arg(a9), gasneti_arg(a10), gasneti_arg(a11), gasneti_arg(a12),   \
+		gasneti_arg(a13), gasneti_arg(a14), gasneti_arg(a15))
+
+#define gasnet_AMReplyShort0(token, h) gasnetc_AMReplyShort(token, h, 0)
+#define gasnet_AMReplyShort1(token, h, a0)                                               \
+	gasnetc_AMReplyShort(token, h, 1, gasneti_arg(a0))
+#define gasnet_AMReplyShort2(token, h, a0, a1)                                           \
+	gasnetc_AMReplyShort(token, h, 2, gasneti_arg(a0), gasneti_arg(a1))
+#define gasnet_AMReplyShort3(token, h, a0, a1, a2)                                       \
+	gasnetc_AMReplyShort(                                                            \
+		token, h, 3, gasneti_arg(a0), gasneti_arg(a1), gasneti_arg(a2))
+#define gasnet_AMReplyShort4(token, h, a0, a1, a2, a3)                                   \
+	gasnetc_AMReplyShort(token, h, 4, gasneti_arg(a0), gasneti_arg(a1),              \
+		gasneti_arg(a2), gasneti_arg(a3))
+#define gasnet_AMReplyShort5(token, h, a0, a1, a2, a3, a4)                               \
+	gasnetc_AMReplyShort(token, h, 5, gasneti_arg(a0), gasneti_arg(a1),              \
+		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4))
+#define gasnet_AMReplyShort6(token, h, a0, a1, a2, a3, a4, a5)                           \
+	gasnetc_AMReplyShort(token, h, 6, gasneti_arg(a0), gasneti_arg(a1),              \
+		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5))
+#define gasnet_AMReplyShort7(token, h, a0, a1, a2, a3, a4, a5, a6)                       \
+	gasnetc_AMReplyShort(token, h, 7, gasneti_arg(a0), gasneti_arg(a1),              \
+		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
+		gasneti_arg(a6))
+#define gasnet_AMReplyShort8(token, h, a0, a1, a2, a3, a4, a5, a6, a7)                   \
+	gasnetc_AMReplyShort(token, h, 8, gasneti_arg(a0), gasneti_arg(a1),              \
+		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
+		gasneti_arg(a6), gasneti_arg(a7))
+#define gasnet_AMReplyShort9(token, h, a0, a1, a2, a3, a4, a5, a6, a7, a8)               \
+	gasnetc_AMReplyShort(token, h, 9, gasneti_arg(a0), gasneti_arg(a1),              \
+		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
+		gasneti_arg(a6), gasneti_arg(a7), gasneti_arg(a8))
+#define gasnet_AMReplyShort10(token, h, a0, a1, a2, a3, a4, a5, a6, a7, a8, a9)          \
+	gasnetc_AMReplyShort(token, h, 10, gasneti_arg(a0), gasneti_arg(a1),             \
+		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
+		gasneti_arg(a6), gasneti_arg(a7), gasneti_arg(a8), gasneti_arg(a9))
+#define gasnet_AMReplyShort11(token, h, a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10)     \
+	gasnetc_AMReplyShort(token, h, 11, gasneti_arg(a0), gasneti_arg(a1),             \
+		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
+		gasneti_arg(a6), gasneti_arg(a7), gasneti_arg(a8), gasneti_arg(a9),      \
+		gasneti_arg(a10))
+#define gasnet_AMReplyShort12(                                                           \
+	token, h, a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11)                      \
+	gasnetc_AMReplyShort(token, h, 12, gasneti_arg(a0), gasneti_arg(a1),             \
+		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
+		gasneti_arg(a6), gasneti_arg(a7), gasneti_arg(a8), gasneti_arg(a9),      \
+		gasneti_arg(a10), gasneti_arg(a11))
+#define gasnet_AMReplyShort13(                                                           \
+	token, h, a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12)                 \
+	gasnetc_AMReplyShort(token, h, 13, gasneti_arg(a0), gasneti_arg(a1),             \
+		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
+		gasneti_arg(a6), gasneti_arg(a7), gasneti_arg(a8), gasneti_arg(a9),      \
+		gasneti_arg(a10), gasneti_arg(a11), gasneti_arg(a12))
+#define gasnet_AMReplyShort14(                                                           \
+	token, h, a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13)            \
+	gasnetc_AMReplyShort(token, h, 14, gasneti_arg(a0), gasneti_arg(a1),             \
+		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
+		gasneti_arg(a6), gasneti_arg(a7), gasneti_arg(a8), gasneti_arg(a9),      \
+		gasneti_arg(a10), gasneti_arg(a11), gasneti_arg(a12), gasneti_arg(a13))
+#define gasnet_AMReplyShort15(                                                           \
+	token, h, a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14)       \
+	gasnetc_AMReplyShort(token, h, 15, gasneti_arg(a0), gasneti_arg(a1),             \
+		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
+		gasneti_arg(a6), gasneti_arg(a7), gasneti_arg(a8), gasneti_arg(a9),      \
+		gasneti_arg(a10), gasneti_arg(a11), gasneti_arg(a12), gasneti_arg(a13),  \
+		gasneti_arg(a14))
+#define gasnet_AMReplyShort16(                                                           \
+	token, h, a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15)  \
+	gasnetc_AMReplyShort(token, h, 16, gasneti_arg(a0), gasneti_arg(a1),             \
+		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
+		gasneti_arg(a6), gasneti_arg(a7), gasneti_arg(a8), gasneti_arg(a9),      \
+		gasneti_arg(a10), gasneti_arg(a11), gasneti_arg(a12), gasneti_arg(a13),  \
+		gasneti_arg(a14), gasneti_arg(a15))
+
+#define gasnet_AMReplyMedium0(token, h, src, n) gasnetc_AMReplyMedium(token, h, src, n, 0)
+#define gasnet_AMReplyMedium1(token, h, src, n, a0)                                      \
+	gasnetc_AMReplyMedium(token, h, src, n, 1, gasneti_arg(a0))
+#define gasnet_AMReplyMedium2(token, h, src, n, a0, a1)                                  \
+	gasnetc_AMReplyMedium(token, h, src, n, 2, gasneti_arg(a0), gasneti_arg(a1))
+#define gasnet_AMReplyMedium3(token, h, src, n, a0, a1, a2)                              \
+	gasnetc_AMReplyMedium(                                                           \
+		token, h, src, n, 3, gasneti_arg(a0), gasneti_arg(a1), gasneti_arg(a2))
+#define gasnet_AMReplyMedium4(token, h, src, n, a0, a1, a2, a3)                          \
+	gasnetc_AMReplyMedium(token, h, src, n, 4, gasneti_arg(a0), gasneti_arg(a1),     \
+		gasneti_arg(a2), gasneti_arg(a3))
+#define gasnet_AMReplyMedium5(token, h, src, n, a0, a1, a2, a3, a4)                      \
+	gasnetc_AMReplyMedium(token, h, src, n, 5, gasneti_arg(a0), gasneti_arg(a1),     \
+		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4))
+#define gasnet_AMReplyMedium6(token, h, src, n, a0, a1, a2, a3, a4, a5)                  \
+	gasnetc_AMReplyMedium(token, h, src, n, 6, gasneti_arg(a0), gasneti_arg(a1),     \
+		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5))
+#define gasnet_AMReplyMedium7(token, h, src, n, a0, a1, a2, a3, a4, a5, a6)              \
+	gasnetc_AMReplyMedium(token, h, src, n, 7, gasneti_arg(a0), gasneti_arg(a1),     \
+		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
+		gasneti_arg(a6))
+#define gasnet_AMReplyMedium8(token, h, src, n, a0, a1, a2, a3, a4, a5, a6, a7)          \
+	gasnetc_AMReplyMedium(token, h, src, n, 8, gasneti_arg(a0), gasneti_arg(a1),     \
+		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
+		gasneti_arg(a6), gasneti_arg(a7))
+#define gasnet_AMReplyMedium9(token, h, src, n, a0, a1, a2, a3, a4, a5, a6, a7, a8)      \
+	gasnetc_AMReplyMedium(token, h, src, n, 9, gasneti_arg(a0), gasneti_arg(a1),     \
+		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
+		gasneti_arg(a6), gasneti_arg(a7), gasneti_arg(a8))
+#define gasnet_AMReplyMedium10(token, h, src, n, a0, a1, a2, a3, a4, a5, a6, a7, a8, a9) \
+	gasnetc_AMReplyMedium(token, h, src, n, 10, gasneti_arg(a0), gasneti_arg(a1),    \
+		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
+		gasneti_arg(a6), gasneti_arg(a7), gasneti_arg(a8), gasneti_arg(a9))
+#define gasnet_AMReplyMedium11(                                                          \
+	token, h, src, n, a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10)                   \
+	gasnetc_AMReplyMedium(token, h, src, n, 11, gasneti_arg(a0), gasneti_arg(a1),    \
+		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
+		gasneti_arg(a6), gasneti_arg(a7), gasneti_arg(a8), gasneti_arg(a9),      \
+		gasneti_arg(a10))
+#define gasnet_AMReplyMedium12(                                                          \
+	token, h, src, n, a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11)              \
+	gasnetc_AMReplyMedium(token, h, src, n, 12, gasneti_arg(a0), gasneti_arg(a1),    \
+		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
+		gasneti_arg(a6), gasneti_arg(a7), gasneti_arg(a8), gasneti_arg(a9),      \
+		gasneti_arg(a10), gasneti_arg(a11))
+#define gasnet_AMReplyMedium13(                                                          \
+	token, h, src, n, a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12)         \
+	gasnetc_AMReplyMedium(token, h, src, n, 13, gasneti_arg(a0), gasneti_arg(a1),    \
+		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
+		gasneti_arg(a6), gasneti_arg(a7), gasneti_arg(a8), gasneti_arg(a9),      \
+		gasneti_arg(a10), gasneti_arg(a11), gasneti_arg(a12))
+#define gasnet_AMReplyMedium14(                                                          \
+	token, h, src, n, a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13)    \
+	gasnetc_AMReplyMedium(token, h, src, n, 14, gasneti_arg(a0), gasneti_arg(a1),    \
+		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
+		gasneti_arg(a6), gasneti_arg(a7), gasneti_arg(a8), gasneti_arg(a9),      \
+		gasneti_arg(a10), gasneti_arg(a11), gasneti_arg(a12), gasneti_arg(a13))
+#define gasnet_AMReplyMedium15(token, h, src, n, a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, \
+	a10, a11, a12, a13, a14)                                                         \
+	gasnetc_AMReplyMedium(token, h, src, n, 15, gasneti_arg(a0), gasneti_arg(a1),    \
+		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
+		gasneti_arg(a6), gasneti_arg(a7), gasneti_arg(a8), gasneti_arg(a9),      \
+		gasneti_arg(a10), gasneti_arg(a11), gasneti_arg(a12), gasneti_arg(a13),  \
+		gasneti_arg(a14))
+#define gasnet_AMReplyMedium16(token, h, src, n, a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, \
+	a10, a11, a12, a13, a14, a15)                                                    \
+	gasnetc_AMReplyMedium(token, h, src, n, 16, gasneti_arg(a0), gasneti_arg(a1),    \
+		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
+		gasneti_arg(a6), gasneti_arg(a7), gasneti_arg(a8), gasneti_arg(a9),      \
+		gasneti_arg(a10), gasneti_arg(a11), gasneti_arg(a12), gasneti_arg(a13),  \
+		gasneti_arg(a14), gasneti_arg(a15))
+
+#define gasnet_AMReplyLong0(token, h, src, n, to)                                        \
+	gasnetc_AMReplyLong(token, h, src, n, to, 0)
+#define gasnet_AMReplyLong1(token, h, src, n, to, a0)                                    \
+	gasnetc_AMReplyLong(token, h, src, n, to, 1, gasneti_arg(a0))
+#define gasnet_AMReplyLong2(token, h, src, n, to, a0, a1)                                \
+	gasnetc_AMReplyLong(token, h, src, n, to, 2, gasneti_arg(a0), gasneti_arg(a1))
+#define gasnet_AMReplyLong3(token, h, src, n, to, a0, a1, a2)                            \
+	gasnetc_AMReplyLong(token, h, src, n, to, 3, gasneti_arg(a0), gasneti_arg(a1),   \
+		gasneti_arg(a2))
+#define gasnet_AMReplyLong4(token, h, src, n, to, a0, a1, a2, a3)                        \
+	gasnetc_AMReplyLong(token, h, src, n, to, 4, gasneti_arg(a0), gasneti_arg(a1),   \
+		gasneti_arg(a2), gasneti_arg(a3))
+#define gasnet_AMReplyLong5(token, h, src, n, to, a0, a1, a2, a3, a4)                    \
+	gasnetc_AMReplyLong(token, h, src, n, to, 5, gasneti_arg(a0), gasneti_arg(a1),   \
+		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4))
+#define gasnet_AMReplyLong6(token, h, src, n, to, a0, a1, a2, a3, a4, a5)                \
+	gasnetc_AMReplyLong(token, h, src, n, to, 6, gasneti_arg(a0), gasneti_arg(a1),   \
+		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5))
+#define gasnet_AMReplyLong7(token, h, src, n, to, a0, a1, a2, a3, a4, a5, a6)            \
+	gasnetc_AMReplyLong(token, h, src, n, to, 7, gasneti_arg(a0), gasneti_arg(a1),   \
+		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
+		gasneti_arg(a6))
+#define gasnet_AMReplyLong8(token, h, src, n, to, a0, a1, a2, a3, a4, a5, a6, a7)        \
+	gasnetc_AMReplyLong(token, h, src, n, to, 8, gasneti_arg(a0), gasneti_arg(a1),   \
+		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
+		gasneti_arg(a6), gasneti_arg(a7))
+#define gasnet_AMReplyLong9(token, h, src, n, to, a0, a1, a2, a3, a4, a5, a6, a7, a8)    \
+	gasnetc_AMReplyLong(token, h, src, n, to, 9, gasneti_arg(a0), gasneti_arg(a1),   \
+		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
+		gasneti_arg(a6), gasneti_arg(a7), gasneti_arg(a8))
+#define gasnet_AMReplyLong10(                                                            \
+	token, h, src, n, to, a0, a1, a2, a3, a4, a5, a6, a7, a8, a9)                    \
+	gasnetc_AMReplyLong(token, h, src, n, to, 10, gasneti_arg(a0), gasneti_arg(a1),  \
+		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
+		gasneti_arg(a6), gasneti_arg(a7), gasneti_arg(a8), gasneti_arg(a9))
+#define gasnet_AMReplyLong11(                                                            \
+	token, h, src, n, to, a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10)               \
+	gasnetc_AMReplyLong(token, h, src, n, to, 11, gasneti_arg(a0), gasneti_arg(a1),  \
+		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
+		gasneti_arg(a6), gasneti_arg(a7), gasneti_arg(a8), gasneti_arg(a9),      \
+		gasneti_arg(a10))
+#define gasnet_AMReplyLong12(                                                            \
+	token, h, src, n, to, a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11)          \
+	gasnetc_AMReplyLong(token, h, src, n, to, 12, gasneti_arg(a0), gasneti_arg(a1),  \
+		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
+		gasneti_arg(a6), gasneti_arg(a7), gasneti_arg(a8), gasneti_arg(a9),      \
+		gasneti_arg(a10), gasneti_arg(a11))
+#define gasnet_AMReplyLong13(                                                            \
+	token, h, src, n, to, a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12)     \
+	gasnetc_AMReplyLong(token, h, src, n, to, 13, gasneti_arg(a0), gasneti_arg(a1),  \
+		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
+		gasneti_arg(a6), gasneti_arg(a7), gasneti_arg(a8), gasneti_arg(a9),      \
+		gasneti_arg(a10), gasneti_arg(a11), gasneti_arg(a12))
+#define gasnet_AMReplyLong14(token, h, src, n, to, a0, a1, a2, a3, a4, a5, a6, a7, a8,   \
+	a9, a10, a11, a12, a13)                                                          \
+	gasnetc_AMReplyLong(token, h, src, n, to, 14, gasneti_arg(a0), gasneti_arg(a1),  \
+		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
+		gasneti_arg(a6), gasneti_arg(a7), gasneti_arg(a8), gasneti_arg(a9),      \
+		gasneti_arg(a10), gasneti_arg(a11), gasneti_arg(a12), gasneti_arg(a13))
+#define gasnet_AMReplyLong15(token, h, src, n, to, a0, a1, a2, a3, a4, a5, a6, a7, a8,   \
+	a9, a10, a11, a12, a13, a14)                                                     \
+	gasnetc_AMReplyLong(token, h, src, n, to, 15, gasneti_arg(a0), gasneti_arg(a1),  \
+		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
+		gasneti_arg(a6), gasneti_arg(a7), gasneti_arg(a8), gasneti_arg(a9),      \
+		gasneti_arg(a10), gasneti_arg(a11), gasneti_arg(a12), gasneti_arg(a13),  \
+		gasneti_arg(a14))
+#define gasnet_AMReplyLong16(token, h, src, n, to, a0, a1, a2, a3, a4, a5, a6, a7, a8,   \
+	a9, a10, a11, a12, a13, a14, a15)                                                \
+	gasnetc_AMReplyLong(token, h, src, n, to, 16, gasneti_arg(a0), gasneti_arg(a1),  \
+		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
+		gasneti_arg(a6), gasneti_arg(a7), gasneti_arg(a8), gasneti_arg(a9),      \
+		gasneti_arg(a10), gasneti_arg(a11), gasneti_arg(a12), gasneti_arg(a13),  \
+		gasneti_arg(a14), gasneti_arg(a15))
+/*
+ * gasnet_AMPoll - serve the network, and run handlers			G 2.3.4
+ *
+ * GASNET_ERR_NOT_INIT	before gasnet_attach
+ *
+ * Main-line code; any thread; does not block, apart from the handlers.
+ */
+int gasnet_AMPoll(void);
+
+/*
+ * gasnet_AMGetMsgSource - the node that sent a message			G 2.3.5
+ *
+ *	token		in	that of the handler
+ *	src_node	out	the requester, or in a reply handler the replier
+ *
+ * GASNET_ERR_BAD_ARG	token or src_node is NULL
+ *
+ * Handlers; does not block.
+ */
+int gasnet_AMGetMsgSource(gasnet_token_t token, gasnet_node_t *src_node);
+
+/* State of one wait, for GASNET_BLOCKUNTIL only. */
+typedef struct {
+	uint64_t since;      /* beginning of idleness, ns; 0: none */
+	uint32_t generation; /* of the node's wake-ups, before the condition was read */
+	uint32_t turns;
+} gasneti_wait_t;
+void gasneti_wait_begin(gasneti_wait_t *wait);
+void gasneti_wait_turn(gasneti_wait_t *wait);
+void gasneti_wait_end(gasneti_wait_t *wait);
+
+/*
+ * GASNET_BLOCKUNTIL - serve the network until a condition holds		G 2.3.6
+ *
+ *	cond		expression that handlers change; evaluated once or more
+ *
+ * A statement.  Data that a handler wrote before it made cond true are visible behind it.
+ *
+ * Main-line code; any thread; blocks.
+ */
+#define GASNET_BLOCKUNTIL(cond)                                                          \
+	do {                                                                             \
+		gasneti_wait_t gasneti_wait_;                                            \
+		gasneti_wait_begin(&gasneti_wait_);                                      \
+		while (!(cond))                                                          \
+			gasneti_wait_turn(&gasneti_wait_);                               \
+		gasneti_wait_end(&gasneti_wait_);                                        \
+	} while (0)
+
+/* ---- atomicity ------------------------------------------------------------- G 2.4 */
+
+/*
+ * gasnet_hold_interrupts, gasnet_resume_interrupts - a no-interrupt section	G 2.4.1
+ *
+ * Between the two no handler runs on the calling thread, which makes no call but
+ * gasnet_mynode, gasnet_nodes, gasnet_exit and those of handler-safe locks.  In pairs,
+ * not nested.  Without effect in handlers and with a lock held.
+ *
+ * Any thread; do not block.
+ */
+void gasnet_hold_interrupts(void);
+void gasnet_resume_interrupts(void);
+
+/*
+ * gasnet_hsl_init, gasnet_hsl_destroy - begin and end the use of a lock	G 2.4.2
+ *
+ *	hsl		in	the lock: for init, memory that holds no live lock; for
+ *				destroy, an unlocked one
+ *
+ * A static lock with GASNET_HSL_INITIALIZER needs no init.
+ *
+ * Main-line code; any thread; do not block.
+ */
+void gasnet_hsl_init(gasnet_hsl_t *hsl);
+void gasnet_hsl_destroy(gasnet_hsl_t *hsl);
+
+/*
+ * gasnet_hsl_lock, gasnet_hsl_trylock, gasnet_hsl_unlock - handler-safe locks	G 2.4.2
+ *
+ *	hsl		in	a live lock; not recursive
+ *
+ * A lock is a mutex between main-line code and handlers of one node.  While a thread
+ * holds one it is in a no-interrupt section.  It unlocks in the reverse order, the same
+ * thread that locked.
+ *
+ * GASNET_ERR_NOT_READY	trylock: another thread holds the lock
+ *
+ * Any thread, handlers; gasnet_hsl_lock blocks.
+ */
+void gasnet_hsl_lock(gasnet_hsl_t *hsl);
+int gasnet_hsl_trylock(gasnet_hsl_t *hsl);
+void gasnet_hsl_unlock(gasnet_hsl_t *hsl);
+
+/* ---- puts and gets --------------------------------------------------------- G 3.1 */
+
+/*
+ * gasnet_get, gasnet_put and kin, blocking				G 3.2
+ *
+ *	node		in	remote node, perhaps the caller
+ *	dest, src	in	target and source; the remote one is in node's segment
+ *	nbytes		in	length; 0: no effect
+ *
+ * Return when the data are in place.  The forms without _bulk want addresses that suit an
+ * object of nbytes (checked nowhere).
+ */
+void gasnet_get(void *dest, gasnet_node_t node, void *src, size_t nbytes);
+void gasnet_put(gasnet_node_t node, void *dest, void *src, size_t nbytes);
+void gasnet_get_bulk(void *dest, gasnet_node_t node, void *src, size_t nbytes);
+void gasnet_put_bulk(gasnet_node_t node, void *dest, void *src, size_t nbytes);
+
+/*
+ * gasnet_get_nb, gasnet_put_nb and kin, with a handle			G 3.3
+ *
+ * Begin the operation and return its handle, or GASNET_INVALID_HANDLE if it is complete
+ * already.  The handle belongs to the calling thread, which must sync it once.  A get's
+ * destination is undefined until then.  A put's source may be reused when the call
+ * returns, that of a _bulk put after the sync.  The call may block for resources.
+ */
+gasnet_handle_t gasnet_get_nb(void *dest, gasnet_node_t node, void *src, size_t nbytes);
+gasnet_handle_t gasnet_put_nb(gasnet_node_t node, void *dest, void *src, size_t nbytes);
+gasnet_handle_t gasnet_get_nb_bulk(
+	void *dest, gasnet_node_t node, void *src, size_t nbytes);
+gasnet_handle_t gasnet_put_nb_bulk(
+	gasnet_node_t node, void *dest, void *src, size_t nbytes);
+
+/*
+ * gasnet_get_nbi, gasnet_put_nbi and kin, without a handle			G 3.4
+ *
+ * As the forms with a handle, but the operation belongs to the thread's implicit gets or
+ * puts, or to its access region if one is open.
+ */
+void gasnet_get_nbi(void *dest, gasnet_node_t node, void *src, size_t nbytes);
+void gasnet_put_nbi(gasnet_node_t node, void *dest, void *src, size_t nbytes);
+void gasnet_get_nbi_bulk(void *dest, gasnet_node_t node, void *src, size_t nbytes);
+void gasnet_put_nbi_bulk(gasnet_node_t node, void *dest, void *src, size_t nbytes);
+
+/*
+ * gasnet_memset and kin - fill remote memory				G 3.2 to 3.4
+ *
+ *	node, dest, nbytes	in	as for gasnet_put
+ *	val		in	byte, converted to unsigned char
+ *
+ * They sync as puts do.  The target's handler fills the memory, so the target must serve
+ * the network.
+ */
+void gasnet_memset(gasnet_node_t node, void *dest, int val, size_t nbytes);
+gasnet_handle_t gasnet_memset_nb(gasnet_node_t node, void *dest, int val, size_t nbytes);
+void gasnet_memset_nbi(gasnet_node_t node, void *dest, int val, size_t nbytes);
+
+/*
+ * gasnet_put_val, gasnet_get_val and kin - move a value			G 3.5
+ *
+ *	node, dest, src	in	as above
+ *	value		in	its low nbytes bytes are put, in the host's byte order
+ *	nbytes		in	1 to SIZEOF_GASNET_REGISTER_VALUE_T
+ *
+ * Gets return the value, extended with zeros.  The handle of gasnet_get_nb_val is waited
+ * for exactly once, by gasnet_wait_syncnb_valget of the same thread.
+ */
+void gasnet_put_val(
+	gasnet_node_t node, void *dest, gasnet_register_value_t value, size_t nbytes);
+gasnet_handle_t gasnet_put_nb_val(
+	gasnet_node_t node, void *dest, gasnet_register_value_t value, size_t nbytes);
+void gasnet_put_nbi_val(
+	gasnet_node_t node, void *dest, gasnet_register_value_t value, size_t nbytes);
+gasnet_register_value_t gasnet_get_val(gasnet_node_t node, void *src, size_t nbytes);
+gasnet_valget_handle_t gasnet_get_nb_val(gasnet_node_t node, void *src, size_t nbytes);
+gasnet_register_value_t gasnet_wait_syncnb_valget(gasnet_valget_handle_t handle);
+
+/*
+ * gasnet_wait_syncnb, gasnet_try_syncnb and kin - sync handles		G 3.3
+ *
+ *	handle		in	of this thread; GASNET_INVALID_HANDLE counts as complete
+ *	phandle		in out	array of handles; those that are found complete become
+ *				GASNET_INVALID_HANDLE
+ *	numhandles	in	its elements
+ *
+ * _all: sync all of the array; _some: at least one, if one is valid.  The wait forms
+ * block until that is so.  The try forms do not block, but serve the network.
+ *
+ * GASNET_ERR_NOT_READY	try forms: the operation, or not all, or none, is complete
+ */
+void gasnet_wait_syncnb(gasnet_handle_t handle);
+int gasnet_try_syncnb(gasnet_handle_t handle);
+void gasnet_wait_syncnb_all(gasnet_handle_t *phandle, size_t numhandles);
+int gasnet_try_syncnb_all(gasnet_handle_t *phandle, size_t numhandles);
+void gasnet_wait_syncnb_some(gasnet_handle_t *phandle, size_t numhandles);
+int gasnet_try_syncnb_some(gasnet_handle_t *phandle, size_t numhandles);
+
+/*
+ * gasnet_wait_syncnbi_gets, _puts, _all, and the try forms - sync implicit operations
+ *									G 3.4
+ * Wait for the implicit operations that this thread began outside of access regions.  Not
+ * inside a region.
+ *
+ * GASNET_ERR_NOT_READY	try forms: an operation of the set is not complete
+ */
+void gasnet_wait_syncnbi_gets(void);
+void gasnet_wait_syncnbi_puts(void);
+void gasnet_wait_syncnbi_all(void);
+int gasnet_try_syncnbi_gets(void);
+int gasnet_try_syncnbi_puts(void);
+int gasnet_try_syncnbi_all(void);
+
+/*
+ * gasnet_begin_nbi_accessregion, gasnet_end_nbi_accessregion - one handle for many
+ * implicit operations							G 3.4.3
+ *
+ * The handle stands for the implicit operations that this thread begins between the two
+ * calls.  Not nested.
+ */
+void gasnet_begin_nbi_accessregion(void);
+gasnet_handle_t gasnet_end_nbi_accessregion(void);
+
+/* ---- barriers, threads ------------------------------------------------- G 3.6, 3.7 */
+
+/*
+ * gasnet_barrier_notify, gasnet_barrier_wait, gasnet_barrier_try - split barrier (G 3.6)
+ *
+ *	id		in	value that the nodes compare
+ *	flags		in	0: id is compared; GASNET_BARRIERFLAG_ANONYMOUS: id has no
+ *				effect; GASNET_BARRIERFLAG_MISMATCH: all nodes get a
+ *				mismatch
+ *
+ * Notify begins a phase and returns at once.  Wait blocks until all nodes have notified;
+ * try does not block, but serves the network.  Wait and try get the id and flags of
+ * their notify.  A barrier says nothing about puts and gets under way.
+ *
+ * GASNET_ERR_NOT_READY		try: not all nodes have notified; no effect
+ * GASNET_ERR_BARRIER_MISMATCH	values differ, or those of this node's wait and notify
+ *
+ * One thread at a time; notify and wait may be called by different ones.
+ */
+void gasnet_barrier_notify(int id, int flags);
+int gasnet_barrier_wait(int id, int flags);
+int gasnet_barrier_try(int id, int flags);
+
+/*
+ * gasnet_barrier - notify and wait in one					extension
+ *
+ * gasnet_barrier_result - the value of the last phase			extension
+ *
+ *	id		out	the value that the named notifies agreed on; 0 if none was
+ *				named
+ *
+ * gasnet_barrier_result returns a number other than 0 if all notifies were anonymous.
+ * Not between notify and wait.
+ */
+int gasnet_barrier(int id, int flags);
+int gasnet_barrier_result(int *id);
+
+/*
+ * GASNET_BEGIN_FUNCTION, GASNET_POST_THREADINFO, GASNET_GET_THREADINFO	G 3.7
+ *
+ * Hints for other implementations.  The first two are declarations, and may stand before
+ * others.  GASNET_GET_THREADINFO() gives a value that differs between threads, at any
+ * time after gasnet_init.
+ */
+#define GASNET_BEGIN_FUNCTION() struct gasneti_begun_function
+#define GASNET_POST_THREADINFO(info)                                                     \
+	gasnet_threadinfo_t gasneti_posted_threadinfo __attribute__((unused)) = (info)
+#define GASNET_GET_THREADINFO() gasneti_threadinfo()
+gasnet_threadinfo_t gasneti_threadinfo(void);
+
+/* The team of all nodes, for gasnet_coll.h. */
+typedef struct gasneti_team *gasnet_team_handle_t;
+extern struct gasneti_team gasneti_team_all;
+#define GASNET_TEAM_ALL (&gasneti_team_all)
+
+#ifdef __cplusplus
+}
+#endif
+
+#include <gasnet_vis.h>
+
+#endif /* _INCLUDED_GASNET_H */

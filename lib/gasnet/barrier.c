@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * barrier.c - the split barrier: dissemination by zero-length puts
+ *
+ * In step s of a phase a node tells node me + 2^s the join of all values that it knows,
+ * and waits for the message of node me - 2^s.  The join is idempotent and commutative, so
+ * the number of nodes need not be a power of two.  A peer is at most one phase ahead: two
+ * sets of slots are enough, by the phase's parity.
+ *
+ * Match bits: 3..0 the descriptor, 4 the parity, 9..5 the step.  Header data: 63..32 the
+ * state, 31..0 the id.  A message that the network has no room for stays pending, and
+ * each poll tries again.
+ *
+ * The lock protects everything here.  Threads that wait read step and steps under it.
+ */
+#include "internal.h"
+
+enum { ANONYMOUS, NAMED, MISMATCH };
+enum { PARITY_SHIFT = 4, STEP_SHIFT = 5 };
+
+static gasneti_lock_t lock = GASNETI_UNLOCKED;
+static struct {
+	uint32_t phase, step, steps;
+	bool notified, unsent;
+	int id, flags;  /* of notify */
+	uint64_t known; /* join of the values */
+	uint64_t result;
+	bool got[2][GASNETI_BARRIER_STEPS];
+	uint64_t value[2][GASNETI_BARRIER_STEPS];
+} bar;
+
+static uint64_t make(uint32_t state, uint32_t id)
+{
+	return (uint64_t)state << 32 | id;
+}
+
+/* Join two values: anonymous < named < mismatch. */
+static uint64_t join(uint64_t a, uint64_t b)
+{
+	uint32_t of_a = (uint32_t)(a >> 32), of_b = (uint32_t)(b >> 32);
+	if (of_a == NAMED && of_b == NAMED && a != b)
+		return make(MISMATCH, 0);
+	return of_a >= of_b ? a : b;
+}
+
+static void send_step(void)
+{
+	uint32_t to =
+		(uint32_t)((gasneti.me + ((uint64_t)1 << bar.step)) % gasneti.nodes);
+	uint64_t bits = GASNETI_MD_BARRIER | (uint64_t)(bar.phase & 1) << PARITY_SHIFT |
+			(uint64_t)bar.step << STEP_SHIFT;
+	bool sent = gasneti_note(to, bits, bar.known);
+	if (sent == bar.unsent) {
+		bar.unsent = !sent;
+		gasneti_add(&gasneti.unsent, sent ? UINT32_MAX : 1);
+	}
+}
+
+/* Go on as far as the messages allow. */
+static void advance(void)
+{
+	if (!bar.notified)
+		return;
+	uint32_t parity = bar.phase & 1;
+	while (bar.step < bar.steps && bar.got[parity][bar.step] && !bar.unsent) {
+		bar.got[parity][bar.step] = false;
+		bar.known = join(bar.known, bar.value[parity][bar.step]);
+		if (++bar.step < bar.steps)
+			send_step();
+	}
+	if (bar.step == bar.steps)
+		gasneti_wake();
+}
+
+void gasneti_barrier_event(const ptl_event_t *ev)
+{
+	uint32_t parity = (uint32_t)(ev->match_bits >> PARITY_SHIFT) & 1;
+	uint32_t step = (uint32_t)(ev->match_bits >> STEP_SHIFT) & 31;
+	if (step >= GASNETI_BARRIER_STEPS)
+		gasneti_fatal("a barrier message of step %u", step);
+	gasneti_lock(&lock);
+	bar.got[parity][step] = true;
+	bar.value[parity][step] = ev->hdr_data;
+	advance();
+	gasneti_unlock(&lock);
+}
+
+/* Send the message that the network had no room for. */
+void gasneti_barrier_resend(void)
+{
+	gasneti_lock(&lock);
+	if (bar.unsent) {
+		send_step();
+		advance();
+	}
+	gasneti_unlock(&lock);
+}
+
+static uint32_t steps_of(uint32_t nodes)
+{
+	uint32_t steps = 0;
+	while (((uint64_t)1 << steps) < nodes)
+		steps++;
+	return steps;
+}
+
+void gasnet_barrier_notify(int id, int flags)
+{
+	gasneti_check_main("gasnet_barrier_notify");
+	if (gasneti.state != GASNETI_ATTACHED)
+		gasneti_fatal("gasnet_barrier_notify before gasnet_attach");
+	if (bar.notified)
+		gasneti_fatal("gasnet_barrier_notify twice without a wait between");
+	gasneti_lock(&lock);
+	bar.id = id;
+	bar.flags = flags;
+	bar.step = 0;
+	bar.steps = steps_of(gasneti.nodes);
+	bar.known = flags & GASNET_BARRIERFLAG_MISMATCH    ? make(MISMATCH, 0)
+		    : flags & GASNET_BARRIERFLAG_ANONYMOUS ? make(ANONYMOUS, 0)
+							   : make(NAMED, (uint32_t)id);
+	bar.notified = true;
+	if (bar.steps)
+		send_step();
+	advance();
+	gasneti_unlock(&lock);
+}
+
+/* End the phase, which is complete; return its outcome for this node. */
+static int finish(int id, int flags)
+{
+	bool local = flags != bar.flags || (!flags && id != bar.id);
+	bar.result = bar.known;
+	bar.notified = false;
+	bar.phase++;
+	return local || bar.result >> 32 == MISMATCH ? GASNET_ERR_BARRIER_MISMATCH
+						     : GASNET_OK;
+}
+
+static int try_finish(int id, int flags)
+{
+	int rc = GASNET_ERR_NOT_READY;
+	gasneti_lock(&lock);
+	if (bar.step == bar.steps && !bar.unsent)
+		rc = finish(id, flags);
+	gasneti_unlock(&lock);
+	return rc;
+}
+
+static void want_notified(const char *function)
+{
+	gasneti_check_main(function);
+	if (!bar.notified)
+		gasneti_fatal("%s without gasnet_barrier_notify", function);
+}
+
+int gasnet_barrier_try(int id, int flags)
+{
+	want_notified("gasnet_barrier_try");
+	gasneti_poll_full();
+	return try_finish(id, flags);
+}
+
+int gasnet_barrier_wait(int id, int flags)
+{
+	int rc;
+	want_notified("gasnet_barrier_wait");
+	gasneti_wait_for(
+		GASNETI_FULL, (rc = try_finish(id, flags)) != GASNET_ERR_NOT_READY);
+	return rc;
+}
+
+int gasnet_barrier(int id, int flags)
+{
+	gasnet_barrier_notify(id, flags);
+	return gasnet_barrier_wait(id, flags);
+}
+
+int gasnet_barrier_result(int *id)
+{
+	if (bar.notified)
+		gasneti_fatal("gasnet_barrier_result between notify and wait");
+	*id = bar.result >> 32 == NAMED ? (int)(uint32_t)bar.result : 0;
+	return bar.result >> 32 == ANONYMOUS;
+}

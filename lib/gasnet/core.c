@@ -1,0 +1,439 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * core.c - the start of a node: init, attach, segments, and questions about the job
+ *
+ * gasnet_init opens the interface and learns ids, hosts and largest segments;
+ * gasnet_attach makes the segment and everything that receives.  Both exchange 16 bytes
+ * with each node through a table that the others write, between two barriers of all
+ * nodes: the first makes sure that all tables can be written, the second that all are
+ * complete.
+ */
+#include <sched.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "internal.h"
+
+#define HEAP_MOST  ((uint64_t)1 << 30)
+#define HEAP_EXTRA ((uint64_t)16 << 20)
+#define LEAST_MAX  ((uint64_t)64 << 20)
+
+struct gasneti_node gasneti = {.waitmode = -1, .any_base = GASNETI_ANY_BASE};
+
+const int GASNETI_LINK_WORD(GASNETI_THREAD_MODEL) = 1;
+const int GASNETI_LINK_WORD(GASNETI_SEGMENT_CONFIG) = 1;
+const int GASNETI_LINK_WORD(GASNETI_DEBUG_WORD) = 1;
+const int gasneti_linkconfig_idiotcheck_ABI_1 = 1;
+
+/* Strings that programs look for in the library's file. */
+#define IDENT(name, text) static const char name[] __attribute__((used)) = text
+IDENT(ident_config, "$GASNetConfig: (libgasnet.a) " GASNET_CONFIG_STRING " $");
+IDENT(ident_core_version, "$GASNetCoreLibraryVersion: " GASNET_CORE_VERSION_STR " $");
+IDENT(ident_core_name, "$GASNetCoreLibraryName: " GASNET_CORE_NAME_STR " $");
+IDENT(ident_extended_version,
+	"$GASNetExtendedLibraryVersion: " GASNET_EXTENDED_VERSION_STR " $");
+IDENT(ident_extended_name, "$GASNetExtendedLibraryName: " GASNET_EXTENDED_NAME_STR " $");
+IDENT(ident_conduit, "$GASNetConduitName: " GASNET_CONDUIT_NAME_STR " $");
+
+/* ---- the largest segment ---- */
+
+/* Return MemAvailable of the host, bytes. */
+static uint64_t memory_available(void)
+{
+	char line[128];
+	unsigned long long kib = 0;
+	FILE *f = fopen("/proc/meminfo", "r");
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "MemAvailable: %llu", &kib) == 1)
+			break;
+	if (f)
+		fclose(f);
+	return (uint64_t)kib << 10;
+}
+
+static uint64_t max_segment_setting(void)
+{
+	return gasneti_setting(
+		"GASNET_MAX_SEGSIZE", UINT64_MAX / 2, GASNET_PAGESIZE, UINT64_MAX / 2);
+}
+
+static uintptr_t max_local(void)
+{
+#ifdef GASNET_SEGMENT_EVERYTHING
+	return (uintptr_t)-1;
+#else
+	uint64_t share = memory_available() / 10 * 8 / gasneti.nodes;
+	uint64_t most = max_segment_setting();
+	share = share < LEAST_MAX ? LEAST_MAX : share;
+	share = share < most ? share : most;
+	return share & ~(uint64_t)(GASNET_PAGESIZE - 1);
+#endif
+}
+
+/* Size the shared heap for the segment, unless the user has. */
+static void set_heap(void)
+{
+	char text[32];
+	uint64_t most = max_segment_setting();
+	uint64_t heap = (most < HEAP_MOST ? most : HEAP_MOST) + HEAP_EXTRA;
+	snprintf(text, sizeof(text), "%lluM", (unsigned long long)(heap >> 20));
+	setenv("PTL3_HEAP", text, 0);
+}
+
+/* ---- the exchange at the start ---- */
+
+/* Meet all nodes; end with the job if a node has left or died. */
+int gasneti_barrier_meet(void)
+{
+	if (PtlXBarrier() == PTL_OK)
+		return GASNET_OK;
+	struct timespec second = {1, 0};
+	nanosleep(&second, NULL); /* the watch thread ends the process if EXIT has come */
+	gasneti_fatal("a node died while the job started");
+}
+
+static void await_acks(uint32_t acks)
+{
+	ptl_event_t ev;
+	while (acks) {
+		int which, rc = PtlEQPoll(&gasneti.safe_eq, 1, 1000, &ev, &which);
+		if (rc == PTL_OK && ev.ni_fail_type != PTL_NI_OK)
+			gasneti_fatal("a node died while the job started");
+		if (rc == PTL_OK && ev.type == PTL_EVENT_ACK)
+			acks--;
+	}
+}
+
+/* Tell two numbers to all nodes; their numbers are in gasneti.table when it returns. */
+static void exchange(uint64_t a, uint64_t b)
+{
+	uint64_t at = gasneti.me * sizeof(*gasneti.table);
+	gasneti.table[gasneti.me][0] = a;
+	gasneti.table[gasneti.me][1] = b;
+	for (uint32_t i = 0; i < gasneti.nodes; i++)
+		if (i != gasneti.me)
+			gasneti_must(
+				PtlPutRegion(gasneti.table_md, at, sizeof(*gasneti.table),
+					PTL_ACK_REQ, gasneti.peers[i].id, GASNETI_AM_PTE,
+					0, GASNETI_MD_TABLE, at, 0),
+				"PtlPutRegion");
+	await_acks(gasneti.nodes - 1);
+	gasneti_barrier_meet();
+}
+
+/* ---- gasnet_init ---- */
+
+static void attach_target(
+	uint64_t bits, void *start, size_t length, unsigned options, ptl_handle_eq_t eq)
+{
+	static const ptl_process_id_t any = {PTL_NID_ANY, PTL_PID_ANY};
+	ptl_md_t md = {.start = start,
+		.length = length,
+		.threshold = PTL_MD_THRESH_INF,
+		.options = options | PTL_MD_OP_PUT | PTL_MD_EVENT_START_DISABLE,
+		.eq_handle = eq};
+	ptl_handle_me_t me;
+	gasneti_must(PtlMEMDAttach(gasneti.ni, GASNETI_AM_PTE, any, bits,
+			     ~(ptl_match_bits_t)15, PTL_RETAIN, PTL_INS_AFTER, md,
+			     PTL_RETAIN, &me, NULL),
+		"PtlMEMDAttach");
+}
+
+static ptl_handle_eq_t queue(uint32_t events)
+{
+	ptl_handle_eq_t eq;
+	gasneti_must(
+		PtlEQAlloc(gasneti.ni, events, PTL_EQ_HANDLER_NONE, &eq), "PtlEQAlloc");
+	return eq;
+}
+
+/* Make the queues: each holds all events that can be unread at a time. */
+static void make_queues(void)
+{
+	const struct gasneti_settings *set = &gasneti.set;
+	gasneti.safe_eq =
+		queue(2 * set->msg_limit + 3 * set->sb_chunks + set->rpl_chunks +
+			2 * GASNETI_BARRIER_STEPS + 2 * gasneti.nodes + 64);
+	gasneti.am_eq = queue(gasneti_credits_total() * 2 + 64);
+	gasneti.sys_eq = queue(2 * gasneti.nodes + 16);
+	gasneti.exit_eq = queue(4 * gasneti.nodes + 64);
+}
+
+static void make_start_targets(void)
+{
+	size_t bytes = gasneti.nodes * sizeof(*gasneti.table);
+	unsigned empty = PTL_MD_TRUNCATE | PTL_MD_ACK_DISABLE;
+	gasneti.table = calloc(gasneti.nodes, sizeof(*gasneti.table));
+	if (!gasneti.table)
+		gasneti_fatal("no memory for the table of %u nodes", gasneti.nodes);
+	attach_target(GASNETI_MD_SYS, NULL, 0, empty, gasneti.sys_eq);
+	attach_target(GASNETI_MD_BARRIER, NULL, 0, empty, gasneti.safe_eq);
+	attach_target(GASNETI_MD_EXIT, NULL, 0, PTL_MD_TRUNCATE, gasneti.exit_eq);
+	attach_target(GASNETI_MD_TABLE, gasneti.table, bytes, PTL_MD_MANAGE_REMOTE,
+		PTL_EQ_NONE);
+	gasneti.table_md = gasneti_bind(gasneti.table, bytes, 0, gasneti.safe_eq);
+	gasneti.none = gasneti_bind(NULL, 0, 0, PTL_EQ_NONE);
+	gasneti.exit_md = gasneti_bind(NULL, 0, 0, gasneti.exit_eq);
+}
+
+static int open_network(void)
+{
+	unsigned rank = 0, size = 1;
+	int most, rc = PtlInit(&most);
+	if (rc == PTL_OK)
+		rc = PtlNIInit(PTL_IFACE_SS, PTL_PID_ANY, NULL, NULL, &gasneti.ni);
+	if (rc != PTL_OK && rc != PTL_IFACE_DUP) {
+		fprintf(stderr, "gasnet_init: the network cannot be opened: %s\n",
+			PtlErrorStr((unsigned)rc));
+		return GASNET_ERR_RESOURCE;
+	}
+	if (PtlGetRank(gasneti.ni, &rank, &size) != PTL_OK)
+		rank = 0, size = 1;
+	if (size > GASNET_MAXNODES) {
+		fprintf(stderr, "gasnet_init: the job has %u nodes; %u are possible\n",
+			size, GASNET_MAXNODES);
+		return GASNET_ERR_RESOURCE;
+	}
+	gasneti.me = rank;
+	gasneti.nodes = size;
+	return GASNET_OK;
+}
+
+static void learn_ids(void)
+{
+	gasneti.peers = calloc(gasneti.nodes, sizeof(*gasneti.peers));
+	if (!gasneti.peers)
+		gasneti_fatal("no memory for %u nodes", gasneti.nodes);
+	for (uint32_t i = 0; i < gasneti.nodes; i++) {
+		static const gasneti_lock_t unlocked = GASNETI_UNLOCKED;
+		struct gasneti_peer *peer = &gasneti.peers[i];
+		peer->lock = unlocked;
+		if (gasneti.nodes == 1)
+			gasneti_must(PtlGetId(gasneti.ni, &peer->id), "PtlGetId");
+		else
+			gasneti_must(
+				PtlGetRankId(gasneti.ni, i, &peer->id), "PtlGetRankId");
+	}
+	gasneti_nodes_hash();
+}
+
+static void learn_segments(void)
+{
+	gasneti.max_local = max_local();
+	gasneti.max_global = gasneti.max_local;
+	exchange(gasneti.max_local, 0);
+	for (uint32_t i = 0; i < gasneti.nodes; i++)
+		if (gasneti.table[i][0] < gasneti.max_global)
+			gasneti.max_global = gasneti.table[i][0];
+}
+
+static uint32_t cpus(void)
+{
+	cpu_set_t set;
+	if (sched_getaffinity(0, sizeof(set), &set))
+		return 1;
+	return (uint32_t)CPU_COUNT(&set);
+}
+
+int gasnet_init(int *argc, char ***argv)
+{
+	(void)argc, (void)argv;
+	if (gasneti.state != GASNETI_FRESH)
+		return GASNET_ERR_NOT_INIT;
+	set_heap();
+	int rc = open_network();
+	if (rc != GASNET_OK)
+		return rc;
+	gasneti.cpus = cpus();
+	gasneti_settings_read();
+	gasneti.tickets = gasneti.set.msg_limit;
+	gasneti.max_long = gasneti.set.local == GASNETI_LOCAL_FIREHOSE
+				   ? gasneti.set.fh_region - GASNET_PAGESIZE
+				   : GASNETI_MAX_LONG;
+	make_queues();
+	make_start_targets();
+	gasneti_barrier_meet();
+	learn_ids();
+	gasneti_exit_init();
+	gasneti.state = GASNETI_INIT;
+	gasneti_threads_init();
+	learn_segments();
+	return GASNET_OK;
+}
+
+/* ---- gasnet_attach ---- */
+
+typedef void (*handler_t)(void);
+
+static handler_t function_of(const gasnet_handlerentry_t *entry)
+{
+	return (handler_t)entry->fnptr;
+}
+
+static int register_explicit(gasnet_handlerentry_t *table, int numentries)
+{
+	for (int i = 0; i < numentries; i++) {
+		gasnet_handler_t index = table[i].index;
+		if (!index)
+			continue;
+		if (index < GASNETI_FIRST_HANDLER || gasneti.handlers[index])
+			return GASNET_ERR_RESOURCE;
+		gasneti.handlers[index] = function_of(&table[i]);
+	}
+	return GASNET_OK;
+}
+
+static int register_others(gasnet_handlerentry_t *table, int numentries)
+{
+	uint32_t next = GASNETI_FIRST_HANDLER;
+	for (int i = 0; i < numentries; i++) {
+		if (table[i].index)
+			continue;
+		while (next < GASNETI_HANDLERS && gasneti.handlers[next])
+			next++;
+		if (next == GASNETI_HANDLERS)
+			return GASNET_ERR_RESOURCE;
+		gasneti.handlers[next] = function_of(&table[i]);
+		table[i].index = (gasnet_handler_t)next;
+	}
+	return GASNET_OK;
+}
+
+static int register_handlers(gasnet_handlerentry_t *table, int numentries)
+{
+	if (numentries < 0 || (numentries && !table))
+		return GASNET_ERR_BAD_ARG;
+	if (numentries > GASNETI_HANDLERS - GASNETI_FIRST_HANDLER)
+		return GASNET_ERR_RESOURCE;
+	int rc = register_explicit(table, numentries);
+	if (rc == GASNET_OK)
+		rc = register_others(table, numentries);
+	if (rc != GASNET_OK)
+		memset(gasneti.handlers, 0, sizeof(gasneti.handlers));
+	return rc;
+}
+
+/* Get zeroed pages from the shared heap, or NULL. */
+static void *segment_from_heap(uintptr_t size)
+{
+	void *block = NULL;
+	if (gasneti.set.segment == 'm' ||
+		(gasneti.set.segment == 'a' && size > HEAP_MOST) ||
+		PtlXAlloc(size + GASNET_PAGESIZE, &block) != PTL_OK || !block)
+		return NULL;
+	uintptr_t base = ((uintptr_t)block + GASNET_PAGESIZE - 1) &
+			 ~(uintptr_t)(GASNET_PAGESIZE - 1);
+	return (void *)base;
+}
+
+static int make_segment(uintptr_t size)
+{
+#ifdef GASNET_SEGMENT_EVERYTHING
+	(void)size;
+	gasneti.base = GASNETI_ANY_BASE;
+	gasneti.size = GASNETI_ANY_END - GASNETI_ANY_BASE;
+#else
+	if (size % GASNET_PAGESIZE || size > gasneti.max_local)
+		return GASNET_ERR_BAD_ARG;
+	if (!size)
+		return GASNET_OK;
+	void *base = segment_from_heap(size);
+	if (!base) {
+		base = mmap(NULL, size, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+		if (base == MAP_FAILED)
+			return GASNET_ERR_RESOURCE;
+	}
+	gasneti.base = (uintptr_t)base;
+	gasneti.size = size;
+#endif
+	return GASNET_OK;
+}
+
+static void learn_bases(void)
+{
+	exchange(gasneti.base, gasneti.size);
+	for (uint32_t i = 0; i < gasneti.nodes; i++) {
+		gasneti.peers[i].base = gasneti.table[i][0];
+		gasneti.peers[i].size = gasneti.table[i][1];
+	}
+}
+
+int gasnet_attach(gasnet_handlerentry_t *table, int numentries, uintptr_t segsize,
+	uintptr_t minheapoffset)
+{
+	(void)minheapoffset;
+	if (gasneti.state != GASNETI_INIT)
+		return GASNET_ERR_NOT_INIT;
+	int rc = register_handlers(table, numentries);
+	if (rc == GASNET_OK)
+		rc = make_segment(segsize);
+	if (rc != GASNET_OK) {
+		memset(gasneti.handlers, 0, sizeof(gasneti.handlers));
+		return rc;
+	}
+	gasneti_am_attach();
+	gasneti_local_attach();
+	gasneti_credits_attach();
+	gasneti_barrier_meet();
+	learn_bases();
+	gasneti.state = GASNETI_ATTACHED;
+	gasneti_barrier_meet();
+	return GASNET_OK;
+}
+
+/* ---- questions ---- */
+
+uintptr_t gasnet_getMaxLocalSegmentSize(void)
+{
+	return gasneti.max_local;
+}
+
+uintptr_t gasnet_getMaxGlobalSegmentSize(void)
+{
+	return gasneti.max_global;
+}
+
+gasnet_node_t gasnet_mynode(void)
+{
+	return gasneti.me;
+}
+
+gasnet_node_t gasnet_nodes(void)
+{
+	return gasneti.nodes;
+}
+
+int gasnet_getSegmentInfo(gasnet_seginfo_t *table, int numentries)
+{
+	if (gasneti.state != GASNETI_ATTACHED)
+		return GASNET_ERR_NOT_INIT;
+	if (!table || numentries < 0)
+		return GASNET_ERR_BAD_ARG;
+	for (uint32_t i = 0; i < gasneti.nodes && i < (uint32_t)numentries; i++) {
+#ifdef GASNET_SEGMENT_EVERYTHING
+		table[i] = (gasnet_seginfo_t){NULL, (uintptr_t)-1};
+#else
+		table[i].addr = (void *)gasneti.peers[i].base;
+		table[i].size = gasneti.peers[i].size;
+#endif
+	}
+	return GASNET_OK;
+}
+
+int gasnet_getNodeInfo(gasnet_nodeinfo_t *table, int numentries)
+{
+	if (gasneti.state == GASNETI_FRESH)
+		return GASNET_ERR_NOT_INIT;
+	if (!table || numentries < 0)
+		return GASNET_ERR_BAD_ARG;
+	for (uint32_t i = 0; i < gasneti.nodes && i < (uint32_t)numentries; i++)
+		table[i] = (gasnet_nodeinfo_t){.host = 0, .supernode = i};
+	return GASNET_OK;
+}
+
+char *gasnet_getenv(const char *name)
+{
+	return name ? getenv(name) : NULL;
+}

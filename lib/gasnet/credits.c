@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * credits.c - flow control of requests
+ *
+ * A node owns credits; one stands for 256 bytes of its request buffers and an event of
+ * AM_EQ.  It lends them to its peers, and a request takes some of those that its sender
+ * holds until the reply brings them back.  A sender that stalls asks for more in its next
+ * header; the lender gives from its bank with the reply, and takes credits back (REVOKE,
+ * RETURN) from peers that do not need them when its bank is low.
+ *
+ * Invariants: the loans and the bank add up to the total; the credits of requests that
+ * have no reply are at most the loan, so their bytes fit the buffers; a peer keeps
+ * MIN_CREDITS at least; at most one REVOKE or RETURN of a pair is under way, so SYS_EQ
+ * holds two events a peer.
+ *
+ * The sender's counters are under the peer's lock, those of the lender and the bank under
+ * bank_lock: Loan and Bank change together.
+ */
+#include "internal.h"
+
+enum { REVOKE = 1, RETURN = 2, KIND_SHIFT = 4 };
+
+#define EPOCH ((uint64_t)1 << 32) /* in a SYS message: the sender's epoch has ended */
+
+static gasneti_lock_t bank_lock = GASNETI_UNLOCKED;
+static uint32_t bank, received, walk;
+
+/* Return the credits that this node owns. */
+uint32_t gasneti_credits_total(void)
+{
+	return gasneti.set.banked + (gasneti.nodes - 1) * gasneti.set.credits;
+}
+
+void gasneti_credits_attach(void)
+{
+	uint32_t share = gasneti.set.credits;
+	bank = gasneti.set.banked;
+	if (!gasneti.set.dynamic && gasneti.nodes > 1) {
+		share += bank / (gasneti.nodes - 1);
+		bank %= gasneti.nodes - 1;
+	}
+	for (uint32_t i = 0; i < gasneti.nodes; i++)
+		if (i != gasneti.me)
+			gasneti.peers[i].loan = gasneti.peers[i].send = share;
+}
+
+static GASNETI_RARE bool stalled(struct gasneti_peer *peer, uint32_t n, uint32_t *want)
+{
+	uint32_t lack = n - (peer->send - peer->in_use);
+	if (!*want) {
+		peer->send_stalls++;
+		gasneti.stats.credit_stalls++;
+	}
+	*want = lack < GASNETI_EXTRA ? lack : GASNETI_EXTRA;
+	return !gasneti.set.flow_control;
+}
+
+/*
+ * Take n credits of a peer.  Return false if there are too few, and store the number that
+ * the next header is to ask for in *want, which is 0 at first.  With want NULL this is an
+ * attempt, which does not count as a stall: the caller has replies to read.
+ */
+bool gasneti_credits_take(struct gasneti_peer *peer, uint32_t n, uint32_t *want)
+{
+	bool enough = true;
+	gasneti_lock(&peer->lock);
+	if (gasneti_unlikely((int32_t)(peer->send - peer->in_use) < (int32_t)n))
+		enough = want ? stalled(peer, n, want) : !gasneti.set.flow_control;
+	if (enough) {
+		peer->in_use += n;
+		if (peer->in_use > peer->send_max)
+			peer->send_max = peer->in_use;
+	}
+	gasneti_unlock(&peer->lock);
+	return enough;
+}
+
+/* Return true once for each epoch of this node that the peer has to hear of. */
+static bool take_epoch(struct gasneti_peer *peer)
+{
+	if (gasneti_likely(!gasneti_get(&peer->epoch_ended)))
+		return false;
+	gasneti_set(&peer->epoch_ended, false);
+	return true;
+}
+
+/* Make the credit byte of a header: epoch, extra, n - 1. */
+uint32_t gasneti_credits_byte(struct gasneti_peer *peer, uint32_t n, uint32_t extra)
+{
+	uint32_t byte = (n - 1) | extra << 4;
+	return take_epoch(peer) ? byte | 0x80 : byte;
+}
+
+/* The peer's epoch has ended: forget part of this node's needs. */
+static void decay(struct gasneti_peer *peer)
+{
+	peer->send_stalls >>= 2;
+	peer->send_max >>= 2;
+	peer->send_revoked >>= 2;
+}
+
+static GASNETI_RARE void end_epoch(void)
+{
+	received = 0;
+	for (uint32_t i = 0; i < gasneti.nodes; i++) {
+		struct gasneti_peer *peer = &gasneti.peers[i];
+		peer->loan_requested >>= 2;
+		peer->loan_given >>= 2;
+		peer->zero_reply = false;
+		gasneti_set(&peer->epoch_ended, true);
+	}
+}
+
+static GASNETI_RARE uint32_t lend(struct gasneti_peer *peer, uint32_t want)
+{
+	peer->loan_requested++;
+	if (want > bank || peer->loan_given + want > gasneti.set.lend_limit ||
+		peer->loan + want > gasneti.set.max_credits || !gasneti.set.dynamic)
+		return 0;
+	bank -= want;
+	peer->loan += want;
+	peer->loan_given += want;
+	gasneti.stats.lent += want;
+	return want;
+}
+
+/* Read a request's credit byte; return that of the reply. */
+uint32_t gasneti_credits_lend(struct gasneti_peer *peer, uint32_t byte)
+{
+	uint32_t want = byte >> 4 & GASNETI_EXTRA, lent = 0;
+	if (gasneti_unlikely(byte & 0x80)) {
+		gasneti_lock(&peer->lock);
+		decay(peer);
+		gasneti_unlock(&peer->lock);
+	}
+	gasneti_lock(&bank_lock);
+	if (gasneti_unlikely(want))
+		lent = lend(peer, want);
+	if (gasneti_unlikely(++received >= gasneti.set.epoch) && gasneti.set.dynamic)
+		end_epoch();
+	gasneti_unlock(&bank_lock);
+	return gasneti_credits_byte(peer, (byte & 15) + 1, lent);
+}
+
+/* Read a reply's credit byte: the request's credits are free again. */
+void gasneti_credits_back(struct gasneti_peer *peer, uint32_t byte)
+{
+	gasneti_lock(&peer->lock);
+	peer->in_use -= (byte & 15) + 1;
+	peer->send += byte >> 4 & GASNETI_EXTRA;
+	if (gasneti_unlikely(byte & 0x80))
+		decay(peer);
+	gasneti_unlock(&peer->lock);
+}
+
+/* ---- revocation ---- */
+
+/* Send a SYS message, or leave it on the peer's list of one entry a kind. */
+static void send_sys(uint32_t node, uint32_t kind, uint64_t hdr)
+{
+	if (gasneti_note(node, GASNETI_MD_SYS | (uint64_t)kind << KIND_SHIFT, hdr))
+		return;
+	gasneti.peers[node].sys_unsent |= (uint8_t)kind;
+	gasneti.peers[node].sys_hdr[kind - 1] = hdr;
+	gasneti_add(&gasneti.unsent, 1);
+}
+
+void gasneti_sys_resend(void)
+{
+	for (uint32_t i = 0; i < gasneti.nodes; i++) {
+		struct gasneti_peer *peer = &gasneti.peers[i];
+		if (!peer->sys_unsent)
+			continue;
+		gasneti_lock(&peer->lock);
+		for (uint32_t kind = REVOKE; kind <= RETURN; kind++)
+			if (peer->sys_unsent & kind) {
+				peer->sys_unsent &= (uint8_t)~kind;
+				gasneti_add(&gasneti.unsent, UINT32_MAX);
+				send_sys(i, kind, peer->sys_hdr[kind - 1]);
+			}
+		gasneti_unlock(&peer->lock);
+	}
+}
+
+static bool may_revoke(uint32_t node)
+{
+	const struct gasneti_peer *peer = &gasneti.peers[node];
+	return node != gasneti.me && peer->loan > GASNETI_MIN_CREDITS &&
+	       !peer->revoke_out && !peer->zero_reply && !peer->loan_requested;
+}
+
+static GASNETI_RARE void scavenge(void)
+{
+	uint32_t asked = 0;
+	for (uint32_t i = 0; i < gasneti.nodes && asked < gasneti.set.scavenge; i++) {
+		walk = (walk + 1) % gasneti.nodes;
+		if (!may_revoke(walk))
+			continue;
+		struct gasneti_peer *peer = &gasneti.peers[walk];
+		peer->revoke_out = true;
+		asked++;
+		gasneti.stats.revoked++;
+		gasneti_lock(&peer->lock);
+		send_sys(walk, REVOKE, take_epoch(peer) ? EPOCH : 0);
+		gasneti_unlock(&peer->lock);
+	}
+}
+
+/* Take credits back from peers that do not need them, if the bank is low. */
+void gasneti_credits_scavenge(void)
+{
+	if (gasneti_likely(gasneti_get(&bank) >= GASNETI_EXTRA) || !gasneti.set.dynamic)
+		return;
+	gasneti_lock(&bank_lock);
+	scavenge();
+	gasneti_unlock(&bank_lock);
+}
+
+static uint32_t most_of(uint32_t a, uint32_t b, uint32_t c)
+{
+	uint32_t most = a > b ? a : b;
+	return most > c ? most : c;
+}
+
+/* Return the credits that this node can spare: a number from 0 to the revoke limit. */
+static uint32_t to_give(const struct gasneti_peer *peer)
+{
+	uint32_t keep = most_of(GASNETI_MIN_CREDITS, peer->send_max, peer->in_use);
+	if (peer->send_stalls || peer->send_revoked >= gasneti.set.revoke_limit ||
+		peer->send <= keep)
+		return 0;
+	uint32_t spare = peer->send - keep;
+	uint32_t limit = gasneti.set.revoke_limit - peer->send_revoked;
+	return spare < limit ? spare : limit;
+}
+
+/*
+ * The lender asks for credits.  A holder that is idle hears of the end of epochs by this
+ * message alone, so its needs of the past decay here, before it says what it can spare.
+ */
+static void revoked(uint32_t node, uint64_t hdr)
+{
+	struct gasneti_peer *peer = &gasneti.peers[node];
+	gasneti_lock(&peer->lock);
+	if (hdr & EPOCH)
+		decay(peer);
+	uint32_t give = to_give(peer);
+	peer->send -= give;
+	peer->send_revoked += give;
+	gasneti.stats.returned += give;
+	send_sys(node, RETURN, give | (take_epoch(peer) ? EPOCH : 0));
+	gasneti_unlock(&peer->lock);
+}
+
+static void returned(uint32_t node, uint64_t hdr)
+{
+	struct gasneti_peer *peer = &gasneti.peers[node];
+	uint32_t give = (uint32_t)hdr;
+	if (hdr & EPOCH) {
+		gasneti_lock(&peer->lock);
+		decay(peer);
+		gasneti_unlock(&peer->lock);
+	}
+	gasneti_lock(&bank_lock);
+	peer->revoke_out = false;
+	if (give > peer->loan)
+		gasneti_fatal(
+			"node %u returned %u of %u credits", node, give, peer->loan);
+	peer->loan -= give;
+	bank += give;
+	if (!give)
+		peer->zero_reply = true;
+	gasneti_unlock(&bank_lock);
+}
+
+void gasneti_sys_event(const ptl_event_t *ev)
+{
+	uint32_t node = gasneti_node_of(ev->initiator);
+	if (ev->type != PTL_EVENT_PUT_END || node >= gasneti.nodes)
+		return;
+	if ((ev->match_bits >> KIND_SHIFT & 15) == REVOKE)
+		revoked(node, ev->hdr_data);
+	else
+		returned(node, ev->hdr_data);
+}

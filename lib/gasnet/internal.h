@@ -1,0 +1,511 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * internal.h - the state of a node of GASNet, and the functions that its files share
+ *
+ * The library is compiled once for each mode (GASNET_SEQ, GASNET_PARSYNC, GASNET_PAR) and
+ * again with GASNET_DEBUG.  It calls the public functions of Portals only.
+ *
+ * Shared words, and why their order is right (all of them are words of one process):
+ *	op.done, op.local_done	a thread that reads an event of SAFE_EQ adds, which
+ *			releases the bytes that the event stands for; the op's thread
+ *			acquires them when it compares with begun.  Without that order it
+ *			could read old bytes behind a sync
+ *	tickets		taken and given back by gasneti_add alone; a number, no data
+ *	chunk lists, peers, bank, firehose, barrier	under their locks
+ *	buffer.balance	each handler subtracts the bytes of its message behind its last
+ *			read of them, the last message adds all of them; gasneti_add makes the
+ *			thread that reaches 0 see the reads of the others, so no message
+ *			can be received over bytes that a handler still reads
+ *	generation, sleepers	poll.c
+ *	exit state	exit.c
+ *
+ * Locks, outermost first: barrier; firehose; bank; peer; chunk list.  None is held while
+ * a handler runs, or in a call that may wait.
+ */
+#ifndef GASNETI_INTERNAL_H
+#define GASNETI_INTERNAL_H
+
+#pragma GCC visibility push(default)
+#include <gasnet.h>
+#pragma GCC visibility pop
+
+#include <portals3.h>
+#include <portals3_runtime.h>
+#include <portals3x.h>
+
+#include "atomics.h"
+
+#pragma GCC visibility push(hidden)
+
+enum {
+	GASNETI_RAR_PTE = 38,
+	GASNETI_AM_PTE = 39,
+	GASNETI_CHUNK = 2048,
+	GASNETI_CREDIT_BYTES = 256,
+	GASNETI_MIN_CREDITS = GASNETI_CHUNK / GASNETI_CREDIT_BYTES,
+	GASNETI_MAX_MEDIUM = GASNETI_CHUNK - 64,
+	GASNETI_BUFFER_CHUNKS = 64,
+	GASNETI_ARGS = 16,
+	GASNETI_SHORT_PUT = 1536, /* puts up to this size end locally when they begin */
+	GASNETI_BARRIER_STEPS = 10,
+	GASNETI_NAP_MS = 10,
+	GASNETI_OPS_CHUNK = 256,
+	GASNETI_OPS_CHUNKS = 512,
+	GASNETI_HANDLERS = 256,
+	GASNETI_FIRST_HANDLER = 128,
+	GASNETI_EXTRA = 7 /* most credits that one message asks for or lends */
+};
+
+#define GASNETI_ANY_BASE    ((uintptr_t)GASNET_PAGESIZE)
+#define GASNETI_ANY_END     (((uintptr_t)1 << 47) - GASNET_PAGESIZE)
+#define GASNETI_MAX_LONG    ((size_t)0x7fffffff)
+
+#define GASNETI_RARE        __attribute__((cold, noinline))
+#define GASNETI_HOT         inline __attribute__((always_inline))
+#define gasneti_likely(x)   __builtin_expect(!!(x), 1)
+#define gasneti_unlikely(x) __builtin_expect(!!(x), 0)
+
+/* Bits 3..0 of match bits: the descriptor at the target. */
+enum {
+	GASNETI_MD_RAR = 0,
+	GASNETI_MD_RARAM = 1,
+	GASNETI_MD_RARSRC = 2,
+	GASNETI_MD_REQUEST = 3,
+	GASNETI_MD_REPLY = 4,
+	GASNETI_MD_SYS = 5,
+	GASNETI_MD_BARRIER = 6,
+	GASNETI_MD_EXIT = 7,
+	GASNETI_MD_TABLE = 8
+};
+
+/* Bits 7..4 of match bits: the kind of the operation. */
+enum {
+	GASNETI_KIND_PUT = 1,
+	GASNETI_KIND_GET = 2,
+	GASNETI_KIND_HEADER = 4,
+	GASNETI_KIND_PAYLOAD = 8,
+	GASNETI_KIND_PUT_LOCAL = 9 /* put whose SEND_END counts, too */
+};
+
+/*
+ * Match bits of puts, gets and payloads, above those: 24..8 index of the op in its
+ * thread's table, 32..25 thread, 47..33 generation of the op, 63..48 local resource to
+ * release.
+ */
+enum {
+	GASNETI_OP_SHIFT = 8,
+	GASNETI_THREAD_SHIFT = 25,
+	GASNETI_GENERATION_SHIFT = 33,
+	GASNETI_RESOURCE_SHIFT = 48
+};
+
+/*
+ * Match bits of message headers: 9..8 category, 10 packed, 15..11 arguments, 23..16
+ * handler, 31..24 credits, 63..32 offset of the request's chunk in the requester's ReqSB.
+ */
+enum {
+	GASNETI_SHORT = 1,
+	GASNETI_MEDIUM = 2,
+	GASNETI_LONG = 3,
+	GASNETI_CATEGORY_SHIFT = 8,
+	GASNETI_PACKED_SHIFT = 10,
+	GASNETI_ARGS_SHIFT = 11,
+	GASNETI_HANDLER_SHIFT = 16,
+	GASNETI_CREDIT_SHIFT = 24,
+	GASNETI_CHUNK_SHIFT = 32
+};
+
+/* Handlers of the library. */
+enum {
+	GASNETI_H_NONE = 0, /* a reply that only returns credits and the chunk */
+	GASNETI_H_MEMSET = 64,
+	GASNETI_H_MEMSET_DONE = 65,
+	GASNETI_H_COLL = 66
+};
+
+enum { GASNETI_PUT = 0, GASNETI_GET = 1 };
+
+enum {
+	GASNETI_LOCAL_ALL,
+	GASNETI_LOCAL_BOUNCE,
+	GASNETI_LOCAL_TMPMD,
+	GASNETI_LOCAL_FIREHOSE
+};
+
+/* Numbers of local resources in match bits. */
+enum {
+	GASNETI_BOUNCE_RESOURCE = 1,
+	GASNETI_TMPMD_RESOURCE = 0x4000,
+	GASNETI_FIREHOSE_RESOURCE = 0x8000
+};
+
+enum { GASNETI_FRESH, GASNETI_INIT, GASNETI_ATTACHED };
+
+/*
+ * An operation, or a set of them: a handle, the implicit set of a thread, or an access
+ * region.  It is complete when done equals begun.  The op's thread alone writes begun.
+ */
+struct gasneti_op {
+	uint64_t bits;  /* of its Portals operations: index, thread, generation */
+	uint64_t value; /* of a get of a value */
+	struct gasneti_op *next;
+	struct gasneti_thread *thread;
+	uint32_t begun[2]; /* puts and gets */
+	uint32_t done[2];
+	uint32_t local_begun; /* puts whose source is to be reused */
+	uint32_t local_done;
+	uint16_t generation;
+	uint8_t live;   /* the program has its handle */
+	uint8_t length; /* of the value */
+};
+
+/* A thread of the program. */
+struct gasneti_thread {
+	struct gasneti_op *blocking; /* of blocking operations */
+	struct gasneti_op *implicit;
+	struct gasneti_op *async;   /* of LongAsync: no thread waits for it */
+	struct gasneti_op *current; /* implicit, or the open access region */
+	struct gasneti_op *free;
+	gasnet_hsl_t *held; /* debug: locks of this thread, the last one first */
+	uint32_t index;
+	uint32_t ops;       /* in the table */
+	uint32_t tries;     /* of try_sync calls */
+	uint8_t in_handler; /* 1: of a request, 2: of a reply */
+	uint8_t in_hold;    /* no-interrupt section */
+	uint8_t in_use;     /* a thread has it */
+	struct gasneti_op *table[GASNETI_OPS_CHUNKS];
+};
+
+/* Both halves of a Long that has arrived in part; key: 2 * lid + (1 for a reply). */
+struct gasneti_lid {
+	struct gasneti_lid *next;
+	uint64_t key;
+	uint64_t bits, hdr;
+	void *addr; /* payload */
+	size_t nbytes;
+	bool has_header;
+	gasnet_handlerarg_t args[GASNETI_ARGS];
+};
+
+/* Another node, as this one sees it.  Credits: see credits.c. */
+struct gasneti_peer {
+	gasneti_lock_t lock;
+	ptl_process_id_t id;
+	uintptr_t base, size; /* segment */
+	uint32_t send, in_use, send_max, send_stalls, send_revoked;
+	uint32_t loan, loan_requested, loan_given;
+	bool revoke_out, zero_reply, epoch_ended;
+	uint8_t sys_unsent;  /* kinds of SYS messages that wait for space */
+	uint64_t sys_hdr[2]; /* header data of REVOKE and RETURN among them */
+	uint32_t request_lid, reply_lid;
+	struct gasneti_lid *lids;
+	bool exit_seen, exit_acked, dead; /* exit.c */
+};
+
+/* A request buffer. */
+struct gasneti_buffer {
+	char *memory;
+	int64_t balance; /* bytes received and not released; negative while linked */
+};
+
+/* A list of chunks of CHUNK bytes. */
+struct gasneti_chunks {
+	gasneti_lock_t lock;
+	char *memory;
+	uint32_t *stack;
+	uint32_t free, count, low;
+};
+
+/* The local side of one Portals operation. */
+struct gasneti_local {
+	ptl_handle_md_t md;
+	ptl_size_t offset;
+	size_t length;
+	uint64_t resource; /* 0: none */
+};
+
+struct gasneti_settings {
+	uint32_t msg_limit, sb_chunks, rpl_chunks, tmpmds, handlers;
+	uint32_t credits, banked, max_credits, epoch, lend_limit, revoke_limit, scavenge;
+	uint32_t safe_limit, am_limit;
+	uint32_t watch_ms, max_threads;
+	uint64_t fh_regions, fh_bytes, fh_region;
+	size_t bounce_limit;
+	int local, segment;
+	bool flow_control, dynamic, packed, stats, verbose;
+};
+
+struct gasneti_stats {
+	uint64_t ticket_stalls, credit_stalls, chunk_stalls, turns, lids, lid_high;
+	uint64_t lent, revoked, returned, hits, misses, merges, evictions;
+};
+
+struct gasneti_node {
+	uint32_t state, me, nodes;
+	int waitmode;
+	int64_t tickets;
+	int64_t handlers_free;
+	struct gasneti_peer *peers;
+	struct gasneti_settings set;
+	ptl_handle_ni_t ni;
+	ptl_handle_eq_t safe_eq, am_eq, sys_eq, exit_eq;
+	ptl_handle_md_t any, any_quiet, rarsrc, none, request_md, reply_md, table_md,
+		exit_md;
+	ptl_handle_me_t catch_basin;
+	uintptr_t base, size; /* own segment */
+	uintptr_t any_base;   /* GASNETI_ANY_BASE */
+	size_t max_long;
+	struct gasneti_chunks requests, replies;
+	struct gasneti_buffer *buffers;
+	uint32_t buffer_count, cpus;
+	uint32_t unsent; /* SYS and barrier messages that wait for space */
+	uint32_t leaving;
+	uintptr_t max_local, max_global;
+	void (*handlers[GASNETI_HANDLERS])(void);
+	struct gasneti_thread **threads;
+	struct gasneti_stats stats;
+	uint32_t generation, sleepers, watcher, polls;
+	uint32_t *hash; /* of process ids: node + 1 */
+	uint32_t hash_mask;
+	uint64_t (*table)[2]; /* exchange at the start */
+};
+
+extern struct gasneti_node gasneti;
+extern GASNETI_TLS struct gasneti_thread *gasneti_self_word;
+
+/* ---- errors ---- */
+
+void gasneti_fatal(const char *format, ...)
+	__attribute__((noreturn, cold, format(printf, 1, 2)));
+void gasneti_portals_failed(const char *call, int rc) __attribute__((noreturn, cold));
+void gasneti_peer_died(uint32_t node) __attribute__((noreturn, cold));
+
+/* End the job if a Portals call failed. */
+static inline void gasneti_must(int rc, const char *call)
+{
+	if (gasneti_unlikely(rc != PTL_OK))
+		gasneti_portals_failed(call, rc);
+}
+
+/* ---- threads (thread.c) ---- */
+
+struct gasneti_thread *gasneti_thread_begin(void);
+void gasneti_threads_init(void);
+
+/* Return the calling thread's record. */
+static GASNETI_HOT struct gasneti_thread *gasneti_self(void)
+{
+	struct gasneti_thread *self = gasneti_self_word;
+	return gasneti_likely(self) ? self : gasneti_thread_begin();
+}
+
+void gasneti_op_more(struct gasneti_thread *self);
+
+/* In debug builds end the job unless the caller is main-line code after attach. */
+#ifdef GASNET_DEBUG
+void gasneti_check_main(const char *function);
+void gasneti_check_remote(
+	const char *function, uint32_t node, const void *addr, size_t nbytes);
+void gasneti_check_value(const char *function, size_t nbytes);
+#else
+static inline void gasneti_check_main(const char *function)
+{
+	(void)function;
+}
+static inline void gasneti_check_remote(
+	const char *function, uint32_t node, const void *addr, size_t nbytes)
+{
+	(void)function, (void)node, (void)addr, (void)nbytes;
+}
+static inline void gasneti_check_value(const char *function, size_t nbytes)
+{
+	(void)function, (void)nbytes;
+}
+#endif
+
+/* ---- polling and waiting (poll.c) ---- */
+
+enum gasneti_level { GASNETI_SAFE, GASNETI_FULL };
+
+unsigned gasneti_poll_safe(void);
+unsigned gasneti_poll_full(void);
+void gasneti_turn(gasneti_wait_t *wait, enum gasneti_level level);
+void gasneti_wake(void);
+void gasneti_wait_init(gasneti_wait_t *wait);
+uint64_t gasneti_now(void);
+
+/* Wait at a level until an expression is true. */
+#define gasneti_wait_for(level, cond)                                                    \
+	do {                                                                             \
+		if (gasneti_unlikely(!(cond))) {                                         \
+			gasneti_wait_t wait_;                                            \
+			gasneti_wait_init(&wait_);                                       \
+			while (!(cond))                                                  \
+				gasneti_turn(&wait_, level);                             \
+		}                                                                        \
+	} while (0)
+
+/* Take a send ticket; return false if there is none. */
+static GASNETI_HOT bool gasneti_ticket_try(void)
+{
+	if (gasneti_likely(gasneti_add(&gasneti.tickets, -1) >= 0))
+		return true;
+	gasneti_add(&gasneti.tickets, 1);
+	return false;
+}
+
+static GASNETI_HOT void gasneti_ticket_back(void)
+{
+	gasneti_add(&gasneti.tickets, 1);
+}
+
+/* Take a send ticket, serving events of class 1 meanwhile. */
+static GASNETI_HOT void gasneti_ticket_take(void)
+{
+	if (gasneti_likely(gasneti_ticket_try()))
+		return;
+	++gasneti.stats.ticket_stalls;
+	gasneti_wait_for(GASNETI_SAFE, gasneti_ticket_try());
+}
+
+/* ---- chunks (am.c) ---- */
+
+/* A message that a handler serves: gasnet_token_t points to it. */
+struct gasneti_token {
+	uint32_t node;    /* its sender */
+	uint32_t chunk;   /* offset of the request's chunk at the requester */
+	uint32_t credits; /* credit byte of the reply */
+	bool request, loopback, replied;
+};
+
+/* A message to be sent. */
+struct gasneti_message {
+	uint32_t node, handler, category, numargs;
+	void *src;
+	size_t nbytes;
+	void *to; /* place of a Long payload */
+	bool async;
+	gasnet_handlerarg_t args[GASNETI_ARGS];
+};
+
+void gasneti_chunks_init(struct gasneti_chunks *chunks, uint32_t count);
+int gasneti_chunk_take(struct gasneti_chunks *chunks);
+void gasneti_chunk_back(struct gasneti_chunks *chunks, uint32_t chunk);
+
+/* ---- messages (am.c) ---- */
+
+void gasneti_am_attach(void);
+void gasneti_am_request(const ptl_event_t *ev);
+void gasneti_am_payload(const ptl_event_t *ev, bool reply);
+void gasneti_am_reply(const ptl_event_t *ev);
+uint32_t gasneti_node_of(ptl_process_id_t id);
+void gasneti_nodes_hash(void);
+
+/* Send a zero-length message without events; return false if there is no room. */
+static inline bool gasneti_note(uint32_t node, uint64_t bits, uint64_t hdr)
+{
+	int rc = PtlPut(gasneti.none, PTL_NOACK_REQ, gasneti.peers[node].id,
+		GASNETI_AM_PTE, 0, bits, 0, hdr);
+	if (rc == PTL_NO_SPACE)
+		return false;
+	gasneti_must(rc, "PtlPut");
+	return true;
+}
+
+/* ---- credits (credits.c) ---- */
+
+void gasneti_credits_attach(void);
+bool gasneti_credits_take(struct gasneti_peer *peer, uint32_t n, uint32_t *want);
+uint32_t gasneti_credits_byte(struct gasneti_peer *peer, uint32_t n, uint32_t extra);
+uint32_t gasneti_credits_lend(struct gasneti_peer *peer, uint32_t byte);
+void gasneti_credits_back(struct gasneti_peer *peer, uint32_t byte);
+void gasneti_credits_scavenge(void);
+void gasneti_sys_event(const ptl_event_t *ev);
+void gasneti_sys_resend(void);
+uint32_t gasneti_credits_total(void);
+
+/* ---- Lids (lid.c) ---- */
+
+struct gasneti_lid *gasneti_lid_meet(
+	struct gasneti_peer *peer, uint64_t key, bool header, struct gasneti_lid *mine);
+void gasneti_lid_free(struct gasneti_lid *lid);
+
+/* ---- operations (ops.c) ---- */
+
+struct gasneti_op *gasneti_op_of(uint64_t bits);
+void gasneti_op_event(const ptl_event_t *ev);
+void gasneti_do_put(struct gasneti_op *op, gasnet_node_t node, void *dest, void *src,
+	size_t nbytes, bool local);
+void gasneti_do_get(
+	struct gasneti_op *op, void *dest, gasnet_node_t node, void *src, size_t nbytes);
+struct gasneti_op *gasneti_op_begin(struct gasneti_thread *self);
+gasnet_handle_t gasneti_op_handle(struct gasneti_op *op);
+void gasneti_op_finish(struct gasneti_op *op);
+void gasneti_memset_request(gasnet_token_t token, gasnet_handlerarg_t dest_hi,
+	gasnet_handlerarg_t dest_lo, gasnet_handlerarg_t n_hi, gasnet_handlerarg_t n_lo,
+	gasnet_handlerarg_t value, gasnet_handlerarg_t op_hi, gasnet_handlerarg_t op_lo);
+void gasneti_memset_done(
+	gasnet_token_t token, gasnet_handlerarg_t op_hi, gasnet_handlerarg_t op_lo);
+
+/* Return true if all of the set is complete, and acquire its bytes. */
+static GASNETI_HOT bool gasneti_op_complete(struct gasneti_op *op)
+{
+	return gasneti_acquire(&op->done[GASNETI_PUT]) == op->begun[GASNETI_PUT] &&
+	       gasneti_acquire(&op->done[GASNETI_GET]) == op->begun[GASNETI_GET];
+}
+
+static inline gasnet_handlerarg_t gasneti_high(const void *p)
+{
+	return (gasnet_handlerarg_t)((uintptr_t)p >> 32);
+}
+
+static inline gasnet_handlerarg_t gasneti_low(const void *p)
+{
+	return (gasnet_handlerarg_t)(uintptr_t)p;
+}
+
+static inline void *gasneti_pointer(gasnet_handlerarg_t high, gasnet_handlerarg_t low)
+{
+	return (void *)((uintptr_t)(uint32_t)high << 32 | (uint32_t)low);
+}
+
+/* ---- the local side (local.c, firehose.c) ---- */
+
+void gasneti_local_attach(void);
+void gasneti_local_take(
+	struct gasneti_local *local, void *addr, size_t nbytes, int way, bool whole);
+void gasneti_local_release(uint64_t bits);
+void gasneti_local_arrived(uint64_t bits, size_t nbytes);
+void gasneti_firehose_attach(void);
+void gasneti_firehose_take(struct gasneti_local *local, uintptr_t addr, size_t nbytes);
+void gasneti_firehose_release(uint32_t region);
+ptl_handle_md_t gasneti_bind(
+	void *start, size_t length, unsigned options, ptl_handle_eq_t eq);
+
+static GASNETI_HOT bool gasneti_in_segment(const void *addr, size_t nbytes)
+{
+	uintptr_t offset = (uintptr_t)addr - gasneti.base;
+	return offset < gasneti.size && gasneti.size - offset >= nbytes;
+}
+
+/* ---- barrier, end of the job, settings ---- */
+
+void gasneti_barrier_event(const ptl_event_t *ev);
+void gasneti_barrier_resend(void);
+void gasneti_exit_init(void);
+void gasneti_exit_event(const ptl_event_t *ev);
+void gasneti_exit_check(void);
+void gasneti_leave(int code, int signal, bool in_signal) __attribute__((noreturn));
+void gasneti_settings_read(void);
+uint64_t gasneti_setting(
+	const char *name, uint64_t by_default, uint64_t least, uint64_t most);
+void gasneti_statistics(void);
+void gasneti_coll_request(gasnet_token_t token, void *buf, size_t nbytes,
+	gasnet_handlerarg_t sequence, gasnet_handlerarg_t part,
+	gasnet_handlerarg_t off_hi, gasnet_handlerarg_t off_lo,
+	gasnet_handlerarg_t all_hi, gasnet_handlerarg_t all_lo);
+int gasneti_barrier_meet(void);
+
+#pragma GCC visibility pop
+
+#endif /* GASNETI_INTERNAL_H */

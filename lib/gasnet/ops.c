@@ -1,0 +1,640 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * ops.c - puts and gets, and their syncs
+ *
+ * Each is a put or get of Portals at the target's segment (RAR), which completes without
+ * a call of the target.  An ACK says that a put is in place, REPLY_END that a get is
+ * here. The match bits, which ACK and REPLY repeat, name the operation.  The source of a
+ * bulk put or of a blocking one needs no SEND_END, so if it is short the descriptor is
+ * the quiet one and ACK its only event.  An operation on the own node is a copy.
+ *
+ * Order: the thread that reads an event of SAFE_EQ adds to done (internal.h).  The
+ * release fence behind a copy to the own segment orders it before later operations of
+ * this thread, by which other nodes learn of it.
+ */
+#include "internal.h"
+
+enum { QUICK_POLLS = 8, FULL_EVERY = 16 };
+
+/* Return the operation that match bits name. */
+struct gasneti_op *gasneti_op_of(uint64_t bits)
+{
+	uint32_t thread = (uint32_t)(bits >> GASNETI_THREAD_SHIFT) & 255;
+	uint32_t index = (uint32_t)(bits >> GASNETI_OP_SHIFT) & 0x1ffff;
+	struct gasneti_thread *self = gasneti_acquire(&gasneti.threads[thread]);
+	return &self->table[index / GASNETI_OPS_CHUNK][index % GASNETI_OPS_CHUNK];
+}
+
+/* Count one completion, and wake the operation's thread if it is another one. */
+static GASNETI_HOT void count(uint64_t bits, size_t counter)
+{
+	struct gasneti_op *op = gasneti_op_of(bits);
+	gasneti_ticket_back();
+	gasneti_add((uint32_t *)((char *)op + counter), 1);
+	gasneti_wake();
+}
+
+/* Handle SEND_END, which says that a source may be reused. */
+static GASNETI_HOT void sent(const ptl_event_t *ev)
+{
+	uint64_t bits = ev->match_bits;
+	switch (bits >> 4 & 15) {
+	case GASNETI_KIND_PUT_LOCAL: /* the ticket comes back with the ACK */
+		gasneti_add(&gasneti_op_of(bits)->local_done, 1);
+		gasneti_wake();
+		break;
+	case GASNETI_KIND_HEADER:
+		gasneti_chunk_back(
+			&gasneti.replies, (uint32_t)(ev->offset / GASNETI_CHUNK));
+		gasneti_wake();
+		break;
+	case GASNETI_KIND_PAYLOAD:
+		gasneti_local_release(bits);
+		count(bits, offsetof(struct gasneti_op, local_done));
+		break;
+	default: /* the source of a bulk put, or the request of a get */
+		break;
+	}
+}
+
+/* Handle an event of an operation that this node began. */
+void gasneti_op_event(const ptl_event_t *ev)
+{
+	uint64_t bits = ev->match_bits;
+	if (gasneti_unlikely(ev->ni_fail_type != PTL_NI_OK))
+		gasneti_peer_died(gasneti_node_of(ev->initiator));
+	switch (ev->type) {
+	case PTL_EVENT_ACK:
+		gasneti_local_release(bits);
+		count(bits, offsetof(struct gasneti_op, done[GASNETI_PUT]));
+		break;
+	case PTL_EVENT_REPLY_END:
+		gasneti_local_arrived(bits, ev->mlength);
+		gasneti_local_release(bits);
+		count(bits, offsetof(struct gasneti_op, done[GASNETI_GET]));
+		break;
+	case PTL_EVENT_SEND_END:
+		sent(ev);
+		break;
+	default:
+		break;
+	}
+}
+
+/* ---- starting ---- */
+
+/* Serve class 1 once, because the network has no room. */
+static GASNETI_RARE void make_room(void)
+{
+	gasneti_wait_t wait;
+	gasneti_wait_init(&wait);
+	gasneti_turn(&wait, GASNETI_SAFE);
+}
+
+static GASNETI_HOT void put_part(struct gasneti_op *op, const struct gasneti_local *local,
+	uint32_t node, uint64_t remote, uint64_t kind)
+{
+	const struct gasneti_peer *peer = &gasneti.peers[node];
+	uint64_t bits = op->bits | kind << 4 | local->resource << GASNETI_RESOURCE_SHIFT;
+	int rc;
+	gasneti_ticket_take();
+	op->begun[GASNETI_PUT]++;
+	op->local_begun += kind == GASNETI_KIND_PUT_LOCAL;
+	while (gasneti_unlikely(
+		(rc = PtlPutRegion(local->md, local->offset, local->length, PTL_ACK_REQ,
+			 peer->id, GASNETI_RAR_PTE, 0, bits, remote, 0)) == PTL_NO_SPACE))
+		make_room();
+	gasneti_must(rc, "PtlPutRegion");
+}
+
+static GASNETI_HOT void get_part(struct gasneti_op *op, const struct gasneti_local *local,
+	uint32_t node, uint64_t remote)
+{
+	const struct gasneti_peer *peer = &gasneti.peers[node];
+	uint64_t bits = op->bits | GASNETI_KIND_GET << 4 |
+			local->resource << GASNETI_RESOURCE_SHIFT;
+	int rc;
+	gasneti_ticket_take();
+	op->begun[GASNETI_GET]++;
+	while (gasneti_unlikely(
+		(rc = PtlGetRegion(local->md, local->offset, local->length, peer->id,
+			 GASNETI_RAR_PTE, 0, bits, remote)) == PTL_NO_SPACE))
+		make_room();
+	gasneti_must(rc, "PtlGetRegion");
+}
+
+/* A put that may need several parts: longer, or in a local mode other than all. */
+static void put_parts(struct gasneti_op *op, uint32_t node, uint64_t remote, char *src,
+	size_t nbytes, bool local)
+{
+	while (nbytes) {
+		struct gasneti_local part;
+		gasneti_local_take(&part, src, nbytes, GASNETI_PUT, false);
+		bool copied = part.resource && part.resource < GASNETI_TMPMD_RESOURCE;
+		put_part(op, &part, node, remote,
+			local && !copied ? GASNETI_KIND_PUT_LOCAL : GASNETI_KIND_PUT);
+		src += part.length;
+		remote += part.length;
+		nbytes -= part.length;
+	}
+}
+
+static void copy(void *dest, const void *src, size_t nbytes)
+{
+	if (nbytes == 8)
+		memcpy(dest, src, 8);
+	else if (nbytes == 4)
+		memcpy(dest, src, 4);
+	else
+		memmove(dest, src, nbytes);
+	gasneti_release_fence();
+}
+
+/*
+ * Begin a put as part of op.  With local, local_done counts the parts whose source may be
+ * reused.
+ */
+GASNETI_HOT void gasneti_do_put(struct gasneti_op *op, gasnet_node_t node, void *dest,
+	void *src, size_t nbytes, bool local)
+{
+	if (gasneti_unlikely(node == gasneti.me)) {
+		copy(dest, src, nbytes);
+		return;
+	}
+	uint64_t remote = (uintptr_t)dest - gasneti.peers[node].base;
+	if (gasneti_likely(nbytes <= GASNETI_SHORT_PUT &&
+			   gasneti.set.local == GASNETI_LOCAL_ALL)) {
+		if (gasneti_unlikely(!nbytes))
+			return;
+		struct gasneti_local part = {local ? gasneti.any : gasneti.any_quiet,
+			(uintptr_t)src - GASNETI_ANY_BASE, nbytes, 0};
+		put_part(op, &part, node, remote,
+			local ? GASNETI_KIND_PUT_LOCAL : GASNETI_KIND_PUT);
+		return;
+	}
+	put_parts(op, node, remote, src, nbytes, local);
+}
+
+/* Begin a get as part of op. */
+GASNETI_HOT void gasneti_do_get(
+	struct gasneti_op *op, void *dest, gasnet_node_t node, void *src, size_t nbytes)
+{
+	if (gasneti_unlikely(node == gasneti.me)) {
+		copy(dest, src, nbytes);
+		return;
+	}
+	uint64_t remote = (uintptr_t)src - gasneti.peers[node].base;
+	char *to = dest;
+	while (nbytes) {
+		struct gasneti_local part;
+		gasneti_local_take(&part, to, nbytes, GASNETI_GET, false);
+		get_part(op, &part, node, remote);
+		to += part.length;
+		remote += part.length;
+		nbytes -= part.length;
+	}
+}
+
+/* ---- waiting ---- */
+
+static GASNETI_HOT void await_op(struct gasneti_op *op)
+{
+	for (int i = 0; i < QUICK_POLLS; i++) {
+		if (gasneti_op_complete(op))
+			return;
+		gasneti_poll_safe();
+	}
+	gasneti_wait_for(GASNETI_FULL, gasneti_op_complete(op));
+}
+
+static GASNETI_HOT void await_local(struct gasneti_op *op)
+{
+	gasneti_wait_for(
+		GASNETI_SAFE, gasneti_acquire(&op->local_done) == op->local_begun);
+}
+
+/* Serve the network for a try: class 1, and sometimes requests. */
+static void try_poll(void)
+{
+	if (++gasneti_self()->tries % FULL_EVERY)
+		gasneti_poll_safe();
+	else
+		gasneti_poll_full();
+}
+
+/* Return the handle of an operation that has begun, or INVALID if it is complete. */
+gasnet_handle_t gasneti_op_handle(struct gasneti_op *op)
+{
+	if (!gasneti_op_complete(op))
+		return op;
+	gasneti_op_finish(op);
+	return GASNET_INVALID_HANDLE;
+}
+
+/* Take an operation for a handle; if there is none, that of blocking ones. */
+static GASNETI_HOT struct gasneti_op *begin(void)
+{
+	struct gasneti_thread *self = gasneti_self();
+	struct gasneti_op *op = gasneti_op_begin(self);
+	return gasneti_likely(op != NULL) ? op : self->blocking;
+}
+
+/* Return the handle of an operation that begin() gave. */
+static GASNETI_HOT gasnet_handle_t handle_of(struct gasneti_op *op)
+{
+	if (gasneti_unlikely(op == op->thread->blocking)) {
+		await_op(op);
+		return GASNET_INVALID_HANDLE;
+	}
+	return gasneti_op_handle(op);
+}
+
+/* ---- blocking ---- */
+
+void gasnet_put(gasnet_node_t node, void *dest, void *src, size_t nbytes)
+{
+	struct gasneti_op *op = gasneti_self()->blocking;
+	gasneti_check_remote("gasnet_put", node, dest, nbytes);
+	gasneti_do_put(op, node, dest, src, nbytes, false);
+	await_op(op);
+}
+
+void gasnet_put_bulk(gasnet_node_t node, void *dest, void *src, size_t nbytes)
+{
+	gasnet_put(node, dest, src, nbytes);
+}
+
+void gasnet_get(void *dest, gasnet_node_t node, void *src, size_t nbytes)
+{
+	struct gasneti_op *op = gasneti_self()->blocking;
+	gasneti_check_remote("gasnet_get", node, src, nbytes);
+	gasneti_do_get(op, dest, node, src, nbytes);
+	await_op(op);
+}
+
+void gasnet_get_bulk(void *dest, gasnet_node_t node, void *src, size_t nbytes)
+{
+	gasnet_get(dest, node, src, nbytes);
+}
+
+void gasnet_put_val(
+	gasnet_node_t node, void *dest, gasnet_register_value_t value, size_t nbytes)
+{
+	gasneti_check_value("gasnet_put_val", nbytes);
+	gasnet_put(node, dest, &value, nbytes);
+}
+
+gasnet_register_value_t gasnet_get_val(gasnet_node_t node, void *src, size_t nbytes)
+{
+	gasnet_register_value_t value = 0;
+	gasneti_check_value("gasnet_get_val", nbytes);
+	gasnet_get(&value, node, src, nbytes);
+	return value;
+}
+
+/* ---- explicit handles ---- */
+
+gasnet_handle_t gasnet_put_nb(gasnet_node_t node, void *dest, void *src, size_t nbytes)
+{
+	struct gasneti_op *op = begin();
+	gasneti_check_remote("gasnet_put_nb", node, dest, nbytes);
+	gasneti_do_put(op, node, dest, src, nbytes, true);
+	await_local(op);
+	return handle_of(op);
+}
+
+gasnet_handle_t gasnet_put_nb_bulk(
+	gasnet_node_t node, void *dest, void *src, size_t nbytes)
+{
+	struct gasneti_op *op = begin();
+	gasneti_check_remote("gasnet_put_nb_bulk", node, dest, nbytes);
+	gasneti_do_put(op, node, dest, src, nbytes, false);
+	return handle_of(op);
+}
+
+gasnet_handle_t gasnet_get_nb(void *dest, gasnet_node_t node, void *src, size_t nbytes)
+{
+	struct gasneti_op *op = begin();
+	gasneti_check_remote("gasnet_get_nb", node, src, nbytes);
+	gasneti_do_get(op, dest, node, src, nbytes);
+	return handle_of(op);
+}
+
+gasnet_handle_t gasnet_get_nb_bulk(
+	void *dest, gasnet_node_t node, void *src, size_t nbytes)
+{
+	return gasnet_get_nb(dest, node, src, nbytes);
+}
+
+gasnet_handle_t gasnet_put_nb_val(
+	gasnet_node_t node, void *dest, gasnet_register_value_t value, size_t nbytes)
+{
+	gasneti_check_value("gasnet_put_nb_val", nbytes);
+	return gasnet_put_nb(node, dest, &value, nbytes);
+}
+
+/* The handle of a get of a value is its operation, whose value is the destination. */
+gasnet_valget_handle_t gasnet_get_nb_val(gasnet_node_t node, void *src, size_t nbytes)
+{
+	struct gasneti_op *op = gasneti_op_begin(gasneti_self());
+	gasneti_check_value("gasnet_get_nb_val", nbytes);
+	gasneti_check_remote("gasnet_get_nb_val", node, src, nbytes);
+	if (!op)
+		gasneti_fatal("too many gets of values without a wait");
+	op->value = 0;
+	gasneti_do_get(op, &op->value, node, src, nbytes);
+	return (gasnet_valget_handle_t)op;
+}
+
+gasnet_register_value_t gasnet_wait_syncnb_valget(gasnet_valget_handle_t handle)
+{
+	struct gasneti_op *op = (struct gasneti_op *)handle;
+	gasneti_check_main("gasnet_wait_syncnb_valget");
+	await_op(op);
+	gasnet_register_value_t value = op->value;
+	gasneti_op_finish(op);
+	return value;
+}
+
+/* ---- implicit operations ---- */
+
+void gasnet_put_nbi(gasnet_node_t node, void *dest, void *src, size_t nbytes)
+{
+	struct gasneti_op *op = gasneti_self()->current;
+	gasneti_check_remote("gasnet_put_nbi", node, dest, nbytes);
+	gasneti_do_put(op, node, dest, src, nbytes, true);
+	await_local(op);
+}
+
+void gasnet_put_nbi_bulk(gasnet_node_t node, void *dest, void *src, size_t nbytes)
+{
+	gasneti_check_remote("gasnet_put_nbi_bulk", node, dest, nbytes);
+	gasneti_do_put(gasneti_self()->current, node, dest, src, nbytes, false);
+}
+
+void gasnet_get_nbi(void *dest, gasnet_node_t node, void *src, size_t nbytes)
+{
+	gasneti_check_remote("gasnet_get_nbi", node, src, nbytes);
+	gasneti_do_get(gasneti_self()->current, dest, node, src, nbytes);
+}
+
+void gasnet_get_nbi_bulk(void *dest, gasnet_node_t node, void *src, size_t nbytes)
+{
+	gasnet_get_nbi(dest, node, src, nbytes);
+}
+
+void gasnet_put_nbi_val(
+	gasnet_node_t node, void *dest, gasnet_register_value_t value, size_t nbytes)
+{
+	gasneti_check_value("gasnet_put_nbi_val", nbytes);
+	gasnet_put_nbi(node, dest, &value, nbytes);
+}
+
+/* ---- memset ---- */
+
+/* Fill memory here for another node, and tell it. */
+void gasneti_memset_request(gasnet_token_t token, gasnet_handlerarg_t dest_hi,
+	gasnet_handlerarg_t dest_lo, gasnet_handlerarg_t n_hi, gasnet_handlerarg_t n_lo,
+	gasnet_handlerarg_t value, gasnet_handlerarg_t op_hi, gasnet_handlerarg_t op_lo)
+{
+	void *dest = gasneti_pointer(dest_hi, dest_lo);
+	size_t nbytes = (uintptr_t)gasneti_pointer(n_hi, n_lo);
+	if (!gasneti_in_segment(dest, nbytes))
+		gasneti_fatal("gasnet_memset of %zu bytes at %p, outside of the segment",
+			nbytes, dest);
+	memset(dest, value, nbytes);
+	gasnet_AMReplyShort2(token, GASNETI_H_MEMSET_DONE, op_hi, op_lo);
+}
+
+void gasneti_memset_done(
+	gasnet_token_t token, gasnet_handlerarg_t op_hi, gasnet_handlerarg_t op_lo)
+{
+	struct gasneti_op *op = gasneti_pointer(op_hi, op_lo);
+	(void)token;
+	gasneti_add(&op->done[GASNETI_PUT], 1);
+}
+
+static void do_memset(
+	struct gasneti_op *op, gasnet_node_t node, void *dest, int val, size_t nbytes)
+{
+	gasneti_check_remote("gasnet_memset", node, dest, nbytes);
+	if (!nbytes)
+		return;
+	if (node == gasneti.me) {
+		memset(dest, val, nbytes);
+		gasneti_release_fence();
+		return;
+	}
+	void *n = (void *)(uintptr_t)nbytes;
+	op->begun[GASNETI_PUT]++;
+	gasnet_AMRequestShort7(node, GASNETI_H_MEMSET, gasneti_high(dest),
+		gasneti_low(dest), gasneti_high(n), gasneti_low(n), val, gasneti_high(op),
+		gasneti_low(op));
+}
+
+void gasnet_memset(gasnet_node_t node, void *dest, int val, size_t nbytes)
+{
+	struct gasneti_op *op = gasneti_self()->blocking;
+	do_memset(op, node, dest, val, nbytes);
+	await_op(op);
+}
+
+gasnet_handle_t gasnet_memset_nb(gasnet_node_t node, void *dest, int val, size_t nbytes)
+{
+	struct gasneti_op *op = begin();
+	do_memset(op, node, dest, val, nbytes);
+	return handle_of(op);
+}
+
+void gasnet_memset_nbi(gasnet_node_t node, void *dest, int val, size_t nbytes)
+{
+	do_memset(gasneti_self()->current, node, dest, val, nbytes);
+}
+
+/* ---- syncs of handles ---- */
+
+static void check_handle(struct gasneti_op *op)
+{
+#ifdef GASNET_DEBUG
+	if (!op->live)
+		gasneti_fatal("a handle is synced twice");
+	if (op->thread != gasneti_self())
+		gasneti_fatal("a handle is synced by a thread other than its own");
+#endif
+	(void)op;
+}
+
+/* Give a handle's operation back if it is complete. */
+static GASNETI_HOT bool sync_one(gasnet_handle_t handle)
+{
+	check_handle(handle);
+	if (!gasneti_op_complete(handle))
+		return false;
+	gasneti_op_finish(handle);
+	return true;
+}
+
+void gasnet_wait_syncnb(gasnet_handle_t handle)
+{
+	gasneti_check_main("gasnet_wait_syncnb");
+	if (handle == GASNET_INVALID_HANDLE)
+		return;
+	check_handle(handle);
+	await_op(handle);
+	gasneti_op_finish(handle);
+}
+
+int gasnet_try_syncnb(gasnet_handle_t handle)
+{
+	gasneti_check_main("gasnet_try_syncnb");
+	if (handle == GASNET_INVALID_HANDLE || sync_one(handle))
+		return GASNET_OK;
+	try_poll();
+	return sync_one(handle) ? GASNET_OK : GASNET_ERR_NOT_READY;
+}
+
+void gasnet_wait_syncnb_all(gasnet_handle_t *phandle, size_t numhandles)
+{
+	for (size_t i = 0; i < numhandles; i++) {
+		gasnet_wait_syncnb(phandle[i]);
+		phandle[i] = GASNET_INVALID_HANDLE;
+	}
+}
+
+/* Sync the complete ones; count these and the others. */
+static void sync_array(gasnet_handle_t *phandle, size_t n, size_t *synced, size_t *left)
+{
+	*synced = *left = 0;
+	for (size_t i = 0; i < n; i++) {
+		if (phandle[i] == GASNET_INVALID_HANDLE)
+			continue;
+		if (sync_one(phandle[i])) {
+			phandle[i] = GASNET_INVALID_HANDLE;
+			++*synced;
+		} else {
+			++*left;
+		}
+	}
+}
+
+int gasnet_try_syncnb_all(gasnet_handle_t *phandle, size_t numhandles)
+{
+	size_t synced, left;
+	gasneti_check_main("gasnet_try_syncnb_all");
+	sync_array(phandle, numhandles, &synced, &left);
+	if (!left)
+		return GASNET_OK;
+	try_poll();
+	sync_array(phandle, numhandles, &synced, &left);
+	return left ? GASNET_ERR_NOT_READY : GASNET_OK;
+}
+
+/* Return true if one was synced, or none is left. */
+static bool some(gasnet_handle_t *phandle, size_t numhandles)
+{
+	size_t synced, left;
+	sync_array(phandle, numhandles, &synced, &left);
+	return synced || !left;
+}
+
+int gasnet_try_syncnb_some(gasnet_handle_t *phandle, size_t numhandles)
+{
+	gasneti_check_main("gasnet_try_syncnb_some");
+	if (some(phandle, numhandles))
+		return GASNET_OK;
+	try_poll();
+	return some(phandle, numhandles) ? GASNET_OK : GASNET_ERR_NOT_READY;
+}
+
+void gasnet_wait_syncnb_some(gasnet_handle_t *phandle, size_t numhandles)
+{
+	gasneti_check_main("gasnet_wait_syncnb_some");
+	gasneti_wait_for(GASNETI_FULL, some(phandle, numhandles));
+}
+
+/* ---- syncs of implicit operations, access regions ---- */
+
+/* Return the thread's implicit operation; end the job inside of an access region. */
+static struct gasneti_op *implicit(const char *function)
+{
+	struct gasneti_thread *self = gasneti_self();
+	gasneti_check_main(function);
+	if (gasneti_unlikely(self->current != self->implicit))
+		gasneti_fatal("%s in an access region", function);
+	return self->implicit;
+}
+
+static GASNETI_HOT bool half_complete(struct gasneti_op *op, int way)
+{
+	return gasneti_acquire(&op->done[way]) == op->begun[way];
+}
+
+static void wait_half(struct gasneti_op *op, int way)
+{
+	for (int i = 0; i < QUICK_POLLS && !half_complete(op, way); i++)
+		gasneti_poll_safe();
+	gasneti_wait_for(GASNETI_FULL, half_complete(op, way));
+}
+
+static int try_half(struct gasneti_op *op, int way)
+{
+	if (!half_complete(op, way))
+		try_poll();
+	return half_complete(op, way) ? GASNET_OK : GASNET_ERR_NOT_READY;
+}
+
+void gasnet_wait_syncnbi_gets(void)
+{
+	wait_half(implicit("gasnet_wait_syncnbi_gets"), GASNETI_GET);
+}
+
+void gasnet_wait_syncnbi_puts(void)
+{
+	wait_half(implicit("gasnet_wait_syncnbi_puts"), GASNETI_PUT);
+}
+
+void gasnet_wait_syncnbi_all(void)
+{
+	await_op(implicit("gasnet_wait_syncnbi_all"));
+}
+
+int gasnet_try_syncnbi_gets(void)
+{
+	return try_half(implicit("gasnet_try_syncnbi_gets"), GASNETI_GET);
+}
+
+int gasnet_try_syncnbi_puts(void)
+{
+	return try_half(implicit("gasnet_try_syncnbi_puts"), GASNETI_PUT);
+}
+
+int gasnet_try_syncnbi_all(void)
+{
+	struct gasneti_op *op = implicit("gasnet_try_syncnbi_all");
+	if (!gasneti_op_complete(op))
+		try_poll();
+	return gasneti_op_complete(op) ? GASNET_OK : GASNET_ERR_NOT_READY;
+}
+
+void gasnet_begin_nbi_accessregion(void)
+{
+	struct gasneti_thread *self = gasneti_self();
+	gasneti_check_main("gasnet_begin_nbi_accessregion");
+	if (self->current != self->implicit)
+		gasneti_fatal("gasnet_begin_nbi_accessregion in an access region");
+	struct gasneti_op *op = gasneti_op_begin(self);
+	if (!op)
+		gasneti_fatal("too many handles that are not synced");
+	self->current = op;
+}
+
+gasnet_handle_t gasnet_end_nbi_accessregion(void)
+{
+	struct gasneti_thread *self = gasneti_self();
+	struct gasneti_op *op = self->current;
+	gasneti_check_main("gasnet_end_nbi_accessregion");
+	if (op == self->implicit)
+		gasneti_fatal("gasnet_end_nbi_accessregion outside of an access region");
+	self->current = self->implicit;
+	return gasneti_op_handle(op);
+}

@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * poll.c - reading the event queues, and waiting
+ *
+ * Two levels, so that a reply never runs a request: SAFE reads SYS_EQ and SAFE_EQ, whose
+ * events need nothing to be handled; FULL reads AM_EQ, too, and runs request handlers.
+ *
+ * Waiting threads.  A thread that has nothing to do sleeps in PtlEQPoll, so the network
+ * wakes it.  With threads (GASNET_PAR), one of them does so, the watcher, which takes the
+ * word watcher by compare-and-swap; the others sleep on the futex word generation.  A
+ * thread that has run a handler, or completed another thread's operation, or ceases to
+ * watch, adds 1 to generation and then reads sleepers.  A sleeper adds 1 to sleepers and
+ * then sleeps if generation is still the value that it read before it looked at its
+ * condition.  All four are sequentially consistent: either the waker sees the sleeper, or
+ * the sleeper sees the new generation.  A wake-up that is lost all the same costs
+ * GASNETI_NAP_MS.
+ */
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "internal.h"
+
+enum {
+	SPIN_NS = 20000,
+	SYS_EVERY = 16,   /* FULL polls for one look at SYS_EQ */
+	EXIT_EVERY = 256, /* and at EXIT_EQ */
+	CLOCK_EVERY = 32  /* idle turns for one look at the clock */
+};
+
+uint64_t gasneti_now(void)
+{
+	struct timespec ts;
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+/* Take the next event of a queue, if there is one. */
+static GASNETI_HOT bool next_event(ptl_handle_eq_t eq, ptl_event_t *ev, const char *name)
+{
+	int rc = PtlEQGet(eq, ev);
+	if (rc == PTL_OK)
+		return true;
+	if (gasneti_unlikely(rc == PTL_EQ_DROPPED))
+		gasneti_fatal("event queue %s overflowed: a defect of the conduit", name);
+	return false;
+}
+
+/* Handle an event of SAFE_EQ whose kind is not the usual one. */
+static GASNETI_RARE void other_safe_event(const ptl_event_t *ev)
+{
+	switch (ev->match_bits & 15) {
+	case GASNETI_MD_RARSRC:
+		gasneti_am_payload(ev, true);
+		return;
+	case GASNETI_MD_BARRIER:
+		gasneti_barrier_event(ev);
+		return;
+	case GASNETI_MD_REQUEST:
+		gasneti_fatal(
+			"credit management failed: a request of node %u (%u:%u) found "
+			"no buffer",
+			gasneti_node_of(ev->initiator), ev->initiator.nid,
+			ev->initiator.pid);
+	default:
+		gasneti_fatal("event %s with match bits %#llx", PtlEventKindStr(ev->type),
+			(unsigned long long)ev->match_bits);
+	}
+}
+
+static GASNETI_HOT void safe_event(const ptl_event_t *ev)
+{
+	if (ev->type != PTL_EVENT_PUT_END)
+		gasneti_op_event(ev);
+	else if (gasneti_likely((ev->match_bits & 15) == GASNETI_MD_REPLY))
+		gasneti_am_reply(ev);
+	else
+		other_safe_event(ev);
+}
+
+static unsigned poll_sys(void)
+{
+	ptl_event_t ev;
+	unsigned n = 0;
+	while (next_event(gasneti.sys_eq, &ev, "SYS")) {
+		gasneti_sys_event(&ev);
+		n++;
+	}
+	if (gasneti_unlikely(gasneti_get(&gasneti.unsent))) {
+		gasneti_sys_resend();
+		gasneti_barrier_resend();
+	}
+	return n;
+}
+
+static void poll_exit(void)
+{
+	ptl_event_t ev;
+	int rc;
+	while ((rc = PtlEQGet(gasneti.exit_eq, &ev)) == PTL_OK || rc == PTL_EQ_DROPPED)
+		gasneti_exit_event(&ev);
+}
+
+/* Serve class 1: completions, replies and barriers.  Return the number of events. */
+unsigned gasneti_poll_safe(void)
+{
+	ptl_event_t ev;
+	unsigned n = 0, limit = gasneti.set.safe_limit;
+	while (n < limit && next_event(gasneti.safe_eq, &ev, "SAFE")) {
+		safe_event(&ev);
+		n++;
+	}
+	return n;
+}
+
+static GASNETI_HOT void am_event(const ptl_event_t *ev)
+{
+	if (ev->type != PTL_EVENT_PUT_END)
+		return; /* UNLINK of a request buffer */
+	if (gasneti_likely((ev->match_bits & 15) == GASNETI_MD_REQUEST))
+		gasneti_am_request(ev);
+	else
+		gasneti_am_payload(ev, false);
+}
+
+/* Get the right to run a request handler; return false if too many threads do. */
+static GASNETI_HOT bool handler_begin(void)
+{
+	if (!GASNETI_THREADS || gasneti_add(&gasneti.handlers_free, -1) >= 0)
+		return true;
+	gasneti_add(&gasneti.handlers_free, 1);
+	return false;
+}
+
+static GASNETI_HOT void handler_end(void)
+{
+	if (GASNETI_THREADS)
+		gasneti_add(&gasneti.handlers_free, 1);
+}
+
+static unsigned poll_am(void)
+{
+	ptl_event_t ev;
+	unsigned n = 0, limit = gasneti.set.am_limit;
+	if (gasneti_unlikely(gasneti_acquire(&gasneti.leaving)) || !handler_begin())
+		return 0;
+	while (n < limit && next_event(gasneti.am_eq, &ev, "AM")) {
+		am_event(&ev);
+		n++;
+	}
+	handler_end();
+	if (GASNETI_THREADS && n)
+		gasneti_wake();
+	return n;
+}
+
+/* Serve everything, and run request handlers.  Return the number of events. */
+unsigned gasneti_poll_full(void)
+{
+	unsigned n = gasneti_poll_safe() + poll_am();
+	uint32_t polls = gasneti.polls + 1; /* a hint: threads may lose turns */
+	gasneti_set(&gasneti.polls, polls);
+	if (gasneti_unlikely(polls % SYS_EVERY == 0 || gasneti_get(&gasneti.unsent)))
+		n += poll_sys();
+	if (gasneti_unlikely(polls % EXIT_EVERY == 0))
+		poll_exit();
+	return n;
+}
+
+/* ---- sleeping ---- */
+
+static void futex_wait(uint32_t *word, uint32_t value, uint32_t ms)
+{
+	struct timespec ts = {ms / 1000, (long)(ms % 1000) * 1000000};
+	syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, &ts, NULL, 0);
+}
+
+/* Tell all waiting threads to look at their conditions. */
+void gasneti_wake(void)
+{
+	if (!GASNETI_THREADS)
+		return;
+	gasneti_seq_add(&gasneti.generation, 1);
+	if (gasneti_unlikely(gasneti_seq_get(&gasneti.sleepers)))
+		syscall(SYS_futex, &gasneti.generation, FUTEX_WAKE_PRIVATE, INT32_MAX,
+			NULL, NULL, 0);
+}
+
+static void sleep_for_wake(const gasneti_wait_t *wait)
+{
+	gasneti_seq_add(&gasneti.sleepers, 1);
+	futex_wait(&gasneti.generation, wait->generation, GASNETI_NAP_MS);
+	gasneti_seq_add(&gasneti.sleepers, UINT32_MAX);
+}
+
+static void dispatch(const ptl_event_t *ev, int queue)
+{
+	switch (queue) {
+	case 0:
+		gasneti_sys_event(ev);
+		break;
+	case 1:
+		safe_event(ev);
+		break;
+	case 2:
+		gasneti_exit_event(ev);
+		break;
+	default:
+		am_event(ev);
+		gasneti_wake();
+	}
+}
+
+/*
+ * Sleep in the network until an event comes, and store it with the number of its queue.
+ * Return false if none has come.  Without am the sleeper leaves requests to others, which
+ * may wait until it ceases to watch, so with threads it sleeps for a short time only.
+ */
+static bool sleep_in_network(bool am, ptl_event_t *ev, int *queue)
+{
+	ptl_handle_eq_t eqs[] = {
+		gasneti.sys_eq, gasneti.safe_eq, gasneti.exit_eq, gasneti.am_eq};
+	ptl_time_t ms = GASNETI_THREADS && !am ? 1 : GASNETI_NAP_MS;
+	int rc = PtlEQPoll(eqs, am ? 4 : 3, ms, ev, queue);
+	if (rc == PTL_EQ_DROPPED && *queue != 2)
+		gasneti_fatal(
+			"event queue %d overflowed: a defect of the conduit", *queue);
+	return rc == PTL_OK || rc == PTL_EQ_DROPPED;
+}
+
+static void nap(const gasneti_wait_t *wait, enum gasneti_level level)
+{
+	if (GASNETI_THREADS && !gasneti_cas(&gasneti.watcher, 0, 1)) {
+		sleep_for_wake(wait);
+		return;
+	}
+	bool am = level == GASNETI_FULL && !gasneti_acquire(&gasneti.leaving) &&
+		  handler_begin();
+	ptl_event_t ev;
+	int queue;
+	bool found = sleep_in_network(am, &ev, &queue);
+	/* Another thread watches while this one runs a handler, however long that takes. */
+	if (GASNETI_THREADS) {
+		gasneti_release(&gasneti.watcher, 0);
+		gasneti_wake();
+	}
+	if (found)
+		dispatch(&ev, queue);
+	if (am)
+		handler_end();
+}
+
+/* Return true if a thread that has been idle since then may sleep. */
+static bool may_sleep(gasneti_wait_t *wait)
+{
+	int mode = gasneti_get(&gasneti.waitmode);
+	if (mode == GASNET_WAIT_SPIN)
+		return false;
+	if (mode == GASNET_WAIT_BLOCK || (mode < 0 && gasneti.nodes > gasneti.cpus))
+		return true;
+	if (++wait->turns % CLOCK_EVERY)
+		return false;
+	uint64_t now = gasneti_now();
+	if (!wait->since)
+		wait->since = now;
+	return now - wait->since >= SPIN_NS;
+}
+
+/* Serve a level once; sleep if there was nothing to do for some time. */
+void gasneti_turn(gasneti_wait_t *wait, enum gasneti_level level)
+{
+	unsigned n = level == GASNETI_FULL ? gasneti_poll_full() : gasneti_poll_safe();
+	if (n)
+		wait->since = 0;
+	else if (may_sleep(wait))
+		nap(wait, level);
+	if (GASNETI_THREADS)
+		wait->generation = gasneti_seq_get(&gasneti.generation);
+}
+
+void gasneti_wait_init(gasneti_wait_t *wait)
+{
+	wait->since = 0;
+	wait->turns = 0;
+	wait->generation = gasneti_seq_get(&gasneti.generation);
+}
+
+void gasneti_wait_begin(gasneti_wait_t *wait)
+{
+	gasneti_check_main("GASNET_BLOCKUNTIL");
+	gasneti_wait_init(wait);
+}
+
+void gasneti_wait_turn(gasneti_wait_t *wait)
+{
+	gasneti_turn(wait, GASNETI_FULL);
+}
+
+/* Acquire the data that a handler wrote before it made the condition true. */
+void gasneti_wait_end(gasneti_wait_t *wait)
+{
+	(void)wait;
+	gasneti_acquire_fence();
+}
+
+int gasnet_AMPoll(void)
+{
+	if (gasneti_unlikely(gasneti.state != GASNETI_ATTACHED))
+		return GASNET_ERR_NOT_INIT;
+	gasneti_check_main("gasnet_AMPoll");
+	gasneti_poll_full();
+	return GASNET_OK;
+}
+
+int gasnet_set_waitmode(int wait_mode)
+{
+	if (wait_mode != GASNET_WAIT_SPIN && wait_mode != GASNET_WAIT_BLOCK &&
+		wait_mode != GASNET_WAIT_SPINBLOCK)
+		return GASNET_ERR_BAD_ARG;
+	gasneti_set(&gasneti.waitmode, wait_mode);
+	return GASNET_OK;
+}

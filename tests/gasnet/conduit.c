@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Statements of the conduit: its calls of Portals, drops, credits, registrations. */
+#include "gn.h"
+
+#include <portals3.h>
+#include <portals3_runtime.h>
+
+#include <ctype.h>
+#include <sys/mman.h>
+
+#ifdef GASNET_SEQ
+#define MODE "seq"
+#elif defined(GASNET_PAR)
+#define MODE "par"
+#else
+#define MODE "parsync"
+#endif
+
+enum { H_COUNT = 128, INDEXES = 64, OURS = 38, OURS_TOO = 39 };
+
+static void count(gasnet_token_t token, void *buf, size_t n);
+
+static gasnet_handlerentry_t table[] = {{H_COUNT, count}};
+const struct gn_program gn_program = {.is_driver = true, GN_TABLE(table)};
+
+static _Atomic unsigned counted;
+
+static void count(gasnet_token_t token, void *buf, size_t n)
+{
+	(void)token, (void)buf, (void)n;
+	counted++;
+}
+
+static void meet(unsigned n)
+{
+	gn_job->word[60]++;
+	AWAIT(gn_job->word[60] >= (uint64_t)n * gn.size);
+}
+
+static void pass_barrier(void)
+{
+	gasnet_barrier_notify(0, GASNET_BARRIERFLAG_ANONYMOUS);
+	CHECK_OK(gasnet_barrier_wait(0, GASNET_BARRIERFLAG_ANONYMOUS));
+}
+
+/* Run a job program of the suite under yod. */
+static struct gn_run *run_program(
+	unsigned nodes, const char *program, const char *statements)
+{
+	const char *bin = getenv("GN_BIN");
+	CHECK(bin);
+	return gn_sh("exec '%s' --timeout 600 -sz %u '%s/gn_%s_" MODE "' %s",
+		getenv("P3_YOD"), nodes, bin, program, statements);
+}
+
+/* ---- symbols ---- */
+
+STATEMENT(156, library_calls_public_functions_only)
+{
+	const char *library = getenv("GN_LIBRARY"),
+		   *include = getenv("GN_PORTALS_INCLUDE");
+	CHECK(library && include);
+	struct gn_run *r =
+		gn_sh("nm -u '%s' | awk 'NF == 2 {print $2}' | sort -u | "
+		      "grep -E '^(Ptl|p3|nic_|shm_p|cnos_)' | while read -r s; do "
+		      "grep -qw \"$s\" '%s'/portals3.h '%s'/portals3x.h "
+		      "'%s'/portals3_runtime.h || echo \"$s\"; done",
+			library, include, include, include);
+	CHECK_STATUS(r, 0);
+	if (r->out[0])
+		gn_fail(__FILE__, __LINE__, "the library calls: %.500s", r->out);
+	r = gn_sh("nm -u '%s' | grep -c 'U Ptl'", library);
+	CHECK(atoi(r->out) > 5);
+}
+
+/* ---- beside GASNet ---- */
+
+static ptl_handle_ni_t ni;
+static uint64_t arrived[INDEXES];
+
+/* Attach memory for a word at a portal index. */
+static void attach_word(unsigned index, ptl_handle_eq_t eq)
+{
+	ptl_process_id_t any = {PTL_NID_ANY, PTL_PID_ANY};
+	ptl_handle_me_t me;
+	ptl_handle_md_t md;
+	ptl_md_t word = {.start = &arrived[index],
+		.length = sizeof arrived[index],
+		.threshold = PTL_MD_THRESH_INF,
+		.options = PTL_MD_OP_PUT,
+		.eq_handle = eq};
+	CHECK_EQ(PtlMEAttach(ni, index, any, 0, ~(ptl_match_bits_t)0, PTL_RETAIN,
+			 PTL_INS_AFTER, &me),
+		PTL_OK);
+	CHECK_EQ(PtlMDAttach(me, word, PTL_RETAIN, &md), PTL_OK);
+}
+
+static void put_word(unsigned index, uint64_t *value, ptl_process_id_t to)
+{
+	ptl_handle_md_t md;
+	ptl_md_t word = {.start = value,
+		.length = sizeof *value,
+		.threshold = PTL_MD_THRESH_INF,
+		.eq_handle = PTL_EQ_NONE};
+	CHECK_EQ(PtlMDBind(ni, word, PTL_RETAIN, &md), PTL_OK);
+	CHECK_EQ(PtlPut(md, PTL_NOACK_REQ, to, index, 0, 77, 0, 0), PTL_OK);
+}
+
+static bool is_ours(unsigned index)
+{
+	return index == OURS || index == OURS_TOO;
+}
+
+static void attach_words(void)
+{
+	ptl_handle_eq_t eq;
+	int rc = PtlNIInit(PTL_IFACE_DEFAULT, PTL_PID_ANY, NULL, NULL, &ni);
+	CHECK(rc == PTL_OK || rc == PTL_IFACE_DUP);
+	CHECK_EQ(PtlEQAlloc(ni, 4 * INDEXES, PTL_EQ_HANDLER_NONE, &eq), PTL_OK);
+	for (unsigned i = 0; i < INDEXES; i++)
+		if (!is_ours(i))
+			attach_word(i, eq);
+}
+
+/* Fill all other portal indexes, while messages of GASNet go, too. */
+static void use_other_indexes(void)
+{
+	static uint64_t values[INDEXES];
+	ptl_process_id_t to;
+	CHECK_EQ(PtlGetRankId(ni, gn.next, &to), PTL_OK);
+	for (unsigned i = 0; i < INDEXES; i++) {
+		char bytes[100] = {0};
+		values[i] = 1000 * gn.rank + i;
+		if (!is_ours(i))
+			put_word(i, &values[i], to);
+		CHECK_OK(gasnet_AMRequestMedium0(gn.next, H_COUNT, bytes, sizeof bytes));
+	}
+	UNTIL(counted == INDEXES);
+	for (unsigned i = 0; i < INDEXES; i++)
+		if (!is_ours(i))
+			UNTIL(__atomic_load_n(&arrived[i], __ATOMIC_ACQUIRE) ==
+				1000 * gn.before + i);
+}
+
+SCENE(beside)
+{
+	gn_scene_up();
+	memset(arrived, 0xff, sizeof arrived);
+	attach_words();
+	meet(1);
+	use_other_indexes();
+	pass_barrier();
+	gn_scene_done();
+}
+
+STATEMENT(157, other_portal_indexes_are_free)
+{
+	CHECK_STATUS(gn_scene(1, "beside", ""), 0);
+	CHECK_STATUS(gn_scene(2, "beside", ""), 0);
+	CHECK_STATUS(gn_scene(3, "beside", ""), 0);
+}
+
+/* ---- drops ---- */
+
+static const char *const programs[] = {"handlers", "am", "flow", "hsl", "blocking",
+	"nonblocking", "barriers", "threads", "extensions"};
+
+/* The frame of these programs fails, and says so, if a node has dropped a message. */
+STATEMENT(158, no_node_drops_a_message)
+{
+	for (size_t i = 0; i < sizeof programs / sizeof programs[0]; i++) {
+		struct gn_run *r = run_program(3, programs[i], "");
+		CHECK_STATUS(r, 0);
+		CHECK(strstr(r->out, "# drops: 0\n"));
+	}
+}
+
+static void least_parameters(void)
+{
+	gn_env("GASNET_PORTAL_CRED_PER_NODE", "8");
+	gn_env("GASNET_PORTAL_BANKED_CREDITS", "0");
+	gn_env("GASNET_PORTAL_MSG_LIMIT", "12");
+	gn_env("GASNET_PORTAL_STATS", "1");
+}
+
+/* The library ends the job when a queue has lost an event. */
+STATEMENT(159, no_queue_overflows)
+{
+	for (unsigned nodes = 2; nodes <= 8; nodes += 3) {
+		least_parameters();
+		struct gn_run *r = run_program(nodes, "flow", "55 56 57");
+		CHECK_STATUS(r, 0);
+		CHECK(!strstr(r->err, "PTL_EQ_DROPPED"));
+	}
+}
+
+/* ---- statistics at exit ---- */
+
+/* Return the sum of the numbers behind "name" in all lines; "seen" counts them. */
+static uint64_t sum_of(const char *text, const char *name, unsigned *seen)
+{
+	uint64_t sum = 0;
+	*seen = 0;
+	for (const char *at = text; (at = strstr(at, name)); at += strlen(name)) {
+		const char *number = at + strlen(name);
+		while (*number == ' ' || *number == '=' || *number == ':')
+			number++;
+		if (!isdigit((unsigned char)*number))
+			continue;
+		sum += strtoull(number, NULL, 10);
+		++*seen;
+	}
+	return sum;
+}
+
+static uint64_t statistic(const struct gn_run *r, const char *name)
+{
+	unsigned seen;
+	uint64_t sum = sum_of(r->err, name, &seen);
+	if (!seen)
+		gn_fail(__FILE__, __LINE__, "no statistic \"%s\": %.600s", name, r->err);
+	return sum;
+}
+
+static void flood(gasnet_node_t to, unsigned n)
+{
+	char bytes[1000] = {0};
+	for (unsigned i = 0; i < n; i++)
+		CHECK_OK(gasnet_AMRequestMedium0(to, H_COUNT, bytes, sizeof bytes));
+}
+
+/* Node 1 floods node 0; then node 2 does.  The next round begins with quiet lanes. */
+SCENE(moves_pattern)
+{
+	gn_scene_up();
+	const unsigned n = 30000;
+	for (unsigned from = 1; from < gn.size; from++) {
+		if (gn.rank == from)
+			flood(0, n);
+		if (gn.rank == 0)
+			UNTIL(counted == from * n);
+		pass_barrier();
+	}
+	gn_scene_done();
+}
+
+/* Check that a node's loans are not more than its total: the rest is its bank. */
+static void check_banks(const struct gn_run *r)
+{
+	unsigned long long loans, total;
+	int lines = 0;
+	for (const char *at = r->err; (at = strstr(at, "loans ")); at++, lines++) {
+		CHECK_EQ(sscanf(at, "loans %llu of %llu", &loans, &total), 2);
+		CHECK(loans <= total);
+	}
+	CHECK_EQ(lines, 3);
+}
+
+/* The sum of all loans equals that of the credits at their holders. */
+STATEMENT(160, credits_add_up)
+{
+	gn_env("GASNET_PORTAL_STATS", "1");
+	struct gn_run *r = gn_scene(3, "moves_pattern", "");
+	CHECK_STATUS(r, 0);
+	CHECK_EQ(statistic(r, "loans"), statistic(r, "held"));
+	check_banks(r);
+}
+
+STATEMENT(161, credits_follow_the_pattern)
+{
+	gn_env("GASNET_PORTAL_STATS", "1");
+	gn_env("GASNET_PORTAL_DYNAMIC_CREDITS", "1");
+	gn_env("GASNET_PORTAL_CRED_PER_NODE", "16");
+	gn_env("GASNET_PORTAL_BANKED_CREDITS", "64");
+	struct gn_run *r = gn_scene(3, "moves_pattern", "");
+	CHECK_STATUS(r, 0);
+	CHECK(statistic(r, "lent") > 0);
+	CHECK(statistic(r, "revoked") > 0);
+}
+
+/* ---- firehose ---- */
+
+enum { MAPPED = 1 << 18 };
+
+/* Memory at the same address has new pages behind it each time. */
+static void remap_and_move(char *at, unsigned round)
+{
+	void *is = mmap(at, MAPPED, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+	CHECK(is == at);
+	gn_fill(at, MAPPED, round);
+	gasnet_put_bulk(gn.next, gn_at(gn.next, 0), at, MAPPED);
+	CHECK_EQ(munmap(at, MAPPED), 0);
+	is = mmap(at, MAPPED, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+	CHECK(is == at);
+	gasnet_get_bulk(at, gn.next, gn_at(gn.next, 0), MAPPED);
+	CHECK_BYTES(at, MAPPED, round);
+}
+
+SCENE(remaps)
+{
+	gn_scene_up();
+	char *at = mmap(NULL, MAPPED, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	CHECK(at != MAP_FAILED);
+	for (unsigned i = 0; i < 50; i++)
+		remap_and_move(at, i);
+	gn_scene_done();
+}
+
+STATEMENT(165, memory_that_is_mapped_again)
+{
+	gn_env("GASNET_PORTAL_LOCAL", "firehose");
+	gn_env("GASNET_PORTAL_STATS", "1");
+	CHECK_STATUS(gn_scene(2, "remaps", ""), 0);
+	gn_env("GASNET_PORTAL_LOCAL", "firehose");
+	gn_env("GASNET_FIREHOSE_M", "256K");
+	gn_env("GASNET_FIREHOSE_R", "4");
+	CHECK_STATUS(gn_scene(2, "remaps", ""), 0);
+	CHECK_STATUS(gn_scene(2, "remaps", ""), 0);
+}
