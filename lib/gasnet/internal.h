@@ -260,6 +260,7 @@ struct gasneti_node {
 	uint32_t buffer_count, cpus;
 	uint32_t unsent; /* SYS and barrier messages that wait for space */
 	uint32_t leaving;
+	uint32_t collectives; /* that run */
 	uintptr_t max_local, max_global;
 	void (*handlers[GASNETI_HANDLERS])(void);
 	struct gasneti_thread **threads;
@@ -501,9 +502,11 @@ uint64_t gasneti_setting(
 	const char *name, uint64_t by_default, uint64_t least, uint64_t most);
 void gasneti_statistics(void);
 void gasneti_coll_request(gasnet_token_t token, void *buf, size_t nbytes,
+	gasnet_handlerarg_t team_hi, gasnet_handlerarg_t team_lo,
 	gasnet_handlerarg_t sequence, gasnet_handlerarg_t part,
 	gasnet_handlerarg_t off_hi, gasnet_handlerarg_t off_lo,
 	gasnet_handlerarg_t all_hi, gasnet_handlerarg_t all_lo);
+void gasneti_coll_advance(void);
 int gasneti_barrier_meet(void);
 
 #pragma GCC visibility pop

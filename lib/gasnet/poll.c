@@ -2,8 +2,9 @@
 /*
  * poll.c - reading the event queues, and waiting
  *
- * Two levels, so that a reply never runs a request: SAFE reads SYS_EQ and SAFE_EQ, whose
- * events need nothing to be handled; FULL reads AM_EQ, too, and runs request handlers.
+ * Two levels, so that a reply never runs a request: SAFE reads SAFE_EQ, whose events need
+ * nothing to be handled; FULL reads AM_EQ, too, and runs request handlers.  SYS_EQ, which
+ * has room for all that can be under way, is read now and then by FULL, and by sleepers.
  *
  * Waiting threads.  A thread that has nothing to do sleeps in PtlEQPoll, so the network
  * wakes it.  With threads (GASNET_PAR), one of them does so, the watcher, which takes the
@@ -165,6 +166,8 @@ unsigned gasneti_poll_full(void)
 		n += poll_sys();
 	if (gasneti_unlikely(polls % EXIT_EVERY == 0))
 		poll_exit();
+	if (gasneti_unlikely(gasneti_get(&gasneti.collectives)))
+		gasneti_coll_advance();
 	return n;
 }
 
