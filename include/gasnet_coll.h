@@ -68,7 +68,7 @@ void gasnet_coll_init(const gasnet_image_t images[], gasnet_image_t my_image,
 /*
  * gasnet_coll_broadcast, _scatter, _gather, _gather_all, _exchange - move blocks
  *
- *	team		in	GASNET_TEAM_ALL, or a team that gasnet_coll_team_split made
+ *	team		in	GASNET_TEAM_ALL, or a team of gasnet_coll_team_split
  *	srcimage, dstimage	in	the root's rank
  *	dst		out	broadcast, scatter: nbytes on each member; gather: a block
  *				of nbytes for each member, on the root; gather_all,
@@ -76,14 +76,14 @@ void gasnet_coll_init(const gasnet_image_t images[], gasnet_image_t my_image,
  *	src		in	broadcast: nbytes on the root; scatter: a block for each
  *				member, on the root; gather, gather_all: nbytes on each
  *				member; exchange: a block for each member
- *	dstlist, srclist	in	forms M: the addresses of all images in the order of
- *				their ranks, or with LOCAL the address of the own one
+ *	dstlist, srclist in	forms M: the addresses of all images by rank, or with
+ *				LOCAL the address of the own one
  *	nbytes		in	length of one block
  *	flags		in	GASNET_COLL_*
  *
- * Forms with _nb return a handle at once, to be synced exactly once; dst and src belong to
- * the operation until then.  The others block until the operation is done.  A root that is
- * no rank, and lengths that differ between members, end the job with a message.
+ * Forms with _nb return a handle at once, to be synced exactly once; dst and src belong
+ * to the operation until then.  The others block until the operation is done.  A root
+ * that is no rank, and lengths that differ between members, end the job with a message.
  *
  * Main-line code; one thread at a time for a team.
  */
@@ -154,7 +154,7 @@ void gasnet_coll_wait_sync_all(gasnet_coll_handle_t *handles, size_t n);
  *
  *	team		in	the old team; all its members call
  *	mycolor		in	members with the same color get into one team
- *	myrelrank	in	orders them; equal ones are in the order of their old ranks
+ *	myrelrank	in	orders them; equal ones keep the order of their ranks
  *	clientdata	in	without effect
  *
  * Return the caller's new team, which lasts until the end of the job.
@@ -179,8 +179,8 @@ gasnet_node_t gasnet_coll_team_node2rank(gasnet_team_handle_t team, gasnet_node_
 /*
  * gasnet_coll_barrier_notify, _try, _wait, gasnet_coll_barrier - a barrier of a team
  *
- * As gasnet_barrier_notify, _try and _wait, among the team's members; with GASNET_TEAM_ALL
- * these are the same barrier.
+ * As gasnet_barrier_notify, _try and _wait, among the team's members; those of
+ * GASNET_TEAM_ALL are the same barrier.
  *
  * Main-line code; one thread at a time for a team.
  */

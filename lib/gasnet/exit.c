@@ -74,7 +74,7 @@ static void __attribute__((format(printf, 1, 2))) say(const char *format, ...)
 	int n = vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
 	if (n > 0 && write(STDERR_FILENO, text, strnlen(text, sizeof(text))) < 0)
-		return; /* there is nobody to tell */
+		return; /* standard error is closed: the status alone tells */
 }
 
 /* ---- messages ---- */
@@ -223,7 +223,7 @@ void gasneti_leave(int with, int signal, bool in_signal)
 	if (pthread_equal(pthread_self(), watcher))
 		_exit(with ? with : 1);
 	block_signals();
-	/* The caller may be in the program's handler of SIGQUIT, so inside of anything. */
+	/* The caller may be in the program's handler of SIGQUIT, so inside of anything */
 	bool in_quit = gasneti_swap(&quit_sent, 1);
 	if (gasneti_cas(&state, RUN, CLAIMED)) {
 		code = with;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* forms.c - blocking forms of collectives, and forms with lists of the images' addresses */
+/* forms.c - blocking forms of collectives, and forms with lists of addresses */
 #include "coll.h"
 
 /* Return this node's address: LOCAL lists have that of each image here, others of all. */

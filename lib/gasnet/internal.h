@@ -13,9 +13,9 @@
  *	tickets		taken and given back by gasneti_add alone; a number, no data
  *	chunk lists, peers, bank, firehose, barrier	under their locks
  *	buffer.balance	each handler subtracts the bytes of its message behind its last
- *			read of them, the last message adds all of them; gasneti_add makes the
- *			thread that reaches 0 see the reads of the others, so no message
- *			can be received over bytes that a handler still reads
+ *			read of them, the last message adds all of them; gasneti_add
+ *			makes the thread that reaches 0 see the reads of the others, so
+ *			no message can be received over bytes that a handler still reads
  *	generation, sleepers	poll.c
  *	exit state	exit.c
  *

@@ -243,7 +243,7 @@ static void nap(const gasneti_wait_t *wait, enum gasneti_level level)
 	ptl_event_t ev;
 	int queue;
 	bool found = sleep_in_network(am, &ev, &queue);
-	/* Another thread watches while this one runs a handler, however long that takes. */
+	/* Another thread watches while this one runs a handler, for any time. */
 	if (GASNETI_THREADS) {
 		gasneti_release(&gasneti.watcher, 0);
 		gasneti_wake();
