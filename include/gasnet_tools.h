@@ -254,6 +254,7 @@ typedef pthread_rwlock_t gasnett_rwlock_t;
 #define gasneti_threaded(call) ((void)0)
 #define gasneti_trying(call)   (0)
 #endif
+#define gasneti_use(p, call)               ((void)(p), gasneti_threaded(call))
 #define gasnett_mutex_init(p)              ((void)pthread_mutex_init(p, NULL))
 #define gasnett_mutex_destroy(p)           ((void)pthread_mutex_destroy(p))
 #define gasnett_mutex_destroy_ignoreerr(p) ((void)pthread_mutex_destroy(p))
@@ -265,8 +266,8 @@ typedef pthread_rwlock_t gasnett_rwlock_t;
 #define gasnett_cond_init(p)               ((void)pthread_cond_init(p, NULL))
 #define gasnett_cond_destroy(p)            ((void)pthread_cond_destroy(p))
 #define gasnett_cond_wait(p, m)            gasneti_threaded(pthread_cond_wait(p, m))
-#define gasnett_cond_signal(p)             ((void)(p), gasneti_threaded(pthread_cond_signal(p)))
-#define gasnett_cond_broadcast(p)          ((void)(p), gasneti_threaded(pthread_cond_broadcast(p)))
+#define gasnett_cond_signal(p)             gasneti_use(p, pthread_cond_signal(p))
+#define gasnett_cond_broadcast(p)          gasneti_use(p, pthread_cond_broadcast(p))
 #define gasnett_rwlock_init(p)             ((void)pthread_rwlock_init(p, NULL))
 #define gasnett_rwlock_destroy(p)          ((void)pthread_rwlock_destroy(p))
 #define gasnett_rwlock_rdlock(p)           gasneti_threaded(pthread_rwlock_rdlock(p))

@@ -105,6 +105,18 @@ static void await_acks(uint32_t acks)
 	}
 }
 
+/*
+ * Take the events of the numbers of all other nodes.  They are there after the barrier,
+ * which follows the ACKs.  That alone orders the bytes, too, but through other processes;
+ * by the events the thread that wrote the bytes tells this one directly.
+ */
+static void take_arrivals(void)
+{
+	ptl_event_t ev;
+	for (uint32_t i = 1; i < gasneti.nodes; i++)
+		gasneti_must(PtlEQGet(gasneti.sys_eq, &ev), "PtlEQGet");
+}
+
 /* Tell two numbers to all nodes; their numbers are in gasneti.table when it returns. */
 static void exchange(uint64_t a, uint64_t b)
 {
@@ -120,6 +132,7 @@ static void exchange(uint64_t a, uint64_t b)
 				"PtlPutRegion");
 	await_acks(gasneti.nodes - 1);
 	gasneti_barrier_meet();
+	take_arrivals();
 }
 
 /* ---- gasnet_init ---- */
@@ -171,7 +184,7 @@ static void make_start_targets(void)
 	attach_target(GASNETI_MD_BARRIER, NULL, 0, empty, gasneti.safe_eq);
 	attach_target(GASNETI_MD_EXIT, NULL, 0, PTL_MD_TRUNCATE, gasneti.exit_eq);
 	attach_target(GASNETI_MD_TABLE, gasneti.table, bytes, PTL_MD_MANAGE_REMOTE,
-		PTL_EQ_NONE);
+		gasneti.sys_eq);
 	gasneti.table_md = gasneti_bind(gasneti.table, bytes, 0, gasneti.safe_eq);
 	gasneti.none = gasneti_bind(NULL, 0, 0, PTL_EQ_NONE);
 	gasneti.exit_md = gasneti_bind(NULL, 0, 0, gasneti.exit_eq);

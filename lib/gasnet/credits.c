@@ -117,7 +117,7 @@ static GASNETI_RARE uint32_t lend(struct gasneti_peer *peer, uint32_t want)
 	if (want > bank || peer->loan_given + want > gasneti.set.lend_limit ||
 		peer->loan + want > gasneti.set.max_credits || !gasneti.set.dynamic)
 		return 0;
-	bank -= want;
+	gasneti_set(&bank, bank - want);
 	peer->loan += want;
 	peer->loan_given += want;
 	gasneti.stats.lent += want;
@@ -267,7 +267,7 @@ static void returned(uint32_t node, uint64_t hdr)
 		gasneti_fatal(
 			"node %u returned %u of %u credits", node, give, peer->loan);
 	peer->loan -= give;
-	bank += give;
+	gasneti_set(&bank, bank + give);
 	if (!give)
 		peer->zero_reply = true;
 	gasneti_unlock(&bank_lock);

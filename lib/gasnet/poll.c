@@ -160,7 +160,8 @@ static unsigned poll_am(void)
 unsigned gasneti_poll_full(void)
 {
 	unsigned n = gasneti_poll_safe() + poll_am();
-	uint32_t polls = gasneti.polls + 1; /* a hint: threads may lose turns */
+	uint32_t polls =
+		gasneti_get(&gasneti.polls) + 1; /* a hint: threads may lose turns */
 	gasneti_set(&gasneti.polls, polls);
 	if (gasneti_unlikely(polls % SYS_EVERY == 0 || gasneti_get(&gasneti.unsent)))
 		n += poll_sys();

@@ -30,19 +30,10 @@ static void check_part(unsigned nodes, const char *settings, const struct part *
 	CHECK(strstr(r->out, "\nok "));
 }
 
-/* Return true if this is a run of everything, which takes 20 minutes. */
-static bool is_whole(void)
-{
-	return getenv("GN_WHOLE") != NULL;
-}
-
-/* A short run takes every third part, another one with each setting, and 3 nodes only. */
 static void check_parts(const char *settings, const struct part *parts, int n)
 {
-	static int turn;
-	for (int i = is_whole() ? 0 : turn++ % 3; i < n; i += is_whole() ? 1 : 3) {
-		if (is_whole())
-			check_part(2, settings, &parts[i]);
+	for (int i = 0; i < n; i++) {
+		check_part(2, settings, &parts[i]);
 		check_part(3, settings, &parts[i]);
 	}
 }
@@ -95,7 +86,7 @@ STATEMENT(167, under_yod_and_mpirun)
 {
 	const char *sources = getenv("GN_SOURCES"), *bin = getenv("GN_BIN");
 	CHECK(sources && bin);
-	for (int i = 0; i < ALL; i += is_whole() ? 1 : 3) {
+	for (int i = 0; i < ALL; i++) {
 		struct gn_run *r = gn_sh("exec '%s/mpi.sh' 3 '%s/gn_%s_" MODE "' %s",
 			sources, bin, all[i].program, all[i].statements);
 		CHECK_STATUS(r, 0);
