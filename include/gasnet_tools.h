@@ -202,27 +202,27 @@ GASNETI_ATOMIC(strongatomic32, uint32_t)
 GASNETI_ATOMIC(strongatomic64, uint64_t)
 #define gasnett_atomic_init(v)                                                           \
 	{                                                                                \
-		v                                                                        \
+		(uint64_t)(v)                                                            \
 	}
 #define gasnett_atomic32_init(v)                                                         \
 	{                                                                                \
-		v                                                                        \
+		(uint32_t)(v)                                                            \
 	}
 #define gasnett_atomic64_init(v)                                                         \
 	{                                                                                \
-		v                                                                        \
+		(uint64_t)(v)                                                            \
 	}
 #define gasnett_strongatomic_init(v)                                                     \
 	{                                                                                \
-		v                                                                        \
+		(uint64_t)(v)                                                            \
 	}
 #define gasnett_strongatomic32_init(v)                                                   \
 	{                                                                                \
-		v                                                                        \
+		(uint32_t)(v)                                                            \
 	}
 #define gasnett_strongatomic64_init(v)                                                   \
 	{                                                                                \
-		v                                                                        \
+		(uint64_t)(v)                                                            \
 	}
 typedef uint64_t gasnett_atomic_val_t;
 typedef int64_t gasnett_atomic_sval_t;

@@ -231,11 +231,30 @@ static void learn_ids(void)
 	gasneti_nodes_hash();
 }
 
+/* The settings that lenders and holders of credits must have alike, in one number. */
+static uint64_t credit_settings(void)
+{
+	const struct gasneti_settings *set = &gasneti.set;
+	return (uint64_t)set->credits << 32 | (uint64_t)set->banked << 2 |
+	       (uint64_t)set->dynamic << 1 | (uint64_t)set->flow_control;
+}
+
+static void compare_credits(void)
+{
+	for (uint32_t i = 0; i < gasneti.nodes; i++)
+		if (gasneti.table[i][1] != credit_settings())
+			gasneti_fatal("node %u has other settings of credits: set "
+				      "GASNET_PORTAL_CRED_PER_NODE, _BANKED_CREDITS, "
+				      "_DYNAMIC_CREDITS and _FLOW_CONTROL alike on all",
+				i);
+}
+
 static void learn_segments(void)
 {
 	gasneti.max_local = max_local();
 	gasneti.max_global = gasneti.max_local;
-	exchange(gasneti.max_local, 0);
+	exchange(gasneti.max_local, credit_settings());
+	compare_credits();
 	for (uint32_t i = 0; i < gasneti.nodes; i++)
 		if (gasneti.table[i][0] < gasneti.max_global)
 			gasneti.max_global = gasneti.table[i][0];
@@ -260,7 +279,7 @@ int gasnet_init(int *argc, char ***argv)
 		return rc;
 	gasneti.cpus = cpus();
 	gasneti_settings_read();
-	gasneti.tickets = gasneti.set.msg_limit;
+	gasneti.tickets = gasneti.stats.tickets_low = gasneti.set.msg_limit;
 	gasneti.max_long = gasneti.set.local == GASNETI_LOCAL_FIREHOSE
 				   ? gasneti.set.fh_region - GASNET_PAGESIZE
 				   : GASNETI_MAX_LONG;

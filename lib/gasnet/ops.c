@@ -145,7 +145,7 @@ static void copy(void *dest, const void *src, size_t nbytes)
 		memcpy(dest, src, 8);
 	else if (nbytes == 4)
 		memcpy(dest, src, 4);
-	else
+	else if (nbytes)
 		memmove(dest, src, nbytes);
 	gasneti_release_fence();
 }
