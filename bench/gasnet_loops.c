@@ -102,11 +102,11 @@ static void sync_puts(struct gn_node *n)
 
 /* ---- bare Portals ---- */
 
-static void start_put(struct gn_node *n)
+static void start_put(struct gn_node *n, ptl_handle_md_t md)
 {
 	int rc;
-	while ((rc = PtlPut(n->out, PTL_ACK_REQ, n->peer_id, GN_PORTAL_PUT, 0, BENCH_BITS,
-			0, 0)) == PTL_NO_SPACE)
+	while ((rc = PtlPut(md, PTL_ACK_REQ, n->peer_id, GN_PORTAL_PUT, 0, BENCH_BITS, 0,
+			0)) == PTL_NO_SPACE)
 		bench_try(&n->acks); /* advances the operations that wait */
 	bench_check(rc, "PtlPut");
 	n->acked++;
@@ -119,7 +119,7 @@ static void sync_acks(struct gn_node *n)
 
 static void bare_put(struct gn_node *n)
 {
-	start_put(n);
+	start_put(n, n->out);
 	sync_acks(n);
 }
 
@@ -127,7 +127,7 @@ static void bare_put_nb(struct gn_node *n)
 {
 	if (n->acked >= n->window)
 		bench_await(&n->acks, PTL_EVENT_ACK, n->acked - n->window + 1);
-	start_put(n);
+	start_put(n, n->stream);
 }
 
 static void ping(struct gn_node *n)

@@ -4,7 +4,7 @@
 
 #include "perf_data.h"
 
-enum { QUEUE = 2048 };
+enum { QUEUE = 4096 };
 
 static void check(int rc, const char *what)
 {
@@ -56,7 +56,7 @@ void gn_open(struct gn_node *n)
 	open_bare(n);
 }
 
-/* As the conduit does for its puts, ask for no SEND_END. */
+/* As the conduit does for its short puts, ask for no SEND_END. */
 static ptl_handle_md_t bind_quiet(struct gn_node *n)
 {
 	ptl_handle_md_t handle;
@@ -74,6 +74,7 @@ void gn_begin(struct gn_node *n, const char *what, uint64_t bytes)
 	n->what = what;
 	n->bytes = bytes;
 	n->out = bind_quiet(n);
+	n->stream = bench_bind(n->b, n->from, bytes, n->acks.eq);
 	n->ping = bench_bind(n->b, n->first ? n->from : n->to, bytes, PTL_EQ_NONE);
 	bench_barrier();
 }
@@ -82,6 +83,7 @@ void gn_end(struct gn_node *n)
 {
 	bench_barrier();
 	bench_check(PtlMDUnlink(n->out), "PtlMDUnlink");
+	bench_check(PtlMDUnlink(n->stream), "PtlMDUnlink");
 	bench_check(PtlMDUnlink(n->ping), "PtlMDUnlink");
 }
 

@@ -41,8 +41,9 @@ struct gn_node {
 	uint32_t noted, replied; /* as many as have been awaited */
 	/* bare Portals: "acks" has the ACKs, "pings" the PUT_ENDs */
 	struct bench_watch acks, pings;
-	ptl_handle_md_t out;  /* bytes of from, with events of ACK only */
-	ptl_handle_md_t ping; /* bytes of from, or at rank 1 of to, without events */
+	ptl_handle_md_t out;    /* bytes of from, events of ACK only */
+	ptl_handle_md_t stream; /* bytes of from, also SEND_END */
+	ptl_handle_md_t ping;   /* bytes of from, or at rank 1 of to, without events */
 	ptl_handle_md_t note;
 	uint64_t acked; /* puts so far whose ACK is awaited */
 };
