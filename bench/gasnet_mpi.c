@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * gasnet_mpi - what MPI needs for the figures that gasnetperf measures
+ * gasnet_mpi - the curves of MPI in the figures that gasnetperf measures
  *
  *	mpirun -n 2 gasnet_mpi full|quick TEST=SIZES ...
  *

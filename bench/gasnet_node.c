@@ -24,6 +24,11 @@ static uint64_t half(const struct gn_node *n)
 static void open_gasnet(struct gn_node *n)
 {
 	gasnet_seginfo_t segment[2];
+#ifdef GASNET_SEGMENT_EVERYTHING
+	bench_die(77,
+		"GASNet's segments are EVERYTHING; expected FAST or LARGE; build with "
+		"-DP3_GASNET_SEGMENT=FAST");
+#endif
 	check(gasnet_init(NULL, NULL), "gasnet_init");
 	check(gasnet_attach(gn_handler, GN_HANDLERS, 2 * half(n), 0), "gasnet_attach");
 	check(gasnet_getSegmentInfo(segment, 2), "gasnet_getSegmentInfo");

@@ -38,7 +38,7 @@ struct gn_node {
 	gasnet_handle_t handle[GN_UNDER_WAY];
 	size_t under_way;
 	volatile uint32_t notes, replies;
-	uint32_t noted, replied; /* as many as have been awaited */
+	uint32_t noted, replied; /* the numbers of them that this rank has awaited */
 	/* bare Portals: "acks" has the ACKs, "pings" the PUT_ENDs */
 	struct bench_watch acks, pings;
 	ptl_handle_md_t out;    /* bytes of from, events of ACK only */

@@ -74,7 +74,7 @@ function print_figure(figure,   c, s, name, bytes, m) {
 		}
 }
 
-# Write what gnuplot draws: bytes, median, lowest and highest of the rounds.
+# Write the data of the plots: bytes, median, lowest and highest of the rounds.
 function write_data(figure,   c, s, n, name, bytes, m, file) {
 	for (c = 1; c <= curves[figure]; c++) {
 		name = curve[figure, c]

@@ -72,7 +72,7 @@ static const struct figure figures[FIGURES] = {
 			128 << 10, 256 << 10, 512 << 10, 1 << 20, 2 << 20}},
 };
 
-/* A bar: in all sizes of the range the ratio is at most, or at least, so much. */
+/* A limit of the ratio for all sizes of a range: a greatest, or a least value. */
 static const struct bar {
 	const char *what;
 	unsigned figure;
@@ -91,7 +91,7 @@ enum { BARS = sizeof bars / sizeof bars[0] };
 struct program {
 	struct bench b;
 	struct gn_node n;
-	bool figure[FIGURES];
+	bool figure[FIGURES], named; /* named: by --figure */
 	struct bench_list sizes;
 	struct bench_number window, turns;
 	const char *lines; /* name of a file, or NULL */
@@ -386,6 +386,8 @@ static void options(struct program *p, int argc, char **argv)
 			"a file", bench_set_text, &p->lines},
 		{NULL, NULL, NULL, NULL, NULL, NULL}};
 	bench_options(&p->b, rows, argc, argv);
+	for (unsigned k = 0; k < FIGURES; k++)
+		p->named |= p->figure[k];
 	bench_all_words(&words);
 	if (p->b.quick)
 		p->turns.value = 2;
@@ -412,7 +414,7 @@ static void check_use(struct program *p)
 	if (p->b.size != 2)
 		refuse(p, "%u ranks; expected 2; use yod -sz 2", p->b.size);
 	for (unsigned k = 0; k < FIGURES; k++)
-		if (p->figure[k] && !sizes_of(p, &figures[k], size))
+		if (p->named && p->figure[k] && !sizes_of(p, &figures[k], size))
 			refuse(p,
 				"--sizes: %llu with --figure %s; expected %llu to %llu; "
 				"give a size there, or other figures",
