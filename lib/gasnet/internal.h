@@ -331,6 +331,7 @@ static inline void gasneti_check_value(const char *function, size_t nbytes)
 enum gasneti_level { GASNETI_SAFE, GASNETI_FULL };
 
 unsigned gasneti_poll_safe(void);
+unsigned gasneti_poll_one(void);
 unsigned gasneti_poll_full(void);
 void gasneti_turn(gasneti_wait_t *wait, enum gasneti_level level);
 void gasneti_wake(void);

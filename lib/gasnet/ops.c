@@ -202,7 +202,7 @@ static GASNETI_HOT void await_op(struct gasneti_op *op)
 	for (int i = 0; i < QUICK_POLLS; i++) {
 		if (gasneti_op_complete(op))
 			return;
-		gasneti_poll_safe();
+		gasneti_poll_one();
 	}
 	gasneti_wait_for(GASNETI_FULL, gasneti_op_complete(op));
 }

@@ -27,7 +27,8 @@ enum {
 	SPIN_NS = 20000,
 	SYS_EVERY = 16,   /* FULL polls for one look at SYS_EQ */
 	EXIT_EVERY = 256, /* and at EXIT_EQ */
-	CLOCK_EVERY = 32  /* idle turns for one look at the clock */
+	CLOCK_EVERY = 32, /* idle turns for one look at the clock */
+	OTHERS_EVERY = 8  /* turns with an event of class 1 for one look elsewhere */
 };
 
 uint64_t gasneti_now(void)
@@ -156,12 +157,22 @@ static unsigned poll_am(void)
 	return n;
 }
 
-/* Serve everything, and run request handlers.  Return the number of events. */
-unsigned gasneti_poll_full(void)
+/* Serve one event of class 1, so that the caller looks at its condition at once.  Return
+ * the number of events. */
+GASNETI_HOT unsigned gasneti_poll_one(void)
 {
-	unsigned n = gasneti_poll_safe() + poll_am();
-	uint32_t polls =
-		gasneti_get(&gasneti.polls) + 1; /* a hint: threads may lose turns */
+	ptl_event_t ev;
+	if (!next_event(gasneti.safe_eq, &ev, "SAFE"))
+		return 0;
+	safe_event(&ev);
+	return 1;
+}
+
+/* Serve all other queues.  Return the number of events. */
+static GASNETI_HOT unsigned poll_others(void)
+{
+	unsigned n = poll_am();
+	uint32_t polls = gasneti_get(&gasneti.polls) + 1; /* threads may lose turns */
 	gasneti_set(&gasneti.polls, polls);
 	if (gasneti_unlikely(polls % SYS_EVERY == 0 || gasneti_get(&gasneti.unsent)))
 		n += poll_sys();
@@ -170,6 +181,13 @@ unsigned gasneti_poll_full(void)
 	if (gasneti_unlikely(gasneti_get(&gasneti.collectives)))
 		gasneti_coll_advance();
 	return n;
+}
+
+/* Serve everything, and run request handlers.  Return the number of events. */
+unsigned gasneti_poll_full(void)
+{
+	unsigned n = gasneti_poll_safe();
+	return n + poll_others();
 }
 
 /* ---- sleeping ---- */
@@ -271,10 +289,12 @@ static bool may_sleep(gasneti_wait_t *wait)
 	return now - wait->since >= SPIN_NS;
 }
 
-/* Serve a level once; sleep if there was nothing to do for some time. */
+/* Serve an event of the level; sleep if there was nothing to do for some time. */
 void gasneti_turn(gasneti_wait_t *wait, enum gasneti_level level)
 {
-	unsigned n = level == GASNETI_FULL ? gasneti_poll_full() : gasneti_poll_safe();
+	unsigned n = gasneti_poll_one();
+	if (level == GASNETI_FULL && (!n || ++wait->turns % OTHERS_EVERY == 0))
+		n += poll_others();
 	if (n)
 		wait->since = 0;
 	else if (may_sleep(wait))
