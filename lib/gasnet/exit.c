@@ -17,8 +17,8 @@
  * An alarm ends the process even if the watch thread hangs.  EXIT is acknowledged because
  * the last messages of a process that ends may be lost.
  *
- * Order.  The thread that leaves writes code, signal and returns and then releases the state,
- * which the watch thread acquires.  The event handlers below run in any thread that
+ * Order.  The thread that leaves writes code, signal and returns and then releases the
+ * state, which the watch thread acquires.  The event handlers below run in any thread that
  * polls; they set flags of their own word, the code before the flag remote.
  *
  * Signals.  SIGQUIT is raised at most once, and by a thread that finds the state RUN: the
@@ -244,13 +244,13 @@ static void block_signals(void)
 enum origin { BY_CALL, BY_SIGNAL, BY_EXIT };
 
 /*
- * Turn the state from RUN into LEAVING, and flush.  signal: that of a crash, which ends the
- * process, or 0.  BY_SIGNAL: the caller may have interrupted anything.  Return false if
- * another thread has.
+ * Turn the state from RUN into LEAVING, and flush.  signal: that of a crash, which ends
+ * the process, or 0.  BY_SIGNAL: the caller may have interrupted anything.  Return false
+ * if another thread has.
  */
 static bool begin_end(int with, int signal, enum origin origin)
 {
-	/* The caller may be in the program's handler of SIGQUIT, so inside of anything. */
+	/* The caller may be in the program's handler of SIGQUIT. */
 	bool in_quit = gasneti_swap(&quit_sent, 1);
 	if (!gasneti_cas(&state, RUN, CLAIMED))
 		return false;
@@ -291,7 +291,7 @@ void gasnet_exit(int exitcode)
 
 /*
  * The program returns from main, or calls exit.  When all nodes know, exit goes on with
- * what the program has registered before gasnet_init.
+ * the program's functions that were registered before gasnet_init.
  */
 static void on_end(int status, void *unused)
 {
@@ -387,7 +387,7 @@ static void *flush_all(void *unused)
 	return NULL;
 }
 
-/* Flush all streams in a thread of its own: a thread of the program may hold one's lock. */
+/* Flush all streams in a thread of its own: the program may hold a stream's lock. */
 static void start_flush(void)
 {
 	pthread_t thread;

@@ -19,8 +19,8 @@
  *	generation, sleepers	poll.c
  *	exit state	exit.c
  *
- * Locks, outermost first: barrier; firehose; bank; peer; chunk list, free Lids.  None is held while
- * a handler runs, or in a call that may wait.
+ * Locks, outermost first: barrier; firehose; bank; peer; chunk list, free Lids.  None is
+ * held while a handler runs, or in a call that may wait.
  */
 #ifndef GASNETI_INTERNAL_H
 #define GASNETI_INTERNAL_H

@@ -130,7 +130,7 @@ static void say_bye(void)
 	printf("bye ");
 }
 
-/* What the program has registered before gasnet_init runs, too. */
+/* A function that the program registers before gasnet_init runs, too. */
 SCENE(registers_first)
 {
 	atexit(say_bye);
