@@ -74,7 +74,7 @@ function print_figure(figure,   c, s, name, bytes, m) {
 		}
 }
 
-# Write the data of the plots: bytes, median, lowest and highest of the rounds.
+# Write the data of the plots: bytes, median and quartiles of the rounds.
 function write_data(figure,   c, s, n, name, bytes, m, file) {
 	for (c = 1; c <= curves[figure]; c++) {
 		name = curve[figure, c]
@@ -86,8 +86,8 @@ function write_data(figure,   c, s, n, name, bytes, m, file) {
 				continue
 			m = median(v, n)
 			printf "%d %g %g %g\n", bytes, in_unit(figure, name, bytes, m),
-				in_unit(figure, name, bytes, v[1]),
-				in_unit(figure, name, bytes, v[n]) >file
+				in_unit(figure, name, bytes, v[int((n + 3) / 4)]),
+				in_unit(figure, name, bytes, v[n + 1 - int((n + 3) / 4)]) >file
 		}
 		close(file)
 	}
