@@ -18,8 +18,8 @@
  * the last messages of a process that ends may be lost.
  *
  * Order.  The thread that leaves writes code, signal and returns and then releases the
- * state, which the watch thread acquires.  The event handlers below run in any thread that
- * polls; they set flags of their own word, the code before the flag remote.
+ * state, which the watch thread acquires.  The event handlers below run in any thread
+ * that polls; they set flags of their own word, the code before the flag remote.
  *
  * Signals.  SIGQUIT is raised at most once, and by a thread that finds the state RUN: the
  * thread that leaves takes quit_sent before it claims the state.  It blocks the signals

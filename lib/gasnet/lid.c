@@ -5,8 +5,9 @@
  * A Long is a put of the payload and a put of the header, which arrive in either order;
  * both carry the Lid, a number of the pair of nodes.  The half that comes first leaves a
  * record with the peer, the second one takes it out and runs the handler.  The record
- * passes from one thread to the other under the peer's lock, inside of which free_lock is,
- * so the handler sees the payload.  Records are bounded by the credits of the peers and the chunks of this node.
+ * passes from one thread to the other under the peer's lock (free_lock is inside of it),
+ * so the handler sees the payload.  Records are bounded by the credits of the peers and
+ * the chunks of this node.
  */
 #include "internal.h"
 

@@ -27,8 +27,7 @@ enum {
 	SPIN_NS = 20000,
 	SYS_EVERY = 16,   /* FULL polls for one look at SYS_EQ */
 	EXIT_EVERY = 256, /* and at EXIT_EQ */
-	CLOCK_EVERY = 32, /* idle turns for one look at the clock */
-	OTHERS_EVERY = 8  /* turns with an event of class 1 for one look elsewhere */
+	CLOCK_EVERY = 32  /* idle turns for one look at the clock */
 };
 
 uint64_t gasneti_now(void)
@@ -168,10 +167,32 @@ GASNETI_HOT unsigned gasneti_poll_one(void)
 	return 1;
 }
 
-/* Serve all other queues.  Return the number of events. */
+/* Serve one event of class 1, or a request.  Return the number of events. */
+static GASNETI_HOT unsigned poll_either(void)
+{
+	ptl_handle_eq_t eqs[] = {gasneti.safe_eq, gasneti.am_eq};
+	ptl_event_t ev;
+	int which, rc;
+	if (gasneti_unlikely(gasneti_acquire(&gasneti.leaving)) || !handler_begin())
+		return gasneti_poll_one();
+	rc = PtlEQPoll(eqs, 2, 0, &ev, &which);
+	if (gasneti_unlikely(rc == PTL_EQ_DROPPED))
+		gasneti_fatal("event queue %s overflowed: a defect of the conduit",
+			which ? "AM" : "SAFE");
+	if (rc == PTL_OK && which)
+		am_event(&ev);
+	handler_end();
+	if (rc == PTL_OK && !which)
+		safe_event(&ev);
+	else if (GASNETI_THREADS && rc == PTL_OK)
+		gasneti_wake();
+	return rc == PTL_OK;
+}
+
+/* Serve all other queues now and then.  Return the number of events. */
 static GASNETI_HOT unsigned poll_others(void)
 {
-	unsigned n = poll_am();
+	unsigned n = 0;
 	uint32_t polls = gasneti_get(&gasneti.polls) + 1; /* threads may lose turns */
 	gasneti_set(&gasneti.polls, polls);
 	if (gasneti_unlikely(polls % SYS_EVERY == 0 || gasneti_get(&gasneti.unsent)))
@@ -186,7 +207,7 @@ static GASNETI_HOT unsigned poll_others(void)
 /* Serve everything, and run request handlers.  Return the number of events. */
 unsigned gasneti_poll_full(void)
 {
-	unsigned n = gasneti_poll_safe();
+	unsigned n = gasneti_poll_safe() + poll_am();
 	return n + poll_others();
 }
 
@@ -292,9 +313,8 @@ static bool may_sleep(gasneti_wait_t *wait)
 /* Serve an event of the level; sleep if there was nothing to do for some time. */
 void gasneti_turn(gasneti_wait_t *wait, enum gasneti_level level)
 {
-	unsigned n = gasneti_poll_one();
-	if (level == GASNETI_FULL && (!n || ++wait->turns % OTHERS_EVERY == 0))
-		n += poll_others();
+	unsigned n = level == GASNETI_FULL ? poll_either() + poll_others()
+					   : gasneti_poll_one();
 	if (n)
 		wait->since = 0;
 	else if (may_sleep(wait))
