@@ -62,7 +62,7 @@ void gasneti_coll_request(gasnet_token_t token, void *buf, size_t nbytes,
 {
 	size_t offset = (uintptr_t)gasneti_pointer(off_hi, off_lo);
 	size_t all = (uintptr_t)gasneti_pointer(all_hi, all_lo);
-	gasnet_node_t node;
+	gasnet_node_t node = 0;
 	gasnet_AMGetMsgSource(token, &node);
 	gasneti_lock(&blocks_lock);
 	struct block *block = *block_link(node, (uint32_t)sequence, (uint32_t)part);
