@@ -44,22 +44,24 @@ typedef struct {
 #define GASNET_COLL_SRC_IN_SEGMENT 2048
 
 /*
- * gasnet_coll_init - begin to use collectives
+ * gasnet_coll_init - begin to use collectives				extension
  *
- *	images, my_image, fn_tbl, fn_count, init_flags	in	0: one image a node
+ *	images, fn_tbl	in	NULL: one image a node, and no functions
+ *	my_image, fn_count, init_flags	in	0
  *
- * By all nodes, once, after gasnet_attach.  Other values than 0 have no effect.
+ * All nodes call it, once, after gasnet_attach.  Other values have no effect.
  *
- * Main-line code; one thread.
+ * Main-line code; one thread; does not block.
  */
 void gasnet_coll_init(const gasnet_image_t images[], gasnet_image_t my_image,
 	gasnet_coll_fn_entry_t fn_tbl[], size_t fn_count, int init_flags);
 
 /*
- * gasnet_coll_broadcast, _scatter, _gather, _gather_all, _exchange - move blocks
+ * gasnet_coll_broadcast, gasnet_coll_scatter, gasnet_coll_gather, gasnet_coll_gather_all,
+ * gasnet_coll_exchange - move blocks between all nodes				extension
  *
  *	team		in	GASNET_TEAM_ALL
- *	srcimage, dstimage	in	the root
+ *	srcimage, dstimage	in	the root, the same on all nodes
  *	dst		out	broadcast, scatter: nbytes on each node; gather: a block
  *				of nbytes for each node, on the root; gather_all,
  *				exchange: such blocks on each node
@@ -69,7 +71,9 @@ void gasnet_coll_init(const gasnet_image_t images[], gasnet_image_t my_image,
  *	nbytes		in	length of one block
  *	flags		in	GASNET_COLL_*
  *
- * Main-line code; one thread at a time; block.
+ * All nodes call the same operation, with equal nbytes and flags.
+ *
+ * Main-line code; one thread at a time; block as flags say, and run handlers meanwhile.
  */
 void gasnet_coll_broadcast(gasnet_team_handle_t team, void *dst, gasnet_image_t srcimage,
 	void *src, size_t nbytes, int flags);
