@@ -1,6 +1,7 @@
-# The installed files, in three components: runtime (the library), tools (yod, benches)
-# and development (headers, static library, manual pages of functions, files for CMake
-# and pkg-config).  With P3_DEB each is a package.
+# The installed files, in components: runtime (the library), tools (yod, benches) and
+# development (headers, static library, manual pages of functions, files for CMake and
+# pkg-config); gasnet and gasnet_development are runtime and development of GASNet.  With
+# P3_DEB each is a package.
 include(CMakePackageConfigHelpers)
 
 set(P3_CONFIG_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/Portals3)
@@ -19,7 +20,8 @@ if(P3_VALGRIND_TOO)
 endif()
 
 # Headers, also under the names that some of them have in other implementations.
-install(DIRECTORY include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development)
+install(DIRECTORY include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development
+  PATTERN "gasnet*.h" EXCLUDE)
 
 # find_package(Portals3), pkg-config portals3
 install(EXPORT Portals3 NAMESPACE Portals3:: FILE Portals3Targets.cmake
