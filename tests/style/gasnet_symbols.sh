@@ -18,8 +18,7 @@ tmp=$(mktemp -d) || exit 1
 trap 'rm -rf "$tmp"' EXIT
 export LC_ALL=C
 
-# What the preprocessor leaves of the headers' own lines: no comments, no bodies of inline
-# functions.
+# The headers' own lines, without comments and without bodies of inline functions.
 for header in gasnet.h gasnet_coll.h gasnet_tools.h; do
 	echo "#include <$header>"
 done | cc -E -DGASNET_SEQ -I "$include" -x c - |
@@ -33,7 +32,7 @@ done | cc -E -DGASNET_SEQ -I "$include" -x c - |
 	complain "only $(wc -l <"$tmp/declared") names are declared in $include"
 
 for lib; do
-	mode=$(basename "$lib" .so | sed 's/^libgasnet-portals-//; s/-debug$//' | tr a-z A-Z)
+	mode=$(basename "$lib" | sed 's/^libgasnet-portals-//; s/\.so.*//; s/-debug$//' | tr a-z A-Z)
 	nm -D --defined-only "$lib" | awk '{ sub("@.*", "", $NF); print $NF }' | sort >"$tmp/found"
 	grep -vxE "gasnetc_(init|attach)_$mode|gasneti_linkconfig_idiotcheck_[A-Z_0-9]+" \
 		"$tmp/found" >"$tmp/others"
