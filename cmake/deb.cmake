@@ -2,9 +2,11 @@
 # deb
 #
 # Pages and changelog are compressed, without a time in them; copyright is in each
-# package.
+# package.  GASNet has packages of its own, since its libraries have their own soname, which
+# changes at other times than that of libportals, and since few programs want them.
 set(P3_PACKAGES runtime=libportals${PROJECT_VERSION_MAJOR} tools=portals-tools
-  development=libportals-dev)
+  development=libportals-dev gasnet=libgasnet-portals${GASNET_SOVERSION}
+  gasnet_development=libgasnet-portals-dev)
 set(P3_CHANGES ${CMAKE_BINARY_DIR}/changelog.Debian)
 string(TIMESTAMP P3_CHANGE_DATE "%a, %d %b %Y %H:%M:%S +0000" UTC)
 configure_file(cmake/deb/changelog.in ${P3_CHANGES} @ONLY)
@@ -25,12 +27,11 @@ add_custom_command(OUTPUT packed.stamp
   DEPENDS ${P3_MAN_MADE} ${P3_CHANGES} VERBATIM)
 add_custom_target(packed ALL DEPENDS packed.stamp)
 install(DIRECTORY ${P3_MAN_PACKED}/man1 DESTINATION ${CMAKE_INSTALL_MANDIR} COMPONENT tools)
-install(DIRECTORY ${P3_MAN_PACKED}/man3 ${P3_MAN_PACKED}/man7
-  DESTINATION ${CMAKE_INSTALL_MANDIR} COMPONENT development)
+p3_install_pages(${P3_MAN_PACKED})
 
 set(CPACK_GENERATOR DEB)
 set(CPACK_DEB_COMPONENT_INSTALL ON)
-set(CPACK_COMPONENTS_ALL runtime tools development)
+set(CPACK_COMPONENTS_ALL runtime tools development gasnet gasnet_development)
 set(CPACK_STRIP_FILES ON)
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_PACKAGE_CONTACT "the libportals authors <libportals@localhost>")
@@ -51,6 +52,9 @@ foreach(pair ${P3_PACKAGES})
   install(FILES ${CMAKE_BINARY_DIR}/copyright ${P3_CHANGES}.gz
     DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/${package} COMPONENT ${component})
 endforeach()
+set(CPACK_DEBIAN_GASNET_PACKAGE_SECTION libs)
+set(CPACK_DEBIAN_GASNET_PACKAGE_DEPENDS
+  "libportals${PROJECT_VERSION_MAJOR} (>= ${PROJECT_VERSION})")
 set(P3_THIS "(= ${PROJECT_VERSION}-${CPACK_DEBIAN_PACKAGE_RELEASE})")
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_SECTION libs)
 file(WRITE ${CMAKE_BINARY_DIR}/shlibs "libportals ${PROJECT_VERSION_MAJOR} "
@@ -58,6 +62,21 @@ file(WRITE ${CMAKE_BINARY_DIR}/shlibs "libportals ${PROJECT_VERSION_MAJOR} "
 file(WRITE ${CMAKE_BINARY_DIR}/triggers "activate-noawait ldconfig\n")
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_CONTROL_EXTRA
   ${CMAKE_BINARY_DIR}/shlibs ${CMAKE_BINARY_DIR}/triggers)
+set(GASNET_SHLIBS)
+foreach(mode seq par parsync)
+  foreach(suffix "" "-debug")
+    string(APPEND GASNET_SHLIBS "libgasnet-portals-${mode}${suffix} ${GASNET_SOVERSION} "
+      "libgasnet-portals${GASNET_SOVERSION} (>= ${PROJECT_VERSION})\n")
+  endforeach()
+endforeach()
+file(WRITE ${CMAKE_BINARY_DIR}/gasnet/shlibs ${GASNET_SHLIBS})
+file(WRITE ${CMAKE_BINARY_DIR}/gasnet/triggers "activate-noawait ldconfig\n")
+set(CPACK_DEBIAN_GASNET_PACKAGE_CONTROL_EXTRA
+  ${CMAKE_BINARY_DIR}/gasnet/shlibs ${CMAKE_BINARY_DIR}/gasnet/triggers)
+set(CPACK_DEBIAN_GASNET_DEVELOPMENT_PACKAGE_SECTION libdevel)
+set(CPACK_DEBIAN_GASNET_DEVELOPMENT_PACKAGE_DEPENDS
+  "libgasnet-portals${GASNET_SOVERSION} ${P3_THIS}, libportals-dev ${P3_THIS}")
+set(CPACK_DEBIAN_GASNET_DEVELOPMENT_PACKAGE_SUGGESTS portals-tools)
 set(CPACK_DEBIAN_TOOLS_PACKAGE_DEPENDS
   "libportals${PROJECT_VERSION_MAJOR} (>= ${PROJECT_VERSION})")
 set(CPACK_DEBIAN_TOOLS_PACKAGE_SECTION utils)
@@ -75,4 +94,10 @@ set(CPACK_COMPONENT_TOOLS_DESCRIPTION "Portals 3.3 message passing (launcher and
 ${P3_ABOUT}")
 set(CPACK_COMPONENT_DEVELOPMENT_DESCRIPTION "Portals 3.3 message passing (development)
 ${P3_ABOUT}")
+set(GASNET_ABOUT "GASNet-1 is the network of languages with a partitioned global address space:
+ active messages, and puts and gets between the memories of the processes of a
+ job, here on one machine, by libportals.")
+set(CPACK_COMPONENT_GASNET_DESCRIPTION "GASNet-1 over Portals 3.3 (libraries)\n${GASNET_ABOUT}")
+set(CPACK_COMPONENT_GASNET_DEVELOPMENT_DESCRIPTION
+  "GASNet-1 over Portals 3.3 (development)\n${GASNET_ABOUT}")
 include(CPack)

@@ -1,6 +1,7 @@
-# The installed files, in three components: runtime (the library), tools (yod, benches)
-# and development (headers, static library, manual pages of functions, files for CMake
-# and pkg-config).  With P3_DEB each is a package.
+# The installed files, in components: runtime (the library), tools (yod, benches) and
+# development (headers, static library, manual pages of functions, files for CMake and
+# pkg-config); gasnet and gasnet_development are runtime and development of GASNet.  With
+# P3_DEB each is a package.
 include(CMakePackageConfigHelpers)
 
 set(P3_CONFIG_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/Portals3)
@@ -19,7 +20,8 @@ if(P3_VALGRIND_TOO)
 endif()
 
 # Headers, also under the names that some of them have in other implementations.
-install(DIRECTORY include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development)
+install(DIRECTORY include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development
+  PATTERN "gasnet*.h" EXCLUDE)
 
 # find_package(Portals3), pkg-config portals3
 install(EXPORT Portals3 NAMESPACE Portals3:: FILE Portals3Targets.cmake
@@ -58,20 +60,24 @@ include(cmake/gasnet.cmake)
 # Manual pages: of functions from the headers, of programs by help2man, if it is
 # installed.
 set(P3_MAN ${CMAKE_BINARY_DIR}/man)
-file(GLOB P3_MAN_EXAMPLES ${CMAKE_SOURCE_DIR}/examples/*.[ch])
-set(P3_MAN_SOURCES ${CMAKE_SOURCE_DIR}/docs/settings.md ${P3_MAN_EXAMPLES}
+file(GLOB P3_MAN_EXAMPLES ${CMAKE_SOURCE_DIR}/examples/*.[ch]
+  ${CMAKE_SOURCE_DIR}/examples/gasnet/*.[ch])
+set(P3_MAN_SOURCES ${CMAKE_SOURCE_DIR}/docs/settings.md ${CMAKE_SOURCE_DIR}/docs/gasnet.md
+  ${P3_MAN_EXAMPLES}
   ${CMAKE_SOURCE_DIR}/include/portals3.h
   ${CMAKE_SOURCE_DIR}/include/portals3_runtime.h ${CMAKE_SOURCE_DIR}/include/portals3x.h
   ${CMAKE_SOURCE_DIR}/include/cnos_mpi_os.h ${CMAKE_SOURCE_DIR}/include/p3nal_tcp.h
-  ${CMAKE_SOURCE_DIR}/include/cci.h)
-set(P3_MAN_TOOLS ${P3_TOOLS})
+  ${CMAKE_SOURCE_DIR}/include/cci.h ${CMAKE_SOURCE_DIR}/include/gasnet.h
+  ${CMAKE_SOURCE_DIR}/include/gasnet_vis.h ${CMAKE_SOURCE_DIR}/include/gasnet_coll.h
+  ${CMAKE_SOURCE_DIR}/include/gasnet_tools.h)
+set(P3_MAN_TOOLS ${P3_TOOLS} gasnetrun_portals)
 list(SORT P3_MAN_TOOLS)
-list(JOIN P3_MAN_TOOLS " " P3_MAN_TOOLS)
+list(JOIN P3_MAN_TOOLS " " P3_MAN_TOOL_WORDS)
 string(TIMESTAMP P3_MAN_DATE %Y-%m-%d UTC) # heeds SOURCE_DATE_EPOCH
 add_custom_command(OUTPUT ${P3_MAN}/functions.stamp
   COMMAND ${CMAKE_COMMAND} -E rm -rf ${P3_MAN}/man3 ${P3_MAN}/man7
   COMMAND ${CMAKE_COMMAND} -E make_directory ${P3_MAN}/man3 ${P3_MAN}/man7
-  COMMAND awk -v out=${P3_MAN} -v date=${P3_MAN_DATE} -v tools=${P3_MAN_TOOLS} -f ${CMAKE_SOURCE_DIR}/cmake/man.awk
+  COMMAND awk -v out=${P3_MAN} -v date=${P3_MAN_DATE} -v tools=${P3_MAN_TOOL_WORDS} -f ${CMAKE_SOURCE_DIR}/cmake/man.awk
     ${P3_MAN_SOURCES}
   COMMAND ${CMAKE_COMMAND} -E touch ${P3_MAN}/functions.stamp
   DEPENDS ${P3_MAN_SOURCES} ${CMAKE_SOURCE_DIR}/cmake/man.awk VERBATIM)
@@ -81,36 +87,46 @@ find_program(HELP2MAN help2man)
 file(MAKE_DIRECTORY ${P3_MAN}/man1)
 if(HELP2MAN AND NOT P3_SANITIZE AND NOT P3_VALGRIND)
   set(P3_TOOL_DIR ${CMAKE_BINARY_DIR}/bin)
-  foreach(tool ${P3_TOOLS})
+  foreach(tool ${P3_MAN_TOOLS})
     configure_file(cmake/man/help.in ${P3_MAN}/help/${tool} @ONLY
       FILE_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE)
     # Each page refers to all tools.
     file(READ ${CMAKE_SOURCE_DIR}/cmake/man/${tool}.h2m h2m)
     string(REGEX REPLACE "\n\\[SEE ALSO\\].*" "" h2m "${h2m}")
-    set(see ${P3_TOOLS})
+    set(see ${P3_MAN_TOOLS})
     list(REMOVE_ITEM see ${tool})
     list(TRANSFORM see REPLACE "(.+)" ".BR \\1 (1),\n")
     list(JOIN see "" see)
     file(CONFIGURE OUTPUT ${P3_MAN}/help/${tool}.h2m @ONLY
       CONTENT "@h2m@\n[SEE ALSO]\n@see@.BR portals3 (7)\n")
     set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS cmake/man/${tool}.h2m)
+    set(made ${P3_TOOL_DIR}/${tool})
+    if(TARGET ${tool})
+      set(made ${tool})
+    endif()
     add_custom_command(OUTPUT ${P3_MAN}/man1/${tool}.1
       COMMAND ${CMAKE_COMMAND} -E env PTL3_HUGEPAGES=off ${HELP2MAN}
         --no-info --output=${P3_MAN}/man1/${tool}.1 --manual=libportals
         --source=libportals "--version-string=libportals ${PROJECT_VERSION}"
         --include=${P3_MAN}/help/${tool}.h2m ${P3_MAN}/help/${tool}
-      DEPENDS ${tool} portals ${P3_MAN}/help/${tool}.h2m ${P3_MAN}/help/${tool} VERBATIM)
+      DEPENDS ${made} portals ${P3_MAN}/help/${tool}.h2m ${P3_MAN}/help/${tool} VERBATIM)
     list(APPEND P3_MAN_MADE ${P3_MAN}/man1/${tool}.1)
   endforeach()
 endif()
 add_custom_target(man ALL DEPENDS ${P3_MAN_MADE})
 
+# Install the pages of functions, and the overviews, from a folder.
+function(p3_install_pages from)
+  install(DIRECTORY ${from}/man3 ${from}/man7 DESTINATION ${CMAKE_INSTALL_MANDIR}
+    COMPONENT development PATTERN "gasnet*" EXCLUDE PATTERN "GASNET*" EXCLUDE)
+  install(DIRECTORY ${from}/man3 ${from}/man7 DESTINATION ${CMAKE_INSTALL_MANDIR}
+    COMPONENT gasnet_development FILES_MATCHING PATTERN "gasnet*" PATTERN "GASNET*")
+endfunction()
 if(P3_DEB)
   include(cmake/deb.cmake)
 else()
   install(DIRECTORY ${P3_MAN}/man1 DESTINATION ${CMAKE_INSTALL_MANDIR} COMPONENT tools)
-  install(DIRECTORY ${P3_MAN}/man3 ${P3_MAN}/man7 DESTINATION ${CMAKE_INSTALL_MANDIR}
-    COMPONENT development)
+  p3_install_pages(${P3_MAN})
 endif()
 set(P3_ZSH site-functions)
 if(P3_DEB) # where Debian's zsh looks for those of packages

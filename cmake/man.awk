@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Manual pages from the comments of the public headers, of Portals and of CCI:
+# Manual pages from the comments of the public headers, of Portals, CCI and GASNet:
 #
 #	awk -v out=DIR -v date=2026-01-31 -v tools="yod ..." -f man.awk docs/settings.md \
 #		examples/hello.c ... include/portals3.h ...
 #
-# DIR/man7/cci.7 has the head and the types of cci.h.  DIR/man3 gets a page for each comment that documents functions, and a link for each
-# further function of that comment, and pages of ptl_md_t, ptl_event_t and
-# ptl_ni_limits_t; DIR/man7/portals3.7 has the text at the head of portals3.h, the
-# types, a list of all functions, and the settings of docs/settings.md.
+# DIR/man7/cci.7 has the head and the types of cci.h, DIR/man7/gasnet.7 those of gasnet.h,
+# and the settings of docs/gasnet.md.  DIR/man3 gets a page for each comment that documents
+# functions, and a link for each further function of that comment, and pages of ptl_md_t,
+# ptl_event_t and ptl_ni_limits_t; DIR/man7/portals3.7 has the text at the head of
+# portals3.h, the types, a list of all functions, and the settings of docs/settings.md.
 #
 # A page explains the options, events and registers that its comment names, and shows the
 # shortest function of the examples that calls its function.
@@ -19,12 +20,21 @@
 #	<tab>term<tab>text, <tab>- text	an item of a list
 #	<tab>anything			an example
 # More tabs in front continue the line above.
+#
+# In gasnet*.h the first paragraph is the title: names, where "A0 to A16" are 17 names, a
+# dash, the purpose, and behind tabs the section.  Prototypes of macros are in the comment:
+#	<tab>type name(arguments)
 
 function is_cci() { return base == "cci.h" }
+function is_gasnet() { return base ~ /^gasnet/ }
 
 # The overview that a page refers to, and the library in which its functions are.
-function overview() { return is_cci() ? "cci" : "portals3" }
+function overview() { return is_cci() ? "cci" : is_gasnet() ? "gasnet" : "portals3" }
 function library() {
+	if (base == "gasnet_tools.h")
+		return "GASNet tools (libgasnet_tools\\-seq, \\-par, and each library of GASNet)"
+	if (is_gasnet())
+		return "GASNet 1.8 (libgasnet\\-portals\\-seq, \\-par, \\-parsync)"
 	return is_cci() ? "CCI 2 (libportals, \\-lcci)" : "Portals 3.3 (libportals, \\-lportals)"
 }
 
@@ -119,6 +129,11 @@ function begin_codes() {
 		}
 		return
 	}
+	if (is_gasnet()) {
+		put(".It Dv GASNET_OK")
+		put("success")
+		return
+	}
 	if (comment !~ /\nPTL_OK\t/) {
 		put(".It Dv PTL_OK")
 		put("success")
@@ -131,6 +146,8 @@ function begin_codes() {
 }
 
 function contract(s) {
+	if (is_gasnet() && s ~ /^(Main-line code|Handlers|In the handler)[ ;,]/)
+		return 1
 	return s ~ /^(Any thread|One thread)/ || s ~ /  Any thread; (does|blocks)/
 }
 
@@ -140,7 +157,7 @@ function line(s,   f) {
 		in_code = 0
 		return
 	}
-	if (s ~ /^(PTL|CCI)_[A-Z_0-9]+\t/)
+	if (s ~ /^(PTL|CCI|GASNET)_[A-Z_0-9]+\t/)
 		code(s)
 	else if (in_code && s ~ /^\t/)
 		put(text(s))
@@ -200,24 +217,32 @@ function head(name, sec) {
 
 # .Ft and .Fn of a prototype without its semicolon
 function prototype(p,   name, type, args, f, n, i) {
-	match(p, /(Ptl|cnos_|p3tcp_|cci_)[A-Za-z_]+\(/)
+	if (is_gasnet())
+		match(p, GASNET_CALL)
+	else
+		match(p, /(Ptl|cnos_|p3tcp_|cci_)[A-Za-z_]+\(/)
 	name = substr(p, RSTART, RLENGTH - 1)
 	type = substr(p, 1, RSTART - 1)
 	args = substr(p, RSTART + RLENGTH)
-	sub(/\).*$/, "", args)
+	if (is_gasnet())
+		sub(/\) *(__attribute__.*)?$/, "", args) # an argument may be a function
+	else
+		sub(/\).*$/, "", args)
 	sub(/ +$/, "", type)
 	n = split(args, f, /, */)
 	for (i = 1; i <= n; i++)
 		type = type (i == 1 ? "\n.Fn " name : "") " \"" f[i] "\""
-	return ".Ft " type
+	return type ~ /^\n/ ? substr(type, 2) : ".Ft " type
 }
 
 function see_also(own,   rest, name, seen, result) {
 	rest = comment
-	while (match(rest, /PtlX?[A-Z][A-Za-z]+|cci_[a-z_]+/)) {
+	while (match(rest, is_gasnet() ? GASNET_NAME : /PtlX?[A-Z][A-Za-z]+|cci_[a-z_]+/)) {
 		name = substr(rest, RSTART, RLENGTH)
 		rest = substr(rest, RSTART + RLENGTH)
 		if (index(own, " " name " ") || name ~ /_t$/ || seen[name]++)
+			continue
+		if (is_gasnet() && !(name in paged)) # a form M, or a file
 			continue
 		result = result name "\n"
 	}
@@ -305,29 +330,170 @@ function literal(s) {
 # The function that ends here is the shortest so far for all that it calls.
 function show_calls(s,   rest, called, n) {
 	n = gsub(/\n/, "\n", s)
-	if (base == "job.h") # which only helps the others
+	if (base == "job.h" || base == "start.h") # which only helps the others
 		n += 40
 	rest = s
-	while (match(rest, /Ptl[A-Z][A-Za-z]+\(/)) {
+	while (match(rest, /Ptl[A-Z][A-Za-z]+\(|gasnet_[A-Za-z_]+[0-9]*\(|GASNET_BLOCKUNTIL\(/)) {
 		called = substr(rest, RSTART, RLENGTH - 1)
 		rest = substr(rest, RSTART + RLENGTH)
 		if (n > 80 || (called in shown && size_shown[called] <= n))
 			continue
 		shown[called] = s
 		size_shown[called] = n
-		shown_in[called] = base
+		shown_in[called] = folder base
 	}
 }
 
-function example(name) {
-	if (!(name in shown))
+# The example of the first function of names, which are between spaces, that has one.
+function example(names,   name, f, n, i) {
+	n = split(names, f, / +/)
+	for (i = 1; i <= n && name == ""; i++)
+		if (f[i] in shown)
+			name = f[i]
+	if (name == "")
 		return ""
 	return ".Sh EXAMPLES\nFrom\n.Pa examples/" shown_in[name] " :\n.Bd -literal\n" \
 		literal(shown[name]) ".Ed\n"
 }
 
+# ---- comments of gasnet*.h ----
+
+# The title, which may have several lines: sets where, and returns the rest in one line.
+function gasnet_title(   title, end) {
+	end = index(comment, "\n\n")
+	title = end ? substr(comment, 1, end - 1) : comment
+	sub(/\n+$/, "", title)
+	comment = "\n" substr(comment, end + 1)
+	where = ""
+	if (match(title, /[\t\n]+(G [0-9., to]+|extension)$/)) {
+		where = substr(title, RSTART)
+		gsub(/[\t\n]/, "", where)
+		title = substr(title, 1, RSTART - 1)
+	}
+	gsub(/[\t\n]+/, " ", title)
+	return title
+}
+
+# Names of a title, with spaces around them: "A0 to A2" are A0 A1 A2 or, if brief, A0 A2.
+function all_names(s, brief,   f, pair, n, i, k, last, stem, result) {
+	n = split(s, f, /, */)
+	for (i = 1; i <= n; i++) {
+		if (split(f[i], pair, / to /) < 2) {
+			result = result " " f[i]
+			continue
+		}
+		stem = pair[1]
+		sub(/[0-9]+$/, "", stem)
+		last = substr(pair[2], length(stem) + 1) + 0
+		for (k = 0; k <= last; k += brief ? last : 1)
+			result = result " " stem k
+	}
+	return result " "
+}
+
+# Take the prototypes of macros out of the comment.
+function take_prototypes(   all, n, i, rest, p) {
+	n = split(comment, all, "\n")
+	own_protos = 0
+	for (i = 1; i <= n; i++) {
+		if (all[i] !~ /^\t([a-z_0-9 *]+[ *])?(gasnett?|GASNETT?)_[A-Za-z_0-9]+\(.*[,)]$/) {
+			rest = rest all[i] "\n"
+			continue
+		}
+		p = all[i]
+		while (p !~ /\)$/)
+			p = p " " all[++i]
+		gsub(/[ \t]+/, " ", p)
+		sub(/^ /, "", p)
+		from_comment[++own_protos] = p
+	}
+	sub(/\n\n\n+/, "\n\n", rest)
+	comment = rest
+	for (i = count; i > 0; i--)
+		protos[i + own_protos] = protos[i]
+	for (i = 1; i <= own_protos; i++)
+		protos[i] = from_comment[i]
+	count += own_protos
+}
+
+function gasnet_standard() {
+	if (base == "gasnet_tools.h")
+		return "GASNet tools, specification 1.9."
+	if (where == "extension")
+		return "An extension, not in the GASNet 1.8 specification."
+	return "GASNet, specification 1.8" (sub(/^G /, "", where) ? ", section " where : "") "."
+}
+
+function gasnet_page(   title, names, what, own, listed, f, n, i, synopsis, name, some) {
+	if (comment !~ /^(gasnett?|GASNETT?)_[^\n]*[^.]\n/ || comment ~ /^gasnet[a-z_]*\.h/)
+		return
+	title = gasnet_title()
+	i = index(title, " - ")
+	if (!i)
+		return
+	names = substr(title, 1, i - 1)
+	what = substr(title, i + 3)
+	own = all_names(names, 0)
+	take_prototypes()
+	returns = ""
+	for (i = 1; i <= count; i++) {
+		if (protos[i] ~ /^int / && comment ~ /\nGASNET_(ERR_|OK)/)
+			returns = "int"
+		synopsis = synopsis prototype(protos[i]) "\n"
+	}
+	n = split(substr(own, 2), f, " ")
+	for (i = 1; i <= n; i++)
+		paged[f[i]] = f[1]
+	n = split(substr(all_names(names, 1), 2), listed, " ")
+	for (i = 1; i <= n; i++)
+		gasnet_summary = gasnet_summary ".It Xr " listed[i] " 3\n" text(what) "\n"
+	# The other pages, to which this one may refer, are known in the end only.
+	pages++
+	page_name[pages] = f[1]
+	page_own[pages] = own
+	page_nm[pages] = all_names(names, 1)
+	page_what[pages] = what
+	page_file[pages] = file
+	page_base[pages] = base
+	page_synopsis[pages] = synopsis
+	page_standard[pages] = gasnet_standard()
+	page_comment[pages] = comment
+	function_page = 1
+	lines(comment)
+	page_body[pages] = body
+}
+
+function write_gasnet_page(i,   name, f, n, k) {
+	base = page_base[i]
+	file = page_file[i]
+	comment = page_comment[i]
+	name = out "/man3/" page_name[i] ".3"
+	printf "%s", head(page_name[i], 3) > name
+	n = split(substr(page_nm[i], 2), f, " ")
+	for (k = 1; k <= n; k++)
+		if (f[k] != "")
+			print ".Nm " f[k] (k < n && f[k + 1] != "" ? " ," : "") > name
+	print ".Nd " text(page_what[i]) "\n.Sh LIBRARY\n" library() "\n" \
+		".Sh SYNOPSIS\n.In " base "\n" page_synopsis[i] page_body[i] \
+		example(page_own[i]) ".Sh SEE ALSO\n" sorted_refs(see_also(page_own[i])) \
+		".Xr gasnet 7\n.Sh STANDARDS\n" page_standard[i] > name
+	close(name)
+	n = split(substr(page_own[i], 2), f, " ")
+	for (k = 2; k <= n; k++) {
+		if (f[k] == "")
+			continue
+		name = out "/man3/" f[k] ".3"
+		print ".so man3/" page_name[i] ".3" > name
+		close(name)
+	}
+}
+
 # The page of the comment, whose prototypes are protos[1..count]
 function page(   title, names, what, where, f, n, i, synopsis, name, own) {
+	if (is_gasnet()) {
+		gasnet_page()
+		return
+	}
 	title = comment
 	sub(/\n.*/, "", title)
 	if (title !~ /^(Ptl|cnos_|p3tcp_|cci_).* - /)
@@ -399,6 +565,20 @@ FNR == 1 {
 	comment = ""
 }
 
+base == "gasnet.md" {
+	if (/^## /)
+		in_settings = /^## Settings/
+	if (in_settings && /^\| `/) {
+		n = split($0, cell, / *\| */)
+		gsub(/`/, "")
+		n = split($0, cell, / *\| */)
+		gsub(/, /, " , ", cell[2])
+		gasnet_environment = gasnet_environment ".It Ev " cell[2] "\n" text(cell[4]) \
+			".\n" (cell[3] == "" ? "" : "Default: " text(cell[3]) ".\n")
+	}
+	next
+}
+
 base == "settings.md" {
 	if (/^\| `/) {
 		n = split($0, cell, / *\| */)
@@ -413,7 +593,10 @@ base == "settings.md" {
 	next
 }
 
-FILENAME ~ /examples\/[a-z]*\.[ch]$/ {
+FILENAME ~ /examples\/(gasnet\/)?[a-z]*\.[ch]$/ {
+	folder = FILENAME ~ /gasnet\// ? "gasnet/" : ""
+	if (FILENAME ~ /gasnet\/ring\.c$/ && !/SPDX/)
+		gasnet_whole = gasnet_whole $0 "\n"
 	if (base == "hello.c" && !/SPDX/)
 		whole = whole $0 "\n"
 	if (/^[a-z].*\(.*[^;]$/ && !/=/)
@@ -433,6 +616,13 @@ base == "cci.h" && /^\/\* ---- status/ { showing = 1 }
 base == "cci.h" && /^\/\* ---- the library/ { showing = 0 }
 base == "cci.h" && showing && !/^\/\* ---- / { cci_types = cci_types $0 "\n" }
 
+# Likewise gasnet.h, without lines for compilers only.
+base == "gasnet.h" && /^\/\* ---- types and constants/ { showing = 1; next }
+base == "gasnet.h" && /^ \* gasnet_ErrorName/ { showing = 0; sub(/\/\*\n$/, "", gasnet_types) }
+base == "gasnet.h" && showing && /^#if defined\(__GNUC__\)/ { skipping = 1 }
+base == "gasnet.h" && showing && !skipping { gasnet_types = gasnet_types $0 "\n" }
+base == "gasnet.h" && showing && /^#endif/ { skipping = 0 }
+
 /^\/\*/ {
 	reading = 1
 	comment = ""
@@ -451,6 +641,10 @@ reading && /^ \*\/$/ {
 		top = comment
 	if (first && base == "cci.h")
 		cci_top = comment
+	if (first && is_gasnet())
+		gasnet_tops[base] = comment
+	if (base == "gasnet_coll.h" && comment ~ /^Flags/)
+		gasnet_tops[base] = gasnet_tops[base] "\n" comment
 	if (first && base == "portals3_runtime.h")
 		runtime = comment
 	first = 0
@@ -482,6 +676,10 @@ defining && /^\}/ { defining = 0; comment = "" ; next }
 defining { next }
 
 /^(CCI_DECLSPEC |static inline )?(int|void|unsigned int|const char) .*(Ptl[A-Z]|cnos_|p3tcp_|cci_)/ { proto = ""; joining = 1 }
+is_gasnet() && !joining && /^[a-z][a-z_0-9A-Z, ]*[ *](gasnet|gasnett)_[A-Za-z_0-9]+\(/ && !/^typedef/ {
+	proto = ""
+	joining = 1
+}
 joining {
 	proto = proto " " $0
 	if (/;|^\{/) {
@@ -492,12 +690,13 @@ joining {
 		gsub(/\( /, "(", proto)
 		sub(/^ /, "", proto)
 		sub(/;.*/, "", proto)
+		sub(/ *(__attribute__|GASNETT_NORETURN).*/, "", proto)
 		protos[++count] = proto
 	}
 	next
 }
 
-/^$/ && count && comment != "" {
+/^$/ && (count || is_gasnet()) && comment != "" {
 	page()
 	comment = ""
 	count = 0
@@ -521,8 +720,58 @@ function cci_overview(   name) {
 	close(name)
 }
 
+function gasnet_top(header) {
+	comment = gasnet_tops[header]
+	gasnet_title()
+	return overview_part(comment)
+}
+
+function gasnet_overview(   name, i) {
+	base = "gasnet.h"
+	file = "include/gasnet.h"
+	for (i = 1; i <= pages; i++)
+		write_gasnet_page(i)
+	base = "gasnet.h"
+	file = "include/gasnet.h"
+	name = out "/man7/gasnet.7"
+	printf "%s", head("gasnet", 7) > name
+	print ".Nm gasnet\n.Nd GASNet\\-1 over Portals 3.3 on one machine\n" \
+		".Sh SYNOPSIS\n.In gasnet.h\n.In gasnet_tools.h\n.In gasnet_coll.h\n.Sh DESCRIPTION" > name
+	printf "%s", gasnet_top("gasnet.h") > name
+	print ".Sh COMPILING\nThe libraries have names for pkg\\-config:\n.Pa gasnet\\-portals\\-seq ,\n" \
+		".Pa gasnet\\-portals\\-par\nand\n.Pa gasnet\\-portals\\-parsync ,\n" \
+		"and the same with \\-debug.\n.Bd -literal -offset indent\n" \
+		"cc $(pkg-config --cflags gasnet-portals-par) prog.c -o prog \\e\n" \
+		"\t$(pkg-config --libs gasnet-portals-par)\n" \
+		"yod -sz 4 ./prog\n.Ed\n.Pp\nMakefiles may include\n.Pa portals\\-conduit/portals\\-par.mak\n" \
+		"of the include folder, which sets\n.Ev GASNET_CC , GASNET_CPPFLAGS , GASNET_CFLAGS ,\n" \
+		".Ev GASNET_LD , GASNET_LDFLAGS , GASNET_LIBS\nand\n.Ev GASNET_CXX , GASNET_CXXCPPFLAGS , GASNET_CXXFLAGS ;\n" \
+		"pkg\\-config has variables of the same names.\nCMake has\n.Li Portals3::gasnet_par\nand so on." > name
+	printf "%s", ".Sh VECTORS, LISTS AND STRIDES\n" gasnet_top("gasnet_vis.h") > name
+	printf "%s", ".Sh COLLECTIVE OPERATIONS\n" gasnet_top("gasnet_coll.h") > name
+	printf "%s", ".Sh TOOLS\n" gasnet_top("gasnet_tools.h") > name
+	printf "%s", ".Sh FUNCTIONS\n.Bl -tag -width gasnet_AMRequestLongAsync16 -compact\n" \
+		gasnet_summary ".El\n" > name
+	printf "%s", ".Sh TYPES\n.Bd -literal\n" literal(gasnet_types) ".Ed\n" > name
+	printf "%s", ".Sh ENVIRONMENT\n.Bl -tag -width Ds\n" gasnet_environment ".El\n" > name
+	print "The settings of Portals hold, too: see\n.Xr portals3 7 .\n" \
+		".Sh EXAMPLES\nA message goes around all nodes.\nStart it with\n.Dl yod -sz 4 ./ring\n" \
+		".Bd -literal\n" literal(gasnet_whole) ".Ed\n.Pp\n" \
+		"More programs, and\n.Pa start.h ,\nare in the folder\n.Pa examples/gasnet\n" \
+		"below the documentation of libportals." > name
+	print ".Sh SEE ALSO\n.Xr gasnetrun_portals 1 ,\n.Xr yod 1 ,\n.Xr portals3 7\n" \
+		".Sh STANDARDS\nGASNet, specification 1.8." > name
+	close(name)
+}
+
+BEGIN {
+	GASNET_NAME = "(gasnett?|GASNETT?)_[A-Za-z_0-9]*[A-Za-z0-9]"
+	GASNET_CALL = GASNET_NAME "\\("
+}
+
 END {
 	cci_overview()
+	gasnet_overview()
 	base = "portals3.h"
 	file = "include/portals3.h"
 	type_page("ptl_ni_limits_t", "limits of a network interface", comment_of["ptl_ni_limits_t"],

@@ -3,15 +3,22 @@
  * gasnet.h - GASNet-1 (specification 1.8) over Portals 3.3: active messages, one-sided
  * puts and gets, barriers
  *
- * Exactly one of GASNET_SEQ, GASNET_PARSYNC and GASNET_PAR is defined before this file is
- * included, and the program is linked with the library of the same mode:
+ * A program defines exactly one of GASNET_SEQ, GASNET_PARSYNC and GASNET_PAR before it
+ * includes gasnet.h, and is linked with the library of the same mode:
  * libgasnet-portals-seq, -parsync or -par.  With GASNET_DEBUG it is linked with the
  * library whose name ends in -debug, which checks arguments and the rules below.  A wrong
- * pair does not link.  "G x.y" is a section of the specification.
+ * pair does not link.
  *
  *
  * Rules that hold for all functions
  * =================================
+ *
+ * How to read the comments of functions.  "G x.y" is the section of the specification; an
+ * extension is not in it.  A comment that names several functions holds for all of them;
+ * "A0 to A16" stands for the names with the numbers 0 to 16.  "in" and "out" say whether
+ * a call reads or writes an argument.  Pointers are used during the call only, and
+ * lengths are in bytes, unless the comment says otherwise.  The last paragraph says which
+ * code may call the function, which threads at the same time, and whether it blocks.
  *
  * Modes.  GASNET_SEQ: one thread makes all calls.  GASNET_PARSYNC: several threads, of
  * which never two are in the library at a time.  GASNET_PAR: any threads at any time.
@@ -29,8 +36,7 @@
  * ones an error is fatal: they print a message and abort the job.
  *
  * Remote memory lies in the segment that the remote node has attached; local memory lies
- * anywhere.  Lengths are in bytes.  Order between operations comes from syncs, replies
- * and barriers alone.
+ * anywhere.  Order between operations comes from syncs, replies and barriers alone.
  */
 #ifndef _INCLUDED_GASNET_H
 #define _INCLUDED_GASNET_H
@@ -238,7 +244,7 @@ const char *gasnet_ErrorDesc(int code);
 /*
  * gasnet_init - become a node of the job					G 2.2.1
  *
- *	argc, argv	in out	arguments of main, which stay as they are; or NULL
+ *	argc, argv	in	arguments of main, which stay as they are; or NULL
  *
  * A program calls it before it looks at its arguments.  When it returns all nodes run,
  * and gasnet_mynode, gasnet_nodes, gasnet_getMaxLocalSegmentSize,
@@ -257,7 +263,7 @@ int gasnet_init(int *argc, char ***argv);
 /*
  * gasnet_attach - register handlers, make the segment, open the network	G 2.2.2
  *
- *	table		in out	handlers.  Index 128 to 255, or 0: the call writes a free
+ *	table		in	handlers.  Index 128 to 255, or 0: the call writes a free
  *				index there, the same on nodes with equal tables.  NULL if
  *				numentries is 0
  *	numentries	in	handlers in the table
@@ -283,6 +289,7 @@ int gasnet_attach(gasnet_handlerentry_t *table, int numentries, uintptr_t segsiz
 /*
  * gasnet_getMaxLocalSegmentSize, gasnet_getMaxGlobalSegmentSize - largest segment
  *									G 2.2.3
+ *
  * Return the largest segsize that this node, or that every node, may ask for: bytes, a
  * multiple of GASNET_PAGESIZE.  GASNET_MAX_SEGSIZE in the environment limits them.
  * (uintptr_t)-1 with GASNET_SEGMENT_EVERYTHING.
@@ -299,7 +306,8 @@ uintptr_t gasnet_getMaxGlobalSegmentSize(void);
  *
  * Does not return.  Flushes the output of this node, tells all other nodes, which get
  * SIGQUIT and end, too, and ends the process after a bounded time (GASNET_EXITTIMEOUT, in
- * seconds).  If several nodes call it, the status is that of one of them.
+ * seconds).  If several nodes call it, the status is that of one of them.  A node that is
+ * to print before the end does so before a barrier in front of this call.
  *
  * Any thread, any context after gasnet_init: handlers, with locks held, signal handlers.
  */
@@ -332,7 +340,10 @@ int gasnet_getSegmentInfo(gasnet_seginfo_t *table, int numentries);
 /*
  * gasnet_getNodeInfo - which nodes are near one another			extension
  *
- *	table, numentries	as for gasnet_getSegmentInfo
+ *	table		out	places of nodes 0, 1, ...: nodes of one machine have equal
+ *				host numbers
+ *	numentries	in	elements of table; those beyond gasnet_nodes() stay as
+ *				they are
  *
  * GASNET_ERR_NOT_INIT	before gasnet_init
  * GASNET_ERR_BAD_ARG	table is NULL, or numentries is negative
@@ -373,8 +384,11 @@ int gasnet_set_waitmode(int wait_mode);
  * gasnet_AMMaxArgs, gasnet_AMMaxMedium, gasnet_AMMaxLongRequest, gasnet_AMMaxLongReply -
  * limits of messages							G 2.3.1
  *
- * Arguments of a message; bytes of a Medium payload, and of a Long one.  The first two
- * are constant expressions.
+ *	size_t gasnet_AMMaxArgs(void)
+ *	size_t gasnet_AMMaxMedium(void)
+ *
+ * Return the most arguments of a message, the most bytes of a Medium payload, and of a
+ * Long one.  The first two are macros with a constant value.
  *
  * Any thread, any context after gasnet_init; do not block.
  */
@@ -384,15 +398,34 @@ size_t gasnet_AMMaxLongRequest(void) __attribute__((pure));
 size_t gasnet_AMMaxLongReply(void) __attribute__((pure));
 
 /*
- * Requests: gasnet_AMRequestShort0 to gasnet_AMRequestShort16, and likewise Medium, Long
- * and LongAsync								G 2.3.2
+ * gasnet_AMRequestShort0 to gasnet_AMRequestShort16, gasnet_AMRequestShort,
+ * gasnet_AMRequestMedium0 to gasnet_AMRequestMedium16, gasnet_AMRequestMedium,
+ * gasnet_AMRequestLong0 to gasnet_AMRequestLong16, gasnet_AMRequestLong,
+ * gasnet_AMRequestLongAsync0 to gasnet_AMRequestLongAsync16, gasnet_AMRequestLongAsync -
+ * send a request						G 2.3.2
+ *
+ *	int gasnet_AMRequestShortM(gasnet_node_t dest, gasnet_handler_t handler,
+ *		gasnet_handlerarg_t arg0, ...)
+ *	int gasnet_AMRequestMediumM(gasnet_node_t dest, gasnet_handler_t handler,
+ *		void *source_addr, size_t nbytes, gasnet_handlerarg_t arg0, ...)
+ *	int gasnet_AMRequestLongM(gasnet_node_t dest, gasnet_handler_t handler,
+ *		void *source_addr, size_t nbytes, void *dest_addr,
+ *		gasnet_handlerarg_t arg0, ...)
+ *	int gasnet_AMRequestLongAsyncM(gasnet_node_t dest, gasnet_handler_t handler,
+ *		void *source_addr, size_t nbytes, void *dest_addr,
+ *		gasnet_handlerarg_t arg0, ...)
  *
  *	dest		in	target node, perhaps the caller
  *	handler		in	index of the handler that runs at the target
- *	source_addr, nbytes	in	payload of Medium and Long; nbytes 0: source_addr
- *				is not looked at
+ *	source_addr	in	payload of Medium and Long, anywhere in local memory; with
+ *				nbytes 0 it is not looked at
+ *	nbytes		in	its length: at most gasnet_AMMaxMedium(), or
+ *				gasnet_AMMaxLongRequest()
  *	dest_addr	in	place of a Long payload in the target's segment
- *	arguments	in	0 to 16 values, cast to gasnet_handlerarg_t
+ *	arg0, ...	in	M values, 0 to 16, cast to gasnet_handlerarg_t
+ *
+ * These are macros.  M is a part of the name; the names without a number take the number
+ * of arguments, an int, in front of the arguments.
  *
  * The handler is void f(gasnet_token_t, arguments...) or, for Medium and Long, void
  * f(gasnet_token_t, void *buf, size_t nbytes, arguments...).  A Medium's buf belongs to
@@ -406,18 +439,42 @@ size_t gasnet_AMMaxLongReply(void) __attribute__((pure));
  * GASNET_ERR_NOT_INIT	before gasnet_attach
  *
  * Main-line code; any thread.  May block for resources and run handlers meanwhile.
+ */
+
+/*
+ * gasnet_AMReplyShort0 to gasnet_AMReplyShort16, gasnet_AMReplyShort,
+ * gasnet_AMReplyMedium0 to gasnet_AMReplyMedium16, gasnet_AMReplyMedium,
+ * gasnet_AMReplyLong0 to gasnet_AMReplyLong16, gasnet_AMReplyLong - answer a request
+ *									G 2.3.3
  *
- * Replies: gasnet_AMReplyShort0 to 16, and likewise Medium and Long		G 2.3.3
+ *	int gasnet_AMReplyShortM(gasnet_token_t token, gasnet_handler_t handler,
+ *		gasnet_handlerarg_t arg0, ...)
+ *	int gasnet_AMReplyMediumM(gasnet_token_t token, gasnet_handler_t handler,
+ *		void *source_addr, size_t nbytes, gasnet_handlerarg_t arg0, ...)
+ *	int gasnet_AMReplyLongM(gasnet_token_t token, gasnet_handler_t handler,
+ *		void *source_addr, size_t nbytes, void *dest_addr,
+ *		gasnet_handlerarg_t arg0, ...)
  *
  *	token		in	that of the request's handler
- *	others		in	as above; dest_addr is in the requester's segment
+ *	handler		in	index of the handler that runs at the requester
+ *	source_addr	in	payload of Medium and Long, anywhere in local memory; with
+ *				nbytes 0 it is not looked at
+ *	nbytes		in	its length: at most gasnet_AMMaxMedium(), or
+ *				gasnet_AMMaxLongReply()
+ *	dest_addr	in	place of a Long payload in the requester's segment
+ *	arg0, ...	in	M values, 0 to 16, cast to gasnet_handlerarg_t
  *
- * Only in a handler of a request, once, with no handler-safe lock held.  When the call
- * returns the source may be reused.  Return codes as above.  May block for a bounded time
- * and run reply handlers meanwhile.
+ * These are macros, with names and handlers as those of gasnet_AMRequestShort0.  A reply
+ * handler may not reply.  When the call returns the source may be reused.
  *
- * The names without a number take the number of arguments behind the other parameters.
+ * GASNET_ERR_BAD_ARG	token is NULL, is not that of a request or has had its reply,
+ *			nbytes is too large, or the target is outside of the segment
+ *			(debug builds: fatal)
+ *
+ * In the handler of a request, once, by the thread that runs it, with no handler-safe
+ * lock held.  May block for a bounded time and run reply handlers meanwhile.
  */
+
 int gasnetc_AMRequestShort(
 	gasnet_node_t dest, gasnet_handler_t handler, int numargs, ...);
 int gasnetc_AMRequestMedium(gasnet_node_t dest, gasnet_handler_t handler,
@@ -991,7 +1048,9 @@ void gasneti_wait_end(gasneti_wait_t *wait);
 /*
  * GASNET_BLOCKUNTIL - serve the network until a condition holds		G 2.3.6
  *
- *	cond		expression that handlers change; evaluated once or more
+ *	GASNET_BLOCKUNTIL(cond)
+ *
+ *	cond		in	expression that handlers change; evaluated once or more
  *
  * A statement.  Data that a handler wrote before it made cond true are visible behind it.
  *
@@ -1053,14 +1112,23 @@ void gasnet_hsl_unlock(gasnet_hsl_t *hsl);
 /* ---- puts and gets --------------------------------------------------------- G 3.1 */
 
 /*
- * gasnet_get, gasnet_put and kin, blocking				G 3.2
+ * gasnet_get, gasnet_put, gasnet_get_bulk, gasnet_put_bulk - move bytes, and wait
+ *									G 3.2
  *
  *	node		in	remote node, perhaps the caller
- *	dest, src	in	target and source; the remote one is in node's segment
+ *	dest		in	first byte of the target: of a put in node's segment, of a
+ *				get anywhere in local memory
+ *	src		in	first byte of the source: of a get in node's segment, of a
+ *				put anywhere in local memory
  *	nbytes		in	length; 0: no effect
  *
- * Return when the data are in place.  The forms without _bulk want addresses that suit an
- * object of nbytes (checked nowhere).
+ * A put writes local bytes to the remote node, a get reads remote bytes.  They return
+ * when the bytes are in place.  The forms without _bulk want addresses that suit an
+ * object of nbytes (checked nowhere).  Source and target may be the same, but not overlap
+ * in part.
+ *
+ * Main-line code; any thread; block until the operation is complete, and run handlers
+ * meanwhile.
  */
 void gasnet_get(void *dest, gasnet_node_t node, void *src, size_t nbytes);
 void gasnet_put(gasnet_node_t node, void *dest, void *src, size_t nbytes);
@@ -1068,12 +1136,19 @@ void gasnet_get_bulk(void *dest, gasnet_node_t node, void *src, size_t nbytes);
 void gasnet_put_bulk(gasnet_node_t node, void *dest, void *src, size_t nbytes);
 
 /*
- * gasnet_get_nb, gasnet_put_nb and kin, with a handle			G 3.3
+ * gasnet_get_nb, gasnet_put_nb, gasnet_get_nb_bulk, gasnet_put_nb_bulk - begin to move
+ * bytes, with a handle						G 3.3
  *
- * Begin the operation and return its handle, or GASNET_INVALID_HANDLE if it is complete
- * already.  The handle belongs to the calling thread, which must sync it once.  A get's
- * destination is undefined until then.  A put's source may be reused when the call
- * returns, that of a _bulk put after the sync.  The call may block for resources.
+ *	node, dest, src, nbytes	in	as for gasnet_get
+ *
+ * Return the handle of the operation, or GASNET_INVALID_HANDLE if it is complete already.
+ * The handle belongs to the calling thread, which must sync it once, as with
+ * gasnet_wait_syncnb.  A get's target is undefined until then.  A put's source may be
+ * reused when the call returns, that of a _bulk put after the sync.  A thread may begin
+ * 65535 operations and more before it syncs one.
+ *
+ * Main-line code; any thread.  May block for resources, and run handlers meanwhile; do
+ * not wait for the operation.
  */
 gasnet_handle_t gasnet_get_nb(void *dest, gasnet_node_t node, void *src, size_t nbytes);
 gasnet_handle_t gasnet_put_nb(gasnet_node_t node, void *dest, void *src, size_t nbytes);
@@ -1083,10 +1158,18 @@ gasnet_handle_t gasnet_put_nb_bulk(
 	gasnet_node_t node, void *dest, void *src, size_t nbytes);
 
 /*
- * gasnet_get_nbi, gasnet_put_nbi and kin, without a handle			G 3.4
+ * gasnet_get_nbi, gasnet_put_nbi, gasnet_get_nbi_bulk, gasnet_put_nbi_bulk - begin to
+ * move
+ * bytes, without a handle						G 3.4
  *
- * As the forms with a handle, but the operation belongs to the thread's implicit gets or
- * puts, or to its access region if one is open.
+ *	node, dest, src, nbytes	in	as for gasnet_get
+ *
+ * As the forms with a handle, gasnet_get_nb and so on, but the operation belongs to the
+ * implicit gets or puts of the calling thread, or to its access region if one is open;
+ * gasnet_wait_syncnbi_all syncs it, or the handle of the region does.
+ *
+ * Main-line code; any thread.  May block for resources, and run handlers meanwhile; do
+ * not wait for the operation.
  */
 void gasnet_get_nbi(void *dest, gasnet_node_t node, void *src, size_t nbytes);
 void gasnet_put_nbi(gasnet_node_t node, void *dest, void *src, size_t nbytes);
@@ -1094,27 +1177,38 @@ void gasnet_get_nbi_bulk(void *dest, gasnet_node_t node, void *src, size_t nbyte
 void gasnet_put_nbi_bulk(gasnet_node_t node, void *dest, void *src, size_t nbytes);
 
 /*
- * gasnet_memset and kin - fill remote memory				G 3.2 to 3.4
+ * gasnet_memset, gasnet_memset_nb, gasnet_memset_nbi - fill remote memory
+ *									G 3.2 to 3.4
  *
- *	node, dest, nbytes	in	as for gasnet_put
- *	val		in	byte, converted to unsigned char
+ *	node		in	remote node, perhaps the caller
+ *	dest		in	first byte to fill, in node's segment
+ *	val		in	value of each byte, converted to unsigned char
+ *	nbytes		in	length; 0: no effect
  *
- * They sync as puts do.  The target's handler fills the memory, so the target must serve
- * the network.
+ * They complete, and are synced, as the puts gasnet_put, gasnet_put_nb and
+ * gasnet_put_nbi.  A handler at the target fills the memory, so the target must serve the
+ * network.
+ *
+ * Main-line code; any thread.  gasnet_memset blocks until the memory is filled; the
+ * others may block for resources.  All may run handlers meanwhile.
  */
 void gasnet_memset(gasnet_node_t node, void *dest, int val, size_t nbytes);
 gasnet_handle_t gasnet_memset_nb(gasnet_node_t node, void *dest, int val, size_t nbytes);
 void gasnet_memset_nbi(gasnet_node_t node, void *dest, int val, size_t nbytes);
 
 /*
- * gasnet_put_val, gasnet_get_val and kin - move a value			G 3.5
+ * gasnet_put_val, gasnet_put_nb_val, gasnet_put_nbi_val - write a value to remote memory
+ *									G 3.5
  *
- *	node, dest, src	in	as above
+ *	node		in	remote node, perhaps the caller
+ *	dest		in	target in node's segment
  *	value		in	its low nbytes bytes are put, in the host's byte order
  *	nbytes		in	1 to SIZEOF_GASNET_REGISTER_VALUE_T
  *
- * Gets return the value, extended with zeros.  The handle of gasnet_get_nb_val is waited
- * for exactly once, by gasnet_wait_syncnb_valget of the same thread.
+ * As gasnet_put, gasnet_put_nb and gasnet_put_nbi of the value.
+ *
+ * Main-line code; any thread.  gasnet_put_val blocks until the value is in place; the
+ * others may block for resources.  All may run handlers meanwhile.
  */
 void gasnet_put_val(
 	gasnet_node_t node, void *dest, gasnet_register_value_t value, size_t nbytes);
@@ -1122,22 +1216,45 @@ gasnet_handle_t gasnet_put_nb_val(
 	gasnet_node_t node, void *dest, gasnet_register_value_t value, size_t nbytes);
 void gasnet_put_nbi_val(
 	gasnet_node_t node, void *dest, gasnet_register_value_t value, size_t nbytes);
+
+/*
+ * gasnet_get_val, gasnet_get_nb_val, gasnet_wait_syncnb_valget - read a value from remote
+ * memory								G 3.5
+ *
+ *	node		in	remote node, perhaps the caller
+ *	src		in	source in node's segment
+ *	nbytes		in	1 to SIZEOF_GASNET_REGISTER_VALUE_T
+ *	handle		in	from gasnet_get_nb_val
+ *
+ * gasnet_get_val and gasnet_wait_syncnb_valget return the value, in the host's byte
+ * order, extended with zeros.  gasnet_get_nb_val begins the operation and returns its
+ * handle, for which the same thread calls gasnet_wait_syncnb_valget exactly once.
+ *
+ * Main-line code; any thread.  gasnet_get_nb_val may block for resources, the others
+ * block until the value is here.  All may run handlers meanwhile.
+ */
 gasnet_register_value_t gasnet_get_val(gasnet_node_t node, void *src, size_t nbytes);
 gasnet_valget_handle_t gasnet_get_nb_val(gasnet_node_t node, void *src, size_t nbytes);
 gasnet_register_value_t gasnet_wait_syncnb_valget(gasnet_valget_handle_t handle);
 
 /*
- * gasnet_wait_syncnb, gasnet_try_syncnb and kin - sync handles		G 3.3
+ * gasnet_wait_syncnb, gasnet_try_syncnb, gasnet_wait_syncnb_all, gasnet_try_syncnb_all,
+ * gasnet_wait_syncnb_some, gasnet_try_syncnb_some - sync operations by their handles
+ *									G 3.3
  *
  *	handle		in	of this thread; GASNET_INVALID_HANDLE counts as complete
- *	phandle		in out	array of handles; those that are found complete become
- *				GASNET_INVALID_HANDLE
- *	numhandles	in	its elements
+ *	phandle		in	array of handles; the call writes GASNET_INVALID_HANDLE
+ *				over those that it finds complete
+ *	numhandles	in	elements of phandle
  *
  * _all: sync all of the array; _some: at least one, if one is valid.  The wait forms
- * block until that is so.  The try forms do not block, but serve the network.
+ * return when that is so, the try forms serve the network and return at once.  A handle
+ * is void after its sync.
  *
  * GASNET_ERR_NOT_READY	try forms: the operation, or not all, or none, is complete
+ *
+ * Main-line code; any thread, for its own handles.  The wait forms block, the try forms
+ * do not; both run handlers.
  */
 void gasnet_wait_syncnb(gasnet_handle_t handle);
 int gasnet_try_syncnb(gasnet_handle_t handle);
@@ -1147,12 +1264,19 @@ void gasnet_wait_syncnb_some(gasnet_handle_t *phandle, size_t numhandles);
 int gasnet_try_syncnb_some(gasnet_handle_t *phandle, size_t numhandles);
 
 /*
- * gasnet_wait_syncnbi_gets, _puts, _all, and the try forms - sync implicit operations
- *									G 3.4
- * Wait for the implicit operations that this thread began outside of access regions.  Not
- * inside a region.
+ * gasnet_wait_syncnbi_gets, gasnet_wait_syncnbi_puts, gasnet_wait_syncnbi_all,
+ * gasnet_try_syncnbi_gets, gasnet_try_syncnbi_puts, gasnet_try_syncnbi_all - sync
+ * implicit
+ * operations							G 3.4
+ *
+ * Sync the gets, the puts or both that this thread began without a handle and outside of
+ * access regions.  The wait forms return when all of the set are complete, the try forms
+ * serve the network and return at once.  Not inside a region.
  *
  * GASNET_ERR_NOT_READY	try forms: an operation of the set is not complete
+ *
+ * Main-line code; any thread.  The wait forms block, the try forms do not; both run
+ * handlers.
  */
 void gasnet_wait_syncnbi_gets(void);
 void gasnet_wait_syncnbi_puts(void);
@@ -1165,8 +1289,10 @@ int gasnet_try_syncnbi_all(void);
  * gasnet_begin_nbi_accessregion, gasnet_end_nbi_accessregion - one handle for many
  * implicit operations							G 3.4.3
  *
- * The handle stands for the implicit operations that this thread begins between the two
- * calls.  Not nested.
+ * gasnet_end_nbi_accessregion returns a handle, for gasnet_wait_syncnb and kin, of all
+ * implicit operations that this thread began between the two calls.  Not nested.
+ *
+ * Main-line code; any thread; do not block.
  */
 void gasnet_begin_nbi_accessregion(void);
 gasnet_handle_t gasnet_end_nbi_accessregion(void);
@@ -1174,7 +1300,8 @@ gasnet_handle_t gasnet_end_nbi_accessregion(void);
 /* ---- barriers, threads ------------------------------------------------- G 3.6, 3.7 */
 
 /*
- * gasnet_barrier_notify, gasnet_barrier_wait, gasnet_barrier_try - split barrier (G 3.6)
+ * gasnet_barrier_notify, gasnet_barrier_wait, gasnet_barrier_try - wait for all nodes, in
+ * two halves								G 3.6
  *
  *	id		in	value that the nodes compare
  *	flags		in	0: id is compared; GASNET_BARRIERFLAG_ANONYMOUS: id has no
@@ -1188,32 +1315,53 @@ gasnet_handle_t gasnet_end_nbi_accessregion(void);
  * GASNET_ERR_NOT_READY		try: not all nodes have notified; no effect
  * GASNET_ERR_BARRIER_MISMATCH	values differ, or those of this node's wait and notify
  *
- * One thread at a time; notify and wait may be called by different ones.
+ * Main-line code; one thread at a time, but different ones may call notify and wait.
+ * gasnet_barrier_wait blocks.
  */
 void gasnet_barrier_notify(int id, int flags);
 int gasnet_barrier_wait(int id, int flags);
 int gasnet_barrier_try(int id, int flags);
 
 /*
- * gasnet_barrier - notify and wait in one					extension
+ * gasnet_barrier - wait for all nodes					extension
  *
- * gasnet_barrier_result - the value of the last phase			extension
+ *	id, flags	in	as for gasnet_barrier_notify
+ *
+ * Do gasnet_barrier_notify and gasnet_barrier_wait in one call.
+ *
+ * GASNET_ERR_BARRIER_MISMATCH	values differ
+ *
+ * Main-line code; one thread at a time; blocks until all nodes have notified.
+ */
+int gasnet_barrier(int id, int flags);
+
+/*
+ * gasnet_barrier_result - the value of the last barrier			extension
  *
  *	id		out	the value that the named notifies agreed on; 0 if none was
  *				named
  *
- * gasnet_barrier_result returns a number other than 0 if all notifies were anonymous.
- * Not between notify and wait.
+ * Returns a number other than 0 if all notifies were anonymous, else 0.  Not between
+ * notify and wait.
+ *
+ * Main-line code; one thread at a time; does not block.
  */
-int gasnet_barrier(int id, int flags);
 int gasnet_barrier_result(int *id);
 
 /*
- * GASNET_BEGIN_FUNCTION, GASNET_POST_THREADINFO, GASNET_GET_THREADINFO	G 3.7
+ * GASNET_BEGIN_FUNCTION, GASNET_POST_THREADINFO, GASNET_GET_THREADINFO - name the thread
+ *									G 3.7
+ *
+ *	GASNET_BEGIN_FUNCTION(void)
+ *	GASNET_POST_THREADINFO(gasnet_threadinfo_t info)
+ *	gasnet_threadinfo_t GASNET_GET_THREADINFO(void)
+ *
+ *	info		in	from GASNET_GET_THREADINFO of this thread
  *
  * Hints for other implementations.  The first two are declarations, and may stand before
- * others.  GASNET_GET_THREADINFO() gives a value that differs between threads, at any
- * time after gasnet_init.
+ * others.  The third returns a value that differs between threads.
+ *
+ * Any thread, any context, after gasnet_init; do not block.
  */
 #define GASNET_BEGIN_FUNCTION() struct gasneti_begun_function
 #define GASNET_POST_THREADINFO(info)                                                     \

@@ -52,7 +52,7 @@ typedef struct gasneti_coll *gasnet_coll_handle_t;
 #define GASNET_COLL_SRC_IN_SEGMENT 2048
 
 /*
- * gasnet_coll_init - begin to use collectives
+ * gasnet_coll_init - begin to use collectives				extension
  *
  *	images		in	the number of images of each node, all 1; or NULL
  *	my_image, fn_tbl, fn_count, init_flags	in	without effect
@@ -66,7 +66,13 @@ void gasnet_coll_init(const gasnet_image_t images[], gasnet_image_t my_image,
 	gasnet_coll_fn_entry_t fn_tbl[], size_t fn_count, int init_flags);
 
 /*
- * gasnet_coll_broadcast, _scatter, _gather, _gather_all, _exchange - move blocks
+ * gasnet_coll_broadcast, gasnet_coll_broadcast_nb, gasnet_coll_broadcastM,
+ * gasnet_coll_broadcastM_nb, gasnet_coll_scatter, gasnet_coll_scatter_nb,
+ * gasnet_coll_scatterM, gasnet_coll_scatterM_nb, gasnet_coll_gather,
+ * gasnet_coll_gather_nb, gasnet_coll_gatherM, gasnet_coll_gatherM_nb,
+ * gasnet_coll_gather_all, gasnet_coll_gather_all_nb, gasnet_coll_gather_allM,
+ * gasnet_coll_gather_allM_nb, gasnet_coll_exchange, gasnet_coll_exchange_nb,
+ * gasnet_coll_exchangeM, gasnet_coll_exchangeM_nb - move blocks	extension
  *
  *	team		in	GASNET_TEAM_ALL, or a team of gasnet_coll_team_split
  *	srcimage, dstimage	in	the root's rank
@@ -132,7 +138,9 @@ gasnet_coll_handle_t gasnet_coll_exchangeM_nb(gasnet_team_handle_t team,
 	void *const dstlist[], void *const srclist[], size_t nbytes, int flags);
 
 /*
- * gasnet_coll_try_sync, gasnet_coll_wait_sync - end operations
+ * gasnet_coll_try_sync, gasnet_coll_try_sync_some, gasnet_coll_try_sync_all,
+ * gasnet_coll_wait_sync, gasnet_coll_wait_sync_some, gasnet_coll_wait_sync_all - end
+ * operations	extension
  *
  *	handle		in	of a form _nb; GASNET_COLL_INVALID_HANDLE counts as done
  *	handles		in, out	n handles; those that are done become INVALID_HANDLE
@@ -150,7 +158,7 @@ void gasnet_coll_wait_sync_some(gasnet_coll_handle_t *handles, size_t n);
 void gasnet_coll_wait_sync_all(gasnet_coll_handle_t *handles, size_t n);
 
 /*
- * gasnet_coll_team_split - make teams of the members of a team
+ * gasnet_coll_team_split - make teams of the members of a team		extension
  *
  *	team		in	the old team; all its members call
  *	mycolor		in	members with the same color get into one team
@@ -165,7 +173,8 @@ gasnet_team_handle_t gasnet_coll_team_split(gasnet_team_handle_t team,
 	gasnet_node_t mycolor, gasnet_node_t myrelrank, gasnet_seginfo_t *clientdata);
 
 /*
- * gasnet_coll_team_size, _team_rank2node, _team_node2rank - ask for a team's members
+ * gasnet_coll_team_size, gasnet_coll_team_rank2node, gasnet_coll_team_node2rank - ask
+ * for a team's members	extension
  *
  * Return the number of members; the node of a rank; the rank of a node.  The latter two
  * return (gasnet_node_t)-1 if there is no such rank or member.
@@ -177,7 +186,8 @@ gasnet_node_t gasnet_coll_team_rank2node(gasnet_team_handle_t team, gasnet_node_
 gasnet_node_t gasnet_coll_team_node2rank(gasnet_team_handle_t team, gasnet_node_t node);
 
 /*
- * gasnet_coll_barrier_notify, _try, _wait, gasnet_coll_barrier - a barrier of a team
+ * gasnet_coll_barrier_notify, gasnet_coll_barrier_try, gasnet_coll_barrier_wait,
+ * gasnet_coll_barrier - a barrier of a team	extension
  *
  * As gasnet_barrier_notify, _try and _wait, among the team's members; those of
  * GASNET_TEAM_ALL are the same barrier.

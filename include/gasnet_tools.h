@@ -74,6 +74,26 @@ extern "C" {
 
 /* ---- time ---- */
 
+/*
+ * gasnett_ticks_now, gasnett_ticks_to_ns, gasnett_ticks_to_us,
+ * gasnett_tick_granularityus, gasnett_tick_overheadus, gasnett_tick_granularity,
+ * gasnett_tick_overhead, gasnett_gettimeofday_us - measure time
+ *
+ *	uint64_t gasnett_ticks_to_ns(gasnett_tick_t t)
+ *	uint64_t gasnett_ticks_to_us(gasnett_tick_t t)
+ *	double gasnett_tick_granularity(void)
+ *	double gasnett_tick_overhead(void)
+ *
+ *	t		in	a time, or the difference of two
+ *
+ * gasnett_ticks_now returns the time of a monotonic clock, in ticks of a nanosecond; the
+ * next two convert ticks.  gasnett_tick_granularityus returns the least difference of two
+ * times, and gasnett_tick_overheadus the cost of gasnett_ticks_now, in microseconds, and
+ * the names without "us" are the same.  gasnett_gettimeofday_us returns the microseconds
+ * since the beginning of 1970.
+ *
+ * Any thread, any context, before gasnet_init, too; do not block.
+ */
 typedef uint64_t gasnett_tick_t; /* nanoseconds of the monotonic clock */
 #define GASNETT_TICK_MIN           ((gasnett_tick_t)0)
 #define GASNETT_TICK_MAX           ((gasnett_tick_t)UINT64_MAX)
@@ -81,16 +101,37 @@ typedef uint64_t gasnett_tick_t; /* nanoseconds of the monotonic clock */
 #define gasnett_ticks_to_us(t)     ((uint64_t)(t) / 1000)
 #define gasnett_tick_granularity() gasnett_tick_granularityus()
 #define gasnett_tick_overhead()    gasnett_tick_overheadus()
-/* Return the time now. */
 gasnett_tick_t gasnett_ticks_now(void);
-/* Return the least difference of two ticks, and the cost of a call: microseconds. */
 double gasnett_tick_granularityus(void);
 double gasnett_tick_overheadus(void);
-/* Return the time of day, microseconds since 1970. */
 uint64_t gasnett_gettimeofday_us(void);
 
 /* ---- fences ---- */
 
+/*
+ * gasnett_local_wmb, gasnett_local_rmb, gasnett_local_mb, gasnett_weak_wmb,
+ * gasnett_weak_rmb, gasnett_weak_mb, gasnett_compiler_fence, gasnett_spinloop_hint,
+ * gasnett_spin_until - order loads and stores of a thread
+ *
+ *	void gasnett_local_wmb(void)
+ *	void gasnett_local_rmb(void)
+ *	void gasnett_local_mb(void)
+ *	void gasnett_weak_wmb(void)
+ *	void gasnett_weak_rmb(void)
+ *	void gasnett_weak_mb(void)
+ *	void gasnett_compiler_fence(void)
+ *	void gasnett_spinloop_hint(void)
+ *	gasnett_spin_until(cond)
+ *
+ *	cond		in	expression that another thread makes true
+ *
+ * Fences between the memory accesses before and behind them: wmb of stores (release), rmb
+ * of loads (acquire), mb of both.  The weak ones do nothing in programs with one thread.
+ * gasnett_spin_until is a statement that waits for cond, which it evaluates once or more,
+ * and then a read fence; it serves no network.
+ *
+ * Any thread, any context, before gasnet_init, too; gasnett_spin_until blocks.
+ */
 #define gasnett_compiler_fence() __asm__ __volatile__("" ::: "memory")
 #define gasnett_local_wmb()      __atomic_thread_fence(__ATOMIC_RELEASE)
 #define gasnett_local_rmb()      __atomic_thread_fence(__ATOMIC_ACQUIRE)
@@ -112,12 +153,43 @@ uint64_t gasnett_gettimeofday_us(void);
 		gasnett_local_rmb();                                                     \
 	} while (0)
 
+/* ---- atomics ---- */
+
 /*
- * ---- atomics ----
+ * gasnett_atomic_read, gasnett_atomic_set, gasnett_atomic_add, gasnett_atomic_subtract,
+ * gasnett_atomic_increment, gasnett_atomic_decrement, gasnett_atomic_decrement_and_test,
+ * gasnett_atomic_compare_and_swap, gasnett_atomic_swap, gasnett_atomic_init,
+ * gasnett_atomic_signed - change words that threads share
  *
- * All operations are sequentially consistent, so the flags, which ask for less, have no
- * effect.  _add and _subtract return the new value, _swap the old one;
- * _decrement_and_test is true when the value becomes 0.
+ *	uint64_t gasnett_atomic_read(gasnett_atomic_t *p, int flags)
+ *	void gasnett_atomic_set(gasnett_atomic_t *p, uint64_t v, int flags)
+ *	uint64_t gasnett_atomic_add(gasnett_atomic_t *p, uint64_t v, int flags)
+ *	uint64_t gasnett_atomic_subtract(gasnett_atomic_t *p, uint64_t v, int flags)
+ *	void gasnett_atomic_increment(gasnett_atomic_t *p, int flags)
+ *	void gasnett_atomic_decrement(gasnett_atomic_t *p, int flags)
+ *	int gasnett_atomic_decrement_and_test(gasnett_atomic_t *p, int flags)
+ *	int gasnett_atomic_compare_and_swap(gasnett_atomic_t *p, uint64_t before,
+ *		uint64_t after, int flags)
+ *	uint64_t gasnett_atomic_swap(gasnett_atomic_t *p, uint64_t v, int flags)
+ *	gasnett_atomic_init(v)
+ *	int64_t gasnett_atomic_signed(uint64_t v)
+ *
+ *	p		in	the word
+ *	v, before, after	in	values
+ *	flags		in	GASNETT_ATOMIC_*, or-ed: without effect, since all
+ *				operations are sequentially consistent
+ *
+ * gasnett_atomic_add and gasnett_atomic_subtract return the new value,
+ * gasnett_atomic_swap the old one.  gasnett_atomic_decrement_and_test returns 1 if the
+ * value becomes 0.  gasnett_atomic_compare_and_swap stores after and returns 1 if the
+ * word is before, and else returns 0.  gasnett_atomic_init is the initialiser of a
+ * variable.
+ *
+ * With atomic32, atomic64, strongatomic, strongatomic32 and strongatomic64 in place of
+ * atomic in all names there are words of 32 bits, and of 64; strong ones are atomic in
+ * programs with one thread, too, as all are here.
+ *
+ * Any thread, any context, before gasnet_init, too; do not block.
  */
 #define GASNETT_ATOMIC_NONE               0
 #define GASNETT_ATOMIC_RMB_PRE            1
@@ -237,8 +309,45 @@ typedef int64_t gasnett_strongatomic_sval_t;
 #define GASNETT_STRONGATOMIC_SIGNED_MIN INT64_MIN
 #define GASNETT_STRONGATOMIC_SIGNED_MAX INT64_MAX
 
-/* ---- locks: of pthreads; without effect in programs with one thread ---- */
+/* ---- locks ---- */
 
+/*
+ * gasnett_mutex_init, gasnett_mutex_destroy, gasnett_mutex_destroy_ignoreerr,
+ * gasnett_mutex_lock, gasnett_mutex_trylock, gasnett_mutex_unlock, gasnett_cond_init,
+ * gasnett_cond_destroy, gasnett_cond_wait, gasnett_cond_signal, gasnett_cond_broadcast,
+ * gasnett_rwlock_init, gasnett_rwlock_destroy, gasnett_rwlock_rdlock,
+ * gasnett_rwlock_wrlock, gasnett_rwlock_tryrdlock, gasnett_rwlock_trywrlock,
+ * gasnett_rwlock_unlock - locks between threads
+ *
+ *	void gasnett_mutex_init(gasnett_mutex_t *p)
+ *	void gasnett_mutex_destroy(gasnett_mutex_t *p)
+ *	void gasnett_mutex_lock(gasnett_mutex_t *p)
+ *	int gasnett_mutex_trylock(gasnett_mutex_t *p)
+ *	void gasnett_mutex_unlock(gasnett_mutex_t *p)
+ *	void gasnett_cond_init(gasnett_cond_t *p)
+ *	void gasnett_cond_destroy(gasnett_cond_t *p)
+ *	void gasnett_cond_wait(gasnett_cond_t *p, gasnett_mutex_t *m)
+ *	void gasnett_cond_signal(gasnett_cond_t *p)
+ *	void gasnett_cond_broadcast(gasnett_cond_t *p)
+ *	void gasnett_rwlock_init(gasnett_rwlock_t *p)
+ *	void gasnett_rwlock_destroy(gasnett_rwlock_t *p)
+ *	void gasnett_rwlock_rdlock(gasnett_rwlock_t *p)
+ *	void gasnett_rwlock_wrlock(gasnett_rwlock_t *p)
+ *	int gasnett_rwlock_tryrdlock(gasnett_rwlock_t *p)
+ *	int gasnett_rwlock_trywrlock(gasnett_rwlock_t *p)
+ *	void gasnett_rwlock_unlock(gasnett_rwlock_t *p)
+ *
+ *	p		in	a mutex, condition or lock of pthreads, which
+ *				GASNETT_MUTEX_INITIALIZER and so on initialise, too
+ *	m		in	mutex that the caller holds
+ *
+ * Macros for the functions of pthreads; without effect in programs with one thread.  The
+ * try forms return 0 if they have locked, and EBUSY if another thread has.  Handlers use
+ * gasnet_hsl_lock instead.
+ *
+ * Any thread, before gasnet_init, too.  The lock forms and gasnett_cond_wait block, and
+ * serve no network.
+ */
 typedef pthread_mutex_t gasnett_mutex_t;
 typedef pthread_cond_t gasnett_cond_t;
 #ifdef PTHREAD_RWLOCK_INITIALIZER /* not in strict C99 */
@@ -282,6 +391,25 @@ typedef pthread_rwlock_t gasnett_rwlock_t;
 
 /* ---- one pointer for each thread ---- */
 
+/*
+ * GASNETT_THREADKEY_DECLARE, GASNETT_THREADKEY_DEFINE, gasnett_threadkey_init,
+ * gasnett_threadkey_get, gasnett_threadkey_set, gasnett_threadkey_get_noinit,
+ * gasnett_threadkey_set_noinit - one pointer for each thread
+ *
+ *	GASNETT_THREADKEY_DECLARE(key)
+ *	GASNETT_THREADKEY_DEFINE(key)
+ *	void gasnett_threadkey_init(key)
+ *	void *gasnett_threadkey_get(key)
+ *	void gasnett_threadkey_set(key, void *v)
+ *
+ *	key		in	name of the variable
+ *	v		in	pointer for the calling thread; NULL before the first call
+ *
+ * The variable is declared and defined at file scope.  The init call, and the difference
+ * of the _noinit forms, is for other implementations.
+ *
+ * Any thread, any context, before gasnet_init, too; do not block.
+ */
 #if GASNETT_THREAD_SAFE
 #define GASNETI_THREADKEY_STORAGE __thread
 #else
@@ -295,12 +423,26 @@ typedef pthread_rwlock_t gasnett_rwlock_t;
 #define gasnett_threadkey_get_noinit(key)    (key)
 #define gasnett_threadkey_set_noinit(key, v) ((void)((key) = (v)))
 
+/* ---- environment ---- */
+
 /*
- * ---- environment ----
+ * gasnett_getenv, gasnett_getenv_withdefault, gasnett_getenv_yesno_withdefault,
+ * gasnett_getenv_int_withdefault, gasnett_getenv_dbl_withdefault, gasnett_setenv,
+ * gasnett_unsetenv, gasnett_verboseenv - read and change the environment
  *
- * The _withdefault forms return the default for a variable that is not set, and end the
- * process with a message for one that makes no sense.  mem_size_multiplier: bytes of a
- * number without a suffix, which may be K, M, G or T; 0: no suffix is legal.
+ *	name		in	name of a variable
+ *	by_default	in	result for a variable that is not set
+ *	mem_size_multiplier	in	bytes of a number without a suffix, which may be
+ *				K, M, G or T; 0: no suffix is legal
+ *	value		in	new value of this process
+ *
+ * The first two return a string of the environment, or by_default, which may be NULL; the
+ * next ones return a truth value (from yes, true, 1, no, false, 0), an integer, a real
+ * number.  They end the process with a message if the variable's value is none.
+ * gasnett_verboseenv returns whether GASNET_VERBOSEENV asks for a print of settings.
+ *
+ * Any thread, before gasnet_init, too, but not at the same time as a change of the
+ * environment; do not block.
  */
 char *gasnett_getenv(const char *name);
 char *gasnett_getenv_withdefault(const char *name, const char *by_default);
@@ -310,9 +452,21 @@ int64_t gasnett_getenv_int_withdefault(
 double gasnett_getenv_dbl_withdefault(const char *name, double by_default);
 void gasnett_setenv(const char *name, const char *value);
 void gasnett_unsetenv(const char *name);
-/* Return whether GASNET_VERBOSEENV asks for the settings. */
 int gasnett_verboseenv(void);
-/* Write a number, with a suffix if is_mem_size, to buf; return buf. */
+
+/*
+ * gasnett_format_number, gasnett_parse_int - convert numbers with suffixes
+ *
+ *	value		in	a number
+ *	buf		out	its digits, and a suffix if is_mem_size is not 0
+ *	bufsz		in	bytes of buf
+ *	text		in	digits, perhaps with a suffix K, M, G or T
+ *	mem_size_multiplier	in	as for gasnett_getenv_int_withdefault
+ *
+ * gasnett_format_number returns buf.  gasnett_parse_int returns the number.
+ *
+ * Any thread, before gasnet_init, too; do not block.
+ */
 char *gasnett_format_number(int64_t value, char *buf, size_t bufsz, int is_mem_size);
 int64_t gasnett_parse_int(const char *text, uint64_t mem_size_multiplier);
 
@@ -321,31 +475,87 @@ int64_t gasnett_parse_int(const char *text, uint64_t mem_size_multiplier);
 #define GASNETT_PAGESIZE         4096
 #define GASNETT_PAGESHIFT        12
 #define GASNETT_CACHE_LINE_BYTES 64
+
+/*
+ * gasnett_cpu_count, gasnett_set_affinity, gasnett_gethostname, gasnett_getPhysMemSz,
+ * gasnett_isLittleEndian, gasnett_sched_yield - ask about the host, and use its CPUs
+ *
+ *	int gasnett_isLittleEndian(void)
+ *	void gasnett_sched_yield(void)
+ *
+ *	rank		in	number of a CPU, taken modulo the number of CPUs
+ *	fail		in	not 0: it is fatal if the size is unknown; 0: return 0
+ *
+ * gasnett_cpu_count returns the number of CPUs that this process may use.
+ * gasnett_set_affinity binds the calling thread to one of them.  gasnett_gethostname
+ * returns the host's name, in memory of the library, and gasnett_getPhysMemSz the bytes
+ * of its memory.
+ *
+ * Any thread, before gasnet_init, too; do not block.
+ */
 #define gasnett_isLittleEndian() (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__)
 #define gasnett_sched_yield()    ((void)sched_yield())
-typedef void (*gasnett_sighandlerfn_t)(int);
-/* Return the number of CPUs that this process may use. */
 int gasnett_cpu_count(void);
-/* Bind the calling thread to the CPU with this number, modulo the number of CPUs. */
 void gasnett_set_affinity(int rank);
 const char *gasnett_gethostname(void);
-/* Return the bytes of memory of the host; 0 if unknown, or a fatal error if fail. */
 uint64_t gasnett_getPhysMemSz(int fail);
+
+/*
+ * gasnett_flush_streams, gasnett_close_streams, gasnett_fatalerror,
+ * gasnett_killmyprocess - end this process
+ *
+ *	void gasnett_fatalerror(const char *format, ...)
+ *
+ *	format		in	message, as for printf
+ *	exitcode	in	status of this process
+ *
+ * gasnett_flush_streams writes all buffered output; gasnett_close_streams also closes
+ * stdin, stdout and stderr.  gasnett_fatalerror prints the message to stderr and aborts,
+ * and gasnett_killmyprocess ends the process at once: neither returns.  A job is ended
+ * with gasnet_exit.
+ *
+ * Any thread, before gasnet_init, too; do not block.
+ */
 void gasnett_flush_streams(void);
 void gasnett_close_streams(void);
-/* Print a message to stderr and abort. */
 GASNETT_FORMAT_PRINTF(
 	gasnett_fatalerror, 1, 2, void gasnett_fatalerror(const char *format, ...))
 GASNETT_NORETURN;
-/* End this process at once. */
 void gasnett_killmyprocess(int exitcode) GASNETT_NORETURN;
-/* Install a handler of a signal; return the old one. */
+
+/*
+ * gasnett_reghandler - set the handler of a signal
+ *
+ *	signal		in	number of the signal
+ *	handler		in	function, SIG_DFL or SIG_IGN
+ *
+ * Returns the handler before, or SIG_ERR.
+ *
+ * Any thread, before gasnet_init, too; does not block.
+ */
+typedef void (*gasnett_sighandlerfn_t)(int);
 gasnett_sighandlerfn_t gasnett_reghandler(int signal, gasnett_sighandlerfn_t handler);
-/* Return zeroed pages, or end the process. */
+
+/*
+ * gasnett_mmap, gasnett_checksum, gasnett_count0s, gasnett_count0s_uint32_t,
+ * gasnett_count0s_uint64_t, gasnett_count0s_uintptr_t - get memory, and look at it
+ *
+ *	int gasnett_count0s_uint32_t(uint32_t x)
+ *	int gasnett_count0s_uint64_t(uint64_t x)
+ *	int gasnett_count0s_uintptr_t(uintptr_t x)
+ *
+ *	start		in	first byte
+ *	nbytes		in	length
+ *	x		in	a number
+ *
+ * gasnett_mmap returns zeroed pages, which munmap frees; no memory is fatal.
+ * gasnett_checksum returns a sum of the bytes that is the same on all hosts.  The other
+ * ones return the number of zero bytes.
+ *
+ * Any thread, any context, before gasnet_init, too; do not block.
+ */
 void *gasnett_mmap(uintptr_t nbytes);
-/* Return a checksum of nbytes, which is the same on all hosts. */
 uint64_t gasnett_checksum(const void *start, uintptr_t nbytes);
-/* Count the zero bytes. */
 size_t gasnett_count0s(const void *start, size_t nbytes);
 #define gasnett_count0s_uint32_t(x)  gasneti_count0s_of((uint64_t)(x), 4)
 #define gasnett_count0s_uint64_t(x)  gasneti_count0s_of((uint64_t)(x), 8)
@@ -357,8 +567,6 @@ static inline int gasneti_count0s_of(uint64_t x, size_t nbytes)
 		zeros += (x & 255) == 0;
 	return zeros;
 }
-/* Return a warning about slow settings, or an empty string. */
-const char *gasnett_performance_warning_str(void);
 
 /* A way to print the stack of the calling thread. */
 typedef struct {
@@ -367,10 +575,27 @@ typedef struct {
 	int threadsupport;
 } gasnett_backtrace_type_t;
 extern gasnett_backtrace_type_t gasnett_backtrace_user;
+
+/*
+ * gasnett_backtrace_init, gasnett_print_backtrace, gasnett_print_backtrace_ifenabled,
+ * gasnett_performance_warning_str - help to find errors
+ *
+ *	exename		in	name of the program; without effect here
+ *	fd		in	descriptor to which the text goes
+ *
+ * gasnett_print_backtrace prints the stack of the calling thread, by the function in
+ * gasnett_backtrace_user if there is one, and returns 0.
+ * gasnett_print_backtrace_ifenabled does so if GASNET_BACKTRACE is set, and returns 1 if
+ * not.  gasnett_performance_warning_str returns a constant text about slow settings of
+ * the library, perhaps empty.
+ *
+ * Any thread, before gasnet_init, too; do not block.
+ */
+const char *gasnett_performance_warning_str(void);
 void gasnett_backtrace_init(const char *exename);
 int gasnett_print_backtrace(int fd);
-/* The same if GASNET_BACKTRACE is set; return 1 if not. */
 int gasnett_print_backtrace_ifenabled(int fd);
+
 #define gasnett_freezeForDebuggerNow(flag, name) ((void)(flag), (void)(name))
 #define gasnett_freezeForDebuggerErr()           ((void)0)
 

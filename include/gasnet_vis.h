@@ -25,7 +25,8 @@ typedef struct {
 } gasnet_memvec_t;
 
 /*
- * gasnet_putv_bulk, gasnet_getv_bulk and kin - move lists of pieces
+ * gasnet_putv_bulk, gasnet_getv_bulk, gasnet_putv_nb_bulk, gasnet_getv_nb_bulk,
+ * gasnet_putv_nbi_bulk, gasnet_getv_nbi_bulk - move lists of pieces		extension
  *
  *	dstnode, srcnode	in	remote node
  *	dstcount, dstlist	in	destination pieces
@@ -36,7 +37,8 @@ typedef struct {
  * blocking form returns when all is in place, the _nb form a handle, and the _nbi form
  * belongs to the thread's implicit puts or gets.
  *
- * Main-line code; any thread.  The _nb and _nbi forms may block for resources.
+ * Main-line code; any thread.  The blocking forms block until the bytes are in place, the
+ * others may block for resources.  All may run handlers meanwhile.
  */
 void gasnet_putv_bulk(gasnet_node_t dstnode, size_t dstcount,
 	gasnet_memvec_t const dstlist[], size_t srccount,
@@ -55,7 +57,8 @@ void gasnet_getv_nbi_bulk(size_t dstcount, gasnet_memvec_t const dstlist[],
 	gasnet_node_t srcnode, size_t srccount, gasnet_memvec_t const srclist[]);
 
 /*
- * gasnet_puti_bulk, gasnet_geti_bulk and kin - move pieces of equal length
+ * gasnet_puti_bulk, gasnet_geti_bulk, gasnet_puti_nb_bulk, gasnet_geti_nb_bulk,
+ * gasnet_puti_nbi_bulk, gasnet_geti_nbi_bulk - move pieces of equal length	extension
  *
  *	dstnode, srcnode	in	remote node
  *	dstcount, dstlist, dstlen	in	destination: dstcount pieces of dstlen
@@ -64,6 +67,9 @@ void gasnet_getv_nbi_bulk(size_t dstcount, gasnet_memvec_t const dstlist[],
  *					srccount * srclen is dstcount * dstlen
  *
  * As gasnet_putv_bulk in all other respects.
+ *
+ * Main-line code; any thread.  The blocking forms block until the bytes are in place, the
+ * others may block for resources.  All may run handlers meanwhile.
  */
 void gasnet_puti_bulk(gasnet_node_t dstnode, size_t dstcount, void *const dstlist[],
 	size_t dstlen, size_t srccount, void *const srclist[], size_t srclen);
@@ -80,7 +86,8 @@ void gasnet_geti_nbi_bulk(size_t dstcount, void *const dstlist[], size_t dstlen,
 	gasnet_node_t srcnode, size_t srccount, void *const srclist[], size_t srclen);
 
 /*
- * gasnet_puts_bulk, gasnet_gets_bulk and kin - move a box of a regular array
+ * gasnet_puts_bulk, gasnet_gets_bulk, gasnet_puts_nb_bulk, gasnet_gets_nb_bulk,
+ * gasnet_puts_nbi_bulk, gasnet_gets_nbi_bulk - move a box of a regular array	extension
  *
  *	dstnode, srcnode	in	remote node
  *	dstaddr, dststrides	in	destination: first byte, and stridelevels strides
@@ -91,6 +98,9 @@ void gasnet_geti_nbi_bulk(size_t dstcount, void *const dstlist[], size_t dstlen,
  *	stridelevels	in	number of strides; 0: contiguous
  *
  * As gasnet_putv_bulk in all other respects.
+ *
+ * Main-line code; any thread.  The blocking forms block until the bytes are in place, the
+ * others may block for resources.  All may run handlers meanwhile.
  */
 void gasnet_puts_bulk(gasnet_node_t dstnode, void *dstaddr, const size_t dststrides[],
 	void *srcaddr, const size_t srcstrides[], const size_t count[],

@@ -60,9 +60,9 @@ int main(int argc, char **argv)
 	double begun = seconds();
 	play();
 	double each = (seconds() - begun) / ROUNDS / nodes;
-	meet();
 	if (me == 0)
 		printf("%d rounds of %u nodes, %.2f microseconds a hop\n", ROUNDS, nodes,
 			each * 1e6);
+	meet(); /* gasnet_exit ends all nodes */
 	gasnet_exit(0);
 }

@@ -124,8 +124,8 @@ int main(int argc, char **argv)
 		expect(look_up(key) == want, "the sum of a key");
 	expect(look_up(KEYS + 1) == 0, "a key that is not there");
 	expect(my_total() % want == 0, "the sum of this node's keys");
-	meet();
 	if (me == 0)
 		printf("%d keys on %u nodes, each with the sum %d\n", KEYS, nodes, want);
+	meet(); /* gasnet_exit ends all nodes */
 	gasnet_exit(0);
 }

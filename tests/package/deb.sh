@@ -32,6 +32,7 @@ quietly() {
 
 check_library() {
 	ldconfig -p | grep -q "libportals.so.0 .* => /" || fail "ldconfig does not know it"
+	ldconfig -p | grep -q "libgasnet-portals-par.so.1 .* => /" || fail "ldconfig does not know GASNet"
 	ldd /usr/bin/portalperf | grep -q "libportals.so.0 => /" || fail "no library is found"
 	ptlstat >/dev/null || fail "ptlstat does not run"
 	[ -f /usr/share/zsh/vendor-completions/_yod ] || fail "zsh does not find _yod"
@@ -44,7 +45,9 @@ check_development() {
 		! grep -rqs "path-exclude.*doc" /etc/dpkg/dpkg.cfg.d; then
 		fail "no examples"
 	fi
-	for page in man3/PtlPut.3 man3/ptl_md_t.3 man3/PtlNIFailStr.3 man3/cci_rma.3 man7/cci.7 man7/portals3.7 man1/yod.1; do
+	for page in man3/PtlPut.3 man3/ptl_md_t.3 man3/PtlNIFailStr.3 man3/cci_rma.3 man7/cci.7 man7/portals3.7 man1/yod.1 \
+		man3/gasnet_AMRequestMedium7.3 man3/gasnet_put_nb_bulk.3 man3/gasnett_ticks_now.3 man7/gasnet.7 \
+		man1/gasnetrun_portals.1; do
 		[ -f /usr/share/man/$page.gz ] || grep -rqs "path-exclude.*man" /etc/dpkg/dpkg.cfg.d ||
 			fail "no $page"
 	done
@@ -55,19 +58,22 @@ check_development() {
 		PTL3_HUGEPAGES=off yod -sz 3 $program >/dev/null || fail "$program fails"
 	done
 	PTL3_HUGEPAGES=off ./cci >/dev/null || fail "./cci fails"
+	! ldd gasnet_pc_par gasnet_mak_par | grep "not found" || fail "libraries of GASNet are missing"
+	./gasnet.sh /usr/bin $(find . -name 'gasnet_*_*' -type f ! -name '*.o') ||
+		fail "GASNet does not run"
 }
 
 check_removed() {
 	for file in $(cat /files); do
 		[ -d "$file" ] || [ ! -e "$file" ] || fail "left behind: $file"
 	done
-	dpkg -l 'libportals*' portals-tools 2>/dev/null | grep -q '^[^un+|D=]' &&
+	dpkg -l 'libportals*' 'libgasnet-portals*' portals-tools 2>/dev/null | grep -q '^[^un+|D=]' &&
 		fail "dpkg still knows them"
-	! ldconfig -p | grep libportals
+	! ldconfig -p | grep -e libportals -e libgasnet
 }
 
 inside() {
-	packages='libportals-dev portals-tools libportals0'
+	packages='libgasnet-portals-dev libgasnet-portals1 libportals-dev portals-tools libportals0'
 	export DEBIAN_FRONTEND=noninteractive
 	if [ "$base" = / ]; then
 		quietly dpkg -i /debs/*.deb
@@ -92,7 +98,7 @@ make_packages() {
 	quietly cmake --preset deb
 	quietly cmake --build --preset deb
 	quietly cpack --preset deb
-	[ "$(ls "$build"/*.deb | wc -l)" = 3 ] || fail "not three packages"
+	[ "$(ls "$build"/*.deb | wc -l)" = 5 ] || fail "not five packages"
 }
 
 # The packages have no mail address, and CPack calls ldconfig beside the trigger.

@@ -27,7 +27,7 @@ command -v pkg-config make >/dev/null || {
 }
 
 # Each component by itself has its part, and together they are everything.
-for component in runtime tools development; do
+for component in runtime tools development gasnet gasnet_development; do
 	quietly cmake --install "$build" --prefix "$prefix" --component $component
 done
 quietly cmake --install "$build" --prefix "$scratch/whole"
@@ -44,6 +44,7 @@ done
 # No installed file names the source or build tree.
 grep -rlI -e "$build" -e "$src" "$prefix" && fail "paths of the build are installed"
 for file in "$prefix"/bin/*; do
+	head -c 2 "$file" | grep -q '#!' && continue
 	readelf -d "$file" | grep -E 'R(UN)?PATH' | grep -v '\[$ORIGIN/\.\./lib[^:]*\]' &&
 		fail "$file: a path that is not relative"
 done
@@ -88,6 +89,55 @@ for program in "$scratch/cmake/cci" "$scratch/make/cci" "$scratch/make/cci_stati
 done
 ldd "$scratch/make/cci" | grep -q "$prefix.*libportals" || fail "-lcci is another library"
 
+# Programs of GASNet, in each mode, under each launcher.
+for program in "$scratch"/cmake/gasnet_* "$scratch"/make/gasnet_*; do
+	[ -x "$program" ] || continue
+	programs="$programs $program"
+	linked=$(ldd "$program" | grep -E 'lib(portals|gasnet)' | grep -v "$prefix") &&
+		fail "$program found another library: $linked"
+	case $program in
+	*static*) ldd "$program" | grep -q 'lib\(portals\|gasnet\)' && fail "$program is not static" ;;
+	esac
+done
+[ "$(echo $programs | wc -w)" = 14 ] || fail "not 14 programs of GASNet: $programs"
+"$src/tests/package/consumer/gasnet.sh" "$prefix/bin" $programs || fail "GASNet does not run"
+
+# The fragments and the files for pkg-config have the same names, with the same values.
+for mode in seq par parsync seq-debug par-debug parsync-debug; do
+	fragment=$prefix/include/portals-conduit/portals-$mode.mak
+	for name in CC CXX LD DEFINES INCLUDES OPT_CFLAGS MISC_CFLAGS MISC_CPPFLAGS CFLAGS CPPFLAGS \
+		CXXFLAGS CXXCPPFLAGS LDFLAGS LIBS SPAWNER_DEFAULT; do
+		grep -q "^GASNET_$name =" "$fragment" || fail "$fragment: no GASNET_$name"
+		by_make=$(printf 'include %s\nall:;@echo $(GASNET_%s)\n' "$fragment" $name |
+			make -s -f -)
+		by_pkg=$(pkg-config --variable=GASNET_$name gasnet-portals-$mode)
+		[ "$(echo $by_make)" = "$(echo $by_pkg | sed "s,$libdir/pkgconfig/\(\.\./\)*\.\.,$prefix,g")" ] ||
+			fail "GASNET_$name of $mode: make has '$by_make', pkg-config '$by_pkg'"
+	done
+done
+
+# A wrong command line of the starter is one line that names the remedy.
+refused() {
+	said=$("$prefix/bin/gasnetrun_portals" "$@" 2>&1) && fail "gasnetrun_portals $*: succeeds"
+	[ "$(echo "$said" | wc -l)" = 1 ] || fail "gasnetrun_portals $*: not one line: $said"
+	echo "$said" | grep -q '^gasnetrun_portals: .*\(expected\|lists all\)' ||
+		fail "gasnetrun_portals $*: $said"
+}
+refused
+refused true
+refused -n
+refused -n 0 true
+refused -n x true
+refused -n 1025 true
+refused -n 2
+refused -n 2 -N 0 true
+refused -n 2 -N
+refused -n 2 -E 'A B' true
+refused -n 2 -E
+refused -n 2 --nonsense true
+"$prefix/bin/gasnetrun_portals" -v -n 1 true 2>&1 | grep -q "^gasnetrun_portals: .*yod -sz 1 true$" ||
+	fail "gasnetrun_portals -v does not print the command"
+
 # Examples and tutorial are there as sources, and compile as their README says.
 examples=$prefix/share/doc/libportals/examples
 mkdir -p "$scratch/examples"
@@ -96,7 +146,11 @@ for source in "$examples"/*.c "$examples"/tutorial/*.c; do
 	quietly cc -std=gnu11 "$source" -o "$built" $(pkg-config --cflags --libs portals3) \
 		-Wl,-rpath,"$libdir"
 done
-for program in hello halo 1 6; do
+for source in "$examples"/gasnet/*.c; do
+	quietly cc "$source" -o "$scratch/examples/$(basename "$source" .c)" \
+		$(pkg-config --cflags --libs gasnet-portals-seq) -Wl,-rpath,"$libdir"
+done
+for program in hello halo 1 6 ring stencil table; do
 	quietly "$prefix/bin/yod" -sz 3 "$scratch/examples/$program"
 done
 grep -q "pkg-config" "$examples/README.md" || fail "the examples' README does not say how"

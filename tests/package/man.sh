@@ -24,17 +24,46 @@ exported() {
 }
 [ "$(exported | wc -l)" -gt 50 ] || complain "too few functions in $lib"
 types='ptl_event_t ptl_md_t ptl_ni_limits_t cci_event_type_str' # and what is inline
-said=$(diff <({ exported; printf '%s\n' $types; } | sort) <(ls man3 | sed 's/\.3$//' | sort)) ||
+pages() {
+	ls man3 | sed 's/\.3$//' | sort
+}
+said=$(diff <({ exported; printf '%s\n' $types; } | sort) <(pages | grep -iv '^gasnett\?_')) ||
 	complain "functions (<) and pages (>): $said"
+
+# GASNet: functions and macros with arguments in its headers.  Macros for the compiler, and
+# those without effect, need no page.
+gasnet_names() {
+	cd "$src/include" &&
+		sed -nE -e 's/^#define ((gasnett?|GASNETT?)_[A-Za-z0-9_]+)\(.*/\1/p' \
+			-e 's/^#define (gasnet_(AM|init|attach)[A-Za-z0-9]*) .*/\1/p' \
+			-e '/^[a-z]/s/.*[ *](gasnett?_[A-Za-z0-9_]+)\(.*/\1/p' gasnet*.h |
+		grep -vE '^(GASNETT_(INLINE|NORETURNP|FORMAT_PRINTF|IDENT|TRACE_.*|STATS_.*)|gasnett_(constant_p|debug_.*|freeze.*|.*_assert.*|(strong)?atomic[36].*|strongatomic.*))$' |
+		sort -u
+	printf 'gasnett_atomic_%s\n' add compare_and_swap decrement decrement_and_test increment \
+		read set subtract swap # which a macro makes
+	echo gasnett_fatalerror
+}
+[ "$(gasnet_names | wc -l)" -gt 250 ] || complain "too few names in gasnet*.h"
+said=$(diff <(gasnet_names | sort) <(pages | grep -i '^gasnett\?_')) ||
+	complain "names of GASNet (<) and pages (>): $said"
+for name in gasnet_AMRequestMedium0 gasnet_AMReplyLong16 gasnet_put_nb_bulk gasnett_atomic_add; do
+	[ -f "man3/$name.3" ] || complain "$name has no page"
+done
+said=$(grep -L -e '^\.so' -e '^\.Sh THREADS AND BLOCKING' man3/gasnet* man3/GASNET*)
+[ -z "$said" ] || complain "pages of GASNet do not say who may call, and what blocks: $said"
+settings=$(sed -n '/^## Settings/,/^## How/p' "$src/docs/gasnet.md" | grep -o '^| `[^|]*' | grep -o 'GASNET_[A-Z_]*')
+for name in $settings; do
+	grep -q "^\.It Ev.*\b$name\b" man7/gasnet.7 || complain "gasnet(7): no $name"
+done
 
 # Print "function code" for the codes in comments in front of declarations ...
 promised() {
 	awk '
 		/^\/\*/ { codes = "" }
-		/^ \* (PTL|CCI)_[A-Z_0-9]+\t/ { codes = codes " " $2 }
+		/^ \* (PTL|CCI|GASNET)_[A-Z_0-9]+\t/ { codes = codes " " $2 }
 		{ sub(/^CCI_DECLSPEC /, "") }
-		/^(int|void|unsigned int|const char) .*(Ptl|cnos_|p3tcp_|cci_)[A-Za-z_]+\(/ {
-			match($0, /(Ptl|cnos_|p3tcp_|cci_)[A-Za-z_]+\(/)
+		/^(int|void|unsigned int|const char) .*(Ptl|cnos_|p3tcp_|cci_|gasnet_)[A-Za-z_]+\(/ {
+			match($0, /(Ptl|cnos_|p3tcp_|cci_|gasnet_)[A-Za-z_]+\(/)
 			name = substr($0, RSTART, RLENGTH - 1)
 			if (/^int/ && name ~ /^Ptl/)
 				print name, "PTL_OK"

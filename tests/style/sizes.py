@@ -8,7 +8,7 @@ usage: sizes.py ROOT
   launcher have at most 10 lines, and none outside of tests has more than 60.
 - nic/**/*.h together have at least one line with a comment for two lines with code.  A line
   with both counts in both; an empty line, and one of a comment without a letter, in neither.
-- README.md and docs/performance.md have at most 150 lines.
+- README.md and docs/performance.md have at most 160 lines.
 - A file of docs/design/ has at most two pages, which are 1,300 words.
 """
 
@@ -19,7 +19,7 @@ import sys
 
 LIBRARY = ("shm", "nic", "lib", "launcher")
 OTHERS = ("info", "bench", "examples")
-MEDIAN, MOST, RATIO, DOCUMENT, WORDS = 10, 60, 0.5, 150, 1300
+MEDIAN, MOST, RATIO, DOCUMENT, WORDS = 10, 60, 0.5, 160, 1300
 LEAST = 2000  # functions, or this program no longer finds them
 
 bad = []
