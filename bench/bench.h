@@ -50,7 +50,9 @@ void bench_start(struct bench *b);
 void bench_begin(struct bench *b);
 /* Allocate as bench_allocate does, in the shared heap if it has room. */
 void *bench_allocate_shared(uint64_t length);
-/* Collect the errors of all ranks, end the report, and leave. */
+/* Collect the errors of all ranks, and end the report.  Return the status. */
+int bench_end(struct bench *b);
+/* Do that, and leave. */
 _Noreturn void bench_finish(struct bench *b);
 _Noreturn void bench_leave(int status);
 void bench_barrier(void);

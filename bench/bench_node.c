@@ -117,7 +117,7 @@ static uint64_t errors_of_all(const struct bench *b)
 	return sum;
 }
 
-void bench_finish(struct bench *b)
+int bench_end(struct bench *b)
 {
 	bool ok = true;
 	uint64_t errors = errors_of_all(b);
@@ -126,7 +126,12 @@ void bench_finish(struct bench *b)
 		ok = bench_report_end(b);
 	}
 	free(b->cpu);
-	bench_leave(b->errors || !ok);
+	return b->errors || !ok;
+}
+
+void bench_finish(struct bench *b)
+{
+	bench_leave(bench_end(b));
 }
 
 /* ---- memory and descriptors ---- */

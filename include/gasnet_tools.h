@@ -274,27 +274,27 @@ GASNETI_ATOMIC(strongatomic32, uint32_t)
 GASNETI_ATOMIC(strongatomic64, uint64_t)
 #define gasnett_atomic_init(v)                                                           \
 	{                                                                                \
-		v                                                                        \
+		(uint64_t)(v)                                                            \
 	}
 #define gasnett_atomic32_init(v)                                                         \
 	{                                                                                \
-		v                                                                        \
+		(uint32_t)(v)                                                            \
 	}
 #define gasnett_atomic64_init(v)                                                         \
 	{                                                                                \
-		v                                                                        \
+		(uint64_t)(v)                                                            \
 	}
 #define gasnett_strongatomic_init(v)                                                     \
 	{                                                                                \
-		v                                                                        \
+		(uint64_t)(v)                                                            \
 	}
 #define gasnett_strongatomic32_init(v)                                                   \
 	{                                                                                \
-		v                                                                        \
+		(uint32_t)(v)                                                            \
 	}
 #define gasnett_strongatomic64_init(v)                                                   \
 	{                                                                                \
-		v                                                                        \
+		(uint64_t)(v)                                                            \
 	}
 typedef uint64_t gasnett_atomic_val_t;
 typedef int64_t gasnett_atomic_sval_t;
@@ -363,7 +363,7 @@ typedef pthread_rwlock_t gasnett_rwlock_t;
 #define gasneti_threaded(call) ((void)0)
 #define gasneti_trying(call)   (0)
 #endif
-#define gasneti_on(p, call)                ((void)(p), gasneti_threaded(call))
+#define gasneti_use(p, call)               ((void)(p), gasneti_threaded(call))
 #define gasnett_mutex_init(p)              ((void)pthread_mutex_init(p, NULL))
 #define gasnett_mutex_destroy(p)           ((void)pthread_mutex_destroy(p))
 #define gasnett_mutex_destroy_ignoreerr(p) ((void)pthread_mutex_destroy(p))
@@ -375,8 +375,8 @@ typedef pthread_rwlock_t gasnett_rwlock_t;
 #define gasnett_cond_init(p)               ((void)pthread_cond_init(p, NULL))
 #define gasnett_cond_destroy(p)            ((void)pthread_cond_destroy(p))
 #define gasnett_cond_wait(p, m)            gasneti_threaded(pthread_cond_wait(p, m))
-#define gasnett_cond_signal(p)             gasneti_on(p, pthread_cond_signal(p))
-#define gasnett_cond_broadcast(p)          gasneti_on(p, pthread_cond_broadcast(p))
+#define gasnett_cond_signal(p)             gasneti_use(p, pthread_cond_signal(p))
+#define gasnett_cond_broadcast(p)          gasneti_use(p, pthread_cond_broadcast(p))
 #define gasnett_rwlock_init(p)             ((void)pthread_rwlock_init(p, NULL))
 #define gasnett_rwlock_destroy(p)          ((void)pthread_rwlock_destroy(p))
 #define gasnett_rwlock_rdlock(p)           gasneti_threaded(pthread_rwlock_rdlock(p))

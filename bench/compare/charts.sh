@@ -27,8 +27,8 @@ byte_tics="('8' 8, '64' 64, '256' 256, '1K' 1024, '4K' 4096, '16K' 16384, '64K' 
 # plot file title x-label y-label test log-axes base
 plot() {
 	local lines=() f who tics=
-	[[ $4 != million* ]] || tics="set format y '%g'"
-	[[ $3 != bytes ]] || tics="set xtics ${byte_tics//$'\n'/}"
+	[[ $4 != million* && $4 != us ]] || tics="set format y '%g'"
+	[[ $3 != bytes ]] || tics+=$'\n'"set xtics ${byte_tics//$'\n'/}"
 	for f in "$out/$5".*.dat; do
 		[[ -s $f ]] || continue
 		f=${f##*/}

@@ -332,7 +332,7 @@ static GASNETI_HOT uint32_t request_begin(
 		}
 	chunk = gasneti_chunk_take(&gasneti.requests);
 	if (gasneti_unlikely(chunk < 0)) {
-		gasneti.stats.chunk_stalls++;
+		gasneti_count(&gasneti.stats.chunk_stalls, 1);
 		gasneti_wait_for(GASNETI_FULL,
 			(chunk = gasneti_chunk_take(&gasneti.requests)) >= 0);
 	}
@@ -369,7 +369,7 @@ static GASNETI_HOT uint32_t reply_chunk(void)
 {
 	int chunk = gasneti_chunk_take(&gasneti.replies);
 	if (gasneti_unlikely(chunk < 0)) {
-		gasneti.stats.chunk_stalls++;
+		gasneti_count(&gasneti.stats.chunk_stalls, 1);
 		gasneti_wait_for(GASNETI_SAFE,
 			(chunk = gasneti_chunk_take(&gasneti.replies)) >= 0);
 	}
@@ -722,7 +722,7 @@ static void buffer_insert(struct gasneti_buffer *buffer)
 static GASNETI_HOT void buffer_count(struct gasneti_buffer *buffer, int64_t bytes)
 {
 	if (bytes && gasneti_unlikely(gasneti_add(&buffer->balance, bytes) == 0)) {
-		gasneti.stats.turns++;
+		gasneti_count(&gasneti.stats.turns, 1);
 		buffer_insert(buffer);
 	}
 }

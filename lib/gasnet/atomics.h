@@ -57,4 +57,14 @@ typedef pthread_mutex_t gasneti_lock_t;
 #define gasneti_trylock(l) (pthread_mutex_trylock(l) == 0)
 #endif
 
+/* Count in statistics; no order. */
+#define gasneti_count(p, n) ((void)__atomic_fetch_add(p, n, __ATOMIC_RELAXED))
+
+/* Keep the greatest value in statistics; of two threads one may be lost. */
+static inline void gasneti_peak(uint64_t *peak, uint64_t value)
+{
+	if (value > gasneti_get(peak))
+		gasneti_set(peak, value);
+}
+
 #endif /* GASNETI_ATOMICS_H */

@@ -13,7 +13,7 @@
  *
  * The lock protects everything here.  Threads that wait read step and steps under it.
  */
-#include "internal.h"
+#include "coll.h"
 
 enum { ANONYMOUS, NAMED, MISMATCH };
 enum { PARITY_SHIFT = 4, STEP_SHIFT = 5 };
@@ -34,8 +34,17 @@ static uint64_t make(uint32_t state, uint32_t id)
 	return (uint64_t)state << 32 | id;
 }
 
+/* Return the value that a node notifies. */
+uint64_t gasneti_barrier_value(int id, int flags)
+{
+	if (flags & GASNET_BARRIERFLAG_MISMATCH)
+		return make(MISMATCH, 0);
+	return flags & GASNET_BARRIERFLAG_ANONYMOUS ? make(ANONYMOUS, 0)
+						    : make(NAMED, (uint32_t)id);
+}
+
 /* Join two values: anonymous < named < mismatch. */
-static uint64_t join(uint64_t a, uint64_t b)
+uint64_t gasneti_barrier_join(uint64_t a, uint64_t b)
 {
 	uint32_t of_a = (uint32_t)(a >> 32), of_b = (uint32_t)(b >> 32);
 	if (of_a == NAMED && of_b == NAMED && a != b)
@@ -64,7 +73,7 @@ static void advance(void)
 	uint32_t parity = bar.phase & 1;
 	while (bar.step < bar.steps && bar.got[parity][bar.step] && !bar.unsent) {
 		bar.got[parity][bar.step] = false;
-		bar.known = join(bar.known, bar.value[parity][bar.step]);
+		bar.known = gasneti_barrier_join(bar.known, bar.value[parity][bar.step]);
 		if (++bar.step < bar.steps)
 			send_step();
 	}
@@ -116,9 +125,7 @@ void gasnet_barrier_notify(int id, int flags)
 	bar.flags = flags;
 	bar.step = 0;
 	bar.steps = steps_of(gasneti.nodes);
-	bar.known = flags & GASNET_BARRIERFLAG_MISMATCH    ? make(MISMATCH, 0)
-		    : flags & GASNET_BARRIERFLAG_ANONYMOUS ? make(ANONYMOUS, 0)
-							   : make(NAMED, (uint32_t)id);
+	bar.known = gasneti_barrier_value(id, flags);
 	bar.notified = true;
 	if (bar.steps)
 		send_step();
@@ -126,15 +133,21 @@ void gasnet_barrier_notify(int id, int flags)
 	gasneti_unlock(&lock);
 }
 
+/* Return the outcome for this node: of the join, and of the arguments of its wait. */
+int gasneti_barrier_outcome(
+	uint64_t value, int id, int flags, int id_of_notify, int flags_of_notify)
+{
+	bool local = flags != flags_of_notify || (!flags && id != id_of_notify);
+	return local || value >> 32 == MISMATCH ? GASNET_ERR_BARRIER_MISMATCH : GASNET_OK;
+}
+
 /* End the phase, which is complete; return its outcome for this node. */
 static int finish(int id, int flags)
 {
-	bool local = flags != bar.flags || (!flags && id != bar.id);
 	bar.result = bar.known;
 	bar.notified = false;
 	bar.phase++;
-	return local || bar.result >> 32 == MISMATCH ? GASNET_ERR_BARRIER_MISMATCH
-						     : GASNET_OK;
+	return gasneti_barrier_outcome(bar.result, id, flags, bar.id, bar.flags);
 }
 
 static int try_finish(int id, int flags)

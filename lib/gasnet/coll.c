@@ -1,166 +1,102 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * coll.c - collective operations, by Medium messages
+ * coll.c - collective operations
  *
- * The nodes call collectives in the same order, so each one has the same number
- * everywhere.  A block travels as Medium messages to a handler that collects it in memory
- * of its own until the receiving call takes it; so a sender need not wait for the
- * receiver to call.  Blocks are under blocks_lock.
+ * The members of a team call collectives in the same order, so each one has the same
+ * number everywhere.  A collective goes through three stages: IN, in which all members
+ * meet if IN_ALLSYNC wants that, MOVE, which moves blocks, and OUT, in which they meet
+ * again.  A stage that lacks a block returns false and is called again later: each FULL
+ * poll advances all collectives that run, so a member needs only to poll.
+ *
+ * The word busy keeps two threads, or a thread and the polls within its own sends, from
+ * advancing at the same time; its holder alone uses the stages.  The list of running
+ * collectives is under runs_lock.  complete is released by the word's holder and acquired
+ * by the thread that syncs, which reads the received bytes then.
  */
-#pragma GCC visibility push(default)
-#include <gasnet_coll.h>
-#pragma GCC visibility pop
+#include "coll.h"
 
-#include "internal.h"
+enum kind { BROADCAST, SCATTER, GATHER, EXCHANGE, MEET };
+enum stage { IN, MOVE, OUT, END };
+/* Parts of a collective: its data, and the rounds of both meetings. */
+enum { DATA = 0, IN_ROUND = 1, OUT_ROUND = 64 };
 
-enum { DATA = 0, ROUND = 1 }; /* parts of a collective: data, then rounds of barriers */
-
-struct gasneti_team {
+struct gasneti_coll {
+	struct gasneti_coll *next;
+	gasnet_team_handle_t team;
 	uint32_t sequence;
+	enum kind kind;
+	int flags;
+	uint32_t root;
+	char *dst, *src;
+	size_t nbytes, stride; /* stride: between the blocks of src */
+	uint64_t *value;       /* MEET: the join of all members' values */
+	enum stage stage;
+	uint32_t distance, round; /* of a meeting */
+	uint32_t received;        /* members whose blocks are there */
+	bool sent;
+	uint32_t complete;
 };
-struct gasneti_team gasneti_team_all;
 
-struct block {
-	struct block *next;
-	uint32_t node, sequence, part;
-	size_t nbytes, got;
-	char data[];
-};
+static gasneti_lock_t runs_lock = GASNETI_UNLOCKED;
+static struct gasneti_coll *runs;
+static uint32_t busy;
 
-static gasneti_lock_t blocks_lock = GASNETI_UNLOCKED;
-static struct block *blocks;
-
-static struct block **block_link(uint32_t node, uint32_t sequence, uint32_t part)
+static struct gasneti_block_key key_of(
+	const struct gasneti_coll *c, uint32_t rank, uint32_t part)
 {
-	struct block **link = &blocks;
-	while (*link && ((*link)->node != node || (*link)->sequence != sequence ||
-				(*link)->part != part))
-		link = &(*link)->next;
-	return link;
+	return (struct gasneti_block_key){.team = c->team->id,
+		.node = gasneti_member(c->team, rank),
+		.sequence = c->sequence,
+		.part = part};
 }
 
-static struct block *block_new(
-	uint32_t node, uint32_t sequence, uint32_t part, size_t nbytes)
+static void send_to(
+	struct gasneti_coll *c, uint32_t rank, uint32_t part, void *data, size_t n)
 {
-	struct block *block = malloc(sizeof(*block) + nbytes);
-	if (!block)
-		gasneti_fatal("no memory for a block of %zu bytes", nbytes);
-	*block = (struct block){.next = blocks,
-		.node = node,
-		.sequence = sequence,
-		.part = part,
-		.nbytes = nbytes};
-	blocks = block;
-	return block;
+	struct gasneti_block_key key = key_of(c, rank, part);
+	gasneti_block_send(key.node, key, data, n);
 }
 
-/* Collect one message of a block. */
-void gasneti_coll_request(gasnet_token_t token, void *buf, size_t nbytes,
-	gasnet_handlerarg_t sequence, gasnet_handlerarg_t part,
-	gasnet_handlerarg_t off_hi, gasnet_handlerarg_t off_lo,
-	gasnet_handlerarg_t all_hi, gasnet_handlerarg_t all_lo)
+static bool take_from(
+	struct gasneti_coll *c, uint32_t rank, uint32_t part, void *data, size_t n)
 {
-	size_t offset = (uintptr_t)gasneti_pointer(off_hi, off_lo);
-	size_t all = (uintptr_t)gasneti_pointer(all_hi, all_lo);
-	gasnet_node_t node = 0;
-	gasnet_AMGetMsgSource(token, &node);
-	gasneti_lock(&blocks_lock);
-	struct block *block = *block_link(node, (uint32_t)sequence, (uint32_t)part);
-	if (!block)
-		block = block_new(node, (uint32_t)sequence, (uint32_t)part, all);
-	if (offset > block->nbytes || block->nbytes - offset < nbytes)
-		gasneti_fatal("node %u sent %zu bytes at %zu of a block of %zu", node,
-			nbytes, offset, block->nbytes);
-	memcpy(block->data + offset, buf, nbytes);
-	block->got += nbytes;
-	gasneti_unlock(&blocks_lock);
+	return gasneti_block_take(key_of(c, rank, part), data, n);
 }
 
-static void send_piece(uint32_t node, uint32_t sequence, uint32_t part, char *data,
-	size_t offset, size_t n, size_t all)
+/* ---- meetings ---- */
+
+/* Do a round of a dissemination; return false if its message has not come. */
+static bool round_done(struct gasneti_coll *c, uint32_t part)
 {
-	void *off = (void *)(uintptr_t)offset, *total = (void *)(uintptr_t)all;
-	gasnet_AMRequestMedium6(node, GASNETI_H_COLL, data + offset, n, sequence, part,
-		gasneti_high(off), gasneti_low(off), gasneti_high(total),
-		gasneti_low(total));
+	uint32_t n = c->team->size, rank = c->team->rank;
+	uint64_t value;
+	size_t nbytes = c->value ? sizeof value : 0;
+	if (!c->sent)
+		send_to(c, (rank + c->distance) % n, part, c->value, nbytes);
+	c->sent = true;
+	if (!take_from(c, (rank + n - c->distance) % n, part, &value, nbytes))
+		return false;
+	if (c->value)
+		*c->value = gasneti_barrier_join(*c->value, value);
+	c->sent = false;
+	return true;
 }
 
-static void send_block(
-	uint32_t node, uint32_t sequence, uint32_t part, void *data, size_t nbytes)
+/* Meet all members; return false if that is not done.  first: the part of round 0. */
+static bool have_met(struct gasneti_coll *c, uint32_t first)
 {
-	size_t offset = 0;
-	do {
-		size_t n = nbytes - offset;
-		if (n > GASNETI_MAX_MEDIUM)
-			n = GASNETI_MAX_MEDIUM;
-		send_piece(node, sequence, part, data, offset, n, nbytes);
-		offset += n;
-	} while (offset < nbytes);
-}
-
-/* Take a block out of the list if it is complete. */
-static struct block *take(uint32_t node, uint32_t sequence, uint32_t part)
-{
-	gasneti_lock(&blocks_lock);
-	struct block **link = block_link(node, sequence, part), *block = *link;
-	if (block && block->got == block->nbytes)
-		*link = block->next;
-	else
-		block = NULL;
-	gasneti_unlock(&blocks_lock);
-	return block;
-}
-
-static void receive_block(
-	uint32_t node, uint32_t sequence, uint32_t part, void *data, size_t nbytes)
-{
-	struct block *block = NULL;
-	gasneti_wait_for(GASNETI_FULL, (block = take(node, sequence, part)) != NULL);
-	if (block->nbytes != nbytes)
-		gasneti_fatal("a collective of %zu bytes here, of %zu bytes on node %u",
-			nbytes, block->nbytes, node);
-	if (nbytes)
-		memcpy(data, block->data, nbytes);
-	free(block);
-}
-
-/* Meet all nodes by dissemination; first is the part of the first round. */
-static void meet(uint32_t sequence, uint32_t first)
-{
-	uint32_t n = gasneti.nodes, part = first;
-	for (uint32_t step = 1; step < n; step *= 2, part++) {
-		send_block((gasneti.me + step) % n, sequence, part, NULL, 0);
-		receive_block((gasneti.me + n - step) % n, sequence, part, NULL, 0);
+	while (c->distance < c->team->size) {
+		if (!round_done(c, first + c->round))
+			return false;
+		c->distance *= 2;
+		c->round++;
 	}
+	c->distance = 1;
+	c->round = 0;
+	return true;
 }
 
-static uint32_t enter(gasnet_team_handle_t team, int flags)
-{
-	gasneti_check_main("a collective");
-	uint32_t sequence = team->sequence++;
-	if (flags & GASNET_COLL_IN_ALLSYNC)
-		meet(sequence, ROUND);
-	return sequence;
-}
-
-static void leave(uint32_t sequence, int flags)
-{
-	if (flags & GASNET_COLL_OUT_ALLSYNC)
-		meet(sequence, ROUND + 32);
-}
-
-void gasnet_coll_init(const gasnet_image_t images[], gasnet_image_t my_image,
-	gasnet_coll_fn_entry_t fn_tbl[], size_t fn_count, int init_flags)
-{
-	(void)images, (void)my_image, (void)fn_tbl, (void)fn_count, (void)init_flags;
-	gasneti_check_main("gasnet_coll_init");
-	gasneti_team_all.sequence = 0;
-}
-
-static char *block_at(void *blocks_of_nodes, uint32_t node, size_t nbytes)
-{
-	return (char *)blocks_of_nodes + node * nbytes;
-}
+/* ---- moving data ---- */
 
 static void keep(void *dst, const void *src, size_t nbytes)
 {
@@ -168,82 +104,325 @@ static void keep(void *dst, const void *src, size_t nbytes)
 		memmove(dst, src, nbytes);
 }
 
-void gasnet_coll_broadcast(gasnet_team_handle_t team, void *dst, gasnet_image_t srcimage,
-	void *src, size_t nbytes, int flags)
+static char *src_block(const struct gasneti_coll *c, uint32_t rank)
 {
-	uint32_t sequence = enter(team, flags);
-	if (gasneti.me == srcimage) {
-		for (uint32_t i = 0; i < gasneti.nodes; i++)
-			if (i != gasneti.me)
-				send_block(i, sequence, DATA, src, nbytes);
-		keep(dst, src, nbytes);
-	} else {
-		receive_block(srcimage, sequence, DATA, dst, nbytes);
+	return c->src + rank * c->stride;
+}
+
+static char *dst_block(const struct gasneti_coll *c, uint32_t rank)
+{
+	return c->dst + rank * c->nbytes;
+}
+
+static bool is_root(const struct gasneti_coll *c)
+{
+	return c->team->rank == c->root;
+}
+
+static uint32_t lowest_bit(uint32_t n)
+{
+	return n & (~n + 1);
+}
+
+/* Return the least power of two that is not below n. */
+static uint32_t power_from(uint32_t n)
+{
+	uint32_t power = 1;
+	while (power < n)
+		power *= 2;
+	return power;
+}
+
+/* A binomial tree: the parent's rank from the root is this one without its lowest bit. */
+static bool broadcast(struct gasneti_coll *c)
+{
+	uint32_t n = c->team->size, mine = (c->team->rank + n - c->root) % n;
+	uint32_t bit = mine ? lowest_bit(mine) : power_from(n);
+	char *data = mine ? c->dst : c->src;
+	if (mine && !take_from(c, (c->root + mine - bit) % n, DATA, data, c->nbytes))
+		return false;
+	while (bit >>= 1)
+		if (mine + bit < n)
+			send_to(c, (c->root + mine + bit) % n, DATA, data, c->nbytes);
+	keep(c->dst, data, c->nbytes);
+	return true;
+}
+
+/* Send each other member its block of src, and keep the own one. */
+static void send_all(struct gasneti_coll *c, char *own)
+{
+	uint32_t n = c->team->size, me = c->team->rank;
+	for (uint32_t k = 1; k < n; k++) {
+		uint32_t to = (me + k) % n;
+		send_to(c, to, DATA, src_block(c, to), c->nbytes);
 	}
-	leave(sequence, flags);
+	keep(own, src_block(c, me), c->nbytes);
 }
 
-void gasnet_coll_scatter(gasnet_team_handle_t team, void *dst, gasnet_image_t srcimage,
-	void *src, size_t nbytes, int flags)
+/* Take the blocks of all other members; return false if one has not come. */
+static bool have_all(struct gasneti_coll *c)
 {
-	uint32_t sequence = enter(team, flags);
-	if (gasneti.me == srcimage) {
-		for (uint32_t i = 0; i < gasneti.nodes; i++)
-			if (i != gasneti.me)
-				send_block(i, sequence, DATA, block_at(src, i, nbytes),
-					nbytes);
-		keep(dst, block_at(src, gasneti.me, nbytes), nbytes);
-	} else {
-		receive_block(srcimage, sequence, DATA, dst, nbytes);
+	for (; c->received < c->team->size; c->received++)
+		if (c->received != c->team->rank &&
+			!take_from(c, c->received, DATA, dst_block(c, c->received),
+				c->nbytes))
+			return false;
+	return true;
+}
+
+static bool scatter(struct gasneti_coll *c)
+{
+	if (!is_root(c))
+		return take_from(c, c->root, DATA, c->dst, c->nbytes);
+	send_all(c, c->dst);
+	return true;
+}
+
+static bool gather(struct gasneti_coll *c)
+{
+	if (!is_root(c)) {
+		send_to(c, c->root, DATA, c->src, c->nbytes);
+		return true;
 	}
-	leave(sequence, flags);
+	if (!c->received)
+		keep(dst_block(c, c->root), c->src, c->nbytes);
+	return have_all(c);
 }
 
-/* Receive the blocks of all other nodes. */
-static void receive_all(uint32_t sequence, void *dst, size_t nbytes)
+static bool exchange(struct gasneti_coll *c)
 {
-	for (uint32_t i = 0; i < gasneti.nodes; i++)
-		if (i != gasneti.me)
-			receive_block(
-				i, sequence, DATA, block_at(dst, i, nbytes), nbytes);
+	if (!c->sent)
+		send_all(c, dst_block(c, c->team->rank));
+	c->sent = true;
+	return have_all(c);
 }
 
-void gasnet_coll_gather(gasnet_team_handle_t team, gasnet_image_t dstimage, void *dst,
-	void *src, size_t nbytes, int flags)
+static bool have_moved(struct gasneti_coll *c)
 {
-	uint32_t sequence = enter(team, flags);
-	if (gasneti.me == dstimage) {
-		keep(block_at(dst, gasneti.me, nbytes), src, nbytes);
-		receive_all(sequence, dst, nbytes);
-	} else {
-		send_block(dstimage, sequence, DATA, src, nbytes);
+	static bool (*const move[])(struct gasneti_coll *) = {[BROADCAST] = broadcast,
+		[SCATTER] = scatter,
+		[GATHER] = gather,
+		[EXCHANGE] = exchange};
+	if (c->kind != MEET && !move[c->kind](c))
+		return false;
+	c->sent = false;
+	return true;
+}
+
+/* ---- progress ---- */
+
+static bool stage_done(struct gasneti_coll *c)
+{
+	switch (c->stage) {
+	case IN:
+		return !(c->flags & GASNET_COLL_IN_ALLSYNC) || have_met(c, IN_ROUND);
+	case MOVE:
+		return have_moved(c);
+	default:
+		return !(c->flags & GASNET_COLL_OUT_ALLSYNC) || have_met(c, OUT_ROUND);
 	}
-	leave(sequence, flags);
 }
 
-/* Send each node its block, at a distance of stride in src; receive theirs. */
-static void all_to_all(gasnet_team_handle_t team, void *dst, void *src, size_t stride,
-	size_t nbytes, int flags)
+/* Go on as far as the messages allow; return true at the end. */
+static bool go_on(struct gasneti_coll *c)
 {
-	uint32_t sequence = enter(team, flags);
-	for (uint32_t k = 1; k < gasneti.nodes; k++) {
-		uint32_t to = (gasneti.me + k) % gasneti.nodes;
-		send_block(to, sequence, DATA, block_at(src, to, stride), nbytes);
-	}
-	keep(block_at(dst, gasneti.me, nbytes), block_at(src, gasneti.me, stride),
-		nbytes);
-	receive_all(sequence, dst, nbytes);
-	leave(sequence, flags);
+	while (c->stage != END && stage_done(c))
+		c->stage++;
+	return c->stage == END;
 }
 
-void gasnet_coll_gather_all(
+static struct gasneti_coll *next_run(struct gasneti_coll *c)
+{
+	gasneti_lock(&runs_lock);
+	struct gasneti_coll *next = c ? c->next : runs;
+	gasneti_unlock(&runs_lock);
+	return next;
+}
+
+static void end_run(struct gasneti_coll *c)
+{
+	gasneti_lock(&runs_lock);
+	struct gasneti_coll **link = &runs;
+	while (*link != c)
+		link = &(*link)->next;
+	*link = c->next;
+	gasneti_set(&gasneti.collectives, gasneti.collectives - 1);
+	gasneti_unlock(&runs_lock);
+	gasneti_release(&c->complete, 1);
+	gasneti_wake();
+}
+
+/* Let all collectives of this node go on, unless a thread, or this one, does so now. */
+void gasneti_coll_advance(void)
+{
+	struct gasneti_coll *next;
+	if (!gasneti_cas(&busy, 0, 1))
+		return;
+	for (struct gasneti_coll *c = next_run(NULL); c; c = next) {
+		next = next_run(c);
+		if (go_on(c))
+			end_run(c);
+	}
+	gasneti_release(&busy, 0);
+}
+
+static gasnet_coll_handle_t begin(const struct gasneti_coll *from)
+{
+	gasneti_check_main("a collective");
+	if (from->root >= from->team->size)
+		gasneti_fatal("a collective with root %u in a team of %u", from->root,
+			from->team->size);
+	struct gasneti_coll *c = malloc(sizeof *c);
+	if (!c)
+		gasneti_fatal("no memory for a collective");
+	*c = *from;
+	c->sequence = c->team->sequence++;
+	c->distance = 1;
+	gasneti_lock(&runs_lock);
+	struct gasneti_coll **link = &runs;
+	while (*link)
+		link = &(*link)->next;
+	*link = c;
+	gasneti_set(&gasneti.collectives, gasneti.collectives + 1);
+	gasneti_unlock(&runs_lock);
+	gasneti_coll_advance();
+	return c;
+}
+
+/* ---- syncs ---- */
+
+int gasnet_coll_try_sync(gasnet_coll_handle_t handle)
+{
+	if (!handle)
+		return GASNET_OK;
+	if (!gasneti_acquire(&handle->complete))
+		gasneti_poll_full();
+	if (!gasneti_acquire(&handle->complete))
+		return GASNET_ERR_NOT_READY;
+	free(handle);
+	return GASNET_OK;
+}
+
+void gasnet_coll_wait_sync(gasnet_coll_handle_t handle)
+{
+	if (!handle)
+		return;
+	gasneti_wait_for(GASNETI_FULL, gasneti_acquire(&handle->complete));
+	free(handle);
+}
+
+/* Sync all handles that are complete.  Count them in *some; return those left. */
+static size_t try_each(gasnet_coll_handle_t *handles, size_t n, size_t *some)
+{
+	size_t left = 0;
+	*some = 0;
+	gasneti_poll_full();
+	for (size_t i = 0; i < n; i++) {
+		if (!handles[i])
+			continue;
+		if (gasneti_acquire(&handles[i]->complete)) {
+			free(handles[i]);
+			handles[i] = GASNET_COLL_INVALID_HANDLE;
+			++*some;
+		} else {
+			left++;
+		}
+	}
+	return left;
+}
+
+int gasnet_coll_try_sync_all(gasnet_coll_handle_t *handles, size_t n)
+{
+	size_t some;
+	return try_each(handles, n, &some) ? GASNET_ERR_NOT_READY : GASNET_OK;
+}
+
+int gasnet_coll_try_sync_some(gasnet_coll_handle_t *handles, size_t n)
+{
+	size_t some, left = try_each(handles, n, &some);
+	return left && !some ? GASNET_ERR_NOT_READY : GASNET_OK;
+}
+
+void gasnet_coll_wait_sync_all(gasnet_coll_handle_t *handles, size_t n)
+{
+	gasneti_wait_for(GASNETI_FULL, gasnet_coll_try_sync_all(handles, n) == GASNET_OK);
+}
+
+void gasnet_coll_wait_sync_some(gasnet_coll_handle_t *handles, size_t n)
+{
+	gasneti_wait_for(
+		GASNETI_FULL, gasnet_coll_try_sync_some(handles, n) == GASNET_OK);
+}
+
+/* ---- the operations ---- */
+
+/* Join the members' values by a meeting that IN stands for; see team.c. */
+gasnet_coll_handle_t gasneti_coll_meet(gasnet_team_handle_t team, uint64_t *value)
+{
+	return begin(&(struct gasneti_coll){.team = team,
+		.kind = MEET,
+		.flags = GASNET_COLL_IN_ALLSYNC,
+		.value = value});
+}
+
+gasnet_coll_handle_t gasnet_coll_broadcast_nb(gasnet_team_handle_t team, void *dst,
+	gasnet_image_t srcimage, void *src, size_t nbytes, int flags)
+{
+	return begin(&(struct gasneti_coll){.team = team,
+		.kind = BROADCAST,
+		.root = srcimage,
+		.dst = dst,
+		.src = src,
+		.nbytes = nbytes,
+		.flags = flags});
+}
+
+gasnet_coll_handle_t gasnet_coll_scatter_nb(gasnet_team_handle_t team, void *dst,
+	gasnet_image_t srcimage, void *src, size_t nbytes, int flags)
+{
+	return begin(&(struct gasneti_coll){.team = team,
+		.kind = SCATTER,
+		.root = srcimage,
+		.dst = dst,
+		.src = src,
+		.nbytes = nbytes,
+		.stride = nbytes,
+		.flags = flags});
+}
+
+gasnet_coll_handle_t gasnet_coll_gather_nb(gasnet_team_handle_t team,
+	gasnet_image_t dstimage, void *dst, void *src, size_t nbytes, int flags)
+{
+	return begin(&(struct gasneti_coll){.team = team,
+		.kind = GATHER,
+		.root = dstimage,
+		.dst = dst,
+		.src = src,
+		.nbytes = nbytes,
+		.flags = flags});
+}
+
+/* Send each member its block, at a distance of stride in src; take theirs. */
+static gasnet_coll_handle_t all_to_all(gasnet_team_handle_t team, void *dst, void *src,
+	size_t stride, size_t nbytes, int flags)
+{
+	return begin(&(struct gasneti_coll){.team = team,
+		.kind = EXCHANGE,
+		.dst = dst,
+		.src = src,
+		.nbytes = nbytes,
+		.stride = stride,
+		.flags = flags});
+}
+
+gasnet_coll_handle_t gasnet_coll_gather_all_nb(
 	gasnet_team_handle_t team, void *dst, void *src, size_t nbytes, int flags)
 {
-	all_to_all(team, dst, src, 0, nbytes, flags);
+	return all_to_all(team, dst, src, 0, nbytes, flags);
 }
 
-void gasnet_coll_exchange(
+gasnet_coll_handle_t gasnet_coll_exchange_nb(
 	gasnet_team_handle_t team, void *dst, void *src, size_t nbytes, int flags)
 {
-	all_to_all(team, dst, src, nbytes, nbytes, flags);
+	return all_to_all(team, dst, src, nbytes, nbytes, flags);
 }

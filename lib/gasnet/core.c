@@ -105,6 +105,18 @@ static void await_acks(uint32_t acks)
 	}
 }
 
+/*
+ * Take the events of the numbers of all other nodes.  They are there after the barrier,
+ * which follows the ACKs.  That alone orders the bytes, too, but through other processes;
+ * by the events the thread that wrote the bytes tells this one directly.
+ */
+static void take_arrivals(void)
+{
+	ptl_event_t ev;
+	for (uint32_t i = 1; i < gasneti.nodes; i++)
+		gasneti_must(PtlEQGet(gasneti.sys_eq, &ev), "PtlEQGet");
+}
+
 /* Tell two numbers to all nodes; their numbers are in gasneti.table when it returns. */
 static void exchange(uint64_t a, uint64_t b)
 {
@@ -120,6 +132,7 @@ static void exchange(uint64_t a, uint64_t b)
 				"PtlPutRegion");
 	await_acks(gasneti.nodes - 1);
 	gasneti_barrier_meet();
+	take_arrivals();
 }
 
 /* ---- gasnet_init ---- */
@@ -171,7 +184,7 @@ static void make_start_targets(void)
 	attach_target(GASNETI_MD_BARRIER, NULL, 0, empty, gasneti.safe_eq);
 	attach_target(GASNETI_MD_EXIT, NULL, 0, PTL_MD_TRUNCATE, gasneti.exit_eq);
 	attach_target(GASNETI_MD_TABLE, gasneti.table, bytes, PTL_MD_MANAGE_REMOTE,
-		PTL_EQ_NONE);
+		gasneti.sys_eq);
 	gasneti.table_md = gasneti_bind(gasneti.table, bytes, 0, gasneti.safe_eq);
 	gasneti.none = gasneti_bind(NULL, 0, 0, PTL_EQ_NONE);
 	gasneti.exit_md = gasneti_bind(NULL, 0, 0, gasneti.exit_eq);
@@ -218,11 +231,30 @@ static void learn_ids(void)
 	gasneti_nodes_hash();
 }
 
+/* The settings that lenders and holders of credits must have alike, in one number. */
+static uint64_t credit_settings(void)
+{
+	const struct gasneti_settings *set = &gasneti.set;
+	return (uint64_t)set->credits << 32 | (uint64_t)set->banked << 2 |
+	       (uint64_t)set->dynamic << 1 | (uint64_t)set->flow_control;
+}
+
+static void compare_credits(void)
+{
+	for (uint32_t i = 0; i < gasneti.nodes; i++)
+		if (gasneti.table[i][1] != credit_settings())
+			gasneti_fatal("node %u has other settings of credits: set "
+				      "GASNET_PORTAL_CRED_PER_NODE, _BANKED_CREDITS, "
+				      "_DYNAMIC_CREDITS and _FLOW_CONTROL alike on all",
+				i);
+}
+
 static void learn_segments(void)
 {
 	gasneti.max_local = max_local();
 	gasneti.max_global = gasneti.max_local;
-	exchange(gasneti.max_local, 0);
+	exchange(gasneti.max_local, credit_settings());
+	compare_credits();
 	for (uint32_t i = 0; i < gasneti.nodes; i++)
 		if (gasneti.table[i][0] < gasneti.max_global)
 			gasneti.max_global = gasneti.table[i][0];
@@ -247,7 +279,7 @@ int gasnet_init(int *argc, char ***argv)
 		return rc;
 	gasneti.cpus = cpus();
 	gasneti_settings_read();
-	gasneti.tickets = gasneti.set.msg_limit;
+	gasneti.tickets = gasneti.stats.tickets_low = gasneti.set.msg_limit;
 	gasneti.max_long = gasneti.set.local == GASNETI_LOCAL_FIREHOSE
 				   ? gasneti.set.fh_region - GASNET_PAGESIZE
 				   : GASNETI_MAX_LONG;

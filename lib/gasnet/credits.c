@@ -31,6 +31,12 @@ uint32_t gasneti_credits_total(void)
 	return gasneti.set.banked + (gasneti.nodes - 1) * gasneti.set.credits;
 }
 
+/* Return the credits that this node has not lent. */
+uint32_t gasneti_credits_bank(void)
+{
+	return gasneti_get(&bank);
+}
+
 void gasneti_credits_attach(void)
 {
 	uint32_t share = gasneti.set.credits;
@@ -49,7 +55,7 @@ static GASNETI_RARE bool stalled(struct gasneti_peer *peer, uint32_t n, uint32_t
 	uint32_t lack = n - (peer->send - peer->in_use);
 	if (!*want) {
 		peer->send_stalls++;
-		gasneti.stats.credit_stalls++;
+		gasneti_count(&gasneti.stats.credit_stalls, 1);
 	}
 	*want = lack < GASNETI_EXTRA ? lack : GASNETI_EXTRA;
 	return !gasneti.set.flow_control;
@@ -117,10 +123,10 @@ static GASNETI_RARE uint32_t lend(struct gasneti_peer *peer, uint32_t want)
 	if (want > bank || peer->loan_given + want > gasneti.set.lend_limit ||
 		peer->loan + want > gasneti.set.max_credits || !gasneti.set.dynamic)
 		return 0;
-	bank -= want;
+	gasneti_set(&bank, bank - want);
 	peer->loan += want;
 	peer->loan_given += want;
-	gasneti.stats.lent += want;
+	gasneti_count(&gasneti.stats.lent, want);
 	return want;
 }
 
@@ -199,7 +205,7 @@ static GASNETI_RARE void scavenge(void)
 		struct gasneti_peer *peer = &gasneti.peers[walk];
 		peer->revoke_out = true;
 		asked++;
-		gasneti.stats.revoked++;
+		gasneti_count(&gasneti.stats.revoked, 1);
 		gasneti_lock(&peer->lock);
 		send_sys(walk, REVOKE, take_epoch(peer) ? EPOCH : 0);
 		gasneti_unlock(&peer->lock);
@@ -247,7 +253,7 @@ static void revoked(uint32_t node, uint64_t hdr)
 	uint32_t give = to_give(peer);
 	peer->send -= give;
 	peer->send_revoked += give;
-	gasneti.stats.returned += give;
+	gasneti_count(&gasneti.stats.returned, give);
 	send_sys(node, RETURN, give | (take_epoch(peer) ? EPOCH : 0));
 	gasneti_unlock(&peer->lock);
 }
@@ -267,7 +273,7 @@ static void returned(uint32_t node, uint64_t hdr)
 		gasneti_fatal(
 			"node %u returned %u of %u credits", node, give, peer->loan);
 	peer->loan -= give;
-	bank += give;
+	gasneti_set(&bank, bank + give);
 	if (!give)
 		peer->zero_reply = true;
 	gasneti_unlock(&bank_lock);

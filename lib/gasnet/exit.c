@@ -17,9 +17,9 @@
  * An alarm ends the process even if the watch thread hangs.  EXIT is acknowledged because
  * the last messages of a process that ends may be lost.
  *
- * Order.  The thread that leaves writes code and signal and then releases the state,
- * which the watch thread acquires.  The event handlers below run in any thread that
- * polls; they set flags of their own word, the code before the flag remote.
+ * Order.  The thread that leaves writes code, signal and returns and then releases the
+ * state, which the watch thread acquires.  The event handlers below run in any thread
+ * that polls; they set flags of their own word, the code before the flag remote.
  *
  * Signals.  SIGQUIT is raised at most once, and by a thread that finds the state RUN: the
  * thread that leaves takes quit_sent before it claims the state.  It blocks the signals
@@ -42,8 +42,10 @@ enum { RESEND_MS = 200, FOLLOW_MS = 1000, QUIT_MS = 2000, FLUSH_MS = 2000 };
 static uint32_t state;     /* RUN, CLAIMED or LEAVING */
 static uint32_t remote;    /* EXIT of another node has come */
 static uint32_t flushed;   /* the leaving thread has flushed its streams */
+static uint32_t all_told;  /* the thread in exit may go on */
 static uint32_t quit_sent; /* SIGQUIT has been raised, or will never be */
 static int code, remote_code, end_signal;
+static bool returns; /* a thread in exit waits for all_told */
 static uint64_t alive_most, timeout_ms;
 static uint32_t fewer;
 static pthread_t watcher;
@@ -74,7 +76,7 @@ static void __attribute__((format(printf, 1, 2))) say(const char *format, ...)
 	int n = vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
 	if (n > 0 && write(STDERR_FILENO, text, strnlen(text, sizeof(text))) < 0)
-		return; /* there is nobody to tell */
+		return; /* standard error is closed: the status alone tells */
 }
 
 /* ---- messages ---- */
@@ -179,6 +181,17 @@ static void end_by_signal(int signal)
 	raise(signal);
 }
 
+/* End the process, or let the thread in exit do so, whose alarm goes on. */
+static void end_process(bool known)
+{
+	if (returns && known) {
+		gasneti_release(&all_told, 1);
+		for (;;)
+			pause();
+	}
+	_exit(code || known ? code : 1);
+}
+
 /* Tell and hear all nodes, for a bounded time, and end the process. */
 static void leave(void)
 {
@@ -198,7 +211,21 @@ static void leave(void)
 	await_flush();
 	if (end_signal)
 		end_by_signal(end_signal);
-	_exit(code || known || follows ? code : 1);
+	end_process(known || follows);
+}
+
+static void on_alarm(int signal)
+{
+	(void)signal;
+	_exit(code ? code : 1);
+}
+
+/* End the process in a bounded time, whatever hangs: from here on the alarm is ours. */
+static void arm_alarm(void)
+{
+	struct sigaction action = {.sa_handler = on_alarm};
+	sigaction(SIGALRM, &action, NULL);
+	alarm((unsigned)(timeout_ms / 1000 + 2 + FLUSH_MS / 1000));
 }
 
 static const int crashes[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT};
@@ -214,32 +241,43 @@ static void block_signals(void)
 	pthread_sigmask(SIG_SETMASK, &set, NULL);
 }
 
+enum origin { BY_CALL, BY_SIGNAL, BY_EXIT };
+
 /*
- * Leave the job; the calling thread never returns.  signal: that of a crash, which ends
- * the process, or 0.  in_signal: the caller may have interrupted anything.
+ * Turn the state from RUN into LEAVING, and flush.  signal: that of a crash, which ends
+ * the process, or 0.  BY_SIGNAL: the caller may have interrupted anything.  Return false
+ * if another thread has.
  */
+static bool begin_end(int with, int signal, enum origin origin)
+{
+	/* The caller may be in the program's handler of SIGQUIT. */
+	bool in_quit = gasneti_swap(&quit_sent, 1);
+	if (!gasneti_cas(&state, RUN, CLAIMED))
+		return false;
+	code = with;
+	end_signal = signal;
+	returns = origin == BY_EXIT;
+	arm_alarm();
+	gasneti_release(&gasneti.leaving, 1);
+	gasneti_release(&state, LEAVING);
+	wake_watcher();
+	if (origin == BY_SIGNAL || in_quit) {
+		flush(stdout);
+		flush(stderr);
+	} else {
+		fflush(NULL);
+	}
+	gasneti_release(&flushed, 1);
+	return true;
+}
+
+/* Leave the job, as begin_end has it; the calling thread never returns. */
 void gasneti_leave(int with, int signal, bool in_signal)
 {
 	if (pthread_equal(pthread_self(), watcher))
 		_exit(with ? with : 1);
 	block_signals();
-	/* The caller may be in the program's handler of SIGQUIT, so inside of anything. */
-	bool in_quit = gasneti_swap(&quit_sent, 1);
-	if (gasneti_cas(&state, RUN, CLAIMED)) {
-		code = with;
-		end_signal = signal;
-		alarm((unsigned)(timeout_ms / 1000 + 2 + FLUSH_MS / 1000));
-		gasneti_release(&gasneti.leaving, 1);
-		gasneti_release(&state, LEAVING);
-		wake_watcher();
-		if (in_signal || in_quit) {
-			flush(stdout);
-			flush(stderr);
-		} else {
-			fflush(NULL);
-		}
-		gasneti_release(&flushed, 1);
-	}
+	begin_end(with, signal, in_signal ? BY_SIGNAL : BY_CALL);
 	for (;;)
 		pause();
 }
@@ -251,12 +289,21 @@ void gasnet_exit(int exitcode)
 	gasneti_leave(exitcode, 0, false);
 }
 
-/* The program returns from main, or calls exit. */
+/*
+ * The program returns from main, or calls exit.  When all nodes know, exit goes on with
+ * the program's functions that were registered before gasnet_init.
+ */
 static void on_end(int status, void *unused)
 {
 	(void)unused;
-	if (getpid() == process)
-		gasneti_leave(status, 0, false);
+	if (getpid() != process)
+		return;
+	block_signals();
+	if (!begin_end(status, 0, BY_EXIT))
+		for (;;)
+			pause();
+	while (!gasneti_acquire(&all_told))
+		nap_ms(1);
 }
 
 /* ---- signals ---- */
@@ -293,12 +340,6 @@ static void on_crash(int signal)
 	gasneti_leave(128 + signal, signal, true);
 }
 
-static void on_alarm(int signal)
-{
-	(void)signal;
-	_exit(code ? code : 1);
-}
-
 /* Return true if GASNET_NO_CATCH_SIGNAL names a signal: "SEGV", "SIGSEGV", "11", "*". */
 static bool excluded(int signal)
 {
@@ -331,14 +372,28 @@ static void install_handlers(void)
 {
 	static const int terms[] = {SIGTERM, SIGINT, SIGHUP, SIGPIPE};
 	static const int quits[] = {SIGQUIT};
-	struct sigaction action = {.sa_handler = on_alarm};
 	catch_signals(terms, 4, on_term);
 	catch_signals(crashes, 5, on_crash);
 	catch_signals(quits, 1, on_quit);
-	sigaction(SIGALRM, &action, NULL);
 }
 
 /* ---- the watch thread ---- */
+
+static void *flush_all(void *unused)
+{
+	(void)unused;
+	fflush(NULL);
+	gasneti_release(&flushed, 1);
+	return NULL;
+}
+
+/* Flush all streams in a thread of its own: the program may hold a stream's lock. */
+static void start_flush(void)
+{
+	pthread_t thread;
+	if (pthread_create(&thread, NULL, flush_all, NULL) == 0)
+		pthread_detach(thread);
+}
 
 /* Another node leaves: let the program's SIGQUIT handler run, and follow. */
 static void follow(void)
@@ -351,12 +406,10 @@ static void follow(void)
 	}
 	if (gasneti_cas(&state, RUN, CLAIMED)) {
 		code = gasneti_get(&remote_code);
-		alarm((unsigned)(timeout_ms / 1000 + 2 + FLUSH_MS / 1000));
+		arm_alarm();
 		gasneti_release(&gasneti.leaving, 1);
 		gasneti_release(&state, LEAVING);
-		flush(stdout);
-		flush(stderr);
-		gasneti_release(&flushed, 1);
+		start_flush();
 	}
 }
 

@@ -158,7 +158,7 @@ static void destroy_dead(void)
 static void absorb(struct region *r)
 {
 	uint32_t index = (uint32_t)(r - regions);
-	gasneti.stats.merges++;
+	gasneti_count(&gasneti.stats.merges, 1);
 	r->redundant = true;
 	buckets_clear(index);
 	if (!r->references) {
@@ -196,7 +196,7 @@ static bool make_room(size_t length)
 			return count + 1 <= gasneti.set.fh_regions &&
 			       bytes + length <= gasneti.set.fh_bytes;
 		uint32_t victim = oldest;
-		gasneti.stats.evictions++;
+		gasneti_count(&gasneti.stats.evictions, 1);
 		lru_remove(victim);
 		destroy(victim);
 	}
@@ -215,6 +215,8 @@ static uint32_t create(uintptr_t start, uintptr_t end)
 		bucket_set(page, index);
 	bytes += end - start;
 	count++;
+	gasneti_peak(&gasneti.stats.bytes_high, bytes);
+	gasneti_peak(&gasneti.stats.regions_high, count);
 	return index;
 }
 
@@ -225,7 +227,7 @@ static uint32_t hit(uintptr_t addr, size_t nbytes)
 	if (!r || r->start + r->length < addr + nbytes)
 		return NONE;
 	uint32_t index = (uint32_t)(r - regions);
-	gasneti.stats.hits++;
+	gasneti_count(&gasneti.stats.hits, 1);
 	if (!r->references++)
 		lru_remove(index);
 	return index;
@@ -237,7 +239,7 @@ static uint32_t miss(uintptr_t addr, size_t nbytes)
 	uintptr_t start = addr & ~(uintptr_t)(GASNET_PAGESIZE - 1);
 	uintptr_t end =
 		(addr + nbytes + GASNET_PAGESIZE - 1) & ~(uintptr_t)(GASNET_PAGESIZE - 1);
-	gasneti.stats.misses++;
+	gasneti_count(&gasneti.stats.misses, 1);
 	destroy_dead();
 	coalesce(&start, &end);
 	while (!make_room(end - start)) {

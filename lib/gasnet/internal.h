@@ -13,14 +13,14 @@
  *	tickets		taken and given back by gasneti_add alone; a number, no data
  *	chunk lists, peers, bank, firehose, barrier	under their locks
  *	buffer.balance	each handler subtracts the bytes of its message behind its last
- *			read of them, the last message adds all of them; gasneti_add makes the
- *			thread that reaches 0 see the reads of the others, so no message
- *			can be received over bytes that a handler still reads
+ *			read of them, the last message adds all of them; gasneti_add
+ *			makes the thread that reaches 0 see the reads of the others, so
+ *			no message can be received over bytes that a handler still reads
  *	generation, sleepers	poll.c
  *	exit state	exit.c
  *
- * Locks, outermost first: barrier; firehose; bank; peer; chunk list.  None is held while
- * a handler runs, or in a call that may wait.
+ * Locks, outermost first: barrier; firehose; bank; peer; chunk list, free Lids.  None is
+ * held while a handler runs, or in a call that may wait.
  */
 #ifndef GASNETI_INTERNAL_H
 #define GASNETI_INTERNAL_H
@@ -238,14 +238,16 @@ struct gasneti_settings {
 struct gasneti_stats {
 	uint64_t ticket_stalls, credit_stalls, chunk_stalls, turns, lids, lid_high;
 	uint64_t lent, revoked, returned, hits, misses, merges, evictions;
+	uint64_t regions_high, bytes_high; /* of the firehose */
+	int64_t tickets_low;
 };
 
 struct gasneti_node {
 	uint32_t state, me, nodes;
 	int waitmode;
-	int64_t tickets;
-	int64_t handlers_free;
-	struct gasneti_peer *peers;
+	_Alignas(64) int64_t tickets; /* each on a line of its own */
+	_Alignas(64) int64_t handlers_free;
+	_Alignas(64) struct gasneti_peer *peers;
 	struct gasneti_settings set;
 	ptl_handle_ni_t ni;
 	ptl_handle_eq_t safe_eq, am_eq, sys_eq, exit_eq;
@@ -260,6 +262,7 @@ struct gasneti_node {
 	uint32_t buffer_count, cpus;
 	uint32_t unsent; /* SYS and barrier messages that wait for space */
 	uint32_t leaving;
+	uint32_t collectives; /* that run */
 	uintptr_t max_local, max_global;
 	void (*handlers[GASNETI_HANDLERS])(void);
 	struct gasneti_thread **threads;
@@ -328,6 +331,7 @@ static inline void gasneti_check_value(const char *function, size_t nbytes)
 enum gasneti_level { GASNETI_SAFE, GASNETI_FULL };
 
 unsigned gasneti_poll_safe(void);
+unsigned gasneti_poll_one(void);
 unsigned gasneti_poll_full(void);
 void gasneti_turn(gasneti_wait_t *wait, enum gasneti_level level);
 void gasneti_wake(void);
@@ -348,7 +352,10 @@ uint64_t gasneti_now(void);
 /* Take a send ticket; return false if there is none. */
 static GASNETI_HOT bool gasneti_ticket_try(void)
 {
-	if (gasneti_likely(gasneti_add(&gasneti.tickets, -1) >= 0))
+	int64_t left = gasneti_add(&gasneti.tickets, -1);
+	if (gasneti_unlikely(left < gasneti_get(&gasneti.stats.tickets_low)))
+		gasneti_set(&gasneti.stats.tickets_low, left);
+	if (gasneti_likely(left >= 0))
 		return true;
 	gasneti_add(&gasneti.tickets, 1);
 	return false;
@@ -364,7 +371,7 @@ static GASNETI_HOT void gasneti_ticket_take(void)
 {
 	if (gasneti_likely(gasneti_ticket_try()))
 		return;
-	++gasneti.stats.ticket_stalls;
+	gasneti_count(&gasneti.stats.ticket_stalls, 1);
 	gasneti_wait_for(GASNETI_SAFE, gasneti_ticket_try());
 }
 
@@ -423,11 +430,12 @@ void gasneti_credits_scavenge(void);
 void gasneti_sys_event(const ptl_event_t *ev);
 void gasneti_sys_resend(void);
 uint32_t gasneti_credits_total(void);
+uint32_t gasneti_credits_bank(void);
 
 /* ---- Lids (lid.c) ---- */
 
-struct gasneti_lid *gasneti_lid_meet(
-	struct gasneti_peer *peer, uint64_t key, bool header, struct gasneti_lid *mine);
+struct gasneti_lid *gasneti_lid_meet(struct gasneti_peer *peer, uint64_t key, bool header,
+	const struct gasneti_lid *mine);
 void gasneti_lid_free(struct gasneti_lid *lid);
 
 /* ---- operations (ops.c) ---- */
@@ -501,9 +509,11 @@ uint64_t gasneti_setting(
 	const char *name, uint64_t by_default, uint64_t least, uint64_t most);
 void gasneti_statistics(void);
 void gasneti_coll_request(gasnet_token_t token, void *buf, size_t nbytes,
+	gasnet_handlerarg_t team_hi, gasnet_handlerarg_t team_lo,
 	gasnet_handlerarg_t sequence, gasnet_handlerarg_t part,
 	gasnet_handlerarg_t off_hi, gasnet_handlerarg_t off_lo,
 	gasnet_handlerarg_t all_hi, gasnet_handlerarg_t all_lo);
+void gasneti_coll_advance(void);
 int gasneti_barrier_meet(void);
 
 #pragma GCC visibility pop

@@ -5,8 +5,9 @@
  * A Long is a put of the payload and a put of the header, which arrive in either order;
  * both carry the Lid, a number of the pair of nodes.  The half that comes first leaves a
  * record with the peer, the second one takes it out and runs the handler.  The record
- * passes from one thread to the other under the peer's lock, so the handler sees the
- * payload.  Records are bounded by the credits of the peers and the chunks of this node.
+ * passes from one thread to the other under the peer's lock (free_lock is inside of it),
+ * so the handler sees the payload.  Records are bounded by the credits of the peers and
+ * the chunks of this node.
  */
 #include "internal.h"
 
@@ -63,28 +64,32 @@ static struct gasneti_lid *take_out(struct gasneti_peer *peer, uint64_t key)
 	return lid;
 }
 
+/* Leave a record of one half with the peer, whose lock the caller holds. */
+static void leave_half(struct gasneti_peer *peer, uint64_t key, bool header,
+	const struct gasneti_lid *mine)
+{
+	struct gasneti_lid *lid = lid_new();
+	*lid = *mine;
+	lid->key = key;
+	lid->has_header = header;
+	lid->next = peer->lids;
+	peer->lids = lid;
+}
+
 /*
  * Let one half of a Long meet the other.  mine holds the members of this half: the header
  * (bits, hdr, args), or the payload (addr, nbytes).  Return the complete message, which
  * the caller frees, or NULL if the other half has yet to come.
  */
-struct gasneti_lid *gasneti_lid_meet(
-	struct gasneti_peer *peer, uint64_t key, bool header, struct gasneti_lid *mine)
+struct gasneti_lid *gasneti_lid_meet(struct gasneti_peer *peer, uint64_t key, bool header,
+	const struct gasneti_lid *mine)
 {
-	struct gasneti_lid *first = lid_new();
-	*first = *mine;
-	first->key = key;
-	first->has_header = header;
 	gasneti_lock(&peer->lock);
 	struct gasneti_lid *lid = take_out(peer, key);
-	if (!lid) {
-		first->next = peer->lids;
-		peer->lids = first;
-	}
+	if (!lid)
+		leave_half(peer, key, header, mine);
 	gasneti_unlock(&peer->lock);
-	if (lid) {
+	if (lid)
 		join(lid, header, mine);
-		gasneti_lid_free(first);
-	}
 	return lid;
 }

@@ -145,7 +145,7 @@ static void copy(void *dest, const void *src, size_t nbytes)
 		memcpy(dest, src, 8);
 	else if (nbytes == 4)
 		memcpy(dest, src, 4);
-	else
+	else if (nbytes)
 		memmove(dest, src, nbytes);
 	gasneti_release_fence();
 }
@@ -202,7 +202,7 @@ static GASNETI_HOT void await_op(struct gasneti_op *op)
 	for (int i = 0; i < QUICK_POLLS; i++) {
 		if (gasneti_op_complete(op))
 			return;
-		gasneti_poll_safe();
+		gasneti_poll_one();
 	}
 	gasneti_wait_for(GASNETI_FULL, gasneti_op_complete(op));
 }

@@ -2,8 +2,9 @@
 /*
  * poll.c - reading the event queues, and waiting
  *
- * Two levels, so that a reply never runs a request: SAFE reads SYS_EQ and SAFE_EQ, whose
- * events need nothing to be handled; FULL reads AM_EQ, too, and runs request handlers.
+ * Two levels, so that a reply never runs a request: SAFE reads SAFE_EQ, whose events need
+ * nothing to be handled; FULL reads AM_EQ, too, and runs request handlers.  SYS_EQ, which
+ * has room for all that can be under way, is read now and then by FULL, and by sleepers.
  *
  * Waiting threads.  A thread that has nothing to do sleeps in PtlEQPoll, so the network
  * wakes it.  With threads (GASNET_PAR), one of them does so, the watcher, which takes the
@@ -155,17 +156,59 @@ static unsigned poll_am(void)
 	return n;
 }
 
-/* Serve everything, and run request handlers.  Return the number of events. */
-unsigned gasneti_poll_full(void)
+/* Serve one event of class 1, so that the caller looks at its condition at once.  Return
+ * the number of events. */
+GASNETI_HOT unsigned gasneti_poll_one(void)
 {
-	unsigned n = gasneti_poll_safe() + poll_am();
-	uint32_t polls = gasneti.polls + 1; /* a hint: threads may lose turns */
+	ptl_event_t ev;
+	if (!next_event(gasneti.safe_eq, &ev, "SAFE"))
+		return 0;
+	safe_event(&ev);
+	return 1;
+}
+
+/* Serve one event of class 1, or a request.  Return the number of events. */
+static GASNETI_HOT unsigned poll_either(void)
+{
+	ptl_handle_eq_t eqs[] = {gasneti.safe_eq, gasneti.am_eq};
+	ptl_event_t ev;
+	int which, rc;
+	if (gasneti_unlikely(gasneti_acquire(&gasneti.leaving)) || !handler_begin())
+		return gasneti_poll_one();
+	rc = PtlEQPoll(eqs, 2, 0, &ev, &which);
+	if (gasneti_unlikely(rc == PTL_EQ_DROPPED))
+		gasneti_fatal("event queue %s overflowed: a defect of the conduit",
+			which ? "AM" : "SAFE");
+	if (rc == PTL_OK && which)
+		am_event(&ev);
+	handler_end();
+	if (rc == PTL_OK && !which)
+		safe_event(&ev);
+	else if (GASNETI_THREADS && rc == PTL_OK)
+		gasneti_wake();
+	return rc == PTL_OK;
+}
+
+/* Serve all other queues now and then.  Return the number of events. */
+static GASNETI_HOT unsigned poll_others(void)
+{
+	unsigned n = 0;
+	uint32_t polls = gasneti_get(&gasneti.polls) + 1; /* threads may lose turns */
 	gasneti_set(&gasneti.polls, polls);
 	if (gasneti_unlikely(polls % SYS_EVERY == 0 || gasneti_get(&gasneti.unsent)))
 		n += poll_sys();
 	if (gasneti_unlikely(polls % EXIT_EVERY == 0))
 		poll_exit();
+	if (gasneti_unlikely(gasneti_get(&gasneti.collectives)))
+		gasneti_coll_advance();
 	return n;
+}
+
+/* Serve everything, and run request handlers.  Return the number of events. */
+unsigned gasneti_poll_full(void)
+{
+	unsigned n = gasneti_poll_safe() + poll_am();
+	return n + poll_others();
 }
 
 /* ---- sleeping ---- */
@@ -240,7 +283,7 @@ static void nap(const gasneti_wait_t *wait, enum gasneti_level level)
 	ptl_event_t ev;
 	int queue;
 	bool found = sleep_in_network(am, &ev, &queue);
-	/* Another thread watches while this one runs a handler, however long that takes. */
+	/* Another thread watches while this one runs a handler, for any time. */
 	if (GASNETI_THREADS) {
 		gasneti_release(&gasneti.watcher, 0);
 		gasneti_wake();
@@ -267,10 +310,11 @@ static bool may_sleep(gasneti_wait_t *wait)
 	return now - wait->since >= SPIN_NS;
 }
 
-/* Serve a level once; sleep if there was nothing to do for some time. */
+/* Serve an event of the level; sleep if there was nothing to do for some time. */
 void gasneti_turn(gasneti_wait_t *wait, enum gasneti_level level)
 {
-	unsigned n = level == GASNETI_FULL ? gasneti_poll_full() : gasneti_poll_safe();
+	unsigned n = level == GASNETI_FULL ? poll_either() + poll_others()
+					   : gasneti_poll_one();
 	if (n)
 		wait->since = 0;
 	else if (may_sleep(wait))

@@ -6,6 +6,7 @@
  */
 #include <ctype.h>
 #include <stdarg.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include "internal.h"
@@ -49,11 +50,11 @@ uint64_t gasneti_setting(
 		uint64_t scale = factor(end);
 		snprintf(shown, sizeof(shown), "a number from %llu to %llu",
 			(unsigned long long)least, (unsigned long long)most);
-		if (end == text || !scale || number < 0)
+		number *= (double)scale;
+		if (end == text || !scale || !(number >= (double)least) ||
+			number > (double)most)
 			wrong(name, text, shown);
-		value = (uint64_t)(number * (double)scale);
-		if (value < least || value > most)
-			wrong(name, text, shown);
+		value = (uint64_t)number;
 	}
 	snprintf(shown, sizeof(shown), "%llu", (unsigned long long)value);
 	show(name, shown, text && *text);
@@ -66,19 +67,46 @@ static uint32_t number(
 	return (uint32_t)gasneti_setting(name, by_default, least, most);
 }
 
+/* Return the index of a word in a list that NULL ends, or of its end. */
+static int find_word(const char *const *words, const char *text)
+{
+	int index = 0;
+	while (words[index] && strcasecmp(words[index], text))
+		index++;
+	return index;
+}
+
+/* End the job: the setting is none of the words. */
+static void wrong_word(const char *name, const char *text, const char *const *words)
+{
+	char all[128] = "one of";
+	for (int i = 0; words[i]; i++) {
+		size_t used = strlen(all);
+		snprintf(all + used, sizeof(all) - used, " %s", words[i]);
+	}
+	wrong(name, text, all);
+}
+
 /* Read a word of a list that NULL ends; return its index. */
 static int choice(const char *name, const char *const *words, int by_default)
 {
 	const char *text = getenv(name);
 	int index = by_default;
 	if (text && *text) {
-		for (index = 0; words[index] && strcmp(words[index], text);)
-			index++;
+		index = find_word(words, text);
 		if (!words[index])
-			wrong(name, text, words[0]);
+			wrong_word(name, text, words);
 	}
 	show(name, words[index], text && *text);
 	return index;
+}
+
+/* Read a switch: 0 or 1, no or yes. */
+static bool is_on(const char *name, bool by_default)
+{
+	static const char *const words[] = {
+		"0", "1", "no", "yes", "n", "y", "off", "on", "false", "true", NULL};
+	return choice(name, words, by_default) % 2;
 }
 
 static void read_credits(struct gasneti_settings *set)
@@ -88,8 +116,8 @@ static void read_credits(struct gasneti_settings *set)
 	share = share < GASNETI_MIN_CREDITS ? GASNETI_MIN_CREDITS
 		: share > 128               ? 128
 					    : share;
-	set->flow_control = number("GASNET_PORTAL_FLOW_CONTROL", 1, 0, 1);
-	set->dynamic = number("GASNET_PORTAL_DYNAMIC_CREDITS", 1, 0, 1);
+	set->flow_control = is_on("GASNET_PORTAL_FLOW_CONTROL", true);
+	set->dynamic = is_on("GASNET_PORTAL_DYNAMIC_CREDITS", true);
 	set->max_credits = number(
 		"GASNET_PORTAL_MAX_CRED_PER_NODE", 400, GASNETI_MIN_CREDITS, 10000);
 	set->credits = number("GASNET_PORTAL_CRED_PER_NODE", share, GASNETI_MIN_CREDITS,
@@ -121,7 +149,7 @@ static void read_local(struct gasneti_settings *set)
 void gasneti_settings_read(void)
 {
 	struct gasneti_settings *set = &gasneti.set;
-	set->verbose = number("GASNET_VERBOSEENV", 0, 0, 1);
+	set->verbose = is_on("GASNET_VERBOSEENV", false);
 	set->max_threads =
 		number("GASNET_MAX_THREADS", GASNETI_MAX_THREADS, 1, GASNETI_MAX_THREADS);
 	set->msg_limit = number("GASNET_PORTAL_MSG_LIMIT", 1024, 12, 100000);
@@ -133,8 +161,8 @@ void gasneti_settings_read(void)
 	set->safe_limit = set->safe_limit ? set->safe_limit : UINT32_MAX;
 	set->am_limit = set->am_limit ? set->am_limit : UINT32_MAX;
 	set->watch_ms = number("GASNET_PORTAL_WATCH_MS", 200, 1, 10000);
-	set->packed = number("GASNET_PORTAL_PACKED_LONG", 1, 0, 1);
-	set->stats = number("GASNET_PORTAL_STATS", 0, 0, 1);
+	set->packed = is_on("GASNET_PORTAL_PACKED_LONG", true);
+	set->stats = is_on("GASNET_PORTAL_STATS", false);
 	read_credits(set);
 	read_local(set);
 }
@@ -211,31 +239,56 @@ void gasneti_peer_died(uint32_t node)
 
 /* ---- statistics ---- */
 
+#define LLU(n) ((unsigned long long)(n))
+
+/* Print for each pair the credits that this node has lent, and those that it holds. */
+static void pair_statistics(void)
+{
+	for (uint32_t i = 0; i < gasneti.nodes; i++)
+		if (i != gasneti.me)
+			fprintf(stderr, "gasnet pair %u %u: loan %u held %u in use %u\n",
+				gasneti.me, i, gasneti_get(&gasneti.peers[i].loan),
+				gasneti_get(&gasneti.peers[i].send),
+				gasneti_get(&gasneti.peers[i].in_use));
+}
+
+static void credit_statistics(void)
+{
+	const struct gasneti_stats *s = &gasneti.stats;
+	uint64_t loans = 0, held = 0;
+	for (uint32_t i = 0; i < gasneti.nodes; i++) {
+		loans += gasneti_get(&gasneti.peers[i].loan);
+		held += gasneti_get(&gasneti.peers[i].send);
+	}
+	fprintf(stderr,
+		"gasnet credits %u: loans %llu and bank %u of %u, held %llu; lent %llu, "
+		"revoked %llu, returned %llu\n",
+		gasneti.me, LLU(loans), gasneti_credits_bank(), gasneti_credits_total(),
+		LLU(held), LLU(s->lent), LLU(s->revoked), LLU(s->returned));
+}
+
 /* Print the counters of this node: GASNET_PORTAL_STATS=1. */
 void gasneti_statistics(void)
 {
 	const struct gasneti_stats *s = &gasneti.stats;
 	ptl_sr_value_t drops = -1;
-	uint64_t loans = 0, held = 0;
 	if (!gasneti.set.stats)
 		return;
-	for (uint32_t i = 0; i < gasneti.nodes; i++) {
-		loans += gasneti.peers[i].loan;
-		held += gasneti.peers[i].send;
-	}
 	PtlNIStatus(gasneti.ni, PTL_SR_DROP_COUNT, &drops);
+	credit_statistics();
+	pair_statistics();
 	fprintf(stderr,
-		"gasnet stats %u: drops %lld, loans %llu of %u, held %llu, stalls: "
-		"tickets %llu credits %llu chunks %llu, lent %llu, revoked %llu, "
-		"returned %llu, buffer turns %llu, lids %llu, firehose: hits %llu misses "
-		"%llu merges %llu evictions %llu\n",
-		gasneti.me, (long long)drops, (unsigned long long)loans,
-		gasneti_credits_total(), (unsigned long long)held,
-		(unsigned long long)s->ticket_stalls,
-		(unsigned long long)s->credit_stalls, (unsigned long long)s->chunk_stalls,
-		(unsigned long long)s->lent, (unsigned long long)s->revoked,
-		(unsigned long long)s->returned, (unsigned long long)s->turns,
-		(unsigned long long)s->lid_high, (unsigned long long)s->hits,
-		(unsigned long long)s->misses, (unsigned long long)s->merges,
-		(unsigned long long)s->evictions);
+		"gasnet stats %u: drops %lld; stalls: tickets %llu credits %llu chunks "
+		"%llu; fewest tickets %lld; buffer turns %llu; most lids %llu\n",
+		gasneti.me, (long long)drops, LLU(s->ticket_stalls),
+		LLU(s->credit_stalls), LLU(s->chunk_stalls), (long long)s->tickets_low,
+		LLU(s->turns), LLU(s->lid_high));
+	if (gasneti.set.local == GASNETI_LOCAL_FIREHOSE)
+		fprintf(stderr,
+			"gasnet firehose %u: hits %llu misses %llu merges %llu evictions "
+			"%llu; most regions %llu of %llu, most bytes %llu of %llu\n",
+			gasneti.me, LLU(s->hits), LLU(s->misses), LLU(s->merges),
+			LLU(s->evictions), LLU(s->regions_high),
+			LLU(gasneti.set.fh_regions), LLU(s->bytes_high),
+			LLU(gasneti.set.fh_bytes));
 }

@@ -122,8 +122,13 @@ GASNETI_RARE struct gasneti_thread *gasneti_thread_begin(void)
 		gasneti_fatal("a call before gasnet_init");
 	gasneti_lock(&table_lock);
 	struct gasneti_thread *self = find_record();
-	if (self)
+	if (self) {
 		self->in_use = 1;
+		self->current =
+			self->implicit; /* the last thread may have left a region */
+		self->held = NULL;
+		self->in_handler = self->in_hold = 0;
+	}
 	gasneti_unlock(&table_lock);
 	if (!self)
 		gasneti_fatal("more than %u threads use GASNet; raise GASNET_MAX_THREADS "

@@ -222,6 +222,18 @@ static uint64_t statistic(const struct gn_run *r, const char *name)
 	return sum;
 }
 
+/* Node 1 has another setting of credits than the others. */
+SCENE(credits_differ)
+{
+	int most;
+	unsigned rank, size;
+	CHECK_EQ(PtlInit(&most), PTL_OK);
+	CHECK_EQ(PtlGetRank(PTL_INVALID_HANDLE, &rank, &size), PTL_OK);
+	setenv("GASNET_PORTAL_CRED_PER_NODE", rank == 1 ? "24" : "32", 1);
+	gn_scene_up();
+	gn_scene_done();
+}
+
 static void flood(gasnet_node_t to, unsigned n)
 {
 	char bytes[1000] = {0};
@@ -244,38 +256,81 @@ SCENE(moves_pattern)
 	gn_scene_done();
 }
 
-/* Check that a node's loans are not more than its total: the rest is its bank. */
-static void check_banks(const struct gn_run *r)
+/* Check that the loans and the bank of each node make its total. */
+static void check_banks(const struct gn_run *r, unsigned nodes)
 {
-	unsigned long long loans, total;
-	int lines = 0;
-	for (const char *at = r->err; (at = strstr(at, "loans ")); at++, lines++) {
-		CHECK_EQ(sscanf(at, "loans %llu of %llu", &loans, &total), 2);
-		CHECK(loans <= total);
+	unsigned long long loans, bank, total;
+	unsigned lines = 0;
+	for (const char *at = r->err; (at = strstr(at, ": loans ")); at++, lines++) {
+		CHECK_EQ(sscanf(at, ": loans %llu and bank %llu of %llu", &loans, &bank,
+				 &total),
+			3);
+		CHECK_EQ(loans + bank, total);
 	}
-	CHECK_EQ(lines, 3);
+	CHECK_EQ(lines, nodes);
 }
 
-/* The sum of all loans equals that of the credits at their holders. */
+enum { PAIRS = 4 };
+
+/* Check that each node holds of each other one what that has lent, and at least 8. */
+static void check_pairs(const struct gn_run *r, unsigned nodes)
+{
+	unsigned loan[PAIRS][PAIRS], held[PAIRS][PAIRS], lines = 0;
+	for (const char *at = r->err; (at = strstr(at, "gasnet pair ")); at++, lines++) {
+		unsigned from, to, lent, have, used;
+		CHECK_EQ(sscanf(at, "gasnet pair %u %u: loan %u held %u in use %u", &from,
+				 &to, &lent, &have, &used),
+			5);
+		CHECK(from < nodes && to < nodes && nodes <= PAIRS);
+		loan[from][to] = lent;
+		held[from][to] = have;
+		CHECK_EQ(used, 0);
+	}
+	CHECK_EQ(lines, nodes * (nodes - 1));
+	for (unsigned i = 0; i < nodes * nodes; i++)
+		if (i / nodes != i % nodes) {
+			CHECK_EQ(loan[i / nodes][i % nodes], held[i % nodes][i / nodes]);
+			CHECK(loan[i / nodes][i % nodes] >= 8);
+		}
+}
+
+static struct gn_run *run_moves(void)
+{
+	gn_env("GASNET_PORTAL_STATS", "1");
+	struct gn_run *r = gn_scene(3, "moves_pattern", "");
+	CHECK_STATUS(r, 0);
+	check_banks(r, 3);
+	check_pairs(r, 3);
+	return r;
+}
+
 STATEMENT(160, credits_add_up)
 {
-	gn_env("GASNET_PORTAL_STATS", "1");
-	struct gn_run *r = gn_scene(3, "moves_pattern", "");
-	CHECK_STATUS(r, 0);
-	CHECK_EQ(statistic(r, "loans"), statistic(r, "held"));
-	check_banks(r);
+	struct gn_run *differ = gn_scene(2, "credits_differ", "");
+	CHECK_FATAL(differ);
+	CHECK(strstr(differ->err, "GASNET_PORTAL_CRED_PER_NODE"));
+	(void)run_moves();
+	gn_env("GASNET_PORTAL_DYNAMIC_CREDITS", "0");
+	struct gn_run *r = run_moves();
+	CHECK_EQ(statistic(r, "lent"), 0);
+	CHECK_EQ(statistic(r, "revoked"), 0);
+	CHECK_EQ(statistic(r, "returned"), 0);
 }
 
+/* Credits move to the pair that floods: with few of them, and with the defaults. */
 STATEMENT(161, credits_follow_the_pattern)
 {
-	gn_env("GASNET_PORTAL_STATS", "1");
-	gn_env("GASNET_PORTAL_DYNAMIC_CREDITS", "1");
 	gn_env("GASNET_PORTAL_CRED_PER_NODE", "16");
 	gn_env("GASNET_PORTAL_BANKED_CREDITS", "64");
-	struct gn_run *r = gn_scene(3, "moves_pattern", "");
-	CHECK_STATUS(r, 0);
+	struct gn_run *r = run_moves();
 	CHECK(statistic(r, "lent") > 0);
+	CHECK(statistic(r, "returned") > 0);
+	gn_env("GASNET_PORTAL_BANKED_CREDITS", "0");
+	r = run_moves();
 	CHECK(statistic(r, "revoked") > 0);
+	CHECK(statistic(r, "returned") > 0);
+	r = run_moves();
+	CHECK(statistic(r, "lent") > 0);
 }
 
 /* ---- firehose ---- */
@@ -308,14 +363,33 @@ SCENE(remaps)
 	gn_scene_done();
 }
 
+/* Check that no node had more regions, or more bytes in them, than its limits. */
+static void check_bounds(const struct gn_run *r, unsigned long long most_regions)
+{
+	unsigned long long regions, limit, bytes, bytes_limit;
+	unsigned lines = 0;
+	for (const char *at = r->err; (at = strstr(at, "most regions ")); at++, lines++) {
+		CHECK_EQ(sscanf(at, "most regions %llu of %llu, most bytes %llu of %llu",
+				 &regions, &limit, &bytes, &bytes_limit),
+			4);
+		CHECK(regions > 0 && regions <= limit);
+		CHECK(bytes <= bytes_limit);
+		CHECK_EQ(limit, most_regions);
+	}
+	CHECK_EQ(lines, 2);
+}
+
 STATEMENT(165, memory_that_is_mapped_again)
 {
-	gn_env("GASNET_PORTAL_LOCAL", "firehose");
-	gn_env("GASNET_PORTAL_STATS", "1");
-	CHECK_STATUS(gn_scene(2, "remaps", ""), 0);
-	gn_env("GASNET_PORTAL_LOCAL", "firehose");
-	gn_env("GASNET_FIREHOSE_M", "256K");
-	gn_env("GASNET_FIREHOSE_R", "4");
-	CHECK_STATUS(gn_scene(2, "remaps", ""), 0);
-	CHECK_STATUS(gn_scene(2, "remaps", ""), 0);
+	for (int few = 0; few < 2; few++) {
+		gn_env("GASNET_PORTAL_LOCAL", "firehose");
+		gn_env("GASNET_PORTAL_STATS", "1");
+		if (few) {
+			gn_env("GASNET_FIREHOSE_M", "256K");
+			gn_env("GASNET_FIREHOSE_R", "4");
+		}
+		struct gn_run *r = gn_scene(2, "remaps", "");
+		CHECK_STATUS(r, 0);
+		check_bounds(r, few ? 4 : 1024);
+	}
 }

@@ -153,7 +153,7 @@ static void check_remains(void)
 	while (marked() && !patience_is_over(&p))
 		gn_sleep_ms(5);
 	CHECK_EQ(marked(), 0);
-	p = patience_ms(10000);
+	p = patience_ms(30000);
 	while (has_new_name(list) && !patience_is_over(&p))
 		gn_sleep_ms(20);
 	CHECK(!has_new_name(list));

@@ -7,6 +7,7 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { H_EXIT = 128, H_EXIT_BACK, H_ASK, H_ASK_BACK, H_BYTES };
@@ -124,10 +125,28 @@ SCENE(all_return)
 	exit(number(0));
 }
 
+static void say_bye(void)
+{
+	printf("bye ");
+}
+
+/* A function that the program registers before gasnet_init runs, too. */
+SCENE(registers_first)
+{
+	atexit(say_bye);
+	gn_scene_up();
+	pass_barrier();
+	gn_mark();
+	exit(0);
+}
+
 STATEMENT(134, all_return_from_main)
 {
 	EACH_SIZE(i)
 	{
+		struct gn_run *r = gn_scene(sizes[i], "registers_first", "");
+		CHECK_STATUS(r, 0);
+		CHECK_EQ(strlen(r->out), 4 * sizes[i]);
 		CHECK_STATUS(gn_scene(sizes[i], "all_return", "0"), 0);
 		CHECK_STATUS(gn_scene(sizes[i], "all_return", "6"), 6);
 	}
@@ -448,8 +467,71 @@ SCENE(prints)
 	gasnet_exit(0);
 }
 
+enum { FILE_BYTES = 3000 };
+
+/* A node that follows another one flushes its files, too. */
+SCENE(keeps_files)
+{
+	char path[200];
+	gn_scene_up();
+	snprintf(path, sizeof path, "%s.%u", gn.argv[0], gn.rank);
+	FILE *file = fopen(path, "w");
+	CHECK(file);
+	for (int i = 0; i < FILE_BYTES; i++)
+		putc('x', file);
+	meet(1);
+	gn_mark();
+	if (gn.rank == 0)
+		gasnet_exit(0);
+	spin();
+}
+
+static void check_files(unsigned nodes)
+{
+	char path[100], name[120];
+	snprintf(path, sizeof path, "/tmp/gn_exits.%d", (int)getpid());
+	CHECK_STATUS(gn_scene(nodes, "keeps_files", path), 0);
+	for (unsigned i = 0; i < nodes; i++) {
+		struct stat is;
+		snprintf(name, sizeof name, "%s.%u", path, i);
+		CHECK(stat(name, &is) == 0);
+		unlink(name);
+		CHECK_EQ(is.st_size, FILE_BYTES);
+	}
+}
+
+/* A stream whose flush takes time, in which signals come that end jobs. */
+static ssize_t write_slowly(void *unused, const char *bytes, size_t n)
+{
+	static const int signals[] = {SIGTERM, SIGINT, SIGQUIT, SIGHUP};
+	(void)unused;
+	for (size_t i = 0; i < 4; i++) {
+		kill(getpid(), signals[i]);
+		gn_sleep_ms(20);
+	}
+	return fwrite(bytes, 1, n, stdout) == n ? (ssize_t)n : -1;
+}
+
+SCENE(flushes_slowly)
+{
+	gn_scene_up();
+	meet(1);
+	gn_mark();
+	if (gn.rank == 0) {
+		FILE *slow = fopencookie(
+			NULL, "w", (cookie_io_functions_t){.write = write_slowly});
+		CHECK(slow);
+		fprintf(slow, "whole");
+	}
+	gasnet_exit(3);
+}
+
 STATEMENT(146, text_before_exit_is_there)
 {
+	check_files(3);
+	struct gn_run *slow = gn_scene(2, "flushes_slowly", "");
+	CHECK_STATUS(slow, 3);
+	CHECK(strcmp(slow->out, "whole") == 0);
 	char *want = gn_alloc(1 << 15);
 	size_t n = 0;
 	for (int i = 0; i < 2000; i++)

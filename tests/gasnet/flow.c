@@ -170,7 +170,7 @@ WEAK_STATEMENT(63, poll_with_nothing_there)
 
 /* ---- GASNET_BLOCKUNTIL ---- */
 
-static volatile int flag;
+static _Atomic int flag;
 static volatile int evaluations;
 
 static int look(int value)

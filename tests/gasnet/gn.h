@@ -124,6 +124,12 @@ _Noreturn void gn_skip(const char *reason);
 			gn_skip("debug builds only");                                    \
 	} while (0)
 
+#ifdef __SANITIZE_THREAD__
+#define NO_TSAN(reason) gn_skip("ThreadSanitizer: " reason)
+#else
+#define NO_TSAN(reason) ((void)0)
+#endif
+
 #define CHECK(truth)                                                                     \
 	do {                                                                             \
 		if (!(truth))                                                            \

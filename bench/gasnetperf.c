@@ -1,0 +1,471 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * gasnetperf - latency and bandwidth of GASNet beside bare Portals
+ *
+ *	yod -sz 2 gasnetperf [options]
+ *
+ * Each test is one of the figures of the paper on GASNet over Portals, at one size.  Its
+ * ways take turns: a turn is a batch of operations of each, and then some that are timed
+ * one by one.  A median is that of the batches, a p99 that of the single operations, a
+ * ratio the median of those of the turns.  bench/gasnetfigures runs it beside MPI.
+ */
+#include "gasnet_node.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_TURNS = 100, MOST_SINGLE = 128, MOST_WAYS = 3, MOST_CELLS = 12, SIZES = 14 };
+
+/* One way of a test: ns of an operation in each batch, and of single ones. */
+struct runner {
+	const struct gn_way *way;
+	double batch[MOST_TURNS], single[MOST_TURNS * MOST_SINGLE];
+	uint64_t singles;
+};
+
+/* How a figure shows a way. */
+struct curve {
+	const struct gn_way *way;
+	const char *value, *p99; /* names of its columns */
+	enum { US, NS, MIB } unit;
+};
+
+/* The first curve is compared with the second one. */
+struct figure {
+	const char *name, *ratio;
+	struct curve curve[MOST_WAYS];
+	bool streams;
+	uint64_t least, most; /* sizes that it can have */
+	uint64_t size[SIZES]; /* those by default, up to a zero behind the first */
+};
+
+enum { SMALL, LARGE, MEDIUM, OUTSIDE, FIGURES };
+
+static const char *const figure_name[FIGURES] = {"2", "3", "4", "5"};
+
+static const struct figure figures[FIGURES] = {
+	[SMALL] = {"2", "put_per_bare",
+		{{&gn_put, "put_us", "put_p99_us", US},
+			{&gn_bare_put, "bare_us", "bare_p99_us", US},
+			{&gn_short, "short_us", "short_p99_us", US}},
+		false, 1, GN_LARGEST, {1, 2, 4, 8, 16, 17, 32, 64, 128, 256, 512, 1024}},
+	[LARGE] = {"3", "per_bare",
+		{{&gn_puts, "put_MB_per_s", "put_p99_MB", MIB},
+			{&gn_bare_puts, "bare_MB_per_s", "bare_p99_MB", MIB},
+			{&gn_memcpy, "memcpy_MB_per_s", "memcpy_p99_MB", MIB}},
+		true, 1, GN_LARGEST,
+		{1 << 10, 2 << 10, 4 << 10, 8 << 10, 16 << 10, 32 << 10, 64 << 10,
+			128 << 10, 256 << 10, 512 << 10, 1 << 20, 2 << 20}},
+	[MEDIUM] = {"4", "medium_per_two",
+		{{&gn_medium, "medium_us", "medium_p99_us", US},
+			{&gn_bare_pings, "two_bare_us", "two_p99_us", US}},
+		false, 0, gasnet_AMMaxMedium(),
+		{0, 1, 2, 4, 8, 16, 17, 32, 64, 128, 256, 512, 1024,
+			gasnet_AMMaxMedium()}},
+	[OUTSIDE] = {"5", "put_per_bind",
+		{{&gn_put_outside, "put_MB_per_s", "put_p99_MB", MIB},
+			{&gn_bind, "bind_ns", "bind_p99_ns", NS}},
+		false, 1, GN_LARGEST,
+		{1 << 10, 2 << 10, 4 << 10, 8 << 10, 16 << 10, 32 << 10, 64 << 10,
+			128 << 10, 256 << 10, 512 << 10, 1 << 20, 2 << 20}},
+};
+
+/* A limit of the ratio for all sizes of a range: a greatest, or a least value. */
+static const struct bar {
+	const char *what;
+	unsigned figure;
+	uint64_t least, most;
+	bool at_least;
+	double bar;
+} bars[] = {
+	{"blocking put of 8 B / bare PtlPut + ACK", SMALL, 8, 8, false, 1.25},
+	{"AM Medium round trip of 16 B / two bare puts", MEDIUM, 16, 16, false, 1.5},
+	{"nb bulk puts, 64 KiB to 1 MiB / bare stream", LARGE, 64 << 10, 1 << 20, true,
+		0.95},
+};
+
+enum { BARS = sizeof bars / sizeof bars[0] };
+
+struct program {
+	struct bench b;
+	struct gn_node n;
+	bool figure[FIGURES], named; /* named: by --figure */
+	struct bench_list sizes;
+	struct bench_number window, turns;
+	const char *lines; /* name of a file, or NULL */
+	FILE *out;
+	struct runner runner[MOST_WAYS];
+	/* each bar's ratio that is nearest to failing, and its size and sides; 0: none */
+	struct worst {
+		double ratio, ours, other;
+		uint64_t bytes;
+	} worst[BARS];
+};
+
+/* ---- turns ---- */
+
+static void repeat(struct program *p, const struct gn_way *way, uint64_t count)
+{
+	for (uint64_t i = 0; i < count; i++)
+		way->op(&p->n);
+	if (way->sync)
+		way->sync(&p->n);
+}
+
+static void time_singles(struct program *p, struct runner *r, uint64_t count)
+{
+	for (uint64_t i = 0; i < count; i++) {
+		double t = bench_now_ns();
+		r->way->op(&p->n);
+		r->single[r->singles++] = bench_now_ns() - t;
+	}
+}
+
+static uint64_t singles_of(const struct gn_way *way, uint64_t count)
+{
+	uint64_t some = count / 4 + 1;
+	if (way->sync)
+		return 0;
+	return some < MOST_SINGLE ? some : MOST_SINGLE;
+}
+
+static double time_batch(struct program *p, const struct gn_way *way, uint64_t count)
+{
+	repeat(p, way, count / 16 + 1); /* warm */
+	double t = bench_now_ns();
+	repeat(p, way, count);
+	return (bench_now_ns() - t) / (double)count;
+}
+
+static void one_turn(struct program *p, struct runner *r, uint64_t turn, uint64_t count)
+{
+	const struct gn_way *way = r->way;
+	uint64_t singles = singles_of(way, count);
+	gn_fill(&p->n);
+	if (p->n.first) {
+		r->batch[turn] = time_batch(p, way, count);
+		time_singles(p, r, singles);
+	} else if (way->serve) {
+		for (uint64_t i = 0; i < count / 16 + 1 + count + singles; i++)
+			way->serve(&p->n);
+	}
+	gn_meet(&p->n, way);
+}
+
+static unsigned ways_of(const struct figure *f)
+{
+	unsigned n = 0;
+	while (n < MOST_WAYS && f->curve[n].way)
+		n++;
+	return n;
+}
+
+/* Return the operations of a batch: 1 to 5 ms of them. */
+static uint64_t count_of(const struct program *p, const struct figure *f, uint64_t bytes)
+{
+	uint64_t count = ((uint64_t)16 << 20) / (bytes ? bytes : 1);
+	if (p->b.quick)
+		return 16;
+	if (!f->streams)
+		count /= 4;
+	return count > 1000 ? 1000 : count < 16 ? 16 : count;
+}
+
+/* The order rotates, so that a slow drift does not show in the ratios. */
+static void take_turns(struct program *p, const struct figure *f, uint64_t bytes)
+{
+	unsigned ways = ways_of(f);
+	uint64_t count = count_of(p, f, bytes);
+	for (unsigned k = 0; k < ways; k++) {
+		p->runner[k].way = f->curve[k].way;
+		p->runner[k].singles = 0;
+		one_turn(p, &p->runner[k], 0, count / 4 + 1); /* warm */
+		p->runner[k].singles = 0;
+	}
+	for (uint64_t i = 0; i < p->turns.value; i++)
+		for (unsigned k = 0; k < ways; k++)
+			one_turn(p, &p->runner[(k + i) % ways], i, count);
+}
+
+/* ---- results ---- */
+
+struct result {
+	double p50, p99; /* ns of an operation */
+	double ratio;    /* of the first way's time to this one's */
+};
+
+static double ratio(const struct runner *a, const struct runner *b, uint64_t turns)
+{
+	double quotient[MOST_TURNS];
+	for (uint64_t i = 0; i < turns; i++)
+		quotient[i] = a->batch[i] / b->batch[i];
+	return bench_stat_of(quotient, turns).p50;
+}
+
+/* Where no single operations are timed, p99 is that of the batches. */
+static void evaluate(struct program *p, unsigned ways, struct result *result_out)
+{
+	uint64_t turns = p->turns.value;
+	for (unsigned k = 0; k < ways; k++)
+		result_out[k].ratio = ratio(&p->runner[0], &p->runner[k], turns);
+	for (unsigned k = 0; k < ways; k++) {
+		struct runner *r = &p->runner[k];
+		struct bench_stat s = bench_stat_of(r->batch, turns);
+		result_out[k].p50 = s.p50;
+		result_out[k].p99 =
+			r->singles ? bench_stat_of(r->single, r->singles).p99 : s.p99;
+	}
+}
+
+static double in_unit(const struct curve *c, uint64_t bytes, double ns)
+{
+	return c->unit == US   ? ns / 1e3
+	       : c->unit == NS ? ns
+			       : (double)bytes / ns * 1e9 / (1 << 20);
+}
+
+static void print_row(struct program *p, const struct figure *f, uint64_t bytes,
+	unsigned ways, const struct result *r)
+{
+	struct bench_cell cells[MOST_CELLS] = {
+		BENCH_TEXT("figure", f->name), BENCH_COUNT("bytes", bytes)};
+	unsigned n = 2;
+	for (unsigned k = 0; k < ways; k++) {
+		const struct curve *c = &f->curve[k];
+		int digits = c->unit == US ? 3 : 1;
+		cells[n++] = (struct bench_cell)BENCH_REAL(
+			c->value, in_unit(c, bytes, r[k].p50), digits);
+		cells[n++] = (struct bench_cell)BENCH_REAL(
+			c->p99, in_unit(c, bytes, r[k].p99), digits);
+	}
+	double quotient = f->streams ? 1 / r[1].ratio : r[1].ratio;
+	cells[n++] = (struct bench_cell)BENCH_REAL(f->ratio, quotient, 3);
+	bench_row(&p->b, cells);
+}
+
+static void print_lines(struct program *p, const struct figure *f, uint64_t bytes,
+	unsigned ways, const struct result *r)
+{
+	for (unsigned k = 0; p->out && k < ways; k++)
+		fprintf(p->out, "%s\t%s\t%llu\t%.1f\t%.1f\t%.4f\n", f->name,
+			f->curve[k].way->name, (unsigned long long)bytes, r[k].p50,
+			r[k].p99, r[k].ratio);
+}
+
+/* ---- bars ---- */
+
+static void judge(
+	struct program *p, unsigned figure, uint64_t bytes, const struct result *r)
+{
+	const struct curve *c = figures[figure].curve;
+	double quotient = figures[figure].streams ? 1 / r[1].ratio : r[1].ratio;
+	for (unsigned i = 0; i < BARS; i++) {
+		struct worst *w = &p->worst[i];
+		if (bars[i].figure != figure || bytes < bars[i].least ||
+			bytes > bars[i].most)
+			continue;
+		if (!w->bytes || (quotient > w->ratio) != bars[i].at_least)
+			*w = (struct worst){quotient, in_unit(&c[0], bytes, r[0].p50),
+				in_unit(&c[1], bytes, r[1].p50), bytes};
+	}
+}
+
+static void print_bars(struct program *p)
+{
+	bench_section(&p->b, "bars");
+	for (unsigned i = 0; i < BARS; i++) {
+		const struct worst *w = &p->worst[i];
+		bool holds = bars[i].at_least ? w->ratio >= bars[i].bar
+					      : w->ratio <= bars[i].bar;
+		if (w->bytes)
+			BENCH_ROW(&p->b, BENCH_TEXT("bar", bars[i].what),
+				BENCH_COUNT("bytes", w->bytes),
+				BENCH_REAL("gasnet", w->ours, 3),
+				BENCH_REAL("bare", w->other, 3),
+				BENCH_REAL("ratio", w->ratio, 3),
+				BENCH_TEXT("limit",
+					bars[i].at_least ? "at least" : "at most"),
+				BENCH_REAL("bar", bars[i].bar, 2),
+				BENCH_TEXT("result", holds ? "holds" : "missed"));
+	}
+}
+
+/* ---- tests ---- */
+
+static void test(struct program *p, unsigned figure, uint64_t bytes)
+{
+	const struct figure *f = &figures[figure];
+	struct result r[MOST_WAYS];
+	unsigned ways = ways_of(f);
+	gn_begin(&p->n, f->curve[0].way->name, bytes);
+	take_turns(p, f, bytes);
+	gn_end(&p->n);
+	if (p->b.rank)
+		return;
+	evaluate(p, ways, r);
+	print_row(p, f, bytes, ways, r);
+	print_lines(p, f, bytes, ways, r);
+	judge(p, figure, bytes, r);
+}
+
+static bool fits(const struct figure *f, uint64_t bytes)
+{
+	return bytes >= f->least && bytes <= f->most;
+}
+
+/* Store the sizes of a figure: those of --sizes that it can have, or its own. */
+static unsigned sizes_of(const struct program *p, const struct figure *f, uint64_t *size)
+{
+	unsigned n = 0;
+	for (unsigned i = 0; i < p->sizes.n; i++)
+		if (fits(f, p->sizes.at[i]))
+			size[n++] = p->sizes.at[i];
+	for (unsigned i = 0; !p->sizes.n && i < SIZES && (!i || f->size[i]); i++)
+		size[n++] = f->size[i];
+	return n;
+}
+
+static void run_figure(struct program *p, unsigned figure)
+{
+	uint64_t size[BENCH_LIST];
+	unsigned n = sizes_of(p, &figures[figure], size);
+	for (unsigned i = 0; i < n; i++)
+		test(p, figure, size[i]);
+}
+
+/* ---- options ---- */
+
+static const char about[] =
+	"usage: yod -sz 2 gasnetperf [options]\n"
+	"Latency and bandwidth of GASNet between ranks 0 and 1, beside bare Portals.\n"
+	"GASNET_PORTAL_SEGMENT and GASNET_PORTAL_LOCAL choose memory and local side;\n"
+	"bench/gasnetfigures runs all of them in turns with MPI, and draws the "
+	"figures.\n";
+
+static const char legend[] =
+	"figure 2  a blocking put, a bare PtlPut to its ACK, an AM Short round trip\n"
+	"figure 3  put_nb_bulk from the segment, as many bare PtlPuts, memcpy\n"
+	"figure 4  AM Medium there and back with the payload, two bare puts\n"
+	"figure 5  a blocking put_bulk from outside of the segment, bind and unlink\n"
+	"Medians of the turns, and p99 of single operations (figure 3: of turns).  MB "
+	"is\n"
+	"2^20 bytes.  Ratios: of times, in figure 3 of bandwidths.\n";
+
+static uint64_t largest(const struct program *p)
+{
+	uint64_t size[BENCH_LIST], most = GASNET_PAGESIZE;
+	for (unsigned k = 0; k < FIGURES; k++) {
+		unsigned n = p->figure[k] ? sizes_of(p, &figures[k], size) : 0;
+		for (unsigned i = 0; i < n; i++)
+			most = size[i] > most ? size[i] : most;
+	}
+	return most;
+}
+
+static void options(struct program *p, int argc, char **argv)
+{
+	struct bench_words words = {figure_name, FIGURES, p->figure};
+	p->sizes.most = GN_LARGEST;
+	p->window = (struct bench_number){64, 1, 1024};
+	p->turns = (struct bench_number){20, 1, MOST_TURNS};
+	const struct bench_option rows[] = {
+		{"figure", "LIST", "of 2, 3, 4, 5; default all",
+			"2, 3, 4, 5, or several, as in 2,4", bench_set_words, &words},
+		{"sizes", "LIST",
+			"of bytes; each figure takes those that it can have; default its "
+			"own",
+			"bytes, 0 to 16M, as in 8,64,1K", bench_set_list, &p->sizes},
+		{"window", "N", "bare puts without their ACK; default 64",
+			"puts, 1 to 1024", bench_set_number, &p->window},
+		{"turns", "N", "batches of each way in a test; default 20",
+			"turns, 1 to 100", bench_set_number, &p->turns},
+		{"lines", "FILE",
+			"also write figure, way, bytes, ns of p50, of p99, and ratio",
+			"a file", bench_set_text, &p->lines},
+		{NULL, NULL, NULL, NULL, NULL, NULL}};
+	bench_options(&p->b, rows, argc, argv);
+	for (unsigned k = 0; k < FIGURES; k++)
+		p->named |= p->figure[k];
+	bench_all_words(&words);
+	if (p->b.quick)
+		p->turns.value = 2;
+}
+
+/* All ranks leave; rank 0 says why. */
+__attribute__((format(printf, 2, 3))) static _Noreturn void refuse(
+	const struct program *p, const char *fmt, ...)
+{
+	va_list args;
+	va_start(args, fmt);
+	if (p->b.rank == 0) {
+		fputs("gasnetperf: ", stderr);
+		vfprintf(stderr, fmt, args);
+		fputc('\n', stderr);
+	}
+	va_end(args);
+	bench_leave(2);
+}
+
+static void check_use(struct program *p)
+{
+	uint64_t size[BENCH_LIST];
+	if (p->b.size != 2)
+		refuse(p, "%u ranks; expected 2; use yod -sz 2", p->b.size);
+	for (unsigned k = 0; k < FIGURES; k++)
+		if (p->named && p->figure[k] && !sizes_of(p, &figures[k], size))
+			refuse(p,
+				"--sizes: %llu with --figure %s; expected %llu to %llu; "
+				"give a size there, or other figures",
+				(unsigned long long)p->sizes.at[0], figures[k].name,
+				(unsigned long long)figures[k].least,
+				(unsigned long long)figures[k].most);
+}
+
+static void open_lines(struct program *p)
+{
+	if (!p->lines || p->b.rank)
+		return;
+	p->out = fopen(p->lines, "we");
+	if (!p->out)
+		bench_die(2, "--lines: '%s' cannot be written: %s; expected a file",
+			p->lines, strerror(errno));
+}
+
+static bool close_lines(struct program *p)
+{
+	if (p->out && (ferror(p->out) | fclose(p->out))) {
+		fprintf(stderr, "gasnetperf: --lines: '%s' cannot be written: %s\n",
+			p->lines, strerror(errno));
+		return false;
+	}
+	return true;
+}
+
+static void open_node(struct program *p)
+{
+	p->n.b = &p->b;
+	p->n.largest = largest(p);
+	p->n.window = (unsigned)p->window.value;
+	gn_open(&p->n);
+}
+
+int main(int argc, char **argv)
+{
+	static struct program p = {
+		.b = {.program = "gasnetperf", .about = about, .legend = legend}};
+	options(&p, argc, argv);
+	check_use(&p);
+	open_lines(&p);
+	open_node(&p); /* before bench_begin pins this thread: the conduit counts CPUs */
+	bench_begin(&p.b);
+	for (unsigned k = 0; k < FIGURES; k++)
+		if (p.figure[k])
+			run_figure(&p, k);
+	if (p.b.rank == 0)
+		print_bars(&p);
+	int status = bench_end(&p.b) || !close_lines(&p);
+	bench_barrier();
+	gasnet_exit(status); /* closes the network, too */
+}

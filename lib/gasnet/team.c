@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* team.c - teams of nodes, their barriers, and the start of collectives */
+#include "coll.h"
+
+struct gasneti_team gasneti_team_all;
+
+void gasnet_coll_init(const gasnet_image_t images[], gasnet_image_t my_image,
+	gasnet_coll_fn_entry_t fn_tbl[], size_t fn_count, int init_flags)
+{
+	(void)my_image, (void)fn_tbl, (void)fn_count, (void)init_flags;
+	gasneti_check_main("gasnet_coll_init");
+	if (gasneti.state != GASNETI_ATTACHED)
+		gasneti_fatal("gasnet_coll_init before gasnet_attach");
+	for (uint32_t i = 0; images && i < gasneti.nodes; i++)
+		if (images[i] != 1)
+			gasneti_fatal(
+				"gasnet_coll_init: %u images on node %u; there must be 1",
+				images[i], i);
+	gasneti_team_all.rank = gasneti.me;
+	gasneti_team_all.size = gasneti.nodes;
+}
+
+/* ---- teams ---- */
+
+/* A member of the old team, as it tells the others. */
+struct candidate {
+	uint32_t color, key, node, rank;
+	uint64_t id; /* of the new team, if this member gets rank 0 */
+};
+
+static int by_key(const void *a, const void *b)
+{
+	const struct candidate *x = a, *y = b;
+	if (x->key != y->key)
+		return x->key < y->key ? -1 : 1;
+	return x->rank < y->rank ? -1 : 1;
+}
+
+static void *memory(size_t nbytes)
+{
+	void *p = malloc(nbytes);
+	if (!p)
+		gasneti_fatal("no memory for a team");
+	return p;
+}
+
+/* Keep the candidates of a color, in the order of their keys; return their number. */
+static uint32_t select_color(struct candidate *all, uint32_t n, uint32_t color)
+{
+	uint32_t members = 0;
+	for (uint32_t i = 0; i < n; i++)
+		if (all[i].color == color)
+			all[members++] = all[i];
+	qsort(all, members, sizeof *all, by_key);
+	return members;
+}
+
+static struct gasneti_team *team_of(const struct candidate *members, uint32_t n)
+{
+	struct gasneti_team *team = memory(sizeof *team);
+	*team = (struct gasneti_team){.id = members[0].id,
+		.size = n,
+		.members = memory(n * sizeof *team->members)};
+	for (uint32_t i = 0; i < n; i++) {
+		team->members[i] = members[i].node;
+		if (members[i].node == gasneti.me)
+			team->rank = i;
+	}
+	return team;
+}
+
+gasnet_team_handle_t gasnet_coll_team_split(gasnet_team_handle_t team,
+	gasnet_node_t mycolor, gasnet_node_t myrelrank, gasnet_seginfo_t *clientdata)
+{
+	static uint32_t splits;
+	(void)clientdata;
+	struct candidate mine = {.color = mycolor,
+		.key = myrelrank,
+		.node = gasneti.me,
+		.rank = team->rank,
+		.id = (uint64_t)(gasneti.me + 1) << 32 | splits++};
+	struct candidate *all = memory(team->size * sizeof *all);
+	gasnet_coll_gather_all(team, all, &mine, sizeof mine,
+		GASNET_COLL_LOCAL | GASNET_COLL_IN_MYSYNC | GASNET_COLL_OUT_MYSYNC);
+	struct gasneti_team *new = team_of(all, select_color(all, team->size, mycolor));
+	free(all);
+	return new;
+}
+
+gasnet_node_t gasnet_coll_team_size(gasnet_team_handle_t team)
+{
+	return team->size;
+}
+
+gasnet_node_t gasnet_coll_team_rank2node(gasnet_team_handle_t team, gasnet_node_t rank)
+{
+	return rank < team->size ? gasneti_member(team, rank) : (gasnet_node_t)-1;
+}
+
+gasnet_node_t gasnet_coll_team_node2rank(gasnet_team_handle_t team, gasnet_node_t node)
+{
+	for (uint32_t i = 0; i < team->size; i++)
+		if (gasneti_member(team, i) == node)
+			return i;
+	return (gasnet_node_t)-1;
+}
+
+/* ---- barriers of teams ---- */
+
+void gasnet_coll_barrier_notify(gasnet_team_handle_t team, int id, int flags)
+{
+	struct gasneti_team_barrier *b = &team->barrier;
+	if (team == GASNET_TEAM_ALL) {
+		gasnet_barrier_notify(id, flags);
+		return;
+	}
+	if (b->handle)
+		gasneti_fatal("gasnet_coll_barrier_notify twice without a wait between");
+	b->id = id;
+	b->flags = flags;
+	b->value = gasneti_barrier_value(id, flags);
+	b->handle = gasneti_coll_meet(team, &b->value);
+}
+
+int gasnet_coll_barrier_try(gasnet_team_handle_t team, int id, int flags)
+{
+	struct gasneti_team_barrier *b = &team->barrier;
+	if (team == GASNET_TEAM_ALL)
+		return gasnet_barrier_try(id, flags);
+	if (!b->handle)
+		gasneti_fatal("gasnet_coll_barrier_try without a notify");
+	if (gasnet_coll_try_sync(b->handle) != GASNET_OK)
+		return GASNET_ERR_NOT_READY;
+	b->handle = GASNET_COLL_INVALID_HANDLE;
+	return gasneti_barrier_outcome(b->value, id, flags, b->id, b->flags);
+}
+
+int gasnet_coll_barrier_wait(gasnet_team_handle_t team, int id, int flags)
+{
+	int rc;
+	if (team == GASNET_TEAM_ALL)
+		return gasnet_barrier_wait(id, flags);
+	gasneti_wait_for(GASNETI_FULL,
+		(rc = gasnet_coll_barrier_try(team, id, flags)) != GASNET_ERR_NOT_READY);
+	return rc;
+}
+
+int gasnet_coll_barrier(gasnet_team_handle_t team, int id, int flags)
+{
+	gasnet_coll_barrier_notify(team, id, flags);
+	return gasnet_coll_barrier_wait(team, id, flags);
+}
