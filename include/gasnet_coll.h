@@ -57,10 +57,10 @@ typedef struct gasneti_coll *gasnet_coll_handle_t;
  *	images		in	the number of images of each node, all 1; or NULL
  *	my_image, fn_tbl, fn_count, init_flags	in	without effect
  *
- * By all nodes, once, after gasnet_attach and before any other function here.  Other
- * numbers of images end the job with a message.
+ * All nodes call it, once, after gasnet_attach and before any other function of
+ * gasnet_coll.h.  Other numbers of images end the job with a message.
  *
- * Main-line code; one thread.  Do not block.
+ * Main-line code; one thread; does not block.
  */
 void gasnet_coll_init(const gasnet_image_t images[], gasnet_image_t my_image,
 	gasnet_coll_fn_entry_t fn_tbl[], size_t fn_count, int init_flags);
@@ -72,7 +72,9 @@ void gasnet_coll_init(const gasnet_image_t images[], gasnet_image_t my_image,
  * gasnet_coll_gather_nb, gasnet_coll_gatherM, gasnet_coll_gatherM_nb,
  * gasnet_coll_gather_all, gasnet_coll_gather_all_nb, gasnet_coll_gather_allM,
  * gasnet_coll_gather_allM_nb, gasnet_coll_exchange, gasnet_coll_exchange_nb,
- * gasnet_coll_exchangeM, gasnet_coll_exchangeM_nb - move blocks	extension
+ * gasnet_coll_exchangeM, gasnet_coll_exchangeM_nb - move blocks between the members of a
+ * team
+ *									extension
  *
  *	team		in	GASNET_TEAM_ALL, or a team of gasnet_coll_team_split
  *	srcimage, dstimage	in	the root's rank
@@ -82,8 +84,8 @@ void gasnet_coll_init(const gasnet_image_t images[], gasnet_image_t my_image,
  *	src		in	broadcast: nbytes on the root; scatter: a block for each
  *				member, on the root; gather, gather_all: nbytes on each
  *				member; exchange: a block for each member
- *	dstlist, srclist in	forms M: the addresses of all images by rank, or with
- *				LOCAL the address of the own one
+ *	dstlist, srclist	in	forms M: the addresses of all images by rank, or
+ *				with LOCAL the address of the own one
  *	nbytes		in	length of one block
  *	flags		in	GASNET_COLL_*
  *
@@ -91,7 +93,8 @@ void gasnet_coll_init(const gasnet_image_t images[], gasnet_image_t my_image,
  * to the operation until then.  The others block until the operation is done.  A root
  * that is no rank, and lengths that differ between members, end the job with a message.
  *
- * Main-line code; one thread at a time for a team.
+ * Main-line code; one thread at a time for a team.  Forms without _nb block; all poll,
+ * and run handlers.
  */
 void gasnet_coll_broadcast(gasnet_team_handle_t team, void *dst, gasnet_image_t srcimage,
 	void *src, size_t nbytes, int flags);
@@ -140,15 +143,20 @@ gasnet_coll_handle_t gasnet_coll_exchangeM_nb(gasnet_team_handle_t team,
 /*
  * gasnet_coll_try_sync, gasnet_coll_try_sync_some, gasnet_coll_try_sync_all,
  * gasnet_coll_wait_sync, gasnet_coll_wait_sync_some, gasnet_coll_wait_sync_all - end
- * operations	extension
+ * operations								extension
  *
  *	handle		in	of a form _nb; GASNET_COLL_INVALID_HANDLE counts as done
- *	handles		in, out	n handles; those that are done become INVALID_HANDLE
+ *	handles		in	array of handles; the call writes
+ *				GASNET_COLL_INVALID_HANDLE over those that are done
+ *	n		in	elements of handles
  *
- * _all: all of them; _some: at least one, or none if all are INVALID_HANDLE.  The try
- * forms poll once and return GASNET_OK, or GASNET_ERR_NOT_READY; the wait forms block.
+ * _all: all of them; _some: at least one, or none if all are GASNET_COLL_INVALID_HANDLE.
+ * The try forms poll once.
  *
- * Main-line code; a handle by one thread at a time.
+ * GASNET_ERR_NOT_READY	try forms: the operation, or not all, or none, is done
+ *
+ * Main-line code; a handle by one thread at a time.  The wait forms block, the try forms
+ * do not.
  */
 int gasnet_coll_try_sync(gasnet_coll_handle_t handle);
 int gasnet_coll_try_sync_some(gasnet_coll_handle_t *handles, size_t n);
@@ -165,21 +173,25 @@ void gasnet_coll_wait_sync_all(gasnet_coll_handle_t *handles, size_t n);
  *	myrelrank	in	orders them; equal ones keep the order of their ranks
  *	clientdata	in	without effect
  *
- * Return the caller's new team, which lasts until the end of the job.
+ * Returns the caller's new team, which lasts until the end of the job.
  *
- * Main-line code; one thread at a time for a team; block.
+ * Main-line code; one thread at a time for a team; blocks.
  */
 gasnet_team_handle_t gasnet_coll_team_split(gasnet_team_handle_t team,
 	gasnet_node_t mycolor, gasnet_node_t myrelrank, gasnet_seginfo_t *clientdata);
 
 /*
- * gasnet_coll_team_size, gasnet_coll_team_rank2node, gasnet_coll_team_node2rank - ask
- * for a team's members	extension
+ * gasnet_coll_team_size, gasnet_coll_team_rank2node, gasnet_coll_team_node2rank - ask for
+ * a team's members							extension
+ *
+ *	team		in	GASNET_TEAM_ALL, or a team of gasnet_coll_team_split
+ *	rank		in	number of a member in the team
+ *	node		in	number of a node in the job
  *
  * Return the number of members; the node of a rank; the rank of a node.  The latter two
  * return (gasnet_node_t)-1 if there is no such rank or member.
  *
- * Main-line code; any threads.  Do not block.
+ * Main-line code; any thread; do not block.
  */
 gasnet_node_t gasnet_coll_team_size(gasnet_team_handle_t team);
 gasnet_node_t gasnet_coll_team_rank2node(gasnet_team_handle_t team, gasnet_node_t rank);
@@ -187,12 +199,19 @@ gasnet_node_t gasnet_coll_team_node2rank(gasnet_team_handle_t team, gasnet_node_
 
 /*
  * gasnet_coll_barrier_notify, gasnet_coll_barrier_try, gasnet_coll_barrier_wait,
- * gasnet_coll_barrier - a barrier of a team	extension
+ * gasnet_coll_barrier - wait for the members of a team			extension
  *
- * As gasnet_barrier_notify, _try and _wait, among the team's members; those of
- * GASNET_TEAM_ALL are the same barrier.
+ *	team		in	GASNET_TEAM_ALL, or a team of gasnet_coll_team_split
+ *	id, flags	in	as for gasnet_barrier_notify
  *
- * Main-line code; one thread at a time for a team.
+ * As gasnet_barrier_notify, gasnet_barrier_try, gasnet_barrier_wait and gasnet_barrier,
+ * among the team's members; those of GASNET_TEAM_ALL are the same barrier.
+ *
+ * GASNET_ERR_NOT_READY		try: not all members have notified; no effect
+ * GASNET_ERR_BARRIER_MISMATCH	values differ, or those of this node's wait and notify
+ *
+ * Main-line code; one thread at a time for a team.  gasnet_coll_barrier_wait and
+ * gasnet_coll_barrier block.
  */
 void gasnet_coll_barrier_notify(gasnet_team_handle_t team, int id, int flags);
 int gasnet_coll_barrier_try(gasnet_team_handle_t team, int id, int flags);

@@ -500,7 +500,7 @@ static _Noreturn void run_job(int argc, char **argv)
 		printf("Bail out! no faults on the wire\n");
 	}
 	gn_barrier();
-	if (gn_program.whole) /* the other way to end, which counts points of PTL3_FAULT */
+	if (gn_program.whole) /* the other way to end: PTL3_FAULT=count prints then */
 		exit(failed_firmly || !is_right);
 	gasnet_exit(failed_firmly || !is_right);
 	_exit(98);

@@ -4,6 +4,7 @@
 bin=$1
 shift
 export PTL3_HUGEPAGES=off
+unset PTL3_DOMAIN # with none, mpirun's ranks would not meet
 # Open MPI's mpirun; 4 and before, and 5.
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export OMPI_MCA_rmaps_base_oversubscribe=1
