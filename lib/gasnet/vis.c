@@ -38,6 +38,8 @@ static bool skip(struct pieces *p)
 static void move(struct gasneti_op *op, int way, gasnet_node_t node, void *dst, void *src,
 	size_t nbytes)
 {
+	gasneti_check_remote(
+		"a VIS operation", node, way == GASNETI_PUT ? dst : src, nbytes);
 	if (way == GASNETI_PUT)
 		gasneti_do_put(op, node, dst, src, nbytes, false);
 	else
@@ -54,6 +56,8 @@ static void move_pieces(struct gasneti_op *op, int way, gasnet_node_t node,
 		dst.offset += n;
 		src.offset += n;
 	}
+	if (skip(&dst) || skip(&src))
+		gasneti_fatal("a VIS operation: the lists have different total lengths");
 }
 
 /* A box of an array, as puts and gets describe it. */

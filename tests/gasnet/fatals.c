@@ -199,9 +199,25 @@ static void check_wrong(int from, int to)
 	}
 }
 
+/* Lists of different total lengths; in debug builds a target outside of the segment. */
+SCENE(wrong_lists)
+{
+	static char bytes[64];
+	bool outside = number(0);
+	gn_scene_up();
+	gn_mark();
+	gasnet_memvec_t to = {outside ? bytes : (char *)gn_at(0, 0), 32};
+	gasnet_memvec_t from = {bytes, outside ? 32 : 31};
+	gasnet_putv_bulk(0, 1, &to, 1, &from);
+	_exit(0); /* in vain */
+}
+
 STATEMENT(61, wrong_node_and_too_many_bytes)
 {
 	check_wrong(0, 5);
+	CHECK_FATAL(gn_scene(1, "wrong_lists", "0"));
+	if (GN_IS_DEBUG)
+		CHECK_FATAL(gn_scene(1, "wrong_lists", "1"));
 }
 
 STATEMENT(62, long_outside_of_the_segment)
