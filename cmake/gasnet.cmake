@@ -22,9 +22,11 @@ set(GASNET_MAKE_PREFIX
   "$(abspath $(dir $(lastword $(MAKEFILE_LIST)))${GASNET_MAKE_PREFIX})")
 # Programs find the shared libraries of that tree, but for Debian's, which the loader knows.
 set(GASNET_RPATH " -Wl,-rpath,$(GASNET_PREFIX)/${CMAKE_INSTALL_LIBDIR}")
+set(GASNET_PC_RPATH " -Wl,-rpath,\${libdir}")
 if(P3_DEB)
   set(GASNET_MAKE_PREFIX ${CMAKE_INSTALL_PREFIX})
   set(GASNET_RPATH)
+  set(GASNET_PC_RPATH)
 endif()
 
 foreach(mode seq par parsync)

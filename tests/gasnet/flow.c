@@ -195,12 +195,12 @@ STATEMENT(64, forms_of_blockuntil)
 	evaluations = 0;
 	GASNET_BLOCKUNTIL(look(1));
 	CHECK(evaluations >= 1);
-	GASNET_BLOCKUNTIL((look(0), max(1, 2) == 2) && (flag, 1));
+	GASNET_BLOCKUNTIL((look(0), max(1, 2) == 2) && (look(0), 1));
 	CHECK(evaluations >= 2);
 	if (evaluations)
 		GASNET_BLOCKUNTIL(1);
 	else
-		CHECK(!"the else of the if above");
+		gn_fail(__FILE__, __LINE__, "this is the else of the if above");
 	flag = 0;
 	gn_barrier();
 	CHECK_OK(gasnet_AMRequestShort1(gn.next, H_SET, 7));
