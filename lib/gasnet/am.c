@@ -36,7 +36,7 @@ static GASNETI_HOT uint32_t aligned(uint32_t n)
 void gasneti_chunks_init(struct gasneti_chunks *chunks, uint32_t count)
 {
 	*chunks = (struct gasneti_chunks){.lock = GASNETI_UNLOCKED, .count = count};
-	chunks->memory = aligned_alloc(GASNET_PAGESIZE, (size_t)count * GASNETI_CHUNK);
+	chunks->memory = aligned_alloc(GASNETI_CHUNK, (size_t)count * GASNETI_CHUNK);
 	chunks->stack = malloc(count * sizeof(*chunks->stack));
 	if (!chunks->memory || !chunks->stack)
 		gasneti_fatal("no memory for %u chunks of messages", count);
