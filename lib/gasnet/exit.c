@@ -87,15 +87,15 @@ void gasneti_exit_event(const ptl_event_t *ev)
 	uint32_t from = gasneti_node_of(ev->initiator);
 	uint32_t to = (uint32_t)(ev->match_bits >> 32);
 	if (ev->type == PTL_EVENT_PUT_END && from < gasneti.nodes) {
-		gasneti.peers[from].exit_seen = true;
+		gasneti_set(&gasneti.peers[from].exit_seen, true);
 		gasneti_set(&remote_code, (int)(uint32_t)ev->hdr_data);
 		gasneti_release(&remote, 1);
 		wake_watcher();
 	} else if (ev->type == PTL_EVENT_ACK && to < gasneti.nodes) {
-		gasneti.peers[to].exit_acked = true;
+		gasneti_set(&gasneti.peers[to].exit_acked, true);
 	} else if (ev->type == PTL_EVENT_SEND_END && ev->ni_fail_type != PTL_NI_OK &&
 		   to < gasneti.nodes) {
-		gasneti.peers[to].dead = true;
+		gasneti_set(&gasneti.peers[to].dead, true);
 	}
 }
 
@@ -120,7 +120,8 @@ static void tell_all(void)
 {
 	for (uint32_t i = 0; i < gasneti.nodes; i++) {
 		const struct gasneti_peer *peer = &gasneti.peers[i];
-		if (i != gasneti.me && !peer->exit_acked && !peer->dead)
+		if (i != gasneti.me && !gasneti_get(&peer->exit_acked) &&
+			!gasneti_get(&peer->dead))
 			PtlPut(gasneti.exit_md, PTL_ACK_REQ, peer->id, GASNETI_AM_PTE, 0,
 				GASNETI_MD_EXIT | (uint64_t)i << 32, 0, (uint32_t)code);
 	}
@@ -140,8 +141,9 @@ static bool all_know(void)
 	read_events();
 	for (uint32_t i = 0; i < gasneti.nodes; i++) {
 		const struct gasneti_peer *peer = &gasneti.peers[i];
-		if (i != gasneti.me && !peer->dead &&
-			!(peer->exit_seen && peer->exit_acked))
+		if (i != gasneti.me && !gasneti_get(&peer->dead) &&
+			!(gasneti_get(&peer->exit_seen) &&
+				gasneti_get(&peer->exit_acked)))
 			return peers_alive() == 0;
 	}
 	return true;
