@@ -17,7 +17,7 @@
  * An alarm ends the process even if the watch thread hangs.  EXIT is acknowledged because
  * the last messages of a process that ends may be lost.
  *
- * Order.  The thread that leaves writes code, signal and returns and then releases the
+ * Order.  The thread that leaves writes code and signal and then releases the
  * state, which the watch thread acquires.  The event handlers below run in any thread
  * that polls; they set flags of their own word, the code before the flag remote.
  *
@@ -42,10 +42,10 @@ enum { RESEND_MS = 200, FOLLOW_MS = 1000, QUIT_MS = 2000, FLUSH_MS = 2000 };
 static uint32_t state;     /* RUN, CLAIMED or LEAVING */
 static uint32_t remote;    /* EXIT of another node has come */
 static uint32_t flushed;   /* the leaving thread has flushed its streams */
-static uint32_t all_told;  /* the thread in exit may go on */
+static uint32_t returns;   /* a thread in exit waits for all_told */
+static uint32_t all_told;  /* it may go on */
 static uint32_t quit_sent; /* SIGQUIT has been raised, or will never be */
 static int code, remote_code, end_signal;
-static bool returns; /* a thread in exit waits for all_told */
 static uint64_t alive_most, timeout_ms;
 static uint32_t fewer;
 static pthread_t watcher;
@@ -186,7 +186,7 @@ static void end_by_signal(int signal)
 /* End the process, or let the thread in exit do so, whose alarm goes on. */
 static void end_process(bool known)
 {
-	if (returns && known) {
+	if (gasneti_acquire(&returns) && known) {
 		gasneti_release(&all_told, 1);
 		for (;;)
 			pause();
@@ -243,34 +243,30 @@ static void block_signals(void)
 	pthread_sigmask(SIG_SETMASK, &set, NULL);
 }
 
-enum origin { BY_CALL, BY_SIGNAL, BY_EXIT };
-
 /*
  * Turn the state from RUN into LEAVING, and flush.  signal: that of a crash, which ends
- * the process, or 0.  BY_SIGNAL: the caller may have interrupted anything.  Return false
- * if another thread has.
+ * the process, or 0.  in_signal: the caller may have interrupted anything.  Do nothing if
+ * another thread has.
  */
-static bool begin_end(int with, int signal, enum origin origin)
+static void begin_end(int with, int signal, bool in_signal)
 {
 	/* The caller may be in the program's handler of SIGQUIT. */
 	bool in_quit = gasneti_swap(&quit_sent, 1);
 	if (!gasneti_cas(&state, RUN, CLAIMED))
-		return false;
+		return;
 	code = with;
 	end_signal = signal;
-	returns = origin == BY_EXIT;
 	arm_alarm();
 	gasneti_release(&gasneti.leaving, 1);
 	gasneti_release(&state, LEAVING);
 	wake_watcher();
-	if (origin == BY_SIGNAL || in_quit) {
+	if (in_signal || in_quit) {
 		flush(stdout);
 		flush(stderr);
 	} else {
 		fflush(NULL);
 	}
 	gasneti_release(&flushed, 1);
-	return true;
 }
 
 /* Leave the job, as begin_end has it; the calling thread never returns. */
@@ -279,7 +275,7 @@ void gasneti_leave(int with, int signal, bool in_signal)
 	if (pthread_equal(pthread_self(), watcher))
 		_exit(with ? with : 1);
 	block_signals();
-	begin_end(with, signal, in_signal ? BY_SIGNAL : BY_CALL);
+	begin_end(with, signal, in_signal);
 	for (;;)
 		pause();
 }
@@ -293,7 +289,8 @@ void gasnet_exit(int exitcode)
 
 /*
  * The program returns from main, or calls exit.  When all nodes know, exit goes on with
- * the program's functions that were registered before gasnet_init.
+ * the program's functions that were registered before gasnet_init; also if another node
+ * began to leave.  Not so in a handler of SIGQUIT, which may have interrupted anything.
  */
 static void on_end(int status, void *unused)
 {
@@ -301,10 +298,10 @@ static void on_end(int status, void *unused)
 	if (getpid() != process)
 		return;
 	block_signals();
-	if (!begin_end(status, 0, BY_EXIT))
-		for (;;)
-			pause();
-	while (!gasneti_acquire(&all_told))
+	if (!gasneti_acquire(&quit_sent))
+		gasneti_release(&returns, 1);
+	begin_end(status, 0, false);
+	while (!gasneti_acquire(&returns) || !gasneti_acquire(&all_told))
 		nap_ms(1);
 }
 
