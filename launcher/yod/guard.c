@@ -78,11 +78,17 @@ static void sweep(void)
 		"some processes of the job do not end (see ps: state D?); left behind");
 }
 
-static _Noreturn void guard(pid_t yod, int signals, struct p3_input *in)
+struct ends {
+	int alive[2];
+	int signals;
+	struct p3_input in;
+	struct p3_tty tty; /* as it was before the first node could change it */
+};
+
+static _Noreturn void guard(pid_t yod, struct ends *e)
 {
-	struct p3_tty tty = p3_tty_keep();
 	FAULT_POINT("yod.guard_began");
-	int status = watch(yod, signals, in);
+	int status = watch(yod, e->signals, &e->in);
 	FAULT_POINT("yod.guard_unswept");
 	if (WIFSIGNALED(status))
 		p3_record_set(
@@ -90,15 +96,9 @@ static _Noreturn void guard(pid_t yod, int signals, struct p3_input *in)
 			"job",
 			(int)yod, WTERMSIG(status), strsignal(WTERMSIG(status)));
 	sweep();
-	p3_tty_restore(&tty);
+	p3_tty_restore(&e->tty);
 	_exit(STATUS_OF(status));
 }
-
-struct ends {
-	int alive[2];
-	int signals;
-	struct p3_input in;
-};
 
 static int open_ends(struct ends *e, struct p3_guard *g)
 {
@@ -119,6 +119,7 @@ int p3_guard_split(struct p3_guard *guard_out)
 	int rc = open_ends(&e, &g);
 	if (rc)
 		return rc;
+	e.tty = p3_tty_keep();
 	pid_t yod = fork();
 	if (yod < 0)
 		return -errno;
@@ -127,7 +128,7 @@ int p3_guard_split(struct p3_guard *guard_out)
 		close(e.alive[0]);
 		if (g.stdin_fd != STDIN_FILENO)
 			close(g.stdin_fd);
-		guard(yod, e.signals, &e.in);
+		guard(yod, &e);
 	}
 	FAULT_POINT("yod.split");
 	setpgid(0, 0);

@@ -13,7 +13,10 @@ tty() {
 	local what=$1 want=$2
 	shift 2
 	run timeout "${P3_LIMIT:-3000}" "$YOD_TTY" "$@"
-	[ "$status" = "$want" ] || fail "$what: status $status"
+	if [ "$status" != "$want" ]; then
+		fail "$what: status $status"
+		sed 's/^/     terminal: /' "$dir/out" | cat -v
+	fi
 	nothing_left 5
 }
 
