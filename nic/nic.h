@@ -457,8 +457,8 @@ bool p3_nic_peer_down(struct p3_nic *nic, struct p3_peer_info *info);
  * come all the same: the news is on its way, and a peer that has it already was faster.
  * So a request for that target waits, and the NIC calls conf.ask(arg, question) with
  * the lease held: it must not block, nor take locks.  The answer is this call, made
- * when p3_nic_peer_up() has told all births before the question; a target that is still
- * unknown then does not exist.  An answer counts only if it is to the last question.
+ * when p3_nic_peer_up() and p3_nic_peer_pids() have told all births and process ids
+ * before the question; a target that is still unknown then does not exist.  An answer counts only if it is to the last question.
  * Without conf.ask there is no more to hear, and such a request fails at once, as all
  * requests to dead nodes do.
  */

@@ -371,9 +371,18 @@ void p3_meet_pids(struct p3_node *node)
 	p3_nic_peer_pids(m->nic, &info);
 	pthread_mutex_lock(&m->lock);
 	m->new_pids = true;
-	pthread_mutex_unlock(&m->lock);
 	FAULT_POINT("meet.new_pids");
 	p3_meet_wake(m);
+	while (m->new_pids && !m->disowned)
+		pthread_cond_wait(&m->changed, &m->lock);
+	pthread_mutex_unlock(&m->lock);
+}
+
+void p3_meet_ask(void *arg, uint32_t question)
+{
+	struct p3_node *node = arg;
+	p3_set(&node->meeting->question, question); /* ASK.1 */
+	p3_meet_wake(node->meeting);
 }
 
 void p3_meet_part(struct p3_node *node)

@@ -11,7 +11,8 @@
  *
  *	--BORN (2 or 3 descriptors)-->	first of all; the called member answers with it
  *					when it has mapped the caller, or waits for room
- *	--PIDS-->			the sender's process ids have changed
+ *	--PIDS-->			the sender's process ids have changed: sent before
+ *					its PtlNIInit returns
  *	--AGAIN-->			there was no room for the BORN: send it once more
  *	--LEAVE-->			the sender leaves in order
  *	--BARRIER-->  rank 0  --RELEASED-->	of a job that another launcher started
@@ -36,8 +37,8 @@
  * stopped is not dead; it delays a joining node by P3_SETTLE_NS at most, once.
  *
  * The callers of the functions below hold the lock node->life, except those of
- * p3_meet_barrier and p3_meet_wake (any thread, without it) and p3_meet_disown (the only
- * thread of a forked child).  The state is in struct p3_meeting (meeting.h).
+ * p3_meet_barrier, p3_meet_wake and p3_meet_ask (any thread, without it) and
+ * p3_meet_disown (the only thread of a forked child).  The state is in struct p3_meeting (meeting.h).
  */
 /*
  * The barrier of such a job, in which rank and slot are one, is rank 0's: a rank tells
@@ -70,6 +71,11 @@ uint32_t p3_meet_crew(const struct p3_node *node);
 int p3_meet_join(struct p3_node *node, struct p3_nic *nic);
 /* (any) Make the domain's thread look for work. */
 void p3_meet_wake(struct p3_meeting *m);
+/* The NIC's conf.ask (nic.h): arg is the node. */
+void p3_meet_ask(void *arg, uint32_t question);
+/* Announce new process ids.  When the function returns, the packets are in the sockets of
+ * the members, so that a member that has heard of an id by any other way finds it there
+ * when its NIC asks. */
 void p3_meet_pids(struct p3_node *node);
 /* Wait in the barrier of a job that mpirun or another such launcher started.  Return 0,
  * or -EPIPE if a rank has ended (set *ended_out), if this node has no interface (after

@@ -92,6 +92,8 @@ struct p3_meeting {
 				 * next regular look scans the domain */
 	uint64_t checked_ns;     /* time of the last regular look */
 	bool over;               /* part was called */
+	p3_a32 question;         /* (any) the NIC's last question (ASK.1) */
+	uint32_t answered;       /* the last question that was answered */
 	uint32_t scolded;        /* last process that a line of p3_meet_scold was about */
 	uint32_t nscolded;       /* number of these lines since scolded_ns */
 	uint64_t scolded_ns;
@@ -102,7 +104,8 @@ struct p3_meeting {
 	pthread_mutex_t lock;          /* guards the members below, and the node's
 				        * barriers */
 	pthread_cond_t changed;
-	bool stop, new_pids;
+	bool stop;
+	bool new_pids;            /* PIDS must be sent; p3_meet_pids() waits for that */
 	bool disowned;            /* the program has closed descriptors of the meeting */
 	bool met;                 /* all earlier members have introduced themselves */
 	bool refused;             /* an earlier member does not fit: joining fails */

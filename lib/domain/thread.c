@@ -271,6 +271,20 @@ static bool sees_to_held(const struct p3_meeting *m)
 	return m->node->sock < 0;
 }
 
+/* Send PIDS to all members, and let p3_meet_pids() return. */
+static void tell_all_pids(struct p3_meeting *m)
+{
+	for (uint32_t i = 0; i < m->nconn; i++)
+		if (p3_meet_talks(&m->conn[i])) {
+			p3_meet_tell_pids(m, &m->conn[i]);
+			FAULT_POINT("meet.pids_half");
+		}
+	pthread_mutex_lock(&m->lock);
+	m->new_pids = false;
+	pthread_cond_broadcast(&m->changed);
+	pthread_mutex_unlock(&m->lock);
+}
+
 static void on_wake(struct p3_meeting *m)
 {
 	uint64_t n;
@@ -278,15 +292,11 @@ static void on_wake(struct p3_meeting *m)
 	pthread_mutex_lock(&m->lock);
 	bool pids = m->new_pids;
 	m->over = m->stop;
-	m->new_pids = false;
 	pthread_mutex_unlock(&m->lock);
 	if (sees_to_held(m))
 		p3_held_see_to(m->node, m->nic);
-	for (uint32_t i = 0; pids && i < m->nconn; i++)
-		if (p3_meet_talks(&m->conn[i])) {
-			p3_meet_tell_pids(m, &m->conn[i]);
-			FAULT_POINT("meet.pids_half");
-		}
+	if (pids)
+		tell_all_pids(m);
 }
 
 /* Return true if the process of a pidfd has ended.  An event alone does not show that: it
@@ -375,6 +385,31 @@ static void look_who_is_met(struct p3_meeting *m)
 	pthread_mutex_unlock(&m->lock);
 }
 
+/* ---- questions ---- */
+
+/* Process the packets that members have sent. */
+static void hear_all(struct p3_meeting *m)
+{
+	for (uint32_t i = 0; i < m->nconn; i++)
+		p3_meet_hear(m, &m->conn[i]);
+}
+
+/*
+ * Answer the NIC's question.  A process id whose PtlNIInit has returned before the
+ * question is in a packet that lies in a socket of this process by now (p3_meet_pids), or
+ * in a BORN that came earlier; so what is unknown after hear_all() does not exist.
+ */
+static void answer(struct p3_meeting *m)
+{
+	uint32_t question = p3_get(&m->question); /* ASK.1 */
+	if (question == m->answered)
+		return;
+	m->answered = question;
+	hear_all(m);
+	FAULT_POINT("meet.heard");
+	p3_nic_peer_told(m->nic, question);
+}
+
 /* ---- a program that closes descriptors of the meeting ---- */
 
 /* Return true if the program has closed no descriptor of a connection or of a member's
@@ -434,6 +469,7 @@ static void stay_disowned(struct p3_meeting *m)
 	say_disowned(m);
 	lose_all(m);
 	while (!stop) {
+		answer(m);
 		if (sees_to_held(m))
 			p3_held_see_to(m->node, m->nic);
 		(void)poll(NULL, 0, LOOK_MS / 10);
@@ -452,8 +488,7 @@ static void leave_barrier(struct p3_meeting *m)
 	struct p3_job_msg released = m->released;
 	if (!p3_meet_follows(m) || !released.round)
 		return;
-	for (uint32_t i = 0; i < m->nconn; i++)
-		p3_meet_hear(m, &m->conn[i]);
+	hear_all(m);
 	p3_meet_leave_barrier(m, &released);
 }
 
@@ -473,6 +508,7 @@ static bool turn(struct p3_meeting *m)
 		check_all(m);
 		m->checked_ns = p3_now_ns();
 	}
+	answer(m);
 	leave_barrier(m);
 	p3_meet_see_to_barrier(m);
 	look_who_is_met(m);

@@ -75,6 +75,8 @@ static void set_calls(struct p3_node *node, uint32_t hold_s, struct p3_nic_conf 
 		c->ask = p3_job_ask;
 		c->meet = p3_job_meet;
 	}
+	if (node->meeting)
+		c->ask = p3_meet_ask;
 	if (node->sock >= 0 || node->meeting) {
 		c->hold = p3_job_hold;
 		c->hold_ns = hold_s * UINT64_C(1000000000);
