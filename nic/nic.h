@@ -458,7 +458,8 @@ bool p3_nic_peer_down(struct p3_nic *nic, struct p3_peer_info *info);
  * So a request for that target waits, and the NIC calls conf.ask(arg, question) with
  * the lease held: it must not block, nor take locks.  The answer is this call, made
  * when p3_nic_peer_up() and p3_nic_peer_pids() have told all births and process ids
- * before the question; a target that is still unknown then does not exist.  An answer counts only if it is to the last question.
+ * before the question; a target that is still unknown then does not exist.  An answer
+ * counts only if it is to the last question.
  * Without conf.ask there is no more to hear, and such a request fails at once, as all
  * requests to dead nodes do.
  */

@@ -38,7 +38,8 @@
  *
  * The callers of the functions below hold the lock node->life, except those of
  * p3_meet_barrier, p3_meet_wake and p3_meet_ask (any thread, without it) and
- * p3_meet_disown (the only thread of a forked child).  The state is in struct p3_meeting (meeting.h).
+ * p3_meet_disown (the only thread of a forked child).  The state is in struct p3_meeting
+ * (meeting.h).
  */
 /*
  * The barrier of such a job, in which rank and slot are one, is rank 0's: a rank tells
