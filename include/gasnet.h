@@ -1040,6 +1040,7 @@ typedef struct {
 	uint64_t since;      /* beginning of idleness, ns; 0: none */
 	uint32_t generation; /* of the node's wake-ups, before the condition was read */
 	uint32_t turns;
+	uint32_t naps; /* in vain, in a row */
 } gasneti_wait_t;
 void gasneti_wait_begin(gasneti_wait_t *wait);
 void gasneti_wait_turn(gasneti_wait_t *wait);

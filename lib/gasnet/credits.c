@@ -175,8 +175,6 @@ void gasneti_sys_resend(void)
 {
 	for (uint32_t i = 0; i < gasneti.nodes; i++) {
 		struct gasneti_peer *peer = &gasneti.peers[i];
-		if (!peer->sys_unsent)
-			continue;
 		gasneti_lock(&peer->lock);
 		for (uint32_t kind = REVOKE; kind <= RETURN; kind++)
 			if (peer->sys_unsent & kind) {

@@ -27,7 +27,8 @@ enum {
 	SPIN_NS = 20000,
 	SYS_EVERY = 16,   /* FULL polls for one look at SYS_EQ */
 	EXIT_EVERY = 256, /* and at EXIT_EQ */
-	CLOCK_EVERY = 32  /* idle turns for one look at the clock */
+	CLOCK_EVERY = 32, /* idle turns for one look at the clock */
+	LONGER_NAPS = 5   /* times that the sleep doubles */
 };
 
 uint64_t gasneti_now(void)
@@ -256,15 +257,26 @@ static void dispatch(const ptl_event_t *ev, int queue)
 }
 
 /*
- * Sleep in the network until an event comes, and store it with the number of its queue.
- * Return false if none has come.  Without am the sleeper leaves requests to others, which
- * may wait until it ceases to watch, so with threads it sleeps for a short time only.
+ * Return the time to sleep in the network, in ms.  Events end this sleep.  With threads,
+ * other threads may wait for this one's return, so it is short, and shorter if this one
+ * leaves the requests to them (without am).  Otherwise sleeps in vain become longer; they
+ * end at all because a condition may be about memory that puts write.
  */
-static bool sleep_in_network(bool am, ptl_event_t *ev, int *queue)
+static ptl_time_t nap_ms(const gasneti_wait_t *wait, bool am)
+{
+	if (GASNETI_THREADS)
+		return am ? GASNETI_NAP_MS : 1;
+	if (gasneti_get(&gasneti.unsent))
+		return GASNETI_NAP_MS;
+	return GASNETI_NAP_MS << (wait->naps < LONGER_NAPS ? wait->naps : LONGER_NAPS);
+}
+
+/* Sleep in the network until an event comes, and store it with the number of its queue.
+ * Return false if none has come. */
+static bool sleep_in_network(bool am, ptl_time_t ms, ptl_event_t *ev, int *queue)
 {
 	ptl_handle_eq_t eqs[] = {
 		gasneti.sys_eq, gasneti.safe_eq, gasneti.exit_eq, gasneti.am_eq};
-	ptl_time_t ms = GASNETI_THREADS && !am ? 1 : GASNETI_NAP_MS;
 	int rc = PtlEQPoll(eqs, am ? 4 : 3, ms, ev, queue);
 	if (rc == PTL_EQ_DROPPED && *queue != 2)
 		gasneti_fatal(
@@ -272,7 +284,7 @@ static bool sleep_in_network(bool am, ptl_event_t *ev, int *queue)
 	return rc == PTL_OK || rc == PTL_EQ_DROPPED;
 }
 
-static void nap(const gasneti_wait_t *wait, enum gasneti_level level)
+static void nap(gasneti_wait_t *wait, enum gasneti_level level)
 {
 	if (GASNETI_THREADS && !gasneti_cas(&gasneti.watcher, 0, 1)) {
 		sleep_for_wake(wait);
@@ -282,7 +294,8 @@ static void nap(const gasneti_wait_t *wait, enum gasneti_level level)
 		  handler_begin();
 	ptl_event_t ev;
 	int queue;
-	bool found = sleep_in_network(am, &ev, &queue);
+	bool found = sleep_in_network(am, nap_ms(wait, am), &ev, &queue);
+	wait->naps = found ? 0 : wait->naps + 1;
 	/* Another thread watches while this one runs a handler, for any time. */
 	if (GASNETI_THREADS) {
 		gasneti_release(&gasneti.watcher, 0);
@@ -327,6 +340,7 @@ void gasneti_wait_init(gasneti_wait_t *wait)
 {
 	wait->since = 0;
 	wait->turns = 0;
+	wait->naps = 0;
 	wait->generation = gasneti_seq_get(&gasneti.generation);
 }
 
