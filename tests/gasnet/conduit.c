@@ -381,6 +381,7 @@ static void check_bounds(const struct gn_run *r, unsigned long long most_regions
 
 STATEMENT(165, memory_that_is_mapped_again)
 {
+	NEED_SEGMENT();
 	for (int few = 0; few < 2; few++) {
 		gn_env("GASNET_PORTAL_LOCAL", "firehose");
 		gn_env("GASNET_PORTAL_STATS", "1");

@@ -216,12 +216,13 @@ STATEMENT(61, wrong_node_and_too_many_bytes)
 {
 	check_wrong(0, 5);
 	CHECK_FATAL(gn_scene(1, "wrong_lists", "0"));
-	if (GN_IS_DEBUG)
+	if (GN_IS_DEBUG && GN_HAS_SEGMENT)
 		CHECK_FATAL(gn_scene(1, "wrong_lists", "1"));
 }
 
 STATEMENT(62, long_outside_of_the_segment)
 {
+	NEED_SEGMENT();
 	check_wrong(6, 8);
 }
 

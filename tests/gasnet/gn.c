@@ -356,10 +356,35 @@ void gn_know_nodes(void)
 	gn.before = (gn.rank + gn.size - 1) % gn.size;
 }
 
+#ifdef GASNET_SEGMENT_EVERYTHING
+/* Let each node use an area of its memory as its segment. */
+static void make_areas(uintptr_t size)
+{
+	struct patience p = gn_patience();
+	size = size < GN_AREA_MOST ? size : GN_AREA_MOST;
+	void *area = mmap(
+		NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	CHECK(area != MAP_FAILED);
+	gn_job->area[gn.rank] = (uintptr_t)area;
+	for (unsigned i = 0; i < gn.size; i++) {
+		CHECK(!gn.seg[i].addr && gn.seg[i].size == (uintptr_t)-1);
+		while (!gn_job->area[i])
+			gn_look(__FILE__, __LINE__, &p, "the other nodes attach");
+		gn.seg[i] = (gasnet_seginfo_t){(void *)gn_job->area[i], size};
+	}
+}
+#else
+static void make_areas(uintptr_t size)
+{
+	(void)size;
+}
+#endif
+
 void gn_attach(uintptr_t segment)
 {
 	CHECK_OK(gasnet_attach(gn_program.table, gn_program.entries, segment, 0));
 	CHECK_OK(gasnet_getSegmentInfo(gn.seg, (int)gn.size));
+	make_areas(segment);
 }
 
 /* ---- a run ---- */

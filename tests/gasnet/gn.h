@@ -45,15 +45,17 @@ struct gn_program {
 };
 extern const struct gn_program gn_program; /* each program defines it */
 
-#define GN_SEGMENT  ((uintptr_t)4 << 20)
-#define GN_TABLE(t) .table = (t), .entries = (int)(sizeof(t) / sizeof(t)[0])
+#define GN_AREA_MOST ((uintptr_t)1 << 30) /* GASNET_SEGMENT_EVERYTHING */
+#define GN_SEGMENT   ((uintptr_t)4 << 20)
+#define GN_TABLE(t)  .table = (t), .entries = (int)(sizeof(t) / sizeof(t)[0])
 
 /* State that the nodes of a job, and its driver, share beside GASNet. */
 struct gn_job {
 	_Atomic uint32_t opened, arrived, phase, ended, failed, skipped;
-	_Atomic uint64_t mark_ms;        /* time of gn_mark() */
-	_Atomic int32_t pid[GN_NODES];   /* of the nodes of a scene */
-	_Atomic uint64_t word[GN_WORDS]; /* zero at the start of each test */
+	_Atomic uint64_t mark_ms;         /* time of gn_mark() */
+	_Atomic int32_t pid[GN_NODES];    /* of the nodes of a scene */
+	_Atomic uintptr_t area[GN_NODES]; /* see gn_attach() */
+	_Atomic uint64_t word[GN_WORDS];  /* zero at the start of each test */
 };
 extern struct gn_job *gn_job;
 
@@ -117,6 +119,16 @@ _Noreturn void gn_skip(const char *reason);
 	do {                                                                             \
 		if (!GN_IS_PAR)                                                          \
 			gn_skip("PAR only");                                             \
+	} while (0)
+#ifdef GASNET_SEGMENT_EVERYTHING
+#define GN_HAS_SEGMENT false
+#else
+#define GN_HAS_SEGMENT true
+#endif
+#define NEED_SEGMENT()                                                                   \
+	do {                                                                             \
+		if (!GN_HAS_SEGMENT)                                                     \
+			gn_skip("all memory is the segment");                            \
 	} while (0)
 #define NEED_DEBUG()                                                                     \
 	do {                                                                             \

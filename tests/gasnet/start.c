@@ -172,6 +172,7 @@ SCENE(limited)
 
 STATEMENT(20, max_segsize_limits)
 {
+	NEED_SEGMENT();
 	gn_env("GASNET_MAX_SEGSIZE", "1M");
 	CHECK_STATUS(gn_scene(2, "limited", ""), 0);
 	CHECK_STATUS(gn_scene(2, "limited", "1M"), 0);
@@ -234,6 +235,7 @@ SCENE(attach_nothing)
 
 STATEMENT(23, attach_without_table_and_segment)
 {
+	NEED_SEGMENT();
 	run_in_each_size("attach_nothing");
 }
 
@@ -262,6 +264,7 @@ SCENE(different)
 
 STATEMENT(24, nodes_have_different_segments)
 {
+	NEED_SEGMENT();
 	run_in_each_size("different");
 }
 
@@ -276,6 +279,7 @@ SCENE(misaligned)
 
 STATEMENT(25, misaligned_segment_is_an_error)
 {
+	NEED_SEGMENT();
 	CHECK_FATAL(gn_scene(1, "misaligned", ""));
 	CHECK_FATAL(gn_scene(2, "misaligned", ""));
 }
@@ -308,6 +312,7 @@ SCENE(info)
 
 STATEMENT(26, segment_info_counts_entries)
 {
+	NEED_SEGMENT();
 	CHECK_STATUS(gn_scene(1, "info", ""), 0);
 	CHECK_STATUS(gn_scene(2, "info", ""), 0);
 	CHECK_STATUS(gn_scene(3, "info", ""), 0);
@@ -406,6 +411,7 @@ SCENE(most)
 
 WEAK_STATEMENT(29, largest_segment_on_all_nodes)
 {
+	NEED_SEGMENT();
 	struct gn_run *r = gn_scene(2, "most", "");
 	if (r->status)
 		CHECK_FATAL(r);
