@@ -583,8 +583,10 @@ STATEMENT(111, blocking_and_silent, 2, 0)
 		for (unsigned i = 0; i < 20; i++) {
 			uint32_t length = i % 2 ? 100 : LENGTH;
 			fill(local_bytes, LENGTH, i);
+			/* behind the silent one, which may be under way */
 			OK(cci_rma(p.s.conn, NULL, 0, p.local, 0, &p.remote, 0, length,
-				NULL, CCI_FLAG_WRITE | CCI_FLAG_BLOCKING));
+				NULL,
+				CCI_FLAG_WRITE | CCI_FLAG_BLOCKING | CCI_FLAG_FENCE));
 			memset(local_bytes, 0, LENGTH);
 			OK(cci_rma(p.s.conn, NULL, 0, p.local, 0, &p.remote, 0, length,
 				NULL, CCI_FLAG_READ | CCI_FLAG_BLOCKING));
