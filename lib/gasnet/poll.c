@@ -268,7 +268,8 @@ static ptl_time_t nap_ms(const gasneti_wait_t *wait, bool am)
 		return am ? GASNETI_NAP_MS : 1;
 	if (gasneti_get(&gasneti.unsent))
 		return GASNETI_NAP_MS;
-	return GASNETI_NAP_MS << (wait->naps < LONGER_NAPS ? wait->naps : LONGER_NAPS);
+	uint32_t longer = wait->naps < LONGER_NAPS ? wait->naps : LONGER_NAPS;
+	return (ptl_time_t)GASNETI_NAP_MS << longer;
 }
 
 /* Sleep in the network until an event comes, and store it with the number of its queue.
