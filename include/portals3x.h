@@ -117,7 +117,7 @@ typedef struct {
 	uint64_t wakes_sent;     /* (node) sleeping peers and threads woken */
 	uint64_t park_late;      /* (node) sleeps that a time-out ended with work there */
 	uint64_t cma_fallback;   /* (node) peers whose memory cannot be read */
-	uint64_t peers_alive;    /* (node) peers that are alive now */
+	uint64_t peers_alive;    /* (node) nodes that are alive now, with this one */
 	uint64_t lanes_full;     /* (node) sends that had to wait for room */
 	uint64_t hugepages;      /* (node) 1: segments in hugepages, 0: not */
 	uint64_t bad_headers;    /* (node) headers of peers that made no sense */
@@ -134,6 +134,8 @@ typedef struct {
 	uint64_t wire_bad_sums; /* frames that came with a wrong checksum */
 	uint64_t wire_doubles;  /* frames that came for the second time */
 	uint64_t wire_gaps;     /* frames that came behind a missing one */
+
+	uint64_t job_alive; /* (node) as peers_alive, without nodes of other jobs */
 } ptlx_stats_t;
 
 /*

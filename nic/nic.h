@@ -491,5 +491,6 @@ uint64_t p3_nic_counter(struct p3_nic *nic, enum p3_counter c);
 uint64_t p3_nic_wire_counter(struct p3_nic *nic, unsigned c); /* p3_wire_counter */
 bool p3_nic_is_huge(struct p3_nic *nic);
 uint32_t p3_nic_peers_alive(struct p3_nic *nic);
+uint32_t p3_nic_job_alive(struct p3_nic *nic); /* those of the own job */
 
 #endif

@@ -41,12 +41,13 @@ struct p3_nic {
 	p3_a32 news;    /* private futex: bumped for parked threads */
 	p3_a64 drained; /* passes that left no work */
 	p3_a32 nic_asleep;
-	p3_a32 alive;    /* proto/: live peers, this node included */
-	p3_a32 watcher;  /* a host thread sleeps on the doorbell */
-	p3_a32 emptied;  /* nodes share CPUs, and the last pass seems to have left no
+	p3_a32 alive;     /* proto/: live peers, this node included */
+	p3_a32 job_alive; /* proto/: those of them that are of the own job */
+	p3_a32 watcher;   /* a host thread sleeps on the doorbell */
+	p3_a32 emptied;   /* nodes share CPUs, and the last pass seems to have left no
 			  * work */
-	p3_a32 detached; /* mailbox slots whose poster does not wait, */
-	p3_a32 hungry;   /* and the first of them whose command waits for memory */
+	p3_a32 detached;  /* mailbox slots whose poster does not wait, */
+	p3_a32 hungry;    /* and the first of them whose command waits for memory */
 
 	/* ---- all rooms: settings and segments, which do not change while the NIC
 	 * lives (any) ---- */

@@ -44,6 +44,7 @@ static void fill(struct p3_nic *nic, ptlx_stats_t *s)
 	s->wire_bad_sums = p3_nic_wire_counter(nic, P3_W_BAD_SUMS);
 	s->wire_doubles = p3_nic_wire_counter(nic, P3_W_DOUBLES);
 	s->wire_gaps = p3_nic_wire_counter(nic, P3_W_GAPS);
+	s->job_alive = p3_nic_job_alive(nic);
 }
 
 /* Length of the first version, which programs may have been compiled with. */

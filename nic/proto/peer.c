@@ -228,9 +228,13 @@ void p3_peer_say_reads(struct p3_peer *p)
 
 void p3_peer_count_alive(struct p3_nic *n, struct p3_peer *p, bool alive)
 {
-	if (p->counted != alive)
-		p3_set(&n->alive, p3_get(&n->alive) + (alive ? 1 : (uint32_t)-1));
+	uint32_t by = alive ? 1 : (uint32_t)-1;
+	if (p->counted == alive)
+		return;
 	p->counted = alive;
+	p3_set(&n->alive, p3_get(&n->alive) + by);
+	if (p->jid == n->conf.jid)
+		p3_set(&n->job_alive, p3_get(&n->job_alive) + by);
 }
 
 void p3_peer_end_meeting(struct p3_nic *n, struct p3_peer *p)

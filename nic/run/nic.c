@@ -393,3 +393,8 @@ uint32_t p3_nic_peers_alive(struct p3_nic *n)
 {
 	return p3_get(&n->alive);
 }
+
+uint32_t p3_nic_job_alive(struct p3_nic *n)
+{
+	return p3_get(&n->job_alive);
+}

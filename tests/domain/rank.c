@@ -279,12 +279,16 @@ static void barriers(void)
 	}
 }
 
-static void check_alive(void)
+/* Check the numbers of living nodes: peers in all jobs, and all of the own job. */
+static void check_alive(unsigned peers)
 {
 	ptlx_stats_t stats = {.struct_size = sizeof stats};
 	DO(PtlXStats(me.ni, &stats));
-	if (stats.peers_alive != me.size)
+	if (stats.peers_alive < peers)
 		fail("%llu peers are there", (unsigned long long)stats.peers_alive);
+	if (stats.job_alive != me.size)
+		fail("%llu nodes of the job are there",
+			(unsigned long long)stats.job_alive);
 }
 
 static void all(const char *variable)
@@ -295,7 +299,7 @@ static void all(const char *variable)
 	open_portal(PTL_PID_ANY);
 	check_maps();
 	DO(PtlXBarrier());
-	check_alive();
+	check_alive(me.size);
 	all_to_all();
 	barriers();
 	DO(PtlXBarrier());
@@ -647,6 +651,7 @@ static void meet_kin(const char *dir, unsigned round, const char *text)
 		gather(dir, 2 * round + 100 + k, kin, n); /* all have all messages */
 		if (k == 0)
 			own_barriers(own);
+		check_alive(n - gone);
 	}
 	for (unsigned i = gone; i < n; i++)
 		get_row(kin[i], kin[gone + (i - gone + me.rank) % (n - gone)], round);
