@@ -191,6 +191,8 @@ int gasnet_barrier(int id, int flags)
 
 int gasnet_barrier_result(int *id)
 {
+	if (gasneti.state != GASNETI_ATTACHED)
+		gasneti_fatal("gasnet_barrier_result before gasnet_attach");
 	if (bar.notified)
 		gasneti_fatal("gasnet_barrier_result between notify and wait");
 	*id = bar.result >> 32 == NAMED ? (int)(uint32_t)bar.result : 0;

@@ -117,7 +117,8 @@ static void take_arrivals(void)
 		gasneti_must(PtlEQGet(gasneti.sys_eq, &ev), "PtlEQGet");
 }
 
-/* Tell two numbers to all nodes; their numbers are in gasneti.table when it returns. */
+/* Tell two numbers to all nodes; their numbers are in gasneti.table when it returns.  A
+ * barrier must follow before the next exchange, which writes the table again. */
 static void exchange(uint64_t a, uint64_t b)
 {
 	uint64_t at = gasneti.me * sizeof(*gasneti.table);
@@ -298,38 +299,41 @@ int gasnet_init(int *argc, char ***argv)
 
 typedef void (*handler_t)(void);
 
-static handler_t function_of(const gasnet_handlerentry_t *entry)
+/* The table of handlers, while it is made.  An entry without a function keeps its index,
+ * too: a message to it ends the job. */
+static bool taken[GASNETI_HANDLERS];
+
+static void register_one(const gasnet_handlerentry_t *entry)
 {
-	return (handler_t)entry->fnptr;
+	gasneti.handlers[entry->index] = (handler_t)entry->fnptr;
+	taken[entry->index] = true;
 }
 
-static int register_explicit(gasnet_handlerentry_t *table, int numentries)
+static int register_explicit(const gasnet_handlerentry_t *table, int numentries)
 {
 	for (int i = 0; i < numentries; i++) {
 		gasnet_handler_t index = table[i].index;
 		if (!index)
 			continue;
-		if (index < GASNETI_FIRST_HANDLER || gasneti.handlers[index])
+		if (index < GASNETI_FIRST_HANDLER || taken[index])
 			return GASNET_ERR_RESOURCE;
-		gasneti.handlers[index] = function_of(&table[i]);
+		register_one(&table[i]);
 	}
 	return GASNET_OK;
 }
 
-static int register_others(gasnet_handlerentry_t *table, int numentries)
+/* There are enough indexes: register_handlers has counted the entries. */
+static void register_others(gasnet_handlerentry_t *table, int numentries)
 {
 	uint32_t next = GASNETI_FIRST_HANDLER;
 	for (int i = 0; i < numentries; i++) {
 		if (table[i].index)
 			continue;
-		while (next < GASNETI_HANDLERS && gasneti.handlers[next])
+		while (taken[next])
 			next++;
-		if (next == GASNETI_HANDLERS)
-			return GASNET_ERR_RESOURCE;
-		gasneti.handlers[next] = function_of(&table[i]);
 		table[i].index = (gasnet_handler_t)next;
+		register_one(&table[i]);
 	}
-	return GASNET_OK;
 }
 
 static int register_handlers(gasnet_handlerentry_t *table, int numentries)
@@ -338,11 +342,10 @@ static int register_handlers(gasnet_handlerentry_t *table, int numentries)
 		return GASNET_ERR_BAD_ARG;
 	if (numentries > GASNETI_HANDLERS - GASNETI_FIRST_HANDLER)
 		return GASNET_ERR_RESOURCE;
+	memset(taken, 0, sizeof(taken));
 	int rc = register_explicit(table, numentries);
 	if (rc == GASNET_OK)
-		rc = register_others(table, numentries);
-	if (rc != GASNET_OK)
-		memset(gasneti.handlers, 0, sizeof(gasneti.handlers));
+		register_others(table, numentries);
 	return rc;
 }
 
@@ -392,10 +395,26 @@ static void learn_bases(void)
 	}
 }
 
+/* End the job if the nodes differ in an argument that must be alike. */
+static void compare_offsets(uintptr_t minheapoffset)
+{
+#if defined(GASNET_DEBUG) && !defined(GASNET_SEGMENT_EVERYTHING)
+	exchange(minheapoffset, 0);
+	for (uint32_t i = 0; i < gasneti.nodes; i++)
+		if (gasneti.table[i][0] != minheapoffset)
+			gasneti_fatal("gasnet_attach: minheapoffset is %llu here and "
+				      "%llu on node %u; pass the same on all nodes",
+				(unsigned long long)minheapoffset,
+				(unsigned long long)gasneti.table[i][0], i);
+	gasneti_barrier_meet(); /* all have read the table */
+#else
+	(void)minheapoffset;
+#endif
+}
+
 int gasnet_attach(gasnet_handlerentry_t *table, int numentries, uintptr_t segsize,
 	uintptr_t minheapoffset)
 {
-	(void)minheapoffset;
 	if (gasneti.state != GASNETI_INIT)
 		return GASNET_ERR_NOT_INIT;
 	int rc = register_handlers(table, numentries);
@@ -409,6 +428,7 @@ int gasnet_attach(gasnet_handlerentry_t *table, int numentries, uintptr_t segsiz
 	gasneti_local_attach();
 	gasneti_credits_attach();
 	gasneti_barrier_meet();
+	compare_offsets(minheapoffset);
 	learn_bases();
 	gasneti.state = GASNETI_ATTACHED;
 	gasneti_barrier_meet();

@@ -5,17 +5,18 @@
  * The thread that calls gasnet_exit, or in which main ends or a signal arrives, only
  * turns the state from RUN into LEAVING and sleeps; the watch thread does the rest, so
  * the same code runs whatever the other threads do, and whatever locks they hold, in a
- * signal handler, too.  The watch thread is the only thread of the library.  It runs no
- * handler of the program, and every watch_ms it looks for messages of nodes that leave
- * and for nodes that have died.
+ * signal handler, too.  The watch thread runs no handler of the program, and every
+ * watch_ms it looks for messages of nodes that leave and for nodes that have died.
  *
  *	leave:	tell all nodes (EXIT); wait until each one has told this node and has
  *		acknowledged, or is dead, or the time is over; end the process
  *	EXIT of another node arrives:	SIGQUIT, if the program has a handler for it; then
  *		leave with that node's code
- *	fewer nodes alive, twice in a row, and no EXIT:	leave with code 1
- * An alarm ends the process even if the watch thread hangs.  EXIT is acknowledged because
- * the last messages of a process that ends may be lost.
+ *	fewer nodes alive, three times in a row, and no EXIT:	leave with code 1
+ * A second thread, the last resort, sleeps until the node begins to leave, and ends the
+ * process some seconds after the time-out, even if the watch thread hangs.  It is no
+ * alarm, because SIGALRM and the timers belong to the program.  EXIT is acknowledged
+ * because the last messages of a process that ends may be lost.
  *
  * Order.  The thread that leaves writes code and signal and then releases the
  * state, which the watch thread acquires.  The event handlers below run in any thread
@@ -26,10 +27,11 @@
  * that the program may handle, since a handler would keep it from flushing its streams,
  * and on another thread the library's handlers return at once.  Signals of crashes stay
  * unblocked: a crash in fflush parks the thread, and the watch thread ends the process.
+ * A child that the program forks has the handlers, but no watch thread: there the signals
+ * have their default effects, and gasnet_exit ends the child alone.
  */
 #include <linux/futex.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -45,10 +47,11 @@ static uint32_t flushed;   /* the leaving thread has flushed its streams */
 static uint32_t returns;   /* a thread in exit waits for all_told */
 static uint32_t all_told;  /* it may go on */
 static uint32_t quit_sent; /* SIGQUIT has been raised, or will never be */
-static int code, remote_code, end_signal;
-static uint64_t alive_most, timeout_ms;
+static uint32_t term;      /* SIGTERM or its like has raised SIGQUIT */
+static int code, remote_code, term_code, end_signal;
+static uint64_t timeout_ms;
 static uint32_t fewer;
-static pthread_t watcher;
+static pthread_t watcher, exiting;
 static pid_t process;
 
 static void nap_ms(uint32_t ms)
@@ -65,18 +68,6 @@ static uint64_t now_ms(void)
 static void wake_watcher(void)
 {
 	syscall(SYS_futex, &state, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
-}
-
-/* Write a line to stderr without its lock, which another thread may hold for ever. */
-static void __attribute__((format(printf, 1, 2))) say(const char *format, ...)
-{
-	char text[128];
-	va_list args;
-	va_start(args, format);
-	int n = vsnprintf(text, sizeof(text), format, args);
-	va_end(args);
-	if (n > 0 && write(STDERR_FILENO, text, strnlen(text, sizeof(text))) < 0)
-		return; /* standard error is closed: the status alone tells */
 }
 
 /* ---- messages ---- */
@@ -127,26 +118,55 @@ static void tell_all(void)
 	}
 }
 
-/* Return the number of peers that are alive. */
-static uint64_t peers_alive(void)
+/* Return the number of nodes that are alive, this one included. */
+static uint64_t alive(void)
 {
 	ptlx_stats_t stats = {.struct_size = sizeof(stats)};
 	if (PtlXStats(gasneti.ni, &stats) != PTL_OK)
-		return 0;
-	return stats.peers_alive;
+		return gasneti.nodes; /* nothing is known about deaths */
+	return stats.job_alive;
 }
 
-static bool all_know(void)
+/* Return true if all living nodes have told that they leave, and, if that is asked for,
+ * have acknowledged that this node does. */
+static bool have_all_told(bool acked)
 {
-	read_events();
 	for (uint32_t i = 0; i < gasneti.nodes; i++) {
 		const struct gasneti_peer *peer = &gasneti.peers[i];
-		if (i != gasneti.me && !gasneti_get(&peer->dead) &&
-			!(gasneti_get(&peer->exit_seen) &&
-				gasneti_get(&peer->exit_acked)))
-			return peers_alive() == 0;
+		if (i == gasneti.me || gasneti_get(&peer->dead))
+			continue;
+		if (!gasneti_get(&peer->exit_seen) ||
+			(acked && !gasneti_get(&peer->exit_acked)))
+			return false;
 	}
 	return true;
+}
+
+/*
+ * Tell and hear all nodes for a bounded time; return true if all have told.  A node that
+ * has told need not know that this one leaves, and may have ended without its
+ * acknowledgement, so that is not waited for as long.
+ */
+static bool tell_and_hear(uint64_t limit)
+{
+	uint64_t start = now_ms(), told = 0;
+	bool heard = false;
+	for (uint64_t now = start; now - start < limit; now = now_ms()) {
+		read_events();
+		if (have_all_told(true) || alive() <= 1)
+			break;
+		if (!heard && have_all_told(false)) {
+			heard = true;
+			if (limit > now - start + FOLLOW_MS)
+				limit = now - start + FOLLOW_MS;
+		}
+		if (now - told >= RESEND_MS) {
+			tell_all();
+			told = now;
+		}
+		nap_ms(1);
+	}
+	return have_all_told(false);
 }
 
 /* ---- leaving ---- */
@@ -183,7 +203,7 @@ static void end_by_signal(int signal)
 	raise(signal);
 }
 
-/* End the process, or let the thread in exit do so, whose alarm goes on. */
+/* End the process, or let the thread in exit do so, for which the last resort waits. */
 static void end_process(bool known)
 {
 	if (gasneti_acquire(&returns) && known) {
@@ -198,75 +218,77 @@ static void end_process(bool known)
 static void leave(void)
 {
 	bool follows = gasneti_acquire(&remote);
-	uint64_t limit = follows && timeout_ms > FOLLOW_MS ? FOLLOW_MS : timeout_ms;
-	uint64_t start = now_ms(), told = 0;
-	bool known = false;
-	while (!(known = all_know()) && now_ms() - start < limit) {
-		if (now_ms() - told >= RESEND_MS) {
-			tell_all();
-			told = now_ms();
-		}
-		nap_ms(1);
-	}
+	bool told =
+		tell_and_hear(follows && timeout_ms > FOLLOW_MS ? FOLLOW_MS : timeout_ms);
 	tell_all();
 	gasneti_statistics();
 	await_flush();
 	if (end_signal)
 		end_by_signal(end_signal);
-	end_process(known || follows);
-}
-
-static void on_alarm(int signal)
-{
-	(void)signal;
-	_exit(code ? code : 1);
-}
-
-/* End the process in a bounded time, whatever hangs: from here on the alarm is ours. */
-static void arm_alarm(void)
-{
-	struct sigaction action = {.sa_handler = on_alarm};
-	sigaction(SIGALRM, &action, NULL);
-	alarm((unsigned)(timeout_ms / 1000 + 2 + FLUSH_MS / 1000));
+	end_process(told || follows);
 }
 
 static const int crashes[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT};
 
-/* Block the signals of the calling thread but SIGALRM and those of crashes. */
+/* Block the signals of the calling thread but those of crashes. */
 static void block_signals(void)
 {
 	sigset_t set;
 	sigfillset(&set);
-	sigdelset(&set, SIGALRM);
 	for (size_t i = 0; i < sizeof(crashes) / sizeof(*crashes); i++)
 		sigdelset(&set, crashes[i]);
 	pthread_sigmask(SIG_SETMASK, &set, NULL);
 }
 
-/*
- * Turn the state from RUN into LEAVING, and flush.  signal: that of a crash, which ends
- * the process, or 0.  in_signal: the caller may have interrupted anything.  Do nothing if
- * another thread has.
- */
+/* Begin to leave; the caller has claimed the state.  signal: that of a crash, which ends
+ * the process, or 0. */
+static void start_leaving(int with, int signal)
+{
+	code = with;
+	end_signal = signal;
+	gasneti_release(&gasneti.leaving, 1);
+	gasneti_release(&state, LEAVING);
+	wake_watcher();
+}
+
+/* Flush the program's streams.  in_signal: the caller may have interrupted anything. */
+static void flush_streams(bool in_signal)
+{
+	if (in_signal) {
+		flush(stdout);
+		flush(stderr);
+	} else {
+		fflush(NULL);
+	}
+}
+
+/* Turn the state from RUN into LEAVING, and flush.  Do nothing if another thread has. */
 static void begin_end(int with, int signal, bool in_signal)
 {
 	/* The caller may be in the program's handler of SIGQUIT. */
 	bool in_quit = gasneti_swap(&quit_sent, 1);
 	if (!gasneti_cas(&state, RUN, CLAIMED))
 		return;
-	code = with;
-	end_signal = signal;
-	arm_alarm();
-	gasneti_release(&gasneti.leaving, 1);
-	gasneti_release(&state, LEAVING);
-	wake_watcher();
-	if (in_signal || in_quit) {
-		flush(stdout);
-		flush(stderr);
-	} else {
-		fflush(NULL);
-	}
+	start_leaving(with, signal);
+	flush_streams(in_signal || in_quit);
 	gasneti_release(&flushed, 1);
+}
+
+static bool is_forked(void)
+{
+	return getpid() != process;
+}
+
+/*
+ * Return true if the calling thread ends the process without the watch thread: all nodes
+ * have been told already, and this thread runs the program's functions of exit, or has
+ * crashed beside them; or this is a forked child.
+ */
+static bool is_alone(int signal)
+{
+	bool told = gasneti_acquire(&all_told);
+	return is_forked() ||
+	       (told && (signal || pthread_equal(pthread_self(), exiting)));
 }
 
 /* Leave the job, as begin_end has it; the calling thread never returns. */
@@ -274,6 +296,12 @@ void gasneti_leave(int with, int signal, bool in_signal)
 {
 	if (pthread_equal(pthread_self(), watcher))
 		_exit(with ? with : 1);
+	if (is_alone(signal)) {
+		flush_streams(in_signal);
+		if (signal)
+			end_by_signal(signal);
+		_exit(with);
+	}
 	block_signals();
 	begin_end(with, signal, in_signal);
 	for (;;)
@@ -295,9 +323,10 @@ void gasnet_exit(int exitcode)
 static void on_end(int status, void *unused)
 {
 	(void)unused;
-	if (getpid() != process)
+	if (is_forked())
 		return;
 	block_signals();
+	exiting = pthread_self();
 	if (!gasneti_acquire(&quit_sent))
 		gasneti_release(&returns, 1);
 	begin_end(status, 0, false);
@@ -309,6 +338,8 @@ static void on_end(int status, void *unused)
 
 static void on_quit(int signal)
 {
+	if (is_forked())
+		end_by_signal(signal);
 	if (gasneti_acquire(&state) != RUN)
 		return;
 	gasneti_leave(gasneti_acquire(&remote) ? remote_code : 128 + signal, 0, true);
@@ -322,20 +353,27 @@ static bool program_quits(void)
 	       now.sa_handler != SIG_DFL && now.sa_handler != SIG_IGN;
 }
 
-/* A signal that ends the job: the program's SIGQUIT handler runs first. */
+/* A signal that ends the job: the program's SIGQUIT handler runs first, and the watch
+ * thread waits a bounded time for it (follow). */
 static void on_term(int signal)
 {
+	if (is_forked())
+		end_by_signal(signal);
 	if (gasneti_acquire(&state) != RUN)
 		return;
-	if (program_quits() && !gasneti_swap(&quit_sent, 1))
+	if (program_quits() && !gasneti_swap(&quit_sent, 1)) {
+		gasneti_set(&term_code, 128 + signal);
+		gasneti_release(&term, 1);
+		wake_watcher();
 		raise(SIGQUIT);
+	}
 	gasneti_leave(128 + signal, 0, true);
 }
 
 static void on_crash(int signal)
 {
-	say("*** GASNet: node %u of %u caught signal %d (%s)\n", gasneti.me,
-		gasneti.nodes, signal, sigabbrev_np(signal));
+	dprintf(STDERR_FILENO, "*** GASNet: node %u of %u caught signal %d (%s)\n",
+		gasneti.me, gasneti.nodes, signal, sigabbrev_np(signal));
 	gasneti_leave(128 + signal, signal, true);
 }
 
@@ -359,11 +397,23 @@ static bool excluded(int signal)
 	return false;
 }
 
+/* Return true if what was set before gasnet_init stays: a handler for SIGQUIT; that SIGHUP
+ * is ignored, as by nohup; that SIGPIPE is, by a program that looks at EPIPE. */
+static bool stays(int signal)
+{
+	struct sigaction now;
+	if (sigaction(signal, NULL, &now))
+		return false;
+	if (signal == SIGQUIT)
+		return now.sa_handler != SIG_DFL && now.sa_handler != SIG_IGN;
+	return (signal == SIGHUP || signal == SIGPIPE) && now.sa_handler == SIG_IGN;
+}
+
 static void catch_signals(const int *signals, size_t n, void (*handler)(int))
 {
 	struct sigaction action = {.sa_handler = handler, .sa_flags = SA_RESTART};
 	for (size_t i = 0; i < n; i++)
-		if (!excluded(signals[i]))
+		if (!excluded(signals[i]) && !stays(signals[i]))
 			sigaction(signals[i], &action, NULL);
 }
 
@@ -394,20 +444,30 @@ static void start_flush(void)
 		pthread_detach(thread);
 }
 
-/* Another node leaves: let the program's SIGQUIT handler run, and follow. */
+/* Let the program's SIGQUIT handler run for a bounded time. */
+static void await_quit(void)
+{
+	uint64_t end = now_ms() + QUIT_MS;
+	if (!gasneti_swap(&quit_sent, 1))
+		kill(process, SIGQUIT);
+	while (gasneti_acquire(&state) != LEAVING && now_ms() < end)
+		nap_ms(1);
+}
+
+/* Return true if another node leaves, or a signal ends the job. */
+static bool must_follow(void)
+{
+	return gasneti_acquire(&remote) || gasneti_acquire(&term);
+}
+
 static void follow(void)
 {
-	if (program_quits() && !gasneti_swap(&quit_sent, 1)) {
-		uint64_t end = now_ms() + QUIT_MS;
-		kill(process, SIGQUIT);
-		while (gasneti_acquire(&state) != LEAVING && now_ms() < end)
-			nap_ms(1);
-	}
+	if (program_quits())
+		await_quit();
 	if (gasneti_cas(&state, RUN, CLAIMED)) {
-		code = gasneti_get(&remote_code);
-		arm_alarm();
-		gasneti_release(&gasneti.leaving, 1);
-		gasneti_release(&state, LEAVING);
+		start_leaving(
+			gasneti_get(gasneti_acquire(&remote) ? &remote_code : &term_code),
+			0);
 		start_flush();
 	}
 }
@@ -415,15 +475,13 @@ static void follow(void)
 /* Look for nodes that have died without EXIT. */
 static void look_for_deaths(void)
 {
-	uint64_t alive = peers_alive();
-	if (alive > alive_most)
-		alive_most = alive;
-	fewer = alive < alive_most ? fewer + 1 : 0;
+	fewer = alive() < gasneti.nodes ? fewer + 1 : 0;
 	if (fewer < 3 || gasneti_acquire(&remote))
 		return;
 	gasneti_set(&remote_code, 1);
 	gasneti_release(&remote, 1);
-	say("*** GASNet: node %u of %u: a node died\n", gasneti.me, gasneti.nodes);
+	dprintf(STDERR_FILENO, "*** GASNet: node %u of %u: a node died\n", gasneti.me,
+		gasneti.nodes);
 }
 
 static void *watch(void *unused)
@@ -433,12 +491,12 @@ static void *watch(void *unused)
 	(void)unused;
 	while (gasneti_acquire(&state) != LEAVING) {
 		read_events();
-		if (gasneti_acquire(&remote))
+		if (must_follow())
 			follow();
 		else
 			look_for_deaths();
 		uint32_t seen = gasneti_acquire(&state);
-		if (seen != LEAVING && !gasneti_acquire(&remote))
+		if (seen != LEAVING && !must_follow())
 			syscall(SYS_futex, &state, FUTEX_WAIT_PRIVATE, seen, &period,
 				NULL, 0);
 	}
@@ -446,35 +504,53 @@ static void *watch(void *unused)
 	return NULL;
 }
 
-/* Return the seconds that a coordinated end may take. */
-static double exit_timeout(void)
+/* End the process a while after it began to leave, whatever hangs. */
+static void *last_resort(void *unused)
 {
-	const char *text = getenv("GASNET_EXITTIMEOUT");
-	const char *names[] = {"GASNET_EXITTIMEOUT_MAX", "GASNET_EXITTIMEOUT_MIN",
-		"GASNET_EXITTIMEOUT_FACTOR"};
-	double value[] = {360, 3, 0.125};
-	if (text && atof(text) > 0)
-		return atof(text);
-	for (int i = 0; i < 3; i++)
-		if (getenv(names[i]) && atof(getenv(names[i])) > 0)
-			value[i] = atof(getenv(names[i]));
-	double want = value[1] + gasneti.nodes * value[2];
-	return want < value[0] ? want : value[0];
+	uint32_t seen;
+	(void)unused;
+	while ((seen = gasneti_acquire(&state)) != LEAVING)
+		syscall(SYS_futex, &state, FUTEX_WAIT_PRIVATE, seen, NULL, NULL, 0);
+	nap_ms((uint32_t)timeout_ms + 2000 + FLUSH_MS);
+	_exit(code ? code : 1);
 }
 
-/* Install the handlers, and start the watch thread. */
+/* ---- the start ---- */
+
+/* Return the milliseconds that a coordinated end may take. */
+static uint64_t exit_timeout_ms(void)
+{
+	enum { MOST = 1000000 };
+	double most = gasneti_setting_real("GASNET_EXITTIMEOUT_MAX", 360, 0.001, MOST);
+	double least = gasneti_setting_real("GASNET_EXITTIMEOUT_MIN", 3, 0, MOST);
+	double each = gasneti_setting_real("GASNET_EXITTIMEOUT_FACTOR", 0.125, 0, MOST);
+	double sum = least + gasneti.nodes * each;
+	double seconds = gasneti_setting_real(
+		"GASNET_EXITTIMEOUT", sum < most ? sum : most, 0.001, MOST);
+	return (uint64_t)(seconds * 1000);
+}
+
+static pthread_t start_thread(void *(*run)(void *), const char *name)
+{
+	pthread_t thread;
+	int rc = pthread_create(&thread, NULL, run, NULL);
+	if (rc)
+		gasneti_fatal("no thread %s: %s", name, strerror(rc));
+	pthread_setname_np(thread, name);
+	return thread;
+}
+
+/* Install the handlers, and start the threads, in which all signals are blocked. */
 void gasneti_exit_init(void)
 {
 	sigset_t all, old;
 	process = getpid();
-	timeout_ms = (uint64_t)(exit_timeout() * 1000);
+	timeout_ms = exit_timeout_ms();
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	int rc = pthread_create(&watcher, NULL, watch, NULL);
+	watcher = start_thread(watch, "gasnet-watch");
+	start_thread(last_resort, "gasnet-end");
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	if (rc)
-		gasneti_fatal("no watch thread: %s", strerror(rc));
-	pthread_setname_np(watcher, "gasnet-watch");
 	install_handlers();
 	on_exit(on_end, NULL);
 }

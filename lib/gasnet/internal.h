@@ -507,6 +507,8 @@ void gasneti_leave(int code, int signal, bool in_signal) __attribute__((noreturn
 void gasneti_settings_read(void);
 uint64_t gasneti_setting(
 	const char *name, uint64_t by_default, uint64_t least, uint64_t most);
+double gasneti_setting_real(
+	const char *name, double by_default, double least, double most);
 void gasneti_statistics(void);
 void gasneti_coll_request(gasnet_token_t token, void *buf, size_t nbytes,
 	gasnet_handlerarg_t team_hi, gasnet_handlerarg_t team_lo,

@@ -37,27 +37,46 @@ static uint64_t factor(const char *suffix)
 	return at && plain ? (uint64_t)1 << 10 * (at - letters + 1) : 0;
 }
 
-/* Read a number with an optional suffix; end the job if it is out of range. */
+/* Read a number with an optional suffix; return false if the setting is not there.  End
+ * the job if it is out of range. */
+static bool read_number(const char *name, double least, double most, double *number)
+{
+	const char *text = getenv(name);
+	char expected[80], *end;
+	if (!text || !*text)
+		return false;
+	*number = strtod(text, &end);
+	uint64_t scale = factor(end);
+	*number *= (double)scale;
+	if (end == text || !scale || !(*number >= least) || *number > most) {
+		snprintf(expected, sizeof(expected), "a number from %.15g to %.15g",
+			least, most);
+		wrong(name, text, expected);
+	}
+	return true;
+}
+
+/* Read a whole number. */
 uint64_t gasneti_setting(
 	const char *name, uint64_t by_default, uint64_t least, uint64_t most)
 {
-	const char *text = getenv(name);
-	char shown[64];
-	uint64_t value = by_default;
-	if (text && *text) {
-		char *end;
-		double number = strtod(text, &end);
-		uint64_t scale = factor(end);
-		snprintf(shown, sizeof(shown), "a number from %llu to %llu",
-			(unsigned long long)least, (unsigned long long)most);
-		number *= (double)scale;
-		if (end == text || !scale || !(number >= (double)least) ||
-			number > (double)most)
-			wrong(name, text, shown);
-		value = (uint64_t)number;
-	}
+	double number;
+	char shown[32];
+	bool given = read_number(name, (double)least, (double)most, &number);
+	uint64_t value = given ? (uint64_t)number : by_default;
 	snprintf(shown, sizeof(shown), "%llu", (unsigned long long)value);
-	show(name, shown, text && *text);
+	show(name, shown, given);
+	return value;
+}
+
+double gasneti_setting_real(
+	const char *name, double by_default, double least, double most)
+{
+	double value = by_default;
+	char shown[32];
+	bool given = read_number(name, least, most, &value);
+	snprintf(shown, sizeof(shown), "%g", value);
+	show(name, shown, given);
 	return value;
 }
 
@@ -208,9 +227,8 @@ void gasneti_fatal(const char *format, ...)
 	va_start(ap, format);
 	vsnprintf(text, sizeof(text), format, ap);
 	va_end(ap);
-	fprintf(stderr, "*** GASNet FATAL ERROR (node %u of %u): %s\n", gasneti.me,
+	dprintf(STDERR_FILENO, "*** GASNet FATAL ERROR (node %u of %u): %s\n", gasneti.me,
 		gasneti.nodes, text);
-	fflush(stderr);
 	if (gasneti.state == GASNETI_FRESH)
 		abort();
 	gasneti_leave(128 + 6, 6, false);
@@ -228,16 +246,18 @@ void gasneti_portals_failed(const char *call, int rc)
 void gasneti_peer_died(uint32_t node)
 {
 	gasneti_exit_check();
-	fprintf(stderr, "*** GASNet (node %u of %u): a message failed: ", gasneti.me,
-		gasneti.nodes);
+	char target[32] = "its target";
 	if (node != gasneti.me)
-		fprintf(stderr, "node %u died\n", node);
-	else
-		fprintf(stderr, "its target died\n");
+		snprintf(target, sizeof(target), "node %u", node);
+	dprintf(STDERR_FILENO, "*** GASNet (node %u of %u): a message failed: %s died\n",
+		gasneti.me, gasneti.nodes, target);
 	gasneti_leave(1, 0, false);
 }
 
 /* ---- statistics ---- */
+
+/* The watch thread prints them, so they avoid the lock of stderr, as messages of errors
+ * do: the program may hold it for ever. */
 
 #define LLU(n) ((unsigned long long)(n))
 
@@ -246,7 +266,8 @@ static void pair_statistics(void)
 {
 	for (uint32_t i = 0; i < gasneti.nodes; i++)
 		if (i != gasneti.me)
-			fprintf(stderr, "gasnet pair %u %u: loan %u held %u in use %u\n",
+			dprintf(STDERR_FILENO,
+				"gasnet pair %u %u: loan %u held %u in use %u\n",
 				gasneti.me, i, gasneti_get(&gasneti.peers[i].loan),
 				gasneti_get(&gasneti.peers[i].send),
 				gasneti_get(&gasneti.peers[i].in_use));
@@ -260,7 +281,7 @@ static void credit_statistics(void)
 		loans += gasneti_get(&gasneti.peers[i].loan);
 		held += gasneti_get(&gasneti.peers[i].send);
 	}
-	fprintf(stderr,
+	dprintf(STDERR_FILENO,
 		"gasnet credits %u: loans %llu and bank %u of %u, held %llu; lent %llu, "
 		"revoked %llu, returned %llu\n",
 		gasneti.me, LLU(loans), gasneti_credits_bank(), gasneti_credits_total(),
@@ -277,14 +298,14 @@ void gasneti_statistics(void)
 	PtlNIStatus(gasneti.ni, PTL_SR_DROP_COUNT, &drops);
 	credit_statistics();
 	pair_statistics();
-	fprintf(stderr,
+	dprintf(STDERR_FILENO,
 		"gasnet stats %u: drops %lld; stalls: tickets %llu credits %llu chunks "
 		"%llu; fewest tickets %lld; buffer turns %llu; most lids %llu\n",
 		gasneti.me, (long long)drops, LLU(s->ticket_stalls),
 		LLU(s->credit_stalls), LLU(s->chunk_stalls), (long long)s->tickets_low,
 		LLU(s->turns), LLU(s->lid_high));
 	if (gasneti.set.local == GASNETI_LOCAL_FIREHOSE)
-		fprintf(stderr,
+		dprintf(STDERR_FILENO,
 			"gasnet firehose %u: hits %llu misses %llu merges %llu evictions "
 			"%llu; most regions %llu of %llu, most bytes %llu of %llu\n",
 			gasneti.me, LLU(s->hits), LLU(s->misses), LLU(s->merges),

@@ -8,6 +8,8 @@
 #include <pthread.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <sys/time.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum { H_EXIT = 128, H_EXIT_BACK, H_ASK, H_ASK_BACK, H_BYTES };
@@ -141,8 +143,27 @@ SCENE(registers_first)
 	exit(0);
 }
 
+static void exit_again(void)
+{
+	gasnet_exit(0);
+}
+
+/* Functions that were registered before gasnet_init may end the process in turn: the job's
+ * end is agreed by then. */
+SCENE(ends_in_exit)
+{
+	atexit(say_bye);
+	atexit(number(0) ? abort : exit_again);
+	gn_scene_up();
+	pass_barrier();
+	gn_mark();
+	exit(0);
+}
+
 STATEMENT(134, all_return_from_main)
 {
+	CHECK_STATUS(gn_scene(2, "ends_in_exit", "0"), 0);
+	CHECK_STATUS(gn_scene(1, "ends_in_exit", "1"), 128 + SIGABRT);
 	EACH_SIZE(i)
 	{
 		struct gn_run *r = gn_scene(sizes[i], "registers_first", "");
@@ -380,11 +401,24 @@ static void on_quit_return(int number_of_signal)
 	exit(4);
 }
 
-/* Arguments: the activity of the nodes; a node that exits, or -1; the handler. */
+static void on_quit_hang(int number_of_signal)
+{
+	(void)number_of_signal;
+	gn_job->word[gn.rank]++;
+	spin();
+}
+
+/* Arguments: the activity of the nodes; a node that exits, or -1; the handler; 1 if it is
+ * there before gasnet_init. */
 SCENE(catches_quit)
 {
+	void (*const handlers[])(int) = {on_quit_return, on_quit, on_quit_hang};
+	bool early = number(3);
+	if (early)
+		signal(SIGQUIT, handlers[number(2)]);
 	gn_scene_up();
-	signal(SIGQUIT, number(2) ? on_quit : on_quit_return);
+	if (!early)
+		signal(SIGQUIT, handlers[number(2)]);
 	meet(1);
 	gn_job->word[59]++;
 	if (number(1) == (int)gn.rank) {
@@ -404,13 +438,55 @@ static void check_handlers(const struct gn_run *r, unsigned nodes, unsigned exce
 
 STATEMENT(143, quit_handler_runs_once_on_each_other_node)
 {
-	const char *const words[] = {"spin 0 1", "poll 1 1", "barrier 2 1", "spin 1 0"};
-	const unsigned except[] = {0, 1, 2, 1};
-	for (int i = 0; i < 4; i++) {
+	const char *const words[] = {"spin 0 1 0", "poll 1 1 0", "barrier 2 1 0",
+		"spin 1 0 0", "poll 1 1 1", "spin 2 2 0"};
+	const unsigned except[] = {0, 1, 2, 1, 1, 2};
+	for (int i = 0; i < 6; i++) {
 		struct gn_run *r = gn_scene(3, "catches_quit", words[i]);
 		CHECK_STATUS(r, 4);
 		check_handlers(r, 3, except[i]);
 	}
+}
+
+/* SIGHUP that is ignored, as by nohup, stays ignored. */
+SCENE(ignores_hangup)
+{
+	signal(SIGHUP, SIG_IGN);
+	gn_scene_up();
+	CHECK_EQ(raise(SIGHUP), 0);
+	gn_mark();
+	gasnet_exit(5);
+}
+
+/* End a forked child by a signal, or by gasnet_exit(7); return its status. */
+static int end_child(int signal_number)
+{
+	int status;
+	pid_t child = fork();
+	if (child == 0 && signal_number)
+		raise(signal_number);
+	if (child == 0)
+		gasnet_exit(7);
+	CHECK(child > 0);
+	CHECK_EQ(waitpid(child, &status, 0), child);
+	return status;
+}
+
+/* A forked child has no part in the job, and ends alone. */
+SCENE(forks)
+{
+	static const int signals[] = {SIGTERM, SIGQUIT, SIGSEGV};
+	gn_scene_up();
+	meet(1);
+	for (int i = 0; i < 3; i++) {
+		int status = end_child(signals[i]);
+		CHECK(WIFSIGNALED(status) && WTERMSIG(status) == signals[i]);
+	}
+	int status = end_child(0);
+	CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 7);
+	pass_barrier();
+	gn_mark();
+	gasnet_exit(6);
 }
 
 /* Send a signal to the launcher (-1) or a node of a running scene. */
@@ -429,7 +505,7 @@ STATEMENT(144, signals_to_a_node_and_to_the_launcher)
 	const int signals[] = {SIGINT, SIGTERM};
 	for (int i = 0; i < 2; i++)
 		for (int node = -1; node < 3; node += 2) {
-			struct gn_run *r = signal_job("spin -1 1", signals[i], node);
+			struct gn_run *r = signal_job("spin -1 1 0", signals[i], node);
 			if (r->status <= 0 || r->status == 99)
 				gn_fail(__FILE__, __LINE__,
 					"signal %d to node %d: status %d after %llu ms: "
@@ -439,6 +515,10 @@ STATEMENT(144, signals_to_a_node_and_to_the_launcher)
 			CHECK(r->word[0] >= 1 && r->word[2] >= 1);
 			CHECK(r->word[0] <= 1 && r->word[1] <= 1 && r->word[2] <= 1);
 		}
+	/* A handler that never returns ends with the time that it has. */
+	CHECK(signal_job("spin -1 2 0", SIGTERM, 1)->status > 0);
+	CHECK_STATUS(gn_scene(2, "ignores_hangup", ""), 5);
+	CHECK_STATUS(gn_scene(2, "forks", ""), 6);
 }
 
 /* ---- sudden ends ---- */
@@ -527,8 +607,31 @@ SCENE(flushes_slowly)
 	gasnet_exit(3);
 }
 
+static void on_tick(int number_of_signal)
+{
+	(void)number_of_signal;
+}
+
+/* SIGALRM belongs to the program, whose timer goes on while the node leaves. */
+SCENE(has_a_timer)
+{
+	const struct itimerval often = {{0, 1000}, {0, 1000}};
+	signal(SIGALRM, on_tick);
+	gn_scene_up();
+	CHECK_EQ(setitimer(ITIMER_REAL, &often, NULL), 0);
+	meet(1);
+	gn_mark();
+	if (gn.rank == 0)
+		let_others_begin();
+	printf("text ");
+	gasnet_exit(0);
+}
+
 STATEMENT(146, text_before_exit_is_there)
 {
+	struct gn_run *ticks = gn_scene(2, "has_a_timer", "");
+	CHECK_STATUS(ticks, 0);
+	CHECK(strcmp(ticks->out, "text text ") == 0);
 	check_files(3);
 	struct gn_run *slow = gn_scene(2, "flushes_slowly", "");
 	CHECK_STATUS(slow, 3);

@@ -90,8 +90,35 @@ SCENE(attaches_wrongly)
 	gasnet_exit(3);
 }
 
+/* An entry without a function has an index of its own, too. */
+SCENE(attaches_nothing)
+{
+	gn_scene_init();
+	fill_table(3, 0);
+	big[1].fnptr = NULL;
+	CHECK_OK(gasnet_attach(big, 3, GASNET_PAGESIZE, 0));
+	CHECK(big[0].index != big[1].index && big[1].index != big[2].index);
+	CHECK_OK(gasnet_AMRequestShort0(gn.next, big[2].index));
+	UNTIL(nones == 1);
+	gn_scene_done();
+}
+
+#ifdef GASNET_DEBUG
+SCENE(differs_in_offset)
+{
+	gn_scene_init();
+	gn_mark();
+	(void)gasnet_attach(NULL, 0, 0, gn.rank * GASNET_PAGESIZE);
+	_exit(0); /* in vain */
+}
+#endif
+
 STATEMENT(35, number_and_indexes_of_entries)
 {
+	CHECK_STATUS(gn_scene(2, "attaches_nothing", ""), 0);
+#if defined(GASNET_DEBUG) && !defined(GASNET_SEGMENT_EVERYTHING)
+	CHECK_FATAL(gn_scene(2, "differs_in_offset", ""));
+#endif
 	CHECK_STATUS(gn_scene(1, "attaches_many", "128 128"), 0);
 	CHECK_STATUS(gn_scene(2, "attaches_many", "128 0"), 0);
 	CHECK_FATAL(gn_scene(1, "attaches_wrongly", "129 0 0"));   /* too many */
@@ -420,6 +447,15 @@ SCENE(misuses_barrier)
 	_exit(0); /* in vain */
 }
 
+SCENE(asks_too_early)
+{
+	int id;
+	gn_scene_init();
+	gn_mark();
+	(void)gasnet_barrier_result(&id);
+	_exit(0); /* in vain */
+}
+
 STATEMENT(119, unpaired_notify_and_wait)
 {
 	static const char *const words[] = {"0", "1", "2", "3"};
@@ -427,6 +463,7 @@ STATEMENT(119, unpaired_notify_and_wait)
 		CHECK_FATAL(gn_scene(1, "misuses_barrier", words[i]));
 		CHECK_FATAL(gn_scene(3, "misuses_barrier", words[i]));
 	}
+	CHECK_FATAL(gn_scene(1, "asks_too_early", ""));
 }
 
 /* ---- threads ---- */
