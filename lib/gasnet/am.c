@@ -280,13 +280,9 @@ static GASNETI_HOT void send_header(const struct gasneti_message *m, ptl_handle_
 	uint64_t at, uint32_t body, uint64_t bits, uint64_t remote, uint64_t hdr)
 {
 	int rc;
-	while (gasneti_unlikely(
+	gasneti_wait_for(GASNETI_SAFE,
 		(rc = PtlPutRegion(md, at, body, PTL_NOACK_REQ, gasneti.peers[m->node].id,
-			 GASNETI_AM_PTE, 0, bits, remote, hdr)) == PTL_NO_SPACE)) {
-		gasneti_wait_t wait;
-		gasneti_wait_init(&wait);
-		gasneti_turn(&wait, GASNETI_SAFE);
-	}
+			 GASNETI_AM_PTE, 0, bits, remote, hdr)) != PTL_NO_SPACE);
 	gasneti_must(rc, "PtlPutRegion");
 }
 
@@ -302,13 +298,10 @@ static void send_payload(
 			local.resource << GASNETI_RESOURCE_SHIFT;
 	uint64_t offset = (uintptr_t)m->to - gasneti.peers[m->node].base;
 	int rc;
-	while ((rc = PtlPutRegion(local.md, local.offset, m->nbytes, PTL_NOACK_REQ,
-			gasneti.peers[m->node].id, GASNETI_RAR_PTE, 0, bits, offset,
-			lid)) == PTL_NO_SPACE) {
-		gasneti_wait_t wait;
-		gasneti_wait_init(&wait);
-		gasneti_turn(&wait, GASNETI_SAFE);
-	}
+	gasneti_wait_for(GASNETI_SAFE,
+		(rc = PtlPutRegion(local.md, local.offset, m->nbytes, PTL_NOACK_REQ,
+			 gasneti.peers[m->node].id, GASNETI_RAR_PTE, 0, bits, offset,
+			 lid)) != PTL_NO_SPACE);
 	gasneti_must(rc, "PtlPutRegion");
 }
 

@@ -83,14 +83,6 @@ void gasneti_op_event(const ptl_event_t *ev)
 
 /* ---- starting ---- */
 
-/* Serve class 1 once, because the network has no room. */
-static GASNETI_RARE void make_room(void)
-{
-	gasneti_wait_t wait;
-	gasneti_wait_init(&wait);
-	gasneti_turn(&wait, GASNETI_SAFE);
-}
-
 static GASNETI_HOT void put_part(struct gasneti_op *op, const struct gasneti_local *local,
 	uint32_t node, uint64_t remote, uint64_t kind)
 {
@@ -100,10 +92,9 @@ static GASNETI_HOT void put_part(struct gasneti_op *op, const struct gasneti_loc
 	gasneti_ticket_take();
 	op->begun[GASNETI_PUT]++;
 	op->local_begun += kind == GASNETI_KIND_PUT_LOCAL;
-	while (gasneti_unlikely(
+	gasneti_wait_for(GASNETI_SAFE,
 		(rc = PtlPutRegion(local->md, local->offset, local->length, PTL_ACK_REQ,
-			 peer->id, GASNETI_RAR_PTE, 0, bits, remote, 0)) == PTL_NO_SPACE))
-		make_room();
+			 peer->id, GASNETI_RAR_PTE, 0, bits, remote, 0)) != PTL_NO_SPACE);
 	gasneti_must(rc, "PtlPutRegion");
 }
 
@@ -116,10 +107,9 @@ static GASNETI_HOT void get_part(struct gasneti_op *op, const struct gasneti_loc
 	int rc;
 	gasneti_ticket_take();
 	op->begun[GASNETI_GET]++;
-	while (gasneti_unlikely(
+	gasneti_wait_for(GASNETI_SAFE,
 		(rc = PtlGetRegion(local->md, local->offset, local->length, peer->id,
-			 GASNETI_RAR_PTE, 0, bits, remote)) == PTL_NO_SPACE))
-		make_room();
+			 GASNETI_RAR_PTE, 0, bits, remote)) != PTL_NO_SPACE);
 	gasneti_must(rc, "PtlGetRegion");
 }
 
@@ -222,31 +212,26 @@ static void try_poll(void)
 		gasneti_poll_full();
 }
 
-/* Return the handle of an operation that has begun, or INVALID if it is complete. */
-gasnet_handle_t gasneti_op_handle(struct gasneti_op *op)
-{
-	if (!gasneti_op_complete(op))
-		return op;
-	gasneti_op_finish(op);
-	return GASNET_INVALID_HANDLE;
-}
-
 /* Take an operation for a handle; if there is none, that of blocking ones. */
-static GASNETI_HOT struct gasneti_op *begin(void)
+GASNETI_HOT struct gasneti_op *gasneti_op_for_handle(void)
 {
 	struct gasneti_thread *self = gasneti_self();
 	struct gasneti_op *op = gasneti_op_begin(self);
 	return gasneti_likely(op != NULL) ? op : self->blocking;
 }
 
-/* Return the handle of an operation that begin() gave. */
-static GASNETI_HOT gasnet_handle_t handle_of(struct gasneti_op *op)
+/* Return the handle of an operation that has begun, or INVALID if it is complete.  Wait
+ * for it if it is that of blocking ones. */
+GASNETI_HOT gasnet_handle_t gasneti_op_handle(struct gasneti_op *op)
 {
 	if (gasneti_unlikely(op == op->thread->blocking)) {
 		await_op(op);
 		return GASNET_INVALID_HANDLE;
 	}
-	return gasneti_op_handle(op);
+	if (!gasneti_op_complete(op))
+		return op;
+	gasneti_op_finish(op);
+	return GASNET_INVALID_HANDLE;
 }
 
 /* ---- blocking ---- */
@@ -296,28 +281,28 @@ gasnet_register_value_t gasnet_get_val(gasnet_node_t node, void *src, size_t nby
 
 gasnet_handle_t gasnet_put_nb(gasnet_node_t node, void *dest, void *src, size_t nbytes)
 {
-	struct gasneti_op *op = begin();
+	struct gasneti_op *op = gasneti_op_for_handle();
 	gasneti_check_remote("gasnet_put_nb", node, dest, nbytes);
 	gasneti_do_put(op, node, dest, src, nbytes, true);
 	await_local(op);
-	return handle_of(op);
+	return gasneti_op_handle(op);
 }
 
 gasnet_handle_t gasnet_put_nb_bulk(
 	gasnet_node_t node, void *dest, void *src, size_t nbytes)
 {
-	struct gasneti_op *op = begin();
+	struct gasneti_op *op = gasneti_op_for_handle();
 	gasneti_check_remote("gasnet_put_nb_bulk", node, dest, nbytes);
 	gasneti_do_put(op, node, dest, src, nbytes, false);
-	return handle_of(op);
+	return gasneti_op_handle(op);
 }
 
 gasnet_handle_t gasnet_get_nb(void *dest, gasnet_node_t node, void *src, size_t nbytes)
 {
-	struct gasneti_op *op = begin();
+	struct gasneti_op *op = gasneti_op_for_handle();
 	gasneti_check_remote("gasnet_get_nb", node, src, nbytes);
 	gasneti_do_get(op, dest, node, src, nbytes);
-	return handle_of(op);
+	return gasneti_op_handle(op);
 }
 
 gasnet_handle_t gasnet_get_nb_bulk(
@@ -441,9 +426,9 @@ void gasnet_memset(gasnet_node_t node, void *dest, int val, size_t nbytes)
 
 gasnet_handle_t gasnet_memset_nb(gasnet_node_t node, void *dest, int val, size_t nbytes)
 {
-	struct gasneti_op *op = begin();
+	struct gasneti_op *op = gasneti_op_for_handle();
 	do_memset(op, node, dest, val, nbytes);
-	return handle_of(op);
+	return gasneti_op_handle(op);
 }
 
 void gasnet_memset_nbi(gasnet_node_t node, void *dest, int val, size_t nbytes)

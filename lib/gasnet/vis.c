@@ -112,10 +112,7 @@ static struct gasneti_op *current(void)
 static struct gasneti_op *begin(void)
 {
 	gasneti_check_main("a VIS operation");
-	struct gasneti_op *op = gasneti_op_begin(gasneti_self());
-	if (!op)
-		gasneti_fatal("too many handles that are not synced");
-	return op;
+	return gasneti_op_for_handle();
 }
 
 void gasnet_putv_bulk(gasnet_node_t dstnode, size_t dstcount,
