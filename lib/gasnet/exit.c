@@ -397,8 +397,8 @@ static bool excluded(int signal)
 	return false;
 }
 
-/* Return true if what was set before gasnet_init stays: a handler for SIGQUIT; that SIGHUP
- * is ignored, as by nohup; that SIGPIPE is, by a program that looks at EPIPE. */
+/* Return true if a setting from before gasnet_init stays: a handler for SIGQUIT; that
+ * SIGHUP is ignored, as by nohup; that SIGPIPE is, by a program that looks at EPIPE. */
 static bool stays(int signal)
 {
 	struct sigaction now;

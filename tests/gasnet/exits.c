@@ -148,8 +148,8 @@ static void exit_again(void)
 	gasnet_exit(0);
 }
 
-/* Functions that were registered before gasnet_init may end the process in turn: the job's
- * end is agreed by then. */
+/* Functions that were registered before gasnet_init may end the process in turn: the
+ * job's end is agreed by then. */
 SCENE(ends_in_exit)
 {
 	atexit(say_bye);
