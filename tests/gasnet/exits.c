@@ -33,7 +33,7 @@ static void pass_barrier(void)
 
 static void spin(void)
 {
-	for (volatile int i = 0;; i++)
+	for (volatile unsigned i = 0;; i++)
 		;
 }
 
