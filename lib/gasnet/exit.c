@@ -27,6 +27,10 @@
  * that the program may handle, since a handler would keep it from flushing its streams,
  * and on another thread the library's handlers return at once.  Signals of crashes stay
  * unblocked: a crash in fflush parks the thread, and the watch thread ends the process.
+ * The library's handlers return, except those of crashes: the thread may be inside a call
+ * of Portals, whose lease it gives back when it goes on until the process ends.  If a
+ * handler of the program calls gasnet_exit there, or such a call crashes, the lease is
+ * lost, the watch thread cannot send, and the last resort ends the process.
  * A child that the program forks has the handlers, but no watch thread: there the signals
  * have their default effects, and gasnet_exit ends the child alone.
  */
@@ -39,13 +43,14 @@
 #include "internal.h"
 
 enum { RUN, CLAIMED, LEAVING };
+enum { NONE = 1, ALL };
 enum { RESEND_MS = 200, FOLLOW_MS = 1000, QUIT_MS = 2000, FLUSH_MS = 2000 };
 
-static uint32_t state;     /* RUN, CLAIMED or LEAVING */
-static uint32_t remote;    /* EXIT of another node has come */
-static uint32_t flushed;   /* the leaving thread has flushed its streams */
-static uint32_t returns;   /* a thread in exit waits for all_told */
-static uint32_t all_told;  /* it may go on */
+static uint32_t state;    /* RUN, CLAIMED or LEAVING */
+static uint32_t remote;   /* EXIT of another node has come */
+static uint32_t flushed;  /* the leaving thread has flushed its streams: 0, NONE or ALL */
+static uint32_t returns;  /* a thread in exit waits for all_told */
+static uint32_t all_told; /* it may go on */
 static uint32_t quit_sent; /* SIGQUIT has been raised, or will never be */
 static uint32_t term;      /* SIGTERM or its like has raised SIGQUIT */
 static int code, remote_code, term_code, end_signal;
@@ -166,29 +171,40 @@ static bool tell_and_hear(uint64_t limit)
 		}
 		nap_ms(1);
 	}
+	read_events();
 	return have_all_told(false);
 }
 
 /* ---- leaving ---- */
 
-static void flush(FILE *stream)
+/* Flush a stream; return false if another thread holds its lock. */
+static bool flush(FILE *stream)
 {
 	if (ftrylockfile(stream))
-		return;
+		return false;
 	fflush_unlocked(stream);
 	funlockfile(stream);
+	return true;
 }
 
-/* Wait until the leaving thread has flushed its streams; flush the usual ones anyhow. */
+static bool flush_usual(void)
+{
+	bool out = flush(stdout);
+	return flush(stderr) && out;
+}
+
+/* Wait until the leaving thread has flushed its streams; flush the usual ones if it could
+ * not, and anyhow in the end. */
 static void await_flush(void)
 {
 	uint64_t end = now_ms() + FLUSH_MS;
-	while (!gasneti_acquire(&flushed) && now_ms() < end)
+	while (gasneti_acquire(&flushed) != ALL && now_ms() < end) {
+		if (gasneti_acquire(&flushed) == NONE && flush_usual())
+			return;
 		nap_ms(1);
-	if (!gasneti_acquire(&flushed)) {
-		flush(stdout);
-		flush(stderr);
 	}
+	if (gasneti_acquire(&flushed) != ALL)
+		flush_usual();
 }
 
 /* End the process by a signal, so that the launcher sees it. */
@@ -206,7 +222,7 @@ static void end_by_signal(int signal)
 /* End the process, or let the thread in exit do so, for which the last resort waits. */
 static void end_process(bool known)
 {
-	if (gasneti_acquire(&returns) && known) {
+	if (gasneti_acquire(&returns) && gasneti_acquire(&flushed) == ALL && known) {
 		gasneti_release(&all_told, 1);
 		for (;;)
 			pause();
@@ -251,15 +267,14 @@ static void start_leaving(int with, int signal)
 	wake_watcher();
 }
 
-/* Flush the program's streams.  in_signal: the caller may have interrupted anything. */
-static void flush_streams(bool in_signal)
+/* Flush the program's streams; return false if another thread holds a lock.  in_signal:
+ * the caller may have interrupted anything. */
+static bool flush_streams(bool in_signal)
 {
-	if (in_signal) {
-		flush(stdout);
-		flush(stderr);
-	} else {
-		fflush(NULL);
-	}
+	if (in_signal)
+		return flush_usual();
+	fflush(NULL);
+	return true;
 }
 
 /* Turn the state from RUN into LEAVING, and flush.  Do nothing if another thread has. */
@@ -270,8 +285,7 @@ static void begin_end(int with, int signal, bool in_signal)
 	if (!gasneti_cas(&state, RUN, CLAIMED))
 		return;
 	start_leaving(with, signal);
-	flush_streams(in_signal || in_quit);
-	gasneti_release(&flushed, 1);
+	gasneti_release(&flushed, flush_streams(in_signal || in_quit) ? ALL : NONE);
 }
 
 static bool is_forked(void)
@@ -342,7 +356,7 @@ static void on_quit(int signal)
 		end_by_signal(signal);
 	if (gasneti_acquire(&state) != RUN)
 		return;
-	gasneti_leave(gasneti_acquire(&remote) ? remote_code : 128 + signal, 0, true);
+	begin_end(gasneti_acquire(&remote) ? remote_code : 128 + signal, 0, true);
 }
 
 /* Return true if the program has a SIGQUIT handler of its own. */
@@ -361,13 +375,15 @@ static void on_term(int signal)
 		end_by_signal(signal);
 	if (gasneti_acquire(&state) != RUN)
 		return;
-	if (program_quits() && !gasneti_swap(&quit_sent, 1)) {
+	if (program_quits()) {
+		if (gasneti_swap(&quit_sent, 1))
+			return; /* the handler runs already, or another thread leaves */
 		gasneti_set(&term_code, 128 + signal);
 		gasneti_release(&term, 1);
 		wake_watcher();
 		raise(SIGQUIT);
 	}
-	gasneti_leave(128 + signal, 0, true);
+	begin_end(128 + signal, 0, true);
 }
 
 static void on_crash(int signal)
@@ -432,7 +448,7 @@ static void *flush_all(void *unused)
 {
 	(void)unused;
 	fflush(NULL);
-	gasneti_release(&flushed, 1);
+	gasneti_release(&flushed, ALL);
 	return NULL;
 }
 
@@ -447,7 +463,8 @@ static void start_flush(void)
 /* Let the program's SIGQUIT handler run for a bounded time. */
 static void await_quit(void)
 {
-	uint64_t end = now_ms() + QUIT_MS;
+	uint64_t half = timeout_ms / 2;
+	uint64_t end = now_ms() + (half < QUIT_MS ? half : QUIT_MS);
 	if (!gasneti_swap(&quit_sent, 1))
 		kill(process, SIGQUIT);
 	while (gasneti_acquire(&state) != LEAVING && now_ms() < end)
@@ -512,6 +529,8 @@ static void *last_resort(void *unused)
 	while ((seen = gasneti_acquire(&state)) != LEAVING)
 		syscall(SYS_futex, &state, FUTEX_WAIT_PRIVATE, seen, NULL, NULL, 0);
 	nap_ms((uint32_t)timeout_ms + 2000 + FLUSH_MS);
+	if (end_signal)
+		end_by_signal(end_signal);
 	_exit(code ? code : 1);
 }
 
