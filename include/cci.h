@@ -190,8 +190,9 @@ typedef const struct cci_endpoint {
  *	CCI_CONN_ATTR_UU	Unreliable and unordered: the receiver drops a message
  *				for which it has no buffer, and the sender is not
  *				told.  No RMA.
- *	CCI_CONN_ATTR_UU_MC_TX	Multicast, the sending side: not implemented.
- *	CCI_CONN_ATTR_UU_MC_RX	Multicast, the receiving side: not implemented.
+ *	CCI_CONN_ATTR_UU_MC_TX	Multicast, the sending side, and
+ *	CCI_CONN_ATTR_UU_MC_RX	the receiving side: cci_connect answers
+ *				CCI_ERR_NOT_IMPLEMENTED, as every transport does.
  */
 typedef enum cci_conn_attribute {
 	CCI_CONN_ATTR_RO,
