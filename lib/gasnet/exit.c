@@ -3,7 +3,7 @@
  * exit.c - the end of the job, and the death of a node
  *
  * The thread that calls gasnet_exit, or in which main ends or a signal arrives, only
- * turns the state from RUN into LEAVING and sleeps; the watch thread does the rest, so
+ * turns the state from RUN into LEAVING and flushes; the watch thread does the rest, so
  * the same code runs whatever the other threads do, and whatever locks they hold, in a
  * signal handler, too.  The watch thread runs no handler of the program, and every
  * watch_ms it looks for messages of nodes that leave and for nodes that have died.
@@ -277,9 +277,11 @@ static bool flush_streams(bool in_signal)
 	return true;
 }
 
-/* Turn the state from RUN into LEAVING, and flush.  Do nothing if another thread has. */
+/* Turn the state from RUN into LEAVING, and flush; signals stay blocked in this thread
+ * until the handler returns, if it runs one.  Do nothing more if another thread has. */
 static void begin_end(int with, int signal, bool in_signal)
 {
+	block_signals();
 	/* The caller may be in the program's handler of SIGQUIT. */
 	bool in_quit = gasneti_swap(&quit_sent, 1);
 	if (!gasneti_cas(&state, RUN, CLAIMED))
@@ -316,7 +318,6 @@ void gasneti_leave(int with, int signal, bool in_signal)
 			end_by_signal(signal);
 		_exit(with);
 	}
-	block_signals();
 	begin_end(with, signal, in_signal);
 	for (;;)
 		pause();
@@ -339,7 +340,7 @@ static void on_end(int status, void *unused)
 	(void)unused;
 	if (is_forked())
 		return;
-	block_signals();
+	block_signals(); /* no handler ends the job before begin_end */
 	exiting = pthread_self();
 	if (!gasneti_acquire(&quit_sent))
 		gasneti_release(&returns, 1);
