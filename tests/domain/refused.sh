@@ -28,9 +28,12 @@ refused() {
 	done
 }
 
-# With a file inside: a process that enters a domain removes empty ones beside it.
+# A process that enters a domain removes empty directories beside the domain's, so this
+# one has a file inside from the moment at which it lies there.
 directory() { # mode name
-	mkdir -m "$1" "$base/$2" && : >"$base/$2/kept"
+	local made
+	made=$(mktemp -d -p /dev/shm) && : >"$made/kept" && chmod "$1" "$made" &&
+		mv -T "$made" "$base/$2" || fail "no directory $base/$2"
 }
 
 mkdir -pm 0700 "$base"
@@ -63,7 +66,7 @@ if [ "$(id -u)" = 0 ]; then
 	else
 		echo "# not tried: a directory of another user's"
 	fi
-	mkdir -m 0700 "$base/$name"
+	directory 0700 "$name"
 	: >"$base/$name.far/other"
 	ln -s "$base/$name.far/other" "$base/$name/locks"
 	refused "link to other locks" "$base/$name"
