@@ -378,7 +378,7 @@ int p3_nic_eq_alloc(struct p3_nic *nic, uint64_t ni_handle, ptl_size_t n,
 int p3_nic_eq_free(struct p3_nic *nic, uint64_t handle);
 
 /* The program serves its interfaces from now on: mark them as settled
- * (nic/proto/rx.c). */
+ * (nic/proto/deliver.h). */
 void p3_nic_attend(struct p3_nic *nic);
 
 /* Run passes in this thread, for ns at most, until one finds nothing to do. */
@@ -447,7 +447,7 @@ void p3_nic_peer_expect(struct p3_nic *nic, struct p3_peer_info *info);
 void p3_nic_peer_pids(struct p3_nic *nic, struct p3_peer_info *info);
 /*
  * Remove a peer.  Return false if a message of the peer waits for this node's interface
- * to settle (rx.c): then call again.  The call succeeds within ten seconds, or at once
+ * to settle (deliver.h): then call again.  The call succeeds within ten seconds, or at once
  * with info.now, which discards such messages.
  */
 bool p3_nic_peer_down(struct p3_nic *nic, struct p3_peer_info *info);

@@ -187,7 +187,8 @@ struct p3_nic {
 					   * that has ended */
 	uint32_t asked;                   /* the last question (nic.h), */
 	uint32_t told;                    /* and the last one that was answered */
-	uint64_t settling_until; /* until then requests may wait for an entry (rx.c) */
+	uint64_t
+		settling_until; /* until then requests may wait for an entry (deliver.h) */
 
 	/* ---- report/ ---- */
 	struct p3_trace trace;

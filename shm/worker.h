@@ -13,4 +13,8 @@
  * in it.  Return 0 or -errno. */
 int p3_worker_start(pthread_t *thread_out, void *(*run)(void *), void *arg);
 
+/* Ask the kernel to run the calling thread soon when it wakes up: it runs briefly, and
+ * often. */
+void p3_worker_run_briefly(void);
+
 #endif

@@ -49,14 +49,14 @@ bool p3_answer_has_room(struct p3_peer *p, uint64_t mlength)
 	return p3_peer_has_room(p, &p->rsp_out, p3_reply_cells(mlength));
 }
 
-uint64_t p3_answer_fill(
-	struct p3_nic *n, struct p3_peer *p, uint32_t pending, const struct p3_hit *hit)
+uint64_t p3_answer_fill(struct p3_nic *n, struct p3_peer *p, uint32_t pending,
+	const struct p3_region *from, uint64_t offset, uint64_t mlength)
 {
 	count_answer(n, p);
-	const struct p3_answer a = {.pending = pending, .mlength = hit->mlength};
-	struct p3_cell *c = p3_ring_begin(&p->rsp_out, p3_reply_cells(hit->mlength));
+	const struct p3_answer a = {.pending = pending, .mlength = mlength};
+	struct p3_cell *c = p3_ring_begin(&p->rsp_out, p3_reply_cells(mlength));
 	uint64_t word0 = p3_pack_reply(c, &a);
-	p3_region_read(&hit->md->region, hit->offset, p3_reply_bytes(c), hit->mlength);
+	p3_region_read(from, offset, p3_reply_bytes(c), mlength);
 	return word0;
 }
 

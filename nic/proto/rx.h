@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * rx - requests received: header check, matching, delivery
+ * rx - requests received: header check, matching
  *
  * Each request is taken when it can be done, or it stays in its lane: for room among the
  * pulls, for an exchange, or for an interface that settles.  So a lane keeps its order.
  *
- * Only the lease holder calls these functions.  The state is p->req_in and p->behind of
- * each peer, and n->settling_until.
+ * deliver.h delivers the requests that an entry accepts.
+ *
+ * Only the lease holder calls these functions.  The state is p->req_in of each peer.
  */
 #ifndef P3_NIC_PROTO_RX_H
 #define P3_NIC_PROTO_RX_H

@@ -62,15 +62,6 @@ struct nic_thread {
 
 /* ---- settings of the thread ---- */
 
-/* The kernel's sched_attr, which libc does not declare. */
-struct slice {
-	uint32_t size, policy;
-	uint64_t flags;
-	int32_t nice;
-	uint32_t priority;
-	uint64_t runtime, deadline, period;
-};
-
 static void warn_no_cpus(const struct p3_nic *n, int why)
 {
 	char list[128];
@@ -88,10 +79,7 @@ static void settle(struct p3_nic *n)
 	if (rc)
 		warn_no_cpus(n, -rc);
 	(void)prctl(PR_SET_NAME, name); /* named only when its CPUs are set */
-	(void)prctl(PR_SET_TIMERSLACK, 1);
-	/* A short slice: it runs briefly and often (since Linux 6.12). */
-	struct slice attr = {.size = sizeof attr, .runtime = 100000};
-	(void)syscall(SYS_sched_setattr, 0, &attr, 0);
+	p3_worker_run_briefly();
 }
 
 /* ---- passes ---- */
@@ -180,7 +168,7 @@ static bool sleep_until_rung(struct nic_thread *t)
 }
 
 /* Return true if a request waits in its lane for the program to begin (P3_SETTLING_NS
- * in rx.c), and the program has yet to serve one of its open interfaces. */
+ * in deliver.c), and the program has yet to serve one of its open interfaces. */
 static bool is_settling(struct p3_nic *n)
 {
 	bool begun = true;
