@@ -135,7 +135,9 @@ typedef struct {
 	uint64_t wire_doubles;  /* frames that came for the second time */
 	uint64_t wire_gaps;     /* frames that came behind a missing one */
 
-	uint64_t job_alive; /* (node) as peers_alive, without nodes of other jobs */
+	uint64_t job_alive;      /* (node) as peers_alive, without nodes of other jobs */
+	uint64_t interrupts;     /* (node) of its host; 0 unless PTL3_MATCH=host */
+	uint64_t generic_events; /* (node) headers and events that its host handles */
 } ptlx_stats_t;
 
 /*

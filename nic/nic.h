@@ -25,7 +25,17 @@
 
 struct p3_nic;
 
-enum p3_mode { P3_MODE_AUTO, P3_MODE_LEASE, P3_MODE_DEDICATED, P3_MODE_PARK };
+/* How the firmware interrupts a host that matches (PTL3_INTERRUPT). */
+enum p3_interrupt { P3_INTERRUPT_FUTEX, P3_INTERRUPT_SIGNAL, P3_INTERRUPT_POLL };
+
+/* GENERIC: the mode that tools see if the host matches; conf.mode never has it. */
+enum p3_mode {
+	P3_MODE_AUTO,
+	P3_MODE_LEASE,
+	P3_MODE_DEDICATED,
+	P3_MODE_PARK,
+	P3_MODE_GENERIC
+};
 
 /* Counters of the wire with faults: the faults inflicted on this node's frames, and the
  * repairs. */
@@ -58,6 +68,10 @@ struct p3_nic_conf {
 	uint64_t incarnation;
 	enum p3_mode mode;
 	enum p3_huge_policy huge;
+	bool match_on_host; /* generic mode (nic/generic/host.h); mode has no effect */
+	enum p3_interrupt interrupt;
+	uint32_t inlined;     /* generic: most bytes that go to the host with a header, */
+	bool batched;         /* and whether a pass raises one interrupt at most */
 	bool cma;             /* cross-memory reads may be tried */
 	bool bulk;            /* windows may be used */
 	bool membarrier;      /* sleepers may fence heavily (shm/fence.h) */
@@ -447,8 +461,8 @@ void p3_nic_peer_expect(struct p3_nic *nic, struct p3_peer_info *info);
 void p3_nic_peer_pids(struct p3_nic *nic, struct p3_peer_info *info);
 /*
  * Remove a peer.  Return false if a message of the peer waits for this node's interface
- * to settle (deliver.h): then call again.  The call succeeds within ten seconds, or at once
- * with info.now, which discards such messages.
+ * to settle (deliver.h): then call again.  The call succeeds within ten seconds, or at
+ * once with info.now, which discards such messages.
  */
 bool p3_nic_peer_down(struct p3_nic *nic, struct p3_peer_info *info);
 

@@ -3,7 +3,8 @@
  * state - one NIC: the data that all rooms share, and the part of each room
  *
  * host/ has the calls of host threads, run/ the pass and the NIC's thread, proto/
- * requests and responses, xfer/ long transfers, match/ matching, obj/ the objects of
+ * requests and responses, xfer/ long transfers, match/ matching, generic/ matching by the
+ * host, obj/ the objects of
  * programs, wire/ the wires, report/ all that people and tools read.  Each room's own
  * structs are in its state.h, or in obj/objects.h.
  *
@@ -14,6 +15,7 @@
 #define P3_NIC_STATE_H
 
 #include "nic/cci/state.h"
+#include "nic/generic/state.h"
 #include "nic/match/state.h"
 #include "nic/proto/state.h"
 #include "nic/wire/wire.h"
@@ -103,6 +105,7 @@ struct p3_nic {
 	uint32_t unlooked; /* shares since the last look: see p3_pass_share() */
 	bool light;        /* all nodes fence heavily, so messages fence lightly */
 	bool posted;       /* an event or result was posted since the last look */
+	bool staging;      /* generic/: events go to the generic event queue */
 	bool worked;       /* this pass found work */
 	bool some_bad;     /* proto/ has found a peer that is bad */
 	uint32_t msgs;     /* messages taken in this pass */
@@ -187,8 +190,13 @@ struct p3_nic {
 					   * that has ended */
 	uint32_t asked;                   /* the last question (nic.h), */
 	uint32_t told;                    /* and the last one that was answered */
-	uint64_t
-		settling_until; /* until then requests may wait for an entry (deliver.h) */
+	uint64_t settling_until;          /* until then requests may wait for an entry
+				  * (deliver.h) */
+
+	/* ---- generic/ ---- */
+	struct p3_generic *generic; /* generic_part, or NULL: the firmware matches; set
+				     * when the NIC starts */
+	struct p3_generic generic_part; /* (any) may be read when the NIC is closed */
 
 	/* ---- report/ ---- */
 	struct p3_trace trace;

@@ -47,6 +47,12 @@ static bool is_absent(const char *text)
 	return p3_conf_absent(text, &seconds);
 }
 
+static bool is_match(const char *text)
+{
+	bool on_host;
+	return p3_conf_match(text, 0, &on_host);
+}
+
 static bool is_log(const char *text)
 {
 	uint8_t levels[P3_LOG_AREAS];
@@ -67,6 +73,30 @@ static const struct p3_conf_row rows[P3_CONF_ROWS] = {
 		.usual = "auto",
 		.help = "which thread runs the firmware; auto: the NIC thread if each "
 			"thread can have a CPU, else the thread that holds the lease"},
+	[P3_CONF_MATCH] = {.name = "PTL3_MATCH",
+		.kind = P3_CONF_FORM,
+		.range = "firmware, host, host:0,2-3 ...",
+		.usual = "firmware",
+		.expected =
+			"firmware, host, or host: with a list of ranks below 1024, as "
+			"in host:0,2-3",
+		.help = "which side matches: the firmware, or the host, which each "
+			"message interrupts (generic mode; in all nodes, or in some "
+			"ranks)",
+		.is_form = is_match},
+	[P3_CONF_INTERRUPT] = {.name = "PTL3_INTERRUPT",
+		.range = "futex|signal|poll",
+		.usual = "futex",
+		.help = "generic mode: how the firmware interrupts the host's thread; "
+			"poll: that thread polls before it sleeps"},
+	[P3_CONF_INLINE] = {.name = "PTL3_INLINE",
+		.kind = P3_CONF_NUMBER,
+		.range = "0 to 32",
+		.usual = "12",
+		.expected = "a number of bytes, 0 to 32",
+		.help = "generic mode: most payload bytes that go to the host with the "
+			"header, which saves the second interrupt",
+		.most = 32},
 	[P3_CONF_HUGEPAGES] = {.name = "PTL3_HUGEPAGES",
 		.range = "auto|on|off",
 		.usual = "auto",
@@ -302,6 +332,20 @@ bool p3_conf_value(const struct p3_conf_row *row, const char *text, uint64_t *va
 	default:
 		return row->is_form(text);
 	}
+}
+
+bool p3_conf_match(const char *text, uint32_t rank, bool *on_host_out)
+{
+	static const char ranks[] = "host:";
+	struct p3_cpuset set;
+	*on_host_out = text && strcmp(text, "host") == 0;
+	if (!text || !*text || *on_host_out || strcmp(text, "firmware") == 0)
+		return true;
+	if (strncmp(text, ranks, sizeof ranks - 1) != 0 ||
+		!p3_cpulist_parse(text + sizeof ranks - 1, &set))
+		return false;
+	*on_host_out = p3_cpuset_has(&set, rank);
+	return true;
 }
 
 bool p3_conf_attach_late(const char *text, uint32_t nodes)

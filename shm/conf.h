@@ -23,6 +23,9 @@
 
 enum p3_conf_id {
 	P3_CONF_MODE,
+	P3_CONF_MATCH,
+	P3_CONF_INTERRUPT,
+	P3_CONF_INLINE,
 	P3_CONF_HUGEPAGES,
 	P3_CONF_CMA,
 	P3_CONF_BULK,
@@ -122,6 +125,11 @@ bool p3_conf_nid(const char *text, uint32_t *nid_out);
  * P3_CONF_HOLD_S, "drop" gives 0.  Return false if it is none of these. */
 #define P3_CONF_HOLD_S 300u
 bool p3_conf_absent(const char *text, uint32_t *seconds_out);
+
+/* Convert the text of P3_CONF_MATCH to the answer whether this rank matches on its host;
+ * NULL, the empty text and "firmware" give false, "host" gives true, and "host:" with a
+ * list of ranks gives true for these.  Return false if it is none of these. */
+bool p3_conf_match(const char *text, uint32_t rank, bool *on_host_out);
 
 /* Return true if, by the text of P3_CONF_ATTACH, two nodes of a job of this size map
  * each other when one first sends to the other; false: when both have joined. */

@@ -121,10 +121,13 @@ enum p3_counter {
 	P3_C_LEASE_HOST,
 	P3_C_LEASE_NIC,
 	P3_C_DIRECT_BYTES,
-	P3_C_DENIED,     /* drops because of the access control list */
-	P3_C_WIRE_RINGS, /* (wire's thread) sleepers woken because the wire needed a
+	P3_C_DENIED,       /* drops because of the access control list */
+	P3_C_WIRE_RINGS,   /* (wire's thread) sleepers woken because the wire needed a
 			  * pass */
-	P3_C_WIRE_NAPS,  /* sleeps cut short because no such thread rings */
+	P3_C_WIRE_NAPS,    /* sleeps cut short because no such thread rings */
+	P3_C_INTERRUPTS,   /* interrupts of the host's thread (generic mode) */
+	P3_C_GENERIC,      /* entries of the generic event queue */
+	P3_C_GENERIC_FULL, /* times that it was full */
 
 	P3_G_NOW_NS = 32, /* CLOCK_MONOTONIC */
 	P3_G_LEASE,       /* p3_lease_holder, as the holder left it */

@@ -35,7 +35,13 @@
 #include "shm/atomics.h"
 #include "shm/fault.h"
 
-enum p3_lease_holder { P3_LEASE_FREE = 0, P3_LEASE_HOST = 1, P3_LEASE_NIC = 2 };
+enum p3_lease_holder {
+	P3_LEASE_FREE = 0,
+	P3_LEASE_HOST = 1,
+	P3_LEASE_NIC = 2,
+	P3_LEASE_RESERVED = 3 /* free, but only for threads that call
+			       * p3_lease_take_reserved() */
+};
 
 struct p3_lease {
 	_Alignas(P3_LINE) p3_a32 word; /* p3_lease_holder */
@@ -52,6 +58,20 @@ static inline bool p3_lease_take(struct p3_lease *l, enum p3_lease_holder who)
 {
 	return p3_likely(p3_get(&l->word) == P3_LEASE_FREE) &&
 	       p3_likely(p3_cas_acquire32(&l->word, P3_LEASE_FREE, who)); /* LEASE.1 */
+}
+
+/* Take the lease of a node whose program threads never get it (nic/generic/host.h). */
+static inline bool p3_lease_take_reserved(struct p3_lease *l, enum p3_lease_holder who)
+{
+	return p3_get(&l->word) == P3_LEASE_RESERVED &&
+	       p3_cas_acquire32(&l->word, P3_LEASE_RESERVED, who); /* LEASE.1 */
+}
+
+/* Give the lease of such a node up. */
+static inline void p3_lease_give_reserved(struct p3_lease *l)
+{
+	p3_release(&l->word, P3_LEASE_RESERVED); /* LEASE.1 */
+	FAULT_POINT("lease.freed");
 }
 
 /* Give the lease up.  The caller must fence and do its looks (LEASE.2) afterwards. */

@@ -64,6 +64,9 @@ const char *ptl_conf_got(const uint64_t *w, enum p3_conf_id id, char text[30])
 	switch (id) {
 	case P3_CONF_MODE:
 		return ptl_mode_name(w[P3_G_MODE]);
+	case P3_CONF_MATCH:
+		return strcmp(ptl_mode_name(w[P3_G_MODE]), "generic") == 0 ? "host"
+									   : "firmware";
 	case P3_CONF_HUGEPAGES:
 		return w[P3_G_PAGE] >= P3_HUGE ? "on" : "off";
 	case P3_CONF_CMA:

@@ -509,6 +509,7 @@ const struct ptl_wait *ptl_oldest_wait(const struct ptl_node *n)
 
 const char *ptl_mode_name(uint64_t mode)
 {
-	static const char *const names[] = {"auto", "lease", "dedicated", "park"};
+	static const char *const names[] = {
+		"auto", "lease", "dedicated", "park", "generic"};
 	return mode < sizeof names / sizeof names[0] ? names[mode] : "?";
 }

@@ -12,6 +12,9 @@
 _Static_assert(P3_MODE_AUTO == 0 && P3_MODE_LEASE == 1 && P3_MODE_DEDICATED == 2 &&
 		       P3_MODE_PARK == 3,
 	"auto|lease|dedicated|park");
+_Static_assert(
+	P3_INTERRUPT_FUTEX == 0 && P3_INTERRUPT_SIGNAL == 1 && P3_INTERRUPT_POLL == 2,
+	"futex|signal|poll");
 _Static_assert(P3_PERSONALITY_AUTO == 0 && P3_PERSONALITY_DOCUMENT == 1 &&
 		       P3_PERSONALITY_CRAY == 2,
 	"auto|document|cray");
@@ -57,6 +60,8 @@ int p3_conf_read(struct p3_conf *conf_out)
 		.unswept = value(P3_CONF_LANES) == P3_CONF_LANES_UNSWEPT,
 		.shared_heap = is_first(P3_CONF_SHARED_HEAP),
 		.heap = value(P3_CONF_HEAP),
+		.interrupt = (enum p3_interrupt)value(P3_CONF_INTERRUPT),
+		.inlined = (uint32_t)value(P3_CONF_INLINE),
 		.domain_nodes = (uint32_t)value(P3_CONF_DOMAIN_NODES)};
 	if (c.shared_heap && !p3_conf_text(P3_CONF_HEAP))
 		c.heap = P3_HEAP_LARGE;
@@ -65,6 +70,13 @@ int p3_conf_read(struct p3_conf *conf_out)
 	(void)p3_conf_wire(p3_conf_text(P3_CONF_WIRE), &c.faults);
 	*conf_out = c;
 	return 0;
+}
+
+bool p3_conf_matches_on_host(uint32_t rank)
+{
+	bool on_host = false;
+	(void)p3_conf_match(p3_conf_text(P3_CONF_MATCH), rank, &on_host);
+	return on_host;
 }
 
 void p3_conf_log(void)

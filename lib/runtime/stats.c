@@ -45,6 +45,8 @@ static void fill(struct p3_nic *nic, ptlx_stats_t *s)
 	s->wire_doubles = p3_nic_wire_counter(nic, P3_W_DOUBLES);
 	s->wire_gaps = p3_nic_wire_counter(nic, P3_W_GAPS);
 	s->job_alive = p3_nic_job_alive(nic);
+	s->interrupts = p3_nic_counter(nic, P3_C_INTERRUPTS);
+	s->generic_events = p3_nic_counter(nic, P3_C_GENERIC);
 }
 
 /* Length of the first version, which programs may have been compiled with. */

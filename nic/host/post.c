@@ -3,6 +3,7 @@
 #include "nic/host/post.h"
 #include "nic/run/self.h"
 #include "nic/run/wait.h"
+#include "nic/run/wake.h"
 
 #include <sched.h>
 #include <string.h>
@@ -19,6 +20,10 @@ static int post_and_wait(struct p3_nic *n, struct p3_cmd *c)
 		sched_yield(); /* all slots are in use; an ended command frees its slot */
 	struct p3_mbx_slot *s = p3_mbx_slot(n->mailbox, slot);
 	p3_mbx_post(n->mailbox, slot, c, sizeof *c); /* MBX.4: sleep_for_news */
+	if (p3_unlikely(n->generic != NULL)) {
+		p3_fence(); /* PARK.1: only the NIC thread executes commands */
+		p3_wake_self(n);
+	}
 	const uint64_t op = c->op;
 	const struct p3_wants wants = {P3_WAIT_COMMAND, 1, &op};
 	while (!p3_wait_until(n, UINT64_MAX, &wants, slot_is_done, s))

@@ -10,6 +10,8 @@
 #include "nic/run/wait.h"
 #include "shm/straight.h"
 
+#include <sched.h>
+
 #define P3_BRIEF_TURNS 128u
 
 /* End a call that gives rc; rare: a signal handler has left commands behind. */
@@ -44,6 +46,46 @@ static int take(struct p3_nic *n, struct p3_eq *eq, uint64_t handle, ptl_event_t
 	return got == P3_EVQ_LOST ? PTL_EQ_DROPPED : PTL_OK;
 }
 
+/*
+ * Wait until the host has handled all that the firmware has told it, so that a look
+ * behind this finds the events of all operations that are complete.  Return false if
+ * there was nothing to wait for.  The host's thread needs a few microseconds, or a turn
+ * of the CPU.
+ */
+static P3_RARE bool catch_up(struct p3_nic *n)
+{
+	struct p3_generic *g = &n->generic_part;
+	uint64_t staged = p3_acquire(&g->staged); /* GEN.1 */
+	bool late = false;
+	while ((int64_t)(p3_acquire(&g->handled) - staged) < 0 && /* GEN.2 */
+		!p3_get(&n->closing)) {
+		late = true;
+		sched_yield();
+	}
+	return late;
+}
+
+/* Look for news of the firmware that this thread does not run.  Where threads share CPUs,
+ * let the NIC thread and the host's thread run: this thread may poll.  Return true if
+ * there are news. */
+static P3_RARE bool look_in_generic(struct p3_nic *n)
+{
+	if (catch_up(n))
+		return true;
+	if (n->tight)
+		sched_yield();
+	return false;
+}
+
+/* Look for news where another thread runs the firmware.  Return true if there are any. */
+static bool look_in_vain(struct p3_nic *n)
+{
+	if (p3_unlikely(n->generic != NULL))
+		return look_in_generic(n);
+	p3_settle_look_in_vain(n);
+	return false;
+}
+
 int p3_nic_eq_peek(struct p3_nic *n, uint64_t handle, ptl_event_t *event_out)
 {
 	uint64_t w[P3_EVQ_WORDS], sequence;
@@ -52,7 +94,8 @@ int p3_nic_eq_peek(struct p3_nic *n, uint64_t handle, ptl_event_t *event_out)
 		return PTL_EQ_INVALID;
 	if (!p3_evq_any(&eq->rx)) {
 		p3_settle_attend(n, p3_handle_ni(handle));
-		(void)p3_settle_pass(n);
+		if (!p3_settle_pass(n) && p3_unlikely(n->generic != NULL))
+			(void)catch_up(n);
 	}
 	enum p3_evq_got got = p3_evq_peek(&eq->rx, handle, w, &sequence);
 	if (got == P3_EVQ_EMPTY)
@@ -156,8 +199,8 @@ static void wait_for_event(struct p3_nic *n, struct poll *p, uint64_t ns)
 		(void)p3_wait_until(n, ns, &wants, poll_ready, p);
 	else if (p3_lease_enter(n, P3_LEASE_HOST))
 		pass_and_look(n, p);
-	else
-		p3_settle_look_in_vain(n);
+	else if (look_in_vain(n))
+		(void)poll_ready(p);
 }
 
 /* End a poll, which has found an event or not. */
@@ -208,13 +251,6 @@ static P3_RARE int end_left(struct p3_nic *n, struct p3_mailbox *mailbox)
 {
 	p3_lease_left(n, &n->never_asleep, &n->never_cold, NULL, false, mailbox);
 	return end(n, PTL_EQ_EMPTY);
-}
-
-/* End a call that could not peek, since another thread runs the firmware. */
-static inline int end_in_vain(struct p3_nic *n)
-{
-	p3_settle_look_in_vain(n);
-	return end(n, p3_get(&n->closing) ? PTL_EQ_INVALID : PTL_EQ_EMPTY);
 }
 
 /* With the lease, inside of a call: run whole passes, and end the poll. */
@@ -296,6 +332,25 @@ static P3_HOT int take_first_or_poll(struct p3_nic *n, const uint64_t *handles,
 		return rc;
 	p3_call_end(n);
 	return poll_from(n, start, handles, nq, ns, event_out, which_out);
+}
+
+/* End a call that could not peek, since another thread runs the firmware: look once more
+ * if that thread has brought news. */
+static __attribute__((noinline)) int poll_in_vain(struct p3_nic *n,
+	const uint64_t *handles, uint32_t nq, ptl_event_t *event_out, int *which_out)
+{
+	bool news = look_in_vain(n);
+	p3_call_end(n);
+	if (news)
+		return poll_all(n, handles, nq, 0, event_out, which_out);
+	return p3_get(&n->closing) ? PTL_EQ_INVALID : PTL_EQ_EMPTY;
+}
+
+static __attribute__((noinline)) int get_in_vain(
+	struct p3_nic *n, uint64_t handle, ptl_event_t *event_out)
+{
+	int which;
+	return poll_in_vain(n, &handle, 1, event_out, &which);
 }
 
 /* ---- a poll that has work ---- */
@@ -489,7 +544,7 @@ int p3_nic_eq_get(struct p3_nic *n, uint64_t handle, ptl_event_t *event_out)
 	case P3_PEEK_NEWS:
 		return get_on(n, handle, event_out);
 	default:
-		return end_in_vain(n);
+		return get_in_vain(n, handle, event_out);
 	}
 }
 
@@ -535,6 +590,6 @@ int p3_nic_eq_poll(struct p3_nic *n, const uint64_t *handles, uint32_t nq, uint6
 	case P3_PEEK_NEWS:
 		return poll_on(n, handles, nq, event_out, which_out);
 	default:
-		return end_in_vain(n);
+		return poll_in_vain(n, handles, nq, event_out, which_out);
 	}
 }

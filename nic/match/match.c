@@ -105,7 +105,8 @@ static __attribute__((noinline)) struct p3_md *search(const struct p3_ni *ni,
 	return best ? best->md : NULL;
 }
 
-bool p3_match_request(struct p3_ni *ni, const struct p3_ask *ask, struct p3_hit *hit_out)
+static inline bool match(
+	struct p3_ni *ni, const struct p3_ask *ask, struct p3_hit *hit_out)
 {
 	if (p3_unlikely(ask->pt_index > (uint32_t)ni->limits.max_pt_index ||
 			!is_allowed(ni, ask)))
@@ -116,6 +117,16 @@ bool p3_match_request(struct p3_ni *ni, const struct p3_ask *ask, struct p3_hit 
 	struct p3_md *md = search(ni, ask->pt_index, ask->kind, ask->bits, ask->who,
 		ask->length, ask->remote_offset);
 	return md && accepts(md, ask, hit_out);
+}
+
+bool p3_match_request(struct p3_ni *ni, const struct p3_ask *ask, struct p3_hit *hit_out)
+{
+	return match(ni, ask, hit_out);
+}
+
+bool p3_match_on_host(struct p3_ni *ni, const struct p3_ask *ask, struct p3_hit *hit_out)
+{
+	return match(ni, ask, hit_out);
 }
 
 /* ---- targets of plain requests ---- */

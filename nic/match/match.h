@@ -91,6 +91,10 @@ struct p3_hit {
 };
 
 bool p3_match_request(struct p3_ni *ni, const struct p3_ask *ask, struct p3_hit *hit_out);
+/* Do the same for the host of a node in generic mode.  A function that only the receiver
+ * of accelerated mode calls can be inlined there. */
+P3_RARE bool p3_match_on_host(
+	struct p3_ni *ni, const struct p3_ask *ask, struct p3_hit *hit_out);
 /* Return true if the access control list admits the request. */
 bool p3_match_allows(const struct p3_ni *ni, const struct p3_ask *ask);
 

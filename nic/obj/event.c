@@ -12,7 +12,7 @@ static inline void post(struct p3_nic *n, const struct p3_sink *sink,
 	struct p3_eq *eq = p3_event_queue(sink, kind);
 	if (!eq)
 		return;
-	struct p3_event_record *e = p3_event_begin(eq);
+	struct p3_event_record *e = p3_event_draft(n, eq);
 	p3_record_copy(&e->words, rec, (uint32_t)kind, fail, unlinked);
 	p3_event_post(n, eq, e, kind);
 }

@@ -8,6 +8,7 @@
 #ifndef P3_NIC_OBJ_EVENT_H
 #define P3_NIC_OBJ_EVENT_H
 
+#include "nic/generic/queue.h"
 #include "nic/match/match.h"
 #include "nic/obj/eq.h"
 #include "nic/obj/record.h"
@@ -45,6 +46,13 @@ static inline struct p3_event_record *p3_event_begin(struct p3_eq *eq)
 	return e;
 }
 
+/* Do as p3_event_begin(), or begin an entry of the generic event queue, if events go
+ * there.  Only p3_event_post() ends it. */
+static inline struct p3_event_record *p3_event_draft(struct p3_nic *n, struct p3_eq *eq)
+{
+	return p3_unlikely(n->staging) ? p3_generic_draft(n) : p3_event_begin(eq);
+}
+
 /* Make an event visible, while the trace is off; the caller looks for threads to wake. */
 static P3_HOT void p3_event_show(
 	struct p3_eq *eq, struct p3_event_record *e, uint32_t kind)
@@ -55,9 +63,14 @@ static P3_HOT void p3_event_show(
 	P3_PROBE2(event, kind, eq->tx.tail);
 }
 
+/* Post the event that p3_event_draft() has begun. */
 static P3_HOT void p3_event_post(
 	struct p3_nic *n, struct p3_eq *eq, struct p3_event_record *e, uint32_t kind)
 {
+	if (p3_unlikely(n->staging)) {
+		p3_generic_stage(n, eq, kind);
+		return;
+	}
 	P3_TRACE(fw, n, P3_TRACE_EVENT, kind,
 		p3_pair(p3_obj_index(&eq->o), (uint32_t)eq->tx.tail + 1));
 	p3_event_show(eq, e, kind);

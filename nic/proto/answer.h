@@ -45,9 +45,9 @@ static P3_HOT void p3_answer_at_once(struct p3_nic *n, struct p3_peer *p, uint64
 
 /* Return true if the response ring has room for a reply of this length. */
 bool p3_answer_has_room(struct p3_peer *p, uint64_t mlength);
-/* Copy the present bytes of a descriptor's region into a reply that is not published yet.  Call this
- * only after p3_answer_has_room() has returned true.  Return word 0 of the reply's
- * header, for p3_answer_send(). */
+/* Copy the present bytes of a descriptor's region into a reply that is not published yet.
+ * Call this only after p3_answer_has_room() has returned true.  Return word 0 of the
+ * reply's header, for p3_answer_send(). */
 uint64_t p3_answer_fill(struct p3_nic *n, struct p3_peer *p, uint32_t pending,
 	const struct p3_region *from, uint64_t offset, uint64_t mlength);
 /* Publish the reply that p3_answer_fill() has filled. */

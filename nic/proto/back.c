@@ -31,7 +31,7 @@
 
 /* Only the general path writes the records of a trace, and tells pulls which bytes are
  * overwritten. */
-#define UNUSUAL (P3_ODD_TRACED | P3_ODD_PULLS)
+#define UNUSUAL (P3_ODD_TRACED | P3_ODD_PULLS | P3_ODD_GENERIC)
 
 #define INERT   (P3_ODD_THRESHOLD | P3_ODD_INACTIVE)
 

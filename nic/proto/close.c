@@ -2,6 +2,7 @@
 /* Commands that first end the operations on the objects that they remove. */
 #include "nic/proto/close.h"
 
+#include "nic/generic/take.h"
 #include "nic/match/ahead.h"
 #include "nic/match/match.h"
 #include "nic/obj/eq.h"
@@ -183,6 +184,7 @@ static void forget_pendings(struct p3_nic *n, struct p3_link *list, uint32_t ni)
 static void forget(struct p3_nic *n, uint32_t ni)
 {
 	p3_xfer_forget(n, ni);
+	p3_generic_forget(n, ni);
 	forget_pendings(n, &n->unresolved.queue, ni);
 	forget_pendings(n, &n->absent.queue, ni);
 	for (uint32_t i = 0; i < n->conf.nnodes; i++) {
@@ -249,6 +251,7 @@ void p3_close_all(struct p3_nic *n)
 	struct p3_cmd c = {.op = P3_OP_EQ_BURY};
 	c.eq.dead = NULL;
 	forget_spans(n);
+	p3_generic_forget(n, P3_JOB_NIS);
 	p3_ahead_forget(n);
 	for (uint32_t i = 0; i < P3_JOB_NIS; i++) {
 		struct p3_ni *ni = &n->ni[i];

@@ -21,7 +21,7 @@
 
 /* ---- requests that no entry accepts ---- */
 
-P3_RARE void p3_deliver_discard(
+void p3_deliver_discard(
 	struct p3_nic *n, struct p3_peer *p, struct p3_ni *ni, struct p3_incoming r)
 {
 	bool long_put = r.ask.kind == P3_REQ_PUT && (r.flags & P3_F_LONG);
@@ -32,7 +32,7 @@ P3_RARE void p3_deliver_discard(
 			n, p, r.pending, long_put ? P3_RSP_DONE : P3_RSP_NONE, 0);
 }
 
-P3_RARE bool p3_deliver_settles(struct p3_nic *n, struct p3_ni *ni)
+bool p3_deliver_settles(struct p3_nic *n, struct p3_ni *ni)
 {
 	if (!ni || p3_get(&ni->attended))
 		return false;
@@ -125,7 +125,7 @@ static inline void put_ended(struct p3_nic *n, const struct p3_incoming *r,
 	struct p3_eq *eq = p3_event_queue(&hit->md->sink, PTL_EVENT_PUT_END);
 	if (p3_unlikely(!eq))
 		return;
-	struct p3_event_record *e = p3_event_begin(eq);
+	struct p3_event_record *e = p3_event_draft(n, eq);
 	describe(r, hit, link, PTL_EVENT_PUT_END, &e->words);
 	p3_event_post(n, eq, e, PTL_EVENT_PUT_END);
 }
@@ -279,4 +279,63 @@ bool p3_deliver(struct p3_nic *n, struct p3_peer *p, const struct p3_incoming *r
 		return deliver_other(n, p, *r, *hit);
 	put_eager(n, p, r, hit);
 	return true;
+}
+
+/* ---- in two steps, if the host matches ---- */
+
+void p3_deliver_place(struct p3_nic *n, struct p3_peer *p, const struct p3_incoming *r,
+	const struct p3_hit *hit, struct p3_placed *t_out)
+{
+	struct p3_md *md = hit->md;
+	bool put = r->ask.kind == P3_REQ_PUT;
+	t_out->ack = put && wants_ack(n, p, r, md);
+	t_out->mlength = hit->mlength;
+	accept(n, r, hit, &t_out->span.rec);
+	p3_span_begin(&t_out->span, md, hit->offset);
+	p3_ni_use_more(p3_ni_of(n, &md->o), P3_U_OP);
+	p3_span_start(n, &t_out->span, put ? PTL_EVENT_PUT_START : PTL_EVENT_GET_START);
+}
+
+static void end_placed(
+	struct p3_nic *n, const struct p3_incoming *r, struct p3_placed *t, uint32_t fail)
+{
+	bool put = r->ask.kind == P3_REQ_PUT;
+	struct p3_ni *ni = p3_ni_of(n, &t->span.md->o);
+	p3_span_end(n, &t->span, put ? PTL_EVENT_PUT_END : PTL_EVENT_GET_END, fail);
+	p3_ni_use_less(ni, P3_U_OP);
+}
+
+static void move_put(struct p3_nic *n, const struct p3_incoming *r, struct p3_placed *t)
+{
+	const struct p3_span *s = &t->span;
+	p3_region_write(
+		&s->region, s->offset, p3_request_eager_bytes(r->cell), t->mlength);
+	if (!p3_list_empty(&n->pulls))
+		p3_xfer_wrote(n, &s->region, s->offset, t->mlength);
+	FAULT_POINT("put.deposited");
+}
+
+bool p3_deliver_move(struct p3_nic *n, struct p3_peer *p, const struct p3_incoming *r,
+	struct p3_placed *t)
+{
+	if (r->ask.kind == P3_REQ_GET) {
+		const struct p3_span *s = &t->span;
+		if (!p3_answer_has_room(p, t->mlength))
+			return false;
+		uint64_t word0 = p3_answer_fill(
+			n, p, r->pending, &s->region, s->offset, t->mlength);
+		p3_answer_send(n, p, word0, t->mlength);
+	} else {
+		move_put(n, r, t);
+	}
+	end_placed(n, r, t, PTL_NI_OK);
+	if (r->ask.kind == P3_REQ_PUT && r->pending)
+		p3_answer_briefly(
+			n, p, r->pending, t->ack ? P3_RSP_ACK : P3_RSP_NONE, t->mlength);
+	return true;
+}
+
+void p3_deliver_fail(struct p3_nic *n, const struct p3_incoming *r, struct p3_placed *t)
+{
+	end_placed(n, r, t, PTL_NI_FAIL);
 }

@@ -29,6 +29,13 @@ struct p3_incoming {
 	uint64_t place; /* long put: place of the bytes, if the header names it */
 };
 
+/* A request whose entry the host has found, and whose bytes the firmware is to move. */
+struct p3_placed {
+	struct p3_span span;
+	uint64_t mlength;
+	bool ack; /* the initiator gets an acknowledgement */
+};
+
 /* Copy a request from its header cell. */
 static inline void p3_incoming_load(
 	struct p3_peer *p, const struct p3_cell *c, uint64_t w0, struct p3_incoming *r)
@@ -60,6 +67,17 @@ static inline void p3_incoming_load(
  * wait: then nothing has changed. */
 bool p3_deliver(struct p3_nic *n, struct p3_peer *p, const struct p3_incoming *r,
 	const struct p3_hit *hit);
+/* Do the first half of a delivery (generic/): account for a put whose bytes are in the
+ * lane, or for a get whose bytes fit a reply, and post its START. */
+P3_RARE void p3_deliver_place(struct p3_nic *n, struct p3_peer *p,
+	const struct p3_incoming *r, const struct p3_hit *hit, struct p3_placed *t_out);
+/* Do the second half: move the bytes, post END, and answer.  Return false if the response
+ * ring has no room: then nothing has changed. */
+P3_RARE bool p3_deliver_move(struct p3_nic *n, struct p3_peer *p,
+	const struct p3_incoming *r, struct p3_placed *t);
+/* End the delivery without its bytes, since the peer is lost. */
+P3_RARE void p3_deliver_fail(
+	struct p3_nic *n, const struct p3_incoming *r, struct p3_placed *t);
 /* Drop a request that no entry accepts.  Respond if the initiator has reserved room for
  * a response, so that it can use that room again.  ni is the target, or NULL. */
 P3_RARE void p3_deliver_discard(

@@ -4,6 +4,7 @@
 #include "nic/proto/lose.h"
 
 #include "nic/cci/lose.h"
+#include "nic/generic/handle.h"
 #include "nic/proto/exchange.h"
 #include "nic/proto/hold.h"
 #include "nic/proto/ids.h"
@@ -75,6 +76,7 @@ static void lose(struct p3_nic *n, struct p3_peer *p, bool died)
 		p->incarnation);
 	if (p->wire->drain)
 		p->wire->drain(n, p);
+	p3_generic_handle(n);
 	p->going = true;
 	/* Take no more messages than the rings can hold: a peer that goes on publishing
 	 * must not keep this thread here. */

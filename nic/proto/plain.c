@@ -43,7 +43,7 @@
 
 /* A trace has records that only the general path writes; it also tells pulls of bytes
  * that are overwritten, and ends the wait of an exchange. */
-#define UNUSUAL (P3_ODD_TRACED | P3_ODD_PULLS | P3_ODD_SWAPPER)
+#define UNUSUAL (P3_ODD_TRACED | P3_ODD_PULLS | P3_ODD_SWAPPER | P3_ODD_GENERIC)
 
 /* The parts of a plain request that the steps behind the tests need. */
 struct plain {

@@ -3,6 +3,7 @@
 #include "nic/proto/reply.h"
 
 #include "nic/cci/answered.h"
+#include "nic/generic/take.h"
 #include "nic/obj/event.h"
 #include "nic/obj/ni.h"
 #include "nic/obj/region.h"
@@ -71,7 +72,7 @@ static inline void answer_ends(struct p3_nic *n, const struct answered *a,
 	struct p3_eq *eq = p3_event_queue(&md->sink, kind);
 	if (p3_unlikely(!eq))
 		return;
-	struct p3_event_record *e = p3_event_begin(eq);
+	struct p3_event_record *e = p3_event_draft(n, eq);
 	describe(a, md, (uint32_t)kind, &e->words);
 	p3_event_post(n, eq, e, (uint32_t)kind);
 }
@@ -228,6 +229,8 @@ bool p3_reply_take(struct p3_nic *n, struct p3_peer *p)
 	if (p3_likely(!c))
 		return false;
 	uint32_t kind = p3_word0_kind(w0), ncells = p3_word0_ncells(w0);
+	if (p3_unlikely(p->asks) && p3_generic_reply_waits(n, p, c, w0))
+		return false;
 	n->worked = true;
 	if (!p3_ring_sane(&p->rsp_in, kind, ncells)) {
 		p3_peer_ignore(n, p, "a response of impossible size");

@@ -3,6 +3,7 @@
 #include "nic/proto/rx.h"
 
 #include "nic/cci/take.h"
+#include "nic/generic/take.h"
 #include "nic/match/ahead.h"
 #include "nic/proto/deliver.h"
 #include "nic/proto/exchange.h"
@@ -182,6 +183,11 @@ bool p3_rx_take(struct p3_nic *n, struct p3_peer *p)
 	if (p3_unlikely(kind == P3_REQ_PUT && (r.flags & P3_F_LONG)))
 		expect_pull(
 			n, p, r.xfer, r.flags & P3_F_HEAP ? r.place : 0, r.ask.length);
+	if (p3_unlikely(p->asks)) {
+		enum p3_generic_next next = p3_generic_take(n, p, &r);
+		if (next != P3_GENERIC_DIRECT)
+			return next == P3_GENERIC_TAKEN && done(n, p, &r);
+	}
 	P3_TRACE(take, n, p, kind, r.ask.length);
 	struct p3_ni *ni = p3_match_interface(n, r.target_pid);
 	bool wanted = p3_likely(ni != NULL) && p3_match_request(ni, &r.ask, &hit);
@@ -229,7 +235,8 @@ bool p3_rx_refuse(struct p3_nic *n, struct p3_peer *p)
 		!p3_ring_sane(&p->req_in, r.ask.kind, r.ncells))
 		return false;
 	P3_TRACE(take, n, p, r.ask.kind, r.ask.length);
-	p3_deliver_discard(n, p, p3_match_interface(n, r.target_pid), r);
+	if (!p->asks || !p3_generic_refuse(n, p))
+		p3_deliver_discard(n, p, p3_match_interface(n, r.target_pid), r);
 	taken(n, p, &r);
 	return true;
 }

@@ -83,6 +83,8 @@ struct p3_peer {
 			bool behind : 1; /* its requests wait for a pull of a copy */
 			bool going : 1;  /* it is being lost: its last requests are
 					  * taken at once */
+			bool asks : 1;   /* the firmware asks the host about its
+					  * requests (nic/generic/take.h) */
 		};
 		uint8_t odd; /* all of these bits, for one test */
 	};

@@ -285,7 +285,7 @@ static inline void send_ended(
 	struct p3_eq *eq = p3_event_queue(&md->sink, PTL_EVENT_SEND_END);
 	if (p3_unlikely(!eq))
 		return;
-	struct p3_event_record *e = p3_event_begin(eq);
+	struct p3_event_record *e = p3_event_draft(n, eq);
 	p3_send_describe(
 		n, m, md, m->offset, m->length, link, PTL_EVENT_SEND_END, &e->words);
 	p3_event_post(n, eq, e, PTL_EVENT_SEND_END);

@@ -123,7 +123,7 @@ static const char *mode_name(enum p3_mode mode)
 void p3_mirror_conf(struct p3_nic *n)
 {
 	const struct p3_nic_conf *c = &n->conf;
-	p3_set(&n->count[P3_G_MODE], c->mode);
+	p3_set(&n->count[P3_G_MODE], c->match_on_host ? P3_MODE_GENERIC : c->mode);
 	p3_set(&n->count[P3_G_PAGE], n->published.page);
 	p3_set(&n->count[P3_G_NUMA], (uint64_t)(p3_seg_numa_node(&n->published) + 1));
 	p3_set(&n->count[P3_G_CPUS], c->cpus);

@@ -2,6 +2,7 @@
 /* Dispatch of commands, and the commands of the mailbox. */
 #include "nic/run/commands.h"
 #include "nic/cci/call.h"
+#include "nic/generic/handle.h"
 #include "nic/obj/eq.h"
 #include "nic/obj/md.h"
 #include "nic/obj/me.h"
@@ -82,6 +83,13 @@ static int grow(struct p3_nic *n, struct p3_cmd *c)
 	return PTL_OK;
 }
 
+/* Commands that remove or change what an entry of the generic event queue may name. */
+#define P3_REMOVING                                                                      \
+	(1u << P3_OP_NI_CLOSE | 1u << P3_OP_ME_UNLINK | 1u << P3_OP_MD_UNLINK |          \
+		1u << P3_OP_MD_UPDATE | 1u << P3_OP_EQ_FREE | 1u << P3_OP_NI_STATUS |    \
+		1u << P3_OP_PEER_DOWN)
+_Static_assert(P3_OPS <= 32, "a word has a bit for each command");
+
 typedef int command(struct p3_nic *n, struct p3_cmd *c);
 
 static command *const commands[P3_OPS] = {
@@ -120,6 +128,8 @@ int p3_command_execute(struct p3_nic *n, struct p3_cmd *c)
 {
 	if (c->op >= P3_OPS || !commands[c->op])
 		return PTL_FAIL;
+	if (p3_unlikely(n->staging) && (P3_REMOVING >> c->op & 1))
+		p3_generic_handle(n);
 	return commands[c->op](n, c);
 }
 

@@ -10,10 +10,10 @@
 #include <stdlib.h>
 
 /* Return true if a parked thread must be woken: an event or result was posted, or the
- * lease is free and no watcher looks after the node. */
+ * lease is free for it and no watcher looks after the node. */
 static bool must_wake_hosts(struct p3_nic *n, bool posted)
 {
-	return p3_get(&n->parked) && (posted || !p3_get(&n->watcher));
+	return p3_get(&n->parked) && (posted || (!n->generic && !p3_get(&n->watcher)));
 }
 
 /* Give up the lease and do the looks.  Return true if the mailbox has a command now:
@@ -27,7 +27,10 @@ static bool leave(struct p3_nic *n)
 	if (p3_unlikely(n->cci.dirty))
 		p3_cci_event_signal(n);
 	P3_TRACE(given, n);
-	p3_lease_give(&n->lease);
+	if (p3_unlikely(n->generic != NULL))
+		p3_lease_give_reserved(&n->lease);
+	else
+		p3_lease_give(&n->lease);
 	p3_fence_light(light); /* LEASE.2, PARK.1, COLD.1 */
 	p3_looks_check(n, &l);
 	if (must_wake_hosts(n, l.posted))
@@ -83,7 +86,7 @@ P3_PATH
 void p3_lease_leave(struct p3_nic *n)
 {
 	check_odd(n);
-	const uint32_t odd = P3_ODD_WIRED | P3_ODD_TRACED | P3_ODD_CCI;
+	const uint32_t odd = P3_ODD_WIRED | P3_ODD_TRACED | P3_ODD_CCI | P3_ODD_GENERIC;
 	if (p3_unlikely(n->ntouched > 1 || n->odd & odd)) {
 		leave_many(n);
 		return;

@@ -60,6 +60,16 @@ static inline bool p3_lease_enter(struct p3_nic *n, enum p3_lease_holder who)
 	return true;
 }
 
+/* Do as p3_lease_enter() on a node whose host matches.  Only its NIC thread, the host's
+ * thread, and the thread that stops the node call this. */
+static inline bool p3_lease_enter_reserved(struct p3_nic *n, enum p3_lease_holder who)
+{
+	if (!p3_lease_take_reserved(&n->lease, who))
+		return false;
+	p3_lease_begin(n, who);
+	return true;
+}
+
 /* Do as p3_lease_begin(), except that the posted commands wait for the pass with which
  * the caller goes on. */
 static P3_HOT void p3_lease_begin_to_pass(struct p3_nic *n)

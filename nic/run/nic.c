@@ -12,6 +12,7 @@
  */
 #include "nic/nic.h"
 #include "nic/cci/lose.h"
+#include "nic/generic/host.h"
 #include "nic/obj/eq.h"
 #include "nic/obj/host.h"
 #include "nic/obj/table.h"
@@ -228,6 +229,12 @@ static void wake_everybody(struct p3_nic *n)
 	p3_futex_wake(&n->doorbell->kick, ~0u, true);
 }
 
+static bool enter_to_stop(struct p3_nic *n)
+{
+	return n->generic ? p3_lease_enter_reserved(n, P3_LEASE_HOST)
+			  : p3_lease_enter(n, P3_LEASE_HOST);
+}
+
 /* Wait until all threads of this process have left the NIC's calls, and answer posted
  * commands meanwhile.  Return with the lease, which this thread then never gives up. */
 static void drain_threads(struct p3_nic *n)
@@ -236,7 +243,7 @@ static void drain_threads(struct p3_nic *n)
 	for (;;) {
 		wake_everybody(n);
 		if (!held)
-			held = p3_lease_enter(n, P3_LEASE_HOST);
+			held = enter_to_stop(n);
 		else if (p3_mbx_any(n->mailbox))
 			p3_command_take_posted(n);
 		if (held && !p3_acquire(&n->waiting)) /* STOP.2 */
@@ -304,23 +311,33 @@ int p3_nic_start(const struct p3_nic_conf *conf, struct p3_nic **nic_out)
 	rc = start_wires(n);
 	if (rc)
 		goto drop;
+	rc = p3_generic_prepare(n);
+	if (rc)
+		goto unwire;
 	p3_odd_settle(n);
 	p3_mirror_conf(n);
 	FAULT_POINT("init.formatted");
 	p3_release(&((struct p3_seg_header *)n->published.base)->state,
 		P3_SEG_LIVE); /* SEG.1 */
-	p3_release(&n->lease.word, P3_LEASE_FREE);
+	p3_release(&n->lease.word, n->generic ? P3_LEASE_RESERVED : P3_LEASE_FREE);
 	FAULT_POINT("init.live");
-	rc = p3_thread_start(n);
+	rc = p3_generic_start(n);
 	if (rc)
 		goto close;
+	rc = p3_thread_start(n);
+	if (rc)
+		goto silence;
 	*nic_out = n;
 	return 0;
 
+silence:
+	p3_generic_stop(n);
 close: /* threads with handles of an earlier life may be in a call: answer them */
 	p3_set(&n->closing, 1);
 	p3_fence(); /* STOP.1 */
 	drain_threads(n);
+	p3_generic_drop_all(n);
+unwire:
 	stop_wires(n);
 drop:
 	p3_segments_drop_private(n);
@@ -350,6 +367,7 @@ void p3_nic_stop(struct p3_nic *n)
 	wake_everybody(n);
 	FAULT_POINT("fini.closing");
 	pthread_join(n->thread, NULL);
+	p3_generic_stop(n);
 	drain_threads(n);
 	p3_xfer_revoke_all(n);
 	p3_why_sum(n);
@@ -362,6 +380,7 @@ void p3_nic_stop(struct p3_nic *n)
 	FAULT_POINT("fini.finished");
 	unmap_peers(n);
 	stop_wires(n);
+	p3_generic_drop_all(n);
 	p3_segments_drop_private(n);
 	p3_segments_drop(n);
 	nic_keep(n);

@@ -21,6 +21,7 @@
  *	CCI		p3_cci_event_dirty		n->cci.dirty: an OS handle may
  *							need a signal
  *			p3_cci_timer_look_now		a timer is due
+ *	GENERIC		start of the NIC, for its life	the host matches (nic/generic/)
  *
  * The code that makes something unusual sets its bit by p3_odd_set().  No code clears
  * bits but the pass: as long as a bit is set, its last step is p3_odd_settle(), which
@@ -47,7 +48,8 @@ enum p3_odd {
 	P3_ODD_HUNGRY = 1u << 7,
 	P3_ODD_BAD = 1u << 8,
 	P3_ODD_SWAPPER = 1u << 9,
-	P3_ODD_CCI = 1u << 10
+	P3_ODD_CCI = 1u << 10,
+	P3_ODD_GENERIC = 1u << 11
 };
 
 static inline void p3_odd_set(struct p3_nic *n, enum p3_odd bit)
@@ -58,7 +60,8 @@ static inline void p3_odd_set(struct p3_nic *n, enum p3_odd bit)
 /* Return the bits that must be set now. */
 static inline uint32_t p3_odd_now(const struct p3_nic *n)
 {
-	return (n->traced ? P3_ODD_TRACED : 0u) | (n->wired ? P3_ODD_WIRED : 0u) |
+	return (n->generic ? P3_ODD_GENERIC : 0u) | (n->traced ? P3_ODD_TRACED : 0u) |
+	       (n->wired ? P3_ODD_WIRED : 0u) |
 	       (n->conf.nnodes > P3_ALL_HOT ? P3_ODD_NODES : 0u) |
 	       (n->nhot > n->few ? P3_ODD_LANES : 0u) |
 	       (p3_list_empty(&n->blocked) ? 0u : P3_ODD_BLOCKED) |

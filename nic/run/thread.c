@@ -25,6 +25,7 @@
 #include "nic/cci/timer.h"
 #include "nic/proto/peer.h"
 #include "nic/report/mirror.h"
+#include "nic/run/alone.h"
 #include "nic/run/dedicated.h"
 #include "nic/run/lease.h"
 #include "nic/run/looks.h"
@@ -360,6 +361,8 @@ static void *nic_main(void *arg)
 	leave_a_will(n);
 	settle(n);
 	p3_set(&n->count[P3_G_NIC_TID], (uint64_t)syscall(SYS_gettid));
+	if (n->generic)
+		p3_alone_run(n);
 	while (!p3_get(&n->stop)) {
 		if (p3_dedicated_is(n, &t.dedicated)) {
 			p3_dedicated_run(n, &t.dedicated);

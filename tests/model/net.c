@@ -7,6 +7,8 @@
 #include "lib/nodes.h"
 #include "nic/obj/list.h"
 #include "nic/obj/table.h"
+#include "nic/generic/interrupt.h"
+#include "nic/generic/upper.h"
 #include "nic/run/lease.h"
 #include "nic/run/pass.h"
 #include "support/patience.h"
@@ -145,11 +147,27 @@ void net_down(struct net *net)
 	p3_rdv_destroy(net->rdv);
 }
 
+static bool net_hold(struct p3_nic *nic)
+{
+	return nic->generic ? p3_lease_enter_reserved(nic, P3_LEASE_HOST)
+			    : p3_lease_enter(nic, P3_LEASE_HOST);
+}
+
+/* Return true if the host has no work, and the firmware has no command of it. */
+static bool host_rests(const struct p3_generic *g)
+{
+	for (uint32_t i = 0; i < g->nupper; i++)
+		if (g->upper[i].state != P3_UPPER_FREE ||
+			g->upper[i].reply_state != P3_UPPER_FREE)
+			return false;
+	return p3_get(&g->staged) == p3_get(&g->handled);
+}
+
 /* Make one pass; return true if the node has no work and no operations under way. */
 static bool rests(const struct net *net, unsigned node)
 {
 	struct p3_nic *nic = p3_nic(net->node[node]);
-	if (!p3_lease_enter(nic, P3_LEASE_HOST)) {
+	if (!net_hold(nic)) {
 		p3_set(&nic->lease.want, 1);
 		sched_yield();
 		return false;
@@ -157,8 +175,11 @@ static bool rests(const struct net *net, unsigned node)
 	bool worked = p3_pass_run(nic);
 	bool quiet = nic->table[P3_T_PENDING].live == 0 && p3_list_empty(&nic->pulls) &&
 		     p3_list_empty(&nic->sources) &&
+		     (!nic->generic || host_rests(nic->generic)) &&
 		     !(nic->wired && nic->wired->waits(nic));
 	p3_lease_leave(nic);
+	if (nic->generic)
+		p3_interrupt_raise(nic);
 	return quiet && !worked;
 }
 

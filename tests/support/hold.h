@@ -11,7 +11,8 @@
 /* Hold the lease until p3_lease_leave. */
 static inline void nic_hold(struct p3_nic *n)
 {
-	while (!p3_lease_enter(n, P3_LEASE_HOST)) {
+	while (!(n->generic ? p3_lease_enter_reserved(n, P3_LEASE_HOST)
+			    : p3_lease_enter(n, P3_LEASE_HOST))) {
 		p3_set(&n->lease.want, 1);
 		sched_yield();
 	}

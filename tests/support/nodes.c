@@ -346,9 +346,22 @@ static void join_sides(struct member *m)
 
 /* ---- one node ---- */
 
+/* Do as freeze() if the host matches.  The NIC thread goes on when the node ends, since
+ * no other thread executes the commands of the node's threads. */
+static void freeze_generic(struct p3_nic *nic)
+{
+	while (!p3_lease_enter_reserved(nic, P3_LEASE_HOST))
+		sched_yield();
+	self->frozen = true;
+}
+
 /* Stop the firmware where it is: its thread ends, the lease is never given back. */
 static void freeze(struct p3_nic *nic)
 {
+	if (nic->generic) {
+		freeze_generic(nic);
+		return;
+	}
 	p3_set(&nic->stop, 1);
 	while (!p3_lease_enter(nic, P3_LEASE_HOST)) {
 		p3_add32(&nic->doorbell->kick, 1);

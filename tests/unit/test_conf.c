@@ -190,6 +190,27 @@ static void help_has_every_name(void **state)
 	free(help);
 }
 
+static void ranks_that_match_on_the_host(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *text;
+		bool is[4]; /* by rank */
+	} yes[] = {{NULL, {0}}, {"", {0}}, {"firmware", {0}}, {"host", {1, 1, 1, 1}},
+		{"host:0", {1, 0, 0, 0}}, {"host:1,3", {0, 1, 0, 1}},
+		{"host:1-2", {0, 1, 1, 0}}};
+	static const char *const no[] = {"Host", "hosts", "host:", "host:x", "host:1,",
+		"firmware:0", "host 0", "generic", "host:-1", "host:99999"};
+	bool on_host;
+	for (size_t i = 0; i < sizeof yes / sizeof *yes; i++)
+		for (uint32_t rank = 0; rank < 4; rank++) {
+			assert_true(p3_conf_match(yes[i].text, rank, &on_host));
+			assert_int_equal(on_host, yes[i].is[rank]);
+		}
+	for (size_t i = 0; i < sizeof no / sizeof *no; i++)
+		assert_false(p3_conf_match(no[i], 0, &on_host));
+}
+
 int main(int argc, char **argv)
 {
 	if (argc > 1 && strcmp(argv[1], "--table") == 0) {
@@ -204,6 +225,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(garbage_is_named),
 		cmocka_unit_test(all_that_is_wrong_is_said),
 		cmocka_unit_test(unknown_names_are_told_with_the_nearest),
+		cmocka_unit_test(ranks_that_match_on_the_host),
 		cmocka_unit_test(document_has_the_table),
 		cmocka_unit_test(help_has_every_name),
 	};

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Generic mode: the host's thread. */
+#include "nic/generic/host.h"
+
+#include "nic/generic/handle.h"
+#include "nic/generic/interrupt.h"
+#include "nic/generic/upper.h"
+#include "nic/run/lease.h"
+#include "nic/run/wake.h"
+#include "shm/worker.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* Entries of the queue for complete operations, beside two headers for each peer. */
+#define P3_GENERIC_ENTRIES 256u
+
+/* ---- the thread ---- */
+
+/* Take the lease, which the firmware gives up between two passes.  Return false if the
+ * node stops. */
+static bool enter(struct p3_nic *n, struct p3_generic *g)
+{
+	bool entered;
+	p3_set(&g->wants, 1);
+	while (!(entered = p3_lease_enter_reserved(n, P3_LEASE_HOST)) &&
+		!p3_get(&g->stop))
+		sched_yield();
+	p3_set(&g->wants, 0);
+	return entered;
+}
+
+static void serve(struct p3_nic *n, struct p3_generic *g)
+{
+	if (!enter(n, g))
+		return;
+	p3_generic_handle(n);
+	p3_lease_leave(n);
+	p3_fence(); /* PARK.1: the firmware may have gone to sleep before the commands */
+	p3_wake_self(n);
+}
+
+static void *host_main(void *arg)
+{
+	struct p3_nic *n = arg;
+	struct p3_generic *g = n->generic;
+	char name[16];
+	snprintf(name, sizeof name, "p3irq.%u", n->conf.nid);
+	(void)prctl(PR_SET_NAME, name);
+	p3_worker_run_briefly();
+	p3_set(&g->tid, (uint32_t)syscall(SYS_gettid));
+	while (!p3_get(&g->stop)) {
+		p3_interrupt_await(n);
+		if (p3_acquire(&g->staged) != p3_get(&g->handled)) /* GEN.1 */
+			serve(n, g);
+	}
+	return NULL;
+}
+
+/* ---- start and stop ---- */
+
+static uint32_t entries(const struct p3_nic *n)
+{
+	uint32_t most = P3_GENERIC_ENTRIES + 2 * n->conf.nnodes, p = 1;
+	while (p < most)
+		p *= 2;
+	return p;
+}
+
+static int make(struct p3_nic *n, struct p3_generic *g)
+{
+	g->mask = entries(n) - 1;
+	g->nupper = n->conf.nnodes;
+	g->inlined = n->conf.inlined;
+	g->batched = n->conf.batched;
+	g->how = n->conf.interrupt;
+	g->head = g->tail = g->later = 0;
+	g->entry = aligned_alloc(P3_LINE, (g->mask + 1) * sizeof *g->entry);
+	g->upper = calloc(g->nupper, sizeof *g->upper);
+	if (g->entry && g->upper)
+		return 0;
+	free(g->entry);
+	free(g->upper);
+	return -ENOMEM;
+}
+
+int p3_generic_prepare(struct p3_nic *n)
+{
+	struct p3_generic *g = &n->generic_part;
+	n->generic = NULL;
+	n->staging = false;
+	if (!n->conf.match_on_host)
+		return 0;
+	if (make(n, g) != 0)
+		return -ENOMEM;
+	p3_set(&g->handled, p3_get(&g->staged)); /* the last life may have left entries */
+	p3_set(&g->stop, 0);
+	n->generic = g;
+	n->staging = true;
+	for (uint32_t i = 0; i < n->conf.nnodes; i++)
+		n->peer[i].asks = true;
+	return 0;
+}
+
+int p3_generic_start(struct p3_nic *n)
+{
+	return n->generic ? p3_worker_start(&n->generic->thread, host_main, n) : 0;
+}
+
+void p3_generic_stop(struct p3_nic *n)
+{
+	if (!n->generic)
+		return;
+	p3_interrupt_stop(n->generic);
+	pthread_join(n->generic->thread, NULL);
+}
+
+void p3_generic_drop_all(struct p3_nic *n)
+{
+	if (!n->generic)
+		return;
+	n->staging = false;
+	free(n->generic->entry);
+	free(n->generic->upper);
+}
