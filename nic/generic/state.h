@@ -13,7 +13,7 @@
 
 #include <pthread.h>
 
-/* What an entry of the generic event queue tells the host. */
+/* The kinds of entries of the generic event queue. */
 enum p3_generic_kind {
 	P3_GENERIC_HEADER, /* a request of a peer is to be matched */
 	P3_GENERIC_REPLY,  /* a reply of a peer is to be received */
