@@ -42,7 +42,8 @@ static void serve(struct p3_nic *n, struct p3_generic *g)
 	p3_generic_handle(n);
 	p3_lease_leave(n);
 	p3_fence(); /* PARK.1: the firmware may have gone to sleep before the commands */
-	p3_wake_self(n);
+	if (p3_get(n->asleep) != P3_AWAKE)
+		(void)p3_wake_sleeper(n->asleep);
 }
 
 static void *host_main(void *arg)
@@ -98,7 +99,6 @@ int p3_generic_prepare(struct p3_nic *n)
 		return 0;
 	if (make(n, g) != 0)
 		return -ENOMEM;
-	p3_set(&g->handled, p3_get(&g->staged)); /* the last life may have left entries */
 	p3_set(&g->stop, 0);
 	n->generic = g;
 	n->staging = true;
@@ -125,6 +125,8 @@ void p3_generic_drop_all(struct p3_nic *n)
 	if (!n->generic)
 		return;
 	n->staging = false;
+	/* A thread that looks at the closed NIC waits for no entry. */
+	p3_release(&n->generic->handled, p3_get(&n->generic->staged)); /* GEN.2 */
 	free(n->generic->entry);
 	free(n->generic->upper);
 }

@@ -16,10 +16,13 @@
 #include <time.h>
 #include <unistd.h>
 
-/* The signal of PTL3_INTERRUPT=signal.  It is sent to the host's thread alone, which
- * blocks all signals and takes this one by sigtimedwait(), so no handler of the program
- * runs. */
-#define P3_LINE_SIGNAL SIGURG
+/* The signal of PTL3_INTERRUPT=signal, the last real-time signal.  It is sent to the
+ * host's thread alone, which blocks all signals and takes this one by sigtimedwait(), so
+ * no handler of the program runs. */
+static int line_signal(void)
+{
+	return SIGRTMAX;
+}
 
 static bool has_news(const struct p3_generic *g)
 {
@@ -30,7 +33,7 @@ static bool has_news(const struct p3_generic *g)
 static void wake(struct p3_generic *g)
 {
 	if (g->how == P3_INTERRUPT_SIGNAL)
-		(void)syscall(SYS_tgkill, getpid(), p3_get(&g->tid), P3_LINE_SIGNAL);
+		(void)syscall(SYS_tgkill, getpid(), p3_get(&g->tid), line_signal());
 	else
 		p3_futex_wake(&g->asleep, ~0u, false);
 }
@@ -52,7 +55,7 @@ static void sleep_until_signal(struct p3_generic *g, uint64_t ns)
 		.tv_nsec = (long)(ns % 1000000000u)};
 	sigset_t line;
 	sigemptyset(&line);
-	sigaddset(&line, P3_LINE_SIGNAL);
+	sigaddset(&line, line_signal());
 	while (p3_get(&g->asleep) && sigtimedwait(&line, NULL, &most) > 0)
 		; /* else a signal of an earlier interrupt */
 }
@@ -74,11 +77,12 @@ static void sleep_until_raised(struct p3_generic *g)
 /* Look at the queue for a while.  Return true if there is an entry. */
 static bool poll(struct p3_nic *n)
 {
+	const struct p3_idle_policy policy = {P3_SPIN_NS, P3_YIELD_NS};
 	struct p3_waiter idle = {0};
 	for (;;) {
 		if (has_news(n->generic))
 			return true;
-		switch (p3_waiter_turn(&idle, &n->idle)) {
+		switch (p3_waiter_turn(&idle, &policy)) {
 		case P3_IDLE_SPIN:
 			p3_relax();
 			break;

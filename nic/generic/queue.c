@@ -11,8 +11,9 @@
 #include "nic/generic/queue.h"
 
 #include "nic/generic/interrupt.h"
-#include "nic/run/odd.h"
+#include "nic/report/trace.h"
 #include "shm/fault.h"
+#include "shm/probe.h"
 
 static uint32_t count(const struct p3_generic *g)
 {
@@ -30,7 +31,10 @@ static void post(struct p3_nic *n, const struct p3_generic_event *e)
 	for (int i = 0; i < P3_EVQ_WORDS; i++)
 		p3_release(&r->w[i], p3_get(&e->record.w[i])); /* EVQ.2 */
 	FAULT_POINT("generic.written");
+	P3_TRACE(fw, n, P3_TRACE_EVENT, e->event,
+		p3_pair(p3_obj_index(&e->eq->o), (uint32_t)e->eq->tx.tail + 1));
 	p3_evq_commit(&e->eq->tx, r);
+	P3_PROBE2(event, e->event, e->eq->tx.tail);
 	n->posted = true;
 }
 

@@ -17,6 +17,8 @@ static void ask(struct p3_nic *n, struct p3_peer *p, struct p3_upper *u,
 	const struct p3_incoming *r)
 {
 	u->r = *r;
+	u->pos = p->req_in.pos;
+	u->ncells = p->req_in.n;
 	if (r->ncells <= P3_UPPER_CELLS) {
 		memcpy(u->cell, r->cell, r->ncells * sizeof *r->cell);
 		u->r.cell = u->cell;
@@ -47,10 +49,24 @@ static enum p3_generic_next go_alone(struct p3_nic *n, struct p3_upper *u)
 	return P3_GENERIC_DIRECT;
 }
 
+/* Return true if the request r at the head of the lane is the one of this upper pending.
+ * Its header was checked and copied, but its peer may have changed the lane since. */
+static bool is_the_same(
+	const struct p3_upper *u, const struct p3_peer *p, const struct p3_incoming *r)
+{
+	return u->pos == p->req_in.pos && u->ncells == p->req_in.n &&
+	       u->r.ncells == r->ncells && u->r.ask.kind == r->ask.kind &&
+	       u->r.ask.length == r->ask.length;
+}
+
 enum p3_generic_next p3_generic_take(
 	struct p3_nic *n, struct p3_peer *p, const struct p3_incoming *r)
 {
 	struct p3_upper *u = &n->generic->upper[p->index];
+	if (u->state != P3_UPPER_FREE && !is_the_same(u, p, r)) {
+		p3_peer_ignore(n, p, "a request that changed while it waited");
+		return P3_GENERIC_WAIT;
+	}
 	if (u->state == P3_UPPER_RECEIVE) {
 		u->r.cell = r->cell;
 		if (!p3_deliver_move(n, p, &u->r, &u->placed))
@@ -96,6 +112,11 @@ bool p3_generic_reply_waits(
 	return false;
 }
 
+bool p3_generic_is_done(const struct p3_nic *n, const struct p3_peer *p)
+{
+	return n->generic->upper[p->index].state == P3_UPPER_DONE;
+}
+
 bool p3_generic_refuse(struct p3_nic *n, struct p3_peer *p)
 {
 	struct p3_upper *u = &n->generic->upper[p->index];
@@ -104,6 +125,16 @@ bool p3_generic_refuse(struct p3_nic *n, struct p3_peer *p)
 	p3_deliver_fail(n, &u->r, &u->placed);
 	u->state = P3_UPPER_FREE;
 	return true;
+}
+
+void p3_generic_lose(struct p3_nic *n, struct p3_peer *p)
+{
+	if (!n->generic)
+		return;
+	struct p3_upper *u = &n->generic->upper[p->index];
+	if (!p3_generic_refuse(n, p))
+		(void)go_alone(n, u);
+	u->reply_state = P3_UPPER_FREE;
 }
 
 /* Forget a request; its initiator gets no more than the room for its response back. */

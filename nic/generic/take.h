@@ -25,9 +25,14 @@ P3_RARE enum p3_generic_next p3_generic_take(
 /* Return true if the response in the cell c is a reply that the host has yet to see. */
 P3_RARE bool p3_generic_reply_waits(
 	struct p3_nic *n, struct p3_peer *p, const struct p3_cell *c, uint64_t w0);
+/* Return true if the host has done all for the request at the head of the lane. */
+P3_RARE bool p3_generic_is_done(const struct p3_nic *n, const struct p3_peer *p);
 /* End the request that the host has placed for a peer that is lost.  Return false if
  * there is none. */
 P3_RARE bool p3_generic_refuse(struct p3_nic *n, struct p3_peer *p);
+/* Do the same at the end of a lost peer, whatever its lane looks like, and forget its
+ * requests: another peer may come in its place. */
+P3_RARE void p3_generic_lose(struct p3_nic *n, struct p3_peer *p);
 /* Forget the requests that the host has placed in an interface that closes: touch no
  * memory of the program, and post no event.  ni is its index, or P3_JOB_NIS: all. */
 P3_RARE void p3_generic_forget(struct p3_nic *n, uint32_t ni);

@@ -27,6 +27,8 @@ enum p3_upper_state {
 struct p3_upper {
 	struct p3_cell cell[P3_UPPER_CELLS];
 	struct p3_incoming r;
+	uint64_t pos; /* of the request, in a ring of ncells cells */
+	uint32_t ncells;
 	uint8_t state;       /* p3_upper_state */
 	uint8_t reply_state; /* of the reply at the head of the other ring: FREE, ASKED,
 			      * or DONE: the firmware may take it */

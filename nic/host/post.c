@@ -22,7 +22,8 @@ static int post_and_wait(struct p3_nic *n, struct p3_cmd *c)
 	p3_mbx_post(n->mailbox, slot, c, sizeof *c); /* MBX.4: sleep_for_news */
 	if (p3_unlikely(n->generic != NULL)) {
 		p3_fence(); /* PARK.1: only the NIC thread executes commands */
-		p3_wake_self(n);
+		if (p3_get(n->asleep) != P3_AWAKE)
+			(void)p3_wake_sleeper(n->asleep);
 	}
 	const uint64_t op = c->op;
 	const struct p3_wants wants = {P3_WAIT_COMMAND, 1, &op};

@@ -5,6 +5,7 @@
 
 #include "nic/cci/lose.h"
 #include "nic/generic/handle.h"
+#include "nic/generic/take.h"
 #include "nic/proto/exchange.h"
 #include "nic/proto/hold.h"
 #include "nic/proto/ids.h"
@@ -87,6 +88,7 @@ static void lose(struct p3_nic *n, struct p3_peer *p, bool died)
 	for (uint32_t i = 0; i < most && !p->bad && p3_peer_is_ready(n, p); i++)
 		if (!p3_rx_take(n, p) && !p3_rx_refuse(n, p))
 			break;
+	p3_generic_lose(n, p);
 	FAULT_POINT("peer.drained");
 	p3_log(P3_LOG_DEBUG, P3_AREA_PEER, "node %u (nid %u, process %u) has %s",
 		p->index, p->nid, p->os_pid, died ? "died" : "left");

@@ -142,7 +142,8 @@ static __attribute__((noinline)) bool take_other(
 static P3_RARE bool may_take(struct p3_nic *n, struct p3_peer *p)
 {
 	p3_xfer_end_served(n, p);
-	return !p->bad && (!p->behind || p->going);
+	return !p->bad &&
+	       (!p->behind || p->going || (p->asks && p3_generic_is_done(n, p)));
 }
 
 P3_PATH

@@ -57,7 +57,8 @@ static bool sleep_until_rung(struct p3_nic *n, uint64_t safety_ns, uint64_t *nap
 	uint32_t word = P3_AWAKE, was = P3_ASLEEP_NIC;
 	p3_set(&n->nic_asleep, 1);
 	p3_set(&n->count[P3_G_NIC_ASLEEP], 1);
-	(void)p3_cas32(n->asleep, &word, P3_ASLEEP_NIC);
+	if (p3_cas32(n->asleep, &word, P3_ASLEEP_NIC)) /* else a peer has written it */
+		word = P3_ASLEEP_NIC;
 	FAULT_POINT("nic.armed");
 	p3_looks_fence(n, p3_fence_heavy); /* PARK.1, CCIFD.3 */
 	p3_peer_sweep(n);
@@ -68,8 +69,7 @@ static bool sleep_until_rung(struct p3_nic *n, uint64_t safety_ns, uint64_t *nap
 	uint64_t ns = longest_sleep(n, safety_ns, nap_ns);
 	leave(n);
 	FAULT_POINT("nic.asleep");
-	bool woken =
-		news || p3_futex_wait(n->asleep, P3_ASLEEP_NIC, ns, P3_ASLEEP_NIC, true);
+	bool woken = news || p3_futex_wait(n->asleep, word, ns, P3_ASLEEP_NIC, true);
 	p3_set(&n->nic_asleep, 0);
 	p3_set(&n->count[P3_G_NIC_ASLEEP], 0);
 	(void)p3_cas32(n->asleep, &was, P3_AWAKE);
@@ -77,13 +77,26 @@ static bool sleep_until_rung(struct p3_nic *n, uint64_t safety_ns, uint64_t *nap
 	return woken;
 }
 
+/* Remind the sleepers of OS handles, once in the time of a tick. */
+static P3_RARE void remind(struct p3_nic *n, uint64_t *reminded_ns)
+{
+	uint64_t now = p3_now_ns();
+	if (now - *reminded_ns < n->tick_ns)
+		return;
+	*reminded_ns = now;
+	p3_cci_event_remind(n);
+}
+
 void p3_alone_run(struct p3_nic *n)
 {
+	uint64_t reminded_ns = 0;
 	struct p3_waiter idle = {0};
 	uint32_t safety_ns = P3_SAFETY_NS;
 	uint64_t nap_ns = 0;
 	while (!p3_get(&n->stop) && enter(n)) {
 		enum p3_idle what = P3_IDLE_SPIN;
+		if (p3_unlikely(p3_get(&n->cci.handles)))
+			remind(n, &reminded_ns);
 		if (p3_pass_run(n))
 			p3_waiter_reset(&idle);
 		else

@@ -41,6 +41,7 @@
  * Where nodes share CPUs the number is smaller: the lanes of a pair of nodes. */
 #define P3_FEW_LANES         8u
 #define P3_FEW_LANES_CROWDED 2u
+#define P3_GENERIC_THREADS   3u /* program, firmware, host */
 /* from this number of nodes on one CPU on, most of them do not run at a given moment */
 #define P3_DENSE 4u
 
@@ -112,7 +113,10 @@ static void plan(struct p3_nic *n)
 		     P3_CACHED_CELLS;
 	n->idle.spin_ns = n->crowded ? 0 : P3_SPIN_NS;
 	n->idle.yield_ns = P3_YIELD_NS;
-	if (c->mode == P3_MODE_PARK) {
+	/* In generic mode a node's threads hand all work to each other.  Where they share
+	 * CPUs, a thread that sleeps is woken sooner than one that yields runs again. */
+	bool shares = c->match_on_host && cpus < P3_GENERIC_THREADS * crew;
+	if (c->mode == P3_MODE_PARK || shares) {
 		n->idle = (struct p3_idle_policy){0, 0};
 		c->membarrier = false; /* each sleep would cost a membarrier */
 	}

@@ -6,8 +6,12 @@
 #include "nic/cases.h"
 
 #include "lib/node/node.h"
+#include "nic/generic/handle.h"
+#include "nic/generic/interrupt.h"
+#include "nic/generic/upper.h"
 #include "nic/run/commands.h"
 #include "nic/run/lease.h"
+#include "nic/run/pass.h"
 #include "support/hold.h"
 
 #include <stdlib.h>
@@ -281,6 +285,91 @@ static void full_queue_loses_nothing_in_generic_mode(void **state)
 	unsetenv("PTL3_MATCH");
 }
 
+/* ---- a peer that changes its request while the host has it ---- */
+
+static struct gate *gate;
+static struct p3_nic *liar; /* node 0's */
+
+enum change { INSANE, OTHER_LENGTH, CHANGES };
+
+/* Change the header of the first request in node 0's lane to node 1, which has it at
+ * position pos of n cells. */
+static void change_header(enum change how, uint64_t pos, uint32_t n)
+{
+	struct p3_cell *c = &liar->peer[1].req_out.cells[pos & (n - 1)];
+	uint64_t w0 = p3_get(&c->w[0]);
+	if (how == INSANE) { /* too many cells */
+		p3_set(&c->w[0], w0 | p3_word0(0, 0, 0xff));
+		return;
+	}
+	/* one byte less, in as many cells */
+	uint64_t w = p3_format_get(c, P3_REQUEST_PENDING);
+	uint64_t length = p3_field_of(P3_EAGER_LENGTH, w);
+	w ^= p3_field_in(P3_EAGER_LENGTH, length) ^
+	     p3_field_in(P3_EAGER_LENGTH, length - 1);
+	p3_set(&c->w[p3_field_word(P3_EAGER_LENGTH)], w);
+}
+
+/* With the lease of node 1: take the request up to the host's command, change it, and go
+ * on.  The peer is lost, and its operation ends with a failure. */
+static void lie_to(struct p3_nic *n, const struct place *p, enum change how)
+{
+	struct p3_peer *peer = &n->peer[0];
+	nic_hold(n);
+	gate_wait(gate); /* the other node has the lease, too: it puts now */
+	gate_wait(gate);
+	for (unsigned i = 0; i < 10; i++)
+		(void)p3_pass_run(n);
+	CHECK_EQ(n->generic->upper[0].state, P3_UPPER_ASKED);
+	p3_generic_handle(n);
+	CHECK_EQ(n->generic->upper[0].state, P3_UPPER_RECEIVE);
+	change_header(how, peer->req_in.pos, peer->req_in.n);
+	for (unsigned i = 0; i < 10; i++)
+		(void)p3_pass_run(n);
+	CHECK_EQ(n->generic->upper[0].state, P3_UPPER_FREE);
+	CHECK_EQ(peer->state, P3_DEAD);
+	p3_lease_leave(n);
+	p3_interrupt_raise(n);
+	ptl_event_t ev = next_event(p->eq);
+	CHECK_EQ(ev.type, PTL_EVENT_PUT_END);
+	CHECK_EQ(ev.ni_fail_type, PTL_NI_FAIL);
+	CHECK_OK(PtlMDUnlink(p->md));
+}
+
+static void changed_node(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *arg)
+{
+	(void)size;
+	const enum change *how = arg;
+	struct p3_nic *n = p3_nic(p3_node());
+	struct place p = place_of(rank, ni);
+	ptl_process_id_t to = id_of(ni, 1);
+	if (rank == 0)
+		liar = n;
+	sync_nodes();
+	if (rank == 1) {
+		lie_to(n, &p, *how);
+		gate_wait(gate);
+		return;
+	}
+	gate_wait(gate);
+	CHECK_OK(PtlPutRegion(p.md, 0, 1000, PTL_NO_ACK_REQ, to, PT, 0, 0, 0, 0));
+	gate_wait(gate);
+	gate_wait(gate);
+}
+
+static void requests_that_change_end_their_peer(void **state)
+{
+	(void)state;
+	for (enum change how = 0; how < CHANGES; how++) {
+		gate = gate_new(2);
+		setenv("PTL3_MATCH", "host:1", 1);
+		run_nodes_opt(
+			2, changed_node, &how, &(struct nodes_opt){.bad_headers = true});
+		unsetenv("PTL3_MATCH");
+		gate_free(gate);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest cases[] = {
@@ -293,6 +382,7 @@ int main(void)
 		cmocka_unit_test(
 			looks_find_events_of_complete_operations_in_generic_mode),
 		cmocka_unit_test(full_queue_loses_nothing_in_generic_mode),
+		cmocka_unit_test(requests_that_change_end_their_peer),
 	};
 	return RUN_CASES(cases);
 }

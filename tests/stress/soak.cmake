@@ -55,6 +55,8 @@ function(soak_driver name seconds script)
 endfunction()
 
 soak_driver(hostile_lanes 60 hostile.sh lanes 4 "[023]" ${LANES_S})
+soak_driver(hostile_host 60 hostile.sh lanes 4 "[023]" ${LANES_S})
+set_property(TEST stress_hostile_host APPEND PROPERTY ENVIRONMENT PTL3_MATCH=host:0,2,3)
 soak_driver(hostile_lifeline 60 hostile.sh lifeline 10 "[012]" 1)
 if(NOT P3_SANITIZE AND NOT P3_VALGRIND) # more lives, and sleepers, whose doorbells count
   soak_driver(hostile_park 60 hostile.sh lanes 4 "[023]" 3)
