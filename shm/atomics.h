@@ -315,6 +315,18 @@ static inline void p3_load_fence(void)
 #endif
 }
 
+/* Prefetch the line at p for reading.  A prefetch cannot fault. */
+static P3_HOT void p3_read_soon(const void *p)
+{
+	__builtin_prefetch(p);
+}
+
+/* Prefetch the line at p for reading, into the second cache: it is one of many. */
+static P3_HOT void p3_read_soon_far(const void *p)
+{
+	__builtin_prefetch(p, 0, 2);
+}
+
 /* Prefetch the line at p for writing: this CPU will write the line soon, and the cache
  * of another CPU holds it. */
 static inline void p3_own_soon(const void *p)

@@ -195,13 +195,13 @@ static inline void p3_cells_soon(const struct p3_cell *c, uint32_t k)
 {
 	const struct p3_cell *end = c + k;
 	for (c++; c + 4 <= end; c += 4) {
-		__builtin_prefetch(&c[0], 0, 2);
-		__builtin_prefetch(&c[1], 0, 2);
-		__builtin_prefetch(&c[2], 0, 2);
-		__builtin_prefetch(&c[3], 0, 2);
+		p3_read_soon_far(&c[0]);
+		p3_read_soon_far(&c[1]);
+		p3_read_soon_far(&c[2]);
+		p3_read_soon_far(&c[3]);
 	}
 	for (; c < end; c++)
-		__builtin_prefetch(c, 0, 2);
+		p3_read_soon_far(c);
 }
 
 /*
@@ -391,7 +391,7 @@ static P3_HOT bool p3_ring_any(const struct p3_ring_rx *r)
 static inline void p3_ring_ask_at(const struct p3_ring_rx *r, uint32_t ahead)
 {
 	if (r->pos + ahead < r->sure)
-		__builtin_prefetch(p3_ring_cell(r, r->pos + ahead));
+		p3_read_soon(p3_ring_cell(r, r->pos + ahead));
 }
 
 /* Prefetch the first cells when the consumer comes back to this lane. */
@@ -411,14 +411,14 @@ static inline void p3_ring_expect(struct p3_ring_rx *r, uint64_t cells)
  * one. */
 static inline void p3_ring_ask(const struct p3_ring_rx *r)
 {
-	__builtin_prefetch(r->next);
+	p3_read_soon(r->next);
 }
 
 static inline void p3_ring_ask_more(struct p3_ring_rx *r)
 {
 	uint64_t w0;
 	if (p3_likely(p3_ring_peek(r, &w0) != NULL) && p3_word0_ncells(w0) > 1)
-		__builtin_prefetch(p3_ring_cell(r, r->pos + 1));
+		p3_read_soon(p3_ring_cell(r, r->pos + 1));
 }
 
 /* Return true if k is a possible count of cells in a header at the current position. */

@@ -30,7 +30,7 @@ static inline struct p3_soon *stage(struct p3_nic *n, uint32_t before)
 static inline void ask_for_entries(const struct p3_soon *soon)
 {
 	for (uint32_t i = 0; i < soon->n; i++)
-		__builtin_prefetch(soon->bucket[i]->head);
+		p3_read_soon(soon->bucket[i]->head);
 }
 
 static inline void ask_for_descriptors(const struct p3_soon *soon)
@@ -39,9 +39,9 @@ static inline void ask_for_descriptors(const struct p3_soon *soon)
 		const struct p3_me *me = soon->bucket[i]->head;
 		if (!me || !me->md)
 			continue;
-		__builtin_prefetch(&me->label);
-		__builtin_prefetch(&me->md->o);
-		__builtin_prefetch(&me->md->me);
+		p3_read_soon(&me->label);
+		p3_read_soon(&me->md->o);
+		p3_read_soon(&me->md->me);
 	}
 }
 
@@ -55,7 +55,7 @@ static inline void ask_for_buckets(const struct p3_ni *ni, uint32_t pt_index,
 		if (t->n < P3_SMALL)
 			continue;
 		soon->bucket[soon->n] = p3_bucket_at(ni, t, pt_index, i, bits, who);
-		__builtin_prefetch(soon->bucket[soon->n++]);
+		p3_read_soon(soon->bucket[soon->n++]);
 	}
 }
 

@@ -58,9 +58,9 @@ static P3_HOT void expect_bytes(const struct p3_peer *p, uint64_t off, uint64_t 
 		return;
 	const char *first = p->heap.base + off, *last = first + len - 1;
 	for (uint32_t i = 0; i < P3_FIRST_LINES; i++)
-		__builtin_prefetch(first + 64 * i);
+		p3_read_soon(first + 64 * i);
 	for (uint32_t i = 0; i < P3_LAST_LINES; i++)
-		__builtin_prefetch(last - 64 * i);
+		p3_read_soon(last - 64 * i);
 }
 
 /* Prefetch the memory that a long put will read and write. */
@@ -68,7 +68,7 @@ P3_PATH
 static __attribute__((noinline)) void expect_pull(struct p3_nic *n, struct p3_peer *p,
 	uint64_t xfer, uint64_t heap, uint64_t length)
 {
-	__builtin_prefetch(p3_xfer_of_peer(n, p, xfer));
+	p3_read_soon(p3_xfer_of_peer(n, p, xfer));
 	p3_own_soon(&p->mine->reading); /* for the announcement */
 	if (heap)
 		expect_bytes(p, heap - 1, length);

@@ -33,8 +33,8 @@ static inline void expect_to_answer(struct p3_peer *p)
 	p3_ring_own_soon(&p->req_out, 0);
 	p3_ring_own_soon(&p->req_out, 1);
 	if (!p3_ring_fits(&p->req_out, 2))
-		__builtin_prefetch((const void *)p->req_out.credit);
-	__builtin_prefetch((const void *)p->asleep);
+		p3_read_soon((const void *)p->req_out.credit);
+	p3_read_soon((const void *)p->asleep);
 }
 
 /*
@@ -109,9 +109,9 @@ static inline struct p3_ring_rx *lane_at(struct p3_nic *n, uint32_t i)
 /* Prefetch the parts of the peer that a message touches. */
 static inline void ask_for_peer(const struct p3_peer *p)
 {
-	__builtin_prefetch(&p->req_in);
-	__builtin_prefetch(&p->nid);
-	__builtin_prefetch(&p->req_out);
+	p3_read_soon(&p->req_in);
+	p3_read_soon(&p->nid);
+	p3_read_soon(&p->req_out);
 }
 
 /*
