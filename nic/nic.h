@@ -70,8 +70,7 @@ struct p3_nic_conf {
 	enum p3_huge_policy huge;
 	bool match_on_host; /* generic mode (nic/generic/host.h); mode has no effect */
 	enum p3_interrupt interrupt;
-	uint32_t inlined;     /* generic: most bytes that go to the host with a header, */
-	bool batched;         /* and whether a pass raises one interrupt at most */
+	uint32_t inlined;     /* generic: most bytes that go to the host with a header */
 	bool cma;             /* cross-memory reads may be tried */
 	bool bulk;            /* windows may be used */
 	bool membarrier;      /* sleepers may fence heavily (shm/fence.h) */

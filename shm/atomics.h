@@ -36,6 +36,8 @@
 #ifndef P3_SHM_ATOMICS_H
 #define P3_SHM_ATOMICS_H
 
+#include "shm/ablation.h"
+
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -318,19 +320,23 @@ static inline void p3_load_fence(void)
 /* Prefetch the line at p for reading.  A prefetch cannot fault. */
 static P3_HOT void p3_read_soon(const void *p)
 {
-	__builtin_prefetch(p);
+	if (!p3_without(P3_PREFETCHES))
+		__builtin_prefetch(p);
 }
 
 /* Prefetch the line at p for reading, into the second cache: it is one of many. */
 static P3_HOT void p3_read_soon_far(const void *p)
 {
-	__builtin_prefetch(p, 0, 2);
+	if (!p3_without(P3_PREFETCHES))
+		__builtin_prefetch(p, 0, 2);
 }
 
 /* Prefetch the line at p for writing: this CPU will write the line soon, and the cache
  * of another CPU holds it. */
 static inline void p3_own_soon(const void *p)
 {
+	if (p3_without(P3_PREFETCHES))
+		return;
 #if defined(__x86_64__)
 	__asm__ __volatile__("prefetchw %0" ::"m"(*(const char *)p));
 #else

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The table of settings, and the parsers of their values. */
 #include "shm/conf.h"
+#include "shm/ablation.h"
 #include "shm/cpulist.h"
 #include "shm/domain.h"
 #include "shm/heapenv.h"
@@ -57,6 +58,12 @@ static bool is_log(const char *text)
 {
 	uint8_t levels[P3_LOG_AREAS];
 	return p3_log_parse(text, levels);
+}
+
+static bool is_ablation(const char *text)
+{
+	uint32_t parts;
+	return p3_ablation_parse(text, &parts);
 }
 
 /* Return true for a name of a CCI transport, which is the scheme of a URI. */
@@ -231,6 +238,15 @@ static const struct p3_conf_row rows[P3_CONF_ROWS] = {
 		.help = "when two nodes map each other, for a whole job of yod; "
 			"start: when both have joined; use: when one first sends; "
 			"auto: use with more than 16 nodes"},
+	[P3_CONF_ABLATE] = {.name = "PTL3_ABLATE",
+		.kind = P3_CONF_FORM,
+		.range = "none, index, prefetches,shadows ...",
+		.usual = "none",
+		.expected = "none, or a list of prefetches, lines, shadows, credits, "
+			    "index and batches, as in prefetches,lines",
+		.help = "parts that a library built with P3_ABLATION leaves out, to "
+			"measure their use; the same in all nodes of a job",
+		.is_form = is_ablation},
 	[P3_CONF_CCI_TRANSPORT] = {.name = "PTL3_CCI_TRANSPORT",
 		.kind = P3_CONF_FORM,
 		.range = "portals, sock, tcp ...",

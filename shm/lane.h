@@ -140,7 +140,7 @@ static inline bool p3_ring_fits(const struct p3_ring_tx *r, uint32_t cells)
 static inline bool p3_ring_room(struct p3_ring_tx *r, uint32_t k)
 {
 	uint32_t need = k + p3_ring_pad(r, k);
-	if (p3_likely(p3_ring_fits(r, need)))
+	if (p3_likely(p3_ring_fits(r, need)) && !p3_without(P3_SHADOWS))
 		return true;
 	uint64_t credit = p3_acquire(r->credit); /* LANE.2 */
 	if (r->pos - credit > r->pos - r->seen)
@@ -294,10 +294,17 @@ static inline void p3_ring_open(struct p3_ring_tx *r)
 	r->valid = p3_ring_valid(r->pos, r->log2n);
 }
 
+/* Return true if the consumer's own word of credit has room for a message of k cells. */
+static inline bool p3_ring_has_credit(const struct p3_ring_tx *r, uint32_t k)
+{
+	return r->pos + k - p3_acquire(r->credit) < r->n; /* LANE.2 */
+}
+
 /* Return true if the ring is open for a message of k cells: its place is r->next. */
 static inline bool p3_ring_runs(const struct p3_ring_tx *r, uint32_t k)
 {
-	return p3_likely(r->pos + k <= r->until);
+	return p3_likely(r->pos + k <= r->until) &&
+	       (!p3_without(P3_SHADOWS) || p3_ring_has_credit(r, k));
 }
 
 /* Do as p3_ring_publish() with a message of k cells in an open ring, which stays open. */
@@ -447,6 +454,8 @@ static __attribute__((noinline, unused)) void p3_ring_turn(struct p3_ring_rx *r)
 		r->usual = r->usual >> 32 << 32 | p3_ring_valid(r->pos, p3_log2(r->n));
 	}
 	r->due = ((uint32_t)r->pos & -eighth) + eighth;
+	if (p3_without(P3_CREDITS))
+		r->due = (uint32_t)r->pos + 1;
 	p3_ring_pay(r);
 }
 

@@ -124,7 +124,6 @@ int p3_job_start_nic(struct p3_node *node, struct p3_nic **nic_out)
 		.match_on_host = p3_conf_matches_on_host(node->rank),
 		.interrupt = conf.interrupt,
 		.inlined = conf.inlined,
-		.batched = true,
 		.cma = conf.cma,
 		.bulk = conf.bulk,
 		.membarrier = conf.membarrier,

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Settings from the environment: the effect of shm/conf.h's table on this library. */
 #include "lib/node/conf.h"
+#include "shm/ablation.h"
 #include "shm/fence.h"
 #include "shm/log.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -45,9 +47,26 @@ static bool is_first(enum p3_conf_id id)
 	return value(id) == 0;
 }
 
+/* Leave out the parts that PTL3_ABLATE lists.  Return -EINVAL after a line if this
+ * library cannot. */
+static int ablate(void)
+{
+	uint32_t parts;
+	const char *text = p3_conf_text(P3_CONF_ABLATE);
+	(void)p3_ablation_parse(text, &parts);
+	if (p3_ablate(parts))
+		return 0;
+	p3_error("PTL3_ABLATE is '%s', but this libportals cannot leave out any part; "
+		 "load the one in ablation/ of a build with P3_ABLATION, or unset it",
+		text);
+	return -EINVAL;
+}
+
 int p3_conf_read(struct p3_conf *conf_out)
 {
 	int rc = p3_conf_check(as_error, NULL);
+	if (!rc)
+		rc = ablate();
 	if (rc)
 		return rc;
 	struct p3_conf c = {.mode = (enum p3_mode)value(P3_CONF_MODE),

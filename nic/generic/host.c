@@ -78,7 +78,6 @@ static int make(struct p3_nic *n, struct p3_generic *g)
 	g->mask = entries(n) - 1;
 	g->nupper = n->conf.nnodes;
 	g->inlined = n->conf.inlined;
-	g->batched = n->conf.batched;
 	g->how = n->conf.interrupt;
 	g->head = g->tail = g->later = 0;
 	g->entry = aligned_alloc(P3_LINE, (g->mask + 1) * sizeof *g->entry);

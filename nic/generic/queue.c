@@ -75,7 +75,7 @@ static void enter(struct p3_nic *n)
 	p3_count(&n->count[P3_C_GENERIC], 1);
 	p3_release(&g->staged, p3_get(&g->staged) + 1); /* GEN.1 */
 	FAULT_POINT("generic.staged");
-	if (!g->batched)
+	if (p3_without(P3_BATCHES))
 		p3_interrupt_raise(n);
 }
 

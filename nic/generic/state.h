@@ -36,7 +36,6 @@ struct p3_generic {
 	uint32_t head, tail;
 	uint32_t inlined;       /* most bytes that go with a header */
 	uint32_t later;         /* upper pendings in state LATER */
-	bool batched;           /* one interrupt for all entries of a pass */
 	struct p3_upper *upper; /* one for each peer */
 	uint32_t nupper;
 	/* the interrupt (any) */

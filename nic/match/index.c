@@ -171,7 +171,8 @@ static P3_HOT void inserted(struct p3_ni *ni, struct p3_portal *list, struct p3_
 {
 	label(list, me);
 	list->n++;
-	if (p3_unlikely(list->indexed || list->n == P3_INDEX_FROM))
+	if (p3_unlikely(
+		    list->indexed || (list->n == P3_INDEX_FROM && !p3_without(P3_INDEX))))
 		index_inserted(ni, list, me);
 }
 

@@ -56,21 +56,29 @@ bool p3_peer_reserve_arena(
 	return true;
 }
 
+/* Return the distance of a full lane's cells from the lines of the cache. */
+static uint64_t beside_lines(void)
+{
+	return p3_without(P3_LINES) ? P3_CELL / 2 : 0;
+}
+
 bool p3_peer_holds_ring(
 	struct p3_nic *n, const struct p3_peer *p, uint64_t off, uint32_t cells)
 {
 	uint64_t len = (uint64_t)cells * P3_CELL;
 	return off >= n->layout.ctl_len && off <= n->layout.seg_len - len &&
-	       off % P3_CELL == 0 && p3_seg_reach(p->base + off, len) != -EFAULT;
+	       off % P3_CELL == beside_lines() &&
+	       p3_seg_reach(p->base + off, len) != -EFAULT;
 }
 
 static bool carve_lane(struct p3_nic *n, struct p3_peer *p)
 {
 	if (p->full_off)
 		return true; /* carved in an earlier life of the peer */
-	if (!p3_peer_reserve_arena(
-		    n, p3_full_lane_len(&n->layout), P3_LINE, &p->full_off))
+	if (!p3_peer_reserve_arena(n, p3_full_lane_len(&n->layout) + beside_lines(),
+		    P3_LINE, &p->full_off))
 		return false;
+	p->full_off += beside_lines();
 	p3_count(&n->count[P3_C_LANES_FULL], 1);
 	return true;
 }

@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "shm/ablation.h"
 #include "shm/conf.h"
 
 static char said[4096];
@@ -211,6 +212,29 @@ static void ranks_that_match_on_the_host(void **state)
 		assert_false(p3_conf_match(no[i], 0, &on_host));
 }
 
+static void parts_that_are_left_out(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *text;
+		uint32_t parts;
+	} yes[] = {{NULL, 0}, {"", 0}, {"none", 0}, {"index", 1u << P3_INDEX},
+		{"shadows,prefetches", 1u << P3_SHADOWS | 1u << P3_PREFETCHES},
+		{"prefetches,lines,shadows,credits,index,batches",
+			(1u << P3_ABLATIONS) - 1}};
+	static const char *const no[] = {"all", "Index", "index,", ",index", "none,index",
+		"index,none", "index index", "indexes", "ind"};
+	uint32_t parts;
+	for (size_t i = 0; i < sizeof yes / sizeof *yes; i++) {
+		assert_true(p3_ablation_parse(yes[i].text, &parts));
+		assert_int_equal(parts, yes[i].parts);
+	}
+	for (size_t i = 0; i < sizeof no / sizeof *no; i++) {
+		assert_false(p3_ablation_parse(no[i], &parts));
+		assert_int_equal(parts, 0);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	if (argc > 1 && strcmp(argv[1], "--table") == 0) {
@@ -226,6 +250,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(all_that_is_wrong_is_said),
 		cmocka_unit_test(unknown_names_are_told_with_the_nearest),
 		cmocka_unit_test(ranks_that_match_on_the_host),
+		cmocka_unit_test(parts_that_are_left_out),
 		cmocka_unit_test(document_has_the_table),
 		cmocka_unit_test(help_has_every_name),
 	};
