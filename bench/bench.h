@@ -28,6 +28,8 @@ struct bench {
 	ptl_ni_limits_t *desired; /* limits of the interface; may be NULL */
 	/* options of all programs */
 	bool quick, no_pin;
+	/* of some programs */
+	bool starts;      /* descriptors have START events, too */
 	const char *json; /* file, "-" for stdout, or NULL */
 	/* identity of this rank */
 	ptl_handle_ni_t ni;

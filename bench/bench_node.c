@@ -180,6 +180,11 @@ ptl_handle_eq_t bench_queue(const struct bench *b, uint64_t count)
 	return eq;
 }
 
+static unsigned without_starts(const struct bench *b)
+{
+	return b->starts ? 0 : PTL_MD_EVENT_START_DISABLE;
+}
+
 ptl_handle_md_t bench_bind(
 	const struct bench *b, void *start, uint64_t length, ptl_handle_eq_t eq)
 {
@@ -187,7 +192,7 @@ ptl_handle_md_t bench_bind(
 	ptl_md_t md = {.start = start,
 		.length = length,
 		.threshold = PTL_MD_THRESH_INF,
-		.options = PTL_MD_EVENT_START_DISABLE,
+		.options = without_starts(b),
 		.eq_handle = eq};
 	bench_check(PtlMDBind(b->ni, md, PTL_RETAIN, &handle), "PtlMDBind");
 	return handle;
@@ -202,7 +207,7 @@ ptl_handle_me_t bench_post(const struct bench *b, ptl_pt_index_t portal,
 	ptl_md_t md = {.start = start,
 		.length = length,
 		.threshold = PTL_MD_THRESH_INF,
-		.options = op | PTL_MD_MANAGE_REMOTE | PTL_MD_EVENT_START_DISABLE,
+		.options = op | PTL_MD_MANAGE_REMOTE | without_starts(b),
 		.eq_handle = eq};
 	int rc = PtlMEAttach(
 		b->ni, portal, anyone, bits, 0, PTL_UNLINK, PTL_INS_AFTER, &me);

@@ -24,6 +24,18 @@ static void fill_defaults(struct perf_opt *o)
 	o->sizes.n = sizeof default_sizes / sizeof default_sizes[0];
 }
 
+/* The other tests count events, or find the number of lost ones, as if all were of one
+ * kind. */
+static void check_starts(const struct perf_opt *o)
+{
+	for (unsigned i = 0; i < PERF_TESTS; i++)
+		if (o->test[i] && i != PERF_PUT && i != PERF_BIDIR)
+			bench_die(2,
+				"--starts: --test has %s; expected put, bidir or both; "
+				"leave %s out",
+				perf_test_name[i], perf_test_name[i]);
+}
+
 void perf_opt_parse(struct perf_opt *o, struct bench *b, int argc, char **argv)
 {
 	bool raw;
@@ -53,6 +65,8 @@ void perf_opt_parse(struct perf_opt *o, struct bench *b, int argc, char **argv)
 		{"no-send-end", NULL,
 			"stream, rate, nto1: descriptors without SEND_END events", NULL,
 			bench_set_flag, &o->silent},
+		{"starts", NULL, "put, bidir: descriptors with START events, too", NULL,
+			bench_set_flag, &b->starts},
 		{"heap", NULL, "buffers from PtlXAlloc: in the shared heap", NULL,
 			bench_set_flag, &o->heap},
 		{"raw", NULL, "compare with a raw cache line hand-over: the default",
@@ -69,6 +83,8 @@ void perf_opt_parse(struct perf_opt *o, struct bench *b, int argc, char **argv)
 		{NULL, NULL, NULL, NULL, NULL, NULL}};
 	bench_options(b, rows, argc, argv);
 	bench_all_words(&tests);
+	if (b->starts)
+		check_starts(o);
 	fill_defaults(o);
 }
 

@@ -262,7 +262,8 @@ static const char legend[] =
 	"Time of one message, by batches of rounds (--each: by rounds).  MB/s: 10^6 "
 	"bytes "
 	"in the median.\n"
-	"START events disabled, no ACK but in ack; SEND_END, PUT_END, GET_END, REPLY_END "
+	"START events with --starts only, no ACK but in ack; SEND_END, PUT_END, GET_END, "
+	"REPLY_END "
 	"taken.\n";
 
 static void open_node(struct program *p)
