@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * interrupts - price of the interrupts of generic mode (PTL3_INTERRUPT)
+ *
+ *	yod -sz 1 interrupts [options]
+ *
+ * Two threads interrupt each other in turns, on one CPU or on two, without a message of
+ * Portals: by waking a sleeper of a futex, by a signal for which a thread waits, or, with
+ * poll, by a word that the other thread polls.  Times are half of a round trip.
+ */
+#include "bench.h"
+#include "cpus.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum way { FUTEX, SIGNAL, POLL, WAYS };
+
+static const char *const way_name[WAYS] = {"futex", "signal", "poll"};
+
+/* The word that a thread waits for: the other thread counts it up, and then interrupts. */
+struct bell {
+	_Alignas(128) _Atomic(uint32_t) rings;
+	pid_t tid;
+};
+
+struct program {
+	struct bench b;
+	struct bench_number rounds;
+	struct bell bell[2];
+	enum way way;
+	int cpu[2];
+	double *sample;
+};
+
+static void ring(const struct program *p, struct bell *bell)
+{
+	atomic_fetch_add_explicit(&bell->rings, 1, memory_order_release);
+	if (p->way == FUTEX)
+		(void)syscall(
+			SYS_futex, &bell->rings, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+	else if (p->way == SIGNAL)
+		(void)syscall(SYS_tgkill, getpid(), bell->tid, SIGRTMAX);
+}
+
+static void sleep_once(const struct program *p, struct bell *bell, uint32_t seen)
+{
+	sigset_t set;
+	if (p->way == FUTEX) {
+		(void)syscall(
+			SYS_futex, &bell->rings, FUTEX_WAIT_PRIVATE, seen, NULL, NULL, 0);
+	} else if (p->way == SIGNAL) {
+		(void)sigemptyset(&set);
+		(void)sigaddset(&set, SIGRTMAX);
+		(void)sigwaitinfo(&set, NULL);
+	}
+}
+
+static void await(const struct program *p, struct bell *bell, uint32_t number)
+{
+	uint32_t seen;
+	while ((seen = atomic_load_explicit(&bell->rings, memory_order_acquire)) !=
+		number)
+		sleep_once(p, bell, seen);
+}
+
+static void pin_to(int cpu)
+{
+	if (!cpus_pin(cpu))
+		bench_die(1, "a thread cannot be pinned to CPU %d: %s", cpu,
+			strerror(errno));
+}
+
+static void *answer(void *arg)
+{
+	struct program *p = arg;
+	pin_to(p->cpu[1]);
+	p->bell[1].tid = (pid_t)syscall(SYS_gettid);
+	ring(p, &p->bell[0]);
+	for (uint32_t i = 1; i <= p->rounds.value; i++) {
+		await(p, &p->bell[1], i);
+		ring(p, &p->bell[0]);
+	}
+	return NULL;
+}
+
+static double cpu_ns(void)
+{
+	struct timespec t;
+	(void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
+}
+
+static void take_turns(struct program *p)
+{
+	for (uint32_t i = 1; i <= p->rounds.value; i++) {
+		double t = bench_now_ns();
+		ring(p, &p->bell[1]);
+		await(p, &p->bell[0], i + 1);
+		p->sample[i - 1] = (bench_now_ns() - t) / 2;
+	}
+}
+
+static void print(struct program *p, double cpu)
+{
+	struct bench_stat s = bench_stat_of(p->sample, p->rounds.value);
+	BENCH_ROW(&p->b, BENCH_TEXT("way", way_name[p->way]),
+		BENCH_TEXT("CPUs", p->cpu[0] == p->cpu[1] ? "one" : "two"),
+		BENCH_COUNT("rounds", s.n), BENCH_REAL("p50_ns", s.p50, 0),
+		BENCH_REAL("p90_ns", s.p90, 0), BENCH_REAL("p99_ns", s.p99, 0),
+		BENCH_REAL("max_ns", s.max, 0),
+		BENCH_REAL("cpu_ns", cpu / (double)s.n / 2, 0));
+}
+
+/* Time one way on these CPUs.  Two threads that poll need a CPU each. */
+static void run(struct program *p, enum way way, int cpu)
+{
+	pthread_t thread;
+	if (way == POLL && cpu == p->cpu[0])
+		return;
+	p->way = way;
+	p->cpu[1] = cpu;
+	memset(p->bell, 0, sizeof p->bell);
+	p->bell[0].tid = (pid_t)syscall(SYS_gettid);
+	if (pthread_create(&thread, NULL, answer, p))
+		bench_die(1, "no second thread; expected one; raise ulimit -u");
+	await(p, &p->bell[0], 1);
+	double t = cpu_ns();
+	take_turns(p);
+	t = cpu_ns() - t;
+	(void)pthread_join(thread, NULL);
+	print(p, t);
+}
+
+static const char about[] = "usage: yod -sz 1 interrupts [options]\n"
+			    "Price of an interrupt as generic mode makes it: between two "
+			    "threads, no message.\n";
+
+static const char legend[] =
+	"Half of a round trip.  CPUs: the threads share one, or have two.\n"
+	"cpu: CPU time of both threads for each interrupt.\n";
+
+/* Keep the signal for sigwaitinfo, in both threads. */
+static void block_signal(void)
+{
+	sigset_t set;
+	(void)sigemptyset(&set);
+	(void)sigaddset(&set, SIGRTMAX);
+	(void)pthread_sigmask(SIG_BLOCK, &set, NULL);
+}
+
+/* Run all ways, first on one CPU, then on two if there are two. */
+static void run_all(struct program *p, const struct cpus *cpus)
+{
+	for (unsigned n = 0; n < 2 && n < cpus_count(cpus); n++)
+		for (int way = 0; way < WAYS; way++)
+			run(p, (enum way)way, cpus_nth(cpus, n));
+}
+
+int main(int argc, char **argv)
+{
+	static struct program p = {
+		.b = {.program = "interrupts", .about = about, .legend = legend},
+		.rounds = {20000, 1, 10000000}};
+	const struct bench_option rows[] = {
+		{"rounds", "N", "for each line; default 20000", "rounds, 1 to 10000000",
+			bench_set_number, &p.rounds},
+		{NULL, NULL, NULL, NULL, NULL, NULL}};
+	struct cpus cpus;
+	bench_options(&p.b, rows, argc, argv);
+	if (p.b.quick)
+		p.rounds.value = 20;
+	if (!cpus_read(&cpus))
+		bench_die(1, "the CPUs cannot be read: %s", strerror(errno));
+	p.sample = bench_allocate(p.rounds.value * sizeof *p.sample);
+	block_signal();
+	bench_begin(&p.b);
+	p.cpu[0] = cpus_nth(&cpus, 0);
+	pin_to(p.cpu[0]);
+	run_all(&p, &cpus);
+	bench_finish(&p.b);
+}

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * stolen - CPU time that messages take from a program that computes
+ *
+ *	yod -sz N stolen [options]
+ *
+ * Rank 0 computes, and makes no call to the library until all messages have come: it sees
+ * them in its memory.  Meanwhile the other ranks (with one rank, a thread of rank 0) put
+ * messages to it, each when the one before was acknowledged and a pause is over.
+ *
+ *	others	CPU time of rank 0's other threads, for each message: of the NIC thread, and
+ *		in generic mode of the thread that stands for the kernel
+ *	work	CPU time that a piece of the work takes, against that without messages: what
+ *		the caches lose
+ *	wall	the same, by the clock on the wall: contains the turns of other threads
+ */
+#include "bench.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { PORTAL_DATA = 4, WORD = 8, MOST_MESSAGES = 1000000, PIECE_NS = 50000 };
+
+struct work {
+	uint64_t pieces;
+	double cpu_ns, wall_ns; /* of a piece */
+	double others_ns;       /* CPU time of the other threads, in all */
+};
+
+struct program {
+	struct bench b;
+	struct bench_number messages; /* of all senders */
+	struct bench_number pause_us; /* of all senders together */
+	struct bench_watch w;         /* of rank 0: messages; of others: ACKs */
+	unsigned senders;
+	volatile uint64_t
+		*arrived; /* rank 0: number of the last message of each sender */
+	uint64_t loops;   /* of a piece of work */
+	volatile uint64_t sink;
+};
+
+/* One sender: a rank, or the thread of a job of one rank. */
+struct sender {
+	struct program *p;
+	struct bench_watch w;
+	unsigned number;
+	uint64_t count;
+	double *sample;
+	double cpu_ns; /* that it used */
+};
+
+static double clock_ns(clockid_t id)
+{
+	struct timespec t;
+	(void)clock_gettime(id, &t);
+	return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
+}
+
+/* ---- work ---- */
+
+static void compute(struct program *p)
+{
+	uint64_t x = p->sink | 1;
+	for (uint64_t i = 0; i < p->loops; i++)
+		x = x * 6364136223846793005u + 1442695040888963407u;
+	p->sink = x;
+}
+
+static void calibrate(struct program *p)
+{
+	p->loops = 1000000;
+	double t = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	compute(p);
+	t = clock_ns(CLOCK_THREAD_CPUTIME_ID) - t;
+	p->loops = (uint64_t)((double)p->loops * PIECE_NS / t) + 1;
+}
+
+static uint64_t count_of(const struct program *p, unsigned sender)
+{
+	uint64_t all = p->messages.value;
+	return all / p->senders + (sender < all % p->senders);
+}
+
+static bool all_came(const struct program *p)
+{
+	for (unsigned i = 0; i < p->senders; i++)
+		if (p->arrived[i] != count_of(p, i))
+			return false;
+	return true;
+}
+
+/* Compute this number of pieces, or, if it is 0, until all messages have come. */
+static struct work measure(struct program *p, uint64_t pieces)
+{
+	struct work k = {0};
+	double all = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+	double own = clock_ns(CLOCK_THREAD_CPUTIME_ID), wall = bench_now_ns();
+	while (pieces ? k.pieces < pieces : !all_came(p)) {
+		compute(p);
+		k.pieces++;
+	}
+	own = clock_ns(CLOCK_THREAD_CPUTIME_ID) - own;
+	k.others_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - all - own;
+	k.wall_ns = (bench_now_ns() - wall) / (double)k.pieces;
+	k.cpu_ns = own / (double)k.pieces;
+	return k;
+}
+
+/* ---- messages ---- */
+
+static void rest(const struct program *p)
+{
+	uint64_t ns = p->pause_us.value * 1000 * p->senders;
+	struct timespec t = {(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
+	(void)clock_nanosleep(CLOCK_MONOTONIC, 0, &t, NULL);
+}
+
+static void send_all(struct sender *s)
+{
+	struct program *p = s->p;
+	uint64_t word = 0;
+	ptl_handle_md_t md = bench_bind(&p->b, &word, sizeof word, s->w.eq);
+	ptl_process_id_t to = bench_id(&p->b, 0);
+	for (uint64_t i = 0; i < s->count; i++) {
+		rest(p);
+		word = i + 1;
+		double t = bench_now_ns();
+		int rc = PtlPut(md, PTL_ACK_REQ, to, PORTAL_DATA, 0, BENCH_BITS,
+			s->number * WORD, 0);
+		bench_check(rc, "PtlPut");
+		bench_await(&s->w, PTL_EVENT_ACK, i + 1);
+		s->sample[i] = bench_now_ns() - t;
+		bench_await(&s->w, PTL_EVENT_SEND_END, i + 1);
+	}
+	bench_check(PtlMDUnlink(md), "PtlMDUnlink");
+}
+
+static struct sender sender_of(struct program *p, unsigned number)
+{
+	struct sender s = {.p = p,
+		.w = {.eq = bench_queue(&p->b, 64), .may_lose = BENCH_LOSE_NONE},
+		.number = number,
+		.count = count_of(p, number)};
+	s.sample = bench_allocate(s.count * sizeof *s.sample);
+	return s;
+}
+
+static void *send_to_oneself(void *arg)
+{
+	struct sender *s = arg;
+	send_all(s);
+	s->cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	return NULL;
+}
+
+/* ---- results ---- */
+
+static void print(struct program *p, const struct work *alone, const struct work *with,
+	const struct bench_stat *message)
+{
+	BENCH_ROW(&p->b, BENCH_COUNT("nodes", p->b.size),
+		BENCH_COUNT("messages", p->messages.value),
+		BENCH_REAL("others_ns", with->others_ns / (double)p->messages.value, 0),
+		BENCH_REAL("work", with->cpu_ns / alone->cpu_ns, 3),
+		BENCH_REAL("wall", with->wall_ns / alone->wall_ns, 3),
+		BENCH_REAL("p50_us", message->p50 / 1e3, 1),
+		BENCH_REAL("p90_us", message->p90 / 1e3, 1),
+		BENCH_REAL("p99_us", message->p99 / 1e3, 1),
+		BENCH_REAL("max_us", message->max / 1e3, 1));
+}
+
+/* Check that each message gave one event. */
+static void check(struct program *p)
+{
+	while (p->w.seen[PTL_EVENT_PUT_END] < p->messages.value && bench_try(&p->w))
+		;
+	bench_expect(&p->b, &p->w, "put", PTL_EVENT_PUT_END, p->messages.value);
+}
+
+/* Compute while the messages come, those of the thread of a job of one rank included. */
+static struct work measure_with(struct program *p, struct sender *own)
+{
+	pthread_t thread;
+	if (own && pthread_create(&thread, NULL, send_to_oneself, own))
+		bench_die(1, "no thread for the messages; expected one; raise ulimit -u");
+	struct work with = measure(p, 0);
+	if (own) {
+		(void)pthread_join(thread, NULL);
+		with.others_ns -= own->cpu_ns;
+	}
+	return with;
+}
+
+/* Return the times of rank 1's messages, or of those of a job of one rank. */
+static struct bench_stat gather(struct program *p, const struct bench_stat *mine)
+{
+	struct bench_stat *all = bench_allocate(p->b.size * sizeof *all);
+	bench_gather(&p->b, mine, sizeof *mine, all);
+	struct bench_stat one = all[p->b.size > 1];
+	free(all);
+	return one;
+}
+
+static void run_target(struct program *p)
+{
+	enum { QUICK = 20, USUAL = 4000 };
+	struct sender own = {0};
+	if (p->b.size == 1)
+		own = sender_of(p, 0);
+	calibrate(p);
+	bench_barrier();
+	struct work alone = measure(p, p->b.quick ? QUICK : USUAL);
+	bench_barrier();
+	struct work with = measure_with(p, p->b.size == 1 ? &own : NULL);
+	struct bench_stat mine = bench_stat_of(own.sample, own.count);
+	struct bench_stat message = gather(p, &mine);
+	print(p, &alone, &with, &message);
+	check(p);
+}
+
+static void run_sender(struct program *p)
+{
+	struct sender s = sender_of(p, p->b.rank - 1);
+	bench_barrier();
+	bench_barrier();
+	send_all(&s);
+	struct bench_stat mine = bench_stat_of(s.sample, s.count);
+	bench_gather(&p->b, &mine, sizeof mine, NULL);
+}
+
+/* ---- */
+
+static const char about[] =
+	"usage: yod -sz N stolen [options]\n"
+	"CPU time that messages take from rank 0, which computes without a call.\n";
+
+static const char legend[] =
+	"others: CPU time of rank 0's other threads for each message.  work: CPU time of "
+	"a\n"
+	"piece of the work, against that without messages; wall: the same by the clock.\n"
+	"p50 ...: from PtlPut to the ACK, at rank 1.\n";
+
+static void parse(struct program *p, int argc, char **argv)
+{
+	const struct bench_option rows[] = {
+		{"messages", "N", "of 8 bytes, from all senders; default 4000",
+			"messages, 1 to 1000000", bench_set_number, &p->messages},
+		{"pause", "US",
+			"between messages, all senders taken together; default 200",
+			"microseconds, 0 to 1000000", bench_set_number, &p->pause_us},
+		{NULL, NULL, NULL, NULL, NULL, NULL}};
+	bench_options(&p->b, rows, argc, argv);
+	p->senders = p->b.size > 1 ? p->b.size - 1 : 1;
+	if (p->b.quick)
+		p->messages.value = p->senders * 3;
+	if (p->messages.value < p->senders)
+		bench_die(2,
+			"--messages is %llu; expected one or more for each of %u "
+			"senders; raise it",
+			(unsigned long long)p->messages.value, p->senders);
+}
+
+static void open_target(struct program *p)
+{
+	void *memory = bench_allocate(p->senders * WORD);
+	p->arrived = memory;
+	p->w.eq = bench_queue(&p->b, p->messages.value + 64);
+	bench_post(&p->b, PORTAL_DATA, BENCH_BITS, PTL_MD_OP_PUT, memory,
+		p->senders * WORD, p->w.eq);
+}
+
+int main(int argc, char **argv)
+{
+	static struct program p = {
+		.b = {.program = "stolen", .about = about, .legend = legend},
+		.messages = {4000, 1, MOST_MESSAGES},
+		.pause_us = {200, 0, 1000000},
+		.w = {.may_lose = BENCH_LOSE_NONE}};
+	parse(&p, argc, argv);
+	if (p.b.rank == 0)
+		open_target(&p);
+	bench_begin(&p.b);
+	if (p.b.rank == 0)
+		run_target(&p);
+	else
+		run_sender(&p);
+	bench_finish(&p.b);
+}
