@@ -2,7 +2,7 @@
 """lab - run the benches, and keep the figures of the papers that come of them.
 
 A Figure has curves, the figures that the paper's text gives, and verdicts: questions that
-the measured data answer.
+the measured data answer.  A Table has rows in place of curves, and no picture.
 """
 import dataclasses
 import json
@@ -45,6 +45,21 @@ class Figure:
     curves: list
     verdicts: list
     bytes: bool = True  # x is a number of bytes
+    notes: list = dataclasses.field(default_factory=list)  # of this run: a program that is missing
+
+
+@dataclasses.dataclass
+class Table:
+    """A table of the paper with our rows or columns beside it.  A cell is text, a number, or
+    None for a value that nobody gives; the header has the units."""
+    name: str
+    title: str
+    paper: str
+    told: list  # sentences with the figures in the paper's text
+    header: list
+    rows: list
+    verdicts: list
+    notes: list = dataclasses.field(default_factory=list)  # as those of a Figure
 
 
 class Lab:

@@ -1,8 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""page - pictures by gnuplot, and the pages papers.md and papers.html."""
+"""page - pictures by gnuplot, and the pages papers.md and papers.html.
+
+An item of a page is a Figure or a Table.
+"""
 import html
 import math
 import subprocess
+
+from lab import Figure, Table
 
 OURS = "lc rgb '#d00000' lw 3 pt 7"  # as in bench/compare
 PALE = ["#8da0cb", "#66a61e", "#e6ab02", "#a6761d", "#40a0a0", "#b294c7"]
@@ -35,13 +40,13 @@ def decades(curves):
 
 
 def draw(figure, out):
-    """Draw the figure as OUT/NAME.svg.  The axes are logarithmic, so a point at 0 bytes is
+    """Draw the Figure as OUT/NAME.svg.  The axes are logarithmic, so a point at 0 bytes is
     left to the table of the page."""
-    lines, data = [], []
+    lines, points = [], []
     for number, curve in enumerate(figure.curves):
         style = OURS if curve.ours else f"lc rgb '{PALE[number % len(PALE)]}' lw 1 pt {number + 1}"
         lines.append(f"'-' using 1:2 with linespoints {style} title '{curve.name}'")
-        data += [f"{x} {y:g}" for x, y in curve.points if x] + ["e"]
+        points += [f"{x} {y:g}" for x, y in curve.points if x] + ["e"]
     script = f"""set terminal svg size 860,500 noenhanced font 'sans,12' background 'white'
 set output '{out / figure.name}.svg'
 set title '{figure.title}'
@@ -55,56 +60,100 @@ set ytics ({decades(figure.curves)})
 set xtics ({tics(figure.curves)})
 plot {', '.join(lines)}
 """
-    subprocess.run(["gnuplot"], input=script + "\n".join(data) + "\n", text=True, check=True)
+    subprocess.run(["gnuplot"], input=script + "\n".join(points) + "\n", text=True, check=True)
 
 
 def answer(verdict):
     return f"{'yes' if verdict.holds else 'NO'}: {verdict.data}"
 
 
-def table(figure):
-    """Return the rows of a figure: the first has the names of the curves."""
-    xs = sorted({x for curve in figure.curves for x, _ in curve.points})
-    rows = [[figure.xlabel] + [curve.name for curve in figure.curves]]
-    for x in xs:
-        values = [dict(curve.points).get(x) for curve in figure.curves]
-        rows.append([str(x)] + ["" if y is None else f"{y:.4g}" for y in values])
-    return rows
+def cell(value):
+    """Return the text of a cell: a number has four figures."""
+    if value is None:
+        return ""
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def markdown(figures, head):
+def table(item):
+    """Return the rows of a Table, or of a Figure: the first has the names of the columns."""
+    if isinstance(item, Table):
+        return [[cell(value) for value in row] for row in (item.header, *item.rows)]
+    xs = sorted({x for curve in item.curves for x, _ in curve.points})
+    points = [dict(curve.points) for curve in item.curves]
+    return [[item.xlabel] + [curve.name for curve in item.curves]] + \
+        [[cell(value) for value in (x, *(ys.get(x) for ys in points))] for x in xs]
+
+
+def told(item):
+    return " ".join([f"Paper {item.paper}.", *item.told, *item.notes])
+
+
+def answers(item):
+    """Return the rows that have the verdicts."""
+    return [["the shape that the paper claims", "here"]] + [[v.question, answer(v)] for v in item.verdicts]
+
+
+def markdown_rows(rows):
+    """Return the lines of a table; one that has a header alone is left out."""
+    if len(rows) == 1:
+        return []
+    text = ["| " + " | ".join(row) + " |" for row in rows]
+    return [text[0], "|--|" + "--:|" * (len(rows[0]) - 1), *text[1:], ""]
+
+
+def markdown(items, head):
     text = ["# The papers' figures, repeated", "", head, ""]
-    for figure in figures:
-        text += [f"## {figure.title}", "", f"Paper {figure.paper}. {' '.join(figure.told)}", "",
-                 f"![{figure.title}]({figure.name}.svg)", "",
-                 "| the shape that the paper claims | here |", "|---|---|"]
-        text += [f"| {v.question} | {answer(v)} |" for v in figure.verdicts]
-        rows = table(figure)
-        text += ["", f"{figure.ylabel}:", "", "| " + " | ".join(rows[0]) + " |",
-                 "|" + "--:|" * len(rows[0])]
-        text += ["| " + " | ".join(row) + " |" for row in rows[1:]] + [""]
+    for item in items:
+        text += [f"## {item.title}", "", told(item), ""]
+        if isinstance(item, Figure):
+            text += [f"![{item.title}]({item.name}.svg)", ""]
+        text += markdown_rows(answers(item))
+        if isinstance(item, Figure):
+            text += [f"{item.ylabel}:", ""]
+        text += markdown_rows(table(item))
     return "\n".join(text)
 
 
 def cells(tag, row):
-    return "<tr>" + "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in row) + "</tr>"
+    return "<tr>" + "".join(f"<{tag}>{html.escape(text)}</{tag}>" for text in row) + "</tr>"
 
 
-def page(figures, head, out):
+def html_rows(rows):
+    """Return the lines of a table; one that has a header alone is left out."""
+    if len(rows) == 1:
+        return []
+    return ["<table>", cells("th", rows[0]), *[cells("td", row) for row in rows[1:]], "</table>"]
+
+
+def values(item):
+    """Return the table of an item: that of a Figure, which has a picture, is folded."""
+    text = html_rows(table(item))
+    if isinstance(item, Table):
+        return text
+    return [f"<details><summary>{html.escape(item.ylabel)}</summary>", *text, "</details>"]
+
+
+def picture(item, out):
+    if isinstance(item, Table):
+        return []
+    svg = (out / f"{item.name}.svg").read_text(encoding="utf-8")
+    return [svg[svg.index("<svg"):]]
+
+
+def page(items, head, out):
     """Return the page with all pictures inside."""
     text = ["<!doctype html><meta charset=utf-8><title>The papers' figures, repeated</title>",
             "<style>body{font-family:sans-serif;max-width:900px;margin:auto}td,th{padding:0 .6em;"
             "text-align:right}td:first-child{text-align:left}</style>",
             f"<h1>The papers' figures, repeated</h1><p>{html.escape(head)}</p>"]
-    for figure in figures:
-        svg = (out / f"{figure.name}.svg").read_text(encoding="utf-8")
-        rows = table(figure)
-        text += [f"<h2>{html.escape(figure.title)}</h2>",
-                 f"<p>Paper {html.escape(figure.paper)}. {html.escape(' '.join(figure.told))}</p>",
-                 svg[svg.index("<svg"):],
-                 "<table><tr><th>the shape that the paper claims<th>here</tr>",
-                 *[cells("td", [v.question, answer(v)]) for v in figure.verdicts], "</table>",
-                 f"<details><summary>{html.escape(figure.ylabel)}</summary><table>",
-                 cells("th", rows[0]), *[cells("td", row) for row in rows[1:]],
-                 "</table></details>"]
+    for item in items:
+        text += [f"<h2>{html.escape(item.title)}</h2>", f"<p>{html.escape(told(item))}</p>",
+                 *picture(item, out), *html_rows(answers(item)), *values(item)]
     return "\n".join(text)
+
+
+def data(item):
+    """Return what papers.json has of the item."""
+    if isinstance(item, Table):
+        return {"header": item.header, "rows": item.rows}
+    return {curve.name: curve.points for curve in item.curves}
