@@ -109,6 +109,51 @@ struct peer_plan peer_plan_of(bool quick, bool windows, uint64_t bytes)
 	return (struct peer_plan){rounds / 10 + 1, batches, rounds / batches};
 }
 
+double peer_timed(const struct peer_plan *p, peer_round *fn, uint64_t bytes)
+{
+	double ns[PEER_BATCHES];
+	uint64_t round = 0;
+	for (uint64_t i = 0; i < p->warm; i++)
+		fn(bytes, round++);
+	for (uint64_t b = 0; b < p->batches; b++) {
+		double t = peer_now_ns();
+		for (uint64_t i = 0; i < p->each; i++)
+			fn(bytes, round++);
+		ns[b] = (peer_now_ns() - t) / (double)p->each;
+	}
+	return peer_median(ns, p->batches);
+}
+
+/* ---- steps of a round ---- */
+
+static double began[PEER_STEPS + 1];
+static bool looks;
+
+void peer_step(enum peer_step step)
+{
+	if (looks)
+		began[step] = peer_now_ns();
+}
+
+double peer_step_of(const struct peer_plan *p, peer_round *fn, uint64_t step)
+{
+	uint64_t rounds = peer_rounds(p), n = 0;
+	if (step >= PEER_STEPS)
+		peer_die("step=%llu: expected 0 to %d", (unsigned long long)step,
+			PEER_STEPS - 1);
+	double *ns = peer_allocate(rounds * sizeof *ns);
+	looks = true;
+	for (uint64_t i = 0; i < rounds; i++) {
+		fn(0, i);
+		if (i >= p->warm)
+			ns[n++] = began[step + 1] - began[step];
+	}
+	looks = false;
+	double median = peer_median(ns, n);
+	free(ns);
+	return median;
+}
+
 /* ---- arguments ---- */
 
 static void each_x(const char *arg, bool quick, peer_run *run)

@@ -15,6 +15,8 @@
  *	eqget, eqpoll	ns, a call that finds x queues empty
  *	queues		ns, half a round trip of 8 bytes; x queues are looked into
  *	threads		10^6 messages of 8 bytes a second, of x threads, windows of 64
+ *	posted		ns, half a round trip of x bytes; each round posts its receive
+ *	step		ns, step x of such a round without bytes, see enum peer_step
  */
 #ifndef BENCH_COMPARE_PEER_H
 #define BENCH_COMPARE_PEER_H
@@ -41,6 +43,24 @@ void peer_pin(unsigned rank);
 
 /* Plan as many rounds as portalperf does; a window is a round of 64 messages. */
 struct peer_plan peer_plan_of(bool quick, bool windows, uint64_t bytes);
+
+/* Time rounds in batches, and return the median of a round, in ns. */
+typedef void peer_round(uint64_t bytes, uint64_t round);
+double peer_timed(const struct peer_plan *p, peer_round *fn, uint64_t bytes);
+
+/* Steps of a round at rank 0.  The first is a second look at the clock: the time of a
+ * look, which each step contains. */
+enum peer_step { PEER_CLOCK, PEER_POST, PEER_SEND, PEER_SENT, PEER_ANSWER, PEER_STEPS };
+
+/* Begin a step; PEER_STEPS ends the last one.  Only peer_step_of reads the clock here. */
+void peer_step(enum peer_step step);
+/* Run rounds without bytes, and return the median of a step, in ns. */
+double peer_step_of(const struct peer_plan *p, peer_round *fn, uint64_t step);
+/* Return the rounds of peer_timed and peer_step_of. */
+static inline uint64_t peer_rounds(const struct peer_plan *p)
+{
+	return p->warm + p->batches * p->each;
+}
 
 /* Call run for each test=x of the arguments; rank 0 prints. */
 typedef void peer_run(const char *test, uint64_t x, bool quick);

@@ -25,7 +25,7 @@ static void answered(uint64_t bytes, uint64_t round)
 double pm_ack(uint64_t bytes, bool quick)
 {
 	struct peer_plan p = peer_plan_of(quick, false, bytes);
-	return pm_timed(&p, answered, bytes);
+	return peer_timed(&p, answered, bytes);
 }
 
 static MPI_Win window_of_get;
@@ -55,7 +55,7 @@ double pm_get(uint64_t bytes, bool quick)
 	MPI_Win_sync(window_of_get);
 	MPI_Barrier(comm);
 	if (rank == 0)
-		ns = pm_timed(&p, fetch, bytes);
+		ns = peer_timed(&p, fetch, bytes);
 	MPI_Barrier(comm); /* makes progress for windows that need it */
 	MPI_Win_unlock_all(window_of_get);
 	MPI_Win_free(&window_of_get);

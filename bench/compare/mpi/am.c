@@ -99,7 +99,7 @@ double pm_active(uint64_t bytes, bool quick)
 		peer_die("am=%llu: expected %d to %d bytes", (unsigned long long)bytes,
 			PEER_WORD, PEER_BYTES);
 	open_ring(bytes);
-	double ns = pm_timed(&p, round_trip, bytes);
+	double ns = peer_timed(&p, round_trip, bytes);
 	close_ring();
 	return ns;
 }

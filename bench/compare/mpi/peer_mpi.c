@@ -43,25 +43,10 @@ static void round_trip(uint64_t bytes, uint64_t round)
 		pm_send(tx, bytes, TAG);
 }
 
-double pm_timed(const struct peer_plan *p, round_fn *fn, uint64_t bytes)
-{
-	double ns[PEER_BATCHES];
-	uint64_t round = 0;
-	for (uint64_t i = 0; i < p->warm; i++)
-		fn(bytes, round++);
-	for (uint64_t b = 0; b < p->batches; b++) {
-		double t = peer_now_ns();
-		for (uint64_t i = 0; i < p->each; i++)
-			fn(bytes, round++);
-		ns[b] = (peer_now_ns() - t) / (double)p->each;
-	}
-	return peer_median(ns, p->batches);
-}
-
 static double latency(uint64_t bytes, bool quick)
 {
 	struct peer_plan p = peer_plan_of(quick, false, bytes);
-	return pm_timed(&p, round_trip, bytes) / 2;
+	return peer_timed(&p, round_trip, bytes) / 2;
 }
 
 /* ---- stream and rate ---- */
@@ -107,7 +92,7 @@ void pm_window(uint64_t bytes, uint64_t round)
 static double windows(uint64_t bytes, bool quick)
 {
 	struct peer_plan p = peer_plan_of(quick, true, bytes);
-	return pm_timed(&p, pm_window, bytes) / PEER_WINDOW;
+	return peer_timed(&p, pm_window, bytes) / PEER_WINDOW;
 }
 
 static double stream(uint64_t bytes, bool quick)
@@ -214,7 +199,7 @@ static const struct test {
 } tests[] = {{"latency", latency}, {"stream", stream}, {"rate", rate}, {"match", match},
 	{"alltoall", alltoall}, {"ack", pm_ack}, {"get", pm_get}, {"am", pm_active},
 	{"eqget", pm_eqget}, {"eqpoll", pm_eqpoll}, {"queues", pm_queues},
-	{"threads", pm_threads}};
+	{"threads", pm_threads}, {"posted", pm_posted}, {"step", pm_step}};
 
 void pm_allocate(uint64_t largest)
 {

@@ -6,6 +6,7 @@
  *	acked.c		ack, get
  *	am.c		am
  *	polls.c		eqget, eqpoll, queues
+ *	steps.c		posted, step
  *	threads.c	threads
  *
  * A pattern returns its value at rank 0.  The prefix pm_ keeps names apart from those of
@@ -33,10 +34,6 @@ void pm_receive(void *at, uint64_t bytes, int tag);
 /* Send or take a window of messages, and its answer. */
 void pm_window(uint64_t bytes, uint64_t round);
 
-/* Time rounds in batches, and return the median of a round, in ns. */
-typedef void round_fn(uint64_t bytes, uint64_t round);
-double pm_timed(const struct peer_plan *p, round_fn *fn, uint64_t bytes);
-
 double pm_ack(uint64_t bytes, bool quick);
 double pm_get(uint64_t bytes, bool quick);
 double pm_active(uint64_t bytes, bool quick);
@@ -44,5 +41,7 @@ double pm_eqget(uint64_t count, bool quick);
 double pm_eqpoll(uint64_t count, bool quick);
 double pm_queues(uint64_t count, bool quick);
 double pm_threads(uint64_t count, bool quick);
+double pm_posted(uint64_t bytes, bool quick);
+double pm_step(uint64_t step, bool quick);
 
 #endif

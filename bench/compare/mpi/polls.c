@@ -42,13 +42,13 @@ static void want_count(const char *test, uint64_t count)
 
 /* Both ranks time calls of fn; afterwards they send the messages of each other's
  * receives. */
-static double without_messages(round_fn *fn, bool quick)
+static double without_messages(peer_round *fn, bool quick)
 {
 	struct peer_plan p = peer_plan_of(quick, false, 0);
 	for (int i = 0; i < requests; i++)
 		MPI_Irecv(rx, 0, MPI_BYTE, rank ^ 1, TAG_OTHERS, comm, &request[i]);
 	MPI_Barrier(comm);
-	double ns = pm_timed(&p, fn, 0);
+	double ns = peer_timed(&p, fn, 0);
 	MPI_Barrier(comm);
 	for (int i = 0; i < requests; i++)
 		pm_send(tx, 0, TAG_OTHERS);
@@ -105,7 +105,7 @@ double pm_queues(uint64_t count, bool quick)
 	for (int i = 0; i < requests; i++)
 		post(i);
 	MPI_Barrier(comm);
-	double ns = pm_timed(&p, round_trip, PEER_WORD) / 2;
+	double ns = peer_timed(&p, round_trip, PEER_WORD) / 2;
 	MPI_Barrier(comm);
 	for (int i = 0; i < requests; i++)
 		pm_send(tx, PEER_WORD, TAG_QUEUES + i);

@@ -10,7 +10,8 @@ static const char *who;
 static const struct pattern {
 	const char *name;
 	double (*run)(struct node *n, uint64_t x, bool quick);
-} patterns[] = {{"am", am_run}, {"queues", queues_run}, {"threads", threads_run}};
+} patterns[] = {{"am", am_run}, {"queues", queues_run}, {"threads", threads_run},
+	{"posted", posted_run}, {"step", step_run}};
 
 void node_put(const struct node *n, ptl_handle_md_t md, uint64_t at, uint64_t bytes,
 	ptl_pt_index_t portal, uint64_t remote, ptl_hdr_data_t hdr)

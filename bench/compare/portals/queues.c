@@ -13,11 +13,11 @@ static struct queues {
 	char *tx, *rx;
 } qs;
 
-static void send(uint64_t round)
+static void send(uint64_t bytes, uint64_t round)
 {
-	peer_stamp(qs.tx, PEER_WORD, round);
-	node_put(qs.n, qs.out, 0, PEER_WORD,
-		(ptl_pt_index_t)(PORTAL_QUEUES + qs.count - 1), 0, round);
+	peer_stamp(qs.tx, bytes, round);
+	node_put(qs.n, qs.out, 0, bytes, (ptl_pt_index_t)(PORTAL_QUEUES + qs.count - 1),
+		0, round);
 }
 
 static void take(uint64_t round)
@@ -33,28 +33,13 @@ static void take(uint64_t round)
 	peer_check(qs.rx, PEER_WORD, round);
 }
 
-static void round_trip(uint64_t round)
+static void round_trip(uint64_t bytes, uint64_t round)
 {
 	if (qs.n->b.rank == 0)
-		send(round);
+		send(bytes, round);
 	take(round);
 	if (qs.n->b.rank == 1)
-		send(round);
-}
-
-static double timed(const struct peer_plan *p)
-{
-	double ns[PEER_BATCHES];
-	uint64_t round = 0;
-	while (round < p->warm)
-		round_trip(round++);
-	for (uint64_t b = 0; b < p->batches; b++) {
-		double t = peer_now_ns();
-		for (uint64_t i = 0; i < p->each; i++)
-			round_trip(round++);
-		ns[b] = (peer_now_ns() - t) / (double)p->each / 2;
-	}
-	return peer_median(ns, p->batches);
+		send(bytes, round);
 }
 
 static void open_queues(struct node *n, int count)
@@ -91,7 +76,7 @@ double queues_run(struct node *n, uint64_t queues, bool quick)
 		peer_die("queues=%llu: expected 1 to %d", (unsigned long long)queues,
 			PORTAL_MOST);
 	open_queues(n, (int)queues);
-	double ns = timed(&p);
+	double ns = peer_timed(&p, round_trip, PEER_WORD) / 2;
 	close_queues();
 	return ns;
 }
