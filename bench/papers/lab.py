@@ -62,6 +62,11 @@ class Table:
     notes: list = dataclasses.field(default_factory=list)  # as those of a Figure
 
 
+def absent(name, title, paper, told, note):
+    """Return what stands on the page in place of a figure that cannot be measured."""
+    return Table(name, title, paper, told, [], [], [], [note])
+
+
 class Lab:
     """Runs jobs of two nodes.  A quick lab checks that all figures are drawn."""
 
@@ -70,19 +75,31 @@ class Lab:
         self.quick = quick
         self.rounds = 1 if quick else rounds
 
+    def lacks(self, *programs):
+        """Return a sentence that names the programs which are not there, or ""."""
+        names = [name for name in programs if not (self.bin / name).exists()]
+        return f"{self.bin} has no {' and no '.join(names)}: build the preset release." if names else ""
+
+    def run(self, name, command, env):
+        """Return what a command said, on standard output and standard error.  It is called
+        name where it fails, which ends the program."""
+        run = subprocess.run([str(word) for word in command], env={**os.environ, **env},
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
+        if run.returncode != 0:
+            sys.exit(f"papers: {name} ended with status {run.returncode}: {run.stderr.strip()[-400:]}")
+        return run.stdout, run.stderr
+
+    def two_nodes(self, *options):
+        """Return the beginning of the command of a job of two nodes."""
+        return [self.bin / "yod", "-sz", "2", "--timeout", "600", *options]
+
     def job(self, program, options, env):
         """Return the JSON of a bench that ran in a job of two nodes."""
         with tempfile.NamedTemporaryFile(suffix=".json") as out:
-            command = [self.bin / "yod", "-sz", "2", "--timeout", "600", self.bin / program,
-                       *options, "--json", out.name]
+            command = [*self.two_nodes(), self.bin / program, *options, "--json", out.name]
             if self.quick:
                 command.append("--quick")
-            run = subprocess.run([str(word) for word in command], env={**os.environ, **env},
-                                 stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-                                 check=False)
-            if run.returncode != 0:
-                sys.exit(f"papers: {program} ended with status {run.returncode}: "
-                         f"{run.stderr.strip()[-400:]}")
+            self.run(program, command, env)
             return json.load(open(out.name, encoding="utf-8"))
 
     def perf(self, tests, sizes, sides, iters=None):
@@ -98,6 +115,16 @@ class Lab:
                     seen.setdefault((side, row["test"], row["bytes"]), []).append(row["p50_ns"])
         return {side: {test: [(size, statistics.median(seen[side, test, size])) for size in sizes]
                        for test in tests} for side in sides}
+
+
+def medians(seen):
+    """Turn {key: [values of the rounds]} into {key: median}."""
+    return {key: statistics.median(values) for key, values in seen.items()}
+
+
+def microseconds(points):
+    """Turn (x, ns) into (x, microseconds)."""
+    return [(x, ns / 1000) for x, ns in points]
 
 
 def bandwidth(points, messages=1):

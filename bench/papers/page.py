@@ -39,19 +39,24 @@ def decades(curves):
     return ", ".join(words)
 
 
+def quoted(text):
+    """Return the text as a string of gnuplot."""
+    return "'" + str(text).replace("'", "''") + "'"
+
+
 def draw(figure, out):
     """Draw the Figure as OUT/NAME.svg.  The axes are logarithmic, so a point at 0 bytes is
     left to the table of the page."""
     lines, points = [], []
     for number, curve in enumerate(figure.curves):
         style = OURS if curve.ours else f"lc rgb '{PALE[number % len(PALE)]}' lw 1 pt {number + 1}"
-        lines.append(f"'-' using 1:2 with linespoints {style} title '{curve.name}'")
+        lines.append(f"'-' using 1:2 with linespoints {style} title {quoted(curve.name)}")
         points += [f"{x} {y:g}" for x, y in curve.points if x] + ["e"]
     script = f"""set terminal svg size 860,500 noenhanced font 'sans,12' background 'white'
-set output '{out / figure.name}.svg'
-set title '{figure.title}'
-set xlabel '{figure.xlabel}'
-set ylabel '{figure.ylabel}'
+set output {quoted(out / (figure.name + '.svg'))}
+set title {quoted(figure.title)}
+set xlabel {quoted(figure.xlabel)}
+set ylabel {quoted(figure.ylabel)}
 set key outside right noenhanced
 set grid
 set logscale x 2

@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Paper 3: a NIC that matches, Portals beside the vendor's own messages; here beside Open MPI."""
+import steps
+from lab import (ACCELERATED, Curve, Figure, Table, Verdict, absent, at, bandwidth, half_bandwidth,
+                 microseconds, size_text)
+from paper2 import step
+from peers import OPEN_MPI, PORTALS, Peers
+
+PAPER = "3: A NIC-offload implementation of Portals for Quadrics QsNet"
+INLINE = 16  # bytes in the first cell of a message, shm/lane.h
+SMALL = [0, 1, 8, 16, 17, 32, 33, 64, 128, 256, 288, 289, 512, 1024]
+LARGE = [64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304]
+TITLES = {"paper3-table1": "Steps of a ping-pong at its initiator",
+          "paper3-table2": "Steps of a message in the firmware",
+          "paper3-fig3": "Latency of short messages beside Open MPI",
+          "paper3-fig4": "Bandwidth of a ping-pong beside Open MPI"}
+# Step, the paper's microseconds for Portals and for Tports, the step's number in
+# bench/compare/peer.h, and its name in steps.py.
+INITIATOR = [("Post receive for pong", 6.4, 1.7, 1, steps.POST), ("Send ping", 2.2, 1.0, 2, steps.SEND),
+             ("Wait for send to complete", 2.8, 0.1, 3, steps.SENT),
+             ("Wait for pong to arrive", 24.7, 8.5, 4, steps.ANSWER)]
+CLOCK = 0
+
+
+def total(values):
+    return None if None in values else sum(values)
+
+
+# ---- Table 1 ----
+
+def clocked(peers):
+    """Return {side: {step: microseconds}} by looks at the clock, without the time of a look."""
+    measured = peers.measure({"step": [CLOCK, *(row[3] for row in INITIATOR)]})
+    return {side: {x: (ns - at(tests["step"], CLOCK)) / 1000 for x, ns in tests["step"]}
+            for side, tests in measured.items()}
+
+
+def dearer(clock):
+    """Return the verdict on each step's cost beside the competitor's, if that is there."""
+    if OPEN_MPI not in clock:
+        return []
+    both = [(row[0], clock[PORTALS][row[3]], clock[OPEN_MPI][row[3]]) for row in INITIATOR]
+    data = "; ".join(f"{name}: {ours:.3f} and {theirs:.3f} microseconds" for name, ours, theirs in both)
+    return [Verdict("Each step takes longer with Portals than with its competitor, Open MPI here",
+                    all(ours > theirs for _, ours, theirs in both), data)]
+
+
+def longest(clock):
+    ours = {row[0]: clock[PORTALS][row[3]] for row in INITIATOR}
+    name = max(ours, key=ours.get)
+    whole = sum(ours.values())
+    return Verdict("The initiator spends most of a round in its wait for the pong",
+                   name == INITIATOR[-1][0] and ours[name] > whole / 2,
+                   f"{name}: {ours[name]:.3f} of {whole:.3f} microseconds")
+
+
+def initiator(peers, events):
+    clock, trace = clocked(peers), steps.initiator(events)
+    sides = [side for side in (PORTALS, OPEN_MPI) if side in clock]
+    rows = [[name, *(clock[side][x] for side in sides), trace[traced], portals, tports]
+            for name, portals, tports, x, traced in INITIATOR]
+    rows.append(["Total", *(total(column) for column in list(zip(*rows))[1:])])
+    return Table(
+        "paper3-table1", TITLES["paper3-table1"], PAPER,
+        ["On QsNet a round takes the initiator 36.1 microseconds with Portals and 11.3 with Tports, because "
+         "posting a receive takes two calls, and an event is larger than Tports' word.",
+         "Here a look at the clock before and after each step gives its time, less the time of a look. A "
+         "trace gives it by records, each of which takes some 20 ns, and keeps messages off the "
+         "library's fast path."],
+        ["step", *(f"{side} here by the clock, microseconds" for side in sides),
+         "Portals here by the trace, microseconds", "Portals on QsNet, microseconds",
+         "Tports on QsNet, microseconds"],
+        rows, [*dearer(clock), longest(clock)], peers.notes())
+
+
+# ---- Table 2 ----
+
+def offload(lab):
+    """Ask whether a put is matched while its target computes without a call to the library."""
+    rounds = "5" if lab.quick else "50"
+    rows = lab.job("overlap", ["--sizes", "8", "--rounds", rounds], ACCELERATED)["results"]
+    row = next(row for row in rows if row["computes"] == "target")
+    return Verdict("The firmware matches and acknowledges a put while the target's host computes",
+                   row["p50_us"] < row["work_us"],
+                   f"the ACK comes after {row['p50_us']:.1f} microseconds, the computation ends after "
+                   f"{row['work_us']:.0f}")
+
+
+def firmware_rows(events):
+    """Return rows of step, our time, and the paper's for Portals and Tports.  Where the trace has one
+    slice for two steps of the paper, their sum stands beside it."""
+    slices = steps.firmware(events)
+    rows = [["Take lock", None, 0.2, 0.1],
+            ["Inspect header (0.4; 0.1) and match (1.4; 0.3)", slices[steps.MATCH], 0.4 + 1.4, 0.1 + 0.3],
+            ["Housekeeping (0.7; 0.2) and write completion event (0.7; 0.5)", slices[steps.EVENT],
+             0.7 + 0.7, 0.2 + 0.5],
+            ["Unlink matched buffer", slices[steps.UNLINK] + slices[steps.DELIVER], 1.3, 0.1],
+            ["Drop lock", steps.handing_back(events), 0.1, 0.1]]
+    return rows + [["Total", sum(row[1] or 0 for row in rows), 4.8, 1.4]]
+
+
+def unlinking(events):
+    """Return the verdict on the step that the paper finds dear; the records' time is left out."""
+    slices, record = steps.firmware(events), steps.record(events)
+    match = slices[steps.MATCH] - record
+    unlink = slices[steps.UNLINK] + slices[steps.DELIVER] - 2 * record
+    return Verdict("Unlinking the buffer takes at least half as long as finding it", unlink >= match / 2,
+                   f"{unlink:.3f} and {match:.3f} microseconds, without {record:.3f} for each record")
+
+
+def firmware(lab, events):
+    return Table(
+        "paper3-table2", TITLES["paper3-table2"], PAPER,
+        ["On QsNet the NIC's thread needs 4.8 microseconds for an empty message with Portals, 1.4 with "
+         "Tports; the largest differences are in matching and in unlinking the buffer, which writes over "
+         "PCI.",
+         "Here the lock is the lease under which a thread runs the firmware: a thread that waits for a "
+         "message has taken it before, so taking it is no step of a message. Unlinking includes the "
+         "event that tells of it, so it contains two records of the trace; each other step contains one, "
+         "of some 20 ns."],
+        ["step (the paper's microseconds where two are in one)", "Portals here by the trace, microseconds",
+         "Portals on QsNet, microseconds", "Tports on QsNet, microseconds"],
+        firmware_rows(events), [offload(lab), unlinking(events)])
+
+
+# ---- Figures 3 and 4 ----
+
+def behind(ours, theirs, sizes):
+    """Return at how many of the sizes ours takes longer, and text that says by how much."""
+    ratios = [at(ours, size) / at(theirs, size) for size in sizes]
+    count = sum(ratio > 1 for ratio in ratios)
+    return count, (f"at {count} of {len(sizes)} sizes; Portals takes {min(ratios):.2f} to "
+                   f"{max(ratios):.2f} of its time")
+
+
+def latency(peers, posted, perf):
+    ours = posted[PORTALS]["posted"]
+    curves = [Curve("Portals put, receive posted", microseconds(ours), True),
+              Curve("Portals put", microseconds(perf["put"])),
+              Curve("Portals get", microseconds(perf["get"]))]
+    jump = step(ours, INLINE)
+    verdicts = [Verdict(f"A put takes longer behind the {INLINE} bytes that go with the header", jump > 1.05,
+                        f"{jump:.2f} times the time")]
+    if OPEN_MPI in posted:
+        curves.append(Curve("Open MPI, receive posted", microseconds(posted[OPEN_MPI]["posted"])))
+        count, data = behind(ours, posted[OPEN_MPI]["posted"], SMALL)
+        verdicts.append(Verdict("Portals has the higher latency at each size, beside Open MPI here",
+                                count == len(SMALL), data))
+    return Figure(
+        "paper3-fig3", TITLES["paper3-fig3"], PAPER,
+        ["On QsNet Portals has about 15 microseconds more than Tports at each size, a jump behind 32 "
+         "bytes, which go with the header, and one behind 288 bytes, where long messages begin. A round "
+         "posts its receive."],
+        "bytes", "microseconds", curves, verdicts, notes=peers.notes())
+
+
+def meet(ours, theirs):
+    """Return the verdicts on the competitor's bandwidth."""
+    half = half_bandwidth(theirs)
+    short = [size for size in LARGE if size <= half]
+    count = sum(at(ours, size) < at(theirs, size) for size in short)
+    last = LARGE[-1]
+    ratio = at(ours, last) / at(theirs, last)
+    return [Verdict("The competitor, Open MPI here, has more bandwidth until half of its peak is reached",
+                    count == len(short), f"at {count} of {len(short)} sizes up to {size_text(half)}"),
+            Verdict(f"Both meet at an asymptote: at {size_text(last)} they are within 20 %",
+                    abs(1 - ratio) <= 0.2, f"Portals has {ratio:.2f} of it")]
+
+
+def throughput(peers, posted):
+    streams = {side: bandwidth(tests["posted"]) for side, tests in posted.items()}
+    ours = streams[PORTALS]
+    ends = [at(ours, size) for size in LARGE[-2:]]
+    verdicts = [Verdict("The bandwidth reaches an asymptote: at 1 and 4 MiB it differs by at most 20 %",
+                        abs(1 - ends[-1] / ends[0]) <= 0.2, f"{ends[0]:.0f} and {ends[-1]:.0f} MB/s")]
+    if OPEN_MPI in streams:
+        verdicts += meet(ours, streams[OPEN_MPI])
+    return Figure(
+        "paper3-fig4", TITLES["paper3-fig4"], PAPER,
+        ["On QsNet Tports has more bandwidth than Portals until an asymptote at about 307 MB/s. The "
+         "bandwidth is the size divided by half of a round."],
+        "bytes", "MB/s", [Curve(f"{side}, receive posted", points, side == PORTALS)
+                          for side, points in streams.items()],
+        verdicts, notes=peers.notes())
+
+
+def figures(lab):
+    lack = lab.lacks("peer_portals", "portalperf", "overlap", "tracedump")
+    if lack:
+        yield from (absent(name, title, PAPER, [], lack) for name, title in TITLES.items())
+        return
+    peers, events = Peers(lab), steps.traced(lab)
+    yield initiator(peers, events)
+    yield firmware(lab, events)
+    perf = lab.perf(["put", "get"], SMALL, {"accelerated": ACCELERATED}, 4000)["accelerated"]
+    yield latency(peers, peers.measure({"posted": SMALL}), perf)
+    yield throughput(peers, peers.measure({"posted": LARGE}))

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Paper 5, Figures 2 to 5: GASNet over Portals and over MPI, from the samples of gasnetfigures."""
+import collections
+import pathlib
+import tempfile
+
+from lab import ACCELERATED, Curve, Figure, Verdict, absent, at, medians, microseconds, size_text
+from paper2 import step
+
+PAPER = "5: Porting GASNet to Portals: PGAS language support for the Cray XT"
+SCRIPT = pathlib.Path(__file__).resolve().parents[1] / "gasnetfigures"
+TITLES = {"paper5-fig2": "Latency of blocking puts of GASNet", "paper5-fig3": "Bandwidth of GASNet's puts",
+          "paper5-fig4": "Round trip of GASNet's active messages",
+          "paper5-fig5": "Blocking puts of GASNet from outside of the segment"}
+INLINE = 16
+MIB = 1 << 20
+EQUAL = 0.95
+# Curves of gasnetfigures, and their names here; the first is ours.
+CURVES = {
+    "2": {"put": "GASNet put", "bare_put_ack": "PtlPut with ACK", "openmpi_amput": "put by MPI messages",
+          "openmpi_pingack": "MPI Ping-Ack"},
+    "3": {"put_nb_bulk": "GASNet put", "bare_puts": "PtlPut", "openmpi_bw": "MPI, as osu_bw"},
+    "4": {"am_medium": "AM Medium", "two_bare_puts": "two PtlPuts", "openmpi_pingpong": "MPI ping-pong"},
+    "5": {"firehose_put_bulk": "Firehose", "tmpmd_put_bulk": "TMPMD", "bounce_put_bulk": "bounce buffers"},
+}
+
+
+def samples(path):
+    """Return {figure: {curve: [(bytes, ns)]}}, the medians of the rounds."""
+    seen = collections.defaultdict(list)
+    for line in path.read_text(encoding="ascii").splitlines():
+        _, figure, curve, size, ns, _, _ = line.split("\t")
+        seen[figure, curve, int(size)].append(float(ns))
+    points = collections.defaultdict(lambda: collections.defaultdict(list))
+    for (figure, curve, size), ns in sorted(medians(seen).items()):
+        points[figure][curve].append((size, ns))
+    return points
+
+
+def measure(lab):
+    """Return the samples, and what gasnetfigures has left out."""
+    with tempfile.TemporaryDirectory() as out:
+        command = [SCRIPT, "--bin", lab.bin, "--out", out, "--only", "openmpi", "--rounds", lab.rounds]
+        _, said = lab.run("gasnetfigures", command + ["--quick"] * lab.quick, ACCELERATED)
+        notes = [f"The comparison with Open MPI is missing: {line.partition('openmpi: ')[2]}."
+                 for line in said.splitlines() if "left out: openmpi: " in line]
+        return samples(pathlib.Path(out, "samples.tsv")), notes
+
+
+def curves(figure, points, convert):
+    names = CURVES[figure]
+    return [Curve(name, convert(points[curve]), curve == next(iter(names)))
+            for curve, name in names.items() if curve in points]
+
+
+def rates(points):
+    """Turn (bytes, ns) into (bytes, MB/s), of 2^20 bytes as in the paper."""
+    return [(size, size * 1e9 / ns / MIB) for size, ns in points]
+
+
+def least(points, curve, other, sizes=None):
+    """Return the least ratio of the times of curve to those of other, and its size; None if a curve
+    is missing."""
+    if curve not in points or other not in points:
+        return None
+    ratios = {size: ns / at(points[other], size) for size, ns in points[curve]
+              if not sizes or size in sizes}
+    size = min(ratios, key=ratios.get)
+    return ratios[size], size
+
+
+def beside(question, found, bar, other="MPI"):
+    """Return the verdict that the least ratio reaches a bar; none if it was not measured."""
+    if not found:
+        return []
+    ratio, size = found
+    return [Verdict(question, ratio >= bar,
+                    f"{other} takes {ratio:.2f} times as long or more; least at {size_text(size)}")]
+
+
+def inline(points):
+    return [size for size, _ in points if size <= INLINE]
+
+
+def latency(points, notes):
+    jump = step(points["put"], INLINE)
+    return Figure(
+        "paper5-fig2", TITLES["paper5-fig2"], PAPER,
+        ["On a Cray XT4 a blocking put over Portals takes about half of the time of one over MPI up to "
+         "16 bytes, which go in the packet of the header, and less than MPI Ping-Ack, the least that MPI "
+         "could need.",
+         "Here the put by MPI messages stands for mpi-conduit: it sends a header and the bytes, which "
+         "the target copies, and answers."],
+        "bytes", "microseconds", curves("2", points, microseconds),
+        [*beside("Up to 16 bytes a put by MPI messages takes about twice as long, 1.5 times or more",
+                 least(points, "openmpi_amput", "put", inline(points["put"])), 1.5),
+         *beside("A put takes less time than MPI Ping-Ack at each size",
+                 least(points, "openmpi_pingack", "put"), 1),
+         Verdict("A put takes longer behind 16 bytes", jump > 1.05, f"{jump:.2f} times the time")],
+        notes=notes)
+
+
+def large(points, notes):
+    return Figure(
+        "paper5-fig3", TITLES["paper5-fig3"], PAPER,
+        ["On a Cray XT4 non-blocking puts over Portals have about twice the bandwidth of those over MPI "
+         "at each size, and meet or exceed MPI's own osu_bw.",
+         "Here osu_bw's pattern stands for MPI, since the GASNet here has no conduit over MPI."],
+        "bytes", "MB/s (2^20)", curves("3", points, rates),
+        [*beside("Puts meet or exceed the bandwidth of MPI at each size, within 5 %",
+                 least(points, "openmpi_bw", "put_nb_bulk"), EQUAL)], notes=notes)
+
+
+def active(points, put, notes):
+    jumps = step(points["am_medium"], INLINE), step(put, INLINE)
+    return Figure(
+        "paper5-fig4", TITLES["paper5-fig4"], PAPER,
+        ["On a Cray XT4 the round trip of an AM Medium over Portals takes about half of the time of one "
+         "over MPI up to 16 bytes; the jump behind 16 bytes is larger than that of a put, since bytes go "
+         "both ways.",
+         "Here a ping-pong stands for MPI: it is the least that active messages over MPI could need."],
+        "bytes", "microseconds", curves("4", points, microseconds),
+        [*beside("The round trip takes less time than MPI's ping-pong up to 16 bytes",
+                 least(points, "openmpi_pingpong", "am_medium", inline(points["am_medium"])), 1),
+         Verdict("Behind 16 bytes the jump is larger than that of a put", jumps[0] > jumps[1],
+                 f"{jumps[0]:.2f} and {jumps[1]:.2f} times the time")], notes=notes)
+
+
+def sides(points):
+    gains = {size: 100 * (ns / at(points["firehose_put_bulk"], size) - 1)
+             for size, ns in points["tmpmd_put_bulk"]}
+    last = max(gains)
+    return Figure(
+        "paper5-fig5", TITLES["paper5-fig5"], PAPER,
+        ["On a Cray XT4 Firehose, which keeps descriptors, has at each size at least the bandwidth of "
+         "TMPMD, which makes one for each put: 8.5 % more at 8 KB, the most, and 3.5 % more in the end."],
+        "bytes", "MB/s (2^20)", curves("5", points, rates),
+        [*beside("Firehose has at least the bandwidth of TMPMD at each size, within 5 %",
+                 least(points, "tmpmd_put_bulk", "firehose_put_bulk"), EQUAL, "TMPMD"),
+         Verdict("The gain of Firehose is larger at 8 KiB than at the largest size",
+                 gains[8192] > gains[last],
+                 f"{gains[8192]:.1f} % at 8 KiB, {gains[last]:.1f} % at {size_text(last)}")])
+
+
+def figures(lab):
+    lack = lab.lacks("gasnetperf")
+    if lack:
+        yield from (absent(name, title, PAPER, [], lack) for name, title in TITLES.items())
+        return
+    points, notes = measure(lab)
+    yield latency(points["2"], notes)
+    yield large(points["3"], notes)
+    yield active(points["4"], points["2"]["put"], notes)
+    yield sides(points["5"])

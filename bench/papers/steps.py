@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""steps - the steps of a ping-pong by its trace.
+
+A trace has records of the initiator, node 0, and of the firmware of its target, node 1.  Times
+are in microseconds.
+"""
+import collections
+import json
+import pathlib
+import statistics
+import sys
+import tempfile
+
+from lab import ACCELERATED
+
+POST, SEND, SENT, ANSWER = range(4)  # steps of the initiator
+MATCH, EVENT, UNLINK, DELIVER = SLICES = "match hit", "event PUT_END", "event UNLINK", "deliver put"
+
+
+def traced(lab):
+    """Trace a ping-pong of empty messages.  Return the events of the trace."""
+    scale = "quick" if lab.quick else "full"
+    with tempfile.TemporaryDirectory() as work:
+        trace = pathlib.Path(work, "trace")
+        lab.run("peer_portals", [*lab.two_nodes("--trace", trace), lab.bin / "peer_portals", "ours", scale,
+                                 "posted=0"], ACCELERATED)
+        text, _ = lab.run("tracedump", [lab.bin / "tracedump", "--json", trace], {})
+    return sorted((e for e in json.loads(text)["traceEvents"] if e["ph"] == "X"), key=lambda e: e["ts"])
+
+
+def end(event):
+    return event["ts"] + event["dur"]
+
+
+def message(event):
+    return event["args"]["message"]
+
+
+def median(values):
+    return statistics.median(values) if values else None
+
+
+def initiator(events):
+    """Return the medians of the steps of node 0's thread."""
+    mine = [e for e in events if e["pid"] == 0]
+    sends = {message(e): end(e) for e in mine if e["name"] == "send put"}
+    steps, at = collections.defaultdict(list), {}
+    for e in mine:
+        at[e["name"]] = e
+        if e["name"] != "taken UNLINK" or len(at.keys() & {"command me_attach", "taken SEND_END"}) < 2:
+            continue
+        put, sent = at["command put"], at["taken SEND_END"]["ts"]
+        if message(put) in sends:
+            steps[POST].append(put["ts"] - at["command me_attach"]["ts"])
+            steps[SEND].append(sends[message(put)] - put["ts"])
+            steps[SENT].append(sent - sends[message(put)])
+            steps[ANSWER].append(e["ts"] - sent)
+        at = {}
+    return {step: median(steps[step]) for step in (POST, SEND, SENT, ANSWER)}
+
+
+def firmware(events):
+    """Return the medians of the slices of node 1's firmware that treat a message.  A slice ends
+    at the record that names it."""
+    found = collections.defaultdict(list)
+    for e in events:
+        if e["pid"] == 1 and e["tid"] == 0 and message(e).startswith("0-1:"):
+            found[e["name"]].append(e["dur"])
+    for name in SLICES:
+        if name not in found:
+            sys.exit(f"papers: the trace has no '{name}' in node 1; expected some; see tracedump --json")
+    return {name: median(found[name]) for name in SLICES}
+
+
+def record(events):
+    """Return the time of a record of the trace: that of node 1's shortest slices, but for one in a
+    hundred, which the beginning of the trace or of a lease may cut."""
+    slices = sorted(e["dur"] for e in events if e["pid"] == 1 and e["name"] in SLICES)
+    return slices[len(slices) // 100]
+
+
+def handing_back(events):
+    """Return the median time from a message's delivery to the end of the lease under which node
+    1's firmware ran; None if that lease does not end between the messages."""
+    mine = [e for e in events if e["pid"] == 1 and e["tid"] == 0]
+    ends = iter([end(e) for e in mine if e["cat"] in ("lease", "given") and e["dur"]])
+    times, lease = [], next(ends, None)
+    delivered = sorted(end(e) for e in mine if e["name"] == "deliver put")
+    for at, following in zip(delivered, delivered[1:]):
+        while lease is not None and lease < at:
+            lease = next(ends, None)
+        if lease is not None and lease < following:
+            times.append(lease - at)
+    return median(times)
