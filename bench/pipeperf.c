@@ -18,7 +18,7 @@ struct program {
 	struct bench b;
 	struct perf_node n;
 	struct bench_number upper, perturbation, window, budget_ms;
-	bool stream, bidir;
+	bool get, stream, bidir;
 	uint64_t size[BENCH_LIST];
 	unsigned nsizes;
 	double last_ns;   /* time of a round at the previous size */
@@ -60,7 +60,10 @@ static void add_sizes(struct program *p)
 
 static enum perf_test test_of(const struct program *p)
 {
-	return p->stream ? PERF_STREAM : p->bidir ? PERF_BIDIR : PERF_PUT;
+	return p->get      ? PERF_GET
+	       : p->stream ? PERF_STREAM
+	       : p->bidir  ? PERF_BIDIR
+			   : PERF_PUT;
 }
 
 /* Choose the rounds of one trial, by the time at the previous size. */
@@ -130,12 +133,13 @@ static void run(struct program *p, uint64_t bytes)
 
 static const char about[] =
 	"usage: yod -sz 2 pipeperf [options]\n"
-	"Sweeps message sizes between ranks 0 and 1: ping-pong, or one way, or both at "
-	"once.\n";
+	"Sweeps message sizes between ranks 0 and 1: ping-pong, or gets, or one way, or "
+	"both at once.\n";
 
 static const char legend[] =
-	"Time of one message (ping-pong: half a round trip; --bidir: until both are "
-	"there), by trials.\n"
+	"Time of one message (ping-pong: half a round trip; --get: until the reply is "
+	"there;\n"
+	"--bidir: until both are there), by trials.\n"
 	"MB/s: 10^6 bytes in the median, and in the best trial; --bidir: of both ways.\n";
 
 static void parse(struct program *p, int argc, char **argv)
@@ -145,6 +149,7 @@ static void parse(struct program *p, int argc, char **argv)
 			"bytes, 1 to 1024M", bench_set_number, &p->upper},
 		{"perturbation", "N", "bytes less and more of each size; default 3",
 			"bytes, 0 to 64", bench_set_number, &p->perturbation},
+		{"get", NULL, "rank 0 gets from rank 1", NULL, bench_set_flag, &p->get},
 		{"stream", NULL, "one way, --window messages before an answer", NULL,
 			bench_set_flag, &p->stream},
 		{"bidir", NULL, "both ways at once", NULL, bench_set_flag, &p->bidir},
@@ -160,14 +165,15 @@ static void parse(struct program *p, int argc, char **argv)
 
 static void check_options(const struct program *p)
 {
-	if (p->b.size >= 2 && !(p->stream && p->bidir))
+	if (p->b.size >= 2 && p->get + p->stream + p->bidir <= 1)
 		return;
 	if (p->b.rank == 0 && p->b.size < 2)
 		fprintf(stderr, "pipeperf: 1 rank; expected 2 or more; use yod -sz 2\n");
 	else if (p->b.rank == 0)
 		fprintf(stderr,
-			"pipeperf: --stream and --bidir; expected one of them; leave "
-			"the other out\n");
+			"pipeperf:%s%s%s; expected one of them; leave the others out\n",
+			p->get ? " --get" : "", p->stream ? " --stream" : "",
+			p->bidir ? " --bidir" : "");
 	bench_leave(2);
 }
 
