@@ -127,6 +127,11 @@ def microseconds(points):
     return [(x, ns / 1000) for x, ns in points]
 
 
+def median_points(rounds):
+    """Return the medians of curves that have the same x in all rounds."""
+    return [(points[0][0], statistics.median(y for _, y in points)) for points in zip(*rounds)]
+
+
 def bandwidth(points, messages=1):
     """Turn (bytes, ns) into (bytes, MB/s)."""
     return [(size, messages * size * 1000 / ns) for size, ns in points if size]
