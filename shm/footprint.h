@@ -32,7 +32,12 @@
  */
 #define P3_PAIR_KERNEL 9523
 
-#define P3_NODE_FDS    6 /* lifeline, eventfd, heap and three segments */
+/* Pendings, which the host segment gets in chunks when they are needed. */
+#define P3_PENDING_LEN   384u  /* bytes of one */
+#define P3_PENDING_CHUNK 1024u /* pendings */
+#define P3_PENDING_LIMIT ((uint64_t)64 << 20)
+
+#define P3_NODE_FDS      6 /* lifeline, eventfd, heap and three segments */
 
 struct p3_footprint {
 	uint64_t published; /* bytes at the start */
@@ -43,6 +48,20 @@ struct p3_footprint {
 	uint64_t hugepages; /* hugepages of published and host at the start; 0:
 			     * ordinary pages */
 };
+
+/* Return the bytes that a node has for one source: at the start, in which it has its
+ * share of a page, */
+static inline uint64_t p3_footprint_source(void)
+{
+	return P3_PAGE / P3_PARTS + 2 * sizeof(struct p3_xfer);
+}
+
+/* and in addition when the pair has exchanged some messages. */
+static inline uint64_t p3_footprint_lane(uint32_t nnodes)
+{
+	struct p3_layout l = p3_layout_of(nnodes);
+	return p3_full_lane_len(&l);
+}
 
 /* Compute a node's memory; records is the length of the trace, 0 if it is off. */
 static inline struct p3_footprint p3_footprint_of(

@@ -285,6 +285,18 @@ static void print_memory(const struct plan *p)
 	}
 }
 
+/* Print the numbers of M = S * Ssize + P * Psize: sources and pendings are the parts of a
+ * node's memory that grow with the job and with its operations. */
+static void print_formula(const struct plan *p)
+{
+	uint32_t nodes = p->opt->size;
+	printf("sources       each node %" PRIu32 " of %" PRIu64 " bytes, and %" PRIu64
+	       " more for each with a full lane\n",
+		nodes, p3_footprint_source(), p3_footprint_lane(nodes));
+	printf("pendings      each node up to %" PRIu64 " of %u bytes, %u at a time\n",
+		P3_PENDING_LIMIT / P3_PENDING_LEN, P3_PENDING_LEN, P3_PENDING_CHUNK);
+}
+
 static void print_hugepages(const struct plan *p)
 {
 	static const char *const words[] = {"auto", "on", "off"};
@@ -384,6 +396,7 @@ int p3_plan_print(const struct p3_opt *opt, const struct p3_place *place)
 	struct plan p = make(opt, place);
 	print_programs(opt);
 	print_memory(&p);
+	print_formula(&p);
 	print_hugepages(&p);
 	print_cpus(&p);
 	print_descriptors(&p);

@@ -4,6 +4,7 @@
 #include "lib/job/yod.h"
 #include "lib/node/conf.h"
 #include "lib/node/heap.h"
+#include "shm/footprint.h"
 #include "shm/log.h"
 
 #include <errno.h>
@@ -11,8 +12,6 @@
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <time.h>
-
-#define P3_PENDING_LIMIT ((uint64_t)64 << 20)
 
 /* ---- calls back ---- */
 

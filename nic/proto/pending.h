@@ -19,6 +19,7 @@
 #include "nic/obj/table.h"
 #include "nic/proto/copy.h"
 #include "nic/state.h"
+#include "shm/footprint.h"
 
 /* Return true if p is a pseudo-peer, whose queue holds requests to targets that have yet
  * to join.  Such a request has no SEND event before its target joins, unless its bytes
@@ -118,6 +119,9 @@ struct p3_answerer {
 	ptl_process_id_t id;
 	uint32_t uid, jid;
 };
+_Static_assert(
+	sizeof(struct p3_pending) == P3_PENDING_LEN && P3_TABLE_EACH == P3_PENDING_CHUNK,
+	"yod --plan tells of both");
 
 /* Write the content of ACK or REPLY events.  The caller has counted the operation on the
  * descriptor (p3_match_threshold()). */

@@ -149,6 +149,15 @@ page_tables() { # at the start, when each has talked to all
 	sed -n 's/^ *page tables .* about \([0-9]*\) KiB.*, \([0-9]*\) KiB.*/\1 \2/p' "$dir/out"
 }
 same "its page tables" "9523 $((1024 * 9523))" "$(page_tables)"
+published() {
+	sed -n 's/^memory.*published \([0-9]*\),.*/\1/p' "$dir/out"
+}
+large=$(published) source=$(sed -n 's/^sources *each node 1024 of \([0-9]*\) bytes,.*/\1/p' "$dir/out")
+yod --plan -sz 64 true
+more=$((large - $(published)))
+same "bytes of 960 more sources, within two pages" 1 \
+	$((more - 960 * source < 8192 && 960 * source - more < 8192))
+same "bytes of all pendings" 67108608 "$(awk '/^pendings/ {print $6 * $8}' "$dir/out")"
 PTL3_ATTACH=start yod --plan -sz 1024 true
 same "those of nodes that map all" "$((1024 * 9523)) $((1024 * 9523))" "$(page_tables)"
 
