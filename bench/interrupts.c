@@ -26,7 +26,8 @@ enum way { FUTEX, SIGNAL, POLL, WAYS };
 
 static const char *const way_name[WAYS] = {"futex", "signal", "poll"};
 
-/* The word that a thread waits for: the other thread counts it up, and then interrupts. */
+/* The word that a thread waits for: the other thread counts it up, and then
+ * interrupts. */
 struct bell {
 	_Alignas(128) _Atomic(uint32_t) rings;
 	pid_t tid;

@@ -10,9 +10,9 @@
  *
  *	nic	CPU time of rank 0's NIC thread, for each message
  *	kernel	the same of the thread that stands for the kernel in generic mode
- *	work	CPU time that a piece of the work takes, against that without messages: what
- *		the caches lose
- *	wall	the same, by the clock on the wall: contains the turns of other threads
+ *	work	CPU time of a piece of the work, against that without messages: the price
+ *		of lost lines of the cache
+ *	wall	the same by the clock on the wall, which other threads' turns lengthen
  */
 #include "bench.h"
 

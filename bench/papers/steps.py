@@ -17,11 +17,11 @@ POST, SEND, SENT, ANSWER = range(4)  # steps of the initiator
 MATCH, EVENT, UNLINK, DELIVER = SLICES = "match hit", "event PUT_END", "event UNLINK", "deliver put"
 
 
-def traced(lab):
-    """Trace a ping-pong of empty messages.  Return the events of the trace."""
+def traced(lab, file=None):
+    """Trace a ping-pong of empty messages, in this file if it is named.  Return the events."""
     scale = "quick" if lab.quick else "full"
     with tempfile.TemporaryDirectory() as work:
-        trace = pathlib.Path(work, "trace")
+        trace = file or pathlib.Path(work, "trace")
         lab.run("peer_portals", [*lab.two_nodes("--trace", trace), lab.bin / "peer_portals", "ours", scale,
                                  "posted=0"], ACCELERATED)
         text, _ = lab.run("tracedump", [lab.bin / "tracedump", "--json", trace], {})

@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Parts of the machine left out: paper 2, Figure 5 and section 5.3, and long match lists."""
+from lab import (ACCELERATED, GENERIC, Curve, Figure, Table, Verdict, absent, at, bandwidth, medians,
+                 microseconds, size_text)
+
+PAPER = "2: SeaStar interconnect: C firmware for Portals"
+SMALL = [8, 16, 32, 64, 128, 256, 512, 1024]
+LARGE = [1024, 4096, 16384, 65536, 262144, 1048576]
+DEPTHS = [1, 4, 16, 64, 256, 1024, 4096]
+TITLES = {"paper2-fig5-latency": "Prefetches and the places of lines: latency",
+          "paper2-fig5-bandwidth": "Prefetches and the places of lines: bandwidth",
+          "paper2-shadows": "Private copies of indexes",
+          "parts": "Each part of the machine, left out",
+          "match-depth": "Depth of the match list, walked and indexed"}
+WHOLE = "whole"
+CACHES = {WHOLE: [], "no prefetches": ["prefetches"], "cells on two lines": ["lines"],
+          "neither": ["prefetches", "lines"]}
+INDEXES = {WHOLE: [], "no copy of the credit": ["shadows"], "credit written each time": ["credits"],
+           "neither": ["shadows", "credits"]}
+
+
+def library(lab):
+    return lab.bin.parent / "ablation"
+
+
+def sides(lab, named):
+    """Return the environments of these sides, which leave out parts of the same library."""
+    return {name: {**ACCELERATED, "LD_LIBRARY_PATH": str(library(lab)),
+                   "PTL3_ABLATE": ",".join(parts) or "none"} for name, parts in named.items()}
+
+
+# ---- Figure 5 ----
+
+def latency(lab):
+    measured = {side: tests["put"]
+                for side, tests in lab.perf(["put"], SMALL, sides(lab, CACHES), 10000).items()}
+    saved = {size: at(measured["neither"], size) - ns for size, ns in measured[WHOLE]}
+    size = min(saved, key=saved.get)
+    return Figure(
+        "paper2-fig5-latency", TITLES["paper2-fig5-latency"], PAPER,
+        ["On SeaStar the caches of the firmware's CPU take between 7.75 and 11 microseconds off the "
+         "latency of small messages. Here all memory is cached; instead a line that is about to be used "
+         "is asked for early, and each cell of a lane is one line."],
+        "bytes", "microseconds",
+        [Curve(side, microseconds(points), side == WHOLE) for side, points in measured.items()],
+        [Verdict("Both together make each small message faster", saved[size] > 0,
+                 f"by {saved[size]:.0f} to {max(saved.values()):.0f} ns; least at {size_text(size)}")])
+
+
+def throughput(lab):
+    measured = {side: bandwidth(tests["put"])
+                for side, tests in lab.perf(["put"], LARGE, sides(lab, CACHES), 1000).items()}
+    last = LARGE[-1]
+    ratio = at(measured["neither"], last) / at(measured[WHOLE], last)
+    return Figure(
+        "paper2-fig5-bandwidth", TITLES["paper2-fig5-bandwidth"], PAPER,
+        ["On SeaStar the bandwidths with and without caches hit the same asymptote, around 1.1 GB/s."],
+        "bytes", "MB/s", [Curve(side, points, side == WHOLE) for side, points in measured.items()],
+        [Verdict(f"The bandwidths meet at {size_text(last)}, within 20 %", abs(1 - ratio) <= 0.2,
+                 f"without both it has {ratio:.2f} of the whole machine's")])
+
+
+# ---- section 5.3 ----
+
+def shadows(lab):
+    measured = lab.perf(["put", "rate"], [8], sides(lab, INDEXES), 20000)
+    times = {side: [at(tests["put"], 8), at(tests["rate"], 8)] for side, tests in measured.items()}
+    rows = [[side, *values, *(mine / whole for mine, whole in zip(values, times[WHOLE]))]
+            for side, values in times.items()]
+    least = min(row[4] for row in rows[1:])
+    return Table(
+        "paper2-shadows", TITLES["paper2-shadows"], PAPER,
+        ["The firmware keeps cached copies of the heads and tails of its FIFOs, and reads the peer's "
+         "index only where the copy says that the FIFO is full. Here a producer keeps a copy of the "
+         "consumer's credit, and the consumer writes the credit at each eighth of the ring."],
+        ["side", "ping-pong of 8 bytes, ns", "stream of 8 bytes, ns a message",
+         "ping-pong, against whole", "stream, against whole"], rows,
+        [Verdict("A stream takes longer without each of these copies", least > 1,
+                 f"{least:.2f} times the time or more")])
+
+
+# ---- the table of parts ----
+
+def one(lab, test, env, *options, size=8):
+    """Return the median of one test and size."""
+    words = ["--no-raw", "--test", test, "--sizes", size, "--iters", 20000, *options]
+    return lab.job("portalperf", words, env)["results"][0]["p50_ns"]
+
+
+def cases(lab):
+    """Return {part: [its test, how to measure with it, and without it]}."""
+    def ablated(env, *parts):
+        return {**sides(lab, {"": parts})[""], **env}
+
+    def put(*parts, **more):
+        return lambda: one(lab, "put", ablated(ACCELERATED, *parts), **more)
+
+    def stream(env, *parts):
+        return lambda: one(lab, "stream", ablated(env, *parts))
+    pages = {page: {**ACCELERATED, "PTL3_HUGEPAGES": page} for page in ("auto", "off")}
+    inline = {n: {**GENERIC, "PTL3_INLINE": str(n)} for n in (12, 0)}
+    return {
+        "START events": ["put of 8 bytes", lambda: one(lab, "put", ACCELERATED, "--starts"),
+                         lambda: one(lab, "put", ACCELERATED)],
+        "ACK": ["put of 8 bytes there and back, 2 puts without", lambda: one(lab, "ack", ACCELERATED),
+                lambda: 2 * one(lab, "put", ACCELERATED)],
+        "prefetches": ["put of 1 KiB", put(size=1024), put("prefetches", size=1024)],
+        "cells that are lines": ["put of 8 bytes", put(), put("lines")],
+        "copy of the credit": ["put of 8 bytes", put(), put("shadows")],
+        "credit once for many": ["stream of 8 bytes", stream(ACCELERATED), stream(ACCELERATED, "credits")],
+        "hugepages": ["put of 64 KiB", lambda: one(lab, "put", pages["auto"], size=65536),
+                      lambda: one(lab, "put", pages["off"], size=65536)],
+        "12 bytes inline, generic mode": ["put of 8 bytes", lambda: one(lab, "put", inline[12]),
+                                          lambda: one(lab, "put", inline[0])],
+        "one interrupt for many events, generic mode": [
+            "stream of 8 bytes", stream(GENERIC), stream(GENERIC, "batches")]}
+
+
+def free_hugepages():
+    with open("/proc/meminfo", encoding="utf-8") as f:
+        return int(next(line for line in f if line.startswith("HugePages_Free")).split()[1])
+
+
+def parts(lab):
+    seen = {}
+    measurable = cases(lab)
+    for _ in range(lab.rounds):
+        for part, (_, *ways) in measurable.items():
+            for number, measure in enumerate(ways):
+                seen.setdefault((part, number), []).append(measure())
+    ns = medians(seen)
+    rows = [[part, test, ns[part, 0], ns[part, 1], ns[part, 0] / ns[part, 1]]
+            for part, (test, *_) in measurable.items()]
+    notes = [] if free_hugepages() >= 4 else ["This machine has no free hugepages, so their row compares "
+                                              "ordinary pages with themselves."]
+    events = rows[0]
+    return Table("parts", TITLES["parts"], PAPER, ["The parts that a message can do without, one by one."],
+                 ["part", "test", "with it, ns", "without it, ns", "with / without"], rows,
+                 [Verdict("START events cost time, where a program asks for them", events[4] > 1,
+                          f"{events[4]:.2f} times the time")], notes)
+
+
+# ---- the match list ----
+
+def depth(lab):
+    options = ["--list", "exact", "--hit", "end", "--depth", ",".join(map(str, DEPTHS))]
+    seen = {}
+    for _ in range(lab.rounds):
+        for side, env in sides(lab, {"indexed": [], "walked": ["index"]}).items():
+            for row in lab.job("matchperf", options, env)["results"]:
+                seen.setdefault((side, row["depth"]), []).append(row["p50_ns"])
+    ns = medians(seen)
+    curves = {side: [(d, ns[side, d]) for d in DEPTHS] for side in ("indexed", "walked")}
+    last, first = DEPTHS[-1], DEPTHS[0]
+    worse = {side: at(points, last) / at(points, first) for side, points in curves.items()}
+    return Figure(
+        "match-depth", TITLES["match-depth"], PAPER,
+        ["The firmware walks its match list; a message for the last entry passes all others. Here a list "
+         "of 16 entries or more has an index."],
+        "entries of the list", "ns a message", [Curve(side, points, side == "indexed")
+                                                for side, points in curves.items()],
+        [Verdict(f"A walked list of {last} entries is slow: it takes 5 times a list of one, or more",
+                 worse["walked"] >= 5, f"{worse['walked']:.1f} times"),
+         Verdict(f"An indexed list of {last} entries is not: it takes at most twice a list of one",
+                 worse["indexed"] <= 2, f"{worse['indexed']:.2f} times")], bytes=False)
+
+
+def figures(lab):
+    if not library(lab).is_dir():
+        lack = (f"{library(lab)} has no library that can leave out parts: configure with "
+                "-DP3_ABLATION=ON and build.")
+        yield from (absent(name, title, PAPER, [], lack) for name, title in TITLES.items())
+        return
+    yield latency(lab)
+    yield throughput(lab)
+    yield shadows(lab)
+    yield parts(lab)
+    yield depth(lab)
