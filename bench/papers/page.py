@@ -27,10 +27,14 @@ def tics(curves):
     return ", ".join(map(str, words))
 
 
-def decades(curves):
-    """Return labels of the powers of ten: 0.1, 1, 10, 100, 1K ..."""
+def powers(curves):
+    """Return the powers of ten below and above all values."""
     ys = [y for curve in curves for x, y in curve.points if x]
-    low, high = math.floor(math.log10(min(ys))), math.ceil(math.log10(max(ys)))
+    return math.floor(math.log10(min(ys))), math.ceil(math.log10(max(ys)))
+
+
+def decades(low, high):
+    """Return labels of the powers of ten: 0.1, 1, 10, 100, 1K ..."""
     words = []
     for power in range(low, high + 1):
         text = f"{10 ** (power - 6)}M" if power >= 6 else f"{10 ** (power - 3)}K" if power >= 3 else \
@@ -52,6 +56,7 @@ def draw(figure, out):
         style = OURS if curve.ours else f"lc rgb '{PALE[number % len(PALE)]}' lw 1 pt {number + 1}"
         lines.append(f"'-' using 1:2 with linespoints {style} title {quoted(curve.name)}")
         points += [f"{x} {y:g}" for x, y in curve.points if x] + ["e"]
+    low, high = powers(figure.curves)
     script = f"""set terminal svg size 860,500 noenhanced font 'sans,12' background 'white'
 set output {quoted(out / (figure.name + '.svg'))}
 set title {quoted(figure.title)}
@@ -61,7 +66,8 @@ set key outside right noenhanced
 set grid
 set logscale x 2
 set logscale y
-set ytics ({decades(figure.curves)})
+set yrange [1e{low}:1e{high}]
+set ytics ({decades(low, high)})
 set xtics ({tics(figure.curves)})
 plot {', '.join(lines)}
 """

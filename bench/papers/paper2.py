@@ -12,10 +12,11 @@ INLINE = (0, 12, 32)
 SIZES = [1, 4, 8, 12, 13, 16, 24, 32, 33, 48, 64]
 
 
-def step(points, inline):
-    """Return by how much longer the messages take that are just too long to go inline."""
-    below = [ns for size, ns in points if size <= inline][-2:]
-    above = [ns for size, ns in points if size > inline][:2]
+def step(points, inline, count=2):
+    """Return by how much longer the messages take that are just too long to go inline, of this
+    number of sizes on both sides."""
+    below = [ns for size, ns in points if size <= inline][-count:]
+    above = [ns for size, ns in points if size > inline][:count]
     return (sum(above) / len(above)) / (sum(below) / len(below)) if below else 1.0
 
 
