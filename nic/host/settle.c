@@ -4,6 +4,7 @@
 #include "nic/host/call.h"
 #include "nic/run/lease.h"
 #include "nic/run/pass.h"
+#include "nic/run/wake.h"
 
 #include <time.h>
 
@@ -35,6 +36,15 @@ void p3_nic_progress(struct p3_nic *n, uint64_t ns)
 	p3_nic_attend(n);
 	while (p3_settle_pass(n) && p3_now_ns() - start < ns)
 		;
+}
+
+/* Run a pass, or, where only the NIC thread may, wake it for one: no peer rings for the
+ * work that the caller waits for. */
+static bool pass_here_or_there(struct p3_nic *n)
+{
+	if (p3_unlikely(n->generic != NULL))
+		(void)p3_wake_sleeper(n->asleep);
+	return p3_settle_pass(n);
 }
 
 #define P3_REST_NS    20000
@@ -77,7 +87,7 @@ static bool is_spent(struct p3_nic *n, struct patience *w)
 static void pass_or_nap(struct p3_nic *n, struct patience *w)
 {
 	const struct timespec nap = {.tv_nsec = w->nap_ns};
-	if (p3_settle_pass(n)) {
+	if (pass_here_or_there(n)) {
 		w->nap_ns = P3_REST_NS;
 		return;
 	}
@@ -102,7 +112,7 @@ void p3_nic_settle(struct p3_nic *n, uint64_t ns)
 	uint32_t call = p3_add32(&n->settle, 1) + 1;
 	start = p3_now_ns();
 	while ((int32_t)(p3_get(&n->settled) - call) < 0 && p3_now_ns() - start < ns)
-		if (!p3_settle_pass(n))
+		if (!pass_here_or_there(n))
 			(void)nanosleep(&nap, NULL);
 }
 
@@ -113,7 +123,7 @@ uint32_t p3_nic_await_absent(struct p3_nic *n, uint64_t ns)
 	uint32_t left = 0;
 	while (!p3_self.inside && (left = p3_acquire(&n->promised)) != 0 && /* LEAVE.1 */
 		p3_now_ns() - start < ns)
-		if (!p3_settle_pass(n))
+		if (!pass_here_or_there(n))
 			(void)nanosleep(&nap, NULL);
 	return left;
 }
