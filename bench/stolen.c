@@ -24,6 +24,7 @@
 #include <time.h>
 
 enum { PORTAL_DATA = 4, WORD = 8, MOST_MESSAGES = 1000000, PIECE_NS = 50000 };
+enum { WORKED = 1 << 16 }; /* words that the work goes through: 512 KiB */
 
 #define NIC_THREAD    "p3nic"
 #define KERNEL_THREAD "p3irq"
@@ -43,7 +44,7 @@ struct program {
 	/* rank 0: number of the last message of each sender */
 	volatile uint64_t *arrived;
 	uint64_t loops; /* of a piece of work */
-	volatile uint64_t sink;
+	uint64_t *work;
 };
 
 /* One sender: a rank, or the thread of a job of one rank. */
@@ -96,10 +97,12 @@ static double cpu_of(const char *name)
 
 static void compute(struct program *p)
 {
-	uint64_t x = p->sink | 1;
-	for (uint64_t i = 0; i < p->loops; i++)
+	uint64_t x = p->work[0];
+	for (uint64_t i = 0; i < p->loops; i++) {
 		x = x * 6364136223846793005u + 1442695040888963407u;
-	p->sink = x;
+		p->work[x >> 48] += x;
+	}
+	p->work[0] = x;
 }
 
 static void calibrate(struct program *p)
@@ -131,10 +134,10 @@ static struct work measure(struct program *p, uint64_t pieces)
 	struct work k = {0};
 	double nic = cpu_of(NIC_THREAD), kernel = cpu_of(KERNEL_THREAD);
 	double own = clock_ns(CLOCK_THREAD_CPUTIME_ID), wall = bench_now_ns();
-	while (pieces ? k.pieces < pieces : !all_came(p)) {
+	do {
 		compute(p);
 		k.pieces++;
-	}
+	} while (pieces ? k.pieces < pieces : !all_came(p));
 	own = clock_ns(CLOCK_THREAD_CPUTIME_ID) - own;
 	k.wall_ns = (bench_now_ns() - wall) / (double)k.pieces;
 	k.nic_ns = cpu_of(NIC_THREAD) - nic;
@@ -248,8 +251,8 @@ static void run_target(struct program *p)
 	struct work with = measure_with(p, p->b.size == 1 ? &own : NULL);
 	struct bench_stat mine = bench_stat_of(own.sample, own.count);
 	struct bench_stat message = gather(p, &mine);
-	print(p, &alone, &with, &message);
 	check(p);
+	print(p, &alone, &with, &message);
 }
 
 static void run_sender(struct program *p)
@@ -298,6 +301,7 @@ static void parse(struct program *p, int argc, char **argv)
 static void open_target(struct program *p)
 {
 	void *memory = bench_allocate(p->senders * WORD);
+	p->work = bench_allocate(WORKED * sizeof *p->work);
 	p->arrived = memory;
 	p->w.eq = bench_queue(&p->b, p->messages.value + 64);
 	bench_post(&p->b, PORTAL_DATA, BENCH_BITS, PTL_MD_OP_PUT, memory,

@@ -22,7 +22,7 @@ enum p3_ablation {
 	P3_SHADOWS,    /* a producer keeps a copy of the consumer's credit */
 	P3_CREDITS,    /* a consumer writes its credit once for many messages */
 	P3_INDEX,      /* long match lists have an index */
-	P3_BATCHES,    /* generic mode: one interrupt serves the entries of a pass */
+	P3_BATCHES,    /* generic mode: a pass interrupts at its end, for all entries */
 	P3_ABLATIONS
 };
 

@@ -32,9 +32,12 @@
  */
 #define P3_PAIR_KERNEL 9523
 
-/* Pendings, which the host segment gets in chunks when they are needed. */
-#define P3_PENDING_LEN   384u  /* bytes of one */
-#define P3_PENDING_CHUNK 1024u /* pendings */
+/* Bytes that the process has for one source besides (struct p3_peer). */
+#define P3_SOURCE_PRIVATE 1792u
+/* Pendings, which the host segment gets in chunks when they are needed: the bytes of
+ * one, the pendings in a chunk, and the bytes of all at most. */
+#define P3_PENDING_LEN   384u
+#define P3_PENDING_CHUNK 1024u
 #define P3_PENDING_LIMIT ((uint64_t)64 << 20)
 
 #define P3_NODE_FDS      6 /* lifeline, eventfd, heap and three segments */
@@ -49,8 +52,8 @@ struct p3_footprint {
 			     * ordinary pages */
 };
 
-/* Return the bytes that a node has for one source: at the start, in which it has its
- * share of a page, */
+/* Return the bytes that a node publishes for one source: at the start, with its share of
+ * a page, */
 static inline uint64_t p3_footprint_source(void)
 {
 	return P3_PAGE / P3_PARTS + 2 * sizeof(struct p3_xfer);

@@ -117,7 +117,7 @@ static inline void p3_ring_rx_init(struct p3_ring_rx *r, struct p3_cell *cells,
 	r->n = n;
 	r->pos = r->sure = p3_ring_start(n);
 	r->given = (uint32_t)r->pos;
-	r->due = r->given + n / 8;
+	r->due = r->given + (p3_without(P3_CREDITS) ? 1 : n / 8);
 	r->usual = usual | p3_ring_valid(r->pos, p3_log2(n));
 	p3_set(credit, r->pos);
 }
@@ -194,6 +194,8 @@ static inline void p3_ring_own_more(struct p3_ring_tx *r, uint32_t k)
 static inline void p3_cells_soon(const struct p3_cell *c, uint32_t k)
 {
 	const struct p3_cell *end = c + k;
+	if (p3_without(P3_PREFETCHES))
+		return;
 	for (c++; c + 4 <= end; c += 4) {
 		p3_read_soon_far(&c[0]);
 		p3_read_soon_far(&c[1]);
@@ -424,6 +426,8 @@ static inline void p3_ring_ask(const struct p3_ring_rx *r)
 static inline void p3_ring_ask_more(struct p3_ring_rx *r)
 {
 	uint64_t w0;
+	if (p3_without(P3_PREFETCHES))
+		return;
 	if (p3_likely(p3_ring_peek(r, &w0) != NULL) && p3_word0_ncells(w0) > 1)
 		p3_read_soon(p3_ring_cell(r, r->pos + 1));
 }

@@ -291,8 +291,9 @@ static void print_formula(const struct plan *p)
 {
 	uint32_t nodes = p->opt->size;
 	printf("sources       each node %" PRIu32 " of %" PRIu64 " bytes, and %" PRIu64
-	       " more for each with a full lane\n",
-		nodes, p3_footprint_source(), p3_footprint_lane(nodes));
+	       " more for each with a full lane; %u in private memory\n",
+		nodes, p3_footprint_source(), p3_footprint_lane(nodes),
+		P3_SOURCE_PRIVATE);
 	printf("pendings      each node up to %" PRIu64 " of %u bytes, %u at a time\n",
 		P3_PENDING_LIMIT / P3_PENDING_LEN, P3_PENDING_LEN, P3_PENDING_CHUNK);
 }

@@ -62,6 +62,14 @@ static uint64_t beside_lines(void)
 	return p3_without(P3_LINES) ? P3_CELL / 2 : 0;
 }
 
+bool p3_peer_reserve_cells(struct p3_nic *n, uint64_t len, uint64_t *off_out)
+{
+	if (!p3_peer_reserve_arena(n, len + beside_lines(), P3_LINE, off_out))
+		return false;
+	*off_out += beside_lines();
+	return true;
+}
+
 bool p3_peer_holds_ring(
 	struct p3_nic *n, const struct p3_peer *p, uint64_t off, uint32_t cells)
 {
@@ -75,10 +83,8 @@ static bool carve_lane(struct p3_nic *n, struct p3_peer *p)
 {
 	if (p->full_off)
 		return true; /* carved in an earlier life of the peer */
-	if (!p3_peer_reserve_arena(n, p3_full_lane_len(&n->layout) + beside_lines(),
-		    P3_LINE, &p->full_off))
+	if (!p3_peer_reserve_cells(n, p3_full_lane_len(&n->layout), &p->full_off))
 		return false;
-	p->full_off += beside_lines();
 	p3_count(&n->count[P3_C_LANES_FULL], 1);
 	return true;
 }

@@ -75,6 +75,8 @@ bool p3_peer_grow_requests(struct p3_nic *n, struct p3_peer *p); /* true: it has
 void p3_peer_grow_responses(struct p3_nic *n, struct p3_peer *p);
 bool p3_peer_reserve_arena(
 	struct p3_nic *n, uint64_t len, uint64_t align, uint64_t *off_out);
+/* Do that for the cells of rings. */
+bool p3_peer_reserve_cells(struct p3_nic *n, uint64_t len, uint64_t *off_out);
 void p3_peer_ignore(struct p3_nic *n, struct p3_peer *p, const char *what);
 /* Count a peer as alive or as ended, if it is not counted so yet.  A peer that is apart
  * counts like a mapped one. */

@@ -171,7 +171,7 @@ bool p3_rx_take(struct p3_nic *n, struct p3_peer *p)
 		return take_other(n, p, c, w0);
 	if (ncells > 1)
 		p3_cells_soon(c, ncells);
-	if (p3_unlikely(n->nlong))
+	if (p3_unlikely(n->nlong) && !p3_without(P3_PREFETCHES))
 		p3_ahead_look(n, p, ncells);
 	p3_incoming_load(p, c, w0, &r);
 	if (p3_unlikely(r.ask.who >> 32 == P3_JOB_NO_PID))

@@ -12,6 +12,7 @@
 #include "nic/proto/format.h"
 #include "nic/wire/wire.h"
 #include "nic/xfer/state.h"
+#include "shm/footprint.h"
 
 /* ---- operations under way ---- */
 
@@ -160,6 +161,7 @@ struct p3_peer {
 	struct p3_pending cci_marker; /* in queue while messages of CCI wait for room */
 	struct p3_cci_peer cci;
 };
+_Static_assert(sizeof(struct p3_peer) == P3_SOURCE_PRIVATE, "yod --plan tells of it");
 
 _Static_assert(offsetof(struct p3_peer, nid) == P3_CELL &&
 		       offsetof(struct p3_peer, cold) == 2 * P3_CELL &&

@@ -592,8 +592,8 @@ static int reset_medium(struct p3_nic *n, struct link *l)
 {
 	uint32_t cells = n->layout.req_cells;
 	struct p3_peer *p = l->peer;
-	if (!p->full_off && !p3_peer_reserve_arena(
-				    n, (uint64_t)cells * P3_CELL, P3_LINE, &p->full_off))
+	if (!p->full_off &&
+		!p3_peer_reserve_cells(n, (uint64_t)cells * P3_CELL, &p->full_off))
 		return -ENOMEM;
 	char *at = (char *)n->published.base + p->full_off;
 	p3_ring_tx_init(&l->out, (struct p3_cell *)at, cells, &l->there->req_credit[1]);
