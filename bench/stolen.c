@@ -15,6 +15,7 @@
  *	wall	the same by the clock on the wall, which other threads' turns lengthen
  */
 #include "bench.h"
+#include "portals3x.h"
 
 #include <dirent.h>
 #include <pthread.h>
@@ -33,6 +34,7 @@ struct work {
 	uint64_t pieces;
 	double cpu_ns, wall_ns;   /* of a piece */
 	double nic_ns, kernel_ns; /* CPU time of the other threads, in all */
+	uint64_t interrupts;
 };
 
 struct program {
@@ -128,10 +130,19 @@ static bool all_came(const struct program *p)
 	return true;
 }
 
+/* Return the number of interrupts of this node so far; 0 in accelerated mode. */
+static uint64_t interrupts_of(const struct program *p)
+{
+	ptlx_stats_t st = {.struct_size = sizeof st};
+	bench_check(PtlXStats(p->b.ni, &st), "PtlXStats");
+	return st.interrupts;
+}
+
 /* Compute this number of pieces, or, if it is 0, until all messages have come. */
 static struct work measure(struct program *p, uint64_t pieces)
 {
 	struct work k = {0};
+	uint64_t interrupts = interrupts_of(p);
 	double nic = cpu_of(NIC_THREAD), kernel = cpu_of(KERNEL_THREAD);
 	double own = clock_ns(CLOCK_THREAD_CPUTIME_ID), wall = bench_now_ns();
 	do {
@@ -142,6 +153,7 @@ static struct work measure(struct program *p, uint64_t pieces)
 	k.wall_ns = (bench_now_ns() - wall) / (double)k.pieces;
 	k.nic_ns = cpu_of(NIC_THREAD) - nic;
 	k.kernel_ns = cpu_of(KERNEL_THREAD) - kernel;
+	k.interrupts = interrupts_of(p) - interrupts;
 	k.cpu_ns = own / (double)k.pieces;
 	return k;
 }
@@ -200,6 +212,8 @@ static void print(struct program *p, const struct work *alone, const struct work
 		BENCH_COUNT("messages", p->messages.value),
 		BENCH_REAL("nic_ns", with->nic_ns / (double)p->messages.value, 0),
 		BENCH_REAL("kernel_ns", with->kernel_ns / (double)p->messages.value, 0),
+		BENCH_REAL("interrupts",
+			(double)with->interrupts / (double)p->messages.value, 2),
 		BENCH_REAL("work", with->cpu_ns / alone->cpu_ns, 3),
 		BENCH_REAL("wall", with->wall_ns / alone->wall_ns, 3),
 		BENCH_REAL("p50_us", message->p50 / 1e3, 1),
@@ -272,11 +286,11 @@ static const char about[] =
 	"CPU time that messages take from rank 0, which computes without a call.\n";
 
 static const char legend[] =
-	"nic, kernel: CPU time of rank 0's NIC thread, and of its thread that stands "
-	"for\n"
-	"the kernel, for each message.  work: CPU time of a piece of the work, against\n"
-	"that without messages; wall: the same by the clock.\n"
-	"p50 ...: from PtlPut to the ACK, at rank 1.\n";
+	"nic, kernel, interrupts: CPU time of rank 0's NIC thread, of its thread that\n"
+	"stands for the kernel, and interrupts, for each message.\n"
+	"work: CPU time of a piece of the work, against that without messages; wall: "
+	"the\n"
+	"same by the clock.  p50 ...: from PtlPut to the ACK, at rank 1.\n";
 
 static void parse(struct program *p, int argc, char **argv)
 {
