@@ -129,8 +129,8 @@ struct p3_nic {
 	struct p3_link blocked;
 	struct p3_link pulls;
 	struct p3_link sources;
-	const struct p3_wire *wired; /* the wire that passes poll, or NULL */
-	struct p3_peer *swapper;     /* peer whose getput waits for transfers to end */
+	uint32_t nwires;         /* number of wires that passes poll (nic/run/wires.h) */
+	struct p3_peer *swapper; /* peer whose getput waits for transfers to end */
 	/* obj/ */
 	struct p3_ni ni[P3_JOB_NIS];
 	struct p3_table table[P3_TABLES];
@@ -162,12 +162,13 @@ struct p3_nic {
 	struct p3_bounds pulled;        /* all bytes that pulls write lie in there */
 
 	/* ---- wire/ ---- */
-	void *wire_state;
-	struct p3_ringer *ringer; /* the wire's thread, or NULL */
-	p3_a32 rung;              /* (any) sleepers woken because the wire needs a pass */
+	const struct p3_wire *wires[P3_WIRE_IDS]; /* nwires wires */
+	void *wire_state[P3_WIRE_IDS];            /* of each wire, by its id */
+	struct p3_ringer *ringer;                 /* the wire's thread, or NULL */
+	p3_a32 rung; /* (any) sleepers woken because the wire needs a pass */
 	p3_a64 wire_count[P3_W_COUNTERS]; /* (any) */
 	p3_a32 settle;                    /* (any) number of calls of p3_nic_settle, */
-	p3_a32 settled;                   /* (any) and the last of them that the wire
+	p3_a32 settled[P3_WIRE_IDS];      /* (any) and the last of them that each wire
 					   * has completed */
 
 	/* ---- proto/: pendings, lanes, copies, and requests for absent targets ---- */

@@ -5,6 +5,7 @@
 #include "nic/run/lease.h"
 #include "nic/run/pass.h"
 #include "nic/run/wake.h"
+#include "nic/run/wires.h"
 
 #include <time.h>
 
@@ -102,16 +103,16 @@ void p3_nic_settle(struct p3_nic *n, uint64_t ns)
 	uint64_t start = p3_now_ns();
 	struct patience patience = {
 		.start = start, .ns = ns, .last = start, .nap_ns = P3_REST_NS};
-	if ((!n->wired && has_left(n)) || p3_self.inside)
+	if ((!n->nwires && has_left(n)) || p3_self.inside)
 		return;
 	while (!has_left(n) && !is_spent(n, &patience))
 		pass_or_nap(n, &patience);
-	if (!n->wired)
+	if (!n->nwires)
 		return;
-	/* Wait until the wire has delivered the messages that lie in the lanes now. */
+	/* Wait until the wires have delivered the messages that lie in the lanes now. */
 	uint32_t call = p3_add32(&n->settle, 1) + 1;
 	start = p3_now_ns();
-	while ((int32_t)(p3_get(&n->settled) - call) < 0 && p3_now_ns() - start < ns)
+	while (!p3_wires_have_settled(n, call) && p3_now_ns() - start < ns)
 		if (!pass_here_or_there(n))
 			(void)nanosleep(&nap, NULL);
 }

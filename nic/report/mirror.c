@@ -131,7 +131,7 @@ void p3_mirror_conf(struct p3_nic *n)
 	p3_set(&n->count[P3_G_BULK], c->bulk);
 	p3_set(&n->count[P3_G_MEMBARRIER], c->membarrier);
 	p3_set(&n->count[P3_G_BASE_LANES], c->base_lanes_only);
-	p3_set(&n->count[P3_G_WIRE], n->wired != NULL);
+	p3_set(&n->count[P3_G_WIRE], n->nwires != 0);
 	p3_set(&n->count[P3_G_HEAP], c->heap ? p3_heap_len(c->heap) : 0);
 	p3_set(&n->count[P3_G_SPIN], n->idle.spin_ns);
 	p3_set(&n->count[P3_G_NOW_NS], p3_now_ns());

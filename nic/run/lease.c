@@ -6,6 +6,7 @@
 #include "nic/run/odd.h"
 #include "nic/run/ringer.h"
 #include "nic/run/wake.h"
+#include "nic/run/wires.h"
 
 #include <stdlib.h>
 
@@ -43,7 +44,7 @@ static bool leave(struct p3_nic *n)
  * changed the time of the wire's next pass. */
 static P3_RARE bool leave_wired(struct p3_nic *n)
 {
-	n->wired->flush(n);
+	p3_wires_flush(n);
 	bool due = n->ringer && p3_get(n->asleep) != P3_AWAKE &&
 		   p3_ringer_arm(n); /* PARK.2 */
 	bool more = leave(n);
@@ -55,7 +56,8 @@ static P3_RARE bool leave_wired(struct p3_nic *n)
 P3_PATH
 static __attribute__((noinline)) void leave_many(struct p3_nic *n)
 {
-	while ((n->wired ? leave_wired(n) : leave(n)) && p3_lease_enter(n, P3_LEASE_HOST))
+	while ((n->nwires ? leave_wired(n) : leave(n)) &&
+		p3_lease_enter(n, P3_LEASE_HOST))
 		;
 }
 

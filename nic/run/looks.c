@@ -3,6 +3,7 @@
 #define P3_LOG_AREA P3_AREA_NIC
 #include "nic/run/looks.h"
 #include "nic/run/wake.h"
+#include "nic/run/wires.h"
 #include "shm/fault.h"
 #include "shm/log.h"
 
@@ -30,8 +31,8 @@ void p3_looks_tell(struct p3_nic *n, struct p3_look l)
 void p3_looks_take(struct p3_nic *n)
 {
 	struct p3_looks l;
-	if (n->wired)
-		n->wired->flush(n);
+	if (n->nwires)
+		p3_wires_flush(n);
 	p3_looks_gather(n, &l);
 	p3_fence_light(n->light); /* PARK.1, COLD.1 */
 	p3_looks_check(n, &l);

@@ -28,6 +28,7 @@
 #include "nic/run/thread.h"
 #include "nic/run/wait.h"
 #include "nic/run/wake.h"
+#include "nic/run/wires.h"
 #include "nic/xfer/xfer.h"
 
 #include <errno.h>
@@ -168,7 +169,8 @@ static void reset_proto(struct p3_nic *n)
 {
 	p3_list_init(&n->blocked);
 	p3_set(&n->settle, 0);
-	p3_set(&n->settled, 0);
+	for (unsigned i = 0; i < P3_WIRE_IDS; i++)
+		p3_set(&n->settled[i], 0);
 	p3_set(&n->leaving, 0);
 	p3_set(&n->promised, 0);
 	p3_set(&n->meeting, 0);
@@ -256,42 +258,6 @@ static void drain_threads(struct p3_nic *n)
 	}
 }
 
-/* Return the wire to a node.  Both nodes of a pair choose alike, as their settings are
- * alike (check_wire in nic/wire/shm.c). */
-static const struct p3_wire *wire_to(const struct p3_nic *n, uint32_t node)
-{
-	const struct p3_faults *f = n->conf.faults;
-	if (!f || (f->near && node / f->near == n->conf.node / f->near))
-		return &p3_wire_shm;
-	return &p3_wire_faulty;
-}
-
-static int start_wires(struct p3_nic *n)
-{
-	const struct p3_faults *f = n->conf.faults;
-	((struct p3_seg_header *)n->published.base)->wire =
-		f ? p3_wire_faulty.id | f->near << 8 : 0;
-	n->wired = NULL;
-	for (uint32_t i = 0; i < n->conf.nnodes; i++) {
-		n->peer[i].wire = wire_to(n, i);
-		if (n->peer[i].wire->poll)
-			n->wired = n->peer[i].wire;
-	}
-	int rc = n->wired ? n->wired->start(n) : 0;
-	n->conf.faults = NULL; /* the caller's memory */
-	if (!rc)
-		p3_ringer_start(n);
-	return rc;
-}
-
-static void stop_wires(struct p3_nic *n)
-{
-	p3_ringer_stop(n);
-	if (n->wired)
-		n->wired->stop(n);
-	p3_ringer_drop(n);
-}
-
 int p3_nic_start(const struct p3_nic_conf *conf, struct p3_nic **nic_out)
 {
 	struct p3_nic *n = nic_alloc();
@@ -312,7 +278,7 @@ int p3_nic_start(const struct p3_nic_conf *conf, struct p3_nic **nic_out)
 	init_peers(n);
 	p3_xfer_start(n);
 	p3_trace_start(n);
-	rc = start_wires(n);
+	rc = p3_wires_start(n);
 	if (rc)
 		goto drop;
 	rc = p3_generic_prepare(n);
@@ -342,7 +308,7 @@ close: /* threads with handles of an earlier life may be in a call: answer them 
 	drain_threads(n);
 	p3_generic_drop_all(n);
 unwire:
-	stop_wires(n);
+	p3_wires_stop(n);
 drop:
 	p3_segments_drop_private(n);
 	p3_segments_drop(n);
@@ -383,7 +349,7 @@ void p3_nic_stop(struct p3_nic *n)
 	p3_nic_free_iovs();
 	FAULT_POINT("fini.finished");
 	unmap_peers(n);
-	stop_wires(n);
+	p3_wires_stop(n);
 	p3_generic_drop_all(n);
 	p3_segments_drop_private(n);
 	p3_segments_drop(n);

@@ -12,6 +12,7 @@
 #include "nic/run/commands.h"
 #include "nic/run/looks.h"
 #include "nic/run/odd.h"
+#include "nic/run/wires.h"
 #include "nic/xfer/xfer.h"
 #include "shm/fault.h"
 
@@ -260,11 +261,6 @@ static __attribute__((noinline)) void do_odd(struct p3_nic *n)
 	p3_odd_settle(n);
 }
 
-static P3_RARE void poll_wire(struct p3_nic *n)
-{
-	n->wired->poll(n);
-}
-
 void p3_pass_report(struct p3_nic *n)
 {
 	p3_mirror_gauges(n, p3_lease_held_by(&n->lease));
@@ -308,7 +304,7 @@ bool p3_pass_run(struct p3_nic *n)
 	if (p3_unlikely(p3_mbx_any(n->mailbox)))
 		p3_command_take_posted(n);
 	if (p3_unlikely(n->odd & P3_ODD_WIRED))
-		poll_wire(n);
+		p3_wires_poll(n);
 	poll_lanes(n);
 	if (p3_unlikely(n->bytes >= P3_PASS_BYTES))
 		n->msgs = n->most; /* the pass was cut: transfers count bytes anew */

@@ -45,10 +45,10 @@ bool p3_wait_is_restless(struct p3_nic *n)
 	if (p3_ringer_misses(n))
 		return true;
 	/* A wire with a thread needs no kicks: it sends untaken frames once more. */
-	const struct p3_wire *rung = p3_ringer_serves(n) ? n->wired : NULL;
+	bool rung = p3_ringer_serves(n);
 	for (uint32_t i = 0; i < n->nhot; i++) {
 		struct p3_peer *p = n->hot[i];
-		if (p->wire != rung &&
+		if (!(rung && p->wire->poll) &&
 			(is_unread(p, &p->req_out) || is_unread(p, &p->rsp_out)))
 			return true;
 	}

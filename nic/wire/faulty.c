@@ -72,7 +72,7 @@ struct wire {
 
 static struct wire *wire_of(const struct p3_nic *n)
 {
-	return n->wire_state;
+	return n->wire_state[P3_WIRE_FAULTY];
 }
 
 /* ---- the medium ---- */
@@ -185,7 +185,7 @@ static void settle(struct p3_nic *n)
 {
 	struct wire *w = wire_of(n);
 	bool all = true;
-	if (w->settling == p3_get(&n->settled)) {
+	if (w->settling == p3_get(&n->settled[P3_WIRE_FAULTY])) {
 		w->settling = p3_get(&n->settle);
 		for (uint32_t i = 0; i < n->conf.nnodes; i++)
 			w->link[i].carry.has_goal = false;
@@ -193,7 +193,7 @@ static void settle(struct p3_nic *n)
 	for (uint32_t i = 0; i < n->conf.nnodes; i++)
 		all &= !is_open(&w->link[i]) || p3_carry_has_settled(&w->link[i].carry);
 	if (all)
-		p3_set(&n->settled, w->settling);
+		p3_set(&n->settled[P3_WIRE_FAULTY], w->settling);
 }
 
 /* ---- all links ---- */
@@ -235,7 +235,7 @@ static void poll(struct p3_nic *n)
 		take(n, l);
 		send(n, l);
 	}
-	if (p3_get(&n->settle) != p3_get(&n->settled))
+	if (p3_get(&n->settle) != p3_get(&n->settled[P3_WIRE_FAULTY]))
 		settle(n);
 	w->busy = false;
 }
@@ -413,13 +413,13 @@ static void stop(struct p3_nic *n)
 		p3_carry_drop(&w->link[i].carry);
 	free(w ? w->link : NULL);
 	free(w);
-	n->wire_state = NULL;
+	n->wire_state[P3_WIRE_FAULTY] = NULL;
 }
 
 static int start(struct p3_nic *n)
 {
 	struct wire *w = calloc(1, sizeof *w);
-	n->wire_state = w;
+	n->wire_state[P3_WIRE_FAULTY] = w;
 	uint64_t len = p3_round_up(n->conf.nnodes * sizeof *w->link, P3_LINE);
 	int rc = w ? 0 : -ENOMEM;
 	if (!rc) {
@@ -439,7 +439,7 @@ static int start(struct p3_nic *n)
 }
 
 const struct p3_wire p3_wire_faulty = {
-	.id = 1,
+	.id = P3_WIRE_FAULTY,
 	.start = start,
 	.stop = stop,
 	.map = p3_shm_map,

@@ -303,6 +303,7 @@ static ssize_t read_peer(
 }
 
 const struct p3_wire p3_wire_shm = {
+	.id = P3_WIRE_SHM,
 	.map = map,
 	.unmap = p3_shm_unmap,
 	.attach = attach,

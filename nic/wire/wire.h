@@ -35,8 +35,9 @@
  * Each peer has a wire (p->wire), which both nodes of the pair choose alike, and which
  * does not change while the NIC runs.  On shared memory (shm.c) the rings, entries and
  * tables are the published segments themselves: a message needs no function of the
- * wire.  Only a wire that carries frames is polled and flushed; it is n->wired, and its
- * state is in n->wire_state.  At present that is the wire for tests (faulty.c).
+ * wire.  Only wires that carry frames are polled and flushed; they are n->wires
+ * (nic/run/wires.h), and their state is in n->wire_state.  At present that is the wire
+ * for tests (faulty.c).
  *
  * map and unmap run in a host thread, start and stop when the NIC starts and stops.  The
  * lease holder calls all others.  None waits for another thread or process, and none
@@ -67,8 +68,11 @@ struct p3_lane {
 	bool base;      /* longer rings can be carved later */
 };
 
+/* A node may have peers on each of these wires at once. */
+enum p3_wire_id { P3_WIRE_SHM, P3_WIRE_FAULTY, P3_WIRE_IDS };
+
 struct p3_wire {
-	uint32_t id; /* in segment headers: both ends must have the same */
+	enum p3_wire_id id;
 	/* Start: conf, layout, published segment and all p->wire are there, no peer yet.
 	 * Return 0 or -errno.  NULL, as for stop: there is nothing to do. */
 	int (*start)(struct p3_nic *n);
@@ -101,8 +105,8 @@ struct p3_wire {
 	 * and stays so until the next call; start opens it, and it does not change while
 	 * the NIC runs.  Return -EAGAIN if the wire needs a pass at once, so that no
 	 * thread shall sleep; after the pass it must not be -EAGAIN again for the same
-	 * work.  Other errors mean that the descriptor is gone for good.  NULL: the wire
-	 * has none.
+	 * work.  Other errors mean that there is no descriptor, or that it is gone for
+	 * good.  A wire with poll has this function.
 	 */
 	int (*arm)(struct p3_nic *n);
 	/* Make the peer's firmware run, or a sleeping thread of it look. */

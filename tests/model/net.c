@@ -10,6 +10,7 @@
 #include "nic/generic/interrupt.h"
 #include "nic/generic/upper.h"
 #include "nic/run/lease.h"
+#include "nic/run/wires.h"
 #include "nic/run/pass.h"
 #include "support/patience.h"
 #include "support/wire.h"
@@ -175,8 +176,7 @@ static bool rests(const struct net *net, unsigned node)
 	bool worked = p3_pass_run(nic);
 	bool quiet = nic->table[P3_T_PENDING].live == 0 && p3_list_empty(&nic->pulls) &&
 		     p3_list_empty(&nic->sources) &&
-		     (!nic->generic || host_rests(nic->generic)) &&
-		     !(nic->wired && nic->wired->waits(nic));
+		     (!nic->generic || host_rests(nic->generic)) && !p3_wires_wait(nic);
 	p3_lease_leave(nic);
 	if (nic->generic)
 		p3_interrupt_raise(nic);
