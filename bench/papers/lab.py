@@ -1,17 +1,19 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """lab - run the benches, and keep the figures of the papers that come of them.
 
-A Figure has curves, the figures that the paper's text gives, and verdicts: questions that
-the measured data answer.  A Table has rows in place of curves, and no picture.
+A Figure has curves, the figures that the paper's text gives, and verdicts (judge.py):
+questions that the measured data answer.  A Table has rows in place of curves, and no picture.
 """
 import dataclasses
 import json
 import os
 import pathlib
-import statistics
 import subprocess
 import sys
 import tempfile
+from functools import partial
+
+from judge import Measured, Verdict, at, half_bandwidth, medians, size_text
 
 # The sides of the comparison, and their environment.
 ACCELERATED = {"PTL3_MATCH": "firmware"}
@@ -24,14 +26,6 @@ class Curve:
     name: str
     points: list
     ours: bool = False
-
-
-@dataclasses.dataclass
-class Verdict:
-    """A shape that the paper claims, and the answer of this run's data."""
-    question: str
-    holds: bool
-    data: str
 
 
 @dataclasses.dataclass
@@ -102,24 +96,37 @@ class Lab:
             self.run(program, command, env)
             return json.load(open(out.name, encoding="utf-8"))
 
-    def perf(self, tests, sizes, sides, iters=None):
-        """Run portalperf for each side in turns.  Return {side: {test: [(bytes, ns)]}}, the
-        medians of the rounds."""
+    def turns(self, ways):
+        """Call each of {name: function that returns {key: value}} in turns, in each round.  Return
+        {name: {key: Measured}}."""
+        seen = {name: {} for name in ways}
+        for _ in range(self.rounds):
+            for name, measure in ways.items():
+                for key, value in measure().items():
+                    seen[name].setdefault(key, []).append(value)
+        return {name: medians(values) for name, values in seen.items()}
+
+    def perf_once(self, tests, sizes, env, iters=None):
+        """Run portalperf once.  Return {(test, bytes): ns}."""
         options = ["--no-raw", "--test", ",".join(tests), "--sizes", ",".join(map(str, sizes))]
         if iters:
             options += ["--iters", str(iters)]
-        seen = {}
-        for _ in range(self.rounds):
-            for side, env in sides.items():
-                for row in self.job("portalperf", options, env)["results"]:
-                    seen.setdefault((side, row["test"], row["bytes"]), []).append(row["p50_ns"])
-        return {side: {test: [(size, statistics.median(seen[side, test, size])) for size in sizes]
-                       for test in tests} for side in sides}
+        rows = self.job("portalperf", options, env)["results"]
+        return {(row["test"], row["bytes"]): row["p50_ns"] for row in rows}
+
+    def perf(self, tests, sizes, sides, iters=None):
+        """Run portalperf for each side in turns.  Return {side: {test: [(bytes, ns)]}}."""
+        seen = self.turns({side: partial(self.perf_once, tests, sizes, env, iters)
+                           for side, env in sides.items()})
+        return {side: curves(values) for side, values in seen.items()}
 
 
-def medians(seen):
-    """Turn {key: [values of the rounds]} into {key: median}."""
-    return {key: statistics.median(values) for key, values in seen.items()}
+def curves(values):
+    """Turn {(test, x): value} into {test: [(x, value)]}."""
+    points = {}
+    for (test, x), value in values.items():
+        points.setdefault(test, []).append((x, value))
+    return points
 
 
 def microseconds(points):
@@ -129,34 +136,9 @@ def microseconds(points):
 
 def median_points(rounds):
     """Return the medians of curves that have the same x in all rounds."""
-    return [(points[0][0], statistics.median(y for _, y in points)) for points in zip(*rounds)]
+    return [(points[0][0], Measured([y for _, y in points])) for points in zip(*rounds)]
 
 
 def bandwidth(points, messages=1):
     """Turn (bytes, ns) into (bytes, MB/s)."""
     return [(size, messages * size * 1000 / ns) for size, ns in points if size]
-
-
-def at(points, x):
-    return dict(points)[x]
-
-
-def half_bandwidth(points):
-    """Return the length at which a curve of bandwidth reaches half of its peak."""
-    half = max(y for _, y in points) / 2
-    before = None
-    for x, y in points:
-        if y >= half:
-            if not before:
-                return x
-            x0, y0 = before
-            return x0 + (x - x0) * (half - y0) / (y - y0)
-        before = (x, y)
-    return points[-1][0]
-
-
-def size_text(size):
-    for unit, name in ((1 << 20, " MiB"), (1 << 10, " KiB")):
-        if size >= unit:
-            return f"{size / unit:.3g}{name}"
-    return f"{size:.0f} B"

@@ -7,10 +7,12 @@ import html
 import math
 import subprocess
 
+from judge import Measured
 from lab import Figure, Table
 
 OURS = "lc rgb '#d00000' lw 3 pt 7"  # as in bench/compare
 PALE = ["#8da0cb", "#66a61e", "#e6ab02", "#a6761d", "#40a0a0", "#b294c7"]
+ANSWERS = {True: "yes", False: "NO", None: "unclear"}  # unclear: the rounds do not agree
 
 
 def tics(curves):
@@ -75,14 +77,16 @@ plot {', '.join(lines)}
 
 
 def answer(verdict):
-    return f"{'yes' if verdict.holds else 'NO'}: {verdict.data}"
+    return f"{ANSWERS[verdict.holds]}: {verdict.data}"
 
 
 def cell(value):
-    """Return the text of a cell: a number has four figures."""
-    if value is None:
-        return ""
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    """Return the text of a cell: a number has four figures, or all before its point, and no exponent."""
+    if value is None or isinstance(value, str):
+        return value or ""
+    if abs(value) >= 999.5:
+        return f"{value:,.0f}"
+    return f"{value:.4g}" if isinstance(value, int) or abs(value) >= 0.001 or not value else f"{value:.6f}"
 
 
 def table(item):
@@ -163,8 +167,18 @@ def page(items, head, out):
     return "\n".join(text)
 
 
+def values_of_rounds(item):
+    """Return {curve: {x: values of the rounds}} of a Figure."""
+    return {curve.name: {x: y.rounds for x, y in curve.points if isinstance(y, Measured)}
+            for curve in item.curves}
+
+
 def data(item):
     """Return what papers.json has of the item."""
+    about = {"title": item.title, "paper": item.paper, "told": item.told, "notes": item.notes,
+             "verdicts": [{"question": v.question, "answer": ANSWERS[v.holds], "data": v.data}
+                          for v in item.verdicts]}
     if isinstance(item, Table):
-        return {"header": item.header, "rows": item.rows}
-    return {curve.name: curve.points for curve in item.curves}
+        return {**about, "header": item.header, "rows": item.rows}
+    return {**about, "x": item.xlabel, "y": item.ylabel,
+            "curves": {curve.name: curve.points for curve in item.curves}, "rounds": values_of_rounds(item)}

@@ -3,8 +3,9 @@
 import pathlib
 import subprocess
 import tempfile
+from functools import partial
 
-from lab import ACCELERATED, medians
+from lab import ACCELERATED, curves
 
 MPI = pathlib.Path(__file__).resolve().parent / "mpi"
 PORTALS, OPEN_MPI = "Portals", "Open MPI"
@@ -34,16 +35,15 @@ class Peers:
         mpi = [MPI, "run", self.work.name, self.scale]
         return {PORTALS: portals} if self.missing else {PORTALS: portals, OPEN_MPI: mpi}
 
-    def measure(self, tests):
-        """Run tests, {test: values of x}, on each side in turns.  Return {side: {test: [(x, ns)]}},
-        the medians of the rounds."""
-        seen = {}
+    def once(self, side, tests):
+        """Run tests, {test: values of x}, once on a side.  Return {(test, x): ns}."""
         words = [f"{test}={','.join(map(str, xs))}" for test, xs in tests.items()]
-        for _ in range(self.lab.rounds):
-            for side, command in self.sides().items():
-                lines, _ = self.lab.run(side, command + words, ACCELERATED)
-                for _, test, x, value in map(str.split, lines.splitlines()):
-                    seen.setdefault((side, test, int(x)), []).append(float(value))
-        values = medians(seen)
-        return {side: {test: [(x, values[side, test, x]) for x in xs] for test, xs in tests.items()}
-                for side in self.sides()}
+        lines, _ = self.lab.run(side, self.sides()[side] + words, ACCELERATED)
+        rows = map(str.split, lines.splitlines())
+        return {(test, int(x)): float(value) for _, test, x, value in rows}
+
+    def measure(self, tests, others=None):
+        """Run tests on each side, and others, {name: function as of Lab.turns}, in turns.  Return
+        {side or name: {test: [(x, ns)]}}."""
+        ways = {side: partial(self.once, side, tests) for side in self.sides()}
+        return {side: curves(values) for side, values in self.lab.turns({**ways, **(others or {})}).items()}
