@@ -5,6 +5,7 @@ A trace has records of the initiator, node 0, and of the firmware of its target,
 are in microseconds.
 """
 import collections
+import dataclasses
 import json
 import pathlib
 import statistics
@@ -77,6 +78,40 @@ def record(events):
     hundred, which the beginning of the trace or of a lease may cut."""
     slices = sorted(e["dur"] for e in events if e["pid"] == 1 and e["name"] in SLICES)
     return slices[len(slices) // 100]
+
+
+@dataclasses.dataclass
+class Price:
+    """The time of a message in a ping-pong, in ns: without and with a trace, and for each record."""
+    bare: float
+    traced: float
+    each: float
+    records: float  # of a message, of both nodes
+
+
+def ping_pong(lab, *options):
+    """Return the ns of an empty message in a ping-pong."""
+    scale = "quick" if lab.quick else "full"
+    text, _ = lab.run("peer_portals", [*lab.two_nodes(*options), lab.bin / "peer_portals", "ours", scale,
+                                       "posted=0"], ACCELERATED)
+    return float(text.split()[-1])
+
+
+def records_of_a_message(lab, file):
+    """Return how many records the trace has for each message, those of the leases included."""
+    text, _ = lab.run("tracedump", [lab.bin / "tracedump", file], {})
+    return len(text.splitlines()) / text.count("deliver put")
+
+
+def price(lab):
+    """Measure the cost of a record: ping-pongs with and without a trace, in turns."""
+    with tempfile.TemporaryDirectory() as work:
+        file = pathlib.Path(work, "trace")
+        seen = lab.turns({"bare": lambda: {0: ping_pong(lab)},
+                          "traced": lambda: {0: ping_pong(lab, "--trace", file)}})
+        records = records_of_a_message(lab, file)
+    bare, with_trace = seen["bare"][0], seen["traced"][0]
+    return Price(bare, with_trace, (with_trace - bare) / records, records)
 
 
 def handing_back(events):
