@@ -96,15 +96,23 @@ class Lab:
             self.run(program, command, env)
             return json.load(open(out.name, encoding="utf-8"))
 
+    def each_round(self, measure):
+        """Call a function that returns {key: value} in each round.  Return {key: [values]}."""
+        seen = {}
+        for _ in range(self.rounds):
+            for key, value in measure().items():
+                seen.setdefault(key, []).append(value)
+        return seen
+
     def turns(self, ways):
         """Call each of {name: function that returns {key: value}} in turns, in each round.  Return
         {name: {key: Measured}}."""
-        seen = {name: {} for name in ways}
-        for _ in range(self.rounds):
-            for name, measure in ways.items():
-                for key, value in measure().items():
-                    seen[name].setdefault(key, []).append(value)
-        return {name: medians(values) for name, values in seen.items()}
+        seen = self.each_round(lambda: {(name, key): value for name, measure in ways.items()
+                                        for key, value in measure().items()})
+        values = {name: {} for name in ways}
+        for (name, key), value in medians(seen).items():
+            values[name][key] = value
+        return values
 
     def perf_once(self, tests, sizes, env, iters=None):
         """Run portalperf once.  Return {(test, bytes): ns}."""

@@ -12,10 +12,12 @@ import statistics
 import sys
 import tempfile
 
+from judge import Measured
 from lab import ACCELERATED
 
 POST, SEND, SENT, ANSWER = range(4)  # steps of the initiator
 MATCH, EVENT, UNLINK, DELIVER = SLICES = "match hit", "event PUT_END", "event UNLINK", "deliver put"
+LEAVE = "end of the lease"
 
 
 def traced(lab, file=None):
@@ -73,13 +75,6 @@ def firmware(events):
     return {name: median(found[name]) for name in SLICES}
 
 
-def record(events):
-    """Return the time of a record of the trace: that of node 1's shortest slices, but for one in a
-    hundred, which the beginning of the trace or of a lease may cut."""
-    slices = sorted(e["dur"] for e in events if e["pid"] == 1 and e["name"] in SLICES)
-    return slices[len(slices) // 100]
-
-
 @dataclasses.dataclass
 class Price:
     """The time of a message in a ping-pong, in ns: without and with a trace, and for each record."""
@@ -127,3 +122,13 @@ def handing_back(events):
         if lease is not None and lease < following:
             times.append(lease - at)
     return median(times)
+
+
+def rounds(lab):
+    """Trace a ping-pong in each round.  Return the steps of the initiator and of the firmware as
+    {step: Measured}; a step that a round lacks is None."""
+    def all_steps():
+        events = traced(lab)
+        return {**initiator(events), **firmware(events), LEAVE: handing_back(events)}
+    seen = lab.each_round(all_steps)
+    return {step: None if None in values else Measured(values) for step, values in seen.items()}
