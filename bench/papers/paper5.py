@@ -4,8 +4,8 @@ import collections
 import pathlib
 import tempfile
 
-from lab import ACCELERATED, Curve, Figure, Verdict, absent, at, medians, microseconds, size_text
-from paper2 import step
+from judge import has_step, least, medians, over, ratios, size_text, step
+from lab import ACCELERATED, Curve, Figure, absent, microseconds
 
 PAPER = "5: Porting GASNet to Portals: PGAS language support for the Cray XT"
 SCRIPT = pathlib.Path(__file__).resolve().parents[1] / "gasnetfigures"
@@ -58,24 +58,19 @@ def rates(points):
     return [(size, size * 1e9 / ns / MIB) for size, ns in points]
 
 
-def least(points, curve, other, sizes=None):
-    """Return the least ratio of the times of curve to those of other, and its size; None if a curve
-    is missing."""
+def compared(points, curve, other, sizes=None):
+    """Return {size: times of curve / times of other}; {} if a curve is missing."""
     if curve not in points or other not in points:
-        return None
-    ratios = {size: ns / at(points[other], size) for size, ns in points[curve]
-              if not sizes or size in sizes}
-    size = min(ratios, key=ratios.get)
-    return ratios[size], size
+        return {}
+    return ratios(points[curve], points[other], sizes)
 
 
 def beside(question, found, bar, other="MPI"):
-    """Return the verdict that the least ratio reaches a bar; none if it was not measured."""
+    """Return the verdict that the ratio reaches a bar at each size; none if it was not measured."""
     if not found:
         return []
-    ratio, size = found
-    return [Verdict(question, ratio >= bar,
-                    f"{other} takes {ratio:.2f} times as long or more; least at {size_text(size)}")]
+    return [least(question, found, lambda x: x >= bar, lambda size, ratio: (
+        f"{other} takes {ratio:.2f} times as long or more; least at {size_text(size)}"))]
 
 
 def inline(points):
@@ -83,20 +78,20 @@ def inline(points):
 
 
 def latency(points, notes):
-    jump = step(points["put"], INLINE)
     return Figure(
         "paper5-fig2", TITLES["paper5-fig2"], PAPER,
         ["On a Cray XT4 a blocking put over Portals takes about half of the time of one over MPI up to "
          "16 bytes, which go in the packet of the header, and less than MPI Ping-Ack, the least that MPI "
          "could need.",
          "Here the put by MPI messages stands for mpi-conduit: it sends a header and the bytes, which "
-         "the target copies, and answers."],
+         "the target copies, and answers. The paper's factor of two is that of mpi-conduit, which has more "
+         "to do than these messages, so 1.5 times is asked for."],
         "bytes", "microseconds", curves("2", points, microseconds),
         [*beside("Up to 16 bytes a put by MPI messages takes about twice as long, 1.5 times or more",
-                 least(points, "openmpi_amput", "put", inline(points["put"])), 1.5),
+                 compared(points, "openmpi_amput", "put", inline(points["put"])), 1.5),
          *beside("A put takes less time than MPI Ping-Ack at each size",
-                 least(points, "openmpi_pingack", "put"), 1),
-         Verdict("A put takes longer behind 16 bytes", jump > 1.05, f"{jump:.2f} times the time")],
+                 compared(points, "openmpi_pingack", "put"), 1),
+         has_step("A put takes longer behind 16 bytes", points["put"], INLINE)],
         notes=notes)
 
 
@@ -105,10 +100,11 @@ def large(points, notes):
         "paper5-fig3", TITLES["paper5-fig3"], PAPER,
         ["On a Cray XT4 non-blocking puts over Portals have about twice the bandwidth of those over MPI "
          "at each size, and meet or exceed MPI's own osu_bw.",
-         "Here osu_bw's pattern stands for MPI, since the GASNet here has no conduit over MPI."],
+         "Here osu_bw's pattern stands for MPI, since the GASNet here has no conduit over MPI. The claim of "
+         "twice the bandwidth is not asked for that reason."],
         "bytes", "MB/s (2^20)", curves("3", points, rates),
         [*beside("Puts meet or exceed the bandwidth of MPI at each size, within 5 %",
-                 least(points, "openmpi_bw", "put_nb_bulk"), EQUAL)], notes=notes)
+                 compared(points, "openmpi_bw", "put_nb_bulk"), EQUAL)], notes=notes)
 
 
 def active(points, put, notes):
@@ -118,17 +114,18 @@ def active(points, put, notes):
         ["On a Cray XT4 the round trip of an AM Medium over Portals takes about half of the time of one "
          "over MPI up to 16 bytes; the jump behind 16 bytes is larger than that of a put, since bytes go "
          "both ways.",
-         "Here a ping-pong stands for MPI: it is the least that active messages over MPI could need."],
+         "Here a ping-pong stands for MPI: it is the least that active messages over MPI could need. Half "
+         "of its time is not asked, since the paper's half is that of active messages over MPI."],
         "bytes", "microseconds", curves("4", points, microseconds),
         [*beside("The round trip takes less time than MPI's ping-pong up to 16 bytes",
-                 least(points, "openmpi_pingpong", "am_medium", inline(points["am_medium"])), 1),
-         Verdict("Behind 16 bytes the jump is larger than that of a put", jumps[0] > jumps[1],
-                 f"{jumps[0]:.2f} and {jumps[1]:.2f} times the time")], notes=notes)
+                 compared(points, "openmpi_pingpong", "am_medium", inline(points["am_medium"])), 1),
+         over("Behind 16 bytes the jump is larger than that of a put", jumps[0] / jumps[1], 1,
+              f"{jumps[0]:.2f} and {jumps[1]:.2f} times the time")], notes=notes)
 
 
 def sides(points):
-    gains = {size: 100 * (ns / at(points["firehose_put_bulk"], size) - 1)
-             for size, ns in points["tmpmd_put_bulk"]}
+    gains = {size: 100 * (ratio - 1)
+             for size, ratio in ratios(points["tmpmd_put_bulk"], points["firehose_put_bulk"]).items()}
     last = max(gains)
     return Figure(
         "paper5-fig5", TITLES["paper5-fig5"], PAPER,
@@ -136,10 +133,9 @@ def sides(points):
          "TMPMD, which makes one for each put: 8.5 % more at 8 KB, the most, and 3.5 % more in the end."],
         "bytes", "MB/s (2^20)", curves("5", points, rates),
         [*beside("Firehose has at least the bandwidth of TMPMD at each size, within 5 %",
-                 least(points, "tmpmd_put_bulk", "firehose_put_bulk"), EQUAL, "TMPMD"),
-         Verdict("The gain of Firehose is larger at 8 KiB than at the largest size",
-                 gains[8192] > gains[last],
-                 f"{gains[8192]:.1f} % at 8 KiB, {gains[last]:.1f} % at {size_text(last)}")])
+                 compared(points, "tmpmd_put_bulk", "firehose_put_bulk"), EQUAL, "TMPMD"),
+         over("The gain of Firehose is larger at 8 KiB than at the largest size", gains[8192] - gains[last],
+              0, f"{gains[8192]:.1f} % at 8 KiB, {gains[last]:.1f} % at {size_text(last)}")])
 
 
 def figures(lab):
