@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Parts of the machine left out: paper 2, Figure 5 and section 5.3, and long match lists."""
-from lab import (ACCELERATED, GENERIC, Curve, Figure, Table, Verdict, absent, at, bandwidth, medians,
-                 microseconds, size_text)
+from functools import partial
+
+from judge import at, at_most, least, over, reaches, size_text, under, within
+from lab import ACCELERATED, GENERIC, Curve, Figure, Table, absent, bandwidth, microseconds
 
 PAPER = "2: SeaStar interconnect: C firmware for Portals"
 SMALL = [8, 16, 32, 64, 128, 256, 512, 1024]
@@ -14,6 +16,8 @@ TITLES = {"paper2-fig5-latency": "Prefetches and the places of lines: latency",
           "parts": "Each part of the machine, left out",
           "match-depth": "Depth of the match list, walked and indexed"}
 WHOLE = "whole"
+HUGEPAGES = "hugepages"
+PAGES_OF_A_JOB = 4  # free hugepages that a job of two nodes wants
 CACHES = {WHOLE: [], "no prefetches": ["prefetches"], "cells on two lines": ["lines"],
           "neither": ["prefetches", "lines"]}
 INDEXES = {WHOLE: [], "no copy of the credit": ["shadows"], "credit written each time": ["credits"],
@@ -36,7 +40,7 @@ def latency(lab):
     measured = {side: tests["put"]
                 for side, tests in lab.perf(["put"], SMALL, sides(lab, CACHES), 10000).items()}
     saved = {size: at(measured["neither"], size) - ns for size, ns in measured[WHOLE] if size <= SHORT}
-    size = min(saved, key=saved.get)
+    most = max(saved.values())
     return Figure(
         "paper2-fig5-latency", TITLES["paper2-fig5-latency"], PAPER,
         ["On SeaStar the caches of the firmware's CPU take between 7.75 and 11 microseconds off the "
@@ -44,8 +48,8 @@ def latency(lab):
          "is asked for early, and each cell of a lane is one line."],
         "bytes", "microseconds",
         [Curve(side, microseconds(points), side == WHOLE) for side, points in measured.items()],
-        [Verdict(f"Both together make each message up to {SHORT} bytes faster", saved[size] > 0,
-                 f"by {saved[size]:.0f} to {max(saved.values()):.0f} ns; least at {size_text(size)}")])
+        [least(f"Both together make each message up to {SHORT} bytes faster", saved, lambda x: x > 0,
+               lambda size, ns: f"by {ns:.0f} to {most:.0f} ns; least at {size_text(size)}")])
 
 
 def throughput(lab):
@@ -57,8 +61,8 @@ def throughput(lab):
         "paper2-fig5-bandwidth", TITLES["paper2-fig5-bandwidth"], PAPER,
         ["On SeaStar the bandwidths with and without caches hit the same asymptote, around 1.1 GB/s."],
         "bytes", "MB/s", [Curve(side, points, side == WHOLE) for side, points in measured.items()],
-        [Verdict(f"The bandwidths meet at {size_text(last)}, within 20 %", abs(1 - ratio) <= 0.2,
-                 f"without both it has {ratio:.2f} of the whole machine's")])
+        [within(f"The bandwidths meet at {size_text(last)}, within 20 %", ratio, 0.2,
+                f"without both it has {ratio:.2f} of the whole machine's")])
 
 
 # ---- section 5.3 ----
@@ -68,7 +72,7 @@ def shadows(lab):
     times = {side: [at(tests["put"], 8), at(tests["rate"], 8)] for side, tests in measured.items()}
     rows = [[side, *values, *(mine / whole for mine, whole in zip(values, times[WHOLE]))]
             for side, values in times.items()]
-    least = min(row[4] for row in rows[1:])
+    streams = {row[0]: row[4] for row in rows[1:]}
     return Table(
         "paper2-shadows", TITLES["paper2-shadows"], PAPER,
         ["The firmware keeps cached copies of the heads and tails of its FIFOs, and reads the peer's "
@@ -76,20 +80,25 @@ def shadows(lab):
          "consumer's credit, and the consumer writes the credit at each eighth of the ring."],
         ["side", "ping-pong of 8 bytes, ns", "stream of 8 bytes, ns a message",
          "ping-pong, against whole", "stream, against whole"], rows,
-        [Verdict("A stream takes longer without each of these copies", least > 1,
-                 f"{least:.2f} times the time or more")])
+        [least("A stream takes longer without each of these copies", streams, lambda x: x > 1,
+               lambda side, ratio: f"{ratio:.2f} times the time or more; least with {side}")])
 
 
 # ---- the table of parts ----
 
 def one(lab, test, env, *options, size=8):
     """Return the median of one test and size."""
-    words = ["--no-raw", "--test", test, "--sizes", size, "--iters", 20000, *options]
+    iters = 2000 if env["PTL3_MATCH"] == "host" else 20000
+    words = ["--no-raw", "--test", test, "--sizes", size, "--iters", iters, *options]
     return lab.job("portalperf", words, env)["results"][0]["p50_ns"]
 
 
-def cases(lab):
-    """Return {part: [its test, how to measure with it, and without it]}."""
+# The rows of the table: what is measured, and whether the part takes time or saves it.
+COSTS, SAVES = "costs", "saves"
+
+
+def measurable(lab):
+    """Return {part: [its test, COSTS or SAVES, how to measure with it, and without it]}."""
     def ablated(env, *parts):
         return {**sides(lab, {"": parts})[""], **env}
 
@@ -98,23 +107,23 @@ def cases(lab):
 
     def stream(env, *parts):
         return lambda: one(lab, "stream", ablated(env, *parts))
+
+    def plain(env, *options, **more):
+        return lambda: one(lab, "put", env, *options, **more)
     pages = {page: {**ACCELERATED, "PTL3_HUGEPAGES": page} for page in ("auto", "off")}
     inline = {n: {**GENERIC, "PTL3_INLINE": str(n)} for n in (12, 0)}
     return {
-        "START events": ["put of 8 bytes", lambda: one(lab, "put", ACCELERATED, "--starts"),
-                         lambda: one(lab, "put", ACCELERATED)],
-        "ACK": ["put of 8 bytes there and back, 2 puts without", lambda: one(lab, "ack", ACCELERATED),
-                lambda: 2 * one(lab, "put", ACCELERATED)],
-        "prefetches": ["put of 1 KiB", put(size=1024), put("prefetches", size=1024)],
-        "cells that are lines": ["put of 8 bytes", put(), put("lines")],
-        "copy of the credit": ["put of 8 bytes", put(), put("shadows")],
-        "credit once for many": ["stream of 8 bytes", stream(ACCELERATED), stream(ACCELERATED, "credits")],
-        "hugepages": ["put of 64 KiB", lambda: one(lab, "put", pages["auto"], size=65536),
-                      lambda: one(lab, "put", pages["off"], size=65536)],
-        "12 bytes inline, generic mode": ["put of 8 bytes", lambda: one(lab, "put", inline[12]),
-                                          lambda: one(lab, "put", inline[0])],
+        "START events": ["put of 8 bytes", COSTS, plain(ACCELERATED, "--starts"), plain(ACCELERATED)],
+        "prefetches": ["put of 1 KiB", SAVES, put(size=1024), put("prefetches", size=1024)],
+        "cells that are lines": ["put of 8 bytes", SAVES, put(), put("lines")],
+        "copy of the credit": ["put of 8 bytes", SAVES, put(), put("shadows")],
+        "credit once for many": ["stream of 8 bytes", SAVES, stream(ACCELERATED),
+                                 stream(ACCELERATED, "credits")],
+        HUGEPAGES: ["put of 64 KiB", SAVES, plain(pages["auto"], size=65536),
+                    plain(pages["off"], size=65536)],
+        "12 bytes inline, generic mode": ["put of 8 bytes", SAVES, plain(inline[12]), plain(inline[0])],
         "one interrupt for many events, generic mode": [
-            "stream of 8 bytes", stream(GENERIC), stream(GENERIC, "batches")]}
+            "stream of 8 bytes", SAVES, stream(GENERIC), stream(GENERIC, "batches")]}
 
 
 def free_hugepages():
@@ -122,36 +131,62 @@ def free_hugepages():
         return int(next(line for line in f if line.startswith("HugePages_Free")).split()[1])
 
 
+def cases(lab):
+    """Return the parts that this machine can measure, and the names of the others."""
+    parts = measurable(lab)
+    lacking = [] if free_hugepages() >= PAGES_OF_A_JOB else [HUGEPAGES]
+    return {part: case for part, case in parts.items() if part not in lacking}, lacking
+
+
+def useful(part, kind, ratio):
+    """Return the verdict on a part, by its time with / without."""
+    data = f"{ratio:.2f} times the time that it takes without"
+    if kind == COSTS:
+        return over(f"A message takes longer with {part}", ratio, 1, data)
+    return under(f"A message takes longer without {part}", ratio, 1, data)
+
+
+def acknowledged(lab):
+    """Return {"": ns} from a PtlPut to its ACK."""
+    return {"": one(lab, "ack", ACCELERATED)}
+
+
+def part_rows(measured, ack, lacking):
+    rows = [[part, test, *ways, ways[0] / ways[1]] for part, (test, _, ways) in measured.items()]
+    rows += [[part, "put of 64 KiB", None, None, None] for part in lacking]
+    return rows + [["ACK: from PtlPut to the ACK and SEND_END", "put of 8 bytes", ack, None, None]]
+
+
 def parts(lab):
-    seen = {}
-    measurable = cases(lab)
-    for _ in range(lab.rounds):
-        for part, (_, *ways) in measurable.items():
-            for number, measure in enumerate(ways):
-                seen.setdefault((part, number), []).append(measure())
-    ns = medians(seen)
-    rows = [[part, test, ns[part, 0], ns[part, 1], ns[part, 0] / ns[part, 1]]
-            for part, (test, *_) in measurable.items()]
-    notes = [] if free_hugepages() >= 4 else ["This machine has no free hugepages, so their row compares "
-                                              "ordinary pages with themselves."]
-    events = rows[0]
-    return Table("parts", TITLES["parts"], PAPER, ["The parts that a message can do without, one by one."],
-                 ["part", "test", "with it, ns", "without it, ns", "with / without"], rows,
-                 [Verdict("START events cost time, where a program asks for them", events[4] > 1,
-                          f"{events[4]:.2f} times the time")], notes)
+    there, lacking = cases(lab)
+    ways = {(part, number): partial(lambda measure: {"": measure()}, measure)
+            for part, (_, _, *both) in there.items() for number, measure in enumerate(both)}
+    seen = lab.turns({**ways, "ACK": partial(acknowledged, lab)})
+    measured = {part: (test, kind, [seen[part, number][""] for number in (0, 1)])
+                for part, (test, kind, *_) in there.items()}
+    notes = [f"This machine has fewer than {PAGES_OF_A_JOB} free hugepages, so their row is empty."] * \
+        bool(lacking)
+    return Table(
+        "parts", TITLES["parts"], PAPER,
+        ["The parts that a message can do without, one by one. An ACK has no ratio: no test sends the same "
+         "messages without it."],
+        ["part", "test", "with it, ns", "without it, ns", "with / without"],
+        part_rows(measured, seen["ACK"][""], lacking),
+        [useful(part, kind, ns[0] / ns[1]) for part, (_, kind, ns) in measured.items()], notes)
 
 
 # ---- the match list ----
 
-def depth(lab):
+def one_depth(lab, env):
+    """Run matchperf once.  Return {depth: ns}."""
     options = ["--list", "exact", "--hit", "end", "--depth", ",".join(map(str, DEPTHS))]
-    seen = {}
-    for _ in range(lab.rounds):
-        for side, env in sides(lab, {"indexed": [], "walked": ["index"]}).items():
-            for row in lab.job("matchperf", options, env)["results"]:
-                seen.setdefault((side, row["depth"]), []).append(row["p50_ns"])
-    ns = medians(seen)
-    curves = {side: [(d, ns[side, d]) for d in DEPTHS] for side in ("indexed", "walked")}
+    return {row["depth"]: row["p50_ns"] for row in lab.job("matchperf", options, env)["results"]}
+
+
+def depth(lab):
+    seen = lab.turns({side: partial(one_depth, lab, env)
+                      for side, env in sides(lab, {"indexed": [], "walked": ["index"]}).items()})
+    curves = {side: list(ns.items()) for side, ns in seen.items()}
     last, first = DEPTHS[-1], DEPTHS[0]
     worse = {side: at(points, last) / at(points, first) for side, points in curves.items()}
     return Figure(
@@ -160,10 +195,10 @@ def depth(lab):
          "of 16 entries or more has an index."],
         "entries of the list", "ns a message", [Curve(side, points, side == "indexed")
                                                 for side, points in curves.items()],
-        [Verdict(f"A walked list of {last} entries is slow: it takes 5 times a list of one, or more",
-                 worse["walked"] >= 5, f"{worse['walked']:.1f} times"),
-         Verdict(f"An indexed list of {last} entries is not: it takes at most twice a list of one",
-                 worse["indexed"] <= 2, f"{worse['indexed']:.2f} times")], bytes=False)
+        [reaches(f"A walked list of {last} entries is slow: it takes 5 times a list of one, or more",
+                 worse["walked"], 5, f"{worse['walked']:.1f} times"),
+         at_most(f"An indexed list of {last} entries is not: it takes at most twice a list of one",
+                 worse["indexed"], 2, f"{worse['indexed']:.2f} times")], bytes=False)
 
 
 def figures(lab):
