@@ -95,6 +95,15 @@ def verdict(question, value, test, data):
     return Verdict(question, holds, f"{data}; {spread(value)}" if holds is None else data)
 
 
+def of_all(question, values, test, data):
+    """Return the verdict that the test holds for each of the values."""
+    answers = [decide(value, test) for value in values]
+    holds = every(answers)
+    if holds is None:
+        data += f"; one has {spread(list(values)[answers.index(None)])}"
+    return Verdict(question, holds, data)
+
+
 def over(question, value, bar, data):
     """Return the verdict that the value is larger than bar."""
     return verdict(question, value, lambda x: x > bar, data)
@@ -124,16 +133,12 @@ def least(question, values, test, text):
     """Return the verdict that the test holds for all {key: value}; text(key, value) describes the
     least of them."""
     key = min(values, key=values.get)
-    holds = every(decide(value, test) for value in values.values())
-    data = text(key, values[key])
-    return Verdict(question, holds, f"{data}; its {spread(values[key])}" if holds is None else data)
+    return of_all(question, values.values(), test, text(key, values[key]))
 
 
 def all_within(question, values, part, data):
-    """Return the verdict that each of {name: ratio} differs from 1 by at most this part."""
-    holds = every(decide(value, lambda x: abs(1 - x) <= part) for value in values.values())
-    name = max(values, key=lambda key: abs(1 - values[key]))
-    return Verdict(question, holds, f"{data}; {name}: {spread(values[name])}" if holds is None else data)
+    """Return the verdict that each of the ratios differs from 1 by at most this part."""
+    return of_all(question, values, lambda x: abs(1 - x) <= part, data)
 
 
 # ---- curves ----

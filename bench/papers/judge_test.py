@@ -7,7 +7,12 @@ import unittest
 
 sys.dont_write_bytecode = True  # the folder of the source stays as it is
 
+import ablation  # noqa: E402
+import bypass  # noqa: E402
 import judge  # noqa: E402
+import paper1  # noqa: E402
+import paper3  # noqa: E402
+import paper4  # noqa: E402
 from judge import Measured  # noqa: E402
 
 UP, DOWN, MIXED = Measured([2, 3, 4]), Measured([0.2, 0.3, 0.4]), Measured([0.8, 1.5, 1.6])
@@ -73,7 +78,7 @@ class Answers(unittest.TestCase):
 
     def test_all_within(self):
         for values, answer in (((1.0, 1.1), True), ((1.0, 2.0), False), ((1.0, MIXED), None)):
-            self.assertIs(judge.all_within("", dict(enumerate(values)), 0.2, "").holds, answer)
+            self.assertIs(judge.all_within("", values, 0.2, "").holds, answer)
 
 
 class Curves(unittest.TestCase):
@@ -106,6 +111,67 @@ class Curves(unittest.TestCase):
     def test_falls_off(self):
         self.assertEqual(judge.falls_off(curve(5, 10, 8, 99), 4), 0.8)
         self.assertEqual(judge.falls_off(curve(5, 10, 12, 99), 4), 1)
+
+
+class Papers(unittest.TestCase):
+    """The verdicts of the papers' modules."""
+
+    def answer(self, verdict, answer):
+        self.assertIs(verdict.holds, answer, verdict.question + ": " + verdict.data)
+
+    def test_price_of_interrupts(self):
+        def answers(futex):
+            ns = {("futex", "one", "p50_ns"): futex, ("poll", "two", "p50_ns"): 100.0}
+            return [v.holds for v in bypass.dear(ns, [("futex", "one"), ("poll", "two")])]
+        self.assertEqual(answers(900.0), [True])
+        self.assertEqual(answers(150.0), [False])
+        self.assertEqual(answers(Measured([150, 250, 300])), [None])
+        self.assertEqual(list(bypass.dear({}, [("futex", "one")])), [])
+
+    def test_stolen_time_counts_both_threads(self):
+        generic = {"nic_ns": 10.0, "kernel_ns": 20.0}
+        for nic, answer in ((25.0, True), (35.0, False), (Measured([20, 25, 40]), None)):
+            self.answer(bypass.frees(2, {"nic_ns": nic, "kernel_ns": 0.0}, generic), answer)
+
+    def test_parts(self):
+        for ratio, answer in ((1.2, True), (0.9, False), (MIXED, None)):
+            self.answer(ablation.useful("", ablation.COSTS, ratio), answer)
+        for ratio, answer in ((0.9, True), (1.2, False), (MIXED, None)):
+            self.answer(ablation.useful("", ablation.SAVES, ratio), answer)
+
+    def test_modes_meet(self):
+        def streams(bidir):
+            return {"accelerated": dict.fromkeys(paper1.TESTS, [(8, 10.0)]),
+                    "generic": {**dict.fromkeys(paper1.TESTS, [(8, 9.0)]), "bidir": [(8, bidir)]}}
+        for bidir, answer in ((8.5, True), (7.0, False), (13.0, False), (Measured([7, 9, 10]), None)):
+            self.answer(paper1.meets(streams(bidir), 8, ""), answer)
+
+    def test_accelerated_is_ahead_in_each_operation(self):
+        def measured(get):
+            return {"accelerated": dict.fromkeys(paper1.TESTS, curve(1.0, 1.0)),
+                    "generic": {**dict.fromkeys(paper1.TESTS, curve(2.0, 2.0)), "get": curve(2.0, get)}}
+        for get, answer in ((3.0, True), (0.5, False), (MIXED, None)):
+            self.answer(paper1.faster("", measured(get), 2), answer)
+        self.answer(paper1.faster("", measured(0.5), 1), True)  # the size is too long
+
+    def test_unlinking(self):
+        for match, answer in ((1.0, True), (3.0, False), (Measured([1, 1, 3]), None)):
+            self.answer(paper3.unlinking({paper3.steps.MATCH: match, paper3.steps.UNLINK: 1.0}), answer)
+
+    def test_sum_of_steps_names_the_missing(self):
+        self.assertEqual(paper3.with_total([["A", 1.0], ["Drop", None]])[-1][:2],
+                         ["Total, here without: drop", 1])
+        self.assertEqual(paper3.with_total([["A", 1.0], ["B", 2.0]])[-1][:2], ["Total", 3])
+
+    def test_competitor_is_ahead(self):
+        theirs = curve(1.0, 2.0, 4.0, 8.0)
+        for ours, answer in ((0.5, True), (3.0, False), (Measured([1, 1.5, 2.5]), None)):
+            self.answer(paper3.behind(curve(0.5, ours, 3.9, 8.0), theirs), answer)
+        self.answer(paper3.behind(curve(0.5, 1.0, start=4), curve(8.0, 8.0)), None)  # no size is before it
+
+    def test_bandwidth_runs_out(self):
+        for last, answer in ((140.0, True), (160.0, False), (Measured([140, 149, 160]), None)):
+            self.answer(paper4.runs_out([(8, 1.0), (16, 2.0), (2048, 100.0), (4096, last)]), answer)
 
 
 if __name__ == "__main__":

@@ -3,8 +3,8 @@
 from functools import partial
 
 import steps
-from judge import (Verdict, at, decide, every, half_bandwidth, has_step, over, ratios, reaches, size_text,
-                   under, within)
+from judge import (Verdict, at, half_bandwidth, has_step, of_all, over, ratios, reaches, size_text, under,
+                   within)
 from lab import ACCELERATED, Curve, Figure, Table, absent, bandwidth, microseconds
 from peers import OPEN_MPI, PORTALS, Peers
 
@@ -45,8 +45,8 @@ def dearer(clock):
     both = {row[0]: (clock[PORTALS][row[3]], clock[OPEN_MPI][row[3]]) for row in INITIATOR}
     data = "; ".join(f"{name}: {ours:.3f} and {theirs:.3f} microseconds"
                      for name, (ours, theirs) in both.items())
-    return [Verdict("Each step takes longer with Portals than with its competitor, Open MPI here",
-                    every(decide(ours - theirs, lambda x: x > 0) for ours, theirs in both.values()), data)]
+    return [of_all("Each step takes longer with Portals than with its competitor, Open MPI here",
+                   [ours - theirs for ours, theirs in both.values()], lambda x: x > 0, data)]
 
 
 def longest(clock):
@@ -141,9 +141,9 @@ def slower(question, ours, theirs):
     """Return the verdict that ours takes longer at each size."""
     found = ratios(ours, theirs)
     count = sum(ratio > 1 for ratio in found.values())
-    return Verdict(question, every(decide(ratio, lambda x: x > 1) for ratio in found.values()),
-                   f"at {count} of {len(found)} sizes; Portals takes {min(found.values()):.2f} to "
-                   f"{max(found.values()):.2f} of its time")
+    return of_all(question, found.values(), lambda x: x > 1,
+                  f"at {count} of {len(found)} sizes; Portals takes {min(found.values()):.2f} to "
+                  f"{max(found.values()):.2f} of its time")
 
 
 def latency(peers, measured):
@@ -174,8 +174,8 @@ def behind(ours, theirs):
     if not found:
         return Verdict(question, None, f"half of the peak is reached at the first size, {size_text(half)}")
     count = sum(ratio < 1 for ratio in found.values())
-    return Verdict(question, every(decide(ratio, lambda x: x < 1) for ratio in found.values()),
-                   f"at {count} of {len(found)} sizes up to {size_text(half)}")
+    return of_all(question, found.values(), lambda x: x < 1,
+                  f"at {count} of {len(found)} sizes up to {size_text(half)}")
 
 
 def meet(ours, theirs):
