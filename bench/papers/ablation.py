@@ -93,7 +93,7 @@ def one(lab, test, env, *options, size=8):
     return lab.job("portalperf", words, env)["results"][0]["p50_ns"]
 
 
-# The rows of the table: what is measured, and whether the part takes time or saves it.
+# A part takes time, or saves it.
 COSTS, SAVES = "costs", "saves"
 
 

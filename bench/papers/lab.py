@@ -13,7 +13,7 @@ import sys
 import tempfile
 from functools import partial
 
-from judge import Measured, Verdict, at, half_bandwidth, medians, size_text
+from judge import medians
 
 # The sides of the comparison, and their environment.
 ACCELERATED = {"PTL3_MATCH": "firmware"}
@@ -140,11 +140,6 @@ def curves(values):
 def microseconds(points):
     """Turn (x, ns) into (x, microseconds)."""
     return [(x, ns / 1000) for x, ns in points]
-
-
-def median_points(rounds):
-    """Return the medians of curves that have the same x in all rounds."""
-    return [(points[0][0], Measured([y for _, y in points])) for points in zip(*rounds)]
 
 
 def bandwidth(points, messages=1):
