@@ -10,7 +10,10 @@ sys.dont_write_bytecode = True  # the folder of the source stays as it is
 import ablation  # noqa: E402
 import bypass  # noqa: E402
 import judge  # noqa: E402
+import netpipe  # noqa: E402
+import page  # noqa: E402
 import paper1  # noqa: E402
+import paper2  # noqa: E402
 import paper3  # noqa: E402
 import paper4  # noqa: E402
 from judge import Measured  # noqa: E402
@@ -169,9 +172,45 @@ class Papers(unittest.TestCase):
             self.answer(paper3.behind(curve(0.5, ours, 3.9, 8.0), theirs), answer)
         self.answer(paper3.behind(curve(0.5, 1.0, start=4), curve(8.0, 8.0)), None)  # no size is before it
 
+    def test_both_meet_at_the_last_size(self):
+        for last, answer in ((9.0, True), (5.0, False), (Measured([5, 9, 9]), None)):
+            self.answer(paper3.meet(curve(1.0, last), curve(1.0, 10.0))[1], answer)
+
+    def test_twice_the_bandwidth(self):
+        for both, answer in ((19.0, True), (13.0, False), (Measured([13, 19, 20]), None)):
+            of = {("generic", "put"): curve(5.0, 10.0), ("generic", netpipe.BIDIR): curve(5.0, both)}
+            self.answer(netpipe.twice("generic", "", of), answer)
+
+    def test_half_of_the_peak_counts_both_ways(self):
+        points = [(4, 5.0), (8, 10.0)]
+        of = {("generic", "put"): points, ("generic", netpipe.BIDIR): points}
+        self.assertEqual(netpipe.halves(of, "generic"), [4, 8])
+
+    def test_half_of_generic_time(self):
+        for generic, answer in ((5.0, True), (3.0, False), (Measured([3, 5, 6]), None)):
+            ns = {paper4.UU: [(0, 1.0), (8, 9.0)], paper4.RO: [(0, 2.0), (8, 9.0)],
+                  paper4.GEN: [(0, generic), (8, 9.0)]}
+            self.answer(paper4.ahead_of_generic("", ns, [0]), answer)
+
+    def test_inline_payload_saves_time(self):
+        for some, answer in ((5.0, True), (15.0, False), (Measured([5, 6, 12]), None)):
+            self.answer(paper2.saved([(8, 10.0)], [(8, some)]), answer)
+
     def test_bandwidth_runs_out(self):
         for last, answer in ((140.0, True), (160.0, False), (Measured([140, 149, 160]), None)):
             self.answer(paper4.runs_out([(8, 1.0), (16, 2.0), (2048, 100.0), (4096, last)]), answer)
+
+
+class Page(unittest.TestCase):
+    def test_cells_have_no_exponents(self):
+        for value, text in ((12520.0, "12,520"), (1000, "1,000"), (999.9, "1,000"), (12.3456, "12.35"),
+                            (0, "0"), (0.00001, "0.000010"), (None, ""), ("a", "a"),
+                            (Measured([2, 3]), "2.5")):
+            self.assertEqual(page.cell(value), text)
+
+    def test_answers(self):
+        for holds, text in ((True, "yes: x"), (False, "NO: x"), (None, "unclear: x")):
+            self.assertEqual(page.answer(judge.Verdict("", holds, "x")), text)
 
 
 if __name__ == "__main__":

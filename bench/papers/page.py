@@ -105,7 +105,8 @@ def told(item):
 
 def answers(item):
     """Return the rows that have the verdicts."""
-    return [["the shape that the paper claims", "here"]] + [[v.question, answer(v)] for v in item.verdicts]
+    return [["the shape that the paper claims, or that we ask for", "here"],
+            *([v.question, answer(v)] for v in item.verdicts)]
 
 
 def markdown_rows(rows):

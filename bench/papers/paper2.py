@@ -61,7 +61,8 @@ def trace(lab):
          "record of a message. A trace also keeps messages off the library's shortest path, so this is the "
          "most that a record can cost."],
         ["microseconds", "node", "value", "function", "before it, ns", "meaning"], rows,
-        [at_most("A record costs at most a tenth of a message's time without a trace",
+        [at_most("A record is cheap: it costs at most a tenth of a message's time without a trace, a bar of "
+                 "ours",
                  price.each / price.bare, CHEAP,
                  f"{price.each:.0f} ns or less, {price.records:.0f} records a message, which takes "
                  f"{price.bare:.0f} ns without a trace and {price.traced:.0f} with it")], [receipt(rows)])
