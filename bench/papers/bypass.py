@@ -101,7 +101,7 @@ def bypass(lab):
 
 # ---- stolen time ----
 
-COLUMNS = ("nic_ns", "kernel_ns", "work", "wall", "p50_us", "p99_us")
+COLUMNS = ("nic_ns", "kernel_ns", "interrupts", "work", "wall", "p50_us", "p99_us")
 
 
 def thefts(lab, nodes, env):
@@ -131,7 +131,8 @@ def stolen(lab):
          "time, too, so both threads count. Accelerated mode has no thread of the kernel. Work is the CPU "
          "time of the same computation, against that without messages; its time by the clock contains the "
          "turns of other threads."],
-        ["nodes", "side", "NIC thread, ns a message", "kernel's thread, ns a message", "work",
+        ["nodes", "side", "NIC thread, ns a message", "kernel's thread, ns a message",
+         "interrupts a message", "work",
          "work by the clock", "from PtlPut to ACK, median, microseconds", "p99, microseconds"], rows,
         [frees(nodes, seen[nodes, "accelerated"], seen[nodes, GENERIC_SIDE]) for nodes in NODES])
 

@@ -3,9 +3,10 @@
 import pathlib
 import re
 import tempfile
+from functools import partial
 
 import steps
-from judge import Verdict, at, at_most, has_no_step, has_step, over, step
+from judge import Verdict, at, at_most, has_no_step, has_step, over, step, verdict
 from lab import ACCELERATED, GENERIC, Curve, Figure, Table, absent, microseconds
 
 PAPER = "2: SeaStar interconnect: C firmware for Portals"
@@ -77,7 +78,7 @@ def plan(lab, nodes):
     """Return the bytes that a node publishes, and the numbers of its sources and pendings."""
     text, _ = lab.run("yod", [lab.bin / "yod", "--plan", "-sz", nodes, "true"], {"PTL3_HUGEPAGES": "off"})
     published = int(re.search(r"published (\d+)", text)[1])
-    sources = re.search(r"sources +each node (\d+) of (\d+) bytes, and (\d+)", text)
+    sources = re.search(r"sources +each node (\d+) of (\d+) bytes, and (\d+) .*; (\d+) in private", text)
     pendings = re.search(r"pendings +each node up to (\d+) of (\d+) bytes", text)
     return published, *map(int, sources.groups()), *map(int, pendings.groups())
 
@@ -85,18 +86,20 @@ def plan(lab, nodes):
 def memory(lab):
     rows = []
     for nodes in NODES:
-        published, s, s_size, lane, p, p_size = plan(lab, nodes)
-        rows.append([s, s_size, p, p_size, s * s_size / 1024, published / 1024, s * (s_size + lane) / 1024,
-                     p * p_size / 1024])
-    grows = [(b[5] - a[5]) / (b[4] - a[4]) for a, b in zip(rows, rows[1:])]
+        published, s, shared, lane, private, p, p_size = plan(lab, nodes)
+        s_size = shared + private
+        rows.append([s, s_size, p, p_size, s * s_size / 1024, s * shared / 1024, published / 1024,
+                     s * (s_size + lane) / 1024, p * p_size / 1024])
+    grows = [(b[6] - a[6]) / (b[5] - a[5]) for a, b in zip(rows, rows[1:])]
     return Table(
         "paper2-memory", "Memory of sources and pendings", PAPER,
         ["M = S * Ssize + P * Psize. The SeaStar's firmware has 1,024 sources and 1,274 pendings in 384 KB.",
          "Here yod --plan gives the numbers. A source has more memory once a pair has exchanged some "
          "messages; a node makes pendings when it needs them."],
         ["S, sources", "Ssize, bytes", "P, pendings at most", "Psize, bytes", "S * Ssize, KiB",
-         "published at the start, KiB", "S * Ssize with full lanes, KiB", "P * Psize at most, KiB"], rows,
-        [Verdict("The memory of a node grows by Ssize for each source, within 2 %",
+         "its published part, KiB", "all that is published at the start, KiB",
+         "S * Ssize with full lanes, KiB", "P * Psize at most, KiB"], rows,
+        [Verdict("The published memory grows by that of a source for each source, within 2 %",
                  all(abs(ratio - 1) <= 0.02 for ratio in grows),
                  f"{min(grows):.3f} to {max(grows):.3f} of it"),
          Verdict("As many sources as the SeaStar's fit its 384 KB", rows[-1][4] <= 384,
@@ -114,6 +117,19 @@ def saved(none, some):
     less = at(none, 8) - at(some, 8)
     return over("8 bytes inline take less time than 8 bytes in a second step", less, 0,
                 f"{less / 1000:.1f} of {at(none, 8) / 1000:.1f} microseconds are saved")
+
+
+def interrupts_once(lab, env):
+    """Return the interrupts for a message of 8 bytes at its target."""
+    return {"": lab.job("stolen", [], env)["results"][0]["interrupts"]}
+
+
+def one_interrupt(lab, sides):
+    """Return the verdict on the interrupts that payload in the header saves."""
+    seen = lab.turns({n: partial(interrupts_once, lab, sides[inline(n)]) for n in (0, 12)})
+    none, some = seen[0][""], seen[12][""]
+    return verdict("Payload in the header saves one interrupt of the target, at 8 bytes", none - some,
+                   lambda less: 0.9 <= less <= 1.1, f"{none:.2f} and {some:.2f} interrupts a message")
 
 
 def payload_verdicts(measured):
@@ -139,7 +155,7 @@ def payload(lab):
          "its own."],
         "bytes", "microseconds",
         [Curve(side, microseconds(points), side == "accelerated") for side, points in measured.items()],
-        list(payload_verdicts(measured)),
+        [*payload_verdicts(measured), one_interrupt(lab, sides)],
         notes=[f"From {OWN_CELL} to {OWN_CELL + 1} bytes accelerated mode takes {own:.2f} times the time."])
 
 
