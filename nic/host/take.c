@@ -65,23 +65,23 @@ static P3_RARE bool catch_up(struct p3_nic *n)
 	return late;
 }
 
-/* Look for news of the firmware that this thread does not run.  Where threads share CPUs,
- * let the NIC thread and the host's thread run: this thread may poll.  Return true if
- * there are news. */
-static P3_RARE bool look_in_generic(struct p3_nic *n)
+/* Wait for news of the firmware that this thread does not run.  Where threads share CPUs,
+ * let the NIC thread and the host's thread run: this thread may poll. */
+static P3_RARE void look_in_generic(struct p3_nic *n)
 {
-	if (catch_up(n))
-		return true;
-	if (n->tight)
+	if (!catch_up(n) && n->tight)
 		sched_yield();
-	return false;
 }
 
-/* Look for news where another thread runs the firmware.  Return true if there are any. */
+/* Look for news where another thread runs the firmware.  Return true if there may be any.
+ * In generic mode the host's thread may have posted an event between the caller's look at
+ * its queue and this one, and have nothing more to handle. */
 static bool look_in_vain(struct p3_nic *n)
 {
-	if (p3_unlikely(n->generic != NULL))
-		return look_in_generic(n);
+	if (p3_unlikely(n->generic != NULL)) {
+		look_in_generic(n);
+		return true;
+	}
 	p3_settle_look_in_vain(n);
 	return false;
 }
