@@ -14,17 +14,28 @@
  *	take			accepts a frame from the medium if it is intact and the
  *				next one
  *
+ * An end with probes does not go back when frames were unacknowledged for too long: it
+ * asks the other end, by a frame without data, which frames are missing.  The answer
+ * makes it go back.  So a stopped peer does not find the same frames many times.
+ *
  * A frame carries its number, the number of the first frame that its sender has not
- * received (cumulative acknowledgement), and a CRC32C of all of it but the word that
- * belongs to the medium.  The sum begins with a key of the two lives of the pair, so a
- * frame left over from another life fails the check.  Numbers are compared by
+ * received (cumulative acknowledgement), the number of frames from there on that the
+ * sender has room for, and a sum of all of it but the word that belongs to the medium.
+ * The sum begins with a key of the two lives of the pair, so a frame left over from
+ * another life fails the check.  It is a CRC32C, which shows damage, or SipHash, a MAC,
+ * which also shows that no stranger has made the frame.  Numbers are compared by
  * difference, and start so that they wrap early in every run.
+ *
+ * An end has always room for one frame more, so the end that sends learns of new room by
+ * the acknowledgement of that frame.
  *
  * This file knows neither firmware nor lanes.  One thread at a time (the lease holder)
  * may call the functions; the state is in struct p3_gbn.
  */
 #ifndef P3_NIC_FRAME_H
 #define P3_NIC_FRAME_H
+
+#include "nic/wire/siphash.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -39,20 +50,22 @@ enum p3_frame_kind {
 	P3_FRAME_ACK = 1, /* without number and data */
 	P3_FRAME_STORE,   /* bytes of the sender's words or windows */
 	P3_FRAME_REQUEST, /* one message of a ring */
-	P3_FRAME_RESPONSE
+	P3_FRAME_RESPONSE,
+	P3_FRAME_PROBE /* without data; its number is that of the next frame */
 };
 
 struct p3_frame {
 	uint64_t medium; /* used by the medium, not part of the frame */
 	uint32_t seq;
-	uint32_t ack; /* all frames before this one have been received */
-	uint32_t crc;
+	uint32_t ack;   /* all frames before this one have been received */
+	uint32_t room;  /* and this many from there on will be */
 	uint8_t kind;   /* p3_frame_kind */
 	uint8_t again;  /* a request: this frame is missing, later ones were received */
 	uint16_t cells; /* cells of data */
 	uint64_t at;    /* STORE: place of the bytes; a message: its word 0 */
 	uint64_t len;   /* STORE: number of bytes */
-	uint64_t pad[3];
+	uint64_t sum;   /* CRC32C, or the MAC */
+	uint64_t pad[2];
 	unsigned char data[64 * P3_FRAME_CELLS];
 };
 
@@ -67,21 +80,38 @@ struct p3_gbn {
 	uint32_t base;          /* first unacknowledged frame */
 	uint32_t sent;          /* first frame not put since the last going back */
 	uint32_t next;
+	uint32_t may;      /* first frame that the other end has no room for */
 	uint32_t expected; /* next number from the other end */
+	uint32_t room;     /* frames from there on that this end has room for */
+	uint32_t promised; /* first frame that this end has promised no room for */
 	uint32_t key_out, key_in;
-	uint64_t since;   /* time of the last progress */
-	uint64_t wait_ns; /* go back this long after it */
+	struct p3_sipkey mac_out, mac_in; /* if macs is true, in place of the keys */
+	uint64_t since;                   /* time of the last progress */
+	uint64_t wait_ns;                 /* go back this long after it: */
+	uint64_t least_ns, most_ns;
+	bool macs;
+	bool probes;
+	bool owes_probe;
 	bool owes_ack;
 	bool owes_again;
 	bool asked; /* the missing frame was already requested */
 	/* counters for people and tests */
-	uint64_t resent, bad_sums, doubles, gaps;
+	uint64_t resent, bad_sums, doubles, gaps, probed;
 };
 
 /* Set up one end.  The keys are numbers that belong to each direction of this pair of
  * lives. */
 void p3_gbn_init(
 	struct p3_gbn *g, struct p3_frame *queue, uint32_t key_out, uint32_t key_in);
+
+/* Before the first frame: make MACs with these keys. */
+void p3_gbn_use_macs(
+	struct p3_gbn *g, const struct p3_sipkey *out, const struct p3_sipkey *in);
+/* Send again without an acknowledgement after least_ns, doubled up to most_ns. */
+void p3_gbn_set_pace(struct p3_gbn *g, uint64_t least_ns, uint64_t most_ns);
+/* Before the first frame: both ends have room for this number of frames, from 1 to
+ * P3_FRAME_WINDOW.  Later this end sets g->room before each send. */
+void p3_gbn_set_room(struct p3_gbn *g, uint32_t room);
 
 /* Return the next frame to be filled (kind, cells, at, len, data), or NULL if the queue
  * is full. */
@@ -92,6 +122,9 @@ void p3_gbn_commit(struct p3_gbn *g, uint64_t now);
 typedef bool p3_frame_put(void *arg, const struct p3_frame *f, uint32_t len);
 
 void p3_gbn_send(struct p3_gbn *g, uint64_t now, p3_frame_put *put, void *arg);
+
+/* Send the frames that are not acknowledged once more. */
+void p3_gbn_go_back(struct p3_gbn *g, uint64_t now);
 
 /* Process a frame of len bytes from the medium; f is a private copy.  Return true if it
  * is the next one: the caller then uses its content at once. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Frames, checksums, go-back-n and faults, on a clock of the test's own. */
+/* Frames, checksums, MACs, go-back-n and faults, on a clock of the test's own. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,6 +11,7 @@
 #include "nic/wire/crc.h"
 #include "nic/wire/faults.h"
 #include "nic/wire/frame.h"
+#include "nic/wire/siphash.h"
 #include "support/wire.h"
 
 #include <stdlib.h>
@@ -175,6 +176,32 @@ static void sums_are_crc32c(void **state)
 	}
 }
 
+/* The vectors of the paper's authors: key and input count up from 0. */
+static void macs_are_siphash(void **state)
+{
+	(void)state;
+	static const struct {
+		size_t len;
+		uint64_t mac;
+	} known[] = {{0, 0x726fdb47dd0e0e31}, {1, 0x74f839c593dc67fd},
+		{8, 0x93f5f5799a932462}, {15, 0xa129ca6149be45e5}};
+	unsigned char bytes[64];
+	struct p3_sipkey key;
+	for (unsigned i = 0; i < sizeof bytes; i++)
+		bytes[i] = (unsigned char)i;
+	memcpy(&key, bytes, sizeof key);
+	for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+		assert_true(p3_siphash(&key, bytes, known[i].len) == known[i].mac);
+	for (size_t i = 0; i < sizeof bytes; i += 8) { /* in two parts */
+		struct p3_sip s;
+		p3_sip_begin(&s, &key);
+		p3_sip_words(&s, bytes, i);
+		assert_true(p3_sip_end(&s, bytes + i, 61 - i) ==
+				    p3_siphash(&key, bytes, 61) ||
+			    i > 61);
+	}
+}
+
 /* Return one frame of a as it lies on the medium. */
 static uint32_t one_frame(struct pair *p, struct p3_frame *f)
 {
@@ -203,6 +230,122 @@ static void every_flipped_bit_is_seen(void **state)
 	assert_false(p3_gbn_take(&p->b.gbn, &f, len - 64, p->now));
 	assert_false(p3_gbn_take(&p->b.gbn, &f, len + 64, p->now));
 	assert_true(p3_gbn_take(&p->b.gbn, &f, len, p->now));
+	free(p);
+}
+
+static const struct p3_sipkey mac_ab = {{11, 12}}, mac_ba = {{21, 22}};
+
+static struct pair *pair_with_macs(void)
+{
+	struct p3_faults none = {.on = true};
+	struct pair *p = pair_new(&none);
+	p3_gbn_use_macs(&p->a.gbn, &mac_ab, &mac_ba);
+	p3_gbn_use_macs(&p->b.gbn, &mac_ba, &mac_ab);
+	return p;
+}
+
+/* A frame with any bit changed, or made with another key, changes nothing. */
+static void only_the_key_makes_frames(void **state)
+{
+	(void)state;
+	struct p3_frame f;
+	struct pair *p = pair_with_macs();
+	uint32_t len = one_frame(p, &f);
+	for (uint32_t bit = 64; bit < 8 * len; bit++) {
+		((unsigned char *)&f)[bit / 8] ^= (unsigned char)(1u << bit % 8);
+		assert_false(p3_gbn_take(&p->b.gbn, &f, len, p->now));
+		assert_int_equal(p->b.gbn.bad_sums, bit - 63);
+		((unsigned char *)&f)[bit / 8] ^= (unsigned char)(1u << bit % 8);
+	}
+	for (int i = 0; i < 2; i++) {
+		struct p3_sipkey other = mac_ab;
+		other.k[i] ^= 1;
+		p->b.gbn.mac_in = other;
+		assert_false(p3_gbn_take(&p->b.gbn, &f, len, p->now));
+	}
+	assert_int_equal(p->b.gbn.expected, P3_FRAME_START);
+	assert_false(p->b.gbn.owes_ack);
+	p->b.gbn.mac_in = mac_ba; /* nor does the key of the other direction */
+	assert_false(p3_gbn_take(&p->b.gbn, &f, len, p->now));
+	p->b.gbn.mac_in = mac_ab;
+	assert_true(p3_gbn_take(&p->b.gbn, &f, len, p->now));
+	free(p);
+}
+
+static void frames_with_macs_travel(void **state)
+{
+	(void)state;
+	struct pair *p = pair_with_macs();
+	run(p, 500);
+	assert_int_equal(p->a.gbn.bad_sums + p->b.gbn.bad_sums, 0);
+	free(p);
+}
+
+/* The other end's room bounds the frames under way; one may always be. */
+static void room_bounds_the_sender(void **state)
+{
+	(void)state;
+	struct pair *p = pair_with_macs();
+	p3_gbn_set_room(&p->a.gbn, 4);
+	p3_gbn_set_room(&p->b.gbn, 4);
+	turn(p, &p->a, 1000);
+	assert_int_equal(p->ab.tail, 4);
+	assert_int_equal(p3_gbn_due(&p->a.gbn), p->a.gbn.since + p->a.gbn.wait_ns);
+	static const uint32_t rooms[] = {1, 1, 9, 2, P3_FRAME_WINDOW};
+	for (size_t i = 0; i < sizeof rooms / sizeof *rooms; i++) {
+		uint32_t all = p->b.gbn.promised - P3_FRAME_START;
+		p->b.gbn.room = rooms[i];
+		turn(p, &p->b, 0);
+		assert_true(p->b.gbn.promised - P3_FRAME_START >= all);
+		turn(p, &p->a, 1000);
+		assert_int_equal(p->a.gbn.sent, p->b.gbn.promised);
+		assert_int_equal(p->a.gbn.sent - p->b.gbn.expected, rooms[i]);
+	}
+	free(p);
+}
+
+/* Frames are not sent again because no answer comes: a stopped peer would find them all.
+ * They are sent again when the answer to a probe says that they are missing. */
+static void a_probe_finds_what_is_missing(void **state)
+{
+	(void)state;
+	struct pair *p = pair_with_macs();
+	p->a.gbn.probes = p->b.gbn.probes = true;
+	turn(p, &p->a, 5);
+	p->ab.head = p->ab.tail; /* these are lost */
+	for (int i = 0; i < 10; i++) {
+		p->now = p3_gbn_due(&p->a.gbn);
+		turn(p, &p->a, 5);
+		assert_int_equal(p->ab.tail - p->ab.head, i + 1);
+		assert_int_equal(p->ab.len[(p->ab.tail - 1) % DEPTH], 64);
+	}
+	assert_int_equal(p->a.gbn.probed, 10);
+	assert_int_equal(p->a.gbn.resent, 0);
+	turn(p, &p->b, 0);
+	turn(p, &p->a, 5);
+	assert_int_equal(p->a.gbn.resent, 5);
+	turn(p, &p->b, 0);
+	assert_int_equal(p->b.got, 5);
+	turn(p, &p->a, 5);
+	assert_false(p3_gbn_waits(&p->a.gbn));
+	free(p);
+}
+
+/* A probe that finds nothing missing makes no frame travel twice. */
+static void a_probe_of_a_slow_peer_repeats_nothing(void **state)
+{
+	(void)state;
+	struct pair *p = pair_with_macs();
+	p->a.gbn.probes = true;
+	turn(p, &p->a, 5);
+	p->now = p3_gbn_due(&p->a.gbn);
+	turn(p, &p->a, 5);
+	assert_int_equal(p->a.gbn.probed, 1);
+	turn(p, &p->b, 0);
+	turn(p, &p->a, 5);
+	assert_int_equal(p->b.got, 5);
+	assert_int_equal(p->a.gbn.resent + p->b.gbn.doubles + p->b.gbn.gaps, 0);
+	assert_false(p3_gbn_waits(&p->a.gbn));
 	free(p);
 }
 
@@ -432,6 +575,12 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sums_are_crc32c),
+		cmocka_unit_test(macs_are_siphash),
+		cmocka_unit_test(only_the_key_makes_frames),
+		cmocka_unit_test(frames_with_macs_travel),
+		cmocka_unit_test(room_bounds_the_sender),
+		cmocka_unit_test(a_probe_finds_what_is_missing),
+		cmocka_unit_test(a_probe_of_a_slow_peer_repeats_nothing),
 		cmocka_unit_test(every_flipped_bit_is_seen),
 		cmocka_unit_test(frames_of_another_life_are_damaged),
 		cmocka_unit_test(nothing_is_sent_twice_without_faults),
