@@ -37,15 +37,30 @@ enum p3_mode {
 	P3_MODE_GENERIC
 };
 
-/* Counters of the wire with faults: the faults inflicted on this node's frames, and the
- * repairs. */
+/* Counters of the wires that carry frames: the faults inflicted on this node's frames
+ * for tests, the repairs, and frames to and from other hosts. */
 enum p3_wire_counter {
 	P3_W_FAULTS, /* one counter for each kind of fault */
 	P3_W_RESENT = P3_W_FAULTS + P3_FAULT_KINDS,
 	P3_W_BAD_SUMS,
 	P3_W_DOUBLES,
 	P3_W_GAPS,
+	P3_W_FAR_OUT,       /* frames given to the endpoint */
+	P3_W_FAR_IN,        /* frames that came with a right MAC */
+	P3_W_FAR_STRANGERS, /* frames of nodes that are not attached */
+	P3_W_FAR_BROKEN,    /* frames that a broken connection has failed */
 	P3_W_COUNTERS
+};
+
+struct p3_endpoint_ops;
+
+#define P3_FAR_NAME 128u /* bytes of an endpoint's name at most */
+
+/* The other hosts of a job (nic/far/). */
+struct p3_far_conf {
+	const uint32_t *host;     /* number of each node's host, by the node's index */
+	unsigned char secret[32]; /* the job's, for MACs */
+	const struct p3_endpoint_ops *ops; /* the kind of endpoint */
 };
 
 struct p3_nic_conf {
@@ -79,6 +94,8 @@ struct p3_nic_conf {
 	uint32_t trace; /* records of the trace (shm/trace.h), or 0 */
 	const struct p3_faults *faults; /* tests: use the wire with these faults; else
 					 * NULL */
+	const struct p3_far_conf *far;  /* valid until the stop; NULL: all nodes are on
+					 * this host */
 	struct p3_heap *heap;           /* the node's shared heap, or NULL */
 	uint64_t pending_limit;         /* most bytes of pendings */
 	void (*ask)(void *arg, uint32_t question); /* see p3_nic_peer_told; or NULL */
@@ -130,6 +147,10 @@ uint32_t p3_nic_await_absent(struct p3_nic *nic, uint64_t ns);
 unsigned p3_nic_fds(struct p3_nic *nic, int fds_out[P3_JOB_FDS]);
 uint64_t p3_nic_seg_len(struct p3_nic *nic);
 uint64_t p3_nic_heap_len(struct p3_nic *nic); /* 0: there is none to send */
+
+/* Write the name of the endpoint by which nodes on other hosts find this one, and return
+ * its length; 0: there is none. */
+uint32_t p3_nic_far_name(struct p3_nic *nic, unsigned char out[P3_FAR_NAME]);
 
 /* ---- handles: kind, interface, index, generation ---- */
 
@@ -443,6 +464,9 @@ struct p3_peer_info {
 			   * more, or NULL */
 	void *doorbell_at;
 	struct p3_heap_view view; /* of its shared heap */
+	/* a node on another host: the name of its endpoint */
+	uint32_t far_len;
+	unsigned char far_name[P3_FAR_NAME];
 };
 
 /* Add a peer.  Return -EPROTO if its segment is not of this build (after printing a

@@ -130,6 +130,7 @@ int p3_job_start_nic(struct p3_node *node, struct p3_nic **nic_out)
 		.base_lanes_only = conf.base_lanes_only,
 		.unswept = conf.unswept,
 		.faults = conf.faults.on ? &conf.faults : NULL,
+		.far = node->far,
 		.heap = p3_node_heap(node),
 		.pending_limit = P3_PENDING_LIMIT};
 	/* Print each warning once a job, or once a domain. */

@@ -124,7 +124,8 @@ struct p3_node {
 	struct p3_heap *heap;
 	bool heap_tried; /* heap is final: if it is NULL, there is none */
 	bool heap_mute;  /* no allocator could be set up in it: PtlXAlloc avoids it */
-	struct p3_cpuset nic_cpus; /* CPUs for the NIC thread */
+	struct p3_cpuset nic_cpus;     /* CPUs for the NIC thread */
+	const struct p3_far_conf *far; /* the job's other hosts, or NULL */
 };
 
 extern struct p3_node p3_process;

@@ -3,11 +3,19 @@
 #include "nic/run/wires.h"
 #include "nic/run/ringer.h"
 
+static bool is_far(const struct p3_nic *n, uint32_t node)
+{
+	const struct p3_far_conf *far = n->conf.far;
+	return far && far->host[node] != far->host[n->conf.node];
+}
+
 /* Return the wire to a node.  Both nodes of a pair choose alike, as their settings are
  * alike (check_wire in nic/wire/shm.c). */
 static const struct p3_wire *wire_to(const struct p3_nic *n, uint32_t node)
 {
 	const struct p3_faults *f = n->conf.faults;
+	if (is_far(n, node))
+		return &p3_wire_far;
 	if (!f || (f->near && node / f->near == n->conf.node / f->near))
 		return &p3_wire_shm;
 	return &p3_wire_faulty;

@@ -36,8 +36,8 @@
  * does not change while the NIC runs.  On shared memory (shm.c) the rings, entries and
  * tables are the published segments themselves: a message needs no function of the
  * wire.  Only wires that carry frames are polled and flushed; they are n->wires
- * (nic/run/wires.h), and their state is in n->wire_state.  At present that is the wire
- * for tests (faulty.c).
+ * (nic/run/wires.h), and their state is in n->wire_state.  They are the wire
+ * for tests (faulty.c) and the wire between hosts (nic/far/).
  *
  * map and unmap run in a host thread, start and stop when the NIC starts and stops.  The
  * lease holder calls all others.  None waits for another thread or process, and none
@@ -69,7 +69,7 @@ struct p3_lane {
 };
 
 /* A node may have peers on each of these wires at once. */
-enum p3_wire_id { P3_WIRE_SHM, P3_WIRE_FAULTY, P3_WIRE_IDS };
+enum p3_wire_id { P3_WIRE_SHM, P3_WIRE_FAULTY, P3_WIRE_FAR, P3_WIRE_IDS };
 
 struct p3_wire {
 	enum p3_wire_id id;
@@ -129,5 +129,7 @@ extern const struct p3_wire p3_wire_shm;
 /* A wire that loses, corrupts, delays, doubles and reorders, and recovers
  * (nic/wire/faulty.c). */
 extern const struct p3_wire p3_wire_faulty;
+/* Another host, behind an endpoint (nic/far/far.c). */
+extern const struct p3_wire p3_wire_far;
 
 #endif

@@ -2,6 +2,7 @@
 /* Nodes as threads of a test process. */
 #include "support/nodes.h"
 
+#include "far/loop.h"
 #include "launcher/rdv/rdv.h"
 #include "lib/node/node.h"
 #include "lib/nodes.h"
@@ -344,6 +345,21 @@ static void join_sides(struct member *m)
 	}
 }
 
+/* ---- hosts ---- */
+
+static uint32_t hosts[NODES_MAX];
+static struct p3_far_conf far = {
+	.host = hosts, .secret = "the secret of the job of a test", .ops = &loop_ops};
+static bool on_hosts; /* P3_FAR places the nodes on several hosts */
+
+static void place_nodes(void)
+{
+	uint32_t each = loop_from_environment();
+	on_hosts = each != 0;
+	for (uint32_t i = 0; on_hosts && i < NODES_MAX; i++)
+		hosts[i] = i / each;
+}
+
 /* ---- one node ---- */
 
 /* Do as freeze() if the host matches.  The NIC thread goes on when the node ends, since
@@ -401,7 +417,8 @@ static struct wire_sum wire_sum; /* over all nodes and cases */
 
 int nodes_missed_faults(void)
 {
-	return wire_missed(&wire_sum) && !getenv("P3_CASE");
+	bool missed = on_hosts && loop_missed();
+	return (missed || wire_missed(&wire_sum)) && !getenv("P3_CASE");
 }
 
 /* Check the counters of errors that would otherwise pass unnoticed. */
@@ -448,6 +465,7 @@ static void *member_main(void *arg)
 	jmp_buf out;
 	self = m;
 	m->node = p3_node_create(m->sock);
+	m->node->far = on_hosts ? &far : NULL;
 	way_out = &out;
 	if (setjmp(out) == 0)
 		live(m);
@@ -510,6 +528,7 @@ void run_nodes_opt(unsigned n, nodes_fn *fn, void *arg, const struct nodes_opt *
 	static const struct nodes_opt none;
 	struct run *run = calloc(1, sizeof *run);
 	pthread_t rdv;
+	place_nodes();
 	run->n = n;
 	run->fn = fn;
 	run->arg = arg;

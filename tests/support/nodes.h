@@ -14,6 +14,8 @@
  * the node is finalised, its socket closed: the barriers of the other nodes fail, and
  * their next_event() times out); run_nodes() then fails the test.
  *
+ * P3_FAR places the nodes on several hosts (far/loop.h).
+ *
  * Memory that descriptors name comes from node_alloc(): it outlives the node.
  */
 #ifndef P3_TESTS_NODES_H
@@ -76,7 +78,7 @@ void check_at(const char *file, int line);
 
 /* ---- around a node ---- */
 
-/* Return 1 if PTL3_WIRE asks for faults on the wire and there were none. */
+/* Return 1 if PTL3_WIRE or P3_FAR asks for faults on the wire and there were none. */
 int nodes_missed_faults(void);
 
 /* Return n, or a small part of it under valgrind (P3_QUICK=1). */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A wire with faults (PTL3_WIRE): arriving messages, counters, and death; on shared
- * memory the counters stay 0 */
+/* A wire with faults (PTL3_WIRE), or between hosts (P3_FAR): arriving messages, counters,
+ * and death; on shared memory the counters stay 0 */
 #include "nic/cases.h"
 
 #define PT 9
@@ -23,6 +23,8 @@ static void check_counters(ptl_handle_ni_t ni)
 {
 	ptlx_stats_t st = stats(ni);
 	bool faulty = is_faulty();
+	if (getenv("P3_FAR")) /* far/loop.c counts */
+		return;
 	CHECK_EQ(st.wire_dropped > 0, faulty);
 	CHECK_EQ(st.wire_corrupted > 0, faulty);
 	CHECK_EQ(st.wire_delayed > 0, faulty);

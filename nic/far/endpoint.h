@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * endpoint - the medium between hosts, as the far wire sees it
+ *
+ * An endpoint sends datagrams of up to P3_FAR_BYTES between the nodes of a job.  It may
+ * lose them, also those that it has reported as sent; it may double, delay, change and
+ * reorder them, and deliver those of strangers.  The far wire (far.c) mends all that.
+ * Nothing else is asked of an endpoint, so any medium will do: a provider of libfabric,
+ * or queues in one process (tests).
+ *
+ *	a buffer of the far wire
+ *	  --send-->  the endpoint has it  --poll: SENT or FAILED-->      it is free
+ *	  --post-->  the endpoint has it  --poll: RECEIVED or FAILED-->  it is free
+ *
+ * Each buffer that send or post has taken comes back through poll once, or never after
+ * close.
+ *
+ * open and close run when the NIC starts and stops, name in any thread; the lease holder
+ * calls all others.  No function waits.
+ */
+#ifndef P3_NIC_FAR_ENDPOINT_H
+#define P3_NIC_FAR_ENDPOINT_H
+
+#include "nic/nic.h"
+#include "nic/wire/frame.h"
+
+#define P3_FAR_BYTES sizeof(struct p3_frame)
+
+/* Memory for one frame. */
+struct p3_far_buffer {
+	uint64_t space[8];          /* for the endpoint while it has the buffer */
+	struct p3_far_buffer *next; /* in a list of the far wire */
+	uint32_t node;              /* the peer that the frame goes to, */
+	bool receives;              /* or true: it is for frames that come */
+	_Alignas(64) struct p3_frame frame;
+};
+
+struct p3_far_event {
+	enum { P3_FAR_RECEIVED, P3_FAR_SENT, P3_FAR_FAILED } what;
+	struct p3_far_buffer *buffer;
+	uint32_t len; /* RECEIVED: bytes in the buffer */
+};
+
+struct p3_endpoint;
+
+struct p3_endpoint_ops {
+	/* Open an endpoint for this number of buffers of each kind.  Return 0, or -errno
+	 * after an error line. */
+	int (*open)(const struct p3_far_conf *conf, uint32_t node, uint32_t buffers,
+		struct p3_endpoint **ep_out);
+	void (*close)(struct p3_endpoint *ep);
+	/* Write the name by which others find this endpoint.  Return its length. */
+	uint32_t (*name)(const struct p3_endpoint *ep, unsigned char out[P3_FAR_NAME]);
+	/* Make a name an address.  Return 0 or -errno; forget gives the address back. */
+	int (*resolve)(struct p3_endpoint *ep, uint32_t node, const unsigned char *name,
+		uint32_t len, uint64_t *to_out);
+	void (*forget)(struct p3_endpoint *ep, uint64_t to);
+	/* Take a buffer to send len bytes of its frame.  Return 0, or -EAGAIN: later, or
+	 * another -errno: the connection is broken. */
+	int (*send)(struct p3_endpoint *ep, uint64_t to, struct p3_far_buffer *b,
+		uint32_t len);
+	/* Take a buffer for a frame that comes.  Return 0 or -errno. */
+	int (*post)(struct p3_endpoint *ep, struct p3_far_buffer *b);
+	/* Write the events since the last call, and return their number.  A call also
+	 * drives the medium on. */
+	uint32_t (*poll)(struct p3_endpoint *ep, struct p3_far_event *out, uint32_t most);
+	/* Return the descriptor that becomes readable when poll has news, -EAGAIN if it
+	 * has some now, or another -errno. */
+	int (*arm)(struct p3_endpoint *ep);
+};
+
+#endif

@@ -1,0 +1,454 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The wire between hosts.  It carries the memory of each pair in frames, as the wire for
+ * tests does (carry.h), over an endpoint (endpoint.h), with a link for each peer
+ * (link.h).
+ *
+ * Nothing of a peer's memory is mapped: its rings, words and image lie in the link.  The
+ * link is made when the peer is first introduced, and stays until the NIC stops, so no
+ * pointer into it ever dangles.
+ *
+ * While the node's threads sleep, an epoll set shows when the wire needs a pass: it has
+ * the endpoint's descriptor, and a timerfd for frames that are due later.
+ *
+ * Memory ordering:
+ *	FAR.1	publish: the thread that maps a peer stores the new link -> the lease
+ *		holder finds it, perhaps for a frame that comes before the peer is
+ *		attached
+ */
+#include "nic/far/link.h"
+#include "nic/proto/peer.h"
+#include "nic/run/ringer.h"
+#include "nic/run/wake.h"
+#include "nic/wire/wire.h"
+#include "shm/fd.h"
+#include "shm/log.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/timerfd.h>
+
+#define EVENTS 16u /* events that a look at the endpoint takes */
+#define LOOKS  16u /* looks that a pass takes at most */
+
+struct wire {
+	struct p3_far far;
+	_Atomic(struct p3_far_link *) *link; /* (any) an array of nnodes; NULL: not
+					      * introduced yet */
+	uint32_t *up;                        /* the nodes whose links are up */
+	bool busy;         /* poll or flush runs: flush and drain inside it do nothing */
+	uint32_t settling; /* the call of p3_nic_settle whose goals are set */
+	int ep, timer, news; /* descriptors: of the set, and in it */
+	p3_fd_id timer_file;
+	uint64_t timer_at; /* time that the timer shows, or UINT64_MAX for none */
+};
+
+static struct wire *wire_of(const struct p3_nic *n)
+{
+	return n->wire_state[P3_WIRE_FAR];
+}
+
+static struct p3_far_link *link_of(const struct wire *w, uint32_t node)
+{
+	return p3_acquire(&w->link[node]); /* FAR.1 */
+}
+
+static bool is_open(const struct p3_far_link *l)
+{
+	return l->up && !l->carry.peer->bad;
+}
+
+/* ---- in ---- */
+
+/* Return the link that a frame is for, or NULL. */
+static struct p3_far_link *link_for(
+	const struct p3_nic *n, const struct p3_frame *f, uint32_t len)
+{
+	uint64_t node = f->medium;
+	if (len < offsetof(struct p3_frame, data) || node >= n->conf.nnodes)
+		return NULL;
+	struct p3_far_link *l = link_of(wire_of(n), (uint32_t)node);
+	return l && is_open(l) ? l : NULL;
+}
+
+static void take(struct p3_nic *n, const struct p3_far_event *ev, uint64_t now)
+{
+	const struct p3_frame *f = &ev->buffer->frame;
+	struct p3_far_link *l = link_for(n, f, ev->len);
+	if (!l) {
+		p3_count(&n->wire_count[P3_W_FAR_STRANGERS], 1);
+		return;
+	}
+	l->carry.now = now;
+	n->worked = true;
+	if (!p3_far_link_take(n, l, f, ev->len))
+		p3_peer_ignore(n, l->carry.peer, "a frame that cannot be");
+}
+
+/* Give a buffer to the endpoint for the next frame. */
+static void post(struct wire *w, struct p3_far_buffer *b)
+{
+	if (w->far.ops->post(w->far.ep, b) == 0)
+		return;
+	b->next = w->far.idle;
+	w->far.idle = b;
+}
+
+static void post_idle(struct wire *w)
+{
+	struct p3_far_buffer *b = w->far.idle;
+	w->far.idle = NULL;
+	while (b) {
+		struct p3_far_buffer *next = b->next;
+		post(w, b);
+		b = next;
+	}
+}
+
+static void take_back(struct p3_nic *n, const struct p3_far_event *ev, uint64_t now)
+{
+	struct p3_far_link *l = link_of(wire_of(n), ev->buffer->node);
+	bool failed = ev->what == P3_FAR_FAILED;
+	l->carry.now = now;
+	if (failed)
+		p3_count(&n->wire_count[P3_W_FAR_BROKEN], 1);
+	p3_far_link_sent(l, ev->buffer, failed);
+}
+
+static void on_event(struct p3_nic *n, const struct p3_far_event *ev, uint64_t now)
+{
+	if (!ev->buffer->receives) {
+		take_back(n, ev, now);
+		return;
+	}
+	if (ev->what == P3_FAR_RECEIVED)
+		take(n, ev, now);
+	post(wire_of(n), ev->buffer);
+}
+
+static void take_all(struct p3_nic *n, uint64_t now)
+{
+	struct wire *w = wire_of(n);
+	struct p3_far_event ev[EVENTS];
+	uint32_t got = EVENTS;
+	if (w->far.idle)
+		post_idle(w);
+	for (uint32_t i = 0; i < LOOKS && got == EVENTS; i++) {
+		got = w->far.ops->poll(w->far.ep, ev, EVENTS);
+		for (uint32_t k = 0; k < got; k++)
+			on_event(n, &ev[k], now);
+	}
+	if (got == EVENTS)
+		n->worked = true; /* more may wait for the next pass */
+}
+
+/* ---- settling ---- */
+
+/* Set goals for the last call of p3_nic_settle, and keep them until all are met. */
+static void settle(struct p3_nic *n)
+{
+	struct wire *w = wire_of(n);
+	bool all = true;
+	if (w->settling == p3_get(&n->settled[P3_WIRE_FAR])) {
+		w->settling = p3_get(&n->settle);
+		for (uint32_t i = 0; i < w->far.links; i++)
+			link_of(w, w->up[i])->carry.has_goal = false;
+	}
+	for (uint32_t i = 0; i < w->far.links; i++) {
+		struct p3_far_link *l = link_of(w, w->up[i]);
+		all &= !is_open(l) || p3_carry_has_settled(&l->carry);
+	}
+	if (all)
+		p3_set(&n->settled[P3_WIRE_FAR], w->settling);
+}
+
+/* ---- all links ---- */
+
+static void send(struct p3_nic *n, struct p3_far_link *l, uint64_t now)
+{
+	bool idle = !p3_gbn_waits(&l->carry.gbn);
+	if (!is_open(l))
+		return;
+	l->carry.now = now;
+	p3_far_link_send(n, l);
+	if (idle && p3_gbn_waits(&l->carry.gbn) && !p3_ringer_serves(n))
+		p3_wake_self(n); /* no doorbell rings for a lost frame */
+}
+
+static void poll(struct p3_nic *n)
+{
+	struct wire *w = wire_of(n);
+	uint64_t now = p3_now_ns();
+	w->busy = true;
+	take_all(n, now);
+	for (uint32_t i = 0; i < w->far.links; i++)
+		send(n, link_of(w, w->up[i]), now);
+	if (p3_get(&n->settle) != p3_get(&n->settled[P3_WIRE_FAR]))
+		settle(n);
+	w->busy = false;
+}
+
+/* Send only to the peers that this node has written to; credits wait for the next
+ * pass. */
+static void flush(struct p3_nic *n)
+{
+	struct wire *w = wire_of(n);
+	if (w->busy || !n->ntouched)
+		return;
+	uint64_t now = p3_now_ns();
+	w->busy = true;
+	for (uint32_t i = 0; i < n->ntouched; i++)
+		if (n->touched[i]->wire == &p3_wire_far)
+			send(n, link_of(w, n->touched[i]->index), now);
+	w->busy = false;
+}
+
+/* ---- sleeping ---- */
+
+static uint64_t next_pass(const struct p3_nic *n)
+{
+	const struct wire *w = wire_of(n);
+	uint64_t first = UINT64_MAX;
+	for (uint32_t i = 0; i < w->far.links; i++) {
+		const struct p3_far_link *l = link_of(w, w->up[i]);
+		uint64_t at = is_open(l) ? p3_far_link_turn(l) : UINT64_MAX;
+		if (at < first)
+			first = at;
+	}
+	return first;
+}
+
+/* Without a descriptor, only passes show what has come. */
+static bool waits(const struct p3_nic *n)
+{
+	return wire_of(n)->far.links != 0;
+}
+
+/* Set the timer to a time, or to none for UINT64_MAX.  Return false if the program has
+ * closed it. */
+static bool set_timer(struct wire *w, uint64_t at)
+{
+	struct itimerspec t = {{0, 0}, {0, 0}};
+	if (!p3_fd_is(w->timer, w->timer_file))
+		return false;
+	if (at != UINT64_MAX) {
+		t.it_value.tv_sec = (time_t)(at / 1000000000u);
+		t.it_value.tv_nsec = (long)(at % 1000000000u);
+	}
+	w->timer_at = at;
+	return timerfd_settime(w->timer, TFD_TIMER_ABSTIME, &t, NULL) == 0;
+}
+
+static int arm(struct p3_nic *n)
+{
+	struct wire *w = wire_of(n);
+	uint64_t at = next_pass(n);
+	int fd = w->ep < 0 ? w->ep : w->far.ops->arm(w->far.ep);
+	if (fd < 0)
+		return fd;
+	if (at <= p3_now_ns())
+		return -EAGAIN;
+	if (fd != w->news || (at != w->timer_at && !set_timer(w, at)))
+		return -EBADF;
+	return w->ep;
+}
+
+/* ---- births and deaths ---- */
+
+static int map(struct p3_nic *n, struct p3_peer_info *info)
+{
+	struct wire *w = wire_of(n);
+	struct p3_far_link *l = link_of(w, info->node);
+	if (info->far_len > P3_FAR_NAME)
+		return -EPROTO;
+	if (!l) {
+		l = p3_far_link_new(n, &w->far);
+		if (!l)
+			return -ENOMEM;
+		p3_release(&w->link[info->node], l); /* FAR.1 */
+	}
+	info->base = l->carry.image;
+	info->page = info->doorbell_at = NULL;
+	info->view = (struct p3_heap_view){0};
+	return 0;
+}
+
+/* Links stay. */
+static void unmap(struct p3_peer_info *info)
+{
+	(void)info;
+}
+
+static int attach(struct p3_nic *n, struct p3_peer *p, const struct p3_peer_info *info,
+	struct p3_lane *lane_out)
+{
+	struct wire *w = wire_of(n);
+	struct p3_far_link *l = link_of(w, p->index);
+	p->base = info->base;
+	p->page = NULL;
+	p->seg_len = n->layout.seg_len;
+	p->proof = 0;
+	p->owner = p->nwindows = 0;
+	p->proven = false;
+	p->doorbell = NULL;
+	p->asleep = &n->never_asleep;
+	p->heap = info->view;
+	p->cma_off = true;
+	memcpy(l->name, info->far_name, sizeof l->name);
+	l->name_len = info->far_len;
+	w->up[w->far.links] = p->index;
+	p3_far_link_up(n, l, p, lane_out);
+	return 0;
+}
+
+static void detach(struct p3_nic *n, struct p3_peer *p)
+{
+	struct wire *w = wire_of(n);
+	struct p3_far_link *l = link_of(w, p->index);
+	for (uint32_t i = 0; i < w->far.links; i++)
+		if (w->up[i] == p->index)
+			w->up[i] = w->up[w->far.links - 1];
+	p3_far_link_down(l);
+}
+
+static void drain(struct p3_nic *n, struct p3_peer *p)
+{
+	struct p3_far_link *l = link_of(wire_of(n), p->index);
+	if (l->up && !wire_of(n)->busy)
+		take_all(n, p3_now_ns());
+}
+
+/* A frame is the kick. */
+static void kick(struct p3_nic *n, struct p3_peer *p)
+{
+	(void)n;
+	(void)p;
+}
+
+/* The peer's frames show that it makes passes. */
+static uint64_t passes(const struct p3_nic *n, const struct p3_peer *p)
+{
+	return link_of(wire_of(n), p->index)->came;
+}
+
+/* ---- start and stop ---- */
+
+static int watch(const struct wire *w, int fd)
+{
+	struct epoll_event ev = {.events = EPOLLIN};
+	return fd < 0 || epoll_ctl(w->ep, EPOLL_CTL_ADD, fd, &ev) ? -errno : 0;
+}
+
+/* Make the set of descriptors.  Without it the wire works by short sleeps. */
+static void open_set(struct wire *w)
+{
+	w->timer_at = UINT64_MAX;
+	w->timer =
+		p3_fd_high(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
+	w->timer_file = p3_fd_file(w->timer);
+	w->news = w->far.ops->arm(w->far.ep);
+	w->ep = p3_fd_high(epoll_create1(EPOLL_CLOEXEC));
+	if (w->ep < 0 || w->news < 0 || watch(w, w->timer) || watch(w, w->news)) {
+		int why = w->news < 0 ? w->news : -errno;
+		if (w->ep >= 0)
+			p3_fd_close(w->ep);
+		w->ep = why;
+	}
+}
+
+static void close_set(struct p3_nic *n, struct wire *w)
+{
+	if (w->ep >= 0 && (!n->ringer || p3_ringer_owns(n)))
+		p3_fd_close(w->ep);
+	if (p3_fd_is(w->timer, w->timer_file))
+		p3_fd_close(w->timer);
+}
+
+static int make_buffers(struct p3_far *far)
+{
+	size_t len = 2 * P3_FAR_BUFFERS * sizeof *far->buffers;
+	far->buffers = aligned_alloc(P3_LINE, p3_round_up(len, P3_LINE));
+	if (!far->buffers)
+		return -ENOMEM;
+	memset(far->buffers, 0, len);
+	for (uint32_t i = 0; i < 2 * P3_FAR_BUFFERS; i++) {
+		struct p3_far_buffer *b = &far->buffers[i];
+		b->receives = i % 2;
+		struct p3_far_buffer **list = b->receives ? &far->idle : &far->free;
+		b->next = *list;
+		*list = b;
+	}
+	return 0;
+}
+
+static void stop(struct p3_nic *n)
+{
+	struct wire *w = wire_of(n);
+	if (w->far.ep) {
+		close_set(n, w);
+		w->far.ops->close(w->far.ep);
+	}
+	for (uint32_t i = 0; w->link && i < n->conf.nnodes; i++)
+		if (link_of(w, i))
+			p3_far_link_free(link_of(w, i));
+	free(w->far.buffers);
+	free(w->link);
+	free(w->up);
+	free(w);
+	n->wire_state[P3_WIRE_FAR] = NULL;
+}
+
+static int make(struct p3_nic *n, struct wire *w)
+{
+	const struct p3_far_conf *conf = n->conf.far;
+	w->far.ops = conf->ops;
+	memcpy(w->far.secret, conf->secret, sizeof w->far.secret);
+	w->link = calloc(n->conf.nnodes, sizeof *w->link);
+	w->up = calloc(n->conf.nnodes, sizeof *w->up);
+	if (!w->link || !w->up || make_buffers(&w->far))
+		return -ENOMEM;
+	return conf->ops->open(conf, n->conf.node, P3_FAR_BUFFERS, &w->far.ep);
+}
+
+static int start(struct p3_nic *n)
+{
+	struct wire *w = calloc(1, sizeof *w);
+	if (!w)
+		return -ENOMEM;
+	n->wire_state[P3_WIRE_FAR] = w;
+	int rc = make(n, w);
+	if (rc) {
+		stop(n);
+		return rc;
+	}
+	for (unsigned c = P3_W_FAR_OUT; c < P3_W_COUNTERS; c++)
+		p3_set(&n->wire_count[c], 0);
+	post_idle(w);
+	open_set(w);
+	return 0;
+}
+
+uint32_t p3_nic_far_name(struct p3_nic *n, unsigned char out[P3_FAR_NAME])
+{
+	struct wire *w = wire_of(n);
+	return w ? w->far.ops->name(w->far.ep, out) : 0;
+}
+
+const struct p3_wire p3_wire_far = {
+	.id = P3_WIRE_FAR,
+	.start = start,
+	.stop = stop,
+	.map = map,
+	.unmap = unmap,
+	.attach = attach,
+	.detach = detach,
+	.drain = drain,
+	.poll = poll,
+	.flush = flush,
+	.waits = waits,
+	.arm = arm,
+	.kick = kick,
+	.passes = passes,
+};

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* One end of a pair of nodes on different hosts. */
+#include "nic/far/link.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- keys ---- */
+
+/* Return the key of the frames from one node to another in their present lives. */
+static struct p3_sipkey key(const struct p3_far *far, uint64_t from, uint64_t from_node,
+	uint64_t to, uint64_t to_node)
+{
+	const uint64_t pair[4] = {from, from_node, to, to_node};
+	return (struct p3_sipkey){{p3_siphash(&far->secret[0], pair, sizeof pair),
+		p3_siphash(&far->secret[1], pair, sizeof pair)}};
+}
+
+static void set_keys(const struct p3_nic *n, struct p3_far_link *l)
+{
+	const struct p3_peer *p = l->carry.peer;
+	uint64_t self = n->conf.incarnation, other = p->incarnation;
+	struct p3_sipkey out = key(l->far, self, n->conf.node, other, p->index);
+	struct p3_sipkey in = key(l->far, other, p->index, self, n->conf.node);
+	p3_gbn_use_macs(&l->carry.gbn, &out, &in);
+}
+
+/* ---- credits ---- */
+
+/* Note how many frames the peer may send now. */
+static void count_room(struct p3_far_link *l)
+{
+	const struct p3_gbn *g = &l->carry.gbn;
+	int32_t room = (int32_t)(g->promised - g->expected);
+	l->far->promised -= l->room;
+	l->room = room > 0 && l->up ? (uint32_t)room : 0;
+	l->far->promised += l->room;
+}
+
+/* Offer the peer its share of the buffers, as far as they are not promised to others. */
+static void offer_room(struct p3_far_link *l)
+{
+	const struct p3_far *far = l->far;
+	uint32_t others = far->promised - l->room, share = P3_FAR_BUFFERS / far->links;
+	uint32_t left = others < P3_FAR_BUFFERS ? P3_FAR_BUFFERS - others : 0;
+	uint32_t room = share < left ? share : left;
+	if (room > P3_FRAME_WINDOW)
+		room = P3_FRAME_WINDOW;
+	l->carry.gbn.room = room ? room : 1;
+}
+
+/* ---- out ---- */
+
+/* Begin anew with the first frame that is not acknowledged, after a pause. */
+static void break_off(struct p3_far_link *l, uint64_t now)
+{
+	if (now < l->retry_at)
+		return; /* one broken connection fails all its frames */
+	l->retry_ns = l->retry_ns ? 2 * l->retry_ns : P3_FAR_RETRY_NS;
+	if (l->retry_ns > P3_FAR_RETRY_MOST)
+		l->retry_ns = P3_FAR_RETRY_MOST;
+	l->retry_at = now + l->retry_ns;
+	p3_gbn_go_back(&l->carry.gbn, now);
+}
+
+static bool find(struct p3_far_link *l)
+{
+	struct p3_far *far = l->far;
+	if (!l->known)
+		l->known = far->ops->resolve(far->ep, l->carry.peer->index, l->name,
+				   l->name_len, &l->to) == 0;
+	return l->known;
+}
+
+/* Copy a frame to a buffer, and give that to the endpoint. */
+static bool put(void *arg, const struct p3_frame *f, uint32_t len)
+{
+	struct p3_far_link *l = arg;
+	struct p3_far *far = l->far;
+	struct p3_far_buffer *b = far->free;
+	if (!b || l->flight == P3_FAR_FLIGHT || l->carry.now < l->retry_at || !find(l))
+		return false;
+	memcpy(&b->frame, f, len);
+	b->frame.medium = l->carry.peer->nic->conf.node;
+	b->node = l->carry.peer->index;
+	struct p3_far_buffer *next = b->next;
+	int rc = far->ops->send(far->ep, l->to, b, len);
+	if (rc) {
+		if (rc != -EAGAIN)
+			break_off(l, l->carry.now);
+		return false;
+	}
+	far->free = next;
+	l->flight++;
+	p3_count(&l->carry.peer->nic->wire_count[P3_W_FAR_OUT], 1);
+	return true;
+}
+
+void p3_far_link_sent(struct p3_far_link *l, struct p3_far_buffer *b, bool failed)
+{
+	b->next = l->far->free;
+	l->far->free = b;
+	l->flight--;
+	if (!failed)
+		return;
+	if (l->up)
+		break_off(l, l->carry.now);
+}
+
+void p3_far_link_send(struct p3_nic *n, struct p3_far_link *l)
+{
+	struct p3_carry *c = &l->carry;
+	p3_carry_capture(n, c);
+	offer_room(l);
+	p3_gbn_send(&c->gbn, c->now, put, l);
+	count_room(l);
+	p3_carry_count(n, c);
+	if (p3_gbn_due(&c->gbn) > c->now)
+		l->stuck = 0;
+	else if (!l->stuck)
+		l->stuck = c->now;
+}
+
+uint64_t p3_far_link_turn(const struct p3_far_link *l)
+{
+	uint64_t now = l->carry.now, at = p3_gbn_due(&l->carry.gbn);
+	uint64_t waited = l->stuck ? now - l->stuck : 0;
+	if (at > now)
+		return at;
+	if (waited < P3_FAR_ROOM_NS)
+		waited = P3_FAR_ROOM_NS;
+	at = now + (waited < P3_FAR_ROOM_MOST ? waited : P3_FAR_ROOM_MOST);
+	return at > l->retry_at ? at : l->retry_at;
+}
+
+/* ---- in ---- */
+
+/* Note that the connection works: the peer has acknowledged a frame. */
+static void hear(struct p3_far_link *l, uint32_t before)
+{
+	struct p3_gbn *g = &l->carry.gbn;
+	if (g->base == before)
+		return;
+	l->retry_at = l->retry_ns = 0;
+	if (!l->heard)
+		p3_gbn_set_pace(g, P3_FAR_RESEND_NS, P3_FAR_RESEND_MOST);
+	l->heard = true;
+}
+
+bool p3_far_link_take(
+	struct p3_nic *n, struct p3_far_link *l, const struct p3_frame *f, uint32_t len)
+{
+	struct p3_gbn *g = &l->carry.gbn;
+	uint32_t before = g->base;
+	uint64_t bad = g->bad_sums;
+	bool next = p3_gbn_take(g, f, len, l->carry.now);
+	if (g->bad_sums != bad)
+		return true;
+	l->came++;
+	p3_count(&n->wire_count[P3_W_FAR_IN], 1);
+	hear(l, before);
+	count_room(l);
+	return !next || p3_carry_apply(n, &l->carry, f);
+}
+
+/* ---- lives ---- */
+
+void p3_far_link_up(struct p3_nic *n, struct p3_far_link *l, struct p3_peer *p,
+	struct p3_lane *lane_out)
+{
+	struct p3_gbn *g = &l->carry.gbn;
+	p3_carry_reset(n, &l->carry, p, lane_out);
+	p3_gbn_init(g, l->carry.queue, 0, 0);
+	p3_gbn_set_pace(g, P3_FAR_EARLY_NS, P3_FAR_RESEND_MOST);
+	p3_gbn_set_room(g, P3_FAR_FIRST);
+	g->probes = true;
+	set_keys(n, l);
+	l->retry_at = l->retry_ns = l->stuck = 0;
+	l->heard = false;
+	l->up = true;
+	l->far->links++;
+	count_room(l);
+}
+
+void p3_far_link_down(struct p3_far_link *l)
+{
+	if (!l->up)
+		return;
+	l->up = false;
+	l->far->links--;
+	count_room(l);
+	if (l->known)
+		l->far->ops->forget(l->far->ep, l->to);
+	l->known = false;
+}
+
+struct p3_far_link *p3_far_link_new(struct p3_nic *n, struct p3_far *far)
+{
+	struct p3_far_link *l = aligned_alloc(P3_LINE, p3_round_up(sizeof *l, P3_LINE));
+	if (!l)
+		return NULL;
+	memset(l, 0, sizeof *l);
+	l->far = far;
+	if (p3_carry_make(n, &l->carry) == 0)
+		return l;
+	p3_far_link_free(l);
+	return NULL;
+}
+
+void p3_far_link_free(struct p3_far_link *l)
+{
+	p3_carry_drop(&l->carry);
+	free(l);
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * link - this node's end of a pair of nodes on different hosts
+ *
+ *	frames of the pair (carry.h)	numbers, acknowledgements, MACs: frame.h
+ *	    | put: copied
+ *	buffers of the node		at most P3_FAR_FLIGHT of a link are with the
+ *	    |				endpoint at a time, P3_FAR_BUFFERS of the node
+ *	endpoint (endpoint.h)
+ *
+ * A completion of the endpoint says that the buffer is free again, not that the frame is
+ * there: connections break, and lose frames that they had completed.  So frames wait
+ * until the peer acknowledges them, and a link asks its peer which ones are missing.
+ * After a failed completion it sends them once more without asking, after a pause that
+ * grows up to P3_FAR_RETRY_MOST while connections break.
+ *
+ * Connections are lazy: the peer's name becomes an address with the first frame to it.
+ *
+ * Credits.  Each frame says for how many more frames its sender has room (frame.h).  A
+ * node shares P3_FAR_BUFFERS frames between its links, so what peers send while it does
+ * not poll is bounded by that number, and by P3_FAR_FIRST for each link that has none.
+ *
+ * Secrets.  The key of each direction of a pair is made of the job's secret, and of the
+ * indexes and incarnations of both nodes.  A frame of a stranger, of another node, or of
+ * another life of the pair has a wrong MAC.  Nothing is looked at before the MAC.
+ *
+ * The lease holder calls these functions, except where a comment says (any).
+ */
+#ifndef P3_NIC_FAR_LINK_H
+#define P3_NIC_FAR_LINK_H
+
+#include "nic/far/endpoint.h"
+#include "nic/state.h"
+#include "nic/wire/carry.h"
+
+#define P3_FAR_BUFFERS 256u /* of each kind: frames to send, frames that come */
+#define P3_FAR_FLIGHT  16u  /* frames of a link with the endpoint */
+#define P3_FAR_FIRST   4u   /* frames that a link may send before it hears of room */
+
+/* Wait for an acknowledgement: before the first one, and later.  The peer may not be
+ * there yet, so it is asked often in the beginning. */
+#define P3_FAR_EARLY_NS    2000000u
+#define P3_FAR_RESEND_NS   200000000u
+#define P3_FAR_RESEND_MOST 3000000000u
+/* Pause after a broken connection, doubled while connections break. */
+#define P3_FAR_RETRY_NS   1000000u
+#define P3_FAR_RETRY_MOST 1000000000u
+/* Look whether the endpoint takes a frame again, after it has refused one. */
+#define P3_FAR_ROOM_NS   100000u
+#define P3_FAR_ROOM_MOST 10000000u
+
+/* The state that all links of a node share. */
+struct p3_far {
+	const struct p3_endpoint_ops *ops;
+	struct p3_endpoint *ep;
+	struct p3_sipkey secret[2];
+	struct p3_far_buffer *buffers; /* an array of 2 * P3_FAR_BUFFERS */
+	struct p3_far_buffer *free;    /* those to send */
+	struct p3_far_buffer *idle; /* those to receive that the endpoint has refused */
+	uint32_t links;             /* links that are up */
+	uint32_t promised;          /* frames that peers may send now */
+};
+
+struct p3_far_link {
+	struct p3_carry carry;
+	struct p3_far *far;
+	unsigned char name[P3_FAR_NAME];
+	uint32_t name_len;
+	uint64_t to;       /* address of the peer */
+	bool known;        /* to is valid */
+	bool up;           /* the peer is attached */
+	bool heard;        /* it has acknowledged a frame in this life */
+	uint32_t flight;   /* buffers with the endpoint */
+	uint32_t room;     /* frames of far->promised that are this link's */
+	uint64_t retry_at; /* no frame is sent before this time */
+	uint64_t retry_ns; /* the last pause */
+	uint64_t stuck;    /* time since which work has found no room, or 0 */
+	uint64_t came;     /* frames that came with a right MAC */
+};
+
+/* (any) Make a link.  Return NULL if there is no memory. */
+struct p3_far_link *p3_far_link_new(struct p3_nic *n, struct p3_far *far);
+void p3_far_link_free(struct p3_far_link *l);
+
+/* Begin a life of the pair, as p3_carry_reset() does. */
+void p3_far_link_up(struct p3_nic *n, struct p3_far_link *l, struct p3_peer *p,
+	struct p3_lane *lane_out);
+void p3_far_link_down(struct p3_far_link *l);
+
+/* Take a frame that has come for this link.  Return false if it cannot be right although
+ * its MAC is. */
+bool p3_far_link_take(
+	struct p3_nic *n, struct p3_far_link *l, const struct p3_frame *f, uint32_t len);
+/* Take back a buffer that was sent, or that failed. */
+void p3_far_link_sent(struct p3_far_link *l, struct p3_far_buffer *b, bool failed);
+/* Send what this node has written, and acknowledgements. */
+void p3_far_link_send(struct p3_nic *n, struct p3_far_link *l);
+
+/* Return the time at which the link needs a turn, or UINT64_MAX. */
+uint64_t p3_far_link_turn(const struct p3_far_link *l);
+
+#endif

@@ -1,0 +1,417 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* An endpoint between nodes of one process. */
+#include "far/loop.h"
+
+#include "shm/fd.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#define NODES   64u
+#define MILLION 1000000u
+#define SURE    20u /* a fault that is expected so often happens */
+#define REFUSED 3u  /* frames to a node that are refused before the connection stands */
+
+static const char *const names[LOOP_FAULTS] = {
+	"drop", "dup", "corrupt", "swap", "reset", "stranger", "old"};
+
+/* A frame on its way. */
+struct parcel {
+	struct parcel *next;
+	uint32_t from, len;
+	struct p3_frame frame;
+};
+
+struct parcels {
+	struct parcel *first, **last;
+	uint32_t n;
+};
+
+/* A buffer on its way back to the node that has sent it. */
+struct receipt {
+	struct receipt *next;
+	struct p3_far_buffer *buffer;
+	uint32_t to;
+	bool failed;
+};
+
+struct p3_endpoint {
+	uint32_t node;
+	int news;
+	struct parcels in;
+	struct receipt *done, **done_last;
+	struct p3_far_buffer *posted;
+	uint32_t refused[NODES];    /* frames to each node that were refused */
+	struct parcel *held[NODES]; /* the frame that comes behind the next one */
+	struct parcel *old[NODES];  /* a copy of an earlier frame */
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct p3_endpoint *ends[NODES];
+static uint32_t rates[LOOP_FAULTS];
+static uint64_t state;
+static struct loop_counts counts;
+
+static uint64_t draw(void)
+{
+	uint64_t z = state += 0x9e3779b97f4a7c15;
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
+	z = (z ^ z >> 27) * 0x94d049bb133111eb;
+	return z ^ z >> 31;
+}
+
+static bool strikes(enum loop_fault what)
+{
+	bool hit = draw() % MILLION < rates[what];
+	counts.faults[what] += hit;
+	return hit;
+}
+
+void loop_set(const uint32_t ppm[LOOP_FAULTS], uint64_t seed)
+{
+	memcpy(rates, ppm, sizeof rates);
+	memset(&counts, 0, sizeof counts);
+	state = seed;
+}
+
+struct loop_counts loop_counts(void)
+{
+	pthread_mutex_lock(&lock);
+	struct loop_counts c = counts;
+	pthread_mutex_unlock(&lock);
+	return c;
+}
+
+/* ---- frames on their way ---- */
+
+static struct parcel *parcel_new(uint32_t from, const struct p3_frame *f, uint32_t len)
+{
+	struct parcel *p = calloc(1, sizeof *p);
+	if (!p)
+		abort();
+	p->from = from;
+	p->len = len;
+	memcpy(&p->frame, f, len);
+	return p;
+}
+
+static void deliver(struct p3_endpoint *to, struct parcel *p)
+{
+	p->next = NULL;
+	*to->in.last = p;
+	to->in.last = &p->next;
+	if (++to->in.n > counts.most_waiting)
+		counts.most_waiting = to->in.n;
+	p3_fd_signal(to->news);
+}
+
+/* Drop the frames from one node that another one has not taken. */
+static void cut(struct p3_endpoint *to, uint32_t from)
+{
+	struct parcel **at = &to->in.first;
+	while (*at) {
+		struct parcel *p = *at;
+		if (p->from != from) {
+			at = &p->next;
+			continue;
+		}
+		*at = p->next;
+		to->in.n--;
+		free(p);
+	}
+	to->in.last = at;
+}
+
+static void flip(struct parcel *p)
+{
+	uint64_t bit = draw() % (8 * p->len);
+	((unsigned char *)&p->frame)[bit / 8] ^= (unsigned char)(1u << bit % 8);
+}
+
+/* Let a stranger, which does not know the key, send a frame like the next one. */
+static void be_stranger(struct p3_endpoint *to, const struct parcel *p)
+{
+	struct parcel *fake = parcel_new(p->from, &p->frame, p->len);
+	fake->frame.seq += (uint32_t)draw() % 3;
+	fake->frame.sum = draw();
+	deliver(to, fake);
+}
+
+static void repeat_old(struct p3_endpoint *ep, struct p3_endpoint *to)
+{
+	struct parcel **old = &ep->old[to->node];
+	if (!*old)
+		return;
+	deliver(to, *old);
+	*old = NULL;
+}
+
+static void carry(struct p3_endpoint *ep, struct p3_endpoint *to, struct parcel *p)
+{
+	struct parcel **held = &ep->held[to->node], **old = &ep->old[to->node];
+	if (!*old)
+		*old = parcel_new(p->from, &p->frame, p->len);
+	if (strikes(LOOP_STRANGER))
+		be_stranger(to, p);
+	if (strikes(LOOP_OLD))
+		repeat_old(ep, to);
+	if (strikes(LOOP_DUP))
+		deliver(to, parcel_new(p->from, &p->frame, p->len));
+	if (strikes(LOOP_CORRUPT))
+		flip(p);
+	if (!*held && strikes(LOOP_SWAP)) {
+		*held = p;
+		return;
+	}
+	deliver(to, p);
+	if (*held)
+		deliver(to, *held);
+	*held = NULL;
+}
+
+/* ---- the endpoint ---- */
+
+static int open_end(const struct p3_far_conf *conf, uint32_t node, uint32_t buffers,
+	struct p3_endpoint **ep_out)
+{
+	(void)conf;
+	(void)buffers;
+	struct p3_endpoint *ep = calloc(1, sizeof *ep);
+	if (!ep || node >= NODES)
+		abort();
+	ep->node = node;
+	ep->news = p3_fd_high(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+	ep->in.last = &ep->in.first;
+	ep->done_last = &ep->done;
+	pthread_mutex_lock(&lock);
+	if (ends[node])
+		abort();
+	ends[node] = ep;
+	pthread_mutex_unlock(&lock);
+	*ep_out = ep;
+	return 0;
+}
+
+static void close_end(struct p3_endpoint *ep)
+{
+	pthread_mutex_lock(&lock);
+	ends[ep->node] = NULL;
+	for (uint32_t i = 0; i < NODES; i++) {
+		if (ends[i])
+			ends[i]->refused[ep->node] = 0;
+		cut(ep, i);
+		free(ep->held[i]);
+		free(ep->old[i]);
+	}
+	pthread_mutex_unlock(&lock);
+	while (ep->done) {
+		struct receipt *r = ep->done;
+		ep->done = r->next;
+		free(r);
+	}
+	close(ep->news);
+	free(ep);
+}
+
+static uint32_t name(const struct p3_endpoint *ep, unsigned char out[P3_FAR_NAME])
+{
+	memcpy(out, &ep->node, sizeof ep->node);
+	return sizeof ep->node;
+}
+
+static int resolve(struct p3_endpoint *ep, uint32_t node, const unsigned char *text,
+	uint32_t len, uint64_t *to_out)
+{
+	(void)ep;
+	(void)text;
+	(void)len;
+	*to_out = node;
+	return 0;
+}
+
+static void forget(struct p3_endpoint *ep, uint64_t to)
+{
+	ep->refused[to] = 0;
+}
+
+static void give_back(
+	struct p3_endpoint *ep, struct p3_far_buffer *b, uint32_t to, bool failed)
+{
+	struct receipt *r = calloc(1, sizeof *r);
+	if (!r)
+		abort();
+	*r = (struct receipt){.buffer = b, .to = to, .failed = failed};
+	*ep->done_last = r;
+	ep->done_last = &r->next;
+	counts.failed += failed;
+	p3_fd_signal(ep->news);
+}
+
+/* Break the connection: frames under way are lost both ways, though most of them were
+ * reported as sent; half of those not taken back yet fail. */
+static void break_connection(struct p3_endpoint *ep, struct p3_endpoint *to)
+{
+	cut(to, ep->node);
+	cut(ep, to->node);
+	ep->refused[to->node] = to->refused[ep->node] = 0;
+	for (struct receipt *r = ep->done; r; r = r->next)
+		if (r->to == to->node && !r->failed && draw() % 2) {
+			r->failed = true;
+			counts.failed++;
+		}
+}
+
+static int send_locked(struct p3_endpoint *ep, struct p3_endpoint *to, uint32_t at,
+	struct p3_far_buffer *b, uint32_t len)
+{
+	if (!to) {
+		give_back(ep, b, at, true);
+		return 0;
+	}
+	if (ep->refused[at] < REFUSED) {
+		ep->refused[at]++;
+		counts.refused++;
+		p3_fd_signal(ep->news);
+		return -EAGAIN;
+	}
+	counts.sent++;
+	if (strikes(LOOP_RESET)) {
+		break_connection(ep, to);
+		give_back(ep, b, at, draw() % 2);
+	} else {
+		give_back(ep, b, at, false);
+		if (!strikes(LOOP_DROP))
+			carry(ep, to, parcel_new(ep->node, &b->frame, len));
+	}
+	return 0;
+}
+
+static int send(
+	struct p3_endpoint *ep, uint64_t to, struct p3_far_buffer *b, uint32_t len)
+{
+	pthread_mutex_lock(&lock);
+	int rc = send_locked(ep, ends[to], (uint32_t)to, b, len);
+	pthread_mutex_unlock(&lock);
+	return rc;
+}
+
+static int post(struct p3_endpoint *ep, struct p3_far_buffer *b)
+{
+	pthread_mutex_lock(&lock);
+	b->next = ep->posted;
+	ep->posted = b;
+	pthread_mutex_unlock(&lock);
+	return 0;
+}
+
+static bool take_receipt(struct p3_endpoint *ep, struct p3_far_event *out)
+{
+	struct receipt *r = ep->done;
+	if (!r)
+		return false;
+	out->what = r->failed ? P3_FAR_FAILED : P3_FAR_SENT;
+	out->buffer = r->buffer;
+	ep->done = r->next;
+	if (!ep->done)
+		ep->done_last = &ep->done;
+	free(r);
+	return true;
+}
+
+static bool take_parcel(struct p3_endpoint *ep, struct p3_far_event *out)
+{
+	struct parcel *p = ep->in.first;
+	struct p3_far_buffer *b = ep->posted;
+	if (!p || !b)
+		return false;
+	memcpy(&b->frame, &p->frame, p->len);
+	*out = (struct p3_far_event){P3_FAR_RECEIVED, b, p->len};
+	ep->posted = b->next;
+	ep->in.first = p->next;
+	ep->in.n--;
+	if (!ep->in.first)
+		ep->in.last = &ep->in.first;
+	free(p);
+	counts.came++;
+	return true;
+}
+
+static uint32_t poll(struct p3_endpoint *ep, struct p3_far_event *out, uint32_t most)
+{
+	uint32_t n = 0;
+	pthread_mutex_lock(&lock);
+	while (n < most && (take_receipt(ep, &out[n]) || take_parcel(ep, &out[n])))
+		n++;
+	pthread_mutex_unlock(&lock);
+	return n;
+}
+
+static int arm(struct p3_endpoint *ep)
+{
+	uint64_t times;
+	pthread_mutex_lock(&lock);
+	bool news = ep->done || (ep->in.first && ep->posted);
+	if (!news)
+		(void)!read(ep->news, &times, sizeof times);
+	pthread_mutex_unlock(&lock);
+	return news ? -EAGAIN : ep->news;
+}
+
+const struct p3_endpoint_ops loop_ops = {.open = open_end,
+	.close = close_end,
+	.name = name,
+	.resolve = resolve,
+	.forget = forget,
+	.send = send,
+	.post = post,
+	.poll = poll,
+	.arm = arm};
+
+/* ---- settings ---- */
+
+static void read_fault(const char *text)
+{
+	for (int i = 0; i < LOOP_FAULTS; i++) {
+		size_t len = strlen(names[i]);
+		if (strncmp(text, names[i], len) == 0 && text[len] == '=') {
+			rates[i] = (uint32_t)strtoul(text + len + 1, NULL, 10);
+			return;
+		}
+	}
+	fprintf(stderr, "P3_FAR: no fault is named '%s'\n", text);
+	abort();
+}
+
+uint32_t loop_from_environment(void)
+{
+	char text[200];
+	const char *from = getenv("P3_FAR");
+	if (!from)
+		return 0;
+	snprintf(text, sizeof text, "%s", from);
+	char *rest, *first = strtok_r(text, ",", &rest), *next;
+	while ((next = strtok_r(NULL, ",", &rest)))
+		read_fault(next);
+	state = 1;
+	return first ? (uint32_t)strtoul(first, NULL, 10) : 0;
+}
+
+bool loop_missed(void)
+{
+	struct loop_counts c = loop_counts();
+	bool missed = !c.came;
+	printf("# far: %llu frames sent, %llu came, %llu refused, %llu failed;",
+		(unsigned long long)c.sent, (unsigned long long)c.came,
+		(unsigned long long)c.refused, (unsigned long long)c.failed);
+	for (int i = 0; i < LOOP_FAULTS; i++) {
+		printf(" %s %llu", names[i], (unsigned long long)c.faults[i]);
+		missed |= c.sent * rates[i] > SURE * MILLION && !c.faults[i];
+	}
+	printf("; at most %u waited\n", c.most_waiting);
+	return missed;
+}

@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The wire between hosts (nic/far/), with the firmware of each node, over an endpoint in
+ * this process: strangers, broken connections, a stopped node, and a node with peers on
+ * all three wires.
+ */
+#include "nic/cases.h"
+
+#include "far/loop.h"
+#include "lib/node/node.h"
+#include "nic/far/link.h"
+#include "nic/run/lease.h"
+#include "support/patience.h"
+
+#include <stdio.h>
+
+#define PT   5
+#define LEN  3000u
+#define LATE 20000u /* ms */
+
+static struct p3_nic *nic(void)
+{
+	return p3_nic(p3_node());
+}
+
+static uint64_t counter(unsigned c)
+{
+	return p3_nic_wire_counter(nic(), c);
+}
+
+static void set_faults(uint32_t reset, uint32_t stranger, uint32_t old)
+{
+	const uint32_t ppm[LOOP_FAULTS] = {
+		[LOOP_RESET] = reset, [LOOP_STRANGER] = stranger, [LOOP_OLD] = old};
+	loop_set(ppm, 7);
+}
+
+/* ---- traffic: each node sends n messages to each other one, in order ---- */
+
+struct traffic {
+	unsigned n, rank, size;
+	ptl_handle_eq_t in, out;
+	ptl_handle_md_t md;
+	unsigned sent[NODES_MAX], got[NODES_MAX], ended;
+};
+
+static struct traffic *traffic_new(
+	unsigned n, unsigned rank, unsigned size, ptl_handle_ni_t ni)
+{
+	struct traffic *t = (void *)node_alloc(sizeof *t);
+	*t = (struct traffic){.n = n, .rank = rank, .size = size};
+	t->in = eq_new(ni, 4096);
+	t->out = eq_new(ni, 4096);
+	unsigned quiet = PTL_MD_EVENT_START_DISABLE;
+	for (unsigned from = 0; from < size; from++)
+		post_md(ni, PT, from,
+			md_of(node_alloc(LEN), LEN, MD_ANY | quiet | PTL_MD_MANAGE_REMOTE,
+				t->in));
+	t->md = bind_md(ni, md_of(node_pattern(LEN, rank), LEN, quiet, t->out));
+	return t;
+}
+
+static size_t length_of(unsigned i)
+{
+	return i * 131 % LEN;
+}
+
+static void took(struct traffic *t, const ptl_event_t *ev)
+{
+	unsigned from = (unsigned)ev->match_bits;
+	CHECK_EQ(ev->ni_fail_type, PTL_NI_OK);
+	CHECK_EQ(ev->hdr_data, t->got[from]);
+	CHECK_EQ(ev->mlength, length_of(t->got[from]++));
+	CHECK_PATTERN(ev->md.start, 0, ev->mlength, from);
+}
+
+static void look(struct traffic *t)
+{
+	ptl_event_t ev;
+	while (PtlEQGet(t->in, &ev) == PTL_OK)
+		took(t, &ev);
+	while (PtlEQGet(t->out, &ev) == PTL_OK) {
+		CHECK_EQ(ev.ni_fail_type, PTL_NI_OK);
+		t->ended++;
+	}
+}
+
+static unsigned sum(const unsigned *a)
+{
+	unsigned s = 0;
+	for (unsigned i = 0; i < NODES_MAX; i++)
+		s += a[i];
+	return s;
+}
+
+/* Send and receive until all is through. */
+static void exchange(struct traffic *t, ptl_handle_ni_t ni)
+{
+	unsigned all = t->n * (t->size - 1);
+	struct patience p = patience_ms(LATE);
+	while (sum(t->got) < all || t->ended < 2 * all) {
+		CHECK(!patience_is_over(&p));
+		for (unsigned to = 0; to < t->size; to++) {
+			unsigned i = t->sent[to];
+			if (to == t->rank || i == t->n ||
+				2 * sum(t->sent) > t->ended + 200)
+				continue;
+			CHECK_OK(PtlPutRegion(t->md, 0, length_of(i), PTL_ACK_REQ,
+				id_of(ni, to), PT, 0, t->rank, 0, i));
+			t->sent[to]++;
+		}
+		look(t);
+	}
+}
+
+/* ---- strangers ---- */
+
+static void among_strangers(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *arg)
+{
+	(void)arg;
+	struct traffic *t = traffic_new(rounds(300), rank, size, ni);
+	sync_nodes();
+	exchange(t, ni);
+	sync_nodes();
+	CHECK_EQ(drops_of(ni), 0);
+	CHECK(counter(P3_W_BAD_SUMS) > rounds(300));
+	CHECK(counter(P3_W_FAR_IN) > 0 && counter(P3_W_FAR_OUT) > 0);
+}
+
+/* A frame of a stranger comes with each frame of the peer, and half of them once more. */
+static void strangers_and_old_frames_change_nothing(void **state)
+{
+	(void)state;
+	set_faults(0, 1000000, 500000);
+	run_nodes(2, among_strangers, NULL);
+	struct loop_counts c = loop_counts();
+	assert_true(c.faults[LOOP_STRANGER] > 300 && c.faults[LOOP_OLD] > 100);
+}
+
+/* ---- broken connections ---- */
+
+static void among_resets(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *arg)
+{
+	(void)arg;
+	struct traffic *t = traffic_new(rounds(1000), rank, size, ni);
+	sync_nodes();
+	exchange(t, ni);
+	sync_nodes();
+	CHECK_EQ(drops_of(ni), 0);
+}
+
+static void broken_connections_lose_nothing(void **state)
+{
+	(void)state;
+	set_faults(5000, 0, 0);
+	run_nodes(3, among_resets, NULL);
+	struct loop_counts c = loop_counts();
+	assert_true(c.faults[LOOP_RESET] > 10 && c.failed > 10);
+}
+
+/* ---- a stopped node ---- */
+
+struct stop {
+	struct gate *stopped, *full, *over;
+};
+
+/* Put until there is no room any more, or until many puts wait. */
+static void fill_up(struct traffic *t, ptl_handle_ni_t ni)
+{
+	int rc = PTL_OK;
+	while (rc == PTL_OK && t->sent[0] < t->n) {
+		unsigned i = t->sent[0];
+		rc = PtlPutRegion(t->md, 0, length_of(i), PTL_ACK_REQ, id_of(ni, 0), PT,
+			0, t->rank, 0, i);
+		t->sent[0] += rc == PTL_OK;
+		look(t);
+	}
+	CHECK(rc == PTL_OK || rc == PTL_NO_SPACE);
+}
+
+static void drain_all(struct traffic *t)
+{
+	unsigned most = 2 * t->sent[0];
+	struct patience p = patience_ms(LATE);
+	while (t->ended < most) {
+		CHECK(!patience_is_over(&p));
+		look(t);
+	}
+}
+
+static void stopped_node(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *arg)
+{
+	struct stop *s = arg;
+	struct traffic *t = traffic_new(rounds(1000), rank, size, ni);
+	sync_nodes();
+	if (rank == 0) {
+		while (!p3_lease_enter(nic(), P3_LEASE_HOST))
+			sleep_ms(1);
+		gate_wait(s->stopped);
+		gate_wait(s->full);
+		sleep_ms(1500); /* pause: the senders ask again and again meanwhile */
+		p3_lease_leave(nic());
+		gate_wait(s->over);
+	} else {
+		gate_wait(s->stopped);
+		fill_up(t, ni);
+		gate_wait(s->full);
+		gate_wait(s->over);
+	}
+	struct patience p = patience_ms(LATE);
+	while (rank == 0 && sum(t->got) < (size - 1) * t->n) {
+		CHECK(!patience_is_over(&p));
+		look(t);
+	}
+	if (rank)
+		drain_all(t);
+	sync_nodes();
+	CHECK_EQ(drops_of(ni), 0);
+}
+
+/* Frames for a node that does not poll wait in the medium: no more of them than the node
+ * has promised room for, and a few that ask.  Nothing is lost. */
+static void a_stopped_node_finds_few_frames(void **state)
+{
+	(void)state;
+	struct stop s = {gate_new(6), gate_new(6), gate_new(6)};
+	set_faults(0, 0, 0);
+	run_nodes(6, stopped_node, &s);
+	struct loop_counts c = loop_counts();
+	print_message("# at most %u frames waited\n", c.most_waiting);
+	assert_true(c.most_waiting > 5);
+	assert_true(c.most_waiting <= P3_FAR_BUFFERS + 5 * (P3_FAR_FIRST + 16));
+	gate_free(s.stopped);
+	gate_free(s.full);
+	gate_free(s.over);
+}
+
+/* ---- all wires at once ---- */
+
+static unsigned count_peers(const struct p3_wire *wire)
+{
+	unsigned n = 0;
+	for (uint32_t i = 0; i < nic()->conf.nnodes; i++)
+		n += i != nic()->conf.node && nic()->peer[i].wire == wire;
+	return n;
+}
+
+static void three_wires(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *arg)
+{
+	(void)arg;
+	struct traffic *t = traffic_new(rounds(300), rank, size, ni);
+	CHECK_EQ(count_peers(&p3_wire_shm), 1);
+	CHECK_EQ(count_peers(&p3_wire_faulty), 2);
+	CHECK_EQ(count_peers(&p3_wire_far), 4);
+	CHECK_EQ(nic()->nwires, 2);
+	sync_nodes();
+	exchange(t, ni);
+	sync_nodes();
+	CHECK(counter(P3_W_FAULTS + P3_FAULT_DROP) > 0);
+	CHECK(counter(P3_W_FAR_IN) > 0 && counter(P3_W_FAR_OUT) > 0);
+}
+
+/* Two hosts with two pairs of nodes each: near, faulty and far. */
+static void a_node_has_peers_on_three_wires(void **state)
+{
+	(void)state;
+	set_faults(1000, 0, 0);
+	setenv("PTL3_WIRE", "faulty:drop=2%,dup=1%,seed=3,near=2", 1);
+	setenv("P3_FAR", "4", 1);
+	run_nodes(8, three_wires, NULL);
+	unsetenv("PTL3_WIRE");
+	setenv("P3_FAR", "1", 1);
+	assert_true(loop_counts().came > 0);
+}
+
+/* ---- memory ---- */
+
+static void lone_node(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *arg)
+{
+	(void)arg;
+	struct traffic *t = traffic_new(1, rank, size, ni);
+	struct p3_nic *n = nic();
+	sync_nodes();
+	exchange(t, ni);
+	CHECK_EQ(n->peer[rank].wire == &p3_wire_shm, true);
+	CHECK_EQ(n->peer[1 - rank].cma_off, true);
+	CHECK_EQ(n->peer[1 - rank].heap.base == NULL, true);
+	sync_nodes();
+}
+
+/* No memory of a node on another host is read or mapped. */
+static void nothing_of_another_host_is_mapped(void **state)
+{
+	(void)state;
+	set_faults(0, 0, 0);
+	run_nodes(2, lone_node, NULL);
+}
+
+int main(void)
+{
+	setenv("P3_FAR", "1", 1); /* each node on a host of its own */
+	const struct CMUnitTest cases[] = {
+		cmocka_unit_test(nothing_of_another_host_is_mapped),
+		cmocka_unit_test(strangers_and_old_frames_change_nothing),
+		cmocka_unit_test(broken_connections_lose_nothing),
+		cmocka_unit_test(a_stopped_node_finds_few_frames),
+		cmocka_unit_test(a_node_has_peers_on_three_wires),
+	};
+	return RUN_CASES(cases);
+}
