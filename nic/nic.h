@@ -60,7 +60,9 @@ struct p3_endpoint_ops;
 struct p3_far_conf {
 	const uint32_t *host;     /* number of each node's host, by the node's index */
 	unsigned char secret[32]; /* the job's, for MACs */
-	const struct p3_endpoint_ops *ops; /* the kind of endpoint */
+	const struct p3_endpoint_ops *ops; /* the kind of endpoint, and for libfabric: */
+	const char *provider;
+	const char *address; /* the local address to use, or NULL */
 };
 
 struct p3_nic_conf {

@@ -5,8 +5,8 @@
  * An endpoint sends datagrams of up to P3_FAR_BYTES between the nodes of a job.  It may
  * lose them, also those that it has reported as sent; it may double, delay, change and
  * reorder them, and deliver those of strangers.  The far wire (far.c) mends all that.
- * Nothing else is asked of an endpoint, so any medium will do: a provider of libfabric,
- * or queues in one process (tests).
+ * Nothing else is asked of an endpoint, so any medium will do: a provider of libfabric
+ * (fabric.c), or queues in one process (tests).
  *
  *	a buffer of the far wire
  *	  --send-->  the endpoint has it  --poll: SENT or FAILED-->      it is free

@@ -2,6 +2,7 @@
 /* Nodes as threads of a test process. */
 #include "support/nodes.h"
 
+#include "far/fabric_net.h"
 #include "far/loop.h"
 #include "launcher/rdv/rdv.h"
 #include "lib/node/node.h"
@@ -350,12 +351,24 @@ static void join_sides(struct member *m)
 static uint32_t hosts[NODES_MAX];
 static struct p3_far_conf far = {
 	.host = hosts, .secret = "the secret of the job of a test", .ops = &loop_ops};
-static bool on_hosts; /* P3_FAR places the nodes on several hosts */
+static bool on_hosts;  /* P3_FAR places the nodes on several hosts, */
+static bool on_fabric; /* and P3_FABRIC connects them by libfabric */
+
+static bool has_fabric(struct p3_far_conf *conf)
+{
+#ifdef P3_TEST_FABRIC
+	return fabric_net_from_environment(conf);
+#else
+	(void)conf;
+	return false;
+#endif
+}
 
 static void place_nodes(void)
 {
 	uint32_t each = loop_from_environment();
 	on_hosts = each != 0;
+	on_fabric = on_hosts && has_fabric(&far);
 	for (uint32_t i = 0; on_hosts && i < NODES_MAX; i++)
 		hosts[i] = i / each;
 }
@@ -414,10 +427,18 @@ ptl_handle_ni_t node_ni(void)
 }
 
 static struct wire_sum wire_sum; /* over all nodes and cases */
+static p3_a64 far_frames;        /* frames that came from other hosts */
+
+static bool no_frames(void)
+{
+	uint64_t n = p3_get(&far_frames);
+	printf("# fabric: %llu frames came\n", (unsigned long long)n);
+	return n == 0;
+}
 
 int nodes_missed_faults(void)
 {
-	bool missed = on_hosts && loop_missed();
+	bool missed = on_hosts && (on_fabric ? no_frames() : loop_missed());
 	return (missed || wire_missed(&wire_sum)) && !getenv("P3_CASE");
 }
 
@@ -428,6 +449,7 @@ static void check_stats(struct member *m)
 	if (m->frozen || PtlXStats(m->ni, &st) != PTL_OK)
 		return; /* the test has closed it */
 	wire_count(&wire_sum, &st);
+	p3_add64(&far_frames, p3_nic_wire_counter(p3_nic(m->node), P3_W_FAR_IN));
 	if (st.bad_headers && !m->run->opt.bad_headers)
 		CHECK_EQ(st.bad_headers, 0);
 	/* park_late counts sleeps whose end finds work.  A wake-up that comes just at the

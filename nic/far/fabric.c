@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Endpoints over libfabric. */
+#include "nic/far/fabric.h"
+#include "shm/log.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <rdma/fabric.h>
+#include <rdma/fi_cm.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_eq.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FILE_NAME "libfabric.so.1"
+#define VERSION   FI_VERSION(1, 17)
+#define SPARE     64u /* room in the queue of completions beyond one for each buffer */
+
+struct p3_endpoint {
+	struct fi_info *info;
+	struct fid_fabric *fabric;
+	struct fid_domain *domain;
+	struct fid_av *av;
+	struct fid_cq *cq;
+	struct fid_ep *ep;
+	int news; /* descriptor of cq */
+	uint32_t name_len;
+	unsigned char name[P3_FAR_NAME];
+};
+
+_Static_assert(sizeof(struct fi_context2) <= sizeof(((struct p3_far_buffer *)0)->space),
+	"a provider may use that much of each buffer");
+_Static_assert(offsetof(struct p3_far_buffer, space) == 0, "the context is the buffer");
+
+/* ---- the library ---- */
+
+static struct {
+	pthread_mutex_t lock;
+	bool loaded;
+	int (*getinfo)(uint32_t version, const char *node, const char *service,
+		uint64_t flags, const struct fi_info *hints, struct fi_info **info);
+	void (*freeinfo)(struct fi_info *info);
+	struct fi_info *(*dupinfo)(const struct fi_info *info);
+	int (*fabric)(
+		struct fi_fabric_attr *attr, struct fid_fabric **fabric, void *context);
+	const char *(*strerror)(int errnum);
+} fi = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* Find a function of the library, and store its address at *out. */
+static bool find(void *lib, const char *name, void *out)
+{
+	void *at = dlsym(lib, name);
+	memcpy(out, &at, sizeof at);
+	return at != NULL;
+}
+
+static int load_library(void)
+{
+	void *lib = dlopen(FILE_NAME, RTLD_NOW | RTLD_LOCAL);
+	if (lib && find(lib, "fi_getinfo", &fi.getinfo) &&
+		find(lib, "fi_freeinfo", &fi.freeinfo) &&
+		find(lib, "fi_dupinfo", &fi.dupinfo) &&
+		find(lib, "fi_fabric", &fi.fabric) &&
+		find(lib, "fi_strerror", &fi.strerror))
+		return 0;
+	const char *why = dlerror();
+	p3_error("a job on several hosts needs libfabric, which cannot be loaded: %s; "
+		 "install it (Debian: libfabric1)",
+		why ? why : FILE_NAME);
+	return -ENOENT;
+}
+
+static int load(void)
+{
+	pthread_mutex_lock(&fi.lock);
+	int rc = fi.loaded ? 0 : load_library();
+	fi.loaded = rc == 0;
+	pthread_mutex_unlock(&fi.lock);
+	return rc;
+}
+
+/* ---- opening ---- */
+
+/* Ask for the provider, and for no more than is used. */
+static struct fi_info *ask(const struct p3_far_conf *conf, uint32_t buffers)
+{
+	struct fi_info *hints = fi.dupinfo(NULL);
+	if (!hints)
+		return NULL;
+	hints->caps = FI_MSG;
+	hints->mode = FI_CONTEXT | FI_CONTEXT2;
+	hints->ep_attr->type = FI_EP_RDM;
+	hints->domain_attr->threading = FI_THREAD_DOMAIN;
+	hints->domain_attr->control_progress = FI_PROGRESS_MANUAL;
+	hints->domain_attr->data_progress = FI_PROGRESS_MANUAL;
+	hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
+	hints->tx_attr->size = hints->rx_attr->size = buffers;
+	hints->fabric_attr->prov_name = strdup(conf->provider);
+	return hints;
+}
+
+/* Open the objects one by one.  Return 0 or a negative number of libfabric's errors,
+ * which are those of errno up to a point. */
+static int open_all(struct p3_endpoint *e, uint32_t buffers)
+{
+	struct fi_av_attr av = {.type = e->info->domain_attr->av_type};
+	struct fi_cq_attr cq = {.format = FI_CQ_FORMAT_MSG,
+		.wait_obj = FI_WAIT_FD,
+		.size = 2 * buffers + SPARE};
+	size_t len = sizeof e->name;
+	int rc = fi.fabric(e->info->fabric_attr, &e->fabric, NULL);
+	rc = rc ? rc : fi_domain(e->fabric, e->info, &e->domain, NULL);
+	rc = rc ? rc : fi_av_open(e->domain, &av, &e->av, NULL);
+	rc = rc ? rc : fi_cq_open(e->domain, &cq, &e->cq, NULL);
+	rc = rc ? rc : fi_control(&e->cq->fid, FI_GETWAIT, &e->news);
+	rc = rc ? rc : fi_endpoint(e->domain, e->info, &e->ep, NULL);
+	rc = rc ? rc : fi_ep_bind(e->ep, &e->av->fid, 0);
+	rc = rc ? rc : fi_ep_bind(e->ep, &e->cq->fid, FI_TRANSMIT | FI_RECV);
+	rc = rc ? rc : fi_enable(e->ep);
+	rc = rc ? rc : fi_getname(&e->ep->fid, e->name, &len);
+	e->name_len = (uint32_t)len;
+	return rc;
+}
+
+static void close_one(struct fid *what)
+{
+	if (what)
+		(void)fi_close(what);
+}
+
+static void close_end(struct p3_endpoint *e)
+{
+	close_one(e->ep ? &e->ep->fid : NULL);
+	close_one(e->cq ? &e->cq->fid : NULL);
+	close_one(e->av ? &e->av->fid : NULL);
+	close_one(e->domain ? &e->domain->fid : NULL);
+	close_one(e->fabric ? &e->fabric->fid : NULL);
+	if (e->info)
+		fi.freeinfo(e->info);
+	free(e);
+}
+
+static int find_provider(
+	const struct p3_far_conf *conf, uint32_t buffers, struct fi_info **info_out)
+{
+	uint64_t flags = conf->address ? FI_SOURCE : 0;
+	struct fi_info *hints = ask(conf, buffers);
+	if (!hints)
+		return -ENOMEM;
+	int rc = fi.getinfo(VERSION, conf->address, NULL, flags, hints, info_out);
+	fi.freeinfo(hints);
+	if (!rc && strcmp((*info_out)->fabric_attr->prov_name, conf->provider) != 0)
+		rc = -FI_ENODATA;
+	return rc;
+}
+
+static int open_end(const struct p3_far_conf *conf, uint32_t node, uint32_t buffers,
+	struct p3_endpoint **ep_out)
+{
+	(void)node;
+	int rc = load();
+	struct p3_endpoint *e = rc ? NULL : calloc(1, sizeof *e);
+	if (!e)
+		return rc ? rc : -ENOMEM;
+	rc = find_provider(conf, buffers, &e->info);
+	rc = rc ? rc : open_all(e, buffers);
+	if (!rc) {
+		*ep_out = e;
+		return 0;
+	}
+	p3_error("libfabric's provider %s at %s cannot be used: %s; see which providers "
+		 "fi_info shows",
+		conf->provider, conf->address ? conf->address : "any address",
+		fi.strerror(-rc));
+	close_end(e);
+	return rc == -FI_ENOMEM ? -ENOMEM : -ENODEV;
+}
+
+/* ---- names ---- */
+
+static uint32_t name(const struct p3_endpoint *e, unsigned char out[P3_FAR_NAME])
+{
+	memcpy(out, e->name, e->name_len);
+	return e->name_len;
+}
+
+static int resolve(struct p3_endpoint *e, uint32_t node, const unsigned char *text,
+	uint32_t len, uint64_t *to_out)
+{
+	(void)node;
+	fi_addr_t to;
+	if (len != e->name_len || fi_av_insert(e->av, text, 1, &to, 0, NULL) != 1)
+		return -EPROTO;
+	*to_out = to;
+	return 0;
+}
+
+/* Keep the address, and its connection if there is one, until the endpoint closes: frames
+ * to that peer may still be with the provider. */
+static void forget(struct p3_endpoint *e, uint64_t to)
+{
+	(void)e;
+	(void)to;
+}
+
+/* ---- frames ---- */
+
+static int send_frame(
+	struct p3_endpoint *e, uint64_t to, struct p3_far_buffer *b, uint32_t len)
+{
+	ssize_t rc = fi_send(e->ep, &b->frame, len, NULL, to, b);
+	return rc == -FI_EAGAIN ? -EAGAIN : rc ? -EIO : 0;
+}
+
+static int post(struct p3_endpoint *e, struct p3_far_buffer *b)
+{
+	ssize_t rc = fi_recv(e->ep, &b->frame, P3_FAR_BYTES, NULL, FI_ADDR_UNSPEC, b);
+	return rc == -FI_EAGAIN ? -EAGAIN : rc ? -EIO : 0;
+}
+
+/* Take one completion with an error.  Return false if there is none, or if it is of no
+ * buffer. */
+static bool take_error(struct p3_endpoint *e, struct p3_far_event *out)
+{
+	struct fi_cq_err_entry err = {.err_data_size = 0};
+	if (fi_cq_readerr(e->cq, &err, 0) <= 0 || !err.op_context)
+		return false;
+	*out = (struct p3_far_event){P3_FAR_FAILED, err.op_context, 0};
+	return true;
+}
+
+static struct p3_far_event event_of(const struct fi_cq_msg_entry *c)
+{
+	struct p3_far_buffer *b = c->op_context;
+	return (struct p3_far_event){
+		b->receives ? P3_FAR_RECEIVED : P3_FAR_SENT, b, (uint32_t)c->len};
+}
+
+static uint32_t take_events(
+	struct p3_endpoint *e, struct p3_far_event *out, uint32_t most)
+{
+	struct fi_cq_msg_entry done[16];
+	ssize_t n = fi_cq_read(e->cq, done, most < 16 ? most : 16);
+	if (n == -FI_EAVAIL)
+		return take_error(e, out);
+	for (ssize_t i = 0; i < n; i++)
+		out[i] = event_of(&done[i]);
+	return n < 0 ? 0 : (uint32_t)n;
+}
+
+static int arm(struct p3_endpoint *e)
+{
+	struct fid *what = &e->cq->fid;
+	int rc = fi_trywait(e->fabric, &what, 1);
+	return rc == -FI_EAGAIN ? -EAGAIN : rc ? -EIO : e->news;
+}
+
+const struct p3_endpoint_ops p3_endpoint_fabric = {.open = open_end,
+	.close = close_end,
+	.name = name,
+	.resolve = resolve,
+	.forget = forget,
+	.send = send_frame,
+	.post = post,
+	.poll = take_events,
+	.arm = arm};

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * fabric - endpoints (endpoint.h) over libfabric
+ *
+ * The provider must have reliable datagrams (FI_EP_RDM) and a descriptor to wait for, and
+ * must not ask for registered buffers; tcp;ofi_rxm is one, the others are untested.  Its
+ * reliability is not relied on: connections that broke have lost hundreds of messages
+ * that had completed well.
+ *
+ * libfabric is loaded when the first endpoint opens, and stays: programs without other
+ * hosts neither link nor load it.  fabric.c alone knows it.
+ */
+#ifndef P3_NIC_FAR_FABRIC_H
+#define P3_NIC_FAR_FABRIC_H
+
+#include "nic/far/endpoint.h"
+
+/* conf has provider, and address, which may be NULL: the provider chooses. */
+extern const struct p3_endpoint_ops p3_endpoint_fabric;
+
+#endif

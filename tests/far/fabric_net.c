@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Endpoints over libfabric between nodes of one process. */
+#include "far/fabric_net.h"
+
+#include "nic/far/fabric.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define NODES 64u
+
+static struct {
+	uint32_t len; /* 0: the endpoint is not open */
+	unsigned char text[P3_FAR_NAME];
+	struct p3_endpoint *ep;
+} names[NODES];
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static int open_named(const struct p3_far_conf *conf, uint32_t node, uint32_t buffers,
+	struct p3_endpoint **ep_out)
+{
+	int rc = node < NODES ? p3_endpoint_fabric.open(conf, node, buffers, ep_out)
+			      : -EINVAL;
+	if (rc)
+		return rc;
+	pthread_mutex_lock(&lock);
+	names[node].ep = *ep_out;
+	names[node].len = p3_endpoint_fabric.name(*ep_out, names[node].text);
+	pthread_mutex_unlock(&lock);
+	return 0;
+}
+
+static void close_named(struct p3_endpoint *ep)
+{
+	pthread_mutex_lock(&lock);
+	for (uint32_t i = 0; i < NODES; i++)
+		if (names[i].ep == ep) {
+			names[i].ep = NULL;
+			names[i].len = 0;
+		}
+	pthread_mutex_unlock(&lock);
+	p3_endpoint_fabric.close(ep);
+}
+
+static int resolve_named(struct p3_endpoint *ep, uint32_t node, const unsigned char *text,
+	uint32_t len, uint64_t *to_out)
+{
+	(void)text;
+	(void)len;
+	pthread_mutex_lock(&lock);
+	int rc = names[node].len ? p3_endpoint_fabric.resolve(ep, node, names[node].text,
+					   names[node].len, to_out)
+				 : -EAGAIN;
+	pthread_mutex_unlock(&lock);
+	return rc;
+}
+
+bool fabric_net_from_environment(struct p3_far_conf *conf)
+{
+	static struct p3_endpoint_ops ops;
+	static char provider[80];
+	const char *text = getenv("P3_FABRIC");
+	if (!text)
+		return false;
+	snprintf(provider, sizeof provider, "%s", text);
+	for (char *at = provider; *at; at++)
+		*at = *at == '+' ? ';' : *at;
+	conf->provider = provider;
+	ops = p3_endpoint_fabric;
+	ops.open = open_named;
+	ops.close = close_named;
+	ops.resolve = resolve_named;
+	conf->ops = &ops;
+	conf->address = "127.0.0.1";
+	return true;
+}
