@@ -24,7 +24,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { PORTAL_DATA = 4, WORD = 8, MOST_MESSAGES = 1000000, PIECE_NS = 50000 };
+enum { PORTAL_DATA = 4, WORD = 8, SLOT = 64, MOST_MESSAGES = 1000000, PIECE_NS = 50000 };
 enum { WORKED = 1 << 16 }; /* words that the work goes through: 512 KiB */
 
 #define NIC_THREAD    "p3nic"
@@ -40,6 +40,7 @@ struct work {
 struct program {
 	struct bench b;
 	struct bench_number messages; /* of all senders */
+	struct bench_number bytes;    /* of a message; the first word is its number */
 	struct bench_number pause_us; /* of all senders together */
 	struct bench_watch w;         /* of rank 0: messages; of others: ACKs */
 	unsigned senders;
@@ -125,7 +126,7 @@ static uint64_t count_of(const struct program *p, unsigned sender)
 static bool all_came(const struct program *p)
 {
 	for (unsigned i = 0; i < p->senders; i++)
-		if (p->arrived[i] != count_of(p, i))
+		if (p->arrived[i * SLOT / WORD] != count_of(p, i))
 			return false;
 	return true;
 }
@@ -170,15 +171,15 @@ static void rest(const struct program *p)
 static void send_all(struct sender *s)
 {
 	struct program *p = s->p;
-	uint64_t word = 0;
-	ptl_handle_md_t md = bench_bind(&p->b, &word, sizeof word, s->w.eq);
+	uint64_t word[SLOT / WORD] = {0};
+	ptl_handle_md_t md = bench_bind(&p->b, word, p->bytes.value, s->w.eq);
 	ptl_process_id_t to = bench_id(&p->b, 0);
 	for (uint64_t i = 0; i < s->count; i++) {
 		rest(p);
-		word = i + 1;
+		word[0] = i + 1;
 		double t = bench_now_ns();
 		int rc = PtlPut(md, PTL_ACK_REQ, to, PORTAL_DATA, 0, BENCH_BITS,
-			s->number * WORD, 0);
+			s->number * SLOT, 0);
 		bench_check(rc, "PtlPut");
 		bench_await(&s->w, PTL_EVENT_ACK, i + 1);
 		s->sample[i] = bench_now_ns() - t;
@@ -295,8 +296,10 @@ static const char legend[] =
 static void parse(struct program *p, int argc, char **argv)
 {
 	const struct bench_option rows[] = {
-		{"messages", "N", "of 8 bytes, from all senders; default 4000",
+		{"messages", "N", "from all senders; default 4000",
 			"messages, 1 to 1000000", bench_set_number, &p->messages},
+		{"bytes", "N", "of a message; default 8", "bytes, 8 to 64",
+			bench_set_number, &p->bytes},
 		{"pause", "US",
 			"between messages, all senders taken together; default 200",
 			"microseconds, 0 to 1000000", bench_set_number, &p->pause_us},
@@ -314,12 +317,12 @@ static void parse(struct program *p, int argc, char **argv)
 
 static void open_target(struct program *p)
 {
-	void *memory = bench_allocate(p->senders * WORD);
+	void *memory = bench_allocate(p->senders * SLOT);
 	p->work = bench_allocate(WORKED * sizeof *p->work);
 	p->arrived = memory;
 	p->w.eq = bench_queue(&p->b, p->messages.value + 64);
 	bench_post(&p->b, PORTAL_DATA, BENCH_BITS, PTL_MD_OP_PUT, memory,
-		p->senders * WORD, p->w.eq);
+		p->senders * SLOT, p->w.eq);
 }
 
 int main(int argc, char **argv)
@@ -327,6 +330,7 @@ int main(int argc, char **argv)
 	static struct program p = {
 		.b = {.program = "stolen", .about = about, .legend = legend},
 		.messages = {4000, 1, MOST_MESSAGES},
+		.bytes = {WORD, WORD, SLOT},
 		.pause_us = {200, 0, 1000000},
 		.w = {.may_lose = BENCH_LOSE_NONE}};
 	parse(&p, argc, argv);

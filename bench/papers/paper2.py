@@ -119,17 +119,29 @@ def saved(none, some):
                 f"{less / 1000:.1f} of {at(none, 8) / 1000:.1f} microseconds are saved")
 
 
-def interrupts_once(lab, env):
-    """Return the interrupts for a message of 8 bytes at its target."""
-    return {"": lab.job("stolen", [], env)["results"][0]["interrupts"]}
+def interrupts_once(lab, size, env):
+    """Return the interrupts for a message of this size at its target."""
+    options = ["--bytes", size, "--messages", 1000]
+    return {"": lab.job("stolen", options, env)["results"][0]["interrupts"]}
 
 
-def one_interrupt(lab, sides):
-    """Return the verdict on the interrupts that payload in the header saves."""
-    seen = lab.turns({n: partial(interrupts_once, lab, sides[inline(n)]) for n in (0, 12)})
-    none, some = seen[0][""], seen[12][""]
-    return verdict("Payload in the header saves one interrupt of the target, at 8 bytes", none - some,
-                   lambda less: 0.9 <= less <= 1.1, f"{none:.2f} and {some:.2f} interrupts a message")
+def one_more(question, some, more):
+    """Return the verdict that messages have one interrupt more on the second side."""
+    return verdict(question, more - some, lambda count: 0.9 <= count <= 1.1,
+                   f"{some:.2f} and {more:.2f} interrupts a message")
+
+
+def interrupts(lab, sides):
+    """Return the verdicts on the interrupts of the target: payload in the header saves one, and the
+    step lies at its size."""
+    cases = {(n, size) for n in INLINE[1:] for size in (n, n + 1)} | {(0, 8), (12, 8)}
+    seen = lab.turns({case: partial(interrupts_once, lab, case[1], sides[inline(case[0])])
+                      for case in sorted(cases)})
+    yield one_more("Payload in the header saves one interrupt of the target, at 8 bytes",
+                   seen[12, 8][""], seen[0, 8][""])
+    for n in INLINE[1:]:
+        yield one_more(f"With {n} bytes inline {n + 1} bytes take one interrupt more than {n}",
+                       seen[n, n][""], seen[n, n + 1][""])
 
 
 def payload_verdicts(measured):
@@ -155,7 +167,7 @@ def payload(lab):
          "its own."],
         "bytes", "microseconds",
         [Curve(side, microseconds(points), side == "accelerated") for side, points in measured.items()],
-        [*payload_verdicts(measured), one_interrupt(lab, sides)],
+        [*payload_verdicts(measured), *interrupts(lab, sides)],
         notes=[f"From {OWN_CELL} to {OWN_CELL + 1} bytes accelerated mode takes {own:.2f} times the time."])
 
 
