@@ -122,7 +122,7 @@ def measurable(lab):
         HUGEPAGES: ["put of 64 KiB", SAVES, plain(pages["auto"], size=65536),
                     plain(pages["off"], size=65536)],
         "12 bytes inline, generic mode": ["put of 8 bytes", SAVES, plain(inline[12]), plain(inline[0])],
-        "one interrupt for many events, generic mode": [
+        "interrupt at the end of a pass, generic mode": [
             "stream of 8 bytes", SAVES, stream(GENERIC), stream(GENERIC, "batches")]}
 
 
