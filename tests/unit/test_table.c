@@ -102,7 +102,8 @@ static void no_value_finds_an_object_beyond_the_last(void **state)
 {
 	(void)state;
 	struct p3_table t = new_table();
-	uint64_t h = p3_get(&thing_new(&t, 0)->o.name);
+	struct thing *x = thing_new(&t, 0);
+	uint64_t h = p3_get(&x->o.name);
 	for (uint64_t i = 1; i < 1u << P3_HANDLE_INDEX_BITS; i++)
 		if ((h ^ i) >> P3_HANDLE_INDEX_BITS == h >> P3_HANDLE_INDEX_BITS)
 			assert_null(named(&t, h ^ i));
