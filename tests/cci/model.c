@@ -254,11 +254,22 @@ static bool is_free(const struct step *s, unsigned endpoint)
 	return true;
 }
 
+/* A write on a connection that ends may arrive when a later round has begun: nobody tells
+ * when it is over.  So no later write makes its place known again. */
 static void write_memory(struct model *m, const struct step *s, unsigned end, bool known)
 {
 	struct memory *at = &m->memory[end][s->region];
 	memcpy(at->bytes + s->remote, model_source() + s->local, s->length);
-	memset(at->known + s->remote, known, s->length);
+	if (!known)
+		memset(at->known + s->remote, 0, s->length);
+}
+
+/* A blocking RMA on RO ends after the messages before it, too, which wait for buffers
+ * that only the receiver's next steps free. */
+static bool may_block_for_ever(const struct step *s, const struct slot *c)
+{
+	return (s->flags & CCI_FLAG_BLOCKING) && has_few_buffers(c->end[!s->server]) &&
+	       (s->with_message || c->attribute == CCI_CONN_ATTR_RO);
 }
 
 static enum fate rma_fate(struct model *m, const struct step *s)
@@ -268,7 +279,7 @@ static enum fate rma_fate(struct model *m, const struct step *s)
 	unsigned end = c->end[!s->server];
 	if (fate == LEFT_OUT || c->attribute == CCI_CONN_ATTR_UU)
 		return LEFT_OUT;
-	if ((s->flags & CCI_FLAG_BLOCKING) && s->with_message && has_few_buffers(end))
+	if (may_block_for_ever(s, c))
 		return LEFT_OUT;
 	if (fate == CLOSED)
 		return CLOSED;
