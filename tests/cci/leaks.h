@@ -7,7 +7,8 @@
 #ifndef P3_TESTS_CCI_LEAKS_H
 #define P3_TESTS_CCI_LEAKS_H
 
-#include <dirent.h>
+#include "../support/descriptors.h"
+
 #include <stdio.h>
 
 struct leaks {
@@ -24,17 +25,6 @@ struct leaks {
 #define LEAKS_NO_MEMORY 1
 #endif
 #endif
-
-static inline unsigned long leaks_entries(const char *path)
-{
-	unsigned long n = 0;
-	DIR *d = opendir(path);
-	while (d && readdir(d))
-		n++;
-	if (d)
-		closedir(d);
-	return n;
-}
 
 static inline unsigned long leaks_mappings(void)
 {
@@ -69,8 +59,16 @@ static inline unsigned long leaks_kib(void)
 
 static inline struct leaks leaks_now(void)
 {
-	return (struct leaks){leaks_entries("/proc/self/fd"),
-		leaks_entries("/proc/self/task"), leaks_mappings(), leaks_kib()};
+	return (struct leaks){descriptors_of("self"), entries_of("/proc/self/task"),
+		leaks_mappings(), leaks_kib()};
+}
+
+/* Look when descriptors and threads are as few as before, or do not become so few. */
+static inline struct leaks leaks_after(const struct leaks *before)
+{
+	(void)descriptors_within("self", (unsigned)before->descriptors, 5000);
+	(void)entries_within("/proc/self/task", (unsigned)before->threads, 5000);
+	return leaks_now();
 }
 
 #endif

@@ -4,6 +4,7 @@
  * fixed number of descriptors for any size of the job, and memory as in shm/footprint.h
  */
 #include "../mp/mp.h"
+#include "../support/patience.h"
 #include "shm/footprint.h"
 
 #include <dirent.h>
@@ -41,6 +42,16 @@ static struct count count(void)
 	return c;
 }
 
+/* Count when the births are taken: each brings descriptors that are closed at once. */
+static struct count settled(unsigned fds)
+{
+	struct patience p = patience_ms(5000);
+	struct count c;
+	while ((c = count()).fds > fds && !patience_is_over(&p))
+		usleep(1000);
+	return c;
+}
+
 static uint32_t records(void)
 {
 	const char *text = getenv("PTL3_TRACE");
@@ -52,10 +63,10 @@ int main(void)
 	unsigned before = count().fds; /* the lifeline is among them */
 	mp_start();
 	mp_barrier();
-	struct count now = count();
+	unsigned more = before + P3_NODE_FDS - 1;
+	struct count now = settled(more);
 	uint64_t want = p3_footprint_of(mp.size, false, records()).start;
-	mp_check(now.fds == before + P3_NODE_FDS - 1, "%u descriptors before, %u now",
-		before, now.fds);
+	mp_check(now.fds == more, "%u descriptors before, %u now", before, now.fds);
 	mp_check(now.bytes == want, "%llu bytes, not %llu", (unsigned long long)now.bytes,
 		(unsigned long long)want);
 	if (mp.rank == 0)

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * descriptors - the open descriptors of a process, or other entries of a folder of /proc
+ *
+ *	unsigned before = descriptors_of("self");
+ *	...
+ *	unsigned after = descriptors_within("self", before, 5000);
+ *	check(after <= before, "%u descriptors, %u before", after, before);
+ *
+ * Another thread of the process has one more for a moment: it takes a packet with
+ * descriptors, maps them and closes them, or it reads a file.  A thread that was joined is
+ * in /proc until the kernel has ended it.  So a number that is too large at one look proves
+ * nothing: a leak is what stays.  Any program may include this header; it has no state.
+ */
+#ifndef P3_TESTS_DESCRIPTORS_H
+#define P3_TESTS_DESCRIPTORS_H
+
+#include "patience.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+/* Return the number of entries, with "." and "..". */
+static inline unsigned entries_of(const char *path)
+{
+	unsigned n = 0;
+	DIR *d = opendir(path);
+	if (!d) {
+		perror(path);
+		abort();
+	}
+	while (readdir(d))
+		n++;
+	closedir(d);
+	return n;
+}
+
+/* Wait until there are no more entries than this, or the limit is over.  Return their
+ * number at the last look. */
+static inline unsigned entries_within(const char *path, unsigned most, uint64_t ms)
+{
+	const struct timespec t = {0, 1000000};
+	struct patience p = patience_ms(ms);
+	unsigned n;
+	while ((n = entries_of(path)) > most && !patience_is_over(&p))
+		nanosleep(&t, NULL);
+	return n;
+}
+
+/* The same for the descriptors of a process: its number, or "self".  What the look itself
+ * opens is counted by each look. */
+static inline unsigned descriptors_of(const char *pid)
+{
+	char path[40];
+	snprintf(path, sizeof path, "/proc/%s/fd", pid);
+	return entries_of(path);
+}
+
+static inline unsigned descriptors_within(const char *pid, unsigned most, uint64_t ms)
+{
+	char path[40];
+	snprintf(path, sizeof path, "/proc/%s/fd", pid);
+	return entries_within(path, most, ms);
+}
+
+#endif
