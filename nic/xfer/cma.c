@@ -48,12 +48,32 @@ enum p3_moved p3_xfer_cma_failed(struct p3_nic *n, struct p3_pull *pull, ssize_t
 	return pull->mover == P3_MOVE_BULK ? P3_MOVED_NOTHING : p3_xfer_begin_anew(pull);
 }
 
+/* Return true if the next pass has other work than this node's transfers. */
+static bool is_awaited(struct p3_nic *n)
+{
+	if (p3_mbx_any(n->mailbox))
+		return true;
+	for (uint32_t i = 0; i < n->nhot; i++) {
+		uint64_t w0;
+		if (p3_ring_peek(&n->hot[i]->req_in, &w0) ||
+			p3_peer_has_response(n->hot[i]))
+			return true;
+	}
+	return false;
+}
+
 /* Let the length of later slices depend on the time of this one. */
 static void learn_slice(struct p3_nic *n, uint64_t len, uint64_t ns)
 {
-	p3_slices_learn(&n->slices, len, ns);
+	uint64_t most = P3_SLICE_NS, usual = p3_slices_length(&n->slices);
+	if (len > usual + usual / 4) {
+		most = P3_LONE_NS;
+		p3_slices_learn_lone(&n->slices, len, ns, is_awaited(n));
+	} else {
+		p3_slices_learn(&n->slices, len, ns);
+	}
 	p3_set(&n->count[P3_G_SLICE], p3_slices_length(&n->slices));
-	if (ns > 2 * P3_SLICE_NS)
+	if (ns > 2 * most)
 		p3_count(&n->count[P3_C_OVERRUNS], 1);
 }
 
@@ -74,14 +94,28 @@ ssize_t p3_xfer_read_there(
 	return got;
 }
 
+/* Return true if nothing that this node knows of waits for its next pass, and one slice
+ * can take the whole message. */
+static bool is_lone(const struct p3_nic *n, const struct p3_pull *pull)
+{
+	return pull->length <= P3_LONE_MOST && n->pulls.next == n->pulls.prev &&
+	       n->window_free == (1u << n->windows) - 1 && n->nhot <= n->few;
+}
+
+/* Return the length of the next slice from the front. */
+static uint64_t next_length(const struct p3_nic *n, const struct p3_pull *pull)
+{
+	uint64_t rest = pull->end - pull->done;
+	uint64_t slice = is_lone(n, pull) ? p3_slices_lone_length(&n->slices)
+					  : p3_slices_length(&n->slices);
+	return rest > slice + slice / 4 ? slice : rest; /* include a small rest */
+}
+
 enum p3_moved p3_xfer_move_cma(struct p3_nic *n, struct p3_pull *pull)
 {
-	uint64_t piece = pull->end - pull->done;
 	if (!p3_xfer_announce(n, pull))
 		return P3_MOVED_NOTHING;
-	uint64_t slice = p3_slices_length(&n->slices);
-	if (piece > slice + slice / 4) /* include a small rest */
-		piece = slice;
+	uint64_t piece = next_length(n, pull);
 	uint64_t was = pull->front.at;
 	p3_xfer_write_front(pull, pull->done + piece);
 	ssize_t got = p3_xfer_read_there(n, pull, pull->done, piece);

@@ -6,26 +6,41 @@
 
 /* number of transfers in a run, which one mover moves: each mover leaves its own data in
  * the caches */
-#define P3_RUN     8u
-#define P3_LEARN   2u  /* runs by either mover in turn at first, */
-#define P3_EXPLORE 64u /* then one run in 64 by the mover that seems slower */
+#define P3_RUN   8u
+#define P3_LEARN 2u /* runs by either mover in turn at first, */
+#define P3_EXPLORE                                                                       \
+	64u /* then one run in 64 by the mover that seems slower; see explores() */
 
-static struct p3_pace *pace_of(struct p3_nic *n, uint64_t length)
+static struct p3_pace *pace_of(struct p3_nic *n, const struct p3_pull *pull)
 {
-	return &n->pace[63 - __builtin_clzll(length)];
+	return &n->pace[pull->get != NULL][63 - __builtin_clzll(pull->length)];
+}
+
+/* Return by how many 32nds of the time of a read a window must be faster.  It also takes
+ * time of the peer's CPU, which could read for the peer's own transfers, and fills the
+ * peer's cache.  So both nodes gain by a window only if it is faster by 3/32.  Where one
+ * node's put follows the other's, and each is read at once, twice as much is needed. */
+static uint64_t margin_of(const struct p3_pull *pull)
+{
+	return pull->length <= P3_LONE_MOST && !pull->get ? 6 : 3;
+}
+
+/* Return true if a run uses the mover that seems slower.  The first times of either mover
+ * may be those of a disturbed machine, so it is tried again soon. */
+static bool explores(uint32_t run)
+{
+	return run < P3_EXPLORE ? (run & (run - 1)) == 0 : run % P3_EXPLORE == 0;
 }
 
 /* Return true if the next run uses windows, false if it uses cma: at first each in turn,
- * then the faster one, and in one run of P3_EXPLORE the slower one. */
-static bool bulk_is_better(const struct p3_pace *pace)
+ * then the faster one, and now and then the slower one. */
+static bool bulk_is_better(const struct p3_pace *pace, uint64_t margin)
 {
 	uint32_t run = pace->turns / P3_RUN;
 	if (run < P3_LEARN)
 		return run % 2 == 0;
-	/* A window also takes time of the peer's CPU, which could read for the peer's own
-	 * transfers.  So both nodes gain by a window only if it is faster by 3/32. */
-	return (pace->bulk_ns < pace->cma_ns - pace->cma_ns * 3 / 32) !=
-	       (run % P3_EXPLORE == 0);
+	return (pace->bulk_ns < pace->cma_ns - pace->cma_ns * margin / 32) !=
+	       explores(run);
 }
 
 /* Return true if a transfer is timed.  Those in the first half of a run are not, since
@@ -39,9 +54,9 @@ static bool counts(const struct p3_pace *pace, uint64_t length)
 
 bool p3_xfer_pick(struct p3_nic *n, struct p3_pull *pull)
 {
-	struct p3_pace *pace = pace_of(n, pull->length);
+	struct p3_pace *pace = pace_of(n, pull);
 	if (pace->turns % P3_RUN == 0)
-		pace->bulk = bulk_is_better(pace);
+		pace->bulk = bulk_is_better(pace, margin_of(pull));
 	pull->began = pace->bulk ? P3_MOVE_BULK : P3_MOVE_CMA;
 	pull->began_ns = counts(pace, pull->length) ? p3_now_ns() : 0;
 	pull->began_moved = n->moved;
@@ -70,6 +85,6 @@ void p3_xfer_learn(struct p3_nic *n, const struct p3_pull *pull)
 	if (!pull->began_ns)
 		return;
 	uint64_t took = p3_now_ns() - pull->began_ns + 1;
-	p3_pace_learn(pace_of(n, pull->length), pull->began,
+	p3_pace_learn(pace_of(n, pull), pull->began,
 		p3_pace_share(took, pull->length, n->moved - pull->began_moved));
 }

@@ -46,6 +46,15 @@ uint64_t p3_slices_length(const struct p3_slices *s)
 	return len > P3_SLICE_LEAST ? len : P3_SLICE_LEAST;
 }
 
+uint64_t p3_slices_lone_length(const struct p3_slices *s)
+{
+	uint64_t len = s->fit * (P3_LONE_NS / P3_SLICE_NS) / P3_PAGE * P3_PAGE;
+	uint64_t least = p3_slices_length(s);
+	if (s->lone_after || len < least)
+		return least;
+	return len < P3_LONE_MOST ? len : P3_LONE_MOST;
+}
+
 /* Add a time to a mean.  A faster slice counts a quarter, and one that took less than
  * half the mean replaces the mean.  A slower slice counts 1/32, and as twice the mean at
  * most, since the thread may have been preempted. */
@@ -72,15 +81,34 @@ static void compare(struct p3_slices *s, uint32_t k)
 		s->best = k;
 }
 
+static void learn_pace(struct p3_slices *s, uint64_t len, uint64_t ns)
+{
+	uint64_t fit = len * P3_SLICE_NS / (ns + 1);
+	s->fit = (3 * s->fit + (fit < 2 * P3_SLICE_MOST ? fit : 2 * P3_SLICE_MOST)) / 4;
+}
+
 void p3_slices_learn(struct p3_slices *s, uint64_t len, uint64_t ns)
 {
 	uint32_t k = class_of(len);
-	uint64_t fit = len * P3_SLICE_NS / (ns + 1);
-	s->fit = (3 * s->fit + (fit < 2 * P3_SLICE_MOST ? fit : 2 * P3_SLICE_MOST)) / 4;
+	learn_pace(s, len, ns);
+	s->lone_after -= s->lone_after > 0;
 	blend(&s->cost[k], (ns << 20) / len + 1);
 	s->seen[k] += s->seen[k] < P3_SEEN;
 	s->turns++;
 	while (s->best && s->fit <= bytes_of(s->best - 1))
 		s->best--; /* P3_SLICE_NS allows no slice of this length any more */
 	compare(s, k);
+}
+
+void p3_slices_learn_lone(struct p3_slices *s, uint64_t len, uint64_t ns, bool waited)
+{
+	learn_pace(s, len, ns);
+	if (!waited) {
+		s->caution -= s->caution > 0;
+		return;
+	}
+	s->lone_after = s->caution > P3_CAUTION ? s->caution : P3_CAUTION;
+	s->caution = 2 * s->lone_after;
+	if (s->caution > P3_CAUTION_MOST)
+		s->caution = P3_CAUTION_MOST;
 }

@@ -86,6 +86,8 @@ struct p3_slices {
 	uint32_t seen[P3_SLICE_LENGTHS]; /* slices of that length, few of them */
 	uint32_t turns;                  /* slices in all */
 	uint32_t best;                   /* number of the fastest length */
+	uint32_t lone_after;             /* slices before a lone one is allowed */
+	uint32_t caution; /* value of lone_after when a lone slice is next waited for */
 };
 
 /* The private half of a slot of the transfer table. */

@@ -260,6 +260,57 @@ NODES_CASE(a_short_put_comes_between_two_slices, 2)
 	sync_nodes();
 }
 
+/* With the lease: let the pace of slices be one at which 1 MiB takes less than
+ * P3_LONE_NS.  Return the number of bytes that one pass moves. */
+static uint64_t moved_by_a_fast_pass(void)
+{
+	uint64_t before = bytes_moved();
+	nic()->slices.fit = 2 * P3_SLICE_MOST;
+	(void)p3_pass_run(nic());
+	return bytes_moved() - before;
+}
+
+/* A pass takes a short put only after a long one that came before it, so the second round
+ * is the first in which a message has waited for a lone slice. */
+NODES_CASE(a_lone_message_is_read_at_once_unless_others_have_waited, 2)
+{
+	enum { LONG = 1 << 20, SHORT = 8, ROUNDS = 3 };
+	(void)arg;
+	(void)size;
+	char *at = (char *)node_alloc(LONG);
+	ptl_handle_eq_t eq = eq_new(ni, 8);
+	const unsigned options = MD_ANY | PTL_MD_EVENT_START_DISABLE;
+	const size_t len[] = {LONG, SHORT};
+	ptl_handle_md_t md[2];
+	for (unsigned i = 0; i < 2; i++)
+		if (rank == 1)
+			post_md(ni, PT, i, md_of(at, len[i], options, eq));
+		else
+			md[i] = bind_md(ni, md_of(at, len[i], MD_QUIET, PTL_EQ_NONE));
+	for (unsigned round = 0; round < ROUNDS; round++) {
+		unsigned puts = round == 1 ? 2 : 1;
+		sync_nodes();
+		if (rank == 1) {
+			drain();
+			stand_still();
+			nic()->conf.bulk = false;
+		}
+		sync_nodes();
+		for (unsigned i = 0; i < puts && rank == 0; i++)
+			CHECK_OK(put_to(ni, md[i], 1, PT, i, PTL_NOACK_REQ));
+		sync_nodes();
+		if (rank == 1) {
+			uint64_t moved = moved_by_a_fast_pass();
+			bool reads = !nic()->peer[0].cma_off && nic()->conf.cpus > 1;
+			p3_lease_leave(nic());
+			CHECK(!reads || (moved == LONG) == (round < 2));
+			for (unsigned i = 0; i < puts; i++)
+				(void)expect(eq, PTL_EVENT_PUT_END);
+		}
+	}
+	sync_nodes();
+}
+
 int main(void)
 {
 	const struct CMUnitTest cases[] = {
@@ -268,6 +319,8 @@ int main(void)
 		cmocka_unit_test(two_full_lanes_are_taken_in_whole_passes),
 		cmocka_unit_test(a_look_without_waiting_goes_on_to_the_event),
 		cmocka_unit_test(a_short_put_comes_between_two_slices),
+		cmocka_unit_test(
+			a_lone_message_is_read_at_once_unless_others_have_waited),
 	};
 	return RUN_CASES(cases);
 }

@@ -139,22 +139,80 @@ static void slices_learn_from_messages_of_any_length(void **state)
 	assert_int_equal(move(&s, &fast, &seed), 512 * KIB);
 }
 
+/* Return the number of slices until the next lone one, which is not moved yet. */
+static unsigned usual_slices(struct p3_slices *s)
+{
+	unsigned n = 0;
+	for (; p3_slices_lone_length(s) == p3_slices_length(s); n++) {
+		uint64_t len = p3_slices_length(s);
+		assert_true(n <= P3_CAUTION_MOST);
+		p3_slices_learn(s, len, time_of(&even, len));
+	}
+	return n;
+}
+
+static void move_lone(struct p3_slices *s, bool waited)
+{
+	uint64_t len = p3_slices_lone_length(s), ns = time_of(&even, len);
+	assert_true(len > p3_slices_length(s) && ns <= P3_LONE_NS * 5 / 4);
+	p3_slices_learn_lone(s, len, ns, waited);
+}
+
+static void lone_slices_are_rare_where_others_wait_for_them(void **state)
+{
+	(void)state;
+	struct p3_slices s;
+	uint64_t seed = 1;
+	p3_slices_reset(&s);
+	(void)move(&s, &even, &seed);
+	assert_int_equal(p3_slices_lone_length(&s), P3_LONE_MOST);
+	for (unsigned n = P3_CAUTION; n < 2 * P3_CAUTION_MOST; n *= 2) {
+		move_lone(&s, true);
+		assert_int_equal(usual_slices(&s), n);
+	}
+	move_lone(&s, true);
+	assert_int_equal(usual_slices(&s), P3_CAUTION_MOST);
+	for (unsigned n = 0; n < P3_CAUTION_MOST; n++)
+		move_lone(&s, false);
+	move_lone(&s, true);
+	assert_int_equal(usual_slices(&s), P3_CAUTION);
+}
+
+static void lone_slices_take_a_limited_time(void **state)
+{
+	(void)state;
+	const struct machine *const all[] = {&even, &small_cache, &middle, &fast, &slow};
+	for (unsigned i = 0; i < sizeof all / sizeof all[0]; i++) {
+		struct p3_slices s;
+		p3_slices_reset(&s);
+		for (unsigned turn = 0; turn < SLICES; turn++) {
+			uint64_t len = p3_slices_lone_length(&s);
+			uint64_t ns = time_of(all[i], len);
+			assert_in_range(len, p3_slices_length(&s), P3_LONE_MOST);
+			assert_int_equal(len % P3_PAGE, 0);
+			if (turn > 10 && len > P3_SLICE_LEAST)
+				assert_true(ns <= P3_LONE_NS * 5 / 4);
+			p3_slices_learn_lone(&s, len, ns, false);
+		}
+	}
+}
+
 /* ---- window or read ---- */
 
 static struct p3_nic *nic;
 
-/* Let transfers of 1 MiB take these times; return the number of those by window in the
- * last half. */
-static unsigned transfer(uint64_t bulk_ns, uint64_t cma_ns)
+/* Let transfers of 1 MiB take these times, of puts, or of gets if get is not NULL; return
+ * the number of those by window in the last half. */
+static unsigned transfer(struct p3_pending *get, uint64_t bulk_ns, uint64_t cma_ns)
 {
 	unsigned by_window = 0;
-	struct p3_pull pull = {.length = 1024 * KIB};
+	struct p3_pull pull = {.length = 1024 * KIB, .get = get};
 	for (unsigned i = 0; i < TRANSFERS; i++) {
 		bool bulk = p3_xfer_pick(nic, &pull);
 		assert_int_equal(pull.began, bulk ? P3_MOVE_BULK : P3_MOVE_CMA);
 		if (pull.began_ns)
-			p3_pace_learn(
-				&nic->pace[20], pull.began, bulk ? bulk_ns : cma_ns);
+			p3_pace_learn(&nic->pace[get != NULL][20], pull.began,
+				bulk ? bulk_ns : cma_ns);
 		by_window += bulk && i >= TRANSFERS / 2;
 	}
 	return by_window;
@@ -165,11 +223,15 @@ static void pace_takes_the_faster_way_and_follows_a_change(void **state)
 	(void)state;
 	nic = calloc(1, sizeof *nic);
 	assert_non_null(nic);
-	assert_in_range(transfer(90000, 50000), 0, 16);
-	assert_in_range(transfer(40000, 70000), TRANSFERS / 2 - 16, TRANSFERS / 2);
-	assert_in_range(transfer(70000, 70000), 0, 16);
-	assert_in_range(transfer(67000, 70000), 0, 16);
-	assert_in_range(transfer(60000, 70000), TRANSFERS / 2 - 16, TRANSFERS / 2);
+	const unsigned all = TRANSFERS / 2;
+	struct p3_pending *get = (struct p3_pending *)nic; /* any but NULL */
+	assert_in_range(transfer(NULL, 90000, 50000), 0, 16);
+	assert_in_range(transfer(NULL, 40000, 70000), all - 16, all);
+	assert_in_range(transfer(NULL, 70000, 70000), 0, 16);
+	assert_in_range(transfer(NULL, 60000, 70000), 0, 16);
+	assert_in_range(transfer(NULL, 55000, 70000), all - 16, all);
+	assert_in_range(transfer(get, 67000, 70000), 0, 16);
+	assert_in_range(transfer(get, 60000, 70000), all - 16, all);
 	free(nic);
 }
 
@@ -192,6 +254,8 @@ int main(void)
 		cmocka_unit_test(slices_follow_a_change_of_the_machine),
 		cmocka_unit_test(slices_take_a_limited_time),
 		cmocka_unit_test(slices_learn_from_messages_of_any_length),
+		cmocka_unit_test(lone_slices_are_rare_where_others_wait_for_them),
+		cmocka_unit_test(lone_slices_take_a_limited_time),
 		cmocka_unit_test(pace_takes_the_faster_way_and_follows_a_change),
 		cmocka_unit_test(pace_counts_the_bytes_of_other_transfers),
 	};
