@@ -8,10 +8,10 @@
  * P3_SLICE_TRIAL has a neighbouring length.
  *
  * A slice may be longer, up to P3_LONE_MOST, while the node has nothing else to do: each
- * slice costs a pass, whose lines the copy has pushed out of the cache.  Whether a message
- * or a command comes during such a lone slice, only the past can tell.  If something has
- * waited for one, the next P3_CAUTION slices are not lone, and twice as many each further
- * time; a lone slice for which nothing has waited takes one of that number back.
+ * slice costs a pass, whose lines the copy has pushed out of the cache.  Only the past
+ * can tell whether a message or a command will come meanwhile.  If something has waited
+ * for a lone slice, the next P3_CAUTION slices are not lone, and twice as many each
+ * further time; a lone slice for which nothing has waited takes one of that number back.
  *
  * The functions read no clock; their state is struct p3_slices, which the lease holder
  * owns.

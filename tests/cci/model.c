@@ -254,8 +254,8 @@ static bool is_free(const struct step *s, unsigned endpoint)
 	return true;
 }
 
-/* A write on a connection that ends may arrive when a later round has begun: nobody tells
- * when it is over.  So no later write makes its place known again. */
+/* A write on a connection that ends may arrive when a later round has begun: no event
+ * tells when it is over.  So no later write makes its place known again. */
 static void write_memory(struct model *m, const struct step *s, unsigned end, bool known)
 {
 	struct memory *at = &m->memory[end][s->region];

@@ -407,7 +407,7 @@ static void do_send(unsigned step)
 }
 
 /* A read whose outcome is open may still write when a later round has begun, so these
- * reads share a place that nobody compares. */
+ * reads share a place that no test compares. */
 static uint64_t place_of_result(unsigned step)
 {
 	return (model.fate[step] == SURE ? step - from : ROUND) * (uint64_t)REGION;

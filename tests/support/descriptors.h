@@ -8,9 +8,9 @@
  *	check(after <= before, "%u descriptors, %u before", after, before);
  *
  * Another thread of the process has one more for a moment: it takes a packet with
- * descriptors, maps them and closes them, or it reads a file.  A thread that was joined is
- * in /proc until the kernel has ended it.  So a number that is too large at one look proves
- * nothing: a leak is what stays.  Any program may include this header; it has no state.
+ * descriptors, maps them and closes them, or it reads a file.  A joined thread is in
+ * /proc until the kernel has ended it.  So a number that is too large at one look proves
+ * nothing: a leak stays.  Any program may include this header; it has no state.
  */
 #ifndef P3_TESTS_DESCRIPTORS_H
 #define P3_TESTS_DESCRIPTORS_H
@@ -49,8 +49,8 @@ static inline unsigned entries_within(const char *path, unsigned most, uint64_t 
 	return n;
 }
 
-/* The same for the descriptors of a process: its number, or "self".  What the look itself
- * opens is counted by each look. */
+/* The same for the descriptors of a process: its number, or "self".  Each look counts its
+ * own descriptor, too. */
 static inline unsigned descriptors_of(const char *pid)
 {
 	char path[40];
