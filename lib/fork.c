@@ -2,6 +2,7 @@
 /* Cleanup in a forked child of a process that has a node. */
 #include "lib/fork.h"
 #include "lib/domain/meet.h"
+#include "lib/domain/wireup.h"
 #include "lib/node/node.h"
 #include "shm/fd.h"
 #include "shm/seg.h"
@@ -36,6 +37,7 @@ static void forget_parent(struct p3_node *node)
 	if (node->sock >= 0)
 		p3_fd_close_own(node->sock, node->sock_file);
 	p3_meet_disown(node);
+	p3_wireup_forget(node);
 	if (p3_nic(node))
 		p3_nic_forget(p3_nic(node));
 	inherited = *node;

@@ -48,6 +48,26 @@ static bool is_absent(const char *text)
 	return p3_conf_absent(text, &seconds);
 }
 
+static bool is_far_timeout(const char *text)
+{
+	uint32_t seconds;
+	return p3_conf_far_timeout(text, &seconds);
+}
+
+static bool is_net(const char *text)
+{
+	struct p3_conf_net net;
+	return p3_conf_net(text, &net);
+}
+
+/* Return true for auto, off, or a name of a provider as libfabric writes it. */
+static bool is_fabric(const char *text)
+{
+	size_t n = strlen(text);
+	return n && n < 48 &&
+	       strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789_;-") == n;
+}
+
 static bool is_match(const char *text)
 {
 	bool on_host;
@@ -222,6 +242,34 @@ static const struct p3_conf_row rows[P3_CONF_ROWS] = {
 		.help = "auto: take rank, size and job from mpirun, PMI, PMIx or srun, "
 			"unless PTL3_DOMAIN is set; off: started by hand. yod removes "
 			"it, ranks may set it again"},
+	[P3_CONF_FABRIC] = {.name = "PTL3_FABRIC",
+		.kind = P3_CONF_FORM,
+		.range = "auto, off, tcp;ofi_rxm ...",
+		.usual = "auto",
+		.expected = "auto, off, or a provider as fi_info shows it, as in "
+			    "tcp;ofi_rxm",
+		.help = "libfabric's provider between the hosts of a job, as rank 0 sets "
+			"it; auto: tcp;ofi_rxm; off: a job of several hosts is refused",
+		.is_form = is_fabric},
+	[P3_CONF_FABRIC_NET] = {.name = "PTL3_FABRIC_NET",
+		.kind = P3_CONF_FORM,
+		.range = "eth0, 10.1.0.0/16 ...",
+		.usual = "auto",
+		.expected =
+			"auto, an interface of 15 letters at most, or the addresses of "
+			"a network, as in 10.1.0.0/16",
+		.help = "the network between hosts: this host listens at its address in "
+			"there, and nowhere else; auto: the network towards the first "
+			"other host",
+		.is_form = is_net},
+	[P3_CONF_FAR_TIMEOUT] = {.name = "PTL3_FAR_TIMEOUT",
+		.kind = P3_CONF_FORM,
+		.range = "1 to 1000000, never",
+		.usual = "30",
+		.expected = "a number of seconds, 1 to 1000000, or never",
+		.help = "seconds of silence of another host after which operations with "
+			"its nodes fail",
+		.is_form = is_far_timeout},
 	[P3_CONF_ABSENT] = {.name = "PTL3_ABSENT",
 		.kind = P3_CONF_FORM,
 		.range = "hold, hold:60, drop ...",
@@ -407,6 +455,52 @@ bool p3_conf_absent(const char *text, uint32_t *seconds_out)
 			 !number_value(&seconds, text + sizeof hold - 1, &value)))
 		return false;
 	*seconds_out = (uint32_t)value;
+	return true;
+}
+
+bool p3_conf_far_timeout(const char *text, uint32_t *seconds_out)
+{
+	const struct p3_conf_row seconds = {.least = 1, .most = 1000000};
+	uint64_t value = P3_CONF_FAR_S;
+	if (text && strcmp(text, "never") == 0)
+		value = 0;
+	else if (text && *text && !number_value(&seconds, text, &value))
+		return false;
+	*seconds_out = (uint32_t)value;
+	return true;
+}
+
+/* Convert an address, "/" and a number of bits. */
+static bool prefix(const char *text, const char *slash, struct p3_conf_net *net)
+{
+	char address[INET6_ADDRSTRLEN];
+	uint64_t bits;
+	size_t n = (size_t)(slash - text);
+	if (n >= sizeof address)
+		return false;
+	memcpy(address, text, n);
+	address[n] = '\0';
+	net->family = strchr(address, ':') ? AF_INET6 : AF_INET;
+	const struct p3_conf_row range = {.most = net->family == AF_INET ? 32 : 128};
+	if (inet_pton(net->family, address, net->address) != 1 || !slash[1] ||
+		!number_value(&range, slash + 1, &bits))
+		return false;
+	net->bits = (uint32_t)bits;
+	return true;
+}
+
+bool p3_conf_net(const char *text, struct p3_conf_net *net_out)
+{
+	*net_out = (struct p3_conf_net){.bits = 0};
+	if (!text || !*text || strcmp(text, "auto") == 0)
+		return true;
+	const char *slash = strchr(text, '/');
+	size_t n = strlen(text);
+	if (slash)
+		return prefix(text, slash, net_out);
+	if (n >= sizeof net_out->interface || strpbrk(text, " \t,;"))
+		return false;
+	memcpy(net_out->interface, text, n);
 	return true;
 }
 

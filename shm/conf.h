@@ -40,6 +40,9 @@ enum p3_conf_id {
 	P3_CONF_NID_BASE,
 	P3_CONF_DOMAIN_NODES,
 	P3_CONF_LAUNCHED,
+	P3_CONF_FABRIC,
+	P3_CONF_FABRIC_NET,
+	P3_CONF_FAR_TIMEOUT,
 	P3_CONF_ABSENT,
 	P3_CONF_ATTACH,
 	P3_CONF_STDOUT,
@@ -126,6 +129,22 @@ bool p3_conf_nid(const char *text, uint32_t *nid_out);
  * P3_CONF_HOLD_S, "drop" gives 0.  Return false if it is none of these. */
 #define P3_CONF_HOLD_S 300u
 bool p3_conf_absent(const char *text, uint32_t *seconds_out);
+
+/* Convert the text of P3_CONF_FAR_TIMEOUT to seconds; "never" gives 0, NULL and the empty
+ * text give P3_CONF_FAR_S.  Return false if it is none of these. */
+#define P3_CONF_FAR_S 30u
+bool p3_conf_far_timeout(const char *text, uint32_t *seconds_out);
+
+/* A setting of the networks of this host: an interface, or the addresses that begin with
+ * the first bits of one. */
+struct p3_conf_net {
+	char interface[16]; /* empty: addresses */
+	int family;         /* AF_INET or AF_INET6 */
+	unsigned char address[16];
+	uint32_t bits;
+};
+/* Convert the text of P3_CONF_FABRIC_NET.  Return false if it is not valid. */
+bool p3_conf_net(const char *text, struct p3_conf_net *net_out);
 
 /* Convert the text of P3_CONF_MATCH to the answer whether this rank matches on its host;
  * NULL, the empty text and "firmware" give false, "host" gives true, and "host:" with a

@@ -11,22 +11,16 @@
 
 /* ---- packets ---- */
 
-/* Send a packet through all connections with a member, since the member may close any of
- * them before it reads.  Return false if a connection did not take the packet. */
+/* Send a packet to a rank.  Return false if it was not sent. */
 static bool say_barrier(struct p3_meeting *m, enum p3_job_op op, uint32_t rank,
 	uint32_t round, struct p3_meet_verdict v)
 {
 	struct p3_job_msg msg = p3_meet_message(m, op);
-	bool ok = m->rank[rank].slot != P3_MEET_NONE;
-	uint32_t os_pid = ok ? m->member[m->rank[rank].slot].os_pid : 0;
 	msg.round = round;
 	msg.status = v.status;
 	msg.ended = v.ended;
-	for (uint32_t i = 0; os_pid && i < m->nconn; i++)
-		if (p3_meet_talks(&m->conn[i]) && m->conn[i].os_pid == os_pid)
-			ok = !p3_job_send(p3_meet_fd(&m->conn[i].fd), &msg, NULL, 0) &&
-			     ok;
-	return ok;
+	return m->rank[rank].slot != P3_MEET_NONE &&
+	       p3_meet_say(m, m->rank[rank].slot, &msg);
 }
 
 static void release_all(struct p3_meeting *m, uint32_t round, struct p3_meet_verdict v)

@@ -60,6 +60,40 @@ void p3_meet_hang_up(struct p3_meeting *m, struct p3_meet_conn *c)
 	c->told = c->awaited = c->owes = false;
 }
 
+/* ---- channels ---- */
+
+static int watch_channel(struct p3_meeting *m, int op, const struct p3_channel *c,
+	enum p3_meet_watch what, uint32_t which)
+{
+	bool out = c->left || c->state == P3_CHANNEL_DIALING;
+	struct epoll_event ev = {.events = EPOLLIN | (out ? EPOLLOUT : 0u),
+		.data.u64 = (uint64_t)what << 32 | which};
+	return epoll_ctl(p3_meet_fd(&m->ep), op, p3_meet_fd(&c->fd), &ev) ? -errno : 0;
+}
+
+void p3_meet_add_channel(struct p3_meeting *m, struct p3_channel *c,
+	enum p3_meet_watch what, uint32_t which)
+{
+	if (watch_channel(m, EPOLL_CTL_ADD, c, what, which))
+		p3_channel_close(c); /* as if there were no descriptor for it */
+}
+
+void p3_meet_watch_channel(struct p3_meeting *m, struct p3_channel *c,
+	enum p3_meet_watch what, uint32_t which)
+{
+	if (c->state != P3_CHANNEL_CLOSED)
+		(void)watch_channel(m, EPOLL_CTL_MOD, c, what, which);
+}
+
+void p3_meet_close_channel(struct p3_meeting *m, struct p3_channel *c)
+{
+	if (c->state != P3_CHANNEL_CLOSED && !p3_channel_is_lost(c))
+		(void)watch_channel(m, EPOLL_CTL_DEL, c, P3_MEET_REMOTE, 0);
+	p3_channel_close(c);
+}
+
+/* ---- the thread ---- */
+
 void p3_meet_wake(struct p3_meeting *m)
 {
 	/* If the program has closed the eventfd, the thread notices that by itself. */

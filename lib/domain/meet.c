@@ -136,9 +136,13 @@ static int take_slot(struct p3_meeting *m, int *fd_out)
 {
 	uint32_t holder, rank = m->node->rank;
 	int rc = -EADDRINUSE;
-	if (m->node->launched)
+	if (m->node->launched || m->node->wireup)
 		rc = p3_domain_take_this_slot(&m->place, rank, fd_out, &holder);
-	return rc == -EADDRINUSE
+	if (rc == -EADDRINUSE && m->node->wireup) /* other hosts know it by its rank */
+		p3_error("process %u has the place of rank %u in the domain %s; "
+			 "" P3_LAUNCHED_ONE,
+			holder, rank, m->place.path);
+	return rc == -EADDRINUSE && !m->node->wireup
 		       ? p3_domain_take_slot(&m->place, m->node->capacity, fd_out)
 		       : rc;
 }
@@ -216,7 +220,8 @@ uint32_t p3_meet_crew(const struct p3_node *node)
 	(void)p3_domain_list(&node->meeting->place, slots);
 	for (uint32_t i = 0; i < P3_MAX_NODES / 64; i++)
 		n += (uint32_t)__builtin_popcountll(slots[i]);
-	return n < 2 ? 2 : n < node->size ? node->size : n;
+	uint32_t here = node->wireup ? node->wireup->here : node->size;
+	return n < 2 ? 2 : n < here ? here : n;
 }
 
 static int say_clash(const struct p3_node *node, uint32_t pid, uint32_t holder)

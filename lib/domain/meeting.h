@@ -10,6 +10,7 @@
  *			periodic check, which looks for changes that no descriptor
  *			reports, and repeats what failed for lack of memory or
  *			descriptors
+ *	remote.c	the ranks on other hosts
  *	member.c	packets that members send; members that appear, leave or die
  *	barrier.c	the barrier of a job that another launcher started
  *	packet.c	packets that this node sends
@@ -25,6 +26,7 @@
 #define P3_LIB_DOMAIN_MEETING_H
 
 #include "lib/domain/meet.h"
+#include "lib/domain/wireup.h"
 #include "lib/node/node.h"
 #include "shm/domain.h"
 #include "shm/fault.h"
@@ -38,7 +40,10 @@ enum p3_meet_watch {
 	P3_MEET_WAKE,
 	P3_MEET_CONN,
 	P3_MEET_LIFE, /* of a member */
-	P3_MEET_RANK  /* the life of a rank that is no member now */
+	P3_MEET_RANK, /* the life of a rank that is no member now */
+	P3_MEET_BEACON,
+	P3_MEET_REMOTE,  /* a rank on another host */
+	P3_MEET_STRANGER /* a caller from another host */
 };
 
 /* A connection, from its beginning on. */
@@ -99,9 +104,11 @@ struct p3_meeting {
 	uint64_t scolded_ns;
 	struct p3_meet_verdict broken; /* with a status: all barriers fail */
 	struct p3_job_msg released;    /* the last RELEASED of rank 0; round 0: none */
-	uint32_t told;                 /* round of the last BARRIER sent to rank 0 */
-	int32_t told_how;              /* status in that BARRIER */
-	pthread_mutex_t lock;          /* guards the members below, and the node's
+	uint32_t pids_said;            /* number of the last BORN to other hosts, */
+	uint64_t pids_said_ns; /* and its time while they have not all taken it, or 0 */
+	uint32_t told;         /* round of the last BARRIER sent to rank 0 */
+	int32_t told_how;      /* status in that BARRIER */
+	pthread_mutex_t lock;  /* guards the members below, and the node's
 				        * barriers */
 	pthread_cond_t changed;
 	bool stop;
@@ -120,6 +127,12 @@ struct p3_meeting {
 static inline int p3_meet_fd(const p3_a32 *fd)
 {
 	return (int)p3_get(fd);
+}
+
+/* Return true if the slot is that of a rank on another host. */
+static inline bool p3_meet_is_far(const struct p3_meeting *m, uint32_t slot)
+{
+	return p3_wireup_is_far(m->node->wireup, slot);
 }
 
 /* Return true if rank 0 decides about this node's barriers: another launcher started the
@@ -164,6 +177,14 @@ void p3_meet_drop(
 void p3_meet_unwatch(struct p3_meeting *m, p3_a32 *fd);
 void p3_meet_hang_up(struct p3_meeting *m, struct p3_meet_conn *c);
 
+/* Add a channel to the epoll set; change what is waited for, after its state or its queue
+ * has changed; take it out of the set and close it. */
+void p3_meet_add_channel(struct p3_meeting *m, struct p3_channel *c,
+	enum p3_meet_watch what, uint32_t which);
+void p3_meet_watch_channel(struct p3_meeting *m, struct p3_channel *c,
+	enum p3_meet_watch what, uint32_t which);
+void p3_meet_close_channel(struct p3_meeting *m, struct p3_channel *c);
+
 /* ---- packet.c ---- */
 
 struct p3_job_msg p3_meet_message(const struct p3_meeting *m, enum p3_job_op op);
@@ -175,6 +196,9 @@ void p3_meet_scold(struct p3_meeting *m, const struct p3_meet_conn *c, const cha
 /* Send BORN.  Return 0 or -errno. */
 int p3_meet_tell(struct p3_meeting *m, struct p3_meet_conn *c);
 void p3_meet_tell_pids(struct p3_meeting *m, struct p3_meet_conn *c);
+/* Send a packet to the member of a slot, through all connections with it, since the
+ * member may close any of them before it reads.  Return false if one did not take it. */
+bool p3_meet_say(struct p3_meeting *m, uint32_t slot, const struct p3_job_msg *msg);
 
 /* ---- member.c ---- */
 
@@ -183,10 +207,35 @@ void p3_meet_hear(struct p3_meeting *m, struct p3_meet_conn *c);
 /* End a member whose process has ended.  First process the packets that it has sent: a
  * LEAVE among them says that it left in order. */
 void p3_meet_lose(struct p3_meeting *m, uint32_t slot);
+/* Begin to end a member. */
+void p3_meet_end(struct p3_meeting *m, uint32_t slot, enum p3_peer_end how);
+/* Note a member that could not be attached for this reason. */
+void p3_meet_miss(struct p3_meeting *m, struct p3_peer_info *info, int why);
 /* Drop a member that has ended, if all its messages are taken or if now is true. */
 void p3_meet_part_with(struct p3_meeting *m, uint32_t slot, bool now);
 /* Note the end of a rank that had left in order. */
 void p3_meet_bury(struct p3_meeting *m, uint32_t rank);
+
+/* ---- remote.c: all do nothing in a job on one host ---- */
+
+void p3_meet_begin_remotes(struct p3_meeting *m);
+/* Process an event of the beacon, of a remote rank or of a stranger. */
+void p3_meet_on_remote(struct p3_meeting *m, enum p3_meet_watch what, uint32_t which);
+void p3_meet_hear_remotes(struct p3_meeting *m);
+/* Do what no descriptor reports. */
+void p3_meet_check_remotes(struct p3_meeting *m);
+/* Return true if an action is to be repeated soon. */
+bool p3_meet_is_short_of_remotes(const struct p3_meeting *m);
+/* Return true if all remote ranks that live have told their state. */
+bool p3_meet_has_met_remotes(const struct p3_meeting *m);
+/* Send the process ids; return true if all remote nodes have taken them. */
+void p3_meet_tell_remotes(struct p3_meeting *m);
+bool p3_meet_remotes_know(const struct p3_meeting *m);
+/* Say LEAVE to all. */
+void p3_meet_leave_remotes(struct p3_meeting *m);
+/* Return true if the program has closed a descriptor; treat all as dead. */
+bool p3_meet_has_lost_remotes(const struct p3_meeting *m);
+void p3_meet_lose_remotes(struct p3_meeting *m);
 
 /* ---- barrier.c ---- */
 

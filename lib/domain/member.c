@@ -17,7 +17,7 @@
 
 /* ---- end of a member ---- */
 
-static void end_member(struct p3_meeting *m, uint32_t slot, enum p3_peer_end how)
+void p3_meet_end(struct p3_meeting *m, uint32_t slot, enum p3_peer_end how)
 {
 	struct p3_meet_member *b = &m->member[slot];
 	b->how = b->parting ? b->how : how;
@@ -31,6 +31,8 @@ static void end_member(struct p3_meeting *m, uint32_t slot, enum p3_peer_end how
 static bool watch_rank(struct p3_meeting *m, struct p3_meet_member *b)
 {
 	p3_a32 *life = &m->rank[b->rank].life;
+	if (p3_meet_is_far(m, b->rank)) /* its connection shows its life */
+		return !m->node->wireup->remote[b->rank].ended;
 	int fd = p3_meet_fd(&b->life);
 	if (fd < 0 || p3_meet_watch(m, EPOLL_CTL_MOD, fd, P3_MEET_RANK, b->rank) != 0)
 		return false;
@@ -80,7 +82,7 @@ void p3_meet_lose(struct p3_meeting *m, uint32_t slot)
 			p3_meet_hear(m, c);
 	}
 	if (incarnation && m->member[slot].incarnation == incarnation)
-		end_member(m, slot, P3_PEER_DIED);
+		p3_meet_end(m, slot, P3_PEER_DIED);
 }
 
 void p3_meet_bury(struct p3_meeting *m, uint32_t rank)
@@ -166,7 +168,7 @@ static void watch_life(struct p3_meeting *m, uint32_t slot)
 		p3_meet_close(&b->life);
 }
 
-static void miss(struct p3_meeting *m, struct p3_peer_info *info, int why)
+void p3_meet_miss(struct p3_meeting *m, struct p3_peer_info *info, int why)
 {
 	struct p3_meet_member *b = &m->member[info->node];
 	bool first = !b->missing;
@@ -197,7 +199,7 @@ static void attach(struct p3_meeting *m, const struct p3_job_msg *msg, const int
 	if (!rc || rc == -EEXIST)
 		m->member[msg->node].missing = false;
 	else if (rc != -ESTALE) /* the member is leaving */
-		miss(m, &info, rc);
+		p3_meet_miss(m, &info, rc);
 }
 
 /* Remove ids from the packet that belong to another process.  The locks of a process
@@ -316,7 +318,7 @@ static void on_end_of_file(struct p3_meeting *m, struct p3_meet_conn *c)
 	m->unmet |= slot == P3_MEET_NONE && c->called != P3_MEET_NONE;
 	p3_meet_hang_up(m, c);
 	if (ours)
-		end_member(m, slot, P3_PEER_DIED);
+		p3_meet_end(m, slot, P3_PEER_DIED);
 }
 
 static void breach(struct p3_meeting *m, struct p3_meet_conn *c, const char *what)
@@ -375,7 +377,7 @@ static void on_packet(struct p3_meeting *m, struct p3_meet_conn *c, struct packe
 	else if (msg->op == P3_JOB_PIDS && known)
 		on_pids(m, c, msg);
 	else if (msg->op == P3_JOB_LEAVE && known)
-		end_member(m, c->slot, P3_PEER_LEFT);
+		p3_meet_end(m, c->slot, P3_PEER_LEFT);
 	else if (msg->op == P3_JOB_BARRIER && known && has_rank(m, c) &&
 		 !p3_meet_follows(m))
 		p3_meet_on_barrier(m, msg);

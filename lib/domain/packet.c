@@ -53,6 +53,27 @@ void p3_meet_tell_pids(struct p3_meeting *m, struct p3_meet_conn *c)
 	m->unmet |= c->owes;
 }
 
+static bool is_with(const struct p3_meet_conn *c, uint32_t slot)
+{
+	return p3_meet_talks(c) &&
+	       (c->slot == slot || (c->slot == P3_MEET_NONE && c->called == slot));
+}
+
+bool p3_meet_say(struct p3_meeting *m, uint32_t slot, const struct p3_job_msg *msg)
+{
+	bool ok = true;
+	if (p3_meet_is_far(m, slot)) {
+		struct p3_channel *c = &m->node->wireup->remote[slot].channel;
+		ok = p3_channel_say(c, msg, NULL, 0) == 0;
+		p3_meet_watch_channel(m, c, P3_MEET_REMOTE, slot);
+		return ok;
+	}
+	for (uint32_t i = 0; i < m->nconn; i++)
+		if (is_with(&m->conn[i], slot))
+			ok = !p3_job_send(p3_meet_fd(&m->conn[i].fd), msg, NULL, 0) && ok;
+	return ok;
+}
+
 void p3_meet_scold(struct p3_meeting *m, const struct p3_meet_conn *c, const char *what)
 {
 	uint64_t now = p3_now_ns();

@@ -212,7 +212,7 @@ static void ask_again(struct p3_meeting *m, struct p3_meet_conn *c)
 static void check_all(struct p3_meeting *m)
 {
 	for (uint32_t i = 0; i < m->nmember; i++)
-		if (m->member[i].incarnation &&
+		if (m->member[i].incarnation && !p3_meet_is_far(m, i) &&
 			p3_domain_is_over(&m->place, i, m->member[i].os_pid))
 			p3_meet_lose(m, i);
 	for (uint32_t i = 0; i < m->nmember; i++)
@@ -222,6 +222,7 @@ static void check_all(struct p3_meeting *m)
 				  P3_MEET_LISTEN, 0) != 0;
 	if (m->unmet)
 		scan(m);
+	p3_meet_check_remotes(m);
 	m->told = 0;
 	for (uint32_t i = 0; i < m->nconn; i++)
 		if (p3_meet_fd(&m->conn[i].fd) >= 0)
@@ -230,7 +231,7 @@ static void check_all(struct p3_meeting *m)
 
 static bool is_short(const struct p3_meeting *m)
 {
-	bool any = m->deaf || m->unmet;
+	bool any = m->deaf || m->unmet || p3_meet_is_short_of_remotes(m);
 	for (uint32_t i = 0; i < m->nmember && !any; i++)
 		any = m->member[i].missing || m->member[i].parting;
 	for (uint32_t i = 0; i < m->nconn && !any; i++)
@@ -241,6 +242,8 @@ static bool is_short(const struct p3_meeting *m)
 /* Return true if there is a descriptor of a member, which the program may close. */
 static bool is_company(const struct p3_meeting *m)
 {
+	if (m->node->wireup)
+		return true;
 	for (uint32_t i = 0; i < m->nconn; i++)
 		if (p3_meet_fd(&m->conn[i].fd) >= 0)
 			return true;
@@ -260,6 +263,8 @@ static int patience(const struct p3_meeting *m)
 		return -1;
 	uint64_t now = p3_now_ns(), ms = needy ? AGAIN_MS : CHECK_MS;
 	uint64_t at = m->checked_ns + ms * 1000000;
+	if (m->pids_said_ns && at > now + AGAIN_MS * 1000000)
+		at = now + AGAIN_MS * 1000000;
 	return at > now ? (int)((at - now) / 1000000 + 1) : 0;
 }
 
@@ -279,6 +284,18 @@ static void tell_all_pids(struct p3_meeting *m)
 			p3_meet_tell_pids(m, &m->conn[i]);
 			FAULT_POINT("meet.pids_half");
 		}
+	p3_meet_tell_remotes(m);
+	m->pids_said_ns = p3_now_ns();
+}
+
+/* Let p3_meet_pids() return when the remote nodes know the ids.  One that is stopped
+ * delays it by P3_SETTLE_NS at most. */
+static void look_who_knows_pids(struct p3_meeting *m)
+{
+	if (!m->pids_said_ns || (!p3_meet_remotes_know(m) &&
+					p3_now_ns() - m->pids_said_ns < P3_SETTLE_NS))
+		return;
+	m->pids_said_ns = 0;
 	pthread_mutex_lock(&m->lock);
 	m->new_pids = false;
 	pthread_cond_broadcast(&m->changed);
@@ -295,7 +312,7 @@ static void on_wake(struct p3_meeting *m)
 	pthread_mutex_unlock(&m->lock);
 	if (sees_to_held(m))
 		p3_held_see_to(m->node, m->nic);
-	if (pids)
+	if (pids && !m->pids_said_ns)
 		tell_all_pids(m);
 }
 
@@ -317,6 +334,8 @@ static bool is_foreign(struct p3_meeting *m, enum p3_meet_watch kind, uint32_t w
 		return p3_meet_has_lost(m, &m->member[which].life, kind, which);
 	if (kind == P3_MEET_RANK)
 		return p3_meet_has_lost(m, &m->rank[which].life, kind, which);
+	if (kind == P3_MEET_REMOTE)
+		return p3_channel_is_lost(&m->node->wireup->remote[which].channel);
 	return false; /* has_ends() checks the others */
 }
 
@@ -342,6 +361,11 @@ static void on_event(struct p3_meeting *m, enum p3_meet_watch kind, uint32_t whi
 	case P3_MEET_RANK:
 		if (has_ended(&m->rank[which].life))
 			p3_meet_bury(m, which);
+		break;
+	case P3_MEET_BEACON:
+	case P3_MEET_REMOTE:
+	case P3_MEET_STRANGER:
+		p3_meet_on_remote(m, kind, which);
 		break;
 	}
 }
@@ -374,7 +398,7 @@ static bool take_ready(struct p3_meeting *m, int ms)
 /* See if all earlier members have introduced themselves: then joining is over. */
 static void look_who_is_met(struct p3_meeting *m)
 {
-	if (m->met || m->unmet)
+	if (m->met || m->unmet || !p3_meet_has_met_remotes(m))
 		return;
 	for (uint32_t i = 0; i < m->nconn; i++)
 		if (m->conn[i].awaited)
@@ -392,6 +416,7 @@ static void hear_all(struct p3_meeting *m)
 {
 	for (uint32_t i = 0; i < m->nconn; i++)
 		p3_meet_hear(m, &m->conn[i]);
+	p3_meet_hear_remotes(m);
 }
 
 /*
@@ -424,7 +449,7 @@ static bool has_members(struct p3_meeting *m)
 	for (uint32_t i = 0; i < m->nrank; i++)
 		if (p3_meet_has_lost(m, &m->rank[i].life, P3_MEET_RANK, i))
 			return false;
-	return true;
+	return !p3_meet_has_lost_remotes(m);
 }
 
 static void say_disowned(struct p3_meeting *m)
@@ -443,6 +468,7 @@ static void say_disowned(struct p3_meeting *m)
  * its connections, or by its locks: release these here in case the program has not. */
 static void lose_all(struct p3_meeting *m)
 {
+	p3_meet_lose_remotes(m);
 	for (uint32_t i = 0; i < m->nconn; i++)
 		p3_meet_drop(m, &m->conn[i].fd, P3_MEET_CONN, i);
 	for (uint32_t i = 0; i < m->nmember; i++) {
@@ -508,6 +534,7 @@ static bool turn(struct p3_meeting *m)
 		m->checked_ns = p3_now_ns();
 	}
 	answer(m);
+	look_who_knows_pids(m);
 	leave_barrier(m);
 	p3_meet_see_to_barrier(m);
 	look_who_is_met(m);
@@ -522,12 +549,14 @@ static void farewell(struct p3_meeting *m)
 			(void)p3_job_send(p3_meet_fd(&m->conn[i].fd), &msg, NULL, 0);
 			FAULT_POINT("meet.leave_half");
 		}
+	p3_meet_leave_remotes(m);
 }
 
 void *p3_meet_thread(void *arg)
 {
 	struct p3_meeting *m = arg;
 	scan(m);
+	p3_meet_begin_remotes(m);
 	m->checked_ns = p3_now_ns();
 	look_who_is_met(m);
 	while (!m->over && turn(m))

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The job of a process: yod's, another launcher's, or a job of one. */
+#include "lib/domain/wireup.h"
 #include "lib/job/launched.h"
+#include "lib/job/pmix.h"
 #include "lib/job/yod.h"
 #include "shm/log.h"
 #include "shm/park.h"
@@ -67,6 +69,7 @@ static int be_launched(struct p3_node *node)
 		return -EINVAL;
 	}
 	node->nid += by.job ? by.job - 1 : 0;
+	node->exchange = by.spread ? p3_pmix : NULL;
 	memcpy(node->domain, by.domain, sizeof by.domain);
 	return 0;
 }
@@ -83,6 +86,22 @@ static int be_without_yod(struct p3_node *node)
 	node->uid = (uint32_t)geteuid();
 	node->cpus = p3_usable_cpus();
 	return be_launched(node);
+}
+
+static uint32_t planned_nid(const struct p3_node *node, uint32_t rank)
+{
+	if (!node->launched)
+		return node->nid - node->rank + rank;
+	return node->wireup ? p3_wireup_nid(node->wireup, rank) : node->nid;
+}
+
+/* Find the hosts of the job, if it has several. */
+static int place(struct p3_node *node)
+{
+	int rc = node->exchange ? p3_wireup_place(node) : 0;
+	if (!rc && node->wireup && node->launched)
+		node->nid = p3_wireup_nid(node->wireup, node->rank);
+	return rc;
 }
 
 /* Make the directory, with planned nids and default pids, before the ranks join. */
@@ -103,8 +122,7 @@ static int make_directory(struct p3_node *node)
 	d->ranked = true;
 	d->rank = node->rank;
 	for (uint32_t i = 0; i < node->size; i++) {
-		p3_set(&d->member[i].nid,
-			node->launched ? node->nid : node->nid - node->rank + i);
+		p3_set(&d->member[i].nid, planned_nid(node, i));
 		for (uint32_t k = 0; k < P3_JOB_NIS; k++)
 			p3_set(&d->member[i].pid[k],
 				P3_JOB_PID_BASE + i + k * P3_JOB_PID_STEP);
@@ -132,6 +150,8 @@ int p3_job_begin(struct p3_node *node)
 	if (!rc && node->sock >= 0 && !node->welcomed)
 		rc = be_welcomed(node);
 	if (!rc)
+		rc = place(node);
+	if (!rc)
 		rc = make_directory(node);
 	if (rc)
 		return rc;
@@ -148,5 +168,6 @@ void p3_job_end(struct p3_node *node)
 {
 	if (node->sock >= 0)
 		p3_job_stop_life(node);
+	p3_wireup_leave(node);
 	drop_directory(node);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Joining and leaving the job: PtlNIInit, PtlNIFini, and the node's process ids. */
 #include "lib/domain/meet.h"
+#include "lib/domain/wireup.h"
 #include "lib/job/yod.h"
 #include "lib/node/conf.h"
 #include "shm/fault.h"
@@ -63,7 +64,12 @@ int p3_job_enter(struct p3_node *node)
 		return rc;
 	node->capacity =
 		node->launched ? wished_capacity(node, &conf) : conf.domain_nodes;
-	return p3_meet_enter(node);
+	rc = p3_meet_enter(node);
+	if (!rc && node->wireup)
+		rc = p3_wireup_enter(node);
+	if (rc && node->meeting)
+		p3_meet_exit(node);
+	return rc;
 }
 
 void p3_job_exit(struct p3_node *node)

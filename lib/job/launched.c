@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The rank that another launcher gave, from its variables. */
 #include "lib/job/launched.h"
+#include "lib/job/pmix.h"
 #include "shm/conf.h"
 #include "shm/job.h"
 #include "shm/log.h"
@@ -201,8 +202,10 @@ static uint32_t hydra_job(uint32_t pid)
 }
 
 /* Write the family's name, and return the number of the job in it; or write the job's
- * name, and return 0. */
-static uint32_t read_family(const struct launcher *l, char *name, size_t len)
+ * name, and return 0.  A job on several hosts is a family of its own, since its ranks have
+ * the same indexes on all hosts. */
+static uint32_t read_family(
+	const struct launcher *l, bool is_spread, char *name, size_t len)
 {
 	const char *job = text_of(first_set(l->job)), *part = text_of(l->part);
 	uint32_t by = job ? 0 : starter(l), group = job ? 0 : hydra_job(by);
@@ -213,7 +216,7 @@ static uint32_t read_family(const struct launcher *l, char *name, size_t len)
 		snprintf(name, len, "by-%u", mpiexec ? mpiexec : by);
 	if (!job)
 		return mpiexec ? group : 0;
-	return l->kin ? split_name(name) : 0;
+	return l->kin && !is_spread ? split_name(name) : 0;
 }
 
 /* Name the domain as the launcher names the family if that is a valid name, else by a
@@ -221,7 +224,7 @@ static uint32_t read_family(const struct launcher *l, char *name, size_t len)
 static void name_job(const struct launcher *l, struct p3_launched *out)
 {
 	char family[600], whole[640];
-	out->job = read_family(l, family, sizeof family);
+	out->job = read_family(l, out->spread, family, sizeof family);
 	snprintf(whole, sizeof whole, "%s-%s", l->name, family);
 	uint64_t h = hash_of(whole);
 	if (p3_domain_is_name(whole))
@@ -235,35 +238,56 @@ static void name_job(const struct launcher *l, struct p3_launched *out)
 
 /* ---- the hosts ---- */
 
-static int say_far(const char *name, uint32_t value, const char *expected, uint32_t size)
+/* Say why a job on several hosts cannot be. */
+static int say_far(const char *name, uint32_t value, const char *remedy)
 {
-	p3_error("%s is %u; expected %s%u: all ranks of a job have to be on one host: "
-		 "start it on one, " REMEDY,
-		name, value, expected, size);
+	p3_error(
+		"%s is %u, so the ranks are on several hosts; %s, start all ranks on one "
+		"host, " REMEDY,
+		name, value, remedy);
 	return -EINVAL;
 }
 
-static int check_hosts(const struct launcher *l, uint32_t size)
+/* The ranks are on several hosts, as this variable tells: see if PMIx can carry their
+ * cards. */
+static int spread(const char *name, uint32_t value, struct p3_launched *out)
+{
+	const char *fabric = p3_conf_text(P3_CONF_FABRIC);
+	if (fabric && strcmp(fabric, "off") == 0)
+		return say_far(name, value, "unset PTL3_FABRIC, which is 'off'");
+	if (!text_of("PMIX_NAMESPACE") || !text_of("PMIX_RANK"))
+		return say_far(name, value,
+			text_of("SLURM_PROCID")
+				? "start them by srun --mpi=pmix"
+				: "start them by mpirun of Open MPI, or by "
+				  "yod --hosts");
+	if (!p3_pmix)
+		return say_far(
+			name, value, "build libportals with PMIx (Debian: libpmix-dev)");
+	out->spread = true;
+	return 0;
+}
+
+static int check_hosts(const struct launcher *l, struct p3_launched *out)
 {
 	uint32_t n;
 	const char *hosts = l->hosts[0] ? first_set(l->hosts) : NULL;
 	int rc = 0;
+	out->spread = false;
 	if (text_of(l->here)) {
 		rc = read_number(l->here, 1, UINT32_MAX, &n);
-		return rc || n == size
-			       ? rc
-			       : say_far(l->here, n, "the number of ranks, ", size);
+		return rc || n == out->size ? rc : spread(l->here, n, out);
 	}
 	if (text_of(hosts))
 		rc = read_number(hosts, 1, UINT32_MAX, &n);
-	return rc || !text_of(hosts) || n == 1 ? rc : say_far(hosts, n, "", 1);
+	return rc || !text_of(hosts) || n == 1 ? rc : spread(hosts, n, out);
 }
 
 static int read_job(const struct launcher *l, struct p3_launched *out)
 {
 	int rc = read_number(first_set(l->size), 1, P3_MAX_NODES, &out->size);
 	rc = rc ? rc : read_number(l->rank, 0, out->size - 1, &out->rank);
-	rc = rc ? rc : check_hosts(l, out->size);
+	rc = rc ? rc : check_hosts(l, out);
 	if (!rc)
 		name_job(l, out);
 	return rc;

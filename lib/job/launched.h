@@ -29,13 +29,14 @@
 struct p3_launched {
 	uint32_t rank, size;
 	uint32_t jid; /* the same for all ranks, and for no other job of the family */
+	bool spread;  /* the ranks are on several hosts */
 	uint32_t job; /* number of the job in its family, or 0: a family of its own */
 	char domain[P3_DOMAIN_NAMES + 1]; /* the domain in which the family meets */
 };
 
 /* Read the rank.  Return 1 if there is one; 0 if there is none, or if PTL3_DOMAIN or
  * PTL3_LAUNCHED tells to ignore it; or -EINVAL, after a line, if it makes no sense or
- * not all ranks are on this host. */
+ * not all ranks are on this host and nothing can carry their cards. */
 int p3_launched_read(struct p3_launched *out);
 
 /* Return 1 if the process is to be the rank that a launcher says, 0 if it is not

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The start of the node's NIC with all facts about the job, and the NIC's calls back. */
 #include "lib/domain/meet.h"
+#include "lib/domain/wireup.h"
 #include "lib/job/yod.h"
 #include "lib/node/conf.h"
 #include "lib/node/heap.h"
@@ -89,6 +90,10 @@ static void set_domain(const struct p3_node *node, struct p3_nic_conf *c)
 	c->job_nid = node->launched ? node->nid : node->nid - node->rank;
 	c->job_nids = node->sock >= 0 ? node->size : node->launched;
 	c->job_ranks = node->launched ? node->size : 0;
+	if (node->wireup && node->launched) {
+		c->job_nid = p3_wireup_nid(node->wireup, 0);
+		c->job_nids = node->wireup->hosts;
+	}
 	c->crew = p3_meet_crew(node);
 }
 

@@ -31,6 +31,8 @@
 
 struct p3_cci;
 struct p3_meeting;
+struct p3_exchange;
+struct p3_wireup;
 
 /* The behavior of interfaces: the words of PTL3_PERSONALITY. */
 enum p3_personality { P3_PERSONALITY_AUTO, P3_PERSONALITY_DOCUMENT, P3_PERSONALITY_CRAY };
@@ -126,6 +128,10 @@ struct p3_node {
 	bool heap_mute;  /* no allocator could be set up in it: PtlXAlloc avoids it */
 	struct p3_cpuset nic_cpus;     /* CPUs for the NIC thread */
 	const struct p3_far_conf *far; /* the job's other hosts, or NULL */
+	/* of a job on several hosts: the launcher's way to carry cards, else NULL; and what
+	 * is known of the other hosts */
+	const struct p3_exchange *exchange;
+	struct p3_wireup *wireup;
 };
 
 extern struct p3_node p3_process;

@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Addresses and sockets of beacons. */
+#include "lib/domain/beacon.h"
+#include "shm/conf.h"
+#include "shm/fd.h"
+#include "shm/log.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define BACKLOG 4096 /* as many as the kernel allows: all ranks may call at once */
+#define REMEDY                                                                           \
+	"set PTL3_FABRIC_NET to the interface, or to the network as in 10.1.0.0/16, "    \
+	"that connects the hosts"
+
+union address {
+	struct sockaddr any;
+	struct sockaddr_in in;
+	struct sockaddr_in6 in6;
+};
+
+/* ---- conversions ---- */
+
+static socklen_t socket_address(const struct p3_card *card, union address *out)
+{
+	memset(out, 0, sizeof *out);
+	out->any.sa_family = card->family;
+	if (card->family == AF_INET6) {
+		out->in6.sin6_port = htons(card->port);
+		memcpy(&out->in6.sin6_addr, card->address, sizeof out->in6.sin6_addr);
+		return sizeof out->in6;
+	}
+	out->in.sin_port = htons(card->port);
+	memcpy(&out->in.sin_addr, card->address, sizeof out->in.sin_addr);
+	return sizeof out->in;
+}
+
+/* Write family, port and address to the card. */
+static void take_address(struct p3_card *card, const struct sockaddr *from)
+{
+	union address a;
+	memset(&a, 0, sizeof a);
+	memset(card->address, 0, sizeof card->address);
+	card->family = from->sa_family;
+	if (from->sa_family == AF_INET6) {
+		memcpy(&a.in6, from, sizeof a.in6);
+		card->port = ntohs(a.in6.sin6_port);
+		memcpy(card->address, &a.in6.sin6_addr, sizeof a.in6.sin6_addr);
+	} else {
+		memcpy(&a.in, from, sizeof a.in);
+		card->port = ntohs(a.in.sin_port);
+		memcpy(card->address, &a.in.sin_addr, sizeof a.in.sin_addr);
+	}
+}
+
+void p3_beacon_print(const struct p3_card *card, char text[P3_BEACON_TEXT])
+{
+	char port[8] = "";
+	if (!inet_ntop(card->family, card->address, text, P3_BEACON_TEXT - sizeof port))
+		snprintf(text, P3_BEACON_TEXT, "?");
+	if (card->port)
+		snprintf(port, sizeof port, ":%u", card->port);
+	strcat(text, port);
+}
+
+bool p3_beacon_is_same_host(const struct p3_card *a, const struct p3_card *b)
+{
+	return a->family == b->family &&
+	       memcmp(a->address, b->address, sizeof a->address) == 0;
+}
+
+/* ---- the choice of an address ---- */
+
+static bool has_bits(const unsigned char *a, const unsigned char *b, uint32_t bits)
+{
+	uint32_t bytes = bits / 8, rest = bits % 8;
+	return memcmp(a, b, bytes) == 0 &&
+	       (!rest || (a[bytes] ^ b[bytes]) >> (8 - rest) == 0);
+}
+
+static bool is_usable(const struct ifaddrs *i)
+{
+	const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)(void *)i->ifa_addr;
+	if (!i->ifa_addr || !(i->ifa_flags & IFF_UP))
+		return false;
+	return i->ifa_addr->sa_family == AF_INET ||
+	       (i->ifa_addr->sa_family == AF_INET6 &&
+		       !IN6_IS_ADDR_LINKLOCAL(&in6->sin6_addr));
+}
+
+static bool is_in(const struct ifaddrs *i, const struct p3_conf_net *net)
+{
+	struct p3_card at = {.magic = 0};
+	if (net->interface[0])
+		return strcmp(i->ifa_name, net->interface) == 0;
+	take_address(&at, i->ifa_addr);
+	if (net->family)
+		return at.family == net->family &&
+		       has_bits(at.address, net->address, net->bits);
+	return !(i->ifa_flags & IFF_LOOPBACK);
+}
+
+/* Add "eth0 10.1.0.1" to a text. */
+static void list(const struct ifaddrs *i, char *text, size_t size)
+{
+	struct p3_card at = {.magic = 0};
+	char address[P3_BEACON_TEXT];
+	size_t n = strlen(text);
+	take_address(&at, i->ifa_addr);
+	at.port = 0;
+	p3_beacon_print(&at, address);
+	snprintf(text + n, size - n, "%s%s %s", n ? ", " : "", i->ifa_name, address);
+}
+
+/* Find the addresses in a network: the first one, preferably of IPv4, and the number of
+ * the interfaces that have any. */
+static uint32_t find(const struct ifaddrs *all, const struct p3_conf_net *net,
+	struct p3_card *card, char *others, size_t size)
+{
+	const char *seen = "";
+	uint32_t n = 0;
+	for (const struct ifaddrs *i = all; i; i = i->ifa_next) {
+		if (!is_usable(i))
+			continue;
+		list(i, others, size);
+		if (!is_in(i, net))
+			continue;
+		if (!n || (card->family == AF_INET6 && i->ifa_addr->sa_family == AF_INET))
+			take_address(card, i->ifa_addr);
+		n += strcmp(seen, i->ifa_name) != 0;
+		seen = i->ifa_name;
+	}
+	card->port = 0;
+	return n;
+}
+
+/* Find this host's address on the route to another one.  Connecting a datagram socket
+ * sends nothing. */
+static bool find_route(const char *host, struct p3_card *card)
+{
+	struct addrinfo hints = {.ai_socktype = SOCK_DGRAM, .ai_flags = AI_ADDRCONFIG},
+			*to;
+	union address self;
+	socklen_t len = sizeof self;
+	bool ok = false;
+	if (!host || getaddrinfo(host, "9", &hints, &to))
+		return false;
+	for (struct addrinfo *a = to; a && !ok; a = a->ai_next) {
+		int fd = socket(a->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+		ok = fd >= 0 && connect(fd, a->ai_addr, a->ai_addrlen) == 0 &&
+		     getsockname(fd, &self.any, &len) == 0;
+		if (fd >= 0)
+			close(fd);
+	}
+	freeaddrinfo(to);
+	if (ok)
+		take_address(card, &self.any);
+	card->port = 0;
+	return ok && !(card->family == AF_INET && card->address[0] == 127);
+}
+
+int p3_beacon_choose(const char *other_host, struct p3_card *card)
+{
+	struct p3_conf_net net;
+	struct ifaddrs *all;
+	char others[300] = "";
+	const char *text = p3_conf_text(P3_CONF_FABRIC_NET);
+	(void)p3_conf_net(text, &net);
+	bool any = !net.interface[0] && !net.family;
+	if (any && find_route(other_host, card))
+		return 0;
+	if (getifaddrs(&all))
+		return -errno;
+	uint32_t n = find(all, &net, card, others, sizeof others);
+	freeifaddrs(all);
+	if (n == 1 || (n && !any))
+		return 0;
+	if (any)
+		p3_error("the network to the other hosts is unknown: the name of a host, "
+			 "%s, has no address here, and this host has %s; " REMEDY,
+			other_host ? other_host : "?", others[0] ? others : "none");
+	else
+		p3_error("PTL3_FABRIC_NET is '%s'; this host has %s; " REMEDY, text,
+			others[0] ? others : "no interface");
+	return -EADDRNOTAVAIL;
+}
+
+/* ---- sockets ---- */
+
+static int set(int fd, int level, int name, int value)
+{
+	return setsockopt(fd, level, name, &value, sizeof value) ? -errno : 0;
+}
+
+/* Let the kernel notice that the other host is silent. */
+static int watch(int fd, uint32_t timeout_s)
+{
+	int rc = set(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+	if (rc || !timeout_s)
+		return rc;
+	rc = set(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+	rc = rc ? rc : set(fd, IPPROTO_TCP, TCP_KEEPIDLE, 1);
+	rc = rc ? rc : set(fd, IPPROTO_TCP, TCP_KEEPINTVL, 1);
+	return rc ? rc : set(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, (int)timeout_s * 1000);
+}
+
+static int new_socket(const struct p3_card *card)
+{
+	int fd = p3_fd_high(
+		socket(card->family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+	return fd < 0 ? -errno : fd;
+}
+
+/* Close fd if rc is an error.  Return rc, else fd. */
+static int keep(int fd, int rc)
+{
+	if (rc)
+		close(fd);
+	return rc ? rc : fd;
+}
+
+int p3_beacon_listen(struct p3_card *card)
+{
+	union address at;
+	char text[P3_BEACON_TEXT];
+	socklen_t len = socket_address(card, &at);
+	int fd = new_socket(card), rc = fd < 0 ? fd : 0;
+	if (!rc && (bind(fd, &at.any, len) || listen(fd, BACKLOG) ||
+			   getsockname(fd, &at.any, &len)))
+		rc = keep(fd, -errno);
+	if (!rc) {
+		take_address(card, &at.any);
+		return fd;
+	}
+	p3_beacon_print(card, text);
+	p3_error("this host cannot listen at %s: %s; " REMEDY, text, strerror(-rc));
+	return rc;
+}
+
+int p3_beacon_dial(
+	const struct p3_card *self, const struct p3_card *other, uint32_t timeout_s)
+{
+	union address from, to;
+	struct p3_card any_port = *self;
+	any_port.port = 0;
+	socklen_t from_len = socket_address(&any_port, &from);
+	socklen_t to_len = socket_address(other, &to);
+	int fd = new_socket(self);
+	if (fd < 0)
+		return fd;
+	/* The port is chosen at connect, for the pair of addresses. */
+	(void)set(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1);
+	int rc = watch(fd, timeout_s);
+	if (!rc && bind(fd, &from.any, from_len))
+		rc = -errno;
+	if (!rc && connect(fd, &to.any, to_len) && errno != EINPROGRESS)
+		rc = -errno;
+	return keep(fd, rc);
+}
+
+int p3_beacon_accept(int fd, uint32_t timeout_s, struct p3_card *from_out)
+{
+	union address from;
+	socklen_t len = sizeof from;
+	int got = p3_fd_high(accept4(fd, &from.any, &len, SOCK_CLOEXEC | SOCK_NONBLOCK));
+	if (got < 0)
+		return -errno;
+	take_address(from_out, &from.any);
+	return keep(got, watch(got, timeout_s));
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * beacon - the TCP address at which a process hears the processes of other hosts
+ *
+ * It listens at one address of one network, from before the exchange of cards (exchange.h)
+ * until the process ends.  The kernel completes connections and answers keepalives also
+ * while the process computes or is stopped, refuses them when it has ended, and is silent
+ * when the host is lost.  So connections to it tell the life of the process.
+ *
+ * The functions have no state; one thread at a time calls them.  No socket blocks, and
+ * all are close-on-exec.
+ */
+#ifndef P3_LIB_DOMAIN_BEACON_H
+#define P3_LIB_DOMAIN_BEACON_H
+
+#include "lib/domain/exchange.h"
+
+#include <stdbool.h>
+
+#define P3_BEACON_TEXT 64 /* room for an address as text */
+
+/* Choose the address of this host by the setting P3_CONF_FABRIC_NET, else as the route to
+ * another host tells, which may be NULL, and write family and address.  Return 0, or
+ * -EADDRNOTAVAIL after an error line. */
+int p3_beacon_choose(const char *other_host, struct p3_card *card);
+
+/* Listen at the card's address, and write the port.  Return a descriptor, or -errno after
+ * an error line. */
+int p3_beacon_listen(struct p3_card *card);
+
+/* Begin to connect from this card's address to another's.  timeout_s is the longest
+ * silence of the other host, or 0.  Return a socket, or -errno. */
+int p3_beacon_dial(
+	const struct p3_card *self, const struct p3_card *other, uint32_t timeout_s);
+
+/* Accept a connection, and write the caller's family and address to from_out.  Return a
+ * socket, or -errno. */
+int p3_beacon_accept(int fd, uint32_t timeout_s, struct p3_card *from_out);
+
+bool p3_beacon_is_same_host(const struct p3_card *a, const struct p3_card *b);
+
+/* Write the address of a card, with the port if it has one. */
+void p3_beacon_print(const struct p3_card *card, char text[P3_BEACON_TEXT]);
+
+#endif

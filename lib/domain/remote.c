@@ -1,0 +1,554 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The ranks on other hosts: their connections, births and ends.
+ *
+ * A connection speaks for a process.  Over it the process sends BORN when it opens an
+ * interface, and again when its process ids change, and LEAVE when it closes the last one.
+ * The end of the connection is the end of the process: nothing undoes it.
+ */
+#include "lib/domain/meeting.h"
+#include "shm/log.h"
+#include "shm/park.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+#define PACKETS     16                   /* packets taken from one connection in a row */
+#define CALLS       64                   /* connections accepted in a row */
+#define STRANGER_NS UINT64_C(5000000000) /* time to prove who one is */
+#define UNCALLED_NS                                                                      \
+	UINT64_C(2000000000) /* wait for a call before the caller is looked for */
+#define NO_REASON 0
+
+static struct p3_wireup *wireup_of(const struct p3_meeting *m)
+{
+	return m->node->wireup;
+}
+
+/* Return the rank's remote process, or NULL if it is on this host. */
+static struct p3_remote *remote_of(const struct p3_meeting *m, uint32_t rank)
+{
+	struct p3_wireup *w = wireup_of(m);
+	return p3_wireup_is_far(w, rank) ? &w->remote[rank] : NULL;
+}
+
+static uint32_t count_of(const struct p3_meeting *m)
+{
+	return wireup_of(m) ? wireup_of(m)->size : 0;
+}
+
+static bool is_caller(const struct p3_meeting *m, uint32_t rank)
+{
+	return m->node->rank > rank;
+}
+
+/* ---- lines ---- */
+
+static const char *host_name(const struct p3_meeting *m, uint32_t rank, char *text)
+{
+	p3_beacon_print(&wireup_of(m)->card[rank], text);
+	return text;
+}
+
+/* Say that a process is severed for another reason than its end. */
+static void say_severed(const struct p3_meeting *m, uint32_t rank, int why)
+{
+	char at[P3_BEACON_TEXT];
+	const struct p3_wireup *w = wireup_of(m);
+	(void)host_name(m, rank, at);
+	if (why == -ETIMEDOUT)
+		p3_warn("rank %u (%s): silent for %u s, operations with it fail; a "
+			"network "
+			"that comes back later does not undo this (PTL3_FAR_TIMEOUT)",
+			rank, at, w->timeout_s);
+	else if (why == -EACCES || why == -EPROTO)
+		p3_warn("rank %u (%s) sent what is no packet of this job; operations "
+			"with "
+			"it fail (see which program listens at that port)",
+			rank, at);
+	else if (why != -EPIPE && why != -ECONNRESET && why != -ECONNREFUSED)
+		p3_warn("rank %u (%s) cannot be reached: %s; operations with it fail "
+			"(see "
+			"PTL3_FABRIC_NET, and the firewall between the hosts)",
+			rank, at, strerror(-why));
+}
+
+static void turn_away(struct p3_meeting *m, struct p3_stranger *s)
+{
+	struct p3_wireup *w = wireup_of(m);
+	char from[P3_BEACON_TEXT];
+	w->turned_away++;
+	if (!w->told) {
+		w->told = true;
+		p3_beacon_print(&s->from, from);
+		p3_warn("a program at %s connects to this job and does not know its "
+			"secret; "
+			"it and all that follow are turned away (see which program that "
+			"is, and whether PTL3_FABRIC_NET names a private network)",
+			from);
+	}
+	p3_meet_close_channel(m, &s->channel);
+}
+
+/* ---- births ---- */
+
+static struct p3_peer_info info_of(const struct p3_meeting *m, uint32_t rank)
+{
+	const struct p3_remote *r = remote_of(m, rank);
+	struct p3_job_msg msg = r->born.msg;
+	msg.node = rank;
+	msg.nid = wireup_of(m)->card[rank].nid;
+	msg.uid = m->node->uid;
+	msg.jid = m->node->jid;
+	msg.rank = m->node->launched ? rank : P3_JOB_NO_RANK;
+	struct p3_peer_info info = p3_meet_info(m, &msg);
+	info.far_len = r->born.name_len;
+	memcpy(info.far_name, r->born.name, sizeof info.far_name);
+	return info;
+}
+
+static void attach(struct p3_meeting *m, uint32_t rank)
+{
+	struct p3_peer_info info = info_of(m, rank);
+	int rc = p3_nic_peer_up(m->nic, &info);
+	if (rc == -EEXIST)
+		p3_nic_peer_pids(m->nic, &info);
+	if (!rc || rc == -EEXIST)
+		m->member[rank].missing = false;
+	else if (rc != -ESTALE)
+		p3_meet_miss(m, &info, rc);
+}
+
+/* Enter the remote process as a member. */
+static void be_born(struct p3_meeting *m, uint32_t rank)
+{
+	const struct p3_remote *r = remote_of(m, rank);
+	struct p3_meet_member *b = &m->member[rank];
+	struct p3_peer_info info = info_of(m, rank);
+	b->incarnation = r->born.msg.incarnation;
+	b->os_pid = r->born.msg.os_pid;
+	if (m->nrank && b->rank == P3_MEET_NONE) {
+		b->rank = rank;
+		m->rank[rank].slot = rank;
+		m->rank[rank].come = 0;
+	}
+	p3_directory_set(&m->node->directory, rank, info.nid, info.pid);
+	attach(m, rank);
+}
+
+/* Make the NIC fail the requests to a process that has ended without an interface. */
+static void bury(struct p3_meeting *m, uint32_t rank)
+{
+	struct p3_peer_info info = info_of(m, rank);
+	info.incarnation = 1;
+	info.end = P3_PEER_DIED;
+	info.now = info.any = true;
+	const struct p3_directory *d = p3_directory_read(&m->node->directory);
+	for (int i = 0; d && i < P3_JOB_NIS; i++)
+		info.pid[i] = p3_get(&d->member[rank].pid[i]);
+	p3_directory_done();
+	p3_nic_peer_expect(m->nic, &info);
+	(void)p3_nic_peer_down(m->nic, &info);
+	if (m->nrank)
+		m->rank[rank].ended = true;
+}
+
+/* Note that the process has ended, or is treated so from now on. */
+static void lose(struct p3_meeting *m, uint32_t rank, int why)
+{
+	struct p3_remote *r = remote_of(m, rank);
+	p3_meet_close_channel(m, &r->channel);
+	r->probes = false;
+	say_severed(m, rank, why);
+	bool had_left = r->heard && !r->is_born;
+	r->ended = true;
+	r->is_born = false;
+	FAULT_POINT("remote.lost");
+	if (m->member[rank].incarnation)
+		p3_meet_end(m, rank, P3_PEER_DIED);
+	else if (!had_left)
+		bury(m, rank);
+	else if (m->nrank)
+		m->rank[rank].ended = true;
+}
+
+/* ---- packets ---- */
+
+static void say_born(struct p3_meeting *m, uint32_t rank)
+{
+	struct p3_remote *r = remote_of(m, rank);
+	unsigned char name[P3_FAR_NAME];
+	struct p3_job_msg msg = p3_meet_message(m, P3_JOB_BORN);
+	msg.status = (int32_t)m->pids_said;
+	uint32_t len = p3_nic_far_name(m->nic, name);
+	int rc = p3_channel_say(&r->channel, &msg, name, len);
+	r->owes_born = rc == -EAGAIN;
+	p3_meet_watch_channel(m, &r->channel, P3_MEET_REMOTE, rank);
+	FAULT_POINT("remote.told");
+}
+
+/* Tell the sender of a BORN that this node knows its process ids. */
+static void acknowledge(
+	struct p3_meeting *m, uint32_t rank, const struct p3_job_msg *born)
+{
+	struct p3_remote *r = remote_of(m, rank);
+	struct p3_job_msg msg = p3_meet_message(m, P3_JOB_TOLD);
+	msg.round = (uint32_t)born->status;
+	(void)p3_channel_say(&r->channel, &msg, NULL, 0);
+}
+
+static void on_born(struct p3_meeting *m, uint32_t rank, const struct p3_packet *p)
+{
+	struct p3_remote *r = remote_of(m, rank);
+	struct p3_meet_member *b = &m->member[rank];
+	if (p->msg.layout != P3_LAYOUT_WORD || !p->msg.incarnation) {
+		lose(m, rank, -EPROTO);
+		return;
+	}
+	if (b->incarnation && b->incarnation != p->msg.incarnation) {
+		p3_meet_end(m, rank, P3_PEER_LEFT);
+		p3_meet_part_with(m, rank, true);
+	}
+	r->born = *p;
+	r->is_born = r->heard = true;
+	FAULT_POINT("remote.born_heard");
+	be_born(m, rank);
+	acknowledge(m, rank, &p->msg);
+}
+
+static void on_packet(struct p3_meeting *m, uint32_t rank, const struct p3_packet *p)
+{
+	struct p3_remote *r = remote_of(m, rank);
+	const struct p3_job_msg *msg = &p->msg;
+	bool known = r->is_born && r->born.msg.incarnation == msg->incarnation;
+	if (msg->node != rank) {
+		lose(m, rank, -EPROTO);
+	} else if (msg->op == P3_JOB_BORN) {
+		on_born(m, rank, p);
+	} else if (msg->op == P3_JOB_TOLD) {
+		r->knows = msg->round;
+	} else if (msg->op == P3_JOB_LEAVE) {
+		r->is_born = false;
+		r->heard = true;
+		if (known)
+			p3_meet_end(m, rank, P3_PEER_LEFT);
+	} else if (msg->op == P3_JOB_BARRIER && known && !p3_meet_follows(m)) {
+		p3_meet_on_barrier(m, msg);
+	} else if (msg->op == P3_JOB_RELEASED && known && rank == 0) {
+		p3_meet_on_released(m, msg);
+	}
+}
+
+/* ---- connections ---- */
+
+static void dial(struct p3_meeting *m, uint32_t rank)
+{
+	struct p3_wireup *w = wireup_of(m);
+	struct p3_remote *r = remote_of(m, rank);
+	int fd = p3_beacon_dial(&w->card[w->rank], &w->card[rank], w->timeout_s);
+	if (fd < 0 && !p3_job_passes(fd))
+		lose(m, rank, fd);
+	if (fd < 0)
+		return;
+	p3_channel_call(&r->channel, fd, w->secret, w->rank, rank);
+	p3_meet_add_channel(m, &r->channel, P3_MEET_REMOTE, rank);
+}
+
+/* Look, by a connection that says nothing, whether a process that is to call is alive. */
+static void probe(struct p3_meeting *m, uint32_t rank)
+{
+	struct p3_remote *r = remote_of(m, rank);
+	dial(m, rank);
+	r->probes = r->channel.state == P3_CHANNEL_DIALING;
+}
+
+static void end_probe(struct p3_meeting *m, struct p3_remote *r)
+{
+	r->probes = false;
+	r->called_ns = p3_now_ns();
+	p3_meet_close_channel(m, &r->channel);
+}
+
+/* Return true if the connection broke before the other end said anything: it had no room,
+ * or has ended, which the next call will show. */
+static bool was_hung_up(enum p3_channel_state before, int rc)
+{
+	return before == P3_CHANNEL_CALLING && (rc == -EPIPE || rc == -ECONNRESET);
+}
+
+static void on_failure(
+	struct p3_meeting *m, uint32_t rank, enum p3_channel_state before, int rc)
+{
+	struct p3_remote *r = remote_of(m, rank);
+	if (!was_hung_up(before, rc)) {
+		lose(m, rank, rc);
+		return;
+	}
+	p3_meet_close_channel(m, &r->channel); /* p3_meet_check_remotes() calls again */
+}
+
+static void hear(struct p3_meeting *m, uint32_t rank)
+{
+	struct p3_remote *r = remote_of(m, rank);
+	struct p3_packet p;
+	for (int i = 0; i < PACKETS && r->channel.state != P3_CHANNEL_CLOSED; i++) {
+		enum p3_channel_state before = r->channel.state;
+		int rc = p3_channel_hear(&r->channel, &p);
+		if (r->probes && before != r->channel.state) {
+			end_probe(m, r);
+			return;
+		}
+		if (rc == -EAGAIN)
+			break;
+		if (rc < 0)
+			on_failure(m, rank, before, rc);
+		else if (rc == 0)
+			say_born(m, rank);
+		else
+			on_packet(m, rank, &p);
+	}
+	p3_meet_watch_channel(m, &r->channel, P3_MEET_REMOTE, rank);
+}
+
+/* ---- calls ---- */
+
+static bool is_of_job(const struct p3_meeting *m, const struct p3_card *from)
+{
+	const struct p3_wireup *w = wireup_of(m);
+	for (uint32_t i = 0; i < w->size; i++)
+		if (p3_beacon_is_same_host(&w->card[i], from))
+			return true;
+	return false;
+}
+
+static struct p3_stranger *place_for_stranger(struct p3_meeting *m)
+{
+	struct p3_wireup *w = wireup_of(m);
+	struct p3_stranger *oldest = &w->stranger[0];
+	for (uint32_t i = 0; i < P3_STRANGERS; i++) {
+		struct p3_stranger *s = &w->stranger[i];
+		if (s->channel.state == P3_CHANNEL_CLOSED)
+			return s;
+		if (s->channel.since_ns < oldest->channel.since_ns)
+			oldest = s;
+	}
+	turn_away(m, oldest);
+	return oldest;
+}
+
+static void answer_call(struct p3_meeting *m, int fd, const struct p3_card *from)
+{
+	struct p3_wireup *w = wireup_of(m);
+	struct p3_stranger *s = place_for_stranger(m);
+	s->from = *from;
+	p3_channel_be_called(&s->channel, fd, w->secret, w->rank);
+	if (is_of_job(m, from))
+		p3_meet_add_channel(
+			m, &s->channel, P3_MEET_STRANGER, (uint32_t)(s - w->stranger));
+	else
+		turn_away(m, s);
+}
+
+static void answer_calls(struct p3_meeting *m)
+{
+	struct p3_wireup *w = wireup_of(m);
+	struct p3_card from = {.magic = 0};
+	for (int i = 0; i < CALLS; i++) {
+		int fd = p3_beacon_accept((int)p3_get(&w->beacon), w->timeout_s, &from);
+		if (fd < 0)
+			return;
+		answer_call(m, fd, &from);
+	}
+}
+
+/* Make the connection of a caller that has proven its rank that rank's. */
+static void welcome(struct p3_meeting *m, struct p3_stranger *s)
+{
+	uint32_t rank = p3_channel_other(&s->channel);
+	struct p3_remote *r = remote_of(m, rank);
+	if (r && r->probes)
+		end_probe(m, r);
+	if (!r || r->ended || is_caller(m, rank) ||
+		r->channel.state != P3_CHANNEL_CLOSED ||
+		!p3_beacon_is_same_host(&s->from, &wireup_of(m)->card[rank])) {
+		p3_meet_close_channel(m, &s->channel);
+		return;
+	}
+	r->channel = s->channel;
+	p3_channel_init(&s->channel);
+	p3_meet_watch_channel(m, &r->channel, P3_MEET_REMOTE, rank);
+	say_born(m, rank);
+	hear(m, rank);
+}
+
+static void hear_stranger(struct p3_meeting *m, struct p3_stranger *s)
+{
+	struct p3_packet p;
+	int rc = p3_channel_hear(&s->channel, &p);
+	if (rc == 0)
+		welcome(m, s);
+	else if (rc == -EPIPE || rc == -ECONNRESET)
+		p3_meet_close_channel(m, &s->channel);
+	else if (rc != -EAGAIN)
+		turn_away(m, s);
+}
+
+/* ---- for the domain's thread ---- */
+
+void p3_meet_on_remote(struct p3_meeting *m, enum p3_meet_watch what, uint32_t which)
+{
+	struct p3_wireup *w = wireup_of(m);
+	if (what == P3_MEET_BEACON)
+		answer_calls(m);
+	else if (what == P3_MEET_STRANGER)
+		hear_stranger(m, &w->stranger[which]);
+	else if (w->remote[which].channel.state != P3_CHANNEL_CLOSED)
+		hear(m, which);
+}
+
+static void begin_one(struct p3_meeting *m, uint32_t rank)
+{
+	struct p3_remote *r = remote_of(m, rank);
+	r->called_ns = p3_now_ns();
+	if (r->ended) {
+		bury(m, rank);
+		return;
+	}
+	if (r->channel.state != P3_CHANNEL_CLOSED)
+		p3_meet_add_channel(m, &r->channel, P3_MEET_REMOTE, rank);
+	else if (is_caller(m, rank))
+		dial(m, rank);
+	if (r->is_born)
+		be_born(m, rank);
+	if (p3_channel_is_open(&r->channel))
+		say_born(m, rank);
+}
+
+void p3_meet_begin_remotes(struct p3_meeting *m)
+{
+	struct p3_wireup *w = wireup_of(m);
+	if (!w)
+		return;
+	if (p3_meet_watch(m, EPOLL_CTL_ADD, (int)p3_get(&w->beacon), P3_MEET_BEACON, 0))
+		p3_warn("the calls of other hosts cannot be waited for");
+	for (uint32_t i = 0; i < P3_STRANGERS; i++)
+		if (w->stranger[i].channel.state != P3_CHANNEL_CLOSED)
+			p3_meet_add_channel(
+				m, &w->stranger[i].channel, P3_MEET_STRANGER, i);
+	for (uint32_t i = 0; i < w->size; i++)
+		if (remote_of(m, i))
+			begin_one(m, i);
+}
+
+static void check_one(struct p3_meeting *m, uint32_t rank, uint64_t now)
+{
+	struct p3_remote *r = remote_of(m, rank);
+	bool closed = r->channel.state == P3_CHANNEL_CLOSED && !r->ended;
+	if (closed && is_caller(m, rank))
+		dial(m, rank);
+	else if (closed && now - r->called_ns > UNCALLED_NS)
+		probe(m, rank);
+	if (r->owes_born)
+		say_born(m, rank);
+	if (m->member[rank].missing)
+		attach(m, rank);
+}
+
+void p3_meet_check_remotes(struct p3_meeting *m)
+{
+	struct p3_wireup *w = wireup_of(m);
+	uint64_t now = p3_now_ns();
+	for (uint32_t i = 0; w && i < P3_STRANGERS; i++)
+		if (w->stranger[i].channel.state != P3_CHANNEL_CLOSED &&
+			now - w->stranger[i].channel.since_ns > STRANGER_NS)
+			turn_away(m, &w->stranger[i]);
+	for (uint32_t i = 0; i < count_of(m); i++)
+		if (remote_of(m, i))
+			check_one(m, i, now);
+}
+
+bool p3_meet_is_short_of_remotes(const struct p3_meeting *m)
+{
+	for (uint32_t i = 0; i < count_of(m); i++) {
+		const struct p3_remote *r = remote_of(m, i);
+		if (r && !r->ended &&
+			(r->owes_born || (is_caller(m, i) &&
+						 r->channel.state == P3_CHANNEL_CLOSED)))
+			return true;
+	}
+	return false;
+}
+
+bool p3_meet_has_met_remotes(const struct p3_meeting *m)
+{
+	for (uint32_t i = 0; i < count_of(m); i++) {
+		const struct p3_remote *r = remote_of(m, i);
+		if (r && !r->ended && !(p3_channel_is_open(&r->channel) && r->heard))
+			return false;
+	}
+	return true;
+}
+
+bool p3_meet_remotes_know(const struct p3_meeting *m)
+{
+	for (uint32_t i = 0; i < count_of(m); i++) {
+		const struct p3_remote *r = remote_of(m, i);
+		if (r && r->is_born && p3_channel_is_open(&r->channel) &&
+			(int32_t)(r->knows - m->pids_said) < 0)
+			return false;
+	}
+	return true;
+}
+
+void p3_meet_tell_remotes(struct p3_meeting *m)
+{
+	m->pids_said++;
+	for (uint32_t i = 0; i < count_of(m); i++)
+		if (remote_of(m, i) && p3_channel_is_open(&remote_of(m, i)->channel))
+			say_born(m, i);
+}
+
+void p3_meet_leave_remotes(struct p3_meeting *m)
+{
+	struct p3_job_msg msg = p3_meet_message(m, P3_JOB_LEAVE);
+	for (uint32_t i = 0; i < count_of(m); i++) {
+		struct p3_remote *r = remote_of(m, i);
+		if (!r || !p3_channel_is_open(&r->channel))
+			continue;
+		(void)p3_channel_say(&r->channel, &msg, NULL, 0);
+		r->owes_born = false;
+		FAULT_POINT("remote.leave_half");
+	}
+}
+
+void p3_meet_hear_remotes(struct p3_meeting *m)
+{
+	for (uint32_t i = 0; i < count_of(m); i++)
+		if (remote_of(m, i) &&
+			remote_of(m, i)->channel.state != P3_CHANNEL_CLOSED)
+			hear(m, i);
+}
+
+bool p3_meet_has_lost_remotes(const struct p3_meeting *m)
+{
+	const struct p3_wireup *w = wireup_of(m);
+	if (!w)
+		return false;
+	for (uint32_t i = 0; i < w->size; i++)
+		if (p3_channel_is_lost(&w->remote[i].channel))
+			return true;
+	return !p3_fd_is((int)p3_get(&w->beacon), w->beacon_file);
+}
+
+void p3_meet_lose_remotes(struct p3_meeting *m)
+{
+	struct p3_wireup *w = wireup_of(m);
+	for (uint32_t i = 0; i < count_of(m); i++)
+		if (remote_of(m, i)) {
+			p3_channel_close(&w->remote[i].channel);
+			w->remote[i].ended = true;
+		}
+	if (w)
+		p3_fd_close_own((int)p3_get(&w->beacon), w->beacon_file);
+}

@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Cards, and what follows from them. */
+#include "lib/domain/wireup.h"
+#include "lib/node/node.h"
+#include "shm/conf.h"
+#include "shm/log.h"
+
+#ifdef P3_FABRIC
+#include "nic/far/fabric.h"
+#endif
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#define PROVIDER "tcp;ofi_rxm" /* the one that is tested */
+
+/* ---- hosts ---- */
+
+static struct p3_wireup *wireup_new(const struct p3_node *node)
+{
+	struct p3_wireup *w = calloc(1, sizeof *w);
+	if (!w)
+		return NULL;
+	w->exchange = node->exchange;
+	w->rank = node->rank;
+	w->size = node->size;
+	w->nid = node->nid;
+	p3_set(&w->beacon, (uint32_t)-1);
+	w->leader = calloc(w->size, sizeof *w->leader);
+	w->card = calloc(w->size, sizeof *w->card);
+	w->remote = calloc(w->size, sizeof *w->remote);
+	if (!w->leader || !w->card || !w->remote) {
+		free(w->leader);
+		free(w->card);
+		free(w->remote);
+		free(w);
+		return NULL;
+	}
+	for (uint32_t i = 0; i < w->size; i++)
+		p3_channel_init(&w->remote[i].channel);
+	for (uint32_t i = 0; i < P3_STRANGERS; i++)
+		p3_channel_init(&w->stranger[i].channel);
+	return w;
+}
+
+static void wireup_free(struct p3_wireup *w)
+{
+	free(w->leader);
+	free(w->card);
+	free(w->remote);
+	free(w);
+}
+
+static void count_hosts(struct p3_wireup *w)
+{
+	w->hosts = w->here = 0;
+	for (uint32_t i = 0; i < w->size; i++) {
+		w->hosts += w->leader[i] == i;
+		w->here += w->leader[i] == w->leader[w->rank];
+	}
+}
+
+int p3_wireup_place(struct p3_node *node)
+{
+	if (node->wireup)
+		return 0;
+	struct p3_wireup *w = wireup_new(node);
+	int rc = w ? w->exchange->hosts(node, w->leader) : -ENOMEM;
+	if (rc && w)
+		wireup_free(w);
+	if (rc)
+		return rc;
+	count_hosts(w);
+	node->wireup = w;
+	return 0;
+}
+
+uint32_t p3_wireup_nid(const struct p3_wireup *w, uint32_t rank)
+{
+	uint32_t before = 0;
+	for (uint32_t i = 0; i < w->leader[rank]; i++)
+		before += w->leader[i] == i;
+	return w->nid + before;
+}
+
+/* ---- the own card ---- */
+
+/* Return the provider that this process was told to use, or NULL for any. */
+static const char *wished_provider(void)
+{
+	const char *text = p3_conf_text(P3_CONF_FABRIC);
+	return text && strcmp(text, "auto") != 0 ? text : NULL;
+}
+
+static int has_fabric(void)
+{
+#ifdef P3_FABRIC
+	return p3_fabric_load();
+#else
+	p3_error("this libportals was built without libfabric, which a job on several "
+		 "hosts needs; build it with libfabric's headers (Debian: "
+		 "libfabric-dev), or start all ranks on one host");
+	return -ENOENT;
+#endif
+}
+
+/* Make the secret of the job. */
+static int make_secret(struct p3_card *card)
+{
+	ssize_t n = getrandom(card->secret, sizeof card->secret, 0);
+	return n == (ssize_t)sizeof card->secret ? 0 : -EIO;
+}
+
+static const char *first_other_host(struct p3_node *node)
+{
+	const struct p3_wireup *w = node->wireup;
+	uint32_t other = 0;
+	while (other < w->size && !p3_wireup_is_far(w, other))
+		other++;
+	return other < w->size ? w->exchange->host_name(node, other) : NULL;
+}
+
+static int listen_at_beacon(struct p3_node *node, struct p3_card *card)
+{
+	struct p3_wireup *w = node->wireup;
+	int rc = p3_beacon_choose(first_other_host(node), card);
+	int fd = rc ? rc : p3_beacon_listen(card);
+	if (fd < 0)
+		return fd;
+	w->beacon_file = p3_fd_file(fd);
+	p3_set(&w->beacon, (uint32_t)fd);
+	return 0;
+}
+
+/* Write this process's card.  If that fails, its magic is 0: so the others need not wait
+ * for this rank. */
+static int make_card(struct p3_node *node, struct p3_card *card)
+{
+	const struct p3_wireup *w = node->wireup;
+	*card = (struct p3_card){.size = w->size,
+		.rank = w->rank,
+		.leader = w->leader[w->rank],
+		.layout = P3_LAYOUT_WORD,
+		.nid = node->nid};
+	const char *provider = wished_provider();
+	strncpy(card->provider, provider ? provider : PROVIDER,
+		sizeof card->provider - 1);
+	int rc = has_fabric();
+	rc = rc ? rc : listen_at_beacon(node, card);
+	if (!rc && !w->rank)
+		rc = make_secret(card);
+	card->magic = rc ? 0 : P3_CARD_MAGIC;
+	return rc;
+}
+
+/* ---- the cards of all ---- */
+
+static int say_provider(const struct p3_card *first, const char *wish)
+{
+	p3_error("PTL3_FABRIC is '%s' here, and rank 0 uses '%s'; set it alike for all "
+		 "ranks (mpirun -x PTL3_FABRIC), or for none",
+		wish, first->provider);
+	return -EINVAL;
+}
+
+/* Return true if the card has what this process has computed. */
+static bool is_consistent(const struct p3_node *node, const struct p3_card *card)
+{
+	const struct p3_wireup *w = node->wireup;
+	bool nid = !node->launched || card->nid == p3_wireup_nid(w, card->rank);
+	return nid && card->leader == w->leader[card->rank];
+}
+
+/* Check what a rank has published.  Print one line about the first difference. */
+static int check_card(const struct p3_node *node, uint32_t rank)
+{
+	const struct p3_wireup *w = node->wireup;
+	const struct p3_card *c = &w->card[rank];
+	if (!c->magic)
+		p3_error("rank %u cannot reach other hosts, as its own error line tells; "
+			 "this rank gives up with it",
+			rank);
+	else if (c->magic != P3_CARD_MAGIC || c->layout != P3_LAYOUT_WORD)
+		p3_error(
+			"rank %u has layout %#llx of libportals, this one %#llx; run all "
+			"ranks with one build of it",
+			rank, (unsigned long long)c->layout,
+			(unsigned long long)P3_LAYOUT_WORD);
+	else if (c->size != w->size || c->rank != rank || !is_consistent(node, c))
+		p3_error("rank %u says that it is rank %u of %u with node id %#x, on the "
+			 "host of rank %u; set PTL3_NID alike for all ranks, and see "
+			 "that one launcher has started them",
+			rank, c->rank, c->size, c->nid, c->leader);
+	else
+		return 0;
+	return -EPROTO;
+}
+
+static void use_cards(struct p3_wireup *w)
+{
+	uint32_t seconds = 0;
+	struct p3_card *first = &w->card[0];
+	memcpy(w->secret, first->secret, sizeof w->secret);
+	memcpy(w->far.secret, first->secret, sizeof w->far.secret);
+	explicit_bzero(first->secret, sizeof first->secret);
+	first->provider[sizeof first->provider - 1] = '\0';
+	w->far.host = w->leader;
+	w->far.provider = first->provider;
+#ifdef P3_FABRIC
+	w->far.ops = &p3_endpoint_fabric;
+#endif
+	(void)p3_conf_far_timeout(p3_conf_text(P3_CONF_FAR_TIMEOUT), &seconds);
+	w->timeout_s = seconds;
+	w->is_over = true;
+}
+
+static int read_cards(struct p3_node *node)
+{
+	struct p3_wireup *w = node->wireup;
+	int rc = 0;
+	for (uint32_t i = 0; i < w->size && !rc; i++)
+		rc = w->exchange->get(node, i, &w->card[i]);
+	for (uint32_t i = 0; i < w->size && !rc; i++)
+		rc = check_card(node, i);
+	const char *wish = wished_provider();
+	if (!rc && wish && strcmp(wish, w->card[0].provider) != 0)
+		rc = say_provider(&w->card[0], wish);
+	return rc;
+}
+
+/* Write the local address for libfabric. */
+static void set_address(struct p3_wireup *w)
+{
+	static char text[P3_BEACON_TEXT];
+	struct p3_card self = w->card[w->rank];
+	self.port = 0;
+	p3_beacon_print(&self, text);
+	w->far.address = text;
+}
+
+int p3_wireup_enter(struct p3_node *node)
+{
+	struct p3_wireup *w = node->wireup;
+	struct p3_card card;
+	if (w->is_over)
+		return 0;
+	int own = make_card(node, &card);
+	int rc = w->exchange->put(node, &card);
+	explicit_bzero(card.secret, sizeof card.secret);
+	rc = rc ? rc : w->exchange->fence(node);
+	rc = own ? own : rc;
+	rc = rc ? rc : read_cards(node);
+	if (rc)
+		return rc;
+	use_cards(w);
+	set_address(w);
+	node->far = &w->far;
+	return 0;
+}
+
+/* ---- the end ---- */
+
+void p3_wireup_leave(struct p3_node *node)
+{
+	if (node->wireup)
+		node->wireup->exchange->end(node);
+}
+
+void p3_wireup_forget(struct p3_node *node)
+{
+	struct p3_wireup *w = node->wireup;
+	if (!w)
+		return;
+	for (uint32_t i = 0; i < w->size; i++)
+		p3_channel_close(&w->remote[i].channel);
+	for (uint32_t i = 0; i < P3_STRANGERS; i++)
+		p3_channel_close(&w->stranger[i].channel);
+	int fd = (int)p3_get(&w->beacon);
+	if (fd >= 0)
+		p3_fd_close_own(fd, w->beacon_file);
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * wireup - this process among the ranks of a job on several hosts
+ *
+ *	place	PtlInit: which ranks share a host, and the hosts' node ids
+ *	enter	the first PtlNIInit: listen, exchange cards (exchange.h), check them
+ *	leave	the last PtlFini: take leave of the launcher
+ *
+ * The index of a rank is its rank, on all hosts.  Ranks on this host meet in a domain, as
+ * in a job on one host.  Those on other hosts are called by TCP (beacon.h, channel.h), a
+ * connection for each pair of processes: the process with the higher rank calls.  It
+ * stays for the life of both, through any number of interfaces; its end is the end of a
+ * process, and is final.  The domain's thread serves the connections while there is an
+ * interface (lib/domain/remote.c); else the kernel keeps what comes.
+ *
+ * The state is in struct p3_wireup, which stays until the process ends.  place, enter and
+ * leave hold node->call; the domain's thread alone uses the remotes and the strangers
+ * while it runs.
+ */
+#ifndef P3_LIB_DOMAIN_WIREUP_H
+#define P3_LIB_DOMAIN_WIREUP_H
+
+#include "lib/domain/beacon.h"
+#include "lib/domain/channel.h"
+
+#define P3_STRANGERS 64u /* connections that have not proven who they are */
+
+struct p3_remote {
+	struct p3_channel channel;
+	bool ended;   /* its process has ended, or is severed */
+	bool is_born; /* it has an interface: born is its last BORN, with its present ids */
+	bool heard;   /* it has told its state since the channel opened */
+	bool owes_born;     /* this node's BORN or PIDS has found no room */
+	bool probes;        /* channel only looks whether the process is alive */
+	uint32_t knows;     /* the last of this node's BORN that it has taken */
+	uint64_t called_ns; /* the last look whether a process that is to call is alive */
+	struct p3_packet born;
+};
+
+struct p3_stranger {
+	struct p3_channel channel;
+	struct p3_card from; /* its address */
+};
+
+struct p3_wireup {
+	const struct p3_exchange *exchange;
+	uint32_t rank, size, hosts, here; /* here: number of ranks on this host */
+	uint32_t nid;                     /* of the first host */
+	uint32_t *leader;                 /* by rank: the lowest rank on its host */
+	uint32_t timeout_s;               /* 0: never */
+	bool is_over;                     /* the exchange of cards is over */
+	struct p3_card *card;             /* by rank */
+	struct p3_sipkey secret[2];
+	struct p3_far_conf far;
+	p3_a32 beacon;
+	p3_fd_id beacon_file;
+	struct p3_remote *remote; /* by rank */
+	struct p3_stranger stranger[P3_STRANGERS];
+	uint32_t turned_away; /* connections of strangers */
+	bool told;            /* a line has told so */
+};
+
+/* Return true if the rank is on another host than this process. */
+static inline bool p3_wireup_is_far(const struct p3_wireup *w, uint32_t rank)
+{
+	return w && rank < w->size && w->leader[rank] != w->leader[w->rank];
+}
+
+/* Ask the launcher for the hosts of the job.  Return 0 or -errno. */
+int p3_wireup_place(struct p3_node *node);
+
+/* Return the node id of the host of a rank, for launchers that give ranks none. */
+uint32_t p3_wireup_nid(const struct p3_wireup *w, uint32_t rank);
+
+/* Exchange cards with all ranks, unless that is over.  Return 0, or -errno after an error
+ * line. */
+int p3_wireup_enter(struct p3_node *node);
+void p3_wireup_leave(struct p3_node *node);
+
+/* In a forked child: close the parent's sockets. */
+void p3_wireup_forget(struct p3_node *node);
+
+#endif
