@@ -2,6 +2,7 @@
 /* The wires of a node: their choice, start, passes and stop. */
 #include "nic/run/wires.h"
 #include "nic/run/ringer.h"
+#include "shm/log.h"
 
 static bool is_far(const struct p3_nic *n, uint32_t node)
 {
@@ -66,8 +67,23 @@ int p3_wires_start(struct p3_nic *n)
 	return rc;
 }
 
+/* Log what went to other hosts. */
+static void say_far(const struct p3_nic *n)
+{
+	if (n->conf.far)
+		p3_log(P3_LOG_INFO, P3_AREA_NIC,
+			"frames of other hosts: %llu out, %llu in, %llu sent again, %llu "
+			"failed, %llu of strangers",
+			(unsigned long long)p3_get(&n->wire_count[P3_W_FAR_OUT]),
+			(unsigned long long)p3_get(&n->wire_count[P3_W_FAR_IN]),
+			(unsigned long long)p3_get(&n->wire_count[P3_W_RESENT]),
+			(unsigned long long)p3_get(&n->wire_count[P3_W_FAR_BROKEN]),
+			(unsigned long long)p3_get(&n->wire_count[P3_W_FAR_STRANGERS]));
+}
+
 void p3_wires_stop(struct p3_nic *n)
 {
+	say_far(n);
 	p3_ringer_stop(n);
 	stop(n, n->nwires);
 	p3_ringer_drop(n);
