@@ -244,9 +244,10 @@ static int arm_wire(struct p3_ringer *r, uint32_t i)
 bool p3_ringer_arm(struct p3_nic *n)
 {
 	struct p3_ringer *r = n->ringer;
-	int rc = p3_get(&r->lost) ? -EBADF : 0;
+	int saved = errno, rc = p3_get(&r->lost) ? -EBADF : 0;
 	for (uint32_t i = 0; !rc && i < n->nwires; i++)
 		rc = arm_wire(r, i); /* PARK.2 */
+	errno = saved;
 	return rc == -EAGAIN || (rc && lose(r));
 }
 

@@ -4,6 +4,8 @@
 #include "nic/run/ringer.h"
 #include "shm/log.h"
 
+#include <errno.h>
+
 static bool is_far(const struct p3_nic *n, uint32_t node)
 {
 	const struct p3_far_conf *far = n->conf.far;
@@ -89,16 +91,21 @@ void p3_wires_stop(struct p3_nic *n)
 	p3_ringer_drop(n);
 }
 
+/* Passes run in the program's threads, and libfabric's calls change errno. */
 P3_RARE void p3_wires_poll(struct p3_nic *n)
 {
+	int saved = errno;
 	for (uint32_t i = 0; i < n->nwires; i++)
 		n->wires[i]->poll(n);
+	errno = saved;
 }
 
 P3_RARE void p3_wires_flush(struct p3_nic *n)
 {
+	int saved = errno;
 	for (uint32_t i = 0; i < n->nwires; i++)
 		n->wires[i]->flush(n);
+	errno = saved;
 }
 
 bool p3_wires_have_settled(const struct p3_nic *n, uint32_t call)
