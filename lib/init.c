@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* PtlInit and PtlFini. */
+#include "lib/domain/wireup.h"
 #include "lib/fork.h"
 #include "lib/ni.h"
 #include "lib/node/call.h"
@@ -103,6 +104,7 @@ static __attribute__((destructor)) void see_off_at_exit(void)
 	if (take_call(node, start)) {
 		if (p3_nic(node))
 			p3_ni_see_off(p3_nic(node), start);
+		p3_wireup_leave(node);
 		pthread_mutex_unlock(&node->call);
 	}
 	p3_caller_restore(caller);

@@ -2,6 +2,7 @@
 /* Network interfaces: PtlNIInit, PtlNIFini, limits, ids. */
 #include "lib/ni.h"
 #include "lib/domain/meet.h"
+#include "lib/domain/wireup.h"
 #include "lib/job/job.h"
 #include "lib/node/call.h"
 #include "lib/node/conf.h"
@@ -311,7 +312,16 @@ int PtlNIStatus(
 	return rc;
 }
 
-/* All processes that a nid of the job or a domain can name are on this host. */
+/* Return true if all processes that the nid can name are on this host. */
+static bool is_near(const struct p3_node *node, uint32_t nid)
+{
+	uint32_t rank = nid - (node->nid - node->rank);
+	if (node->wireup)
+		return node->launched ? nid == node->nid
+				      : !p3_wireup_is_far(node->wireup, rank);
+	return rank < node->size || node->domain[0];
+}
+
 int PtlNIDist(
 	ptl_handle_ni_t ni_handle, ptl_process_id_t process, unsigned long *distance)
 {
@@ -324,8 +334,7 @@ int PtlNIDist(
 		return PTL_NI_INVALID;
 	if (process.nid == PTL_NID_ANY || process.pid == PTL_PID_ANY)
 		return PTL_PROCESS_INVALID;
-	bool near = process.nid - (node->nid - node->rank) < node->size;
-	*distance = near || node->domain[0] ? 0 : 1;
+	*distance = is_near(node, process.nid) ? 0 : 1;
 	return PTL_OK;
 }
 

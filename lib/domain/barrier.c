@@ -177,7 +177,7 @@ static void say_late(struct p3_meeting *m)
 {
 	uint32_t late = 0, first = 0, holder;
 	for (uint32_t i = m->node->size; i-- > 0;)
-		if (i != m->node->rank &&
+		if (i != m->node->rank && !p3_meet_is_far(m, i) &&
 			!p3_domain_has_rank(&m->place, m->node->job, i, &holder)) {
 			first = i;
 			late++;

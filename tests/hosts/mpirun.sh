@@ -1,14 +1,16 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# usage: hosts.sh mpirun.sh [-n ranks] [-p ranks of a host] [-x VARIABLE=value] command...
+# usage: hosts.sh mpirun.sh [-n ranks] [-p ranks of a host] [-x VARIABLE=value] [-o option]
+#	command...
 # Run a command by mpirun from the first host on all of them: 6 ranks, 2 on each.
 set -u
 n=6 each=2 set=()
-while getopts +n:p:x: option; do
+while getopts +n:p:x:o: option; do
 	case $option in
 	n) n=$OPTARG ;;
 	p) each=$OPTARG ;;
 	x) set+=(-x "$OPTARG") ;;
+	o) set+=("$OPTARG") ;;
 	*) exit 2 ;;
 	esac
 done

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * ends - the end of a rank, as the ranks of other hosts and of its own see it
+ *
+ *	ends HOW FILE [MOST_MS]
+ *
+ * Rank 2 is the victim.  All others get bytes from it, one get after the other, until one
+ * fails.  Then they check that they reach each other, and that nothing else fails.
+ *
+ *	kill, exit, _exit, exec, fini	the victim does that after START_MS: gets fail
+ *					within MOST_MS
+ *	stop		it stops itself, and rank 3 continues it after STOP_MS: no get fails
+ *	wait		the test does something to the host of ranks 2 and 3
+ *	pause		the same for a short time, and no get may fail
+ *
+ * The victim writes its process id to FILE and then the time of its end.
+ */
+#include <portals3.h>
+#include <portals3_runtime.h>
+#include <portals3x.h>
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { PORTAL = 4, VICTIM = 2, HELPER = 3, START_MS = 300, STOP_MS = 4000, RING = 200 };
+enum { BITS_GET = 1, BITS_PUT = 2, BYTES = 4096 };
+
+static unsigned rank, size;
+static bool both; /* rank 3 is a victim, too: its host is cut off */
+static ptl_handle_ni_t ni;
+static ptl_handle_eq_t eq, ring_eq;
+static char bytes[BYTES], from[BYTES], ring[RING * 8];
+
+static void fail(const char *what)
+{
+	printf("rank %u: %s\n", rank, what);
+	fflush(stdout);
+	exit(1);
+}
+
+static void check(int rc, const char *what)
+{
+	if (rc != PTL_OK) {
+		printf("rank %u: %s: %s\n", rank, what, PtlErrorStr((unsigned)rc));
+		exit(1);
+	}
+}
+#define DO(call) check(call, #call)
+
+static long long now_ms(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000LL + t.tv_nsec / 1000000;
+}
+
+static void sleep_ms(unsigned ms)
+{
+	struct timespec t = {ms / 1000, (long)(ms % 1000) * 1000000};
+	while (nanosleep(&t, &t) != 0)
+		;
+}
+
+static ptl_process_id_t id_of(unsigned who)
+{
+	ptl_process_id_t id;
+	DO(PtlGetRankId(ni, who, &id));
+	return id;
+}
+
+static void listen_for(ptl_match_bits_t bits, void *at, ptl_size_t length, unsigned op,
+	ptl_handle_eq_t events)
+{
+	ptl_process_id_t anyone = {PTL_NID_ANY, PTL_PID_ANY};
+	ptl_md_t md = {.start = at,
+		.length = length,
+		.threshold = PTL_MD_THRESH_INF,
+		.options = op | PTL_MD_MANAGE_REMOTE | PTL_MD_EVENT_START_DISABLE,
+		.eq_handle = events};
+	ptl_handle_me_t me;
+	DO(PtlMEAttach(ni, PORTAL, anyone, bits, 0, PTL_RETAIN, PTL_INS_AFTER, &me));
+	DO(PtlMDAttach(me, md, PTL_RETAIN, NULL));
+}
+
+/* ---- the victim ---- */
+
+static void write_word(const char *path, const char *name, long long word)
+{
+	char whole[500], text[40];
+	snprintf(whole, sizeof whole, "%s.%s", path, name);
+	int n = snprintf(text, sizeof text, "%lld\n", word);
+	int fd = open(whole, O_CREAT | O_WRONLY | O_TRUNC, 0600);
+	if (fd < 0 || write(fd, text, (size_t)n) != n)
+		fail("the file cannot be written");
+	close(fd);
+}
+
+static long long read_word(const char *path, const char *name)
+{
+	char whole[500];
+	long long word = 0;
+	snprintf(whole, sizeof whole, "%s.%s", path, name);
+	FILE *f = fopen(whole, "r");
+	if (f && fscanf(f, "%lld", &word) != 1)
+		word = 0;
+	if (f)
+		fclose(f);
+	return word;
+}
+
+/* Serve gets, without calls of the library, until the end or until the helper has told
+ * that the test is over. */
+static void be_victim(const char *how, const char *file)
+{
+	sleep_ms(START_MS);
+	if (rank == VICTIM)
+		write_word(file, "end", now_ms());
+	if (strcmp(how, "kill") == 0)
+		raise(SIGKILL);
+	if (strcmp(how, "exit") == 0)
+		exit(0);
+	if (strcmp(how, "_exit") == 0)
+		_exit(0);
+	if (strcmp(how, "exec") == 0)
+		execlp("sleep", "sleep", "4", (char *)NULL);
+	if (strcmp(how, "fini") == 0) {
+		PtlFini();
+		exit(0);
+	}
+	if (strcmp(how, "stop") == 0)
+		raise(SIGSTOP);
+	while (!read_word(file, "over"))
+		sleep_ms(20);
+}
+
+/* ---- the others ---- */
+
+static ptl_ni_fail_t get_once(void)
+{
+	ptl_event_t ev;
+	ptl_handle_md_t mdh;
+	ptl_md_t md = {.start = from,
+		.length = BYTES,
+		.threshold = 1,
+		.options = PTL_MD_EVENT_START_DISABLE,
+		.eq_handle = eq};
+	memset(from, 0, BYTES);
+	DO(PtlMDBind(ni, md, PTL_UNLINK, &mdh));
+	DO(PtlGet(mdh, id_of(VICTIM), PORTAL, 0, BITS_GET, 0));
+	do
+		DO(PtlEQWait(eq, &ev));
+	while (ev.type != PTL_EVENT_REPLY_END);
+	if (ev.ni_fail_type == PTL_NI_OK && from[BYTES - 1] != 'v')
+		fail("a get brings wrong bytes");
+	return ev.ni_fail_type;
+}
+
+/* Get until a get fails, or for ms. */
+static bool get_until_end(unsigned ms, long long *failed_ms)
+{
+	long long end = now_ms() + ms;
+	while (now_ms() < end)
+		if (get_once() != PTL_NI_OK) {
+			*failed_ms = now_ms();
+			return true;
+		}
+	return false;
+}
+
+static bool is_victim(unsigned who)
+{
+	return who == VICTIM || (both && who == HELPER);
+}
+
+/* Put to the next rank but the victim, and wait for what the one before has put. */
+static void go_round(void)
+{
+	unsigned next = (rank + 1) % size;
+	ptl_event_t ev;
+	ptl_handle_md_t mdh;
+	unsigned came = 0, sent = 0;
+	while (is_victim(next))
+		next = (next + 1) % size;
+	ptl_md_t md = {.start = bytes,
+		.length = 8,
+		.threshold = 2 * RING,
+		.options = PTL_MD_EVENT_START_DISABLE,
+		.eq_handle = ring_eq};
+	DO(PtlMDBind(ni, md, PTL_UNLINK, &mdh));
+	for (unsigned i = 0; i < RING; i++)
+		DO(PtlPut(mdh, PTL_ACK_REQ, id_of(next), PORTAL, 0, BITS_PUT, i * 8, 0));
+	while (came < RING || sent < RING) {
+		DO(PtlEQWait(ring_eq, &ev));
+		came += ev.type == PTL_EVENT_PUT_END;
+		sent += ev.type == PTL_EVENT_ACK;
+		if (ev.ni_fail_type != PTL_NI_OK)
+			fail("a put to a rank that lives has failed");
+	}
+}
+
+static void be_other(const char *how, const char *file, unsigned most_ms)
+{
+	bool stop = strcmp(how, "stop") == 0, none = stop || strcmp(how, "pause") == 0;
+	long long failed = 0;
+	if (stop && rank == HELPER) {
+		sleep_ms(STOP_MS);
+		kill((pid_t)read_word(file, "pid"), SIGCONT);
+	}
+	bool any = get_until_end(none ? most_ms : 60000, &failed);
+	if (any && none)
+		fail("a get has failed though the victim lives");
+	if (!any && !none)
+		fail("no get has failed");
+	long long late = failed - read_word(file, "end");
+	go_round();
+	if (none)
+		printf("rank %u: nothing has failed\n", rank);
+	else
+		printf("rank %u: a get failed after %lld ms, the others go on\n", rank,
+			late);
+	fflush(stdout);
+	if (!none && late > most_ms)
+		fail("too late");
+	/* All others come here, or the test hangs and fails. */
+	if (none && rank == HELPER)
+		write_word(file, "over", 1);
+}
+
+int main(int argc, char **argv)
+{
+	int most;
+	if (argc < 3)
+		return 2;
+	DO(PtlInit(&most));
+	DO(PtlNIInit(PTL_IFACE_DEFAULT, PTL_PID_ANY, NULL, NULL, &ni));
+	DO(PtlGetRank(ni, &rank, &size));
+	memset(bytes, rank == VICTIM ? 'v' : 'o', sizeof bytes);
+	DO(PtlEQAlloc(ni, 1024, PTL_EQ_HANDLER_NONE, &eq));
+	DO(PtlEQAlloc(ni, 8 * RING, PTL_EQ_HANDLER_NONE, &ring_eq));
+	listen_for(BITS_GET, bytes, sizeof bytes, PTL_MD_OP_GET, PTL_EQ_NONE);
+	listen_for(BITS_PUT, ring, sizeof ring, PTL_MD_OP_PUT, ring_eq);
+	if (rank == VICTIM)
+		write_word(argv[2], "pid", getpid());
+	DO(PtlXBarrier());
+	both = strcmp(argv[1], "wait") == 0;
+	if (is_victim(rank))
+		be_victim(argv[1], argv[2]);
+	else
+		be_other(argv[1], argv[2], argc > 3 ? (unsigned)atoi(argv[3]) : 2000);
+	PtlFini();
+	return 0;
+}
