@@ -45,23 +45,27 @@ static bool is_caller(const struct p3_meeting *m, uint32_t rank)
 
 /* ---- lines ---- */
 
-static const char *host_name(const struct p3_meeting *m, uint32_t rank, char *text)
+/* Say once a host that it is silent: all its processes are. */
+static void say_silent(const struct p3_meeting *m, uint32_t rank, const char *at)
 {
-	p3_beacon_print(&wireup_of(m)->card[rank], text);
-	return text;
+	const struct p3_wireup *w = wireup_of(m);
+	struct p3_remote *first = &w->remote[w->leader[rank]];
+	if (!first->silent)
+		p3_warn("the host of rank %u (%s) is silent for %u s: operations with "
+			"its "
+			"ranks fail; a network that comes back later does not undo this "
+			"(PTL3_FAR_TIMEOUT)",
+			rank, at, w->timeout_s);
+	first->silent = true;
 }
 
 /* Say that a process is severed for another reason than its end. */
 static void say_severed(const struct p3_meeting *m, uint32_t rank, int why)
 {
 	char at[P3_BEACON_TEXT];
-	const struct p3_wireup *w = wireup_of(m);
-	(void)host_name(m, rank, at);
+	p3_beacon_print(&wireup_of(m)->card[rank], at);
 	if (why == -ETIMEDOUT)
-		p3_warn("rank %u (%s): silent for %u s, operations with it fail; a "
-			"network "
-			"that comes back later does not undo this (PTL3_FAR_TIMEOUT)",
-			rank, at, w->timeout_s);
+		say_silent(m, rank, at);
 	else if (why == -EACCES || why == -EPROTO)
 		p3_warn("rank %u (%s) sent what is no packet of this job; operations "
 			"with "
@@ -164,7 +168,6 @@ static void lose(struct p3_meeting *m, uint32_t rank, int why)
 	bool had_left = r->heard && !r->is_born;
 	r->ended = true;
 	r->is_born = false;
-	FAULT_POINT("remote.lost");
 	if (m->member[rank].incarnation)
 		p3_meet_end(m, rank, P3_PEER_DIED);
 	else if (!had_left)
@@ -185,7 +188,6 @@ static void say_born(struct p3_meeting *m, uint32_t rank)
 	int rc = p3_channel_say(&r->channel, &msg, name, len);
 	r->owes_born = rc == -EAGAIN;
 	p3_meet_watch_channel(m, &r->channel, P3_MEET_REMOTE, rank);
-	FAULT_POINT("remote.told");
 }
 
 /* Tell the sender of a BORN that this node knows its process ids. */
@@ -212,7 +214,6 @@ static void on_born(struct p3_meeting *m, uint32_t rank, const struct p3_packet 
 	}
 	r->born = *p;
 	r->is_born = r->heard = true;
-	FAULT_POINT("remote.born_heard");
 	be_born(m, rank);
 	acknowledge(m, rank, &p->msg);
 }
@@ -518,7 +519,6 @@ void p3_meet_leave_remotes(struct p3_meeting *m)
 			continue;
 		(void)p3_channel_say(&r->channel, &msg, NULL, 0);
 		r->owes_born = false;
-		FAULT_POINT("remote.leave_half");
 	}
 }
 

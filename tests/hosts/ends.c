@@ -7,7 +7,7 @@
  * Rank 2 is the victim.  All others get bytes from it, one get after the other, until one
  * fails.  Then they check that they reach each other, and that nothing else fails.
  *
- *	kill, exit, _exit, exec, fini	the victim does that after START_MS: gets fail
+ *	kill, exit, _exit, exec	the victim does that after START_MS: gets fail
  *					within MOST_MS
  *	stop		it stops itself, and rank 3 continues it after STOP_MS: no get fails
  *	wait		the test does something to the host of ranks 2 and 3
@@ -129,10 +129,6 @@ static void be_victim(const char *how, const char *file)
 		_exit(0);
 	if (strcmp(how, "exec") == 0)
 		execlp("sleep", "sleep", "4", (char *)NULL);
-	if (strcmp(how, "fini") == 0) {
-		PtlFini();
-		exit(0);
-	}
 	if (strcmp(how, "stop") == 0)
 		raise(SIGSTOP);
 	while (!read_word(file, "over"))

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # usage: hosts.sh ends.sh program how [seconds]
-# Let a rank end, and check what the others see: kill, exit, _exit, exec, fini, stop as in
+# Let a rank end, and check what the others see: kill, exit, _exit, exec, stop as in
 # ends.c; link, whose victim's host is cut off for longer than PTL3_FAR_TIMEOUT; blink, for
 # shorter; resets, where all connections of a host break once.
 set -u

@@ -1,0 +1,44 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# usage: hosts.sh strangers.sh program
+# While a job runs, strangers call its beacons, from a host of the job and from outside of it.
+# No stranger gets in, and the job ends well.
+set -u
+here=$(cd "$(dirname "$0")" && pwd)
+dir=$(mktemp -d) || exit 1
+trap 'rm -rf "$dir"' EXIT
+command -v python3 >/dev/null && command -v ss >/dev/null || {
+	echo "skipped: there is no python3 or ss"
+	exit 77
+}
+"$here/mpirun.sh" -x PTL3_HUGEPAGES=off "$1" pause "$dir/v" 15000 >"$dir/out" 2>&1 &
+run=$!
+until [ -s "$dir/v.end" ] || ! kill -0 $run 2>/dev/null; do sleep 0.05; done
+
+# The ports of the beacons on the first host: those of the ranks that listen at its address
+# and are none of libfabric's, which says nothing to a greeting.
+mapfile -t ports < <(ip netns exec "${HOST_PREFIX}1" ss -Hltn "src 10.213.77.1" | awk '{ sub(".*:", "", $4); print $4 }')
+[ ${#ports[@]} -ge 2 ] || {
+	cat "$dir/out"
+	echo "the ranks of host 1 listen at ${#ports[@]} ports"
+	exit 1
+}
+status=0 turned=0
+for port in "${ports[@]}"; do
+	said=$(timeout 60 ip netns exec "${HOST_PREFIX}2" python3 "$here/stranger.py" 10.213.77.1 "$port" 2>&1)
+	echo "$said" | tail -3
+	turned=$((turned + $(grep -c 'turned the stranger away' <<<"$said")))
+	! grep -q 'a packet for a stranger\|an answer to garbage' <<<"$said" || status=1
+done
+[ $turned -ge 2 ] || {
+	echo "$turned beacons have turned a stranger away, not 2"
+	status=1
+}
+wait $run || status=1
+cat "$dir/out"
+[ "$(grep -c 'nothing has failed' "$dir/out")" = 5 ] || status=1
+grep -q 'does not know its secret' "$dir/out" || {
+	echo "no line tells of the strangers"
+	status=1
+}
+exit $status
