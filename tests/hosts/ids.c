@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * ids - the ids of the ranks of a job on several hosts
+ *
+ * All ranks have the same maps; ranks share a node id if and only if they share a host,
+ * and PtlNIDist tells the same; access control by node id, user and job lets in the right
+ * ranks.  Then each rank closes its interface and opens two others, and all is as before.
+ *
+ *	ids [MOST_MS]	the longest time for the first PtlNIInit
+ */
+#include <catamount/cnos_mpi_os.h>
+#include <portals3.h>
+#include <portals3_runtime.h>
+#include <portals3x.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { MOST = 64, PORTAL = 4, OPEN = 1, OWN_HOST = 2, OWN_JOB = 3 };
+
+/* What each rank tells rank 0. */
+struct told {
+	char host[64];
+	ptl_process_id_t self;
+	ptl_process_id_t map[MOST];
+	unsigned long distance[MOST];
+};
+
+static unsigned rank, size;
+static ptl_handle_ni_t ni;
+static ptl_handle_eq_t eq;
+static struct told mine, all[MOST];
+
+static void check(int ok, const char *what, int line)
+{
+	if (ok)
+		return;
+	printf("rank %u: line %d: %s\n", rank, line, what);
+	exit(1);
+}
+#define CHECK(truth) check(truth, #truth, __LINE__)
+#define DO(call)     check((call) == PTL_OK, #call, __LINE__)
+
+static unsigned now_ms(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (unsigned)(t.tv_sec * 1000 + t.tv_nsec / 1000000);
+}
+
+/* ---- maps ---- */
+
+static void fill(void)
+{
+	CHECK(gethostname(mine.host, sizeof mine.host) == 0);
+	DO(PtlGetId(ni, &mine.self));
+	for (unsigned i = 0; i < size; i++) {
+		DO(PtlGetRankId(ni, i, &mine.map[i]));
+		DO(PtlNIDist(ni, mine.map[i], &mine.distance[i]));
+	}
+	CHECK(mine.map[rank].nid == mine.self.nid && mine.map[rank].pid == mine.self.pid);
+	cnos_nidpid_map_t *map;
+	CHECK(cnos_get_nidpid_map(&map) == (int)size);
+	CHECK(cnos_get_rank() == (int)rank && cnos_get_size() == (int)size);
+	for (unsigned i = 0; i < size; i++)
+		CHECK(map[i].nid == mine.map[i].nid);
+}
+
+static void listen_at(unsigned index, void *at, ptl_size_t length)
+{
+	ptl_process_id_t anyone = {PTL_NID_ANY, PTL_PID_ANY};
+	ptl_md_t md = {.start = at,
+		.length = length,
+		.threshold = PTL_MD_THRESH_INF,
+		.options =
+			PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE | PTL_MD_EVENT_START_DISABLE,
+		.eq_handle = eq};
+	ptl_handle_me_t me;
+	DO(PtlMEAttach(ni, PORTAL, anyone, index, 0, PTL_RETAIN, PTL_INS_AFTER, &me));
+	DO(PtlMDAttach(me, md, PTL_RETAIN, NULL));
+}
+
+/* Put through an entry of the target's access control, and return whether the target has
+ * acknowledged it. */
+static int put(void *at, ptl_size_t length, ptl_process_id_t to, unsigned entry,
+	ptl_match_bits_t bits, ptl_size_t offset)
+{
+	ptl_event_t ev;
+	ptl_handle_md_t mdh;
+	ptl_handle_eq_t own;
+	int which, acked = 0;
+	DO(PtlEQAlloc(ni, 8, PTL_EQ_HANDLER_NONE, &own));
+	ptl_md_t md = {.start = at,
+		.length = length,
+		.threshold = 2,
+		.options = PTL_MD_EVENT_START_DISABLE,
+		.eq_handle = own};
+	DO(PtlMDBind(ni, md, PTL_UNLINK, &mdh));
+	DO(PtlPut(mdh, PTL_ACK_REQ, to, PORTAL, entry, bits, offset, 0));
+	for (int i = 0; i < 2 && !acked; i++)
+		if (PtlEQPoll(&own, 1, entry == OWN_HOST ? 500 : 10000, &ev, &which) ==
+			PTL_OK)
+			acked = ev.type == PTL_EVENT_ACK;
+	(void)PtlMDUnlink(mdh);
+	DO(PtlEQFree(own));
+	return acked;
+}
+
+static void compare(void)
+{
+	for (unsigned i = 0; i < size; i++) {
+		CHECK(memcmp(all[i].map, mine.map, size * sizeof mine.map[0]) == 0);
+		for (unsigned k = 0; k < size; k++) {
+			int same = strcmp(all[i].host, all[k].host) == 0;
+			CHECK(same == (all[i].self.nid == all[k].self.nid));
+			CHECK(same == (all[i].distance[k] == 0));
+		}
+	}
+}
+
+static void gather(void)
+{
+	CHECK(put(&mine, sizeof mine, mine.map[0], 0, OPEN, rank * sizeof mine));
+	DO(PtlXBarrier());
+	if (rank == 0)
+		compare();
+}
+
+/* ---- access control ---- */
+
+static void admit(void)
+{
+	ptl_process_id_t host = {mine.self.nid, PTL_PID_ANY},
+			 any = {PTL_NID_ANY, PTL_PID_ANY};
+	ptl_uid_t uid;
+	ptl_jid_t jid;
+	DO(PtlGetUid(ni, &uid));
+	DO(PtlGetJid(ni, &jid));
+	DO(PtlACEntry(ni, OWN_HOST, host, uid, PTL_JID_ANY, PTL_PT_INDEX_ANY));
+	DO(PtlACEntry(ni, OWN_JOB, any, uid, jid, PTL_PT_INDEX_ANY));
+	DO(PtlXBarrier());
+	for (unsigned i = 0; i < size; i++) {
+		int near = mine.map[i].nid == mine.self.nid;
+		CHECK(put(&rank, sizeof rank, mine.map[i], OWN_JOB, OWN_JOB, 0));
+		CHECK(put(&rank, sizeof rank, mine.map[i], OWN_HOST, OWN_JOB, 0) == near);
+	}
+	DO(PtlXBarrier());
+}
+
+/* ---- two interfaces ---- */
+
+static void open_two(void)
+{
+	ptl_handle_ni_t second;
+	ptl_process_id_t to;
+	unsigned word[MOST];
+	DO(PtlXBarrier());
+	DO(PtlNIFini(ni));
+	DO(PtlNIInit(PTL_IFACE_DEFAULT, PTL_PID_ANY, NULL, NULL, &ni));
+	DO(PtlXBarrier());
+	DO(PtlNIInit(PTL_IFACE_SS, PTL_PID_ANY, NULL, NULL, &second));
+	ni = second;
+	DO(PtlEQAlloc(ni, 1024, PTL_EQ_HANDLER_NONE, &eq));
+	listen_at(OPEN, word, sizeof word);
+	DO(PtlXBarrier());
+	for (unsigned i = 0; i < size; i++) {
+		DO(PtlGetRankId(second, i, &to));
+		CHECK(put(&rank, sizeof rank, to, 0, OPEN, rank * sizeof rank));
+	}
+	DO(PtlXBarrier());
+	for (unsigned i = 0; i < size; i++)
+		CHECK(word[i] == i);
+}
+
+int main(int argc, char **argv)
+{
+	int most;
+	unsigned word, most_ms = argc > 1 ? (unsigned)atoi(argv[1]) : 0;
+	unsigned start = now_ms();
+	DO(PtlInit(&most));
+	DO(PtlNIInit(PTL_IFACE_DEFAULT, PTL_PID_ANY, NULL, NULL, &ni));
+	unsigned took = now_ms() - start;
+	DO(PtlGetRank(ni, &rank, &size));
+	CHECK(size <= MOST);
+	DO(PtlEQAlloc(ni, 4096, PTL_EQ_HANDLER_NONE, &eq));
+	fill();
+	listen_at(OPEN, all, sizeof all);
+	listen_at(OWN_JOB, &word, sizeof word);
+	DO(PtlXBarrier());
+	gather();
+	admit();
+	open_two();
+	printf("rank %u: PtlInit and PtlNIInit took %u ms\n", rank, took);
+	CHECK(!most_ms || took <= most_ms);
+	PtlFini();
+	return 0;
+}
