@@ -54,6 +54,10 @@ enum p3_wire_counter {
 
 struct p3_endpoint_ops;
 
+/* Load libfabric, unless it is loaded, and return the endpoints over it; NULL after an
+ * error line.  A library that was built without libfabric has no such function. */
+const struct p3_endpoint_ops *p3_nic_fabric(void);
+
 #define P3_FAR_NAME 128u /* bytes of an endpoint's name at most */
 
 /* The other hosts of a job (nic/far/). */

@@ -2,10 +2,10 @@
 /*
  * beacon - the TCP address at which a process hears the processes of other hosts
  *
- * It listens at one address of one network, from before the exchange of cards (exchange.h)
- * until the process ends.  The kernel completes connections and answers keepalives also
- * while the process computes or is stopped, refuses them when it has ended, and is silent
- * when the host is lost.  So connections to it tell the life of the process.
+ * It listens at one address of one network, from before the exchange of cards
+ * (exchange.h) until the process ends.  The kernel completes connections and answers
+ * keepalives also while the process computes or is stopped, refuses them when it has
+ * ended, and is silent when the host is lost.  So connections tell the process's life.
  *
  * The functions have no state; one thread at a time calls them.  No socket blocks, and
  * all are close-on-exec.

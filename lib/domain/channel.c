@@ -15,7 +15,7 @@
 
 enum op { HELLO = 1, ANSWER, PROOF };
 
-/* What a MAC of the greeting is about. */
+/* The input of a MAC of the greeting. */
 struct label {
 	uint64_t what; /* of the words below */
 	uint32_t from, to;
@@ -244,8 +244,8 @@ static void begin(struct p3_channel *c, int fd, const struct p3_sipkey secret[2]
 	c->since_ns = p3_now_ns();
 	c->file = p3_fd_file(fd);
 	p3_set(&c->fd, (uint32_t)fd);
-	/* getrandom() of 16 bytes never returns less, and fails only before the kernel has
-	 * entropy: the other end's nonce then makes the pair of nonces new. */
+	/* getrandom() of 16 bytes never returns less.  It fails only while the kernel has
+	 * no entropy: then the other end's nonce makes the pair of nonces new. */
 	if (getrandom(c->nonce[!c->calls], sizeof c->nonce[0], 0) < 0)
 		memcpy(c->nonce[!c->calls], &c->since_ns, sizeof c->since_ns);
 }

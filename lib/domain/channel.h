@@ -10,8 +10,8 @@
  * Both ends prove that they know the job's secret: a proof is a MAC of both nonces, both
  * ranks and the end that proves.  Each packet has a MAC under a key for its direction,
  * which is made of the secret, the ranks and the nonces; so packets of other connections
- * and repeated ones have a wrong MAC.  This keeps strangers out.  It hides nothing, and
- * who controls the network can break connections.
+ * and repeated ones have a wrong MAC.  This keeps strangers out.  It hides nothing, and a
+ * program that controls the network can break connections.
  *
  * The sockets do not block.  One thread at a time uses a channel; its state is in struct
  * p3_channel, and no memory is allocated.
@@ -20,7 +20,7 @@
 #define P3_LIB_DOMAIN_CHANNEL_H
 
 #include "nic/nic.h"
-#include "nic/wire/siphash.h"
+#include "shm/siphash.h"
 #include "shm/atomics.h"
 #include "shm/fd.h"
 #include "shm/job.h"
@@ -96,8 +96,8 @@ static inline bool p3_channel_is_open(const struct p3_channel *c)
 }
 
 /*
- * Go on with what has come.  Return 1 and a packet; 0 if the channel has just opened;
- * -EAGAIN if no more has come; -EACCES if the other end is not of the job; -EPIPE at the
+ * Process the bytes that have come.  Return 1 and a packet; 0 if the channel has just
+ * opened; -EAGAIN if no more has come; -EACCES if the other end is not of the job; -EPIPE at the
  * end of file; or another -errno: the connection is broken.
  */
 int p3_channel_hear(struct p3_channel *c, struct p3_packet *packet_out);

@@ -10,8 +10,8 @@
  *
  * hosts comes first, in PtlInit.  put, fence and get follow in this order, once, in the
  * first PtlNIInit of the process.  All ranks of the job must come to the fence.  Later
- * interfaces of the process use the same cards: a card describes the process, and what
- * changes with each interface goes over the beacons (beacon.h).
+ * interfaces of the process use the same cards: a card describes the process, and the
+ * news of each interface go over the beacons (beacon.h).
  *
  * A card is as trustworthy as the launcher, and rank 0's has the secret of the job, by
  * which the ranks know each other from then on.  So a launcher carries it on its own
@@ -31,8 +31,8 @@ struct p3_node;
 
 #define P3_CARD_MAGIC 0x33504301u /* the low byte is the version of the format */
 
-/* What a rank publishes.  Unused bytes are zero.  The ranks run one build on machines of
- * one kind, which layout proves, so words are in the order of the machine. */
+/* The words that a rank publishes.  Unused bytes are zero.  The ranks run one build on
+ * machines of one kind, which layout proves, so words are in the order of the machine. */
 struct p3_card {
 	uint32_t magic;
 	uint32_t size; /* ranks of the job */
@@ -57,7 +57,7 @@ struct p3_exchange {
 	const char *(*host_name)(struct p3_node *node, uint32_t rank);
 	int (*put)(struct p3_node *node, const struct p3_card *card);
 	int (*fence)(struct p3_node *node);
-	/* The caller checks magic, size, rank and layout of what it gets. */
+	/* The caller checks magic, size, rank and layout of the card. */
 	int (*get)(struct p3_node *node, uint32_t rank, struct p3_card *card_out);
 	/* Take leave of the launcher, at the last PtlFini, or at the end of the process
 	 * if there was none.  PtlInit, hosts and the others may follow anew. */

@@ -3,8 +3,8 @@
  * The ranks on other hosts: their connections, births and ends.
  *
  * A connection speaks for a process.  Over it the process sends BORN when it opens an
- * interface, and again when its process ids change, and LEAVE when it closes the last one.
- * The end of the connection is the end of the process: nothing undoes it.
+ * interface, and again when its process ids change, and LEAVE when it closes the last
+ * one.  The end of the connection is the end of the process: nothing undoes it.
  */
 #include "lib/domain/meeting.h"
 #include "shm/log.h"

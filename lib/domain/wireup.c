@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Cards, and what follows from them. */
+/* The cards of the ranks, and their use. */
 #include "lib/domain/wireup.h"
 #include "lib/node/node.h"
 #include "shm/conf.h"
 #include "shm/log.h"
-
-#ifdef P3_FABRIC
-#include "nic/far/fabric.h"
-#endif
 
 #include <errno.h>
 #include <stdlib.h>
@@ -94,15 +90,16 @@ static const char *wished_provider(void)
 	return text && strcmp(text, "auto") != 0 ? text : NULL;
 }
 
-static int has_fabric(void)
+/* Return the endpoints of libfabric, or NULL after an error line. */
+static const struct p3_endpoint_ops *endpoints(void)
 {
 #ifdef P3_FABRIC
-	return p3_fabric_load();
+	return p3_nic_fabric();
 #else
 	p3_error("this libportals was built without libfabric, which a job on several "
 		 "hosts needs; build it with libfabric's headers (Debian: "
 		 "libfabric-dev), or start all ranks on one host");
-	return -ENOENT;
+	return NULL;
 #endif
 }
 
@@ -147,8 +144,7 @@ static int make_card(struct p3_node *node, struct p3_card *card)
 	const char *provider = wished_provider();
 	strncpy(card->provider, provider ? provider : PROVIDER,
 		sizeof card->provider - 1);
-	int rc = has_fabric();
-	rc = rc ? rc : listen_at_beacon(node, card);
+	int rc = endpoints() ? listen_at_beacon(node, card) : -ENOENT;
 	if (!rc && !w->rank)
 		rc = make_secret(card);
 	card->magic = rc ? 0 : P3_CARD_MAGIC;
@@ -208,9 +204,7 @@ static void use_cards(struct p3_wireup *w)
 	first->provider[sizeof first->provider - 1] = '\0';
 	w->far.host = w->leader;
 	w->far.provider = first->provider;
-#ifdef P3_FABRIC
-	w->far.ops = &p3_endpoint_fabric;
-#endif
+	w->far.ops = endpoints();
 	(void)p3_conf_far_timeout(p3_conf_text(P3_CONF_FAR_TIMEOUT), &seconds);
 	w->timeout_s = seconds;
 	w->is_over = true;

@@ -27,9 +27,9 @@
 
 struct p3_remote {
 	struct p3_channel channel;
-	bool ended;   /* its process has ended, or is severed */
-	bool is_born; /* it has an interface: born is its last BORN, with its present ids */
-	bool heard;   /* it has told its state since the channel opened */
+	bool ended;         /* its process has ended, or is severed */
+	bool is_born;       /* it has an interface: born is its last BORN */
+	bool heard;         /* it has told its state since the channel opened */
 	bool owes_born;     /* this node's BORN or PIDS has found no room */
 	bool silent;        /* of a leader: a line has told that the host is silent */
 	bool probes;        /* channel only looks whether the process is alive */

@@ -202,7 +202,7 @@ static uint32_t hydra_job(uint32_t pid)
 }
 
 /* Write the family's name, and return the number of the job in it; or write the job's
- * name, and return 0.  A job on several hosts is a family of its own, since its ranks have
+ * name, and return 0.  A job on several hosts is a family of its own: its ranks have
  * the same indexes on all hosts. */
 static uint32_t read_family(
 	const struct launcher *l, bool is_spread, char *name, size_t len)

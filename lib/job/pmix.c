@@ -14,8 +14,8 @@
 
 #define FILE_NAME "libpmix.so.2"
 #define KEY       "ptl3.card"
-/* Up to this number of ranks the fence brings the cards; in larger jobs each rank asks for
- * those of the others. */
+/* Up to this number of ranks the fence brings the cards; in larger jobs each rank asks
+ * for those of the others. */
 #define COLLECTED 256u
 
 static struct {
@@ -90,8 +90,8 @@ static void free_value(pmix_value_t *v)
 	free(v);
 }
 
-/* Get the value of a rank, if it has this type.  known: it is one of the launcher's tables,
- * and is not waited for. */
+/* Get the value of a rank, if it has this type.  known: it is one of the launcher's
+ * tables, and is not waited for. */
 static pmix_status_t get_value(uint32_t rank, const char *key, bool known,
 	pmix_data_type_t type, pmix_value_t **out)
 {
@@ -108,7 +108,7 @@ static pmix_status_t get_value(uint32_t rank, const char *key, bool known,
 
 /* ---- the launcher's tables ---- */
 
-/* Give all ranks of this process's host, which a text such as "0,1" lists, their leader. */
+/* Give all ranks of this process's host their leader; a text such as "0,1" lists them. */
 static void lead_peers(char *list, uint32_t size, uint32_t *leader)
 {
 	uint32_t least = size;

@@ -4,8 +4,8 @@
  * srun --mpi=pmix
  *
  * libpmix is loaded when the job turns out to have several hosts; other programs neither
- * link nor load it.  pmix.c alone knows it, and uses no more of it than Init, Put, Commit,
- * Fence, Get and Finalize.
+ * link nor load it.  pmix.c alone knows it, and uses no more of it than Init, Put,
+ * Commit, Fence, Get and Finalize.
  *
  * The state is the process's: PMIx knows one job in a process.
  */

@@ -128,8 +128,8 @@ struct p3_node {
 	bool heap_mute;  /* no allocator could be set up in it: PtlXAlloc avoids it */
 	struct p3_cpuset nic_cpus;     /* CPUs for the NIC thread */
 	const struct p3_far_conf *far; /* the job's other hosts, or NULL */
-	/* of a job on several hosts: the launcher's way to carry cards, else NULL; and what
-	 * is known of the other hosts */
+	/* of a job on several hosts, else NULL: the launcher's way to carry cards, and
+	 * the knowledge of the other hosts */
 	const struct p3_exchange *exchange;
 	struct p3_wireup *wireup;
 };

@@ -72,7 +72,7 @@ static int load_library(void)
 	return -ENOENT;
 }
 
-int p3_fabric_load(void)
+static int load(void)
 {
 	pthread_mutex_lock(&fi.lock);
 	int rc = fi.loaded ? 0 : load_library();
@@ -160,7 +160,7 @@ static int open_end(const struct p3_far_conf *conf, uint32_t node, uint32_t buff
 	struct p3_endpoint **ep_out)
 {
 	(void)node;
-	int rc = p3_fabric_load();
+	int rc = load();
 	struct p3_endpoint *e = rc ? NULL : calloc(1, sizeof *e);
 	if (!e)
 		return rc ? rc : -ENOMEM;
@@ -266,3 +266,8 @@ const struct p3_endpoint_ops p3_endpoint_fabric = {.open = open_end,
 	.post = post,
 	.poll = take_events,
 	.arm = arm};
+
+const struct p3_endpoint_ops *p3_nic_fabric(void)
+{
+	return load() ? NULL : &p3_endpoint_fabric;
+}

@@ -15,9 +15,6 @@
 
 #include "nic/far/endpoint.h"
 
-/* Load libfabric, unless it is loaded.  Return 0, or -ENOENT after an error line. */
-int p3_fabric_load(void);
-
 /* conf has provider, and address, which may be NULL: the provider chooses. */
 extern const struct p3_endpoint_ops p3_endpoint_fabric;
 

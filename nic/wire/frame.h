@@ -35,7 +35,7 @@
 #ifndef P3_NIC_FRAME_H
 #define P3_NIC_FRAME_H
 
-#include "nic/wire/siphash.h"
+#include "shm/siphash.h"
 
 #include <stdbool.h>
 #include <stdint.h>

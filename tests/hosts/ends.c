@@ -4,12 +4,12 @@
  *
  *	ends HOW FILE [MOST_MS]
  *
- * Rank 2 is the victim.  All others get bytes from it, one get after the other, until one
- * fails.  Then they check that they reach each other, and that nothing else fails.
+ * Rank 2 is the victim.  All others get bytes from it, one get after the other, until a
+ * get fails.  Then they check that they reach each other, and that nothing else fails.
  *
  *	kill, exit, _exit, exec	the victim does that after START_MS: gets fail
  *					within MOST_MS
- *	stop		it stops itself, and rank 3 continues it after STOP_MS: no get fails
+ *	stop		it stops itself, rank 3 continues it after STOP_MS: no get fails
  *	wait		the test does something to the host of ranks 2 and 3
  *	pause		the same for a short time, and no get may fail
  *
@@ -118,6 +118,7 @@ static long long read_word(const char *path, const char *name)
  * that the test is over. */
 static void be_victim(const char *how, const char *file)
 {
+	/* pause: so that gets are under way */
 	sleep_ms(START_MS);
 	if (rank == VICTIM)
 		write_word(file, "end", now_ms());
@@ -132,7 +133,7 @@ static void be_victim(const char *how, const char *file)
 	if (strcmp(how, "stop") == 0)
 		raise(SIGSTOP);
 	while (!read_word(file, "over"))
-		sleep_ms(20);
+		sleep_ms(20); /* pause: between two looks */
 }
 
 /* ---- the others ---- */
@@ -174,7 +175,7 @@ static bool is_victim(unsigned who)
 	return who == VICTIM || (both && who == HELPER);
 }
 
-/* Put to the next rank but the victim, and wait for what the one before has put. */
+/* Put to the next rank but the victim, and wait for the puts of the one before. */
 static void go_round(void)
 {
 	unsigned next = (rank + 1) % size;
@@ -205,6 +206,7 @@ static void be_other(const char *how, const char *file, unsigned most_ms)
 	bool stop = strcmp(how, "stop") == 0, none = stop || strcmp(how, "pause") == 0;
 	long long failed = 0;
 	if (stop && rank == HELPER) {
+		/* pause: longer than PTL3_FAR_TIMEOUT */
 		sleep_ms(STOP_MS);
 		kill((pid_t)read_word(file, "pid"), SIGCONT);
 	}

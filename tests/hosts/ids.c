@@ -21,7 +21,7 @@
 
 enum { MOST = 64, PORTAL = 4, OPEN = 1, OWN_HOST = 2, OWN_JOB = 3 };
 
-/* What each rank tells rank 0. */
+/* The words that each rank tells rank 0. */
 struct told {
 	char host[64];
 	ptl_process_id_t self;

@@ -21,7 +21,7 @@ TEXT = "docs/testing.md"
 CODE = ("shm", "nic", "lib", "launcher")
 NOT_QUICK = {"fault", "bench"}  # a build of its own; programs that measure
 STARTS = ("test", "mp", "stress", "spec", "domain", "compat", "trace", "style", "headers",
-          "example", "package", "promela", "reference", "wire", "model")
+          "example", "package", "promela", "reference", "wire", "model", "hosts")
 NO_LIMIT = {"example_fileserver_anew"}  # removes a folder
 
 bad = []

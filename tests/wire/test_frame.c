@@ -11,7 +11,7 @@
 #include "nic/wire/crc.h"
 #include "nic/wire/faults.h"
 #include "nic/wire/frame.h"
-#include "nic/wire/siphash.h"
+#include "shm/siphash.h"
 #include "support/wire.h"
 
 #include <stdlib.h>

@@ -6,8 +6,8 @@
  * See J.-P. Aumasson and D. J. Bernstein, "SipHash: a fast short-input PRF", 2012.
  * Any thread may call this function; it has no state.
  */
-#ifndef P3_NIC_WIRE_SIPHASH_H
-#define P3_NIC_WIRE_SIPHASH_H
+#ifndef P3_SHM_SIPHASH_H
+#define P3_SHM_SIPHASH_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SipHash-2-4.  Words are those of the machine: both ends of a wire have the same order
  * of bytes. */
-#include "nic/wire/siphash.h"
+#include "shm/siphash.h"
 
 #include <string.h>
 
