@@ -97,8 +97,8 @@ static inline bool p3_channel_is_open(const struct p3_channel *c)
 
 /*
  * Process the bytes that have come.  Return 1 and a packet; 0 if the channel has just
- * opened; -EAGAIN if no more has come; -EACCES if the other end is not of the job; -EPIPE at the
- * end of file; or another -errno: the connection is broken.
+ * opened; -EAGAIN if no more has come; -EACCES if the other end is not of the job; -EPIPE
+ * at the end of file; or another -errno: the connection is broken.
  */
 int p3_channel_hear(struct p3_channel *c, struct p3_packet *packet_out);
 
