@@ -227,27 +227,36 @@ static int read_cards(struct p3_node *node)
 /* Write the local address for libfabric. */
 static void set_address(struct p3_wireup *w)
 {
-	static char text[P3_BEACON_TEXT];
 	struct p3_card self = w->card[w->rank];
 	self.port = 0;
-	p3_beacon_print(&self, text);
-	w->far.address = text;
+	p3_beacon_print(&self, w->address);
+	w->far.address = w->address;
 }
 
-int p3_wireup_enter(struct p3_node *node)
+static int exchange_cards(struct p3_node *node)
 {
 	struct p3_wireup *w = node->wireup;
 	struct p3_card card;
-	if (w->is_over)
-		return 0;
 	int own = make_card(node, &card);
 	int rc = w->exchange->put(node, &card);
 	explicit_bzero(card.secret, sizeof card.secret);
 	rc = rc ? rc : w->exchange->fence(node);
 	rc = own ? own : rc;
-	rc = rc ? rc : read_cards(node);
-	if (rc)
-		return rc;
+	return rc ? rc : read_cards(node);
+}
+
+int p3_wireup_enter(struct p3_node *node)
+{
+	struct p3_wireup *w = node->wireup;
+	if (w->failed)
+		p3_error(
+			"this rank could not be connected with other hosts before, as an "
+			"earlier line tells; start the job again");
+	if (w->is_over || w->failed)
+		return w->failed;
+	w->failed = exchange_cards(node);
+	if (w->failed)
+		return w->failed;
 	use_cards(w);
 	set_address(w);
 	node->far = &w->far;

@@ -50,9 +50,11 @@ struct p3_wireup {
 	uint32_t *leader;                 /* by rank: the lowest rank on its host */
 	uint32_t timeout_s;               /* 0: never */
 	bool is_over;                     /* the exchange of cards is over */
+	int failed;                       /* it has failed with this -errno */
 	struct p3_card *card;             /* by rank */
 	struct p3_sipkey secret[2];
 	struct p3_far_conf far;
+	char address[P3_BEACON_TEXT]; /* of this host, without a port */
 	p3_a32 beacon;
 	p3_fd_id beacon_file;
 	struct p3_remote *remote; /* by rank */

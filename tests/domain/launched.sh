@@ -248,9 +248,12 @@ wrong)
 	refused PMI_SIZE "'1025'" "from 1 to 1024" -- PMI_RANK=0 PMI_SIZE=1025
 	refused PMI_SIZE "'99999999999999999999'" -- PMI_RANK=0 PMI_SIZE=99999999999999999999
 	refused OMPI_COMM_WORLD_SIZE "'2 '" -- OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE='2 '
-	refused OMPI_COMM_WORLD_LOCAL_SIZE "is 1" "2" "one host" -- \
+	refused OMPI_COMM_WORLD_LOCAL_SIZE "is 1" "mpirun" "one host" -- \
 		OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_SIZE=1
-	refused SLURM_NNODES "is 2" "one host" -- SLURM_PROCID=0 SLURM_NTASKS=2 \
+	refused OMPI_COMM_WORLD_LOCAL_SIZE "is 1" "PTL3_FABRIC, which is 'off'" "one host" -- \
+		OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_SIZE=1 \
+		PMIX_RANK=0 PMIX_NAMESPACE=x PTL3_FABRIC=off
+	refused SLURM_NNODES "is 2" "one host" "--mpi=pmix" -- SLURM_PROCID=0 SLURM_NTASKS=2 \
 		SLURM_JOB_ID=1 SLURM_STEP_ID=0 SLURM_NNODES=2
 	refused "not set" -- PMIX_RANK=0 PMIX_NAMESPACE=x
 	# No ranks: switched off, in a domain, in a batch script of Slurm.
