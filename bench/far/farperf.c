@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Options, the two processes and the report. */
+#include "farperf.h"
+
+#include "launcher/rdv/rdv.h"
+#include "nic/nic.h"
+#include "shm/layout.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MOST_ROUNDS 1000u
+
+static const struct {
+	const char *name, *unit;
+	uint64_t count; /* round trips, windows or messages of a block */
+	double per;     /* figure: this many per time, or half a time if 0 */
+	bool raw;       /* there is a block of TCP */
+} rows[FAR_ROWS] = {
+	[FAR_PING] = {"8 B half round trip", "us", 1000, 0, true},
+	[FAR_SLEEPY] = {"the same, TCP sleeps", "us", 1000, 0, true},
+	[FAR_RATE] = {"8 B rate, window 64", "M/s", 100, FAR_WINDOW, true},
+	[FAR_PUT] = {"1 MiB put", "MB/s", 50, FAR_LONG, true},
+	[FAR_GET] = {"1 MiB get", "MB/s", 50, FAR_LONG, true},
+	[FAR_BYPASS] = {"8 B get, target outside", "us", 200, 0, true},
+};
+
+static struct {
+	unsigned rounds, idle_ms;
+	const char *net[2];
+	bool quick;
+	uint32_t skip; /* a bit for each row */
+} opt = {.rounds = 15, .idle_ms = 5000};
+
+static double figures[2][FAR_ROWS][MOST_ROUNDS];
+
+void far_die(const char *what, const char *why)
+{
+	fprintf(stderr, "farperf: %s: %s\n", what, why);
+	exit(1);
+}
+
+uint64_t far_now(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+void far_meet(struct far_end *e)
+{
+	uint32_t mine = atomic_fetch_add(&e->shared->met, 1) / 2 * 2 + 2;
+	while ((int32_t)(atomic_load(&e->shared->met) - mine) < 0)
+		sched_yield();
+}
+
+/* ---- one process ---- */
+
+static double figure_of(enum far_row row, uint64_t count, uint64_t ns)
+{
+	if (!rows[row].per)
+		return (double)ns / 1e3 / 2 / (double)count;
+	return rows[row].per * (double)count / ((double)ns / 1e3);
+}
+
+static double block(struct far_end *e, enum far_row row, bool portals)
+{
+	uint64_t count = opt.quick ? rows[row].count / 10 : rows[row].count;
+	far_meet(e);
+	uint64_t from = far_now();
+	if (portals)
+		far_portals_run(e, row, count);
+	else
+		far_tcp_run(e, row, count);
+	uint64_t ns = far_now() - from;
+	far_meet(e);
+	return figure_of(row, count, ns);
+}
+
+static int ascending(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+	return (x > y) - (x < y);
+}
+
+static double median(const double *of, unsigned n)
+{
+	double sorted[MOST_ROUNDS];
+	memcpy(sorted, of, n * sizeof *sorted);
+	qsort(sorted, n, sizeof *sorted, ascending);
+	return sorted[n / 2];
+}
+
+static void report(enum far_row row)
+{
+	double ratio[MOST_ROUNDS];
+	const double *tcp = figures[0][row], *far = figures[1][row];
+	for (unsigned i = 0; i < opt.rounds; i++)
+		ratio[i] = far[i] / tcp[i];
+	printf("%-26s TCP %9.3f   far %9.3f %-5s ratio %.3f\n", rows[row].name,
+		median(tcp, opt.rounds), median(far, opt.rounds), rows[row].unit,
+		median(ratio, opt.rounds));
+}
+
+static void run_row(struct far_end *e, enum far_row row)
+{
+	uint64_t out = far_portals_counter(P3_W_FAR_OUT);
+	(void)block(e, row, true); /* connects, and warms */
+	for (unsigned i = 0; i < opt.rounds; i++)
+		for (int portals = 0; portals < 2; portals++)
+			figures[portals][row][i] = block(e, row, portals);
+	if (e->rank == 0)
+		report(row);
+	double n = (double)((opt.rounds + 1) *
+			    (opt.quick ? rows[row].count / 10 : rows[row].count));
+	printf("    rank %u: %.2f frames out each\n", e->rank,
+		(double)(far_portals_counter(P3_W_FAR_OUT) - out) / n);
+	fflush(stdout);
+}
+
+static uint64_t cpu_ns(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static void run_idle(struct far_end *e, bool waiting)
+{
+	far_meet(e);
+	far_portals_idle(waiting, 300); /* until all threads sleep */
+	uint64_t from = cpu_ns(), since = far_now();
+	far_portals_idle(waiting, opt.idle_ms);
+	double share = (double)(cpu_ns() - from) / (double)(far_now() - since);
+	printf("idle, %s: rank %u uses %.3f %% of a CPU\n",
+		waiting ? "in PtlEQPoll" : "outside of the library", e->rank,
+		100 * share);
+	fflush(stdout);
+	far_meet(e);
+}
+
+static long rss_kib(void)
+{
+	long pages = 0;
+	FILE *f = fopen("/proc/self/statm", "r");
+	if (!f || fscanf(f, "%*d %ld", &pages) != 1)
+		far_die("/proc/self/statm", "cannot be read");
+	fclose(f);
+	return pages * (sysconf(_SC_PAGESIZE) / 1024);
+}
+
+static void enter_net(const char *net)
+{
+	char path[256];
+	snprintf(path, sizeof path, "/run/netns/%s", net);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0 || setns(fd, CLONE_NEWNET))
+		far_die(path, strerror(errno));
+	close(fd);
+}
+
+static void stay_on(unsigned cpu)
+{
+	cpu_set_t set;
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	if (sched_setaffinity(0, sizeof set, &set))
+		far_die("sched_setaffinity", strerror(errno));
+}
+
+static int live(struct far_end *e, int sock)
+{
+	if (opt.net[e->rank])
+		enter_net(opt.net[e->rank]);
+	far_tcp_open(e);
+	long before = rss_kib();
+	far_portals_open(e, sock);
+	far_meet(e);
+	printf("rank %u: %ld KiB resident, %ld before PtlNIInit\n", e->rank, rss_kib(),
+		before);
+	stay_on(e->rank % (unsigned)sysconf(_SC_NPROCESSORS_ONLN));
+	for (enum far_row row = 0; row < FAR_ROWS; row++)
+		if (!(opt.skip & 1u << row))
+			run_row(e, row);
+	printf("rank %u: %ld KiB resident after all\n", e->rank, rss_kib());
+	run_idle(e, true);
+	run_idle(e, false);
+	far_portals_close();
+	return 0;
+}
+
+/* ---- the launcher's side ---- */
+
+static void say(void *arg, const char *line)
+{
+	(void)arg;
+	fprintf(stderr, "farperf: %s\n", line);
+}
+
+static pid_t start(struct p3_rdv *rdv, struct far_end *e)
+{
+	int pair[2];
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
+		far_die("socketpair", strerror(errno));
+	fflush(stdout);
+	pid_t pid = fork();
+	if (pid == 0) {
+		close(pair[0]);
+		exit(live(e, pair[1]));
+	}
+	close(pair[1]);
+	if (pid < 0 || p3_rdv_add(rdv, e->rank, pair[0]))
+		far_die("fork", strerror(errno));
+	return pid;
+}
+
+/* Serve both processes until they have ended.  Return the worse status. */
+static int serve(struct p3_rdv *rdv)
+{
+	int worst = 0, status;
+	for (unsigned ended = 0; ended < 2;) {
+		(void)p3_rdv_step(rdv, 20);
+		if (waitpid(-1, &status, WNOHANG) <= 0)
+			continue;
+		ended++;
+		worst |= !WIFEXITED(status) || WEXITSTATUS(status);
+	}
+	return worst;
+}
+
+static int run(struct far_end ends[2])
+{
+	struct p3_rdv_conf conf = {.size = 2,
+		.layout = P3_LAYOUT_WORD,
+		.nid_base = 10,
+		.jid = 78,
+		.cpus = 2,
+		.say = say};
+	struct p3_rdv *rdv = p3_rdv_create(&conf);
+	if (!rdv)
+		far_die("p3_rdv_create", strerror(errno));
+	for (unsigned i = 0; i < 2; i++)
+		(void)start(rdv, &ends[i]);
+	int worst = serve(rdv);
+	p3_rdv_destroy(rdv);
+	return worst;
+}
+
+static void usage(void)
+{
+	fprintf(stderr,
+		"usage: farperf [--quick] [--rounds N] [--idle MS] [--only ROW,...]\n"
+		"               [--provider P] [--address A,B] [--net "
+		"NAMESPACE,NAMESPACE]\n"
+		"rows: 0 to %d\n",
+		FAR_ROWS - 1);
+	exit(2);
+}
+
+/* Divide a text at its comma; without one both halves are the text. */
+static void halve(char *text, const char *out[2])
+{
+	char *comma = strchr(text, ',');
+	out[0] = out[1] = text;
+	if (comma) {
+		*comma = '\0';
+		out[1] = comma + 1;
+	}
+}
+
+static void only(const char *list)
+{
+	opt.skip = ~0u;
+	for (; *list; list += *list != '\0') {
+		opt.skip &= ~(1u << strtoul(list, (char **)&list, 10) % 32);
+		if (*list && *list != ',')
+			usage();
+	}
+}
+
+int main(int argc, char **argv)
+{
+	static const struct option longs[] = {{"quick", 0, 0, 'q'}, {"rounds", 1, 0, 'r'},
+		{"idle", 1, 0, 'i'}, {"only", 1, 0, 'o'}, {"provider", 1, 0, 'p'},
+		{"address", 1, 0, 'a'}, {"net", 1, 0, 'n'}, {0, 0, 0, 0}};
+	struct far_end ends[2] = {{.rank = 0}, {.rank = 1}};
+	const char *address[2] = {"127.0.0.1", "127.0.0.1"}, *provider = "tcp;ofi_rxm";
+	int c;
+	while ((c = getopt_long(argc, argv, "", longs, NULL)) != -1) {
+		if (c == 'q')
+			opt.quick = true, opt.rounds = 3, opt.idle_ms = 200;
+		else if (c == 'r')
+			opt.rounds = (unsigned)strtoul(optarg, NULL, 10);
+		else if (c == 'i')
+			opt.idle_ms = (unsigned)strtoul(optarg, NULL, 10);
+		else if (c == 'o')
+			only(optarg);
+		else if (c == 'p')
+			provider = optarg;
+		else if (c == 'a')
+			halve(optarg, address);
+		else if (c == 'n')
+			halve(optarg, opt.net);
+		else
+			usage();
+	}
+	if (optind < argc || !opt.rounds || opt.rounds > MOST_ROUNDS)
+		usage();
+	struct far_shared *shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE,
+		MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (shared == MAP_FAILED)
+		far_die("mmap", strerror(errno));
+	for (unsigned i = 0; i < 2; i++)
+		ends[i] = (struct far_end){i, {address[0], address[1]}, provider, shared};
+	return run(ends);
+}

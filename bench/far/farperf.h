@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * farperf - the wire between hosts beside TCP, in one run
+ *
+ *	farperf.c	options, the two processes, the report
+ *	far_tcp.c	raw TCP between the same two addresses
+ *	far_portals.c	the same patterns by puts and gets over the far wire
+ *
+ * Two processes, each a node on a host of its own, run short blocks of TCP and of Portals
+ * in turn, so that both meet the same load of the machine.  A figure is a median over
+ * blocks, a ratio the median over pairs of neighbours.
+ */
+#ifndef BENCH_FAR_FARPERF_H
+#define BENCH_FAR_FARPERF_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define FAR_LONG   (1u << 20) /* bytes of a long message */
+#define FAR_WINDOW 64u        /* short messages of a window */
+#define FAR_AHEAD  4u         /* long messages under way */
+
+enum far_row { FAR_PING, FAR_SLEEPY, FAR_RATE, FAR_PUT, FAR_GET, FAR_BYPASS, FAR_ROWS };
+
+/* Memory that both processes share. */
+struct far_shared {
+	_Atomic uint32_t met, stopped;
+	struct {
+		_Atomic uint32_t len;
+		unsigned char text[128];
+	} name[2]; /* of the endpoints */
+	_Atomic uint32_t port;
+};
+
+struct far_end {
+	unsigned rank;
+	const char *address[2];
+	const char *provider;
+	struct far_shared *shared;
+};
+
+_Noreturn void far_die(const char *what, const char *why);
+uint64_t far_now(void);
+/* Wait for the other process. */
+void far_meet(struct far_end *e);
+
+/* ---- TCP ---- */
+
+void far_tcp_open(struct far_end *e);
+/* Run count round trips, windows or long messages; rank 0 begins. */
+void far_tcp_run(struct far_end *e, enum far_row row, uint64_t count);
+
+/* ---- Portals ---- */
+
+void far_portals_open(struct far_end *e, int sock);
+void far_portals_run(struct far_end *e, enum far_row row, uint64_t count);
+/* Stay in a call (waiting) or outside of the library for this time. */
+void far_portals_idle(bool waiting, unsigned ms);
+/* Return a counter of the wire: enum p3_wire_counter. */
+uint64_t far_portals_counter(unsigned counter);
+void far_portals_close(void);
+
+#endif
