@@ -214,13 +214,13 @@ static pid_t start(struct p3_rdv *rdv, struct far_end *e)
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
 		far_die("socketpair", strerror(errno));
 	fflush(stdout);
+	if (p3_rdv_add(rdv, e->rank, pair[0])) /* before the process speaks */
+		far_die("p3_rdv_add", strerror(errno));
 	pid_t pid = fork();
-	if (pid == 0) {
-		close(pair[0]);
+	if (pid == 0)
 		exit(live(e, pair[1]));
-	}
 	close(pair[1]);
-	if (pid < 0 || p3_rdv_add(rdv, e->rank, pair[0]))
+	if (pid < 0)
 		far_die("fork", strerror(errno));
 	return pid;
 }

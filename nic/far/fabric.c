@@ -1,34 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Endpoints over libfabric. */
 #include "nic/far/fabric.h"
+#include "nic/far/fabric_end.h"
 #include "shm/log.h"
 
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
-#include <rdma/fabric.h>
-#include <rdma/fi_cm.h>
-#include <rdma/fi_domain.h>
-#include <rdma/fi_endpoint.h>
-#include <rdma/fi_eq.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define FILE_NAME "libfabric.so.1"
 #define VERSION   FI_VERSION(1, 17)
 #define SPARE     64u /* room in the queue of completions beyond one for each buffer */
-
-struct p3_endpoint {
-	struct fi_info *info;
-	struct fid_fabric *fabric;
-	struct fid_domain *domain;
-	struct fid_av *av;
-	struct fid_cq *cq;
-	struct fid_ep *ep;
-	int news; /* descriptor of cq */
-	uint32_t name_len;
-	unsigned char name[P3_FAR_NAME];
-};
 
 _Static_assert(sizeof(struct fi_context2) <= sizeof(((struct p3_far_buffer *)0)->space),
 	"a provider may use that much of each buffer");
@@ -84,14 +68,17 @@ static int load(void)
 /* ---- opening ---- */
 
 /* Ask for the provider, and for no more than is used. */
-static struct fi_info *ask(const struct p3_far_conf *conf, uint32_t buffers)
+static struct fi_info *ask(
+	const struct p3_far_conf *conf, uint32_t buffers, enum fi_ep_type type)
 {
 	struct fi_info *hints = fi.dupinfo(NULL);
 	if (!hints)
 		return NULL;
 	hints->caps = FI_MSG;
 	hints->mode = FI_CONTEXT | FI_CONTEXT2;
-	hints->ep_attr->type = FI_EP_RDM;
+	hints->ep_attr->type = type;
+	if (type == FI_EP_MSG)
+		hints->ep_attr->rx_ctx_cnt = FI_SHARED_CONTEXT;
 	hints->domain_attr->threading = FI_THREAD_DOMAIN;
 	hints->domain_attr->control_progress = FI_PROGRESS_MANUAL;
 	hints->domain_attr->data_progress = FI_PROGRESS_MANUAL;
@@ -101,19 +88,12 @@ static struct fi_info *ask(const struct p3_far_conf *conf, uint32_t buffers)
 	return hints;
 }
 
-/* Open the objects one by one.  Return 0 or a negative number of libfabric's errors,
- * which are those of errno up to a point. */
-static int open_all(struct p3_endpoint *e, uint32_t buffers)
+/* Open an endpoint for datagrams. */
+static int open_datagrams(struct p3_endpoint *e)
 {
 	struct fi_av_attr av = {.type = e->info->domain_attr->av_type};
-	struct fi_cq_attr cq = {.format = FI_CQ_FORMAT_MSG,
-		.wait_obj = FI_WAIT_FD,
-		.size = 2 * buffers + SPARE};
 	size_t len = sizeof e->name;
-	int rc = fi.fabric(e->info->fabric_attr, &e->fabric, NULL);
-	rc = rc ? rc : fi_domain(e->fabric, e->info, &e->domain, NULL);
-	rc = rc ? rc : fi_av_open(e->domain, &av, &e->av, NULL);
-	rc = rc ? rc : fi_cq_open(e->domain, &cq, &e->cq, NULL);
+	int rc = fi_av_open(e->domain, &av, &e->av, NULL);
 	rc = rc ? rc : fi_control(&e->cq->fid, FI_GETWAIT, &e->news);
 	rc = rc ? rc : fi_endpoint(e->domain, e->info, &e->ep, NULL);
 	rc = rc ? rc : fi_ep_bind(e->ep, &e->av->fid, 0);
@@ -124,6 +104,22 @@ static int open_all(struct p3_endpoint *e, uint32_t buffers)
 	return rc;
 }
 
+/* Open the objects one by one.  Return 0 or a negative number of libfabric's errors,
+ * which are those of errno up to a point. */
+static int open_all(struct p3_endpoint *e, uint32_t buffers)
+{
+	struct fi_cq_attr cq = {.format = FI_CQ_FORMAT_MSG,
+		.wait_obj = FI_WAIT_FD,
+		.size = 2 * buffers + SPARE};
+	int rc = fi.fabric(e->info->fabric_attr, &e->fabric, NULL);
+	rc = rc ? rc : fi_domain(e->fabric, e->info, &e->domain, NULL);
+	rc = rc ? rc : fi_cq_open(e->domain, &cq, &e->cq, NULL);
+	if (rc)
+		return rc;
+	return e->info->ep_attr->type == FI_EP_MSG ? p3_conns_open(e, buffers)
+						   : open_datagrams(e);
+}
+
 static void close_one(struct fid *what)
 {
 	if (what)
@@ -132,6 +128,8 @@ static void close_one(struct fid *what)
 
 static void close_end(struct p3_endpoint *e)
 {
+	if (e->conns)
+		p3_conns_close(e);
 	close_one(e->ep ? &e->ep->fid : NULL);
 	close_one(e->cq ? &e->cq->fid : NULL);
 	close_one(e->av ? &e->av->fid : NULL);
@@ -142,18 +140,29 @@ static void close_end(struct p3_endpoint *e)
 	free(e);
 }
 
-static int find_provider(
-	const struct p3_far_conf *conf, uint32_t buffers, struct fi_info **info_out)
+static int find_type(const struct p3_far_conf *conf, uint32_t buffers,
+	enum fi_ep_type type, struct fi_info **info_out)
 {
 	uint64_t flags = conf->address ? FI_SOURCE : 0;
-	struct fi_info *hints = ask(conf, buffers);
+	struct fi_info *hints = ask(conf, buffers, type);
 	if (!hints)
 		return -ENOMEM;
 	int rc = fi.getinfo(VERSION, conf->address, NULL, flags, hints, info_out);
 	fi.freeinfo(hints);
-	if (!rc && strcmp((*info_out)->fabric_attr->prov_name, conf->provider) != 0)
-		rc = -FI_ENODATA;
-	return rc;
+	if (rc || strcmp((*info_out)->fabric_attr->prov_name, conf->provider) == 0)
+		return rc;
+	fi.freeinfo(*info_out);
+	*info_out = NULL;
+	return -FI_ENODATA;
+}
+
+/* Prefer connections, which a provider of datagrams on top of them would only wrap: on
+ * TCP that wrapping doubles the time of a short message. */
+static int find_provider(
+	const struct p3_far_conf *conf, uint32_t buffers, struct fi_info **info_out)
+{
+	int rc = find_type(conf, buffers, FI_EP_MSG, info_out);
+	return rc ? find_type(conf, buffers, FI_EP_RDM, info_out) : 0;
 }
 
 static int open_end(const struct p3_far_conf *conf, uint32_t node, uint32_t buffers,
@@ -164,6 +173,8 @@ static int open_end(const struct p3_far_conf *conf, uint32_t node, uint32_t buff
 	struct p3_endpoint *e = rc ? NULL : calloc(1, sizeof *e);
 	if (!e)
 		return rc ? rc : -ENOMEM;
+	e->freeinfo = fi.freeinfo;
+	e->dupinfo = fi.dupinfo;
 	rc = find_provider(conf, buffers, &e->info);
 	rc = rc ? rc : open_all(e, buffers);
 	if (!rc) {
@@ -191,6 +202,8 @@ static int resolve(struct p3_endpoint *e, uint32_t node, const unsigned char *te
 {
 	(void)node;
 	fi_addr_t to;
+	if (e->conns)
+		return p3_conns_resolve(e, text, len, to_out);
 	if (len != e->name_len || fi_av_insert(e->av, text, 1, &to, 0, NULL) != 1)
 		return -EPROTO;
 	*to_out = to;
@@ -210,12 +223,16 @@ static void forget(struct p3_endpoint *e, uint64_t to)
 static int send_frame(
 	struct p3_endpoint *e, uint64_t to, struct p3_far_buffer *b, uint32_t len)
 {
+	if (e->conns)
+		return p3_conns_send(e, to, b, len);
 	ssize_t rc = fi_send(e->ep, &b->frame, len, NULL, to, b);
 	return rc == -FI_EAGAIN ? -EAGAIN : rc ? -EIO : 0;
 }
 
 static int post(struct p3_endpoint *e, struct p3_far_buffer *b)
 {
+	if (e->conns)
+		return p3_conns_post(e, b);
 	ssize_t rc = fi_recv(e->ep, &b->frame, P3_FAR_BYTES, NULL, FI_ADDR_UNSPEC, b);
 	return rc == -FI_EAGAIN ? -EAGAIN : rc ? -EIO : 0;
 }
@@ -242,6 +259,8 @@ static uint32_t take_events(
 	struct p3_endpoint *e, struct p3_far_event *out, uint32_t most)
 {
 	struct fi_cq_msg_entry done[16];
+	if (e->conns)
+		p3_conns_look(e);
 	ssize_t n = fi_cq_read(e->cq, done, most < 16 ? most : 16);
 	if (n == -FI_EAVAIL)
 		return take_error(e, out);
@@ -253,6 +272,8 @@ static uint32_t take_events(
 static int arm(struct p3_endpoint *e)
 {
 	struct fid *what = &e->cq->fid;
+	if (e->conns)
+		return p3_conns_arm(e);
 	int rc = fi_trywait(e->fabric, &what, 1);
 	return rc == -FI_EAGAIN ? -EAGAIN : rc ? -EIO : e->news;
 }

@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Connections over libfabric.
+ *
+ * Each node listens at the address that is its name.  It sends over connections that it
+ * has opened to the names of its peers, and only receives over those that others have
+ * opened to it: a stranger that connects, and says that it is a peer, gets no frame.  All
+ * connections share the buffers for frames that come (a shared receive context).
+ *
+ *	out	none --first frame--> connecting --CONNECTED--> up
+ *		  ^-----------SHUTDOWN or an error--------------/
+ *	in	CONNREQ --> accepted --SHUTDOWN or an error--> closed
+ *
+ * A frame that finds no connection is refused with -EAGAIN; one whose connection could
+ * not be made, with -EIO once, so that the link pauses before it tries again.
+ */
+#include "nic/far/fabric_end.h"
+
+#include "shm/fd.h"
+#include "shm/log.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+#define MOST_IN   2048u /* connections that others may open */
+#define LOOK_EACH 64u   /* polls for a look at the queue of events */
+
+enum state { NONE, CONNECTING, UP, REFUSED };
+
+struct conn {
+	struct conn *next;
+	struct fid_ep *ep;
+	enum state state;
+	bool in;
+	uint32_t len;
+	unsigned char name[P3_FAR_NAME];
+};
+
+struct p3_connections {
+	struct fid_pep *pep;
+	struct fid_eq *eq;
+	struct fid_ep *srx;
+	int cq_news, eq_news;
+	uint32_t polls;   /* since the last look at eq */
+	uint32_t opening; /* connections that are neither up nor refused */
+	uint32_t nin;
+	struct conn *in;   /* a list */
+	struct conn **out; /* an array of nout */
+	uint32_t nout;
+};
+
+/* ---- one connection ---- */
+
+static int open_ep(struct p3_endpoint *e, struct conn *c, struct fi_info *info)
+{
+	struct p3_connections *cs = e->conns;
+	int rc = fi_endpoint(e->domain, info, &c->ep, c);
+	rc = rc ? rc : fi_ep_bind(c->ep, &cs->eq->fid, 0);
+	rc = rc ? rc : fi_ep_bind(c->ep, &e->cq->fid, FI_TRANSMIT | FI_RECV);
+	rc = rc ? rc : fi_ep_bind(c->ep, &cs->srx->fid, 0);
+	return rc ? rc : fi_enable(c->ep);
+}
+
+static void close_ep(struct conn *c)
+{
+	if (c->ep)
+		(void)fi_close(&c->ep->fid);
+	c->ep = NULL;
+}
+
+/* Set the port of a local address to 0: the one of the name is listened at. */
+static void clear_port(struct fi_info *info)
+{
+	if (info->addr_format == FI_SOCKADDR_IN6)
+		((struct sockaddr_in6 *)info->src_addr)->sin6_port = 0;
+	else
+		((struct sockaddr_in *)info->src_addr)->sin_port = 0;
+}
+
+/* Return what describes a connection to this name. */
+static struct fi_info *info_to(struct p3_endpoint *e, const struct conn *c)
+{
+	struct fi_info *info = e->dupinfo(e->info);
+	if (!info)
+		return NULL;
+	free(info->dest_addr);
+	info->dest_addr = malloc(c->len);
+	if (!info->dest_addr || !info->src_addr) {
+		e->freeinfo(info);
+		return NULL;
+	}
+	memcpy(info->dest_addr, c->name, c->len);
+	info->dest_addrlen = c->len;
+	clear_port(info);
+	return info;
+}
+
+static int connect_to(struct p3_endpoint *e, struct conn *c)
+{
+	struct fi_info *info = info_to(e, c);
+	int rc = info ? open_ep(e, c, info) : -FI_ENOMEM;
+	rc = rc ? rc : fi_connect(c->ep, c->name, NULL, 0);
+	if (info)
+		e->freeinfo(info);
+	if (rc) {
+		close_ep(c);
+		return -EIO;
+	}
+	c->state = CONNECTING;
+	e->conns->opening++;
+	return -EAGAIN;
+}
+
+/* ---- events ---- */
+
+static void accept_from(struct p3_endpoint *e, struct fi_info *info)
+{
+	struct p3_connections *cs = e->conns;
+	struct conn *c = cs->nin < MOST_IN ? calloc(1, sizeof *c) : NULL;
+	if (c)
+		c->in = true;
+	if (!c || open_ep(e, c, info) || fi_accept(c->ep, NULL, 0)) {
+		(void)fi_reject(cs->pep, info->handle, NULL, 0);
+		if (c)
+			close_ep(c);
+		free(c);
+		return;
+	}
+	c->next = cs->in;
+	cs->in = c;
+	c->state = CONNECTING;
+	cs->nin++;
+	cs->opening++;
+}
+
+static void drop_in(struct p3_connections *cs, struct conn *c)
+{
+	struct conn **at = &cs->in;
+	while (*at && *at != c)
+		at = &(*at)->next;
+	if (!*at)
+		return;
+	*at = c->next;
+	cs->nin--;
+	close_ep(c);
+	free(c);
+}
+
+/* A connection is broken, or could not be made. */
+static void lose(struct p3_connections *cs, struct conn *c)
+{
+	if (!c->ep)
+		return;
+	cs->opening -= c->state == CONNECTING;
+	if (c->in) {
+		drop_in(cs, c);
+		return;
+	}
+	close_ep(c);
+	c->state = REFUSED;
+}
+
+static void on_event(
+	struct p3_endpoint *e, uint32_t what, const struct fi_eq_cm_entry *entry)
+{
+	struct p3_connections *cs = e->conns;
+	struct conn *c = entry->fid->context;
+	if (what == FI_CONNREQ) {
+		accept_from(e, entry->info);
+		e->freeinfo(entry->info);
+	} else if (what == FI_CONNECTED && c->state == CONNECTING) {
+		c->state = UP;
+		cs->opening--;
+	} else if (what == FI_SHUTDOWN) {
+		lose(cs, c);
+	}
+}
+
+static void on_error(struct p3_connections *cs)
+{
+	struct fi_eq_err_entry err = {.err_data_size = 0};
+	if (fi_eq_readerr(cs->eq, &err, 0) > 0 && err.fid && err.fid != &cs->pep->fid)
+		lose(cs, err.fid->context);
+}
+
+static void look(struct p3_endpoint *e)
+{
+	struct p3_connections *cs = e->conns;
+	struct fi_eq_cm_entry entry;
+	uint32_t what;
+	for (unsigned i = 0; i < 16; i++) {
+		ssize_t n = fi_eq_read(cs->eq, &what, &entry, sizeof entry, 0);
+		if (n == -FI_EAVAIL)
+			on_error(cs);
+		else if (n < (ssize_t)sizeof entry)
+			return;
+		else
+			on_event(e, what, &entry);
+	}
+}
+
+void p3_conns_look(struct p3_endpoint *e)
+{
+	struct p3_connections *cs = e->conns;
+	if (!cs->opening && ++cs->polls % LOOK_EACH)
+		return;
+	look(e);
+}
+
+/* ---- frames ---- */
+
+int p3_conns_resolve(
+	struct p3_endpoint *e, const unsigned char *name, uint32_t len, uint64_t *to_out)
+{
+	struct p3_connections *cs = e->conns;
+	if (len != e->name_len)
+		return -EPROTO;
+	for (uint32_t i = 0; i < cs->nout; i++)
+		if (memcmp(cs->out[i]->name, name, len) == 0) {
+			*to_out = i;
+			return 0;
+		}
+	struct conn **out = realloc(cs->out, (cs->nout + 1) * sizeof *out);
+	if (!out)
+		return -ENOMEM;
+	cs->out = out;
+	struct conn *c = calloc(1, sizeof *c);
+	if (!c)
+		return -ENOMEM;
+	memcpy(c->name, name, len);
+	c->len = len;
+	*to_out = cs->nout;
+	out[cs->nout++] = c;
+	return 0;
+}
+
+int p3_conns_send(
+	struct p3_endpoint *e, uint64_t to, struct p3_far_buffer *b, uint32_t len)
+{
+	struct conn *c = e->conns->out[to];
+	if (c->state == UP) {
+		ssize_t rc = fi_send(c->ep, &b->frame, len, NULL, 0, b);
+		return rc == -FI_EAGAIN ? -EAGAIN : rc ? -EIO : 0;
+	}
+	if (c->state == CONNECTING)
+		return -EAGAIN;
+	if (c->state == REFUSED) {
+		c->state = NONE;
+		return -EIO;
+	}
+	return connect_to(e, c);
+}
+
+int p3_conns_post(struct p3_endpoint *e, struct p3_far_buffer *b)
+{
+	ssize_t rc = fi_recv(e->conns->srx, &b->frame, P3_FAR_BYTES, NULL, 0, b);
+	return rc == -FI_EAGAIN ? -EAGAIN : rc ? -EIO : 0;
+}
+
+/* ---- sleeping ---- */
+
+static int watch(int set, int fd)
+{
+	struct epoll_event ev = {.events = EPOLLIN};
+	return epoll_ctl(set, EPOLL_CTL_ADD, fd, &ev) ? -errno : 0;
+}
+
+/* Make one descriptor of those of both queues. */
+static int join_news(struct p3_endpoint *e)
+{
+	struct p3_connections *cs = e->conns;
+	int rc = fi_control(&e->cq->fid, FI_GETWAIT, &cs->cq_news);
+	rc = rc ? rc : fi_control(&cs->eq->fid, FI_GETWAIT, &cs->eq_news);
+	if (rc)
+		return rc;
+	e->news = p3_fd_high(epoll_create1(EPOLL_CLOEXEC));
+	rc = e->news < 0 ? -errno : watch(e->news, cs->cq_news);
+	return rc ? rc : watch(e->news, cs->eq_news);
+}
+
+int p3_conns_arm(struct p3_endpoint *e)
+{
+	struct fid *what[2] = {&e->cq->fid, &e->conns->eq->fid};
+	look(e);
+	int rc = fi_trywait(e->fabric, what, 2);
+	return rc == -FI_EAGAIN ? -EAGAIN : rc ? -EIO : e->news;
+}
+
+/* ---- opening and closing ---- */
+
+int p3_conns_open(struct p3_endpoint *e, uint32_t buffers)
+{
+	struct fi_eq_attr eq = {.wait_obj = FI_WAIT_FD};
+	struct fi_rx_attr rx = *e->info->rx_attr;
+	struct p3_connections *cs = calloc(1, sizeof *cs);
+	size_t len = sizeof e->name;
+	if (!cs)
+		return -FI_ENOMEM;
+	e->conns = cs;
+	rx.size = buffers;
+	int rc = fi_eq_open(e->fabric, &eq, &cs->eq, NULL);
+	rc = rc ? rc : join_news(e);
+	rc = rc ? rc : fi_srx_context(e->domain, &rx, &cs->srx, NULL);
+	rc = rc ? rc : fi_passive_ep(e->fabric, e->info, &cs->pep, NULL);
+	rc = rc ? rc : fi_pep_bind(cs->pep, &cs->eq->fid, 0);
+	rc = rc ? rc : fi_listen(cs->pep);
+	rc = rc ? rc : fi_getname(&cs->pep->fid, e->name, &len);
+	e->name_len = (uint32_t)len;
+	return rc;
+}
+
+void p3_conns_close(struct p3_endpoint *e)
+{
+	struct p3_connections *cs = e->conns;
+	while (cs->in)
+		drop_in(cs, cs->in);
+	for (uint32_t i = 0; i < cs->nout; i++) {
+		close_ep(cs->out[i]);
+		free(cs->out[i]);
+	}
+	free(cs->out);
+	if (cs->pep)
+		(void)fi_close(&cs->pep->fid);
+	if (cs->srx)
+		(void)fi_close(&cs->srx->fid);
+	if (e->news > 0)
+		p3_fd_close(e->news);
+	if (cs->eq)
+		(void)fi_close(&cs->eq->fid);
+	free(cs);
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * fabric_end - an endpoint over libfabric, as fabric.c and connections.c share it
+ *
+ * A provider of datagrams (FI_EP_RDM) has one endpoint for all peers.  A provider of
+ * connections (FI_EP_MSG) has one for each connection, and connections.c opens them.
+ */
+#ifndef P3_NIC_FAR_FABRIC_END_H
+#define P3_NIC_FAR_FABRIC_END_H
+
+#include "nic/far/endpoint.h"
+
+#include <rdma/fabric.h>
+#include <rdma/fi_cm.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_eq.h>
+
+struct p3_connections;
+
+struct p3_endpoint {
+	struct fi_info *info;
+	struct fid_fabric *fabric;
+	struct fid_domain *domain;
+	struct fid_cq *cq;
+	struct fid_av *av; /* datagrams only */
+	struct fid_ep *ep;
+	struct p3_connections *conns; /* NULL: datagrams */
+	int news;                     /* descriptor that shows completions */
+	uint32_t name_len;
+	unsigned char name[P3_FAR_NAME];
+	void (*freeinfo)(struct fi_info *info);
+	struct fi_info *(*dupinfo)(const struct fi_info *info);
+};
+
+/* Listen, and prepare to receive.  Return 0 or a negative number of libfabric's errors;
+ * close frees what there is, before the endpoint's other objects. */
+int p3_conns_open(struct p3_endpoint *e, uint32_t buffers);
+void p3_conns_close(struct p3_endpoint *e);
+
+/* These do as those of struct p3_endpoint_ops. */
+int p3_conns_resolve(
+	struct p3_endpoint *e, const unsigned char *name, uint32_t len, uint64_t *to_out);
+int p3_conns_send(
+	struct p3_endpoint *e, uint64_t to, struct p3_far_buffer *b, uint32_t len);
+int p3_conns_post(struct p3_endpoint *e, struct p3_far_buffer *b);
+int p3_conns_arm(struct p3_endpoint *e);
+
+/* Open and close connections as peers ask for it.  Call this for each poll. */
+void p3_conns_look(struct p3_endpoint *e);
+
+#endif
