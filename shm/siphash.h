@@ -35,4 +35,25 @@ static inline uint64_t p3_siphash(
 	return p3_sip_end(&s, bytes, len);
 }
 
+/*
+ * A MAC of long messages.  Each block of P3_NH_BLOCK bytes first becomes two words by NH,
+ * the hash of UMAC (J. Black et al., 1999; RFC 4418), which is ten times as fast; SipHash
+ * takes these.  Without the key, two messages of one length have the same words with a
+ * chance of 2^-64.
+ */
+#define P3_NH_BLOCK 1024u
+
+struct p3_sipwide {
+	_Alignas(64) uint32_t nh[P3_NH_BLOCK / 4 + 4];
+};
+
+void p3_sip_wide_init(struct p3_sipwide *w, const struct p3_sipkey *key);
+/* len is a multiple of 8. */
+uint64_t p3_sip_wide(const struct p3_sipwide *w, const struct p3_sipkey *key,
+	const void *bytes, size_t len);
+/* The same by the instructions that every CPU has, for tests. */
+void p3_nh_portable(
+	const struct p3_sipwide *w, const void *block, size_t len, uint64_t out[2]);
+void p3_nh(const struct p3_sipwide *w, const void *block, size_t len, uint64_t out[2]);
+
 #endif

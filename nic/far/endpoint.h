@@ -24,7 +24,9 @@
 #include "nic/nic.h"
 #include "nic/wire/frame.h"
 
-#define P3_FAR_BYTES sizeof(struct p3_frame)
+/* Cells of data of a frame at most: two chunks of a window, and short parts. */
+#define P3_FAR_CELLS (2 * P3_CHUNK_LEN / P3_CELL + 16)
+#define P3_FAR_BYTES (64 + 64 * P3_FAR_CELLS)
 
 /* Memory for one frame. */
 struct p3_far_buffer {
@@ -32,7 +34,10 @@ struct p3_far_buffer {
 	struct p3_far_buffer *next; /* in a list of the far wire */
 	uint32_t node;              /* the peer that the frame goes to, */
 	bool receives;              /* or true: it is for frames that come */
+	bool held;                  /* it waits for an acknowledgement */
+	bool lent;                  /* the endpoint has it */
 	_Alignas(64) struct p3_frame frame;
+	unsigned char more[P3_FAR_BYTES - sizeof(struct p3_frame)]; /* of its data */
 };
 
 struct p3_far_event {
@@ -44,10 +49,10 @@ struct p3_far_event {
 struct p3_endpoint;
 
 struct p3_endpoint_ops {
-	/* Open an endpoint for this number of buffers of each kind.  Return 0, or -errno
+	/* Open an endpoint for these numbers of buffers at a time.  Return 0, or -errno
 	 * after an error line. */
-	int (*open)(const struct p3_far_conf *conf, uint32_t node, uint32_t buffers,
-		struct p3_endpoint **ep_out);
+	int (*open)(const struct p3_far_conf *conf, uint32_t node, uint32_t sends,
+		uint32_t posts, struct p3_endpoint **ep_out);
 	void (*close)(struct p3_endpoint *ep);
 	/* Write the name by which others find this endpoint.  Return its length. */
 	uint32_t (*name)(const struct p3_endpoint *ep, unsigned char out[P3_FAR_NAME]);

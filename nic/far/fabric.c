@@ -68,8 +68,8 @@ static int load(void)
 /* ---- opening ---- */
 
 /* Ask for the provider, and for no more than is used. */
-static struct fi_info *ask(
-	const struct p3_far_conf *conf, uint32_t buffers, enum fi_ep_type type)
+static struct fi_info *ask(const struct p3_far_conf *conf, uint32_t sends, uint32_t posts,
+	enum fi_ep_type type)
 {
 	struct fi_info *hints = fi.dupinfo(NULL);
 	if (!hints)
@@ -83,7 +83,8 @@ static struct fi_info *ask(
 	hints->domain_attr->control_progress = FI_PROGRESS_MANUAL;
 	hints->domain_attr->data_progress = FI_PROGRESS_MANUAL;
 	hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
-	hints->tx_attr->size = hints->rx_attr->size = buffers;
+	hints->tx_attr->size = sends;
+	hints->rx_attr->size = posts;
 	hints->fabric_attr->prov_name = strdup(conf->provider);
 	return hints;
 }
@@ -106,17 +107,17 @@ static int open_datagrams(struct p3_endpoint *e)
 
 /* Open the objects one by one.  Return 0 or a negative number of libfabric's errors,
  * which are those of errno up to a point. */
-static int open_all(struct p3_endpoint *e, uint32_t buffers)
+static int open_all(struct p3_endpoint *e, uint32_t sends, uint32_t posts)
 {
 	struct fi_cq_attr cq = {.format = FI_CQ_FORMAT_MSG,
 		.wait_obj = FI_WAIT_FD,
-		.size = 2 * buffers + SPARE};
+		.size = sends + posts + SPARE};
 	int rc = fi.fabric(e->info->fabric_attr, &e->fabric, NULL);
 	rc = rc ? rc : fi_domain(e->fabric, e->info, &e->domain, NULL);
 	rc = rc ? rc : fi_cq_open(e->domain, &cq, &e->cq, NULL);
 	if (rc)
 		return rc;
-	return e->info->ep_attr->type == FI_EP_MSG ? p3_conns_open(e, buffers)
+	return e->info->ep_attr->type == FI_EP_MSG ? p3_conns_open(e, posts)
 						   : open_datagrams(e);
 }
 
@@ -140,11 +141,11 @@ static void close_end(struct p3_endpoint *e)
 	free(e);
 }
 
-static int find_type(const struct p3_far_conf *conf, uint32_t buffers,
+static int find_type(const struct p3_far_conf *conf, uint32_t sends, uint32_t posts,
 	enum fi_ep_type type, struct fi_info **info_out)
 {
 	uint64_t flags = conf->address ? FI_SOURCE : 0;
-	struct fi_info *hints = ask(conf, buffers, type);
+	struct fi_info *hints = ask(conf, sends, posts, type);
 	if (!hints)
 		return -ENOMEM;
 	int rc = fi.getinfo(VERSION, conf->address, NULL, flags, hints, info_out);
@@ -158,15 +159,15 @@ static int find_type(const struct p3_far_conf *conf, uint32_t buffers,
 
 /* Prefer connections, which a provider of datagrams on top of them would only wrap: on
  * TCP that wrapping doubles the time of a short message. */
-static int find_provider(
-	const struct p3_far_conf *conf, uint32_t buffers, struct fi_info **info_out)
+static int find_provider(const struct p3_far_conf *conf, uint32_t sends, uint32_t posts,
+	struct fi_info **info_out)
 {
-	int rc = find_type(conf, buffers, FI_EP_MSG, info_out);
-	return rc ? find_type(conf, buffers, FI_EP_RDM, info_out) : 0;
+	int rc = find_type(conf, sends, posts, FI_EP_MSG, info_out);
+	return rc ? find_type(conf, sends, posts, FI_EP_RDM, info_out) : 0;
 }
 
-static int open_end(const struct p3_far_conf *conf, uint32_t node, uint32_t buffers,
-	struct p3_endpoint **ep_out)
+static int open_end(const struct p3_far_conf *conf, uint32_t node, uint32_t sends,
+	uint32_t posts, struct p3_endpoint **ep_out)
 {
 	(void)node;
 	int rc = load();
@@ -175,8 +176,8 @@ static int open_end(const struct p3_far_conf *conf, uint32_t node, uint32_t buff
 		return rc ? rc : -ENOMEM;
 	e->freeinfo = fi.freeinfo;
 	e->dupinfo = fi.dupinfo;
-	rc = find_provider(conf, buffers, &e->info);
-	rc = rc ? rc : open_all(e, buffers);
+	rc = find_provider(conf, sends, posts, &e->info);
+	rc = rc ? rc : open_all(e, sends, posts);
 	if (!rc) {
 		*ep_out = e;
 		return 0;

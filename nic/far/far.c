@@ -28,16 +28,32 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/mman.h>
 #include <sys/timerfd.h>
 
 #define EVENTS 16u /* events that a look at the endpoint takes */
 #define LOOKS  16u /* looks that a pass takes at most */
+/* Without work, and after this number of looks that found nothing, one pass in RARELY
+ * looks. */
+#define STILL  64u
+#define RARELY 16u
+/* A burst: messages to a peer within BURST_NS of each other go out when a pass begins, or
+ * when their cells are BURST.  If the pass came later than LATE_NS, the program does not
+ * call after its bursts, and for PATIENT_NS each message goes at once. */
+#define BURST      56u
+#define BURST_NS   3000u
+#define LATE_NS    300000u
+#define PATIENT_NS 100000000u
 
 struct wire {
 	struct p3_far far;
 	_Atomic(struct p3_far_link *) *link; /* (any) an array of nnodes; NULL: not
 					      * introduced yet */
 	uint32_t *up;                        /* the nodes whose links are up */
+	struct p3_far_link **active;         /* links that have work, or soon will */
+	uint32_t nactive;
+	uint32_t empty;      /* looks at the endpoint since the last one with news */
+	uint64_t patient_at; /* flush defers no message before this time */
 	bool busy;         /* poll or flush runs: flush and drain inside it do nothing */
 	uint32_t settling; /* the call of p3_nic_settle whose goals are set */
 	int ep, timer, news; /* descriptors: of the set, and in it */
@@ -58,6 +74,24 @@ static struct p3_far_link *link_of(const struct wire *w, uint32_t node)
 static bool is_open(const struct p3_far_link *l)
 {
 	return l->up && !l->carry.peer->bad;
+}
+
+/* ---- active links ---- */
+
+/* Let passes look at a link, and at its peer's lane. */
+static void activate(struct p3_nic *n, struct p3_far_link *l)
+{
+	struct wire *w = wire_of(n);
+	if (!l->active)
+		w->active[w->nactive++] = l;
+	l->active = true;
+	p3_peer_heat(n, l->carry.peer);
+}
+
+static void deactivate(struct wire *w, uint32_t i)
+{
+	w->active[i]->active = false;
+	w->active[i] = w->active[--w->nactive];
 }
 
 /* ---- in ---- */
@@ -83,6 +117,7 @@ static void take(struct p3_nic *n, const struct p3_far_event *ev, uint64_t now)
 	}
 	l->carry.now = now;
 	n->worked = true;
+	activate(n, l);
 	if (!p3_far_link_take(n, l, f, ev->len))
 		p3_peer_ignore(n, l->carry.peer, "a frame that cannot be");
 }
@@ -115,6 +150,8 @@ static void take_back(struct p3_nic *n, const struct p3_far_event *ev, uint64_t 
 	if (failed)
 		p3_count(&n->wire_count[P3_W_FAR_BROKEN], 1);
 	p3_far_link_sent(l, ev->buffer, failed);
+	if (is_open(l))
+		activate(n, l);
 }
 
 static void on_event(struct p3_nic *n, const struct p3_far_event *ev, uint64_t now)
@@ -140,22 +177,34 @@ static void take_all(struct p3_nic *n, uint64_t now)
 		for (uint32_t k = 0; k < got; k++)
 			on_event(n, &ev[k], now);
 	}
+	w->empty = n->worked ? 0 : w->empty + 1;
 	if (got == EVENTS)
 		n->worked = true; /* more may wait for the next pass */
 }
 
 /* ---- settling ---- */
 
+/* Begin to settle: links send all that they have. */
+static void set_goals(struct p3_nic *n)
+{
+	struct wire *w = wire_of(n);
+	w->settling = p3_get(&n->settle);
+	for (uint32_t i = 0; i < w->far.links; i++) {
+		struct p3_far_link *l = link_of(w, w->up[i]);
+		l->carry.has_goal = l->carry.all_captured = false;
+		l->carry.hurries = true;
+		if (is_open(l))
+			activate(n, l);
+	}
+}
+
 /* Set goals for the last call of p3_nic_settle, and keep them until all are met. */
 static void settle(struct p3_nic *n)
 {
 	struct wire *w = wire_of(n);
 	bool all = true;
-	if (w->settling == p3_get(&n->settled[P3_WIRE_FAR])) {
-		w->settling = p3_get(&n->settle);
-		for (uint32_t i = 0; i < w->far.links; i++)
-			link_of(w, w->up[i])->carry.has_goal = false;
-	}
+	if (w->settling == p3_get(&n->settled[P3_WIRE_FAR]))
+		set_goals(n);
 	for (uint32_t i = 0; i < w->far.links; i++) {
 		struct p3_far_link *l = link_of(w, w->up[i]);
 		all &= !is_open(l) || p3_carry_has_settled(&l->carry);
@@ -177,17 +226,55 @@ static void send(struct p3_nic *n, struct p3_far_link *l, uint64_t now)
 		p3_wake_self(n); /* no doorbell rings for a lost frame */
 }
 
+/* Give the links with work a turn.  Forget those that have none any more. */
+static void send_all(struct p3_nic *n, uint64_t now, bool hurry)
+{
+	struct wire *w = wire_of(n);
+	for (uint32_t i = w->nactive; i-- > 0;) {
+		struct p3_far_link *l = w->active[i];
+		if (l->waits && now - l->waits > LATE_NS)
+			w->patient_at = now + PATIENT_NS;
+		if (hurry) {
+			l->carry.hurries = true;
+			p3_gbn_hurry(&l->carry.gbn);
+		}
+		send(n, l, now);
+		if (is_open(l) && !p3_far_link_is_quiet(l))
+			continue;
+		deactivate(w, i);
+		p3_peer_rest(n, l->carry.peer);
+	}
+}
+
+/* Return true if this pass shall look at the endpoint. */
+static bool expects(struct wire *w)
+{
+	return w->nactive || w->empty < STILL || ++w->empty % RARELY == 0;
+}
+
 static void poll(struct p3_nic *n)
 {
 	struct wire *w = wire_of(n);
 	uint64_t now = p3_now_ns();
 	w->busy = true;
-	take_all(n, now);
-	for (uint32_t i = 0; i < w->far.links; i++)
-		send(n, link_of(w, w->up[i]), now);
+	if (expects(w))
+		take_all(n, now);
+	send_all(n, now, false);
 	if (p3_get(&n->settle) != p3_get(&n->settled[P3_WIRE_FAR]))
 		settle(n);
 	w->busy = false;
+}
+
+/* Return true if a message to this peer is one of a burst, and waits for the others. */
+static bool may_wait(const struct wire *w, struct p3_far_link *l, uint64_t now)
+{
+	const struct p3_carry *c = &l->carry;
+	uint64_t cells = c->peer->req_out.pos - c->req.tap.pos;
+	if (now - l->flushed > BURST_NS || now < w->patient_at || cells >= BURST)
+		return false;
+	if (!l->waits)
+		l->waits = now;
+	return true;
 }
 
 /* Send only to the peers that this node has written to; credits wait for the next
@@ -199,9 +286,19 @@ static void flush(struct p3_nic *n)
 		return;
 	uint64_t now = p3_now_ns();
 	w->busy = true;
-	for (uint32_t i = 0; i < n->ntouched; i++)
-		if (n->touched[i]->wire == &p3_wire_far)
-			send(n, link_of(w, n->touched[i]->index), now);
+	for (uint32_t i = 0; i < n->ntouched; i++) {
+		if (n->touched[i]->wire != &p3_wire_far)
+			continue;
+		struct p3_far_link *l = link_of(w, n->touched[i]->index);
+		if (is_open(l))
+			activate(n, l);
+		if (!may_wait(w, l, now)) {
+			send(n, l, now);
+			l->flushed = p3_now_ns();
+		} else {
+			l->flushed = now;
+		}
+	}
 	w->busy = false;
 }
 
@@ -211,9 +308,8 @@ static uint64_t next_pass(const struct p3_nic *n)
 {
 	const struct wire *w = wire_of(n);
 	uint64_t first = UINT64_MAX;
-	for (uint32_t i = 0; i < w->far.links; i++) {
-		const struct p3_far_link *l = link_of(w, w->up[i]);
-		uint64_t at = is_open(l) ? p3_far_link_turn(l) : UINT64_MAX;
+	for (uint32_t i = 0; i < w->nactive; i++) {
+		uint64_t at = p3_far_link_turn(w->active[i]);
 		if (at < first)
 			first = at;
 	}
@@ -244,6 +340,9 @@ static bool set_timer(struct wire *w, uint64_t at)
 static int arm(struct p3_nic *n)
 {
 	struct wire *w = wire_of(n);
+	w->busy = true;
+	send_all(n, p3_now_ns(), true); /* nothing shall wait while threads sleep */
+	w->busy = false;
 	uint64_t at = next_pass(n);
 	int fd = w->ep < 0 ? w->ep : w->far.ops->arm(w->far.ep);
 	if (fd < 0)
@@ -300,6 +399,9 @@ static int attach(struct p3_nic *n, struct p3_peer *p, const struct p3_peer_info
 	l->name_len = info->far_len;
 	w->up[w->far.links] = p->index;
 	p3_far_link_up(n, l, p, lane_out);
+	if (!l->active)
+		w->active[w->nactive++] = l;
+	l->active = true;
 	return 0;
 }
 
@@ -310,6 +412,9 @@ static void detach(struct p3_nic *n, struct p3_peer *p)
 	for (uint32_t i = 0; i < w->far.links; i++)
 		if (w->up[i] == p->index)
 			w->up[i] = w->up[w->far.links - 1];
+	for (uint32_t i = w->nactive; i-- > 0;)
+		if (w->active[i] == l)
+			deactivate(w, i);
 	p3_far_link_down(l);
 }
 
@@ -366,19 +471,21 @@ static void close_set(struct p3_nic *n, struct wire *w)
 		p3_fd_close(w->timer);
 }
 
-static int make_buffers(struct p3_far *far)
+/* Reserve memory for the buffers, which takes pages as they are used. */
+static int make_buffers(struct p3_far *far, uint32_t nnodes)
 {
-	size_t len = 2 * P3_FAR_BUFFERS * sizeof *far->buffers;
-	far->buffers = aligned_alloc(P3_LINE, p3_round_up(len, P3_LINE));
-	if (!far->buffers)
+	far->fresh = P3_FAR_POSTED;
+	far->nbuffers = P3_FAR_POSTED + P3_FAR_BUFFERS + (P3_FAR_OWN + 1) * nnodes;
+	void *at =
+		mmap(NULL, far->nbuffers * sizeof *far->buffers, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (at == MAP_FAILED)
 		return -ENOMEM;
-	memset(far->buffers, 0, len);
-	for (uint32_t i = 0; i < 2 * P3_FAR_BUFFERS; i++) {
-		struct p3_far_buffer *b = &far->buffers[i];
-		b->receives = i % 2;
-		struct p3_far_buffer **list = b->receives ? &far->idle : &far->free;
-		b->next = *list;
-		*list = b;
+	far->buffers = at;
+	for (uint32_t i = 0; i < P3_FAR_POSTED; i++) {
+		far->buffers[i].receives = true;
+		far->buffers[i].next = far->idle;
+		far->idle = &far->buffers[i];
 	}
 	return 0;
 }
@@ -392,10 +499,12 @@ static void stop(struct p3_nic *n)
 	}
 	for (uint32_t i = 0; w->link && i < n->conf.nnodes; i++)
 		if (link_of(w, i))
-			p3_far_link_free(link_of(w, i));
-	free(w->far.buffers);
+			p3_far_link_free(n, link_of(w, i));
+	if (w->far.buffers)
+		munmap(w->far.buffers, w->far.nbuffers * sizeof *w->far.buffers);
 	free(w->link);
 	free(w->up);
+	free(w->active);
 	free(w);
 	n->wire_state[P3_WIRE_FAR] = NULL;
 }
@@ -407,9 +516,12 @@ static int make(struct p3_nic *n, struct wire *w)
 	memcpy(w->far.secret, conf->secret, sizeof w->far.secret);
 	w->link = calloc(n->conf.nnodes, sizeof *w->link);
 	w->up = calloc(n->conf.nnodes, sizeof *w->up);
-	if (!w->link || !w->up || make_buffers(&w->far))
+	w->active = calloc(n->conf.nnodes, sizeof *w->active);
+	p3_sip_wide_init(&w->far.hash, &w->far.secret[0]);
+	if (!w->link || !w->up || !w->active || make_buffers(&w->far, n->conf.nnodes))
 		return -ENOMEM;
-	return conf->ops->open(conf, n->conf.node, P3_FAR_BUFFERS, &w->far.ep);
+	return conf->ops->open(
+		conf, n->conf.node, P3_FAR_BUFFERS, P3_FAR_POSTED, &w->far.ep);
 }
 
 static int start(struct p3_nic *n)

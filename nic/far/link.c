@@ -3,8 +3,8 @@
 #include "nic/far/link.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 /* ---- keys ---- */
 
@@ -23,7 +23,7 @@ static void set_keys(const struct p3_nic *n, struct p3_far_link *l)
 	uint64_t self = n->conf.incarnation, other = p->incarnation;
 	struct p3_sipkey out = key(l->far, self, n->conf.node, other, p->index);
 	struct p3_sipkey in = key(l->far, other, p->index, self, n->conf.node);
-	p3_gbn_use_macs(&l->carry.gbn, &out, &in);
+	p3_gbn_use_macs(&l->carry.gbn, &out, &in, &l->far->hash);
 }
 
 /* ---- credits ---- */
@@ -42,8 +42,8 @@ static void count_room(struct p3_far_link *l)
 static void offer_room(struct p3_far_link *l)
 {
 	const struct p3_far *far = l->far;
-	uint32_t others = far->promised - l->room, share = P3_FAR_BUFFERS / far->links;
-	uint32_t left = others < P3_FAR_BUFFERS ? P3_FAR_BUFFERS - others : 0;
+	uint32_t others = far->promised - l->room, share = P3_FAR_PROMISED / far->links;
+	uint32_t left = others < P3_FAR_PROMISED ? P3_FAR_PROMISED - others : 0;
 	uint32_t room = share < left ? share : left;
 	if (room > P3_FRAME_WINDOW)
 		room = P3_FRAME_WINDOW;
@@ -73,25 +73,98 @@ static bool find(struct p3_far_link *l)
 	return l->known;
 }
 
-/* Copy a frame to a buffer, and give that to the endpoint. */
+static struct p3_far_buffer *take_buffer(struct p3_far *far)
+{
+	struct p3_far_buffer *b = far->free;
+	if (b)
+		far->free = b->next;
+	else if (far->fresh < far->nbuffers)
+		b = &far->buffers[far->fresh++];
+	return b;
+}
+
+/* Free a buffer that neither waits for an acknowledgement nor is with the endpoint. */
+static void let_go(struct p3_far *far, struct p3_far_buffer *b)
+{
+	if (b->held || b->lent)
+		return;
+	b->next = far->free;
+	far->free = b;
+}
+
+static struct p3_far_link *link_of(struct p3_carry *c)
+{
+	return (struct p3_far_link *)(void *)c;
+}
+
+static struct p3_far_buffer *buffer_of(const struct p3_frame *f)
+{
+	return (struct p3_far_buffer *)(void *)((uintptr_t)f -
+						offsetof(struct p3_far_buffer, frame));
+}
+
+static struct p3_frame *take_frame(struct p3_carry *c)
+{
+	struct p3_far_link *l = link_of(c);
+	struct p3_far *far = l->far;
+	if (l->held >= P3_FAR_OWN && far->held >= P3_FAR_BUFFERS)
+		return NULL;
+	struct p3_far_buffer *b = take_buffer(far);
+	if (!b)
+		return NULL;
+	b->held = true;
+	l->held++;
+	far->held++;
+	return &b->frame;
+}
+
+static void drop_frame(void *arg, struct p3_frame *f)
+{
+	struct p3_far_link *l = arg;
+	struct p3_far_buffer *b = buffer_of(f);
+	b->held = false;
+	l->held--;
+	l->far->held--;
+	let_go(l->far, b);
+}
+
+/* Return the buffer of a frame, or a copy of one that has none, or NULL: not now. */
+static struct p3_far_buffer *buffer_for(
+	struct p3_far *far, const struct p3_frame *f, uint32_t len)
+{
+	struct p3_far_buffer *b;
+	if (f->kind == P3_FRAME_PARTS) {
+		b = buffer_of(f);
+		return b->lent ? NULL : b; /* sent before, and not given back yet */
+	}
+	b = take_buffer(far);
+	if (b)
+		memcpy(&b->frame, f, len);
+	return b;
+}
+
+/* Give a frame to the endpoint. */
 static bool put(void *arg, const struct p3_frame *f, uint32_t len)
 {
 	struct p3_far_link *l = arg;
 	struct p3_far *far = l->far;
-	struct p3_far_buffer *b = far->free;
-	if (!b || l->flight == P3_FAR_FLIGHT || l->carry.now < l->retry_at || !find(l))
+	if (far->lent == P3_FAR_BUFFERS || l->flight == P3_FAR_FLIGHT ||
+		l->carry.now < l->retry_at || !find(l))
 		return false;
-	memcpy(&b->frame, f, len);
+	struct p3_far_buffer *b = buffer_for(far, f, len);
+	if (!b)
+		return false;
 	b->frame.medium = l->carry.peer->nic->conf.node;
 	b->node = l->carry.peer->index;
-	struct p3_far_buffer *next = b->next;
 	int rc = far->ops->send(far->ep, l->to, b, len);
 	if (rc) {
+		let_go(far, b);
 		if (rc != -EAGAIN)
 			break_off(l, l->carry.now);
 		return false;
 	}
-	far->free = next;
+	b->lent = true;
+	far->lent++;
 	l->flight++;
 	p3_count(&l->carry.peer->nic->wire_count[P3_W_FAR_OUT], 1);
 	return true;
@@ -99,12 +172,11 @@ static bool put(void *arg, const struct p3_frame *f, uint32_t len)
 
 void p3_far_link_sent(struct p3_far_link *l, struct p3_far_buffer *b, bool failed)
 {
-	b->next = l->far->free;
-	l->far->free = b;
+	b->lent = false;
+	l->far->lent--;
 	l->flight--;
-	if (!failed)
-		return;
-	if (l->up)
+	let_go(l->far, b);
+	if (failed && l->up)
 		break_off(l, l->carry.now);
 }
 
@@ -116,15 +188,24 @@ void p3_far_link_send(struct p3_nic *n, struct p3_far_link *l)
 	p3_gbn_send(&c->gbn, c->now, put, l);
 	count_room(l);
 	p3_carry_count(n, c);
+	l->waits = 0;
 	if (p3_gbn_due(&c->gbn) > c->now)
 		l->stuck = 0;
 	else if (!l->stuck)
 		l->stuck = c->now;
 }
 
+bool p3_far_link_is_quiet(const struct p3_far_link *l)
+{
+	return p3_carry_is_quiet(&l->carry);
+}
+
 uint64_t p3_far_link_turn(const struct p3_far_link *l)
 {
 	uint64_t now = l->carry.now, at = p3_gbn_due(&l->carry.gbn);
+	uint64_t lazy = p3_carry_due(&l->carry);
+	if (at > lazy)
+		at = lazy;
 	uint64_t waited = l->stuck ? now - l->stuck : 0;
 	if (at > now)
 		return at;
@@ -171,12 +252,17 @@ void p3_far_link_up(struct p3_nic *n, struct p3_far_link *l, struct p3_peer *p,
 {
 	struct p3_gbn *g = &l->carry.gbn;
 	p3_carry_reset(n, &l->carry, p, lane_out);
-	p3_gbn_init(g, l->carry.queue, 0, 0);
+	p3_gbn_init(g, 0, 0);
+	g->most = P3_FAR_CELLS;
+	g->ack_ns = l->carry.lazy_ns = P3_FAR_LAZY_NS;
+	g->drop = drop_frame;
+	g->drop_arg = l;
+	l->carry.take = take_frame;
 	p3_gbn_set_pace(g, P3_FAR_EARLY_NS, P3_FAR_RESEND_MOST);
 	p3_gbn_set_room(g, P3_FAR_FIRST);
 	g->probes = true;
 	set_keys(n, l);
-	l->retry_at = l->retry_ns = l->stuck = 0;
+	l->retry_at = l->retry_ns = l->stuck = l->waits = l->flushed = 0;
 	l->heard = false;
 	l->up = true;
 	l->far->links++;
@@ -188,6 +274,7 @@ void p3_far_link_down(struct p3_far_link *l)
 	if (!l->up)
 		return;
 	l->up = false;
+	p3_gbn_end(&l->carry.gbn);
 	l->far->links--;
 	count_room(l);
 	if (l->known)
@@ -195,21 +282,23 @@ void p3_far_link_down(struct p3_far_link *l)
 	l->known = false;
 }
 
+/* The memory of a link is reserved at once, and takes pages as it is used. */
 struct p3_far_link *p3_far_link_new(struct p3_nic *n, struct p3_far *far)
 {
-	struct p3_far_link *l = aligned_alloc(P3_LINE, p3_round_up(sizeof *l, P3_LINE));
-	if (!l)
+	void *at = mmap(NULL, sizeof(struct p3_far_link), PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (at == MAP_FAILED)
 		return NULL;
-	memset(l, 0, sizeof *l);
+	struct p3_far_link *l = at;
 	l->far = far;
 	if (p3_carry_make(n, &l->carry) == 0)
 		return l;
-	p3_far_link_free(l);
+	p3_far_link_free(n, l);
 	return NULL;
 }
 
-void p3_far_link_free(struct p3_far_link *l)
+void p3_far_link_free(struct p3_nic *n, struct p3_far_link *l)
 {
-	p3_carry_drop(&l->carry);
-	free(l);
+	p3_carry_drop(n, &l->carry);
+	munmap(l, sizeof *l);
 }

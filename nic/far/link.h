@@ -3,10 +3,13 @@
  * link - this node's end of a pair of nodes on different hosts
  *
  *	frames of the pair (carry.h)	numbers, acknowledgements, MACs: frame.h
- *	    | put: copied
- *	buffers of the node		at most P3_FAR_FLIGHT of a link are with the
- *	    |				endpoint at a time, P3_FAR_BUFFERS of the node
- *	endpoint (endpoint.h)
+ *	    | put
+ *	endpoint (endpoint.h)		at most P3_FAR_FLIGHT frames of a link, and
+ *					P3_FAR_BUFFERS of the node, at a time
+ *
+ * A frame lies in a buffer of the node from its first byte until it is acknowledged and
+ * the endpoint has given it back.  Each link may hold P3_FAR_OWN buffers, however many
+ * others hold; beyond that links share P3_FAR_BUFFERS.
  *
  * A completion of the endpoint says that the buffer is free again, not that the frame is
  * there: connections break, and lose frames that they had completed.  So frames wait
@@ -17,7 +20,7 @@
  * Connections are lazy: the peer's name becomes an address with the first frame to it.
  *
  * Credits.  Each frame says for how many more frames its sender has room (frame.h).  A
- * node shares P3_FAR_BUFFERS frames between its links, so what peers send while it does
+ * node shares P3_FAR_PROMISED frames between its links, so what peers send while it does
  * not poll is bounded by that number, and by P3_FAR_FIRST for each link that has none.
  *
  * Secrets.  The key of each direction of a pair is made of the job's secret, and of the
@@ -33,10 +36,15 @@
 #include "nic/state.h"
 #include "nic/wire/carry.h"
 
-#define P3_FAR_BUFFERS 256u /* of each kind: frames to send, frames that come */
-#define P3_FAR_FLIGHT  16u  /* frames of a link with the endpoint */
-#define P3_FAR_FIRST   4u   /* frames that a link may send before it hears of room */
+#define P3_FAR_BUFFERS  128u /* for frames to send, beyond those of each link */
+#define P3_FAR_OWN      4u
+#define P3_FAR_POSTED   64u  /* for frames that come */
+#define P3_FAR_PROMISED 256u /* frames that peers may send */
+#define P3_FAR_FLIGHT   16u  /* frames of a link with the endpoint */
+#define P3_FAR_FIRST    4u   /* frames that a link may send before it hears of room */
 
+/* Longest time that an acknowledgement or a credit waits for a frame that carries it. */
+#define P3_FAR_LAZY_NS 200000u
 /* Wait for an acknowledgement: before the first one, and later.  The peer may not be
  * there yet, so it is asked often in the beginning. */
 #define P3_FAR_EARLY_NS    2000000u
@@ -54,33 +62,41 @@ struct p3_far {
 	const struct p3_endpoint_ops *ops;
 	struct p3_endpoint *ep;
 	struct p3_sipkey secret[2];
-	struct p3_far_buffer *buffers; /* an array of 2 * P3_FAR_BUFFERS */
+	struct p3_sipwide hash;
+	struct p3_far_buffer *buffers; /* those to receive, then those to send */
+	uint32_t nbuffers, fresh;      /* those from fresh on were never used */
 	struct p3_far_buffer *free;    /* those to send */
 	struct p3_far_buffer *idle; /* those to receive that the endpoint has refused */
+	uint32_t held;              /* frames that wait for acknowledgements */
+	uint32_t lent;              /* frames with the endpoint */
 	uint32_t links;             /* links that are up */
 	uint32_t promised;          /* frames that peers may send now */
 };
 
 struct p3_far_link {
-	struct p3_carry carry;
+	struct p3_carry carry; /* first: the link is found from it */
 	struct p3_far *far;
-	unsigned char name[P3_FAR_NAME];
 	uint32_t name_len;
+	unsigned char name[P3_FAR_NAME];
 	uint64_t to;       /* address of the peer */
 	bool known;        /* to is valid */
 	bool up;           /* the peer is attached */
 	bool heard;        /* it has acknowledged a frame in this life */
-	uint32_t flight;   /* buffers with the endpoint */
+	bool active;       /* each pass looks at the link */
+	uint32_t held;     /* frames that wait for acknowledgements */
+	uint32_t flight;   /* frames with the endpoint */
 	uint32_t room;     /* frames of far->promised that are this link's */
 	uint64_t retry_at; /* no frame is sent before this time */
 	uint64_t retry_ns; /* the last pause */
 	uint64_t stuck;    /* time since which work has found no room, or 0 */
+	uint64_t flushed;  /* time of the last flush */
+	uint64_t waits;    /* time since which messages wait for others, or 0 */
 	uint64_t came;     /* frames that came with a right MAC */
 };
 
 /* (any) Make a link.  Return NULL if there is no memory. */
 struct p3_far_link *p3_far_link_new(struct p3_nic *n, struct p3_far *far);
-void p3_far_link_free(struct p3_far_link *l);
+void p3_far_link_free(struct p3_nic *n, struct p3_far_link *l);
 
 /* Begin a life of the pair, as p3_carry_reset() does. */
 void p3_far_link_up(struct p3_nic *n, struct p3_far_link *l, struct p3_peer *p,
@@ -96,6 +112,9 @@ void p3_far_link_sent(struct p3_far_link *l, struct p3_far_buffer *b, bool faile
 /* Send what this node has written, and acknowledgements. */
 void p3_far_link_send(struct p3_nic *n, struct p3_far_link *l);
 
+/* Return true if the link needs no turn until the firmware has written to the peer, or a
+ * frame has come. */
+bool p3_far_link_is_quiet(const struct p3_far_link *l);
 /* Return the time at which the link needs a turn, or UINT64_MAX. */
 uint64_t p3_far_link_turn(const struct p3_far_link *l);
 

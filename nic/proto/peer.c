@@ -169,6 +169,16 @@ static void make_cold(struct p3_nic *n, uint32_t at)
 	p3_set(&p->mine->cold, 1);
 }
 
+void p3_peer_rest(struct p3_nic *n, struct p3_peer *p)
+{
+	for (uint32_t i = 0; p->hot && i < n->nhot; i++)
+		if (n->hot[i] == p) {
+			p->hot = false;
+			n->hot[i] = n->hot[--n->nhot];
+		}
+	p3_ring_shut(&p->req_out); /* the next request heats the lane again */
+}
+
 /* Look a last time at the lanes that were just made cold; they lie behind the end of the
  * hot list. */
 static void look_at_cold(struct p3_nic *n, uint32_t end)

@@ -85,6 +85,8 @@ void p3_peer_count_alive(struct p3_nic *n, struct p3_peer *p, bool alive);
 void p3_peer_end_meeting(struct p3_nic *n, struct p3_peer *p);
 void p3_peer_heat(struct p3_nic *n, struct p3_peer *p);
 void p3_peer_cool(struct p3_nic *n);
+/* Poll a peer's lane no more.  Its wire heats it when something comes. */
+void p3_peer_rest(struct p3_nic *n, struct p3_peer *p);
 void p3_peer_answer_doorbell(struct p3_nic *n);
 void p3_peer_sweep(struct p3_nic *n);
 

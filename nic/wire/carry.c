@@ -7,53 +7,166 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+
+/* ---- frames of parts ---- */
+
+static uint32_t whole_words(uint32_t len)
+{
+	return (len + 7u) & ~7u;
+}
+
+static bool begin_frame(struct p3_carry *c)
+{
+	struct p3_frame *f = p3_gbn_has_room(&c->gbn) ? c->take(c) : NULL;
+	if (!f)
+		return false;
+	f->kind = P3_FRAME_PARTS;
+	f->len = 0;
+	c->open = f;
+	c->last = NULL;
+	return true;
+}
+
+static void end_frame(struct p3_carry *c)
+{
+	struct p3_frame *f = c->open;
+	if (!f)
+		return;
+	f->cells = (uint16_t)((f->len + P3_CELL - 1) / P3_CELL);
+	memset(p3_frame_data(f) + f->len, 0, (size_t)f->cells * P3_CELL - f->len);
+	p3_gbn_commit(&c->gbn, f, c->now);
+	c->open = NULL;
+	c->last = NULL;
+}
+
+/* Return len more bytes of the open frame, or of a new one, or NULL. */
+static unsigned char *reserve(struct p3_carry *c, uint32_t len)
+{
+	if (c->open && c->open->len + len > (uint64_t)c->gbn.most * P3_CELL)
+		end_frame(c);
+	if (!c->open && !begin_frame(c))
+		return NULL;
+	c->open->len += len;
+	return p3_frame_data(c->open) + (c->open->len - len);
+}
+
+/* Add a part.  Return the place of its bytes, or NULL. */
+static unsigned char *add_part(
+	struct p3_carry *c, enum p3_part_what what, uint64_t at, uint32_t len)
+{
+	uint32_t whole = whole_words(len);
+	struct p3_part *p = (void *)reserve(c, (uint32_t)sizeof *p + whole);
+	if (!p)
+		return NULL;
+	*p = (struct p3_part){.at = at, .len = len, .what = what};
+	c->last = what == P3_PART_STORE ? NULL : p;
+	unsigned char *bytes = (unsigned char *)(p + 1);
+	if (whole != len)
+		memset(bytes + (whole - 8), 0, 8);
+	return bytes;
+}
+
+/* Add a message to the run that is the last part, or begin a run. */
+static unsigned char *add_message(
+	struct p3_carry *c, enum p3_part_what what, uint32_t len)
+{
+	struct p3_part *run = c->last;
+	if (!run || run->what != what ||
+		c->open->len + len > (uint64_t)c->gbn.most * P3_CELL)
+		return add_part(c, what, 0, len);
+	run->len += len;
+	return reserve(c, len);
+}
 
 /* ---- capture: this node's writes ---- */
 
 static bool store(struct p3_carry *c, uint64_t at, const void *bytes, uint64_t len)
 {
-	struct p3_frame *f = p3_gbn_begin(&c->gbn);
-	if (!f)
+	unsigned char *to = add_part(c, P3_PART_STORE, at, (uint32_t)len);
+	if (to)
+		memcpy(to, bytes, len);
+	return to != NULL;
+}
+
+/* Return true if the entry differs from what the peer knows by more than credits and
+ * gauges. */
+static bool is_urgent(const struct p3_carry *c)
+{
+	struct p3_peer_entry lazy;
+	memcpy(&lazy, &c->mine, sizeof lazy);
+	memcpy(lazy.req_credit, c->shown.req_credit, sizeof lazy.req_credit);
+	memcpy(lazy.rsp_credit, c->shown.rsp_credit, sizeof lazy.rsp_credit);
+	memcpy(&lazy.shown_ops, &c->shown.shown_ops, 3 * sizeof lazy.shown_ops);
+	return memcmp(&lazy, &c->shown, sizeof lazy) != 0;
+}
+
+static bool holds_back(
+	const struct p3_carry_half *h, const p3_a64 *now, const p3_a64 *was)
+{
+	return p3_get(now) - p3_get(was) >= h->feed.n / 4;
+}
+
+static bool has_messages(struct p3_carry *c)
+{
+	return p3_ring_any(&c->rsp.tap) || p3_ring_any(&c->req.tap);
+}
+
+/* Return true if the change of the entry may wait. */
+static bool may_wait(struct p3_carry *c)
+{
+	if (!c->lazy_since)
+		c->lazy_since = c->now;
+	return !c->hurries && c->now - c->lazy_since < c->lazy_ns && !has_messages(c) &&
+	       !holds_back(&c->req, &c->mine.req_credit[0], &c->shown.req_credit[0]) &&
+	       !holds_back(&c->rsp, &c->mine.rsp_credit[0], &c->shown.rsp_credit[0]) &&
+	       !is_urgent(c);
+}
+
+/* Store the words of the entry that have changed, from the first to the last one. */
+static bool store_changes(struct p3_nic *n, struct p3_carry *c)
+{
+	uint64_t now[sizeof c->mine / 8], was[sizeof c->mine / 8];
+	size_t from = 0, to = sizeof now / 8;
+	memcpy(now, &c->mine, sizeof now);
+	memcpy(was, &c->shown, sizeof was);
+	while (now[from] == was[from])
+		from++;
+	while (now[to - 1] == was[to - 1])
+		to--;
+	if (!store(c, p3_entry_off(&n->layout, c->peer->index) + 8 * from, now + from,
+		    8 * (to - from)))
 		return false;
-	f->kind = P3_FRAME_STORE;
-	f->at = at;
-	f->len = len;
-	f->cells = (uint16_t)((len + P3_CELL - 1) / P3_CELL);
-	memset(f->data, 0, (size_t)f->cells * P3_CELL);
-	memcpy(f->data, bytes, len);
-	p3_gbn_commit(&c->gbn, c->now);
+	memcpy(&c->shown, now, sizeof now);
+	c->lazy_since = 0;
 	return true;
 }
 
 static bool capture_entry(struct p3_nic *n, struct p3_carry *c)
 {
-	uint64_t at = p3_entry_off(&n->layout, c->peer->index);
-	if (memcmp(&c->mine, &c->shown, sizeof c->mine) == 0)
+	if (memcmp(&c->mine, &c->shown, sizeof c->mine) == 0 || may_wait(c))
 		return true;
-	memcpy(&c->shown, &c->mine, sizeof c->mine);
-	if (store(c, at, &c->mine, sizeof c->mine))
-		return true;
-	c->shown.pad0 = 1; /* makes shown differ from mine, which is then sent again */
-	return false;
+	return store_changes(n, c);
 }
 
 /* Send the new bytes of a window, before the slot that counts them. */
-static bool capture_window(
-	struct p3_nic *n, struct p3_carry *c, uint32_t slot, const struct p3_xfer *now)
+static bool capture_window(struct p3_nic *n, struct p3_carry *c, struct p3_carry_slot *s,
+	const struct p3_xfer *now)
 {
 	const char *base = n->published.base;
 	uint64_t window = p3_get(&now->window), end = p3_get(&now->produced);
-	if (end > P3_WINDOW_LEN && c->produced[slot] < end - P3_WINDOW_LEN)
-		c->produced[slot] = end - P3_WINDOW_LEN; /* the reader has the rest */
-	while (c->produced[slot] < end) {
-		uint64_t at = c->produced[slot] % P3_WINDOW_LEN, len = P3_WINDOW_LEN - at;
-		if (len > end - c->produced[slot])
-			len = end - c->produced[slot];
-		if (len > sizeof c->queue->data)
-			len = sizeof c->queue->data;
+	uint64_t most = (uint64_t)c->gbn.most * P3_CELL - sizeof(struct p3_part);
+	if (end > P3_WINDOW_LEN && s->produced < end - P3_WINDOW_LEN)
+		s->produced = end - P3_WINDOW_LEN; /* the reader has the rest */
+	while (s->produced < end) {
+		uint64_t at = s->produced % P3_WINDOW_LEN, len = P3_WINDOW_LEN - at;
+		if (len > end - s->produced)
+			len = end - s->produced;
+		if (len > most)
+			len = most;
 		if (!store(c, window + at, base + window + at, len))
 			return false;
-		c->produced[slot] += len;
+		s->produced += len;
 	}
 	return true;
 }
@@ -64,58 +177,83 @@ static bool is_for(const struct p3_xfer_slot *x, const struct p3_carry *c)
 	return x->in_use && x->peer == c->peer;
 }
 
-static bool show_slot(
-	struct p3_nic *n, struct p3_carry *c, uint32_t i, const struct p3_xfer *now)
+static bool show_slot(struct p3_nic *n, struct p3_carry *c, struct p3_carry_slot *s,
+	const struct p3_xfer *now)
 {
-	if (memcmp(now, &c->slots[i], sizeof *now) == 0)
+	if (memcmp(now, &s->is, sizeof *now) == 0)
 		return true;
-	if (!store(c, n->layout.xfers_off + i * sizeof *now, now, sizeof *now))
+	if (!store(c, n->layout.xfers_off + s->slot * sizeof *now, now, sizeof *now))
 		return false;
-	memcpy(&c->slots[i], now, sizeof *now);
-	c->known[i] = is_for(&n->xfer[i], c);
+	memcpy(&s->is, now, sizeof *now);
 	return true;
 }
 
 /* If a slot has another transfer, or changed bytes (XFER.6), first send the slot with no
  * bytes produced: the peer must learn of the change before the first new byte. */
-static bool capture_offer(
-	struct p3_nic *n, struct p3_carry *c, uint32_t i, const struct p3_xfer *now)
+static bool capture_offer(struct p3_nic *n, struct p3_carry *c, struct p3_carry_slot *s,
+	const struct p3_xfer *now)
 {
-	const struct p3_xfer *shown = &c->slots[i];
 	struct p3_xfer empty;
-	if (p3_get(&now->id) == p3_get(&shown->id) &&
-		p3_get(&now->again) == p3_get(&shown->again))
+	if (p3_get(&now->id) == p3_get(&s->is.id) &&
+		p3_get(&now->again) == p3_get(&s->is.again))
 		return true;
 	memcpy(&empty, now, sizeof empty);
 	p3_set(&empty.produced, 0);
-	c->produced[i] = 0;
-	return show_slot(n, c, i, &empty);
+	s->produced = 0;
+	return show_slot(n, c, s, &empty);
 }
 
-static bool capture_slot(struct p3_nic *n, struct p3_carry *c, uint32_t i)
+static bool capture_slot(struct p3_nic *n, struct p3_carry *c, struct p3_carry_slot *s)
 {
 	static const struct p3_xfer nothing;
-	const struct p3_xfer_slot *x = &n->xfer[i];
+	const struct p3_xfer_slot *x = &n->xfer[s->slot];
 	struct p3_xfer now;
 	bool ours = is_for(x, c);
-	if (!ours && !c->known[i])
-		return true;
 	memcpy(&now, ours ? x->pub : &nothing, sizeof now);
-	return capture_offer(n, c, i, &now) &&
-	       (x->window == P3_NONE || capture_window(n, c, i, &now)) &&
-	       show_slot(n, c, i, &now);
+	return capture_offer(n, c, s, &now) &&
+	       (!ours || x->window == P3_NONE || capture_window(n, c, s, &now)) &&
+	       show_slot(n, c, s, &now);
 }
 
+/* Remember a slot from now on, if it is the peer's. */
+static void find_slot(struct p3_nic *n, struct p3_carry *c, uint32_t slot)
+{
+	if (!is_for(&n->xfer[slot], c))
+		return;
+	for (uint32_t i = 0; i < c->nslots; i++)
+		if (c->slots[i].slot == slot)
+			return;
+	if (c->nslots == P3_CARRY_SLOTS)
+		return; /* until slots that have ended are sent */
+	memset(&c->slots[c->nslots], 0, sizeof *c->slots);
+	c->slots[c->nslots++].slot = slot;
+}
+
+static void find_slots(struct p3_nic *n, struct p3_carry *c)
+{
+	uint32_t half = n->layout.nxfers / 2;
+	for (uint32_t k = 0; k < 2; k++) {
+		find_slot(n, c, k * half + c->peer->index);
+		for (uint32_t i = 0; c->peer->nxfer[k] && i < P3_XFERS_SHARED; i++)
+			find_slot(n, c, k * half + n->conf.nnodes + i);
+	}
+}
+
+/* Send what has changed in the peer's slots, and forget those that have ended. */
 static bool capture_slots(struct p3_nic *n, struct p3_carry *c)
 {
-	for (uint32_t i = 0; i < n->layout.nxfers; i++)
-		if (!capture_slot(n, c, i))
+	find_slots(n, c);
+	for (uint32_t i = c->nslots; i-- > 0;) {
+		if (!capture_slot(n, c, &c->slots[i]))
 			return false;
+		if (!is_for(&n->xfer[c->slots[i].slot], c))
+			c->slots[i] = c->slots[--c->nslots];
+	}
 	return true;
 }
 
 static bool capture_messages(
-	struct p3_carry *c, struct p3_carry_half *h, enum p3_frame_kind kind)
+	struct p3_carry *c, struct p3_carry_half *h, enum p3_part_what what)
 {
 	uint64_t w0;
 	const struct p3_cell *cell;
@@ -125,16 +263,11 @@ static bool capture_messages(
 			p3_ring_take(&h->tap, cells);
 			continue; /* the other end pads its ring itself */
 		}
-		struct p3_frame *f = p3_gbn_begin(&c->gbn);
-		if (!f)
+		unsigned char *to = add_message(c, what, cells * P3_CELL);
+		if (!to)
 			return false;
+		memcpy(to, cell, (size_t)cells * P3_CELL);
 		p3_ring_take(&h->tap, cells);
-		f->kind = (uint8_t)kind;
-		f->at = w0 >> 32 << 32;
-		f->len = 0;
-		f->cells = (uint16_t)cells;
-		memcpy(f->data, cell, (size_t)cells * P3_CELL);
-		p3_gbn_commit(&c->gbn, c->now);
 	}
 	return true;
 }
@@ -142,45 +275,101 @@ static bool capture_messages(
 void p3_carry_capture(struct p3_nic *n, struct p3_carry *c)
 {
 	c->all_captured = capture_entry(n, c) && capture_slots(n, c) &&
-			  capture_messages(c, &c->rsp, P3_FRAME_RESPONSE) &&
-			  capture_messages(c, &c->req, P3_FRAME_REQUEST);
+			  capture_messages(c, &c->rsp, P3_PART_RESPONSES) &&
+			  capture_messages(c, &c->req, P3_PART_REQUESTS);
+	end_frame(c);
+	c->hurries = false;
+}
+
+uint64_t p3_carry_due(const struct p3_carry *c)
+{
+	return c->lazy_since ? c->lazy_since + c->lazy_ns : UINT64_MAX;
+}
+
+/* Return true if the firmware has taken all cells of a ring, and has given them back. */
+static bool is_given(const struct p3_carry_half *h)
+{
+	return p3_get(h->feed.credit) == h->feed.pos;
+}
+
+bool p3_carry_is_quiet(const struct p3_carry *c)
+{
+	return c->all_captured && !c->lazy_since && !c->nslots && is_given(&c->req) &&
+	       is_given(&c->rsp) && memcmp(&c->mine, &c->shown, sizeof c->mine) == 0 &&
+	       !p3_gbn_waits(&c->gbn) && p3_gbn_due(&c->gbn) == UINT64_MAX;
 }
 
 /* ---- apply: the peer's writes ---- */
 
-static bool apply_store(struct p3_nic *n, struct p3_carry *c, const struct p3_frame *f)
+static bool apply_store(
+	struct p3_nic *n, struct p3_carry *c, const struct p3_part *p, const void *bytes)
 {
 	uint64_t size = n->layout.seg_len;
-	if (f->len > (uint64_t)f->cells * P3_CELL || f->at > size ||
-		f->len > size - f->at)
+	if (p->at > size || p->len > size - p->at)
 		return false;
-	memcpy(c->image + f->at, f->data, f->len);
+	memcpy(c->image + p->at, bytes, p->len);
 	return true;
 }
 
-static bool apply_message(struct p3_carry_half *h, const struct p3_frame *f)
+static bool apply_message(struct p3_carry_half *h, const unsigned char *from,
+	uint32_t left, uint32_t *cells_out)
 {
-	uint32_t cells = f->cells;
-	if (!cells || cells > p3_ring_most(h->feed.n) || !p3_ring_room(&h->feed, cells))
+	uint64_t w0;
+	memcpy(&w0, from, sizeof w0);
+	uint32_t cells = p3_word0_ncells(w0);
+	if (!cells || cells > p3_ring_most(h->feed.n) || cells * P3_CELL > left ||
+		!p3_ring_room(&h->feed, cells))
 		return false;
 	struct p3_cell *c = p3_ring_begin(&h->feed, cells);
-	memcpy((char *)c + 8, f->data + 8, cells * P3_CELL - 8);
-	p3_ring_publish(&h->feed, f->at >> 32 << 32, cells);
+	memcpy((char *)c + 8, from + 8, cells * P3_CELL - 8);
+	p3_ring_publish(&h->feed, w0 >> 32 << 32, cells);
+	*cells_out = cells;
 	return true;
+}
+
+static bool apply_messages(
+	struct p3_carry_half *h, const struct p3_part *p, const unsigned char *bytes)
+{
+	uint32_t cells;
+	if (p->len % P3_CELL)
+		return false;
+	for (uint32_t at = 0; at < p->len; at += cells * P3_CELL)
+		if (!apply_message(h, bytes + at, p->len - at, &cells))
+			return false;
+	return true;
+}
+
+static bool apply_part(
+	struct p3_nic *n, struct p3_carry *c, const struct p3_part *p, const void *bytes)
+{
+	switch (p->what) {
+	case P3_PART_STORE:
+		return apply_store(n, c, p, bytes);
+	case P3_PART_REQUESTS:
+		return apply_messages(&c->req, p, bytes);
+	case P3_PART_RESPONSES:
+		return apply_messages(&c->rsp, p, bytes);
+	default:
+		return false;
+	}
 }
 
 bool p3_carry_apply(struct p3_nic *n, struct p3_carry *c, const struct p3_frame *f)
 {
-	switch (f->kind) {
-	case P3_FRAME_STORE:
-		return apply_store(n, c, f);
-	case P3_FRAME_REQUEST:
-		return apply_message(&c->req, f);
-	case P3_FRAME_RESPONSE:
-		return apply_message(&c->rsp, f);
-	default:
+	const unsigned char *bytes = p3_frame_bytes(f);
+	struct p3_part p;
+	if (f->kind != P3_FRAME_PARTS || f->len > (uint64_t)f->cells * P3_CELL)
 		return false;
+	for (uint64_t at = 0; at < f->len; at += whole_words(p.len)) {
+		if (f->len - at < sizeof p)
+			return false;
+		memcpy(&p, bytes + at, sizeof p);
+		at += sizeof p;
+		if (p.len > f->len - at || whole_words(p.len) > f->len - at ||
+			!apply_part(n, c, &p, bytes + at))
+			return false;
 	}
+	return true;
 }
 
 /* ---- counters, settling ---- */
@@ -212,41 +401,44 @@ bool p3_carry_has_settled(struct p3_carry *c)
 
 /* ---- memory ---- */
 
-static void reset_half(struct p3_carry_half *h, uint32_t cells, p3_a64 *credit)
+static void reset_half(
+	struct p3_carry *c, struct p3_carry_half *h, uint32_t cells, p3_a64 *credit)
 {
-	memset(h->out, 0, sizeof h->out);
-	memset(h->in, 0, sizeof h->in);
+	if (c->used) { /* new memory has zeros, and takes no page before it is used */
+		memset(h->out, 0, sizeof h->out);
+		memset(h->in, 0, sizeof h->in);
+	}
 	p3_set(credit, p3_ring_start(cells));
 	p3_ring_rx_init(&h->tap, h->out, cells, &h->tapped, 0);
 	p3_ring_tx_init(&h->feed, h->in, cells, credit);
 }
 
-/* Forget the state of the other end. */
+/* Forget the state of the other end.  Zeros come back where it was. */
 static void reset_words(struct p3_nic *n, struct p3_carry *c)
 {
 	memset(&c->mine, 0, sizeof c->mine);
 	memset(&c->shown, 0, sizeof c->shown);
-	memset(c->slots, 0, n->layout.nxfers * sizeof *c->slots);
-	memset(c->known, 0, n->layout.nxfers * sizeof *c->known);
-	memset(c->produced, 0, n->layout.nxfers * sizeof *c->produced);
-	memset(c->image, 0, n->layout.ctl_len);
+	c->nslots = 0;
+	c->lazy_since = 0;
+	c->open = NULL;
+	c->last = NULL;
+	if (madvise(c->image, n->layout.seg_len, MADV_DONTNEED))
+		memset(c->image, 0, n->layout.ctl_len);
 }
 
 int p3_carry_make(struct p3_nic *n, struct p3_carry *c)
 {
-	c->image = calloc(1, n->layout.seg_len);
-	c->slots = calloc(n->layout.nxfers, sizeof *c->slots);
-	c->known = calloc(n->layout.nxfers, sizeof *c->known);
-	c->produced = calloc(n->layout.nxfers, sizeof *c->produced);
-	return c->image && c->slots && c->known && c->produced ? 0 : -ENOMEM;
+	void *at = mmap(NULL, n->layout.seg_len, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	c->image = at == MAP_FAILED ? NULL : at;
+	return c->image ? 0 : -ENOMEM;
 }
 
-void p3_carry_drop(struct p3_carry *c)
+void p3_carry_drop(struct p3_nic *n, struct p3_carry *c)
 {
-	free(c->image);
-	free(c->slots);
-	free(c->known);
-	free(c->produced);
+	if (c->image)
+		munmap(c->image, n->layout.seg_len);
+	c->image = NULL;
 }
 
 void p3_carry_reset(
@@ -257,8 +449,9 @@ void p3_carry_reset(
 	c->peer = p;
 	c->has_goal = c->all_captured = false;
 	reset_words(n, c);
-	reset_half(&c->req, cells, &c->mine.req_credit[0]);
-	reset_half(&c->rsp, cells, &c->mine.rsp_credit[0]);
+	reset_half(c, &c->req, cells, &c->mine.req_credit[0]);
+	reset_half(c, &c->rsp, cells, &c->mine.rsp_credit[0]);
+	c->used = true;
 	p->mine = &c->mine;
 	p->image = c->image;
 	p->theirs = (const struct p3_peer_entry *)(c->image + at);

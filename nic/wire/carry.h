@@ -12,10 +12,15 @@
  *	  frames not acknowledged ---- the wire's ---->  in order, once, intact
  *				       medium
  *
- * It keeps copies of this node's entry and transfer slots as last sent, compares, and
- * sends the changes; then the new bytes of windows; then the published messages,
- * responses first.  All frames of a pair have one order, which gives guarantees B and C
- * of wire.h.
+ * A frame has parts: bytes of words, slots or windows with their place, and runs of
+ * messages of a ring.  A capture fills few frames with all that this node has written:
+ * changes of this node's entry and transfer slots, which it finds by copies of what was
+ * last sent, and new bytes of windows; then the published messages, responses first.  All
+ * frames of a pair have one order, and a frame is applied whole, which gives guarantees
+ * B and C of wire.h.
+ *
+ * Credits and gauges may wait for lazy_ns for a frame that goes anyway, unless a quarter
+ * of a ring's cells depends on them.
  *
  * The two rings of a pair, the producer's and its image at the consumer, have the same
  * size and go through the same positions, pads included.  So the consumer's credits,
@@ -35,10 +40,20 @@
 #include "nic/state.h"
 #include "nic/wire/frame.h"
 
-/* cells of a private ring, a quarter of which is the data of one frame */
-#define P3_CARRY_CELLS 128u
+#define P3_CARRY_CELLS 128u /* cells of a private ring */
+/* Slots of a peer at a time: its own one and a share of the others, in both halves. */
+#define P3_CARRY_SLOTS (2 * (1 + P3_XFERS_SHARED / 4))
 
-_Static_assert(P3_CARRY_CELLS / 4 == P3_FRAME_CELLS, "each message fits one frame");
+enum p3_part_what { P3_PART_STORE = 1, P3_PART_REQUESTS, P3_PART_RESPONSES };
+
+/* A part is followed by len bytes, and by others up to the next word of 8. */
+struct p3_part {
+	uint64_t at; /* STORE: their place in the sender's segment */
+	uint32_t len;
+	uint32_t what; /* p3_part_what */
+};
+
+_Static_assert(P3_CARRY_CELLS / 4 < P3_FRAME_CELLS, "each message fits one frame");
 _Static_assert(P3_BASE_CELLS <= P3_CARRY_CELLS, "also in the shortest rings");
 
 /* The producer's ring and the consumer's, in private memory. */
@@ -49,30 +64,42 @@ struct p3_carry_half {
 	struct p3_ring_tx feed; /* end of in into which frames put */
 };
 
+/* A transfer slot as the peer knows it. */
+struct p3_carry_slot {
+	uint32_t slot;
+	uint64_t produced; /* bytes of its window that were sent */
+	struct p3_xfer is;
+};
+
 struct p3_carry {
-	struct p3_carry_half req, rsp;
 	struct p3_peer_entry mine, shown; /* the entry now, and as the peer
 					   * knows it */
-	struct p3_xfer *slots;            /* nxfers slots as the peer knows them */
-	bool *known;                      /* slots that the peer knows as in use */
-	uint64_t *produced;               /* bytes of each slot's window that were sent */
-	char *image;
 	struct p3_gbn gbn;
-	struct p3_frame queue[P3_FRAME_WINDOW];
+	/* Return memory for a frame with gbn.most cells of data, or NULL: not now. */
+	struct p3_frame *(*take)(struct p3_carry *c);
+	struct p3_frame *open; /* the frame that is being filled, or NULL */
+	struct p3_part *last;  /* its last part, if messages may join it */
+	char *image;
 	struct p3_peer *peer;
-	uint64_t now;  /* time of the wire's present turn for this peer */
+	uint64_t now;        /* time of the wire's present turn for this peer */
+	uint64_t lazy_ns;    /* longest time that a credit waits for a frame, */
+	uint64_t lazy_since; /* and since when one waits, or 0 */
 	uint32_t goal; /* settled when all frames before this one are acknowledged */
 	bool has_goal;
 	bool all_captured;
+	bool used;    /* the rings are not as new */
+	bool hurries; /* the next capture sends all credits */
+	uint32_t nslots;
+	struct p3_carry_slot slots[P3_CARRY_SLOTS];
+	struct p3_carry_half req, rsp;
 };
 
-/* (any) Allocate the tables of a zeroed struct.  Return 0 or -ENOMEM; drop frees what
- * there is. */
+/* (any) Map the image of a zeroed struct.  Return 0 or -ENOMEM; drop frees it. */
 int p3_carry_make(struct p3_nic *n, struct p3_carry *c);
-void p3_carry_drop(struct p3_carry *c);
+void p3_carry_drop(struct p3_nic *n, struct p3_carry *c);
 
 /* Forget the other end, and point the peer and the lane to this memory.  The wire sets up
- * gbn. */
+ * gbn, take and lazy_ns. */
 void p3_carry_reset(struct p3_nic *n, struct p3_carry *c, struct p3_peer *p,
 	struct p3_lane *lane_out);
 
@@ -81,6 +108,12 @@ void p3_carry_reset(struct p3_nic *n, struct p3_carry *c, struct p3_peer *p,
 void p3_carry_capture(struct p3_nic *n, struct p3_carry *c);
 /* Do what a frame says.  Return false if it cannot be right. */
 bool p3_carry_apply(struct p3_nic *n, struct p3_carry *c, const struct p3_frame *f);
+
+/* Return true if nothing is left to be sent or given back: the wire need not look at
+ * this pair until the firmware has touched the peer, or a frame has come. */
+bool p3_carry_is_quiet(const struct p3_carry *c);
+/* Return the time at which a credit that waits must be sent, or UINT64_MAX. */
+uint64_t p3_carry_due(const struct p3_carry *c);
 
 /* Add the counters of gbn to the node's, and restart them. */
 void p3_carry_count(struct p3_nic *n, struct p3_carry *c);

@@ -47,6 +47,7 @@
 
 struct link {
 	struct p3_carry carry;
+	struct p3_frame queue[P3_FRAME_WINDOW];
 	struct p3_injector faults;
 	/* the medium */
 	struct p3_ring_tx out;
@@ -320,6 +321,13 @@ static int arm(struct p3_nic *n)
 
 /* ---- birth and death ---- */
 
+/* Return the memory of the frame that has the next number. */
+static struct p3_frame *next_frame(struct p3_carry *c)
+{
+	struct link *l = (struct link *)(void *)c; /* its first member */
+	return &l->queue[c->gbn.next % P3_FRAME_WINDOW];
+}
+
 static uint32_t key(uint64_t from, uint64_t to)
 {
 	return p3_crc32c(p3_crc32c(0, &from, sizeof from), &to, sizeof to);
@@ -331,7 +339,8 @@ static void reset_protocol(struct p3_nic *n, struct link *l)
 	uint64_t life =
 		p3_get(&n->life) << 8 | ++l->lives; /* each life has other faults */
 	uint64_t stream = life << 32 | n->conf.node << 16 | l->carry.peer->index;
-	p3_gbn_init(&l->carry.gbn, l->carry.queue, key(self, other), key(other, self));
+	l->carry.take = next_frame;
+	p3_gbn_init(&l->carry.gbn, key(self, other), key(other, self));
 	p3_faults_init(&l->faults, &wire_of(n)->faults, stream);
 	l->listening = l->heard = false;
 }
@@ -410,7 +419,7 @@ static void stop(struct p3_nic *n)
 	if (w)
 		close_timer(n, w);
 	for (uint32_t i = 0; w && w->link && i < n->conf.nnodes; i++)
-		p3_carry_drop(&w->link[i].carry);
+		p3_carry_drop(n, &w->link[i].carry);
 	free(w ? w->link : NULL);
 	free(w);
 	n->wire_state[P3_WIRE_FAULTY] = NULL;

@@ -7,27 +7,25 @@
 #include <string.h>
 
 _Static_assert(offsetof(struct p3_frame, data) == 64, "a header is one cell");
-_Static_assert((offsetof(struct p3_frame, sum) - offsetof(struct p3_frame, seq)) % 8 == 0,
-	"the MAC takes whole words");
 
-void p3_gbn_init(
-	struct p3_gbn *g, struct p3_frame *queue, uint32_t key_out, uint32_t key_in)
+void p3_gbn_init(struct p3_gbn *g, uint32_t key_out, uint32_t key_in)
 {
-	*g = (struct p3_gbn){.queue = queue,
-		.base = P3_FRAME_START,
+	*g = (struct p3_gbn){.base = P3_FRAME_START,
 		.sent = P3_FRAME_START,
 		.next = P3_FRAME_START,
 		.expected = P3_FRAME_START,
+		.told = P3_FRAME_START,
 		.key_out = key_out,
-		.key_in = key_in};
+		.key_in = key_in,
+		.most = P3_FRAME_CELLS};
 	p3_gbn_set_pace(g, P3_RESEND_NS, P3_RESEND_MOST);
 	p3_gbn_set_room(g, P3_FRAME_WINDOW);
 }
 
-void p3_gbn_use_macs(
-	struct p3_gbn *g, const struct p3_sipkey *out, const struct p3_sipkey *in)
+void p3_gbn_use_macs(struct p3_gbn *g, const struct p3_sipkey *out,
+	const struct p3_sipkey *in, const struct p3_sipwide *hash)
 {
-	g->macs = true;
+	g->hash = hash;
 	g->mac_out = *out;
 	g->mac_in = *in;
 }
@@ -44,59 +42,47 @@ void p3_gbn_set_room(struct p3_gbn *g, uint32_t room)
 	g->may = g->promised = P3_FRAME_START + room;
 }
 
-/* ---- sums: of all words except the medium's and the sum itself ---- */
+/* ---- sums: of all bytes behind the sum itself ---- */
 
-enum {
-	SUM_FROM = offsetof(struct p3_frame, seq),
-	SUM_AT = offsetof(struct p3_frame, sum)
-};
-#define SUM_BEHIND (SUM_AT + 8u)
+enum { SUM_FROM = offsetof(struct p3_frame, seq) };
 
-static uint64_t crc_of(const struct p3_frame *f, uint32_t key)
+static uint64_t sum_of(const struct p3_gbn *g, const struct p3_frame *f, uint32_t key,
+	const struct p3_sipkey *mac)
 {
-	const unsigned char *bytes = (const unsigned char *)f;
-	uint32_t crc = p3_crc32c(key, bytes + SUM_FROM, SUM_AT - SUM_FROM);
-	return p3_crc32c(crc, bytes + SUM_BEHIND, p3_frame_len(f) - SUM_BEHIND);
-}
-
-static uint64_t mac_of(const struct p3_frame *f, const struct p3_sipkey *key)
-{
-	const unsigned char *bytes = (const unsigned char *)f;
-	struct p3_sip s;
-	p3_sip_begin(&s, key);
-	p3_sip_words(&s, bytes + SUM_FROM, SUM_AT - SUM_FROM);
-	return p3_sip_end(&s, bytes + SUM_BEHIND, p3_frame_len(f) - SUM_BEHIND);
-}
-
-static uint64_t sum_out(const struct p3_gbn *g, const struct p3_frame *f)
-{
-	return g->macs ? mac_of(f, &g->mac_out) : crc_of(f, g->key_out);
-}
-
-static uint64_t sum_in(const struct p3_gbn *g, const struct p3_frame *f)
-{
-	return g->macs ? mac_of(f, &g->mac_in) : crc_of(f, g->key_in);
+	const unsigned char *bytes = (const unsigned char *)f + SUM_FROM;
+	uint32_t len = p3_frame_len(f) - SUM_FROM;
+	return g->hash ? p3_sip_wide(g->hash, mac, bytes, len)
+		       : p3_crc32c(key, bytes, len);
 }
 
 /* ---- out ---- */
 
 static struct p3_frame *frame_at(const struct p3_gbn *g, uint32_t seq)
 {
-	return &g->queue[seq % P3_FRAME_WINDOW];
+	return g->queue[seq % P3_FRAME_WINDOW];
 }
 
-struct p3_frame *p3_gbn_begin(struct p3_gbn *g)
+void p3_gbn_commit(struct p3_gbn *g, struct p3_frame *f, uint64_t now)
 {
-	return g->next - g->base < P3_FRAME_WINDOW ? frame_at(g, g->next) : NULL;
-}
-
-void p3_gbn_commit(struct p3_gbn *g, uint64_t now)
-{
-	struct p3_frame *f = frame_at(g, g->next);
 	memset(f->pad, 0, sizeof f->pad);
+	g->queue[g->next % P3_FRAME_WINDOW] = f;
 	f->seq = g->next++;
 	if (f->seq == g->base)
 		g->since = now;
+}
+
+/* Drop the frames before this one. */
+static void drop_before(struct p3_gbn *g, uint32_t seq)
+{
+	for (; g->base != seq; g->base++)
+		if (g->drop)
+			g->drop(g->drop_arg, frame_at(g, g->base));
+}
+
+void p3_gbn_end(struct p3_gbn *g)
+{
+	drop_before(g, g->next);
+	g->sent = g->base;
 }
 
 /* Put a frame; every frame acknowledges the frames received so far. */
@@ -105,12 +91,13 @@ static bool put_one(struct p3_gbn *g, struct p3_frame *f, p3_frame_put *put, voi
 	f->ack = g->expected;
 	f->again = g->owes_again;
 	f->room = g->room;
-	f->sum = sum_out(g, f);
+	f->sum = sum_of(g, f, g->key_out, &g->mac_out);
 	if (!put(arg, f, p3_frame_len(f)))
 		return false;
+	g->told = g->expected;
 	if ((int32_t)(g->expected + g->room - g->promised) > 0)
 		g->promised = g->expected + g->room;
-	g->owes_ack = g->owes_again = false;
+	g->owes_ack = g->owes_now = g->owes_again = false;
 	return true;
 }
 
@@ -151,6 +138,16 @@ static bool has_frame(const struct p3_gbn *g)
 	return g->sent != g->next && (int32_t)(g->may - g->sent) > 0;
 }
 
+/* Return the time at which an acknowledgement goes out without a frame. */
+static uint64_t ack_at(const struct p3_gbn *g)
+{
+	if (!g->owes_ack)
+		return UINT64_MAX;
+	if (g->owes_now || 2 * (g->expected - g->told) >= g->promised - g->told)
+		return 0;
+	return g->ack_since + g->ack_ns;
+}
+
 void p3_gbn_send(struct p3_gbn *g, uint64_t now, p3_frame_put *put, void *arg)
 {
 	look_at_clock(g, now);
@@ -160,15 +157,18 @@ void p3_gbn_send(struct p3_gbn *g, uint64_t now, p3_frame_put *put, void *arg)
 		g->owes_probe = false;
 		g->probed++;
 	}
-	if (g->owes_ack)
+	if (ack_at(g) <= now)
 		(void)put_bare(g, P3_FRAME_ACK, put, arg);
 }
 
 uint64_t p3_gbn_due(const struct p3_gbn *g)
 {
-	if (has_frame(g) || g->owes_ack || g->owes_probe)
+	uint64_t ack = ack_at(g);
+	if (has_frame(g) || g->owes_probe)
 		return 0;
-	return g->sent != g->base ? g->since + g->wait_ns : UINT64_MAX;
+	if (g->sent == g->base || g->since + g->wait_ns > ack)
+		return ack;
+	return g->since + g->wait_ns;
 }
 
 /* ---- in ---- */
@@ -178,7 +178,7 @@ static void take_ack(struct p3_gbn *g, const struct p3_frame *f, uint64_t now)
 	uint32_t acked = f->ack - g->base;
 	if (acked > g->next - g->base)
 		return; /* an acknowledgment that was delayed */
-	g->base = f->ack;
+	drop_before(g, f->ack);
 	if (f->room <= P3_FRAME_WINDOW && (int32_t)(f->ack + f->room - g->may) > 0)
 		g->may = f->ack + f->room;
 	if ((int32_t)(g->sent - g->base) < 0)
@@ -193,23 +193,33 @@ static void take_ack(struct p3_gbn *g, const struct p3_frame *f, uint64_t now)
 
 static bool is_intact(const struct p3_gbn *g, const struct p3_frame *f, uint32_t len)
 {
-	return len >= 64 && f->cells <= P3_FRAME_CELLS && len == p3_frame_len(f) &&
-	       f->sum == sum_in(g, f);
+	return len >= 64 && f->cells <= g->most && len == p3_frame_len(f) &&
+	       f->sum == sum_of(g, f, g->key_in, &g->mac_in);
+}
+
+static void owe(struct p3_gbn *g, uint64_t now, bool at_once)
+{
+	if (!g->owes_ack)
+		g->ack_since = now;
+	g->owes_ack = true;
+	g->owes_now |= at_once;
 }
 
 /* Note a frame that came before a missing one.  Request the missing frame only once: the
  * frames behind it that are under way come too early, too. */
-static void miss(struct p3_gbn *g)
+static void miss(struct p3_gbn *g, uint64_t now)
 {
 	g->gaps++;
-	g->owes_again = g->owes_ack = !g->asked || g->owes_again;
+	g->owes_again |= !g->asked;
 	g->asked = true;
+	if (g->owes_again)
+		owe(g, now, true);
 }
 
 /* Answer a probe.  Frames that were put before it and have not come are lost. */
-static void answer(struct p3_gbn *g, bool missing)
+static void answer(struct p3_gbn *g, uint64_t now, bool missing)
 {
-	g->owes_ack = true;
+	owe(g, now, true);
 	g->owes_again |= missing;
 	g->gaps += missing;
 }
@@ -225,14 +235,14 @@ bool p3_gbn_take(struct p3_gbn *g, const struct p3_frame *f, uint32_t len, uint6
 		return false;
 	int32_t ahead = (int32_t)(f->seq - g->expected);
 	if (f->kind == P3_FRAME_PROBE) {
-		answer(g, ahead > 0);
+		answer(g, now, ahead > 0);
 		return false;
 	}
 	if (ahead > 0) {
-		miss(g);
+		miss(g, now);
 		return false;
 	}
-	g->owes_ack = true;
+	owe(g, now, ahead < 0);
 	if (ahead < 0) {
 		g->doubles++;
 		return false;

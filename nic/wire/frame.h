@@ -5,8 +5,9 @@
  *
  * Each end of a pair has a struct p3_gbn for both directions:
  *
- *	begin, fill, commit	a frame joins the queue of unacknowledged frames, with
- *				the next sequence number; none when the queue is full
+ *	fill, commit		a frame joins the queue of unacknowledged frames, with
+ *				the next sequence number, unless the queue is full; it
+ *				is the caller's again when drop gives it back
  *	send			puts the frames not put yet; goes back to the first one
  *				that has been unacknowledged for too long, or
  *				when the other end asks for it; then an acknowledgement
@@ -26,6 +27,10 @@
  * which also shows that no stranger has made the frame.  Numbers are compared by
  * difference, and start so that they wrap early in every run.
  *
+ * Acknowledgements ride on frames.  One of its own is sent when ack_ns have passed since
+ * the first frame that it is for; before that, if half of the room that this end has
+ * promised is used up, or if the other end asks or has lost something.
+ *
  * An end has always room for one frame more, so the end that sends learns of new room by
  * the acknowledgement of that frame.
  *
@@ -40,7 +45,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define P3_FRAME_CELLS  32u /* cells of data at most */
+#define P3_FRAME_CELLS  33u /* cells of data at most, unless an end says more */
 #define P3_FRAME_WINDOW 32u /* unacknowledged frames at most, a power of two */
 #define P3_FRAME_START  0xfffffff0u
 #define P3_RESEND_NS    1000000u  /* resend without an acknowledgement after this time, */
@@ -48,26 +53,34 @@
 
 enum p3_frame_kind {
 	P3_FRAME_ACK = 1, /* without number and data */
-	P3_FRAME_STORE,   /* bytes of the sender's words or windows */
-	P3_FRAME_REQUEST, /* one message of a ring */
-	P3_FRAME_RESPONSE,
-	P3_FRAME_PROBE /* without data; its number is that of the next frame */
+	P3_FRAME_PARTS,   /* len bytes of parts (carry.h) */
+	P3_FRAME_PROBE    /* without data; its number is that of the next frame */
 };
 
 struct p3_frame {
 	uint64_t medium; /* used by the medium, not part of the frame */
+	uint64_t sum;    /* CRC32C, or the MAC, of all that follows */
 	uint32_t seq;
 	uint32_t ack;   /* all frames before this one have been received */
 	uint32_t room;  /* and this many from there on will be */
 	uint8_t kind;   /* p3_frame_kind */
 	uint8_t again;  /* a request: this frame is missing, later ones were received */
 	uint16_t cells; /* cells of data */
-	uint64_t at;    /* STORE: place of the bytes; a message: its word 0 */
-	uint64_t len;   /* STORE: number of bytes */
-	uint64_t sum;   /* CRC32C, or the MAC */
-	uint64_t pad[2];
+	uint64_t len;   /* bytes of data that are used */
+	uint64_t pad[3];
 	unsigned char data[64 * P3_FRAME_CELLS];
 };
+
+/* Return the data of a frame, which may be longer than the array. */
+static inline unsigned char *p3_frame_data(struct p3_frame *f)
+{
+	return (unsigned char *)f + 64;
+}
+
+static inline const unsigned char *p3_frame_bytes(const struct p3_frame *f)
+{
+	return (const unsigned char *)f + 64;
+}
 
 /* Return the bytes of a frame on the medium. */
 static inline uint32_t p3_frame_len(const struct p3_frame *f)
@@ -76,47 +89,59 @@ static inline uint32_t p3_frame_len(const struct p3_frame *f)
 }
 
 struct p3_gbn {
-	struct p3_frame *queue; /* P3_FRAME_WINDOW frames */
-	uint32_t base;          /* first unacknowledged frame */
-	uint32_t sent;          /* first frame not put since the last going back */
+	uint32_t base; /* first unacknowledged frame */
+	uint32_t sent; /* first frame not put since the last going back */
 	uint32_t next;
 	uint32_t may;      /* first frame that the other end has no room for */
 	uint32_t expected; /* next number from the other end */
-	uint32_t room;     /* frames from there on that this end has room for */
+	uint32_t told;     /* the last acknowledgement that was put */
+	uint32_t room;     /* frames from expected on that this end has room for */
 	uint32_t promised; /* first frame that this end has promised no room for */
 	uint32_t key_out, key_in;
-	struct p3_sipkey mac_out, mac_in; /* if macs is true, in place of the keys */
-	uint64_t since;                   /* time of the last progress */
-	uint64_t wait_ns;                 /* go back this long after it: */
+	struct p3_sipkey mac_out, mac_in; /* if hash is set, in place of the keys */
+	const struct p3_sipwide *hash;
+	uint64_t since;   /* time of the last progress */
+	uint64_t wait_ns; /* go back this long after it: */
 	uint64_t least_ns, most_ns;
-	bool macs;
+	uint64_t ack_since; /* time since which an acknowledgement is owed, */
+	uint64_t ack_ns;    /* and the longest time that it may be owed */
+	uint32_t most;      /* cells of a frame */
 	bool probes;
 	bool owes_probe;
 	bool owes_ack;
+	bool owes_now; /* without delay */
 	bool owes_again;
 	bool asked; /* the missing frame was already requested */
+	/* gives frames back that are acknowledged; NULL: they are not given back */
+	void (*drop)(void *arg, struct p3_frame *f);
+	void *drop_arg;
 	/* counters for people and tests */
 	uint64_t resent, bad_sums, doubles, gaps, probed;
+	struct p3_frame *queue[P3_FRAME_WINDOW];
 };
 
 /* Set up one end.  The keys are numbers that belong to each direction of this pair of
  * lives. */
-void p3_gbn_init(
-	struct p3_gbn *g, struct p3_frame *queue, uint32_t key_out, uint32_t key_in);
+void p3_gbn_init(struct p3_gbn *g, uint32_t key_out, uint32_t key_in);
 
-/* Before the first frame: make MACs with these keys. */
-void p3_gbn_use_macs(
-	struct p3_gbn *g, const struct p3_sipkey *out, const struct p3_sipkey *in);
+/* Before the first frame: make MACs with these keys.  The hash stays where it is. */
+void p3_gbn_use_macs(struct p3_gbn *g, const struct p3_sipkey *out,
+	const struct p3_sipkey *in, const struct p3_sipwide *hash);
 /* Send again without an acknowledgement after least_ns, doubled up to most_ns. */
 void p3_gbn_set_pace(struct p3_gbn *g, uint64_t least_ns, uint64_t most_ns);
 /* Before the first frame: both ends have room for this number of frames, from 1 to
  * P3_FRAME_WINDOW.  Later this end sets g->room before each send. */
 void p3_gbn_set_room(struct p3_gbn *g, uint32_t room);
 
-/* Return the next frame to be filled (kind, cells, at, len, data), or NULL if the queue
- * is full. */
-struct p3_frame *p3_gbn_begin(struct p3_gbn *g);
-void p3_gbn_commit(struct p3_gbn *g, uint64_t now);
+/* Return true if the queue has room for a frame. */
+static inline bool p3_gbn_has_room(const struct p3_gbn *g)
+{
+	return g->next - g->base < P3_FRAME_WINDOW;
+}
+
+/* Give the next frame its number.  The caller has filled kind, cells, len and the data,
+ * and does not touch it until it is dropped. */
+void p3_gbn_commit(struct p3_gbn *g, struct p3_frame *f, uint64_t now);
 
 /* Puts len bytes on the medium; returns false if it has no room now. */
 typedef bool p3_frame_put(void *arg, const struct p3_frame *f, uint32_t len);
@@ -125,6 +150,15 @@ void p3_gbn_send(struct p3_gbn *g, uint64_t now, p3_frame_put *put, void *arg);
 
 /* Send the frames that are not acknowledged once more. */
 void p3_gbn_go_back(struct p3_gbn *g, uint64_t now);
+/* Give all frames back: this life of the pair is over. */
+void p3_gbn_end(struct p3_gbn *g);
+
+/* Let the next send put an acknowledgement that is owed: this end will not look for a
+ * while. */
+static inline void p3_gbn_hurry(struct p3_gbn *g)
+{
+	g->owes_now = g->owes_ack;
+}
 
 /* Process a frame of len bytes from the medium; f is a private copy.  Return true if it
  * is the next one: the caller then uses its content at once. */

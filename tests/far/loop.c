@@ -91,12 +91,12 @@ struct loop_counts loop_counts(void)
 
 static struct parcel *parcel_new(uint32_t from, const struct p3_frame *f, uint32_t len)
 {
-	struct parcel *p = calloc(1, sizeof *p);
+	struct parcel *p = calloc(1, sizeof *p + len);
 	if (!p)
 		abort();
 	p->from = from;
 	p->len = len;
-	memcpy(&p->frame, f, len);
+	memcpy((void *)&p->frame, f, len);
 	return p;
 }
 
@@ -176,11 +176,12 @@ static void carry(struct p3_endpoint *ep, struct p3_endpoint *to, struct parcel 
 
 /* ---- the endpoint ---- */
 
-static int open_end(const struct p3_far_conf *conf, uint32_t node, uint32_t buffers,
-	struct p3_endpoint **ep_out)
+static int open_end(const struct p3_far_conf *conf, uint32_t node, uint32_t sends,
+	uint32_t posts, struct p3_endpoint **ep_out)
 {
 	(void)conf;
-	(void)buffers;
+	(void)sends;
+	(void)posts;
 	struct p3_endpoint *ep = calloc(1, sizeof *ep);
 	if (!ep || node >= NODES)
 		abort();

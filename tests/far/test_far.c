@@ -229,7 +229,7 @@ static void a_stopped_node_finds_few_frames(void **state)
 	struct loop_counts c = loop_counts();
 	print_message("# at most %u frames waited\n", c.most_waiting);
 	assert_true(c.most_waiting > 5);
-	assert_true(c.most_waiting <= P3_FAR_BUFFERS + 5 * (P3_FAR_FIRST + 16));
+	assert_true(c.most_waiting <= P3_FAR_PROMISED + 5 * (P3_FAR_FIRST + 16));
 	gate_free(s.stopped);
 	gate_free(s.full);
 	gate_free(s.over);

@@ -65,8 +65,8 @@ static struct pair *pair_new(const struct p3_faults *faults)
 {
 	struct pair *p = calloc(1, sizeof *p);
 	assert_non_null(p);
-	p3_gbn_init(&p->a.gbn, p->a.queue, KEY_AB, KEY_BA);
-	p3_gbn_init(&p->b.gbn, p->b.queue, KEY_BA, KEY_AB);
+	p3_gbn_init(&p->a.gbn, KEY_AB, KEY_BA);
+	p3_gbn_init(&p->b.gbn, KEY_BA, KEY_AB);
 	p3_faults_init(&p->a.faults, faults, 1);
 	p3_faults_init(&p->b.faults, faults, 2);
 	p->a.out = p->b.in = &p->ab;
@@ -83,9 +83,8 @@ static uint32_t cells_of(uint64_t i)
 
 static void fill(struct p3_frame *f, uint64_t i)
 {
-	f->kind = P3_FRAME_REQUEST;
+	f->kind = P3_FRAME_PARTS;
 	f->cells = (uint16_t)cells_of(i);
-	f->at = i << 32;
 	f->len = i;
 	for (uint32_t k = 0; k < 64u * f->cells; k++)
 		f->data[k] = (unsigned char)(i * 31 + k);
@@ -94,7 +93,6 @@ static void fill(struct p3_frame *f, uint64_t i)
 static void check(const struct p3_frame *f, uint64_t i)
 {
 	assert_int_equal(f->len, i);
-	assert_int_equal(f->at, i << 32);
 	assert_int_equal(f->cells, cells_of(i));
 	for (uint32_t k = 0; k < 64u * f->cells; k++)
 		assert_int_equal(f->data[k], (unsigned char)(i * 31 + k));
@@ -102,10 +100,10 @@ static void check(const struct p3_frame *f, uint64_t i)
 
 static void make(struct end *e, uint64_t most, uint64_t now)
 {
-	struct p3_frame *f;
-	while (e->made < most && (f = p3_gbn_begin(&e->gbn))) {
+	while (e->made < most && p3_gbn_has_room(&e->gbn)) {
+		struct p3_frame *f = &e->queue[e->gbn.next % P3_FRAME_WINDOW];
 		fill(f, e->made++);
-		p3_gbn_commit(&e->gbn, now);
+		p3_gbn_commit(&e->gbn, f, now);
 	}
 }
 
@@ -202,6 +200,37 @@ static void macs_are_siphash(void **state)
 	}
 }
 
+/* The MAC of a long message sees each bit, the length, the order of blocks and the key. */
+static void long_macs_see_every_bit(void **state)
+{
+	(void)state;
+	static unsigned char bytes[3 * P3_NH_BLOCK];
+	struct p3_sipkey key = {{1, 2}}, other = {{1, 3}};
+	struct p3_sipwide w;
+	uint64_t words[2], same[2];
+	p3_sip_wide_init(&w, &key);
+	for (size_t i = 0; i < sizeof bytes; i++)
+		bytes[i] = (unsigned char)(i * i * 7 >> 3 ^ i >> 9);
+	for (size_t len = 0; len <= P3_NH_BLOCK; len += 8) {
+		p3_nh(&w, bytes + len, len, words);
+		p3_nh_portable(&w, bytes + len, len, same);
+		assert_true(words[0] == same[0] && words[1] == same[1]);
+	}
+	for (size_t len = 8; len <= sizeof bytes; len += 8 * 47) {
+		uint64_t mac = p3_sip_wide(&w, &key, bytes, len);
+		assert_true(mac != p3_sip_wide(&w, &key, bytes, len - 8));
+		assert_true(mac != p3_sip_wide(&w, &other, bytes, len));
+		for (size_t bit = 0; bit<8 * len; bit += len> 500 ? 13 : 1) {
+			bytes[bit / 8] ^= (unsigned char)(1u << bit % 8);
+			assert_true(mac != p3_sip_wide(&w, &key, bytes, len));
+			bytes[bit / 8] ^= (unsigned char)(1u << bit % 8);
+		}
+	}
+	uint64_t mac = p3_sip_wide(&w, &key, bytes, 2 * P3_NH_BLOCK);
+	memcpy(bytes + 2 * P3_NH_BLOCK, bytes, P3_NH_BLOCK);
+	assert_true(mac != p3_sip_wide(&w, &key, bytes + P3_NH_BLOCK, 2 * P3_NH_BLOCK));
+}
+
 /* Return one frame of a as it lies on the medium. */
 static uint32_t one_frame(struct pair *p, struct p3_frame *f)
 {
@@ -233,15 +262,50 @@ static void every_flipped_bit_is_seen(void **state)
 	free(p);
 }
 
+static struct p3_sipwide wide;
 static const struct p3_sipkey mac_ab = {{11, 12}}, mac_ba = {{21, 22}};
 
 static struct pair *pair_with_macs(void)
 {
 	struct p3_faults none = {.on = true};
 	struct pair *p = pair_new(&none);
-	p3_gbn_use_macs(&p->a.gbn, &mac_ab, &mac_ba);
-	p3_gbn_use_macs(&p->b.gbn, &mac_ba, &mac_ab);
+	p3_sip_wide_init(&wide, &mac_ab);
+	p3_gbn_use_macs(&p->a.gbn, &mac_ab, &mac_ba, &wide);
+	p3_gbn_use_macs(&p->b.gbn, &mac_ba, &mac_ab, &wide);
 	return p;
+}
+
+/* Acknowledgements wait for a frame that carries them, until ack_ns have passed, or half
+ * of the room is used. */
+static void acknowledgements_ride_on_frames(void **state)
+{
+	(void)state;
+	struct pair *p = pair_with_macs();
+	p->a.gbn.ack_ns = p->b.gbn.ack_ns = 10 * STEP_NS;
+	for (uint64_t i = 1; i <= 100; i++) { /* ping-pong */
+		p->now += STEP_NS;
+		turn(p, &p->a, i);
+		turn(p, &p->b, i);
+	}
+	assert_int_equal(p->ab.tail, 100);
+	assert_int_equal(p->ba.tail, 100);
+	turn(p, &p->a, 101);
+	turn(p, &p->b, 100);
+	assert_int_equal(p->ba.tail, 100);
+	assert_int_equal(p3_gbn_due(&p->b.gbn), p->now + 10 * STEP_NS);
+	p->now += 10 * STEP_NS;
+	turn(p, &p->b, 100);
+	assert_int_equal(p->ba.tail, 101);
+	turn(p, &p->a, 101 + P3_FRAME_WINDOW / 2);
+	turn(p, &p->b, 100);
+	assert_int_equal(p->ba.tail, 102);
+	turn(p, &p->a, 102 + P3_FRAME_WINDOW / 2);
+	turn(p, &p->b, 100);
+	assert_int_equal(p->ba.tail, 102);
+	p3_gbn_hurry(&p->b.gbn);
+	turn(p, &p->b, 100);
+	assert_int_equal(p->ba.tail, 103);
+	free(p);
 }
 
 /* A frame with any bit changed, or made with another key, changes nothing. */
@@ -356,7 +420,7 @@ static void frames_of_another_life_are_damaged(void **state)
 	struct p3_frame f;
 	struct pair *p = pair_new(&none);
 	uint32_t len = one_frame(p, &f);
-	p3_gbn_init(&p->b.gbn, p->b.queue, KEY_BA, KEY_AB + 1);
+	p3_gbn_init(&p->b.gbn, KEY_BA, KEY_AB + 1);
 	assert_false(p3_gbn_take(&p->b.gbn, &f, len, p->now));
 	assert_int_equal(p->b.gbn.bad_sums, 1);
 	free(p);
@@ -382,12 +446,12 @@ static void queue_is_full_until_acknowledged(void **state)
 	struct pair *p = pair_new(&none);
 	make(&p->a, 1000, p->now);
 	assert_int_equal(p->a.made, P3_FRAME_WINDOW);
-	assert_null(p3_gbn_begin(&p->a.gbn));
+	assert_false(p3_gbn_has_room(&p->a.gbn));
 	turn(p, &p->a, 1000);
 	turn(p, &p->b, 0);
-	assert_null(p3_gbn_begin(&p->a.gbn));
+	assert_false(p3_gbn_has_room(&p->a.gbn));
 	receive(&p->a, p->now);
-	assert_non_null(p3_gbn_begin(&p->a.gbn));
+	assert_true(p3_gbn_has_room(&p->a.gbn));
 	free(p);
 }
 
@@ -512,7 +576,7 @@ static uint32_t digest(uint64_t seed, uint64_t stream)
 		(void)p3_faults_put(x, &f, p3_frame_len(&f), i * 100000, put, &pipe);
 		p3_faults_release(x, i * 100000, put, &pipe);
 		for (; pipe.head != pipe.tail; pipe.head++)
-			sum = p3_crc32c(sum, &pipe.f[pipe.head % DEPTH].seq,
+			sum = p3_crc32c(sum, &pipe.f[pipe.head % DEPTH].sum,
 				pipe.len[pipe.head % DEPTH] - 8);
 	}
 	free(x);
@@ -576,6 +640,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sums_are_crc32c),
 		cmocka_unit_test(macs_are_siphash),
+		cmocka_unit_test(long_macs_see_every_bit),
+		cmocka_unit_test(acknowledgements_ride_on_frames),
 		cmocka_unit_test(only_the_key_makes_frames),
 		cmocka_unit_test(frames_with_macs_travel),
 		cmocka_unit_test(room_bounds_the_sender),
