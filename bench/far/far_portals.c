@@ -46,12 +46,12 @@ static int open_named(const struct p3_far_conf *conf, uint32_t node, uint32_t se
 }
 
 static int resolve_named(struct p3_endpoint *ep, uint32_t node, const unsigned char *text,
-	uint32_t len, uint64_t *to_out)
+	uint32_t len, const struct p3_far_hello *hello, uint64_t *to_out)
 {
 	(void)text;
 	len = atomic_load(&p.end->shared->name[node].len);
 	return len ? p3_endpoint_fabric.resolve(
-			     ep, node, p.end->shared->name[node].text, len, to_out)
+			     ep, node, p.end->shared->name[node].text, len, hello, to_out)
 		   : -EAGAIN;
 }
 

@@ -2,22 +2,22 @@
 /*
  * Connections over libfabric.
  *
- * Each node listens at the address that is its name.  It sends over connections that it
- * has opened to the names of its peers, and only receives over those that others have
- * opened to it: a stranger that connects, and says that it is a peer, gets no frame.  All
+ * Each node listens at the address that is its name, and opens a connection to a peer for
+ * its first frame to it.  With the request it sends a hello, which shows that it has the
+ * key of the pair; so the peer sends over that connection, too.  A connection without a
+ * right hello only brings frames: a stranger that says that it is a peer gets none.  If
+ * both nodes open one at the same time, both send over that of the lower name.  All
  * connections share the buffers for frames that come (a shared receive context).
  *
  *	out	none --first frame--> connecting --CONNECTED--> up
  *		  ^-----------SHUTDOWN or an error--------------/
- *	in	CONNREQ --> accepted --SHUTDOWN or an error--> closed
+ *	in	CONNREQ --> connecting --CONNECTED--> up --SHUTDOWN or an error--> closed
  *
  * A frame that finds no connection is refused with -EAGAIN; one whose connection could
  * not be made, with -EIO once, so that the link pauses before it tries again.
  */
 #include "nic/far/fabric_end.h"
-
 #include "shm/fd.h"
-#include "shm/log.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -35,6 +35,10 @@ struct conn {
 	struct fid_ep *ep;
 	enum state state;
 	bool in;
+	struct conn *other; /* in: the peer's one of the array, if the hello is right;
+			     * out: one in that is as good, or NULL */
+	/* out */
+	struct p3_far_hello hello;
 	uint32_t len;
 	unsigned char name[P3_FAR_NAME];
 };
@@ -43,7 +47,6 @@ struct p3_connections {
 	struct fid_pep *pep;
 	struct fid_eq *eq;
 	struct fid_ep *srx;
-	int cq_news, eq_news;
 	uint32_t polls;   /* since the last look at eq */
 	uint32_t opening; /* connections that are neither up nor refused */
 	uint32_t nin;
@@ -102,7 +105,7 @@ static int connect_to(struct p3_endpoint *e, struct conn *c)
 {
 	struct fi_info *info = info_to(e, c);
 	int rc = info ? open_ep(e, c, info) : -FI_ENOMEM;
-	rc = rc ? rc : fi_connect(c->ep, c->name, NULL, 0);
+	rc = rc ? rc : fi_connect(c->ep, c->name, &c->hello, sizeof c->hello);
 	if (info)
 		e->freeinfo(info);
 	if (rc) {
@@ -116,7 +119,25 @@ static int connect_to(struct p3_endpoint *e, struct conn *c)
 
 /* ---- events ---- */
 
-static void accept_from(struct p3_endpoint *e, struct fi_info *info)
+/* Let the peer that has sent a right hello have its frames this way. */
+static void greet(
+	struct p3_endpoint *e, struct conn *in, const unsigned char *data, size_t len)
+{
+	struct p3_far_hello hello;
+	uint64_t to;
+	if (len < sizeof hello || !e->knows)
+		return;
+	memcpy(&hello, data, sizeof hello);
+	if (!e->knows(e->knows_arg, &hello, &to))
+		return;
+	in->other = e->conns->out[to];
+	if (in->other->other)
+		in->other->other->other = NULL; /* an older one */
+	in->other->other = in;
+}
+
+static void accept_from(struct p3_endpoint *e, struct fi_info *info,
+	const unsigned char *data, size_t len)
 {
 	struct p3_connections *cs = e->conns;
 	struct conn *c = cs->nin < MOST_IN ? calloc(1, sizeof *c) : NULL;
@@ -134,6 +155,7 @@ static void accept_from(struct p3_endpoint *e, struct fi_info *info)
 	c->state = CONNECTING;
 	cs->nin++;
 	cs->opening++;
+	greet(e, c, data, len);
 }
 
 static void drop_in(struct p3_connections *cs, struct conn *c)
@@ -145,6 +167,8 @@ static void drop_in(struct p3_connections *cs, struct conn *c)
 		return;
 	*at = c->next;
 	cs->nin--;
+	if (c->other)
+		c->other->other = NULL;
 	close_ep(c);
 	free(c);
 }
@@ -163,13 +187,13 @@ static void lose(struct p3_connections *cs, struct conn *c)
 	c->state = REFUSED;
 }
 
-static void on_event(
-	struct p3_endpoint *e, uint32_t what, const struct fi_eq_cm_entry *entry)
+static void on_event(struct p3_endpoint *e, uint32_t what,
+	const struct fi_eq_cm_entry *entry, size_t len)
 {
 	struct p3_connections *cs = e->conns;
 	struct conn *c = entry->fid->context;
 	if (what == FI_CONNREQ) {
-		accept_from(e, entry->info);
+		accept_from(e, entry->info, entry->data, len - sizeof *entry);
 		e->freeinfo(entry->info);
 	} else if (what == FI_CONNECTED && c->state == CONNECTING) {
 		c->state = UP;
@@ -189,16 +213,16 @@ static void on_error(struct p3_connections *cs)
 static void look(struct p3_endpoint *e)
 {
 	struct p3_connections *cs = e->conns;
-	struct fi_eq_cm_entry entry;
+	_Alignas(16) unsigned char entry[sizeof(struct fi_eq_cm_entry) + 64];
 	uint32_t what;
 	for (unsigned i = 0; i < 16; i++) {
-		ssize_t n = fi_eq_read(cs->eq, &what, &entry, sizeof entry, 0);
+		ssize_t n = fi_eq_read(cs->eq, &what, entry, sizeof entry, 0);
 		if (n == -FI_EAVAIL)
 			on_error(cs);
-		else if (n < (ssize_t)sizeof entry)
+		else if (n < (ssize_t)sizeof(struct fi_eq_cm_entry))
 			return;
 		else
-			on_event(e, what, &entry);
+			on_event(e, what, (void *)entry, (size_t)n);
 	}
 }
 
@@ -212,17 +236,26 @@ void p3_conns_look(struct p3_endpoint *e)
 
 /* ---- frames ---- */
 
-int p3_conns_resolve(
-	struct p3_endpoint *e, const unsigned char *name, uint32_t len, uint64_t *to_out)
+static bool has_name(struct p3_connections *cs, const unsigned char *name, uint32_t len,
+	const struct p3_far_hello *hello, uint64_t *to_out)
+{
+	for (uint32_t i = 0; i < cs->nout; i++)
+		if (memcmp(cs->out[i]->name, name, len) == 0) {
+			cs->out[i]->hello = *hello;
+			*to_out = i;
+			return true;
+		}
+	return false;
+}
+
+int p3_conns_resolve(struct p3_endpoint *e, const unsigned char *name, uint32_t len,
+	const struct p3_far_hello *hello, uint64_t *to_out)
 {
 	struct p3_connections *cs = e->conns;
 	if (len != e->name_len)
 		return -EPROTO;
-	for (uint32_t i = 0; i < cs->nout; i++)
-		if (memcmp(cs->out[i]->name, name, len) == 0) {
-			*to_out = i;
-			return 0;
-		}
+	if (has_name(cs, name, len, hello, to_out))
+		return 0;
 	struct conn **out = realloc(cs->out, (cs->nout + 1) * sizeof *out);
 	if (!out)
 		return -ENOMEM;
@@ -232,15 +265,26 @@ int p3_conns_resolve(
 		return -ENOMEM;
 	memcpy(c->name, name, len);
 	c->len = len;
+	c->hello = *hello;
 	*to_out = cs->nout;
 	out[cs->nout++] = c;
 	return 0;
 }
 
+/* Return the connection to send over: of two, that which the node with the lower name has
+ * opened. */
+static struct conn *best(const struct p3_endpoint *e, struct conn *out)
+{
+	struct conn *in = out->other;
+	if (!in || in->state != UP)
+		return out;
+	return out->state == UP && memcmp(e->name, out->name, out->len) < 0 ? out : in;
+}
+
 int p3_conns_send(
 	struct p3_endpoint *e, uint64_t to, struct p3_far_buffer *b, uint32_t len)
 {
-	struct conn *c = e->conns->out[to];
+	struct conn *c = best(e, e->conns->out[to]);
 	if (c->state == UP) {
 		ssize_t rc = fi_send(c->ep, &b->frame, len, NULL, 0, b);
 		return rc == -FI_EAGAIN ? -EAGAIN : rc ? -EIO : 0;
@@ -271,14 +315,14 @@ static int watch(int set, int fd)
 /* Make one descriptor of those of both queues. */
 static int join_news(struct p3_endpoint *e)
 {
-	struct p3_connections *cs = e->conns;
-	int rc = fi_control(&e->cq->fid, FI_GETWAIT, &cs->cq_news);
-	rc = rc ? rc : fi_control(&cs->eq->fid, FI_GETWAIT, &cs->eq_news);
+	int cq, eq;
+	int rc = fi_control(&e->cq->fid, FI_GETWAIT, &cq);
+	rc = rc ? rc : fi_control(&e->conns->eq->fid, FI_GETWAIT, &eq);
 	if (rc)
 		return rc;
 	e->news = p3_fd_high(epoll_create1(EPOLL_CLOEXEC));
-	rc = e->news < 0 ? -errno : watch(e->news, cs->cq_news);
-	return rc ? rc : watch(e->news, cs->eq_news);
+	rc = e->news < 0 ? -errno : watch(e->news, cq);
+	return rc ? rc : watch(e->news, eq);
 }
 
 int p3_conns_arm(struct p3_endpoint *e)

@@ -46,6 +46,12 @@ struct p3_far_event {
 	uint32_t len; /* RECEIVED: bytes in the buffer */
 };
 
+/* What a node shows to a peer when it connects to it: its index, and a MAC of the two
+ * lives. */
+struct p3_far_hello {
+	uint64_t node, mac;
+};
+
 struct p3_endpoint;
 
 struct p3_endpoint_ops {
@@ -58,7 +64,7 @@ struct p3_endpoint_ops {
 	uint32_t (*name)(const struct p3_endpoint *ep, unsigned char out[P3_FAR_NAME]);
 	/* Make a name an address.  Return 0 or -errno; forget gives the address back. */
 	int (*resolve)(struct p3_endpoint *ep, uint32_t node, const unsigned char *name,
-		uint32_t len, uint64_t *to_out);
+		uint32_t len, const struct p3_far_hello *hello, uint64_t *to_out);
 	void (*forget)(struct p3_endpoint *ep, uint64_t to);
 	/* Take a buffer to send len bytes of its frame.  Return 0, or -EAGAIN: later, or
 	 * another -errno: the connection is broken. */
@@ -69,6 +75,13 @@ struct p3_endpoint_ops {
 	/* Write the events since the last call, and return their number.  A call also
 	 * drives the medium on. */
 	uint32_t (*poll)(struct p3_endpoint *ep, struct p3_far_event *out, uint32_t most);
+	/* Ask knows, in later calls of poll and arm, which address has sent a hello.  The
+	 * endpoint may send to that address the way by which the hello came.  NULL: this
+	 * kind of endpoint has no hellos. */
+	void (*trust)(struct p3_endpoint *ep,
+		bool (*knows)(
+			void *arg, const struct p3_far_hello *hello, uint64_t *to_out),
+		void *arg);
 	/* Return the descriptor that becomes readable when poll has news, -EAGAIN if it
 	 * has some now, or another -errno. */
 	int (*arm)(struct p3_endpoint *ep);

@@ -109,6 +109,7 @@ static int open_datagrams(struct p3_endpoint *e)
  * which are those of errno up to a point. */
 static int open_all(struct p3_endpoint *e, uint32_t sends, uint32_t posts)
 {
+	bool conns = e->info->ep_attr->type == FI_EP_MSG;
 	struct fi_cq_attr cq = {.format = FI_CQ_FORMAT_MSG,
 		.wait_obj = FI_WAIT_FD,
 		.size = sends + posts + SPARE};
@@ -117,8 +118,7 @@ static int open_all(struct p3_endpoint *e, uint32_t sends, uint32_t posts)
 	rc = rc ? rc : fi_cq_open(e->domain, &cq, &e->cq, NULL);
 	if (rc)
 		return rc;
-	return e->info->ep_attr->type == FI_EP_MSG ? p3_conns_open(e, posts)
-						   : open_datagrams(e);
+	return conns ? p3_conns_open(e, posts) : open_datagrams(e);
 }
 
 static void close_one(struct fid *what)
@@ -199,12 +199,13 @@ static uint32_t name(const struct p3_endpoint *e, unsigned char out[P3_FAR_NAME]
 }
 
 static int resolve(struct p3_endpoint *e, uint32_t node, const unsigned char *text,
-	uint32_t len, uint64_t *to_out)
+	uint32_t len, const struct p3_far_hello *hello, uint64_t *to_out)
 {
 	(void)node;
 	fi_addr_t to;
 	if (e->conns)
-		return p3_conns_resolve(e, text, len, to_out);
+		return p3_conns_resolve(e, text, len, hello, to_out);
+	(void)hello;
 	if (len != e->name_len || fi_av_insert(e->av, text, 1, &to, 0, NULL) != 1)
 		return -EPROTO;
 	*to_out = to;
@@ -270,6 +271,14 @@ static uint32_t take_events(
 	return n < 0 ? 0 : (uint32_t)n;
 }
 
+static void trust(struct p3_endpoint *e,
+	bool (*knows)(void *arg, const struct p3_far_hello *hello, uint64_t *to_out),
+	void *arg)
+{
+	e->knows = knows;
+	e->knows_arg = arg;
+}
+
 static int arm(struct p3_endpoint *e)
 {
 	struct fid *what = &e->cq->fid;
@@ -287,6 +296,7 @@ const struct p3_endpoint_ops p3_endpoint_fabric = {.open = open_end,
 	.send = send_frame,
 	.post = post,
 	.poll = take_events,
+	.trust = trust,
 	.arm = arm};
 
 const struct p3_endpoint_ops *p3_nic_fabric(void)

@@ -26,9 +26,11 @@ struct p3_endpoint {
 	struct fid_av *av; /* datagrams only */
 	struct fid_ep *ep;
 	struct p3_connections *conns; /* NULL: datagrams */
-	int news;                     /* descriptor that shows completions */
+	int news;                     /* descriptor that shows when poll may have news */
 	uint32_t name_len;
 	unsigned char name[P3_FAR_NAME];
+	bool (*knows)(void *arg, const struct p3_far_hello *hello, uint64_t *to_out);
+	void *knows_arg;
 	void (*freeinfo)(struct fi_info *info);
 	struct fi_info *(*dupinfo)(const struct fi_info *info);
 };
@@ -39,8 +41,8 @@ int p3_conns_open(struct p3_endpoint *e, uint32_t buffers);
 void p3_conns_close(struct p3_endpoint *e);
 
 /* These do as those of struct p3_endpoint_ops. */
-int p3_conns_resolve(
-	struct p3_endpoint *e, const unsigned char *name, uint32_t len, uint64_t *to_out);
+int p3_conns_resolve(struct p3_endpoint *e, const unsigned char *name, uint32_t len,
+	const struct p3_far_hello *hello, uint64_t *to_out);
 int p3_conns_send(
 	struct p3_endpoint *e, uint64_t to, struct p3_far_buffer *b, uint32_t len);
 int p3_conns_post(struct p3_endpoint *e, struct p3_far_buffer *b);

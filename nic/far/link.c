@@ -64,13 +64,31 @@ static void break_off(struct p3_far_link *l, uint64_t now)
 	p3_gbn_go_back(&l->carry.gbn, now);
 }
 
+/* Return the hello of a node, which is like a frame's MAC for one direction. */
+static struct p3_far_hello hello_of(uint64_t node, const struct p3_sipkey *key)
+{
+	return (struct p3_far_hello){node, p3_siphash(key, &node, sizeof node)};
+}
+
 static bool find(struct p3_far_link *l)
 {
 	struct p3_far *far = l->far;
+	struct p3_far_hello hello =
+		hello_of(l->carry.peer->nic->conf.node, &l->carry.gbn.mac_out);
 	if (!l->known)
 		l->known = far->ops->resolve(far->ep, l->carry.peer->index, l->name,
-				   l->name_len, &l->to) == 0;
+				   l->name_len, &hello, &l->to) == 0;
 	return l->known;
+}
+
+bool p3_far_link_knows(
+	struct p3_far_link *l, const struct p3_far_hello *hello, uint64_t *to_out)
+{
+	struct p3_far_hello right = hello_of(l->carry.peer->index, &l->carry.gbn.mac_in);
+	if (hello->mac != right.mac || !find(l))
+		return false;
+	*to_out = l->to;
+	return true;
 }
 
 static struct p3_far_buffer *take_buffer(struct p3_far *far)

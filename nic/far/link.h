@@ -98,6 +98,10 @@ struct p3_far_link {
 struct p3_far_link *p3_far_link_new(struct p3_nic *n, struct p3_far *far);
 void p3_far_link_free(struct p3_nic *n, struct p3_far_link *l);
 
+/* Check a hello of the link's peer.  Return its address in *to_out. */
+bool p3_far_link_knows(
+	struct p3_far_link *l, const struct p3_far_hello *hello, uint64_t *to_out);
+
 /* Begin a life of the pair, as p3_carry_reset() does. */
 void p3_far_link_up(struct p3_nic *n, struct p3_far_link *l, struct p3_peer *p,
 	struct p3_lane *lane_out);
