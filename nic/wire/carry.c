@@ -2,6 +2,7 @@
 /* The memory of a pair of nodes, carried in frames. */
 #include "nic/wire/carry.h"
 #include "nic/proto/format.h"
+#include "nic/proto/peer.h"
 #include "nic/wire/wire.h"
 
 #include <errno.h>
@@ -101,10 +102,14 @@ static bool is_urgent(const struct p3_carry *c)
 	return memcmp(&lazy, &c->shown, sizeof lazy) != 0;
 }
 
+/* Return true if a quarter of a ring depends on credits, of the short ring or of the full
+ * one. */
 static bool holds_back(
 	const struct p3_carry_half *h, const p3_a64 *now, const p3_a64 *was)
 {
-	return p3_get(now) - p3_get(was) >= h->feed.n / 4;
+	uint64_t least = h->feed.n / 4;
+	return p3_get(&now[0]) - p3_get(&was[0]) >= least ||
+	       p3_get(&now[1]) - p3_get(&was[1]) >= least;
 }
 
 static bool has_messages(struct p3_carry *c)
@@ -118,8 +123,8 @@ static bool may_wait(struct p3_carry *c)
 	if (!c->lazy_since)
 		c->lazy_since = c->now;
 	return !c->hurries && c->now - c->lazy_since < c->lazy_ns && !has_messages(c) &&
-	       !holds_back(&c->req, &c->mine.req_credit[0], &c->shown.req_credit[0]) &&
-	       !holds_back(&c->rsp, &c->mine.rsp_credit[0], &c->shown.rsp_credit[0]) &&
+	       !holds_back(&c->req, c->mine.req_credit, c->shown.req_credit) &&
+	       !holds_back(&c->rsp, c->mine.rsp_credit, c->shown.rsp_credit) &&
 	       !is_urgent(c);
 }
 
@@ -252,8 +257,23 @@ static bool capture_slots(struct p3_nic *n, struct p3_carry *c)
 	return true;
 }
 
-static bool capture_messages(
-	struct p3_carry *c, struct p3_carry_half *h, enum p3_part_what what)
+/* Go on in the full ring behind a switch cell. */
+static void follow_out(struct p3_nic *n, struct p3_carry *c, struct p3_carry_half *h)
+{
+	bool req = h == &c->req;
+	uint64_t off = p3_get(req ? &c->mine.full_req : &c->mine.full_rsp);
+	p3_ring_rx_init(&h->tap, (struct p3_cell *)((char *)n->published.base + off),
+		req ? n->layout.req_cells : n->layout.rsp_cells, &h->tapped, 0);
+}
+
+static bool is_switch(enum p3_part_what what, uint64_t w0)
+{
+	return p3_word0_kind(w0) == (what == P3_PART_REQUESTS ? (uint32_t)P3_REQ_SWITCH
+							      : (uint32_t)P3_RSP_SWITCH);
+}
+
+static bool capture_messages(struct p3_nic *n, struct p3_carry *c,
+	struct p3_carry_half *h, enum p3_part_what what)
 {
 	uint64_t w0;
 	const struct p3_cell *cell;
@@ -267,7 +287,10 @@ static bool capture_messages(
 		if (!to)
 			return false;
 		memcpy(to, cell, (size_t)cells * P3_CELL);
-		p3_ring_take(&h->tap, cells);
+		if (c->grows && is_switch(what, w0))
+			follow_out(n, c, h);
+		else
+			p3_ring_take(&h->tap, cells);
 	}
 	return true;
 }
@@ -275,8 +298,8 @@ static bool capture_messages(
 void p3_carry_capture(struct p3_nic *n, struct p3_carry *c)
 {
 	c->all_captured = capture_entry(n, c) && capture_slots(n, c) &&
-			  capture_messages(c, &c->rsp, P3_PART_RESPONSES) &&
-			  capture_messages(c, &c->req, P3_PART_REQUESTS);
+			  capture_messages(n, c, &c->rsp, P3_PART_RESPONSES) &&
+			  capture_messages(n, c, &c->req, P3_PART_REQUESTS);
 	end_frame(c);
 	c->hurries = false;
 }
@@ -311,31 +334,46 @@ static bool apply_store(
 	return true;
 }
 
-static bool apply_message(struct p3_carry_half *h, const unsigned char *from,
-	uint32_t left, uint32_t *cells_out)
+/* Go on in the image of the full ring behind a switch cell. */
+static bool follow_in(struct p3_nic *n, struct p3_carry *c, struct p3_carry_half *h)
 {
-	uint64_t w0;
-	memcpy(&w0, from, sizeof w0);
-	uint32_t cells = p3_word0_ncells(w0);
+	bool req = h == &c->req;
+	const struct p3_peer_entry *theirs = c->peer->theirs;
+	uint64_t off = p3_get(req ? &theirs->full_req : &theirs->full_rsp);
+	uint32_t cells = req ? n->layout.req_cells : n->layout.rsp_cells;
+	if (!p3_peer_holds_ring(n, c->peer, off, cells))
+		return false;
+	p3_ring_tx_init(&h->feed, (struct p3_cell *)(c->image + off), cells,
+		req ? &c->mine.req_credit[1] : &c->mine.rsp_credit[1]);
+	return true;
+}
+
+static bool apply_message(struct p3_carry_half *h, const unsigned char *from,
+	uint32_t left, uint64_t *w0_out)
+{
+	memcpy(w0_out, from, sizeof *w0_out);
+	uint32_t cells = p3_word0_ncells(*w0_out);
 	if (!cells || cells > p3_ring_most(h->feed.n) || cells * P3_CELL > left ||
 		!p3_ring_room(&h->feed, cells))
 		return false;
 	struct p3_cell *c = p3_ring_begin(&h->feed, cells);
 	memcpy((char *)c + 8, from + 8, cells * P3_CELL - 8);
-	p3_ring_publish(&h->feed, w0 >> 32 << 32, cells);
-	*cells_out = cells;
+	p3_ring_publish(&h->feed, *w0_out >> 32 << 32, cells);
 	return true;
 }
 
-static bool apply_messages(
-	struct p3_carry_half *h, const struct p3_part *p, const unsigned char *bytes)
+static bool apply_messages(struct p3_nic *n, struct p3_carry *c, struct p3_carry_half *h,
+	const struct p3_part *p, const unsigned char *bytes)
 {
-	uint32_t cells;
+	uint64_t w0;
 	if (p->len % P3_CELL)
 		return false;
-	for (uint32_t at = 0; at < p->len; at += cells * P3_CELL)
-		if (!apply_message(h, bytes + at, p->len - at, &cells))
+	for (uint32_t at = 0; at < p->len; at += p3_word0_ncells(w0) * P3_CELL) {
+		if (!apply_message(h, bytes + at, p->len - at, &w0))
 			return false;
+		if (c->grows && is_switch(p->what, w0) && !follow_in(n, c, h))
+			return false;
+	}
 	return true;
 }
 
@@ -346,9 +384,9 @@ static bool apply_part(
 	case P3_PART_STORE:
 		return apply_store(n, c, p, bytes);
 	case P3_PART_REQUESTS:
-		return apply_messages(&c->req, p, bytes);
+		return apply_messages(n, c, &c->req, p, bytes);
 	case P3_PART_RESPONSES:
-		return apply_messages(&c->rsp, p, bytes);
+		return apply_messages(n, c, &c->rsp, p, bytes);
 	default:
 		return false;
 	}
@@ -404,13 +442,11 @@ bool p3_carry_has_settled(struct p3_carry *c)
 static void reset_half(
 	struct p3_carry *c, struct p3_carry_half *h, uint32_t cells, p3_a64 *credit)
 {
-	if (c->used) { /* new memory has zeros, and takes no page before it is used */
-		memset(h->out, 0, sizeof h->out);
-		memset(h->in, 0, sizeof h->in);
-	}
+	if (c->used) /* new memory has zeros, and takes no page before it is used */
+		memset(h->cells, 0, 2 * cells * sizeof *h->cells);
 	p3_set(credit, p3_ring_start(cells));
-	p3_ring_rx_init(&h->tap, h->out, cells, &h->tapped, 0);
-	p3_ring_tx_init(&h->feed, h->in, cells, credit);
+	p3_ring_rx_init(&h->tap, h->cells, cells, &h->tapped, 0);
+	p3_ring_tx_init(&h->feed, h->cells + cells, cells, credit);
 }
 
 /* Forget the state of the other end.  Zeros come back where it was. */
@@ -444,7 +480,8 @@ void p3_carry_drop(struct p3_nic *n, struct p3_carry *c)
 void p3_carry_reset(
 	struct p3_nic *n, struct p3_carry *c, struct p3_peer *p, struct p3_lane *lane_out)
 {
-	uint32_t cells = n->conf.base_lanes_only ? P3_BASE_CELLS : P3_CARRY_CELLS;
+	bool shorter = c->grows || n->conf.base_lanes_only;
+	uint32_t cells = shorter ? P3_BASE_CELLS : P3_CARRY_CELLS;
 	uint64_t at = p3_entry_off(&n->layout, n->conf.node);
 	c->peer = p;
 	c->has_goal = c->all_captured = false;
@@ -456,6 +493,10 @@ void p3_carry_reset(
 	p->image = c->image;
 	p->theirs = (const struct p3_peer_entry *)(c->image + at);
 	p->cold = &n->never_cold; /* the peer is always polled */
-	*lane_out = (struct p3_lane){
-		c->req.out, c->rsp.out, c->req.in, c->rsp.in, cells, false};
+	*lane_out = (struct p3_lane){.req_out = c->req.cells,
+		.rsp_out = c->rsp.cells,
+		.req_in = c->req.cells + cells,
+		.rsp_in = c->rsp.cells + cells,
+		.cells = cells,
+		.base = c->grows};
 }

@@ -28,6 +28,10 @@
  * room: resources are reserved end to end, and only faults of the medium make a node send
  * a frame again.
  *
+ * A pair may begin with short rings.  When the firmware continues in full ones, whose cells
+ * lie in the segment of the producer, the wire follows as it carries the switch cell: it
+ * takes from there, and puts into the image of them at the consumer.
+ *
  * A long transfer goes through a window, whose bytes travel in frames: they have the
  * same checksums as all other frames.
  *
@@ -58,10 +62,11 @@ _Static_assert(P3_BASE_CELLS <= P3_CARRY_CELLS, "also in the shortest rings");
 
 /* The producer's ring and the consumer's, in private memory. */
 struct p3_carry_half {
-	struct p3_cell out[P3_CARRY_CELLS], in[P3_CARRY_CELLS];
 	struct p3_ring_rx tap;  /* end of out from which frames take */
 	p3_a64 tapped;          /* credit of tap, which no producer reads */
 	struct p3_ring_tx feed; /* end of in into which frames put */
+	/* those of out, and then those of in */
+	_Alignas(P3_LINE) struct p3_cell cells[2 * P3_CARRY_CELLS];
 };
 
 /* A transfer slot as the peer knows it. */
@@ -88,10 +93,11 @@ struct p3_carry {
 	bool has_goal;
 	bool all_captured;
 	bool used;    /* the rings are not as new */
+	bool grows;   /* the pair begins with short rings, set before reset */
 	bool hurries; /* the next capture sends all credits */
 	uint32_t nslots;
-	struct p3_carry_slot slots[P3_CARRY_SLOTS];
 	struct p3_carry_half req, rsp;
+	struct p3_carry_slot slots[P3_CARRY_SLOTS];
 };
 
 /* (any) Map the image of a zeroed struct.  Return 0 or -ENOMEM; drop frees it. */

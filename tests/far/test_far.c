@@ -123,7 +123,7 @@ static void among_strangers(unsigned rank, unsigned size, ptl_handle_ni_t ni, vo
 	exchange(t, ni);
 	sync_nodes();
 	CHECK_EQ(drops_of(ni), 0);
-	CHECK(counter(P3_W_BAD_SUMS) > rounds(300));
+	CHECK(counter(P3_W_BAD_SUMS) > rounds(30)); /* a frame has many messages */
 	CHECK(counter(P3_W_FAR_IN) > 0 && counter(P3_W_FAR_OUT) > 0);
 }
 
@@ -134,7 +134,7 @@ static void strangers_and_old_frames_change_nothing(void **state)
 	set_faults(0, 1000000, 500000);
 	run_nodes(2, among_strangers, NULL);
 	struct loop_counts c = loop_counts();
-	assert_true(c.faults[LOOP_STRANGER] > 300 && c.faults[LOOP_OLD] > 100);
+	assert_true(c.faults[LOOP_STRANGER] > 60 && c.faults[LOOP_OLD] > 20);
 }
 
 /* ---- broken connections ---- */
@@ -152,7 +152,7 @@ static void among_resets(unsigned rank, unsigned size, ptl_handle_ni_t ni, void 
 static void broken_connections_lose_nothing(void **state)
 {
 	(void)state;
-	set_faults(5000, 0, 0);
+	set_faults(20000, 0, 0);
 	run_nodes(3, among_resets, NULL);
 	struct loop_counts c = loop_counts();
 	assert_true(c.faults[LOOP_RESET] > 10 && c.failed > 10);
