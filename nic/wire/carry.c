@@ -149,6 +149,9 @@ static bool store_changes(struct p3_nic *n, struct p3_carry *c)
 
 static bool capture_entry(struct p3_nic *n, struct p3_carry *c)
 {
+	if (c->silent && !has_messages(c))
+		return true;
+	c->silent = false;
 	if (memcmp(&c->mine, &c->shown, sizeof c->mine) == 0 || may_wait(c))
 		return true;
 	return store_changes(n, c);
@@ -318,7 +321,8 @@ static bool is_given(const struct p3_carry_half *h)
 bool p3_carry_is_quiet(const struct p3_carry *c)
 {
 	return c->all_captured && !c->lazy_since && !c->nslots && is_given(&c->req) &&
-	       is_given(&c->rsp) && memcmp(&c->mine, &c->shown, sizeof c->mine) == 0 &&
+	       is_given(&c->rsp) &&
+	       (c->silent || memcmp(&c->mine, &c->shown, sizeof c->mine) == 0) &&
 	       !p3_gbn_waits(&c->gbn) && p3_gbn_due(&c->gbn) == UINT64_MAX;
 }
 
@@ -396,6 +400,7 @@ bool p3_carry_apply(struct p3_nic *n, struct p3_carry *c, const struct p3_frame 
 {
 	const unsigned char *bytes = p3_frame_bytes(f);
 	struct p3_part p;
+	c->silent = false;
 	if (f->kind != P3_FRAME_PARTS || f->len > (uint64_t)f->cells * P3_CELL)
 		return false;
 	for (uint64_t at = 0; at < f->len; at += whole_words(p.len)) {
@@ -485,6 +490,7 @@ void p3_carry_reset(
 	uint64_t at = p3_entry_off(&n->layout, n->conf.node);
 	c->peer = p;
 	c->has_goal = c->all_captured = false;
+	c->silent = c->grows;
 	reset_words(n, c);
 	reset_half(c, &c->req, cells, &c->mine.req_credit[0]);
 	reset_half(c, &c->rsp, cells, &c->mine.rsp_credit[0]);

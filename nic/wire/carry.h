@@ -93,7 +93,8 @@ struct p3_carry {
 	bool has_goal;
 	bool all_captured;
 	bool used;    /* the rings are not as new */
-	bool grows;   /* the pair begins with short rings, set before reset */
+	bool grows;   /* the pair begins with short rings, set before reset, */
+	bool silent;  /* and sends nothing before the first message of either side */
 	bool hurries; /* the next capture sends all credits */
 	uint32_t nslots;
 	struct p3_carry_half req, rsp;

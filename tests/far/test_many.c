@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A node with many peers on other hosts: the memory of a peer, and the time of a pass with
+ * ten active peers of ten, and of all.
+ */
+#include "nic/cases.h"
+
+#include "nic/far/link.h"
+#include "nic/proto/format.h"
+#include "nic/proto/peer.h"
+#include "nic/run/lease.h"
+#include "nic/run/looks.h"
+#include "nic/run/pass.h"
+#include "nic/run/wires.h"
+#include "nic/wire/wire.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#define MANY   1024u /* P3_MAX_NODES */
+#define ACTIVE 10u
+#define PASSES 2000u
+#define ROUNDS 15u
+
+/* ---- an endpoint that sends frames to nobody ---- */
+
+struct p3_endpoint {
+	int news;
+	struct p3_far_buffer *sent;
+	uint64_t frames;
+};
+
+static struct p3_endpoint end;
+
+static int open_end(const struct p3_far_conf *conf, uint32_t node, uint32_t sends,
+	uint32_t posts, struct p3_endpoint **ep_out)
+{
+	(void)conf;
+	(void)node;
+	(void)sends;
+	(void)posts;
+	end = (struct p3_endpoint){.news = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+	*ep_out = &end;
+	return 0;
+}
+
+static void close_end(struct p3_endpoint *ep)
+{
+	close(ep->news);
+}
+
+static uint32_t name(const struct p3_endpoint *ep, unsigned char out[P3_FAR_NAME])
+{
+	(void)ep;
+	out[0] = 0;
+	return 1;
+}
+
+static int resolve(struct p3_endpoint *ep, uint32_t node, const unsigned char *text,
+	uint32_t len, const struct p3_far_hello *hello, uint64_t *to_out)
+{
+	(void)ep;
+	(void)text;
+	(void)len;
+	(void)hello;
+	*to_out = node;
+	return 0;
+}
+
+static void forget(struct p3_endpoint *ep, uint64_t to)
+{
+	(void)ep;
+	(void)to;
+}
+
+static int send(
+	struct p3_endpoint *ep, uint64_t to, struct p3_far_buffer *b, uint32_t len)
+{
+	(void)to;
+	(void)len;
+	b->next = ep->sent;
+	ep->sent = b;
+	ep->frames++;
+	return 0;
+}
+
+static int post(struct p3_endpoint *ep, struct p3_far_buffer *b)
+{
+	(void)ep;
+	(void)b;
+	return 0;
+}
+
+static uint32_t poll(struct p3_endpoint *ep, struct p3_far_event *out, uint32_t most)
+{
+	uint32_t n = 0;
+	for (; n < most && ep->sent; n++) {
+		out[n] = (struct p3_far_event){P3_FAR_SENT, ep->sent, 0};
+		ep->sent = ep->sent->next;
+	}
+	return n;
+}
+
+static int arm(struct p3_endpoint *ep)
+{
+	return ep->sent ? -EAGAIN : ep->news;
+}
+
+static const struct p3_endpoint_ops nobody = {.open = open_end,
+	.close = close_end,
+	.name = name,
+	.resolve = resolve,
+	.forget = forget,
+	.send = send,
+	.post = post,
+	.poll = poll,
+	.arm = arm};
+
+/* ---- the node ---- */
+
+static struct p3_nic *start(uint32_t nnodes)
+{
+	static uint32_t host[MANY];
+	static struct p3_far_conf far = {
+		.host = host, .secret = "a secret", .ops = &nobody};
+	struct p3_nic_conf conf = {.nnodes = nnodes,
+		.nid = 10,
+		.jid = 1,
+		.cpus = 2,
+		.incarnation = 77,
+		.mode = P3_MODE_LEASE,
+		.huge = P3_HUGE_OFF,
+		.pending_limit = 64 << 20,
+		.far = &far};
+	struct p3_nic *n;
+	for (uint32_t i = 0; i < MANY; i++)
+		host[i] = i;
+	assert_int_equal(p3_nic_start(&conf, &n), 0);
+	return n;
+}
+
+static void meet(struct p3_nic *n, uint32_t node)
+{
+	struct p3_peer_info info = {.node = node,
+		.nid = 10 + node,
+		.pid = {1, 2},
+		.jid = 1,
+		.os_pid = 1,
+		.incarnation = 1000 + node,
+		.published = -1,
+		.doorbell = -1,
+		.heap = -1,
+		.far_len = 1};
+	assert_int_equal(p3_nic_peer_up(n, &info), 0);
+}
+
+static void enter(struct p3_nic *n)
+{
+	while (!p3_lease_enter(n, P3_LEASE_HOST))
+		usleep(100);
+}
+
+/* Publish a message to some peers, and send it.  These owe acknowledgements from then on,
+ * so each pass looks at them. */
+static void wake_peers(struct p3_nic *n, uint32_t from, uint32_t count)
+{
+	for (uint32_t i = from; i < from + count; i++) {
+		struct p3_peer *p = &n->peer[i];
+		p3_peer_heat(n, p);
+		(void)p3_ring_begin(&p->req_out, 1);
+		p3_ring_publish(&p->req_out, p3_word0(P3_REQ_PUT, 0, 1), 1);
+		p3_looks_add(n, p);
+	}
+	p3_wires_flush(n);
+}
+
+static double pass_ns(struct p3_nic *n)
+{
+	double best = 1e9;
+	for (unsigned r = 0; r < ROUNDS; r++) {
+		uint64_t from = p3_now_ns();
+		for (unsigned i = 0; i < PASSES; i++)
+			(void)p3_pass_run(n);
+		double ns = (double)(p3_now_ns() - from) / PASSES;
+		best = ns < best ? ns : best;
+	}
+	return best;
+}
+
+static uint64_t resident(void)
+{
+	unsigned long pages = 0;
+	FILE *f = fopen("/proc/self/statm", "r");
+	assert_non_null(f);
+	assert_int_equal(fscanf(f, "%*u %lu", &pages), 1);
+	fclose(f);
+	return pages * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+/* ---- cases ---- */
+
+/* Return the time of a pass with ACTIVE active peers of all. */
+static double time_of(uint32_t nnodes)
+{
+	struct p3_nic *n = start(nnodes);
+	for (uint32_t i = 1; i < nnodes; i++)
+		meet(n, i);
+	enter(n);
+	(void)p3_pass_run(n);
+	assert_int_equal(n->nhot, 0);
+	assert_int_equal(end.frames, 0); /* nothing is sent before the first message */
+	wake_peers(n, 1, ACTIVE);
+	assert_int_equal(end.frames, ACTIVE);
+	double ns = pass_ns(n);
+	assert_int_equal(n->nhot, ACTIVE);
+	p3_lease_leave(n);
+	p3_nic_stop(n);
+	return ns;
+}
+
+static void a_pass_looks_at_active_peers_only(void **state)
+{
+	(void)state;
+	double few = time_of(1 + ACTIVE), many = time_of(MANY);
+	print_message("# pass with %u active peers: %.0f ns of %u, %.0f ns of %u\n",
+		ACTIVE, few, ACTIVE, many, MANY - 1);
+	assert_true(many < 3 * few);
+}
+
+static void a_silent_peer_takes_little_memory(void **state)
+{
+	(void)state;
+	struct p3_nic *n = start(MANY);
+	meet(n, 1);
+	uint64_t before = resident();
+	for (uint32_t i = 2; i < MANY; i++)
+		meet(n, i);
+	uint64_t each = (resident() - before) / (MANY - 2);
+	enter(n);
+	before = resident();
+	wake_peers(n, 2, MANY - 2);
+	uint64_t active = (resident() - before) / (MANY - 2);
+	p3_lease_leave(n);
+	print_message("# a silent peer takes %llu bytes, one with a message %llu more\n",
+		(unsigned long long)each, (unsigned long long)active);
+	assert_true(each <= 16384 && active <= 16384);
+	p3_nic_stop(n);
+}
+
+int main(void)
+{
+	const struct CMUnitTest cases[] = {
+		cmocka_unit_test(a_silent_peer_takes_little_memory),
+		cmocka_unit_test(a_pass_looks_at_active_peers_only),
+	};
+	return cmocka_run_group_tests(cases, NULL, NULL);
+}
