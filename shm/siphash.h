@@ -41,7 +41,7 @@ static inline uint64_t p3_siphash(
  * takes these.  Without the key, two messages of one length have the same words with a
  * chance of 2^-64.
  */
-#define P3_NH_BLOCK 1024u
+#define P3_NH_BLOCK 4096u
 
 struct p3_sipwide {
 	_Alignas(64) uint32_t nh[P3_NH_BLOCK / 4 + 4];

@@ -47,8 +47,9 @@ struct p3_connections {
 	struct fid_pep *pep;
 	struct fid_eq *eq;
 	struct fid_ep *srx;
-	uint32_t polls;   /* since the last look at eq */
-	uint32_t opening; /* connections that are neither up nor refused */
+	int cq_news, eq_news; /* their descriptors, in the set e->news */
+	uint32_t polls;       /* since the last look at eq */
+	uint32_t opening;     /* connections that are neither up nor refused */
 	uint32_t nin;
 	struct conn *in;   /* a list */
 	struct conn **out; /* an array of nout */
@@ -306,30 +307,36 @@ int p3_conns_post(struct p3_endpoint *e, struct p3_far_buffer *b)
 
 /* ---- sleeping ---- */
 
-static int watch(int set, int fd)
+/* Let the set show news of a queue once.  While it need not, the kernel passes no news on
+ * from one set to the next, which would take as long as a third of a message. */
+static int watch(struct p3_endpoint *e, int op, int fd)
 {
-	struct epoll_event ev = {.events = EPOLLIN};
-	return epoll_ctl(set, EPOLL_CTL_ADD, fd, &ev) ? -errno : 0;
+	struct epoll_event ev = {.events = EPOLLIN | EPOLLONESHOT};
+	return epoll_ctl(e->news, op, fd, &ev) ? -errno : 0;
 }
 
 /* Make one descriptor of those of both queues. */
 static int join_news(struct p3_endpoint *e)
 {
-	int cq, eq;
-	int rc = fi_control(&e->cq->fid, FI_GETWAIT, &cq);
-	rc = rc ? rc : fi_control(&e->conns->eq->fid, FI_GETWAIT, &eq);
+	struct p3_connections *cs = e->conns;
+	int rc = fi_control(&e->cq->fid, FI_GETWAIT, &cs->cq_news);
+	rc = rc ? rc : fi_control(&cs->eq->fid, FI_GETWAIT, &cs->eq_news);
 	if (rc)
 		return rc;
 	e->news = p3_fd_high(epoll_create1(EPOLL_CLOEXEC));
-	rc = e->news < 0 ? -errno : watch(e->news, cq);
-	return rc ? rc : watch(e->news, eq);
+	rc = e->news < 0 ? -errno : watch(e, EPOLL_CTL_ADD, cs->cq_news);
+	return rc ? rc : watch(e, EPOLL_CTL_ADD, cs->eq_news);
 }
 
 int p3_conns_arm(struct p3_endpoint *e)
 {
-	struct fid *what[2] = {&e->cq->fid, &e->conns->eq->fid};
+	struct p3_connections *cs = e->conns;
+	struct fid *what[2] = {&e->cq->fid, &cs->eq->fid};
 	look(e);
 	int rc = fi_trywait(e->fabric, what, 2);
+	if (!rc && (watch(e, EPOLL_CTL_MOD, cs->cq_news) ||
+			   watch(e, EPOLL_CTL_MOD, cs->eq_news)))
+		return -EBADF;
 	return rc == -FI_EAGAIN ? -EAGAIN : rc ? -EIO : e->news;
 }
 
