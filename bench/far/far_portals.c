@@ -33,10 +33,10 @@ static void must(int rc, const char *what)
 
 /* ---- the other host ---- */
 
-static int open_named(const struct p3_far_conf *conf, uint32_t node, uint32_t sends,
-	uint32_t posts, struct p3_endpoint **ep_out)
+static int open_named(const struct p3_far_conf *conf, uint32_t node, uint32_t nnodes,
+	uint32_t sends, uint32_t posts, struct p3_endpoint **ep_out)
 {
-	int rc = p3_endpoint_fabric.open(conf, node, sends, posts, ep_out);
+	int rc = p3_endpoint_fabric.open(conf, node, nnodes, sends, posts, ep_out);
 	if (rc)
 		return rc;
 	uint32_t len =

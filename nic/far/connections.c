@@ -21,12 +21,15 @@
 
 #include <errno.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/socket.h>
 
-#define MOST_IN   2048u /* connections that others may open */
-#define LOOK_EACH 64u   /* polls for a look at the queue of events */
+#define MOST_IN      2048u /* connections that others may open */
+#define MOST_WATCHED 256u
+#define LOOK_EACH    64u /* polls for a look at the queue of events */
 
 enum state { NONE, CONNECTING, UP, REFUSED };
 
@@ -47,9 +50,9 @@ struct p3_connections {
 	struct fid_pep *pep;
 	struct fid_eq *eq;
 	struct fid_ep *srx;
-	int cq_news, eq_news; /* their descriptors, in the set e->news */
-	uint32_t polls;       /* since the last look at eq */
-	uint32_t opening;     /* connections that are neither up nor refused */
+	int news;         /* descriptor of eq, in the set e->news */
+	uint32_t polls;   /* since the last look at eq */
+	uint32_t opening; /* connections that are neither up nor refused */
 	uint32_t nin;
 	struct conn *in;   /* a list */
 	struct conn **out; /* an array of nout */
@@ -309,23 +312,55 @@ int p3_conns_post(struct p3_endpoint *e, struct p3_far_buffer *b)
 
 /* Let the set show news of a queue once.  While it need not, the kernel passes no news on
  * from one set to the next, which would take as long as a third of a message. */
-static int watch(struct p3_endpoint *e, int op, int fd)
+static int watch(struct p3_endpoint *e, int op, int fd, bool out)
 {
-	struct epoll_event ev = {.events = EPOLLIN | EPOLLONESHOT};
+	struct epoll_event ev = {
+		.events = EPOLLIN | EPOLLONESHOT | (out ? EPOLLOUT : 0u)};
 	return epoll_ctl(e->news, op, fd, &ev) ? -errno : 0;
 }
 
-/* Make one descriptor of those of both queues. */
-static int join_news(struct p3_endpoint *e)
+static int watch_or_add(struct p3_endpoint *e, int fd, bool out)
 {
-	struct p3_connections *cs = e->conns;
-	int rc = fi_control(&e->cq->fid, FI_GETWAIT, &cs->cq_news);
-	rc = rc ? rc : fi_control(&cs->eq->fid, FI_GETWAIT, &cs->eq_news);
-	if (rc)
-		return rc;
+	int rc = watch(e, EPOLL_CTL_MOD, fd, out);
+	return rc == -ENOENT ? watch(e, EPOLL_CTL_ADD, fd, out) : rc;
+}
+
+/* Return true if a descriptor leads to a peer.  The others, by which threads of a process
+ * could wake each other, may stay readable. */
+static bool is_peers(int fd)
+{
+	int domain;
+	socklen_t len = sizeof domain;
+	return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &len) == 0 &&
+	       domain != AF_UNIX;
+}
+
+/* Watch the sockets of the queue of completions. */
+static int watch_sockets(struct p3_endpoint *e)
+{
+	struct pollfd fds[MOST_WATCHED];
+	struct fi_wait_pollfd wait = {.nfds = MOST_WATCHED, .fd = fds};
+	int rc = fi_control(&e->cq->fid, FI_GETWAIT, &wait);
+	for (size_t i = 0; !rc && i < wait.nfds; i++)
+		if (is_peers(fds[i].fd))
+			rc = watch_or_add(e, fds[i].fd, fds[i].events & POLLOUT);
+	return rc;
+}
+
+static int watch_completions(struct p3_endpoint *e)
+{
+	int fd;
+	if (e->few)
+		return watch_sockets(e);
+	int rc = fi_control(&e->cq->fid, FI_GETWAIT, &fd);
+	return rc ? rc : watch_or_add(e, fd, false);
+}
+
+static int open_news(struct p3_endpoint *e)
+{
 	e->news = p3_fd_high(epoll_create1(EPOLL_CLOEXEC));
-	rc = e->news < 0 ? -errno : watch(e, EPOLL_CTL_ADD, cs->cq_news);
-	return rc ? rc : watch(e, EPOLL_CTL_ADD, cs->eq_news);
+	return e->news < 0 ? -errno
+			   : fi_control(&e->conns->eq->fid, FI_GETWAIT, &e->conns->news);
 }
 
 int p3_conns_arm(struct p3_endpoint *e)
@@ -334,9 +369,8 @@ int p3_conns_arm(struct p3_endpoint *e)
 	struct fid *what[2] = {&e->cq->fid, &cs->eq->fid};
 	look(e);
 	int rc = fi_trywait(e->fabric, what, 2);
-	if (!rc && (watch(e, EPOLL_CTL_MOD, cs->cq_news) ||
-			   watch(e, EPOLL_CTL_MOD, cs->eq_news)))
-		return -EBADF;
+	if (!rc)
+		rc = watch_completions(e) ? -EBADF : watch_or_add(e, cs->news, false);
 	return rc == -FI_EAGAIN ? -EAGAIN : rc ? -EIO : e->news;
 }
 
@@ -353,7 +387,7 @@ int p3_conns_open(struct p3_endpoint *e, uint32_t buffers)
 	e->conns = cs;
 	rx.size = buffers;
 	int rc = fi_eq_open(e->fabric, &eq, &cs->eq, NULL);
-	rc = rc ? rc : join_news(e);
+	rc = rc ? rc : open_news(e);
 	rc = rc ? rc : fi_srx_context(e->domain, &rx, &cs->srx, NULL);
 	rc = rc ? rc : fi_passive_ep(e->fabric, e->info, &cs->pep, NULL);
 	rc = rc ? rc : fi_pep_bind(cs->pep, &cs->eq->fid, 0);

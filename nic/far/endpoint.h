@@ -55,10 +55,10 @@ struct p3_far_hello {
 struct p3_endpoint;
 
 struct p3_endpoint_ops {
-	/* Open an endpoint for these numbers of buffers at a time.  Return 0, or -errno
+	/* Open an endpoint for these numbers of nodes, and of buffers at a time.  Return 0, or -errno
 	 * after an error line. */
-	int (*open)(const struct p3_far_conf *conf, uint32_t node, uint32_t sends,
-		uint32_t posts, struct p3_endpoint **ep_out);
+	int (*open)(const struct p3_far_conf *conf, uint32_t node, uint32_t nnodes,
+		uint32_t sends, uint32_t posts, struct p3_endpoint **ep_out);
 	void (*close)(struct p3_endpoint *ep);
 	/* Write the name by which others find this endpoint.  Return its length. */
 	uint32_t (*name)(const struct p3_endpoint *ep, unsigned char out[P3_FAR_NAME]);

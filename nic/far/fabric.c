@@ -12,6 +12,7 @@
 
 #define FILE_NAME "libfabric.so.1"
 #define VERSION   FI_VERSION(1, 17)
+#define FEW       32u /* nodes whose sockets poll() can look at */
 #define SPARE     64u /* room in the queue of completions beyond one for each buffer */
 
 _Static_assert(sizeof(struct fi_context2) <= sizeof(((struct p3_far_buffer *)0)->space),
@@ -111,7 +112,7 @@ static int open_all(struct p3_endpoint *e, uint32_t sends, uint32_t posts)
 {
 	bool conns = e->info->ep_attr->type == FI_EP_MSG;
 	struct fi_cq_attr cq = {.format = FI_CQ_FORMAT_MSG,
-		.wait_obj = FI_WAIT_FD,
+		.wait_obj = e->few ? FI_WAIT_POLLFD : FI_WAIT_FD,
 		.size = sends + posts + SPARE};
 	int rc = fi.fabric(e->info->fabric_attr, &e->fabric, NULL);
 	rc = rc ? rc : fi_domain(e->fabric, e->info, &e->domain, NULL);
@@ -166,8 +167,8 @@ static int find_provider(const struct p3_far_conf *conf, uint32_t sends, uint32_
 	return rc ? find_type(conf, sends, posts, FI_EP_RDM, info_out) : 0;
 }
 
-static int open_end(const struct p3_far_conf *conf, uint32_t node, uint32_t sends,
-	uint32_t posts, struct p3_endpoint **ep_out)
+static int open_end(const struct p3_far_conf *conf, uint32_t node, uint32_t nnodes,
+	uint32_t sends, uint32_t posts, struct p3_endpoint **ep_out)
 {
 	(void)node;
 	int rc = load();
@@ -177,6 +178,7 @@ static int open_end(const struct p3_far_conf *conf, uint32_t node, uint32_t send
 	e->freeinfo = fi.freeinfo;
 	e->dupinfo = fi.dupinfo;
 	rc = find_provider(conf, sends, posts, &e->info);
+	e->few = !rc && nnodes <= FEW && e->info->ep_attr->type == FI_EP_MSG;
 	rc = rc ? rc : open_all(e, sends, posts);
 	if (!rc) {
 		*ep_out = e;

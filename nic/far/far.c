@@ -529,8 +529,8 @@ static int make(struct p3_nic *n, struct wire *w)
 	p3_sip_wide_init(&w->far.hash, &w->far.secret[0]);
 	if (!w->link || !w->up || !w->active || make_buffers(&w->far, n->conf.nnodes))
 		return -ENOMEM;
-	return conf->ops->open(
-		conf, n->conf.node, P3_FAR_BUFFERS, P3_FAR_POSTED, &w->far.ep);
+	return conf->ops->open(conf, n->conf.node, n->conf.nnodes, P3_FAR_BUFFERS,
+		P3_FAR_POSTED, &w->far.ep);
 }
 
 static int start(struct p3_nic *n)

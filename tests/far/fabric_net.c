@@ -18,10 +18,11 @@ static struct {
 } names[NODES];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-static int open_named(const struct p3_far_conf *conf, uint32_t node, uint32_t sends,
-	uint32_t posts, struct p3_endpoint **ep_out)
+static int open_named(const struct p3_far_conf *conf, uint32_t node, uint32_t nnodes,
+	uint32_t sends, uint32_t posts, struct p3_endpoint **ep_out)
 {
-	int rc = node < NODES ? p3_endpoint_fabric.open(conf, node, sends, posts, ep_out)
+	int rc = node < NODES ? p3_endpoint_fabric.open(
+					conf, node, nnodes, sends, posts, ep_out)
 			      : -EINVAL;
 	if (rc)
 		return rc;

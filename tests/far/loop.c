@@ -176,10 +176,11 @@ static void carry(struct p3_endpoint *ep, struct p3_endpoint *to, struct parcel 
 
 /* ---- the endpoint ---- */
 
-static int open_end(const struct p3_far_conf *conf, uint32_t node, uint32_t sends,
-	uint32_t posts, struct p3_endpoint **ep_out)
+static int open_end(const struct p3_far_conf *conf, uint32_t node, uint32_t nnodes,
+	uint32_t sends, uint32_t posts, struct p3_endpoint **ep_out)
 {
 	(void)conf;
+	(void)nnodes;
 	(void)sends;
 	(void)posts;
 	struct p3_endpoint *ep = calloc(1, sizeof *ep);

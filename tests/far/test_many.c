@@ -34,11 +34,12 @@ struct p3_endpoint {
 
 static struct p3_endpoint end;
 
-static int open_end(const struct p3_far_conf *conf, uint32_t node, uint32_t sends,
-	uint32_t posts, struct p3_endpoint **ep_out)
+static int open_end(const struct p3_far_conf *conf, uint32_t node, uint32_t nnodes,
+	uint32_t sends, uint32_t posts, struct p3_endpoint **ep_out)
 {
 	(void)conf;
 	(void)node;
+	(void)nnodes;
 	(void)sends;
 	(void)posts;
 	end = (struct p3_endpoint){.news = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
