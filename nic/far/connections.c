@@ -11,7 +11,8 @@
  *
  *	out	none --first frame--> connecting --CONNECTED--> up
  *		  ^-----------SHUTDOWN or an error--------------/
- *	in	CONNREQ --> connecting --CONNECTED--> up --SHUTDOWN or an error--> closed
+ *	in	CONNREQ --> connecting --CONNECTED--> up
+ *		  --SHUTDOWN or an error--> closed
  *
  * A frame that finds no connection is refused with -EAGAIN; one whose connection could
  * not be made, with -EIO once, so that the link pauses before it tries again.

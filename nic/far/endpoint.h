@@ -46,7 +46,7 @@ struct p3_far_event {
 	uint32_t len; /* RECEIVED: bytes in the buffer */
 };
 
-/* What a node shows to a peer when it connects to it: its index, and a MAC of the two
+/* A node shows a hello to a peer when it connects to it: its index, and a MAC of the two
  * lives. */
 struct p3_far_hello {
 	uint64_t node, mac;
@@ -55,8 +55,8 @@ struct p3_far_hello {
 struct p3_endpoint;
 
 struct p3_endpoint_ops {
-	/* Open an endpoint for these numbers of nodes, and of buffers at a time.  Return 0, or -errno
-	 * after an error line. */
+	/* Open an endpoint for these numbers of nodes, and of buffers at a time.  Return
+	 * 0, or -errno after an error line. */
 	int (*open)(const struct p3_far_conf *conf, uint32_t node, uint32_t nnodes,
 		uint32_t sends, uint32_t posts, struct p3_endpoint **ep_out);
 	void (*close)(struct p3_endpoint *ep);

@@ -2,13 +2,13 @@
 /*
  * fabric - endpoints (endpoint.h) over libfabric
  *
- * The provider must have reliable datagrams (FI_EP_RDM) and a descriptor to wait for, and
- * must not ask for registered buffers; tcp;ofi_rxm is one, the others are untested.  Its
- * reliability is not relied on: connections that broke have lost hundreds of messages
- * that had completed well.
+ * The provider must have connections (FI_EP_MSG) or reliable datagrams (FI_EP_RDM), and a
+ * descriptor to wait for, and must not ask for registered buffers.  tcp is the usual one,
+ * tcp;ofi_rxm is tested, too.  Its reliability is not relied on: connections that broke
+ * have lost hundreds of messages that had completed well.
  *
  * libfabric is loaded when the first endpoint opens, and stays: programs without other
- * hosts neither link nor load it.  fabric.c alone knows it.
+ * hosts neither link nor load it.  fabric.c and connections.c alone know it.
  */
 #ifndef P3_NIC_FAR_FABRIC_H
 #define P3_NIC_FAR_FABRIC_H

@@ -90,8 +90,8 @@ static bool store(struct p3_carry *c, uint64_t at, const void *bytes, uint64_t l
 	return to != NULL;
 }
 
-/* Return true if the entry differs from what the peer knows by more than credits and
- * gauges. */
+/* Return true if more of the entry than credits and gauges has changed since it was
+ * sent. */
 static bool is_urgent(const struct p3_carry *c)
 {
 	struct p3_peer_entry lazy;

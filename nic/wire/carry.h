@@ -13,11 +13,10 @@
  *				       medium
  *
  * A frame has parts: bytes of words, slots or windows with their place, and runs of
- * messages of a ring.  A capture fills few frames with all that this node has written:
- * changes of this node's entry and transfer slots, which it finds by copies of what was
- * last sent, and new bytes of windows; then the published messages, responses first.  All
- * frames of a pair have one order, and a frame is applied whole, which gives guarantees
- * B and C of wire.h.
+ * messages of a ring.  A capture fills few frames with all new bytes: changes of this
+ * node's entry and transfer slots, found by copies of those that were last sent; bytes
+ * of windows; then the published messages, responses first.  All frames of a pair have
+ * one order, and a frame is applied whole, which gives guarantees B and C of wire.h.
  *
  * Credits and gauges may wait for lazy_ns for a frame that goes anyway, unless a quarter
  * of a ring's cells depends on them.
@@ -28,9 +27,9 @@
  * room: resources are reserved end to end, and only faults of the medium make a node send
  * a frame again.
  *
- * A pair may begin with short rings.  When the firmware continues in full ones, whose cells
- * lie in the segment of the producer, the wire follows as it carries the switch cell: it
- * takes from there, and puts into the image of them at the consumer.
+ * A pair may begin with short rings.  When the firmware continues in full ones, whose
+ * cells lie in the segment of the producer, the wire follows as it carries the switch
+ * cell: it takes from there, and puts into the image of them at the consumer.
  *
  * A long transfer goes through a window, whose bytes travel in frames: they have the
  * same checksums as all other frames.

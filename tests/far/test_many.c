@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A node with many peers on other hosts: the memory of a peer, and the time of a pass with
- * ten active peers of ten, and of all.
+ * A node with many peers on other hosts: the memory of a peer, and the time of a pass
+ * with ten active peers of ten, and of all.
  */
 #include "nic/cases.h"
 
@@ -24,7 +24,7 @@
 #define PASSES 2000u
 #define ROUNDS 15u
 
-/* ---- an endpoint that sends frames to nobody ---- */
+/* ---- an endpoint that drops frames ---- */
 
 struct p3_endpoint {
 	int news;
@@ -109,7 +109,7 @@ static int arm(struct p3_endpoint *ep)
 	return ep->sent ? -EAGAIN : ep->news;
 }
 
-static const struct p3_endpoint_ops nobody = {.open = open_end,
+static const struct p3_endpoint_ops nowhere = {.open = open_end,
 	.close = close_end,
 	.name = name,
 	.resolve = resolve,
@@ -125,7 +125,7 @@ static struct p3_nic *start(uint32_t nnodes)
 {
 	static uint32_t host[MANY];
 	static struct p3_far_conf far = {
-		.host = host, .secret = "a secret", .ops = &nobody};
+		.host = host, .secret = "a secret", .ops = &nowhere};
 	struct p3_nic_conf conf = {.nnodes = nnodes,
 		.nid = 10,
 		.jid = 1,

@@ -200,7 +200,8 @@ static void macs_are_siphash(void **state)
 	}
 }
 
-/* The MAC of a long message sees each bit, the length, the order of blocks and the key. */
+/* The MAC of a long message sees each bit, the length, the order of blocks and the
+ * key. */
 static void long_macs_see_every_bit(void **state)
 {
 	(void)state;
