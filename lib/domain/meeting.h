@@ -104,11 +104,11 @@ struct p3_meeting {
 	uint64_t scolded_ns;
 	struct p3_meet_verdict broken; /* with a status: all barriers fail */
 	struct p3_job_msg released;    /* the last RELEASED of rank 0; round 0: none */
-	uint32_t pids_said;            /* number of the last BORN to other hosts, */
-	uint64_t pids_said_ns; /* and its time while they have not all taken it, or 0 */
-	uint32_t told;         /* round of the last BARRIER sent to rank 0 */
-	int32_t told_how;      /* status in that BARRIER */
-	pthread_mutex_t lock;  /* guards the members below, and the node's
+	/* time of the last BORN to other hosts, while they have not all taken it, or 0 */
+	uint64_t pids_said_ns;
+	uint32_t told;        /* round of the last BARRIER sent to rank 0 */
+	int32_t told_how;     /* status in that BARRIER */
+	pthread_mutex_t lock; /* guards the members below, and the node's
 				        * barriers */
 	pthread_cond_t changed;
 	bool stop;

@@ -183,7 +183,7 @@ static void say_born(struct p3_meeting *m, uint32_t rank)
 	struct p3_remote *r = remote_of(m, rank);
 	unsigned char name[P3_FAR_NAME];
 	struct p3_job_msg msg = p3_meet_message(m, P3_JOB_BORN);
-	msg.status = (int32_t)m->pids_said;
+	msg.status = (int32_t)wireup_of(m)->pids_said;
 	uint32_t len = p3_nic_far_name(m->nic, name);
 	int rc = p3_channel_say(&r->channel, &msg, name, len);
 	r->owes_born = rc == -EAGAIN;
@@ -496,7 +496,7 @@ bool p3_meet_remotes_know(const struct p3_meeting *m)
 	for (uint32_t i = 0; i < count_of(m); i++) {
 		const struct p3_remote *r = remote_of(m, i);
 		if (r && r->is_born && p3_channel_is_open(&r->channel) &&
-			(int32_t)(r->knows - m->pids_said) < 0)
+			(int32_t)(r->knows - wireup_of(m)->pids_said) < 0)
 			return false;
 	}
 	return true;
@@ -504,7 +504,7 @@ bool p3_meet_remotes_know(const struct p3_meeting *m)
 
 void p3_meet_tell_remotes(struct p3_meeting *m)
 {
-	m->pids_said++;
+	wireup_of(m)->pids_said++;
 	for (uint32_t i = 0; i < count_of(m); i++)
 		if (remote_of(m, i) && p3_channel_is_open(&remote_of(m, i)->channel))
 			say_born(m, i);

@@ -59,6 +59,7 @@ struct p3_wireup {
 	p3_fd_id beacon_file;
 	struct p3_remote *remote; /* by rank */
 	struct p3_stranger stranger[P3_STRANGERS];
+	uint32_t pids_said;   /* number of the last BORN to all remotes */
 	uint32_t turned_away; /* connections of strangers */
 	bool told;            /* a line has told so */
 };
