@@ -504,7 +504,8 @@ bool p3_meet_remotes_know(const struct p3_meeting *m)
 
 void p3_meet_tell_remotes(struct p3_meeting *m)
 {
-	wireup_of(m)->pids_said++;
+	if (wireup_of(m))
+		wireup_of(m)->pids_said++;
 	for (uint32_t i = 0; i < count_of(m); i++)
 		if (remote_of(m, i) && p3_channel_is_open(&remote_of(m, i)->channel))
 			say_born(m, i);
