@@ -28,7 +28,8 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
-#define MOST_IN      2048u /* connections that others may open */
+#define MOST_IN      2048u /* connections that others may open, */
+#define FEW_IN       128u  /* and with few nodes */
 #define MOST_WATCHED 256u
 #define LOOK_EACH    64u /* polls for a look at the queue of events */
 
@@ -141,28 +142,6 @@ static void greet(
 	in->other->other = in;
 }
 
-static void accept_from(struct p3_endpoint *e, struct fi_info *info,
-	const unsigned char *data, size_t len)
-{
-	struct p3_connections *cs = e->conns;
-	struct conn *c = cs->nin < MOST_IN ? calloc(1, sizeof *c) : NULL;
-	if (c)
-		c->in = true;
-	if (!c || open_ep(e, c, info) || fi_accept(c->ep, NULL, 0)) {
-		(void)fi_reject(cs->pep, info->handle, NULL, 0);
-		if (c)
-			close_ep(c);
-		free(c);
-		return;
-	}
-	c->next = cs->in;
-	cs->in = c;
-	c->state = CONNECTING;
-	cs->nin++;
-	cs->opening++;
-	greet(e, c, data, len);
-}
-
 static void drop_in(struct p3_connections *cs, struct conn *c)
 {
 	struct conn **at = &cs->in;
@@ -190,6 +169,42 @@ static void lose(struct p3_connections *cs, struct conn *c)
 	}
 	close_ep(c);
 	c->state = REFUSED;
+}
+
+/* Make room for one more connection.  The oldest one without a right hello gives way, so
+ * strangers do not keep peers out. */
+static bool make_room(struct p3_endpoint *e)
+{
+	struct p3_connections *cs = e->conns;
+	uint32_t most = e->few ? FEW_IN : MOST_IN;
+	struct conn *oldest = NULL;
+	for (struct conn *c = cs->nin < most ? NULL : cs->in; c; c = c->next)
+		oldest = c->other ? oldest : c;
+	if (oldest)
+		lose(cs, oldest);
+	return cs->nin < most;
+}
+
+static void accept_from(struct p3_endpoint *e, struct fi_info *info,
+	const unsigned char *data, size_t len)
+{
+	struct p3_connections *cs = e->conns;
+	struct conn *c = make_room(e) ? calloc(1, sizeof *c) : NULL;
+	if (c)
+		c->in = true;
+	if (!c || open_ep(e, c, info) || fi_accept(c->ep, NULL, 0)) {
+		(void)fi_reject(cs->pep, info->handle, NULL, 0);
+		if (c)
+			close_ep(c);
+		free(c);
+		return;
+	}
+	c->next = cs->in;
+	cs->in = c;
+	c->state = CONNECTING;
+	cs->nin++;
+	cs->opening++;
+	greet(e, c, data, len);
 }
 
 static void on_event(struct p3_endpoint *e, uint32_t what,
