@@ -10,6 +10,11 @@ trap 'rm -rf "$dir"' EXIT
 "$here/mpirun.sh" -x PTL3_HUGEPAGES=off "$1" pause "$dir/v" 60000 >"$dir/out" 2>&1 &
 run=$!
 until [ -s "$dir/v.end" ] || ! kill -0 $run 2>/dev/null; do sleep 0.05; done
+[ -s "$dir/v.end" ] || {
+	cat "$dir/out"
+	echo "the job has ended before it was killed"
+	exit 1
+}
 case $2 in
 host)
 	# shellcheck disable=SC2046
