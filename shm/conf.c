@@ -244,12 +244,12 @@ static const struct p3_conf_row rows[P3_CONF_ROWS] = {
 			"it, ranks may set it again"},
 	[P3_CONF_FABRIC] = {.name = "PTL3_FABRIC",
 		.kind = P3_CONF_FORM,
-		.range = "auto, off, tcp;ofi_rxm ...",
+		.range = "auto, off, tcp ...",
 		.usual = "auto",
 		.expected = "auto, off, or a provider as fi_info shows it, as in "
 			    "tcp;ofi_rxm",
 		.help = "libfabric's provider between the hosts of a job, as rank 0 sets "
-			"it; auto: tcp;ofi_rxm; off: a job of several hosts is refused",
+			"it; auto: tcp; off: a job of several hosts is refused",
 		.is_form = is_fabric},
 	[P3_CONF_FABRIC_NET] = {.name = "PTL3_FABRIC_NET",
 		.kind = P3_CONF_FORM,

@@ -213,6 +213,16 @@ static int watch(int fd, uint32_t timeout_s)
 	return rc ? rc : set(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, (int)timeout_s * 1000);
 }
 
+uint32_t p3_beacon_silence_ms(int fd)
+{
+	struct tcp_info info;
+	socklen_t len = sizeof info;
+	memset(&info, 0, sizeof info);
+	return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len)
+		       ? 0
+		       : info.tcpi_last_ack_recv;
+}
+
 static int new_socket(const struct p3_card *card)
 {
 	int fd = p3_fd_high(

@@ -37,6 +37,10 @@ int p3_beacon_dial(
  * socket, or -errno. */
 int p3_beacon_accept(int fd, uint32_t timeout_s, struct p3_card *from_out);
 
+/* Return the milliseconds since the other host has acknowledged anything on a connection
+ * with a longest silence: at least a keepalive each second. */
+uint32_t p3_beacon_silence_ms(int fd);
+
 bool p3_beacon_is_same_host(const struct p3_card *a, const struct p3_card *b);
 
 /* Write the address of a card, with the port if it has one. */

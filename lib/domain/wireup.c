@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/random.h>
 
-#define PROVIDER "tcp;ofi_rxm" /* the one that is tested */
+#define PROVIDER "tcp"
 
 /* ---- hosts ---- */
 
