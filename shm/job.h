@@ -12,6 +12,7 @@
  *	node  --WATCH-->  yod  --OVER-->  node		which ranks will never join?
  *	      yod  --DIED-->  every other node, --DROPPED-->	socket closed, or killed
  *	node  --BARRIER-->  yod  --RELEASED-->  all		PtlXBarrier
+ *	node  --CARD (1 descriptor)-->  yod  --CARDS (1 descriptor)-->  all
  *
  * One connected SOCK_SEQPACKET socket per node, inherited under the number in the
  * environment (P3_JOB_ENV).  One message is one packet; descriptors travel as
@@ -57,6 +58,10 @@
  *  - BARRIER: yod sends RELEASED to all waiting nodes when every node of the job waits;
  *    if a node of the job has ended, or ends, before, the waiting nodes get RELEASED
  *    with status EPIPE.
+ *  - In a job on several hosts, yod on this host is the agent of the yod that the user
+ *    has started.  WELCOME has a file of the job's hosts.  A node hands over its card,
+ *    and gets a file of all ranks' cards, in the order of the ranks, when each rank has
+ *    handed over one; or CARDS with status EPIPE if a rank has ended without.
  *  - yod believes its own table, the kernel's word about a packet's sender
  *    (SCM_CREDENTIALS) and the socket that it came through, never a node number or uid
  *    inside a packet.
@@ -70,7 +75,7 @@
 #include <stdint.h>
 
 #define P3_JOB_ENV   "PTL3_YOD_FD" /* number of the inherited socket */
-#define P3_JOB_MAGIC 0x33504a07u   /* protocol; the low byte is its version */
+#define P3_JOB_MAGIC 0x33504a08u   /* protocol; the low byte is its version */
 /* descriptors of a packet at most; one less without a shared heap */
 #define P3_JOB_FDS     4
 #define P3_JOB_REAP_MS 1000
@@ -81,9 +86,11 @@
 
 enum p3_job_op {
 	P3_JOB_HELLO = 1, /* node: magic, layout word */
-	P3_JOB_WELCOME,   /* yod: node, size, nid, jid, uid, cpus; status is
-			   * P3_JOB_IN_DOMAIN if nodes meet in a domain, without yod;
-			   * fd: sleepers (layout.h), for all nodes or for none */
+	P3_JOB_WELCOME,   /* yod: node, size, nid, jid, uid, cpus; status has the bit
+			   * P3_JOB_IN_DOMAIN if nodes meet in a domain, without yod,
+			   * and P3_JOB_ON_HOSTS if they are on several hosts; fd:
+			   * sleepers (layout.h), for all nodes or for none, or the
+			   * hosts (an array of p3_job_host) */
 	P3_JOB_REFUSED,   /* yod: status is an errno, layout is the one of the job */
 	P3_JOB_JOIN,      /* node: incarnation, pid[], seg_len, heap_len; fds:
 			   * published, doorbell, host, and with a heap_len the shared
@@ -104,14 +111,28 @@ enum p3_job_op {
 	P3_JOB_TOLD,      /* yod: the same numbers */
 	P3_JOB_WATCH,     /* node: incarnation */
 	P3_JOB_OVER,      /* yod: node */
+	P3_JOB_CARD,      /* node: seg_len; fd: its card, of this length */
+	P3_JOB_CARDS, /* yod: node (the receiver); status 0, seg_len of one card, fd: the
+			   * cards of all ranks; or EPIPE and ended */
 	P3_JOB_OPS
 };
 
 #define P3_JOB_IN_DOMAIN 1
+#define P3_JOB_ON_HOSTS  2
 
-#define P3_JOB_NIS       2           /* interfaces of one node */
-#define P3_JOB_NO_PID    0xffffffffu /* the interface is not initialized */
-#define P3_JOB_NO_RANK   0xffffffffu
+#define P3_JOB_CARD_LEN  256u /* bytes of a card at most */
+
+/* A host of the job, in the file that WELCOME has; its ranks are consecutive. */
+struct p3_job_host {
+	uint32_t first, size;
+	char name[56]; /* ends with a zero byte; a longer name is cut off */
+};
+
+_Static_assert(sizeof(struct p3_job_host) == 64, "the entry is a format");
+
+#define P3_JOB_NIS     2           /* interfaces of one node */
+#define P3_JOB_NO_PID  0xffffffffu /* the interface is not initialized */
+#define P3_JOB_NO_RANK 0xffffffffu
 
 /* One packet.  Unused members are zero. */
 struct p3_job_msg {
@@ -121,7 +142,8 @@ struct p3_job_msg {
 	uint32_t size; /* nodes of the job */
 	union {
 		uint32_t nid;
-		uint32_t ended; /* BARRIER, RELEASED with EPIPE: a rank that has ended */
+		uint32_t ended; /* BARRIER, RELEASED, CARDS with EPIPE: a rank that has
+				 * ended */
 	};
 	uint32_t pid[P3_JOB_NIS]; /* Portals pids by interface */
 	uint32_t uid;

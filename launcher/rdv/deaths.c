@@ -85,18 +85,43 @@ static void watch_no_more(struct p3_rdv *r, struct p3_rdv_node *n)
 	memset(n->over, 0, (r->conf.size + 63) / 64 * sizeof *n->over);
 }
 
-void p3_rdv_set_gone(struct p3_rdv *r, uint32_t i)
+static void count_gone(struct p3_rdv *r, uint32_t i)
 {
-	r->node[i].state = NODE_GONE;
 	if (!r->gone_n++)
 		r->first_gone = i;
+}
+
+static void set_gone(struct p3_rdv *r, uint32_t i)
+{
+	r->node[i].state = NODE_GONE;
 	for (uint32_t to = 0; to < r->conf.size; to++)
 		p3_rdv_post_over(r, to, i);
 }
 
+/* On several hosts, barriers fail only when p3_rdv_gone() says so: all hosts then hear of
+ * releases and ends in one order. */
+void p3_rdv_set_gone(struct p3_rdv *r, uint32_t i)
+{
+	set_gone(r, i);
+	if (p3_rdv_is_part(r))
+		p3_rdv_tell_news(r, P3_RDV_GONE, i);
+	else
+		count_gone(r, i);
+}
+
+void p3_rdv_gone(struct p3_rdv *r, uint32_t i)
+{
+	if (i >= r->conf.size)
+		return;
+	if (i - r->conf.first >= r->conf.here)
+		set_gone(r, i);
+	count_gone(r, i);
+	p3_rdv_barrier_look(r);
+}
+
 void p3_rdv_set_back(struct p3_rdv *r, uint32_t i)
 {
-	if (r->node[i].state != NODE_GONE)
+	if (r->node[i].state != NODE_GONE || p3_rdv_is_part(r))
 		return;
 	r->gone_n--;
 	for (uint32_t k = 0; r->first_gone == i && k < r->conf.size; k++)
@@ -186,7 +211,10 @@ void p3_rdv_node_died(struct p3_rdv *r, uint32_t i, int status)
 {
 	if (r->node[i].state == NODE_JOINED) {
 		p3_rdv_unjoin(r, i, P3_JOB_DIED, status, true);
-		p3_rdv_barrier_release(r, EPIPE, i);
+		if (p3_rdv_is_part(r))
+			p3_rdv_tell_news(r, P3_RDV_BROKEN, i);
+		else
+			p3_rdv_barrier_release(r, EPIPE, i);
 	}
 	p3_rdv_node_over(r, i);
 }

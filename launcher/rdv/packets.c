@@ -89,6 +89,7 @@ static void on_hello(struct p3_rdv *r, uint32_t i, const struct packet *p)
 	}
 	p3_rdv_set_back(r, i);
 	n->state = NODE_KNOWN;
+	n->carded = false;
 	owner_watch(r, i, p->from.os_pid);
 	if (n->fds[FD_HOST] >= 0)
 		p3_rdv_keep_remains(n);
@@ -100,6 +101,7 @@ static void on_hello(struct p3_rdv *r, uint32_t i, const struct packet *p)
 	m.uid = getuid();
 	m.cpus = r->conf.cpus;
 	m.status = r->conf.in_domain ? P3_JOB_IN_DOMAIN : 0;
+	m.status |= p3_rdv_on_hosts(r) ? P3_JOB_ON_HOSTS : 0;
 	m.incarnation = 0;
 	FAULT_POINT("yod.unwelcomed");
 	p3_rdv_post(r, i, &m);
@@ -262,6 +264,21 @@ static void on_barrier(struct p3_rdv *r, uint32_t i)
 	p3_rdv_barrier_look(r);
 }
 
+static void on_card(struct p3_rdv *r, uint32_t i, const struct packet *p)
+{
+	char card[P3_JOB_CARD_LEN];
+	struct p3_rdv_node *n = &r->node[i];
+	bool early = n->state != NODE_KNOWN && n->state != NODE_JOINED;
+	size_t len = p->msg.seg_len;
+	if (!p3_rdv_is_part(r) || early || n->carded || len > sizeof card ||
+		pread(p->fds[0], card, len, 0) != (ssize_t)len) {
+		p3_rdv_breach(r, i, "hands over a card out of turn");
+		return;
+	}
+	n->carded = true;
+	r->conf.news(r->conf.news_arg, P3_RDV_CARD, i, card, len);
+}
+
 bool p3_rdv_owner_lives(const struct p3_rdv_node *n)
 {
 	struct pollfd fd = {.fd = n->owner_fd, .events = POLLIN};
@@ -297,7 +314,7 @@ static bool is_stranger(struct p3_rdv *r, uint32_t i, const struct packet *p)
 static void dispatch(struct p3_rdv *r, uint32_t i, struct packet *p)
 {
 	unsigned join = p->msg.heap_len ? P3_JOB_FDS : P3_JOB_FDS - 1;
-	unsigned want = p->msg.op == P3_JOB_JOIN ? join : 0;
+	unsigned want = p->msg.op == P3_JOB_JOIN ? join : p->msg.op == P3_JOB_CARD;
 	if (p->nfds != want) {
 		p3_rdv_breach(r, i, "sends a wrong number of descriptors");
 		return;
@@ -331,6 +348,9 @@ static void dispatch(struct p3_rdv *r, uint32_t i, struct packet *p)
 		return;
 	case P3_JOB_WATCH:
 		on_watch(r, i, p);
+		return;
+	case P3_JOB_CARD:
+		on_card(r, i, p);
 		return;
 	}
 	p3_rdv_breach(r, i, "sends a packet that nodes do not send");

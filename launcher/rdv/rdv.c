@@ -105,7 +105,7 @@ static void node_init(struct p3_rdv *r, uint32_t i)
  * own doorbell, and a sender's look at these words takes longer. */
 static void make_sleepers(struct p3_rdv *r)
 {
-	r->sleepers = -1;
+	r->sleepers = r->cards = -1;
 	if (r->conf.in_domain)
 		return;
 	int fd = p3_sleepers_make(r->conf.size);
@@ -169,6 +169,7 @@ void p3_rdv_destroy(struct p3_rdv *r)
 	}
 	if (r->sleepers >= 0)
 		close(r->sleepers);
+	p3_rdv_close_fds(&r->cards, 1);
 	if (r->timer >= 0)
 		close(r->timer);
 	if (r->ep >= 0)

@@ -41,9 +41,18 @@
 #define P3_LAUNCHER_RDV_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct p3_rdv;
+
+/* News that a rendezvous on one of several hosts tells. */
+enum p3_rdv_news {
+	P3_RDV_ALL_WAIT, /* all ranks here wait in the barrier */
+	P3_RDV_BROKEN,   /* a process has ended that was joined: the barrier fails */
+	P3_RDV_GONE,     /* a rank will never come to a barrier again */
+	P3_RDV_CARD      /* a rank has handed over its card */
+};
 
 struct p3_rdv_conf {
 	uint32_t size;   /* number of nodes of the job, at least 1 */
@@ -66,6 +75,16 @@ struct p3_rdv_conf {
 	/* NULL, or called when a node joins.  The published segment stays rdv's. */
 	void (*joined)(void *arg, uint32_t node, int published);
 	void *joined_arg;
+	/* A job on several hosts: ranks first to first + here - 1 are on this one.
+	 * Another process decides about all ranks: news tells it the events here, and its
+	 * answers come by p3_rdv_release(), p3_rdv_gone() and p3_rdv_cards().
+	 * here is 0: all ranks are on this host. */
+	uint32_t first, here;
+	int hosts; /* file for WELCOME (shm/job.h), or -1: the job has one host; it
+		    * stays the caller's */
+	void (*news)(void *arg, enum p3_rdv_news what, uint32_t node, const void *card,
+		size_t len);
+	void *news_arg;
 };
 
 /* Make a rendezvous.  Return NULL with errno on failure. */
@@ -105,6 +124,18 @@ uint32_t p3_rdv_joined(const struct p3_rdv *rdv);
 /* Return the number of nodes that wait in the barrier; *since_out is the time at which
  * the first of them began (p3_now_ms()). */
 uint32_t p3_rdv_barrier(const struct p3_rdv *rdv, int64_t *since_out);
+
+/* ---- answers in a job on several hosts ---- */
+
+/* Release the waiting nodes: with status 0 all ranks of the job have come; with EPIPE
+ * this rank has ended. */
+void p3_rdv_release(struct p3_rdv *rdv, int status, uint32_t ended);
+/* Note that a rank of any host will never come to a barrier again. */
+void p3_rdv_gone(struct p3_rdv *rdv, uint32_t node);
+/* Hand the cards of all ranks, `each` bytes a card, to the nodes that wait for them; or
+ * with EPIPE the news that this rank has ended without a card. */
+void p3_rdv_cards(struct p3_rdv *rdv, int status, uint32_t ended, const void *cards,
+	size_t len, size_t each);
 
 /* Return the number of packets queued for a node that does not read. */
 uint32_t p3_rdv_queued(const struct p3_rdv *rdv, uint32_t node);

@@ -54,6 +54,16 @@ void p3_rdv_node_owes_nobody(struct p3_rdv *r, uint32_t i)
 		p3_rdv_owe_no_more(&r->node[d], i);
 }
 
+bool p3_rdv_is_part(const struct p3_rdv *r)
+{
+	return r->conf.here > 0;
+}
+
+bool p3_rdv_on_hosts(const struct p3_rdv *r)
+{
+	return p3_rdv_is_part(r) && r->conf.hosts >= 0;
+}
+
 bool p3_rdv_listens(const struct p3_rdv_node *n)
 {
 	return n->state == NODE_JOINED && n->sock >= 0;

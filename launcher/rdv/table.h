@@ -8,7 +8,7 @@
  *	table.c		bits of pairs of nodes, and the view for lookers
  *	transport.c	sending and queueing, epoll, the timer
  *	births.c	nodes that join
- *	barrier.c	the barrier
+ *	barrier.c	the barrier, and the cards of ranks on several hosts
  *	deaths.c	nodes that end
  *	packets.c	the packets of nodes
  *	rdv.c		the loop, and the functions that yod calls
@@ -41,6 +41,7 @@ struct p3_rdv_node {
 	bool writes;  /* EPOLLOUT is enabled */
 	bool retry;   /* flush again after RETRY_MS */
 	bool scolded; /* a line said that another process sends in its name */
+	bool carded;  /* it waits for the cards of all ranks */
 	bool refused; /* the reason why it may not join was reported */
 	uint64_t incarnation;
 	uint64_t joined_as; /* number of joins before this one */
@@ -64,6 +65,8 @@ struct p3_rdv {
 	int timer;
 	int sleepers; /* file for all nodes; -1: they meet in a domain, or it could not
 		       * be made */
+	int cards;    /* file of all ranks' cards, or -1 */
+	bool told;    /* several hosts: ALL_WAIT is told, and no release has come */
 	int64_t timer_at;
 	uint32_t joined_n;
 	uint64_t joins;
@@ -91,6 +94,10 @@ void p3_rdv_owe(struct p3_rdv_node *dead, uint32_t by);
 void p3_rdv_owe_no_more(struct p3_rdv_node *dead, uint32_t by);
 void p3_rdv_owe_nothing(struct p3_rdv *r, struct p3_rdv_node *dead);
 void p3_rdv_node_owes_nobody(struct p3_rdv *r, uint32_t i);
+/* Return true if another process decides about barriers (in an agent); if the job is on
+ * several hosts, and not just on another one. */
+bool p3_rdv_is_part(const struct p3_rdv *r);
+bool p3_rdv_on_hosts(const struct p3_rdv *r);
 /* Return true if the node takes births, ends and pids of others. */
 bool p3_rdv_listens(const struct p3_rdv_node *n);
 
@@ -142,6 +149,9 @@ void p3_rdv_tell_birth_later(struct p3_rdv *r, uint32_t i);
 void p3_rdv_barrier_release(struct p3_rdv *r, int status, uint32_t ended);
 /* Release the barrier if all ranks wait in it, or one of them can never come. */
 void p3_rdv_barrier_look(struct p3_rdv *r);
+
+/* Tell news of this host where they are decided about. */
+void p3_rdv_tell_news(struct p3_rdv *r, enum p3_rdv_news what, uint32_t i);
 
 /* ---- deaths.c ---- */
 

@@ -89,8 +89,12 @@ static int transmit(struct p3_rdv *r, struct p3_rdv_node *to, const struct p3_jo
 {
 	if (m->op == P3_JOB_BORN)
 		return transmit_born(r, to, m, kept);
-	bool hands_on = m->op == P3_JOB_WELCOME && r->sleepers >= 0;
-	return p3_job_send(to->sock, m, &r->sleepers, hands_on ? 1 : 0);
+	if (m->op == P3_JOB_CARDS)
+		return p3_job_send(
+			to->sock, m, &r->cards, m->status || r->cards < 0 ? 0 : 1);
+	int file = p3_rdv_on_hosts(r) ? r->conf.hosts : r->sleepers;
+	bool hands_on = m->op == P3_JOB_WELCOME && file >= 0;
+	return p3_job_send(to->sock, m, &file, hands_on ? 1 : 0);
 }
 
 /* Return true if the packet must be sent later, or false if it was sent or can never be

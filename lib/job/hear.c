@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Packets of yod. */
+#include "lib/job/cards.h"
 #include "lib/job/yod.h"
 
 #include <errno.h>
@@ -25,7 +26,7 @@ static bool is_stale(struct p3_node *node, const struct p3_job_msg *m)
 static bool is_told_elsewhere(const struct p3_node *node, const struct p3_job_msg *m)
 {
 	return node->domain[0] && m->op != P3_JOB_JOINED && m->op != P3_JOB_RELEASED &&
-	       m->op != P3_JOB_OVER;
+	       m->op != P3_JOB_OVER && m->op != P3_JOB_CARDS;
 }
 
 static void on_released(struct p3_node *node, const struct p3_job_msg *m)
@@ -67,6 +68,9 @@ static void on_news(struct p3_node *node, struct p3_nic *nic, const struct p3_jo
 		break;
 	case P3_JOB_RELEASED:
 		on_released(node, m);
+		break;
+	case P3_JOB_CARDS:
+		p3_cards_take(node, m, info->published);
 		break;
 	default:
 		break;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The first packets between a node and yod: HELLO and WELCOME. */
+#include "lib/job/cards.h"
 #include "lib/job/launched.h"
 #include "lib/job/yod.h"
 #include "shm/fault.h"
@@ -130,19 +131,23 @@ int p3_job_say_hello(struct p3_node *node, bool *in_domain_out)
 	if (!rc && (m.op != P3_JOB_WELCOME || !m.size || m.size > P3_MAX_NODES ||
 			   m.node >= m.size))
 		rc = -EPROTO;
-	if (!rc && fd >= 0)
+	bool on_hosts = m.status & P3_JOB_ON_HOSTS;
+	node->size = m.size;
+	if (!rc && on_hosts)
+		rc = p3_cards_begin(node, fd);
+	else if (!rc && fd >= 0)
 		rc = map_sleepers(node, m.size, fd);
 	if (fd >= 0)
 		close(fd);
 	if (rc)
 		return rc;
 	node->rank = m.node;
-	node->size = m.size;
+	node->exchange = on_hosts ? p3_yod : NULL;
 	node->nid = m.nid;
 	node->jid = m.jid;
 	node->uid = m.uid;
 	node->cpus = m.cpus;
-	*in_domain_out = m.status == P3_JOB_IN_DOMAIN;
+	*in_domain_out = m.status & P3_JOB_IN_DOMAIN;
 	node->welcomed = true;
 	let_nodes_read(node->sock);
 	FAULT_POINT("init.welcomed");

@@ -64,6 +64,8 @@ int p3_job_enter(struct p3_node *node)
 		return rc;
 	node->capacity =
 		node->launched ? wished_capacity(node, &conf) : conf.domain_nodes;
+	if (node->wireup && !node->launched)
+		node->capacity = node->size; /* the domain is this job's alone */
 	rc = p3_meet_enter(node);
 	if (!rc && node->wireup)
 		rc = p3_wireup_enter(node);

@@ -5,6 +5,7 @@
  *	hello.c	the first packets, which tell rank and size
  *	life.c	the life thread, which hears yod and repeats requests
  *	hear.c	a packet of yod
+ *	cards.c	the cards of a job on several hosts
  *	peers.c	births and ends that the packets report
  *	link.c	the socket, and the thread's wake-up
  *

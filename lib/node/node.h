@@ -32,6 +32,7 @@
 struct p3_cci;
 struct p3_meeting;
 struct p3_exchange;
+struct p3_cards;
 struct p3_wireup;
 
 /* The behavior of interfaces: the words of PTL3_PERSONALITY. */
@@ -132,6 +133,7 @@ struct p3_node {
 	 * the knowledge of the other hosts */
 	const struct p3_exchange *exchange;
 	struct p3_wireup *wireup;
+	struct p3_cards *cards; /* of yod's exchange (lib/job/cards.h), or NULL */
 };
 
 extern struct p3_node p3_process;

@@ -180,6 +180,15 @@ static void packet(const char *arg)
 		NULL, 0);
 }
 
+/* Hand over a card. */
+static void card(const char *arg)
+{
+	int fd = memfd_create("yod_node", MFD_CLOEXEC);
+	(void)arg;
+	send_msg((struct p3_job_msg){.op = P3_JOB_CARD}, &fd, 1);
+	close(fd);
+}
+
 /* Join with a segment that is shorter than announced. */
 static void join_short(const char *arg)
 {
@@ -263,6 +272,7 @@ static const struct word {
 	{"exit", end},
 	{"exec", become_sleep},
 	{"babble", babble},
+	{"card", card},
 	{"packet", packet},
 	{"short", join_short},
 	{"greet", greet},
