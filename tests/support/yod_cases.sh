@@ -1,0 +1,123 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Running yod, and looking at what comes of it; to be sourced by a test whose functions
+# case_NAME are its cases, and which ends with run_cases.
+#
+#	yod	path of yod
+#	only	names of the cases to run; none: all
+#
+# Every run carries a mark in its environment; after each case no process with that mark
+# may be left.
+
+. "$(dirname "${BASH_SOURCE[0]}")/patience.sh"
+dir=$(mktemp -d) || exit 1
+trap 'rm -rf "$dir"' EXIT
+failures=0
+runs=0
+mark=
+case_name=
+
+fail() {
+	echo "FAIL $case_name: $*"
+	sed 's/^/     stderr: /' "$dir/err" 2>/dev/null | head -5
+	failures=$((failures + 1))
+}
+
+same() { # what, expected, got
+	runs=$((runs + 1))
+	[ "$2" = "$3" ] || fail "$1: expected '$2', got '$3'"
+}
+
+says() { # pattern in stderr
+	runs=$((runs + 1))
+	grep -Eq -- "$1" "$dir/err" || fail "stderr does not say '$1'"
+}
+
+marked() { # pids with this run's mark
+	local e
+	for e in /proc/[0-9]*/environ; do
+		tr '\0' '\n' 2>/dev/null <"$e" | grep -qx "YOD_TEST_MARK=$mark" && echo "$e"
+	done 2>/dev/null | tr -dc '0-9\n'
+}
+
+none_is_marked() {
+	[ -z "$(marked)" ]
+}
+
+nothing_left() { # seconds
+	patiently "$1" none_is_marked
+	same "processes left" "" "$(marked | tr '\n' ' ')"
+}
+
+new_mark() {
+	mark=$$.$RANDOM.$SECONDS
+	: >"$dir/out"
+	: >"$dir/err"
+}
+
+run() { # yod's arguments; status in $status
+	new_mark
+	YOD_TEST_MARK=$mark "$yod" "$@" >"$dir/out" 2>"$dir/err"
+	status=$?
+}
+
+start() { # in the background; its pid in $pid
+	new_mark
+	YOD_TEST_MARK=$mark "$yod" "$@" >"$dir/out" 2>"$dir/err" &
+	pid=$!
+}
+
+await() { # pattern in stdout, or in a file
+	patiently 10 grep -Eqs -- "$1" "${2:-$dir/out}" && return
+	fail "nodes never printed '$1'"
+}
+
+has_lines() {
+	[ "$(wc -l <"$dir/out")" -ge "$1" ]
+}
+
+await_lines() {
+	patiently 10 has_lines "$1" && return
+	fail "nodes never printed $1 lines"
+}
+
+ends() { # collect $pid; status in $status, seconds in $took, those of an idle machine counted
+	local before=$SECONDS
+	patience_begin
+	wait "$pid"
+	status=$?
+	patience_count
+	took=$((SECONDS - before)) counted=$patience_ms
+}
+
+within() { # seconds
+	runs=$((runs + 1))
+	[ "$counted" -lt $((1000 * $1 + 1000)) ] || fail "took $took s, expected at most $1"
+}
+
+launcher() { # the inner process of yod $pid
+	cat "/proc/$pid/task/$pid/children" | tr -d ' '
+}
+
+state_of() { # pid
+	sed 's/.*) \(.\).*/\1/' "/proc/$1/stat" 2>/dev/null
+}
+
+# Run the cases, but those for which skipped_case succeeds.
+run_cases() {
+	local before began
+	case $yod in
+	/*) ;;
+	*) yod=$PWD/$yod ;;
+	esac
+	for case_name in $(declare -F | sed -n 's/^declare -f case_//p'); do
+		! skipped_case "$case_name" || continue
+		[ -z "$only" ] || [[ " $only " == *" $case_name "* ]] || continue
+		before=$failures
+		began=$SECONDS
+		"case_$case_name"
+		[ "$failures" = "$before" ] && echo "ok   $case_name ($((SECONDS - began)) s)"
+	done
+	echo "$runs checks, $failures failures"
+	[ "$failures" = 0 ]
+}
