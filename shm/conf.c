@@ -94,6 +94,12 @@ static bool is_transport(const char *text)
 	       strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789+-.") == n;
 }
 
+/* Return true for any words: which program they name is seen when it runs. */
+static bool is_program(const char *text)
+{
+	return text[strspn(text, " \t")] != '\0';
+}
+
 static const struct p3_conf_row rows[P3_CONF_ROWS] = {
 	[P3_CONF_MODE] = {.name = "PTL3_MODE",
 		.range = "auto|lease|dedicated|park",
@@ -270,6 +276,14 @@ static const struct p3_conf_row rows[P3_CONF_ROWS] = {
 		.help = "seconds of silence of another host after which operations with "
 			"its nodes fail",
 		.is_form = is_far_timeout},
+	[P3_CONF_RSH] = {.name = "PTL3_RSH",
+		.kind = P3_CONF_FORM,
+		.range = "ssh, ssh -q ...",
+		.usual = "ssh",
+		.expected = "a program that is called with a host and a command line, "
+			    "and its arguments, as in ssh -q",
+		.help = "remote shell of yod --hosts, as --rsh names it",
+		.is_form = is_program},
 	[P3_CONF_ABSENT] = {.name = "PTL3_ABSENT",
 		.kind = P3_CONF_FORM,
 		.range = "hold, hold:60, drop ...",

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The outer process of yod: signals, the end of yod, the sweep of its descendants. */
 #include "launcher/yod/guard.h"
+#include "launcher/clock.h"
 #include "launcher/yod/input.h"
 #include "launcher/yod/reap.h"
 #include "launcher/yod/say.h"
@@ -19,9 +20,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define SWEEP_MS     5000
-#define SWEEP_TRIES  2
-#define STATUS_OF(s) (WIFEXITED(s) ? WEXITSTATUS(s) : 128 + WTERMSIG(s))
+#define SWEEP_MS      5000
+#define SWEEP_TRIES   2
+#define GRACE_TURN_US 5000
+#define STATUS_OF(s)  (WIFEXITED(s) ? WEXITSTATUS(s) : 128 + WTERMSIG(s))
 
 /* Reap orphans.  Return true when yod itself has ended. */
 static bool yod_ended(pid_t yod, int *status_out)
@@ -85,8 +87,21 @@ struct ends {
 	struct p3_tty tty; /* as it was before the first node could change it */
 };
 
-static _Noreturn void guard(pid_t yod, struct ends *e)
+/* Reap children that end by themselves, for ms at most. */
+static void let_end(int ms)
 {
+	int64_t end = p3_now_ms() + ms;
+	pid_t pid;
+	while (ms && (pid = p3_reap_any()) >= 0 && p3_now_ms() < end)
+		if (pid)
+			p3_reap_take(pid);
+		else
+			usleep(GRACE_TURN_US);
+}
+
+static _Noreturn void guard(pid_t yod, struct ends *e, const struct p3_guard_duty *duty)
+{
+	p3_say_by(NULL, NULL);
 	FAULT_POINT("yod.guard_began");
 	int status = watch(yod, e->signals, &e->in);
 	FAULT_POINT("yod.guard_unswept");
@@ -95,7 +110,10 @@ static _Noreturn void guard(pid_t yod, struct ends *e)
 			"the launcher (pid %d) was killed by signal %d (%s); ending the "
 			"job",
 			(int)yod, WTERMSIG(status), strsignal(WTERMSIG(status)));
+	let_end(duty->grace_ms);
 	sweep();
+	if (duty->last)
+		duty->last(duty->arg);
 	p3_tty_restore(&e->tty);
 	_exit(STATUS_OF(status));
 }
@@ -112,7 +130,7 @@ static int open_ends(struct ends *e, struct p3_guard *g)
 	return p3_input_open(&e->in, &g->stdin_fd);
 }
 
-int p3_guard_split(struct p3_guard *guard_out)
+int p3_guard_split(const struct p3_guard_duty *duty, struct p3_guard *guard_out)
 {
 	static struct ends e;
 	struct p3_guard g;
@@ -128,7 +146,7 @@ int p3_guard_split(struct p3_guard *guard_out)
 		close(e.alive[0]);
 		if (g.stdin_fd != STDIN_FILENO)
 			close(g.stdin_fd);
-		guard(yod, &e);
+		guard(yod, &e, duty);
 	}
 	FAULT_POINT("yod.split");
 	setpgid(0, 0);

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * yod - starts a Portals job of N nodes on this machine, and ends it
+ * yod - starts a Portals job of N nodes on this machine or on others, and ends it
  *
  * guard.h explains how no process is left behind, run.h how a job runs, rdv.h the
- * exchange between yod and its nodes.  yod makes only the files of --output-dir and
+ * exchange between yod and its nodes, agents.h a job on several hosts, of which agent.h
+ * runs each host's part.  yod makes only the files of --output-dir and
  * --trace.
  */
+#include "launcher/yod/agent.h"
+#include "launcher/yod/agents.h"
 #include "launcher/yod/cpus.h"
 #include "launcher/yod/guard.h"
 #include "launcher/yod/opt.h"
@@ -20,6 +23,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -41,7 +45,8 @@ static int say_cannot(const char *what, int rc, const char *remedy)
 	return P3_STATUS_YOD;
 }
 
-static int place_nodes(const struct p3_opt *opt, struct p3_place *place_out)
+/* Place n nodes on this host's CPUs. */
+static int place_nodes(const struct p3_opt *opt, uint32_t n, struct p3_place *place_out)
 {
 	struct p3_place_machine here;
 	*place_out = (struct p3_place){.cpus = p3_cpus_usable()};
@@ -51,7 +56,7 @@ static int place_nodes(const struct p3_opt *opt, struct p3_place *place_out)
 	if (rc)
 		return say_cannot("cannot read the CPUs that yod may use", rc,
 			"do without --bind and -VN");
-	return p3_place_make(&here, &opt->place, opt->size, place_out);
+	return p3_place_make(&here, &opt->place, n, place_out);
 }
 
 static bool is_watched(const struct p3_opt *opt, const struct p3_prog *prog)
@@ -86,18 +91,15 @@ static bool open_output_dir(struct p3_opt *opt)
 	return !opt->output_dir || opt->output_dir_fd >= 0;
 }
 
-/* Check all that can be checked before the start.  Return P3_OPT_RUN, or the exit
- * status. */
-static int check(const struct p3_opt *opt, struct p3_place *place_out)
+/* Check what n nodes need on this host.  Return P3_OPT_RUN, or the exit status. */
+static int check(const struct p3_opt *opt, uint32_t n, struct p3_place *place_out)
 {
-	if (p3_settings_check(opt))
-		return P3_OPT_USAGE;
 	for (uint32_t i = 0; i < opt->prog_n; i++) {
 		int rc = p3_prog_check(&opt->prog[i]);
 		if (rc)
 			return rc;
 	}
-	if (place_nodes(opt, place_out))
+	if (place_nodes(opt, n, place_out))
 		return P3_STATUS_YOD;
 	return opt->shared_heap && !p3_preload_is_there() ? P3_STATUS_YOD : P3_OPT_RUN;
 }
@@ -112,34 +114,116 @@ static int printed(int status)
 	return status ? status : P3_STATUS_YOD;
 }
 
+/* ---- an agent ---- */
+
+static int say_no_agent(int rc)
+{
+	return say_cannot("cannot start the agent", rc, "see ulimit -u and ulimit -n");
+}
+
+/* Fit the places to the ranks of this host. */
+static int shift_places(
+	const struct p3_opt *opt, const struct p3_host *host, struct p3_place *place)
+{
+	int rc = place->bound ? p3_place_shift(place, host->first, host->size, opt->size)
+			      : 0;
+	return rc ? say_no_agent(rc) : P3_OPT_RUN;
+}
+
+/* Wait until the job is to start.  Return P3_OPT_RUN, or the exit status. */
+static int prepare_agent(
+	struct p3_agent *agent, struct p3_opt *opt, struct p3_place *place_out)
+{
+	const struct p3_host *host = p3_agent_host(agent);
+	opt->domain = p3_agent_domain(agent);
+	int rc = check(opt, host->size, place_out);
+	if (rc == P3_OPT_RUN)
+		rc = shift_places(opt, host, place_out);
+	if (rc == P3_OPT_RUN && !choose_libraries(opt))
+		rc = P3_STATUS_YOD;
+	if (rc != P3_OPT_RUN)
+		p3_agent_refuse(agent, rc);
+	else if (!p3_agent_is_to_go(agent))
+		rc = P3_STATUS_YOD;
+	return rc;
+}
+
+/* Run the part of a job that is on this host, for the yod that has started this one. */
+static int be_agent(void)
+{
+	static struct p3_opt opt;
+	static struct p3_place place;
+	struct p3_guard guard;
+	int rc;
+	sigset_t none; /* signals are as a remote shell has left them */
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	const struct p3_signals *signals = p3_signals_take();
+	struct p3_agent *agent = p3_agent_meet(&rc);
+	if (!agent)
+		return rc;
+	opt = p3_agent_order(agent)->opt;
+	rc = prepare_agent(agent, &opt, &place);
+	if (rc != P3_OPT_RUN)
+		return rc;
+	struct p3_guard_duty duty = {.last = p3_agent_clean, .arg = agent};
+	rc = p3_guard_split(&duty, &guard);
+	if (rc) {
+		rc = say_no_agent(rc);
+		p3_agent_refuse(agent, rc);
+		return rc;
+	}
+	return p3_run_job(
+		&opt, &place, p3_agent_order(agent)->jid, &guard, signals, agent);
+}
+
+/* ---- yod ---- */
+
+/* Return yod's answer to the command line: P3_OPT_RUN, or the exit status. */
+static int prepare(struct p3_opt *opt, struct p3_place *place_out)
+{
+	if (p3_settings_check(opt))
+		return P3_OPT_USAGE;
+	int rc = opt->hosts.n ? P3_OPT_RUN : check(opt, opt->size, place_out);
+	if (rc != P3_OPT_RUN)
+		return rc;
+	if (opt->plan)
+		return printed(opt->hosts.n ? p3_plan_print_hosts(opt)
+					    : p3_plan_print(opt, place_out));
+	if (!open_output_dir(opt) || (!opt->hosts.n && !choose_libraries(opt)))
+		return P3_STATUS_YOD;
+	return P3_OPT_RUN;
+}
+
 int main(int argc, char **argv)
 {
 	static struct p3_opt opt;
 	static struct p3_place place;
 	struct p3_guard guard;
+	struct p3_guard_duty duty = {.grace_ms = 0};
 	int rc = open_missing_standard_fds();
 	if (rc)
 		return say_cannot("cannot open /dev/null", rc,
 			"see ulimit -n, and ls -l /dev/null");
+	if (argc == 2 && !strcmp(argv[1], P3_AGENT_OPTION))
+		return be_agent();
 	rc = p3_opt_parse(argc, argv, &opt);
 	if (rc != P3_OPT_RUN)
 		return printed(rc);
-
-	rc = check(&opt, &place);
+	rc = prepare(&opt, &place);
 	if (rc != P3_OPT_RUN)
 		return rc;
-	if (opt.plan)
-		return printed(p3_plan_print(&opt, &place));
-
-	if (!open_output_dir(&opt) || !choose_libraries(&opt))
-		return P3_STATUS_YOD;
 
 	/* the pid that users see as yod's; never 0 or ~0 */
 	uint32_t jid = (uint32_t)getpid();
 	const struct p3_signals *signals = p3_signals_take();
-	rc = p3_guard_split(&guard);
+	if (opt.hosts.n)
+		duty.grace_ms = P3_AGENTS_GRACE_MS;
+	rc = p3_guard_split(&duty, &guard);
 	if (rc)
 		return say_cannot(
 			"cannot start the launcher", rc, "see ulimit -u and ulimit -n");
-	return p3_run_job(&opt, &place, jid, &guard, signals);
+	if (opt.hosts.n)
+		return p3_agents_run(&opt, jid, &guard, signals);
+	return p3_run_job(&opt, &place, jid, &guard, signals, NULL);
 }

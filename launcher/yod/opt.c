@@ -322,6 +322,30 @@ static int set_domain(struct p3_opt *opt, const char *name, const char *value)
 	return P3_OPT_RUN;
 }
 
+static int set_hosts(struct p3_opt *opt, const char *name, const char *value)
+{
+	if (opt->hosts_of) {
+		p3_record_set("%s: the hosts are given by %s already; expected one of "
+			      "--hosts and --hostfile, once",
+			name, opt->hosts_of);
+		return P3_OPT_USAGE;
+	}
+	bool list = !strcmp(name, "--hosts");
+	opt->hosts_of = list ? "--hosts" : "--hostfile";
+	int rc = list ? p3_hosts_parse(value, &opt->hosts)
+		      : p3_hosts_read(value, &opt->hosts);
+	if (rc == -ENOMEM)
+		return say_no_memory();
+	return rc ? P3_OPT_USAGE : P3_OPT_RUN;
+}
+
+static int set_rsh(struct p3_opt *opt, const char *name, const char *value)
+{
+	(void)name;
+	opt->rsh = value;
+	return P3_OPT_RUN;
+}
+
 static int show_help(struct p3_opt *opt, const char *name, const char *value);
 
 static int show_version(struct p3_opt *opt, const char *name, const char *value)
@@ -358,6 +382,12 @@ static const struct row rows[] = {
 		false},
 	{"VN", 'V', "N", "N nodes share a core (of --bind: a CPU, a NUMA node)",
 		set_per_unit, false},
+	{"hosts", 0, "LIST", "run on these hosts, with their slots or without: c1:4,c2:2",
+		set_hosts, false},
+	{"hostfile", 0, "FILE", "hosts are in FILE, a line each: c1 or c1:4", set_hosts,
+		false},
+	{"rsh", 0, "PROGRAM", "remote shell (ssh), called with a host and a command line",
+		set_rsh, false},
 	{.help = "the job:"},
 	{"keep-going", 0, NULL, "a failing node does not end the others", set_keep_going,
 		false},
@@ -432,7 +462,8 @@ static int show_help(struct p3_opt *opt, const char *name, const char *value)
 	(void)opt, (void)name, (void)value;
 	puts("usage: yod -sz N [options] program [arguments] [: -sz N program ...]\n"
 	     "  or:  yod [options] -F FILE\n"
-	     "Runs a Portals job of N nodes, each a process of this machine.");
+	     "Runs a Portals job of N nodes, each a process of this machine, or of "
+	     "--hosts.");
 	for (size_t i = 0; i < ROWS; i++)
 		if (!rows[i].name)
 			printf("\n%s\n", rows[i].help);
@@ -489,10 +520,11 @@ static const struct {
 	const char *names; /* with a blank before and behind each */
 	const char *hint;
 } foreign[] = {
-	{" H host hosts hostfile machinefile default-hostfile f w nodelist ",
-		"all nodes run on this machine; leave it out"},
+	{" H host machinefile default-hostfile f w nodelist ",
+		"hosts are chosen by --hosts c1,c2 or --hostfile FILE"},
 	{" N npernode ppn ntasks-per-node oversubscribe nooversubscribe perhost O ",
-		"any number of nodes runs on this machine; leave it out"},
+		"any number of nodes runs on a machine; --hosts c1:4,c2:2 says how many"},
+	{" agent ", "yod --hosts starts agents, with that word alone"},
 	{" v verbose debug-daemons ",
 		"--stats and --trace FILE say what nodes do, --version prints the "
 		"version"},
@@ -812,6 +844,20 @@ static int check_output(const struct p3_opt *opt)
 	return P3_OPT_RUN;
 }
 
+/* Refuse the options that jobs on several hosts cannot have, and place the ranks. */
+static int check_hosts(struct p3_opt *opt)
+{
+	const char *no = opt->trace ? "--trace" : opt->domain ? "--domain" : NULL;
+	if (!opt->hosts.n)
+		return P3_OPT_RUN;
+	if (no) {
+		p3_record_set("%s: not for a job on several hosts; expected without %s",
+			no, opt->hosts_of);
+		return P3_OPT_USAGE;
+	}
+	return p3_hosts_place(&opt->hosts, opt->size) ? P3_OPT_USAGE : P3_OPT_RUN;
+}
+
 int p3_opt_parse(int argc, char **argv, struct p3_opt *opt_out)
 {
 	struct p3_opt opt = {
@@ -826,6 +872,8 @@ int p3_opt_parse(int argc, char **argv, struct p3_opt *opt_out)
 		rc = number_ranks(&opt);
 	if (rc == P3_OPT_RUN)
 		rc = check_output(&opt);
+	if (rc == P3_OPT_RUN)
+		rc = check_hosts(&opt);
 	*opt_out = opt;
 	return rc;
 }

@@ -13,6 +13,7 @@
 #ifndef P3_LAUNCHER_OPT_H
 #define P3_LAUNCHER_OPT_H
 
+#include "launcher/yod/hosts.h"
 #include "launcher/yod/place.h"
 #include "launcher/yod/prog.h"
 #include "launcher/yod/ranks.h"
@@ -45,6 +46,9 @@ struct p3_opt {
 	const char *trace;     /* trace file, or NULL */
 	const char *mode;      /* NULL: the environment decides */
 	const char *domain;    /* domain where the nodes meet others, or NULL */
+	struct p3_hosts hosts; /* other hosts that run the job; none: this one does */
+	const char *hosts_of;  /* the option that named them, or NULL */
+	const char *rsh;       /* argument of --rsh, or NULL */
 	const char *load;      /* argument of -F; NULL: no load file */
 	struct p3_place_want place;
 };

@@ -55,6 +55,7 @@ struct p3_output {
 	int64_t timer_at;
 	uint32_t ranks;
 	uint32_t ports;
+	bool plain;      /* no tags */
 	uint32_t open_n; /* streams that are not at their end */
 	struct port port[2];
 	struct stream stream[]; /* indexed by 2 * rank + which */
@@ -157,9 +158,9 @@ static void append_tag(struct port *p, uint32_t i)
 	append(&p->sink, tag, (uint32_t)n);
 }
 
-static void emit(struct port *p, uint32_t i, const char *data, uint32_t len)
+static void emit(struct port *p, uint32_t i, const char *data, uint32_t len, bool plain)
 {
-	if (p->open != i)
+	if (p->open != i && !plain)
 		append_tag(p, i);
 	append(&p->sink, data, len);
 	p->open = data[len - 1] == '\n' ? NO_STREAM : i;
@@ -189,7 +190,7 @@ static bool compose_stream(struct p3_output *o, struct port *p, uint32_t i)
 		if (!room)
 			break;
 		bool whole = s->buf[at + len - 1] == '\n';
-		emit(p, i, s->buf + at, len);
+		emit(p, i, s->buf + at, len, o->plain);
 		p->holder = whole || s->push ? NO_STREAM : i;
 		at += len;
 	}
@@ -378,6 +379,11 @@ int p3_output_add(struct p3_output *o, uint32_t rank, int which, int fd)
 	o->open_n++;
 	stream_watch(o, i, true);
 	return 0;
+}
+
+void p3_output_set_plain(struct p3_output *o)
+{
+	o->plain = true;
 }
 
 int p3_output_start(struct p3_output *o)

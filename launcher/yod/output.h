@@ -31,6 +31,9 @@ struct p3_output;
 /* Make the output of `ranks` nodes to the descriptors to[].  Return NULL with errno. */
 struct p3_output *p3_output_create(uint32_t ranks, const int to[2]);
 
+/* Leave the tags out, and the newlines in front of them. */
+void p3_output_set_plain(struct p3_output *out);
+
 /* Take over the read end of the pipe of a node's stdout (which 0) or stderr (1). */
 int p3_output_add(struct p3_output *out, uint32_t rank, int which, int fd);
 

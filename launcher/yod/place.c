@@ -240,6 +240,23 @@ bool p3_place_is_possible(const struct p3_cpuset *set)
 	return ok;
 }
 
+int p3_place_shift(struct p3_place *p, uint32_t first, uint32_t n, uint32_t size)
+{
+	struct p3_cpuset *node = calloc(size, sizeof *node);
+	struct p3_cpuset *nic = calloc(size, sizeof *nic);
+	if (!node || !nic || n > size - first) {
+		free(node);
+		free(nic);
+		return -ENOMEM;
+	}
+	memcpy(node + first, p->node, n * sizeof *node);
+	memcpy(nic + first, p->nic, n * sizeof *nic);
+	p3_place_free(p);
+	p->node = node;
+	p->nic = nic;
+	return 0;
+}
+
 void p3_place_free(struct p3_place *place)
 {
 	free(place->node);

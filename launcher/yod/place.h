@@ -55,6 +55,9 @@ int p3_place_make(const struct p3_place_machine *here, const struct p3_place_wan
 /* Return true if this process may run on one of the CPUs.  To find out, the function sets
  * the process's affinity mask to them, and then restores it. */
 bool p3_place_is_possible(const struct p3_cpuset *set);
+/* Let the places, made for nodes 0 to n - 1, be those of nodes first to first + n - 1 of
+ * a job of `size` nodes.  Return 0 or -ENOMEM. */
+int p3_place_shift(struct p3_place *place, uint32_t first, uint32_t n, uint32_t size);
 void p3_place_free(struct p3_place *place);
 
 #endif

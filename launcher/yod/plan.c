@@ -392,6 +392,17 @@ static void check(struct plan *p)
 		"bytes of address space", "ulimit -v");
 }
 
+int p3_plan_print_hosts(const struct p3_opt *opt)
+{
+	print_programs(opt);
+	for (uint32_t i = 0; i < opt->hosts.n; i++) {
+		const struct p3_host *h = &opt->hosts.host[i];
+		printf("%-14s%s: ranks %u-%u\n", i ? "" : "hosts", h->name, h->first,
+			h->first + h->size - 1);
+	}
+	return 0;
+}
+
 int p3_plan_print(const struct p3_opt *opt, const struct p3_place *place)
 {
 	struct plan p = make(opt, place);

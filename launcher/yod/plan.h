@@ -16,6 +16,9 @@
 /* Return the number of descriptors that yod needs for n nodes. */
 uint64_t p3_plan_yod_fds(uint32_t n);
 
+/* Print the hosts of a job and the ranks of each.  Return 0. */
+int p3_plan_print_hosts(const struct p3_opt *opt);
+
 /* Print the plan.  Return 0, or the exit status if the job could not run. */
 int p3_plan_print(const struct p3_opt *opt, const struct p3_place *place);
 

@@ -3,6 +3,7 @@
 #include "launcher/yod/run.h"
 #include "launcher/rdv/attach.h"
 #include "launcher/clock.h"
+#include "launcher/yod/agent.h"
 #include "launcher/yod/guard.h"
 #include "launcher/yod/output.h"
 #include "launcher/yod/plan.h"
@@ -17,6 +18,7 @@
 #include "shm/conf.h"
 #include "shm/domain.h"
 #include "shm/fault.h"
+#include "shm/job.h"
 #include "shm/layout.h"
 
 #include <errno.h>
@@ -27,6 +29,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -38,7 +41,7 @@
 #define DRAIN_MS 2000 /* time for the output of an aborted job */
 #define SWEEP_MS 5000
 
-enum key { KEY_SIGNALS, KEY_GUARD, KEY_RDV, KEY_OUTPUT, KEY_ATTACH };
+enum key { KEY_SIGNALS, KEY_GUARD, KEY_RDV, KEY_OUTPUT, KEY_ATTACH, KEY_AGENT };
 
 enum life { UNBORN, RUNS, ENDED, REAPED };
 
@@ -55,6 +58,8 @@ struct run {
 	struct p3_domain domain; /* the domain of opt, for its nids */
 	uint32_t nid_base, jid;
 	const struct p3_place *place;
+	struct p3_agent *agent; /* NULL: this is yod itself */
+	uint32_t first, here_n; /* the ranks on this host */
 	struct p3_rdv *rdv;
 	struct p3_output *output;
 	struct p3_stats *stats;     /* NULL: not requested */
@@ -65,6 +70,9 @@ struct run {
 	int end_fd;
 	int signals;
 	int alive_fd;
+	int stdin_fd;   /* standard input of rank 0 */
+	int hosts_fd;   /* agent: file of the job's hosts; or -1 */
+	uint64_t round; /* agent: number of the next barrier */
 	uint32_t runs_n;
 	uint32_t ended_n; /* nodes that have ended and are not reaped yet */
 	enum stage stage;
@@ -290,7 +298,8 @@ static void break_off(struct run *r, int sig)
 		r->drain_at = p3_now_ms();
 		return;
 	}
-	p3_record_set("signal %d (%s); ending the job", sig, strsignal(sig));
+	if (!r->agent)
+		p3_record_set("signal %d (%s); ending the job", sig, strsignal(sig));
 	r->hurry = true;
 	if (sig == SIGQUIT)
 		report_and_end(r, sig);
@@ -329,7 +338,7 @@ static void how_it_ended(char *text, size_t len, int status)
 static void node_failed(struct run *r, uint32_t i, int status)
 {
 	char how[100];
-	if (r->stage != GOING)
+	if (r->stage != GOING || r->agent)
 		return;
 	decide(r, WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status));
 	how_it_ended(how, sizeof how, status);
@@ -351,6 +360,8 @@ static void node_ended(struct run *r, uint32_t i, int status)
 		p3_stats_ended(r->stats, i, r->rank[i].pid, status);
 	if (r->output)
 		p3_output_ended(r->output, i);
+	if (r->agent)
+		p3_agent_ended(r->agent, i, status);
 	if (status)
 		node_failed(r, i, status);
 }
@@ -457,7 +468,8 @@ static void on_guard_gone(struct run *r)
 	 * ever for a stop that SIGCONT has undone. */
 	prctl(PR_SET_PDEATHSIG, 0);
 	epoll_ctl(r->ep, EPOLL_CTL_DEL, r->alive_fd, NULL);
-	p3_record_set("yod was killed; ending the job");
+	p3_record_set(r->agent ? "the agent was killed; ending its nodes"
+			       : "yod was killed; ending the job");
 	decide(r, 128 + SIGKILL);
 	kill_job(r);
 	r->hurry = true;
@@ -481,6 +493,9 @@ static void on_event(struct run *r, enum key key)
 		return;
 	case KEY_ATTACH:
 		p3_attach_step(r->attach);
+		return;
+	case KEY_AGENT:
+		p3_agent_step(r->agent);
 		return;
 	}
 }
@@ -530,9 +545,16 @@ static int wait_ms(const struct run *r)
 	return ms > 100000 ? 100000 : (int)ms + 1;
 }
 
+static bool has_output(const struct run *r)
+{
+	if (r->agent)
+		return p3_agent_has_output(r->agent);
+	return r->output && !p3_output_is_done(r->output);
+}
+
 static bool output_left(struct run *r)
 {
-	if (!r->output || p3_output_is_done(r->output))
+	if (!has_output(r))
 		return false;
 	if (r->hurry && r->drain_at == P3_NEVER && !nodes_left(r))
 		r->drain_at = p3_now_ms() + DRAIN_MS;
@@ -589,7 +611,14 @@ static int adopt(struct run *r, uint32_t i, const struct p3_spawned *s)
 	if (rc)
 		close(s->sock);
 	for (int k = 0; k < 2 && !rc && s->out[k] >= 0; k++)
-		rc = p3_output_add(r->output, i, k, s->out[k]);
+		rc = r->agent ? p3_agent_add(r->agent, i, k, s->out[k])
+			      : p3_output_add(r->output, i, k, s->out[k]);
+	if (r->agent)
+		p3_agent_tell(r->agent,
+			(struct p3_frame){.op = P3_FRAME_STARTED,
+				.node = i,
+				.value = (int32_t)s->pid},
+			NULL);
 	return rc;
 }
 
@@ -606,6 +635,10 @@ static int start_one(struct run *r, const struct p3_spawn_conf *conf, uint32_t i
 		return 0;
 	rc = rc ? rc : rc2;
 	decide(r, say_no_start(r, i, -rc, fault));
+	if (r->agent)
+		p3_agent_tell(r->agent,
+			(struct p3_frame){.op = P3_FRAME_REFUSED, .value = r->status},
+			NULL);
 	kill_job(r);
 	return rc;
 }
@@ -613,7 +646,7 @@ static int start_one(struct run *r, const struct p3_spawn_conf *conf, uint32_t i
 /* Start all nodes, or stop at a signal that ends the job or at a failed start. */
 static void start_all(struct run *r, const struct p3_spawn_conf *conf)
 {
-	for (uint32_t i = 0; i < r->opt->size; i++)
+	for (uint32_t i = r->first; i < r->first + r->here_n; i++)
 		if (start_one(r, conf, i))
 			return;
 }
@@ -669,6 +702,96 @@ static void take_trace(void *arg, uint32_t i, int published, bool died)
 			r->trace, i, published, died ? P3_TRACE_DIED : P3_TRACE_LEFT);
 }
 
+/* ---- the part of an agent ---- */
+
+/* Tell yod what the rendezvous tells. */
+static void pass_news_on(
+	void *arg, enum p3_rdv_news what, uint32_t node, const void *card, size_t len)
+{
+	static const enum p3_frame_op ops[] = {[P3_RDV_ALL_WAIT] = P3_FRAME_BARRIER,
+		[P3_RDV_BROKEN] = P3_FRAME_BROKEN,
+		[P3_RDV_GONE] = P3_FRAME_GONE,
+		[P3_RDV_CARD] = P3_FRAME_CARD};
+	struct run *r = arg;
+	struct p3_frame f = {
+		.op = ops[what], .node = node, .number = r->round, .len = len};
+	p3_agent_tell(r->agent, f, card);
+}
+
+/* yod, or the remote shell, has ended. */
+static void on_cut(struct run *r)
+{
+	decide(r, 128 + SIGKILL);
+	r->hurry = true;
+	r->drain_at = p3_now_ms();
+	if (nodes_left(r))
+		kill_job(r);
+}
+
+static void on_order(void *arg, const struct p3_frame *f, const char *bytes)
+{
+	struct run *r = arg;
+	if (!f) {
+		on_cut(r);
+		return;
+	}
+	switch (f->op) {
+	case P3_FRAME_SIGNAL:
+		on_signal(r, f->value);
+		return;
+	case P3_FRAME_END:
+		end_job(r);
+		return;
+	case P3_FRAME_KILL:
+		r->hurry = true;
+		r->drain_at = p3_now_ms();
+		kill_job(r);
+		return;
+	case P3_FRAME_RELEASED:
+		r->round = f->number + 1;
+		p3_rdv_release(r->rdv, f->value, f->node);
+		return;
+	case P3_FRAME_GONE:
+		p3_rdv_gone(r->rdv, f->node);
+		return;
+	case P3_FRAME_CARDS:
+		p3_rdv_cards(r->rdv, f->value, f->node, bytes, (size_t)f->len, f->number);
+		return;
+	}
+}
+
+/* Make the file of the job's hosts, for its nodes.  Return its descriptor or -errno. */
+static int make_hosts_file(const struct p3_hosts *hosts)
+{
+	int fd = memfd_create("p3-hosts", MFD_CLOEXEC);
+	bool ok = fd >= 0;
+	for (uint32_t i = 0; i < hosts->n && ok; i++) {
+		const struct p3_host *host = &hosts->host[i];
+		struct p3_job_host h = {host->first, host->size, ""};
+		snprintf(h.name, sizeof h.name, "%.*s", (int)sizeof h.name - 1,
+			host->name);
+		ok = write(fd, &h, sizeof h) == sizeof h;
+	}
+	if (!ok && fd >= 0)
+		close(fd);
+	return ok ? fd : -ENOSPC;
+}
+
+/* Let the rendezvous work for this host's part of the job. */
+static int be_part(struct run *r, struct p3_rdv_conf *conf)
+{
+	bool several = r->opt->hosts.n > 1;
+	conf->hosts = several ? make_hosts_file(&r->opt->hosts) : -1;
+	conf->first = r->first;
+	conf->here = r->here_n;
+	conf->news = pass_news_on;
+	conf->news_arg = r;
+	r->hosts_fd = conf->hosts;
+	return several && conf->hosts < 0 ? conf->hosts : 0;
+}
+
+/* ---- starting ---- */
+
 static int open_parts(struct run *r, uint32_t jid, const struct p3_guard *guard)
 {
 	static const int to[2] = {STDOUT_FILENO, STDERR_FILENO};
@@ -688,6 +811,9 @@ static int open_parts(struct run *r, uint32_t jid, const struct p3_guard *guard)
 	if (r->opt->stats && !(r->stats = p3_stats_create(r->opt->size)))
 		return -ENOMEM;
 	conf.joined_arg = r->stats;
+	int rc = r->agent ? be_part(r, &conf) : 0;
+	if (rc)
+		return rc;
 	r->rdv = p3_rdv_create(&conf);
 	if (r->opt->tag)
 		r->output = p3_output_create(r->opt->size, to);
@@ -699,11 +825,15 @@ static int open_parts(struct run *r, uint32_t jid, const struct p3_guard *guard)
 	r->end_fd = p3_signals_end_fd();
 	r->ep = epoll_create1(EPOLL_CLOEXEC);
 	r->give_up = epoll_create1(EPOLL_CLOEXEC);
-	int rc = watch(r->ep, r->signals, KEY_SIGNALS);
+	rc = watch(r->ep, r->signals, KEY_SIGNALS);
 	rc = rc ? rc : watch(r->ep, r->alive_fd, KEY_GUARD);
 	rc = rc ? rc : watch(r->ep, p3_rdv_fd(r->rdv), KEY_RDV);
 	if (r->output)
 		rc = rc ? rc : watch(r->ep, p3_output_fd(r->output), KEY_OUTPUT);
+	if (r->agent)
+		rc = rc ? rc : p3_agent_open(r->agent, &r->stdin_fd, on_order, r);
+	if (r->agent)
+		rc = rc ? rc : watch(r->ep, p3_agent_fd(r->agent), KEY_AGENT);
 	rc = rc ? rc : watch(r->give_up, r->end_fd, KEY_SIGNALS);
 	return rc ? rc : watch(r->give_up, r->alive_fd, KEY_GUARD);
 }
@@ -733,14 +863,14 @@ static int start(struct run *r, uint32_t jid, const struct p3_guard *guard,
 	const struct p3_signals *signals)
 {
 	struct p3_spawn_conf conf = {.size = r->opt->size,
+		.here = r->here_n,
 		.place = r->place,
 		.mode = r->opt->mode,
 		.trace = r->opt->trace != NULL,
 		.domain = r->opt->domain,
 		.shared_heap = r->opt->shared_heap,
 		.line_buffered = r->opt->line_buffered,
-		.stdin_fd = guard->stdin_fd,
-		.pipes = r->opt->tag,
+		.pipes = r->opt->tag || r->agent,
 		.only = r->opt->only ? &r->opt->only_ranks : NULL,
 		.output_dir_fd = r->opt->output_dir_fd,
 		.signals = signals};
@@ -759,12 +889,13 @@ static int start(struct run *r, uint32_t jid, const struct p3_guard *guard,
 	if (rc)
 		return rc;
 	conf.give_up_fd = r->give_up;
+	conf.stdin_fd = r->stdin_fd;
 	if (r->opt->timeout_ms)
 		r->timeout_at = p3_now_ms() + r->opt->timeout_ms;
 	start_all(r, &conf);
 	FAULT_POINT("yod.started");
-	if (guard->stdin_fd != STDIN_FILENO)
-		close(guard->stdin_fd);
+	if (r->stdin_fd != STDIN_FILENO)
+		close(r->stdin_fd);
 	return r->output ? p3_output_start(r->output) : 0;
 }
 
@@ -772,6 +903,8 @@ static void close_parts(struct run *r)
 {
 	p3_attach_destroy(r->attach);
 	p3_rdv_destroy(r->rdv);
+	if (r->hosts_fd >= 0)
+		close(r->hosts_fd);
 	p3_stats_destroy(r->stats);
 	if (r->output && p3_output_is_done(r->output))
 		p3_output_destroy(r->output);
@@ -794,8 +927,22 @@ static bool open_trace(struct run *r, uint32_t jid)
 	return !rc;
 }
 
+/* Send what yod wants to have at the end, and hang up. */
+static void end_agent(struct run *r)
+{
+	for (uint32_t i = r->first; r->stats && i < r->first + r->here_n; i++) {
+		size_t len;
+		const void *bytes = p3_stats_record(r->stats, i, &len);
+		struct p3_frame f = {.op = P3_FRAME_STATS, .node = i, .len = len};
+		p3_agent_tell(r->agent, f, bytes);
+	}
+	p3_domain_leave(&r->domain);
+	p3_agent_close(r->agent);
+}
+
 int p3_run_job(const struct p3_opt *opt, const struct p3_place *place, uint32_t jid,
-	const struct p3_guard *guard, const struct p3_signals *signals)
+	const struct p3_guard *guard, const struct p3_signals *signals,
+	struct p3_agent *agent)
 {
 	struct run *r = calloc(1, sizeof *r + opt->size * sizeof r->rank[0]);
 	if (!r) {
@@ -805,6 +952,11 @@ int p3_run_job(const struct p3_opt *opt, const struct p3_place *place, uint32_t 
 	}
 	r->opt = opt;
 	r->jid = jid;
+	r->agent = agent;
+	r->first = agent ? p3_agent_host(agent)->first : 0;
+	r->here_n = agent ? p3_agent_host(agent)->size : opt->size;
+	r->stdin_fd = guard->stdin_fd;
+	r->hosts_fd = -1;
 	r->why_ms = opt->why_after_ms;
 	r->told_since = P3_NEVER;
 	p3_domain_none(&r->domain);
@@ -832,7 +984,9 @@ int p3_run_job(const struct p3_opt *opt, const struct p3_place *place, uint32_t 
 	bool whole = p3_tracefile_close(r->trace);
 	if (r->output && p3_output_is_lost(r->output))
 		whole = false;
-	if (r->stats)
+	if (agent)
+		end_agent(r);
+	else if (r->stats)
 		p3_stats_print(r->stats);
 	close_parts(r);
 	return status || whole ? status : P3_STATUS_YOD;

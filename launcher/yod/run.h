@@ -16,6 +16,8 @@
  *	TERMED --5 s (--kill-after)--> KILLED (SIGKILL)
  *	any --second signal, guard gone--> KILLED
  *
+ * In an agent (agent.h) the stages are the same, but yod decides what ends the job.
+ *
  * yod's main thread calls p3_run_job(); the state is struct run (run.c).
  */
 #ifndef P3_LAUNCHER_RUN_H
@@ -28,11 +30,14 @@
 #define P3_STATUS_TIMEOUT 124
 #define P3_STATUS_YOD     125
 
+struct p3_agent;
 struct p3_guard;
 struct p3_signals;
 
-/* Run the job.  Return the exit status of yod. */
+/* Run the job; in an agent, run the ranks of its host.  agent is NULL in yod itself.
+ * Return the exit status of yod. */
 int p3_run_job(const struct p3_opt *opt, const struct p3_place *place, uint32_t jid,
-	const struct p3_guard *guard, const struct p3_signals *signals);
+	const struct p3_guard *guard, const struct p3_signals *signals,
+	struct p3_agent *agent);
 
 #endif

@@ -8,7 +8,20 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char *place_of;
+static const char *place_of, *host_of;
+static void (*say_by)(void *arg, const char *line, size_t len);
+static void *say_by_arg;
+
+void p3_say_by(void (*by)(void *arg, const char *line, size_t len), void *arg)
+{
+	say_by = by;
+	say_by_arg = arg;
+}
+
+void p3_say_on(const char *host)
+{
+	host_of = host;
+}
 
 void p3_say_at(const char *place)
 {
@@ -31,13 +44,24 @@ static void make_printable(char *text, size_t len)
 			text[i] = '?';
 }
 
+static void put_line(const char *line, size_t len)
+{
+	if (say_by) {
+		say_by(say_by_arg, line, len);
+		return;
+	}
+	ssize_t done = write(STDERR_FILENO, line, len);
+	(void)done;
+}
+
 void p3_record_set(const char *fmt, ...)
 {
 	char line[800];
 	int saved = errno; /* for %m, and for the caller */
 	size_t room = sizeof line - 1;
-	size_t len = there(snprintf(line, room, "yod: %.200s%s", place_of ? place_of : "",
-				   place_of ? ": " : ""),
+	size_t len = there(snprintf(line, room, "yod: %s%s%.200s%s",
+				   host_of ? host_of : "", host_of ? ": " : "",
+				   place_of ? place_of : "", place_of ? ": " : ""),
 		room);
 	va_list args;
 	va_start(args, fmt);
@@ -46,7 +70,6 @@ void p3_record_set(const char *fmt, ...)
 	va_end(args);
 	make_printable(line, len);
 	line[len++] = '\n';
-	ssize_t done = write(STDERR_FILENO, line, len);
-	(void)done;
+	put_line(line, len);
 	errno = saved;
 }

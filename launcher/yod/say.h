@@ -6,12 +6,22 @@
  *
  * A line names the thing, its value, the expectation and the remedy, in lower case.
  * Only the main threads of yod and its guard call these functions: the place is a static
- * without a lock.  errno stays as it was.
+ * without a lock.  In an agent the lines go to yod, which prints them.
+ * errno stays as it was.
  */
 #ifndef P3_LAUNCHER_SAY_H
 #define P3_LAUNCHER_SAY_H
 
+#include <stddef.h>
+
 void p3_record_set(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/* Hand each line, with its newline, to this function instead of printing it; NULL:
+ * print. */
+void p3_say_by(void (*by)(void *arg, const char *line, size_t len), void *arg);
+
+/* Name the host at the beginning of each line; NULL: do not.  Not copied. */
+void p3_say_on(const char *host);
 
 /* Begin the following lines with a place in a file, such as "jobs:3"; NULL: with none.
  * The text is not copied. */

@@ -83,7 +83,7 @@ static bool takes_turns(const struct p3_spawn_conf *conf, uint32_t rank)
 	uint32_t here = 0;
 	for (uint32_t i = 0; place->bound && i < conf->size; i++)
 		here += p3_cpuset_equal(&place->node[i], &place->node[rank]);
-	return conf->size > place->cpus ||
+	return conf->here > place->cpus ||
 	       (place->bound && here > p3_cpuset_count(&place->node[rank]));
 }
 

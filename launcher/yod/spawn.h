@@ -21,7 +21,8 @@ struct p3_ranks;
 struct p3_signals;
 
 struct p3_spawn_conf {
-	uint32_t size;
+	uint32_t size; /* nodes of the job */
+	uint32_t here; /* nodes on this host */
 	const struct p3_place *place;
 	uint32_t nid_base;
 	const char *mode;   /* NULL: leave PTL3_MODE unchanged */

@@ -123,6 +123,23 @@ void p3_stats_ended(struct p3_stats *s, uint32_t rank, pid_t pid, int wait_statu
 	n->cpu_ms = cpu_ms_of(pid);
 }
 
+/* ---- agents ---- */
+
+const void *p3_stats_record(const struct p3_stats *s, uint32_t rank, size_t *len_out)
+{
+	*len_out = sizeof s->node[rank];
+	return &s->node[rank];
+}
+
+void p3_stats_take(struct p3_stats *s, uint32_t rank, const void *record, size_t len)
+{
+	struct node *n = &s->node[rank];
+	if (len != sizeof *n)
+		return;
+	memcpy(n, record, len);
+	n->published = -1;
+}
+
 /* ---- output ---- */
 
 static void print_head(void)

@@ -13,6 +13,7 @@
 #ifndef P3_LAUNCHER_STATS_H
 #define P3_LAUNCHER_STATS_H
 
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -29,6 +30,11 @@ void p3_stats_joined(void *stats, uint32_t rank, int published);
 
 /* Note a node's end, before the process is reaped. */
 void p3_stats_ended(struct p3_stats *stats, uint32_t rank, pid_t pid, int wait_status);
+
+/* Return the record of a node, for an agent to send; take the record that an agent has
+ * sent.  Both ends run one build. */
+const void *p3_stats_record(const struct p3_stats *stats, uint32_t rank, size_t *len_out);
+void p3_stats_take(struct p3_stats *stats, uint32_t rank, const void *record, size_t len);
 
 /* Print a line for each node and one for all, to stderr. */
 void p3_stats_print(const struct p3_stats *stats);

@@ -6,7 +6,9 @@ _yod_value() { # option: completes what it takes; false: it takes nothing, or an
 	-bind | --bind) mapfile -t COMPREPLY < <(compgen -W 'none core numa' -- "$cur") ;;
 	-valgrind | --valgrind) mapfile -t COMPREPLY < <(compgen -W 'auto on off' -- "$cur") ;;
 	-d | -wdir | --wdir | -output-dir | --output-dir) mapfile -t COMPREPLY < <(compgen -d -- "$cur") ;;
-	-F | -load | --load | -trace | --trace) mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
+	-F | -load | --load | -trace | --trace | -hostfile | --hostfile) mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
+	-hosts | --hosts) mapfile -t COMPREPLY < <(compgen -A hostname -- "$cur") ;;
+	-rsh | --rsh) mapfile -t COMPREPLY < <(compgen -c -- "$cur") ;;
 	-x | -env | --env) mapfile -t COMPREPLY < <(compgen -v -- "$cur") ;;
 	esac
 }
@@ -21,6 +23,7 @@ _yod() {
 		-sz | --sz | -np | --np | -n | -timeout | --timeout | -kill-after | --kill-after | -why-after | --why-after | -mode | --mode | -bind | --bind | \
 			-VN | --VN | -F | -load | --load | -d | -wdir | --wdir | -x | -env | --env | \
 			-valgrind | --valgrind | -only-rank | --only-rank | -output-dir | --output-dir | \
+			-hosts | --hosts | -hostfile | --hostfile | -rsh | --rsh | \
 			-trace | --trace | -domain | --domain) ((i += 2)) ;;
 		*) ((i++)) ;;
 		esac
@@ -30,7 +33,7 @@ _yod() {
 	elif ((i > COMP_CWORD)); then
 		_yod_value "${COMP_WORDS[COMP_CWORD - 1]}"
 	elif [[ $cur == -* ]]; then
-		mapfile -t COMPREPLY < <(compgen -W '-sz -np -n -F --load -d --wdir -x --env --bind -VN
+		mapfile -t COMPREPLY < <(compgen -W '-sz -np -n -F --load -d --wdir -x --env --bind -VN --hosts --hostfile --rsh
 			--keep-going --timeout --kill-after --why-after --mode --domain --shared-heap --valgrind --tag --only-rank
 			--output-dir --line-buffered --stats --trace --plan -h --help
 			--help-env --version' -- "$cur")

@@ -8,7 +8,8 @@
 #	case: NAME
 #	needs: root		or it is skipped
 #	run: commands of bash	$yod, $node (yod_node), $shim (for LD_PRELOAD), $cpu (one
-#				that may be used), in an empty directory
+#				that may be used), $here (a remote shell that stays here;
+#				PTL3_RSH names it), in an empty directory
 #	status: N
 #	out: line of stdout	in this order
 #	err: line of stderr
@@ -25,12 +26,13 @@ table=$(dirname "$(readlink -f "$0")")/yod_errors.txt
 . "$(dirname "$0")/mp.sh"
 export yod=$P3_YOD node=$MP_BIN/yod_node shim=$MP_BIN/libyod_shim.so
 cpu=$(sed -n 's/^Cpus_allowed_list:[[:space:]]*\([0-9]*\).*/\1/p' /proc/self/status)
-export cpu LC_ALL=C
+here=$(dirname "$table")/../agents/local.sh
+export cpu here PTL3_RSH=$here LC_ALL=C
 unset PTL3_MODE PTL3_HUGEPAGES
 cases=0
 
 plain() { # file: without what differs from run to run
-	sed -E "s#$dir/cwd#DIR#g; s#$MP_BIN/##g; s#${P3_YOD%/bin/yod}/#BUILD/#g; s/\(pid [0-9]+\)/(pid PID)/g
+	sed -E "s#$dir/cwd#DIR#g; s#$MP_BIN/##g; s#${P3_YOD%/bin/yod}/#BUILD/#g; s#$here#HERE#g; s/\(pid [0-9]+/(pid PID/g
 		s/process [0-9]+/process PID/g; s/some of $cpu /some of CPU /" "$1" | tr -d '\0'
 }
 
@@ -38,7 +40,7 @@ perform() { # commands: prints them and what came of them
 	rm -rf "$dir/cwd"
 	mkdir "$dir/cwd"
 	cd "$dir/cwd" || exit 1
-	run timeout "${P3_LIMIT:-3000}" bash -c "$1"
+	run timeout "${P3_LIMIT:-3000}" bash -c "$1" </dev/null
 	cd - >/dev/null || exit 1
 	echo "run: $1"
 	echo "status: $status"

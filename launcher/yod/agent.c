@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The agent's connection to yod. */
+#include "launcher/yod/agent.h"
+#include "launcher/clock.h"
+#include "launcher/yod/feed.h"
+#include "launcher/yod/relay.h"
+#include "launcher/yod/run.h"
+#include "launcher/yod/say.h"
+#include "shm/domain.h"
+#include "shm/layout.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define LAST_MS 10000 /* time for yod to take the last frames */
+#define EVENTS  4
+
+enum key { KEY_IN, KEY_OUT, KEY_RELAY, KEY_FEED };
+
+struct p3_agent {
+	struct p3_order order;
+	char *bytes; /* of the order */
+	struct p3_frames conn;
+	char domain[P3_DOMAIN_NAMES + 1];
+	bool cut; /* the connection is broken */
+	int ep;
+	bool out_watched, feed_watched;
+	struct p3_relay *relay;
+	struct p3_feed feed;
+	void (*take)(void *arg, const struct p3_frame *f, const char *bytes);
+	void *arg;
+};
+
+const struct p3_order *p3_agent_order(const struct p3_agent *a)
+{
+	return &a->order;
+}
+
+const struct p3_host *p3_agent_host(const struct p3_agent *a)
+{
+	return &a->order.opt.hosts.host[a->order.host];
+}
+
+const char *p3_agent_domain(const struct p3_agent *a)
+{
+	return a->order.opt.hosts.n > 1 ? a->domain : NULL;
+}
+
+static int watch(struct p3_agent *a, int op, int fd, enum key key, uint32_t events)
+{
+	struct epoll_event ev = {.events = events, .data.u32 = key};
+	return fd < 0 || epoll_ctl(a->ep, op, fd, &ev) ? -errno : 0;
+}
+
+/* Watch for room where bytes wait for it. */
+static void set_watches(struct p3_agent *a)
+{
+	bool owes = !a->cut && p3_frames_owes(&a->conn);
+	bool feeds = p3_feed_wants(&a->feed) >= 0;
+	if (owes != a->out_watched && !a->cut)
+		watch(a, EPOLL_CTL_MOD, STDOUT_FILENO, KEY_OUT, owes ? EPOLLOUT : 0);
+	if (feeds && !a->feed_watched)
+		watch(a, EPOLL_CTL_ADD, a->feed.to, KEY_FEED, EPOLLOUT);
+	if (!feeds && a->feed_watched && a->feed.to >= 0)
+		watch(a, EPOLL_CTL_DEL, a->feed.to, KEY_FEED, 0);
+	a->out_watched = owes;
+	a->feed_watched = feeds;
+}
+
+void p3_agent_tell(struct p3_agent *a, struct p3_frame f, const void *bytes)
+{
+	if (!a->cut)
+		p3_frames_send(&a->conn, f, bytes);
+	if (a->ep >= 0)
+		set_watches(a);
+}
+
+/* Send a line of this process to yod, which prints it. */
+static void say_up(void *arg, const char *line, size_t len)
+{
+	struct p3_agent *a = arg;
+	p3_agent_tell(a, (struct p3_frame){.op = P3_FRAME_SAY, .len = len}, line);
+}
+
+/* ---- before the job ---- */
+
+/* Wait for the next frame.  Return 0 or -errno; -ECONNRESET: yod does not listen any
+ * more. */
+static int await(struct p3_agent *a, struct p3_frame *f, const char **bytes)
+{
+	for (;;) {
+		int rc = p3_frames_next(&a->conn, f, bytes);
+		if (rc != -EAGAIN)
+			return rc;
+		if (p3_frames_flush(&a->conn) || !p3_frames_wait(&a->conn, -1))
+			return -ECONNRESET;
+		rc = p3_frames_fill(&a->conn);
+		if (rc && rc != -EAGAIN)
+			return rc;
+	}
+}
+
+static void send_last(struct p3_agent *a)
+{
+	int64_t end = p3_now_ms() + LAST_MS;
+	while (!p3_frames_flush(&a->conn) && p3_frames_owes(&a->conn) &&
+		p3_now_ms() < end)
+		if (!p3_frames_wait(&a->conn, 100))
+			return;
+}
+
+void p3_agent_refuse(struct p3_agent *a, int status)
+{
+	p3_agent_tell(
+		a, (struct p3_frame){.op = P3_FRAME_REFUSED, .value = status}, NULL);
+	send_last(a);
+}
+
+static int say_no_yod(int rc)
+{
+	/* With another version, yod says it, when it has read HELLO. */
+	if (rc == -EPROTONOSUPPORT || rc == -ECONNRESET)
+		return P3_STATUS_YOD;
+	p3_record_set("--agent: standard input has no order of a yod; expected that "
+		      "yod --hosts starts the agent");
+	return P3_STATUS_YOD;
+}
+
+/* Read the order, which stays in memory for ever.  Return 0, or the exit status. */
+static int read_order(struct p3_agent *a)
+{
+	struct p3_frame f;
+	const char *bytes;
+	int rc = await(a, &f, &bytes);
+	if (rc || f.op != P3_FRAME_ORDER)
+		return say_no_yod(rc);
+	a->bytes = malloc(f.len + 1);
+	if (a->bytes)
+		memcpy(a->bytes, bytes, f.len);
+	return a->bytes && p3_order_unpack(a->bytes, f.len, &a->order) ? 0
+								       : say_no_yod(0);
+}
+
+/* Be as yod is: environment, umask, directory. */
+static int be_like_yod(struct p3_agent *a)
+{
+	const struct p3_order *o = &a->order;
+	environ = o->env;
+	umask(o->mask);
+	p3_say_on(p3_agent_host(a)->name);
+	snprintf(a->domain, sizeof a->domain, "yod-%u-%.12s-%u", o->jid, o->tag, o->host);
+	if (!chdir(o->dir))
+		return 0;
+	p3_record_set("directory '%s': %s; expected the directory in which yod was "
+		      "started, on each host",
+		o->dir, strerror(errno));
+	p3_agent_refuse(a, P3_STATUS_NO_FILE);
+	return P3_STATUS_NO_FILE;
+}
+
+struct p3_agent *p3_agent_meet(int *status_out)
+{
+	static struct p3_agent agent;
+	struct p3_agent *a = &agent;
+	*status_out = P3_STATUS_YOD;
+	if (p3_frames_open(&a->conn, STDIN_FILENO, STDOUT_FILENO))
+		return NULL;
+	a->feed.to = a->ep = -1;
+	p3_agent_tell(a,
+		(struct p3_frame){.op = P3_FRAME_HELLO, .number = P3_LAYOUT_WORD}, NULL);
+	*status_out = read_order(a);
+	if (*status_out) {
+		send_last(a);
+		return NULL;
+	}
+	p3_say_by(say_up, a);
+	*status_out = be_like_yod(a);
+	return *status_out ? NULL : a;
+}
+
+bool p3_agent_is_to_go(struct p3_agent *a)
+{
+	struct p3_frame f;
+	const char *bytes;
+	p3_agent_tell(a, (struct p3_frame){.op = P3_FRAME_READY}, NULL);
+	return !await(a, &f, &bytes) && f.op == P3_FRAME_GO;
+}
+
+void p3_agent_clean(void *agent)
+{
+	struct p3_agent *a = agent;
+	struct p3_domain d;
+	struct p3_domain_why why;
+	if (p3_agent_domain(a) && !p3_domain_open(&d, P3_DOMAIN_BASE, a->domain, &why))
+		p3_domain_leave(&d);
+}
+
+/* ---- the loop ---- */
+
+static int open_stdin(struct p3_agent *a, int *stdin_out)
+{
+	if (p3_agent_host(a)->first == 0)
+		return p3_feed_open(&a->feed, &a->conn, stdin_out);
+	*stdin_out = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	return *stdin_out < 0 ? -errno : 0;
+}
+
+int p3_agent_open(struct p3_agent *a, int *stdin_out,
+	void (*order)(void *arg, const struct p3_frame *f, const char *bytes), void *arg)
+{
+	a->take = order;
+	a->arg = arg;
+	a->ep = epoll_create1(EPOLL_CLOEXEC);
+	a->relay = p3_relay_create(a->order.opt.size, &a->conn);
+	if (a->ep < 0 || !a->relay)
+		return -errno;
+	int rc = open_stdin(a, stdin_out);
+	rc = rc ? rc : watch(a, EPOLL_CTL_ADD, STDIN_FILENO, KEY_IN, EPOLLIN);
+	/* Without events: epoll reports that the other end is closed. */
+	rc = rc ? rc : watch(a, EPOLL_CTL_ADD, STDOUT_FILENO, KEY_OUT, 0);
+	return rc ? rc
+		  : watch(a, EPOLL_CTL_ADD, p3_relay_fd(a->relay), KEY_RELAY, EPOLLIN);
+}
+
+/* Stop talking to yod, which is gone. */
+static void cut(struct p3_agent *a)
+{
+	if (a->cut)
+		return;
+	a->cut = true;
+	epoll_ctl(a->ep, EPOLL_CTL_DEL, STDIN_FILENO, NULL);
+	epoll_ctl(a->ep, EPOLL_CTL_DEL, STDOUT_FILENO, NULL);
+	a->take(a->arg, NULL, NULL);
+}
+
+static void take_frame(struct p3_agent *a, const struct p3_frame *f, const char *bytes)
+{
+	if (f->op == P3_FRAME_ROOM)
+		p3_relay_room(a->relay, f->node, f->value, f->number);
+	else if (f->op == P3_FRAME_NO_OUTPUT)
+		p3_relay_drop(a->relay, f->node, f->value);
+	else if (f->op == P3_FRAME_INPUT)
+		(void)p3_feed_take(&a->feed, bytes, f->len);
+	else
+		a->take(a->arg, f, bytes);
+}
+
+static void hear(struct p3_agent *a)
+{
+	struct p3_frame f;
+	const char *bytes;
+	int rc = p3_frames_fill(&a->conn), rc2 = 0;
+	while (!a->cut && !(rc2 = p3_frames_next(&a->conn, &f, &bytes)))
+		take_frame(a, &f, bytes);
+	if ((rc && rc != -EAGAIN) || (rc2 && rc2 != -EAGAIN))
+		cut(a);
+}
+
+static void on_event(struct p3_agent *a, enum key key, uint32_t events)
+{
+	switch (key) {
+	case KEY_IN:
+		if (!a->cut)
+			hear(a);
+		return;
+	case KEY_OUT:
+		if (events & EPOLLERR)
+			cut(a);
+		return; /* p3_agent_step() sends */
+	case KEY_RELAY:
+		p3_relay_step(a->relay);
+		return;
+	case KEY_FEED:
+		p3_feed_step(&a->feed);
+		return;
+	}
+}
+
+int p3_agent_fd(const struct p3_agent *a)
+{
+	return a->ep;
+}
+
+void p3_agent_step(struct p3_agent *a)
+{
+	struct epoll_event ev[EVENTS];
+	int n = epoll_wait(a->ep, ev, EVENTS, 0);
+	for (int k = 0; k < n; k++)
+		on_event(a, (enum key)ev[k].data.u32, ev[k].events);
+	if (!a->cut && p3_frames_flush(&a->conn))
+		cut(a);
+	set_watches(a);
+}
+
+int p3_agent_add(struct p3_agent *a, uint32_t rank, int which, int fd)
+{
+	return p3_relay_add(a->relay, rank, which, fd);
+}
+
+void p3_agent_ended(struct p3_agent *a, uint32_t rank, int status)
+{
+	struct p3_frame f = {.op = P3_FRAME_ENDED, .node = rank, .value = status};
+	p3_relay_ended(a->relay, rank);
+	p3_agent_tell(a, f, NULL);
+}
+
+bool p3_agent_has_output(const struct p3_agent *a)
+{
+	return !a->cut && !p3_relay_is_done(a->relay);
+}
+
+void p3_agent_close(struct p3_agent *a)
+{
+	p3_agent_tell(a, (struct p3_frame){.op = P3_FRAME_DONE}, NULL);
+	if (!a->cut)
+		send_last(a);
+	p3_say_by(NULL, NULL);
+	p3_relay_destroy(a->relay);
+	p3_feed_close(&a->feed);
+	p3_frames_close(&a->conn);
+	close(a->ep);
+}

@@ -1,0 +1,505 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A job on several hosts: starting agents, the loop, signals, the end. */
+#include "launcher/clock.h"
+#include "launcher/yod/agentsin.h"
+#include "launcher/yod/guard.h"
+#include "launcher/yod/outdir.h"
+#include "launcher/yod/outlets.h"
+#include "launcher/yod/output.h"
+#include "launcher/yod/plan.h"
+#include "launcher/yod/reap.h"
+#include "launcher/yod/run.h"
+#include "launcher/yod/say.h"
+#include "launcher/yod/signals.h"
+#include "launcher/yod/stats.h"
+#include "shm/conf.h"
+#include "shm/job.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/prctl.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define DRAIN_MS      2000 /* time for the output of an aborted job */
+#define AGAIN_MS      1000
+#define SWEEP_MS      5000
+#define FDS_OF_RANK   6
+#define FDS_OF_HOST   4
+#define FDS           64
+#define INPUT_AT_ONCE 16384u
+#define EVENTS        64
+#define TAG_LEN       12
+
+enum key { KEY_SIGNALS, KEY_GUARD, KEY_OUTPUT, KEY_OUTLETS, KEY_INPUT };
+
+/* ---- signals ---- */
+
+static void break_off(struct p3_agents *a, int sig)
+{
+	bool twice = sig == SIGQUIT && a->hurry && a->status == 128 + sig;
+	p3_agents_decide(a, 128 + sig);
+	if (twice)
+		return;
+	bool again = a->hurry || a->stage != P3_AGENTS_GOING;
+	if (!again)
+		p3_record_set("signal %d (%s); ending the job", sig, strsignal(sig));
+	a->hurry = true;
+	if (again)
+		a->drain_at = p3_now_ms();
+	if (again || !a->went) {
+		p3_agents_end(a, true);
+		return;
+	}
+	a->stage = P3_AGENTS_ENDING;
+	a->stage_at = p3_now_ms() + P3_AGENTS_SLOW_MS + a->opt->kill_after_ms;
+	p3_agents_tell_all(
+		a, (struct p3_frame){.op = P3_FRAME_SIGNAL, .value = sig}, NULL);
+}
+
+static void see_ends(struct p3_agents *a)
+{
+	int status;
+	for (uint32_t h = 0; h < a->hosts->n; h++)
+		if (!a->link[h].exited && p3_reap_fate(a->link[h].rsh.pid, &status)) {
+			p3_reap_take(a->link[h].rsh.pid);
+			p3_uplink_exited(a, h, status);
+		}
+}
+
+/* Note a stop or its end.  The time-out does not count the time between them. */
+static void note_stop(struct p3_agents *a, bool stops)
+{
+	if (!stops && a->stopped_at && a->timeout_at != P3_NEVER)
+		a->timeout_at += p3_now_ms() - a->stopped_at;
+	a->stopped_at = stops ? p3_now_ms() : 0;
+}
+
+static void on_signal(struct p3_agents *a, int sig)
+{
+	if (sig == SIGCHLD) {
+		see_ends(a);
+		return;
+	}
+	if (p3_signals_ends(sig)) {
+		break_off(a, sig);
+		return;
+	}
+	if (sig == SIGTSTP || sig == SIGCONT)
+		note_stop(a, sig == SIGTSTP);
+	p3_agents_tell_all(
+		a, (struct p3_frame){.op = P3_FRAME_SIGNAL, .value = sig}, NULL);
+}
+
+static void on_guard_gone(struct p3_agents *a)
+{
+	prctl(PR_SET_PDEATHSIG, 0); /* as in run.c */
+	epoll_ctl(a->ep, EPOLL_CTL_DEL, a->alive_fd, NULL);
+	p3_record_set("yod was killed; ending the job");
+	p3_agents_decide(a, 128 + SIGKILL);
+	a->hurry = true;
+	a->drain_at = p3_now_ms();
+	p3_agents_end(a, true);
+}
+
+/* ---- input ---- */
+
+static struct p3_uplink *first_link(struct p3_agents *a)
+{
+	return &a->link[0]; /* rank 0 is on the first host */
+}
+
+static bool may_read(struct p3_agents *a)
+{
+	return a->in_fd >= 0 && a->went && a->in_room && !first_link(a)->closed;
+}
+
+static void end_input(struct p3_agents *a)
+{
+	if (a->in_watched)
+		epoll_ctl(a->ep, EPOLL_CTL_DEL, a->in_fd, NULL);
+	a->in_watched = false;
+	a->in_fd = -1;
+}
+
+static void read_input(struct p3_agents *a)
+{
+	char bytes[INPUT_AT_ONCE];
+	size_t room = a->in_room < sizeof bytes ? a->in_room : sizeof bytes;
+	if (!may_read(a))
+		return;
+	ssize_t n = read(a->in_fd, bytes, room);
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	struct p3_frame f = {.op = P3_FRAME_INPUT, .len = n > 0 ? (uint64_t)n : 0};
+	p3_frames_send(&first_link(a)->conn, f, bytes);
+	a->in_room -= f.len;
+	if (n <= 0)
+		end_input(a);
+}
+
+/* Watch the input while there is room for it.  epoll cannot watch a file: read it piece
+ * by piece, as there is room. */
+static void set_input_watch(struct p3_agents *a)
+{
+	struct epoll_event ev = {.events = EPOLLIN, .data.u64 = KEY_INPUT};
+	bool wanted = may_read(a);
+	if (a->in_over && a->in_fd >= 0)
+		end_input(a);
+	else if (a->in_plain && wanted)
+		read_input(a);
+	else if (!a->in_plain && wanted != a->in_watched) {
+		a->in_watched = wanted;
+		if (epoll_ctl(a->ep, wanted ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, a->in_fd,
+			    &ev) &&
+			errno == EPERM) {
+			a->in_plain = true;
+			a->in_watched = false;
+		}
+	}
+}
+
+/* ---- output ---- */
+
+static void gone_on(void *arg, uint32_t rank, int which, size_t n)
+{
+	struct p3_agents *a = arg;
+	uint32_t h = (uint32_t)(p3_hosts_of(a->hosts, rank) - a->hosts->host);
+	struct p3_frame f = {.op = n ? P3_FRAME_ROOM : P3_FRAME_NO_OUTPUT,
+		.node = rank,
+		.value = which,
+		.number = n};
+	if (!a->link[h].closed)
+		p3_frames_send(&a->link[h].conn, f, NULL);
+}
+
+static bool is_silent(const struct p3_agents *a, uint32_t rank)
+{
+	return a->opt->only && !p3_ranks_has(&a->opt->only_ranks, rank);
+}
+
+/* Give a stream its way: a file, or a pipe to the output. */
+static int open_stream(struct p3_agents *a, uint32_t rank, int which)
+{
+	int ends[2];
+	if (a->opt->output_dir_fd >= 0) {
+		int fd = p3_outdir_file(a->opt->output_dir_fd, rank, which);
+		return fd < 0 ? fd : p3_outlets_add(a->outlets, rank, which, fd);
+	}
+	if (pipe2(ends, O_CLOEXEC))
+		return -errno;
+	int rc = p3_output_add(a->output, rank, which, ends[0]);
+	return rc ? rc : p3_outlets_add(a->outlets, rank, which, ends[1]);
+}
+
+static int open_output(struct p3_agents *a)
+{
+	static const int to[2] = {STDOUT_FILENO, STDERR_FILENO};
+	struct p3_outlets_conf conf = {
+		.ranks = a->opt->size, .gone_on = gone_on, .arg = a};
+	bool files = a->opt->output_dir_fd >= 0;
+	a->outlets = p3_outlets_create(&conf);
+	if (!files)
+		a->output = p3_output_create(a->opt->size, to);
+	if (!a->outlets || (!files && !a->output))
+		return -errno;
+	if (a->output && !a->opt->tag)
+		p3_output_set_plain(a->output);
+	int rc = 0;
+	for (uint32_t i = 0; i < 2 * a->opt->size && !rc; i++)
+		if (!is_silent(a, i / 2))
+			rc = open_stream(a, i / 2, (int)(i % 2));
+	return rc;
+}
+
+static bool output_left(struct p3_agents *a)
+{
+	if (!a->output || p3_output_is_done(a->output))
+		return false;
+	if (a->hurry && a->drain_at == P3_NEVER)
+		a->drain_at = p3_now_ms() + DRAIN_MS;
+	return a->drain_at > p3_now_ms();
+}
+
+/* ---- the loop ---- */
+
+static void on_event(struct p3_agents *a, uint64_t key)
+{
+	int sig;
+	if (key >= P3_AGENTS_KEY) {
+		p3_uplink_hear(a, (uint32_t)(key - P3_AGENTS_KEY));
+		return;
+	}
+	switch ((enum key)key) {
+	case KEY_SIGNALS:
+		while ((sig = p3_signals_next(a->signals)))
+			on_signal(a, sig);
+		return;
+	case KEY_GUARD:
+		on_guard_gone(a);
+		return;
+	case KEY_OUTPUT:
+		p3_output_step(a->output);
+		return;
+	case KEY_OUTLETS:
+		p3_outlets_step(a->outlets);
+		return;
+	case KEY_INPUT:
+		read_input(a);
+		return;
+	}
+}
+
+static void on_timeout(struct p3_agents *a)
+{
+	a->timeout_at = P3_NEVER;
+	if (a->stage != P3_AGENTS_GOING)
+		return;
+	p3_record_set("timeout: the job has run for %.3g s (--timeout); ending the job",
+		(double)a->opt->timeout_ms / 1000);
+	p3_agents_decide(a, P3_STATUS_TIMEOUT);
+	p3_agents_end(a, false);
+}
+
+/* Give up agents that do not end although they were told to.  Look twice: if yod itself
+ * was stopped, they have not had the time that the clock shows. */
+static void on_slow(struct p3_agents *a)
+{
+	a->stage_at = a->slow ? P3_NEVER : p3_now_ms() + AGAIN_MS;
+	a->slow = !a->slow;
+	if (a->slow)
+		return;
+	for (uint32_t h = 0; h < a->hosts->n; h++) {
+		struct p3_uplink *l = &a->link[h];
+		if (l->exited)
+			continue;
+		if (a->went && l->state != P3_UPLINK_DONE)
+			p3_record_set("host %s: its agent does not end; left behind (see "
+				      "that the host can be reached)",
+				a->hosts->host[h].name);
+		kill(-l->rsh.pid, SIGKILL);
+		p3_uplink_cut(a, h);
+	}
+}
+
+static void on_deadlines(struct p3_agents *a)
+{
+	int64_t now = p3_now_ms();
+	if (!a->stopped_at && a->timeout_at <= now)
+		on_timeout(a);
+	if (a->stage_at <= now)
+		on_slow(a);
+	if (a->greet_at <= now) {
+		a->greet_at = P3_NEVER;
+		p3_uplink_say_waits(a);
+	}
+	if (!a->stopped_at && a->why_at <= now)
+		p3_agents_say_barrier(a);
+}
+
+static bool agents_left(struct p3_agents *a)
+{
+	bool left = false;
+	for (uint32_t h = 0; h < a->hosts->n; h++)
+		left |= !p3_uplink_is_over(a, h);
+	return left;
+}
+
+static int wait_ms(const struct p3_agents *a, bool left)
+{
+	int64_t at = p3_earlier(a->stage_at, left ? P3_NEVER : a->drain_at);
+	at = p3_earlier(at, a->greet_at);
+	if (!a->stopped_at)
+		at = p3_earlier(at, p3_earlier(a->timeout_at, a->why_at));
+	for (uint32_t h = 0; h < a->hosts->n; h++)
+		if (a->link[h].exited != a->link[h].closed)
+			at = p3_earlier(at, a->link[h].over_at);
+	if (a->in_plain && a->in_fd >= 0 && a->in_room && a->went && !a->link[0].closed)
+		return 0;
+	int64_t ms = at == P3_NEVER ? 100000 : at - p3_now_ms();
+	return ms < 0 ? 0 : ms > 100000 ? 100000 : (int)ms + 1;
+}
+
+static void step(struct p3_agents *a, bool left)
+{
+	struct epoll_event ev[EVENTS];
+	int n = epoll_wait(a->ep, ev, EVENTS, wait_ms(a, left));
+	for (int k = 0; k < n; k++)
+		on_event(a, ev[k].data.u64);
+	on_deadlines(a);
+	set_input_watch(a);
+	for (uint32_t h = 0; h < a->hosts->n; h++)
+		p3_uplink_flush(a, h);
+}
+
+static void loop(struct p3_agents *a)
+{
+	for (;;) {
+		bool left = agents_left(a);
+		if (!left && !output_left(a))
+			return;
+		step(a, left);
+	}
+}
+
+/* ---- starting ---- */
+
+static int watch(struct p3_agents *a, int fd, enum key key)
+{
+	struct epoll_event ev = {.events = EPOLLIN, .data.u64 = key};
+	return fd < 0 || epoll_ctl(a->ep, EPOLL_CTL_ADD, fd, &ev) ? -errno : 0;
+}
+
+static void raise_nofile(const struct p3_agents *a)
+{
+	struct rlimit want;
+	rlim_t need = (rlim_t)a->opt->size * FDS_OF_RANK +
+		      (rlim_t)a->hosts->n * FDS_OF_HOST + FDS;
+	getrlimit(RLIMIT_NOFILE, &want);
+	if (want.rlim_cur >= need)
+		return;
+	want.rlim_cur = need < want.rlim_max ? need : want.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &want);
+}
+
+static int open_parts(struct p3_agents *a, const struct p3_guard *guard)
+{
+	a->alive_fd = guard->alive_fd;
+	a->in_fd = guard->stdin_fd;
+	a->ep = epoll_create1(EPOLL_CLOEXEC);
+	if (a->ep < 0)
+		return -errno;
+	a->signals = p3_signals_fd();
+	if (a->signals < 0)
+		return a->signals;
+	a->self = p3_rsh_own_path();
+	if (a->opt->stats)
+		a->stats = p3_stats_create(a->opt->size);
+	if (!a->self || (a->opt->stats && !a->stats))
+		return -ENOMEM;
+	int rc = open_output(a);
+	rc = rc ? rc : watch(a, a->signals, KEY_SIGNALS);
+	rc = rc ? rc : watch(a, a->alive_fd, KEY_GUARD);
+	rc = rc ? rc : watch(a, p3_outlets_fd(a->outlets), KEY_OUTLETS);
+	if (a->output)
+		rc = rc ? rc : watch(a, p3_output_fd(a->output), KEY_OUTPUT);
+	if (!rc && prctl(PR_SET_CHILD_SUBREAPER, 1))
+		rc = -errno;
+	return rc;
+}
+
+static int start_agents(struct p3_agents *a, uint32_t jid)
+{
+	char dir[PATH_MAX], tag[TAG_LEN + 1];
+	uint64_t random = 0;
+	struct p3_order order = {
+		.jid = jid, .dir = dir, .env = environ, .opt = *a->opt, .tag = tag};
+	if (!getcwd(dir, sizeof dir) || getrandom(&random, sizeof random, 0) < 0)
+		return -errno;
+	snprintf(tag, sizeof tag, "%012llx", (unsigned long long)random >> 16);
+	order.mask = umask(0);
+	umask(order.mask);
+	for (uint32_t h = 0; h < a->hosts->n; h++) {
+		order.host = h;
+		int rc = p3_uplink_start(a, h, &order);
+		if (rc)
+			return rc;
+	}
+	return 0;
+}
+
+static int start(struct p3_agents *a, uint32_t jid, const struct p3_guard *guard)
+{
+	raise_nofile(a);
+	int rc = open_parts(a, guard);
+	if (rc)
+		p3_record_set("cannot start the job: %s; see ulimit -n and ulimit -u",
+			strerror(-rc));
+	const char *rsh = a->opt->rsh ? a->opt->rsh : p3_conf_text(P3_CONF_RSH);
+	rsh = rsh ? rsh : p3_conf_row(P3_CONF_RSH)->usual;
+	rc = rc ? rc : p3_rsh_parse(rsh, &a->rsh);
+	rc = rc ? rc : start_agents(a, jid);
+	a->prints = !rc && a->output;
+	if (a->prints)
+		rc = p3_output_start(a->output);
+	return rc;
+}
+
+static void close_parts(struct p3_agents *a)
+{
+	p3_outlets_destroy(a->outlets);
+	p3_stats_destroy(a->stats);
+	if (a->output && (!a->prints || p3_output_is_done(a->output)))
+		p3_output_destroy(a->output);
+	close(a->ep);
+	close(a->signals);
+	p3_rsh_free(&a->rsh);
+	free(a->self);
+	free(a->cards);
+	free(a->rank);
+	free(a);
+}
+
+static struct p3_agents *create(const struct p3_opt *opt)
+{
+	struct p3_agents *a = calloc(1, sizeof *a + opt->hosts.n * sizeof a->link[0]);
+	struct p3_agents_rank *rank = calloc(opt->size, sizeof *rank);
+	char *cards = calloc(opt->size, P3_JOB_CARD_LEN);
+	if (!a || !rank || !cards) {
+		free(a);
+		free(rank);
+		free(cards);
+		return NULL;
+	}
+	a->rank = rank;
+	a->cards = cards;
+	a->opt = opt;
+	a->hosts = &opt->hosts;
+	a->in_room = P3_FRAMES_ROOM;
+	a->ep = a->signals = -1;
+	a->stage_at = a->timeout_at = a->drain_at = a->why_at = P3_NEVER;
+	a->greet_at = p3_now_ms() + P3_AGENTS_GREET_MS;
+	if (opt->timeout_ms)
+		a->timeout_at = p3_now_ms() + opt->timeout_ms;
+	a->why_ms = opt->why_after_ms;
+	for (uint32_t h = 0; h < opt->hosts.n; h++) {
+		a->link[h].closed = a->link[h].exited = true;
+		a->link[h].over_at = P3_NEVER;
+	}
+	return a;
+}
+
+int p3_agents_run(const struct p3_opt *opt, uint32_t jid, const struct p3_guard *guard,
+	const struct p3_signals *signals)
+{
+	(void)signals;
+	struct p3_agents *a = create(opt);
+	if (!a) {
+		p3_record_set("out of memory for %u nodes; use fewer, or raise ulimit -v",
+			opt->size);
+		return P3_STATUS_YOD;
+	}
+	a->jid = jid;
+	if (start(a, jid, guard)) {
+		p3_agents_decide(a, P3_STATUS_YOD);
+		p3_agents_end(a, true);
+		a->drain_at = 0;
+	}
+	loop(a);
+	(void)p3_reap_sweep(SWEEP_MS); /* the guard says so if any are left */
+	int status = a->status;
+	bool whole = !(a->outlets && p3_outlets_is_lost(a->outlets)) &&
+		     !(a->output && p3_output_is_lost(a->output));
+	if (a->stats)
+		p3_stats_print(a->stats);
+	close_parts(a);
+	return status || whole ? status : P3_STATUS_YOD;
+}

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * agentsin - the state of a job on several hosts, for the files that work on it
+ *
+ *	agents.c	starting, the loop, signals, the end
+ *	uplink.c	frames of agents, and agents that are lost
+ *	together.c	barriers, ends of ranks and cards, which concern all hosts
+ *
+ * A file calls only files below it in this list.  One thread calls all functions.
+ */
+#ifndef P3_LAUNCHER_AGENTSIN_H
+#define P3_LAUNCHER_AGENTSIN_H
+
+#include "launcher/yod/agents.h"
+#include "launcher/yod/frames.h"
+#include "launcher/yod/order.h"
+#include "launcher/yod/rsh.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* epoll keys from here on are hosts */
+#define P3_AGENTS_KEY 16u
+/* more than the time of all steps of an ending agent, besides --kill-after */
+#define P3_AGENTS_SLOW_MS 12000
+
+/* Time for a remote shell to end, whose agent has not started any node. */
+#define P3_AGENTS_SHELL_MS 2000
+/* Time for an agent to answer, until a line names its host. */
+#define P3_AGENTS_GREET_MS 10000
+
+enum p3_uplink_state {
+	P3_UPLINK_STARTING,
+	P3_UPLINK_GREETED, /* HELLO has come */
+	P3_UPLINK_READY,
+	P3_UPLINK_RUNS,
+	P3_UPLINK_DONE,
+	P3_UPLINK_LOST
+};
+
+/* The connection to the agent of a host. */
+struct p3_uplink {
+	struct p3_rsh_started rsh; /* descriptors, -1: closed */
+	struct p3_frames conn;
+	enum p3_uplink_state state;
+	bool exited; /* the remote shell has ended, with this wait status */
+	bool closed; /* its output is at its end, or the connection is cut */
+	bool over;   /* both, and its ranks' output is at its end */
+	bool writes; /* EPOLLOUT is watched */
+	bool came;   /* all its ranks wait in the present barrier */
+	int status;
+	int64_t over_at; /* time to take the remote shell for ended */
+};
+
+struct p3_agents_rank {
+	pid_t pid;
+	bool started, ended, gone, carded;
+};
+
+enum p3_agents_stage { P3_AGENTS_GOING, P3_AGENTS_ENDING };
+
+struct p3_agents {
+	const struct p3_opt *opt;
+	const struct p3_hosts *hosts;
+	uint32_t jid;
+	char *self; /* path of yod, on each host */
+	struct p3_rsh rsh;
+	int ep, signals, alive_fd;
+	int in_fd;                 /* standard input for rank 0; -1: it has ended */
+	bool in_plain, in_watched; /* epoll cannot watch it; epoll does */
+	bool slow;                 /* agents have not ended at stage_at */
+	bool in_over;              /* rank 0 reads no more */
+	uint64_t in_room;
+	struct p3_outlets *outlets;
+	struct p3_output *output; /* NULL: files */
+	bool prints;              /* the output has started */
+	struct p3_stats *stats;   /* NULL: not requested */
+	enum p3_agents_stage stage;
+	bool went;           /* the nodes were told to start */
+	bool hurry, decided; /* as in run.c */
+	int status;
+	int64_t stage_at, timeout_at, stopped_at, drain_at;
+	int64_t greet_at; /* time to name the hosts that have not answered */
+	int64_t why_at;   /* time to report the present barrier */
+	int64_t why_ms;   /* age at which a barrier is reported */
+	uint64_t round;   /* number of the present barrier */
+	uint32_t gone_n, cards_n;
+	uint32_t first_gone;
+	size_t card_len;
+	char *cards; /* P3_JOB_CARD_LEN bytes for each rank */
+	struct p3_agents_rank *rank;
+	struct p3_uplink link[];
+};
+
+/* ---- together.c ---- */
+
+/* Send a frame to all agents. */
+void p3_agents_tell_all(struct p3_agents *a, struct p3_frame f, const void *bytes);
+void p3_agents_on_barrier(struct p3_agents *a, uint32_t host, uint64_t round);
+/* Name the hosts whose ranks have not all come to the barrier. */
+void p3_agents_say_barrier(struct p3_agents *a);
+void p3_agents_on_broken(struct p3_agents *a, uint32_t rank);
+void p3_agents_on_gone(struct p3_agents *a, uint32_t rank);
+/* Return false if the card is not one. */
+bool p3_agents_on_card(struct p3_agents *a, uint32_t rank, const char *card, size_t len);
+
+/* ---- uplink.c ---- */
+
+void p3_agents_decide(struct p3_agents *a, int status);
+/* End the job: as after a failure, or now. */
+void p3_agents_end(struct p3_agents *a, bool now);
+/* Start the agent of a host, and send it the order.  Return 0 or -errno after a line. */
+int p3_uplink_start(struct p3_agents *a, uint32_t host, const struct p3_order *order);
+/* Name the hosts whose agents have not answered. */
+void p3_uplink_say_waits(const struct p3_agents *a);
+/* Take what has come from an agent; send what waits for it. */
+void p3_uplink_hear(struct p3_agents *a, uint32_t host);
+void p3_uplink_flush(struct p3_agents *a, uint32_t host);
+/* Close the connection: the agent ends its nodes. */
+void p3_uplink_cut(struct p3_agents *a, uint32_t host);
+/* Note the end of a remote shell. */
+void p3_uplink_exited(struct p3_agents *a, uint32_t host, int status);
+/* Return true if the remote shell and its connection are at their end, and if that is
+ * early, say so once. */
+bool p3_uplink_is_over(struct p3_agents *a, uint32_t host);
+
+#endif

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Frames between yod and its agents: queueing, sending, reading, checking. */
+#include "launcher/yod/frames.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define READ_AT_ONCE (128u * 1024u)
+#define VERSION      0xffu
+
+static int set_nonblocking(int fd)
+{
+	int flags = fcntl(fd, F_GETFL);
+	return flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) ? -errno : 0;
+}
+
+int p3_frames_open(struct p3_frames *c, int in, int out)
+{
+	*c = (struct p3_frames){.in = in, .out = out};
+	int rc = set_nonblocking(in);
+	return rc ? rc : set_nonblocking(out);
+}
+
+void p3_frames_close(struct p3_frames *c)
+{
+	free(c->got.at);
+	free(c->owed.at);
+	*c = (struct p3_frames){.in = -1, .out = -1};
+}
+
+/* ---- bytes ---- */
+
+static size_t held(const struct p3_frames_bytes *b)
+{
+	return b->end - b->begin;
+}
+
+/* Make room for len more bytes behind the others. */
+static bool make_room(struct p3_frames_bytes *b, size_t len)
+{
+	if (b->begin) {
+		memmove(b->at, b->at + b->begin, held(b));
+		b->end -= b->begin;
+		b->begin = 0;
+	}
+	if (b->room - b->end >= len)
+		return true;
+	size_t room = 2 * (b->end + len);
+	char *at = realloc(b->at, room);
+	if (!at)
+		return false;
+	b->at = at;
+	b->room = room;
+	return true;
+}
+
+static void append(struct p3_frames_bytes *b, const void *bytes, size_t len)
+{
+	if (len)
+		memcpy(b->at + b->end, bytes, len);
+	b->end += len;
+}
+
+/* ---- sending ---- */
+
+void p3_frames_send(struct p3_frames *c, struct p3_frame f, const void *bytes)
+{
+	f.magic = P3_FRAMES_MAGIC;
+	if (c->broken || !make_room(&c->owed, sizeof f + f.len)) {
+		c->broken = true;
+		return;
+	}
+	append(&c->owed, &f, sizeof f);
+	append(&c->owed, bytes, f.len);
+	(void)p3_frames_flush(c);
+}
+
+int p3_frames_flush(struct p3_frames *c)
+{
+	struct p3_frames_bytes *b = &c->owed;
+	if (c->broken)
+		return -ENOMEM;
+	while (held(b)) {
+		ssize_t n = write(c->out, b->at + b->begin, held(b));
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return errno == EAGAIN ? 0 : -errno;
+		b->begin += (size_t)n;
+	}
+	return 0;
+}
+
+size_t p3_frames_owes(const struct p3_frames *c)
+{
+	return held(&c->owed);
+}
+
+/* ---- receiving ---- */
+
+int p3_frames_fill(struct p3_frames *c)
+{
+	if (!make_room(&c->got, READ_AT_ONCE))
+		return -ENOMEM;
+	ssize_t n;
+	do
+		n = read(c->in, c->got.at + c->got.end, READ_AT_ONCE);
+	while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return errno == ECONNRESET ? -EPIPE : -errno;
+	c->got.end += (size_t)n;
+	return n ? 0 : -EPIPE;
+}
+
+/* Judge the first word, which all versions have.  Return 0 or -errno. */
+static int judge(const struct p3_frames *c, uint32_t *magic_out)
+{
+	size_t n = held(&c->got) < sizeof *magic_out ? held(&c->got) : sizeof *magic_out;
+	uint32_t magic = P3_FRAMES_MAGIC;
+	memcpy(&magic, c->got.at + c->got.begin, n);
+	*magic_out = magic;
+	if (magic == P3_FRAMES_MAGIC)
+		return 0;
+	if ((magic & ~VERSION) != (P3_FRAMES_MAGIC & ~VERSION))
+		return -EPROTO;
+	return n < sizeof magic ? -EAGAIN : -EPROTONOSUPPORT;
+}
+
+int p3_frames_next(struct p3_frames *c, struct p3_frame *f_out, const char **bytes_out)
+{
+	struct p3_frame f;
+	if (!held(&c->got))
+		return -EAGAIN;
+	int rc = judge(c, &f_out->magic);
+	if (rc)
+		return rc;
+	if (held(&c->got) < sizeof f)
+		return -EAGAIN;
+	memcpy(&f, c->got.at + c->got.begin, sizeof f);
+	if (!f.op || f.op >= P3_FRAME_OPS || f.len > P3_FRAMES_LONG)
+		return -EPROTO;
+	if (held(&c->got) < sizeof f + f.len)
+		return -EAGAIN;
+	*f_out = f;
+	*bytes_out = c->got.at + c->got.begin + sizeof f;
+	c->got.begin += sizeof f + f.len;
+	return 0;
+}
+
+void p3_frames_text(const struct p3_frames *c, char *text, size_t size)
+{
+	size_t n = 0;
+	for (const char *at = c->got.at + c->got.begin;
+		n + 1 < size && n < held(&c->got) && at[n] != '\n' && at[n]; n++)
+		text[n] = at[n];
+	text[n] = '\0';
+}
+
+bool p3_frames_wait(const struct p3_frames *c, int ms)
+{
+	struct pollfd p[2] = {{.fd = c->in, .events = POLLIN},
+		{.fd = c->out, .events = held(&c->owed) ? POLLOUT : 0}};
+	return poll(p, 2, ms) < 0 || !(p[1].revents & POLLERR);
+}

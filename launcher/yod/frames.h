@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * frames - the connection between yod and the agent on another host
+ *
+ *	yod  --stdin of the remote shell-->   yod --agent
+ *	     <--stdout of the remote shell--
+ *
+ *	yod	ORDER			everything that the agent needs (order.h)
+ *	agent	HELLO			its version, as the first frame
+ *	agent	READY, or REFUSED	the programs can be run there, or not
+ *	yod	GO			all agents are ready: start the nodes
+ *	agent	STARTED, OUTPUT, OUTPUT_END, ENDED ...  DONE
+ *	yod	SIGNAL, END, KILL, INPUT ...
+ *
+ * A frame is a header and bytes.  The first word of a header is the same in all
+ * versions, so each side knows a peer of another version.  Both ends run one build on
+ * machines of one kind (HELLO has the layout word), so numbers are the machine's.
+ *
+ * Neither side blocks on sending: frames wait in memory.  That memory is bounded, since
+ * output and input, the only frames of any number, are sent against room that the
+ * receiver has granted: P3_FRAMES_ROOM bytes of each stream at first, and with each ROOM
+ * as many as have been handed on.  One thread calls these functions; the state is struct
+ * p3_frames.
+ */
+#ifndef P3_LAUNCHER_FRAMES_H
+#define P3_LAUNCHER_FRAMES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define P3_FRAMES_MAGIC 0x33504601u   /* the low byte is the version */
+#define P3_FRAMES_ROOM  (64u * 1024u) /* bytes of a stream under way at most */
+#define P3_FRAMES_LONG  (64u << 20)   /* bytes of a frame at most */
+
+enum p3_frame_op {
+	P3_FRAME_ORDER = 1, /* yod: bytes: an order */
+	P3_FRAME_GO,        /* yod */
+	P3_FRAME_SIGNAL,    /* yod: value: a signal that yod got */
+	P3_FRAME_END,       /* yod: end the nodes as after a failure of one */
+	P3_FRAME_KILL,      /* yod: kill the nodes */
+	P3_FRAME_INPUT,     /* yod: bytes for rank 0; none: the end of its input */
+	P3_FRAME_NO_OUTPUT, /* yod: node, value: the stream has no reader any more */
+	P3_FRAME_RELEASED,  /* yod: number: the barrier; value: 0, or EPIPE and node */
+	P3_FRAME_CARDS,     /* yod: bytes: the cards of all ranks */
+	P3_FRAME_ROOM,      /* both: number: bytes; yod: node, value: their stream */
+	P3_FRAME_GONE,      /* both: node: a rank that will never come to a barrier */
+	P3_FRAME_HELLO,     /* agent: number: its layout word */
+	P3_FRAME_SAY,       /* agent: bytes: a line for users */
+	P3_FRAME_REFUSED,   /* agent: value: the exit status of a job that cannot start */
+	P3_FRAME_READY,     /* agent */
+	P3_FRAME_STARTED,   /* agent: node, value: its process */
+	P3_FRAME_OUTPUT,    /* agent: node, value: 0 stdout, 1 stderr; bytes */
+	P3_FRAME_OUTPUT_END, /* agent: node, value */
+	P3_FRAME_NO_INPUT,   /* agent: rank 0 reads no more */
+	P3_FRAME_ENDED,      /* agent: node, value: its wait status */
+	P3_FRAME_BARRIER,    /* agent: number: all ranks here have come to this barrier */
+	P3_FRAME_BROKEN,     /* agent: node: a process that has ended in the barrier */
+	P3_FRAME_CARD,       /* agent: node; bytes: its card */
+	P3_FRAME_STATS,      /* agent: node; bytes: its statistics (stats.h) */
+	P3_FRAME_DONE,       /* agent: all is over, and nothing is left */
+	P3_FRAME_OPS
+};
+
+struct p3_frame {
+	uint32_t magic; /* set by p3_frames_send() */
+	uint32_t op;
+	uint32_t node;
+	int32_t value;
+	uint64_t number;
+	uint64_t len; /* bytes that follow */
+};
+
+_Static_assert(sizeof(struct p3_frame) == 32, "the header is a format");
+
+struct p3_frames_bytes {
+	char *at;
+	size_t begin, end, room;
+};
+
+struct p3_frames {
+	int in, out; /* not owned, and non-blocking after p3_frames_open() */
+	struct p3_frames_bytes got, owed;
+	bool broken; /* memory has run out: frames are missing */
+};
+
+/* Use these two descriptors.  Return 0 or -errno. */
+int p3_frames_open(struct p3_frames *c, int in, int out);
+void p3_frames_close(struct p3_frames *c);
+
+/* Queue a frame and send what the other side takes at once.  An error shows in
+ * p3_frames_flush(). */
+void p3_frames_send(struct p3_frames *c, struct p3_frame f, const void *bytes);
+
+/* Send queued frames.  Return 0, also if some are left, or -errno: the connection is
+ * broken. */
+int p3_frames_flush(struct p3_frames *c);
+size_t p3_frames_owes(const struct p3_frames *c);
+
+/* Read what has come.  Return 0, or -EAGAIN if nothing has, -EPIPE at the end of file, or
+ * another -errno. */
+int p3_frames_fill(struct p3_frames *c);
+
+/* Return 0 and the next whole frame, whose bytes stay valid until the next call of
+ * p3_frames_fill(); or -EAGAIN; or -EPROTONOSUPPORT with another version in f->magic; or
+ * -EPROTO: the bytes are no frame (p3_frames_text()). */
+int p3_frames_next(struct p3_frames *c, struct p3_frame *f_out, const char **bytes_out);
+
+/* Copy the first line of the bytes that have come, for messages. */
+void p3_frames_text(const struct p3_frames *c, char *text, size_t size);
+
+/* Wait until frames have come or can be sent (as p3_frames_fill() and p3_frames_flush()
+ * would find), ms at most (-1: for ever).  Return false if the other end takes no
+ * frames any more. */
+bool p3_frames_wait(const struct p3_frames *c, int ms);
+
+#endif

@@ -1,0 +1,429 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The connections to agents: their frames, and agents that are lost. */
+#include "launcher/clock.h"
+#include "launcher/yod/agentsin.h"
+#include "launcher/yod/outlets.h"
+#include "launcher/yod/run.h"
+#include "launcher/yod/say.h"
+#include "launcher/yod/stats.h"
+#include "shm/layout.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define EOF_MS 1000 /* from the end of a remote shell's output to that of the shell */
+
+static const char *name_of(const struct p3_agents *a, uint32_t host)
+{
+	return a->hosts->host[host].name;
+}
+
+void p3_agents_decide(struct p3_agents *a, int status)
+{
+	if (a->decided)
+		return;
+	a->decided = true;
+	a->status = status;
+}
+
+/* ---- the end of the job ---- */
+
+void p3_agents_end(struct p3_agents *a, bool now)
+{
+	enum p3_frame_op op = now ? P3_FRAME_KILL : P3_FRAME_END;
+	int64_t slow_ms = P3_AGENTS_SLOW_MS + (now ? 0 : a->opt->kill_after_ms);
+	if (a->stage == P3_AGENTS_GOING || now)
+		a->stage_at = p3_now_ms() + (a->went ? slow_ms : P3_AGENTS_SHELL_MS);
+	a->stage = P3_AGENTS_ENDING;
+	if (a->went)
+		p3_agents_tell_all(a, (struct p3_frame){.op = op}, NULL);
+	for (uint32_t h = 0; h < a->hosts->n && !a->went; h++)
+		p3_uplink_cut(a, h);
+}
+
+static void fail(struct p3_agents *a, int status)
+{
+	p3_agents_decide(a, status);
+	p3_agents_end(a, false);
+}
+
+/* ---- starting ---- */
+
+static int watch(struct p3_agents *a, int op, int fd, uint32_t host, uint32_t events)
+{
+	struct epoll_event ev = {.events = events, .data.u64 = P3_AGENTS_KEY + host};
+	return epoll_ctl(a->ep, op, fd, &ev) ? -errno : 0;
+}
+
+static int send_order(struct p3_uplink *l, const struct p3_order *order)
+{
+	size_t len;
+	char *bytes = p3_order_pack(order, &len);
+	if (!bytes)
+		return -ENOMEM;
+	p3_frames_send(
+		&l->conn, (struct p3_frame){.op = P3_FRAME_ORDER, .len = len}, bytes);
+	free(bytes);
+	return 0;
+}
+
+static int start(struct p3_agents *a, uint32_t host, const struct p3_order *order)
+{
+	struct p3_uplink *l = &a->link[host];
+	int rc = p3_rsh_start(&a->rsh, name_of(a, host), a->self, &l->rsh);
+	if (rc)
+		return rc;
+	l->closed = l->exited = false;
+	rc = p3_frames_open(&l->conn, l->rsh.from, l->rsh.to);
+	rc = rc ? rc : watch(a, EPOLL_CTL_ADD, l->rsh.from, host, EPOLLIN);
+	rc = rc ? rc : send_order(l, order);
+	if (!rc)
+		p3_uplink_flush(a, host);
+	return rc;
+}
+
+int p3_uplink_start(struct p3_agents *a, uint32_t host, const struct p3_order *order)
+{
+	int rc = start(a, host, order);
+	if (rc)
+		p3_record_set("host %s: '%s' cannot be run: %s; expected a program that "
+			      "runs a command line on a host (--rsh, PTL3_RSH)",
+			name_of(a, host), a->rsh.argv[0], strerror(-rc));
+	return rc;
+}
+
+/* ---- ranks ---- */
+
+static void how_it_ended(char *text, size_t len, int status)
+{
+	if (WIFSIGNALED(status))
+		snprintf(text, len, "killed by signal %d (%s)%s", WTERMSIG(status),
+			strsignal(WTERMSIG(status)),
+			WCOREDUMP(status) ? ", core dumped" : "");
+	else
+		snprintf(text, len, "exited with status %d", WEXITSTATUS(status));
+}
+
+static void on_ended(struct p3_agents *a, uint32_t host, uint32_t rank, int status)
+{
+	char how[100];
+	a->rank[rank].ended = true;
+	if (!status || a->stage != P3_AGENTS_GOING)
+		return;
+	p3_agents_decide(
+		a, WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status));
+	how_it_ended(how, sizeof how, status);
+	p3_record_set("rank %u (pid %d on %s) %s; %s", rank, (int)a->rank[rank].pid,
+		name_of(a, host), how,
+		a->opt->keep_going ? "the others go on" : "ending the job");
+	if (!a->opt->keep_going)
+		p3_agents_end(a, false);
+}
+
+/* ---- frames ---- */
+
+/* Start the nodes when all agents are ready. */
+static void on_ready(struct p3_agents *a, uint32_t host)
+{
+	a->link[host].state = P3_UPLINK_READY;
+	for (uint32_t h = 0; h < a->hosts->n; h++)
+		if (a->link[h].state != P3_UPLINK_READY)
+			return;
+	for (uint32_t h = 0; h < a->hosts->n; h++)
+		a->link[h].state = P3_UPLINK_RUNS;
+	a->went = true;
+	a->greet_at = P3_NEVER;
+	p3_agents_tell_all(a, (struct p3_frame){.op = P3_FRAME_GO}, NULL);
+}
+
+static void say_line(const struct p3_frame *f, const char *bytes)
+{
+	ssize_t n = write(STDERR_FILENO, bytes, f->len);
+	(void)n;
+}
+
+/* Take a frame about a rank.  Return false if it breaks the rules. */
+static bool take_of_rank(
+	struct p3_agents *a, uint32_t host, const struct p3_frame *f, const char *bytes)
+{
+	const struct p3_host *here = &a->hosts->host[host];
+	struct p3_agents_rank *rank = &a->rank[f->node];
+	if (f->node - here->first >= here->size || !a->went)
+		return false;
+	switch (f->op) {
+	case P3_FRAME_STARTED:
+		if (rank->started)
+			return false;
+		rank->pid = f->value;
+		rank->started = true;
+		return true;
+	case P3_FRAME_OUTPUT:
+		return (f->value == 0 || f->value == 1) &&
+		       p3_outlets_take(a->outlets, f->node, f->value, bytes, f->len);
+	case P3_FRAME_OUTPUT_END:
+		if (f->value == 0 || f->value == 1)
+			p3_outlets_end(a->outlets, f->node, f->value);
+		return f->value == 0 || f->value == 1;
+	case P3_FRAME_ENDED:
+		if (!rank->started || rank->ended)
+			return false;
+		on_ended(a, host, f->node, f->value);
+		return true;
+	case P3_FRAME_BROKEN:
+		p3_agents_on_broken(a, f->node);
+		return true;
+	case P3_FRAME_GONE:
+		p3_agents_on_gone(a, f->node);
+		return true;
+	case P3_FRAME_CARD:
+		return p3_agents_on_card(a, f->node, bytes, f->len);
+	case P3_FRAME_STATS:
+		if (a->stats)
+			p3_stats_take(a->stats, f->node, bytes, f->len);
+		return true;
+	}
+	return false;
+}
+
+static bool take_of_host(
+	struct p3_agents *a, uint32_t host, const struct p3_frame *f, const char *bytes)
+{
+	switch (f->op) {
+	case P3_FRAME_SAY:
+		say_line(f, bytes);
+		return true;
+	case P3_FRAME_REFUSED:
+		a->link[host].state = P3_UPLINK_DONE;
+		fail(a, f->value);
+		return true;
+	case P3_FRAME_READY:
+		if (a->link[host].state != P3_UPLINK_GREETED)
+			return false;
+		on_ready(a, host);
+		return true;
+	case P3_FRAME_BARRIER:
+		p3_agents_on_barrier(a, host, f->number);
+		return true;
+	case P3_FRAME_ROOM:
+		a->in_room += f->number;
+		return a->in_room <= P3_FRAMES_ROOM;
+	case P3_FRAME_NO_INPUT:
+		a->in_room = 0;
+		a->in_over = true;
+		return true;
+	case P3_FRAME_DONE:
+		a->link[host].state = P3_UPLINK_DONE;
+		return true;
+	}
+	return take_of_rank(a, host, f, bytes);
+}
+
+/* ---- agents that cannot be spoken with ---- */
+
+/* Cut an agent off, after a line that says why. */
+static void give_up(struct p3_agents *a, uint32_t host)
+{
+	a->link[host].state = P3_UPLINK_LOST;
+	p3_uplink_cut(a, host);
+	fail(a, P3_STATUS_YOD);
+}
+
+static void on_other_version(struct p3_agents *a, uint32_t host, uint32_t magic)
+{
+	p3_record_set(
+		"host %s: the agent speaks version %u, this yod version %u; expected "
+		"the same libportals on all hosts: install it there as %s",
+		name_of(a, host), magic & 0xff, P3_FRAMES_MAGIC & 0xff, a->self);
+	give_up(a, host);
+}
+
+static void on_no_frame(struct p3_agents *a, uint32_t host)
+{
+	char text[60];
+	p3_frames_text(&a->link[host].conn, text, sizeof text);
+	p3_record_set("host %s: '%s' is no frame of an agent; expected nothing else on "
+		      "its standard output: see that the shell's start files print "
+		      "nothing, as in %s %s true",
+		name_of(a, host), text, a->rsh.argv[0], name_of(a, host));
+	give_up(a, host);
+}
+
+static void on_hello(struct p3_agents *a, uint32_t host, const struct p3_frame *f)
+{
+	a->link[host].state = P3_UPLINK_GREETED;
+	if (f->op == P3_FRAME_HELLO && f->number == P3_LAYOUT_WORD)
+		return;
+	p3_record_set("host %s: layout %016" PRIx64 " of its yod is not %016" PRIx64
+		      ", that of this one; install the same libportals there as %s",
+		name_of(a, host), f->number, (uint64_t)P3_LAYOUT_WORD, a->self);
+	give_up(a, host);
+}
+
+static void on_breach(struct p3_agents *a, uint32_t host, uint32_t op)
+{
+	p3_record_set("host %s: its agent sends frame %u out of turn; cut off (install "
+		      "the same libportals there)",
+		name_of(a, host), op);
+	give_up(a, host);
+}
+
+static void take_frame(
+	struct p3_agents *a, uint32_t host, const struct p3_frame *f, const char *bytes)
+{
+	if (a->link[host].state == P3_UPLINK_STARTING)
+		on_hello(a, host, f);
+	else if (!take_of_host(a, host, f, bytes))
+		on_breach(a, host, f->op);
+}
+
+void p3_uplink_say_waits(const struct p3_agents *a)
+{
+	for (uint32_t h = 0; h < a->hosts->n; h++)
+		if (a->link[h].state == P3_UPLINK_STARTING && !a->link[h].over)
+			p3_record_set(
+				"host %s: %s has not started an agent for %d s; yod "
+				"waits, ^C ends it",
+				name_of(a, h), a->rsh.argv[0], P3_AGENTS_GREET_MS / 1000);
+}
+
+/* ---- connections ---- */
+
+void p3_uplink_cut(struct p3_agents *a, uint32_t host)
+{
+	struct p3_uplink *l = &a->link[host];
+	if (l->closed)
+		return;
+	l->closed = true;
+	l->over_at = p3_now_ms() + EOF_MS;
+	epoll_ctl(a->ep, EPOLL_CTL_DEL, l->rsh.from, NULL);
+	close(l->rsh.from);
+	close(l->rsh.to);
+	p3_frames_close(&l->conn);
+}
+
+void p3_uplink_flush(struct p3_agents *a, uint32_t host)
+{
+	struct p3_uplink *l = &a->link[host];
+	if (l->closed)
+		return;
+	if (p3_frames_flush(&l->conn) == -ENOMEM) {
+		p3_uplink_cut(a, host);
+		return;
+	} /* another error shows as an end of file, too */
+	bool owes = p3_frames_owes(&l->conn);
+	if (owes != l->writes)
+		watch(a, owes ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, l->rsh.to, host, EPOLLOUT);
+	l->writes = owes;
+}
+
+void p3_uplink_hear(struct p3_agents *a, uint32_t host)
+{
+	struct p3_uplink *l = &a->link[host];
+	struct p3_frame f;
+	const char *bytes;
+	int rc = l->closed ? 0 : p3_frames_fill(&l->conn), rc2 = 0;
+	while (!l->closed && !(rc2 = p3_frames_next(&l->conn, &f, &bytes)))
+		take_frame(a, host, &f, bytes);
+	if (l->closed)
+		return;
+	if (rc2 == -EPROTONOSUPPORT)
+		on_other_version(a, host, f.magic);
+	else if (rc2 == -EPROTO)
+		on_no_frame(a, host);
+	else if (rc && rc != -EAGAIN)
+		p3_uplink_cut(a, host);
+}
+
+void p3_uplink_exited(struct p3_agents *a, uint32_t host, int status)
+{
+	struct p3_uplink *l = &a->link[host];
+	l->exited = true;
+	l->status = status;
+	if (!l->closed)
+		l->over_at = p3_now_ms() + EOF_MS;
+}
+
+/* ---- lost agents ---- */
+
+static void how_the_shell_ended(const struct p3_uplink *l, char *text, size_t len)
+{
+	if (l->exited)
+		how_it_ended(text, len, l->status);
+	else
+		snprintf(text, len, "has closed the connection");
+}
+
+static void say_no_agent(struct p3_agents *a, uint32_t host, const char *how)
+{
+	p3_record_set("host %s: %s %s before an agent of yod has answered; expected that "
+		      "this works: %s %s %s --version",
+		name_of(a, host), a->rsh.argv[0], how, a->rsh.argv[0], name_of(a, host),
+		a->self);
+}
+
+static void say_lost(struct p3_agents *a, uint32_t host, const char *how)
+{
+	const struct p3_host *h = &a->hosts->host[host];
+	p3_record_set("host %s is lost, with ranks %u-%u: %s %s; %s", h->name, h->first,
+		h->first + h->size - 1, a->rsh.argv[0], how,
+		a->opt->keep_going ? "the others go on" : "ending the job");
+}
+
+/* Take the ranks of a lost host for killed. */
+static void lose_ranks(struct p3_agents *a, uint32_t host)
+{
+	const struct p3_host *h = &a->hosts->host[host];
+	for (uint32_t i = h->first; i < h->first + h->size; i++)
+		p3_agents_on_gone(a, i);
+}
+
+/* No more output comes from the host. */
+static void end_streams(struct p3_agents *a, uint32_t host)
+{
+	const struct p3_host *h = &a->hosts->host[host];
+	for (uint32_t i = 2 * h->first; a->outlets && i < 2 * (h->first + h->size); i++)
+		p3_outlets_end(a->outlets, i / 2, (int)(i % 2));
+}
+
+static void lose(struct p3_agents *a, uint32_t host)
+{
+	struct p3_uplink *l = &a->link[host];
+	bool early = l->state == P3_UPLINK_STARTING;
+	bool went = l->state == P3_UPLINK_RUNS;
+	char how[100];
+	l->state = P3_UPLINK_LOST;
+	lose_ranks(a, host);
+	how_the_shell_ended(l, how, sizeof how);
+	if (a->stage == P3_AGENTS_GOING && early)
+		say_no_agent(a, host, how);
+	else if (a->stage == P3_AGENTS_GOING)
+		say_lost(a, host, how);
+	if (a->stage == P3_AGENTS_GOING && (!went || !a->opt->keep_going))
+		fail(a, went ? 128 + SIGKILL : P3_STATUS_YOD);
+	p3_agents_decide(a, 128 + SIGKILL);
+}
+
+/* The remote shell and its output end at almost the same time, in any order.  After the
+ * first of the two, wait a little for the second. */
+bool p3_uplink_is_over(struct p3_agents *a, uint32_t host)
+{
+	struct p3_uplink *l = &a->link[host];
+	bool late = l->over_at <= p3_now_ms();
+	if (l->exited && late)
+		p3_uplink_cut(a, host);
+	if (!l->closed || (!l->exited && !late))
+		return false;
+	if (!l->over)
+		end_streams(a, host);
+	l->over = true;
+	if (l->state != P3_UPLINK_DONE && l->state != P3_UPLINK_LOST)
+		lose(a, host);
+	return l->exited;
+}

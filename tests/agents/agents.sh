@@ -1,0 +1,432 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# yod --hosts: agents whose hosts are all this machine (local.sh), and whose nodes are
+# /bin/sh programs, and some programs of Portals.
+#
+# usage: agents.sh path/to/yod [case...]
+#	AGENTS_PROGRAM	a program of Portals that succeeds on 6 nodes, and its arguments
+
+yod=${1:?usage: agents.sh path/to/yod [case...]}
+shift
+# shellcheck disable=SC2034
+only="$*"
+here=$(cd "$(dirname "$0")" && pwd)
+. "$here/../support/yod_cases.sh"
+export PTL3_RSH=$here/local.sh
+
+no_domain_is_left() {
+	local names
+	names=$(find "/dev/shm/ptl3-$(id -u)" -mindepth 1 -maxdepth 1 -name "yod-$1-*" 2>/dev/null)
+	[ -z "$names" ]
+}
+
+clean() { # seconds, number of the job
+	nothing_left "$1"
+	patiently "$1" no_domain_is_left "$2" ||
+		fail "domains left: $(ls "/dev/shm/ptl3-$(id -u)")"
+}
+
+# An agent is the child of local.sh, and an inner process is its child.
+child_of() { # pid
+	cut -d' ' -f1 "/proc/$1/task/$1/children"
+}
+
+shell_of() { # number of the host
+	cut -d' ' -f"$1" "/proc/$(launcher)/task/$(launcher)/children"
+}
+
+agent_of() { # number of the host
+	child_of "$(shell_of "$1")"
+}
+
+# ---- hosts ----
+
+case_placement() {
+	run --hosts a,b,c -sz 7 sh -c 'echo $PTL_MY_RID ${PTL3_DOMAIN##*-}'
+	same status 0 $status
+	same "even blocks" "0 0,1 0,2 0,3 1,4 1,5 2,6 2," "$(sort -n "$dir/out" | tr '\n' ,)"
+	run --hosts a:1,b:4,c:9 -sz 6 sh -c 'echo $PTL_MY_RID ${PTL3_DOMAIN##*-}'
+	same slots "0 0,1 1,2 1,3 1,4 1,5 2," "$(sort -n "$dir/out" | tr '\n' ,)"
+	run --hosts a,b,c -sz 2 sh -c 'echo $PTL_MY_RID ${PTL3_DOMAIN##*-}'
+	same "fewer nodes than hosts" "0 0,1 1," "$(sort -n "$dir/out" | tr '\n' ,)"
+	run --hosts a -sz 2 sh -c 'echo $PTL_MY_RID $PTL3_DOMAIN'
+	same "one host needs no domain" "0,1," "$(sort -n "$dir/out" | tr -d ' ' | tr '\n' ,)"
+	run --hosts '[::1]:2,user@b.c' --plan -sz 3 nothing
+	same plan "hosts ::1: ranks 0-1, user@b.c: ranks 2-2," \
+		"$(sed -n '/^hosts/,$s/  */ /gp' "$dir/out" | tr '\n' ,)"
+	run --hosts a:2,b:3 -sz 6 true
+	same status 2 $status
+	says '^yod: -sz: 6 nodes, but the hosts have 5 slots; expected 5 nodes at most'
+}
+
+case_hostfile() {
+	printf '# two hosts\n\n a:2 # the first\nb\tslots=1\n' >"$dir/hosts"
+	run --hostfile "$dir/hosts" -sz 3 sh -c 'echo $PTL_MY_RID ${PTL3_DOMAIN##*-}'
+	same "a file" "0 0,1 0,2 1," "$(sort -n "$dir/out" | tr '\n' ,)"
+	for line in 'a:0' 'a:x' 'a slots=' 'a slots=2000' 'a:1 slots=1' '-oProxyCommand=x' 'a b' 'a;b'; do
+		printf 'c\n%s\n' "$line" >"$dir/hosts"
+		run --hostfile "$dir/hosts" -sz 2 true
+		same "status of '$line'" 2 $status
+		says "^yod: --hostfile: $dir/hosts:2: '$line' is no host; expected"
+	done
+	printf 'a\nb\na:2\n' >"$dir/hosts"
+	run --hostfile "$dir/hosts" -sz 2 true
+	says "^yod: --hostfile: host 'a' is there twice; expected once"
+	: >"$dir/hosts"
+	run --hostfile "$dir/hosts" -sz 2 true
+	says "^yod: --hostfile: '$dir/hosts' has no hosts; expected"
+	run --hostfile "$dir/none" -sz 2 true
+	says "^yod: --hostfile: '$dir/none': No such file or directory; expected"
+}
+
+case_refused() {
+	run --hosts a,b --trace "$dir/t" -sz 2 true
+	same status 2 $status
+	says '^yod: --trace: not for a job on several hosts; expected without --hosts$'
+	run --hosts a,b --domain d -sz 2 true
+	says '^yod: --domain: not for a job on several hosts; expected without --hosts$'
+	run --hosts a --hostfile x -sz 2 true
+	says '^yod: --hostfile: the hosts are given by --hosts already; expected one of'
+	for list in '' a,,b a:0,b -x; do
+		run --hosts "$list" -sz 2 true
+		same "status of '$list'" 2 $status
+	done
+}
+
+# ---- remote shells that fail ----
+
+case_no_agent() {
+	run --rsh false --hosts a,b -sz 2 touch "$dir/ran"
+	same status 125 $status
+	says '^yod: host [ab]: false exited with status 1 before an agent of yod has answered; expected that this works: false [ab] /.* --version$'
+	same lines 1 "$(wc -l <"$dir/err")"
+	run --rsh "$dir/none -q" --hosts a,b -sz 2 true
+	same status 125 $status
+	says "^yod: host a: '$dir/none' cannot be run: No such file or directory; expected"
+	run --rsh 'echo Welcome to' --hosts a -sz 2 true
+	same status 125 $status
+	says "^yod: host a: 'Welcome to a exec .*' is no frame of an agent; expected nothing else"
+	run --rsh "'" --hosts a -sz 2 true
+	same status 125 $status
+	says "^yod: --rsh: ''' is no program; expected"
+	[ ! -e "$dir/ran" ] || fail "a node has run"
+	nothing_left 3
+}
+
+# One of three hosts cannot run the program: no node starts.
+case_one_fails() {
+	cat >"$dir/rsh" <<-'EOF'
+		#!/bin/sh
+		[ "$1" != b ] || exit 9
+		exec sh -c "$2"
+	EOF
+	chmod +x "$dir/rsh"
+	run --rsh "$dir/rsh" --hosts a,b,c -sz 3 touch "$dir/ran"
+	same status 125 $status
+	says '^yod: host b: .*/rsh exited with status 9 before an agent of yod has answered'
+	[ ! -e "$dir/ran" ] || fail "a node has run"
+	run --hosts a,b -sz 2 sh -c 'exit 0' : -sz 1 ./nothing
+	same status 127 $status
+	says '^yod: [ab]: ./nothing: cannot be run: no such program'
+	nothing_left 3
+}
+
+case_directory() {
+	cat >"$dir/rsh" <<-EOF
+		#!/bin/sh
+		[ "\$1" != b ] || mv "$dir/here" "$dir/there"
+		exec sh -c "\$2"
+	EOF
+	chmod +x "$dir/rsh"
+	mkdir "$dir/here"
+	cd "$dir/here" || exit 1
+	run --rsh "$dir/rsh" --hosts b -sz 1 true
+	same status 127 $status
+	says "^yod: b: directory '$dir/here': No such file or directory; expected the directory in which yod was started, on each host$"
+	cd - >/dev/null || exit 1
+}
+
+case_versions() {
+	printf '#!/bin/sh\nprintf "\\002FP3 the rest"; cat >/dev/null\n' >"$dir/rsh"
+	chmod +x "$dir/rsh"
+	run --rsh "$dir/rsh" --hosts a -sz 1 true
+	same status 125 $status
+	says '^yod: host a: the agent speaks version 2, this yod version 1; expected the same libportals on all hosts'
+	printf '\002FP3 the rest' | "$yod" --agent >"$dir/out" 2>"$dir/err"
+	same "status of an agent" 125 $?
+	same "first word" "01 46 50 33" "$(head -c4 "$dir/out" | od -An -tx1 | tr -s ' ' | sed 's/^ //')"
+	"$yod" --agent </dev/null >"$dir/out" 2>"$dir/err"
+	same "status without an order" 125 $?
+	says '^yod: --agent: standard input has no order of a yod; expected that yod --hosts starts the agent$'
+	# An order that is cut off, and one of noise.
+	printf '\001FP3\001\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\020\0\0\0\0\0\0\0short' |
+		"$yod" --agent >"$dir/out" 2>"$dir/err"
+	same "status of a short order" 125 $?
+	printf '\001FP3\001\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\020\0\0\0\0\0\0\0sixteenbytesofno' |
+		"$yod" --agent >"$dir/out" 2>"$dir/err"
+	same "status of noise" 125 $?
+	says 'standard input has no order'
+}
+
+# ---- the environment of nodes ----
+
+case_environment() {
+	mkdir "$dir/a dir"
+	cd "$dir/a dir" || exit 1
+	(umask 031
+	 ODD=$'a "b\n'"'c" run --hosts a,b -sz 2 --env X="it's" sh -c \
+		'printf "%s|%s|%s|%s|%s\n" "$PWD" "$ODD" "$X" "$(umask)" "$*"' - 'one two' '$x;')
+	same "environment" "2 'c|it's|0031|one two \$x;,2 $dir/a dir|a \"b," \
+		"$(LC_ALL=C sort "$dir/out" | uniq -c | sed 's/^ *//' | tr '\n' ,)"
+	cd - >/dev/null || exit 1
+	run --hosts a,b -sz 2 sh -c 'tr "\0" " " </proc/$PPID/cmdline; echo'
+	same "words of the agents" "$yod --agent ,$yod --agent ," "$(tr '\n' , <"$dir/out")"
+	run --hosts a,b -sz 4 sh -c 'echo $PTL_NIDMAP $PTL_PIDMAP $PTL_IFACE'
+	same maps 1 "$(sort -u "$dir/out" | wc -l)"
+	same maps "10000:10001:10002:10003 100:101:102:103 0" "$(head -1 "$dir/out")"
+}
+
+fds_in() { # list of ls, without the one that it has made
+	sed -n "s,/fds.*,,; s,.* \\([0-9]*\\) -> \\([a-z/A-Z.0-9]*\\).*,\\1 \\2,p" "$1" | grep -v /proc |
+		sort -n | tr '\n' ,
+}
+
+case_files() {
+	run --hosts a,b -sz 2 sh -c 'ls -l /proc/self/fd >"$0.$PTL_MY_RID"' "$dir/fds"
+	same "descriptors of rank 0" "0 pipe,1 $dir,2 pipe,100 socket," "$(fds_in "$dir/fds.0")"
+	same "descriptors of rank 1" "0 /dev/null,1 $dir,2 pipe,100 socket," "$(fds_in "$dir/fds.1")"
+}
+
+# ---- output and input ----
+
+case_output() {
+	run --hosts a,b -sz 4 --tag sh -c 'echo one; echo two >&2; printf three'
+	same stdout "[0] one,[0] three,[1] one,[1] three,[2] one,[2] three,[3] one,[3] three," \
+		"$(grep . "$dir/out" | sort | tr '\n' ,)"
+	same stderr "[0] two,[1] two,[2] two,[3] two," "$(sort "$dir/err" | tr '\n' ,)"
+	run --hosts a,b -sz 4 --only-rank 1-2 sh -c 'echo $PTL_MY_RID'
+	same "only ranks" "1,2," "$(sort "$dir/out" | tr '\n' ,)"
+	run --hosts a,b -sz 3 --output-dir "$dir/o" sh -c 'seq 100000; echo err $PTL_MY_RID >&2'
+	same "files" "$(seq 100000 | md5sum)" "$(md5sum <"$dir/o/rank2.out")"
+	same "files" "err 1" "$(cat "$dir/o/rank1.err")"
+	same "bytes of one rank, untagged" "$(seq 300000 | head -c -1 | md5sum)" \
+		"$("$yod" --hosts a,b -sz 2 sh -c '[ $PTL_MY_RID = 0 ] || seq 300000 | head -c -1' | md5sum)"
+	run --hosts a,b -sz 2 --stats sh -c 'exit 0'
+	same "statistics" 4 "$(grep -c '^yod: ' "$dir/err")"
+}
+
+case_slow_reader() {
+	local n
+	n=$("$yod" --hosts a,b -sz 2 --tag sh -c 'yes | head -c 3000000' | (sleep 2; wc -l))
+	same "lines through a slow reader" 3000000 "$n"
+	new_mark
+	n=$(YOD_TEST_MARK=$mark "$yod" --hosts a,b -sz 2 --tag sh -c 'echo first; yes' \
+		2>"$dir/err" | head -1 | cut -c5-)
+	same "a reader that leaves" first "$n"
+	nothing_left 5
+	# A reader that sleeps holds up no node that is silent, and no signal.
+	new_mark
+	(YOD_TEST_MARK=$mark exec "$yod" --hosts a,b -sz 2 sh -c \
+		'[ $PTL_MY_RID = 1 ] || yes; until [ -e "$0" ]; do sleep 0.1; done; touch "$0.seen"; exec sleep 300' \
+		"$dir/go" 2>"$dir/err") | sh -c 'read -r x; sleep 10' &
+	sleep 1
+	touch "$dir/go"
+	patiently 5 test -e "$dir/go.seen" || fail "a slow reader holds up another node"
+	pid=$(marked | sort -n | head -1)
+	kill -INT "$pid"
+	sleep 0.3
+	kill -INT "$pid"
+	nothing_left 3
+	wait
+}
+
+case_stdin() {
+	run --hosts a,b -sz 2 cat <"$0"
+	same "a file" "$(md5sum <"$0")" "$(md5sum <"$dir/out")"
+	seq 1000000 >"$dir/long"
+	# shellcheck disable=SC2002
+	same "a pipe" "$(md5sum <"$dir/long")" \
+		"$(cat "$dir/long" | "$yod" --hosts a,b -sz 2 cat | md5sum)"
+	run --hosts a,b -sz 2 cat </dev/null
+	same "no input" "0 0" "$status $(wc -c <"$dir/out")"
+	same "a rank that leaves its input" y \
+		"$(yes | "$yod" --hosts a,b -sz 2 sh -c '[ $PTL_MY_RID = 1 ] || head -1; exit 0')"
+	run --hosts a,b -sz 2 true <&-
+	same "closed input" 0 $status
+}
+
+# ---- ends ----
+
+case_status() {
+	run --hosts a,b,c -sz 6 sh -c '[ $PTL_MY_RID != 4 ] || exit 3; sleep 30'
+	same status 3 $status
+	says '^yod: rank 4 \(pid [0-9]+ on c\) exited with status 3; ending the job$'
+	same lines 1 "$(wc -l <"$dir/err")"
+	run --hosts a,b -sz 2 sh -c '[ $PTL_MY_RID = 0 ] || kill -9 $$; sleep 30'
+	same status 137 $status
+	says '^yod: rank 1 \(pid [0-9]+ on b\) killed by signal 9 \(Killed\); ending the job$'
+	run --hosts a,b,c -sz 3 --keep-going sh -c \
+		'[ $PTL_MY_RID != 1 ] || exit 7; sleep 1; echo late $PTL_MY_RID'
+	same "status of --keep-going" "7 2" "$status $(grep -c late "$dir/out")"
+	says 'rank 1 \(pid [0-9]+ on b\) exited with status 7; the others go on'
+	run --hosts a,b -sz 2 --timeout 1 sleep 30
+	same "status of --timeout" 124 $status
+	says '^yod: timeout: the job has run for 1 s \(--timeout\); ending the job$'
+	nothing_left 3
+}
+
+case_signals() {
+	local sig
+	for sig in INT TERM HUP QUIT; do
+		start --hosts a,b -sz 4 sh -c "trap 'echo got $sig; exit 0' $sig; echo up; while :; do sleep 0.1; done"
+		await_lines 4
+		kill -$sig $pid
+		ends
+		same "status of $sig" $((128 + $(kill -l $sig))) $status
+		same "nodes that got $sig" 4 "$(grep -c "got $sig" "$dir/out")"
+		same "lines of $sig" 1 "$(grep -c '^yod' "$dir/err")"
+	done
+	start --hosts a,b -sz 2 sh -c "trap 'echo got' USR1; echo up; while :; do sleep 0.1; done"
+	await_lines 2
+	kill -USR1 $pid
+	await_lines 4
+	kill -INT $pid
+	kill -INT $pid 2>/dev/null
+	ends
+	same "status of two" 130 $status
+	nothing_left 3
+}
+
+are_in_state() { # state, of the nodes that have printed their process ids
+	local p
+	for p in $(cat "$dir/out"); do [ "$(state_of "$p")" = "$1" ] || return 1; done
+}
+
+case_stop() {
+	start --hosts a,b -sz 2 sh -c 'echo $$; exec sleep 300'
+	await_lines 2
+	kill -TSTP $pid
+	patiently 5 are_in_state T || fail "the nodes are not stopped"
+	same "yod" T "$(state_of $pid)"
+	kill -CONT $pid
+	patiently 5 are_in_state S || fail "the nodes do not go on"
+	kill -TERM $pid
+	ends
+	same status 143 $status
+}
+
+case_stubborn() {
+	start --hosts a,b -sz 2 --kill-after 1 sh -c \
+		'trap "" TERM INT; (trap "" TERM INT; exec sleep 300) & echo up; wait; exec sleep 300'
+	await_lines 2
+	kill -TERM $pid
+	ends
+	same status 143 $status
+	says '^yod: [ab]: SIGTERM has not ended rank [01] yet; SIGKILL follows 1 s after it'
+	nothing_left 3
+}
+
+# ---- deaths ----
+
+long='(setsid sleep 300 &) ; echo up; exec sleep 300'
+
+case_killed_yod() {
+	start --hosts a,b,c -sz 6 sh -c "$long"
+	await_lines 6
+	kill -KILL $pid
+	ends
+	clean 5 $pid
+	start --hosts a,b,c -sz 6 sh -c "$long"
+	await_lines 6
+	kill -KILL "$(launcher)"
+	ends
+	same status 137 $status
+	says 'launcher \(pid [0-9]+\) was killed by signal 9'
+	clean 5 $pid
+}
+
+case_killed_agent() {
+	start --hosts a,b,c -sz 6 sh -c "$long"
+	await_lines 6
+	kill -KILL "$(agent_of 2)"
+	ends
+	same "status with the agent's guard" 137 $status
+	clean 5 $pid
+	start --hosts a,b,c -sz 6 sh -c "$long"
+	await_lines 6
+	kill -KILL "$(child_of "$(agent_of 2)")"
+	ends
+	same "status with the agent" 137 $status
+	says '^yod: host b is lost, with ranks 2-3: .*local.sh exited with status 137; ending the job$'
+	clean 5 $pid
+}
+
+case_killed_shell() {
+	start --hosts a,b,c -sz 6 sh -c "$long"
+	await_lines 6
+	kill -KILL "$(shell_of 3)"
+	ends
+	same status 137 $status
+	says '^yod: host c is lost, with ranks 4-5: .*local.sh killed by signal 9 \(Killed\); ending the job$'
+	clean 5 $pid
+}
+
+case_lost_host_and_others() {
+	start --hosts a,b,c -sz 3 --keep-going sh -c \
+		'echo up; [ $PTL_MY_RID != 1 ] || exec sleep 300; until [ -e "$0" ]; do sleep 0.1; done; echo end' "$dir/go"
+	await_lines 3
+	kill -KILL "$(child_of "$(agent_of 2)")"
+	await 'host b is lost, with ranks 1-1: .*; the others go on' "$dir/err"
+	touch "$dir/go"
+	ends
+	same "status and ends" "137 2" "$status $(grep -c end "$dir/out")"
+	clean 5 $pid
+}
+
+# yod ends, too, if an agent does not, although it was told to.
+case_stopped_agent() {
+	local agent
+	start --hosts a,b -sz 2 --kill-after 0 sleep 300
+	patiently 5 test -e "/proc/$pid/task/$pid/children"
+	sleep 1
+	agent=$(child_of "$(agent_of 2)")
+	kill -STOP "$agent"
+	kill -TERM $pid
+	ends
+	same status 143 $status
+	says '^yod: host b: its agent does not end; left behind'
+	kill -CONT "$agent" 2>/dev/null
+	nothing_left 5
+}
+
+# ---- Portals ----
+
+case_portals() {
+	# Both hosts are this machine; the names are addresses that it has.
+	export PTL3_FABRIC_NET=lo PTL3_HUGEPAGES=off
+	# shellcheck disable=SC2086
+	run --hosts 127.0.0.1,127.0.0.2,localhost -sz 6 $AGENTS_PROGRAM
+	same status 0 $status
+	same "lines of stderr" "" "$(cat "$dir/err")"
+	# A rank that never calls PtlNIInit ends the wait of the others.
+	# shellcheck disable=SC2086
+	run --hosts 127.0.0.1,localhost --keep-going -sz 1 sh -c 'exit 5' : -sz 2 $AGENTS_PROGRAM
+	same "status with a rank that leaves" 5 $status
+	says 'rank 0 has ended before it could tell how to reach it'
+	# shellcheck disable=SC2086
+	run --hosts localhost -sz 4 $AGENTS_PROGRAM
+	same "status on one host" 0 $status
+	unset PTL3_FABRIC_NET PTL3_HUGEPAGES
+}
+
+case_many() {
+	run --hosts a,b,c,d -sz 200 sh -c 'echo $PTL_MY_RID'
+	same status 0 $status
+	same lines 200 "$(sort -u "$dir/out" | wc -l)"
+}
+
+skipped_case() { # name
+	[ "$1" = portals ] && [ -z "$AGENTS_PROGRAM" ]
+}
+
+run_cases

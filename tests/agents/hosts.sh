@@ -1,0 +1,73 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# yod --hosts on three hosts of namespaces, whose nodes are programs of Portals.
+#
+# usage: ../hosts/hosts.sh hosts.sh path/to/yod program arguments...
+#	The program succeeds on 6 nodes.
+
+yod=${1:?usage: hosts.sh path/to/yod program arguments...}
+shift
+program=("$@")
+only=
+. "$(dirname "$0")/../support/yod_cases.sh"
+read -r first second third <<<"$HOSTS"
+list=$first:2,$second:2,$third:2
+export PTL3_RSH=$AGENT PTL3_HUGEPAGES=off
+
+case_program() {
+	run --hosts "$list" -sz 6 "${program[@]}"
+	same "status and stderr" "0 " "$status $(cat "$dir/err")"
+	run --hosts "$first,$second,$third" -sz 3 "${program[@]}"
+	same "a node on each host" "0 " "$status $(cat "$dir/err")"
+	run --hosts "$third" -sz 4 "${program[@]}"
+	same "on one host" "0 " "$status $(cat "$dir/err")"
+}
+
+case_names() {
+	run --hosts "$list" -sz 6 --tag uname -n
+	same "host names" "[0] $first,[1] $first,[2] $second,[3] $second,[4] $third,[5] $third," \
+		"$(sort "$dir/out" | tr '\n' ,)"
+}
+
+# Frames have moved between the hosts: each node has sent to four that share no memory.
+case_far() {
+	local far
+	PTL3_FABRIC=off run --hosts "$list" -sz 6 "${program[@]}"
+	[ "$status" != 0 ] || fail "the program needs no wire between hosts"
+	far=$(grep -c 'fabric\|PTL3_FABRIC' "$dir/err")
+	[ "$far" -gt 0 ] || fail "no line is about the wire between hosts"
+}
+
+case_lost_host() {
+	start --hosts "$list" -sz 6 sh -c '(setsid sleep 300 &) ; echo up; exec sleep 300'
+	await_lines 6
+	# shellcheck disable=SC2046
+	kill -KILL $(ip netns pids "$second") 2>/dev/null
+	ends
+	same status 137 $status
+	says "^yod: (host $second is lost, with ranks 2-3: .*|rank [23] \(pid [0-9]+ on $second\)) killed by signal 9 \(Killed\); ending the job$"
+	nothing_left 5
+}
+
+case_killed_yod() {
+	start --hosts "$list" -sz 6 sh -c '(setsid sleep 300 &) ; echo up; exec sleep 300'
+	await_lines 6
+	kill -KILL $pid "$(launcher)"
+	ends
+	nothing_left 5
+}
+
+# A node dies while others use it: with --keep-going they end with errors of their own.
+case_dead_node() {
+	start --hosts "$list" -sz 6 --keep-going --timeout "$P3_LIMIT" sh -c \
+		'if [ $PTL_MY_RID = 3 ]; then "$@" & sleep 0.2; kill -9 $! $$; fi; exec "$@"' - "${program[@]}"
+	ends
+	[ "$status" != 124 ] || fail "the others wait for ever"
+	nothing_left 5
+}
+
+skipped_case() { # name
+	false
+}
+
+run_cases
