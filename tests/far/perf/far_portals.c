@@ -41,7 +41,7 @@ static int open_named(const struct p3_far_conf *conf, uint32_t node, uint32_t nn
 		return rc;
 	uint32_t len =
 		p3_endpoint_fabric.name(*ep_out, p.end->shared->name[p.end->rank].text);
-	atomic_store(&p.end->shared->name[p.end->rank].len, len);
+	p3_release(&p.end->shared->name[p.end->rank].len, len);
 	return 0;
 }
 
@@ -49,7 +49,7 @@ static int resolve_named(struct p3_endpoint *ep, uint32_t node, const unsigned c
 	uint32_t len, const struct p3_far_hello *hello, uint64_t *to_out)
 {
 	(void)text;
-	len = atomic_load(&p.end->shared->name[node].len);
+	len = p3_acquire(&p.end->shared->name[node].len);
 	return len ? p3_endpoint_fabric.resolve(
 			     ep, node, p.end->shared->name[node].text, len, hello, to_out)
 		   : -EAGAIN;
@@ -201,9 +201,9 @@ static void bypass(uint64_t count)
 {
 	ptl_event_t ev;
 	struct far_shared *s = p.end->shared;
-	uint32_t stopped = atomic_load(&s->stopped);
+	uint32_t stopped = p3_acquire(&s->stopped);
 	if (p.end->rank) {
-		while (atomic_load(&s->stopped) == stopped)
+		while (p3_acquire(&s->stopped) == stopped)
 			usleep(1000);
 		while (PtlEQGet(p.in, &ev) == PTL_OK)
 			;
@@ -213,7 +213,7 @@ static void bypass(uint64_t count)
 		must(PtlGetRegion(p.large, 0, 8, p.peer, PT_GET, 0, 0, 0), "PtlGet");
 		await(p.out, PTL_EVENT_REPLY_END, 1);
 	}
-	atomic_fetch_add(&s->stopped, 1);
+	p3_add32(&s->stopped, 1);
 }
 
 void far_portals_run(struct far_end *e, enum far_row row, uint64_t count)
@@ -236,5 +236,5 @@ void far_portals_idle(bool waiting, unsigned ms)
 	if (waiting)
 		(void)PtlEQPoll(&p.in, 1, ms, &ev, &which);
 	else
-		usleep(ms * 1000);
+		usleep(ms * 1000); /* pause: the time that is measured */
 }

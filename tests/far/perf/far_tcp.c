@@ -29,7 +29,7 @@ static void listen_at(struct far_end *e)
 	if (s < 0 || bind(s, (struct sockaddr *)&a, len) || listen(s, 1) ||
 		getsockname(s, (struct sockaddr *)&a, &len))
 		far_die("listen", strerror(errno));
-	atomic_store(&e->shared->port, a.sin_port);
+	p3_release(&e->shared->port, a.sin_port);
 	fd = accept(s, NULL, NULL);
 	close(s);
 }
@@ -37,7 +37,7 @@ static void listen_at(struct far_end *e)
 static void connect_to(struct far_end *e)
 {
 	uint32_t port;
-	while (!(port = atomic_load(&e->shared->port)))
+	while (!(port = p3_acquire(&e->shared->port)))
 		usleep(1000);
 	struct sockaddr_in a = at(e->address[0], port);
 	fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);

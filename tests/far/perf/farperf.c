@@ -60,8 +60,8 @@ uint64_t far_now(void)
 
 void far_meet(struct far_end *e)
 {
-	uint32_t mine = atomic_fetch_add(&e->shared->met, 1) / 2 * 2 + 2;
-	while ((int32_t)(atomic_load(&e->shared->met) - mine) < 0)
+	uint32_t mine = p3_add32(&e->shared->met, 1) / 2 * 2 + 2;
+	while ((int32_t)(p3_acquire(&e->shared->met) - mine) < 0)
 		sched_yield();
 }
 

@@ -13,7 +13,8 @@
 #ifndef BENCH_FAR_FARPERF_H
 #define BENCH_FAR_FARPERF_H
 
-#include <stdatomic.h>
+#include "shm/atomics.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -26,12 +27,12 @@ enum far_row { FAR_PING, FAR_SLEEPY, FAR_RATE, FAR_PUT, FAR_GET, FAR_BYPASS, FAR
 
 /* Memory that both processes share. */
 struct far_shared {
-	_Atomic uint32_t met, stopped;
+	p3_a32 met, stopped;
 	struct {
-		_Atomic uint32_t len;
+		p3_a32 len;
 		unsigned char text[128];
 	} name[2]; /* of the endpoints */
-	_Atomic uint32_t port;
+	p3_a32 port;
 };
 
 struct far_end {
