@@ -13,6 +13,7 @@ only="$*"
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/../support/yod_cases.sh"
 export PTL3_RSH=$here/local.sh
+unset PTL3_DOMAIN # which ctest sets
 
 no_domain_is_left() {
 	local names
