@@ -65,6 +65,7 @@ struct p3_ring_rx {
 	uint32_t due;   /* low half of the position where the credit is to be written */
 	uint32_t given; /* low half of the credit as last written */
 	uint32_t n;
+	uint32_t share; /* cells between two positions where the credit is written */
 };
 
 static inline uint32_t p3_log2(uint32_t n)
@@ -117,9 +118,20 @@ static inline void p3_ring_rx_init(struct p3_ring_rx *r, struct p3_cell *cells,
 	r->n = n;
 	r->pos = r->sure = p3_ring_start(n);
 	r->given = (uint32_t)r->pos;
-	r->due = r->given + (p3_without(P3_CREDITS) ? 1 : n / 8);
+	r->share = p3_without(P3_CREDITS) ? 1 : n / 8;
+	r->due = r->given + r->share;
 	r->usual = usual | p3_ring_valid(r->pos, p3_log2(n));
 	p3_set(credit, r->pos);
+}
+
+/* Write the credit of a new ring at each half of the ring only: its consumer calls
+ * p3_ring_give() at the end of each visit.  An eighth of a base ring is one cell. */
+static inline void p3_ring_pay_late(struct p3_ring_rx *r)
+{
+	if (p3_without(P3_CREDITS))
+		return;
+	r->share = r->n / 2;
+	r->due = r->given + r->share;
 }
 
 /* Return the cells wasted at the ring's end by a message of k cells at pos. */
@@ -309,6 +321,28 @@ static inline bool p3_ring_runs(const struct p3_ring_tx *r, uint32_t k)
 	       (!p3_without(P3_SHADOWS) || p3_ring_has_credit(r, k));
 }
 
+/*
+ * Open again a ring that is not shut, but has come to its end, or to the end of the last
+ * known credit.  Return false if a message of k cells must take the general functions.
+ *
+ * The caller sends the message at once.  One of two cells or more may end at the end of
+ * the lap: p3_ring_run() clears no cell there if the next lap's first one is cleared.
+ */
+static inline bool p3_ring_reopen(struct p3_ring_tx *r, uint32_t k)
+{
+	uint64_t end = (r->pos | (r->n - 1)) + 1;
+	if (!r->until || !p3_ring_room(r, k))
+		return false;
+	p3_ring_open(r);
+	if (p3_ring_runs(r, k))
+		return true;
+	if (k < 2 || r->pos + k != end)
+		return false;
+	p3_set(&r->cells[0].w[0], 0);
+	r->cleared = r->until = end;
+	return true;
+}
+
 /* Do as p3_ring_publish() with a message of k cells in an open ring, which stays open. */
 static P3_HOT void p3_ring_run(struct p3_ring_tx *r, uint64_t word0, uint32_t k)
 {
@@ -451,15 +485,12 @@ static inline void p3_ring_pay(struct p3_ring_rx *r)
  * ring's end. */
 static __attribute__((noinline, unused)) void p3_ring_turn(struct p3_ring_rx *r)
 {
-	const uint32_t eighth = r->n / 8;
 	FAULT_POINT("credit.due");
 	if (!(r->pos & (r->n - 1))) {
 		r->next -= r->n;
 		r->usual = r->usual >> 32 << 32 | p3_ring_valid(r->pos, p3_log2(r->n));
 	}
-	r->due = ((uint32_t)r->pos & -eighth) + eighth;
-	if (p3_without(P3_CREDITS))
-		r->due = (uint32_t)r->pos + 1;
+	r->due = ((uint32_t)r->pos & -r->share) + r->share;
 	p3_ring_pay(r);
 }
 
@@ -472,7 +503,7 @@ static inline bool p3_ring_step(struct p3_ring_rx *r, uint32_t k)
 }
 
 /* Take a message of k cells.  Give its cells back lazily: write the credit only at each
- * eighth of the ring. */
+ * eighth of the ring (or half: p3_ring_pay_late()). */
 static inline void p3_ring_take(struct p3_ring_rx *r, uint32_t k)
 {
 	if (p3_unlikely(p3_ring_step(r, k)))

@@ -100,6 +100,20 @@ static P3_HOT void send(struct p3_ring_tx *r, struct p3_cell *c, const struct p3
 		p3_ring_run_more(r, cells);
 }
 
+/* Open the ring again for a message of k cells, if it is not shut.  A base ring comes to
+ * the end of its 8 cells, or of the credit, at every second message of two cells, so this
+ * is part of the message path of nodes that share CPUs. */
+P3_PATH
+static __attribute__((noinline)) bool reopen(struct p3_ring_tx *r, uint32_t k)
+{
+	return p3_ring_reopen(r, k);
+}
+
+static P3_HOT bool is_open(struct p3_ring_tx *r, uint32_t k)
+{
+	return p3_ring_runs(r, k) || reopen(r, k);
+}
+
 /* Send the bytes if the ring is open for them. */
 static P3_HOT bool send_if_open(struct p3_nic *n, struct p3_ring_tx *r,
 	const struct p3_move *m, uint64_t id, const struct p3_md *md, uint64_t offset,
@@ -107,7 +121,7 @@ static P3_HOT bool send_if_open(struct p3_nic *n, struct p3_ring_tx *r,
 {
 	const char *from = p3_region_address(md->region.start, offset);
 	if (p3_likely(length <= P3_REQ_INLINE)) {
-		if (p3_unlikely(!p3_ring_runs(r, 1)))
+		if (p3_unlikely(!is_open(r, 1)))
 			return false;
 		FAULT_POINT("lane.begun");
 		struct p3_cell *c = r->next;
@@ -117,7 +131,7 @@ static P3_HOT bool send_if_open(struct p3_nic *n, struct p3_ring_tx *r,
 		return true;
 	}
 	uint32_t cells = p3_request_cells(length);
-	if (p3_unlikely(!p3_ring_runs(r, cells) || cells > p3_ring_most(r->n)))
+	if (p3_unlikely(cells > p3_ring_most(r->n) || !is_open(r, cells)))
 		return false;
 	FAULT_POINT("lane.begun");
 	struct p3_cell *c = r->next;

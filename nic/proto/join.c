@@ -39,6 +39,8 @@ static void reset_in(struct p3_peer *p, const struct p3_lane *lane)
 {
 	p3_ring_rx_init(&p->req_in, lane->req_in, lane->cells, &p->mine->req_credit[0],
 		P3_REQ_USUAL);
+	if (lane->base) /* each visit ends with p3_ring_give() */
+		p3_ring_pay_late(&p->req_in);
 	p3_ring_rx_init(&p->rsp_in, lane->rsp_in, lane->cells, &p->mine->rsp_credit[0],
 		P3_RSP_USUAL);
 	p->ahead = p->req_in.pos;

@@ -53,7 +53,8 @@ static bool opens; /* the producer opens its ring after each message */
 /* Begin and publish as a producer does that opens its ring. */
 static struct p3_cell *begin(struct rig *r, uint32_t k)
 {
-	return p3_ring_runs(&r->tx, k) ? r->tx.next : p3_ring_begin(&r->tx, k);
+	bool runs = p3_ring_runs(&r->tx, k) || (opens && p3_ring_reopen(&r->tx, k));
+	return runs ? r->tx.next : p3_ring_begin(&r->tx, k);
 }
 
 static void publish(struct rig *r, uint64_t word0, uint32_t k)
@@ -427,6 +428,57 @@ static void lane_credit_is_written_once_an_eighth_is_owed(void **state)
 	free(r);
 }
 
+/* Return the credit after this number of messages of one cell through a base ring that
+ * pays late. */
+static uint64_t late_credit(uint32_t messages, bool given)
+{
+	struct rig *r = rig_new(P3_BASE_CELLS);
+	p3_ring_pay_late(&r->rx);
+	for (uint32_t i = 1; i <= messages; i++) {
+		send(r, 1, i);
+		receive(r, 1, i);
+	}
+	if (given)
+		p3_ring_give(&r->rx);
+	uint64_t credit = p3_get(&r->credit) - p3_ring_start(P3_BASE_CELLS);
+	free(r);
+	return credit;
+}
+
+static void lane_late_credit_is_written_at_each_half_and_when_given(void **state)
+{
+	(void)state;
+	const uint32_t half = P3_BASE_CELLS / 2;
+	for (uint32_t i = 0; i < 8 * half; i++) {
+		assert_int_equal(late_credit(i, false), i / half * half);
+		assert_int_equal(late_credit(i, true), i);
+	}
+}
+
+/* A base ring takes messages of two cells, lap after lap, without the general functions;
+ * but not one cell at a lap's end, and none while the ring is shut or full. */
+static void lane_opens_again_at_its_end(void **state)
+{
+	(void)state;
+	struct rig *r = rig_new(P3_BASE_CELLS);
+	assert_false(p3_ring_reopen(&r->tx, 2)); /* shut */
+	p3_ring_open(&r->tx);
+	for (uint32_t i = 0; i < P3_BASE_CELLS - 1; i++) {
+		assert_true(p3_ring_runs(&r->tx, 2) || p3_ring_reopen(&r->tx, 2));
+		assert_ptr_equal(
+			r->tx.next, p3_cell_at(r->tx.cells, r->tx.pos, P3_BASE_CELLS));
+		send(r, 2, i);
+		receive(r, 2, i);
+	}
+	assert_false(p3_ring_runs(&r->tx, 1) || p3_ring_reopen(&r->tx, 1));
+	for (uint32_t i = 0; i < 3; i++) {
+		assert_true(p3_ring_runs(&r->tx, 2) || p3_ring_reopen(&r->tx, 2));
+		send(r, 2, i);
+	}
+	assert_false(p3_ring_runs(&r->tx, 2) || p3_ring_reopen(&r->tx, 2)); /* full */
+	free(r);
+}
+
 /* Credit that is owed but not written never stops the producer of the largest message. */
 static void lane_lazy_credit_leaves_room_for_the_largest(void **state)
 {
@@ -567,6 +619,8 @@ int main(void)
 		cmocka_unit_test(lane_zeroes_the_cell_after_a_message_before_it_is_valid),
 		cmocka_unit_test(lane_zeroes_no_cell_that_is_not_read),
 		cmocka_unit_test(lane_credit_is_written_once_an_eighth_is_owed),
+		cmocka_unit_test(lane_opens_again_at_its_end),
+		cmocka_unit_test(lane_late_credit_is_written_at_each_half_and_when_given),
 		cmocka_unit_test(lane_lazy_credit_leaves_room_for_the_largest),
 		cmocka_unit_test(lane_looks_at_the_credit_only_when_it_must),
 		cmocka_unit_test(lane_lying_credit_makes_no_room),
