@@ -204,7 +204,9 @@ void p3_ni_see_off(struct p3_nic *nic, uint64_t start)
 	struct p3_on_hold held;
 	uint64_t gone = p3_now_ns() - start;
 	uint32_t left = p3_nic_await_absent(nic, gone < limit ? limit - gone : 0);
-	p3_nic_settle(nic, P3_SETTLE_NS);
+	uint32_t late;
+	if (!p3_nic_settle(nic, P3_SETTLE_NS, &late) && p3_process.wireup)
+		p3_wireup_say_late(&p3_process, late);
 	if (!left)
 		return;
 	p3_nic_held(nic, &held);
@@ -221,7 +223,7 @@ void p3_ni_see_off(struct p3_nic *nic, uint64_t start)
 static int close_locked(struct p3_node *node, struct p3_lib_ni *ni)
 {
 	if (p3_get(&node->ni[0].open) && p3_get(&node->ni[1].open))
-		p3_nic_settle(p3_nic(node), P3_SETTLE_NS); /* the NIC stays */
+		(void)p3_nic_settle(p3_nic(node), P3_SETTLE_NS, NULL); /* the NIC stays */
 	else
 		p3_ni_see_off(p3_nic(node), p3_now_ns());
 	pthread_mutex_lock(&node->life);

@@ -67,6 +67,7 @@ struct p3_far_conf {
 	const struct p3_endpoint_ops *ops; /* the kind of endpoint, and for libfabric: */
 	const char *provider;
 	const char *address; /* the local address to use, or NULL */
+	uint64_t settle_ns;  /* longest wait until other hosts have confirmed messages */
 };
 
 struct p3_nic_conf {
@@ -132,10 +133,14 @@ void p3_nic_forget(struct p3_nic *nic);
  * Wait until the messages of this node are with the peers: those in copies (copy.c),
  * those whose target yod introduces, and, on a wire, all that lie in lanes.  Give up
  * when no copy has left for ns / 2, after 10 * ns at most, or 30 * ns while yod
- * introduces; the wire has ns more.  Only then may this node tell its peers anything by
- * a channel other than the wire.
+ * introduces; the wire has ns more.  If the job has other hosts, settle_ns of struct
+ * p3_far_conf takes the place of these times: when this node has gone, nothing is left to
+ * send a frame again.  Only then may this node tell
+ * its peers anything by a channel other than the wire.  Return true if the wires have
+ * delivered all; else *late_out, if not NULL, is the index of a node that lacks messages,
+ * or nnodes if none is known.
  */
-void p3_nic_settle(struct p3_nic *nic, uint64_t ns);
+bool p3_nic_settle(struct p3_nic *nic, uint64_t ns, uint32_t *late_out);
 /* (any) Show tools that the calling thread waits in a barrier, until it calls
  * p3_nic_left_barrier() with the result.  Return NULL if no line is left to show it;
  * the second function accepts that. */

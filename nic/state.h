@@ -170,6 +170,8 @@ struct p3_nic {
 	p3_a32 settle;                    /* (any) number of calls of p3_nic_settle, */
 	p3_a32 settled[P3_WIRE_IDS];      /* (any) and the last of them that each wire
 					   * has completed */
+	p3_a32 unsettled; /* (any) index of a node on another host that lacks messages of
+			   * the last call, or nnodes */
 
 	/* ---- proto/: pendings, lanes, copies, and requests for absent targets ---- */
 	char *pending_chunk[P3_TABLE_CHUNKS];

@@ -207,6 +207,7 @@ static void use_cards(struct p3_wireup *w)
 	w->far.ops = endpoints();
 	(void)p3_conf_far_timeout(p3_conf_text(P3_CONF_FAR_TIMEOUT), &seconds);
 	w->timeout_s = seconds;
+	w->far.settle_ns = seconds ? seconds * UINT64_C(1000000000) : UINT64_MAX;
 	w->is_over = true;
 }
 
@@ -264,6 +265,19 @@ int p3_wireup_enter(struct p3_node *node)
 }
 
 /* ---- the end ---- */
+
+void p3_wireup_say_late(const struct p3_node *node, uint32_t rank)
+{
+	const struct p3_wireup *w = node->wireup;
+	char at[P3_BEACON_TEXT] = "";
+	if (rank >= w->size)
+		return;
+	p3_beacon_print(&w->card[rank], at);
+	p3_warn("rank %u ends, and rank %u (%s) has not confirmed all messages within %u "
+		"s: messages may be lost; let that process run, or set a longer "
+		"PTL3_FAR_TIMEOUT",
+		w->rank, rank, at, w->timeout_s);
+}
 
 void p3_wireup_leave(struct p3_node *node)
 {

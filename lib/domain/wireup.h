@@ -81,6 +81,10 @@ uint32_t p3_wireup_nid(const struct p3_wireup *w, uint32_t rank);
 int p3_wireup_enter(struct p3_node *node);
 void p3_wireup_leave(struct p3_node *node);
 
+/* Say that this process ends although a rank on another host has not confirmed all
+ * messages; rank is the job's size if none is known. */
+void p3_wireup_say_late(const struct p3_node *node, uint32_t rank);
+
 /* In a forked child: close the parent's sockets. */
 void p3_wireup_forget(struct p3_node *node);
 

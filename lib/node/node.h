@@ -204,7 +204,8 @@ static inline bool p3_node_has_cci(struct p3_node *node)
 }
 
 /* the time that PtlNIFini, exit() and barriers give to p3_nic_settle, which waits up to
- * 10 times as long while copies leave, and 30 times while yod introduces their targets */
+ * 10 times as long while copies leave, and 30 times while yod introduces their targets;
+ * with other hosts, PTL3_FAR_TIMEOUT counts */
 #define P3_SETTLE_NS 1000000000u
 
 /* Return the open interface of a handle, or NULL. */

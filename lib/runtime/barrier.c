@@ -25,7 +25,7 @@ static int barrier_of_domain(struct p3_node *node)
 	struct p3_caller caller = p3_caller_save();
 	struct p3_nic *nic = p3_nic(node);
 	if (nic)
-		p3_nic_settle(nic, P3_SETTLE_NS);
+		(void)p3_nic_settle(nic, P3_SETTLE_NS, NULL);
 	uint32_t ended = P3_JOB_NO_RANK;
 	int rc = node->size > 1 ? p3_meet_barrier(node, &ended) : 0;
 	say_ended(node, ended);
@@ -74,7 +74,7 @@ static int barrier_of_yod(struct p3_node *node)
 	struct p3_caller caller = p3_caller_save();
 	struct p3_nic *nic = p3_nic(node);
 	if (nic)
-		p3_nic_settle(nic, P3_SETTLE_NS);
+		(void)p3_nic_settle(nic, P3_SETTLE_NS, NULL);
 	pthread_mutex_lock(&node->life);
 	if (p3_is_up(node))
 		rc = come_to_barrier(node) || await_release(node) ? PTL_FAIL : PTL_OK;

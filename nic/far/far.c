@@ -211,14 +211,16 @@ static void set_goals(struct p3_nic *n)
 static void settle(struct p3_nic *n)
 {
 	struct wire *w = wire_of(n);
-	bool all = true;
+	uint32_t late = n->conf.nnodes;
 	if (w->settling == p3_get(&n->settled[P3_WIRE_FAR]))
 		set_goals(n);
 	for (uint32_t i = 0; i < w->far.links; i++) {
 		struct p3_far_link *l = link_of(w, w->up[i]);
-		all &= !is_open(l) || p3_carry_has_settled(&l->carry);
+		if (is_open(l) && !p3_carry_has_settled(&l->carry))
+			late = w->up[i];
 	}
-	if (all)
+	p3_set(&n->unsettled, late);
+	if (late == n->conf.nnodes)
 		p3_set(&n->settled[P3_WIRE_FAR], w->settling);
 }
 

@@ -61,14 +61,15 @@ static bool has_left(struct p3_nic *n)
 /* The state of a wait in p3_nic_settle() until all copies have left. */
 struct patience {
 	uint64_t start, ns;
-	uint64_t last;    /* time of the last change of copies or meeting */
-	uint32_t copies;  /* number of copies that have not left */
-	uint32_t meeting; /* number of peers that yod introduces */
+	uint64_t stall, most; /* limits of the time since last, and since start */
+	uint64_t last;        /* time of the last change of copies or meeting */
+	uint32_t copies;      /* number of copies that have not left */
+	uint32_t meeting;     /* number of peers that yod introduces */
 	long nap_ns;
 };
 
-/* Return true if the wait shall end with copies left: none has left for w->ns / 2 (a
- * stopped target takes none), or 10 * w->ns have passed.  While yod introduces targets,
+/* Return true if the wait shall end with copies left: none has left for w->stall (a
+ * stopped target takes none), or w->most has passed.  While yod introduces targets,
  * which no other node can hold up, the limit is P3_MEET_TIMES * w->ns alone. */
 static bool is_spent(struct p3_nic *n, struct patience *w)
 {
@@ -80,7 +81,7 @@ static bool is_spent(struct p3_nic *n, struct patience *w)
 	w->meeting = meeting;
 	if (meeting)
 		return now - w->start >= P3_MEET_TIMES * w->ns;
-	return now - w->last >= w->ns / 2 || now - w->start >= 10 * w->ns;
+	return now - w->last >= w->stall || now - w->start >= w->most;
 }
 
 /* Run a pass.  If it finds no work, sleep, longer each time: many nodes may wait for few
@@ -97,24 +98,48 @@ static void pass_or_nap(struct p3_nic *n, struct patience *w)
 		w->nap_ns *= 2;
 }
 
-void p3_nic_settle(struct p3_nic *n, uint64_t ns)
+/* Return the longest wait for other hosts, or 0 if there are none. */
+static uint64_t far_ns(const struct p3_nic *n)
 {
-	const struct timespec nap = {.tv_nsec = P3_REST_NS};
-	uint64_t start = p3_now_ns();
-	struct patience patience = {
-		.start = start, .ns = ns, .last = start, .nap_ns = P3_REST_NS};
+	return n->conf.far ? n->conf.far->settle_ns : 0;
+}
+
+static struct patience patience_of(const struct p3_nic *n, uint64_t ns)
+{
+	uint64_t now = p3_now_ns(), far = far_ns(n);
+	return (struct patience){.start = now,
+		.last = now,
+		.ns = ns,
+		.stall = far > ns / 2 ? far : ns / 2,
+		.most = far > 10 * ns ? UINT64_MAX : 10 * ns,
+		.nap_ns = P3_REST_NS};
+}
+
+/* Wait until the wires have delivered the messages that lie in the lanes now. */
+static bool settle_wires(struct p3_nic *n, uint64_t ns)
+{
+	struct patience w = patience_of(n, ns);
+	uint64_t limit = far_ns(n) > ns ? far_ns(n) : ns;
+	uint32_t call = p3_add32(&n->settle, 1) + 1;
+	bool settled;
+	while (!(settled = p3_wires_have_settled(n, call)) &&
+		p3_now_ns() - w.start < limit)
+		pass_or_nap(n, &w);
+	return settled;
+}
+
+bool p3_nic_settle(struct p3_nic *n, uint64_t ns, uint32_t *late_out)
+{
+	struct patience patience = patience_of(n, ns);
 	if ((!n->nwires && has_left(n)) || p3_self.inside)
-		return;
+		return true;
 	while (!has_left(n) && !is_spent(n, &patience))
 		pass_or_nap(n, &patience);
-	if (!n->nwires)
-		return;
-	/* Wait until the wires have delivered the messages that lie in the lanes now. */
-	uint32_t call = p3_add32(&n->settle, 1) + 1;
-	start = p3_now_ns();
-	while (!p3_wires_have_settled(n, call) && p3_now_ns() - start < ns)
-		if (!pass_here_or_there(n))
-			(void)nanosleep(&nap, NULL);
+	p3_set(&n->unsettled, n->conf.nnodes);
+	bool settled = !n->nwires || settle_wires(n, ns);
+	if (late_out)
+		*late_out = p3_get(&n->unsettled);
+	return settled;
 }
 
 uint32_t p3_nic_await_absent(struct p3_nic *n, uint64_t ns)
