@@ -67,8 +67,12 @@ static int add(struct p3_hosts *h, const char *option, const char *name, uint32_
 			option, name, name);
 		return -EINVAL;
 	}
-	struct p3_host *more =
-		h->n < MOST ? realloc(h->host, (h->n + 1) * sizeof *more) : NULL;
+	if (h->n == MOST) {
+		p3_record_set("%s: '%s' is host number %u; expected %u hosts at most",
+			option, name, h->n + 1, (unsigned)MOST);
+		return -EINVAL;
+	}
+	struct p3_host *more = realloc(h->host, (h->n + 1) * sizeof *more);
 	if (!more)
 		return -ENOMEM;
 	h->host = more;
@@ -139,12 +143,14 @@ static int take_line(struct p3_hosts *h, const char *file, uint32_t line, char *
 
 static int take_lines(struct p3_hosts *h, const char *file, FILE *f)
 {
-	char text[LINE_LEN];
+	char *text = NULL;
+	size_t size = 0;
 	int rc = 0;
-	for (uint32_t line = 1; !rc && fgets(text, sizeof text, f); line++) {
+	for (uint32_t line = 1; !rc && getline(&text, &size, f) > 0; line++) {
 		text[strcspn(text, "\n")] = '\0';
 		rc = take_line(h, file, line, text);
 	}
+	free(text);
 	if (rc || h->n)
 		return rc;
 	p3_record_set("--hostfile: '%s' has no hosts; expected a name in each line, as "
