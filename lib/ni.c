@@ -82,8 +82,9 @@ static int begin(
 	struct p3_node *node, uint32_t i, uint32_t pid, const ptl_ni_limits_t *desired)
 {
 	struct p3_nic *nic;
-	if (p3_job_start_nic(node, &nic) != 0)
-		return PTL_NO_SPACE;
+	int started = p3_job_start_nic(node, &nic);
+	if (started)
+		return started == -ENODEV ? PTL_IFACE_INVALID : PTL_NO_SPACE;
 	p3_node_set_nic(node, nic);
 	p3_node_show_nic(node, nic);
 	int rc = open_ni(node, nic, i, pid, desired);

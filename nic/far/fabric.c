@@ -41,8 +41,14 @@ static bool find(void *lib, const char *name, void *out)
 	return at != NULL;
 }
 
+/*
+ * One of libfabric's libraries, libinfinipath of the provider psm, handles SIGSEGV, SIGTERM
+ * and four other signals when it is loaded, and then ends the process by exit(), which a
+ * handler must not call; this variable prevents that.
+ */
 static int load_library(void)
 {
+	(void)setenv("IPATH_NO_BACKTRACE", "1", 0);
 	void *lib = dlopen(FILE_NAME, RTLD_NOW | RTLD_LOCAL);
 	if (lib && find(lib, "fi_getinfo", &fi.getinfo) &&
 		find(lib, "fi_freeinfo", &fi.freeinfo) &&
@@ -54,7 +60,7 @@ static int load_library(void)
 	p3_error("a job on several hosts needs libfabric, which cannot be loaded: %s; "
 		 "install it (Debian: libfabric1)",
 		why ? why : FILE_NAME);
-	return -ENOENT;
+	return -ENODEV;
 }
 
 static int load(void)

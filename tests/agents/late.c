@@ -5,7 +5,8 @@
  *	yod --hosts a,b -sz 2 late
  *
  * Rank 0 stops itself for STOP_S seconds.  Meanwhile rank 1 puts messages to it, takes the
- * SEND_END of each, and ends.  Rank 0 must get all of them.
+ * SEND_END of each, and ends.  Rank 0 must get all of them.  Both check that no signal has
+ * got a handler.
  */
 #include <portals3.h>
 #include <portals3_runtime.h>
@@ -75,6 +76,19 @@ static void await(ptl_event_kind_t type, unsigned count)
 	}
 }
 
+/* Libraries that the network needs must not handle the program's signals. */
+static void check_signals(void)
+{
+	const int numbers[] = {SIGINT, SIGILL, SIGABRT, SIGBUS, SIGSEGV, SIGTERM};
+	struct sigaction action;
+	for (unsigned i = 0; i < sizeof numbers / sizeof *numbers; i++)
+		if (sigaction(numbers[i], NULL, &action) == 0 &&
+			action.sa_handler != SIG_DFL) {
+			printf("rank %u: signal %d has a handler\n", rank, numbers[i]);
+			exit(1);
+		}
+}
+
 static ptl_md_t region(void *start, ptl_size_t length, unsigned options)
 {
 	return (ptl_md_t){.start = start,
@@ -117,6 +131,7 @@ int main(void)
 	DO(PtlInit(&interfaces));
 	DO(PtlNIInit(PTL_IFACE_DEFAULT, PTL_PID_ANY, NULL, NULL, &ni));
 	DO(PtlGetRank(ni, &rank, &size));
+	check_signals();
 	DO(PtlEQAlloc(ni, 2 * PUTS + 8, PTL_EQ_HANDLER_NONE, &eq));
 	if (rank == 0)
 		receive(waker);
