@@ -97,6 +97,16 @@ static bool is_usable(const struct ifaddrs *i)
 		       !IN6_IS_ADDR_LINKLOCAL(&in6->sin6_addr));
 }
 
+/* Return true if other hosts can use the address, as far as it shows that. */
+static bool is_for_others(const struct p3_card *card)
+{
+	struct in6_addr in6;
+	memcpy(&in6, card->address, sizeof in6);
+	if (card->family == AF_INET)
+		return card->address[0] != 127;
+	return !IN6_IS_ADDR_LOOPBACK(&in6) && !IN6_IS_ADDR_LINKLOCAL(&in6);
+}
+
 static bool is_in(const struct ifaddrs *i, const struct p3_conf_net *net)
 {
 	struct p3_card at = {.magic = 0};
@@ -165,7 +175,7 @@ static bool find_route(const char *host, struct p3_card *card)
 	if (ok)
 		take_address(card, &self.any);
 	card->port = 0;
-	return ok && !(card->family == AF_INET && card->address[0] == 127);
+	return ok && is_for_others(card);
 }
 
 int p3_beacon_choose(const char *other_host, struct p3_card *card)

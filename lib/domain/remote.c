@@ -234,6 +234,8 @@ static void on_packet(struct p3_meeting *m, uint32_t rank, const struct p3_packe
 		r->heard = true;
 		if (known)
 			p3_meet_end(m, rank, P3_PEER_LEFT);
+	} else if (!m->rank) {
+		return; /* barriers are yod's */
 	} else if (msg->op == P3_JOB_BARRIER && known && !p3_meet_follows(m)) {
 		p3_meet_on_barrier(m, msg);
 	} else if (msg->op == P3_JOB_RELEASED && known && rank == 0) {

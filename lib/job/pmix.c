@@ -8,8 +8,10 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <pmix.h>
+#include <semaphore.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #define FILE_NAME "libpmix.so.2"
@@ -17,6 +19,7 @@
 /* Up to this number of ranks the fence brings the cards; in larger jobs each rank asks
  * for those of the others. */
 #define COLLECTED 256u
+#define LATE_S    10 /* wait for all ranks, in seconds, after which a line is printed */
 
 static struct {
 	void *lib; /* NULL: not loaded */
@@ -25,7 +28,7 @@ static struct {
 	pmix_status_t (*put)(pmix_scope_t scope, const char key[], pmix_value_t *value);
 	pmix_status_t (*commit)(void);
 	pmix_status_t (*fence)(const pmix_proc_t procs[], size_t nprocs,
-		const pmix_info_t info[], size_t ninfo);
+		const pmix_info_t info[], size_t ninfo, pmix_op_cbfunc_t done, void *arg);
 	pmix_status_t (*get)(const pmix_proc_t *proc, const char key[],
 		const pmix_info_t info[], size_t ninfo, pmix_value_t **value);
 	const char *(*error)(pmix_status_t status);
@@ -48,7 +51,7 @@ static int load(void)
 	pmix.lib = dlopen(FILE_NAME, RTLD_NOW | RTLD_LOCAL);
 	if (pmix.lib && find("PMIx_Init", &pmix.init) &&
 		find("PMIx_Finalize", &pmix.finalize) && find("PMIx_Put", &pmix.put) &&
-		find("PMIx_Commit", &pmix.commit) && find("PMIx_Fence", &pmix.fence) &&
+		find("PMIx_Commit", &pmix.commit) && find("PMIx_Fence_nb", &pmix.fence) &&
 		find("PMIx_Get", &pmix.get) && find("PMIx_Error_string", &pmix.error))
 		return 0;
 	const char *why = dlerror();
@@ -212,12 +215,53 @@ static int put(struct p3_node *node, const struct p3_card *card)
 	return status == PMIX_SUCCESS ? 0 : say("PMIx_Put", status);
 }
 
+/* A fence under way; PMIx's thread posts done. */
+struct fence {
+	sem_t done;
+	pmix_status_t status;
+};
+
+static void on_fence(pmix_status_t status, void *arg)
+{
+	struct fence *f = arg;
+	f->status = status;
+	(void)sem_post(&f->done);
+}
+
+/* Wait for the end of a fence.  Print a line when it takes long: a rank that never calls
+ * PtlNIInit holds up all others. */
+static void await_fence(const struct p3_node *node, struct fence *f)
+{
+	struct timespec late;
+	(void)clock_gettime(CLOCK_REALTIME, &late);
+	late.tv_sec += LATE_S;
+	while (sem_timedwait(&f->done, &late) != 0) {
+		if (errno != ETIMEDOUT)
+			continue;
+		p3_warn("PtlNIInit of rank %u waits since %d s until all %u ranks of the "
+			"job have called it: start Portals in each rank of a job on "
+			"several hosts",
+			node->rank, LATE_S, node->size);
+		while (sem_wait(&f->done) != 0)
+			;
+		return;
+	}
+}
+
 static int fence(struct p3_node *node)
 {
 	pmix_info_t collect = {.value = {.type = PMIX_BOOL, .data = {.flag = true}}};
+	struct fence f;
 	strncpy(collect.key, PMIX_COLLECT_DATA, sizeof collect.key - 1);
-	pmix_status_t status = pmix.fence(NULL, 0, &collect, node->size <= COLLECTED);
-	return status == PMIX_SUCCESS ? 0 : say("PMIx_Fence", status);
+	if (sem_init(&f.done, 0, 0) != 0)
+		return -errno;
+	f.status = pmix.fence(NULL, 0, &collect, node->size <= COLLECTED, on_fence, &f);
+	if (f.status == PMIX_SUCCESS)
+		await_fence(node, &f);
+	else if (f.status == PMIX_OPERATION_SUCCEEDED)
+		f.status = PMIX_SUCCESS;
+	(void)sem_destroy(&f.done);
+	return f.status == PMIX_SUCCESS ? 0 : say("PMIx_Fence", f.status);
 }
 
 static int get(struct p3_node *node, uint32_t rank, struct p3_card *card_out)

@@ -37,6 +37,7 @@ end() {
 		rm -rf "/etc/netns/$host"
 	done
 	ip netns del "${prefix}sw"
+	rm -rf "${TMPDIR:-/tmp}/ompi.$prefix"* # of killed jobs
 }
 trap end EXIT
 trap 'exit 143' TERM INT HUP
