@@ -13,7 +13,7 @@
  *	  --post-->  the endpoint has it  --poll: RECEIVED or FAILED-->  it is free
  *
  * Each buffer that send or post has taken comes back through poll once, or never after
- * close.
+ * close.  Sent ones may stay away also if their connection broke.
  *
  * open and close run when the NIC starts and stops, name in any thread; the lease holder
  * calls all others.  No function waits.
@@ -35,7 +35,8 @@ struct p3_far_buffer {
 	uint32_t node;              /* the peer that the frame goes to, */
 	bool receives;              /* or true: it is for frames that come */
 	bool held;                  /* it waits for an acknowledgement */
-	bool lent;                  /* the endpoint has it */
+	bool lent;                  /* the endpoint has it, */
+	uint64_t lent_ns;           /* since this time */
 	_Alignas(64) struct p3_frame frame;
 	unsigned char more[P3_FAR_BYTES - sizeof(struct p3_frame)]; /* of its data */
 };
@@ -62,6 +63,10 @@ struct p3_endpoint_ops {
 	void (*close)(struct p3_endpoint *ep);
 	/* Write the name by which others find this endpoint.  Return its length. */
 	uint32_t (*name)(const struct p3_endpoint *ep, unsigned char out[P3_FAR_NAME]);
+	/* Return the longest frame, up to P3_FAR_BYTES, that is lost or arrives as a
+	 * whole.  An endpoint may split longer ones, and never give back the buffers of
+	 * one that broke.  NULL: it takes all as wholes. */
+	uint32_t (*most)(const struct p3_endpoint *ep);
 	/* Make a name an address.  Return 0 or -errno; forget gives the address back. */
 	int (*resolve)(struct p3_endpoint *ep, uint32_t node, const unsigned char *name,
 		uint32_t len, const struct p3_far_hello *hello, uint64_t *to_out);

@@ -206,6 +206,18 @@ static uint32_t name(const struct p3_endpoint *e, unsigned char out[P3_FAR_NAME]
 	return e->name_len;
 }
 
+/* A provider of datagrams sends those that fit into one of its buffers as wholes.  On TCP
+ * it splits longer ones, and if the connection breaks between the parts, their buffers
+ * never come back. */
+static uint32_t most(const struct p3_endpoint *e)
+{
+	size_t limit = 0, len = sizeof limit;
+	if (e->conns || fi_getopt(&e->ep->fid, FI_OPT_ENDPOINT, FI_OPT_BUFFERED_LIMIT,
+				&limit, &len))
+		return P3_FAR_BYTES;
+	return limit < P3_FAR_BYTES ? (uint32_t)limit : P3_FAR_BYTES;
+}
+
 static int resolve(struct p3_endpoint *e, uint32_t node, const unsigned char *text,
 	uint32_t len, const struct p3_far_hello *hello, uint64_t *to_out)
 {
@@ -299,6 +311,7 @@ static int arm(struct p3_endpoint *e)
 const struct p3_endpoint_ops p3_endpoint_fabric = {.open = open_end,
 	.close = close_end,
 	.name = name,
+	.most = most,
 	.resolve = resolve,
 	.forget = forget,
 	.send = send_frame,

@@ -520,6 +520,14 @@ static void stop(struct p3_nic *n)
 	n->wire_state[P3_WIRE_FAR] = NULL;
 }
 
+/* Return how many cells of data the frames of this node have at most. */
+static uint32_t most_cells(const struct p3_far *far)
+{
+	uint32_t bytes = far->ops->most ? far->ops->most(far->ep) : P3_FAR_BYTES;
+	uint32_t cells = bytes / P3_CELL - 1; /* the header is a cell */
+	return cells > P3_FRAME_CELLS ? cells : P3_FRAME_CELLS;
+}
+
 static int make(struct p3_nic *n, struct wire *w)
 {
 	const struct p3_far_conf *conf = n->conf.far;
@@ -531,8 +539,10 @@ static int make(struct p3_nic *n, struct wire *w)
 	p3_sip_wide_init(&w->far.hash, &w->far.secret[0]);
 	if (!w->link || !w->up || !w->active || make_buffers(&w->far, n->conf.nnodes))
 		return -ENOMEM;
-	return conf->ops->open(conf, n->conf.node, n->conf.nnodes, P3_FAR_BUFFERS,
+	int rc = conf->ops->open(conf, n->conf.node, n->conf.nnodes, P3_FAR_BUFFERS,
 		P3_FAR_POSTED, &w->far.ep);
+	w->far.fill = rc ? 0 : most_cells(&w->far);
+	return rc;
 }
 
 static int start(struct p3_nic *n)

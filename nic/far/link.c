@@ -52,6 +52,15 @@ static void offer_room(struct p3_far_link *l)
 
 /* ---- out ---- */
 
+/* Suspect that buffers which the endpoint has now will never come back. */
+static void suspect(struct p3_far_link *l, uint64_t now)
+{
+	if (l->lost_at)
+		return;
+	l->lost_from = now;
+	l->lost_at = now + P3_FAR_LOST_NS;
+}
+
 /* Begin anew with the first frame that is not acknowledged, after a pause. */
 static void break_off(struct p3_far_link *l, uint64_t now)
 {
@@ -62,6 +71,7 @@ static void break_off(struct p3_far_link *l, uint64_t now)
 		l->retry_ns = P3_FAR_RETRY_MOST;
 	l->retry_at = now + l->retry_ns;
 	p3_gbn_go_back(&l->carry.gbn, now);
+	suspect(l, now);
 }
 
 /* Return the hello of a node, which is like a frame's MAC for one direction. */
@@ -146,15 +156,23 @@ static void drop_frame(void *arg, struct p3_frame *f)
 	let_go(l->far, b);
 }
 
+/* Return the buffer of a frame that was sent before, or NULL: it is not back. */
+static struct p3_far_buffer *buffer_again(struct p3_far_link *l, const struct p3_frame *f)
+{
+	struct p3_far_buffer *b = buffer_of(f);
+	if (b->lent)
+		suspect(l, l->carry.now);
+	return b->lent ? NULL : b;
+}
+
 /* Return the buffer of a frame, or a copy of one that has none, or NULL: not now. */
 static struct p3_far_buffer *buffer_for(
-	struct p3_far *far, const struct p3_frame *f, uint32_t len)
+	struct p3_far_link *l, const struct p3_frame *f, uint32_t len)
 {
+	struct p3_far *far = l->far;
 	struct p3_far_buffer *b;
-	if (f->kind == P3_FRAME_PARTS) {
-		b = buffer_of(f);
-		return b->lent ? NULL : b; /* sent before, and not given back yet */
-	}
+	if (f->kind == P3_FRAME_PARTS)
+		return buffer_again(l, f);
 	b = take_buffer(far);
 	if (b)
 		memcpy(&b->frame, f, len);
@@ -169,7 +187,7 @@ static bool put(void *arg, const struct p3_frame *f, uint32_t len)
 	if (far->lent == P3_FAR_BUFFERS || l->flight == P3_FAR_FLIGHT ||
 		l->carry.now < l->retry_at || !find(l))
 		return false;
-	struct p3_far_buffer *b = buffer_for(far, f, len);
+	struct p3_far_buffer *b = buffer_for(l, f, len);
 	if (!b)
 		return false;
 	b->frame.medium = l->carry.peer->nic->conf.node;
@@ -182,18 +200,39 @@ static bool put(void *arg, const struct p3_frame *f, uint32_t len)
 		return false;
 	}
 	b->lent = true;
+	b->lent_ns = l->carry.now;
 	far->lent++;
 	l->flight++;
 	p3_count(&l->carry.peer->nic->wire_count[P3_W_FAR_OUT], 1);
 	return true;
 }
 
-void p3_far_link_sent(struct p3_far_link *l, struct p3_far_buffer *b, bool failed)
+static void give_back(struct p3_far_link *l, struct p3_far_buffer *b)
 {
 	b->lent = false;
 	l->far->lent--;
 	l->flight--;
 	let_go(l->far, b);
+}
+
+/* Treat the buffers that are lost as given back. */
+static void write_off(struct p3_far_link *l)
+{
+	struct p3_far *far = l->far;
+	for (uint32_t i = P3_FAR_POSTED; i < far->fresh && l->flight; i++) {
+		struct p3_far_buffer *b = &far->buffers[i];
+		if (b->lent && b->node == l->carry.peer->index &&
+			b->lent_ns <= l->lost_from)
+			give_back(l, b);
+	}
+	l->lost_at = 0;
+}
+
+void p3_far_link_sent(struct p3_far_link *l, struct p3_far_buffer *b, bool failed)
+{
+	if (!b->lent)
+		return; /* written off before */
+	give_back(l, b);
 	if (failed && l->up)
 		break_off(l, l->carry.now);
 }
@@ -203,6 +242,8 @@ void p3_far_link_send(struct p3_nic *n, struct p3_far_link *l)
 	struct p3_carry *c = &l->carry;
 	p3_carry_capture(n, c);
 	offer_room(l);
+	if (l->lost_at && c->now >= l->lost_at)
+		write_off(l);
 	p3_gbn_send(&c->gbn, c->now, put, l);
 	count_room(l);
 	p3_carry_count(n, c);
@@ -273,6 +314,7 @@ void p3_far_link_up(struct p3_nic *n, struct p3_far_link *l, struct p3_peer *p,
 	p3_carry_reset(n, &l->carry, p, lane_out);
 	p3_gbn_init(g, 0, 0);
 	g->most = P3_FAR_CELLS;
+	g->fill = l->far->fill;
 	g->ack_ns = l->carry.lazy_ns = P3_FAR_LAZY_NS;
 	g->drop = drop_frame;
 	g->drop_arg = l;
@@ -282,6 +324,7 @@ void p3_far_link_up(struct p3_nic *n, struct p3_far_link *l, struct p3_peer *p,
 	g->probes = true;
 	set_keys(n, l);
 	l->retry_at = l->retry_ns = l->stuck = l->waits = l->flushed = 0;
+	l->lost_at = 0;
 	l->heard = false;
 	l->up = true;
 	l->far->links++;

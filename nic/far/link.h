@@ -17,6 +17,11 @@
  * After a failed completion it sends them once more without asking, after a pause that
  * grows up to P3_FAR_RETRY_MOST while connections break.
  *
+ * Some buffers never come back from a connection that broke.  When one broke, or a frame
+ * is wanted again whose buffer is not back, the link waits P3_FAR_LOST_NS and then treats
+ * its older buffers as given back.  If the endpoint has such a buffer still, a frame that
+ * goes out of it later may have the bytes of two frames: the receiver drops it by its MAC.
+ *
  * Connections are lazy: the peer's name becomes an address with the first frame to it.
  *
  * Credits.  Each frame says for how many more frames its sender has room (frame.h).  A
@@ -53,6 +58,8 @@
 /* Pause after a broken connection, doubled while connections break. */
 #define P3_FAR_RETRY_NS   1000000u
 #define P3_FAR_RETRY_MOST 1000000000u
+/* After a connection broke its buffers come back at once, or never. */
+#define P3_FAR_LOST_NS 100000000u
 /* Look whether the endpoint takes a frame again, after it has refused one. */
 #define P3_FAR_ROOM_NS   100000u
 #define P3_FAR_ROOM_MOST 10000000u
@@ -64,6 +71,7 @@ struct p3_far {
 	struct p3_sipkey secret[2];
 	struct p3_sipwide hash;
 	struct p3_far_buffer *buffers; /* those to receive, then those to send */
+	uint32_t fill;                 /* cells of data of a frame that goes, at most */
 	uint32_t nbuffers, fresh;      /* those from fresh on were never used */
 	struct p3_far_buffer *free;    /* those to send */
 	struct p3_far_buffer *idle; /* those to receive that the endpoint has refused */
@@ -88,10 +96,13 @@ struct p3_far_link {
 	uint32_t room;     /* frames of far->promised that are this link's */
 	uint64_t retry_at; /* no frame is sent before this time */
 	uint64_t retry_ns; /* the last pause */
-	uint64_t stuck;    /* time since which work has found no room, or 0 */
-	uint64_t flushed;  /* time of the last flush */
-	uint64_t waits;    /* time since which messages wait for others, or 0 */
-	uint64_t came;     /* frames that came with a right MAC */
+	uint64_t
+		lost_at; /* buffers that the endpoint has had since before lost_from are */
+	uint64_t lost_from; /* lost at this time; 0: none is suspected */
+	uint64_t stuck;     /* time since which work has found no room, or 0 */
+	uint64_t flushed;   /* time of the last flush */
+	uint64_t waits;     /* time since which messages wait for others, or 0 */
+	uint64_t came;      /* frames that came with a right MAC */
 };
 
 /* (any) Make a link.  Return NULL if there is no memory. */

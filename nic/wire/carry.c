@@ -44,7 +44,7 @@ static void end_frame(struct p3_carry *c)
 /* Return len more bytes of the open frame, or of a new one, or NULL. */
 static unsigned char *reserve(struct p3_carry *c, uint32_t len)
 {
-	if (c->open && c->open->len + len > (uint64_t)c->gbn.most * P3_CELL)
+	if (c->open && c->open->len + len > (uint64_t)c->gbn.fill * P3_CELL)
 		end_frame(c);
 	if (!c->open && !begin_frame(c))
 		return NULL;
@@ -74,7 +74,7 @@ static unsigned char *add_message(
 {
 	struct p3_part *run = c->last;
 	if (!run || run->what != what ||
-		c->open->len + len > (uint64_t)c->gbn.most * P3_CELL)
+		c->open->len + len > (uint64_t)c->gbn.fill * P3_CELL)
 		return add_part(c, what, 0, len);
 	run->len += len;
 	return reserve(c, len);
@@ -163,7 +163,7 @@ static bool capture_window(struct p3_nic *n, struct p3_carry *c, struct p3_carry
 {
 	const char *base = n->published.base;
 	uint64_t window = p3_get(&now->window), end = p3_get(&now->produced);
-	uint64_t most = (uint64_t)c->gbn.most * P3_CELL - sizeof(struct p3_part);
+	uint64_t most = (uint64_t)c->gbn.fill * P3_CELL - sizeof(struct p3_part);
 	if (end > P3_WINDOW_LEN && s->produced < end - P3_WINDOW_LEN)
 		s->produced = end - P3_WINDOW_LEN; /* the reader has the rest */
 	while (s->produced < end) {

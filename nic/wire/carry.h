@@ -79,7 +79,7 @@ struct p3_carry {
 	struct p3_peer_entry mine, shown; /* the entry now, and as the peer
 					   * knows it */
 	struct p3_gbn gbn;
-	/* Return memory for a frame with gbn.most cells of data, or NULL: not now. */
+	/* Return memory for a frame with gbn.fill cells of data, or NULL: not now. */
 	struct p3_frame *(*take)(struct p3_carry *c);
 	struct p3_frame *open; /* the frame that is being filled, or NULL */
 	struct p3_part *last;  /* its last part, if messages may join it */

@@ -17,7 +17,8 @@ void p3_gbn_init(struct p3_gbn *g, uint32_t key_out, uint32_t key_in)
 		.told = P3_FRAME_START,
 		.key_out = key_out,
 		.key_in = key_in,
-		.most = P3_FRAME_CELLS};
+		.most = P3_FRAME_CELLS,
+		.fill = P3_FRAME_CELLS};
 	p3_gbn_set_pace(g, P3_RESEND_NS, P3_RESEND_MOST);
 	p3_gbn_set_room(g, P3_FRAME_WINDOW);
 }

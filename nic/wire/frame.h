@@ -105,7 +105,8 @@ struct p3_gbn {
 	uint64_t least_ns, most_ns;
 	uint64_t ack_since; /* time since which an acknowledgement is owed, */
 	uint64_t ack_ns;    /* and the longest time that it may be owed */
-	uint32_t most;      /* cells of a frame */
+	uint32_t most;      /* cells of a frame that comes, */
+	uint32_t fill;      /* and of one that goes */
 	bool probes;
 	bool owes_probe;
 	bool owes_ack;

@@ -285,7 +285,10 @@ static int send_locked(struct p3_endpoint *ep, struct p3_endpoint *to, uint32_t 
 	counts.sent++;
 	if (strikes(LOOP_RESET)) {
 		break_connection(ep, to);
-		give_back(ep, b, at, draw() % 2);
+		bool kept = draw() % 3 == 0;
+		counts.kept += kept;
+		if (!kept)
+			give_back(ep, b, at, draw() % 2);
 	} else {
 		give_back(ep, b, at, false);
 		if (!strikes(LOOP_DROP))

@@ -4,7 +4,7 @@
  *
  * All that a real medium may do, happens here often: it loses, doubles, changes and
  * reorders frames, refuses the first frames to a node, breaks connections with frames
- * under way that it has reported as sent, fails others, and delivers frames of strangers
+ * under way that it has reported as sent, fails others, never gives some back, and delivers frames of strangers
  * and old frames of the same pair.  A seeded generator decides.
  *
  * There is one network in a process; a lock guards it.
@@ -27,6 +27,7 @@ enum loop_fault {
 
 struct loop_counts {
 	uint64_t sent, came, refused, failed;
+	uint64_t kept; /* buffers that never came back */
 	uint64_t faults[LOOP_FAULTS];
 	uint32_t most_waiting; /* most frames that waited for a node at once */
 };

@@ -155,7 +155,7 @@ static void broken_connections_lose_nothing(void **state)
 	set_faults(20000, 0, 0);
 	run_nodes(3, among_resets, NULL);
 	struct loop_counts c = loop_counts();
-	assert_true(c.faults[LOOP_RESET] > 10 && c.failed > 10);
+	assert_true(c.faults[LOOP_RESET] > 10 && c.failed > 10 && c.kept > 3);
 }
 
 /* ---- a stopped node ---- */
