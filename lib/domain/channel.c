@@ -80,7 +80,7 @@ static uint64_t mac_of(const struct p3_sipkey *key, const struct p3_packet *p)
 int p3_channel_say(struct p3_channel *c, const struct p3_job_msg *msg,
 	const unsigned char *name, uint32_t name_len)
 {
-	struct p3_packet p = {.msg = *msg, .number = c->number[0]};
+	struct p3_packet p = {.msg = *msg, .taken = c->taken, .number = c->number[0]};
 	if (c->state != P3_CHANNEL_OPEN)
 		return -ENOTCONN;
 	if (sizeof p > sizeof c->out - c->left)

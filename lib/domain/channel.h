@@ -25,13 +25,13 @@
 #include "shm/fd.h"
 #include "shm/job.h"
 
-#define P3_CHANNEL_QUEUE 8 /* packets that wait for room in the socket */
+#define P3_CHANNEL_QUEUE 2 /* packets that wait for room in the socket */
 
 /* A packet.  Unused bytes are zero. */
 struct p3_packet {
 	struct p3_job_msg msg;
 	uint32_t name_len; /* BORN: the name of the sender's endpoint */
-	uint32_t zero;
+	uint32_t taken;    /* packets that the sender has taken (session.h) */
 	unsigned char name[P3_FAR_NAME];
 	uint64_t number; /* of the packet in its direction, from 0 */
 	uint64_t mac;    /* of all bytes before */
@@ -66,7 +66,8 @@ struct p3_channel {
 	unsigned char nonce[2][16];     /* of the caller, of the called */
 	struct p3_sipkey key[2];        /* of packets that go, that come */
 	uint64_t number[2];
-	uint32_t got; /* bytes of in */
+	uint32_t taken; /* for the packets that are said from now on */
+	uint32_t got;   /* bytes of in */
 	union {
 		struct p3_packet packet;
 		struct p3_greeting greeting;

@@ -224,6 +224,8 @@ void p3_meet_on_remote(struct p3_meeting *m, enum p3_meet_watch what, uint32_t w
 void p3_meet_hear_remotes(struct p3_meeting *m);
 /* Do what no descriptor reports. */
 void p3_meet_check_remotes(struct p3_meeting *m);
+/* Return true if the rank is on another host, and there is no connection to it now. */
+bool p3_meet_is_cut_off(const struct p3_meeting *m, uint32_t rank);
 /* Return true if an action is to be repeated soon. */
 bool p3_meet_is_short_of_remotes(const struct p3_meeting *m);
 /* Return true if all remote ranks that live have told their state. */

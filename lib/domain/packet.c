@@ -63,9 +63,9 @@ bool p3_meet_say(struct p3_meeting *m, uint32_t slot, const struct p3_job_msg *m
 {
 	bool ok = true;
 	if (p3_meet_is_far(m, slot)) {
-		struct p3_channel *c = &m->node->wireup->remote[slot].channel;
-		ok = p3_channel_say(c, msg, NULL, 0) == 0;
-		p3_meet_watch_channel(m, c, P3_MEET_REMOTE, slot);
+		struct p3_remote *r = &m->node->wireup->remote[slot];
+		ok = p3_session_say(&r->session, &r->channel, msg, NULL, 0) == 0;
+		p3_meet_watch_channel(m, &r->channel, P3_MEET_REMOTE, slot);
 		return ok;
 	}
 	for (uint32_t i = 0; i < m->nconn; i++)

@@ -4,7 +4,16 @@
  *
  * A connection speaks for a process.  Over it the process sends BORN when it opens an
  * interface, and again when its process ids change, and LEAVE when it closes the last
- * one.  The end of the connection is the end of the process: nothing undoes it.
+ * one.
+ *
+ * A connection that breaks is no end (BREAK.1 to BREAK.4 in docs/design/wire-between-hosts.md).  The
+ * caller calls again, and packets go on where they were (session.h).  Meanwhile the
+ * called looks for the caller by a probe: a call in the other direction, which the caller
+ * hangs up after its proof, or answers by DROPPED if it treats the called as ended.
+ *
+ *	no connection --call or probe refused--> ended
+ *		      --call answered----------> connected
+ *		      --silence too long-------> ended
  */
 #include "lib/domain/meeting.h"
 #include "shm/log.h"
@@ -19,7 +28,11 @@
 #define STRANGER_NS UINT64_C(5000000000) /* time to prove who one is */
 #define UNCALLED_NS                                                                      \
 	UINT64_C(2000000000) /* wait for a call before the caller is looked for */
-#define NO_REASON 0
+#define PAUSE_NS   UINT64_C(20000000)   /* between a break and the second call, doubled */
+#define PAUSES_NS  UINT64_C(640000000)  /* up to this */
+#define DIAL_NS    UINT64_C(1000000000) /* wait for the kernel of the other host */
+#define STOPPED_NS UINT64_C(3000000000) /* no look for this time: this process slept */
+#define STEADY_NS  UINT64_C(1000000000) /* a connection this old is no answer to a probe */
 
 static struct p3_wireup *wireup_of(const struct p3_meeting *m)
 {
@@ -71,7 +84,7 @@ static void say_severed(const struct p3_meeting *m, uint32_t rank, int why)
 			"with "
 			"it fail (see which program listens at that port)",
 			rank, at);
-	else if (why != -EPIPE && why != -ECONNRESET && why != -ECONNREFUSED)
+	else if (why != -EPIPE && why != -ECONNREFUSED)
 		p3_warn("rank %u (%s) cannot be reached: %s; operations with it fail "
 			"(see "
 			"PTL3_FABRIC_NET, and the firewall between the hosts)",
@@ -185,7 +198,7 @@ static void say_born(struct p3_meeting *m, uint32_t rank)
 	struct p3_job_msg msg = p3_meet_message(m, P3_JOB_BORN);
 	msg.status = (int32_t)wireup_of(m)->pids_said;
 	uint32_t len = p3_nic_far_name(m->nic, name);
-	int rc = p3_channel_say(&r->channel, &msg, name, len);
+	int rc = p3_session_say(&r->session, &r->channel, &msg, name, len);
 	r->owes_born = rc == -EAGAIN;
 	p3_meet_watch_channel(m, &r->channel, P3_MEET_REMOTE, rank);
 }
@@ -197,7 +210,7 @@ static void acknowledge(
 	struct p3_remote *r = remote_of(m, rank);
 	struct p3_job_msg msg = p3_meet_message(m, P3_JOB_TOLD);
 	msg.round = (uint32_t)born->status;
-	(void)p3_channel_say(&r->channel, &msg, NULL, 0);
+	(void)p3_session_say(&r->session, &r->channel, &msg, NULL, 0);
 }
 
 static void on_born(struct p3_meeting *m, uint32_t rank, const struct p3_packet *p)
@@ -225,6 +238,8 @@ static void on_packet(struct p3_meeting *m, uint32_t rank, const struct p3_packe
 	bool known = r->is_born && r->born.msg.incarnation == msg->incarnation;
 	if (msg->node != rank) {
 		lose(m, rank, -EPROTO);
+	} else if (msg->op == P3_JOB_DROPPED) {
+		lose(m, rank, -EPIPE);
 	} else if (msg->op == P3_JOB_BORN) {
 		on_born(m, rank, p);
 	} else if (msg->op == P3_JOB_TOLD) {
@@ -245,12 +260,39 @@ static void on_packet(struct p3_meeting *m, uint32_t rank, const struct p3_packe
 
 /* ---- connections ---- */
 
+/* Return true if a connection that ended so may have broken while both processes live. */
+static bool is_break(const struct p3_remote *r, enum p3_channel_state before, int rc)
+{
+	if (rc == -EPIPE || rc == -ECONNRESET || rc == -ECONNABORTED)
+		return true;
+	return r->session.begun && rc != -EACCES && rc != -EPROTO &&
+	       rc != -ECONNREFUSED && !(rc == -ETIMEDOUT && before != P3_CHANNEL_DIALING);
+}
+
+/* Note that there is no connection, and when p3_meet_check_remotes() calls or probes. */
+static void break_off(struct p3_meeting *m, uint32_t rank, enum p3_channel_state before)
+{
+	struct p3_remote *r = remote_of(m, rank);
+	uint64_t now = p3_now_ns();
+	p3_meet_close_channel(m, &r->channel);
+	r->probes = false;
+	r->called_ns = now;
+	if (before > P3_CHANNEL_DIALING)
+		r->sign_ns = now;
+	r->retry_ns = now + r->pause_ns;
+	r->pause_ns = r->pause_ns ? 2 * r->pause_ns : PAUSE_NS;
+	if (r->pause_ns > PAUSES_NS)
+		r->pause_ns = PAUSES_NS;
+}
+
 static void dial(struct p3_meeting *m, uint32_t rank)
 {
 	struct p3_wireup *w = wireup_of(m);
 	struct p3_remote *r = remote_of(m, rank);
 	int fd = p3_beacon_dial(&w->card[w->rank], &w->card[rank], w->timeout_s);
-	if (fd < 0 && !p3_job_passes(fd))
+	if (fd < 0 && is_break(r, P3_CHANNEL_DIALING, fd))
+		break_off(m, rank, P3_CHANNEL_DIALING);
+	else if (fd < 0 && !p3_job_passes(fd))
 		lose(m, rank, fd);
 	if (fd < 0)
 		return;
@@ -258,7 +300,7 @@ static void dial(struct p3_meeting *m, uint32_t rank)
 	p3_meet_add_channel(m, &r->channel, P3_MEET_REMOTE, rank);
 }
 
-/* Look, by a connection that says nothing, whether a process that is to call is alive. */
+/* Call a process that is to call, to see whether it is alive. */
 static void probe(struct p3_meeting *m, uint32_t rank)
 {
 	struct p3_remote *r = remote_of(m, rank);
@@ -266,51 +308,71 @@ static void probe(struct p3_meeting *m, uint32_t rank)
 	r->probes = r->channel.state == P3_CHANNEL_DIALING;
 }
 
-static void end_probe(struct p3_meeting *m, struct p3_remote *r)
-{
-	r->probes = false;
-	r->called_ns = p3_now_ns();
-	p3_meet_close_channel(m, &r->channel);
-}
-
-/* Return true if the connection broke before the other end said anything: it had no room,
- * or has ended, which the next call will show. */
-static bool was_hung_up(enum p3_channel_state before, int rc)
-{
-	return before == P3_CHANNEL_CALLING && (rc == -EPIPE || rc == -ECONNRESET);
-}
-
 static void on_failure(
 	struct p3_meeting *m, uint32_t rank, enum p3_channel_state before, int rc)
 {
 	struct p3_remote *r = remote_of(m, rank);
-	if (!was_hung_up(before, rc)) {
+	if (!is_break(r, before, rc)) {
 		lose(m, rank, rc);
 		return;
 	}
-	p3_meet_close_channel(m, &r->channel); /* p3_meet_check_remotes() calls again */
+	bool first = !r->pause_ns && !r->probes;
+	break_off(m, rank, before);
+	if (first && is_caller(m, rank))
+		dial(m, rank);
+}
+
+/* Go on with the session over a connection that has just opened. */
+static void go_on(struct p3_meeting *m, uint32_t rank)
+{
+	struct p3_remote *r = remote_of(m, rank);
+	bool first = !r->session.begun;
+	p3_session_open(&r->session, &r->channel);
+	if (first)
+		say_born(m, rank);
+	p3_meet_watch_channel(m, &r->channel, P3_MEET_REMOTE, rank);
+}
+
+/* Process what has come over a probe.  The other end hangs it up, or says DROPPED. */
+static int hear_probe(struct p3_meeting *m, uint32_t rank, struct p3_packet *p)
+{
+	struct p3_remote *r = remote_of(m, rank);
+	enum p3_channel_state before = r->channel.state;
+	int rc = p3_channel_hear(&r->channel, p);
+	if (rc == 1 && p->msg.op == P3_JOB_DROPPED)
+		lose(m, rank, -EPIPE);
+	else if (rc == 1)
+		break_off(m, rank, before);
+	else if (rc < 0 && rc != -EAGAIN)
+		on_failure(m, rank, before, rc);
+	return rc;
+}
+
+static int hear_one(struct p3_meeting *m, uint32_t rank, struct p3_packet *p)
+{
+	struct p3_remote *r = remote_of(m, rank);
+	enum p3_channel_state before = r->channel.state;
+	if (r->probes)
+		return hear_probe(m, rank, p);
+	int rc = p3_session_hear(&r->session, &r->channel, p);
+	if (rc == 0)
+		go_on(m, rank);
+	else if (rc == 1)
+		on_packet(m, rank, p);
+	else if (rc != -EAGAIN)
+		on_failure(m, rank, before, rc);
+	if (rc == 1)
+		r->pause_ns = 0;
+	return rc;
 }
 
 static void hear(struct p3_meeting *m, uint32_t rank)
 {
 	struct p3_remote *r = remote_of(m, rank);
 	struct p3_packet p;
-	for (int i = 0; i < PACKETS && r->channel.state != P3_CHANNEL_CLOSED; i++) {
-		enum p3_channel_state before = r->channel.state;
-		int rc = p3_channel_hear(&r->channel, &p);
-		if (r->probes && before != r->channel.state) {
-			end_probe(m, r);
-			return;
-		}
-		if (rc == -EAGAIN)
+	for (int i = 0; i < PACKETS && r->channel.state != P3_CHANNEL_CLOSED; i++)
+		if (hear_one(m, rank, &p) == -EAGAIN)
 			break;
-		if (rc < 0)
-			on_failure(m, rank, before, rc);
-		else if (rc == 0)
-			say_born(m, rank);
-		else
-			on_packet(m, rank, &p);
-	}
 	p3_meet_watch_channel(m, &r->channel, P3_MEET_REMOTE, rank);
 }
 
@@ -365,23 +427,44 @@ static void answer_calls(struct p3_meeting *m)
 	}
 }
 
-/* Make the connection of a caller that has proven its rank that rank's. */
+/* Answer a rank that this node treats as ended. */
+static void say_dropped(struct p3_meeting *m, struct p3_channel *c)
+{
+	struct p3_job_msg msg = p3_meet_message(m, P3_JOB_DROPPED);
+	(void)p3_channel_say(c, &msg, NULL, 0);
+}
+
+/* A called rank has probed this node: it has no connection any more. */
+static void on_probe(struct p3_meeting *m, uint32_t rank)
+{
+	struct p3_remote *r = remote_of(m, rank);
+	if (!p3_channel_is_open(&r->channel) ||
+		p3_now_ns() - r->channel.since_ns < STEADY_NS)
+		return;
+	break_off(m, rank, P3_CHANNEL_OPEN);
+	dial(m, rank);
+}
+
+/* Make the connection of a caller that has proven its rank that rank's.  It calls anew
+ * when an earlier connection has broken, which this node may not have noticed. */
 static void welcome(struct p3_meeting *m, struct p3_stranger *s)
 {
 	uint32_t rank = p3_channel_other(&s->channel);
 	struct p3_remote *r = remote_of(m, rank);
-	if (r && r->probes)
-		end_probe(m, r);
-	if (!r || r->ended || is_caller(m, rank) ||
-		r->channel.state != P3_CHANNEL_CLOSED ||
-		!p3_beacon_is_same_host(&s->from, &wireup_of(m)->card[rank])) {
+	bool right = r && p3_beacon_is_same_host(&s->from, &wireup_of(m)->card[rank]);
+	if (right && r->ended)
+		say_dropped(m, &s->channel);
+	if (!right || r->ended || is_caller(m, rank)) {
 		p3_meet_close_channel(m, &s->channel);
+		if (right && !r->ended)
+			on_probe(m, rank);
 		return;
 	}
+	p3_meet_close_channel(m, &r->channel);
+	r->probes = false;
 	r->channel = s->channel;
 	p3_channel_init(&s->channel);
-	p3_meet_watch_channel(m, &r->channel, P3_MEET_REMOTE, rank);
-	say_born(m, rank);
+	go_on(m, rank);
 	hear(m, rank);
 }
 
@@ -391,10 +474,10 @@ static void hear_stranger(struct p3_meeting *m, struct p3_stranger *s)
 	int rc = p3_channel_hear(&s->channel, &p);
 	if (rc == 0)
 		welcome(m, s);
-	else if (rc == -EPIPE || rc == -ECONNRESET)
-		p3_meet_close_channel(m, &s->channel);
-	else if (rc != -EAGAIN)
+	else if (rc == -EACCES)
 		turn_away(m, s);
+	else if (rc != -EAGAIN)
+		p3_meet_close_channel(m, &s->channel);
 }
 
 /* ---- for the domain's thread ---- */
@@ -413,7 +496,7 @@ void p3_meet_on_remote(struct p3_meeting *m, enum p3_meet_watch what, uint32_t w
 static void begin_one(struct p3_meeting *m, uint32_t rank)
 {
 	struct p3_remote *r = remote_of(m, rank);
-	r->called_ns = p3_now_ns();
+	r->called_ns = r->sign_ns = p3_now_ns();
 	if (r->ended) {
 		bury(m, rank);
 		return;
@@ -424,7 +507,7 @@ static void begin_one(struct p3_meeting *m, uint32_t rank)
 		dial(m, rank);
 	if (r->is_born)
 		be_born(m, rank);
-	if (p3_channel_is_open(&r->channel))
+	if (r->session.begun)
 		say_born(m, rank);
 }
 
@@ -439,6 +522,7 @@ void p3_meet_begin_remotes(struct p3_meeting *m)
 		if (w->stranger[i].channel.state != P3_CHANNEL_CLOSED)
 			p3_meet_add_channel(
 				m, &w->stranger[i].channel, P3_MEET_STRANGER, i);
+	w->looked_ns = p3_now_ns();
 	for (uint32_t i = 0; i < w->size; i++)
 		if (remote_of(m, i))
 			begin_one(m, i);
@@ -446,32 +530,64 @@ void p3_meet_begin_remotes(struct p3_meeting *m)
 
 /* Return true if the other host has been silent for too long.  The kernel ends such a
  * connection, too, but only when it next sends something again. */
-static bool is_silent(const struct p3_wireup *w, const struct p3_channel *c)
+static bool is_silent(const struct p3_wireup *w, const struct p3_remote *r)
 {
-	return w->timeout_s && p3_channel_is_open(c) &&
-	       p3_beacon_silence_ms((int)p3_get(&c->fd)) >= w->timeout_s * 1000;
+	const struct p3_channel *c = &r->channel;
+	uint64_t ms = (p3_now_ns() - r->sign_ns) / 1000000;
+	if (!w->timeout_s || !r->session.begun)
+		return false;
+	if (c->state > P3_CHANNEL_DIALING)
+		ms = p3_beacon_silence_ms((int)p3_get(&c->fd));
+	return ms >= w->timeout_s * UINT64_C(1000);
+}
+
+/* Call or probe a process whose connection has broken, or that has not called yet. */
+static void call_again(struct p3_meeting *m, uint32_t rank, uint64_t now)
+{
+	struct p3_remote *r = remote_of(m, rank);
+	enum p3_channel_state state = r->channel.state;
+	if (state == P3_CHANNEL_DIALING && r->session.begun &&
+		now - r->channel.since_ns > DIAL_NS)
+		break_off(m, rank, state);
+	if (r->channel.state != P3_CHANNEL_CLOSED || now < r->retry_ns)
+		return;
+	if (is_caller(m, rank))
+		dial(m, rank);
+	else if (r->session.begun || now - r->called_ns > UNCALLED_NS)
+		probe(m, rank);
 }
 
 static void check_one(struct p3_meeting *m, uint32_t rank, uint64_t now)
 {
 	struct p3_remote *r = remote_of(m, rank);
-	if (is_silent(wireup_of(m), &r->channel))
+	if (!r->ended && is_silent(wireup_of(m), r))
+		hear(m, rank); /* a connection that has broken is silent, too */
+	if (!r->ended && is_silent(wireup_of(m), r))
 		lose(m, rank, -ETIMEDOUT);
-	bool closed = r->channel.state == P3_CHANNEL_CLOSED && !r->ended;
-	if (closed && is_caller(m, rank))
-		dial(m, rank);
-	else if (closed && now - r->called_ns > UNCALLED_NS)
-		probe(m, rank);
+	if (!r->ended)
+		call_again(m, rank, now);
 	if (r->owes_born)
 		say_born(m, rank);
 	if (m->member[rank].missing)
 		attach(m, rank);
 }
 
+/* Do not count the time for which this process was stopped as silence of others. */
+static void forgive(struct p3_meeting *m, uint64_t now)
+{
+	struct p3_wireup *w = wireup_of(m);
+	uint64_t since = now - w->looked_ns;
+	w->looked_ns = now;
+	for (uint32_t i = 0; since > STOPPED_NS && i < w->size; i++)
+		w->remote[i].sign_ns = now;
+}
+
 void p3_meet_check_remotes(struct p3_meeting *m)
 {
 	struct p3_wireup *w = wireup_of(m);
 	uint64_t now = p3_now_ns();
+	if (w)
+		forgive(m, now);
 	for (uint32_t i = 0; w && i < P3_STRANGERS; i++)
 		if (w->stranger[i].channel.state != P3_CHANNEL_CLOSED &&
 			now - w->stranger[i].channel.since_ns > STRANGER_NS)
@@ -481,13 +597,20 @@ void p3_meet_check_remotes(struct p3_meeting *m)
 			check_one(m, i, now);
 }
 
+bool p3_meet_is_cut_off(const struct p3_meeting *m, uint32_t rank)
+{
+	const struct p3_remote *r = remote_of(m, rank);
+	return r && !p3_channel_is_open(&r->channel);
+}
+
 bool p3_meet_is_short_of_remotes(const struct p3_meeting *m)
 {
 	for (uint32_t i = 0; i < count_of(m); i++) {
 		const struct p3_remote *r = remote_of(m, i);
+		bool calls = r && (is_caller(m, i) || r->session.begun);
 		if (r && !r->ended &&
-			(r->owes_born || (is_caller(m, i) &&
-						 r->channel.state == P3_CHANNEL_CLOSED)))
+			(r->owes_born ||
+				(calls && r->channel.state < P3_CHANNEL_CALLING)))
 			return true;
 	}
 	return false;
@@ -507,8 +630,7 @@ bool p3_meet_remotes_know(const struct p3_meeting *m)
 {
 	for (uint32_t i = 0; i < count_of(m); i++) {
 		const struct p3_remote *r = remote_of(m, i);
-		if (r && r->is_born && p3_channel_is_open(&r->channel) &&
-			(int32_t)(r->knows - wireup_of(m)->pids_said) < 0)
+		if (r && r->is_born && (int32_t)(r->knows - wireup_of(m)->pids_said) < 0)
 			return false;
 	}
 	return true;
@@ -519,7 +641,7 @@ void p3_meet_tell_remotes(struct p3_meeting *m)
 	if (wireup_of(m))
 		wireup_of(m)->pids_said++;
 	for (uint32_t i = 0; i < count_of(m); i++)
-		if (remote_of(m, i) && p3_channel_is_open(&remote_of(m, i)->channel))
+		if (remote_of(m, i) && remote_of(m, i)->session.begun)
 			say_born(m, i);
 }
 
@@ -528,9 +650,9 @@ void p3_meet_leave_remotes(struct p3_meeting *m)
 	struct p3_job_msg msg = p3_meet_message(m, P3_JOB_LEAVE);
 	for (uint32_t i = 0; i < count_of(m); i++) {
 		struct p3_remote *r = remote_of(m, i);
-		if (!r || !p3_channel_is_open(&r->channel))
+		if (!r || r->ended || !r->session.begun)
 			continue;
-		(void)p3_channel_say(&r->channel, &msg, NULL, 0);
+		(void)p3_session_say(&r->session, &r->channel, &msg, NULL, 0);
 		r->owes_born = false;
 	}
 }

@@ -223,7 +223,8 @@ static void check_all(struct p3_meeting *m)
 	if (m->unmet)
 		scan(m);
 	p3_meet_check_remotes(m);
-	m->told = 0;
+	if (!p3_meet_is_cut_off(m, 0))
+		m->told = 0;
 	for (uint32_t i = 0; i < m->nconn; i++)
 		if (p3_meet_fd(&m->conn[i].fd) >= 0)
 			ask_again(m, &m->conn[i]);

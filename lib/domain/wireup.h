@@ -9,9 +9,11 @@
  * The index of a rank is its rank, on all hosts.  Ranks on this host meet in a domain, as
  * in a job on one host.  Those on other hosts are called by TCP (beacon.h, channel.h), a
  * connection for each pair of processes: the process with the higher rank calls.  It
- * stays for the life of both, through any number of interfaces; its end is the end of a
- * process, and is final.  The domain's thread serves the connections while there is an
- * interface (lib/domain/remote.c); else the kernel keeps what comes.
+ * stays for the life of both, through any number of interfaces.  If it breaks, the same
+ * process calls again, and no packet is lost (session.h); a call that is refused shows
+ * that the other process has ended, which is final.  The domain's thread serves the
+ * connections while there is an interface (lib/domain/remote.c); else the kernel keeps
+ * what comes.
  *
  * The state is in struct p3_wireup, which stays until the process ends.  place, enter and
  * leave hold node->call; the domain's thread alone uses the remotes and the strangers
@@ -21,12 +23,13 @@
 #define P3_LIB_DOMAIN_WIREUP_H
 
 #include "lib/domain/beacon.h"
-#include "lib/domain/channel.h"
+#include "lib/domain/session.h"
 
 #define P3_STRANGERS 64u /* connections that have not proven who they are */
 
 struct p3_remote {
 	struct p3_channel channel;
+	struct p3_session session;
 	bool ended;         /* its process has ended, or is severed */
 	bool is_born;       /* it has an interface: born is its last BORN */
 	bool heard;         /* it has told its state since the channel opened */
@@ -35,6 +38,9 @@ struct p3_remote {
 	bool probes;        /* channel only looks whether the process is alive */
 	uint32_t knows;     /* the last of this node's BORN that it has taken */
 	uint64_t called_ns; /* the last look whether a process that is to call is alive */
+	uint64_t sign_ns;   /* without a connection: the last sign of life */
+	uint64_t pause_ns;  /* the last pause before a call; 0: the last one was good */
+	uint64_t retry_ns;  /* no call before this time */
 	struct p3_packet born;
 };
 
@@ -59,6 +65,7 @@ struct p3_wireup {
 	p3_fd_id beacon_file;
 	struct p3_remote *remote; /* by rank */
 	struct p3_stranger stranger[P3_STRANGERS];
+	uint64_t looked_ns;   /* the last look at all remotes */
 	uint32_t pids_said;   /* number of the last BORN to all remotes */
 	uint32_t turned_away; /* connections of strangers */
 	bool told;            /* a line has told so */

@@ -2,7 +2,7 @@
 /*
  * ends - the end of a rank, as the ranks of other hosts and of its own see it
  *
- *	ends HOW FILE [MOST_MS]
+ *	ends HOW FILE [MOST_MS [START_MS]]
  *
  * Rank 2 is the victim.  All others get bytes from it, one get after the other, until a
  * get fails.  Then they check that they reach each other, and that nothing else fails.
@@ -28,10 +28,10 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { PORTAL = 4, VICTIM = 2, HELPER = 3, START_MS = 300, STOP_MS = 4000, RING = 200 };
+enum { PORTAL = 4, VICTIM = 2, HELPER = 3, STOP_MS = 4000, RING = 200 };
 enum { BITS_GET = 1, BITS_PUT = 2, BYTES = 4096 };
 
-static unsigned rank, size;
+static unsigned rank, size, start_ms = 300;
 static bool both; /* rank 3 is a victim, too: its host is cut off */
 static ptl_handle_ni_t ni;
 static ptl_handle_eq_t eq, ring_eq;
@@ -119,7 +119,7 @@ static long long read_word(const char *path, const char *name)
 static void be_victim(const char *how, const char *file)
 {
 	/* pause: so that gets are under way */
-	sleep_ms(START_MS);
+	sleep_ms(start_ms);
 	if (rank == VICTIM)
 		write_word(file, "end", now_ms());
 	if (strcmp(how, "kill") == 0)
@@ -246,6 +246,8 @@ int main(int argc, char **argv)
 	if (rank == VICTIM)
 		write_word(argv[2], "pid", getpid());
 	DO(PtlXBarrier());
+	if (argc > 4)
+		start_ms = (unsigned)atoi(argv[4]);
 	both = strcmp(argv[1], "wait") == 0;
 	if (is_victim(rank))
 		be_victim(argv[1], argv[2]);

@@ -1,15 +1,17 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# usage: hosts.sh ends.sh program how [seconds]
+# usage: hosts.sh ends.sh program how [resets]
 # Let a rank end, and check what the others see: kill, exit, _exit, exec, stop as in
 # ends.c; link, whose victim's host is cut off for longer than PTL3_FAR_TIMEOUT; blink, for
-# shorter; resets, where all connections of a host break once.
+# shorter.  With resets, all connections between the hosts break every 0.2 s meanwhile.
 set -u
 program=$1 how=$2
 here=$(cd "$(dirname "$0")" && pwd)
 dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT
-way=$how most=2000 others=5 timeout=30
+# shellcheck source=breaks.sh disable=SC1091
+. "$here/breaks.sh"
+way=$how most=2000 others=5 timeout=30 start=300
 case $how in
 link) way=wait most=6000 timeout=3 ;;
 blink) way=pause most=8000 timeout=8 ;;
@@ -28,9 +30,14 @@ cut() { # seconds
 	ip -n "${HOST_PREFIX}2" link set eth0 up
 }
 
+[ "${3:-}" != resets ] || start=2000
 "$here/mpirun.sh" -o "--enable-recovery" -x PTL3_HUGEPAGES=off \
-	-x PTL3_FAR_TIMEOUT=$timeout "$program" "$way" "$dir/v" "$most" >"$dir/out" 2>&1 &
+	-x PTL3_FAR_TIMEOUT=$timeout "$program" "$way" "$dir/v" "$most" $start >"$dir/out" 2>&1 &
 run=$!
+if [ "${3:-}" = resets ]; then
+	until [ -s "$dir/v.pid" ] || ! kill -0 $run 2>/dev/null; do sleep 0.05; done
+	break_all $run 6 || touch "$dir/failed"
+fi
 case $how in
 link) cut 7; echo 1 >"$dir/v.over" ;;
 blink) cut 3 ;;
@@ -62,4 +69,5 @@ esac
 	echo "$seen of $others other ranks have seen it; mpirun: $status"
 	exit 1
 }
+[ ! -e "$dir/failed" ] || exit 1
 ! grep -q 'too late\|has failed though\|lives has failed\|no get has failed' "$dir/out"

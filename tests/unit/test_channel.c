@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Channels between hosts (lib/domain/channel.h) over a pair of sockets. */
-#include "lib/domain/channel.h"
+#include "lib/domain/session.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -209,12 +209,64 @@ static void the_end_is_told(void **state)
 
 #define CASE(fn) cmocka_unit_test_teardown(fn, close_both)
 
+static void a_session_outlives_connections(void **state)
+{
+	static struct p3_session a, b;
+	struct p3_packet p;
+	uint32_t said = 0, taken = 0;
+	(void)state;
+	a = b = (struct p3_session){.begun = false};
+	for (int life = 0; life < 300; life++) {
+		open_both();
+		p3_session_open(&a, &caller);
+		p3_session_open(&b, &called);
+		for (int i = 0; i < life % 7; i++) {
+			struct p3_job_msg m = message(said);
+			if (p3_session_say(&a, &caller, &m, NULL, 0) == 0)
+				said++;
+			for (int k = 0; k < life % 3; k++)
+				if (p3_session_hear(&b, &called, &p) == 1)
+					assert_int_equal(p.msg.round, taken++);
+			while (life % 2 && p3_session_hear(&a, &caller, &p) != -EAGAIN)
+				;
+		}
+		close_both(state);
+	}
+	assert_true(taken > 100 && said - taken <= P3_SESSION_KEPT);
+	open_both();
+	p3_session_open(&a, &caller);
+	p3_session_open(&b, &called);
+	for (int i = 0; i < 2 * (int)P3_SESSION_KEPT; i++) {
+		while (p3_session_hear(&b, &called, &p) == 1)
+			assert_int_equal(p.msg.round, taken++);
+		assert_int_equal(p3_session_hear(&a, &caller, &p), -EAGAIN);
+	}
+	assert_int_equal(taken, said);
+	assert_true(a.next - a.acked < P3_SESSION_ACK); /* TAKEN has come */
+}
+
+static void a_session_believes_no_wrong_count(void **state)
+{
+	static struct p3_session a;
+	struct p3_packet p;
+	struct p3_job_msg m = {.magic = P3_JOB_MAGIC, .op = P3_JOB_TAKEN};
+	(void)state;
+	a = (struct p3_session){.begun = false};
+	open_both();
+	p3_session_open(&a, &caller);
+	called.taken = 1; /* nothing was said */
+	assert_int_equal(p3_channel_say(&called, &m, NULL, 0), 0);
+	assert_int_equal(p3_session_hear(&a, &caller, &p), -EPROTO);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {CASE(packets_come_in_order),
 		CASE(a_wrong_secret_opens_nothing),
 		CASE(a_changed_greeting_opens_nothing), CASE(a_changed_packet_is_refused),
 		CASE(a_repeated_packet_is_refused), CASE(a_packet_sent_back_is_refused),
-		CASE(a_full_socket_loses_nothing), CASE(the_end_is_told)};
+		CASE(a_full_socket_loses_nothing), CASE(the_end_is_told),
+		CASE(a_session_outlives_connections),
+		CASE(a_session_believes_no_wrong_count)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

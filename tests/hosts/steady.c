@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * steady - verified traffic and barriers that go on for some time
+ *
+ *	steady SECONDS FILE
+ *
+ * Each rank puts numbered messages of many lengths to all others.  The receiver checks
+ * that each comes once, in order and with the right bytes, and answers; a sender has at
+ * most WINDOW messages to a rank without an answer.  A second thread of each rank passes
+ * barriers all the time.  Rank 0 writes a word to FILE.begun when the traffic begins.  A
+ * rank prints how much it has done, and the longest time without any event.
+ */
+#include "../mp/mp.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { WINDOW = 4, SLOT = 128 << 10, ANSWERS = 1 << 12, PACE_MS = 20, STALL_MS = 50000 };
+#define LAST UINT64_MAX
+
+static struct pair {
+	uint64_t sent, answered;      /* messages to the rank */
+	uint64_t started, came, ends; /* messages of the rank; came: bits from ends on */
+	bool said_last, has_last;
+} pair[MP_MOST];
+static char *buffer; /* WINDOW slots for each rank */
+static ptl_handle_eq_t eq;
+static ptl_handle_md_t data, answer;
+static uint64_t events, barriers, stall_ns;
+static unsigned seconds;
+
+static ptl_size_t length_of(unsigned from, unsigned to, uint64_t seq)
+{
+	uint64_t dice = mp_mix(seq * 7919 + from * 131 + to);
+	if (dice % 64 == 0)
+		return SLOT - (dice >> 8) % 100;
+	return dice % 8 ? (dice >> 8) % 200 : (dice >> 8) % 9000;
+}
+
+static char *slot(unsigned from, uint64_t seq)
+{
+	return buffer + (from * WINDOW + seq % WINDOW) * SLOT;
+}
+
+/* ---- barriers ---- */
+
+/* All ranks pass the same number of barriers, for about the given time. */
+static void *pass_barriers(void *arg)
+{
+	uint64_t end = mp_ns() + seconds * UINT64_C(1000000000);
+	(void)arg;
+	for (uint64_t i = 0; i < seconds * (1000u / PACE_MS / 2); i++) {
+		if (mp_ns() < end)
+			mp_sleep_ms(PACE_MS);
+		mp_barrier();
+		__atomic_store_n(&barriers, i + 1, __ATOMIC_RELAXED);
+	}
+	return NULL;
+}
+
+/* ---- messages ---- */
+
+static void begin_message(unsigned from, uint64_t seq)
+{
+	struct pair *l = &pair[from];
+	mp_check(seq == l->started, "from %u: message %llu begins, expected %llu", from,
+		(unsigned long long)seq, (unsigned long long)l->started);
+	l->started++;
+}
+
+static void end_message(unsigned from, uint64_t seq, ptl_size_t length)
+{
+	struct pair *l = &pair[from];
+	mp_check(seq - l->ends < WINDOW && seq < l->started &&
+			 !(l->came >> (seq - l->ends) & 1),
+		"from %u: message %llu ends twice, or too early", from,
+		(unsigned long long)seq);
+	mp_check(length == length_of(from, mp.rank, seq) &&
+			 mp_same(slot(from, seq), from, mp.rank, seq, length),
+		"from %u: message %llu is not what was sent", from,
+		(unsigned long long)seq);
+	for (l->came |= 1u << (seq - l->ends); l->came & 1; l->came >>= 1)
+		l->ends++;
+	mp_put(answer, 0, 0, PTL_NO_ACK_REQ, from, MP_MOST + mp.rank, 0, l->ends);
+}
+
+static void take(const ptl_event_t *ev)
+{
+	unsigned from = (unsigned)ev->match_bits % MP_MOST;
+	bool start = ev->type == PTL_EVENT_PUT_START;
+	mp_check(ev->ni_fail_type == PTL_NI_OK, "%s of rank %u failed",
+		PtlEventKindStr(ev->type), from);
+	events++;
+	if (ev->match_bits >= MP_MOST && start)
+		return;
+	if (ev->match_bits < MP_MOST && ev->hdr_data == LAST)
+		pair[from].has_last |= !start;
+	else if (ev->match_bits >= MP_MOST)
+		pair[from].answered = ev->hdr_data > pair[from].answered
+					      ? ev->hdr_data
+					      : pair[from].answered;
+	else if (start)
+		begin_message(from, ev->hdr_data);
+	else
+		end_message(from, ev->hdr_data, ev->mlength);
+}
+
+static void send_to(unsigned to)
+{
+	struct pair *l = &pair[to];
+	while (l->sent - l->answered < WINDOW) {
+		uint64_t seq = l->sent++;
+		mp_put(data, mp_cut(mp.rank, to, seq), length_of(mp.rank, to, seq),
+			PTL_NO_ACK_REQ, to, mp.rank,
+			(mp.rank * WINDOW + seq % WINDOW) * (ptl_size_t)SLOT, seq);
+	}
+}
+
+static void take_all(void)
+{
+	ptl_event_t ev;
+	uint64_t from = mp_ns();
+	mp_check(mp_next_within(eq, STALL_MS, &ev),
+		"no event for %d s, after %llu events and %llu barriers", STALL_MS / 1000,
+		(unsigned long long)events,
+		(unsigned long long)__atomic_load_n(&barriers, __ATOMIC_RELAXED));
+	if (mp_ns() - from > stall_ns)
+		stall_ns = mp_ns() - from;
+	do
+		take(&ev);
+	while (mp_poll(eq, &ev));
+}
+
+/* Say that no more messages come, behind the last one; return true when all is done. */
+static bool finish(void)
+{
+	bool done = true;
+	for (unsigned i = 0; i < mp.size; i++) {
+		struct pair *l = &pair[i];
+		if (i == mp.rank)
+			continue;
+		if (l->sent == l->answered && !l->said_last)
+			mp_put(answer, 0, 0, PTL_NO_ACK_REQ, i, mp.rank, 0, LAST);
+		l->said_last |= l->sent == l->answered;
+		done &= l->said_last && l->has_last;
+	}
+	return done;
+}
+
+static void go_on(void)
+{
+	uint64_t end = mp_ns() + seconds * UINT64_C(1000000000);
+	while (mp_ns() < end) {
+		for (unsigned i = 1; i < mp.size; i++)
+			send_to((mp.rank + i) % mp.size);
+		take_all();
+	}
+	while (!finish())
+		take_all();
+}
+
+static void tell_begun(const char *path)
+{
+	char whole[500];
+	snprintf(whole, sizeof whole, "%s.begun", path);
+	FILE *f = mp.rank ? NULL : fopen(whole, "w");
+	if (f) {
+		fprintf(f, "1\n");
+		fclose(f);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	pthread_t thread;
+	mp_check(argc == 3, "usage: steady SECONDS FILE");
+	seconds = (unsigned)atoi(argv[1]);
+	mp_start();
+	eq = mp_queue(ANSWERS);
+	buffer = calloc(mp.size * WINDOW, SLOT);
+	mp_check(buffer, "no memory");
+	for (unsigned i = 0; i < mp.size; i++) {
+		mp_attach(i, buffer, (ptl_size_t)mp.size * WINDOW * SLOT,
+			PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE | MP_STARTS, eq);
+		mp_attach(MP_MOST + i, NULL, 0,
+			PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE | MP_STARTS, eq);
+	}
+	data = mp_bind(mp_pattern, MP_PATTERN, PTL_EQ_NONE, 0);
+	answer = mp_bind(mp_pattern, 0, PTL_EQ_NONE, 0);
+	mp_barrier();
+	tell_begun(argv[2]);
+	mp_check(pthread_create(&thread, NULL, pass_barriers, NULL) == 0, "no thread");
+	go_on();
+	pthread_join(thread, NULL);
+	printf("rank %u: %llu events, %llu barriers, longest stall %llu ms\n", mp.rank,
+		(unsigned long long)events, (unsigned long long)barriers,
+		(unsigned long long)stall_ns / 1000000);
+	mp_end();
+	return 0;
+}
