@@ -6,8 +6,8 @@
  * interface, and again when its process ids change, and LEAVE when it closes the last
  * one.
  *
- * A connection that breaks is no end (BREAK.1 to BREAK.4 in docs/design/wire-between-hosts.md).  The
- * caller calls again, and packets go on where they were (session.h).  Meanwhile the
+ * A connection that breaks is no end (docs/design/wire-between-hosts.md).  The caller
+ * calls again, and packets go on where they were (session.h).  Meanwhile the
  * called looks for the caller by a probe: a call in the other direction, which the caller
  * hangs up after its proof, or answers by DROPPED if it treats the called as ended.
  *
@@ -32,7 +32,7 @@
 #define PAUSES_NS  UINT64_C(640000000)  /* up to this */
 #define DIAL_NS    UINT64_C(1000000000) /* wait for the kernel of the other host */
 #define STOPPED_NS UINT64_C(3000000000) /* no look for this time: this process slept */
-#define STEADY_NS  UINT64_C(1000000000) /* a connection this old is no answer to a probe */
+#define STEADY_NS  UINT64_C(1000000000) /* the answer to a probe is younger */
 
 static struct p3_wireup *wireup_of(const struct p3_meeting *m)
 {

@@ -10,10 +10,10 @@
  *		to the new channel
  *
  * An end tells what it has taken only when it has closed the earlier connection, so no
- * packet of that one can come later: what is sent again has not been taken, and what is
- * not sent again has.  A channel neither loses nor doubles packets while it is open, so
- * they need no numbers of their own.  Each packet acknowledges those of the other
- * direction; a TAKEN does so when P3_SESSION_ACK have come and none went.
+ * packet of that one can come later.  The packets that are sent again have not been
+ * taken, and all others have.  A channel neither loses nor doubles packets while it is
+ * open, so they need no numbers of their own.  Each packet acknowledges those of the
+ * other direction; a TAKEN does so when P3_SESSION_ACK have come and none went.
  *
  * The session is as old as the two processes.  One thread at a time uses it, with the
  * channel that is open now.

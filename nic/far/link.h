@@ -20,7 +20,7 @@
  * Some buffers never come back from a connection that broke.  When one broke, or a frame
  * is wanted again whose buffer is not back, the link waits P3_FAR_LOST_NS and then treats
  * its older buffers as given back.  If the endpoint has such a buffer still, a frame that
- * goes out of it later may have the bytes of two frames: the receiver drops it by its MAC.
+ * goes out of it later may have the bytes of two frames: its MAC is wrong.
  *
  * Connections are lazy: the peer's name becomes an address with the first frame to it.
  *
@@ -86,19 +86,18 @@ struct p3_far_link {
 	struct p3_far *far;
 	uint32_t name_len;
 	unsigned char name[P3_FAR_NAME];
-	uint64_t to;       /* address of the peer */
-	bool known;        /* to is valid */
-	bool up;           /* the peer is attached */
-	bool heard;        /* it has acknowledged a frame in this life */
-	bool active;       /* each pass looks at the link */
-	uint32_t held;     /* frames that wait for acknowledgements */
-	uint32_t flight;   /* frames with the endpoint */
-	uint32_t room;     /* frames of far->promised that are this link's */
-	uint64_t retry_at; /* no frame is sent before this time */
-	uint64_t retry_ns; /* the last pause */
-	uint64_t
-		lost_at; /* buffers that the endpoint has had since before lost_from are */
-	uint64_t lost_from; /* lost at this time; 0: none is suspected */
+	uint64_t to;        /* address of the peer */
+	bool known;         /* to is valid */
+	bool up;            /* the peer is attached */
+	bool heard;         /* it has acknowledged a frame in this life */
+	bool active;        /* each pass looks at the link */
+	uint32_t held;      /* frames that wait for acknowledgements */
+	uint32_t flight;    /* frames with the endpoint */
+	uint32_t room;      /* frames of far->promised that are this link's */
+	uint64_t retry_at;  /* no frame is sent before this time */
+	uint64_t retry_ns;  /* the last pause */
+	uint64_t lost_from; /* older buffers with the endpoint may be lost, */
+	uint64_t lost_at;   /* and are treated so at this time; 0: none */
 	uint64_t stuck;     /* time since which work has found no room, or 0 */
 	uint64_t flushed;   /* time of the last flush */
 	uint64_t waits;     /* time since which messages wait for others, or 0 */

@@ -4,8 +4,9 @@
  *
  * All that a real medium may do, happens here often: it loses, doubles, changes and
  * reorders frames, refuses the first frames to a node, breaks connections with frames
- * under way that it has reported as sent, fails others, never gives some back, and delivers frames of strangers
- * and old frames of the same pair.  A seeded generator decides.
+ * under way that it has reported as sent, fails others, never gives some back, and
+ * delivers frames of strangers and old frames of the same pair.  A seeded generator
+ * decides.
  *
  * There is one network in a process; a lock guards it.
  */
