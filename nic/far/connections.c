@@ -318,6 +318,17 @@ int p3_conns_send(
 	return connect_to(e, c);
 }
 
+/* A connection is there, since the peer has told the key by a frame; or it is broken, and
+ * the next frame opens one. */
+int p3_conns_read(struct p3_endpoint *e, uint64_t to, struct p3_far_read *r)
+{
+	struct conn *c = best(e, e->conns->out[to]);
+	if (c->state != UP)
+		return -EAGAIN;
+	ssize_t rc = fi_read(c->ep, r->to, r->len, NULL, 0, r->from, r->key, r);
+	return rc == -FI_EAGAIN ? -EAGAIN : rc ? -EIO : 0;
+}
+
 int p3_conns_post(struct p3_endpoint *e, struct p3_far_buffer *b)
 {
 	ssize_t rc = fi_recv(e->conns->srx, &b->frame, P3_FAR_BYTES, NULL, 0, b);

@@ -15,6 +15,12 @@
  * Each buffer that send or post has taken comes back through poll once, or never after
  * close.
  *
+ * An endpoint may also read the memory of other nodes (reads is not NULL).  A node offers
+ * bytes, and tells a key; who knows the key may read them until they are recalled.  A read
+ * that has begun cannot be called back: it may write to its own memory, and be served
+ * from the owner's, until poll reports it.  So it writes to memory of the far wire only.
+ * No node can write to another node's memory.
+ *
  * open and close run when the NIC starts and stops, name in any thread; the lease holder
  * calls all others.  No function waits.
  */
@@ -40,9 +46,31 @@ struct p3_far_buffer {
 	unsigned char more[P3_FAR_BYTES - sizeof(struct p3_frame)]; /* of its data */
 };
 
+/* A read of another node's memory. */
+struct p3_far_read {
+	uint64_t space[8]; /* for the endpoint until poll reports the read */
+	void *to;
+	uint64_t len;
+	uint64_t key, from; /* place among the bytes of that key */
+	void *owner;        /* of the far wire */
+};
+
+/* Bytes that this node offers. */
+struct p3_far_region {
+	void *handle;
+	uint64_t key; /* not 0 */
+};
+
 struct p3_far_event {
-	enum { P3_FAR_RECEIVED, P3_FAR_SENT, P3_FAR_FAILED } what;
-	struct p3_far_buffer *buffer;
+	enum {
+		P3_FAR_RECEIVED,
+		P3_FAR_SENT,
+		P3_FAR_FAILED,
+		P3_FAR_READ,
+		P3_FAR_READ_FAILED
+	} what;
+	struct p3_far_buffer *buffer; /* NULL: a read */
+	struct p3_far_read *read;
 	uint32_t len; /* RECEIVED: bytes in the buffer */
 };
 
@@ -50,6 +78,12 @@ struct p3_far_event {
  * lives. */
 struct p3_far_hello {
 	uint64_t node, mac;
+};
+
+enum p3_far_reads_kind {
+	P3_FAR_NO_READS,
+	P3_FAR_READS,         /* a read may be served before an earlier one is */
+	P3_FAR_READS_IN_ORDER /* reads of a node are served in their order */
 };
 
 struct p3_endpoint;
@@ -85,6 +119,17 @@ struct p3_endpoint_ops {
 	/* Return the descriptor that becomes readable when poll has news, -EAGAIN if it
 	 * has some now, or another -errno. */
 	int (*arm)(struct p3_endpoint *ep);
+	/* Remote reads; NULL: there are none. */
+	enum p3_far_reads_kind (*reads)(const struct p3_endpoint *ep);
+	/* Offer bytes under a key that nobody can guess, and that was never used before.
+	 * This neither pins nor touches the memory.  Return 0 or -errno. */
+	int (*offer)(struct p3_endpoint *ep, const void *bytes, uint64_t len,
+		struct p3_far_region *out);
+	void (*recall)(struct p3_endpoint *ep, struct p3_far_region *r);
+	/* Begin a read.  Return as send does. */
+	int (*read)(struct p3_endpoint *ep, uint64_t to, struct p3_far_read *r);
+	/* close may be called while reads are under way, and ends them. */
+	bool ends_reads;
 };
 
 #endif

@@ -17,6 +17,7 @@
  *		attached
  */
 #include "nic/far/link.h"
+#include "nic/far/reads.h"
 #include "nic/proto/peer.h"
 #include "nic/run/ringer.h"
 #include "nic/run/wake.h"
@@ -165,6 +166,11 @@ static void take_back(struct p3_nic *n, const struct p3_far_event *ev, uint64_t 
 
 static void on_event(struct p3_nic *n, const struct p3_far_event *ev, uint64_t now)
 {
+	if (!ev->buffer) {
+		bool failed = ev->what == P3_FAR_READ_FAILED;
+		p3_far_reads_done(n, &wire_of(n)->far, ev->read, failed);
+		return;
+	}
 	if (!ev->buffer->receives) {
 		take_back(n, ev, now);
 		return;
@@ -260,7 +266,8 @@ static void send_all(struct p3_nic *n, uint64_t now, bool hurry)
 /* Return true if this pass shall look at the endpoint. */
 static bool expects(struct wire *w)
 {
-	return w->nactive || w->empty < STILL || ++w->empty % RARELY == 0;
+	return w->nactive || p3_far_reads_are_under_way(&w->far) || w->empty < STILL ||
+	       ++w->empty % RARELY == 0;
 }
 
 static void poll(struct p3_nic *n)
@@ -270,6 +277,7 @@ static void poll(struct p3_nic *n)
 	w->busy = true;
 	if (expects(w))
 		take_all(n, now);
+	p3_far_reads_look(n, &w->far, now);
 	send_all(n, now, false);
 	if (p3_get(&n->settle) != p3_get(&n->settled[P3_WIRE_FAR]))
 		settle(n);
@@ -318,7 +326,7 @@ static void flush(struct p3_nic *n)
 static uint64_t next_pass(const struct p3_nic *n)
 {
 	const struct wire *w = wire_of(n);
-	uint64_t first = UINT64_MAX;
+	uint64_t first = p3_far_reads_turn(&w->far);
 	for (uint32_t i = 0; i < w->nactive; i++) {
 		uint64_t at = p3_far_link_turn(w->active[i]);
 		if (at < first)
@@ -365,6 +373,29 @@ static int arm(struct p3_nic *n)
 	return w->ep;
 }
 
+/* ---- remote reads ---- */
+
+static uint64_t offer(struct p3_nic *n, uint32_t slot)
+{
+	return p3_far_offer(n, &wire_of(n)->far, slot);
+}
+
+static bool can_fetch(const struct p3_peer *p, uint64_t id)
+{
+	return p3_far_can_fetch(link_of(wire_of(p->nic), p->index), id);
+}
+
+static struct p3_fetch *fetch(struct p3_peer *p, uint64_t id, uint64_t at, uint64_t len)
+{
+	return p3_far_fetch(link_of(wire_of(p->nic), p->index), id, at, len);
+}
+
+static void let_go(struct p3_peer *p, struct p3_fetch *f)
+{
+	(void)p;
+	p3_far_let_go(f);
+}
+
 /* ---- births and deaths ---- */
 
 static int map(struct p3_nic *n, struct p3_peer_info *info)
@@ -377,6 +408,7 @@ static int map(struct p3_nic *n, struct p3_peer_info *info)
 		l = p3_far_link_new(n, &w->far);
 		if (!l)
 			return -ENOMEM;
+		l->carry.offer = w->far.reads ? offer : NULL;
 		p3_release(&w->link[info->node], l); /* FAR.1 */
 	}
 	info->base = l->carry.image;
@@ -410,6 +442,7 @@ static int attach(struct p3_nic *n, struct p3_peer *p, const struct p3_peer_info
 	l->name_len = info->far_len;
 	w->up[w->far.links] = p->index;
 	p3_far_link_up(n, l, p, lane_out);
+	p3_far_reads_up(l);
 	if (!l->active)
 		w->active[w->nactive++] = l;
 	l->active = true;
@@ -504,14 +537,17 @@ static int make_buffers(struct p3_far *far, uint32_t nnodes)
 static void stop(struct p3_nic *n)
 {
 	struct wire *w = wire_of(n);
-	if (w->far.ep) {
+	bool may_close = !w->far.ep || p3_far_reads_end(n, &w->far);
+	if (w->far.ep)
 		close_set(n, w);
+	if (w->far.ep && may_close)
 		w->far.ops->close(w->far.ep);
-	}
+	if (may_close)
+		p3_far_reads_close(&w->far);
 	for (uint32_t i = 0; w->link && i < n->conf.nnodes; i++)
 		if (link_of(w, i))
 			p3_far_link_free(n, link_of(w, i));
-	if (w->far.buffers)
+	if (w->far.buffers && may_close)
 		munmap(w->far.buffers, w->far.nbuffers * sizeof *w->far.buffers);
 	free(w->link);
 	free(w->up);
@@ -531,8 +567,11 @@ static int make(struct p3_nic *n, struct wire *w)
 	p3_sip_wide_init(&w->far.hash, &w->far.secret[0]);
 	if (!w->link || !w->up || !w->active || make_buffers(&w->far, n->conf.nnodes))
 		return -ENOMEM;
-	return conf->ops->open(conf, n->conf.node, n->conf.nnodes, P3_FAR_BUFFERS,
+	int rc = conf->ops->open(conf, n->conf.node, n->conf.nnodes, P3_FAR_BUFFERS,
 		P3_FAR_POSTED, &w->far.ep);
+	if (!rc)
+		p3_far_reads_open(n, &w->far);
+	return rc;
 }
 
 static int start(struct p3_nic *n)
@@ -576,4 +615,7 @@ const struct p3_wire p3_wire_far = {
 	.arm = arm,
 	.kick = kick,
 	.passes = passes,
+	.can_fetch = can_fetch,
+	.fetch = fetch,
+	.let_go = let_go,
 };

@@ -201,7 +201,10 @@ void p3_far_link_sent(struct p3_far_link *l, struct p3_far_buffer *b, bool faile
 void p3_far_link_send(struct p3_nic *n, struct p3_far_link *l)
 {
 	struct p3_carry *c = &l->carry;
-	p3_carry_capture(n, c);
+	if (!l->orphans)
+		p3_carry_capture(n, c);
+	else
+		c->all_captured = false;
 	offer_room(l);
 	p3_gbn_send(&c->gbn, c->now, put, l);
 	count_room(l);

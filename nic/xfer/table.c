@@ -46,7 +46,7 @@ struct p3_xfer_slot *p3_xfer_alloc(
 		return NULL;
 	x->in_use = true;
 	x->peer = p;
-	x->releasing = x->serving = x->swapped = x->agreed = false;
+	x->releasing = x->serving = x->swapped = x->agreed = x->offered = false;
 	x->span.md = NULL;
 	x->peer_id = x->cci = 0;
 	x->orphan = 0;

@@ -7,6 +7,10 @@
  * under way that it has reported as sent, fails others, and delivers frames of strangers
  * and old frames of the same pair.  A seeded generator decides.
  *
+ * A remote read is served when its owner polls, as software providers do.  Reads of one
+ * node may overtake each other.  A read that fails, or whose owner has closed, may be
+ * reported late.
+ *
  * There is one network in a process; a lock guards it.
  */
 #ifndef P3_TESTS_FAR_LOOP_H
@@ -22,11 +26,14 @@ enum loop_fault {
 	LOOP_RESET,    /* the connection breaks: all frames under way are lost */
 	LOOP_STRANGER, /* one more frame comes, made without the key */
 	LOOP_OLD,      /* an old frame of the pair comes once more */
+	LOOP_UNREAD,   /* a remote read fails */
+	LOOP_LATE,     /* a remote read is served some polls later */
 	LOOP_FAULTS
 };
 
 struct loop_counts {
 	uint64_t sent, came, refused, failed;
+	uint64_t reads, served; /* remote reads that began; those that succeeded */
 	uint64_t faults[LOOP_FAULTS];
 	uint32_t most_waiting; /* most frames that waited for a node at once */
 };

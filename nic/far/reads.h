@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * reads - remote reads of the memory of nodes on other hosts, for long transfers
+ *
+ *	owner	carry.c shows the peer a slot  --offer-->  its bytes have a key, which
+ *		goes with the slot; it is recalled when the slot has another transfer
+ *	reader	fetch --> two reads, of the bytes and then of the slot --> HERE
+ *
+ * The key of the transfer table goes with the words of the pair.  Keys travel in frames,
+ * which have MACs.
+ *
+ * A read that is under way cannot be called back, so it writes to slices, memory of this
+ * node's NIC, which stays until the endpoint is closed.  The owner's bytes may be read as
+ * long as the read is under way.  So while a fetch that was let go is not over, the link
+ * sends no new messages (orphans): the owner does not hear that the transfer is over.
+ *
+ * An owner's bytes may go earlier, if its program closes an interface.  Then the read does
+ * not count (XFER.1), but the connection may stand still, with all frames behind the bytes
+ * that are not there: tcp tries again for ever.  So a reader whose read has taken
+ * P3_FAR_STUCK_NS breaks the connection, by a read with a key that is not one.
+ *
+ * The lease holder calls these functions, except open and close.
+ */
+#ifndef P3_NIC_FAR_READS_H
+#define P3_NIC_FAR_READS_H
+
+#include "nic/far/link.h"
+#include "nic/wire/wire.h"
+
+#define P3_FAR_SLICES   16u         /* fetches of a node */
+#define P3_FAR_SHARE    4u          /* and of a link */
+#define P3_FAR_STUCK_NS 2000000000u /* doubled each time for the same fetch */
+
+/* A fetch, and the memory that it reads into. */
+struct p3_far_slice {
+	struct p3_fetch fetch;
+	struct p3_far_read bytes, slot;
+	struct p3_far_link *link; /* NULL: the slice is free */
+	uint32_t waits;           /* reads that the endpoint has */
+	bool slot_due;            /* the slot is to be read yet */
+	bool failed;
+	bool dropped; /* nobody waits for the fetch */
+	uint64_t began;
+	uint64_t stuck_ns;     /* break the connection this long after it began */
+	struct p3_xfer *found; /* the slot that was read */
+	char *memory;          /* P3_FETCH_MOST bytes */
+};
+
+struct p3_far_offer {
+	struct p3_far_region region;
+	uint64_t id; /* transfer; 0: no region */
+};
+
+struct p3_far_reads {
+	enum p3_far_reads_kind kind;
+	struct p3_far_region table;  /* the transfer table */
+	struct p3_far_slice *slices; /* P3_FAR_SLICES, and their memory: */
+	char *memory;
+	struct p3_xfer *found;
+	struct p3_far_offer *offers; /* by slot */
+	uint32_t *offered, noffered; /* the slots that have a region */
+	struct p3_far_read breaker;  /* a read with a wrong key */
+	bool breaking;               /* the endpoint has it */
+	uint64_t scrap;              /* where it would write */
+	uint64_t retry_at;           /* no read begins before this time */
+	uint32_t under_way;          /* slices with waits or slot_due */
+};
+
+/* Prepare reads, if the endpoint can.  Without them long transfers use windows. */
+void p3_far_reads_open(struct p3_nic *n, struct p3_far *far);
+/* Before the endpoint closes: recall all, and wait a moment for reads.  Return false if
+ * the endpoint must not be closed, nor the memory freed. */
+bool p3_far_reads_end(struct p3_nic *n, struct p3_far *far);
+void p3_far_reads_close(struct p3_far *far);
+
+/* Offer the bytes of a slot to its peer, and return their key, or 0. */
+uint64_t p3_far_offer(struct p3_nic *n, struct p3_far *far, uint32_t slot);
+
+/* Begin a life of a pair: tell the peer the key of the table. */
+void p3_far_reads_up(struct p3_far_link *l);
+
+/* What the endpoint has reported. */
+void p3_far_reads_done(
+	struct p3_nic *n, struct p3_far *far, struct p3_far_read *r, bool failed);
+/* Do what is due, in each pass. */
+void p3_far_reads_look(struct p3_nic *n, struct p3_far *far, uint64_t now);
+/* Return the time of the next look that is due, or UINT64_MAX. */
+uint64_t p3_far_reads_turn(const struct p3_far *far);
+
+static inline bool p3_far_reads_are_under_way(const struct p3_far *far)
+{
+	return far->reads && far->reads->under_way;
+}
+
+/* These are functions of wire.h, with the peer's link. */
+bool p3_far_can_fetch(const struct p3_far_link *l, uint64_t id);
+struct p3_fetch *p3_far_fetch(
+	struct p3_far_link *l, uint64_t id, uint64_t at, uint64_t len);
+void p3_far_let_go(struct p3_fetch *f);
+
+#endif
