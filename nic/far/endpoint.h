@@ -37,6 +37,7 @@
 /* Memory for one frame. */
 struct p3_far_buffer {
 	uint64_t space[8];          /* for the endpoint while it has the buffer */
+	bool is_read;               /* false (struct p3_far_read) */
 	struct p3_far_buffer *next; /* in a list of the far wire */
 	uint32_t node;              /* the peer that the frame goes to, */
 	bool receives;              /* or true: it is for frames that come */
@@ -49,6 +50,7 @@ struct p3_far_buffer {
 /* A read of another node's memory. */
 struct p3_far_read {
 	uint64_t space[8]; /* for the endpoint until poll reports the read */
+	bool is_read;      /* true */
 	void *to;
 	uint64_t len;
 	uint64_t key, from; /* place among the bytes of that key */

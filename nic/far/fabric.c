@@ -23,6 +23,9 @@ _Static_assert(offsetof(struct p3_far_buffer, space) == 0, "the context is the b
 _Static_assert(sizeof(struct fi_context2) <= sizeof(((struct p3_far_read *)0)->space) &&
 		       offsetof(struct p3_far_read, space) == 0,
 	"also for a read");
+_Static_assert(
+	offsetof(struct p3_far_buffer, is_read) == offsetof(struct p3_far_read, is_read),
+	"a context shows what it is");
 
 /* ---- the library ---- */
 
@@ -260,6 +263,12 @@ static int post(struct p3_endpoint *e, struct p3_far_buffer *b)
 	return rc == -FI_EAGAIN ? -EAGAIN : rc ? -EIO : 0;
 }
 
+/* The flags of errors do not show it. */
+static bool is_read(const void *context)
+{
+	return ((const struct p3_far_read *)context)->is_read;
+}
+
 /* Take one completion with an error.  Return false if there is none, or if it is of no
  * buffer. */
 static bool take_error(struct p3_endpoint *e, struct p3_far_event *out)
@@ -267,7 +276,7 @@ static bool take_error(struct p3_endpoint *e, struct p3_far_event *out)
 	struct fi_cq_err_entry err = {.err_data_size = 0};
 	if (fi_cq_readerr(e->cq, &err, 0) <= 0 || !err.op_context)
 		return false;
-	if (err.flags & FI_READ)
+	if (is_read(err.op_context))
 		*out = (struct p3_far_event){
 			.what = P3_FAR_READ_FAILED, .read = err.op_context};
 	else
@@ -279,7 +288,7 @@ static bool take_error(struct p3_endpoint *e, struct p3_far_event *out)
 static struct p3_far_event event_of(const struct fi_cq_msg_entry *c)
 {
 	struct p3_far_buffer *b = c->op_context;
-	if (c->flags & FI_READ)
+	if (is_read(c->op_context))
 		return (struct p3_far_event){.what = P3_FAR_READ, .read = c->op_context};
 	return (struct p3_far_event){.what = b->receives ? P3_FAR_RECEIVED : P3_FAR_SENT,
 		.buffer = b,

@@ -301,7 +301,10 @@ static bool may_wait(const struct wire *w, struct p3_far_link *l, uint64_t now)
 static void flush(struct p3_nic *n)
 {
 	struct wire *w = wire_of(n);
-	if (w->busy || !n->ntouched)
+	if (w->busy)
+		return;
+	p3_far_reads_recall(n, &w->far); /* a call may have ended transfers */
+	if (!n->ntouched)
 		return;
 	uint64_t now = p3_now_ns();
 	w->busy = true;

@@ -56,11 +56,10 @@ uint64_t p3_far_offer(struct p3_nic *n, struct p3_far *far, uint32_t slot)
 	return o->region.key;
 }
 
-/* Recall what is no longer offered. */
-static void recall_old(struct p3_nic *n, struct p3_far *far)
+void p3_far_reads_recall(struct p3_nic *n, struct p3_far *far)
 {
 	struct p3_far_reads *rs = far->reads;
-	for (uint32_t i = rs->noffered; i-- > 0;) {
+	for (uint32_t i = rs ? rs->noffered : 0; i-- > 0;) {
 		struct p3_far_offer *o = &rs->offers[rs->offered[i]];
 		if (o->id && o->id == p3_get(&n->xfer[rs->offered[i]].pub->id))
 			continue;
@@ -226,8 +225,7 @@ void p3_far_reads_look(struct p3_nic *n, struct p3_far *far, uint64_t now)
 	struct p3_far_reads *rs = far->reads;
 	if (!rs)
 		return;
-	if (rs->noffered)
-		recall_old(n, far);
+	p3_far_reads_recall(n, far);
 	for (uint32_t i = 0; rs->under_way && i < P3_FAR_SLICES; i++) {
 		struct p3_far_slice *s = &rs->slices[i];
 		if (!s->link || !is_under_way(s))
@@ -274,6 +272,7 @@ static void aim_slice(struct p3_far_slice *s, char *memory, struct p3_xfer *foun
 	s->bytes.to = s->memory;
 	s->slot.to = s->found;
 	s->bytes.owner = s->slot.owner = s;
+	s->bytes.is_read = s->slot.is_read = true;
 }
 
 static int make(struct p3_nic *n, struct p3_far_reads *rs)
@@ -288,8 +287,10 @@ static int make(struct p3_nic *n, struct p3_far_reads *rs)
 	for (uint32_t i = 0; i < P3_FAR_SLICES; i++)
 		aim_slice(&rs->slices[i], rs->memory + (size_t)i * P3_FETCH_MOST,
 			&rs->found[i]);
-	rs->breaker = (struct p3_far_read){
-		.to = &rs->scrap, .len = sizeof rs->scrap, .key = NO_KEY};
+	rs->breaker = (struct p3_far_read){.is_read = true,
+		.to = &rs->scrap,
+		.len = sizeof rs->scrap,
+		.key = NO_KEY};
 	return 0;
 }
 

@@ -76,6 +76,9 @@ void p3_far_reads_close(struct p3_far *far);
 /* Offer the bytes of a slot to its peer, and return their key, or 0. */
 uint64_t p3_far_offer(struct p3_nic *n, struct p3_far *far, uint32_t slot);
 
+/* Recall the bytes of transfers that are over. */
+void p3_far_reads_recall(struct p3_nic *n, struct p3_far *far);
+
 /* Begin a life of a pair: tell the peer the key of the table. */
 void p3_far_reads_up(struct p3_far_link *l);
 

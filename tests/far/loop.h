@@ -44,6 +44,8 @@ extern const struct p3_endpoint_ops loop_ops;
  * open. */
 void loop_set(const uint32_t ppm[LOOP_FAULTS], uint64_t seed);
 struct loop_counts loop_counts(void);
+/* Return the number of reads of a node's memory that are under way. */
+uint32_t loop_reads_of(uint32_t owner);
 
 /*
  * Read P3_FAR: the number of nodes of a host, then pairs of a fault's name and its parts
