@@ -15,10 +15,10 @@
  * Each buffer that send or post has taken comes back through poll once, or never after
  * close.
  *
- * An endpoint may also read the memory of other nodes (reads is not NULL).  A node offers
- * bytes, and tells a key; who knows the key may read them until they are recalled.  A read
- * that has begun cannot be called back: it may write to its own memory, and be served
- * from the owner's, until poll reports it.  So it writes to memory of the far wire only.
+ * An endpoint may also read the memory of other nodes (reads is not NULL).  A node
+ * offers bytes under a key, and each node that knows the key may read them until they are
+ * recalled.  A read that has begun cannot be called back: it may write to its own memory,
+ * and be served from the owner's, until poll reports it.  So it writes to memory of the far wire only.
  * No node can write to another node's memory.
  *
  * open and close run when the NIC starts and stops, name in any thread; the lease holder
@@ -123,7 +123,7 @@ struct p3_endpoint_ops {
 	int (*arm)(struct p3_endpoint *ep);
 	/* Remote reads; NULL: there are none. */
 	enum p3_far_reads_kind (*reads)(const struct p3_endpoint *ep);
-	/* Offer bytes under a key that nobody can guess, and that was never used before.
+	/* Offer bytes under a key that cannot be guessed, and that was never used before.
 	 * This neither pins nor touches the memory.  Return 0 or -errno. */
 	int (*offer)(struct p3_endpoint *ep, const void *bytes, uint64_t len,
 		struct p3_far_region *out);

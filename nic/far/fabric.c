@@ -13,7 +13,7 @@
 
 #define FILE_NAME "libfabric.so.1"
 #define VERSION   FI_VERSION(1, 17)
-#define FEW       32u /* nodes whose sockets poll() can look at */
+#define FEW       32u  /* nodes whose sockets poll() can look at */
 #define SPARE     128u /* room in the queue of completions beyond one for each buffer */
 #define READS     (FI_RMA | FI_READ | FI_REMOTE_READ)
 

@@ -134,7 +134,7 @@ static void read_slot(struct p3_far_slice *s, uint64_t now)
 {
 	const struct p3_far_reads *rs = s->link->far->reads;
 	if (s->slot_due && (!s->waits || rs->kind == P3_FAR_READS_IN_ORDER))
-		s->slot_due = !begin(s, &s->slot, now);
+		s->slot_due = !begin(s, &s->slot, now); /* FAR.2 */
 }
 
 struct p3_fetch *p3_far_fetch(

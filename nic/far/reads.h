@@ -9,17 +9,18 @@
  * The key of the transfer table goes with the words of the pair.  Keys travel in frames,
  * which have MACs.
  *
- * A read that is under way cannot be called back, so it writes to slices, memory of this
- * node's NIC, which stays until the endpoint is closed.  The owner's bytes may be read as
- * long as the read is under way.  So while a fetch that was let go is not over, the link
- * sends no new messages (orphans): the owner does not hear that the transfer is over.
+ * A read that is under way cannot be called back.  So it writes to slices, memory of this
+ * node's NIC, which stays until the endpoint is closed.  The owner's bytes may be read
+ * all the time.  So while a fetch that was let go is not over, the link takes no new
+ * messages (orphans), and the owner does not hear that the transfer is over.
  *
  * An owner's bytes may go earlier, if its program closes an interface.  Then the read does
  * not count (XFER.1), but the connection may stand still, with all frames behind the bytes
  * that are not there: tcp tries again for ever.  So a reader whose read has taken
  * P3_FAR_STUCK_NS breaks the connection, by a read with a key that is not one.
  *
- * The lease holder calls these functions, except open and close.
+ * The lease holder calls these functions, except open, end and close: the thread that
+ * starts or stops the NIC.
  */
 #ifndef P3_NIC_FAR_READS_H
 #define P3_NIC_FAR_READS_H
@@ -39,7 +40,7 @@ struct p3_far_slice {
 	uint32_t waits;           /* reads that the endpoint has */
 	bool slot_due;            /* the slot is to be read yet */
 	bool failed;
-	bool dropped; /* nobody waits for the fetch */
+	bool dropped; /* the fetch was let go */
 	uint64_t began;
 	uint64_t stuck_ns;     /* break the connection this long after it began */
 	struct p3_xfer *found; /* the slot that was read */
@@ -82,7 +83,7 @@ void p3_far_reads_recall(struct p3_nic *n, struct p3_far *far);
 /* Begin a life of a pair: tell the peer the key of the table. */
 void p3_far_reads_up(struct p3_far_link *l);
 
-/* What the endpoint has reported. */
+/* Take a read that the endpoint has reported. */
 void p3_far_reads_done(
 	struct p3_nic *n, struct p3_far *far, struct p3_far_read *r, bool failed);
 /* Do what is due, in each pass. */

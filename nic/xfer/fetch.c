@@ -2,10 +2,10 @@
 /*
  * Fetches: the wire reads slices of the owner's memory into memory of its own.
  *
- * A pull has several fetches under way, and takes them in order.  A slice is copied to its
- * place only when it counts, so no exchange ever finds bytes that do not.  It counts if the
- * slot that the wire has read behind the bytes (WIRE F) has the transfer's id (XFER.1) and
- * the value of again that the pull knows (XFER.6).  If again differs, the pull waits until
+ * A pull has several fetches under way, and takes them in order.  A slice is copied to
+ * its place only when it counts, so no exchange ever finds bytes that do not.  It counts
+ * if the slot that the wire has read behind the bytes (WIRE F) has the transfer's id and
+ * the value of again that the pull knows (FAR.2).  If again differs, the pull waits until
  * the slot in the peer's image shows the change, too, and then goes back as other readers
  * do.
  */
@@ -75,7 +75,7 @@ static enum p3_moved judge(
 	struct p3_nic *n, struct p3_pull *pull, const struct p3_xfer *slot)
 {
 	const struct p3_xfer *known = p3_xfer_of_peer(n, pull->peer, pull->xfer_id);
-	if (p3_get(&slot->id) != pull->xfer_id)
+	if (p3_get(&slot->id) != pull->xfer_id) /* FAR.2 */
 		return P3_MOVE_FAILED;
 	if (p3_likely(p3_get(&slot->again) == pull->again))
 		return P3_MOVED;
