@@ -201,9 +201,12 @@ void p3_far_reads_done(
 	}
 	s->waits--;
 	s->failed |= failed;
-	if (failed)
+	uint64_t now = p3_now_ns();
+	if (failed) { /* a broken connection may fail all reads for a moment */
 		s->slot_due = false;
-	read_slot(s, p3_now_ns());
+		far->reads->retry_at = now + P3_FAR_RETRY_NS;
+	}
+	read_slot(s, now);
 	end_if_over(s);
 	n->worked = true;
 }

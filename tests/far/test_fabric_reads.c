@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Remote reads of libfabric (nic/far/fabric.c) by themselves: two endpoints in one thread.
+ * The far wire depends on what is shown here.
+ */
+#include "nic/cases.h"
+
+#include "nic/far/fabric.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define LEN   (32u << 20) /* more than sockets take */
+#define SOON  500u        /* ms in which nothing happens */
+#define LATER 10000u
+
+static const struct p3_endpoint_ops *const ops = &p3_endpoint_fabric;
+
+struct pair {
+	struct p3_endpoint *owner, *reader;
+	uint64_t to;
+	struct p3_far_buffer *in, *out;
+	struct p3_far_read read[3];
+	unsigned good, bad; /* reads that were reported */
+	unsigned frames;    /* frames that came or were sent */
+	char *bytes, *copy;
+};
+
+static struct p3_endpoint *open_one(uint32_t node)
+{
+	static char provider[80];
+	const char *text = getenv("P3_FABRIC");
+	snprintf(provider, sizeof provider, "%s", text ? text : "tcp");
+	for (char *at = provider; *at; at++)
+		*at = *at == '+' ? ';' : *at;
+	const struct p3_far_conf conf = {.provider = provider, .address = "127.0.0.1"};
+	struct p3_endpoint *ep = NULL;
+	assert_int_equal(ops->open(&conf, node, 2, 8, 8, &ep), 0);
+	return ep;
+}
+
+static void poll_one(struct pair *p, struct p3_endpoint *ep)
+{
+	struct p3_far_event ev[16];
+	uint32_t n = ops->poll(ep, ev, 16);
+	for (uint32_t i = 0; i < n; i++) {
+		p->good += ev[i].what == P3_FAR_READ;
+		p->bad += ev[i].what == P3_FAR_READ_FAILED;
+		p->frames += ev[i].what == P3_FAR_RECEIVED;
+	}
+}
+
+/* Poll both until this number of reads is over, or for a time. */
+static void poll_both(struct pair *p, unsigned reads, unsigned ms)
+{
+	uint64_t until = now_ms() + ms;
+	while (p->good + p->bad < reads && now_ms() < until) {
+		poll_one(p, p->owner);
+		poll_one(p, p->reader);
+	}
+}
+
+static void *map(void)
+{
+	void *at = mmap(
+		NULL, LEN, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	assert_true(at != MAP_FAILED);
+	return at;
+}
+
+static struct p3_far_buffer *buffer(void)
+{
+	struct p3_far_buffer *b = aligned_alloc(64, sizeof *b);
+	memset(b, 0, sizeof *b);
+	return b;
+}
+
+/* Open both, and the connection by a frame. */
+static void pair_open(struct pair *p)
+{
+	unsigned char name[P3_FAR_NAME];
+	const struct p3_far_hello hello = {0};
+	memset(p, 0, sizeof *p);
+	p->owner = open_one(0);
+	p->reader = open_one(1);
+	p->in = buffer();
+	p->out = buffer();
+	p->in->receives = true;
+	uint32_t len = ops->name(p->owner, name);
+	assert_int_equal(ops->resolve(p->reader, 0, name, len, &hello, &p->to), 0);
+	assert_int_equal(ops->post(p->owner, p->in), 0);
+	uint64_t until = now_ms() + LATER;
+	while (ops->send(p->reader, p->to, p->out, 64) == -EAGAIN && now_ms() < until)
+		poll_both(p, 1, 1);
+	while (!p->frames && now_ms() < until)
+		poll_both(p, 1, 1);
+	assert_int_equal(p->frames, 1);
+	p->bytes = map();
+	p->copy = map();
+	memset(p->bytes, 7, LEN);
+}
+
+static void pair_close(struct pair *p)
+{
+	ops->close(p->reader);
+	ops->close(p->owner);
+	munmap(p->copy, LEN);
+	free(p->in);
+	free(p->out);
+}
+
+static void begin(struct pair *p, unsigned i, uint64_t key, uint64_t len)
+{
+	uint64_t until = now_ms() + LATER;
+	p->read[i] = (struct p3_far_read){
+		.is_read = true, .to = p->copy, .len = len, .key = key};
+	while (ops->read(p->reader, p->to, &p->read[i]) && now_ms() < until)
+		if (ops->send(p->reader, p->to, p->out, 64)) /* connects anew */
+			poll_both(p, UINT32_MAX, 1);
+	assert_true(now_ms() < until);
+}
+
+static bool is_all(const char *at, uint64_t len, char c)
+{
+	for (uint64_t i = 0; i < len; i++)
+		if (at[i] != c)
+			return false;
+	return true;
+}
+
+static void bytes_are_read(void **state)
+{
+	(void)state;
+	struct pair p;
+	struct p3_far_region r;
+	pair_open(&p);
+	assert_int_equal(ops->offer(p.owner, p.bytes, LEN, &r), 0);
+	begin(&p, 0, r.key, LEN);
+	poll_both(&p, 1, LATER);
+	assert_int_equal(p.good, 1);
+	assert_true(is_all(p.copy, LEN, 7));
+	ops->recall(p.owner, &r);
+	pair_close(&p);
+	munmap(p.bytes, LEN);
+}
+
+static void wrong_and_recalled_keys_read_nothing(void **state)
+{
+	(void)state;
+	struct pair p;
+	struct p3_far_region r;
+	pair_open(&p);
+	assert_int_equal(ops->offer(p.owner, p.bytes, LEN, &r), 0);
+	begin(&p, 0, r.key + 1, LEN);
+	poll_both(&p, 1, LATER);
+	assert_int_equal(p.bad, 1);
+	ops->recall(p.owner, &r);
+	begin(&p, 1, r.key, LEN);
+	poll_both(&p, 2, LATER);
+	assert_int_equal(p.bad, 2);
+	assert_true(is_all(p.copy, LEN, 0));
+	pair_close(&p);
+	munmap(p.bytes, LEN);
+}
+
+/* The connection stands still when the bytes have gone; a wrong key breaks it. */
+static void a_wrong_key_breaks_a_connection_that_stands_still(void **state)
+{
+	(void)state;
+	struct pair p;
+	struct p3_far_region r, again;
+	pair_open(&p);
+	assert_int_equal(ops->offer(p.owner, p.bytes, LEN, &r), 0);
+	begin(&p, 0, r.key, LEN);
+	uint64_t until = now_ms() + SOON;
+	while (now_ms() < until)
+		poll_one(&p, p.owner); /* until the sockets are full */
+	ops->recall(p.owner, &r);
+	munmap(p.bytes, LEN);
+	poll_both(&p, 1, SOON);
+	print_message("# without the bytes: %u good, %u failed\n", p.good, p.bad);
+	assert_int_equal(p.good, 0);
+	if (!p.bad) {
+		begin(&p, 1, 0, 8);
+		poll_both(&p, 2, LATER);
+		assert_int_equal(p.bad, 2);
+	}
+	p.bytes = map();
+	memset(p.bytes, 8, LEN);
+	assert_int_equal(ops->offer(p.owner, p.bytes, LEN, &again), 0);
+	p.good = 0;
+	for (unsigned i = 0; i < 10 && !p.good; i++) {
+		poll_both(&p, UINT32_MAX, 10); /* the break is noticed late */
+		begin(&p, 2, again.key, LEN);
+		poll_both(&p, p.good + p.bad + 1, LATER);
+	}
+	assert_int_equal(p.good, 1);
+	assert_true(is_all(p.copy, LEN, 8));
+	ops->recall(p.owner, &again);
+	pair_close(&p);
+	munmap(p.bytes, LEN);
+}
+
+int main(void)
+{
+	const struct CMUnitTest cases[] = {
+		cmocka_unit_test(bytes_are_read),
+		cmocka_unit_test(wrong_and_recalled_keys_read_nothing),
+		cmocka_unit_test(a_wrong_key_breaks_a_connection_that_stands_still),
+	};
+	return cmocka_run_group_tests(cases, NULL, NULL);
+}
