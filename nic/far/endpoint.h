@@ -18,8 +18,8 @@
  * An endpoint may also read the memory of other nodes (reads is not NULL).  A node
  * offers bytes under a key, and each node that knows the key may read them until they are
  * recalled.  A read that has begun cannot be called back: it may write to its own memory,
- * and be served from the owner's, until poll reports it.  So it writes to memory of the far wire only.
- * No node can write to another node's memory.
+ * and be served from the owner's, until poll reports it.  So it writes to memory of the
+ * far wire only.  No node can write to another node's memory.
  *
  * open and close run when the NIC starts and stops, name in any thread; the lease holder
  * calls all others.  No function waits.

@@ -3,20 +3,20 @@
  * reads - remote reads of the memory of nodes on other hosts, for long transfers
  *
  *	owner	carry.c shows the peer a slot  --offer-->  its bytes have a key, which
- *		goes with the slot; it is recalled when the slot has another transfer
+ *		goes with the slot; it is recalled when the transfer is over
  *	reader	fetch --> two reads, of the bytes and then of the slot --> HERE
  *
  * The key of the transfer table goes with the words of the pair.  Keys travel in frames,
  * which have MACs.
  *
- * A read that is under way cannot be called back.  So it writes to slices, memory of this
- * node's NIC, which stays until the endpoint is closed.  The owner's bytes may be read
- * all the time.  So while a fetch that was let go is not over, the link takes no new
+ * A read that is under way cannot be called back.  So it writes to slices, memory of
+ * this node's NIC, which stays until the endpoint is closed.  The owner's bytes may be
+ * read all the time.  So while a fetch that was let go is not over, the link takes no new
  * messages (orphans), and the owner does not hear that the transfer is over.
  *
- * An owner's bytes may go earlier, if its program closes an interface.  Then the read does
- * not count (XFER.1), but the connection may stand still, with all frames behind the bytes
- * that are not there: tcp tries again for ever.  So a reader whose read has taken
+ * An owner's bytes may go earlier, if its program closes an interface.  Then the read
+ * does not count (XFER.1), but the connection may stand still, with all frames behind the
+ * bytes that are not there: tcp tries again for ever.  So a reader whose read has taken
  * P3_FAR_STUCK_NS breaks the connection, by a read with a key that is not one.
  *
  * The lease holder calls these functions, except open, end and close: the thread that
