@@ -9,7 +9,8 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #define FILE_NAME "libfabric.so.1"
 #define VERSION   FI_VERSION(1, 17)
@@ -172,21 +173,16 @@ static int find_type(const struct p3_far_conf *conf, uint32_t sends, uint32_t po
 	return -FI_ENODATA;
 }
 
-/* Prefer remote reads, but do without. */
-static int find_able(const struct p3_far_conf *conf, uint32_t sends, uint32_t posts,
-	enum fi_ep_type type, struct fi_info **info_out)
-{
-	int rc = find_type(conf, sends, posts, type, FI_MSG | READS, info_out);
-	return rc ? find_type(conf, sends, posts, type, FI_MSG, info_out) : 0;
-}
-
 /* Prefer connections, which a provider of datagrams on top of them would only wrap: on
- * TCP that wrapping doubles the time of a short message. */
+ * TCP that wrapping doubles the time of a short message.  And only connections have
+ * remote reads, since only they can be cut. */
 static int find_provider(const struct p3_far_conf *conf, uint32_t sends, uint32_t posts,
 	struct fi_info **info_out)
 {
-	int rc = find_able(conf, sends, posts, FI_EP_MSG, info_out);
-	return rc ? find_able(conf, sends, posts, FI_EP_RDM, info_out) : 0;
+	uint64_t reads = FI_MSG | READS;
+	int rc = find_type(conf, sends, posts, FI_EP_MSG, reads, info_out);
+	rc = rc ? find_type(conf, sends, posts, FI_EP_MSG, FI_MSG, info_out) : 0;
+	return rc ? find_type(conf, sends, posts, FI_EP_RDM, FI_MSG, info_out) : 0;
 }
 
 static int open_end(const struct p3_far_conf *conf, uint32_t node, uint32_t nnodes,
@@ -332,17 +328,18 @@ static enum p3_far_reads_kind reads(const struct p3_endpoint *e)
 {
 	const struct fi_info *info = e->info;
 	uint64_t order = info->tx_attr->msg_order & info->rx_attr->msg_order;
-	if ((info->caps & READS) != READS || info->domain_attr->mr_mode ||
+	if (!e->conns || (info->caps & READS) != READS || info->domain_attr->mr_mode ||
 		info->domain_attr->mr_key_size < sizeof(uint64_t))
 		return P3_FAR_NO_READS;
 	return order & FI_ORDER_RAR ? P3_FAR_READS_IN_ORDER : P3_FAR_READS;
 }
 
+/* libc's getrandom is a cancellation point, and the lease is held. */
 static uint64_t new_key(void)
 {
 	uint64_t key = 0;
-	while (getrandom(&key, sizeof key, 0) != sizeof key || !key)
-		;
+	while (syscall(SYS_getrandom, &key, sizeof key, 0) != sizeof key || !key)
+		; /* 8 bytes come whole, or the call was interrupted */
 	return key;
 }
 
@@ -366,14 +363,6 @@ static void recall(struct p3_endpoint *e, struct p3_far_region *r)
 	(void)fi_close(&mr->fid);
 }
 
-static int read_there(struct p3_endpoint *e, uint64_t to, struct p3_far_read *r)
-{
-	if (e->conns)
-		return p3_conns_read(e, to, r);
-	ssize_t rc = fi_read(e->ep, r->to, r->len, NULL, to, r->from, r->key, r);
-	return rc == -FI_EAGAIN ? -EAGAIN : rc ? -EIO : 0;
-}
-
 const struct p3_endpoint_ops p3_endpoint_fabric = {.open = open_end,
 	.close = close_end,
 	.name = name,
@@ -387,7 +376,8 @@ const struct p3_endpoint_ops p3_endpoint_fabric = {.open = open_end,
 	.reads = reads,
 	.offer = offer,
 	.recall = recall,
-	.read = read_there};
+	.read = p3_conns_read,
+	.cut = p3_conns_cut};
 
 const struct p3_endpoint_ops *p3_nic_fabric(void)
 {

@@ -49,6 +49,7 @@ int p3_conns_resolve(struct p3_endpoint *e, const unsigned char *name, uint32_t 
 int p3_conns_send(
 	struct p3_endpoint *e, uint64_t to, struct p3_far_buffer *b, uint32_t len);
 int p3_conns_read(struct p3_endpoint *e, uint64_t to, struct p3_far_read *r);
+void p3_conns_cut(struct p3_endpoint *e, uint64_t to);
 int p3_conns_post(struct p3_endpoint *e, struct p3_far_buffer *b);
 int p3_conns_arm(struct p3_endpoint *e);
 

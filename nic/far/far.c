@@ -185,6 +185,7 @@ static void take_all(struct p3_nic *n, uint64_t now)
 	struct wire *w = wire_of(n);
 	struct p3_far_event ev[EVENTS];
 	uint32_t got = EVENTS;
+	p3_far_reads_recall(n, &w->far); /* before the endpoint serves reads */
 	if (w->far.idle)
 		post_idle(w);
 	for (uint32_t i = 0; i < LOOKS && got == EVENTS; i++) {
@@ -277,7 +278,7 @@ static void poll(struct p3_nic *n)
 	w->busy = true;
 	if (expects(w))
 		take_all(n, now);
-	p3_far_reads_look(n, &w->far, now);
+	p3_far_reads_look(&w->far, now);
 	send_all(n, now, false);
 	if (p3_get(&n->settle) != p3_get(&n->settled[P3_WIRE_FAR]))
 		settle(n);
@@ -365,6 +366,7 @@ static int arm(struct p3_nic *n)
 	w->busy = true;
 	send_all(n, p3_now_ns(), true); /* nothing shall wait while threads sleep */
 	w->busy = false;
+	p3_far_reads_recall(n, &w->far);
 	uint64_t at = next_pass(n);
 	int fd = w->ep < 0 ? w->ep : w->far.ops->arm(w->far.ep);
 	if (fd < 0)
@@ -378,9 +380,9 @@ static int arm(struct p3_nic *n)
 
 /* ---- remote reads ---- */
 
-static uint64_t offer(struct p3_nic *n, uint32_t slot)
+static uint64_t offer(struct p3_nic *n, struct p3_carry *c, uint32_t slot)
 {
-	return p3_far_offer(n, &wire_of(n)->far, slot);
+	return p3_far_offer(n, link_of(wire_of(n), c->peer->index), slot);
 }
 
 static bool can_fetch(const struct p3_peer *p, uint64_t id)
@@ -397,6 +399,12 @@ static void let_go(struct p3_peer *p, struct p3_fetch *f)
 {
 	(void)p;
 	p3_far_let_go(f);
+}
+
+static void cut(struct p3_nic *n, struct p3_peer *p)
+{
+	if (wire_of(n)->far.reads)
+		p3_far_reads_cut(n, link_of(wire_of(n), p->index));
 }
 
 /* ---- births and deaths ---- */
@@ -540,17 +548,16 @@ static int make_buffers(struct p3_far *far, uint32_t nnodes)
 static void stop(struct p3_nic *n)
 {
 	struct wire *w = wire_of(n);
-	bool may_close = !w->far.ep || p3_far_reads_end(n, &w->far);
-	if (w->far.ep)
+	if (w->far.ep) {
 		close_set(n, w);
-	if (w->far.ep && may_close)
+		p3_far_reads_end(&w->far);
 		w->far.ops->close(w->far.ep);
-	if (may_close)
 		p3_far_reads_close(&w->far);
+	}
 	for (uint32_t i = 0; w->link && i < n->conf.nnodes; i++)
 		if (link_of(w, i))
 			p3_far_link_free(n, link_of(w, i));
-	if (w->far.buffers && may_close)
+	if (w->far.buffers)
 		munmap(w->far.buffers, w->far.nbuffers * sizeof *w->far.buffers);
 	free(w->link);
 	free(w->up);
@@ -621,4 +628,5 @@ const struct p3_wire p3_wire_far = {
 	.can_fetch = can_fetch,
 	.fetch = fetch,
 	.let_go = let_go,
+	.cut = cut,
 };

@@ -93,6 +93,7 @@ struct p3_far_link {
 	uint64_t flushed;  /* time of the last flush */
 	uint64_t waits;    /* time since which messages wait for others, or 0 */
 	uint64_t came;     /* frames that came with a right MAC */
+	bool offered;      /* bytes have been offered to the peer */
 	uint32_t slices;   /* fetches from the peer, and of these */
 	uint32_t orphans;  /* those under way that were let go: until they are over the
 			    * link takes no messages */

@@ -7,11 +7,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-
-#define END_NS   100000000u /* longest wait for reads when the NIC stops */
-#define NO_KEY   0u         /* no region has this key */
-#define END_NAPS 50000      /* ns */
 
 /* ---- the owner's side ---- */
 
@@ -35,8 +30,9 @@ static void list(struct p3_far_reads *rs, uint32_t slot)
 	rs->offered[rs->noffered++] = slot;
 }
 
-uint64_t p3_far_offer(struct p3_nic *n, struct p3_far *far, uint32_t slot)
+uint64_t p3_far_offer(struct p3_nic *n, struct p3_far_link *l, uint32_t slot)
 {
+	struct p3_far *far = l->far;
 	struct p3_far_reads *rs = far->reads;
 	struct p3_far_offer *o = &rs->offers[slot];
 	struct p3_xfer_slot *x = &n->xfer[slot];
@@ -52,6 +48,7 @@ uint64_t p3_far_offer(struct p3_nic *n, struct p3_far *far, uint32_t slot)
 		return 0;
 	o->id = id;
 	x->offered = true;
+	l->offered = true;
 	list(rs, slot);
 	return o->region.key;
 }
@@ -67,6 +64,14 @@ void p3_far_reads_recall(struct p3_nic *n, struct p3_far *far)
 			recall(far, o);
 		rs->offered[i] = rs->offered[--rs->noffered];
 	}
+}
+
+void p3_far_reads_cut(struct p3_nic *n, struct p3_far_link *l)
+{
+	struct p3_far *far = l->far;
+	p3_far_reads_recall(n, far);
+	if (l->known && (l->offered || l->slices))
+		far->ops->cut(far->ep, l->to);
 }
 
 /* ---- the reader's side ---- */
@@ -195,10 +200,6 @@ void p3_far_reads_done(
 	struct p3_nic *n, struct p3_far *far, struct p3_far_read *r, bool failed)
 {
 	struct p3_far_slice *s = r->owner;
-	if (!s) {
-		far->reads->breaking = false;
-		return;
-	}
 	s->waits--;
 	s->failed |= failed;
 	uint64_t now = p3_now_ns();
@@ -213,22 +214,20 @@ void p3_far_reads_done(
 
 /* ---- each pass ---- */
 
-/* Break a connection on which a read has taken too long. */
-static void break_stuck(struct p3_far *far, struct p3_far_slice *s, uint64_t now)
+/* Cut a connection on which a read has taken too long. */
+static void cut_stuck(struct p3_far *far, struct p3_far_slice *s, uint64_t now)
 {
-	struct p3_far_reads *rs = far->reads;
-	if (rs->breaking || now - s->began < s->stuck_ns)
+	if (now - s->began < s->stuck_ns)
 		return;
-	rs->breaking = far->ops->read(far->ep, s->link->to, &rs->breaker) == 0;
 	s->stuck_ns *= 2;
+	far->ops->cut(far->ep, s->link->to);
 }
 
-void p3_far_reads_look(struct p3_nic *n, struct p3_far *far, uint64_t now)
+void p3_far_reads_look(struct p3_far *far, uint64_t now)
 {
 	struct p3_far_reads *rs = far->reads;
 	if (!rs)
 		return;
-	p3_far_reads_recall(n, far);
 	for (uint32_t i = 0; rs->under_way && i < P3_FAR_SLICES; i++) {
 		struct p3_far_slice *s = &rs->slices[i];
 		if (!s->link || !is_under_way(s))
@@ -236,7 +235,7 @@ void p3_far_reads_look(struct p3_nic *n, struct p3_far *far, uint64_t now)
 		if (now >= rs->retry_at)
 			read_slot(s, now);
 		if (s->waits)
-			break_stuck(far, s, now);
+			cut_stuck(far, s, now);
 	}
 }
 
@@ -290,10 +289,6 @@ static int make(struct p3_nic *n, struct p3_far_reads *rs)
 	for (uint32_t i = 0; i < P3_FAR_SLICES; i++)
 		aim_slice(&rs->slices[i], rs->memory + (size_t)i * P3_FETCH_MOST,
 			&rs->found[i]);
-	rs->breaker = (struct p3_far_read){.is_read = true,
-		.to = &rs->scrap,
-		.len = sizeof rs->scrap,
-		.key = NO_KEY};
 	return 0;
 }
 
@@ -314,39 +309,16 @@ void p3_far_reads_open(struct p3_nic *n, struct p3_far *far)
 		p3_far_reads_close(far);
 }
 
-/* Take what the endpoint reports of reads, and nothing else. */
-static void wait_for_reads(struct p3_nic *n, struct p3_far *far)
-{
-	struct p3_far_event ev[16];
-	struct timespec nap = {.tv_nsec = END_NAPS};
-	uint64_t until = p3_now_ns() + END_NS;
-	while (far->reads->under_way && p3_now_ns() < until) {
-		uint32_t got = far->ops->poll(far->ep, ev, 16);
-		for (uint32_t i = 0; i < got; i++)
-			if (!ev[i].buffer)
-				p3_far_reads_done(n, far, ev[i].read,
-					ev[i].what == P3_FAR_READ_FAILED);
-		if (!got)
-			nanosleep(&nap, NULL);
-	}
-}
-
-bool p3_far_reads_end(struct p3_nic *n, struct p3_far *far)
+void p3_far_reads_end(struct p3_far *far)
 {
 	struct p3_far_reads *rs = far->reads;
 	if (!rs)
-		return true;
+		return;
 	for (uint32_t i = 0; i < rs->noffered; i++)
 		if (rs->offers[rs->offered[i]].id)
 			recall(far, &rs->offers[rs->offered[i]]);
 	rs->noffered = 0;
-	for (uint32_t i = 0; i < P3_FAR_SLICES; i++)
-		if (rs->slices[i].link && !rs->slices[i].dropped)
-			p3_far_let_go(&rs->slices[i].fetch);
-	if (!far->ops->ends_reads)
-		wait_for_reads(n, far);
 	far->ops->recall(far->ep, &rs->table);
-	return far->ops->ends_reads || (!rs->under_way && !rs->breaking);
 }
 
 void p3_far_reads_close(struct p3_far *far)

@@ -14,10 +14,13 @@
  * read all the time.  So while a fetch that was let go is not over, the link takes no new
  * messages (orphans), and the owner does not hear that the transfer is over.
  *
- * An owner's bytes may go earlier, if its program closes an interface.  Then the read
- * does not count (XFER.1), but the connection may stand still, with all frames behind the
- * bytes that are not there: tcp tries again for ever.  So a reader whose read has taken
- * P3_FAR_STUCK_NS breaks the connection, by a read with a key that is not one.
+ * An owner's bytes may go earlier, if its program closes an interface, or if the peer is
+ * lost.  Then the owner recalls them and cuts the connection before it gives them back:
+ * the provider may be sending them, and would fault.  Reads that are cut do not count, as
+ * the owner has taken back the slot's id (XFER.1).
+ *
+ * A reader whose read has taken P3_FAR_STUCK_NS cuts the connection, too: a provider tries
+ * for ever to send bytes that a program has unmapped.
  *
  * The lease holder calls these functions, except open, end and close: the thread that
  * starts or stops the NIC.
@@ -42,7 +45,7 @@ struct p3_far_slice {
 	bool failed;
 	bool dropped; /* the fetch was let go */
 	uint64_t began;
-	uint64_t stuck_ns;     /* break the connection this long after it began */
+	uint64_t stuck_ns;     /* cut the connection this long after it began */
 	struct p3_xfer *found; /* the slot that was read */
 	char *memory;          /* P3_FETCH_MOST bytes */
 };
@@ -60,25 +63,24 @@ struct p3_far_reads {
 	struct p3_xfer *found;
 	struct p3_far_offer *offers; /* by slot */
 	uint32_t *offered, noffered; /* the slots that have a region */
-	struct p3_far_read breaker;  /* a read with a wrong key */
-	bool breaking;               /* the endpoint has it */
-	uint64_t scrap;              /* where it would write */
 	uint64_t retry_at;           /* no read begins before this time */
 	uint32_t under_way;          /* slices with waits or slot_due */
 };
 
 /* Prepare reads, if the endpoint can.  Without them long transfers use windows. */
 void p3_far_reads_open(struct p3_nic *n, struct p3_far *far);
-/* Before the endpoint closes: recall all, and wait a moment for reads.  Return false if
- * the endpoint must not be closed, nor the memory freed. */
-bool p3_far_reads_end(struct p3_nic *n, struct p3_far *far);
+/* Recall all, before the endpoint closes. */
+void p3_far_reads_end(struct p3_far *far);
+/* Free the memory, after the endpoint has closed. */
 void p3_far_reads_close(struct p3_far *far);
 
 /* Offer the bytes of a slot to its peer, and return their key, or 0. */
-uint64_t p3_far_offer(struct p3_nic *n, struct p3_far *far, uint32_t slot);
+uint64_t p3_far_offer(struct p3_nic *n, struct p3_far_link *l, uint32_t slot);
 
 /* Recall the bytes of transfers that are over. */
 void p3_far_reads_recall(struct p3_nic *n, struct p3_far *far);
+/* End all reads between this node and the peer: see cut of wire.h. */
+void p3_far_reads_cut(struct p3_nic *n, struct p3_far_link *l);
 
 /* Begin a life of a pair: tell the peer the key of the table. */
 void p3_far_reads_up(struct p3_far_link *l);
@@ -87,7 +89,7 @@ void p3_far_reads_up(struct p3_far_link *l);
 void p3_far_reads_done(
 	struct p3_nic *n, struct p3_far *far, struct p3_far_read *r, bool failed);
 /* Do what is due, in each pass. */
-void p3_far_reads_look(struct p3_nic *n, struct p3_far *far, uint64_t now);
+void p3_far_reads_look(struct p3_far *far, uint64_t now);
 /* Return the time of the next look that is due, or UINT64_MAX. */
 uint64_t p3_far_reads_turn(const struct p3_far *far);
 

@@ -149,6 +149,13 @@ struct p3_wire {
 	struct p3_fetch *(*fetch)(
 		struct p3_peer *p, uint64_t id, uint64_t at, uint64_t len);
 	void (*let_go)(struct p3_peer *p, struct p3_fetch *f);
+	/*
+	 * End all fetches of the pair that are under way, on both sides.  Call this after
+	 * the ids of transfers were taken back and before their bytes are, unless the
+	 * peer has said that it has read them: the peer reads nothing of them any more.
+	 * No message is lost.  NULL: the wire fetches nothing.
+	 */
+	void (*cut)(struct p3_nic *n, struct p3_peer *p);
 };
 
 /* The peer's transfer has at least P3_FETCH_LEAST bytes. */

@@ -9,6 +9,7 @@
 #include "nic/report/trace.h"
 #include "nic/run/odd.h"
 #include "nic/run/wake.h"
+#include "nic/wire/wire.h"
 #include "nic/xfer/edge.h"
 #include "nic/xfer/movers.h"
 #include "nic/xfer/pace.h"
@@ -220,5 +221,7 @@ void p3_xfer_forget(struct p3_nic *n, uint32_t ni)
 			continue;
 		p3_span_forget(&x->span);
 		p3_xfer_finish_serving(n, x, PTL_NI_FAIL);
+		if (x->offered)
+			x->peer->wire->cut(n, x->peer);
 	}
 }

@@ -12,12 +12,13 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#define NODES   64u
-#define REGIONS 1024u
-#define LATE    50u /* polls at most that a read is late */
-#define MILLION 1000000u
-#define SURE    20u /* a fault that is expected so often happens */
-#define REFUSED 3u  /* frames to a node that are refused before the connection stands */
+#define NODES      64u
+#define REGIONS    1024u
+#define LATE       50u   /* polls at most that a read is late */
+#define PART_LEAST 4096u /* bytes of a read that is served in two parts */
+#define MILLION    1000000u
+#define SURE       20u /* a fault that is expected so often happens */
+#define REFUSED    3u /* frames to a node that are refused before the connection stands */
 
 static const char *const names[LOOP_FAULTS] = {
 	"drop", "dup", "corrupt", "swap", "reset", "stranger", "old", "unread", "late"};
@@ -46,6 +47,7 @@ struct receipt {
 struct errand {
 	struct errand *next;
 	struct p3_far_read *read;
+	const char *rest; /* of the bytes, when the first half is read */
 	uint32_t reader;
 	uint32_t polls; /* of the owner before it is served, or of the reader */
 	bool failed;
@@ -206,8 +208,6 @@ static void carry(struct p3_endpoint *ep, struct p3_endpoint *to, struct parcel 
 
 /* ---- remote reads ---- */
 
-static void break_connection(struct p3_endpoint *ep, struct p3_endpoint *to);
-
 /* Move a read from a list to those of its reader that have ended. */
 static void report(struct p3_endpoint *ep, struct errand **at, bool failed)
 {
@@ -251,18 +251,38 @@ static void fail_reads(struct p3_endpoint *owner, const struct p3_endpoint *read
 			at = &(*at)->next;
 }
 
-static bool serve(const struct p3_endpoint *ep, const struct p3_far_read *r)
+static const char *find_bytes(const struct p3_endpoint *ep, const struct p3_far_read *r)
 {
 	for (uint32_t i = 0; i < REGIONS; i++) {
 		const struct region *g = &ep->regions[i];
-		if (!g->bytes || g->key != r->key || r->from > g->len ||
-			r->len > g->len - r->from)
-			continue;
-		memcpy(r->to, g->bytes + r->from, r->len);
-		counts.served++;
-		return true;
+		if (g->bytes && g->key == r->key && r->from <= g->len &&
+			r->len <= g->len - r->from)
+			return g->bytes + r->from;
 	}
-	return false;
+	return NULL;
+}
+
+/* Read the first half of long bytes now, and the rest in a later poll, also if the key is
+ * recalled meanwhile: so do providers when a socket is full.  Return true if the read is
+ * over. */
+static bool serve(const struct p3_endpoint *ep, struct errand *e)
+{
+	const struct p3_far_read *r = e->read;
+	uint64_t half = r->len < PART_LEAST ? 0 : r->len / 2;
+	const char *bytes = e->rest ? e->rest : find_bytes(ep, r);
+	e->failed = !e->rest && (!bytes || strikes(LOOP_UNREAD));
+	if (e->failed)
+		return true;
+	if (half && !e->rest) {
+		memcpy(r->to, bytes, half);
+		e->rest = bytes + half;
+		e->polls = strikes(LOOP_LATE) ? (uint32_t)draw() % LATE : 1;
+		p3_fd_signal(ep->news);
+		return false;
+	}
+	memcpy((char *)r->to + half, bytes, r->len - half);
+	counts.served++;
+	return true;
 }
 
 static void serve_all(struct p3_endpoint *ep)
@@ -274,9 +294,10 @@ static void serve_all(struct p3_endpoint *ep)
 			e->polls--;
 			p3_fd_signal(ep->news);
 			at = &e->next;
+		} else if (serve(ep, e)) {
+			report(ep, at, e->failed);
 		} else {
-			bool good = !strikes(LOOP_UNREAD) && serve(ep, e->read);
-			report(ep, at, !good);
+			at = &e->next;
 		}
 	}
 }
@@ -356,8 +377,6 @@ static int read_locked(struct p3_endpoint *ep, struct p3_endpoint *to, uint32_t 
 	e->next = to->asked; /* the last one is served first */
 	to->asked = e;
 	p3_fd_signal(to->news);
-	if (!r->key) /* a wrong key breaks the connection */
-		break_connection(ep, to);
 	return 0;
 }
 
@@ -481,6 +500,15 @@ static void break_connection(struct p3_endpoint *ep, struct p3_endpoint *to)
 		}
 }
 
+static void cut_off(struct p3_endpoint *ep, uint64_t to)
+{
+	pthread_mutex_lock(&lock);
+	if (ends[to])
+		break_connection(ep, ends[to]);
+	counts.cuts++;
+	pthread_mutex_unlock(&lock);
+}
+
 static int send_locked(struct p3_endpoint *ep, struct p3_endpoint *to, uint32_t at,
 	struct p3_far_buffer *b, uint32_t len)
 {
@@ -593,7 +621,7 @@ const struct p3_endpoint_ops loop_ops = {.open = open_end,
 	.offer = offer,
 	.recall = recall,
 	.read = read_there,
-	.ends_reads = true};
+	.cut = cut_off};
 
 /* ---- settings ---- */
 

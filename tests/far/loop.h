@@ -34,6 +34,7 @@ enum loop_fault {
 struct loop_counts {
 	uint64_t sent, came, refused, failed;
 	uint64_t reads, served; /* remote reads that began; those that succeeded */
+	uint64_t cuts;
 	uint64_t faults[LOOP_FAULTS];
 	uint32_t most_waiting; /* most frames that waited for a node at once */
 };

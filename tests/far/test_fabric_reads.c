@@ -12,17 +12,18 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#define LEN   (32u << 20) /* more than sockets take */
-#define SOON  500u        /* ms in which nothing happens */
-#define LATER 10000u
+#define LEN    (32u << 20) /* more than sockets take */
+#define LATER  10000u      /* ms */
+#define READS  3u
+#define ROUNDS 12u
 
 static const struct p3_endpoint_ops *const ops = &p3_endpoint_fabric;
 
 struct pair {
 	struct p3_endpoint *owner, *reader;
-	uint64_t to;
+	uint64_t to, back;
 	struct p3_far_buffer *in, *out;
-	struct p3_far_read read[3];
+	struct p3_far_read read[READS];
 	unsigned good, bad; /* reads that were reported */
 	unsigned frames;    /* frames that came or were sent */
 	char *bytes, *copy;
@@ -90,6 +91,8 @@ static void pair_open(struct pair *p)
 	p->in->receives = true;
 	uint32_t len = ops->name(p->owner, name);
 	assert_int_equal(ops->resolve(p->reader, 0, name, len, &hello, &p->to), 0);
+	len = ops->name(p->reader, name);
+	assert_int_equal(ops->resolve(p->owner, 1, name, len, &hello, &p->back), 0);
 	assert_int_equal(ops->post(p->owner, p->in), 0);
 	struct patience late = patience_ms(LATER);
 	while (ops->send(p->reader, p->to, p->out, 64) == -EAGAIN &&
@@ -105,7 +108,8 @@ static void pair_open(struct pair *p)
 
 static void pair_close(struct pair *p)
 {
-	ops->close(p->reader);
+	if (p->reader)
+		ops->close(p->reader);
 	ops->close(p->owner);
 	munmap(p->copy, LEN);
 	free(p->in);
@@ -167,42 +171,104 @@ static void wrong_and_recalled_keys_read_nothing(void **state)
 	munmap(p.bytes, LEN);
 }
 
-/* The connection stands still when the bytes have gone; a wrong key breaks it. */
-static void a_wrong_key_breaks_a_connection_that_stands_still(void **state)
+/* Begin reads, and let the owner serve them until the sockets are full, and the reader
+ * take some of the bytes. */
+static void begin_all(struct pair *p, struct p3_far_region *r, unsigned round)
+{
+	pair_open(p);
+	assert_int_equal(ops->offer(p->owner, p->bytes, LEN, r), 0);
+	for (unsigned i = 0; i < READS; i++)
+		begin(p, i, r->key, LEN / 4 + 516 * round);
+	for (unsigned i = 0; i < 200; i++)
+		poll_one(p, p->owner);
+	for (unsigned i = 0; i < round; i++) {
+		poll_one(p, p->reader);
+		poll_one(p, p->owner);
+	}
+}
+
+static void read_again(struct pair *p)
+{
+	struct p3_far_region r;
+	p->bytes = map();
+	memset(p->bytes, 8, LEN);
+	assert_int_equal(ops->offer(p->owner, p->bytes, LEN, &r), 0);
+	p->good = 0;
+	for (unsigned i = 0; i < 10 && !p->good; i++) {
+		poll_both(p, UINT32_MAX, 10); /* the cut is noticed late */
+		begin(p, 0, r.key, LEN);
+		poll_both(p, p->good + p->bad + 1, LATER);
+	}
+	assert_int_equal(p->good, 1);
+	assert_true(is_all(p->copy, LEN, 8));
+	ops->recall(p->owner, &r);
+	munmap(p->bytes, LEN);
+}
+
+/* Without the cut the reads stand still, or the provider copies bytes that are gone. */
+static void bytes_may_go_after_their_owner_has_cut(void **state)
 {
 	(void)state;
 	struct pair p;
-	struct p3_far_region r, again;
-	pair_open(&p);
-	assert_int_equal(ops->offer(p.owner, p.bytes, LEN, &r), 0);
-	begin(&p, 0, r.key, LEN);
-	uint64_t until = now_ms() + SOON;
-	while (now_ms() < until)
-		poll_one(&p, p.owner); /* until the sockets are full */
-	ops->recall(p.owner, &r);
-	munmap(p.bytes, LEN);
-	poll_both(&p, 1, SOON);
-	print_message("# without the bytes: %u good, %u failed\n", p.good, p.bad);
-	assert_int_equal(p.good, 0);
-	if (!p.bad) {
-		begin(&p, 1, 0, 8);
-		poll_both(&p, 2, LATER);
-		assert_int_equal(p.bad, 2);
+	struct p3_far_region r;
+	for (unsigned round = 0; round < ROUNDS; round++) {
+		begin_all(&p, &r, round);
+		ops->recall(p.owner, &r);
+		ops->cut(p.owner, p.back);
+		munmap(p.bytes, LEN);
+		poll_both(&p, READS, LATER);
+		assert_int_equal(p.good + p.bad, READS);
+		assert_true(round || p.bad == READS);
+		read_again(&p);
+		pair_close(&p);
 	}
-	p.bytes = map();
-	memset(p.bytes, 8, LEN);
-	assert_int_equal(ops->offer(p.owner, p.bytes, LEN, &again), 0);
-	p.good = 0;
-	for (unsigned i = 0; i < 10 && !p.good; i++) {
-		poll_both(&p, UINT32_MAX, 10); /* the break is noticed late */
-		begin(&p, 2, again.key, LEN);
-		poll_both(&p, p.good + p.bad + 1, LATER);
+}
+
+static void expect_no_bytes(struct pair *p)
+{
+	memset(p->copy, 9, LEN);
+	for (unsigned i = 0; i < 300; i++) {
+		poll_one(p, p->owner);
+		if (p->reader)
+			poll_one(p, p->reader);
 	}
-	assert_int_equal(p.good, 1);
-	assert_true(is_all(p.copy, LEN, 8));
-	ops->recall(p.owner, &again);
-	pair_close(&p);
-	munmap(p.bytes, LEN);
+	assert_true(is_all(p->copy, LEN, 9));
+}
+
+/* The owner is stopped at first, and goes on later. */
+static void a_reader_that_has_cut_gets_no_bytes(void **state)
+{
+	(void)state;
+	struct pair p;
+	struct p3_far_region r;
+	for (unsigned round = 0; round < ROUNDS; round++) {
+		begin_all(&p, &r, round);
+		ops->cut(p.reader, p.to);
+		for (unsigned i = 0; i < 100; i++)
+			poll_one(&p, p.reader);
+		assert_int_equal(p.good + p.bad, READS);
+		assert_true(round || p.bad == READS);
+		expect_no_bytes(&p);
+		ops->recall(p.owner, &r);
+		pair_close(&p);
+		munmap(p.bytes, LEN);
+	}
+}
+
+static void a_reader_that_has_closed_gets_no_bytes(void **state)
+{
+	(void)state;
+	struct pair p;
+	struct p3_far_region r;
+	for (unsigned round = 0; round < ROUNDS; round++) {
+		begin_all(&p, &r, round);
+		ops->close(p.reader);
+		p.reader = NULL;
+		expect_no_bytes(&p);
+		ops->recall(p.owner, &r);
+		pair_close(&p);
+		munmap(p.bytes, LEN);
+	}
 }
 
 int main(void)
@@ -210,7 +276,9 @@ int main(void)
 	const struct CMUnitTest cases[] = {
 		cmocka_unit_test(bytes_are_read),
 		cmocka_unit_test(wrong_and_recalled_keys_read_nothing),
-		cmocka_unit_test(a_wrong_key_breaks_a_connection_that_stands_still),
+		cmocka_unit_test(bytes_may_go_after_their_owner_has_cut),
+		cmocka_unit_test(a_reader_that_has_cut_gets_no_bytes),
+		cmocka_unit_test(a_reader_that_has_closed_gets_no_bytes),
 	};
 	return cmocka_run_group_tests(cases, NULL, NULL);
 }

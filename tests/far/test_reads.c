@@ -258,6 +258,7 @@ static void an_owner_that_closes_takes_its_bytes(void **state)
 {
 	(void)state;
 	end_with(false);
+	assert_true(!on_loop() || loop_counts().cuts);
 }
 
 /* ---- a node that ends while its reads are under way, and the owner is stopped ---- */
