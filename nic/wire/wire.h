@@ -159,7 +159,7 @@ struct p3_wire {
 };
 
 /* The peer's transfer has at least P3_FETCH_LEAST bytes. */
-#define P3_FETCH_LEAST 32768u
+#define P3_FETCH_LEAST 16384u
 #define P3_FETCH_MOST  262144u
 
 /* Shared memory, between nodes of one machine (nic/wire/shm.c). */

@@ -15,7 +15,7 @@
 #include "nic/xfer/edge.h"
 
 #define P3_FETCHES          4u       /* under way for a pull */
-#define P3_FETCH_SHORT      16384u   /* shortest one */
+#define P3_FETCH_SLICE      32768u   /* shortest one, of a longer transfer */
 #define P3_FETCH_FAILS      3u       /* then the pull uses a window */
 #define P3_FETCH_NO_ROOM_NS 5000000u /* as after this time without a fetch */
 
@@ -55,10 +55,9 @@ static enum p3_moved give_up(struct p3_pull *pull)
 static enum p3_moved take_slice(
 	struct p3_nic *n, struct p3_pull *pull, struct p3_fetch *f)
 {
-	uint64_t from = pull->done, len = f->at + f->len - from;
-	p3_xfer_write_front(pull, from + len);
-	p3_region_write(&pull->span.region, pull->span.offset + from,
-		f->bytes + (from - f->at), len);
+	uint64_t len = f->len;
+	p3_xfer_write_front(pull, f->at + len);
+	p3_region_write(&pull->span.region, pull->span.offset + f->at, f->bytes, len);
 	pull->done += len;
 	pull->fetches = f->next;
 	pull->peer->wire->let_go(pull->peer, f);
@@ -110,21 +109,18 @@ static uint64_t end_of_next(const struct p3_pull *pull)
 {
 	uint64_t len = p3_round_up(pull->length / P3_FETCHES, P3_PAGE);
 	uint64_t rest = pull->end - pull->asked;
-	if (len < P3_FETCH_LEAST)
-		len = P3_FETCH_LEAST;
+	if (len < P3_FETCH_SLICE)
+		len = P3_FETCH_SLICE;
 	if (len > P3_FETCH_MOST)
 		len = P3_FETCH_MOST;
-	return rest < len + P3_FETCH_SHORT && rest <= P3_FETCH_MOST ? pull->end
+	return rest < len + P3_FETCH_SLICE && rest <= P3_FETCH_MOST ? pull->end
 								    : pull->asked + len;
 }
 
-/* Begin the next fetch.  It includes bytes before its place if it would be too short: a
- * provider may copy few bytes late, when their memory may have gone. */
+/* Begin the next fetch. */
 static bool ask(struct p3_pull *pull, struct p3_fetch **last)
 {
 	uint64_t to = end_of_next(pull), from = pull->asked;
-	if (to - from < P3_FETCH_SHORT)
-		from = to < P3_FETCH_SHORT ? 0 : to - P3_FETCH_SHORT;
 	struct p3_fetch *f =
 		pull->peer->wire->fetch(pull->peer, pull->xfer_id, from, to - from);
 	if (!f)
