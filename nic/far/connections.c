@@ -248,7 +248,7 @@ static void look(struct p3_endpoint *e)
 }
 
 /* Close all connections that the peer may have, so also those without a right hello:
- * closing ends the reads on both sides, and what is sent of their answers. */
+ * closing ends the reads of both sides, and their answers. */
 void p3_conns_cut(struct p3_endpoint *e, uint64_t to)
 {
 	struct p3_connections *cs = e->conns;

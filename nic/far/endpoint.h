@@ -18,8 +18,8 @@
  * An endpoint may also read the memory of other nodes (reads is not NULL).  A node
  * offers bytes under a key, and each node that knows the key may read them until they are
  * recalled.  A read that has begun cannot be called back: it may write to its own memory,
- * and be served from the owner's, until poll reports it, or until cut or close.  It writes
- * to memory of the far wire only.  No node can write to another node's memory.
+ * and be served from the owner's, until poll reports it, or until cut or close.  It
+ * writes to memory of the far wire only.  No node can write to another node's memory.
  *
  * open and close run when the NIC starts and stops, name in any thread; the lease holder
  * calls all others.  No function waits.
@@ -131,8 +131,8 @@ struct p3_endpoint_ops {
 	/* Begin a read.  Return as send does. */
 	int (*read)(struct p3_endpoint *ep, uint64_t to, struct p3_far_read *r);
 	/* End all reads between this node and a peer, on both sides: none touches this
-	 * node's memory any more, and poll reports the failure of this node's.  Frames may
-	 * be lost.  close does the same for all peers. */
+	 * node's memory any more, and poll reports the failure of this node's.  Frames
+	 * may be lost.  close does the same for all peers. */
 	void (*cut)(struct p3_endpoint *ep, uint64_t to);
 };
 

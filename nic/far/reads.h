@@ -19,8 +19,8 @@
  * the provider may be sending them, and would fault.  Reads that are cut do not count, as
  * the owner has taken back the slot's id (XFER.1).
  *
- * A reader whose read has taken P3_FAR_STUCK_NS cuts the connection, too: a provider tries
- * for ever to send bytes that a program has unmapped.
+ * A reader whose read has taken P3_FAR_STUCK_NS cuts the connection, too: a provider
+ * tries for ever to send bytes that a program has unmapped.
  *
  * The lease holder calls these functions, except open, end and close: the thread that
  * starts or stops the NIC.
