@@ -138,6 +138,10 @@ typedef struct {
 	uint64_t job_alive;      /* (node) as peers_alive, without nodes of other jobs */
 	uint64_t interrupts;     /* (node) of its host; 0 unless PTL3_MATCH=host */
 	uint64_t generic_events; /* (node) headers and events that its host handles */
+
+	/* (node) bytes read out of the memory of nodes on other hosts; those through
+	 * windows are in moved_bulk_bytes */
+	uint64_t moved_fetched_bytes;
 } ptlx_stats_t;
 
 /*

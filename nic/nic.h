@@ -49,6 +49,8 @@ enum p3_wire_counter {
 	P3_W_FAR_IN,        /* frames that came with a right MAC */
 	P3_W_FAR_STRANGERS, /* frames of nodes that are not attached */
 	P3_W_FAR_BROKEN,    /* frames that a broken connection has failed */
+	P3_W_FETCHED,       /* bytes read out of the memory of nodes on other hosts */
+	P3_W_FETCHES_FAILED,
 	P3_W_COUNTERS
 };
 

@@ -263,7 +263,9 @@ struct p3_peer_entry {
 	p3_a32 reads;    /* p3_reads: ways in which this node may fetch the peer's puts, a
 		       * hint */
 	uint32_t pad3;
-	uint64_t pad2[11];
+	p3_a64 slots_key; /* key by which a peer on another host may fetch the slots of
+			   * the transfer table, 0: none */
+	uint64_t pad2[10];
 };
 
 enum p3_reads { P3_READS_HEAP = 1, P3_READS_CMA = 2 };
@@ -301,7 +303,8 @@ struct p3_xfer {
 	p3_a64 status;   /* status of that get: bytes taken, or UINT64_MAX for a
 			  * failure */
 	p3_a64 heap;     /* offset of the bytes in the owner's shared heap, plus 1; 0: not
-		      * there */
+		      * there.  To a peer on another host: the key by which it may fetch
+		      * the bytes */
 	/* XFER.6: changed[k % P3_CHANGES] is the range that changed while again rose
 	 * from 2k to 2k + 2; all changes lie within bounds. */
 	struct p3_changed changed[P3_CHANGES];

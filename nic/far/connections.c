@@ -40,7 +40,8 @@ struct conn {
 	struct fid_ep *ep;
 	enum state state;
 	bool in;
-	struct conn *other; /* in: the peer's one of the array, if the hello is right;
+	struct conn *peer;  /* in: the peer's one of the array, if the hello is right */
+	struct conn *other; /* in: the same, if this is the peer's last one;
 			     * out: one in that is as good, or NULL */
 	/* out */
 	struct p3_far_hello hello;
@@ -136,7 +137,7 @@ static void greet(
 	memcpy(&hello, data, sizeof hello);
 	if (!e->knows(e->knows_arg, &hello, &to))
 		return;
-	in->other = e->conns->out[to];
+	in->peer = in->other = e->conns->out[to];
 	if (in->other->other)
 		in->other->other->other = NULL; /* an older one */
 	in->other->other = in;
@@ -246,6 +247,21 @@ static void look(struct p3_endpoint *e)
 	}
 }
 
+/* Close all connections that the peer may have, so also those without a right hello:
+ * closing ends the reads of both sides, and their answers. */
+void p3_conns_cut(struct p3_endpoint *e, uint64_t to)
+{
+	struct p3_connections *cs = e->conns;
+	struct conn *out = cs->out[to], *next;
+	for (struct conn *c = cs->in; c; c = next) {
+		next = c->next;
+		if (!c->peer || c->peer == out)
+			lose(cs, c);
+	}
+	lose(cs, out);
+	out->state = NONE;
+}
+
 void p3_conns_look(struct p3_endpoint *e)
 {
 	struct p3_connections *cs = e->conns;
@@ -316,6 +332,17 @@ int p3_conns_send(
 		return -EIO;
 	}
 	return connect_to(e, c);
+}
+
+/* A connection is there, since the peer has told the key by a frame; or it is broken, and
+ * the next frame opens one. */
+int p3_conns_read(struct p3_endpoint *e, uint64_t to, struct p3_far_read *r)
+{
+	struct conn *c = best(e, e->conns->out[to]);
+	if (c->state != UP)
+		return -EAGAIN;
+	ssize_t rc = fi_read(c->ep, r->to, r->len, NULL, 0, r->from, r->key, r);
+	return rc == -FI_EAGAIN ? -EAGAIN : rc ? -EIO : 0;
 }
 
 int p3_conns_post(struct p3_endpoint *e, struct p3_far_buffer *b)

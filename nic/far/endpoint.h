@@ -15,6 +15,12 @@
  * Each buffer that send or post has taken comes back through poll once, or never after
  * close.  Sent ones may stay away also if their connection broke.
  *
+ * An endpoint may also read the memory of other nodes (reads is not NULL).  A node
+ * offers bytes under a key, and each node that knows the key may read them until they are
+ * recalled.  A read that has begun cannot be called back: it may write to its own memory,
+ * and be served from the owner's, until poll reports it, or until cut or close.  It
+ * writes to memory of the far wire only.  No node can write to another node's memory.
+ *
  * open and close run when the NIC starts and stops, name in any thread; the lease holder
  * calls all others.  No function waits.
  */
@@ -31,6 +37,7 @@
 /* Memory for one frame. */
 struct p3_far_buffer {
 	uint64_t space[8];          /* for the endpoint while it has the buffer */
+	bool is_read;               /* false (struct p3_far_read) */
 	struct p3_far_buffer *next; /* in a list of the far wire */
 	uint32_t node;              /* the peer that the frame goes to, */
 	bool receives;              /* or true: it is for frames that come */
@@ -41,9 +48,32 @@ struct p3_far_buffer {
 	unsigned char more[P3_FAR_BYTES - sizeof(struct p3_frame)]; /* of its data */
 };
 
+/* A read of another node's memory. */
+struct p3_far_read {
+	uint64_t space[8]; /* for the endpoint until poll reports the read */
+	bool is_read;      /* true */
+	void *to;
+	uint64_t len;
+	uint64_t key, from; /* place among the bytes of that key */
+	void *owner;        /* of the far wire */
+};
+
+/* Bytes that this node offers. */
+struct p3_far_region {
+	void *handle;
+	uint64_t key; /* not 0 */
+};
+
 struct p3_far_event {
-	enum { P3_FAR_RECEIVED, P3_FAR_SENT, P3_FAR_FAILED } what;
-	struct p3_far_buffer *buffer;
+	enum {
+		P3_FAR_RECEIVED,
+		P3_FAR_SENT,
+		P3_FAR_FAILED,
+		P3_FAR_READ,
+		P3_FAR_READ_FAILED
+	} what;
+	struct p3_far_buffer *buffer; /* NULL: a read */
+	struct p3_far_read *read;
 	uint32_t len; /* RECEIVED: bytes in the buffer */
 };
 
@@ -51,6 +81,12 @@ struct p3_far_event {
  * lives. */
 struct p3_far_hello {
 	uint64_t node, mac;
+};
+
+enum p3_far_reads_kind {
+	P3_FAR_NO_READS,
+	P3_FAR_READS,         /* a read may be served before an earlier one is */
+	P3_FAR_READS_IN_ORDER /* reads of a node are served in their order */
 };
 
 struct p3_endpoint;
@@ -90,6 +126,19 @@ struct p3_endpoint_ops {
 	/* Return the descriptor that becomes readable when poll has news, -EAGAIN if it
 	 * has some now, or another -errno. */
 	int (*arm)(struct p3_endpoint *ep);
+	/* Remote reads; NULL: there are none. */
+	enum p3_far_reads_kind (*reads)(const struct p3_endpoint *ep);
+	/* Offer bytes under a key that cannot be guessed, and that was never used before.
+	 * This neither pins nor touches the memory.  Return 0 or -errno. */
+	int (*offer)(struct p3_endpoint *ep, const void *bytes, uint64_t len,
+		struct p3_far_region *out);
+	void (*recall)(struct p3_endpoint *ep, struct p3_far_region *r);
+	/* Begin a read.  Return as send does. */
+	int (*read)(struct p3_endpoint *ep, uint64_t to, struct p3_far_read *r);
+	/* End all reads between this node and a peer, on both sides: none touches this
+	 * node's memory any more, and poll reports the failure of this node's.  Frames
+	 * may be lost.  close does the same for all peers. */
+	void (*cut)(struct p3_endpoint *ep, uint64_t to);
 };
 
 #endif

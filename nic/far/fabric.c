@@ -9,15 +9,24 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #define FILE_NAME "libfabric.so.1"
 #define VERSION   FI_VERSION(1, 17)
-#define FEW       32u /* nodes whose sockets poll() can look at */
-#define SPARE     64u /* room in the queue of completions beyond one for each buffer */
+#define FEW       32u  /* nodes whose sockets poll() can look at */
+#define SPARE     128u /* room in the queue of completions beyond one for each buffer */
+#define READS     (FI_RMA | FI_READ | FI_REMOTE_READ)
 
 _Static_assert(sizeof(struct fi_context2) <= sizeof(((struct p3_far_buffer *)0)->space),
 	"a provider may use that much of each buffer");
 _Static_assert(offsetof(struct p3_far_buffer, space) == 0, "the context is the buffer");
+_Static_assert(sizeof(struct fi_context2) <= sizeof(((struct p3_far_read *)0)->space) &&
+		       offsetof(struct p3_far_read, space) == 0,
+	"also for a read");
+_Static_assert(
+	offsetof(struct p3_far_buffer, is_read) == offsetof(struct p3_far_read, is_read),
+	"a context shows what it is");
 
 /* ---- the library ---- */
 
@@ -42,9 +51,9 @@ static bool find(void *lib, const char *name, void *out)
 }
 
 /*
- * One of libfabric's libraries, libinfinipath of the provider psm, handles SIGSEGV, SIGTERM
- * and four other signals when it is loaded, and then ends the process by exit(), which a
- * handler must not call; this variable prevents that.
+ * One of libfabric's libraries, libinfinipath of the provider psm, handles SIGSEGV,
+ * SIGTERM and four other signals when it is loaded, and then ends the process by exit(),
+ * which a handler must not call; this variable prevents that.
  */
 static int load_library(void)
 {
@@ -74,14 +83,14 @@ static int load(void)
 
 /* ---- opening ---- */
 
-/* Ask for the provider, and for no more than is used. */
+/* Ask for the provider with these abilities, and for no more than is used. */
 static struct fi_info *ask(const struct p3_far_conf *conf, uint32_t sends, uint32_t posts,
-	enum fi_ep_type type)
+	enum fi_ep_type type, uint64_t caps)
 {
 	struct fi_info *hints = fi.dupinfo(NULL);
 	if (!hints)
 		return NULL;
-	hints->caps = FI_MSG;
+	hints->caps = caps;
 	hints->mode = FI_CONTEXT | FI_CONTEXT2;
 	hints->ep_attr->type = type;
 	if (type == FI_EP_MSG)
@@ -149,10 +158,10 @@ static void close_end(struct p3_endpoint *e)
 }
 
 static int find_type(const struct p3_far_conf *conf, uint32_t sends, uint32_t posts,
-	enum fi_ep_type type, struct fi_info **info_out)
+	enum fi_ep_type type, uint64_t caps, struct fi_info **info_out)
 {
 	uint64_t flags = conf->address ? FI_SOURCE : 0;
-	struct fi_info *hints = ask(conf, sends, posts, type);
+	struct fi_info *hints = ask(conf, sends, posts, type, caps);
 	if (!hints)
 		return -ENOMEM;
 	int rc = fi.getinfo(VERSION, conf->address, NULL, flags, hints, info_out);
@@ -165,12 +174,15 @@ static int find_type(const struct p3_far_conf *conf, uint32_t sends, uint32_t po
 }
 
 /* Prefer connections, which a provider of datagrams on top of them would only wrap: on
- * TCP that wrapping doubles the time of a short message. */
+ * TCP that wrapping doubles the time of a short message.  And only connections have
+ * remote reads, since only they can be cut. */
 static int find_provider(const struct p3_far_conf *conf, uint32_t sends, uint32_t posts,
 	struct fi_info **info_out)
 {
-	int rc = find_type(conf, sends, posts, FI_EP_MSG, info_out);
-	return rc ? find_type(conf, sends, posts, FI_EP_RDM, info_out) : 0;
+	uint64_t reads = FI_MSG | READS;
+	int rc = find_type(conf, sends, posts, FI_EP_MSG, reads, info_out);
+	rc = rc ? find_type(conf, sends, posts, FI_EP_MSG, FI_MSG, info_out) : 0;
+	return rc ? find_type(conf, sends, posts, FI_EP_RDM, FI_MSG, info_out) : 0;
 }
 
 static int open_end(const struct p3_far_conf *conf, uint32_t node, uint32_t nnodes,
@@ -259,6 +271,12 @@ static int post(struct p3_endpoint *e, struct p3_far_buffer *b)
 	return rc == -FI_EAGAIN ? -EAGAIN : rc ? -EIO : 0;
 }
 
+/* The flags of errors do not show it. */
+static bool is_read(const void *context)
+{
+	return ((const struct p3_far_read *)context)->is_read;
+}
+
 /* Take one completion with an error.  Return false if there is none, or if it is of no
  * buffer. */
 static bool take_error(struct p3_endpoint *e, struct p3_far_event *out)
@@ -266,15 +284,23 @@ static bool take_error(struct p3_endpoint *e, struct p3_far_event *out)
 	struct fi_cq_err_entry err = {.err_data_size = 0};
 	if (fi_cq_readerr(e->cq, &err, 0) <= 0 || !err.op_context)
 		return false;
-	*out = (struct p3_far_event){P3_FAR_FAILED, err.op_context, 0};
+	if (is_read(err.op_context))
+		*out = (struct p3_far_event){
+			.what = P3_FAR_READ_FAILED, .read = err.op_context};
+	else
+		*out = (struct p3_far_event){
+			.what = P3_FAR_FAILED, .buffer = err.op_context};
 	return true;
 }
 
 static struct p3_far_event event_of(const struct fi_cq_msg_entry *c)
 {
 	struct p3_far_buffer *b = c->op_context;
-	return (struct p3_far_event){
-		b->receives ? P3_FAR_RECEIVED : P3_FAR_SENT, b, (uint32_t)c->len};
+	if (is_read(c->op_context))
+		return (struct p3_far_event){.what = P3_FAR_READ, .read = c->op_context};
+	return (struct p3_far_event){.what = b->receives ? P3_FAR_RECEIVED : P3_FAR_SENT,
+		.buffer = b,
+		.len = (uint32_t)c->len};
 }
 
 static uint32_t take_events(
@@ -308,6 +334,47 @@ static int arm(struct p3_endpoint *e)
 	return rc == -FI_EAGAIN ? -EAGAIN : rc ? -EIO : e->news;
 }
 
+/* ---- remote reads ---- */
+
+static enum p3_far_reads_kind reads(const struct p3_endpoint *e)
+{
+	const struct fi_info *info = e->info;
+	uint64_t order = info->tx_attr->msg_order & info->rx_attr->msg_order;
+	if (!e->conns || (info->caps & READS) != READS || info->domain_attr->mr_mode ||
+		info->domain_attr->mr_key_size < sizeof(uint64_t))
+		return P3_FAR_NO_READS;
+	return order & FI_ORDER_RAR ? P3_FAR_READS_IN_ORDER : P3_FAR_READS;
+}
+
+/* libc's getrandom is a cancellation point, and the lease is held. */
+static uint64_t new_key(void)
+{
+	uint64_t key = 0;
+	while (syscall(SYS_getrandom, &key, sizeof key, 0) != sizeof key || !key)
+		; /* 8 bytes come whole, or the call was interrupted */
+	return key;
+}
+
+static int offer(
+	struct p3_endpoint *e, const void *bytes, uint64_t len, struct p3_far_region *out)
+{
+	struct fid_mr *mr;
+	int rc = fi_mr_reg(
+		e->domain, bytes, len, FI_REMOTE_READ, 0, new_key(), 0, &mr, NULL);
+	if (rc)
+		return -ENOMEM;
+	out->handle = mr;
+	out->key = fi_mr_key(mr);
+	return 0;
+}
+
+static void recall(struct p3_endpoint *e, struct p3_far_region *r)
+{
+	struct fid_mr *mr = r->handle;
+	(void)e;
+	(void)fi_close(&mr->fid);
+}
+
 const struct p3_endpoint_ops p3_endpoint_fabric = {.open = open_end,
 	.close = close_end,
 	.name = name,
@@ -318,7 +385,12 @@ const struct p3_endpoint_ops p3_endpoint_fabric = {.open = open_end,
 	.post = post,
 	.poll = take_events,
 	.trust = trust,
-	.arm = arm};
+	.arm = arm,
+	.reads = reads,
+	.offer = offer,
+	.recall = recall,
+	.read = p3_conns_read,
+	.cut = p3_conns_cut};
 
 const struct p3_endpoint_ops *p3_nic_fabric(void)
 {

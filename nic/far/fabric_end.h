@@ -15,6 +15,7 @@
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_eq.h>
+#include <rdma/fi_rma.h>
 
 struct p3_connections;
 
@@ -47,6 +48,8 @@ int p3_conns_resolve(struct p3_endpoint *e, const unsigned char *name, uint32_t 
 	const struct p3_far_hello *hello, uint64_t *to_out);
 int p3_conns_send(
 	struct p3_endpoint *e, uint64_t to, struct p3_far_buffer *b, uint32_t len);
+int p3_conns_read(struct p3_endpoint *e, uint64_t to, struct p3_far_read *r);
+void p3_conns_cut(struct p3_endpoint *e, uint64_t to);
 int p3_conns_post(struct p3_endpoint *e, struct p3_far_buffer *b);
 int p3_conns_arm(struct p3_endpoint *e);
 

@@ -17,6 +17,7 @@
  *		attached
  */
 #include "nic/far/link.h"
+#include "nic/far/reads.h"
 #include "nic/proto/peer.h"
 #include "nic/run/ringer.h"
 #include "nic/run/wake.h"
@@ -165,6 +166,11 @@ static void take_back(struct p3_nic *n, const struct p3_far_event *ev, uint64_t 
 
 static void on_event(struct p3_nic *n, const struct p3_far_event *ev, uint64_t now)
 {
+	if (!ev->buffer) {
+		bool failed = ev->what == P3_FAR_READ_FAILED;
+		p3_far_reads_done(n, &wire_of(n)->far, ev->read, failed);
+		return;
+	}
 	if (!ev->buffer->receives) {
 		take_back(n, ev, now);
 		return;
@@ -179,6 +185,7 @@ static void take_all(struct p3_nic *n, uint64_t now)
 	struct wire *w = wire_of(n);
 	struct p3_far_event ev[EVENTS];
 	uint32_t got = EVENTS;
+	p3_far_reads_recall(n, &w->far); /* before the endpoint serves reads */
 	if (w->far.idle)
 		post_idle(w);
 	for (uint32_t i = 0; i < LOOKS && got == EVENTS; i++) {
@@ -260,7 +267,8 @@ static void send_all(struct p3_nic *n, uint64_t now, bool hurry)
 /* Return true if this pass shall look at the endpoint. */
 static bool expects(struct wire *w)
 {
-	return w->nactive || w->empty < STILL || ++w->empty % RARELY == 0;
+	return w->nactive || p3_far_reads_are_under_way(&w->far) || w->empty < STILL ||
+	       ++w->empty % RARELY == 0;
 }
 
 static void poll(struct p3_nic *n)
@@ -270,6 +278,7 @@ static void poll(struct p3_nic *n)
 	w->busy = true;
 	if (expects(w))
 		take_all(n, now);
+	p3_far_reads_look(&w->far, now);
 	send_all(n, now, false);
 	if (p3_get(&n->settle) != p3_get(&n->settled[P3_WIRE_FAR]))
 		settle(n);
@@ -293,7 +302,10 @@ static bool may_wait(const struct wire *w, struct p3_far_link *l, uint64_t now)
 static void flush(struct p3_nic *n)
 {
 	struct wire *w = wire_of(n);
-	if (w->busy || !n->ntouched)
+	if (w->busy)
+		return;
+	p3_far_reads_recall(n, &w->far); /* a call may have ended transfers */
+	if (!n->ntouched)
 		return;
 	uint64_t now = p3_now_ns();
 	w->busy = true;
@@ -318,7 +330,7 @@ static void flush(struct p3_nic *n)
 static uint64_t next_pass(const struct p3_nic *n)
 {
 	const struct wire *w = wire_of(n);
-	uint64_t first = UINT64_MAX;
+	uint64_t first = p3_far_reads_turn(&w->far);
 	for (uint32_t i = 0; i < w->nactive; i++) {
 		uint64_t at = p3_far_link_turn(w->active[i]);
 		if (at < first)
@@ -354,6 +366,7 @@ static int arm(struct p3_nic *n)
 	w->busy = true;
 	send_all(n, p3_now_ns(), true); /* nothing shall wait while threads sleep */
 	w->busy = false;
+	p3_far_reads_recall(n, &w->far);
 	uint64_t at = next_pass(n);
 	int fd = w->ep < 0 ? w->ep : w->far.ops->arm(w->far.ep);
 	if (fd < 0)
@@ -363,6 +376,35 @@ static int arm(struct p3_nic *n)
 	if (fd != w->news || (at != w->timer_at && !set_timer(w, at)))
 		return -EBADF;
 	return w->ep;
+}
+
+/* ---- remote reads ---- */
+
+static uint64_t offer(struct p3_nic *n, struct p3_carry *c, uint32_t slot)
+{
+	return p3_far_offer(n, link_of(wire_of(n), c->peer->index), slot);
+}
+
+static bool can_fetch(const struct p3_peer *p, uint64_t id)
+{
+	return p3_far_can_fetch(link_of(wire_of(p->nic), p->index), id);
+}
+
+static struct p3_fetch *fetch(struct p3_peer *p, uint64_t id, uint64_t at, uint64_t len)
+{
+	return p3_far_fetch(link_of(wire_of(p->nic), p->index), id, at, len);
+}
+
+static void let_go(struct p3_peer *p, struct p3_fetch *f)
+{
+	(void)p;
+	p3_far_let_go(f);
+}
+
+static void cut(struct p3_nic *n, struct p3_peer *p)
+{
+	if (wire_of(n)->far.reads)
+		p3_far_reads_cut(n, link_of(wire_of(n), p->index));
 }
 
 /* ---- births and deaths ---- */
@@ -377,6 +419,7 @@ static int map(struct p3_nic *n, struct p3_peer_info *info)
 		l = p3_far_link_new(n, &w->far);
 		if (!l)
 			return -ENOMEM;
+		l->carry.offer = w->far.reads ? offer : NULL;
 		p3_release(&w->link[info->node], l); /* FAR.1 */
 	}
 	info->base = l->carry.image;
@@ -410,6 +453,7 @@ static int attach(struct p3_nic *n, struct p3_peer *p, const struct p3_peer_info
 	l->name_len = info->far_len;
 	w->up[w->far.links] = p->index;
 	p3_far_link_up(n, l, p, lane_out);
+	p3_far_reads_up(l);
 	if (!l->active)
 		w->active[w->nactive++] = l;
 	l->active = true;
@@ -506,7 +550,9 @@ static void stop(struct p3_nic *n)
 	struct wire *w = wire_of(n);
 	if (w->far.ep) {
 		close_set(n, w);
+		p3_far_reads_end(&w->far);
 		w->far.ops->close(w->far.ep);
+		p3_far_reads_close(&w->far);
 	}
 	for (uint32_t i = 0; w->link && i < n->conf.nnodes; i++)
 		if (link_of(w, i))
@@ -542,6 +588,8 @@ static int make(struct p3_nic *n, struct wire *w)
 	int rc = conf->ops->open(conf, n->conf.node, n->conf.nnodes, P3_FAR_BUFFERS,
 		P3_FAR_POSTED, &w->far.ep);
 	w->far.fill = rc ? 0 : most_cells(&w->far);
+	if (!rc)
+		p3_far_reads_open(n, &w->far);
 	return rc;
 }
 
@@ -586,4 +634,8 @@ const struct p3_wire p3_wire_far = {
 	.arm = arm,
 	.kick = kick,
 	.passes = passes,
+	.can_fetch = can_fetch,
+	.fetch = fetch,
+	.let_go = let_go,
+	.cut = cut,
 };

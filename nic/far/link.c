@@ -240,7 +240,10 @@ void p3_far_link_sent(struct p3_far_link *l, struct p3_far_buffer *b, bool faile
 void p3_far_link_send(struct p3_nic *n, struct p3_far_link *l)
 {
 	struct p3_carry *c = &l->carry;
-	p3_carry_capture(n, c);
+	if (!l->orphans)
+		p3_carry_capture(n, c);
+	else
+		c->all_captured = false;
 	offer_room(l);
 	if (l->lost_at && c->now >= l->lost_at)
 		write_off(l);
@@ -325,7 +328,7 @@ void p3_far_link_up(struct p3_nic *n, struct p3_far_link *l, struct p3_peer *p,
 	set_keys(n, l);
 	l->retry_at = l->retry_ns = l->stuck = l->waits = l->flushed = 0;
 	l->lost_at = 0;
-	l->heard = false;
+	l->heard = l->offered = false;
 	l->up = true;
 	l->far->links++;
 	count_room(l);

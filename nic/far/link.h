@@ -79,6 +79,7 @@ struct p3_far {
 	uint32_t lent;              /* frames with the endpoint */
 	uint32_t links;             /* links that are up */
 	uint32_t promised;          /* frames that peers may send now */
+	struct p3_far_reads *reads; /* NULL: there are no remote reads (reads.h) */
 };
 
 struct p3_far_link {
@@ -102,6 +103,10 @@ struct p3_far_link {
 	uint64_t flushed;   /* time of the last flush */
 	uint64_t waits;     /* time since which messages wait for others, or 0 */
 	uint64_t came;      /* frames that came with a right MAC */
+	bool offered;       /* bytes have been offered to the peer */
+	uint32_t slices;    /* fetches from the peer, and of these */
+	uint32_t orphans;   /* those under way that were let go: until they are over the
+			    * link takes no messages */
 };
 
 /* (any) Make a link.  Return NULL if there is no memory. */

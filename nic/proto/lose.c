@@ -97,6 +97,8 @@ static void lose(struct p3_nic *n, struct p3_peer *p, bool died)
 	p3_ring_shut(&p->req_out);
 	p3_peer_count_alive(n, p, false);
 	P3_TRACE(focus, n, (struct p3_topic){p->index, 0}, 0);
+	if (p->wire->cut)
+		p->wire->cut(n, p); /* programs get their bytes back with END */
 	end_transfers(n, p);
 	FAULT_POINT("peer.half_lost");
 	end_queues(n, p, died);

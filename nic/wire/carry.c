@@ -218,6 +218,8 @@ static bool capture_slot(struct p3_nic *n, struct p3_carry *c, struct p3_carry_s
 	struct p3_xfer now;
 	bool ours = is_for(x, c);
 	memcpy(&now, ours ? x->pub : &nothing, sizeof now);
+	if (c->offer) /* no heap is seen on such a wire */
+		p3_set(&now.heap, ours ? c->offer(n, c, s->slot) : 0);
 	return capture_offer(n, c, s, &now) &&
 	       (!ours || x->window == P3_NONE || capture_window(n, c, s, &now)) &&
 	       show_slot(n, c, s, &now);

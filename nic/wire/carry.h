@@ -78,6 +78,9 @@ struct p3_carry_slot {
 struct p3_carry {
 	struct p3_peer_entry mine, shown; /* the entry now, and as the peer
 					   * knows it */
+	/* Offer the bytes of this node's slot to the peer, and return the key by which
+	 * the peer may fetch them, or 0.  NULL: the wire fetches nothing. */
+	uint64_t (*offer)(struct p3_nic *n, struct p3_carry *c, uint32_t slot);
 	struct p3_gbn gbn;
 	/* Return memory for a frame with gbn.fill cells of data, or NULL: not now. */
 	struct p3_frame *(*take)(struct p3_carry *c);

@@ -27,9 +27,14 @@
  *	WIRE E	All that a node has published before p3_nic_settle is with its peers after
  *		it, also if the node leaves then.
  *
+ *	WIRE F	A fetch that is HERE has bytes of the peer's memory, and the transfer's
+ *		slot as it was when the last of these bytes was read, or later.
+ *
  * The wire may deliver anything late: to the firmware these are another processor's
  * stores.  Reads of a peer's memory that bypass the wire (cross-memory reads, shared
- * heaps) need shared memory: on other wires there are none, and edge XFER.5 is void.
+ * heaps) need shared memory.  On other wires edge XFER.5 is void: an owner does not
+ * learn in time that a fetch has begun, so it takes each transfer that it has offered for
+ * one whose reader has begun (offered of struct p3_xfer_slot).
  * Doorbells, births and deaths are the machine's and do not travel on the wire.
  *
  * Each peer has a wire (p->wire), which both nodes of the pair choose alike, and which
@@ -51,12 +56,13 @@
 #ifndef P3_NIC_WIRE_H
 #define P3_NIC_WIRE_H
 
+#include "shm/layout.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
 struct iovec;
-struct p3_cell;
 struct p3_nic;
 struct p3_peer;
 struct p3_peer_info;
@@ -66,6 +72,15 @@ struct p3_lane {
 	struct p3_cell *req_out, *rsp_out, *req_in, *rsp_in;
 	uint32_t cells; /* cells of each, a power of two */
 	bool base;      /* longer rings can be carved later */
+};
+
+/* Bytes of a peer's transfer that the wire reads into memory of its own. */
+struct p3_fetch {
+	struct p3_fetch *next; /* for the pull */
+	enum { P3_FETCH_UNDER_WAY, P3_FETCH_HERE, P3_FETCH_FAILED } state;
+	uint64_t at, len; /* place in the transfer */
+	const char *bytes;
+	const struct p3_xfer *slot; /* the transfer's slot, for WIRE F */
 };
 
 /* A node may have peers on each of these wires at once. */
@@ -122,7 +137,30 @@ struct p3_wire {
 	 */
 	ssize_t (*read)(struct p3_peer *p, struct iovec *here, unsigned k, uint64_t at,
 		uint64_t len);
+	/*
+	 * Begin to read len bytes, at most P3_FETCH_MOST, from byte `at` of the peer's
+	 * transfer on.  Return the fetch, or NULL: later.  Its state changes in poll.
+	 * let_go gives a fetch in any state back; while one that was under way is not
+	 * over, the peer sees no later message of this node, since it may then do with
+	 * the bytes' memory as it likes.  can_fetch returns true if the peer has offered
+	 * this transfer.  NULL: the wire fetches nothing.
+	 */
+	bool (*can_fetch)(const struct p3_peer *p, uint64_t id);
+	struct p3_fetch *(*fetch)(
+		struct p3_peer *p, uint64_t id, uint64_t at, uint64_t len);
+	void (*let_go)(struct p3_peer *p, struct p3_fetch *f);
+	/*
+	 * End all fetches of the pair that are under way, on both sides.  Call this after
+	 * the ids of transfers were taken back and before their bytes are, unless the
+	 * peer has said that it has read them: the peer reads nothing of them any more.
+	 * No message is lost.  NULL: the wire fetches nothing.
+	 */
+	void (*cut)(struct p3_nic *n, struct p3_peer *p);
 };
+
+/* The peer's transfer has at least P3_FETCH_LEAST bytes. */
+#define P3_FETCH_LEAST 16384u
+#define P3_FETCH_MOST  262144u
 
 /* Shared memory, between nodes of one machine (nic/wire/shm.c). */
 extern const struct p3_wire p3_wire_shm;

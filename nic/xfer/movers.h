@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * movers - the three ways in which a pull moves a slice
+ * movers - the four ways in which a pull moves a slice
  *
  *	window	the owner copies chunks into a window of its published segment, the reader
  *		copies them out at the same time.  Each ordered pair of nodes has at most
@@ -9,6 +9,8 @@
  *		(cma.c).
  *	direct	the reader copies from the owner's shared heap, which it has mapped
  *		(shm/heap.h); or the transfer is from a node to itself (direct.c).
+ *	fetch	the wire reads the owner's memory into memory of its own, several slices
+ *		at a time, and the reader copies them from there (fetch.c).
  *
  * Only the lease holder calls these functions.  Their state is struct p3_pull, the
  * members of the peer about windows and its process, and n->slices, the length
@@ -27,6 +29,7 @@
 enum p3_moved p3_xfer_move_window(struct p3_nic *n, struct p3_pull *pull);
 enum p3_moved p3_xfer_move_cma(struct p3_nic *n, struct p3_pull *pull);
 enum p3_moved p3_xfer_move_direct(struct p3_nic *n, struct p3_pull *pull);
+enum p3_moved p3_xfer_move_fetch(struct p3_nic *n, struct p3_pull *pull);
 
 /* ---- windows ---- */
 
@@ -35,6 +38,13 @@ enum p3_moved p3_xfer_move_direct(struct p3_nic *n, struct p3_pull *pull);
 enum p3_moved p3_xfer_enter_window(struct p3_nic *n, struct p3_pull *pull);
 /* Give up the window, if the pull has one. */
 void p3_xfer_leave_window(struct p3_pull *pull);
+
+/* ---- fetches ---- */
+
+/* Return true if the wire may fetch the pull's bytes. */
+bool p3_xfer_may_fetch(const struct p3_pull *pull);
+/* Give up the fetches of a pull, if it has any. */
+void p3_xfer_leave_fetches(struct p3_pull *pull);
 
 /* ---- cross-memory reads ---- */
 

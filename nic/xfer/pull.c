@@ -9,6 +9,7 @@
 #include "nic/report/trace.h"
 #include "nic/run/odd.h"
 #include "nic/run/wake.h"
+#include "nic/wire/wire.h"
 #include "nic/xfer/edge.h"
 #include "nic/xfer/movers.h"
 #include "nic/xfer/pace.h"
@@ -56,6 +57,8 @@ static enum p3_moved choose(struct p3_nic *n, struct p3_pull *pull)
 	bool cma = p3_xfer_may_cma(pull), bulk = may_bulk(n, pull);
 	if (pull->peer->index == n->conf.node || p3_xfer_sees_heap(pull)) {
 		pull->mover = P3_MOVE_DIRECT;
+	} else if (!cma && p3_xfer_may_fetch(pull)) {
+		pull->mover = P3_MOVE_FETCH;
 	} else if (bulk && (!cma || p3_xfer_pick(n, pull))) {
 		return p3_xfer_enter_window(n, pull);
 	} else if (cma) {
@@ -98,6 +101,8 @@ void p3_pull_end(struct p3_nic *n, struct p3_pull *pull, uint32_t fail)
 	P3_TRACE(about, n, pull->topic, P3_TRACE_END, fail, pull->length);
 	p3_list_del(&pull->link);
 	p3_xfer_leave_window(pull);
+	if (p3_unlikely(pull->fetches != NULL))
+		p3_xfer_leave_fetches(pull);
 	p3_xfer_recant(pull);
 	if (pull->first)
 		pull->peer->behind = false;
@@ -168,6 +173,8 @@ static void move_one(struct p3_nic *n, struct p3_pull *pull)
 		moved = p3_xfer_move_cma(n, pull);
 	else if (pull->mover == P3_MOVE_DIRECT)
 		moved = p3_xfer_move_direct(n, pull);
+	else if (pull->mover == P3_MOVE_FETCH)
+		moved = p3_xfer_move_fetch(n, pull);
 	if (moved == P3_MOVED_NOTHING)
 		moved = unstall(n, pull);
 	if (moved == P3_MOVE_FAILED)
@@ -214,5 +221,7 @@ void p3_xfer_forget(struct p3_nic *n, uint32_t ni)
 			continue;
 		p3_span_forget(&x->span);
 		p3_xfer_finish_serving(n, x, PTL_NI_FAIL);
+		if (x->offered)
+			x->peer->wire->cut(n, x->peer);
 	}
 }

@@ -10,11 +10,12 @@
 #include "nic/obj/objects.h"
 #include "shm/layout.h"
 
+struct p3_fetch;
 struct p3_pending;
 
 #define P3_PULLS 128u
 
-enum p3_mover { P3_MOVE_START, P3_MOVE_BULK, P3_MOVE_CMA, P3_MOVE_DIRECT };
+enum p3_mover { P3_MOVE_START, P3_MOVE_BULK, P3_MOVE_CMA, P3_MOVE_DIRECT, P3_MOVE_FETCH };
 
 #define P3_EDGE 64u /* bytes; max_getput_md is not larger */
 
@@ -62,6 +63,9 @@ struct p3_pull {
 	void (*over)(struct p3_nic *n, struct p3_pull *pull, uint32_t fail);
 	uint64_t token, region; /* CCI: the operation, and the region that is written */
 	struct p3_topic topic;
+	struct p3_fetch *fetches; /* in the order of their places */
+	uint64_t asked;           /* bytes up to here are fetched */
+	uint32_t failures;        /* fetches that have failed */
 	/* All written bytes, counted or not, for exchanges: see edge.c. */
 	uint64_t kept, kept_end;
 	/* Ranges that include all changes at the source that came after their bytes had
@@ -105,6 +109,8 @@ struct p3_xfer_slot {
 	bool serving;           /* serves a get of the peer: span has an END to come */
 	bool swapped;           /* an exchange of some of its bytes is being done */
 	bool agreed;            /* the reader has told where it continues in the window */
+	bool offered;           /* the wire lets the peer fetch the bytes: the reader may
+				 * have begun, see wire.h */
 	struct p3_range change; /* bytes of the exchange */
 	uint64_t peer_id; /* serving a get: the initiator's slot; own get: the target's */
 	struct p3_span span; /* readable bytes: region, offset */

@@ -72,6 +72,13 @@ static bool has_begun(struct p3_nic *n, const struct p3_xfer_slot *x)
 		       : p3_acquire(&x->peer->theirs->reading) != 0; /* XFER.5 */
 }
 
+/* Return true if the reader may have begun although this node does not know it yet: it
+ * then learns of the exchange, for which this node does not wait. */
+static bool may_have_begun(struct p3_nic *n, const struct p3_xfer_slot *x)
+{
+	return x->offered || has_begun(n, x);
+}
+
 /* Return true if the peer's firmware has made no pass for P3_STILL_TICKS of this node's
  * ticks: the peer is stopped, or has no CPU. */
 static bool is_still(const struct p3_nic *n, struct p3_peer *p)
@@ -90,7 +97,7 @@ static void offer_anew(struct p3_nic *n)
 {
 	p3_list_each(it, &n->sources) {
 		struct p3_xfer_slot *x = p3_item(it, struct p3_xfer_slot, link);
-		if (x->swapped && has_begun(n, x))
+		if (x->swapped && may_have_begun(n, x))
 			p3_xfer_begin_change(x, x->change);
 	}
 	p3_fence(); /* XFER.6: before the bytes change */

@@ -3,6 +3,7 @@
 #include "nic/xfer/table.h"
 
 #include "nic/run/odd.h"
+#include "nic/wire/wire.h"
 #include "nic/xfer/slice.h"
 #include "shm/fault.h"
 
@@ -46,7 +47,7 @@ struct p3_xfer_slot *p3_xfer_alloc(
 		return NULL;
 	x->in_use = true;
 	x->peer = p;
-	x->releasing = x->serving = x->swapped = x->agreed = false;
+	x->releasing = x->serving = x->swapped = x->agreed = x->offered = false;
 	x->span.md = NULL;
 	x->peer_id = x->cci = 0;
 	x->orphan = 0;
@@ -128,6 +129,8 @@ void p3_xfer_free(struct p3_nic *n, struct p3_xfer_slot *x)
 void p3_xfer_withdraw(struct p3_nic *n, struct p3_xfer_slot *x)
 {
 	p3_release(&x->pub->id, 0); /* XFER.1 */
+	if (p3_unlikely(x->offered))
+		x->peer->wire->cut(n, x->peer);
 	p3_list_del(&x->link);
 	p3_xfer_free_window(n, x);
 	x->span.region = (struct p3_region){0};

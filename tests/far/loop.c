@@ -12,13 +12,16 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#define NODES   64u
-#define MILLION 1000000u
-#define SURE    20u /* a fault that is expected so often happens */
-#define REFUSED 3u  /* frames to a node that are refused before the connection stands */
+#define NODES      64u
+#define REGIONS    1024u
+#define LATE       50u   /* polls at most that a read is late */
+#define PART_LEAST 4096u /* bytes of a read that is served in two parts */
+#define MILLION    1000000u
+#define SURE       20u /* a fault that is expected so often happens */
+#define REFUSED    3u /* frames to a node that are refused before the connection stands */
 
 static const char *const names[LOOP_FAULTS] = {
-	"drop", "dup", "corrupt", "swap", "reset", "stranger", "old"};
+	"drop", "dup", "corrupt", "swap", "reset", "stranger", "old", "unread", "late"};
 
 /* A frame on its way. */
 struct parcel {
@@ -40,8 +43,26 @@ struct receipt {
 	bool failed;
 };
 
+/* A remote read on its way to the owner, or back. */
+struct errand {
+	struct errand *next;
+	struct p3_far_read *read;
+	const char *rest; /* of the bytes, when the first half is read */
+	uint32_t reader;
+	uint32_t polls; /* of the owner before it is served, or of the reader */
+	bool failed;
+};
+
+struct region {
+	const char *bytes; /* NULL: free */
+	uint64_t len, key;
+};
+
 struct p3_endpoint {
 	uint32_t node;
+	struct errand *asked; /* reads of this node's memory */
+	struct errand *over;  /* this node's reads that have ended */
+	struct region regions[REGIONS];
 	int news;
 	struct parcels in;
 	struct receipt *done, **done_last;
@@ -85,6 +106,17 @@ struct loop_counts loop_counts(void)
 	struct loop_counts c = counts;
 	pthread_mutex_unlock(&lock);
 	return c;
+}
+
+uint32_t loop_reads_of(uint32_t owner)
+{
+	uint32_t n = 0;
+	pthread_mutex_lock(&lock);
+	for (const struct errand *e = ends[owner] ? ends[owner]->asked : NULL; e;
+		e = e->next)
+		n++;
+	pthread_mutex_unlock(&lock);
+	return n;
 }
 
 /* ---- frames on their way ---- */
@@ -174,6 +206,188 @@ static void carry(struct p3_endpoint *ep, struct p3_endpoint *to, struct parcel 
 	*held = NULL;
 }
 
+/* ---- remote reads ---- */
+
+/* Move a read from a list to those of its reader that have ended. */
+static void report(struct p3_endpoint *ep, struct errand **at, bool failed)
+{
+	struct errand *e = *at;
+	struct p3_endpoint *to = ends[e->reader];
+	(void)ep;
+	*at = e->next;
+	if (!to) {
+		free(e);
+		return;
+	}
+	e->failed = failed;
+	e->polls = strikes(LOOP_LATE) ? (uint32_t)draw() % LATE : 0;
+	e->next = to->over;
+	to->over = e;
+	p3_fd_signal(to->news);
+}
+
+/* Forget the reads of an endpoint that closes. */
+static void end_reads_of(struct p3_endpoint *owner, const struct p3_endpoint *reader)
+{
+	struct errand **at = &owner->asked;
+	while (*at) {
+		struct errand *e = *at;
+		if (e->reader != reader->node) {
+			at = &e->next;
+			continue;
+		}
+		*at = e->next;
+		free(e);
+	}
+}
+
+static void fail_reads(struct p3_endpoint *owner, const struct p3_endpoint *reader)
+{
+	struct errand **at = &owner->asked;
+	while (*at)
+		if ((*at)->reader == reader->node)
+			report(owner, at, true);
+		else
+			at = &(*at)->next;
+}
+
+static const char *find_bytes(const struct p3_endpoint *ep, const struct p3_far_read *r)
+{
+	for (uint32_t i = 0; i < REGIONS; i++) {
+		const struct region *g = &ep->regions[i];
+		if (g->bytes && g->key == r->key && r->from <= g->len &&
+			r->len <= g->len - r->from)
+			return g->bytes + r->from;
+	}
+	return NULL;
+}
+
+/* Read the first half of long bytes now, and the rest in a later poll, also if the key is
+ * recalled meanwhile: so do providers when a socket is full.  Return true if the read is
+ * over. */
+static bool serve(const struct p3_endpoint *ep, struct errand *e)
+{
+	const struct p3_far_read *r = e->read;
+	uint64_t half = r->len < PART_LEAST ? 0 : r->len / 2;
+	const char *bytes = e->rest ? e->rest : find_bytes(ep, r);
+	e->failed = !e->rest && (!bytes || strikes(LOOP_UNREAD));
+	if (e->failed)
+		return true;
+	if (half && !e->rest) {
+		memcpy(r->to, bytes, half);
+		e->rest = bytes + half;
+		e->polls = strikes(LOOP_LATE) ? (uint32_t)draw() % LATE : 1;
+		p3_fd_signal(ep->news);
+		return false;
+	}
+	memcpy((char *)r->to + half, bytes, r->len - half);
+	counts.served++;
+	return true;
+}
+
+static void serve_all(struct p3_endpoint *ep)
+{
+	struct errand **at = &ep->asked;
+	while (*at) {
+		struct errand *e = *at;
+		if (e->polls) {
+			e->polls--;
+			p3_fd_signal(ep->news);
+			at = &e->next;
+		} else if (serve(ep, e)) {
+			report(ep, at, e->failed);
+		} else {
+			at = &e->next;
+		}
+	}
+}
+
+static bool take_errand(struct p3_endpoint *ep, struct p3_far_event *out)
+{
+	for (struct errand **at = &ep->over; *at; at = &(*at)->next) {
+		struct errand *e = *at;
+		if (e->polls) {
+			e->polls--;
+			p3_fd_signal(ep->news);
+			continue;
+		}
+		*out = (struct p3_far_event){
+			.what = e->failed ? P3_FAR_READ_FAILED : P3_FAR_READ,
+			.read = e->read};
+		*at = e->next;
+		free(e);
+		return true;
+	}
+	return false;
+}
+
+static enum p3_far_reads_kind reads(const struct p3_endpoint *ep)
+{
+	(void)ep;
+	return getenv("P3_FAR_READS") ? P3_FAR_NO_READS : P3_FAR_READS;
+}
+
+static int offer(struct p3_endpoint *ep, const void *bytes, uint64_t len,
+	struct p3_far_region *out)
+{
+	struct region *g = NULL;
+	pthread_mutex_lock(&lock);
+	for (uint32_t i = 0; !g && i < REGIONS; i++)
+		if (!ep->regions[i].bytes)
+			g = &ep->regions[i];
+	if (g) {
+		*g = (struct region){bytes, len, draw() | 1};
+		*out = (struct p3_far_region){g, g->key};
+	}
+	pthread_mutex_unlock(&lock);
+	return g ? 0 : -ENOMEM;
+}
+
+static void recall(struct p3_endpoint *ep, struct p3_far_region *r)
+{
+	struct region *g = r->handle;
+	(void)ep;
+	pthread_mutex_lock(&lock);
+	g->bytes = NULL;
+	pthread_mutex_unlock(&lock);
+}
+
+static int read_locked(struct p3_endpoint *ep, struct p3_endpoint *to, uint32_t at,
+	struct p3_far_read *r)
+{
+	struct errand *e = calloc(1, sizeof *e);
+	if (!e)
+		abort();
+	*e = (struct errand){.read = r, .reader = ep->node};
+	if (!to) { /* as if the connection broke later */
+		e->failed = true;
+		e->next = ep->over;
+		ep->over = e;
+		p3_fd_signal(ep->news);
+		return 0;
+	}
+	if (ep->refused[at] < REFUSED) {
+		ep->refused[at]++;
+		counts.refused++;
+		free(e);
+		return -EAGAIN;
+	}
+	counts.reads++;
+	e->polls = strikes(LOOP_LATE) ? (uint32_t)draw() % LATE : 0;
+	e->next = to->asked; /* the last one is served first */
+	to->asked = e;
+	p3_fd_signal(to->news);
+	return 0;
+}
+
+static int read_there(struct p3_endpoint *ep, uint64_t to, struct p3_far_read *r)
+{
+	pthread_mutex_lock(&lock);
+	int rc = read_locked(ep, ends[to], (uint32_t)to, r);
+	pthread_mutex_unlock(&lock);
+	return rc;
+}
+
 /* ---- the endpoint ---- */
 
 static int open_end(const struct p3_far_conf *conf, uint32_t node, uint32_t nnodes,
@@ -199,9 +413,24 @@ static int open_end(const struct p3_far_conf *conf, uint32_t node, uint32_t nnod
 	return 0;
 }
 
+static void free_errands(struct errand *e)
+{
+	while (e) {
+		struct errand *next = e->next;
+		free(e);
+		e = next;
+	}
+}
+
 static void close_end(struct p3_endpoint *ep)
 {
 	pthread_mutex_lock(&lock);
+	for (uint32_t i = 0; i < NODES; i++)
+		if (ends[i] && ends[i] != ep)
+			end_reads_of(ends[i], ep);
+	while (ep->asked)
+		report(ep, &ep->asked, true);
+	free_errands(ep->over);
 	ends[ep->node] = NULL;
 	for (uint32_t i = 0; i < NODES; i++) {
 		if (ends[i])
@@ -256,9 +485,11 @@ static void give_back(
 }
 
 /* Break the connection: frames under way are lost both ways, though most of them were
- * reported as sent; half of those not taken back yet fail. */
+ * reported as sent; half of those not taken back yet fail, and all reads. */
 static void break_connection(struct p3_endpoint *ep, struct p3_endpoint *to)
 {
+	fail_reads(ep, to);
+	fail_reads(to, ep);
 	cut(to, ep->node);
 	cut(ep, to->node);
 	ep->refused[to->node] = to->refused[ep->node] = 0;
@@ -267,6 +498,15 @@ static void break_connection(struct p3_endpoint *ep, struct p3_endpoint *to)
 			r->failed = true;
 			counts.failed++;
 		}
+}
+
+static void cut_off(struct p3_endpoint *ep, uint64_t to)
+{
+	pthread_mutex_lock(&lock);
+	if (ends[to])
+		break_connection(ep, ends[to]);
+	counts.cuts++;
+	pthread_mutex_unlock(&lock);
 }
 
 static int send_locked(struct p3_endpoint *ep, struct p3_endpoint *to, uint32_t at,
@@ -320,6 +560,7 @@ static bool take_receipt(struct p3_endpoint *ep, struct p3_far_event *out)
 	struct receipt *r = ep->done;
 	if (!r)
 		return false;
+	out->read = NULL;
 	out->what = r->failed ? P3_FAR_FAILED : P3_FAR_SENT;
 	out->buffer = r->buffer;
 	ep->done = r->next;
@@ -336,7 +577,7 @@ static bool take_parcel(struct p3_endpoint *ep, struct p3_far_event *out)
 	if (!p || !b)
 		return false;
 	memcpy(&b->frame, &p->frame, p->len);
-	*out = (struct p3_far_event){P3_FAR_RECEIVED, b, p->len};
+	*out = (struct p3_far_event){.what = P3_FAR_RECEIVED, .buffer = b, .len = p->len};
 	ep->posted = b->next;
 	ep->in.first = p->next;
 	ep->in.n--;
@@ -351,7 +592,9 @@ static uint32_t poll(struct p3_endpoint *ep, struct p3_far_event *out, uint32_t 
 {
 	uint32_t n = 0;
 	pthread_mutex_lock(&lock);
-	while (n < most && (take_receipt(ep, &out[n]) || take_parcel(ep, &out[n])))
+	serve_all(ep);
+	while (n < most && (take_receipt(ep, &out[n]) || take_errand(ep, &out[n]) ||
+				   take_parcel(ep, &out[n])))
 		n++;
 	pthread_mutex_unlock(&lock);
 	return n;
@@ -361,7 +604,7 @@ static int arm(struct p3_endpoint *ep)
 {
 	uint64_t times;
 	pthread_mutex_lock(&lock);
-	bool news = ep->done || (ep->in.first && ep->posted);
+	bool news = ep->done || ep->asked || ep->over || (ep->in.first && ep->posted);
 	if (!news)
 		(void)!read(ep->news, &times, sizeof times);
 	pthread_mutex_unlock(&lock);
@@ -376,7 +619,12 @@ const struct p3_endpoint_ops loop_ops = {.open = open_end,
 	.send = send,
 	.post = post,
 	.poll = poll,
-	.arm = arm};
+	.arm = arm,
+	.reads = reads,
+	.offer = offer,
+	.recall = recall,
+	.read = read_there,
+	.cut = cut_off};
 
 /* ---- settings ---- */
 
@@ -411,12 +659,15 @@ bool loop_missed(void)
 {
 	struct loop_counts c = loop_counts();
 	bool missed = !c.came;
+	printf("# far: %llu reads, %llu served\n", (unsigned long long)c.reads,
+		(unsigned long long)c.served);
 	printf("# far: %llu frames sent, %llu came, %llu refused, %llu failed;",
 		(unsigned long long)c.sent, (unsigned long long)c.came,
 		(unsigned long long)c.refused, (unsigned long long)c.failed);
 	for (int i = 0; i < LOOP_FAULTS; i++) {
 		printf(" %s %llu", names[i], (unsigned long long)c.faults[i]);
-		missed |= c.sent * rates[i] > SURE * MILLION && !c.faults[i];
+		uint64_t chances = i < LOOP_UNREAD ? c.sent : c.reads;
+		missed |= chances * rates[i] > SURE * MILLION && !c.faults[i];
 	}
 	printf("; at most %u waited\n", c.most_waiting);
 	return missed;

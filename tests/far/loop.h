@@ -8,6 +8,10 @@
  * delivers frames of strangers and old frames of the same pair.  A seeded generator
  * decides.
  *
+ * A remote read is served when its owner polls, as software providers do.  Reads of one
+ * node may overtake each other.  A read that fails, or whose owner has closed, may be
+ * reported late.
+ *
  * There is one network in a process; a lock guards it.
  */
 #ifndef P3_TESTS_FAR_LOOP_H
@@ -23,12 +27,16 @@ enum loop_fault {
 	LOOP_RESET,    /* the connection breaks: all frames under way are lost */
 	LOOP_STRANGER, /* one more frame comes, made without the key */
 	LOOP_OLD,      /* an old frame of the pair comes once more */
+	LOOP_UNREAD,   /* a remote read fails */
+	LOOP_LATE,     /* a remote read is served some polls later */
 	LOOP_FAULTS
 };
 
 struct loop_counts {
 	uint64_t sent, came, refused, failed;
-	uint64_t kept; /* buffers that never came back */
+	uint64_t kept;          /* buffers that never came back */
+	uint64_t reads, served; /* remote reads that began; those that succeeded */
+	uint64_t cuts;
 	uint64_t faults[LOOP_FAULTS];
 	uint32_t most_waiting; /* most frames that waited for a node at once */
 };
@@ -39,6 +47,8 @@ extern const struct p3_endpoint_ops loop_ops;
  * open. */
 void loop_set(const uint32_t ppm[LOOP_FAULTS], uint64_t seed);
 struct loop_counts loop_counts(void);
+/* Return the number of reads of a node's memory that are under way. */
+uint32_t loop_reads_of(uint32_t owner);
 
 /*
  * Read P3_FAR: the number of nodes of a host, then pairs of a fault's name and its parts

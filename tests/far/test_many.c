@@ -98,7 +98,7 @@ static uint32_t poll(struct p3_endpoint *ep, struct p3_far_event *out, uint32_t 
 {
 	uint32_t n = 0;
 	for (; n < most && ep->sent; n++) {
-		out[n] = (struct p3_far_event){P3_FAR_SENT, ep->sent, 0};
+		out[n] = (struct p3_far_event){.what = P3_FAR_SENT, .buffer = ep->sent};
 		ep->sent = ep->sent->next;
 	}
 	return n;

@@ -350,7 +350,8 @@ NODES_CASE(put_and_get_move_data_without_queues, 2)
 		ptlx_stats_t st = {.struct_size = sizeof st};
 		do
 			CHECK_OK(PtlXStats(ni, &st));
-		while (st.moved_bulk_bytes + st.moved_cma_bytes < 300000);
+		while (st.moved_bulk_bytes + st.moved_cma_bytes + st.moved_fetched_bytes <
+			300000);
 		while (PtlMDUnlink(get) == PTL_MD_IN_USE)
 			sleep_ms(1);
 		CHECK_PATTERN(buf, 0, 200000, 9);

@@ -114,7 +114,7 @@ void far_portals_open(struct far_end *e, int sock)
 	must(PtlMDBind(p.ni, md(p.tx, 8, PTL_MD_EVENT_END_DISABLE, p.out), PTL_RETAIN,
 		     &p.small),
 		"PtlMDBind");
-	must(PtlMDBind(p.ni, md(p.rx, FAR_LONG, 0, p.out), PTL_RETAIN, &p.large),
+	must(PtlMDBind(p.ni, md(p.rx, e->length, 0, p.out), PTL_RETAIN, &p.large),
 		"PtlMDBind");
 }
 

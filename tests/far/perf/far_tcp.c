@@ -108,9 +108,9 @@ static void stream(const struct far_end *e, unsigned from, uint64_t count)
 {
 	for (uint64_t i = 0; i < count; i++) {
 		if (e->rank == from)
-			put_all(FAR_LONG);
+			put_all(e->length);
 		else
-			take_all(FAR_LONG, false);
+			take_all(e->length, false);
 	}
 	if (e->rank == from)
 		take_all(8, false);

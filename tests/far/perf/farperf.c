@@ -25,23 +25,25 @@
 static const struct {
 	const char *name, *unit;
 	uint64_t count; /* round trips, windows or messages of a block */
-	double per;     /* figure: this many per time, or half a time if 0 */
+	double per;     /* figure: this many per time (bytes of each long message,
+			 * if 1), or half a time if 0 */
 	bool raw;       /* there is a block of TCP */
 } rows[FAR_ROWS] = {
 	[FAR_PING] = {"8 B half round trip", "us", 1000, 0, true},
 	[FAR_SLEEPY] = {"the same, TCP sleeps", "us", 1000, 0, true},
 	[FAR_RATE] = {"8 B rate, window 64", "M/s", 100, FAR_WINDOW, true},
-	[FAR_PUT] = {"1 MiB put", "MB/s", 50, FAR_LONG, true},
-	[FAR_GET] = {"1 MiB get", "MB/s", 50, FAR_LONG, true},
+	[FAR_PUT] = {"long put", "MB/s", 50, 1, true},
+	[FAR_GET] = {"long get", "MB/s", 50, 1, true},
 	[FAR_BYPASS] = {"8 B get, target outside", "us", 200, 0, true},
 };
 
 static struct {
 	unsigned rounds, idle_ms;
+	uint32_t length; /* of long messages */
 	const char *net[2];
 	bool quick;
 	uint32_t skip; /* a bit for each row */
-} opt = {.rounds = 15, .idle_ms = 5000};
+} opt = {.rounds = 15, .idle_ms = 5000, .length = FAR_LONG};
 
 static double figures[2][FAR_ROWS][MOST_ROUNDS];
 
@@ -71,7 +73,8 @@ static double figure_of(enum far_row row, uint64_t count, uint64_t ns)
 {
 	if (!rows[row].per)
 		return (double)ns / 1e3 / 2 / (double)count;
-	return rows[row].per * (double)count / ((double)ns / 1e3);
+	double per = rows[row].per == 1 ? opt.length : rows[row].per;
+	return per * (double)count / ((double)ns / 1e3);
 }
 
 static double block(struct far_end *e, enum far_row row, bool portals)
@@ -263,8 +266,9 @@ static void usage(void)
 		"usage: farperf [--quick] [--rounds N] [--idle MS] [--only ROW,...]\n"
 		"               [--provider P] [--address A,B] [--net "
 		"NAMESPACE,NAMESPACE]\n"
+		"               [--length BYTES of long messages, up to %u]\n"
 		"rows: 0 to %d\n",
-		FAR_ROWS - 1);
+		FAR_LONG, FAR_ROWS - 1);
 	exit(2);
 }
 
@@ -293,9 +297,10 @@ int main(int argc, char **argv)
 {
 	static const struct option longs[] = {{"quick", 0, 0, 'q'}, {"rounds", 1, 0, 'r'},
 		{"idle", 1, 0, 'i'}, {"only", 1, 0, 'o'}, {"provider", 1, 0, 'p'},
-		{"address", 1, 0, 'a'}, {"net", 1, 0, 'n'}, {0, 0, 0, 0}};
+		{"address", 1, 0, 'a'}, {"length", 1, 0, 'l'}, {"net", 1, 0, 'n'},
+		{0, 0, 0, 0}};
 	struct far_end ends[2] = {{.rank = 0}, {.rank = 1}};
-	const char *address[2] = {"127.0.0.1", "127.0.0.1"}, *provider = "tcp;ofi_rxm";
+	const char *address[2] = {"127.0.0.1", "127.0.0.1"}, *provider = "tcp";
 	int c;
 	while ((c = getopt_long(argc, argv, "", longs, NULL)) != -1) {
 		if (c == 'q')
@@ -306,6 +311,8 @@ int main(int argc, char **argv)
 			opt.idle_ms = (unsigned)strtoul(optarg, NULL, 10);
 		else if (c == 'o')
 			only(optarg);
+		else if (c == 'l')
+			opt.length = (uint32_t)strtoul(optarg, NULL, 10);
 		else if (c == 'p')
 			provider = optarg;
 		else if (c == 'a')
@@ -315,13 +322,15 @@ int main(int argc, char **argv)
 		else
 			usage();
 	}
-	if (optind < argc || !opt.rounds || opt.rounds > MOST_ROUNDS)
+	if (!opt.length || opt.length > FAR_LONG || optind < argc || !opt.rounds ||
+		opt.rounds > MOST_ROUNDS)
 		usage();
 	struct far_shared *shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE,
 		MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (shared == MAP_FAILED)
 		far_die("mmap", strerror(errno));
 	for (unsigned i = 0; i < 2; i++)
-		ends[i] = (struct far_end){i, {address[0], address[1]}, provider, shared};
+		ends[i] = (struct far_end){
+			i, {address[0], address[1]}, provider, opt.length, shared};
 	return run(ends);
 }

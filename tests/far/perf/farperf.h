@@ -19,7 +19,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define FAR_LONG   (1u << 20) /* bytes of a long message */
+#define FAR_LONG   (1u << 20) /* most bytes of a long message */
 #define FAR_WINDOW 64u        /* short messages of a window */
 #define FAR_AHEAD  4u         /* long messages under way */
 
@@ -39,6 +39,7 @@ struct far_end {
 	unsigned rank;
 	const char *address[2];
 	const char *provider;
+	uint32_t length; /* bytes of a long message */
 	struct far_shared *shared;
 };
 

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * reads - remote reads of the memory of nodes on other hosts, for long transfers
+ *
+ *	owner	carry.c shows the peer a slot  --offer-->  its bytes have a key, which
+ *		goes with the slot; it is recalled when the transfer is over
+ *	reader	fetch --> two reads, of the bytes and then of the slot --> HERE
+ *
+ * The key of the transfer table goes with the words of the pair.  Keys travel in frames,
+ * which have MACs.
+ *
+ * A read that is under way cannot be called back.  So it writes to slices, memory of
+ * this node's NIC, which stays until the endpoint is closed.  The owner's bytes may be
+ * read all the time.  So while a fetch that was let go is not over, the link takes no new
+ * messages (orphans), and the owner does not hear that the transfer is over.
+ *
+ * An owner's bytes may go earlier, if its program closes an interface, or if the peer is
+ * lost.  Then the owner recalls them and cuts the connection before it gives them back:
+ * the provider may be sending them, and would fault.  Reads that are cut do not count, as
+ * the owner has taken back the slot's id (XFER.1).
+ *
+ * A reader whose read has taken P3_FAR_STUCK_NS cuts the connection, too: a provider
+ * tries for ever to send bytes that a program has unmapped.
+ *
+ * The lease holder calls these functions, except open, end and close: the thread that
+ * starts or stops the NIC.
+ */
+#ifndef P3_NIC_FAR_READS_H
+#define P3_NIC_FAR_READS_H
+
+#include "nic/far/link.h"
+#include "nic/wire/wire.h"
+
+#define P3_FAR_SLICES   16u         /* fetches of a node */
+#define P3_FAR_SHARE    4u          /* and of a link */
+#define P3_FAR_STUCK_NS 2000000000u /* doubled each time for the same fetch */
+
+/* A fetch, and the memory that it reads into. */
+struct p3_far_slice {
+	struct p3_fetch fetch;
+	struct p3_far_read bytes, slot;
+	struct p3_far_link *link; /* NULL: the slice is free */
+	uint32_t waits;           /* reads that the endpoint has */
+	bool slot_due;            /* the slot is to be read yet */
+	bool failed;
+	bool dropped; /* the fetch was let go */
+	uint64_t began;
+	uint64_t stuck_ns;     /* cut the connection this long after it began */
+	struct p3_xfer *found; /* the slot that was read */
+	char *memory;          /* P3_FETCH_MOST bytes */
+};
+
+struct p3_far_offer {
+	struct p3_far_region region;
+	uint64_t id; /* transfer; 0: no region */
+};
+
+struct p3_far_reads {
+	enum p3_far_reads_kind kind;
+	struct p3_far_region table;  /* the transfer table */
+	struct p3_far_slice *slices; /* P3_FAR_SLICES, and their memory: */
+	char *memory;
+	struct p3_xfer *found;
+	struct p3_far_offer *offers; /* by slot */
+	uint32_t *offered, noffered; /* the slots that have a region */
+	uint64_t retry_at;           /* no read begins before this time */
+	uint32_t under_way;          /* slices with waits or slot_due */
+};
+
+/* Prepare reads, if the endpoint can.  Without them long transfers use windows. */
+void p3_far_reads_open(struct p3_nic *n, struct p3_far *far);
+/* Recall all, before the endpoint closes. */
+void p3_far_reads_end(struct p3_far *far);
+/* Free the memory, after the endpoint has closed. */
+void p3_far_reads_close(struct p3_far *far);
+
+/* Offer the bytes of a slot to its peer, and return their key, or 0. */
+uint64_t p3_far_offer(struct p3_nic *n, struct p3_far_link *l, uint32_t slot);
+
+/* Recall the bytes of transfers that are over. */
+void p3_far_reads_recall(struct p3_nic *n, struct p3_far *far);
+/* End all reads between this node and the peer: see cut of wire.h. */
+void p3_far_reads_cut(struct p3_nic *n, struct p3_far_link *l);
+
+/* Begin a life of a pair: tell the peer the key of the table. */
+void p3_far_reads_up(struct p3_far_link *l);
+
+/* Take a read that the endpoint has reported. */
+void p3_far_reads_done(
+	struct p3_nic *n, struct p3_far *far, struct p3_far_read *r, bool failed);
+/* Do what is due, in each pass. */
+void p3_far_reads_look(struct p3_far *far, uint64_t now);
+/* Return the time of the next look that is due, or UINT64_MAX. */
+uint64_t p3_far_reads_turn(const struct p3_far *far);
+
+static inline bool p3_far_reads_are_under_way(const struct p3_far *far)
+{
+	return far->reads && far->reads->under_way;
+}
+
+/* These are functions of wire.h, with the peer's link. */
+bool p3_far_can_fetch(const struct p3_far_link *l, uint64_t id);
+struct p3_fetch *p3_far_fetch(
+	struct p3_far_link *l, uint64_t id, uint64_t at, uint64_t len);
+void p3_far_let_go(struct p3_fetch *f);
+
+#endif

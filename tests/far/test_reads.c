@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Remote reads of long transfers (nic/far/reads.h, nic/xfer/fetch.c), with the firmware
+ * of each node, over an endpoint in this process, or over libfabric (P3_FABRIC): they
+ * carry the bytes, also when reads fail and come late; and ends while they are under way.
+ */
+#include "nic/cases.h"
+
+#include "far/loop.h"
+#include "lib/node/node.h"
+#include "nic/far/reads.h"
+#include "nic/run/lease.h"
+#include "support/patience.h"
+
+#include <stdio.h>
+#include <sys/mman.h>
+
+#define PT   5
+#define LEN  (1u << 20)
+#define MOST (64u << 20)
+#define LATE 20000u /* ms */
+
+static struct p3_nic *nic(void)
+{
+	return p3_nic(p3_node());
+}
+
+static uint64_t fetched(struct p3_nic *n)
+{
+	return p3_nic_wire_counter(n, P3_W_FETCHED);
+}
+
+static void set_faults(uint32_t unread, uint32_t late, uint32_t reset)
+{
+	const uint32_t ppm[LOOP_FAULTS] = {
+		[LOOP_UNREAD] = unread, [LOOP_LATE] = late, [LOOP_RESET] = reset};
+	loop_set(ppm, 11);
+}
+
+static bool on_loop(void)
+{
+	return !getenv("P3_FABRIC");
+}
+
+/* ---- the bytes ---- */
+
+static const size_t lengths[] = {P3_FETCH_LEAST - 1, P3_FETCH_LEAST, 100001, 262144, LEN,
+	LEN + 1, 3 * LEN + 12345};
+
+/* Return the bytes of all lengths from P3_FETCH_LEAST on. */
+static uint64_t all_lengths(void)
+{
+	uint64_t sum = 0;
+	for (size_t i = 1; i < sizeof lengths / sizeof *lengths; i++)
+		sum += lengths[i];
+	return sum;
+}
+
+static void put_all(unsigned rank, ptl_handle_ni_t ni, unsigned bits)
+{
+	ptl_handle_eq_t eq = eq_new(ni, 16);
+	unsigned char *buf = rank ? node_alloc(4 * LEN) : node_pattern(4 * LEN, 3);
+	if (rank == 1)
+		post_md(ni, PT, bits, md_of(buf, 4 * LEN, MD_ANY | MD_QUIET, eq));
+	sync_nodes();
+	for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+		if (rank == 0) {
+			ptl_md_t m = md_of(buf, lengths[i], MD_QUIET, eq);
+			CHECK_OK(put_to(ni, bind_md(ni, m), 1, PT, bits, PTL_ACK_REQ));
+			expect(eq, PTL_EVENT_ACK);
+		}
+		sync_nodes();
+		if (rank == 1) {
+			CHECK_PATTERN(buf, 0, lengths[i], 3);
+			memset(buf, 0, lengths[i]);
+		}
+		sync_nodes();
+	}
+}
+
+static void get_all(unsigned rank, ptl_handle_ni_t ni, unsigned bits)
+{
+	ptl_handle_eq_t eq = eq_new(ni, 16);
+	unsigned char *buf = rank ? node_pattern(4 * LEN, 4) : node_alloc(4 * LEN);
+	if (rank == 1)
+		post_md(ni, PT, bits, md_of(buf, 4 * LEN, MD_ANY | MD_QUIET, eq));
+	sync_nodes();
+	for (size_t i = 0; rank == 0 && i < sizeof lengths / sizeof *lengths; i++) {
+		unsigned quiet = PTL_MD_EVENT_START_DISABLE;
+		ptl_md_t m = md_of(buf, lengths[i], quiet, eq);
+		CHECK_OK(PtlGet(bind_md(ni, m), id_of(ni, 1), PT, 0, bits, 0));
+		expect(eq, PTL_EVENT_REPLY_END);
+		CHECK_PATTERN(buf, 0, lengths[i], 4);
+		memset(buf, 0, lengths[i]);
+	}
+	sync_nodes();
+}
+
+NODES_CASE(long_puts_and_gets_are_read_remotely, 2)
+{
+	(void)arg, (void)size;
+	put_all(rank, ni, 1);
+	CHECK_EQ(fetched(nic()), rank == 1 ? all_lengths() : 0);
+	sync_nodes();
+	get_all(rank, ni, 2);
+	CHECK_EQ(fetched(nic()), all_lengths());
+	sync_nodes();
+}
+
+static void among_faults(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *arg)
+{
+	(void)arg, (void)size;
+	for (unsigned i = 0; i < rounds(8); i++) {
+		put_all(rank, ni, 2 * i);
+		get_all(rank, ni, 2 * i + 1);
+	}
+	CHECK(fetched(nic()) > 0);
+	sync_nodes();
+}
+
+static void failed_and_late_reads_change_nothing(void **state)
+{
+	(void)state;
+	set_faults(50000, 300000, 2000);
+	run_nodes(2, among_faults, NULL);
+	struct loop_counts c = loop_counts();
+	assert_true(
+		!on_loop() || (c.faults[LOOP_UNREAD] && c.faults[LOOP_LATE] > rounds(8)));
+}
+
+/* ---- ends while reads are under way ---- */
+
+struct end {
+	struct gate *begun, *closed, *over;
+	ptl_pid_t pid[2]; /* of the second interfaces */
+	struct p3_nic *nic[2];
+	bool reader; /* the reader closes its interface, else the owner */
+};
+
+static bool has_fetches(struct p3_nic *n)
+{
+	bool any = false;
+	while (!p3_lease_enter(n, P3_LEASE_HOST))
+		sleep_ms(1);
+	p3_list_each(it, &n->pulls)
+		any |= p3_item(it, struct p3_pull, link)->fetches != NULL;
+	p3_lease_leave(n);
+	return any;
+}
+
+/* Wait until fetches are under way.  Over libfabric they may be over already. */
+static void wait_for_fetches(ptl_handle_ni_t ni)
+{
+	struct patience p = patience_ms(LATE);
+	while (!has_fetches(nic()) && fetched(nic()) < MOST) {
+		CHECK(!patience_is_over(&p));
+		run_for_drops(ni, 0);
+	}
+}
+
+/* The put fails, unless libfabric was faster than its end. */
+static void expect_failure(ptl_handle_eq_t eq)
+{
+	ptl_event_t ev = next_event(eq);
+	CHECK_EQ(ev.type, PTL_EVENT_PUT_END);
+	CHECK(!on_loop() || ev.ni_fail_type != PTL_NI_OK);
+}
+
+/* The owner's program takes its bytes back with SEND_END. */
+static void wait_for_send_end(ptl_handle_eq_t eq)
+{
+	ptl_event_t ev;
+	do
+		ev = next_event(eq);
+	while (ev.type != PTL_EVENT_SEND_END);
+}
+
+static void own(struct end *e, ptl_handle_ni_t ni, ptl_handle_ni_t second)
+{
+	unsigned char *bytes = mmap(
+		NULL, MOST, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	CHECK(bytes != MAP_FAILED);
+	ptl_handle_eq_t eq = eq_new(second, 16);
+	ptl_handle_md_t md = bind_md(second, md_of(bytes, MOST, 0, eq));
+	ptl_process_id_t to = id_of(ni, 1);
+	to.pid = e->pid[1];
+	CHECK_OK(PtlPut(md, PTL_NO_ACK_REQ, to, PT, 0, 1, 0, 0));
+	if (e->reader) {
+		wait_for_send_end(eq);
+		if (on_loop())
+			CHECK_EQ(loop_reads_of(0), 0);
+	} else {
+		gate_wait(e->begun);
+		CHECK_OK(PtlNIFini(second));
+	}
+	munmap(bytes, MOST);
+	gate_wait(e->closed);
+}
+
+static void read_bytes(struct end *e, ptl_handle_ni_t ni, ptl_handle_ni_t second)
+{
+	ptl_handle_eq_t eq = eq_new(second, 16);
+	unsigned start = PTL_MD_EVENT_START_DISABLE;
+	post_md(second, PT, 1, md_of(node_alloc(MOST), MOST, MD_ANY | start, eq));
+	gate_wait(e->over);
+	wait_for_fetches(ni);
+	if (e->reader) {
+		CHECK_OK(PtlNIFini(second));
+	} else {
+		gate_wait(e->begun);
+		expect_failure(eq);
+	}
+	gate_wait(e->closed);
+}
+
+static void end_early(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *arg)
+{
+	(void)size;
+	struct end *e = arg;
+	ptl_handle_ni_t second;
+	ptl_process_id_t id;
+	CHECK_OK(PtlNIInit(PTL_IFACE_SS, PTL_PID_ANY, NULL, NULL, &second));
+	CHECK_OK(PtlGetId(second, &id));
+	e->pid[rank] = id.pid;
+	sync_nodes();
+	if (rank == 1) {
+		read_bytes(e, ni, second);
+	} else {
+		gate_wait(e->over);
+		own(e, ni, second);
+	}
+	sync_nodes();
+	/* the pair goes on */
+	put_all(rank, ni, 1);
+}
+
+static void end_with(bool reader)
+{
+	struct end e = {.begun = gate_new(2), .closed = gate_new(2), .over = gate_new(2)};
+	e.reader = reader;
+	set_faults(0, 900000, 0);
+	run_nodes(2, end_early, &e);
+	gate_free(e.begun);
+	gate_free(e.closed);
+	gate_free(e.over);
+}
+
+/* The owner learns that a transfer is over when none of its reads is under way. */
+static void a_reader_that_closes_leaves_no_read(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < 5; i++)
+		end_with(true);
+}
+
+/* Reads of memory that has gone do not count, and end. */
+static void an_owner_that_closes_takes_its_bytes(void **state)
+{
+	(void)state;
+	end_with(false);
+	assert_true(!on_loop() || loop_counts().cuts);
+}
+
+/* ---- a node that ends while its reads are under way, and the owner is stopped ---- */
+
+static void stop_amid_reads(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *arg)
+{
+	(void)size;
+	struct end *e = arg;
+	ptl_handle_eq_t eq = eq_new(ni, 64);
+	unsigned char *buf = node_alloc(MOST);
+	e->nic[rank] = nic();
+	if (rank == 1)
+		post_md(ni, PT, 1, md_of(buf, MOST, MD_ANY | MD_QUIET, eq));
+	sync_nodes();
+	if (rank == 0) {
+		ptl_handle_md_t md = bind_md(ni, md_of(buf, MOST, MD_QUIET, eq));
+		CHECK_OK(put_to(ni, md, 1, PT, 1, PTL_NO_ACK_REQ));
+		while (!fetched(e->nic[1]))
+			run_for_drops(ni, 0);
+		while (!p3_lease_enter(nic(), P3_LEASE_HOST))
+			sleep_ms(1);
+		gate_wait(e->begun);
+		gate_wait(e->closed);
+		p3_lease_leave(nic());
+		return;
+	}
+	while (!fetched(nic()))
+		run_for_drops(ni, 0);
+	gate_wait(e->begun);
+	PtlFini();
+	gate_wait(e->closed);
+}
+
+static void a_node_ends_while_its_owner_is_stopped(void **state)
+{
+	(void)state;
+	struct end e = {.begun = gate_new(2), .closed = gate_new(2), .over = gate_new(2)};
+	set_faults(0, 0, 0);
+	for (unsigned i = 0; i < 5; i++)
+		run_nodes(2, stop_amid_reads, &e);
+	gate_free(e.begun);
+	gate_free(e.closed);
+	gate_free(e.over);
+}
+
+/* ---- the owner dies ---- */
+
+static void die_amid_reads(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *arg)
+{
+	(void)size;
+	struct end *e = arg;
+	ptl_handle_eq_t eq = eq_new(ni, 64);
+	unsigned char *buf = node_alloc(MOST);
+	unsigned start = PTL_MD_EVENT_START_DISABLE;
+	if (rank == 1)
+		post_md(ni, PT, 1, md_of(buf, MOST, MD_ANY | start, eq));
+	sync_nodes();
+	if (rank == 0) {
+		ptl_handle_md_t md = bind_md(ni, md_of(buf, MOST, MD_QUIET, eq));
+		CHECK_OK(put_to(ni, md, 1, PT, 1, PTL_NO_ACK_REQ));
+		gate_wait(e->begun);
+		node_die();
+		return;
+	}
+	wait_for_fetches(ni);
+	gate_wait(e->begun);
+	expect_failure(eq);
+}
+
+static void reads_of_a_dead_node_end(void **state)
+{
+	(void)state;
+	struct end e = {.begun = gate_new(2)};
+	set_faults(0, 900000, 0);
+	run_nodes(2, die_amid_reads, &e);
+	gate_free(e.begun);
+}
+
+int main(void)
+{
+	setenv("P3_FAR", "1", 1); /* each node on a host of its own */
+	const struct CMUnitTest cases[] = {
+		cmocka_unit_test(long_puts_and_gets_are_read_remotely),
+		cmocka_unit_test(failed_and_late_reads_change_nothing),
+		cmocka_unit_test(a_reader_that_closes_leaves_no_read),
+		cmocka_unit_test(an_owner_that_closes_takes_its_bytes),
+		cmocka_unit_test(a_node_ends_while_its_owner_is_stopped),
+		cmocka_unit_test(reads_of_a_dead_node_end),
+	};
+	return RUN_CASES(cases);
+}

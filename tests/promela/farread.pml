@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Remote reads between hosts (nic/far/reads.c, nic/xfer/fetch.c): a put whose target has two
+ * slices read at once, each with the transfer's slot behind its bytes; exchanges of these
+ * bytes at the source; the source takes the bytes back and uses their memory, and its slot,
+ * for others; the target ends early.
+ *
+ * Checked: if the put succeeds it has the bytes of the transfer, and all of an exchange or
+ * none; no read is served when the source has heard that the transfer is over.  No state is
+ * a deadlock.
+ *
+ * Frames carry the slot to an image at the target, at any later time: a process copies it.
+ * A read of the slot is one step, as is the copy; an exchange is several, as for a provider
+ * that serves reads in a thread of its own.
+ */
+#ifndef WITHOUT
+#define WITHOUT 0
+#endif
+#define READ_1_read_slot      1 /* read the slot behind the bytes, not look at the image */
+#define READ_2_judge_id       2 /* compare the id, */
+#define READ_3_judge_again    3 /* and again */
+#define READ_4_may_have_begun 4 /* take each offered transfer for one that is read */
+#define READ_5_send           5 /* say that it is over when no read is under way */
+
+#define HAS(rule) (WITHOUT != rule)
+#define CHANGES 2
+#define OTHERS  9 /* bytes of others */
+#define OURS    1 /* id of the transfer */
+
+mtype = { NONE, ASKED, HALF, HERE }
+
+/* The source. */
+byte bytes[2], id = OURS, again, changes;
+bit both; /* the last change was of both bytes, */
+bit any;  /* or any was */
+bit over; /* the source has heard that the transfer is over */
+
+/* The image. */
+byte seen_id = OURS, seen_again;
+bit seen_both, seen_any;
+
+/* The target. */
+mtype state[2] = NONE;
+byte got[2], found_id[2], found_again[2];
+bit ended;
+
+active proctype source()
+{
+	byte version;
+	do
+	:: changes < CHANGES && id == OURS && !over ->
+		changes++;
+		version++;
+		if
+		:: HAS(READ_4_may_have_begun) || again ->
+			again++;
+			both = 1;
+			any = 1
+		:: else
+		fi;
+		bytes[0] = version;
+		bytes[1] = version;
+		again = again + again % 2
+	:: id == OURS ->
+		id = 0 /* taken back */
+	:: id != OURS && bytes[1] != OTHERS ->
+		bytes[0] = OTHERS;
+		bytes[1] = OTHERS
+	:: id == 0 && bytes[1] == OTHERS ->
+		atomic { id = OURS + 1; again = 0 }
+	:: ended ->
+		over = 1;
+		break
+	od
+}
+
+active proctype frames()
+{
+	do
+	:: atomic {
+		seen_id != id || seen_again != again ->
+		seen_id = id;
+		seen_again = again;
+		seen_both = both;
+		seen_any = any
+	}
+	:: over -> break
+	od
+}
+
+active [2] proctype medium()
+{
+	byte i = _pid - 2;
+	do
+	:: state[i] == ASKED ->
+		atomic { assert(!over); got[i] = bytes[i]; state[i] = HALF }
+	:: state[i] == HALF ->
+		atomic {
+			if
+			:: HAS(READ_1_read_slot) ->
+				found_id[i] = id;
+				found_again[i] = again
+			:: else ->
+				found_id[i] = seen_id;
+				found_again[i] = seen_again
+			fi;
+			state[i] = HERE
+		}
+	:: over -> break
+	od
+}
+
+#define under_way(i) (state[i] == ASKED || state[i] == HALF)
+
+/* Drop what does not count yet. */
+inline let_go()
+{
+	(!under_way(0) && !under_way(1));
+	state[0] = NONE;
+	state[1] = NONE
+}
+
+active proctype target()
+{
+	byte done, known;
+	byte has[2];
+	do
+	:: done == 2 ->
+		assert(has[0] == has[1] && has[0] != OTHERS);
+		break
+	:: done < 2 -> /* end early */
+		break
+	:: done < 2 && state[0] == NONE && state[1] == NONE ->
+		atomic {
+			if
+			:: done == 0 -> state[0] = ASKED
+			:: else
+			fi;
+			state[1] = ASKED
+		}
+	:: done < 2 && state[done] == HERE ->
+		if
+		:: HAS(READ_2_judge_id) && found_id[done] != OURS ->
+			break
+		:: else
+		fi;
+		if
+		:: found_again[done] == known || !HAS(READ_3_judge_again) ->
+			has[done] = got[done];
+			state[done] = NONE;
+			done++
+		:: else ->
+			if
+			:: HAS(READ_2_judge_id) && seen_id != OURS -> break
+			:: else
+			fi;
+			atomic {
+				if
+				:: seen_again != known && seen_again % 2 == 0 ->
+					if
+					:: done == 1 && (seen_again - known == 2 && seen_both ||
+						seen_again - known > 2 && seen_any) ->
+						done = 0
+					:: else
+					fi;
+					known = seen_again
+				:: else
+				fi
+			}
+			let_go()
+		fi
+	od;
+	if
+	:: HAS(READ_5_send) -> let_go()
+	:: else
+	fi;
+	ended = 1
+}
