@@ -24,22 +24,25 @@
 
 static const struct {
 	const char *name, *unit;
+	const char *test; /* of its lines, and bytes */
+	unsigned bytes;
 	uint64_t count; /* round trips, windows or messages of a block */
 	double per;     /* figure: this many per time, or half a time if 0 */
-	bool raw;       /* there is a block of TCP */
 } rows[FAR_ROWS] = {
-	[FAR_PING] = {"8 B half round trip", "us", 1000, 0, true},
-	[FAR_SLEEPY] = {"the same, TCP sleeps", "us", 1000, 0, true},
-	[FAR_RATE] = {"8 B rate, window 64", "M/s", 100, FAR_WINDOW, true},
-	[FAR_PUT] = {"1 MiB put", "MB/s", 50, FAR_LONG, true},
-	[FAR_GET] = {"1 MiB get", "MB/s", 50, FAR_LONG, true},
-	[FAR_BYPASS] = {"8 B get, target outside", "us", 200, 0, true},
+	[FAR_PING] = {"8 B half round trip", "us", "latency", 8, 1000, 0},
+	[FAR_SLEEPY] = {"the same, TCP sleeps", "us", "asleep", 8, 1000, 0},
+	[FAR_RATE] = {"8 B rate, window 64", "M/s", "rate", 8, 100, FAR_WINDOW},
+	[FAR_PUT] = {"1 MiB put", "MB/s", "put", FAR_LONG, 50, FAR_LONG},
+	[FAR_GET] = {"1 MiB get", "MB/s", "get", FAR_LONG, 50, FAR_LONG},
+	[FAR_BYPASS] = {"8 B get, target outside", "us", "outside", 8, 200, 0},
+	[FAR_PUT_64K] = {"64 KiB put", "MB/s", "put", 1 << 16, 500, 1 << 16},
+	[FAR_GET_64K] = {"64 KiB get", "MB/s", "get", 1 << 16, 500, 1 << 16},
 };
 
 static struct {
 	unsigned rounds, idle_ms;
 	const char *net[2];
-	bool quick;
+	bool quick, lines;
 	uint32_t skip; /* a bit for each row */
 } opt = {.rounds = 15, .idle_ms = 5000};
 
@@ -102,6 +105,16 @@ static double median(const double *of, unsigned n)
 	return sorted[n / 2];
 }
 
+/* Print each figure: who, test, bytes, value. */
+static void print_lines(enum far_row row)
+{
+	static const char *who[] = {"tcp", "portals"};
+	for (unsigned i = 0; i < opt.rounds; i++)
+		for (int portals = 0; portals < 2; portals++)
+			printf("%s\t%s\t%u\t%.6g\n", who[portals], rows[row].test,
+				rows[row].bytes, figures[portals][row][i]);
+}
+
 static void report(enum far_row row)
 {
 	double ratio[MOST_ROUNDS];
@@ -120,7 +133,9 @@ static void run_row(struct far_end *e, enum far_row row)
 	for (unsigned i = 0; i < opt.rounds; i++)
 		for (int portals = 0; portals < 2; portals++)
 			figures[portals][row][i] = block(e, row, portals);
-	if (e->rank == 0)
+	if (e->rank == 0 && opt.lines)
+		print_lines(row);
+	else if (e->rank == 0)
 		report(row);
 	double n = (double)((opt.rounds + 1) *
 			    (opt.quick ? rows[row].count / 10 : rows[row].count));
@@ -260,7 +275,8 @@ static int run(struct far_end ends[2])
 static void usage(void)
 {
 	fprintf(stderr,
-		"usage: farperf [--quick] [--rounds N] [--idle MS] [--only ROW,...]\n"
+		"usage: farperf [--quick] [--rounds N] [--idle MS] [--only ROW,...] "
+		"[--lines]\n"
 		"               [--provider P] [--address A,B] [--net "
 		"NAMESPACE,NAMESPACE]\n"
 		"rows: 0 to %d\n",
@@ -293,7 +309,8 @@ int main(int argc, char **argv)
 {
 	static const struct option longs[] = {{"quick", 0, 0, 'q'}, {"rounds", 1, 0, 'r'},
 		{"idle", 1, 0, 'i'}, {"only", 1, 0, 'o'}, {"provider", 1, 0, 'p'},
-		{"address", 1, 0, 'a'}, {"net", 1, 0, 'n'}, {0, 0, 0, 0}};
+		{"address", 1, 0, 'a'}, {"net", 1, 0, 'n'}, {"lines", 0, 0, 'l'},
+		{0, 0, 0, 0}};
 	struct far_end ends[2] = {{.rank = 0}, {.rank = 1}};
 	const char *address[2] = {"127.0.0.1", "127.0.0.1"}, *provider = "tcp;ofi_rxm";
 	int c;
@@ -302,6 +319,8 @@ int main(int argc, char **argv)
 			opt.quick = true, opt.rounds = 3, opt.idle_ms = 200;
 		else if (c == 'r')
 			opt.rounds = (unsigned)strtoul(optarg, NULL, 10);
+		else if (c == 'l')
+			opt.lines = true;
 		else if (c == 'i')
 			opt.idle_ms = (unsigned)strtoul(optarg, NULL, 10);
 		else if (c == 'o')
