@@ -74,24 +74,24 @@ struct p3_far {
 };
 
 struct p3_far_link {
-	struct p3_carry carry; /* first: the link is found from it */
 	struct p3_far *far;
 	uint32_t name_len;
 	unsigned char name[P3_FAR_NAME];
-	uint64_t to;       /* address of the peer */
-	bool known;        /* to is valid */
-	bool up;           /* the peer is attached */
-	bool heard;        /* it has acknowledged a frame in this life */
-	bool active;       /* each pass looks at the link */
-	uint32_t held;     /* frames that wait for acknowledgements */
-	uint32_t flight;   /* frames with the endpoint */
-	uint32_t room;     /* frames of far->promised that are this link's */
-	uint64_t retry_at; /* no frame is sent before this time */
-	uint64_t retry_ns; /* the last pause */
-	uint64_t stuck;    /* time since which work has found no room, or 0 */
-	uint64_t flushed;  /* time of the last flush */
-	uint64_t waits;    /* time since which messages wait for others, or 0 */
-	uint64_t came;     /* frames that came with a right MAC */
+	uint64_t to;           /* address of the peer */
+	bool known;            /* to is valid */
+	bool up;               /* the peer is attached */
+	bool heard;            /* it has acknowledged a frame in this life */
+	bool active;           /* each pass looks at the link */
+	uint32_t held;         /* frames that wait for acknowledgements */
+	uint32_t flight;       /* frames with the endpoint */
+	uint32_t room;         /* frames of far->promised that are this link's */
+	uint64_t retry_at;     /* no frame is sent before this time */
+	uint64_t retry_ns;     /* the last pause */
+	uint64_t stuck;        /* time since which work has found no room, or 0 */
+	uint64_t flushed;      /* time of the last flush */
+	uint64_t waits;        /* time since which messages wait for others, or 0 */
+	uint64_t came;         /* frames that came with a right MAC */
+	struct p3_carry carry; /* last: most of it is for pairs that talk */
 };
 
 /* (any) Make a link.  Return NULL if there is no memory. */
