@@ -39,9 +39,11 @@
 
 #include <stddef.h>
 
-#define P3_SEG_MAGIC     0x33736f50u /* "Pos3" */
-#define P3_SEG_VERSION   12u
-#define P3_MAX_NODES     1024u
+#define P3_SEG_MAGIC   0x33736f50u /* "Pos3" */
+#define P3_SEG_VERSION 12u
+#ifndef P3_MAX_NODES
+#define P3_MAX_NODES 1024u
+#endif
 #define P3_PAGE          4096u
 #define P3_HUGE          (2u << 20)
 

@@ -2,8 +2,9 @@
 /*
  * Names of endpoints: TRANSPORT://PLACE/NODE/ENDPOINT.
  *
- * PLACE is the name of the domain.  A job that is in no domain has "job:" and its number,
- * which no name of a domain looks like.  NODE is the index of the node in that place.
+ * PLACE is the name of the domain.  A job that is in no domain, or in one on each of its
+ * hosts, has "job:" and its number, which no name of a domain looks like.  NODE is the
+ * index of the node in that place.
  */
 #include "lib/cci/cci.h"
 
@@ -12,7 +13,7 @@
 
 static void make_place(const struct p3_node *node, char *place, size_t size)
 {
-	if (node->domain[0])
+	if (node->domain[0] && !node->far)
 		snprintf(place, size, "%s", node->domain);
 	else
 		snprintf(place, size, "job:%u", node->jid);

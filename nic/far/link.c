@@ -3,6 +3,7 @@
 #include "nic/far/link.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -122,7 +123,8 @@ static void let_go(struct p3_far *far, struct p3_far_buffer *b)
 
 static struct p3_far_link *link_of(struct p3_carry *c)
 {
-	return (struct p3_far_link *)(void *)c;
+	char *at = (char *)c - offsetof(struct p3_far_link, carry);
+	return (struct p3_far_link *)(void *)at;
 }
 
 static struct p3_far_buffer *buffer_of(const struct p3_frame *f)

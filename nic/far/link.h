@@ -83,7 +83,6 @@ struct p3_far {
 };
 
 struct p3_far_link {
-	struct p3_carry carry; /* first: the link is found from it */
 	struct p3_far *far;
 	uint32_t name_len;
 	unsigned char name[P3_FAR_NAME];
@@ -107,6 +106,7 @@ struct p3_far_link {
 	uint32_t slices;    /* fetches from the peer, and of these */
 	uint32_t orphans;   /* those under way that were let go: until they are over the
 			    * link takes no messages */
+	struct p3_carry carry; /* last: most of it is for pairs that talk */
 };
 
 /* (any) Make a link.  Return NULL if there is no memory. */

@@ -494,6 +494,8 @@ void p3_carry_reset(
 	c->has_goal = c->all_captured = false;
 	c->silent = c->grows;
 	reset_words(n, c);
+	c->req.cells = c->cells;
+	c->rsp.cells = c->cells + 2 * cells;
 	reset_half(c, &c->req, cells, &c->mine.req_credit[0]);
 	reset_half(c, &c->rsp, cells, &c->mine.rsp_credit[0]);
 	c->used = true;

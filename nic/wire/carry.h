@@ -64,8 +64,7 @@ struct p3_carry_half {
 	struct p3_ring_rx tap;  /* end of out from which frames take */
 	p3_a64 tapped;          /* credit of tap, which no producer reads */
 	struct p3_ring_tx feed; /* end of in into which frames put */
-	/* those of out, and then those of in */
-	_Alignas(P3_LINE) struct p3_cell cells[2 * P3_CARRY_CELLS];
+	struct p3_cell *cells;  /* those of out, and then those of in */
 };
 
 /* A transfer slot as the peer knows it. */
@@ -100,6 +99,8 @@ struct p3_carry {
 	bool hurries; /* the next capture sends all credits */
 	uint32_t nslots;
 	struct p3_carry_half req, rsp;
+	/* A silent pair with short rings takes no page behind those. */
+	_Alignas(P3_LINE) struct p3_cell cells[4 * P3_CARRY_CELLS];
 	struct p3_carry_slot slots[P3_CARRY_SLOTS];
 };
 

@@ -383,6 +383,26 @@ static bool by_hand(void)
 	return by && strcmp(by, "hand") == 0;
 }
 
+/* Return the program that starts ranks on several hosts, or NULL. */
+static const char *by_launcher(void)
+{
+	const char *by = getenv("CCI_BY");
+	return by && by[0] == '/' ? by : NULL;
+}
+
+_Noreturn static void exec_on_hosts(const char *launcher, const char *number)
+{
+	enum { HOSTS = 3 };
+	char count[12], each[12], path[80];
+	unsigned n = statements[atoi(number)].processes;
+	snprintf(count, sizeof count, "%u", n);
+	snprintf(each, sizeof each, "%u", (n + HOSTS - 1) / HOSTS);
+	snprintf(path, sizeof path, "CCI_ROOM=%s", room_path);
+	execl(launcher, launcher, "-n", count, "-p", each, "-x", path, "-x",
+		"PTL3_LOG=info", program_path, "--rank", number, (char *)NULL);
+	_exit(126);
+}
+
 static void exec_ranks(int number)
 {
 	char count[12], text[12], limit[24], domain[64];
@@ -390,6 +410,8 @@ static void exec_ranks(int number)
 	snprintf(count, sizeof count, "%u", statements[number].processes);
 	snprintf(text, sizeof text, "%d", number);
 	snprintf(limit, sizeof limit, "%s", most ? most : "3000");
+	if (by_launcher())
+		exec_on_hosts(by_launcher(), text);
 	name_domain(domain, sizeof domain);
 	(void)setenv("PTL3_DOMAIN_NODES", "128", 1);
 	if (statements[number].flags & FAULTS)
@@ -480,10 +502,21 @@ static void look_at_ranks(bool at_end)
 	}
 }
 
+/* Return true if a statement's processes cannot be one job on several hosts. */
+static bool is_for_one_host(int number)
+{
+	return by_launcher() && statements[number].flags & (DOMAIN | FAULTS);
+}
+
 /* Run all processes of a statement; return true if none of them fails. */
 static bool run_processes(int number)
 {
 	struct patience p = patience_ms(90000);
+	if (is_for_one_host(number)) {
+		room->skipped = 1;
+		snprintf(room->reason, sizeof room->reason, "one host");
+		return true;
+	}
 	start_ranks(number);
 	while (!have_ended(false)) {
 		if (room->failed || room->skipped)
@@ -557,7 +590,9 @@ static void choose_room(void)
 {
 	if (readlink("/proc/self/exe", program_path, sizeof program_path - 1) < 0)
 		exit(3);
-	snprintf(room_path, sizeof room_path, "/dev/shm/cci_test.%d", (int)getpid());
+	/* Hosts share the machine's files, and no other memory. */
+	snprintf(room_path, sizeof room_path, "%s/cci_test.%d",
+		by_launcher() ? "/tmp" : "/dev/shm", (int)getpid());
 	(void)setenv("CCI_ROOM", room_path, 1);
 }
 

@@ -18,6 +18,7 @@
  *
  *	CCI_BY=yod       ranks of one job (the default)
  *	CCI_BY=hand      processes of a domain, started one by one
+ *	CCI_BY=/PROGRAM  ranks on several hosts: tests/hosts/mpirun.sh or yod.sh
  *	CCI_CPUS=1       all of them on one CPU
  *	CCI_SHARE=N      an Nth of the rounds that the checklist names (default 1)
  *	PTL3_MODE, PTL3_WIRE, ...   as for any program

@@ -17,6 +17,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#define JOB_FILE "GN_JOB_FILE" /* variable with the name of the job's file on hosts */
+
 enum { PATIENCE_LIMIT_MS = 60000, THREADS = 64 };
 
 struct test {
@@ -334,9 +336,8 @@ void gn_check_all(const char *file, int line, const void *at, size_t len, int va
 
 /* ---- the start of a node ---- */
 
-struct gn_job *gn_map_job(const char *name, int flags)
+static struct gn_job *map_job(int fd)
 {
-	int fd = shm_open(name, O_RDWR | flags, 0600);
 	CHECK(fd >= 0);
 	CHECK(ftruncate(fd, sizeof(struct gn_job)) == 0);
 	void *at = mmap(
@@ -346,14 +347,32 @@ struct gn_job *gn_map_job(const char *name, int flags)
 	return at;
 }
 
+struct gn_job *gn_map_job(const char *name, int flags)
+{
+	return map_job(shm_open(name, O_RDWR | flags, 0600));
+}
+
 /* The name goes away when the last node has come. */
-static void open_job(void)
+static void open_named_job(void)
 {
 	char name[64];
 	snprintf(name, sizeof name, "/gn_suite.%d", (int)getppid());
 	gn_job = gn_map_job(name, O_CREAT);
 	if (++gn_job->opened == gn.size)
 		shm_unlink(name);
+}
+
+/* JOB_FILE names an empty file that the test has made: the hosts of tests/hosts share the
+ * machine's files, and no other memory. */
+static void open_job(void)
+{
+	const char *path = getenv(JOB_FILE);
+	if (path) {
+		gn_job = map_job(open(path, O_RDWR | O_CLOEXEC));
+		gn_job->opened++;
+	} else {
+		open_named_job();
+	}
 	AWAIT(gn_job->opened >= gn.size);
 }
 
@@ -481,6 +500,8 @@ static void run_all(int argc, char **argv)
 
 static void start_node(int *argc, char ***argv)
 {
+	if (getenv(JOB_FILE))
+		(void)atexit(PtlFini); /* it logs the frames between hosts */
 	CHECK_OK(gasnet_init(argc, argv));
 	gn_know_nodes();
 	open_job();
@@ -538,7 +559,8 @@ static _Noreturn void run_job(int argc, char **argv)
 		printf("Bail out! no faults on the wire\n");
 	}
 	gn_barrier();
-	if (gn_program.whole) /* the other way to end: PTL3_FAULT=count prints then */
+	/* The other way to end: PTL3_FAULT=count, and PtlFini, print then. */
+	if (gn_program.whole || getenv(JOB_FILE))
 		exit(failed_firmly || !is_right);
 	gasnet_exit(failed_firmly || !is_right);
 	_exit(98);

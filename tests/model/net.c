@@ -2,6 +2,7 @@
 /* Nodes of one process that are driven by one thread. */
 #include "model/net.h"
 
+#include "far/placed.h"
 #include "launcher/rdv/rdv.h"
 #include "lib/node/node.h"
 #include "lib/nodes.h"
@@ -27,6 +28,9 @@
 #define NID_BASE  10
 #define HANGS_MS  20000
 #define LOOK_EACH 1024u
+
+/* Last calls of settle on several hosts; 0: none since the node worked. */
+static uint32_t asked[NET_NODES];
 
 uint64_t net_now_ns(void)
 {
@@ -109,8 +113,11 @@ void net_up(struct net *net, unsigned n)
 	for (unsigned i = 0; i < n; i++)
 		sock[i] = wire(net, i);
 	must(pthread_create(&net->thread, NULL, rdv_main, net) == 0, "no thread");
-	for (unsigned i = 0; i < n; i++)
+	const struct p3_far_conf *far = placed_on_hosts();
+	for (unsigned i = 0; i < n; i++) {
 		net->node[i] = p3_node_create(sock[i]);
+		net->node[i]->far = far;
+	}
 	for (unsigned i = 0; i < n; i++)
 		node_up(net, i);
 	struct patience p = patience_ms(HANGS_MS);
@@ -128,11 +135,13 @@ static void count_faults(const struct net *net, unsigned node)
 	net_enter(net, node);
 	must(PtlXStats(net->ni[node], &st) == PTL_OK, "no counters");
 	wire_count(&wire_sum, &st);
+	placed_count(p3_nic(net->node[node]));
 }
 
 bool net_missed_faults(void)
 {
-	return wire_missed(&wire_sum);
+	bool missed = placed_missed();
+	return wire_missed(&wire_sum) || missed;
 }
 
 void net_down(struct net *net)
@@ -164,6 +173,20 @@ static bool host_rests(const struct p3_generic *g)
 	return p3_get(&g->staged) == p3_get(&g->handled);
 }
 
+/* Return true if the other hosts have all that this node has written.  A node that works
+ * asks anew. */
+static bool is_delivered(struct p3_nic *nic, bool works)
+{
+	uint32_t *call = &asked[nic->conf.node];
+	if (!nic->conf.far)
+		return !p3_wires_wait(nic);
+	if (works)
+		*call = 0;
+	else if (!*call)
+		*call = p3_add32(&nic->settle, 1) + 1;
+	return *call && p3_wires_have_settled(nic, *call);
+}
+
 /* Make one pass; return true if the node has no work and no operations under way. */
 static bool rests(const struct net *net, unsigned node)
 {
@@ -176,7 +199,8 @@ static bool rests(const struct net *net, unsigned node)
 	bool worked = p3_pass_run(nic);
 	bool quiet = nic->table[P3_T_PENDING].live == 0 && p3_list_empty(&nic->pulls) &&
 		     p3_list_empty(&nic->sources) &&
-		     (!nic->generic || host_rests(nic->generic)) && !p3_wires_wait(nic);
+		     (!nic->generic || host_rests(nic->generic));
+	quiet &= is_delivered(nic, worked);
 	p3_lease_leave(nic);
 	if (nic->generic)
 		p3_interrupt_raise(nic);
@@ -186,6 +210,7 @@ static bool rests(const struct net *net, unsigned node)
 bool net_settle(const struct net *net, unsigned nodes)
 {
 	struct patience p = {0};
+	memset(asked, 0, sizeof asked);
 	for (unsigned turn = 1;; turn++) {
 		bool all = true;
 		for (unsigned i = 0; i < net->n; i++)

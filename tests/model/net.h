@@ -32,7 +32,7 @@ struct net {
 
 void net_up(struct net *net, unsigned n);
 void net_down(struct net *net);
-/* Return true if PTL3_WIRE asks for faults and there were none. */
+/* Return true if PTL3_WIRE or P3_FAR asks for faults and there were none. */
 bool net_missed_faults(void);
 void net_enter(const struct net *net, unsigned node);
 /* Make passes until nodes (bits) rest.  Return false if they never do. */

@@ -2,8 +2,7 @@
 /* Nodes as threads of a test process. */
 #include "support/nodes.h"
 
-#include "far/fabric_net.h"
-#include "far/loop.h"
+#include "far/placed.h"
 #include "launcher/rdv/rdv.h"
 #include "lib/node/node.h"
 #include "lib/nodes.h"
@@ -346,33 +345,6 @@ static void join_sides(struct member *m)
 	}
 }
 
-/* ---- hosts ---- */
-
-static uint32_t hosts[NODES_MAX];
-static struct p3_far_conf far = {
-	.host = hosts, .secret = "the secret of the job of a test", .ops = &loop_ops};
-static bool on_hosts;  /* P3_FAR places the nodes on several hosts, */
-static bool on_fabric; /* and P3_FABRIC connects them by libfabric */
-
-static bool has_fabric(struct p3_far_conf *conf)
-{
-#ifdef P3_TEST_FABRIC
-	return fabric_net_from_environment(conf);
-#else
-	(void)conf;
-	return false;
-#endif
-}
-
-static void place_nodes(void)
-{
-	uint32_t each = loop_from_environment();
-	on_hosts = each != 0;
-	on_fabric = on_hosts && has_fabric(&far);
-	for (uint32_t i = 0; on_hosts && i < NODES_MAX; i++)
-		hosts[i] = i / each;
-}
-
 /* ---- one node ---- */
 
 /* Do as freeze() if the host matches.  The NIC thread goes on when the node ends, since
@@ -426,19 +398,12 @@ ptl_handle_ni_t node_ni(void)
 	return self->ni;
 }
 
-static struct wire_sum wire_sum; /* over all nodes and cases */
-static p3_a64 far_frames;        /* frames that came from other hosts */
-
-static bool no_frames(void)
-{
-	uint64_t n = p3_get(&far_frames);
-	printf("# fabric: %llu frames came\n", (unsigned long long)n);
-	return n == 0;
-}
+static struct wire_sum wire_sum;      /* over all nodes and cases */
+static const struct p3_far_conf *far; /* the nodes' hosts, or NULL */
 
 int nodes_missed_faults(void)
 {
-	bool missed = on_hosts && (on_fabric ? no_frames() : loop_missed());
+	bool missed = placed_missed();
 	return (missed || wire_missed(&wire_sum)) && !getenv("P3_CASE");
 }
 
@@ -449,7 +414,7 @@ static void check_stats(struct member *m)
 	if (m->frozen || PtlXStats(m->ni, &st) != PTL_OK)
 		return; /* the test has closed it */
 	wire_count(&wire_sum, &st);
-	p3_add64(&far_frames, p3_nic_wire_counter(p3_nic(m->node), P3_W_FAR_IN));
+	placed_count(p3_nic(m->node));
 	if (st.bad_headers && !m->run->opt.bad_headers)
 		CHECK_EQ(st.bad_headers, 0);
 	/* park_late counts sleeps whose end finds work.  A wake-up that comes just at the
@@ -487,7 +452,7 @@ static void *member_main(void *arg)
 	jmp_buf out;
 	self = m;
 	m->node = p3_node_create(m->sock);
-	m->node->far = on_hosts ? &far : NULL;
+	m->node->far = far;
 	way_out = &out;
 	if (setjmp(out) == 0)
 		live(m);
@@ -550,7 +515,7 @@ void run_nodes_opt(unsigned n, nodes_fn *fn, void *arg, const struct nodes_opt *
 	static const struct nodes_opt none;
 	struct run *run = calloc(1, sizeof *run);
 	pthread_t rdv;
-	place_nodes();
+	far = placed_on_hosts();
 	run->n = n;
 	run->fn = fn;
 	run->arg = arg;

@@ -14,7 +14,7 @@
  * the node is finalised, its socket closed: the barriers of the other nodes fail, and
  * their next_event() times out); run_nodes() then fails the test.
  *
- * P3_FAR places the nodes on several hosts (far/loop.h).
+ * P3_FAR places the nodes on several hosts (far/placed.h).
  *
  * Memory that descriptors name comes from node_alloc(): it outlives the node.
  */

@@ -114,7 +114,7 @@ void far_portals_open(struct far_end *e, int sock)
 	must(PtlMDBind(p.ni, md(p.tx, 8, PTL_MD_EVENT_END_DISABLE, p.out), PTL_RETAIN,
 		     &p.small),
 		"PtlMDBind");
-	must(PtlMDBind(p.ni, md(p.rx, e->length, 0, p.out), PTL_RETAIN, &p.large),
+	must(PtlMDBind(p.ni, md(p.rx, FAR_LONG, 0, p.out), PTL_RETAIN, &p.large),
 		"PtlMDBind");
 }
 
@@ -174,15 +174,19 @@ static void rate(uint64_t count)
 
 static void start_long(enum far_row row)
 {
-	if (row == FAR_PUT)
-		must(PtlPut(p.large, PTL_ACK_REQ, p.peer, PT_PUT, 0, 0, 0, 0), "PtlPut");
+	size_t len = far_bytes(row);
+	if (far_is_put(row))
+		must(PtlPutRegion(
+			     p.large, 0, len, PTL_ACK_REQ, p.peer, PT_PUT, 0, 0, 0, 0),
+			"PtlPutRegion");
 	else
-		must(PtlGet(p.large, p.peer, PT_GET, 0, 0, 0), "PtlGet");
+		must(PtlGetRegion(p.large, 0, len, p.peer, PT_GET, 0, 0, 0),
+			"PtlGetRegion");
 }
 
 static void stream(enum far_row row, uint64_t count)
 {
-	bool put = row == FAR_PUT;
+	bool put = far_is_put(row);
 	if (p.end->rank) {
 		await(p.in, put ? PTL_EVENT_PUT_END : PTL_EVENT_GET_END, count);
 		return;

@@ -104,13 +104,14 @@ static void rate(const struct far_end *e, uint64_t count)
 }
 
 /* A stream from one rank to the other, and 8 bytes back at its end. */
-static void stream(const struct far_end *e, unsigned from, uint64_t count)
+static void stream(
+	const struct far_end *e, unsigned from, size_t bytes_each, uint64_t count)
 {
 	for (uint64_t i = 0; i < count; i++) {
 		if (e->rank == from)
-			put_all(e->length);
+			put_all(bytes_each);
 		else
-			take_all(e->length, false);
+			take_all(bytes_each, false);
 	}
 	if (e->rank == from)
 		take_all(8, false);
@@ -125,5 +126,5 @@ void far_tcp_run(struct far_end *e, enum far_row row, uint64_t count)
 	else if (row == FAR_RATE)
 		rate(e, count);
 	else
-		stream(e, row == FAR_GET, count);
+		stream(e, !far_is_put(row), far_bytes(row), count);
 }

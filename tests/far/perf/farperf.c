@@ -24,26 +24,27 @@
 
 static const struct {
 	const char *name, *unit;
+	const char *test; /* of its lines, and bytes */
+	unsigned bytes;
 	uint64_t count; /* round trips, windows or messages of a block */
-	double per;     /* figure: this many per time (bytes of each long message,
-			 * if 1), or half a time if 0 */
-	bool raw;       /* there is a block of TCP */
+	double per;     /* figure: this many per time, or half a time if 0 */
 } rows[FAR_ROWS] = {
-	[FAR_PING] = {"8 B half round trip", "us", 1000, 0, true},
-	[FAR_SLEEPY] = {"the same, TCP sleeps", "us", 1000, 0, true},
-	[FAR_RATE] = {"8 B rate, window 64", "M/s", 100, FAR_WINDOW, true},
-	[FAR_PUT] = {"long put", "MB/s", 50, 1, true},
-	[FAR_GET] = {"long get", "MB/s", 50, 1, true},
-	[FAR_BYPASS] = {"8 B get, target outside", "us", 200, 0, true},
+	[FAR_PING] = {"8 B half round trip", "us", "latency", 8, 1000, 0},
+	[FAR_SLEEPY] = {"the same, TCP sleeps", "us", "asleep", 8, 1000, 0},
+	[FAR_RATE] = {"8 B rate, window 64", "M/s", "rate", 8, 100, FAR_WINDOW},
+	[FAR_PUT] = {"1 MiB put", "MB/s", "put", FAR_LONG, 50, FAR_LONG},
+	[FAR_GET] = {"1 MiB get", "MB/s", "get", FAR_LONG, 50, FAR_LONG},
+	[FAR_BYPASS] = {"8 B get, target outside", "us", "outside", 8, 200, 0},
+	[FAR_PUT_64K] = {"64 KiB put", "MB/s", "put", 1 << 16, 500, 1 << 16},
+	[FAR_GET_64K] = {"64 KiB get", "MB/s", "get", 1 << 16, 500, 1 << 16},
 };
 
 static struct {
 	unsigned rounds, idle_ms;
-	uint32_t length; /* of long messages */
 	const char *net[2];
-	bool quick;
+	bool quick, lines;
 	uint32_t skip; /* a bit for each row */
-} opt = {.rounds = 15, .idle_ms = 5000, .length = FAR_LONG};
+} opt = {.rounds = 15, .idle_ms = 5000};
 
 static double figures[2][FAR_ROWS][MOST_ROUNDS];
 
@@ -73,8 +74,7 @@ static double figure_of(enum far_row row, uint64_t count, uint64_t ns)
 {
 	if (!rows[row].per)
 		return (double)ns / 1e3 / 2 / (double)count;
-	double per = rows[row].per == 1 ? opt.length : rows[row].per;
-	return per * (double)count / ((double)ns / 1e3);
+	return rows[row].per * (double)count / ((double)ns / 1e3);
 }
 
 static double block(struct far_end *e, enum far_row row, bool portals)
@@ -105,6 +105,16 @@ static double median(const double *of, unsigned n)
 	return sorted[n / 2];
 }
 
+/* Print each figure: who, test, bytes, value. */
+static void print_lines(enum far_row row)
+{
+	static const char *who[] = {"tcp", "portals"};
+	for (unsigned i = 0; i < opt.rounds; i++)
+		for (int portals = 0; portals < 2; portals++)
+			printf("%s\t%s\t%u\t%.6g\n", who[portals], rows[row].test,
+				rows[row].bytes, figures[portals][row][i]);
+}
+
 static void report(enum far_row row)
 {
 	double ratio[MOST_ROUNDS];
@@ -123,7 +133,9 @@ static void run_row(struct far_end *e, enum far_row row)
 	for (unsigned i = 0; i < opt.rounds; i++)
 		for (int portals = 0; portals < 2; portals++)
 			figures[portals][row][i] = block(e, row, portals);
-	if (e->rank == 0)
+	if (e->rank == 0 && opt.lines)
+		print_lines(row);
+	else if (e->rank == 0)
 		report(row);
 	double n = (double)((opt.rounds + 1) *
 			    (opt.quick ? rows[row].count / 10 : rows[row].count));
@@ -263,12 +275,12 @@ static int run(struct far_end ends[2])
 static void usage(void)
 {
 	fprintf(stderr,
-		"usage: farperf [--quick] [--rounds N] [--idle MS] [--only ROW,...]\n"
+		"usage: farperf [--quick] [--rounds N] [--idle MS] [--only ROW,...] "
+		"[--lines]\n"
 		"               [--provider P] [--address A,B] [--net "
 		"NAMESPACE,NAMESPACE]\n"
-		"               [--length BYTES of long messages, up to %u]\n"
 		"rows: 0 to %d\n",
-		FAR_LONG, FAR_ROWS - 1);
+		FAR_ROWS - 1);
 	exit(2);
 }
 
@@ -297,7 +309,7 @@ int main(int argc, char **argv)
 {
 	static const struct option longs[] = {{"quick", 0, 0, 'q'}, {"rounds", 1, 0, 'r'},
 		{"idle", 1, 0, 'i'}, {"only", 1, 0, 'o'}, {"provider", 1, 0, 'p'},
-		{"address", 1, 0, 'a'}, {"length", 1, 0, 'l'}, {"net", 1, 0, 'n'},
+		{"address", 1, 0, 'a'}, {"net", 1, 0, 'n'}, {"lines", 0, 0, 'l'},
 		{0, 0, 0, 0}};
 	struct far_end ends[2] = {{.rank = 0}, {.rank = 1}};
 	const char *address[2] = {"127.0.0.1", "127.0.0.1"}, *provider = "tcp";
@@ -307,12 +319,12 @@ int main(int argc, char **argv)
 			opt.quick = true, opt.rounds = 3, opt.idle_ms = 200;
 		else if (c == 'r')
 			opt.rounds = (unsigned)strtoul(optarg, NULL, 10);
+		else if (c == 'l')
+			opt.lines = true;
 		else if (c == 'i')
 			opt.idle_ms = (unsigned)strtoul(optarg, NULL, 10);
 		else if (c == 'o')
 			only(optarg);
-		else if (c == 'l')
-			opt.length = (uint32_t)strtoul(optarg, NULL, 10);
 		else if (c == 'p')
 			provider = optarg;
 		else if (c == 'a')
@@ -322,15 +334,13 @@ int main(int argc, char **argv)
 		else
 			usage();
 	}
-	if (!opt.length || opt.length > FAR_LONG || optind < argc || !opt.rounds ||
-		opt.rounds > MOST_ROUNDS)
+	if (optind < argc || !opt.rounds || opt.rounds > MOST_ROUNDS)
 		usage();
 	struct far_shared *shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE,
 		MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (shared == MAP_FAILED)
 		far_die("mmap", strerror(errno));
 	for (unsigned i = 0; i < 2; i++)
-		ends[i] = (struct far_end){
-			i, {address[0], address[1]}, provider, opt.length, shared};
+		ends[i] = (struct far_end){i, {address[0], address[1]}, provider, shared};
 	return run(ends);
 }

@@ -23,7 +23,28 @@
 #define FAR_WINDOW 64u        /* short messages of a window */
 #define FAR_AHEAD  4u         /* long messages under way */
 
-enum far_row { FAR_PING, FAR_SLEEPY, FAR_RATE, FAR_PUT, FAR_GET, FAR_BYPASS, FAR_ROWS };
+enum far_row {
+	FAR_PING,
+	FAR_SLEEPY,
+	FAR_RATE,
+	FAR_PUT,
+	FAR_GET,
+	FAR_BYPASS,
+	FAR_PUT_64K,
+	FAR_GET_64K,
+	FAR_ROWS
+};
+
+static inline bool far_is_put(enum far_row row)
+{
+	return row == FAR_PUT || row == FAR_PUT_64K;
+}
+
+/* Return the bytes of a message of a row of long messages. */
+static inline size_t far_bytes(enum far_row row)
+{
+	return row == FAR_PUT_64K || row == FAR_GET_64K ? 1u << 16 : FAR_LONG;
+}
 
 /* Memory that both processes share. */
 struct far_shared {
@@ -39,7 +60,6 @@ struct far_end {
 	unsigned rank;
 	const char *address[2];
 	const char *provider;
-	uint32_t length; /* bytes of a long message */
 	struct far_shared *shared;
 };
 

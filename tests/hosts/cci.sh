@@ -1,0 +1,18 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# usage: hosts.sh cci.sh yod|mpirun|rxm program statements...
+# Statements of CCI, whose processes are ranks on three hosts; rxm: by yod, with datagrams
+# over connections.
+set -u
+here=$(cd "$(dirname "$0")" && pwd)
+by=$1
+shift
+[ "$by" != rxm ] || { by=yod; export PTL3_FABRIC='tcp;ofi_rxm'; }
+log=$(mktemp) || exit 1
+trap 'rm -f "$log"' EXIT
+export PTL3_HUGEPAGES=off HOSTS_OPTIONS=--keep-going
+CCI_BY=$here/$by.sh CCI_SHARE=${CCI_SHARE:-100} "$@" 2>"$log"
+status=$?
+grep -v ' info nic: ' "$log"
+"$here/far.sh" "$log" || exit 1
+exit $status
