@@ -444,19 +444,26 @@ void p3_meet_begin_remotes(struct p3_meeting *m)
 			begin_one(m, i);
 }
 
-/* Return true if the other host has been silent for too long.  The kernel ends such a
+/* Lose a process whose host has been silent for too long.  The kernel ends such a
  * connection, too, but only when it next sends something again. */
-static bool is_silent(const struct p3_wireup *w, const struct p3_channel *c)
+static void check_silence(struct p3_meeting *m, uint32_t rank, uint64_t now)
 {
-	return w->timeout_s && p3_channel_is_open(c) &&
-	       p3_beacon_silence_ms((int)p3_get(&c->fd)) >= w->timeout_s * 1000;
+	struct p3_wireup *w = wireup_of(m);
+	const struct p3_channel *c = &w->remote[rank].channel;
+	if (!w->timeout_s)
+		p3_nic_peer_heard(m->nic, rank, P3_HEARD_UNKNOWN);
+	if (!w->timeout_s || !p3_channel_is_open(c))
+		return;
+	uint32_t ms = p3_beacon_silence_ms((int)p3_get(&c->fd));
+	p3_nic_peer_heard(m->nic, rank, now - ms * UINT64_C(1000000));
+	if (ms >= w->timeout_s * 1000)
+		lose(m, rank, -ETIMEDOUT);
 }
 
 static void check_one(struct p3_meeting *m, uint32_t rank, uint64_t now)
 {
 	struct p3_remote *r = remote_of(m, rank);
-	if (is_silent(wireup_of(m), &r->channel))
-		lose(m, rank, -ETIMEDOUT);
+	check_silence(m, rank, now);
 	bool closed = r->channel.state == P3_CHANNEL_CLOSED && !r->ended;
 	if (closed && is_caller(m, rank))
 		dial(m, rank);

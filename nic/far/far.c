@@ -18,6 +18,7 @@
  */
 #include "nic/far/link.h"
 #include "nic/proto/peer.h"
+#include "nic/report/mirror.h"
 #include "nic/run/ringer.h"
 #include "nic/run/wake.h"
 #include "nic/wire/wire.h"
@@ -253,6 +254,7 @@ static void send_all(struct p3_nic *n, uint64_t now, bool hurry)
 		if (is_open(l) && !p3_far_link_is_quiet(l))
 			continue;
 		deactivate(w, i);
+		p3_mirror_peer(l->carry.peer, now); /* passes do so for hot peers only */
 		p3_peer_rest(n, l->carry.peer);
 	}
 }
@@ -449,6 +451,24 @@ static uint64_t passes(const struct p3_nic *n, const struct p3_peer *p)
 	return link_of(wire_of(n), p->index)->came;
 }
 
+/* ---- for tools ---- */
+
+static void show(struct p3_nic *n)
+{
+	static const struct {
+		unsigned from, to;
+	} counters[] = {{P3_W_FAR_OUT, P3_C_FAR_OUT}, {P3_W_FAR_IN, P3_C_FAR_IN},
+		{P3_W_RESENT, P3_C_FAR_RESENT}, {P3_W_FAR_BREAKS, P3_C_FAR_BREAKS},
+		{P3_W_FAR_STRANGERS, P3_C_FAR_STRANGERS}};
+	const struct p3_far *far = &wire_of(n)->far;
+	for (size_t k = 0; k < sizeof counters / sizeof counters[0]; k++)
+		p3_set(&n->count[counters[k].to],
+			p3_get(&n->wire_count[counters[k].from]));
+	p3_set(&n->count[P3_G_FAR_LINKS], far->links);
+	p3_set(&n->count[P3_G_FAR_HELD], far->held);
+	p3_set(&n->count[P3_G_FAR_PROMISED], far->promised);
+}
+
 /* ---- start and stop ---- */
 
 static int watch(const struct wire *w, int fd)
@@ -575,5 +595,6 @@ const struct p3_wire p3_wire_far = {
 	.waits = waits,
 	.arm = arm,
 	.kick = kick,
+	.show = show,
 	.passes = passes,
 };
