@@ -39,7 +39,42 @@
 #define EVENTS        64
 #define TAG_LEN       12
 
-enum key { KEY_SIGNALS, KEY_GUARD, KEY_OUTPUT, KEY_OUTLETS, KEY_INPUT };
+enum key { KEY_SIGNALS, KEY_GUARD, KEY_OUTPUT, KEY_OUTLETS, KEY_INPUT, KEY_INQUIRY };
+
+/* ---- reports ---- */
+
+/* Return true if reports are under way, after which the signal ends the job. */
+static bool reports_first(struct p3_agents *a, int sig)
+{
+	if (!a->inquiry || !a->went || !a->opt->why_after_ms)
+		return false;
+	p3_inquiry_begin_own(a->inquiry);
+	a->then = p3_inquiry_has_own(a->inquiry) ? sig : 0;
+	return a->then != 0;
+}
+
+static void signal_all(struct p3_agents *a, int sig)
+{
+	a->stage = P3_AGENTS_ENDING;
+	a->stage_at = p3_now_ms() + P3_AGENTS_SLOW_MS + a->opt->kill_after_ms;
+	p3_agents_tell_all(
+		a, (struct p3_frame){.op = P3_FRAME_SIGNAL, .value = sig}, NULL);
+}
+
+/* End the job when the reports have come. */
+static void see_reports(struct p3_agents *a)
+{
+	int sig = a->then;
+	if (!sig || p3_inquiry_has_own(a->inquiry))
+		return;
+	a->then = 0;
+	if (a->stage != P3_AGENTS_GOING)
+		return;
+	if (sig == SIGTERM)
+		p3_agents_end(a, false);
+	else
+		signal_all(a, sig);
+}
 
 /* ---- signals ---- */
 
@@ -59,10 +94,8 @@ static void break_off(struct p3_agents *a, int sig)
 		p3_agents_end(a, true);
 		return;
 	}
-	a->stage = P3_AGENTS_ENDING;
-	a->stage_at = p3_now_ms() + P3_AGENTS_SLOW_MS + a->opt->kill_after_ms;
-	p3_agents_tell_all(
-		a, (struct p3_frame){.op = P3_FRAME_SIGNAL, .value = sig}, NULL);
+	if (sig != SIGQUIT || !reports_first(a, sig))
+		signal_all(a, sig);
 }
 
 static void see_ends(struct p3_agents *a)
@@ -255,6 +288,9 @@ static void on_event(struct p3_agents *a, uint64_t key)
 	case KEY_INPUT:
 		read_input(a);
 		return;
+	case KEY_INQUIRY:
+		p3_inquiry_step(a->inquiry);
+		return;
 	}
 }
 
@@ -266,7 +302,8 @@ static void on_timeout(struct p3_agents *a)
 	p3_record_set("timeout: the job has run for %.3g s (--timeout); ending the job",
 		(double)a->opt->timeout_ms / 1000);
 	p3_agents_decide(a, P3_STATUS_TIMEOUT);
-	p3_agents_end(a, false);
+	if (!reports_first(a, SIGTERM))
+		p3_agents_end(a, false);
 }
 
 /* Give up agents that do not end although they were told to.  Look twice: if yod itself
@@ -301,8 +338,12 @@ static void on_deadlines(struct p3_agents *a)
 		a->greet_at = P3_NEVER;
 		p3_uplink_say_waits(a);
 	}
-	if (!a->stopped_at && a->why_at <= now)
+	if (!a->stopped_at && a->why_at <= now) {
 		p3_agents_say_barrier(a);
+		if (a->inquiry)
+			p3_inquiry_begin_own(a->inquiry);
+	}
+	see_reports(a);
 }
 
 static bool agents_left(struct p3_agents *a)
@@ -396,6 +437,17 @@ static int open_parts(struct p3_agents *a, const struct p3_guard *guard)
 	return rc;
 }
 
+/* Open the service for ptlstat --hosts; the job runs without it, too. */
+static void open_inquiry(struct p3_agents *a)
+{
+	int rc = p3_inquiry_create(a, &a->inquiry);
+	if (!rc)
+		rc = watch(a, p3_inquiry_fd(a->inquiry), KEY_INQUIRY);
+	if (rc)
+		p3_record_set(
+			"ptlstat --hosts will not find this job: %s", strerror(-rc));
+}
+
 static int start_agents(struct p3_agents *a, uint32_t jid)
 {
 	char dir[PATH_MAX], tag[TAG_LEN + 1];
@@ -427,6 +479,8 @@ static int start(struct p3_agents *a, uint32_t jid, const struct p3_guard *guard
 	rsh = rsh ? rsh : p3_conf_row(P3_CONF_RSH)->usual;
 	rc = rc ? rc : p3_rsh_parse(rsh, &a->rsh);
 	rc = rc ? rc : start_agents(a, jid);
+	if (!rc)
+		open_inquiry(a);
 	a->prints = !rc && a->output;
 	if (a->prints)
 		rc = p3_output_start(a->output);
@@ -435,6 +489,7 @@ static int start(struct p3_agents *a, uint32_t jid, const struct p3_guard *guard
 
 static void close_parts(struct p3_agents *a)
 {
+	p3_inquiry_destroy(a->inquiry);
 	p3_outlets_destroy(a->outlets);
 	p3_stats_destroy(a->stats);
 	if (a->output && (!a->prints || p3_output_is_done(a->output)))

@@ -4,6 +4,7 @@
  *
  *	agents.c	starting, the loop, signals, the end
  *	uplink.c	frames of agents, and agents that are lost
+ *	inquiry.c	questions to all agents (inquiry.h)
  *	together.c	barriers, ends of ranks and cards, which concern all hosts
  *
  * A file calls only files below it in this list.  One thread calls all functions.
@@ -13,6 +14,7 @@
 
 #include "launcher/yod/agents.h"
 #include "launcher/yod/frames.h"
+#include "launcher/yod/inquiry.h"
 #include "launcher/yod/order.h"
 #include "launcher/yod/rsh.h"
 
@@ -81,10 +83,12 @@ struct p3_agents {
 	bool hurry, decided; /* as in run.c */
 	int status;
 	int64_t stage_at, timeout_at, stopped_at, drain_at;
-	int64_t greet_at; /* time to name the hosts that have not answered */
-	int64_t why_at;   /* time to report the present barrier */
-	int64_t why_ms;   /* age at which a barrier is reported */
-	uint64_t round;   /* number of the present barrier */
+	int64_t greet_at;           /* time to name the hosts that have not answered */
+	int64_t why_at;             /* time to report the present barrier */
+	int64_t why_ms;             /* age at which a barrier is reported */
+	uint64_t round;             /* number of the present barrier */
+	struct p3_inquiry *inquiry; /* NULL: no questions can be asked */
+	int then; /* the signal that ends the job after a report, or 0 */
 	uint32_t gone_n, cards_n;
 	uint32_t first_gone;
 	size_t card_len;

@@ -211,6 +211,9 @@ static bool take_of_host(
 	case P3_FRAME_BARRIER:
 		p3_agents_on_barrier(a, host, f->number);
 		return true;
+	case P3_FRAME_REPORT:
+		p3_inquiry_take(a->inquiry, host, f, bytes);
+		return true;
 	case P3_FRAME_ROOM:
 		a->in_room += f->number;
 		return a->in_room <= P3_FRAMES_ROOM;
@@ -302,6 +305,7 @@ void p3_uplink_cut(struct p3_agents *a, uint32_t host)
 		return;
 	l->closed = true;
 	l->over_at = p3_now_ms() + EOF_MS;
+	p3_inquiry_lose(a->inquiry, host);
 	epoll_ctl(a->ep, EPOLL_CTL_DEL, l->rsh.from, NULL);
 	close(l->rsh.from);
 	close(l->rsh.to);
