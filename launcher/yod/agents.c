@@ -344,6 +344,8 @@ static void on_deadlines(struct p3_agents *a)
 			p3_inquiry_begin_own(a->inquiry);
 	}
 	see_reports(a);
+	for (uint32_t h = 0; h < a->hosts->n; h++)
+		p3_uplink_beat(a, h);
 }
 
 static bool agents_left(struct p3_agents *a)
@@ -360,9 +362,11 @@ static int wait_ms(const struct p3_agents *a, bool left)
 	at = p3_earlier(at, a->greet_at);
 	if (!a->stopped_at)
 		at = p3_earlier(at, p3_earlier(a->timeout_at, a->why_at));
-	for (uint32_t h = 0; h < a->hosts->n; h++)
+	for (uint32_t h = 0; h < a->hosts->n; h++) {
+		at = p3_earlier(at, p3_beat_at(&a->link[h].beat));
 		if (a->link[h].exited != a->link[h].closed)
 			at = p3_earlier(at, a->link[h].over_at);
+	}
 	if (a->in_plain && a->in_fd >= 0 && a->in_room && a->went && !a->link[0].closed)
 		return 0;
 	int64_t ms = at == P3_NEVER ? 100000 : at - p3_now_ms();

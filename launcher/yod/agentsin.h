@@ -13,6 +13,7 @@
 #define P3_LAUNCHER_AGENTSIN_H
 
 #include "launcher/yod/agents.h"
+#include "launcher/yod/beat.h"
 #include "launcher/yod/frames.h"
 #include "launcher/yod/inquiry.h"
 #include "launcher/yod/order.h"
@@ -46,11 +47,13 @@ struct p3_uplink {
 	struct p3_rsh_started rsh; /* descriptors, -1: closed */
 	struct p3_frames conn;
 	enum p3_uplink_state state;
-	bool exited; /* the remote shell has ended, with this wait status */
-	bool closed; /* its output is at its end, or the connection is cut */
-	bool over;   /* both, and its ranks' output is at its end */
-	bool writes; /* EPOLLOUT is watched */
-	bool came;   /* all its ranks wait in the present barrier */
+	bool exited;       /* the remote shell has ended, with this wait status */
+	bool closed;       /* its output is at its end, or the connection is cut */
+	bool over;         /* both, and its ranks' output is at its end */
+	bool writes;       /* EPOLLOUT is watched */
+	bool came;         /* all its ranks wait in the present barrier */
+	int64_t silent_ms; /* it was cut off after this silence; 0: it was not */
+	struct p3_beat beat;
 	int status;
 	int64_t over_at; /* time to take the remote shell for ended */
 };
@@ -121,6 +124,8 @@ void p3_uplink_say_waits(const struct p3_agents *a);
 /* Take what has come from an agent; send what waits for it. */
 void p3_uplink_hear(struct p3_agents *a, uint32_t host);
 void p3_uplink_flush(struct p3_agents *a, uint32_t host);
+/* Send a frame if one is due, and cut off an agent that has been silent for too long. */
+void p3_uplink_beat(struct p3_agents *a, uint32_t host);
 /* Close the connection: the agent ends its nodes. */
 void p3_uplink_cut(struct p3_agents *a, uint32_t host);
 /* Note the end of a remote shell. */

@@ -45,6 +45,7 @@ enum p3_frame_op {
 	P3_FRAME_CARDS,     /* yod: bytes: the cards of all ranks */
 	P3_FRAME_ASK,       /* yod: number: the question's; value: p3_frame_ask bits;
 			     * node: ms that rates are measured over */
+	P3_FRAME_BEAT,      /* both: the sender is there (beat.h) */
 	P3_FRAME_ROOM,      /* both: number: bytes; yod: node, value: their stream */
 	P3_FRAME_GONE,      /* both: node: a rank that will never come to a barrier */
 	P3_FRAME_HELLO,     /* agent: number: its layout word */
