@@ -20,7 +20,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-#define LAST_MS 10000 /* time for yod to take the last frames */
+#define LAST_MS 10000 /* time for yod to take some of the last frames */
 #define EVENTS  5
 
 enum key { KEY_IN, KEY_OUT, KEY_RELAY, KEY_FEED, KEY_BEAT };
@@ -110,13 +110,19 @@ static int await(struct p3_agent *a, struct p3_frame *f, const char **bytes)
 	}
 }
 
+/* Send all frames, as long as yod takes any. */
 static void send_last(struct p3_agent *a)
 {
 	int64_t end = p3_now_ms() + LAST_MS;
-	while (!p3_frames_flush(&a->conn) && p3_frames_owes(&a->conn) &&
-		p3_now_ms() < end)
+	size_t before = p3_frames_owes(&a->conn), owes;
+	while (!p3_frames_flush(&a->conn) && (owes = p3_frames_owes(&a->conn)) &&
+		p3_now_ms() < end) {
+		if (owes < before)
+			end = p3_now_ms() + LAST_MS;
+		before = owes;
 		if (!p3_frames_wait(&a->conn, 100))
 			return;
+	}
 }
 
 void p3_agent_refuse(struct p3_agent *a, int status)

@@ -482,6 +482,7 @@ static int start(struct p3_agents *a, uint32_t jid, const struct p3_guard *guard
 	const char *rsh = a->opt->rsh ? a->opt->rsh : p3_conf_text(P3_CONF_RSH);
 	rsh = rsh ? rsh : p3_conf_row(P3_CONF_RSH)->usual;
 	rc = rc ? rc : p3_rsh_parse(rsh, &a->rsh);
+	rc = rc ? rc : p3_agents_open_traces(a);
 	rc = rc ? rc : start_agents(a, jid);
 	if (!rc)
 		open_inquiry(a);
@@ -532,6 +533,7 @@ static struct p3_agents *create(const struct p3_opt *opt)
 	for (uint32_t h = 0; h < opt->hosts.n; h++) {
 		a->link[h].closed = a->link[h].exited = true;
 		a->link[h].over_at = P3_NEVER;
+		a->link[h].trace = -1;
 	}
 	return a;
 }
@@ -555,8 +557,9 @@ int p3_agents_run(const struct p3_opt *opt, uint32_t jid, const struct p3_guard 
 	loop(a);
 	(void)p3_reap_sweep(SWEEP_MS); /* the guard says so if any are left */
 	int status = a->status;
-	bool whole = !(a->outlets && p3_outlets_is_lost(a->outlets)) &&
-		     !(a->output && p3_output_is_lost(a->output));
+	bool whole = p3_agents_close_traces(a);
+	whole &= !(a->outlets && p3_outlets_is_lost(a->outlets)) &&
+		 !(a->output && p3_output_is_lost(a->output));
 	if (a->stats)
 		p3_stats_print(a->stats);
 	close_parts(a);

@@ -4,6 +4,7 @@
  *
  *	agents.c	starting, the loop, signals, the end
  *	uplink.c	frames of agents, and agents that are lost
+ *	traces.c	the trace file of each host (--trace)
  *	inquiry.c	questions to all agents (inquiry.h)
  *	together.c	barriers, ends of ranks and cards, which concern all hosts
  *
@@ -53,6 +54,7 @@ struct p3_uplink {
 	bool writes;       /* EPOLLOUT is watched */
 	bool came;         /* all its ranks wait in the present barrier */
 	int64_t silent_ms; /* it was cut off after this silence; 0: it was not */
+	int trace;         /* file of the host's traces, or -1 */
 	struct p3_beat beat;
 	int status;
 	int64_t over_at; /* time to take the remote shell for ended */
@@ -84,6 +86,7 @@ struct p3_agents {
 	enum p3_agents_stage stage;
 	bool went;           /* the nodes were told to start */
 	bool hurry, decided; /* as in run.c */
+	bool trace_lost;     /* a trace file could not be written */
 	int status;
 	int64_t stage_at, timeout_at, stopped_at, drain_at;
 	int64_t greet_at;           /* time to name the hosts that have not answered */
@@ -99,6 +102,17 @@ struct p3_agents {
 	struct p3_agents_rank *rank;
 	struct p3_uplink link[];
 };
+
+/* ---- traces.c ---- */
+
+/* Make the files.  Return 0, or -errno after an error line. */
+int p3_agents_open_traces(struct p3_agents *a);
+/* Append what has come from an agent. */
+void p3_agents_on_trace(
+	struct p3_agents *a, uint32_t host, const char *bytes, size_t len);
+/* Close the files.  Return false if a part could not be written; an error
+ * line has said so. */
+bool p3_agents_close_traces(struct p3_agents *a);
 
 /* ---- together.c ---- */
 

@@ -61,6 +61,7 @@ enum p3_frame_op {
 	P3_FRAME_BROKEN,     /* agent: node: a process that has ended in the barrier */
 	P3_FRAME_CARD,       /* agent: node; bytes: its card */
 	P3_FRAME_STATS,      /* agent: node; bytes: its statistics (stats.h) */
+	P3_FRAME_TRACE,      /* agent: bytes for the trace file of its host */
 	P3_FRAME_REPORT,     /* agent: number; value: exit status; bytes: the report */
 	P3_FRAME_DONE,       /* agent: all is over, and nothing is left */
 	P3_FRAME_OPS

@@ -941,10 +941,25 @@ static void close_parts(struct run *r)
 	free(r);
 }
 
+static void send_trace(void *arg, const void *bytes, size_t len)
+{
+	struct run *r = arg;
+	p3_agent_tell(
+		r->agent, (struct p3_frame){.op = P3_FRAME_TRACE, .len = len}, bytes);
+}
+
+static int make_trace(struct run *r, uint32_t jid)
+{
+	const char *path = r->opt->trace;
+	return r->agent ? p3_tracefile_create_there(
+				  path, r->opt->size, jid, send_trace, r, &r->trace)
+			: p3_tracefile_create(path, r->opt->size, jid, &r->trace);
+}
+
 static bool open_trace(struct run *r, uint32_t jid)
 {
 	const char *path = r->opt->trace;
-	int rc = path ? p3_tracefile_create(path, r->opt->size, jid, &r->trace) : 0;
+	int rc = path ? make_trace(r, jid) : 0;
 	if (rc)
 		p3_record_set("--trace: '%s' cannot be written: %s; expected a file in a "
 			      "directory that you can write to",

@@ -215,6 +215,9 @@ static bool take_of_host(
 		return true;
 	case P3_FRAME_BEAT:
 		return true;
+	case P3_FRAME_TRACE:
+		p3_agents_on_trace(a, host, bytes, f->len);
+		return true;
 	case P3_FRAME_REPORT:
 		p3_inquiry_take(a->inquiry, host, f, bytes);
 		return true;

@@ -1,13 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Tools that look at a job of yod --hosts: ptlstat, reports.
+# Tools that look at a job of yod --hosts: ptlstat, reports, traces.
 #
 # usage: ../hosts/hosts.sh tools.sh path/to/yod program
 #	The program is tests/hosts/ends.c; ptlstat lies beside yod.
 
 yod=${1:?usage: hosts.sh path/to/yod program}
 program=$2
-only=
+only=${*:3}
 . "$(dirname "$0")/../support/yod_cases.sh"
 bin=$(dirname "$yod")
 read -r first second third <<<"$HOSTS"
@@ -76,6 +76,33 @@ case_report() {
 	same nodes 6 "$(grep -c '^node [0-5] (pid' "$dir/err")"
 	run --hosts "$list" -sz 6 --timeout 1 sleep 60
 	same "lines about a job without Portals" 1 "$(wc -l <"$dir/err")"
+}
+
+# A trace file of each host.  The clock of the third host is 5,000 s ahead.
+case_trace() {
+	cat >"$dir/rsh" <<-EOF
+		#!/bin/bash
+		[ "\$1" != "$third" ] ||
+			exec "$AGENT" "\$1" "exec unshare --fork --time --monotonic 5000 bash -c \"\$2\""
+		exec "$AGENT" "\$@"
+	EOF
+	chmod +x "$dir/rsh"
+	"$AGENT" "$third" "unshare --fork --time --monotonic 5000 true" 2>/dev/null || {
+		echo "# no namespaces of time here"
+		return
+	}
+	rm -f "$dir"/v.*
+	PTL3_RSH=$dir/rsh run --hosts "$list" -sz 6 --trace "$dir/job.trace" "$program" pause "$dir/v" 50
+	same status 0 $status
+	tool tracedump "$dir"/job.*.trace
+	same "status of tracedump" 0 $shown
+	python3 "$(dirname "$0")/clocks.py" "$dir/shown" "$first" 0 "$second" 0 "$third" 5e9 ||
+		fail "the clocks are wrong"
+	tool tracedump "$dir/job.$first.trace"
+	same "status of tracedump, of one host" 0 $shown
+	shows '^# node [01]:' 2
+	tool tracedump "$dir/job.$first.trace" "$dir/v.end"
+	same "status of tracedump, with a wrong file" 1 $shown
 }
 
 skipped_case() { # name
