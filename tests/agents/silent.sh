@@ -137,15 +137,17 @@ case_never() {
 # Each program of the chain is killed.
 case_killed() {
 	local what victim
-	for what in guard yod shell agent; do
+	for what in guard yod both shell agent; do
 		start_job
 		case $what in
 		guard) victim=$pid ;;
 		yod) victim=$(launcher) ;;
+		both) victim="$pid $(launcher)" ;;
 		shell) victim=$(cat "$dir/shell.b") ;;
 		agent) victim=$(agents | tail -1) ;;
 		esac
-		kill -KILL "$victim"
+		# shellcheck disable=SC2086
+		kill -KILL $victim
 		ends
 		same "status after kill of $what" 137 $status
 		nothing_left 8
