@@ -418,10 +418,12 @@ static int attach(struct p3_nic *n, struct p3_peer *p, const struct p3_peer_info
 	return 0;
 }
 
+/* detach and drain run in passes, as poll does, and keep errno. */
 static void detach(struct p3_nic *n, struct p3_peer *p)
 {
 	struct wire *w = wire_of(n);
 	struct p3_far_link *l = link_of(w, p->index);
+	int saved = errno;
 	for (uint32_t i = 0; i < w->far.links; i++)
 		if (w->up[i] == p->index)
 			w->up[i] = w->up[w->far.links - 1];
@@ -429,13 +431,16 @@ static void detach(struct p3_nic *n, struct p3_peer *p)
 		if (w->active[i] == l)
 			deactivate(w, i);
 	p3_far_link_down(l);
+	errno = saved;
 }
 
 static void drain(struct p3_nic *n, struct p3_peer *p)
 {
 	struct p3_far_link *l = link_of(wire_of(n), p->index);
+	int saved = errno;
 	if (l->up && !wire_of(n)->busy)
 		take_all(n, p3_now_ns());
+	errno = saved;
 }
 
 /* A frame is the kick. */
