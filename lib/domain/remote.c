@@ -7,6 +7,7 @@
  * one.  The end of the connection is the end of the process: nothing undoes it.
  */
 #include "lib/domain/meeting.h"
+#include "shm/fault.h"
 #include "shm/log.h"
 #include "shm/park.h"
 
@@ -185,7 +186,9 @@ static void say_born(struct p3_meeting *m, uint32_t rank)
 	struct p3_job_msg msg = p3_meet_message(m, P3_JOB_BORN);
 	msg.status = (int32_t)wireup_of(m)->pids_said;
 	uint32_t len = p3_nic_far_name(m->nic, name);
+	FAULT_POINT("remote.unsaid");
 	int rc = p3_channel_say(&r->channel, &msg, name, len);
+	FAULT_POINT("remote.said");
 	r->owes_born = rc == -EAGAIN;
 	p3_meet_watch_channel(m, &r->channel, P3_MEET_REMOTE, rank);
 }
@@ -214,8 +217,11 @@ static void on_born(struct p3_meeting *m, uint32_t rank, const struct p3_packet 
 	}
 	r->born = *p;
 	r->is_born = r->heard = true;
+	FAULT_POINT("remote.heard");
 	be_born(m, rank);
+	FAULT_POINT("remote.attached");
 	acknowledge(m, rank, &p->msg);
+	FAULT_POINT("remote.told");
 }
 
 static void on_packet(struct p3_meeting *m, uint32_t rank, const struct p3_packet *p)
@@ -232,6 +238,7 @@ static void on_packet(struct p3_meeting *m, uint32_t rank, const struct p3_packe
 	} else if (msg->op == P3_JOB_LEAVE) {
 		r->is_born = false;
 		r->heard = true;
+		FAULT_POINT("remote.leave_heard");
 		if (known)
 			p3_meet_end(m, rank, P3_PEER_LEFT);
 	} else if (!m->rank) {
@@ -254,6 +261,7 @@ static void dial(struct p3_meeting *m, uint32_t rank)
 		lose(m, rank, fd);
 	if (fd < 0)
 		return;
+	FAULT_POINT("remote.dialed");
 	p3_channel_call(&r->channel, fd, w->secret, w->rank, rank);
 	p3_meet_add_channel(m, &r->channel, P3_MEET_REMOTE, rank);
 }
@@ -345,6 +353,7 @@ static void answer_call(struct p3_meeting *m, int fd, const struct p3_card *from
 	struct p3_wireup *w = wireup_of(m);
 	struct p3_stranger *s = place_for_stranger(m);
 	s->from = *from;
+	FAULT_POINT("remote.called");
 	p3_channel_be_called(&s->channel, fd, w->secret, w->rank);
 	if (is_of_job(m, from))
 		p3_meet_add_channel(
@@ -380,6 +389,7 @@ static void welcome(struct p3_meeting *m, struct p3_stranger *s)
 	}
 	r->channel = s->channel;
 	p3_channel_init(&s->channel);
+	FAULT_POINT("remote.welcomed");
 	p3_meet_watch_channel(m, &r->channel, P3_MEET_REMOTE, rank);
 	say_born(m, rank);
 	hear(m, rank);
@@ -526,8 +536,10 @@ void p3_meet_tell_remotes(struct p3_meeting *m)
 	if (wireup_of(m))
 		wireup_of(m)->pids_said++;
 	for (uint32_t i = 0; i < count_of(m); i++)
-		if (remote_of(m, i) && p3_channel_is_open(&remote_of(m, i)->channel))
+		if (remote_of(m, i) && p3_channel_is_open(&remote_of(m, i)->channel)) {
 			say_born(m, i);
+			FAULT_POINT("remote.pids_half");
+		}
 }
 
 void p3_meet_leave_remotes(struct p3_meeting *m)
@@ -538,6 +550,7 @@ void p3_meet_leave_remotes(struct p3_meeting *m)
 		if (!r || !p3_channel_is_open(&r->channel))
 			continue;
 		(void)p3_channel_say(&r->channel, &msg, NULL, 0);
+		FAULT_POINT("remote.leave_half");
 		r->owes_born = false;
 	}
 }
