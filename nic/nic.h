@@ -51,6 +51,7 @@ enum p3_wire_counter {
 	P3_W_FAR_BROKEN,    /* frames that a broken connection has failed */
 	P3_W_FETCHED,       /* bytes read out of the memory of nodes on other hosts */
 	P3_W_FETCHES_FAILED,
+	P3_W_FAR_BREAKS, /* broken connections */
 	P3_W_COUNTERS
 };
 
@@ -495,6 +496,8 @@ int p3_nic_peer_up(struct p3_nic *nic, struct p3_peer_info *info);
  */
 void p3_nic_peer_expect(struct p3_nic *nic, struct p3_peer_info *info);
 void p3_nic_peer_pids(struct p3_nic *nic, struct p3_peer_info *info);
+/* Show to tools when the host of a peer was last heard (p3_now_ns()). */
+void p3_nic_peer_heard(struct p3_nic *nic, uint32_t node, uint64_t at);
 /*
  * Remove a peer.  Return false if a message of the peer waits for this node's interface
  * to settle (deliver.h): then call again.  The call succeeds within ten seconds, or at

@@ -22,8 +22,8 @@
  * strikes says so in one line.  Points of yod are named yod.*, in its program; all
  * others are in the library, those of domain.* in both (yod's with @yod).  A section
  * of the binary has all names: a new point needs no other line.
- * tests/fault/walk goes through all of them, tests/fault/domain.c through domain.* and
- * meet.*.
+ * tests/fault/walk goes through all of them, with --hosts through remote.*,
+ * tests/fault/domain.c through domain.* and meet.*.
  */
 #ifndef P3_SHM_FAULT_H
 #define P3_SHM_FAULT_H

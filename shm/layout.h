@@ -176,7 +176,17 @@ enum p3_counter {
 	P3_C_CCI_RETRIES,
 	P3_G_CCI_ENDPOINTS,
 	P3_G_CCI_CONNECTIONS,
-	P3_COUNTERS = 80
+
+	/* of the wire between hosts; the lease holder copies them with the gauges */
+	P3_C_FAR_OUT,
+	P3_C_FAR_IN,
+	P3_C_FAR_RESENT,
+	P3_C_FAR_BREAKS,    /* broken connections */
+	P3_C_FAR_STRANGERS, /* frames of nodes that are not attached */
+	P3_G_FAR_LINKS,     /* peers on other hosts */
+	P3_G_FAR_HELD,      /* frames that wait for acknowledgements */
+	P3_G_FAR_PROMISED,  /* frames that peers may send: their credits */
+	P3_COUNTERS = 96
 };
 
 /*
@@ -254,7 +264,10 @@ struct p3_peer_entry {
 	/* The peer's requests to this node that came to nothing or to no ACK, for
 	 * tools: the last p3_why : their number. */
 	p3_a64 shown_drops;
-	uint64_t pad1[3];
+	/* For a peer on another host: the last time (CLOCK_MONOTONIC, ns) that its host
+	 * was heard, or 0.  The domain's thread writes it, for tools. */
+	p3_a64 shown_heard; /* P3_HEARD_UNKNOWN with PTL3_FAR_TIMEOUT=never */
+	uint64_t pad1[2];
 	/* producer's side: words that seldom change but are looked at all the time */
 	p3_a64 tx_for;   /* incarnation of the peer that line two is for */
 	p3_a64 full_req; /* offset of the full request ring, 0 none */
@@ -269,6 +282,8 @@ struct p3_peer_entry {
 			   * the transfer table, 0: none */
 	uint64_t pad2[10];
 };
+
+#define P3_HEARD_UNKNOWN UINT64_C(1)
 
 enum p3_reads { P3_READS_HEAP = 1, P3_READS_CMA = 2 };
 

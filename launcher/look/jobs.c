@@ -19,8 +19,12 @@ struct name {
 	char text[60]; /* the abstract address without its zero byte in front */
 };
 
+/* The beginnings of names. */
+#define OF_JOBS  "portals3/"
+#define OF_HOSTS "portals3-hosts/" /* of a yod whose job has several hosts */
+
 /* Parse a line of /proc/net/unix.  Return true if it is the socket of a listening yod. */
-static bool parse_line(const char *line, struct name *name_out)
+static bool parse_line(const char *line, const char *service, struct name *name_out)
 {
 	unsigned flags;
 	int at = 0;
@@ -28,8 +32,9 @@ static bool parse_line(const char *line, struct name *name_out)
 		return false;
 	if (!(flags & LISTENS) || sscanf(line + at, "%59s", name_out->text) != 1)
 		return false;
-	return sscanf(name_out->text, "portals3/%u/%u", &name_out->uid, &name_out->jid) ==
-	       2;
+	size_t len = strlen(service);
+	return strncmp(name_out->text, service, len) == 0 &&
+	       sscanf(name_out->text + len, "%u/%u", &name_out->uid, &name_out->jid) == 2;
 }
 
 static bool is_ours(const struct name *name)
@@ -63,14 +68,14 @@ static int by_number(const void *a, const void *b)
 	return strcmp(x->text, y->text);
 }
 
-static struct names names_read(void)
+static struct names names_read(const char *service)
 {
 	struct names names = {NULL, 0, 0};
 	struct name name;
 	char line[400];
 	FILE *f = fopen("/proc/net/unix", "re");
 	while (f && fgets(line, sizeof line, f))
-		if (parse_line(line, &name))
+		if (parse_line(line, service, &name))
 			names_add(&names, &name);
 	if (f)
 		fclose(f);
@@ -81,7 +86,7 @@ static struct names names_read(void)
 
 void p3_look_jobs(void (*found)(void *arg, uint32_t uid, uint32_t jid), void *arg)
 {
-	struct names names = names_read();
+	struct names names = names_read(OF_JOBS);
 	for (size_t k = 0; k < names.n; k++)
 		if (is_ours(&names.v[k]))
 			found(arg, names.v[k].uid, names.v[k].jid);
@@ -107,11 +112,11 @@ static bool is_genuine(int sock, const struct name *name)
 }
 
 /* Connect without blocking: a stopped yod may have a full backlog. */
-static int connect_name(const struct name *name)
+static int connect_name(const struct name *name, int type)
 {
 	struct sockaddr_un at;
 	socklen_t len = address(name, &at);
-	int sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int sock = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (sock < 0)
 		return -errno;
 	int rc = 0;
@@ -127,12 +132,12 @@ static int connect_name(const struct name *name)
 	return rc;
 }
 
-static int connect_any(const struct names *names, uint32_t jid)
+static int connect_any(const struct names *names, uint32_t jid, int type)
 {
 	int rc = -ESRCH;
 	for (size_t k = 0; k < names->n && rc < 0; k++)
 		if (names->v[k].jid == jid) {
-			int got = is_ours(&names->v[k]) ? connect_name(&names->v[k])
+			int got = is_ours(&names->v[k]) ? connect_name(&names->v[k], type)
 							: -EPERM;
 			if (got >= 0 || got != -ESRCH)
 				rc = got;
@@ -161,14 +166,24 @@ uint32_t p3_look_parent(uint32_t pid)
 
 /* Connect to the yod of a process's job.  The number of a job is the pid of its topmost
  * process, so try the process and its ancestors. */
-int p3_look_connect(uint32_t pid)
+static int connect_to(uint32_t pid, const char *service, int type)
 {
-	struct names names = names_read();
+	struct names names = names_read(service);
 	int rc = -ESRCH;
 	for (int k = 0; k < PARENTS && pid && rc == -ESRCH; k++) {
-		rc = connect_any(&names, pid);
+		rc = connect_any(&names, pid, type);
 		pid = p3_look_parent(pid);
 	}
 	free(names.v);
 	return rc;
+}
+
+int p3_look_connect(uint32_t pid)
+{
+	return connect_to(pid, OF_JOBS, SOCK_SEQPACKET);
+}
+
+int p3_look_connect_hosts(uint32_t pid)
+{
+	return connect_to(pid, OF_HOSTS, SOCK_STREAM);
 }

@@ -50,10 +50,21 @@ struct p3_look;
  * of yod, of a node, or of a process below these; of a member of a domain, or of a
  * process above it such as mpirun; or of a process whose interface is in no domain. */
 int p3_look_open(uint32_t pid, struct p3_look **look_out);
+/* Look at the job whose yod, or agent, serves the other end of this socket, which is the
+ * look's from now on. */
+int p3_look_open_socket(int sock, struct p3_look **look_out);
 int p3_look_open_domain(const char *name, struct p3_look **look_out);
 /* Return the domain's name; "" for a process that is in none; NULL for a job of yod. */
 const char *p3_look_domain(const struct p3_look *look);
 void p3_look_close(struct p3_look *look);
+
+/* Return the name of a rank's host, or NULL: the job has one host, or is none of yod. */
+const char *p3_look_host(const struct p3_look *look, uint32_t rank);
+
+/* Connect to the yod of the job on several hosts with this number, or of which this
+ * process is one.  Return a stream socket for frames (launcher/yod/frames.h), or -errno
+ * as p3_look_open(). */
+int p3_look_connect_hosts(uint32_t pid);
 
 /* Read yod's table anew, and unmap the segments of incarnations that have ended. */
 int p3_look_again(struct p3_look *look);

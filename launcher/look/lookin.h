@@ -17,11 +17,14 @@
 
 #include "launcher/look/look.h"
 #include "shm/domain.h"
+#include "shm/job.h"
 
 struct p3_look {
 	int sock; /* connection to yod; -1: none */
 	struct p3_attach_msg job;
 	struct p3_look_node *node;
+	struct p3_job_host *host;
+	uint32_t hosts; /* hosts of the job; 0: one, or not known */
 	uint32_t room;  /* nodes that the array has memory for */
 	bool of_domain; /* the look is at a domain, or at a process that is in none */
 	uint32_t alone; /* this process; 0: a domain, or a job of yod */
@@ -50,6 +53,8 @@ uint32_t p3_look_parent(uint32_t pid);
 
 /* Ask for the job and all its nodes again, and map what is new.  Return 0 or -errno. */
 int p3_look_ask_yod(struct p3_look *look);
+/* Ask for the hosts of the job.  Return 0, also if it has one, or -errno. */
+int p3_look_ask_hosts(struct p3_look *look);
 
 /* ---- domain.c ---- */
 

@@ -92,6 +92,7 @@ void p3_look_close(struct p3_look *look)
 	for (uint32_t i = 0; i < look->room; i++)
 		p3_look_unmap(&look->node[i]);
 	free(look->node);
+	free(look->host);
 	if (look->sock >= 0)
 		close(look->sock);
 	p3_domain_forget(&look->domain);

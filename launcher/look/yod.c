@@ -3,12 +3,14 @@
  * nodes and their segments. */
 #include "launcher/clock.h"
 #include "launcher/look/lookin.h"
+#include "shm/layout.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static int wait_for(int sock, int64_t until)
@@ -151,5 +153,39 @@ int p3_look_ask_yod(struct p3_look *look)
 		rc = take_node(look, i);
 	for (uint32_t i = 0; !rc && i < look->job.size; i++)
 		rc = map_node(look, i);
+	return rc;
+}
+
+/* Read the file of the hosts. */
+static int read_hosts(struct p3_look *look, int fd)
+{
+	struct stat st;
+	if (fstat(fd, &st) || st.st_size < 0 ||
+		(uint64_t)st.st_size > P3_MAX_NODES * sizeof *look->host)
+		return -EPROTO;
+	size_t n = (size_t)st.st_size / sizeof *look->host, len = n * sizeof *look->host;
+	look->host = malloc(len + 1);
+	if (!look->host)
+		return -ENOMEM;
+	if (pread(fd, look->host, len, 0) != (ssize_t)len)
+		return -EPROTO;
+	for (size_t i = 0; i < n; i++)
+		look->host[i].name[sizeof look->host[i].name - 1] = '\0';
+	look->hosts = (uint32_t)n;
+	return 0;
+}
+
+int p3_look_ask_hosts(struct p3_look *look)
+{
+	struct parcel p;
+	int rc = ask(look, P3_ATTACH_HOSTS, 0);
+	if (!rc)
+		rc = receive(look, p3_now_ms() + P3_LOOK_MS, &p);
+	if (rc)
+		return rc;
+	rc = p.msg.op != P3_ATTACH_HOSTS ? -EPROTO
+	     : p.nfds                    ? read_hosts(look, p.fds[0])
+					 : 0;
+	drop_fds(&p);
 	return rc;
 }

@@ -122,7 +122,8 @@ static json_t *peers(const struct ptl_picture *p, uint32_t from)
 	json_t *a = json_array();
 	for (uint32_t to = 0; to < p->size; to++) {
 		struct ptl_pair pair = ptl_pair_of(p, from, to);
-		if (!pair.queued && !pair.out && !pair.unread && !pair.reading)
+		if ((!pair.queued && !pair.out && !pair.unread && !pair.reading) ||
+			ptl_is_far(&p->node[to]))
 			continue;
 		json_t *o = json_object();
 		set_number(o, "rank", to);
@@ -133,6 +134,29 @@ static json_t *peers(const struct ptl_picture *p, uint32_t from)
 		json_object_set_new(o, "cold", json_boolean(pair.cold));
 		json_object_set_new(
 			o, "seconds", json_real(ptl_seconds(p, pair.since_ns)));
+		json_array_append_new(a, o);
+	}
+	return a;
+}
+
+/* The nodes on other hosts with which a node has something to do. */
+static json_t *far_peers(const struct ptl_picture *p, uint32_t i)
+{
+	json_t *a = json_array();
+	struct ptl_far f;
+	for (uint32_t slot = 0; slot < p->node[i].nnodes; slot++) {
+		if (!ptl_far_of(p, i, slot, &f))
+			continue;
+		json_t *o = json_object();
+		set_number(o, "rank", slot);
+		json_object_set_new(
+			o, "host", f.host ? json_string(f.host) : json_null());
+		set_number(o, "queued", f.pair.queued);
+		set_number(o, "unanswered", f.pair.out);
+		json_object_set_new(
+			o, "seconds", json_real(ptl_seconds(p, f.pair.since_ns)));
+		json_object_set_new(
+			o, "silent", f.silent < 0 ? json_null() : json_real(f.silent));
 		json_array_append_new(a, o);
 	}
 	return a;
@@ -188,6 +212,7 @@ static void add_seen(json_t *o, const struct ptl_picture *was,
 	json_object_set_new(o, "endpoints", endpoints(is, n));
 	json_object_set_new(o, "drops", drops(is, n));
 	json_object_set_new(o, "peers", peers(is, i));
+	json_object_set_new(o, "far_peers", far_peers(is, i));
 }
 
 static json_t *one_node(
@@ -219,6 +244,11 @@ static json_t *job(const struct ptl_picture *p)
 	json_object_set_new(
 		o, "domain", p->domain ? json_string(p->domain) : json_null());
 	set_number(o, "size", p->size);
+	uint32_t i = 0;
+	while (i + 1 < p->size && ptl_is_far(&p->node[i]))
+		i++;
+	const char *host = p3_look_host(p->look, i);
+	json_object_set_new(o, "host", host ? json_string(host) : json_null());
 	return o;
 }
 
@@ -228,7 +258,8 @@ void ptl_json_job(const struct ptl_picture *was, const struct ptl_picture *is)
 	json_object_set_new(
 		o, "interval", json_real((double)(is->at_ns - was->at_ns) / 1e9));
 	for (uint32_t i = 0; i < is->size; i++)
-		json_array_append_new(nodes, one_node(was, is, i));
+		if (!ptl_is_far(&is->node[i]))
+			json_array_append_new(nodes, one_node(was, is, i));
 	json_object_set_new(o, "nodes", nodes);
 	print(o);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* ptlstat's command line, its list of jobs, and its loop. */
 #include "launcher/ptlstat/ptlstat.h"
+#include "launcher/yod/inquiry.h"
 #include "shm/domain.h"
 
 #include <errno.h>
@@ -28,6 +29,8 @@ struct opt {
 	long count; /* 0: not given */
 	bool json;
 	bool brief;
+	bool hosts;
+	int look_at; /* socket of an agent, or -1 */
 };
 
 __attribute__((format(printf, 1, 2))) static void complain(const char *fmt, ...)
@@ -65,6 +68,7 @@ static int show_help(void)
 	     "domain:\n"
 	     "                      ranks of mpirun or srun, or started by hand\n"
 	     "  -b, --brief         why: conclusions only, no line for each node\n"
+	     "  -H, --hosts         all hosts of a job of yod --hosts, from yod's host\n"
 	     "  -h, --help          print this help\n"
 	     "  --version           print the version\n\n"
 	     "status: 0, 1 there is no such job, it cannot be looked at, or its picture "
@@ -143,6 +147,12 @@ static int take_option(struct opt *opt, int c, const char *word)
 	case 'b':
 		opt->brief = true;
 		return -1;
+	case 'H':
+		opt->hosts = true;
+		return -1;
+	case 'L':
+		opt->look_at = atoi(optarg);
+		return -1;
 	case 'h':
 		return show_help();
 	case 'v':
@@ -162,12 +172,14 @@ static int parse(int argc, char **argv, struct opt *opt)
 		{"count", required_argument, NULL, 'c'}, {"json", no_argument, NULL, 'j'},
 		{"brief", no_argument, NULL, 'b'},
 		{"domain", required_argument, NULL, 'd'},
+		{"hosts", no_argument, NULL, 'H'},
+		{"look-at", required_argument, NULL, 'L'}, /* for agents */
 		{"help", no_argument, NULL, 'h'}, {"version", no_argument, NULL, 'v'},
 		{NULL, 0, NULL, 0}};
 	opterr = 0;
 	for (;;) {
 		int at = optind;
-		int c = getopt_long(argc, argv, "-:i:c:d:jbh", longs, NULL);
+		int c = getopt_long(argc, argv, "-:i:c:d:jbhH", longs, NULL);
 		if (c < 0)
 			break;
 		int rc = take_option(opt, c, argv[at]);
@@ -399,11 +411,18 @@ static int say_no(const struct opt *opt, int rc)
 	return opt->domain ? say_no_domain(opt->domain, rc) : say_no_look(opt->job, rc);
 }
 
+static int look_at(const struct opt *opt, struct p3_look **look_out)
+{
+	if (opt->look_at >= 0)
+		return p3_look_open_socket(opt->look_at, look_out);
+	return opt->domain ? p3_look_open_domain(opt->domain, look_out)
+			   : p3_look_open(opt->job, look_out);
+}
+
 static int look(struct opt *opt)
 {
 	struct p3_look *look;
-	int rc = opt->domain ? p3_look_open_domain(opt->domain, &look)
-			     : p3_look_open(opt->job, &look);
+	int rc = look_at(opt, &look);
 	if (rc)
 		return say_no(opt, rc);
 	if (!opt->count && !isatty(STDOUT_FILENO))
@@ -413,17 +432,55 @@ static int look(struct opt *opt)
 	return rc ? say_no(opt, rc) : STATUS_OK;
 }
 
+static int say_no_hosts(uint32_t job, int rc)
+{
+	if (rc == -ESRCH)
+		complain("--hosts: %u: no job of this user that yod --hosts runs from "
+			 "this host; expected the pid of such a yod (ranks of mpirun: "
+			 "ptlstat on each host)",
+			job);
+	else
+		return say_no_look(job, rc);
+	return STATUS_NO_JOB;
+}
+
+/* Show all hosts of a job. */
+static int look_at_hosts(const struct opt *opt)
+{
+	int rc = 0, bits = (opt->what == WHY           ? P3_ASK_WHY
+				   : opt->what == CONF ? P3_ASK_CONF
+						       : 0) |
+			   (opt->json ? P3_ASK_JSON : 0) |
+			   (opt->brief ? P3_ASK_BRIEF : 0);
+	long count = opt->what == LOOK && opt->count ? opt->count : 1;
+	if (!opt->job) {
+		complain("--hosts: no job is named; expected the pid of its yod, as in "
+			 "ptlstat --hosts 4711");
+		return STATUS_USAGE;
+	}
+	if (opt->interval * 1000 > P3_INQUIRY_RATE_MS) {
+		complain("-i: %g s is too long for --hosts; expected %d at most",
+			opt->interval, P3_INQUIRY_RATE_MS / 1000);
+		return STATUS_USAGE;
+	}
+	for (long n = 0; n < count && !rc; n++)
+		rc = ptl_hosts(opt->job, bits, opt->interval);
+	return rc ? say_no_hosts(opt->job, rc) : STATUS_OK;
+}
+
 static int perform(struct opt opt)
 {
 	static char domain[P3_DOMAIN_NAMES + 1];
-	bool named = opt.job || opt.domain;
+	bool named = opt.job || opt.domain || opt.look_at >= 0;
+	if (opt.hosts)
+		return look_at_hosts(&opt);
 	if (!named && opt.what == LOOK)
 		return list_jobs(&opt);
 	if (!named)
 		opt.job = only_job();
 	if (!opt.job && !named && only_domain(domain))
 		opt.domain = domain;
-	if (opt.job || opt.domain)
+	if (named || opt.job || opt.domain)
 		return look(&opt);
 	if (opt.what == CONF) {
 		ptl_conf(NULL);
@@ -444,7 +501,7 @@ static int printed(int status)
 
 int main(int argc, char **argv)
 {
-	struct opt opt = {.interval = 1};
+	struct opt opt = {.interval = 1, .look_at = -1};
 	int rc = parse(argc, argv, &opt);
 	return printed(rc >= 0 ? rc : perform(opt));
 }

@@ -8,6 +8,7 @@
  *	json.c	the same for programs
  *	why.c	the waits, and the processes that cause them
  *	silence.c the fate of messages that a node waits for
+ *	hosts.c	the reports of other hosts
  *	conf.c	settings, and the nodes' resources
  *
  * The job wrote the content of its segments: no value of it is used as a bound.  The
@@ -90,10 +91,19 @@ struct ptl_drops {
 struct ptl_picture {
 	struct p3_look *look;
 	uint32_t size, jid, yod;
+	uint32_t here;      /* nodes of this host */
 	const char *domain; /* its name, empty: a process alone; NULL: a job of yod's */
 	bool whole;         /* no process outside the picture can send to its nodes */
 	uint64_t at_ns;
 	struct ptl_node *node;
+};
+
+/* The requests of a node to one on another host. */
+struct ptl_far {
+	uint32_t slot;
+	const char *host; /* its name, or NULL: not known */
+	struct ptl_pair pair;
+	double silent; /* seconds since the host was heard; negative: not known */
 };
 
 /* Take a picture.  Return 0 or -errno as p3_look_again(). */
@@ -101,6 +111,11 @@ int ptl_picture_take(struct p3_look *look, struct ptl_picture *picture_out);
 void ptl_picture_drop(struct ptl_picture *picture);
 struct ptl_pair ptl_pair_of(const struct ptl_picture *p, uint32_t from, uint32_t to);
 struct ptl_drops ptl_drops_of(const struct ptl_picture *p, uint32_t from, uint32_t at);
+/* Return true if this slot of node i's table is a node on another host. */
+bool ptl_far_of(
+	const struct ptl_picture *p, uint32_t i, uint32_t slot, struct ptl_far *far_out);
+/* Return true if the node is on another host, so that only its rank is known. */
+bool ptl_is_far(const struct ptl_node *n);
 /* Return the node that has this slot, or the size of the picture. */
 uint32_t ptl_rank_of(const struct ptl_picture *p, uint32_t slot);
 /* Return true if the node still waits as in the picture, and has received nothing
@@ -154,6 +169,10 @@ enum ptl_silence ptl_silence_of(const struct ptl_picture *p, uint32_t i);
  * (NULL: do not report).  Return the number of lines. */
 uint32_t ptl_find_lost(const struct ptl_picture *p, uint32_t i,
 	void (*line)(void *arg, const char *text), void *arg);
+
+/* Print a report of each host of a job; the bits (p3_frame_ask) choose its subject and
+ * form.  Return 0 or -errno as p3_look_open(). */
+int ptl_hosts(uint32_t job, int bits, double interval);
 
 void ptl_conf(const struct ptl_picture *p); /* NULL: without a job */
 /* Return the value that a node with these words has in effect, or NULL. */

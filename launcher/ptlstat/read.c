@@ -28,7 +28,10 @@ const struct ptl_name ptl_counters[] = {{P3_C_HEARTBEAT, "heartbeat"},
 	{P3_C_LEASE_NIC, "lease_nic"}, {P3_C_CCI_SENT, "cci_sent"},
 	{P3_C_CCI_RECEIVED, "cci_received"}, {P3_C_CCI_DROPS, "cci_drops"},
 	{P3_C_CCI_RNR_SENT, "cci_rnr_sent"}, {P3_C_CCI_RNR_GOT, "cci_rnr_got"},
-	{P3_C_CCI_REFUSED, "cci_refused"}, {P3_C_CCI_RETRIES, "cci_retries"}, {0, NULL}};
+	{P3_C_CCI_REFUSED, "cci_refused"}, {P3_C_CCI_RETRIES, "cci_retries"},
+	{P3_C_FAR_OUT, "far_frames_out"}, {P3_C_FAR_IN, "far_frames_in"},
+	{P3_C_FAR_RESENT, "far_frames_resent"}, {P3_C_FAR_BREAKS, "far_breaks"},
+	{P3_C_FAR_STRANGERS, "far_strangers"}, {0, NULL}};
 
 const struct ptl_name ptl_gauges[] = {{P3_G_MES, "match_entries"},
 	{P3_G_MDS, "memory_descriptors"}, {P3_G_EQS, "event_queues"},
@@ -39,7 +42,8 @@ const struct ptl_name ptl_gauges[] = {{P3_G_MES, "match_entries"},
 	{P3_G_WATCHER, "watcher"}, {P3_G_CARVED, "arena_bytes"},
 	{P3_G_SLICE, "slice_bytes"}, {P3_G_NIC_ASLEEP, "nic_asleep"},
 	{P3_G_CCI_ENDPOINTS, "cci_endpoints"}, {P3_G_CCI_CONNECTIONS, "cci_connections"},
-	{0, NULL}};
+	{P3_G_FAR_LINKS, "far_peers"}, {P3_G_FAR_HELD, "far_frames_unacknowledged"},
+	{P3_G_FAR_PROMISED, "far_credits"}, {0, NULL}};
 
 const struct ptl_name ptl_settings[] = {{P3_G_PAGE, "page_bytes"}, {P3_G_CPUS, "cpus"},
 	{P3_G_CMA, "cma"}, {P3_G_BULK, "bulk"}, {P3_G_MEMBARRIER, "membarrier"},
@@ -144,6 +148,8 @@ static const char *check_header(const struct ptl_picture *p, uint32_t i)
 	const struct p3_seg_header *h = published(p, i, 0, sizeof *h);
 	if (m->state == P3_RDV_NEVER_JOINED)
 		return "it has not joined";
+	if (m->state == P3_RDV_ELSEWHERE)
+		return "it is on another host";
 	if (!h)
 		return m->state == P3_RDV_LEFT ? "it has left"
 					       : "its segment cannot be mapped";
@@ -345,8 +351,10 @@ int ptl_picture_take(struct p3_look *look, struct ptl_picture *out)
 		.node = calloc(job->size, sizeof *p.node)};
 	if (!p.node)
 		return -ENOMEM;
-	for (uint32_t i = 0; i < p.size; i++)
+	for (uint32_t i = 0; i < p.size; i++) {
 		read_node(&p, i);
+		p.here += !ptl_is_far(&p.node[i]);
+	}
 	p.whole = is_whole(&p);
 	forget_slots(&p);
 	p.at_ns = now_ns(); /* all words are older than this */
@@ -362,16 +370,21 @@ void ptl_picture_drop(struct ptl_picture *p)
 
 /* ---- pairs ---- */
 
-static const struct p3_peer_entry *entry(
-	const struct ptl_picture *p, uint32_t of, uint32_t about)
+static const struct p3_peer_entry *entry_of(
+	const struct ptl_picture *p, uint32_t of, uint32_t slot)
 {
 	const struct ptl_node *n = &p->node[of];
-	uint32_t slot = p->node[about].slot;
 	const struct p3_peer_entry *e;
 	if (n->unseen || !is_all_there(n) || slot >= n->nnodes)
 		return NULL;
 	struct p3_layout l = p3_layout_of(n->nnodes);
 	return published(p, of, p3_entry_off(&l, slot), sizeof *e);
+}
+
+static const struct p3_peer_entry *entry(
+	const struct ptl_picture *p, uint32_t of, uint32_t about)
+{
+	return entry_of(p, of, p->node[about].slot);
 }
 
 #define KIND_SWITCH 1 /* the lane goes on in the full ring */
@@ -439,6 +452,28 @@ struct ptl_pair ptl_pair_of(const struct ptl_picture *p, uint32_t from, uint32_t
 	return pair;
 }
 
+bool ptl_far_of(
+	const struct ptl_picture *p, uint32_t i, uint32_t slot, struct ptl_far *out)
+{
+	const struct p3_peer_entry *e = entry_of(p, i, slot);
+	uint64_t heard = e ? p3_get(&e->shown_heard) : 0, ops;
+	if (!heard)
+		return false;
+	ops = p3_get(&e->shown_ops);
+	*out = (struct ptl_far){.slot = slot,
+		.host = p3_look_host(p->look, slot),
+		.pair = {.queued = (uint32_t)ops, .out = (uint32_t)(ops >> 32)},
+		.silent = heard == P3_HEARD_UNKNOWN ? -1 : ptl_seconds(p, heard)};
+	if (ops)
+		out->pair.since_ns = p3_get(&e->shown_since);
+	return true;
+}
+
+bool ptl_is_far(const struct ptl_node *n)
+{
+	return n->msg.state == P3_RDV_ELSEWHERE;
+}
+
 struct ptl_drops ptl_drops_of(const struct ptl_picture *p, uint32_t from, uint32_t at)
 {
 	const struct p3_peer_entry *e = entry(p, at, from);
@@ -484,7 +519,9 @@ void ptl_state_text(const struct ptl_node *n, char *text, size_t size)
 	static const char *const names[] = {[P3_RDV_NEVER_JOINED] = "not joined",
 		[P3_RDV_JOINED] = "joined",
 		[P3_RDV_LEFT] = "left"};
-	if (n->msg.state == P3_RDV_DIED || n->msg.ended)
+	if (ptl_is_far(n))
+		snprintf(text, size, "on another host");
+	else if (n->msg.state == P3_RDV_DIED || n->msg.ended)
 		end_text(n, text, size);
 	else if (!process_of(&n->msg))
 		snprintf(text, size, "not there: no interface yet, or ended");

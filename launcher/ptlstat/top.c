@@ -113,6 +113,40 @@ static void mark_cut(char *text, size_t columns)
 	"rank     pid does               out/s  in/s  outB/s   inB/s queue  pend recv "  \
 	"drops denied   hot/peers lease nic% mover  ME/MD/EQ    page numa"
 
+#define FAR_HEAD "  fout/s  fin/s resent breaks unack credits silent"
+
+/* Return the longest silence of a host of the node's peers, in ms. */
+static double silence_ms(const struct ptl_picture *p, uint32_t i)
+{
+	double most = 0;
+	struct ptl_far f;
+	for (uint32_t slot = 0; slot < p->node[i].nnodes; slot++)
+		if (ptl_far_of(p, i, slot, &f) && f.silent > most)
+			most = f.silent;
+	return most * 1000;
+}
+
+/* Append the columns of the wire between hosts. */
+static void far_row(char *line, size_t size, const struct ptl_picture *p, uint32_t i,
+	const struct rates *r)
+{
+	const uint64_t *w = p->node[i].word;
+	char t[4][16];
+	snprintf(line, size, " %7s %6s %6s %6s %5u %7u %6.0f",
+		brief(rate(r, P3_C_FAR_OUT), t[0]), brief(rate(r, P3_C_FAR_IN), t[1]),
+		brief((double)w[P3_C_FAR_RESENT], t[2]),
+		brief((double)w[P3_C_FAR_BREAKS], t[3]), (unsigned)w[P3_G_FAR_HELD],
+		(unsigned)w[P3_G_FAR_PROMISED], silence_ms(p, i));
+}
+
+static bool has_far_links(const struct ptl_picture *p)
+{
+	bool any = false;
+	for (uint32_t i = 0; i < p->size; i++)
+		any |= !p->node[i].unseen && p->node[i].word[P3_G_FAR_LINKS];
+	return any;
+}
+
 static void row(char *line, size_t size, const struct ptl_picture *p, uint32_t i,
 	const struct rates *r)
 {
@@ -127,7 +161,7 @@ static void row(char *line, size_t size, const struct ptl_picture *p, uint32_t i
 		return;
 	if (w[P3_G_NUMA])
 		snprintf(numa, sizeof numa, "%d", (int)w[P3_G_NUMA] - 1);
-	snprintf(line + at, size - (size_t)at,
+	at += snprintf(line + at, size - (size_t)at,
 		" %5s %5s %7s %7s %5u %5u %4u %5s %6s %5u/%-5u %5s %3d%% %-6s "
 		"%3u/%u/%-5u %4s %4s",
 		brief(rate(r, P3_C_SENT), t[0]), brief(rate(r, P3_C_RECEIVED), t[1]),
@@ -139,6 +173,8 @@ static void row(char *line, size_t size, const struct ptl_picture *p, uint32_t i
 		(unsigned)w[P3_G_ALIVE], holder(w[P3_G_LEASE]), nic_share(r), mover(r),
 		(unsigned)w[P3_G_MES], (unsigned)w[P3_G_MDS], (unsigned)w[P3_G_EQS],
 		pages(w[P3_G_PAGE]), numa);
+	if (w[P3_G_FAR_LINKS] && (size_t)at < size)
+		far_row(line + at, size - (size_t)at, p, i, r);
 }
 
 struct screen {
@@ -166,7 +202,7 @@ static void put(const struct screen *s, char *line)
 
 static void head(const struct screen *s, const struct ptl_picture *p, double seconds)
 {
-	char line[200];
+	char line[240];
 	unsigned joined = 0, stopped = 0;
 	for (uint32_t i = 0; i < p->size; i++) {
 		joined += p->node[i].msg.state == P3_RDV_JOINED;
@@ -178,10 +214,10 @@ static void head(const struct screen *s, const struct ptl_picture *p, double sec
 			 ? snprintf(line, sizeof line, "a process in no domain")
 			 : snprintf(line, sizeof line, "job %u (yod %u)", p->jid, p->yod);
 	snprintf(line + at, sizeof line - (size_t)at,
-		": %u nodes, %u joined, %u stopped; rates over %.2f s", p->size, joined,
-		stopped, seconds);
+		": %u nodes%s, %u joined, %u stopped; rates over %.2f s", p->here,
+		p->here < p->size ? " of this host" : "", joined, stopped, seconds);
 	put(s, line);
-	snprintf(line, sizeof line, "%s", HEAD);
+	snprintf(line, sizeof line, "%s%s", HEAD, has_far_links(p) ? FAR_HEAD : "");
 	put(s, line);
 }
 
@@ -195,6 +231,8 @@ void ptl_top(const struct ptl_picture *was, const struct ptl_picture *is, bool o
 		fputs(HOME, stdout);
 	head(&s, is, seconds);
 	for (uint32_t i = 0; i < is->size; i++) {
+		if (ptl_is_far(&is->node[i]))
+			continue;
 		struct rates r = {seconds, zero, is->node[i].word};
 		const struct ptl_node *before = ptl_before(was, &is->node[i]);
 		if (before) /* else the node has joined anew, and counts from zero */

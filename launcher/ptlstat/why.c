@@ -10,7 +10,8 @@
 
 #include <stdlib.h>
 
-#define LONG_S 0.3 /* shorter waits are normal */
+#define LONG_S   0.3 /* shorter waits are normal */
+#define SILENT_S 3   /* a host that runs is heard each second, and looked at as often */
 
 struct view {
 	const struct ptl_picture *p;
@@ -54,13 +55,14 @@ static bool is_waiting(const struct view *v, const struct ptl_node *n)
 
 static bool misses_barrier(const struct view *v, uint32_t from, uint32_t to)
 {
-	return v->p->node[from].msg.barrier_n && !v->p->node[to].msg.barrier_n;
+	const struct ptl_node *n = &v->p->node[to];
+	return v->p->node[from].msg.barrier_n && !n->msg.barrier_n && !ptl_is_far(n);
 }
 
 static bool holds_sends(const struct view *v, uint32_t from, uint32_t to)
 {
 	return ptl_seconds(v->p, pair(v, from, to)->since_ns) >= LONG_S &&
-	       !is_over(&v->p->node[to]);
+	       !is_over(&v->p->node[to]) && !ptl_is_far(&v->p->node[to]);
 }
 
 static bool waits_for(const struct view *v, uint32_t from, uint32_t to)
@@ -135,7 +137,7 @@ static void add_missing(struct ptl_text *t, const struct view *v)
 {
 	uint32_t said = 0;
 	for (uint32_t i = 0; i < v->p->size; i++) {
-		if (v->p->node[i].msg.barrier_n)
+		if (v->p->node[i].msg.barrier_n || ptl_is_far(&v->p->node[i]))
 			continue;
 		if (said++ == 8) {
 			ptl_add(t, ", ...");
@@ -168,11 +170,39 @@ static void add_state(struct ptl_text *t, const struct view *v, const struct ptl
 	}
 }
 
+static void add_far_name(struct ptl_text *t, const struct ptl_far *f)
+{
+	ptl_add(t, "node %u on %s", f->slot, f->host ? f->host : "another host");
+}
+
+static void add_silence(struct ptl_text *t, const struct ptl_far *f)
+{
+	if (f->silent >= SILENT_S)
+		ptl_add(t, ", host silent for %.1f s", f->silent);
+}
+
+static void add_far_pairs(struct ptl_text *t, const struct view *v, uint32_t i)
+{
+	struct ptl_far f;
+	for (uint32_t slot = 0; slot < v->p->node[i].nnodes; slot++) {
+		if (!ptl_far_of(v->p, i, slot, &f) || (!f.pair.queued && !f.pair.out))
+			continue;
+		ptl_add(t, "; for ");
+		add_far_name(t, &f);
+		ptl_add(t, ": %u queued, %u unanswered", f.pair.queued, f.pair.out);
+		if (f.pair.since_ns)
+			ptl_add(t, ", nothing taken since %.1f s",
+				ptl_seconds(v->p, f.pair.since_ns));
+		add_silence(t, &f);
+	}
+}
+
 static void add_pairs(struct ptl_text *t, const struct view *v, uint32_t i)
 {
 	for (uint32_t to = 0; to < v->p->size; to++) {
 		const struct ptl_pair *pr = pair(v, i, to);
-		if (!pr->queued && !pr->out && !pr->unread)
+		if ((!pr->queued && !pr->out && !pr->unread) ||
+			ptl_is_far(&v->p->node[to]))
 			continue;
 		ptl_add(t, "; for node %u: %u in its lane%s, %u queued, %u unanswered",
 			to, pr->unread, pr->cold ? " (which it does not poll)" : "",
@@ -202,8 +232,10 @@ static void describe(struct view *v, uint32_t i)
 		n->msg.os_pid ? n->msg.os_pid : n->msg.started_pid);
 	add_state(&t, v, n);
 	if (!n->unseen) {
-		if (!is_over(n))
+		if (!is_over(n)) {
 			add_pairs(&t, v, i);
+			add_far_pairs(&t, v, i);
+		}
 		add_own(&t, n);
 	} else if (n->msg.state == P3_RDV_JOINED || n->msg.state == P3_RDV_DIED) {
 		ptl_add(&t, "; %s", n->unseen);
@@ -345,6 +377,39 @@ static void blame_nobody(struct view *v, uint32_t i)
 	conclude(v, &t);
 }
 
+/* Name the nodes on other hosts for which a node waits.  Return false if there are
+ * none. */
+static bool blame_far(struct view *v, uint32_t i)
+{
+	uint32_t before = v->said;
+	struct ptl_far f;
+	for (uint32_t slot = 0; slot < v->p->node[i].nnodes; slot++) {
+		struct ptl_text t = {.n = 0};
+		if (!ptl_far_of(v->p, i, slot, &f) ||
+			ptl_seconds(v->p, f.pair.since_ns) < LONG_S)
+			continue;
+		ptl_add(&t, "node %u waits for an answer of ", i);
+		add_far_name(&t, &f);
+		add_silence(&t, &f);
+		conclude(v, &t);
+	}
+	return v->said > before;
+}
+
+/* Tell of a barrier that all nodes of this host have reached. */
+static void blame_far_barrier(struct view *v)
+{
+	uint32_t n = 0;
+	for (uint32_t i = 0; i < v->p->size; i++)
+		n += v->p->node[i].msg.barrier_n != 0;
+	if (n != v->p->here || n == v->p->size)
+		return;
+	struct ptl_text t = {.n = 0};
+	ptl_add(&t,
+		"all nodes of this host wait in PtlXBarrier for nodes on other hosts");
+	conclude(v, &t);
+}
+
 static bool is_blamed(const struct view *v, uint32_t to)
 {
 	for (uint32_t i = 0; i < v->p->size; i++)
@@ -357,7 +422,8 @@ static void blame_silence(struct view *v)
 {
 	for (uint32_t i = 0; i < v->p->size; i++) {
 		const struct ptl_node *n = &v->p->node[i];
-		if (!v->waits[i] || n->msg.barrier_n || waits_for_any(v, i))
+		if (!v->waits[i] || n->msg.barrier_n || waits_for_any(v, i) ||
+			blame_far(v, i))
 			continue;
 		if (!ptl_find_lost(v->p, i, add_conclusion, v) && !is_blamed(v, i))
 			blame_nobody(v, i);
@@ -417,8 +483,8 @@ static void tell_that_all_is_well(struct view *v)
 			ptl_add(&s, "node %u is stopped; no node waits for it", i);
 			conclude(v, &s);
 		}
-	ptl_add(&t, "no node waits for long; %u of %u nodes are alive", alive,
-		v->p->size);
+	ptl_add(&t, "no node waits for long; %u of %u nodes%s are alive", alive,
+		v->p->here, v->p->here < v->p->size ? " of this host" : "");
 	conclude(v, &t);
 }
 
@@ -435,10 +501,12 @@ void ptl_why(const struct ptl_picture *p,
 	}
 	for (uint32_t i = 0; i < p->size; i++) {
 		any |= v.waits[i];
-		describe(&v, i);
+		if (!ptl_is_far(&p->node[i]))
+			describe(&v, i);
 	}
 	any |= ptl_cci_blame(p, LONG_S, add_conclusion, &v) != 0;
 	blame_ends_of_chains(&v);
+	blame_far_barrier(&v);
 	blame_silence(&v);
 	if (any && !v.said)
 		blame_circle(&v);

@@ -91,7 +91,7 @@ static void refuse(int sock)
 	close(sock);
 }
 
-static void admit(struct p3_attach *a, int sock)
+void p3_attach_admit(struct p3_attach *a, int sock)
 {
 	int size = SNDBUF;
 	struct client *c = place(a);
@@ -110,7 +110,7 @@ static void accept_some(struct p3_attach *a)
 		if (sock < 0)
 			return;
 		if (may_look(sock))
-			admit(a, sock);
+			p3_attach_admit(a, sock);
 		else
 			refuse(sock);
 	}
@@ -195,33 +195,55 @@ static int send_part_of_look(const struct p3_attach *a, const struct client *c)
 	return transmit(c, &m, NULL);
 }
 
+/* Send one or two descriptors, or none if there is none. */
+static int send_fds(const struct client *c, struct p3_attach_msg *m, const int *fds)
+{
+	m->status = fds[0] < 0 ? ENOENT : 0;
+	int rc = transmit(c, m, m->status ? NULL : fds);
+	if (rc != -ETOOMANYREFS)
+		return rc;
+	/* the user has too many descriptors in flight: try later */
+	m->status = ETOOMANYREFS;
+	return transmit(c, m, NULL);
+}
+
 static int send_segments(const struct p3_attach *a, const struct client *c)
 {
 	struct p3_rdv_view v;
 	p3_rdv_show(a->conf.rdv, c->next, &v);
 	struct p3_attach_msg m = message_node(a, c->next, &v);
 	m.op = P3_ATTACH_SEGMENTS;
-	m.status = v.published < 0 ? ENOENT : 0;
-	int fds[P3_ATTACH_FDS] = {v.published, v.host};
-	int rc = transmit(c, &m, m.status ? NULL : fds);
-	if (rc != -ETOOMANYREFS)
-		return rc;
-	/* the user has too many descriptors in flight: try later */
-	m.status = ETOOMANYREFS;
-	return transmit(c, &m, NULL);
+	return send_fds(c, &m, (const int[P3_ATTACH_FDS]){v.published, v.host});
+}
+
+static int send_hosts(const struct p3_attach *a, const struct client *c)
+{
+	struct p3_attach_msg m = message(a, P3_ATTACH_HOSTS);
+	return send_fds(c, &m, (const int[P3_ATTACH_FDS]){a->conf.hosts, -1});
+}
+
+static int send_next(const struct p3_attach *a, const struct client *c)
+{
+	switch (c->op) {
+	case P3_ATTACH_LOOK:
+		return send_part_of_look(a, c);
+	case P3_ATTACH_HOSTS:
+		return send_hosts(a, c);
+	default:
+		return send_segments(a, c);
+	}
 }
 
 static bool is_answered(const struct p3_attach *a, const struct client *c)
 {
-	return c->op == P3_ATTACH_SEGMENTS || c->next > a->conf.size;
+	return c->op != P3_ATTACH_LOOK || c->next > a->conf.size;
 }
 
 static int answer(struct p3_attach *a, struct client *c)
 {
 	int rc = 0;
 	while (c->asked && !rc) {
-		rc = c->op == P3_ATTACH_LOOK ? send_part_of_look(a, c)
-					     : send_segments(a, c);
+		rc = send_next(a, c);
 		c->next += !rc;
 		if (!rc && is_answered(a, c))
 			c->asked = false;
@@ -233,7 +255,7 @@ static bool is_question(const struct p3_attach *a, const struct p3_attach_msg *m
 {
 	if (m->magic != P3_ATTACH_MAGIC)
 		return false;
-	return m->op == P3_ATTACH_LOOK ||
+	return m->op == P3_ATTACH_LOOK || m->op == P3_ATTACH_HOSTS ||
 	       (m->op == P3_ATTACH_SEGMENTS && m->node < a->conf.size);
 }
 

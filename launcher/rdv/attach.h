@@ -5,6 +5,7 @@
  *	ptlstat  --connect-->  abstract socket "portals3/UID/JOB"	SOCK_SEQPACKET
  *		 --LOOK-->  yod  --JOB, NODE 0 ... NODE size-1-->
  *		 --SEGMENTS node-->  yod  --SEGMENTS (2 descriptors)-->
+ *		 --HOSTS-->  yod  --HOSTS (1 descriptor)-->
  *
  * JOB is the job's number (the pid of the yod that the user started), UID yod's user.
  * The kernel removes the name when yod ends, so nothing is left behind; /proc/net/unix
@@ -21,6 +22,10 @@
  * (remains.h) are kept as long, in place of its published segment: yod then sends this
  * one descriptor, and none of a host segment.
  *
+ * The file of HOSTS is that of the job's hosts (struct p3_job_host).  A job on one host
+ * has none.  On several hosts each agent serves lookers of its host, and describes the
+ * other ranks only as P3_RDV_ELSEWHERE.
+ *
  * yod waits for no looker, and queues nothing for one: it makes each packet of an answer
  * when the looker's socket has room, from the table as it is then, and reads the next
  * question only when the last one is answered.  There are at most P3_ATTACH_CLIENTS
@@ -36,7 +41,7 @@
 
 #include <stdint.h>
 
-#define P3_ATTACH_MAGIC   0x33504c01u /* protocol; the low byte is its version */
+#define P3_ATTACH_MAGIC   0x33504c02u /* protocol; the low byte is its version */
 #define P3_ATTACH_CLIENTS 16u
 #define P3_ATTACH_FDS     2u /* published, host; or the remains */
 
@@ -46,6 +51,7 @@ enum p3_attach_op {
 	P3_ATTACH_JOB,      /* yod: size, jid, os_pid (its own), uid */
 	P3_ATTACH_NODE,     /* yod: all members except size */
 	P3_ATTACH_REFUSED,  /* yod: status is an errno */
+	P3_ATTACH_HOSTS,    /* looker; yod: the same with a descriptor, or status */
 };
 
 /* One packet.  Unused members are zero. */
@@ -81,6 +87,7 @@ struct p3_attach_conf {
 	uint32_t jid;
 	uint32_t size;
 	const struct p3_rdv *rdv;
+	int hosts; /* file of the job's hosts, or -1; it stays the caller's */
 	uint32_t (*started_pid)(void *arg, uint32_t node);
 	void *arg;
 };
@@ -88,6 +95,9 @@ struct p3_attach_conf {
 /* Open the service.  Return 0, or -errno: no process can look at the job. */
 int p3_attach_create(const struct p3_attach_conf *conf, struct p3_attach **attach_out);
 void p3_attach_destroy(struct p3_attach *attach);
+
+/* Serve a looker at the other end of this socket, which is attach's from now on. */
+void p3_attach_admit(struct p3_attach *attach, int sock);
 
 /* Return a descriptor that is readable when p3_attach_step() has work. */
 int p3_attach_fd(const struct p3_attach *attach);

@@ -140,7 +140,13 @@ void p3_rdv_cards(struct p3_rdv *rdv, int status, uint32_t ended, const void *ca
 /* Return the number of packets queued for a node that does not read. */
 uint32_t p3_rdv_queued(const struct p3_rdv *rdv, uint32_t node);
 
-enum p3_rdv_state { P3_RDV_NEVER_JOINED, P3_RDV_JOINED, P3_RDV_LEFT, P3_RDV_DIED };
+enum p3_rdv_state {
+	P3_RDV_NEVER_JOINED,
+	P3_RDV_JOINED,
+	P3_RDV_LEFT,
+	P3_RDV_DIED,
+	P3_RDV_ELSEWHERE /* its host is another one */
+};
 
 /* The table's entry of a node; the descriptors stay rdv's, -1: none. */
 struct p3_rdv_view {

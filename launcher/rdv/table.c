@@ -93,7 +93,8 @@ uint32_t p3_rdv_queued(const struct p3_rdv *r, uint32_t i)
 void p3_rdv_show(const struct p3_rdv *r, uint32_t i, struct p3_rdv_view *out)
 {
 	const struct p3_rdv_node *n = &r->node[i];
-	*out = (struct p3_rdv_view){.state = n->was,
+	bool elsewhere = r->conf.here && i - r->conf.first >= r->conf.here;
+	*out = (struct p3_rdv_view){.state = elsewhere ? P3_RDV_ELSEWHERE : n->was,
 		.inited = n->state == NODE_KNOWN || n->state == NODE_JOINED,
 		.ended = n->ended,
 		.status = n->status,

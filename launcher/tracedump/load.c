@@ -20,6 +20,7 @@ struct scale {
 
 void td_free(struct td_trace *t)
 {
+	free(t->file);
 	free(t->block);
 	free(t->event);
 	free(t->message);
@@ -112,9 +113,10 @@ static int by_time(const void *x, const void *y)
 
 /* Set a record's time in ns.  Return false if its time is impossible: before the job's
  * begin, after the records were read, or outside of the clock's range. */
-static bool has_time(struct td_trace *t, struct td_event *ev, const struct scale *s)
+static bool has_time(struct td_trace *t, struct td_event *ev, const struct scale *scales)
 {
 	struct td_block *b = &t->block[ev->block];
+	const struct scale *s = &scales[b->file];
 	uint64_t ticks = ev->e.ticks;
 	if (ticks < s->began.ticks || ticks > b->now.ticks) {
 		b->unsound++;
@@ -125,7 +127,7 @@ static bool has_time(struct td_trace *t, struct td_event *ev, const struct scale
 		b->unsound++;
 		return false;
 	}
-	ev->ns = (int64_t)ns;
+	ev->ns = (int64_t)(s->began.ns - scales[0].began.ns) + (int64_t)ns;
 	return true;
 }
 
@@ -154,13 +156,19 @@ static int link_rings(struct td_trace *t)
 	return 0;
 }
 
+/* Sort the records; there is a scale for each file. */
 static int in_order(struct td_trace *t, const struct scale *s)
 {
+	int rc = 0;
 	t->began = s->began;
 	drop_timeless(t, s);
 	name_peers(t);
 	qsort(t->event, t->nevents, sizeof *t->event, by_time);
-	int rc = link_rings(t);
+	if (t->nfiles > 1) {
+		rc = td_merge(t);
+		qsort(t->event, t->nevents, sizeof *t->event, by_time);
+	}
+	rc = rc ? rc : link_rings(t);
 	return rc ? rc : td_find_messages(t);
 }
 
@@ -220,6 +228,7 @@ static int read_block(
 	if (!entry)
 		return no_memory();
 	struct td_block block = {.header = *h,
+		.file = t->nfiles,
 		.node = b->node,
 		.fate = (enum p3_trace_fate)b->fate,
 		.now = b->now,
@@ -251,20 +260,25 @@ static int read_blocks(FILE *in, const char *path, struct td_trace *t, struct sc
 	return rc;
 }
 
-static int read_file(FILE *in, const char *path, struct td_trace *t)
+/* Read a file of yod as that of the next host. */
+static int read_file(FILE *in, const char *path, struct td_trace *t, struct scale *s_out)
 {
+	uint32_t before = t->nblocks;
 	struct p3_tracefile_header h;
 	if (fread(&h, 1, sizeof h, in) != sizeof h || h.magic != P3_TRACEFILE_MAGIC)
 		return bad_file(path, "it is something else");
 	if (h.version != P3_TRACE_VERSION || !h.size || h.size > P3_MAX_NODES)
 		return bad_file(path, "it is of another version");
-	struct scale s = {.began = h.began};
+	if (t->nfiles && (t->jid != h.jid || t->size != h.size))
+		return bad_file(path, "it is of another job than the first file");
+	*s_out = (struct scale){.began = h.began};
 	t->jid = h.jid;
 	t->size = h.size;
-	int rc = read_blocks(in, path, t, &s);
-	if (!rc && !t->nblocks)
+	int rc = read_blocks(in, path, t, s_out);
+	if (!rc && t->nblocks == before)
 		rc = bad_file(path, "no node was traced");
-	return rc ? rc : in_order(t, &s);
+	t->nfiles++;
+	return rc;
 }
 
 /* ---- a core ---- */
@@ -317,20 +331,63 @@ static bool is_elf(FILE *in)
 	return c == ELFMAG0;
 }
 
+static FILE *open_file(const char *path)
+{
+	struct stat st;
+	FILE *in = fopen(path, "re");
+	if (in && !fstat(fileno(in), &st) && !S_ISDIR(st.st_mode))
+		return in;
+	td_say("'%s': %s; expected a file of yod --trace, or a node's core", path,
+		in ? "a directory" : strerror(errno));
+	if (in)
+		fclose(in);
+	return NULL;
+}
+
 int td_load_file(const char *path, struct td_trace *trace_out)
 {
 	struct td_trace t = {.jid = 0};
-	struct stat st;
-	FILE *in = fopen(path, "re");
-	if (!in || fstat(fileno(in), &st) || S_ISDIR(st.st_mode)) {
-		td_say("'%s': %s; expected a file of yod --trace, or a node's core", path,
-			in ? "a directory" : strerror(errno));
-		if (in)
-			fclose(in);
+	struct scale s;
+	FILE *in = open_file(path);
+	if (!in)
 		return -ENOENT;
+	int rc;
+	if (is_elf(in)) {
+		rc = read_core(fileno(in), path, &t);
+	} else {
+		rc = read_file(in, path, &t, &s);
+		rc = rc ? rc : in_order(&t, &s);
 	}
-	int rc = is_elf(in) ? read_core(fileno(in), path, &t) : read_file(in, path, &t);
 	fclose(in);
+	if (rc)
+		td_free(&t);
+	else
+		*trace_out = t;
+	return rc;
+}
+
+static int read_one_of(const char *path, struct td_trace *t, struct scale *s)
+{
+	FILE *in = open_file(path);
+	if (!in)
+		return -ENOENT;
+	int rc = is_elf(in) ? bad_file(path, "a core, which has no clock of its host")
+			    : read_file(in, path, t, s);
+	fclose(in);
+	return rc;
+}
+
+int td_load_files(char *const *paths, uint32_t n, struct td_trace *trace_out)
+{
+	struct td_trace t = {.file = calloc(n, sizeof *t.file)};
+	struct scale *scales = calloc(n, sizeof *scales);
+	int rc = t.file && scales ? 0 : no_memory();
+	for (uint32_t i = 0; i < n && !rc; i++) {
+		t.file[i].path = paths[i];
+		rc = read_one_of(paths[i], &t, &scales[i]);
+	}
+	rc = rc ? rc : in_order(&t, scales);
+	free(scales);
 	if (rc)
 		td_free(&t);
 	else

@@ -211,8 +211,34 @@ static void say_block(const struct td_block *b, FILE *out)
 	fputc('\n', out);
 }
 
+/* Describe the clock of a host's file. */
+static void say_file(const struct td_trace *t, uint32_t i, FILE *out)
+{
+	const struct td_file *f = &t->file[i];
+	fprintf(out, "# %s: ", f->path);
+	if (!i)
+		fputs("times are by its clock", out);
+	else if (!f->known)
+		fputs("clock not known: it exchanges no messages with the others", out);
+	else
+		fprintf(out, "clock %+.1f us", (double)f->ahead / 1e3);
+	if (i && f->known && f->error == TD_ERROR_UNKNOWN)
+		fputs(", messages go in one direction only, so the error is not known",
+			out);
+	else if (i && f->known)
+		fprintf(out, ", error %.1f us", (double)f->error / 1e3);
+	if (f->moved)
+		fprintf(out,
+			"; %u records moved by up to %.1f us, since no message is taken "
+			"before it was sent",
+			f->moved, (double)f->moved_most / 1e3);
+	fputc('\n', out);
+}
+
 void td_text(const struct td_trace *t, const struct td_filter *f, FILE *out)
 {
+	for (uint32_t i = 0; t->file && i < t->nfiles; i++)
+		say_file(t, i, out);
 	for (uint32_t i = 0; i < t->nblocks; i++)
 		if (!f->nodes || td_list_holds(f->nodes, t->block[i].node))
 			say_block(&t->block[i], out);

@@ -16,7 +16,8 @@
 enum form { TEXT, JSON, SVG };
 
 struct opt {
-	const char *file;
+	char *const *files;
+	uint32_t nfiles;
 	uint32_t job;
 	enum form form;
 	const char *output;
@@ -34,11 +35,12 @@ static const struct option longs[] = {{"job", required_argument, NULL, 'j'},
 
 static int help(void)
 {
-	puts("usage: tracedump [options] FILE\n"
+	puts("usage: tracedump [options] FILE...\n"
 	     "       tracedump [options] --job JOB\n"
 	     "Shows the last actions of a job's NICs: from a file of yod --trace, from\n"
 	     "the core of a node, or from a job that runs, its nodes that died or left\n"
-	     "included.\n\n"
+	     "included.  The files of several hosts of a job are shown as one, on the\n"
+	     "clock of the first file.\n\n"
 	     "  --job JOB        a job that runs: its number, or a pid of it\n"
 	     "  --json           print JSON for ui.perfetto.dev or chrome://tracing\n"
 	     "  --svg            print a picture; best with few microseconds\n"
@@ -149,9 +151,10 @@ static int parse(int argc, char **argv, struct opt *o)
 		if (!take(o, c, argv[at]))
 			return USAGE;
 	}
-	o->file = argv[optind];
-	if (!o->file == !o->job || (o->file && argv[optind + 1])) {
-		td_say("expected one file, or --job and a number; see tracedump --help");
+	o->files = &argv[optind];
+	o->nfiles = (uint32_t)(argc - optind);
+	if (!o->nfiles == !o->job || o->nfiles > P3_MAX_NODES) {
+		td_say("expected a file, or --job and a number; see tracedump --help");
 		return USAGE;
 	}
 	return -1;
@@ -202,6 +205,14 @@ static int show(const struct td_trace *t, const struct opt *o)
 	return rc != 0;
 }
 
+static int load(const struct opt *o, struct td_trace *t_out)
+{
+	if (o->job)
+		return td_load_job(o->job, t_out);
+	return o->nfiles > 1 ? td_load_files(o->files, o->nfiles, t_out)
+			     : td_load_file(o->files[0], t_out);
+}
+
 int main(int argc, char **argv)
 {
 	struct td_trace t;
@@ -212,7 +223,7 @@ int main(int argc, char **argv)
 	int status = parse(argc, argv, &o);
 	if (status >= 0)
 		return status;
-	if (o.file ? td_load_file(o.file, &t) : td_load_job(o.job, &t))
+	if (load(&o, &t))
 		return 1;
 	status = find_message(&t, &o) ? show(&t, &o) : USAGE;
 	td_code_end();

@@ -4,6 +4,7 @@
  *
  *	tracedump.c	  command line
  *	load.c  traces from a file, a core or a job: one clock, one list
+ *	merge.c traces of several hosts: their clocks
  *	core.c  the segments in an ELF core
  *	flow.c  which records are about one message
  *	slice.c slices of time, and the messages' arrows between them
@@ -33,6 +34,7 @@ void td_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* One incarnation of a node. */
 struct td_block {
 	struct p3_trace_header header;
+	uint32_t file; /* index in td_trace */
 	uint32_t node;
 	enum p3_trace_fate fate;
 	struct p3_trace_look now;
@@ -57,10 +59,24 @@ struct td_message {
 	uint32_t command, send, take, match, deliver, event, taken;
 };
 
+#define TD_ERROR_UNKNOWN INT64_MAX
+
+/* The file of one host. */
+struct td_file {
+	const char *path;
+	bool known;         /* ahead is an estimate, or this is the first file */
+	int64_t ahead;      /* ns by which its clock is ahead of the first file's */
+	int64_t error;      /* of that, or TD_ERROR_UNKNOWN */
+	uint32_t moved;     /* records that were moved so that causes precede effects */
+	int64_t moved_most; /* by this time at most */
+};
+
 struct td_trace {
 	uint32_t jid;
 	uint32_t size; /* number of nodes */
 	struct p3_trace_look began;
+	uint32_t nfiles; /* more than one: of several hosts */
+	struct td_file *file;
 	uint32_t nblocks;
 	struct td_block *block;
 	uint32_t nevents;
@@ -72,8 +88,16 @@ struct td_trace {
 /* ---- load.c: each returns 0, or an error after a line ---- */
 
 int td_load_file(const char *path, struct td_trace *trace_out);
+/* Load the files of several hosts of one job, and set their times on one clock. */
+int td_load_files(char *const *paths, uint32_t n, struct td_trace *trace_out);
 int td_load_job(uint32_t pid, struct td_trace *trace_out);
 void td_free(struct td_trace *trace);
+
+/* ---- merge.c ---- */
+
+/* Align the clocks of the files, by records that are in order of their own times.  Return
+ * 0, or an error after a line. */
+int td_merge(struct td_trace *trace);
 
 /* ---- core.c: calls found for each node of a core; returns likewise ---- */
 

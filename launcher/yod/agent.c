@@ -2,6 +2,7 @@
 /* The agent's connection to yod. */
 #include "launcher/yod/agent.h"
 #include "launcher/clock.h"
+#include "launcher/yod/beat.h"
 #include "launcher/yod/feed.h"
 #include "launcher/yod/relay.h"
 #include "launcher/yod/run.h"
@@ -16,12 +17,13 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/stat.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
-#define LAST_MS 10000 /* time for yod to take the last frames */
-#define EVENTS  4
+#define LAST_MS 10000 /* time for yod to take some of the last frames */
+#define EVENTS  5
 
-enum key { KEY_IN, KEY_OUT, KEY_RELAY, KEY_FEED };
+enum key { KEY_IN, KEY_OUT, KEY_RELAY, KEY_FEED, KEY_BEAT };
 
 struct p3_agent {
 	struct p3_order order;
@@ -33,6 +35,8 @@ struct p3_agent {
 	bool out_watched, feed_watched;
 	struct p3_relay *relay;
 	struct p3_feed feed;
+	struct p3_beat beat;
+	int timer; /* for the beat */
 	void (*take)(void *arg, const struct p3_frame *f, const char *bytes);
 	void *arg;
 };
@@ -106,13 +110,19 @@ static int await(struct p3_agent *a, struct p3_frame *f, const char **bytes)
 	}
 }
 
+/* Send all frames, as long as yod takes any. */
 static void send_last(struct p3_agent *a)
 {
 	int64_t end = p3_now_ms() + LAST_MS;
-	while (!p3_frames_flush(&a->conn) && p3_frames_owes(&a->conn) &&
-		p3_now_ms() < end)
+	size_t before = p3_frames_owes(&a->conn), owes;
+	while (!p3_frames_flush(&a->conn) && (owes = p3_frames_owes(&a->conn)) &&
+		p3_now_ms() < end) {
+		if (owes < before)
+			end = p3_now_ms() + LAST_MS;
+		before = owes;
 		if (!p3_frames_wait(&a->conn, 100))
 			return;
+	}
 }
 
 void p3_agent_refuse(struct p3_agent *a, int status)
@@ -211,6 +221,16 @@ static int open_stdin(struct p3_agent *a, int *stdin_out)
 	return *stdin_out < 0 ? -errno : 0;
 }
 
+/* Set the timer to the next time at which the beat has work. */
+static void arm(struct p3_agent *a)
+{
+	struct itimerspec t = {{0, 0}, {0, 0}};
+	int64_t at = p3_beat_at(&a->beat);
+	if (at != P3_NEVER)
+		t.it_value = (struct timespec){at / 1000, at % 1000 * 1000000 + 1};
+	timerfd_settime(a->timer, TFD_TIMER_ABSTIME, &t, NULL);
+}
+
 int p3_agent_open(struct p3_agent *a, int *stdin_out,
 	void (*order)(void *arg, const struct p3_frame *f, const char *bytes), void *arg)
 {
@@ -218,9 +238,13 @@ int p3_agent_open(struct p3_agent *a, int *stdin_out,
 	a->arg = arg;
 	a->ep = epoll_create1(EPOLL_CLOEXEC);
 	a->relay = p3_relay_create(a->order.opt.size, &a->conn);
-	if (a->ep < 0 || !a->relay)
+	a->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	if (a->ep < 0 || !a->relay || a->timer < 0)
 		return -errno;
+	p3_beat_begin(&a->beat);
+	arm(a);
 	int rc = open_stdin(a, stdin_out);
+	rc = rc ? rc : watch(a, EPOLL_CTL_ADD, a->timer, KEY_BEAT, EPOLLIN);
 	rc = rc ? rc : watch(a, EPOLL_CTL_ADD, STDIN_FILENO, KEY_IN, EPOLLIN);
 	/* Without events: epoll reports that the other end is closed. */
 	rc = rc ? rc : watch(a, EPOLL_CTL_ADD, STDOUT_FILENO, KEY_OUT, 0);
@@ -234,6 +258,7 @@ static void cut(struct p3_agent *a)
 	if (a->cut)
 		return;
 	a->cut = true;
+	p3_beat_end(&a->beat);
 	epoll_ctl(a->ep, EPOLL_CTL_DEL, STDIN_FILENO, NULL);
 	epoll_ctl(a->ep, EPOLL_CTL_DEL, STDOUT_FILENO, NULL);
 	a->take(a->arg, NULL, NULL);
@@ -241,6 +266,8 @@ static void cut(struct p3_agent *a)
 
 static void take_frame(struct p3_agent *a, const struct p3_frame *f, const char *bytes)
 {
+	if (f->op == P3_FRAME_BEAT)
+		return;
 	if (f->op == P3_FRAME_ROOM)
 		p3_relay_room(a->relay, f->node, f->value, f->number);
 	else if (f->op == P3_FRAME_NO_OUTPUT)
@@ -256,10 +283,24 @@ static void hear(struct p3_agent *a)
 	struct p3_frame f;
 	const char *bytes;
 	int rc = p3_frames_fill(&a->conn), rc2 = 0;
+	if (!rc)
+		p3_beat_heard(&a->beat);
 	while (!a->cut && !(rc2 = p3_frames_next(&a->conn, &f, &bytes)))
 		take_frame(a, &f, bytes);
 	if ((rc && rc != -EAGAIN) || (rc2 && rc2 != -EAGAIN))
 		cut(a);
+}
+
+static void on_timer(struct p3_agent *a)
+{
+	uint64_t ticks;
+	ssize_t n = read(a->timer, &ticks, sizeof ticks);
+	(void)n;
+	if (p3_beat_is_lost(&a->beat))
+		cut(a);
+	else if (p3_beat_is_due(&a->beat))
+		p3_frames_send(&a->conn, (struct p3_frame){.op = P3_FRAME_BEAT}, NULL);
+	arm(a);
 }
 
 static void on_event(struct p3_agent *a, enum key key, uint32_t events)
@@ -278,6 +319,9 @@ static void on_event(struct p3_agent *a, enum key key, uint32_t events)
 		return;
 	case KEY_FEED:
 		p3_feed_step(&a->feed);
+		return;
+	case KEY_BEAT:
+		on_timer(a);
 		return;
 	}
 }
@@ -324,5 +368,6 @@ void p3_agent_close(struct p3_agent *a)
 	p3_relay_destroy(a->relay);
 	p3_feed_close(&a->feed);
 	p3_frames_close(&a->conn);
+	close(a->timer);
 	close(a->ep);
 }

@@ -39,7 +39,42 @@
 #define EVENTS        64
 #define TAG_LEN       12
 
-enum key { KEY_SIGNALS, KEY_GUARD, KEY_OUTPUT, KEY_OUTLETS, KEY_INPUT };
+enum key { KEY_SIGNALS, KEY_GUARD, KEY_OUTPUT, KEY_OUTLETS, KEY_INPUT, KEY_INQUIRY };
+
+/* ---- reports ---- */
+
+/* Return true if reports are under way, after which the signal ends the job. */
+static bool reports_first(struct p3_agents *a, int sig)
+{
+	if (!a->inquiry || !a->went || !a->opt->why_after_ms)
+		return false;
+	p3_inquiry_begin_own(a->inquiry);
+	a->then = p3_inquiry_has_own(a->inquiry) ? sig : 0;
+	return a->then != 0;
+}
+
+static void signal_all(struct p3_agents *a, int sig)
+{
+	a->stage = P3_AGENTS_ENDING;
+	a->stage_at = p3_now_ms() + P3_AGENTS_SLOW_MS + a->opt->kill_after_ms;
+	p3_agents_tell_all(
+		a, (struct p3_frame){.op = P3_FRAME_SIGNAL, .value = sig}, NULL);
+}
+
+/* End the job when the reports have come. */
+static void see_reports(struct p3_agents *a)
+{
+	int sig = a->then;
+	if (!sig || p3_inquiry_has_own(a->inquiry))
+		return;
+	a->then = 0;
+	if (a->stage != P3_AGENTS_GOING)
+		return;
+	if (sig == SIGTERM)
+		p3_agents_end(a, false);
+	else
+		signal_all(a, sig);
+}
 
 /* ---- signals ---- */
 
@@ -59,10 +94,8 @@ static void break_off(struct p3_agents *a, int sig)
 		p3_agents_end(a, true);
 		return;
 	}
-	a->stage = P3_AGENTS_ENDING;
-	a->stage_at = p3_now_ms() + P3_AGENTS_SLOW_MS + a->opt->kill_after_ms;
-	p3_agents_tell_all(
-		a, (struct p3_frame){.op = P3_FRAME_SIGNAL, .value = sig}, NULL);
+	if (sig != SIGQUIT || !reports_first(a, sig))
+		signal_all(a, sig);
 }
 
 static void see_ends(struct p3_agents *a)
@@ -255,6 +288,9 @@ static void on_event(struct p3_agents *a, uint64_t key)
 	case KEY_INPUT:
 		read_input(a);
 		return;
+	case KEY_INQUIRY:
+		p3_inquiry_step(a->inquiry);
+		return;
 	}
 }
 
@@ -266,7 +302,8 @@ static void on_timeout(struct p3_agents *a)
 	p3_record_set("timeout: the job has run for %.3g s (--timeout); ending the job",
 		(double)a->opt->timeout_ms / 1000);
 	p3_agents_decide(a, P3_STATUS_TIMEOUT);
-	p3_agents_end(a, false);
+	if (!reports_first(a, SIGTERM))
+		p3_agents_end(a, false);
 }
 
 /* Give up agents that do not end although they were told to.  Look twice: if yod itself
@@ -301,8 +338,14 @@ static void on_deadlines(struct p3_agents *a)
 		a->greet_at = P3_NEVER;
 		p3_uplink_say_waits(a);
 	}
-	if (!a->stopped_at && a->why_at <= now)
+	if (!a->stopped_at && a->why_at <= now) {
 		p3_agents_say_barrier(a);
+		if (a->inquiry)
+			p3_inquiry_begin_own(a->inquiry);
+	}
+	see_reports(a);
+	for (uint32_t h = 0; h < a->hosts->n; h++)
+		p3_uplink_beat(a, h);
 }
 
 static bool agents_left(struct p3_agents *a)
@@ -319,9 +362,11 @@ static int wait_ms(const struct p3_agents *a, bool left)
 	at = p3_earlier(at, a->greet_at);
 	if (!a->stopped_at)
 		at = p3_earlier(at, p3_earlier(a->timeout_at, a->why_at));
-	for (uint32_t h = 0; h < a->hosts->n; h++)
+	for (uint32_t h = 0; h < a->hosts->n; h++) {
+		at = p3_earlier(at, p3_beat_at(&a->link[h].beat));
 		if (a->link[h].exited != a->link[h].closed)
 			at = p3_earlier(at, a->link[h].over_at);
+	}
 	if (a->in_plain && a->in_fd >= 0 && a->in_room && a->went && !a->link[0].closed)
 		return 0;
 	int64_t ms = at == P3_NEVER ? 100000 : at - p3_now_ms();
@@ -396,6 +441,17 @@ static int open_parts(struct p3_agents *a, const struct p3_guard *guard)
 	return rc;
 }
 
+/* Open the service for ptlstat --hosts; the job runs without it, too. */
+static void open_inquiry(struct p3_agents *a)
+{
+	int rc = p3_inquiry_create(a, &a->inquiry);
+	if (!rc)
+		rc = watch(a, p3_inquiry_fd(a->inquiry), KEY_INQUIRY);
+	if (rc)
+		p3_record_set(
+			"ptlstat --hosts will not find this job: %s", strerror(-rc));
+}
+
 static int start_agents(struct p3_agents *a, uint32_t jid)
 {
 	char dir[PATH_MAX], tag[TAG_LEN + 1];
@@ -426,7 +482,10 @@ static int start(struct p3_agents *a, uint32_t jid, const struct p3_guard *guard
 	const char *rsh = a->opt->rsh ? a->opt->rsh : p3_conf_text(P3_CONF_RSH);
 	rsh = rsh ? rsh : p3_conf_row(P3_CONF_RSH)->usual;
 	rc = rc ? rc : p3_rsh_parse(rsh, &a->rsh);
+	rc = rc ? rc : p3_agents_open_traces(a);
 	rc = rc ? rc : start_agents(a, jid);
+	if (!rc)
+		open_inquiry(a);
 	a->prints = !rc && a->output;
 	if (a->prints)
 		rc = p3_output_start(a->output);
@@ -435,6 +494,7 @@ static int start(struct p3_agents *a, uint32_t jid, const struct p3_guard *guard
 
 static void close_parts(struct p3_agents *a)
 {
+	p3_inquiry_destroy(a->inquiry);
 	p3_outlets_destroy(a->outlets);
 	p3_stats_destroy(a->stats);
 	if (a->output && (!a->prints || p3_output_is_done(a->output)))
@@ -473,6 +533,7 @@ static struct p3_agents *create(const struct p3_opt *opt)
 	for (uint32_t h = 0; h < opt->hosts.n; h++) {
 		a->link[h].closed = a->link[h].exited = true;
 		a->link[h].over_at = P3_NEVER;
+		a->link[h].trace = -1;
 	}
 	return a;
 }
@@ -496,8 +557,9 @@ int p3_agents_run(const struct p3_opt *opt, uint32_t jid, const struct p3_guard 
 	loop(a);
 	(void)p3_reap_sweep(SWEEP_MS); /* the guard says so if any are left */
 	int status = a->status;
-	bool whole = !(a->outlets && p3_outlets_is_lost(a->outlets)) &&
-		     !(a->output && p3_output_is_lost(a->output));
+	bool whole = p3_agents_close_traces(a);
+	whole &= !(a->outlets && p3_outlets_is_lost(a->outlets)) &&
+		 !(a->output && p3_output_is_lost(a->output));
 	if (a->stats)
 		p3_stats_print(a->stats);
 	close_parts(a);

@@ -4,6 +4,8 @@
  *
  *	agents.c	starting, the loop, signals, the end
  *	uplink.c	frames of agents, and agents that are lost
+ *	traces.c	the trace file of each host (--trace)
+ *	inquiry.c	questions to all agents (inquiry.h)
  *	together.c	barriers, ends of ranks and cards, which concern all hosts
  *
  * A file calls only files below it in this list.  One thread calls all functions.
@@ -12,7 +14,9 @@
 #define P3_LAUNCHER_AGENTSIN_H
 
 #include "launcher/yod/agents.h"
+#include "launcher/yod/beat.h"
 #include "launcher/yod/frames.h"
+#include "launcher/yod/inquiry.h"
 #include "launcher/yod/order.h"
 #include "launcher/yod/rsh.h"
 
@@ -44,11 +48,14 @@ struct p3_uplink {
 	struct p3_rsh_started rsh; /* descriptors, -1: closed */
 	struct p3_frames conn;
 	enum p3_uplink_state state;
-	bool exited; /* the remote shell has ended, with this wait status */
-	bool closed; /* its output is at its end, or the connection is cut */
-	bool over;   /* both, and its ranks' output is at its end */
-	bool writes; /* EPOLLOUT is watched */
-	bool came;   /* all its ranks wait in the present barrier */
+	bool exited;       /* the remote shell has ended, with this wait status */
+	bool closed;       /* its output is at its end, or the connection is cut */
+	bool over;         /* both, and its ranks' output is at its end */
+	bool writes;       /* EPOLLOUT is watched */
+	bool came;         /* all its ranks wait in the present barrier */
+	int64_t silent_ms; /* it was cut off after this silence; 0: it was not */
+	int trace;         /* file of the host's traces, or -1 */
+	struct p3_beat beat;
 	int status;
 	int64_t over_at; /* time to take the remote shell for ended */
 };
@@ -79,12 +86,15 @@ struct p3_agents {
 	enum p3_agents_stage stage;
 	bool went;           /* the nodes were told to start */
 	bool hurry, decided; /* as in run.c */
+	bool trace_lost;     /* a trace file could not be written */
 	int status;
 	int64_t stage_at, timeout_at, stopped_at, drain_at;
-	int64_t greet_at; /* time to name the hosts that have not answered */
-	int64_t why_at;   /* time to report the present barrier */
-	int64_t why_ms;   /* age at which a barrier is reported */
-	uint64_t round;   /* number of the present barrier */
+	int64_t greet_at;           /* time to name the hosts that have not answered */
+	int64_t why_at;             /* time to report the present barrier */
+	int64_t why_ms;             /* age at which a barrier is reported */
+	uint64_t round;             /* number of the present barrier */
+	struct p3_inquiry *inquiry; /* NULL: no questions can be asked */
+	int then; /* the signal that ends the job after a report, or 0 */
 	uint32_t gone_n, cards_n;
 	uint32_t first_gone;
 	size_t card_len;
@@ -92,6 +102,17 @@ struct p3_agents {
 	struct p3_agents_rank *rank;
 	struct p3_uplink link[];
 };
+
+/* ---- traces.c ---- */
+
+/* Make the files.  Return 0, or -errno after an error line. */
+int p3_agents_open_traces(struct p3_agents *a);
+/* Append what has come from an agent. */
+void p3_agents_on_trace(
+	struct p3_agents *a, uint32_t host, const char *bytes, size_t len);
+/* Close the files.  Return false if a part could not be written; an error
+ * line has said so. */
+bool p3_agents_close_traces(struct p3_agents *a);
 
 /* ---- together.c ---- */
 
@@ -117,6 +138,8 @@ void p3_uplink_say_waits(const struct p3_agents *a);
 /* Take what has come from an agent; send what waits for it. */
 void p3_uplink_hear(struct p3_agents *a, uint32_t host);
 void p3_uplink_flush(struct p3_agents *a, uint32_t host);
+/* Send a frame if one is due, and cut off an agent that has been silent for too long. */
+void p3_uplink_beat(struct p3_agents *a, uint32_t host);
 /* Close the connection: the agent ends its nodes. */
 void p3_uplink_cut(struct p3_agents *a, uint32_t host);
 /* Note the end of a remote shell. */

@@ -29,7 +29,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define P3_FRAMES_MAGIC 0x33504601u   /* the low byte is the version */
+#define P3_FRAMES_MAGIC 0x33504602u   /* the low byte is the version */
 #define P3_FRAMES_ROOM  (64u * 1024u) /* bytes of a stream under way at most */
 #define P3_FRAMES_LONG  (64u << 20)   /* bytes of a frame at most */
 
@@ -43,6 +43,9 @@ enum p3_frame_op {
 	P3_FRAME_NO_OUTPUT, /* yod: node, value: the stream has no reader any more */
 	P3_FRAME_RELEASED,  /* yod: number: the barrier; value: 0, or EPIPE and node */
 	P3_FRAME_CARDS,     /* yod: bytes: the cards of all ranks */
+	P3_FRAME_ASK,       /* yod: number: the question's; value: p3_frame_ask bits;
+			     * node: ms that rates are measured over */
+	P3_FRAME_BEAT,      /* both: the sender is there (beat.h) */
 	P3_FRAME_ROOM,      /* both: number: bytes; yod: node, value: their stream */
 	P3_FRAME_GONE,      /* both: node: a rank that will never come to a barrier */
 	P3_FRAME_HELLO,     /* agent: number: its layout word */
@@ -58,8 +61,19 @@ enum p3_frame_op {
 	P3_FRAME_BROKEN,     /* agent: node: a process that has ended in the barrier */
 	P3_FRAME_CARD,       /* agent: node; bytes: its card */
 	P3_FRAME_STATS,      /* agent: node; bytes: its statistics (stats.h) */
+	P3_FRAME_TRACE,      /* agent: bytes for the trace file of its host */
+	P3_FRAME_REPORT,     /* agent: number; value: exit status; bytes: the report */
 	P3_FRAME_DONE,       /* agent: all is over, and nothing is left */
 	P3_FRAME_OPS
+};
+
+/* Subject and form of a report of ptlstat. */
+enum p3_frame_ask {
+	P3_ASK_WHY = 1, /* else rates */
+	P3_ASK_CONF = 2,
+	P3_ASK_JSON = 4,
+	P3_ASK_BRIEF = 8,
+	P3_ASK_ANY = 16 /* of a job without Portals, too */
 };
 
 struct p3_frame {

@@ -847,12 +847,12 @@ static int check_output(const struct p3_opt *opt)
 /* Refuse the options that jobs on several hosts cannot have, and place the ranks. */
 static int check_hosts(struct p3_opt *opt)
 {
-	const char *no = opt->trace ? "--trace" : opt->domain ? "--domain" : NULL;
 	if (!opt->hosts.n)
 		return P3_OPT_RUN;
-	if (no) {
-		p3_record_set("%s: not for a job on several hosts; expected without %s",
-			no, opt->hosts_of);
+	if (opt->domain) {
+		p3_record_set("--domain: not for a job on several hosts; expected "
+			      "without %s",
+			opt->hosts_of);
 		return P3_OPT_USAGE;
 	}
 	return p3_hosts_place(&opt->hosts, opt->size) ? P3_OPT_USAGE : P3_OPT_RUN;

@@ -70,6 +70,7 @@ static void put_options(FILE *f, const struct p3_opt *opt)
 	put_number(f, opt->stats);
 	put_number(f, (uint64_t)opt->kill_after_ms);
 	put_text(f, opt->mode);
+	put_text(f, opt->trace);
 	put(f, &opt->place, sizeof opt->place);
 }
 
@@ -196,6 +197,7 @@ static void get_options(struct reader *r, struct p3_opt *opt)
 	opt->stats = get_number(r, 1);
 	opt->kill_after_ms = (int64_t)get_number(r, INT64_MAX);
 	opt->mode = get_text(r);
+	opt->trace = get_text(r);
 	get_into(r, &opt->place, sizeof opt->place);
 	opt->output_dir_fd = -1;
 }

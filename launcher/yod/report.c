@@ -11,6 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#define P3_REPORT_WORDS 16
+
 extern char **environ;
 
 /* Find the program of this name in yod's own directory. */
@@ -40,7 +42,21 @@ static int set_signals(posix_spawnattr_t *attr)
 			    attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
 }
 
-static int run(const char *path, char *const *argv, pid_t *pid_out)
+/* Give the child its descriptors: an output for both streams, and a socket to look
+ * through, or -1. */
+static int set_files(posix_spawn_file_actions_t *files, int out, int look)
+{
+	int rc = posix_spawn_file_actions_addopen(
+		files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+	rc = rc ? rc : posix_spawn_file_actions_adddup2(files, out, STDOUT_FILENO);
+	rc = rc ? rc : posix_spawn_file_actions_adddup2(files, out, STDERR_FILENO);
+	if (look >= 0)
+		rc = rc ? rc
+			: posix_spawn_file_actions_adddup2(files, look, P3_REPORT_FD);
+	return rc;
+}
+
+static int run(const char *path, char *const *argv, int out, int look, pid_t *pid_out)
 {
 	posix_spawnattr_t attr;
 	posix_spawn_file_actions_t files;
@@ -50,17 +66,20 @@ static int run(const char *path, char *const *argv, pid_t *pid_out)
 	rc = posix_spawn_file_actions_init(&files);
 	if (!rc) {
 		rc = set_signals(&attr);
-		rc = rc ? rc
-			: posix_spawn_file_actions_addopen(
-				  &files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-		rc = rc ? rc
-			: posix_spawn_file_actions_adddup2(
-				  &files, STDERR_FILENO, STDOUT_FILENO);
+		rc = rc ? rc : set_files(&files, out, look);
 		rc = rc ? rc : posix_spawn(pid_out, path, &files, &attr, argv, environ);
 		posix_spawn_file_actions_destroy(&files);
 	}
 	posix_spawnattr_destroy(&attr);
 	return -rc;
+}
+
+static int say_cannot(const char *path, int rc)
+{
+	p3_record_set("'%s' cannot say what the job waits for: %s; expected ptlstat in "
+		      "yod's directory",
+		path, strerror(-rc));
+	return rc;
 }
 
 int p3_report_start(uint32_t jid, uint32_t nodes, pid_t *pid_out)
@@ -71,11 +90,37 @@ int p3_report_start(uint32_t jid, uint32_t nodes, pid_t *pid_out)
 	if (nodes > P3_REPORT_NODES)
 		argv[3] = brief;
 	int rc = find_beside("ptlstat", path, sizeof path);
-	rc = rc ? rc : run(path, argv, pid_out);
-	if (rc)
-		p3_record_set(
-			"'%s' cannot say what the job waits for: %s; expected ptlstat in "
-			"yod's directory",
-			path, strerror(-rc));
-	return rc;
+	rc = rc ? rc : run(path, argv, STDERR_FILENO, -1, pid_out);
+	return rc ? say_cannot(path, rc) : 0;
+}
+
+/* The words of ptlstat that a question means. */
+static void words_of(const struct p3_frame *ask, char seconds[20], char **argv)
+{
+	static char why[] = "why", conf[] = "conf", json[] = "--json",
+		    brief[] = "--brief", interval[] = "-i", count[] = "-c", one[] = "1",
+		    at[] = "--look-at", fd[] = "3";
+	_Static_assert(P3_REPORT_FD == 3, "the same number");
+	int n = 1, bits = ask->value;
+	snprintf(seconds, 20, "%.3f", (ask->node ? ask->node : 1000) / 1e3);
+	argv[n++] = at, argv[n++] = fd;
+	argv[n++] = count, argv[n++] = one;
+	argv[n++] = interval, argv[n++] = seconds;
+	if (bits & P3_ASK_JSON)
+		argv[n++] = json;
+	if (bits & P3_ASK_BRIEF)
+		argv[n++] = brief;
+	if (bits & (P3_ASK_WHY | P3_ASK_CONF))
+		argv[n++] = bits & P3_ASK_WHY ? why : conf;
+	argv[n] = NULL;
+}
+
+int p3_report_answer(const struct p3_frame *ask, int out, int look)
+{
+	char path[4096] = "ptlstat", seconds[20], *argv[P3_REPORT_WORDS] = {path};
+	pid_t pid; /* the main loop reaps all children */
+	words_of(ask, seconds, argv);
+	int rc = find_beside("ptlstat", path, sizeof path);
+	rc = rc ? rc : run(path, argv, out, look, &pid);
+	return rc ? say_cannot(path, rc) : 0;
 }

@@ -4,6 +4,7 @@
 #include "launcher/rdv/attach.h"
 #include "launcher/clock.h"
 #include "launcher/yod/agent.h"
+#include "launcher/yod/asks.h"
 #include "launcher/yod/guard.h"
 #include "launcher/yod/output.h"
 #include "launcher/yod/plan.h"
@@ -41,7 +42,7 @@
 #define DRAIN_MS 2000 /* time for the output of an aborted job */
 #define SWEEP_MS 5000
 
-enum key { KEY_SIGNALS, KEY_GUARD, KEY_RDV, KEY_OUTPUT, KEY_ATTACH, KEY_AGENT };
+enum key { KEY_SIGNALS, KEY_GUARD, KEY_RDV, KEY_OUTPUT, KEY_ATTACH, KEY_AGENT, KEY_ASKS };
 
 enum life { UNBORN, RUNS, ENDED, REAPED };
 
@@ -65,6 +66,7 @@ struct run {
 	struct p3_stats *stats;     /* NULL: not requested */
 	struct p3_tracefile *trace; /* NULL: not requested */
 	struct p3_attach *attach;   /* NULL: no process can look at the job */
+	struct p3_asks *asks;       /* agent: questions of yod; NULL likewise */
 	int ep;
 	int give_up; /* readable when yod must start no more nodes */
 	int end_fd;
@@ -497,6 +499,9 @@ static void on_event(struct run *r, enum key key)
 	case KEY_AGENT:
 		p3_agent_step(r->agent);
 		return;
+	case KEY_ASKS:
+		p3_asks_step(r->asks);
+		return;
 	}
 }
 
@@ -728,6 +733,17 @@ static void on_cut(struct run *r)
 		kill_job(r);
 }
 
+static void on_question(struct run *r, const struct p3_frame *f)
+{
+	struct p3_frame none = {.op = P3_FRAME_REPORT, .number = f->number};
+	if (!r->asks)
+		none.value = ENOTSUP;
+	if (r->asks && (f->value & P3_ASK_ANY || has_portals(r)))
+		p3_asks_take(r->asks, f);
+	else
+		p3_agent_tell(r->agent, none, NULL);
+}
+
 static void on_order(void *arg, const struct p3_frame *f, const char *bytes)
 {
 	struct run *r = arg;
@@ -746,6 +762,9 @@ static void on_order(void *arg, const struct p3_frame *f, const char *bytes)
 		r->hurry = true;
 		r->drain_at = p3_now_ms();
 		kill_job(r);
+		return;
+	case P3_FRAME_ASK:
+		on_question(r, f);
 		return;
 	case P3_FRAME_RELEASED:
 		r->round = f->number + 1;
@@ -850,11 +869,16 @@ static void open_attach(struct run *r, uint32_t jid)
 	struct p3_attach_conf conf = {.jid = jid,
 		.size = r->opt->size,
 		.rdv = r->rdv,
+		.hosts = r->hosts_fd,
 		.started_pid = started_pid,
 		.arg = r};
 	int rc = p3_attach_create(&conf, &r->attach);
 	if (!rc)
 		rc = watch(r->ep, p3_attach_fd(r->attach), KEY_ATTACH);
+	if (!rc && r->agent)
+		r->asks = p3_asks_create(r->agent, r->attach);
+	if (r->asks)
+		rc = watch(r->ep, p3_asks_fd(r->asks), KEY_ASKS);
 	if (rc)
 		p3_record_set("ptlstat will not find this job: %s", strerror(-rc));
 }
@@ -901,6 +925,7 @@ static int start(struct run *r, uint32_t jid, const struct p3_guard *guard,
 
 static void close_parts(struct run *r)
 {
+	p3_asks_destroy(r->asks);
 	p3_attach_destroy(r->attach);
 	p3_rdv_destroy(r->rdv);
 	if (r->hosts_fd >= 0)
@@ -916,10 +941,25 @@ static void close_parts(struct run *r)
 	free(r);
 }
 
+static void send_trace(void *arg, const void *bytes, size_t len)
+{
+	struct run *r = arg;
+	p3_agent_tell(
+		r->agent, (struct p3_frame){.op = P3_FRAME_TRACE, .len = len}, bytes);
+}
+
+static int make_trace(struct run *r, uint32_t jid)
+{
+	const char *path = r->opt->trace;
+	return r->agent ? p3_tracefile_create_there(
+				  path, r->opt->size, jid, send_trace, r, &r->trace)
+			: p3_tracefile_create(path, r->opt->size, jid, &r->trace);
+}
+
 static bool open_trace(struct run *r, uint32_t jid)
 {
 	const char *path = r->opt->trace;
-	int rc = path ? p3_tracefile_create(path, r->opt->size, jid, &r->trace) : 0;
+	int rc = path ? make_trace(r, jid) : 0;
 	if (rc)
 		p3_record_set("--trace: '%s' cannot be written: %s; expected a file in a "
 			      "directory that you can write to",

@@ -9,16 +9,34 @@
 #include <string.h>
 #include <unistd.h>
 
+#define PIECE (256u * 1024u) /* bytes that are sent at once */
+
 struct p3_tracefile {
 	const char *path;
-	int fd;
+	int fd; /* -1: the bytes are sent */
+	void (*send)(void *arg, const void *bytes, size_t len);
+	void *arg;
 	bool failed;
 	uint32_t blocks;
 };
 
+static void send_all(struct p3_tracefile *f, const char *at, size_t len)
+{
+	while (len) {
+		size_t n = len < PIECE ? len : PIECE;
+		f->send(f->arg, at, n);
+		at += n;
+		len -= n;
+	}
+}
+
 static void put(struct p3_tracefile *f, const void *bytes, size_t len)
 {
 	const char *at = bytes;
+	if (f->send) {
+		send_all(f, at, len);
+		return;
+	}
 	while (len && !f->failed) {
 		ssize_t n = write(f->fd, at, len);
 		if (n < 0 && errno == EINTR)
@@ -36,19 +54,16 @@ static void put(struct p3_tracefile *f, const void *bytes, size_t len)
 	}
 }
 
-int p3_tracefile_create(
-	const char *path, uint32_t size, uint32_t jid, struct p3_tracefile **file_out)
+static struct p3_tracefile *new_file(const char *path)
 {
 	struct p3_tracefile *f = calloc(1, sizeof *f);
-	if (!f)
-		return -ENOMEM;
-	f->path = path;
-	f->fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK, 0666);
-	if (f->fd < 0) {
-		int rc = -errno;
-		free(f);
-		return rc;
-	}
+	if (f)
+		*f = (struct p3_tracefile){.path = path, .fd = -1};
+	return f;
+}
+
+static void begin(struct p3_tracefile *f, uint32_t size, uint32_t jid)
+{
 	uint32_t clock = p3_trace_clock();
 	struct p3_tracefile_header h = {.magic = P3_TRACEFILE_MAGIC,
 		.version = P3_TRACE_VERSION,
@@ -57,6 +72,35 @@ int p3_tracefile_create(
 		.clock = clock,
 		.began = p3_trace_look_now(clock)};
 	put(f, &h, sizeof h);
+}
+
+int p3_tracefile_create(
+	const char *path, uint32_t size, uint32_t jid, struct p3_tracefile **file_out)
+{
+	struct p3_tracefile *f = new_file(path);
+	if (!f)
+		return -ENOMEM;
+	f->fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK, 0666);
+	if (f->fd < 0) {
+		int rc = -errno;
+		free(f);
+		return rc;
+	}
+	begin(f, size, jid);
+	*file_out = f;
+	return 0;
+}
+
+int p3_tracefile_create_there(const char *path, uint32_t size, uint32_t jid,
+	void (*send)(void *arg, const void *bytes, size_t len), void *arg,
+	struct p3_tracefile **file_out)
+{
+	struct p3_tracefile *f = new_file(path);
+	if (!f)
+		return -ENOMEM;
+	f->send = send;
+	f->arg = arg;
+	begin(f, size, jid);
 	*file_out = f;
 	return 0;
 }
@@ -91,7 +135,7 @@ bool p3_tracefile_close(struct p3_tracefile *f)
 			"--trace: %s is empty: no node had a trace; expected programs "
 			"that call PtlNIInit, with PTL3_TRACE not off",
 			f->path);
-	bool good = close(f->fd) == 0 && !f->failed;
+	bool good = (f->fd < 0 || close(f->fd) == 0) && !f->failed;
 	free(f);
 	return good;
 }

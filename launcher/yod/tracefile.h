@@ -54,6 +54,10 @@ struct p3_tracefile;
 /* Make or empty the file.  Return 0 or -errno. */
 int p3_tracefile_create(
 	const char *path, uint32_t size, uint32_t jid, struct p3_tracefile **file_out);
+/* The same for a file on another host: its bytes go to send, piece by piece. */
+int p3_tracefile_create_there(const char *path, uint32_t size, uint32_t jid,
+	void (*send)(void *arg, const void *bytes, size_t len), void *arg,
+	struct p3_tracefile **file_out);
 
 /* Append the trace of a published segment, if it has one; report an error once. */
 void p3_tracefile_add(

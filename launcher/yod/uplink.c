@@ -136,8 +136,10 @@ static void on_ready(struct p3_agents *a, uint32_t host)
 	for (uint32_t h = 0; h < a->hosts->n; h++)
 		if (a->link[h].state != P3_UPLINK_READY)
 			return;
-	for (uint32_t h = 0; h < a->hosts->n; h++)
+	for (uint32_t h = 0; h < a->hosts->n; h++) {
 		a->link[h].state = P3_UPLINK_RUNS;
+		p3_beat_begin(&a->link[h].beat);
+	}
 	a->went = true;
 	a->greet_at = P3_NEVER;
 	p3_agents_tell_all(a, (struct p3_frame){.op = P3_FRAME_GO}, NULL);
@@ -210,6 +212,14 @@ static bool take_of_host(
 		return true;
 	case P3_FRAME_BARRIER:
 		p3_agents_on_barrier(a, host, f->number);
+		return true;
+	case P3_FRAME_BEAT:
+		return true;
+	case P3_FRAME_TRACE:
+		p3_agents_on_trace(a, host, bytes, f->len);
+		return true;
+	case P3_FRAME_REPORT:
+		p3_inquiry_take(a->inquiry, host, f, bytes);
 		return true;
 	case P3_FRAME_ROOM:
 		a->in_room += f->number;
@@ -302,10 +312,25 @@ void p3_uplink_cut(struct p3_agents *a, uint32_t host)
 		return;
 	l->closed = true;
 	l->over_at = p3_now_ms() + EOF_MS;
+	p3_beat_end(&l->beat);
+	p3_inquiry_lose(a->inquiry, host);
 	epoll_ctl(a->ep, EPOLL_CTL_DEL, l->rsh.from, NULL);
 	close(l->rsh.from);
 	close(l->rsh.to);
 	p3_frames_close(&l->conn);
+}
+
+void p3_uplink_beat(struct p3_agents *a, uint32_t host)
+{
+	struct p3_uplink *l = &a->link[host];
+	/* an ending agent has its own time: on_slow() in agents.c */
+	if (p3_beat_is_lost(&l->beat) && a->stage == P3_AGENTS_GOING) {
+		l->silent_ms = l->beat.timeout_ms;
+		kill(-l->rsh.pid, SIGKILL); /* it would wait for the network */
+		p3_uplink_cut(a, host);
+	} else if (p3_beat_is_due(&l->beat)) {
+		p3_frames_send(&l->conn, (struct p3_frame){.op = P3_FRAME_BEAT}, NULL);
+	}
 }
 
 void p3_uplink_flush(struct p3_agents *a, uint32_t host)
@@ -329,6 +354,8 @@ void p3_uplink_hear(struct p3_agents *a, uint32_t host)
 	struct p3_frame f;
 	const char *bytes;
 	int rc = l->closed ? 0 : p3_frames_fill(&l->conn), rc2 = 0;
+	if (!rc)
+		p3_beat_heard(&l->beat);
 	while (!l->closed && !(rc2 = p3_frames_next(&l->conn, &f, &bytes)))
 		take_frame(a, host, &f, bytes);
 	if (l->closed)
@@ -354,7 +381,10 @@ void p3_uplink_exited(struct p3_agents *a, uint32_t host, int status)
 
 static void how_the_shell_ended(const struct p3_uplink *l, char *text, size_t len)
 {
-	if (l->exited)
+	if (l->silent_ms)
+		snprintf(text, len, "brings no frame for %lld s (PTL3_FAR_TIMEOUT)",
+			(long long)l->silent_ms / 1000);
+	else if (l->exited)
 		how_it_ended(text, len, l->status);
 	else
 		snprintf(text, len, "has closed the connection");

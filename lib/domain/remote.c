@@ -16,6 +16,7 @@
  *		      --silence too long-------> ended
  */
 #include "lib/domain/meeting.h"
+#include "shm/fault.h"
 #include "shm/log.h"
 #include "shm/park.h"
 
@@ -198,7 +199,9 @@ static void say_born(struct p3_meeting *m, uint32_t rank)
 	struct p3_job_msg msg = p3_meet_message(m, P3_JOB_BORN);
 	msg.status = (int32_t)wireup_of(m)->pids_said;
 	uint32_t len = p3_nic_far_name(m->nic, name);
+	FAULT_POINT("remote.unsaid");
 	int rc = p3_session_say(&r->session, &r->channel, &msg, name, len);
+	FAULT_POINT("remote.said");
 	r->owes_born = rc == -EAGAIN;
 	p3_meet_watch_channel(m, &r->channel, P3_MEET_REMOTE, rank);
 }
@@ -227,8 +230,11 @@ static void on_born(struct p3_meeting *m, uint32_t rank, const struct p3_packet 
 	}
 	r->born = *p;
 	r->is_born = r->heard = true;
+	FAULT_POINT("remote.heard");
 	be_born(m, rank);
+	FAULT_POINT("remote.attached");
 	acknowledge(m, rank, &p->msg);
+	FAULT_POINT("remote.told");
 }
 
 static void on_packet(struct p3_meeting *m, uint32_t rank, const struct p3_packet *p)
@@ -247,6 +253,7 @@ static void on_packet(struct p3_meeting *m, uint32_t rank, const struct p3_packe
 	} else if (msg->op == P3_JOB_LEAVE) {
 		r->is_born = false;
 		r->heard = true;
+		FAULT_POINT("remote.leave_heard");
 		if (known)
 			p3_meet_end(m, rank, P3_PEER_LEFT);
 	} else if (!m->rank) {
@@ -296,6 +303,7 @@ static void dial(struct p3_meeting *m, uint32_t rank)
 		lose(m, rank, fd);
 	if (fd < 0)
 		return;
+	FAULT_POINT("remote.dialed");
 	p3_channel_call(&r->channel, fd, w->secret, w->rank, rank);
 	p3_meet_add_channel(m, &r->channel, P3_MEET_REMOTE, rank);
 }
@@ -407,6 +415,7 @@ static void answer_call(struct p3_meeting *m, int fd, const struct p3_card *from
 	struct p3_wireup *w = wireup_of(m);
 	struct p3_stranger *s = place_for_stranger(m);
 	s->from = *from;
+	FAULT_POINT("remote.called");
 	p3_channel_be_called(&s->channel, fd, w->secret, w->rank);
 	if (is_of_job(m, from))
 		p3_meet_add_channel(
@@ -464,6 +473,7 @@ static void welcome(struct p3_meeting *m, struct p3_stranger *s)
 	r->probes = false;
 	r->channel = s->channel;
 	p3_channel_init(&s->channel);
+	FAULT_POINT("remote.welcomed");
 	go_on(m, rank);
 	hear(m, rank);
 }
@@ -528,17 +538,31 @@ void p3_meet_begin_remotes(struct p3_meeting *m)
 			begin_one(m, i);
 }
 
-/* Return true if the other host has been silent for too long.  The kernel ends such a
- * connection, too, but only when it next sends something again. */
-static bool is_silent(const struct p3_wireup *w, const struct p3_remote *r)
+/* Return the time in ms since the last sign of a process's host.  The kernel ends a
+ * connection that is silent for too long, too, but only when it next sends something
+ * again. */
+static uint64_t silence_of(const struct p3_remote *r)
 {
 	const struct p3_channel *c = &r->channel;
-	uint64_t ms = (p3_now_ns() - r->sign_ns) / 1000000;
-	if (!w->timeout_s || !r->session.begun)
-		return false;
 	if (c->state > P3_CHANNEL_DIALING)
-		ms = p3_beacon_silence_ms((int)p3_get(&c->fd));
-	return ms >= w->timeout_s * UINT64_C(1000);
+		return p3_beacon_silence_ms((int)p3_get(&c->fd));
+	return (p3_now_ns() - r->sign_ns) / 1000000;
+}
+
+static bool is_silent(const struct p3_wireup *w, const struct p3_remote *r)
+{
+	return w->timeout_s && r->session.begun &&
+	       silence_of(r) >= w->timeout_s * UINT64_C(1000);
+}
+
+/* Let tools see the silence of a process's host, which is not known without a limit. */
+static void show_silence(struct p3_meeting *m, uint32_t rank, uint64_t now)
+{
+	const struct p3_remote *r = remote_of(m, rank);
+	if (!wireup_of(m)->timeout_s)
+		p3_nic_peer_heard(m->nic, rank, P3_HEARD_UNKNOWN);
+	else if (r->session.begun)
+		p3_nic_peer_heard(m->nic, rank, now - silence_of(r) * UINT64_C(1000000));
 }
 
 /* Call or probe a process whose connection has broken, or that has not called yet. */
@@ -566,6 +590,8 @@ static void check_one(struct p3_meeting *m, uint32_t rank, uint64_t now)
 		lose(m, rank, -ETIMEDOUT);
 	if (!r->ended)
 		call_again(m, rank, now);
+	if (!r->ended)
+		show_silence(m, rank, now);
 	if (r->owes_born)
 		say_born(m, rank);
 	if (m->member[rank].missing)
@@ -641,8 +667,10 @@ void p3_meet_tell_remotes(struct p3_meeting *m)
 	if (wireup_of(m))
 		wireup_of(m)->pids_said++;
 	for (uint32_t i = 0; i < count_of(m); i++)
-		if (remote_of(m, i) && remote_of(m, i)->session.begun)
+		if (remote_of(m, i) && remote_of(m, i)->session.begun) {
 			say_born(m, i);
+			FAULT_POINT("remote.pids_half");
+		}
 }
 
 void p3_meet_leave_remotes(struct p3_meeting *m)
@@ -653,6 +681,7 @@ void p3_meet_leave_remotes(struct p3_meeting *m)
 		if (!r || r->ended || !r->session.begun)
 			continue;
 		(void)p3_session_say(&r->session, &r->channel, &msg, NULL, 0);
+		FAULT_POINT("remote.leave_half");
 		r->owes_born = false;
 	}
 }

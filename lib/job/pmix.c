@@ -2,6 +2,7 @@
 /* The exchange of cards by PMIx. */
 #include "lib/job/pmix.h"
 #include "lib/node/node.h"
+#include "shm/atomics.h"
 #include "shm/log.h"
 
 #ifdef P3_PMIX
@@ -9,6 +10,7 @@
 #include <errno.h>
 #include <pmix.h>
 #include <semaphore.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -32,7 +34,10 @@ static struct {
 	pmix_status_t (*get)(const pmix_proc_t *proc, const char key[],
 		const pmix_info_t info[], size_t ninfo, pmix_value_t **value);
 	const char *(*error)(pmix_status_t status);
-	pid_t process; /* that has called init, or 0 */
+	pmix_status_t (*on_event)(pmix_status_t codes[], size_t ncodes,
+		pmix_info_t info[], size_t ninfo, pmix_notification_fn_t handler,
+		pmix_hdlr_reg_cbfunc_t registered, void *arg); /* or NULL */
+	_Atomic pid_t process; /* that has called init, or 0 */
 	pmix_proc_t self;
 	char *host; /* the last answer of host_name() */
 } pmix;
@@ -70,15 +75,39 @@ static int say(const char *what, pmix_status_t status)
 	return -EINVAL;
 }
 
+/* PMIx calls this function in its own thread. */
+static void on_lost(size_t id, pmix_status_t status, const pmix_proc_t *source,
+	pmix_info_t info[], size_t ninfo, pmix_info_t *results, size_t nresults,
+	pmix_event_notification_cbfunc_fn_t done, void *arg)
+{
+	(void)id, (void)source, (void)info, (void)ninfo, (void)results, (void)nresults;
+	if (status == PMIX_ERR_LOST_CONNECTION && p3_get(&pmix.process) == getpid()) {
+		p3_error("the launcher's process on this host (mpirun, or its daemon) "
+			 "has ended, so this rank ends, too");
+		(void)kill(getpid(), SIGKILL);
+	}
+	if (done)
+		done(PMIX_EVENT_ACTION_COMPLETE, NULL, 0, NULL, NULL, arg);
+}
+
+/* Let the end of the launcher end this process.  An older PMIx does not tell it. */
+static void watch_launcher(void)
+{
+	static pmix_status_t lost = PMIX_ERR_LOST_CONNECTION;
+	if (find("PMIx_Register_event_handler", &pmix.on_event))
+		(void)pmix.on_event(&lost, 1, NULL, 0, on_lost, NULL, NULL);
+}
+
 static int begin(void)
 {
 	int rc = load();
-	if (rc || pmix.process == getpid())
+	if (rc || p3_get(&pmix.process) == getpid())
 		return rc;
 	pmix_status_t status = pmix.init(&pmix.self, NULL, 0);
 	if (status != PMIX_SUCCESS)
 		return say("PMIx_Init", status);
-	pmix.process = getpid();
+	p3_set(&pmix.process, getpid());
+	watch_launcher();
 	return 0;
 }
 
@@ -282,9 +311,9 @@ static int get(struct p3_node *node, uint32_t rank, struct p3_card *card_out)
 static void end(struct p3_node *node)
 {
 	(void)node;
-	if (pmix.process != getpid())
+	if (p3_get(&pmix.process) != getpid())
 		return;
-	pmix.process = 0;
+	p3_set(&pmix.process, 0);
 	(void)pmix.finalize(NULL, 0);
 	free(pmix.host);
 	pmix.host = NULL;

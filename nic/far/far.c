@@ -19,6 +19,7 @@
 #include "nic/far/link.h"
 #include "nic/far/reads.h"
 #include "nic/proto/peer.h"
+#include "nic/report/mirror.h"
 #include "nic/run/ringer.h"
 #include "nic/run/wake.h"
 #include "nic/wire/wire.h"
@@ -260,6 +261,7 @@ static void send_all(struct p3_nic *n, uint64_t now, bool hurry)
 		if (is_open(l) && !p3_far_link_is_quiet(l))
 			continue;
 		deactivate(w, i);
+		p3_mirror_peer(l->carry.peer, now); /* passes do so for hot peers only */
 		p3_peer_rest(n, l->carry.peer);
 	}
 }
@@ -460,10 +462,12 @@ static int attach(struct p3_nic *n, struct p3_peer *p, const struct p3_peer_info
 	return 0;
 }
 
+/* detach and drain run in passes, as poll does, and keep errno. */
 static void detach(struct p3_nic *n, struct p3_peer *p)
 {
 	struct wire *w = wire_of(n);
 	struct p3_far_link *l = link_of(w, p->index);
+	int saved = errno;
 	for (uint32_t i = 0; i < w->far.links; i++)
 		if (w->up[i] == p->index)
 			w->up[i] = w->up[w->far.links - 1];
@@ -471,13 +475,16 @@ static void detach(struct p3_nic *n, struct p3_peer *p)
 		if (w->active[i] == l)
 			deactivate(w, i);
 	p3_far_link_down(l);
+	errno = saved;
 }
 
 static void drain(struct p3_nic *n, struct p3_peer *p)
 {
 	struct p3_far_link *l = link_of(wire_of(n), p->index);
+	int saved = errno;
 	if (l->up && !wire_of(n)->busy)
 		take_all(n, p3_now_ns());
+	errno = saved;
 }
 
 /* A frame is the kick. */
@@ -491,6 +498,24 @@ static void kick(struct p3_nic *n, struct p3_peer *p)
 static uint64_t passes(const struct p3_nic *n, const struct p3_peer *p)
 {
 	return link_of(wire_of(n), p->index)->came;
+}
+
+/* ---- for tools ---- */
+
+static void show(struct p3_nic *n)
+{
+	static const struct {
+		unsigned from, to;
+	} counters[] = {{P3_W_FAR_OUT, P3_C_FAR_OUT}, {P3_W_FAR_IN, P3_C_FAR_IN},
+		{P3_W_RESENT, P3_C_FAR_RESENT}, {P3_W_FAR_BREAKS, P3_C_FAR_BREAKS},
+		{P3_W_FAR_STRANGERS, P3_C_FAR_STRANGERS}};
+	const struct p3_far *far = &wire_of(n)->far;
+	for (size_t k = 0; k < sizeof counters / sizeof counters[0]; k++)
+		p3_set(&n->count[counters[k].to],
+			p3_get(&n->wire_count[counters[k].from]));
+	p3_set(&n->count[P3_G_FAR_LINKS], far->links);
+	p3_set(&n->count[P3_G_FAR_HELD], far->held);
+	p3_set(&n->count[P3_G_FAR_PROMISED], far->promised);
 }
 
 /* ---- start and stop ---- */
@@ -633,6 +658,7 @@ const struct p3_wire p3_wire_far = {
 	.waits = waits,
 	.arm = arm,
 	.kick = kick,
+	.show = show,
 	.passes = passes,
 	.can_fetch = can_fetch,
 	.fetch = fetch,

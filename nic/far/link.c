@@ -70,6 +70,7 @@ static void break_off(struct p3_far_link *l, uint64_t now)
 	l->retry_ns = l->retry_ns ? 2 * l->retry_ns : P3_FAR_RETRY_NS;
 	if (l->retry_ns > P3_FAR_RETRY_MOST)
 		l->retry_ns = P3_FAR_RETRY_MOST;
+	p3_count(&l->carry.peer->nic->wire_count[P3_W_FAR_BREAKS], 1);
 	l->retry_at = now + l->retry_ns;
 	p3_gbn_go_back(&l->carry.gbn, now);
 	suspect(l, now);

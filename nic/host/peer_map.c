@@ -36,6 +36,11 @@ void p3_nic_peer_pids(struct p3_nic *n, struct p3_peer_info *info)
 		(void)p3_nic_do(n, &c);
 }
 
+void p3_nic_peer_heard(struct p3_nic *n, uint32_t node, uint64_t at)
+{
+	p3_set(&n->peer[node].shown->shown_heard, at);
+}
+
 void p3_nic_peer_told(struct p3_nic *n, uint32_t question)
 {
 	struct p3_cmd c = {.op = P3_OP_PEER_TOLD, .handle = question};

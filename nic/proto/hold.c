@@ -111,10 +111,10 @@ static void show_held(struct p3_nic *n, const struct p3_pending *t)
 	struct p3_peer *p = p3_peer_find(n, t->move.target);
 	if (!p || p == &n->unresolved)
 		return;
-	uint32_t queued = (uint32_t)p3_get(&p->mine->shown_ops);
-	p3_set(&p->mine->shown_ops, p3_pair(0, queued + 1));
+	uint32_t queued = (uint32_t)p3_get(&p->shown->shown_ops);
+	p3_set(&p->shown->shown_ops, p3_pair(0, queued + 1));
 	if (!queued)
-		p3_set(&p->mine->shown_since, t->held_ns);
+		p3_set(&p->shown->shown_since, t->held_ns);
 }
 
 void p3_hold_show_end(struct p3_nic *n, const struct p3_pending *t)
@@ -122,14 +122,14 @@ void p3_hold_show_end(struct p3_nic *n, const struct p3_pending *t)
 	struct p3_peer *p = p3_peer_find(n, t->move.target);
 	if (!p || p == &n->unresolved || p->state != P3_ABSENT)
 		return;
-	uint32_t queued = (uint32_t)p3_get(&p->mine->shown_ops);
+	uint32_t queued = (uint32_t)p3_get(&p->shown->shown_ops);
 	p3_mirror_lost(p);
 	p3_list_each(it, &n->absent.queue) {
 		struct p3_pending *next = p3_item(it, struct p3_pending, link);
 		if (next == t || p3_peer_find(n, next->move.target) != p)
 			continue;
-		p3_set(&p->mine->shown_since, next->held_ns);
-		p3_set(&p->mine->shown_ops, p3_pair(0, queued - 1));
+		p3_set(&p->shown->shown_since, next->held_ns);
+		p3_set(&p->shown->shown_ops, p3_pair(0, queued - 1));
 		return;
 	}
 }

@@ -48,7 +48,7 @@ static void reset_in(struct p3_peer *p, const struct p3_lane *lane)
 	p3_set(&p->mine->rsp_credit[1], 0);
 	p3_set(&p->mine->bulk_slot, 0);
 	p3_set(&p->mine->reading, 0);
-	p3_set(&p->mine->shown_drops, 0);
+	p3_set(&p->shown->shown_drops, 0);
 	p->nreading = 0;
 	p->ready = p->bad = p->going = false;
 	p->deep = 0;

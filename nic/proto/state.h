@@ -113,6 +113,8 @@ struct p3_peer {
 	struct p3_ring_tx rsp_out;
 	const struct p3_peer_entry *theirs; /* the peer's words to this node */
 	struct p3_nic *nic;
+	struct p3_peer_entry
+		*shown;             /* its gauges (shown_...), in the published segment */
 	const struct p3_wire *wire; /* never changes while the NIC runs */
 	uint32_t index;
 	uint32_t os_pid;

@@ -10,6 +10,7 @@
 #include "nic/obj/event.h"
 #include "nic/obj/list.h"
 #include "nic/obj/table.h"
+#include "nic/run/wires.h"
 #include "shm/log.h"
 
 #include <sys/syscall.h>
@@ -49,14 +50,14 @@ static uint64_t taken_by(const struct p3_peer *p)
 void p3_mirror_peer(struct p3_peer *p, uint64_t now)
 {
 	uint64_t taken = taken_by(p);
-	uint64_t since = p3_get(&p->mine->shown_since);
+	uint64_t since = p3_get(&p->shown->shown_since);
 	if (!waits_for(p))
 		since = 0;
 	else if (!since || taken != p->taken)
 		since = now;
 	p->taken = taken;
-	show(&p->mine->shown_since, since);
-	show(&p->mine->shown_ops, p3_pair(p->nout, p->nqueued));
+	show(&p->shown->shown_since, since);
+	show(&p->shown->shown_ops, p3_pair(p->nout, p->nqueued));
 }
 
 static uint32_t mirror_peers(struct p3_nic *n, uint64_t now)
@@ -104,14 +105,16 @@ void p3_mirror_gauges(struct p3_nic *n, enum p3_lease_holder next)
 		p3_set(&n->count[P3_G_NOW_NS + i], gauge[i]);
 	if (p3_unlikely(n->cci.shown || n->cci.nendpoints))
 		p3_cci_show(n, now);
+	if (p3_unlikely(n->nwires))
+		p3_wires_show(n);
 	p3_set(&n->count[P3_C_DRAINED], p3_get(&n->drained));
 	p3_count(&n->count[P3_C_HEARTBEAT], 1);
 }
 
 void p3_mirror_lost(struct p3_peer *p)
 {
-	p3_set(&p->mine->shown_since, 0);
-	p3_set(&p->mine->shown_ops, 0);
+	p3_set(&p->shown->shown_since, 0);
+	p3_set(&p->shown->shown_ops, 0);
 }
 
 static const char *mode_name(enum p3_mode mode)

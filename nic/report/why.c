@@ -165,8 +165,8 @@ static void say(enum p3_log_area area, const char *way, enum p3_why why,
 
 static void keep_for_peer(struct p3_peer *p, enum p3_why why)
 {
-	uint32_t number = (uint32_t)p3_get(&p->mine->shown_drops) + 1;
-	p3_set(&p->mine->shown_drops, p3_pair(why, number));
+	uint32_t number = (uint32_t)p3_get(&p->shown->shown_drops) + 1;
+	p3_set(&p->shown->shown_drops, p3_pair(why, number));
 }
 
 static struct p3_case case_of(const struct p3_peer *p, const struct p3_ask *ask)
@@ -183,7 +183,7 @@ static struct p3_case case_of(const struct p3_peer *p, const struct p3_ask *ask)
 void P3_RARE p3_why_dropped(
 	struct p3_nic *n, struct p3_peer *p, const struct p3_ni *ni, struct p3_ask ask)
 {
-	uint32_t before = (uint32_t)p3_get(&p->mine->shown_drops);
+	uint32_t before = (uint32_t)p3_get(&p->shown->shown_drops);
 	bool far = before < P3_WHY_EACH || before % P3_WHY_EACH == 0;
 	struct p3_case c = case_of(p, &ask);
 	enum p3_why why = request_lacks(ni, &ask, far ? P3_WHY_WALK : P3_WHY_SHORT, &c);

@@ -216,6 +216,7 @@ static void init_peers(struct p3_nic *n)
 		p->nic = n;
 		p->index = i;
 		p->mine = (struct p3_peer_entry *)(base + p3_entry_off(&n->layout, i));
+		p->shown = p->mine;
 		p3_list_init(&p->queue);
 		p3_list_init(&p->outstanding);
 		p3_list_init(&p->serving);

@@ -108,6 +108,13 @@ P3_RARE void p3_wires_flush(struct p3_nic *n)
 	errno = saved;
 }
 
+void p3_wires_show(struct p3_nic *n)
+{
+	for (uint32_t i = 0; i < n->nwires; i++)
+		if (n->wires[i]->show)
+			n->wires[i]->show(n);
+}
+
 bool p3_wires_have_settled(const struct p3_nic *n, uint32_t call)
 {
 	for (uint32_t i = 0; i < n->nwires; i++)

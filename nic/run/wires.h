@@ -23,6 +23,9 @@ void p3_wires_stop(struct p3_nic *n);
 P3_RARE void p3_wires_poll(struct p3_nic *n);
 P3_RARE void p3_wires_flush(struct p3_nic *n);
 
+/* Copy the wires' counters for tools. */
+void p3_wires_show(struct p3_nic *n);
+
 /* Return true if a wire has later work for which no peer rings the doorbell. */
 static inline bool p3_wires_wait(const struct p3_nic *n)
 {

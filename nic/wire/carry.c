@@ -90,15 +90,14 @@ static bool store(struct p3_carry *c, uint64_t at, const void *bytes, uint64_t l
 	return to != NULL;
 }
 
-/* Return true if more of the entry than credits and gauges has changed since it was
- * sent. */
+/* Return true if more of the entry than credits has changed since it was sent.  Its
+ * gauges are never written. */
 static bool is_urgent(const struct p3_carry *c)
 {
 	struct p3_peer_entry lazy;
 	memcpy(&lazy, &c->mine, sizeof lazy);
 	memcpy(lazy.req_credit, c->shown.req_credit, sizeof lazy.req_credit);
 	memcpy(lazy.rsp_credit, c->shown.rsp_credit, sizeof lazy.rsp_credit);
-	memcpy(&lazy.shown_ops, &c->shown.shown_ops, 3 * sizeof lazy.shown_ops);
 	return memcmp(&lazy, &c->shown, sizeof lazy) != 0;
 }
 

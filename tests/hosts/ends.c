@@ -11,6 +11,7 @@
  *					within MOST_MS
  *	stop		it stops itself, rank 3 continues it after STOP_MS: no get fails
  *	wait		the test does something to the host of ranks 2 and 3
+ *	idle		all ranks do nothing for a minute
  *	pause		the same for a short time, and no get may fail
  *
  * The victim writes its process id to FILE and then the time of its end.
@@ -170,6 +171,14 @@ static bool get_until_end(unsigned ms, long long *failed_ms)
 	return false;
 }
 
+static void idle(const char *file)
+{
+	if (rank == VICTIM)
+		write_word(file, "end", now_ms());
+	/* pause: the test ends the job meanwhile */
+	sleep_ms(60000);
+}
+
 static bool is_victim(unsigned who)
 {
 	return who == VICTIM || (both && who == HELPER);
@@ -249,7 +258,9 @@ int main(int argc, char **argv)
 	if (argc > 4)
 		start_ms = (unsigned)atoi(argv[4]);
 	both = strcmp(argv[1], "wait") == 0;
-	if (is_victim(rank))
+	if (strcmp(argv[1], "idle") == 0)
+		idle(argv[2]);
+	else if (is_victim(rank))
 		be_victim(argv[1], argv[2]);
 	else
 		be_other(argv[1], argv[2], argc > 3 ? (unsigned)atoi(argv[3]) : 2000);

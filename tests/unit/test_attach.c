@@ -68,6 +68,7 @@ static void serve(const int *sock)
 	struct p3_attach_conf look = {.jid = self,
 		.size = NODES,
 		.rdv = rdv,
+		.hosts = -1,
 		.started_pid = started,
 		.arg = &self};
 	if (!rdv || p3_attach_create(&look, &attach))

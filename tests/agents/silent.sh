@@ -1,0 +1,162 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Connections between yod and its agents that are silent, and the ends of programs between
+# them: nothing may be left, and all are told in time.
+#
+# usage: silent.sh path/to/yod [case...]
+
+yod=${1:?usage: silent.sh path/to/yod}
+only=${*:2}
+here=$(cd "$(dirname "$0")" && pwd)
+. "$here/../support/yod_cases.sh"
+TIMEOUT=2
+export PTL3_FAR_TIMEOUT=$TIMEOUT
+
+# A remote shell whose bytes go through two programs, which can be stopped as a network
+# can be silent.
+cat >"$dir/rsh" <<EOF
+#!/bin/bash
+echo \$\$ >"$dir/shell.\$1"
+cat | "$here/local.sh" "\$@" | cat
+EOF
+chmod +x "$dir/rsh"
+export PTL3_RSH=$dir/rsh
+
+start_job() { # yod's options
+	rm -f "$dir"/shell.*
+	start --hosts a,b -sz 4 "$@" sh -c '(setsid sleep 300 &) ; echo up; exec sleep 300'
+	await_lines 4
+}
+
+cats() { # host
+	pgrep -P "$(cat "$dir/shell.$1")" -x cat
+}
+
+agents() { # the agents of the job, and their guards
+	pgrep -f -- '^[^ ]*yod --agent$' | while read -r p; do
+		tr '\0' '\n' <"/proc/$p/environ" 2>/dev/null | grep -qx "YOD_TEST_MARK=$mark" && echo "$p"
+	done
+}
+
+now_ms() {
+	date +%s%3N
+}
+
+sleepers() {
+	local p
+	for p in $(marked); do
+		[ "$(cat "/proc/$p/comm" 2>/dev/null)" != sleep ] || echo "$p"
+	done
+}
+
+none_is_there() { # pids
+	local p
+	for p; do
+		! kill -0 "$p" 2>/dev/null || return 1
+	done
+}
+
+in_time() { # since, what
+	runs=$((runs + 1))
+	local ms=$(($(now_ms) - $1))
+	echo "# $2: $ms ms"
+	[ $ms -lt $((1000 * TIMEOUT + 2000 + P3_SLACK_MS)) ] || fail "$2 takes $ms ms"
+}
+P3_SLACK_MS=${P3_SLACK_MS:-2000} # for a busy machine
+
+case_network() {
+	start_job
+	local since
+	since=$(now_ms)
+	# shellcheck disable=SC2046
+	kill -STOP $(cats b)
+	patiently 15 grep -q 'host b is lost' "$dir/err" || fail "the lost host is not named"
+	in_time "$since" "a silent host is lost"
+	ends
+	same status 137 $status
+	says "^yod: host b is lost, with ranks 2-3: $dir/rsh brings no frame for $TIMEOUT s \(PTL3_FAR_TIMEOUT\); ending the job$"
+	nothing_left 5
+}
+
+case_keep_going() {
+	start_job --keep-going
+	# shellcheck disable=SC2046
+	kill -STOP $(cats b)
+	patiently 15 grep -q 'host b is lost' "$dir/err" || fail "the lost host is not named"
+	kill -TERM "$pid"
+	ends
+	nothing_left 5
+}
+
+# An agent whose yod is silent ends its nodes.
+case_stopped_yod() {
+	start_job
+	local since inner nodes
+	inner=$(launcher) nodes=$(sleepers)
+	same nodes 8 "$(wc -w <<<"$nodes")"
+	since=$(now_ms)
+	kill -STOP "$inner"
+	# shellcheck disable=SC2086
+	patiently 15 none_is_there $nodes || fail "the nodes go on without yod"
+	in_time "$since" "nodes of a silent yod"
+	kill -CONT "$inner"
+	ends
+	same status 137 $status
+	nothing_left 5
+}
+
+case_short_stops() {
+	start --hosts a,b -sz 4 sleep 5
+	sleep 0.5
+	local who
+	who="$(launcher) $(agents | tr '\n' ' ')"
+	# shellcheck disable=SC2086
+	kill -STOP $who
+	# pause: shorter than the time-out
+	sleep $((TIMEOUT - 1))
+	# shellcheck disable=SC2086
+	kill -CONT $who
+	ends
+	same "status and stderr" "0 " "$status $(cat "$dir/err")"
+}
+
+case_never() {
+	PTL3_FAR_TIMEOUT=never start_job
+	# shellcheck disable=SC2046
+	kill -STOP $(cats b)
+	# pause: longer than the time-out of the other cases
+	sleep $((TIMEOUT + 2))
+	same stderr "" "$(cat "$dir/err")"
+	# shellcheck disable=SC2046
+	kill -CONT $(cats b)
+	kill -TERM "$pid"
+	ends
+	nothing_left 5
+}
+
+# Each program of the chain is killed.
+case_killed() {
+	local what victim
+	for what in guard yod both shell agent; do
+		start_job
+		case $what in
+		guard) victim=$pid ;;
+		yod) victim=$(launcher) ;;
+		both) victim="$pid $(launcher)" ;;
+		shell) victim=$(cat "$dir/shell.b") ;;
+		agent) victim=$(agents | tail -1) ;;
+		esac
+		# shellcheck disable=SC2086
+		kill -KILL $victim
+		ends
+		same "status after kill of $what" 137 $status
+		nothing_left 8
+		same "files after kill of $what" "" "$(find /dev/shm -name "*yod-$pid-*" 2>/dev/null)"
+	done
+}
+
+skipped_case() { # name
+	false
+}
+
+run_cases
