@@ -392,9 +392,14 @@ static bool can_fetch(const struct p3_peer *p, uint64_t id)
 	return p3_far_can_fetch(link_of(wire_of(p->nic), p->index), id);
 }
 
+/* This and cut run in passes, and keep errno. */
 static struct p3_fetch *fetch(struct p3_peer *p, uint64_t id, uint64_t at, uint64_t len)
 {
-	return p3_far_fetch(link_of(wire_of(p->nic), p->index), id, at, len);
+	int saved = errno;
+	struct p3_fetch *f =
+		p3_far_fetch(link_of(wire_of(p->nic), p->index), id, at, len);
+	errno = saved;
+	return f;
 }
 
 static void let_go(struct p3_peer *p, struct p3_fetch *f)
@@ -405,8 +410,10 @@ static void let_go(struct p3_peer *p, struct p3_fetch *f)
 
 static void cut(struct p3_nic *n, struct p3_peer *p)
 {
+	int saved = errno;
 	if (wire_of(n)->far.reads)
 		p3_far_reads_cut(n, link_of(wire_of(n), p->index));
+	errno = saved;
 }
 
 /* ---- births and deaths ---- */
