@@ -277,8 +277,8 @@ wrong() {
 	refused 2 "--job: 'x' is not understood; expected" "$TRACEDUMP" --job x
 	refused 2 "--node: '3-1' is not understood" "$TRACEDUMP" --node 3-1 trace
 	refused 2 "--since: 'now' is not understood" "$TRACEDUMP" --since now trace
-	refused 2 "expected one file, or --job" "$TRACEDUMP"
-	refused 2 "expected one file, or --job" "$TRACEDUMP" --job 7 trace
+	refused 2 "expected a file, or --job" "$TRACEDUMP"
+	refused 2 "expected a file, or --job" "$TRACEDUMP" --job 7 trace
 	refused 2 "--jbo: not an option" "$TRACEDUMP" --jbo
 	for value in on 63 16777217 2T 6K -1; do
 		PTL3_TRACE=$value timeout "${P3_LIMIT:-3000}" "$P3_YOD" -sz 2 "$TRACE_NODE" put >out 2>err
