@@ -23,9 +23,9 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <unistd.h>
 
 #define PACKETS     16                   /* packets taken from one connection in a row */
-#define CALLS       64                   /* connections accepted in a row */
 #define STRANGER_NS UINT64_C(5000000000) /* time to prove who one is */
 #define UNCALLED_NS                                                                      \
 	UINT64_C(2000000000) /* wait for a call before the caller is looked for */
@@ -92,21 +92,31 @@ static void say_severed(const struct p3_meeting *m, uint32_t rank, int why)
 			rank, at, strerror(-why));
 }
 
-static void turn_away(struct p3_meeting *m, struct p3_stranger *s)
+/* Count a program that is none of the job, and say so once. */
+static void say_stranger(struct p3_wireup *w, const struct p3_card *at)
 {
-	struct p3_wireup *w = wireup_of(m);
 	char from[P3_BEACON_TEXT];
 	w->turned_away++;
 	if (!w->told) {
 		w->told = true;
-		p3_beacon_print(&s->from, from);
+		p3_beacon_print(at, from);
 		p3_warn("a program at %s connects to this job and does not know its "
 			"secret; "
 			"it and all that follow are turned away (see which program that "
 			"is, and whether PTL3_FABRIC_NET names a private network)",
 			from);
 	}
-	p3_meet_close_channel(m, &s->channel);
+}
+
+/* Say once that calls wait, since this process has no descriptor for them. */
+static void say_deaf(const struct p3_meeting *m, int why)
+{
+	if (!wireup_of(m)->said_deaf)
+		p3_warn("rank %u cannot take calls of ranks on other hosts: %s; they "
+			"wait "
+			"until it can: raise the limit (ulimit -n)",
+			m->node->rank, strerror(why));
+	wireup_of(m)->said_deaf = true;
 }
 
 /* ---- births ---- */
@@ -395,6 +405,8 @@ static bool is_of_job(const struct p3_meeting *m, const struct p3_card *from)
 	return false;
 }
 
+/* Return a place for a caller.  If there is none, the one that has called first gives way,
+ * and calls again if it is a rank. */
 static struct p3_stranger *place_for_stranger(struct p3_meeting *m)
 {
 	struct p3_wireup *w = wireup_of(m);
@@ -406,30 +418,46 @@ static struct p3_stranger *place_for_stranger(struct p3_meeting *m)
 		if (s->channel.since_ns < oldest->channel.since_ns)
 			oldest = s;
 	}
-	turn_away(m, oldest);
+	p3_meet_close_channel(m, &oldest->channel);
 	return oldest;
 }
 
 static void answer_call(struct p3_meeting *m, int fd, const struct p3_card *from)
 {
 	struct p3_wireup *w = wireup_of(m);
+	if (!is_of_job(m, from)) {
+		say_stranger(w, from);
+		close(fd);
+		return;
+	}
 	struct p3_stranger *s = place_for_stranger(m);
 	s->from = *from;
 	FAULT_POINT("remote.called");
 	p3_channel_be_called(&s->channel, fd, w->secret, w->rank);
-	if (is_of_job(m, from))
-		p3_meet_add_channel(
-			m, &s->channel, P3_MEET_STRANGER, (uint32_t)(s - w->stranger));
-	else
-		turn_away(m, s);
+	p3_meet_add_channel(
+		m, &s->channel, P3_MEET_STRANGER, (uint32_t)(s - w->stranger));
 }
 
+/* Let calls wait until p3_meet_check_remotes() listens again: epoll would report them all
+ * the time. */
+static void go_deaf(struct p3_meeting *m, int why)
+{
+	struct p3_wireup *w = wireup_of(m);
+	say_deaf(m, why);
+	w->deaf = true;
+	(void)p3_meet_watch(m, EPOLL_CTL_DEL, (int)p3_get(&w->beacon), P3_MEET_BEACON, 0);
+}
+
+/* Accept calls, at most half as many in a row as there are places: callers that are in
+ * place get their turns between. */
 static void answer_calls(struct p3_meeting *m)
 {
 	struct p3_wireup *w = wireup_of(m);
 	struct p3_card from = {.magic = 0};
-	for (int i = 0; i < CALLS; i++) {
+	for (uint32_t i = 0; i < P3_STRANGERS / 2; i++) {
 		int fd = p3_beacon_accept((int)p3_get(&w->beacon), w->timeout_s, &from);
+		if (fd == -EMFILE || fd == -ENFILE || fd == -ENOBUFS || fd == -ENOMEM)
+			go_deaf(m, -fd);
 		if (fd < 0)
 			return;
 		answer_call(m, fd, &from);
@@ -485,8 +513,8 @@ static void hear_stranger(struct p3_meeting *m, struct p3_stranger *s)
 	if (rc == 0)
 		welcome(m, s);
 	else if (rc == -EACCES)
-		turn_away(m, s);
-	else if (rc != -EAGAIN)
+		say_stranger(wireup_of(m), &s->from);
+	if (rc != 0 && rc != -EAGAIN)
 		p3_meet_close_channel(m, &s->channel);
 }
 
@@ -614,10 +642,14 @@ void p3_meet_check_remotes(struct p3_meeting *m)
 	uint64_t now = p3_now_ns();
 	if (w)
 		forgive(m, now);
+	if (w && w->deaf)
+		w->deaf = p3_meet_watch(m, EPOLL_CTL_ADD, (int)p3_get(&w->beacon),
+				  P3_MEET_BEACON, 0) != 0;
+	/* A rank that is slow to prove itself calls again. */
 	for (uint32_t i = 0; w && i < P3_STRANGERS; i++)
 		if (w->stranger[i].channel.state != P3_CHANNEL_CLOSED &&
 			now - w->stranger[i].channel.since_ns > STRANGER_NS)
-			turn_away(m, &w->stranger[i]);
+			p3_meet_close_channel(m, &w->stranger[i].channel);
 	for (uint32_t i = 0; i < count_of(m); i++)
 		if (remote_of(m, i))
 			check_one(m, i, now);
@@ -631,6 +663,8 @@ bool p3_meet_is_cut_off(const struct p3_meeting *m, uint32_t rank)
 
 bool p3_meet_is_short_of_remotes(const struct p3_meeting *m)
 {
+	if (wireup_of(m) && wireup_of(m)->deaf)
+		return true;
 	for (uint32_t i = 0; i < count_of(m); i++) {
 		const struct p3_remote *r = remote_of(m, i);
 		bool calls = r && (is_caller(m, i) || r->session.begun);

@@ -69,6 +69,7 @@ struct p3_wireup {
 	uint32_t pids_said;   /* number of the last BORN to all remotes */
 	uint32_t turned_away; /* connections of strangers */
 	bool told;            /* a line has told so */
+	bool deaf, said_deaf; /* calls wait for a free descriptor; a line has told so */
 };
 
 /* Return true if the rank is on another host than this process. */
