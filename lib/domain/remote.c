@@ -405,8 +405,8 @@ static bool is_of_job(const struct p3_meeting *m, const struct p3_card *from)
 	return false;
 }
 
-/* Return a place for a caller.  If there is none, the one that has called first gives way,
- * and calls again if it is a rank. */
+/* Return a place for a caller.  If there is none, the one that has called first gives
+ * way, and calls again if it is a rank. */
 static struct p3_stranger *place_for_stranger(struct p3_meeting *m)
 {
 	struct p3_wireup *w = wireup_of(m);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The exchange of cards by PMIx. */
 #include "lib/job/pmix.h"
+#include "lib/node/call.h"
 #include "lib/node/node.h"
 #include "shm/atomics.h"
 #include "shm/log.h"
@@ -284,11 +285,14 @@ static int fence(struct p3_node *node)
 	strncpy(collect.key, PMIX_COLLECT_DATA, sizeof collect.key - 1);
 	if (sem_init(&f.done, 0, 0) != 0)
 		return -errno;
+	struct p3_caller caller =
+		p3_caller_save(); /* the waits are no cancellation points */
 	f.status = pmix.fence(NULL, 0, &collect, node->size <= COLLECTED, on_fence, &f);
 	if (f.status == PMIX_SUCCESS)
 		await_fence(node, &f);
 	else if (f.status == PMIX_OPERATION_SUCCEEDED)
 		f.status = PMIX_SUCCESS;
+	p3_caller_restore(caller);
 	(void)sem_destroy(&f.done);
 	return f.status == PMIX_SUCCESS ? 0 : say("PMIx_Fence", f.status);
 }

@@ -5,8 +5,8 @@
  *	yod --hosts a,b -sz 2 late
  *
  * Rank 0 stops itself for STOP_S seconds.  Meanwhile rank 1 puts messages to it, takes
- * the SEND_END of each, and ends.  Rank 0 must get all of them.  Both check that no signal
- * has got a handler.
+ * the SEND_END of each, and ends.  Rank 0 must get all of them.  Both check that no
+ * signal has got a handler.
  */
 #include <portals3.h>
 #include <portals3_runtime.h>
