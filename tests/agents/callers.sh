@@ -29,8 +29,8 @@ all_have_come() { # number
 
 # More callers than have room, and whose proofs come while none is heard.
 case_crowd() {
-	call_slowly "accept 0" 2000 80
-	all_have_come 80
+	call_slowly "accept 0" 1000 70
+	all_have_come 70
 }
 
 # The caller proves itself after the called has hung up.
@@ -40,7 +40,7 @@ case_slow_hello() {
 }
 
 case_no_descriptors() {
-	call_slowly "full 0" 1500 2
+	call_slowly "full 0" 500 2
 	all_have_come 2
 	says 'rank 0 cannot accept the calls of other hosts now: .*ulimit -n'
 	same "lines about it" 1 "$(grep -c 'cannot accept the calls' "$dir/err")"
