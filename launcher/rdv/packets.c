@@ -270,8 +270,9 @@ static void on_card(struct p3_rdv *r, uint32_t i, const struct packet *p)
 	struct p3_rdv_node *n = &r->node[i];
 	bool early = n->state != NODE_KNOWN && n->state != NODE_JOINED;
 	size_t len = p->msg.seg_len;
+	memset(card, 0, sizeof card);
 	if (!p3_rdv_is_part(r) || early || n->carded || len > sizeof card ||
-		pread(p->fds[0], card, len, 0) != (ssize_t)len) {
+		(!p->msg.status && pread(p->fds[0], card, len, 0) != (ssize_t)len)) {
 		p3_rdv_breach(r, i, "hands over a card out of turn");
 		return;
 	}
@@ -314,7 +315,8 @@ static bool is_stranger(struct p3_rdv *r, uint32_t i, const struct packet *p)
 static void dispatch(struct p3_rdv *r, uint32_t i, struct packet *p)
 {
 	unsigned join = p->msg.heap_len ? P3_JOB_FDS : P3_JOB_FDS - 1;
-	unsigned want = p->msg.op == P3_JOB_JOIN ? join : p->msg.op == P3_JOB_CARD;
+	bool card = p->msg.op == P3_JOB_CARD && !p->msg.status;
+	unsigned want = p->msg.op == P3_JOB_JOIN ? join : card;
 	if (p->nfds != want) {
 		p3_rdv_breach(r, i, "sends a wrong number of descriptors");
 		return;

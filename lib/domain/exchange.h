@@ -56,6 +56,8 @@ struct p3_exchange {
 	 * It stays valid until end. */
 	const char *(*host_name)(struct p3_node *node, uint32_t rank);
 	int (*put)(struct p3_node *node, const struct p3_card *card);
+	/* After a put that failed: let the others not wait for this rank's card. */
+	void (*give_up)(struct p3_node *node);
 	int (*fence)(struct p3_node *node);
 	/* The caller checks magic, size, rank and layout of the card. */
 	int (*get)(struct p3_node *node, uint32_t rank, struct p3_card *card_out);

@@ -26,7 +26,9 @@
 #include <unistd.h>
 
 #define PACKETS     16                   /* packets taken from one connection in a row */
+#define CALLS       64                   /* connections accepted in a row */
 #define STRANGER_NS UINT64_C(5000000000) /* time to prove who one is */
+#define CROWDED_NS  UINT64_C(1000000000) /* the same while further calls wait */
 #define UNCALLED_NS                                                                      \
 	UINT64_C(2000000000) /* wait for a call before the caller is looked for */
 #define PAUSE_NS   UINT64_C(20000000)   /* between a break and the second call, doubled */
@@ -92,7 +94,7 @@ static void say_severed(const struct p3_meeting *m, uint32_t rank, int why)
 			rank, at, strerror(-why));
 }
 
-/* Count a program that is none of the job, and say so once. */
+/* Count a caller that is not of the job, and say so once. */
 static void say_stranger(struct p3_wireup *w, const struct p3_card *at)
 {
 	char from[P3_BEACON_TEXT];
@@ -108,15 +110,14 @@ static void say_stranger(struct p3_wireup *w, const struct p3_card *at)
 	}
 }
 
-/* Say once that calls wait, since this process has no descriptor for them. */
-static void say_deaf(const struct p3_meeting *m, int why)
+static void say_deaf(struct p3_wireup *w, int why)
 {
-	if (!wireup_of(m)->said_deaf)
-		p3_warn("rank %u cannot take calls of ranks on other hosts: %s; they "
-			"wait "
-			"until it can: raise the limit (ulimit -n)",
-			m->node->rank, strerror(why));
-	wireup_of(m)->said_deaf = true;
+	if (!w->told_deaf)
+		p3_warn("rank %u cannot accept the calls of other hosts now: %s; "
+			"their ranks wait; raise ulimit -n (two descriptors "
+			"for each rank on another host)",
+			w->rank, strerror(-why));
+	w->told_deaf = true;
 }
 
 /* ---- births ---- */
@@ -405,65 +406,6 @@ static bool is_of_job(const struct p3_meeting *m, const struct p3_card *from)
 	return false;
 }
 
-/* Return a place for a caller.  If there is none, the one that has called first gives
- * way, and calls again if it is a rank. */
-static struct p3_stranger *place_for_stranger(struct p3_meeting *m)
-{
-	struct p3_wireup *w = wireup_of(m);
-	struct p3_stranger *oldest = &w->stranger[0];
-	for (uint32_t i = 0; i < P3_STRANGERS; i++) {
-		struct p3_stranger *s = &w->stranger[i];
-		if (s->channel.state == P3_CHANNEL_CLOSED)
-			return s;
-		if (s->channel.since_ns < oldest->channel.since_ns)
-			oldest = s;
-	}
-	p3_meet_close_channel(m, &oldest->channel);
-	return oldest;
-}
-
-static void answer_call(struct p3_meeting *m, int fd, const struct p3_card *from)
-{
-	struct p3_wireup *w = wireup_of(m);
-	if (!is_of_job(m, from)) {
-		say_stranger(w, from);
-		close(fd);
-		return;
-	}
-	struct p3_stranger *s = place_for_stranger(m);
-	s->from = *from;
-	FAULT_POINT("remote.called");
-	p3_channel_be_called(&s->channel, fd, w->secret, w->rank);
-	p3_meet_add_channel(
-		m, &s->channel, P3_MEET_STRANGER, (uint32_t)(s - w->stranger));
-}
-
-/* Let calls wait until p3_meet_check_remotes() listens again: epoll would report them all
- * the time. */
-static void go_deaf(struct p3_meeting *m, int why)
-{
-	struct p3_wireup *w = wireup_of(m);
-	say_deaf(m, why);
-	w->deaf = true;
-	(void)p3_meet_watch(m, EPOLL_CTL_DEL, (int)p3_get(&w->beacon), P3_MEET_BEACON, 0);
-}
-
-/* Accept calls, at most half as many in a row as there are places: callers that are in
- * place get their turns between. */
-static void answer_calls(struct p3_meeting *m)
-{
-	struct p3_wireup *w = wireup_of(m);
-	struct p3_card from = {.magic = 0};
-	for (uint32_t i = 0; i < P3_STRANGERS / 2; i++) {
-		int fd = p3_beacon_accept((int)p3_get(&w->beacon), w->timeout_s, &from);
-		if (fd == -EMFILE || fd == -ENFILE || fd == -ENOBUFS || fd == -ENOMEM)
-			go_deaf(m, -fd);
-		if (fd < 0)
-			return;
-		answer_call(m, fd, &from);
-	}
-}
-
 /* Answer a rank that this node treats as ended. */
 static void say_dropped(struct p3_meeting *m, struct p3_channel *c)
 {
@@ -514,8 +456,96 @@ static void hear_stranger(struct p3_meeting *m, struct p3_stranger *s)
 		welcome(m, s);
 	else if (rc == -EACCES)
 		say_stranger(wireup_of(m), &s->from);
-	if (rc != 0 && rc != -EAGAIN)
+	if (rc && rc != -EAGAIN)
 		p3_meet_close_channel(m, &s->channel);
+}
+
+/* Return a place for a caller, or NULL. */
+static struct p3_stranger *free_place(struct p3_wireup *w)
+{
+	for (uint32_t i = 0; i < P3_STRANGERS; i++)
+		if (w->stranger[i].channel.state == P3_CHANNEL_CLOSED)
+			return &w->stranger[i];
+	return NULL;
+}
+
+/* Hang up callers that are slow for this time, after a last look at what has come.  They
+ * may be of the job, and then they call again. */
+static void hang_up_slow(struct p3_meeting *m, uint64_t ns)
+{
+	struct p3_wireup *w = wireup_of(m);
+	uint64_t now = p3_now_ns();
+	for (uint32_t i = 0; i < P3_STRANGERS; i++) {
+		struct p3_stranger *s = &w->stranger[i];
+		if (now - s->channel.since_ns <= ns)
+			continue;
+		hear_stranger(m, s);
+		p3_meet_close_channel(m, &s->channel);
+	}
+}
+
+/* Return a place for a caller.  Before one hangs up on another, all are heard: a proof
+ * may lie unread. */
+static struct p3_stranger *make_place(struct p3_meeting *m)
+{
+	struct p3_wireup *w = wireup_of(m);
+	struct p3_stranger *s = free_place(w);
+	for (uint32_t i = 0; !s && i < P3_STRANGERS; i++)
+		hear_stranger(m, &w->stranger[i]);
+	s = s ? s : free_place(w);
+	if (!s)
+		hang_up_slow(m, CROWDED_NS);
+	return s ? s : free_place(w);
+}
+
+static void be_deaf(struct p3_meeting *m)
+{
+	struct p3_wireup *w = wireup_of(m);
+	w->deaf = true;
+	(void)p3_meet_watch(m, EPOLL_CTL_DEL, (int)p3_get(&w->beacon), P3_MEET_BEACON, 0);
+}
+
+static void listen_again(struct p3_meeting *m)
+{
+	struct p3_wireup *w = wireup_of(m);
+	if (w->deaf)
+		w->deaf = p3_meet_watch(m, EPOLL_CTL_ADD, (int)p3_get(&w->beacon),
+				  P3_MEET_BEACON, 0) != 0;
+}
+
+/* Accept one call.  Return 0 or -errno. */
+static int answer_call(struct p3_meeting *m, struct p3_stranger *s)
+{
+	struct p3_wireup *w = wireup_of(m);
+	int fd = p3_beacon_accept((int)p3_get(&w->beacon), w->timeout_s, &s->from);
+	if (fd < 0)
+		return fd;
+	FAULT_POINT("remote.called");
+	if (!is_of_job(m, &s->from)) {
+		say_stranger(w, &s->from);
+		close(fd);
+		return 0;
+	}
+	p3_channel_be_called(&s->channel, fd, w->secret, w->rank);
+	p3_meet_add_channel(
+		m, &s->channel, P3_MEET_STRANGER, (uint32_t)(s - w->stranger));
+	return 0;
+}
+
+/* Accept calls while there is room for them.  The others wait in the kernel, and this
+ * node does not listen until the next check: epoll would report them all the time. */
+static void answer_calls(struct p3_meeting *m)
+{
+	int rc = 0;
+	for (int i = 0; i < CALLS && !rc; i++) {
+		struct p3_stranger *s = make_place(m);
+		rc = s ? answer_call(m, s) : -EBUSY;
+	}
+	bool out_of_fds = rc != -EAGAIN && p3_job_passes(rc);
+	if (out_of_fds)
+		say_deaf(wireup_of(m), rc);
+	if (out_of_fds || rc == -EBUSY)
+		be_deaf(m);
 }
 
 /* ---- for the domain's thread ---- */
@@ -554,6 +584,7 @@ void p3_meet_begin_remotes(struct p3_meeting *m)
 	struct p3_wireup *w = wireup_of(m);
 	if (!w)
 		return;
+	w->deaf = false;
 	if (p3_meet_watch(m, EPOLL_CTL_ADD, (int)p3_get(&w->beacon), P3_MEET_BEACON, 0))
 		p3_warn("the calls of other hosts cannot be waited for");
 	for (uint32_t i = 0; i < P3_STRANGERS; i++)
@@ -642,14 +673,10 @@ void p3_meet_check_remotes(struct p3_meeting *m)
 	uint64_t now = p3_now_ns();
 	if (w)
 		forgive(m, now);
-	if (w && w->deaf)
-		w->deaf = p3_meet_watch(m, EPOLL_CTL_ADD, (int)p3_get(&w->beacon),
-				  P3_MEET_BEACON, 0) != 0;
-	/* A rank that is slow to prove itself calls again. */
-	for (uint32_t i = 0; w && i < P3_STRANGERS; i++)
-		if (w->stranger[i].channel.state != P3_CHANNEL_CLOSED &&
-			now - w->stranger[i].channel.since_ns > STRANGER_NS)
-			p3_meet_close_channel(m, &w->stranger[i].channel);
+	if (w) {
+		hang_up_slow(m, STRANGER_NS);
+		listen_again(m);
+	}
 	for (uint32_t i = 0; i < count_of(m); i++)
 		if (remote_of(m, i))
 			check_one(m, i, now);

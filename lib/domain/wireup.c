@@ -234,12 +234,23 @@ static void set_address(struct p3_wireup *w)
 	w->far.address = w->address;
 }
 
+/* Publish the card.  If that fails, publish in its place that this rank gives up, which
+ * needs less: the others must not wait for it. */
+static int put_card(struct p3_node *node, const struct p3_card *card)
+{
+	const struct p3_exchange *x = node->wireup->exchange;
+	int rc = x->put(node, card);
+	if (rc)
+		x->give_up(node);
+	return rc;
+}
+
 static int exchange_cards(struct p3_node *node)
 {
 	struct p3_wireup *w = node->wireup;
 	struct p3_card card;
 	int own = make_card(node, &card);
-	int rc = w->exchange->put(node, &card);
+	int rc = put_card(node, &card);
 	explicit_bzero(card.secret, sizeof card.secret);
 	rc = rc ? rc : w->exchange->fence(node);
 	rc = own ? own : rc;

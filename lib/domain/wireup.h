@@ -69,7 +69,8 @@ struct p3_wireup {
 	uint32_t pids_said;   /* number of the last BORN to all remotes */
 	uint32_t turned_away; /* connections of strangers */
 	bool told;            /* a line has told so */
-	bool deaf, said_deaf; /* calls wait for a free descriptor; a line has told so */
+	bool deaf;            /* calls wait: there is no room to accept them */
+	bool told_deaf;       /* a line has told that there are no descriptors */
 };
 
 /* Return true if the rank is on another host than this process. */

@@ -108,6 +108,18 @@ static int put(struct p3_node *node, const struct p3_card *card)
 	return rc;
 }
 
+/* A card with a status has no file, and is all zeros.  It needs no descriptor. */
+static void give_up(struct p3_node *node)
+{
+	struct p3_job_msg m = p3_job_message(node, P3_JOB_CARD);
+	int was;
+	m.seg_len = sizeof(struct p3_card);
+	m.status = ECANCELED;
+	(void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &was);
+	(void)p3_job_say(node, &m, NULL, 0);
+	(void)pthread_setcancelstate(was, NULL);
+}
+
 static int await_cards(struct p3_node *node)
 {
 	struct p3_cards *c = node->cards;
@@ -173,6 +185,7 @@ static void end(struct p3_node *node)
 static const struct p3_exchange exchange = {.hosts = hosts,
 	.host_name = host_name,
 	.put = put,
+	.give_up = give_up,
 	.fence = fence,
 	.get = get,
 	.end = end};

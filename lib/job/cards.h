@@ -3,7 +3,8 @@
  * cards - the exchange (lib/domain/exchange.h) by yod and its agents
  *
  *	hosts	the file that WELCOME has
- *	put	CARD, with a file that contains the card
+ *	put	CARD, with a file that contains the card, or after a failure CARD
+ *		with a status, which is a card of zeros
  *	fence	wait for CARDS
  *	get	read the file that CARDS has
  *

@@ -7,7 +7,9 @@
  * key of the pair; so the peer sends over that connection, too.  A connection without a
  * right hello only brings frames: a stranger that says that it is a peer gets none.  If
  * both nodes open one at the same time, both send over that of the lower name.  All
- * connections share the buffers for frames that come (a shared receive context).
+ * connections share the buffers for frames that come (a shared receive context).  Part of
+ * a frame holds one of them, so few connections without a right hello are open at a time,
+ * and none for long.  A peer whose key this node has yet to hear of may be among them.
  *
  *	out	none --first frame--> connecting --CONNECTED--> up
  *		  ^-----------SHUTDOWN or an error--------------/
@@ -18,7 +20,9 @@
  * not be made, with -EIO once, so that the link pauses before it tries again.
  */
 #include "nic/far/fabric_end.h"
+#include "nic/far/link.h"
 #include "shm/fd.h"
+#include "shm/park.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -30,8 +34,12 @@
 
 #define MOST_IN      2048u /* connections that others may open, */
 #define FEW_IN       128u  /* and with few nodes */
+#define MOST_UNKNOWN 16u   /* of them without a right hello: of P3_FAR_POSTED buffers, */
+#define UNKNOWN_NS   UINT64_C(5000000000) /* and for how long */
 #define MOST_WATCHED 256u
 #define LOOK_EACH    64u /* polls for a look at the queue of events */
+
+_Static_assert(2 * MOST_UNKNOWN <= P3_FAR_POSTED, "peers get most of the buffers");
 
 enum state { NONE, CONNECTING, UP, REFUSED };
 
@@ -43,8 +51,9 @@ struct conn {
 	struct conn *peer;  /* in: the peer's one of the array, if the hello is right */
 	struct conn *other; /* in: the same, if this is the peer's last one;
 			     * out: one in that is as good, or NULL */
-	/* out */
+	uint64_t since_ns;  /* in: of its beginning */
 	struct p3_far_hello hello;
+	/* out */
 	uint32_t len;
 	unsigned char name[P3_FAR_NAME];
 };
@@ -57,6 +66,7 @@ struct p3_connections {
 	uint32_t polls;   /* since the last look at eq */
 	uint32_t opening; /* connections that are neither up nor refused */
 	uint32_t nin;
+	uint32_t nunknown; /* of them without a right hello */
 	struct conn *in;   /* a list */
 	struct conn **out; /* an array of nout */
 	uint32_t nout;
@@ -127,15 +137,10 @@ static int connect_to(struct p3_endpoint *e, struct conn *c)
 /* ---- events ---- */
 
 /* Let the peer that has sent a right hello have its frames this way. */
-static void greet(
-	struct p3_endpoint *e, struct conn *in, const unsigned char *data, size_t len)
+static void greet(struct p3_endpoint *e, struct conn *in)
 {
-	struct p3_far_hello hello;
 	uint64_t to;
-	if (len < sizeof hello || !e->knows)
-		return;
-	memcpy(&hello, data, sizeof hello);
-	if (!e->knows(e->knows_arg, &hello, &to))
+	if (!e->knows || !e->knows(e->knows_arg, &in->hello, &to))
 		return;
 	in->peer = in->other = e->conns->out[to];
 	if (in->other->other)
@@ -152,6 +157,7 @@ static void drop_in(struct p3_connections *cs, struct conn *c)
 		return;
 	*at = c->next;
 	cs->nin--;
+	cs->nunknown -= !c->peer;
 	if (c->other)
 		c->other->other = NULL;
 	close_ep(c);
@@ -172,6 +178,35 @@ static void lose(struct p3_connections *cs, struct conn *c)
 	c->state = REFUSED;
 }
 
+/* Ask again for the hellos that were not right, and close connections that have been open
+ * for too long without one. */
+static void check_unknown(struct p3_endpoint *e)
+{
+	struct p3_connections *cs = e->conns;
+	uint64_t now = cs->nunknown && e->knows ? p3_now_ns() : 0;
+	struct conn *next;
+	for (struct conn *c = now ? cs->in : NULL; c; c = next) {
+		next = c->next;
+		if (c->peer)
+			continue;
+		greet(e, c);
+		if (c->peer)
+			cs->nunknown--;
+		else if (now - c->since_ns > UNKNOWN_NS)
+			lose(cs, c);
+	}
+}
+
+/* Return true if a connection may be accepted: one with a right hello, or one of few. */
+static bool is_welcome(struct p3_endpoint *e, const struct conn *c)
+{
+	uint64_t to;
+	if (!e->knows || e->knows(e->knows_arg, &c->hello, &to))
+		return true;
+	check_unknown(e);
+	return e->conns->nunknown < MOST_UNKNOWN;
+}
+
 /* Make room for one more connection.  The oldest one without a right hello gives way, so
  * strangers do not keep peers out. */
 static bool make_room(struct p3_endpoint *e)
@@ -190,10 +225,15 @@ static void accept_from(struct p3_endpoint *e, struct fi_info *info,
 	const unsigned char *data, size_t len)
 {
 	struct p3_connections *cs = e->conns;
-	struct conn *c = make_room(e) ? calloc(1, sizeof *c) : NULL;
-	if (c)
+	struct conn *c = calloc(1, sizeof *c);
+	if (c) {
 		c->in = true;
-	if (!c || open_ep(e, c, info) || fi_accept(c->ep, NULL, 0)) {
+		c->since_ns = p3_now_ns();
+	}
+	if (c && len >= sizeof c->hello)
+		memcpy(&c->hello, data, sizeof c->hello);
+	if (!c || !is_welcome(e, c) || !make_room(e) || open_ep(e, c, info) ||
+		fi_accept(c->ep, NULL, 0)) {
 		(void)fi_reject(cs->pep, info->handle, NULL, 0);
 		if (c)
 			close_ep(c);
@@ -205,7 +245,8 @@ static void accept_from(struct p3_endpoint *e, struct fi_info *info,
 	c->state = CONNECTING;
 	cs->nin++;
 	cs->opening++;
-	greet(e, c, data, len);
+	greet(e, c);
+	cs->nunknown += !c->peer;
 }
 
 static void on_event(struct p3_endpoint *e, uint32_t what,
@@ -268,6 +309,7 @@ void p3_conns_look(struct p3_endpoint *e)
 	if (!cs->opening && ++cs->polls % LOOK_EACH)
 		return;
 	look(e);
+	check_unknown(e);
 }
 
 /* ---- frames ---- */
@@ -411,6 +453,7 @@ int p3_conns_arm(struct p3_endpoint *e)
 	struct p3_connections *cs = e->conns;
 	struct fid *what[2] = {&e->cq->fid, &cs->eq->fid};
 	look(e);
+	check_unknown(e);
 	int rc = fi_trywait(e->fabric, what, 2);
 	if (!rc)
 		rc = watch_completions(e) ? -EBADF : watch_or_add(e, cs->news, false);

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Hellos of connections over libfabric (nic/far/connections.c): a node among strangers,
+ * all endpoints in one thread.
+ */
+#include "nic/cases.h"
+
+#include "nic/far/fabric.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define STRANGERS 24u
+#define MOST      16u /* connections without a right hello */
+#define RIGHT     UINT64_C(42)
+#define LATER     10000u /* ms */
+
+static const struct p3_endpoint_ops *const ops = &p3_endpoint_fabric;
+
+struct caller {
+	struct p3_endpoint *ep;
+	uint64_t to;
+	struct p3_far_buffer *out;
+	bool sent;
+};
+
+static struct p3_endpoint *node;
+static struct p3_far_buffer *in[2 * STRANGERS];
+static struct caller caller[STRANGERS + 1];
+static unsigned frames; /* that have come */
+
+static struct p3_endpoint *open_one(uint32_t index)
+{
+	const struct p3_far_conf conf = {.provider = "tcp", .address = "127.0.0.1"};
+	struct p3_endpoint *ep = NULL;
+	assert_int_equal(ops->open(&conf, index, 2, 8, 2 * STRANGERS, &ep), 0);
+	return ep;
+}
+
+static struct p3_far_buffer *buffer(bool receives)
+{
+	struct p3_far_buffer *b = aligned_alloc(64, sizeof *b);
+	memset(b, 0, sizeof *b);
+	b->receives = receives;
+	return b;
+}
+
+static bool knows(void *arg, const struct p3_far_hello *hello, uint64_t *to_out)
+{
+	*to_out = *(uint64_t *)arg;
+	return hello->mac == RIGHT;
+}
+
+static void call_begin(struct caller *c, uint64_t mac)
+{
+	const struct p3_far_hello hello = {.node = 1, .mac = mac};
+	unsigned char name[P3_FAR_NAME];
+	*c = (struct caller){.ep = open_one(1), .out = buffer(false)};
+	uint32_t len = ops->name(node, name);
+	assert_int_equal(ops->resolve(c->ep, 0, name, len, &hello, &c->to), 0);
+}
+
+static void poll_all(unsigned callers)
+{
+	struct p3_far_event ev[16];
+	uint32_t n = ops->poll(node, ev, 16);
+	for (uint32_t i = 0; i < n; i++)
+		frames += ev[i].what == P3_FAR_RECEIVED;
+	for (unsigned i = 0; i < callers; i++)
+		(void)ops->poll(caller[i].ep, ev, 16);
+}
+
+/* Let callers from first on send a frame each, until this number of frames has come or
+ * for a time. */
+static void send_all(unsigned first, unsigned callers, unsigned want, unsigned ms)
+{
+	uint64_t until = now_ms() + ms;
+	while (frames < want && now_ms() < until) {
+		for (unsigned i = first; i < callers; i++)
+			if (!caller[i].sent)
+				caller[i].sent = !ops->send(
+					caller[i].ep, caller[i].to, caller[i].out, 64);
+		poll_all(callers);
+	}
+}
+
+static void few_strangers_are_connected(void **state)
+{
+	(void)state;
+	static uint64_t peer;
+	unsigned char name[P3_FAR_NAME];
+	const struct p3_far_hello own = {0};
+	node = open_one(0);
+	for (unsigned i = 0; i < 2 * STRANGERS; i++) {
+		in[i] = buffer(true);
+		assert_int_equal(ops->post(node, in[i]), 0);
+	}
+	for (unsigned i = 0; i < STRANGERS; i++)
+		call_begin(&caller[i], 1);
+	call_begin(&caller[STRANGERS], RIGHT);
+	uint32_t len = ops->name(caller[STRANGERS].ep, name);
+	assert_int_equal(ops->resolve(node, 1, name, len, &own, &peer), 0);
+	ops->trust(node, knows, &peer);
+
+	send_all(0, STRANGERS, STRANGERS, 1500);
+	assert_int_equal(frames, MOST);
+	send_all(STRANGERS, STRANGERS + 1, MOST + 1, LATER); /* a peer gets in */
+	assert_int_equal(frames, MOST + 1);
+	send_all(0, STRANGERS, STRANGERS + 1,
+		LATER); /* room when the others' time is over */
+	assert_int_equal(frames, STRANGERS + 1);
+
+	for (unsigned i = 0; i <= STRANGERS; i++) {
+		ops->close(caller[i].ep);
+		free(caller[i].out);
+	}
+	ops->close(node);
+	for (unsigned i = 0; i < 2 * STRANGERS; i++)
+		free(in[i]);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(few_strangers_are_connected),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
