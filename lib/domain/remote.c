@@ -30,12 +30,12 @@
 #define STRANGER_NS UINT64_C(5000000000) /* time to prove who one is */
 #define CROWDED_NS  UINT64_C(1000000000) /* the same while further calls wait */
 #define UNCALLED_NS                                                                      \
-	UINT64_C(2000000000) /* wait for a call before the caller is looked for */
-#define PAUSE_NS   UINT64_C(20000000)   /* between a break and the second call, doubled */
-#define PAUSES_NS  UINT64_C(640000000)  /* up to this */
-#define DIAL_NS    UINT64_C(1000000000) /* wait for the kernel of the other host */
-#define STOPPED_NS UINT64_C(3000000000) /* no look for this time: this process slept */
-#define STEADY_NS  UINT64_C(1000000000) /* the answer to a probe is younger */
+	UINT64_C(2000000000)         /* wait for a call before the caller is looked for */
+#define PAUSE_NS  UINT64_C(20000000) /* between a break and the second call, doubled */
+#define PAUSES_NS UINT64_C(640000000)  /* up to this */
+#define DIAL_NS   UINT64_C(1000000000) /* wait for the kernel of the other host */
+#define LOOK_NS   UINT64_C(1000000000) /* between two looks, unless this process slept */
+#define STEADY_NS UINT64_C(1000000000) /* the answer to a probe is younger */
 
 static struct p3_wireup *wireup_of(const struct p3_meeting *m)
 {
@@ -657,14 +657,21 @@ static void check_one(struct p3_meeting *m, uint32_t rank, uint64_t now)
 		attach(m, rank);
 }
 
-/* Do not count the time for which this process was stopped as silence of others. */
+/*
+ * Do not count the time for which this process was stopped as silence of others: a
+ * connection that broke before stays unmended meanwhile.  The looks of a process that
+ * runs are LOOK_NS apart at most, so a longer time between two is time without the CPU.
+ */
 static void forgive(struct p3_meeting *m, uint64_t now)
 {
 	struct p3_wireup *w = wireup_of(m);
 	uint64_t since = now - w->looked_ns;
+	uint64_t slept = since > LOOK_NS ? since - LOOK_NS : 0;
 	w->looked_ns = now;
-	for (uint32_t i = 0; since > STOPPED_NS && i < w->size; i++)
-		w->remote[i].sign_ns = now;
+	for (uint32_t i = 0; i < w->size; i++) {
+		uint64_t *sign = &w->remote[i].sign_ns;
+		*sign = now - *sign > slept ? *sign + slept : now;
+	}
 }
 
 void p3_meet_check_remotes(struct p3_meeting *m)

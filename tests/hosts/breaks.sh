@@ -19,7 +19,7 @@ break_all() { # pid seconds
 	while kill -0 "$1" 2>/dev/null && [ $SECONDS -lt $end ]; do
 		for host in $HOSTS; do
 			# shellcheck disable=SC2086
-			n=$(ip netns exec "$host" ss -KHt ${which[$host]} 2>/dev/null | grep -c ESTAB)
+			n=$(ip netns exec "$host" ss -KHt ${which[$host]} | grep -c ESTAB)
 			broken=$((broken + n))
 		done
 		# pause: between two resets

@@ -210,15 +210,35 @@ static void go_round(void)
 	}
 }
 
+static bool is_stopped(pid_t pid)
+{
+	char path[40], state = 0;
+	snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+	FILE *f = fopen(path, "r");
+	if (f && fscanf(f, "%*d (%*[^)]) %c", &state) != 1)
+		state = 0;
+	if (f)
+		fclose(f);
+	return state == 'T';
+}
+
+/* Let the victim, which has stopped itself or will, go on after STOP_MS.  A SIGCONT that
+ * comes before it stops would be lost. */
+static void continue_victim(pid_t pid)
+{
+	while (!is_stopped(pid))
+		sleep_ms(20); /* pause: between two looks */
+	/* pause: longer than PTL3_FAR_TIMEOUT */
+	sleep_ms(STOP_MS);
+	kill(pid, SIGCONT);
+}
+
 static void be_other(const char *how, const char *file, unsigned most_ms)
 {
 	bool stop = strcmp(how, "stop") == 0, none = stop || strcmp(how, "pause") == 0;
 	long long failed = 0;
-	if (stop && rank == HELPER) {
-		/* pause: longer than PTL3_FAR_TIMEOUT */
-		sleep_ms(STOP_MS);
-		kill((pid_t)read_word(file, "pid"), SIGCONT);
-	}
+	if (stop && rank == HELPER)
+		continue_victim((pid_t)read_word(file, "pid"));
 	bool any = get_until_end(none ? most_ms : 60000, &failed);
 	if (any && none)
 		fail("a get has failed though the victim lives");

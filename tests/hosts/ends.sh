@@ -11,7 +11,7 @@ dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT
 # shellcheck source=breaks.sh disable=SC1091
 . "$here/breaks.sh"
-way=$how most=2000 others=5 timeout=30 start=300
+way=$how most=2000 others=5 timeout=30 start=300 limit=50
 case $how in
 link) way=wait most=6000 timeout=3 ;;
 blink) way=pause most=8000 timeout=8 ;;
@@ -19,7 +19,9 @@ stop) most=8000 timeout=2 ;;
 esac
 
 await() { # file
-	until [ -s "$1" ]; do sleep 0.05; done
+	until [ -s "$1" ] || ! kill -0 $run 2>/dev/null || [ $SECONDS -ge $limit ]; do
+		sleep 0.05
+	done
 }
 
 cut() { # seconds
@@ -35,7 +37,7 @@ cut() { # seconds
 	-x PTL3_FAR_TIMEOUT=$timeout "$program" "$way" "$dir/v" "$most" $start >"$dir/out" 2>&1 &
 run=$!
 if [ "${3:-}" = resets ]; then
-	until [ -s "$dir/v.pid" ] || ! kill -0 $run 2>/dev/null; do sleep 0.05; done
+	await "$dir/v.pid"
 	break_all $run 6 || touch "$dir/failed"
 fi
 case $how in
@@ -53,9 +55,15 @@ ranks() {
 
 # mpirun --enable-recovery does not end after the death of a rank, so end it when all ranks
 # have ended.
-until [ -s "$dir/v.end" ] || ! kill -0 $run 2>/dev/null; do sleep 0.05; done
-while kill -0 $run 2>/dev/null && [ -n "$(ranks)" ]; do sleep 0.1; done
+await "$dir/v.end"
+while kill -0 $run 2>/dev/null && [ -n "$(ranks)" ] && [ $SECONDS -lt $limit ]; do sleep 0.1; done
 sleep 0.5
+for pid in $(ranks); do
+	echo "rank $(tr '\0' '\n' <"/proc/$pid/environ" | sed -n 's/^OMPI_COMM_WORLD_RANK=//p')" \
+		"has not ended within $limit s: state $(awk '{ print $3 }' "/proc/$pid/stat")"
+	touch "$dir/failed"
+	kill -9 "$pid"
+done
 kill $run 2>/dev/null
 wait $run
 status=$?
