@@ -1,0 +1,27 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# usage: hosts.sh lossy.sh switch settings arguments of run.sh...
+# Run a program while switch.c, with these settings, takes the place of the kernel's bridge.
+set -u
+program=$1 settings=$2
+shift 2
+here=$(cd "$(dirname "$0")" && pwd)
+log=$(mktemp) || exit 1
+ports=()
+for i in 1 2 3; do
+	ip -n "${HOST_PREFIX}sw" link set "p$i" nomaster || exit 1
+	ports+=("p$i")
+done
+ip netns exec "${HOST_PREFIX}sw" "$program" "$settings" "${ports[@]}" >"$log" 2>&1 &
+switch=$!
+trap 'kill $switch 2>/dev/null; rm -f "$log"' EXIT
+
+"$here/run.sh" "$@"
+status=$?
+kill $switch
+wait $switch || status=1
+cat "$log"
+[[ $settings != *loss=* ]] || ! grep -q ' 0 lost' "$log" || status=1
+[[ $settings != *double=* ]] || ! grep -q ' 0 doubled' "$log" || status=1
+[[ $settings != *reorder=* ]] || ! grep -q ' 0 reordered' "$log" || status=1
+exit $status
