@@ -16,6 +16,8 @@
  *
  * The victim writes its process id to FILE and then the time of its end.
  */
+#include "../support/asleep.h"
+
 #include <portals3.h>
 #include <portals3_runtime.h>
 #include <portals3x.h>
@@ -29,7 +31,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { PORTAL = 4, VICTIM = 2, HELPER = 3, STOP_MS = 4000, RING = 200 };
+enum { PORTAL = 4, VICTIM = 2, HELPER = 3, STOP_MS = 2500, RING = 200 };
 enum { BITS_GET = 1, BITS_PUT = 2, BYTES = 4096 };
 
 static unsigned rank, size, start_ms = 300;
@@ -210,23 +212,11 @@ static void go_round(void)
 	}
 }
 
-static bool is_stopped(pid_t pid)
-{
-	char path[40], state = 0;
-	snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-	FILE *f = fopen(path, "r");
-	if (f && fscanf(f, "%*d (%*[^)]) %c", &state) != 1)
-		state = 0;
-	if (f)
-		fclose(f);
-	return state == 'T';
-}
-
 /* Let the victim, which has stopped itself or will, go on after STOP_MS.  A SIGCONT that
  * comes before it stops would be lost. */
 static void continue_victim(pid_t pid)
 {
-	while (!is_stopped(pid))
+	while (thread_state(pid) != 'T')
 		sleep_ms(20); /* pause: between two looks */
 	/* pause: longer than PTL3_FAR_TIMEOUT */
 	sleep_ms(STOP_MS);
