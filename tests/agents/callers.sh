@@ -17,7 +17,7 @@ unset PTL3_DOMAIN # which ctest sets
 
 # Run the callers, of which one is slow.
 call_slowly() { # what and rank, milliseconds, number of callers
-	SLOW=$1 SLOW_MS=$2 run --timeout 50 --hosts "127.0.0.1:1,127.0.0.2:$3" -sz $(($3 + 1)) \
+	SLOW=$1 SLOW_MS=$2 run --timeout "${P3_LIMIT:-60}" --hosts "127.0.0.1:1,127.0.0.2:$3" -sz $(($3 + 1)) \
 		sh -c 'LD_PRELOAD=$0 exec "$@"' "$slow" "$callers"
 }
 
