@@ -100,11 +100,16 @@ static void tell(unsigned to, uint64_t what)
 	mp_put(md, 0, sizeof word, PTL_NO_ACK_REQ, to, WORD, 0, what);
 }
 
-/* Let rank 2 go on when all senders have measured. */
-static void end_stop(ptl_handle_eq_t told)
+static void meet_senders(ptl_handle_eq_t told)
 {
 	for (unsigned i = 0; i < RANKS - 2; i++)
 		(void)mp_expect(told, PTL_EVENT_PUT_END);
+}
+
+/* Let rank 2 go on when all senders have measured. */
+static void end_stop(ptl_handle_eq_t told)
+{
+	meet_senders(told);
 	mp_check(kill(victim_pid, SIGCONT) == 0, "cannot wake rank 2");
 }
 
@@ -204,8 +209,12 @@ int main(int argc, char **argv)
 		if (i != VICTIM)
 			of[i] = listen_to(i);
 	mp_barrier();
-	if (mp.rank == HELPER)
+	if (mp.rank != HELPER && mp.rank != VICTIM)
+		tell(HELPER, 0);
+	if (mp.rank == HELPER) {
+		meet_senders(told); /* the connections take memory now, and not later */
 		find_victim();
+	}
 	mp_barrier();
 	if (mp.rank == HELPER)
 		mp_check(await_stopped(victim_pid), "rank 2 does not stop");
