@@ -218,9 +218,9 @@ static uint32_t name(const struct p3_endpoint *e, unsigned char out[P3_FAR_NAME]
 	return e->name_len;
 }
 
-/* A provider of datagrams sends those that fit into one of its buffers as wholes.  On TCP
- * it splits longer ones, and if the connection breaks between the parts, their buffers
- * never come back. */
+/* A provider of datagrams sends those that fit into one of its buffers as wholes, and
+ * splits longer ones.  Shorter frames are a precaution: no test has shown yet that a
+ * connection that breaks between the parts does harm. */
 static uint32_t most(const struct p3_endpoint *e)
 {
 	size_t limit = 0, len = sizeof limit;
