@@ -17,7 +17,8 @@
 enum { VICTIM = 2, HELPER = 3, RANKS = 6 };
 enum { WORD = 1, PID, BITS /* and the sender's rank */ };
 enum { SETTLED_MS = 500, GROWTH_KIB = 1024, SHORT = 64, LONG = 30000 };
-enum { EVENTS = 1 << 18, ROOM = 24 << 20 }; /* for the messages of one sender */
+/* For the messages of one sender. */
+enum { EVENTS = 1 << 18, ROOM = 24 << 20 };
 
 static pid_t victim_pid;
 
@@ -133,8 +134,7 @@ static void send(unsigned seconds, ptl_handle_eq_t told)
 struct from {
 	ptl_handle_eq_t eq;
 	uint64_t came;
-	uint64_t next
-		[2]; /* the least number of the next short message, of the next long one */
+	uint64_t next[2]; /* least number of the next short and long message */
 	const char *in;
 };
 

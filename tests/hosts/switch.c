@@ -72,7 +72,7 @@ static uint64_t now_ns(void)
 	return (uint64_t)t.tv_sec * 1000 * MS + (uint64_t)t.tv_nsec;
 }
 
-/* Return true in so many percent of the calls, and count them. */
+/* Return true as often as the setting says, and count these calls. */
 static bool happens(enum setting what, unsigned long *count)
 {
 	bool yes = (unsigned)(random() % 100) < setting[what];
