@@ -70,10 +70,10 @@ static void append(struct p3_frames_bytes *b, const void *bytes, size_t len)
 void p3_frames_send(struct p3_frames *c, struct p3_frame f, const void *bytes)
 {
 	f.magic = P3_FRAMES_MAGIC;
-	if (c->broken || !make_room(&c->owed, sizeof f + f.len)) {
-		c->broken = true;
+	if (!c->error && !make_room(&c->owed, sizeof f + f.len))
+		c->error = -ENOMEM;
+	if (c->error)
 		return;
-	}
 	append(&c->owed, &f, sizeof f);
 	append(&c->owed, bytes, f.len);
 	(void)p3_frames_flush(c);
@@ -82,17 +82,20 @@ void p3_frames_send(struct p3_frames *c, struct p3_frame f, const void *bytes)
 int p3_frames_flush(struct p3_frames *c)
 {
 	struct p3_frames_bytes *b = &c->owed;
-	if (c->broken)
-		return -ENOMEM;
-	while (held(b)) {
+	while (!c->error && held(b)) {
 		ssize_t n = write(c->out, b->at + b->begin, held(b));
 		if (n < 0 && errno == EINTR)
 			continue;
+		if (n < 0 && errno == EAGAIN)
+			return 0;
 		if (n < 0)
-			return errno == EAGAIN ? 0 : -errno;
-		b->begin += (size_t)n;
+			c->error = -errno;
+		else
+			b->begin += (size_t)n;
 	}
-	return 0;
+	if (c->error)
+		b->begin = b->end = 0;
+	return c->error;
 }
 
 size_t p3_frames_owes(const struct p3_frames *c)

@@ -95,7 +95,7 @@ struct p3_frames_bytes {
 struct p3_frames {
 	int in, out; /* not owned, and non-blocking after p3_frames_open() */
 	struct p3_frames_bytes got, owed;
-	bool broken; /* memory has run out: frames are missing */
+	int error; /* -errno: no more can be sent */
 };
 
 /* Use these two descriptors.  Return 0 or -errno. */
