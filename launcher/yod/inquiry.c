@@ -222,7 +222,8 @@ static void ask(struct p3_inquiry *q, struct asker *k, int32_t bits, uint32_t ms
 	k->left = hosts_of(q);
 	for (uint32_t h = 0; h < hosts_of(q); h++)
 		k->waits[h] = true;
-	p3_agents_tell_all(a, f, NULL);
+	if (a->went) /* before that, an agent expects nothing else than GO */
+		p3_agents_tell_all(a, f, NULL);
 	for (uint32_t h = 0; h < hosts_of(q); h++)
 		if (a->link[h].closed || a->link[h].state != P3_UPLINK_RUNS)
 			on_report(q, k, h, EPIPE, NULL, 0);
