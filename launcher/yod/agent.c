@@ -194,12 +194,38 @@ struct p3_agent *p3_agent_meet(int *status_out)
 	return *status_out ? NULL : a;
 }
 
+/* Wait until the beat has work or frames have come.  Return false if yod is lost. */
+static bool wait_for_go(struct p3_agent *a)
+{
+	if (p3_beat_is_lost(&a->beat))
+		return false;
+	if (p3_beat_is_due(&a->beat))
+		p3_frames_send(&a->conn, (struct p3_frame){.op = P3_FRAME_BEAT}, NULL);
+	int64_t at = p3_beat_at(&a->beat), ms = at - p3_now_ms();
+	if (p3_frames_flush(&a->conn) || !p3_frames_wait(&a->conn, at == P3_NEVER ? -1
+								   : ms < 0       ? 0
+									    : (int)ms))
+		return false;
+	int rc = p3_frames_fill(&a->conn);
+	if (!rc)
+		p3_beat_heard(&a->beat);
+	return !rc || rc == -EAGAIN;
+}
+
 bool p3_agent_is_to_go(struct p3_agent *a)
 {
 	struct p3_frame f;
 	const char *bytes;
+	int rc;
 	p3_agent_tell(a, (struct p3_frame){.op = P3_FRAME_READY}, NULL);
-	return !await(a, &f, &bytes) && f.op == P3_FRAME_GO;
+	p3_beat_begin(&a->beat);
+	for (;;) {
+		while ((rc = p3_frames_next(&a->conn, &f, &bytes)) == -EAGAIN)
+			if (!wait_for_go(a))
+				return false;
+		if (rc || f.op != P3_FRAME_BEAT)
+			return !rc && f.op == P3_FRAME_GO;
+	}
 }
 
 void p3_agent_clean(void *agent)
@@ -221,11 +247,10 @@ static int open_stdin(struct p3_agent *a, int *stdin_out)
 	return *stdin_out < 0 ? -errno : 0;
 }
 
-/* Set the timer to the next time at which the beat has work. */
-static void arm(struct p3_agent *a)
+/* Set the timer to a time, or to none. */
+static void arm(struct p3_agent *a, int64_t at)
 {
 	struct itimerspec t = {{0, 0}, {0, 0}};
-	int64_t at = p3_beat_at(&a->beat);
 	if (at != P3_NEVER)
 		t.it_value = (struct timespec){at / 1000, at % 1000 * 1000000 + 1};
 	timerfd_settime(a->timer, TFD_TIMER_ABSTIME, &t, NULL);
@@ -242,7 +267,7 @@ int p3_agent_open(struct p3_agent *a, int *stdin_out,
 	if (a->ep < 0 || !a->relay || a->timer < 0)
 		return -errno;
 	p3_beat_begin(&a->beat);
-	arm(a);
+	arm(a, 0); /* look for frames that came with GO */
 	int rc = open_stdin(a, stdin_out);
 	rc = rc ? rc : watch(a, EPOLL_CTL_ADD, a->timer, KEY_BEAT, EPOLLIN);
 	rc = rc ? rc : watch(a, EPOLL_CTL_ADD, STDIN_FILENO, KEY_IN, EPOLLIN);
@@ -278,16 +303,24 @@ static void take_frame(struct p3_agent *a, const struct p3_frame *f, const char 
 		a->take(a->arg, f, bytes);
 }
 
-static void hear(struct p3_agent *a)
+static void take_frames(struct p3_agent *a)
 {
 	struct p3_frame f;
 	const char *bytes;
-	int rc = p3_frames_fill(&a->conn), rc2 = 0;
+	int rc = 0;
+	while (!a->cut && !(rc = p3_frames_next(&a->conn, &f, &bytes)))
+		take_frame(a, &f, bytes);
+	if (rc && rc != -EAGAIN)
+		cut(a);
+}
+
+static void hear(struct p3_agent *a)
+{
+	int rc = p3_frames_fill(&a->conn);
 	if (!rc)
 		p3_beat_heard(&a->beat);
-	while (!a->cut && !(rc2 = p3_frames_next(&a->conn, &f, &bytes)))
-		take_frame(a, &f, bytes);
-	if ((rc && rc != -EAGAIN) || (rc2 && rc2 != -EAGAIN))
+	take_frames(a);
+	if (rc && rc != -EAGAIN)
 		cut(a);
 }
 
@@ -296,11 +329,12 @@ static void on_timer(struct p3_agent *a)
 	uint64_t ticks;
 	ssize_t n = read(a->timer, &ticks, sizeof ticks);
 	(void)n;
+	take_frames(a);
 	if (p3_beat_is_lost(&a->beat))
 		cut(a);
 	else if (p3_beat_is_due(&a->beat))
 		p3_frames_send(&a->conn, (struct p3_frame){.op = P3_FRAME_BEAT}, NULL);
-	arm(a);
+	arm(a, p3_beat_at(&a->beat));
 }
 
 static void on_event(struct p3_agent *a, enum key key, uint32_t events)

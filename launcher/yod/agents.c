@@ -57,8 +57,7 @@ static void signal_all(struct p3_agents *a, int sig)
 {
 	a->stage = P3_AGENTS_ENDING;
 	a->stage_at = p3_now_ms() + P3_AGENTS_SLOW_MS + a->opt->kill_after_ms;
-	p3_agents_tell_all(
-		a, (struct p3_frame){.op = P3_FRAME_SIGNAL, .value = sig}, NULL);
+	p3_agents_signal(a, sig);
 }
 
 /* End the job when the reports have come. */
@@ -128,8 +127,7 @@ static void on_signal(struct p3_agents *a, int sig)
 	}
 	if (sig == SIGTSTP || sig == SIGCONT)
 		note_stop(a, sig == SIGTSTP);
-	p3_agents_tell_all(
-		a, (struct p3_frame){.op = P3_FRAME_SIGNAL, .value = sig}, NULL);
+	p3_agents_signal(a, sig);
 }
 
 static void on_guard_gone(struct p3_agents *a)
@@ -366,6 +364,8 @@ static int wait_ms(const struct p3_agents *a, bool left)
 		at = p3_earlier(at, p3_beat_at(&a->link[h].beat));
 		if (a->link[h].exited != a->link[h].closed)
 			at = p3_earlier(at, a->link[h].over_at);
+		if (!a->link[h].exited)
+			at = p3_earlier(at, a->link[h].end_at);
 	}
 	if (a->in_plain && a->in_fd >= 0 && a->in_room && a->went && !a->link[0].closed)
 		return 0;
@@ -532,7 +532,7 @@ static struct p3_agents *create(const struct p3_opt *opt)
 	a->why_ms = opt->why_after_ms;
 	for (uint32_t h = 0; h < opt->hosts.n; h++) {
 		a->link[h].closed = a->link[h].exited = true;
-		a->link[h].over_at = P3_NEVER;
+		a->link[h].over_at = a->link[h].end_at = P3_NEVER;
 		a->link[h].trace = -1;
 	}
 	return a;

@@ -29,7 +29,7 @@
 /* more than the time of all steps of an ending agent, besides --kill-after */
 #define P3_AGENTS_SLOW_MS 12000
 
-/* Time for a remote shell to end, whose agent has not started any node. */
+/* Time for a remote shell to end, whose agent has not started any node or has ended. */
 #define P3_AGENTS_SHELL_MS 2000
 /* Time for an agent to answer, until a line names its host. */
 #define P3_AGENTS_GREET_MS 10000
@@ -58,6 +58,7 @@ struct p3_uplink {
 	struct p3_beat beat;
 	int status;
 	int64_t over_at; /* time to take the remote shell for ended */
+	int64_t end_at;  /* time to kill the remote shell, whose agent has ended */
 };
 
 struct p3_agents_rank {
@@ -87,6 +88,7 @@ struct p3_agents {
 	bool went;           /* the nodes were told to start */
 	bool hurry, decided; /* as in run.c */
 	bool trace_lost;     /* a trace file could not be written */
+	uint64_t early;      /* signals that came before the nodes, as bits */
 	int status;
 	int64_t stage_at, timeout_at, stopped_at, drain_at;
 	int64_t greet_at;           /* time to name the hosts that have not answered */
@@ -118,6 +120,10 @@ bool p3_agents_close_traces(struct p3_agents *a);
 
 /* Send a frame to all agents. */
 void p3_agents_tell_all(struct p3_agents *a, struct p3_frame f, const void *bytes);
+/* Send a signal to all nodes, once they are to start. */
+void p3_agents_signal(struct p3_agents *a, int sig);
+/* Send the signals that came before the nodes were to start. */
+void p3_agents_pass_signals(struct p3_agents *a);
 void p3_agents_on_barrier(struct p3_agents *a, uint32_t host, uint64_t round);
 /* Name the hosts whose ranks have not all come to the barrier. */
 void p3_agents_say_barrier(struct p3_agents *a);

@@ -6,6 +6,7 @@
 #include "shm/job.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -14,6 +15,40 @@ void p3_agents_tell_all(struct p3_agents *a, struct p3_frame f, const void *byte
 	for (uint32_t h = 0; h < a->hosts->n; h++)
 		if (!a->link[h].closed)
 			p3_frames_send(&a->link[h].conn, f, bytes);
+}
+
+/* ---- signals ---- */
+
+static uint64_t bit(int sig)
+{
+	return 1ull << sig;
+}
+
+/* Keep a signal for nodes that are yet to start.  A stop and its end undo each other. */
+static void keep(struct p3_agents *a, int sig)
+{
+	if (sig == SIGTSTP)
+		a->early &= ~bit(SIGCONT);
+	if (sig == SIGCONT)
+		a->early &= ~bit(SIGTSTP);
+	a->early |= bit(sig);
+}
+
+void p3_agents_signal(struct p3_agents *a, int sig)
+{
+	if (a->went)
+		p3_agents_tell_all(
+			a, (struct p3_frame){.op = P3_FRAME_SIGNAL, .value = sig}, NULL);
+	else
+		keep(a, sig);
+}
+
+void p3_agents_pass_signals(struct p3_agents *a)
+{
+	for (int sig = 1; sig < 64; sig++)
+		if (a->early & bit(sig))
+			p3_agents_signal(a, sig);
+	a->early = 0;
 }
 
 /* ---- barriers ---- */

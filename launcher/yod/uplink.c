@@ -133,16 +133,16 @@ static void on_ended(struct p3_agents *a, uint32_t host, uint32_t rank, int stat
 static void on_ready(struct p3_agents *a, uint32_t host)
 {
 	a->link[host].state = P3_UPLINK_READY;
+	p3_beat_begin(&a->link[host].beat);
 	for (uint32_t h = 0; h < a->hosts->n; h++)
 		if (a->link[h].state != P3_UPLINK_READY)
 			return;
-	for (uint32_t h = 0; h < a->hosts->n; h++) {
+	for (uint32_t h = 0; h < a->hosts->n; h++)
 		a->link[h].state = P3_UPLINK_RUNS;
-		p3_beat_begin(&a->link[h].beat);
-	}
 	a->went = true;
 	a->greet_at = P3_NEVER;
 	p3_agents_tell_all(a, (struct p3_frame){.op = P3_FRAME_GO}, NULL);
+	p3_agents_pass_signals(a);
 }
 
 static void say_line(const struct p3_frame *f, const char *bytes)
@@ -229,7 +229,10 @@ static bool take_of_host(
 		a->in_over = true;
 		return true;
 	case P3_FRAME_DONE:
+		if (a->link[host].state != P3_UPLINK_RUNS)
+			return false;
 		a->link[host].state = P3_UPLINK_DONE;
+		a->link[host].end_at = p3_now_ms() + P3_AGENTS_SHELL_MS;
 		return true;
 	}
 	return take_of_rank(a, host, f, bytes);
@@ -341,7 +344,7 @@ void p3_uplink_flush(struct p3_agents *a, uint32_t host)
 	if (p3_frames_flush(&l->conn) == -ENOMEM) {
 		p3_uplink_cut(a, host);
 		return;
-	} /* another error shows as an end of file, too */
+	} /* another error shows as an end of file, too; no bytes are owed any more */
 	bool owes = p3_frames_owes(&l->conn);
 	if (owes != l->writes)
 		watch(a, owes ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, l->rsh.to, host, EPOLLOUT);
@@ -429,6 +432,7 @@ static void lose(struct p3_agents *a, uint32_t host)
 	bool went = l->state == P3_UPLINK_RUNS;
 	char how[100];
 	l->state = P3_UPLINK_LOST;
+	l->end_at = p3_now_ms() + P3_AGENTS_SHELL_MS;
 	lose_ranks(a, host);
 	how_the_shell_ended(l, how, sizeof how);
 	if (a->stage == P3_AGENTS_GOING && early)
@@ -440,12 +444,24 @@ static void lose(struct p3_agents *a, uint32_t host)
 	p3_agents_decide(a, 128 + SIGKILL);
 }
 
+/* End a remote shell that goes on without its agent, as ssh does that serves other
+ * connections. */
+static void end_shell(struct p3_agents *a, uint32_t host)
+{
+	struct p3_uplink *l = &a->link[host];
+	l->end_at = P3_NEVER;
+	kill(-l->rsh.pid, SIGKILL);
+	p3_uplink_cut(a, host);
+}
+
 /* The remote shell and its output end at almost the same time, in any order.  After the
  * first of the two, wait a little for the second. */
 bool p3_uplink_is_over(struct p3_agents *a, uint32_t host)
 {
 	struct p3_uplink *l = &a->link[host];
 	bool late = l->over_at <= p3_now_ms();
+	if (!l->exited && l->end_at <= p3_now_ms())
+		end_shell(a, host);
 	if (l->exited && late)
 		p3_uplink_cut(a, host);
 	if (!l->closed || (!l->exited && !late))
