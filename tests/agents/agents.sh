@@ -254,6 +254,23 @@ case_stdin() {
 	same "closed input" 0 $status
 }
 
+# The frame that starts the nodes and those behind it come to an agent at once.
+case_frames_at_once() {
+	cat >"$dir/rsh" <<-EOF
+		#!/bin/bash
+		python3 -c 'import os, time
+		while True:
+		    time.sleep(1)
+		    got = os.read(0, 1 << 20)
+		    if not got: break
+		    os.write(1, got)' | "$here/local.sh" "\$@"
+	EOF
+	chmod +x "$dir/rsh"
+	PTL3_FAR_TIMEOUT=never run --rsh "$dir/rsh" --hosts a -sz 1 --timeout 8 cat <<<"a line"
+	same "status and output" "0 a line" "$status $(cat "$dir/out")"
+	nothing_left 3
+}
+
 # ---- ends ----
 
 case_status() {
@@ -294,6 +311,70 @@ case_signals() {
 	ends
 	same "status of two" 130 $status
 	nothing_left 3
+}
+
+# Start a job on two hosts.  The second one answers when answer_late tells it to.
+start_late() { # program
+	cat >"$dir/late" <<-EOF
+		#!/bin/bash
+		yod=\$(cut -d' ' -f4 /proc/\$PPID/stat)
+		if [ "\$1" = b ]; then
+			touch "$dir/asked.\$yod"
+			until [ -e "$dir/answer.\$yod" ]; do sleep 0.05; done
+		fi
+		exec "$here/local.sh" "\$@"
+	EOF
+	chmod +x "$dir/late"
+	start --rsh "$dir/late" --hosts a,b -sz 2 "$@"
+	patiently 5 test -e "$dir/asked.$pid" || fail "no remote shell"
+	# pause: the agent of a gets its order
+	sleep 0.5
+}
+
+answer_late() {
+	touch "$dir/answer.$pid"
+	ends
+}
+
+send_signals() { # signals
+	local sig
+	for sig; do
+		kill -"$sig" $pid
+		# pause: they come one by one
+		sleep 0.1
+	done
+}
+
+# A signal that comes before one of the hosts has answered waits for the nodes, and ends
+# the job as on one host.
+case_early_signals() {
+	local sig
+	start_late true
+	send_signals WINCH CONT TSTP CONT
+	answer_late
+	same "status and stderr" "0 " "$status $(cat "$dir/err")"
+	for sig in INT TERM; do
+		start_late true
+		send_signals $sig
+		answer_late
+		same "status of $sig" $((128 + $(kill -l $sig))) $status
+		same "lines of $sig" 1 "$(wc -l <"$dir/err")"
+	done
+	start_late sh -c 'echo $$; exec sleep 300'
+	send_signals TSTP CONT USR1
+	answer_late
+	same "status of USR1" 138 $status
+	says '^yod: rank [01] \(pid [0-9]+ on [ab]\) killed by signal 10'
+	nothing_left 3
+}
+
+# A question does not disturb the start.
+case_early_question() {
+	start_late true
+	"$(dirname "$yod")/ptlstat" --hosts "$pid" >"$dir/shown" 2>&1
+	answer_late
+	same "hosts without a report" 2 "$(grep -c 'no report' "$dir/shown")"
+	same "status and stderr" "0 " "$status $(cat "$dir/err")"
 }
 
 are_in_state() { # state, of the nodes that have printed their process ids
@@ -380,6 +461,56 @@ case_lost_host_and_others() {
 	ends
 	same "status and ends" "137 2" "$status $(grep -c end "$dir/out")"
 	clean 5 $pid
+}
+
+# A remote shell stays although its agent has ended, as an ssh does that serves other connections.
+case_sticky_shell() {
+	cat >"$dir/rsh" <<-EOF
+		#!/bin/sh
+		"$here/local.sh" "\$@"
+		[ "\$1" != b ] || sleep 300
+	EOF
+	chmod +x "$dir/rsh"
+	start --rsh "$dir/rsh" --hosts a,b -sz 2 true
+	ends
+	within 4
+	same "status and stderr" "0 " "$status $(cat "$dir/err")"
+	nothing_left 3
+	# Its agent is killed, and the others go on and end.
+	start --rsh "$dir/rsh" --hosts a,b -sz 2 --keep-going sh -c \
+		'echo up; [ $PTL_MY_RID = 0 ] || exec sleep 300; until [ -e "$0" ]; do sleep 0.1; done' "$dir/go.on"
+	await_lines 2
+	kill -KILL "$(child_of "$(child_of "$(shell_of 2)")")"
+	touch "$dir/go.on"
+	ends
+	within 8
+	same status 137 $status
+	nothing_left 3
+}
+
+cpu_ticks() { # pid
+	local stat
+	stat=$(sed 's/.*) //' "/proc/$1/stat")
+	# shellcheck disable=SC2086
+	set -- $stat
+	echo $((${12} + ${13}))
+}
+
+# A remote shell that reads nothing costs yod no CPU time.
+case_deaf_shell() {
+	printf '#!/bin/sh\nexec <&-\necho x >"%s"\nexec sleep 300\n' "$dir/deaf" >"$dir/rsh"
+	chmod +x "$dir/rsh"
+	start --rsh "$dir/rsh" --env "LONG=$(head -c 100000 /dev/zero | tr '\0' x)" --hosts a -sz 1 true
+	patiently 5 test -e "$dir/deaf" || fail "no remote shell"
+	local inner before
+	inner=$(launcher) before=$(cpu_ticks "$(launcher)")
+	sleep 2
+	local ticks=$(($(cpu_ticks "$inner") - before))
+	same "more than 20 ticks of a CPU" no "$([ $ticks -gt 20 ] && echo "$ticks ticks" || echo no)"
+	kill -TERM $pid
+	ends
+	same status 143 $status
+	nothing_left 3
 }
 
 # yod ends, too, if an agent does not, although it was told to.

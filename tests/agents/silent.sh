@@ -105,6 +105,32 @@ case_stopped_yod() {
 	nothing_left 5
 }
 
+# The same before the nodes start, while another host has not answered.
+case_stopped_early() {
+	cat >"$dir/half" <<-EOF
+		#!/bin/sh
+		[ "\$1" = b ] && exec sleep 300
+		exec "$here/local.sh" "\$@"
+	EOF
+	chmod +x "$dir/half"
+	start --rsh "$dir/half" --hosts a,b -sz 2 true
+	# pause: the agent of a gets its order
+	sleep 1
+	local since inner both
+	inner=$(launcher) both=$(agents)
+	[ -n "$both" ] || fail "no agent has started"
+	since=$(now_ms)
+	kill -STOP "$inner"
+	# shellcheck disable=SC2086
+	patiently 15 none_is_there $both || fail "the agent waits without yod"
+	in_time "$since" "an agent of a silent yod that has not started nodes"
+	kill -CONT "$inner"
+	ends
+	same status 125 $status
+	says '^yod: host a is lost, with ranks 0-0: '
+	nothing_left 5
+}
+
 case_short_stops() {
 	start --hosts a,b -sz 4 sleep 5
 	sleep 0.5
