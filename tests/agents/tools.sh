@@ -36,7 +36,7 @@ start_gets() { # yod's options
 
 answers_are_due() {
 	tool ptlstat --hosts why "$pid"
-	[ "$(grep -c 'host silent for' "$dir/shown")" -ge 4 ]
+	[ "$(grep -c '^node .* waits for an answer of .* host silent for' "$dir/shown")" = 4 ]
 }
 
 case_ptlstat() {
