@@ -106,7 +106,7 @@ static void connect_both(struct input *in)
 		p3_channel_call(&other, fds[1], its, OTHER, SELF);
 		p3_channel_be_called(&channel, fds[0], secret, SELF);
 	}
-	for (int i = in_below(in, 6); i && other.state != P3_CHANNEL_CLOSED; i--) {
+	for (int i = (int)in_below(in, 6); i && other.state != P3_CHANNEL_CLOSED; i--) {
 		hear();
 		if (other.state != P3_CHANNEL_CLOSED && !p3_channel_is_open(&other))
 			(void)p3_channel_hear(&other, &p);
