@@ -10,7 +10,7 @@ _ptlstat() {
 		;;
 	esac
 	if [[ $cur == -* ]]; then
-		mapfile -t COMPREPLY < <(compgen -W '-i --interval -c --count -d --domain -j --json -b --brief -h --help
+		mapfile -t COMPREPLY < <(compgen -W '-i --interval -c --count -d --domain -j --json -b --brief -H --hosts -h --help
 			--version' -- "$cur")
 	else
 		mapfile -t COMPREPLY < <(compgen -W "why conf $(ptlstat 2>/dev/null |

@@ -12,6 +12,7 @@ _arguments \
 	'(-c --count)'{-c+,--count=}'[number of pictures]:pictures:' \
 	'(-d --domain)'{-d+,--domain=}'[the processes of this domain]:name:' \
 	'(-j --json)'{-j,--json}'[for programs]' \
+	'(-H --hosts)'{-H,--hosts}'[show all hosts of a job of yod --hosts]' \
 	'(-b --brief)'{-b,--brief}'[why: conclusions only]' \
 	'(- *)'{-h,--help}'[print help]' \
 	'(- *)--version[print the version]' \

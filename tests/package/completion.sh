@@ -42,8 +42,8 @@ expect "$(offers yod -sz 4 ls --ti)" ""
 ptlstat() {
 	printf 'job uid\n4711 0\n'
 }
-help=$("$3" --help | grep -oE '^  -.*' | grep -oE -- '(^| )--?[a-z]+' | tr -d ' ')
-expect "$(offers ptlstat -)" "$(printf '%s\n' $help | sort)"
+help=$("$3" --help | grep -oE '^  -.*' | grep -oE -- '(^| )--?[a-zA-Z]+' | tr -d ' ')
+expect "$(offers ptlstat -)" "$(printf '%s\n' $help | sort -u)"
 expect "$(offers ptlstat '')" "$(printf '%s\n' 4711 conf why)"
 expect "$(offers ptlstat why 47)" 4711
 expect "$(offers ptlstat -i '')" ""
@@ -51,5 +51,5 @@ expect "$(offers ptlstat -i '')" ""
 expect "$(offers tracedump -)" "$("$4" --help | grep -oE '^  --[a-z-]+' | tr -d ' ' | sort)"
 expect "$(offers tracedump --at 'd')" "$(printf '%s\n' death deliver drop)"
 expect "$(offers portals-info -)" "$("$5" --help | grep -oE '^  -.*' |
-	grep -oE -- '(^| )--?[a-z]+' | tr -d ' ' | sort)"
+	grep -oE -- '(^| )--?[a-zA-Z]+' | tr -d ' ' | sort)"
 exit $status

@@ -42,11 +42,11 @@ expect 'yod -sz 4 ls : -sz 2 --mo' ''
 expect 'yod -sz 4 ls : -sz 2 cat fi' file
 expect 'yod -sz 4 cat fi' file
 expect 'yod -sz 4 --plan zs' "$(compgen -c zs | words)"
-expect 'ptlstat -' "$("$3" --help | grep -oE '^  -.*' | grep -oE -- '(^| )--?[a-z]+' | words)"
+expect 'ptlstat -' "$("$3" --help | grep -oE '^  -.*' | grep -oE -- '(^| )--?[a-zA-Z]+' | words)"
 expect 'ptlstat ' '4711 conf why'
 expect 'ptlstat why 47' 4711
 expect 'ptlstat -i ' ''
-expect 'portals-info -' "$("$5" --help | grep -oE '^  -.*' | grep -oE -- '(^| )--?[a-z]+' | words)"
+expect 'portals-info -' "$("$5" --help | grep -oE '^  -.*' | grep -oE -- '(^| )--?[a-zA-Z]+' | words)"
 expect 'tracedump -' "$("$4" --help | grep -oE '^  --[a-z-]+' | words)"
 expect 'tracedump --at d' 'death deliver drop'
 expect 'tracedump --node 1 fi' file
