@@ -124,8 +124,9 @@ static void failed_and_late_reads_change_nothing(void **state)
 	set_faults(50000, 300000, 2000);
 	run_nodes(2, among_faults, NULL);
 	struct loop_counts c = loop_counts();
-	assert_true(
-		!on_loop() || (c.faults[LOOP_UNREAD] && c.faults[LOOP_LATE] > rounds(8)));
+	unsigned least = rounds(20) < 20 ? 0 : 20; /* P3_QUICK: one of each is enough */
+	assert_true(!on_loop() ||
+		    (c.faults[LOOP_UNREAD] > least && c.faults[LOOP_LATE] > least));
 }
 
 /* ---- ends while reads are under way ---- */
