@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * clock - milliseconds of the monotonic clock
+ * clock - milliseconds of the monotonic clock, and timers that count in them
  *
- * Any thread may call this function; there is no state.
+ * Any thread may call these functions; there is no state.
  */
 #ifndef P3_LAUNCHER_CLOCK_H
 #define P3_LAUNCHER_CLOCK_H
 
 #include <stdint.h>
+#include <sys/timerfd.h>
 #include <time.h>
 
 #define P3_NEVER INT64_MAX
@@ -22,6 +23,15 @@ static inline int64_t p3_now_ms(void)
 static inline int64_t p3_earlier(int64_t a, int64_t b)
 {
 	return a < b ? a : b;
+}
+
+/* Let a timer of timerfd_create go off at a time, or never. */
+static inline void p3_timer_set(int timer, int64_t at_ms)
+{
+	struct itimerspec t = {{0, 0}, {0, 0}};
+	if (at_ms != P3_NEVER)
+		t.it_value = (struct timespec){at_ms / 1000, at_ms % 1000 * 1000000};
+	timerfd_settime(timer, TFD_TIMER_ABSTIME, &t, NULL);
 }
 
 #endif

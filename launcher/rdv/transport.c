@@ -43,9 +43,8 @@ int p3_rdv_watch(
 
 static void timer_set(struct p3_rdv *r, int64_t at)
 {
-	struct itimerspec t = {.it_value = {at / 1000, at % 1000 * 1000000}};
 	r->timer_at = at;
-	timerfd_settime(r->timer, TFD_TIMER_ABSTIME, &t, NULL);
+	p3_timer_set(r->timer, at);
 }
 
 void p3_rdv_timer_arm(struct p3_rdv *r, int64_t at)

@@ -247,15 +247,6 @@ static int open_stdin(struct p3_agent *a, int *stdin_out)
 	return *stdin_out < 0 ? -errno : 0;
 }
 
-/* Set the timer to a time, or to none. */
-static void arm(struct p3_agent *a, int64_t at)
-{
-	struct itimerspec t = {{0, 0}, {0, 0}};
-	if (at != P3_NEVER)
-		t.it_value = (struct timespec){at / 1000, at % 1000 * 1000000 + 1};
-	timerfd_settime(a->timer, TFD_TIMER_ABSTIME, &t, NULL);
-}
-
 int p3_agent_open(struct p3_agent *a, int *stdin_out,
 	void (*order)(void *arg, const struct p3_frame *f, const char *bytes), void *arg)
 {
@@ -267,7 +258,7 @@ int p3_agent_open(struct p3_agent *a, int *stdin_out,
 	if (a->ep < 0 || !a->relay || a->timer < 0)
 		return -errno;
 	p3_beat_begin(&a->beat);
-	arm(a, 0); /* look for frames that came with GO */
+	p3_timer_set(a->timer, 1); /* go off now: look for frames that came with GO */
 	int rc = open_stdin(a, stdin_out);
 	rc = rc ? rc : watch(a, EPOLL_CTL_ADD, a->timer, KEY_BEAT, EPOLLIN);
 	rc = rc ? rc : watch(a, EPOLL_CTL_ADD, STDIN_FILENO, KEY_IN, EPOLLIN);
@@ -334,7 +325,7 @@ static void on_timer(struct p3_agent *a)
 		cut(a);
 	else if (p3_beat_is_due(&a->beat))
 		p3_frames_send(&a->conn, (struct p3_frame){.op = P3_FRAME_BEAT}, NULL);
-	arm(a, p3_beat_at(&a->beat));
+	p3_timer_set(a->timer, p3_beat_at(&a->beat));
 }
 
 static void on_event(struct p3_agent *a, enum key key, uint32_t events)

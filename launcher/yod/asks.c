@@ -128,14 +128,11 @@ static void hear(struct p3_asks *a, struct ask *q)
 /* Set the timer to the first deadline. */
 static void arm(struct p3_asks *a)
 {
-	struct itimerspec t = {{0, 0}, {0, 0}};
 	int64_t at = P3_NEVER;
 	for (uint32_t i = 0; i < P3_ASKS_MOST; i++)
 		if (a->ask[i].from >= 0)
 			at = p3_earlier(at, a->ask[i].end_at);
-	if (at != P3_NEVER)
-		t.it_value = (struct timespec){at / 1000, at % 1000 * 1000000};
-	timerfd_settime(a->timer, TFD_TIMER_ABSTIME, &t, NULL);
+	p3_timer_set(a->timer, at);
 }
 
 static void end_late(struct p3_asks *a)

@@ -156,7 +156,7 @@ static void hand_on(struct p3_inquiry *q, struct asker *k, uint32_t host, int32_
 static void on_report(struct p3_inquiry *q, struct asker *k, uint32_t host,
 	int32_t status, const char *bytes, size_t len)
 {
-	char text[TEXT_LEN];
+	char text[TEXT_LEN] = "";
 	if (!k->number || !k->waits[host])
 		return;
 	k->waits[host] = false;
@@ -189,14 +189,11 @@ void p3_inquiry_lose(struct p3_inquiry *q, uint32_t host)
 
 static void arm(struct p3_inquiry *q)
 {
-	struct itimerspec t = {{0, 0}, {0, 0}};
 	int64_t at = P3_NEVER;
 	for (uint32_t i = 0; i < P3_INQUIRY_MOST; i++)
 		if (q->asker[i].number)
 			at = p3_earlier(at, q->asker[i].end_at);
-	if (at != P3_NEVER)
-		t.it_value = (struct timespec){at / 1000, at % 1000 * 1000000};
-	timerfd_settime(q->timer, TFD_TIMER_ABSTIME, &t, NULL);
+	p3_timer_set(q->timer, at);
 }
 
 static void end_late(struct p3_inquiry *q)

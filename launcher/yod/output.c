@@ -67,9 +67,8 @@ static void timer_arm(struct p3_output *o, int64_t at)
 {
 	if (at >= o->timer_at)
 		return;
-	struct itimerspec t = {.it_value = {at / 1000, at % 1000 * 1000000}};
 	o->timer_at = at;
-	timerfd_settime(o->timer, TFD_TIMER_ABSTIME, &t, NULL);
+	p3_timer_set(o->timer, at);
 }
 
 static int watch(struct p3_output *o, int fd, uint64_t key)

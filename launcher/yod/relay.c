@@ -158,12 +158,6 @@ void p3_relay_drop(struct p3_relay *r, uint32_t rank, int which)
 
 /* ---- ends ---- */
 
-static void arm(struct p3_relay *r, int64_t at)
-{
-	struct itimerspec t = {.it_value = {at / 1000, at % 1000 * 1000000}};
-	timerfd_settime(r->timer, TFD_TIMER_ABSTIME, &t, NULL);
-}
-
 static void on_timer(struct p3_relay *r)
 {
 	uint64_t ticks;
@@ -181,7 +175,7 @@ static void on_timer(struct p3_relay *r)
 		next = p3_earlier(next, s->end_at);
 	}
 	if (next != P3_NEVER)
-		arm(r, next);
+		p3_timer_set(r->timer, next);
 }
 
 void p3_relay_ended(struct p3_relay *r, uint32_t rank)
@@ -199,7 +193,7 @@ void p3_relay_ended(struct p3_relay *r, uint32_t rank)
 		s->end_at = at;
 	}
 	if (!any)
-		arm(r, at);
+		p3_timer_set(r->timer, at);
 }
 
 int p3_relay_fd(const struct p3_relay *r)
