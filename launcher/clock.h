@@ -7,9 +7,11 @@
 #ifndef P3_LAUNCHER_CLOCK_H
 #define P3_LAUNCHER_CLOCK_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/timerfd.h>
 #include <time.h>
+#include <unistd.h>
 
 #define P3_NEVER INT64_MAX
 
@@ -32,6 +34,14 @@ static inline void p3_timer_set(int timer, int64_t at_ms)
 	if (at_ms != P3_NEVER)
 		t.it_value = (struct timespec){at_ms / 1000, at_ms % 1000 * 1000000};
 	timerfd_settime(timer, TFD_TIMER_ABSTIME, &t, NULL);
+}
+
+/* Return true if a timer that does not block has gone off since it was set, and let its
+ * descriptor be readable no longer. */
+static inline bool p3_timer_passed(int timer)
+{
+	uint64_t times;
+	return read(timer, &times, sizeof times) == sizeof times;
 }
 
 #endif

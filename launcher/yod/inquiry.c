@@ -198,9 +198,7 @@ static void arm(struct p3_inquiry *q)
 
 static void end_late(struct p3_inquiry *q)
 {
-	uint64_t ticks;
-	ssize_t n = read(q->timer, &ticks, sizeof ticks);
-	(void)n;
+	(void)p3_timer_passed(q->timer);
 	for (uint32_t i = 0; i < P3_INQUIRY_MOST; i++)
 		for (uint32_t h = 0; h < hosts_of(q); h++)
 			if (q->asker[i].number && q->asker[i].end_at <= p3_now_ms())

@@ -272,8 +272,7 @@ static void stream_late(struct p3_output *o, uint32_t i, int64_t now)
 
 static void timer_expired(struct p3_output *o)
 {
-	uint64_t ticks;
-	if (read(o->timer, &ticks, sizeof ticks) < 0)
+	if (!p3_timer_passed(o->timer))
 		return;
 	int64_t now = p3_now_ms();
 	o->timer_at = P3_NEVER;

@@ -160,9 +160,8 @@ void p3_relay_drop(struct p3_relay *r, uint32_t rank, int which)
 
 static void on_timer(struct p3_relay *r)
 {
-	uint64_t ticks;
 	int64_t now = p3_now_ms(), next = P3_NEVER;
-	if (read(r->timer, &ticks, sizeof ticks) < 0)
+	if (!p3_timer_passed(r->timer))
 		return;
 	for (uint32_t i = 0; i < 2 * r->ranks; i++) {
 		struct stream *s = &r->stream[i];

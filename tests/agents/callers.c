@@ -6,6 +6,8 @@
  *
  * Each rank but 0 puts a message to rank 0 and takes its ACK; rank 0 takes all messages.
  */
+#include "ranks.h"
+
 #include <portals3.h>
 #include <portals3_runtime.h>
 #include <portals3x.h>
@@ -17,18 +19,8 @@
 enum { PORTAL = 4, BITS = 7, MOST_MS = 40000 };
 
 static char bytes[64];
-static unsigned rank, size;
 static ptl_handle_ni_t ni;
 static ptl_handle_eq_t eq;
-
-static void check(int rc, const char *what)
-{
-	if (rc != PTL_OK) {
-		printf("rank %u: %s: %s\n", rank, what, PtlErrorStr((unsigned)rc));
-		exit(1);
-	}
-}
-#define DO(call) check(call, #call)
 
 static ptl_md_t md(unsigned options)
 {

@@ -8,6 +8,8 @@
  * the SEND_END of each, and ends.  Rank 0 must get all of them.  Both check that no
  * signal has got a handler.
  */
+#include "ranks.h"
+
 #include <portals3.h>
 #include <portals3_runtime.h>
 #include <portals3x.h>
@@ -21,18 +23,8 @@
 
 enum { PORTAL = 4, PUTS = 100, STOP_S = 3, MOST_MS = 20000 };
 
-static unsigned rank, size;
 static ptl_handle_ni_t ni;
 static ptl_handle_eq_t eq;
-
-static void check(int rc, const char *what)
-{
-	if (rc != PTL_OK) {
-		printf("rank %u: %s: %s\n", rank, what, PtlErrorStr((unsigned)rc));
-		exit(1);
-	}
-}
-#define DO(call) check(call, #call)
 
 static void sleep_ms(unsigned ms)
 {
