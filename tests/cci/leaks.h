@@ -59,11 +59,11 @@ static inline unsigned long leaks_kib(void)
 
 static inline struct leaks leaks_now(void)
 {
-	return (struct leaks){descriptors_of("self"), entries_of("/proc/self/task"),
-		leaks_mappings(), leaks_kib()};
+	return (struct leaks){descriptors_settled("self"),
+		entries_settled("/proc/self/task"), leaks_mappings(), leaks_kib()};
 }
 
-/* Look when descriptors and threads are as few as before, or do not become so few. */
+/* Look when descriptors and threads are as many as before, or do not become so. */
 static inline struct leaks leaks_after(const struct leaks *before)
 {
 	(void)descriptors_within("self", (unsigned)before->descriptors, 5000);
