@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the ranks of a test of several hosts have in common. */
+/* Helpers of the ranks in tests of several hosts. */
 #ifndef P3_TESTS_AGENTS_RANKS_H
 #define P3_TESTS_AGENTS_RANKS_H
 
