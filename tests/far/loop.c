@@ -119,6 +119,14 @@ uint32_t loop_reads_of(uint32_t owner)
 	return n;
 }
 
+uint32_t loop_frames_for(uint32_t node)
+{
+	pthread_mutex_lock(&lock);
+	uint32_t n = ends[node] ? ends[node]->in.n : 0;
+	pthread_mutex_unlock(&lock);
+	return n;
+}
+
 /* ---- frames on their way ---- */
 
 static struct parcel *parcel_new(uint32_t from, const struct p3_frame *f, uint32_t len)

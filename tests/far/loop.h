@@ -49,6 +49,8 @@ void loop_set(const uint32_t ppm[LOOP_FAULTS], uint64_t seed);
 struct loop_counts loop_counts(void);
 /* Return the number of reads of a node's memory that are under way. */
 uint32_t loop_reads_of(uint32_t owner);
+/* Return the number of frames that wait for a node. */
+uint32_t loop_frames_for(uint32_t node);
 
 /*
  * Read P3_FAR: the number of nodes of a host, then pairs of a fault's name and its parts

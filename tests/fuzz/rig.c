@@ -148,6 +148,7 @@ static void make(struct fake *f, uint32_t nnodes)
 		p3_seg_seal(&f->heap))
 		abort();
 	f->dirty = calloc(l.seg_len / P3_PAGE, sizeof *f->dirty);
+	f->unsent = calloc(l.seg_len / P3_PAGE, sizeof *f->unsent);
 }
 
 RIG_UNSEEN static void clean(struct fake *f)
@@ -155,7 +156,7 @@ RIG_UNSEEN static void clean(struct fake *f)
 	for (uint64_t page = 0; page < f->seg.len / P3_PAGE; page++) {
 		if (f->dirty[page])
 			memset((char *)f->seg.base + page * P3_PAGE, 0, P3_PAGE);
-		f->dirty[page] = false;
+		f->dirty[page] = f->unsent[page] = false;
 	}
 	memset(f->bell.base, 0, P3_PAGE);
 }
@@ -166,7 +167,7 @@ void *fake_at(struct fake *f, uint64_t off, uint64_t len)
 		abort();
 	for (uint64_t page = off / P3_PAGE; len && page <= (off + len - 1) / P3_PAGE;
 		page++)
-		f->dirty[page] = true;
+		f->dirty[page] = f->unsent[page] = true;
 	return (char *)f->seg.base + off;
 }
 
@@ -186,7 +187,7 @@ struct p3_xfer *fake_xfer(struct fake *f, uint64_t id)
 
 struct fake *rig_pick(struct input *in)
 {
-	return &rig.fake[in_below(in, RIG_FAKES)];
+	return &rig.fake[in_below(in, rig.far ? FAR_BAD : RIG_FAKES)];
 }
 
 struct p3_peer *rig_peer(const struct fake *f)
@@ -197,6 +198,7 @@ struct p3_peer *rig_peer(const struct fake *f)
 static struct p3_peer_info info_of(struct fake *f, uint32_t index)
 {
 	return (struct p3_peer_info){.node = index,
+		.far_len = rig.far ? sizeof index : 0,
 		.nid = NID_BASE + index,
 		.pid = {100 + index, 200 + index},
 		.uid = UID + (index == 2),
@@ -256,8 +258,11 @@ void rig_revive(struct fake *f)
 	peer_down(f->index, P3_PEER_DIED);
 	f->incarnation += 1u << 20;
 	format(f, rig.nic->conf.nnodes);
-	if (peer_up(f, f->index))
-		fake_agree(f);
+	if (!peer_up(f, f->index))
+		return;
+	fake_agree(f);
+	if (rig.far)
+		far_up(f);
 }
 
 void rig_peer_cmd(struct p3_cmd *c, struct p3_peer_info *info, struct input *in)
@@ -304,11 +309,28 @@ static void change_pids(struct fake *f, uint64_t pid)
 	p3_nic_peer_pids(rig.nic, &info);
 }
 
+/* Say a name that is too long, or the wrong pid. */
+static void come_wrong_from_afar(struct fake *f, struct input *in)
+{
+	struct p3_peer_info info = info_of(f, f->index);
+	info.far_len = in_u8(in);
+	info.pid[0] = P3_JOB_NO_PID;
+	here[f->index] = p3_nic_peer_up(rig.nic, &info) == 0;
+	if (!here[f->index])
+		return;
+	fake_agree(f);
+	far_up(f);
+}
+
 static void come_wrong(struct fake *f, struct input *in)
 {
 	struct p3_seg_header *h = fake_at(f, 0, sizeof *h);
 	if (here[f->index])
 		return;
+	if (rig.far) {
+		come_wrong_from_afar(f, in);
+		return;
+	}
 	uint32_t word = in_below(in, sizeof *h / 4);
 	((uint32_t *)h)[word] ^= (uint32_t)in_bytes(in, 2);
 	struct p3_peer_info info = info_of(f, f->index);
@@ -441,7 +463,7 @@ static void hear_question(void *arg, uint32_t question)
 void rig_start(struct input *in)
 {
 	uint8_t how = in_u8(in);
-	bool many = (how & 0xe0) == 0xe0;
+	bool many = !rig.far && (how & 0xe0) == 0xe0;
 	uint32_t nnodes = many ? RIG_MANY : RIG_FEW;
 	struct p3_nic_conf conf = {.node = RIG_NODE,
 		.nnodes = nnodes,
@@ -456,16 +478,13 @@ void rig_start(struct input *in)
 		.bulk = !(how & 2),
 		.base_lanes_only = (how & 12) == 12,
 		.pending_limit = 64 << 20,
+		.far = rig.far ? &far_conf : NULL,
 		.ask = how & 32 ? hear_question : NULL,
 		.hold = how & 64 ? hear_of_held : NULL,
 		.hold_ns = 1};
 	rig.now = 1000000000;
 	rig.fickle = false;
 	rig.reads_allowed = (how & 12) == 8 ? in_u8(in) % 4 : UINT32_MAX;
-	starting = true;
-	if (p3_nic_start(&conf, &rig.nic) != 0)
-		abort();
-	starting = false;
 	rig.fake = fakes[many];
 	for (uint32_t i = 0; i < RIG_FAKES; i++) {
 		struct fake *f = &rig.fake[i];
@@ -474,6 +493,12 @@ void rig_start(struct input *in)
 		f->index = fake_index[many][i];
 		f->incarnation = 0x100 + i;
 	}
+	if (rig.far)
+		far_open();
+	starting = true;
+	if (p3_nic_start(&conf, &rig.nic) != 0)
+		abort();
+	starting = false;
 	if (how & 16)
 		raise_self();
 	raise_peers(many && (how & 1));
@@ -596,9 +621,13 @@ void rig_stop(void)
 	expect("requests that are held", held.n, 0);
 	check_idle(n);
 	check_objects(n);
+	if (rig.far)
+		far_check_idle();
 	host_check();
 	host_stop();
 	p3_nic_stop(n);
+	if (rig.far)
+		far_close();
 	rig.nic = NULL;
 	for (uint32_t i = 0; i < RIG_FAKES; i++)
 		clean(&rig.fake[i]);

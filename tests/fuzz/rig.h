@@ -6,6 +6,7 @@
  *	host.c	calls of the node's own host, on memory with guarded borders
  *	cci.c	calls of CCI of the node's own host
  *	wire.c	the peers' writes: cells, words of their segments, doorbells
+ *	far.c	peers on other hosts, which send these writes in frames
  *
  * All runs on one thread, and time is the rig's: the same bytes always do the same.
  * The fake peers' segments are real ones (sealed memfds), so that p3_nic_peer_up()
@@ -38,6 +39,7 @@ struct fake {
 	uint64_t incarnation;
 	uint64_t req_pos, rsp_pos; /* positions of its next cells */
 	bool *dirty;               /* pages of seg that were written to */
+	bool *unsent;              /* those of them that no frame has carried yet */
 };
 
 struct rig {
@@ -47,6 +49,7 @@ struct rig {
 	uint64_t ni[P3_JOB_NIS]; /* handles, 0: closed */
 	bool fickle;             /* offers end while the next one is read */
 	uint32_t reads_allowed;  /* cross-memory reads until they are forbidden */
+	bool far;                /* set before rig_start: the peers are on other hosts */
 };
 
 extern struct rig rig;
@@ -112,6 +115,32 @@ void host_done(struct host_gift *g, int rc);
 void wire_step(struct input *in);
 /* Send a message of CCI, or an answer, mostly about something that exists. */
 void wire_cci_step(struct input *in);
+
+/* ---- far.c ---- */
+
+/* The peers that misbehave; the last one is good. */
+#define FAR_BAD (RIG_FAKES - 1)
+
+extern const struct p3_far_conf far_conf;
+
+/* Before the node starts, and after it has stopped. */
+void far_open(void);
+void far_close(void);
+/* Begin a life of a pair. */
+void far_up(struct fake *f);
+/* Send a message, of whole cells, behind all words that the peer has written. */
+void far_message(
+	struct fake *f, bool request, uint64_t *w, uint64_t word0, uint32_t ncells);
+/* Send the words that no frame has carried yet. */
+void far_flush(void);
+/* Return a key of len bytes that a peer offers, mostly. */
+uint64_t far_key(struct fake *f, uint8_t how, uint64_t len);
+/* Send a frame, mostly with an error, or do what the medium may do. */
+void far_step(struct input *in);
+/* See that the good peer is served as if it was alone. */
+void far_end(void);
+/* When all peers have gone: nothing is held, and no read is under way. */
+void far_check_idle(void);
 
 /* ---- cci.c ---- */
 

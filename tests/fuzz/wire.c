@@ -69,6 +69,11 @@ static void send(struct fake *f, bool request)
 	struct p3_peer *p = rig_peer(f);
 	const struct p3_ring_rx *r = request ? &p->req_in : &p->rsp_in;
 	uint64_t *pos = request ? &f->req_pos : &f->rsp_pos;
+	if (rig.far) {
+		uint64_t word0 = p3_word0(m.kind, m.flags, m.says);
+		far_message(f, request, m.w, word0, m.ncells);
+		return;
+	}
 	if (p->base != f->seg.base)
 		return;
 	if (*pos - r->pos > r->n)
@@ -149,7 +154,7 @@ static void offer(struct fake *f, struct input *in, uint64_t id, uint64_t len)
 	uint64_t window = rig.nic->layout.ctl_len + (how >> 4) * (uint64_t)P3_PAGE;
 	p3_set(&x->addr, how & 1 ? host_readable(len) : how & 2 ? rig_number(in, f) : 0);
 	p3_set(&x->again, (how & 0xe0) == 0xe0 ? len : 0);
-	p3_set(&x->heap, heap_word(how, len));
+	p3_set(&x->heap, rig.far ? far_key(f, how, len) : heap_word(how, len));
 	p3_set(&x->window, how & 4 ? window : 0);
 	p3_set(&x->produced, how & 8 ? len : 0);
 	p3_set(&x->id, id);
