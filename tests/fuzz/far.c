@@ -30,6 +30,7 @@ struct side {
 	struct p3_endpoint *ep;
 	struct p3_far_link *link; /* the node's end, which stays until the NIC stops */
 	uint32_t expected;        /* next number from the node */
+	bool lacks;               /* a frame of the node is missing */
 	bool posted;
 	struct p3_far_buffer in;
 	struct p3_far_region table, offer[OFFERS];
@@ -54,6 +55,11 @@ const struct p3_far_conf far_conf = {
 static struct side *side_of(const struct fake *f)
 {
 	return &sides[f - rig.fake];
+}
+
+static struct fake *good(void)
+{
+	return &rig.fake[FAR_BAD];
 }
 
 static struct p3_far *far_of(void)
@@ -149,7 +155,10 @@ static void take(struct side *s)
 {
 	const struct p3_frame *f = &s->in.frame;
 	if (!s->link || f->sum != mac_of(f, &s->link->carry.gbn.mac_out) ||
-		f->kind != P3_FRAME_PARTS || f->seq != s->expected)
+		f->kind == P3_FRAME_ACK)
+		return;
+	s->lacks = (int32_t)(f->seq - s->expected) > 0;
+	if (f->kind != P3_FRAME_PARTS || f->seq != s->expected)
 		return;
 	s->expected++;
 	read_parts(s, f);
@@ -295,6 +304,7 @@ static void begin(struct p3_frame *f, const struct side *s)
 	f->seq = g->expected;
 	f->ack = s->expected;
 	f->room = P3_FRAME_WINDOW;
+	f->again = s->lacks;
 	f->kind = P3_FRAME_PARTS;
 }
 
@@ -370,7 +380,7 @@ static void flush(struct fake *fake)
 		return;
 	begin(&out.frame, s);
 	add_pages(&out.frame, fake);
-	if (out.frame.len)
+	if (out.frame.len || fake == good())
 		finish(&out.frame, s);
 }
 
@@ -582,11 +592,6 @@ static void read_node(struct input *in, struct fake *f)
 }
 
 /* ---- the good peer ---- */
-
-static struct fake *good(void)
-{
-	return &rig.fake[FAR_BAD];
-}
 
 /* Give credit for all that has come. */
 static void give_credit(struct fake *f)

@@ -71,7 +71,8 @@ static void send(struct fake *f, bool request)
 	uint64_t *pos = request ? &f->req_pos : &f->rsp_pos;
 	if (rig.far) {
 		uint64_t word0 = p3_word0(m.kind, m.flags, m.says);
-		far_message(f, request, m.w, word0, m.ncells);
+		far_message(f, request, m.w, word0,
+			m.ncells < CELLS_MOST ? m.ncells : CELLS_MOST);
 		return;
 	}
 	if (p->base != f->seg.base)
