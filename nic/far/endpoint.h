@@ -123,7 +123,10 @@ struct p3_endpoint_ops {
 		bool (*knows)(
 			void *arg, const struct p3_far_hello *hello, uint64_t *to_out),
 		void *arg);
-	/* Return the descriptor that becomes readable when poll has news, -EAGAIN if it
+	/* Return the descriptor that arm makes readable later, or -errno.  It does not
+	 * change. */
+	int (*news)(const struct p3_endpoint *ep);
+	/* Make the descriptor readable when poll has news, and return it; -EAGAIN if poll
 	 * has some now, or another -errno. */
 	int (*arm)(struct p3_endpoint *ep);
 	/* Remote reads; NULL: there are none. */

@@ -325,6 +325,11 @@ static void trust(struct p3_endpoint *e,
 	e->knows_arg = arg;
 }
 
+static int news(const struct p3_endpoint *e)
+{
+	return e->news;
+}
+
 static int arm(struct p3_endpoint *e)
 {
 	struct fid *what = &e->cq->fid;
@@ -385,6 +390,7 @@ const struct p3_endpoint_ops p3_endpoint_fabric = {.open = open_end,
 	.post = post,
 	.poll = take_events,
 	.trust = trust,
+	.news = news,
 	.arm = arm,
 	.reads = reads,
 	.offer = offer,

@@ -362,6 +362,11 @@ static bool set_timer(struct wire *w, uint64_t at)
 	return timerfd_settime(w->timer, TFD_TIMER_ABSTIME, &t, NULL) == 0;
 }
 
+static int news(const struct p3_nic *n)
+{
+	return wire_of(n)->ep;
+}
+
 static int arm(struct p3_nic *n)
 {
 	struct wire *w = wire_of(n);
@@ -533,14 +538,16 @@ static int watch(const struct wire *w, int fd)
 	return fd < 0 || epoll_ctl(w->ep, EPOLL_CTL_ADD, fd, &ev) ? -errno : 0;
 }
 
-/* Make the set of descriptors.  Without it the wire works by short sleeps. */
+/* Make the set of descriptors.  Without it the wire works by short sleeps.  Nothing is
+ * armed yet: news that the endpoint has now, such as a call of a stranger, say nothing
+ * about its descriptor. */
 static void open_set(struct wire *w)
 {
 	w->timer_at = UINT64_MAX;
 	w->timer =
 		p3_fd_high(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
 	w->timer_file = p3_fd_file(w->timer);
-	w->news = w->far.ops->arm(w->far.ep);
+	w->news = w->far.ops->news(w->far.ep);
 	w->ep = p3_fd_high(epoll_create1(EPOLL_CLOEXEC));
 	if (w->ep < 0 || w->news < 0 || watch(w, w->timer) || watch(w, w->news)) {
 		int why = w->news < 0 ? w->news : -errno;
@@ -663,6 +670,7 @@ const struct p3_wire p3_wire_far = {
 	.poll = poll,
 	.flush = flush,
 	.waits = waits,
+	.news = news,
 	.arm = arm,
 	.kick = kick,
 	.show = show,

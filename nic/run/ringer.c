@@ -78,7 +78,7 @@ bool p3_ringer_owns(const struct p3_nic *n)
 static int open_ends(struct p3_nic *n, struct p3_ringer *r)
 {
 	for (uint32_t i = 0; i < n->nwires; i++) {
-		r->wire[i] = n->wires[i]->arm(n);
+		r->wire[i] = n->wires[i]->news(n);
 		if (r->wire[i] < 0)
 			return r->wire[i];
 	}

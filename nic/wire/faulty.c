@@ -308,6 +308,11 @@ static bool set_timer(struct p3_nic *n, struct wire *w, uint64_t at)
 	return timerfd_settime(w->timer, TFD_TIMER_ABSTIME, &t, NULL) == 0;
 }
 
+static int news(const struct p3_nic *n)
+{
+	return wire_of(n)->timer;
+}
+
 static int arm(struct p3_nic *n)
 {
 	struct wire *w = wire_of(n);
@@ -459,6 +464,7 @@ const struct p3_wire p3_wire_faulty = {
 	.poll = poll,
 	.flush = flush,
 	.waits = waits,
+	.news = news,
 	.arm = arm,
 	.kick = p3_shm_kick,
 	.passes = p3_shm_passes,

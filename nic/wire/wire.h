@@ -113,15 +113,18 @@ struct p3_wire {
 	void (*flush)(struct p3_nic *n);
 	/* Return true if the wire has later work for which no peer rings the doorbell. */
 	bool (*waits)(const struct p3_nic *n);
+	/* Return the wire's descriptor, or -errno: there is none.  start opens it, and it
+	 * does not change while the NIC runs.  A wire with poll has this function, and
+	 * arm. */
+	int (*news)(const struct p3_nic *n);
 	/*
 	 * Make the wire's descriptor show when the wire needs the next pass.  It is
 	 * called after the last pass before a thread sleeps, and after each change while
 	 * one sleeps.  Return the descriptor, which becomes readable then at the latest,
-	 * and stays so until the next call; start opens it, and it does not change while
-	 * the NIC runs.  Return -EAGAIN if the wire needs a pass at once, so that no
-	 * thread shall sleep; after the pass it must not be -EAGAIN again for the same
-	 * work.  Other errors mean that there is no descriptor, or that it is gone for
-	 * good.  A wire with poll has this function.
+	 * and stays so until the next call.  Return -EAGAIN if the wire needs a pass at
+	 * once, so that no thread shall sleep; after the pass it must not be -EAGAIN
+	 * again for the same work.  Other errors mean that there is no descriptor, or
+	 * that it is gone for good.
 	 */
 	int (*arm)(struct p3_nic *n);
 	/* Make the peer's firmware run, or a sleeping thread of it look. */

@@ -77,6 +77,7 @@ static struct p3_endpoint *ends[NODES];
 static uint32_t rates[LOOP_FAULTS];
 static uint64_t state;
 static struct loop_counts counts;
+static bool early; /* a stranger's frame waits for each new endpoint */
 
 static uint64_t draw(void)
 {
@@ -98,6 +99,11 @@ void loop_set(const uint32_t ppm[LOOP_FAULTS], uint64_t seed)
 	memcpy(rates, ppm, sizeof rates);
 	memset(&counts, 0, sizeof counts);
 	state = seed;
+}
+
+void loop_call_early(bool calls)
+{
+	early = calls;
 }
 
 struct loop_counts loop_counts(void)
@@ -416,6 +422,9 @@ static int open_end(const struct p3_far_conf *conf, uint32_t node, uint32_t nnod
 	if (ends[node])
 		abort();
 	ends[node] = ep;
+	if (early)
+		deliver(ep, parcel_new(NODES, &(const struct p3_frame){.medium = NODES},
+				    sizeof(struct p3_frame)));
 	pthread_mutex_unlock(&lock);
 	*ep_out = ep;
 	return 0;
@@ -608,15 +617,20 @@ static uint32_t poll(struct p3_endpoint *ep, struct p3_far_event *out, uint32_t 
 	return n;
 }
 
+static int news(const struct p3_endpoint *ep)
+{
+	return ep->news;
+}
+
 static int arm(struct p3_endpoint *ep)
 {
 	uint64_t times;
 	pthread_mutex_lock(&lock);
-	bool news = ep->done || ep->asked || ep->over || (ep->in.first && ep->posted);
-	if (!news)
+	bool any = ep->done || ep->asked || ep->over || (ep->in.first && ep->posted);
+	if (!any)
 		(void)!read(ep->news, &times, sizeof times);
 	pthread_mutex_unlock(&lock);
-	return news ? -EAGAIN : ep->news;
+	return any ? -EAGAIN : ep->news;
 }
 
 const struct p3_endpoint_ops loop_ops = {.open = open_end,
@@ -627,6 +641,7 @@ const struct p3_endpoint_ops loop_ops = {.open = open_end,
 	.send = send,
 	.post = post,
 	.poll = poll,
+	.news = news,
 	.arm = arm,
 	.reads = reads,
 	.offer = offer,

@@ -47,6 +47,8 @@ extern const struct p3_endpoint_ops loop_ops;
  * open. */
 void loop_set(const uint32_t ppm[LOOP_FAULTS], uint64_t seed);
 struct loop_counts loop_counts(void);
+/* Let a frame of a stranger wait for each node that opens an endpoint from now on. */
+void loop_call_early(bool calls);
 /* Return the number of reads of a node's memory that are under way. */
 uint32_t loop_reads_of(uint32_t owner);
 /* Return the number of frames that wait for a node. */

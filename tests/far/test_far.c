@@ -10,6 +10,7 @@
 #include "lib/node/node.h"
 #include "nic/far/link.h"
 #include "nic/run/lease.h"
+#include "nic/run/ringer.h"
 #include "support/patience.h"
 
 #include <stdio.h>
@@ -135,6 +136,30 @@ static void strangers_and_old_frames_change_nothing(void **state)
 	run_nodes(2, among_strangers, NULL);
 	struct loop_counts c = loop_counts();
 	assert_true(c.faults[LOOP_STRANGER] > 60 && c.faults[LOOP_OLD] > 20);
+}
+
+/* The wire has a descriptor for the threads that sleep, and its thread rings for it. */
+static void called_early(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *arg)
+{
+	(void)arg;
+	CHECK(p3_ringer_serves(nic()));
+	struct traffic *t = traffic_new(rounds(20), rank, size, ni);
+	sync_nodes();
+	exchange(t, ni);
+	CHECK_EQ(counter(P3_W_FAR_STRANGERS), 1);
+	CHECK_EQ(p3_nic_counter(nic(), P3_C_WIRE_NAPS), 0);
+	CHECK(p3_ringer_serves(nic()));
+	sync_nodes();
+}
+
+/* A program that calls the port of a node while that starts has no effect later. */
+static void a_stranger_calls_before_a_node_is_ready(void **state)
+{
+	(void)state;
+	set_faults(0, 0, 0);
+	loop_call_early(true);
+	run_nodes(2, called_early, NULL);
+	loop_call_early(false);
 }
 
 /* ---- broken connections ---- */
@@ -302,6 +327,7 @@ int main(void)
 	const struct CMUnitTest cases[] = {
 		cmocka_unit_test(nothing_of_another_host_is_mapped),
 		cmocka_unit_test(strangers_and_old_frames_change_nothing),
+		cmocka_unit_test(a_stranger_calls_before_a_node_is_ready),
 		cmocka_unit_test(broken_connections_lose_nothing),
 		cmocka_unit_test(a_stopped_node_finds_few_frames),
 		cmocka_unit_test(a_node_has_peers_on_three_wires),

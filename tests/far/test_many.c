@@ -104,6 +104,11 @@ static uint32_t poll(struct p3_endpoint *ep, struct p3_far_event *out, uint32_t 
 	return n;
 }
 
+static int news(const struct p3_endpoint *ep)
+{
+	return ep->news;
+}
+
 static int arm(struct p3_endpoint *ep)
 {
 	return ep->sent ? -EAGAIN : ep->news;
@@ -117,6 +122,7 @@ static const struct p3_endpoint_ops nowhere = {.open = open_end,
 	.send = send,
 	.post = post,
 	.poll = poll,
+	.news = news,
 	.arm = arm};
 
 /* ---- the node ---- */
