@@ -6,8 +6,12 @@
  * for others; the target ends early.
  *
  * Checked: if the put succeeds it has the bytes of the transfer, and all of an exchange or
- * none; no read is served when the source has heard that the transfer is over.  No state is
- * a deadlock.
+ * none; no read of the bytes is served when the source has heard that the transfer is over,
+ * or has given their memory back (the provider would read memory that is gone).  No state
+ * is a deadlock.
+ *
+ * A cut fails the reads that are being served.  Bytes that were on their way may still
+ * arrive; then the slot is read over the next connection.
  *
  * Frames carry the slot to an image at the target, at any later time: a process copies it.
  * A read of the slot is one step, as is the copy; an exchange is several, as for a provider
@@ -16,24 +20,27 @@
 #ifndef WITHOUT
 #define WITHOUT 0
 #endif
-#define READ_1_read_slot      1 /* read the slot behind the bytes, not look at the image */
-#define READ_2_judge_id       2 /* compare the id, */
-#define READ_3_judge_again    3 /* and again */
-#define READ_4_may_have_begun 4 /* take each offered transfer for one that is read */
-#define READ_5_send           5 /* say that it is over when no read is under way */
+#define READ_1_read_slot           1 /* read the slot behind the bytes, not look at the image */
+#define READ_2_judge_id            2 /* compare the id, */
+#define READ_3_judge_again         3 /* and again */
+#define READ_4_may_have_begun      4 /* take each offered transfer for one that is read */
+#define READ_5_send                5 /* say that it is over when no read is under way */
+#define READ_6_p3_far_reads_cut    6 /* end the reads before the bytes go, */
+#define READ_7_p3_far_reads_recall 7 /* and serve no later ones */
 
 #define HAS(rule) (WITHOUT != rule)
 #define CHANGES 2
 #define OTHERS  9 /* bytes of others */
 #define OURS    1 /* id of the transfer */
 
-mtype = { NONE, ASKED, HALF, HERE }
+mtype = { NONE, ASKED, SENDING, HALF, HERE, FAILED }
 
 /* The source. */
 byte bytes[2], id = OURS, again, changes;
 bit both; /* the last change was of both bytes, */
 bit any;  /* or any was */
 bit over; /* the source has heard that the transfer is over */
+bit recalled, given; /* the key; the memory of the bytes */
 
 /* The image. */
 byte seen_id = OURS, seen_again;
@@ -43,6 +50,16 @@ bit seen_both, seen_any;
 mtype state[2] = NONE;
 byte got[2], found_id[2], found_again[2];
 bit ended;
+
+#define under_way(i) (state[i] == ASKED || state[i] == SENDING || state[i] == HALF)
+
+inline cut(i)
+{
+	if
+	:: under_way(i) -> state[i] = FAILED
+	:: state[i] != ASKED && state[i] != SENDING
+	fi
+}
 
 active proctype source()
 {
@@ -62,8 +79,16 @@ active proctype source()
 		bytes[1] = version;
 		again = again + again % 2
 	:: id == OURS ->
-		id = 0 /* taken back */
-	:: id != OURS && bytes[1] != OTHERS ->
+		id = 0; /* taken back */
+		recalled = HAS(READ_7_p3_far_reads_recall);
+		atomic {
+			if
+			:: HAS(READ_6_p3_far_reads_cut) -> cut(0); cut(1)
+			:: else
+			fi
+		}
+		given = 1
+	:: given && bytes[1] != OTHERS ->
 		bytes[0] = OTHERS;
 		bytes[1] = OTHERS
 	:: id == 0 && bytes[1] == OTHERS ->
@@ -92,25 +117,30 @@ active [2] proctype medium()
 {
 	byte i = _pid - 2;
 	do
-	:: state[i] == ASKED ->
-		atomic { assert(!over); got[i] = bytes[i]; state[i] = HALF }
-	:: state[i] == HALF ->
-		atomic {
-			if
-			:: HAS(READ_1_read_slot) ->
-				found_id[i] = id;
-				found_again[i] = again
-			:: else ->
-				found_id[i] = seen_id;
-				found_again[i] = seen_again
-			fi;
-			state[i] = HERE
-		}
+	:: atomic { /* the provider looks at the key, and then sends the bytes */
+		state[i] == ASKED -> state[i] = (recalled -> FAILED : SENDING)
+	}
+	:: atomic {
+		state[i] == SENDING ->
+		assert(!over && !given);
+		got[i] = bytes[i];
+		state[i] = HALF
+	}
+	:: atomic {
+		state[i] == HALF ->
+		if
+		:: HAS(READ_1_read_slot) ->
+			found_id[i] = id;
+			found_again[i] = again
+		:: else ->
+			found_id[i] = seen_id;
+			found_again[i] = seen_again
+		fi;
+		state[i] = HERE
+	}
 	:: over -> break
 	od
 }
-
-#define under_way(i) (state[i] == ASKED || state[i] == HALF)
 
 /* Drop what does not count yet. */
 inline let_go()
@@ -138,6 +168,8 @@ active proctype target()
 			fi;
 			state[1] = ASKED
 		}
+	:: done < 2 && state[done] == FAILED ->
+		let_go()
 	:: done < 2 && state[done] == HERE ->
 		if
 		:: HAS(READ_2_judge_id) && found_id[done] != OURS ->
