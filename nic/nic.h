@@ -70,7 +70,10 @@ struct p3_far_conf {
 	const struct p3_endpoint_ops *ops; /* the kind of endpoint, and for libfabric: */
 	const char *provider;
 	const char *address; /* the local address to use, or NULL */
-	uint64_t settle_ns;  /* longest wait until other hosts have confirmed messages */
+	/* Return true if a socket address is of a host of the job.  NULL: all are. */
+	bool (*is_of_job)(void *arg, const void *address);
+	void *arg;          /* of is_of_job */
+	uint64_t settle_ns; /* longest wait until other hosts have confirmed messages */
 };
 
 struct p3_nic_conf {

@@ -44,8 +44,7 @@ static socklen_t socket_address(const struct p3_card *card, union address *out)
 	return sizeof out->in;
 }
 
-/* Write family, port and address to the card. */
-static void take_address(struct p3_card *card, const struct sockaddr *from)
+void p3_beacon_take_address(struct p3_card *card, const struct sockaddr *from)
 {
 	union address a;
 	memset(&a, 0, sizeof a);
@@ -112,7 +111,7 @@ static bool is_in(const struct ifaddrs *i, const struct p3_conf_net *net)
 	struct p3_card at = {.magic = 0};
 	if (net->interface[0])
 		return strcmp(i->ifa_name, net->interface) == 0;
-	take_address(&at, i->ifa_addr);
+	p3_beacon_take_address(&at, i->ifa_addr);
 	if (net->family)
 		return at.family == net->family &&
 		       has_bits(at.address, net->address, net->bits);
@@ -125,7 +124,7 @@ static void list(const struct ifaddrs *i, char *text, size_t size)
 	struct p3_card at = {.magic = 0};
 	char address[P3_BEACON_TEXT];
 	size_t n = strlen(text);
-	take_address(&at, i->ifa_addr);
+	p3_beacon_take_address(&at, i->ifa_addr);
 	at.port = 0;
 	p3_beacon_print(&at, address);
 	snprintf(text + n, size - n, "%s%s %s", n ? ", " : "", i->ifa_name, address);
@@ -145,7 +144,7 @@ static uint32_t find(const struct ifaddrs *all, const struct p3_conf_net *net,
 		if (!is_in(i, net))
 			continue;
 		if (!n || (card->family == AF_INET6 && i->ifa_addr->sa_family == AF_INET))
-			take_address(card, i->ifa_addr);
+			p3_beacon_take_address(card, i->ifa_addr);
 		n += strcmp(seen, i->ifa_name) != 0;
 		seen = i->ifa_name;
 	}
@@ -173,7 +172,7 @@ static bool find_route(const char *host, struct p3_card *card)
 	}
 	freeaddrinfo(to);
 	if (ok)
-		take_address(card, &self.any);
+		p3_beacon_take_address(card, &self.any);
 	card->port = 0;
 	return ok && is_for_others(card);
 }
@@ -258,7 +257,7 @@ int p3_beacon_listen(struct p3_card *card)
 			   getsockname(fd, &at.any, &len)))
 		rc = keep(fd, -errno);
 	if (!rc) {
-		take_address(card, &at.any);
+		p3_beacon_take_address(card, &at.any);
 		return fd;
 	}
 	p3_beacon_print(card, text);
@@ -294,6 +293,6 @@ int p3_beacon_accept(int fd, uint32_t timeout_s, struct p3_card *from_out)
 	int got = p3_fd_high(accept4(fd, &from.any, &len, SOCK_CLOEXEC | SOCK_NONBLOCK));
 	if (got < 0)
 		return -errno;
-	take_address(from_out, &from.any);
+	p3_beacon_take_address(from_out, &from.any);
 	return keep(got, watch(got, timeout_s));
 }

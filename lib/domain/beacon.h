@@ -16,6 +16,7 @@
 #include "lib/domain/exchange.h"
 
 #include <stdbool.h>
+#include <sys/socket.h>
 
 #define P3_BEACON_TEXT 64 /* room for an address as text */
 
@@ -41,6 +42,8 @@ int p3_beacon_accept(int fd, uint32_t timeout_s, struct p3_card *from_out);
  * with a longest silence: at least a keepalive each second. */
 uint32_t p3_beacon_silence_ms(int fd);
 
+/* Write family, port and address to the card. */
+void p3_beacon_take_address(struct p3_card *card, const struct sockaddr *from);
 bool p3_beacon_is_same_host(const struct p3_card *a, const struct p3_card *b);
 
 /* Write the address of a card, with the port if it has one. */

@@ -397,15 +397,6 @@ static void hear(struct p3_meeting *m, uint32_t rank)
 
 /* ---- calls ---- */
 
-static bool is_of_job(const struct p3_meeting *m, const struct p3_card *from)
-{
-	const struct p3_wireup *w = wireup_of(m);
-	for (uint32_t i = 0; i < w->size; i++)
-		if (p3_beacon_is_same_host(&w->card[i], from))
-			return true;
-	return false;
-}
-
 /* Answer a rank that this node treats as ended. */
 static void say_dropped(struct p3_meeting *m, struct p3_channel *c)
 {
@@ -521,7 +512,7 @@ static int answer_call(struct p3_meeting *m, struct p3_stranger *s)
 	if (fd < 0)
 		return fd;
 	FAULT_POINT("remote.called");
-	if (!is_of_job(m, &s->from)) {
+	if (!p3_wireup_is_of_job(w, &s->from)) {
 		say_stranger(w, &s->from);
 		close(fd);
 		return 0;

@@ -225,13 +225,30 @@ static int read_cards(struct p3_node *node)
 	return rc;
 }
 
-/* Write the local address for libfabric. */
+bool p3_wireup_is_of_job(const struct p3_wireup *w, const struct p3_card *from)
+{
+	for (uint32_t i = 0; i < w->size; i++)
+		if (p3_beacon_is_same_host(&w->card[i], from))
+			return true;
+	return false;
+}
+
+static bool is_of_job(void *arg, const void *address)
+{
+	struct p3_card from;
+	p3_beacon_take_address(&from, address);
+	return p3_wireup_is_of_job(arg, &from);
+}
+
+/* Write the local address for libfabric, and let it accept hosts of the job only. */
 static void set_address(struct p3_wireup *w)
 {
 	struct p3_card self = w->card[w->rank];
 	self.port = 0;
 	p3_beacon_print(&self, w->address);
 	w->far.address = w->address;
+	w->far.is_of_job = is_of_job;
+	w->far.arg = w;
 }
 
 /* Publish the card.  If that fails, publish in its place that this rank gives up, which

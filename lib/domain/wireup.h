@@ -79,6 +79,9 @@ static inline bool p3_wireup_is_far(const struct p3_wireup *w, uint32_t rank)
 	return w && rank < w->size && w->leader[rank] != w->leader[w->rank];
 }
 
+/* (any) Return true if the address of a caller is that of a rank. */
+bool p3_wireup_is_of_job(const struct p3_wireup *w, const struct p3_card *from);
+
 /* Ask the launcher for the hosts of the job.  Return 0 or -errno. */
 int p3_wireup_place(struct p3_node *node);
 

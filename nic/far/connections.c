@@ -9,7 +9,8 @@
  * both nodes open one at the same time, both send over that of the lower name.  All
  * connections share the buffers for frames that come (a shared receive context).  Part of
  * a frame holds one of them, so few connections without a right hello are open at a time,
- * and none for long.  A peer whose key this node has yet to hear of may be among them.
+ * and none for long.  A peer whose key this node has yet to hear of may be among them; a
+ * program on a host that is not of the job is not.
  *
  *	out	none --first frame--> connecting --CONNECTED--> up
  *		  ^-----------SHUTDOWN or an error--------------/
@@ -197,10 +198,21 @@ static void check_unknown(struct p3_endpoint *e)
 	}
 }
 
+/* Return true if the caller's address is of a host of the job, or is not known. */
+static bool is_of_job(const struct p3_endpoint *e, const struct fi_info *info)
+{
+	const struct p3_far_conf *conf = e->conf;
+	return !conf->is_of_job || !info->dest_addr ||
+	       conf->is_of_job(conf->arg, info->dest_addr);
+}
+
 /* Return true if a connection may be accepted: one with a right hello, or one of few. */
-static bool is_welcome(struct p3_endpoint *e, const struct conn *c)
+static bool is_welcome(
+	struct p3_endpoint *e, const struct fi_info *info, const struct conn *c)
 {
 	uint64_t to;
+	if (!is_of_job(e, info))
+		return false;
 	if (!e->knows || e->knows(e->knows_arg, &c->hello, &to))
 		return true;
 	check_unknown(e);
@@ -232,7 +244,7 @@ static void accept_from(struct p3_endpoint *e, struct fi_info *info,
 	}
 	if (c && len >= sizeof c->hello)
 		memcpy(&c->hello, data, sizeof c->hello);
-	if (!c || !is_welcome(e, c) || !make_room(e) || open_ep(e, c, info) ||
+	if (!c || !is_welcome(e, info, c) || !make_room(e) || open_ep(e, c, info) ||
 		fi_accept(c->ep, NULL, 0)) {
 		(void)fi_reject(cs->pep, info->handle, NULL, 0);
 		if (c)

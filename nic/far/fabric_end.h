@@ -34,6 +34,7 @@ struct p3_endpoint {
 	unsigned char name[P3_FAR_NAME];
 	bool (*knows)(void *arg, const struct p3_far_hello *hello, uint64_t *to_out);
 	void *knows_arg;
+	const struct p3_far_conf *conf;
 	void (*freeinfo)(struct fi_info *info);
 	struct fi_info *(*dupinfo)(const struct fi_info *info);
 };

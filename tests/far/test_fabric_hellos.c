@@ -8,6 +8,7 @@
 #include "nic/far/fabric.h"
 
 #include <errno.h>
+#include <netinet/in.h>
 #include <string.h>
 
 #define STRANGERS 24u
@@ -29,12 +30,26 @@ static struct p3_far_buffer *in[2 * STRANGERS];
 static struct caller caller[STRANGERS + 1];
 static unsigned frames; /* that have come */
 
+static bool is_of_job(void *arg, const void *address)
+{
+	struct sockaddr_in in;
+	(void)arg;
+	memcpy(&in, address, sizeof in);
+	return in.sin_family == AF_INET && in.sin_addr.s_addr == htonl(INADDR_LOOPBACK);
+}
+
+static struct p3_endpoint *open_at(uint32_t index, const struct p3_far_conf *at)
+{
+	struct p3_endpoint *ep = NULL;
+	assert_int_equal(ops->open(at, index, 2, 8, 2 * STRANGERS, &ep), 0);
+	return ep;
+}
+
 static struct p3_endpoint *open_one(uint32_t index)
 {
-	const struct p3_far_conf conf = {.provider = "tcp", .address = "127.0.0.1"};
-	struct p3_endpoint *ep = NULL;
-	assert_int_equal(ops->open(&conf, index, 2, 8, 2 * STRANGERS, &ep), 0);
-	return ep;
+	static const struct p3_far_conf conf = {
+		.provider = "tcp", .address = "127.0.0.1", .is_of_job = is_of_job};
+	return open_at(index, &conf);
 }
 
 static struct p3_far_buffer *buffer(bool receives)
@@ -119,10 +134,40 @@ static void few_strangers_are_connected(void **state)
 		free(in[i]);
 }
 
+/* Give the node a frame from a host at this address.  Return true if it comes. */
+static bool comes_from(const char *address)
+{
+	const struct p3_far_conf conf = {.provider = "tcp", .address = address};
+	const struct p3_far_hello none = {0};
+	unsigned char name[P3_FAR_NAME];
+	caller[0] = (struct caller){.ep = open_at(1, &conf), .out = buffer(false)};
+	uint32_t len = ops->name(node, name);
+	assert_int_equal(
+		ops->resolve(caller[0].ep, 0, name, len, &none, &caller[0].to), 0);
+	frames = 0;
+	send_all(0, 1, 1, 1500);
+	ops->close(caller[0].ep);
+	free(caller[0].out);
+	return frames != 0;
+}
+
+static void other_hosts_are_not_connected(void **state)
+{
+	(void)state;
+	node = open_one(0);
+	in[0] = buffer(true);
+	assert_int_equal(ops->post(node, in[0]), 0);
+	assert_false(comes_from("127.0.0.2"));
+	assert_true(comes_from("127.0.0.1"));
+	ops->close(node);
+	free(in[0]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(few_strangers_are_connected),
+		cmocka_unit_test(other_hosts_are_not_connected),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
