@@ -226,6 +226,34 @@ static enum effect effect_of(const struct p3_frame *f, uint32_t len)
 	return ahead < 0 ? DOUBLE : ahead > 0 ? GAP : NEXT;
 }
 
+/* Return true if a part of this many bytes may be right. */
+static bool fits(const struct p3_part *p, uint64_t left)
+{
+	const uint64_t size = rig.nic->layout.seg_len;
+	if (((uint64_t)p->len + 7) / 8 * 8 > left)
+		return false;
+	if (p->what == P3_PART_STORE)
+		return p->at <= size && p->len <= size - p->at;
+	return (p->what == P3_PART_REQUESTS || p->what == P3_PART_RESPONSES) &&
+	       p->len % P3_CELL == 0;
+}
+
+static bool all_fit(const struct p3_frame *f)
+{
+	struct p3_part p;
+	if (f->kind != P3_FRAME_PARTS || f->len > (uint64_t)f->cells * P3_CELL)
+		return false;
+	for (uint64_t at = 0; at < f->len; at += ((uint64_t)p.len + 7) / 8 * 8) {
+		if (f->len - at < sizeof p)
+			return false;
+		memcpy(&p, p3_frame_bytes(f) + at, sizeof p);
+		at += sizeof p;
+		if (!fits(&p, f->len - at))
+			return false;
+	}
+	return true;
+}
+
 RIG_UNSEEN static struct before look(const struct p3_frame *f, enum effect what)
 {
 	static unsigned char image[1 << 20];
@@ -250,6 +278,8 @@ RIG_UNSEEN static void check_effect(const struct before *b, enum effect what)
 {
 	expect("strangers", counter(P3_W_FAR_STRANGERS) - b->strangers, what == STRANGER);
 	expect("frames with a right MAC", counter(P3_W_FAR_IN) - b->in, what > DAMAGED);
+	if (what == NEXT && !all_fit(&out.frame))
+		expect("a peer that sends what cannot be", is_open(b->side), 0);
 	if (!b->side || !is_open(b->side))
 		return; /* counted at the end of its pass, if at all */
 	const struct p3_gbn *g = &b->side->link->carry.gbn;
