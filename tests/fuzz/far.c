@@ -25,7 +25,7 @@
 #define READ_MOST  2048u /* the loop serves such a read as a whole */
 #define LENGTH_OUT (P3_FAR_CELLS * P3_CELL)
 
-/* What a bad peer knows of its pair, and its end of the medium. */
+/* The state of a peer: its pair with the node, and its end of the medium. */
 struct side {
 	struct p3_endpoint *ep;
 	struct p3_far_link *link; /* the node's end, which stays until the NIC stops */
@@ -185,7 +185,7 @@ static void poll_sides(void)
 		poll_side(&sides[i]);
 }
 
-/* ---- a frame, and what it must do ---- */
+/* ---- the effect of a frame ---- */
 
 enum effect { STRANGER, DAMAGED, BARE, DOUBLE, GAP, NEXT, EFFECTS };
 
@@ -226,8 +226,20 @@ static enum effect effect_of(const struct p3_frame *f, uint32_t len)
 	return ahead < 0 ? DOUBLE : ahead > 0 ? GAP : NEXT;
 }
 
-/* Return true if a part of this many bytes may be right. */
-static bool fits(const struct p3_part *p, uint64_t left)
+/* Return true if each message ends in its run, and has cells. */
+static bool has_whole_messages(const unsigned char *bytes, uint64_t len)
+{
+	uint64_t at = 0, w0;
+	for (; at < len; at += (uint64_t)p3_word0_ncells(w0) * P3_CELL) {
+		memcpy(&w0, bytes + at, sizeof w0);
+		if (!p3_word0_ncells(w0))
+			return false;
+	}
+	return at == len;
+}
+
+/* Return true if a part in front of this many bytes may be right. */
+static bool fits(const struct p3_part *p, const unsigned char *bytes, uint64_t left)
 {
 	const uint64_t size = rig.nic->layout.seg_len;
 	if (((uint64_t)p->len + 7) / 8 * 8 > left)
@@ -235,7 +247,7 @@ static bool fits(const struct p3_part *p, uint64_t left)
 	if (p->what == P3_PART_STORE)
 		return p->at <= size && p->len <= size - p->at;
 	return (p->what == P3_PART_REQUESTS || p->what == P3_PART_RESPONSES) &&
-	       p->len % P3_CELL == 0;
+	       p->len % P3_CELL == 0 && has_whole_messages(bytes, p->len);
 }
 
 static bool all_fit(const struct p3_frame *f)
@@ -248,7 +260,7 @@ static bool all_fit(const struct p3_frame *f)
 			return false;
 		memcpy(&p, p3_frame_bytes(f) + at, sizeof p);
 		at += sizeof p;
-		if (!fits(&p, f->len - at))
+		if (!fits(&p, p3_frame_bytes(f) + at, f->len - at))
 			return false;
 	}
 	return true;
@@ -477,6 +489,7 @@ static uint64_t place(struct input *in, const struct fake *fake)
 /* Make parts of arbitrary places, kinds and lengths. */
 static void add_parts(struct input *in, struct p3_frame *f, const struct fake *fake)
 {
+	f->len = 0;
 	for (uint32_t n = 1 + in_below(in, 3); n; n--) {
 		uint8_t what = in_u8(in);
 		uint32_t len = in_below(in, 4) * P3_CELL + (what >> 6 ? 0 : what & 15);
@@ -490,7 +503,8 @@ static void add_parts(struct input *in, struct p3_frame *f, const struct fake *f
 			memcpy(to + i, &w, len - i < 8 ? len - i : 8);
 		}
 		if (what >> 4 == 9)
-			memcpy(&p->len, &(uint32_t){(uint32_t)rig_number(in, fake)}, 4);
+			p->len = in_bit(in) ? len + in_u8(in)
+					    : (uint32_t)rig_number(in, fake);
 		f->len = (f->len + 7) & ~7ull;
 	}
 	f->cells = (uint16_t)((f->len + P3_CELL - 1) / P3_CELL);
@@ -593,7 +607,8 @@ uint64_t far_key(struct fake *f, uint8_t how, uint64_t len)
 	return r->key;
 }
 
-/* Return a key of the node's: of its table, of a transfer, or one that it has recalled. */
+/* Return a key of the node's: of its table, of a transfer, or one that it has
+ * recalled. */
 static uint64_t key_of_node(struct input *in, const struct p3_peer *p)
 {
 	const struct p3_far_reads *rs = far_of()->reads;
@@ -670,7 +685,7 @@ static void await_answers(void)
 
 /* ---- steps ---- */
 
-static const uint32_t shifts[] = {0, 8, 15, 0x10, 0x7fffffe0u + 0x10, 0x80000010u, 0x400};
+static const uint32_t shifts[] = {0, 8, 15, 0x10, 0x7ffffff0u, 0x80000010u, 0x400};
 
 /* Begin with other numbers, as after very many frames. */
 static void shift(struct p3_gbn *g, uint32_t by)
