@@ -503,7 +503,7 @@ static void add_parts(struct input *in, struct p3_frame *f, const struct fake *f
 			memcpy(to + i, &w, len - i < 8 ? len - i : 8);
 		}
 		if (what >> 4 == 9)
-			p->len = in_bit(in) ? len + in_u8(in)
+			p->len = in_bit(in) ? len + 8 * in_below(in, 4)
 					    : (uint32_t)rig_number(in, fake);
 		f->len = (f->len + 7) & ~7ull;
 	}
