@@ -935,7 +935,9 @@ int PtlMDUnlink(ptl_handle_md_t md_handle);
  *			descriptor's own queue.  That END comes when the peer has
  *			answered: an operation that waits for a process to join, or for a
  *			stopped process, keeps the descriptor pending until then, the
- *			former for 300 s at most (PTL3_ABSENT)
+ *			former for 300 s at most (PTL3_ABSENT).
+ *			A descriptor with PTL_MD_EVENT_END_DISABLE gets no END, and the
+ *			update is refused until the operation has ended: call again
  * PTL_MD_INVALID	md_handle is no live descriptor
  * PTL_MD_ILLEGAL	*new_md is illegal: see PtlMDAttach
  * PTL_EQ_INVALID	eq_handle is neither PTL_EQ_NONE nor a live queue of the

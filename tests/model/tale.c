@@ -2,6 +2,7 @@
 /* Races whose possible outcomes are listed here, not computed by the model. */
 #include "model/generate.h"
 #include "model/scene.h"
+#include "support/patience.h"
 
 #include <inttypes.h>
 #include <sched.h>
@@ -255,6 +256,23 @@ static bool unlink_round(struct play *p, uint64_t seed)
 
 /* ---- its descriptor is updated meanwhile ---- */
 
+static bool is_silent(const struct put *t)
+{
+	return (t->options & PTL_MD_EVENT_START_DISABLE) &&
+	       (t->options & PTL_MD_EVENT_END_DISABLE);
+}
+
+/* A put that is under way refuses the update also if it posts no event: then call again
+ * until it has ended. */
+static void update_again(struct put *t, ptl_md_t *new)
+{
+	struct patience p = patience_ms(WAIT);
+	while (t->rc == PTL_MD_NO_UPDATE && !patience_is_over(&p)) {
+		sched_yield();
+		t->rc = PtlMDUpdate(t->md, NULL, new, t->test);
+	}
+}
+
 static void *updater(void *arg)
 {
 	struct put *t = arg;
@@ -263,7 +281,10 @@ static void *updater(void *arg)
 	ptl_md_t new = describe(t, SECOND, 2);
 	approach(t);
 	t->rc = PtlMDUpdate(t->md, NULL, &new, t->test);
-	if (t->rc == PTL_MD_NO_UPDATE)
+	t->refused = t->rc == PTL_MD_NO_UPDATE;
+	if (t->refused && is_silent(t))
+		update_again(t, &new);
+	else if (t->refused)
 		t->event_came = PtlEQPoll(&t->eq, 1, WAIT, &ev, &which) == PTL_OK;
 	return NULL;
 }
@@ -281,8 +302,7 @@ static bool events_say(struct put *t, uintptr_t user)
 static const char *updated(struct put *t)
 {
 	const unsigned char *bytes = t->play->memory[TARGET][0];
-	bool silent = (t->options & PTL_MD_EVENT_START_DISABLE) &&
-		      (t->options & PTL_MD_EVENT_END_DISABLE);
+	bool silent = is_silent(t);
 	bool first = all_are(bytes, t->len, 0x77);
 	bool second = all_are(bytes + SECOND, t->len, 0x77);
 	net_enter(&t->play->net, TARGET);
@@ -294,12 +314,14 @@ static const char *updated(struct put *t)
 		return t->rc == PTL_OK ? NULL : "refused without a condition";
 	if (t->rc == PTL_OK && first && !silent)
 		return "updated, though events were owed or unread";
+	if (t->refused && second)
+		return "refused without reason";
 	if (t->rc == PTL_OK)
 		return NULL;
 	if (t->rc != PTL_MD_NO_UPDATE)
 		return "an unexpected code";
-	if (second || silent)
-		return "refused without reason";
+	if (silent)
+		return "refused for ever";
 	return t->event_came ? NULL : "refused, but no event came";
 }
 
@@ -312,7 +334,7 @@ static bool update_round(struct play *p, uint64_t seed)
 	if (!meet(&t, updater))
 		return complain("update under way", seed, "no end");
 	const char *wrong = updated(&t);
-	meetings += t.rc == PTL_MD_NO_UPDATE;
+	meetings += t.refused > 0;
 	if (wrong)
 		return complain("update under way", seed, wrong);
 	must(PtlMEUnlink(t.me));
