@@ -309,19 +309,22 @@ static void on_reply(struct model *m, const struct request *q, uint64_t length)
 	maybe_unlink(m, md, &ev);
 }
 
-static bool id_matches(uint8_t nid, uint8_t pid, unsigned from)
+/* Return true if these are ids of the sender.  Nodes on one host may share a nid. */
+static bool id_matches(const struct model *m, uint8_t nid, uint8_t pid, unsigned from)
 {
-	return (nid == M_ANY || nid == from) && (pid == M_ANY || pid == from);
+	bool same_host = nid < m->n && m->node[nid].id.nid == m->node[from].id.nid;
+	return (nid == M_ANY || same_host) && (pid == M_ANY || pid == from);
 }
 
-static bool admitted(const struct m_node *n, const struct request *q)
+static bool admitted(
+	const struct model *m, const struct m_node *n, const struct request *q)
 {
 	if (q->pt > (uint32_t)n->limits.max_pt_index)
 		return false;
 	if (q->ac > (uint32_t)n->limits.max_ac_index || q->ac >= M_ACS)
 		return false;
 	const struct m_ac *e = &n->ac[q->ac];
-	if (!e->valid || !id_matches(e->id_nid, e->id_pid, q->from))
+	if (!e->valid || !id_matches(m, e->id_nid, e->id_pid, q->from))
 		return false;
 	if (e->id_uid == M_OTHER || e->id_jid == M_OTHER)
 		return false;
@@ -352,7 +355,7 @@ static struct m_md *match(
 	struct m_list *l = &m->node[q->to].list[q->pt];
 	for (unsigned i = 0; i < l->n; i++) {
 		struct m_me *me = l->me[i];
-		if (!id_matches(me->id_nid, me->id_pid, q->from))
+		if (!id_matches(m, me->id_nid, me->id_pid, q->from))
 			continue;
 		if ((q->bits ^ me->bits) & ~me->ignore)
 			continue;
@@ -393,7 +396,7 @@ static void on_request(struct model *m, const struct request *q)
 		PTL_EVENT_PUT_END, PTL_EVENT_GET_END, PTL_EVENT_GETPUT_END};
 	struct m_node *n = &m->node[q->to];
 	uint64_t offset = 0, mlength = 0;
-	struct m_md *md = admitted(n, q) ? match(m, q, &offset, &mlength) : NULL;
+	struct m_md *md = admitted(m, n, q) ? match(m, q, &offset, &mlength) : NULL;
 	if (!md) {
 		n->drops++;
 		return;

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * net - nodes of one process, without threads of their own
+ * net - the nodes that carry programs out
  *
- * One thread acts as each of them in turn, net_enter(), and drives the firmware of all,
- * net_settle(), until nothing is on its way any more.
+ *	net.c		nodes of one process, without threads of their own: one
+ *			thread acts as each of them in turn, net_enter(), and drives
+ *			the firmware of all, net_settle(), until nothing is on its
+ *			way any more
+ *	remote.c	nodes that are ranks of a job, perhaps on several hosts
  */
 #ifndef P3_TESTS_MODEL_NET_H
 #define P3_TESTS_MODEL_NET_H
@@ -13,9 +16,11 @@
 
 #include <pthread.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define NET_NODES 4u
+#define NET_ARENA (512u * 1024)
 
 struct net {
 	unsigned n;
@@ -28,6 +33,7 @@ struct net {
 	ptl_uid_t uid; /* user of all nodes */
 	ptl_jid_t jid;
 	ptl_ni_limits_t limits[NET_NODES]; /* in: desired; out: granted */
+	unsigned char *arena[NET_NODES];   /* NET_ARENA bytes that messages change */
 };
 
 void net_up(struct net *net, unsigned n);
@@ -35,9 +41,18 @@ void net_down(struct net *net);
 /* Return true if PTL3_WIRE or P3_FAR asks for faults and there were none. */
 bool net_missed_faults(void);
 void net_enter(const struct net *net, unsigned node);
-/* Make passes until nodes (bits) rest.  Return false if they never do. */
+/* Make passes until nodes (bits) rest; then their arenas and drops are up to date.
+ * Return false if they never do. */
 bool net_settle(const struct net *net, unsigned nodes);
 uint64_t net_drops(const struct net *net, unsigned node);
 uint64_t net_now_ns(void);
+
+/* Return zeroed memory whose address is the same for the program and all nodes. */
+void *net_memory(size_t size);
+void net_free(void *memory);
+/* The program has written into a node's arena. */
+void net_wrote(const struct net *net, unsigned node, const void *at, size_t len);
+/* The program is about to read a node's arena. */
+void net_read(const struct net *net, unsigned node);
 
 #endif

@@ -96,6 +96,7 @@ static void begin_target(struct put *t)
 	ptl_handle_ni_t ni = t->play->net.ni[TARGET];
 	net_enter(&t->play->net, TARGET);
 	memset(t->play->memory[TARGET][0], 0x11, M_ARENA);
+	net_wrote(&t->play->net, TARGET, t->play->memory[TARGET][0], M_ARENA);
 	must(PtlEQAlloc(ni, 8, PTL_EQ_HANDLER_NONE, &t->eq));
 	must(PtlEQAlloc(ni, 1, PTL_EQ_HANDLER_NONE, &t->empty_eq));
 	must(PtlMEMDAttach(ni, 0, any, 0, 0, PTL_RETAIN, PTL_INS_AFTER, describe(t, 0, 1),
@@ -108,6 +109,7 @@ static void begin_source(struct put *t, unsigned char value)
 	ptl_handle_ni_t ni = t->play->net.ni[SOURCE];
 	net_enter(&t->play->net, SOURCE);
 	memset(t->play->memory[SOURCE][0], value, t->len);
+	net_wrote(&t->play->net, SOURCE, t->play->memory[SOURCE][0], t->len);
 	must(PtlEQAlloc(ni, 8, PTL_EQ_HANDLER_NONE, &t->source_eq));
 	ptl_md_t md = {.start = t->play->memory[SOURCE][0],
 		.length = t->len,
@@ -207,8 +209,10 @@ static void *unlinker(void *arg)
 			break;
 		sched_yield();
 	}
+	net_read(&t->play->net, TARGET);
 	memcpy(t->snapshot, bytes, t->len);
 	memset(bytes, 0x22, t->len);
+	net_wrote(&t->play->net, TARGET, bytes, t->len);
 	return NULL;
 }
 
