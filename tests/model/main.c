@@ -27,7 +27,7 @@ struct args {
 	unsigned ops;
 	unsigned seconds;
 	unsigned rounds;
-	bool programs, races;
+	bool programs, races, shrinks;
 };
 
 static struct play play;
@@ -62,6 +62,8 @@ static void report(struct args *a, uint64_t seed, unsigned nodes)
 	       "rerun: model_test --seed %" PRIu64 " --ops %u\n",
 		seed, program_n - 1, play.text, seed, a->ops);
 	fflush(stdout);
+	if (!a->shrinks)
+		return;
 	struct shrink s = {.play = &play, .nodes = nodes, .fresh = true};
 	unsigned tries = 0;
 	while (replay(&s, program, program_n) && ++tries < TRIES)
@@ -144,12 +146,13 @@ static uint64_t number(const char *option, const char *text)
 static void usage(void)
 {
 	puts("model_test [--seed S] [--seeds N] [--ops N] [--seconds T]\n"
-	     "           [--race-only] [--no-race] [--rounds N]\n"
+	     "           [--race-only] [--no-race] [--rounds N] [--no-shrink]\n"
 	     "  --seed S     first seed\n"
 	     "  --seeds N    programs, seeds S to S+N-1; 1 if --seed is given\n"
 	     "  --ops N      operations of a program\n"
 	     "  --seconds T  stop after so long\n"
-	     "  --rounds N   of each racing scene");
+	     "  --rounds N   of each racing scene\n"
+	     "  --no-shrink  print no smaller program that fails");
 	exit(0);
 }
 
@@ -158,13 +161,15 @@ static struct args arguments(int argc, char **argv)
 	static const struct option options[] = {{"seed", 1, NULL, 's'},
 		{"seeds", 1, NULL, 'n'}, {"ops", 1, NULL, 'o'}, {"seconds", 1, NULL, 't'},
 		{"race-only", 0, NULL, 'r'}, {"no-race", 0, NULL, 'p'},
-		{"rounds", 1, NULL, 'c'}, {"help", 0, NULL, 'h'}, {0}};
+		{"rounds", 1, NULL, 'c'}, {"no-shrink", 0, NULL, 'k'},
+		{"help", 0, NULL, 'h'}, {0}};
 	struct args a = {.seed = 1,
 		.seeds = 0,
 		.ops = 800,
 		.rounds = 500,
 		.programs = true,
-		.races = true};
+		.races = true,
+		.shrinks = true};
 	bool one = false;
 	int c, i;
 	while ((c = getopt_long(argc, argv, "h", options, &i)) != -1) {
@@ -177,6 +182,7 @@ static struct args arguments(int argc, char **argv)
 		a.rounds = c == 'c' ? (unsigned)n : a.rounds;
 		a.programs = a.programs && c != 'r';
 		a.races = a.races && c != 'p';
+		a.shrinks = a.shrinks && c != 'k';
 		if (c == 'h' || c == '?')
 			usage();
 	}
