@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * alltoall small|mixed COUNT - every rank puts COUNT messages to every other.
+ * alltoall small|mixed COUNT [figures] - every rank puts COUNT messages to every other.
  *
  * small: 64 bytes each.  mixed: 0 bytes to 20 KiB, now and then 1 MiB, every fourth with
  * acknowledgement.  The receiver checks order, offset, length and every byte; both sides
- * count.
+ * count.  With figures, each rank prints the time of its start, its memory and the number
+ * of its descriptors.
  */
 #include "mp.h"
 
+#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -139,10 +141,41 @@ static void send_round(ptl_handle_md_t md, uint64_t seq)
 	}
 }
 
+/* ---- figures ---- */
+
+static unsigned descriptors(void)
+{
+	DIR *d = opendir("/proc/self/fd");
+	mp_check(d, "no /proc");
+	unsigned n = 0;
+	while (readdir(d))
+		n++;
+	closedir(d);
+	return n - 3; /* ".", "..", and the folder itself */
+}
+
+/* Print the figures of this process; shared pages count in equal parts. */
+static void print_figures(uint64_t start_ns)
+{
+	unsigned long kib = 0;
+	char line[200];
+	FILE *f = fopen("/proc/self/smaps_rollup", "re");
+	mp_check(f, "no /proc/self/smaps_rollup");
+	while (fgets(line, sizeof line, f))
+		if (sscanf(line, "Pss: %lu", &kib) == 1)
+			break;
+	fclose(f);
+	printf("rank %u: start %llu ms, memory %lu KiB, descriptors %u\n", mp.rank,
+		(unsigned long long)(start_ns / 1000000), kib, descriptors());
+}
+
 int main(int argc, char **argv)
 {
+	uint64_t begun = mp_ns();
 	mp_start();
-	mp_check(argc == 3, "usage: alltoall small|mixed COUNT");
+	uint64_t start_ns = mp_ns() - begun;
+	bool figures = argc == 4 && strcmp(argv[3], "figures") == 0;
+	mp_check(argc == 3 || figures, "usage: alltoall small|mixed COUNT [figures]");
 	mixed = strcmp(argv[1], "mixed") == 0;
 	count = strtoull(argv[2], NULL, 0);
 	uint64_t expected = (mp.size - 1) * count;
@@ -175,6 +208,8 @@ int main(int argc, char **argv)
 		printf("%u nodes, %llu messages in %.3f s: %.3f M/s\n", mp.size,
 			(unsigned long long)(expected * mp.size), s,
 			(double)(expected * mp.size) / s / 1e6);
+	if (figures)
+		print_figures(start_ns);
 	mp_end();
 	return 0;
 }
