@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# usage: hosts.sh cci.sh yod|mpirun|rxm program statements...
+# usage: hosts.sh cci.sh yod|mpirun|recover|rxm program statements...
 # Statements of CCI, whose processes are ranks on three hosts; rxm: by yod, with datagrams
 # over connections.
 set -u

@@ -9,7 +9,6 @@ here=$(cd "$(dirname "$0")" && pwd)
 n=$(($(wc -w <<<"$HOSTS") * each))
 out=$(mktemp) || exit 1
 trap 'rm -f "$out"' EXIT
-[ "$by" = yod ] || export OMPI_MCA_plm_rsh_num_concurrent=${OMPI_MCA_plm_rsh_num_concurrent:-32}
 "$here/$by.sh" -n "$n" -p "$each" -x PTL3_HUGEPAGES=off "$program" small "$count" figures \
 	>"$out" 2>&1
 status=$?

@@ -1,0 +1,35 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# usage: hosts.sh recover.sh options of mpirun.sh...
+# As mpirun.sh, but when a rank is killed, the others go on.  mpirun does not end after that
+# (docs/many-hosts.md), so this script ends it when no rank is left.
+set -u
+here=$(cd "$(dirname "$0")" && pwd)
+"$here/mpirun.sh" -o --enable-recovery "$@" &
+run=$!
+trap 'kill -9 $run 2>/dev/null' EXIT
+
+# Print the processes of Open MPI's ranks, which have its variables.
+ranks() {
+	for host in $HOSTS; do
+		for pid in $(ip netns pids "$host"); do
+			! grep -qz '^OMPI_COMM_WORLD_RANK=' "/proc/$pid/environ" 2>/dev/null || echo "$pid"
+		done
+	done
+}
+
+begun=
+while kill -0 $run 2>/dev/null; do
+	left=$(ranks)
+	[ -z "$left" ] || begun=1
+	[ -z "$begun" ] || [ -n "$left" ] || break
+	# pause: between two looks
+	sleep 0.1
+done
+# mpirun may be about to end.
+for ((i = 0; i < 10; i++)); do
+	kill -0 $run 2>/dev/null || break
+	sleep 0.1
+done
+kill $run 2>/dev/null
+wait $run
