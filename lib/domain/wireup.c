@@ -161,6 +161,32 @@ static int say_provider(const struct p3_card *first, const char *wish)
 	return -EINVAL;
 }
 
+/* Say that a rank's address is of another family than that of rank 0. */
+static int say_family(struct p3_node *node, uint32_t rank)
+{
+	const struct p3_wireup *w = node->wireup;
+	const char *host = w->exchange->host_name(node, rank);
+	const char *first = w->exchange->host_name(node, 0);
+	char at[P3_BEACON_TEXT], first_at[P3_BEACON_TEXT];
+	p3_beacon_print(&w->card[rank], at);
+	p3_beacon_print(&w->card[0], first_at);
+	p3_error("rank %u on %s listens at %s, and rank 0 on %s at %s; all ranks need "
+		 "IPv4, or all IPv6: set PTL3_FABRIC_NET, alike for all, to a network "
+		 "that each host has, as in 10.1.0.0/16",
+		rank, host ? host : "?", at, first ? first : "?", first_at);
+	return -EAFNOSUPPORT;
+}
+
+/* Check that all addresses are of one family. */
+static int check_families(struct p3_node *node)
+{
+	const struct p3_wireup *w = node->wireup;
+	for (uint32_t i = 1; i < w->size; i++)
+		if (w->card[i].family != w->card[0].family)
+			return say_family(node, i);
+	return 0;
+}
+
 /* Return true if the card has what this process has computed. */
 static bool is_consistent(const struct p3_node *node, const struct p3_card *card)
 {
@@ -219,6 +245,7 @@ static int read_cards(struct p3_node *node)
 		rc = w->exchange->get(node, i, &w->card[i]);
 	for (uint32_t i = 0; i < w->size && !rc; i++)
 		rc = check_card(node, i);
+	rc = rc ? rc : check_families(node);
 	const char *wish = wished_provider();
 	if (!rc && wish && strcmp(wish, w->card[0].provider) != 0)
 		rc = say_provider(&w->card[0], wish);
