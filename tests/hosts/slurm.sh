@@ -1,0 +1,125 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# usage: hosts.sh slurm.sh command...
+# Run Slurm on all hosts while a command runs: slurmctld on the first one, slurmd on each.
+# All files of Slurm, and those of munge, which knows its users, are in a directory of their
+# own.  The command finds in its environment
+#
+#	SLURM_CONF	the configuration, as Slurm's programs read it
+#
+# Status 77: a program is missing, or the plugin of PMIx.
+set -u
+dir=$(mktemp -d) || exit 1
+plugins=/usr/lib/$(uname -m)-linux-gnu/slurm-wlm
+export SLURM_CONF=$dir/slurm.conf
+daemons=()
+
+skip() {
+	echo "skipped: $*"
+	rm -rf "$dir"
+	exit 77
+}
+
+for tool in munged slurmctld slurmd srun scancel sinfo; do
+	command -v $tool >/dev/null || skip "there is no $tool (Debian: slurm-wlm, munge)"
+done
+[ -e "$plugins/mpi_pmix.so" ] || skip "this Slurm has no $plugins/mpi_pmix.so"
+
+# Wait until a command prints nothing, 10 s at most.
+await_none() { # command...
+	for _ in $(seq 100); do
+		[ -n "$("$@" 2>/dev/null)" ] || return
+		# pause: between two looks
+		sleep 0.1
+	done
+}
+
+# End the daemons when no job is left.  A daemon whose job has just ended may not hear SIGTERM.
+end() {
+	await_none "$ONHOST" "${HOST_PREFIX}1" squeue -h
+	kill "${daemons[@]}" 2>/dev/null
+	for _ in $(seq 30); do
+		kill -0 "${daemons[@]}" 2>/dev/null || break
+		# pause: between two looks
+		sleep 0.1
+	done
+	kill -9 "${daemons[@]}" 2>/dev/null
+	wait "${daemons[@]}" 2>/dev/null
+	rm -rf "$dir"
+}
+trap end EXIT
+trap 'exit 143' TERM INT HUP
+
+start() { # name command...
+	local log=$dir/$1.log
+	shift
+	"$@" >"$log" 2>&1 </dev/null &
+	daemons+=($!)
+}
+
+fail() {
+	tail -n 20 "$dir"/*.log
+	echo "$*"
+	exit 1
+}
+
+configure() {
+	local host n=0
+	cat <<-END
+		ClusterName=test
+		SlurmctldHost=${HOST_PREFIX}1(10.213.77.1)
+		SlurmUser=root
+		SlurmdUser=root
+		AuthInfo=socket=$dir/munge.socket
+		StateSaveLocation=$dir/state
+		SlurmdSpoolDir=$dir/spool.%n
+		SlurmctldPidFile=$dir/slurmctld.pid
+		SlurmdPidFile=$dir/slurmd.%n.pid
+		PluginDir=$plugins
+		ProctrackType=proctrack/linuxproc
+		TaskPlugin=task/none
+		JobAcctGatherType=jobacct_gather/none
+		SelectType=select/cons_tres
+		SwitchType=switch/none
+		MpiDefault=none
+		SlurmdLogFile=$dir/slurmd.%n.log
+		ReturnToService=2
+		KillWait=2
+		SlurmdParameters=config_overrides
+	END
+	for host in $HOSTS; do
+		n=$((n + 1))
+		echo "NodeName=$host NodeAddr=10.213.77.$n CPUs=2 State=UNKNOWN"
+	done
+	echo "PartitionName=all Nodes=ALL Default=YES State=UP"
+}
+
+chmod 755 "$dir"
+mkdir "$dir/state"
+configure >"$SLURM_CONF"
+echo CgroupPlugin=cgroup/v1 >"$dir/cgroup.conf" # which, unlike v2, needs none to start
+echo PMIxCliTmpDirBase=/dev/shm >"$dir/mpi.conf" # which each host has of its own
+(umask 077 && head -c 128 /dev/urandom >"$dir/munge.key")
+start munged munged --foreground --force --key-file="$dir/munge.key" --socket="$dir/munge.socket" \
+	--pid-file="$dir/munged.pid" --seed-file="$dir/munge.seed" --log-file="$dir/munged.log"
+until [ -S "$dir/munge.socket" ]; do
+	kill -0 "${daemons[0]}" 2>/dev/null || fail "munged has ended"
+	sleep 0.05
+done
+start slurmctld "$ONHOST" "${HOST_PREFIX}1" slurmctld -D -i
+for host in $HOSTS; do
+	mkdir "$dir/spool.$host"
+	start "start.$host" "$ONHOST" "$host" slurmd -D
+done
+
+await_nodes() {
+	for _ in $(seq 100); do
+		[ "$("$ONHOST" "${HOST_PREFIX}1" sinfo -h -t idle -o %D 2>/dev/null)" != 3 ] || return 0
+		# pause: between two looks
+		sleep 0.1
+	done
+	"$ONHOST" "${HOST_PREFIX}1" sinfo
+	fail "Slurm's nodes are not idle"
+}
+await_nodes
+"$@"
