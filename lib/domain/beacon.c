@@ -4,9 +4,11 @@
 #include "shm/conf.h"
 #include "shm/fd.h"
 #include "shm/log.h"
+#include "shm/siphash.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netdb.h>
@@ -15,6 +17,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define BACKLOG 4096 /* as many as the kernel allows: all ranks may call at once */
@@ -201,6 +204,32 @@ int p3_beacon_choose(const char *other_host, struct p3_card *card)
 		p3_error("PTL3_FABRIC_NET is '%s'; this host has %s; " REMEDY, text,
 			others[0] ? others : "no interface");
 	return -EADDRNOTAVAIL;
+}
+
+uint64_t p3_beacon_network(void)
+{
+	struct stat net;
+	char boot[40] = "";
+	int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd >= 0 ? read(fd, boot, sizeof boot - 1) : -1;
+	if (fd >= 0)
+		close(fd);
+	if (n <= 0 || stat("/proc/self/ns/net", &net))
+		return 0;
+	const struct p3_sipkey key = {.k = {net.st_ino, net.st_dev}};
+	return p3_siphash(&key, boot, (size_t)n);
+}
+
+void p3_beacon_say_same(uint32_t rank, const struct p3_card *card)
+{
+	char at[P3_BEACON_TEXT];
+	struct p3_card host = *card;
+	const char *text = p3_conf_text(P3_CONF_FABRIC_NET);
+	host.port = 0;
+	p3_beacon_print(&host, at);
+	p3_error("PTL3_FABRIC_NET is '%s', and rank %u on another host has the address "
+		 "%s of this host; " REMEDY,
+		text ? text : "auto", rank, at);
 }
 
 /* ---- sockets ---- */

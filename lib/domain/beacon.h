@@ -25,6 +25,13 @@
  * -EADDRNOTAVAIL after an error line. */
 int p3_beacon_choose(const char *other_host, struct p3_card *card);
 
+/* Return a number that only processes on this host and in its network namespace have, or
+ * 0 if the kernel does not tell it. */
+uint64_t p3_beacon_network(void);
+
+/* Print the error line for another host with the address of this one. */
+void p3_beacon_say_same(uint32_t rank, const struct p3_card *card);
+
 /* Listen at the card's address, and write the port.  Return a descriptor, or -errno after
  * an error line. */
 int p3_beacon_listen(struct p3_card *card);

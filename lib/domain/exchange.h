@@ -29,7 +29,7 @@
 
 struct p3_node;
 
-#define P3_CARD_MAGIC 0x33504301u /* the low byte is the version of the format */
+#define P3_CARD_MAGIC 0x33504302u /* the low byte is the version of the format */
 
 /* The words that a rank publishes.  Unused bytes are zero.  The ranks run one build on
  * machines of one kind, which layout proves, so words are in the order of the machine. */
@@ -37,17 +37,18 @@ struct p3_card {
 	uint32_t magic;
 	uint32_t size; /* ranks of the job */
 	uint32_t rank;
-	uint32_t leader; /* lowest rank on the same host */
-	uint64_t layout; /* P3_LAYOUT_WORD of its library */
-	uint32_t nid;    /* the host's */
-	uint16_t family; /* of the beacon's address: AF_INET or AF_INET6 */
+	uint32_t leader;  /* lowest rank on the same host */
+	uint64_t layout;  /* P3_LAYOUT_WORD of its library */
+	uint64_t network; /* p3_beacon_network(), or 0 */
+	uint32_t nid;     /* the host's */
+	uint16_t family;  /* of the beacon's address: AF_INET or AF_INET6 */
 	uint16_t port;
 	unsigned char address[16];
 	char provider[48];        /* the provider of libfabric that it uses */
 	unsigned char secret[32]; /* rank 0: of the job, else zero */
 };
 
-_Static_assert(sizeof(struct p3_card) == 128, "the card is a format");
+_Static_assert(sizeof(struct p3_card) == 136, "the card is a format");
 
 struct p3_exchange {
 	/* Write the lowest rank on the host of each rank of the job. */

@@ -61,17 +61,36 @@ static bool is_caller(const struct p3_meeting *m, uint32_t rank)
 
 /* ---- lines ---- */
 
+#define SEE_FIREWALL                                                                     \
+	"operations with it fail (see PTL3_FABRIC_NET, and the firewall between the "    \
+	"hosts)"
+
 /* Say once a host that it is silent: all its processes are. */
 static void say_silent(const struct p3_meeting *m, uint32_t rank, const char *at)
 {
 	const struct p3_wireup *w = wireup_of(m);
 	struct p3_remote *first = &w->remote[w->leader[rank]];
-	if (!first->silent)
+	if (!first->silent && !w->remote[rank].session.begun)
+		p3_warn("rank %u (%s) has not answered the first call: " SEE_FIREWALL,
+			rank, at);
+	else if (!first->silent)
 		p3_warn("the host of rank %u (%s) is silent for %u s: operations with "
-			"its "
-			"ranks fail; a network that comes back later does not undo this "
-			"(PTL3_FAR_TIMEOUT)",
+			"its ranks fail; a network that comes back later does not undo "
+			"this (PTL3_FAR_TIMEOUT)",
 			rank, at, w->timeout_s);
+	first->silent = true;
+}
+
+/* Say once a host that the first call of a process has been refused: it may have ended,
+ * or a firewall refuses calls. */
+static void say_refused(const struct p3_meeting *m, uint32_t rank, const char *at)
+{
+	const struct p3_wireup *w = wireup_of(m);
+	struct p3_remote *first = &w->remote[w->leader[rank]];
+	if (!first->silent)
+		p3_warn("rank %u (%s) has ended, or its host refuses the first "
+			"call: " SEE_FIREWALL,
+			rank, at);
 	first->silent = true;
 }
 
@@ -82,16 +101,15 @@ static void say_severed(const struct p3_meeting *m, uint32_t rank, int why)
 	p3_beacon_print(&wireup_of(m)->card[rank], at);
 	if (why == -ETIMEDOUT)
 		say_silent(m, rank, at);
+	else if (why == -ECONNREFUSED && !wireup_of(m)->remote[rank].session.begun)
+		say_refused(m, rank, at);
 	else if (why == -EACCES || why == -EPROTO)
 		p3_warn("rank %u (%s) sent what is no packet of this job; operations "
-			"with "
-			"it fail (see which program listens at that port)",
+			"with it fail (see which program listens at that port)",
 			rank, at);
 	else if (why != -EPIPE && why != -ECONNREFUSED)
-		p3_warn("rank %u (%s) cannot be reached: %s; operations with it fail "
-			"(see "
-			"PTL3_FABRIC_NET, and the firewall between the hosts)",
-			rank, at, strerror(-why));
+		p3_warn("rank %u (%s) cannot be reached: %s; " SEE_FIREWALL, rank, at,
+			strerror(-why));
 }
 
 /* Count a caller that is not of the job, and say so once. */

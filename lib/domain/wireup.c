@@ -140,6 +140,7 @@ static int make_card(struct p3_node *node, struct p3_card *card)
 		.rank = w->rank,
 		.leader = w->leader[w->rank],
 		.layout = P3_LAYOUT_WORD,
+		.network = p3_beacon_network(),
 		.nid = node->nid};
 	const char *provider = wished_provider();
 	strncpy(card->provider, provider ? provider : PROVIDER,
@@ -195,6 +196,15 @@ static bool is_consistent(const struct p3_node *node, const struct p3_card *card
 	return nid && card->leader == w->leader[card->rank];
 }
 
+/* Return true if a rank of another host has an address of this host.  Hosts of tests may
+ * share a network. */
+static bool is_mistaken(const struct p3_wireup *w, const struct p3_card *card)
+{
+	const struct p3_card *own = &w->card[w->rank];
+	return p3_wireup_is_far(w, card->rank) && own->network && card->network &&
+	       own->network != card->network && p3_beacon_is_same_host(own, card);
+}
+
 /* Check what a rank has published.  Print one line about the first difference. */
 static int check_card(const struct p3_node *node, uint32_t rank)
 {
@@ -215,6 +225,8 @@ static int check_card(const struct p3_node *node, uint32_t rank)
 			 "host of rank %u; set PTL3_NID alike for all ranks, and see "
 			 "that one launcher has started them",
 			rank, c->rank, c->size, c->nid, c->leader);
+	else if (is_mistaken(w, c))
+		p3_beacon_say_same(rank, c);
 	else
 		return 0;
 	return -EPROTO;

@@ -34,7 +34,7 @@ struct p3_remote {
 	bool is_born;       /* it has an interface: born is its last BORN */
 	bool heard;         /* it has told its state since the channel opened */
 	bool owes_born;     /* this node's BORN or PIDS has found no room */
-	bool silent;        /* of a leader: a line has told that the host is silent */
+	bool silent;        /* of a leader: a line has told of its host */
 	bool probes;        /* channel only looks whether the process is alive */
 	uint32_t knows;     /* the last of this node's BORN that it has taken */
 	uint64_t called_ns; /* the last look whether a process that is to call is alive */

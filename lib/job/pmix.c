@@ -270,7 +270,7 @@ static void await_fence(const struct p3_node *node, struct fence *f)
 			continue;
 		p3_warn("PtlNIInit of rank %u waits since %d s until all %u ranks of the "
 			"job have called it: start Portals in each rank of a job on "
-			"several hosts",
+			"several hosts, and end the job if one has ended without it",
 			node->rank, LATE_S, node->size);
 		while (sem_wait(&f->done) != 0)
 			;
@@ -311,8 +311,9 @@ static int get(struct p3_node *node, uint32_t rank, struct p3_card *card_out)
 	if (status != PMIX_SUCCESS)
 		return say("PMIx_Get", status);
 	memset(card_out, 0, sizeof *card_out);
-	if (v->data.bo.size == sizeof *card_out)
-		memcpy(card_out, v->data.bo.bytes, sizeof *card_out);
+	size_t len = v->data.bo.size;
+	memcpy(card_out, v->data.bo.bytes,
+		len < sizeof *card_out ? len : sizeof *card_out);
 	free_value(v);
 	return 0;
 }

@@ -203,8 +203,8 @@ static int open_end(const struct p3_far_conf *conf, uint32_t node, uint32_t nnod
 		*ep_out = e;
 		return 0;
 	}
-	p3_error("libfabric's provider %s at %s cannot be used: %s; see which providers "
-		 "fi_info shows",
+	p3_error("libfabric's provider %s (PTL3_FABRIC) at %s cannot be used: %s; "
+		 "expected tcp, or another provider that fi_info shows",
 		conf->provider, conf->address ? conf->address : "any address",
 		fi.strerror(-rc));
 	close_end(e);
