@@ -40,7 +40,7 @@ int PtlInit(int *max_interfaces)
 		rc = init(node);
 	pthread_mutex_unlock(&node->call);
 	if (rc && rc != -EINVAL) /* -EINVAL has printed a line */
-		p3_error("PtlInit: %s", strerror(-rc));
+		p3_error("PtlInit: %s; see ulimit -n, -u and -v", strerror(-rc));
 	p3_caller_restore(caller);
 	if (rc)
 		return PTL_FAIL;

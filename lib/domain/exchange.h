@@ -50,6 +50,14 @@ struct p3_card {
 
 _Static_assert(sizeof(struct p3_card) == 136, "the card is a format");
 
+/* The wait in a fence, in seconds, after which a line tells of it, and its format: rank,
+ * seconds, size of the job. */
+#define P3_EXCHANGE_LATE_S 10
+#define P3_EXCHANGE_LATE                                                                 \
+	"PtlNIInit of rank %u waits since %d s until all %u ranks of the job have "      \
+	"called it: start Portals in each rank of a job on several hosts, and end the "  \
+	"job if one has ended without it"
+
 struct p3_exchange {
 	/* Write the lowest rank on the host of each rank of the job. */
 	int (*hosts)(struct p3_node *node, uint32_t *leader_out);

@@ -356,7 +356,9 @@ int p3_meet_join(struct p3_node *node, struct p3_nic *nic)
 	FAULT_POINT("meet.unmet");
 	rc = rc ? rc : p3_worker_start(&m->thread, p3_meet_thread, m);
 	if (rc) {
-		p3_error("the network interface cannot join the domain %s: %s",
+		p3_error(
+			"the network interface cannot join the domain %s: %s; see ulimit "
+			"-n, and the space and rights of that directory",
 			m->place.path, strerror(-rc));
 		m->nic = NULL;
 		p3_meet_close(&m->listen);

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 struct p3_cards {
@@ -120,9 +121,19 @@ static void give_up(struct p3_node *node)
 	(void)pthread_setcancelstate(was, NULL);
 }
 
+/* Wait for the cards.  Print a line when that takes long: a rank that never calls
+ * PtlNIInit holds up all others. */
 static int await_cards(struct p3_node *node)
 {
 	struct p3_cards *c = node->cards;
+	struct timespec late;
+	int rc = 0;
+	(void)clock_gettime(CLOCK_REALTIME, &late);
+	late.tv_sec += P3_EXCHANGE_LATE_S;
+	while (!c->came && !node->orphaned && rc != ETIMEDOUT)
+		rc = pthread_cond_timedwait(&node->changed, &node->life, &late);
+	if (!c->came && !node->orphaned)
+		p3_warn(P3_EXCHANGE_LATE, node->rank, P3_EXCHANGE_LATE_S, node->size);
 	while (!c->came && !node->orphaned)
 		pthread_cond_wait(&node->changed, &node->life);
 	if (c->came && !c->status)

@@ -22,7 +22,6 @@
 /* Up to this number of ranks the fence brings the cards; in larger jobs each rank asks
  * for those of the others. */
 #define COLLECTED 256u
-#define LATE_S    10 /* wait for all ranks, in seconds, after which a line is printed */
 
 static struct {
 	void *lib; /* NULL: not loaded */
@@ -264,14 +263,11 @@ static void await_fence(const struct p3_node *node, struct fence *f)
 {
 	struct timespec late;
 	(void)clock_gettime(CLOCK_REALTIME, &late);
-	late.tv_sec += LATE_S;
+	late.tv_sec += P3_EXCHANGE_LATE_S;
 	while (sem_timedwait(&f->done, &late) != 0) {
 		if (errno != ETIMEDOUT)
 			continue;
-		p3_warn("PtlNIInit of rank %u waits since %d s until all %u ranks of the "
-			"job have called it: start Portals in each rank of a job on "
-			"several hosts, and end the job if one has ended without it",
-			node->rank, LATE_S, node->size);
+		p3_warn(P3_EXCHANGE_LATE, node->rank, P3_EXCHANGE_LATE_S, node->size);
 		while (sem_wait(&f->done) != 0)
 			;
 		return;

@@ -204,7 +204,8 @@ static int open_end(const struct p3_far_conf *conf, uint32_t node, uint32_t nnod
 		return 0;
 	}
 	p3_error("libfabric's provider %s (PTL3_FABRIC) at %s cannot be used: %s; "
-		 "expected tcp, or another provider that fi_info shows",
+		 "expected tcp or another provider that fi_info shows, and free "
+		 "descriptors (ulimit -n)",
 		conf->provider, conf->address ? conf->address : "any address",
 		fi.strerror(-rc));
 	close_end(e);
