@@ -379,7 +379,7 @@ void p3_agent_ended(struct p3_agent *a, uint32_t rank, int status)
 
 bool p3_agent_has_output(const struct p3_agent *a)
 {
-	return !a->cut && !p3_relay_is_done(a->relay);
+	return !a->cut && a->relay && !p3_relay_is_done(a->relay);
 }
 
 void p3_agent_close(struct p3_agent *a)

@@ -605,6 +605,17 @@ static int say_no_start(
 	return P3_STATUS_YOD;
 }
 
+/* End a job that cannot start, and tell the yod of an agent. */
+static void refuse(struct run *r, int status)
+{
+	decide(r, status);
+	if (r->agent)
+		p3_agent_tell(r->agent,
+			(struct p3_frame){.op = P3_FRAME_REFUSED, .value = r->status},
+			NULL);
+	kill_job(r);
+}
+
 static int adopt(struct run *r, uint32_t i, const struct p3_spawned *s)
 {
 	r->rank[i] = (struct rank){.pid = s->pid, .life = RUNS};
@@ -639,12 +650,7 @@ static int start_one(struct run *r, const struct p3_spawn_conf *conf, uint32_t i
 	if (!rc && !rc2)
 		return 0;
 	rc = rc ? rc : rc2;
-	decide(r, say_no_start(r, i, -rc, fault));
-	if (r->agent)
-		p3_agent_tell(r->agent,
-			(struct p3_frame){.op = P3_FRAME_REFUSED, .value = r->status},
-			NULL);
-	kill_job(r);
+	refuse(r, say_no_start(r, i, -rc, fault));
 	return rc;
 }
 
@@ -1010,8 +1016,7 @@ int p3_run_job(const struct p3_opt *opt, const struct p3_place *place, uint32_t 
 	if (rc) {
 		p3_record_set("cannot start the job: %s; see ulimit -n and ulimit -u",
 			strerror(-rc));
-		decide(r, P3_STATUS_YOD);
-		kill_job(r);
+		refuse(r, P3_STATUS_YOD);
 		r->drain_at = 0;
 	}
 	loop(r);

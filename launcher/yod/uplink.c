@@ -229,7 +229,8 @@ static bool take_of_host(
 		a->in_over = true;
 		return true;
 	case P3_FRAME_DONE:
-		if (a->link[host].state != P3_UPLINK_RUNS)
+		if (a->link[host].state != P3_UPLINK_RUNS &&
+			a->link[host].state != P3_UPLINK_DONE) /* behind REFUSED */
 			return false;
 		a->link[host].state = P3_UPLINK_DONE;
 		a->link[host].end_at = p3_now_ms() + P3_AGENTS_SHELL_MS;

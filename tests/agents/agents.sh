@@ -145,6 +145,25 @@ case_directory() {
 	cd - >/dev/null || exit 1
 }
 
+# A host has no memory for the job: its agent says so, and ends.
+case_no_memory() {
+	unshare -m true 2>/dev/null || {
+		echo "# namespaces of mounts are refused"
+		return
+	}
+	cat >"$dir/rsh" <<-'EOF'
+		#!/bin/sh
+		[ "$1" = b ] || exec sh -c "$2"
+		exec unshare -m sh -c 'mount -t tmpfs -o ro tmpfs /dev/shm; exec sh -c "$0"' "$2"
+	EOF
+	chmod +x "$dir/rsh"
+	run --rsh "$dir/rsh" --hosts a,b -sz 2 true
+	same status 125 $status
+	says '^yod: b: /dev/shm/ptl3-[0-9]*: Read-only file system; see'
+	same lines 2 "$(wc -l <"$dir/err")"
+	nothing_left 3
+}
+
 case_versions() {
 	printf '#!/bin/sh\nprintf "\\003FP3 the rest"; cat >/dev/null\n' >"$dir/rsh"
 	chmod +x "$dir/rsh"
