@@ -5,7 +5,7 @@
  * An endpoint sends datagrams of up to P3_FAR_BYTES between the nodes of a job.  It may
  * lose them, also those that it has reported as sent; it may double, delay, change and
  * reorder them, and deliver those of strangers.  The far wire (far.c) mends all that.
- * Nothing else is asked of an endpoint, so any medium will do: a provider of libfabric
+ * It asks nothing else of an endpoint, so any medium will do: a provider of libfabric
  * (fabric.c), or queues in one process (tests).
  *
  *	a buffer of the far wire
@@ -13,7 +13,7 @@
  *	  --post-->  the endpoint has it  --poll: RECEIVED or FAILED-->  it is free
  *
  * Each buffer that send or post has taken comes back through poll once, or never after
- * close.  Sent ones may stay away also if their connection broke.
+ * close.  A buffer that was sent may also be lost with its connection.
  *
  * An endpoint may also read the memory of other nodes (reads is not NULL).  A node
  * offers bytes under a key, and each node that knows the key may read them until they are

@@ -4,8 +4,8 @@
  *
  * The provider must have connections (FI_EP_MSG) or reliable datagrams (FI_EP_RDM), and a
  * descriptor to wait for, and must not ask for registered buffers.  tcp is the usual one,
- * tcp;ofi_rxm is tested, too.  Its reliability is not relied on: connections that broke
- * have lost hundreds of messages that had completed well.
+ * tcp;ofi_rxm is tested, too.  The far wire does not rely on the provider's
+ * reliability: a connection that breaks loses messages that were reported as sent.
  *
  * libfabric is loaded when the first endpoint opens, and stays: programs without other
  * hosts neither link nor load it.  fabric.c and connections.c alone know it.
