@@ -160,13 +160,14 @@ void p3_meet_on_barrier(struct p3_meeting *m, const struct p3_job_msg *msg)
 }
 
 /* Note a release of the barrier that this node is in.  A release of another barrier must
- * not take its place in m->released. */
+ * not take its place in m->released, nor a later one of the same barrier: rank 0 answers
+ * a packet that it gets after the release, and barriers may have failed since then. */
 void p3_meet_on_released(struct p3_meeting *m, const struct p3_job_msg *msg)
 {
 	uint32_t done;
 	if (msg->status == EPIPE && !m->broken.status)
 		m->broken = (struct p3_meet_verdict){EPIPE, msg->ended};
-	if (msg->round == current(m, &done))
+	if (!m->released.round && msg->round == current(m, &done))
 		m->released = *msg;
 }
 
