@@ -201,9 +201,8 @@ static void check_unknown(struct p3_endpoint *e)
 /* Return true if the caller's address is of a host of the job, or is not known. */
 static bool is_of_job(const struct p3_endpoint *e, const struct fi_info *info)
 {
-	const struct p3_far_conf *conf = e->conf;
-	return !conf->is_of_job || !info->dest_addr ||
-	       conf->is_of_job(conf->arg, info->dest_addr);
+	return !e->is_of_job || !info->dest_addr ||
+	       e->is_of_job(e->is_of_job_arg, info->dest_addr);
 }
 
 /* Return true if a connection may be accepted: one with a right hello, or one of few. */

@@ -193,7 +193,8 @@ static int open_end(const struct p3_far_conf *conf, uint32_t node, uint32_t nnod
 	struct p3_endpoint *e = rc ? NULL : calloc(1, sizeof *e);
 	if (!e)
 		return rc ? rc : -ENOMEM;
-	e->conf = conf;
+	e->is_of_job = conf->is_of_job;
+	e->is_of_job_arg = conf->arg;
 	e->freeinfo = fi.freeinfo;
 	e->dupinfo = fi.dupinfo;
 	rc = find_provider(conf, sends, posts, &e->info);

@@ -34,7 +34,8 @@ struct p3_endpoint {
 	unsigned char name[P3_FAR_NAME];
 	bool (*knows)(void *arg, const struct p3_far_hello *hello, uint64_t *to_out);
 	void *knows_arg;
-	const struct p3_far_conf *conf;
+	bool (*is_of_job)(void *arg, const void *address); /* NULL: all are */
+	void *is_of_job_arg;
 	void (*freeinfo)(struct fi_info *info);
 	struct fi_info *(*dupinfo)(const struct fi_info *info);
 };
