@@ -677,6 +677,9 @@ STATEMENT(136, memory_of_a_connection, CLIENTS + 1, 0)
 	if (on_one_cpu() || getenv("PTL3_WIRE") ||
 		(mode && strcmp(mode, "dedicated") == 0))
 		skip("65 processes take long here");
+	const char *fabric = getenv("PTL3_FABRIC");
+	if (fabric && strstr(fabric, "rxm"))
+		skip("the pools of libfabric's rxm grow meanwhile, under load by 17 MiB");
 	up();
 	cci_endpoint_t *ep = endpoint();
 	barrier();

@@ -32,7 +32,7 @@ cut() { # seconds
 	ip -n "${HOST_PREFIX}2" link set eth0 up
 }
 
-[ "${3:-}" != resets ] || start=2000
+[ "${3:-}" != resets ] || start=4000 # long enough for ten resets on a busy machine
 "$here/mpirun.sh" -o "--enable-recovery" -x PTL3_HUGEPAGES=off \
 	-x PTL3_FAR_TIMEOUT=$timeout "$program" "$way" "$dir/v" "$most" $start >"$dir/out" 2>&1 &
 run=$!
