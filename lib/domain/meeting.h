@@ -235,6 +235,8 @@ void p3_meet_tell_remotes(struct p3_meeting *m);
 bool p3_meet_remotes_know(const struct p3_meeting *m);
 /* Say LEAVE to all. */
 void p3_meet_leave_remotes(struct p3_meeting *m);
+/* Wait until all have confirmed, for some time at most. */
+void p3_meet_settle_remotes(struct p3_meeting *m);
 /* Return true if the program has closed a descriptor; treat all as dead. */
 bool p3_meet_has_lost_remotes(const struct p3_meeting *m);
 void p3_meet_lose_remotes(struct p3_meeting *m);

@@ -21,6 +21,7 @@
 #include "shm/park.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <unistd.h>
@@ -30,12 +31,13 @@
 #define STRANGER_NS UINT64_C(5000000000) /* time to prove who one is */
 #define CROWDED_NS  UINT64_C(1000000000) /* the same while further calls wait */
 #define UNCALLED_NS                                                                      \
-	UINT64_C(2000000000)         /* wait for a call before the caller is looked for */
-#define PAUSE_NS  UINT64_C(20000000) /* between a break and the second call, doubled */
-#define PAUSES_NS UINT64_C(640000000)  /* up to this */
-#define DIAL_NS   UINT64_C(1000000000) /* wait for the kernel of the other host */
-#define LOOK_NS   UINT64_C(1000000000) /* between two looks, unless this process slept */
-#define STEADY_NS UINT64_C(1000000000) /* the answer to a probe is younger */
+	UINT64_C(2000000000) /* wait for a call before the caller is looked for */
+#define PAUSE_NS   UINT64_C(20000000)   /* between a break and the second call, doubled */
+#define PAUSES_NS  UINT64_C(640000000)  /* up to this */
+#define DIAL_NS    UINT64_C(1000000000) /* wait for the kernel of the other host */
+#define LOOK_NS    UINT64_C(1000000000) /* between two looks, unless this process slept */
+#define CONFIRM_NS UINT64_C(2000000000) /* wait for the confirmations of a leave */
+#define STEADY_NS  UINT64_C(1000000000) /* the answer to a probe is younger */
 
 static struct p3_wireup *wireup_of(const struct p3_meeting *m)
 {
@@ -285,6 +287,7 @@ static void on_packet(struct p3_meeting *m, uint32_t rank, const struct p3_packe
 		FAULT_POINT("remote.leave_heard");
 		if (known)
 			p3_meet_end(m, rank, P3_PEER_LEFT);
+		p3_session_confirm(&r->session, &r->channel); /* the other waits for it */
 	} else if (!m->rank) {
 		return; /* barriers are yod's */
 	} else if (msg->op == P3_JOB_BARRIER && known && !p3_meet_follows(m)) {
@@ -760,6 +763,35 @@ void p3_meet_leave_remotes(struct p3_meeting *m)
 		(void)p3_session_say(&r->session, &r->channel, &msg, NULL, 0);
 		FAULT_POINT("remote.leave_half");
 		r->owes_born = false;
+	}
+}
+
+/* Return true if a process with an interface has not confirmed all packets. */
+static bool owes_confirmation(const struct p3_meeting *m)
+{
+	for (uint32_t i = 0; i < count_of(m); i++) {
+		const struct p3_remote *r = remote_of(m, i);
+		if (r && !r->ended && r->is_born && r->session.acked != r->session.next)
+			return true;
+	}
+	return false;
+}
+
+/* Connections that break now take the last packets with them, such as the release of a
+ * barrier, and then the end of this process would look like its death in the barrier.
+ * Processes that have left, too, need no packets. */
+void p3_meet_settle_remotes(struct p3_meeting *m)
+{
+	struct p3_wireup *w = wireup_of(m);
+	uint64_t end = p3_now_ns() + CONFIRM_NS;
+	while (w && owes_confirmation(m) && p3_now_ns() < end) {
+		p3_meet_check_remotes(m);
+		p3_meet_hear_remotes(m);
+		answer_calls(m);
+		for (uint32_t i = 0; i < P3_STRANGERS; i++)
+			if (w->stranger[i].channel.state != P3_CHANNEL_CLOSED)
+				hear_stranger(m, &w->stranger[i]);
+		(void)poll(NULL, 0, 1); /* pause: the answers are on their way */
 	}
 }
 

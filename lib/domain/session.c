@@ -20,6 +20,12 @@ void p3_session_open(struct p3_session *s, struct p3_channel *c)
 	tell(s, c);
 }
 
+void p3_session_confirm(struct p3_session *s, struct p3_channel *c)
+{
+	if (s->resumed && p3_channel_is_open(c) && s->told != s->taken)
+		tell(s, c);
+}
+
 static bool give(struct p3_session *s, struct p3_channel *c)
 {
 	const struct p3_kept *k = &s->kept[s->given % P3_SESSION_KEPT];

@@ -51,6 +51,9 @@ void p3_session_open(struct p3_session *s, struct p3_channel *c);
 int p3_session_say(struct p3_session *s, struct p3_channel *c,
 	const struct p3_job_msg *msg, const unsigned char *name, uint32_t name_len);
 
+/* Tell the other end now which packets this one has taken, if it does not know. */
+void p3_session_confirm(struct p3_session *s, struct p3_channel *c);
+
 /* Give the channel the packets for which it had no room. */
 void p3_session_push(struct p3_session *s, struct p3_channel *c);
 

@@ -551,6 +551,7 @@ static void farewell(struct p3_meeting *m)
 			FAULT_POINT("meet.leave_half");
 		}
 	p3_meet_leave_remotes(m);
+	p3_meet_settle_remotes(m);
 }
 
 void *p3_meet_thread(void *arg)
