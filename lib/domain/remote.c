@@ -784,7 +784,8 @@ void p3_meet_settle_remotes(struct p3_meeting *m)
 {
 	struct p3_wireup *w = wireup_of(m);
 	uint64_t end = p3_now_ns() + CONFIRM_NS;
-	while (w && owes_confirmation(m) && p3_now_ns() < end) {
+	while (w && owes_confirmation(m) && p3_now_ns() < end &&
+		!p3_meet_has_lost_remotes(m)) {
 		p3_meet_check_remotes(m);
 		p3_meet_hear_remotes(m);
 		answer_calls(m);
