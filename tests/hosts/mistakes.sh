@@ -60,8 +60,9 @@ lacks 'rank [01] (10.213.78.1:[0-9]*) has ended, or its host refuses .* the fire
 	-x PTL3_FABRIC_NET=10.213.78.0/24
 both del
 
-# A firewall drops what host 1 sends to host 2.
-ip -n "${HOST_PREFIX}1" route add blackhole 10.213.77.2/32
-lacks 'rank [01] (10.213.77.1:[0-9]*) has not answered the first call: .* the firewall' \
+# A firewall drops the packets of host 2 for host 1.  Rank 0 looks for the ranks that do not
+# call it, and says the line: the others leave before the time of a call is over.
+ip -n "${HOST_PREFIX}2" route add blackhole 10.213.77.1/32
+lacks 'rank [23] (10.213.77.2:[0-9]*) has not answered the first call: .* the firewall' \
 	-x PTL3_FABRIC_NET=eth0 -x PTL3_FAR_TIMEOUT=1
 exit $failed
