@@ -7,6 +7,7 @@
 #include "nic/cci/item.h"
 #include "nic/cci/lane.h"
 #include "nic/cci/retry.h"
+#include "nic/cci/setup.h"
 #include "nic/proto/answer.h"
 #include "nic/report/trace.h"
 
@@ -136,8 +137,8 @@ bool p3_cci_msg_take(
 		return false;
 	P3_TRACE(take, n, p, P3_REQ_CCI_MSG, m.len);
 	n->bytes += m.len;
-	struct p3_cci_conn *conn = p3_cci_conn_named(n, p3_format_get(c, P3_CCI_TAG));
-	if (p3_likely(conn && conn->peer == p && conn->state == P3_CCI_READY))
+	struct p3_cci_conn *conn = p3_cci_setup_used(n, p, p3_format_get(c, P3_CCI_TAG));
+	if (p3_likely(conn != NULL))
 		return deliver(n, p, conn, &m);
 	p3_count(&n->cci.count[P3_CCI_C_REFUSED], 1);
 	if (m.last)

@@ -2,9 +2,9 @@
 /* RMA requests of peers: checks at the target, bytes in and out. */
 #include "nic/cci/rma_rx.h"
 
-#include "nic/cci/conn.h"
 #include "nic/cci/lane.h"
 #include "nic/cci/region.h"
+#include "nic/cci/setup.h"
 #include "nic/proto/exchange.h"
 #include "nic/xfer/xfer.h"
 
@@ -166,8 +166,9 @@ bool p3_cci_rma_take(struct p3_nic *n, struct p3_peer *p, const struct p3_cell *
 		return false;
 	if (p->going && a.is_long)
 		return true; /* the peer has died, and no byte will come or go */
-	struct p3_cci_conn *conn = p3_cci_conn_named(n, p3_format_get(c, P3_CCI_TAG));
-	if (!conn || conn->peer != p || conn->state != P3_CCI_READY) {
+	const struct p3_cci_conn *conn =
+		p3_cci_setup_used(n, p, p3_format_get(c, P3_CCI_TAG));
+	if (!conn) {
 		answer(n, p, &a, P3_CCI_REFUSED);
 		return true;
 	}

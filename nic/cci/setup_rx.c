@@ -216,3 +216,15 @@ void p3_cci_setup_decided(struct p3_nic *n, struct p3_cci_conn *conn, uint32_t s
 	p3_cci_op_set_up(n, conn, CCI_SUCCESS);
 	p3_cci_expire_set_alive(n, conn, conn->alive_us);
 }
+
+struct p3_cci_conn *p3_cci_setup_used(
+	struct p3_nic *n, const struct p3_peer *p, uint64_t tag)
+{
+	struct p3_cci_conn *conn = p3_cci_conn_named(n, tag);
+	if (!conn || conn->peer != p)
+		return NULL;
+	if (p3_unlikely(conn->state == P3_CCI_DECIDED) &&
+		!(conn->todo & P3_CCI_TODO_DECIDE))
+		p3_cci_setup_decided(n, conn, P3_CCI_OK);
+	return conn->state == P3_CCI_READY ? conn : NULL;
+}

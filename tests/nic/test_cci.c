@@ -8,6 +8,7 @@
 
 #include "lib/cci/handle.h"
 #include "lib/node/node.h"
+#include "nic/cci/call.h"
 
 #include <poll.h>
 #include <string.h>
@@ -466,6 +467,64 @@ NODES_CASE(a_peer_dies_while_several_reads_move, 2)
 		p3_cci_endpoint_destroy(ep);
 }
 
+/* ---- the first request of a client ---- */
+
+/* Make the connection wait for the client's answer, as if it lay unread. */
+static void forget_answer(struct p3_nic *n, void *arg)
+{
+	struct p3_cci_conn *conn = arg;
+	(void)n;
+	CHECK_EQ(conn->state, P3_CCI_READY);
+	conn->state = P3_CCI_DECIDED;
+}
+
+static void wait_for_answer_again(cci_connection_t *conn)
+{
+	CHECK(p3_cci_call(nic(), forget_answer, p3_item(conn, struct p3_cci_conn, pub)));
+}
+
+static void be_accepted_by_request(cci_endpoint_t *ep, cci_connection_t *conn)
+{
+	cci_event_t *e = next(ep, CCI_EVENT_ACCEPT);
+	CHECK_EQ(e->accept.status, CCI_SUCCESS);
+	CHECK(e->accept.connection == conn);
+	give(e);
+}
+
+/* The NIC may find the client's first message, or its first RMA request, before it finds
+ * the client's answer to the decision, which is in another ring. */
+NODES_CASE(a_request_before_the_answer_accepts, 2)
+{
+	UNUSED_ARGS;
+	unsigned char *at = node_alloc(LONG);
+	cci_endpoint_t *ep = open_at(rank == 0 ? SERVICE : 0);
+	sync_nodes();
+	cci_connection_t *conn = rank == 0 ? accepted(ep, 0, 0)
+					   : connected(ep, 0, CCI_CONN_ATTR_RO, NULL, 0);
+	struct p3_cci_rma r = {.msg = NULL};
+	if (rank == 0)
+		offer_memory(ep, conn, at);
+	else
+		r = read_of_offer(ep, at);
+	for (unsigned step = 0; step < 4; step++) {
+		if (rank == 0)
+			wait_for_answer_again(conn);
+		sync_nodes();
+		if (rank == 0)
+			be_accepted_by_request(ep, conn);
+		else if (step < 3)
+			CHECK_EQ(send_one(conn, at, lengths[5 * step], 0), CCI_SUCCESS);
+		else
+			rma(ep, conn, r, CCI_SUCCESS);
+		if (rank == 1 && step < 3)
+			give(next(ep, CCI_EVENT_SEND));
+		if (rank == 0 && step < 3)
+			give(next(ep, CCI_EVENT_RECV));
+		sync_nodes();
+	}
+	p3_cci_endpoint_destroy(ep);
+}
+
 /* ---- OS handles ---- */
 
 #define ECHOS 200u
@@ -528,6 +587,7 @@ int main(void)
 		cmocka_unit_test(remote_memory_is_written_and_read),
 		cmocka_unit_test(a_closed_connection_and_a_dead_peer_end_sends),
 		cmocka_unit_test(a_peer_dies_while_several_reads_move),
+		cmocka_unit_test(a_request_before_the_answer_accepts),
 		cmocka_unit_test(sleepers_do_not_wait_for_ticks),
 	};
 	return RUN_CASES(cases);
