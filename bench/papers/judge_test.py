@@ -135,6 +135,8 @@ class Papers(unittest.TestCase):
         generic = {"nic_ns": 10.0, "kernel_ns": 20.0}
         for nic, answer in ((25.0, True), (35.0, False), (Measured([20, 25, 40]), None)):
             self.answer(bypass.frees(2, {"nic_ns": nic, "kernel_ns": 0.0}, generic), answer)
+        none = {"nic_ns": Measured([0, 0]), "kernel_ns": Measured([0, 0])}
+        self.answer(bypass.frees(2, none, none), False)
 
     def test_parts(self):
         for ratio, answer in ((1.2, True), (0.9, False), (MIXED, None)):
