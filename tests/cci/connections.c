@@ -366,6 +366,7 @@ STATEMENT(39, connect_times_out, 2, 0)
 			CHECK(event->accept.context == CONTEXT(93));
 			RETURN(event);
 		}
+		barrier(); /* the next request comes behind this ACCEPT */
 	}
 }
 
