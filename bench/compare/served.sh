@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # For peers whose program is a client and a server.  Read by compare.
 
-# served server-command -- client-command: both pinned, the client tried until it works.
+# served server-command -- client-command: both pinned, the client tried until it works, or
+# the server has ended.
 # Call it in a pipeline.
 served() {
 	local server=()
@@ -13,11 +14,13 @@ served() {
 	$limit taskset -c "$second_cpu" "${server[@]}" >>"$log" 2>&1 &
 	local child=$!
 	trap 'kill "$child" 2>/dev/null' EXIT # of the subshell that this runs in
-	for _ in 1 2 3 4 5 6; do
+	local tries status=1
+	for ((tries = 0; tries < 60 && status; tries++)); do
 		sleep 0.3
-		$limit taskset -c "$first_cpu" "$@" 2>>"$log" >"$work/client" && break
+		$limit taskset -c "$first_cpu" "$@" 2>>"$log" >"$work/client"
+		status=$?
+		kill -0 "$child" 2>/dev/null || break
 	done
-	local status=$?
 	((status)) && kill "$child" 2>/dev/null
 	wait "$child" 2>/dev/null
 	trap - EXIT
