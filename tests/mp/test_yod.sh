@@ -226,10 +226,11 @@ case_stubborn() {
 }
 
 case_second_interrupt() {
-	start -sz 2 sh -c 'trap "" TERM INT; echo up; while :; do sleep 0.2; done'
+	start -sz 2 sh -c 'trap "" TERM; trap "echo asked" INT; echo up
+		while :; do sleep 0.2; done'
 	await_lines 2
 	kill -INT $pid
-	sleep 0.5
+	await_lines 4
 	kill -INT $pid
 	ends
 	same status 130 $status
@@ -268,19 +269,31 @@ case_user_signals() {
 	same counts "2 2" "$(grep -c one "$dir/out") $(grep -c two "$dir/out")"
 }
 
+# Print the states of yod and of the processes that have printed their numbers.
+states() {
+	local p
+	for p in $pid $(cat "$dir/out"); do state_of "$p"; done | tr -d '\n'
+}
+
+all_are_stopped() {
+	[ "$(states)" = TTT ]
+}
+
+none_is_stopped() {
+	[[ $(states) != *T* ]]
+}
+
 case_stop_and_continue() {
-	local p states
 	# A shell that is stopped between vfork and exec would be in state D.
-	start -sz 2 --timeout 3 sh -c 'echo $$; exec sleep 300'
+	start -sz 2 --timeout 5 sh -c 'echo $$; exec sleep 300'
 	await_lines 2
 	kill -TSTP $pid
-	sleep 4
-	states=$(for p in $pid $(cat "$dir/out"); do state_of "$p"; done | tr -d '\n')
-	same "states when stopped" TTT "$states"
+	patiently 10 all_are_stopped || fail "not all are stopped: $(states)"
+	# pause: longer than the time-out, which does not count this time
+	sleep 6
+	same "states when stopped" TTT "$(states)"
 	kill -CONT $pid
-	sleep 0.3
-	states=$(for p in $(cat "$dir/out"); do state_of "$p"; done | tr -d '\nRD')
-	same "none is stopped" "" "${states//S/}"
+	patiently 10 none_is_stopped || fail "some are stopped: $(states)"
 	ends
 	same "timeout goes on counting" 124 $status
 	nothing_left 1
@@ -333,12 +346,20 @@ case_background_child() {
 	nothing_left 1
 }
 
+children() { # of the launcher
+	cat /proc/"$(launcher)"/task/*/children | wc -w
+}
+
+has_one_child() {
+	[ "$(children)" = 1 ]
+}
+
 case_orphans_are_reaped() {
-	start -sz 1 sh -c 'for i in 1 2 3 4 5 6 7 8; do (sleep 0.1 &) ; done; echo up; sleep 2'
+	start -sz 1 sh -c "for i in 1 2 3 4 5 6 7 8; do (sleep 0.1 &) ; done; echo up
+		until [ -e $dir/reaped ]; do sleep 0.1; done"
 	await_lines 1
-	sleep 1
-	same "zombies" 0 "$(cat /proc/"$(launcher)"/task/*/children | tr ' ' '\n' |
-		while read -r p; do [ -z "$p" ] || state_of "$p"; done | grep -c Z)"
+	patiently 10 has_one_child || fail "$(children) children, with orphans that have ended"
+	touch "$dir/reaped"
 	ends
 	same status 0 $status
 }
@@ -385,11 +406,11 @@ case_said_exec() {
 
 case_said_reaped_late() {
 	run -sz 2 --keep-going "$YOD_NODE" hello join barrier 1:die:15 wait:DIED \
-		nap:300 state drop nap:300 state leave
+		nap:100 state drop gone leave
 	same states "0 state -,0 state Z," "$(sorted_out | grep -o '0 state.*' |
 		sed 's/1 rel.*//')"
 	run -sz 2 --keep-going "$YOD_NODE" hello join barrier 1:die:15 wait:DIED \
-		nap:1800 state leave
+		gone leave
 	same "state without an answer" "0 state -," "$(sorted_out | grep -o '0 state.*' |
 		sed 's/1 rel.*//')"
 }
@@ -427,12 +448,14 @@ case_tags() {
 case_tag_partial_lines() {
 	run -sz 1 --tag sh -c 'printf a; sleep 0.6; printf b; sleep 0.1; echo c; printf d'
 	same bytes "[0] abc,[0] d" "$(tr '\n' ',' <"$dir/out")"
-	start -sz 1 --tag sh -c 'printf prompt; sleep 3; echo'
-	sleep 1.5
+	start -sz 1 --tag sh -c "printf prompt; until [ -e $dir/went ]; do sleep 0.1; done; echo"
+	await prompt
 	same "partial line is out" "[0] prompt" "$(cat "$dir/out")"
+	touch "$dir/went"
 	ends
-	run -sz 2 --tag sh -c '[ $PTL_MY_RID = 1 ] && sleep 0.8 && echo other && exit 0
-		printf begin; sleep 2; echo end'
+	run -sz 2 --tag sh -c "said() { until grep -q \$1 $dir/out; do sleep 0.1; done; }
+		[ \$PTL_MY_RID = 1 ] && said begin && echo other && exit 0
+		printf begin; said other; echo end"
 	same "another node in between" "[0] begin,[1] other,[0] end," \
 		"$(tr '\n' ',' <"$dir/out")"
 }
@@ -474,15 +497,16 @@ case_tag_slow_reader() {
 	same "a reader that leaves" first "$took"
 	nothing_left 3
 	new_mark
-	(YOD_TEST_MARK=$mark exec "$yod" -sz 2 --tag yes 2>"$dir/err") |
-		sh -c 'read -r x; sleep 4' &
-	sleep 1
-	pid=$(marked | sort -n | head -1)
+	(echo $BASHPID >"$dir/pid"; YOD_TEST_MARK=$mark exec "$yod" -sz 2 --tag yes 2>"$dir/err") |
+		sh -c "read -r x; touch $dir/read; until [ -e $dir/done ]; do sleep 0.1; done" &
+	patiently 10 test -e "$dir/read" || fail "the reader reads nothing"
+	pid=$(<"$dir/pid")
 	kill -INT "$pid"
-	sleep 0.3
-	kill -INT "$pid"
-	sleep 1
+	await 'ending the job' "$dir/err"
+	kill -INT "$pid" 2>/dev/null
+	patiently 3 none_is_marked
 	same "interrupted with a reader that sleeps" "" "$(marked | tr '\n' ' ')"
+	touch "$dir/done"
 	wait
 }
 

@@ -63,7 +63,7 @@ background_reader() {
 " 'await:end of 1' nap:500 'type:jobs
 ' await:Running 'type:echo to the sh''ell
 ' 'await:to the shell' 'type:fg
-' 'nap:100' 'type:to rank zero
+' 'await:end of $PTL_MY_RID' 'type:to rank zero
 ' 'await:to rank zero' 'await:to rank zero' type:^D 'await:end of 0' 'await:> ' 'type:exit 0
 ' -- "${shell[@]}"
 }

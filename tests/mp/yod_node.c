@@ -6,6 +6,7 @@
  *
  * "R:" before a word: only rank R does it.  It prints packets about ends and barriers.
  */
+#include "../support/asleep.h"
 #include "shm/job.h"
 #include "shm/layout.h"
 
@@ -129,18 +130,31 @@ static void drop(const char *arg)
 		NULL, 0);
 }
 
-/* Print the state of the process that the last end was about, or "gone". */
+/* Wait until the process that the last end was about is not about to sleep or to end; if
+ * gone, until it is not there any more. */
+static char settled_state(bool gone)
+{
+	pid_t pid = (pid_t)os_pid[last.node];
+	struct patience p = patience_ms(20000);
+	char now;
+	while (((now = thread_state(pid)) != 0 && (gone || strchr("RD", now))) &&
+		!patience_is_over(&p))
+		/* pause: between two looks */
+		usleep(1000);
+	return now ? now : '-';
+}
+
+/* Print the state of the process that the last end was about; "-": it is gone. */
 static void state(const char *arg)
 {
-	char name[40], line[200] = "", *at;
 	(void)arg;
-	snprintf(name, sizeof name, "/proc/%u/stat", os_pid[last.node]);
-	int fd = open(name, O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? 0 : read(fd, line, sizeof line - 1);
-	at = n > 0 ? strrchr(line, ')') : NULL;
-	printf("%u state %.1s\n", rank, at ? at + 2 : "-");
-	if (fd >= 0)
-		close(fd);
+	printf("%u state %c\n", rank, settled_state(false));
+}
+
+static void await_gone(const char *arg)
+{
+	(void)arg;
+	printf("%u state %c\n", rank, settled_state(true));
 }
 
 static void nap(const char *arg)
@@ -267,6 +281,7 @@ static const struct word {
 	{"wait", wait_for},
 	{"drop", drop},
 	{"state", state},
+	{"gone", await_gone},
 	{"nap", nap},
 	{"die", die},
 	{"exit", end},
