@@ -38,14 +38,15 @@ static ptl_handle_md_t md;
 static uint64_t sample[SAMPLES];
 static uint64_t shot;
 
-/* Return the number of runnable threads for each CPU, and at least 1. */
+/* Return the number of runnable threads for each CPU, and at least 1: that of the last
+ * minute or that of now, which is larger when the load has just begun. */
 static double crowding(void)
 {
-	double runnable = 1;
-	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
-	if (getloadavg(&runnable, 1) != 1 || runnable < (double)cpus)
-		return 1;
-	return runnable / (double)cpus;
+	double runnable = 0, now = 1 / patience_share_now();
+	if (getloadavg(&runnable, 1) != 1)
+		return now;
+	runnable /= (double)sysconf(_SC_NPROCESSORS_ONLN);
+	return runnable > now ? runnable : now;
 }
 
 static void report(const char *what, double limit)

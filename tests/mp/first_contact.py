@@ -176,9 +176,8 @@ def on_terminal(columns, *command):
     """What a command prints on a terminal that wide, as lines."""
     pid, fd = pty.fork()
     if pid == 0:
-        time.sleep(0.2)  # until the size is set
+        fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack('HHHH', 40, columns, 0, 0))
         os.execv(command[0], list(map(str, command)))
-    fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack('HHHH', 40, columns, 0, 0))
     text = b''
     try:
         while part := os.read(fd, 65536):
@@ -201,7 +200,8 @@ def narrow():
     job = subprocess.Popen([YOD, '-sz', '2', '--timeout', str(LIMIT), HANG, 'event'],
                            stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     patience = Patience(40)
-    while not patience.is_over() and start(PTLSTAT, job.pid).stdout.count(' EQ ') < 1:
+    while not patience.is_over() and '1 node waits for it' not in start(
+            PTLSTAT, 'why', job.pid).stdout:
         time.sleep(0.05)
     wide, thin = last_picture(250, job.pid), last_picture(80, job.pid)
     expect(len(wide) == len(thin) == 4, f'ptlstat shows {wide} and {thin}')

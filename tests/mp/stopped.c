@@ -4,6 +4,7 @@
  * the others; these are not disturbed, nothing fails, and all messages arrive when rank
  * 1 goes on
  */
+#include "../support/asleep.h"
 #include "mp.h"
 
 #include <signal.h>
@@ -112,7 +113,7 @@ static void source(void)
 	mp_check(victim > 1, "pid %d", (int)victim);
 
 	double before = talk_to_others(md);
-	mp_check(kill(victim, SIGSTOP) == 0, "SIGSTOP");
+	mp_check(kill(victim, SIGSTOP) == 0 && await_stopped(victim), "SIGSTOP");
 	start_with_victim(to_victim);
 	double during = talk_to_others(md);
 	for (int i = 0; i < 4 && during >= 3 * before + 0.5; i++)
