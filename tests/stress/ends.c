@@ -12,6 +12,7 @@
  * rank 2 is right.
  */
 #include "stress/streams.h"
+#include "support/asleep.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -126,23 +127,9 @@ static void await_cue(void)
 	mp_check(mp_next_soon(cue_eq, 20000, &ev), "no cue");
 }
 
-static bool is_stopped(pid_t pid)
-{
-	char path[64], state = 0;
-	snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-	FILE *f = fopen(path, "re");
-	if (f) {
-		(void)!fscanf(f, "%*d (%*[^)]) %c", &state);
-		fclose(f);
-	}
-	return state == 'T';
-}
-
 static void stop(unsigned rank)
 {
-	mp_check(kill(pids[rank], SIGSTOP) == 0, "kill");
-	while (!is_stopped(pids[rank]))
-		usleep(100);
+	mp_check(kill(pids[rank], SIGSTOP) == 0 && await_stopped(pids[rank]), "SIGSTOP");
 }
 
 static void go_on(unsigned rank)

@@ -67,8 +67,16 @@ if [ -z "$P3_HUGE_PAGES" ]; then
 		[ "$lines" = 1 ] || complain "$lines lines in three lives"
 		# Refused calls are repeated for ever: there is an error, and the job
 		# does not work.
-		PTL3_HUGEPAGES=on timeout -k 1 2 "$yod" -sz 2 "$bin/stress_lives" >"$out" 2>&1
-		grep -q 'error: .*free hugepages' "$out" || complain "on: no word"
+		PTL3_HUGEPAGES=on timeout -k 1 "${P3_LIMIT:-3000}" "$yod" -sz 2 \
+			"$bin/stress_lives" >"$out" 2>&1 &
+		until grep -q 'error: .*free hugepages' "$out"; do
+			kill -0 $! 2>/dev/null || { complain "on: no word" && break; }
+			sleep 0.1
+		done
+		# pause: time for it to work wrongly
+		sleep 1
+		kill $! 2>/dev/null
+		wait $!
 		grep -q '^fine' "$out" && complain "on: it works?"
 	fi
 	count

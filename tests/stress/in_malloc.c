@@ -12,6 +12,7 @@
  * With "real" they are the machine's, which needs one at least.
  */
 #include "../mp/mp.h"
+#include "../support/asleep.h"
 #include "shm/atomics.h"
 
 #include <cnos_mpi_os.h>
@@ -264,7 +265,7 @@ static pid_t stop_other(void)
 	ptl_handle_md_t md = mp_bind(&pid, sizeof pid, eq, 0);
 	mp_get(md, 0, sizeof pid, 1, PID, 0);
 	(void)mp_expect(eq, PTL_EVENT_REPLY_END);
-	mp_check(kill(pid, SIGSTOP) == 0, "cannot stop rank 1");
+	mp_check(kill(pid, SIGSTOP) == 0 && await_stopped(pid), "cannot stop rank 1");
 	return pid;
 }
 
