@@ -165,10 +165,11 @@ struct torture {
 	p3_a64 seed;
 };
 
+/* Fill the ring once at least. */
 static void *write_records(void *arg)
 {
 	struct torture *x = arg;
-	for (uint64_t i = 0; !p3_get(&x->stop); i++)
+	for (uint64_t i = 0; i < RECORDS || !p3_get(&x->stop); i++)
 		write_one(x->region, i);
 	return NULL;
 }
@@ -206,7 +207,7 @@ static void reader_of_a_live_ring_sees_no_torn_record(void **state)
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(pthread_create(&host[i], NULL, write_hosts, &x), 0);
 	uint64_t seen = 0, end = p3_now_ns() + 200000000;
-	while (p3_now_ns() < end)
+	while (!seen || p3_now_ns() < end)
 		seen += look_at_all(x.region);
 	p3_set(&x.stop, 1);
 	pthread_join(fw, NULL);
@@ -214,7 +215,6 @@ static void reader_of_a_live_ring_sees_no_torn_record(void **state)
 		pthread_join(host[i], NULL);
 	print_message("# tried: %llu records read while they were written\n",
 		(unsigned long long)seen);
-	assert_true(seen > 0);
 	seen = look_at_all(x.region);
 	assert_in_range(seen, RECORDS, RECORDS + HOSTS);
 	free(x.region);
@@ -456,7 +456,7 @@ static void anything_in_a_core_is_read(void **state)
 {
 	(void)state;
 	uint64_t seed = 20261122, tried = 0, sound = 0, end = p3_now_ns() + 300000000;
-	for (; p3_now_ns() < end; tried++) {
+	for (; tried < 30 || p3_now_ns() < end; tried++) {
 		void *region[CORE_NODES];
 		fill_regions(region);
 		if (tried % 3)
