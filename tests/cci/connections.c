@@ -92,6 +92,7 @@ STATEMENT(30, payload, 2, 0)
 			OK(cci_connect(ep, told_uri(1, 0), pattern(length), length, a,
 				NULL, 0, NULL));
 			TAKE(ep, CCI_EVENT_CONNECT);
+			barrier();
 			continue;
 		}
 		cci_event_t *request = EXPECT(ep, CCI_EVENT_CONNECT_REQUEST);
@@ -100,6 +101,7 @@ STATEMENT(30, payload, 2, 0)
 		TAKE(ep, CCI_EVENT_ACCEPT);
 		check_payload(request, length);
 		RETURN(request);
+		barrier(); /* the next request may overtake this ACCEPT */
 	}
 }
 
@@ -155,6 +157,7 @@ STATEMENT(33, attribute_of_the_client, 2, 0)
 	{
 		if (me.is_client) {
 			CHECK(connect_to(ep, told_uri(1, 0), a, NULL)->attribute == a);
+			barrier();
 			continue;
 		}
 		cci_event_t *request = EXPECT(ep, CCI_EVENT_CONNECT_REQUEST);
@@ -162,6 +165,7 @@ STATEMENT(33, attribute_of_the_client, 2, 0)
 		OK(cci_accept(request, NULL));
 		RETURN(request);
 		CHECK(connection_in(EXPECT(ep, CCI_EVENT_ACCEPT))->attribute == a);
+		barrier();
 	}
 }
 
@@ -231,6 +235,7 @@ STATEMENT(36, return_undecided, 2, 0)
 			OK(cci_connect(
 				ep, told_uri(1, 0), "payload", 7, a, NULL, 0, NULL));
 			TAKE(ep, CCI_EVENT_CONNECT);
+			barrier();
 			continue;
 		}
 		cci_event_t *request = EXPECT(ep, CCI_EVENT_CONNECT_REQUEST);
@@ -240,6 +245,7 @@ STATEMENT(36, return_undecided, 2, 0)
 		OK(cci_accept(request, NULL));
 		RETURN(request);
 		TAKE(ep, CCI_EVENT_ACCEPT);
+		barrier();
 	}
 }
 
@@ -250,6 +256,7 @@ STATEMENT(37, return_request_late, 2, 0)
 	for (int i = 0; i < 20; i++) {
 		if (me.is_client) {
 			(void)connect_to(ep, told_uri(1, 0), CCI_CONN_ATTR_RO, NULL);
+			barrier();
 			continue;
 		}
 		cci_event_t *request = EXPECT(ep, CCI_EVENT_CONNECT_REQUEST);
@@ -259,6 +266,7 @@ STATEMENT(37, return_request_late, 2, 0)
 		TAKE(ep, CCI_EVENT_ACCEPT);
 		if (i % 2 == 0)
 			RETURN(request);
+		barrier();
 	}
 }
 
