@@ -137,8 +137,8 @@ static int say_no_yod(int rc)
 	/* With another version, yod says it, when it has read HELLO. */
 	if (rc == -EPROTONOSUPPORT || rc == -ECONNRESET)
 		return P3_STATUS_YOD;
-	p3_record_set("--agent: standard input has no order of a yod; expected that "
-		      "yod --hosts starts the agent");
+	p3_say("--agent: standard input has no order of a yod; expected that "
+	       "yod --hosts starts the agent");
 	return P3_STATUS_YOD;
 }
 
@@ -167,8 +167,8 @@ static int be_like_yod(struct p3_agent *a)
 	snprintf(a->domain, sizeof a->domain, "yod-%u-%.12s-%u", o->jid, o->tag, o->host);
 	if (!chdir(o->dir))
 		return 0;
-	p3_record_set("directory '%s': %s; expected the directory in which yod was "
-		      "started, on each host",
+	p3_say("directory '%s': %s; expected the directory in which yod was "
+	       "started, on each host",
 		o->dir, strerror(errno));
 	p3_agent_refuse(a, P3_STATUS_NO_FILE);
 	return P3_STATUS_NO_FILE;

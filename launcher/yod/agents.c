@@ -85,7 +85,7 @@ static void break_off(struct p3_agents *a, int sig)
 		return;
 	bool again = a->hurry || a->stage != P3_AGENTS_GOING;
 	if (!again)
-		p3_record_set("signal %d (%s); ending the job", sig, strsignal(sig));
+		p3_say("signal %d (%s); ending the job", sig, strsignal(sig));
 	a->hurry = true;
 	if (again)
 		a->drain_at = p3_now_ms();
@@ -134,7 +134,7 @@ static void on_guard_gone(struct p3_agents *a)
 {
 	prctl(PR_SET_PDEATHSIG, 0); /* as in run.c */
 	epoll_ctl(a->ep, EPOLL_CTL_DEL, a->alive_fd, NULL);
-	p3_record_set("yod was killed; ending the job");
+	p3_say("yod was killed; ending the job");
 	p3_agents_decide(a, 128 + SIGKILL);
 	a->hurry = true;
 	a->drain_at = p3_now_ms();
@@ -297,7 +297,7 @@ static void on_timeout(struct p3_agents *a)
 	a->timeout_at = P3_NEVER;
 	if (a->stage != P3_AGENTS_GOING)
 		return;
-	p3_record_set("timeout: the job has run for %.3g s (--timeout); ending the job",
+	p3_say("timeout: the job has run for %.3g s (--timeout); ending the job",
 		(double)a->opt->timeout_ms / 1000);
 	p3_agents_decide(a, P3_STATUS_TIMEOUT);
 	if (!reports_first(a, SIGTERM))
@@ -317,8 +317,8 @@ static void on_slow(struct p3_agents *a)
 		if (l->exited)
 			continue;
 		if (a->went && l->state != P3_UPLINK_DONE)
-			p3_record_set("host %s: its agent does not end; left behind (see "
-				      "that the host can be reached)",
+			p3_say("host %s: its agent does not end; left behind (see "
+			       "that the host can be reached)",
 				a->hosts->host[h].name);
 		kill(-l->rsh.pid, SIGKILL);
 		p3_uplink_cut(a, h);
@@ -448,8 +448,7 @@ static void open_inquiry(struct p3_agents *a)
 	if (!rc)
 		rc = watch(a, p3_inquiry_fd(a->inquiry), KEY_INQUIRY);
 	if (rc)
-		p3_record_set(
-			"ptlstat --hosts will not find this job: %s", strerror(-rc));
+		p3_say("ptlstat --hosts will not find this job: %s", strerror(-rc));
 }
 
 static int start_agents(struct p3_agents *a, uint32_t jid)
@@ -477,7 +476,7 @@ static int start(struct p3_agents *a, uint32_t jid, const struct p3_guard *guard
 	raise_nofile(a);
 	int rc = open_parts(a, guard);
 	if (rc)
-		p3_record_set("cannot start the job: %s; see ulimit -n and ulimit -u",
+		p3_say("cannot start the job: %s; see ulimit -n and ulimit -u",
 			strerror(-rc));
 	const char *rsh = a->opt->rsh ? a->opt->rsh : p3_conf_text(P3_CONF_RSH);
 	rsh = rsh ? rsh : p3_conf_row(P3_CONF_RSH)->usual;
@@ -544,7 +543,7 @@ int p3_agents_run(const struct p3_opt *opt, uint32_t jid, const struct p3_guard 
 	(void)signals;
 	struct p3_agents *a = create(opt);
 	if (!a) {
-		p3_record_set("out of memory for %u nodes; use fewer, or raise ulimit -v",
+		p3_say("out of memory for %u nodes; use fewer, or raise ulimit -v",
 			opt->size);
 		return P3_STATUS_YOD;
 	}

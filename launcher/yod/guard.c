@@ -76,8 +76,7 @@ static void sweep(void)
 	for (int i = 0; i < SWEEP_TRIES; i++)
 		if (p3_reap_sweep(SWEEP_MS))
 			return;
-	p3_record_set(
-		"some processes of the job do not end (see ps: state D?); left behind");
+	p3_say("some processes of the job do not end (see ps: state D?); left behind");
 }
 
 struct ends {
@@ -106,9 +105,8 @@ static _Noreturn void guard(pid_t yod, struct ends *e, const struct p3_guard_dut
 	int status = watch(yod, e->signals, &e->in);
 	FAULT_POINT("yod.guard_unswept");
 	if (WIFSIGNALED(status))
-		p3_record_set(
-			"the launcher (pid %d) was killed by signal %d (%s); ending the "
-			"job",
+		p3_say("the launcher (pid %d) was killed by signal %d (%s); ending the "
+		       "job",
 			(int)yod, WTERMSIG(status), strsignal(WTERMSIG(status)));
 	let_end(duty->grace_ms);
 	sweep();

@@ -62,14 +62,14 @@ static bool is_there(const struct p3_hosts *h, const char *name)
 static int add(struct p3_hosts *h, const char *option, const char *name, uint32_t slots)
 {
 	if (is_there(h, name)) {
-		p3_record_set("%s: host '%s' is there twice; expected once, with all its "
-			      "slots, as in %s:4",
+		p3_say("%s: host '%s' is there twice; expected once, with all its "
+		       "slots, as in %s:4",
 			option, name, name);
 		return -EINVAL;
 	}
 	if (h->n == MOST) {
-		p3_record_set("%s: '%s' is host number %u; expected %u hosts at most",
-			option, name, h->n + 1, (unsigned)MOST);
+		p3_say("%s: '%s' is host number %u; expected %u hosts at most", option,
+			name, h->n + 1, (unsigned)MOST);
 		return -EINVAL;
 	}
 	struct p3_host *more = realloc(h->host, (h->n + 1) * sizeof *more);
@@ -86,8 +86,8 @@ static int add(struct p3_hosts *h, const char *option, const char *name, uint32_
 
 static int say_bad_word(const char *word)
 {
-	p3_record_set("--hosts: '%.100s' is no host; expected names, each with its "
-		      "number of slots or without, as in --hosts c1:4,c2:2",
+	p3_say("--hosts: '%.100s' is no host; expected names, each with its "
+	       "number of slots or without, as in --hosts c1:4,c2:2",
 		word);
 	return -EINVAL;
 }
@@ -113,9 +113,9 @@ int p3_hosts_parse(const char *list, struct p3_hosts *hosts_out)
 
 static int say_bad_line(const char *file, uint32_t line, const char *text)
 {
-	p3_record_set("--hostfile: %s:%u: '%.100s' is no host; expected a name in each "
-		      "line, with its number of slots or without, as in c1:4 or c1 "
-		      "slots=4",
+	p3_say("--hostfile: %s:%u: '%.100s' is no host; expected a name in each "
+	       "line, with its number of slots or without, as in c1:4 or c1 "
+	       "slots=4",
 		file, line, text);
 	return -EINVAL;
 }
@@ -153,8 +153,8 @@ static int take_lines(struct p3_hosts *h, const char *file, FILE *f)
 	free(text);
 	if (rc || h->n)
 		return rc;
-	p3_record_set("--hostfile: '%s' has no hosts; expected a name in each line, as "
-		      "in c1:4",
+	p3_say("--hostfile: '%s' has no hosts; expected a name in each line, as "
+	       "in c1:4",
 		file);
 	return -EINVAL;
 }
@@ -164,8 +164,8 @@ int p3_hosts_read(const char *file, struct p3_hosts *hosts_out)
 	*hosts_out = (struct p3_hosts){0};
 	FILE *f = fopen(file, "re");
 	if (!f) {
-		p3_record_set("--hostfile: '%s': %s; expected a file with the name of a "
-			      "host in each line",
+		p3_say("--hostfile: '%s': %s; expected a file with the name of a "
+		       "host in each line",
 			file, strerror(errno));
 		return -EINVAL;
 	}
@@ -201,8 +201,8 @@ int p3_hosts_place(struct p3_hosts *h, uint32_t size)
 	even_out(h, size);
 	uint64_t slots = count_slots(h);
 	if (slots < size) {
-		p3_record_set("-sz: %u nodes, but the hosts have %llu slots; expected "
-			      "%llu nodes at most, or more slots, as in --hosts c1:4",
+		p3_say("-sz: %u nodes, but the hosts have %llu slots; expected "
+		       "%llu nodes at most, or more slots, as in --hosts c1:4",
 			size, (unsigned long long)slots, (unsigned long long)slots);
 		return -EINVAL;
 	}

@@ -110,9 +110,9 @@ static void print_own(const struct p3_inquiry *q, uint32_t host, int32_t status,
 {
 	const char *name = host < hosts_of(q) ? q->agents->hosts->host[host].name : NULL;
 	if (status)
-		p3_record_set("host %s: no report: %s", name, strerror(status));
+		p3_say("host %s: no report: %s", name, strerror(status));
 	else if (len && name)
-		p3_record_set("host %s:", name);
+		p3_say("host %s:", name);
 	if (!len)
 		return;
 	ssize_t n = write(STDERR_FILENO, text, len);

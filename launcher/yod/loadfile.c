@@ -31,9 +31,9 @@ char *p3_loadfile_read(const char *name)
 	FILE *f = fopen(name, "re");
 	char *text = f ? read_all(f, &len) : NULL;
 	if (!text)
-		p3_record_set("-F: '%s': %s; expected a text file with a line for each "
-			      "program, "
-			      "as in: -sz 2 ./prog arguments",
+		p3_say("-F: '%s': %s; expected a text file with a line for each "
+		       "program, "
+		       "as in: -sz 2 ./prog arguments",
 			name, strerror(errno));
 	if (f)
 		fclose(f);
@@ -42,9 +42,8 @@ char *p3_loadfile_read(const char *name)
 	text[len < LEN_MAX ? len : LEN_MAX] = 0;
 	if (strlen(text) == len)
 		return text;
-	p3_record_set(
-		"-F: '%s' is no text (it has a zero byte, or more than %u MiB); expected "
-		"a line for each program, as in: -sz 2 ./prog arguments",
+	p3_say("-F: '%s' is no text (it has a zero byte, or more than %u MiB); expected "
+	       "a line for each program, as in: -sz 2 ./prog arguments",
 		name, LEN_MAX >> 20);
 	free(text);
 	return NULL;

@@ -41,7 +41,7 @@ static int open_missing_standard_fds(void)
 
 static int say_cannot(const char *what, int rc, const char *remedy)
 {
-	p3_record_set("%s: %s; %s", what, strerror(-rc), remedy);
+	p3_say("%s: %s; %s", what, strerror(-rc), remedy);
 	return P3_STATUS_YOD;
 }
 
@@ -110,7 +110,7 @@ static int printed(int status)
 {
 	if (fflush(stdout) == 0 && !ferror(stdout))
 		return status;
-	p3_record_set("cannot write to standard output; see df, and where it leads");
+	p3_say("cannot write to standard output; see df, and where it leads");
 	return status ? status : P3_STATUS_YOD;
 }
 

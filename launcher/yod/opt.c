@@ -44,9 +44,8 @@ static struct p3_prog *now(struct p3_opt *opt)
 
 static int say_no_memory(void)
 {
-	p3_record_set(
-		"out of memory for the command line; use fewer programs, or raise ulimit "
-		"-v");
+	p3_say("out of memory for the command line; use fewer programs, or raise ulimit "
+	       "-v");
 	return P3_OPT_USAGE;
 }
 
@@ -71,14 +70,12 @@ static bool lacks_blank(const char *name, const char *value)
 static int set_size(struct p3_opt *opt, const char *name, const char *value)
 {
 	if (lacks_blank(name, value)) {
-		p3_record_set(
-			"-n%s: a blank is missing; expected -np %s", value, value + 1);
+		p3_say("-n%s: a blank is missing; expected -np %s", value, value + 1);
 		return P3_OPT_USAGE;
 	}
 	if (parse_count(value, P3_OPT_SIZE_MAX, &now(opt)->size))
 		return P3_OPT_RUN;
-	p3_record_set(
-		"%s: '%s' is no number of nodes of a job; expected 1 to %d, as in -sz 4",
+	p3_say("%s: '%s' is no number of nodes of a job; expected 1 to %d, as in -sz 4",
 		name, value, P3_OPT_SIZE_MAX);
 	return P3_OPT_USAGE;
 }
@@ -125,13 +122,13 @@ static int set_env(struct p3_opt *opt, const char *name, const char *value)
 {
 	size_t len = strcspn(value, "=");
 	if (!is_name(value, len)) {
-		p3_record_set("%s: '%s' names no variable; expected NAME=VALUE, as in "
-			      "--env OMP_NUM_THREADS=2",
+		p3_say("%s: '%s' names no variable; expected NAME=VALUE, as in "
+		       "--env OMP_NUM_THREADS=2",
 			name, value);
 		return P3_OPT_USAGE;
 	}
 	if (is_ours(value, len)) {
-		p3_record_set("%s: %.*s is yod's to set; expected another variable", name,
+		p3_say("%s: %.*s is yod's to set; expected another variable", name,
 			(int)len, value);
 		return P3_OPT_USAGE;
 	}
@@ -139,9 +136,8 @@ static int set_env(struct p3_opt *opt, const char *name, const char *value)
 		return p3_prog_env_add(now(opt), value) ? say_no_memory() : P3_OPT_RUN;
 	if (getenv(value))
 		return P3_OPT_RUN;
-	p3_record_set(
-		"%s: %s is not set in yod's environment; expected %s=VALUE, or export "
-		"it before",
+	p3_say("%s: %s is not set in yod's environment; expected %s=VALUE, or export "
+	       "it before",
 		name, value, value);
 	return P3_OPT_USAGE;
 }
@@ -159,8 +155,8 @@ static int set_bind(struct p3_opt *opt, const char *name, const char *value)
 	opt->place.bind = P3_BIND_LIST;
 	if (p3_cpulist_parse(value, &opt->place.list))
 		return P3_OPT_RUN;
-	p3_record_set("%s: '%s' is no placement; expected none, core, numa, or a list of "
-		      "CPUs as in --bind 0,2-3",
+	p3_say("%s: '%s' is no placement; expected none, core, numa, or a list of "
+	       "CPUs as in --bind 0,2-3",
 		name, value);
 	return P3_OPT_USAGE;
 }
@@ -171,9 +167,8 @@ static int set_per_unit(struct p3_opt *opt, const char *name, const char *value)
 	(void)name;
 	if (parse_count(value + (*value == 'N'), P3_OPT_SIZE_MAX, &opt->place.per_unit))
 		return P3_OPT_RUN;
-	p3_record_set(
-		"-VN: '%s' is no number of nodes; expected 1 to %d for each core, as in "
-		"-VN2",
+	p3_say("-VN: '%s' is no number of nodes; expected 1 to %d for each core, as in "
+	       "-VN2",
 		value + (*value == 'N'), P3_OPT_SIZE_MAX);
 	return P3_OPT_USAGE;
 }
@@ -199,8 +194,8 @@ static int set_only_rank(struct p3_opt *opt, const char *name, const char *value
 	opt->only = p3_ranks_parse(value, &opt->only_ranks);
 	if (opt->only)
 		return P3_OPT_RUN;
-	p3_record_set("%s: '%s' is no list of ranks; expected ranks and ranges, as in "
-		      "--only-rank 0,2-3",
+	p3_say("%s: '%s' is no list of ranks; expected ranks and ranges, as in "
+	       "--only-rank 0,2-3",
 		name, value);
 	return P3_OPT_USAGE;
 }
@@ -247,8 +242,7 @@ static int read_seconds(
 	char *end;
 	double s = strtod(value, &end);
 	if (end == value || *end || !(s >= least && s <= SECONDS_MOST)) {
-		p3_record_set(
-			"%s: '%s' is no time; expected seconds, %g to %.0f, as in %s 60",
+		p3_say("%s: '%s' is no time; expected seconds, %g to %.0f, as in %s 60",
 			name, value, least, SECONDS_MOST, name);
 		return P3_OPT_USAGE;
 	}
@@ -279,8 +273,8 @@ static int set_mode(struct p3_opt *opt, const char *name, const char *value)
 			opt->mode = value;
 			return P3_OPT_RUN;
 		}
-	p3_record_set("%s: '%s' is no mode; expected auto, lease, dedicated or park",
-		name, value);
+	p3_say("%s: '%s' is no mode; expected auto, lease, dedicated or park", name,
+		value);
 	return P3_OPT_USAGE;
 }
 
@@ -292,16 +286,15 @@ static int set_valgrind(struct p3_opt *opt, const char *name, const char *value)
 			opt->valgrind = (enum p3_valgrind)i;
 			return P3_OPT_RUN;
 		}
-	p3_record_set("%s: '%s' is no choice; expected auto, on or off", name, value);
+	p3_say("%s: '%s' is no choice; expected auto, on or off", name, value);
 	return P3_OPT_USAGE;
 }
 
 static int set_trace(struct p3_opt *opt, const char *name, const char *value)
 {
 	if (!*value) {
-		p3_record_set(
-			"%s: '' is no file; expected where the nodes' traces go, as in "
-			"--trace job.trace",
+		p3_say("%s: '' is no file; expected where the nodes' traces go, as in "
+		       "--trace job.trace",
 			name);
 		return P3_OPT_USAGE;
 	}
@@ -312,9 +305,8 @@ static int set_trace(struct p3_opt *opt, const char *name, const char *value)
 static int set_domain(struct p3_opt *opt, const char *name, const char *value)
 {
 	if (!p3_domain_is_name(value) || strcmp(value, P3_DOMAIN_NONE) == 0) {
-		p3_record_set(
-			"%s: '%.64s' is no name of a domain; expected letters, digits, "
-			"'-', '_' and '.', %d at most, as in --domain default",
+		p3_say("%s: '%.64s' is no name of a domain; expected letters, digits, "
+		       "'-', '_' and '.', %d at most, as in --domain default",
 			name, value, P3_DOMAIN_NAMES);
 		return P3_OPT_USAGE;
 	}
@@ -325,8 +317,8 @@ static int set_domain(struct p3_opt *opt, const char *name, const char *value)
 static int set_hosts(struct p3_opt *opt, const char *name, const char *value)
 {
 	if (opt->hosts_of) {
-		p3_record_set("%s: the hosts are given by %s already; expected one of "
-			      "--hosts and --hostfile, once",
+		p3_say("%s: the hosts are given by %s already; expected one of "
+		       "--hosts and --hostfile, once",
 			name, opt->hosts_of);
 		return P3_OPT_USAGE;
 	}
@@ -593,14 +585,13 @@ static void say_unknown(const char *word, const char *name)
 	const char *hint = hint_for(name);
 	const struct row *near = nearest(name);
 	if (hint)
-		p3_record_set("%s: not an option of yod; %s", word, hint);
+		p3_say("%s: not an option of yod; %s", word, hint);
 	else if (near)
-		p3_record_set(
-			"%s: not an option of yod; did you mean %s%s? yod --help lists "
-			"all",
+		p3_say("%s: not an option of yod; did you mean %s%s? yod --help lists "
+		       "all",
 			word, is_brief(near) ? "-" : "--", near->name);
 	else
-		p3_record_set("%s: not an option of yod; yod --help lists all", word);
+		p3_say("%s: not an option of yod; yod --help lists all", word);
 }
 
 static int bad_word(int c, const char *word)
@@ -611,11 +602,11 @@ static int bad_word(int c, const char *word)
 		word + dashes);
 	unsigned n = meant_by(name, list, sizeof list);
 	if (c == ':')
-		p3_record_set("%s: needs a value; see yod --help", word);
+		p3_say("%s: needs a value; see yod --help", word);
 	else if (n == 1)
-		p3_record_set("%s: takes no value; expected %s", word, list);
+		p3_say("%s: takes no value; expected %s", word, list);
 	else if (n > 1 && !hint_for(name))
-		p3_record_set("%s: is short for several; expected one of %s", word, list);
+		p3_say("%s: is short for several; expected one of %s", word, list);
 	else
 		say_unknown(word, name);
 	return P3_OPT_USAGE;
@@ -629,9 +620,8 @@ static int take(struct p3_opt *opt, int c, const char *word)
 	if (!row)
 		return bad_word(c, word);
 	if (!row->each && (opt->prog_n > 1 || now(opt)->place)) {
-		p3_record_set(
-			"%s: is for the whole job; expected before the first program, "
-			"outside of load files",
+		p3_say("%s: is for the whole job; expected before the first program, "
+		       "outside of load files",
 			word);
 		return P3_OPT_USAGE;
 	}
@@ -684,13 +674,12 @@ static int start_prog(struct p3_opt *opt, const struct p3_prog *like, const char
 static int check_prog(const struct p3_prog *prog)
 {
 	if (!prog->size) {
-		p3_record_set(
-			"-sz: missing; expected the number of nodes, as in yod -sz 4 "
-			"./prog");
+		p3_say("-sz: missing; expected the number of nodes, as in yod -sz 4 "
+		       "./prog");
 		return P3_OPT_USAGE;
 	}
 	if (!prog->argv[0] || !*prog->argv[0]) {
-		p3_record_set("program: missing; expected as in yod -sz 4 ./prog");
+		p3_say("program: missing; expected as in yod -sz 4 ./prog");
 		return P3_OPT_USAGE;
 	}
 	return P3_OPT_RUN;
@@ -756,12 +745,12 @@ static int say_bad_lines(const struct p3_opt *opt, int err, uint32_t line)
 	if (err == -ENOMEM)
 		return say_no_memory();
 	if (err == -EINVAL)
-		p3_record_set("%s:%u: a quote is not closed; expected another ' or \"",
+		p3_say("%s:%u: a quote is not closed; expected another ' or \"",
 			opt->load, line);
 	else
-		p3_record_set("-F: '%s' has no programs; expected a line for each, as "
-			      "in: -sz 2 "
-			      "./prog arguments",
+		p3_say("-F: '%s' has no programs; expected a line for each, as "
+		       "in: -sz 2 "
+		       "./prog arguments",
 			opt->load);
 	return P3_OPT_USAGE;
 }
@@ -791,9 +780,8 @@ static int take_load(struct p3_opt *opt)
 {
 	const struct p3_prog *first = &opt->prog[0];
 	if (opt->prog_n > 1 || first->size || first->argv[0]) {
-		p3_record_set(
-			"-F: '%s' has the programs and their numbers of nodes; expected "
-			"no -sz and no program beside it",
+		p3_say("-F: '%s' has the programs and their numbers of nodes; expected "
+		       "no -sz and no program beside it",
 			opt->load);
 		return P3_OPT_USAGE;
 	}
@@ -816,8 +804,7 @@ static int number_ranks(struct p3_opt *opt)
 		n += opt->prog[i].size;
 	}
 	if (n > P3_OPT_SIZE_MAX) {
-		p3_record_set(
-			"-sz: the programs have %llu nodes in all; expected %d at most",
+		p3_say("-sz: the programs have %llu nodes in all; expected %d at most",
 			(unsigned long long)n, P3_OPT_SIZE_MAX);
 		return P3_OPT_USAGE;
 	}
@@ -831,14 +818,13 @@ static int check_output(const struct p3_opt *opt)
 {
 	uint32_t last = opt->only ? p3_ranks_last(&opt->only_ranks) : 0;
 	if (last >= opt->size) {
-		p3_record_set("--only-rank: %u is no rank of this job; expected 0 to %u",
-			last, opt->size - 1);
+		p3_say("--only-rank: %u is no rank of this job; expected 0 to %u", last,
+			opt->size - 1);
 		return P3_OPT_USAGE;
 	}
 	if (opt->tag && opt->output_dir) {
-		p3_record_set(
-			"--tag: the names of the files say whose they are; expected "
-			"without --output-dir");
+		p3_say("--tag: the names of the files say whose they are; expected "
+		       "without --output-dir");
 		return P3_OPT_USAGE;
 	}
 	return P3_OPT_RUN;
@@ -850,8 +836,8 @@ static int check_hosts(struct p3_opt *opt)
 	if (!opt->hosts.n)
 		return P3_OPT_RUN;
 	if (opt->domain) {
-		p3_record_set("--domain: not for a job on several hosts; expected "
-			      "without %s",
+		p3_say("--domain: not for a job on several hosts; expected "
+		       "without %s",
 			opt->hosts_of);
 		return P3_OPT_USAGE;
 	}

@@ -38,10 +38,9 @@ static int empty_files(int dir_fd, const char *dir, uint32_t rank)
 	for (int which = 0; which < 2; which++) {
 		int fd = open_file(dir_fd, rank, which, O_TRUNC | O_NONBLOCK);
 		if (fd < 0) {
-			p3_record_set(
-				"--output-dir: cannot write %s/%s: %s; expected a file "
-				"that you may write, or none; remove it, or name another "
-				"folder",
+			p3_say("--output-dir: cannot write %s/%s: %s; expected a file "
+			       "that you may write, or none; remove it, or name another "
+			       "folder",
 				dir, name_of(name, rank, which), strerror(-fd));
 			return fd;
 		}
@@ -55,9 +54,8 @@ int p3_outdir_open(const char *dir, uint32_t size)
 	int made = mkdir(dir, 0777) && errno != EEXIST ? -errno : 0;
 	int fd = made ? made : open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0) {
-		p3_record_set(
-			"--output-dir: '%s' cannot be %s: %s; expected a folder, or the "
-			"name of a new one in a folder that is there",
+		p3_say("--output-dir: '%s' cannot be %s: %s; expected a folder, or the "
+		       "name of a new one in a folder that is there",
 			dir, made ? "made" : "opened", strerror(made ? -made : errno));
 		return -1;
 	}

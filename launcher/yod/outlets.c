@@ -90,8 +90,8 @@ static void watch(struct p3_outlets *o, uint32_t i, bool on)
 static void on_error(struct p3_outlets *o, uint32_t i, int err)
 {
 	if (err != EPIPE && !o->lost)
-		p3_record_set("cannot write the output of rank %u: %s; the rest of it is "
-			      "lost; see df",
+		p3_say("cannot write the output of rank %u: %s; the rest of it is "
+		       "lost; see df",
 			i / 2, strerror(err));
 	o->lost |= err != EPIPE;
 	finish(o, &o->stream[i]);

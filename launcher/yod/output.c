@@ -234,7 +234,7 @@ static void port_pump(struct p3_output *o, struct port *p)
 static void port_break(struct p3_output *o, struct port *p)
 {
 	if (p->sink.err != EPIPE)
-		p3_record_set("cannot write output: %s; the rest of it is lost",
+		p3_say("cannot write output: %s; the rest of it is lost",
 			strerror(p->sink.err));
 	for (uint32_t i = 0; i < 2 * o->ranks; i++) {
 		if (&o->port[o->stream[i].sink] != p)

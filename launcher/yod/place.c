@@ -116,9 +116,8 @@ static bool fits(const struct p3_place_machine *here, const struct p3_place_want
 	uint32_t n = want->bind == P3_BIND_NUMA ? u->n : smaller(u->n, here->quota);
 	if (!want->per_unit || size <= (uint64_t)n * want->per_unit)
 		return true;
-	p3_record_set(
-		"-VN: %u nodes, %u on each, do not fit on the %u %s that the job may use "
-		"(affinity, cgroup quota); expected -VN %u or more, or fewer nodes",
+	p3_say("-VN: %u nodes, %u on each, do not fit on the %u %s that the job may use "
+	       "(affinity, cgroup quota); expected -VN %u or more, or fewer nodes",
 		size, want->per_unit, n, name_of(want->bind), (size + n - 1) / n);
 	return false;
 }
@@ -185,9 +184,8 @@ static int choose_job(const struct p3_place_machine *here,
 	}
 	p3_cpulist_print(&want->list, list, sizeof list);
 	p3_cpulist_print(&here->mask, mask, sizeof mask);
-	p3_record_set(
-		"--bind: '%s' has CPUs that yod may not use; expected some of %s (see "
-		"taskset -p, cpuset cgroups)",
+	p3_say("--bind: '%s' has CPUs that yod may not use; expected some of %s (see "
+	       "taskset -p, cpuset cgroups)",
 		list, mask);
 	return -EINVAL;
 }
@@ -219,9 +217,8 @@ int p3_place_make(const struct p3_place_machine *here, const struct p3_place_wan
 		rc = bind_all(here, want, &u, size, &p);
 	free(u.cpus);
 	if (rc == -ENOMEM)
-		p3_record_set(
-			"out of memory for the places of %u nodes; use fewer, or do "
-			"without --bind and -VN",
+		p3_say("out of memory for the places of %u nodes; use fewer, or do "
+		       "without --bind and -VN",
 			size);
 	if (rc)
 		p3_place_free(&p);

@@ -349,8 +349,8 @@ static void check_memory(struct plan *p)
 	if (p->free == UNKNOWN || need <= p->free)
 		return;
 	p->failed = true;
-	p3_record_set("plan: %" PRIu64 " KiB needed, %" PRIu64
-		      " free (memory, cgroup limit): use fewer nodes, or free memory",
+	p3_say("plan: %" PRIu64 " KiB needed, %" PRIu64
+	       " free (memory, cgroup limit): use fewer nodes, or free memory",
 		KIB(need), KIB(p->free));
 }
 
@@ -360,11 +360,10 @@ static void check_hugepages(struct plan *p)
 	if (need <= p->free_huge)
 		return;
 	p->failed = true;
-	p3_record_set(
-		"plan: PTL3_HUGEPAGES is on, %" PRIu64 " hugepages needed, %" PRIu64
-		" free: echo %" PRIu64 " | sudo tee "
-		"/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages, or set it to "
-		"auto",
+	p3_say("plan: PTL3_HUGEPAGES is on, %" PRIu64 " hugepages needed, %" PRIu64
+	       " free: echo %" PRIu64 " | sudo tee "
+	       "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages, or set it to "
+	       "auto",
 		need, p->free_huge, need);
 }
 
@@ -375,9 +374,8 @@ static void check_limit(
 	if (most == UNKNOWN || need <= most)
 		return;
 	p->failed = true;
-	p3_record_set("plan: %s: %" PRIu64 " needed, %" PRIu64
-		      " allowed: raise %s, or use "
-		      "fewer nodes",
+	p3_say("plan: %s: %" PRIu64 " needed, %" PRIu64 " allowed: raise %s, or use "
+	       "fewer nodes",
 		what, need, most, remedy);
 }
 

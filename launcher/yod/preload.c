@@ -21,6 +21,6 @@ bool p3_preload_is_there(void)
 	const char *why = dlerror();
 	if (is_too_late(why))
 		return true;
-	p3_record_set("--shared-heap: %s; install the package libjemalloc2", why);
+	p3_say("--shared-heap: %s; install the package libjemalloc2", why);
 	return false;
 }

@@ -85,8 +85,8 @@ static int find(int dir, const struct p3_prog *prog)
 static int say_no_dir(const struct p3_prog *prog)
 {
 	p3_say_at(prog->place);
-	p3_record_set("--wdir: '%s': %s; expected a directory that may be entered",
-		prog->dir, strerror(errno));
+	p3_say("--wdir: '%s': %s; expected a directory that may be entered", prog->dir,
+		strerror(errno));
 	p3_say_at(NULL);
 	return P3_STATUS_NO_FILE;
 }
@@ -110,11 +110,11 @@ int p3_prog_say_cannot(const struct p3_prog *prog, int err)
 	bool missing = err == ENOENT || err == ENOTDIR;
 	p3_say_at(prog->place);
 	if (missing)
-		p3_record_set("%s: cannot be run: no such program (or its interpreter is "
-			      "missing); expected a file, or a name found in PATH",
+		p3_say("%s: cannot be run: no such program (or its interpreter is "
+		       "missing); expected a file, or a name found in PATH",
 			prog->argv[0]);
 	else
-		p3_record_set("%s: cannot be run: %s; expected an executable file",
+		p3_say("%s: cannot be run: %s; expected an executable file",
 			prog->argv[0], strerror(err));
 	p3_say_at(NULL);
 	return missing ? P3_STATUS_NO_FILE : P3_STATUS_NO_EXEC;

@@ -76,8 +76,8 @@ static int run(const char *path, char *const *argv, int out, int look, pid_t *pi
 
 static int say_cannot(const char *path, int rc)
 {
-	p3_record_set("'%s' cannot say what the job waits for: %s; expected ptlstat in "
-		      "yod's directory",
+	p3_say("'%s' cannot say what the job waits for: %s; expected ptlstat in "
+	       "yod's directory",
 		path, strerror(-rc));
 	return rc;
 }

@@ -33,8 +33,8 @@ int p3_rsh_parse(const char *text, struct p3_rsh *rsh_out)
 	}
 	free(argv);
 	free(copy);
-	p3_record_set("--rsh: '%s' is no program; expected one that is called with a "
-		      "host and a command line, and its arguments, as in --rsh 'ssh -q'",
+	p3_say("--rsh: '%s' is no program; expected one that is called with a "
+	       "host and a command line, and its arguments, as in --rsh 'ssh -q'",
 		text);
 	return rc ? rc : -ENOMEM;
 }

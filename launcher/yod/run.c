@@ -97,7 +97,7 @@ struct run {
 static void say_line(void *arg, const char *line)
 {
 	(void)arg;
-	p3_record_set("%s", line);
+	p3_say("%s", line);
 }
 
 static void decide(struct run *r, int status)
@@ -168,10 +168,9 @@ static void say_slow(struct run *r)
 			p3_ranks_add(&slow, i);
 	p3_ranks_print(&slow, text, sizeof text);
 	if (r->runs_n)
-		p3_record_set(
-			"SIGTERM has not ended rank%s %s yet; SIGKILL follows %.3g s "
-			"after it "
-			"(--kill-after)",
+		p3_say("SIGTERM has not ended rank%s %s yet; SIGKILL follows %.3g s "
+		       "after it "
+		       "(--kill-after)",
 			r->runs_n > 1 ? "s" : "", text,
 			(double)r->opt->kill_after_ms / 1000);
 }
@@ -189,8 +188,7 @@ static void ask_job(struct run *r, int sig)
 /* Stop waiting for processes that SIGKILL does not end (they are in the kernel). */
 static void give_up(struct run *r)
 {
-	p3_record_set(
-		"%u killed nodes do not end (see ps: state D?); left behind", r->runs_n);
+	p3_say("%u killed nodes do not end (see ps: state D?); left behind", r->runs_n);
 	r->runs_n = r->ended_n = 0;
 	enter(r, KILLED, -1);
 }
@@ -274,8 +272,7 @@ static int64_t barrier_at(const struct run *r)
 static void report_barrier(struct run *r)
 {
 	uint32_t n = p3_rdv_barrier(r->rdv, &r->told_since);
-	p3_record_set(
-		"%u of %u ranks wait in PtlXBarrier, the first for %.3g s (--why-after)",
+	p3_say("%u of %u ranks wait in PtlXBarrier, the first for %.3g s (--why-after)",
 		n, r->opt->size, (double)r->why_ms / 1000);
 	r->why_ms *= 2;
 	(void)report(r);
@@ -301,7 +298,7 @@ static void break_off(struct run *r, int sig)
 		return;
 	}
 	if (!r->agent)
-		p3_record_set("signal %d (%s); ending the job", sig, strsignal(sig));
+		p3_say("signal %d (%s); ending the job", sig, strsignal(sig));
 	r->hurry = true;
 	if (sig == SIGQUIT)
 		report_and_end(r, sig);
@@ -344,7 +341,7 @@ static void node_failed(struct run *r, uint32_t i, int status)
 		return;
 	decide(r, WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status));
 	how_it_ended(how, sizeof how, status);
-	p3_record_set("rank %u (pid %d) %s; %s", i, (int)r->rank[i].pid, how,
+	p3_say("rank %u (pid %d) %s; %s", i, (int)r->rank[i].pid, how,
 		r->opt->keep_going ? "the others go on" : "ending the job");
 	if (!r->opt->keep_going)
 		end_job(r);
@@ -376,10 +373,9 @@ static void see_stop(struct run *r, uint32_t i)
 	if (r->rank[i].told || (sig != SIGTTIN && sig != SIGTTOU))
 		return;
 	r->rank[i].told = true;
-	p3_record_set(
-		"rank %u (pid %d) is stopped: it wants to %s the terminal, which is "
-		"yod's; "
-		"expected %s; ^C ends the job",
+	p3_say("rank %u (pid %d) is stopped: it wants to %s the terminal, which is "
+	       "yod's; "
+	       "expected %s; ^C ends the job",
 		i, (int)r->rank[i].pid, sig == SIGTTIN ? "read" : "set",
 		sig == SIGTTIN
 			? "standard input, of rank 0"
@@ -470,8 +466,8 @@ static void on_guard_gone(struct run *r)
 	 * ever for a stop that SIGCONT has undone. */
 	prctl(PR_SET_PDEATHSIG, 0);
 	epoll_ctl(r->ep, EPOLL_CTL_DEL, r->alive_fd, NULL);
-	p3_record_set(r->agent ? "the agent was killed; ending its nodes"
-			       : "yod was killed; ending the job");
+	p3_say(r->agent ? "the agent was killed; ending its nodes"
+			: "yod was killed; ending the job");
 	decide(r, 128 + SIGKILL);
 	kill_job(r);
 	r->hurry = true;
@@ -510,7 +506,7 @@ static void on_timeout(struct run *r)
 	r->timeout_at = P3_NEVER;
 	if (r->stage != GOING)
 		return;
-	p3_record_set("timeout: the job has run for %.3g s (--timeout); ending the job",
+	p3_say("timeout: the job has run for %.3g s (--timeout); ending the job",
 		(double)r->opt->timeout_ms / 1000);
 	decide(r, P3_STATUS_TIMEOUT);
 	report_and_end(r, SIGTERM);
@@ -598,9 +594,8 @@ static int say_no_start(
 {
 	if (fault == P3_SPAWN_EXEC)
 		return p3_prog_say_cannot(prog_of(r, i), err);
-	p3_record_set(
-		"rank %u: cannot be started: %s; see ulimit -u and ulimit -n, or use "
-		"fewer nodes",
+	p3_say("rank %u: cannot be started: %s; see ulimit -u and ulimit -n, or use "
+	       "fewer nodes",
 		i, strerror(err));
 	return P3_STATUS_YOD;
 }
@@ -672,9 +667,9 @@ static void raise_nofile(const struct run *r, struct rlimit *was_out)
 	want.rlim_cur = need < want.rlim_max ? need : want.rlim_max;
 	setrlimit(RLIMIT_NOFILE, &want);
 	if (want.rlim_cur < need)
-		p3_record_set("open files: %llu allowed, %llu needed for %u nodes; raise "
-			      "ulimit "
-			      "-Hn if starting fails",
+		p3_say("open files: %llu allowed, %llu needed for %u nodes; raise "
+		       "ulimit "
+		       "-Hn if starting fails",
 			(unsigned long long)want.rlim_cur, (unsigned long long)need,
 			r->opt->size);
 }
@@ -698,7 +693,7 @@ static int enter_domain(struct run *r)
 		return 0;
 	int rc = p3_domain_open(&r->domain, P3_DOMAIN_BASE, r->opt->domain, &why);
 	if (rc)
-		p3_record_set("%s", why.text);
+		p3_say("%s", why.text);
 	else
 		rc = p3_domain_take_nids(
 			&r->domain, r->nid_base, r->opt->size, &r->nid_base);
@@ -886,7 +881,7 @@ static void open_attach(struct run *r, uint32_t jid)
 	if (r->asks)
 		rc = watch(r->ep, p3_asks_fd(r->asks), KEY_ASKS);
 	if (rc)
-		p3_record_set("ptlstat will not find this job: %s", strerror(-rc));
+		p3_say("ptlstat will not find this job: %s", strerror(-rc));
 }
 
 static int start(struct run *r, uint32_t jid, const struct p3_guard *guard,
@@ -967,8 +962,8 @@ static bool open_trace(struct run *r, uint32_t jid)
 	const char *path = r->opt->trace;
 	int rc = path ? make_trace(r, jid) : 0;
 	if (rc)
-		p3_record_set("--trace: '%s' cannot be written: %s; expected a file in a "
-			      "directory that you can write to",
+		p3_say("--trace: '%s' cannot be written: %s; expected a file in a "
+		       "directory that you can write to",
 			path, strerror(-rc));
 	return !rc;
 }
@@ -992,7 +987,7 @@ int p3_run_job(const struct p3_opt *opt, const struct p3_place *place, uint32_t 
 {
 	struct run *r = calloc(1, sizeof *r + opt->size * sizeof r->rank[0]);
 	if (!r) {
-		p3_record_set("out of memory for %u nodes; use fewer, or raise ulimit -v",
+		p3_say("out of memory for %u nodes; use fewer, or raise ulimit -v",
 			opt->size);
 		return P3_STATUS_YOD;
 	}
@@ -1014,7 +1009,7 @@ int p3_run_job(const struct p3_opt *opt, const struct p3_place *place, uint32_t 
 	}
 	int rc = start(r, jid, guard, signals);
 	if (rc) {
-		p3_record_set("cannot start the job: %s; see ulimit -n and ulimit -u",
+		p3_say("cannot start the job: %s; see ulimit -n and ulimit -u",
 			strerror(-rc));
 		refuse(r, P3_STATUS_YOD);
 		r->drain_at = 0;
@@ -1022,9 +1017,8 @@ int p3_run_job(const struct p3_opt *opt, const struct p3_place *place, uint32_t 
 	loop(r);
 	FAULT_POINT("yod.unswept");
 	if (!p3_reap_sweep(SWEEP_MS))
-		p3_record_set(
-			"some processes of the job do not end (see ps: state D?); left "
-			"behind");
+		p3_say("some processes of the job do not end (see ps: state D?); left "
+		       "behind");
 	int status = r->status;
 	bool whole = p3_tracefile_close(r->trace);
 	if (r->output && p3_output_is_lost(r->output))

@@ -54,7 +54,7 @@ static void put_line(const char *line, size_t len)
 	(void)done;
 }
 
-void p3_record_set(const char *fmt, ...)
+void p3_say(const char *fmt, ...)
 {
 	char line[800];
 	int saved = errno; /* for %m, and for the caller */

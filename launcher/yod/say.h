@@ -14,7 +14,8 @@
 
 #include <stddef.h>
 
-void p3_record_set(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* Print one line, made as by printf(), with "yod: " before it. */
+void p3_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /* Hand each line, with its newline, to this function instead of printing it; NULL:
  * print. */

@@ -15,7 +15,7 @@
 static void say_line(void *arg, const char *line)
 {
 	(void)arg;
-	p3_record_set("%s", line);
+	p3_say("%s", line);
 }
 
 const char *p3_settings_text(const struct p3_prog *prog, int conf_id)
@@ -31,9 +31,8 @@ static int check_nic_cpus(const char *text)
 	struct p3_cpuset set;
 	if (!p3_conf_nic_cpus(text, &set) || p3_place_is_possible(&set))
 		return 0;
-	p3_record_set(
-		"%s is '%.64s'; expected CPUs that this job may use (see taskset -p, "
-		"cpuset cgroups); unset it for the default",
+	p3_say("%s is '%.64s'; expected CPUs that this job may use (see taskset -p, "
+	       "cpuset cgroups); unset it for the default",
 		P3_CONF_NIC_CPUS_ENV, text);
 	return -EINVAL;
 }
@@ -65,8 +64,7 @@ static int check_pair(const char *pair)
 			continue;
 		if (!is_for_the_job(id))
 			return check_row(id, pair + len + 1);
-		p3_record_set(
-			"%s is for the whole job; expected in the environment of yod",
+		p3_say("%s is for the whole job; expected in the environment of yod",
 			name);
 		return -EINVAL;
 	}

@@ -92,8 +92,8 @@ void p3_agents_say_barrier(struct p3_agents *a)
 		if (!a->link[h].came)
 			n += (size_t)snprintf(late + n, sizeof late - n, "%s%s",
 				n ? ", " : "", a->hosts->host[h].name);
-	p3_record_set("ranks wait in PtlXBarrier for %.3g s (--why-after), not all of "
-		      "these hosts: %s; ptlstat --hosts why %d tells more",
+	p3_say("ranks wait in PtlXBarrier for %.3g s (--why-after), not all of "
+	       "these hosts: %s; ptlstat --hosts why %d tells more",
 		(double)a->why_ms / 1000, late, (int)a->jid);
 	a->why_ms *= 2;
 	a->why_at = P3_NEVER;

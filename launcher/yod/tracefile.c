@@ -42,9 +42,8 @@ static void put(struct p3_tracefile *f, const void *bytes, size_t len)
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0) {
-			p3_record_set(
-				"--trace: %s: cannot be written: %s; the traces of the "
-				"nodes that ended last are missing",
+			p3_say("--trace: %s: cannot be written: %s; the traces of the "
+			       "nodes that ended last are missing",
 				f->path, strerror(errno));
 			f->failed = true;
 			return;
@@ -110,7 +109,7 @@ void p3_tracefile_add(
 {
 	struct p3_trace_taken *t = p3_trace_read_fd(published);
 	if (!t && errno != ENODATA)
-		p3_record_set("--trace: rank %u: its trace cannot be read: %s", node,
+		p3_say("--trace: rank %u: its trace cannot be read: %s", node,
 			errno == EPROTO ? "it holds something else" : strerror(errno));
 	if (!t)
 		return;
@@ -131,9 +130,8 @@ bool p3_tracefile_close(struct p3_tracefile *f)
 	if (!f)
 		return true;
 	if (!f->failed && !f->blocks)
-		p3_record_set(
-			"--trace: %s is empty: no node had a trace; expected programs "
-			"that call PtlNIInit, with PTL3_TRACE not off",
+		p3_say("--trace: %s is empty: no node had a trace; expected programs "
+		       "that call PtlNIInit, with PTL3_TRACE not off",
 			f->path);
 	bool good = (f->fd < 0 || close(f->fd) == 0) && !f->failed;
 	free(f);

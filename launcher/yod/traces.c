@@ -22,9 +22,8 @@ static bool name_of(const struct p3_agents *a, uint32_t host, char name[PATH_MAX
 
 static void say_cannot(const char *path, int err)
 {
-	p3_record_set(
-		"--trace: '%s' cannot be written: %s; expected a file in a directory "
-		"that you can write to",
+	p3_say("--trace: '%s' cannot be written: %s; expected a file in a directory "
+	       "that you can write to",
 		path, strerror(err));
 }
 
@@ -66,9 +65,8 @@ void p3_agents_on_trace(struct p3_agents *a, uint32_t host, const char *bytes, s
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0) {
-			p3_record_set(
-				"--trace: the file of host %s cannot be written: %s; "
-				"the rest of its traces is missing; see df",
+			p3_say("--trace: the file of host %s cannot be written: %s; "
+			       "the rest of its traces is missing; see df",
 				a->hosts->host[host].name, strerror(errno));
 			a->trace_lost = true;
 			close_one(a, host);

@@ -93,8 +93,8 @@ int p3_uplink_start(struct p3_agents *a, uint32_t host, const struct p3_order *o
 {
 	int rc = start(a, host, order);
 	if (rc)
-		p3_record_set("host %s: '%s' cannot be run: %s; expected a program that "
-			      "runs a command line on a host (--rsh, PTL3_RSH)",
+		p3_say("host %s: '%s' cannot be run: %s; expected a program that "
+		       "runs a command line on a host (--rsh, PTL3_RSH)",
 			name_of(a, host), a->rsh.argv[0], strerror(-rc));
 	return rc;
 }
@@ -120,7 +120,7 @@ static void on_ended(struct p3_agents *a, uint32_t host, uint32_t rank, int stat
 	p3_agents_decide(
 		a, WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status));
 	how_it_ended(how, sizeof how, status);
-	p3_record_set("rank %u (pid %d on %s) %s; %s", rank, (int)a->rank[rank].pid,
+	p3_say("rank %u (pid %d on %s) %s; %s", rank, (int)a->rank[rank].pid,
 		name_of(a, host), how,
 		a->opt->keep_going ? "the others go on" : "ending the job");
 	if (!a->opt->keep_going)
@@ -251,9 +251,8 @@ static void give_up(struct p3_agents *a, uint32_t host)
 
 static void on_other_version(struct p3_agents *a, uint32_t host, uint32_t magic)
 {
-	p3_record_set(
-		"host %s: the agent speaks version %u, this yod version %u; expected "
-		"the same libportals on all hosts: install it there as %s",
+	p3_say("host %s: the agent speaks version %u, this yod version %u; expected "
+	       "the same libportals on all hosts: install it there as %s",
 		name_of(a, host), magic & 0xff, P3_FRAMES_MAGIC & 0xff, a->self);
 	give_up(a, host);
 }
@@ -262,9 +261,9 @@ static void on_no_frame(struct p3_agents *a, uint32_t host)
 {
 	char text[60];
 	p3_frames_text(&a->link[host].conn, text, sizeof text);
-	p3_record_set("host %s: '%s' is no frame of an agent; expected nothing else on "
-		      "its standard output: see that the shell's start files print "
-		      "nothing, as in %s %s true",
+	p3_say("host %s: '%s' is no frame of an agent; expected nothing else on "
+	       "its standard output: see that the shell's start files print "
+	       "nothing, as in %s %s true",
 		name_of(a, host), text, a->rsh.argv[0], name_of(a, host));
 	give_up(a, host);
 }
@@ -274,16 +273,16 @@ static void on_hello(struct p3_agents *a, uint32_t host, const struct p3_frame *
 	a->link[host].state = P3_UPLINK_GREETED;
 	if (f->op == P3_FRAME_HELLO && f->number == P3_LAYOUT_WORD)
 		return;
-	p3_record_set("host %s: layout %016" PRIx64 " of its yod is not %016" PRIx64
-		      ", that of this one; install the same libportals there as %s",
+	p3_say("host %s: layout %016" PRIx64 " of its yod is not %016" PRIx64
+	       ", that of this one; install the same libportals there as %s",
 		name_of(a, host), f->number, (uint64_t)P3_LAYOUT_WORD, a->self);
 	give_up(a, host);
 }
 
 static void on_breach(struct p3_agents *a, uint32_t host, uint32_t op)
 {
-	p3_record_set("host %s: its agent sends frame %u out of turn; cut off (install "
-		      "the same libportals there)",
+	p3_say("host %s: its agent sends frame %u out of turn; cut off (install "
+	       "the same libportals there)",
 		name_of(a, host), op);
 	give_up(a, host);
 }
@@ -301,9 +300,8 @@ void p3_uplink_say_waits(const struct p3_agents *a)
 {
 	for (uint32_t h = 0; h < a->hosts->n; h++)
 		if (a->link[h].state == P3_UPLINK_STARTING && !a->link[h].over)
-			p3_record_set(
-				"host %s: %s has not started an agent for %d s; yod "
-				"waits, ^C ends it",
+			p3_say("host %s: %s has not started an agent for %d s; yod "
+			       "waits, ^C ends it",
 				name_of(a, h), a->rsh.argv[0], P3_AGENTS_GREET_MS / 1000);
 }
 
@@ -396,8 +394,8 @@ static void how_the_shell_ended(const struct p3_uplink *l, char *text, size_t le
 
 static void say_no_agent(struct p3_agents *a, uint32_t host, const char *how)
 {
-	p3_record_set("host %s: %s %s before an agent of yod has answered; expected that "
-		      "this works: %s %s %s --version",
+	p3_say("host %s: %s %s before an agent of yod has answered; expected that "
+	       "this works: %s %s %s --version",
 		name_of(a, host), a->rsh.argv[0], how, a->rsh.argv[0], name_of(a, host),
 		a->self);
 }
@@ -405,7 +403,7 @@ static void say_no_agent(struct p3_agents *a, uint32_t host, const char *how)
 static void say_lost(struct p3_agents *a, uint32_t host, const char *how)
 {
 	const struct p3_host *h = &a->hosts->host[host];
-	p3_record_set("host %s is lost, with ranks %u-%u: %s %s; %s", h->name, h->first,
+	p3_say("host %s is lost, with ranks %u-%u: %s %s; %s", h->name, h->first,
 		h->first + h->size - 1, a->rsh.argv[0], how,
 		a->opt->keep_going ? "the others go on" : "ending the job");
 }

@@ -88,13 +88,13 @@ const char *p3_valgrind_folder(void)
 {
 	char *dir = folder();
 	if (dir && has_library(dir)) {
-		p3_record_set("valgrind: nodes use %s/%s, which tells it about atomics "
-			      "(--valgrind off: they do not)",
+		p3_say("valgrind: nodes use %s/%s, which tells it about atomics "
+		       "(--valgrind off: they do not)",
 			dir, P3_SONAME);
 		return dir;
 	}
-	p3_record_set("valgrind: no %s in %s; expected the one that tells helgrind about "
-		      "atomics: it is built where valgrind's headers are installed",
+	p3_say("valgrind: no %s in %s; expected the one that tells helgrind about "
+	       "atomics: it is built where valgrind's headers are installed",
 		P3_SONAME, dir ? dir : "lib/portals/valgrind");
 	free(dir);
 	return NULL;

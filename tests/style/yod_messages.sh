@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# Each message of yod has a case that provokes it: for every format of p3_record_set() and its
+# Each message of yod has a case that provokes it: for every format of p3_say() and its
 # like in launcher/, tests/mp/yod_errors.txt has as many lines of that form as the code
 # has such calls.  Formats that only pass other texts on do not count.
 . "${0%/*}/sources.sh"
@@ -12,7 +12,7 @@ my (%at, %places);
 for my $file (@ARGV) {
 	open my $in, '<', $file or die "$file: $!";
 	my $text = do { local $/; <$in> };
-	while ($text =~ /\b(?:p3_record_set|p3_rdv_tell|p3_rdv_breach|tell|breach|say_cannot)\s*\((?:\s*[ri]\s*,)*\s*
+	while ($text =~ /\b(?:p3_say|p3_rdv_tell|p3_rdv_breach|tell|breach|say_cannot)\s*\((?:\s*[ri]\s*,)*\s*
 			((?:$string|PRI\w+|P3_\w+|\s)+)/gx) {
 		my $format = $1;
 		$format =~ s/(PRI\w+|P3_\w+)/"d"/g;
