@@ -10,8 +10,9 @@
  * Both ends prove that they know the job's secret: a proof is a MAC of both nonces, both
  * ranks and the end that proves.  Each packet has a MAC under a key for its direction,
  * which is made of the secret, the ranks and the nonces; so packets of other connections
- * and repeated ones have a wrong MAC.  This keeps strangers out.  It hides nothing, and a
- * program that controls the network can break connections.
+ * and repeated ones have a wrong MAC.  So a program without the secret can send none.
+ * Packets are not encrypted, and a program that controls the network can break
+ * connections.
  *
  * The sockets do not block.  One thread at a time uses a channel; its state is in struct
  * p3_channel, and no memory is allocated.

@@ -42,8 +42,8 @@ enum p3_meet_watch {
 	P3_MEET_LIFE, /* of a member */
 	P3_MEET_RANK, /* the life of a rank that is no member now */
 	P3_MEET_BEACON,
-	P3_MEET_REMOTE,  /* a rank on another host */
-	P3_MEET_STRANGER /* a caller from another host */
+	P3_MEET_REMOTE, /* a rank on another host */
+	P3_MEET_UNAUTH  /* an unauthenticated connection from another host */
 };
 
 /* A connection, from its beginning on. */
@@ -219,7 +219,8 @@ void p3_meet_bury(struct p3_meeting *m, uint32_t rank);
 /* ---- remote.c: all do nothing in a job on one host ---- */
 
 void p3_meet_begin_remotes(struct p3_meeting *m);
-/* Process an event of the beacon, of a remote rank or of a stranger. */
+/* Process an event of the beacon, of a remote rank, or of an unauthenticated connection;
+ * which is the rank, or the index in wireup->unauth. */
 void p3_meet_on_remote(struct p3_meeting *m, enum p3_meet_watch what, uint32_t which);
 void p3_meet_hear_remotes(struct p3_meeting *m);
 /* Do what no descriptor reports. */

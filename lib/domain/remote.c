@@ -26,10 +26,10 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#define PACKETS     16                   /* packets taken from one connection in a row */
-#define CALLS       64                   /* connections accepted in a row */
-#define STRANGER_NS UINT64_C(5000000000) /* time to prove who one is */
-#define CROWDED_NS  UINT64_C(1000000000) /* the same while further calls wait */
+#define PACKETS    16                   /* packets taken from one connection in a row */
+#define CALLS      64                   /* connections accepted in a row */
+#define AUTH_NS    UINT64_C(5000000000) /* time to authenticate */
+#define CROWDED_NS UINT64_C(1000000000) /* time while further calls wait */
 #define UNCALLED_NS                                                                      \
 	UINT64_C(2000000000) /* wait for a call before the caller is looked for */
 #define PAUSE_NS   UINT64_C(20000000)   /* between a break and the second call, doubled */
@@ -114,13 +114,12 @@ static void say_severed(const struct p3_meeting *m, uint32_t rank, int why)
 			strerror(-why));
 }
 
-/* Count a caller that is not of the job, and say so once. */
-static void say_stranger(struct p3_wireup *w, const struct p3_card *at)
+/* Print a line, once, about a caller that is not of the job. */
+static void say_not_of_job(struct p3_wireup *w, const struct p3_card *at)
 {
 	char from[P3_BEACON_TEXT];
-	w->turned_away++;
-	if (!w->told) {
-		w->told = true;
+	if (!w->said_not_of_job) {
+		w->said_not_of_job = true;
 		p3_beacon_print(at, from);
 		p3_warn("a program at %s connects to this job and does not know its "
 			"secret; "
@@ -436,9 +435,9 @@ static void on_probe(struct p3_meeting *m, uint32_t rank)
 	dial(m, rank);
 }
 
-/* Make the connection of a caller that has proven its rank that rank's.  It calls anew
- * when an earlier connection has broken, which this node may not have noticed. */
-static void welcome(struct p3_meeting *m, struct p3_stranger *s)
+/* Use an authenticated connection for the rank of its caller, in place of an earlier one:
+ * a rank calls anew when that has broken, which this node may not have noticed. */
+static void adopt(struct p3_meeting *m, struct p3_unauth *s)
 {
 	uint32_t rank = p3_channel_other(&s->channel);
 	struct p3_remote *r = remote_of(m, rank);
@@ -460,54 +459,54 @@ static void welcome(struct p3_meeting *m, struct p3_stranger *s)
 	hear(m, rank);
 }
 
-static void hear_stranger(struct p3_meeting *m, struct p3_stranger *s)
+static void hear_unauth(struct p3_meeting *m, struct p3_unauth *s)
 {
 	struct p3_packet p;
 	int rc = p3_channel_hear(&s->channel, &p);
 	if (rc == 0)
-		welcome(m, s);
+		adopt(m, s);
 	else if (rc == -EACCES)
-		say_stranger(wireup_of(m), &s->from);
+		say_not_of_job(wireup_of(m), &s->from);
 	if (rc && rc != -EAGAIN)
 		p3_meet_close_channel(m, &s->channel);
 }
 
-/* Return a place for a caller, or NULL. */
-static struct p3_stranger *free_place(struct p3_wireup *w)
+/* Return a free entry for a new connection, or NULL. */
+static struct p3_unauth *free_unauth(struct p3_wireup *w)
 {
-	for (uint32_t i = 0; i < P3_STRANGERS; i++)
-		if (w->stranger[i].channel.state == P3_CHANNEL_CLOSED)
-			return &w->stranger[i];
+	for (uint32_t i = 0; i < P3_UNAUTH_MOST; i++)
+		if (w->unauth[i].channel.state == P3_CHANNEL_CLOSED)
+			return &w->unauth[i];
 	return NULL;
 }
 
-/* Hang up callers that are slow for this time, after a last look at what has come.  They
- * may be of the job, and then they call again. */
-static void hang_up_slow(struct p3_meeting *m, uint64_t ns)
+/* Close the connections that have been unauthenticated for longer than ns, after a last
+ * look at their bytes.  If such a caller is of the job, it calls again. */
+static void close_slow(struct p3_meeting *m, uint64_t ns)
 {
 	struct p3_wireup *w = wireup_of(m);
 	uint64_t now = p3_now_ns();
-	for (uint32_t i = 0; i < P3_STRANGERS; i++) {
-		struct p3_stranger *s = &w->stranger[i];
+	for (uint32_t i = 0; i < P3_UNAUTH_MOST; i++) {
+		struct p3_unauth *s = &w->unauth[i];
 		if (now - s->channel.since_ns <= ns)
 			continue;
-		hear_stranger(m, s);
+		hear_unauth(m, s);
 		p3_meet_close_channel(m, &s->channel);
 	}
 }
 
-/* Return a place for a caller.  Before one hangs up on another, all are heard: a proof
- * may lie unread. */
-static struct p3_stranger *make_place(struct p3_meeting *m)
+/* Return a free entry for a new connection, or NULL.  If all are in use, first read from
+ * all of them, since a proof may lie unread, and then close the slow ones. */
+static struct p3_unauth *make_room(struct p3_meeting *m)
 {
 	struct p3_wireup *w = wireup_of(m);
-	struct p3_stranger *s = free_place(w);
-	for (uint32_t i = 0; !s && i < P3_STRANGERS; i++)
-		hear_stranger(m, &w->stranger[i]);
-	s = s ? s : free_place(w);
+	struct p3_unauth *s = free_unauth(w);
+	for (uint32_t i = 0; !s && i < P3_UNAUTH_MOST; i++)
+		hear_unauth(m, &w->unauth[i]);
+	s = s ? s : free_unauth(w);
 	if (!s)
-		hang_up_slow(m, CROWDED_NS);
-	return s ? s : free_place(w);
+		close_slow(m, CROWDED_NS);
+	return s ? s : free_unauth(w);
 }
 
 static void be_deaf(struct p3_meeting *m)
@@ -526,7 +525,7 @@ static void listen_again(struct p3_meeting *m)
 }
 
 /* Accept one call.  Return 0 or -errno. */
-static int answer_call(struct p3_meeting *m, struct p3_stranger *s)
+static int answer_call(struct p3_meeting *m, struct p3_unauth *s)
 {
 	struct p3_wireup *w = wireup_of(m);
 	int fd = p3_beacon_accept((int)p3_get(&w->beacon), w->timeout_s, &s->from);
@@ -534,13 +533,12 @@ static int answer_call(struct p3_meeting *m, struct p3_stranger *s)
 		return fd;
 	FAULT_POINT("remote.called");
 	if (!p3_wireup_is_of_job(w, &s->from)) {
-		say_stranger(w, &s->from);
+		say_not_of_job(w, &s->from);
 		close(fd);
 		return 0;
 	}
 	p3_channel_be_called(&s->channel, fd, w->secret, w->rank);
-	p3_meet_add_channel(
-		m, &s->channel, P3_MEET_STRANGER, (uint32_t)(s - w->stranger));
+	p3_meet_add_channel(m, &s->channel, P3_MEET_UNAUTH, (uint32_t)(s - w->unauth));
 	return 0;
 }
 
@@ -550,7 +548,7 @@ static void answer_calls(struct p3_meeting *m)
 {
 	int rc = 0;
 	for (int i = 0; i < CALLS && !rc; i++) {
-		struct p3_stranger *s = make_place(m);
+		struct p3_unauth *s = make_room(m);
 		rc = s ? answer_call(m, s) : -EBUSY;
 	}
 	bool out_of_fds = rc != -EAGAIN && p3_job_passes(rc);
@@ -567,8 +565,8 @@ void p3_meet_on_remote(struct p3_meeting *m, enum p3_meet_watch what, uint32_t w
 	struct p3_wireup *w = wireup_of(m);
 	if (what == P3_MEET_BEACON)
 		answer_calls(m);
-	else if (what == P3_MEET_STRANGER)
-		hear_stranger(m, &w->stranger[which]);
+	else if (what == P3_MEET_UNAUTH)
+		hear_unauth(m, &w->unauth[which]);
 	else if (w->remote[which].channel.state != P3_CHANNEL_CLOSED)
 		hear(m, which);
 }
@@ -599,10 +597,9 @@ void p3_meet_begin_remotes(struct p3_meeting *m)
 	w->deaf = false;
 	if (p3_meet_watch(m, EPOLL_CTL_ADD, (int)p3_get(&w->beacon), P3_MEET_BEACON, 0))
 		p3_warn("the calls of other hosts cannot be waited for");
-	for (uint32_t i = 0; i < P3_STRANGERS; i++)
-		if (w->stranger[i].channel.state != P3_CHANNEL_CLOSED)
-			p3_meet_add_channel(
-				m, &w->stranger[i].channel, P3_MEET_STRANGER, i);
+	for (uint32_t i = 0; i < P3_UNAUTH_MOST; i++)
+		if (w->unauth[i].channel.state != P3_CHANNEL_CLOSED)
+			p3_meet_add_channel(m, &w->unauth[i].channel, P3_MEET_UNAUTH, i);
 	w->looked_ns = p3_now_ns();
 	for (uint32_t i = 0; i < w->size; i++)
 		if (remote_of(m, i))
@@ -693,7 +690,7 @@ void p3_meet_check_remotes(struct p3_meeting *m)
 	if (w)
 		forgive(m, now);
 	if (w) {
-		hang_up_slow(m, STRANGER_NS);
+		close_slow(m, AUTH_NS);
 		listen_again(m);
 	}
 	for (uint32_t i = 0; i < count_of(m); i++)
@@ -789,9 +786,9 @@ void p3_meet_settle_remotes(struct p3_meeting *m)
 		p3_meet_check_remotes(m);
 		p3_meet_hear_remotes(m);
 		answer_calls(m);
-		for (uint32_t i = 0; i < P3_STRANGERS; i++)
-			if (w->stranger[i].channel.state != P3_CHANNEL_CLOSED)
-				hear_stranger(m, &w->stranger[i]);
+		for (uint32_t i = 0; i < P3_UNAUTH_MOST; i++)
+			if (w->unauth[i].channel.state != P3_CHANNEL_CLOSED)
+				hear_unauth(m, &w->unauth[i]);
 		(void)poll(NULL, 0, 1); /* pause: the answers are on their way */
 	}
 }

@@ -365,7 +365,7 @@ static void on_event(struct p3_meeting *m, enum p3_meet_watch kind, uint32_t whi
 		break;
 	case P3_MEET_BEACON:
 	case P3_MEET_REMOTE:
-	case P3_MEET_STRANGER:
+	case P3_MEET_UNAUTH:
 		p3_meet_on_remote(m, kind, which);
 		break;
 	}

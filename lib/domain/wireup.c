@@ -36,8 +36,8 @@ static struct p3_wireup *wireup_new(const struct p3_node *node)
 	}
 	for (uint32_t i = 0; i < w->size; i++)
 		p3_channel_init(&w->remote[i].channel);
-	for (uint32_t i = 0; i < P3_STRANGERS; i++)
-		p3_channel_init(&w->stranger[i].channel);
+	for (uint32_t i = 0; i < P3_UNAUTH_MOST; i++)
+		p3_channel_init(&w->unauth[i].channel);
 	return w;
 }
 
@@ -359,8 +359,8 @@ void p3_wireup_forget(struct p3_node *node)
 		return;
 	for (uint32_t i = 0; i < w->size; i++)
 		p3_channel_close(&w->remote[i].channel);
-	for (uint32_t i = 0; i < P3_STRANGERS; i++)
-		p3_channel_close(&w->stranger[i].channel);
+	for (uint32_t i = 0; i < P3_UNAUTH_MOST; i++)
+		p3_channel_close(&w->unauth[i].channel);
 	int fd = (int)p3_get(&w->beacon);
 	if (fd >= 0)
 		p3_fd_close_own(fd, w->beacon_file);

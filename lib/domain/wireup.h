@@ -16,8 +16,8 @@
  * what comes.
  *
  * The state is in struct p3_wireup, which stays until the process ends.  place, enter and
- * leave hold node->call; the domain's thread alone uses the remotes and the strangers
- * while it runs.
+ * leave hold node->call; the domain's thread alone uses the remotes and the
+ * unauthenticated connections while it runs.
  */
 #ifndef P3_LIB_DOMAIN_WIREUP_H
 #define P3_LIB_DOMAIN_WIREUP_H
@@ -25,7 +25,7 @@
 #include "lib/domain/beacon.h"
 #include "lib/domain/session.h"
 
-#define P3_STRANGERS 64u /* connections that have not proven who they are */
+#define P3_UNAUTH_MOST 64u /* unauthenticated connections at a time */
 
 struct p3_remote {
 	struct p3_channel channel;
@@ -44,9 +44,11 @@ struct p3_remote {
 	struct p3_packet born;
 };
 
-struct p3_stranger {
+/* A connection from another host that has not proven yet that its caller knows the
+ * secret of the job. */
+struct p3_unauth {
 	struct p3_channel channel;
-	struct p3_card from; /* its address */
+	struct p3_card from; /* address of the caller */
 };
 
 struct p3_wireup {
@@ -64,11 +66,10 @@ struct p3_wireup {
 	p3_a32 beacon;
 	p3_fd_id beacon_file;
 	struct p3_remote *remote; /* by rank */
-	struct p3_stranger stranger[P3_STRANGERS];
+	struct p3_unauth unauth[P3_UNAUTH_MOST];
 	uint64_t looked_ns;   /* the last look at all remotes */
 	uint32_t pids_said;   /* number of the last BORN to all remotes */
-	uint32_t turned_away; /* connections of strangers */
-	bool told;            /* a line has told so */
+	bool said_not_of_job; /* a line has told of a caller that is not of the job */
 	bool deaf;            /* calls wait: there is no room to accept them */
 	bool told_deaf;       /* a line has told that there are no descriptors */
 };
