@@ -336,7 +336,7 @@ static void close_ends(struct p3_meeting *m)
 	for (uint32_t i = 0; i < m->nrank; i++)
 		p3_meet_drop(m, &m->rank[i].life, P3_MEET_RANK, i);
 	bool own = p3_meet_watches(m, &m->wake, P3_MEET_WAKE, 0);
-	if (own && m->deaf)
+	if (own && m->accept_paused)
 		p3_meet_close(&m->listen);
 	p3_meet_drop(m, &m->listen, P3_MEET_LISTEN, 0);
 	if (own) {

@@ -92,7 +92,7 @@ struct p3_meeting {
 	struct p3_nic *nic; /* set while the thread lives */
 	pthread_t thread;
 	p3_a32 listen, ep, wake; /* descriptors */
-	bool deaf;               /* calls wait: there is no room to accept them */
+	bool accept_paused;      /* listen is not watched: there is no room for calls */
 	bool unmet;              /* a connection or a packet failed: the
 				 * next regular look scans the domain */
 	uint64_t checked_ns;     /* time of the last regular look */

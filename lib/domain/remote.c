@@ -129,14 +129,14 @@ static void say_not_of_job(struct p3_wireup *w, const struct p3_card *at)
 	}
 }
 
-static void say_deaf(struct p3_wireup *w, int why)
+static void say_no_fds(struct p3_wireup *w, int why)
 {
-	if (!w->told_deaf)
+	if (!w->said_no_fds)
 		p3_warn("rank %u cannot accept the calls of other hosts now: %s; "
 			"their ranks wait; raise ulimit -n (two descriptors "
 			"for each rank on another host)",
 			w->rank, strerror(-why));
-	w->told_deaf = true;
+	w->said_no_fds = true;
 }
 
 /* ---- births ---- */
@@ -509,19 +509,20 @@ static struct p3_unauth *make_room(struct p3_meeting *m)
 	return s ? s : free_unauth(w);
 }
 
-static void be_deaf(struct p3_meeting *m)
+static void pause_accept(struct p3_meeting *m)
 {
 	struct p3_wireup *w = wireup_of(m);
-	w->deaf = true;
+	w->accept_paused = true;
 	(void)p3_meet_watch(m, EPOLL_CTL_DEL, (int)p3_get(&w->beacon), P3_MEET_BEACON, 0);
 }
 
-static void listen_again(struct p3_meeting *m)
+static void resume_accept(struct p3_meeting *m)
 {
 	struct p3_wireup *w = wireup_of(m);
-	if (w->deaf)
-		w->deaf = p3_meet_watch(m, EPOLL_CTL_ADD, (int)p3_get(&w->beacon),
-				  P3_MEET_BEACON, 0) != 0;
+	if (w->accept_paused)
+		w->accept_paused =
+			p3_meet_watch(m, EPOLL_CTL_ADD, (int)p3_get(&w->beacon),
+				P3_MEET_BEACON, 0) != 0;
 }
 
 /* Accept one call.  Return 0 or -errno. */
@@ -542,8 +543,8 @@ static int answer_call(struct p3_meeting *m, struct p3_unauth *s)
 	return 0;
 }
 
-/* Accept calls while there is room for them.  The others wait in the kernel, and this
- * node does not listen until the next check: epoll would report them all the time. */
+/* Accept calls while there is room for them.  The others wait in the kernel.  Do not
+ * watch the beacon until the next check, since epoll would report them all the time. */
 static void answer_calls(struct p3_meeting *m)
 {
 	int rc = 0;
@@ -553,9 +554,9 @@ static void answer_calls(struct p3_meeting *m)
 	}
 	bool out_of_fds = rc != -EAGAIN && p3_job_passes(rc);
 	if (out_of_fds)
-		say_deaf(wireup_of(m), rc);
+		say_no_fds(wireup_of(m), rc);
 	if (out_of_fds || rc == -EBUSY)
-		be_deaf(m);
+		pause_accept(m);
 }
 
 /* ---- for the domain's thread ---- */
@@ -594,7 +595,7 @@ void p3_meet_begin_remotes(struct p3_meeting *m)
 	struct p3_wireup *w = wireup_of(m);
 	if (!w)
 		return;
-	w->deaf = false;
+	w->accept_paused = false;
 	if (p3_meet_watch(m, EPOLL_CTL_ADD, (int)p3_get(&w->beacon), P3_MEET_BEACON, 0))
 		p3_warn("the calls of other hosts cannot be waited for");
 	for (uint32_t i = 0; i < P3_UNAUTH_MOST; i++)
@@ -691,7 +692,7 @@ void p3_meet_check_remotes(struct p3_meeting *m)
 		forgive(m, now);
 	if (w) {
 		close_slow(m, AUTH_NS);
-		listen_again(m);
+		resume_accept(m);
 	}
 	for (uint32_t i = 0; i < count_of(m); i++)
 		if (remote_of(m, i))
@@ -706,7 +707,7 @@ bool p3_meet_is_cut_off(const struct p3_meeting *m, uint32_t rank)
 
 bool p3_meet_is_short_of_remotes(const struct p3_meeting *m)
 {
-	if (wireup_of(m) && wireup_of(m)->deaf)
+	if (wireup_of(m) && wireup_of(m)->accept_paused)
 		return true;
 	for (uint32_t i = 0; i < count_of(m); i++) {
 		const struct p3_remote *r = remote_of(m, i);

@@ -129,7 +129,7 @@ static void answer_calls(struct p3_meeting *m)
 	}
 	if (!rc || rc == -EAGAIN)
 		return;
-	m->deaf = true;
+	m->accept_paused = true;
 	(void)p3_meet_watch(m, EPOLL_CTL_DEL, p3_meet_fd(&m->listen), P3_MEET_LISTEN, 0);
 }
 
@@ -217,9 +217,9 @@ static void check_all(struct p3_meeting *m)
 			p3_meet_lose(m, i);
 	for (uint32_t i = 0; i < m->nmember; i++)
 		p3_meet_part_with(m, i, false);
-	if (m->deaf)
-		m->deaf = p3_meet_watch(m, EPOLL_CTL_ADD, p3_meet_fd(&m->listen),
-				  P3_MEET_LISTEN, 0) != 0;
+	if (m->accept_paused)
+		m->accept_paused = p3_meet_watch(m, EPOLL_CTL_ADD, p3_meet_fd(&m->listen),
+					   P3_MEET_LISTEN, 0) != 0;
 	if (m->unmet)
 		scan(m);
 	p3_meet_check_remotes(m);
@@ -232,7 +232,7 @@ static void check_all(struct p3_meeting *m)
 
 static bool is_short(const struct p3_meeting *m)
 {
-	bool any = m->deaf || m->unmet || p3_meet_is_short_of_remotes(m);
+	bool any = m->accept_paused || m->unmet || p3_meet_is_short_of_remotes(m);
 	for (uint32_t i = 0; i < m->nmember && !any; i++)
 		any = m->member[i].missing || m->member[i].parting;
 	for (uint32_t i = 0; i < m->nconn && !any; i++)
@@ -376,7 +376,7 @@ static bool has_ends(struct p3_meeting *m)
 {
 	return p3_domain_holds(&m->place) &&
 	       p3_meet_watches(m, &m->wake, P3_MEET_WAKE, 0) &&
-	       (m->deaf || p3_meet_watches(m, &m->listen, P3_MEET_LISTEN, 0));
+	       (m->accept_paused || p3_meet_watches(m, &m->listen, P3_MEET_LISTEN, 0));
 }
 
 /* Wait at most ms for events, and process them.  Return false if the program has closed
@@ -482,7 +482,7 @@ static void lose_all(struct p3_meeting *m)
 	}
 	for (uint32_t i = 0; i < m->nrank; i++)
 		p3_meet_drop(m, &m->rank[i].life, P3_MEET_RANK, i);
-	if (!m->deaf)
+	if (!m->accept_paused)
 		p3_meet_drop(m, &m->listen, P3_MEET_LISTEN, 0);
 	p3_domain_leave(&m->place);
 }

@@ -70,8 +70,8 @@ struct p3_wireup {
 	uint64_t looked_ns;   /* the last look at all remotes */
 	uint32_t pids_said;   /* number of the last BORN to all remotes */
 	bool said_not_of_job; /* a line has told of a caller that is not of the job */
-	bool deaf;            /* calls wait: there is no room to accept them */
-	bool told_deaf;       /* a line has told that there are no descriptors */
+	bool accept_paused;   /* the beacon is not watched: there is no room for calls */
+	bool said_no_fds;     /* a line has told that there are no descriptors */
 };
 
 /* Return true if the rank is on another host than this process. */
