@@ -12,7 +12,7 @@
 /* ---- packets ---- */
 
 /* Send a packet to a rank.  Return false if it was not sent. */
-static bool say_barrier(struct p3_meeting *m, enum p3_job_op op, uint32_t rank,
+static bool send_barrier(struct p3_meeting *m, enum p3_job_op op, uint32_t rank,
 	uint32_t round, struct p3_meet_verdict v)
 {
 	struct p3_job_msg msg = p3_meet_message(m, op);
@@ -20,14 +20,14 @@ static bool say_barrier(struct p3_meeting *m, enum p3_job_op op, uint32_t rank,
 	msg.status = v.status;
 	msg.ended = v.ended;
 	return m->rank[rank].slot != P3_MEET_NONE &&
-	       p3_meet_say(m, m->rank[rank].slot, &msg);
+	       p3_meet_send(m, m->rank[rank].slot, &msg);
 }
 
 static void release_all(struct p3_meeting *m, uint32_t round, struct p3_meet_verdict v)
 {
 	for (uint32_t i = 0; i < m->node->size; i++)
 		if (m->rank[i].slot != P3_MEET_NONE) {
-			(void)say_barrier(m, P3_JOB_RELEASED, i, round, v);
+			(void)send_barrier(m, P3_JOB_RELEASED, i, round, v);
 			FAULT_POINT("meet.release_half");
 		}
 }
@@ -119,10 +119,10 @@ static void follow_barrier(struct p3_meeting *m)
 			m->broken.status ? m->broken
 					 : (struct p3_meet_verdict){EPIPE, 0});
 	else if (m->rank[0].slot != P3_MEET_NONE &&
-		 (m->told != round || m->told_how != how.status) &&
-		 say_barrier(m, P3_JOB_BARRIER, 0, round, how)) {
-		m->told = round;
-		m->told_how = how.status;
+		 (m->barrier_sent != round || m->barrier_sent_how != how.status) &&
+		 send_barrier(m, P3_JOB_BARRIER, 0, round, how)) {
+		m->barrier_sent = round;
+		m->barrier_sent_how = how.status;
 		FAULT_POINT("meet.barrier_told");
 	}
 }
@@ -155,7 +155,7 @@ void p3_meet_on_barrier(struct p3_meeting *m, const struct p3_job_msg *msg)
 				m->node->barrier_status, m->node->barrier_ended};
 		else if (m->broken.status)
 			v = m->broken;
-		(void)say_barrier(m, P3_JOB_RELEASED, rank, msg->round, v);
+		(void)send_barrier(m, P3_JOB_RELEASED, rank, msg->round, v);
 	}
 }
 

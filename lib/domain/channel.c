@@ -77,7 +77,7 @@ static uint64_t mac_of(const struct p3_sipkey *key, const struct p3_packet *p)
 	return p3_siphash(key, p, offsetof(struct p3_packet, mac));
 }
 
-int p3_channel_say(struct p3_channel *c, const struct p3_job_msg *msg,
+int p3_channel_send(struct p3_channel *c, const struct p3_job_msg *msg,
 	const unsigned char *name, uint32_t name_len)
 {
 	struct p3_packet p = {.msg = *msg, .taken = c->taken, .number = c->number[0]};
@@ -158,7 +158,7 @@ static int open_up(struct p3_channel *c)
 	return 0;
 }
 
-static int hear_hello(struct p3_channel *c)
+static int receive_hello(struct p3_channel *c)
 {
 	int rc = take_greeting(c, HELLO);
 	if (rc)
@@ -169,7 +169,7 @@ static int hear_hello(struct p3_channel *c)
 	return rc ? rc : -EAGAIN;
 }
 
-static int hear_answer(struct p3_channel *c)
+static int receive_answer(struct p3_channel *c)
 {
 	int rc = take_greeting(c, ANSWER);
 	if (rc)
@@ -180,15 +180,15 @@ static int hear_answer(struct p3_channel *c)
 	return rc ? rc : open_up(c);
 }
 
-static int hear_proof(struct p3_channel *c)
+static int receive_proof(struct p3_channel *c)
 {
 	int rc = take_greeting(c, PROOF);
 	rc = rc ? rc : check(c, PROOF_OF_CALLER);
 	return rc ? rc : open_up(c);
 }
 
-/* Say HELLO as soon as the socket is connected. */
-static int hear_dialing(struct p3_channel *c)
+/* Send HELLO as soon as the socket is connected. */
+static int finish_dialing(struct p3_channel *c)
 {
 	struct pollfd on = {.fd = fd_of(c), .events = POLLOUT};
 	int why = 0;
@@ -202,7 +202,7 @@ static int hear_dialing(struct p3_channel *c)
 	return rc ? rc : -EAGAIN;
 }
 
-int p3_channel_hear(struct p3_channel *c, struct p3_packet *packet_out)
+int p3_channel_receive(struct p3_channel *c, struct p3_packet *packet_out)
 {
 	int rc = -EAGAIN;
 	if (c->left)
@@ -211,14 +211,13 @@ int p3_channel_hear(struct p3_channel *c, struct p3_packet *packet_out)
 		return rc;
 	switch (c->state) {
 	case P3_CHANNEL_DIALING:
-		return hear_dialing(c);
+		return finish_dialing(c);
 	case P3_CHANNEL_CALLING:
-		return hear_answer(c);
+		return receive_answer(c);
 	case P3_CHANNEL_CALLED:
-		rc = hear_hello(c);
-		return rc;
+		return receive_hello(c);
 	case P3_CHANNEL_ANSWERED:
-		return hear_proof(c);
+		return receive_proof(c);
 	case P3_CHANNEL_OPEN:
 		return take_packet(c, packet_out);
 	default:

@@ -40,7 +40,7 @@ struct p3_packet {
 
 struct p3_greeting {
 	uint32_t magic, op;
-	uint32_t from, to; /* ranks: of the caller and of the called, in all three */
+	uint32_t from, to; /* ranks of the caller and of the called, in all three kinds */
 	unsigned char nonce[16];
 	uint64_t proof[2];
 };
@@ -67,13 +67,13 @@ struct p3_channel {
 	unsigned char nonce[2][16];     /* of the caller, of the called */
 	struct p3_sipkey key[2];        /* of packets that go, that come */
 	uint64_t number[2];
-	uint32_t taken; /* for the packets that are said from now on */
-	uint32_t got;   /* bytes of in */
+	uint32_t taken; /* written to the packets that are sent from now on */
+	uint32_t got;   /* bytes that in has */
 	union {
 		struct p3_packet packet;
 		struct p3_greeting greeting;
 	} in;
-	uint32_t left; /* bytes of out */
+	uint32_t left; /* bytes in out that the socket has not taken */
 	unsigned char out[P3_CHANNEL_QUEUE * sizeof(struct p3_packet)];
 };
 
@@ -98,15 +98,15 @@ static inline bool p3_channel_is_open(const struct p3_channel *c)
 }
 
 /*
- * Process the bytes that have come.  Return 1 and a packet; 0 if the channel has just
+ * Receive.  Return 1 and a packet; 0 if the channel has just
  * opened; -EAGAIN if no more has come; -EACCES if the other end is not of the job; -EPIPE
  * at the end of file; or another -errno: the connection is broken.
  */
-int p3_channel_hear(struct p3_channel *c, struct p3_packet *packet_out);
+int p3_channel_receive(struct p3_channel *c, struct p3_packet *packet_out);
 
 /* Send a packet, or queue it.  name may be NULL.  Return 0, -EAGAIN if the queue is full,
  * or another -errno. */
-int p3_channel_say(struct p3_channel *c, const struct p3_job_msg *msg,
+int p3_channel_send(struct p3_channel *c, const struct p3_job_msg *msg,
 	const unsigned char *name, uint32_t name_len);
 /* Send what is queued, as far as there is room.  Return 0 or -errno. */
 int p3_channel_flush(struct p3_channel *c);

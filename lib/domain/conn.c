@@ -57,7 +57,7 @@ void p3_meet_hang_up(struct p3_meeting *m, struct p3_meet_conn *c)
 	p3_meet_unwatch(m, &c->fd);
 	c->called = c->slot = P3_MEET_NONE;
 	c->incarnation = 0;
-	c->told = c->awaited = c->owes = false;
+	c->born_sent = c->awaited = c->owes = false;
 }
 
 /* ---- channels ---- */

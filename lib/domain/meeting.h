@@ -54,7 +54,7 @@ struct p3_meet_conn {
 	uint32_t os_pid;
 	uint64_t incarnation;
 	uint64_t since_ns;
-	bool told;    /* this node's BORN was sent; nothing else is sent before */
+	bool born_sent; /* this node's BORN was sent; nothing else is sent before */
 	bool awaited; /* joining waits for the BORN of this member, which came earlier */
 	bool owes;    /* PIDS found no room and must be sent */
 };
@@ -106,9 +106,9 @@ struct p3_meeting {
 	struct p3_job_msg released;    /* the last RELEASED of rank 0; round 0: none */
 	/* time of the last BORN to other hosts, while they have not all taken it, or 0 */
 	uint64_t pids_said_ns;
-	uint32_t told;        /* round of the last BARRIER sent to rank 0 */
-	int32_t told_how;     /* status in that BARRIER */
-	pthread_mutex_t lock; /* guards the members below, and the node's
+	uint32_t barrier_sent;    /* round of the last BARRIER sent to rank 0 */
+	int32_t barrier_sent_how; /* status in that BARRIER */
+	pthread_mutex_t lock;     /* guards the members below, and the node's
 				        * barriers */
 	pthread_cond_t changed;
 	bool stop;
@@ -145,7 +145,7 @@ static inline bool p3_meet_follows(const struct p3_meeting *m)
 /* Return true if the connection is open and this node has introduced itself. */
 static inline bool p3_meet_talks(const struct p3_meet_conn *c)
 {
-	return p3_meet_fd(&c->fd) >= 0 && c->told;
+	return p3_meet_fd(&c->fd) >= 0 && c->born_sent;
 }
 
 /* ---- conn.c ---- */
@@ -194,16 +194,16 @@ struct p3_peer_info p3_meet_info(
  * process and with a limit. */
 void p3_meet_scold(struct p3_meeting *m, const struct p3_meet_conn *c, const char *what);
 /* Send BORN.  Return 0 or -errno. */
-int p3_meet_tell(struct p3_meeting *m, struct p3_meet_conn *c);
-void p3_meet_tell_pids(struct p3_meeting *m, struct p3_meet_conn *c);
+int p3_meet_send_born(struct p3_meeting *m, struct p3_meet_conn *c);
+void p3_meet_send_pids(struct p3_meeting *m, struct p3_meet_conn *c);
 /* Send a packet to the member of a slot, through all connections with it, since the
  * member may close any of them before it reads.  Return false if one did not take it. */
-bool p3_meet_say(struct p3_meeting *m, uint32_t slot, const struct p3_job_msg *msg);
+bool p3_meet_send(struct p3_meeting *m, uint32_t slot, const struct p3_job_msg *msg);
 
 /* ---- member.c ---- */
 
-/* Process all packets of a connection. */
-void p3_meet_hear(struct p3_meeting *m, struct p3_meet_conn *c);
+/* Receive and process the packets of a connection. */
+void p3_meet_receive(struct p3_meeting *m, struct p3_meet_conn *c);
 /* End a member whose process has ended.  First process the packets that it has sent: a
  * LEAVE among them says that it left in order. */
 void p3_meet_lose(struct p3_meeting *m, uint32_t slot);
@@ -222,7 +222,8 @@ void p3_meet_begin_remotes(struct p3_meeting *m);
 /* Process an event of the beacon, of a remote rank, or of an unauthenticated connection;
  * which is the rank, or the index in wireup->unauth. */
 void p3_meet_on_remote(struct p3_meeting *m, enum p3_meet_watch what, uint32_t which);
-void p3_meet_hear_remotes(struct p3_meeting *m);
+/* Receive and process the packets of all remote nodes. */
+void p3_meet_receive_remotes(struct p3_meeting *m);
 /* Do what no descriptor reports. */
 void p3_meet_check_remotes(struct p3_meeting *m);
 /* Return true if the rank is on another host, and there is no connection to it now. */
@@ -231,13 +232,14 @@ bool p3_meet_is_cut_off(const struct p3_meeting *m, uint32_t rank);
 bool p3_meet_is_short_of_remotes(const struct p3_meeting *m);
 /* Return true if all remote ranks that live have told their state. */
 bool p3_meet_has_met_remotes(const struct p3_meeting *m);
-/* Send the process ids; return true if all remote nodes have taken them. */
-void p3_meet_tell_remotes(struct p3_meeting *m);
+/* Send the process ids to all remote nodes. */
+void p3_meet_send_pids_to_remotes(struct p3_meeting *m);
+/* Return true if all remote nodes have acknowledged the process ids. */
 bool p3_meet_remotes_know(const struct p3_meeting *m);
-/* Say LEAVE to all. */
-void p3_meet_leave_remotes(struct p3_meeting *m);
-/* Wait until all have confirmed, for some time at most. */
-void p3_meet_settle_remotes(struct p3_meeting *m);
+/* Send LEAVE to all remote nodes. */
+void p3_meet_send_leave_to_remotes(struct p3_meeting *m);
+/* Wait until all remote nodes have confirmed all packets, CONFIRM_NS at most. */
+void p3_meet_await_confirmations(struct p3_meeting *m);
 /* Return true if the program has closed a descriptor; treat all as dead. */
 bool p3_meet_has_lost_remotes(const struct p3_meeting *m);
 void p3_meet_lose_remotes(struct p3_meeting *m);

@@ -79,7 +79,7 @@ void p3_meet_lose(struct p3_meeting *m, uint32_t slot)
 	for (uint32_t i = 0; i < TURNS * m->nconn; i++) {
 		struct p3_meet_conn *c = &m->conn[i / TURNS];
 		if (c->slot == slot && m->member[slot].incarnation == incarnation)
-			p3_meet_hear(m, c);
+			p3_meet_receive(m, c);
 	}
 	if (incarnation && m->member[slot].incarnation == incarnation)
 		p3_meet_end(m, slot, P3_PEER_DIED);
@@ -218,10 +218,10 @@ static void keep_own_ids(
 	}
 }
 
-static void tell_once(struct p3_meeting *m, struct p3_meet_conn *c)
+static void send_born_once(struct p3_meeting *m, struct p3_meet_conn *c)
 {
-	if (!c->told)
-		(void)p3_meet_tell(m, c);
+	if (!c->born_sent)
+		(void)p3_meet_send_born(m, c);
 }
 
 /*
@@ -234,18 +234,18 @@ static void expect(
 	struct p3_meeting *m, struct p3_meet_conn *c, const struct p3_job_msg *msg)
 {
 	struct p3_peer_info info = p3_meet_info(m, msg);
-	if (c->told)
+	if (c->born_sent)
 		return;
 	p3_nic_peer_expect(m->nic, &info);
 	FAULT_POINT("meet.expected");
-	tell_once(m, c);
+	send_born_once(m, c);
 }
 
 /* Hang up a member that this process refuses.  Send this process's BORN first, so that
  * the member finds the same difference and reports it too. */
 static void turn_away(struct p3_meeting *m, struct p3_meet_conn *c)
 {
-	tell_once(m, c);
+	send_born_once(m, c);
 	p3_meet_hang_up(m, c);
 }
 
@@ -352,7 +352,7 @@ static void on_first_packet(
 	else
 		(void)is_of_this_kind(m, c, &p->msg), turn_away(m, c);
 	if (p3_meet_fd(&c->fd) >= 0)
-		tell_once(m, c); /* if there is no room, check_all() repeats this */
+		send_born_once(m, c); /* if there is no room, check_all() repeats this */
 }
 
 static bool has_rank(const struct p3_meeting *m, const struct p3_meet_conn *c)
@@ -373,7 +373,7 @@ static void on_packet(struct p3_meeting *m, struct p3_meet_conn *c, struct packe
 	else if (msg->op == P3_JOB_BORN)
 		on_born(m, c, msg, p->fds);
 	else if (msg->op == P3_JOB_AGAIN)
-		m->unmet |= p3_meet_tell(m, c) == -EAGAIN;
+		m->unmet |= p3_meet_send_born(m, c) == -EAGAIN;
 	else if (msg->op == P3_JOB_PIDS && known)
 		on_pids(m, c, msg);
 	else if (msg->op == P3_JOB_LEAVE && known)
@@ -392,7 +392,7 @@ static void on_other_version(struct p3_meeting *m, struct p3_meet_conn *c, uint3
 		"speaks version %u of the protocol of domains, this one version %u",
 		p3_job_version(magic), p3_job_version(P3_JOB_MAGIC));
 	refuse_who_was_there(m, c);
-	tell_once(m, c);
+	send_born_once(m, c);
 	breach(m, c, text);
 }
 
@@ -410,7 +410,7 @@ static void on_arrival(
 		on_end_of_file(m, c);
 }
 
-void p3_meet_hear(struct p3_meeting *m, struct p3_meet_conn *c)
+void p3_meet_receive(struct p3_meeting *m, struct p3_meet_conn *c)
 {
 	for (int i = 0; i < PACKETS && p3_meet_fd(&c->fd) >= 0; i++) {
 		struct packet p = {.fds = {-1, -1, -1, -1}};

@@ -31,7 +31,7 @@ struct p3_job_msg p3_meet_message(const struct p3_meeting *m, enum p3_job_op op)
 	return msg;
 }
 
-int p3_meet_tell(struct p3_meeting *m, struct p3_meet_conn *c)
+int p3_meet_send_born(struct p3_meeting *m, struct p3_meet_conn *c)
 {
 	int all[P3_JOB_FDS], fds[3];
 	struct p3_job_msg msg = p3_meet_message(m, P3_JOB_BORN);
@@ -41,12 +41,12 @@ int p3_meet_tell(struct p3_meeting *m, struct p3_meet_conn *c)
 	fds[1] = all[1];
 	fds[2] = all[P3_JOB_FDS - 1];
 	int rc = p3_job_send(p3_meet_fd(&c->fd), &msg, fds, n == P3_JOB_FDS ? 3 : 2);
-	c->told |= !rc;
+	c->born_sent |= !rc;
 	FAULT_POINT("meet.told");
 	return rc;
 }
 
-void p3_meet_tell_pids(struct p3_meeting *m, struct p3_meet_conn *c)
+void p3_meet_send_pids(struct p3_meeting *m, struct p3_meet_conn *c)
 {
 	struct p3_job_msg msg = p3_meet_message(m, P3_JOB_PIDS);
 	c->owes = p3_job_send(p3_meet_fd(&c->fd), &msg, NULL, 0) == -EAGAIN;
@@ -59,12 +59,12 @@ static bool is_with(const struct p3_meet_conn *c, uint32_t slot)
 	       (c->slot == slot || (c->slot == P3_MEET_NONE && c->called == slot));
 }
 
-bool p3_meet_say(struct p3_meeting *m, uint32_t slot, const struct p3_job_msg *msg)
+bool p3_meet_send(struct p3_meeting *m, uint32_t slot, const struct p3_job_msg *msg)
 {
 	bool ok = true;
 	if (p3_meet_is_far(m, slot)) {
 		struct p3_remote *r = &m->node->wireup->remote[slot];
-		ok = p3_session_say(&r->session, &r->channel, msg, NULL, 0) == 0;
+		ok = p3_session_send(&r->session, &r->channel, msg, NULL, 0) == 0;
 		p3_meet_watch_channel(m, &r->channel, P3_MEET_REMOTE, slot);
 		return ok;
 	}

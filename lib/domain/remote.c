@@ -222,7 +222,7 @@ static void lose(struct p3_meeting *m, uint32_t rank, int why)
 
 /* ---- packets ---- */
 
-static void say_born(struct p3_meeting *m, uint32_t rank)
+static void send_born(struct p3_meeting *m, uint32_t rank)
 {
 	struct p3_remote *r = remote_of(m, rank);
 	unsigned char name[P3_FAR_NAME];
@@ -230,7 +230,7 @@ static void say_born(struct p3_meeting *m, uint32_t rank)
 	msg.status = (int32_t)wireup_of(m)->pids_said;
 	uint32_t len = p3_nic_far_name(m->nic, name);
 	FAULT_POINT("remote.unsaid");
-	int rc = p3_session_say(&r->session, &r->channel, &msg, name, len);
+	int rc = p3_session_send(&r->session, &r->channel, &msg, name, len);
 	FAULT_POINT("remote.said");
 	r->owes_born = rc == -EAGAIN;
 	p3_meet_watch_channel(m, &r->channel, P3_MEET_REMOTE, rank);
@@ -243,7 +243,7 @@ static void acknowledge(
 	struct p3_remote *r = remote_of(m, rank);
 	struct p3_job_msg msg = p3_meet_message(m, P3_JOB_TOLD);
 	msg.round = (uint32_t)born->status;
-	(void)p3_session_say(&r->session, &r->channel, &msg, NULL, 0);
+	(void)p3_session_send(&r->session, &r->channel, &msg, NULL, 0);
 }
 
 static void on_born(struct p3_meeting *m, uint32_t rank, const struct p3_packet *p)
@@ -368,16 +368,16 @@ static void go_on(struct p3_meeting *m, uint32_t rank)
 	bool first = !r->session.begun;
 	p3_session_open(&r->session, &r->channel);
 	if (first)
-		say_born(m, rank);
+		send_born(m, rank);
 	p3_meet_watch_channel(m, &r->channel, P3_MEET_REMOTE, rank);
 }
 
-/* Process what has come over a probe.  The other end hangs it up, or says DROPPED. */
-static int hear_probe(struct p3_meeting *m, uint32_t rank, struct p3_packet *p)
+/* Receive over a probe, which the other end closes, or answers by DROPPED. */
+static int receive_probe(struct p3_meeting *m, uint32_t rank, struct p3_packet *p)
 {
 	struct p3_remote *r = remote_of(m, rank);
 	enum p3_channel_state before = r->channel.state;
-	int rc = p3_channel_hear(&r->channel, p);
+	int rc = p3_channel_receive(&r->channel, p);
 	if (rc == 1 && p->msg.op == P3_JOB_DROPPED)
 		lose(m, rank, -EPIPE);
 	else if (rc == 1)
@@ -387,13 +387,13 @@ static int hear_probe(struct p3_meeting *m, uint32_t rank, struct p3_packet *p)
 	return rc;
 }
 
-static int hear_one(struct p3_meeting *m, uint32_t rank, struct p3_packet *p)
+static int receive_one(struct p3_meeting *m, uint32_t rank, struct p3_packet *p)
 {
 	struct p3_remote *r = remote_of(m, rank);
 	enum p3_channel_state before = r->channel.state;
 	if (r->probes)
-		return hear_probe(m, rank, p);
-	int rc = p3_session_hear(&r->session, &r->channel, p);
+		return receive_probe(m, rank, p);
+	int rc = p3_session_receive(&r->session, &r->channel, p);
 	if (rc == 0)
 		go_on(m, rank);
 	else if (rc == 1)
@@ -405,12 +405,12 @@ static int hear_one(struct p3_meeting *m, uint32_t rank, struct p3_packet *p)
 	return rc;
 }
 
-static void hear(struct p3_meeting *m, uint32_t rank)
+static void receive(struct p3_meeting *m, uint32_t rank)
 {
 	struct p3_remote *r = remote_of(m, rank);
 	struct p3_packet p;
 	for (int i = 0; i < PACKETS && r->channel.state != P3_CHANNEL_CLOSED; i++)
-		if (hear_one(m, rank, &p) == -EAGAIN)
+		if (receive_one(m, rank, &p) == -EAGAIN)
 			break;
 	p3_meet_watch_channel(m, &r->channel, P3_MEET_REMOTE, rank);
 }
@@ -418,10 +418,10 @@ static void hear(struct p3_meeting *m, uint32_t rank)
 /* ---- calls ---- */
 
 /* Answer a rank that this node treats as ended. */
-static void say_dropped(struct p3_meeting *m, struct p3_channel *c)
+static void send_dropped(struct p3_meeting *m, struct p3_channel *c)
 {
 	struct p3_job_msg msg = p3_meet_message(m, P3_JOB_DROPPED);
-	(void)p3_channel_say(c, &msg, NULL, 0);
+	(void)p3_channel_send(c, &msg, NULL, 0);
 }
 
 /* A called rank has probed this node: it has no connection any more. */
@@ -443,7 +443,7 @@ static void adopt(struct p3_meeting *m, struct p3_unauth *s)
 	struct p3_remote *r = remote_of(m, rank);
 	bool right = r && p3_beacon_is_same_host(&s->from, &wireup_of(m)->card[rank]);
 	if (right && r->ended)
-		say_dropped(m, &s->channel);
+		send_dropped(m, &s->channel);
 	if (!right || r->ended || is_caller(m, rank)) {
 		p3_meet_close_channel(m, &s->channel);
 		if (right && !r->ended)
@@ -456,13 +456,13 @@ static void adopt(struct p3_meeting *m, struct p3_unauth *s)
 	p3_channel_init(&s->channel);
 	FAULT_POINT("remote.welcomed");
 	go_on(m, rank);
-	hear(m, rank);
+	receive(m, rank);
 }
 
-static void hear_unauth(struct p3_meeting *m, struct p3_unauth *s)
+static void receive_unauth(struct p3_meeting *m, struct p3_unauth *s)
 {
 	struct p3_packet p;
-	int rc = p3_channel_hear(&s->channel, &p);
+	int rc = p3_channel_receive(&s->channel, &p);
 	if (rc == 0)
 		adopt(m, s);
 	else if (rc == -EACCES)
@@ -490,7 +490,7 @@ static void close_slow(struct p3_meeting *m, uint64_t ns)
 		struct p3_unauth *s = &w->unauth[i];
 		if (now - s->channel.since_ns <= ns)
 			continue;
-		hear_unauth(m, s);
+		receive_unauth(m, s);
 		p3_meet_close_channel(m, &s->channel);
 	}
 }
@@ -502,7 +502,7 @@ static struct p3_unauth *make_room(struct p3_meeting *m)
 	struct p3_wireup *w = wireup_of(m);
 	struct p3_unauth *s = free_unauth(w);
 	for (uint32_t i = 0; !s && i < P3_UNAUTH_MOST; i++)
-		hear_unauth(m, &w->unauth[i]);
+		receive_unauth(m, &w->unauth[i]);
 	s = s ? s : free_unauth(w);
 	if (!s)
 		close_slow(m, CROWDED_NS);
@@ -567,9 +567,9 @@ void p3_meet_on_remote(struct p3_meeting *m, enum p3_meet_watch what, uint32_t w
 	if (what == P3_MEET_BEACON)
 		answer_calls(m);
 	else if (what == P3_MEET_UNAUTH)
-		hear_unauth(m, &w->unauth[which]);
+		receive_unauth(m, &w->unauth[which]);
 	else if (w->remote[which].channel.state != P3_CHANNEL_CLOSED)
-		hear(m, which);
+		receive(m, which);
 }
 
 static void begin_one(struct p3_meeting *m, uint32_t rank)
@@ -587,7 +587,7 @@ static void begin_one(struct p3_meeting *m, uint32_t rank)
 	if (r->is_born)
 		be_born(m, rank);
 	if (r->session.begun)
-		say_born(m, rank);
+		send_born(m, rank);
 }
 
 void p3_meet_begin_remotes(struct p3_meeting *m)
@@ -654,7 +654,7 @@ static void check_one(struct p3_meeting *m, uint32_t rank, uint64_t now)
 {
 	struct p3_remote *r = remote_of(m, rank);
 	if (!r->ended && is_silent(wireup_of(m), r))
-		hear(m, rank); /* a connection that has broken is silent, too */
+		receive(m, rank); /* a connection that has broken is silent, too */
 	if (!r->ended && is_silent(wireup_of(m), r))
 		lose(m, rank, -ETIMEDOUT);
 	if (!r->ended)
@@ -662,7 +662,7 @@ static void check_one(struct p3_meeting *m, uint32_t rank, uint64_t now)
 	if (!r->ended)
 		show_silence(m, rank, now);
 	if (r->owes_born)
-		say_born(m, rank);
+		send_born(m, rank);
 	if (m->member[rank].missing)
 		attach(m, rank);
 }
@@ -740,25 +740,25 @@ bool p3_meet_remotes_know(const struct p3_meeting *m)
 	return true;
 }
 
-void p3_meet_tell_remotes(struct p3_meeting *m)
+void p3_meet_send_pids_to_remotes(struct p3_meeting *m)
 {
 	if (wireup_of(m))
 		wireup_of(m)->pids_said++;
 	for (uint32_t i = 0; i < count_of(m); i++)
 		if (remote_of(m, i) && remote_of(m, i)->session.begun) {
-			say_born(m, i);
+			send_born(m, i);
 			FAULT_POINT("remote.pids_half");
 		}
 }
 
-void p3_meet_leave_remotes(struct p3_meeting *m)
+void p3_meet_send_leave_to_remotes(struct p3_meeting *m)
 {
 	struct p3_job_msg msg = p3_meet_message(m, P3_JOB_LEAVE);
 	for (uint32_t i = 0; i < count_of(m); i++) {
 		struct p3_remote *r = remote_of(m, i);
 		if (!r || r->ended || !r->session.begun)
 			continue;
-		(void)p3_session_say(&r->session, &r->channel, &msg, NULL, 0);
+		(void)p3_session_send(&r->session, &r->channel, &msg, NULL, 0);
 		FAULT_POINT("remote.leave_half");
 		r->owes_born = false;
 	}
@@ -778,28 +778,28 @@ static bool owes_confirmation(const struct p3_meeting *m)
 /* Connections that break now take the last packets with them, such as the release of a
  * barrier, and then the end of this process would look like its death in the barrier.
  * Processes that have left, too, need no packets. */
-void p3_meet_settle_remotes(struct p3_meeting *m)
+void p3_meet_await_confirmations(struct p3_meeting *m)
 {
 	struct p3_wireup *w = wireup_of(m);
 	uint64_t end = p3_now_ns() + CONFIRM_NS;
 	while (w && owes_confirmation(m) && p3_now_ns() < end &&
 		!p3_meet_has_lost_remotes(m)) {
 		p3_meet_check_remotes(m);
-		p3_meet_hear_remotes(m);
+		p3_meet_receive_remotes(m);
 		answer_calls(m);
 		for (uint32_t i = 0; i < P3_UNAUTH_MOST; i++)
 			if (w->unauth[i].channel.state != P3_CHANNEL_CLOSED)
-				hear_unauth(m, &w->unauth[i]);
+				receive_unauth(m, &w->unauth[i]);
 		(void)poll(NULL, 0, 1); /* pause: the answers are on their way */
 	}
 }
 
-void p3_meet_hear_remotes(struct p3_meeting *m)
+void p3_meet_receive_remotes(struct p3_meeting *m)
 {
 	for (uint32_t i = 0; i < count_of(m); i++)
 		if (remote_of(m, i) &&
 			remote_of(m, i)->channel.state != P3_CHANNEL_CLOSED)
-			hear(m, i);
+			receive(m, i);
 }
 
 bool p3_meet_has_lost_remotes(const struct p3_meeting *m)

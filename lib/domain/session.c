@@ -5,35 +5,35 @@
 #include <errno.h>
 #include <string.h>
 
-static void tell(struct p3_session *s, struct p3_channel *c)
+static void send_taken(struct p3_session *s, struct p3_channel *c)
 {
 	struct p3_job_msg msg = {.magic = P3_JOB_MAGIC, .op = P3_JOB_TAKEN};
 	c->taken = s->taken;
-	if (p3_channel_say(c, &msg, NULL, 0) == 0)
-		s->told = s->taken;
+	if (p3_channel_send(c, &msg, NULL, 0) == 0)
+		s->taken_sent = s->taken;
 }
 
 void p3_session_open(struct p3_session *s, struct p3_channel *c)
 {
 	s->begun = true;
 	s->resumed = false;
-	tell(s, c);
+	send_taken(s, c);
 }
 
 void p3_session_confirm(struct p3_session *s, struct p3_channel *c)
 {
-	if (s->resumed && p3_channel_is_open(c) && s->told != s->taken)
-		tell(s, c);
+	if (s->resumed && p3_channel_is_open(c) && s->taken_sent != s->taken)
+		send_taken(s, c);
 }
 
 static bool give(struct p3_session *s, struct p3_channel *c)
 {
 	const struct p3_kept *k = &s->kept[s->given % P3_SESSION_KEPT];
 	c->taken = s->taken;
-	if (p3_channel_say(c, &k->msg, k->name_len ? k->name : NULL, k->name_len))
+	if (p3_channel_send(c, &k->msg, k->name_len ? k->name : NULL, k->name_len))
 		return false;
 	s->given++;
-	s->told = s->taken;
+	s->taken_sent = s->taken;
 	return true;
 }
 
@@ -43,11 +43,11 @@ void p3_session_push(struct p3_session *s, struct p3_channel *c)
 		return;
 	while (s->given != s->next && give(s, c))
 		;
-	if (s->taken - s->told >= P3_SESSION_ACK)
-		tell(s, c);
+	if (s->taken - s->taken_sent >= P3_SESSION_ACK)
+		send_taken(s, c);
 }
 
-int p3_session_say(struct p3_session *s, struct p3_channel *c,
+int p3_session_send(struct p3_session *s, struct p3_channel *c,
 	const struct p3_job_msg *msg, const unsigned char *name, uint32_t name_len)
 {
 	if (s->next - s->acked == P3_SESSION_KEPT)
@@ -61,7 +61,7 @@ int p3_session_say(struct p3_session *s, struct p3_channel *c,
 	return 0;
 }
 
-/* Drop the packets that the other end has taken.  Return false if it cannot have. */
+/* Drop the packets that the other end has taken.  Return false if fewer were sent. */
 static bool drop(struct p3_session *s, uint32_t taken)
 {
 	uint32_t most = s->resumed ? s->given : s->next;
@@ -71,7 +71,8 @@ static bool drop(struct p3_session *s, uint32_t taken)
 	return true;
 }
 
-/* Go on behind what the other end has taken when the first packet of a channel tells. */
+/* Process the first packet of a channel, which must be TAKEN: go on behind the packets
+ * that the other end has taken.  Return false if the packet is wrong. */
 static bool resume(struct p3_session *s, const struct p3_packet *p)
 {
 	if (p->msg.op != P3_JOB_TAKEN || !drop(s, p->taken))
@@ -94,11 +95,11 @@ static int take(struct p3_session *s, const struct p3_packet *p)
 	return 1;
 }
 
-int p3_session_hear(
+int p3_session_receive(
 	struct p3_session *s, struct p3_channel *c, struct p3_packet *packet_out)
 {
 	for (;;) {
-		int rc = p3_channel_hear(c, packet_out);
+		int rc = p3_channel_receive(c, packet_out);
 		if (rc == 1)
 			rc = take(s, packet_out);
 		else if (rc == 0)

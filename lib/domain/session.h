@@ -3,8 +3,8 @@
  * session - the packets between two processes of a job on different hosts, each once and
  * in order, over any number of connections
  *
- *	say	keeps the packet, with the next number, and gives it to the channel
- *	hear	takes the next packet of the other end
+ *	send	keep the packet, with the next number, and give it to the channel
+ *	receive	take the next packet of the other end
  *	open	on a channel that has just opened, both ends tell how many packets they
  *		have taken (TAKEN); then the other end drops these, and gives the rest
  *		to the new channel
@@ -23,7 +23,7 @@
 
 #include "lib/domain/channel.h"
 
-#define P3_SESSION_KEPT 16u /* packets that the other end has not said to have taken */
+#define P3_SESSION_KEPT 16u /* packets that the other end has not acknowledged */
 #define P3_SESSION_ACK  4u
 
 struct p3_kept {
@@ -33,22 +33,22 @@ struct p3_kept {
 };
 
 struct p3_session {
-	bool begun;     /* a channel has been open */
-	bool resumed;   /* the other end has told over this channel what it has taken */
-	uint32_t acked; /* packets that the other end has taken, */
-	uint32_t given; /* that the channel has got, */
-	uint32_t next;  /* and that were said */
-	uint32_t taken; /* packets of the other end that this one has taken, */
-	uint32_t told;  /* and of which it has told */
+	bool begun;          /* a channel has been open */
+	bool resumed;        /* the other end's first TAKEN has come over this channel */
+	uint32_t acked;      /* packets that the other end has taken */
+	uint32_t given;      /* packets that were given to a channel */
+	uint32_t next;       /* packets that were sent; number of the next one */
+	uint32_t taken;      /* packets of the other end that this one has taken */
+	uint32_t taken_sent; /* value of taken that the other end was last told */
 	struct p3_kept kept[P3_SESSION_KEPT];
 };
 
 /* Begin, or go on, over a channel that has just opened. */
 void p3_session_open(struct p3_session *s, struct p3_channel *c);
 
-/* Say a packet now or when a channel is open.  name may be NULL.  Return 0, or -EAGAIN if
- * too many are kept. */
-int p3_session_say(struct p3_session *s, struct p3_channel *c,
+/* Send a packet now, or when a channel is open.  name may be NULL.  Return 0, or -EAGAIN
+ * if too many are kept. */
+int p3_session_send(struct p3_session *s, struct p3_channel *c,
 	const struct p3_job_msg *msg, const unsigned char *name, uint32_t name_len);
 
 /* Tell the other end now which packets this one has taken, if it does not know. */
@@ -57,9 +57,9 @@ void p3_session_confirm(struct p3_session *s, struct p3_channel *c);
 /* Give the channel the packets for which it had no room. */
 void p3_session_push(struct p3_session *s, struct p3_channel *c);
 
-/* As p3_channel_hear(), without the packets of the session itself.  -EPROTO: the other
- * end has told what cannot be. */
-int p3_session_hear(
+/* Do as p3_channel_receive(), without the packets of the session itself.  Return -EPROTO
+ * also if the other end acknowledges packets that were not sent. */
+int p3_session_receive(
 	struct p3_session *s, struct p3_channel *c, struct p3_packet *packet_out);
 
 #endif

@@ -33,7 +33,7 @@ static bool is_silent(const struct p3_meet_conn *c)
  * process nothing, so a live process sees the end of file and calls again. */
 static void dismiss(struct p3_meeting *m, struct p3_meet_conn *c, const char *why)
 {
-	p3_meet_hear(m, c);
+	p3_meet_receive(m, c);
 	if (!is_silent(c))
 		return;
 	p3_meet_scold(m, c, why);
@@ -91,7 +91,7 @@ static void greet(struct p3_meeting *m, struct p3_meet_conn *c, int fd, uint32_t
 		p3_meet_close(&c->fd);
 	FAULT_POINT("meet.connected");
 	if (ok && !rc && called != P3_MEET_NONE)
-		rc = p3_meet_tell(m, c);
+		rc = p3_meet_send_born(m, c);
 	m->unmet |= rc != 0;
 	if (!ok || rc)
 		p3_meet_hang_up(m, c);
@@ -176,7 +176,7 @@ static void scan(struct p3_meeting *m)
 /* Return true for a member that has introduced itself and has not heard of this node. */
 static bool owes_answer(const struct p3_meet_conn *c)
 {
-	return p3_meet_fd(&c->fd) >= 0 && c->slot != P3_MEET_NONE && !c->told;
+	return p3_meet_fd(&c->fd) >= 0 && c->slot != P3_MEET_NONE && !c->born_sent;
 }
 
 /*
@@ -188,7 +188,7 @@ static bool owes_answer(const struct p3_meet_conn *c)
 static void ask_again(struct p3_meeting *m, struct p3_meet_conn *c)
 {
 	if (c->slot == P3_MEET_NONE)
-		p3_meet_hear(m, c); /* the process may have sent a packet and ended */
+		p3_meet_receive(m, c); /* the process may have sent a packet and ended */
 	if (p3_meet_fd(&c->fd) < 0)
 		return;
 	if (c->slot == P3_MEET_NONE && kill((pid_t)c->os_pid, 0) != 0 && errno == ESRCH) {
@@ -203,9 +203,9 @@ static void ask_again(struct p3_meeting *m, struct p3_meet_conn *c)
 	if (c->slot != P3_MEET_NONE && m->member[c->slot].missing)
 		(void)p3_job_send(p3_meet_fd(&c->fd), &msg, NULL, 0);
 	if (owes_answer(c))
-		(void)p3_meet_tell(m, c);
+		(void)p3_meet_send_born(m, c);
 	if (c->owes)
-		p3_meet_tell_pids(m, c);
+		p3_meet_send_pids(m, c);
 }
 
 /* Do the work that no descriptor reports, and repeat actions that found no room. */
@@ -224,7 +224,7 @@ static void check_all(struct p3_meeting *m)
 		scan(m);
 	p3_meet_check_remotes(m);
 	if (!p3_meet_is_cut_off(m, 0))
-		m->told = 0;
+		m->barrier_sent = 0;
 	for (uint32_t i = 0; i < m->nconn; i++)
 		if (p3_meet_fd(&m->conn[i].fd) >= 0)
 			ask_again(m, &m->conn[i]);
@@ -278,14 +278,14 @@ static bool sees_to_held(const struct p3_meeting *m)
 }
 
 /* Send PIDS to all members, and let p3_meet_pids() return. */
-static void tell_all_pids(struct p3_meeting *m)
+static void send_all_pids(struct p3_meeting *m)
 {
 	for (uint32_t i = 0; i < m->nconn; i++)
 		if (p3_meet_talks(&m->conn[i])) {
-			p3_meet_tell_pids(m, &m->conn[i]);
+			p3_meet_send_pids(m, &m->conn[i]);
 			FAULT_POINT("meet.pids_half");
 		}
-	p3_meet_tell_remotes(m);
+	p3_meet_send_pids_to_remotes(m);
 	m->pids_said_ns = p3_now_ns();
 }
 
@@ -314,7 +314,7 @@ static void on_wake(struct p3_meeting *m)
 	if (sees_to_held(m))
 		p3_held_see_to(m->node, m->nic);
 	if (pids && !m->pids_said_ns)
-		tell_all_pids(m);
+		send_all_pids(m);
 }
 
 /* Return true if the process of a pidfd has ended.  An event alone does not show that: it
@@ -350,7 +350,7 @@ static void on_event(struct p3_meeting *m, enum p3_meet_watch kind, uint32_t whi
 		answer_calls(m);
 		break;
 	case P3_MEET_CONN:
-		p3_meet_hear(m, &m->conn[which]);
+		p3_meet_receive(m, &m->conn[which]);
 		break;
 	case P3_MEET_LIFE:
 		if (!has_ended(&m->member[which].life))
@@ -413,17 +413,17 @@ static void look_who_is_met(struct p3_meeting *m)
 /* ---- questions ---- */
 
 /* Process the packets that members have sent. */
-static void hear_all(struct p3_meeting *m)
+static void receive_all(struct p3_meeting *m)
 {
 	for (uint32_t i = 0; i < m->nconn; i++)
-		p3_meet_hear(m, &m->conn[i]);
-	p3_meet_hear_remotes(m);
+		p3_meet_receive(m, &m->conn[i]);
+	p3_meet_receive_remotes(m);
 }
 
 /*
  * Answer the NIC's question.  A process id whose PtlNIInit has returned before the
  * question is in a packet that lies in a socket of this process by now (p3_meet_pids), or
- * in a BORN that came earlier; so what is unknown after hear_all() does not exist.
+ * in a BORN that came earlier; so what is unknown after receive_all() does not exist.
  */
 static void answer(struct p3_meeting *m)
 {
@@ -431,7 +431,7 @@ static void answer(struct p3_meeting *m)
 	if (question == m->answered)
 		return;
 	m->answered = question;
-	hear_all(m);
+	receive_all(m);
 	p3_nic_peer_told(m->nic, question);
 }
 
@@ -514,7 +514,7 @@ static void leave_barrier(struct p3_meeting *m)
 	struct p3_job_msg released = m->released;
 	if (!p3_meet_follows(m) || !released.round)
 		return;
-	hear_all(m);
+	receive_all(m);
 	p3_meet_leave_barrier(m, &released);
 }
 
@@ -542,7 +542,7 @@ static bool turn(struct p3_meeting *m)
 	return true;
 }
 
-static void farewell(struct p3_meeting *m)
+static void send_leave(struct p3_meeting *m)
 {
 	struct p3_job_msg msg = p3_meet_message(m, P3_JOB_LEAVE);
 	for (uint32_t i = 0; i < m->nconn; i++)
@@ -550,8 +550,8 @@ static void farewell(struct p3_meeting *m)
 			(void)p3_job_send(p3_meet_fd(&m->conn[i].fd), &msg, NULL, 0);
 			FAULT_POINT("meet.leave_half");
 		}
-	p3_meet_leave_remotes(m);
-	p3_meet_settle_remotes(m);
+	p3_meet_send_leave_to_remotes(m);
+	p3_meet_await_confirmations(m);
 }
 
 void *p3_meet_thread(void *arg)
@@ -568,6 +568,6 @@ void *p3_meet_thread(void *arg)
 		return NULL;
 	}
 	FAULT_POINT("meet.leaving");
-	farewell(m);
+	send_leave(m);
 	return NULL;
 }

@@ -56,7 +56,7 @@ static bool hear_one(void)
 {
 	struct p3_packet p;
 	uint32_t taken = session.taken;
-	int rc = p3_session_hear(&session, &channel, &p);
+	int rc = p3_session_receive(&session, &channel, &p);
 	check();
 	if (rc == 0)
 		p3_session_open(&session, &channel);
@@ -83,7 +83,7 @@ static void say(struct input *in)
 	unsigned char name[P3_FAR_NAME] = {0};
 	uint32_t kept = session.next - session.acked;
 	uint32_t len = in_below(in, P3_FAR_NAME + 1);
-	int rc = p3_session_say(&session, &channel, &msg, len ? name : NULL, len);
+	int rc = p3_session_send(&session, &channel, &msg, len ? name : NULL, len);
 	expect((rc == -EAGAIN) == (kept == P3_SESSION_KEPT), "room is told wrongly");
 }
 
@@ -109,7 +109,7 @@ static void connect_both(struct input *in)
 	for (int i = (int)in_below(in, 6); i && other.state != P3_CHANNEL_CLOSED; i--) {
 		hear();
 		if (other.state != P3_CHANNEL_CLOSED && !p3_channel_is_open(&other))
-			(void)p3_channel_hear(&other, &p);
+			(void)p3_channel_receive(&other, &p);
 	}
 }
 

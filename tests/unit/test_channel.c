@@ -45,9 +45,9 @@ static void greet(int *caller_rc, int *called_rc)
 	*caller_rc = *called_rc = -EAGAIN;
 	for (int i = 0; i < 8; i++) {
 		if (*caller_rc == -EAGAIN)
-			*caller_rc = p3_channel_hear(&caller, &p);
+			*caller_rc = p3_channel_receive(&caller, &p);
 		if (*called_rc == -EAGAIN)
-			*called_rc = p3_channel_hear(&called, &p);
+			*called_rc = p3_channel_receive(&called, &p);
 	}
 }
 
@@ -77,15 +77,15 @@ static void packets_come_in_order(void **state)
 	open_both();
 	for (uint32_t i = 0; i < 100; i++) {
 		struct p3_job_msg m = message(i);
-		assert_int_equal(p3_channel_say(&caller, &m, name, 6), 0);
-		assert_int_equal(p3_channel_say(&called, &m, NULL, 0), 0);
-		assert_int_equal(p3_channel_hear(&called, &p), 1);
+		assert_int_equal(p3_channel_send(&caller, &m, name, 6), 0);
+		assert_int_equal(p3_channel_send(&called, &m, NULL, 0), 0);
+		assert_int_equal(p3_channel_receive(&called, &p), 1);
 		assert_int_equal(p.msg.round, i);
 		assert_int_equal(p.name_len, 6);
 		assert_memory_equal(p.name, name, 6);
-		assert_int_equal(p3_channel_hear(&caller, &p), 1);
+		assert_int_equal(p3_channel_receive(&caller, &p), 1);
 		assert_int_equal(p.msg.round, i);
-		assert_int_equal(p3_channel_hear(&caller, &p), -EAGAIN);
+		assert_int_equal(p3_channel_receive(&caller, &p), -EAGAIN);
 	}
 }
 
@@ -114,12 +114,12 @@ static void a_changed_greeting_opens_nothing(void **state)
 		p3_channel_close(&called);
 		p3_channel_be_called(&called, fds[1], right, CALLED);
 		for (int i = 0; i < 8; i++) {
-			a = a == -EAGAIN ? p3_channel_hear(&caller, &p) : a;
+			a = a == -EAGAIN ? p3_channel_receive(&caller, &p) : a;
 			while (recv(wire[1], &byte, 1, MSG_DONTWAIT) == 1) {
 				byte ^= passed++ == at;
 				assert_int_equal(write(fds[0], &byte, 1), 1);
 			}
-			b = b == -EAGAIN ? p3_channel_hear(&called, &p) : b;
+			b = b == -EAGAIN ? p3_channel_receive(&called, &p) : b;
 			while (recv(fds[0], &byte, 1, MSG_DONTWAIT) == 1)
 				assert_int_equal(write(wire[1], &byte, 1), 1);
 		}
@@ -142,11 +142,11 @@ static void a_changed_packet_is_refused(void **state)
 		struct p3_packet p;
 		struct p3_job_msg m = message(7);
 		open_both();
-		assert_int_equal(p3_channel_say(&caller, &m, NULL, 0), 0);
+		assert_int_equal(p3_channel_send(&caller, &m, NULL, 0), 0);
 		assert_int_equal(recv(wire[1], &p, sizeof p, 0), sizeof p);
 		((unsigned char *)&p)[at] ^= 0x10;
 		assert_int_equal(write(wire[0], &p, sizeof p), sizeof p);
-		assert_int_equal(p3_channel_hear(&called, &p), -EACCES);
+		assert_int_equal(p3_channel_receive(&called, &p), -EACCES);
 		close_both(NULL);
 	}
 	open_both();
@@ -158,11 +158,11 @@ static void a_repeated_packet_is_refused(void **state)
 	struct p3_job_msg m = message(7);
 	(void)state;
 	open_both();
-	assert_int_equal(p3_channel_say(&caller, &m, NULL, 0), 0);
+	assert_int_equal(p3_channel_send(&caller, &m, NULL, 0), 0);
 	assert_int_equal(recv(wire[1], &p, sizeof p, MSG_PEEK), sizeof p);
 	assert_int_equal(write(wire[0], &p, sizeof p), sizeof p);
-	assert_int_equal(p3_channel_hear(&called, &p), 1);
-	assert_int_equal(p3_channel_hear(&called, &p), -EACCES);
+	assert_int_equal(p3_channel_receive(&called, &p), 1);
+	assert_int_equal(p3_channel_receive(&called, &p), -EACCES);
 }
 
 static void a_packet_sent_back_is_refused(void **state)
@@ -171,10 +171,10 @@ static void a_packet_sent_back_is_refused(void **state)
 	struct p3_job_msg m = message(7);
 	(void)state;
 	open_both();
-	assert_int_equal(p3_channel_say(&caller, &m, NULL, 0), 0);
+	assert_int_equal(p3_channel_send(&caller, &m, NULL, 0), 0);
 	assert_int_equal(recv(wire[1], &p, sizeof p, 0), sizeof p);
 	assert_int_equal(write(wire[1], &p, sizeof p), sizeof p);
-	assert_int_equal(p3_channel_hear(&caller, &p), -EACCES);
+	assert_int_equal(p3_channel_receive(&caller, &p), -EACCES);
 }
 
 /* The queue takes a few packets when the socket is full, and loses none that it took. */
@@ -186,15 +186,15 @@ static void a_full_socket_loses_nothing(void **state)
 	open_both();
 	for (int rc = 0; rc != -EAGAIN; said += rc == 0) {
 		struct p3_job_msg m = message(said);
-		rc = p3_channel_say(&caller, &m, NULL, 0);
+		rc = p3_channel_send(&caller, &m, NULL, 0);
 		assert_true(rc == 0 || rc == -EAGAIN);
 	}
 	while (heard < said) {
 		assert_int_equal(p3_channel_flush(&caller), 0);
-		assert_int_equal(p3_channel_hear(&called, &p), 1);
+		assert_int_equal(p3_channel_receive(&called, &p), 1);
 		assert_int_equal(p.msg.round, heard++);
 	}
-	assert_int_equal(p3_channel_hear(&called, &p), -EAGAIN);
+	assert_int_equal(p3_channel_receive(&called, &p), -EAGAIN);
 }
 
 static void the_end_is_told(void **state)
@@ -204,7 +204,7 @@ static void the_end_is_told(void **state)
 	open_both();
 	shutdown(wire[0], SHUT_RDWR);
 	p3_channel_close(&caller);
-	assert_int_equal(p3_channel_hear(&called, &p), -EPIPE);
+	assert_int_equal(p3_channel_receive(&called, &p), -EPIPE);
 }
 
 #define CASE(fn) cmocka_unit_test_teardown(fn, close_both)
@@ -222,12 +222,12 @@ static void a_session_outlives_connections(void **state)
 		p3_session_open(&b, &called);
 		for (int i = 0; i < life % 7; i++) {
 			struct p3_job_msg m = message(said);
-			if (p3_session_say(&a, &caller, &m, NULL, 0) == 0)
+			if (p3_session_send(&a, &caller, &m, NULL, 0) == 0)
 				said++;
 			for (int k = 0; k < life % 3; k++)
-				if (p3_session_hear(&b, &called, &p) == 1)
+				if (p3_session_receive(&b, &called, &p) == 1)
 					assert_int_equal(p.msg.round, taken++);
-			while (life % 2 && p3_session_hear(&a, &caller, &p) != -EAGAIN)
+			while (life % 2 && p3_session_receive(&a, &caller, &p) != -EAGAIN)
 				;
 		}
 		close_both(state);
@@ -237,9 +237,9 @@ static void a_session_outlives_connections(void **state)
 	p3_session_open(&a, &caller);
 	p3_session_open(&b, &called);
 	for (int i = 0; i < 2 * (int)P3_SESSION_KEPT; i++) {
-		while (p3_session_hear(&b, &called, &p) == 1)
+		while (p3_session_receive(&b, &called, &p) == 1)
 			assert_int_equal(p.msg.round, taken++);
-		assert_int_equal(p3_session_hear(&a, &caller, &p), -EAGAIN);
+		assert_int_equal(p3_session_receive(&a, &caller, &p), -EAGAIN);
 	}
 	assert_int_equal(taken, said);
 	assert_true(a.next - a.acked < P3_SESSION_ACK); /* TAKEN has come */
@@ -255,8 +255,8 @@ static void a_session_believes_no_wrong_count(void **state)
 	open_both();
 	p3_session_open(&a, &caller);
 	called.taken = 1; /* nothing was said */
-	assert_int_equal(p3_channel_say(&called, &m, NULL, 0), 0);
-	assert_int_equal(p3_session_hear(&a, &caller, &p), -EPROTO);
+	assert_int_equal(p3_channel_send(&called, &m, NULL, 0), 0);
+	assert_int_equal(p3_session_receive(&a, &caller, &p), -EPROTO);
 }
 
 int main(void)
