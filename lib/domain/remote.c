@@ -8,8 +8,9 @@
  *
  * A connection that breaks is no end (docs/design/wire-between-hosts.md).  The caller
  * calls again, and packets go on where they were (session.h).  Meanwhile the
- * called looks for the caller by a probe: a call in the other direction, which the caller
- * hangs up after its proof, or answers by DROPPED if it treats the called as ended.
+ * called looks for the caller by a probe: a call in the other direction.  The caller
+ * closes a probe when both ends are authenticated, or answers it by DROPPED if it treats
+ * the called as ended.
  *
  *	no connection --call or probe refused--> ended
  *		      --call answered----------> connected
@@ -26,18 +27,17 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#define PACKETS    16                   /* packets taken from one connection in a row */
-#define CALLS      64                   /* connections accepted in a row */
-#define AUTH_NS    UINT64_C(5000000000) /* time to authenticate */
-#define CROWDED_NS UINT64_C(1000000000) /* time while further calls wait */
-#define UNCALLED_NS                                                                      \
-	UINT64_C(2000000000) /* wait for a call before the caller is looked for */
-#define PAUSE_NS   UINT64_C(20000000)   /* between a break and the second call, doubled */
-#define PAUSES_NS  UINT64_C(640000000)  /* up to this */
-#define DIAL_NS    UINT64_C(1000000000) /* wait for the kernel of the other host */
-#define LOOK_NS    UINT64_C(1000000000) /* between two looks, unless this process slept */
-#define CONFIRM_NS UINT64_C(2000000000) /* wait for the confirmations of a leave */
-#define STEADY_NS  UINT64_C(1000000000) /* the answer to a probe is younger */
+#define PACKETS       16 /* packets taken from one connection in a row */
+#define CALLS         64 /* connections accepted in a row */
+#define AUTH_NS       UINT64_C(5000000000) /* time to authenticate */
+#define CROWDED_NS    UINT64_C(1000000000) /* time while further calls wait */
+#define AWAIT_CALL_NS UINT64_C(2000000000) /* wait for a call, then probe */
+#define PAUSE_NS      UINT64_C(20000000)   /* pause before the second call; doubles */
+#define PAUSE_MOST_NS UINT64_C(640000000)  /* longest pause */
+#define DIAL_NS       UINT64_C(1000000000) /* time to connect again */
+#define CHECK_NS      UINT64_C(1000000000) /* between two checks, unless it was stopped */
+#define CONFIRM_NS    UINT64_C(2000000000) /* wait for the confirmations of a leave */
+#define STALE_NS      UINT64_C(1000000000) /* a probe means that an older one is broken */
 
 static struct p3_wireup *wireup_of(const struct p3_meeting *m)
 {
@@ -61,43 +61,43 @@ static bool is_caller(const struct p3_meeting *m, uint32_t rank)
 	return m->node->rank > rank;
 }
 
-/* ---- lines ---- */
+/* ---- printing lines ---- */
 
 #define SEE_FIREWALL                                                                     \
 	"operations with it fail (see PTL3_FABRIC_NET, and the firewall between the "    \
 	"hosts)"
 
-/* Say once a host that it is silent: all its processes are. */
+/* Print a line, once for a host, about its silence. */
 static void say_silent(const struct p3_meeting *m, uint32_t rank, const char *at)
 {
 	const struct p3_wireup *w = wireup_of(m);
 	struct p3_remote *first = &w->remote[w->leader[rank]];
-	if (!first->silent && !w->remote[rank].session.begun)
+	if (!first->said_host && !w->remote[rank].session.begun)
 		p3_warn("rank %u (%s) has not answered the first call: " SEE_FIREWALL,
 			rank, at);
-	else if (!first->silent)
+	else if (!first->said_host)
 		p3_warn("the host of rank %u (%s) is silent for %u s: operations with "
 			"its ranks fail; a network that comes back later does not undo "
 			"this (PTL3_FAR_TIMEOUT)",
 			rank, at, w->timeout_s);
-	first->silent = true;
+	first->said_host = true;
 }
 
-/* Say once a host that the first call of a process has been refused: it may have ended,
- * or a firewall refuses calls. */
+/* Print a line, once for a host, about a refused first call: the process may have ended,
+ * or a firewall may refuse calls. */
 static void say_refused(const struct p3_meeting *m, uint32_t rank, const char *at)
 {
 	const struct p3_wireup *w = wireup_of(m);
 	struct p3_remote *first = &w->remote[w->leader[rank]];
-	if (!first->silent)
+	if (!first->said_host)
 		p3_warn("rank %u (%s) has ended, or its host refuses the first "
 			"call: " SEE_FIREWALL,
 			rank, at);
-	first->silent = true;
+	first->said_host = true;
 }
 
-/* Say that a process is severed for another reason than its end. */
-static void say_severed(const struct p3_meeting *m, uint32_t rank, int why)
+/* Print a line if a process is treated as ended for another reason than its end. */
+static void say_why_ended(const struct p3_meeting *m, uint32_t rank, int why)
 {
 	char at[P3_BEACON_TEXT];
 	p3_beacon_print(&wireup_of(m)->card[rank], at);
@@ -168,8 +168,8 @@ static void attach(struct p3_meeting *m, uint32_t rank)
 		p3_meet_miss(m, &info, rc);
 }
 
-/* Enter the remote process as a member. */
-static void be_born(struct p3_meeting *m, uint32_t rank)
+/* Enter a process that has an interface as a member. */
+static void enter_member(struct p3_meeting *m, uint32_t rank)
 {
 	const struct p3_remote *r = remote_of(m, rank);
 	struct p3_meet_member *b = &m->member[rank];
@@ -185,8 +185,8 @@ static void be_born(struct p3_meeting *m, uint32_t rank)
 	attach(m, rank);
 }
 
-/* Make the NIC fail the requests to a process that has ended without an interface. */
-static void bury(struct p3_meeting *m, uint32_t rank)
+/* Fail the requests of the NIC to a process that has ended without an interface. */
+static void fail_requests(struct p3_meeting *m, uint32_t rank)
 {
 	struct p3_peer_info info = info_of(m, rank);
 	info.incarnation = 1;
@@ -202,20 +202,21 @@ static void bury(struct p3_meeting *m, uint32_t rank)
 		m->rank[rank].ended = true;
 }
 
-/* Note that the process has ended, or is treated so from now on. */
-static void lose(struct p3_meeting *m, uint32_t rank, int why)
+/* Treat a process as ended for good.  why is -EPIPE or -ECONNREFUSED if it has ended,
+ * else the error because of which operations with it fail. */
+static void treat_as_ended(struct p3_meeting *m, uint32_t rank, int why)
 {
 	struct p3_remote *r = remote_of(m, rank);
 	p3_meet_close_channel(m, &r->channel);
-	r->probes = false;
-	say_severed(m, rank, why);
-	bool had_left = r->heard && !r->is_born;
+	r->is_probe = false;
+	say_why_ended(m, rank, why);
+	bool had_left = r->state_known && !r->is_born;
 	r->ended = true;
 	r->is_born = false;
 	if (m->member[rank].incarnation)
 		p3_meet_end(m, rank, P3_PEER_DIED);
 	else if (!had_left)
-		bury(m, rank);
+		fail_requests(m, rank);
 	else if (m->nrank)
 		m->rank[rank].ended = true;
 }
@@ -227,7 +228,7 @@ static void send_born(struct p3_meeting *m, uint32_t rank)
 	struct p3_remote *r = remote_of(m, rank);
 	unsigned char name[P3_FAR_NAME];
 	struct p3_job_msg msg = p3_meet_message(m, P3_JOB_BORN);
-	msg.status = (int32_t)wireup_of(m)->pids_said;
+	msg.status = (int32_t)wireup_of(m)->pids_sent;
 	uint32_t len = p3_nic_far_name(m->nic, name);
 	FAULT_POINT("remote.unsaid");
 	int rc = p3_session_send(&r->session, &r->channel, &msg, name, len);
@@ -237,8 +238,7 @@ static void send_born(struct p3_meeting *m, uint32_t rank)
 }
 
 /* Tell the sender of a BORN that this node knows its process ids. */
-static void acknowledge(
-	struct p3_meeting *m, uint32_t rank, const struct p3_job_msg *born)
+static void send_told(struct p3_meeting *m, uint32_t rank, const struct p3_job_msg *born)
 {
 	struct p3_remote *r = remote_of(m, rank);
 	struct p3_job_msg msg = p3_meet_message(m, P3_JOB_TOLD);
@@ -251,7 +251,7 @@ static void on_born(struct p3_meeting *m, uint32_t rank, const struct p3_packet 
 	struct p3_remote *r = remote_of(m, rank);
 	struct p3_meet_member *b = &m->member[rank];
 	if (p->msg.layout != P3_LAYOUT_WORD || !p->msg.incarnation) {
-		lose(m, rank, -EPROTO);
+		treat_as_ended(m, rank, -EPROTO);
 		return;
 	}
 	if (b->incarnation && b->incarnation != p->msg.incarnation) {
@@ -259,12 +259,35 @@ static void on_born(struct p3_meeting *m, uint32_t rank, const struct p3_packet 
 		p3_meet_part_with(m, rank, true);
 	}
 	r->born = *p;
-	r->is_born = r->heard = true;
+	r->is_born = r->state_known = true;
 	FAULT_POINT("remote.heard");
-	be_born(m, rank);
+	enter_member(m, rank);
 	FAULT_POINT("remote.attached");
-	acknowledge(m, rank, &p->msg);
+	send_told(m, rank, &p->msg);
 	FAULT_POINT("remote.told");
+}
+
+static void on_leave(struct p3_meeting *m, uint32_t rank, bool known)
+{
+	struct p3_remote *r = remote_of(m, rank);
+	r->is_born = false;
+	r->state_known = true;
+	FAULT_POINT("remote.leave_heard");
+	if (known)
+		p3_meet_end(m, rank, P3_PEER_LEFT);
+	p3_session_confirm(&r->session, &r->channel); /* the leaver waits for it */
+}
+
+/* Process a packet of a barrier, unless yod leads the barriers. */
+static void on_barrier_packet(
+	struct p3_meeting *m, uint32_t rank, const struct p3_job_msg *msg)
+{
+	if (!m->rank)
+		return;
+	if (msg->op == P3_JOB_BARRIER && !p3_meet_follows(m))
+		p3_meet_on_barrier(m, msg);
+	else if (msg->op == P3_JOB_RELEASED && rank == 0)
+		p3_meet_on_released(m, msg);
 }
 
 static void on_packet(struct p3_meeting *m, uint32_t rank, const struct p3_packet *p)
@@ -272,34 +295,25 @@ static void on_packet(struct p3_meeting *m, uint32_t rank, const struct p3_packe
 	struct p3_remote *r = remote_of(m, rank);
 	const struct p3_job_msg *msg = &p->msg;
 	bool known = r->is_born && r->born.msg.incarnation == msg->incarnation;
-	if (msg->node != rank) {
-		lose(m, rank, -EPROTO);
-	} else if (msg->op == P3_JOB_DROPPED) {
-		lose(m, rank, -EPIPE);
-	} else if (msg->op == P3_JOB_BORN) {
+	if (msg->node != rank)
+		treat_as_ended(m, rank, -EPROTO);
+	else if (msg->op == P3_JOB_DROPPED)
+		treat_as_ended(m, rank, -EPIPE);
+	else if (msg->op == P3_JOB_BORN)
 		on_born(m, rank, p);
-	} else if (msg->op == P3_JOB_TOLD) {
-		r->knows = msg->round;
-	} else if (msg->op == P3_JOB_LEAVE) {
-		r->is_born = false;
-		r->heard = true;
-		FAULT_POINT("remote.leave_heard");
-		if (known)
-			p3_meet_end(m, rank, P3_PEER_LEFT);
-		p3_session_confirm(&r->session, &r->channel); /* the other waits for it */
-	} else if (!m->rank) {
-		return; /* barriers are yod's */
-	} else if (msg->op == P3_JOB_BARRIER && known && !p3_meet_follows(m)) {
-		p3_meet_on_barrier(m, msg);
-	} else if (msg->op == P3_JOB_RELEASED && known && rank == 0) {
-		p3_meet_on_released(m, msg);
-	}
+	else if (msg->op == P3_JOB_TOLD)
+		r->pids_acked = msg->round;
+	else if (msg->op == P3_JOB_LEAVE)
+		on_leave(m, rank, known);
+	else if (known)
+		on_barrier_packet(m, rank, msg);
 }
 
 /* ---- connections ---- */
 
-/* Return true if a connection that ended so may have broken while both processes live. */
-static bool is_break(const struct p3_remote *r, enum p3_channel_state before, int rc)
+/* Return true if the error rc, in the state before, may have broken the connection of two
+ * live processes; false if the process has ended or must be treated so. */
+static bool may_reconnect(const struct p3_remote *r, enum p3_channel_state before, int rc)
 {
 	if (rc == -EPIPE || rc == -ECONNRESET || rc == -ECONNABORTED)
 		return true;
@@ -307,20 +321,21 @@ static bool is_break(const struct p3_remote *r, enum p3_channel_state before, in
 	       rc != -ECONNREFUSED && !(rc == -ETIMEDOUT && before != P3_CHANNEL_DIALING);
 }
 
-/* Note that there is no connection, and when p3_meet_check_remotes() calls or probes. */
-static void break_off(struct p3_meeting *m, uint32_t rank, enum p3_channel_state before)
+/* Close a broken connection, and set the time from which p3_meet_check_remotes() calls or
+ * probes again. */
+static void disconnect(struct p3_meeting *m, uint32_t rank, enum p3_channel_state before)
 {
 	struct p3_remote *r = remote_of(m, rank);
 	uint64_t now = p3_now_ns();
 	p3_meet_close_channel(m, &r->channel);
-	r->probes = false;
-	r->called_ns = now;
+	r->is_probe = false;
+	r->await_call_ns = now;
 	if (before > P3_CHANNEL_DIALING)
-		r->sign_ns = now;
+		r->alive_ns = now;
 	r->retry_ns = now + r->pause_ns;
 	r->pause_ns = r->pause_ns ? 2 * r->pause_ns : PAUSE_NS;
-	if (r->pause_ns > PAUSES_NS)
-		r->pause_ns = PAUSES_NS;
+	if (r->pause_ns > PAUSE_MOST_NS)
+		r->pause_ns = PAUSE_MOST_NS;
 }
 
 static void dial(struct p3_meeting *m, uint32_t rank)
@@ -328,10 +343,10 @@ static void dial(struct p3_meeting *m, uint32_t rank)
 	struct p3_wireup *w = wireup_of(m);
 	struct p3_remote *r = remote_of(m, rank);
 	int fd = p3_beacon_dial(&w->card[w->rank], &w->card[rank], w->timeout_s);
-	if (fd < 0 && is_break(r, P3_CHANNEL_DIALING, fd))
-		break_off(m, rank, P3_CHANNEL_DIALING);
+	if (fd < 0 && may_reconnect(r, P3_CHANNEL_DIALING, fd))
+		disconnect(m, rank, P3_CHANNEL_DIALING);
 	else if (fd < 0 && !p3_job_passes(fd))
-		lose(m, rank, fd);
+		treat_as_ended(m, rank, fd);
 	if (fd < 0)
 		return;
 	FAULT_POINT("remote.dialed");
@@ -339,30 +354,30 @@ static void dial(struct p3_meeting *m, uint32_t rank)
 	p3_meet_add_channel(m, &r->channel, P3_MEET_REMOTE, rank);
 }
 
-/* Call a process that is to call, to see whether it is alive. */
+/* Call a process whose part it is to call this one, to learn whether it is alive. */
 static void probe(struct p3_meeting *m, uint32_t rank)
 {
 	struct p3_remote *r = remote_of(m, rank);
 	dial(m, rank);
-	r->probes = r->channel.state == P3_CHANNEL_DIALING;
+	r->is_probe = r->channel.state == P3_CHANNEL_DIALING;
 }
 
-static void on_failure(
+static void on_channel_error(
 	struct p3_meeting *m, uint32_t rank, enum p3_channel_state before, int rc)
 {
 	struct p3_remote *r = remote_of(m, rank);
-	if (!is_break(r, before, rc)) {
-		lose(m, rank, rc);
+	if (!may_reconnect(r, before, rc)) {
+		treat_as_ended(m, rank, rc);
 		return;
 	}
-	bool first = !r->pause_ns && !r->probes;
-	break_off(m, rank, before);
+	bool first = !r->pause_ns && !r->is_probe;
+	disconnect(m, rank, before);
 	if (first && is_caller(m, rank))
 		dial(m, rank);
 }
 
-/* Go on with the session over a connection that has just opened. */
-static void go_on(struct p3_meeting *m, uint32_t rank)
+/* Begin or continue the session over a connection that has just opened. */
+static void continue_session(struct p3_meeting *m, uint32_t rank)
 {
 	struct p3_remote *r = remote_of(m, rank);
 	bool first = !r->session.begun;
@@ -379,11 +394,11 @@ static int receive_probe(struct p3_meeting *m, uint32_t rank, struct p3_packet *
 	enum p3_channel_state before = r->channel.state;
 	int rc = p3_channel_receive(&r->channel, p);
 	if (rc == 1 && p->msg.op == P3_JOB_DROPPED)
-		lose(m, rank, -EPIPE);
+		treat_as_ended(m, rank, -EPIPE);
 	else if (rc == 1)
-		break_off(m, rank, before);
+		disconnect(m, rank, before);
 	else if (rc < 0 && rc != -EAGAIN)
-		on_failure(m, rank, before, rc);
+		on_channel_error(m, rank, before, rc);
 	return rc;
 }
 
@@ -391,15 +406,15 @@ static int receive_one(struct p3_meeting *m, uint32_t rank, struct p3_packet *p)
 {
 	struct p3_remote *r = remote_of(m, rank);
 	enum p3_channel_state before = r->channel.state;
-	if (r->probes)
+	if (r->is_probe)
 		return receive_probe(m, rank, p);
 	int rc = p3_session_receive(&r->session, &r->channel, p);
 	if (rc == 0)
-		go_on(m, rank);
+		continue_session(m, rank);
 	else if (rc == 1)
 		on_packet(m, rank, p);
 	else if (rc != -EAGAIN)
-		on_failure(m, rank, before, rc);
+		on_channel_error(m, rank, before, rc);
 	if (rc == 1)
 		r->pause_ns = 0;
 	return rc;
@@ -417,21 +432,21 @@ static void receive(struct p3_meeting *m, uint32_t rank)
 
 /* ---- calls ---- */
 
-/* Answer a rank that this node treats as ended. */
+/* Tell a rank that this node treats it as ended. */
 static void send_dropped(struct p3_meeting *m, struct p3_channel *c)
 {
 	struct p3_job_msg msg = p3_meet_message(m, P3_JOB_DROPPED);
 	(void)p3_channel_send(c, &msg, NULL, 0);
 }
 
-/* A called rank has probed this node: it has no connection any more. */
+/* Process a probe: the called rank has lost its connection, so close this end, too. */
 static void on_probe(struct p3_meeting *m, uint32_t rank)
 {
 	struct p3_remote *r = remote_of(m, rank);
 	if (!p3_channel_is_open(&r->channel) ||
-		p3_now_ns() - r->channel.since_ns < STEADY_NS)
+		p3_now_ns() - r->channel.since_ns < STALE_NS)
 		return;
-	break_off(m, rank, P3_CHANNEL_OPEN);
+	disconnect(m, rank, P3_CHANNEL_OPEN);
 	dial(m, rank);
 }
 
@@ -451,11 +466,11 @@ static void adopt(struct p3_meeting *m, struct p3_unauth *s)
 		return;
 	}
 	p3_meet_close_channel(m, &r->channel);
-	r->probes = false;
+	r->is_probe = false;
 	r->channel = s->channel;
 	p3_channel_init(&s->channel);
 	FAULT_POINT("remote.welcomed");
-	go_on(m, rank);
+	continue_session(m, rank);
 	receive(m, rank);
 }
 
@@ -575,9 +590,9 @@ void p3_meet_on_remote(struct p3_meeting *m, enum p3_meet_watch what, uint32_t w
 static void begin_one(struct p3_meeting *m, uint32_t rank)
 {
 	struct p3_remote *r = remote_of(m, rank);
-	r->called_ns = r->sign_ns = p3_now_ns();
+	r->await_call_ns = r->alive_ns = p3_now_ns();
 	if (r->ended) {
-		bury(m, rank);
+		fail_requests(m, rank);
 		return;
 	}
 	if (r->channel.state != P3_CHANNEL_CLOSED)
@@ -585,7 +600,7 @@ static void begin_one(struct p3_meeting *m, uint32_t rank)
 	else if (is_caller(m, rank))
 		dial(m, rank);
 	if (r->is_born)
-		be_born(m, rank);
+		enter_member(m, rank);
 	if (r->session.begun)
 		send_born(m, rank);
 }
@@ -607,15 +622,14 @@ void p3_meet_begin_remotes(struct p3_meeting *m)
 			begin_one(m, i);
 }
 
-/* Return the time in ms since the last sign of a process's host.  The kernel ends a
- * connection that is silent for too long, too, but only when it next sends something
- * again. */
+/* Return the milliseconds since a process's host was last heard of.  The kernel also ends
+ * a connection that is silent for too long, but only when it sends something again. */
 static uint64_t silence_of(const struct p3_remote *r)
 {
 	const struct p3_channel *c = &r->channel;
 	if (c->state > P3_CHANNEL_DIALING)
 		return p3_beacon_silence_ms((int)p3_get(&c->fd));
-	return (p3_now_ns() - r->sign_ns) / 1000000;
+	return (p3_now_ns() - r->alive_ns) / 1000000;
 }
 
 static bool is_silent(const struct p3_wireup *w, const struct p3_remote *r)
@@ -624,7 +638,8 @@ static bool is_silent(const struct p3_wireup *w, const struct p3_remote *r)
 	       silence_of(r) >= w->timeout_s * UINT64_C(1000);
 }
 
-/* Let tools see the silence of a process's host, which is not known without a limit. */
+/* Show tools the silence of a process's host.  It is unknown if PTL3_FAR_TIMEOUT is
+ * never, because then the kernel sends no keepalives. */
 static void show_silence(struct p3_meeting *m, uint32_t rank, uint64_t now)
 {
 	const struct p3_remote *r = remote_of(m, rank);
@@ -641,12 +656,12 @@ static void call_again(struct p3_meeting *m, uint32_t rank, uint64_t now)
 	enum p3_channel_state state = r->channel.state;
 	if (state == P3_CHANNEL_DIALING && r->session.begun &&
 		now - r->channel.since_ns > DIAL_NS)
-		break_off(m, rank, state);
+		disconnect(m, rank, state);
 	if (r->channel.state != P3_CHANNEL_CLOSED || now < r->retry_ns)
 		return;
 	if (is_caller(m, rank))
 		dial(m, rank);
-	else if (r->session.begun || now - r->called_ns > UNCALLED_NS)
+	else if (r->session.begun || now - r->await_call_ns > AWAIT_CALL_NS)
 		probe(m, rank);
 }
 
@@ -654,9 +669,9 @@ static void check_one(struct p3_meeting *m, uint32_t rank, uint64_t now)
 {
 	struct p3_remote *r = remote_of(m, rank);
 	if (!r->ended && is_silent(wireup_of(m), r))
-		receive(m, rank); /* a connection that has broken is silent, too */
+		receive(m, rank); /* a broken connection is silent, too */
 	if (!r->ended && is_silent(wireup_of(m), r))
-		lose(m, rank, -ETIMEDOUT);
+		treat_as_ended(m, rank, -ETIMEDOUT);
 	if (!r->ended)
 		call_again(m, rank, now);
 	if (!r->ended)
@@ -668,18 +683,18 @@ static void check_one(struct p3_meeting *m, uint32_t rank, uint64_t now)
 }
 
 /*
- * Do not count the time for which this process was stopped as silence of others: a
- * connection that broke before stays unmended meanwhile.  The looks of a process that
- * runs are LOOK_NS apart at most, so a longer time between two is time without the CPU.
+ * Do not count time in which this process was stopped as silence of others, as it could
+ * not call again then.  A process that runs checks every CHECK_NS at least, so any longer
+ * time between two checks was time without a CPU.
  */
-static void forgive(struct p3_meeting *m, uint64_t now)
+static void exclude_own_stop(struct p3_meeting *m, uint64_t now)
 {
 	struct p3_wireup *w = wireup_of(m);
 	uint64_t since = now - w->looked_ns;
-	uint64_t slept = since > LOOK_NS ? since - LOOK_NS : 0;
+	uint64_t slept = since > CHECK_NS ? since - CHECK_NS : 0;
 	w->looked_ns = now;
 	for (uint32_t i = 0; i < w->size; i++) {
-		uint64_t *sign = &w->remote[i].sign_ns;
+		uint64_t *sign = &w->remote[i].alive_ns;
 		*sign = now - *sign > slept ? *sign + slept : now;
 	}
 }
@@ -689,7 +704,7 @@ void p3_meet_check_remotes(struct p3_meeting *m)
 	struct p3_wireup *w = wireup_of(m);
 	uint64_t now = p3_now_ns();
 	if (w)
-		forgive(m, now);
+		exclude_own_stop(m, now);
 	if (w) {
 		close_slow(m, AUTH_NS);
 		resume_accept(m);
@@ -724,7 +739,8 @@ bool p3_meet_has_met_remotes(const struct p3_meeting *m)
 {
 	for (uint32_t i = 0; i < count_of(m); i++) {
 		const struct p3_remote *r = remote_of(m, i);
-		if (r && !r->ended && !(p3_channel_is_open(&r->channel) && r->heard))
+		if (r && !r->ended &&
+			!(p3_channel_is_open(&r->channel) && r->state_known))
 			return false;
 	}
 	return true;
@@ -734,7 +750,8 @@ bool p3_meet_remotes_know(const struct p3_meeting *m)
 {
 	for (uint32_t i = 0; i < count_of(m); i++) {
 		const struct p3_remote *r = remote_of(m, i);
-		if (r && r->is_born && (int32_t)(r->knows - wireup_of(m)->pids_said) < 0)
+		if (r && r->is_born &&
+			(int32_t)(r->pids_acked - wireup_of(m)->pids_sent) < 0)
 			return false;
 	}
 	return true;
@@ -743,7 +760,7 @@ bool p3_meet_remotes_know(const struct p3_meeting *m)
 void p3_meet_send_pids_to_remotes(struct p3_meeting *m)
 {
 	if (wireup_of(m))
-		wireup_of(m)->pids_said++;
+		wireup_of(m)->pids_sent++;
 	for (uint32_t i = 0; i < count_of(m); i++)
 		if (remote_of(m, i) && remote_of(m, i)->session.begun) {
 			send_born(m, i);
@@ -775,9 +792,9 @@ static bool owes_confirmation(const struct p3_meeting *m)
 	return false;
 }
 
-/* Connections that break now take the last packets with them, such as the release of a
- * barrier, and then the end of this process would look like its death in the barrier.
- * Processes that have left, too, need no packets. */
+/* A connection that breaks now takes the last packets with it, such as the release of a
+ * barrier, and then the other end takes the end of this process for a death in the
+ * barrier.  Processes without an interface need no packets. */
 void p3_meet_await_confirmations(struct p3_meeting *m)
 {
 	struct p3_wireup *w = wireup_of(m);
@@ -790,7 +807,7 @@ void p3_meet_await_confirmations(struct p3_meeting *m)
 		for (uint32_t i = 0; i < P3_UNAUTH_MOST; i++)
 			if (w->unauth[i].channel.state != P3_CHANNEL_CLOSED)
 				receive_unauth(m, &w->unauth[i]);
-		(void)poll(NULL, 0, 1); /* pause: the answers are on their way */
+		(void)poll(NULL, 0, 1); /* pause: between two looks */
 	}
 }
 

@@ -30,17 +30,17 @@
 struct p3_remote {
 	struct p3_channel channel;
 	struct p3_session session;
-	bool ended;         /* its process has ended, or is severed */
-	bool is_born;       /* it has an interface: born is its last BORN */
-	bool heard;         /* it has told its state since the channel opened */
-	bool owes_born;     /* this node's BORN or PIDS has found no room */
-	bool silent;        /* of a leader: a line has told of its host */
-	bool probes;        /* channel only looks whether the process is alive */
-	uint32_t knows;     /* the last of this node's BORN that it has taken */
-	uint64_t called_ns; /* the last look whether a process that is to call is alive */
-	uint64_t sign_ns;   /* without a connection: the last sign of life */
-	uint64_t pause_ns;  /* the last pause before a call; 0: the last one was good */
-	uint64_t retry_ns;  /* no call before this time */
+	bool ended;             /* its process has ended, or is treated so for good */
+	bool is_born;           /* it has an interface: born is its last BORN */
+	bool state_known;       /* a BORN or LEAVE of it has come */
+	bool owes_born;         /* this node's BORN found no room, and must be sent */
+	bool said_host;         /* of a leader: a line has told of its host's silence */
+	bool is_probe;          /* channel is a probe (remote.c) */
+	uint32_t pids_acked;    /* last pids_sent that it has acknowledged by TOLD */
+	uint64_t await_call_ns; /* time since which its call is awaited */
+	uint64_t alive_ns;      /* without a connection: last time it was seen alive */
+	uint64_t pause_ns;      /* last pause before a call; 0 after a packet has come */
+	uint64_t retry_ns;      /* no call before this time */
 	struct p3_packet born;
 };
 
@@ -53,22 +53,24 @@ struct p3_unauth {
 
 struct p3_wireup {
 	const struct p3_exchange *exchange;
-	uint32_t rank, size, hosts, here; /* here: number of ranks on this host */
-	uint32_t nid;                     /* of the first host */
-	uint32_t *leader;                 /* by rank: the lowest rank on its host */
-	uint32_t timeout_s;               /* 0: never */
-	bool is_over;                     /* the exchange of cards is over */
-	int failed;                       /* it has failed with this -errno */
-	struct p3_card *card;             /* by rank */
+	uint32_t rank, size;
+	uint32_t hosts;       /* number of hosts */
+	uint32_t here;        /* number of ranks on this host */
+	uint32_t nid;         /* node id of the first host */
+	uint32_t *leader;     /* by rank: the lowest rank on its host */
+	uint32_t timeout_s;   /* 0: never */
+	bool is_over;         /* the exchange of cards has succeeded */
+	int failed;           /* or has failed with this -errno */
+	struct p3_card *card; /* by rank */
 	struct p3_sipkey secret[2];
 	struct p3_far_conf far;
 	char address[P3_BEACON_TEXT]; /* of this host, without a port */
-	p3_a32 beacon;
+	p3_a32 beacon;                /* descriptor that listens, or -1 */
 	p3_fd_id beacon_file;
 	struct p3_remote *remote; /* by rank */
 	struct p3_unauth unauth[P3_UNAUTH_MOST];
-	uint64_t looked_ns;   /* the last look at all remotes */
-	uint32_t pids_said;   /* number of the last BORN to all remotes */
+	uint64_t looked_ns;   /* time of the last check of all remotes */
+	uint32_t pids_sent;   /* number of the last process ids sent to all remotes */
 	bool said_not_of_job; /* a line has told of a caller that is not of the job */
 	bool accept_paused;   /* the beacon is not watched: there is no room for calls */
 	bool said_no_fds;     /* a line has told that there are no descriptors */
