@@ -278,11 +278,11 @@ static void on_leave(struct p3_meeting *m, uint32_t rank, bool known)
 	p3_session_confirm(&r->session, &r->channel); /* the leaver waits for it */
 }
 
-/* Process a packet of a barrier, unless yod leads the barriers. */
+/* Process a packet of a barrier, if the ranks lead the barriers and not yod. */
 static void on_barrier_packet(
 	struct p3_meeting *m, uint32_t rank, const struct p3_job_msg *msg)
 {
-	if (!m->rank)
+	if (!m->nrank)
 		return;
 	if (msg->op == P3_JOB_BARRIER && !p3_meet_follows(m))
 		p3_meet_on_barrier(m, msg);
