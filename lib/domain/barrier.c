@@ -34,7 +34,7 @@ static void release_all(struct p3_meeting *m, uint32_t round, struct p3_meet_ver
 
 /* Return status 0 if this node has met all ranks, EPIPE and the rank if a rank has ended,
  * else EAGAIN. */
-static struct p3_meet_verdict company(const struct p3_meeting *m)
+static struct p3_meet_verdict readiness(const struct p3_meeting *m)
 {
 	struct p3_meet_verdict v = P3_MEET_GOOD;
 	for (uint32_t i = 0; i < m->node->size; i++) {
@@ -59,7 +59,7 @@ static bool have_all_come(const struct p3_meeting *m, uint32_t round)
 /* ---- rank 0, and the others ---- */
 
 /* Return the number of the barrier that this node is in, or 0. */
-static uint32_t current(struct p3_meeting *m, uint32_t *done_out)
+static uint32_t current_round(struct p3_meeting *m, uint32_t *done_out)
 {
 	pthread_mutex_lock(&m->lock);
 	*done_out = m->node->barriers_done;
@@ -89,8 +89,8 @@ static void break_barriers(
 
 static void lead_barrier(struct p3_meeting *m)
 {
-	uint32_t done, round = current(m, &done);
-	struct p3_meet_verdict now = company(m);
+	uint32_t done, round = current_round(m, &done);
+	struct p3_meet_verdict now = readiness(m);
 	if (!m->broken.status && now.status == EPIPE)
 		break_barriers(m, done, now);
 	if (!round || (!m->broken.status && !have_all_come(m, round)))
@@ -110,8 +110,8 @@ void p3_meet_leave_barrier(struct p3_meeting *m, const struct p3_job_msg *releas
 
 static void follow_barrier(struct p3_meeting *m)
 {
-	uint32_t done, round = current(m, &done);
-	struct p3_meet_verdict how = company(m);
+	uint32_t done, round = current_round(m, &done);
+	struct p3_meet_verdict how = readiness(m);
 	if (!round)
 		return;
 	if (m->rank[0].ended)
@@ -127,7 +127,7 @@ static void follow_barrier(struct p3_meeting *m)
 	}
 }
 
-void p3_meet_see_to_barrier(struct p3_meeting *m)
+void p3_meet_advance_barrier(struct p3_meeting *m)
 {
 	if (p3_meet_follows(m))
 		follow_barrier(m);
@@ -141,7 +141,7 @@ void p3_meet_see_to_barrier(struct p3_meeting *m)
 void p3_meet_on_barrier(struct p3_meeting *m, const struct p3_job_msg *msg)
 {
 	uint32_t done, rank = m->member[msg->node].rank;
-	(void)current(m, &done);
+	(void)current_round(m, &done);
 	bool next = msg->round == done + 1;
 	if (next && msg->status == EPIPE && !m->broken.status) {
 		break_barriers(m, done, (struct p3_meet_verdict){EPIPE, msg->ended});
@@ -167,7 +167,7 @@ void p3_meet_on_released(struct p3_meeting *m, const struct p3_job_msg *msg)
 	uint32_t done;
 	if (msg->status == EPIPE && !m->broken.status)
 		m->broken = (struct p3_meet_verdict){EPIPE, msg->ended};
-	if (!m->released.round && msg->round == current(m, &done))
+	if (!m->released.round && msg->round == current_round(m, &done))
 		m->released = *msg;
 }
 
@@ -196,7 +196,7 @@ static int wait_for_release(struct p3_meeting *m, uint32_t round, uint32_t *ende
 	bool said = false;
 	clock_gettime(CLOCK_MONOTONIC, &late);
 	late.tv_sec += LATE_S;
-	while (m->node->barriers_done != round && !m->stop && !m->disowned) {
+	while (m->node->barriers_done != round && !m->stop && !m->fds_lost) {
 		int rc = said ? pthread_cond_wait(&m->changed, &m->lock)
 			      : pthread_cond_timedwait(&m->changed, &m->lock, &late);
 		if (rc != ETIMEDOUT)

@@ -380,7 +380,7 @@ void p3_meet_pids(struct p3_node *node)
 	m->new_pids = true;
 	FAULT_POINT("meet.new_pids");
 	p3_meet_wake(m);
-	while (m->new_pids && !m->disowned)
+	while (m->new_pids && !m->fds_lost)
 		pthread_cond_wait(&m->changed, &m->lock);
 	pthread_mutex_unlock(&m->lock);
 }
@@ -410,7 +410,7 @@ void p3_meet_part(struct p3_node *node)
 	m->nic = NULL;
 }
 
-void p3_meet_disown(struct p3_node *node)
+void p3_meet_forget(struct p3_node *node)
 {
 	struct p3_meeting *m = node->meeting;
 	if (!m)

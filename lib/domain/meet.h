@@ -38,7 +38,7 @@
  *
  * The callers of the functions below hold the lock node->life, except those of
  * p3_meet_barrier, p3_meet_wake and p3_meet_ask (any thread, without it) and
- * p3_meet_disown (the only thread of a forked child).  The state is in struct p3_meeting
+ * p3_meet_forget (the only thread of a forked child).  The state is in struct p3_meeting
  * (meeting.h).
  */
 /*
@@ -85,5 +85,5 @@ int p3_meet_barrier(struct p3_node *node, uint32_t *ended_out);
 void p3_meet_part(struct p3_node *node);
 void p3_meet_exit(struct p3_node *node);
 /* Forget the domain in a forked child, which is not in it. */
-void p3_meet_disown(struct p3_node *node);
+void p3_meet_forget(struct p3_node *node);
 #endif

@@ -40,7 +40,7 @@ enum p3_meet_watch {
 	P3_MEET_WAKE,
 	P3_MEET_CONN,
 	P3_MEET_LIFE, /* of a member */
-	P3_MEET_RANK, /* the life of a rank that is no member now */
+	P3_MEET_RANK, /* the life of a rank that is not a member now */
 	P3_MEET_BEACON,
 	P3_MEET_REMOTE, /* a rank on another host */
 	P3_MEET_UNAUTH  /* an unauthenticated connection from another host */
@@ -63,8 +63,8 @@ struct p3_meet_member {
 	uint64_t incarnation; /* 0: no member */
 	uint32_t os_pid;
 	p3_a32 life;   /* pidfd, or -1: check_all() tests the lock */
-	bool missing;  /* it could not be mapped yet */
-	bool parting;  /* it has ended; its last messages are taken first */
+	bool missing;  /* it could not be attached yet */
+	bool ending;   /* it has ended; its last messages are taken first */
 	uint32_t how;  /* p3_peer_end */
 	uint32_t rank; /* launched: rank in the own job, or P3_MEET_NONE */
 };
@@ -93,19 +93,20 @@ struct p3_meeting {
 	pthread_t thread;
 	p3_a32 listen, ep, wake; /* descriptors */
 	bool accept_paused;      /* listen is not watched: there is no room for calls */
-	bool unmet;              /* a connection or a packet failed: the
+	bool rescan;             /* a connection or a packet failed: the
 				 * next regular look scans the domain */
 	uint64_t checked_ns;     /* time of the last regular look */
 	bool over;               /* part was called */
 	p3_a32 question;         /* (any) the NIC's last question (ASK.1) */
 	uint32_t answered;       /* the last question that was answered */
-	uint32_t scolded;        /* last process that a line of p3_meet_scold was about */
-	uint32_t nscolded;       /* number of these lines since scolded_ns */
-	uint64_t scolded_ns;
+	uint32_t reported_pid;   /* last process that p3_meet_say_breach() reported */
+	uint32_t nreported;      /* number of these lines since reported_ns */
+	uint64_t reported_ns;
 	struct p3_meet_verdict broken; /* with a status: all barriers fail */
 	struct p3_job_msg released;    /* the last RELEASED of rank 0; round 0: none */
-	/* time of the last BORN to other hosts, while they have not all taken it, or 0 */
-	uint64_t pids_said_ns;
+	/* time of the last announcement of process ids to other hosts, while not all have
+	 * acknowledged it, or 0 */
+	uint64_t pids_sent_ns;
 	uint32_t barrier_sent;    /* round of the last BARRIER sent to rank 0 */
 	int32_t barrier_sent_how; /* status in that BARRIER */
 	pthread_mutex_t lock;     /* guards the members below, and the node's
@@ -113,7 +114,7 @@ struct p3_meeting {
 	pthread_cond_t changed;
 	bool stop;
 	bool new_pids;            /* PIDS must be sent; p3_meet_pids() waits for that */
-	bool disowned;            /* the program has closed descriptors of the meeting */
+	bool fds_lost;            /* the program has closed descriptors of the meeting */
 	bool met;                 /* all earlier members have introduced themselves */
 	bool refused;             /* an earlier member does not fit: joining fails */
 	uint32_t entered, inside; /* number of the last barrier, and of the threads
@@ -190,9 +191,10 @@ void p3_meet_close_channel(struct p3_meeting *m, struct p3_channel *c);
 struct p3_job_msg p3_meet_message(const struct p3_meeting *m, enum p3_job_op op);
 struct p3_peer_info p3_meet_info(
 	const struct p3_meeting *m, const struct p3_job_msg *msg);
-/* Print a line about a member's wrong behavior and the end of its connection, once a
- * process and with a limit. */
-void p3_meet_scold(struct p3_meeting *m, const struct p3_meet_conn *c, const char *what);
+/* Print a line about a process that breaks the rules, whose connection is closed.  The
+ * number of these lines is limited (packet.c). */
+void p3_meet_say_breach(
+	struct p3_meeting *m, const struct p3_meet_conn *c, const char *what);
 /* Send BORN.  Return 0 or -errno. */
 int p3_meet_send_born(struct p3_meeting *m, struct p3_meet_conn *c);
 void p3_meet_send_pids(struct p3_meeting *m, struct p3_meet_conn *c);
@@ -204,17 +206,18 @@ bool p3_meet_send(struct p3_meeting *m, uint32_t slot, const struct p3_job_msg *
 
 /* Receive and process the packets of a connection. */
 void p3_meet_receive(struct p3_meeting *m, struct p3_meet_conn *c);
-/* End a member whose process has ended.  First process the packets that it has sent: a
+/* Process the end of a member's process.  First process the packets that it has sent: a
  * LEAVE among them says that it left in order. */
-void p3_meet_lose(struct p3_meeting *m, uint32_t slot);
-/* Begin to end a member. */
+void p3_meet_on_process_end(struct p3_meeting *m, uint32_t slot);
+/* Mark a member as ending, and remove it if all its messages are taken. */
 void p3_meet_end(struct p3_meeting *m, uint32_t slot, enum p3_peer_end how);
-/* Note a member that could not be attached for this reason. */
-void p3_meet_miss(struct p3_meeting *m, struct p3_peer_info *info, int why);
-/* Drop a member that has ended, if all its messages are taken or if now is true. */
-void p3_meet_part_with(struct p3_meeting *m, uint32_t slot, bool now);
-/* Note the end of a rank that had left in order. */
-void p3_meet_bury(struct p3_meeting *m, uint32_t rank);
+/* Process the failure why to attach a member: try again later if it may pass, else treat
+ * the member as dead. */
+void p3_meet_on_attach_error(struct p3_meeting *m, struct p3_peer_info *info, int why);
+/* Remove an ending member, if all its messages are taken or if now is true. */
+void p3_meet_remove(struct p3_meeting *m, uint32_t slot, bool now);
+/* Note the end of the process of a rank that had left in order. */
+void p3_meet_on_rank_end(struct p3_meeting *m, uint32_t rank);
 
 /* ---- remote.c: all do nothing in a job on one host ---- */
 
@@ -224,30 +227,31 @@ void p3_meet_begin_remotes(struct p3_meeting *m);
 void p3_meet_on_remote(struct p3_meeting *m, enum p3_meet_watch what, uint32_t which);
 /* Receive and process the packets of all remote nodes. */
 void p3_meet_receive_remotes(struct p3_meeting *m);
-/* Do what no descriptor reports. */
+/* Do the work that no descriptor reports: call again, notice silence, repeat packets. */
 void p3_meet_check_remotes(struct p3_meeting *m);
 /* Return true if the rank is on another host, and there is no connection to it now. */
-bool p3_meet_is_cut_off(const struct p3_meeting *m, uint32_t rank);
-/* Return true if an action is to be repeated soon. */
-bool p3_meet_is_short_of_remotes(const struct p3_meeting *m);
+bool p3_meet_is_disconnected(const struct p3_meeting *m, uint32_t rank);
+/* Return true if an action must be repeated soon. */
+bool p3_meet_remotes_need_retry(const struct p3_meeting *m);
 /* Return true if all remote ranks that live have told their state. */
 bool p3_meet_has_met_remotes(const struct p3_meeting *m);
 /* Send the process ids to all remote nodes. */
 void p3_meet_send_pids_to_remotes(struct p3_meeting *m);
 /* Return true if all remote nodes have acknowledged the process ids. */
-bool p3_meet_remotes_know(const struct p3_meeting *m);
+bool p3_meet_remotes_know_pids(const struct p3_meeting *m);
 /* Send LEAVE to all remote nodes. */
 void p3_meet_send_leave_to_remotes(struct p3_meeting *m);
 /* Wait until all remote nodes have confirmed all packets, CONFIRM_NS at most. */
 void p3_meet_await_confirmations(struct p3_meeting *m);
-/* Return true if the program has closed a descriptor; treat all as dead. */
+/* Return true if the program has closed the beacon, or a connection to a remote rank. */
 bool p3_meet_has_lost_remotes(const struct p3_meeting *m);
-void p3_meet_lose_remotes(struct p3_meeting *m);
+/* Close all connections to remote ranks, and treat these as ended. */
+void p3_meet_end_remotes(struct p3_meeting *m);
 
 /* ---- barrier.c ---- */
 
-/* Enter, lead or follow the barrier of the job, as far as it can go now. */
-void p3_meet_see_to_barrier(struct p3_meeting *m);
+/* Send and release in the barrier of the job, as far as it can go now. */
+void p3_meet_advance_barrier(struct p3_meeting *m);
 /* Process a BARRIER that has come to rank 0, and a RELEASED that rank 0 has sent. */
 void p3_meet_on_barrier(struct p3_meeting *m, const struct p3_job_msg *msg);
 void p3_meet_on_released(struct p3_meeting *m, const struct p3_job_msg *msg);
@@ -257,7 +261,7 @@ void p3_meet_leave_barrier(struct p3_meeting *m, const struct p3_job_msg *releas
 
 /* ---- thread.c ---- */
 
-/* Be the domain's thread. */
+/* Run as the domain's thread, until p3_meet_part(). */
 void *p3_meet_thread(void *meeting);
 
 #endif

@@ -20,10 +20,10 @@
 void p3_meet_end(struct p3_meeting *m, uint32_t slot, enum p3_peer_end how)
 {
 	struct p3_meet_member *b = &m->member[slot];
-	b->how = b->parting ? b->how : how;
-	b->parting = true;
+	b->how = b->ending ? b->how : how;
+	b->ending = true;
 	FAULT_POINT("meet.end_heard");
-	p3_meet_part_with(m, slot, false);
+	p3_meet_remove(m, slot, false);
 }
 
 /* Go on watching the life of a rank that has left in order, under its rank: another
@@ -42,7 +42,7 @@ static bool watch_rank(struct p3_meeting *m, struct p3_meet_member *b)
 }
 
 /* Note that a member, if it is a rank of the own job, has left or has died. */
-static void part_with_rank(struct p3_meeting *m, struct p3_meet_member *b, uint32_t slot)
+static void remove_rank(struct p3_meeting *m, struct p3_meet_member *b, uint32_t slot)
 {
 	if (b->rank == P3_MEET_NONE)
 		return;
@@ -55,25 +55,25 @@ static void part_with_rank(struct p3_meeting *m, struct p3_meet_member *b, uint3
 	b->rank = P3_MEET_NONE;
 }
 
-void p3_meet_part_with(struct p3_meeting *m, uint32_t slot, bool now)
+void p3_meet_remove(struct p3_meeting *m, uint32_t slot, bool now)
 {
 	struct p3_meet_member *b = &m->member[slot];
 	uint64_t incarnation = b->incarnation;
 	struct p3_peer_info info = {
 		.node = slot, .incarnation = incarnation, .end = b->how, .now = now};
-	if (!b->parting || !p3_nic_peer_down(m->nic, &info))
+	if (!b->ending || !p3_nic_peer_down(m->nic, &info))
 		return;
 	b->incarnation = 0;
-	b->missing = b->parting = false;
+	b->missing = b->ending = false;
 	FAULT_POINT("meet.end_taken");
-	part_with_rank(m, b, slot);
+	remove_rank(m, b, slot);
 	p3_meet_unwatch(m, &b->life);
 	for (uint32_t i = 0; i < m->nconn; i++)
 		if (m->conn[i].slot == slot && m->conn[i].incarnation == incarnation)
 			p3_meet_hang_up(m, &m->conn[i]);
 }
 
-void p3_meet_lose(struct p3_meeting *m, uint32_t slot)
+void p3_meet_on_process_end(struct p3_meeting *m, uint32_t slot)
 {
 	uint64_t incarnation = m->member[slot].incarnation;
 	for (uint32_t i = 0; i < TURNS * m->nconn; i++) {
@@ -85,7 +85,7 @@ void p3_meet_lose(struct p3_meeting *m, uint32_t slot)
 		p3_meet_end(m, slot, P3_PEER_DIED);
 }
 
-void p3_meet_bury(struct p3_meeting *m, uint32_t rank)
+void p3_meet_on_rank_end(struct p3_meeting *m, uint32_t rank)
 {
 	m->rank[rank].ended = true;
 	p3_meet_unwatch(m, &m->rank[rank].life);
@@ -94,14 +94,14 @@ void p3_meet_bury(struct p3_meeting *m, uint32_t rank)
 /* ---- birth of a member ---- */
 
 /* Give up joining if an earlier member refuses this process. */
-static void refuse_who_was_there(struct p3_meeting *m, const struct p3_meet_conn *c)
+static void refuse_joining(struct p3_meeting *m, const struct p3_meet_conn *c)
 {
 	pthread_mutex_lock(&m->lock);
 	m->refused |= c->awaited;
 	pthread_mutex_unlock(&m->lock);
 }
 
-static bool is_of_this_kind(
+static bool is_compatible(
 	struct p3_meeting *m, const struct p3_meet_conn *c, const struct p3_job_msg *msg)
 {
 	bool ok = msg->layout == P3_LAYOUT_WORD && msg->size == m->node->capacity;
@@ -115,7 +115,7 @@ static bool is_of_this_kind(
 			 "for %u; set PTL3_DOMAIN_NODES alike for all in it",
 			c->os_pid, msg->size, m->place.path, m->node->capacity);
 	if (!ok)
-		refuse_who_was_there(m, c);
+		refuse_joining(m, c);
 	return ok;
 }
 
@@ -140,8 +140,8 @@ static void place_rank(struct p3_meeting *m, uint32_t rank, uint32_t slot)
 		return;
 	uint32_t former = m->rank[rank].slot;
 	if (former != P3_MEET_NONE && m->member[former].rank == rank) {
-		p3_meet_lose(m, former);
-		p3_meet_part_with(m, former, true);
+		p3_meet_on_process_end(m, former);
+		p3_meet_remove(m, former, true);
 	}
 	m->rank[rank].slot = slot;
 	m->rank[rank].come = 0;
@@ -168,7 +168,7 @@ static void watch_life(struct p3_meeting *m, uint32_t slot)
 		p3_meet_close(&b->life);
 }
 
-void p3_meet_miss(struct p3_meeting *m, struct p3_peer_info *info, int why)
+void p3_meet_on_attach_error(struct p3_meeting *m, struct p3_peer_info *info, int why)
 {
 	struct p3_meet_member *b = &m->member[info->node];
 	bool first = !b->missing;
@@ -199,7 +199,7 @@ static void attach(struct p3_meeting *m, const struct p3_job_msg *msg, const int
 	if (!rc || rc == -EEXIST)
 		m->member[msg->node].missing = false;
 	else if (rc != -ESTALE) /* the member is leaving */
-		p3_meet_miss(m, &info, rc);
+		p3_meet_on_attach_error(m, &info, rc);
 }
 
 /* Remove ids from the packet that belong to another process.  The locks of a process
@@ -243,7 +243,7 @@ static void expect(
 
 /* Hang up a member that this process refuses.  Send this process's BORN first, so that
  * the member finds the same difference and reports it too. */
-static void turn_away(struct p3_meeting *m, struct p3_meet_conn *c)
+static void refuse(struct p3_meeting *m, struct p3_meet_conn *c)
 {
 	send_born_once(m, c);
 	p3_meet_hang_up(m, c);
@@ -253,17 +253,17 @@ static void on_born(struct p3_meeting *m, struct p3_meet_conn *c, struct p3_job_
 	const int *fds)
 {
 	struct p3_meet_member *b = &m->member[msg->node];
-	if (!is_of_this_kind(m, c, msg) || !msg->incarnation ||
+	if (!is_compatible(m, c, msg) || !msg->incarnation ||
 		msg->node == m->place.slot ||
 		p3_domain_is_anothers(&m->place, msg->node, c->os_pid)) {
-		turn_away(m, c);
+		refuse(m, c);
 		return;
 	}
 	FAULT_POINT("meet.born_heard");
 	bool known = b->incarnation == msg->incarnation;
 	if (b->incarnation && !known) {
-		p3_meet_lose(m, msg->node);
-		p3_meet_part_with(m, msg->node, true);
+		p3_meet_on_process_end(m, msg->node);
+		p3_meet_remove(m, msg->node, true);
 	}
 	c->slot = msg->node;
 	c->incarnation = msg->incarnation;
@@ -286,7 +286,8 @@ static void on_born(struct p3_meeting *m, struct p3_meet_conn *c, struct p3_job_
 		watch_life(m, msg->node);
 	c->awaited = false;
 	if (p3_domain_is_over(&m->place, msg->node, c->os_pid))
-		p3_meet_lose(m, msg->node); /* the pidfd may name a later process */
+		p3_meet_on_process_end(
+			m, msg->node); /* the pidfd may name a later process */
 }
 
 static void on_pids(
@@ -315,7 +316,7 @@ static void on_end_of_file(struct p3_meeting *m, struct p3_meet_conn *c)
 {
 	uint32_t slot = c->slot;
 	bool ours = slot != P3_MEET_NONE && m->member[slot].incarnation == c->incarnation;
-	m->unmet |= slot == P3_MEET_NONE && c->called != P3_MEET_NONE;
+	m->rescan |= slot == P3_MEET_NONE && c->called != P3_MEET_NONE;
 	p3_meet_hang_up(m, c);
 	if (ours)
 		p3_meet_end(m, slot, P3_PEER_DIED);
@@ -323,7 +324,7 @@ static void on_end_of_file(struct p3_meeting *m, struct p3_meet_conn *c)
 
 static void breach(struct p3_meeting *m, struct p3_meet_conn *c, const char *what)
 {
-	p3_meet_scold(m, c, what);
+	p3_meet_say_breach(m, c, what);
 	c->called = P3_MEET_NONE;
 	on_end_of_file(m, c);
 }
@@ -350,7 +351,7 @@ static void on_first_packet(
 	else if (p->msg.node < m->node->capacity)
 		on_born(m, c, &p->msg, p->fds);
 	else
-		(void)is_of_this_kind(m, c, &p->msg), turn_away(m, c);
+		(void)is_compatible(m, c, &p->msg), refuse(m, c);
 	if (p3_meet_fd(&c->fd) >= 0)
 		send_born_once(m, c); /* if there is no room, check_all() repeats this */
 }
@@ -373,7 +374,7 @@ static void on_packet(struct p3_meeting *m, struct p3_meet_conn *c, struct packe
 	else if (msg->op == P3_JOB_BORN)
 		on_born(m, c, msg, p->fds);
 	else if (msg->op == P3_JOB_AGAIN)
-		m->unmet |= p3_meet_send_born(m, c) == -EAGAIN;
+		m->rescan |= p3_meet_send_born(m, c) == -EAGAIN;
 	else if (msg->op == P3_JOB_PIDS && known)
 		on_pids(m, c, msg);
 	else if (msg->op == P3_JOB_LEAVE && known)
@@ -391,7 +392,7 @@ static void on_other_version(struct p3_meeting *m, struct p3_meet_conn *c, uint3
 	snprintf(text, sizeof text,
 		"speaks version %u of the protocol of domains, this one version %u",
 		p3_job_version(magic), p3_job_version(P3_JOB_MAGIC));
-	refuse_who_was_there(m, c);
+	refuse_joining(m, c);
 	send_born_once(m, c);
 	breach(m, c, text);
 }

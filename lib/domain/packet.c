@@ -8,8 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define SCOLDS    8 /* most lines about wrong behavior in SCOLDS_NS */
-#define SCOLDS_NS 1000000000
+#define REPORTS    8 /* most lines about wrong behavior in REPORTS_NS */
+#define REPORTS_NS 1000000000
 
 struct p3_job_msg p3_meet_message(const struct p3_meeting *m, enum p3_job_op op)
 {
@@ -50,7 +50,7 @@ void p3_meet_send_pids(struct p3_meeting *m, struct p3_meet_conn *c)
 {
 	struct p3_job_msg msg = p3_meet_message(m, P3_JOB_PIDS);
 	c->owes = p3_job_send(p3_meet_fd(&c->fd), &msg, NULL, 0) == -EAGAIN;
-	m->unmet |= c->owes;
+	m->rescan |= c->owes;
 }
 
 static bool is_with(const struct p3_meet_conn *c, uint32_t slot)
@@ -74,17 +74,18 @@ bool p3_meet_send(struct p3_meeting *m, uint32_t slot, const struct p3_job_msg *
 	return ok;
 }
 
-void p3_meet_scold(struct p3_meeting *m, const struct p3_meet_conn *c, const char *what)
+void p3_meet_say_breach(
+	struct p3_meeting *m, const struct p3_meet_conn *c, const char *what)
 {
 	uint64_t now = p3_now_ns();
-	if (now - m->scolded_ns > SCOLDS_NS) {
-		m->scolded_ns = now;
-		m->nscolded = 0;
+	if (now - m->reported_ns > REPORTS_NS) {
+		m->reported_ns = now;
+		m->nreported = 0;
 	}
-	if (m->scolded == c->os_pid || m->nscolded == SCOLDS)
+	if (m->reported_pid == c->os_pid || m->nreported == REPORTS)
 		return;
-	m->scolded = c->os_pid;
-	m->nscolded++;
+	m->reported_pid = c->os_pid;
+	m->nreported++;
 	p3_warn("process %u %s; it is hung up (run all programs of the domain %s with "
 		"one "
 		"build of libportals, and let no other program connect to its sockets)",

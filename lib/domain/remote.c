@@ -165,7 +165,7 @@ static void attach(struct p3_meeting *m, uint32_t rank)
 	if (!rc || rc == -EEXIST)
 		m->member[rank].missing = false;
 	else if (rc != -ESTALE)
-		p3_meet_miss(m, &info, rc);
+		p3_meet_on_attach_error(m, &info, rc);
 }
 
 /* Enter a process that has an interface as a member. */
@@ -256,7 +256,7 @@ static void on_born(struct p3_meeting *m, uint32_t rank, const struct p3_packet 
 	}
 	if (b->incarnation && b->incarnation != p->msg.incarnation) {
 		p3_meet_end(m, rank, P3_PEER_LEFT);
-		p3_meet_part_with(m, rank, true);
+		p3_meet_remove(m, rank, true);
 	}
 	r->born = *p;
 	r->is_born = r->state_known = true;
@@ -714,13 +714,13 @@ void p3_meet_check_remotes(struct p3_meeting *m)
 			check_one(m, i, now);
 }
 
-bool p3_meet_is_cut_off(const struct p3_meeting *m, uint32_t rank)
+bool p3_meet_is_disconnected(const struct p3_meeting *m, uint32_t rank)
 {
 	const struct p3_remote *r = remote_of(m, rank);
 	return r && !p3_channel_is_open(&r->channel);
 }
 
-bool p3_meet_is_short_of_remotes(const struct p3_meeting *m)
+bool p3_meet_remotes_need_retry(const struct p3_meeting *m)
 {
 	if (wireup_of(m) && wireup_of(m)->accept_paused)
 		return true;
@@ -746,7 +746,7 @@ bool p3_meet_has_met_remotes(const struct p3_meeting *m)
 	return true;
 }
 
-bool p3_meet_remotes_know(const struct p3_meeting *m)
+bool p3_meet_remotes_know_pids(const struct p3_meeting *m)
 {
 	for (uint32_t i = 0; i < count_of(m); i++) {
 		const struct p3_remote *r = remote_of(m, i);
@@ -830,7 +830,7 @@ bool p3_meet_has_lost_remotes(const struct p3_meeting *m)
 	return !p3_fd_is((int)p3_get(&w->beacon), w->beacon_file);
 }
 
-void p3_meet_lose_remotes(struct p3_meeting *m)
+void p3_meet_end_remotes(struct p3_meeting *m)
 {
 	struct p3_wireup *w = wireup_of(m);
 	for (uint32_t i = 0; i < count_of(m); i++)

@@ -31,12 +31,12 @@ static bool is_silent(const struct p3_meet_conn *c)
 
 /* Hang up a connection whose process has not introduced itself.  This node has told that
  * process nothing, so a live process sees the end of file and calls again. */
-static void dismiss(struct p3_meeting *m, struct p3_meet_conn *c, const char *why)
+static void close_silent(struct p3_meeting *m, struct p3_meet_conn *c, const char *why)
 {
 	p3_meet_receive(m, c);
 	if (!is_silent(c))
 		return;
-	p3_meet_scold(m, c, why);
+	p3_meet_say_breach(m, c, why);
 	p3_meet_hang_up(m, c);
 }
 
@@ -58,12 +58,12 @@ static struct p3_meet_conn *free_conn(struct p3_meeting *m)
 	return NULL;
 }
 
-/* Find a free connection, if need be by hanging up a silent one. */
+/* Return a free connection; close a silent one if there is none. */
 static struct p3_meet_conn *find_room(struct p3_meeting *m)
 {
 	struct p3_meet_conn *c = free_conn(m), *silent;
 	while (!c && (silent = oldest_silent(m))) {
-		dismiss(m, silent,
+		close_silent(m, silent,
 			"takes the last connection, and does not say who it is");
 		c = free_conn(m);
 	}
@@ -92,7 +92,7 @@ static void greet(struct p3_meeting *m, struct p3_meet_conn *c, int fd, uint32_t
 	FAULT_POINT("meet.connected");
 	if (ok && !rc && called != P3_MEET_NONE)
 		rc = p3_meet_send_born(m, c);
-	m->unmet |= rc != 0;
+	m->rescan |= rc != 0;
 	if (!ok || rc)
 		p3_meet_hang_up(m, c);
 }
@@ -124,7 +124,7 @@ static void answer_calls(struct p3_meeting *m)
 		rc = answer_call(m);
 		if (!rc || rc == -EAGAIN || !(silent = oldest_silent(m)))
 			continue;
-		dismiss(m, silent, "takes a descriptor, and does not say who it is");
+		close_silent(m, silent, "takes a descriptor, and does not say who it is");
 		rc = 0;
 	}
 	if (!rc || rc == -EAGAIN)
@@ -157,13 +157,13 @@ static void call(struct p3_meeting *m, uint32_t slot)
 	if (fd >= 0)
 		greet(m, c, fd, slot);
 	else
-		m->unmet |= fd != -ECONNREFUSED && fd != -ENOENT;
+		m->rescan |= fd != -ECONNREFUSED && fd != -ENOENT;
 }
 
 static void scan(struct p3_meeting *m)
 {
 	uint64_t slots[P3_MAX_NODES / 64];
-	m->unmet = p3_domain_list(&m->place, slots) != 0;
+	m->rescan = p3_domain_list(&m->place, slots) != 0;
 	for (uint32_t i = 0; i < m->nmember; i++)
 		if (slots[i / 64] >> i % 64 & 1) {
 			call(m, i);
@@ -185,7 +185,7 @@ static bool owes_answer(const struct p3_meet_conn *c)
  * end, so no end of file comes.  Ask a member that could not be attached to introduce
  * itself again, and repeat the packets to a member that found no room.
  */
-static void ask_again(struct p3_meeting *m, struct p3_meet_conn *c)
+static void check_conn(struct p3_meeting *m, struct p3_meet_conn *c)
 {
 	if (c->slot == P3_MEET_NONE)
 		p3_meet_receive(m, c); /* the process may have sent a packet and ended */
@@ -196,7 +196,7 @@ static void ask_again(struct p3_meeting *m, struct p3_meet_conn *c)
 		return;
 	}
 	if (is_silent(c) && p3_now_ns() - c->since_ns > SILENT_NS) {
-		dismiss(m, c, "connects, and does not say who it is");
+		close_silent(m, c, "connects, and does not say who it is");
 		return;
 	}
 	struct p3_job_msg msg = p3_meet_message(m, P3_JOB_AGAIN);
@@ -214,34 +214,34 @@ static void check_all(struct p3_meeting *m)
 	for (uint32_t i = 0; i < m->nmember; i++)
 		if (m->member[i].incarnation && !p3_meet_is_far(m, i) &&
 			p3_domain_is_over(&m->place, i, m->member[i].os_pid))
-			p3_meet_lose(m, i);
+			p3_meet_on_process_end(m, i);
 	for (uint32_t i = 0; i < m->nmember; i++)
-		p3_meet_part_with(m, i, false);
+		p3_meet_remove(m, i, false);
 	if (m->accept_paused)
 		m->accept_paused = p3_meet_watch(m, EPOLL_CTL_ADD, p3_meet_fd(&m->listen),
 					   P3_MEET_LISTEN, 0) != 0;
-	if (m->unmet)
+	if (m->rescan)
 		scan(m);
 	p3_meet_check_remotes(m);
-	if (!p3_meet_is_cut_off(m, 0))
-		m->barrier_sent = 0;
+	if (!p3_meet_is_disconnected(m, 0))
+		m->barrier_sent = 0; /* send it to rank 0 once more */
 	for (uint32_t i = 0; i < m->nconn; i++)
 		if (p3_meet_fd(&m->conn[i].fd) >= 0)
-			ask_again(m, &m->conn[i]);
+			check_conn(m, &m->conn[i]);
 }
 
-static bool is_short(const struct p3_meeting *m)
+static bool needs_retry(const struct p3_meeting *m)
 {
-	bool any = m->accept_paused || m->unmet || p3_meet_is_short_of_remotes(m);
+	bool any = m->accept_paused || m->rescan || p3_meet_remotes_need_retry(m);
 	for (uint32_t i = 0; i < m->nmember && !any; i++)
-		any = m->member[i].missing || m->member[i].parting;
+		any = m->member[i].missing || m->member[i].ending;
 	for (uint32_t i = 0; i < m->nconn && !any; i++)
 		any = owes_answer(&m->conn[i]);
 	return any;
 }
 
-/* Return true if there is a descriptor of a member, which the program may close. */
-static bool is_company(const struct p3_meeting *m)
+/* Return true if a descriptor of a member is open, which the program may close. */
+static bool has_member_fds(const struct p3_meeting *m)
 {
 	if (m->node->wireup)
 		return true;
@@ -257,22 +257,23 @@ static bool is_company(const struct p3_meeting *m)
 /* Return the milliseconds until check_all() must run again: it runs every AGAIN_MS while
  * an action has to be repeated, else every CHECK_MS while a descriptor of a member is
  * open.  Return -1 if no action has to be repeated and no such descriptor is open. */
-static int patience(const struct p3_meeting *m)
+static int ms_until_check(const struct p3_meeting *m)
 {
-	bool needy = is_short(m);
-	if (!needy && !is_company(m))
+	bool retry = needs_retry(m);
+	if (!retry && !has_member_fds(m))
 		return -1;
-	uint64_t now = p3_now_ns(), ms = needy ? AGAIN_MS : CHECK_MS;
+	uint64_t now = p3_now_ns(), ms = retry ? AGAIN_MS : CHECK_MS;
 	uint64_t at = m->checked_ns + ms * 1000000;
-	if (m->pids_said_ns && at > now + AGAIN_MS * 1000000)
+	if (m->pids_sent_ns && at > now + AGAIN_MS * 1000000)
 		at = now + AGAIN_MS * 1000000;
 	return at > now ? (int)((at - now) / 1000000 + 1) : 0;
 }
 
 /* ---- the thread ---- */
 
-/* Return true if this thread cares for held requests; under yod the life thread does. */
-static bool sees_to_held(const struct p3_meeting *m)
+/* Return true if this thread serves held requests (lib/node/held.c); under yod the life
+ * thread does. */
+static bool serves_held(const struct p3_meeting *m)
 {
 	return m->node->sock < 0;
 }
@@ -286,17 +287,17 @@ static void send_all_pids(struct p3_meeting *m)
 			FAULT_POINT("meet.pids_half");
 		}
 	p3_meet_send_pids_to_remotes(m);
-	m->pids_said_ns = p3_now_ns();
+	m->pids_sent_ns = p3_now_ns();
 }
 
 /* Let p3_meet_pids() return when the remote nodes know the ids.  One that is stopped
  * delays it by P3_SETTLE_NS at most. */
-static void look_who_knows_pids(struct p3_meeting *m)
+static void check_pids_known(struct p3_meeting *m)
 {
-	if (!m->pids_said_ns || (!p3_meet_remotes_know(m) &&
-					p3_now_ns() - m->pids_said_ns < P3_SETTLE_NS))
+	if (!m->pids_sent_ns || (!p3_meet_remotes_know_pids(m) &&
+					p3_now_ns() - m->pids_sent_ns < P3_SETTLE_NS))
 		return;
-	m->pids_said_ns = 0;
+	m->pids_sent_ns = 0;
 	pthread_mutex_lock(&m->lock);
 	m->new_pids = false;
 	pthread_cond_broadcast(&m->changed);
@@ -311,9 +312,9 @@ static void on_wake(struct p3_meeting *m)
 	bool pids = m->new_pids;
 	m->over = m->stop;
 	pthread_mutex_unlock(&m->lock);
-	if (sees_to_held(m))
+	if (serves_held(m))
 		p3_held_see_to(m->node, m->nic);
-	if (pids && !m->pids_said_ns)
+	if (pids && !m->pids_sent_ns)
 		send_all_pids(m);
 }
 
@@ -327,7 +328,7 @@ static bool has_ended(const p3_a32 *fd)
 
 /* Return true if the program has closed the descriptor that an event is about, or given
  * its number to another file.  A forked child that holds a copy causes such events. */
-static bool is_foreign(struct p3_meeting *m, enum p3_meet_watch kind, uint32_t which)
+static bool is_lost(struct p3_meeting *m, enum p3_meet_watch kind, uint32_t which)
 {
 	if (kind == P3_MEET_CONN)
 		return p3_meet_has_lost(m, &m->conn[which].fd, kind, which);
@@ -337,7 +338,7 @@ static bool is_foreign(struct p3_meeting *m, enum p3_meet_watch kind, uint32_t w
 		return p3_meet_has_lost(m, &m->rank[which].life, kind, which);
 	if (kind == P3_MEET_REMOTE)
 		return p3_channel_is_lost(&m->node->wireup->remote[which].channel);
-	return false; /* has_ends() checks the others */
+	return false; /* has_own_fds() checks the others */
 }
 
 static void on_event(struct p3_meeting *m, enum p3_meet_watch kind, uint32_t which)
@@ -355,13 +356,13 @@ static void on_event(struct p3_meeting *m, enum p3_meet_watch kind, uint32_t whi
 	case P3_MEET_LIFE:
 		if (!has_ended(&m->member[which].life))
 			break;
-		p3_meet_lose(m, which);
-		if (m->member[which].parting) /* else epoll would report it for ever */
+		p3_meet_on_process_end(m, which);
+		if (m->member[which].ending) /* else epoll would report it for ever */
 			p3_meet_unwatch(m, &m->member[which].life);
 		break;
 	case P3_MEET_RANK:
 		if (has_ended(&m->rank[which].life))
-			p3_meet_bury(m, which);
+			p3_meet_on_rank_end(m, which);
 		break;
 	case P3_MEET_BEACON:
 	case P3_MEET_REMOTE:
@@ -372,7 +373,7 @@ static void on_event(struct p3_meeting *m, enum p3_meet_watch kind, uint32_t whi
 }
 
 /* Return true if the descriptors of the meeting still name its files. */
-static bool has_ends(struct p3_meeting *m)
+static bool has_own_fds(struct p3_meeting *m)
 {
 	return p3_domain_holds(&m->place) &&
 	       p3_meet_watches(m, &m->wake, P3_MEET_WAKE, 0) &&
@@ -385,21 +386,21 @@ static bool take_ready(struct p3_meeting *m, int ms)
 {
 	struct epoll_event ev[EVENTS];
 	int n = epoll_wait(p3_meet_fd(&m->ep), ev, EVENTS, ms);
-	if (!has_ends(m))
+	if (!has_own_fds(m))
 		return false;
 	for (int i = 0; i < n; i++) {
 		enum p3_meet_watch kind = (enum p3_meet_watch)(ev[i].data.u64 >> 32);
-		if (is_foreign(m, kind, (uint32_t)ev[i].data.u64))
+		if (is_lost(m, kind, (uint32_t)ev[i].data.u64))
 			return false;
 		on_event(m, kind, (uint32_t)ev[i].data.u64);
 	}
 	return true;
 }
 
-/* See if all earlier members have introduced themselves: then joining is over. */
-static void look_who_is_met(struct p3_meeting *m)
+/* If all earlier members have introduced themselves, let joining end. */
+static void check_met(struct p3_meeting *m)
 {
-	if (m->met || m->unmet || !p3_meet_has_met_remotes(m))
+	if (m->met || m->rescan || !p3_meet_has_met_remotes(m))
 		return;
 	for (uint32_t i = 0; i < m->nconn; i++)
 		if (m->conn[i].awaited)
@@ -439,7 +440,7 @@ static void answer(struct p3_meeting *m)
 
 /* Return true if the program has closed no descriptor of a connection or of a member's
  * process. */
-static bool has_members(struct p3_meeting *m)
+static bool has_other_fds(struct p3_meeting *m)
 {
 	for (uint32_t i = 0; i < m->nconn; i++)
 		if (p3_meet_has_lost(m, &m->conn[i].fd, P3_MEET_CONN, i))
@@ -453,23 +454,23 @@ static bool has_members(struct p3_meeting *m)
 	return !p3_meet_has_lost_remotes(m);
 }
 
-static void say_disowned(struct p3_meeting *m)
+static void say_fds_lost(struct p3_meeting *m)
 {
 	p3_error("the program has closed descriptors of the domain %s, so this process "
 		 "leaves it, and its operations with others fail; close only "
 		 "descriptors that the program has opened, and no range of all numbers",
 		m->place.path);
 	pthread_mutex_lock(&m->lock);
-	m->disowned = m->met = true;
+	m->fds_lost = m->met = true;
 	pthread_cond_broadcast(&m->changed);
 	pthread_mutex_unlock(&m->lock);
 }
 
 /* Treat all other members as dead.  They notice that this one is gone by the ends of
  * its connections, or by its locks: release these here in case the program has not. */
-static void lose_all(struct p3_meeting *m)
+static void end_all(struct p3_meeting *m)
 {
-	p3_meet_lose_remotes(m);
+	p3_meet_end_remotes(m);
 	for (uint32_t i = 0; i < m->nconn; i++)
 		p3_meet_drop(m, &m->conn[i].fd, P3_MEET_CONN, i);
 	for (uint32_t i = 0; i < m->nmember; i++) {
@@ -477,8 +478,8 @@ static void lose_all(struct p3_meeting *m)
 		if (!m->member[i].incarnation)
 			continue;
 		m->member[i].how = P3_PEER_DIED;
-		m->member[i].parting = true;
-		p3_meet_part_with(m, i, true);
+		m->member[i].ending = true;
+		p3_meet_remove(m, i, true);
 	}
 	for (uint32_t i = 0; i < m->nrank; i++)
 		p3_meet_drop(m, &m->rank[i].life, P3_MEET_RANK, i);
@@ -489,14 +490,14 @@ static void lose_all(struct p3_meeting *m)
 
 /* Leave the domain, then wait until the interface closes.  The program may have closed
  * the eventfd too, so poll the flag instead. */
-static void stay_disowned(struct p3_meeting *m)
+static void wait_for_stop(struct p3_meeting *m)
 {
 	bool stop = false;
-	say_disowned(m);
-	lose_all(m);
+	say_fds_lost(m);
+	end_all(m);
 	while (!stop) {
 		answer(m);
-		if (sees_to_held(m))
+		if (serves_held(m))
 			p3_held_see_to(m->node, m->nic);
 		(void)poll(NULL, 0, LOOK_MS / 10);
 		pthread_mutex_lock(&m->lock);
@@ -521,24 +522,24 @@ static void leave_barrier(struct p3_meeting *m)
 /* Return false if the program has closed descriptors of the meeting. */
 static bool turn(struct p3_meeting *m)
 {
-	int ms = patience(m);
+	int ms = ms_until_check(m);
 	if (ms < 0 || ms > LOOK_MS)
 		ms = LOOK_MS;
-	if (!take_ready(m, sees_to_held(m) ? p3_held_patience(m->node, ms) : ms))
+	if (!take_ready(m, serves_held(m) ? p3_held_patience(m->node, ms) : ms))
 		return false;
-	if (sees_to_held(m) && p3_held_is_due(m->node))
+	if (serves_held(m) && p3_held_is_due(m->node))
 		p3_held_see_to(m->node, m->nic);
-	if (patience(m) == 0) {
-		if (!has_members(m))
+	if (ms_until_check(m) == 0) {
+		if (!has_other_fds(m))
 			return false;
 		check_all(m);
 		m->checked_ns = p3_now_ns();
 	}
 	answer(m);
-	look_who_knows_pids(m);
+	check_pids_known(m);
 	leave_barrier(m);
-	p3_meet_see_to_barrier(m);
-	look_who_is_met(m);
+	p3_meet_advance_barrier(m);
+	check_met(m);
 	return true;
 }
 
@@ -560,11 +561,11 @@ void *p3_meet_thread(void *arg)
 	scan(m);
 	p3_meet_begin_remotes(m);
 	m->checked_ns = p3_now_ns();
-	look_who_is_met(m);
+	check_met(m);
 	while (!m->over && turn(m))
 		;
 	if (!m->over) {
-		stay_disowned(m);
+		wait_for_stop(m);
 		return NULL;
 	}
 	FAULT_POINT("meet.leaving");
