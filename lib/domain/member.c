@@ -249,22 +249,21 @@ static void refuse(struct p3_meeting *m, struct p3_meet_conn *c)
 	p3_meet_hang_up(m, c);
 }
 
-static void on_born(struct p3_meeting *m, struct p3_meet_conn *c, struct p3_job_msg *msg,
-	const int *fds)
+/* Return true if the sender of a BORN may be the member of the slot that it names. */
+static bool may_be_member(
+	struct p3_meeting *m, const struct p3_meet_conn *c, const struct p3_job_msg *msg)
+{
+	return is_compatible(m, c, msg) && msg->incarnation &&
+	       msg->node != m->place.slot &&
+	       !p3_domain_is_anothers(&m->place, msg->node, c->os_pid);
+}
+
+/* Enter the sender of a BORN as the member of its slot, with the ids that it has locked.
+ * known: it is the member already. */
+static void enter_member(
+	struct p3_meeting *m, struct p3_meet_conn *c, struct p3_job_msg *msg, bool known)
 {
 	struct p3_meet_member *b = &m->member[msg->node];
-	if (!is_compatible(m, c, msg) || !msg->incarnation ||
-		msg->node == m->place.slot ||
-		p3_domain_is_anothers(&m->place, msg->node, c->os_pid)) {
-		refuse(m, c);
-		return;
-	}
-	FAULT_POINT("meet.born_heard");
-	bool known = b->incarnation == msg->incarnation;
-	if (b->incarnation && !known) {
-		p3_meet_on_process_end(m, msg->node);
-		p3_meet_remove(m, msg->node, true);
-	}
 	c->slot = msg->node;
 	c->incarnation = msg->incarnation;
 	msg->os_pid = b->os_pid = c->os_pid;
@@ -277,6 +276,23 @@ static void on_born(struct p3_meeting *m, struct p3_meet_conn *c, struct p3_job_
 	b->incarnation = msg->incarnation;
 	place_rank(m, msg->rank, msg->node);
 	set_rank(m, msg);
+}
+
+static void on_born(struct p3_meeting *m, struct p3_meet_conn *c, struct p3_job_msg *msg,
+	const int *fds)
+{
+	struct p3_meet_member *b = &m->member[msg->node];
+	if (!may_be_member(m, c, msg)) {
+		refuse(m, c);
+		return;
+	}
+	FAULT_POINT("meet.born_heard");
+	bool known = b->incarnation == msg->incarnation;
+	if (b->incarnation && !known) {
+		p3_meet_on_process_end(m, msg->node);
+		p3_meet_remove(m, msg->node, true);
+	}
+	enter_member(m, c, msg, known);
 	if (!known || b->missing) {
 		expect(m, c, msg);
 		attach(m, msg, fds);
@@ -285,9 +301,9 @@ static void on_born(struct p3_meeting *m, struct p3_meet_conn *c, struct p3_job_
 	if (!known)
 		watch_life(m, msg->node);
 	c->awaited = false;
+	/* The pidfd of watch_life() may name a later process. */
 	if (p3_domain_is_over(&m->place, msg->node, c->os_pid))
-		p3_meet_on_process_end(
-			m, msg->node); /* the pidfd may name a later process */
+		p3_meet_on_process_end(m, msg->node);
 }
 
 static void on_pids(
@@ -346,19 +362,27 @@ static bool has_its_fds(const struct packet *p)
 static void on_first_packet(
 	struct p3_meeting *m, struct p3_meet_conn *c, struct packet *p)
 {
-	if (p->msg.op != P3_JOB_BORN)
+	if (p->msg.op != P3_JOB_BORN) {
 		breach(m, c, "does not say first who it is");
-	else if (p->msg.node < m->node->capacity)
+	} else if (p->msg.node < m->node->capacity) {
 		on_born(m, c, &p->msg, p->fds);
-	else
-		(void)is_compatible(m, c, &p->msg), refuse(m, c);
+	} else {
+		(void)is_compatible(m, c, &p->msg); /* prints the difference */
+		refuse(m, c);
+	}
 	if (p3_meet_fd(&c->fd) >= 0)
 		send_born_once(m, c); /* if there is no room, check_all() repeats this */
 }
 
-static bool has_rank(const struct p3_meeting *m, const struct p3_meet_conn *c)
+/* Process a packet of a barrier, if its sender is a rank of the own job. */
+static void on_barrier_packet(
+	struct p3_meeting *m, const struct p3_meet_conn *c, const struct p3_job_msg *msg)
 {
-	return m->member[c->slot].rank != P3_MEET_NONE;
+	uint32_t rank = m->member[c->slot].rank;
+	if (msg->op == P3_JOB_BARRIER && rank != P3_MEET_NONE && !p3_meet_follows(m))
+		p3_meet_on_barrier(m, msg);
+	else if (msg->op == P3_JOB_RELEASED && rank == 0)
+		p3_meet_on_released(m, msg);
 }
 
 static void on_packet(struct p3_meeting *m, struct p3_meet_conn *c, struct packet *p)
@@ -379,11 +403,8 @@ static void on_packet(struct p3_meeting *m, struct p3_meet_conn *c, struct packe
 		on_pids(m, c, msg);
 	else if (msg->op == P3_JOB_LEAVE && known)
 		p3_meet_end(m, c->slot, P3_PEER_LEFT);
-	else if (msg->op == P3_JOB_BARRIER && known && has_rank(m, c) &&
-		 !p3_meet_follows(m))
-		p3_meet_on_barrier(m, msg);
-	else if (msg->op == P3_JOB_RELEASED && known && m->member[c->slot].rank == 0)
-		p3_meet_on_released(m, msg);
+	else if (known)
+		on_barrier_packet(m, c, msg);
 }
 
 static void on_other_version(struct p3_meeting *m, struct p3_meet_conn *c, uint32_t magic)
