@@ -2,13 +2,14 @@
 /*
  * beacon - the TCP address at which a process hears the processes of other hosts
  *
- * It listens at one address of one network, from before the exchange of cards
- * (exchange.h) until the process ends.  The kernel completes connections and answers
- * keepalives also while the process computes or is stopped, refuses them when it has
- * ended, and is silent when the host is lost.  So connections tell the process's life.
+ * A beacon listens at one address of one network, from before the exchange of cards
+ * (exchange.h) until the process ends.  While the process computes or is stopped, the
+ * kernel completes connections to the beacon and answers keepalives.  When the process
+ * has ended, the kernel refuses connections; when the host is off or cut off, no answer
+ * comes.  So other hosts learn by connections whether the process lives.
  *
- * The functions have no state; one thread at a time calls them.  No socket blocks, and
- * all are close-on-exec.
+ * The functions have no state; one thread at a time calls them.  The sockets do not
+ * block, and are close-on-exec.
  */
 #ifndef P3_LIB_DOMAIN_BEACON_H
 #define P3_LIB_DOMAIN_BEACON_H
@@ -20,16 +21,16 @@
 
 #define P3_BEACON_TEXT 64 /* room for an address as text */
 
-/* Choose the address of this host by the setting P3_CONF_FABRIC_NET, else as the route to
- * another host tells, which may be NULL, and write family and address.  Return 0, or
- * -EADDRNOTAVAIL after an error line. */
+/* Choose this host's address: by the setting P3_CONF_FABRIC_NET, or else the one from
+ * which the route to another host (NULL: unknown) begins.  Write family and address.
+ * Return 0, -EADDRNOTAVAIL after an error line, or another -errno. */
 int p3_beacon_choose(const char *other_host, struct p3_card *card);
 
-/* Return a number that only processes on this host and in its network namespace have, or
- * 0 if the kernel does not tell it. */
+/* Return a number that stands for this host and its network namespace, or 0 if the kernel
+ * does not tell it. */
 uint64_t p3_beacon_network(void);
 
-/* Print the error line for another host with the address of this one. */
+/* Print the error line for a rank on another host with the address of this host. */
 void p3_beacon_say_same(uint32_t rank, const struct p3_card *card);
 
 /* Listen at the card's address, and write the port.  Return a descriptor, or -errno after
@@ -37,7 +38,8 @@ void p3_beacon_say_same(uint32_t rank, const struct p3_card *card);
 int p3_beacon_listen(struct p3_card *card);
 
 /* Begin to connect from this card's address to another's.  timeout_s is the longest
- * silence of the other host, or 0.  Return a socket, or -errno. */
+ * silence of the other host, after which the kernel ends the connection; 0: for ever.
+ * Return a socket, or -errno. */
 int p3_beacon_dial(
 	const struct p3_card *self, const struct p3_card *other, uint32_t timeout_s);
 
@@ -45,8 +47,8 @@ int p3_beacon_dial(
  * socket, or -errno. */
 int p3_beacon_accept(int fd, uint32_t timeout_s, struct p3_card *from_out);
 
-/* Return the milliseconds since the other host has acknowledged anything on a connection
- * with a longest silence: at least a keepalive each second. */
+/* Return the milliseconds since the other host last acknowledged data or a keepalive on a
+ * connection that was made with a timeout_s; it then does so each second. */
 uint32_t p3_beacon_silence_ms(int fd);
 
 /* Write family, port and address to the card. */

@@ -45,15 +45,13 @@ struct p3_greeting {
 	uint64_t proof[2];
 };
 
-/* The caller is DIALING until its socket is connected, and then waits for ANSWER; the
- * called waits for HELLO, and then for PROOF. */
 enum p3_channel_state {
 	P3_CHANNEL_CLOSED,
-	P3_CHANNEL_DIALING,
-	P3_CHANNEL_CALLING,
-	P3_CHANNEL_CALLED,
-	P3_CHANNEL_ANSWERED,
-	P3_CHANNEL_OPEN
+	P3_CHANNEL_DIALING,  /* caller: the socket is being connected */
+	P3_CHANNEL_CALLING,  /* caller: HELLO was sent, ANSWER is awaited */
+	P3_CHANNEL_CALLED,   /* called: HELLO is awaited */
+	P3_CHANNEL_ANSWERED, /* called: ANSWER was sent, PROOF is awaited */
+	P3_CHANNEL_OPEN      /* both ends are authenticated */
 };
 
 struct p3_channel {
@@ -62,11 +60,11 @@ struct p3_channel {
 	enum p3_channel_state state;
 	uint32_t from, to;              /* ranks of caller and called */
 	bool calls;                     /* this end is the caller */
-	uint64_t since_ns;              /* of its beginning */
+	uint64_t since_ns;              /* time of its beginning */
 	const struct p3_sipkey *secret; /* two keys */
 	unsigned char nonce[2][16];     /* of the caller, of the called */
-	struct p3_sipkey key[2];        /* of packets that go, that come */
-	uint64_t number[2];
+	struct p3_sipkey key[2];        /* of packets sent, of packets received */
+	uint64_t number[2];             /* of the next packet sent, received */
 	uint32_t taken; /* written to the packets that are sent from now on */
 	uint32_t got;   /* bytes that in has */
 	union {
@@ -86,7 +84,7 @@ void p3_channel_call(struct p3_channel *c, int fd, const struct p3_sipkey secret
 void p3_channel_be_called(
 	struct p3_channel *c, int fd, const struct p3_sipkey secret[2], uint32_t self);
 
-/* Return the rank of the other end, which is proven once the channel is open. */
+/* Return the rank of the other end; it is authenticated once the channel is open. */
 static inline uint32_t p3_channel_other(const struct p3_channel *c)
 {
 	return c->calls ? c->to : c->from;

@@ -10,12 +10,13 @@
  *
  * hosts comes first, in PtlInit.  put, fence and get follow in this order, once, in the
  * first PtlNIInit of the process.  All ranks of the job must come to the fence.  Later
- * interfaces of the process use the same cards: a card describes the process, and the
- * news of each interface go over the beacons (beacon.h).
+ * interfaces of the process use the same cards: a card describes the process, and changes
+ * of its interfaces travel over connections to the beacons (beacon.h).
  *
- * A card is as trustworthy as the launcher, and rank 0's has the secret of the job, by
- * which the ranks know each other from then on.  So a launcher carries it on its own
- * connections, and never in arguments, in the environment, or in files of others.
+ * The ranks trust a card as they trust the launcher.  The card of rank 0 has the secret
+ * of the job, by which the ranks authenticate each other from then on.  So a launcher
+ * carries cards over its own connections, and never in arguments, in the environment, or
+ * in files that other users can read.
  *
  * One thread at a time calls these functions.  It holds node->call; in all but hosts and
  * end also node->life, which fence and get may release while they wait (for example by
@@ -32,26 +33,26 @@ struct p3_node;
 #define P3_CARD_MAGIC 0x33504302u /* the low byte is the version of the format */
 
 /* The words that a rank publishes.  Unused bytes are zero.  The ranks run one build on
- * machines of one kind, which layout proves, so words are in the order of the machine. */
+ * machines of one kind, as layout shows, so words have the byte order of the machine. */
 struct p3_card {
 	uint32_t magic;
 	uint32_t size; /* ranks of the job */
 	uint32_t rank;
 	uint32_t leader;  /* lowest rank on the same host */
-	uint64_t layout;  /* P3_LAYOUT_WORD of its library */
+	uint64_t layout;  /* P3_LAYOUT_WORD of the rank's library */
 	uint64_t network; /* p3_beacon_network(), or 0 */
-	uint32_t nid;     /* the host's */
+	uint32_t nid;     /* node id of the host */
 	uint16_t family;  /* of the beacon's address: AF_INET or AF_INET6 */
-	uint16_t port;
+	uint16_t port;    /* of the beacon */
 	unsigned char address[16];
-	char provider[48];        /* the provider of libfabric that it uses */
-	unsigned char secret[32]; /* rank 0: of the job, else zero */
+	char provider[48];        /* libfabric's provider that the rank uses */
+	unsigned char secret[32]; /* rank 0: the secret of the job; else zeros */
 };
 
 _Static_assert(sizeof(struct p3_card) == 136, "the card is a format");
 
-/* The wait in a fence, in seconds, after which a line tells of it, and its format: rank,
- * seconds, size of the job. */
+/* A line tells of a fence that lasts this number of seconds.  Its format takes the rank,
+ * the seconds, and the size of the job. */
 #define P3_EXCHANGE_LATE_S 10
 #define P3_EXCHANGE_LATE                                                                 \
 	"PtlNIInit of rank %u waits since %d s until all %u ranks of the job have "      \
@@ -65,7 +66,7 @@ struct p3_exchange {
 	 * It stays valid until end. */
 	const char *(*host_name)(struct p3_node *node, uint32_t rank);
 	int (*put)(struct p3_node *node, const struct p3_card *card);
-	/* After a put that failed: let the others not wait for this rank's card. */
+	/* After a put that failed: let the others wait for this rank's card no longer. */
 	void (*give_up)(struct p3_node *node);
 	int (*fence)(struct p3_node *node);
 	/* The caller checks magic, size, rank and layout of the card. */

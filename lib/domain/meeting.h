@@ -11,10 +11,10 @@
  *			reports, and repeats what failed for lack of memory or
  *			descriptors
  *	remote.c	the ranks on other hosts
- *	member.c	packets that members send; members that appear, leave or die
+ *	member.c	packets from members on this host; their births and ends
  *	barrier.c	the barrier of a job that another launcher started
- *	packet.c	packets that this node sends
- *	conn.c		descriptors
+ *	packet.c	packets to members
+ *	conn.c		descriptors, and the epoll set of the thread
  *
  * A file calls only files below it in this list; of thread.c, meet.c only starts the
  * thread.
@@ -46,7 +46,7 @@ enum p3_meet_watch {
 	P3_MEET_UNAUTH  /* an unauthenticated connection from another host */
 };
 
-/* A connection, from its beginning on. */
+/* A connection to another process of the domain on this host. */
 struct p3_meet_conn {
 	p3_a32 fd;       /* -1: this place is free */
 	uint32_t called; /* slot that was called, or P3_MEET_NONE */
@@ -89,14 +89,14 @@ struct p3_meet_verdict {
 struct p3_meeting {
 	struct p3_domain place;
 	struct p3_node *node;
-	struct p3_nic *nic; /* set while the thread lives */
+	struct p3_nic *nic; /* set while the thread runs */
 	pthread_t thread;
 	p3_a32 listen, ep, wake; /* descriptors */
 	bool accept_paused;      /* listen is not watched: there is no room for calls */
 	bool rescan;             /* a connection or a packet failed: the
 				 * next regular look scans the domain */
 	uint64_t checked_ns;     /* time of the last regular look */
-	bool over;               /* part was called */
+	bool over;               /* p3_meet_part() was called: the thread must end */
 	p3_a32 question;         /* (any) the NIC's last question (ASK.1) */
 	uint32_t answered;       /* the last question that was answered */
 	uint32_t reported_pid;   /* last process that p3_meet_say_breach() reported */
@@ -112,7 +112,7 @@ struct p3_meeting {
 	pthread_mutex_t lock;     /* guards the members below, and the node's
 				        * barriers */
 	pthread_cond_t changed;
-	bool stop;
+	bool stop;                /* p3_meet_part() was called */
 	bool new_pids;            /* PIDS must be sent; p3_meet_pids() waits for that */
 	bool fds_lost;            /* the program has closed descriptors of the meeting */
 	bool met;                 /* all earlier members have introduced themselves */
