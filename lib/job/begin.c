@@ -15,14 +15,14 @@
 
 #if !defined(P3_VALGRIND) && __has_include(<valgrind/valgrind.h>)
 #include <valgrind/valgrind.h>
-#define IS_WATCHED_UNTOLD RUNNING_ON_VALGRIND
+#define UNDER_VALGRIND RUNNING_ON_VALGRIND
 #else
-#define IS_WATCHED_UNTOLD 0
+#define UNDER_VALGRIND 0
 #endif
 
-static void warn_if_watched(const struct p3_node *node)
+static void warn_under_valgrind(const struct p3_node *node)
 {
-	if (node->rank || !IS_WATCHED_UNTOLD)
+	if (node->rank || !UNDER_VALGRIND)
 		return;
 	p3_warn("under valgrind with a libportals that does not talk to it: helgrind and "
 		"drd take its atomics for races; link with the shared library, without "
@@ -40,10 +40,10 @@ static void set_domain(struct p3_node *node, bool any)
 }
 
 /* Introduce this process to yod, which started it. */
-static int be_welcomed(struct p3_node *node)
+static int introduce(struct p3_node *node)
 {
 	bool in_domain;
-	int rc = p3_job_say_hello(node, &in_domain);
+	int rc = p3_job_introduce(node, &in_domain);
 	if (!rc)
 		set_domain(node, in_domain);
 	return rc;
@@ -51,7 +51,7 @@ static int be_welcomed(struct p3_node *node)
 
 /* Take rank and job from another launcher that has started this process, except in a
  * forked child (welcomed) and in a node of a test process. */
-static int be_launched(struct p3_node *node)
+static int take_launched_rank(struct p3_node *node)
 {
 	struct p3_launched by;
 	int rc = node->harness || node->welcomed ? 0 : p3_launched_read(&by);
@@ -74,7 +74,7 @@ static int be_launched(struct p3_node *node)
 	return 0;
 }
 
-static int be_without_yod(struct p3_node *node)
+static int begin_without_yod(struct p3_node *node)
 {
 	node->rank = 0;
 	node->size = 1;
@@ -85,7 +85,7 @@ static int be_without_yod(struct p3_node *node)
 	node->jid = (uint32_t)getpid();
 	node->uid = (uint32_t)geteuid();
 	node->cpus = p3_usable_cpus();
-	return be_launched(node);
+	return take_launched_rank(node);
 }
 
 static uint32_t planned_nid(const struct p3_node *node, uint32_t rank)
@@ -96,7 +96,7 @@ static uint32_t planned_nid(const struct p3_node *node, uint32_t rank)
 }
 
 /* Find the hosts of the job, if it has several. */
-static int place(struct p3_node *node)
+static int find_hosts(struct p3_node *node)
 {
 	int rc = node->exchange ? p3_wireup_place(node) : 0;
 	if (!rc && node->wireup && node->launched)
@@ -146,17 +146,17 @@ int p3_job_begin(struct p3_node *node)
 {
 	int rc = p3_job_find_yod(node);
 	if (!rc && node->sock < 0)
-		rc = be_without_yod(node);
+		rc = begin_without_yod(node);
 	if (!rc && node->sock >= 0 && !node->welcomed)
-		rc = be_welcomed(node);
+		rc = introduce(node);
 	if (!rc)
-		rc = place(node);
+		rc = find_hosts(node);
 	if (!rc)
 		rc = make_directory(node);
 	if (rc)
 		return rc;
 	p3_log_who(node->jid, node->nid);
-	warn_if_watched(node);
+	warn_under_valgrind(node);
 	if (node->sock >= 0)
 		rc = p3_job_start_life(node);
 	if (rc)

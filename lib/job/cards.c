@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 struct p3_cards {
-	bool came; /* CARDS has come */
-	int status;
+	bool came;            /* CARDS has come, */
+	int status;           /* with this status: 0 or an errno */
 	uint32_t ended;       /* with a status: the rank that has ended */
 	struct p3_card *card; /* by rank; NULL: none have come */
 	uint32_t nhosts;
@@ -93,7 +93,7 @@ static int send_card(struct p3_node *node, const struct p3_card *card)
 		return say("sent", -errno);
 	int rc = write(fd, card, sizeof *card) == sizeof *card ? 0 : -ENOSPC;
 	m.seg_len = sizeof *card;
-	rc = rc ? rc : p3_job_say(node, &m, &fd, 1);
+	rc = rc ? rc : p3_job_send_to_yod(node, &m, &fd, 1);
 	close(fd);
 	return rc ? say("sent", rc) : 0;
 }
@@ -117,7 +117,7 @@ static void give_up(struct p3_node *node)
 	m.seg_len = sizeof(struct p3_card);
 	m.status = ECANCELED;
 	(void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &was);
-	(void)p3_job_say(node, &m, NULL, 0);
+	(void)p3_job_send_to_yod(node, &m, NULL, 0);
 	(void)pthread_setcancelstate(was, NULL);
 }
 

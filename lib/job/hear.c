@@ -6,11 +6,11 @@
 #include <errno.h>
 #include <unistd.h>
 
-#define P3_HEAR_MOST 64 /* packets of yod taken in a row, before other work */
+#define RECEIVE_MOST 64 /* packets of yod taken in a row, before other work */
 
 /*
- * Return true for news between this node's LEAVE and yod's LEFT for it: they are for
- * the incarnation that is over, and the next one will be told everything anew.
+ * Return true for a packet between this node's LEAVE and yod's LEFT for it: the packet is
+ * for the incarnation that is over, and yod tells the next one everything anew.
  */
 static bool is_stale(struct p3_node *node, const struct p3_job_msg *m)
 {
@@ -21,9 +21,9 @@ static bool is_stale(struct p3_node *node, const struct p3_job_msg *m)
 	return true;
 }
 
-/* Return true if this node is in a domain and hears such news from its peers.  yod has
- * the news, too, but only for tools that look from outside. */
-static bool is_told_elsewhere(const struct p3_node *node, const struct p3_job_msg *m)
+/* Return true if this node is in a domain, whose members send it such news themselves, so
+ * that yod's packet must be ignored. */
+static bool comes_from_domain(const struct p3_node *node, const struct p3_job_msg *m)
 {
 	return node->domain[0] && m->op != P3_JOB_JOINED && m->op != P3_JOB_RELEASED &&
 	       m->op != P3_JOB_OVER && m->op != P3_JOB_CARDS;
@@ -36,7 +36,7 @@ static void on_released(struct p3_node *node, const struct p3_job_msg *m)
 	node->barrier_ended = m->ended;
 }
 
-/* Process a packet about this life of the node. */
+/* Process a packet for the present incarnation of the node. */
 static void on_news(struct p3_node *node, struct p3_nic *nic, const struct p3_job_msg *m,
 	struct p3_peer_info *info, int rc)
 {
@@ -48,7 +48,7 @@ static void on_news(struct p3_node *node, struct p3_nic *nic, const struct p3_jo
 		node->joined = true;
 		break;
 	case P3_JOB_PIDS:
-		p3_job_hear_ids(node, m);
+		p3_job_take_ids(node, m);
 		if (nic)
 			p3_nic_peer_pids(nic, info);
 		break;
@@ -85,7 +85,7 @@ static void on_message(
 	struct p3_peer_info info = p3_job_peer_info(m, fds);
 	if (m->node >= node->size && m->op != P3_JOB_RELEASED && m->op != P3_JOB_JOINED)
 		return;
-	if (is_stale(node, m) || is_told_elsewhere(node, m)) {
+	if (is_stale(node, m) || comes_from_domain(node, m)) {
 		if (m->op == P3_JOB_DIED)
 			p3_job_on_end(node, NULL, m, &info);
 		return;
@@ -98,7 +98,7 @@ static void on_message(
 
 /* Take one message, if there is one.  Return 0, -EAGAIN if there is none, or -EPIPE if
  * yod is gone. */
-static int hear(struct p3_node *node)
+static int receive_one(struct p3_node *node)
 {
 	struct p3_job_msg m;
 	int fds[P3_JOB_FDS] = {-1, -1, -1, -1};
@@ -116,10 +116,10 @@ static int hear(struct p3_node *node)
 	return 0;
 }
 
-bool p3_job_hear(struct p3_node *node)
+bool p3_job_receive(struct p3_node *node)
 {
 	int rc = 0;
-	for (int i = 0; i < P3_HEAR_MOST && !rc && p3_job_has_lifeline(node); i++)
-		rc = hear(node);
+	for (int i = 0; i < RECEIVE_MOST && !rc && p3_job_has_lifeline(node); i++)
+		rc = receive_one(node);
 	return rc != -EPIPE;
 }

@@ -115,10 +115,10 @@ static void let_nodes_read(int sock)
 		(void)prctl(PR_SET_PTRACER, (unsigned long)yod.pid, 0, 0, 0);
 }
 
-int p3_job_say_hello(struct p3_node *node, bool *in_domain_out)
+int p3_job_introduce(struct p3_node *node, bool *in_domain_out)
 {
 	struct p3_job_msg m = p3_job_message(node, P3_JOB_HELLO);
-	int fd = -1, rc = p3_job_say(node, &m, NULL, 0);
+	int fd = -1, rc = p3_job_send_to_yod(node, &m, NULL, 0);
 	FAULT_POINT("init.said_hello");
 	if (!rc)
 		rc = receive_welcome(node->sock, &m, &fd);

@@ -6,7 +6,7 @@
  *	nic.c	the start of the NIC, and the functions that the NIC calls back
  *	join.c	joining and leaving: PtlNIInit, PtlNIFini, process ids
  *	launched.c	rank, size and job of a process that another launcher started
- *	yod.h	the files that talk with yod
+ *	yod.h	the files that exchange packets with yod
  *
  * The state is in struct p3_node: the lock node->life guards it, and the life thread
  * takes that lock for each packet that yod sends.  The table names the functions of this
@@ -15,7 +15,7 @@
  *	begin, end		node->call, and not node->life
  *	start_nic, enter, join,
  *	pids, leave, exit	node->call and node->life
- *	say			node->life
+ *	send_to_yod		node->life
  *	wake, ask, meet, hold	no lock is needed; the caller may hold the NIC's lease
  */
 #ifndef P3_LIB_JOB_JOB_H
@@ -26,12 +26,12 @@
 /* Find the launcher, and take rank, size and ids from it; under yod, start the life
  * thread.  Return 0 or -errno; -EINVAL comes after an error line. */
 int p3_job_begin(struct p3_node *node);
-/* End the job's life thread.  The socket stays open as the proof of life, and PtlInit may
- * come again. */
+/* End the job's life thread.  The socket stays open, since its end would be the end of
+ * the node for yod, and PtlInit may come again. */
 void p3_job_end(struct p3_node *node);
 
-/* Take (enter) or give up (exit) the node's place in the domain, if it has a domain.  The
- * NIC does not run.  Return 0 or -errno. */
+/* Take (enter) or give up (exit) the node's place in the domain, if it has a domain.
+ * Call them while the NIC does not run.  Return 0 or -errno. */
 int p3_job_enter(struct p3_node *node);
 void p3_job_exit(struct p3_node *node);
 /* Start the node's NIC.  Return 0, or -errno after an error line. */
@@ -46,10 +46,10 @@ void p3_job_leave(struct p3_node *node);
 
 /* Send to yod as p3_job_send does; return -EPIPE also if the program has closed the
  * socket. */
-int p3_job_say(
+int p3_job_send_to_yod(
 	struct p3_node *node, const struct p3_job_msg *m, const int *fds, unsigned nfds);
-/* Wake the life thread to look at its questions.  If the program has closed the thread's
- * eventfd, the thread notices that at its next look, within a second. */
+/* Wake the life thread to serve the NIC's questions.  If the program has closed the
+ * thread's eventfd, the thread notices that at its next check, within a second. */
 void p3_job_wake(struct p3_node *node);
 
 /* The NIC's conf.ask, conf.meet and conf.hold (nic.h); arg is the node. */

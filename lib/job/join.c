@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define KIN_ROOM 64 /* least capacity of the domain of a family of jobs */
+#define FAMILY_ROOM 64 /* least capacity of the domain of a family of jobs */
 
 /* Enter this node's ids in the directory before yod reports them, so that its entry is
  * right when PtlNIInit returns. */
@@ -40,11 +40,12 @@ static int join_alone(struct p3_node *node, struct p3_nic *nic)
 	return rc;
 }
 
-/* Return the capacity of the domain that a launched job wishes: room for itself; if it
- * may have kin, also for jobs that it spawns. */
+/* Return the capacity of the domain that a launched job needs: room for itself, and if it
+ * may spawn jobs, for these, too. */
 static uint32_t wished_capacity(const struct p3_node *node, const struct p3_conf *conf)
 {
-	uint32_t most = 3 * node->size / 2 > KIN_ROOM ? 3 * node->size / 2 : KIN_ROOM;
+	uint32_t most =
+		3 * node->size / 2 > FAMILY_ROOM ? 3 * node->size / 2 : FAMILY_ROOM;
 	if (p3_conf_text(P3_CONF_DOMAIN_NODES))
 		most = conf->domain_nodes;
 	if (most < node->size || !node->job)
@@ -94,7 +95,7 @@ int p3_job_join(struct p3_node *node, struct p3_nic *nic)
 	node->joined = false;
 	know_self(node, m);
 	FAULT_POINT("init.unjoined");
-	int rc = p3_job_say(node, &m, fds, nfds);
+	int rc = p3_job_send_to_yod(node, &m, fds, nfds);
 	FAULT_POINT("init.handed_over");
 	if (rc)
 		p3_error("the network interface cannot join the job: %s", strerror(-rc));
@@ -103,7 +104,7 @@ int p3_job_join(struct p3_node *node, struct p3_nic *nic)
 	return rc;
 }
 
-static bool has_heard(const struct p3_node *node, const struct p3_job_msg *m)
+static bool yod_has_told(const struct p3_node *node, const struct p3_job_msg *m)
 {
 	for (int i = 0; i < P3_JOB_NIS; i++)
 		if (m->pid[i] != P3_JOB_NO_PID && m->pid[i] != node->told_pid[i])
@@ -117,9 +118,9 @@ static void tell_pids(struct p3_node *node, const struct p3_job_msg *m)
 {
 	memset(node->told_pid, 0xff, sizeof node->told_pid);
 	FAULT_POINT("pids.unsaid");
-	int rc = p3_job_say(node, m, NULL, 0);
+	int rc = p3_job_send_to_yod(node, m, NULL, 0);
 	FAULT_POINT("pids.said");
-	while (!rc && !node->domain[0] && !node->orphaned && !has_heard(node, m))
+	while (!rc && !node->domain[0] && !node->orphaned && !yod_has_told(node, m))
 		pthread_cond_wait(&node->changed, &node->life);
 }
 
@@ -144,7 +145,7 @@ void p3_job_leave(struct p3_node *node)
 	struct p3_job_msg m = p3_job_message(node, P3_JOB_LEAVE);
 	if (node->meeting)
 		p3_meet_part(node);
-	if (node->sock >= 0 && node->joined && p3_job_say(node, &m, NULL, 0) == 0)
+	if (node->sock >= 0 && node->joined && p3_job_send_to_yod(node, &m, NULL, 0) == 0)
 		node->leaving = true;
 	FAULT_POINT("fini.left");
 	node->joined = false;

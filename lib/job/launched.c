@@ -29,7 +29,7 @@ struct launcher {
 	const char *hosts[WORDS]; /* number of hosts, read if here is unset */
 	const char *job[WORDS];
 	const char *part; /* second part of the job's name */
-	bool kin;         /* the job's name tells its family */
+	bool has_family;  /* the job's name tells its family */
 };
 
 static const struct launcher launchers[] = {
@@ -39,7 +39,7 @@ static const struct launcher launchers[] = {
 		.here = "OMPI_COMM_WORLD_LOCAL_SIZE",
 		.job = {"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid",
 			"OMPI_MCA_orte_ess_jobid", "OMPI_MCA_orte_hnp_uri"},
-		.kin = true},
+		.has_family = true},
 	{.name = "pmi",
 		.rank = "PMI_RANK",
 		.size = {"PMI_SIZE"},
@@ -216,7 +216,7 @@ static uint32_t read_family(
 		snprintf(name, len, "by-%u", mpiexec ? mpiexec : by);
 	if (!job)
 		return mpiexec ? group : 0;
-	return l->kin && !is_spread ? split_name(name) : 0;
+	return l->has_family && !is_spread ? split_name(name) : 0;
 }
 
 /* Name the domain as the launcher names the family if that is a valid name, else by a
@@ -238,8 +238,8 @@ static void name_job(const struct launcher *l, struct p3_launched *out)
 
 /* ---- the hosts ---- */
 
-/* Say why a job on several hosts cannot be. */
-static int say_far(const char *name, uint32_t value, const char *remedy)
+/* Print a line: a job on several hosts cannot start for lack of this remedy. */
+static int say_several_hosts(const char *name, uint32_t value, const char *remedy)
 {
 	p3_error(
 		"%s is %u, so the ranks are on several hosts; %s, start all ranks on one "
@@ -250,19 +250,20 @@ static int say_far(const char *name, uint32_t value, const char *remedy)
 
 /* The ranks are on several hosts, as this variable tells: see if PMIx can carry their
  * cards. */
-static int spread(const char *name, uint32_t value, struct p3_launched *out)
+static int take_spread(const char *name, uint32_t value, struct p3_launched *out)
 {
 	const char *fabric = p3_conf_text(P3_CONF_FABRIC);
 	if (fabric && strcmp(fabric, "off") == 0)
-		return say_far(name, value, "unset PTL3_FABRIC, which is 'off'");
+		return say_several_hosts(
+			name, value, "unset PTL3_FABRIC, which is 'off'");
 	if (!text_of("PMIX_NAMESPACE") || !text_of("PMIX_RANK"))
-		return say_far(name, value,
+		return say_several_hosts(name, value,
 			text_of("SLURM_PROCID")
 				? "start them by srun --mpi=pmix"
 				: "start them by mpirun of Open MPI, or by "
 				  "yod --hosts");
 	if (!p3_pmix)
-		return say_far(
+		return say_several_hosts(
 			name, value, "build libportals with PMIx (Debian: libpmix-dev)");
 	out->spread = true;
 	return 0;
@@ -276,11 +277,11 @@ static int check_hosts(const struct launcher *l, struct p3_launched *out)
 	out->spread = false;
 	if (text_of(l->here)) {
 		rc = read_number(l->here, 1, UINT32_MAX, &n);
-		return rc || n == out->size ? rc : spread(l->here, n, out);
+		return rc || n == out->size ? rc : take_spread(l->here, n, out);
 	}
 	if (text_of(hosts))
 		rc = read_number(hosts, 1, UINT32_MAX, &n);
-	return rc || !text_of(hosts) || n == 1 ? rc : spread(hosts, n, out);
+	return rc || !text_of(hosts) || n == 1 ? rc : take_spread(hosts, n, out);
 }
 
 static int read_job(const struct launcher *l, struct p3_launched *out)

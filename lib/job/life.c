@@ -49,9 +49,9 @@ static void on_orphaned(struct p3_node *node)
  * listens.  Let all operations with other nodes fail, and read or write no file that now
  * has one of the library's numbers.
  */
-static void on_disowned(struct p3_node *node)
+static void on_fds_lost(struct p3_node *node)
 {
-	if (!node->disowned)
+	if (!node->fds_lost)
 		p3_error("the program has closed descriptor %d of the library, so this "
 			 "process leaves the job, and its operations with others fail; "
 			 "close only descriptors that the program has opened, and no "
@@ -62,7 +62,7 @@ static void on_disowned(struct p3_node *node)
 		    node)) /* only the eventfd is lost: yod must see the end */
 		(void)shutdown(node->sock, SHUT_RDWR);
 	pthread_mutex_lock(&node->life);
-	node->disowned = true;
+	node->fds_lost = true;
 	if (!node->orphaned)
 		node->barriers_done++;
 	node->barrier_status = EPIPE;
@@ -92,7 +92,7 @@ static void pass_question_on(struct p3_node *node)
 	if (!has_question(node))
 		return;
 	FAULT_POINT("ask.unsaid");
-	if (!p3_job_passes(p3_job_say(node, &m, NULL, 0)))
+	if (!p3_job_passes(p3_job_send_to_yod(node, &m, NULL, 0)))
 		node->asked = m.round;
 }
 
@@ -106,12 +106,12 @@ static void watch_ends(struct p3_node *node)
 		.incarnation = node->incarnation};
 	if (!node->held.at || node->held.watches)
 		return;
-	int rc = p3_job_say(node, &m, NULL, 0);
+	int rc = p3_job_send_to_yod(node, &m, NULL, 0);
 	node->held.watches = !p3_job_passes(rc);
 }
 
-/* Care for held requests.  The caller holds the lock node->life. */
-static void see_to_held(struct p3_node *node)
+/* Serve held requests (lib/node/held.c).  The caller holds the lock node->life. */
+static void serve_held(struct p3_node *node)
 {
 	if (!p3_nic(node))
 		return;
@@ -135,7 +135,7 @@ static void wait_again(struct again *a, uint32_t ms)
 }
 
 /* Return the time-out for poll(). */
-static int patience(struct p3_node *node, struct again *a)
+static int poll_ms(struct p3_node *node, struct again *a)
 {
 	pthread_mutex_lock(&node->life);
 	bool any = node->nmissing || node->nlate || has_question(node) ||
@@ -166,16 +166,16 @@ static void ask_if_due(struct p3_node *node, struct again *a)
 	wait_again(a, late ? P3_LATE_MS : 2 * a->ms);
 }
 
-static void see_to_held_if_due(struct p3_node *node)
+static void serve_held_if_due(struct p3_node *node)
 {
 	pthread_mutex_lock(&node->life);
 	if (p3_held_is_due(node))
-		see_to_held(node);
+		serve_held(node);
 	pthread_mutex_unlock(&node->life);
 }
 
 /* Process a wake-up.  Return false if the thread must end. */
-static bool woken(struct p3_node *node)
+static bool on_wake(struct p3_node *node)
 {
 	uint64_t n;
 	while (read(node->wake_fd, &n, sizeof n) < 0 && errno == EINTR)
@@ -185,17 +185,17 @@ static bool woken(struct p3_node *node)
 	pthread_mutex_lock(&node->life);
 	p3_job_meet_wanted(node);
 	pass_question_on(node);
-	see_to_held(node);
+	serve_held(node);
 	pthread_mutex_unlock(&node->life);
 	return true;
 }
 
-/* Wait without yod until the node ends.  Repeat on_disowned(), which answers the
- * NIC's later questions: yod sends no TOLD for them. */
-static void *stay_disowned(struct p3_node *node)
+/* Wait, without packets of yod, until the node ends.  Repeat on_fds_lost(), which
+ * answers the NIC's later questions: yod sends no TOLD for them. */
+static void *wait_for_end(struct p3_node *node)
 {
 	for (; !p3_get(&node->ending); (void)poll(NULL, 0, P3_LOOK_MS / 10))
-		on_disowned(node);
+		on_fds_lost(node);
 	return NULL;
 }
 
@@ -206,17 +206,17 @@ static void *life_main(void *arg)
 		{.fd = node->wake_fd, .events = POLLIN}};
 	struct again again = {0};
 	for (;;) {
-		int n = poll(on, 2, patience(node, &again));
+		int n = poll(on, 2, poll_ms(node, &again));
 		if (!p3_job_has_lifeline(node) ||
 			((on[1].revents || !n) && !p3_job_has_wake(node)))
-			return stay_disowned(node);
+			return wait_for_end(node);
 		if (n < 0)
 			continue;
-		if (on[1].revents && !woken(node))
+		if (on[1].revents && !on_wake(node))
 			return NULL;
 		ask_if_due(node, &again);
-		see_to_held_if_due(node);
-		if (on[0].revents && !p3_job_hear(node)) {
+		serve_held_if_due(node);
+		if (on[0].revents && !p3_job_receive(node)) {
 			on_orphaned(node);
 			return NULL;
 		}

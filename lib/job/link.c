@@ -15,7 +15,7 @@ bool p3_job_has_wake(const struct p3_node *node)
 	return p3_fd_is(node->wake_fd, node->wake_file);
 }
 
-int p3_job_say(
+int p3_job_send_to_yod(
 	struct p3_node *node, const struct p3_job_msg *m, const int *fds, unsigned nfds)
 {
 	return p3_job_has_lifeline(node) ? p3_job_send(node->sock, m, fds, nfds) : -EPIPE;

@@ -14,7 +14,7 @@ void p3_job_set_ids(struct p3_node *node, const struct p3_job_msg *m)
 	p3_directory_set(&node->directory, m->node, m->nid, m->pid);
 }
 
-void p3_job_hear_ids(struct p3_node *node, const struct p3_job_msg *m)
+void p3_job_take_ids(struct p3_node *node, const struct p3_job_msg *m)
 {
 	p3_job_set_ids(node, m);
 	if (m->node == node->rank)
@@ -41,13 +41,13 @@ struct p3_peer_info p3_job_peer_info(const struct p3_job_msg *m, const int *fds)
 
 /* ---- ends ---- */
 
-static void say_dropped(struct p3_node *node, uint32_t who, uint64_t incarnation)
+static void send_dropped(struct p3_node *node, uint32_t who, uint64_t incarnation)
 {
 	struct p3_job_msg dropped = {.magic = P3_JOB_MAGIC,
 		.op = P3_JOB_DROPPED,
 		.node = who,
 		.incarnation = incarnation};
-	(void)p3_job_say(node, &dropped, NULL, 0);
+	(void)p3_job_send_to_yod(node, &dropped, NULL, 0);
 }
 
 static void set_late(struct p3_node *node, uint32_t who, struct p3_late_end end)
@@ -66,7 +66,7 @@ void p3_job_on_end(struct p3_node *node, struct p3_nic *nic, const struct p3_job
 	}
 	FAULT_POINT("peer.undropped");
 	if (m->op == P3_JOB_DIED)
-		say_dropped(node, m->node, m->incarnation);
+		send_dropped(node, m->node, m->incarnation);
 }
 
 /* Drop a node that has ended if all its messages are taken; if now is true, drop it and
@@ -82,7 +82,7 @@ static void end_late(struct p3_node *node, struct p3_nic *nic, uint32_t who, boo
 		return;
 	set_late(node, who, (struct p3_late_end){0});
 	if (end.op == P3_JOB_DIED)
-		say_dropped(node, who, end.incarnation);
+		send_dropped(node, who, end.incarnation);
 }
 
 void p3_job_end_late(struct p3_node *node)
@@ -101,7 +101,7 @@ static void set_missing(struct p3_node *node, uint32_t who, uint64_t incarnation
 	node->missing[who] = incarnation;
 }
 
-static void want_nobody(struct p3_node *node)
+static void forget_wanted(struct p3_node *node)
 {
 	for (uint32_t i = 0; i < node->size; i++)
 		node->apart[i] = 0;
@@ -115,12 +115,12 @@ void p3_job_forget_peers(struct p3_node *node)
 		set_missing(node, i, 0);
 		set_late(node, i, (struct p3_late_end){0});
 	}
-	want_nobody(node);
+	forget_wanted(node);
 }
 
 /* Note a node that could not be mapped.  If the error may pass, messages to the node wait
  * here, and its own wait in its lanes; else the node counts as dead. */
-static void miss(
+static void on_attach_error(
 	struct p3_node *node, struct p3_nic *nic, struct p3_peer_info *info, int why)
 {
 	bool first = !node->nmissing;
@@ -147,7 +147,7 @@ static int ask_for(struct p3_node *node, uint32_t who, uint64_t incarnation)
 		.op = P3_JOB_AGAIN,
 		.node = who,
 		.incarnation = incarnation};
-	return p3_job_say(node, &m, NULL, 0);
+	return p3_job_send_to_yod(node, &m, NULL, 0);
 }
 
 void p3_job_ask_again(struct p3_node *node)
@@ -202,7 +202,7 @@ static void set_apart(struct p3_node *node, struct p3_nic *nic, struct p3_peer_i
 void p3_job_on_birth(struct p3_node *node, struct p3_nic *nic, const struct p3_job_msg *m,
 	struct p3_peer_info *info, int rc)
 {
-	p3_job_hear_ids(node, m);
+	p3_job_take_ids(node, m);
 	if (!nic)
 		return;
 	if (node->late[m->node].incarnation != m->incarnation)
@@ -218,7 +218,7 @@ void p3_job_on_birth(struct p3_node *node, struct p3_nic *nic, const struct p3_j
 	if (!rc || rc == -EEXIST)
 		set_missing(node, m->node, 0);
 	else
-		miss(node, nic, info, rc);
+		on_attach_error(node, nic, info, rc);
 }
 
 void p3_job_forget_birth(struct p3_node *node, const struct p3_job_msg *m)

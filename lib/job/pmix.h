@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * pmix - the exchange (lib/domain/exchange.h) by PMIx, of mpirun, prterun or
- * srun --mpi=pmix
+ * pmix - the exchange (lib/domain/exchange.h) by PMIx, which mpirun, prterun and
+ * srun --mpi=pmix offer
  *
  * libpmix is loaded when the job turns out to have several hosts; other programs neither
- * link nor load it.  pmix.c alone knows it, and uses no more of it than Init, Put,
- * Commit, Fence, Get and Finalize, and if there is one the event of a lost connection:
- * the launcher's process on this host has ended and cannot end this one any more, so
+ * link nor load it.  Only pmix.c calls it, and only Init, Put, Commit, Fence, Get and
+ * Finalize.  If libpmix has it, pmix.c also handles the event of a lost connection: the
+ * launcher's process on this host has ended, and cannot end this process any more.  So
  * this process ends by itself, as a node of a killed yod does (life.c).
  *
- * The state is the process's: PMIx knows one job in a process.
+ * The state is static: a process takes part in one job of PMIx.
  */
 #ifndef P3_LIB_JOB_PMIX_H
 #define P3_LIB_JOB_PMIX_H

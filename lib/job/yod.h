@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * yod - the inside of the job's room: the files that talk with yod (outside: job.h)
+ * yod - the exchange of packets with yod, for the files of lib/job (others: job.h)
  *
  *	hello.c	the first packets, which tell rank and size
- *	life.c	the life thread, which hears yod and repeats requests
- *	hear.c	a packet of yod
+ *	life.c	the life thread, which receives from yod and repeats requests
+ *	hear.c	the processing of yod's packets
  *	cards.c	the cards of a job on several hosts
  *	peers.c	births and ends that the packets report
  *	link.c	the socket, and the thread's wake-up
@@ -32,9 +32,9 @@ struct p3_job_msg p3_job_message(struct p3_node *node, enum p3_job_op op);
 
 /* Enter the ids of a packet in the table of the ranks. */
 void p3_job_set_ids(struct p3_node *node, const struct p3_job_msg *m);
-/* Note the ids of a PIDS or of a BORN: while a BORN waits in its queue, yod puts new ids
- * into it. */
-void p3_job_hear_ids(struct p3_node *node, const struct p3_job_msg *m);
+/* Enter the ids of a PIDS or BORN, and note those of this node: yod knows them.  A BORN
+ * may have new ids, as yod puts them into one that waits in its queue. */
+void p3_job_take_ids(struct p3_node *node, const struct p3_job_msg *m);
 /* Return what the NIC needs of a packet about a node, with its descriptors (-1: none). */
 struct p3_peer_info p3_job_peer_info(const struct p3_job_msg *m, const int *fds);
 /* Process a birth.  rc is the result of receiving the packet; after -EMFILE its
@@ -63,10 +63,10 @@ void p3_job_lose_peers(struct p3_node *node, struct p3_nic *nic);
 
 /* ---- hear.c ---- */
 
-/* Take all packets of yod, a bounded number at a time, because the thread has other work,
- * too: in a large job many packets come at once.  Return false if yod is gone.  The
- * caller does not hold node->life. */
-bool p3_job_hear(struct p3_node *node);
+/* Receive and process packets of yod, a bounded number at a time, since in a large job
+ * many come at once and the thread has other work, too.  Return false if yod has ended.
+ * The caller does not hold node->life. */
+bool p3_job_receive(struct p3_node *node);
 
 /* ---- life.c: PtlInit and PtlFini; the caller does not hold node->life ---- */
 
@@ -81,6 +81,6 @@ void p3_job_stop_life(struct p3_node *node);
 int p3_job_find_yod(struct p3_node *node);
 /* Introduce this process to yod, and take rank, size and ids from the answer.  Set
  * *in_domain_out to true if the job is in a domain.  Return 0 or -errno. */
-int p3_job_say_hello(struct p3_node *node, bool *in_domain_out);
+int p3_job_introduce(struct p3_node *node, bool *in_domain_out);
 
 #endif

@@ -92,7 +92,7 @@ struct p3_node {
 	uint32_t job;  /* launched: number of the job in its family, 0: it has no kin */
 	bool joined;
 	bool orphaned;                 /* yod is gone */
-	bool disowned;                 /* the program has closed the socket */
+	bool fds_lost;                 /* the program has closed the socket or wake_fd */
 	uint32_t told_pid[P3_JOB_NIS]; /* pids of this node that yod has confirmed */
 	bool leaving;                  /* LEAVE is sent, LEFT has not come */
 	void *sleepers;    /* words of the job's nodes (layout.h); NULL: each uses its

@@ -61,7 +61,7 @@ static int come_to_barrier(struct p3_node *node)
 	if (node->in_barrier)
 		return 0;
 	node->barriers_taken = node->barriers_done;
-	int rc = p3_job_say(node, &m, NULL, 0);
+	int rc = p3_job_send_to_yod(node, &m, NULL, 0);
 	FAULT_POINT("barrier.entered");
 	node->in_barrier = !rc;
 	return rc;
