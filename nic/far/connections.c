@@ -2,15 +2,18 @@
 /*
  * Connections over libfabric.
  *
- * Each node listens at the address that is its name, and opens a connection to a peer for
+ * Each node listens at the address that is its name.  It opens a connection to a peer for
  * its first frame to it.  With the request it sends a hello, which shows that it has the
- * key of the pair; so the peer sends over that connection, too.  A connection without a
- * right hello only brings frames: a stranger that says that it is a peer gets none.  If
- * both nodes open one at the same time, both send over that of the lower name.  All
- * connections share the buffers for frames that come (a shared receive context).  Part of
- * a frame holds one of them, so few connections without a right hello are open at a time,
- * and none for long.  A peer whose key this node has yet to hear of may be among them; a
- * program on a host that is not of the job is not.
+ * key of the pair, so the peer sends its frames over that connection, too.  Over a
+ * connection without a valid hello a node receives, but sends nothing: so a program that
+ * only claims to be a peer gets no frames.  If both nodes open a connection at the same
+ * time, both send over the one of the node with the lower name.
+ *
+ * All connections share the buffers for received frames (a shared receive context).  A
+ * frame of which only a part has come holds a buffer.  So connections without a valid
+ * hello are limited in number and time.  One of them may be of a peer whose key this
+ * node does not know yet, so they are not refused.  Connections from hosts outside the
+ * job are.
  *
  *	out	none --first frame--> connecting --CONNECTED--> up
  *		  ^-----------SHUTDOWN or an error--------------/
@@ -33,14 +36,14 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
-#define MOST_IN      2048u /* connections that others may open, */
-#define FEW_IN       128u  /* and with few nodes */
-#define MOST_UNKNOWN 16u   /* of them without a right hello: of P3_FAR_POSTED buffers, */
-#define UNKNOWN_NS   UINT64_C(5000000000) /* and for how long */
+#define MOST_IN      2048u /* connections that others may open */
+#define FEW_IN       128u  /* the same, if the endpoint lists its sockets */
+#define MOST_UNAUTH  16u   /* of them without a valid hello: each may hold a buffer */
+#define UNAUTH_NS    UINT64_C(5000000000) /* time of one without a valid hello */
 #define MOST_WATCHED 256u
 #define LOOK_EACH    64u /* polls for a look at the queue of events */
 
-_Static_assert(2 * MOST_UNKNOWN <= P3_FAR_POSTED, "peers get most of the buffers");
+_Static_assert(2 * MOST_UNAUTH <= P3_FAR_POSTED, "peers get most of the buffers");
 
 enum state { NONE, CONNECTING, UP, REFUSED };
 
@@ -48,13 +51,15 @@ struct conn {
 	struct conn *next;
 	struct fid_ep *ep;
 	enum state state;
-	bool in;
-	struct conn *peer;  /* in: the peer's one of the array, if the hello is right */
-	struct conn *other; /* in: the same, if this is the peer's last one;
-			     * out: one in that is as good, or NULL */
-	uint64_t since_ns;  /* in: of its beginning */
+	bool in; /* the other node has opened it */
+	/* in: entry of the peer in the array; NULL: there was no valid hello */
+	struct conn *out;
+	/* out: the peer's latest connection in with a valid hello, or NULL;
+	 * in: equals out if this is that latest connection, else NULL */
+	struct conn *pair;
+	uint64_t since_ns; /* in: time of its beginning */
 	struct p3_far_hello hello;
-	/* out */
+	/* The other members are for out: the name of the peer. */
 	uint32_t len;
 	unsigned char name[P3_FAR_NAME];
 };
@@ -67,7 +72,7 @@ struct p3_connections {
 	uint32_t polls;   /* since the last look at eq */
 	uint32_t opening; /* connections that are neither up nor refused */
 	uint32_t nin;
-	uint32_t nunknown; /* of them without a right hello */
+	uint32_t nunauth;  /* of them without a valid hello */
 	struct conn *in;   /* a list */
 	struct conn **out; /* an array of nout */
 	uint32_t nout;
@@ -92,7 +97,7 @@ static void close_ep(struct conn *c)
 	c->ep = NULL;
 }
 
-/* Set the port of a local address to 0: the one of the name is listened at. */
+/* Set the port of the local address to 0: its own port is in use by the listener. */
 static void clear_port(struct fi_info *info)
 {
 	if (info->addr_format == FI_SOCKADDR_IN6)
@@ -101,7 +106,7 @@ static void clear_port(struct fi_info *info)
 		((struct sockaddr_in *)info->src_addr)->sin_port = 0;
 }
 
-/* Return what describes a connection to this name. */
+/* Return the info for a connection to the name of c, or NULL if there is no memory. */
 static struct fi_info *info_to(struct p3_endpoint *e, const struct conn *c)
 {
 	struct fi_info *info = e->dupinfo(e->info);
@@ -137,19 +142,19 @@ static int connect_to(struct p3_endpoint *e, struct conn *c)
 
 /* ---- events ---- */
 
-/* Let the peer that has sent a right hello have its frames this way. */
-static void greet(struct p3_endpoint *e, struct conn *in)
+/* If the hello is valid, use the connection for frames to its peer, too. */
+static void check_hello(struct p3_endpoint *e, struct conn *in)
 {
 	uint64_t to;
 	if (!e->knows || !e->knows(e->knows_arg, &in->hello, &to))
 		return;
-	in->peer = in->other = e->conns->out[to];
-	if (in->other->other)
-		in->other->other->other = NULL; /* an older one */
-	in->other->other = in;
+	in->out = in->pair = e->conns->out[to];
+	if (in->pair->pair)
+		in->pair->pair->pair = NULL; /* an older connection */
+	in->pair->pair = in;
 }
 
-static void drop_in(struct p3_connections *cs, struct conn *c)
+static void free_in(struct p3_connections *cs, struct conn *c)
 {
 	struct conn **at = &cs->in;
 	while (*at && *at != c)
@@ -158,55 +163,56 @@ static void drop_in(struct p3_connections *cs, struct conn *c)
 		return;
 	*at = c->next;
 	cs->nin--;
-	cs->nunknown -= !c->peer;
-	if (c->other)
-		c->other->other = NULL;
+	cs->nunauth -= !c->out;
+	if (c->pair)
+		c->pair->pair = NULL;
 	close_ep(c);
 	free(c);
 }
 
-/* A connection is broken, or could not be made. */
-static void lose(struct p3_connections *cs, struct conn *c)
+/* Drop a connection that has broken, that could not be made, or that must be closed. */
+static void drop(struct p3_connections *cs, struct conn *c)
 {
 	if (!c->ep)
 		return;
 	cs->opening -= c->state == CONNECTING;
 	if (c->in) {
-		drop_in(cs, c);
+		free_in(cs, c);
 		return;
 	}
 	close_ep(c);
 	c->state = REFUSED;
 }
 
-/* Ask again for the hellos that were not right, and close connections that have been open
- * for too long without one. */
-static void check_unknown(struct p3_endpoint *e)
+/* Check the hellos again that were not valid, since keys may have come meanwhile, and
+ * close connections that have been open for too long without a valid one. */
+static void check_unauth(struct p3_endpoint *e)
 {
 	struct p3_connections *cs = e->conns;
-	uint64_t now = cs->nunknown && e->knows ? p3_now_ns() : 0;
+	uint64_t now = cs->nunauth && e->knows ? p3_now_ns() : 0;
 	struct conn *next;
 	for (struct conn *c = now ? cs->in : NULL; c; c = next) {
 		next = c->next;
-		if (c->peer)
+		if (c->out)
 			continue;
-		greet(e, c);
-		if (c->peer)
-			cs->nunknown--;
-		else if (now - c->since_ns > UNKNOWN_NS)
-			lose(cs, c);
+		check_hello(e, c);
+		if (c->out)
+			cs->nunauth--;
+		else if (now - c->since_ns > UNAUTH_NS)
+			drop(cs, c);
 	}
 }
 
-/* Return true if the caller's address is of a host of the job, or is not known. */
+/* Return true if the caller's address is one of a host of the job, or is unknown. */
 static bool is_of_job(const struct p3_endpoint *e, const struct fi_info *info)
 {
 	return !e->is_of_job || !info->dest_addr ||
 	       e->is_of_job(e->is_of_job_arg, info->dest_addr);
 }
 
-/* Return true if a connection may be accepted: one with a right hello, or one of few. */
-static bool is_welcome(
+/* Return true if a connection may be accepted: it has a valid hello, or there are fewer
+ * than MOST_UNAUTH without one. */
+static bool may_accept(
 	struct p3_endpoint *e, const struct fi_info *info, const struct conn *c)
 {
 	uint64_t to;
@@ -214,21 +220,22 @@ static bool is_welcome(
 		return false;
 	if (!e->knows || e->knows(e->knows_arg, &c->hello, &to))
 		return true;
-	check_unknown(e);
-	return e->conns->nunknown < MOST_UNKNOWN;
+	check_unauth(e);
+	return e->conns->nunauth < MOST_UNAUTH;
 }
 
-/* Make room for one more connection.  The oldest one without a right hello gives way, so
- * strangers do not keep peers out. */
+/* Make room for one more connection: close the oldest one over which this node does not
+ * send, so that unauthenticated ones do not keep peers out.  Return true if there is
+ * room. */
 static bool make_room(struct p3_endpoint *e)
 {
 	struct p3_connections *cs = e->conns;
-	uint32_t most = e->few ? FEW_IN : MOST_IN;
+	uint32_t most = e->lists_sockets ? FEW_IN : MOST_IN;
 	struct conn *oldest = NULL;
 	for (struct conn *c = cs->nin < most ? NULL : cs->in; c; c = c->next)
-		oldest = c->other ? oldest : c;
+		oldest = c->pair ? oldest : c;
 	if (oldest)
-		lose(cs, oldest);
+		drop(cs, oldest);
 	return cs->nin < most;
 }
 
@@ -243,7 +250,7 @@ static void accept_from(struct p3_endpoint *e, struct fi_info *info,
 	}
 	if (c && len >= sizeof c->hello)
 		memcpy(&c->hello, data, sizeof c->hello);
-	if (!c || !is_welcome(e, info, c) || !make_room(e) || open_ep(e, c, info) ||
+	if (!c || !may_accept(e, info, c) || !make_room(e) || open_ep(e, c, info) ||
 		fi_accept(c->ep, NULL, 0)) {
 		(void)fi_reject(cs->pep, info->handle, NULL, 0);
 		if (c)
@@ -256,8 +263,8 @@ static void accept_from(struct p3_endpoint *e, struct fi_info *info,
 	c->state = CONNECTING;
 	cs->nin++;
 	cs->opening++;
-	greet(e, c);
-	cs->nunknown += !c->peer;
+	check_hello(e, c);
+	cs->nunauth += !c->out;
 }
 
 static void on_event(struct p3_endpoint *e, uint32_t what,
@@ -272,7 +279,7 @@ static void on_event(struct p3_endpoint *e, uint32_t what,
 		c->state = UP;
 		cs->opening--;
 	} else if (what == FI_SHUTDOWN) {
-		lose(cs, c);
+		drop(cs, c);
 	}
 }
 
@@ -280,7 +287,7 @@ static void on_error(struct p3_connections *cs)
 {
 	struct fi_eq_err_entry err = {.err_data_size = 0};
 	if (fi_eq_readerr(cs->eq, &err, 0) > 0 && err.fid && err.fid != &cs->pep->fid)
-		lose(cs, err.fid->context);
+		drop(cs, err.fid->context);
 }
 
 static void look(struct p3_endpoint *e)
@@ -299,18 +306,18 @@ static void look(struct p3_endpoint *e)
 	}
 }
 
-/* Close all connections that the peer may have, so also those without a right hello:
- * closing ends the reads of both sides, and their answers. */
+/* Close all connections that may be the peer's, so also those without a valid hello.
+ * That ends the reads of both sides, and the answers to reads. */
 void p3_conns_cut(struct p3_endpoint *e, uint64_t to)
 {
 	struct p3_connections *cs = e->conns;
 	struct conn *out = cs->out[to], *next;
 	for (struct conn *c = cs->in; c; c = next) {
 		next = c->next;
-		if (!c->peer || c->peer == out)
-			lose(cs, c);
+		if (!c->out || c->out == out)
+			drop(cs, c);
 	}
-	lose(cs, out);
+	drop(cs, out);
 	out->state = NONE;
 }
 
@@ -320,7 +327,7 @@ void p3_conns_look(struct p3_endpoint *e)
 	if (!cs->opening && ++cs->polls % LOOK_EACH)
 		return;
 	look(e);
-	check_unknown(e);
+	check_unauth(e);
 }
 
 /* ---- frames ---- */
@@ -360,11 +367,11 @@ int p3_conns_resolve(struct p3_endpoint *e, const unsigned char *name, uint32_t 
 	return 0;
 }
 
-/* Return the connection to send over: of two, that which the node with the lower name has
- * opened. */
-static struct conn *best(const struct p3_endpoint *e, struct conn *out)
+/* Return the connection to send over.  If both nodes have opened one, take that of the
+ * node with the lower name. */
+static struct conn *conn_for(const struct p3_endpoint *e, struct conn *out)
 {
-	struct conn *in = out->other;
+	struct conn *in = out->pair;
 	if (!in || in->state != UP)
 		return out;
 	return out->state == UP && memcmp(e->name, out->name, out->len) < 0 ? out : in;
@@ -373,7 +380,7 @@ static struct conn *best(const struct p3_endpoint *e, struct conn *out)
 int p3_conns_send(
 	struct p3_endpoint *e, uint64_t to, struct p3_far_buffer *b, uint32_t len)
 {
-	struct conn *c = best(e, e->conns->out[to]);
+	struct conn *c = conn_for(e, e->conns->out[to]);
 	if (c->state == UP) {
 		ssize_t rc = fi_send(c->ep, &b->frame, len, NULL, 0, b);
 		return rc == -FI_EAGAIN ? -EAGAIN : rc ? -EIO : 0;
@@ -387,11 +394,11 @@ int p3_conns_send(
 	return connect_to(e, c);
 }
 
-/* A connection is there, since the peer has told the key by a frame; or it is broken, and
- * the next frame opens one. */
+/* Begin a read.  Do not open a connection for it: the peer has sent the key in a frame,
+ * so there is one, or it has broken and the next frame opens one. */
 int p3_conns_read(struct p3_endpoint *e, uint64_t to, struct p3_far_read *r)
 {
-	struct conn *c = best(e, e->conns->out[to]);
+	struct conn *c = conn_for(e, e->conns->out[to]);
 	if (c->state != UP)
 		return -EAGAIN;
 	ssize_t rc = fi_read(c->ep, r->to, r->len, NULL, 0, r->from, r->key, r);
@@ -406,8 +413,9 @@ int p3_conns_post(struct p3_endpoint *e, struct p3_far_buffer *b)
 
 /* ---- sleeping ---- */
 
-/* Let the set show news of a queue once.  While it need not, the kernel passes no news on
- * from one set to the next, which would take as long as a third of a message. */
+/* Let the set e->news report the next event of fd, once.  Between two calls the kernel
+ * need not pass events on from set to set, which takes a third of the time of a
+ * message. */
 static int watch(struct p3_endpoint *e, int op, int fd, bool out)
 {
 	struct epoll_event ev = {
@@ -421,8 +429,8 @@ static int watch_or_add(struct p3_endpoint *e, int fd, bool out)
 	return rc == -ENOENT ? watch(e, EPOLL_CTL_ADD, fd, out) : rc;
 }
 
-/* Return true if a descriptor leads to a peer.  The others, by which threads of a process
- * could wake each other, may stay readable. */
+/* Return true if a descriptor is a socket to another node.  The others are of libfabric's
+ * own wake-ups, which may stay readable for ever. */
 static bool is_peers(int fd)
 {
 	int domain;
@@ -446,7 +454,7 @@ static int watch_sockets(struct p3_endpoint *e)
 static int watch_completions(struct p3_endpoint *e)
 {
 	int fd;
-	if (e->few)
+	if (e->lists_sockets)
 		return watch_sockets(e);
 	int rc = fi_control(&e->cq->fid, FI_GETWAIT, &fd);
 	return rc ? rc : watch_or_add(e, fd, false);
@@ -464,7 +472,7 @@ int p3_conns_arm(struct p3_endpoint *e)
 	struct p3_connections *cs = e->conns;
 	struct fid *what[2] = {&e->cq->fid, &cs->eq->fid};
 	look(e);
-	check_unknown(e);
+	check_unauth(e);
 	int rc = fi_trywait(e->fabric, what, 2);
 	if (!rc)
 		rc = watch_completions(e) ? -EBADF : watch_or_add(e, cs->news, false);
@@ -498,7 +506,7 @@ void p3_conns_close(struct p3_endpoint *e)
 {
 	struct p3_connections *cs = e->conns;
 	while (cs->in)
-		drop_in(cs, cs->in);
+		free_in(cs, cs->in);
 	for (uint32_t i = 0; i < cs->nout; i++) {
 		close_ep(cs->out[i]);
 		free(cs->out[i]);

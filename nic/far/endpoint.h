@@ -4,9 +4,9 @@
  *
  * An endpoint sends datagrams of up to P3_FAR_BYTES between the nodes of a job.  It may
  * lose them, also those that it has reported as sent; it may double, delay, change and
- * reorder them, and deliver those of strangers.  The far wire (far.c) mends all that.
- * It asks nothing else of an endpoint, so any medium will do: a provider of libfabric
- * (fabric.c), or queues in one process (tests).
+ * reorder them, and deliver those of programs outside the job.  The far wire (far.c)
+ * handles all that, and asks nothing else of an endpoint.  So an endpoint may be a
+ * provider of libfabric (fabric.c), or queues in one process (tests).
  *
  *	a buffer of the far wire
  *	  --send-->  the endpoint has it  --poll: SENT or FAILED-->      it is free
@@ -39,11 +39,11 @@ struct p3_far_buffer {
 	uint64_t space[8];          /* for the endpoint while it has the buffer */
 	bool is_read;               /* false (struct p3_far_read) */
 	struct p3_far_buffer *next; /* in a list of the far wire */
-	uint32_t node;              /* the peer that the frame goes to, */
-	bool receives;              /* or true: it is for frames that come */
-	bool held;                  /* it waits for an acknowledgement */
-	bool lent;                  /* the endpoint has it, */
-	uint64_t lent_ns;           /* since this time */
+	uint32_t node;              /* to send: the peer that the frame goes to */
+	bool receives;              /* it is for receiving, else for sending */
+	bool held;                  /* its frame waits for an acknowledgement */
+	bool lent;                  /* the endpoint has it */
+	uint64_t lent_ns;           /* time when the endpoint took it */
 	_Alignas(64) struct p3_frame frame;
 	unsigned char more[P3_FAR_BYTES - sizeof(struct p3_frame)]; /* of its data */
 };
@@ -54,8 +54,9 @@ struct p3_far_read {
 	bool is_read;      /* true */
 	void *to;
 	uint64_t len;
-	uint64_t key, from; /* place among the bytes of that key */
-	void *owner;        /* of the far wire */
+	uint64_t key;  /* of the owner's bytes */
+	uint64_t from; /* offset in the bytes of that key */
+	void *owner;   /* of the far wire */
 };
 
 /* Bytes that this node offers. */
@@ -77,8 +78,8 @@ struct p3_far_event {
 	uint32_t len; /* RECEIVED: bytes in the buffer */
 };
 
-/* A node shows a hello to a peer when it connects to it: its index, and a MAC of the two
- * lives. */
+/* Proof of the node that opens a connection: its index, and a MAC under the key of the
+ * pair of incarnations. */
 struct p3_far_hello {
 	uint64_t node, mac;
 };
@@ -103,7 +104,8 @@ struct p3_endpoint_ops {
 	 * whole.  An endpoint may split longer ones, and never give back the buffers of
 	 * one that broke.  NULL: it takes all as wholes. */
 	uint32_t (*most)(const struct p3_endpoint *ep);
-	/* Make a name an address.  Return 0 or -errno; forget gives the address back. */
+	/* Turn a name into an address.  Return 0 or -errno.  forget gives the address
+	 * back. */
 	int (*resolve)(struct p3_endpoint *ep, uint32_t node, const unsigned char *name,
 		uint32_t len, const struct p3_far_hello *hello, uint64_t *to_out);
 	void (*forget)(struct p3_endpoint *ep, uint64_t to);
@@ -111,14 +113,15 @@ struct p3_endpoint_ops {
 	 * another -errno: the connection is broken. */
 	int (*send)(struct p3_endpoint *ep, uint64_t to, struct p3_far_buffer *b,
 		uint32_t len);
-	/* Take a buffer for a frame that comes.  Return 0 or -errno. */
+	/* Take a buffer to receive a frame.  Return 0 or -errno. */
 	int (*post)(struct p3_endpoint *ep, struct p3_far_buffer *b);
 	/* Write the events since the last call, and return their number.  A call also
-	 * drives the medium on. */
+	 * makes the medium progress. */
 	uint32_t (*poll)(struct p3_endpoint *ep, struct p3_far_event *out, uint32_t most);
-	/* Ask knows, in later calls of poll and arm, which address has sent a hello.  The
-	 * endpoint may send to that address the way by which the hello came.  NULL: this
-	 * kind of endpoint has no hellos. */
+	/* Check hellos by knows, in later calls of poll and arm: it returns true and the
+	 * address of the sender if a hello is valid.  Then the endpoint may send to that
+	 * address over the connection by which the hello came.  NULL: this kind of
+	 * endpoint has no hellos. */
 	void (*trust)(struct p3_endpoint *ep,
 		bool (*knows)(
 			void *arg, const struct p3_far_hello *hello, uint64_t *to_out),

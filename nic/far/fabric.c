@@ -127,7 +127,7 @@ static int open_all(struct p3_endpoint *e, uint32_t sends, uint32_t posts)
 {
 	bool conns = e->info->ep_attr->type == FI_EP_MSG;
 	struct fi_cq_attr cq = {.format = FI_CQ_FORMAT_MSG,
-		.wait_obj = e->few ? FI_WAIT_POLLFD : FI_WAIT_FD,
+		.wait_obj = e->lists_sockets ? FI_WAIT_POLLFD : FI_WAIT_FD,
 		.size = sends + posts + SPARE};
 	int rc = fi.fabric(e->info->fabric_attr, &e->fabric, NULL);
 	rc = rc ? rc : fi_domain(e->fabric, e->info, &e->domain, NULL);
@@ -198,7 +198,7 @@ static int open_end(const struct p3_far_conf *conf, uint32_t node, uint32_t nnod
 	e->freeinfo = fi.freeinfo;
 	e->dupinfo = fi.dupinfo;
 	rc = find_provider(conf, sends, posts, &e->info);
-	e->few = !rc && nnodes <= FEW && e->info->ep_attr->type == FI_EP_MSG;
+	e->lists_sockets = !rc && nnodes <= FEW && e->info->ep_attr->type == FI_EP_MSG;
 	rc = rc ? rc : open_all(e, sends, posts);
 	if (!rc) {
 		*ep_out = e;

@@ -24,12 +24,13 @@ struct p3_endpoint {
 	struct fid_fabric *fabric;
 	struct fid_domain *domain;
 	struct fid_cq *cq;
-	struct fid_av *av; /* datagrams only */
-	struct fid_ep *ep;
+	struct fid_av *av;            /* datagrams only */
+	struct fid_ep *ep;            /* datagrams only */
 	struct p3_connections *conns; /* NULL: datagrams */
-	bool few; /* connections: the queue of completions names its sockets, and has no
-		   * descriptor, which costs a third of the time of a short message */
-	int news; /* descriptor that shows when poll may have news */
+	/* Connections of few nodes: the queue of completions lists its sockets, and has
+	 * no descriptor, which would cost a third of the time of a short message. */
+	bool lists_sockets;
+	int news; /* descriptor that is readable when poll may have events */
 	uint32_t name_len;
 	unsigned char name[P3_FAR_NAME];
 	bool (*knows)(void *arg, const struct p3_far_hello *hello, uint64_t *to_out);
@@ -45,7 +46,7 @@ struct p3_endpoint {
 int p3_conns_open(struct p3_endpoint *e, uint32_t buffers);
 void p3_conns_close(struct p3_endpoint *e);
 
-/* These do as those of struct p3_endpoint_ops. */
+/* These are the functions of struct p3_endpoint_ops with the same names. */
 int p3_conns_resolve(struct p3_endpoint *e, const unsigned char *name, uint32_t len,
 	const struct p3_far_hello *hello, uint64_t *to_out);
 int p3_conns_send(
@@ -55,7 +56,7 @@ void p3_conns_cut(struct p3_endpoint *e, uint64_t to);
 int p3_conns_post(struct p3_endpoint *e, struct p3_far_buffer *b);
 int p3_conns_arm(struct p3_endpoint *e);
 
-/* Open and close connections as peers ask for it.  Call this for each poll. */
+/* Accept and close connections as peers ask for it.  Call this in each poll. */
 void p3_conns_look(struct p3_endpoint *e);
 
 #endif

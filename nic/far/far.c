@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The wire between hosts.  It carries the memory of each pair in frames, as the wire for
- * tests does (carry.h), over an endpoint (endpoint.h), with a link for each peer
- * (link.h).
+ * The wire between hosts.  It carries the memory that a pair of nodes shares in frames,
+ * as the wire for tests does (carry.h), over an endpoint (endpoint.h), with a link for
+ * each peer (link.h).
  *
  * Nothing of a peer's memory is mapped: its rings, words and image lie in the link.  The
  * link is made when the peer is first introduced, and stays until the NIC stops, so no
@@ -39,13 +39,14 @@
  * looks. */
 #define STILL  64u
 #define RARELY 16u
-/* A burst: messages to a peer within BURST_NS of each other go out when a pass begins, or
- * when their cells are BURST.  If the pass came later than LATE_NS, the program does not
- * call after its bursts, and for PATIENT_NS each message goes at once. */
-#define BURST      56u
-#define BURST_NS   3000u
-#define LATE_NS    300000u
-#define PATIENT_NS 100000000u
+/* Messages to a peer within BURST_NS of each other are a burst: they go out when a pass
+ * begins, or when they have BURST cells.  If that pass comes later than LATE_NS, the
+ * program does not call the library after its bursts, and for NO_DEFER_NS each message
+ * goes at once. */
+#define BURST       56u
+#define BURST_NS    3000u
+#define LATE_NS     300000u
+#define NO_DEFER_NS 100000000u
 
 struct wire {
 	struct p3_far far;
@@ -54,8 +55,8 @@ struct wire {
 	uint32_t *up;                        /* the nodes whose links are up */
 	struct p3_far_link **active;         /* links that have work, or soon will */
 	uint32_t nactive;
-	uint32_t empty;      /* looks at the endpoint since the last one with news */
-	uint64_t patient_at; /* flush defers no message before this time */
+	uint32_t empty; /* looks at the endpoint since the last one with events */
+	uint64_t no_defer_until; /* flush defers no message before this time */
 	bool busy;         /* poll or flush runs: flush and drain inside it do nothing */
 	uint32_t settling; /* the call of p3_nic_settle whose goals are set */
 	int ep, timer, news; /* descriptors: of the set, and in it */
@@ -98,7 +99,7 @@ static void deactivate(struct wire *w, uint32_t i)
 
 /* ---- in ---- */
 
-/* Return the link that a frame is for, or NULL. */
+/* Return the link of the peer that a frame claims to come from, or NULL. */
 static struct p3_far_link *link_for(
 	const struct p3_nic *n, const struct p3_frame *f, uint32_t len)
 {
@@ -201,7 +202,7 @@ static void take_all(struct p3_nic *n, uint64_t now)
 
 /* ---- settling ---- */
 
-/* Begin to settle: links send all that they have. */
+/* Begin to settle: let links send everything, and wait for its acknowledgement. */
 static void set_goals(struct p3_nic *n)
 {
 	struct wire *w = wire_of(n);
@@ -215,7 +216,8 @@ static void set_goals(struct p3_nic *n)
 	}
 }
 
-/* Set goals for the last call of p3_nic_settle, and keep them until all are met. */
+/* Serve the last call of p3_nic_settle: set goals, and report when all links have met
+ * theirs. */
 static void settle(struct p3_nic *n)
 {
 	struct wire *w = wire_of(n);
@@ -245,14 +247,14 @@ static void send(struct p3_nic *n, struct p3_far_link *l, uint64_t now)
 		p3_wake_self(n); /* no doorbell rings for a lost frame */
 }
 
-/* Give the links with work a turn.  Forget those that have none any more. */
+/* Send on all active links.  Deactivate those without further work. */
 static void send_all(struct p3_nic *n, uint64_t now, bool hurry)
 {
 	struct wire *w = wire_of(n);
 	for (uint32_t i = w->nactive; i-- > 0;) {
 		struct p3_far_link *l = w->active[i];
 		if (l->waits && now - l->waits > LATE_NS)
-			w->patient_at = now + PATIENT_NS;
+			w->no_defer_until = now + NO_DEFER_NS;
 		if (hurry) {
 			l->carry.hurries = true;
 			p3_gbn_hurry(&l->carry.gbn);
@@ -267,7 +269,7 @@ static void send_all(struct p3_nic *n, uint64_t now, bool hurry)
 }
 
 /* Return true if this pass shall look at the endpoint. */
-static bool expects(struct wire *w)
+static bool looks_now(struct wire *w)
 {
 	return w->nactive || p3_far_reads_are_under_way(&w->far) || w->empty < STILL ||
 	       ++w->empty % RARELY == 0;
@@ -278,7 +280,7 @@ static void poll(struct p3_nic *n)
 	struct wire *w = wire_of(n);
 	uint64_t now = p3_now_ns();
 	w->busy = true;
-	if (expects(w))
+	if (looks_now(w))
 		take_all(n, now);
 	p3_far_reads_look(&w->far, now);
 	send_all(n, now, false);
@@ -287,12 +289,12 @@ static void poll(struct p3_nic *n)
 	w->busy = false;
 }
 
-/* Return true if a message to this peer is one of a burst, and waits for the others. */
-static bool may_wait(const struct wire *w, struct p3_far_link *l, uint64_t now)
+/* Return true if the messages to this peer are a burst and wait for the next pass. */
+static bool defers(const struct wire *w, struct p3_far_link *l, uint64_t now)
 {
 	const struct p3_carry *c = &l->carry;
 	uint64_t cells = c->peer->req_out.pos - c->req.tap.pos;
-	if (now - l->flushed > BURST_NS || now < w->patient_at || cells >= BURST)
+	if (now - l->flushed > BURST_NS || now < w->no_defer_until || cells >= BURST)
 		return false;
 	if (!l->waits)
 		l->waits = now;
@@ -317,7 +319,7 @@ static void flush(struct p3_nic *n)
 		struct p3_far_link *l = link_of(w, n->touched[i]->index);
 		if (is_open(l))
 			activate(n, l);
-		if (!may_wait(w, l, now)) {
+		if (!defers(w, l, now)) {
 			send(n, l, now);
 			l->flushed = p3_now_ns();
 		} else {
@@ -341,7 +343,7 @@ static uint64_t next_pass(const struct p3_nic *n)
 	return first;
 }
 
-/* Without a descriptor, only passes show what has come. */
+/* Return true if frames may come, for which only passes look. */
 static bool waits(const struct p3_nic *n)
 {
 	return wire_of(n)->far.links != 0;
@@ -499,7 +501,7 @@ static void drain(struct p3_nic *n, struct p3_peer *p)
 	errno = saved;
 }
 
-/* A frame is the kick. */
+/* Do nothing: the peer's host wakes it when a frame comes. */
 static void kick(struct p3_nic *n, struct p3_peer *p)
 {
 	(void)n;
@@ -538,9 +540,9 @@ static int watch(const struct wire *w, int fd)
 	return fd < 0 || epoll_ctl(w->ep, EPOLL_CTL_ADD, fd, &ev) ? -errno : 0;
 }
 
-/* Make the set of descriptors.  Without it the wire works by short sleeps.  Nothing is
- * armed yet: news that the endpoint has now, such as a call of a stranger, say nothing
- * about its descriptor. */
+/* Make the set of descriptors.  Without it the wire works by short sleeps.  Do not arm
+ * it yet: an event that the endpoint has now, such as a connection of any program, would
+ * look like a failure. */
 static void open_set(struct wire *w)
 {
 	w->timer_at = UINT64_MAX;
@@ -605,7 +607,7 @@ static void stop(struct p3_nic *n)
 	n->wire_state[P3_WIRE_FAR] = NULL;
 }
 
-/* Return how many cells of data the frames of this node have at most. */
+/* Return the most cells of data in a frame of this node. */
 static uint32_t most_cells(const struct p3_far *far)
 {
 	uint32_t bytes = far->ops->most ? far->ops->most(far->ep) : P3_FAR_BYTES;

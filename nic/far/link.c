@@ -53,8 +53,8 @@ static void offer_room(struct p3_far_link *l)
 
 /* ---- out ---- */
 
-/* Suspect that buffers which the endpoint has now will never come back. */
-static void suspect(struct p3_far_link *l, uint64_t now)
+/* Note that buffers which the endpoint has now may never come back. */
+static void note_lost_buffers(struct p3_far_link *l, uint64_t now)
 {
 	if (l->lost_at)
 		return;
@@ -62,8 +62,9 @@ static void suspect(struct p3_far_link *l, uint64_t now)
 	l->lost_at = now + P3_FAR_LOST_NS;
 }
 
-/* Begin anew with the first frame that is not acknowledged, after a pause. */
-static void break_off(struct p3_far_link *l, uint64_t now)
+/* Process a broken connection: after a pause, send again from the first frame that is not
+ * acknowledged. */
+static void on_broken(struct p3_far_link *l, uint64_t now)
 {
 	if (now < l->retry_at)
 		return; /* one broken connection fails all its frames */
@@ -73,16 +74,17 @@ static void break_off(struct p3_far_link *l, uint64_t now)
 	p3_count(&l->carry.peer->nic->wire_count[P3_W_FAR_BREAKS], 1);
 	l->retry_at = now + l->retry_ns;
 	p3_gbn_go_back(&l->carry.gbn, now);
-	suspect(l, now);
+	note_lost_buffers(l, now);
 }
 
-/* Return the hello of a node, which is like a frame's MAC for one direction. */
+/* Return the hello of a node, under the key of the frames that it sends to the peer. */
 static struct p3_far_hello hello_of(uint64_t node, const struct p3_sipkey *key)
 {
 	return (struct p3_far_hello){node, p3_siphash(key, &node, sizeof node)};
 }
 
-static bool find(struct p3_far_link *l)
+/* Make the peer's address known.  Return true if it is. */
+static bool resolve_peer(struct p3_far_link *l)
 {
 	struct p3_far *far = l->far;
 	struct p3_far_hello hello =
@@ -97,7 +99,7 @@ bool p3_far_link_knows(
 	struct p3_far_link *l, const struct p3_far_hello *hello, uint64_t *to_out)
 {
 	struct p3_far_hello right = hello_of(l->carry.peer->index, &l->carry.gbn.mac_in);
-	if (hello->mac != right.mac || !find(l))
+	if (hello->mac != right.mac || !resolve_peer(l))
 		return false;
 	*to_out = l->to;
 	return true;
@@ -114,7 +116,7 @@ static struct p3_far_buffer *take_buffer(struct p3_far *far)
 }
 
 /* Free a buffer that neither waits for an acknowledgement nor is with the endpoint. */
-static void let_go(struct p3_far *far, struct p3_far_buffer *b)
+static void free_if_unused(struct p3_far *far, struct p3_far_buffer *b)
 {
 	if (b->held || b->lent)
 		return;
@@ -156,19 +158,21 @@ static void drop_frame(void *arg, struct p3_frame *f)
 	b->held = false;
 	l->held--;
 	l->far->held--;
-	let_go(l->far, b);
+	free_if_unused(l->far, b);
 }
 
-/* Return the buffer of a frame that was sent before, or NULL: it is not back. */
+/* Return the buffer of a frame that was sent before, or NULL if the endpoint has it
+ * still. */
 static struct p3_far_buffer *buffer_again(struct p3_far_link *l, const struct p3_frame *f)
 {
 	struct p3_far_buffer *b = buffer_of(f);
 	if (b->lent)
-		suspect(l, l->carry.now);
+		note_lost_buffers(l, l->carry.now);
 	return b->lent ? NULL : b;
 }
 
-/* Return the buffer of a frame, or a copy of one that has none, or NULL: not now. */
+/* Return a buffer with the frame: its own, or a copy if it lies in none.  Return NULL if
+ * there is no buffer now. */
 static struct p3_far_buffer *buffer_for(
 	struct p3_far_link *l, const struct p3_frame *f, uint32_t len)
 {
@@ -182,13 +186,13 @@ static struct p3_far_buffer *buffer_for(
 	return b;
 }
 
-/* Give a frame to the endpoint. */
-static bool put(void *arg, const struct p3_frame *f, uint32_t len)
+/* Give a frame to the endpoint.  Return false if that is impossible now. */
+static bool send_frame(void *arg, const struct p3_frame *f, uint32_t len)
 {
 	struct p3_far_link *l = arg;
 	struct p3_far *far = l->far;
 	if (far->lent == P3_FAR_BUFFERS || l->flight == P3_FAR_FLIGHT ||
-		l->carry.now < l->retry_at || !find(l))
+		l->carry.now < l->retry_at || !resolve_peer(l))
 		return false;
 	struct p3_far_buffer *b = buffer_for(l, f, len);
 	if (!b)
@@ -197,9 +201,9 @@ static bool put(void *arg, const struct p3_frame *f, uint32_t len)
 	b->node = l->carry.peer->index;
 	int rc = far->ops->send(far->ep, l->to, b, len);
 	if (rc) {
-		let_go(far, b);
+		free_if_unused(far, b);
 		if (rc != -EAGAIN)
-			break_off(l, l->carry.now);
+			on_broken(l, l->carry.now);
 		return false;
 	}
 	b->lent = true;
@@ -215,11 +219,11 @@ static void give_back(struct p3_far_link *l, struct p3_far_buffer *b)
 	b->lent = false;
 	l->far->lent--;
 	l->flight--;
-	let_go(l->far, b);
+	free_if_unused(l->far, b);
 }
 
 /* Treat the buffers that are lost as given back. */
-static void write_off(struct p3_far_link *l)
+static void free_lost_buffers(struct p3_far_link *l)
 {
 	struct p3_far *far = l->far;
 	for (uint32_t i = P3_FAR_POSTED; i < far->fresh && l->flight; i++) {
@@ -234,10 +238,10 @@ static void write_off(struct p3_far_link *l)
 void p3_far_link_sent(struct p3_far_link *l, struct p3_far_buffer *b, bool failed)
 {
 	if (!b->lent)
-		return; /* written off before */
+		return; /* free_lost_buffers() has freed it */
 	give_back(l, b);
 	if (failed && l->up)
-		break_off(l, l->carry.now);
+		on_broken(l, l->carry.now);
 }
 
 void p3_far_link_send(struct p3_nic *n, struct p3_far_link *l)
@@ -249,8 +253,8 @@ void p3_far_link_send(struct p3_nic *n, struct p3_far_link *l)
 		c->all_captured = false;
 	offer_room(l);
 	if (l->lost_at && c->now >= l->lost_at)
-		write_off(l);
-	p3_gbn_send(&c->gbn, c->now, put, l);
+		free_lost_buffers(l);
+	p3_gbn_send(&c->gbn, c->now, send_frame, l);
 	count_room(l);
 	p3_carry_count(n, c);
 	l->waits = 0;
@@ -282,8 +286,8 @@ uint64_t p3_far_link_turn(const struct p3_far_link *l)
 
 /* ---- in ---- */
 
-/* Note that the connection works: the peer has acknowledged a frame. */
-static void hear(struct p3_far_link *l, uint32_t before)
+/* If the peer has acknowledged a frame, end the pauses: the connection works. */
+static void note_acknowledgement(struct p3_far_link *l, uint32_t before)
 {
 	struct p3_gbn *g = &l->carry.gbn;
 	if (g->base == before)
@@ -305,7 +309,7 @@ bool p3_far_link_take(
 		return true;
 	l->came++;
 	p3_count(&n->wire_count[P3_W_FAR_IN], 1);
-	hear(l, before);
+	note_acknowledgement(l, before);
 	count_room(l);
 	return !next || p3_carry_apply(n, &l->carry, f);
 }

@@ -11,8 +11,8 @@
  * the endpoint has given it back.  Each link may hold P3_FAR_OWN buffers, however many
  * others hold; beyond that links share P3_FAR_BUFFERS.
  *
- * A completion of the endpoint says that the buffer is free again, not that the frame is
- * there: connections break, and lose frames that they had completed.  So frames wait
+ * A completion of the endpoint says that the buffer is free again, not that the frame has
+ * arrived: connections that break lose frames that they had completed.  So frames wait
  * until the peer acknowledges them, and a link asks its peer which ones are missing.
  * After a failed completion it sends them once more without asking, after a pause that
  * grows up to P3_FAR_RETRY_MOST while connections break.
@@ -29,8 +29,9 @@
  * not poll is bounded by that number, and by P3_FAR_FIRST for each link that has none.
  *
  * Secrets.  The key of each direction of a pair is made of the job's secret, and of the
- * indexes and incarnations of both nodes.  A frame of a stranger, of another node, or of
- * another life of the pair has a wrong MAC.  Nothing is looked at before the MAC.
+ * indexes and incarnations of both nodes.  A frame of a program outside the job, of
+ * another node, or of another life of the pair has a wrong MAC.  A node reads no other
+ * word of a frame before it has checked the MAC, except the index of the sender.
  *
  * The lease holder calls these functions, except where a comment says (any).
  */
@@ -71,14 +72,14 @@ struct p3_far {
 	struct p3_sipkey secret[2];
 	struct p3_sipwide hash;
 	struct p3_far_buffer *buffers; /* those to receive, then those to send */
-	uint32_t fill;                 /* cells of data of a frame that goes, at most */
+	uint32_t fill;                 /* cells of data of a sent frame, at most */
 	uint32_t nbuffers, fresh;      /* those from fresh on were never used */
 	struct p3_far_buffer *free;    /* those to send */
 	struct p3_far_buffer *idle; /* those to receive that the endpoint has refused */
 	uint32_t held;              /* frames that wait for acknowledgements */
 	uint32_t lent;              /* frames with the endpoint */
 	uint32_t links;             /* links that are up */
-	uint32_t promised;          /* frames that peers may send now */
+	uint32_t promised;          /* frames that all peers together may send now */
 	struct p3_far_reads *reads; /* NULL: there are no remote reads (reads.h) */
 };
 
@@ -98,14 +99,14 @@ struct p3_far_link {
 	uint64_t retry_ns;  /* the last pause */
 	uint64_t lost_from; /* older buffers with the endpoint may be lost, */
 	uint64_t lost_at;   /* and are treated so at this time; 0: none */
-	uint64_t stuck;     /* time since which work has found no room, or 0 */
+	uint64_t stuck;     /* time since which due frames could not be sent, or 0 */
 	uint64_t flushed;   /* time of the last flush */
-	uint64_t waits;     /* time since which messages wait for others, or 0 */
-	uint64_t came;      /* frames that came with a right MAC */
+	uint64_t waits;     /* time since which messages of a burst wait, or 0 */
+	uint64_t came;      /* frames that came with a valid MAC */
 	bool offered;       /* bytes have been offered to the peer */
-	uint32_t slices;    /* fetches from the peer, and of these */
-	uint32_t orphans;   /* those under way that were let go: until they are over the
-			    * link takes no messages */
+	uint32_t slices;    /* fetches from the peer */
+	uint32_t orphans;   /* fetches that were let go and are under way: until they are
+			     * over, the link takes no messages */
 	struct p3_carry carry; /* last: most of it is for pairs that talk */
 };
 
@@ -113,7 +114,8 @@ struct p3_far_link {
 struct p3_far_link *p3_far_link_new(struct p3_nic *n, struct p3_far *far);
 void p3_far_link_free(struct p3_nic *n, struct p3_far_link *l);
 
-/* Check a hello of the link's peer.  Return its address in *to_out. */
+/* Return true if a hello of the link's peer is valid, and the peer's address in
+ * *to_out. */
 bool p3_far_link_knows(
 	struct p3_far_link *l, const struct p3_far_hello *hello, uint64_t *to_out);
 
@@ -122,8 +124,8 @@ void p3_far_link_up(struct p3_nic *n, struct p3_far_link *l, struct p3_peer *p,
 	struct p3_lane *lane_out);
 void p3_far_link_down(struct p3_far_link *l);
 
-/* Take a frame that has come for this link.  Return false if it cannot be right although
- * its MAC is. */
+/* Process a received frame of this link.  Return false if it breaks the rules although
+ * its MAC is valid. */
 bool p3_far_link_take(
 	struct p3_nic *n, struct p3_far_link *l, const struct p3_frame *f, uint32_t len);
 /* Take back a buffer that was sent, or that failed. */
