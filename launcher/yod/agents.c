@@ -537,10 +537,8 @@ static struct p3_agents *create(const struct p3_opt *opt)
 	return a;
 }
 
-int p3_agents_run(const struct p3_opt *opt, uint32_t jid, const struct p3_guard *guard,
-	const struct p3_signals *signals)
+int p3_agents_run(const struct p3_opt *opt, uint32_t jid, const struct p3_guard *guard)
 {
-	(void)signals;
 	struct p3_agents *a = create(opt);
 	if (!a) {
 		p3_say("out of memory for %u nodes; use fewer, or raise ulimit -v",

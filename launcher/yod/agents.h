@@ -32,10 +32,8 @@
 #define P3_AGENTS_GRACE_MS 4000
 
 struct p3_guard;
-struct p3_signals;
 
 /* Run the job.  Return the exit status of yod. */
-int p3_agents_run(const struct p3_opt *opt, uint32_t jid, const struct p3_guard *guard,
-	const struct p3_signals *signals);
+int p3_agents_run(const struct p3_opt *opt, uint32_t jid, const struct p3_guard *guard);
 
 #endif

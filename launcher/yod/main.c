@@ -224,6 +224,6 @@ int main(int argc, char **argv)
 		return say_cannot(
 			"cannot start the launcher", rc, "see ulimit -u and ulimit -n");
 	if (opt.hosts.n)
-		return p3_agents_run(&opt, jid, &guard, signals);
+		return p3_agents_run(&opt, jid, &guard);
 	return p3_run_job(&opt, &place, jid, &guard, signals, NULL);
 }

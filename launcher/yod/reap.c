@@ -32,6 +32,16 @@ bool p3_reap_fate(pid_t pid, int *status_out)
 	return true;
 }
 
+void p3_reap_describe(char *text, size_t len, int status)
+{
+	if (WIFSIGNALED(status))
+		snprintf(text, len, "killed by signal %d (%s)%s", WTERMSIG(status),
+			strsignal(WTERMSIG(status)),
+			WCOREDUMP(status) ? ", core dumped" : "");
+	else
+		snprintf(text, len, "exited with status %d", WEXITSTATUS(status));
+}
+
 int p3_reap_stopped(pid_t pid)
 {
 	siginfo_t info = {.si_pid = 0};

@@ -10,6 +10,7 @@
 #define P3_LAUNCHER_REAP_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <sys/types.h>
 
 /* Return true, and the wait status, if this child has ended.  The caller must still reap
@@ -18,6 +19,9 @@ bool p3_reap_fate(pid_t pid, int *status_out);
 
 /* Return the signal that stopped this child, or 0. */
 int p3_reap_stopped(pid_t pid);
+
+/* Write a text such as "exited with status 1" for a wait status. */
+void p3_reap_describe(char *text, size_t len, int status);
 
 /* Reap a child that has ended. */
 void p3_reap_take(pid_t pid);

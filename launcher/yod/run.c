@@ -324,23 +324,13 @@ static void stop(struct run *r)
 
 /* ---- fates ---- */
 
-static void how_it_ended(char *text, size_t len, int status)
-{
-	if (WIFSIGNALED(status))
-		snprintf(text, len, "killed by signal %d (%s)%s", WTERMSIG(status),
-			strsignal(WTERMSIG(status)),
-			WCOREDUMP(status) ? ", core dumped" : "");
-	else
-		snprintf(text, len, "exited with status %d", WEXITSTATUS(status));
-}
-
 static void node_failed(struct run *r, uint32_t i, int status)
 {
 	char how[100];
 	if (r->stage != GOING || r->agent)
 		return;
 	decide(r, WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status));
-	how_it_ended(how, sizeof how, status);
+	p3_reap_describe(how, sizeof how, status);
 	p3_say("rank %u (pid %d) %s; %s", i, (int)r->rank[i].pid, how,
 		r->opt->keep_going ? "the others go on" : "ending the job");
 	if (!r->opt->keep_going)

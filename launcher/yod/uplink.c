@@ -3,6 +3,7 @@
 #include "launcher/clock.h"
 #include "launcher/yod/agentsin.h"
 #include "launcher/yod/outlets.h"
+#include "launcher/yod/reap.h"
 #include "launcher/yod/run.h"
 #include "launcher/yod/say.h"
 #include "launcher/yod/stats.h"
@@ -101,16 +102,6 @@ int p3_uplink_start(struct p3_agents *a, uint32_t host, const struct p3_order *o
 
 /* ---- ranks ---- */
 
-static void how_it_ended(char *text, size_t len, int status)
-{
-	if (WIFSIGNALED(status))
-		snprintf(text, len, "killed by signal %d (%s)%s", WTERMSIG(status),
-			strsignal(WTERMSIG(status)),
-			WCOREDUMP(status) ? ", core dumped" : "");
-	else
-		snprintf(text, len, "exited with status %d", WEXITSTATUS(status));
-}
-
 static void on_ended(struct p3_agents *a, uint32_t host, uint32_t rank, int status)
 {
 	char how[100];
@@ -119,7 +110,7 @@ static void on_ended(struct p3_agents *a, uint32_t host, uint32_t rank, int stat
 		return;
 	p3_agents_decide(
 		a, WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status));
-	how_it_ended(how, sizeof how, status);
+	p3_reap_describe(how, sizeof how, status);
 	p3_say("rank %u (pid %d on %s) %s; %s", rank, (int)a->rank[rank].pid,
 		name_of(a, host), how,
 		a->opt->keep_going ? "the others go on" : "ending the job");
@@ -387,7 +378,7 @@ static void how_the_shell_ended(const struct p3_uplink *l, char *text, size_t le
 		snprintf(text, len, "brings no frame for %lld s (PTL3_FAR_TIMEOUT)",
 			(long long)l->silent_ms / 1000);
 	else if (l->exited)
-		how_it_ended(text, len, l->status);
+		p3_reap_describe(text, len, l->status);
 	else
 		snprintf(text, len, "has closed the connection");
 }
